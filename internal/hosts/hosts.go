@@ -1,0 +1,109 @@
+// Package hosts keeps one record for each host that requests go to, shared by
+// all layers of a chain, in one bounded table with one rule of eviction.
+package hosts
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhttp/weir/internal/table"
+)
+
+// Size is how many hosts a table keeps unless a throttle says otherwise.
+const Size = 100000
+
+// Slot says whose part of a record it is.
+type Slot uint8
+
+const (
+	Throttle Slot = iota
+	Retry
+	Breaker
+	slots
+)
+
+// Occupant is what a layer keeps in its slot.
+type Occupant interface {
+	// Idle reports that nothing would be lost by forgetting it: full
+	// accounts, closed circuits, nothing in flight. It is called under a
+	// lock of the table and must not block.
+	Idle(now time.Time) bool
+}
+
+// Host is the record of one host.
+type Host struct {
+	slots [slots]atomic.Pointer[Occupant]
+}
+
+// Entry is a held record; see table.Entry.
+type Entry = table.Entry[Host]
+
+// Table is the bounded table of records.
+type Table struct {
+	*table.Table[Host]
+	order atomic.Uint64
+}
+
+// New returns a table of at most size records.
+func New(size int) *Table {
+	return &Table{Table: table.New(size, func(string) Host { return Host{} }, (*Host).idle)}
+}
+
+// Arrive numbers the requests of a chain in the order of their arrival.
+func (t *Table) Arrive() uint64 { return t.order.Add(1) }
+
+// Occupant returns what stands in slot s, or nil.
+func (h *Host) Occupant(s Slot) Occupant {
+	if p := h.slots[s].Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// Occupy puts o into slot s if it is free and returns what stands there now.
+func (h *Host) Occupy(s Slot, o Occupant) Occupant {
+	if h.slots[s].CompareAndSwap(nil, &o) {
+		return o
+	}
+	return h.Occupant(s)
+}
+
+func (h *Host) idle(now time.Time) bool {
+	for s := range h.slots {
+		if o := h.Occupant(Slot(s)); o != nil && !o.Idle(now) {
+			return false
+		}
+	}
+	return true
+}
+
+// Key is the canonical name of the host that r goes to: lower case, without a
+// trailing dot, with the port unless it is the scheme's own. It comes from
+// the URL, never from r.Host, and is "" if the URL names no host. It does not
+// allocate for a URL that is canonical already.
+func Key(r *http.Request) string {
+	if r.URL == nil {
+		return ""
+	}
+	return Canonical(r.URL.Scheme, r.URL.Host)
+}
+
+// Canonical is Key for a scheme and a host[:port]. A scheme of "" takes no
+// port for its own.
+func Canonical(scheme, hostport string) string {
+	host, port := hostport, ""
+	if i := strings.LastIndexByte(hostport, ':'); i >= 0 && !strings.Contains(hostport[i:], "]") {
+		host, port = hostport[:i], hostport[i+1:]
+	}
+	bare := strings.TrimSuffix(host, ".")
+	dotted := len(bare) != len(host)
+	if port == "" || port == "80" && strings.EqualFold(scheme, "http") || port == "443" && strings.EqualFold(scheme, "https") {
+		return strings.ToLower(bare)
+	}
+	if !dotted {
+		return strings.ToLower(hostport)
+	}
+	return strings.ToLower(bare) + ":" + port
+}

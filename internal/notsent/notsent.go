@@ -1,0 +1,66 @@
+// Package notsent holds what layers tell one another about requests that did
+// not reach the network: the marker of a refusal by one of our own layers,
+// and the error that callers test for.
+package notsent
+
+import "errors"
+
+// Err is weir.ErrNotSent.
+var Err = errors.New("weir: no attempt reached the network")
+
+// By says who refused.
+type By uint8
+
+const (
+	Nobody By = iota
+	Throttle
+	Door
+	Meter // the only refusal for which a throttle refunds what it granted
+)
+
+// Refusal is implemented by the Error types of throttle and breaker. A
+// refusal is not retried, is no outcome of the host, and says nothing by
+// itself about earlier attempts of the same request.
+type Refusal interface {
+	error
+	RefusedBy() By
+}
+
+// Refused reports who refused, if err is or wraps a refusal.
+func Refused(err error) By {
+	if err == nil {
+		return Nobody
+	}
+	if r, ok := err.(Refusal); ok {
+		return r.RefusedBy()
+	}
+	var r Refusal
+	if errors.As(err, &r) {
+		return r.RefusedBy()
+	}
+	return Nobody
+}
+
+// Wrap makes err satisfy errors.Is(err, Err) and leaves the rest of it as it
+// is: its text, its chain, its Timeout.
+func Wrap(err error) error {
+	if err == nil || errors.Is(err, Err) {
+		return err
+	}
+	return &wrapped{err}
+}
+
+type wrapped struct{ err error }
+
+func (w *wrapped) Error() string        { return w.err.Error() }
+func (w *wrapped) Unwrap() error        { return w.err }
+func (w *wrapped) Is(target error) bool { return target == Err }
+
+// Timeout is asked by url.Error, which looks at its direct child only.
+func (w *wrapped) Timeout() bool {
+	t, ok := w.err.(interface{ Timeout() bool })
+	return ok && t.Timeout()
+}
+
+// Temporary is what Timeout is: a later call may succeed.
+func (w *wrapped) Temporary() bool { return w.Timeout() }

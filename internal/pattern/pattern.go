@@ -1,0 +1,209 @@
+// Package pattern is the grammar by which settings name requests:
+//
+//	[METHOD ]host[:port][/path]
+//
+// host is a name, an address, "*" for any, or "*." and a name for any host
+// below it; a path matches itself and, if it ends in "/", all below it; a
+// segment "*" matches any one segment. A pattern without a port matches the
+// scheme's own port only.
+package pattern
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/weirhttp/weir/internal/hosts"
+)
+
+// Pattern is one parsed pattern. Two that mean the same have the same Text.
+type Pattern struct {
+	Text   string // canonical spelling
+	Method string // "": any
+	Host   string // canonical host key; what follows "*." of a wildcard; "" with Wild: any host
+	Wild   bool
+	Path   string // "": any
+}
+
+// HostOnly reports that neither method nor path narrow the pattern.
+func (p Pattern) HostOnly() bool { return p.Method == "" && p.Path == "" }
+
+// Parse reads a pattern.
+func Parse(text string) (Pattern, error) {
+	p := Pattern{}
+	rest := text
+	if method, tail, ok := strings.Cut(rest, " "); ok {
+		if !token(method) {
+			return p, fmt.Errorf("pattern %q: %q is not a method", text, method)
+		}
+		p.Method, rest = strings.ToUpper(method), tail
+	}
+	host, path := rest, ""
+	if i := strings.IndexByte(rest, '/'); i >= 0 {
+		host, path = rest[:i], rest[i:]
+	}
+	if err := p.host(host); err != nil {
+		return p, fmt.Errorf("pattern %q: %w", text, err)
+	}
+	if err := p.path(path); err != nil {
+		return p, fmt.Errorf("pattern %q: %w", text, err)
+	}
+	p.Text = p.text()
+	return p, nil
+}
+
+func (p *Pattern) text() string {
+	var b strings.Builder
+	if p.Method != "" {
+		b.WriteString(p.Method + " ")
+	}
+	switch {
+	case p.Wild && p.Host == "":
+		b.WriteString("*")
+	case p.Wild:
+		b.WriteString("*.")
+	}
+	b.WriteString(p.Host + p.Path)
+	return b.String()
+}
+
+func (p *Pattern) host(host string) error {
+	name := host
+	switch {
+	case name == "*":
+		p.Wild = true
+		return nil
+	case strings.HasPrefix(name, "*."):
+		p.Wild, name = true, name[2:]
+	}
+	if name == "" {
+		return fmt.Errorf("no host")
+	}
+	if strings.ContainsAny(name, " \t\r\n*@?#%\\") || strings.Contains(name, "://") {
+		return fmt.Errorf("%q is not a host", host)
+	}
+	bare, port, found := name, "", false
+	if i := strings.LastIndexByte(name, ':'); i >= 0 && !strings.Contains(name[i:], "]") {
+		bare, port, found = name[:i], name[i+1:], true
+	}
+	if found && !number(port) {
+		return fmt.Errorf("%q is not a port", port)
+	}
+	if strings.Contains(bare, ":") && !(strings.HasPrefix(bare, "[") && strings.HasSuffix(bare, "]")) {
+		return fmt.Errorf("%q: an IPv6 address stands in brackets", host)
+	}
+	if strings.Trim(bare, ".") == "" || strings.Contains(bare, "..") {
+		return fmt.Errorf("%q is not a host", host)
+	}
+	if port == "80" || port == "443" { // a scheme's own port is no part of a host's key
+		name = bare
+	}
+	p.Host = hosts.Canonical("", name)
+	return nil
+}
+
+func (p *Pattern) path(path string) error {
+	if strings.ContainsAny(path, "?# \t\r\n") {
+		return fmt.Errorf("path %q: a pattern has no query, fragment or space", path)
+	}
+	for _, segment := range strings.Split(path, "/") {
+		if strings.Contains(segment, "*") && segment != "*" {
+			return fmt.Errorf("path %q: * stands for a whole segment", path)
+		}
+	}
+	if path != "/" { // host/ is all of the host
+		p.Path = path
+	}
+	return nil
+}
+
+// Match reports whether the pattern names r, whose canonical host is host.
+func (p *Pattern) Match(host string, r *http.Request) bool {
+	return p.MatchHost(host) && p.MatchRoute(r)
+}
+
+// MatchHost reports whether the pattern names requests to a canonical host.
+func (p *Pattern) MatchHost(host string) bool {
+	if !p.Wild {
+		return p.Host == host
+	}
+	if p.Host == "" {
+		return true
+	}
+	n := len(host) - len(p.Host)
+	return n > 1 && host[n-1] == '.' && host[n:] == p.Host
+}
+
+// MatchRoute reports whether method and path of r are those of the pattern.
+func (p *Pattern) MatchRoute(r *http.Request) bool {
+	if p.Method != "" && p.Method != r.Method && !(p.Method == "GET" && r.Method == "") {
+		return false
+	}
+	return p.Path == "" || r.URL != nil && matchPath(p.Path, r.URL.Path)
+}
+
+func matchPath(pattern, path string) bool {
+	if path == "" {
+		path = "/"
+	}
+	for {
+		i := strings.IndexByte(pattern[1:], '/')
+		j := strings.IndexByte(path[1:], '/')
+		want, got := pattern[1:], path[1:]
+		if i >= 0 {
+			want = pattern[1 : i+1]
+		}
+		if j >= 0 {
+			got = path[1 : j+1]
+		}
+		if i < 0 && want == "" { // the pattern ends in "/": all below
+			return true
+		}
+		if want != "*" && want != got || want == "*" && got == "" {
+			return false
+		}
+		switch {
+		case i < 0 && j < 0:
+			return true
+		case i < 0 || j < 0:
+			return false
+		}
+		pattern, path = pattern[i+1:], path[j+1:]
+	}
+}
+
+// Less orders patterns of one host by how much they say: exact before
+// wildcard, a longer wildcard before a shorter one.
+func (p *Pattern) Less(q *Pattern) bool {
+	if p.Wild != q.Wild {
+		return !p.Wild
+	}
+	return len(p.Host) > len(q.Host)
+}
+
+func token(s string) bool {
+	if s == "" {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		c := s[i] | 0x20
+		if (c < 'a' || c > 'z') && s[i] != '-' && s[i] != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+func number(s string) bool {
+	if s == "" || len(s) > 5 {
+		return false
+	}
+	n := 0
+	for i := 0; i < len(s); i++ {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+		n = n*10 + int(s[i]-'0')
+	}
+	return n > 0 && n < 65536
+}

@@ -1,0 +1,195 @@
+// Package table keeps a bounded number of entries by key. An entry is dropped
+// only to make room, only when nobody holds it, and only when its owner says
+// that it is idle: what has been spent is never forgotten by eviction.
+// There is no background goroutine and no timer.
+package table
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// lookAt bounds how many old entries one insertion examines, which makes
+	// eviction O(1) whatever the size of the table.
+	lookAt = 16
+	// shardFrom is the capacity from which the table is split: below it the
+	// bound is exact, above it each shard has an equal part of it.
+	shardFrom = 4096
+	shards    = 16
+	// strangers is the number of bits that remember who drew on the overflow.
+	strangers = 1 << 16
+)
+
+// Table is a bounded map. Create it with New. It is safe for concurrent use.
+type Table[V any] struct {
+	fresh    func(key string) V
+	idle     func(v *V, now time.Time) bool
+	seed     maphash.Seed
+	shards   []shard[V]
+	overflow Entry[V]
+	met      [strangers / 64]atomic.Uint64 // hashes of keys sent to overflow since it was last idle
+	met1     atomic.Bool                   // any bit of met is set
+}
+
+// Entry is one key's place. Its holder calls Release when done with it.
+type Entry[V any] struct {
+	Key      string
+	Value    V
+	Overflow bool // shared by all keys for which there is no room
+	refs     atomic.Int32
+	touched  atomic.Bool // acquired again since the hand passed
+}
+
+type shard[V any] struct {
+	mu   sync.Mutex
+	cap  int
+	m    map[string]*Entry[V]
+	ring []*Entry[V]
+	hand int
+	_    [64]byte // neighbours do not share a cache line
+}
+
+// New returns a table of at most size entries, beyond which newcomers share
+// one more, the overflow. fresh makes the value of a new key; idle reports
+// that a value holds nothing worth keeping. Both are called under a lock and
+// must not call back.
+func New[V any](size int, fresh func(key string) V, idle func(v *V, now time.Time) bool) *Table[V] {
+	t := &Table[V]{fresh: fresh, idle: idle, seed: maphash.MakeSeed()}
+	n := 1
+	if size >= shardFrom {
+		n = shards
+	}
+	t.shards = make([]shard[V], n)
+	t.Resize(size)
+	t.overflow = Entry[V]{Value: fresh(""), Overflow: true}
+	return t
+}
+
+// Resize changes the bound of a table. Entries beyond a smaller one go as
+// they would at any insertion: when they are idle.
+func (t *Table[V]) Resize(size int) {
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.mu.Lock()
+		s.cap = max(1, size/len(t.shards))
+		if s.m == nil {
+			s.m = make(map[string]*Entry[V])
+		}
+		s.mu.Unlock()
+	}
+}
+
+// Acquire returns the entry of key, which stays in the table until it is
+// released. When the table is full of entries that are in use or not idle,
+// it is the overflow entry.
+func (t *Table[V]) Acquire(key string, now time.Time) *Entry[V] {
+	h := maphash.String(t.seed, key)
+	s := &t.shards[h%uint64(len(t.shards))]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.m[key]; e != nil {
+		e.touched.Store(true)
+		e.refs.Add(1)
+		return e
+	}
+	if t.met1.Load() && t.stranger(h, now) || !s.room(t.idle, now) {
+		t.meet(h)
+		t.overflow.refs.Add(1)
+		return &t.overflow
+	}
+	e := &Entry[V]{Key: key, Value: t.fresh(key)}
+	e.refs.Store(1)
+	s.m[key] = e
+	s.ring = append(s.ring, e)
+	return e
+}
+
+// Find returns the entry of key without making one; nil if there is none.
+// The caller releases what it finds.
+func (t *Table[V]) Find(key string) *Entry[V] {
+	s := &t.shards[maphash.String(t.seed, key)%uint64(len(t.shards))]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.m[key]
+	if e != nil {
+		e.refs.Add(1)
+	}
+	return e
+}
+
+// Release gives back what Acquire or Find returned.
+func (e *Entry[V]) Release() { e.refs.Add(-1) }
+
+// Len is the number of entries, the overflow not counted.
+func (t *Table[V]) Len() int {
+	n := 0
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.mu.Lock()
+		n += len(s.ring)
+		s.mu.Unlock()
+	}
+	return n
+}
+
+// All calls f for each entry, the overflow last, holding no lock during f.
+func (t *Table[V]) All(f func(e *Entry[V])) {
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.mu.Lock()
+		held := make([]*Entry[V], len(s.ring))
+		copy(held, s.ring)
+		for _, e := range held {
+			e.refs.Add(1)
+		}
+		s.mu.Unlock()
+		for _, e := range held {
+			f(e)
+			e.Release()
+		}
+	}
+	f(&t.overflow)
+}
+
+// room makes sure that one more entry fits, dropping an idle one if need be.
+func (s *shard[V]) room(idle func(*V, time.Time) bool, now time.Time) bool {
+	for i := 0; i < lookAt && len(s.ring) >= s.cap; i++ {
+		if s.hand >= len(s.ring) {
+			s.hand = 0
+		}
+		e := s.ring[s.hand]
+		if e.touched.Swap(false) || e.refs.Load() != 0 || !idle(&e.Value, now) {
+			s.hand++
+			continue
+		}
+		delete(s.m, e.Key)
+		last := len(s.ring) - 1
+		s.ring[s.hand] = s.ring[last]
+		s.ring[last] = nil
+		s.ring = s.ring[:last]
+	}
+	return len(s.ring) < s.cap
+}
+
+// meet remembers that the key of hash h drew on the overflow.
+func (t *Table[V]) meet(h uint64) {
+	t.met[h%strangers/64].Or(1 << (h % 64))
+	t.met1.Store(true)
+}
+
+// stranger reports whether the key of hash h may have drawn on the overflow
+// and the overflow has not been idle since: with an entry of its own now it
+// would spend twice.
+func (t *Table[V]) stranger(h uint64, now time.Time) bool {
+	if t.overflow.refs.Load() == 0 && t.idle(&t.overflow.Value, now) {
+		t.met1.Store(false)
+		for i := range t.met {
+			t.met[i].Store(0)
+		}
+		return false
+	}
+	return t.met[h%strangers/64].Load()&(1<<(h%64)) != 0
+}

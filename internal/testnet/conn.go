@@ -1,0 +1,252 @@
+// Package testnet is a network in memory for tests: connections that buffer
+// like TCP and block durably, so that HTTP runs over them inside a
+// testing/synctest bubble, and bodies that watch how they are treated.
+package testnet
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// window is how much one direction buffers before a writer waits.
+const window = 64 << 10
+
+// Net is a listener and the dialer that reaches it. It counts connections.
+type Net struct {
+	conns  chan net.Conn
+	done   chan struct{}
+	once   sync.Once
+	Dialed atomic.Int64
+	open   atomic.Int64
+	Refuse atomic.Bool // dials fail as if nobody listened
+}
+
+// New returns a network with nobody on it yet.
+func New() *Net {
+	return &Net{conns: make(chan net.Conn), done: make(chan struct{})}
+}
+
+// Open is the number of client connections not closed by either side.
+func (n *Net) Open() int64 { return n.open.Load() }
+
+// DialContext fits http.Transport.
+func (n *Net) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	if n.Refuse.Load() {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: errors.New("connection refused")}
+	}
+	client, server := Pipe()
+	client.(*conn).onClose = func() { n.open.Add(-1) }
+	select {
+	case n.conns <- server:
+		n.Dialed.Add(1)
+		n.open.Add(1)
+		return client, nil
+	case <-n.done:
+		return nil, &net.OpError{Op: "dial", Net: network, Err: net.ErrClosed}
+	case <-ctx.Done():
+		return nil, &net.OpError{Op: "dial", Net: network, Err: ctx.Err()}
+	}
+}
+
+func (n *Net) Accept() (net.Conn, error) {
+	select {
+	case c := <-n.conns:
+		return c, nil
+	case <-n.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (n *Net) Close() error {
+	n.once.Do(func() { close(n.done) })
+	return nil
+}
+
+func (n *Net) Addr() net.Addr { return addr{} }
+
+type addr struct{}
+
+func (addr) Network() string { return "tcp" }
+func (addr) String() string  { return "127.0.0.1:1" }
+
+// half is one direction of a connection.
+type half struct {
+	mu       sync.Mutex
+	cond     sync.Cond
+	buf      []byte
+	err      error // what a reader gets once buf is empty, and a writer at once
+	readBy   deadline
+	writeBy  deadline
+	readGone bool // the reader closed: writes fail
+}
+
+type deadline struct {
+	at    time.Time
+	timer *time.Timer
+}
+
+func newHalf() *half {
+	h := new(half)
+	h.cond.L = &h.mu
+	return h
+}
+
+func (d deadline) passed() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }
+
+func (h *half) read(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for {
+		switch {
+		case h.readGone:
+			return 0, net.ErrClosed
+		case h.readBy.passed():
+			return 0, os.ErrDeadlineExceeded
+		case len(h.buf) > 0:
+			n := copy(p, h.buf)
+			h.buf = h.buf[n:]
+			h.cond.Broadcast()
+			return n, nil
+		case h.err != nil:
+			return 0, h.err
+		}
+		h.cond.Wait()
+	}
+}
+
+func (h *half) write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	done := 0
+	for {
+		switch {
+		case h.err != nil:
+			return done, net.ErrClosed
+		case h.readGone:
+			return done, &net.OpError{Op: "write", Net: "tcp", Err: errors.New("broken pipe")}
+		case h.writeBy.passed():
+			return done, os.ErrDeadlineExceeded
+		}
+		if room := window - len(h.buf); room > 0 {
+			n := min(room, len(p)-done)
+			h.buf = append(h.buf, p[done:done+n]...)
+			done += n
+			h.cond.Broadcast()
+		}
+		if done == len(p) {
+			return done, nil
+		}
+		h.cond.Wait()
+	}
+}
+
+// end closes the writing side; readers first get what is buffered.
+func (h *half) end(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.err == nil {
+		h.err = err
+	}
+	h.cond.Broadcast()
+}
+
+// leave closes the reading side.
+func (h *half) leave() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.readGone = true
+	h.buf = nil
+	h.cond.Broadcast()
+}
+
+func (h *half) set(d *deadline, t time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+	*d = deadline{at: t}
+	if !t.IsZero() {
+		d.timer = time.AfterFunc(time.Until(t), func() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.cond.Broadcast()
+		})
+	}
+	h.cond.Broadcast()
+}
+
+func (h *half) stop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, d := range []deadline{h.readBy, h.writeBy} {
+		if d.timer != nil {
+			d.timer.Stop()
+		}
+	}
+}
+
+type conn struct {
+	in, out *half
+	once    sync.Once
+	onClose func()
+}
+
+// Pipe returns the two ends of a connection.
+func Pipe() (client, server net.Conn) {
+	a, b := newHalf(), newHalf()
+	return &conn{in: a, out: b}, &conn{in: b, out: a}
+}
+
+func (c *conn) Read(p []byte) (int, error)  { return c.in.read(p) }
+func (c *conn) Write(p []byte) (int, error) { return c.out.write(p) }
+
+func (c *conn) Close() error { return c.close(io.EOF) }
+
+// Reset ends a connection so that the peer's next read fails instead of
+// coming to the end of the stream, and drops what was under way.
+func Reset(c net.Conn) {
+	if c, ok := c.(*conn); ok {
+		c.out.mu.Lock()
+		c.out.buf = nil
+		c.out.mu.Unlock()
+		c.close(&net.OpError{Op: "read", Net: "tcp", Err: errors.New("connection reset by peer")})
+	}
+}
+
+// CloseWrite ends the stream to the peer and goes on reading.
+func CloseWrite(c net.Conn) {
+	if c, ok := c.(*conn); ok {
+		c.out.end(io.EOF)
+	}
+}
+
+func (c *conn) close(err error) error {
+	c.once.Do(func() {
+		c.out.end(err)
+		c.in.leave()
+		c.in.stop()
+		c.out.stop()
+		if c.onClose != nil {
+			c.onClose()
+		}
+	})
+	return nil
+}
+
+func (c *conn) LocalAddr() net.Addr                { return addr{} }
+func (c *conn) RemoteAddr() net.Addr               { return addr{} }
+func (c *conn) SetReadDeadline(t time.Time) error  { c.in.set(&c.in.readBy, t); return nil }
+func (c *conn) SetWriteDeadline(t time.Time) error { c.out.set(&c.out.writeBy, t); return nil }
+
+func (c *conn) SetDeadline(t time.Time) error {
+	c.in.set(&c.in.readBy, t)
+	c.out.set(&c.out.writeBy, t)
+	return nil
+}

@@ -1,0 +1,74 @@
+package trip
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/weirhttp/weir/internal/hosts"
+)
+
+// Link is what a layer tells the one above it about the chain from itself
+// down.
+type Link struct {
+	Hosts *hosts.Table
+	Has   [Wire + 1]bool // which layers stand there
+}
+
+// Linked is implemented by every layer of ours.
+type Linked interface{ Link() Link }
+
+// Outlooker is the optional method that retry asks before a delay: how long
+// r, sent now, would wait below, and whether that would be refused.
+type Outlooker interface {
+	Outlook(r *http.Request) (wait time.Duration, err error)
+}
+
+// Below returns the link of base, with a table of its own if base is not one
+// of our layers.
+func Below(base http.RoundTripper) Link {
+	if l, ok := base.(Linked); ok {
+		return l.Link()
+	}
+	return Link{Hosts: hosts.New(hosts.Size)}
+}
+
+// With returns the link with layer l added.
+func (k Link) With(l Layer) Link {
+	k.Has[l] = true
+	return k
+}
+
+// Innermost reports that no layer of ours stands there: a layer whose base
+// has such a link is the one that marks requests as sent.
+func (k Link) Innermost() bool {
+	for _, has := range k.Has {
+		if has {
+			return false
+		}
+	}
+	return true
+}
+
+// Outlook asks base if it can be asked.
+func Outlook(base http.RoundTripper, r *http.Request) (time.Duration, error) {
+	if o, ok := base.(Outlooker); ok {
+		return o.Outlook(r)
+	}
+	return 0, nil
+}
+
+// CloseIdle forwards CloseIdleConnections, which http.Client finds by type
+// assertion only.
+func CloseIdle(base http.RoundTripper) {
+	if c, ok := base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// CloseBody closes the body of a request that is not handed on. A
+// RoundTripper owes that on every path.
+func CloseBody(r *http.Request) {
+	if r.Body != nil {
+		r.Body.Close()
+	}
+}

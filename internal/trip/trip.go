@@ -1,0 +1,170 @@
+// Package trip is what the layers of a chain know together about one request.
+// It travels in the request's context. The first of our layers that meets a
+// request makes it and ends it; the others find it.
+package trip
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhttp/weir/internal/hosts"
+	"github.com/weirhttp/weir/internal/notsent"
+)
+
+// Layer names the rooms in the order in which a request walks them.
+type Layer uint8
+
+const (
+	None Layer = iota
+	Door
+	Retry
+	Throttle
+	Meter
+	Wire
+)
+
+// Cause says why an attempt was ended from our side. HTTP/2 reports only
+// context.Canceled, so it must be noted where it is decided.
+type Cause uint32
+
+const (
+	NoCause        Cause = iota
+	CallerDone           // the caller's context ended
+	AttemptTimeout       // retry.Wire's clock
+	LostHedge            // the other attempt answered first
+)
+
+// Request is what all attempts of one request share.
+type Request struct {
+	Entry   *hosts.Entry // the host's record; its Key is the canonical host
+	Table   *hosts.Table
+	Order   uint64          // arrival: retries keep it, so they keep their place
+	Arrived time.Time       // when the first layer met it
+	Caller  context.Context // the caller's, for hooks and for judging deadlines
+	made    Layer
+	sent    atomic.Bool
+}
+
+// Trip is one line of attempts, one after the other. A hedge runs beside it
+// and has a Trip of its own (Fork). Fields are written by the layer named,
+// before it calls its base, or after its base returned.
+type Trip struct {
+	*Request
+	Number         int           // retry: which attempt of the request this is, from 1; 0 without a retry layer
+	Hedge          bool          // retry: takes room now or never queues
+	AttemptTimeout time.Duration // retry: for Wire; zero: Wire's own; negative: none
+	StallTimeout   time.Duration // likewise
+	Waited         time.Duration // throttle: sum of this request's waits for budget
+	Throttled      bool          // throttle: the answer just returned was throttled, and the next call of this trip will wait it out. retry clears it before each attempt
+	Probe          bool          // breaker: the Door let it in as the half-open candidate
+	OnWire         time.Time     // Wire: when this attempt was handed to the base; retry clears it before each attempt
+	cause          atomic.Uint32
+	at             atomic.Uint32 // Layer; atomic because a late user of our context may ask while a loop goes on
+}
+
+// Host is the canonical host of the request.
+func (t *Trip) Host() *hosts.Host { return &t.Entry.Value }
+
+// Cause is why the current attempt was ended by us.
+func (t *Trip) Cause() Cause { return Cause(t.cause.Load()) }
+
+// SetCause notes why; the first word stands until Next.
+func (t *Trip) SetCause(c Cause) { t.cause.CompareAndSwap(0, uint32(c)) }
+
+// Next prepares the trip for another attempt.
+func (t *Trip) Next() {
+	t.Number++
+	t.OnWire = time.Time{}
+	t.Throttled = false
+	t.cause.Store(0)
+}
+
+// MarkSent notes that an attempt may have reached the network. The innermost
+// layer of a chain calls it when it hands a request to a base that is not
+// ours; Wire, which has evidence, calls it unless nothing was written.
+func (t *Trip) MarkSent() { t.sent.Store(true) }
+
+// Sent reports whether any attempt may have reached the network.
+func (t *Trip) Sent() bool { return t.sent.Load() }
+
+type key struct{}
+
+// box is one allocation for all that a new trip needs.
+type box struct {
+	ctx     tripCtx
+	trip    Trip
+	request Request
+	r       http.Request
+}
+
+type tripCtx struct {
+	context.Context
+	trip *Trip
+}
+
+func (c *tripCtx) Value(k any) any {
+	if k == (key{}) {
+		return c.trip
+	}
+	return c.Context.Value(k)
+}
+
+// From returns the trip of a context, or nil.
+func From(ctx context.Context) *Trip {
+	t, _ := ctx.Value(key{}).(*Trip)
+	return t
+}
+
+// Begin returns the trip of r for layer l of the chain whose hosts table
+// keeps: the one that an outer layer of this chain made, or a new one. made
+// tells; then the returned request, a shallow copy that carries the trip, is
+// to be sent on instead of r, and the maker calls End when it returns.
+//
+// A trip found in the context belongs to r only if an outer layer of the same
+// chain handed it on. A request that somebody below made with our context (a
+// token source, a hook) is another request and gets its own.
+func Begin(r *http.Request, l Layer, table *hosts.Table) (_ *http.Request, t *Trip, made bool) {
+	ctx := r.Context()
+	if t := From(ctx); t != nil && t.Table == table && Layer(t.at.Load()) < l {
+		t.at.Store(uint32(l))
+		return r, t, false
+	}
+	now := time.Now()
+	b := new(box)
+	b.ctx = tripCtx{ctx, &b.trip}
+	b.trip.Request = &b.request
+	b.trip.at.Store(uint32(l))
+	q := &b.request
+	q.Table, q.Order, q.Arrived, q.Caller, q.made = table, table.Arrive(), now, ctx, l
+	q.Entry = table.Acquire(hosts.Key(r), now)
+	b.r = *r.WithContext(&b.ctx)
+	return &b.r, &b.trip, true
+}
+
+// At sets the layer again before it calls its base once more: loops do.
+func (t *Trip) At(l Layer) { t.at.Store(uint32(l)) }
+
+// End is called by the layer that made the trip, when it returns. It frees
+// the host's record and adds notsent.Err to an error if nothing was sent.
+func (t *Trip) End(err error) error {
+	t.Entry.Release()
+	if err != nil && !t.Sent() {
+		return notsent.Wrap(err)
+	}
+	return err
+}
+
+// Fork returns a copy of r with a trip of its own for a hedge of the same
+// request, under ctx, which descends from r's.
+func (t *Trip) Fork(ctx context.Context, r *http.Request) (*http.Request, *Trip) {
+	b := new(box)
+	b.ctx = tripCtx{ctx, &b.trip}
+	f := &b.trip
+	f.Request, f.Number, f.Hedge = t.Request, t.Number, true
+	f.AttemptTimeout, f.StallTimeout = t.AttemptTimeout, t.StallTimeout
+	f.At(Layer(t.at.Load()))
+	b.r = *r.WithContext(&b.ctx)
+	return &b.r, &b.trip
+}
