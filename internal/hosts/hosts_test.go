@@ -1,0 +1,72 @@
+package hosts
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+)
+
+func TestCanonical(t *testing.T) {
+	tests := []struct{ scheme, host, want string }{
+		{"https", "api.github.com", "api.github.com"},
+		{"HTTPS", "API.GitHub.com:443", "api.github.com"},
+		{"http", "h:80", "h"},
+		{"http", "h:443", "h:443"},
+		{"https", "h:80", "h:80"},
+		{"https", "h.", "h"},
+		{"https", "H.:8443", "h:8443"},
+		{"https", "h:", "h"},
+		{"http", "[::1]:80", "[::1]"},
+		{"http", "[::1]", "[::1]"},
+		{"http", "[::1]:8080", "[::1]:8080"},
+		{"", "h:80", "h:80"},
+		{"http", "", ""},
+	}
+	for _, tt := range tests {
+		if got := Canonical(tt.scheme, tt.host); got != tt.want {
+			t.Errorf("Canonical(%q, %q) = %q, want %q", tt.scheme, tt.host, got, tt.want)
+		}
+	}
+	r := &http.Request{Host: "evil", URL: &url.URL{Scheme: "https", Host: "api.github.com"}}
+	if n := testing.AllocsPerRun(100, func() {
+		if Key(r) != "api.github.com" {
+			t.Error("Key is not the URL's host")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if got := Key(&http.Request{Host: "evil"}); got != "" {
+		t.Errorf("Key without a URL = %q", got)
+	}
+}
+
+type busy bool
+
+func (b *busy) Idle(time.Time) bool { return !bool(*b) }
+
+func TestOccupants(t *testing.T) {
+	tab := New(1)
+	e := tab.Acquire("a", time.Now())
+	one, two := new(busy), new(busy)
+	*one = true
+	if e.Value.Occupant(Retry) != nil {
+		t.Error("an empty slot is occupied")
+	}
+	if e.Value.Occupy(Retry, one) != one || e.Value.Occupy(Retry, two) != one {
+		t.Error("the first occupant does not stay")
+	}
+	e.Release()
+	if f := tab.Acquire("b", time.Now()); !f.Overflow {
+		t.Error("a busy occupant's host was dropped")
+	} else {
+		f.Release()
+	}
+	*one = false
+	if tab.Acquire("b", time.Now()).Overflow {
+		t.Error("a host whose occupants are all idle does not make room")
+	}
+	if a, b := tab.Arrive(), tab.Arrive(); a >= b {
+		t.Errorf("arrivals %d, %d are not in order", a, b)
+	}
+}

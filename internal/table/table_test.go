@@ -1,0 +1,181 @@
+package table
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+)
+
+// account is idle when nothing is spent.
+type account struct{ spent int }
+
+func accounts(size int) *Table[*account] {
+	return New(size, func(string) *account { return new(account) },
+		func(a **account, _ time.Time) bool { return (*a).spent == 0 })
+}
+
+func TestAcquireFindsTheSameEntry(t *testing.T) {
+	tab := accounts(10)
+	a := tab.Acquire("a", time.Now())
+	if b := tab.Acquire("a", time.Now()); a != b {
+		t.Error("two entries of one key")
+	}
+	if tab.Find("a") != a || tab.Find("b") != nil {
+		t.Error("Find does not tell what is there")
+	}
+	if tab.Len() != 1 {
+		t.Errorf("Len = %d, want 1", tab.Len())
+	}
+}
+
+func TestSpentEntriesAreNeverDropped(t *testing.T) {
+	tab := accounts(100)
+	for i := range 100 {
+		e := tab.Acquire(fmt.Sprint("spent", i), time.Now())
+		e.Value.spent = i + 1
+		e.Release()
+	}
+	for i := range 1000 {
+		e := tab.Acquire(fmt.Sprint("new", i), time.Now())
+		if !e.Overflow {
+			t.Fatalf("newcomer %d took the place of something spent", i)
+		}
+		e.Release()
+	}
+	for i := range 100 {
+		e := tab.Find(fmt.Sprint("spent", i))
+		if e == nil || e.Value.spent != i+1 {
+			t.Fatalf("entry %d was forgotten", i)
+		}
+		e.Release()
+	}
+}
+
+func TestHeldEntriesAreNeverDropped(t *testing.T) {
+	tab := accounts(4)
+	var held []*Entry[*account]
+	for i := range 4 {
+		held = append(held, tab.Acquire(fmt.Sprint(i), time.Now()))
+	}
+	if e := tab.Acquire("x", time.Now()); !e.Overflow {
+		t.Error("a held entry was dropped")
+	}
+	held[2].Release()
+	e := tab.Acquire("y", time.Now())
+	if e.Overflow || tab.Find("2") != nil {
+		t.Error("an idle, free entry did not make room")
+	}
+}
+
+func TestIdleEntriesMakeRoom(t *testing.T) {
+	tab := accounts(1000)
+	for i := range 1_000_000 {
+		e := tab.Acquire(fmt.Sprint(i), time.Now())
+		if e.Overflow {
+			t.Fatalf("key %d found no room among idle entries", i)
+		}
+		e.Release()
+	}
+	if n := tab.Len(); n > 1000 {
+		t.Errorf("Len = %d, want at most 1000", n)
+	}
+}
+
+func TestShardedBound(t *testing.T) {
+	tab := accounts(shardFrom)
+	for i := range 100_000 {
+		e := tab.Acquire(fmt.Sprint(i), time.Now())
+		e.Value.spent = 1
+		e.Release()
+	}
+	if n := tab.Len(); n > shardFrom {
+		t.Errorf("Len = %d, want at most %d", n, shardFrom)
+	}
+}
+
+func TestOverflowIsNotSpentTwice(t *testing.T) {
+	tab := accounts(1)
+	first := tab.Acquire("first", time.Now())
+	first.Value.spent = 1
+	o := tab.Acquire("second", time.Now())
+	if !o.Overflow {
+		t.Fatal("no room, yet an entry of its own")
+	}
+	o.Value.spent = 1
+	o.Release()
+	first.Value.spent = 0
+	first.Release()
+	if e := tab.Acquire("second", time.Now()); !e.Overflow {
+		t.Error("second spends anew what it spent from the overflow")
+	} else {
+		e.Value.spent = 0
+		e.Release()
+	}
+	if e := tab.Acquire("second", time.Now()); e.Overflow {
+		t.Error("second stays in the overflow after that was idle")
+	}
+}
+
+func TestResize(t *testing.T) {
+	tab := accounts(2)
+	for i := range 3 {
+		e := tab.Acquire(fmt.Sprint(i), time.Now())
+		e.Value.spent = 1
+	}
+	tab.Resize(3)
+	if e := tab.Acquire("new", time.Now()); e.Overflow {
+		t.Error("a larger table has no room")
+	}
+}
+
+func TestAllHoldsWhatItShows(t *testing.T) {
+	tab := accounts(8)
+	for i := range 8 {
+		tab.Acquire(fmt.Sprint(i), time.Now()).Release()
+	}
+	seen := 0
+	tab.All(func(e *Entry[*account]) {
+		seen++
+		if e.Overflow {
+			return
+		}
+		for i := range 20 { // insertions during the visit must not drop it
+			tab.Acquire(fmt.Sprint(e.Key, i), time.Now()).Release()
+		}
+		if f := tab.Find(e.Key); f != e {
+			t.Errorf("%s was dropped while shown", e.Key)
+		} else {
+			f.Release()
+		}
+	})
+	if seen < 9 {
+		t.Errorf("All showed %d entries, want 8 and the overflow", seen)
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	tab := New(64, func(string) int { return 0 }, func(*int, time.Time) bool { return true })
+	var wg sync.WaitGroup
+	for g := range 64 {
+		wg.Go(func() {
+			for i := range 2000 {
+				e := tab.Acquire(fmt.Sprint((g*7+i)%200), time.Now())
+				e.Release()
+			}
+		})
+	}
+	wg.Wait()
+	if n := tab.Len(); n > 64 {
+		t.Errorf("Len = %d, want at most 64", n)
+	}
+}
+
+func BenchmarkAcquire(b *testing.B) {
+	tab := accounts(100000)
+	now := time.Now()
+	b.ReportAllocs()
+	for b.Loop() {
+		tab.Acquire("api.example.com", now).Release()
+	}
+}

@@ -1,0 +1,148 @@
+package trip
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/internal/hosts"
+	"github.com/weirhttp/weir/internal/notsent"
+)
+
+func request(t testing.TB) *http.Request {
+	r, err := http.NewRequest("GET", "https://API.example.com/x", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestOneTripPerRequest(t *testing.T) {
+	tab := hosts.New(10)
+	r := request(t)
+	r1, t1, made := Begin(r, Retry, tab)
+	if !made || r1 == r || t1.Entry.Key != "api.example.com" || t1.Caller != r.Context() {
+		t.Fatal("the first layer makes the trip and a copy")
+	}
+	if r.Context() != context.Background() {
+		t.Error("the caller's request was changed")
+	}
+	r2, t2, made := Begin(r1, Throttle, tab)
+	if made || r2 != r1 || t2 != t1 {
+		t.Error("an inner layer does not find the trip")
+	}
+	if _, t3, made := Begin(r1, Throttle, tab); !made || t3 == t1 {
+		t.Error("a second throttle took the trip of the first for its own")
+	}
+	t1.At(Retry)
+	if _, _, made := Begin(r1, Throttle, tab); made {
+		t.Error("a loop's next attempt is another request")
+	}
+	if _, t4, made := Begin(r1, Wire, hosts.New(10)); !made || t4 == t1 {
+		t.Error("a chain with another table shares the trip")
+	}
+}
+
+func TestNestedRequestIsItsOwn(t *testing.T) {
+	tab := hosts.New(10)
+	r1, t1, _ := Begin(request(t), Door, tab)
+	Begin(r1, Wire, tab) // now at the base, which asks for a token with our context
+	nested := request(t).WithContext(r1.Context())
+	if _, t2, made := Begin(nested, Door, tab); !made || t2.Request == t1.Request {
+		t.Error("a request made below shares the trip of the one above")
+	}
+}
+
+func TestEndSaysNotSent(t *testing.T) {
+	tab := hosts.New(1)
+	_, trip, _ := Begin(request(t), Door, tab)
+	if err := trip.End(io.EOF); !errors.Is(err, notsent.Err) || !errors.Is(err, io.EOF) {
+		t.Errorf("%v: nothing was sent", err)
+	}
+	_, trip, _ = Begin(request(t), Door, tab)
+	trip.MarkSent()
+	if err := trip.End(io.EOF); errors.Is(err, notsent.Err) {
+		t.Error("something was sent")
+	}
+	_, trip, _ = Begin(request(t), Door, tab)
+	if err := trip.End(nil); err != nil {
+		t.Error(err)
+	}
+	other := request(t)
+	other.URL.Host = "other"
+	if _, trip, _ = Begin(other, Door, tab); trip.Entry.Overflow {
+		t.Error("End does not free the record")
+	}
+}
+
+func TestForkSharesTheRequest(t *testing.T) {
+	tab := hosts.New(10)
+	r1, t1, _ := Begin(request(t), Retry, tab)
+	t1.Next()
+	t1.SetCause(AttemptTimeout)
+	ctx, cancel := context.WithCancel(r1.Context())
+	defer cancel()
+	r2, t2 := t1.Fork(ctx, r1)
+	if From(r2.Context()) != t2 || t2.Request != t1.Request || !t2.Hedge || t2.Number != 1 || t2.Cause() != NoCause {
+		t.Errorf("fork %+v", t2)
+	}
+	if _, t3, made := Begin(r2, Throttle, tab); made || t3 != t2 {
+		t.Error("the layer below does not find the fork")
+	}
+	t2.MarkSent()
+	if !t1.Sent() {
+		t.Error("a hedge that was sent is forgotten")
+	}
+}
+
+func TestNext(t *testing.T) {
+	_, trip, _ := Begin(request(t), Retry, hosts.New(10))
+	trip.SetCause(AttemptTimeout)
+	trip.SetCause(CallerDone)
+	if trip.Cause() != AttemptTimeout {
+		t.Error("the first cause does not stand")
+	}
+	trip.Throttled, trip.OnWire = true, time.Now()
+	trip.Next()
+	if trip.Number != 1 || trip.Cause() != NoCause || trip.Throttled || !trip.OnWire.IsZero() {
+		t.Errorf("after Next: %+v", trip)
+	}
+}
+
+func TestBeginCost(t *testing.T) {
+	tab := hosts.New(10)
+	r := request(t)
+	Begin(r, Door, tab)
+	r.URL.Host = "api.example.com"
+	if n := testing.AllocsPerRun(100, func() {
+		_, trip, _ := Begin(r, Door, tab)
+		trip.End(nil)
+	}); n > 1 {
+		t.Errorf("%v allocations, want 1", n)
+	}
+}
+
+func TestCancelledParentCancels(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	r, _, _ := Begin(request(t).WithContext(ctx), Door, hosts.New(10))
+	child, stop := context.WithTimeout(r.Context(), time.Hour)
+	defer stop()
+	cancel()
+	<-child.Done()
+	if child.Err() != context.Canceled {
+		t.Error(child.Err())
+	}
+}
+
+func BenchmarkBegin(b *testing.B) {
+	tab := hosts.New(10)
+	r := request(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		_, trip, _ := Begin(r, Door, tab)
+		trip.End(nil)
+	}
+}
