@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that the tests run against, if it may.
+source "$(dirname "$0")/lib.sh"
+
+need=()
+wants() { command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ] || need+=("$2"); }
+[ -d redisstore ] && wants redis-server redis-server
+[ -d interop/nginx ] && wants nginx nginx
+[ -d interop/page ] && wants chromium chromium
+[ ${#need[@]} -eq 0 ] && exit 0
+
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+	step "installing ${need[*]}"
+	export DEBIAN_FRONTEND=noninteractive
+	# The servers are started by the tests, on ports of their own.
+	printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d.weir && chmod +x /usr/sbin/policy-rc.d.weir
+	[ -e /usr/sbin/policy-rc.d ] || { mv /usr/sbin/policy-rc.d.weir /usr/sbin/policy-rc.d; ours=1; }
+	apt-get update -qq || apt-get update -qq
+	apt-get install -y -qq --no-install-recommends "${need[@]}" >/dev/null || apt-get install -y -qq --no-install-recommends "${need[@]}" >/dev/null
+	[ -z "${ours:-}" ] || rm -f /usr/sbin/policy-rc.d
+	rm -f /usr/sbin/policy-rc.d.weir
+else
+	echo "the tests want these Debian packages: ${need[*]}" >&2
+	echo "install them with: apt-get install ${need[*]}" >&2
+	[ -z "${CI:-}" ] || exit 1
+fi
