@@ -3,8 +3,6 @@ package throttle
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
 	"time"
 )
 
@@ -136,7 +134,7 @@ const (
 	Refused    Outcome = iota // nothing was charged; Wait says when the first request could start
 	BookedOne                 // the first request was charged and may start after Wait
 	BookedAll                 // the whole batch was charged and may start now
-	NeverFits1                // nothing was charged: the first cost is above what a limit ever holds
+	Impossible                // nothing was charged: the first cost is above what a limit ever holds
 )
 
 // Booked is the reply to a Booking.
@@ -177,80 +175,27 @@ type Stated struct {
 	Reset     time.Duration // until the window's end
 }
 
-const (
-	maxStored  = 16          // draws of a booking, limits and units of a draw
-	maxStated  = 8           // stated limits of a key
-	maxID      = 64          // bytes
-	maxEntries = 128         // of a log, give or take two
-	maxAmount  = int64(1e15) // doubles count exactly up to 2^53
-	maxHorizon = 400 * 24 * time.Hour
-)
-
-// Validate reports the first fault of b, naming the field and the value.
-// Stores call it, so that a fault never reaches a script.
-func (b Booking) Validate() error {
-	if len(b.Draws) == 0 || len(b.Draws) > maxStored {
-		return fmt.Errorf("throttle: Booking has %d draws, want 1 to %d", len(b.Draws), maxStored)
-	}
-	if b.MaxWait < 0 || b.MaxWait > maxHorizon {
-		return fmt.Errorf("throttle: Booking.MaxWait %v out of range", b.MaxWait)
-	}
-	for i, d := range b.Draws {
-		for _, e := range b.Draws[:i] {
-			if d.Key == e.Key {
-				return fmt.Errorf("throttle: Booking names key %q twice", d.Key)
+// Refund makes the refund of units (as many as b's units, in their order) of
+// draw i of b, age after the booking was sent. A meter takes back only what
+// has not drained yet: the units' slots in the past are gone. given holds per
+// limit what earlier refunds of the same booking took back, and is added to;
+// it is nil for a booking that is refunded once.
+func (r Booked) Refund(b Booking, i int, units []int64, age time.Duration, given []float64) Refund {
+	d, k := b.Draws[i], r.Keys[i]
+	f := Refund{Key: d.Key, Gen: k.Gen, Ready: r.Ready, Limits: d.Limits, Units: make([]float64, len(d.Limits))}
+	for j, l := range d.Limits {
+		c := float64(units[l.Unit])
+		if l.Kind == MeterLimit {
+			left := k.Levels[j] - l.Rate*age.Seconds()
+			if given != nil {
+				left -= given[j]
 			}
+			c = min(c, max(0, left))
 		}
-		if err := d.validate(); err != nil {
-			return fmt.Errorf("throttle: Booking of key %q: %w", d.Key, err)
+		if given != nil {
+			given[j] += c
 		}
+		f.Units[j] = c
 	}
-	return nil
-}
-
-func (d Draw) validate() error {
-	if len(d.Limits) > maxStored || len(d.Units) > maxStored {
-		return fmt.Errorf("%d limits, %d units, want at most %d", len(d.Limits), len(d.Units), maxStored)
-	}
-	for _, u := range d.Units {
-		if u.First < 0 || u.All < u.First || u.All > maxAmount {
-			return fmt.Errorf("unit %q costs %d, %d in all", u.Unit, u.First, u.All)
-		}
-	}
-	for i, l := range d.Limits {
-		if err := l.validate(len(d.Units)); err != nil {
-			return fmt.Errorf("limit %q: %w", l.ID, err)
-		}
-		for _, m := range d.Limits[:i] {
-			if l.ID == m.ID && l.Kind == m.Kind {
-				return fmt.Errorf("limit %q stands twice", l.ID)
-			}
-		}
-	}
-	if n := len(d.Seen.Levels); n != 0 && n != len(d.Limits) {
-		return fmt.Errorf("Seen has %d levels for %d limits", n, len(d.Limits))
-	}
-	return nil
-}
-
-func (l StoreLimit) validate(units int) error {
-	switch {
-	case len(l.ID) > maxID:
-		return fmt.Errorf("ID of %d bytes, want at most %d", len(l.ID), maxID)
-	case l.Unit < 0 || l.Unit >= units:
-		return fmt.Errorf("unit %d of %d", l.Unit, units)
-	case !(l.Size > 0) || l.Size > float64(maxAmount):
-		return fmt.Errorf("size %v", l.Size)
-	case l.Kind == MeterLimit && (!(l.Rate > 0) || math.IsInf(l.Rate, 0) || math.IsNaN(l.Credit) || math.IsInf(l.Credit, 0)):
-		return fmt.Errorf("rate %v, credit %v", l.Rate, l.Credit)
-	case l.Kind != MeterLimit && (l.Per <= 0 || l.Per > maxHorizon):
-		return fmt.Errorf("window of %v", l.Per)
-	case l.Kind == LogLimit && (l.Grain < 0 || l.Size > maxEntries && l.Grain < l.Per/maxEntries):
-		return fmt.Errorf("grain %v for %v units in %v", l.Grain, l.Size, l.Per)
-	case l.Kind == CalendarLimit && l.Ends.IsZero():
-		return errors.New("no end")
-	case l.Kind < MeterLimit || l.Kind > CalendarLimit:
-		return fmt.Errorf("kind %d", l.Kind)
-	}
-	return nil
+	return f
 }

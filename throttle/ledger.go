@@ -1,0 +1,240 @@
+package throttle
+
+import (
+	"math"
+	"time"
+)
+
+// A Ledger is the state of one key of a [Store], and its methods are the
+// specification of what a Store does: pure functions of state, operation and
+// time. The stores in memory and on files run them under a lock; the script of
+// redisstore is tested against them. The zero Ledger is a key at rest; so is
+// any ledger once [Ledger.Idle] says so.
+//
+// Instants are microseconds since 1970 by the store's clock. When that clock
+// steps back, what is dated keeps its distance: nobody stalls and nothing is
+// minted. When it steps ahead by d, a meter has drained d too early, at most
+// its Size.
+type Ledger struct {
+	Gen      int64           `json:"gen"`             // when this state began
+	At       int64           `json:"at"`              // as of when the meters stand
+	Pause    int64           `json:"pause,omitempty"` // nothing starts before
+	Expires  int64           `json:"expires"`         // idle from then on
+	Accounts []LedgerAccount `json:"accounts,omitempty"`
+	Stated   []LedgerStated  `json:"stated,omitempty"`
+}
+
+// A LedgerAccount is the state of one limit.
+type LedgerAccount struct {
+	Kind    LimitKind     `json:"kind"`
+	ID      string        `json:"id"`
+	Level   float64       `json:"level,omitempty"`   // Meter: as of At; Calendar: units used in the window that ends at Ends
+	Ends    int64         `json:"ends,omitempty"`    // Calendar
+	Entries []LedgerEntry `json:"entries,omitempty"` // Log, oldest first
+}
+
+// A LedgerEntry is units that start at one instant.
+type LedgerEntry struct {
+	At    int64   `json:"at"`
+	Units float64 `json:"units"`
+}
+
+// LedgerStated is a quota the server stated.
+type LedgerStated struct {
+	ID        string  `json:"id"`
+	Unit      string  `json:"unit"`
+	Remaining float64 `json:"remaining"`
+	Ends      int64   `json:"ends"`
+}
+
+// Idle reports whether l is as good as the zero Ledger.
+func (l Ledger) Idle(now time.Time) bool { return l.Expires <= now.UnixMicro() }
+
+// BookLedgers evaluates b against ls, the ledgers of its draws in their order.
+// It returns the ledgers to be written, or nil when nothing changes, and leaves
+// ls alone. b must be valid.
+func BookLedgers(now time.Time, ls []Ledger, b Booking) ([]Ledger, Booked) {
+	vs := make([]ledgerView, len(ls))
+	for i := range ls {
+		vs[i] = ls[i].view(now.UnixMicro(), b.Draws[i])
+	}
+	r := Booked{Draw: -1, Limit: -1}
+	switch {
+	case b.Force:
+		r.Outcome = BookedOne
+	case batchFits(vs):
+		r.Outcome = BookedAll
+	default:
+		r = firstFits(vs, b.MaxWait)
+	}
+	r.Ready = now.UnixMicro() + r.Wait.Microseconds()
+	var next []Ledger
+	for i := range vs {
+		if r.Outcome == BookedOne || r.Outcome == BookedAll {
+			next = append(next, vs[i].charge(r.Ready, r.Outcome == BookedAll))
+		}
+		r.Keys = append(r.Keys, vs[i].standing())
+	}
+	return next, r
+}
+
+func batchFits(vs []ledgerView) bool {
+	for i := range vs {
+		if !vs[i].fitsAll() {
+			return false
+		}
+	}
+	return true
+}
+
+func firstFits(vs []ledgerView, maxWait time.Duration) Booked {
+	r := Booked{Draw: -1, Limit: -1}
+	var wait int64
+	for i := range vs {
+		w, limit := vs[i].wait()
+		if w < 0 {
+			return Booked{Outcome: Impossible, Draw: i, Limit: limit}
+		}
+		if w > wait {
+			wait, r.Draw, r.Limit = w, i, limit
+		}
+	}
+	r.Outcome = BookedOne
+	if wait > maxWait.Microseconds() || len(vs) > 1 && wait > 0 {
+		r.Outcome = Refused
+	}
+	for i := range vs {
+		if w := vs[i].straddles(wait); w > 0 {
+			wait, r.Outcome = max(wait, w), Refused
+		}
+	}
+	r.Wait = time.Duration(wait) * time.Microsecond
+	return r
+}
+
+// AfterRefund returns l with what r gives back taken off.
+func (l Ledger) AfterRefund(now time.Time, r Refund) Ledger {
+	if l.Gen != r.Gen || l.Gen == 0 || l.Idle(now) {
+		return l
+	}
+	l.Accounts = append([]LedgerAccount(nil), l.Accounts...)
+	for i, p := range r.Limits {
+		a := l.account(p)
+		units := r.Units[i]
+		if a == nil || !(units > 0) {
+			continue
+		}
+		switch p.Kind {
+		case MeterLimit:
+			drained := a.Level - float64(p.perMicro()*float64(max(0, now.UnixMicro()-l.At)))
+			a.Level -= min(units, max(0, drained))
+		case CalendarLimit:
+			if r.Ready < a.Ends && r.Ready >= a.Ends-p.Per.Microseconds() {
+				a.Level = max(0, a.Level-units)
+			}
+		case LogLimit:
+			a.Entries = withoutUnits(a.Entries, r.Ready, units)
+		}
+	}
+	return l
+}
+
+// withoutUnits takes units off the entry that holds what started at ready: the
+// first that is not older, as an entry takes the date of its last unit.
+func withoutUnits(es []LedgerEntry, ready int64, units float64) []LedgerEntry {
+	es = append([]LedgerEntry(nil), es...)
+	for i := range es {
+		if es[i].At >= ready {
+			es[i].Units = max(0, es[i].Units-units)
+			break
+		}
+	}
+	return es
+}
+
+// AfterNews returns l knowing n. The meters keep their date, as their rates are
+// not known here.
+func (l Ledger) AfterNews(now time.Time, n News) Ledger {
+	at := now.UnixMicro()
+	if l.Idle(now) {
+		l = Ledger{Gen: at, At: at}
+	}
+	at = max(at, l.At) // what is dated is dated by the ledger's frame, see view
+	l.Expires = max(l.Expires, at+microSecond)
+	switch {
+	case n.Pause < 0:
+		l.Pause = 0
+	case n.Pause > 0:
+		l.Pause = max(l.Pause, at+ceilMicro(n.Pause))
+		l.Expires = max(l.Expires, l.Pause+pauseEcho)
+	}
+	if len(n.Stated) > 0 {
+		l.Stated = append([]LedgerStated(nil), l.Stated...)
+	}
+	for _, s := range n.Stated {
+		l.Stated = withStated(l.Stated, s, at)
+		l.Expires = max(l.Expires, at+ceilMicro(s.Reset)+microSecond)
+	}
+	return l
+}
+
+func withStated(ss []LedgerStated, s Stated, at int64) []LedgerStated {
+	reset := ceilMicro(s.Reset)
+	next := LedgerStated{ID: s.ID, Unit: s.Unit, Remaining: float64(s.Remaining), Ends: at + reset}
+	slack := max(microSecond, reset/20)
+	for i, o := range ss {
+		if o.ID != s.ID || o.Unit != s.Unit {
+			continue
+		}
+		switch {
+		case o.Ends <= at || next.Ends > o.Ends+slack:
+			ss[i] = next
+		case next.Ends >= o.Ends-slack:
+			ss[i].Remaining = min(o.Remaining, next.Remaining)
+		}
+		return ss
+	}
+	if len(ss) < maxStated {
+		return append(ss, next)
+	}
+	first := 0
+	for i, o := range ss {
+		if o.Ends < ss[first].Ends {
+			first = i
+		}
+	}
+	if ss[first].Ends < next.Ends {
+		ss[first] = next
+	}
+	return ss
+}
+
+func (l *Ledger) account(p StoreLimit) *LedgerAccount {
+	for i := range l.Accounts {
+		if a := &l.Accounts[i]; a.Kind == p.Kind && a.ID == p.ID {
+			return a
+		}
+	}
+	return nil
+}
+
+const (
+	microSecond = int64(time.Second / time.Microsecond)
+	// pauseEcho is how long after a pause's end its shaping may matter, when
+	// nobody booked in between to write it down.
+	pauseEcho = 60 * microSecond
+)
+
+func ceilMicro(d time.Duration) int64 {
+	return int64((min(max(d, 0), maxHorizon) + time.Microsecond - 1) / time.Microsecond)
+}
+
+func (p StoreLimit) perMicro() float64 { return p.Rate / 1e6 }
+
+// tolerance keeps a caller that waited exactly as told from being refused for
+// the last bit of a double.
+func (p StoreLimit) tolerance() float64 { return 1e-9 + p.Size*1e-12 }
+
+func ceilWait(units, perMicro float64) int64 {
+	return int64(math.Ceil(min(units/perMicro, float64(maxHorizon/time.Microsecond))))
+}

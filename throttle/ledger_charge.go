@@ -1,0 +1,107 @@
+package throttle
+
+import "time"
+
+// charge books the first request, or all, to start at ready.
+func (v *ledgerView) charge(ready int64, all bool) Ledger {
+	l := &v.ledger
+	if l.Gen == 0 {
+		l.Gen = v.now
+	}
+	l.At, l.Expires = v.now, v.now+microSecond
+	v.merged = false
+	for i, p := range v.draw.Limits {
+		u := v.draw.Units[p.Unit]
+		c := float64(u.First)
+		if all {
+			c = float64(u.All)
+		}
+		if c > 0 {
+			v.chargeLimit(p, v.accts[i], float64(u.First), c, ready)
+		}
+		l.Expires = max(l.Expires, v.accts[i].idleAt(p, v.now)+microSecond)
+	}
+	for i, s := range l.Stated {
+		for _, u := range v.draw.Units {
+			if c := pick(all, u.All, u.First); u.Unit == s.Unit {
+				l.Stated[i].Remaining = max(0, s.Remaining-float64(c))
+			}
+		}
+		l.Expires = max(l.Expires, s.Ends+microSecond)
+	}
+	if l.Pause > v.now {
+		l.Expires = max(l.Expires, l.Pause+pauseEcho)
+	} else {
+		l.Pause = 0
+	}
+	return *l
+}
+
+func (v *ledgerView) chargeLimit(p StoreLimit, a *LedgerAccount, first, c float64, ready int64) {
+	switch p.Kind {
+	case MeterLimit:
+		// The units count from when they start. What drains until then is
+		// taken too, so that whoever comes later starts later.
+		a.Level = max(v.used(p, a, first), float64(p.perMicro()*float64(ready-v.now))) + c
+	case CalendarLimit:
+		a.Level += c
+	case LogLimit:
+		es := append([]LedgerEntry(nil), a.Entries...)
+		n := len(es) - 1
+		if n >= 0 {
+			ready = max(ready, es[n].At) // only a forced charge comes before
+		}
+		grain := p.Grain.Microseconds()
+		if n >= 0 && (es[n].At == ready || grain > 0 && floorDiv(es[n].At, grain) == floorDiv(ready, grain)) {
+			es[n].At, es[n].Units = ready, es[n].Units+c
+		} else {
+			es = append(es, LedgerEntry{At: ready, Units: c})
+		}
+		a.Entries = es
+	}
+}
+
+// idleAt is the instant from which a is as good as new.
+func (a *LedgerAccount) idleAt(p StoreLimit, now int64) int64 {
+	switch p.Kind {
+	case MeterLimit:
+		return now + ceilWait(max(0, a.Level+max(0, p.Credit)), p.perMicro())
+	case CalendarLimit:
+		return a.Ends
+	}
+	if n := len(a.Entries); n > 0 {
+		return a.Entries[n-1].At + p.Per.Microseconds()
+	}
+	return now
+}
+
+func (v *ledgerView) standing() Standing {
+	s := Standing{Gen: v.ledger.Gen, At: v.ledger.At}
+	if v.merged { // nothing was written: the memory is still the caller's alone
+		s.Gen, s.At = v.draw.Seen.Gen, v.draw.Seen.At
+	}
+	s.Paused = time.Duration(max(0, v.ledger.Pause-v.now)) * time.Microsecond
+	for i, p := range v.draw.Limits {
+		if p.Kind == LogLimit {
+			s.Levels = append(s.Levels, v.accts[i].total())
+		} else {
+			s.Levels = append(s.Levels, v.accts[i].Level)
+		}
+	}
+	return s
+}
+
+func pick(all bool, a, b int64) int64 {
+	if all {
+		return a
+	}
+	return b
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}

@@ -1,0 +1,120 @@
+package throttle
+
+// A ledgerView is a ledger as it stands at an instant, for one draw.
+type ledgerView struct {
+	now    int64
+	draw   Draw
+	ledger Ledger // a copy whose accounts may be written to
+	accts  []*LedgerAccount
+	merged bool // holds what only the caller remembers
+}
+
+// view drains the meters to now, drops what is over, and puts back what d's
+// process remembers of a state that was lost.
+func (l Ledger) view(now int64, d Draw) ledgerView {
+	if l.Expires <= now {
+		l = Ledger{}
+	}
+	back := max(0, l.At-now) // the clock stepped back
+	v := ledgerView{now: now, draw: d, ledger: l}
+	n := &v.ledger
+	n.Accounts = make([]LedgerAccount, len(l.Accounts), len(l.Accounts)+len(d.Limits))
+	copy(n.Accounts, l.Accounts)
+	if n.Pause -= back; n.Pause <= 0 || l.Pause == 0 {
+		n.Pause = 0
+	}
+	n.Stated = nil
+	for _, s := range l.Stated {
+		if s.Ends -= back; s.Ends > now {
+			n.Stated = append(n.Stated, s)
+		}
+	}
+	lost := d.Seen.Gen != 0 && (d.Seen.Gen != l.Gen || d.Seen.At > l.At)
+	if back > 0 {
+		n.Gen = now // older refunds no longer match what they would take from
+	}
+	for _, p := range d.Limits {
+		if n.account(p) == nil {
+			a := LedgerAccount{Kind: p.Kind, ID: p.ID}
+			if p.Kind == MeterLimit {
+				a.Level = -max(0, p.Credit)
+			}
+			n.Accounts = append(n.Accounts, a)
+		}
+	}
+	for i, p := range d.Limits {
+		a := n.account(p)
+		v.accts = append(v.accts, a)
+		a.advance(p, l.At, now, back)
+		if lost && len(d.Seen.Levels) > 0 {
+			v.merged = true
+			a.merge(p, now, now-d.Seen.Age.Microseconds(), d.Seen.Levels[i])
+		}
+	}
+	if lost {
+		v.merged = true
+		if p := now + (d.Seen.Paused - d.Seen.Age).Microseconds(); d.Seen.Paused > d.Seen.Age {
+			n.Pause = max(n.Pause, p)
+		}
+	}
+	return v
+}
+
+// advance brings a from at, when it was written, to now.
+func (a *LedgerAccount) advance(p StoreLimit, at, now, back int64) {
+	switch p.Kind {
+	case MeterLimit:
+		a.Level = max(-max(0, p.Credit), a.Level-float64(p.perMicro()*float64(max(0, now-at))))
+	case CalendarLimit:
+		per := p.Per.Microseconds()
+		ends := p.Ends.UnixMicro()
+		ends += (floorDiv(now-ends, per) + 1) * per
+		// A window that ends later is one that a clock ahead of ours opened.
+		if a.Ends < ends || a.Ends > ends+per {
+			a.Ends, a.Level = ends, 0
+		}
+	case LogLimit:
+		var es []LedgerEntry
+		for _, e := range a.Entries {
+			if e.At -= back; e.At+p.Per.Microseconds() > now && e.Units > 0 {
+				es = append(es, e)
+			}
+		}
+		a.Entries = es
+	}
+}
+
+// merge raises a to what was seen of it at the instant seen.
+func (a *LedgerAccount) merge(p StoreLimit, now, seen int64, level float64) {
+	switch p.Kind {
+	case MeterLimit:
+		// Beyond an hour's debt a level is a fault, not a memory.
+		if level <= p.Size+max(0, p.Credit)+p.Rate*3600 {
+			a.Level = max(a.Level, level-float64(p.perMicro()*float64(now-seen)))
+		}
+	case CalendarLimit:
+		if seen >= a.Ends-p.Per.Microseconds() {
+			a.Level = max(a.Level, min(level, p.Size))
+		}
+	case LogLimit:
+		missing := min(level, p.Size) - a.total()
+		if missing <= 0 || seen+p.Per.Microseconds() <= now {
+			return
+		}
+		i := 0
+		for i < len(a.Entries) && a.Entries[i].At <= seen {
+			i++
+		}
+		es := append([]LedgerEntry(nil), a.Entries[:i]...)
+		es = append(es, LedgerEntry{At: seen, Units: missing})
+		a.Entries = append(es, a.Entries[i:]...)
+	}
+}
+
+func (a *LedgerAccount) total() float64 {
+	var sum float64
+	for _, e := range a.Entries {
+		sum += e.Units
+	}
+	return sum
+}

@@ -1,0 +1,187 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhttp/weir/throttle"
+)
+
+func refundGivesBack(ctx context.Context, s Setup) error {
+	m, l := meter("m", 4, 1), windowLog("l", 5, 10*time.Second, 0)
+	b := booking("k", 0, 3, 3, m, l)
+	r, err := want(ctx, s.Stores[0], b, all, 0)
+	if err != nil {
+		return err
+	}
+	s.Advance(2 * time.Second) // one unit of three is left in the meter, all in the log
+	if err := s.Stores[0].Refund(ctx, r.Refund(b, 0, []int64{3}, 2*time.Second, nil)); err != nil {
+		return err
+	}
+	return walk(ctx, s, []step{
+		{0, 1, booking("k", 0, 4, 4, m, l), all, 0},
+		{0, 1, booking("k", 0, 1, 1, l), all, 0},
+		{0, 1, booking("k", 0, 1, 1, l), refused, 10 * time.Second},
+		{0, 1, booking("k", 0, 1, 1, m), refused, time.Second},
+	})
+}
+
+func refundOfOldState(ctx context.Context, s Setup) error {
+	m := meter("m", 4, 1)
+	b := booking("k", 0, 4, 4, m)
+	r, err := want(ctx, s.Stores[0], b, all, 0)
+	if err != nil {
+		return err
+	}
+	f := r.Refund(b, 0, []int64{4}, 0, nil)
+	s.Advance(10 * time.Second) // idle: the next booking begins a new state
+	if _, err := want(ctx, s.Stores[1], b, all, 0); err != nil {
+		return err
+	}
+	if err := s.Stores[0].Refund(ctx, f); err != nil {
+		return err
+	}
+	if err := s.Stores[0].Refund(ctx, throttle.Refund{Key: "unknown", Gen: 7, Limits: b.Draws[0].Limits, Units: []float64{1}}); err != nil {
+		return fmt.Errorf("Refund of an unknown key: %w", err)
+	}
+	_, err = want(ctx, s.Stores[1], booking("k", 0, 1, 1, m), refused, time.Second)
+	return err
+}
+
+func pauseHolds(ctx context.Context, s Setup) error {
+	m := meter("m", 5, 1)
+	if err := s.Stores[0].Tell(ctx, "k", throttle.News{Pause: 3 * time.Second}); err != nil {
+		return err
+	}
+	return walk(ctx, s, []step{
+		{0, 0, booking("k", 0, 1, 1, m), refused, 3 * time.Second},
+		{0, 1, booking("k", time.Second, 1, 1, m), refused, 3 * time.Second},
+		{2500 * time.Millisecond, 1, booking("k", time.Second, 1, 1, m), one, 500 * time.Millisecond},
+		{0, 0, booking("k", 2*time.Second, 1, 1, m), one, 1500 * time.Millisecond},
+		{500 * time.Millisecond, 0, booking("k", 0, 1, 1, m), refused, 2 * time.Second},
+		{0, 0, booking("other", 0, 5, 5, m), all, 0},
+	})
+}
+
+func pauseLaterWins(ctx context.Context, s Setup) error {
+	m := meter("m", 5, 1)
+	for _, d := range []time.Duration{3 * time.Second, time.Second} {
+		if err := s.Stores[0].Tell(ctx, "k", throttle.News{Pause: d}); err != nil {
+			return err
+		}
+	}
+	if _, err := want(ctx, s.Stores[1], booking("k", 0, 1, 1, m), refused, 3*time.Second); err != nil {
+		return err
+	}
+	if err := s.Stores[1].Tell(ctx, "k", throttle.News{Pause: -1}); err != nil {
+		return err
+	}
+	_, err := want(ctx, s.Stores[0], booking("k", 0, 1, 1, m), all, 0)
+	return err
+}
+
+func stated(id string, remaining int64, reset time.Duration) throttle.News {
+	return throttle.News{Stated: []throttle.Stated{{ID: id, Unit: "requests", Remaining: remaining, Reset: reset}}}
+}
+
+func statedBinds(ctx context.Context, s Setup) error {
+	m := meter("m", 50, 50)
+	if err := s.Stores[0].Tell(ctx, "k", stated("core", 3, time.Minute)); err != nil {
+		return err
+	}
+	return walk(ctx, s, []step{
+		{0, 1, booking("k", 0, 1, 2, m), all, 0},
+		{0, 0, booking("k", time.Second, 1, 2, m), one, 0},
+		{0, 1, booking("k", time.Hour, 1, 1, m), refused, time.Minute},
+		{time.Minute, 1, booking("k", 0, 1, 20, m), all, 0},
+	})
+}
+
+func statedTightens(ctx context.Context, s Setup) error {
+	m := meter("m", 50, 50)
+	for _, n := range []throttle.News{
+		stated("core", 2, time.Minute), stated("core", 40, time.Minute), // late news of the same window
+		stated("core", 40, 10*time.Second), // of a window that is over
+		stated("search", 9, time.Minute),
+	} {
+		if err := s.Stores[0].Tell(ctx, "k", n); err != nil {
+			return err
+		}
+	}
+	if err := walk(ctx, s, []step{
+		{0, 1, booking("k", 0, 2, 2, m), all, 0},
+		{0, 1, booking("k", 0, 1, 1, m), refused, time.Minute},
+	}); err != nil {
+		return err
+	}
+	if err := s.Stores[1].Tell(ctx, "k", stated("core", 6, 2*time.Minute)); err != nil {
+		return err
+	}
+	return walk(ctx, s, []step{ // 7 of the other are left
+		{0, 0, booking("k", 0, 6, 6, m), all, 0},
+		{0, 0, booking("k", 0, 1, 1, m), refused, 2 * time.Minute},
+	})
+}
+
+func heals(ctx context.Context, s Setup) error {
+	if s.Lose == nil {
+		return nil
+	}
+	m, l := meter("m", 4, 1), windowLog("l", 4, 10*time.Second, 0)
+	b := booking("k", 0, 4, 4, m, l)
+	r, err := want(ctx, s.Stores[0], b, all, 0)
+	if err != nil {
+		return err
+	}
+	if err := s.Stores[0].Tell(ctx, "k", throttle.News{Pause: time.Second}); err != nil {
+		return err
+	}
+	s.Lose()
+	s.Advance(2 * time.Second)
+	again := booking("k", 0, 1, 1, m, l)
+	again.Draws[0].Seen = throttle.Seen{Standing: r.Keys[0], Age: 2 * time.Second}
+	if r, err = want(ctx, s.Stores[1], again, refused, 8*time.Second); err != nil {
+		return err
+	}
+	if r.Keys[0].Gen != again.Draws[0].Seen.Gen {
+		return errors.New("a refusal on remembered state claims to have written it")
+	}
+	m2 := booking("k", 0, 1, 2, m)
+	m2.Draws[0].Seen = throttle.Seen{Standing: throttle.Standing{Gen: r.Keys[0].Gen, At: r.Keys[0].At, Levels: r.Keys[0].Levels[:1]}}
+	if _, err := want(ctx, s.Stores[1], m2, all, 0); err != nil {
+		return err
+	}
+	_, err = want(ctx, s.Stores[0], booking("k", 0, 1, 1, m), refused, time.Second)
+	return err
+}
+
+func races(ctx context.Context, s Setup) error {
+	const size, callers, each = 40, 8, 10
+	l := windowLog("l", size, time.Hour, 0)
+	var granted atomic.Int64
+	errs := make([]error, callers)
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			for range each {
+				r, err := s.Stores[i%len(s.Stores)].Book(ctx, booking("k", 0, 1, 1, l))
+				if err != nil {
+					errs[i] = err
+					return
+				}
+				if r.Outcome == all {
+					granted.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := granted.Load(); got != size {
+		errs = append(errs, fmt.Errorf("%d of %d racing bookings were granted, want %d", got, callers*each, size))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,191 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/weirhttp/weir/throttle"
+)
+
+// histories runs the same generated operations on the store and on ledgers.
+func histories(ctx context.Context, s Setup) error {
+	return Histories(ctx, s, 1, 400)
+}
+
+// Histories runs steps generated operations on s and on throttle.Ledger, and
+// returns the first difference. The same seed makes the same history, which
+// does not need a fresh state.
+func Histories(ctx context.Context, s Setup, seed uint64, steps int) error {
+	h := &history{r: rand.New(rand.NewPCG(seed, 8)), ledgers: make(map[string]throttle.Ledger), prefix: fmt.Sprintf("h%d ", seed)}
+	for i := range steps {
+		if err := h.step(ctx, s); err != nil {
+			return fmt.Errorf("seed %d, step %d: %w", seed, i, err)
+		}
+	}
+	return nil
+}
+
+type history struct {
+	r       *rand.Rand
+	prefix  string
+	ledgers map[string]throttle.Ledger
+	last    [2]throttle.Booking
+	booked  [2]throttle.Booked
+	when    [2]time.Time
+}
+
+func (h *history) step(ctx context.Context, s Setup) error {
+	h.advance(s)
+	store := s.Stores[h.r.IntN(len(s.Stores))]
+	switch n := h.r.IntN(20); {
+	case n < 15:
+		return h.book(ctx, s, store)
+	case n < 17:
+		return h.refund(ctx, s, store)
+	default:
+		return h.tell(ctx, s, store)
+	}
+}
+
+// advance moves the clock, mostly a little, sometimes past everything, and
+// never to within two milliseconds of a state's end, as some stores expire in
+// milliseconds.
+func (h *history) advance(s Setup) {
+	switch h.r.IntN(10) {
+	case 0, 1, 2, 3:
+	case 9:
+		s.Advance(time.Duration(h.r.Int64N(int64(90 * time.Second))).Truncate(time.Microsecond))
+	default:
+		s.Advance(time.Duration(h.r.Int64N(int64(400 * time.Millisecond))).Truncate(time.Microsecond))
+	}
+	for again := true; again; {
+		again = false
+		for _, l := range h.ledgers {
+			if d := l.Expires - s.Now().UnixMicro(); d > -2000 && d < 2000 {
+				s.Advance(5 * time.Millisecond)
+				again = true
+			}
+		}
+	}
+}
+
+func (h *history) key() string { return h.prefix + string('a'+rune(h.r.IntN(3))) }
+
+func (h *history) draw(s Setup, key string) throttle.Draw {
+	limits := []throttle.StoreLimit{
+		{ID: "m", Kind: throttle.MeterLimit, Size: 10, Rate: 7.3},
+		{ID: "safe", Kind: throttle.MeterLimit, Size: 4, Rate: 16.0 / 3, Credit: 16},
+		{ID: "bucket", Kind: throttle.MeterLimit, Size: 6, Rate: 3, Credit: -1, Unit: 1},
+		{ID: "log", Kind: throttle.LogLimit, Size: 12, Per: 2 * time.Second},
+		{ID: "grain", Kind: throttle.LogLimit, Size: 300, Per: 20 * time.Second, Grain: 300 * time.Millisecond, Unit: 1},
+		{ID: "cal", Kind: throttle.CalendarLimit, Size: 60, Per: 10 * time.Second, Ends: time.Unix(1_700_000_003, 0), Unit: h.r.IntN(2)},
+	}
+	h.r.Shuffle(len(limits), func(i, j int) { limits[i], limits[j] = limits[j], limits[i] })
+	d := throttle.Draw{Key: key, Limits: limits[:1+h.r.IntN(3)], Units: []throttle.UnitCost{h.cost("requests", 4), h.cost("tokens", 9)}}
+	if h.r.IntN(6) == 0 { // a memory, true or not
+		d.Seen = throttle.Seen{Age: time.Duration(h.r.IntN(3e6)) * time.Microsecond, Standing: throttle.Standing{
+			Gen: s.Now().UnixMicro() - int64(h.r.IntN(1e7)), At: s.Now().UnixMicro() - int64(h.r.IntN(1e6)),
+			Paused: time.Duration(h.r.IntN(2e6)) * time.Microsecond * time.Duration(h.r.IntN(2)),
+		}}
+		if h.r.IntN(2) == 0 {
+			d.Seen.Gen = h.ledgers[key].Gen
+		}
+		for range d.Limits {
+			d.Seen.Levels = append(d.Seen.Levels, float64(h.r.IntN(15)))
+		}
+	}
+	return d
+}
+
+func (h *history) cost(unit string, most int) throttle.UnitCost {
+	first := int64(h.r.IntN(most))
+	return throttle.UnitCost{Unit: unit, First: first, All: first * int64(1+h.r.IntN(4))}
+}
+
+func (h *history) book(ctx context.Context, s Setup, store throttle.Store) error {
+	b := throttle.Booking{MaxWait: time.Duration(h.r.IntN(3)) * 700 * time.Millisecond, Force: h.r.IntN(25) == 0}
+	b.Draws = append(b.Draws, h.draw(s, h.key()))
+	if k := h.key(); h.r.IntN(4) == 0 && k != b.Draws[0].Key {
+		b.Draws = append(b.Draws, h.draw(s, k))
+	}
+	var ls []throttle.Ledger
+	for _, d := range b.Draws {
+		ls = append(ls, h.ledgers[d.Key])
+	}
+	next, wantR := throttle.BookLedgers(s.Now(), ls, b)
+	for i, l := range next {
+		h.ledgers[b.Draws[i].Key] = l
+	}
+	got, err := store.Book(ctx, b)
+	if err != nil {
+		return fmt.Errorf("Book: %w", err)
+	}
+	if err := differ(got, wantR); err != nil {
+		return fmt.Errorf("Book %+v: %w", b, err)
+	}
+	if next != nil {
+		i := h.r.IntN(2)
+		h.last[i], h.booked[i], h.when[i] = b, got, s.Now()
+	}
+	return nil
+}
+
+// differ allows a level its last bits: machines may fuse a multiplication and
+// an addition.
+func differ(got, want throttle.Booked) error {
+	if got.Outcome != want.Outcome || got.Draw != want.Draw || got.Limit != want.Limit || got.Wait != want.Wait || got.Ready != want.Ready {
+		return fmt.Errorf("got %+v, want %+v", got, want)
+	}
+	for i, k := range want.Keys {
+		g := got.Keys[i]
+		if g.Gen != k.Gen || g.At != k.At || g.Paused != k.Paused || len(g.Levels) != len(k.Levels) {
+			return fmt.Errorf("key %d: got %+v, want %+v", i, g, k)
+		}
+		for j := range k.Levels {
+			if math.Abs(g.Levels[j]-k.Levels[j]) > 1e-9*(1+math.Abs(k.Levels[j])) {
+				return fmt.Errorf("key %d, level %d: got %v, want %v", i, j, g.Levels[j], k.Levels[j])
+			}
+		}
+	}
+	return nil
+}
+
+func (h *history) refund(ctx context.Context, s Setup, store throttle.Store) error {
+	i := h.r.IntN(2)
+	b, r := h.last[i], h.booked[i]
+	if len(b.Draws) == 0 {
+		return nil
+	}
+	h.last[i] = throttle.Booking{}
+	k := h.r.IntN(len(b.Draws))
+	units := []int64{b.Draws[k].Units[0].First, b.Draws[k].Units[1].First}
+	f := r.Refund(b, k, units, s.Now().Sub(h.when[i]), nil)
+	h.ledgers[f.Key] = h.ledgers[f.Key].AfterRefund(s.Now(), f)
+	if err := store.Refund(ctx, f); err != nil {
+		return fmt.Errorf("Refund: %w", err)
+	}
+	return nil
+}
+
+func (h *history) tell(ctx context.Context, s Setup, store throttle.Store) error {
+	key := h.key()
+	var n throttle.News
+	switch h.r.IntN(4) {
+	case 0:
+		n.Pause = time.Duration(h.r.IntN(2e6)) * time.Microsecond
+	case 1:
+		n.Pause = -1
+	default:
+		ids := []string{"core", "search", "x y", "", "1", "2", "3", "4", "5", "6"}
+		n.Stated = []throttle.Stated{{ID: ids[h.r.IntN(len(ids))], Unit: []string{"requests", "tokens"}[h.r.IntN(2)],
+			Remaining: int64(h.r.IntN(40)), Reset: time.Duration(h.r.IntN(6e6)) * time.Microsecond}}
+	}
+	h.ledgers[key] = h.ledgers[key].AfterNews(s.Now(), n)
+	if err := store.Tell(ctx, key, n); err != nil {
+		return fmt.Errorf("Tell: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+// Package storetest checks that a [throttle.Store] keeps its contract.
+//
+// A store's own tests call [Run] with a function that opens a fresh state:
+//
+//	storetest.Run(t, func(t *testing.T) storetest.Setup { ... })
+//
+// [Test] does the same without a testing.T and returns what it found, for
+// those who want to see that a broken store is caught.
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/throttle"
+)
+
+// A Setup is a fresh, empty state and the handles on it.
+type Setup struct {
+	// Stores are at least two handles on one state, as two processes have them.
+	Stores []throttle.Store
+	// Advance moves the store's clock on by d. A store that reads the
+	// machine's clock is tested in a testing/synctest bubble, with time.Sleep.
+	Advance func(d time.Duration)
+	// Now reads the store's clock, which stands still but for Advance.
+	Now func() time.Time
+	// Lose makes the store forget everything, as a crash does. Nil if it cannot.
+	Lose func()
+}
+
+type check struct {
+	name string
+	run  func(context.Context, Setup) error
+}
+
+func checks() []check {
+	return []check{
+		{"meter lets Size through at once and names the wait", meterWaits},
+		{"a wait that was waited out is enough", waitIsEnough},
+		{"log never holds more than Size per window", logIsExact},
+		{"log with a grain never holds more than Size per window", grainIsSafe},
+		{"calendar turns over at its boundary", calendarTurns},
+		{"a refusal leaves no trace", refusalIsFree},
+		{"limits of a key are charged all or none", limitsTogether},
+		{"keys are charged all or none", keysTogether},
+		{"a batch goes whole or its first request alone", batchOrFirst},
+		{"bookings queue in order across handles", bookingsQueue},
+		{"nothing is booked ahead on two keys", keysNeverAhead},
+		{"a cost that never fits says so", neverFits},
+		{"a cost above a bucket goes when it is full", aboveBucket},
+		{"a cost above a burst goes after idling", aboveBurst},
+		{"force charges above the size", forceCharges},
+		{"a refund gives back what has not drained", refundGivesBack},
+		{"a refund of an older state changes nothing", refundOfOldState},
+		{"a pause holds for every handle and ends without a herd", pauseHolds},
+		{"a later pause wins and a resume ends it", pauseLaterWins},
+		{"a stated quota binds every handle until its reset", statedBinds},
+		{"a stated quota only tightens within its window", statedTightens},
+		{"keys are any bytes", anyKey},
+		{"faulty bookings are refused by name", faults},
+		{"state comes back from what a process has seen", heals},
+		{"handles that race never exceed the size", races},
+		{"a cancelled context books nothing", cancelled},
+		{"generated histories match throttle.Ledger", histories},
+	}
+}
+
+// Run runs every check as a subtest, each on a state of its own.
+func Run(t *testing.T, open func(t *testing.T) Setup) {
+	for _, c := range checks() {
+		t.Run(c.name, func(t *testing.T) {
+			if err := c.run(context.Background(), open(t)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Test runs every check, each on a state of its own, and returns what failed,
+// joined; nil if the store keeps the contract.
+func Test(open func() Setup) error {
+	var errs []error
+	for _, c := range checks() {
+		if err := c.run(context.Background(), open()); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", c.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func meter(id string, size, rate float64) throttle.StoreLimit {
+	return throttle.StoreLimit{ID: id, Kind: throttle.MeterLimit, Size: size, Rate: rate}
+}
+
+func windowLog(id string, size float64, per, grain time.Duration) throttle.StoreLimit {
+	return throttle.StoreLimit{ID: id, Kind: throttle.LogLimit, Size: size, Per: per, Grain: grain}
+}
+
+// booking draws n requests one by one in a batch.
+func booking(key string, wait time.Duration, first, all int64, ls ...throttle.StoreLimit) throttle.Booking {
+	return throttle.Booking{MaxWait: wait, Draws: []throttle.Draw{{
+		Key: key, Limits: ls, Units: []throttle.UnitCost{{Unit: "requests", First: first, All: all}},
+	}}}
+}
+
+// want books b and compares outcome and wait.
+func want(ctx context.Context, s throttle.Store, b throttle.Booking, o throttle.Outcome, wait time.Duration) (throttle.Booked, error) {
+	r, err := s.Book(ctx, b)
+	if err != nil {
+		return r, fmt.Errorf("Book: %w", err)
+	}
+	if r.Outcome != o || r.Wait != wait {
+		return r, fmt.Errorf("Book of %d to %d on %q: got outcome %d after %v, want %d after %v",
+			b.Draws[0].Units[0].First, b.Draws[0].Units[0].All, b.Draws[0].Key, r.Outcome, r.Wait, o, wait)
+	}
+	return r, nil
+}
+
+// A step is one Book of a table.
+type step struct {
+	advance time.Duration
+	handle  int
+	book    throttle.Booking
+	outcome throttle.Outcome
+	wait    time.Duration
+}
+
+func walk(ctx context.Context, s Setup, steps []step) error {
+	for i, st := range steps {
+		if st.advance > 0 {
+			s.Advance(st.advance)
+		}
+		if _, err := want(ctx, s.Stores[st.handle], st.book, st.outcome, st.wait); err != nil {
+			return fmt.Errorf("step %d: %w", i, err)
+		}
+	}
+	return nil
+}
