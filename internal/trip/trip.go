@@ -58,7 +58,8 @@ type Trip struct {
 	StallTimeout   time.Duration // likewise
 	Waited         time.Duration // throttle: sum of this request's waits for budget
 	Throttled      bool          // throttle: the answer just returned was throttled, and the next call of this trip will wait it out. retry clears it before each attempt
-	Probe          bool          // breaker: the Door let it in as the half-open candidate
+	Probe          bool          // breaker: the Door let it in as the half-open candidate, or the attempt just made was a probe
+	Held           time.Time     // breaker: when this request first had to wait for its circuit; its Patience counts from then
 	OnWire         time.Time     // Wire: when this attempt was handed to the base; retry clears it before each attempt
 	cause          atomic.Uint32
 	at             atomic.Uint32 // Layer; atomic because a late user of our context may ask while a loop goes on
