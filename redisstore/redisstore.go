@@ -1,0 +1,280 @@
+// Package redisstore keeps the budgets of a fleet in Redis or Valkey: a
+// [throttle.Store] for go-redis.
+//
+//	client := redis.NewClient(&redis.Options{Addr: "redis:6379", ContextTimeoutEnabled: true})
+//	store, err := redisstore.New(client, redisstore.Config{})
+//	...
+//	throttle.Config{Store: store, Fleet: throttle.FleetConfig{Members: 16}, ...}
+//
+// Each key of a budget is one hash, which expires when the budget is full
+// again. One script call decides about all limits of all keys of a request, on
+// Redis' own clock. Redis 5 or later; tested with Redis 7. Valkey speaks the
+// same commands but has not been tested.
+//
+// Give Redis the policy noeviction or an instance of its own: an evicted key is
+// a forgotten budget, which comes back only as far as the processes remember.
+// When memory runs out, calls fail with [throttle.ErrStoreBusy].
+package redisstore
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirhttp/weir/throttle"
+)
+
+// Config says how keys are named.
+type Config struct {
+	// Prefix begins the name of every key; zero: "weir1". Processes with the
+	// same prefix share budgets.
+	Prefix string
+	// Tag returns the hash tag of a key, which says where in a Cluster it is
+	// kept. Keys of one request that have the same tag are decided in one
+	// call, all or none; see [Store.Book] for others. Zero: the key itself,
+	// which spreads the load best.
+	Tag func(key string) string
+}
+
+// A Store is a [throttle.Store] in Redis. It holds nothing but the client, which
+// stays the caller's to close.
+type Store struct {
+	client             redis.UniversalClient
+	prefix             string
+	tag                func(string) string
+	cluster            bool
+	book, refund, tell script
+}
+
+type script struct{ source, sha string }
+
+func newScript(source string) script {
+	sum := sha1.Sum([]byte(source))
+	return script{source, hex.EncodeToString(sum[:])}
+}
+
+// New returns a Store that uses client: a *redis.Client, with or without
+// Sentinel, or a *redis.ClusterClient. It does not talk to the server, so a
+// program starts while Redis is down. A client whose options leave
+// ContextTimeoutEnabled false is refused: it would ignore the deadline of a
+// call until its ReadTimeout.
+func New(client redis.UniversalClient, c Config) (*Store, error) {
+	s := &Store{client: client, prefix: c.Prefix, tag: c.Tag}
+	if s.prefix == "" {
+		s.prefix = "weir1"
+	}
+	if strings.ContainsAny(s.prefix, "{}") {
+		return nil, fmt.Errorf("redisstore: Config.Prefix %q contains a brace", c.Prefix)
+	}
+	if s.tag == nil {
+		s.tag = func(key string) string { return key }
+	}
+	timeouts := true
+	switch client := client.(type) {
+	case nil:
+		return nil, errors.New("redisstore: client is nil")
+	case *redis.Client:
+		timeouts = client.Options().ContextTimeoutEnabled
+	case *redis.ClusterClient:
+		s.cluster = true
+		timeouts = client.Options().ContextTimeoutEnabled
+	case *redis.Ring:
+		return nil, errors.New("redisstore: a redis.Ring moves keys when a shard goes; use a Cluster")
+	}
+	if !timeouts {
+		return nil, errors.New("redisstore: the client's options must have ContextTimeoutEnabled: true")
+	}
+	s.book, s.refund, s.tell = newScript(luaBook), newScript(luaRefund), newScript(luaTell)
+	return s, nil
+}
+
+// name returns the Redis key: the tag in braces, so that Cluster hashes that
+// alone, then the key where the tag is not the key. A tag that Cluster would
+// read otherwise (it ends at the first brace) stays as consistent as any.
+func (s *Store) name(key string) string {
+	tag := s.tag(key)
+	if tag == key {
+		return s.prefix + ":{" + key + "}"
+	}
+	return s.prefix + ":{" + tag + "}" + key
+}
+
+// Book implements [throttle.Store].
+//
+// On a Cluster the draws of a booking may lie in different slots. Those of one
+// slot are decided in one call. The slots are asked in the order of their keys'
+// names; when one refuses, those before it get a refund. Between its booking
+// and its refund such a charge is seen by others, who may be told to wait a
+// round trip longer than need be; never is more let through.
+func (s *Store) Book(ctx context.Context, b throttle.Booking) (throttle.Booked, error) {
+	if err := b.Validate(); err != nil {
+		return throttle.Booked{}, err
+	}
+	groups := s.groups(b)
+	if len(groups) == 1 {
+		return s.bookSlot(ctx, b)
+	}
+	return s.bookSlots(ctx, b, groups)
+}
+
+func (s *Store) bookSlot(ctx context.Context, b throttle.Booking) (throttle.Booked, error) {
+	keys := make([]string, len(b.Draws))
+	for i, d := range b.Draws {
+		keys[i] = s.name(d.Key)
+	}
+	v, err := s.run(ctx, s.book, keys, bookArgs(b))
+	if err != nil {
+		return throttle.Booked{}, s.fail("book", b.Draws[0].Key, err)
+	}
+	r, err := readBooked(v, b)
+	if err != nil {
+		return throttle.Booked{}, s.fail("book", b.Draws[0].Key, err)
+	}
+	return r, nil
+}
+
+// groups returns the draws' indexes by slot, in the order of their keys.
+func (s *Store) groups(b throttle.Booking) [][]int {
+	order := make([]int, len(b.Draws))
+	for i := range order {
+		order[i] = i
+	}
+	if !s.cluster || len(b.Draws) == 1 {
+		return [][]int{order}
+	}
+	sort.Slice(order, func(i, j int) bool { return s.name(b.Draws[order[i]].Key) < s.name(b.Draws[order[j]].Key) })
+	var groups [][]int
+	at := make(map[uint16]int)
+	for _, i := range order {
+		n := slot(s.name(b.Draws[i].Key))
+		g, ok := at[n]
+		if !ok {
+			g = len(groups)
+			at[n], groups = g, append(groups, nil)
+		}
+		groups[g] = append(groups[g], i)
+	}
+	return groups
+}
+
+// bookSlots books slot by slot, never ahead.
+func (s *Store) bookSlots(ctx context.Context, b throttle.Booking, groups [][]int) (throttle.Booked, error) {
+	all := throttle.Booked{Draw: -1, Limit: -1, Keys: make([]throttle.Standing, len(b.Draws))}
+	type done struct {
+		part throttle.Booking
+		r    throttle.Booked
+		sent time.Time
+	}
+	var booked []done
+	undo := func() {
+		for _, d := range booked {
+			for i, w := range d.part.Draws {
+				f := d.r.Refund(d.part, i, firsts(w), time.Since(d.sent), nil)
+				_ = s.Refund(context.WithoutCancel(ctx), f) // at most once, best effort
+			}
+		}
+	}
+	for _, g := range groups {
+		part := throttle.Booking{Force: b.Force}
+		for _, i := range g {
+			d := b.Draws[i]
+			d.Units = onlyFirst(d.Units)
+			part.Draws = append(part.Draws, d)
+		}
+		sent := time.Now()
+		r, err := s.bookSlot(ctx, part)
+		if err != nil {
+			undo()
+			return throttle.Booked{}, err
+		}
+		for j, i := range g {
+			all.Keys[i] = r.Keys[j]
+		}
+		if r.Outcome == throttle.Refused || r.Outcome == throttle.Impossible {
+			undo()
+			all.Outcome, all.Wait, all.Ready, all.Limit = r.Outcome, r.Wait, r.Ready, r.Limit
+			if r.Draw >= 0 {
+				all.Draw = g[r.Draw]
+			}
+			return all, nil
+		}
+		all.Ready = max(all.Ready, r.Ready)
+		booked = append(booked, done{part, r, sent})
+	}
+	all.Outcome = throttle.BookedOne
+	return all, nil
+}
+
+func firsts(d throttle.Draw) []int64 {
+	var n []int64
+	for _, u := range d.Units {
+		n = append(n, u.First)
+	}
+	return n
+}
+
+func onlyFirst(us []throttle.UnitCost) []throttle.UnitCost {
+	us = append([]throttle.UnitCost(nil), us...)
+	for i := range us {
+		us[i].All = us[i].First
+	}
+	return us
+}
+
+// Refund implements [throttle.Store].
+func (s *Store) Refund(ctx context.Context, r throttle.Refund) error {
+	if err := r.Validate(); err != nil {
+		return err
+	}
+	args := []any{r.Gen, r.Ready, len(r.Limits)}
+	for i, l := range r.Limits {
+		switch l.Kind {
+		case throttle.MeterLimit:
+			args = append(args, "m", l.ID, r.Units[i], l.Rate/1e6)
+		case throttle.CalendarLimit:
+			args = append(args, "c", l.ID, r.Units[i], l.Per.Microseconds())
+		default:
+			args = append(args, "l", l.ID, r.Units[i], l.Per.Microseconds())
+		}
+	}
+	_, err := s.run(ctx, s.refund, []string{s.name(r.Key)}, args)
+	if err != nil {
+		return s.fail("refund", r.Key, err)
+	}
+	return nil
+}
+
+// Tell implements [throttle.Store].
+func (s *Store) Tell(ctx context.Context, key string, n throttle.News) error {
+	if err := n.Validate(); err != nil {
+		return err
+	}
+	args := []any{micros(n.Pause), len(n.Stated)}
+	for _, q := range n.Stated {
+		args = append(args, q.ID, q.Unit, q.Remaining, micros(q.Reset))
+	}
+	_, err := s.run(ctx, s.tell, []string{s.name(key)}, args)
+	if err != nil {
+		return s.fail("tell", key, err)
+	}
+	return nil
+}
+
+// micros rounds up; what is negative becomes -1.
+func micros(d time.Duration) int64 {
+	if d < 0 {
+		return -1
+	}
+	return int64((d + time.Microsecond - 1) / time.Microsecond)
+}
+
+// floats are sent with all their digits.
+func digits(f float64) string { return strconv.FormatFloat(f, 'g', 17, 64) }

@@ -1,0 +1,209 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirhttp/weir/throttle"
+)
+
+// A once is a command that go-redis must not repeat: a script whose reply was
+// lost may have charged.
+type once struct{ *redis.Cmd }
+
+func (once) NoRetry() bool { return true }
+
+// run sends the script's hash, and its source to a server that does not know
+// the hash: scripts are lost in restarts and failovers and by SCRIPT FLUSH.
+// NOSCRIPT means that nothing was run, so this repeats nothing.
+func (s *Store) run(ctx context.Context, sc script, keys []string, args []any) (any, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err // go-redis would still dial
+	}
+	v, err := s.eval(ctx, "evalsha", sc.sha, keys, args)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		v, err = s.eval(ctx, "eval", sc.source, keys, args)
+	}
+	return v, err
+}
+
+func (s *Store) eval(ctx context.Context, name, script string, keys []string, args []any) (any, error) {
+	all := make([]any, 0, 3+len(keys)+len(args))
+	all = append(all, name, script, len(keys))
+	for _, k := range keys {
+		all = append(all, k)
+	}
+	for _, a := range args {
+		if f, ok := a.(float64); ok {
+			a = digits(f)
+		}
+		all = append(all, a)
+	}
+	cmd := once{redis.NewCmd(ctx, all...)}
+	_ = s.client.Process(ctx, cmd) // the command holds the error
+	return cmd.Result()
+}
+
+func bookArgs(b throttle.Booking) []any {
+	force := 0
+	if b.Force {
+		force = 1
+	}
+	args := []any{micros(b.MaxWait), force}
+	for _, d := range b.Draws {
+		args = append(args, len(d.Units))
+		for _, u := range d.Units {
+			args = append(args, u.Unit, u.First, u.All)
+		}
+		args = append(args, d.Seen.Gen)
+		if d.Seen.Gen != 0 {
+			args = append(args, d.Seen.At, d.Seen.Age.Microseconds(), d.Seen.Paused.Microseconds())
+		}
+		args = append(args, len(d.Limits))
+		for i, l := range d.Limits {
+			args = limitArgs(args, l)
+			if d.Seen.Gen != 0 {
+				seen := ""
+				if len(d.Seen.Levels) > 0 {
+					seen = digits(d.Seen.Levels[i])
+				}
+				args = append(args, seen)
+			}
+		}
+	}
+	return args
+}
+
+func limitArgs(args []any, l throttle.StoreLimit) []any {
+	size, tolerance := digits(l.Size), digits(1e-9+l.Size*1e-12)
+	switch l.Kind {
+	case throttle.MeterLimit:
+		most := l.Size + max(0, l.Credit) + l.Rate*3600
+		return append(args, "m", l.ID, l.Unit+1, size, tolerance, digits(l.Rate/1e6), digits(l.Credit), digits(most))
+	case throttle.CalendarLimit:
+		return append(args, "c", l.ID, l.Unit+1, size, tolerance, l.Per.Microseconds(), l.Ends.UnixMicro())
+	}
+	return append(args, "l", l.ID, l.Unit+1, size, tolerance, l.Per.Microseconds(), l.Grain.Microseconds())
+}
+
+// readBooked reads [outcome, wait, now, draw, limit] and per key [gen, at,
+// paused, level...]. Redis cuts numbers to integers, so what is none comes as
+// text.
+func readBooked(v any, b throttle.Booking) (throttle.Booked, error) {
+	list, ok := v.([]any)
+	if !ok {
+		return throttle.Booked{}, fmt.Errorf("reply %T, want a list", v)
+	}
+	p := reply{list: list}
+	r := throttle.Booked{Outcome: throttle.Outcome(p.int())}
+	wait := p.int()
+	r.Wait = time.Duration(wait) * time.Microsecond
+	r.Ready = p.int() + wait
+	r.Draw, r.Limit = int(p.int()), int(p.int())
+	for _, d := range b.Draws {
+		k := throttle.Standing{Gen: p.int(), At: p.int(), Paused: time.Duration(p.int()) * time.Microsecond}
+		for range d.Limits {
+			k.Levels = append(k.Levels, p.float())
+		}
+		r.Keys = append(r.Keys, k)
+	}
+	return r, p.err
+}
+
+type reply struct {
+	list []any
+	err  error
+}
+
+func (p *reply) next() any {
+	if len(p.list) == 0 {
+		p.err = errors.New("reply is too short")
+		return int64(0)
+	}
+	v := p.list[0]
+	p.list = p.list[1:]
+	return v
+}
+
+func (p *reply) int() int64 {
+	switch v := p.next().(type) {
+	case int64:
+		return v
+	case string:
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil {
+			p.err = err
+		}
+		return n
+	default:
+		p.err = fmt.Errorf("reply holds a %T", v)
+	}
+	return 0
+}
+
+func (p *reply) float() float64 {
+	s, _ := p.next().(string)
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		p.err = err
+	}
+	return f
+}
+
+// fail says which key and which server; the client's address has no password.
+func (s *Store) fail(op, key string, err error) error {
+	busy := errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted)
+	for _, prefix := range []string{"OOM", "BUSY", "LOADING", "TRYAGAIN"} {
+		busy = busy || redis.HasErrorPrefix(err, prefix)
+	}
+	if busy {
+		return fmt.Errorf("redisstore: %s key %q at %s: %w: %w", op, key, s.server(), throttle.ErrStoreBusy, err)
+	}
+	return fmt.Errorf("redisstore: %s key %q at %s: %w", op, key, s.server(), err)
+}
+
+func (s *Store) server() string {
+	switch c := s.client.(type) {
+	case *redis.Client:
+		return c.Options().Addr
+	case *redis.ClusterClient:
+		return fmt.Sprint(c.Options().Addrs)
+	}
+	return "redis"
+}
+
+// slot is the Cluster slot of a key: CRC16 (XMODEM) of its tag, as in the
+// Redis Cluster specification.
+func slot(key string) uint16 {
+	for i := range len(key) {
+		if key[i] != '{' {
+			continue
+		}
+		for j := i + 1; j < len(key); j++ {
+			if key[j] == '}' {
+				if j > i+1 {
+					key = key[i+1 : j]
+				}
+				break
+			}
+		}
+		break
+	}
+	var crc uint16
+	for i := range len(key) {
+		crc ^= uint16(key[i]) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return crc % 16384
+}
