@@ -60,6 +60,7 @@ type Trip struct {
 	Throttled      bool          // throttle: the answer just returned was throttled, and the next call of this trip will wait it out. retry clears it before each attempt
 	Probe          bool          // breaker: the Door let it in as the half-open candidate, or the attempt just made was a probe
 	Held           time.Time     // breaker: when this request first had to wait for its circuit; its Patience counts from then
+	Unprocessed    bool          // Wire: proof that the server processed nothing of the attempt that just failed; retry clears it before each attempt
 	OnWire         time.Time     // Wire: when this attempt was handed to the base; retry clears it before each attempt
 	cause          atomic.Uint32
 	at             atomic.Uint32 // Layer; atomic because a late user of our context may ask while a loop goes on
@@ -79,6 +80,7 @@ func (t *Trip) Next() {
 	t.Number++
 	t.OnWire = time.Time{}
 	t.Throttled = false
+	t.Unprocessed = false
 	t.cause.Store(0)
 }
 
