@@ -1,0 +1,205 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// restWait bounds how long a request that failed waits for the part of its
+// body that its producer has not delivered yet.
+const restWait = 5 * time.Second
+
+var errSealed = errors.New("outbox: request body read after the request was kept")
+
+// keeper is the body of a request that cannot be read twice. It hands every
+// byte on as it comes and remembers the first limit of them, so that the whole
+// can be kept if the request fails. The source's Close is put off until it is
+// known whether the rest will be wanted; a Close that is meant to end a Read
+// in progress is not.
+type keeper struct {
+	limit int64
+	turn  chan struct{} // held by who reads the source or touches what follows
+	buf   []byte        // the first bytes of the source; nil once over
+	sent  int           // of buf: read by the base
+	over  bool          // there are more than limit
+	end   error         // what the source ended with
+
+	mu       sync.Mutex
+	src      io.ReadCloser
+	reading  bool // the base is in a Read of the source
+	closed   bool // the base has closed the body
+	released bool // nothing will be kept
+	gone     bool // the source is closed
+}
+
+func newKeeper(src io.ReadCloser, limit int64) *keeper {
+	return &keeper{src: src, limit: limit, turn: make(chan struct{}, 1)}
+}
+
+// Read is called by the base, on whatever goroutine, perhaps after RoundTrip.
+func (k *keeper) Read(p []byte) (int, error) {
+	k.turn <- struct{}{}
+	defer func() { <-k.turn }()
+	if err := k.begin(); err != nil {
+		return 0, err
+	}
+	defer k.finish()
+	if k.sent < len(k.buf) { // read ahead by all
+		n := copy(p, k.buf[k.sent:])
+		k.sent += n
+		return n, nil
+	}
+	if k.end != nil {
+		return 0, k.end
+	}
+	n, err := k.src.Read(p)
+	k.add(p[:n], err)
+	k.sent = len(k.buf)
+	return n, err
+}
+
+func (k *keeper) begin() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.closed:
+		return http.ErrBodyReadAfterClose
+	case k.gone:
+		return errSealed
+	}
+	k.reading = true
+	return nil
+}
+
+func (k *keeper) finish() {
+	k.mu.Lock()
+	k.reading = false
+	k.mu.Unlock()
+}
+
+// add remembers what was read; the caller has the turn.
+func (k *keeper) add(p []byte, err error) {
+	k.end = err
+	if k.mu.Lock(); k.released {
+		k.over = true
+	}
+	k.mu.Unlock()
+	if k.over = k.over || int64(len(k.buf)+len(p)) > k.limit; !k.over {
+		k.buf = append(k.buf, p...)
+	} else if k.sent == len(k.buf) {
+		k.buf, k.sent = nil, 0
+	} else { // the base is behind: it still needs them
+		k.buf = append(k.buf, p...)
+	}
+}
+
+// Close is called by the base.
+func (k *keeper) Close() error {
+	k.mu.Lock()
+	k.closed = true
+	now := (k.released || k.reading) && !k.gone
+	k.gone = k.gone || now
+	k.mu.Unlock()
+	if now {
+		return k.src.Close()
+	}
+	return nil
+}
+
+// release says that the body will not be wanted: from here on it is the base's.
+func (k *keeper) release() {
+	k.mu.Lock()
+	k.released = true
+	now := k.closed && !k.gone
+	k.gone = k.gone || now
+	k.mu.Unlock()
+	if now {
+		k.src.Close()
+	}
+}
+
+// shut closes the source, whatever the base still wants of it.
+func (k *keeper) shut() {
+	k.mu.Lock()
+	now := !k.gone
+	k.gone = true
+	k.mu.Unlock()
+	if now {
+		k.src.Close()
+	}
+}
+
+// all reads the source to its end, ahead of the base, which can go on reading
+// where it was. It fails if there are more than limit bytes, if the source
+// fails, or if it takes longer than ctx and restWait allow: the source is then
+// closed, since nothing else ends a Read.
+func (k *keeper) all(ctx context.Context, length int64) ([]byte, bool) {
+	ctx, cancel := context.WithTimeout(ctx, restWait)
+	defer cancel()
+	select {
+	case k.turn <- struct{}{}:
+	default:
+		select {
+		case k.turn <- struct{}{}:
+		case <-ctx.Done():
+			k.shut()
+			return nil, false
+		}
+	}
+	defer func() { <-k.turn }()
+	if !k.whole(length) && ctx.Err() == nil {
+		defer context.AfterFunc(ctx, k.shut)()
+		p := make([]byte, min(k.limit+1, 32<<10))
+		for !k.over && k.end == nil && !k.isGone() {
+			n, err := k.src.Read(p)
+			k.add(p[:n], err)
+		}
+	}
+	return k.buf, k.whole(length)
+}
+
+func (k *keeper) isGone() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.gone
+}
+
+// whole reports that buf is the body; the caller has the turn. Its length is
+// -1 if the request does not say.
+func (k *keeper) whole(length int64) bool {
+	if length < 0 {
+		return !k.over && k.end == io.EOF
+	}
+	return !k.over && int64(len(k.buf)) == length && (k.end == nil || k.end == io.EOF)
+}
+
+// again reads the copy of a body that its request can give at any time.
+func again(ctx context.Context, r *http.Request, limit int64) ([]byte, bool) {
+	ctx, cancel := context.WithTimeout(ctx, restWait)
+	defer cancel()
+	body, err := r.GetBody()
+	if err != nil {
+		return nil, false
+	}
+	closing := sync.OnceFunc(func() { body.Close() })
+	defer closing()
+	defer context.AfterFunc(ctx, closing)()
+	b, err := io.ReadAll(io.LimitReader(body, limit+1))
+	length := bodyLength(r)
+	return b, err == nil && int64(len(b)) <= limit && (length < 0 || int64(len(b)) == length)
+}
+
+// bodyLength is the length of r's body as r says it, or -1.
+func bodyLength(r *http.Request) int64 {
+	if r.Body == nil || r.Body == http.NoBody {
+		return 0
+	}
+	if r.ContentLength <= 0 { // zero, with a body, is how a client says that it does not know
+		return -1
+	}
+	return r.ContentLength
+}

@@ -1,0 +1,213 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Verdict is what becomes of an entry that Drain sent.
+type Verdict int
+
+const (
+	Default   Verdict = iota // as the package comment says
+	Delivered                // done: the entry is removed
+	Later                    // it stays first of its host, whose others wait behind it
+	Dead                     // it is set aside, and its host goes on
+)
+
+// Error is why an entry was not delivered. It never shows the entry's path or
+// query.
+type Error struct {
+	ID, Host string
+	Status   int   // of the answer; zero: there was none
+	Err      error // nil if there was an answer
+}
+
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("outbox: %s: entry %s: answer %d", e.Host, e.ID, e.Status)
+	}
+	return fmt.Sprintf("outbox: %s: entry %s: %v", e.Host, e.ID, e.Err)
+}
+
+// Unwrap gives the cause: a *breaker.Error if the circuit is open.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Timeout reports whether the cause was one.
+func (e *Error) Timeout() bool {
+	var t interface{ Timeout() bool }
+	return errors.As(e.Err, &t) && t.Timeout()
+}
+
+// Drain sends the entries that are pending now, one at a time and in the order
+// of their ids, and returns how many were delivered. The first entry of a host
+// that cannot be delivered yet (refused by an open circuit, no answer, an
+// answer that says later) ends the turn of that host, whose entries stay in
+// their order; those of other hosts are still sent. The error is nil if all
+// were delivered or set aside, else an *Error about the first that was not,
+// ctx.Err() or ErrClosed. Call it again to go on: entries are sent at least
+// once, each time with the key they were first sent with.
+//
+// Of concurrent calls one runs; the others wait for it, then look again.
+func (t *Transport) Drain(ctx context.Context) (delivered int, err error) {
+	select {
+	case t.drain <- struct{}{}:
+		defer func() { <-t.drain }()
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	case <-t.closing.Done():
+		return 0, ErrClosed
+	}
+	sending, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(t.closing, cancel)()
+	delivered, err = t.pass(sending)
+	switch {
+	case ctx.Err() != nil:
+		return delivered, ctx.Err()
+	case t.closing.Err() != nil:
+		return delivered, ErrClosed
+	}
+	return delivered, err
+}
+
+// pass goes once through what is pending when it starts.
+func (t *Transport) pass(ctx context.Context) (delivered int, first error) {
+	last, err := t.last()
+	if err != nil {
+		return 0, err
+	}
+	waiting := make(map[string]bool) // hosts whose turn has ended
+	for id := uint64(0); ctx.Err() == nil; {
+		p, err := t.next(id, last, waiting)
+		if err != nil {
+			return delivered, err
+		}
+		if p == nil {
+			break
+		}
+		id = p.id
+		v, cause := t.send(ctx, p)
+		if ctx.Err() != nil && cause != nil && cause.Err != nil {
+			break // it was ended, and says nothing about the entry
+		}
+		if err := t.settle(p, v, cause); err != nil {
+			return delivered, err
+		}
+		switch v {
+		case Delivered:
+			delivered++
+		case Later:
+			waiting[p.Host] = true
+			if first == nil {
+				first = cause
+			}
+		}
+	}
+	return delivered, first
+}
+
+// parcel is an entry on its way.
+type parcel struct {
+	Entry
+	id  uint64
+	rec *record
+}
+
+// send makes one try. The Error is nil only for Delivered.
+func (t *Transport) send(ctx context.Context, p *parcel) (Verdict, *Error) {
+	failed := func(status int, err error) *Error {
+		return &Error{ID: p.ID, Host: p.Host, Status: status, Err: err}
+	}
+	if t.s.MaxAge > 0 && time.Since(p.Kept) > t.s.MaxAge {
+		return Dead, failed(0, fmt.Errorf("older than %v", t.s.MaxAge))
+	}
+	sending, cancel := context.WithTimeout(context.WithValue(ctx, drainKey{t}, true), t.s.Timeout)
+	defer cancel()
+	req, err := p.rec.request(sending)
+	if err != nil {
+		return Dead, failed(0, bare(err))
+	}
+	if t.s.Prepare != nil {
+		if err := t.s.Prepare(req); err != nil {
+			return Later, failed(0, fmt.Errorf("Prepare: %w", err))
+		}
+	}
+	resp, err := t.s.Client.Do(req)
+	if err != nil && ctx.Err() != nil {
+		return Later, failed(0, ctx.Err())
+	}
+	if err != nil {
+		return t.verdict(p, nil, err), failed(0, bare(err))
+	}
+	defer discard(resp.Body)
+	v := t.verdict(p, resp, nil)
+	if v == Delivered {
+		return v, nil
+	}
+	return v, failed(resp.StatusCode, nil)
+}
+
+func (t *Transport) verdict(p *parcel, resp *http.Response, err error) Verdict {
+	if resp != nil {
+		p.Status = resp.StatusCode
+		if later(p.Status) && ownFault(p.Status) {
+			p.Tries++
+		}
+	}
+	if t.s.Verdict != nil {
+		switch v := t.s.Verdict(p.Entry, resp, err); v {
+		case Delivered, Later, Dead:
+			return v
+		}
+	}
+	switch {
+	case err != nil:
+		return Later
+	case p.Status < 300 || p.Status == http.StatusSeeOther:
+		return Delivered
+	case !later(p.Status), t.s.MaxTries > 0 && p.Tries >= t.s.MaxTries:
+		return Dead
+	}
+	return Later
+}
+
+// later reports the answers after which the same request may yet succeed.
+func later(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusConflict,
+		http.StatusMisdirectedRequest, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	}
+	return status >= 500
+}
+
+// ownFault reports those of them that may be the entry's doing, rather than
+// that of the server's load or of the credentials.
+func ownFault(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusProxyAuthRequired, http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return false
+	}
+	return true
+}
+
+// bare takes the URL, and so the query, out of the error of a client or of
+// url.Parse.
+func bare(err error) error {
+	if u, ok := err.(*url.Error); ok {
+		return u.Err
+	}
+	return err
+}
+
+// discard reads a little of what is left, to keep the connection, and closes.
+func discard(body io.ReadCloser) {
+	_, _ = io.CopyN(io.Discard, body, 64<<10)
+	body.Close()
+}

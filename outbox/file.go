@@ -1,0 +1,248 @@
+package outbox
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+var (
+	// ErrClosed is what the methods return after Close.
+	ErrClosed = errors.New("outbox: closed")
+
+	// ErrCorrupt is in the chain of errors that say the file cannot be
+	// trusted: cut short, overwritten, or not an outbox. Nothing is repaired
+	// or skipped by itself, because what is skipped is lost.
+	ErrCorrupt = errors.New("file is corrupt")
+
+	// ErrLocked is in the chain of New's error if the file is open elsewhere.
+	ErrLocked = errors.New("file is in use by another process or outbox")
+)
+
+// lockWait is how long New waits for the file: a predecessor that was told to
+// stop may still be closing.
+const lockWait = time.Second
+
+// The buckets. pending and dead hold records by id, which is eight bytes, big
+// endian; notes holds notes by id; pending's sequence is the last id given.
+func buckets() []string { return []string{"pending", "dead", "notes"} }
+
+// file is the bbolt database behind an outbox. Writes of concurrent callers
+// share one transaction, and so one sync of the disk.
+type file struct {
+	path string
+	db   *bolt.DB
+	os   *os.File
+	slot chan struct{} // held by who writes
+
+	mu    sync.Mutex
+	queue []*write
+
+	closed atomic.Bool
+	broken atomic.Pointer[error] // set once bbolt panicked: its locks may be held for ever
+}
+
+type write struct {
+	fn   func(*bolt.Tx) error
+	done chan error // holds one
+}
+
+// openFile opens the file at path, or creates it: elsewhere first, so that a
+// process killed meanwhile leaves no half of a file behind.
+func openFile(path string) (*file, error) {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		if err := create(path); err != nil {
+			return nil, fmt.Errorf("outbox: %s: %w", path, err)
+		}
+	}
+	f, err := open(path)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: %s: %w", path, err)
+	}
+	return f, nil
+}
+
+func create(path string) error {
+	dir, name := filepath.Split(path)
+	if dir == "" {
+		dir = "."
+	}
+	made, err := os.CreateTemp(dir, name+".*.new") // mode 0600
+	if err != nil {
+		return err
+	}
+	made.Close()
+	defer os.Remove(made.Name())
+	f, err := open(made.Name())
+	if err != nil {
+		return err
+	}
+	if err := f.close(); err != nil {
+		return err
+	}
+	// Unlike Rename, Link never replaces what another process made meanwhile.
+	err = os.Link(made.Name(), path)
+	if _, missing := os.Lstat(path); err != nil && missing != nil {
+		err = os.Rename(made.Name(), path) // a file system without links
+	} else if missing == nil {
+		err = nil
+	}
+	if d, e := os.Open(dir); err == nil && e == nil {
+		_ = d.Sync() // the name; not every system can
+		d.Close()
+	}
+	return err
+}
+
+func open(path string) (*file, error) {
+	f := &file{path: path, slot: make(chan struct{}, 1)}
+	options := &bolt.Options{Timeout: lockWait, FreelistType: bolt.FreelistMapType, OpenFile: f.openOS}
+	err := f.guard(func() (err error) {
+		if f.db, err = bolt.Open(path, 0o600, options); err != nil {
+			return err
+		}
+		var info os.FileInfo
+		if info, err = f.os.Stat(); err != nil {
+			return err
+		}
+		return f.db.Update(func(tx *bolt.Tx) error {
+			if info.Size() < tx.Size() {
+				return fmt.Errorf("%w: cut short: %d bytes of %d", ErrCorrupt, info.Size(), tx.Size())
+			}
+			for _, name := range buckets() {
+				if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		f.close()
+		return nil, sayWhat(err)
+	}
+	return f, nil
+}
+
+func (f *file) openOS(name string, flag int, mode os.FileMode) (*os.File, error) {
+	file, err := os.OpenFile(name, flag, mode)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := file.Stat(); err == nil && info.Mode().Perm()&0o077 != 0 {
+		if err := file.Chmod(0o600); err != nil {
+			file.Close()
+			return nil, err
+		}
+	}
+	f.os = file
+	return file, nil
+}
+
+func sayWhat(err error) error {
+	for _, bad := range []error{berrors.ErrInvalid, berrors.ErrVersionMismatch, berrors.ErrChecksum, berrors.ErrIncompatibleValue} {
+		if errors.Is(err, bad) {
+			return fmt.Errorf("%w: %v", ErrCorrupt, err)
+		}
+	}
+	if errors.Is(err, berrors.ErrTimeout) {
+		return ErrLocked
+	}
+	return err
+}
+
+// guard calls into bbolt, which panics on pages that make no sense and faults
+// on pages that are not there. After that it is not called again.
+func (f *file) guard(fn func() error) (err error) {
+	if f.closed.Load() {
+		return ErrClosed
+	}
+	if p := f.broken.Load(); p != nil {
+		return *p
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if errors.Is(err, berrors.ErrDatabaseNotOpen) {
+			err = ErrClosed // between the look above and the transaction
+		}
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", ErrCorrupt, p)
+			f.broken.Store(&err)
+		}
+	}()
+	return fn()
+}
+
+// view runs fn in a transaction that reads. fn must not call user code.
+func (f *file) view(fn func(*bolt.Tx) error) error {
+	return f.guard(func() error { return f.db.View(fn) })
+}
+
+// write runs fn in a transaction together with those of other callers and
+// returns when it is on the disk. If one of them fails, all do.
+func (f *file) write(fn func(*bolt.Tx) error) error {
+	w := &write{fn: fn, done: make(chan error, 1)}
+	f.mu.Lock()
+	f.queue = append(f.queue, w)
+	f.mu.Unlock()
+	select {
+	case f.slot <- struct{}{}:
+		f.commit()
+		<-f.slot
+		return <-w.done // by us, or by who had the slot before
+	case err := <-w.done:
+		return err
+	}
+}
+
+// commit writes what is queued; the caller holds the slot.
+func (f *file) commit() {
+	f.mu.Lock()
+	queue := f.queue
+	f.queue = nil
+	f.mu.Unlock()
+	if len(queue) == 0 {
+		return
+	}
+	err := f.guard(func() error {
+		return f.db.Update(func(tx *bolt.Tx) error {
+			for _, w := range queue {
+				if err := w.fn(tx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	for _, w := range queue {
+		w.done <- err
+	}
+}
+
+// close waits for transactions that run. It may be called again.
+func (f *file) close() error {
+	f.slot <- struct{}{}
+	defer func() { <-f.slot }()
+	if f.closed.Swap(true) {
+		return nil
+	}
+	if f.broken.Load() != nil || f.db == nil {
+		if f.os != nil {
+			return f.os.Close() // frees the lock; the mapping stays
+		}
+		return nil
+	}
+	return f.db.Close()
+}
+
+func key(id uint64) []byte { return binary.BigEndian.AppendUint64(nil, id) }
