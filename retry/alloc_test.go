@@ -1,0 +1,94 @@
+package retry
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/internal/testnet"
+)
+
+// stub answers 200 without allocating.
+func stub() testnet.Func {
+	resp := &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody}
+	return func(*http.Request) (*http.Response, error) { return resp, nil }
+}
+
+// The happy path costs the trip that all layers share, and nothing else; with
+// timeouts, the clock and the context they need.
+func TestAllocs(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	get := request(t, "GET", "http://a.example/", "").WithContext(ctx)
+	post := request(t, "POST", "http://a.example/", "body").WithContext(ctx)
+	for _, tt := range []struct {
+		name string
+		c    Config
+		r    *http.Request
+		most float64
+	}{
+		{"without timeouts", Config{AttemptTimeout: -1, StallTimeout: -1}, get, 1},
+		{"with an attempt timeout", Config{StallTimeout: -1}, get, 8},
+		{"as it comes", Config{}, get, 8},
+		{"with a POST's evidence", Config{}, post, 16},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			rt := newTransport(t, stub(), tt.c)
+			got := testing.AllocsPerRun(1000, func() {
+				if _, err := rt.RoundTrip(tt.r); err != nil {
+					t.Fatal(err)
+				}
+			})
+			t.Logf("%v allocations", got)
+			if got > tt.most {
+				t.Errorf("got %v allocations, want at most %v", got, tt.most)
+			}
+		})
+	}
+}
+
+func BenchmarkRoundTrip(b *testing.B) {
+	for _, bb := range []struct {
+		name string
+		c    Config
+	}{
+		{"NoTimeouts", Config{AttemptTimeout: -1, StallTimeout: -1}},
+		{"Defaults", Config{}},
+		{"Hedge", Config{Hedge: Hedge{After: time.Second}}},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			rt := newTransport(b, stub(), bb.c)
+			r := request(b, "GET", "http://a.example/", "")
+			b.ReportAllocs()
+			for b.Loop() {
+				rt.RoundTrip(r)
+			}
+		})
+	}
+}
+
+func request(t testing.TB, method, url, body string) *http.Request {
+	t.Helper()
+	var r *http.Request
+	var err error
+	if body == "" {
+		r, err = http.NewRequest(method, url, nil)
+	} else {
+		r, err = http.NewRequest(method, url, strings.NewReader(body))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func newTransport(t testing.TB, base http.RoundTripper, c Config) *Transport {
+	t.Helper()
+	rt, err := New(base, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rt
+}

@@ -1,0 +1,62 @@
+package retry
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	cost    = 14 // of a retry or a hedge; returned if it succeeds
+	earn    = 1  // by a request that succeeds at the first try
+	trickle = 3  // per second, so that a bad period ends even without traffic
+)
+
+// allowance is a bucket of tokens. Its zero value is full.
+type allowance struct {
+	mu    sync.Mutex
+	spent float64 // tokens missing from a full bucket, as of at
+	at    time.Time
+	short atomic.Bool // spent > 0: what is full is not locked
+}
+
+// refill is called with mu held.
+func (a *allowance) refill(now time.Time) {
+	if d := now.Sub(a.at); d > 0 {
+		a.spent = max(0, a.spent-d.Seconds()*trickle)
+		a.at = now
+	}
+}
+
+// take pays for one retry out of a bucket of size tokens.
+func (a *allowance) take(size int, now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refill(now)
+	if a.spent+cost > float64(size) {
+		return false
+	}
+	a.spent += cost
+	a.short.Store(true)
+	return true
+}
+
+// give returns n tokens.
+func (a *allowance) give(n float64, now time.Time) {
+	if !a.short.Load() {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refill(now)
+	a.spent = max(0, a.spent-n)
+	a.short.Store(a.spent > 0)
+}
+
+// left is how many of size tokens there are.
+func (a *allowance) left(size int, now time.Time) float64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refill(now)
+	return max(0, float64(size)-a.spent)
+}

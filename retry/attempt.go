@@ -1,0 +1,74 @@
+package retry
+
+import (
+	"context"
+	"time"
+)
+
+// Attempt is what OnAttempt is told: how one attempt ended and what follows.
+type Attempt struct {
+	Ctx      context.Context // the caller's
+	Host     string
+	Number   int  // of the request's attempts, from 1
+	Hedged   bool // a hedge was sent beside it
+	HedgeWon bool // and it is the hedge's outcome that is told
+	Outcome  Outcome
+	Status   int   // zero: no response
+	Err      error // nil: there was a response
+	Reason   Reason
+	Delay    time.Duration // before the next attempt, if Reason is Again
+	For      For           // what Delay waits for
+	Waited   time.Duration // what the request has waited for budget so far
+}
+
+// Reason is why another attempt follows, or why none does.
+type Reason uint8
+
+const (
+	Final     Reason = iota // the policy does not retry such an outcome
+	Again                   // another attempt follows after the delay
+	Queued                  // another follows at once and waits in the throttle's queue; it costs neither an attempt nor allowance
+	Unsafe                  // the server may have processed it, and it is not idempotent
+	Exhausted               // no attempts left
+	Poor                    // the host's allowance is spent
+	BodyGone                // the request body cannot be had again
+	TooLong                 // the server asks for more than MaxDelay
+	NoTime                  // the next attempt would start after the caller's deadline
+	Vetoed                  // the server said not to retry
+	Declined                // Check, Backoff or Delay said no
+	Blocked                 // the throttle or breaker below would refuse it, or did
+	Ended                   // the caller's context ended
+	reasons
+)
+
+// String returns the reason in words, as "no attempts left".
+func (r Reason) String() string {
+	names := [reasons]string{
+		"not retried", "retried", "queued again", "not safe to repeat", "no attempts left",
+		"no allowance left", "body cannot be had again", "the server's delay is too long",
+		"no time left", "the server forbids it", "declined by policy", "refused here", "cancelled",
+	}
+	if r < reasons {
+		return names[r]
+	}
+	return "invalid"
+}
+
+// For is what a delay waits for.
+type For uint8
+
+const (
+	Nothing For = iota
+	Backoff     // the delay policy
+	Server      // the server's Retry-After
+	Queue       // the layers below: budget or a circuit
+)
+
+// String returns "nothing", "backoff", "server" or "queue".
+func (f For) String() string {
+	names := [...]string{"nothing", "backoff", "server", "queue"}
+	if int(f) < len(names) {
+		return names[f]
+	}
+	return "invalid"
+}

@@ -1,0 +1,214 @@
+package retry
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+var (
+	errSealed = errors.New("retry: request body read after its attempt ended")
+	errGone   = errors.New("retry: request body cannot be had again")
+)
+
+// closeGrace is how long a Read of a body that is being kept may go on after
+// its attempt ended, before the body is closed under it.
+const closeGrace = 50 * time.Millisecond
+
+// replay lends one request body to several attempts, one after the other. The
+// caller's body is closed once: when the request is over and the last
+// attempt has closed its share.
+//
+// What has been read is kept up to limit bytes; with none, the body can be
+// lent again only while it is untouched. A body that can be read at an offset
+// is never read otherwise, so attempts do not share a position.
+type replay struct {
+	src   io.ReadCloser
+	at    io.ReaderAt // nil: src is read as it comes
+	start int64       // where a body with at stood
+	limit int64
+
+	mu     sync.Mutex
+	moved  sync.Cond // a Read of src ended, or a share was closed
+	buf    []byte    // what was read of src, complete unless lost
+	lost   bool      // more than buf was read, or src is closed
+	err    error     // how src ended
+	busy   int       // length of the Read of src under way
+	cur    *share
+	over   bool // no further share will be taken
+	closed bool
+}
+
+// newReplay returns nil if r needs none: without a body, or with GetBody.
+func newReplay(r *http.Request, limit int64) *replay {
+	if r.Body == nil || r.Body == http.NoBody || r.GetBody != nil {
+		return nil
+	}
+	p := &replay{src: r.Body, limit: limit}
+	p.moved.L = &p.mu
+	if at, ok := r.Body.(io.ReaderAt); ok {
+		if s, ok := r.Body.(io.Seeker); ok {
+			if pos, err := s.Seek(0, io.SeekCurrent); err == nil {
+				p.at, p.start = at, pos
+			}
+		}
+	}
+	return p
+}
+
+// next ends the last share and returns one from the beginning; nil if the
+// body cannot be had again.
+func (p *replay) next() *share {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.canAgain() {
+		return nil
+	}
+	if p.cur != nil {
+		p.cur.closed = true
+	}
+	p.cur = &share{p: p, off: p.start}
+	p.moved.Broadcast()
+	return p.cur
+}
+
+// again reports whether next would return a share.
+func (p *replay) again() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.canAgain()
+}
+
+func (p *replay) canAgain() bool {
+	if p.closed || p.over || p.err != nil && p.err != io.EOF {
+		return false
+	}
+	return p.at != nil || !p.lost && int64(len(p.buf)+p.busy) <= p.limit
+}
+
+// finish says that there will be no further attempt.
+func (p *replay) finish() {
+	p.mu.Lock()
+	p.over = true
+	last := p.cur == nil || p.cur.closed
+	p.mu.Unlock()
+	if last {
+		p.close()
+	}
+}
+
+func (p *replay) close() error {
+	p.mu.Lock()
+	was := p.closed
+	p.closed, p.lost, p.buf = true, true, nil
+	p.moved.Broadcast()
+	p.mu.Unlock()
+	if was {
+		return nil
+	}
+	return p.src.Close()
+}
+
+// share is the body of one attempt. Its Close may be called more than once,
+// and while a Read is blocked.
+type share struct {
+	p      *replay
+	off    int64
+	closed bool
+}
+
+func (s *share) Read(b []byte) (int, error) {
+	p := s.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		switch {
+		case s.closed:
+			return 0, errSealed
+		case p.at != nil:
+			return s.readAt(b)
+		case s.off < int64(len(p.buf)):
+			n := copy(b, p.buf[s.off:])
+			s.off += int64(n)
+			return n, nil
+		case p.closed:
+			return 0, errGone
+		case p.err != nil:
+			return 0, p.err
+		case p.busy == 0:
+			return s.readSource(b)
+		}
+		p.moved.Wait() // an earlier attempt's Read of the source is under way
+	}
+}
+
+// readAt reads without the lock.
+func (s *share) readAt(b []byte) (int, error) {
+	p, off := s.p, s.off
+	p.mu.Unlock()
+	n, err := p.at.ReadAt(b, off)
+	p.mu.Lock()
+	s.off += int64(n)
+	if n > 0 && err == io.EOF {
+		err = nil
+	}
+	return n, err
+}
+
+// readSource reads on without the lock and keeps what it gets.
+func (s *share) readSource(b []byte) (int, error) {
+	p := s.p
+	if len(b) == 0 {
+		return 0, nil
+	}
+	p.busy = len(b)
+	p.mu.Unlock()
+	n, err := p.src.Read(b)
+	p.mu.Lock()
+	p.busy = 0
+	p.moved.Broadcast()
+	p.err = err
+	switch {
+	case p.lost:
+	case int64(len(p.buf)+n) <= p.limit:
+		p.buf = append(p.buf, b[:n]...)
+	default:
+		p.lost, p.buf = true, nil
+	}
+	if s.closed && n > 0 {
+		return 0, errSealed
+	}
+	s.off += int64(n)
+	return n, err
+}
+
+// Close ends the share. It closes the source if the request is over, or if a
+// Read of it is blocked: then only that frees the reader.
+func (s *share) Close() error {
+	p := s.p
+	p.mu.Lock()
+	if s.closed {
+		p.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	p.moved.Broadcast()
+	last, busy := p.over && p.cur == s, p.busy > 0
+	p.mu.Unlock()
+	switch {
+	case last, busy && p.limit == 0:
+		return p.close()
+	case busy:
+		time.AfterFunc(closeGrace, func() {
+			p.mu.Lock()
+			stuck := p.busy > 0 && p.cur == s
+			p.mu.Unlock()
+			if stuck {
+				p.close()
+			}
+		})
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package retry
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/hashicorp/go-retryablehttp"
+)
+
+// Config says how a Transport repeats requests. Its zero value is the
+// documented defaults. It is read once, by New, Wire or SetHost.
+type Config struct {
+	// MaxAttempts bounds the attempts of one request, the first counted;
+	// 1 never retries. An answer that was throttled and is waited out by a
+	// throttle below is not counted: that one's MaxWait bounds it. Zero: 3.
+	MaxAttempts int
+
+	// Backoff makes the delay policy of one request; it is called at most
+	// once per request, before its first delay, and a negative delay ends the
+	// retries. nil: full jitter, base 100 ms, doubling, at most 20 s.
+	Backoff func() backoff.BackOff
+
+	// Delay is used instead of Backoff, which must then be nil. It is called
+	// with 0 and MaxDelay, and with attempts counted from 0; what it returns
+	// is cut to that range and raised to the server's Retry-After. It may look
+	// at the response but not at its body.
+	Delay retryablehttp.Backoff
+
+	// Check votes on each attempt's outcome, successes included, instead of
+	// the table in the package comment. It sees the caller's context and
+	// errors as http.Client would show them. A vote to retry is necessary and
+	// not sufficient: what might be processed twice is not sent twice,
+	// and a server's veto wins. (false, err) ends the request with err.
+	// nil: the table.
+	Check retryablehttp.CheckRetry
+
+	// MaxDelay is the longest delay. A server that asks for more ends the
+	// request with its answer, unread. Zero: 75 s.
+	MaxDelay time.Duration
+
+	// AttemptTimeout bounds an attempt from the wire to the headers; waiting
+	// for budget or a circuit does not count. Zero: 30 s; negative: none.
+	AttemptTimeout time.Duration
+
+	// StallTimeout bounds one blocked Read of a response body. A body that
+	// flows is never cut, however long it takes, nor is a caller who does not
+	// read, an event stream, or what follows a 101. Zero: 60 s; negative: none.
+	StallTimeout time.Duration
+
+	// BufferBody is how many bytes of a request body without GetBody may be
+	// kept, as they are sent, to be sent again. Bodies that can be read at an
+	// offset (files) need none. Zero: none.
+	BufferBody int64
+
+	// Allowance pays for retries and hedges.
+	Allowance Allowance
+
+	// Hedge sends a second attempt beside a slow first one. Zero: off.
+	Hedge Hedge
+
+	// IdempotencyKey, if not nil, names each POST and PATCH that has no
+	// Idempotency-Key yet; all attempts of the request carry the same one,
+	// which makes them safe to repeat if the server knows that header, and
+	// must not be set for one that does not. "" leaves the request without.
+	// RandomKey is one such function. nil: no keys.
+	IdempotencyKey func(*http.Request) string
+
+	// OnAttempt is called after each attempt, before the delay. It is called
+	// on the caller's goroutine without a lock held and should be brief.
+	OnAttempt func(Attempt)
+}
+
+// Allowance is what retries and hedges of one host are paid from, so that an
+// outage is not multiplied by them: a host that answers nothing gets about
+// Tokens/14 retries at once and one every five seconds thereafter. A retry or
+// hedge costs 14 tokens, which come back if it succeeds; a request that
+// succeeds at the first try earns 1, and each second 3.
+type Allowance struct {
+	Tokens  int  // the most there can be, and what a host starts with; at least 14. Zero: 500
+	Disable bool // retries are free
+}
+
+// Hedge says when a second attempt is sent beside the first: for idempotent or
+// keyed requests whose body can be had again, at the first try only, at most
+// one, paid from the Allowance, and only if the layers below have room for it
+// now. The first good answer wins; the other attempt is cancelled.
+type Hedge struct {
+	After    time.Duration // after this delay; with Quantile, until enough is learned. Zero: not at all
+	Quantile float64       // after this share of the host's first tries (0.95) have their headers, at least 10 ms, once 100 are known. Zero: only After
+}
+
+func (h Hedge) on() bool { return h.After > 0 || h.Quantile > 0 }
+
+const (
+	defaultAttempts       = 3
+	defaultMaxDelay       = 75 * time.Second
+	defaultAttemptTimeout = 30 * time.Second
+	defaultStallTimeout   = 60 * time.Second
+	defaultTokens         = 500
+)
+
+// resolve checks c and fills in what zero means.
+func (c Config) resolve() (Config, error) {
+	switch {
+	case c.MaxAttempts < 0:
+		return c, fmt.Errorf("retry: MaxAttempts %d: must not be negative", c.MaxAttempts)
+	case c.Backoff != nil && c.Delay != nil:
+		return c, fmt.Errorf("retry: Backoff and Delay are both set")
+	case c.MaxDelay < 0:
+		return c, fmt.Errorf("retry: MaxDelay %v: must not be negative", c.MaxDelay)
+	case c.BufferBody < 0:
+		return c, fmt.Errorf("retry: BufferBody %d: must not be negative", c.BufferBody)
+	case c.Allowance.Tokens < 0 || c.Allowance.Tokens > 0 && c.Allowance.Tokens < cost:
+		return c, fmt.Errorf("retry: Allowance.Tokens %d: a retry costs %d", c.Allowance.Tokens, cost)
+	case c.Hedge.After < 0:
+		return c, fmt.Errorf("retry: Hedge.After %v: must not be negative", c.Hedge.After)
+	case !(c.Hedge.Quantile >= 0 && c.Hedge.Quantile < 1):
+		return c, fmt.Errorf("retry: Hedge.Quantile %v: must be at least 0 and below 1", c.Hedge.Quantile)
+	}
+	def(&c.MaxAttempts, defaultAttempts)
+	def(&c.MaxDelay, defaultMaxDelay)
+	def(&c.Allowance.Tokens, defaultTokens)
+	c.AttemptTimeout, c.StallTimeout = c.timeouts()
+	if c.Backoff == nil {
+		c.Backoff = fullJitter
+	}
+	return c, nil
+}
+
+// timeouts are the two that Wire needs, with what zero means filled in.
+func (c Config) timeouts() (attempt, stall time.Duration) {
+	attempt, stall = c.AttemptTimeout, c.StallTimeout
+	def(&attempt, defaultAttemptTimeout)
+	def(&stall, defaultStallTimeout)
+	return attempt, stall
+}
+
+func def[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
+}

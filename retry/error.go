@@ -1,0 +1,132 @@
+package retry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirhttp/weir/internal/notsent"
+)
+
+// Error is returned when several attempts brought no response, or when a
+// first one failed that the policy would repeat and something kept it from
+// being repeated. A failure that is never repeated keeps its own error.
+//
+// Its text names the host and each attempt, never a URL.
+type Error struct {
+	Host     string
+	Attempts int     // how many were made, refused ones not counted
+	Tried    []Tried // how each ended, in order; a hedge only if it won
+	Reason   Reason  // why there was no further attempt
+	Err      error   // of the last attempt, or why there was none; found by errors.Is and As
+
+	ended error // the caller's context's, if that is why
+}
+
+// Tried is how one attempt ended.
+type Tried struct {
+	Outcome Outcome
+	Status  int   // zero: no response
+	Err     error // nil: there was a response
+}
+
+// Error lists the attempts: "retry: api.example.com: no response after 2
+// attempts (503; EOF): no attempts left".
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString("retry: " + e.Host + ": no response after " + strconv.Itoa(e.Attempts) + " attempt")
+	if e.Attempts != 1 {
+		b.WriteByte('s')
+	}
+	for i, t := range e.Tried {
+		b.WriteString([...]string{"; ", " ("}[b2i(i == 0)])
+		if t.Err == nil {
+			b.WriteString(strconv.Itoa(t.Status))
+		} else {
+			b.WriteString(plain(t.Err))
+		}
+	}
+	if len(e.Tried) > 0 {
+		b.WriteByte(')')
+	}
+	b.WriteString(": " + e.Reason.String())
+	if n := len(e.Tried); e.Err != nil && (n == 0 || e.Tried[n-1].Err != e.Err) {
+		b.WriteString(": " + plain(e.Err))
+	}
+	return b.String()
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// plain is an error's text without the URL that a *url.Error puts before it.
+func plain(err error) string {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	return err.Error()
+}
+
+// Unwrap returns the last attempt's error and, if the caller's context ended
+// the request, that context's.
+func (e *Error) Unwrap() []error {
+	errs := make([]error, 0, 2)
+	for _, err := range [...]error{e.Err, e.ended} {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// Timeout reports that time ran out: the attempt's, or the caller's.
+func (e *Error) Timeout() bool {
+	var t interface{ Timeout() bool }
+	return errors.Is(e.ended, context.DeadlineExceeded) || errors.As(e.Err, &t) && t.Timeout()
+}
+
+// Temporary reports that a later request may fare better.
+func (e *Error) Temporary() bool { return e.Timeout() }
+
+// TimeoutError ends an attempt whose headers did not come within
+// AttemptTimeout, and the Read of a body that was blocked for StallTimeout.
+type TimeoutError struct {
+	Host  string
+	Limit time.Duration
+	Body  bool // the body stalled
+}
+
+// Error names the host and the limit.
+func (e *TimeoutError) Error() string {
+	if e.Body {
+		return fmt.Sprintf("retry: %s: response body stalled for %v", e.Host, e.Limit)
+	}
+	return fmt.Sprintf("retry: %s: no response headers within %v", e.Host, e.Limit)
+}
+
+// Timeout is true.
+func (e *TimeoutError) Timeout() bool { return true }
+
+// Temporary is true.
+func (e *TimeoutError) Temporary() bool { return true }
+
+// sentBefore hides that the last attempt sent nothing when an earlier one of
+// the same request did: the claim is about all of them.
+type sentBefore struct{ err error }
+
+func (s sentBefore) Error() string        { return s.err.Error() }
+func (s sentBefore) As(target any) bool   { return errors.As(s.err, target) }
+func (s sentBefore) Is(target error) bool { return target != notsent.Err && errors.Is(s.err, target) }
+func (s sentBefore) Timeout() bool {
+	var t interface{ Timeout() bool }
+	return errors.As(s.err, &t) && t.Timeout()
+}

@@ -1,0 +1,136 @@
+package retry
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync/atomic"
+
+	"github.com/hashicorp/go-retryablehttp"
+
+	"github.com/weirhttp/weir/internal/notsent"
+)
+
+// evidence watches whether an attempt got a connection and wrote its headers.
+// Its hooks run on other goroutines, also after the attempt returned.
+type evidence struct {
+	asked, got, wrote atomic.Bool
+}
+
+// watch returns a context under which e learns what the base does.
+func (e *evidence) watch(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn:      func(string) { e.asked.Store(true) },
+		GotConn:      func(httptrace.GotConnInfo) { e.got.Store(true) },
+		WroteHeaders: func() { e.wrote.Store(true) },
+	})
+}
+
+// needsEvidence reports whether errors alone cannot tell about r what must be
+// known: whether it may be repeated though it is not idempotent; and, if it is
+// only so by its key, whether net/http has sent it before the error at hand.
+func needsEvidence(r *http.Request) bool {
+	switch r.Method {
+	case "", "GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE":
+		return false
+	}
+	return true
+}
+
+// weigh says what is certain about a failed attempt: that the server
+// processed nothing of it, and that nothing of it reached the network. e is
+// nil if nobody watched. A base that knows no httptrace leaves e.asked unset
+// and is thus never taken for one that sent nothing.
+func weigh(err error, e *evidence) (unprocessed, unsent bool) {
+	watched := e != nil && e.asked.Load()
+	switch {
+	case notsent.Refused(err) != notsent.Nobody, errors.Is(err, notsent.Err):
+		return true, true
+	case watched && e.wrote.Load():
+		return refusedStream(err), false
+	case watched:
+		return true, !e.got.Load()
+	case dialing(err), badRequest(err), distrusted(err):
+		return true, true
+	}
+	return refusedStream(err), false
+}
+
+// dialing reports that err arose before there was a connection.
+func dialing(err error) bool {
+	var op *net.OpError
+	if !errors.As(err, &op) {
+		return false
+	}
+	return op.Op == "dial" || op.Op == "proxyconnect" || op.Op == "socks connect"
+}
+
+// streamError takes the fields of net/http's HTTP/2 stream error, which is
+// found by shape: its own type is not exported.
+type streamError struct {
+	StreamID uint32
+	Code     uint32
+	Cause    error
+}
+
+func (e streamError) Error() string { return "stream error" }
+
+// refusedStream reports an HTTP/2 REFUSED_STREAM (RFC 9113 section 8.7): the
+// server has not processed the request.
+func refusedStream(err error) bool {
+	var e streamError
+	return errors.As(err, &e) && e.Code == 7
+}
+
+// distrusted reports that the server's certificate was rejected, which the
+// next attempt would do as well.
+func distrusted(err error) bool {
+	var verify *tls.CertificateVerificationError
+	var unknown x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	var name x509.HostnameError
+	return errors.As(err, &verify) || errors.As(err, &unknown) || errors.As(err, &invalid) || errors.As(err, &name)
+}
+
+// badRequest reports that net/http would not send such a request. Those
+// errors have no types; their text is looked for where it begins, and never
+// behind a URL.
+func badRequest(err error) bool {
+	return begins(err, "unsupported protocol scheme", "net/http: invalid ",
+		"http: no Host in request URL", "http: nil Request")
+}
+
+// badLength reports that a request body was not as long as it said.
+func badLength(err error) bool {
+	return begins(err, "http: ContentLength=", "http: Request.ContentLength=", "http2: request body larger")
+}
+
+func begins(err error, prefixes ...string) bool {
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		text := e.Error()
+		for _, prefix := range prefixes {
+			if strings.HasPrefix(text, prefix) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// permanent reports that the next attempt would fail like this one. The base
+// vote is retryablehttp's, which looks for a *url.Error and reads its text;
+// with no URL in it there is nothing of the caller's to misread.
+func permanent(ctx context.Context, err error) bool {
+	var record tls.RecordHeaderError
+	if badRequest(err) || badLength(err) || distrusted(err) || errors.As(err, &record) || errors.Is(err, http.ErrSchemeMismatch) {
+		return true
+	}
+	vote, _ := retryablehttp.ErrorPropagatedRetryPolicy(ctx, nil, &url.Error{Op: "RoundTrip", Err: err})
+	return !vote
+}

@@ -1,0 +1,199 @@
+package retry
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// mayHedge reports whether the first attempt may have another beside it.
+func (l *loop) mayHedge() bool {
+	if !l.safe || l.body != nil || l.most == 1 || has(l.r.Header, "Upgrade") {
+		return false
+	}
+	return l.r.Body == nil || l.r.Body == http.NoBody || l.r.GetBody != nil
+}
+
+// race makes the first attempt on this goroutine and its hedge, if the time
+// comes, on the timer's. It returns when both have ended, so nothing is left
+// behind; the loser is cancelled as soon as there is a good answer.
+func (l *loop) race() (*http.Response, error) {
+	after, ok := l.hedgeAfter()
+	if !ok {
+		resp, err := l.t.base.RoundTrip(l.r)
+		l.learn(resp)
+		return resp, err
+	}
+	ctx, cancel := context.WithCancel(l.ctx)
+	h := &hedge{t: l.t, first: l.tr, host: l.h, c: l.c, r: l.r, cancelFirst: cancel, ended: make(chan struct{})}
+	h.ctx, h.cancel = context.WithCancel(l.ctx)
+	timer := time.AfterFunc(after, h.run)
+	resp, err := l.t.base.RoundTrip(l.r.WithContext(ctx))
+	l.learn(resp)
+	if timer.Stop() {
+		h.cancel()
+		return leave(resp, cancel), err
+	}
+	if good(resp) && !h.lose() {
+		// Both have a good answer. The first one's context may be cancelled.
+		resp.Body.Close()
+		resp = nil
+	}
+	<-h.ended
+	l.hedged = h.sent
+	if l.hedged {
+		l.t.count.hedges.Add(1)
+		l.h.count.hedges.Add(1)
+	}
+	if h.resp == nil || good(resp) {
+		h.cancel()
+		if h.resp != nil {
+			h.resp.Body.Close()
+		}
+		return leave(resp, cancel), err
+	}
+	if resp != nil {
+		resp.Body.Close()
+	}
+	cancel()
+	l.win()
+	return leave(h.resp, h.cancel), nil
+}
+
+// win notes that the hedge's answer is used. It was paid and is paid back.
+func (l *loop) win() {
+	l.won = true
+	l.tr.Throttled = false
+	l.t.count.won.Add(1)
+	l.h.count.won.Add(1)
+	if !l.c.Allowance.Disable {
+		l.h.allowance.give(cost, time.Now())
+	}
+}
+
+// hedgeAfter is how long the first attempt may take before it gets company.
+func (l *loop) hedgeAfter() (time.Duration, bool) {
+	if q := l.c.Hedge.Quantile; q > 0 {
+		if d, ok := l.h.latency.quantile(q); ok {
+			return d, true
+		}
+	}
+	return l.c.Hedge.After, l.c.Hedge.After > 0
+}
+
+// learn notes how long the first attempt was on the wire. One that lost to its
+// hedge counts with the time until then.
+func (l *loop) learn(resp *http.Response) {
+	lost := l.tr.Cause() == trip.LostHedge
+	if l.c.Hedge.Quantile > 0 && !l.tr.OnWire.IsZero() && (good(resp) || lost) {
+		l.h.latency.add(time.Since(l.tr.OnWire))
+	}
+}
+
+// good reports an answer that a hedge may win with.
+func good(resp *http.Response) bool {
+	return resp != nil && resp.StatusCode < 500 && ofStatus(resp.StatusCode) == Answered
+}
+
+// hedge is the second attempt.
+type hedge struct {
+	t           *Transport
+	first       *trip.Trip
+	host        *host
+	c           *Config
+	r           *http.Request
+	ctx         context.Context
+	cancel      context.CancelFunc
+	cancelFirst context.CancelFunc
+	ended       chan struct{}
+	sent        bool           // these two are written before ended is closed
+	resp        *http.Response // a good answer, or nil
+
+	mu      sync.Mutex
+	decided bool // one of the two has a good answer
+}
+
+// lose ends the hedge because the first attempt has a good answer. It is
+// false if the hedge had one before.
+func (h *hedge) lose() bool {
+	h.mu.Lock()
+	won := !h.decided
+	h.decided = true
+	h.mu.Unlock()
+	if won {
+		h.cancel()
+	}
+	return won
+}
+
+// run sends the hedge if it costs nobody else anything: there is room for it
+// now, and the allowance pays.
+func (h *hedge) run() {
+	defer close(h.ended)
+	r, tr := h.first.Fork(h.ctx, h.r)
+	tr.At(trip.Retry) // the first attempt is further down by now
+	if wait, err := trip.Outlook(h.t.base, r); err != nil || wait > 0 {
+		return
+	}
+	if !h.c.Allowance.Disable && !h.host.allowance.take(h.c.Allowance.Tokens, time.Now()) {
+		return
+	}
+	if r.GetBody != nil {
+		body, err := r.GetBody()
+		if err != nil {
+			return
+		}
+		r.Body = body
+	}
+	h.sent = true
+	h.t.count.attempts.Add(1)
+	h.host.count.attempts.Add(1)
+	resp, err := h.t.base.RoundTrip(r)
+	h.mu.Lock()
+	won := err == nil && good(resp) && !h.decided
+	h.decided = h.decided || won
+	h.mu.Unlock()
+	switch {
+	case won:
+		h.resp = resp
+		h.first.SetCause(trip.LostHedge)
+		h.cancelFirst()
+	case err == nil:
+		resp.Body.Close()
+	}
+}
+
+// leave gives a response the duty to end its context with its body.
+func leave(resp *http.Response, cancel context.CancelFunc) *http.Response {
+	switch {
+	case resp == nil || resp.Body == nil || resp.Body == http.NoBody:
+		cancel()
+	default:
+		resp.Body = &ending{resp.Body, cancel}
+	}
+	return resp
+}
+
+// ending is a body that ends a context with itself.
+type ending struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+func (e *ending) Read(b []byte) (int, error) {
+	n, err := e.ReadCloser.Read(b)
+	if err != nil {
+		e.cancel()
+	}
+	return n, err
+}
+
+func (e *ending) Close() error {
+	err := e.ReadCloser.Close()
+	e.cancel()
+	return err
+}

@@ -1,0 +1,57 @@
+package retry
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"time"
+)
+
+const (
+	holdBytes = 64 << 10
+	holdTime  = 100 * time.Millisecond
+)
+
+// held is an answer that was taken in hand before another attempt, which
+// freed its connection and its place below.
+type held struct {
+	resp  *http.Response
+	body  []byte
+	whole bool // read to its end; an answer is never returned cut short
+}
+
+// hold reads resp to its end, unless that is too long or takes too long, and
+// closes it.
+func (l *loop) hold(resp *http.Response) {
+	if resp == nil {
+		return
+	}
+	h := &held{resp: resp}
+	l.held = h
+	if resp.Body == nil || resp.Body == http.NoBody {
+		h.whole = true
+		return
+	}
+	if resp.ContentLength > holdBytes {
+		resp.Body.Close()
+		return
+	}
+	clock := time.AfterFunc(holdTime, func() { resp.Body.Close() })
+	var buf bytes.Buffer
+	_, err := buf.ReadFrom(io.LimitReader(resp.Body, holdBytes+1))
+	inTime := clock.Stop()
+	resp.Body.Close()
+	if err == nil && inTime && buf.Len() <= holdBytes {
+		h.body, h.whole = buf.Bytes(), true
+	}
+}
+
+// response is the answer with the bytes that were read of it.
+func (h *held) response() *http.Response {
+	if h.body != nil {
+		h.resp.Body = io.NopCloser(bytes.NewReader(h.body))
+	} else {
+		h.resp.Body = http.NoBody
+	}
+	return h.resp
+}

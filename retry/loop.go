@@ -1,0 +1,273 @@
+package retry
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// loop is one request on its way through the attempts. It lives on the stack
+// of RoundTrip.
+type loop struct {
+	t    *Transport
+	tr   *trip.Trip
+	h    *host
+	c    *Config
+	name string // canonical host
+	ctx  context.Context
+
+	r           *http.Request // what is sent next
+	body        *replay       // nil: no body, or GetBody
+	most        int           // attempts
+	safe        bool          // may be processed twice
+	backoff     backoff.BackOff
+	held        *held // the last answer that was followed by another attempt
+	tried       []Tried
+	made        int            // attempts that were not refused
+	counted     int            // of these, the ones that count against most
+	cause       Outcome        // of the last attempt, if this one is a retry
+	retries     int            // that were not free
+	free        int            // repeats in a row that were, without waiting
+	waited      time.Duration  // for budget, when the last repeat was free
+	paid        bool           // this attempt was paid from the allowance
+	once        [outcomes]bool // outcomes that may not be a reason again
+	replayError error          // of GetBody
+	hedged, won bool           // of this attempt
+	closeNext   bool           // r has a body that nobody was given yet
+}
+
+// prepare makes what the attempts share out of the caller's request.
+func (l *loop) prepare(r *http.Request) {
+	l.r, l.most = r, l.c.MaxAttempts
+	attempt := l.c.AttemptTimeout
+	if o := overrideOf(l.ctx); o != nil {
+		if o.MaxAttempts != 0 {
+			l.most = max(o.MaxAttempts, 1)
+		}
+		def2(&attempt, o.AttemptTimeout)
+	}
+	l.tr.AttemptTimeout, l.tr.StallTimeout = attempt, l.c.StallTimeout
+	if l.c.IdempotencyKey != nil {
+		l.addKey()
+	}
+	l.closeNext = r.Body != nil
+	l.safe = idempotent(l.r)
+	if l.most > 1 {
+		if l.body = newReplay(r, l.c.BufferBody); l.body != nil {
+			l.r = withBody(l.r, l.body.next())
+		}
+	}
+}
+
+// run makes attempts until one of them is the last.
+func (l *loop) run() (*http.Response, error) {
+	defer l.finish()
+	for {
+		resp, err := l.attempt()
+		o, sig := l.judge(resp, err)
+		l.settle(o)
+		p := l.plan(o, sig, resp, err)
+		l.tell(o, resp, err, p)
+		if p.reason != Again && p.reason != Queued {
+			return l.last(o, p, resp, err)
+		}
+		l.hold(resp)
+		l.remember(o, resp, err)
+		if !l.sleep(p.sleep) {
+			return l.cancelled()
+		}
+	}
+}
+
+// finish ends what must not outlive the request, also when a hook panics.
+func (l *loop) finish() {
+	if l.closeNext {
+		trip.CloseBody(l.r)
+	}
+	if l.body != nil {
+		l.body.finish()
+	}
+}
+
+// attempt sends l.r once, with a hedge beside it if there may be one.
+func (l *loop) attempt() (resp *http.Response, err error) {
+	l.tr.At(trip.Retry)
+	l.tr.Next()
+	l.closeNext, l.hedged, l.won = false, false, false
+	if l.c.Hedge.on() && l.tr.Number == 1 && l.mayHedge() {
+		return l.race()
+	}
+	return l.t.base.RoundTrip(l.r)
+}
+
+// judge classifies the outcome. Headers are parsed only if the status is not
+// good or the throttle saw something.
+func (l *loop) judge(resp *http.Response, err error) (Outcome, headers.Signal) {
+	switch {
+	case resp != nil && resp.StatusCode < 400 && !l.tr.Throttled:
+		return Answered, headers.Signal{}
+	case resp != nil:
+		sig := headers.Parse(resp, time.Now())
+		o := ofStatus(resp.StatusCode)
+		if o == Answered && (sig.Throttled || l.tr.Throttled) {
+			o = Throttled
+		}
+		return o, sig
+	}
+	switch {
+	case notsent.Refused(err) != notsent.Nobody:
+		return Refused, headers.Signal{}
+	case l.done():
+		return CallerDone, headers.Signal{}
+	case permanent(l.ctx, err):
+		return Permanent, headers.Signal{}
+	case l.tr.Unprocessed:
+		return NotProcessed, headers.Signal{}
+	case l.tr.Cause() == trip.AttemptTimeout:
+		return TimedOut, headers.Signal{}
+	}
+	return Broken, headers.Signal{}
+}
+
+// done reports that the caller does not want an answer any more.
+func (l *loop) done() bool {
+	if l.ctx.Err() != nil {
+		return true
+	}
+	select {
+	case <-l.r.Cancel: //lint:ignore SA1019 old callers still set it
+		return true
+	default:
+		return false
+	}
+}
+
+// settle counts an attempt and pays back what its success earns.
+func (l *loop) settle(o Outcome) {
+	if o == Refused {
+		if l.paid {
+			l.h.allowance.give(cost, time.Now())
+		}
+		return
+	}
+	l.made++
+	l.counted++
+	l.t.count.attempts.Add(1)
+	l.h.count.attempts.Add(1)
+	if l.made > 1 {
+		l.t.count.retries[l.cause].Add(1)
+		l.h.count.retries[l.cause].Add(1)
+	}
+	switch {
+	case o != Answered || !l.h.allowance.short.Load():
+	case l.paid:
+		l.h.allowance.give(cost, time.Now())
+	case l.retries == 0:
+		l.h.allowance.give(earn, time.Now())
+	}
+}
+
+// tell calls the hook.
+func (l *loop) tell(o Outcome, resp *http.Response, err error, p plan) {
+	if l.c.OnAttempt == nil {
+		return
+	}
+	a := Attempt{
+		Ctx: l.tr.Caller, Host: l.name, Number: l.tr.Number, Hedged: l.hedged, HedgeWon: l.won,
+		Outcome: o, Err: err, Reason: p.reason, Delay: p.sleep, For: p.waitFor, Waited: l.tr.Waited,
+	}
+	if resp != nil {
+		a.Status = resp.StatusCode
+	}
+	l.c.OnAttempt(a)
+}
+
+// remember notes an attempt that is followed by another.
+func (l *loop) remember(o Outcome, resp *http.Response, err error) {
+	t := Tried{Outcome: o, Err: err}
+	if resp != nil {
+		t.Status = resp.StatusCode
+	}
+	if len(l.tried) < maxTried {
+		l.tried = append(l.tried, t)
+	}
+}
+
+// maxTried bounds what an Error lists: repeats of throttled answers have no
+// other bound than time.
+const maxTried = 100
+
+// sleep waits and reports whether the caller still wants an answer. The
+// context is asked again at the end because both may have been ready.
+func (l *loop) sleep(d time.Duration) bool {
+	if d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-l.ctx.Done():
+		case <-l.r.Cancel: //lint:ignore SA1019 old callers still set it
+		}
+	}
+	return !l.done()
+}
+
+// last returns what the request ends with.
+func (l *loop) last(o Outcome, p plan, resp *http.Response, err error) (*http.Response, error) {
+	switch {
+	case resp != nil && p.err != nil: // Check's
+		resp.Body.Close()
+		return nil, p.err
+	case resp != nil:
+		return resp, nil
+	case p.err != nil:
+		return nil, p.err
+	case l.held != nil && l.held.whole && !errors.Is(l.ctx.Err(), context.Canceled):
+		return l.held.response(), nil
+	case len(l.tried) == 0 && (p.reason == Final || p.reason == Unsafe || o == Refused || o == CallerDone):
+		return nil, err
+	}
+	return nil, l.failure(o, p.reason, err)
+}
+
+// failure is the error of a request that has no response to return.
+func (l *loop) failure(o Outcome, reason Reason, err error) error {
+	e := &Error{Host: l.name, Attempts: l.made, Reason: reason, Err: err, ended: l.ctx.Err(), Tried: l.tried}
+	if err != nil {
+		e.Tried = append(e.Tried, Tried{Outcome: o, Err: err})
+	}
+	switch {
+	case l.replayError != nil:
+		e.Err = l.replayError
+	case o == Refused:
+		e.Reason = Blocked
+	case o == CallerDone:
+		e.Reason = Ended
+	}
+	if errors.Is(err, notsent.Err) && l.tr.Sent() {
+		e.Err = sentBefore{e.Err}
+	}
+	return e
+}
+
+// cancelled is the end of a request whose caller left during a delay.
+func (l *loop) cancelled() (*http.Response, error) {
+	if l.held != nil && l.held.whole && !errors.Is(l.ctx.Err(), context.Canceled) && l.ctx.Err() != nil {
+		return l.held.response(), nil
+	}
+	e := &Error{Host: l.name, Attempts: l.made, Reason: Ended, ended: l.ctx.Err(), Tried: l.tried}
+	if e.ended == nil { // Request.Cancel
+		e.ended = context.Canceled
+	}
+	if n := len(l.tried); n > 0 {
+		e.Err = l.tried[n-1].Err
+	}
+	return nil, e
+}

@@ -1,0 +1,207 @@
+package retry
+
+import (
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// plan is what follows an attempt.
+type plan struct {
+	reason  Reason        // Again or Queued: another one
+	sleep   time.Duration // before it
+	waitFor For
+	err     error // to return instead of the attempt's outcome
+}
+
+// maxFree is how many repeats in a row may be free without having waited.
+const maxFree = 10
+
+// plan decides whether another attempt follows and prepares it. The questions
+// stand in the order of their price: nothing is spent, waited for or read
+// before all others are answered.
+func (l *loop) plan(o Outcome, sig headers.Signal, resp *http.Response, err error) plan {
+	if o == Answered && l.c.Check == nil && !sig.ShouldRetry.Known {
+		return plan{}
+	}
+	if p, ok := l.worth(o, sig, resp, err); !ok {
+		return p
+	}
+	if l.most == 1 {
+		return plan{reason: Exhausted}
+	}
+	if !l.replayable() {
+		return plan{reason: BodyGone}
+	}
+	now := time.Now()
+	wait, refusal := trip.Outlook(l.t.base, l.r)
+	if refusal != nil {
+		return plan{reason: Blocked}
+	}
+	free := l.isFree(wait)
+	if !free && l.counted >= l.most {
+		return plan{reason: Exhausted}
+	}
+	p := plan{reason: Queued, waitFor: Queue}
+	if !free {
+		p.sleep, p.waitFor, p.reason = l.delay(resp, serverDelay(sig), now)
+		if p.reason != Again {
+			return plan{reason: p.reason}
+		}
+	}
+	if !l.tr.Held.IsZero() && wait > p.sleep { // for the circuit: nobody queues there
+		p.sleep, p.waitFor = wait, Queue
+	}
+	if deadline, ok := l.ctx.Deadline(); ok && !now.Add(max(p.sleep, wait)).Before(deadline) {
+		return plan{reason: NoTime}
+	}
+	return l.commit(o, p, free, now)
+}
+
+// worth asks whether the outcome is one to be retried at all.
+func (l *loop) worth(o Outcome, sig headers.Signal, resp *http.Response, err error) (plan, bool) {
+	if o == Refused || o == CallerDone {
+		return plan{}, false
+	}
+	v := policy[o].other
+	if l.safe {
+		v = policy[o].idempotent
+	}
+	if l.c.Check != nil {
+		vote, verr := l.c.Check(l.ctx, resp, asClient(l.r, err))
+		switch {
+		case !vote && verr != nil:
+			return plan{reason: Declined, err: verr}, false
+		case !vote:
+			return plan{reason: Declined}, false
+		case v == never && l.safe && o != Permanent:
+			v = again
+		case v == never && o != Permanent:
+			return plan{reason: Unsafe}, false
+		}
+	}
+	if sig.ShouldRetry.Known && !sig.ShouldRetry.Value {
+		return plan{reason: Vetoed}, false
+	}
+	if sig.ShouldRetry.Known && l.safe {
+		v = again
+	}
+	switch {
+	case o == Throttled && (sig.Kind == headers.Ban || sig.Kind == headers.NoAllowance) && !l.tr.Throttled:
+		return plan{reason: Vetoed}, false
+	case v == never && policy[o].idempotent == again:
+		return plan{reason: Unsafe}, false
+	case v == never, v == ifAsked, v == once && l.once[o]:
+		return plan{}, false
+	}
+	return plan{}, true
+}
+
+// asClient shows an error as http.Client would, which is how CheckRetry
+// functions know them; without the URL, whose text they might misread.
+func asClient(r *http.Request, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &url.Error{Op: r.Method, Err: err}
+}
+
+// serverDelay is what the server asked for.
+func serverDelay(sig headers.Signal) time.Duration {
+	if sig.RetryAfter.Known {
+		return sig.RetryAfter.Value
+	}
+	return 0
+}
+
+// isFree reports whether the repeat costs neither an attempt nor allowance: a
+// throttle below makes it wait, or it was the circuit's probe and waits for
+// the next. A layer that promised a wait and did not wait is not believed for
+// long.
+func (l *loop) isFree(wait time.Duration) bool {
+	throttled := l.tr.Throttled && l.t.link.Has[trip.Throttle]
+	if !throttled && !(l.tr.Probe && wait > 0) {
+		return false
+	}
+	if wait > 0 || l.tr.Waited > l.waited {
+		l.free = 0
+	}
+	l.waited = l.tr.Waited
+	l.free++
+	return l.free <= maxFree
+}
+
+// replayable reports whether the body can be sent again.
+func (l *loop) replayable() bool {
+	if l.r.Body == nil || l.r.Body == http.NoBody {
+		return true
+	}
+	if l.body != nil {
+		return l.body.again()
+	}
+	return l.r.GetBody != nil
+}
+
+// commit spends what the next attempt costs and takes its body.
+func (l *loop) commit(o Outcome, p plan, free bool, now time.Time) plan {
+	paid := !free && !l.c.Allowance.Disable
+	if paid && !l.h.allowance.take(l.c.Allowance.Tokens, now) {
+		return plan{reason: Poor}
+	}
+	if !l.rewind() {
+		if paid {
+			l.h.allowance.give(cost, now)
+		}
+		return plan{reason: BodyGone}
+	}
+	l.paid = paid
+	if policy[o].other == once {
+		l.once[o] = true
+	}
+	if free {
+		l.counted--
+	} else {
+		l.retries++
+	}
+	l.cause = o
+	return p
+}
+
+// rewind gives the next attempt a body of its own: an earlier one may still
+// be read. The request is copied for the same reason.
+func (l *loop) rewind() bool {
+	if l.r.Body == nil || l.r.Body == http.NoBody {
+		return true
+	}
+	if l.body != nil {
+		s := l.body.next()
+		if s == nil {
+			return false
+		}
+		l.r, l.closeNext = withBody(l.r, s), true
+		return true
+	}
+	b, err := l.r.GetBody()
+	if err != nil {
+		l.replayError = err
+		return false
+	}
+	l.r, l.closeNext = copyOf(l.r), true
+	l.r.Body = b
+	return true
+}
+
+func copyOf(r *http.Request) *http.Request {
+	c := new(http.Request)
+	*c = *r
+	return c
+}
+
+func withBody(r *http.Request, s *share) *http.Request {
+	c := copyOf(r)
+	c.Body = s
+	return c
+}

@@ -1,0 +1,78 @@
+package retry
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhttp/weir/internal/hosts"
+)
+
+// Stats is a plain copy of what a Transport has counted.
+type Stats struct {
+	Attempts  int64                // all that were made, hedges included
+	Retries   map[string]int64     // attempts after the first, by the Outcome they followed
+	Hedges    int64                // sent
+	HedgesWon int64                // whose answer was used
+	Hosts     map[string]HostStats // by canonical host; those evicted are missing
+}
+
+// HostStats is the part of one host. A host that is forgotten and met again
+// begins anew.
+type HostStats struct {
+	Attempts  int64
+	Retries   map[string]int64
+	Hedges    int64
+	HedgesWon int64
+	Allowance float64 // tokens left for retries and hedges; -1: not limited
+}
+
+type counts struct {
+	attempts    atomic.Int64
+	retries     [outcomes]atomic.Int64
+	hedges, won atomic.Int64
+}
+
+func (c *counts) byOutcome() map[string]int64 {
+	m := make(map[string]int64)
+	for o := range c.retries {
+		if n := c.retries[o].Load(); n > 0 {
+			m[Outcome(o).String()] = n
+		}
+	}
+	return m
+}
+
+// Stats returns what was counted so far. It is safe to call at any time.
+func (t *Transport) Stats() Stats {
+	s := Stats{
+		Attempts: t.count.attempts.Load(), Retries: t.count.byOutcome(),
+		Hedges: t.count.hedges.Load(), HedgesWon: t.count.won.Load(),
+		Hosts: make(map[string]HostStats),
+	}
+	now := time.Now()
+	t.link.Hosts.All(func(e *hosts.Entry) {
+		h, ok := e.Value.Occupant(hosts.Retry).(*host)
+		if !ok {
+			return
+		}
+		hs := HostStats{
+			Attempts: h.count.attempts.Load(), Retries: h.count.byOutcome(),
+			Hedges: h.count.hedges.Load(), HedgesWon: h.count.won.Load(), Allowance: -1,
+		}
+		c := &t.c
+		if set := t.perHost.Load(); set != nil {
+			if r := set.Host(e.Key); r.Found {
+				c = r.Value
+			}
+		}
+		if !c.Allowance.Disable {
+			hs.Allowance = h.allowance.left(c.Allowance.Tokens, now)
+		}
+		name := e.Key
+		if e.Overflow {
+			name = "*"
+		}
+		s.Hosts[name] = hs
+	})
+	return s
+}

@@ -1,0 +1,96 @@
+package retry
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weirhttp/weir/internal/hosts"
+	"github.com/weirhttp/weir/internal/pattern"
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// Transport is an http.RoundTripper that sends a request again when that is
+// safe and likely to help; the package comment has the rules. It is made by
+// New and is safe for concurrent use.
+//
+// A response that was obtained is returned, whatever its status: the last one
+// if there is no time, allowance or attempt left for another.
+type Transport struct {
+	base  http.RoundTripper
+	link  trip.Link // of base
+	c     Config    // resolved
+	count counts
+
+	mu      sync.Mutex // for SetHost
+	own     map[string]*Config
+	perHost atomic.Pointer[pattern.Set[*Config]]
+}
+
+// New returns a Transport that sends by base, which it wraps with Wire unless
+// there is one below already. nil base: http.DefaultTransport. An error names
+// the field of c and its value.
+func New(base http.RoundTripper, c Config) (*Transport, error) {
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	c, err := c.resolve()
+	if err != nil {
+		return nil, err
+	}
+	if !trip.Below(base).Has[trip.Wire] {
+		base = Wire(base, c)
+	}
+	return &Transport{base: base, link: trip.Below(base), c: c, own: make(map[string]*Config)}, nil
+}
+
+// SetHost gives the hosts that a pattern names (api.example.com,
+// *.example.com, 127.0.0.1:8080) settings of their own, from now on. They
+// replace the Transport's entirely; zero fields are defaults, not its values.
+// Of several patterns the most specific applies.
+func (t *Transport) SetHost(host string, c Config) error {
+	p, err := pattern.Parse(host)
+	if err != nil {
+		return fmt.Errorf("retry: %w", err)
+	}
+	if !p.HostOnly() {
+		return fmt.Errorf("retry: pattern %q: settings are per host, not per method or path", host)
+	}
+	if c, err = c.resolve(); err != nil {
+		return fmt.Errorf("%w (host %s)", err, host)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.own[p.Text] = &c
+	set, err := pattern.NewSet(t.own)
+	if err != nil {
+		return fmt.Errorf("retry: %w", err)
+	}
+	t.perHost.Store(set)
+	return nil
+}
+
+// Link tells the layer above what stands here.
+func (t *Transport) Link() trip.Link { return t.link.With(trip.Retry) }
+
+// CloseIdleConnections closes those of the base.
+func (t *Transport) CloseIdleConnections() { trip.CloseIdle(t.base) }
+
+// RoundTrip sends r, again if need be. It returns the response of the last
+// attempt, or an error that is or wraps that of the last attempt, an *Error
+// if there is more to say.
+func (t *Transport) RoundTrip(r *http.Request) (resp *http.Response, err error) {
+	r, tr, made := trip.Begin(r, trip.Retry, t.link.Hosts)
+	if made {
+		defer func() { err = tr.End(err) }()
+	}
+	h := t.host(tr)
+	name := tr.Entry.Key
+	if tr.Entry.Overflow {
+		name = hosts.Key(r)
+	}
+	l := loop{t: t, tr: tr, h: h, c: t.settings(tr, h, name), name: name, ctx: r.Context()}
+	l.prepare(r)
+	return l.run()
+}
