@@ -1,0 +1,31 @@
+package breaker
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+// nothing is a base that costs nothing.
+type nothing struct{ resp http.Response }
+
+func (n *nothing) RoundTrip(*http.Request) (*http.Response, error) { return &n.resp, nil }
+
+func happy() (bare, with http.RoundTripper, r *http.Request) {
+	cs, err := NewCircuits(Config{})
+	if err != nil {
+		panic(err)
+	}
+	bare = &nothing{http.Response{StatusCode: 200, Body: http.NoBody}}
+	r = httptest.NewRequest("GET", "http://api.example.com/v1/things", nil)
+	r.Body = nil
+	return bare, cs.Door(cs.Meter(bare)), r
+}
+
+func BenchmarkDoorAndMeter(b *testing.B) {
+	_, rt, r := happy()
+	b.ReportAllocs()
+	for b.Loop() {
+		rt.RoundTrip(r)
+	}
+}

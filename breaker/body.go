@@ -1,0 +1,42 @@
+package breaker
+
+import (
+	"io"
+	"net/http"
+	"sync/atomic"
+)
+
+// watched is a copy of a request whose body notes whether reading it failed:
+// that is the caller's failure and not the host's. One allocation holds both.
+type watched struct {
+	r      http.Request
+	body   io.ReadCloser
+	closed atomic.Bool
+	bad    atomic.Bool
+}
+
+// watch returns r, or a copy of it whose body is watched.
+func watch(r *http.Request) (*http.Request, *watched) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return r, nil
+	}
+	w := &watched{r: *r.WithContext(r.Context()), body: r.Body}
+	w.r.Body = w
+	return &w.r, w
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.body.Read(p)
+	if err != nil && err != io.EOF && !w.closed.Load() { // whoever closes it may make a Read fail
+		w.bad.Store(true)
+	}
+	return n, err
+}
+
+func (w *watched) Close() error {
+	w.closed.Store(true)
+	return w.body.Close()
+}
+
+// failed reports whether the body could not be read. It may be called on nil.
+func (w *watched) failed() bool { return w != nil && w.bad.Load() }

@@ -1,0 +1,231 @@
+package breaker
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhttp/weir/internal/hosts"
+	"github.com/weirhttp/weir/internal/pattern"
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// Circuits is a set of circuits, one per host, shared by the Doors and Meters
+// made from it. Make one with NewCircuits. It is safe for concurrent use,
+// starts no goroutine and has nothing to close: a host's circuit takes memory
+// from its first failure until its record in the chain's table of hosts is
+// needed for another.
+type Circuits struct {
+	secret [32]byte                    // of the MAC of shards
+	book   atomic.Pointer[book]        // settings
+	home   atomic.Pointer[hosts.Table] // where the records with the circuits are
+	epoch  atomic.Uint64               // counts changes of state of all circuits
+	ids    atomic.Uint64               // of slots
+
+	nforced atomic.Int64 // len(forced), so that asking costs nothing when it is 0
+	mu      sync.Mutex
+	forced  map[string]State     // by canonical host; apart from the records, which may be evicted
+	own     map[string]*settings // by canonical pattern
+}
+
+// book is all settings; it does not change.
+type book struct {
+	usual *settings
+	hosts *pattern.Set[*settings] // nil: all are usual
+}
+
+// maxForced bounds how many hosts are held by Force.
+const maxForced = hosts.Size
+
+// NewCircuits checks c and returns circuits that are all closed. The error
+// names the field and its value.
+func NewCircuits(c Config) (*Circuits, error) {
+	s, err := resolve(c)
+	if err != nil {
+		return nil, err
+	}
+	cs := &Circuits{forced: make(map[string]State), own: make(map[string]*settings)}
+	rand.Read(cs.secret[:])
+	cs.book.Store(&book{usual: s})
+	return cs, nil
+}
+
+// SetHost gives the hosts that a pattern names settings of their own, all of
+// them, instead of those of NewCircuits: "api.example.com",
+// "*.example.com", "127.0.0.1:8080". The most specific pattern wins; the same
+// pattern again replaces what it said. A circuit whose settings change starts
+// closed, with nothing counted. A pattern with a method or a path is an error.
+func (c *Circuits) SetHost(pat string, cfg Config) error {
+	p, err := pattern.Parse(pat)
+	if err != nil {
+		return fmt.Errorf("breaker: %w", err)
+	}
+	if !p.HostOnly() {
+		return fmt.Errorf("breaker: pattern %q: a circuit is a whole host's; use Shard to divide it", pat)
+	}
+	own, err := resolve(cfg)
+	if err != nil {
+		return fmt.Errorf("%w (for %s)", err, p.Text)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := maps.Clone(c.own) // the others keep their settings' identity, and so their circuits
+	all[p.Text] = own
+	set, err := pattern.NewSet(all)
+	if err != nil {
+		return fmt.Errorf("breaker: %w", err)
+	}
+	c.own = all
+	c.book.Store(&book{usual: c.book.Load().usual, hosts: set})
+	return nil
+}
+
+// settings are those of a canonical host.
+func (c *Circuits) settings(host string) *settings {
+	b := c.book.Load()
+	if b.hosts != nil {
+		if r := b.hosts.Host(host); r.Found {
+			return r.Value
+		}
+	}
+	return b.usual
+}
+
+// State is what the circuit of a host does: the operator's word if there is
+// one, else the strictest of the host's circuits. An open circuit whose period
+// has ended is Open until a request comes to probe. The host may be written
+// as in a URL; port 80 or 443 may be left out.
+func (c *Circuits) State(host string) State {
+	for _, key := range keys(host) {
+		if s, ok := c.held(key); ok {
+			return s
+		}
+		if s := c.automatic(key); s != Closed {
+			return s
+		}
+	}
+	return Closed
+}
+
+func (c *Circuits) automatic(key string) State {
+	home := c.home.Load()
+	if home == nil {
+		return Closed
+	}
+	e := home.Find(key)
+	if e == nil {
+		return Closed
+	}
+	defer e.Release()
+	worst := Closed
+	if r := c.record(&e.Value); r != nil {
+		for _, cir := range r.all() {
+			cir.mu.Lock()
+			worst = max(worst, cir.state)
+			cir.mu.Unlock()
+		}
+	}
+	return worst
+}
+
+// Force holds all circuits of a host Open or Closed until Release, whatever
+// becomes of its requests, which are not judged meanwhile. It works for a host
+// that no request has gone to yet. Requests that wait for the circuit are
+// refused or released at once. Another state, or a host beyond the 100000 that
+// can be held at a time, is ignored.
+func (c *Circuits) Force(host string, s State) {
+	if s != Open && s != Closed {
+		return
+	}
+	for _, key := range keys(host) {
+		before := c.State(key)
+		c.mu.Lock()
+		if _, ok := c.forced[key]; !ok && len(c.forced) >= maxForced {
+			c.mu.Unlock()
+			continue
+		}
+		c.forced[key] = s
+		c.nforced.Store(int64(len(c.forced)))
+		c.mu.Unlock()
+		c.reset(key, before, s, "held "+s.String()+" by an operator")
+	}
+}
+
+// Release ends what Force began. The circuits of the host go on by themselves,
+// closed and with nothing counted.
+func (c *Circuits) Release(host string) {
+	for _, key := range keys(host) {
+		c.mu.Lock()
+		before, ok := c.forced[key]
+		delete(c.forced, key)
+		c.nforced.Store(int64(len(c.forced)))
+		c.mu.Unlock()
+		if ok {
+			c.reset(key, before, Closed, "released by an operator")
+		}
+	}
+}
+
+// held returns the operator's word about a canonical host.
+func (c *Circuits) held(key string) (State, bool) {
+	if c.nforced.Load() == 0 {
+		return Closed, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, ok := c.forced[key]
+	return s, ok
+}
+
+// keys are the canonical names that a host as written may have. A port that
+// is a scheme's own is not part of the key under that scheme.
+func keys(host string) []string {
+	key := hosts.Canonical("", host)
+	for _, port := range [...]string{":80", ":443"} {
+		if bare, ok := strings.CutSuffix(key, port); ok {
+			return []string{bare, key}
+		}
+	}
+	return []string{key}
+}
+
+// mac is how a shard shows.
+func (c *Circuits) mac(shard string) string {
+	m := hmac.New(sha256.New, c.secret[:])
+	m.Write([]byte(shard))
+	return hex.EncodeToString(m.Sum(nil)[:4])
+}
+
+// adopt makes a chain's table the home of the circuits, if they have none.
+func (c *Circuits) adopt(base http.RoundTripper, l trip.Layer) (below, link trip.Link) {
+	below = trip.Below(base)
+	c.home.CompareAndSwap(nil, below.Hosts)
+	return below, below.With(l)
+}
+
+// hold returns the record of a request's host. If own is set the caller
+// releases it.
+func (c *Circuits) hold(t *trip.Trip, r *http.Request) (e *hosts.Entry, own bool) {
+	home := c.home.Load()
+	if t.Table == home {
+		o := t.Host().Occupant(hosts.Breaker)
+		if o == nil {
+			return t.Entry, false
+		}
+		if rec, ok := o.(*record); ok && rec.of == c {
+			return t.Entry, false
+		}
+		// Another set of circuits lives in this chain's records.
+		c.home.CompareAndSwap(home, hosts.New(hosts.Size))
+		home = c.home.Load()
+	}
+	return home.Acquire(hosts.Key(r), time.Now()), true
+}

@@ -1,0 +1,439 @@
+package breaker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// core is gobreaker's two-step breaker, used for what it counts: calls in a
+// rolling window while closed, good probes while half-open. It is asked and
+// told in one step when an attempt has ended, never at its start, so an
+// attempt that outlasts the window is counted, one that never ends holds
+// nothing, and nothing is reported twice. Its open time is 1 ns: notBefore is
+// the only clock of the open state.
+type core = gobreaker.TwoStepCircuitBreaker[struct{}]
+
+var errBad = errors.New("bad")
+
+// circuit is one circuit. Everything below mu is guarded by it, and the cores
+// are called under it only, so their callbacks may touch what it guards.
+type circuit struct {
+	of    *Circuits
+	cfg   *settings
+	host  string
+	shard string // as it shows
+
+	shut atomic.Bool // not closed: whoever comes must ask
+	calm atomic.Bool // closed and nothing counted: a good result changes nothing
+
+	mu         sync.Mutex
+	state      State
+	since      uint64    // epoch of the last change: older attempts no longer count
+	changed    time.Time // when
+	reason     string    // why
+	retired    bool      // replaced by a circuit with other settings
+	calls      *core     // nil until something bad happens and when nothing bad is left in the window
+	slow       *core     // likewise; its failures are slow calls
+	tripping   bool      // a rule of our own says that calls must trip now
+	unanswered int       // failures in a row without any answer
+	failed     int       // failures in a row
+	lastBad    time.Time // last failure or slow call
+
+	down      time.Time     // when this outage began
+	doubled   uint          // how often the open period has
+	period    time.Duration // the last one, before jitter
+	notBefore time.Time     // when the open period ends
+	probe     slot          // the one attempt at the wire
+	candidate slot          // the one request between Door and wire that may become it
+	good      int           // probes
+	slowGood  int           // of these, slow
+	asked     time.Time     // when a request last came while not closed
+
+	line line
+	changes
+	tally
+}
+
+// slot is a place for one, with a lease: whoever is lost does not keep it.
+type slot struct {
+	id uint64
+	at time.Time
+}
+
+func (s slot) taken(now time.Time, lease time.Duration) bool {
+	return s.id != 0 && now.Sub(s.at) < lease
+}
+
+// tally is what Stats tells beyond the state.
+type tally struct {
+	refused, probes, trips uint64
+}
+
+// candidateLease is how long the Door waits for a candidate to reach the wire
+// before it lets in another.
+const candidateLease = time.Second
+
+func newCircuit(of *Circuits, s *settings, host, shard string, since uint64) *circuit {
+	c := &circuit{of: of, cfg: s, host: host, shard: shard, since: since}
+	c.calm.Store(true)
+	return c
+}
+
+// probeLease is how long a probe may stay away before another is let in. Half
+// the Window is at least an attempt's timeout.
+func (c *circuit) probeLease() time.Duration { return c.cfg.Window / 2 }
+
+// pass is the permission to send, or to go on towards the wire.
+type pass struct {
+	circuit   *circuit // nil: there was none, nothing bad was known
+	cfg       *settings
+	epoch     uint64
+	probe     uint64 // id of the probe's slot
+	candidate uint64 // id of the candidate's slot
+	uncounted bool   // whatever comes of it does not count
+}
+
+// try lets a request pass if the state allows it at once. mu is held.
+func (c *circuit) try(a *ask, now time.Time) (pass, bool) {
+	if c.state == Closed {
+		return c.pass(), true
+	}
+	c.asked = now
+	due := !now.Before(c.notBefore) && !c.probe.taken(now, c.probeLease())
+	if c.cfg.RetriesOnly {
+		return c.tryFirst(a, due, now)
+	}
+	if !due || a.trip.Hedge {
+		return pass{}, false
+	}
+	if a.by == trip.Meter {
+		if c.line.wire.Len() > 0 {
+			return pass{}, false
+		}
+		return c.begin(a.trip, now)
+	}
+	if c.candidate.taken(now, candidateLease) || c.line.len() > 0 {
+		return pass{}, false
+	}
+	return c.nominate(a.trip, now), true
+}
+
+// tryFirst is try for RetriesOnly: first attempts pass and do the probing.
+func (c *circuit) tryFirst(a *ask, due bool, now time.Time) (pass, bool) {
+	if a.by == trip.Door {
+		return c.pass(), true
+	}
+	if a.trip.Number > 1 || a.trip.Hedge {
+		return pass{}, false
+	}
+	if due {
+		if p, ok := c.begin(a.trip, now); ok {
+			return p, true
+		}
+	}
+	p := c.pass()
+	p.uncounted = true
+	return p, true
+}
+
+func (c *circuit) pass() pass {
+	return pass{circuit: c, cfg: c.cfg, epoch: c.of.epoch.Load()}
+}
+
+// nominate makes the request the Door's candidate.
+func (c *circuit) nominate(t *trip.Trip, now time.Time) pass {
+	p := c.pass()
+	p.candidate = c.of.ids.Add(1)
+	c.candidate = slot{p.candidate, now}
+	t.Probe = true
+	return p
+}
+
+// begin makes the attempt the probe.
+func (c *circuit) begin(t *trip.Trip, now time.Time) (pass, bool) {
+	if c.state == Open {
+		if c.calls.State() != gobreaker.StateHalfOpen {
+			return pass{}, false
+		}
+		c.shift(HalfOpen, "the open period has ended", now, t.Caller)
+		c.good, c.slowGood = 0, 0
+	}
+	if t.Probe {
+		c.candidate = slot{}
+	}
+	p := c.pass()
+	p.probe = c.of.ids.Add(1)
+	c.probe = slot{p.probe, now}
+	c.probes++
+	t.Probe = true
+	return p, true
+}
+
+// leave frees the slots of a pass whose bearer is done.
+func (c *circuit) leave(p pass) {
+	if p.probe != 0 && p.probe == c.probe.id {
+		c.probe = slot{}
+	}
+	if p.candidate != 0 && p.candidate == c.candidate.id {
+		c.candidate = slot{}
+	}
+}
+
+// abandon frees the slots of a pass. It does nothing once they are free.
+func (c *circuit) abandon(p pass) {
+	c.mu.Lock()
+	defer c.unlock()
+	c.leave(p)
+	c.dispatch(time.Now())
+}
+
+// report counts how an attempt ended and frees its slot.
+func (c *circuit) report(p pass, v verdict, ctx context.Context) {
+	c.mu.Lock()
+	defer c.unlock()
+	now := time.Now()
+	c.leave(p)
+	if !p.uncounted && !c.retired && p.epoch >= c.since {
+		switch c.state {
+		case Closed:
+			c.count(v, now, ctx)
+		case HalfOpen:
+			c.countProbe(v, now, ctx)
+		}
+	}
+	c.dispatch(now)
+}
+
+// count is report for a closed circuit.
+func (c *circuit) count(v verdict, now time.Time, ctx context.Context) {
+	if v.answered || v.outcome == Success {
+		c.unanswered = 0
+	}
+	if v.outcome == Ignore {
+		return
+	}
+	if v.outcome == Success {
+		c.failed = 0
+		if !v.slow && (c.calls == nil || now.Sub(c.lastBad) > c.cfg.Window) {
+			c.rest()
+			return
+		}
+	} else {
+		c.failed++
+		if !v.answered {
+			c.unanswered++
+		}
+	}
+	if v.outcome == Failure || v.slow {
+		c.lastBad = now
+		c.calm.Store(false)
+	}
+	if c.calls == nil {
+		c.start()
+	}
+	c.feed(v)
+	if c.calls.State() != gobreaker.StateClosed {
+		c.open(v, now, ctx)
+	}
+}
+
+// rest forgets the counts of a window with nothing bad in it.
+func (c *circuit) rest() {
+	c.calls, c.slow = nil, nil
+	c.calm.Store(true)
+}
+
+// feed tells the cores of one call, and makes the one that counts trip if
+// another rule says so.
+func (c *circuit) feed(v verdict) {
+	n := c.cfg.Consecutive
+	switch {
+	case n < 0 || v.outcome != Failure:
+	case c.unanswered >= n:
+		c.tripping, c.reason = true, fmt.Sprintf("%d failures in a row without an answer", c.unanswered)
+	case c.failed >= 4*n:
+		c.tripping, c.reason = true, fmt.Sprintf("%d failures in a row", c.failed)
+	}
+	tell(c.calls, v.outcome == Failure)
+	if c.slow == nil || c.calls.State() != gobreaker.StateClosed {
+		return
+	}
+	tell(c.slow, v.slow)
+	if c.slow.State() != gobreaker.StateClosed {
+		c.tripping = true
+		tell(c.calls, true)
+	}
+}
+
+// tell is Allow and done in one step.
+func tell(b *core, bad bool) {
+	done, err := b.Allow()
+	switch {
+	case err != nil:
+	case bad:
+		done(errBad)
+	default:
+		done(nil)
+	}
+}
+
+// start makes the cores.
+func (c *circuit) start() {
+	c.tripping = false
+	c.calls = c.core("failures", c.cfg.FailureRate)
+	if c.cfg.SlowCall > 0 {
+		c.slow = c.core("slow calls", c.cfg.SlowRate)
+	}
+}
+
+func (c *circuit) core(what string, rate float64) *core {
+	return gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+		MaxRequests:  uint32(c.cfg.Probes),
+		Interval:     c.cfg.Window,
+		BucketPeriod: c.cfg.Window / 10,
+		Timeout:      1,
+		ReadyToTrip: func(n gobreaker.Counts) bool {
+			if c.tripping {
+				return true
+			}
+			judged := n.TotalSuccesses + n.TotalFailures
+			if int64(judged) < int64(c.cfg.MinCalls) || float64(n.TotalFailures) < rate*float64(judged) {
+				return false
+			}
+			c.reason = fmt.Sprintf("%d %s in %d calls", n.TotalFailures, what, judged)
+			return true
+		},
+	})
+}
+
+// countProbe is report for a half-open circuit. Attempts of the closed state
+// are of an older epoch and do not come here.
+func (c *circuit) countProbe(v verdict, now time.Time, ctx context.Context) {
+	switch {
+	case v.outcome == Failure:
+		c.reason = "a probe failed: " + v.why
+	case v.outcome == Ignore && !v.alive:
+		if v.retryAfter > 0 { // no verdict, but the server said when to ask again
+			c.notBefore = now.Add(min(v.retryAfter, c.cfg.MaxOpenFor))
+		}
+		return
+	default:
+		c.good++
+		if v.slow {
+			c.slowGood++
+		}
+		if c.slowGood == 0 || c.good < c.cfg.Probes || float64(c.slowGood) < c.cfg.SlowRate*float64(c.good) {
+			tell(c.calls, false)
+			if c.calls.State() == gobreaker.StateClosed {
+				c.close(now, fmt.Sprintf("%d good probes", c.good), ctx)
+			}
+			return
+		}
+		c.reason = fmt.Sprintf("%d of %d probes were slow", c.slowGood, c.good)
+	}
+	tell(c.calls, true)
+	c.open(v, now, ctx)
+}
+
+// open begins an open period, for the reason noted.
+func (c *circuit) open(v verdict, now time.Time, ctx context.Context) {
+	if c.state == Closed {
+		c.trips++
+		if c.down.IsZero() || now.Sub(c.changed) > c.period { // not the same outage as before
+			c.down, c.doubled = now, 0
+		}
+	}
+	c.tripping, c.unanswered, c.failed = false, 0, 0
+	if now.Sub(c.down) >= firstPeriods && c.cfg.OpenFor<<c.doubled < c.cfg.MaxOpenFor {
+		c.doubled++
+	}
+	c.period = min(c.cfg.OpenFor<<c.doubled, c.cfg.MaxOpenFor)
+	c.notBefore = now.Add(jitter(c.period, v.retryAfter, c.cfg.MaxOpenFor))
+	c.shift(Open, c.reason, now, ctx)
+	c.dismiss(now)
+}
+
+// jitter makes d longer or shorter by up to a fifth, at least the wait that
+// the server asked for, at most the longest.
+func jitter(d, server, longest time.Duration) time.Duration {
+	d = time.Duration(float64(d) * (0.8 + 0.4*rand.Float64()))
+	if d > longest { // not all at the same instant
+		d = time.Duration(float64(longest) * (0.8 + 0.2*rand.Float64()))
+	}
+	if server > d {
+		d = min(server, longest)
+		d = min(d+time.Duration(0.2*rand.Float64()*float64(d)), longest)
+	}
+	return d
+}
+
+// close begins the closed state with nothing counted.
+func (c *circuit) close(now time.Time, reason string, ctx context.Context) {
+	c.rest()
+	c.unanswered, c.failed, c.lastBad, c.tripping = 0, 0, time.Time{}, false
+	c.shift(Closed, reason, now, ctx)
+	c.line.ramp(now)
+}
+
+// shift notes a change. Whoever reads the epoch and then finds the circuit
+// not shut must not seem younger than a change to Open: hence the order.
+func (c *circuit) shift(to State, reason string, now time.Time, ctx context.Context) {
+	from := c.state
+	if to != Closed {
+		c.shut.Store(true)
+	}
+	c.since = c.of.epoch.Add(1)
+	if to == Closed {
+		c.shut.Store(false)
+	}
+	c.state, c.changed, c.reason = to, now, reason
+	if to != HalfOpen {
+		c.probe, c.candidate = slot{}, slot{}
+	}
+	if c.cfg.OnStateChange != nil && from != to {
+		ch := Change{Ctx: ctx, Host: c.host, Shard: c.shard, From: from, To: to, Reason: reason, At: now}
+		if to == Open {
+			ch.Until = c.notBefore
+		}
+		c.pending = append(c.pending, ch)
+	}
+}
+
+// retire makes the circuit a closed one that nobody uses any more, and sends
+// those who wait for it to its successor. It returns its epoch.
+func (c *circuit) retire() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.retired = true
+	c.rest()
+	c.state = Closed
+	c.shut.Store(false)
+	c.line.settleAll(errMoved)
+	return c.since
+}
+
+// idle reports that forgetting the circuit changes nothing: it is closed and
+// nothing bad is in its window, or it is open and nobody has asked for it for
+// a whole window after its open period.
+func (c *circuit) idle(now time.Time) bool {
+	if !c.mu.TryLock() {
+		return false
+	}
+	defer c.mu.Unlock()
+	last := c.lastBad
+	if c.state != Closed {
+		last = c.notBefore
+		if c.asked.After(last) {
+			last = c.asked
+		}
+	}
+	return c.line.len() == 0 && !c.probe.taken(now, c.probeLease()) && now.Sub(last) > c.cfg.Window
+}

@@ -1,0 +1,195 @@
+package breaker
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Config says when a host's circuit opens and for how long. The zero Config
+// is a cautious breaker that is on.
+type Config struct {
+	// Disable keeps circuits from opening by themselves. Force still works.
+	Disable bool
+
+	// Window is how far back calls count for FailureRate and SlowRate, in
+	// tenths that roll on. It should be at least twice as long as an attempt
+	// may take, see WithAttemptTimeout. Zero: 30 s.
+	Window time.Duration
+
+	// MinCalls is how many calls must have counted in the Window before a
+	// rate means anything. Zero: 20.
+	MinCalls int
+
+	// FailureRate is the share of failures among the calls of the Window
+	// from which on the circuit opens: above 0, at most 1. Zero: 0.5.
+	FailureRate float64
+
+	// Consecutive is how many failures in a row without any answer (refused
+	// connections, resets, timeouts) open the circuit, whatever MinCalls and
+	// FailureRate say; four times as many failures of any kind in a row do so
+	// as well. Zero: 5. Negative: neither does.
+	Consecutive int
+
+	// SlowCall is how long a call may take from the wire to the headers
+	// before it counts as slow, beside counting as success or failure. Zero:
+	// slowness does not count.
+	SlowCall time.Duration
+
+	// SlowRate is the share of slow calls from which on the circuit opens:
+	// above 0, at most 1. Zero: 1.
+	SlowRate float64
+
+	// OpenFor is how long an open circuit waits for its first probe, and for
+	// each of those within the first 5 s of an outage. Later periods double,
+	// up to MaxOpenFor. Each is longer or shorter by up to a fifth, at random.
+	// A Retry-After of the answer that opened the circuit raises the period,
+	// up to MaxOpenFor. Zero: 250 ms, or MaxOpenFor if that is shorter.
+	OpenFor time.Duration
+
+	// MaxOpenFor bounds every open period. Zero: 60 s, or OpenFor if that is
+	// longer.
+	MaxOpenFor time.Duration
+
+	// Probes is how many good answers in a row, asked for one at a time,
+	// close a half-open circuit. Zero: 3.
+	Probes int
+
+	// Patience is how long one request may wait for a circuit that is not
+	// closed, counted from when it first had to, if its deadline allows. The
+	// waiting leave in the order they came, first as probes, and when the
+	// circuit has closed spread over as long as the first of them waited. At
+	// most 10000 wait for one circuit. Zero: refuse at once.
+	Patience time.Duration
+
+	// RetriesOnly makes a circuit that is not closed refuse retries and
+	// hedges only, which needs a retry layer between Door and Meter. First
+	// attempts pass and do the probing. It excludes Patience.
+	RetriesOnly bool
+
+	// Shard divides a host into circuits of their own, so that one bad part
+	// does not stop the rest: by first path segment, say. It is asked once by
+	// the Door and once per attempt by the Meter and must say the same each
+	// time. At most 256 shards of a host have circuits; requests to others
+	// pass. A shard's name never shows, only eight hex digits of a MAC of it.
+	// Nil: one circuit per host.
+	Shard func(*http.Request) string
+
+	// Classify judges how an attempt ended, given what its base returned; it
+	// does not touch the body. Default leaves it to the table in the
+	// package's documentation. Nil: the table.
+	Classify func(*http.Response, error) Outcome
+
+	// Fallback answers for a request that the Door or the Meter refused: from
+	// a cache, from another host. It gets the request as the Door got it, its
+	// body closed (GetBody opens another), and the refusal. A response goes to
+	// the caller, an error too; if both are nil the refusal does. It is called
+	// once per request, by the Door on the way out, never for a request whose
+	// caller has gone. Nil: the refusal.
+	Fallback func(*http.Request, error) (*http.Response, error)
+
+	// OnStateChange is told of each change of a circuit, in their order, by
+	// the request that caused it and under no lock: it may call back into the
+	// Circuits. Nil: nobody is told.
+	OnStateChange func(Change)
+}
+
+const (
+	defaultWindow     = 30 * time.Second
+	defaultOpenFor    = 250 * time.Millisecond
+	defaultMaxOpenFor = 60 * time.Second
+	firstPeriods      = 5 * time.Second // how long an outage is probed at OpenFor before periods grow
+	minWindow         = 10 * time.Millisecond
+	minOpenFor        = time.Millisecond
+	maxDuration       = 100000 * time.Hour // leaves room to calculate
+	maxCount          = 1 << 24
+)
+
+// WithAttemptTimeout returns c for attempts that end after timeout at the
+// latest: an attempt must not outlast half the Window, or calls would be
+// forgotten before they are judged. A zero Window becomes 30 s or twice the
+// timeout, the larger; an explicit one that is too short is an error. Without
+// a timeout (zero or negative) c is returned as it is.
+func (c Config) WithAttemptTimeout(timeout time.Duration) (Config, error) {
+	if timeout <= 0 {
+		return c, nil
+	}
+	need := 2 * min(timeout, maxDuration/2)
+	switch {
+	case c.Window == 0:
+		c.Window = max(defaultWindow, need)
+	case c.Window > 0 && c.Window < need:
+		return c, fmt.Errorf("breaker: Window %v is shorter than twice the attempt timeout of %v", c.Window, timeout)
+	}
+	return c, nil
+}
+
+// settings is a Config whose defaults are resolved. A pointer to one is also
+// its identity: a circuit whose settings are no longer its host's is replaced.
+type settings struct{ Config }
+
+func resolve(c Config) (*settings, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	fill(&c.Window, defaultWindow)
+	fill(&c.MinCalls, 20)
+	fill(&c.FailureRate, 0.5)
+	fill(&c.Consecutive, 5)
+	fill(&c.SlowRate, 1)
+	fill(&c.Probes, 3)
+	switch {
+	case c.OpenFor == 0 && c.MaxOpenFor == 0:
+		c.OpenFor, c.MaxOpenFor = defaultOpenFor, defaultMaxOpenFor
+	case c.OpenFor == 0:
+		c.OpenFor = min(defaultOpenFor, c.MaxOpenFor)
+	case c.MaxOpenFor == 0:
+		c.MaxOpenFor = max(defaultMaxOpenFor, c.OpenFor)
+	}
+	return &settings{c}, nil
+}
+
+func fill[T comparable](v *T, otherwise T) {
+	var zero T
+	if *v == zero {
+		*v = otherwise
+	}
+}
+
+func (c *Config) check() error {
+	for _, f := range []struct {
+		name  string
+		value time.Duration
+		least time.Duration
+	}{
+		{"Window", c.Window, minWindow},
+		{"SlowCall", c.SlowCall, 0},
+		{"OpenFor", c.OpenFor, minOpenFor},
+		{"MaxOpenFor", c.MaxOpenFor, minOpenFor},
+		{"Patience", c.Patience, 0},
+	} {
+		if f.value != 0 && f.value < f.least || f.value < 0 || f.value > maxDuration {
+			return fmt.Errorf("breaker: %s %v is not between %v and %v", f.name, f.value, f.least, maxDuration)
+		}
+	}
+	for name, n := range map[string]int{"MinCalls": c.MinCalls, "Consecutive": c.Consecutive, "Probes": c.Probes} {
+		if n > maxCount || n < 0 && name != "Consecutive" {
+			return fmt.Errorf("breaker: %s %d is not between 0 and %d", name, n, maxCount)
+		}
+	}
+	for name, rate := range map[string]float64{"FailureRate": c.FailureRate, "SlowRate": c.SlowRate} {
+		if !(rate >= 0 && rate <= 1) {
+			return fmt.Errorf("breaker: %s %v is not between 0 and 1", name, rate)
+		}
+	}
+	if c.OpenFor != 0 && c.MaxOpenFor != 0 && c.OpenFor > c.MaxOpenFor {
+		return fmt.Errorf("breaker: OpenFor %v is longer than MaxOpenFor %v", c.OpenFor, c.MaxOpenFor)
+	}
+	if c.RetriesOnly && c.Patience > 0 {
+		return fmt.Errorf("breaker: RetriesOnly excludes Patience (%v): first attempts never wait", c.Patience)
+	}
+	if c.SlowRate != 0 && c.SlowCall == 0 {
+		return fmt.Errorf("breaker: SlowRate %v without SlowCall", c.SlowRate)
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+// Package breaker leaves a broken host alone: after enough failures its
+// circuit opens and requests are refused at once, until a few probes, one at
+// a time, show that it works again.
+//
+// A Circuits has two faces, which share one circuit per host. The Door stands
+// before everything else, so that a refused request has cost nothing. The
+// Meter stands last before the wire, so that every attempt of a retry loop is
+// judged, nothing that still waits for budget holds the probe's place, and a
+// running loop ends when the circuit opens.
+//
+//	cs, err := breaker.NewCircuits(breaker.Config{})
+//	rt := cs.Door(cs.Meter(http.DefaultTransport))
+//
+// # Outcomes
+//
+// How an attempt ends when its headers or its error arrive, unless
+// Config.Classify says otherwise:
+//
+//	what came                                    is counted as
+//	status 1xx to 4xx, 501, 505                  success
+//	408, 429, 5xx that states a spent quota      ignored; a good sign from a probe
+//	503 with Retry-After                         ignored; the next probe waits that long
+//	any other 5xx                                failure
+//	refused, reset, closed, TLS, DNS             failure without an answer
+//	the attempt timeout                          failure without an answer
+//	the caller's deadline, after 1 s on the wire failure without an answer
+//	the caller's deadline before that            ignored
+//	the caller cancelled, a hedge that lost      ignored
+//	a refusal by one of weir's layers            ignored
+//	no host, unknown scheme, bad header or body  ignored
+//	panic                                        ignored
+//
+// Success and failure are calls of the rolling window and may be slow besides
+// (Config.SlowCall). What an attempt was that began before the circuit's last
+// change does not matter any more.
+//
+// # States
+//
+//	closed -> open       FailureRate or SlowRate over MinCalls in Window, or
+//	                     Consecutive failures without an answer
+//	open -> half-open    a request comes after the open period
+//	half-open -> open    a probe failed; the period grows
+//	half-open -> closed  Probes good ones in a row
+//
+// A probe that is ignored, lost, or ends in a panic has no say: its place goes
+// to the next. The counting is done by github.com/sony/gobreaker/v2.
+package breaker

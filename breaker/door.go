@@ -1,0 +1,94 @@
+package breaker
+
+import (
+	"net/http"
+
+	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// door is what Circuits.Door returns.
+type door struct {
+	circuits    *Circuits
+	base        http.RoundTripper
+	below, link trip.Link
+	innermost   bool
+}
+
+// Door wraps base, at whose end a Meter of the same Circuits should stand, and
+// turns requests away with an *Error before they cost anything while their
+// host's circuit is open, or makes them wait (Config.Patience). A nil base is
+// http.DefaultTransport.
+func (c *Circuits) Door(base http.RoundTripper) http.RoundTripper {
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	d := &door{circuits: c, base: base}
+	d.below, d.link = c.adopt(base, trip.Door)
+	d.innermost = d.below.Innermost()
+	return d
+}
+
+// Link tells the layer above about the chain from here down.
+func (d *door) Link() trip.Link { return d.link }
+
+// CloseIdleConnections forwards to the base.
+func (d *door) CloseIdleConnections() { trip.CloseIdle(d.base) }
+
+func (d *door) RoundTrip(r *http.Request) (resp *http.Response, err error) {
+	q, t, made := trip.Begin(r, trip.Door, d.below.Hosts)
+	if made {
+		resp, err = begun(t, func() (*http.Response, error) { return d.roundTrip(q, t) })
+	} else {
+		resp, err = d.roundTrip(q, t)
+	}
+	if err != nil {
+		return d.otherwise(r, t, err)
+	}
+	return resp, nil
+}
+
+func (d *door) roundTrip(r *http.Request, t *trip.Trip) (*http.Response, error) {
+	e, own := d.circuits.hold(t, r)
+	if own {
+		defer e.Release()
+	}
+	p, err := d.circuits.admit(e, trip.Door, t, r)
+	if err != nil {
+		trip.CloseBody(r)
+		return nil, err
+	}
+	if p.candidate != 0 {
+		defer p.circuit.abandon(p)
+	}
+	if d.innermost {
+		t.MarkSent()
+	}
+	return d.base.RoundTrip(r)
+}
+
+// otherwise asks the Fallback to answer instead of a refusal by a circuit.
+func (d *door) otherwise(r *http.Request, t *trip.Trip, refused error) (*http.Response, error) {
+	by := notsent.Refused(refused)
+	if by != notsent.Door && by != notsent.Meter || r.Context().Err() != nil {
+		return nil, refused
+	}
+	f := d.circuits.settings(name(t.Entry, r)).Fallback
+	if f == nil {
+		return nil, refused
+	}
+	resp, err := f(r, refused)
+	switch {
+	case resp == nil && err == nil:
+		return nil, refused
+	case resp == nil:
+		return nil, err
+	}
+	if resp.Body == nil {
+		resp.Body = http.NoBody
+	}
+	if resp.Request == nil {
+		resp.Request = r
+	}
+	return resp, nil
+}

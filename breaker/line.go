@@ -1,0 +1,306 @@
+package breaker
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// maxWaiting bounds how many requests wait for one circuit.
+const maxWaiting = 10000
+
+// errMoved sends a waiter to the circuit that took its circuit's place, or
+// back to find out that an operator has decided.
+var errMoved = errors.New("breaker: ask again")
+
+// line is who waits for a circuit. Those at the wire hold budget and places
+// already, so they go first.
+type line struct {
+	wire, door list.List // of *waiter
+	timer      *time.Timer
+	gap        time.Duration // closed: between two that are released
+	next       time.Time     // closed: when the next one is
+}
+
+// waiter is one request in line. Its goroutine waits for settled, after which
+// pass and err are its own.
+type waiter struct {
+	by      trip.Layer
+	trip    *trip.Trip
+	place   *list.Element
+	since   time.Time
+	until   time.Time // it gives up then
+	late    error     // why then: the deadline, or nil for Patience
+	pass    pass
+	err     error
+	done    bool
+	settled chan struct{}
+}
+
+// ask is a request at the Door or the Meter.
+type ask struct {
+	by   trip.Layer
+	trip *trip.Trip
+	r    *http.Request
+}
+
+func (l *line) len() int { return l.wire.Len() + l.door.Len() }
+
+func (l *line) queue(by trip.Layer) *list.List {
+	if by == trip.Meter {
+		return &l.wire
+	}
+	return &l.door
+}
+
+func (l *line) first() *waiter {
+	e := l.wire.Front()
+	if e == nil {
+		e = l.door.Front()
+	}
+	return e.Value.(*waiter)
+}
+
+// settle takes w out of the line and tells its goroutine.
+func (l *line) settle(w *waiter, p pass, err error) {
+	l.queue(w.by).Remove(w.place)
+	w.pass, w.err, w.done = p, err, true
+	close(w.settled)
+}
+
+func (l *line) settleAll(err error) {
+	for l.len() > 0 {
+		l.settle(l.first(), pass{}, err)
+	}
+	l.stop()
+}
+
+func (l *line) stop() {
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+}
+
+// ramp spreads those in line over as long as the first of them has waited:
+// then nobody waits longer than the outage lasted, and the host gets at most
+// twice what it was asked for while it was down.
+func (l *line) ramp(now time.Time) {
+	if l.len() == 0 {
+		return
+	}
+	oldest := now
+	for _, q := range [...]*list.List{&l.wire, &l.door} {
+		for e := q.Front(); e != nil; e = e.Next() {
+			if w := e.Value.(*waiter); w.since.Before(oldest) {
+				oldest = w.since
+			}
+		}
+	}
+	l.gap, l.next = now.Sub(oldest)/time.Duration(l.len()), now
+}
+
+// admit is try for a request that may wait. It returns a refusal, or errMoved.
+func (c *circuit) admit(a *ask) (pass, error) {
+	c.mu.Lock()
+	now := time.Now()
+	if c.retired {
+		c.mu.Unlock()
+		return pass{}, errMoved
+	}
+	if p, ok := c.try(a, now); ok {
+		c.unlock()
+		return p, nil
+	}
+	w, err := c.join(a, now)
+	c.unlock()
+	if err != nil {
+		return pass{}, err
+	}
+	return c.await(a, w)
+}
+
+// join puts the request in line if there is a chance that it can go in time.
+func (c *circuit) join(a *ask, now time.Time) (*waiter, error) {
+	if c.cfg.Patience <= 0 || a.trip.Hedge || c.line.len() >= maxWaiting {
+		c.refused++
+		return nil, c.refusal(refuser(a.by), now, nil, nil)
+	}
+	until, late := c.until(a, now)
+	if !now.Before(until) || until.Before(c.notBefore) {
+		c.refused++
+		return nil, c.refusal(refuser(a.by), now, late, late)
+	}
+	w := &waiter{by: a.by, trip: a.trip, since: now, until: until, late: late, settled: make(chan struct{})}
+	w.place = c.line.queue(a.by).PushBack(w)
+	c.dispatch(now)
+	return w, nil
+}
+
+// until is when the request stops waiting, and the reason if that is its
+// deadline. It stops a moment before the deadline: http.Client would replace
+// an error of the deadline's own instant by a text.
+func (c *circuit) until(a *ask, now time.Time) (time.Time, error) {
+	if a.trip.Held.IsZero() {
+		a.trip.Held = now
+	}
+	until := a.trip.Held.Add(c.cfg.Patience)
+	if d, ok := a.r.Context().Deadline(); ok {
+		if d = d.Add(-min(50*time.Millisecond, d.Sub(now)/20)); d.Before(until) {
+			return d, context.DeadlineExceeded
+		}
+	}
+	return until, nil
+}
+
+// await waits until w is settled, the request's context ends or its time is
+// up.
+func (c *circuit) await(a *ask, w *waiter) (pass, error) {
+	timer := time.NewTimer(time.Until(w.until))
+	defer timer.Stop()
+	ctx := a.r.Context()
+	select {
+	case <-w.settled:
+		if ctx.Err() == nil {
+			return w.pass, w.err
+		}
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-a.r.Cancel: // http.Client's timeout closes it too
+		if ctx.Err() == nil {
+			return c.quit(a, w, true, context.Canceled, context.Canceled)
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return c.quit(a, w, true, context.Cause(ctx), err)
+	}
+	return c.quit(a, w, false, w.late, w.late)
+}
+
+// quit takes a request that no longer waits out of the line, unless it was
+// settled meanwhile. One whose time is up while the line is being released
+// goes at once. gone says that its caller no longer wants it.
+func (c *circuit) quit(a *ask, w *waiter, gone bool, cause, ctx error) (pass, error) {
+	c.mu.Lock()
+	defer c.unlock()
+	now := time.Now()
+	switch {
+	case w.done && !gone:
+		return w.pass, w.err
+	case w.done:
+		c.leave(w.pass)
+	case c.state == Closed && !gone:
+		c.line.settle(w, c.pass(), nil)
+		c.dispatch(now)
+		return w.pass, nil
+	default:
+		c.line.settle(w, pass{}, nil)
+	}
+	c.dispatch(now)
+	c.refused++
+	return pass{}, c.refusal(refuser(a.by), now, cause, ctx)
+}
+
+// dispatch lets those pass whose turn it is and sets the timer for the next.
+// mu is held.
+func (c *circuit) dispatch(now time.Time) {
+	l := &c.line
+	for l.len() > 0 {
+		switch {
+		case c.state == Closed:
+			if l.next.After(now) {
+				c.arm(now, l.next)
+				return
+			}
+			l.next = l.next.Add(l.gap)
+			l.settle(l.first(), c.pass(), nil)
+		case now.Before(c.notBefore):
+			c.arm(now, c.notBefore)
+			return
+		case c.probe.taken(now, c.probeLease()):
+			c.arm(now, c.probe.at.Add(c.probeLease()))
+			return
+		case l.wire.Len() > 0:
+			w := l.first()
+			p, ok := c.begin(w.trip, now)
+			if !ok {
+				c.arm(now, now.Add(minOpenFor))
+				return
+			}
+			l.settle(w, p, nil)
+		case c.candidate.taken(now, candidateLease):
+			c.arm(now, c.candidate.at.Add(candidateLease))
+			return
+		default:
+			w := l.first()
+			l.settle(w, c.nominate(w.trip, now), nil)
+		}
+	}
+	l.stop()
+}
+
+func (c *circuit) arm(now, at time.Time) {
+	if c.line.timer == nil {
+		c.line.timer = time.AfterFunc(at.Sub(now), c.wake)
+		return
+	}
+	c.line.timer.Reset(at.Sub(now))
+}
+
+func (c *circuit) wake() {
+	c.mu.Lock()
+	defer c.unlock()
+	c.dispatch(time.Now())
+}
+
+// dismiss refuses those who cannot wait for the end of the open period.
+func (c *circuit) dismiss(now time.Time) {
+	for _, q := range [...]*list.List{&c.line.wire, &c.line.door} {
+		for e := q.Front(); e != nil; {
+			w := e.Value.(*waiter)
+			e = e.Next()
+			if w.until.Before(c.notBefore) {
+				c.refused++
+				c.line.settle(w, pass{}, c.refusal(refuser(w.by), now, w.late, w.late))
+			}
+		}
+	}
+}
+
+func (c *circuit) refusal(by notsent.By, now time.Time, cause, ctx error) *Error {
+	return &Error{
+		Host: c.host, Shard: c.shard, State: c.state,
+		RetryAfter: max(0, c.notBefore.Sub(now)),
+		by:         by, cause: cause, ctx: ctx,
+	}
+}
+
+// outlook is how long a request of this host, coming to the wire now, would
+// wait, and its refusal if it would be refused.
+func (c *circuit) outlook(a *ask) (time.Duration, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state == Closed || c.retired {
+		return 0, nil
+	}
+	now := time.Now()
+	wait := max(0, c.notBefore.Sub(now))
+	if c.cfg.RetriesOnly || a.trip.Hedge {
+		return wait, c.refusal(notsent.Meter, now, nil, nil)
+	}
+	if c.cfg.Patience <= 0 {
+		if wait == 0 && !c.probe.taken(now, c.probeLease()) {
+			return 0, nil
+		}
+		return wait, c.refusal(notsent.Meter, now, nil, nil)
+	}
+	until, late := c.until(a, now)
+	if !now.Before(until) || until.Before(c.notBefore) {
+		return wait, c.refusal(notsent.Meter, now, late, late)
+	}
+	return wait, nil
+}

@@ -1,0 +1,181 @@
+package breaker
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/weirhttp/weir/internal/hosts"
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// meter is what Circuits.Meter returns.
+type meter struct {
+	circuits    *Circuits
+	base        http.RoundTripper
+	below, link trip.Link
+	innermost   bool
+	timed       bool // a Wire below says when an attempt reached the wire
+}
+
+// Meter wraps base, which should be the last before the wire, and judges
+// every attempt by how it ends. It refuses attempts with an *Error while
+// their host's circuit is open, and in half-open lets one through at a time.
+// A nil base is http.DefaultTransport.
+func (c *Circuits) Meter(base http.RoundTripper) http.RoundTripper {
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	m := &meter{circuits: c, base: base}
+	m.below, m.link = c.adopt(base, trip.Meter)
+	m.innermost, m.timed = m.below.Innermost(), m.below.Has[trip.Wire]
+	return m
+}
+
+// Link tells the layer above about the chain from here down.
+func (m *meter) Link() trip.Link { return m.link }
+
+// CloseIdleConnections forwards to the base.
+func (m *meter) CloseIdleConnections() { trip.CloseIdle(m.base) }
+
+func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
+	r, t, made := trip.Begin(r, trip.Meter, m.below.Hosts)
+	if !made {
+		return m.roundTrip(r, t)
+	}
+	return begun(t, func() (*http.Response, error) { return m.roundTrip(r, t) })
+}
+
+// begun runs f for the layer that made the trip, which ends it, also by panic.
+func begun(t *trip.Trip, f func() (*http.Response, error)) (resp *http.Response, err error) {
+	defer func() { err = t.End(err) }()
+	return f()
+}
+
+func (m *meter) roundTrip(r *http.Request, t *trip.Trip) (*http.Response, error) {
+	e, own := m.circuits.hold(t, r)
+	if own {
+		defer e.Release()
+	}
+	p, err := m.circuits.admit(e, trip.Meter, t, r)
+	if err != nil {
+		trip.CloseBody(r)
+		return nil, err
+	}
+	t.Probe = p.probe != 0
+	if p.probe != 0 {
+		defer p.circuit.abandon(p) // does nothing after a report; a base may panic or end its goroutine
+	}
+	a := attempt{cfg: p.cfg, trip: t}
+	a.r, a.body = watch(r)
+	if !m.timed || p.cfg.SlowCall > 0 {
+		a.begun = time.Now()
+	}
+	if m.innermost {
+		t.MarkSent()
+	}
+	a.resp, a.err = m.base.RoundTrip(a.r)
+	m.circuits.report(e, p, &a)
+	return a.resp, a.err
+}
+
+// Outlook is how long an attempt of r, coming here now, would wait for its
+// circuit, and the refusal if it would be refused. Retry and throttle ask.
+func (m *meter) Outlook(r *http.Request) (time.Duration, error) {
+	t := trip.From(r.Context())
+	if t == nil || t.Table != m.below.Hosts {
+		return trip.Outlook(m.base, r)
+	}
+	e, own := m.circuits.hold(t, r)
+	if own {
+		defer e.Release()
+	}
+	wait, err := m.circuits.outlook(e, t, r)
+	if err != nil {
+		return wait, err
+	}
+	below, err := trip.Outlook(m.base, r)
+	return max(wait, below), err
+}
+
+// name is the canonical host of r, whose record is e.
+func name(e *hosts.Entry, r *http.Request) string {
+	if e.Overflow {
+		return hosts.Key(r)
+	}
+	return e.Key
+}
+
+// admit finds out whether a request may pass, and waits if it may.
+func (c *Circuits) admit(e *hosts.Entry, by trip.Layer, t *trip.Trip, r *http.Request) (pass, error) {
+	host := name(e, r)
+	for {
+		s := c.settings(host)
+		if forced, ok := c.held(host); ok {
+			if forced == Open {
+				return pass{}, &Error{Host: host, State: Open, by: refuser(by)}
+			}
+			return pass{cfg: s, uncounted: true}, nil
+		}
+		if s.Disable {
+			return pass{cfg: s, uncounted: true}, nil
+		}
+		epoch := c.epoch.Load() // before shut: see shift
+		cir := c.find(e, s, r, false)
+		if cir == nil || !cir.shut.Load() {
+			return pass{circuit: cir, cfg: s, epoch: epoch}, nil
+		}
+		if p, err := cir.admit(&ask{by, t, r}); err != errMoved {
+			return p, err
+		}
+	}
+}
+
+// outlook is admit without waiting and passing.
+func (c *Circuits) outlook(e *hosts.Entry, t *trip.Trip, r *http.Request) (time.Duration, error) {
+	host := name(e, r)
+	if forced, ok := c.held(host); ok {
+		if forced == Open {
+			return 0, &Error{Host: host, State: Open, by: refuser(trip.Meter)}
+		}
+		return 0, nil
+	}
+	s := c.settings(host)
+	if s.Disable {
+		return 0, nil
+	}
+	cir := c.find(e, s, r, false)
+	if cir == nil || !cir.shut.Load() {
+		return 0, nil
+	}
+	return cir.outlook(&ask{trip.Meter, t, r})
+}
+
+// report judges an attempt that has ended. An attempt of a host without a
+// circuit, or with a calm one, costs nothing if it is good.
+func (c *Circuits) report(e *hosts.Entry, p pass, a *attempt) {
+	cir := p.circuit
+	if p.uncounted && cir == nil {
+		return
+	}
+	v := verdict{outcome: Success, answered: true}
+	if !a.plainlyGood() {
+		v = a.judge()
+	}
+	if v.outcome != Failure && !v.slow && p.probe == 0 && (cir == nil || cir.calm.Load()) {
+		return
+	}
+	if cir == nil {
+		if _, ok := c.held(e.Key); ok {
+			return
+		}
+		if cir = c.find(e, p.cfg, a.r, true); cir == nil {
+			return
+		}
+	}
+	cir.report(p, v, a.trip.Caller)
+}
+
+// plainlyGood spares the usual answer the table.
+func (a *attempt) plainlyGood() bool {
+	return a.err == nil && a.resp != nil && a.resp.StatusCode < 400 && a.cfg.Classify == nil && a.cfg.SlowCall == 0
+}

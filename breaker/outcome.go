@@ -1,0 +1,188 @@
+package breaker
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// Outcome is what an attempt says about its host.
+type Outcome uint8
+
+const (
+	Default Outcome = iota // from Classify: the table in the package's documentation decides
+	Success                // the host works
+	Failure                // the host does not work
+	Ignore                 // neither
+)
+
+// String returns the outcome in lower case.
+func (o Outcome) String() string {
+	names := [...]string{"default", "success", "failure", "ignore"}
+	if int(o) < len(names) {
+		return names[o]
+	}
+	return "invalid"
+}
+
+// verdict is how an attempt ended, as a circuit counts it.
+type verdict struct {
+	outcome    Outcome // never Default
+	answered   bool    // the host said something
+	alive      bool    // ignored, but a probe may take it as a good sign
+	slow       bool
+	retryAfter time.Duration // what the server asked for
+	why        string        // in words, for a failure
+}
+
+// patientCaller is how long an attempt must have been on the wire before the
+// end of its caller's deadline says something about the host: a caller in a
+// hurry says nothing.
+const patientCaller = time.Second
+
+// attempt is what is known of an attempt that has ended.
+type attempt struct {
+	cfg   *settings
+	trip  *trip.Trip
+	r     *http.Request
+	resp  *http.Response
+	err   error
+	begun time.Time // when the Meter handed it on; zero: the Wire knows
+	body  *watched  // nil: the request has none
+}
+
+// judge applies Classify, or else the table.
+func (a *attempt) judge() verdict {
+	var v verdict
+	switch {
+	case a.resp != nil:
+		v = a.answer()
+	case a.err != nil:
+		v = a.failure()
+	default:
+		v.outcome = Ignore // a base that breaks the contract
+	}
+	if f := a.cfg.Classify; f != nil {
+		switch o := f(a.resp, a.err); o {
+		case Success, Failure, Ignore:
+			if o != v.outcome {
+				v.outcome, v.alive = o, false
+				if v.why == "" {
+					v.why = "classified so"
+				}
+			}
+		}
+	}
+	if a.cfg.SlowCall > 0 && v.outcome != Ignore {
+		v.slow = a.lasted(a.cfg.SlowCall)
+	}
+	return v
+}
+
+// lasted reports whether the attempt was on the wire for d or longer.
+func (a *attempt) lasted(d time.Duration) bool {
+	since := a.trip.OnWire
+	if since.IsZero() {
+		since = a.begun
+	}
+	return !since.IsZero() && time.Since(since) >= d
+}
+
+// answer judges a response.
+func (a *attempt) answer() verdict {
+	v := verdict{outcome: Success, answered: true}
+	switch code := a.resp.StatusCode; {
+	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout:
+		v.outcome, v.alive = Ignore, true
+	case code < 500 || code > 599, code == http.StatusNotImplemented, code == http.StatusHTTPVersionNotSupported:
+	default:
+		v.outcome, v.why = Failure, "status "+strconv.Itoa(code)
+		s := headers.Parse(a.resp, time.Now())
+		v.retryAfter = s.RetryAfter.Value
+		switch {
+		case code == http.StatusServiceUnavailable && s.RetryAfter.Known:
+			v.outcome = Ignore
+		case s.Throttled && (s.Kind == headers.Quota || s.Kind == headers.Concurrency):
+			v.outcome, v.alive = Ignore, true
+		}
+	}
+	return v
+}
+
+// failure judges an error.
+func (a *attempt) failure() verdict {
+	ignored := verdict{outcome: Ignore}
+	failed := verdict{outcome: Failure, why: "no answer"}
+	cause := a.trip.Cause()
+	switch {
+	case notsent.Refused(a.err) != notsent.Nobody, cause == trip.LostHedge:
+		return ignored
+	case cause == trip.AttemptTimeout:
+		failed.why = "attempt timed out"
+		return failed
+	}
+	if err := a.ended(); err != nil {
+		if errors.Is(err, context.DeadlineExceeded) && a.lasted(patientCaller) {
+			failed.why = "deadline exceeded on the wire"
+			return failed
+		}
+		return ignored
+	}
+	if cause == trip.CallerDone || a.body.failed() || malformed(a.r) {
+		return ignored
+	}
+	return failed
+}
+
+// ended is the error of the request's or the caller's context.
+func (a *attempt) ended() error {
+	if err := a.trip.Caller.Err(); err != nil {
+		return err
+	}
+	if err := a.r.Context().Err(); err != nil {
+		return err
+	}
+	select {
+	case <-a.r.Cancel:
+		return context.Canceled
+	default:
+		return nil
+	}
+}
+
+// malformed reports that no host is to blame for the failure of r.
+func malformed(r *http.Request) bool {
+	if r.URL == nil || r.URL.Host == "" || r.URL.Scheme != "http" && r.URL.Scheme != "https" || !token(r.Method) && r.Method != "" {
+		return true
+	}
+	for _, h := range [...]http.Header{r.Header, r.Trailer} {
+		for name, values := range h {
+			if !token(name) {
+				return true
+			}
+			for _, v := range values {
+				if strings.ContainsFunc(v, control) {
+					return true
+				}
+			}
+		}
+	}
+	return r.Header == nil
+}
+
+// token reports whether s is a token (RFC 9110, section 5.6.2).
+func token(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
+		return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
+	})
+}
+
+// control reports a rune that no field value may contain.
+func control(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }

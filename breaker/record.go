@@ -1,0 +1,141 @@
+package breaker
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/weirhttp/weir/internal/hosts"
+)
+
+// maxShards bounds the circuits of one host.
+const maxShards = 256
+
+// record is what a host's record holds for one Circuits: the host's circuits
+// by shard. It is made at the host's first failure.
+type record struct {
+	of   *Circuits
+	host string
+
+	mu       sync.Mutex
+	circuits map[string]*circuit // by shard; "" without Config.Shard
+	floor    uint64              // newest epoch of a circuit that was dropped
+}
+
+// record returns what a host's record holds for c, or nil.
+func (c *Circuits) record(h *hosts.Host) *record {
+	r, _ := h.Occupant(hosts.Breaker).(*record)
+	if r == nil || r.of != c {
+		return nil
+	}
+	return r
+}
+
+// find returns the circuit for a request, nil if there is none. If create
+// is set there is one afterwards, unless there is no room: requests that have
+// no circuit pass and are not judged, for a circuit shared by strangers would
+// open for what others did.
+func (c *Circuits) find(e *hosts.Entry, s *settings, r *http.Request, create bool) *circuit {
+	if e.Overflow {
+		return nil
+	}
+	rec := c.record(&e.Value)
+	if rec == nil {
+		if !create {
+			return nil
+		}
+		fresh := &record{of: c, host: e.Key, circuits: map[string]*circuit{}}
+		if rec, _ = e.Value.Occupy(hosts.Breaker, fresh).(*record); rec == nil || rec.of != c {
+			return nil // another set of circuits was first; the next request moves house
+		}
+	}
+	shard := ""
+	if s.Shard != nil {
+		shard = s.Shard(r)
+	}
+	return rec.circuit(s, shard, create)
+}
+
+func (r *record) circuit(s *settings, shard string, create bool) *circuit {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.circuits[shard]
+	if c != nil && c.cfg == s {
+		return c
+	}
+	if c != nil {
+		r.drop(shard, c)
+	}
+	if !create || len(r.circuits) >= maxShards && !r.room() {
+		return nil
+	}
+	shown := ""
+	if s.Shard != nil {
+		shown = r.of.mac(shard)
+	}
+	c = newCircuit(r.of, s, r.host, shown, r.floor)
+	r.circuits[shard] = c
+	return c
+}
+
+// room drops one circuit that is idle.
+func (r *record) room() bool {
+	now := time.Now()
+	for shard, c := range r.circuits {
+		if c.idle(now) {
+			r.drop(shard, c)
+			return true
+		}
+	}
+	return false
+}
+
+func (r *record) drop(shard string, c *circuit) {
+	r.floor = max(r.floor, c.retire())
+	delete(r.circuits, shard)
+}
+
+// all returns the circuits of the host.
+func (r *record) all() []*circuit {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]*circuit, 0, len(r.circuits))
+	for _, c := range r.circuits {
+		list = append(list, c)
+	}
+	return list
+}
+
+// Idle reports that forgetting the circuits changes nothing.
+func (r *record) Idle(now time.Time) bool {
+	if !r.mu.TryLock() {
+		return false
+	}
+	defer r.mu.Unlock()
+	for _, c := range r.circuits {
+		if !c.idle(now) {
+			return false
+		}
+	}
+	return true
+}
+
+// reset drops all circuits of a host, and tells the hook of the change.
+func (c *Circuits) reset(key string, from, to State, reason string) {
+	if home := c.home.Load(); home != nil {
+		if e := home.Find(key); e != nil {
+			if r := c.record(&e.Value); r != nil {
+				r.mu.Lock()
+				for shard, cir := range r.circuits {
+					r.drop(shard, cir)
+				}
+				r.mu.Unlock()
+			}
+			e.Release()
+		}
+	}
+	if hook := c.settings(key).OnStateChange; hook != nil && from != to {
+		hook(Change{Ctx: context.Background(), Host: key, From: from, To: to, Reason: reason, At: time.Now()})
+	}
+}
