@@ -13,8 +13,8 @@ type Config struct {
 	Disable bool
 
 	// Window is how far back calls count for FailureRate and SlowRate, in
-	// tenths that roll on. It should be at least twice as long as an attempt
-	// may take, see WithAttemptTimeout. Zero: 30 s.
+	// tenths that roll on. It is at least twice as long as an attempt may
+	// take; weir.New sees to that. Zero: DefaultWindow.
 	Window time.Duration
 
 	// MinCalls is how many calls must have counted in the Window before a
@@ -94,8 +94,11 @@ type Config struct {
 	OnStateChange func(Change)
 }
 
+// DefaultWindow is Config.Window's default. weir.New raises it to twice the
+// attempt timeout where that is longer.
+const DefaultWindow = 30 * time.Second
+
 const (
-	defaultWindow     = 30 * time.Second
 	defaultOpenFor    = 250 * time.Millisecond
 	defaultMaxOpenFor = 60 * time.Second
 	firstPeriods      = 5 * time.Second // how long an outage is probed at OpenFor before periods grow
@@ -105,25 +108,6 @@ const (
 	maxCount          = 1 << 24
 )
 
-// WithAttemptTimeout returns c for attempts that end after timeout at the
-// latest: an attempt must not outlast half the Window, or calls would be
-// forgotten before they are judged. A zero Window becomes 30 s or twice the
-// timeout, the larger; an explicit one that is too short is an error. Without
-// a timeout (zero or negative) c is returned as it is.
-func (c Config) WithAttemptTimeout(timeout time.Duration) (Config, error) {
-	if timeout <= 0 {
-		return c, nil
-	}
-	need := 2 * min(timeout, maxDuration/2)
-	switch {
-	case c.Window == 0:
-		c.Window = max(defaultWindow, need)
-	case c.Window > 0 && c.Window < need:
-		return c, fmt.Errorf("breaker: Window %v is shorter than twice the attempt timeout of %v", c.Window, timeout)
-	}
-	return c, nil
-}
-
 // settings is a Config whose defaults are resolved. A pointer to one is also
 // its identity: a circuit whose settings are no longer its host's is replaced.
 type settings struct{ Config }
@@ -132,7 +116,7 @@ func resolve(c Config) (*settings, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	fill(&c.Window, defaultWindow)
+	fill(&c.Window, DefaultWindow)
 	fill(&c.MinCalls, 20)
 	fill(&c.FailureRate, 0.5)
 	fill(&c.Consecutive, 5)

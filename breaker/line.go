@@ -170,7 +170,7 @@ func (c *circuit) await(a *ask, w *waiter) (pass, error) {
 		}
 	case <-timer.C:
 	case <-ctx.Done():
-	case <-a.r.Cancel: // http.Client's timeout closes it too
+	case <-cancelled(a.r): // http.Client's timeout closes it too
 		if ctx.Err() == nil {
 			return c.quit(a, w, true, context.Canceled, context.Canceled)
 		}

@@ -67,8 +67,10 @@ func (m *meter) roundTrip(r *http.Request, t *trip.Trip) (*http.Response, error)
 	}
 	a := attempt{cfg: p.cfg, trip: t}
 	a.r, a.body = watch(r)
-	if !m.timed || p.cfg.SlowCall > 0 {
-		a.begun = time.Now()
+	if !m.timed {
+		if _, limited := r.Context().Deadline(); limited || p.cfg.SlowCall > 0 { // who else would ask
+			a.begun = time.Now()
+		}
 	}
 	if m.innermost {
 		t.MarkSent()

@@ -150,11 +150,17 @@ func (a *attempt) ended() error {
 		return err
 	}
 	select {
-	case <-a.r.Cancel:
+	case <-cancelled(a.r):
 		return context.Canceled
 	default:
 		return nil
 	}
+}
+
+// cancelled is closed when a caller of the old kind gives up.
+func cancelled(r *http.Request) <-chan struct{} {
+	//lint:ignore SA1019 callers may still use it, and http.Client does for its timeout
+	return r.Cancel
 }
 
 // malformed reports that no host is to blame for the failure of r.
