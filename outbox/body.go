@@ -44,7 +44,8 @@ func newKeeper(src io.ReadCloser, limit int64) *keeper {
 func (k *keeper) Read(p []byte) (int, error) {
 	k.turn <- struct{}{}
 	defer func() { <-k.turn }()
-	if err := k.begin(); err != nil {
+	wanted, err := k.begin()
+	if err != nil {
 		return 0, err
 	}
 	defer k.finish()
@@ -57,44 +58,35 @@ func (k *keeper) Read(p []byte) (int, error) {
 		return 0, k.end
 	}
 	n, err := k.src.Read(p)
-	k.add(p[:n], err)
-	k.sent = len(k.buf)
+	k.end = err
+	k.over = k.over || !wanted || int64(len(k.buf)+n) > k.limit
+	if k.over {
+		k.buf, k.sent = nil, 0
+	} else {
+		k.buf = append(k.buf, p[:n]...)
+		k.sent = len(k.buf)
+	}
 	return n, err
 }
 
-func (k *keeper) begin() error {
+// begin reports whether what is read may still be wanted for the file.
+func (k *keeper) begin() (wanted bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
 	case k.closed:
-		return http.ErrBodyReadAfterClose
+		return false, http.ErrBodyReadAfterClose
 	case k.gone:
-		return errSealed
+		return false, errSealed
 	}
 	k.reading = true
-	return nil
+	return !k.released, nil
 }
 
 func (k *keeper) finish() {
 	k.mu.Lock()
 	k.reading = false
 	k.mu.Unlock()
-}
-
-// add remembers what was read; the caller has the turn.
-func (k *keeper) add(p []byte, err error) {
-	k.end = err
-	if k.mu.Lock(); k.released {
-		k.over = true
-	}
-	k.mu.Unlock()
-	if k.over = k.over || int64(len(k.buf)+len(p)) > k.limit; !k.over {
-		k.buf = append(k.buf, p...)
-	} else if k.sent == len(k.buf) {
-		k.buf, k.sent = nil, 0
-	} else { // the base is behind: it still needs them
-		k.buf = append(k.buf, p...)
-	}
 }
 
 // Close is called by the base.
@@ -156,7 +148,9 @@ func (k *keeper) all(ctx context.Context, length int64) ([]byte, bool) {
 		p := make([]byte, min(k.limit+1, 32<<10))
 		for !k.over && k.end == nil && !k.isGone() {
 			n, err := k.src.Read(p)
-			k.add(p[:n], err)
+			k.end = err
+			k.buf = append(k.buf, p[:n]...)
+			k.over = int64(len(k.buf)) > k.limit
 		}
 	}
 	return k.buf, k.whole(length)

@@ -135,7 +135,7 @@ func (t *Transport) send(ctx context.Context, p *parcel) (Verdict, *Error) {
 	}
 	if t.s.Prepare != nil {
 		if err := t.s.Prepare(req); err != nil {
-			return Later, failed(0, fmt.Errorf("Prepare: %w", err))
+			return Later, failed(0, fmt.Errorf("prepare: %w", err))
 		}
 	}
 	resp, err := t.s.Client.Do(req)

@@ -22,7 +22,8 @@ var (
 
 	// ErrCorrupt is in the chain of errors that say the file cannot be
 	// trusted: cut short, overwritten, or not an outbox. Nothing is repaired
-	// or skipped by itself, because what is skipped is lost.
+	// or skipped by itself, because what is skipped is lost. The file may stay
+	// locked until the process ends; one put in its place is not.
 	ErrCorrupt = errors.New("file is corrupt")
 
 	// ErrLocked is in the chain of New's error if the file is open elsewhere.
@@ -238,7 +239,7 @@ func (f *file) close() error {
 	}
 	if f.broken.Load() != nil || f.db == nil {
 		if f.os != nil {
-			return f.os.Close() // frees the lock; the mapping stays
+			return f.os.Close() // the mapping stays, and with it the lock
 		}
 		return nil
 	}

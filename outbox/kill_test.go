@@ -17,7 +17,7 @@ import (
 
 const (
 	childEnv = "WEIR_OUTBOX_CHILD"
-	kills    = 300
+	kills    = 240
 )
 
 // child is a process that lives until it is killed. Its base fails every
@@ -177,7 +177,7 @@ func TestKill(t *testing.T) {
 			other.killOne(t, fresh, 1, moment)
 			continue
 		}
-		l.killOne(t, path, 1+random.IntN(60), moment)
+		l.killOne(t, path, 1+random.IntN(24), moment)
 		if t.Failed() {
 			t.Fatalf("after %d kills", i+1)
 		}

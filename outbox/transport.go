@@ -167,7 +167,8 @@ func (t *Transport) failed(req *http.Request, resp *http.Response, err error) bo
 	ctx := req.Context()
 	cancelled := ctx.Err() != nil
 	select {
-	case <-req.Cancel: // http.Client.Timeout closes it, at the deadline
+	//lint:ignore SA1019 http.Client.Timeout closes it, at the deadline, and old callers do
+	case <-req.Cancel:
 		cancelled = true
 	default:
 	}
