@@ -1,43 +1,188 @@
-// Package headers reads what a response says about the server's quotas.
 package headers
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
 
 // What is read of one response is bounded, whatever the server sends.
 const (
-	maxLines = 64 // lines of one header
-	maxItems = 64 // items of one list
+	maxHeaders = 128 // headers of interest
+	maxLines   = 64  // lines of one header
+	maxItems   = 64  // items of one list
 )
 
 // Parse returns what the status and the headers of resp say about quotas. It
-// reads no body, keeps nothing and changes nothing. now is the local clock; the
-// server's own, its Date header, rules if there is one.
+// reads no body, keeps nothing and changes nothing. now is the local clock at
+// receipt; the server's own, its Date header, rules if there is one, so a
+// skewed local clock does no harm. If resp.Request is set, the host's name
+// helps with the few servers whose headers cannot be told apart without it.
+//
+// It is safe for concurrent use, and takes time linear in the size of the
+// headers, whatever they hold.
 func Parse(resp *http.Response, now time.Time) Signal {
-	return ParseBody(resp, nil, now)
+	return parse(resp, nil, now)
 }
 
-// ParseBody is Parse and reads the hints that stand in body as well, which may
-// be cut short.
+// ParseBody is Parse that also reads body, the response's body or its
+// beginning: the waits, counters and error codes that JSON and XML APIs send
+// there. What a header says wins over the body. The body's format is found
+// out from itself, and it may be cut short anywhere.
 func ParseBody(resp *http.Response, body []byte, now time.Time) Signal {
+	return parse(resp, body, now)
+}
+
+func parse(resp *http.Response, body []byte, now time.Time) Signal {
+	var space [16]entry
+	found, clock := collect(space[:0], resp.Header)
+	if len(found) == 0 && len(body) == 0 {
+		return bare(resp.StatusCode)
+	}
+	if t, ok := parseTime(clock.date); ok {
+		now = t
+	}
+	return parseFound(resp, found, body, now, clock.age)
+}
+
+// bare is the signal of a response without any header of interest.
+func bare(status int) Signal {
+	p := parser{status: status}
 	var s Signal
-	var retry []string
-	for name, values := range resp.Header {
+	s.Throttled, s.Kind = p.refused(nil, &body{})
+	return s
+}
+
+// entry is a header of interest.
+type entry struct {
+	name  string // as the response spells it
+	lines []string
+}
+
+// clock is what a response says about its age.
+type clock struct{ date, age string }
+
+// collect returns the headers of interest, sorted, at most maxHeaders. A map's
+// order is random; what is made of it must not be.
+func collect(found []entry, h http.Header) ([]entry, clock) {
+	var c clock
+	for name, lines := range h {
+		if ordinary(name) || len(lines) == 0 {
+			continue
+		}
 		switch {
-		case len(name) == 4 && strings.EqualFold(name, "Date") && len(values) > 0:
-			if t, ok := parseTime(values[0]); ok {
-				now = t
+		case len(name) == 4 && strings.EqualFold(name, "Date"):
+			c.date = lines[0]
+			continue
+		case len(name) == 3 && strings.EqualFold(name, "Age"):
+			c.age = lines[0]
+			continue
+		case !promising(name):
+			continue
+		}
+		if len(found) == 2*maxHeaders {
+			slices.SortFunc(found, compare)
+			found = found[:maxHeaders]
+		}
+		found = append(found, entry{name, lines})
+	}
+	if len(found) <= 12 {
+		for i := 1; i < len(found); i++ {
+			for k := i; k > 0 && compare(found[k], found[k-1]) < 0; k-- {
+				found[k], found[k-1] = found[k-1], found[k]
 			}
-		case len(name) == 11 && strings.EqualFold(name, "Retry-After"):
-			retry = values
+		}
+	} else {
+		slices.SortFunc(found, compare)
+	}
+	return found[:min(len(found), maxHeaders)], c
+}
+
+// compare orders headers by their names without regard to case, Retry-After
+// first: it is the last to be dropped.
+func compare(a, b entry) int {
+	if x, y := isRetryAfter(a.name), isRetryAfter(b.name); x != y {
+		if x {
+			return -1
+		}
+		return 1
+	}
+	for i := range min(len(a.name), len(b.name)) {
+		if x, y := lower(a.name[i]), lower(b.name[i]); x != y {
+			return int(x) - int(y)
 		}
 	}
-	s.RetryAfter = longestWait(retry, time.Second, now)
-	if resp.StatusCode == http.StatusTooManyRequests {
-		s.Throttled, s.Kind = true, Quota
+	if len(a.name) != len(b.name) {
+		return len(a.name) - len(b.name)
 	}
+	return strings.Compare(a.name, b.name)
+}
+
+func isRetryAfter(name string) bool {
+	return len(name) == 11 && strings.EqualFold(name, "Retry-After")
+}
+
+func lower(c byte) byte {
+	if c >= 'A' && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}
+
+// parseFound is the long way, for responses that say something.
+func parseFound(resp *http.Response, found []entry, text []byte, now time.Time, age string) Signal {
+	var space [8]draft
+	p := parser{status: resp.StatusCode, now: now, drafts: space[:0]}
+	if r := resp.Request; r != nil && r.URL != nil {
+		p.names.host = r.URL.Hostname()
+		p.host = hostRowOf(p.names.host)
+	}
+	p.headers(found)
+	fromHeaders := p.waits
+	var b body
+	if len(text) > 0 {
+		p.waits = waits{}
+		b = p.readBody(string(text))
+		if fromHeaders.wait().Known {
+			p.waits = fromHeaders
+		}
+	}
+	var s Signal
+	if n, ok := parseDecimal(trim(age)); !ok || n.whole == 0 {
+		s.Limits = p.settle() // a cached copy tells of a quota that is no more
+	}
+	s.RetryAfter = p.waits.wait()
+	s.ShouldRetry = p.text.advice
+	s.Throttled, s.Kind = p.refused(s.Limits, &b)
 	return s
+}
+
+// headers reads all headers of interest, those last that only add to others.
+func (p *parser) headers(found []entry) {
+	var later [maxHeaders]bool
+	some := false
+	for i := range found {
+		if !p.header(found[i].name, found[i].lines) {
+			later[i], some = true, true
+		}
+	}
+	for i := range found {
+		if some && later[i] {
+			m := p.names.read(found[i].name)
+			p.source = found[i].name
+			p.read(&m, found[i].lines)
+		}
+	}
+}
+
+// header reads one header; it reports false if it must wait for the others.
+func (p *parser) header(name string, lines []string) bool {
+	m := p.names.read(name)
+	if m.weak {
+		return false
+	}
+	p.source = name
+	p.read(&m, lines)
+	return true
 }

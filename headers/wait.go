@@ -42,27 +42,42 @@ func longestWait(values []string, unit time.Duration, now time.Time) (longest Op
 		}
 		return ok
 	}
-	for i, v := range values {
-		if i == maxLines {
-			break
-		}
+	for _, v := range values[:min(len(values), maxLines)] {
 		if keep(v) {
 			continue
 		}
-		for range maxItems {
-			piece, rest, more := strings.Cut(v, ",")
-			if !more && piece == v && longest.Known && rest == "" {
-				keep(piece)
-				break
-			}
-			keep(piece)
-			if !more {
-				break
-			}
-			v = rest
-		}
+		eachPiece(v, keep)
 	}
 	return longest
+}
+
+// eachPiece calls keep with the parts of a list of waits or resets until their
+// end, whatever keep returns. A weekday stays with its date; a date after a
+// word that is no weekday is not one.
+func eachPiece(s string, keep func(string) bool) {
+	for more, n := true, 0; more && n < maxItems; n++ {
+		whole := s
+		var piece string
+		piece, s, more = strings.Cut(s, ",")
+		if !more || !isLetters(trim(piece)) {
+			keep(piece)
+			continue
+		}
+		var next string
+		next, s, more = strings.Cut(s, ",")
+		if !keep(whole[:len(piece)+1+len(next)]) && strings.IndexByte(next, ':') < 0 {
+			keep(next)
+		}
+	}
+}
+
+func isLetters(s string) bool {
+	for i := range len(s) {
+		if c := lower(s[i]); c < 'a' || c > 'z' {
+			return false
+		}
+	}
+	return s != ""
 }
 
 // trim removes white space and one pair of quotes.
@@ -72,4 +87,37 @@ func trim(s string) string {
 		s = strings.Trim(s[1:len(s)-1], " \t")
 	}
 	return s
+}
+
+// waits are the waits a response asks for, in whole seconds and finer.
+type waits struct{ coarse, fine Opt[time.Duration] }
+
+func (w *waits) add(d Opt[time.Duration], unit time.Duration) {
+	if !d.Known {
+		return
+	}
+	o := &w.coarse
+	if unit < time.Second {
+		o = &w.fine
+	}
+	if !o.Known || d.Value > o.Value {
+		*o = d
+	}
+}
+
+// wait returns the one to obey. A finer one is the same wait with its
+// fraction if it differs by less than a second; else one of them is wrong, and
+// the longer does no harm.
+func (w *waits) wait() Opt[time.Duration] {
+	switch {
+	case !w.fine.Known:
+		return w.coarse
+	case !w.coarse.Known:
+		return w.fine
+	}
+	diff := w.coarse.Value - w.fine.Value
+	if diff > -time.Second && diff < time.Second || w.fine.Value > w.coarse.Value {
+		return w.fine
+	}
+	return w.coarse
 }

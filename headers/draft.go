@@ -1,0 +1,192 @@
+package headers
+
+import (
+	"math"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxLimits bounds the limits of one response.
+const maxLimits = 64
+
+// draft is a limit while it is put together from several headers.
+type draft struct {
+	Limit
+	origin origin
+	family uint32
+	vendor uint32
+	called string        // what the header's name calls it; Name may come from elsewhere
+	per    time.Duration // the window in the header's name
+	place  int           // of a bare list's item, from 1; 0 for all others
+	alias  string        // the second string of a structured item
+	sure   int8          // how much the reset is worth: see reset
+	minus  bool          // remaining was exactly -1
+	joined bool          // with a policy
+	dead   bool          // merged into another, or superseded
+}
+
+// origin is where a draft came from, which decides what may join it.
+type origin uint8
+
+const (
+	fromName       origin = iota // the header's name
+	fromStructured               // a named item of RateLimit (drafts -08 and later)
+	fromPolicy                   // an item of RateLimit-Policy, or of a limit header's list
+	fromItem                     // an item that names itself in other ways
+)
+
+// parser gathers the drafts of one response.
+type parser struct {
+	status int
+	now    time.Time
+	host   *hostRow
+	drafts []draft
+	names  reader
+	text   texts
+	waits  waits
+	source string // the header being read, as the response spells it
+}
+
+// texts are the values of label headers.
+type texts struct {
+	label, scope             string
+	labelVendor, scopeVendor uint32
+	reason, code             string
+	advice                   Opt[bool]
+}
+
+// draft returns the draft of the limit that m names, a new one if need be; nil
+// if there is no more room.
+func (p *parser) draft(m *meaning, per time.Duration, place int) *draft {
+	for i := range p.drafts {
+		d := &p.drafts[i]
+		if d.origin == fromName && d.family == m.family && d.per == per && d.place == place &&
+			d.Unit == m.unit && d.called == string(m.name) {
+			return d
+		}
+	}
+	if m.weak {
+		return nil
+	}
+	d := p.add(m, fromName)
+	if d != nil {
+		d.per, d.place = per, place
+		d.called = clean(string(m.name))
+		d.Name = d.called
+	}
+	return d
+}
+
+// add appends a draft; nil if there is no more room.
+func (p *parser) add(m *meaning, o origin) *draft {
+	if len(p.drafts) >= 2*maxLimits {
+		return nil
+	}
+	p.drafts = append(p.drafts, draft{})
+	d := &p.drafts[len(p.drafts)-1]
+	d.origin, d.family, d.vendor = o, m.family, m.vendor
+	d.Unit, d.Source = m.unit, clean(strings.ToLower(p.source))
+	return d
+}
+
+// set records a count under a role. Of several values the one to be careful
+// with is kept: the smallest remaining, the largest used. A quota keeps the
+// first, which is what draft -03 wants of a list.
+func (d *draft) set(r role, v float64, minus bool) {
+	switch r {
+	case roleQuota, roleList, rolePolicy:
+		if !minus && !d.Quota.Known {
+			d.Quota = some(v)
+		}
+	case roleRemaining:
+		if minus {
+			d.minus = d.minus || v == 1
+			v = 0
+		}
+		if !d.Remaining.Known || v < d.Remaining.Value {
+			d.Remaining = some(v)
+		}
+	case roleUsed:
+		if !minus && (!d.Used.Known || v > d.Used.Value) {
+			d.Used = some(v)
+		}
+	case roleRefill:
+		if !minus {
+			d.Refill = some(v)
+		}
+	case roleRatio:
+		if !minus && (!d.UsedRatio.Known || v > d.UsedRatio.Value) {
+			d.UsedRatio = some(v)
+		}
+	case roleRate:
+		if !minus && !d.Quota.Known {
+			d.Quota, d.Refill = some(v), some(v)
+			d.Window = some(time.Second)
+		}
+	}
+}
+
+// reset records a reset. Of several, the surest counts (a delta before a date),
+// of equals the longest.
+func (d *draft) reset(v time.Duration, sure int8, means ResetMeans) {
+	if d.Reset.Known && (sure < d.sure || sure == d.sure && v <= d.Reset.Value) {
+		return
+	}
+	d.Reset, d.sure, d.ResetMeans = some(v), sure, means
+}
+
+// parseCount reads a number of units; minus says that it had a minus sign.
+func parseCount(s string) (v float64, minus, ok bool) {
+	s = trim(s)
+	if s != "" && s[0] == '-' {
+		s, minus = s[1:], true
+	}
+	n, ok := parseDecimal(s)
+	return n.float(), minus, ok
+}
+
+// isInteger reports whether s is a number without sign and fraction.
+func isInteger(s string) bool {
+	if s == "" || len(s) > 20 {
+		return false
+	}
+	for i := range len(s) {
+		if !isDigit(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// clean makes a string of the response fit to be kept and printed: no control
+// or format characters, no broken UTF-8, no more than maxName bytes.
+func clean(s string) string {
+	if len(s) <= maxName {
+		plain := true
+		for i := range len(s) {
+			if s[i] < ' ' || s[i] > '~' {
+				plain = false
+				break
+			}
+		}
+		if plain {
+			return s
+		}
+	}
+	var b strings.Builder
+	for _, r := range s[:min(len(s), 4*maxName)] {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			continue
+		}
+		if b.Len()+utf8.RuneLen(r) > maxName {
+			break
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// sane reports whether a computed number can be given out.
+func sane(v float64) bool { return v >= 0 && !math.IsInf(v, 0) && !math.IsNaN(v) }

@@ -1,0 +1,250 @@
+package headers
+
+import "strings"
+
+// role decides from the words which fact the header states. Without a stem it
+// takes more than a field word: "X-Limit" may be anything, "X-Limit-Per-Day"
+// may not. weak is set where a name says so little that another header has to
+// show the limit to exist: "Anthropic-Priority-Tokens-Reset".
+func (r *reader) role(low []byte) (role, bool) {
+	var stem, inert, limit, scoped, remaining, clock bool
+	var of, text role
+	rank, count := 0, 0
+	for i := range r.n {
+		t := &r.tokens[i]
+		switch t.word.class {
+		case stemWord:
+			stem = true
+		case inertWord:
+			inert = true
+		case unitWord, windowWord, adverbWord:
+			scoped = true
+		case labelWord:
+			text = t.word.role
+		case formWord:
+			clock = clock || t.word.prefer < 0
+		case fieldWord:
+			count++
+			s := low[t.start:t.end]
+			limit = limit || isLimit(s) || len(s) >= 6 && string(s[:6]) == "remain"
+			remaining = remaining || t.word.role == roleRemaining
+			if n := rankOf(t.word.role, s); n >= rank {
+				rank, of = n, t.word.role
+			}
+		}
+	}
+	switch {
+	case of == roleWait:
+		return roleWait, false
+	case text == roleAdvice || text == roleCode:
+		return text, false
+	case inert:
+		return roleNone, false
+	case of == roleNone && stem && text != roleNone:
+		return text, false
+	case of == roleNone && stem:
+		return roleList, false
+	case remaining && r.has(roleWindow): // the rest of a period is a time, and of no use
+		return roleNone, false
+	case remaining && clock && of == roleRemaining && stem:
+		return roleReset, false
+	case stem || limit && (scoped || count > 1):
+		return of, false
+	case of == roleReset && scoped:
+		return roleReset, true
+	}
+	return roleNone, false
+}
+
+// rankOf orders field words: the highest is what the header holds, the others
+// qualify it. Of equals the last counts.
+func rankOf(r role, s []byte) int {
+	switch r {
+	case roleWait:
+		return 9
+	case roleReset:
+		return 7
+	case roleRefill:
+		return 6
+	case roleRatio:
+		return 5
+	case roleWindow:
+		return 3
+	case roleQuota:
+		return 2
+	}
+	if w := string(s); w == "count" || w == "current" {
+		return 1
+	}
+	return 4
+}
+
+// has reports whether a field word of role o occurs.
+func (r *reader) has(o role) bool {
+	for i := range r.n {
+		if w := &r.tokens[i].word; w.class == fieldWord && w.role == o {
+			return true
+		}
+	}
+	return false
+}
+
+// qualify reads all words but the field: unit, window, family, and what is
+// left over, which is the name.
+func (r *reader) qualify(low []byte, m *meaning) {
+	m.vendor = fnvBasis
+	out, end := r.out[:0], 0 // end of the stem
+	for i := range r.n {
+		t := &r.tokens[i]
+		s := low[t.start:t.end]
+		switch t.word.class {
+		case stemWord:
+			end = t.end
+			m.plain = m.plain || string(s) != "quota"
+			m.unit = t.word.unit
+			if string(s) == "rate" {
+				end = r.tokens[i+1].end
+			}
+		case vendorWord:
+			m.vendor = hash(m.vendor, s)
+		case unitWord:
+			out = r.unit(low, i, m, out)
+		case windowWord:
+			out = r.window(low, i, m, out)
+		case adverbWord:
+			m.window = t.word.window
+			out = appendName(out, s)
+		case formWord:
+			out = r.form(s, t.word, m, out)
+		case sideWord, labelWord, unknownWord:
+			if end == 0 && r.hostSays(s) {
+				m.vendor = hash(m.vendor, s)
+			} else if !r.taken(i, m) {
+				out = appendName(out, s)
+			}
+		}
+	}
+	if string(out) != "api" { // as a name on its own it says nothing
+		m.name = out
+	}
+	m.family = hash(m.vendor, low[:end])
+	m.plain = m.plain && len(m.name) == 0 || m.window > 0
+	if m.unit == "" {
+		m.unit = "requests"
+	}
+}
+
+// unit takes the i-th word as what is counted, unless it only looks like it:
+// "api-token" is whom it is counted for.
+func (r *reader) unit(low []byte, i int, m *meaning, out []byte) []byte {
+	t := &r.tokens[i]
+	s, u := low[t.start:t.end], t.word.unit
+	if i > 0 {
+		before := &r.tokens[i-1]
+		prev := low[before.start:before.end]
+		switch {
+		case u == "tokens" && string(prev) == "api":
+			return appendName(out, s)
+		case u == "tokens" && before.word.class == sideWord:
+			u = before.word.unit
+		case u == "units" && string(prev) == "api":
+			u = "api-units"
+		case u == "units" && string(prev) == "resource":
+			u = "resource-units"
+		}
+	}
+	if m.unit != "concurrent-requests" { // "concurrent-requests" is two words
+		m.unit = u
+	}
+	if string(s) == "concurrency" {
+		out = appendName(out, s)
+	}
+	return out
+}
+
+// taken reports whether the unit after the i-th word has made use of it, or
+// the label it is has become the role.
+func (r *reader) taken(i int, m *meaning) bool {
+	t := &r.tokens[i]
+	if t.word.class == labelWord && t.word.role == m.role {
+		return true
+	}
+	if i+1 == r.n {
+		return false
+	}
+	next := r.tokens[i+1].word
+	if t.word.class == sideWord {
+		return next.unit == "tokens"
+	}
+	return next.unit == "units"
+}
+
+// window takes the i-th word as the window. One that is glued to "limit" names
+// the limit too, as "daylimit" does and "per-day" does not.
+func (r *reader) window(low []byte, i int, m *meaning, out []byte) []byte {
+	t := &r.tokens[i]
+	m.window = t.word.window
+	s := low[t.start:t.end]
+	if m.row != nil && m.row.keepWindow {
+		return appendName(out, s)
+	}
+	if t.glued && string(s[:min(3, len(s))]) != "per" && i+1 < r.n && isLimit(low[t.end:r.tokens[i+1].end]) {
+		return appendName(out, []byte(windowName(m.window)))
+	}
+	return out
+}
+
+// form takes a word on how the number is written.
+func (r *reader) form(s []byte, w word, m *meaning, out []byte) []byte {
+	switch m.role {
+	case roleReset, roleWindow, roleWait:
+		if w.window > 0 {
+			m.scale = w.window
+		}
+		if w.prefer != 0 {
+			m.prefer = w.prefer
+		}
+	default:
+		if string(s) == "time" {
+			return appendName(out, s)
+		}
+	}
+	return out
+}
+
+// hostSays reports whether s is a label of the host's name, which makes it the
+// vendor's: "Acme-RateLimit-Limit" of api.acme.com.
+func (r *reader) hostSays(s []byte) bool {
+	if len(s) < 3 {
+		return false
+	}
+	for rest := r.host; rest != ""; {
+		label, after, _ := strings.Cut(rest, ".")
+		if len(label) == len(s) && strings.EqualFold(label, string(s)) {
+			return true
+		}
+		rest = after
+	}
+	return false
+}
+
+// appendName appends a part of a name.
+func appendName(out, part []byte) []byte {
+	if len(out)+1+len(part) > cap(out) || len(part) == 0 {
+		return out
+	}
+	if len(out) > 0 {
+		out = append(out, '-')
+	}
+	return append(out, part...)
+}
+
+// FNV-1a tells families apart; nothing hangs on it but which limits may join.
+const fnvBasis = 2166136261
+
+func hash(h uint32, s []byte) uint32 {
+	for _, c := range s {
+		h = (h ^ uint32(c)) * 16777619
+	}
+	return h
+}

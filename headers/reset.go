@@ -1,0 +1,74 @@
+package headers
+
+import (
+	"strings"
+	"time"
+)
+
+// How much a reset is worth, among several of one limit.
+const (
+	sureDate       = 2 // absolute, which needs the two clocks to agree
+	sureDelta      = 4
+	sureAfter      = 5 // a delta that is called so
+	sureStructured = 7
+)
+
+// resets reads the lines of a reset header; of several the longest counts.
+func (p *parser) resets(m *meaning, lines []string) {
+	scale := m.scale
+	if p.host != nil && p.host.scale > 0 {
+		scale = p.host.scale
+	}
+	keep := func(s string) bool {
+		s, _, _ = strings.Cut(s, ";") // draft -03 allows parameters
+		v, sure, means, ok := parseReset(trim(s), scale, p.now)
+		if ok {
+			if d := p.draft(m, m.window, 0); d != nil {
+				d.reset(v, sure+m.prefer, means)
+			}
+		}
+		return ok
+	}
+	for _, s := range lines {
+		if !keep(s) {
+			eachPiece(s, keep)
+		}
+	}
+}
+
+// parseReset reads a reset in any form seen: a delta or a Unix time, told apart
+// by size, a duration, a date. unit is what a bare delta counts. What is past
+// is 0. A number that is neither a delta of a year nor a date of this
+// century is none.
+func parseReset(s string, unit time.Duration, now time.Time) (v time.Duration, sure int8, means ResetMeans, ok bool) {
+	negative := len(s) > 1 && s[0] == '-'
+	if negative {
+		s = s[1:]
+	}
+	if d, isNumber := parseDecimal(s); isNumber {
+		if negative {
+			return 0, sureDelta, ResetUnknown, true
+		}
+		if v := d.times(unit); v <= 366*day {
+			return v, sureDelta, ResetUnknown, true
+		}
+		if t, ok := d.instant(); ok {
+			return until(t, now), sureDate, ResetUnknown, true
+		}
+		return 0, 0, 0, false
+	}
+	if d, isSpan := parseSpan(s); isSpan {
+		if negative {
+			return 0, sureDelta, ResetUnknown, true
+		}
+		means = ResetUnknown
+		if strings.IndexByte(s, ':') < 0 {
+			means = Full // who counts in "6m0s" tells when the bucket is full
+		}
+		return d, sureDelta, means, true
+	}
+	if t, isTime := parseTime(s); isTime && !negative {
+		return until(t, now), sureDate, ResetUnknown, true
+	}
+	return 0, 0, 0, false
+}

@@ -1,0 +1,249 @@
+package headers
+
+import (
+	"strings"
+	"time"
+)
+
+// read takes the lines of one header whose name means m.
+func (p *parser) read(m *meaning, lines []string) {
+	if len(lines) > maxLines {
+		lines = lines[:maxLines]
+	}
+	switch m.role {
+	case roleNone:
+	case roleWait, roleNext:
+		p.waits.add(longestWait(lines, m.scale, p.now), m.scale)
+	case roleDelay:
+		if p.status == 429 || p.status == 503 { // elsewhere it is time already lost
+			p.waits.add(longestWait(lines, m.scale, p.now), m.scale)
+		}
+	case roleLabel, roleScope, roleReason, roleAdvice, roleCode:
+		p.text.add(m, lines)
+	case roleReset:
+		p.resets(m, lines)
+	case roleWindow:
+		for _, s := range lines {
+			if w, ok := parseWindow(trim(s), m.scale); ok {
+				if d := p.draft(m, m.window, 0); d != nil {
+					d.Window = some(w)
+				}
+			}
+		}
+	case roleSentry:
+		for _, s := range lines {
+			p.categories(m, s)
+		}
+	default:
+		for _, s := range lines {
+			p.counts(m, strings.Trim(s, " \t"))
+		}
+	}
+}
+
+// add keeps the text of a label header.
+func (t *texts) add(m *meaning, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	s := trim(lines[0])
+	switch m.role {
+	case roleLabel:
+		if len(m.name) == 0 && t.label == "" {
+			t.label, t.labelVendor = clean(s), m.vendor
+		}
+	case roleScope:
+		t.scope, t.scopeVendor = clean(s), m.vendor
+	case roleReason:
+		t.reason = s
+	case roleCode:
+		t.code = s
+	case roleAdvice:
+		if strings.EqualFold(s, "true") || s == "1" {
+			t.advice = some(true)
+		} else if strings.EqualFold(s, "false") || s == "0" {
+			t.advice = some(false)
+		}
+	}
+}
+
+// counts reads a line that holds a number of units, or a list that may say
+// more than its header's name does.
+func (p *parser) counts(m *meaning, s string) {
+	if s == "" {
+		return
+	}
+	if v, minus, ok := parseCount(s); ok {
+		if m.role != roleList || m.plain {
+			p.count(m, m.window, 0, v, minus)
+		}
+		return
+	}
+	if s[0] == '{' || s[0] == '[' {
+		p.json(m, s)
+		return
+	}
+	if n, equal := bareNumbers(s); n > 1 && !(equal && m.role == roleQuota) {
+		p.places(m, s)
+	}
+	l := list{rest: s}
+	var x item
+	a := assoc{draft: -1}
+	for l.next(&x) {
+		p.item(m, &x, l.n, &a)
+	}
+}
+
+// count records one number.
+func (p *parser) count(m *meaning, per time.Duration, place int, v float64, minus bool) *draft {
+	d := p.draft(m, per, place)
+	if d != nil {
+		d.set(m.role, v, minus)
+	}
+	return d
+}
+
+// bareNumbers returns how many items s has if all are numbers, else 0, and
+// whether they are all the same.
+func bareNumbers(s string) (n int, equal bool) {
+	equal = true
+	var first float64
+	for more := true; more; n++ {
+		var piece string
+		piece, s, more = strings.Cut(s, ",")
+		v, _, ok := parseCount(piece)
+		if !ok || n == maxItems {
+			return 0, false
+		}
+		if n == 0 {
+			first = v
+		}
+		equal = equal && v == first
+	}
+	return n, equal
+}
+
+// places keeps the numbers of a bare list by their place. A second list of the
+// same limits must stand beside it, or they are taken as one number: see
+// settlePlaces.
+func (p *parser) places(m *meaning, s string) {
+	for i, more := 1, true; more && i <= 4; i++ {
+		var piece string
+		piece, s, more = strings.Cut(s, ",")
+		v, minus, _ := parseCount(piece)
+		d := p.count(m, m.window, i, v, minus)
+		if d != nil && m.row != nil && i <= len(m.row.windows) && m.row.windows[i-1] > 0 {
+			d.Window = some(m.row.windows[i-1])
+		}
+	}
+}
+
+// item reads the n-th item of a list by its shape.
+func (p *parser) item(m *meaning, x *item, n int, a *assoc) {
+	f := gather(x, p.now)
+	if x.nbare == 0 {
+		p.assoc(m, x, f, a)
+		return
+	}
+	first := x.bare[0]
+	if first.quoted {
+		p.structured(m, x, f)
+		return
+	}
+	if v, minus, ok := parseCount(first.text); ok {
+		if m.role == rolePolicy || n > 1 && x.npair > 0 && (m.role == roleQuota || m.role == roleList) {
+			p.policy(m, v, minus, f)
+		} else if m.role != roleList || m.plain {
+			if d := p.count(m, m.window, 0, v, minus); d != nil && f.window.Known {
+				d.Window = f.window
+			}
+		}
+		return
+	}
+	if v, w, ok := colonPair(first.text); ok && m.role != rolePolicy {
+		if d := p.count(m, w, 0, v, false); d != nil {
+			d.Window = some(w)
+		}
+		return
+	}
+	if used, quota, ok := slashPair(first.text); ok && m.role != rolePolicy {
+		p.share(m, p.draft(m, m.window, 0), used, quota)
+		return
+	}
+	if v, minus, ok := parseCount(x.bare[x.nbare-1].text); ok && x.nbare > 1 && m.role != roleList && m.role != rolePolicy {
+		if d := p.named(m, first.text); d != nil {
+			d.set(m.role, v, minus)
+			if w, ok := windowIn(d.Name); ok && !d.Window.Known {
+				d.Window = some(w)
+			}
+		}
+		return
+	}
+	p.structured(m, x, f)
+}
+
+// share records "used/quota", or under a remaining "remaining/quota".
+func (p *parser) share(m *meaning, d *draft, part, quota float64) {
+	if d == nil {
+		return
+	}
+	d.set(roleQuota, quota, false)
+	if m.role == roleRemaining {
+		d.set(roleRemaining, part, false)
+	} else {
+		d.set(roleUsed, part, false)
+	}
+}
+
+// named returns the draft of a limit that names itself within a value.
+func (p *parser) named(m *meaning, name string) *draft {
+	name = clean(name)
+	for i := range p.drafts {
+		if d := &p.drafts[i]; d.origin == fromItem && d.family == m.family && d.called == name {
+			return d
+		}
+	}
+	d := p.add(m, fromItem)
+	if d != nil {
+		d.Name, d.called = name, name
+	}
+	return d
+}
+
+// colonPair reads "100:120": units and seconds.
+func colonPair(s string) (v float64, w time.Duration, ok bool) {
+	a, b, ok := strings.Cut(s, ":")
+	if !ok || !isInteger(a) || !isInteger(b) {
+		return 0, 0, false
+	}
+	n, _ := parseDecimal(a)
+	secs, _ := parseDecimal(b)
+	w = secs.times(time.Second)
+	return n.float(), w, w > 0
+}
+
+// slashPair reads "32/40", whatever stands behind it in parentheses.
+func slashPair(s string) (a, b float64, ok bool) {
+	s, _, _ = strings.Cut(s, "(")
+	left, right, ok := strings.Cut(s, "/")
+	if !ok {
+		return 0, 0, false
+	}
+	x, ok1 := parseDecimal(trim(left))
+	y, ok2 := parseDecimal(trim(right))
+	return x.float(), y.float(), ok1 && ok2
+}
+
+// windowIn reads the window at the end of a limit's own name:
+// "Microsoft.Compute/GetVMScaleSet30Min".
+func windowIn(name string) (time.Duration, bool) {
+	i := len(name)
+	for i > 0 && !isDigit(name[i-1]) {
+		i--
+	}
+	for i > 0 && isDigit(name[i-1]) {
+		i--
+	}
+	d, n := countedSpan(name[i:])
+	return d, n > 0 && i+n == len(name)
+}
