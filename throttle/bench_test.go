@@ -1,0 +1,115 @@
+package throttle
+
+import (
+	"context"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+)
+
+func benchLimiter(b testing.TB, budget string) *Limiter {
+	l, err := NewLimiter(LimiterConfig{Default: MustParseBudget(budget)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return l
+}
+
+func BenchmarkTakeOneRate(b *testing.B) {
+	l := benchLimiter(b, "1000000000/s")
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := l.Take(ctx, "k", nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkTryOneRate(b *testing.B) {
+	l := benchLimiter(b, "1000000000/s")
+	b.ReportAllocs()
+	for b.Loop() {
+		if !l.Try("k", nil).Allowed {
+			b.Fatal("refused")
+		}
+	}
+}
+
+// BenchmarkTakeThree has two rates and a learned account.
+func BenchmarkTakeThree(b *testing.B) {
+	l := benchLimiter(b, "1000000000/s, 2000000000/m burst 1000000000")
+	entry := l.keys.Acquire("k", time.Time{})
+	l.engine.mu.Lock()
+	now := l.engine.now()
+	entry.Value.add(l.engine, now, &terms{unit: requests}, &level{quota: 1e15, left: 1e15, seen: now, reset: never})
+	l.engine.mu.Unlock()
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := l.Take(ctx, "k", nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkTakeParallel8(b *testing.B) {
+	l := benchLimiter(b, "1000000000/s")
+	ctx := context.Background()
+	b.ReportAllocs()
+	b.SetParallelism((8 + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0))
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := l.Take(ctx, "k", nil); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}
+
+// BenchmarkKeys touches a new key each time, far more than are kept.
+func BenchmarkKeys(b *testing.B) {
+	l := benchLimiter(b, "100/s")
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		l.Try(strconv.Itoa(i), nil)
+		i++
+	}
+}
+
+// BenchmarkQueue is the cost of one grant with that many waiting.
+func BenchmarkQueue(b *testing.B) {
+	for _, n := range []int{100, 10000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			e := newEngine()
+			s := &scope{key: "k", gate: account{meter: open{}, terms: &e.gate}}
+			r := MustParseBudget("1/h").Rates[0]
+			m := newRated(0, newRateSpec(r), &e.clock)
+			s.own = []*account{{meter: m, terms: &terms{unit: requests, spec: m.rateSpec}}}
+			var q []*waiter
+			enter := func(now instant) {
+				k := &ask{scope: s}
+				e.seq++
+				k.seq = e.seq
+				w := newWaiter(k, s.draws(nil, k))
+				e.list(now, w)
+				e.try(now, w)
+				q = append(q, w)
+			}
+			e.enter(1, s.draws(nil, &ask{scope: s}), &ask{scope: s})
+			for range n {
+				enter(1)
+			}
+			b.ReportAllocs()
+			now := instant(1)
+			for b.Loop() {
+				now += instant(time.Hour)
+				enter(now)
+				e.mark(s.own[0])
+				e.run(now)
+			}
+		})
+	}
+}

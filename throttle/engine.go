@@ -1,0 +1,316 @@
+package throttle
+
+import (
+	"sync"
+	"time"
+)
+
+// engine decides who may go. It is arithmetic on instants and one mutex; the
+// methods of account, line, waiter and meter are called with that held, and
+// never call a hook or anybody's code.
+//
+// A request draws on a list of accounts. Its units are taken from all of them
+// in one step or from none, at the moment it is granted. If one is short it
+// joins the lines of all accounts it was found short of, and stays in them
+// until it is granted or gives up (see line). Whatever changes what an account
+// can grant ends with mark and run, which plans everyone queued anew.
+//
+// For accounts that come and go at run time (learned ones), under e.mu:
+//
+//   - scope.add(now, terms, meter) makes an account that requests to the scope
+//     draw on from then on, those that wait included; scope.drop removes it.
+//     terms says for which requests: all, or those of one kind.
+//   - level is the meter for "at most n until t, then full" and "refills r/s",
+//     flight the one for requests in flight. Both may be changed in place;
+//     call engine.changed with their account after.
+//   - engine.pause(now, account, until, why) is the not-before instant of one
+//     account; scope.gate is the account that every request to a scope draws on.
+//   - engine.answered is called when headers came or the attempt failed: places of
+//     a flight account with terms.toHeaders are given back there, others by
+//     engine.free, when the body is done.
+type engine struct {
+	mu    sync.Mutex
+	epoch time.Time
+	last  instant
+	clock wallClock
+	walls int    // accounts that look at the wall's clock
+	seq   uint64 // of the last waiter that brought no order of its own
+
+	gate terms // of every scope's gate
+
+	dirty   []*line // to be planned anew
+	expiry  expiries
+	timer   *time.Timer // for expiry
+	wake    instant     // when timer fires
+	waiting int
+}
+
+func newEngine() *engine {
+	now := time.Now()
+	return &engine{epoch: now, clock: wallClock{now.UnixNano()}, last: 1, gate: terms{text: "pause"}}
+}
+
+// now reads the clock. Only now, taken under the lock, is ever compared with
+// anything: time does not step back.
+func (e *engine) now() instant {
+	if e.walls > 0 {
+		t := time.Now()
+		e.last = max(e.last, instant(t.Sub(e.epoch)))
+		e.clock.zero = t.UnixNano() - int64(e.last)
+		return e.last
+	}
+	e.last = max(e.last, instant(time.Since(e.epoch)))
+	return e.last
+}
+
+// at is the instant of t.
+func (e *engine) at(now instant, t time.Time) instant { return now.add(time.Until(t)) }
+
+// draw is one account's part in a request.
+type draw struct {
+	a    *account
+	n    int64 // units; an account with none of them is not waited for
+	mark mark
+}
+
+// account is one limit: a meter, a pause and a line of those that wait.
+type account struct {
+	meter  meter
+	terms  *terms
+	scope  *scope // nil: a pool
+	line   *line  // nil: nobody waits
+	paused instant
+	why    string // of the pause, in words
+}
+
+// terms says what an account counts and for whom. It may be shared and does not
+// change.
+type terms struct {
+	unit      string // "": one for each request, whatever it costs
+	text      string // the limit in words: "100000/h"
+	kind      string // requests of this kind only; "": all
+	route     int    // requests that match this route of the scope, counted from 1; 0: all
+	toHeaders bool   // unit "": the place is given back when headers come
+	spec      *rateSpec
+	pattern   string // the budget it stands in
+}
+
+// at is the earliest instant at which n units may be granted, as meter.at.
+func (a *account) at(now instant, n int64) instant {
+	t := a.meter.at(now, n)
+	if a.paused > now {
+		return max(t, a.paused)
+	}
+	return t
+}
+
+// changed plans anew after a's meter was changed.
+func (e *engine) changed(now instant, a *account) {
+	e.mark(a)
+	e.run(now)
+}
+
+// mark notes that a's line must be looked at.
+func (e *engine) mark(a *account) {
+	if l := a.line; l != nil && !l.dirty {
+		l.dirty = true
+		e.dirty = append(e.dirty, l)
+	}
+}
+
+// run grants what can be granted and sets the timers of the lines that wait.
+func (e *engine) run(now instant) {
+	for len(e.dirty) > 0 {
+		last := len(e.dirty) - 1
+		l := e.dirty[last]
+		e.dirty = e.dirty[:last]
+		l.dirty = false
+		if l.size() > 0 {
+			e.plan(now, l)
+		}
+	}
+}
+
+// plan grants from the head of l as long as something fits.
+func (e *engine) plan(now instant, l *line) {
+	for l.size() > 0 {
+		w := l.pick()
+		if e.try(now, w) {
+			continue
+		}
+		if w.yields(now, l) {
+			e.unclaim(w.in(l.a), false)
+			continue
+		}
+		if o := l.oldest(); o != w && o.before(w) && w.stuck() && e.try(now, o) {
+			continue
+		}
+		break
+	}
+	if l.size() == 0 {
+		return
+	}
+	w := l.pick()
+	t := l.a.at(now, w.needs(l.a))
+	if o := l.oldest(); o != w && w.stuck() {
+		if u := l.a.at(now, o.needs(l.a)); u > now && (u < t || t <= now) {
+			t = u
+		}
+	}
+	e.arm(now, l, t)
+}
+
+// arm sets the timer of l to t; if t is past, another line must move first.
+func (e *engine) arm(now instant, l *line, t instant) {
+	if t <= now || t == never {
+		if l.timer != nil && l.wake != never {
+			l.timer.Stop()
+			l.wake = never
+		}
+		return
+	}
+	if l.timer == nil {
+		l.timer = time.AfterFunc(t.until(now), func() { e.ring(l) })
+	} else if l.wake != t {
+		l.timer.Reset(t.until(now))
+	}
+	l.wake = t
+}
+
+// ring is a line's timer.
+func (e *engine) ring(l *line) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.now()
+	l.wake = never
+	e.mark(l.a)
+	e.run(now)
+}
+
+// enter grants draws at once if there is room and nobody is to go first; then
+// it charges them. That is the fast path: it does not allocate.
+func (e *engine) enter(now instant, draws []draw, q *ask) bool {
+	if g := &q.scope.gate; g.paused > now || g.line != nil {
+		return false
+	}
+	for i := range draws {
+		d := &draws[i]
+		if d.n == 0 {
+			continue
+		}
+		if d.a.line != nil || d.a.paused > now || d.a.meter.at(now, d.n) > now {
+			return false
+		}
+	}
+	if q.upTo > 1 {
+		stretch(now, draws, q.upTo)
+	}
+	charge(now, draws, q.held)
+	return true
+}
+
+// charge takes the units of draws whatever there is.
+func charge(now instant, draws []draw, held bool) {
+	for i := range draws {
+		if d := &draws[i]; d.n != 0 {
+			d.mark = d.a.meter.take(now, d.n, held)
+		}
+	}
+}
+
+// fits returns the first draw that can never be granted, or nil.
+func fits(draws []draw) *draw {
+	for i := range draws {
+		if d := &draws[i]; d.n != 0 && !d.a.meter.fits(d.n) {
+			return d
+		}
+	}
+	return nil
+}
+
+// try grants w if all it needs is there and it is its turn everywhere. If not,
+// it joins the lines of the accounts it is short of.
+func (e *engine) try(now instant, w *waiter) bool {
+	ok := true
+	for i := range w.draws {
+		d := &w.draws[i]
+		if d.n == 0 {
+			continue
+		}
+		short := d.a.at(now, d.n) > now
+		if short {
+			ok = false
+		}
+		if (short || d.a.line != nil) && w.in(d.a) == nil {
+			e.join(w, d)
+		}
+	}
+	if !ok {
+		return false
+	}
+	for _, c := range w.claims {
+		p := c.line.pick()
+		if p != w && !(w.before(p) && p.stuck()) {
+			return false
+		}
+	}
+	if w.upTo > 1 {
+		stretch(now, w.draws, w.upTo)
+	}
+	charge(now, w.draws, w.held)
+	w.granted = true
+	e.leave(w)
+	w.done(now)
+	return true
+}
+
+// join puts w into the line of d's account.
+func (e *engine) join(w *waiter, d *draw) {
+	a := d.a
+	if a.line == nil {
+		a.line = &line{a: a, wake: never}
+	}
+	l := a.line
+	var was *waiter
+	if l.size() > 0 {
+		was = l.pick()
+	}
+	l.add(w, d.n)
+	if was != nil && was != w && l.pick() != was {
+		for _, c := range was.claims { // others may pass it elsewhere now
+			e.mark(c.line.a)
+		}
+	}
+	e.mark(a)
+}
+
+// leave takes w out of all its lines.
+func (e *engine) leave(w *waiter) {
+	for len(w.claims) > 0 {
+		e.unclaim(w.claims[len(w.claims)-1], w.granted)
+	}
+	e.unlist(w)
+}
+
+// unclaim takes a waiter out of one line.
+func (e *engine) unclaim(k *claim, granted bool) {
+	l := k.line
+	l.remove(k, granted)
+	w := k.w
+	for i := range w.claims {
+		if w.claims[i] == k {
+			last := len(w.claims) - 1
+			w.claims[i] = w.claims[last]
+			w.claims = w.claims[:last]
+			break
+		}
+	}
+	if l.size() > 0 {
+		e.mark(l.a)
+		return
+	}
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	l.a.line = nil
+}

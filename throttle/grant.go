@@ -1,0 +1,88 @@
+package throttle
+
+import "sync/atomic"
+
+// Grant is room that [Limiter.Take] has spent. It needs not be returned: units
+// come back by themselves as time passes. The zero Grant is nothing. Of Cancel
+// and Settle only the first call counts, on any copy.
+type Grant struct {
+	l    *Limiter
+	word *atomic.Uint64 // one bit of it says whether the grant was ended
+	bit  uint64
+	at   instant
+	n    int
+	few  [3]draw
+	more []draw // instead of few
+}
+
+// bits are flags of many grants, so that a grant needs no memory of its own.
+type bits struct {
+	next  int
+	words [16]atomic.Uint64
+}
+
+// grant makes a Grant of what was drawn, the gate left out. It is called under
+// the engine's lock.
+func (l *Limiter) grant(draws []draw, at instant) Grant {
+	if l.bits == nil || l.bits.next == len(l.bits.words)*64 {
+		l.bits = new(bits)
+	}
+	i := l.bits.next
+	l.bits.next++
+	g := Grant{l: l, at: at, word: &l.bits.words[i/64], bit: 1 << (i % 64)}
+	for _, d := range draws {
+		switch {
+		case d.a.terms.unit == "":
+		case g.n < len(g.few):
+			g.few[g.n] = d
+			g.n++
+		default:
+			if g.more == nil {
+				g.more = append(g.more, g.few[:]...)
+			}
+			g.more = append(g.more, d)
+		}
+	}
+	return g
+}
+
+func (g *Grant) draws() []draw {
+	if g.more != nil {
+		return g.more
+	}
+	return g.few[:g.n]
+}
+
+// end reports whether this is the first end of the grant.
+func (g *Grant) end() bool {
+	return g.l != nil && g.word.Or(g.bit)&g.bit == 0
+}
+
+// Cancel says that nothing was sent: what was granted goes back. Of a token
+// bucket's units only those go back that have not flowed off since, so that
+// never more can be sent than without the grant.
+func (g Grant) Cancel() {
+	if !g.end() {
+		return
+	}
+	e := g.l.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.back(e.now(), &permit{draws: g.own(), at: g.at})
+}
+
+// Settle says what it really cost: the difference is charged, or goes back as
+// by Cancel. Units that actual does not name stay as they were; a negative
+// value counts as zero.
+func (g Grant) Settle(actual Cost) {
+	if !g.end() {
+		return
+	}
+	e := g.l.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.settle(e.now(), &permit{draws: g.own(), at: g.at}, actual)
+}
+
+// own is a copy of the draws that may be changed.
+func (g *Grant) own() []draw { return append([]draw(nil), g.draws()...) }

@@ -1,0 +1,279 @@
+package throttle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirhttp/weir/internal/table"
+)
+
+// Limiter keeps budgets by key, without HTTP: N posts a minute per user, a
+// batch job's writes a second. Its rules are those of the [Transport]'s queue.
+// Create it with NewLimiter. It is safe for concurrent use, starts no
+// goroutine, and keeps at most MaxKeys keys.
+//
+// Take waits for room, Try does not. A unit counts from its grant.
+type Limiter struct {
+	engine *engine
+	limits limits
+	plans  map[string]*plan // by key
+	other  *plan
+	keys   *table.Table[scope]
+	lane   func(context.Context) string
+	onWait func(Wait)
+	bits   *bits // under the engine's lock
+}
+
+// plan is what a budget makes of a new key: terms and the meters to make.
+type plan struct {
+	budget Budget
+	terms  []*terms
+}
+
+func newPlan(b Budget) *plan {
+	p := &plan{budget: b.clone()}
+	for _, r := range p.budget.Rates {
+		s := newRateSpec(r)
+		p.terms = append(p.terms, &terms{unit: r.unit(), text: s.text, spec: s})
+	}
+	return p
+}
+
+// NewLimiter validates c and returns a Limiter. Budgets with InFlight are an
+// error: a Limiter does not see when work ends.
+func NewLimiter(c LimiterConfig) (*Limiter, error) {
+	if c.Store != nil {
+		return nil, fmt.Errorf("throttle: Store: %T: not supported yet", c.Store)
+	}
+	lim, err := bounds(c.MaxWait, c.MaxQueue, c.MaxKeys)
+	if err != nil {
+		return nil, err
+	}
+	l := &Limiter{engine: newEngine(), limits: lim, lane: c.Lane, onWait: c.OnWait}
+	if l.other, err = limiterPlan("Default", c.Default); err != nil {
+		return nil, err
+	}
+	l.plans = make(map[string]*plan, len(c.Budgets))
+	for key, b := range c.Budgets {
+		if l.plans[key], err = limiterPlan(fmt.Sprintf("Budgets[%q]", key), b); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range l.plans {
+		l.engine.walls += p.walls()
+	}
+	l.engine.walls += l.other.walls()
+	l.keys = table.New(lim.maxKeys, l.fresh, l.idle)
+	return l, nil
+}
+
+func limiterPlan(field string, b Budget) (*plan, error) {
+	if err := b.check(); err != nil {
+		return nil, fmt.Errorf("throttle: %s.%w", field, err)
+	}
+	if b.InFlight != 0 {
+		return nil, fmt.Errorf("throttle: %s.InFlight: %d: a Limiter does not see when work ends", field, b.InFlight)
+	}
+	if b.Pool != "" {
+		return nil, fmt.Errorf("throttle: %s.Pool: %q: a Limiter's keys have budgets of their own", field, b.Pool)
+	}
+	return newPlan(b), nil
+}
+
+// walls is how many of p's rates look at the wall's clock.
+func (p *plan) walls() (n int) {
+	for _, r := range p.budget.Rates {
+		if r.Align != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// fresh makes the scope of a new key. The overflow's key is "".
+func (l *Limiter) fresh(key string) scope {
+	p := l.plans[key]
+	if p == nil {
+		p = l.other
+	}
+	e := l.engine
+	s := scope{key: key, gate: account{meter: open{}, terms: &e.gate}}
+	if len(p.terms) == 0 {
+		return s
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.now()
+	s.own = make([]*account, len(p.terms))
+	for i, t := range p.terms {
+		s.own[i] = &account{meter: newRated(now, t.spec, &e.clock), terms: t}
+	}
+	return s
+}
+
+// idle reports whether nothing would be lost by forgetting s.
+func (l *Limiter) idle(s *scope, _ time.Time) bool {
+	l.engine.mu.Lock()
+	defer l.engine.mu.Unlock()
+	return s.idle(l.engine.now())
+}
+
+// idle reports whether s is as good as new.
+func (s *scope) idle(now instant) bool {
+	if s.waiting > 0 || s.gate.paused > now {
+		return false
+	}
+	for _, list := range [2][]*account{s.own, s.extra} {
+		for _, a := range list {
+			if a.line != nil || a.paused > now || !a.meter.full(now) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Take waits until key has room for c, at most until ctx ends or MaxWait has
+// passed, and spends it. A wait that cannot end in time is refused at once with
+// an [*Error], and so is a cost that never fits; nothing is spent then. When ctx
+// is cancelled, Take returns its cause and has spent nothing.
+func (l *Limiter) Take(ctx context.Context, key string, c Cost) (Grant, error) {
+	q := ask{cost: c}
+	return l.take(ctx, key, &q)
+}
+
+// TakeUpTo takes as many of unit as there are, at most the given number, and
+// returns how many that were. If there are none it waits for the first, as Take
+// does.
+func (l *Limiter) TakeUpTo(ctx context.Context, key, unit string, most int64) (int64, error) {
+	if most <= 0 {
+		return 0, nil
+	}
+	if unit == "" {
+		unit = requests
+	}
+	q := ask{unit: unit, upTo: most}
+	g, err := l.take(ctx, key, &q)
+	if err != nil {
+		return 0, err
+	}
+	for _, d := range g.draws() {
+		if d.n != 0 && d.a.terms.unit != "" {
+			return d.n, nil
+		}
+	}
+	return most, nil // nothing limits it
+}
+
+func (l *Limiter) take(ctx context.Context, key string, q *ask) (Grant, error) {
+	if err := q.cost.check(); err != nil {
+		return Grant{}, err
+	}
+	if ctx.Err() != nil {
+		return Grant{}, context.Cause(ctx)
+	}
+	entry := l.keys.Acquire(key, time.Time{})
+	defer entry.Release()
+	q.scope = &entry.Value
+	var room [4]draw
+	e := l.engine
+	draws := q.scope.draws(room[:0], q)
+	e.mu.Lock()
+	now := e.now()
+	if e.enter(now, draws, q) {
+		q.scope.counters.granted++
+		g := l.grant(draws, now)
+		e.mu.Unlock()
+		return g, nil
+	}
+	e.mu.Unlock()
+	return l.takeLater(ctx, key, *q, draws)
+}
+
+// takeLater is the part of take that allocates.
+func (l *Limiter) takeLater(ctx context.Context, key string, q ask, draws []draw) (Grant, error) {
+	p := patience{ctx: ctx, full: maxWaitFrom(ctx, l.limits.maxWait), queue: l.limits.maxQueue, onWait: l.onWait}
+	p.most = p.full
+	q.priority = priorityFrom(ctx)
+	if l.lane != nil {
+		q.lane = l.lane(ctx)
+	}
+	own := append([]draw(nil), draws...)
+	drawn, at, _, err := l.engine.take(&q, own, &p)
+	if err != nil {
+		if e, ok := err.(*Error); ok && e.Key == "" {
+			e.Key = key
+		}
+		return Grant{}, err
+	}
+	l.engine.mu.Lock()
+	defer l.engine.mu.Unlock()
+	return l.grant(drawn, at), nil
+}
+
+// Try spends c if key has room for it now and nobody waits who goes first. It
+// never waits. A cost that never fits, or is negative, is not allowed and has
+// the longest RetryAfter there is.
+func (l *Limiter) Try(key string, c Cost) Decision {
+	entry := l.keys.Acquire(key, time.Time{})
+	defer entry.Release()
+	q := ask{cost: c, scope: &entry.Value}
+	e := l.engine
+	var room [4]draw
+	draws := q.scope.draws(room[:0], &q)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.now()
+	d := Decision{}
+	switch {
+	case c.check() != nil || fits(draws) != nil:
+		d.RetryAfter = unknown
+	case e.enter(now, draws, &q):
+		d.Allowed = true
+	default:
+		t, _ := e.estimate(now, &q, draws)
+		d.RetryAfter = t.until(now)
+	}
+	if d.Allowed {
+		q.scope.counters.granted++
+	} else {
+		q.scope.counters.refused++
+	}
+	d.describe(now, draws)
+	return d
+}
+
+// describe fills in what is left, from the account with the least.
+func (d *Decision) describe(now instant, draws []draw) {
+	found := false
+	for i := range draws {
+		a := draws[i].a
+		if a.terms.unit == "" || draws[i].n == 0 {
+			continue
+		}
+		v := a.meter.view(now)
+		if left := int64(v.left + 1e-9); !found || left < d.Remaining {
+			found, d.Limit, d.Remaining = true, v.limit, left
+		}
+		d.ResetAfter = max(d.ResetAfter, v.full.until(now))
+	}
+	if !found {
+		d.Limit, d.Remaining = int64(unknown), int64(unknown)
+	}
+}
+
+// Pause lets nothing through for key until the given time: a penalty for one
+// that broke the rules. A time that has passed ends the pause. Those that wait
+// and cannot wait that long are refused at once.
+func (l *Limiter) Pause(key string, until time.Time) {
+	entry := l.keys.Acquire(key, time.Time{})
+	defer entry.Release()
+	e := l.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.now()
+	t := e.at(now, until)
+	entry.Value.quiet(now, t)
+	e.pause(now, &entry.Value.gate, t, "paused by hand")
+}

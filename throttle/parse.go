@@ -1,0 +1,421 @@
+package throttle
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ParseBudget reads a budget from text, as it stands in a flag, an environment
+// variable or a file:
+//
+//	5/s
+//	5/s, 100000/h burst 200
+//	2/s bucket 40
+//	90000 tokens/m, 500/m
+//	1000/d align America/Los_Angeles
+//	100/10s warmup 30s, 8 in flight, pool search
+//	unlimited
+//
+// Items are separated by commas. A rate is a count, a unit unless it is
+// requests, a slash and a length of time: ns, us, ms, s, m, h, d, w (also as
+// words: second, min, hours, ...), with a count before it unless that is 1.
+// After it may stand burst, bucket, align and warmup with their values. An error
+// shows the piece it is about and what was expected there.
+func ParseBudget(s string) (Budget, error) {
+	p := parser{text: s}
+	b, err := p.budget()
+	if err != nil {
+		return Budget{}, err
+	}
+	if err := b.check(); err != nil {
+		return Budget{}, fmt.Errorf("throttle: budget %q: %w", s, err)
+	}
+	return b, nil
+}
+
+// MustParseBudget is [ParseBudget] for text that stands in a program; it panics
+// where that returns an error.
+func MustParseBudget(s string) Budget {
+	b, err := ParseBudget(s)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// String returns b in the form that [ParseBudget] reads.
+func (b Budget) String() string {
+	var items []string
+	for _, r := range b.Rates {
+		items = append(items, r.String())
+	}
+	if b.InFlight != 0 {
+		items = append(items, strconv.Itoa(b.InFlight)+" in flight")
+	}
+	if len(items) == 0 {
+		items = append(items, "unlimited")
+	}
+	if b.Pool != "" {
+		name := b.Pool
+		if !isWord(name) {
+			name = strconv.Quote(name)
+		}
+		items = append(items, "pool "+name)
+	}
+	return strings.Join(items, ", ")
+}
+
+// String returns r as it stands in the text of a budget: "100000/h burst 200".
+func (r Rate) String() string {
+	var t strings.Builder
+	t.WriteString(strconv.Itoa(r.Limit))
+	if r.unit() != requests {
+		t.WriteString(" " + r.Unit)
+	}
+	t.WriteString("/" + span(r.Per))
+	if r.Burst != 0 {
+		t.WriteString(" burst " + strconv.Itoa(r.Burst))
+	}
+	if r.Bucket != 0 {
+		t.WriteString(" bucket " + strconv.Itoa(r.Bucket))
+	}
+	if r.Align != nil {
+		t.WriteString(" align " + r.Align.String())
+	}
+	if r.WarmUp != 0 {
+		w := span(r.WarmUp)
+		if w[0] < '0' || w[0] > '9' {
+			w = "1" + w
+		}
+		t.WriteString(" warmup " + w)
+	}
+	return t.String()
+}
+
+// MarshalText returns the text of b. It fails for a budget that is not valid,
+// or whose Align is a place that has no name in the time zone database.
+func (b Budget) MarshalText() ([]byte, error) {
+	text := b.String()
+	if back, err := ParseBudget(text); err != nil {
+		return nil, err
+	} else if !back.equal(b) {
+		return nil, fmt.Errorf("throttle: budget %q does not say what it means", text)
+	}
+	return []byte(text), nil
+}
+
+// UnmarshalText is [ParseBudget].
+func (b *Budget) UnmarshalText(text []byte) error {
+	parsed, err := ParseBudget(string(text))
+	if err != nil {
+		return err
+	}
+	*b = parsed
+	return nil
+}
+
+// A timeUnit is a length of time by its names, the one that String uses first.
+type timeUnit struct {
+	d     time.Duration
+	names []string
+}
+
+// timeUnits are the lengths of time a budget's text knows, longest first.
+func timeUnits() []timeUnit {
+	return []timeUnit{
+		{7 * 24 * time.Hour, []string{"w", "week", "weeks"}},
+		{24 * time.Hour, []string{"d", "day", "days"}},
+		{time.Hour, []string{"h", "hour", "hours"}},
+		{time.Minute, []string{"m", "min", "minute", "minutes"}},
+		{time.Second, []string{"s", "sec", "second", "seconds"}},
+		{time.Millisecond, []string{"ms"}},
+		{time.Microsecond, []string{"us", "µs"}},
+		{time.Nanosecond, []string{"ns"}},
+	}
+}
+
+// span writes a length of time as it stands after the slash: "s", "10s", "d".
+func span(d time.Duration) string {
+	for _, u := range timeUnits() {
+		if d%u.d == 0 && d != 0 {
+			if d == u.d {
+				return u.names[0]
+			}
+			return strconv.FormatInt(int64(d/u.d), 10) + u.names[0]
+		}
+	}
+	return d.String()
+}
+
+// isWord reports whether s can stand in a budget's text without quotes.
+func isWord(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if !wordByte(s[i]) {
+			return false
+		}
+	}
+	return s != "" && (s[0] < '0' || s[0] > '9') && s[0] != '-' && s[0] != '.'
+}
+
+func wordByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._", c) >= 0
+}
+
+// parser walks over the text of one budget.
+type parser struct {
+	text string
+	pos  int
+}
+
+// fail returns an error about the piece of text at from.
+func (p *parser) fail(from int, expected string) error {
+	piece := p.text[from:]
+	if i := strings.IndexByte(piece, ','); i > 0 {
+		piece = piece[:i]
+	}
+	piece = strings.TrimSpace(piece)
+	at := "the end"
+	if piece != "" {
+		at = strconv.Quote(piece)
+	}
+	return fmt.Errorf("throttle: budget %q: at %s: expected %s", p.text, at, expected)
+}
+
+func (p *parser) spaces() {
+	for p.pos < len(p.text) && strings.IndexByte(" \t\r\n", p.text[p.pos]) >= 0 {
+		p.pos++
+	}
+}
+
+// take skips spaces and then c, if it is next.
+func (p *parser) take(c byte) bool {
+	p.spaces()
+	if p.pos < len(p.text) && p.text[p.pos] == c {
+		p.pos++
+		return true
+	}
+	return false
+}
+
+// run skips spaces and returns the longest run of bytes that ok allows.
+func (p *parser) run(ok func(c byte) bool) (text string, from int) {
+	p.spaces()
+	from = p.pos
+	for p.pos < len(p.text) && ok(p.text[p.pos]) {
+		p.pos++
+	}
+	return p.text[from:p.pos], from
+}
+
+func digit(c byte) bool  { return '0' <= c && c <= '9' }
+func letter(c byte) bool { return wordByte(c) && !digit(c) || c >= 0x80 }
+func plain(c byte) bool  { return c != ',' && c > ' ' }
+
+// number reads a count.
+func (p *parser) number(expected string) (int, error) {
+	text, from := p.run(digit)
+	n, err := strconv.Atoi(text)
+	if errors.Is(err, strconv.ErrRange) {
+		return 0, p.fail(from, "a smaller number")
+	}
+	if err != nil {
+		return 0, p.fail(from, expected)
+	}
+	return n, nil
+}
+
+// length reads a length of time: "s", "10s", "2 days".
+func (p *parser) length() (time.Duration, error) {
+	text, from := p.run(digit)
+	n := int64(1)
+	if text != "" {
+		var err error
+		if n, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return 0, p.fail(from, "a smaller number")
+		}
+	}
+	name, at := p.run(letter)
+	for _, u := range timeUnits() {
+		for _, known := range u.names {
+			if name != known {
+				continue
+			}
+			if n > int64(longest/u.d) {
+				return 0, p.fail(from, "a time of at most 10 years")
+			}
+			return time.Duration(n) * u.d, nil
+		}
+	}
+	return 0, p.fail(at, "a length of time: ms, s, m, h, d or w, or several as in 10s")
+}
+
+// budget reads the whole text.
+func (p *parser) budget() (Budget, error) {
+	var b Budget
+	for {
+		if err := p.item(&b); err != nil {
+			return b, err
+		}
+		p.spaces()
+		if p.pos == len(p.text) {
+			return b, nil
+		}
+		if !p.take(',') {
+			return b, p.fail(p.pos, "a comma or the end")
+		}
+	}
+}
+
+// item reads one of the pieces between commas.
+func (p *parser) item(b *Budget) error {
+	p.spaces()
+	from := p.pos
+	if p.pos < len(p.text) && digit(p.text[p.pos]) {
+		return p.counted(b)
+	}
+	switch word, _ := p.run(letter); word {
+	case "unlimited":
+		if !b.zero() {
+			return p.fail(from, "a rate, for the budget is limited already")
+		}
+		return nil
+	case "pool":
+		name, err := p.name()
+		if b.Pool != "" && err == nil {
+			return p.fail(from, "one pool at most")
+		}
+		b.Pool = name
+		return err
+	}
+	return p.fail(from, "a rate such as 5/s, 8 in flight, a pool with its name, or unlimited")
+}
+
+// name reads a word or a quoted string.
+func (p *parser) name() (string, error) {
+	p.spaces()
+	from := p.pos
+	if strings.HasPrefix(p.text[from:], `"`) {
+		quoted, err := strconv.QuotedPrefix(p.text[from:])
+		if err != nil {
+			return "", p.fail(from, "a name with its closing quote")
+		}
+		p.pos += len(quoted)
+		name, _ := strconv.Unquote(quoted)
+		if name == "" {
+			return "", p.fail(from, "a name that is not empty")
+		}
+		return name, nil
+	}
+	name, _ := p.run(wordByte)
+	if !isWord(name) {
+		return "", p.fail(from, "a name, in quotes unless it is a word")
+	}
+	return name, nil
+}
+
+// counted reads an item that begins with a number.
+func (p *parser) counted(b *Budget) error {
+	from := p.pos
+	n, err := p.number("a number")
+	if err != nil {
+		return err
+	}
+	unit, at := p.run(func(c byte) bool { return wordByte(c) })
+	if unit == "in" {
+		if back := p.pos; true {
+			if word, _ := p.run(letter); word == "flight" {
+				if n == 0 || b.InFlight != 0 {
+					return p.fail(from, "one number of requests in flight, at least 1")
+				}
+				b.InFlight = n
+				return nil
+			}
+			p.pos = back
+		}
+	}
+	if unit != "" && !isWord(unit) {
+		return p.fail(at, "a unit such as tokens")
+	}
+	if !p.take('/') {
+		return p.fail(p.pos, "a slash and a length of time, as in 5/s")
+	}
+	r := Rate{Limit: n}
+	if unit != requests {
+		r.Unit = unit
+	}
+	if r.Per, err = p.length(); err != nil {
+		return err
+	}
+	for {
+		p.spaces()
+		if p.pos == len(p.text) || p.text[p.pos] == ',' {
+			break
+		}
+		if err := p.setting(&r); err != nil {
+			return err
+		}
+	}
+	if err := r.check(); err != nil {
+		return fmt.Errorf("throttle: budget %q: at %q: %w", p.text, strings.TrimSpace(p.text[from:p.pos]), err)
+	}
+	b.Rates = append(b.Rates, r)
+	return nil
+}
+
+// setting reads one of the words that may follow a rate, with its value.
+func (p *parser) setting(r *Rate) (err error) {
+	word, from := p.run(letter)
+	once := func(unset bool) error {
+		if unset {
+			return nil
+		}
+		return p.fail(from, word+" once at most")
+	}
+	switch word {
+	case "burst":
+		if err = once(r.Burst == 0); err == nil {
+			r.Burst, err = p.positive("a burst of at least 1")
+		}
+	case "bucket":
+		if err = once(r.Bucket == 0); err == nil {
+			r.Bucket, err = p.positive("a bucket of at least 1")
+		}
+	case "align":
+		if err = once(r.Align == nil); err == nil {
+			r.Align, err = p.place()
+		}
+	case "warmup":
+		if err = once(r.WarmUp == 0); err == nil {
+			at := p.pos
+			if r.WarmUp, err = p.length(); err == nil && r.WarmUp == 0 {
+				err = p.fail(at, "a time of more than zero")
+			}
+		}
+	default:
+		err = p.fail(from, "burst, bucket, align or warmup, or a comma")
+	}
+	return err
+}
+
+func (p *parser) positive(expected string) (int, error) {
+	at := p.pos
+	n, err := p.number(expected)
+	if err == nil && n == 0 {
+		err = p.fail(at, expected)
+	}
+	return n, err
+}
+
+// place reads the name of a time zone.
+func (p *parser) place() (*time.Location, error) {
+	name, from := p.run(plain)
+	if name != "" {
+		if place, err := time.LoadLocation(name); err == nil {
+			return place, nil
+		}
+	}
+	return nil, p.fail(from, "a place of the time zone database, such as America/Los_Angeles or UTC")
+}

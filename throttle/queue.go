@@ -1,0 +1,199 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// patience is how long a request may wait.
+type patience struct {
+	ctx    context.Context
+	cancel <-chan struct{} // http.Request.Cancel; nil: none
+	most   time.Duration   // negative: not at all
+	full   time.Duration   // what most was before earlier waits; for errors
+	queue  int             // waiting requests of a scope, at most
+	onWait func(Wait)
+}
+
+// refusal is that of a wait until t for a.
+func (q *ask) refusal(now, t instant, a *account) *Error {
+	wait := t.until(now)
+	if t == never {
+		wait = 0
+	}
+	if a == nil {
+		a = &q.scope.gate
+	}
+	if a.paused > now {
+		err := q.error(Paused, a, wait)
+		err.detail = a.why
+		return err
+	}
+	return q.error(WaitTooLong, a, wait)
+}
+
+// take grants q, after a wait if need be. The draws it returns are those that
+// were charged, at the instant returned; they are draws itself unless it waited.
+func (e *engine) take(q *ask, draws []draw, p *patience) ([]draw, instant, time.Duration, error) {
+	e.mu.Lock()
+	now := e.now()
+	if e.enter(now, draws, q) {
+		q.scope.counters.granted++
+		e.mu.Unlock()
+		return draws, now, 0, nil
+	}
+	if d := fits(draws); d != nil {
+		q.scope.counters.refused++
+		e.mu.Unlock()
+		return nil, 0, 0, q.error(NeverFits, d.a, 0)
+	}
+	w, wait, err := e.queue(now, q, draws, p)
+	if err != nil {
+		q.scope.counters.refused++
+	}
+	e.mu.Unlock()
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	return e.await(w, wait, now, p)
+}
+
+// queue lets q wait if that can end in time.
+func (e *engine) queue(now instant, q *ask, draws []draw, p *patience) (*waiter, Wait, *Error) {
+	t, a := e.estimate(now, q, draws)
+	if p.most < 0 {
+		return nil, Wait{}, q.refusal(now, t, a)
+	}
+	deadline := never
+	if d, ok := p.ctx.Deadline(); ok {
+		deadline = e.at(now, d)
+	}
+	expires := now.add(p.most)
+	if t != never && t > min(expires, deadline) {
+		err := q.refusal(now, t, a)
+		err.deadline = deadline <= expires
+		err.bound = p.full
+		if err.deadline {
+			err.bound = deadline.until(now)
+		}
+		return nil, Wait{}, err
+	}
+	if q.scope.waiting >= p.queue {
+		err := q.refusal(now, t, a)
+		err.Reason = QueueFull
+		return nil, Wait{}, err
+	}
+	ahead := 0
+	if a != nil && a.line != nil {
+		ahead = a.line.size()
+	}
+	w := newWaiter(q, draws)
+	w.expires, w.allowed, w.deadline = expires, p.full, deadline
+	if w.seq == 0 {
+		e.seq++
+		w.seq = e.seq
+	}
+	e.list(now, w)
+	q.scope.counters.waited++
+	wait := Wait{Ctx: p.ctx, Key: q.scope.key, Ahead: ahead, Expect: t.until(now)}
+	if a != nil {
+		wait.Unit, wait.Why = a.terms.unit, a.reason(now)
+	}
+	if !e.try(now, w) {
+		e.run(now)
+	}
+	return w, wait, nil
+}
+
+// reason is what one waits for at a, in words.
+func (a *account) reason(now instant) string {
+	switch {
+	case a.paused > now:
+		return a.why
+	case a.terms.unit == "":
+		return a.terms.text + " are all taken"
+	}
+	return a.terms.text + " is spent"
+}
+
+// await waits without the lock until w's wait is over.
+func (e *engine) await(w *waiter, wait Wait, since instant, p *patience) ([]draw, instant, time.Duration, error) {
+	if p.onWait != nil {
+		defer e.guard(w)
+		p.onWait(wait)
+	}
+	select {
+	case <-w.ready:
+	case <-p.ctx.Done():
+	case <-p.cancel:
+	}
+	e.mu.Lock()
+	now := e.now()
+	err := w.end(p)
+	if err != nil {
+		e.abandon(now, w)
+	}
+	e.mu.Unlock()
+	waited := time.Duration(now - since)
+	if p.onWait != nil {
+		wait.Over, wait.Waited, wait.Granted = true, waited, err == nil
+		p.onWait(wait)
+	}
+	w.kept = true
+	if err != nil {
+		return nil, 0, waited, err
+	}
+	return w.draws, w.at, waited, nil
+}
+
+// guard takes w out of everything if a hook panicked.
+func (e *engine) guard(w *waiter) {
+	if w.kept {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.abandon(e.now(), w)
+}
+
+// errCanceled is what a request's own Cancel channel ends it with.
+var errCanceled = errors.New("throttle: request canceled while it waited")
+
+// end returns nil if the wait ended with a grant that is still wanted.
+func (w *waiter) end(p *patience) error {
+	if err := p.ctx.Err(); err != nil { // both may be ready
+		if w.deadline != never && errors.Is(err, context.DeadlineExceeded) {
+			err := w.error(WaitTooLong, nil, 0)
+			err.deadline, err.detail = true, "the deadline passed in the queue"
+			return err
+		}
+		return context.Cause(p.ctx)
+	}
+	if w.err != nil {
+		return w.err
+	}
+	if !w.granted {
+		return errCanceled
+	}
+	return nil
+}
+
+// abandon ends the wait of one who has gone: it costs nothing.
+func (e *engine) abandon(now instant, w *waiter) {
+	c := &w.scope.counters
+	switch {
+	case w.granted:
+		c.granted--
+		c.cancelled++
+		e.back(now, &permit{draws: w.draws, at: w.at, held: w.held, placed: true})
+		w.granted = false
+	case w.err != nil:
+		c.refused++
+	default:
+		c.cancelled++
+		e.leave(w)
+		w.err = w.error(WaitTooLong, nil, 0)
+		e.run(now)
+	}
+}

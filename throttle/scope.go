@@ -1,0 +1,333 @@
+package throttle
+
+import (
+	"sort"
+	"time"
+)
+
+// scope is what requests have in common that draw on the same accounts: a key
+// of a Limiter; a host, and a partition of it.
+type scope struct {
+	key      string     // as people see it
+	gate     account    // every request draws on it: pauses
+	own      []*account // from budgets
+	extra    []*account // learned
+	waiters  *waiter    // any order
+	waiting  int
+	version  uint64 // of the budgets that own was made from
+	counters counters
+}
+
+// counters are a scope's numbers since it was made.
+type counters struct {
+	granted, waited, refused, cancelled, refunded int64
+}
+
+// ask is a request as the engine sees it.
+type ask struct {
+	scope    *scope
+	seq      uint64
+	priority int
+	lane     string
+	cost     Cost
+	kind     string
+	routes   uint64 // bits of the routes that match
+	unit     string // of a request for a part; "": none
+	upTo     int64
+	held     bool // units count until the answer
+}
+
+// of is how many units q draws on a.
+func (q *ask) of(a *account) int64 {
+	t := a.terms
+	switch {
+	case t.route > 0 && q.routes>>(t.route-1)&1 == 0, t.kind != "" && t.kind != q.kind:
+		return 0
+	case t.unit == "":
+		return 1
+	case q.unit != "":
+		if t.unit == q.unit {
+			return 1
+		}
+		return 0
+	case q.cost == nil && t.unit == requests:
+		return 1
+	}
+	return q.cost.of(t.unit)
+}
+
+// draws appends what q draws on, but for the gate.
+func (s *scope) draws(buf []draw, q *ask) []draw {
+	for _, a := range s.own {
+		buf = append(buf, draw{a: a, n: q.of(a)})
+	}
+	for _, a := range s.extra {
+		if n := q.of(a); n > 0 {
+			buf = append(buf, draw{a: a, n: n})
+		}
+	}
+	return buf
+}
+
+// add gives s one more account, which those that wait draw on too.
+func (s *scope) add(e *engine, now instant, t *terms, m meter) *account {
+	a := &account{meter: m, terms: t, scope: s}
+	s.extra = append(s.extra, a)
+	e.redraw(now, s)
+	return a
+}
+
+// drop takes an account away.
+func (s *scope) drop(e *engine, now instant, a *account) {
+	for i := range s.extra {
+		if s.extra[i] == a {
+			s.extra = append(s.extra[:i:i], s.extra[i+1:]...)
+			e.redraw(now, s)
+			return
+		}
+	}
+}
+
+// redraw works out anew what those that wait in s draw on.
+func (e *engine) redraw(now instant, s *scope) {
+	all := make([]*waiter, 0, s.waiting)
+	for w := s.waiters; w != nil; w = w.next {
+		all = append(all, w)
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].before(all[j]) })
+	for _, w := range all {
+		draws := append(s.draws(nil, &w.ask), draw{a: &s.gate, n: 1})
+		for i := len(w.claims) - 1; i >= 0; i-- {
+			k := w.claims[i]
+			if n := drawn(draws, k.line.a); n != k.n {
+				e.unclaim(k, false)
+			}
+		}
+		w.draws = draws
+		if d := fits(draws); d != nil {
+			e.refuse(now, w, w.error(NeverFits, d.a, 0))
+		}
+	}
+	for _, w := range all {
+		if !w.over() {
+			e.try(now, w)
+		}
+	}
+	e.run(now)
+	e.recheck(now, s)
+}
+
+// drawn is what draws take from a.
+func drawn(draws []draw, a *account) int64 {
+	for i := range draws {
+		if draws[i].a == a {
+			return draws[i].n
+		}
+	}
+	return 0
+}
+
+// recheck refuses those of s whose wait cannot end in time any more, even if
+// nobody else waited.
+func (e *engine) recheck(now instant, s *scope) {
+	for w := s.waiters; w != nil; {
+		next := w.next
+		for i := range w.draws {
+			d := &w.draws[i]
+			if d.n == 0 {
+				continue
+			}
+			if t := d.a.at(now, d.n); t != never && t > min(w.expires, w.deadline) {
+				e.refuse(now, w, w.late(now, d.a, t))
+				break
+			}
+		}
+		w = next
+	}
+	e.run(now)
+}
+
+// pause stops a until the given instant; one that has passed ends the pause.
+// What waits for a and cannot wait that long is refused.
+func (e *engine) pause(now instant, a *account, until instant, why string) {
+	a.paused, a.why = until, why
+	e.mark(a)
+	if a.scope != nil {
+		for w := a.scope.waiters; w != nil; w = w.next {
+			for _, k := range w.claims { // they may wait in other lines only
+				e.mark(k.line.a)
+			}
+		}
+	}
+	e.run(now)
+	if a.scope != nil && until > now {
+		e.recheck(now, a.scope)
+	}
+}
+
+// quiet sees to it that the flow of s resumes at its shaped rates after a pause.
+func (s *scope) quiet(now, until instant) {
+	for _, a := range s.own {
+		if m, ok := a.meter.(*rated); ok && a.scope != nil {
+			m.quiet(now, until)
+		}
+	}
+}
+
+// estimate is when draws would be granted if they queued now, and the account
+// that this is due to. never: when depends on an event.
+func (e *engine) estimate(now instant, q *ask, draws []draw) (instant, *account) {
+	t, bound := now, (*account)(nil)
+	if g := &q.scope.gate; g.paused > now {
+		t, bound = g.paused, g
+	}
+	for i := range draws {
+		d := &draws[i]
+		if d.n == 0 {
+			continue
+		}
+		var ahead int64
+		if l := d.a.line; l != nil {
+			ahead = l.ahead(q.priority, q.lane)
+		}
+		if u := d.a.meter.eta(max(now, d.a.paused), ahead, d.n); u > t || bound == nil && (u > now || d.a.line != nil) {
+			t, bound = max(t, u), d.a
+		}
+	}
+	return t, bound
+}
+
+// permit is what was granted: the draws, and how far they have gone.
+type permit struct {
+	draws  []draw
+	at     instant // of the grant; once answered, of the answer
+	held   bool    // not answered yet
+	placed bool    // places in flight are held
+}
+
+// answered dates p's units: the server counted them before now.
+func (e *engine) answered(now instant, p *permit) {
+	if !p.held {
+		return
+	}
+	p.held, p.at = false, now
+	for i := range p.draws {
+		d := &p.draws[i]
+		if d.n == 0 {
+			continue
+		}
+		d.a.meter.answered(now, d.n, d.mark)
+		if d.a.terms.toHeaders {
+			d.a.meter.back(now, d.n, d.mark, p.at, true)
+			d.n = 0
+			e.mark(d.a)
+		}
+	}
+	e.run(now)
+}
+
+// free gives the places in flight back.
+func (e *engine) free(now instant, p *permit) {
+	if !p.placed {
+		return
+	}
+	p.placed = false
+	for i := range p.draws {
+		if d := &p.draws[i]; d.n != 0 && d.a.terms.unit == "" {
+			d.a.meter.back(now, d.n, d.mark, p.at, true)
+			d.n = 0
+			e.mark(d.a)
+		}
+	}
+	e.run(now)
+}
+
+// back gives everything back: nothing was sent.
+func (e *engine) back(now instant, p *permit) {
+	for i := range p.draws {
+		if d := &p.draws[i]; d.n != 0 {
+			d.a.meter.back(now, d.n, d.mark, p.at, p.held)
+			d.n = 0
+			e.mark(d.a)
+		}
+	}
+	p.held, p.placed = false, false
+	e.run(now)
+}
+
+// settle charges or gives back what actual names and differs from what was
+// granted. Units that actual does not name stay.
+func (e *engine) settle(now instant, p *permit, actual Cost) {
+	for i := range p.draws {
+		d := &p.draws[i]
+		n, named := actual[d.a.terms.unit]
+		if !named || d.a.terms.unit == "" || n == d.n {
+			continue
+		}
+		if n > d.n {
+			d.mark = d.a.meter.take(now, n-d.n, p.held)
+		} else {
+			d.a.meter.back(now, d.n-n, d.mark, p.at, p.held)
+		}
+		d.n = n
+		e.mark(d.a)
+	}
+	e.run(now)
+}
+
+// error makes a refusal about a.
+func (q *ask) error(r Reason, a *account, wait time.Duration) *Error {
+	err := &Error{Key: q.scope.key, RetryAfter: wait, Reason: r}
+	if a != nil {
+		err.Unit = a.terms.unit
+		err.detail = a.terms.text
+	}
+	return err
+}
+
+// late is the refusal of a waiter that a can grant at t, which is too late.
+func (w *waiter) late(now instant, a *account, t instant) *Error {
+	reason := WaitTooLong
+	if a.paused > now {
+		reason = Paused
+	}
+	err := w.error(reason, a, t.until(now))
+	if a.paused > now {
+		err.detail = a.why
+	}
+	err.deadline = w.deadline <= w.expires
+	err.bound = min(w.expires, w.deadline).until(now)
+	return err
+}
+
+// tooLong is the refusal of a waiter whose time is up.
+func (w *waiter) tooLong(now instant) *Error {
+	a, t := w.binding(now)
+	err := w.late(now, a, t)
+	err.bound = w.allowed
+	return err
+}
+
+// binding is the account w waits for longest.
+func (w *waiter) binding(now instant) (*account, instant) {
+	var a *account
+	t := now
+	for _, k := range w.claims {
+		if u := k.line.a.at(now, k.n); a == nil || u > t {
+			a, t = k.line.a, u
+		}
+	}
+	if a == nil {
+		a = &w.scope.gate
+	}
+	return a, t
+}
+
+// newWaiter makes a waiter of q.
+func newWaiter(q *ask, draws []draw) *waiter {
+	w := &waiter{ask: *q, ready: make(chan struct{}, 1)}
+	w.draws = append(make([]draw, 0, len(draws)+1), draws...)
+	w.draws = append(w.draws, draw{a: &q.scope.gate, n: 1})
+	w.expires, w.deadline = never, never
+	return w
+}

@@ -1,0 +1,196 @@
+package throttle
+
+import (
+	"math"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// instant is a moment as an engine counts them: nanoseconds since the engine
+// was made, by the monotonic clock. All arithmetic of budgets is on instants.
+type instant int64
+
+const (
+	never   = instant(math.MaxInt64)       // when no time is known
+	unknown = time.Duration(math.MaxInt64) // a wait of which no length is known
+)
+
+// time maps t for rate.Limiter, which looks at differences only.
+func (t instant) time() time.Time { return time.Time{}.Add(time.Duration(t)) }
+
+// add is t+d without overflow.
+func (t instant) add(d time.Duration) instant {
+	if s := t + instant(d); (s < t) == (d < 0) {
+		return s
+	}
+	return never
+}
+
+// until is the time from now to t, never negative.
+func (t instant) until(now instant) time.Duration {
+	switch {
+	case t == never:
+		return unknown
+	case t <= now:
+		return 0
+	}
+	return time.Duration(t - now)
+}
+
+// bucket is a token bucket: rate.Limiter as the account, without its waiters.
+// Its zero value is not ready; fill makes it so. Tokens may be negative: a debt
+// that those who come later wait for.
+type bucket struct {
+	lim    rate.Limiter
+	tokens float64 // as of seen
+	seen   instant
+}
+
+// fill makes b a bucket that holds tokens of size at now, at any level.
+func (b *bucket) fill(now instant, perSecond float64, size int, tokens float64) {
+	b.lim = rate.Limiter{}
+	whole := 0.0
+	if tokens < 0 {
+		whole = math.Ceil(-tokens)
+	}
+	// A limiter starts empty where its limit is set: that long ago, it has
+	// them now. Rounding is downwards.
+	ago := min((tokens+whole)/perSecond*1e9, float64(math.MaxInt64/4))
+	from := (now - instant(ago)).time()
+	b.lim.SetLimitAt(from, rate.Limit(perSecond))
+	b.lim.SetBurstAt(from, size)
+	b.owe(from, size, whole)
+	b.tokens, b.seen = b.lim.TokensAt(now.time()), now
+}
+
+// owe takes n tokens whatever there is: a debt, by reservations.
+func (b *bucket) owe(t time.Time, size int, n float64) {
+	for n > 0 {
+		step := int(min(n, 1<<60))
+		b.lim.SetBurstAt(t, max(size, step)) // a raised burst adds no tokens
+		b.lim.ReserveN(t, step)
+		b.lim.SetBurstAt(t, size)
+		n -= float64(step)
+	}
+}
+
+// look brings tokens up to date, as lim.TokensAt would.
+func (b *bucket) look(now instant, s *rateSpec) {
+	if now > b.seen {
+		b.tokens = min(float64(s.size), b.tokens+float64(now-b.seen)/1e9*s.perSecond)
+		b.seen = now
+	}
+}
+
+// at is the earliest instant at which n tokens, or all there can be, are there.
+func (b *bucket) at(now instant, s *rateSpec, n int64) instant {
+	b.look(now, s)
+	missing := float64(min(n, int64(s.size))) - b.tokens
+	if missing <= 1e-9 {
+		return now
+	}
+	return now.add(nanos(missing / s.perSecond))
+}
+
+// nanos is a time in whole nanoseconds, rounded up, at least one, and capped.
+func nanos(seconds float64) time.Duration {
+	ns := math.Ceil(seconds * 1e9)
+	if !(ns < float64(math.MaxInt64/2)) {
+		return math.MaxInt64 / 2
+	}
+	return max(1, time.Duration(ns))
+}
+
+// take takes n tokens, be they there or not, and returns when the bucket will
+// be full again.
+func (b *bucket) take(now instant, s *rateSpec, n int64) (full instant) {
+	b.look(now, s)
+	if n > int64(s.size) || !b.lim.AllowN(now.time(), int(n)) {
+		b.owe(now.time(), s.size, float64(n))
+	}
+	b.tokens -= float64(n)
+	return now.add(nanos((float64(s.size) - b.tokens) / s.perSecond))
+}
+
+// back returns n tokens of a grant after which the bucket would have been full
+// at full: no more than are still in use, the grant's own flowing off last.
+func (b *bucket) back(now instant, s *rateSpec, n int64, full instant) {
+	left := float64(full-now) / 1e9 * s.perSecond
+	if left = min(left, float64(n)); left <= 0 {
+		return
+	}
+	b.look(now, s)
+	b.fill(now, s.perSecond, s.size, min(b.tokens+left, float64(s.size)))
+}
+
+// quiet sees to it that no more than one token is there at until.
+func (b *bucket) quiet(now, until instant, s *rateSpec) {
+	b.look(now, s)
+	there := 1 - until.until(now).Seconds()*s.perSecond
+	if b.tokens > there {
+		b.fill(now, s.perSecond, s.size, there)
+	}
+}
+
+// warm is Guava's SmoothWarmingUp: permits stored while idle make those that
+// use them slower, and each grant is paid for by the next one.
+type warm struct {
+	stored float64 // as of next, or later
+	next   instant // when the next unit may go
+}
+
+// warmSpec holds the constants of a rate that warms up, in seconds and permits.
+type warmSpec struct {
+	interval, cold float64 // between units, when warm and when cold
+	slope          float64
+	from, most     float64 // stored permits: where slowness begins, and at most
+	refill         float64 // seconds to store one permit
+}
+
+// coldFactor is how much slower than the rate a cold host is met.
+const coldFactor = 3
+
+func newWarmSpec(perSecond float64, warmUp time.Duration) *warmSpec {
+	w := &warmSpec{interval: 1 / perSecond}
+	w.cold = coldFactor * w.interval
+	u := warmUp.Seconds()
+	w.from = 0.5 * u / w.interval
+	w.most = w.from + 2*u/(w.interval+w.cold)
+	w.slope = (w.cold - w.interval) / (w.most - w.from)
+	w.refill = u / w.most
+	return w
+}
+
+// now stores what idling has earned.
+func (w *warm) now(now instant, s *warmSpec) {
+	if now > w.next {
+		w.stored = min(s.most, w.stored+float64(now-w.next)/1e9/s.refill)
+		w.next = now
+	}
+}
+
+func (w *warm) take(now instant, s *warmSpec, n int64) (next instant) {
+	w.now(now, s)
+	used := min(float64(n), w.stored)
+	wait := (float64(n) - used) * s.interval
+	if above := w.stored - s.from; above > 0 {
+		slow := min(above, used)
+		wait += slow * (2*s.interval + (2*above-slow)*s.slope) / 2
+		wait += (used - slow) * s.interval
+	} else {
+		wait += used * s.interval
+	}
+	w.stored -= used
+	w.next = w.next.add(nanos(wait))
+	return w.next
+}
+
+// back gives up what of n units' time, which would have ended at next, is
+// still to come.
+func (w *warm) back(now instant, s *warmSpec, n int64, next instant) {
+	left := min(time.Duration(next-now), nanos(float64(n)*s.interval))
+	if left > 0 {
+		w.next = max(now, w.next-instant(left))
+	}
+}

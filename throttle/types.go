@@ -1,0 +1,249 @@
+package throttle
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Config says what a [Transport] lets through. The zero Config limits nothing
+// by itself: it obeys what servers say. New copies it.
+type Config struct {
+	Default   Budget                     // of each host that no host pattern names. Zero: unlimited until the server states or shows a limit
+	Budgets   map[string]Budget          // by pattern [METHOD ]host[:port][/path]; every pattern that matches applies, of host-only patterns the most specific. "*.x" gives each host a budget of its own (Pool joins them)
+	Partition func(*http.Request) string // separate budgets, say per API key. nil: one per host; what is learned is always kept apart by Authorization
+	Lane      func(*http.Request) string // lanes take fair turns in one budget: tenants, job kinds. nil: one lane
+	Cost      func(*http.Request) Cost   // what a request draws; WithCost goes before it. nil: one request
+
+	MaxWait  time.Duration // sum of a request's waits for budget, pauses included; zero: 75 s; negative: never wait (policing)
+	MaxQueue int           // waiting requests per host; zero: 10000
+	MaxKeys  int           // hosts and partitions kept; zero: 100000. Only full accounts are evicted; beyond, newcomers share one overflow account
+	MaxPause time.Duration // longest pause believed without corroboration; zero: 5 min
+
+	Pace            bool  // spread a quota evenly over its window instead of spending it as it comes
+	PeekBody        int64 // bytes of a throttled answer's body that may be read for hints (and are given back); zero: 4 KiB; negative: none
+	DisableLearning bool  // pauses stay, learned accounts and rates go
+	Store           Store // shares the budgets with other processes; nil: this process only
+
+	// OnWait is called when a request begins to wait and again when its wait is
+	// over, on the request's goroutine, never under a lock. nil: not called.
+	OnWait func(Wait)
+
+	// OnLearn is called when something about a server was learned, on the
+	// request's goroutine, never under a lock. nil: not called.
+	OnLearn func(Learned)
+}
+
+// LimiterConfig says what a [Limiter] lets through. NewLimiter copies it.
+type LimiterConfig struct {
+	Default  Budget                           // of each key that Budgets does not name. Zero: unlimited
+	Budgets  map[string]Budget                // by key
+	Lane     func(ctx context.Context) string // lanes take fair turns in one key's budget; called with the context of Take. nil: one lane
+	MaxWait  time.Duration                    // longest wait of one Take; zero: 75 s; negative: never wait
+	MaxQueue int                              // waiting calls per key; zero: 10000
+	MaxKeys  int                              // keys kept; zero: 100000. Only full accounts are evicted; beyond, newcomers share one overflow account
+	Store    Store                            // shares the budgets with other processes; nil: this process only
+	OnWait   func(Wait)                       // as in Config
+}
+
+// Wait is one request's wait for budget, as OnWait sees it.
+type Wait struct {
+	Ctx     context.Context // of the request
+	Key     string          // the host, or the Limiter's key
+	Unit    string          // of the account that binds; "" for a pause or requests in flight
+	Why     string          // what is waited for, in words: "100/h is spent"
+	Ahead   int             // how many waited before this one in the same queue
+	Expect  time.Duration   // the wait, as estimated when it began
+	Over    bool            // false when the wait begins, true when it is over
+	Waited  time.Duration   // how long it took; zero unless Over
+	Granted bool            // whether the wait ended with room; false unless Over
+}
+
+// Learned is something a server said or showed about its limits, as OnLearn
+// sees it.
+type Learned struct {
+	Ctx  context.Context // of the request whose answer taught it
+	Key  string          // the host
+	Unit string          // of the limit; "" for a pause
+	Name string          // of the limit, as the server calls it; "" if it has none
+	Why  string          // what is known now, and from where, in words
+}
+
+// Decision is the answer of [Limiter.Try]. Its fields mean what the five
+// replies of redis-cell mean.
+type Decision struct {
+	Allowed    bool
+	Limit      int64         // units that could be spent at once if all were idle, of the rate that has least left; a window's Limit or a Bucket
+	Remaining  int64         // units that could be spent now, after this decision
+	RetryAfter time.Duration // zero if allowed; else the wait after which the same would be, if nobody else draws. Never when nothing can be said: then the largest Duration
+	ResetAfter time.Duration // until everything is there again, if nobody draws
+}
+
+// Reason is why a request was refused.
+type Reason uint8
+
+const (
+	WaitTooLong Reason = iota + 1 // the wait exceeds the deadline or MaxWait
+	QueueFull                     // MaxQueue requests wait already
+	NeverFits                     // the cost exceeds a limit, so no wait helps
+	Paused                        // a pause exceeds the deadline or MaxWait
+	StoreDown                     // the Store did not answer and its policy is to refuse
+)
+
+// String returns the reason in lower case, as "queue full".
+func (r Reason) String() string {
+	names := [...]string{"unknown", "wait too long", "queue full", "never fits", "paused", "store down"}
+	if int(r) < len(names) {
+		return names[r]
+	}
+	return "reason " + strconv.Itoa(int(r))
+}
+
+// Error is a refusal: nothing was sent and nothing was spent for it. It is
+// context.DeadlineExceeded (by errors.Is) when the request's deadline is why.
+type Error struct {
+	Key        string        // the host, or the Limiter's key; partitions are shown as eight hex digits of an HMAC
+	Unit       string        // of the account that bound; "" when it was a pause, the queue or requests in flight
+	RetryAfter time.Duration // the wait that would have been needed, as estimated; zero if no wait helps
+	Reason     Reason
+
+	detail   string        // the rate that bound, in words; "" if none
+	bound    time.Duration // what the wait exceeds; zero if none
+	deadline bool          // bound is the request's own deadline
+}
+
+// Error says package, key, what was refused and with which figures.
+func (e *Error) Error() string {
+	what := ""
+	switch e.Reason {
+	case WaitTooLong, Paused:
+		what = "wait of " + round(e.RetryAfter).String()
+		if e.RetryAfter == unknown {
+			what = "wait of unknown length"
+		}
+		if e.Reason == Paused {
+			what = "paused: " + what
+		}
+		switch {
+		case e.deadline:
+			what += " exceeds the " + round(e.bound).String() + " left until the deadline"
+		case e.bound > 0:
+			what += " exceeds the " + round(e.bound).String() + " limit"
+		default:
+			what += " where none is allowed"
+		}
+	case QueueFull:
+		what = "queue is full"
+	case NeverFits:
+		what = "cost exceeds what can ever be spent at once"
+	default:
+		what = e.Reason.String()
+	}
+	if e.detail != "" {
+		what += " (" + e.detail + ")"
+	}
+	return "throttle: " + e.Key + ": " + what
+}
+
+// Timeout reports whether the request's own deadline is why.
+func (e *Error) Timeout() bool { return e.deadline }
+
+// Temporary reports whether the same request may be granted later.
+func (e *Error) Temporary() bool { return e.Reason != NeverFits }
+
+// Is makes errors.Is(err, context.DeadlineExceeded) true when the request's own
+// deadline is why.
+func (e *Error) Is(target error) bool {
+	return e.deadline && target == context.DeadlineExceeded
+}
+
+// round shortens a wait for people, never down to a shorter wait.
+func round(d time.Duration) time.Duration {
+	unit := time.Millisecond
+	switch {
+	case d >= time.Minute:
+		unit = time.Second
+	case d < time.Millisecond:
+		return d
+	}
+	if r := d.Truncate(unit); r == d || r > unknown-unit {
+		return r
+	} else {
+		return r + unit
+	}
+}
+
+// limits are Config's and LimiterConfig's common bounds with their defaults.
+type limits struct {
+	maxWait  time.Duration // negative: never wait
+	maxQueue int
+	maxKeys  int
+}
+
+// bounds validates and resolves MaxWait, MaxQueue and MaxKeys.
+func bounds(wait time.Duration, queue, keys int) (limits, error) {
+	l := limits{wait, queue, keys}
+	if wait == 0 {
+		l.maxWait = 75 * time.Second
+	}
+	if queue < 0 {
+		return l, fmt.Errorf("throttle: MaxQueue: %d is negative", queue)
+	}
+	if queue == 0 {
+		l.maxQueue = 10000
+	}
+	if keys < 0 {
+		return l, fmt.Errorf("throttle: MaxKeys: %d is negative", keys)
+	}
+	if keys == 0 {
+		l.maxKeys = 100000
+	}
+	return l, nil
+}
+
+// ctxKey is the type of this package's context keys.
+type ctxKey uint8
+
+const (
+	costKey ctxKey = iota
+	priorityKey
+	maxWaitKey
+)
+
+// WithCost returns a context whose requests draw c instead of what Config.Cost
+// says. The caller must not change c afterwards.
+func WithCost(ctx context.Context, c Cost) context.Context {
+	return context.WithValue(ctx, costKey, c)
+}
+
+// WithPriority returns a context whose requests belong to priority class p.
+// A higher class goes first; zero is normal. Of every 8 grants of a queue in
+// which a lower class waits, one goes to the request that waits longest there.
+func WithPriority(ctx context.Context, p int) context.Context {
+	return context.WithValue(ctx, priorityKey, p)
+}
+
+// WithMaxWait returns a context whose requests wait at most d, whatever
+// Config.MaxWait says; negative: never wait; zero: as configured.
+func WithMaxWait(ctx context.Context, d time.Duration) context.Context {
+	return context.WithValue(ctx, maxWaitKey, d)
+}
+
+func costFrom(ctx context.Context) (Cost, bool) {
+	c, ok := ctx.Value(costKey).(Cost)
+	return c, ok
+}
+
+func priorityFrom(ctx context.Context) int {
+	p, _ := ctx.Value(priorityKey).(int)
+	return p
+}
+
+func maxWaitFrom(ctx context.Context, otherwise time.Duration) time.Duration {
+	if d, _ := ctx.Value(maxWaitKey).(time.Duration); d != 0 {
+		return d
+	}
+	return otherwise
+}
