@@ -3,7 +3,6 @@ package retry
 import (
 	"context"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -67,28 +66,4 @@ func BenchmarkRoundTrip(b *testing.B) {
 			}
 		})
 	}
-}
-
-func request(t testing.TB, method, url, body string) *http.Request {
-	t.Helper()
-	var r *http.Request
-	var err error
-	if body == "" {
-		r, err = http.NewRequest(method, url, nil)
-	} else {
-		r, err = http.NewRequest(method, url, strings.NewReader(body))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
-func newTransport(t testing.TB, base http.RoundTripper, c Config) *Transport {
-	t.Helper()
-	rt, err := New(base, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rt
 }

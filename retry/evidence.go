@@ -124,12 +124,16 @@ func begins(err error, prefixes ...string) bool {
 }
 
 // permanent reports that the next attempt would fail like this one. The base
-// vote is retryablehttp's, which looks for a *url.Error and reads its text;
-// with no URL in it there is nothing of the caller's to misread.
+// vote is retryablehttp's, which looks for a *url.Error and reads its text: no
+// URL may be in it, whose words it might misread.
 func permanent(ctx context.Context, err error) bool {
 	var record tls.RecordHeaderError
 	if badRequest(err) || badLength(err) || distrusted(err) || errors.As(err, &record) || errors.Is(err, http.ErrSchemeMismatch) {
 		return true
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
 	}
 	vote, _ := retryablehttp.ErrorPropagatedRetryPolicy(ctx, nil, &url.Error{Op: "RoundTrip", Err: err})
 	return !vote

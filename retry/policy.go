@@ -97,12 +97,6 @@ func ofStatus(status int) Outcome {
 	return Answered
 }
 
-// provesNothingDone reports that the server processed nothing, so that any
-// method may be sent again.
-func (o Outcome) provesNothingDone() bool {
-	return o == NotProcessed || o == Misdirected || o == TooEarly || o == Throttled
-}
-
 // idempotent reports whether r may be processed twice without harm: by its
 // method (RFC 9110 section 9.2.2), or because a key tells the server that it
 // has seen it.

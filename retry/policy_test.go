@@ -1,0 +1,220 @@
+package retry
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// How often each outcome is sent, by what may happen twice: the table of the
+// package comment.
+func TestPolicy(t *testing.T) {
+	dial := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
+	for _, tt := range []struct {
+		name             string
+		step             step
+		get, keyed, post int // attempts of at most 4
+		wantOutcome      Outcome
+	}{
+		{"200", step{status: 200}, 1, 1, 1, Answered},
+		{"301", step{status: 301}, 1, 1, 1, Answered},
+		{"404", step{status: 404}, 1, 1, 1, Answered},
+		{"408", step{status: 408}, 4, 4, 1, SlowUpload},
+		{"409", step{status: 409}, 1, 1, 1, Conflict},
+		{"409 asked for", step{status: 409, header: "X-Should-Retry: true"}, 4, 4, 1, Conflict},
+		{"421", step{status: 421}, 2, 2, 2, Misdirected},
+		{"425", step{status: 425}, 2, 2, 2, TooEarly},
+		{"429", step{status: 429}, 4, 4, 4, Throttled},
+		{"429 vetoed", step{status: 429, header: "X-Should-Retry: false"}, 1, 1, 1, Throttled},
+		{"500", step{status: 500}, 4, 4, 1, ServerError},
+		{"500 asked for", step{status: 500, header: "Stripe-Should-Retry: true"}, 4, 4, 1, ServerError},
+		{"500 vetoed", step{status: 500, header: "Stripe-Should-Retry: false"}, 1, 1, 1, ServerError},
+		{"501", step{status: 501}, 1, 1, 1, NotSupported},
+		{"502", step{status: 502}, 4, 4, 1, BadGateway},
+		{"503", step{status: 503}, 4, 4, 1, Unavailable},
+		{"503 with a wait", step{status: 503, header: "Retry-After: 1"}, 4, 4, 1, Unavailable},
+		{"504", step{status: 504}, 4, 4, 1, BadGateway},
+		{"505", step{status: 505}, 1, 1, 1, NotSupported},
+		{"511", step{status: 511}, 1, 1, 1, NotSupported},
+		{"520", step{status: 520}, 4, 4, 1, ServerError},
+		{"529", step{status: 529}, 4, 4, 1, Unavailable},
+		{"dial", step{err: dial}, 4, 4, 4, NotProcessed},
+		{"wrapped dial", step{err: fmt.Errorf("base: %w", dial)}, 4, 4, 4, NotProcessed},
+		{"reset", step{err: errReset}, 4, 4, 1, Broken},
+		{"read", step{err: &net.OpError{Op: "read", Err: errReset}}, 4, 4, 1, Broken},
+		{"refused stream", step{err: h2Error(7)}, 4, 4, 4, NotProcessed},
+		{"internal stream error", step{err: h2Error(2)}, 4, 4, 1, Broken},
+		{"bad certificate", step{err: &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: new(x509.Certificate)}}}, 1, 1, 1, Permanent},
+		{"plain HTTP on a TLS port", step{err: tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}}, 1, 1, 1, Permanent},
+		{"bad scheme", step{err: errors.New(`unsupported protocol scheme "ftp"`)}, 1, 1, 1, Permanent},
+		{"bad header", step{err: errors.New(`net/http: invalid header field value for "X"`)}, 1, 1, 1, Permanent},
+		{"no host", step{err: errors.New("http: no Host in request URL")}, 1, 1, 1, Permanent},
+		{"body too short", step{err: errors.New("http: ContentLength=5 with Body length 3")}, 1, 1, 1, Permanent},
+		{"words of the policy in a URL", step{err: &url.Error{Op: "Get", URL: "http://a/?q=unsupported protocol scheme, invalid header", Err: errReset}}, 4, 4, 1, Broken},
+	} {
+		bubble(t, strings.ReplaceAll(tt.name, " ", "-"), func(t *testing.T) {
+			for _, kind := range []struct {
+				name string
+				r    *http.Request
+				want int
+			}{
+				{"GET", request(t, "GET", "http://a.example/", ""), tt.get},
+				{"keyed POST", keyedPost(t), tt.keyed},
+				{"POST", request(t, "POST", "http://a.example/", "body"), tt.post},
+			} {
+				s := play(tt.step)
+				var last Attempt
+				rt := newTransport(t, s, Config{MaxAttempts: 4, OnAttempt: func(a Attempt) { last = a }})
+				resp, err := rt.RoundTrip(kind.r)
+				if (resp == nil) == (err == nil) {
+					t.Errorf("%s: got response %v and error %v", kind.name, resp, err)
+				}
+				if resp != nil {
+					resp.Body.Close()
+				}
+				if got := s.calls(); got != kind.want {
+					t.Errorf("%s: got %d attempts, want %d", kind.name, got, kind.want)
+				}
+				if last.Outcome != tt.wantOutcome {
+					t.Errorf("%s: got outcome %v, want %v", kind.name, last.Outcome, tt.wantOutcome)
+				}
+			}
+		})
+	}
+}
+
+func keyedPost(t testing.TB) *http.Request {
+	r := request(t, "POST", "http://a.example/", "body")
+	r.Header.Set("Idempotency-Key", "k")
+	return r
+}
+
+// h2 has the shape of net/http's HTTP/2 stream error.
+type h2 struct {
+	StreamID uint32
+	Code     uint32
+	Cause    error
+}
+
+func (h2) Error() string { return "stream error" }
+
+func (e h2) As(target any) bool {
+	s, ok := target.(*streamError)
+	if ok {
+		*s = streamError(e)
+	}
+	return ok
+}
+
+func h2Error(code uint32) error { return fmt.Errorf("http2: %w", h2{1, code, nil}) }
+
+// Each method of RFC 9110, and what is not one.
+func TestIdempotent(t *testing.T) {
+	for method, want := range map[string]bool{
+		"": true, "GET": true, "HEAD": true, "OPTIONS": true, "TRACE": true, "PUT": true, "DELETE": true,
+		"POST": false, "PATCH": false, "CONNECT": false, "get": false, "PROPFIND": false,
+	} {
+		if got := idempotent(&http.Request{Method: method}); got != want {
+			t.Errorf("%q: got %v, want %v", method, got, want)
+		}
+	}
+	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+		if !idempotent(&http.Request{Method: "POST", Header: http.Header{name: {"k"}}}) {
+			t.Errorf("%s is not seen", name)
+		}
+		if idempotent(&http.Request{Method: "POST", Header: http.Header{name: {""}}}) {
+			t.Errorf("an empty %s counts", name)
+		}
+	}
+}
+
+// The package comment shows the table that the code has.
+func TestPolicyIsDocumented(t *testing.T) {
+	b, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[Outcome]string{
+		NotProcessed: "not processed: dial failed, refused stream", Broken: "connection broken, attempt timed out",
+		TimedOut: "connection broken, attempt timed out", SlowUpload: "408", Conflict: "409", Misdirected: "421, 425",
+		TooEarly: "421, 425", Throttled: "429, and 4xx that mean it", ServerError: "500, other 5xx",
+		NotSupported: "501, 505, 506, 508, 510, 511", BadGateway: "502, 504", Unavailable: "503, 529",
+		Permanent: "bad certificate, scheme, header, host", CallerDone: "the caller left; refused by a layer of ours",
+		Refused: "the caller left; refused by a layer of ours", Answered: "anything else",
+	}
+	words := map[verdict]string{never: "never", once: "once", again: "again", ifAsked: "if asked"}
+	for o := range outcomes {
+		found := false
+		for _, line := range strings.Split(string(b), "\n") {
+			line, ok := strings.CutPrefix(line, "//\t"+rows[o])
+			if !ok || rows[o] == "" {
+				continue
+			}
+			found = true
+			line = strings.TrimLeft(strings.TrimLeft(line, ","), " ")
+			columns := strings.Fields(strings.Replace(line, "if asked", "if_asked", 1))
+			want := []string{strings.Replace(words[policy[o].idempotent], " ", "_", 1), words[policy[o].other]}
+			if len(columns) != 2 || columns[0] != want[0] || columns[1] != want[1] {
+				t.Errorf("%v: the comment says %q, the code %q", o, columns, want)
+			}
+		}
+		if !found {
+			t.Errorf("%v: no row %q", o, rows[o])
+		}
+	}
+}
+
+// An attempt timeout is retried for what may happen twice only; the breaker
+// below learns from the trip that it was ours.
+func TestPolicyAttemptTimeout(t *testing.T) {
+	for method, want := range map[string]int{"GET": 2, "POST": 1} {
+		bubble(t, method, func(t *testing.T) {
+			calls := 0
+			base := roundTrip(func(r *http.Request) (*http.Response, error) {
+				calls++
+				<-r.Context().Done()
+				return nil, r.Context().Err() // as HTTP/2 says it, without the cause
+			})
+			var causes []trip.Cause
+			meter := &fakeLayer{base: Wire(base, Config{}), layer: trip.Meter}
+			spy := roundTrip(func(r *http.Request) (*http.Response, error) {
+				resp, err := meter.RoundTrip(r)
+				causes = append(causes, trip.From(r.Context()).Cause())
+				return resp, err
+			})
+			rt := newTransport(t, linked{spy, meter}, Config{MaxAttempts: 2, AttemptTimeout: time.Second})
+			start := time.Now()
+			_, err := rt.RoundTrip(request(t, method, "http://a.example/", ""))
+			var late *TimeoutError
+			if !errors.As(err, &late) || late.Body || late.Limit != time.Second {
+				t.Errorf("got error %v, want an attempt timeout of 1s", err)
+			}
+			if calls != want || len(causes) != want || causes[0] != trip.AttemptTimeout {
+				t.Errorf("got %d calls, causes %v, want %d", calls, causes, want)
+			}
+			if took := time.Since(start); took < time.Duration(want)*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// linked is a RoundTripper that speaks for the layers below it.
+type linked struct {
+	http.RoundTripper
+	trip.Linked
+}
