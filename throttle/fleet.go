@@ -1,0 +1,363 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+)
+
+// fleet asks a Store for the room that this process's own budgets have granted
+// already. Requests that draw on the same keys wait in one fleetQueue, whose
+// waiters ride together on one call. Calls run on goroutines that live as long
+// as Deadline at most; close waits for them.
+type fleet struct {
+	store Store
+	c     FleetConfig
+	ctx   context.Context // ends with close
+	stop  context.CancelFunc
+	calls sync.WaitGroup
+	guard fleetGuard
+
+	mu     sync.Mutex
+	closed bool
+	queues map[string]*fleetQueue
+	seen   map[string]fleetSeen
+	news   map[string]*fleetNews
+}
+
+// fleetSeen is what was last heard of a key, and when.
+type fleetSeen struct {
+	Standing
+	when time.Time
+}
+
+// fleetNews is news of a key that waits for the call before it to end.
+type fleetNews struct {
+	pending News
+	waiting bool
+}
+
+// fleetDraw is one key a request draws on. The same key always has the same rates.
+type fleetDraw struct {
+	key   string // the same in every process
+	name  string // of errors; no secrets
+	rates []Rate
+}
+
+// fleetKeys is how many keys' standings are remembered. What is forgotten only
+// cannot heal a store that loses its state.
+const fleetKeys = 10000
+
+func newFleet(s Store, c FleetConfig) (*fleet, error) {
+	c, err := c.check()
+	if err != nil {
+		return nil, err
+	}
+	f := &fleet{store: s, c: c, queues: make(map[string]*fleetQueue), seen: make(map[string]fleetSeen), news: make(map[string]*fleetNews)}
+	f.ctx, f.stop = context.WithCancel(context.Background())
+	f.guard.f = f
+	return f, nil
+}
+
+// close gives unused leases back, refuses who waits, as later takes are, and
+// waits for running calls.
+func (f *fleet) close() {
+	f.mu.Lock()
+	var qs []*fleetQueue
+	for _, q := range f.queues {
+		qs = append(qs, q)
+	}
+	f.mu.Unlock()
+	for _, q := range qs {
+		q.close() // its refunds are calls
+	}
+	f.mu.Lock()
+	f.closed = true
+	f.mu.Unlock()
+	f.calls.Wait()
+	f.stop()
+}
+
+// start runs call on a goroutine of its own with the deadline of a call. It
+// reports false after close.
+func (f *fleet) start(call func(ctx context.Context)) bool {
+	f.mu.Lock()
+	if f.closed {
+		f.mu.Unlock()
+		return false
+	}
+	f.calls.Add(1)
+	f.mu.Unlock()
+	go func() {
+		defer f.calls.Done()
+		ctx, cancel := context.WithTimeout(f.ctx, f.c.Deadline)
+		defer cancel()
+		call(ctx)
+	}()
+	return true
+}
+
+// take waits until cost may be drawn, at most maxWait (negative: not at all)
+// and not beyond ctx. Higher priorities go first, equal ones in order.
+func (f *fleet) take(ctx context.Context, draws []fleetDraw, cost Cost, priority int, maxWait time.Duration) (*fleetGrant, error) {
+	if len(draws) == 0 {
+		return nil, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	w := &fleetWaiter{priority: priority, done: make(chan struct{}), ends: now.Add(max(0, maxWait))}
+	if d, ok := ctx.Deadline(); ok && d.Before(w.ends) {
+		w.ends, w.byCaller = d, true
+	}
+	q := f.queue(draws)
+	w.cost = q.vector(cost)
+	q.enter(w)
+	select {
+	case <-w.done:
+		if w.err != nil {
+			return nil, w.err
+		}
+		return w.grant, w.grant.waitOut(ctx)
+	default:
+	}
+	// A waiter is told in time that its wait cannot end; this is for those
+	// whose turn to be told does not come, a call to the store allowed for.
+	timer := time.NewTimer(w.ends.Sub(now) + 2*f.c.Deadline)
+	defer timer.Stop()
+	select {
+	case <-w.done:
+	case <-timer.C:
+		q.give(w, q.tooLong(w, time.Now(), 0, -1, -1))
+	case <-ctx.Done():
+		q.give(w, ctx.Err())
+	}
+	<-w.done
+	if w.err != nil {
+		return nil, w.err
+	}
+	return w.grant, w.grant.waitOut(ctx)
+}
+
+// queue returns the queue of draws, which counts the caller as a guest.
+func (f *fleet) queue(draws []fleetDraw) *fleetQueue {
+	name := draws[0].key
+	if len(draws) > 1 {
+		var b strings.Builder
+		for _, d := range draws {
+			b.WriteString(d.key)
+			b.WriteByte(0)
+		}
+		name = b.String()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	q := f.queues[name]
+	if q == nil {
+		f.sweep(time.Now())
+		q = newFleetQueue(f, name, draws)
+		f.queues[name] = q
+	}
+	q.guests++
+	return q
+}
+
+// sweep drops idle ones among a few queues of the map's random order: with
+// every new queue two others are looked at, so idle ones cannot pile up.
+func (f *fleet) sweep(now time.Time) {
+	looked := 0
+	for name, q := range f.queues {
+		if q.guests == 0 && q.mu.TryLock() { // the other order is q.mu, f.mu
+			if q.idle(now) {
+				delete(f.queues, name)
+			}
+			q.mu.Unlock()
+		}
+		if looked++; looked == 2 {
+			return
+		}
+	}
+}
+
+// recall returns what was last heard of key.
+func (f *fleet) recall(key string, limits int, now time.Time) Seen {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s, ok := f.seen[key]
+	if !ok || len(s.Levels) != limits {
+		return Seen{}
+	}
+	return Seen{Standing: s.Standing, Age: max(0, now.Sub(s.when))}
+}
+
+// heard remembers the standings a call brought. Of two calls on their way at
+// once the one the store served later counts.
+func (f *fleet) heard(b Booking, r Booked) {
+	now := time.Now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, d := range b.Draws {
+		k := r.Keys[i]
+		old, ok := f.seen[d.Key]
+		if k.Gen == 0 || ok && old.Gen == k.Gen && old.At > k.At {
+			continue
+		}
+		for key := range f.seen {
+			if ok || len(f.seen) < fleetKeys {
+				break
+			}
+			delete(f.seen, key) // any: the map's order is random
+		}
+		f.seen[d.Key] = fleetSeen{k, now}
+	}
+}
+
+// tell lets the other processes know n. One call per key is on its way at a
+// time; what comes meanwhile is told together by the next.
+func (f *fleet) tell(key string, n News) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w := f.news[key]
+	if w != nil {
+		w.pending, w.waiting = w.pending.and(n), true
+		return
+	}
+	if f.closed || len(f.news) >= fleetKeys || !f.guard.allows(time.Now()) {
+		return
+	}
+	f.news[key] = &fleetNews{}
+	f.calls.Add(1)
+	go f.telling(key, n)
+}
+
+func (f *fleet) telling(key string, n News) {
+	defer f.calls.Done()
+	for {
+		ctx, cancel := context.WithTimeout(f.ctx, f.c.Deadline)
+		err := f.store.Tell(ctx, key, n)
+		cancel()
+		f.guard.heard(err, false)
+		f.mu.Lock()
+		w := f.news[key]
+		if err != nil || !w.waiting {
+			delete(f.news, key)
+			f.mu.Unlock()
+			return
+		}
+		n = w.pending
+		w.pending, w.waiting = News{}, false
+		f.mu.Unlock()
+	}
+}
+
+// and joins later news to n.
+func (n News) and(later News) News {
+	if later.Pause < 0 || later.Pause > n.Pause {
+		n.Pause = later.Pause
+	}
+	stated := append([]Stated(nil), n.Stated...)
+next:
+	for _, s := range later.Stated {
+		for i, o := range stated {
+			if o.ID == s.ID && o.Unit == s.Unit {
+				stated[i] = s
+				continue next
+			}
+		}
+		if len(stated) < maxStated {
+			stated = append(stated, s)
+		}
+	}
+	n.Stated = stated
+	return n
+}
+
+// A fleetGrant is room that was booked. The nil grant is room that needed no
+// booking.
+type fleetGrant struct {
+	batch *fleetBatch // nil: granted without the store
+	cost  []int64
+	ready time.Time
+	once  sync.Once
+}
+
+// fleetBatch is a booking that several requests rode on. What they give back
+// is counted together: a meter takes back no more than it still holds of all.
+type fleetBatch struct {
+	q       *fleetQueue
+	booking Booking
+	booked  Booked
+	sent    time.Time
+
+	mu    sync.Mutex
+	given [][]float64 // per draw, per limit
+}
+
+func (g *fleetGrant) waitOut(ctx context.Context) error {
+	if d := time.Until(g.ready); d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			g.cancel()
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// cancel gives everything back: nothing was sent.
+func (g *fleetGrant) cancel() {
+	if g != nil && g.batch != nil {
+		g.once.Do(func() { g.batch.refund(g.cost) })
+	}
+}
+
+// settle charges or gives back the difference to actual.
+func (g *fleetGrant) settle(actual Cost) {
+	if g == nil || g.batch == nil {
+		return
+	}
+	g.once.Do(func() {
+		back, more := make([]int64, len(g.cost)), make([]int64, len(g.cost))
+		for i, unit := range g.batch.q.units {
+			n := g.cost[i]
+			if _, ok := actual[unit]; ok {
+				n = actual.of(unit)
+			}
+			back[i], more[i] = max(0, g.cost[i]-n), max(0, n-g.cost[i])
+		}
+		g.batch.refund(back)
+		g.batch.q.force(more)
+	})
+}
+
+// refund sends what units amount to, once.
+func (b *fleetBatch) refund(units []int64) {
+	if isZero(units) || !b.q.f.guard.allows(time.Now()) {
+		return
+	}
+	b.q.f.start(func(ctx context.Context) {
+		for i := range b.booking.Draws {
+			b.mu.Lock()
+			r := b.booked.Refund(b.booking, i, units, time.Since(b.sent), b.given[i])
+			b.mu.Unlock()
+			b.q.f.guard.heard(b.q.f.store.Refund(ctx, r), false)
+		}
+	})
+}
+
+func isZero(units []int64) bool {
+	for _, n := range units {
+		if n != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func isBusy(err error) bool { return errors.Is(err, ErrStoreBusy) }

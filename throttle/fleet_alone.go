@@ -1,0 +1,64 @@
+package throttle
+
+import (
+	"slices"
+	"time"
+)
+
+// alone serves the queue without the store. It returns how long to wait before
+// more can be done, or zero.
+func (q *fleetQueue) alone(now time.Time) time.Duration {
+	switch q.f.c.WhenDown {
+	case Closed:
+		q.refuseAll()
+		return 0
+	case Open:
+		for _, w := range q.waiting {
+			q.grant(w, nil, now)
+		}
+		q.waiting = nil
+		return 0
+	}
+	b := q.booking(now)
+	for i := range b.Draws {
+		d := &b.Draws[i]
+		for j, l := range d.Limits {
+			d.Limits[j] = l.share(q.f.c.Members, l.Size-d.Seen.room(j, l))
+		}
+		d.Seen = Seen{}
+	}
+	if q.local == nil {
+		q.local = spent(b, now)
+	}
+	for len(q.waiting) > 0 {
+		w := q.waiting[0]
+		b.cost(w.cost, w.cost)
+		next, r := BookLedgers(now, q.local, b)
+		if r.Outcome == Impossible {
+			return time.Second // of what is left of a Calendar: the store may know of more
+		}
+		if r.Outcome == Refused {
+			return r.Wait
+		}
+		q.local = next
+		q.waiting = slices.Delete(q.waiting, 0, 1)
+		q.grant(w, nil, now)
+	}
+	return 0
+}
+
+// spent returns ledgers with nothing left: an outage begins with what others
+// may have taken already.
+func spent(b Booking, now time.Time) []Ledger {
+	at := now.UnixMicro()
+	ls := make([]Ledger, len(b.Draws))
+	for i, d := range b.Draws {
+		ls[i] = Ledger{Gen: at, At: at, Expires: at + ceilMicro(maxHorizon)}
+		for _, p := range d.Limits {
+			if p.Kind == MeterLimit {
+				ls[i].Accounts = append(ls[i].Accounts, LedgerAccount{Kind: p.Kind, ID: p.ID, Level: p.Size})
+			}
+		}
+	}
+	return ls
+}

@@ -1,0 +1,95 @@
+package throttle
+
+import (
+	"fmt"
+	"time"
+)
+
+// FleetConfig says how a [Store] is used. The zero FleetConfig lacks Members,
+// which its policy for a store that is gone needs.
+type FleetConfig struct {
+	// Members is the largest number of processes that share the Store. While
+	// it is gone each goes on with that fraction of every rate. Needed, and
+	// only used, when WhenDown is ShareRates.
+	Members int
+
+	// WhenDown says what happens to requests while the Store is slow, busy or
+	// gone; zero: ShareRates.
+	WhenDown WhenDown
+
+	// Deadline of one call to the Store; zero: 50 ms. A later answer is not
+	// waited for, and what it charged is lost.
+	Deadline time.Duration
+
+	// Spread is by how much the time from grant to arrival at the server
+	// differs between requests. Windows are kept longer by this. Zero: 50 ms
+	// or 2 % of the window, whichever is shorter.
+	Spread time.Duration
+
+	// Lease lets this process book ahead of demand and spend the rest without
+	// asking, for that long at most: requests that come one by one then cost
+	// no call. Windows are kept longer by this, so the promise of a Rate
+	// holds; a Bucket lets Limit*Lease/Per more through in any window. What is
+	// left is given back when the lease ends and on Close. Zero: none.
+	Lease time.Duration
+
+	// OnStore is called when the state of the Store changes, on a goroutine of
+	// the throttle's, never under a lock. nil: not called.
+	OnStore func(StoreChange)
+}
+
+// WhenDown is what to do while a Store cannot be asked.
+type WhenDown uint8
+
+const (
+	// ShareRates goes on in this process alone with 1/Members of every rate,
+	// beginning with none to spend. The fleet together then stays within its
+	// rates, plus one request a process.
+	ShareRates WhenDown = iota
+	// Closed refuses with [StoreDown].
+	Closed
+	// Open lets everything through that this process's own budgets allow.
+	Open
+)
+
+// StoreState is how a Store last answered.
+type StoreState uint8
+
+const (
+	StoreUp   StoreState = iota // it answers
+	StoreBusy                   // it answers that it cannot serve; see ErrStoreBusy
+	StoreGone                   // several calls in a row failed; one call in a while is tried
+)
+
+// String returns the state in lower case.
+func (s StoreState) String() string {
+	return [...]string{"up", "busy", "gone"}[min(s, StoreGone)]
+}
+
+// StoreChange is a change of a Store's state, as OnStore sees it.
+type StoreChange struct {
+	From, To StoreState
+	Err      error // why; nil when To is StoreUp
+}
+
+// check resolves the defaults; errors name the field and the value.
+func (c FleetConfig) check() (FleetConfig, error) {
+	switch {
+	case c.Members < 0:
+		return c, fmt.Errorf("throttle: Fleet.Members: %d is negative", c.Members)
+	case c.WhenDown > Open:
+		return c, fmt.Errorf("throttle: Fleet.WhenDown: %d is unknown", c.WhenDown)
+	case c.Members == 0 && c.WhenDown == ShareRates:
+		return c, fmt.Errorf("throttle: Fleet.Members: 0: a share of the rates needs the number of processes")
+	case c.Deadline < 0:
+		return c, fmt.Errorf("throttle: Fleet.Deadline: %v is negative", c.Deadline)
+	case c.Spread < 0:
+		return c, fmt.Errorf("throttle: Fleet.Spread: %v is negative", c.Spread)
+	case c.Lease < 0 || c.Lease > time.Minute:
+		return c, fmt.Errorf("throttle: Fleet.Lease: %v is not within 0 and 1 min", c.Lease)
+	}
+	if c.Deadline == 0 {
+		c.Deadline = 50 * time.Millisecond
+	}
+	return c, nil
+}

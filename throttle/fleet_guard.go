@@ -1,0 +1,98 @@
+package throttle
+
+import (
+	"sync"
+	"time"
+)
+
+// fleetGuard decides when the store may be asked. After an error it is left
+// alone for a moment; after three in a row it is gone, and one call at a time
+// tries it, at growing distances.
+type fleetGuard struct {
+	f *fleet
+
+	mu      sync.Mutex
+	state   StoreState
+	failed  int // in a row
+	after   time.Time
+	pause   time.Duration
+	probing bool
+}
+
+const (
+	guardFailures  = 3
+	guardFirst     = 50 * time.Millisecond
+	guardProbe     = 200 * time.Millisecond
+	guardProbeMost = 5 * time.Second
+)
+
+// allows reports whether a call that is no probe may be made.
+func (g *fleetGuard) allows(now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.state != StoreGone && !now.Before(g.after)
+}
+
+// enter reports whether a booking may be sent, and whether it is a probe, whose
+// end must be reported as one. If not, retry says when to ask again.
+func (g *fleetGuard) enter(now time.Time) (ok, probe bool, retry time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if now.Before(g.after) {
+		return false, false, g.after
+	}
+	if g.state != StoreGone {
+		return true, false, now
+	}
+	if g.probing {
+		return false, false, now.Add(g.f.c.Deadline)
+	}
+	g.probing = true
+	return true, true, now
+}
+
+// abandon ends a probe that was not sent.
+func (g *fleetGuard) abandon() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.probing = false
+}
+
+// heard takes note of how a call ended.
+func (g *fleetGuard) heard(err error, probe bool) {
+	g.mu.Lock()
+	from := g.state
+	if probe {
+		g.probing = false
+	}
+	now := time.Now()
+	switch {
+	case err == nil:
+		// A straggler's success is as good as a probe's.
+		g.state, g.failed, g.pause, g.after = StoreUp, 0, 0, time.Time{}
+	case isBusy(err):
+		g.state, g.failed, g.pause = StoreBusy, 0, 0
+		g.after = now.Add(guardFirst)
+	default:
+		g.failed++
+		if first := now.Add(guardFirst); first.After(g.after) {
+			g.after = first
+		}
+		if g.failed >= guardFailures && (probe || g.state != StoreGone) {
+			g.state = StoreGone
+			g.pause = min(max(2*g.pause, guardProbe), guardProbeMost)
+			g.after = now.Add(g.pause)
+		}
+	}
+	to := g.state
+	g.mu.Unlock()
+	if from != to && g.f.c.OnStore != nil {
+		g.f.c.OnStore(StoreChange{From: from, To: to, Err: err})
+	}
+}
+
+func (g *fleetGuard) now() StoreState {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.state
+}

@@ -1,0 +1,107 @@
+package throttle
+
+import (
+	"math"
+	"strconv"
+	"time"
+)
+
+// storeLimits returns rates as a Store keeps them. units names what their Unit
+// fields point to; it begins with requests.
+//
+// A window above 64 units is a meter whose size and rate together stay within
+// Limit: Burst + rate*(Per+slack) = Limit. That is a single number to keep, at
+// the price of Burst/Limit of the rate. Up to 64, and where more than half of
+// the limit may go at once, the units are remembered one by one or in slots.
+func storeLimits(rates []Rate, c FleetConfig, now time.Time) (ls []StoreLimit, units []string) {
+	units = []string{requests}
+	for i, r := range rates {
+		u := unitIndex(units, r.unit())
+		if u < 0 {
+			u, units = len(units), append(units, r.unit())
+		}
+		id := r.unit()[:1] + strconv.Itoa(i) + "/" + shortly(r.Per)
+		for _, l := range storeLimit(r, c, now) {
+			l.ID, l.Unit = id, u
+			ls = append(ls, l)
+		}
+	}
+	return ls, units
+}
+
+func storeLimit(r Rate, c FleetConfig, now time.Time) []StoreLimit {
+	size, burst := float64(r.Limit), float64(r.burst())
+	shape := StoreLimit{Kind: MeterLimit, Size: burst, Rate: r.perSecond(), Credit: -1}
+	if r.Bucket > 0 {
+		return []StoreLimit{shape}
+	}
+	if r.Align != nil {
+		here := now.In(r.Align)
+		start, end := windowStart(here, r.Per), windowEnd(here, r.Per)
+		day := StoreLimit{Kind: CalendarLimit, Size: size, Per: end.Sub(start), Ends: end}
+		if r.burst() >= r.Limit {
+			return []StoreLimit{day}
+		}
+		return []StoreLimit{day, shape}
+	}
+	per := r.Per + r.spread(c) + c.Lease
+	if r.Limit > exact && 2*r.burst() <= r.Limit {
+		rate := (size - burst) / per.Seconds()
+		return []StoreLimit{{Kind: MeterLimit, Size: burst, Rate: rate, Credit: size - burst}}
+	}
+	log := StoreLimit{Kind: LogLimit, Size: size, Per: per}
+	if r.Limit > exact {
+		log.Grain = per / exact
+	}
+	if r.burst() >= r.Limit {
+		return []StoreLimit{log}
+	}
+	return []StoreLimit{log, shape}
+}
+
+func (r Rate) spread(c FleetConfig) time.Duration {
+	if c.Spread > 0 {
+		return c.Spread
+	}
+	return min(50*time.Millisecond, r.Per/50)
+}
+
+// share is l for one of n processes that cannot ask each other. Windows become
+// meters of one unit at the n-th part of the rate, as n logs with less than one
+// unit each would be none; a Calendar gives the n-th part of what is left.
+func (l StoreLimit) share(n int, used float64) StoreLimit {
+	k := float64(n)
+	switch l.Kind {
+	case MeterLimit:
+		l.Rate /= k
+		l.Size = max(1, l.Size/k)
+		l.Credit = -1
+	case LogLimit:
+		l.Rate = l.Size / l.Per.Seconds() / k
+		l.Kind, l.Size, l.Credit = MeterLimit, 1, -1
+		l.ID = "l" + l.ID
+	case CalendarLimit:
+		l.Size = max(math.Floor(max(0, l.Size-used)/k), 0.5) // half a unit holds none
+	}
+	return l
+}
+
+func unitIndex(list []string, s string) int {
+	for i := range list {
+		if list[i] == s {
+			return i
+		}
+	}
+	return -1
+}
+
+// shortly is d without its zero parts: 1h, not 1h0m0s.
+func shortly(d time.Duration) string {
+	switch {
+	case d%time.Hour == 0:
+		return strconv.FormatInt(int64(d/time.Hour), 10) + "h"
+	case d%time.Minute == 0:
+		return strconv.FormatInt(int64(d/time.Minute), 10) + "m"
+	}
+	return d.String()
+}
