@@ -323,6 +323,7 @@ func (c *circuit) countProbe(v verdict, now time.Time, ctx context.Context) {
 	case v.outcome == Ignore && !v.alive:
 		if v.retryAfter > 0 { // no verdict, but the server said when to ask again
 			c.notBefore = now.Add(min(v.retryAfter, c.cfg.MaxOpenFor))
+			c.dismiss(now)
 		}
 		return
 	default:

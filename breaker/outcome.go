@@ -135,7 +135,7 @@ func (a *attempt) failure() verdict {
 		}
 		return ignored
 	}
-	if cause == trip.CallerDone || a.body.failed() || malformed(a.r) {
+	if cause == trip.CallerDone || errors.Is(a.err, context.Canceled) || a.body.failed() || malformed(a.r) {
 		return ignored
 	}
 	return failed
@@ -146,8 +146,12 @@ func (a *attempt) ended() error {
 	if err := a.trip.Caller.Err(); err != nil {
 		return err
 	}
-	if err := a.r.Context().Err(); err != nil {
+	ctx := a.r.Context()
+	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) { // a dial knows before the context does
+		return context.DeadlineExceeded
 	}
 	select {
 	case <-cancelled(a.r):

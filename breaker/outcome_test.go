@@ -1,0 +1,231 @@
+package breaker
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir/internal/hosts"
+	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// outcomeOf is how a Meter with settings c judges one attempt of r at base.
+func outcomeOf(t *testing.T, c Config, r *http.Request, base answer) Outcome {
+	t.Helper()
+	r, tr, _ := trip.Begin(r, trip.Meter, hosts.New(10))
+	defer tr.End(nil)
+	a := attempt{cfg: circuits(t, c).settings("a.example"), trip: tr, begun: time.Now()}
+	a.r, a.body = watch(r)
+	a.resp, a.err = base(a.r)
+	if a.resp != nil {
+		a.resp.Body.Close()
+	}
+	return a.judge().outcome
+}
+
+func answerWith(code int, name, value string) answer {
+	return func(r *http.Request) (*http.Response, error) {
+		h := http.Header{}
+		if name != "" {
+			h.Set(name, value)
+		}
+		return testnet.Answer(r, code, h, nil), nil
+	}
+}
+
+func failing(err error) answer {
+	return func(*http.Request) (*http.Response, error) { return nil, err }
+}
+
+// TestOutcomesOfAnswers is the table of the documentation, for answers.
+func TestOutcomesOfAnswers(t *testing.T) {
+	for _, test := range []struct {
+		code        int
+		name, value string
+		want        Outcome
+	}{
+		{101, "", "", Success}, {200, "", "", Success}, {204, "", "", Success}, {304, "", "", Success},
+		{400, "", "", Success}, {401, "", "", Success}, {403, "", "", Success}, {404, "", "", Success},
+		{408, "", "", Ignore}, {409, "", "", Success}, {425, "", "", Success},
+		{429, "", "", Ignore}, {429, "Retry-After", "1", Ignore},
+		{500, "", "", Failure}, {500, "Retry-After", "1", Failure},
+		{501, "", "", Success}, {505, "", "", Success},
+		{502, "", "", Failure}, {504, "", "", Failure}, {529, "", "", Failure}, {522, "", "", Failure},
+		{503, "", "", Failure},
+		{503, "Retry-After", "1", Ignore},
+		{503, "Retry-After", "0", Ignore},
+		{503, "Retry-After", "Sat, 01 Jan 2000 00:00:00 GMT", Ignore},
+		{503, "Retry-After", "soon", Failure},
+		{999, "", "", Success},
+	} {
+		r := httptest.NewRequest("GET", "http://a.example/", nil)
+		if got := outcomeOf(t, Config{}, r, answerWith(test.code, test.name, test.value)); got != test.want {
+			t.Errorf("%d %s %s: got %v, want %v", test.code, test.name, test.value, got, test.want)
+		}
+	}
+}
+
+// TestOutcomesOfErrors is the table of the documentation, for errors.
+func TestOutcomesOfErrors(t *testing.T) {
+	reset := &net.OpError{Op: "read", Net: "tcp", Err: errors.New("connection reset by peer")}
+	refusal := &Error{Host: "a.example", State: Open, by: notsent.Meter}
+	for _, test := range []struct {
+		name string
+		edit func(r *http.Request)
+		err  error
+		want Outcome
+	}{
+		{"reset", nil, reset, Failure},
+		{"end of file", nil, io.EOF, Failure},
+		{"dial", nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}, Failure},
+		{"DNS", nil, &net.DNSError{Err: "no such host", Name: "a.example"}, Failure},
+		{"certificate", nil, x509.UnknownAuthorityError{}, Failure},
+		{"a timeout below", nil, context.DeadlineExceeded, Failure},
+		{"cancelled below", nil, context.Canceled, Ignore},
+		{"refusal below", nil, refusal, Ignore},
+		{"wrapped refusal below", nil, notsent.Wrap(refusal), Ignore},
+		{"no host", func(r *http.Request) { r.URL.Host = "" }, errors.New("http: no Host in request URL"), Ignore},
+		{"scheme", func(r *http.Request) { r.URL.Scheme = "gopher" }, errors.New("unsupported protocol scheme"), Ignore},
+		{"method", func(r *http.Request) { r.Method = "G T" }, errors.New("net/http: invalid method"), Ignore},
+		{"empty method", func(r *http.Request) { r.Method = "" }, reset, Failure},
+		{"header name", func(r *http.Request) { r.Header["a b"] = nil }, errors.New("net/http: invalid header field name"), Ignore},
+		{"header value", func(r *http.Request) { r.Header.Set("A", "x\n") }, errors.New("net/http: invalid header field value"), Ignore},
+		{"header with tab", func(r *http.Request) { r.Header.Set("A", "x\ty\xff") }, reset, Failure},
+		{"nil header", func(r *http.Request) { r.Header = nil }, errors.New("http: nil Request.Header"), Ignore},
+	} {
+		r := httptest.NewRequest("GET", "http://a.example/", nil)
+		if test.edit != nil {
+			test.edit(r)
+		}
+		if got := outcomeOf(t, Config{}, r, failing(test.err)); got != test.want {
+			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// TestOutcomesOfEndings is the table of the documentation, for attempts that
+// were ended from our side.
+func TestOutcomesOfEndings(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		limit time.Duration // of the caller's deadline; 0: none
+		end   func(t *trip.Trip, cancel func())
+		err   error
+		want  Outcome
+	}{
+		{"cancelled", 0, func(t *trip.Trip, cancel func()) { cancel() }, context.Canceled, Ignore},
+		{"cancelled late", 0, func(t *trip.Trip, cancel func()) { time.Sleep(time.Minute); cancel() }, context.Canceled, Ignore},
+		{"cancelled with a cause of its own", 0, func(t *trip.Trip, cancel func()) { cancel() }, errReset, Ignore},
+		{"short deadline", 999 * time.Millisecond, nil, context.DeadlineExceeded, Ignore},
+		{"fair deadline", time.Second, nil, context.DeadlineExceeded, Failure},
+		{"fair deadline on HTTP/2", time.Second, nil, context.Canceled, Failure},
+		{"dial that knew the deadline", 500 * time.Millisecond, nil, errReset, Ignore},
+		{"deadline, long queued, short on the wire", time.Minute, func(t *trip.Trip, _ func()) {
+			time.Sleep(time.Minute - time.Millisecond)
+			t.OnWire = time.Now()
+		}, context.DeadlineExceeded, Ignore},
+		{"attempt timeout", 0, func(t *trip.Trip, _ func()) { t.SetCause(trip.AttemptTimeout) }, context.Canceled, Failure},
+		{"lost hedge", 0, func(t *trip.Trip, _ func()) { t.SetCause(trip.LostHedge) }, context.Canceled, Ignore},
+		{"caller done", 0, func(t *trip.Trip, _ func()) { t.SetCause(trip.CallerDone) }, errReset, Ignore},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if test.limit > 0 {
+					ctx, cancel = context.WithTimeout(ctx, test.limit)
+					defer cancel()
+				}
+				r := httptest.NewRequest("GET", "http://a.example/", nil).WithContext(ctx)
+				got := outcomeOf(t, Config{}, r, func(r *http.Request) (*http.Response, error) {
+					if test.end != nil {
+						test.end(trip.From(r.Context()), cancel)
+					}
+					if test.limit > 0 {
+						<-ctx.Done()
+					}
+					return nil, test.err
+				})
+				if got != test.want {
+					t.Errorf("got %v, want %v", got, test.want)
+				}
+			})
+		})
+	}
+}
+
+// TestClassify is asked first, and Default leaves it to the table.
+func TestClassify(t *testing.T) {
+	for _, say := range []Outcome{Default, Success, Failure, Ignore, 99} {
+		want := say
+		if say == Default || say == 99 {
+			want = Failure
+		}
+		r := httptest.NewRequest("GET", "http://a.example/", nil)
+		c := Config{Classify: func(resp *http.Response, err error) Outcome {
+			if err != errReset {
+				t.Errorf("Classify got %v", err)
+			}
+			return say
+		}}
+		if got := outcomeOf(t, c, r, failing(errReset)); got != want {
+			t.Errorf("%v: got %v, want %v", say, got, want)
+		}
+		r = httptest.NewRequest("GET", "http://a.example/", nil)
+		c.Classify = func(resp *http.Response, err error) Outcome { return say }
+		if say == Default || say == 99 {
+			want = Success
+		}
+		if got := outcomeOf(t, c, r, status(404)); got != want {
+			t.Errorf("404, %v: got %v, want %v", say, got, want)
+		}
+	}
+}
+
+// TestBodyThatCannotBeRead is nobody's failure but the caller's.
+func TestBodyThatCannotBeRead(t *testing.T) {
+	base, _, stop := testnet.Server(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+	}), false)
+	defer stop()
+	broken := io.MultiReader(strings.NewReader("half"), errReader{})
+	r, _ := http.NewRequest("POST", "http://a.example/", testnet.BodyOf(broken))
+	if got := outcomeOf(t, Config{}, r, base.RoundTrip); got != Ignore {
+		t.Errorf("broken body: got %v, want %v", got, Ignore)
+	}
+	r, _ = http.NewRequest("POST", "http://a.example/", testnet.NewBody("whole"))
+	if got := outcomeOf(t, Config{}, r, base.RoundTrip); got != Success {
+		t.Errorf("good body: got %v, want %v", got, Success)
+	}
+	// A base that closes the body and makes a Read fail thereby is not the caller.
+	r, _ = http.NewRequest("POST", "http://a.example/", testnet.NewBody("whole"))
+	if got := outcomeOf(t, Config{}, r, func(r *http.Request) (*http.Response, error) {
+		r.Body.Close()
+		r.Body.Read(make([]byte, 1))
+		return nil, errReset
+	}); got != Failure {
+		t.Errorf("reset while uploading: got %v, want %v", got, Failure)
+	}
+}
+
+type errReader struct{}
+
+func (errReader) Read([]byte) (int, error) { return 0, errors.New("disk on fire") }
+
+func TestTokens(t *testing.T) {
+	for s, want := range map[string]bool{"": false, "GET": true, "X-a_b!": true, "a b": false, "a:b": false, "é": false, "a\x7f": false} {
+		if got := token(s); got != want {
+			t.Errorf("token(%q) = %v", s, got)
+		}
+	}
+}
