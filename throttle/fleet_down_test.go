@@ -19,12 +19,12 @@ func TestFleetOutage(t *testing.T) {
 		t.Run(fmt.Sprintf("hang=%t", hang), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSlowStore(time.Millisecond)
-				var out sends
+				var out fleetSends
 				var wgs []*sync.WaitGroup
 				counts := make([]int, members)
 				for i := range members {
 					f := testFleet(t, s, FleetConfig{Members: members})
-					wgs = append(wgs, load(f, on("k", rate), 4, 10*time.Second, &out, &counts[i]))
+					wgs = append(wgs, fleetLoad(f, fleetOn("k", rate), 4, 10*time.Second, &out, &counts[i]))
 				}
 				time.Sleep(3 * time.Second)
 				s.set(errors.New("connection refused"), hang)
@@ -78,7 +78,7 @@ func TestFleetWhenDown(t *testing.T) {
 				f := testFleet(t, s, tc.c)
 				granted := 0
 				for range 20 {
-					_, err := f.take(t.Context(), on("k", Rate{Limit: 10, Per: time.Hour}), nil, 0, time.Millisecond)
+					_, err := f.take(t.Context(), fleetOn("k", Rate{Limit: 10, Per: time.Hour}), nil, 0, time.Millisecond)
 					var e *Error
 					switch {
 					case err == nil:
@@ -107,7 +107,7 @@ func TestFleetStates(t *testing.T) {
 		}})
 		take := func(n int) {
 			for range n {
-				if _, err := f.take(t.Context(), on("k", Rate{Limit: 10, Per: time.Second, Bucket: 1000}), nil, 0, time.Second); err != nil {
+				if _, err := f.take(t.Context(), fleetOn("k", Rate{Limit: 10, Per: time.Second, Bucket: 1000}), nil, 0, time.Second); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(60 * time.Millisecond)
@@ -144,7 +144,7 @@ func TestFleetAddsItsDeadlineAtMost(t *testing.T) {
 		slow := 0
 		for range 50 {
 			begin := time.Now()
-			if _, err := f.take(t.Context(), on("k", Rate{Limit: 1, Per: time.Second}), nil, 0, time.Minute); err != nil {
+			if _, err := f.take(t.Context(), fleetOn("k", Rate{Limit: 1, Per: time.Second}), nil, 0, time.Minute); err != nil {
 				t.Fatal(err)
 			}
 			if d := time.Since(begin); d > 50*time.Millisecond {
@@ -164,12 +164,12 @@ func TestFleetAddsItsDeadlineAtMost(t *testing.T) {
 func TestFleetHeals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlowStore(time.Millisecond)
-		var out sends
+		var out fleetSends
 		var wgs []*sync.WaitGroup
 		var count int
 		for range 8 {
 			f := testFleet(t, s, FleetConfig{})
-			wgs = append(wgs, load(f, on("k", Rate{Limit: 10, Per: time.Second, Bucket: 100}), 2, 20*time.Second, &out, &count))
+			wgs = append(wgs, fleetLoad(f, fleetOn("k", Rate{Limit: 10, Per: time.Second, Bucket: 100}), 2, 20*time.Second, &out, &count))
 		}
 		time.Sleep(10 * time.Second)
 		s.lose()
@@ -187,7 +187,7 @@ func TestFleetTellsEverybody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlowStore(time.Millisecond)
 		a, b := testFleet(t, s, FleetConfig{}), testFleet(t, s, FleetConfig{})
-		draws := on("k", Rate{Limit: 1000, Per: time.Second, Burst: 1000})
+		draws := fleetOn("k", Rate{Limit: 1000, Per: time.Second, Burst: 1000})
 		for range 100 {
 			a.tell("k", News{Pause: 3 * time.Second})
 		}
@@ -217,7 +217,7 @@ func TestFleetLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlowStore(time.Millisecond)
 		f := testFleet(t, s, FleetConfig{Lease: 100 * time.Millisecond})
-		draws := on("k", Rate{Limit: 1000, Per: time.Hour, Burst: 1000})
+		draws := fleetOn("k", Rate{Limit: 1000, Per: time.Hour, Burst: 1000})
 		for range 500 {
 			if _, err := f.take(t.Context(), draws, nil, 0, 0); err != nil {
 				t.Fatal(err)
@@ -244,7 +244,7 @@ func TestFleetForgetsIdleQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := testFleet(t, newSlowStore(0), FleetConfig{})
 		for i := range 2000 {
-			if _, err := f.take(context.Background(), on(fmt.Sprint(i), Rate{Limit: 1, Per: time.Second}), nil, 0, 0); err != nil {
+			if _, err := f.take(context.Background(), fleetOn(fmt.Sprint(i), Rate{Limit: 1, Per: time.Second}), nil, 0, 0); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -99,22 +99,22 @@ func testFleet(t *testing.T, s Store, c FleetConfig) *fleet {
 	return f
 }
 
-func on(key string, rates ...Rate) []fleetDraw { return []fleetDraw{{key, key, rates}} }
+func fleetOn(key string, rates ...Rate) []fleetDraw { return []fleetDraw{{key, key, rates}} }
 
-// sends collects when requests went.
-type sends struct {
+// fleetSends collects when requests went.
+type fleetSends struct {
 	mu sync.Mutex
 	at []time.Time
 }
 
-func (s *sends) add() {
+func (s *fleetSends) add() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.at = append(s.at, time.Now())
 }
 
-// most is the largest number of sends in any half-open window.
-func (s *sends) most(per time.Duration) int {
+// most is the largest number of fleetSends in any half-open window.
+func (s *fleetSends) most(per time.Duration) int {
 	most, lo := 0, 0
 	for hi := range s.at {
 		for s.at[hi].Sub(s.at[lo]) >= per {
@@ -125,8 +125,8 @@ func (s *sends) most(per time.Duration) int {
 	return most
 }
 
-// load runs callers that take again and again for d.
-func load(f *fleet, draws []fleetDraw, callers int, d time.Duration, s *sends, count *int) *sync.WaitGroup {
+// fleetLoad runs callers that take again and again for d.
+func fleetLoad(f *fleet, draws []fleetDraw, callers int, d time.Duration, s *fleetSends, count *int) *sync.WaitGroup {
 	var wg sync.WaitGroup
 	end := time.Now().Add(d)
 	for range callers {
@@ -167,12 +167,12 @@ func TestFleetStaysWithinRates(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSlowStore(time.Millisecond)
-				var out sends
+				var out fleetSends
 				var wgs []*sync.WaitGroup
 				var count int
 				for range 16 {
 					f := testFleet(t, s, FleetConfig{Lease: tc.lease})
-					wgs = append(wgs, load(f, on("k", tc.rate), 3, 10*time.Second, &out, &count))
+					wgs = append(wgs, fleetLoad(f, fleetOn("k", tc.rate), 3, 10*time.Second, &out, &count))
 				}
 				for _, wg := range wgs {
 					wg.Wait()
@@ -193,11 +193,11 @@ func TestFleetIsFairBetweenProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlowStore(time.Millisecond)
 		counts := make([]int, 4)
-		var out sends
+		var out fleetSends
 		var wgs []*sync.WaitGroup
 		for i, callers := range []int{200, 50, 10, 2} {
 			f := testFleet(t, s, FleetConfig{})
-			wgs = append(wgs, load(f, on("k", Rate{Limit: 100, Per: time.Second, Bucket: 10}), callers, 30*time.Second, &out, &counts[i]))
+			wgs = append(wgs, fleetLoad(f, fleetOn("k", Rate{Limit: 100, Per: time.Second, Bucket: 10}), callers, 30*time.Second, &out, &counts[i]))
 		}
 		for _, wg := range wgs {
 			wg.Wait()
@@ -222,7 +222,7 @@ func TestFleetCoalesces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlowStore(time.Millisecond)
 		f := testFleet(t, s, FleetConfig{})
-		draws := on("k", Rate{Limit: 100000, Per: time.Second, Bucket: 100000})
+		draws := fleetOn("k", Rate{Limit: 100000, Per: time.Second, Bucket: 100000})
 		var wg sync.WaitGroup
 		begin := time.Now()
 		for range 256 {
@@ -247,7 +247,7 @@ func TestFleetCoalesces(t *testing.T) {
 func TestFleetWaitTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := testFleet(t, newSlowStore(time.Millisecond), FleetConfig{})
-		draws := on("k", Rate{Limit: 2, Per: time.Minute})
+		draws := fleetOn("k", Rate{Limit: 2, Per: time.Minute})
 		for range 2 {
 			if _, err := f.take(t.Context(), draws, nil, 0, time.Minute); err != nil {
 				t.Fatal(err)
@@ -277,7 +277,7 @@ func TestFleetCancelGivesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlowStore(time.Millisecond)
 		f := testFleet(t, s, FleetConfig{})
-		draws := on("k", Rate{Limit: 5, Per: time.Minute, Burst: 5})
+		draws := fleetOn("k", Rate{Limit: 5, Per: time.Minute, Burst: 5})
 		g, err := f.take(t.Context(), draws, Cost{"requests": 5}, 0, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -298,7 +298,7 @@ func TestFleetCancelGivesBack(t *testing.T) {
 func TestFleetSettles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := testFleet(t, newSlowStore(time.Millisecond), FleetConfig{})
-		draws := on("k", Rate{Limit: 60, Per: time.Minute, Burst: 60, Unit: "tokens"})
+		draws := fleetOn("k", Rate{Limit: 60, Per: time.Minute, Burst: 60, Unit: "tokens"})
 		take := func(n int64) (*fleetGrant, error) {
 			return f.take(t.Context(), draws, Cost{"tokens": n}, 0, time.Second)
 		}
@@ -329,7 +329,7 @@ func TestFleetSettles(t *testing.T) {
 func TestFleetPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := testFleet(t, newSlowStore(time.Millisecond), FleetConfig{})
-		draws := on("k", Rate{Limit: 1, Per: time.Second})
+		draws := fleetOn("k", Rate{Limit: 1, Per: time.Second})
 		var mu sync.Mutex
 		var order []int
 		var wg sync.WaitGroup
