@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -147,5 +148,7 @@ func bubble(t *testing.T, name string, f func(t *testing.T)) {
 }
 
 var errReset = errors.New("connection reset by peer")
+
+var dialError = net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 
 func background() context.Context { return context.Background() }
