@@ -65,7 +65,8 @@ type Config struct {
 	Prepare func(*http.Request) error
 
 	// Verdict decides about what Drain got for an entry: a response, whose
-	// body it may read but need not close, or an error. The zero Verdict
+	// body it may read but need not close, or an error without the URL that
+	// http.Client puts around it. The zero Verdict
 	// leaves it to the rule in the package comment. Nil: always that rule.
 	Verdict func(Entry, *http.Response, error) Verdict
 

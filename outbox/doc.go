@@ -27,7 +27,8 @@
 //
 // Any error of the base, a refusal by weir included, counts as failed, but not
 // the caller's own cancellation: who gave up does not want the request sent.
-// A deadline that passed is not giving up. Answers count as failed only if
+// A deadline that passed is not giving up. Nor does the refusal of a request
+// whose cost exceeds what its budget can ever hold. Answers count as failed only if
 // Config.FailedStatus names them; that response is then closed, which is the
 // one case in which a response obtained is not the response returned.
 //
@@ -72,8 +73,8 @@
 //     stays first of its host and the host's turn ends, so that order is kept
 //     and a server that is down gets one request a turn; an open circuit
 //     refuses that one before it is sent. Other hosts go on;
-//   - any other answer, which would be the same the next time: dead. So is an
-//     entry whose later answers were Config.MaxTries (those of them that speak
+//   - any other answer, which would be the same the next time, and a cost above
+//     what its budget can ever hold: dead. So is an entry whose later answers were Config.MaxTries (those of them that speak
 //     of the entry, not of load or credentials), and one older than
 //     Config.MaxAge.
 //

@@ -53,6 +53,9 @@ func (e *Error) Timeout() bool {
 // ctx.Err() or ErrClosed. Call it again to go on: entries are sent at least
 // once, each time with the key they were first sent with.
 //
+// The requests carry ctx's values: a throttle.WithPriority below zero lets live
+// requests go first.
+//
 // Of concurrent calls one runs; the others wait for it, then look again.
 func (t *Transport) Drain(ctx context.Context) (delivered int, err error) {
 	select {
@@ -143,7 +146,8 @@ func (t *Transport) send(ctx context.Context, p *parcel) (Verdict, *Error) {
 		return Later, failed(0, ctx.Err())
 	}
 	if err != nil {
-		return t.verdict(p, nil, err), failed(0, bare(err))
+		err = bare(err)
+		return t.verdict(p, nil, err), failed(0, err)
 	}
 	defer discard(resp.Body)
 	v := t.verdict(p, resp, nil)
@@ -167,6 +171,8 @@ func (t *Transport) verdict(p *parcel, resp *http.Response, err error) Verdict {
 		}
 	}
 	switch {
+	case err != nil && hopeless(err):
+		return Dead
 	case err != nil:
 		return Later
 	case p.Status < 300 || p.Status == http.StatusSeeOther:

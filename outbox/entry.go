@@ -12,6 +12,7 @@ import (
 	"net/textproto"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weirhttp/weir/internal/hosts"
@@ -159,6 +160,27 @@ func (r *record) request(ctx context.Context) (*http.Request, error) {
 		req.Header[name] = values
 	}
 	return req, nil
+}
+
+// same reports whether the request that will be built from the record is r,
+// and one that a transport would send: an entry that never can be would stand
+// in the way of all behind it.
+func (r *record) same(as *http.Request) bool {
+	built, err := r.request(context.Background())
+	if err != nil || built.URL.RequestURI() != as.URL.RequestURI() || built.URL.Host != as.URL.Host {
+		return false
+	}
+	for name, values := range built.Header {
+		for _, v := range values {
+			if strings.ContainsFunc(v, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) {
+				return false
+			}
+		}
+		if !token(name) {
+			return false
+		}
+	}
+	return true
 }
 
 func formatID(id uint64) string { return fmt.Sprintf("%016x", id) }

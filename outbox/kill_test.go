@@ -46,7 +46,11 @@ func child(path string) {
 			say("wrong body %q for %s: %v", body, r.URL.Path, err)
 		}
 		say("delivered %s", key)
-		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+		status := http.StatusOK
+		if strings.HasSuffix(r.URL.Path, "7") { // set aside
+			status = http.StatusGone
+		}
+		return &http.Response{StatusCode: status, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 	})
 	say("start")
 	o, err := New(server, Config{Path: path, Patterns: []string{"h"}, MaxEntries: 40})
@@ -65,6 +69,25 @@ func child(path string) {
 	for {
 		if _, err := o.Drain(context.Background()); err != nil {
 			say("wrong Drain: %v", err)
+		}
+		if o.Stats().Dead > 10 {
+			bury(o, say)
+		}
+	}
+}
+
+// bury discards the dead, which have been delivered.
+func bury(o *Transport, say func(string, ...any)) {
+	entries, err := o.List()
+	if err != nil {
+		say("wrong List: %v", err)
+	}
+	for _, e := range entries {
+		if !e.Dead {
+			continue
+		}
+		if err := o.Discard(e.ID); err != nil || e.Reason != "answer 410" {
+			say("wrong Discard of %+v: %v", e, err)
 		}
 	}
 }
@@ -192,9 +215,17 @@ func TestKill(t *testing.T) {
 func (l *ledger) reckon(t *testing.T, path string) {
 	s := &server{}
 	o := box(t, s, Config{Path: path, Patterns: []string{"h"}})
-	pending := map[string]bool{}
+	pending, ids := map[string]bool{}, map[string]bool{}
 	for _, e := range mustList(t, o) {
-		pending[e.Key] = true
+		if ids[e.ID] {
+			t.Errorf("entry %s is on the list twice", e.ID)
+		}
+		ids[e.ID] = true
+		if !e.Dead {
+			pending[e.Key] = true
+		} else if l.delivered[e.Key] == 0 {
+			t.Errorf("entry %s is dead, but nobody refused it", e.ID)
+		}
 		if id := l.kept[e.Key]; id != "" && id != e.ID {
 			t.Errorf("entry %s was promised as %s", e.ID, id)
 		}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weirhttp/weir/internal/notsent"
 )
 
 // Both bounds hold exactly, across a restart too, and give room back.
@@ -156,6 +158,53 @@ func TestHooksCallBack(t *testing.T) {
 	}
 	if got := o.Stats(); got.Pending != 0 || got.Bytes != 0 || got.Delivered != 1 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// never is how a throttle refuses a cost that no waiting can meet.
+type never struct{ temporary bool }
+
+func (n *never) Error() string         { return "throttle: the cost never fits" }
+func (n *never) Temporary() bool       { return n.temporary }
+func (n *never) RefusedBy() notsent.By { return notsent.Throttle }
+
+// What can never be sent is not promised, and does not block those behind it.
+func TestNeverFits(t *testing.T) {
+	refusal := &never{temporary: true}
+	o := box(t, tripper(func(r *http.Request) (*http.Response, error) {
+		if r.Body != nil {
+			r.Body.Close()
+		}
+		return nil, fmt.Errorf("wrapped: %w", refusal)
+	}), Config{})
+	mustKeep(t, o, "http://api.example/", "x")
+	mustKeep(t, o, "http://api.example/", "y")
+	refusal.temporary = false
+	if _, err := post(t, o, "http://api.example/", "z"); !errors.Is(err, refusal) {
+		t.Errorf("%v, want %v", err, refusal)
+	}
+	mustDrain(t, o, 0)
+	if got := o.Stats(); got.Dead != 2 || got.Kept != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Requests that a transport would refuse each time are not kept either.
+func TestUnsendable(t *testing.T) {
+	for name, change := range map[string]func(*http.Request){
+		"value": func(r *http.Request) { r.Header.Set("X", "a\nb") },
+		"name":  func(r *http.Request) { r.Header["a b"] = []string{"x"} },
+		"host":  func(r *http.Request) { r.URL.Host = "api.example:80:80" },
+	} {
+		o := box(t, &server{down: true}, Config{Patterns: []string{"*"}})
+		r, _ := http.NewRequest("POST", "http://api.example/", nil)
+		change(r)
+		if _, err := o.RoundTrip(r); err != errDown {
+			t.Errorf("%s: %v, want %v", name, err, errDown)
+		}
+		if got := o.Stats(); got.Unfit != 1 {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/weirhttp/weir/internal/hosts"
+	"github.com/weirhttp/weir/internal/notsent"
 )
 
 // Transport is an http.RoundTripper that keeps requests its base could not
@@ -43,7 +44,7 @@ type Stats struct {
 	Delivered uint64 // entries that Drain sent and removed
 	SetAside  uint64 // entries that died
 	Full      uint64 // failed requests not kept because MaxEntries or MaxBytes was reached
-	Unfit     uint64 // ... because their body could not be read again, or was longer than MaxBody
+	Unfit     uint64 // ... because they could not be sent again as they were: mostly, a body longer than MaxBody
 	Errors    uint64 // ... because the file could not be written
 }
 
@@ -164,6 +165,9 @@ func (t *Transport) failed(req *http.Request, resp *http.Response, err error) bo
 	if err == nil {
 		return slices.Contains(t.s.FailedStatus, resp.StatusCode)
 	}
+	if hopeless(err) {
+		return false
+	}
 	ctx := req.Context()
 	cancelled := ctx.Err() != nil
 	select {
@@ -173,6 +177,17 @@ func (t *Transport) failed(req *http.Request, resp *http.Response, err error) bo
 	default:
 	}
 	return !cancelled || late(ctx)
+}
+
+// hopeless reports a refusal by weir that no later try would escape: a cost
+// above what its budget can ever hold.
+func hopeless(err error) bool {
+	var refusal notsent.Refusal
+	if !errors.As(err, &refusal) {
+		return false
+	}
+	t, ok := refusal.(interface{ Temporary() bool })
+	return ok && !t.Temporary()
 }
 
 // late reports that ctx has a deadline and that it has passed.
@@ -190,8 +205,9 @@ func (t *Transport) keep(r *http.Request, k *keeper) (string, bool) {
 	if !ok {
 		return "", t.missed(&t.stats.Unfit)
 	}
-	value, err := t.s.newRecord(r, body, time.Now()).encode()
-	if err != nil {
+	rec := t.s.newRecord(r, body, time.Now())
+	value, err := rec.encode()
+	if err != nil || !rec.same(r) {
 		return "", t.missed(&t.stats.Unfit)
 	}
 	if !t.reserve(int64(len(value))) {
