@@ -7,6 +7,9 @@ require (
 	go.etcd.io/bbolt v1.5.0
 )
 
-require golang.org/x/sys v0.45.0 // indirect
+require (
+	github.com/sony/gobreaker/v2 v2.4.0 // indirect
+	golang.org/x/sys v0.45.0 // indirect
+)
 
 replace github.com/weirhttp/weir => ../
