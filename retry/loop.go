@@ -41,6 +41,7 @@ type loop struct {
 	replayError error          // of GetBody
 	hedged, won bool           // of this attempt
 	closeNext   bool           // r has a body that nobody was given yet
+	open        *http.Response // that is neither returned nor held yet
 }
 
 // prepare makes what the attempts share out of the caller's request.
@@ -71,14 +72,17 @@ func (l *loop) run() (*http.Response, error) {
 	defer l.finish()
 	for {
 		resp, err := l.attempt()
+		l.open = resp
 		o, sig := l.judge(resp, err)
 		l.settle(o)
 		p := l.plan(o, sig, resp, err)
 		l.tell(o, resp, err, p)
 		if p.reason != Again && p.reason != Queued {
+			l.open = nil
 			return l.last(o, p, resp, err)
 		}
 		l.hold(resp)
+		l.open = nil
 		l.remember(o, resp, err)
 		if !l.sleep(p.sleep) {
 			return l.cancelled()
@@ -90,6 +94,9 @@ func (l *loop) run() (*http.Response, error) {
 func (l *loop) finish() {
 	if l.closeNext {
 		trip.CloseBody(l.r)
+	}
+	if l.open != nil {
+		l.open.Body.Close()
 	}
 	if l.body != nil {
 		l.body.finish()

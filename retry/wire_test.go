@@ -1,0 +1,331 @@
+package retry
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// over runs f against h over HTTP/1 and HTTP/2, in virtual time on a network
+// in memory, and checks that no connection is left in use.
+func over(t *testing.T, h http.HandlerFunc, c Config, f func(t *testing.T, rt *Transport, n *testnet.Net)) {
+	for _, http2 := range []bool{false, true} {
+		bubble(t, fmt.Sprintf("http2=%v", http2), func(t *testing.T) {
+			base, n, stop := testnet.Server(t, h, http2)
+			rt := newTransport(t, base, c)
+			f(t, rt, n)
+			rt.CloseIdleConnections()
+			stop()
+			synctest.Wait()
+			if open := n.Open(); open != 0 {
+				t.Errorf("%d connections are left", open)
+			}
+		})
+	}
+}
+
+// quietly lets a handler block until its client has gone.
+func quietly(r *http.Request) { <-r.Context().Done() }
+
+// Headers that do not come end the attempt at the limit, on both versions,
+// with our error; GET is tried again.
+func TestAttemptTimeout(t *testing.T) {
+	var mu sync.Mutex
+	calls := 0
+	h := func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		calls++
+		n := calls
+		mu.Unlock()
+		if n%3 != 0 {
+			quietly(r)
+		}
+	}
+	over(t, h, Config{AttemptTimeout: 2 * time.Second, Backoff: fixed(time.Second)}, func(t *testing.T, rt *Transport, _ *testnet.Net) {
+		start := time.Now()
+		resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
+		if err != nil || resp.StatusCode != 200 {
+			t.Fatal(resp, err)
+		}
+		resp.Body.Close()
+		if took := time.Since(start); took != 6*time.Second {
+			t.Errorf("took %v, want two timeouts and two delays", took)
+		}
+	})
+}
+
+// The clock stops at the headers: a body that flows is not cut, however long
+// it takes, nor is a reader who takes his time.
+func TestFlowingBody(t *testing.T) {
+	h := func(w http.ResponseWriter, r *http.Request) {
+		for range 10 {
+			io.WriteString(w, "x")
+			w.(http.Flusher).Flush()
+			time.Sleep(9 * time.Second)
+		}
+	}
+	c := Config{AttemptTimeout: time.Second, StallTimeout: 10 * time.Second}
+	over(t, h, c, func(t *testing.T, rt *Transport, _ *testnet.Net) {
+		resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(35 * time.Second)
+		if got := text(t, resp); got != "xxxxxxxxxx" {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// A body that stalls ends with an error that says so, is a timeout, and does
+// not look like the end.
+func TestStall(t *testing.T) {
+	h := func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "half")
+		w.(http.Flusher).Flush()
+		quietly(r)
+	}
+	over(t, h, Config{StallTimeout: 10 * time.Second}, func(t *testing.T, rt *Transport, _ *testnet.Net) {
+		start := time.Now()
+		resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(resp.Body)
+		var late *TimeoutError
+		if string(got) != "half" || !errors.As(err, &late) || !late.Body || !late.Timeout() || late.Host != "a.example" {
+			t.Errorf("got %q, %v", got, err)
+		}
+		if took := time.Since(start); took != 10*time.Second {
+			t.Errorf("took %v", took)
+		}
+		resp.Body.Close()
+	})
+}
+
+// An event stream may be quiet for as long as it likes.
+func TestEventStream(t *testing.T) {
+	h := func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "Text/Event-Stream; charset=utf-8")
+		w.(http.Flusher).Flush()
+		time.Sleep(time.Hour)
+		io.WriteString(w, "data: x\n\n")
+	}
+	over(t, h, Config{AttemptTimeout: time.Second, StallTimeout: time.Second}, func(t *testing.T, rt *Transport, _ *testnet.Net) {
+		resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := text(t, resp); got != "data: x\n\n" {
+			t.Errorf("got %q", got)
+		}
+	})
+	for v, want := range map[string]bool{
+		"text/event-stream": true, "TEXT/EVENT-STREAM;x": true, "text/event-streams": false, "text/html": false, "": false,
+	} {
+		if got := eventStream(http.Header{"Content-Type": {v}}); got != want {
+			t.Errorf("%q: got %v", v, got)
+		}
+	}
+}
+
+// A request body whose Read blocks does not hold the attempt beyond its time.
+func TestBlockedUpload(t *testing.T) {
+	h := func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }
+	over(t, h, Config{AttemptTimeout: time.Second}, func(t *testing.T, rt *Transport, _ *testnet.Net) {
+		for _, own := range []bool{true, false} { // with a body of ours between, and without
+			pr, pw := io.Pipe()
+			r := request(t, "POST", "http://a.example/", "")
+			r.Body = pr
+			if own {
+				r.GetBody = func() (io.ReadCloser, error) { return nil, errors.New("no") }
+			}
+			start := time.Now()
+			_, err := rt.RoundTrip(r)
+			var late *TimeoutError
+			if !errors.As(err, &late) || time.Since(start) != time.Second {
+				t.Errorf("got %v after %v", err, time.Since(start))
+			}
+			synctest.Wait()
+			if _, err := pw.Write([]byte("x")); err == nil {
+				t.Error("the body is still being read")
+			}
+		}
+	})
+}
+
+// The context that the base sees lives until the body is closed or read to
+// its end, and not longer.
+func TestContextLivesAsLongAsBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, tt := range []struct {
+			name string
+			body io.ReadCloser
+			end  func(resp *http.Response)
+		}{
+			{"close", testnet.NewBody("x"), func(resp *http.Response) { resp.Body.Close() }},
+			{"end", testnet.NewBody("x"), func(resp *http.Response) { io.ReadAll(resp.Body) }},
+			{"no body", http.NoBody, func(*http.Response) {}},
+		} {
+			var ctx context.Context
+			base := roundTrip(func(r *http.Request) (*http.Response, error) {
+				ctx = r.Context()
+				return testnet.Answer(r, 200, nil, tt.body), nil
+			})
+			resp, err := newTransport(t, base, Config{AttemptTimeout: time.Second}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+			if tt.body != http.NoBody && ctx.Err() != nil {
+				t.Errorf("%s: ended early: %v", tt.name, context.Cause(ctx))
+			}
+			tt.end(resp)
+			if ctx.Err() == nil {
+				t.Errorf("%s: the context lives on", tt.name)
+			}
+		}
+	})
+}
+
+// A 101 is writable, no clock runs, and ReverseProxy can half-close it.
+func TestSwitchingProtocols(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base, _, stop := testnet.Server(t, http.HandlerFunc(echo), false)
+		defer stop()
+		rt := newTransport(t, base, Config{AttemptTimeout: time.Second, StallTimeout: time.Second})
+		r := request(t, "GET", "http://a.example/", "")
+		r.Header.Set("Connection", "Upgrade")
+		r.Header.Set("Upgrade", "echo")
+		resp, err := rt.RoundTrip(r)
+		if err != nil || resp.StatusCode != 101 {
+			t.Fatal(resp, err)
+		}
+		rw, ok := resp.Body.(io.ReadWriteCloser)
+		if !ok {
+			t.Fatalf("a 101 with a %T", resp.Body)
+		}
+		in := bufio.NewReader(rw)
+		for range 3 {
+			time.Sleep(time.Hour)
+			fmt.Fprintln(rw, "hello")
+			if line, err := in.ReadString('\n'); line != "hello\n" {
+				t.Fatalf("got %q, %v", line, err)
+			}
+		}
+		if c, ok := rw.(interface{ CloseWrite() error }); !ok {
+			t.Error("no CloseWrite")
+		} else if err := c.CloseWrite(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			t.Error(err)
+		}
+		rw.Close()
+	})
+}
+
+func echo(w http.ResponseWriter, r *http.Request) {
+	c, rw, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+	io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+	io.Copy(c, rw)
+}
+
+// Trailers arrive, those of the request and those of the response.
+func TestTrailers(t *testing.T) {
+	h := func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		w.Header().Set("Trailer", "X-Echo")
+		fmt.Fprintf(w, "%s", b)
+		w.Header().Set("X-Echo", r.Trailer.Get("X-Sum"))
+	}
+	over(t, h, Config{}, func(t *testing.T, rt *Transport, _ *testnet.Net) {
+		r := request(t, "PUT", "http://a.example/", "")
+		r.Trailer = http.Header{"X-Sum": nil}
+		r.Body = io.NopCloser(io.MultiReader(strings.NewReader("body"), atEnd(func() { r.Trailer.Set("X-Sum", "42") })))
+		r.ContentLength = -1
+		resp, err := rt.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := text(t, resp); got != "body" || resp.Trailer.Get("X-Echo") != "42" {
+			t.Errorf("got %q with trailer %v", got, resp.Trailer)
+		}
+	})
+}
+
+type atEnd func()
+
+func (f atEnd) Read([]byte) (int, error) { f(); return 0, io.EOF }
+
+// What Wire notes for those above: when it went, why it ended, what was sent.
+func TestWireNotes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := testnet.New()
+		n.Refuse.Store(true)
+		down := &http.Transport{DialContext: n.DialContext}
+		hang := roundTrip(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, context.Canceled
+		})
+		for _, tt := range []struct {
+			name              string
+			base              http.RoundTripper
+			method            string
+			patience          time.Duration
+			cause             trip.Cause
+			sent, unprocessed bool
+		}{
+			{"answer", play(step{status: 200}), "GET", time.Hour, trip.NoCause, true, false},
+			{"dial", down, "GET", time.Hour, trip.NoCause, false, true},
+			{"dial of a POST", down, "POST", time.Hour, trip.NoCause, false, true},
+			{"our timeout", hang, "GET", time.Hour, trip.AttemptTimeout, true, false},
+			{"the caller's", hang, "GET", time.Second, trip.CallerDone, true, false},
+			{"reset", play(step{err: errReset}), "GET", time.Hour, trip.NoCause, true, false},
+			{"reset of a base without traces", play(step{err: errReset}), "POST", time.Hour, trip.NoCause, true, false},
+			{"refused below", play(step{err: &refusal{notsent.Throttle}}), "POST", time.Hour, trip.NoCause, false, true},
+		} {
+			w := Wire(tt.base, Config{AttemptTimeout: 5 * time.Second})
+			ctx, cancel := context.WithTimeout(background(), tt.patience)
+			r, tr, _ := trip.Begin(request(t, tt.method, "http://a.example/", "").WithContext(ctx), trip.Retry, w.(trip.Linked).Link().Hosts)
+			now := time.Now()
+			w.RoundTrip(r)
+			if tr.Cause() != tt.cause || tr.Sent() != tt.sent || tr.Unprocessed != tt.unprocessed || !tr.OnWire.Equal(now) {
+				t.Errorf("%s: cause %v, sent %v, unprocessed %v", tt.name, tr.Cause(), tr.Sent(), tr.Unprocessed)
+			}
+			tr.End(nil)
+			cancel()
+		}
+	})
+}
+
+// Wire alone takes its own limits, and those of With.
+func TestWireAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := roundTrip(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})
+		w := Wire(hang, Config{AttemptTimeout: 5 * time.Second})
+		for want, o := range map[time.Duration]Override{5 * time.Second: {}, time.Second: {AttemptTimeout: time.Second}} {
+			start := time.Now()
+			_, err := w.RoundTrip(request(t, "GET", "http://a.example/", "").WithContext(With(background(), o)))
+			if took := time.Since(start); took != want || errors.Is(err, notsent.Err) {
+				t.Errorf("got %v after %v, want %v", err, took, want)
+			}
+		}
+	})
+}
