@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"time"
@@ -28,9 +27,19 @@ type fleetQueue struct {
 	calls     int
 	short     bool
 	notBefore time.Time
+	refused   fleetRefusal
 	timer     *time.Timer
 	lease     fleetLease
 	local     []Ledger // shares of the rates while the store is gone; nil: not begun
+}
+
+// fleetRefusal is what the store last refused: who asks for as much and cannot
+// wait until then is refused without another call.
+type fleetRefusal struct {
+	cost        []int64
+	until       time.Time
+	draw, limit int
+	unit        string
 }
 
 type fleetWaiter struct {
@@ -67,16 +76,36 @@ func (q *fleetQueue) vector(c Cost) []int64 {
 
 func (q *fleetQueue) enter(w *fleetWaiter) {
 	q.mu.Lock()
+	now := time.Now()
+	if q.notBefore.After(now) && w.ends.Before(q.refused.until) {
+		if len(q.waiting) > 0 || covers(w.cost, q.refused.cost) {
+			q.refuse(w, q.tooLong(w, now, q.refused.until.Sub(now), q.refused))
+		} else {
+			q.notBefore = now // it asks for less, and nobody is ahead
+		}
+	}
 	i := len(q.waiting)
 	for i > 0 && q.waiting[i-1].priority < w.priority {
 		i--
 	}
-	q.waiting = slices.Insert(q.waiting, i, w)
+	if !w.gone {
+		q.waiting = slices.Insert(q.waiting, i, w)
+	}
 	q.f.mu.Lock()
 	q.guests--
 	q.f.mu.Unlock()
-	q.pump(time.Now())
+	q.pump(now)
 	q.mu.Unlock()
+}
+
+// covers reports whether a asks for at least as much as b of everything.
+func covers(a, b []int64) bool {
+	for i := range b {
+		if a[i] < b[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // give ends w's wait with err unless it has ended.
@@ -92,6 +121,18 @@ func (q *fleetQueue) give(w *fleetWaiter, err error) {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 	}
 	q.pump(time.Now())
+}
+
+// late ends w's wait because its time is over.
+func (q *fleetQueue) late(w *fleetWaiter) {
+	now := time.Now()
+	q.mu.Lock()
+	why, wait := q.refused, max(0, q.refused.until.Sub(now))
+	q.mu.Unlock()
+	if wait == 0 {
+		why = fleetRefusal{draw: -1, limit: -1}
+	}
+	q.give(w, q.tooLong(w, now, wait, why))
 }
 
 func (q *fleetQueue) grant(w *fleetWaiter, b *fleetBatch, ready time.Time) {
@@ -162,191 +203,6 @@ func (q *fleetQueue) ring() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.pump(time.Now())
-}
-
-// send books the head of the queue, and with it as many as are thought to fit.
-func (q *fleetQueue) send(now time.Time, probe bool) bool {
-	b := q.booking(now)
-	n := q.batch(&b)
-	batch := slices.Clone(q.waiting[:n])
-	extra := q.lease.extend(q, &b, n)
-	head := batch[0]
-	b.MaxWait = min(fleetAhead, max(0, head.ends.Sub(now)))
-	ok := q.f.start(func(ctx context.Context) {
-		r, err := q.f.store.Book(ctx, b)
-		q.f.guard.heard(err, probe)
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.calls--
-		if err != nil {
-			q.back(batch)
-		} else {
-			q.f.heard(b, r)
-			q.local = nil
-			q.answered(batch, &fleetBatch{q: q, booking: b, booked: r, sent: now}, extra)
-		}
-		q.pump(time.Now())
-	})
-	if ok {
-		q.waiting = q.waiting[n:]
-		q.calls++
-	} else if probe {
-		q.f.guard.abandon()
-	}
-	return ok
-}
-
-func (q *fleetQueue) booking(now time.Time) Booking {
-	var b Booking
-	for _, d := range q.draws {
-		ls, units := storeLimits(d.rates, q.f.c, now)
-		us := make([]UnitCost, len(q.units))
-		for i, unit := range q.units {
-			us[i].Unit = unit
-		}
-		for i := range ls {
-			ls[i].Unit = unitIndex(q.units, units[ls[i].Unit])
-		}
-		b.Draws = append(b.Draws, Draw{Key: d.key, Limits: ls, Units: us, Seen: q.f.recall(d.key, len(ls), now)})
-	}
-	return b
-}
-
-// batch puts the costs of the first waiters into b, as many as fit by what is
-// known of the levels, at least one, and returns their number.
-func (q *fleetQueue) batch(b *Booking) int {
-	n := 0
-	all := make([]int64, len(q.units))
-	for n < len(q.waiting) && n < fleetBatchMost {
-		next := slices.Clone(all)
-		for i, c := range q.waiting[n].cost {
-			next[i] += c
-		}
-		if n > 0 && !b.holds(next) {
-			break
-		}
-		all = next
-		n++
-	}
-	b.cost(q.waiting[0].cost, all)
-	return n
-}
-
-func (b *Booking) cost(first, all []int64) {
-	for _, d := range b.Draws {
-		for i := range d.Units {
-			d.Units[i].First, d.Units[i].All = first[i], all[i]
-		}
-	}
-}
-
-// holds guesses whether units fit at once.
-func (b *Booking) holds(units []int64) bool {
-	for _, d := range b.Draws {
-		for i, l := range d.Limits {
-			if float64(units[l.Unit]) > d.Seen.room(i, l) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// room is how many units limit i should hold now; all of Size if nothing is known.
-func (s Seen) room(i int, l StoreLimit) float64 {
-	level := 0.0
-	if len(s.Levels) > 0 {
-		level = max(0, s.Levels[i])
-		if l.Kind == MeterLimit {
-			level = max(0, level-l.Rate*s.Age.Seconds())
-		}
-	}
-	return l.Size - level
-}
-
-// back returns a batch to the head of the queue, without those who gave up.
-func (q *fleetQueue) back(batch []*fleetWaiter) {
-	batch = slices.DeleteFunc(batch, func(w *fleetWaiter) bool { return w.gone })
-	q.waiting = append(batch, q.waiting...)
-}
-
-// answered hands out what the store said.
-func (q *fleetQueue) answered(batch []*fleetWaiter, b *fleetBatch, extra int64) {
-	now, r := time.Now(), b.booked
-	for i := range b.booking.Draws {
-		b.given = append(b.given, make([]float64, len(b.booking.Draws[i].Limits)))
-	}
-	switch r.Outcome {
-	case BookedAll:
-		q.short = len(batch) == 1 && len(q.waiting) > 0 && extra == 0
-		for _, w := range batch {
-			q.grant(w, b, now)
-		}
-		q.lease.begin(q, b, batch[0].cost, extra)
-	case BookedOne:
-		q.short = true
-		q.notBefore = now.Add(r.Wait)
-		q.back(batch[1:])
-		q.grant(batch[0], b, now.Add(r.Wait))
-	case Impossible:
-		q.back(batch[1:])
-		q.refuse(batch[0], &Error{Key: q.at(r.Draw).name, Unit: b.unit(r), Reason: NeverFits})
-	default:
-		q.short = true
-		q.notBefore = now.Add(min(r.Wait, fleetAhead))
-		q.back(batch)
-		q.dropLate(now, b)
-	}
-}
-
-// dropLate tells those who cannot wait that long.
-func (q *fleetQueue) dropLate(now time.Time, b *fleetBatch) {
-	r := b.booked
-	q.waiting = slices.DeleteFunc(q.waiting, func(w *fleetWaiter) bool {
-		if !w.ends.Before(now.Add(r.Wait)) {
-			return false
-		}
-		err := q.tooLong(w, now, r.Wait, r.Draw, r.Limit)
-		err.Unit = b.unit(r)
-		q.refuse(w, err)
-		return true
-	})
-}
-
-func (b *fleetBatch) unit(r Booked) string {
-	if r.Draw < 0 || r.Limit < 0 {
-		return ""
-	}
-	d := b.booking.Draws[r.Draw]
-	return d.Units[d.Limits[r.Limit].Unit].Unit
-}
-
-func (q *fleetQueue) at(draw int) fleetDraw { return q.draws[max(0, draw)] }
-
-func (q *fleetQueue) tooLong(w *fleetWaiter, now time.Time, wait time.Duration, draw, limit int) *Error {
-	e := &Error{Key: q.at(draw).name, RetryAfter: wait, Reason: WaitTooLong, deadline: w.byCaller, bound: max(0, w.ends.Sub(now))}
-	if draw >= 0 && limit < 0 {
-		e.Reason = Paused
-	}
-	return e
-}
-
-// force charges units whatever the level.
-func (q *fleetQueue) force(units []int64) {
-	now := time.Now()
-	if isZero(units) || !q.f.guard.allows(now) {
-		return
-	}
-	b := q.booking(now)
-	b.Force = true
-	b.cost(units, units)
-	q.f.start(func(ctx context.Context) {
-		r, err := q.f.store.Book(ctx, b)
-		q.f.guard.heard(err, false)
-		if err == nil {
-			q.f.heard(b, r)
-		}
-	})
 }
 
 func (q *fleetQueue) close() {

@@ -6,13 +6,14 @@ import "sync/atomic"
 // come back by themselves as time passes. The zero Grant is nothing. Of Cancel
 // and Settle only the first call counts, on any copy.
 type Grant struct {
-	l    *Limiter
-	word *atomic.Uint64 // one bit of it says whether the grant was ended
-	bit  uint64
-	at   instant
-	n    int
-	few  [3]draw
-	more []draw // instead of few
+	l     *Limiter
+	word  *atomic.Uint64 // one bit of it says whether the grant was ended
+	bit   uint64
+	at    instant
+	n     int
+	few   [3]draw
+	more  []draw      // instead of few
+	fleet *fleetGrant // nil without a Store
 }
 
 // bits are flags of many grants, so that a grant needs no memory of its own.
@@ -65,6 +66,7 @@ func (g Grant) Cancel() {
 	if !g.end() {
 		return
 	}
+	g.fleet.cancel()
 	e := g.l.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -78,6 +80,7 @@ func (g Grant) Settle(actual Cost) {
 	if !g.end() {
 		return
 	}
+	g.fleet.settle(actual)
 	e := g.l.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // Limiter keeps budgets by key, without HTTP: N posts a minute per user, a
 // batch job's writes a second. Its rules are those of the [Transport]'s queue.
 // Create it with NewLimiter. It is safe for concurrent use, starts no
-// goroutine, and keeps at most MaxKeys keys.
+// goroutine but for calls to a Store, and keeps at most MaxKeys keys.
 //
 // Take waits for room, Try does not. A unit counts from its grant.
 type Limiter struct {
@@ -22,7 +22,8 @@ type Limiter struct {
 	keys   *table.Table[scope]
 	lane   func(context.Context) string
 	onWait func(Wait)
-	bits   *bits // under the engine's lock
+	bits   *bits  // under the engine's lock
+	fleet  *fleet // nil without a Store
 }
 
 // plan is what a budget makes of a new key: terms and the meters to make.
@@ -43,9 +44,6 @@ func newPlan(b Budget) *plan {
 // NewLimiter validates c and returns a Limiter. Budgets with InFlight are an
 // error: a Limiter does not see when work ends.
 func NewLimiter(c LimiterConfig) (*Limiter, error) {
-	if c.Store != nil {
-		return nil, fmt.Errorf("throttle: Store: %T: not supported yet", c.Store)
-	}
 	lim, err := bounds(c.MaxWait, c.MaxQueue, c.MaxKeys)
 	if err != nil {
 		return nil, err
@@ -65,6 +63,11 @@ func NewLimiter(c LimiterConfig) (*Limiter, error) {
 	}
 	l.engine.walls += l.other.walls()
 	l.keys = table.New(lim.maxKeys, l.fresh, l.idle)
+	if c.Store != nil {
+		if l.fleet, err = newFleet(c.Store, c.Fleet); err != nil {
+			return nil, err
+		}
+	}
 	return l, nil
 }
 
@@ -140,6 +143,9 @@ func (s *scope) idle(now instant) bool {
 // is cancelled, Take returns its cause and has spent nothing.
 func (l *Limiter) Take(ctx context.Context, key string, c Cost) (Grant, error) {
 	q := ask{cost: c}
+	if l.fleet != nil {
+		return l.takeShared(ctx, key, &q)
+	}
 	return l.take(ctx, key, &q)
 }
 
@@ -154,6 +160,9 @@ func (l *Limiter) TakeUpTo(ctx context.Context, key, unit string, most int64) (i
 		unit = requests
 	}
 	q := ask{unit: unit, upTo: most}
+	if l.fleet != nil {
+		return l.takePartShared(ctx, key, &q)
+	}
 	g, err := l.take(ctx, key, &q)
 	if err != nil {
 		return 0, err
@@ -216,6 +225,14 @@ func (l *Limiter) takeLater(ctx context.Context, key string, q ask, draws []draw
 // never waits. A cost that never fits, or is negative, is not allowed and has
 // the longest RetryAfter there is.
 func (l *Limiter) Try(key string, c Cost) Decision {
+	if l.fleet != nil {
+		return l.tryShared(key, c)
+	}
+	d, _ := l.try(key, c)
+	return d
+}
+
+func (l *Limiter) try(key string, c Cost) (Decision, Grant) {
 	entry := l.keys.Acquire(key, time.Time{})
 	defer entry.Release()
 	q := ask{cost: c, scope: &entry.Value}
@@ -235,13 +252,17 @@ func (l *Limiter) Try(key string, c Cost) Decision {
 		t, _ := e.estimate(now, &q, draws)
 		d.RetryAfter = t.until(now)
 	}
+	var g Grant
 	if d.Allowed {
 		q.scope.counters.granted++
+		if l.fleet != nil {
+			g = l.grant(draws, now)
+		}
 	} else {
 		q.scope.counters.refused++
 	}
 	d.describe(now, draws)
-	return d
+	return d, g
 }
 
 // describe fills in what is left, from the account with the least.
@@ -267,6 +288,9 @@ func (d *Decision) describe(now instant, draws []draw) {
 // that broke the rules. A time that has passed ends the pause. Those that wait
 // and cannot wait that long are refused at once.
 func (l *Limiter) Pause(key string, until time.Time) {
+	if l.fleet != nil {
+		l.fleet.tellPause(key, until)
+	}
 	entry := l.keys.Acquire(key, time.Time{})
 	defer entry.Release()
 	e := l.engine

@@ -95,8 +95,8 @@ type Draw struct {
 	Seen   Seen
 }
 
-// Seen is what this process was last told about a key and how long ago, by its
-// own monotonic clock, counted from before it asked. A store that has lost or
+// Seen is what this process was last told about a key and how long ago that
+// was, by its own monotonic clock. A store that has lost or
 // rolled back the key's state puts it back from this; otherwise it is ignored.
 // The zero Seen says that nothing is known.
 type Seen struct {

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/weirhttp/weir/internal/notsent"
 )
 
 // Config says what a [Transport] lets through. The zero Config limits nothing
@@ -22,10 +24,11 @@ type Config struct {
 	MaxKeys  int           // hosts and partitions kept; zero: 100000. Only full accounts are evicted; beyond, newcomers share one overflow account
 	MaxPause time.Duration // longest pause believed without corroboration; zero: 5 min
 
-	Pace            bool  // spread a quota evenly over its window instead of spending it as it comes
-	PeekBody        int64 // bytes of a throttled answer's body that may be read for hints (and are given back); zero: 4 KiB; negative: none
-	DisableLearning bool  // pauses stay, learned accounts and rates go
-	Store           Store // shares the budgets with other processes; nil: this process only
+	Pace            bool        // spread a quota evenly over its window instead of spending it as it comes
+	PeekBody        int64       // bytes of a throttled answer's body that may be read for hints (and are given back); zero: 4 KiB; negative: none
+	DisableLearning bool        // pauses stay, learned accounts and rates go
+	Store           Store       // shares the budgets with other processes; nil: this process only
+	Fleet           FleetConfig // how Store is used; see there. Without a Store it is not looked at
 
 	// OnWait is called when a request begins to wait and again when its wait is
 	// over, on the request's goroutine, never under a lock. nil: not called.
@@ -45,6 +48,7 @@ type LimiterConfig struct {
 	MaxQueue int                              // waiting calls per key; zero: 10000
 	MaxKeys  int                              // keys kept; zero: 100000. Only full accounts are evicted; beyond, newcomers share one overflow account
 	Store    Store                            // shares the budgets with other processes; nil: this process only
+	Fleet    FleetConfig                      // how Store is used; see there. Without a Store it is not looked at
 	OnWait   func(Wait)                       // as in Config
 }
 
@@ -146,6 +150,9 @@ func (e *Error) Error() string {
 	}
 	return "throttle: " + e.Key + ": " + what
 }
+
+// RefusedBy tells the layers of weir whose refusal this is.
+func (e *Error) RefusedBy() notsent.By { return notsent.Throttle }
 
 // Timeout reports whether the request's own deadline is why.
 func (e *Error) Timeout() bool { return e.deadline }

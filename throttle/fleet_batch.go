@@ -1,0 +1,191 @@
+package throttle
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// send books the head of the queue, and with it as many as are thought to fit.
+func (q *fleetQueue) send(now time.Time, probe bool) bool {
+	b := q.booking(now)
+	n := q.batch(&b)
+	batch := slices.Clone(q.waiting[:n])
+	extra := q.lease.extend(q, &b, n)
+	head := batch[0]
+	b.MaxWait = min(fleetAhead, max(0, head.ends.Sub(now)))
+	ok := q.f.start(func(ctx context.Context) {
+		r, err := q.f.store.Book(ctx, b)
+		q.f.guard.heard(err, probe)
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.calls--
+		if err != nil {
+			q.back(batch)
+		} else {
+			q.f.heard(b, r)
+			q.local = nil
+			q.answered(batch, &fleetBatch{q: q, booking: b, booked: r, sent: now}, extra)
+		}
+		q.pump(time.Now())
+	})
+	if ok {
+		q.waiting = q.waiting[n:]
+		q.calls++
+	} else if probe {
+		q.f.guard.abandon()
+	}
+	return ok
+}
+
+func (q *fleetQueue) booking(now time.Time) Booking {
+	var b Booking
+	for _, d := range q.draws {
+		ls, units := storeLimits(d.rates, q.f.c, now)
+		us := make([]UnitCost, len(q.units))
+		for i, unit := range q.units {
+			us[i].Unit = unit
+		}
+		for i := range ls {
+			ls[i].Unit = unitIndex(q.units, units[ls[i].Unit])
+		}
+		b.Draws = append(b.Draws, Draw{Key: d.key, Limits: ls, Units: us, Seen: q.f.recall(d.key, len(ls), now)})
+	}
+	return b
+}
+
+// batch puts the costs of the first waiters into b, as many as fit by what is
+// known of the levels, at least one, and returns their number.
+func (q *fleetQueue) batch(b *Booking) int {
+	n := 0
+	all := make([]int64, len(q.units))
+	for n < len(q.waiting) && n < fleetBatchMost {
+		next := slices.Clone(all)
+		for i, c := range q.waiting[n].cost {
+			next[i] += c
+		}
+		if n > 0 && !b.holds(next) {
+			break
+		}
+		all = next
+		n++
+	}
+	b.cost(q.waiting[0].cost, all)
+	return n
+}
+
+func (b *Booking) cost(first, all []int64) {
+	for _, d := range b.Draws {
+		for i := range d.Units {
+			d.Units[i].First, d.Units[i].All = first[i], all[i]
+		}
+	}
+}
+
+// holds guesses whether units fit at once.
+func (b *Booking) holds(units []int64) bool {
+	for _, d := range b.Draws {
+		for i, l := range d.Limits {
+			if float64(units[l.Unit]) > d.Seen.room(i, l) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// room is how many units limit i should hold now; all of Size if nothing is known.
+func (s Seen) room(i int, l StoreLimit) float64 {
+	level := 0.0
+	if len(s.Levels) > 0 {
+		level = max(0, s.Levels[i])
+		if l.Kind == MeterLimit {
+			level = max(0, level-l.Rate*s.Age.Seconds())
+		}
+	}
+	return l.Size - level
+}
+
+// back returns a batch to the head of the queue, without those who gave up.
+func (q *fleetQueue) back(batch []*fleetWaiter) {
+	batch = slices.DeleteFunc(batch, func(w *fleetWaiter) bool { return w.gone })
+	q.waiting = append(batch, q.waiting...)
+}
+
+// answered hands out what the store said.
+func (q *fleetQueue) answered(batch []*fleetWaiter, b *fleetBatch, extra int64) {
+	now, r := time.Now(), b.booked
+	for i := range b.booking.Draws {
+		b.given = append(b.given, make([]float64, len(b.booking.Draws[i].Limits)))
+	}
+	switch r.Outcome {
+	case BookedAll:
+		q.short = len(batch) == 1 && len(q.waiting) > 0 && extra == 0
+		for _, w := range batch {
+			q.grant(w, b, now)
+		}
+		q.lease.begin(q, b, batch[0].cost, extra)
+	case BookedOne:
+		q.short = true
+		q.notBefore = now.Add(r.Wait)
+		q.back(batch[1:])
+		q.grant(batch[0], b, now.Add(r.Wait))
+	case Impossible:
+		q.back(batch[1:])
+		q.refuse(batch[0], &Error{Key: q.at(r.Draw).name, Unit: b.unit(r), Reason: NeverFits})
+	default:
+		q.short = true
+		q.notBefore = now.Add(min(r.Wait, fleetAhead))
+		q.refused = fleetRefusal{batch[0].cost, now.Add(r.Wait), r.Draw, r.Limit, b.unit(r)}
+		q.back(batch)
+		q.dropLate(now)
+	}
+}
+
+// dropLate tells those who cannot wait that long.
+func (q *fleetQueue) dropLate(now time.Time) {
+	q.waiting = slices.DeleteFunc(q.waiting, func(w *fleetWaiter) bool {
+		if !w.ends.Before(q.refused.until) {
+			return false
+		}
+		q.refuse(w, q.tooLong(w, now, q.refused.until.Sub(now), q.refused))
+		return true
+	})
+}
+
+func (b *fleetBatch) unit(r Booked) string {
+	if r.Draw < 0 || r.Limit < 0 {
+		return ""
+	}
+	d := b.booking.Draws[r.Draw]
+	return d.Units[d.Limits[r.Limit].Unit].Unit
+}
+
+func (q *fleetQueue) at(draw int) fleetDraw { return q.draws[max(0, draw)] }
+
+func (q *fleetQueue) tooLong(w *fleetWaiter, now time.Time, wait time.Duration, why fleetRefusal) *Error {
+	e := &Error{Key: q.at(why.draw).name, Unit: why.unit, RetryAfter: wait, Reason: WaitTooLong}
+	e.deadline, e.bound = w.byCaller, max(0, w.ends.Sub(now))
+	if why.draw >= 0 && why.limit < 0 {
+		e.Reason = Paused
+	}
+	return e
+}
+
+// force charges units whatever the level.
+func (q *fleetQueue) force(units []int64) {
+	now := time.Now()
+	if isZero(units) || !q.f.guard.allows(now) {
+		return
+	}
+	b := q.booking(now)
+	b.Force = true
+	b.cost(units, units)
+	q.f.start(func(ctx context.Context) {
+		r, err := q.f.store.Book(ctx, b)
+		q.f.guard.heard(err, false)
+		if err == nil {
+			q.f.heard(b, r)
+		}
+	})
+}

@@ -1,0 +1,116 @@
+package throttle
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func sharedLimiters(t *testing.T, s Store, b string, n int) []*Limiter {
+	t.Helper()
+	var ls []*Limiter
+	for range n {
+		l, err := NewLimiter(LimiterConfig{Default: MustParseBudget(b), Store: s, Fleet: FleetConfig{Members: n}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		ls = append(ls, l)
+	}
+	return ls
+}
+
+func TestLimitersShareABudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ls := sharedLimiters(t, newSlowStore(time.Millisecond), "10/m burst 10", 3)
+		granted := 0
+		for i := range 30 {
+			if d := ls[i%3].Try("k", nil); d.Allowed {
+				granted++
+				if want := int64(10 - granted); d.Remaining != want {
+					t.Errorf("after %d grants in all %d remain, want %d", granted, d.Remaining, want)
+				}
+			} else if d.RetryAfter < 59*time.Second || d.RetryAfter > 61*time.Second {
+				t.Errorf("RetryAfter %v, want about a minute", d.RetryAfter)
+			}
+		}
+		if granted != 10 {
+			t.Errorf("three limiters granted %d, want 10", granted)
+		}
+		if _, err := ls[0].Take(t.Context(), "other", nil); err != nil {
+			t.Errorf("another key: %v", err)
+		}
+	})
+}
+
+func TestSharedTakeWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ls := sharedLimiters(t, newSlowStore(time.Millisecond), "5/m burst 5", 2)
+		for range 5 {
+			if _, err := ls[0].Take(t.Context(), "k", nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		begin := time.Now()
+		g, err := ls[1].Take(t.Context(), "k", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := time.Since(begin); d < 59*time.Second || d > 62*time.Second {
+			t.Errorf("the other process waited %v, want a minute", d)
+		}
+		g.Cancel()
+		_, err = ls[1].Take(WithMaxWait(t.Context(), -1), "k", Cost{"requests": 6})
+		var e *Error
+		if !errors.As(err, &e) || e.Reason != NeverFits {
+			t.Errorf("got %v, want NeverFits", err)
+		}
+	})
+}
+
+func TestSharedTakeUpTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ls := sharedLimiters(t, newSlowStore(time.Millisecond), "100 tokens/m burst 100", 2)
+		for i, tc := range []struct{ most, want int64 }{{70, 70}, {70, 30}} {
+			got, err := ls[0].TakeUpTo(t.Context(), "k", "tokens", tc.most)
+			if err != nil || got != tc.want {
+				t.Errorf("take %d: got %d, %v, want %d", i, got, err, tc.want)
+			}
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		ls := sharedLimiters(t, newSlowStore(time.Millisecond), "100 tokens/m burst 100", 2)
+		if _, err := ls[0].TakeUpTo(t.Context(), "k", "tokens", 70); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := ls[1].TakeUpTo(t.Context(), "k", "tokens", 70); err != nil || got != 30 {
+			t.Errorf("the other process got %d, %v, want 30", got, err)
+		}
+	})
+}
+
+func TestSharedPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ls := sharedLimiters(t, newSlowStore(time.Millisecond), "100/s burst 100", 2)
+		ls[0].Pause("k", time.Now().Add(10*time.Second))
+		time.Sleep(time.Second)
+		if d := ls[1].Try("k", nil); d.Allowed || d.RetryAfter < 8*time.Second || d.RetryAfter > 9*time.Second {
+			t.Errorf("got %+v, want the other's pause of 9 s", d)
+		}
+		ls[0].Pause("k", time.Now())
+		time.Sleep(2 * time.Second)
+		if d := ls[1].Try("k", nil); !d.Allowed {
+			t.Errorf("got %+v after the pause was ended", d)
+		}
+		if s := ls[0].StoreState(); s != StoreUp {
+			t.Errorf("state %v, want up", s)
+		}
+	})
+}
+
+func TestSharedNeedsMembers(t *testing.T) {
+	if _, err := NewLimiter(LimiterConfig{Store: NewMemoryStore()}); err == nil {
+		t.Error("a Store without Fleet.Members was accepted")
+	}
+}
