@@ -1,0 +1,328 @@
+package retry
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir/internal/testnet"
+)
+
+// faultServer speaks HTTP/1 by hand, so that it can break off anywhere, and
+// counts what really reached it.
+type faultServer struct {
+	n      *testnet.Net
+	faulty int   // that many turns go wrong; a turn is a connection or a request, as the fault has it
+	fault  fault // how
+	wg     sync.WaitGroup
+
+	mu        sync.Mutex
+	turns     int
+	received  int // requests whose header was read
+	processed int // requests that had their effect
+}
+
+// fault is a way to go wrong.
+type fault struct {
+	name   string
+	onDial bool                                              // the connection is refused
+	accept func(c net.Conn)                                  // instead of reading a request
+	answer func(s *faultServer, c net.Conn, r *http.Request) // instead of the good answer
+	safe   result                                            // GET, PUT, keyed POST
+	unsafe result                                            // POST
+	racy   bool                                              // a POST may as well be known as not written, and be sent again
+}
+
+// result is what comes of a request whose first turn goes wrong.
+type result struct {
+	status              int // 0: an error
+	received, processed int
+}
+
+func (s *faultServer) run() {
+	for {
+		c, err := s.n.Accept()
+		if err != nil {
+			return
+		}
+		s.wg.Go(func() { s.serve(c) })
+	}
+}
+
+func (s *faultServer) bad() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turns++
+	return s.turns <= s.faulty
+}
+
+func (s *faultServer) serve(c net.Conn) {
+	defer c.Close()
+	if s.fault.accept != nil && s.bad() {
+		s.fault.accept(c)
+		return
+	}
+	br := bufio.NewReader(c)
+	for {
+		r, err := http.ReadRequest(br)
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		s.received++
+		s.mu.Unlock()
+		if s.fault.answer != nil && s.bad() {
+			s.fault.answer(s, c, r)
+			return
+		}
+		if !s.process(r) {
+			return
+		}
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+	}
+}
+
+// process reads the whole request and lets it have its effect.
+func (s *faultServer) process(r *http.Request) bool {
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		return false
+	}
+	s.mu.Lock()
+	s.processed++
+	s.mu.Unlock()
+	return true
+}
+
+// says is a fault that processes the request or not, writes text and closes.
+func says(process bool, text string, then func(net.Conn)) func(*faultServer, net.Conn, *http.Request) {
+	return func(s *faultServer, c net.Conn, r *http.Request) {
+		if process {
+			s.process(r)
+		}
+		io.WriteString(c, text)
+		if then != nil {
+			then(c)
+		}
+	}
+}
+
+// stall keeps the connection open until the client gives up.
+func stall(c net.Conn) { io.Copy(io.Discard, c) }
+
+// early answers when the first byte of the body is there, and gives the client
+// time to read the answer before its writes fail.
+func early(_ *faultServer, c net.Conn, r *http.Request) {
+	r.Body.Read(make([]byte, 1))
+	io.WriteString(c, answer("503 Service Unavailable"))
+	time.Sleep(10 * time.Millisecond)
+}
+
+func answer(status string) string {
+	return "HTTP/1.1 " + status + "\r\nContent-Length: 5\r\nConnection: close\r\n\r\nsorry"
+}
+
+func faults() []fault {
+	twice, once, none := result{200, 2, 2}, result{200, 1, 1}, result{0, 0, 0}
+	return []fault{
+		{name: "refuses", onDial: true, safe: once, unsafe: once},
+		{name: "resets before the request is read", accept: testnet.Reset, safe: once, unsafe: none, racy: true},
+		{name: "closes before the request is read", accept: func(c net.Conn) { c.Close() }, safe: once, unsafe: none, racy: true},
+		{name: "resets after the header is read", answer: says(false, "", testnet.Reset), safe: result{200, 2, 1}, unsafe: result{0, 1, 0}},
+		{name: "resets after the request is processed", answer: says(true, "", testnet.Reset), safe: twice, unsafe: result{0, 1, 1}},
+		{name: "half-closes after the request is processed", answer: says(true, "", func(c net.Conn) { testnet.CloseWrite(c); stall(c) }), safe: twice, unsafe: result{0, 1, 1}},
+		{name: "stalls before the headers", answer: says(true, "", stall), safe: twice, unsafe: result{0, 1, 1}},
+		{name: "stalls in the headers", answer: says(true, "HTTP/1.1 200 OK\r\nContent-", stall), safe: twice, unsafe: result{0, 1, 1}},
+		{name: "breaks in the headers", answer: says(true, "HTTP/1.1 200 OK\r\nContent-", nil), safe: twice, unsafe: result{0, 1, 1}},
+		{name: "answers nonsense", answer: says(true, "HTTP/1.1 banana\r\n\r\n", nil), safe: twice, unsafe: result{0, 1, 1}},
+		{name: "500", answer: says(true, answer("500 Internal Server Error"), nil), safe: twice, unsafe: result{500, 1, 1}},
+		{name: "502", answer: says(true, answer("502 Bad Gateway"), nil), safe: twice, unsafe: result{502, 1, 1}},
+		{name: "408", answer: says(false, answer("408 Request Timeout"), nil), safe: result{200, 2, 1}, unsafe: result{408, 1, 0}},
+		{name: "421", answer: says(false, answer("421 Misdirected Request"), nil), safe: result{200, 2, 1}, unsafe: result{200, 2, 1}},
+		{name: "425", answer: says(false, answer("425 Too Early"), nil), safe: result{200, 2, 1}, unsafe: result{200, 2, 1}},
+		{name: "429", answer: says(false, answer("429 Too Many Requests"), nil), safe: result{200, 2, 1}, unsafe: result{200, 2, 1}},
+		{name: "503", answer: says(true, answer("503 Service Unavailable"), nil), safe: twice, unsafe: result{503, 1, 1}},
+		{name: "503 that trickles", answer: says(true, "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 9\r\n\r\nso", stall), safe: twice, unsafe: result{503, 1, 1}},
+		{name: "503 that is cut short", answer: says(true, "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 9\r\n\r\nso", nil), safe: twice, unsafe: result{503, 1, 1}},
+		{name: "truncated body", answer: says(true, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nso", nil), safe: result{200, 1, 1}, unsafe: result{200, 1, 1}},
+	}
+}
+
+// For each fault, how often the server really received and processed the
+// request: what is not idempotent is never processed twice.
+func TestFaults(t *testing.T) {
+	for _, f := range faults() {
+		for _, kind := range []string{"GET", "PUT", "keyed POST", "POST"} {
+			bubble(t, f.name+", "+kind, func(t *testing.T) {
+				s := &faultServer{n: testnet.New(), fault: f, faulty: 1}
+				s.wg.Go(s.run)
+				base := &http.Transport{DialContext: s.n.DialContext}
+				if f.onDial {
+					s.n.Refuse.Store(true)
+					time.AfterFunc(time.Second, func() { s.n.Refuse.Store(false) })
+				}
+				rt := newTransport(t, base, Config{AttemptTimeout: 3 * time.Second, Backoff: fixed(2 * time.Second)})
+				want := f.safe
+				if kind == "POST" {
+					want = f.unsafe
+				}
+				status, err := get(t, rt, kind)
+				got := result{status, s.received, s.processed}
+				if got != want && !(kind == "POST" && f.racy && got == f.safe) {
+					t.Errorf("got %+v (%v), want %+v", got, err, want)
+				}
+				if kind == "POST" && s.processed > 1 {
+					t.Error("a POST was processed twice")
+				}
+				base.CloseIdleConnections()
+				s.n.Close()
+				s.wg.Wait()
+				synctest.Wait()
+				if open := s.n.Open(); open != 0 {
+					t.Errorf("%d connections are left", open)
+				}
+			})
+		}
+	}
+}
+
+// get sends a request of a kind and returns the status, 0 for an error.
+func get(t testing.TB, rt http.RoundTripper, kind string) (int, error) {
+	method := strings.TrimPrefix(kind, "keyed ")
+	body := ""
+	if method != "GET" {
+		body = "body"
+	}
+	r := request(t, method, "http://a.example/", body)
+	if kind == "keyed POST" {
+		r.Header.Set("Idempotency-Key", "k")
+	}
+	resp, err := rt.RoundTrip(r)
+	if err != nil {
+		return 0, err
+	}
+	io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	return resp.StatusCode, nil
+}
+
+// A truncated body is an error for its reader, and is not retried: the caller
+// may have used what he read.
+func TestTruncatedBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &faultServer{n: testnet.New(), faulty: 1, fault: fault{answer: says(true, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nso", nil)}}
+		s.wg.Go(s.run)
+		rt := newTransport(t, &http.Transport{DialContext: s.n.DialContext}, Config{})
+		resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := io.ReadAll(resp.Body); err != io.ErrUnexpectedEOF || string(b) != "so" {
+			t.Errorf("got %q, %v", b, err)
+		}
+		s.n.Close()
+		s.wg.Wait()
+		synctest.Wait()
+	})
+}
+
+// A connection that the server closed while it was idle looks, for a POST,
+// like one that broke after the POST was read: it is not sent again.
+func TestStaleConnection(t *testing.T) {
+	for kind, want := range map[string]result{"GET": {200, 3, 3}, "POST": {0, 2, 2}, "keyed POST": {200, 3, 3}} {
+		bubble(t, kind, func(t *testing.T) {
+			s := &faultServer{n: testnet.New(), faulty: 0}
+			s.wg.Go(s.run)
+			rt := newTransport(t, &http.Transport{DialContext: s.n.DialContext}, Config{})
+			if status, err := get(t, rt, "GET"); status != 200 {
+				t.Fatal(err)
+			}
+			s.fault, s.faulty = fault{answer: says(true, "", nil)}, 1
+			status, err := get(t, rt, kind)
+			if status != want.status || s.received != want.received || s.processed != want.processed {
+				t.Errorf("got status %d (%v), received %d, processed %d; want %+v", status, err, s.received, s.processed, want)
+			}
+			rt.CloseIdleConnections()
+			s.n.Close()
+			s.wg.Wait()
+			synctest.Wait()
+		})
+	}
+}
+
+// An early 503 while the body is being uploaded: the next attempt sends it
+// whole, from its beginning.
+func TestEarlyAnswer(t *testing.T) {
+	const size = 1 << 20
+	for _, kind := range []string{"GetBody", "kept", "one-shot"} {
+		bubble(t, kind, func(t *testing.T) {
+			s := &faultServer{n: testnet.New(), faulty: 2, fault: fault{answer: early}}
+			s.wg.Go(s.run)
+			base := &http.Transport{DialContext: s.n.DialContext}
+			rt := newTransport(t, base, Config{BufferBody: map[string]int64{"kept": size}[kind], Backoff: fixed(time.Second)})
+			r := request(t, "PUT", "http://a.example/", strings.Repeat("0123456789abcdef", size/16))
+			if kind != "GetBody" {
+				r.GetBody = nil
+			}
+			resp, err := rt.RoundTrip(r)
+			want := result{200, 3, 1}
+			if kind == "one-shot" {
+				want = result{503, 1, 0}
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if got := (result{resp.StatusCode, s.received, s.processed}); got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+			base.CloseIdleConnections()
+			s.n.Close()
+			s.wg.Wait()
+			synctest.Wait()
+			if open := s.n.Open(); open != 0 {
+				t.Errorf("%d connections are left", open)
+			}
+		})
+	}
+}
+
+// A server that keeps failing gets as many attempts as its host's allowance
+// pays for, however many ask.
+func TestOutageIsNotAmplified(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		calls := 0
+		base := roundTrip(func(r *http.Request) (*http.Response, error) {
+			mu.Lock()
+			calls++
+			mu.Unlock()
+			return testnet.Answer(r, 503, nil, nil), nil
+		})
+		rt := newTransport(t, base, Config{})
+		const requests = 1000
+		start := time.Now()
+		var wg sync.WaitGroup
+		for i := range requests {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+				rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
+			})
+		}
+		wg.Wait()
+		most := requests + (500+3*time.Since(start).Seconds())/cost
+		if float64(calls) > most || calls < requests+35 {
+			t.Errorf("%d requests made %d calls, want at most %.0f", requests, calls, most)
+		}
+		st := rt.Stats()
+		if st.Attempts != int64(calls) || st.Retries["unavailable"] != int64(calls-requests) || fmt.Sprint(st.Hosts["a.example"].Retries) != fmt.Sprint(st.Retries) {
+			t.Errorf("stats %+v for %d calls", st, calls)
+		}
+	})
+}
