@@ -87,7 +87,7 @@ func BenchmarkQueue(b *testing.B) {
 			s := &scope{key: "k", gate: account{meter: open{}, terms: &e.gate}}
 			r := MustParseBudget("1/h").Rates[0]
 			m := newRated(0, newRateSpec(r), &e.clock)
-			s.own = []*account{{meter: m, terms: &terms{unit: requests, spec: m.rateSpec}}}
+			s.own = []member{{a: &account{meter: m, terms: &terms{unit: requests, spec: m.rateSpec}}}}
 			var q []*waiter
 			enter := func(now instant) {
 				k := &ask{scope: s}
@@ -107,7 +107,7 @@ func BenchmarkQueue(b *testing.B) {
 			for b.Loop() {
 				now += instant(time.Hour)
 				enter(now)
-				e.mark(s.own[0])
+				e.mark(s.own[0].a)
 				e.run(now)
 			}
 		})

@@ -89,10 +89,10 @@ type terms struct {
 	unit      string // "": one for each request, whatever it costs
 	text      string // the limit in words: "100000/h"
 	kind      string // requests of this kind only; "": all
-	route     int    // requests that match this route of the scope, counted from 1; 0: all
 	toHeaders bool   // unit "": the place is given back when headers come
 	spec      *rateSpec
-	pattern   string // the budget it stands in
+	pattern   string // the budget it stands in; "": Default
+	route     string // the pattern, if it names more than a host
 }
 
 // at is the earliest instant at which n units may be granted, as meter.at.
@@ -190,7 +190,7 @@ func (e *engine) ring(l *line) {
 // enter grants draws at once if there is room and nobody is to go first; then
 // it charges them. That is the fast path: it does not allocate.
 func (e *engine) enter(now instant, draws []draw, q *ask) bool {
-	if g := &q.scope.gate; g.paused > now || g.line != nil {
+	if q.shut(now) != nil {
 		return false
 	}
 	for i := range draws {

@@ -26,21 +26,6 @@ type Limiter struct {
 	fleet  *fleet // nil without a Store
 }
 
-// plan is what a budget makes of a new key: terms and the meters to make.
-type plan struct {
-	budget Budget
-	terms  []*terms
-}
-
-func newPlan(b Budget) *plan {
-	p := &plan{budget: b.clone()}
-	for _, r := range p.budget.Rates {
-		s := newRateSpec(r)
-		p.terms = append(p.terms, &terms{unit: r.unit(), text: s.text, spec: s})
-	}
-	return p
-}
-
 // NewLimiter validates c and returns a Limiter. Budgets with InFlight are an
 // error: a Limiter does not see when work ends.
 func NewLimiter(c LimiterConfig) (*Limiter, error) {
@@ -81,17 +66,7 @@ func limiterPlan(field string, b Budget) (*plan, error) {
 	if b.Pool != "" {
 		return nil, fmt.Errorf("throttle: %s.Pool: %q: a Limiter's keys have budgets of their own", field, b.Pool)
 	}
-	return newPlan(b), nil
-}
-
-// walls is how many of p's rates look at the wall's clock.
-func (p *plan) walls() (n int) {
-	for _, r := range p.budget.Rates {
-		if r.Align != nil {
-			n++
-		}
-	}
-	return n
+	return newPlan("", "", b), nil
 }
 
 // fresh makes the scope of a new key. The overflow's key is "".
@@ -108,9 +83,9 @@ func (l *Limiter) fresh(key string) scope {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.now()
-	s.own = make([]*account, len(p.terms))
+	s.own = make([]member, len(p.terms))
 	for i, t := range p.terms {
-		s.own[i] = &account{meter: newRated(now, t.spec, &e.clock), terms: t}
+		s.own[i].a = &account{meter: newRated(now, t.spec, &e.clock), terms: t}
 	}
 	return s
 }
@@ -120,21 +95,6 @@ func (l *Limiter) idle(s *scope, _ time.Time) bool {
 	l.engine.mu.Lock()
 	defer l.engine.mu.Unlock()
 	return s.idle(l.engine.now())
-}
-
-// idle reports whether s is as good as new.
-func (s *scope) idle(now instant) bool {
-	if s.waiting > 0 || s.gate.paused > now {
-		return false
-	}
-	for _, list := range [2][]*account{s.own, s.extra} {
-		for _, a := range list {
-			if a.line != nil || a.paused > now || !a.meter.full(now) {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // Take waits until key has room for c, at most until ctx ends or MaxWait has

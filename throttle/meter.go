@@ -214,6 +214,48 @@ func (m *rated) back(now instant, n int64, k mark, at instant, held bool) {
 	}
 }
 
+// respec goes on under other terms: what is in use stays in use.
+func (m *rated) respec(now instant, s *rateSpec) {
+	used := 0.0
+	switch {
+	case m.shaped:
+		m.bucket.look(now, m.rateSpec)
+		used = float64(m.size) - m.bucket.tokens
+	case m.warm == nil && m.Bucket == 0 && m.calendar == nil:
+		m.window.expire(now, m.Per)
+		used = float64(m.window.count + m.window.held)
+	}
+	if s.warm != nil {
+		m.warm.stored *= s.warm.most / m.rateSpec.warm.most
+	}
+	m.rateSpec = s
+	if s.shaped {
+		m.bucket.fill(now, s.perSecond, s.size, float64(s.size)-used)
+	}
+}
+
+// inherit takes over what another meter of the same unit has seen.
+func (m *rated) inherit(now instant, o *rated) {
+	used := 0.0
+	if o.shaped {
+		o.bucket.look(now, o.rateSpec)
+		used = float64(o.size) - o.bucket.tokens
+	}
+	if o.Bucket == 0 && o.calendar == nil {
+		o.window.expire(now, o.Per)
+		if m.Bucket == 0 && m.calendar == nil {
+			m.window.log = append([]stamp(nil), o.window.log...)
+			m.window.count, m.window.first = o.window.count, -instant(m.Per)
+			m.window.add(now, m.rateSpec, o.window.held)
+			m.window.expire(now, m.Per)
+		}
+		used = max(used, float64(o.window.count+o.window.held))
+	}
+	if m.shaped {
+		m.bucket.fill(now, m.perSecond, m.size, max(0, float64(m.size)-used))
+	}
+}
+
 // quiet sees to it that after a pause until the given instant the flow resumes
 // at the shaped rate: no burst has been saved up meanwhile.
 func (m *rated) quiet(now, until instant) {

@@ -14,6 +14,7 @@ type patience struct {
 	full   time.Duration   // what most was before earlier waits; for errors
 	queue  int             // waiting requests of a scope, at most
 	onWait func(Wait)
+	hook   context.Context // what onWait is told; nil: ctx
 }
 
 // refusal is that of a wait until t for a.
@@ -62,23 +63,10 @@ func (e *engine) take(q *ask, draws []draw, p *patience) ([]draw, instant, time.
 // queue lets q wait if that can end in time.
 func (e *engine) queue(now instant, q *ask, draws []draw, p *patience) (*waiter, Wait, *Error) {
 	t, a := e.estimate(now, q, draws)
-	if p.most < 0 {
-		return nil, Wait{}, q.refusal(now, t, a)
-	}
-	deadline := never
-	if d, ok := p.ctx.Deadline(); ok {
-		deadline = e.at(now, d)
-	}
-	expires := now.add(p.most)
-	if t != never && t > min(expires, deadline) {
-		err := q.refusal(now, t, a)
-		err.deadline = deadline <= expires
-		err.bound = p.full
-		if err.deadline {
-			err.bound = deadline.until(now)
-		}
+	if err := e.tooLate(now, t, a, q, p); err != nil {
 		return nil, Wait{}, err
 	}
+	expires, deadline := p.ends(now)
 	if q.scope.waiting >= p.queue {
 		err := q.refusal(now, t, a)
 		err.Reason = QueueFull
@@ -89,14 +77,14 @@ func (e *engine) queue(now instant, q *ask, draws []draw, p *patience) (*waiter,
 		ahead = a.line.size()
 	}
 	w := newWaiter(q, draws)
-	w.expires, w.allowed, w.deadline = expires, p.full, deadline
+	w.since, w.expires, w.allowed, w.deadline = now, expires, p.full, deadline
 	if w.seq == 0 {
 		e.seq++
 		w.seq = e.seq
 	}
 	e.list(now, w)
 	q.scope.counters.waited++
-	wait := Wait{Ctx: p.ctx, Key: q.scope.key, Ahead: ahead, Expect: t.until(now)}
+	wait := Wait{Ctx: p.about(), Key: q.scope.key, Ahead: ahead, Expect: t.until(now)}
 	if a != nil {
 		wait.Unit, wait.Why = a.terms.unit, a.reason(now)
 	}
@@ -104,6 +92,41 @@ func (e *engine) queue(now instant, q *ask, draws []draw, p *patience) (*waiter,
 		e.run(now)
 	}
 	return w, wait, nil
+}
+
+// about is the context that hooks are told.
+func (p *patience) about() context.Context {
+	if p.hook != nil {
+		return p.hook
+	}
+	return p.ctx
+}
+
+// ends is when p ends a wait, and when its context does.
+func (p *patience) ends(now instant) (expires, deadline instant) {
+	deadline = never
+	if d, ok := p.ctx.Deadline(); ok {
+		deadline = now.add(time.Until(d))
+	}
+	return now.add(p.most), deadline
+}
+
+// tooLate refuses a wait for a until t if that is later than p allows.
+func (e *engine) tooLate(now, t instant, a *account, q *ask, p *patience) *Error {
+	if p.most < 0 {
+		return q.refusal(now, t, a)
+	}
+	expires, deadline := p.ends(now)
+	if t == never || t <= min(expires, deadline) {
+		return nil
+	}
+	err := q.refusal(now, t, a)
+	err.deadline = deadline <= expires
+	err.bound = p.full
+	if err.deadline {
+		err.bound = deadline.until(now)
+	}
+	return err
 }
 
 // reason is what one waits for at a, in words.

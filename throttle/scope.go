@@ -10,12 +10,21 @@ import (
 type scope struct {
 	key      string     // as people see it
 	gate     account    // every request draws on it: pauses
-	own      []*account // from budgets
+	own      []member   // from budgets
 	extra    []*account // learned
+	parent   *scope     // whose waiters draw on extra, if those are not this one's
 	waiters  *waiter    // any order
 	waiting  int
+	flying   int    // granted and not answered; of a Transport
 	version  uint64 // of the budgets that own was made from
 	counters counters
+}
+
+// member is an account and the route for whose requests it counts, from 1; 0:
+// for all.
+type member struct {
+	a     *account
+	route int
 }
 
 // counters are a scope's numbers since it was made.
@@ -31,8 +40,11 @@ type ask struct {
 	lane     string
 	cost     Cost
 	kind     string
-	routes   uint64 // bits of the routes that match
-	unit     string // of a request for a part; "": none
+	host     *scope   // whose gate counts too; nil: none
+	peer     *scope   // whose learned accounts count too; nil: none
+	routes   uint64   // bits of the first 64 routes that match
+	many     []uint64 // of those after
+	unit     string   // of a request for a part; "": none
 	upTo     int64
 	held     bool // units count until the answer
 }
@@ -41,7 +53,7 @@ type ask struct {
 func (q *ask) of(a *account) int64 {
 	t := a.terms
 	switch {
-	case t.route > 0 && q.routes>>(t.route-1)&1 == 0, t.kind != "" && t.kind != q.kind:
+	case t.kind != "" && t.kind != q.kind:
 		return 0
 	case t.unit == "":
 		return 1
@@ -58,15 +70,97 @@ func (q *ask) of(a *account) int64 {
 
 // draws appends what q draws on, but for the gate.
 func (s *scope) draws(buf []draw, q *ask) []draw {
-	for _, a := range s.own {
-		buf = append(buf, draw{a: a, n: q.of(a)})
+	for _, m := range s.own {
+		if m.route > 0 && !q.on(m.route-1) || m.a.scope == nil && len(buf) > 0 && has(buf, m.a) {
+			continue
+		}
+		buf = append(buf, draw{a: m.a, n: q.of(m.a)})
 	}
-	for _, a := range s.extra {
+	buf = q.learned(buf, s.extra)
+	if q.peer != nil {
+		buf = q.learned(buf, q.peer.extra)
+	}
+	return buf
+}
+
+func (q *ask) learned(buf []draw, extra []*account) []draw {
+	for _, a := range extra {
 		if n := q.of(a); n > 0 {
 			buf = append(buf, draw{a: a, n: n})
 		}
 	}
 	return buf
+}
+
+// on reports whether the i-th route matches.
+func (q *ask) on(i int) bool {
+	if i < 64 {
+		return q.routes>>i&1 != 0
+	}
+	return i/64-1 < len(q.many) && q.many[i/64-1]>>(i%64)&1 != 0
+}
+
+// set notes that the i-th route matches.
+func (q *ask) set(i int) {
+	if i < 64 {
+		q.routes |= 1 << i
+		return
+	}
+	for len(q.many) < i/64 {
+		q.many = append(q.many, 0)
+	}
+	q.many[i/64-1] |= 1 << (i % 64)
+}
+
+func has(draws []draw, a *account) bool {
+	for i := range draws {
+		if draws[i].a == a {
+			return true
+		}
+	}
+	return false
+}
+
+// gates appends the gates, which those that wait may wait for.
+func (q *ask) gates(buf []draw) []draw {
+	buf = append(buf, draw{a: &q.scope.gate, n: 1})
+	if q.host != nil {
+		buf = append(buf, draw{a: &q.host.gate, n: 1})
+	}
+	return buf
+}
+
+// shut is a gate that q may not pass now, or nil.
+func (q *ask) shut(now instant) *account {
+	if g := &q.scope.gate; g.paused > now || g.line != nil {
+		return g
+	}
+	if q.host != nil && (q.host.gate.paused > now || q.host.gate.line != nil) {
+		return &q.host.gate
+	}
+	return nil
+}
+
+// idle reports whether s is as good as new.
+func (s *scope) idle(now instant) bool {
+	if s.waiting > 0 || s.gate.paused > now {
+		return false
+	}
+	for _, m := range s.own {
+		if !m.a.idle(now) {
+			return false
+		}
+	}
+	for _, a := range s.extra {
+		if !a.idle(now) {
+			return false
+		}
+	}
+	return true
+}
+
+func (a *account) idle(now instant) bool {
+	return a.line == nil && a.paused <= now && a.meter.full(now)
 }
 
 // add gives s one more account, which those that wait draw on too.
@@ -90,13 +184,16 @@ func (s *scope) drop(e *engine, now instant, a *account) {
 
 // redraw works out anew what those that wait in s draw on.
 func (e *engine) redraw(now instant, s *scope) {
+	if s.parent != nil {
+		s = s.parent
+	}
 	all := make([]*waiter, 0, s.waiting)
 	for w := s.waiters; w != nil; w = w.next {
 		all = append(all, w)
 	}
 	sort.Slice(all, func(i, j int) bool { return all[i].before(all[j]) })
 	for _, w := range all {
-		draws := append(s.draws(nil, &w.ask), draw{a: &s.gate, n: 1})
+		draws := w.gates(s.draws(nil, &w.ask))
 		for i := len(w.claims) - 1; i >= 0; i-- {
 			k := w.claims[i]
 			if n := drawn(draws, k.line.a); n != k.n {
@@ -167,8 +264,8 @@ func (e *engine) pause(now instant, a *account, until instant, why string) {
 
 // quiet sees to it that the flow of s resumes at its shaped rates after a pause.
 func (s *scope) quiet(now, until instant) {
-	for _, a := range s.own {
-		if m, ok := a.meter.(*rated); ok && a.scope != nil {
+	for _, o := range s.own {
+		if m, ok := o.a.meter.(*rated); ok && o.a.scope != nil {
 			m.quiet(now, until)
 		}
 	}
@@ -178,8 +275,8 @@ func (s *scope) quiet(now, until instant) {
 // that this is due to. never: when depends on an event.
 func (e *engine) estimate(now instant, q *ask, draws []draw) (instant, *account) {
 	t, bound := now, (*account)(nil)
-	if g := &q.scope.gate; g.paused > now {
-		t, bound = g.paused, g
+	if g := q.shut(now); g != nil {
+		t, bound = max(now, g.paused), g
 	}
 	for i := range draws {
 		d := &draws[i]
@@ -261,6 +358,7 @@ func (e *engine) settle(now instant, p *permit, actual Cost) {
 	for i := range p.draws {
 		d := &p.draws[i]
 		n, named := actual[d.a.terms.unit]
+		n = max(0, n)
 		if !named || d.a.terms.unit == "" || n == d.n {
 			continue
 		}
@@ -326,8 +424,7 @@ func (w *waiter) binding(now instant) (*account, instant) {
 // newWaiter makes a waiter of q.
 func newWaiter(q *ask, draws []draw) *waiter {
 	w := &waiter{ask: *q, ready: make(chan struct{}, 1)}
-	w.draws = append(make([]draw, 0, len(draws)+1), draws...)
-	w.draws = append(w.draws, draw{a: &q.scope.gate, n: 1})
+	w.draws = w.gates(append(make([]draw, 0, len(draws)+2), draws...))
 	w.expires, w.deadline = never, never
 	return w
 }

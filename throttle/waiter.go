@@ -14,6 +14,7 @@ type waiter struct {
 	yielded int // how often it left a line because it waited longer elsewhere
 
 	expires    instant       // when it is refused; never: it is not
+	since      instant       // when its wait began
 	allowed    time.Duration // from its beginning until expires
 	deadline   instant       // of its context; never: none
 	inExpiry   int           // index into the heap, plus one

@@ -1,0 +1,121 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+)
+
+var (
+	errNoGrant = errors.New("throttle: Settle: no Transport of this package returned this response")
+	errSettled = errors.New("throttle: Settle: settled already")
+	errClosed  = errors.New("throttle: Settle: the body is closed already")
+)
+
+// answerBody gives the places in flight back when the body is done: closed,
+// read to its end, failed, or its request's context ended. Exactly once.
+type answerBody struct {
+	io.ReadCloser
+	p       *passage
+	stop    func() bool // of the watch on the context
+	settled bool        // under the engine's lock
+	closed  bool        // likewise
+}
+
+// upgraded is an answerBody of a connection that was switched to another
+// protocol: it can be written to.
+type upgraded struct {
+	*answerBody
+	w io.Writer
+}
+
+func (u *upgraded) Write(b []byte) (int, error) { return u.w.Write(b) }
+
+func (b *answerBody) Read(buf []byte) (int, error) {
+	n, err := b.ReadCloser.Read(buf)
+	if err != nil {
+		b.done()
+	}
+	return n, err
+}
+
+func (b *answerBody) Close() error {
+	defer b.p.close()
+	defer b.done()
+	return b.ReadCloser.Close()
+}
+
+func (b *answerBody) done() {
+	if b.stop != nil {
+		b.stop()
+	}
+	b.p.free()
+}
+
+// free gives the places in flight back, once.
+func (p *passage) free() {
+	e := p.t.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.free(e.now(), &p.permit)
+}
+
+// close notes that the body is closed.
+func (p *passage) close() {
+	e := p.t.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p.body.closed = true
+}
+
+// places reports whether places in flight are still held.
+func (p *passage) places() bool {
+	for i := range p.permit.draws {
+		if d := &p.permit.draws[i]; d.n != 0 && d.a.terms.unit == "" && d.a.terms != &p.t.engine.gate {
+			return true
+		}
+	}
+	return false
+}
+
+// watch wraps the body of resp, in place, if places in flight wait for its end.
+func (p *passage) watch(resp *http.Response) {
+	if resp.Request == nil {
+		resp.Request = &p.r
+	}
+	e := p.t.engine
+	e.mu.Lock()
+	holds := p.places()
+	e.mu.Unlock()
+	if !holds || resp.Body == nil || resp.Body == http.NoBody {
+		p.free()
+		return
+	}
+	b := &p.body
+	b.ReadCloser, b.p = resp.Body, p
+	if ctx := p.ctx.Context; ctx.Done() != nil {
+		b.stop = context.AfterFunc(ctx, p.free)
+	}
+	if w, ok := resp.Body.(io.Writer); ok && resp.StatusCode == http.StatusSwitchingProtocols {
+		resp.Body = &upgraded{b, w}
+		return
+	}
+	resp.Body = b
+}
+
+// settle is Settle.
+func (p *passage) settle(actual Cost) error {
+	e := p.t.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case p.body.closed:
+		return errClosed
+	case p.body.settled:
+		return errSettled
+	}
+	p.body.settled = true
+	e.settle(e.now(), &p.permit, actual)
+	return nil
+}

@@ -1,0 +1,234 @@
+package throttle
+
+import (
+	"maps"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/weirhttp/weir/internal/hosts"
+	"github.com/weirhttp/weir/internal/pattern"
+)
+
+// budgets is what Config.Budgets and Default mean at one time. It does not
+// change; SetBudget makes another one.
+type budgets struct {
+	version uint64
+	by      map[string]Budget // by pattern
+	set     *pattern.Set[*plan]
+	other   *plan
+	pools   map[string]*plan
+}
+
+// record is what a Transport keeps of a host, or of a partition of it.
+type record struct {
+	scope
+	t      *Transport
+	host   string
+	part   string
+	routes pattern.Routes[*plan]
+	over   map[string]*record // in the overflow's record: by what applies to a host
+}
+
+// poolKey names a pool's accounts.
+type poolKey struct{ pool, part string }
+
+// newRecord makes the record of a host and partition. The engine's lock is held.
+func (t *Transport) newRecord(now instant, host, part, shown string) *record {
+	r := &record{t: t, host: host, part: part}
+	r.scope = scope{key: shown, gate: account{meter: open{}, terms: &t.engine.gate}}
+	r.gate.scope = &r.scope
+	r.renew(now)
+	return r
+}
+
+// renew makes the accounts of r from the budgets as they are now, and plans
+// those anew that wait.
+func (r *record) renew(now instant) {
+	b := r.t.budgets
+	if r.version == b.version {
+		return
+	}
+	r.version = b.version
+	r.routes = b.set.Host(r.host)
+	old := make(map[string][]*account)
+	for _, m := range r.own {
+		if m.a.scope != nil {
+			route := m.a.terms.route
+			old[route] = append(old[route], m.a)
+		}
+	}
+	plan := b.other
+	if r.routes.Found {
+		plan = r.routes.Value
+	}
+	r.own = r.members(now, nil, plan, 0, old[""])
+	for i := range r.routes.Len() {
+		route, plan := r.routes.Route(i)
+		r.own = r.members(now, r.own, plan, i+1, old[route])
+	}
+	if r.waiters != nil {
+		r.t.engine.redraw(now, &r.scope)
+	}
+}
+
+// members appends the accounts of one plan.
+func (r *record) members(now instant, to []member, p *plan, route int, old []*account) []member {
+	var list []*account
+	if p.budget.Pool != "" {
+		list = r.t.pool(now, p.budget.Pool, r.part)
+	} else {
+		list = p.accounts(now, &r.scope, &r.t.engine.clock, old)
+	}
+	if to == nil {
+		to = make([]member, 0, len(list))
+	}
+	for _, a := range list {
+		to = append(to, member{a, route})
+	}
+	return to
+}
+
+// pool returns the accounts of a pool for one partition. Beyond MaxKeys of
+// them, partitions share one.
+func (t *Transport) pool(now instant, name, part string) []*account {
+	k := poolKey{name, part}
+	p, ok := t.pools[k]
+	if !ok && len(t.pools) >= t.limits.maxKeys {
+		k.part = ""
+		p = t.pools[k]
+	}
+	if b := t.budgets; p == nil || p.version != b.version {
+		next := &pooled{version: b.version}
+		var old []*account
+		if p != nil {
+			old = p.accounts
+		}
+		next.accounts = b.pools[name].accounts(now, nil, &t.engine.clock, old)
+		t.pools[k] = next
+		p = next
+	}
+	return p.accounts
+}
+
+// pooled is a pool's accounts as of some budgets.
+type pooled struct {
+	version  uint64
+	accounts []*account
+}
+
+// Idle is for the table of hosts.
+func (r *record) Idle(time.Time) bool {
+	e := r.t.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return r.idleNow(e.now())
+}
+
+func (r *record) idleNow(now instant) bool {
+	for _, o := range r.over {
+		if !o.idle(now) {
+			return false
+		}
+	}
+	return r.flying == 0 && r.idle(now)
+}
+
+// of returns the record of the host of entry. key is the canonical host.
+func (t *Transport) of(entry *hosts.Entry, key string) *record {
+	if o := entry.Value.Occupant(hosts.Throttle); o != nil {
+		r := o.(*record)
+		if !entry.Overflow {
+			return r
+		}
+		return t.overflow(r, key)
+	}
+	t.engine.mu.Lock()
+	shown := key
+	if entry.Overflow {
+		shown = "others"
+	}
+	r := t.newRecord(t.engine.now(), key, "", shown)
+	t.engine.mu.Unlock()
+	r = entry.Value.Occupy(hosts.Throttle, r).(*record)
+	if entry.Overflow {
+		return t.overflow(r, key)
+	}
+	return r
+}
+
+// overflow returns what hosts share for which there is no room: those to which
+// the same budgets apply share one of each.
+func (t *Transport) overflow(r *record, key string) *record {
+	e := t.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	routes := t.budgets.set.Host(key)
+	sign := []string{routes.Pattern}
+	for i := range routes.Len() {
+		text, _ := routes.Route(i)
+		sign = append(sign, text)
+	}
+	name := strings.Join(sign, "\n")
+	o := r.over[name]
+	if o == nil {
+		if r.over == nil {
+			r.over = make(map[string]*record)
+		}
+		o = t.newRecord(e.now(), key, "", "others")
+		r.over[name] = o
+	}
+	return o
+}
+
+// partition returns the record of a partition of host, held until released.
+func (t *Transport) partition(host, part string) (*record, func()) {
+	entry := t.parts.Acquire(host+"\x00"+part, time.Time{})
+	e := t.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r := &entry.Value
+	if r.t == nil { // the table's own
+		shown := host + "#" + t.shown(part)
+		if entry.Overflow {
+			shown = "others"
+		}
+		fresh := t.newRecord(e.now(), host, part, shown)
+		*r = *fresh
+		r.gate.scope = &r.scope
+		for _, m := range r.own {
+			if m.a.scope != nil {
+				m.a.scope = &r.scope
+			}
+		}
+	}
+	return r, entry.Release
+}
+
+// withBudget returns b with the budget of one pattern changed, checked.
+func (b *budgets) with(text string, budget Budget) (*budgets, error) {
+	by := maps.Clone(b.by)
+	if by == nil {
+		by = make(map[string]Budget)
+	}
+	p, err := pattern.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	for other := range by { // another spelling is the same pattern
+		if q, err := pattern.Parse(other); err == nil && q.Text == p.Text {
+			delete(by, other)
+		} else if budget.Pool != "" && by[other].Pool == budget.Pool {
+			by[other] = budget.clone() // a pool is one budget
+		}
+	}
+	by[p.Text] = budget.clone()
+	other := b.other.budget
+	if budget.Pool != "" && other.Pool == budget.Pool {
+		other = budget
+	}
+	return newBudgets(b.version+1, other, by)
+}
+
+// hostOf is the canonical host of r.
+func hostOf(r *http.Request) string { return hosts.Key(r) }

@@ -1,0 +1,274 @@
+package throttle
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// passage is one request on its way through a Transport, in one allocation.
+type passage struct {
+	t      *Transport
+	tr     *trip.Trip
+	record *record
+	leave  func() // releases the partition's record; nil: none
+	ask    ask
+	permit permit // under the engine's lock
+	room   [6]draw
+	ctx    passageCtx
+	r      http.Request // the attempt
+	body   answerBody
+}
+
+// passageCtx is an attempt's context: through it Settle finds the passage.
+type passageCtx struct {
+	context.Context
+	p *passage
+}
+
+type passageKey struct{}
+
+// Value is context.Context's.
+func (c *passageCtx) Value(k any) any {
+	if k == (passageKey{}) {
+		return c.p
+	}
+	return c.Context.Value(k)
+}
+
+// RoundTrip waits until every budget that r draws on has room and sends it. A
+// request that cannot go in time ends at once with an [*Error]. The response is
+// the base's own.
+func (t *Transport) RoundTrip(r *http.Request) (_ *http.Response, err error) {
+	if r.URL == nil || r.URL.Host == "" {
+		return t.base.RoundTrip(r) // it says best what is missing
+	}
+	owed := r // whose body is still to be closed
+	defer func() {
+		if owed != nil {
+			trip.CloseBody(owed)
+		}
+	}()
+	r, tr, made := trip.Begin(r, trip.Throttle, t.hosts)
+	if made {
+		defer func() { err = tr.End(err) }()
+	}
+	p := &passage{t: t, tr: tr}
+	defer p.end()
+	if err := p.enter(r); err != nil {
+		return nil, err
+	}
+	owed = nil
+	return p.send()
+}
+
+// enter finds out what r draws on and waits for it.
+func (p *passage) enter(r *http.Request) error {
+	t, ctx := p.t, r.Context()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	patience, err := p.prepare(r)
+	if err != nil {
+		return err
+	}
+	draws, at, waited, err := t.engine.take(&p.ask, p.drawn(), &patience)
+	p.tr.Waited += waited
+	if err != nil {
+		return err
+	}
+	p.permit = permit{draws: draws, at: at, held: true, placed: true}
+	t.engine.mu.Lock()
+	p.record.flying++
+	t.engine.mu.Unlock()
+	p.ctx = passageCtx{ctx, p}
+	p.r = *r.WithContext(&p.ctx)
+	return nil
+}
+
+// prepare fills in p.ask. It calls the user's functions, so no lock is held.
+func (p *passage) prepare(r *http.Request) (patience, error) {
+	t, q, ctx := p.t, &p.ask, r.Context()
+	host := p.tr.Entry.Key
+	if p.tr.Entry.Overflow {
+		host = hostOf(r)
+	}
+	home := t.of(p.tr.Entry, host)
+	p.record = home
+	if t.config.Partition != nil {
+		if part := t.config.Partition(r); part != "" {
+			p.record, p.leave = t.partition(host, part)
+			q.host = &home.scope
+		}
+	}
+	q.scope, q.seq, q.held = &p.record.scope, p.tr.Order, true
+	q.priority = priorityFrom(ctx)
+	if t.config.Lane != nil {
+		q.lane = t.config.Lane(r)
+	}
+	cost, given := costFrom(ctx)
+	if !given && t.config.Cost != nil {
+		cost = t.config.Cost(r)
+	}
+	if q.cost = cost; cost != nil {
+		if err := cost.check(); err != nil {
+			return patience{}, err
+		}
+	}
+	t.engine.mu.Lock()
+	p.record.renew(t.engine.now())
+	routes := p.record.routes
+	t.engine.mu.Unlock()
+	for i := range routes.Len() {
+		if routes.Match(i, r) {
+			q.set(i)
+		}
+	}
+	return p.patience(r), nil
+}
+
+// patience is how long r may wait.
+func (p *passage) patience(r *http.Request) patience {
+	full := maxWaitFrom(r.Context(), p.t.limits.maxWait)
+	w := patience{ctx: r.Context(), cancel: r.Cancel, most: full, full: full, queue: p.t.limits.maxQueue, onWait: p.t.config.OnWait}
+	switch {
+	case p.tr.Hedge:
+		w.most = -1
+	case full > 0:
+		w.most = max(0, full-p.tr.Waited)
+	}
+	if p.tr.Caller != nil {
+		w.hook = p.tr.Caller
+	}
+	return w
+}
+
+// drawn is what p.ask draws on.
+func (p *passage) drawn() []draw {
+	e := p.t.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return p.ask.scope.draws(p.room[:0], &p.ask)
+}
+
+// send hands the attempt to the base and sees to it that what was granted is
+// accounted for, however that ends.
+func (p *passage) send() (*http.Response, error) {
+	t := p.t
+	if t.innermost {
+		p.tr.MarkSent()
+	}
+	done := false
+	defer func() {
+		if !done { // a panic or Goexit: it may have been sent
+			p.finish(false)
+		}
+	}()
+	resp, err := t.base.RoundTrip(&p.r)
+	done = true
+	if err != nil {
+		p.finish(notsent.Refused(err) == notsent.Meter)
+		return resp, err
+	}
+	p.answered()
+	t.hear(p, resp)
+	p.watch(resp)
+	return resp, nil
+}
+
+// finish ends a passage without an answer.
+func (p *passage) finish(unsent bool) {
+	e := p.t.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.now()
+	p.record.flying--
+	if unsent {
+		p.record.counters.refunded++
+		e.back(now, &p.permit)
+		return
+	}
+	e.answered(now, &p.permit)
+	e.free(now, &p.permit)
+}
+
+// answered notes that headers came.
+func (p *passage) answered() {
+	e := p.t.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p.record.flying--
+	e.answered(e.now(), &p.permit)
+}
+
+// end lets go of the partition's record. What is still in flight keeps it from
+// being evicted.
+func (p *passage) end() {
+	if p.leave != nil {
+		p.leave()
+	}
+}
+
+// Outlook is how long r would wait here and below if it were sent now, and the
+// refusal it would meet.
+func (t *Transport) Outlook(r *http.Request) (time.Duration, error) {
+	below, err := trip.Outlook(t.base, r)
+	if err != nil || r.URL == nil || r.URL.Host == "" {
+		return below, err
+	}
+	wait, err := t.outlook(r)
+	return max(wait, below), err
+}
+
+func (t *Transport) outlook(r *http.Request) (time.Duration, error) {
+	tr := trip.From(r.Context())
+	if tr == nil || tr.Table != t.hosts {
+		entry := t.hosts.Acquire(hostOf(r), time.Now())
+		defer entry.Release()
+		tr = &trip.Trip{Request: &trip.Request{Entry: entry, Table: t.hosts}}
+	}
+	p := &passage{t: t, tr: tr}
+	defer p.end()
+	patience, err := p.prepare(r)
+	if err != nil {
+		return 0, err
+	}
+	e := t.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.now()
+	draws := p.ask.scope.draws(p.room[:0], &p.ask)
+	if d := fits(draws); d != nil {
+		return 0, p.ask.error(NeverFits, d.a, 0)
+	}
+	at, a := e.estimate(now, &p.ask, draws)
+	if a == nil {
+		return 0, nil
+	}
+	if err := e.tooLate(now, at, a, &p.ask, &patience); err != nil {
+		return err.RetryAfter, err
+	}
+	if at == never {
+		at = now
+	}
+	return at.until(now), nil
+}
+
+// Settle says what the request that resp answers really cost: the difference
+// to what was reserved is charged, or goes back. Units that actual does not name
+// stay as they were, a negative value counts as zero. Of several calls only the
+// first counts. It is to be called before the body is closed; for a response
+// that no Transport of this package returned it is an error.
+func Settle(resp *http.Response, actual Cost) error {
+	if resp == nil || resp.Request == nil {
+		return errNoGrant
+	}
+	p, _ := resp.Request.Context().Value(passageKey{}).(*passage)
+	if p == nil {
+		return errNoGrant
+	}
+	return p.settle(actual)
+}

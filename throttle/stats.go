@@ -1,0 +1,116 @@
+package throttle
+
+import (
+	"time"
+
+	"github.com/weirhttp/weir/internal/hosts"
+	"github.com/weirhttp/weir/internal/table"
+)
+
+// Stats is a copy of what a Transport knows, host by host.
+type Stats struct {
+	Hosts []HostStats
+}
+
+// HostStats is one host, or one partition of it.
+type HostStats struct {
+	Host      string
+	Partition string // eight hex digits; "": the host itself
+	Overflow  bool   // shared by all for which there was no room
+
+	Budgets      []BudgetStats
+	Restrictions []Restriction // what is not free now
+	Queue        int           // requests that wait
+	OldestWait   time.Duration // of those
+	InFlight     int           // requests sent whose headers have not come
+
+	Granted, Waited, Refused, Cancelled, Refunded int64 // requests since the host was first met
+}
+
+// BudgetStats is one limit of a budget.
+type BudgetStats struct {
+	Pattern string // the pattern it stands under; "": Default
+	Text    string // the limit in words: "100000/h"
+	Unit    string // "": requests in flight
+	Limit   int64
+	Left    float64       // that could be spent now
+	FullIn  time.Duration // until everything is there again; the largest Duration: when requests end
+}
+
+// Restriction is something that holds requests up now.
+type Restriction struct {
+	Unit string
+	Why  string        // in words: "100/h is spent"
+	For  time.Duration // how much longer, for one request; zero: not known
+}
+
+// Stats returns a copy of the Transport's state. It looks at one host at a time
+// and holds nobody up for longer.
+func (t *Transport) Stats() Stats {
+	var s Stats
+	e := t.engine
+	t.hosts.All(func(entry *hosts.Entry) {
+		o := entry.Value.Occupant(hosts.Throttle)
+		if o == nil {
+			return
+		}
+		r := o.(*record)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		now := e.now()
+		if !entry.Overflow {
+			s.Hosts = append(s.Hosts, r.stats(now))
+		}
+		for _, o := range r.over {
+			h := o.stats(now)
+			h.Host, h.Overflow = "others", true
+			s.Hosts = append(s.Hosts, h)
+		}
+	})
+	t.parts.All(func(entry *table.Entry[record]) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		r := &entry.Value
+		if r.t == nil {
+			return
+		}
+		h := r.stats(e.now())
+		h.Partition, h.Overflow = t.shown(r.part), entry.Overflow
+		s.Hosts = append(s.Hosts, h)
+	})
+	return s
+}
+
+// stats describes r. The engine's lock is held.
+func (r *record) stats(now instant) HostStats {
+	r.renew(now)
+	c := r.counters
+	h := HostStats{
+		Host: r.host, Queue: r.waiting, InFlight: r.flying,
+		Granted: c.granted, Waited: c.waited, Refused: c.refused, Cancelled: c.cancelled, Refunded: c.refunded,
+	}
+	for w := r.waiters; w != nil; w = w.next {
+		h.OldestWait = max(h.OldestWait, time.Duration(now-w.since))
+	}
+	if r.gate.paused > now {
+		h.Restrictions = append(h.Restrictions, Restriction{Why: r.gate.why, For: r.gate.paused.until(now)})
+	}
+	for _, m := range r.own {
+		v := m.a.meter.view(now)
+		t := m.a.terms
+		h.Budgets = append(h.Budgets, BudgetStats{
+			Pattern: t.pattern, Text: t.text, Unit: t.unit,
+			Limit: v.limit, Left: v.left, FullIn: v.full.until(now),
+		})
+		at := m.a.at(now, 1)
+		if at <= now && m.a.line == nil {
+			continue
+		}
+		x := Restriction{Unit: t.unit, Why: m.a.reason(now)}
+		if at != never {
+			x.For = at.until(now)
+		}
+		h.Restrictions = append(h.Restrictions, x)
+	}
+	return h
+}

@@ -1,0 +1,276 @@
+package throttle
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/weirhttp/weir/internal/hosts"
+	"github.com/weirhttp/weir/internal/pattern"
+	"github.com/weirhttp/weir/internal/table"
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// Transport is an http.RoundTripper that sends each request when there is room
+// in every budget it draws on, in the order of arrival, and refuses at once what
+// cannot go in time. Create it with New. It is safe for concurrent use and has
+// no goroutine of its own.
+//
+// A unit of a configured rate counts from its grant until Per after the
+// answer's headers came, so that the server too never sees more than Limit in
+// any window, whatever the network does.
+type Transport struct {
+	base      http.RoundTripper
+	config    Config
+	limits    limits
+	peek      int64
+	link      trip.Link
+	hosts     *hosts.Table
+	parts     *table.Table[record]
+	innermost bool
+	secret    [32]byte // of the HMAC that shows partitions
+	engine    *engine
+
+	// Under the engine's lock.
+	budgets *budgets
+	pools   map[poolKey]*pooled
+}
+
+// New validates c and returns a Transport that sends through base; nil means
+// http.DefaultTransport. An error names the field and its value.
+func New(base http.RoundTripper, c Config) (*Transport, error) {
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	t := &Transport{base: base, config: c, engine: newEngine(), pools: make(map[poolKey]*pooled)}
+	var err error
+	if t.limits, err = bounds(c.MaxWait, c.MaxQueue, c.MaxKeys); err != nil {
+		return nil, err
+	}
+	if err := t.resolve(); err != nil {
+		return nil, err
+	}
+	if t.budgets, err = newBudgets(1, c.Default, c.Budgets); err != nil {
+		return nil, fmt.Errorf("throttle: %w", err)
+	}
+	t.engine.walls = t.budgets.walls()
+	if _, err := rand.Read(t.secret[:]); err != nil {
+		return nil, fmt.Errorf("throttle: %w", err)
+	}
+	below := trip.Below(base)
+	t.innermost = below.Innermost()
+	if below.Has[trip.Throttle] { // another one's records are not ours
+		below.Hosts = hosts.New(hosts.Size)
+	}
+	t.link = below.With(trip.Throttle)
+	t.hosts = below.Hosts
+	t.hosts.Resize(t.limits.maxKeys)
+	t.parts = table.New(t.limits.maxKeys, func(string) record { return record{} }, (*record).idlePart)
+	return t, t.keep()
+}
+
+// resolve validates the fields that stand alone and sets their defaults.
+func (t *Transport) resolve() error {
+	c := &t.config
+	switch {
+	case c.MaxPause < 0:
+		return fmt.Errorf("throttle: MaxPause: %v is negative", c.MaxPause)
+	case c.Pace:
+		return fmt.Errorf("throttle: Pace: true is not supported yet")
+	case c.Store != nil:
+		return fmt.Errorf("throttle: Store: %T is not supported yet", c.Store)
+	}
+	if c.MaxPause == 0 {
+		c.MaxPause = 5 * time.Minute
+	}
+	if t.peek = c.PeekBody; c.PeekBody == 0 {
+		t.peek = 4 << 10
+	}
+	c.Budgets = nil // budgets has a copy
+	return nil
+}
+
+// keep gives each host that is named outright its place for good, so that its
+// budget never falls to the overflow.
+func (t *Transport) keep() error {
+	named := 0
+	for text := range t.budgets.by {
+		if p, err := pattern.Parse(text); err == nil && !p.Wild {
+			named++
+			if entry := t.hosts.Acquire(p.Host, time.Now()); entry.Overflow || named > t.limits.maxKeys {
+				return fmt.Errorf("throttle: MaxKeys: %d is too few for the hosts that Budgets names", t.limits.maxKeys)
+			}
+		}
+	}
+	return nil
+}
+
+// newBudgets compiles budgets. Errors name the field.
+func newBudgets(version uint64, other Budget, by map[string]Budget) (*budgets, error) {
+	b := &budgets{version: version, by: make(map[string]Budget, len(by)), pools: make(map[string]*plan)}
+	plans := make(map[string]*plan, len(by))
+	compile := func(field, text, route string, budget Budget) (*plan, error) {
+		if err := budget.check(); err != nil {
+			return nil, fmt.Errorf("%s.%w", field, err)
+		}
+		p := newPlan(text, route, budget)
+		if name := budget.Pool; name != "" {
+			if twin := b.pools[name]; twin != nil && !twin.budget.equal(budget) {
+				return nil, fmt.Errorf("%s.Pool: %q is %v here and %v elsewhere; a pool is one budget", field, name, budget, twin.budget)
+			}
+			b.pools[name] = newPlan("pool "+name, "", budget)
+		}
+		return p, nil
+	}
+	for text, budget := range by {
+		p, err := pattern.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("Budgets: %w", err)
+		}
+		route := p.Text
+		if p.HostOnly() {
+			route = ""
+		}
+		if plans[text], err = compile(fmt.Sprintf("Budgets[%q]", text), p.Text, route, budget); err != nil {
+			return nil, err
+		}
+		b.by[text] = plans[text].budget
+	}
+	var err error
+	if b.set, err = pattern.NewSet(plans); err != nil {
+		return nil, fmt.Errorf("Budgets: %w", err)
+	}
+	if b.other, err = compile("Default", "", "", other); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// walls is how many rates look at the wall's clock.
+func (b *budgets) walls() int {
+	n := b.other.walls()
+	for _, budget := range b.by {
+		n += (&plan{budget: budget}).walls()
+	}
+	return n
+}
+
+// idlePart is record.Idle for a table of records.
+func (r *record) idlePart(now time.Time) bool { return r.t == nil || r.Idle(now) }
+
+// shown is a partition as people may see it.
+func (t *Transport) shown(part string) string {
+	h := hmac.New(sha256.New, t.secret[:])
+	h.Write([]byte(part))
+	return hex.EncodeToString(h.Sum(nil)[:4])
+}
+
+// SetBudget changes the budget of a pattern, or adds one. Everyone queued is
+// planned anew at once; what was spent stays spent. The zero Budget lifts the
+// pattern's limits. Where b has a pool, it becomes the budget of the whole pool.
+func (t *Transport) SetBudget(text string, b Budget) error {
+	if err := b.check(); err != nil {
+		return fmt.Errorf("throttle: SetBudget %q: %w", text, err)
+	}
+	e := t.engine
+	e.mu.Lock()
+	next, err := t.budgets.with(text, b)
+	if err != nil {
+		e.mu.Unlock()
+		return fmt.Errorf("throttle: SetBudget: %w", err)
+	}
+	t.budgets = next
+	e.walls = next.walls()
+	e.mu.Unlock()
+	t.each(func(r *record, now instant) { r.renew(now) })
+	return nil
+}
+
+// each calls f for every record, under the engine's lock.
+func (t *Transport) each(f func(r *record, now instant)) {
+	e := t.engine
+	call := func(r *record) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		now := e.now()
+		f(r, now)
+		for _, o := range r.over {
+			f(o, now)
+		}
+	}
+	t.hosts.All(func(entry *hosts.Entry) {
+		if o := entry.Value.Occupant(hosts.Throttle); o != nil {
+			call(o.(*record))
+		}
+	})
+	t.parts.All(func(entry *table.Entry[record]) {
+		e.mu.Lock()
+		made := entry.Value.t != nil
+		e.mu.Unlock()
+		if made {
+			call(&entry.Value)
+		}
+	})
+}
+
+// Pause lets nothing through to host, all its partitions included, until the
+// given time. Those that wait and cannot wait that long are refused at once.
+// host is spelled as in a URL: "api.example.com", "127.0.0.1:8080".
+func (t *Transport) Pause(host string, until time.Time) { t.pauseHost(host, until, "paused by hand") }
+
+// Resume ends a pause of host, by hand or by the server's word.
+func (t *Transport) Resume(host string) { t.pauseHost(host, time.Time{}, "") }
+
+func (t *Transport) pauseHost(host string, until time.Time, why string) {
+	key := hosts.Canonical("", host)
+	entry := t.hosts.Acquire(key, time.Now())
+	defer entry.Release()
+	r := t.of(entry, key)
+	e := t.engine
+	e.mu.Lock()
+	now := e.now()
+	at := now
+	if !until.IsZero() {
+		at = e.at(now, until)
+		r.quiet(now, at)
+	}
+	e.pause(now, &r.gate, at, why)
+	e.mu.Unlock()
+	t.parts.All(func(entry *table.Entry[record]) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		p, now := &entry.Value, e.now()
+		if p.t == nil || p.host != key {
+			return
+		}
+		if until.IsZero() { // the server's word to this partition ends too
+			e.pause(now, &p.gate, now, "")
+		}
+		for w := p.waiters; w != nil; w = w.next {
+			e.retry(w)
+		}
+		e.run(now)
+		e.recheck(now, &p.scope)
+	})
+}
+
+// retry has all lines of w looked at again.
+func (e *engine) retry(w *waiter) {
+	for _, k := range w.claims {
+		e.mark(k.line.a)
+	}
+}
+
+// CloseIdleConnections forwards to the base.
+func (t *Transport) CloseIdleConnections() { trip.CloseIdle(t.base) }
+
+// Close gives back what is held outside this process. Without a Store there is
+// nothing.
+func (t *Transport) Close() error { return nil }
+
+// Link tells the layer above about the chain.
+func (t *Transport) Link() trip.Link { return t.link }
