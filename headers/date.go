@@ -11,12 +11,16 @@ import (
 // without seconds, with any fraction, in basic form; JavaScript's
 // Date.toString, Unix date and Go's Time.String. What has no zone is UTC.
 func parseTime(s string) (time.Time, bool) {
-	s = strings.Trim(s, " \t")
-	if len(s) < 8 || len(s) > 100 { // no date is longer, and hostile ones need no work
+	s = trimBlanks(s)
+	if len(s) < 8 || len(s) > 100 {
 		return time.Time{}, false
 	}
 	var c civil
-	var ok bool
+	ok := c.fixed(s)
+	if ok {
+		return c.time()
+	}
+	c = civil{}
 	if isDigit(s[0]) && isDigit(s[1]) && isDigit(s[2]) && isDigit(s[3]) {
 		ok = c.iso(s)
 	} else {
@@ -37,6 +41,28 @@ type civil struct {
 	hasZone, am                   bool
 }
 
+// fixed reads the one form that servers must send, by the places of its parts:
+// "Thu, 15 Jan 2026 12:00:00 GMT".
+func (c *civil) fixed(s string) bool {
+	if len(s) != 29 || s[3:5] != ", " || s[7] != ' ' || s[11] != ' ' || s[16] != ' ' || s[19] != ':' || s[22] != ':' ||
+		s[25:] != " GMT" || !isWeekday(s[:3]) {
+		return false
+	}
+	for _, n := range [...]struct {
+		to         *int
+		start, end int
+	}{{&c.day, 5, 7}, {&c.year, 12, 16}, {&c.hour, 17, 19}, {&c.min, 20, 22}, {&c.sec, 23, 25}} {
+		for _, b := range []byte(s[n.start:n.end]) {
+			if !isDigit(b) {
+				return false
+			}
+			*n.to = *n.to*10 + int(b-'0')
+		}
+	}
+	c.month = monthOf(s[8:11])
+	return c.month > 0
+}
+
 // time checks the ranges, the month's length included.
 func (c *civil) time() (time.Time, bool) {
 	if c.pm && c.hour < 12 {
@@ -48,9 +74,8 @@ func (c *civil) time() (time.Time, bool) {
 		return time.Time{}, false
 	}
 	t := time.Date(c.year, time.Month(c.month), c.day, c.hour, c.min, c.sec, c.nsec, time.UTC)
-	midnight := time.Date(c.year, time.Month(c.month), c.day, 0, 0, 0, 0, time.UTC)
-	if midnight.Day() != c.day {
-		return time.Time{}, false
+	if c.day > 28 && time.Date(c.year, time.Month(c.month), c.day, 0, 0, 0, 0, time.UTC).Day() != c.day {
+		return time.Time{}, false // no such day in that month
 	}
 	return t.Add(-time.Duration(c.offset) * time.Second), true
 }
@@ -121,18 +146,16 @@ func (c *civil) clock(s string) bool {
 // zone reads what follows a time of day: nothing, Z, an offset, a name, an
 // offset with a name (Go's String, which may add its monotonic reading).
 func (c *civil) zone(s string) bool {
-	for _, f := range fields(s) {
-		if f == "" {
-			break
-		}
-		if f[0] == '(' || strings.HasPrefix(f, "m=") {
-			break
+	for {
+		var f string
+		f, s = cutField(s)
+		if f == "" || f[0] == '(' || strings.HasPrefix(f, "m=") {
+			return true
 		}
 		if !c.zoneWord(f) {
 			return false
 		}
 	}
-	return true
 }
 
 // zoneWord reads Z, UTC, GMT+0100, +01:00, -07, EST.
@@ -205,8 +228,9 @@ func (c *civil) words(s string) bool {
 	if i := strings.IndexByte(s, '('); i >= 0 {
 		s = s[:i] // JavaScript's name of the zone
 	}
-	weekday := false
-	for i, f := range fields(s) {
+	for first := true; s != ""; first = false {
+		var f string
+		f, s = cutField(s)
 		f = strings.TrimSuffix(f, ",")
 		switch {
 		case f == "":
@@ -214,8 +238,7 @@ func (c *civil) words(s string) bool {
 			if !c.number(f) {
 				return false
 			}
-		case i == 0 && !weekday && isWeekday(f):
-			weekday = true
+		case first && isWeekday(f):
 		case c.month == 0 && monthOf(f) > 0:
 			c.month = monthOf(f)
 		case c.hasClock && strings.EqualFold(f, "PM"):
@@ -269,43 +292,41 @@ func isDigit(b byte) bool { return b >= '0' && b <= '9' }
 
 // monthOf returns 1 to 12 for a month's name or its first three letters, else 0.
 func monthOf(s string) int {
-	if len(s) >= 3 {
-		for m := time.January; m <= time.December; m++ {
-			if name := m.String(); len(s) <= len(name) && strings.EqualFold(s, name[:len(s)]) {
-				return int(m)
-			}
-		}
+	const names = "janfebmaraprmayjunjulaugsepoctnovdec"
+	if i := threeOf(s, names); i >= 0 && longForm(s, time.Month(i/3+1).String()) {
+		return i/3 + 1
 	}
 	return 0
 }
 
 func isWeekday(s string) bool {
-	if len(s) >= 3 {
-		for d := time.Sunday; d <= time.Saturday; d++ {
-			if name := d.String(); len(s) <= len(name) && strings.EqualFold(s, name[:len(s)]) {
-				return true
-			}
-		}
-	}
-	return false
+	const names = "sunmontuewedthufrisat"
+	i := threeOf(s, names)
+	return i >= 0 && longForm(s, time.Weekday(i/3).String())
 }
 
-// fields is strings.Fields for the few parts of a date, without a slice.
-func fields(s string) func(yield func(int, string) bool) {
-	return func(yield func(int, string) bool) {
-		for i := 0; ; i++ {
-			s = strings.TrimLeft(s, " \t")
-			if s == "" {
-				return
+// threeOf finds the first three letters of s among names, three letters each.
+func threeOf(s, names string) int {
+	if len(s) >= 3 {
+		for i := 0; i < len(names); i += 3 {
+			if lower(s[0]) == names[i] && lower(s[1]) == names[i+1] && lower(s[2]) == names[i+2] {
+				return i
 			}
-			end := strings.IndexAny(s, " \t")
-			if end < 0 {
-				end = len(s)
-			}
-			if !yield(i, s[:end]) {
-				return
-			}
-			s = s[end:]
 		}
 	}
+	return -1
+}
+
+// longForm reports whether s is name or begins it.
+func longForm(s, name string) bool {
+	return len(s) == 3 || len(s) <= len(name) && strings.EqualFold(s, name[:len(s)])
+}
+
+// cutField returns the first of the parts that blanks separate, and the rest.
+func cutField(s string) (field, rest string) {
+	s = strings.TrimLeft(s, " \t")
+	if i := strings.IndexAny(s, " \t"); i >= 0 {
+		return s[:i], s[i:]
+	}
+	return s, ""
 }

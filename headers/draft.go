@@ -42,7 +42,9 @@ type parser struct {
 	status int
 	now    time.Time
 	host   *hostRow
-	drafts []draft
+	n      int // drafts; most responses need no more than fit in space
+	space  [4]draft
+	more   []draft
 	names  reader
 	text   texts
 	waits  waits
@@ -60,10 +62,11 @@ type texts struct {
 // draft returns the draft of the limit that m names, a new one if need be; nil
 // if there is no more room.
 func (p *parser) draft(m *meaning, per time.Duration, place int) *draft {
-	for i := range p.drafts {
-		d := &p.drafts[i]
+	name := p.names.name(m)
+	for i := range p.n {
+		d := p.at(i)
 		if d.origin == fromName && d.family == m.family && d.per == per && d.place == place &&
-			d.Unit == m.unit && d.called == string(m.name) {
+			d.Unit == m.unit && d.called == string(name) {
 			return d
 		}
 	}
@@ -73,21 +76,32 @@ func (p *parser) draft(m *meaning, per time.Duration, place int) *draft {
 	d := p.add(m, fromName)
 	if d != nil {
 		d.per, d.place = per, place
-		d.called = clean(string(m.name))
+		d.called = clean(string(name))
 		d.Name = d.called
 	}
 	return d
 }
 
+// at returns the i-th draft. It is valid until the next is added.
+func (p *parser) at(i int) *draft {
+	if i < len(p.space) {
+		return &p.space[i]
+	}
+	return &p.more[i-len(p.space)]
+}
+
 // add appends a draft; nil if there is no more room.
 func (p *parser) add(m *meaning, o origin) *draft {
-	if len(p.drafts) >= 2*maxLimits {
+	if p.n >= 2*maxLimits {
 		return nil
 	}
-	p.drafts = append(p.drafts, draft{})
-	d := &p.drafts[len(p.drafts)-1]
+	if p.n >= len(p.space) {
+		p.more = append(p.more, draft{})
+	}
+	p.n++
+	d := p.at(p.n - 1)
 	d.origin, d.family, d.vendor = o, m.family, m.vendor
-	d.Unit, d.Source = m.unit, clean(strings.ToLower(p.source))
+	d.Unit, d.Source = m.unit, lowerName(p.source)
 	return d
 }
 
@@ -158,6 +172,17 @@ func isInteger(s string) bool {
 		}
 	}
 	return true
+}
+
+// lowerName returns a header's name in lower case. The commonest are constants,
+// which take no space.
+func lowerName(s string) string {
+	for _, name := range [...]string{"x-ratelimit-limit", "x-rate-limit-limit", "ratelimit-limit", "ratelimit"} {
+		if len(s) == len(name) && around(s, 0, name) {
+			return name
+		}
+	}
+	return clean(strings.ToLower(s[:min(len(s), maxName)]))
 }
 
 // clean makes a string of the response fit to be kept and printed: no control

@@ -1,7 +1,5 @@
 package headers
 
-import "strings"
-
 // ordinary knows the headers of most responses, in the spelling that net/http
 // gives them, which say nothing about quotas. It only saves time.
 func ordinary(name string) bool {
@@ -22,87 +20,45 @@ func ordinary(name string) bool {
 }
 
 // promising reports whether a header name holds a piece of a word that the
-// grammar or the table of special shapes could make something of.
+// grammar or the table of special shapes could make something of. It looks for
+// one rare letter of each piece first.
 func promising(name string) bool {
-	// Most names fail by the letters they are made of.
-	var has uint32
-	for i := range len(name) {
-		has |= 1 << (name[i] & 31)
-	}
 	if len(name) > maxName {
 		return false
 	}
-	for i := range pieces {
-		if m := pieces[i].letters; has&m == m && within(name, pieces[i].text) {
-			return !prefixFold(name, "x-amz-meta-") // a user's own data
+	for i := range len(name) {
+		var found bool
+		switch name[i] | 0x20 {
+		case 'm':
+			found = around(name, i-2, "limit") || around(name, i-2, "remain") || around(name, i, "mbx")
+		case 'u':
+			found = around(name, i-1, "quota") || around(name, i, "usage") || around(name, i-4, "concurren") ||
+				around(name, i-5, "sapi-used")
+		case 'y':
+			found = around(name, i-4, "retry") || around(name, i-6, "errortype")
+		case 'k':
+			found = around(name, i-2, "token") || around(name, i-3, "backoff")
+		case 'h':
+			found = around(name, i-1, "throttl")
+		case 'd':
+			found = around(name, i-8, "error-code")
+		}
+		if found {
+			return !around(name, 0, "x-amz-meta-") // a user's own data
 		}
 	}
 	return false
 }
 
-// within reports whether s contains sub, which is lower case, in any case.
-func within(s, sub string) bool {
-	first := sub[0]
-	for i := 0; i+len(sub) <= len(s); i++ {
-		if lower(s[i]) == first && prefixFold(s[i:], sub) {
-			return true
+// around reports whether s has sub, which is lower case, at i in any case.
+func around(s string, i int, sub string) bool {
+	if i < 0 || i+len(sub) > len(s) {
+		return false
+	}
+	for k := range len(sub) {
+		if lower(s[i+k]) != sub[k] {
+			return false
 		}
 	}
-	return false
-}
-
-func prefixFold(s, prefix string) bool {
-	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
-}
-
-// piece is a part of a name and the set of its letters, one bit each.
-type piece struct {
-	text    string
-	letters uint32
-}
-
-const (
-	bitA = 1 << (iota + 1)
-	bitB
-	bitC
-	bitD
-	bitE
-	bitF
-	bitG
-	bitH
-	bitI
-	bitJ
-	bitK
-	bitL
-	bitM
-	bitN
-	bitO
-	bitP
-	bitQ
-	bitR
-	bitS
-	bitT
-	bitU
-	bitV
-	bitW
-	bitX
-	bitY
-	bitZ
-)
-
-var pieces = [...]piece{
-	{"limit", bitL | bitI | bitM | bitT},
-	{"retry", bitR | bitE | bitT | bitY},
-	{"remain", bitR | bitE | bitM | bitA | bitI | bitN},
-	{"quota", bitQ | bitU | bitO | bitT | bitA},
-	{"usage", bitU | bitS | bitA | bitG | bitE},
-	{"throttl", bitT | bitH | bitR | bitO | bitL},
-	{"token", bitT | bitO | bitK | bitE | bitN},
-	{"mbx", bitM | bitB | bitX},
-	{"sapi-used", bitS | bitA | bitP | bitI | bitU | bitE | bitD},
-	{"backoff", bitB | bitA | bitC | bitK | bitO | bitF},
-	{"concurren", bitC | bitO | bitN | bitU | bitR | bitE},
-	{"errortype", bitE | bitR | bitO | bitT | bitY | bitP},
-	{"error-code", bitE | bitR | bitO | bitC | bitD},
-	{"reset", bitR | bitE | bitS | bitT},
+	return true
 }

@@ -99,11 +99,11 @@ func (r *reader) qualify(low []byte, m *meaning) {
 		s := low[t.start:t.end]
 		switch t.word.class {
 		case stemWord:
-			end = t.end
+			end = int(t.end)
 			m.plain = m.plain || string(s) != "quota"
 			m.unit = t.word.unit
 			if string(s) == "rate" {
-				end = r.tokens[i+1].end
+				end = int(r.tokens[i+1].end)
 			}
 		case vendorWord:
 			m.vendor = hash(m.vendor, s)
@@ -125,10 +125,10 @@ func (r *reader) qualify(low []byte, m *meaning) {
 		}
 	}
 	if string(out) != "api" { // as a name on its own it says nothing
-		m.name = out
+		m.name = len(out)
 	}
 	m.family = hash(m.vendor, low[:end])
-	m.plain = m.plain && len(m.name) == 0 || m.window > 0
+	m.plain = m.plain && m.name == 0 || m.window > 0
 	if m.unit == "" {
 		m.unit = "requests"
 	}

@@ -174,13 +174,13 @@ func (p *parser) json(m *meaning, s string) {
 				if d == nil {
 					return
 				}
-				d.Name = clean(string(m.name))
+				d.Name = clean(string(p.names.name(m)))
 				if j.depth > 1 {
 					d.Partition = clean(j.keys[j.depth-1])
 				}
-				at[j.depth] = p.index(d) + 1
+				at[j.depth] = p.n
 			}
-			p.usage(&p.drafts[at[j.depth]-1], e)
+			p.usage(p.at(at[j.depth]-1), e)
 		}
 	}
 }

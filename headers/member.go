@@ -164,7 +164,7 @@ func (p *parser) assoc(m *meaning, x *item, f facts, a *assoc) {
 		a.draft, a.seen = p.index(d), facts{}
 		a.made++
 	}
-	d := &p.drafts[a.draft]
+	d := p.at(a.draft)
 	f.give(d)
 	a.seen.merge(&f)
 	if f.reset.Known {
@@ -189,10 +189,10 @@ func (p *parser) shares(m *meaning, x *item) {
 	}
 }
 
-// index returns the place of d in p.drafts.
+// index returns the place of d.
 func (p *parser) index(d *draft) int {
-	for i := range p.drafts {
-		if d == &p.drafts[i] {
+	for i := range p.n {
+		if d == p.at(i) {
 			return i
 		}
 	}

@@ -4,10 +4,10 @@ package headers
 // and a per-window header, say of the same counter. The numbers must agree;
 // where they differ, both limits stay.
 func (p *parser) mergeFamilies() {
-	for i := range p.drafts {
-		a := &p.drafts[i]
-		for k := i + 1; k < len(p.drafts) && !a.dead; k++ {
-			b := &p.drafts[k]
+	for i := range p.n {
+		a := p.at(i)
+		for k := i + 1; k < p.n && !a.dead; k++ {
+			b := p.at(k)
 			if b.dead || a.vendor != b.vendor || a.Unit != b.Unit || !a.sameAs(b) {
 				continue
 			}
@@ -86,8 +86,8 @@ func agree(a, b *draft) (equal int, ok bool) {
 // nameThem gives the texts of label headers to the limits that have none, and
 // what only the host tells.
 func (p *parser) nameThem() {
-	for i := range p.drafts {
-		d := &p.drafts[i]
+	for i := range p.n {
+		d := p.at(i)
 		if d.dead {
 			continue
 		}

@@ -24,13 +24,16 @@ type meaning struct {
 	family uint32        // equal for headers with the same stem and vendor
 	vendor uint32        // equal for the same vendor in all spellings of the stem
 	row    *row          // what the table of special shapes adds
-	name   []byte        // what the limit is called by; valid until the next name is read
+	name   int           // length of what the limit is called by; see reader.name
 }
+
+// name returns what the limit is called by whose name was read last.
+func (r *reader) name(m *meaning) []byte { return r.out[:m.name] }
 
 // token is a word in its place.
 type token struct {
-	start, end int
 	word       word
+	start, end uint16
 	glued      bool // was not set off by a hyphen from the next
 }
 
@@ -50,6 +53,9 @@ func (r *reader) read(name string) meaning {
 		return meaning{}
 	}
 	low := r.low[:copyLower(r.low[:], name)]
+	if m, ok := plainName(low); ok {
+		return m
+	}
 	special := rowOf(low)
 	if !r.split(low) {
 		return meaning{}
@@ -65,7 +71,7 @@ func (r *reader) read(name string) meaning {
 	}
 	r.qualify(low, &m)
 	if special != nil {
-		special.apply(&m, r.out[:])
+		special.apply(&m, r)
 	}
 	return m
 }
@@ -101,7 +107,7 @@ func (r *reader) add(low []byte, start, end, depth int) bool {
 	if r.n == maxWords {
 		return false
 	}
-	r.tokens[r.n] = token{start: start, end: end, word: w}
+	r.tokens[r.n] = token{start: uint16(start), end: uint16(end), word: w}
 	r.n++
 	return true
 }

@@ -46,12 +46,16 @@ func parse(resp *http.Response, body []byte, now time.Time) Signal {
 	return parseFound(resp, found, body, now, clock.age)
 }
 
-// bare is the signal of a response without any header of interest.
+// bare is the signal of a response without any header of interest: the statuses
+// of which refused needs to know no more.
 func bare(status int) Signal {
-	p := parser{status: status}
-	var s Signal
-	s.Throttled, s.Kind = p.refused(nil, &body{})
-	return s
+	switch status {
+	case http.StatusTooManyRequests, 420, 430, 509:
+		return Signal{Throttled: true, Kind: Quota}
+	case 529:
+		return Signal{Throttled: true, Kind: Overload}
+	}
+	return Signal{}
 }
 
 // entry is a header of interest.
@@ -68,14 +72,13 @@ type clock struct{ date, age string }
 func collect(found []entry, h http.Header) ([]entry, clock) {
 	var c clock
 	for name, lines := range h {
-		if ordinary(name) || len(lines) == 0 {
-			continue
-		}
 		switch {
-		case len(name) == 4 && strings.EqualFold(name, "Date"):
+		case ordinary(name) || len(lines) == 0:
+			continue
+		case len(name) == 4 && around(name, 0, "date"):
 			c.date = lines[0]
 			continue
-		case len(name) == 3 && strings.EqualFold(name, "Age"):
+		case len(name) == 3 && around(name, 0, "age"):
 			c.age = lines[0]
 			continue
 		case !promising(name):
@@ -109,6 +112,9 @@ func compare(a, b entry) int {
 		return 1
 	}
 	for i := range min(len(a.name), len(b.name)) {
+		if a.name[i] == b.name[i] {
+			continue
+		}
 		if x, y := lower(a.name[i]), lower(b.name[i]); x != y {
 			return int(x) - int(y)
 		}
@@ -120,7 +126,7 @@ func compare(a, b entry) int {
 }
 
 func isRetryAfter(name string) bool {
-	return len(name) == 11 && strings.EqualFold(name, "Retry-After")
+	return len(name) == 11 && around(name, 0, "retry-after")
 }
 
 func lower(c byte) byte {
@@ -132,8 +138,7 @@ func lower(c byte) byte {
 
 // parseFound is the long way, for responses that say something.
 func parseFound(resp *http.Response, found []entry, text []byte, now time.Time, age string) Signal {
-	var space [8]draft
-	p := parser{status: resp.StatusCode, now: now, drafts: space[:0]}
+	p := parser{status: resp.StatusCode, now: now}
 	if r := resp.Request; r != nil && r.URL != nil {
 		p.names.host = r.URL.Hostname()
 		p.host = hostRowOf(p.names.host)

@@ -65,8 +65,8 @@ func rowOf(low []byte) *row {
 	return nil
 }
 
-// apply corrects what the grammar made of the name; space is for another one.
-func (r *row) apply(m *meaning, space []byte) {
+// apply corrects what the grammar made of the name.
+func (r *row) apply(m *meaning, names *reader) {
 	switch r.unit {
 	case "":
 	case "-":
@@ -77,9 +77,9 @@ func (r *row) apply(m *meaning, space []byte) {
 	switch r.limit {
 	case "":
 	case "-":
-		m.name = nil
+		m.name = 0
 	default:
-		m.name = append(space[:0], r.limit...)
+		m.name = copy(names.out[:], r.limit)
 	}
 	if r.scale > 0 {
 		m.scale = r.scale

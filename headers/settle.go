@@ -6,8 +6,8 @@ import "time"
 // becomes one, and what says nothing goes.
 func (p *parser) settle() []Limit {
 	p.settlePlaces()
-	for i := range p.drafts {
-		p.drafts[i].derive(p.status)
+	for i := range p.n {
+		p.at(i).derive(p.status)
 	}
 	p.joinPolicies()
 	p.shareReset()
@@ -15,8 +15,8 @@ func (p *parser) settle() []Limit {
 	p.mergeFamilies()
 	p.nameThem()
 	n := 0
-	for i := range p.drafts {
-		if d := &p.drafts[i]; d.says() {
+	for i := range p.n {
+		if d := p.at(i); d.says() {
 			n++
 		} else {
 			d.dead = true
@@ -26,8 +26,8 @@ func (p *parser) settle() []Limit {
 		return nil
 	}
 	limits := make([]Limit, 0, min(n, maxLimits))
-	for i := range p.drafts {
-		if d := &p.drafts[i]; !d.dead && len(limits) < maxLimits {
+	for i := range p.n {
+		if d := p.at(i); !d.dead && len(limits) < maxLimits {
 			limits = append(limits, d.Limit)
 		}
 	}
@@ -46,8 +46,8 @@ func (d *draft) counts() bool { return d.Quota.Known || d.Remaining.Known || d.U
 // settlePlaces decides about bare lists: "600,30000" beside "120,4000" are two
 // limits, on its own it is one number that was sent twice.
 func (p *parser) settlePlaces() {
-	for i := range p.drafts {
-		d := &p.drafts[i]
+	for i := range p.n {
+		d := p.at(i)
 		if d.place == 0 || d.place >= maxItems {
 			continue
 		}
@@ -55,8 +55,8 @@ func (p *parser) settlePlaces() {
 			d.dead = true
 			continue
 		}
-		for k := range p.drafts {
-			if b := &p.drafts[k]; b.origin == fromName && b.place == 0 && b.family == d.family &&
+		for k := range p.n {
+			if b := p.at(k); b.origin == fromName && b.place == 0 && b.family == d.family &&
 				b.called == d.called && b.Unit == d.Unit && b.per == d.per {
 				b.dead = true
 			}
@@ -89,8 +89,8 @@ func (d *draft) derive(status int) {
 // joinPolicies gives each policy to the limit it is about: by name and
 // partition, or, where policies have no names, by the quota.
 func (p *parser) joinPolicies() {
-	for i := range p.drafts {
-		pol := &p.drafts[i]
+	for i := range p.n {
+		pol := p.at(i)
 		if pol.origin != fromPolicy || pol.dead {
 			continue
 		}
@@ -117,8 +117,8 @@ func (p *parser) joinPolicies() {
 
 // namedBy finds the limit that a policy names.
 func (p *parser) namedBy(pol *draft) *draft {
-	for i := range p.drafts {
-		d := &p.drafts[i]
+	for i := range p.n {
+		d := p.at(i)
 		if d.origin != fromStructured || d.dead || d.joined || d.vendor != pol.vendor {
 			continue
 		}
@@ -135,8 +135,8 @@ func (p *parser) namedBy(pol *draft) *draft {
 // quotaOf finds the limit whose quota is that of a policy, or the only one
 // whose quota is not stated.
 func (p *parser) quotaOf(pol *draft) *draft {
-	for i := range p.drafts {
-		d := &p.drafts[i]
+	for i := range p.n {
+		d := p.at(i)
 		if d.origin != fromName || d.dead || d.joined || d.family != pol.family || d.Name != "" ||
 			d.Window.Known && d.Window != pol.Window {
 			continue
@@ -151,8 +151,8 @@ func (p *parser) quotaOf(pol *draft) *draft {
 // onlyPolicy reports whether its family has no other policy.
 func (p *parser) onlyPolicy(pol *draft) bool {
 	n := 0
-	for i := range p.drafts {
-		if d := &p.drafts[i]; d.origin == fromPolicy && d.family == pol.family {
+	for i := range p.n {
+		if d := p.at(i); d.origin == fromPolicy && d.family == pol.family {
 			n++
 		}
 	}
@@ -191,13 +191,13 @@ func either[T any](a, b Opt[T]) Opt[T] {
 // shareReset gives a reset that stands alone to the limits of its family that
 // have none.
 func (p *parser) shareReset() {
-	for i := range p.drafts {
-		base := &p.drafts[i]
+	for i := range p.n {
+		base := p.at(i)
 		if !base.onlyReset() || base.Name != "" || base.per > 0 {
 			continue
 		}
-		for k := range p.drafts {
-			d := &p.drafts[k]
+		for k := range p.n {
+			d := p.at(k)
 			if k != i && !d.dead && d.origin == fromName && d.family == base.family && d.Unit == base.Unit &&
 				d.counts() && !d.Reset.Known {
 				d.Reset, d.sure, d.ResetMeans = base.Reset, base.sure, base.ResetMeans
@@ -216,15 +216,15 @@ func (d *draft) onlyReset() bool {
 // fillBase joins the unnamed limit of a family, if it has no quota, to the only
 // named one that has a quota and nothing else: "DailyLimit" beside "Remaining".
 func (p *parser) fillBase() {
-	for i := range p.drafts {
-		base := &p.drafts[i]
+	for i := range p.n {
+		base := p.at(i)
 		if base.dead || base.origin != fromName || base.Name != "" || base.per > 0 || base.Quota.Known || !base.Remaining.Known {
 			continue
 		}
 		var only *draft
 		n := 0
-		for k := range p.drafts {
-			if d := &p.drafts[k]; k != i && !d.dead && d.origin == fromName && d.family == base.family && d.Unit == base.Unit && d.Quota.Known {
+		for k := range p.n {
+			if d := p.at(k); k != i && !d.dead && d.origin == fromName && d.family == base.family && d.Unit == base.Unit && d.Quota.Known {
 				only = d
 				n++
 			}

@@ -36,7 +36,7 @@ func (p *parser) read(m *meaning, lines []string) {
 		}
 	default:
 		for _, s := range lines {
-			p.counts(m, strings.Trim(s, " \t"))
+			p.counts(m, trimBlanks(s))
 		}
 	}
 }
@@ -49,7 +49,7 @@ func (t *texts) add(m *meaning, lines []string) {
 	s := trim(lines[0])
 	switch m.role {
 	case roleLabel:
-		if len(m.name) == 0 && t.label == "" {
+		if m.name == 0 && t.label == "" {
 			t.label, t.labelVendor = clean(s), m.vendor
 		}
 	case roleScope:
@@ -198,8 +198,8 @@ func (p *parser) share(m *meaning, d *draft, part, quota float64) {
 // named returns the draft of a limit that names itself within a value.
 func (p *parser) named(m *meaning, name string) *draft {
 	name = clean(name)
-	for i := range p.drafts {
-		if d := &p.drafts[i]; d.origin == fromItem && d.family == m.family && d.called == name {
+	for i := range p.n {
+		if d := p.at(i); d.origin == fromItem && d.family == m.family && d.called == name {
 			return d
 		}
 	}

@@ -82,12 +82,24 @@ func isLetters(s string) bool {
 
 // trim removes white space and one pair of quotes.
 func trim(s string) string {
-	s = strings.Trim(s, " \t\r\n")
+	s = trimBlanks(s)
 	if len(s) >= 2 && (s[0] == '"' || s[0] == '\'') && s[len(s)-1] == s[0] {
-		s = strings.Trim(s[1:len(s)-1], " \t")
+		s = trimBlanks(s[1 : len(s)-1])
 	}
 	return s
 }
+
+func trimBlanks(s string) string {
+	for s != "" && isBlank(s[0]) {
+		s = s[1:]
+	}
+	for s != "" && isBlank(s[len(s)-1]) {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
 // waits are the waits a response asks for, in whole seconds and finer.
 type waits struct{ coarse, fine Opt[time.Duration] }

@@ -27,7 +27,6 @@ type word struct {
 	role   role          // of field and label words
 	unit   string        // of unit words, and the unit of a stem that has one
 	window time.Duration // of window words; of form words, what a bare number counts
-	name   string        // of adverbs and windows: what the limit is called by
 	prefer int8          // of reset words: which of several resets is believed
 }
 
@@ -63,9 +62,7 @@ func unit(u string) word                { return word{class: unitWord, unit: u} 
 func span(d time.Duration) word         { return word{class: windowWord, window: d} }
 func form(d time.Duration, p int8) word { return word{class: formWord, window: d, prefer: p} }
 
-func adverb(d time.Duration, name string) word {
-	return word{class: adverbWord, window: d, name: name}
-}
+func adverb(d time.Duration) word { return word{class: adverbWord, window: d} }
 
 // wordOf returns the meaning of a lower-case word.
 func wordOf(s string) word {
@@ -144,10 +141,20 @@ func unitOrForm(s string) word {
 		return word{class: sideWord, unit: "input_tokens"}
 	case "output", "completion":
 		return word{class: sideWord, unit: "output_tokens"}
-	case "complexity", "points", "credits", "weight", "orders", "bytes", "messages", "images":
-		return unit(s)
-	case "order":
+	case "complexity":
+		return unit("complexity")
+	case "points", "point":
+		return unit("points")
+	case "credits", "credit":
+		return unit("credits")
+	case "weight":
+		return unit("weight")
+	case "orders", "order":
 		return unit("orders")
+	case "bytes":
+		return unit("bytes")
+	case "messages":
+		return unit("messages")
 	case "units":
 		return unit("units")
 	case "concurrent", "concurrency", "parallel", "inflight", "simultaneous":
@@ -189,19 +196,19 @@ func windowOf(s string) word {
 	case "year", "peryear":
 		return span(365 * day)
 	case "secondly":
-		return adverb(time.Second, s)
+		return adverb(time.Second)
 	case "minutely":
-		return adverb(time.Minute, s)
+		return adverb(time.Minute)
 	case "hourly":
-		return adverb(time.Hour, s)
+		return adverb(time.Hour)
 	case "daily":
-		return adverb(day, s)
+		return adverb(day)
 	case "weekly":
-		return adverb(7*day, s)
+		return adverb(7 * day)
 	case "monthly":
-		return adverb(30*day, s)
+		return adverb(30 * day)
 	case "yearly", "annual":
-		return adverb(365*day, s)
+		return adverb(365 * day)
 	}
 	if s != "" && isDigit(s[0]) {
 		if d, n := countedSpan(s); n == len(s) {
