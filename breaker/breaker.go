@@ -128,9 +128,11 @@ func (c *Circuits) automatic(key string) State {
 	worst := Closed
 	if r := c.record(&e.Value); r != nil {
 		for _, cir := range r.all() {
-			cir.mu.Lock()
-			worst = max(worst, cir.state)
-			cir.mu.Unlock()
+			if cir.cfg == c.settings(key) { // else the next request replaces it
+				cir.mu.Lock()
+				worst = max(worst, cir.state)
+				cir.mu.Unlock()
+			}
 		}
 	}
 	return worst

@@ -163,6 +163,9 @@ func (c *Circuits) report(e *hosts.Entry, p pass, a *attempt) {
 	if !a.plainlyGood() {
 		v = a.judge()
 	}
+	if cir == nil { // there may be one by now
+		cir = c.find(e, p.cfg, a.r, false)
+	}
 	if v.outcome != Failure && !v.slow && p.probe == 0 && (cir == nil || cir.calm.Load()) {
 		return
 	}

@@ -47,7 +47,7 @@ func (c *Circuits) Stats() Stats {
 		home.All(func(e *hosts.Entry) {
 			if r := c.record(&e.Value); r != nil {
 				for _, cir := range r.all() {
-					if _, held := forced[r.host]; !held {
+					if _, held := forced[r.host]; !held && cir.cfg == c.settings(r.host) {
 						s.Circuits = append(s.Circuits, cir.stats())
 					}
 				}

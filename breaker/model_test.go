@@ -1,0 +1,313 @@
+package breaker
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// model is the state machine as the documentation tells it, by brute force:
+// it keeps every call and counts them anew each time.
+type model struct {
+	cfg        *settings
+	state      State
+	era        int // changes so far
+	calls      []call
+	origin     time.Time // of the window's tenths; zero: nothing bad since long
+	lastBad    time.Time
+	unanswered int
+	failed     int
+	down       time.Time
+	changed    time.Time
+	doubled    int
+	period     time.Duration
+	notBefore  time.Time
+	probe      *step // at the wire
+	good       int
+	tripped    int
+	probes     int
+}
+
+type call struct {
+	tenth int
+	bad   bool
+}
+
+// step is one thing that happens.
+type step struct {
+	kind  string // "start", "end", "call" (both), "sleep", "due" (sleep until probes may go)
+	which int    // end: which of the running requests
+	how   string // end
+	sleep time.Duration
+
+	era   int // start: when it was let in
+	began time.Time
+	isTry bool // it is a probe
+	gate  chan answer
+}
+
+// GoString is what rapid shows.
+func (s *step) GoString() string {
+	return fmt.Sprint(s.kind, " ", s.which, " ", s.how, " ", s.sleep)
+}
+
+func (m *model) due(now time.Time) bool {
+	lost := m.probe != nil && now.Sub(m.probe.began) >= m.cfg.Window/2
+	return !now.Before(m.notBefore) && (m.probe == nil || lost)
+}
+
+// start says whether a request passes.
+func (m *model) start(s *step, now time.Time) bool {
+	if m.state != Closed {
+		if !m.due(now) {
+			return false
+		}
+		if m.state == Open {
+			m.turn(HalfOpen, now)
+			m.good = 0
+		}
+		m.probe, s.isTry = s, true
+		m.probes++
+	}
+	s.era, s.began = m.era, now
+	return true
+}
+
+func (m *model) turn(to State, now time.Time) {
+	m.state, m.changed = to, now
+	m.era++
+	if to != HalfOpen {
+		m.probe = nil
+	}
+}
+
+func (m *model) end(s *step, now time.Time) {
+	if m.probe == s {
+		m.probe = nil
+	}
+	if s.era != m.era {
+		return
+	}
+	bad := s.how == "500" || s.how == "reset"
+	if m.state == HalfOpen {
+		switch {
+		case bad:
+			m.open(now)
+		case s.how == "later":
+			m.notBefore = now.Add(min(2*time.Second, m.cfg.MaxOpenFor))
+		case s.how != "cancelled" && s.how != "panic":
+			if m.good++; m.good == m.cfg.Probes {
+				m.turn(Closed, now)
+				m.calls, m.origin, m.lastBad, m.unanswered, m.failed = nil, time.Time{}, time.Time{}, 0, 0
+			}
+		}
+		return
+	}
+	if s.how != "reset" && s.how != "cancelled" && s.how != "panic" {
+		m.unanswered = 0
+	}
+	switch {
+	case bad:
+		m.failed++
+		if s.how == "reset" {
+			m.unanswered++
+		}
+		m.lastBad = now
+		if m.origin.IsZero() {
+			m.origin = now
+		}
+	case s.how == "200":
+		m.failed = 0
+		if m.origin.IsZero() || now.Sub(m.lastBad) > m.cfg.Window {
+			m.origin, m.calls = time.Time{}, nil
+			return
+		}
+	default:
+		return
+	}
+	m.calls = append(m.calls, call{int(now.Sub(m.origin) / (m.cfg.Window / 10)), bad})
+	if bad && m.overdue(now) {
+		m.open(now)
+	}
+}
+
+// overdue reports whether the calls of the window, or a run, open the circuit.
+func (m *model) overdue(now time.Time) bool {
+	all, bad := 0, 0
+	for _, c := range m.calls {
+		if int(now.Sub(m.origin)/(m.cfg.Window/10))-c.tenth < 10 {
+			all++
+			if c.bad {
+				bad++
+			}
+		}
+	}
+	return all >= m.cfg.MinCalls && float64(bad)/float64(all) >= m.cfg.FailureRate ||
+		m.unanswered >= m.cfg.Consecutive || m.failed >= 4*m.cfg.Consecutive
+}
+
+func (m *model) open(now time.Time) {
+	if m.state == Closed {
+		m.tripped++
+		if now.Sub(m.changed) > m.period || m.down.IsZero() {
+			m.down, m.doubled = now, 0
+		}
+	}
+	m.calls, m.unanswered, m.failed = nil, 0, 0
+	if now.Sub(m.down) >= 5*time.Second && m.cfg.OpenFor<<m.doubled < m.cfg.MaxOpenFor {
+		m.doubled++
+	}
+	m.period = min(m.cfg.OpenFor<<m.doubled, m.cfg.MaxOpenFor)
+	m.turn(Open, now)
+}
+
+// play runs a history against circuits and model side by side.
+func play(t *testing.T, c Config, steps []*step) error {
+	cs := circuits(t, c)
+	gates := make(chan chan answer, 1)
+	h := &host{answer: func(r *http.Request) (*http.Response, error) {
+		gate := make(chan answer)
+		gates <- gate
+		return (<-gate)(r)
+	}}
+	rt := cs.Door(cs.Meter(h))
+	m := &model{cfg: cs.settings("")}
+	var running []*step
+	defer func() {
+		for _, s := range running {
+			s.gate <- status(200)
+		}
+	}()
+	finish := func(s *step) {
+		m.end(s, time.Now())
+		s.gate <- endings[s.how]
+		synctest.Wait()
+	}
+	for i, s := range steps {
+		switch s.kind {
+		case "sleep":
+			time.Sleep(s.sleep)
+		case "due":
+			time.Sleep(time.Until(m.notBefore))
+		case "end":
+			if len(running) > 0 {
+				at := s.which % len(running)
+				r := running[at]
+				running = append(running[:at], running[at+1:]...)
+				r.how = s.how
+				finish(r)
+			}
+		case "start", "call":
+			passes := m.start(s, time.Now())
+			go func() {
+				defer func() { recover() }()
+				get(rt, site)
+			}()
+			synctest.Wait()
+			select {
+			case s.gate = <-gates:
+				running = append(running, s)
+			default:
+			}
+			if (s.gate != nil) != passes {
+				return fmt.Errorf("step %d: passed is %v, want %v", i, s.gate != nil, passes)
+			}
+			if s.kind == "call" && passes {
+				running = running[:len(running)-1]
+				finish(s)
+			}
+		}
+		if err := m.compare(cs, time.Now()); err != nil {
+			return fmt.Errorf("step %d, %s %s: %w", i, s.kind, s.how, err)
+		}
+	}
+	return nil
+}
+
+// compare checks the circuit against the model and learns the jitter from it.
+func (m *model) compare(cs *Circuits, now time.Time) error {
+	if got := cs.State("a.example"); got != m.state {
+		return fmt.Errorf("circuit is %v, want %v", got, m.state)
+	}
+	list := cs.Stats().Circuits
+	if len(list) == 0 {
+		return nil
+	}
+	got := list[0]
+	if got.Trips != uint64(m.tripped) || got.Probes != uint64(m.probes) {
+		return fmt.Errorf("%d trips and %d probes, want %d and %d", got.Trips, got.Probes, m.tripped, m.probes)
+	}
+	if m.state == Open && now.Equal(m.changed) {
+		d := got.NotBefore.Sub(now)
+		if float64(d) < 0.8*float64(m.period) || float64(d) > 1.2*float64(m.period) || d > m.cfg.MaxOpenFor {
+			return fmt.Errorf("open for %v, want about %v", d, m.period)
+		}
+		m.notBefore = got.NotBefore
+	}
+	if m.state != Closed && !got.NotBefore.Equal(m.notBefore) {
+		return fmt.Errorf("not before %v, want %v", got.NotBefore, m.notBefore)
+	}
+	return nil
+}
+
+var endings = map[string]answer{
+	"200":       status(200),
+	"429":       status(429),
+	"500":       status(500),
+	"reset":     down,
+	"later":     answerWith(503, "Retry-After", "2"),
+	"cancelled": failing(context.Canceled),
+	"panic":     func(*http.Request) (*http.Response, error) { panic("base") },
+}
+
+func history(t *rapid.T) []*step {
+	how := rapid.SampledFrom([]string{"200", "200", "200", "429", "500", "500", "500", "reset", "reset", "later", "cancelled", "panic"})
+	if rapid.Bool().Draw(t, "sick") {
+		how = rapid.SampledFrom([]string{"200", "500", "reset", "reset", "reset", "reset", "reset", "cancelled"})
+	}
+	one := rapid.Custom(func(t *rapid.T) *step {
+		s := &step{kind: rapid.SampledFrom([]string{"start", "start", "end", "end", "call", "call", "call", "call", "sleep", "due"}).Draw(t, "kind")}
+		switch s.kind {
+		case "end", "call":
+			s.which, s.how = rapid.IntRange(0, 5).Draw(t, "which"), how.Draw(t, "how")
+		case "sleep":
+			s.sleep = time.Duration(rapid.SampledFrom([]int{1, 50, 300, 1000, 2000, 6000}).Draw(t, "ms")) * time.Millisecond
+		}
+		return s
+	})
+	return rapid.SliceOfN(one, 20, 120).Draw(t, "steps")
+}
+
+// TestModel plays generated histories of outcomes, timings and concurrency.
+func TestModel(t *testing.T) {
+	reached := make(map[State]int)
+	rapid.Check(t, func(rt *rapid.T) {
+		c := Config{
+			Window:      10 * time.Second,
+			MinCalls:    rapid.IntRange(1, 8).Draw(rt, "MinCalls"),
+			FailureRate: rapid.SampledFrom([]float64{0.25, 0.5, 1}).Draw(rt, "FailureRate"),
+			Consecutive: rapid.IntRange(1, 4).Draw(rt, "Consecutive"),
+			Probes:      rapid.IntRange(1, 3).Draw(rt, "Probes"),
+			MaxOpenFor:  rapid.SampledFrom([]time.Duration{300 * time.Millisecond, time.Second, time.Minute}).Draw(rt, "MaxOpenFor"),
+			OnStateChange: func(ch Change) {
+				reached[ch.To]++
+			},
+		}
+		steps := history(rt)
+		var err error
+		synctest.Test(t, func(t *testing.T) { err = play(t, c, steps) })
+		if err != nil {
+			rt.Fatal(err)
+		}
+	})
+	for _, s := range []State{Closed, HalfOpen, Open} {
+		if reached[s] < 10 {
+			t.Errorf("the histories led to %v only %d times", s, reached[s])
+		}
+	}
+}
