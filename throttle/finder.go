@@ -1,0 +1,218 @@
+package throttle
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	restartAt  = 0.85 // of the rate that was measured as accepted
+	resumeAt   = 0.95
+	firstK     = 5 * time.Second // until the old rate is reached again
+	mostK      = 10 * time.Second
+	fullEpoch  = time.Second // shorter ones do not measure
+	fewest     = 5           // accepted answers that make a measurement
+	catchUp    = 5 * time.Millisecond
+	recentFor  = 2 * time.Second
+	forgetRate = 10 * time.Minute
+)
+
+// A finder finds the rate at which a server that only refuses lets requests
+// pass, as TCP finds that of a link. It reacts once to the refusals of one
+// burst: it restarts a little below what was measured as accepted, returns to
+// that along a cubic and then feels its way beyond, with curves whose scale is
+// the rate itself, so that one a second and a thousand are found alike.
+// A server whose refusals look like those of a window is left to windows.
+// The zero finder limits nothing. Its owner guards it.
+//
+// The curve is CUBIC's (RFC 9438) without its absolute constant; measuring
+// between two moments at which the bucket was empty is what BBR does to
+// policers.
+type finder struct {
+	rate, top, low float64 // requests per second: now (zero: no limit), where it was refused, where it restarted
+	before         float64 // top when the pause began
+	k              time.Duration
+	from           time.Time     // the curve's zero
+	next           time.Time     // of the next start
+	reacted        time.Time     // refusals of what was sent before are old news
+	anchor         time.Time     // when the server's bucket was last known to be empty
+	accepted       float64       // since then
+	held           time.Duration // of that, in pauses that the server asked for
+	recent         float64       // accepted per second, lately
+	heard          time.Time     // when recent was true
+	began          time.Time     // of the first start, or of the first after a long idling
+	total          float64       // accepted since then
+	used           time.Time     // until when use was judged
+	sent           float64       // since then
+	last           time.Time
+	windows        windows
+}
+
+// wait is how long the next start has to wait.
+func (f *finder) wait(now time.Time) time.Duration {
+	if d, ok := f.windows.wait(now); ok {
+		return d
+	}
+	if f.rate == 0 {
+		return 0
+	}
+	return max(0, f.next.Sub(now))
+}
+
+// start notes a start.
+func (f *finder) start(now time.Time) {
+	if now.Sub(f.last) > forgetRate {
+		*f = finder{windows: windows{out: f.windows.out}}
+	}
+	if f.began.IsZero() {
+		f.began = now
+	}
+	f.last = now
+	f.windows.start(now)
+	if f.rate == 0 {
+		return
+	}
+	f.grow(now)
+	f.sent++
+	if f.rate == 0 {
+		return
+	}
+	f.next = later(f.next, now.Add(-min(catchUp, time.Duration(float64(time.Second)/f.rate)))).Add(time.Duration(float64(time.Second) / f.rate))
+}
+
+// grow moves the rate along its curve. It stands still while the rate is not
+// used, because a rate nobody tried is not known to be good.
+func (f *finder) grow(now time.Time) {
+	if gone := now.Sub(f.used); gone >= max(500*time.Millisecond, time.Duration(4/f.rate*float64(time.Second))) {
+		if f.sent < 0.5*f.rate*gone.Seconds() {
+			f.from = f.from.Add(gone)
+		}
+		f.used, f.sent = now, 0
+	}
+	t := now.Sub(f.from).Seconds()
+	k := f.k.Seconds()
+	if t <= 0 {
+		return
+	}
+	x := t/k - 1
+	if x < 0 {
+		f.rate = f.low + (f.top-f.low)*(1+x*x*x)
+	} else {
+		f.rate = f.top * (1 + x*x*x)
+	}
+	if x > 8 {
+		// Hundreds of times what was once refused: that limit is gone.
+		f.rate, f.reacted, f.anchor = 0, time.Time{}, time.Time{}
+	}
+}
+
+// good notes an accepted answer.
+func (f *finder) good(now time.Time) {
+	f.accepted++
+	f.total++
+	f.recent = f.recently(now) + 1/recentFor.Seconds()
+	f.heard = now
+	if rate := f.windows.good(now); rate > 0 {
+		f.top, f.low, f.rate, f.k = rate, restartAt*rate, rate, firstK
+		f.resume(now)
+	}
+}
+
+// recently is the rate accepted in about the last two seconds.
+func (f *finder) recently(now time.Time) float64 {
+	return f.recent * math.Exp(-now.Sub(f.heard).Seconds()/recentFor.Seconds())
+}
+
+// guess is the first pause to try when the server gives no hint: what one
+// request takes at the rate.
+func (f *finder) guess() time.Duration {
+	if f.top <= 0 {
+		return firstGuess
+	}
+	return min(firstGuess*4, time.Duration(0.5/f.top*float64(time.Second)))
+}
+
+// refuse reacts to a refusal of a request sent at sent. said is the server's
+// hint, rtt the time a round trip takes, strikes how many requests in a row
+// have asked in vain whether the pause is over: after some, the pause was too
+// short rather than the rate too high. It reports whether it reacted.
+func (f *finder) refuse(now, sent time.Time, said hint, rtt time.Duration, strikes int) bool {
+	if f.began.IsZero() {
+		f.began = now
+	}
+	if !f.reacted.IsZero() && !sent.After(f.reacted) {
+		return false
+	}
+	f.windows.refuse(now, said, rtt)
+	if f.windows.stage == sureWindows || strikes > 2 {
+		if strikes == 3 {
+			f.top, f.low, f.rate = f.before, restartAt*f.before, restartAt*f.before
+		}
+		f.reacted = now
+		return true
+	}
+	top := f.measure(now, rtt)
+	if f.top > 0 && math.Abs(top-f.top) <= 0.1*f.top {
+		f.k = min(mostK, f.k*3/2)
+	} else {
+		f.k = firstK
+	}
+	if strikes == 0 {
+		f.before = top
+	}
+	f.top, f.low = top, restartAt*top
+	if said.known {
+		f.low = resumeAt * top // in that pause the bucket filled
+	}
+	f.rate = f.low
+	f.reacted = now
+	if said.known {
+		f.held += said.wait
+	}
+	f.resume(now)
+	return true
+}
+
+// resume puts the curve's zero, at the latest to when the pause is over.
+func (f *finder) resume(t time.Time) {
+	f.from, f.used, f.sent = t, t, 0
+	f.next = t
+}
+
+// measure is the rate that was accepted, and starts the next measurement.
+func (f *finder) measure(now time.Time, rtt time.Duration) float64 {
+	if f.anchor.IsZero() {
+		// The burst that a full bucket let pass says little: an upper bound.
+		span := max(now.Sub(f.began), rtt, 10*time.Millisecond).Seconds()
+		f.anchor, f.accepted = now, 0
+		return max(f.total, 0.5) / span
+	}
+	span := now.Sub(f.anchor)
+	top := f.rate
+	if f.accepted >= fewest {
+		// In a pause longer than the bucket takes to fill, units went to waste:
+		// the truth lies between the rate with the pauses and that without.
+		// Slower growth than the bucket's leaves units to waste as well: it also
+		// lies between the mean and what was accepted last.
+		most := f.accepted / max(span-f.held, span/8).Seconds()
+		mean := math.Sqrt(most * f.accepted / span.Seconds())
+		mean = (mean + max(mean, f.recently(now))) / 2
+		top = min(max(mean, f.rate/2), f.rate)
+	}
+	// No more can have flowed in since the bucket was empty than was accepted
+	// or is under way, and one that was refused.
+	if open := (span - f.held).Seconds(); open > 0 && f.accepted < 2*fewest {
+		top = min(top, (f.accepted+float64(f.windows.out)+1)/open)
+	}
+	if span >= fullEpoch && f.accepted >= fewest || span > time.Minute {
+		f.anchor, f.accepted, f.held = now, 0, 0
+	}
+	return top
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

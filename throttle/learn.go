@@ -1,0 +1,267 @@
+package throttle
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+)
+
+// What is learned of one credential at one host is bounded, whatever the
+// server names.
+const (
+	maxQuotas = 64
+	maxKinds  = 64
+)
+
+// A learner is what is known of one credential at one host without having been
+// told by the user: pauses, limits that the server states, the rate that it
+// shows, how many requests at a time it bears. It is arithmetic on now: it
+// keeps no clock, no timer and no lock.
+//
+// What it knows stands in meters, which the engine asks and charges as it does
+// those of budgets: the learner itself (pauses and the rate found), one for
+// each kind of request, one for each limit stated, one for the slow start of
+// the host. finish tells it how a request ended; then everyone who waits for
+// any of them is to be planned anew.
+type learner struct {
+	terms   learnTerms
+	host    *hostStart
+	hold    hold
+	finder  finder
+	kinds   map[string]*kind
+	other   *kind // shared by the kinds beyond maxKinds
+	quotas  map[quotaKey]*quota
+	good    int
+	blame   blame
+	changes bool           // kinds are bound by other quotas than before
+	jitter  func() float64 // uniform in [0,1)
+	account *account
+	zero    time.Time // what the zero time is on the wall, for words
+}
+
+// A kind is a kind of request: those that one budget pattern matches, or else
+// one method and first path segment. Limits bind the kinds that they were seen
+// with.
+type kind struct {
+	name    string
+	learner *learner
+	slow    slowStart
+	quotas  []*quota
+	apart   bool // it has limits of its own: hold and finder here count, not the learner's finder
+	hold    hold
+	finder  finder
+	last    time.Time // start
+	account *account
+}
+
+// A ticket is what learning wants to know of a request that ended.
+type ticket struct {
+	kind  *kind
+	sent  time.Time // when it was granted
+	cost  Cost
+	asks  bool // it asked whether the learner's pause is over
+	lone  bool // it started alone while others were under way
+	drew  []*quota
+	first []*quota // of those, for which it asked after a reset
+}
+
+func (g *ticket) asked(q *quota) bool { return slices.Contains(g.first, q) }
+
+// An ending is how a request came out.
+type ending uint8
+
+const (
+	unsent    ending = iota // nothing left the process
+	cancelled               // by the caller; the server may have counted it
+	failed                  // no answer in time or no connection
+	replied
+)
+
+func newLearner(t learnTerms, host *hostStart, jitter func() float64) *learner {
+	return &learner{terms: t, host: host, jitter: jitter, kinds: make(map[string]*kind), quotas: make(map[quotaKey]*quota)}
+}
+
+// kindOf returns the kind of that name.
+func (l *learner) kindOf(name string, now time.Time) *kind {
+	if k := l.kinds[name]; k != nil {
+		return k
+	}
+	if len(l.kinds) >= maxKinds && !l.dropKind(now) {
+		if l.other == nil {
+			l.other = &kind{name: "other requests", learner: l}
+		}
+		return l.other
+	}
+	k := &kind{name: name, learner: l}
+	l.kinds[name] = k
+	return k
+}
+
+// dropKind makes room by forgetting a kind that has been quiet.
+func (l *learner) dropKind(now time.Time) bool {
+	for name, k := range l.kinds {
+		if k.idle(now) {
+			delete(l.kinds, name)
+			for _, q := range k.quotas {
+				q.unbind(k)
+			}
+			return true
+		}
+	}
+	return false
+}
+
+func (k *kind) idle(now time.Time) bool {
+	return k.slow.idle(now) && now.Sub(k.last) > time.Minute && k.hold.wait(now) == 0 &&
+		(k.account == nil || k.account.line == nil)
+}
+
+func (l *learner) finderOf(k *kind) *finder {
+	if k.apart {
+		return &k.finder
+	}
+	return &l.finder
+}
+
+// finish learns from the end of a request, which still counts as under way. status
+// and s are those of its answer, if there was one. It returns what was news.
+func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s headers.Signal) lesson {
+	k := g.kind
+	for _, q := range k.quotas {
+		if !slices.Contains(g.drew, q) {
+			units, _ := unitsOf(g.cost, q.key.unit)
+			q.early = max(0, q.early-units)
+		}
+	}
+	if end != replied {
+		l.unanswered(now, g, end)
+		return lesson{}
+	}
+	refused := s.Throttled
+	overload := status == http.StatusServiceUnavailable || status == 529 || refused && s.Kind == headers.Overload
+	news := lesson{}
+	if !l.terms.pausesOnly {
+		news = l.hear(now, g, s, refused)
+	}
+	switch {
+	case refused && l.concurrency(g, s):
+		k.slow.crowded(now, g.sent)
+		l.hold.good(g.sent)
+		k.hold.good(g.sent)
+		f := l.finderOf(k)
+		*f = finder{windows: windows{out: f.windows.out}}
+		return lesson{what: causeFlight, kind: k}
+	case overload:
+		k.slow.lost(now)
+		narrow := !l.terms.pausesOnly && k.slow.allowed() > 0 && k.slow.allowed() <= 2
+		if !refused && !s.RetryAfter.Known && !narrow {
+			return lesson{what: causeFlight, kind: k}
+		}
+		return l.refuse(now, g, s, !s.RetryAfter.Known && narrow)
+	case refused:
+		return l.refuse(now, g, s, true)
+	}
+	l.well(now, g)
+	return news
+}
+
+// unanswered learns from a request that brought no answer.
+func (l *learner) unanswered(now time.Time, g *ticket, end ending) {
+	if end == failed {
+		g.kind.slow.lost(now)
+	}
+	if end == unsent {
+		return
+	}
+	for _, q := range g.kind.quotas {
+		units, _ := unitsOf(g.cost, q.key.unit)
+		q.left -= units // perhaps; the next answer knows
+	}
+}
+
+// well learns from a good answer.
+func (l *learner) well(now time.Time, g *ticket) {
+	k := g.kind
+	l.good++
+	l.host.slow.stated = l.host.slow.stated || len(k.quotas) > 0
+	l.host.slow.well(now, g.sent)
+	k.slow.stated = k.slow.stated || len(k.quotas) > 0
+	k.slow.well(now, g.sent)
+	l.hold.good(g.sent)
+	k.hold.good(g.sent)
+	if !l.terms.pausesOnly {
+		l.finderOf(k).good(now)
+		l.blame.good(k, g.sent)
+	}
+}
+
+// concurrency reports that a refusal was for requests at a time, not for
+// requests per time: the server says so, or it refused one that started alone
+// while others were under way.
+func (l *learner) concurrency(g *ticket, s headers.Signal) bool {
+	if l.terms.pausesOnly || g.kind.slow.now <= 1 {
+		return false // with nothing else under way only time helps
+	}
+	if s.Kind == headers.Concurrency {
+		return true
+	}
+	return g.lone && !s.RetryAfter.Known && len(s.Limits) == 0 && len(g.kind.quotas) == 0 && s.Kind != headers.Overload
+}
+
+// refuse pauses, and lets the finder react if the rate may be what was wrong.
+func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) lesson {
+	k := g.kind
+	said, named, explained := l.hintOf(now, s)
+	h := &l.hold
+	if !l.terms.pausesOnly {
+		l.blame.refused(l, k, g.sent)
+		if named || k.apart {
+			h = &k.hold
+			l.hold.good(g.sent)
+		}
+	}
+	f := l.finderOf(k)
+	if rate && !explained && !l.terms.pausesOnly {
+		f.refuse(now, g.sent, said, l.host.slow.rtt, h.inVain(g.sent))
+	}
+	if !h.refuse(now, g.sent, said, f.guess(), l.terms.maxPause, l.good < settledIn, l.jitter()) {
+		return lesson{}
+	}
+	f.resume(h.until)
+	return lesson{what: causeHold, hold: h, kind: k}
+}
+
+// hintOf is what a refusal says about when to come back; whether it names the
+// limit, so that other kinds of request go on; and whether a stated limit that
+// is spent explains it, so that no rate has to be found.
+func (l *learner) hintOf(now time.Time, s headers.Signal) (h hint, named, explained bool) {
+	if s.RetryAfter.Known {
+		h = hint{wait: s.RetryAfter.Value, known: true, source: "Retry-After"}
+	}
+	for _, limit := range s.Limits {
+		if !exhausted(limit) {
+			continue
+		}
+		named = named || limit.Name != ""
+		if !limit.Reset.Known {
+			continue
+		}
+		explained = true
+		reset := min(limit.Reset.Value, 400*24*time.Hour)
+		if s.RetryAfter.Known {
+			if d := (reset - h.wait).Abs(); d <= 2*time.Second+h.wait/20 && reset <= mostBelieved {
+				h.supported = true
+			}
+			continue
+		}
+		if reset > h.wait || !h.known {
+			h = hint{wait: reset, known: true, source: limit.Source}
+			if q := l.quotas[keyOf(limit)]; q != nil && q.reset.Known && q.supported(now) {
+				h.supported = true
+			}
+		}
+	}
+	return h, named, explained
+}

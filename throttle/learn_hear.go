@@ -1,0 +1,220 @@
+package throttle
+
+import (
+	"math"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+)
+
+// hear learns from an answer that mentions q: to a request sent at sent, of
+// cost units, refused or not, asked for being the one that asked.
+func (q *quota) hear(now, sent time.Time, l headers.Limit, cost float64, refused, asked bool) {
+	q.roll(now)
+	first := q.heard.IsZero()
+	q.heard = now
+	if first {
+		q.born = now
+	}
+	q.note(l)
+	left, ok := remaining(l)
+	reset, hasReset := q.resetAt(now, l)
+	if asked {
+		q.asking = q.asking && refused
+		if refused && !q.rolled.IsZero() {
+			q.slack = min(mostSlack, q.slack+250*time.Millisecond)
+		}
+	}
+	if !ok {
+		if hasReset {
+			q.keepReset(reset, !sent.Before(q.basis))
+		}
+		return
+	}
+	switch newer := !sent.Before(q.basis); {
+	case first:
+		q.restart(now, left, reset, hasReset)
+	case hasReset && q.isLater(now, reset):
+		q.restart(now, left, reset, hasReset)
+	case !hasReset && !q.reset.Known && newer:
+		q.left, q.basis = left, now // without a reset the newest answer rules
+	case q.asking || sent.Before(q.rolled):
+		// An answer out of the last window, or not the one that was asked for.
+		if !sent.Before(q.rolled) {
+			q.lower(now, left, reset, hasReset)
+		}
+	case q.flows:
+		q.flow(now, sent, left, newer, refused)
+		q.setReset(reset, hasReset)
+	default:
+		q.window(now, left, cost, newer, refused, reset, hasReset)
+	}
+}
+
+// note takes down what the server says about the limit itself.
+func (q *quota) note(l headers.Limit) {
+	if l.Quota.Known && l.Quota.Value > 0 {
+		q.size = l.Quota
+	}
+	if l.Window.Known && l.Window.Value > 0 {
+		q.key.window = l.Window.Value
+	}
+	q.means = l.ResetMeans
+	if l.Refill.Known && l.Refill.Value > 0 {
+		q.refill, q.flows = l.Refill.Value, true
+	}
+	if l.ResetMeans != headers.Full || !l.Reset.Known || l.Reset.Value <= 0 || q.key.window > 0 {
+		return
+	}
+	if left, ok := remaining(l); ok && q.size.Known && left < q.size.Value && q.rigid == 0 {
+		// Rounded up, the time until it is full makes the rate too small, never
+		// too large: the largest seen is the nearest.
+		if r := (q.size.Value - left) / l.Reset.Value.Seconds(); r > q.refill {
+			q.refill, q.flows = r, true
+		}
+	}
+}
+
+// remaining is what an answer says is left.
+func remaining(l headers.Limit) (float64, bool) {
+	switch {
+	case l.Remaining.Known:
+		return l.Remaining.Value, true
+	case l.Quota.Known && l.Used.Known:
+		return max(0, l.Quota.Value-l.Used.Value), true
+	}
+	return 0, false
+}
+
+func (q *quota) resetAt(now time.Time, l headers.Limit) (time.Time, bool) {
+	if !l.Reset.Known {
+		return time.Time{}, false
+	}
+	return now.Add(min(l.Reset.Value, 400*24*time.Hour) + q.slack), true
+}
+
+// isLater reports that reset belongs to a later window than the one known. The
+// reset's roundings, and the time the answer took, do not make it so.
+func (q *quota) isLater(now, reset time.Time) bool {
+	if !q.reset.Known {
+		return !q.asking && !q.flows && now.Sub(q.basis) > coarse
+	}
+	near := max(coarse, q.key.window/20) + 500*time.Millisecond
+	if !q.flows && q.means != headers.Boundary && q.key.window > 0 {
+		near = max(near, q.key.window) // it may roll
+	}
+	return reset.Sub(q.reset.Value) > near && !q.flows
+}
+
+func (q *quota) restart(now time.Time, left float64, reset time.Time, hasReset bool) {
+	q.left, q.basis = left, now
+	q.rises, q.agree, q.asking, q.asked = 0, 0, false, false
+	q.rigid = max(0, q.rigid-1)
+	q.reset = headers.Opt[time.Time]{Value: reset, Known: hasReset}
+}
+
+// lower takes the tighter of what is known and what is said.
+func (q *quota) lower(now time.Time, left float64, reset time.Time, hasReset bool) {
+	if left <= q.left {
+		q.left, q.basis = left, now
+	}
+	if hasReset && !q.reset.Known {
+		q.reset = headers.Opt[time.Time]{Value: reset, Known: true}
+	}
+}
+
+// keepReset compares a reset of the same window with the one known. Roundings
+// apart, a newer one that differs is right, and of those that agree the
+// earliest is the nearest, because most are rounded up.
+func (q *quota) keepReset(reset time.Time, newer bool) {
+	near := coarse
+	if q.means == headers.Boundary {
+		near = max(coarse, q.key.window/20)
+	}
+	switch d := reset.Sub(q.reset.Value); {
+	case !q.reset.Known || d.Abs() > near && newer:
+		q.reset, q.agree = headers.Opt[time.Time]{Value: reset, Known: true}, 0
+	case newer && q.means == headers.Next && q.key.window > shortWindow:
+		q.reset.Value = reset // it moves on with what leaves the window
+		q.agree++
+	case d < 0 && d >= -near:
+		q.reset.Value = reset
+		q.agree++
+	case d <= near:
+		q.agree++
+	}
+}
+
+func (q *quota) setReset(reset time.Time, has bool) {
+	if has {
+		q.reset = headers.Opt[time.Time]{Value: reset, Known: true}
+	}
+}
+
+// flow learns from an answer about a bucket.
+func (q *quota) flow(now, sent time.Time, left float64, newer, refused bool) {
+	if refused && newer && q.left+q.rate()*sent.Sub(q.basis).Seconds() >= 1 && left < 1 && q.refill == 0 {
+		// It was thought to have refilled and had not: a window after all.
+		q.flows, q.rises, q.rigid = false, 0, 8
+		q.left, q.basis = left, now
+		return
+	}
+	// What is said is rounded down and was true when it was said. What was
+	// reckoned is kept as long as the two agree.
+	switch est := q.level(now) + q.flying(); {
+	case refused && left < est, est >= left+1, newer && est < left:
+		q.left, q.basis = left, now
+	}
+}
+
+// window learns from an answer about a window that is not over.
+func (q *quota) window(now time.Time, left, cost float64, newer, refused bool, reset time.Time, hasReset bool) {
+	rise := left + cost - q.left
+	if !newer || rise < 0.5 || refused {
+		newer = newer || left < q.left // the server saw it after those that it said more to
+		q.lower(now, left, reset, hasReset)
+		if hasReset {
+			q.keepReset(reset, newer)
+		}
+		return
+	}
+	if rise > max(2, q.sizeOr(0)/4) {
+		// Too much for a trickle: the window ended before its rounded reset.
+		q.restart(now, left, reset, hasReset)
+		return
+	}
+	q.left, q.basis = min(left, q.left), now
+	if q.key.window > shortWindow && now.Sub(q.born) > q.key.window {
+		return // a sliding window rises too, once it is as old as itself
+	}
+	if q.rises++; q.rises >= 3 && q.rigid == 0 && q.means != headers.Boundary {
+		q.flows, q.left = true, left
+	}
+}
+
+func (q *quota) sizeOr(otherwise float64) float64 {
+	if q.size.Known {
+		return q.size.Value
+	}
+	return otherwise
+}
+
+// exhausted reports that a refusal was this quota's doing, as far as the
+// answer tells.
+func exhausted(l headers.Limit) bool {
+	if left, ok := remaining(l); ok {
+		return left <= 0
+	}
+	return l.UsedRatio.Known && l.UsedRatio.Value >= 1
+}
+
+// plenty reports that every limit the answer describes had something left, so
+// that the refusal is of a limit that is not described.
+func plenty(limits []headers.Limit) bool {
+	for _, l := range limits {
+		if left, ok := remaining(l); !ok || left <= 0 || math.IsNaN(left) {
+			return false
+		}
+	}
+	return len(limits) > 0
+}

@@ -1,0 +1,157 @@
+package throttle
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+)
+
+// unitsOf is what c costs in a unit, and whether that is counted at all.
+func unitsOf(c Cost, unit string) (float64, bool) {
+	if unit == "" {
+		unit = requests
+	}
+	n, ok := c[unit]
+	if !ok && unit == requests {
+		return 1, true
+	}
+	return float64(n), ok
+}
+
+func keyOf(l headers.Limit) quotaKey {
+	return quotaKey{l.Name, l.Unit, l.Partition, l.Window.Value}
+}
+
+// hear gives every limit of an answer to its account. Accounts that the answer
+// does not mention count on by themselves.
+func (l *learner) hear(now time.Time, g *ticket, s headers.Signal, refused bool) (news lesson) {
+	k := g.kind
+	var heard [maxQuotas]*quota
+	n := 0
+	for _, limit := range s.Limits {
+		if _, ok := remaining(limit); !ok && !limit.Reset.Known {
+			continue // a policy alone says nothing about now
+		}
+		q := l.quotaOf(now, limit)
+		if q == nil {
+			continue
+		}
+		if q.heard.IsZero() || q.asking {
+			news = lesson{what: causeQuota, quota: q}
+		}
+		units, counted := unitsOf(g.cost, q.key.unit)
+		q.counted = q.counted || counted
+		l.bind(q, k, units)
+		q.hear(now, g.sent, limit, units, refused, g.asked(q))
+		if n < len(heard) {
+			heard[n] = q
+			n++
+		}
+	}
+	for _, q := range k.quotas {
+		if slices.Contains(heard[:n], q) {
+			continue
+		}
+		units, _ := unitsOf(g.cost, q.key.unit)
+		q.ended(g.asked(q), !refused, units)
+	}
+	l.forget(now, k)
+	return news
+}
+
+// quotaOf returns the account of a limit, a new one if there is room.
+func (l *learner) quotaOf(now time.Time, limit headers.Limit) *quota {
+	key := keyOf(limit)
+	if q := l.quotas[key]; q != nil {
+		return q
+	}
+	if len(l.quotas) >= maxQuotas && !l.dropQuota(now) {
+		return nil
+	}
+	q := &quota{key: key, source: limit.Source, terms: &l.terms}
+	l.quotas[key] = q
+	return q
+}
+
+// dropQuota makes room by forgetting the account that was not heard of for
+// the longest time, if it does not bind at the moment.
+func (l *learner) dropQuota(now time.Time) bool {
+	var oldest *quota
+	for _, q := range l.quotas {
+		if (oldest == nil || q.heard.Before(oldest.heard)) && (q.left >= 1 || !q.reset.Known) {
+			oldest = q
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	l.drop(oldest)
+	return true
+}
+
+func (l *learner) drop(q *quota) {
+	delete(l.quotas, q.key)
+	for _, k := range q.kinds {
+		k.quotas = slices.DeleteFunc(k.quotas, func(o *quota) bool { return o == q })
+	}
+	l.changes = true
+}
+
+// forget drops the accounts of k that the server has long ceased to mention.
+func (l *learner) forget(now time.Time, k *kind) {
+	for i := len(k.quotas) - 1; i >= 0; i-- {
+		if q := k.quotas[i]; now.Sub(q.heard) > max(forgetAt, 2*q.key.window) {
+			l.drop(q)
+		}
+	}
+}
+
+// bind makes q bind requests of kind k from now on. Those under way
+// did not draw on it and may be missing from what remains; units is what one of
+// them costs.
+func (l *learner) bind(q *quota, k *kind, units float64) {
+	if slices.Contains(q.kinds, k) {
+		return
+	}
+	q.kinds = append(q.kinds, k)
+	k.quotas = append(k.quotas, q)
+	q.early += units * float64(max(0, k.slow.now-1))
+	l.changes = true
+}
+
+func (q *quota) unbind(k *kind) {
+	q.kinds = slices.DeleteFunc(q.kinds, func(o *kind) bool { return o == k })
+}
+
+// blame finds out whether refusals belong to one kind of request alone: it was
+// refused several times while others, sent after that, were accepted.
+type blame struct {
+	kind    *kind
+	sent    time.Time
+	refusal int
+	others  int
+}
+
+func (b *blame) refused(l *learner, k *kind, sent time.Time) {
+	if b.kind != k {
+		if b.kind != nil && k != b.kind && !k.apart && b.kind.apart && sent.Sub(b.sent) < time.Minute {
+			b.kind.apart = false // the next one is refused as well: a common limit after all
+		}
+		*b = blame{kind: k, sent: sent}
+	}
+	if b.refusal++; b.refusal < 3 || b.others < 8 || k.apart {
+		return
+	}
+	k.apart = true
+	k.hold, k.finder = l.hold, l.finder
+	k.hold.asked, k.finder.windows.out = false, 0
+	l.hold.lift()
+	l.finder = finder{windows: windows{out: l.finder.windows.out}}
+}
+
+func (b *blame) good(k *kind, sent time.Time) {
+	if b.kind != nil && k != b.kind && sent.After(b.sent) {
+		b.others++
+	}
+}

@@ -1,0 +1,226 @@
+package throttle
+
+import (
+	"math"
+	"time"
+)
+
+// What a meter of ours returns from take, to be had again when the request
+// ended: bits.
+const (
+	markAsks mark = 1 << iota // it was let through to ask
+	markLone                  // it started alone while others were under way
+)
+
+// hostStart is the meter of a host's slow start, shared by all credentials.
+type hostStart struct {
+	slow    slowStart
+	account *account
+}
+
+func in(now instant, d time.Duration) instant {
+	if d == forever {
+		return never
+	}
+	return now.add(d)
+}
+
+func (l *learner) at(now instant, _ int64) instant {
+	t := now.time()
+	d := l.hold.wait(t)
+	if !l.terms.pausesOnly {
+		d = max(d, l.finder.wait(t))
+	}
+	return in(now, d)
+}
+
+func (l *learner) take(now instant, _ int64, _ bool) (m mark) {
+	if l.hold.start() {
+		m = markAsks
+	}
+	if !l.terms.pausesOnly {
+		l.finder.start(now.time())
+	}
+	return m
+}
+
+func (l *learner) back(_ instant, _ int64, m mark, _ instant, _ bool) {
+	l.hold.over(m&markAsks != 0)
+	l.finder.windows.done()
+}
+
+func (k *kind) at(now instant, _ int64) instant {
+	t := now.time()
+	d := k.hold.wait(t)
+	if k.apart {
+		d = max(d, k.finder.wait(t))
+	}
+	if d == 0 && !k.slow.room() {
+		return never
+	}
+	return in(now, d)
+}
+
+func (k *kind) take(now instant, _ int64, _ bool) (m mark) {
+	t := now.time()
+	if k.hold.start() {
+		m |= markAsks
+	}
+	if trip := max(k.slow.rtt, 50*time.Millisecond); k.slow.now > 0 && t.Sub(k.last) >= trip {
+		m |= markLone
+	}
+	k.last = t
+	k.slow.now++
+	if k.apart {
+		k.finder.start(t)
+	}
+	return m
+}
+
+func (k *kind) back(_ instant, _ int64, m mark, _ instant, _ bool) {
+	k.slow.now--
+	k.hold.over(m&markAsks != 0)
+	k.finder.windows.done()
+}
+
+func (s *hostStart) at(now instant, _ int64) instant {
+	if s.slow.room() {
+		return now
+	}
+	return never
+}
+
+func (s *hostStart) take(instant, int64, bool) mark { s.slow.now++; return 0 }
+
+func (s *hostStart) back(instant, int64, mark, instant, bool) { s.slow.now-- }
+
+func (q *quota) at(now instant, n int64) instant {
+	return in(now, q.wait(now.time(), float64(n)))
+}
+
+func (q *quota) take(now instant, n int64, held bool) (m mark) {
+	q.roll(now.time())
+	if !held {
+		q.left -= float64(n) // a settlement
+		return 0
+	}
+	q.lastSent = now.time()
+	if q.counted {
+		q.out += float64(n)
+	}
+	if q.asking && !q.asked {
+		q.asked = true
+		m = markAsks
+	}
+	return m
+}
+
+func (q *quota) answered(_ instant, n int64, m mark) {
+	if q.counted {
+		q.release(n, m)
+	}
+}
+
+// back gives the place of a request whose units are not counted back, or those
+// of one that was never sent. What is given back after the answer came, the
+// server counted otherwise.
+func (q *quota) back(_ instant, n int64, m mark, _ instant, held bool) {
+	if held {
+		q.release(n, m)
+	}
+}
+
+func (q *quota) release(n int64, m mark) {
+	if q.counted {
+		q.out = max(0, q.out-float64(n))
+	}
+	if m&markAsks != 0 {
+		q.asked = false
+	}
+}
+
+// What follows is the same for all meters of ours. Any cost fits some time.
+// Places are given back when the headers came.
+
+func (l *learner) fits(int64) bool   { return true }
+func (k *kind) fits(int64) bool      { return true }
+func (s *hostStart) fits(int64) bool { return true }
+func (q *quota) fits(int64) bool     { return true }
+
+func (l *learner) eta(now instant, ahead, n int64) instant {
+	t := l.at(now, n)
+	if l.finder.rate > 0 && t != never {
+		t = t.add(nanos(float64(ahead) / l.finder.rate))
+	}
+	return t
+}
+
+func (k *kind) eta(now instant, _, n int64) instant      { return k.at(now, n) }
+func (s *hostStart) eta(now instant, _, n int64) instant { return s.at(now, n) }
+
+func (q *quota) eta(now instant, ahead, n int64) instant {
+	t := q.at(now, n)
+	if r := q.rate(); r > 0 && t != never && q.counted {
+		if lack := float64(ahead+n) - max(0, q.level(now.time())); lack > 0 {
+			t = max(t, now.add(nanos(lack/r)))
+		}
+	}
+	return t
+}
+
+func (l *learner) regain(int64) time.Duration   { return l.finder.guess() }
+func (k *kind) regain(int64) time.Duration      { return time.Second }
+func (s *hostStart) regain(int64) time.Duration { return time.Second }
+func (q *quota) regain(int64) time.Duration     { return q.guess() }
+
+func (l *learner) room(instant) int64   { return 1 }
+func (k *kind) room(instant) int64      { return 1 }
+func (s *hostStart) room(instant) int64 { return 1 }
+func (q *quota) room(now instant) int64 { return int64(max(1, q.level(now.time()))) }
+
+func (l *learner) answered(instant, int64, mark)   {}
+func (k *kind) answered(instant, int64, mark)      {}
+func (s *hostStart) answered(instant, int64, mark) {}
+
+func unmeasured(now instant) view { return view{math.MaxInt64, math.Inf(1), now} }
+
+func (l *learner) view(now instant) view   { return unmeasured(now) }
+func (k *kind) view(now instant) view      { return unmeasured(now) }
+func (s *hostStart) view(now instant) view { return unmeasured(now) }
+
+func (q *quota) view(now instant) view {
+	q.roll(now.time())
+	v := view{limit: int64(q.sizeOr(plentiful)), left: max(0, q.level(now.time())), full: now}
+	if q.reset.Known && v.left < float64(v.limit) {
+		v.full = in(now, q.reset.Value.Sub(now.time()))
+	}
+	return v
+}
+
+func (l *learner) full(now instant) bool { return l.idle(now.time()) }
+func (k *kind) full(now instant) bool    { return k.idle(now.time()) }
+func (s *hostStart) full(instant) bool   { return s.slow.now == 0 }
+
+func (q *quota) full(now instant) bool {
+	q.roll(now.time())
+	return q.flying() == 0 && (q.left >= q.sizeOr(plentiful) || !q.reset.Known && now.time().Sub(q.heard) > staleAfter)
+}
+
+// idle reports that forgetting all of l would lose nothing that still binds.
+func (l *learner) idle(now time.Time) bool {
+	if l.hold.wait(now) > 0 || l.finder.rate > 0 && now.Sub(l.finder.last) < forgetRate || l.finder.windows.stage != noWindows {
+		return false
+	}
+	for _, k := range l.kinds {
+		if k.slow.now > 0 || k.hold.wait(now) > 0 || k.slow.ease > 0 && now.Sub(k.slow.last) < time.Minute {
+			return false
+		}
+	}
+	for _, q := range l.quotas {
+		q.roll(now)
+		if q.reset.Known && q.left < q.sizeOr(plentiful) {
+			return false
+		}
+	}
+	return true
+}

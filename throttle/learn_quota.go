@@ -1,0 +1,224 @@
+package throttle
+
+import (
+	"math"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+)
+
+const (
+	staleAfter  = 60 * time.Second // a remaining without a reset says nothing after that
+	plentiful   = math.MaxInt32    // what is left when nobody knows
+	forgetAt    = 10 * time.Minute // a quota not mentioned for that long (and two windows) is dropped
+	shortWindow = 5 * time.Second  // resets of these say little, rounded as they are
+	coarse      = time.Second      // resets are rounded to seconds, up or down
+)
+
+// learnTerms are the settings that learning depends on.
+type learnTerms struct {
+	maxPause   time.Duration
+	pace       bool
+	pausesOnly bool // nothing is learned but pauses
+}
+
+// forever is a wait whose end is not an instant: it ends with an answer.
+const forever = time.Duration(math.MaxInt64)
+
+// quotaKey tells the limits of one credential at one host apart.
+type quotaKey struct {
+	name, unit, partition string
+	window                time.Duration
+}
+
+// A quota is one limit as the server stated it: what remained when it last
+// said so, less what has been sent since. It follows the server's own count,
+// so it never promises more than the server does. Its owner guards it.
+//
+// Answers may overtake one another. Only an answer to a request that was sent
+// after the last one was received is surely newer; of the others the smallest
+// remaining is right, because within one window remaining only falls.
+type quota struct {
+	key     quotaKey
+	source  string // the header it came from
+	size    headers.Opt[float64]
+	refill  float64 // units per second; zero: unknown
+	terms   *learnTerms
+	account *account
+	kinds   []*kind // the kinds of request that it binds
+	counted bool    // our requests' costs in its unit are known
+
+	out   float64   // units under way, of requests that drew on it
+	early float64   // likewise, of requests that went before it was known
+	left  float64   // units left when the answers received so far were given
+	basis time.Time // when left was learned
+	reset headers.Opt[time.Time]
+	means headers.ResetMeans
+	agree int // answers that named the same reset
+
+	windows  int  // that ended since it was heard of
+	flows    bool // it refills all the time, as a bucket does, rather than at the reset
+	rises    int  // answers that showed it rising before its reset
+	rigid    int  // windows for which it was shown that it does not
+	asking   bool // the reset has passed; one request asks what there is now
+	asked    bool
+	slack    time.Duration // by how much resets have proved too early
+	rolled   time.Time     // when the last window was taken to end
+	lastSent time.Time     // the last start, for Pace
+	born     time.Time     // when first heard of
+	heard    time.Time
+}
+
+// flying is the number of units under way that may be missing from left.
+func (q *quota) flying() float64 { return q.out + q.early }
+
+// level is what may be spent now.
+func (q *quota) level(now time.Time) float64 {
+	left := q.left
+	if q.flows {
+		left += q.rate() * now.Sub(q.basis).Seconds()
+		if q.size.Known {
+			left = min(left, max(q.size.Value, q.left))
+		}
+	}
+	return left - q.flying()
+}
+
+// rate is how fast it refills, in units per second; zero: unknown.
+func (q *quota) rate() float64 {
+	switch {
+	case q.refill > 0:
+		return q.refill
+	case q.size.Known && q.key.window > 0:
+		return q.size.Value / q.key.window.Seconds()
+	}
+	return 0
+}
+
+// supported reports that the reset was said often enough to be waited for,
+// however far it is.
+func (q *quota) supported(now time.Time) bool {
+	return q.agree >= 2 && q.reset.Value.Sub(now) <= mostBelieved
+}
+
+// until is when the reset is waited for no longer.
+func (q *quota) until() time.Time {
+	if most := q.basis.Add(q.terms.maxPause); q.reset.Value.After(most) && !q.supported(q.basis) {
+		return most
+	}
+	return q.reset.Value
+}
+
+// roll brings q to now: past its reset there is a new window, of which only
+// one request at a time knows how much it holds.
+func (q *quota) roll(now time.Time) {
+	if !q.reset.Known {
+		if now.Sub(q.basis) > staleAfter {
+			q.left, q.basis = q.sizeOr(plentiful), now
+		}
+		return
+	}
+	if back := q.until(); !now.Before(back) {
+		q.rolled, q.basis = back, back
+		q.reset.Known, q.agree = false, 0
+		q.ask()
+	}
+}
+
+// ask makes q let one request through, whose answer tells what there is.
+func (q *quota) ask() {
+	if q.flows && q.rate() > 0 {
+		return // it goes on by its rate
+	}
+	q.asking, q.left = true, q.sizeOr(plentiful)
+	q.windows++
+}
+
+// testing reports whether the second and third of short windows are spent
+// evenly. Only so does it show whether they are windows at all: a bucket
+// refills meanwhile, and need not be left to fill until its rounded reset.
+func (q *quota) testing() bool {
+	return q.windows > 0 && q.windows <= 2 && q.rigid == 0 && q.means != headers.Boundary &&
+		q.key.window > 0 && q.key.window <= shortWindow && q.sizeOr(0) >= 4
+}
+
+// wait is how long cost units have to wait; forever: until an answer comes.
+func (q *quota) wait(now time.Time, cost float64) time.Duration {
+	q.roll(now)
+	if q.asking {
+		if q.asked {
+			return forever
+		}
+		return 0
+	}
+	if !q.counted {
+		if q.left <= 0 && q.reset.Known {
+			return q.until().Sub(now)
+		}
+		return 0
+	}
+	if q.sizeOr(0) >= 1 {
+		cost = min(cost, q.size.Value)
+	}
+	lack := cost - q.level(now)
+	switch {
+	case lack <= 1e-9 && q.terms.pace:
+		return q.paced(now, cost)
+	case lack <= 1e-9 && q.testing():
+		return max(0, q.lastSent.Add(q.key.window*4/5/time.Duration(q.size.Value)).Sub(now))
+	case lack <= 1e-9:
+		return 0
+	case q.flows && q.rate() > 0:
+		return max(time.Millisecond, time.Duration(min(lack/q.rate(), 1e6)*float64(time.Second)))
+	case q.reset.Known:
+		return q.until().Sub(now)
+	case q.flying() > 0:
+		return forever
+	}
+	if d := q.basis.Add(q.guess()).Sub(now); d > 0 {
+		return d
+	}
+	q.basis = now
+	q.ask()
+	return 0
+}
+
+// guess is how long to wait for a quota that is spent and does not say when
+// it comes back.
+func (q *quota) guess() time.Duration {
+	switch r := q.rate(); {
+	case r > 0:
+		return min(mostGuess, time.Duration(float64(time.Second)/r))
+	case q.key.window > 0:
+		return min(mostGuess, q.key.window)
+	}
+	return time.Second
+}
+
+// paced spreads what is left evenly over the rest of the window.
+func (q *quota) paced(now time.Time, cost float64) time.Duration {
+	if q.lastSent.IsZero() {
+		return 0
+	}
+	gap := 0.0
+	switch level := q.level(now); {
+	case q.flows && q.rate() > 0:
+		gap = 1 / q.rate()
+	case q.reset.Known && level > 0:
+		gap = q.reset.Value.Sub(now).Seconds() / level
+	case q.rate() > 0:
+		gap = 1 / q.rate()
+	}
+	return max(0, q.lastSent.Add(time.Duration(gap*cost*float64(time.Second))).Sub(now))
+}
+
+// ended notes that a request of q was answered without a word about it. good
+// tells that the answer was none of a refusal.
+func (q *quota) ended(asked, good bool, cost float64) {
+	if asked && good {
+		q.asking = false
+	}
+	if good && q.counted {
+		q.left -= cost
+	}
+}

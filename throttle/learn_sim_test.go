@@ -1,0 +1,281 @@
+package throttle
+
+import (
+	"container/heap"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+)
+
+// bout is a discrete-event run of one learner against a server, without an
+// engine: requests of one kind, all there at the start.
+type bout struct {
+	now    instant
+	events events
+	l      *learner
+	k      *kind
+	r      *rand.Rand
+	trip   time.Duration // one way; a quarter more or less
+
+	workers, left    int
+	good, refused    int
+	serve            func(now instant) (status int, s headers.Signal)
+	took             time.Duration
+	under            int
+	woken            instant
+	onGood, onRefuse func(now instant)
+}
+
+type event struct {
+	at  instant
+	seq int
+	f   func()
+}
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].seq < e[j].seq
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any     { x := (*e)[len(*e)-1]; *e = (*e)[:len(*e)-1]; return x }
+
+func newBout(seed uint64, jobs, workers int) *bout {
+	b := &bout{now: 1, r: rand.New(rand.NewPCG(seed, 5)), left: jobs, workers: workers, trip: 20 * time.Millisecond}
+	b.l = newLearner(learnTerms{maxPause: 5 * time.Minute}, &hostStart{}, b.r.Float64)
+	b.k = b.l.kindOf("GET /v1", b.now.time())
+	return b
+}
+
+func (b *bout) at(d time.Duration, f func()) {
+	heap.Push(&b.events, event{b.now.add(d), len(b.events), f})
+}
+
+func (b *bout) way() time.Duration {
+	return time.Duration(float64(b.trip) * (0.75 + 0.5*b.r.Float64()))
+}
+
+func (b *bout) meters() []meter {
+	m := []meter{b.l.host, b.l, b.k}
+	for _, q := range b.k.quotas {
+		m = append(m, q)
+	}
+	return m
+}
+
+// fill starts all that may start.
+func (b *bout) fill() {
+	for b.left > 0 && b.under < b.workers {
+		ready := b.now
+		for _, m := range b.meters() {
+			ready = max(ready, m.at(b.now, 1))
+		}
+		if ready > b.now {
+			if ready != never && (b.woken <= b.now || ready < b.woken) {
+				b.woken = ready
+				b.at(ready.until(b.now), b.fill)
+			}
+			return
+		}
+		b.send()
+	}
+}
+
+func (b *bout) send() {
+	b.left--
+	b.under++
+	ms := b.meters()
+	marks := make([]mark, len(ms))
+	g := &ticket{kind: b.k, sent: b.now.time()}
+	for i, m := range ms {
+		marks[i] = m.take(b.now, 1, true)
+		switch m := m.(type) {
+		case *learner:
+			g.asks = marks[i]&markAsks != 0
+		case *kind:
+			g.lone = marks[i]&markLone != 0
+		case *quota:
+			g.drew = append(g.drew, m)
+			if marks[i]&markAsks != 0 {
+				g.first = append(g.first, m)
+			}
+		}
+	}
+	b.at(b.way(), func() {
+		status, s := b.serve(b.now)
+		b.at(b.way(), func() {
+			b.under--
+			b.l.finish(b.now.time(), g, replied, status, s)
+			for i, m := range ms {
+				m.answered(b.now, 1, marks[i])
+				if _, ok := m.(*quota); !ok {
+					m.back(b.now, 1, marks[i], b.now, true)
+				}
+			}
+			if status == 200 {
+				b.good++
+				b.took = b.now.until(1)
+				if b.onGood != nil {
+					b.onGood(b.now)
+				}
+			} else {
+				b.refused++
+				b.left++
+				if b.onRefuse != nil {
+					b.onRefuse(b.now)
+				}
+			}
+			b.fill()
+		})
+	})
+}
+
+func (b *bout) run(t testing.TB, most time.Duration) {
+	b.fill()
+	for b.left+b.under > 0 {
+		if len(b.events) == 0 {
+			t.Fatalf("stuck at %v with %d to do: %v", b.now.until(1), b.left, b.l.restrictions(b.now.time()))
+		}
+		e := heap.Pop(&b.events).(event)
+		b.now = e.at
+		if b.now.until(1) > most {
+			return
+		}
+		e.f()
+	}
+}
+
+// Servers. style 0: bare 429; 1: Retry-After in seconds, rounded up; 2:
+// remaining and reset as well.
+func bucketServer(rate, burst float64, style int) func(instant) (int, headers.Signal) {
+	tokens, last := burst, instant(1)
+	return func(now instant) (int, headers.Signal) {
+		tokens = min(burst, tokens+now.until(last).Seconds()*rate)
+		last = now
+		status, s := 200, headers.Signal{}
+		if tokens >= 1-1e-9 {
+			tokens--
+		} else {
+			status, s.Throttled, s.Kind = 429, true, headers.Quota
+			if style > 0 {
+				s.RetryAfter = known(time.Duration(math.Ceil((1-tokens)/rate)) * time.Second)
+			}
+		}
+		if style > 1 {
+			s.Limits = []headers.Limit{{Name: "default", Quota: known(rate), Window: known(time.Second),
+				Remaining: known(math.Floor(tokens + 1e-9)), Reset: known(time.Second), ResetMeans: headers.Next, Source: "RateLimit"}}
+		}
+		return status, s
+	}
+}
+
+func windowServer(n float64, per, phase time.Duration, style int) func(instant) (int, headers.Signal) {
+	left, number := n, int64(0)
+	return func(now instant) (int, headers.Signal) {
+		t := now.until(1) + phase
+		if int64(t/per) != number {
+			left, number = n, int64(t/per)
+		}
+		rest := ceil(per - t%per)
+		status, s := 200, headers.Signal{}
+		if left >= 1 {
+			left--
+		} else {
+			status, s.Throttled, s.Kind = 429, true, headers.Quota
+			if style > 0 {
+				s.RetryAfter = known(rest)
+			}
+		}
+		if style > 1 {
+			s.Limits = []headers.Limit{{Quota: known(n), Remaining: known(left), Reset: known(rest), ResetMeans: headers.Boundary, Source: "X-RateLimit-Remaining"}}
+		}
+		if style > 2 {
+			s.Limits[0].Window, s.Limits[0].ResetMeans = known(per), headers.Next
+		}
+		return status, s
+	}
+}
+
+func slidingServer(n int, per time.Duration, style int) func(instant) (int, headers.Signal) {
+	var log []instant
+	return func(now instant) (int, headers.Signal) {
+		for len(log) > 0 && now.until(log[0]) >= per {
+			log = log[1:]
+		}
+		status, s := 200, headers.Signal{}
+		if len(log) < n {
+			log = append(log, now)
+		} else {
+			status, s.Throttled, s.Kind = 429, true, headers.Quota
+			if style > 0 {
+				s.RetryAfter = known(ceil(per - now.until(log[0])))
+			}
+		}
+		if style > 1 {
+			s.Limits = []headers.Limit{{Name: "default", Quota: known(float64(n)), Window: known(per), Remaining: known(float64(n - len(log))),
+				Reset: known(ceil(per - now.until(log[0]))), ResetMeans: headers.Next, Source: "RateLimit"}}
+		}
+		return status, s
+	}
+}
+
+func ceil(d time.Duration) time.Duration {
+	return (d + time.Second - 1) / time.Second * time.Second
+}
+
+func known[T any](v T) headers.Opt[T] { return headers.Opt[T]{Value: v, Known: true} }
+
+func TestQuotasAreFoundWithFewRefusals(t *testing.T) {
+	const said = 2
+	type server = func(style int) func(instant) (int, headers.Signal)
+	bucket := func(rate, burst float64) server {
+		return func(style int) func(instant) (int, headers.Signal) { return bucketServer(rate, burst, style) }
+	}
+	window := func(style int) func(instant) (int, headers.Signal) {
+		return windowServer(100, 10*time.Second, 3700*time.Millisecond, style)
+	}
+	sliding := func(style int) func(instant) (int, headers.Signal) { return slidingServer(600, time.Minute, style) }
+	for _, c := range []struct {
+		name   string
+		serve  server
+		style  int
+		jobs   int
+		ideal  float64 // seconds
+		most   float64 // times ideal
+		wasted float64 // refusals per success
+	}{
+		{"bucket 1/s bare", bucket(1, 1), 0, 60, 59, 1.5, .4},
+		{"bucket 5/s bare", bucket(5, 5), 0, 300, 59, 1.1, .06},
+		{"bucket 50/s bare", bucket(50, 50), 0, 3000, 59, 1.05, .02},
+		{"bucket 500/s bare", bucket(500, 100), 0, 30000, 60, 1.05, .01},
+		{"bucket 1/s retry-after", bucket(1, 1), 1, 60, 59, 1.5, .4},
+		{"bucket 5/s retry-after", bucket(5, 5), 1, 300, 59, 1.1, .06},
+		{"bucket 50/s retry-after", bucket(50, 50), 1, 3000, 59, 1.1, .05},
+		{"bucket 500/s retry-after", bucket(500, 100), 1, 30000, 60, 1.15, .01},
+		{"bucket 5/s stated", bucket(5, 5), said, 300, 59, 1.02, 0},
+		{"bucket 50/s stated", bucket(50, 50), said, 3000, 59, 1.02, 0},
+		{"bucket 500/s stated", bucket(500, 100), said, 30000, 60, 1.02, 0},
+		{"fixed window bare", window, 0, 1000, 90 - 3.7, 1.5, .1},
+		{"fixed window retry-after", window, 1, 1000, 90 - 3.7, 1.1, .03},
+		{"fixed window stated", window, said, 1000, 90 - 3.7, 1.03, 0},
+		{"fixed window rolling", window, 3, 1000, 90 - 3.7, 1.03, 0},
+		{"sliding bare", sliding, 0, 3000, 240, 1.6, .1},
+		{"sliding retry-after", sliding, 1, 3000, 240, 1.1, .03},
+		{"sliding stated", sliding, said, 3000, 240, 1.03, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBout(1, c.jobs, 64)
+			b.serve = c.serve(c.style)
+			b.run(t, time.Duration(4*c.ideal)*time.Second)
+			took, wasted := b.took.Seconds()/c.ideal, float64(b.refused)/float64(b.good)
+			t.Logf("%.3f x ideal, %.3f refusals per success (%d)", took, wasted, b.refused)
+			if b.good < c.jobs || took > c.most || wasted > c.wasted {
+				t.Errorf("got %d of %d done in %.3f x ideal with %.3f refusals per success, want %.2f, %.2f", b.good, c.jobs, took, wasted, c.most, c.wasted)
+			}
+		})
+	}
+}

@@ -1,0 +1,175 @@
+package throttle
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// What a wait is for.
+type causeKind uint8
+
+const (
+	causeNone causeKind = iota
+	causeHold
+	causeRate
+	causeQuota
+	causeFlight
+)
+
+// A cause is what makes a request wait. Words are made of it only when
+// somebody reads them.
+type cause struct {
+	what   causeKind
+	hold   *hold
+	finder *finder
+	quota  *quota
+	kind   *kind
+}
+
+// A lesson is something that was learned; the zero lesson is nothing new.
+type lesson = cause
+
+// unit is the unit of the account that binds; "" for all others.
+func (c cause) unit() string {
+	if c.what == causeQuota {
+		return unitName(c.quota.key.unit)
+	}
+	return ""
+}
+
+// name is what the server calls the limit.
+func (c cause) name() string {
+	if c.what == causeQuota {
+		return c.quota.key.name
+	}
+	return ""
+}
+
+// in describes the cause, without the host.
+func (c cause) in(now time.Time, l *learner) string {
+	switch c.what {
+	case causeHold:
+		return c.hold.words(now) + c.kind.scope(l, c.hold)
+	case causeRate:
+		return c.finder.words()
+	case causeQuota:
+		return c.quota.words(now)
+	case causeFlight:
+		if n := c.kind.slow.allowed(); n > 0 && (l.host.slow.free || n <= l.host.slow.allowed()) {
+			return fmt.Sprintf("at most %d at a time for %s, shown by its answers", n, c.kind.name)
+		}
+		return fmt.Sprintf("at most %d at a time until it has answered more", l.host.slow.allowed())
+	}
+	return ""
+}
+
+func (k *kind) scope(l *learner, h *hold) string {
+	if k == nil || h != &k.hold {
+		return ""
+	}
+	return ", for " + k.name + " only"
+}
+
+func (h *hold) words(now time.Time) string {
+	said := "guessed from refusals"
+	if h.source != "" {
+		said = "said by " + h.source
+	}
+	if h.capped {
+		said += ", capped"
+	}
+	if !now.Before(h.until) {
+		return "one request asks whether the pause is over, " + said
+	}
+	return "paused until " + clock(now, h.until) + ", " + said
+}
+
+func (f *finder) words() string {
+	if w := &f.windows; w.stage == sureWindows {
+		return fmt.Sprintf("about %s per %s, found by its refusals", amount(w.size), round(w.period))
+	}
+	return "about " + amount(f.rate) + "/s, found by its refusals"
+}
+
+func (q *quota) words(now time.Time) string {
+	if q.asking {
+		return "one request asks what is left" + q.called() + ", after the reset said by " + q.source
+	}
+	s := amount(max(0, q.level(now)))
+	if q.size.Known {
+		s += " of " + amount(q.size.Value)
+	}
+	if u := unitName(q.key.unit); u != requests {
+		s += " " + u
+	}
+	s += " left" + q.called()
+	if q.reset.Known {
+		s += " until " + clock(now, q.reset.Value)
+	} else if r := q.rate(); q.flows && r > 0 {
+		s += ", " + amount(r) + " more per second"
+	}
+	return s + ", said by " + q.source
+}
+
+func (q *quota) called() string {
+	if q.key.name == "" {
+		return ""
+	}
+	return " of " + strconv.Quote(q.key.name)
+}
+
+func unitName(u string) string {
+	if u == "" {
+		return requests
+	}
+	return u
+}
+
+// clock shows an instant as a time of day, with the date if it is not near.
+func clock(now, t time.Time) string {
+	if t.Sub(now) > 12*time.Hour {
+		return t.Format("2006-01-02 15:04:05")
+	}
+	return t.Format("15:04:05")
+}
+
+// amount shows a number without needless digits.
+func amount(x float64) string {
+	if x >= 100 || x == math.Trunc(x) {
+		return strconv.FormatFloat(math.Round(x), 'f', -1, 64)
+	}
+	return strconv.FormatFloat(x, 'g', 3, 64)
+}
+
+// restrictions describes everything that limits requests now.
+func (l *learner) restrictions(now time.Time) (all []string) {
+	add := func(c cause) { all = append(all, c.in(now, l)) }
+	if l.hold.wait(now) > 0 {
+		add(cause{what: causeHold, hold: &l.hold})
+	}
+	if l.terms.pausesOnly {
+		return all
+	}
+	if l.finder.rate > 0 {
+		add(cause{what: causeRate, finder: &l.finder})
+	}
+	for _, k := range l.kinds {
+		if k.hold.wait(now) > 0 {
+			add(cause{what: causeHold, hold: &k.hold, kind: k})
+		}
+		if k.slow.ease > 0 {
+			add(cause{what: causeFlight, kind: k})
+		}
+		if k.apart && k.finder.rate > 0 {
+			all = append(all, k.finder.words()+", for "+k.name+" only")
+		}
+	}
+	for _, q := range l.quotas {
+		if q.left < plentiful {
+			add(cause{what: causeQuota, quota: q})
+		}
+	}
+	return all
+}

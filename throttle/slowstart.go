@@ -1,0 +1,126 @@
+package throttle
+
+import "time"
+
+const (
+	firstFlight = 4                      // requests at a time to a host that has not answered yet
+	fullFlight  = 64                     // at a time, until provenGood answers
+	provenGood  = 1000                   // good answers after which only losses limit
+	goodPerStep = 5                      // good answers that make room for one more request at a time
+	leastTrip   = 200 * time.Millisecond // between two cuts, when round trips are shorter
+)
+
+// A slowStart is a learned limit on requests at a time, as TCP's window is one on
+// packets. It begins small and grows with each good answer until the host has
+// proved itself; what goes wrong cuts it. It counts requests from their start
+// to the headers of their answers, so long streams take no place. The zero
+// slowStart is that of a host never met. Its owner guards it.
+type slowStart struct {
+	limit float64 // zero: firstFlight
+	now   int     // under way
+	good  int     // good answers so far
+	free  bool    // proved: no limit
+	ease  float64 // limit at the last loss; growth slows down above 0.7 of it. Zero: never lost
+	cut   time.Time
+	rtt   time.Duration // smoothed time to the headers of good answers
+	last  time.Time     // of the last loss
+	full  bool          // the limit was reached since the last step
+
+	stated bool // the server's limits are known, so that no start has to be slow
+}
+
+// allowed is how many requests may be under way; zero: no limit.
+func (f *slowStart) allowed() int {
+	switch {
+	case f.free:
+		return 0
+	case f.limit == 0:
+		return firstFlight
+	}
+	return max(1, int(f.limit))
+}
+
+func (f *slowStart) room() bool {
+	n := f.allowed()
+	if n == 0 || f.now < n {
+		return true
+	}
+	f.full = true
+	return false
+}
+
+// well learns from a good answer.
+func (f *slowStart) well(now, sent time.Time) {
+	f.good++
+	f.sample(now.Sub(sent))
+	if f.free {
+		return
+	}
+	if f.limit == 0 {
+		f.limit = firstFlight
+	}
+	if f.ease == 0 {
+		f.limit += 1.0 / goodPerStep
+		if f.limit > fullFlight {
+			f.limit = fullFlight
+		}
+		f.free = f.stated || f.good >= provenGood
+		return
+	}
+	if f.full {
+		// Four places per round trip: each answer of a full window adds its part.
+		f.limit += 4 / f.limit
+	}
+	if f.limit >= 2*f.ease && now.Sub(f.last) > 10*time.Second {
+		f.ease, f.free = 0, f.good >= provenGood
+		f.limit = min(f.limit, fullFlight)
+	}
+}
+
+// lost learns from a request that the host could not serve in time: the window
+// shrinks by three tenths, once for all that was under way together.
+func (f *slowStart) lost(now time.Time) {
+	under := f.now
+	if now.Sub(f.cut) < max(leastTrip, min(f.rtt, time.Second)) {
+		return
+	}
+	if n := f.allowed(); n > 0 && n < under {
+		under = n
+	}
+	f.shrink(now, max(1, 0.7*float64(under)))
+}
+
+// crowded learns from a request that was refused because others were under
+// way: those are what the host serves at a time.
+func (f *slowStart) crowded(now, sent time.Time) {
+	if sent.Before(f.cut) {
+		return
+	}
+	n := max(1, f.now-1)
+	if a := f.allowed(); a > 0 {
+		n = min(n, a)
+	}
+	f.shrink(now, float64(n))
+}
+
+func (f *slowStart) shrink(now time.Time, limit float64) {
+	f.limit, f.free, f.full = limit, false, false
+	f.ease = max(1, limit)
+	f.cut, f.last = now, now
+}
+
+func (f *slowStart) sample(rtt time.Duration) {
+	if rtt <= 0 {
+		return
+	}
+	if f.rtt == 0 {
+		f.rtt = rtt
+	} else {
+		f.rtt += (rtt - f.rtt) / 8
+	}
+}
+
+// idle reports that forgetting f loses nothing that still matters.
+func (f *slowStart) idle(now time.Time) bool {
+	return f.now == 0 && now.Sub(f.last) > time.Minute
+}
