@@ -93,12 +93,14 @@ type Hedge struct {
 
 func (h Hedge) on() bool { return h.After > 0 || h.Quantile > 0 }
 
+// DefaultAttemptTimeout is what an AttemptTimeout of zero means.
+const DefaultAttemptTimeout = 30 * time.Second
+
 const (
-	defaultAttempts       = 3
-	defaultMaxDelay       = 75 * time.Second
-	defaultAttemptTimeout = 30 * time.Second
-	defaultStallTimeout   = 60 * time.Second
-	defaultTokens         = 500
+	defaultAttempts     = 3
+	defaultMaxDelay     = 75 * time.Second
+	defaultStallTimeout = 60 * time.Second
+	defaultTokens       = 500
 )
 
 // resolve checks c and fills in what zero means.
@@ -132,7 +134,7 @@ func (c Config) resolve() (Config, error) {
 // timeouts are the two that Wire needs, with what zero means filled in.
 func (c Config) timeouts() (attempt, stall time.Duration) {
 	attempt, stall = c.AttemptTimeout, c.StallTimeout
-	def(&attempt, defaultAttemptTimeout)
+	def(&attempt, DefaultAttemptTimeout)
 	def(&stall, defaultStallTimeout)
 	return attempt, stall
 }
