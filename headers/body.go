@@ -11,7 +11,6 @@ type body struct {
 	coded   bool // a code says that this is a refusal for quota
 	worded  bool // a message for people says so
 	number  bool // an error number that may say so: Meta's
-	blocked bool // Cloudflare's error 1015
 }
 
 // code notes an error code.
@@ -164,14 +163,14 @@ func (p *parser) codeMember(b *body, e event) {
 func (p *parser) throttledUntil(s string) {
 	if i := strings.LastIndexByte(s, ':'); i > 0 && containsFold(s[:i], "throttled") {
 		if d, ok := parseDecimal(trim(s[i+1:])); ok && d.whole >= 1e9 {
-			p.waits.add(longestWait([]string{s[i+1:]}, time.Second, p.now), time.Second)
+			p.waits.add(longestWait([]string{s[i+1:]}, time.Second, p.now), false)
 		}
 	}
 }
 
 func (p *parser) bodyWait(e event, unit time.Duration) {
 	if d, ok := parseWait(e.text, unit, p.now); ok {
-		p.waits.add(some(d), unit)
+		p.waits.add(some(d), unit < time.Second)
 	}
 }
 

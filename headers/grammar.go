@@ -116,6 +116,10 @@ func (r *reader) qualify(low []byte, m *meaning) {
 			out = appendName(out, s)
 		case formWord:
 			out = r.form(s, t.word, m, out)
+		case fieldWord:
+			if t.word.role == m.role && t.word.prefer != 0 {
+				m.prefer = t.word.prefer
+			}
 		case sideWord, labelWord, unknownWord:
 			if end == 0 && r.hostSays(s) {
 				m.vendor = hash(m.vendor, s)

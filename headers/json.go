@@ -238,7 +238,7 @@ func (p *parser) usage(d *draft, e event) {
 	case usageMinutes:
 		if w, ok := parseWindow(e.text, time.Minute); ok && !minus {
 			d.reset(w, sureDelta, Next)
-			p.waits.add(some(w), time.Minute)
+			p.waits.add(some(w), false)
 		}
 	case usageReset:
 		if v, sure, means, ok := parseReset(e.text, time.Second, p.now); ok && v > 0 {

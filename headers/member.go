@@ -241,7 +241,7 @@ func (p *parser) categories(m *meaning, s string) {
 		names, rest, _ := strings.Cut(rest, ":")
 		scope, _, _ := strings.Cut(rest, ":")
 		if trim(names) == "" {
-			p.waits.add(some(wait), time.Second)
+			p.waits.add(some(wait), false)
 		}
 		for again, k := true, 0; again && k < maxItems; k++ {
 			var name string

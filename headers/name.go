@@ -163,8 +163,11 @@ func (r *reader) pairs(low []byte) {
 				b.word = word{}
 			}
 		case "retry":
-			if s := string(second); s == "after" || s == "in" {
+			switch string(second) {
+			case "after":
 				a.word, b.word = field(roleWait), word{class: fillerWord}
+			case "in": // a duration, finer than the whole seconds of its cousin
+				a.word, b.word = word{class: fieldWord, role: roleWait, prefer: 1}, word{class: fillerWord}
 			}
 		case "should":
 			if string(second) == "retry" {

@@ -13,10 +13,10 @@ func (p *parser) read(m *meaning, lines []string) {
 	switch m.role {
 	case roleNone:
 	case roleWait, roleNext:
-		p.waits.add(longestWait(lines, m.scale, p.now), m.scale)
+		p.waits.add(longestWait(lines, m.scale, p.now), m.scale < time.Second || m.prefer > 0)
 	case roleDelay:
 		if p.status == 429 || p.status == 503 { // elsewhere it is time already lost
-			p.waits.add(longestWait(lines, m.scale, p.now), m.scale)
+			p.waits.add(longestWait(lines, m.scale, p.now), m.scale < time.Second || m.prefer > 0)
 		}
 	case roleLabel, roleScope, roleReason, roleAdvice, roleCode:
 		p.text.add(m, lines)

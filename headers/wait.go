@@ -101,15 +101,16 @@ func trimBlanks(s string) string {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
-// waits are the waits a response asks for, in whole seconds and finer.
+// waits are the waits a response asks for: the longest that is said in
+// seconds, and the longest that is said finer, in ms or as a duration.
 type waits struct{ coarse, fine Opt[time.Duration] }
 
-func (w *waits) add(d Opt[time.Duration], unit time.Duration) {
+func (w *waits) add(d Opt[time.Duration], fine bool) {
 	if !d.Known {
 		return
 	}
 	o := &w.coarse
-	if unit < time.Second {
+	if fine {
 		o = &w.fine
 	}
 	if !o.Known || d.Value > o.Value {
