@@ -20,6 +20,9 @@ func (q *fleetQueue) send(now time.Time, probe bool) bool {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		q.calls--
+		if isBusy(err) {
+			q.busy = time.Now().Add(guardFirst)
+		}
 		if err != nil {
 			q.back(batch)
 		} else {

@@ -7,7 +7,8 @@ import (
 
 // fleetGuard decides when the store may be asked. After an error it is left
 // alone for a moment; after three in a row it is gone, and one call at a time
-// tries it, at growing distances.
+// tries it, at growing distances. A store that is busy is left alone only by
+// the queue that was told so: the fault may be one key's.
 type fleetGuard struct {
 	f *fleet
 
@@ -17,11 +18,13 @@ type fleetGuard struct {
 	after   time.Time
 	pause   time.Duration
 	probing bool
+	busy    time.Time // when it was last
 }
 
 const (
 	guardFailures  = 3
 	guardFirst     = 50 * time.Millisecond
+	guardBusy      = time.Second // how long a busy store is called so after it served again
 	guardProbe     = 200 * time.Millisecond
 	guardProbeMost = 5 * time.Second
 )
@@ -69,10 +72,12 @@ func (g *fleetGuard) heard(err error, probe bool) {
 	switch {
 	case err == nil:
 		// A straggler's success is as good as a probe's.
-		g.state, g.failed, g.pause, g.after = StoreUp, 0, 0, time.Time{}
+		g.failed, g.pause, g.after = 0, 0, time.Time{}
+		if g.state != StoreBusy || now.Sub(g.busy) >= guardBusy {
+			g.state = StoreUp
+		}
 	case isBusy(err):
-		g.state, g.failed, g.pause = StoreBusy, 0, 0
-		g.after = now.Add(guardFirst)
+		g.state, g.failed, g.pause, g.after, g.busy = StoreBusy, 0, 0, time.Time{}, now
 	default:
 		g.failed++
 		if first := now.Add(guardFirst); first.After(g.after) {

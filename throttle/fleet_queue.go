@@ -28,6 +28,7 @@ type fleetQueue struct {
 	short     bool
 	notBefore time.Time
 	refused   fleetRefusal
+	busy      time.Time // the store is not asked before
 	timer     *time.Timer
 	lease     fleetLease
 	local     []Ledger // shares of the rates while the store is gone; nil: not begun
@@ -166,7 +167,10 @@ func (q *fleetQueue) pump(now time.Time) {
 			q.arm(q.notBefore.Sub(now))
 			return
 		}
-		ok, probe, retry := q.f.guard.enter(now)
+		ok, probe, retry := false, false, q.busy
+		if !q.busy.After(now) {
+			ok, probe, retry = q.f.guard.enter(now)
+		}
 		if !ok {
 			if wait := q.alone(now); wait > 0 {
 				q.arm(min(wait, max(retry.Sub(now), time.Millisecond)))
