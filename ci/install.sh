@@ -7,9 +7,21 @@ wants() { command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ] || need+=("$2"); }
 [ -d redisstore ] && wants redis-server redis-server
 [ -d interop/nginx ] && wants nginx nginx
 [ -d interop/page ] && wants chromium chromium
-[ ${#need[@]} -eq 0 ] && exit 0
 
-if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+npm_packages() {
+	[ -d interop/node ] || return 0
+	step "npm packages of interop/node"
+	if command -v npm >/dev/null; then
+		(cd interop/node && npm ci --no-audit --no-fund)
+	else
+		echo "interop/node wants Node 20 or newer with npm" >&2
+		[ -z "${CI:-}" ] || exit 1
+	fi
+}
+
+if [ ${#need[@]} -eq 0 ]; then
+	:
+elif [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 	step "installing ${need[*]}"
 	export DEBIAN_FRONTEND=noninteractive
 	# The servers are started by the tests, on ports of their own.
@@ -24,3 +36,4 @@ else
 	echo "install them with: apt-get install ${need[*]}" >&2
 	[ -z "${CI:-}" ] || exit 1
 fi
+npm_packages

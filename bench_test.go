@@ -1,0 +1,86 @@
+package weir_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/sony/gobreaker/v2"
+	"golang.org/x/time/rate"
+
+	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/retry"
+	"github.com/weirhttp/weir/throttle"
+)
+
+// fixed is a base that costs next to nothing.
+type fixed struct{ resp *http.Response }
+
+func (f *fixed) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp := *f.resp
+	resp.Request = r
+	return &resp, nil
+}
+
+func newFixed() *fixed {
+	return &fixed{&http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/plain"}}, Body: http.NoBody}}
+}
+
+// handMade is what many programs have: a limiter's Wait and a breaker's
+// Execute around the base.
+type handMade struct {
+	base    http.RoundTripper
+	limit   *rate.Limiter
+	breaker *gobreaker.CircuitBreaker[*http.Response]
+}
+
+func (h *handMade) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := h.limit.Wait(r.Context()); err != nil {
+		return nil, err
+	}
+	return h.breaker.Execute(func() (*http.Response, error) { return h.base.RoundTrip(r) })
+}
+
+func budget() throttle.Budget { return throttle.MustParseBudget("100000000/s") }
+
+// BenchmarkStub compares the happy path of the whole chain with a hand-made
+// stack over the same base.
+func BenchmarkStub(b *testing.B) {
+	off := weir.Config{
+		Throttle: throttle.Config{Default: budget()},
+		Retry:    retry.Config{AttemptTimeout: -1, StallTimeout: -1},
+	}
+	on := weir.Config{Throttle: throttle.Config{Default: budget()}}
+	run := func(name string, rt http.RoundTripper) {
+		b.Run(name, func(b *testing.B) {
+			r := get(b, "http://api.example.com/")
+			b.ReportAllocs()
+			for b.Loop() {
+				resp, err := rt.RoundTrip(r)
+				if err != nil {
+					b.Fatal(err)
+				}
+				resp.Body.Close()
+			}
+		})
+	}
+	run("base", newFixed())
+	run("hand-made", &handMade{newFixed(), rate.NewLimiter(1e8, 1e8), gobreaker.NewCircuitBreaker[*http.Response](gobreaker.Settings{})})
+	run("weir", must(weir.New(newFixed(), on))(b))
+	run("weir, timeouts off", must(weir.New(newFixed(), off))(b))
+}
+
+// TestHappyPathAllocations holds what BenchmarkStub shows: the chain may cost
+// ten allocations in all, the base's two among them.
+func TestHappyPathAllocations(t *testing.T) {
+	rt := must(weir.New(newFixed(), weir.Config{Throttle: throttle.Config{Default: budget()}}))(t)
+	r := get(t, "http://api.example.com/")
+	if n := testing.AllocsPerRun(200, func() {
+		resp, err := rt.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}); n > 10 {
+		t.Errorf("%v allocations per request, want at most 10", n)
+	}
+}

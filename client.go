@@ -1,0 +1,175 @@
+package weir
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/weirhttp/weir/breaker"
+	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/retry"
+	"github.com/weirhttp/weir/throttle"
+)
+
+// ErrNotSent is reported by an error of RoundTrip only if no attempt of that
+// call reached the network, so that any request may be made again elsewhere.
+// Its absence proves nothing.
+var ErrNotSent = notsent.Err
+
+// Config says how requests are governed. The zero Config is ready for use;
+// each field's zero means the default that stands at the field.
+type Config struct {
+	Throttle throttle.Config
+	Retry    retry.Config
+	Breaker  breaker.Config
+
+	// Hosts has settings of their own for hosts that need them, by host
+	// pattern ("api.example.com", "*.example.com"). They stand instead of,
+	// not beside, those above.
+	Hosts map[string]Host
+}
+
+// Host is what a host pattern may have of its own. Nil: Config's.
+type Host struct {
+	Retry   *retry.Config
+	Breaker *breaker.Config
+}
+
+// Transport is an http.RoundTripper that keeps to budgets, obeys what servers
+// say about their quotas, retries what is safe to retry, and leaves a broken
+// host alone. Create it with New. It is safe for concurrent use, and one
+// Transport should serve a whole program: what it learns is shared by the
+// requests that go through it.
+type Transport struct {
+	door     http.RoundTripper
+	retry    *retry.Transport
+	throttle *throttle.Transport
+	circuits *breaker.Circuits
+}
+
+// New returns a Transport that sends through base; nil means
+// http.DefaultTransport. It fails on settings that contradict themselves or
+// one another, naming the field and the value.
+func New(base http.RoundTripper, c Config) (*Transport, error) {
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	breakerConfig, err := fitWindow(c.Breaker, c.Retry.AttemptTimeout)
+	if err != nil {
+		return nil, err
+	}
+	t := new(Transport)
+	if t.circuits, err = breaker.NewCircuits(breakerConfig); err != nil {
+		return nil, err
+	}
+	wire := retry.Wire(base, c.Retry)
+	if t.throttle, err = throttle.New(t.circuits.Meter(wire), c.Throttle); err != nil {
+		return nil, err
+	}
+	if t.retry, err = retry.New(t.throttle, c.Retry); err != nil {
+		return nil, errors.Join(err, t.throttle.Close())
+	}
+	t.door = t.circuits.Door(t.retry)
+	for pattern, h := range c.Hosts {
+		if err := t.setHost(pattern, h, c); err != nil {
+			return nil, errors.Join(err, t.throttle.Close())
+		}
+	}
+	return t, nil
+}
+
+// NewClient returns a client whose transport is New(nil, c), with one change:
+// where http.DefaultTransport is still net/http's own, the client has a clone
+// of it that keeps as many idle connections for one host as for all.
+func NewClient(c Config) (*http.Client, error) {
+	base := http.DefaultTransport
+	if d, ok := base.(*http.Transport); ok {
+		d = d.Clone()
+		d.MaxIdleConnsPerHost = d.MaxIdleConns
+		base = d
+	}
+	t, err := New(base, c)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{Transport: t}, nil
+}
+
+func (t *Transport) setHost(pattern string, h Host, c Config) error {
+	timeout, settings := c.Retry.AttemptTimeout, c.Breaker
+	if h.Retry != nil {
+		if err := t.retry.SetHost(pattern, *h.Retry); err != nil {
+			return fmt.Errorf("weir: Hosts: %w", err)
+		}
+		timeout = h.Retry.AttemptTimeout
+	}
+	if h.Breaker != nil {
+		settings = *h.Breaker
+	}
+	if h.Breaker == nil && timeout == c.Retry.AttemptTimeout {
+		return nil // the window that fits all fits here
+	}
+	settings, err := fitWindow(settings, timeout)
+	if err != nil {
+		return fmt.Errorf("weir: Hosts[%q]: %w", pattern, err)
+	}
+	if err := t.circuits.SetHost(pattern, settings); err != nil {
+		return fmt.Errorf("weir: Hosts: %w", err)
+	}
+	return nil
+}
+
+// fitWindow makes sure that a breaker's window sees attempts that end by
+// their timeout: results older than the window do not count.
+func fitWindow(c breaker.Config, attempt time.Duration) (breaker.Config, error) {
+	if attempt == 0 {
+		attempt = retry.DefaultAttemptTimeout
+	}
+	if c.Disable || attempt < 0 {
+		return c, nil
+	}
+	switch least := 2 * attempt; {
+	case c.Window == 0:
+		c.Window = max(breaker.DefaultWindow, least)
+	case c.Window > 0 && c.Window < least:
+		return c, fmt.Errorf("weir: Breaker.Window: %v is shorter than twice Retry.AttemptTimeout (%v): attempts that time out would not count", c.Window, attempt)
+	}
+	return c, nil
+}
+
+// RoundTrip implements http.RoundTripper. A response obtained is a response
+// returned, whatever its status; an error means that there was none, and is
+// or wraps a *throttle.Error, *breaker.Error or *retry.Error where one of
+// them is the reason.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	return t.door.RoundTrip(r)
+}
+
+// CloseIdleConnections closes those of the base.
+func (t *Transport) CloseIdleConnections() { t.throttle.CloseIdleConnections() }
+
+// Close gives leased budget back to the Store, if there is one, and ends
+// what runs in the background. Requests in progress go on; new ones are
+// served too, from this process's own budgets.
+func (t *Transport) Close() error { return t.throttle.Close() }
+
+// Circuits is the switch by which an operator opens and closes circuits.
+func (t *Transport) Circuits() *breaker.Circuits { return t.circuits }
+
+// Throttle is where budgets are changed and hosts are paused by hand.
+func (t *Transport) Throttle() *throttle.Transport { return t.throttle }
+
+// Stats is a snapshot: plain copies, nothing in it changes.
+type Stats struct {
+	Throttle throttle.Stats
+	Retry    retry.Stats
+	Breaker  breaker.Stats
+}
+
+// Stats returns what the layers count and know at this moment. Layers are
+// read one after the other, so sums between them may differ by what happened
+// meanwhile.
+func (t *Transport) Stats() Stats {
+	return Stats{Throttle: t.throttle.Stats(), Retry: t.retry.Stats(), Breaker: t.circuits.Stats()}
+}
