@@ -16,7 +16,8 @@ import (
 type Config struct {
 	// Path is the file. It is created with mode 0600, and brought to that
 	// mode if it is wider; its directory must exist. One process at a time
-	// can have it open.
+	// can have it open. One that is killed while it creates the file may
+	// leave a small Path.*.new behind, which nothing needs.
 	Path string
 
 	// Patterns name the requests that may be kept, as
@@ -65,9 +66,9 @@ type Config struct {
 	Prepare func(*http.Request) error
 
 	// Verdict decides about what Drain got for an entry: a response, whose
-	// body it may read but need not close, or an error without the URL that
-	// http.Client puts around it. The zero Verdict
-	// leaves it to the rule in the package comment. Nil: always that rule.
+	// body it may read but need not close, or an error, without the URL that
+	// http.Client puts around it. The zero Verdict leaves it to the rule in
+	// the package comment. Nil: always that rule.
 	Verdict func(Entry, *http.Response, error) Verdict
 
 	// MaxTries is how many answers that say "later" and speak of the entry

@@ -50,7 +50,7 @@ func (e *Error) Timeout() bool {
 // answer that says later) ends the turn of that host, whose entries stay in
 // their order; those of other hosts are still sent. The error is nil if all
 // were delivered or set aside, else an *Error about the first that was not,
-// ctx.Err() or ErrClosed. Call it again to go on: entries are sent at least
+// ctx.Err(), ErrClosed, or what is wrong with the file. Call it again to go on: entries are sent at least
 // once, each time with the key they were first sent with.
 //
 // The requests carry ctx's values: a throttle.WithPriority below zero lets live

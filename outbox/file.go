@@ -63,12 +63,12 @@ type write struct {
 func openFile(path string) (*file, error) {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		if err := create(path); err != nil {
-			return nil, fmt.Errorf("outbox: %s: %w", path, err)
+			return nil, (&file{path: path}).named(err)
 		}
 	}
 	f, err := open(path)
 	if err != nil {
-		return nil, fmt.Errorf("outbox: %s: %w", path, err)
+		return nil, (&file{path: path}).named(err)
 	}
 	return f, nil
 }
@@ -184,9 +184,17 @@ func (f *file) guard(fn func() error) (err error) {
 	return fn()
 }
 
+// named says which file an error is about, unless the file is not to blame.
+func (f *file) named(err error) error {
+	if err == nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrUnknown) {
+		return err
+	}
+	return fmt.Errorf("outbox: %s: %w", f.path, err)
+}
+
 // view runs fn in a transaction that reads. fn must not call user code.
 func (f *file) view(fn func(*bolt.Tx) error) error {
-	return f.guard(func() error { return f.db.View(fn) })
+	return f.named(f.guard(func() error { return f.db.View(fn) }))
 }
 
 // write runs fn in a transaction together with those of other callers and
@@ -225,6 +233,7 @@ func (f *file) commit() {
 			return nil
 		})
 	})
+	err = f.named(err)
 	for _, w := range queue {
 		w.done <- err
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -213,7 +214,7 @@ func TestBrokenFile(t *testing.T) {
 		"Run":     o.Run(t.Context(), 0),
 		"Request": second(o.Request(t.Context(), id)),
 	} {
-		if !errors.Is(err, ErrCorrupt) {
+		if !errors.Is(err, ErrCorrupt) || !strings.HasPrefix(err.Error(), "outbox: "+path+": file is corrupt: page 7") {
 			t.Errorf("%s: %v, want %v", what, err, ErrCorrupt)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -33,21 +32,6 @@ type Transport struct {
 	stats Stats
 }
 
-// Stats is what an outbox holds and what became of the requests its patterns
-// named, since New.
-type Stats struct {
-	Pending int   // entries that Drain will send
-	Dead    int   // entries set aside
-	Bytes   int64 // of both; what MaxBytes bounds
-
-	Kept      uint64 // requests answered with 202 and an id
-	Delivered uint64 // entries that Drain sent and removed
-	SetAside  uint64 // entries that died
-	Full      uint64 // failed requests not kept because MaxEntries or MaxBytes was reached
-	Unfit     uint64 // ... because they could not be sent again as they were: mostly, a body longer than MaxBody
-	Errors    uint64 // ... because the file could not be written
-}
-
 // New opens or creates the outbox at c.Path around base; nil is
 // http.DefaultTransport. It reads the whole file once and fails with ErrCorrupt
 // in the chain if any of it cannot be trusted, and with ErrLocked if the file
@@ -69,15 +53,15 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 	}
 	if err := t.count(); err != nil {
 		t.file.close()
-		return nil, fmt.Errorf("outbox: %s: %w", s.Path, err)
+		return nil, err
 	}
 	t.closing, t.close = context.WithCancel(context.Background())
 	return t, nil
 }
 
-// RoundTrip sends the request through the base. If a pattern names it and it
-// fails, it is kept and the answer is 202 with its id; if it cannot be kept,
-// the caller gets what the base returned.
+// RoundTrip sends the request through the base, with an idempotency key if a
+// pattern names it. If it then fails, it is kept and the answer is 202 with its
+// id; if it cannot be kept, the caller gets what the base returned.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !t.keeps(req) {
 		return t.base.RoundTrip(req)
@@ -245,45 +229,6 @@ func (t *Transport) body(r *http.Request, k *keeper) ([]byte, bool) {
 	return again(ctx, r, t.s.MaxBody)
 }
 
-func (t *Transport) full() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.stats.Pending+t.stats.Dead >= t.s.MaxEntries || t.stats.Bytes >= t.s.MaxBytes
-}
-
-// reserve takes room for one more entry of n bytes.
-func (t *Transport) reserve(n int64) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.stats.Pending+t.stats.Dead >= t.s.MaxEntries || t.stats.Bytes+n > t.s.MaxBytes {
-		return false
-	}
-	t.stats.Pending++
-	t.stats.Bytes += n
-	return true
-}
-
-func (t *Transport) unreserve(n int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.stats.Pending--
-	t.stats.Bytes -= n
-}
-
-func (t *Transport) missed(counter *uint64) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	*counter++
-	return false
-}
-
-// Stats returns a copy of the counters.
-func (t *Transport) Stats() Stats {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.stats
-}
-
 // CloseIdleConnections forwards to the base.
 func (t *Transport) CloseIdleConnections() {
 	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
@@ -298,8 +243,5 @@ func (t *Transport) Close() error {
 	t.close()
 	t.drain <- struct{}{} // the Drain that runs, if any, has returned
 	defer func() { <-t.drain }()
-	if err := t.file.close(); err != nil && !errors.Is(err, ErrClosed) {
-		return fmt.Errorf("outbox: %s: %w", t.s.Path, err)
-	}
-	return nil
+	return t.file.named(t.file.close())
 }
