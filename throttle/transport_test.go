@@ -1,0 +1,413 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir/internal/testnet"
+)
+
+// base is a stub that logs when requests arrive.
+type base struct {
+	mu      sync.Mutex
+	start   time.Time
+	arrived []arrival
+	answer  func(*http.Request) (*http.Response, error) // nil: 200 without a body
+}
+
+type arrival struct {
+	at   time.Duration
+	host string
+	path string
+}
+
+func newBase(answer func(*http.Request) (*http.Response, error)) *base {
+	return &base{start: time.Now(), answer: answer}
+}
+
+func (b *base) RoundTrip(r *http.Request) (*http.Response, error) {
+	b.mu.Lock()
+	b.arrived = append(b.arrived, arrival{time.Since(b.start), r.URL.Host, r.URL.Path})
+	b.mu.Unlock()
+	if b.answer != nil {
+		return b.answer(r)
+	}
+	return testnet.Answer(r, 200, nil, nil), nil
+}
+
+func (b *base) times() (at []time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, a := range b.arrived {
+		at = append(at, a.at)
+	}
+	return at
+}
+
+func newTransport(t testing.TB, b http.RoundTripper, c Config) *Transport {
+	t.Helper()
+	tr, err := New(b, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+func get(t testing.TB, ctx context.Context, rt http.RoundTripper, url string) (*http.Response, error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rt.RoundTrip(r)
+}
+
+func mustGet(t testing.TB, rt http.RoundTripper, url string) *http.Response {
+	t.Helper()
+	resp, err := get(t, t.Context(), rt, url)
+	if err != nil {
+		t.Fatalf("%s: %v", url, err)
+	}
+	return resp
+}
+
+// slow answers after d, with a body that must be read or closed.
+func slow(d time.Duration) func(*http.Request) (*http.Response, error) {
+	return func(r *http.Request) (*http.Response, error) {
+		select {
+		case <-time.After(d):
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+		return testnet.Answer(r, 200, nil, testnet.NewBody("body")), nil
+	}
+}
+
+func sameTimes(t *testing.T, got []time.Duration, want ...time.Duration) {
+	t.Helper()
+	ok := len(got) == len(want)
+	for i := 0; ok && i < len(got); i++ {
+		ok = got[i] >= want[i] && got[i] <= want[i]+time.Microsecond
+	}
+	if !ok {
+		t.Errorf("arrived at %v, want %v", got, want)
+	}
+}
+
+func TestUnitsCountUntilPerAfterTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(slow(300 * time.Millisecond))
+		tr := newTransport(t, b, Config{Default: MustParseBudget("2/s burst 2")})
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() { mustGet(t, tr, "http://a/").Body.Close() })
+		}
+		wg.Wait()
+		sameTimes(t, b.times(), 0, 0, 1300*time.Millisecond, 1300*time.Millisecond)
+	})
+}
+
+func TestInFlightIsHeldUntilTheBodyIsDone(t *testing.T) {
+	ends := map[string]func(*http.Response, context.CancelFunc){
+		"closed":           func(r *http.Response, _ context.CancelFunc) { r.Body.Close() },
+		"read to the end":  func(r *http.Response, _ context.CancelFunc) { io.Copy(io.Discard, r.Body) },
+		"both":             func(r *http.Response, _ context.CancelFunc) { io.Copy(io.Discard, r.Body); r.Body.Close() },
+		"closed twice":     func(r *http.Response, _ context.CancelFunc) { r.Body.Close(); r.Body.Close() },
+		"context canceled": func(r *http.Response, c context.CancelFunc) { c(); synctest.Wait(); r.Body.Close() },
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBase(slow(0))
+				tr := newTransport(t, b, Config{Default: Budget{InFlight: 1}})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				resp, err := get(t, ctx, tr, "http://a/")
+				if err != nil {
+					t.Fatal(err)
+				}
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					mustGet(t, tr, "http://a/") // keeps its place
+				})
+				time.Sleep(time.Second)
+				end(resp, cancel)
+				wg.Wait()
+				sameTimes(t, b.times(), 0, time.Second)
+				_, err = get(t, WithMaxWait(t.Context(), -1), tr, "http://a/")
+				var e *Error
+				if !errors.As(err, &e) {
+					t.Errorf("a third one got %v, want a refusal: the place was given back once", err)
+				}
+			})
+		})
+	}
+}
+
+func TestInFlightComesBackAfterErrorAndPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fail := errors.New("broken")
+		mode := 0
+		b := newBase(func(r *http.Request) (*http.Response, error) {
+			mode++
+			switch mode {
+			case 1:
+				return nil, fail
+			case 2:
+				panic("base")
+			}
+			return testnet.Answer(r, 200, nil, nil), nil
+		})
+		tr := newTransport(t, b, Config{Default: Budget{InFlight: 1}})
+		if _, err := get(t, t.Context(), tr, "http://a/"); err != fail {
+			t.Errorf("got %v, want the base's error", err)
+		}
+		func() {
+			defer func() { recover() }()
+			get(t, t.Context(), tr, "http://a/")
+		}()
+		mustGet(t, tr, "http://a/")
+		mustGet(t, tr, "http://a/") // no body: its place is free at once
+		sameTimes(t, b.times(), 0, 0, 0, 0)
+	})
+}
+
+func TestUpgradedBodyCanBeWritten(t *testing.T) {
+	client, server := testnet.Pipe()
+	defer server.Close()
+	b := newBase(func(r *http.Request) (*http.Response, error) {
+		return testnet.Answer(r, http.StatusSwitchingProtocols, nil, client), nil
+	})
+	tr := newTransport(t, b, Config{Default: Budget{InFlight: 1}})
+	resp := mustGet(t, tr, "http://a/")
+	w, ok := resp.Body.(io.ReadWriteCloser)
+	if !ok {
+		t.Fatalf("the body of a 101 is %T, want an io.ReadWriteCloser", resp.Body)
+	}
+	if _, err := io.WriteString(w, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 5)
+	if _, err := io.ReadFull(server, buf); err != nil || string(buf) != "hello" {
+		t.Errorf("the server read %q, %v", buf, err)
+	}
+	w.Close()
+	mustGet(t, tr, "http://a/")
+}
+
+func TestRoutesDoNotHoldUpOneAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(nil)
+		tr := newTransport(t, b, Config{Budgets: map[string]Budget{
+			"a":         MustParseBudget("10/s burst 1"),
+			"a/search/": MustParseBudget("1/m"),
+		}})
+		ctx := WithMaxWait(t.Context(), time.Hour)
+		var wg sync.WaitGroup
+		fetch := func(path string) {
+			wg.Go(func() {
+				if _, err := get(t, ctx, tr, "http://a"+path); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		for range 3 {
+			fetch("/search/x") // the second is short of the host and of its route
+		}
+		for range 5 {
+			fetch("/core")
+		}
+		wg.Wait()
+		var got []string
+		for _, a := range b.arrived {
+			got = append(got, fmt.Sprint(a.path, " ", a.at.Round(time.Millisecond)))
+		}
+		want := "/search/x 0s,/core 100ms,/core 200ms,/core 300ms,/core 400ms,/core 500ms,/search/x 1m0s,/search/x 2m0s"
+		if strings.Join(got, ",") != want {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
+}
+
+func TestPauseAndResumeReachTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(nil)
+		tr := newTransport(t, b, Config{Default: MustParseBudget("1/s")})
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() { mustGet(t, tr, "http://a/") })
+		}
+		synctest.Wait()
+		tr.Pause("A", time.Now().Add(30*time.Second))
+		time.Sleep(10 * time.Second)
+		tr.Resume("a.")
+		wg.Wait()
+		sameTimes(t, b.times(), 0, 10*time.Second, 11*time.Second)
+	})
+}
+
+func TestPauseRefusesThoseThatCannotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(nil)
+		tr := newTransport(t, b, Config{Default: MustParseBudget("1/s")})
+		mustGet(t, tr, "http://a/")
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := get(t, ctx, tr, "http://a/")
+			var e *Error
+			if !errors.As(err, &e) || e.Reason != Paused || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v, want a refusal because of the pause", err)
+			}
+			if time.Since(b.start) != 500*time.Millisecond {
+				t.Errorf("refused after %v, want at once", time.Since(b.start))
+			}
+		})
+		time.Sleep(500 * time.Millisecond)
+		tr.Pause("a", time.Now().Add(time.Minute))
+		wg.Wait()
+	})
+}
+
+func TestServerPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		b := newBase(func(r *http.Request) (*http.Response, error) {
+			if n++; n == 1 {
+				return testnet.Answer(r, 429, http.Header{"Retry-After": {"7"}}, testnet.NewBody("no")), nil
+			}
+			return testnet.Answer(r, 200, nil, nil), nil
+		})
+		tr := newTransport(t, b, Config{Default: MustParseBudget("2/s burst 2")})
+		if resp := mustGet(t, tr, "http://a/"); resp.StatusCode != 429 {
+			t.Errorf("got %d, want the server's 429", resp.StatusCode)
+		}
+		mustGet(t, tr, "http://b/")
+		mustGet(t, tr, "http://a/")
+		at := b.times()
+		if at[1] != 0 || at[2] < 7*time.Second || at[2] > 9*time.Second {
+			t.Errorf("arrived at %v, want b at once and a after the pause", at)
+		}
+	})
+}
+
+func TestSettleChargesTheDifference(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(nil)
+		tr := newTransport(t, b, Config{Default: MustParseBudget("100 tokens/m burst 100")})
+		ctx := WithCost(t.Context(), Cost{"tokens": 60})
+		resp, err := get(t, ctx, tr, "http://a/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Settle(resp, Cost{"tokens": 20}); err != nil {
+			t.Fatal(err)
+		}
+		if err := Settle(resp, Cost{"tokens": 0}); err == nil {
+			t.Error("settled twice")
+		}
+		resp, err = get(t, ctx, tr, "http://a/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		Settle(resp, Cost{"tokens": 90}) // 110 of 100
+		if _, err = get(t, ctx, tr, "http://a/"); err != nil {
+			t.Fatal(err)
+		}
+		sameTimes(t, b.times(), 0, 0, time.Minute)
+	})
+}
+
+func TestPartitionsAndPools(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(nil)
+		tr := newTransport(t, b, Config{
+			Default:   MustParseBudget("1/m, pool all"),
+			Partition: func(r *http.Request) string { return r.Header.Get("Key") },
+		})
+		ask := func(host, key string) error {
+			r, _ := http.NewRequestWithContext(WithMaxWait(t.Context(), -1), "GET", "http://"+host, nil)
+			r.Header.Set("Key", key)
+			_, err := tr.RoundTrip(r)
+			return err
+		}
+		if err := ask("a", "secret"); err != nil {
+			t.Fatal(err)
+		}
+		if err := ask("b", "other"); err != nil {
+			t.Fatal(err)
+		}
+		err := ask("b", "secret")
+		var e *Error
+		if !errors.As(err, &e) || e.RetryAfter != time.Minute {
+			t.Fatalf("got %v, want a refusal: the pool spans hosts", err)
+		}
+		if strings.Contains(err.Error(), "secret") || len(e.Key) != len("b#12345678") {
+			t.Errorf("%v shows the key, or not as eight hex digits", err)
+		}
+	})
+}
+
+func TestSetBudgetReachesTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(nil)
+		tr := newTransport(t, b, Config{Default: MustParseBudget("2/m burst 2")})
+		var wg sync.WaitGroup
+		for range 5 {
+			wg.Go(func() { get(t, WithMaxWait(t.Context(), time.Hour), tr, "http://a/") })
+		}
+		time.Sleep(10 * time.Second)
+		if err := tr.SetBudget("a", MustParseBudget("4/m burst 4")); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		sameTimes(t, b.times(), 0, 0, 10*time.Second, 10*time.Second, time.Minute)
+	})
+}
+
+func TestBodyIsClosedOnEveryRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(nil), Config{
+			Default: MustParseBudget("1/h"), MaxWait: -1,
+			Cost: func(r *http.Request) Cost {
+				if r.Header.Get("Panic") != "" {
+					panic("cost")
+				}
+				if r.Header.Get("Negative") != "" {
+					return Cost{"x": -1}
+				}
+				return nil
+			},
+		})
+		mustGet(t, tr, "http://a/")
+		for _, name := range []string{"Throttled", "Canceled", "Negative", "Panic"} {
+			body := testnet.NewBody("x")
+			ctx, cancel := context.WithCancel(t.Context())
+			if name == "Canceled" {
+				cancel()
+			}
+			r, _ := http.NewRequestWithContext(ctx, "POST", "http://a/", body)
+			r.Header.Set(name, "1")
+			func() {
+				defer func() { recover() }()
+				if resp, err := tr.RoundTrip(r); err == nil || resp != nil {
+					t.Errorf("%s: got %v, %v, want an error alone", name, resp, err)
+				}
+			}()
+			cancel()
+			if body.Closes() != 1 || body.Reads() != 0 {
+				t.Errorf("%s: body closed %d times, read %d times, want once and never", name, body.Closes(), body.Reads())
+			}
+		}
+	})
+}
