@@ -176,7 +176,7 @@ func (l *loop) settle(o Outcome) {
 	case o != Answered || !l.h.allowance.short.Load():
 	case l.paid:
 		l.h.allowance.give(cost, time.Now())
-	case l.retries == 0:
+	case l.retries == 0 && !l.hedged:
 		l.h.allowance.give(earn, time.Now())
 	}
 }
