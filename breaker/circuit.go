@@ -51,6 +51,7 @@ type circuit struct {
 	doubled   uint          // how often the open period has
 	period    time.Duration // the last one, before jitter
 	notBefore time.Time     // when the open period ends
+	earliest  time.Time     // when it may be ended early for one in line whose time runs out
 	probe     slot          // the one attempt at the wire
 	candidate slot          // the one request between Door and wire that may become it
 	good      int           // probes
@@ -323,6 +324,7 @@ func (c *circuit) countProbe(v verdict, now time.Time, ctx context.Context) {
 	case v.outcome == Ignore && !v.alive:
 		if v.retryAfter > 0 { // no verdict, but the server said when to ask again
 			c.notBefore = now.Add(min(v.retryAfter, c.cfg.MaxOpenFor))
+			c.earliest = c.notBefore
 			c.dismiss(now)
 		}
 		return
@@ -358,6 +360,10 @@ func (c *circuit) open(v verdict, now time.Time, ctx context.Context) {
 	}
 	c.period = min(c.cfg.OpenFor<<c.doubled, c.cfg.MaxOpenFor)
 	c.notBefore = now.Add(jitter(c.period, v.retryAfter, c.cfg.MaxOpenFor))
+	c.earliest = now.Add(min(c.period, max(c.cfg.OpenFor, lastChances)))
+	if v.retryAfter > 0 || c.earliest.After(c.notBefore) {
+		c.earliest = c.notBefore
+	}
 	c.shift(Open, c.reason, now, ctx)
 	c.dismiss(now)
 }

@@ -11,8 +11,14 @@ import (
 	"github.com/weirhttp/weir/internal/trip"
 )
 
-// maxWaiting bounds how many requests wait for one circuit.
-const maxWaiting = 10000
+const (
+	// maxWaiting bounds how many requests wait for one circuit.
+	maxWaiting = 10000
+	// lastChances is how far apart grown open periods are ended early for
+	// requests whose time runs out: the price of the promise that an outage
+	// shorter than their deadlines costs them nothing.
+	lastChances = time.Second
+)
 
 // errMoved sends a waiter to the circuit that took its circuit's place, or
 // back to find out that an operator has decided.
@@ -35,6 +41,7 @@ type waiter struct {
 	place   *list.Element
 	since   time.Time
 	until   time.Time // it gives up then
+	chance  time.Time // from then on it goes as a probe before the open period ends, if that may be
 	late    error     // why then: the deadline, or nil for Patience
 	pass    pass
 	err     error
@@ -131,11 +138,12 @@ func (c *circuit) join(a *ask, now time.Time) (*waiter, error) {
 		return nil, c.refusal(refuser(a.by), now, nil, nil)
 	}
 	until, late := c.until(a, now)
-	if !now.Before(until) || until.Before(c.notBefore) {
+	if !now.Before(until) || until.Before(c.earliest) {
 		c.refused++
 		return nil, c.refusal(refuser(a.by), now, late, late)
 	}
 	w := &waiter{by: a.by, trip: a.trip, since: now, until: until, late: late, settled: make(chan struct{})}
+	w.chance = lastChance(now, until)
 	w.place = c.line.queue(a.by).PushBack(w)
 	c.dispatch(now)
 	return w, nil
@@ -157,28 +165,76 @@ func (c *circuit) until(a *ask, now time.Time) (time.Time, error) {
 	return until, nil
 }
 
+// lastChance leaves a tenth of the wait, at most 1 s, for an answer.
+func lastChance(now, until time.Time) time.Time {
+	return until.Add(-min(time.Second, until.Sub(now)/10))
+}
+
 // await waits until w is settled, the request's context ends or its time is
 // up.
 func (c *circuit) await(a *ask, w *waiter) (pass, error) {
-	timer := time.NewTimer(time.Until(w.until))
+	timer := time.NewTimer(time.Until(w.chance))
 	defer timer.Stop()
 	ctx := a.r.Context()
-	select {
-	case <-w.settled:
-		if ctx.Err() == nil {
-			return w.pass, w.err
-		}
-	case <-timer.C:
-	case <-ctx.Done():
-	case <-cancelled(a.r): // http.Client's timeout closes it too
-		if ctx.Err() == nil {
-			return c.quit(a, w, true, context.Canceled, context.Canceled)
+	for waiting := true; waiting; {
+		select {
+		case <-w.settled:
+			if ctx.Err() == nil {
+				return w.pass, w.err
+			}
+			waiting = false
+		case <-timer.C:
+			again := c.hurry(w)
+			timer.Reset(again)
+			waiting = again > 0
+		case <-ctx.Done():
+			waiting = false
+		case <-cancelled(a.r): // http.Client's timeout closes it too
+			if ctx.Err() == nil {
+				return c.quit(a, w, true, context.Canceled, context.Canceled)
+			}
+			waiting = false
 		}
 	}
 	if err := ctx.Err(); err != nil {
 		return c.quit(a, w, true, context.Cause(ctx), err)
 	}
 	return c.quit(a, w, false, w.late, w.late)
+}
+
+// hurry lets one whose time runs out go now, if the circuit is closed and the
+// line is being released, or if it may go as a probe. It returns how long to
+// wait before asking again; 0: its time is up.
+func (c *circuit) hurry(w *waiter) time.Duration {
+	c.mu.Lock()
+	defer c.unlock()
+	now := time.Now()
+	switch {
+	case w.done: // settled says so
+	case !now.Before(w.until):
+		return 0
+	case c.state == Closed:
+		c.line.settle(w, c.pass(), nil)
+	case !now.Before(c.earliest) && !c.probe.taken(now, c.probeLease()):
+		if w.by == trip.Meter {
+			if p, ok := c.begin(w.trip, now); ok {
+				c.notBefore = now
+				c.line.settle(w, p, nil)
+			}
+		} else if !c.candidate.taken(now, candidateLease) {
+			c.notBefore = now
+			c.line.settle(w, c.nominate(w.trip, now), nil)
+		}
+	}
+	c.dispatch(now)
+	next := w.until
+	if at := now.Add(c.cfg.OpenFor); at.Before(next) {
+		next = at
+	}
+	if c.earliest.After(now) && c.earliest.Before(next) {
+		next = c.earliest
+	}
+	return next.Sub(now)
 }
 
 // quit takes a request that no longer waits out of the line, unless it was
@@ -257,13 +313,13 @@ func (c *circuit) wake() {
 	c.dispatch(time.Now())
 }
 
-// dismiss refuses those who cannot wait for the end of the open period.
+// dismiss refuses those whose time ends before a probe may go.
 func (c *circuit) dismiss(now time.Time) {
 	for _, q := range [...]*list.List{&c.line.wire, &c.line.door} {
 		for e := q.Front(); e != nil; {
 			w := e.Value.(*waiter)
 			e = e.Next()
-			if w.until.Before(c.notBefore) {
+			if w.until.Before(c.earliest) {
 				c.refused++
 				c.line.settle(w, pass{}, c.refusal(refuser(w.by), now, w.late, w.late))
 			}
@@ -299,7 +355,10 @@ func (c *circuit) outlook(a *ask) (time.Duration, error) {
 		return wait, c.refusal(notsent.Meter, now, nil, nil)
 	}
 	until, late := c.until(a, now)
-	if !now.Before(until) || until.Before(c.notBefore) {
+	if chance := lastChance(now, until); chance.Before(c.notBefore) {
+		wait = max(0, c.earliest.Sub(now), chance.Sub(now))
+	}
+	if !now.Before(until) || until.Before(c.earliest) {
 		return wait, c.refusal(notsent.Meter, now, late, late)
 	}
 	return wait, nil

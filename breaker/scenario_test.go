@@ -1,0 +1,237 @@
+package breaker
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/internal/testnet"
+)
+
+// load sends calls at a steady rate for a time and waits for all.
+func load(t *testing.T, rt http.RoundTripper, perSecond int, lasts time.Duration, call func(i int)) {
+	t.Helper()
+	var all sync.WaitGroup
+	for i := range int(lasts.Seconds() * float64(perSecond)) {
+		all.Go(func() { call(i) })
+		time.Sleep(time.Second / time.Duration(perSecond))
+	}
+	all.Wait()
+}
+
+// TestDeadHost: 100 calls a second to a host that is dead for a minute, in
+// four ways, cost it at most 60, and the first calls after are seen within
+// one open period.
+func TestDeadHost(t *testing.T) {
+	for name, dead := range map[string]answer{
+		"refused": down,
+		"500":     status(500),
+		"slow 503": func(r *http.Request) (*http.Response, error) {
+			time.Sleep(20 * time.Millisecond)
+			return status(503)(r)
+		},
+		"500 with Retry-After": answerWith(500, "Retry-After", "1"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				cs, h, rt := rig(t, Config{})
+				load(t, rt, 100, 60*time.Second, func(int) { get(rt, site) }) // healthy
+				before := h.calls.Load()
+				h.set(dead)
+				load(t, rt, 100, 60*time.Second, func(int) { get(rt, site) })
+				if n := h.calls.Load() - before; n > 60 || n < 10 {
+					t.Errorf("%d calls while dead", n)
+				} else {
+					t.Logf("%d calls while dead", n)
+				}
+				back := time.Now()
+				h.set(status(200))
+				for cs.State("a.example") != Closed {
+					get(rt, site)
+					time.Sleep(10 * time.Millisecond)
+				}
+				if d := time.Since(back); d > time.Minute {
+					t.Errorf("seen to be back after %v", d)
+				}
+			})
+		})
+	}
+}
+
+// TestShortOutageIsNoticedFast: within the first 5 s of an outage the host is
+// seen to be back within 300 ms and three answers.
+func TestShortOutageIsNoticedFast(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{})
+		h.set(down)
+		load(t, rt, 100, 4*time.Second, func(int) { get(rt, site) })
+		back := time.Now()
+		h.set(status(200))
+		for cs.State("a.example") != Closed {
+			get(rt, site)
+			time.Sleep(time.Millisecond)
+		}
+		if d := time.Since(back); d > 310*time.Millisecond {
+			t.Errorf("seen to be back after %v", d)
+		}
+	})
+}
+
+// TestNeverOpens: what says nothing against the host, for ten minutes.
+func TestNeverOpens(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var shards [12000]int
+	for i := range shards {
+		shards[i] = random.IntN(10)
+	}
+	for name, base := range map[string]answer{
+		"one shard of ten is bad": func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path == "/shard/7" {
+				return status(500)(r)
+			}
+			return status(200)(r)
+		},
+		"only 429": status(429),
+		"half are cancelled": func(r *http.Request) (*http.Response, error) {
+			select {
+			case <-time.After(50 * time.Millisecond):
+				return status(200)(r)
+			case <-r.Context().Done():
+				return nil, r.Context().Err()
+			}
+		},
+		"half have deadlines too short": func(r *http.Request) (*http.Response, error) {
+			select {
+			case <-time.After(900 * time.Millisecond):
+				return status(200)(r)
+			case <-r.Context().Done():
+				return nil, r.Context().Err()
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				changed := 0
+				cs := circuits(t, Config{OnStateChange: func(Change) { changed++ }})
+				rt := cs.Door(cs.Meter(testnet.Func(base)))
+				load(t, rt, 20, 10*time.Minute, func(i int) {
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					switch {
+					case name == "half are cancelled" && i%2 == 0:
+						time.AfterFunc(10*time.Millisecond, cancel)
+					case name == "half have deadlines too short" && i%2 == 0:
+						ctx, cancel = context.WithTimeout(ctx, 500*time.Millisecond)
+						defer cancel()
+					}
+					url := site + "shard/" + strconv.Itoa(shards[i])
+					resp, err := rt.RoundTrip(httptest.NewRequest("GET", url, nil).WithContext(ctx))
+					if err == nil {
+						resp.Body.Close()
+					}
+				})
+				if changed != 0 {
+					t.Errorf("%d changes", changed)
+				}
+			})
+		})
+	}
+}
+
+// TestSlowCalls open by a rate of their own, from the wire to the headers.
+func TestSlowCalls(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{SlowCall: time.Second, SlowRate: 0.5})
+		takes := func(d time.Duration) answer {
+			return func(r *http.Request) (*http.Response, error) { time.Sleep(d); return status(200)(r) }
+		}
+		for i := range 40 { // 1 in 4
+			h.set(takes(time.Duration(1+i%4/3*1000) * time.Millisecond))
+			get(rt, site)
+		}
+		want(t, cs, Closed, "a quarter slow")
+		if s := cs.Stats().Circuits[0]; s.Slow < 5 || s.Failures != 0 {
+			t.Errorf("stats: %+v", s)
+		}
+		h.set(takes(time.Second))
+		for range 30 {
+			get(rt, site)
+		}
+		want(t, cs, Open, "half slow")
+		if got := cs.Stats().Circuits[0].Reason; got == "" || got[len(got)-len("calls"):] != "calls" {
+			t.Errorf("reason %q", got)
+		}
+		due(t, cs)
+		get(rt, site)
+		want(t, cs, HalfOpen, "one slow probe")
+		get(rt, site)
+		get(rt, site)
+		want(t, cs, Open, "three slow probes")
+		due(t, cs)
+		h.set(takes(time.Millisecond))
+		get(rt, site)
+		get(rt, site)
+		h.set(takes(time.Second))
+		get(rt, site)
+		want(t, cs, Closed, "one slow probe of three")
+	})
+}
+
+// TestOpenPeriods grow after the first 5 s of an outage, up to MaxOpenFor,
+// and go on growing if it reopens soon after it closed.
+func TestOpenPeriods(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{MaxOpenFor: 8 * time.Second})
+		h.set(down)
+		start := time.Now()
+		var longest time.Duration
+		period := func() time.Duration {
+			c := cs.Stats().Circuits[0]
+			return c.NotBefore.Sub(c.Since)
+		}
+		for range 5 {
+			get(rt, site)
+		}
+		for time.Since(start) < 2*time.Minute {
+			if d := period(); time.Since(start) < 5*time.Second && (d < 200*time.Millisecond || d > 300*time.Millisecond) {
+				t.Fatalf("%v after %v", d, time.Since(start))
+			} else if longest = max(longest, d); d > 8*time.Second {
+				t.Fatalf("%v", d)
+			}
+			due(t, cs)
+			get(rt, site)
+		}
+		if d := period(); d < 6*time.Second {
+			t.Errorf("after two minutes: %v", d)
+		}
+		flap := func() {
+			due(t, cs)
+			h.set(status(200))
+			for range 3 {
+				get(rt, site)
+			}
+			want(t, cs, Closed, "three good probes")
+			h.set(down)
+		}
+		flap()
+		for range 5 {
+			get(rt, site)
+		}
+		if d := period(); d < 6*time.Second {
+			t.Errorf("reopened at once: %v", d)
+		}
+		flap()
+		time.Sleep(time.Minute)
+		for range 5 {
+			get(rt, site)
+		}
+		if d := period(); d > 300*time.Millisecond {
+			t.Errorf("another outage: %v", d)
+		}
+	})
+}
