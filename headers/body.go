@@ -7,10 +7,10 @@ import (
 
 // body is what a response's body says beyond limits and waits.
 type body struct {
-	kind    Kind // of the strongest code; Unknown if none was found
-	coded   bool // a code says that this is a refusal for quota
-	worded  bool // a message for people says so
-	number  bool // an error number that may say so: Meta's
+	kind   Kind // of the strongest code; Unknown if none was found
+	coded  bool // a code says that this is a refusal for quota
+	worded bool // a message for people says so
+	number bool // an error number that may say so: Meta's
 }
 
 // code notes an error code.

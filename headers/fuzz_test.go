@@ -1,0 +1,330 @@
+package headers
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// checkSane holds what is true of every signal, whatever was sent.
+func checkSane(t *testing.T, s Signal) {
+	t.Helper()
+	if s.RetryAfter.Value < 0 || !s.RetryAfter.Known && s.RetryAfter.Value != 0 {
+		t.Errorf("retry after %v", s.RetryAfter)
+	}
+	if !s.Throttled && s.Kind != Unknown {
+		t.Errorf("not throttled, and yet of kind %v", s.Kind)
+	}
+	if len(s.Limits) > maxLimits {
+		t.Errorf("%d limits", len(s.Limits))
+	}
+	for _, l := range s.Limits {
+		for _, v := range []Opt[float64]{l.Quota, l.Used, l.Remaining, l.UsedRatio, l.Refill} {
+			if v.Value < 0 || math.IsNaN(v.Value) || math.IsInf(v.Value, 0) || !v.Known && v.Value != 0 {
+				t.Errorf("number %v in %+v", v, l)
+			}
+		}
+		if l.Reset.Value < 0 || l.Window.Value < 0 || l.Window.Known && l.Window.Value == 0 {
+			t.Errorf("time in %+v", l)
+		}
+		for _, text := range []string{l.Name, l.Unit, l.Scope, l.Partition, l.Source} {
+			if len(text) > maxName || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
+				t.Errorf("text %q in %+v", text, l)
+			}
+		}
+	}
+	if s.String() == "" {
+		t.Error("no words for it")
+	}
+}
+
+// sorted returns s with its limits in an order that depends on their content
+// alone: as a set.
+func sorted(s Signal) string {
+	lines := make([]string, len(s.Limits))
+	for i, l := range s.Limits {
+		lines[i] = fmt.Sprintf("%+v", l)
+	}
+	slices.Sort(lines)
+	s.Limits = nil
+	return fmt.Sprintf("%+v\n%s", s, strings.Join(lines, "\n"))
+}
+
+// fuzzHeader reads lines of "Name: value". Of names that differ in case alone
+// only the first counts, for a map has no order to tell which came first.
+func fuzzHeader(text string) http.Header {
+	h := http.Header{}
+	seen := map[string]string{}
+	for _, line := range strings.Split(text, "\n") {
+		name, value, ok := strings.Cut(line, ":")
+		if !ok {
+			continue
+		}
+		folded := fold(name)
+		if first, ok := seen[folded]; ok {
+			name = first
+		}
+		seen[folded] = name
+		h[name] = append(h[name], value)
+	}
+	return h
+}
+
+// fold and shout change the case of ASCII letters alone, as HTTP does.
+func fold(s string) string {
+	b := make([]byte, len(s))
+	copyLower(b, s)
+	return string(b)
+}
+
+func shout(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if c >= 'a' && c <= 'z' {
+			b[i] = c - 'a' + 'A'
+		}
+	}
+	return string(b)
+}
+
+func renamed(h http.Header, f func(string) string) http.Header {
+	out := http.Header{}
+	for name, lines := range h {
+		out[f(name)] = lines
+	}
+	return out
+}
+
+// FuzzParse holds that nothing panics, every signal is sane, that the case of
+// names and headers that are none of ours change nothing, and that the headers
+// are left alone.
+func FuzzParse(f *testing.F) {
+	for _, c := range loadCorpus(f) {
+		var b strings.Builder
+		for name, lines := range c.Headers {
+			for _, line := range lines {
+				fmt.Fprintf(&b, "%s:%s\n", name, line)
+			}
+		}
+		body := ""
+		if c.Body != nil {
+			body = *c.Body
+		}
+		f.Add(c.Status, b.String(), body)
+	}
+	f.Fuzz(func(t *testing.T, status int, text, body string) {
+		h := fuzzHeader(text)
+		before := fmt.Sprint(h)
+		parse := func(h http.Header) string {
+			s := ParseBody(response(status, h), []byte(body), noon)
+			checkSane(t, s)
+			return sorted(s)
+		}
+		want := parse(h)
+		checkSane(t, Parse(response(status, h), noon))
+		if after := fmt.Sprint(h); after != before {
+			t.Errorf("headers changed:\n%s\n%s", before, after)
+		}
+		if got := parse(renamed(h, fold)); got != want {
+			t.Errorf("lower case changes\n%s\nto\n%s", want, got)
+		}
+		if got := parse(renamed(h, shout)); got != want {
+			t.Errorf("upper case changes\n%s\nto\n%s", want, got)
+		}
+		// The headers go into the map in another order, with strangers among them.
+		names := make([]string, 0, len(h))
+		for name := range h {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		slices.Reverse(names)
+		more := http.Header{"X-Unrelated": {"7"}, "Etag": {`"a"`}}
+		for _, name := range names {
+			if name != "X-Unrelated" && name != "Etag" {
+				more[name] = h[name]
+			}
+		}
+		if got := parse(more); got != want {
+			t.Errorf("unrelated headers change\n%s\nto\n%s", want, got)
+		}
+	})
+}
+
+// write writes items as a structured field: read again, they are the same.
+func write(items []item) string {
+	var b strings.Builder
+	str := func(v value) {
+		if !v.quoted {
+			b.WriteString(v.text)
+			return
+		}
+		b.WriteByte('"')
+		for i := range len(v.text) {
+			if v.text[i] == '"' || v.text[i] == '\\' {
+				b.WriteByte('\\')
+			}
+			b.WriteByte(v.text[i])
+		}
+		b.WriteByte('"')
+	}
+	for i, x := range items {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		for k := range x.nbare {
+			if k > 0 {
+				b.WriteByte(';')
+			}
+			str(x.bare[k])
+		}
+		for k := range x.npair {
+			if k > 0 || x.nbare > 0 {
+				b.WriteByte(';')
+			}
+			b.WriteString(x.pairs[k].key + "=")
+			str(x.pairs[k].value)
+		}
+	}
+	return b.String()
+}
+
+func readItems(s string) (items []item) {
+	l := list{rest: s}
+	var x item
+	for l.next(&x) {
+		// Beyond the counts an item keeps what an earlier one left.
+		clear(x.bare[x.nbare:])
+		clear(x.pairs[x.npair:])
+		items = append(items, x)
+	}
+	return items
+}
+
+// FuzzStructured holds that a list that was read and written is read the same.
+func FuzzStructured(f *testing.F) {
+	for _, s := range []string{
+		`"default";r=50;t=30`, `"a";q=10;w=1;pk=:YQ==:, "a";q=20;w=1;pk=:Yg==:`, `limit=100, remaining=50, reset=5`,
+		`10, 10;w=1, 50;w=60;comment="sliding, window"`, `"fixed window";"api";q=500;w=300`, `a="\"\\";b`, `"`, `"a`, `=;=,`, `a= "b"c;d`,
+		`b=per_hour;q=100;r=99;t=924,b=per_day;q=1`, `api-usage=25/5000; per-app-api-usage=17/250(appName=x)`, `"\`, `x="\";"`,
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		first := readItems(s)
+		if len(first) > maxItems {
+			t.Fatalf("%d items", len(first))
+		}
+		text := write(first)
+		second := readItems(text)
+		if !slices.Equal(first, second) {
+			t.Errorf("%q\nread  %+v\nwrote %q\nread  %+v", s, first, text, second)
+		}
+		for _, name := range []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Remaining"} {
+			checkSane(t, Parse(response(200, http.Header{name: {s}}), noon))
+		}
+	})
+}
+
+// FuzzBody holds that any body, and any beginning of it, gives a sane signal,
+// and that it never overrides a header.
+func FuzzBody(f *testing.F) {
+	for _, c := range loadCorpus(f) {
+		if c.Body != nil {
+			f.Add(c.Status, *c.Body, len(*c.Body)/2)
+		}
+	}
+	f.Add(429, strings.Repeat(`{"error":`, 100), 50)
+	f.Add(429, `{"retry_after":1e400,"error":{"retry_after_ms":-1}}`, 20)
+	f.Add(200, `[[[["a\u00e9\`, 3)
+	f.Fuzz(func(t *testing.T, status int, body string, cut int) {
+		s := ParseBody(response(status, nil), []byte(body), noon)
+		checkSane(t, s)
+		if cut >= 0 && cut < len(body) {
+			checkSane(t, ParseBody(response(status, nil), []byte(body[:cut]), noon))
+		}
+		h := http.Header{"Retry-After": {"7"}}
+		if got := ParseBody(response(status, h), []byte(body), noon).RetryAfter; got != some(7*time.Second) {
+			t.Errorf("the header says 7 s, and the signal %v", got)
+		}
+		if s.Throttled && status != 429 && len(body) == 0 && status/100 == 2 {
+			t.Errorf("throttled by nothing")
+		}
+	})
+}
+
+// FuzzRetryAfter holds that a wait is never negative, that it is no matter
+// whether lines are joined by a comma, and that a wait in s is never shorter
+// than the same number in ms.
+func FuzzRetryAfter(f *testing.F) {
+	for _, s := range []string{"30", "1.5", "Thu, 15 Jan 2026 12:00:10 GMT", "1768478430", "9007199254741", "1m30s", "00:00:09.0530000",
+		"PT1M", "-1", "+1", "²", "NaN", "1e9", "99999999999999999999999", "30, 120, bad", `"60"`, "2026-01-15T12:00:30+01:00", "5 minutes", "1.00:00:05"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		wait := Parse(response(429, http.Header{"Retry-After": {s}}), noon).RetryAfter
+		if wait.Value < 0 || !wait.Known && wait.Value != 0 {
+			t.Errorf("%q waits %v", s, wait)
+		}
+		if d, ok := parseDecimal(trim(s)); ok && !wait.Known {
+			t.Errorf("the number %q (%v) is no wait", s, d)
+		}
+		twice := Parse(response(429, http.Header{"Retry-After": {s, s}}), noon).RetryAfter
+		if twice != wait {
+			t.Errorf("%q: once %v, twice %v", s, wait, twice)
+		}
+		for _, name := range []string{"Retry-After-Ms", "X-RateLimit-Reset", "X-RateLimit-Reset-After", "X-RateLimit-Window", "X-Sentry-Rate-Limits"} {
+			checkSane(t, Parse(response(429, http.Header{name: {s}}), noon))
+		}
+	})
+}
+
+// FuzzDate holds that every form of a date that can be written is read as the
+// instant it is, and that no text whatever upsets the reader.
+func FuzzDate(f *testing.F) {
+	f.Add(int64(1768478400), int64(0), 3600, "Thu, 15 Jan 2026 12:00:00 GMT")
+	f.Add(int64(0), int64(999), -18000, "Tue Feb 16 2021 09:02:42 GMT+0100 (Central European Standard Time)")
+	f.Add(int64(951782400), int64(5e8), 0, "2024-05-05T18:02Z")
+	f.Add(int64(4102444799), int64(1), 49500, "Mon, 3 Jun 2019 12:00:00 UTC")
+	f.Fuzz(func(t *testing.T, sec, nsec int64, offset int, text string) {
+		if got, ok := parseTime(text); ok && (got.Year() < -1 || got.Year() > 10000) {
+			t.Errorf("%q is %v", text, got)
+		}
+		const last = 253402300799 // the year 9999 ends
+		if sec < 0 || sec > last || nsec < 0 || nsec > 999999999 || offset < -64800 || offset > 64800 {
+			return
+		}
+		at := time.Unix(sec, nsec).In(time.FixedZone("", offset/60*60))
+		if at.Year() > 9999 || at.Year() < 1000 {
+			return
+		}
+		utc := at.UTC().Truncate(time.Second)
+		if utc.Year() > 9999 {
+			return
+		}
+		forms := []struct{ text, layout string }{
+			{utc.Format(http.TimeFormat), http.TimeFormat},
+			{utc.Format("Mon, 2 Jan 2006 15:04:05 UTC"), "one-digit day"},
+			{utc.Format(time.ANSIC), time.ANSIC},
+			{utc.Format(time.UnixDate), time.UnixDate},
+			{at.Truncate(time.Second).Format(time.RFC1123Z), time.RFC1123Z},
+			{at.Truncate(time.Second).Format("Mon Jan 02 2006 15:04:05 GMT-0700 (Somewhere)"), "JavaScript"},
+			{at.Truncate(time.Second).Format(time.RFC3339), time.RFC3339},
+			{utc.Format("2006-01-02 15:04:05"), "SQL"},
+			{utc.Format("20060102T150405Z"), "basic"},
+		}
+		for _, form := range forms {
+			if got, ok := parseTime(form.text); !ok || !got.Equal(utc) {
+				t.Errorf("%s: %q is %v, %v, want %v", form.layout, form.text, got, ok, utc)
+			}
+		}
+		if got, ok := parseTime(at.Format(time.RFC3339Nano)); !ok || !got.Equal(at) {
+			t.Errorf("%q is %v, %v", at.Format(time.RFC3339Nano), got, ok)
+		}
+	})
+}
