@@ -117,5 +117,6 @@ func (p *passage) settle(actual Cost) error {
 	}
 	p.body.settled = true
 	e.settle(e.now(), &p.permit, actual)
+	p.shared.settle(actual)
 	return nil
 }

@@ -105,8 +105,8 @@ func (f *fleet) take(ctx context.Context, draws []fleetDraw, cost Cost, priority
 	if len(draws) == 0 {
 		return nil, nil
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
 	now := time.Now()
 	w := &fleetWaiter{priority: priority, done: make(chan struct{}), ends: now.Add(max(0, maxWait))}
@@ -133,7 +133,7 @@ func (f *fleet) take(ctx context.Context, draws []fleetDraw, cost Cost, priority
 	case <-timer.C:
 		q.late(w)
 	case <-ctx.Done():
-		q.give(w, ctx.Err())
+		q.give(w, context.Cause(ctx))
 	}
 	<-w.done
 	if w.err != nil {

@@ -35,7 +35,7 @@ func (g *fleetGrant) waitOut(ctx context.Context) error {
 		case <-t.C:
 		case <-ctx.Done():
 			g.cancel()
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 	}
 	return nil

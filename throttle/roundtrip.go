@@ -17,6 +17,7 @@ type passage struct {
 	leave  func() // releases the partition's record; nil: none
 	ask    ask
 	permit permit // under the engine's lock
+	shared *fleetGrant
 	room   [6]draw
 	ctx    passageCtx
 	r      http.Request // the attempt
@@ -81,6 +82,11 @@ func (p *passage) enter(r *http.Request) error {
 		return err
 	}
 	p.permit = permit{draws: draws, at: at, held: true, placed: true}
+	if t.fleet != nil {
+		if err := p.share(ctx, &patience, waited); err != nil {
+			return err
+		}
+	}
 	t.engine.mu.Lock()
 	p.record.flying++
 	t.engine.mu.Unlock()
@@ -175,6 +181,9 @@ func (p *passage) send() (*http.Response, error) {
 	}
 	p.answered()
 	t.hear(p, resp)
+	if t.fleet != nil {
+		p.tellFleet(resp)
+	}
 	p.watch(resp)
 	return resp, nil
 }
@@ -187,6 +196,7 @@ func (p *passage) finish(unsent bool) {
 	now := e.now()
 	p.record.flying--
 	if unsent {
+		p.shared.cancel()
 		p.record.counters.refunded++
 		e.back(now, &p.permit)
 		return

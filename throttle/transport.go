@@ -34,6 +34,7 @@ type Transport struct {
 	innermost bool
 	secret    [32]byte // of the HMAC that shows partitions
 	engine    *engine
+	fleet     *fleet // nil without a Store
 
 	// Under the engine's lock.
 	budgets *budgets
@@ -81,8 +82,13 @@ func (t *Transport) resolve() error {
 		return fmt.Errorf("throttle: MaxPause: %v is negative", c.MaxPause)
 	case c.Pace:
 		return fmt.Errorf("throttle: Pace: true is not supported yet")
-	case c.Store != nil:
-		return fmt.Errorf("throttle: Store: %T is not supported yet", c.Store)
+	}
+	if c.Store != nil {
+		f, err := newFleet(c.Store, c.Fleet)
+		if err != nil {
+			return err
+		}
+		t.fleet = f
 	}
 	if c.MaxPause == 0 {
 		c.MaxPause = 5 * time.Minute
@@ -227,6 +233,7 @@ func (t *Transport) Resume(host string) { t.pauseHost(host, time.Time{}, "") }
 
 func (t *Transport) pauseHost(host string, until time.Time, why string) {
 	key := hosts.Canonical("", host)
+	t.tellHost(key, until)
 	entry := t.hosts.Acquire(key, time.Now())
 	defer entry.Release()
 	r := t.of(entry, key)
@@ -268,9 +275,15 @@ func (e *engine) retry(w *waiter) {
 // CloseIdleConnections forwards to the base.
 func (t *Transport) CloseIdleConnections() { trip.CloseIdle(t.base) }
 
-// Close gives back what is held outside this process. Without a Store there is
-// nothing.
-func (t *Transport) Close() error { return nil }
+// Close gives back what was booked ahead in the Store and waits for calls to
+// it, a few times Fleet.Deadline at most; requests are refused from then on.
+// Without a Store there is nothing to do.
+func (t *Transport) Close() error {
+	if t.fleet != nil {
+		t.fleet.close()
+	}
+	return nil
+}
 
 // Link tells the layer above about the chain.
 func (t *Transport) Link() trip.Link { return t.link }

@@ -1,0 +1,167 @@
+package throttle
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/internal/table"
+)
+
+// storeKey names an account in the store: a host or "pool name", the route's
+// pattern, and a digest of the partition, which may be a secret. The same in
+// every process.
+func storeKey(host, route, part string) string {
+	key := host
+	if route != "" {
+		key += " " + route
+	}
+	if part != "" {
+		sum := sha256.Sum256([]byte(part))
+		key += " " + hex.EncodeToString(sum[:8])
+	}
+	return key
+}
+
+// fleetDraws is what p draws on in the store: its host always, for pauses, then
+// the routes that match and the pools of either.
+func (p *passage) fleetDraws() []fleetDraw {
+	r, e := p.record, p.t.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	plan := p.t.budgets.other
+	if r.routes.Found {
+		plan = r.routes.Value
+	}
+	ds := []fleetDraw{{key: storeKey(r.host, "", r.part), name: r.key}}
+	if plan.budget.Pool == "" {
+		ds[0].rates = plan.budget.Rates
+	} else {
+		ds = p.pooledDraw(ds, plan)
+	}
+	for i := range r.routes.Len() {
+		if !p.ask.on(i) {
+			continue
+		}
+		route, plan := r.routes.Route(i)
+		switch {
+		case len(plan.budget.Rates) == 0:
+		case plan.budget.Pool != "":
+			ds = p.pooledDraw(ds, plan)
+		case len(ds) < maxStored:
+			ds = append(ds, fleetDraw{storeKey(r.host, route, r.part), r.key, plan.budget.Rates})
+		}
+	}
+	return ds
+}
+
+func (p *passage) pooledDraw(ds []fleetDraw, plan *plan) []fleetDraw {
+	key := storeKey("pool "+plan.budget.Pool, "", p.record.part)
+	for _, d := range ds {
+		if d.key == key {
+			return ds
+		}
+	}
+	if len(plan.budget.Rates) == 0 || len(ds) == maxStored {
+		return ds
+	}
+	return append(ds, fleetDraw{key, p.record.key, plan.budget.Rates})
+}
+
+// share asks the store for what this process's own budgets granted. What the
+// store refuses goes back to them.
+func (p *passage) share(ctx context.Context, w *patience, waited time.Duration) error {
+	begin := time.Now()
+	most := w.most
+	if most > 0 {
+		most = max(0, most-waited)
+	}
+	g, err := p.t.fleet.take(ctx, p.fleetDraws(), p.ask.cost, p.ask.priority, most)
+	p.tr.Waited += time.Since(begin)
+	if err == nil {
+		p.shared = g
+		return nil
+	}
+	e := p.t.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p.record.counters.granted--
+	p.record.counters.refused++
+	e.back(e.now(), &p.permit)
+	return err
+}
+
+// tellFleet lets the other processes know what an answer said: the pause this
+// process keeps because of it, and quotas that are nearly spent. Those with
+// plenty left are not worth a call.
+func (p *passage) tellFleet(resp *http.Response) {
+	var n News
+	now := time.Now()
+	s := headers.Parse(resp, now)
+	if s.Throttled || s.RetryAfter.Known {
+		e := p.t.engine
+		e.mu.Lock()
+		n.Pause = min(p.record.gate.paused.until(e.now()), p.t.config.MaxPause)
+		e.mu.Unlock()
+	}
+	for _, l := range s.Limits {
+		if q, ok := statedByServer(l); ok && len(n.Stated) < maxStated {
+			n.Stated = append(n.Stated, q)
+		}
+	}
+	if n.Pause > 0 || len(n.Stated) > 0 {
+		n.Pause = max(0, n.Pause)
+		p.t.fleet.tell(storeKey(p.record.host, "", p.record.part), n)
+	}
+}
+
+// statedByServer returns l if it is a quota of requests with a tenth or less
+// left until a reset. Other units and partitions of the server's own are known
+// only to the process that reads them: not every request draws on them.
+func statedByServer(l headers.Limit) (Stated, bool) {
+	if !l.Remaining.Known || !l.Reset.Known || l.Partition != "" || l.Unit != requests && l.Unit != "" {
+		return Stated{}, false
+	}
+	if l.ResetMeans == headers.Full || l.ResetMeans == headers.Next {
+		return Stated{}, false // it refills before
+	}
+	left := max(0, l.Remaining.Value)
+	if left > 0 && (!l.Quota.Known || left > l.Quota.Value/10) || left > float64(maxAmount) {
+		return Stated{}, false
+	}
+	id := l.Name
+	if len(id) > maxID {
+		id = id[:maxID]
+	}
+	return Stated{ID: id, Unit: requests, Remaining: int64(left), Reset: min(max(0, l.Reset.Value), maxHorizon)}, true
+}
+
+// tellHost lets the other processes know of a pause by hand, or of its end when
+// until is zero. Of the host's partitions those are told of that this process
+// has met.
+func (t *Transport) tellHost(host string, until time.Time) {
+	if t.fleet == nil {
+		return
+	}
+	t.fleet.tellPause(storeKey(host, "", ""), until)
+	t.parts.All(func(entry *table.Entry[record]) {
+		t.engine.mu.Lock()
+		p := &entry.Value
+		part, met := p.part, p.t != nil && p.host == host
+		t.engine.mu.Unlock()
+		if met {
+			t.fleet.tellPause(storeKey(host, "", part), until)
+		}
+	})
+}
+
+// StoreState is how the Store last answered; StoreUp without one.
+func (t *Transport) StoreState() StoreState {
+	if t.fleet == nil {
+		return StoreUp
+	}
+	return t.fleet.guard.now()
+}

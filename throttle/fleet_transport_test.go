@@ -1,0 +1,206 @@
+package throttle
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// answers is a base that answers by function, without a network.
+type answers func(*http.Request) *http.Response
+
+func (f answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		r.Body.Close()
+	}
+	resp := f(r)
+	resp.Request = r
+	return resp, nil
+}
+
+func answer(status int, header ...string) *http.Response {
+	w := httptest.NewRecorder()
+	for i := 0; i < len(header); i += 2 {
+		w.Header().Set(header[i], header[i+1])
+	}
+	w.WriteHeader(status)
+	return w.Result()
+}
+
+func sharedTransports(t *testing.T, s Store, c Config, n int, base http.RoundTripper) []*Transport {
+	t.Helper()
+	var ts []*Transport
+	for range n {
+		c.Store, c.Fleet = s, FleetConfig{Members: n}
+		tr, err := New(base, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { tr.Close() })
+		ts = append(ts, tr)
+	}
+	return ts
+}
+
+func visit(t *testing.T, tr *Transport, url string) error {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := tr.RoundTrip(r)
+	if err == nil {
+		_, _ = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
+	return err
+}
+
+func TestTransportsShareABudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out fleetSends
+		base := answers(func(*http.Request) *http.Response { out.add(); return answer(200) })
+		ts := sharedTransports(t, newSlowStore(time.Millisecond), Config{
+			Default: MustParseBudget("100/s burst 10"),
+			Budgets: map[string]Budget{"GET api.example/search/": MustParseBudget("20/s")},
+			MaxWait: time.Hour,
+		}, 4, base)
+		done := make(chan error)
+		for _, tr := range ts {
+			go func() {
+				var err error
+				for range 100 {
+					err = errors.Join(err, visit(t, tr, "https://api.example/items"))
+				}
+				done <- err
+			}()
+		}
+		for range ts {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		if got := out.most(time.Second); got > 100 {
+			t.Errorf("four transports sent %d in a second, want at most 100", got)
+		}
+		begin := time.Now()
+		for i := range 41 {
+			if err := visit(t, ts[i%4], "https://api.example/search/x"); err != nil {
+				t.Error(err)
+			}
+		}
+		if d := time.Since(begin); d < 2*time.Second || d > 3*time.Second {
+			t.Errorf("41 requests to a route of 20/s took %v, want a bit over 2 s", d)
+		}
+	})
+}
+
+func TestTransportsShareWhatAnswersSay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := true
+		base := answers(func(*http.Request) *http.Response {
+			if first {
+				first = false
+				return answer(429, "Retry-After", "20")
+			}
+			return answer(200)
+		})
+		ts := sharedTransports(t, newSlowStore(time.Millisecond), Config{Default: MustParseBudget("100/s")}, 2, base)
+		if err := visit(t, ts[0], "https://api.example/"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+		begin := time.Now()
+		if err := visit(t, ts[1], "https://api.example/"); err != nil {
+			t.Fatal(err)
+		}
+		if d := time.Since(begin); d < 19*time.Second || d > 22*time.Second {
+			t.Errorf("the other process waited %v, want the 20 s that one was told", d)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		base := answers(func(*http.Request) *http.Response {
+			return answer(200, "X-RateLimit-Limit", "5000", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "40")
+		})
+		ts := sharedTransports(t, newSlowStore(time.Millisecond), Config{Default: MustParseBudget("100/s"), MaxWait: time.Second}, 2, base)
+		if err := visit(t, ts[0], "https://api.example/"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+		var e *Error
+		if err := visit(t, ts[1], "https://api.example/"); !errors.As(err, &e) || e.RetryAfter < 30*time.Second || e.Key != "api.example" {
+			t.Errorf("got %v, want a wait until the quota that was stated to the other resets", err)
+		}
+	})
+}
+
+func TestTransportsSharePausesByHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ts := sharedTransports(t, newSlowStore(time.Millisecond), Config{MaxWait: time.Second}, 2,
+			answers(func(*http.Request) *http.Response { return answer(200) }))
+		ts[0].Pause("api.example", time.Now().Add(time.Minute))
+		time.Sleep(10 * time.Millisecond)
+		var e *Error
+		if err := visit(t, ts[1], "https://api.example/"); !errors.As(err, &e) || e.Reason != Paused {
+			t.Errorf("got %v, want a pause", err)
+		}
+		if err := visit(t, ts[1], "https://other.example/"); err != nil {
+			t.Errorf("another host: %v", err)
+		}
+		ts[0].Resume("api.example")
+		time.Sleep(2 * time.Second)
+		if err := visit(t, ts[1], "https://api.example/"); err != nil {
+			t.Errorf("after Resume: %v", err)
+		}
+	})
+}
+
+// TestNoRequestFailsInAnOutage is ten seconds without the store.
+func TestNoRequestFailsInAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlowStore(time.Millisecond)
+		var out fleetSends
+		ts := sharedTransports(t, s, Config{Default: MustParseBudget("80/s")}, 4,
+			answers(func(*http.Request) *http.Response { out.add(); return answer(200) }))
+		s.set(errors.New("connection refused"), false)
+		done := make(chan error)
+		begin := time.Now()
+		for _, tr := range ts {
+			go func() {
+				var err error
+				for time.Since(begin) < 10*time.Second {
+					err = errors.Join(err, visit(t, tr, "https://api.example/"))
+				}
+				done <- err
+			}()
+		}
+		for range ts {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		if got := out.most(time.Second); got > 80+4 {
+			t.Errorf("%d requests in a second, want at most 80 and one a process", got)
+		}
+		if n := len(out.at); n < 600 {
+			t.Errorf("%d requests in 10 s, want most of 800", n)
+		}
+		if ts[0].StoreState() != StoreGone {
+			t.Errorf("state %v, want gone", ts[0].StoreState())
+		}
+	})
+}
+
+func TestStoreKeysHideSecrets(t *testing.T) {
+	if key := storeKey("api.example", "GET api.example/x", "sk-secret"); strings.Contains(key, "secret") {
+		t.Errorf("%q shows the partition", key)
+	}
+	if storeKey("h", "", "a") == storeKey("h", "", "b") || storeKey("h", "", "") == storeKey("h", "r", "") {
+		t.Error("two accounts have one key")
+	}
+}
