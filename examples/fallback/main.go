@@ -1,0 +1,105 @@
+// Fallback answers from elsewhere while a host's circuit is open: from a cache
+// of older answers, or from another host.
+//
+//	go run ./examples/fallback
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"time"
+
+	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/breaker"
+	"github.com/weirhttp/weir/retry"
+)
+
+func main() {
+	news := httptest.NewServer(says("news of today"))
+	mirror := httptest.NewServer(says("news from the mirror"))
+	defer mirror.Close()
+	if err := run(context.Background(), os.Stdout, news.URL, mirror.URL, news.Close); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func says(text string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s: %s", text, r.URL.Path)
+	})
+}
+
+// run reads pages while news is up, and after it went down.
+func run(ctx context.Context, w io.Writer, news, mirror string, down func()) error {
+	cache := newCache(1 << 20)
+	elsewhere := &otherHost{from: news, to: mirror}
+	transport, err := weir.New(nil, weir.Config{
+		Breaker: breaker.Config{
+			Fallback:    first(cache.fallback, elsewhere.fallback),
+			Consecutive: 2,
+			OpenFor:     time.Minute,
+		},
+		Retry: retry.Config{MaxAttempts: 1}, // so that the example shows each failure
+	})
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Transport: cache.keep(transport)}
+	elsewhere.client = client
+
+	show(ctx, w, client, news+"/a")
+	down()
+	for range 3 {
+		show(ctx, w, client, news+"/a")
+	}
+	show(ctx, w, client, news+"/b")
+	return transport.Close()
+}
+
+// first asks one fallback after the other until one has an answer.
+func first(fallbacks ...func(*http.Request, error) (*http.Response, error)) func(*http.Request, error) (*http.Response, error) {
+	return func(r *http.Request, refusal error) (*http.Response, error) {
+		for _, f := range fallbacks {
+			if resp, err := f(r, refusal); resp != nil || err != nil {
+				return resp, err
+			}
+		}
+		return nil, nil // the caller gets the refusal
+	}
+}
+
+// show makes one call and prints what came of it.
+func show(ctx context.Context, w io.Writer, client *http.Client, url string) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		fmt.Fprintln(w, err)
+		return
+	}
+	resp, err := client.Do(req)
+	var open *breaker.Error
+	switch {
+	case errors.As(err, &open):
+		fmt.Fprintf(w, "%s: circuit is %s\n", req.URL.Path, open.State)
+		return
+	case err != nil:
+		fmt.Fprintf(w, "%s: the host is down\n", req.URL.Path)
+		return
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		fmt.Fprintln(w, err)
+		return
+	}
+	from := resp.Header.Get("Cache-Status")
+	if from == "" {
+		from = "fresh"
+	}
+	fmt.Fprintf(w, "%s: %q (%s)\n", req.URL.Path, text, from)
+}
