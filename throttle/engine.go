@@ -46,8 +46,8 @@ type engine struct {
 }
 
 func newEngine() *engine {
-	now := time.Now()
-	return &engine{epoch: now, clock: wallClock{now.UnixNano()}, last: 1, gate: terms{text: "pause"}}
+	epoch := time.Now().Add(-1) // no instant is zero
+	return &engine{epoch: epoch, clock: wallClock{epoch.UnixNano()}, last: 1, gate: terms{text: "pause"}}
 }
 
 // now reads the clock. Only now, taken under the lock, is ever compared with

@@ -87,15 +87,16 @@ func (b *bucket) look(now instant, s *rateSpec) {
 func (b *bucket) at(now instant, s *rateSpec, n int64) instant {
 	b.look(now, s)
 	missing := float64(min(n, int64(s.size))) - b.tokens
-	if missing <= 1e-9 {
+	if missing <= 1e-9 || missing <= s.perSecond*1e-12 {
 		return now
 	}
 	return now.add(nanos(missing / s.perSecond))
 }
 
-// nanos is a time in whole nanoseconds, rounded up, at least one, and capped.
+// nanos is a time in whole nanoseconds, rounded up but for a thousandth that
+// comes from rounding, at least one, and capped.
 func nanos(seconds float64) time.Duration {
-	ns := math.Ceil(seconds * 1e9)
+	ns := math.Ceil(seconds*1e9 - 1e-3)
 	if !(ns < float64(math.MaxInt64/2)) {
 		return math.MaxInt64 / 2
 	}

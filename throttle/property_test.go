@@ -1,0 +1,412 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/testnet"
+	"pgregory.net/rapid"
+)
+
+// arrived is units that arrived somewhere at some time.
+type arrived struct {
+	at time.Duration
+	n  int64
+}
+
+// judge looks for a window above r's promise, by brute force over a log in
+// order of time. It knows nothing of how budgets are kept.
+func judge(fail func(string, ...any), r Rate, log []arrived) {
+	size := int64(r.Bucket) // a larger cost goes when the bucket is full
+	for _, a := range log {
+		size = max(size, a.n)
+	}
+	for i := range log {
+		var sum int64
+		for j := i; j < len(log); j++ {
+			width := log[j].at - log[i].at
+			sum += log[j].n
+			most := float64(r.Limit)
+			if r.Bucket > 0 {
+				most = float64(size) + float64(r.Limit)*width.Seconds()/r.Per.Seconds() + 1e-6
+			} else if width >= r.Per {
+				break
+			}
+			if float64(sum) > most {
+				fail("%v: %d units between %v and %v, at most %v", r, sum, log[i].at, log[j].at, most)
+				return
+			}
+		}
+	}
+}
+
+// bubble runs f in a bubble, in which rapid must not be told of failures, and
+// tells it after.
+func bubble(t *testing.T, rt *rapid.T, f func(fail func(string, ...any))) {
+	var failure string
+	synctest.Test(t, func(*testing.T) {
+		f(func(format string, args ...any) {
+			if failure == "" {
+				failure = fmt.Sprintf(format, args...)
+			}
+		})
+	})
+	if failure != "" {
+		rt.Fatal(failure)
+	}
+}
+
+// genRate draws a rate whose arithmetic is exact in binary, so that a model may
+// be asked for equality.
+func genRate(t *rapid.T, largest int) Rate {
+	r := Rate{
+		Limit: 1 << rapid.IntRange(0, largest).Draw(t, "limit"),
+		Per:   time.Second << rapid.IntRange(0, 3).Draw(t, "per"),
+	}
+	switch rapid.IntRange(0, 2).Draw(t, "shape") {
+	case 0:
+		r.Burst = 1 << rapid.IntRange(0, largest).Draw(t, "burst")
+		r.Burst = min(r.Burst, r.Limit)
+	case 1:
+		r.Burst = r.Limit
+	default:
+		r.Bucket = 1 << rapid.IntRange(0, largest).Draw(t, "bucket")
+	}
+	return r
+}
+
+// step is one move of a schedule.
+type step struct {
+	sleep time.Duration
+	op    int
+	cost  int64
+	which int
+}
+
+func genStep() *rapid.Generator[step] {
+	return rapid.Custom(func(t *rapid.T) step {
+		return step{
+			sleep: time.Duration(rapid.Int64Range(0, int64(time.Second/2)).Draw(t, "sleep")),
+			op:    rapid.IntRange(0, 9).Draw(t, "op"),
+			cost:  rapid.Int64Range(1, 300).Draw(t, "cost"),
+			which: rapid.IntRange(0, 79).Draw(t, "which"),
+		}
+	})
+}
+
+// tick is the time step of schedules: exact in nanoseconds and in binary.
+const tick = time.Second / 64
+
+// model decides by brute force over everything that was ever granted.
+type model struct {
+	rates []Rate
+	log   []arrived
+}
+
+// close says that another nanosecond might decide otherwise.
+func (m *model) allows(now time.Duration, c int64) (ok, close bool) {
+	ok = true
+	for _, r := range m.rates {
+		var window int64
+		level, last := 0.0, time.Duration(0)
+		perSecond := float64(r.Limit) / r.Per.Seconds()
+		for _, s := range m.log {
+			if now-s.at < r.Per {
+				window += s.n
+			}
+			level = max(0, level-perSecond*(s.at-last).Seconds()) + float64(s.n)
+			last = s.at
+		}
+		level = max(0, level-perSecond*(now-last).Seconds())
+		size := float64(r.burst())
+		if r.Bucket == 0 && window+c > int64(r.Limit) {
+			return false, false
+		}
+		if over := level + min(float64(c), size) - size; r.Bucket > 0 || r.Burst < r.Limit {
+			ok = ok && over <= 0
+			close = close || math.Abs(over) < 1e-6
+		}
+	}
+	return ok, close
+}
+
+// TestModelAgrees: for limits that are counted exactly, every single decision
+// is that of a brute-force log.
+func TestModelAgrees(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var b Budget
+		for range rapid.IntRange(1, 3).Draw(rt, "rates") {
+			b.Rates = append(b.Rates, genRate(rt, 6))
+		}
+		sleeps := rapid.SliceOfN(rapid.IntRange(0, 40), 60, 60).Draw(rt, "sleeps")
+		costs := rapid.SliceOfN(rapid.Int64Range(0, 9), 1, 60).Draw(rt, "costs")
+		bubble(t, rt, func(fail func(string, ...any)) {
+			l, err := NewLimiter(LimiterConfig{Default: b})
+			if err != nil {
+				panic(err)
+			}
+			m, start := model{rates: b.Rates}, time.Now()
+			for i, c := range costs {
+				time.Sleep(tick * time.Duration(sleeps[i]))
+				now := time.Since(start)
+				want, close := m.allows(now, c)
+				want = want || c == 0
+				d := l.Try("k", Cost{requests: c})
+				if d.Allowed != want && !close {
+					fail("%v: at %v a cost of %d is allowed: %v, want %v; log %v", b, now, c, d.Allowed, want, m.log)
+				}
+				if d.Allowed {
+					m.log = append(m.log, arrived{now, c})
+				} else if d.RetryAfter != unknown { // waiting that long is enough, and needed
+					time.Sleep(d.RetryAfter - 1)
+					if ok, close := m.allows(time.Since(start), c); ok && !close {
+						fail("%v: %d fits before RetryAfter of %v", b, c, d.RetryAfter)
+					}
+					time.Sleep(1)
+					if !l.Try("k", Cost{requests: c}).Allowed {
+						fail("%v: a cost of %d does not fit after RetryAfter of %v", b, c, d.RetryAfter)
+					}
+					m.log = append(m.log, arrived{time.Since(start), c})
+				}
+			}
+		})
+	})
+}
+
+// TestNoWindowIsExceeded: takes, cancels, settlements and pauses, in any order,
+// of limits of any size.
+func TestNoWindowIsExceeded(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var b Budget
+		for range rapid.IntRange(1, 3).Draw(rt, "rates") {
+			b.Rates = append(b.Rates, genRate(rt, 11))
+		}
+		steps := rapid.SliceOfN(genStep(), 1, 80).Draw(rt, "steps")
+		bubble(t, rt, func(fail func(string, ...any)) {
+			l, err := NewLimiter(LimiterConfig{Default: b})
+			if err != nil {
+				panic(err)
+			}
+			type sent struct {
+				g Grant
+				i int
+			}
+			var log []arrived
+			var open []sent
+			start := time.Now()
+			for _, step := range steps {
+				time.Sleep(step.sleep)
+				switch op := step.op; {
+				case op < 6:
+					c := step.cost
+					g, err := l.Take(WithMaxWait(context.Background(), -1), "k", Cost{requests: c})
+					if err == nil {
+						log = append(log, arrived{time.Since(start), c})
+						open = append(open, sent{g, len(log) - 1})
+					}
+				case op == 6 && len(open) > 0: // never sent: out of the log
+					i := step.which % len(open)
+					open[i].g.Cancel()
+					open[i].g.Cancel()
+					log[open[i].i].n = 0
+					open = append(open[:i], open[i+1:]...)
+				case op == 7 && len(open) > 0: // cost less
+					i := step.which % len(open)
+					n := min(step.cost, log[open[i].i].n)
+					open[i].g.Settle(Cost{requests: n})
+					open[i].g.Settle(Cost{requests: 0})
+					log[open[i].i].n = n
+					open = append(open[:i], open[i+1:]...)
+				case op == 8:
+					l.Pause("k", time.Now().Add(time.Second))
+				}
+			}
+			for _, r := range b.Rates {
+				judge(fail, r, log)
+			}
+		})
+	})
+}
+
+// fleetOf is 64 goroutines that send with random costs, some of which give up.
+type crowd struct {
+	waits, cancels, refunds, refusals, sent atomic.Int64
+}
+
+// refusal stands for the breaker's Meter.
+type meterRefusal struct{ error }
+
+func (meterRefusal) RefusedBy() notsent.By { return notsent.Meter }
+
+// TestCrowd: 64 goroutines over random budgets, costs, cancellations, refusals
+// below and pauses; the log is the server's, which counts a request at some
+// time between its being sent and its answer.
+func TestCrowd(t *testing.T) {
+	var all crowd
+	for seed := range uint64(12) {
+		synctest.Test(t, func(t *testing.T) { all.run(t, seed) })
+	}
+	for what, n := range map[string]int64{
+		"waits": all.waits.Load(), "cancels": all.cancels.Load(), "refunds": all.refunds.Load(),
+		"refusals": all.refusals.Load(), "requests": all.sent.Load(),
+	} {
+		if n < 20 {
+			t.Errorf("%d %s in all, want many: the test has no teeth", n, what)
+		}
+	}
+}
+
+func (c *crowd) run(t *testing.T, seed uint64) {
+	rnd := rand.New(rand.NewPCG(seed, 7))
+	rates := []Rate{
+		{Limit: 1 + rnd.IntN(200), Per: time.Second * time.Duration(1+rnd.IntN(5))},
+		{Limit: 300 + rnd.IntN(3000), Per: 10 * time.Second, Burst: 300, Unit: "tokens"},
+		{Limit: 100 + rnd.IntN(200), Per: 20 * time.Second},
+	}
+	most := int64(1 + rnd.IntN(30))
+	budget := Budget{Rates: rates, InFlight: int(most)}
+	var mu sync.Mutex
+	logs := make(map[string][]arrived)
+	var flying, peak atomic.Int64
+	start := time.Now()
+	base := testnet.Func(func(r *http.Request) (*http.Response, error) {
+		mu.Lock()
+		before, after, refuse := rnd.IntN(40), rnd.IntN(300), rnd.IntN(10) == 0
+		mu.Unlock()
+		if refuse {
+			return nil, meterRefusal{errors.New("open")}
+		}
+		if n := flying.Add(1); n > peak.Load() {
+			peak.Store(n)
+		}
+		defer flying.Add(-1)
+		time.Sleep(time.Duration(before) * time.Millisecond)
+		cost, _ := costFrom(r.Context())
+		mu.Lock()
+		now := time.Since(start)
+		logs[requests] = append(logs[requests], arrived{now, 1})
+		logs["tokens"] = append(logs["tokens"], arrived{now, cost["tokens"]})
+		mu.Unlock()
+		c.sent.Add(1)
+		time.Sleep(time.Duration(after) * time.Millisecond)
+		return testnet.Answer(r, 200, nil, testnet.NewBody("x")), nil
+	})
+	tr := newTransport(t, base, Config{Default: budget, MaxWait: 15 * time.Second, OnWait: func(w Wait) {
+		if !w.Over {
+			c.waits.Add(1)
+		}
+	}})
+	var wg sync.WaitGroup
+	for i := range uint64(64) {
+		wg.Go(func() { c.caller(t, tr, rand.New(rand.NewPCG(seed, i))) })
+	}
+	time.Sleep(5 * time.Second)
+	tr.Pause("a", time.Now().Add(2*time.Second))
+	wg.Wait()
+	for _, r := range rates {
+		judge(t.Errorf, r, logs[r.unit()])
+	}
+	if peak.Load() > most {
+		t.Errorf("%d in flight, at most %d", peak.Load(), most)
+	}
+	c.settled(t, tr)
+}
+
+// caller sends a few requests.
+func (c *crowd) caller(t *testing.T, tr *Transport, rnd *rand.Rand) {
+	for range 12 {
+		time.Sleep(time.Duration(rnd.IntN(1000)) * time.Millisecond)
+		ctx, cancel := context.WithCancel(WithCost(t.Context(), Cost{"tokens": int64(rnd.IntN(120))}))
+		if rnd.IntN(4) == 0 {
+			time.AfterFunc(time.Duration(rnd.IntN(2000))*time.Millisecond, cancel)
+		}
+		resp, err := get(t, ctx, tr, "http://a/")
+		var e *Error
+		switch {
+		case errors.As(err, &e):
+			c.refusals.Add(1)
+		case notsent.Refused(err) == notsent.Meter:
+			c.refunds.Add(1)
+		case err != nil:
+			c.cancels.Add(1)
+		default:
+			resp.Body.Close()
+		}
+		cancel()
+	}
+}
+
+// settled: whatever happened, nothing is left behind, and in the end everything
+// is there again.
+func (c *crowd) settled(t *testing.T, tr *Transport) {
+	time.Sleep(time.Hour)
+	e := tr.engine
+	if e.waiting != 0 || len(e.expiry) != 0 || len(e.dirty) != 0 {
+		t.Errorf("%d waiting, %d expiring, %d dirty lines in the end, want none", e.waiting, len(e.expiry), len(e.dirty))
+	}
+	for _, h := range tr.Stats().Hosts {
+		if h.InFlight != 0 || len(h.Restrictions) != 0 {
+			t.Errorf("%+v in the end, want nothing in flight and nothing restricted", h)
+		}
+		for _, b := range h.Budgets {
+			if b.Limit != int64(b.Left) && b.Unit == "" || b.FullIn != 0 {
+				t.Errorf("%s in the end: %v of %d left, full in %v", b.Text, b.Left, b.Limit, b.FullIn)
+			}
+		}
+	}
+}
+
+// TestConservation: what is granted, given back and settled adds up, to the
+// unit, at any time.
+func TestConservation(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		limit := rapid.IntRange(100, 5000).Draw(rt, "limit")
+		s := newRateSpec(Rate{Limit: limit, Per: time.Hour, Burst: limit})
+		m := newRated(1, s, nil)
+		type part struct {
+			n    int64
+			at   instant
+			held bool
+		}
+		var parts []part
+		now, want := instant(1), int64(0)
+		for range rapid.IntRange(1, 200).Draw(rt, "steps") {
+			now += instant(rapid.Int64Range(0, int64(10*time.Second)).Draw(rt, "sleep"))
+			op := rapid.IntRange(0, 4).Draw(rt, "op")
+			if op < 2 || len(parts) == 0 {
+				n := rapid.Int64Range(1, 20).Draw(rt, "n")
+				if n <= m.room(now) {
+					m.take(now, n, op == 0)
+					parts = append(parts, part{n, now, op == 0})
+					want += n
+				}
+				continue
+			}
+			i := rapid.IntRange(0, len(parts)-1).Draw(rt, "which")
+			p := &parts[i]
+			switch {
+			case op == 2 && p.held:
+				m.answered(now, p.n, 0)
+				p.held, p.at = false, now
+			default:
+				n := rapid.Int64Range(0, p.n).Draw(rt, "back")
+				m.back(now, n, 0, p.at, p.held)
+				p.n -= n
+				want -= n
+			}
+			if got := int64(limit) - m.room(now); got != want {
+				rt.Fatalf("%d units in use, want %d", got, want)
+			}
+		}
+	})
+}
