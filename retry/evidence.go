@@ -123,12 +123,30 @@ func begins(err error, prefixes ...string) bool {
 	return false
 }
 
+// unknownHost reports that there is no such name, as against a name server
+// that did not answer.
+func unknownHost(err error) bool {
+	var dns *net.DNSError
+	return errors.As(err, &dns) && dns.IsNotFound && !dns.IsTemporary
+}
+
+// alerted reports that one side ended TLS with an alert. With TLS 1.3 the
+// server's may come after the request was written, so it proves nothing about
+// that; but neither side will think better of the other's certificate.
+func alerted(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && (op.Op == "remote error" || op.Op == "local error") &&
+		!strings.Contains(op.Err.Error(), "internal error")
+}
+
 // permanent reports that the next attempt would fail like this one. The base
 // vote is retryablehttp's, which looks for a *url.Error and reads its text: no
 // URL may be in it, whose words it might misread.
 func permanent(ctx context.Context, err error) bool {
 	var record tls.RecordHeaderError
-	if badRequest(err) || badLength(err) || distrusted(err) || errors.As(err, &record) || errors.Is(err, http.ErrSchemeMismatch) {
+	switch {
+	case badRequest(err), badLength(err), distrusted(err), unknownHost(err), alerted(err),
+		errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
 		return true
 	}
 	var u *url.Error

@@ -1,6 +1,7 @@
 package retry
 
 import (
+	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -200,8 +201,18 @@ func copyOf(r *http.Request) *http.Request {
 	return c
 }
 
+// withBody returns r with the body s, and with a GetBody if that cannot fail:
+// net/http repeats refused HTTP/2 streams only of requests that have one.
 func withBody(r *http.Request, s *share) *http.Request {
 	c := copyOf(r)
 	c.Body = s
+	if p := s.p; p.at != nil || 0 < r.ContentLength && r.ContentLength <= p.limit {
+		c.GetBody = func() (io.ReadCloser, error) {
+			if again := p.next(); again != nil {
+				return again, nil
+			}
+			return nil, errGone
+		}
+	}
 	return c
 }

@@ -60,6 +60,9 @@ func TestPolicy(t *testing.T) {
 		{"bad header", step{err: errors.New(`net/http: invalid header field value for "X"`)}, 1, 1, 1, Permanent},
 		{"no host", step{err: errors.New("http: no Host in request URL")}, 1, 1, 1, Permanent},
 		{"body too short", step{err: errors.New("http: ContentLength=5 with Body length 3")}, 1, 1, 1, Permanent},
+		{"no such host", step{err: &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", IsNotFound: true}}}, 1, 1, 1, Permanent},
+		{"name server down", step{err: &net.OpError{Op: "dial", Err: &net.DNSError{Err: "server misbehaving", IsTemporary: true}}}, 4, 4, 4, NotProcessed},
+		{"client certificate demanded", step{err: &net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}}, 1, 1, 1, Permanent},
 		{"words of the policy in a URL", step{err: &url.Error{Op: "Get", URL: "http://a/?q=unsupported protocol scheme, invalid header", Err: errReset}}, 4, 4, 1, Broken},
 	} {
 		bubble(t, strings.ReplaceAll(tt.name, " ", "-"), func(t *testing.T) {

@@ -80,7 +80,7 @@ func (w *wire) send(r *http.Request, t *trip.Trip) (*http.Response, error) {
 	body := blockable(r)
 	if attempt == 0 && stall == 0 && e == nil && body == nil {
 		t.OnWire = time.Now()
-		resp, err := w.base.RoundTrip(r)
+		resp, err := w.call(r)
 		w.note(t, ctx, err, e)
 		return resp, err
 	}
@@ -107,7 +107,7 @@ func (w *wire) send(r *http.Request, t *trip.Trip) (*http.Response, error) {
 
 // land sends the attempt and sees to it until its headers are there.
 func (w *wire) land(f *flight, t *trip.Trip, ctx context.Context, e *evidence) (*http.Response, error) {
-	resp, err := w.base.RoundTrip(&f.r)
+	resp, err := w.call(&f.r)
 	if limit, expired := f.stop(); expired {
 		if err == nil { // the headers came as the clock struck: the body is dead
 			resp.Body.Close()
@@ -125,6 +125,24 @@ func (w *wire) land(f *flight, t *trip.Trip, ctx context.Context, e *evidence) (
 	}
 	f.guard(resp)
 	return resp, nil
+}
+
+var errNothing = errors.New("retry: the base returned neither a response nor an error")
+
+// call makes of what the base returns what a RoundTripper may return.
+func (w *wire) call(r *http.Request) (*http.Response, error) {
+	resp, err := w.base.RoundTrip(r)
+	switch {
+	case resp == nil && err == nil:
+		return nil, errNothing
+	case resp != nil && resp.Body == nil:
+		resp.Body = http.NoBody
+	}
+	if err != nil && resp != nil {
+		resp.Body.Close()
+		resp = nil
+	}
+	return resp, err
 }
 
 // cut is a timeout together with what the base said about it.
@@ -231,7 +249,7 @@ func (f *flight) release(cause error) {
 // guard puts the flight in the place of the response's body.
 func (f *flight) guard(resp *http.Response) {
 	switch {
-	case resp.Body == nil || resp.Body == http.NoBody:
+	case resp.Body == http.NoBody:
 		f.release(nil)
 		return
 	case resp.StatusCode == http.StatusSwitchingProtocols:
