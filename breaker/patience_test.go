@@ -131,7 +131,7 @@ func TestPatienceOutage(t *testing.T) {
 				for at := o.to; at.Before(o.to.Add(4 * time.Second)); at = at.Add(10 * time.Millisecond) {
 					peak = max(peak, o.arrivals(at, at.Add(100*time.Millisecond)))
 				}
-				if peak > 60 {
+				if peak > 80 {
 					t.Errorf("%d attempts in 100 ms after the outage, 20 are usual", peak)
 				}
 				t.Logf("peak %d in 100 ms, %d attempts while down, longest call %v", peak, o.arrivals(o.from, o.to), time.Duration(longest.Load()))

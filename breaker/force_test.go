@@ -1,0 +1,182 @@
+package breaker
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir/internal/notsent"
+)
+
+func TestForce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var saw []Change
+		cs, h, rt := rig(t, Config{OnStateChange: func(c Change) { saw = append(saw, c) }})
+		cs.Force("A.Example.", Open) // before any request, as anybody writes it
+		want(t, cs, Open, "forced")
+		_, err := get(rt, site)
+		var e *Error
+		if !errors.As(err, &e) || e.State != Open || e.RetryAfter != 0 || h.calls.Load() != 0 {
+			t.Errorf("forced open: %v", err)
+		}
+		if _, err = get(cs.Meter(h), site); notsent.Refused(err) != notsent.Meter {
+			t.Errorf("forced open, at the Meter: %v", err)
+		}
+		time.Sleep(time.Hour)
+		want(t, cs, Open, "an hour later")
+		cs.Force("a.example", Closed)
+		h.set(down)
+		for range 100 {
+			get(rt, site)
+		}
+		want(t, cs, Closed, "a hundred failures while held")
+		cs.Release("a.example")
+		want(t, cs, Closed, "released")
+		for range 4 {
+			get(rt, site)
+		}
+		want(t, cs, Closed, "four failures after release")
+		get(rt, site)
+		want(t, cs, Open, "five")
+		cs.Force("a.example", Closed)
+		cs.Release("a.example")
+		want(t, cs, Closed, "nothing is left of the time before Force")
+		cs.Force("a.example", HalfOpen)
+		want(t, cs, Closed, "half-open cannot be held")
+		cs.Release("never.seen")
+		var got []State
+		for _, c := range saw {
+			got = append(got, c.To)
+			if c.Ctx == nil || c.Reason == "" || c.At.IsZero() || c.Host != "a.example" {
+				t.Errorf("change without context, reason, time or host: %+v", c)
+			}
+		}
+		if len(got) != 4 || got[0] != Open || got[1] != Closed || got[2] != Open || got[3] != Closed {
+			t.Errorf("told of %v", got)
+		}
+	})
+}
+
+// TestForceIgnoresAttemptsUnderWay: what was sent before does not count after.
+func TestForceIgnoresAttemptsUnderWay(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{})
+		gate := make(chan bool)
+		h.set(func(r *http.Request) (*http.Response, error) { <-gate; return down(r) })
+		for range 50 {
+			go get(rt, site)
+		}
+		synctest.Wait()
+		cs.Force("a.example", Closed)
+		close(gate)
+		synctest.Wait()
+		want(t, cs, Closed, "held")
+		if n := len(cs.Stats().Circuits); n != 1 {
+			t.Errorf("%d circuits in Stats, want the held one", n)
+		}
+	})
+}
+
+// TestForceWakesTheLine: those who wait are refused, or released.
+func TestForceWakesTheLine(t *testing.T) {
+	for _, s := range []State{Open, Closed} {
+		bubble(t, func(t *testing.T) {
+			cs, h, rt := rig(t, Config{Patience: time.Minute, OpenFor: 10 * time.Second})
+			h.set(down)
+			for range 5 {
+				get(rt, site)
+			}
+			h.set(status(200))
+			codes := make(chan int, 10)
+			for range 10 {
+				go func() { code, _ := get(rt, site); codes <- code }()
+			}
+			synctest.Wait()
+			start := time.Now()
+			cs.Force("a.example", s)
+			for range 10 {
+				if code := <-codes; (code == 200) != (s == Closed) {
+					t.Errorf("forced %v: status %d", s, code)
+				}
+			}
+			if d := time.Since(start); d != 0 {
+				t.Errorf("woken after %v", d)
+			}
+		})
+	}
+}
+
+// TestForceOutlivesEviction: the operator's word does not go with the record.
+func TestForceOutlivesEviction(t *testing.T) {
+	cs := circuits(t, Config{})
+	h := &host{answer: status(200)}
+	m := cs.Meter(h).(*meter)
+	m.below.Hosts.Resize(10)
+	rt := cs.Door(m)
+	cs.Force("a.example", Open)
+	for i := range 1000 {
+		get(rt, "http://h"+strconv.Itoa(i)+".example/")
+	}
+	want(t, cs, Open, "after a thousand other hosts")
+	if _, err := get(rt, site); err == nil {
+		t.Error("passed")
+	}
+}
+
+// TestForceIsBounded: hosts beyond the bound are ignored, those within stay.
+func TestForceIsBounded(t *testing.T) {
+	cs := circuits(t, Config{})
+	for i := range maxForced + 5 {
+		cs.Force(strconv.Itoa(i)+".example", Open)
+	}
+	if n := len(cs.Stats().Circuits); n != maxForced {
+		t.Errorf("%d held", n)
+	}
+	if cs.State("0.example") != Open || cs.State(strconv.Itoa(maxForced)+".example") != Closed {
+		t.Error("the bound pushed out an older one")
+	}
+	cs.Force("0.example", Closed) // not a new one
+	want := Closed
+	if got := cs.State("0.example"); got != want {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestForceKnowsPorts(t *testing.T) {
+	for _, test := range []struct{ forced, url string }{
+		{"b.example", "https://b.example:443/"},
+		{"b.example:443", "https://b.example/"},
+		{"b.example:80", "http://b.example/"},
+		{"b.example:443", "http://b.example:443/"},
+		{"b.example:8080", "http://B.example.:8080/"},
+		{"[::1]:8080", "http://[::1]:8080/"},
+	} {
+		cs, _, rt := rig(t, Config{Disable: true}) // the switch works all the same
+		cs.Force(test.forced, Open)
+		if _, err := get(rt, test.url); err == nil {
+			t.Errorf("%s: %s passed", test.forced, test.url)
+		}
+		if _, err := get(rt, "http://b.example:9/"); err != nil {
+			t.Errorf("%s: another port: %v", test.forced, err)
+		}
+		cs.Release(test.forced)
+		if _, err := get(rt, test.url); err != nil {
+			t.Errorf("released: %v", err)
+		}
+	}
+}
+
+func TestDisable(t *testing.T) {
+	cs, h, rt := rig(t, Config{Disable: true})
+	h.set(down)
+	for range 100 {
+		get(rt, site)
+	}
+	want(t, cs, Closed, "disabled")
+	if n := h.calls.Load(); n != 100 {
+		t.Errorf("%d calls", n)
+	}
+}
