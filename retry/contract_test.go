@@ -1,0 +1,320 @@
+package retry
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// Waiting below does not count against AttemptTimeout.
+func TestQueueingIsNotSlowness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		layer := &fakeLayer{base: Wire(play(step{status: 200}), Config{}), layer: trip.Throttle,
+			before: func(*http.Request, *trip.Trip) error { time.Sleep(time.Hour); return nil }}
+		resp, err := newTransport(t, layer, Config{AttemptTimeout: time.Second}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+		if err != nil || resp.StatusCode != 200 {
+			t.Errorf("got %v, %v", resp, err)
+		}
+	})
+}
+
+// New puts Wire in once.
+func TestWireStandsOnce(t *testing.T) {
+	s := play(step{status: 200})
+	under := Wire(s, Config{})
+	for _, tt := range []struct {
+		base http.RoundTripper
+		want bool // wrapped
+	}{{s, true}, {under, false}, {&fakeLayer{base: under, layer: trip.Throttle}, false}, {&fakeLayer{base: s, layer: trip.Throttle}, true}} {
+		rt := newTransport(t, tt.base, Config{})
+		if _, ok := rt.base.(*wire); (rt.base != tt.base) != tt.want || tt.want && !ok {
+			t.Errorf("%T became %T", tt.base, rt.base)
+		}
+		k := rt.Link()
+		if !k.Has[trip.Wire] || !k.Has[trip.Retry] || k.Has[trip.Door] || k.Hosts == nil {
+			t.Errorf("link %+v", k)
+		}
+	}
+	if newTransport(t, nil, Config{}).base.(*wire).base != http.DefaultTransport {
+		t.Error("nil is not the default transport")
+	}
+}
+
+// A bad Config is refused with the field's name.
+func TestNewRefuses(t *testing.T) {
+	for field, c := range map[string]Config{
+		"MaxAttempts -1":      {MaxAttempts: -1},
+		"Backoff and Delay":   {Backoff: fixed(0), Delay: func(time.Duration, time.Duration, int, *http.Response) time.Duration { return 0 }},
+		"MaxDelay -1s":        {MaxDelay: -time.Second},
+		"BufferBody -1":       {BufferBody: -1},
+		"Allowance.Tokens -1": {Allowance: Allowance{Tokens: -1}},
+		"Allowance.Tokens 13": {Allowance: Allowance{Tokens: 13}},
+		"Hedge.After -1s":     {Hedge: Hedge{After: -time.Second}},
+		"Hedge.Quantile 1:":   {Hedge: Hedge{Quantile: 1}},
+		"Hedge.Quantile -0.5": {Hedge: Hedge{Quantile: -0.5}},
+	} {
+		if _, err := New(nil, c); err == nil || !strings.HasPrefix(err.Error(), "retry: "+field) {
+			t.Errorf("%s: got %v", field, err)
+		}
+	}
+}
+
+// The same response comes back, and the request is as it was, header map
+// included.
+func TestRequestAndResponseStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := request(t, "POST", "http://a.example/path?q=1", "body")
+		r.Header.Set("X", "1")
+		r.Host, r.Trailer = "other.example", http.Header{"X-Sum": nil}
+		before, header := *r, reflect.ValueOf(r.Header).Pointer()
+		var sent *http.Response
+		base := roundTrip(func(q *http.Request) (*http.Response, error) {
+			if q.Host != "other.example" || q.ContentLength != 4 || reflect.ValueOf(q.Trailer).Pointer() != reflect.ValueOf(r.Trailer).Pointer() {
+				t.Errorf("the base got %+v", q)
+			}
+			sent = testnet.Answer(q, 429, nil, testnet.NewBody("x"))
+			return sent, nil
+		})
+		resp, err := newTransport(t, base, Config{MaxAttempts: 2, IdempotencyKey: RandomKey}).RoundTrip(r)
+		if err != nil || resp != sent || resp.Request == nil {
+			t.Errorf("got %v, %v", resp, err)
+		}
+		if r.Host != before.Host || r.Body != before.Body || reflect.ValueOf(r.Header).Pointer() != header || len(r.Header) != 1 {
+			t.Errorf("the request was changed: %+v", r)
+		}
+	})
+}
+
+// What breaks the contract below does not break it above.
+func TestBrokenBase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		body := testnet.NewBody("x")
+		for name, f := range map[string]roundTrip{
+			"nothing": func(r *http.Request) (*http.Response, error) { return nil, nil },
+			"both": func(r *http.Request) (*http.Response, error) {
+				return testnet.Answer(r, 200, nil, body), errReset
+			},
+		} {
+			for _, c := range []Config{{}, {AttemptTimeout: -1, StallTimeout: -1}} {
+				resp, err := newTransport(t, f, c).RoundTrip(request(t, "GET", "http://a.example/", ""))
+				if resp != nil || err == nil {
+					t.Errorf("%s: got %v, %v", name, resp, err)
+				}
+			}
+		}
+		if body.Closes() == 0 {
+			t.Error("the response next to an error was not closed")
+		}
+		noBody := roundTrip(func(r *http.Request) (*http.Response, error) { return &http.Response{StatusCode: 503}, nil })
+		resp, err := newTransport(t, noBody, Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+		if err != nil || resp.Body == nil {
+			t.Errorf("got %v, %v", resp, err)
+		}
+	})
+}
+
+// CloseIdleConnections reaches the base.
+func TestCloseIdle(t *testing.T) {
+	b := &idler{}
+	(&http.Client{Transport: newTransport(t, b, Config{})}).CloseIdleConnections()
+	if b.closed != 1 {
+		t.Errorf("called %d times", b.closed)
+	}
+}
+
+type idler struct{ closed int }
+
+func (*idler) RoundTrip(*http.Request) (*http.Response, error) { return nil, errReset }
+func (b *idler) CloseIdleConnections()                         { b.closed++ }
+
+// Redirects and cookies stay the client's business.
+func TestUnderClient(t *testing.T) {
+	var mu sync.Mutex
+	failed := make(map[string]bool)
+	h := func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		first := !failed[r.URL.Path]
+		failed[r.URL.Path] = true
+		mu.Unlock()
+		body, _ := io.ReadAll(r.Body)
+		switch {
+		case first:
+			w.WriteHeader(503)
+		case r.URL.Path == "/":
+			http.SetCookie(w, &http.Cookie{Name: "c", Value: "1"})
+			http.Redirect(w, r, "/next", http.StatusTemporaryRedirect)
+		default:
+			c, _ := r.Cookie("c")
+			io.WriteString(w, c.String()+string(body))
+		}
+	}
+	over(t, h, Config{}, func(t *testing.T, rt *Transport, _ *testnet.Net) {
+		mu.Lock()
+		clear(failed)
+		mu.Unlock()
+		jar, _ := cookiejar.New(nil)
+		client := &http.Client{Transport: rt, Jar: jar, Timeout: time.Minute}
+		r := request(t, "PUT", "http://a.example/", "body")
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := text(t, resp); got != "c=1body" {
+			t.Errorf("got %q", got)
+		}
+		if st := rt.Stats(); st.Attempts != 4 || st.Retries["unavailable"] != 2 {
+			t.Errorf("stats %+v", st)
+		}
+	})
+}
+
+// It works under a ReverseProxy, uploads included.
+func TestUnderReverseProxy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := play(step{status: 503}, step{status: 200, body: testnet.NewBody("ok")})
+		target, _ := url.Parse("http://a.example/")
+		proxy := httputil.NewSingleHostReverseProxy(target)
+		proxy.Transport = newTransport(t, s, Config{BufferBody: 100})
+		w := httptest.NewRecorder()
+		proxy.ServeHTTP(w, httptest.NewRequest("PUT", "http://front.example/x", io.MultiReader(strings.NewReader("body"))))
+		if w.Code != 200 || w.Body.String() != "ok" || !reflect.DeepEqual(s.bodies, []string{"body", "body"}) {
+			t.Errorf("got %d %q, sent %q", w.Code, w.Body, s.bodies)
+		}
+	})
+}
+
+// A refused stream is repeated by net/http with a file's body as well.
+func TestRefusedFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(name, []byte("0123456789"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &streamServer{n: testnet.New(), end: func(c frames, stream uint32, nth int) bool {
+			if nth < 3 {
+				c.reset(stream, 7)
+			} else {
+				c.ok(stream)
+			}
+			return true
+		}}
+		s.wg.Go(s.run)
+		var protocols http.Protocols
+		protocols.SetUnencryptedHTTP2(true)
+		base := &http.Transport{DialContext: s.n.DialContext, Protocols: &protocols}
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := request(t, "POST", "http://a.example/", "")
+		r.Body, r.ContentLength = f, 10
+		resp, err := newTransport(t, base, Config{MaxAttempts: 2}).RoundTrip(r)
+		if err != nil || resp.StatusCode != 200 || s.ended != 3 {
+			t.Errorf("got %v, %v after %d", resp, err, s.ended)
+		}
+		synctest.Wait()
+		base.CloseIdleConnections()
+		s.n.Close()
+		s.wg.Wait()
+	})
+}
+
+// A record may be forgotten when its allowance is full, and not before.
+func TestIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := new(host)
+		if !h.Idle(time.Now()) {
+			t.Error("a fresh record is kept")
+		}
+		for range 3 {
+			h.allowance.take(500, time.Now())
+		}
+		time.Sleep(13900 * time.Millisecond)
+		if h.Idle(time.Now()) {
+			t.Error("42 tokens are not back after 13.9s")
+		}
+		time.Sleep(100 * time.Millisecond)
+		if !h.Idle(time.Now()) {
+			t.Error("42 tokens are back after 14s")
+		}
+	})
+}
+
+// The allowance never gives more than it holds and what time brings, whatever
+// the order of takes and gives, and a clock that steps back brings nothing.
+func TestAllowance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a allowance
+		now := time.Now()
+		taken := 0
+		for a.take(100, now) {
+			taken++
+		}
+		if taken != 7 {
+			t.Errorf("took %d out of 100 tokens, want 7", taken)
+		}
+		if a.take(100, now.Add(-time.Hour)) || a.left(100, now.Add(-time.Hour)) != 2 {
+			t.Error("a step back brought tokens")
+		}
+		if a.take(100, now.Add(3999*time.Millisecond)) || !a.take(100, now.Add(4*time.Second)) {
+			t.Error("12 more tokens come in 4s")
+		}
+		for range 1000 {
+			a.give(cost, now)
+		}
+		if a.left(100, now) != 100 || a.short.Load() {
+			t.Errorf("%v of 100 left", a.left(100, now))
+		}
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		taken = 0
+		for range 64 {
+			wg.Go(func() {
+				if a.take(100, now) {
+					mu.Lock()
+					taken++
+					mu.Unlock()
+				}
+			})
+		}
+		if wg.Wait(); taken != 7 {
+			t.Errorf("64 goroutines took %d, want 7", taken)
+		}
+	})
+}
+
+// The text of an Error, to the letter.
+func TestErrorText(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leak := &url.Error{Op: "Get", URL: "http://a.example/?token=secret", Err: errors.New("broken")}
+		s := play(step{status: 503, body: testnet.BodyOf(failing{})}, step{err: leak}, step{err: errReset})
+		_, err := newTransport(t, s, Config{}).RoundTrip(request(t, "GET", "http://a.example/?token=secret", ""))
+		want := "retry: a.example: no response after 3 attempts (503; broken; connection reset by peer): no attempts left"
+		if err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+		layer := &fakeLayer{base: Wire(play(step{err: errReset}), Config{}), layer: trip.Meter,
+			outlook: func(*http.Request) (time.Duration, error) { return 0, &refusal{notsent.Meter} }}
+		_, err = newTransport(t, layer, Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+		want = "retry: a.example: no response after 1 attempt (connection reset by peer): refused here"
+		if err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	})
+}
