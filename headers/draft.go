@@ -130,7 +130,10 @@ func (d *draft) set(r role, v float64, minus bool) {
 		if !minus {
 			d.Refill = some(v)
 		}
-	case roleRatio:
+	case roleRatio, rolePercent:
+		if r == rolePercent && v > 3 { // some percentages run from 0 to 1
+			v /= 100
+		}
 		if !minus && (!d.UsedRatio.Known || v > d.UsedRatio.Value) {
 			d.UsedRatio = some(v)
 		}

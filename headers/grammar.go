@@ -66,7 +66,7 @@ func rankOf(r role, s []byte) int {
 		return 7
 	case roleRefill:
 		return 6
-	case roleRatio:
+	case roleRatio, rolePercent:
 		return 5
 	case roleWindow:
 		return 3

@@ -9,9 +9,13 @@ import "strings"
 // error: what cannot be told apart is a bare value. Read what write has
 // written and the items are the same.
 type list struct {
-	rest string
-	n    int // items read
+	rest  string
+	n     int // items read
+	parts int // parts read, empty ones too
 }
+
+// maxParts bounds the parts of a list; what is beyond is not read.
+const maxParts = 16 * maxItems
 
 // item is one member of a list. What is beyond its space is dropped.
 type item struct {
@@ -48,6 +52,10 @@ func (l *list) next(x *item) bool {
 // item reads up to and over the next comma.
 func (l *list) item(x *item) {
 	for l.rest != "" {
+		if l.parts++; l.parts > maxParts {
+			l.rest = ""
+			return
+		}
 		p, end := l.part()
 		x.add(p)
 		if end == ',' {

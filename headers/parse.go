@@ -40,10 +40,10 @@ func parse(resp *http.Response, body []byte, now time.Time) Signal {
 	if len(found) == 0 && len(body) == 0 {
 		return bare(resp.StatusCode)
 	}
-	if t, ok := parseTime(clock.date); ok {
+	if t, ok := parseTime(clock.date.value); ok {
 		now = t
 	}
-	return parseFound(resp, found, body, now, clock.age)
+	return parseFound(resp, found, body, now, clock.age.value)
 }
 
 // bare is the signal of a response without any header of interest: the statuses
@@ -65,7 +65,17 @@ type entry struct {
 }
 
 // clock is what a response says about its age.
-type clock struct{ date, age string }
+type clock struct{ date, age once }
+
+// once is a header that counts once. If a map holds it in several spellings,
+// it is the first of them in order, so that chance has no part in it.
+type once struct{ name, value string }
+
+func (o *once) take(name, value string) {
+	if o.name == "" || name < o.name {
+		o.name, o.value = name, value
+	}
+}
 
 // collect returns the headers of interest, sorted, at most maxHeaders. A map's
 // order is random; what is made of it must not be.
@@ -76,10 +86,10 @@ func collect(found []entry, h http.Header) ([]entry, clock) {
 		case ordinary(name) || len(lines) == 0:
 			continue
 		case len(name) == 4 && around(name, 0, "date"):
-			c.date = lines[0]
+			c.date.take(name, lines[0])
 			continue
 		case len(name) == 3 && around(name, 0, "age"):
-			c.age = lines[0]
+			c.age.take(name, lines[0])
 			continue
 		case !promising(name):
 			continue

@@ -19,7 +19,7 @@ var rows = [...]row{
 	{name: "x-mbx-used-weight*", role: roleUsed, unit: "weight"},
 	{name: "x-mbx-order-count*", role: roleUsed, unit: "orders"},
 	{name: "x-sapi-used-*", role: roleUsed, unit: "weight"},
-	{name: "x-ms-throttle-limit-percentage", role: roleRatio, unit: "resource-units"},
+	{name: "x-ms-throttle-limit-percentage", role: rolePercent, unit: "resource-units"},
 	{name: "x-ms-user-quota-remaining", role: roleRemaining, limit: "user-quota"},
 	{name: "x-ms-user-quota-resets-after", role: roleReset, limit: "user-quota"},
 	{name: "x-ms-ratelimit-time-remaining*", role: roleRemaining, unit: "seconds"},

@@ -67,7 +67,7 @@ func (l Limit) String() string {
 			b.WriteString(" (" + l.ResetMeans.String() + ")")
 		}
 	}
-	if l.Scope != "" {
+	if l.Scope != "" && l.Scope != l.Name {
 		b.WriteString(", scope " + l.Scope)
 	}
 	return b.String()

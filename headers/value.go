@@ -166,6 +166,12 @@ func (p *parser) item(m *meaning, x *item, n int, a *assoc) {
 		}
 		return
 	}
+	if v, w, ok := perPair(first.text); ok && m.role != rolePolicy {
+		if d := p.count(m, m.window, 0, v, false); d != nil {
+			d.Window = some(w)
+		}
+		return
+	}
 	if used, quota, ok := slashPair(first.text); ok && m.role != rolePolicy {
 		p.share(m, p.draft(m, m.window, 0), used, quota)
 		return
@@ -220,6 +226,22 @@ func colonPair(s string) (v float64, w time.Duration, ok bool) {
 	secs, _ := parseDecimal(b)
 	w = secs.times(time.Second)
 	return n.float(), w, w > 0
+}
+
+// perPair reads "100/minute" and "100 per 5 minutes".
+func perPair(s string) (v float64, w time.Duration, ok bool) {
+	left, right, ok := strings.Cut(s, "/")
+	if !ok {
+		if left, right, ok = strings.Cut(s, " per "); !ok {
+			return 0, 0, false
+		}
+	}
+	n, ok := parseDecimal(trim(left))
+	if right = trim(right); !ok || right == "" || isInteger(right) {
+		return 0, 0, false
+	}
+	w, ok = parseWindow(right, time.Second)
+	return n.float(), w, ok
 }
 
 // slashPair reads "32/40", whatever stands behind it in parentheses.

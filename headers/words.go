@@ -42,6 +42,7 @@ const (
 	roleWindow
 	roleRefill
 	roleRatio
+	rolePercent // a ratio, or a hundred times one
 	roleList   // the stem alone: a quota, or a list that names its own numbers
 	rolePolicy // a list of quotas with their windows
 	roleWait
@@ -107,8 +108,10 @@ func fieldOf(s string) word {
 		return field(roleWindow)
 	case "fillrate", "refillrate", "replenishrate":
 		return field(roleRefill)
-	case "utilization", "utilisation", "percentage", "percent", "ratio":
+	case "utilization", "utilisation", "ratio":
 		return field(roleRatio)
+	case "percentage", "percent", "pct":
+		return field(rolePercent)
 	case "retryafter", "backoff", "wait":
 		return field(roleWait)
 	case "policy", "policies":
@@ -137,9 +140,9 @@ func unitOrForm(s string) word {
 		return unit("requests")
 	case "tokens", "token":
 		return unit("tokens")
-	case "input", "prompt":
+	case "input":
 		return word{class: sideWord, unit: "input_tokens"}
-	case "output", "completion":
+	case "output":
 		return word{class: sideWord, unit: "output_tokens"}
 	case "complexity":
 		return unit("complexity")

@@ -1,0 +1,285 @@
+package headers
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestAllocations holds the promise that a response without limits costs
+// nothing and a typical one next to nothing.
+func TestAllocations(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		resp *http.Response
+		most float64
+	}{
+		{"no limits", response(200, otherHeaders()), 0},
+		{"no limits, refused", response(429, otherHeaders()), 0},
+		{"GitHub", response(200, githubHeaders()), 4},
+	} {
+		if got := testing.AllocsPerRun(100, func() { Parse(c.resp, noon) }); got > c.most {
+			t.Errorf("%s: %v allocations, want at most %v", c.name, got, c.most)
+		}
+	}
+}
+
+// TestBounds holds that what is read of one response is bounded, and that its
+// size alone never makes it slow: each of these takes well under a second, or
+// the test times out in a run of the race detector.
+func TestBounds(t *testing.T) {
+	many := http.Header{}
+	for i := range 10000 {
+		many[fmt.Sprintf("X-Ratelimit-Limit-N%d", i)] = []string{"5"}
+	}
+	many["Retry-After"] = []string{"7"}
+	lines := make([]string, 10000)
+	for i := range lines {
+		lines[i] = fmt.Sprintf(`"n%d";r=1;t=1`, i)
+	}
+	mega := strings.Repeat(`"a";q=1, `, 1<<17)
+	for name, h := range map[string]http.Header{
+		"many headers": many,
+		"many lines":   {"Ratelimit": lines, "Retry-After": lines},
+		"long list":    {"Ratelimit": {mega}, "Ratelimit-Policy": {mega}, "X-Ratelimit-Limit": {mega}},
+		"commas":       {"Retry-After": {strings.Repeat(",", 1<<20)}, "X-Ratelimit-Reset": {strings.Repeat(",", 1<<20)}, "Ratelimit": {strings.Repeat(",", 1<<20)}},
+		"quotes":       {"Ratelimit": {strings.Repeat(`"\`, 1<<19)}, "Ratelimit-Policy": {strings.Repeat(`a="`, 1<<18)}},
+		"long number":  {"Retry-After": {strings.Repeat("9", 1<<20)}, "X-Ratelimit-Limit": {strings.Repeat("9", 1<<20)}},
+		"long name":    {"X-Ratelimit-" + strings.Repeat("a-", 1<<19): {"5"}},
+		"long text":    {"Ratelimit": {`"` + strings.Repeat("ü\u202e", 1<<18) + `";r=1`}, "X-Ratelimit-Resource": {strings.Repeat("x", 1<<20)}},
+		"deep JSON":    {"X-App-Usage": {strings.Repeat(`{"a":[`, 1<<18)}},
+		"wide JSON":    {"X-App-Usage": {"[" + strings.Repeat(`{"call_count":1},`, 1<<16) + "]"}},
+		"categories":   {"X-Sentry-Rate-Limits": {strings.Repeat("1:a;b;c:x,", 1<<16)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Parse(response(429, h), noon)
+			checkSane(t, s)
+			if _, ok := h["Retry-After"]; ok && name == "many headers" && s.RetryAfter != some(7*time.Second) {
+				t.Errorf("the wait got lost: %v", s.RetryAfter)
+			}
+			var b strings.Builder
+			b.WriteString(`{"error":`)
+			for name, values := range h {
+				fmt.Fprintf(&b, "%q:%q,", name, values)
+			}
+			checkSane(t, ParseBody(response(429, h), []byte(b.String()), noon))
+		})
+	}
+}
+
+// TestPlainNames holds that the short cut for the commonest names says what the
+// grammar says.
+func TestPlainNames(t *testing.T) {
+	n := 0
+	for _, stem := range []string{"x-ratelimit-", "ratelimit-", "x-rate-limit-"} {
+		for _, field := range []string{"limit", "remaining", "reset", "used", "resource"} {
+			short, ok := plainName([]byte(stem + field))
+			if !ok {
+				t.Errorf("%s: no short cut", stem+field)
+			}
+			// With a stop that the grammar drops, the short cut is not taken.
+			var r reader
+			long := r.read(stem + field + "-")
+			if short != long {
+				t.Errorf("%s: %+v, by the grammar %+v", stem+field, short, long)
+			}
+			n++
+		}
+	}
+	if n != 15 {
+		t.Fatal(n)
+	}
+}
+
+// TestNames holds what the grammar makes of a name: for names of the table and
+// for names that nobody has used yet.
+func TestNames(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		role   role
+		unit   string
+		limit  string
+		window time.Duration
+	}{
+		{"X-RateLimit-Limit", roleQuota, "requests", "", 0},
+		{"x-rate-limit-remaining", roleRemaining, "requests", "", 0},
+		{"X-RateLimit-Reset-After", roleReset, "requests", "", 0},
+		{"X-RateLimit-Interval-Milliseconds", roleWindow, "requests", "", 0},
+		{"anthropic-ratelimit-input-tokens-remaining", roleRemaining, "input_tokens", "", 0},
+		{"X-Ratelimit-Tokens-Day-Limit", roleQuota, "tokens", "", day},
+		{"X-RateLimit-Limit-Widgets-Minute", roleQuota, "requests", "widgets", time.Minute},
+		{"X-Widget-RateLimit-10s-Remaining", roleRemaining, "requests", "widget", 10 * time.Second},
+		{"X-DailyRateLimit-Remaining", roleRemaining, "requests", "daily", day},
+		{"x-appminlimit-remaining", roleRemaining, "requests", "app-minute", time.Minute},
+		{"X-RateLimit-ConcurrentLimit", roleQuota, "concurrent-requests", "", 0},
+		{"X-Rate-Limit-Api-Token-Remaining", roleRemaining, "requests", "api-token", 0},
+		{"X-Throttle-Remaining", roleRemaining, "requests", "", 0},
+		{"X-RateLimit-FillRate", roleRefill, "requests", "", 0},
+		{"X-RateLimit-Utilization", roleRatio, "requests", "", 0},
+		{"X-Limit-Per-Second", roleQuota, "requests", "", time.Second},
+		{"X-Api-Calls-Remaining", roleRemaining, "requests", "", 0},
+		{"X-RateLimit-Time-Remaining", roleReset, "requests", "", 0},
+		{"X-Whatever-Retry-After-Ms", roleWait, "requests", "whatever", 0},
+		{"X-Backoff", roleWait, "requests", "", 0},
+		{"RateLimit", roleList, "requests", "", 0},
+		{"RateLimit-Policy", rolePolicy, "requests", "", 0},
+		{"X-RateLimit-Bucket", roleLabel, "requests", "", 0},
+		{"X-RateLimit-Scope", roleScope, "requests", "", 0},
+		{"X-Should-Retry", roleAdvice, "requests", "", 0},
+		{"X-Limit", roleNone, "", "", 0},
+		{"X-Page-Limit", roleNone, "", "", 0},
+		{"X-Total-Count", roleNone, "", "", 0},
+		{"X-Items-Remaining", roleNone, "", "", 0},
+		{"X-Tokens-Used", roleNone, "", "", 0},
+		{"X-RateLimit-Query-Cost", roleNone, "", "", 0},
+		{"X-RateLimit-Period-Remaining", roleNone, "", "", 0},
+		{"X-Retry-Count", roleNone, "", "", 0},
+	} {
+		var r reader
+		m := r.read(c.name)
+		if m.role != c.role {
+			t.Errorf("%s: role %d, want %d", c.name, m.role, c.role)
+		} else if m.role != roleNone && (m.unit != c.unit || string(r.name(&m)) != c.limit || m.window != c.window) {
+			t.Errorf("%s: unit %q, limit %q, window %v; want %q, %q, %v",
+				c.name, m.unit, r.name(&m), m.window, c.unit, c.limit, c.window)
+		}
+	}
+}
+
+// TestRowsPass holds that every name in the table of special shapes gets
+// through the filter, or its row would be dead.
+func TestRowsPass(t *testing.T) {
+	for _, r := range rows {
+		if name := strings.TrimSuffix(r.name, "*"); !promising(name) {
+			t.Errorf("%s does not pass the filter", r.name)
+		}
+	}
+	for _, name := range []string{"Retry-After", "X-Backoff", "RateLimit", "X-Quota-Reset", "X-Should-Retry", "X-Amzn-ErrorType", "X-Throttle-Limit"} {
+		if !promising(name) || ordinary(name) {
+			t.Errorf("%s does not pass the filter", name)
+		}
+	}
+}
+
+// TestKinds holds which refusals are told apart.
+func TestKinds(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		status int
+		header string
+		body   string
+		want   Kind
+	}{
+		{"plain", 429, "", "", Quota},
+		{"overloaded", 529, "", "", Overload},
+		{"ban", 418, "Retry-After: 60", "", Ban},
+		{"address banned", 429, "", "error code: 1015", Ban},
+		{"in flight", 429, "Stripe-Rate-Limited-Reason: endpoint-concurrency", "", Concurrency},
+		{"lock", 429, "", `{"error":{"code":"lock_timeout"}}`, Concurrency},
+		{"no slot", 429, "X-RateLimit-ConcurrentRemaining: 0", "", Concurrency},
+		{"capacity", 503, "", `{"error":{"status":"RESOURCE_EXHAUSTED","details":[{"reason":"MODEL_CAPACITY_EXHAUSTED"}]}}`, Overload},
+		{"rejected execution", 429, "", `{"error":{"type":"es_rejected_execution_exception"}}`, Overload},
+		{"nothing allowed", 429, "X-RateLimit-Limit: 0", "", NoAllowance},
+		{"unpaid", 429, "", `{"error":{"code":"insufficient_quota"}}`, NoAllowance},
+		{"per day", 429, "", `{"error":{"details":[{"violations":[{"quotaId":"RequestsPerDayPerProject"}]}]}}`, NoAllowance},
+		{"for the day", 403, "", `{"error":{"errors":[{"reason":"dailyLimitExceeded"}]}}`, NoAllowance},
+		{"user rate", 403, "", `{"error":{"errors":[{"reason":"userRateLimitExceeded"}]}}`, Quota},
+		{"abnormal", 429, "", `{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected"}`, Ban},
+		{"less capacity", 503, "", `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"}`, Overload},
+		{"spent", 503, "X-RateLimit-Remaining: 0", "", Quota},
+		{"not refused", 200, "X-RateLimit-Remaining: 0", "", Unknown},
+		{"too large", 413, "Retry-After: 1", `{"error":{"code":"rate_limit_exceeded"}}`, Unknown},
+	} {
+		h := http.Header{}
+		if name, value, ok := strings.Cut(c.header, ": "); ok {
+			h[name] = []string{value}
+		}
+		got := ParseBody(response(c.status, h), []byte(c.body), noon)
+		if got.Kind != c.want || got.Throttled != (c.want != Unknown) {
+			t.Errorf("%s: throttled %v, kind %v, want %v", c.name, got.Throttled, got.Kind, c.want)
+		}
+	}
+}
+
+// TestDuplicates holds that two families that agree are one limit, and that two
+// which do not are two.
+func TestDuplicates(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		h    http.Header
+		want string
+	}{
+		{"agree", http.Header{"Ratelimit": {`"a";r=4;t=9`}, "Ratelimit-Policy": {`"a";q=5;w=60`}, "X-Ratelimit-Limit": {"5"}, "X-Ratelimit-Remaining": {"4"}},
+			"a: 4 of 5 requests left per 1m0s, resets in 9s (next)"},
+		{"differ", http.Header{"Ratelimit": {`"a";r=4;t=9`}, "X-Ratelimit-Limit": {"50"}, "X-Ratelimit-Remaining": {"40"}},
+			"a: 4 requests left, resets in 9s (next); 40 of 50 requests left"},
+		{"other units", http.Header{"X-Ratelimit-Limit-Requests": {"5"}, "X-Ratelimit-Limit-Tokens": {"5"}},
+			"at most 5 requests; at most 5 tokens"},
+		{"other windows", http.Header{"X-Ratelimit-Limit-Hour": {"5"}, "X-Ratelimit-Limit-Day": {"5"}},
+			"at most 5 requests per 24h0m0s; at most 5 requests per 1h0m0s"},
+		{"lines", http.Header{"X-Ratelimit-Remaining": {"7", "3"}, "X-Ratelimit-Reset": {"100", "450"}},
+			"3 requests left, resets in 7m30s"},
+	} {
+		if got := Parse(response(200, c.h), noon).String(); got != c.want {
+			t.Errorf("%s: got %s\nwant %s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestUntouched holds that the response and its request are left as they were,
+// and that a bare response is no trouble.
+func TestUntouched(t *testing.T) {
+	if got := Parse(&http.Response{}, time.Time{}); !reflect.DeepEqual(got, Signal{}) {
+		t.Errorf("the zero response says %v", got)
+	}
+	make := func() *http.Response {
+		return &http.Response{StatusCode: 429, Header: githubHeaders(),
+			Request: &http.Request{URL: &url.URL{Scheme: "https", Host: "api.github.com:443"}}}
+	}
+	resp := make()
+	s := Parse(resp, noon)
+	if want := make(); !reflect.DeepEqual(resp, want) {
+		t.Errorf("changed to %v", resp)
+	}
+	if len(s.Limits) != 1 || s.Limits[0].ResetMeans != Boundary {
+		t.Errorf("got %v, want a reset that is a boundary", s)
+	}
+}
+
+// TestDeterministic holds that a map's random order never shows.
+func TestDeterministic(t *testing.T) {
+	h := http.Header{}
+	for _, c := range loadCorpus(t) {
+		for name, lines := range c.Headers {
+			h[name] = lines
+		}
+	}
+	want := fmt.Sprintf("%+v", Parse(response(429, h), noon))
+	for range 50 {
+		more := http.Header{}
+		for name, lines := range h {
+			more[name] = lines
+		}
+		if got := fmt.Sprintf("%+v", Parse(response(429, more), noon)); got != want {
+			t.Fatalf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// TestStrings holds the words of kinds and of resets.
+func TestStrings(t *testing.T) {
+	for k, want := range []string{"unknown", "quota", "concurrency", "overload", "ban", "no allowance", "invalid"} {
+		if got := Kind(k).String(); got != want {
+			t.Errorf("Kind(%d) is %q, want %q", k, got, want)
+		}
+	}
+	for m, want := range []string{"unknown", "boundary", "full", "next", "invalid"} {
+		if got := ResetMeans(m).String(); got != want {
+			t.Errorf("ResetMeans(%d) is %q, want %q", m, got, want)
+		}
+	}
+}
