@@ -46,7 +46,7 @@ func TestMiniredis(t *testing.T) {
 // TestScriptIsTheLedger is the differential test of the scripts.
 func TestScriptIsTheLedger(t *testing.T) {
 	s := mini(t)
-	for seed := range uint64(10) {
+	for seed := range uint64(4) {
 		if err := storetest.Histories(context.Background(), s, seed, 2000); err != nil {
 			t.Fatal(err)
 		}

@@ -4,8 +4,8 @@ package redisstore
 // operations on doubles in the same order; the tests compare the two. A key is
 // a hash:
 //
-//	g        when its state began, microseconds of the server's clock
-//	t        as of when its meters stand
+//	g        names its state, see throttle.Standing
+//	t        as of when its meters stand, microseconds of the server's clock
 //	p        nothing starts before; absent: no pause
 //	m<id>    meter: level
 //	l<id>    log: "at units at units ...", oldest first
@@ -23,6 +23,7 @@ local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local arg = 0
 local function str() arg = arg + 1 return ARGV[arg] end
 local function num() arg = arg + 1 return tonumber(ARGV[arg]) end
+local function newgen() return max(1, now % 2147483648) end
 local function int(n) return format('%.0f', n) end
 local function pair(s)
   local a, b = string.match(s or '', '^(%S+) (%S+)')
@@ -141,7 +142,7 @@ local function view(key)
     v.seenat, age, paused = num(), num(), num()
     lost = v.seengen ~= v.gen or v.seenat > v.at
   end
-  if back > 0 then v.gen = now end
+  if back > 0 then v.gen = newgen() end
   for i = 1, num() do v.limits[i] = readlimit(v, lost, age, back) end
   v.merged = lost
   if lost and paused > age then v.pause = max(v.pause, now + paused - age) end
@@ -284,7 +285,7 @@ local function chargelimit(v, l, first, c, ready)
 end
 
 local function charge(v, ready, all)
-  if v.gen == 0 then v.gen = now end
+  if v.gen == 0 then v.gen = newgen() end
   v.at, v.merged = now, false
   local expires = now + 1000000
   local set = {'HSET', v.key, 't', int(now), 'g', int(v.gen)}
@@ -370,7 +371,7 @@ for i = 1, #raw, 2 do
   if string.match(raw[i], '^s%d+:') then stated[#stated + 1] = raw[i] end
 end
 if not f.g then
-  set = {'g', int(now), 't', int(now)}
+  set = {'g', int(newgen()), 't', int(now)}
 end
 local at = max(now, tonumber(f.t) or 0)
 local expires = at + 1000000

@@ -157,14 +157,28 @@ func (p *reply) float() float64 {
 
 // fail says which key and which server; the client's address has no password.
 func (s *Store) fail(op, key string, err error) error {
-	busy := errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted)
-	for _, prefix := range []string{"OOM", "BUSY", "LOADING", "TRYAGAIN"} {
-		busy = busy || redis.HasErrorPrefix(err, prefix)
-	}
-	if busy {
+	if isBusy(err) {
 		return fmt.Errorf("redisstore: %s key %q at %s: %w: %w", op, key, s.server(), throttle.ErrStoreBusy, err)
 	}
 	return fmt.Errorf("redisstore: %s key %q at %s: %w", op, key, s.server(), err)
+}
+
+// isBusy reports whether the server, or this process's pool, is alive but does
+// not serve: whatever a server answers, except that this one is not for us.
+func isBusy(err error) bool {
+	if errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) {
+		return true
+	}
+	var answer redis.Error
+	if !errors.As(err, &answer) {
+		return false
+	}
+	for _, prefix := range []string{"NOAUTH", "WRONGPASS", "NOPERM", "READONLY", "CLUSTERDOWN", "MASTERDOWN", "MOVED", "ASK", "NOREPLICAS"} {
+		if redis.HasErrorPrefix(err, prefix) {
+			return false
+		}
+	}
+	return !redis.HasErrorPrefix(err, "Protocol error: unauthenticated") // as NOAUTH, of long commands
 }
 
 func (s *Store) server() string {

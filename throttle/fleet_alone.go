@@ -53,7 +53,7 @@ func spent(b Booking, now time.Time) []Ledger {
 	at := now.UnixMicro()
 	ls := make([]Ledger, len(b.Draws))
 	for i, d := range b.Draws {
-		ls[i] = Ledger{Gen: at, At: at, Expires: at + ceilMicro(maxHorizon)}
+		ls[i] = Ledger{Gen: newGen(at), At: at, Expires: at + ceilMicro(maxHorizon)}
 		for _, p := range d.Limits {
 			if p.Kind == MeterLimit {
 				ls[i].Accounts = append(ls[i].Accounts, LedgerAccount{Kind: p.Kind, ID: p.ID, Level: p.Size})

@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -15,18 +16,35 @@ import (
 // the limit may go at once, the units are remembered one by one or in slots.
 func storeLimits(rates []Rate, c FleetConfig, now time.Time) (ls []StoreLimit, units []string) {
 	units = []string{requests}
-	for i, r := range rates {
+	for _, r := range rates {
 		u := unitIndex(units, r.unit())
 		if u < 0 {
 			u, units = len(units), append(units, r.unit())
 		}
-		id := r.unit()[:1] + strconv.Itoa(i) + "/" + shortly(r.Per)
 		for _, l := range storeLimit(r, c, now) {
-			l.ID, l.Unit = id, u
+			l.ID, l.Unit = limitID(ls, l.Kind, r), u
 			ls = append(ls, l)
 		}
 	}
 	return ls, units
+}
+
+// limitID names a limit by what may not change without a fresh start: its unit
+// and its window. It is short, as stores keep it with every key.
+func limitID(ls []StoreLimit, kind LimitKind, r Rate) string {
+	id := shortly(r.Per)
+	if unit := r.unit(); unit != requests {
+		id += unit[:min(len(unit), 40)]
+	}
+	for n := 1; ; n++ {
+		name := id
+		if n > 1 { // another rate of the same window
+			name += "#" + strconv.Itoa(n)
+		}
+		if !slices.ContainsFunc(ls, func(l StoreLimit) bool { return l.Kind == kind && l.ID == name }) {
+			return name
+		}
+	}
 }
 
 func storeLimit(r Rate, c FleetConfig, now time.Time) []StoreLimit {

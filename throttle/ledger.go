@@ -16,7 +16,7 @@ import (
 // minted. When it steps ahead by d, a meter has drained d too early, at most
 // its Size.
 type Ledger struct {
-	Gen      int64           `json:"gen"`             // when this state began
+	Gen      int64           `json:"gen"`             // names this state, see newGen
 	At       int64           `json:"at"`              // as of when the meters stand
 	Pause    int64           `json:"pause,omitempty"` // nothing starts before
 	Expires  int64           `json:"expires"`         // idle from then on
@@ -157,7 +157,7 @@ func withoutUnits(es []LedgerEntry, ready int64, units float64) []LedgerEntry {
 func (l Ledger) AfterNews(now time.Time, n News) Ledger {
 	at := now.UnixMicro()
 	if l.Idle(now) {
-		l = Ledger{Gen: at, At: at}
+		l = Ledger{Gen: newGen(at), At: at}
 	}
 	at = max(at, l.At) // what is dated is dated by the ledger's frame, see view
 	l.Expires = max(l.Expires, at+microSecond)
@@ -224,6 +224,11 @@ const (
 	// nobody booked in between to write it down.
 	pauseEcho = 60 * microSecond
 )
+
+// newGen names a state that begins at now: short, as stores keep it with every
+// key, never 0, and different from that of another state of the same key but
+// for one chance in two thousand million.
+func newGen(now int64) int64 { return max(1, now&(1<<31-1)) }
 
 func ceilMicro(d time.Duration) int64 {
 	return int64((min(max(d, 0), maxHorizon) + time.Microsecond - 1) / time.Microsecond)

@@ -6,7 +6,7 @@ import "time"
 func (v *ledgerView) charge(ready int64, all bool) Ledger {
 	l := &v.ledger
 	if l.Gen == 0 {
-		l.Gen = v.now
+		l.Gen = newGen(v.now)
 	}
 	l.At, l.Expires = v.now, v.now+microSecond
 	v.merged = false

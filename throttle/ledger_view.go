@@ -31,7 +31,7 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 	}
 	lost := d.Seen.Gen != 0 && (d.Seen.Gen != l.Gen || d.Seen.At > l.At)
 	if back > 0 {
-		n.Gen = now // older refunds no longer match what they would take from
+		n.Gen = newGen(now) // older refunds no longer match what they would take from
 	}
 	for _, p := range d.Limits {
 		if n.account(p) == nil {

@@ -106,8 +106,8 @@ type Seen struct {
 
 // A Standing is the state of a key after an operation.
 type Standing struct {
-	Gen    int64         // when the key's state began, in microseconds of the store's clock; 0: it has none
-	At     int64         // when it was last written, likewise
+	Gen    int64         // names the key's state since it last began at rest; 0: it has none
+	At     int64         // when it was last written, in microseconds of the store's clock
 	Paused time.Duration // how much longer nothing may start
 	Levels []float64     // per limit of the Draw: units in use; a Meter's may be negative, see StoreLimit.Credit
 }

@@ -1,0 +1,293 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirhttp/weir/throttle"
+)
+
+// book books one of limit on key and fails the test unless the outcome is want.
+func book(t *testing.T, s throttle.Store, b throttle.Booking, want throttle.Outcome) throttle.Booked {
+	t.Helper()
+	r, err := s.Book(context.Background(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Outcome != want {
+		t.Fatalf("outcome %d after %v, want %d", r.Outcome, r.Wait, want)
+	}
+	return r
+}
+
+// TestWrongType: a key of ours that holds something else is left alone; the
+// error names it, and the store counts as alive.
+func TestWrongType(t *testing.T) {
+	s := startServer(t)
+	st, c := s.store(t), s.client(t)
+	for _, kind := range []string{"string", "list", "hash"} {
+		name := st.name(kind)
+		switch kind {
+		case "string":
+			c.Set(t.Context(), name, "mine", 0)
+		case "list":
+			c.RPush(t.Context(), name, "mine")
+		case "hash": // a hash of other fields is read as an idle key
+			c.HSet(t.Context(), name, "t", "x", "g", "", "m1s", "nan?", "s9:", "?", "lx", "a b c")
+		}
+		_, err := st.Book(t.Context(), request(kind, 1, meterLimit(1, 1)))
+		if kind == "hash" {
+			if err != nil {
+				t.Errorf("a hash of other things: %v", err)
+			}
+			continue
+		}
+		if !errors.Is(err, throttle.ErrStoreBusy) || !strings.Contains(err.Error(), kind) || !strings.Contains(err.Error(), s.addr) {
+			t.Errorf("got %v, want ErrStoreBusy that names key %q and %s", err, kind, s.addr)
+		}
+	}
+	if v := c.Get(t.Context(), st.name("string")).Val(); v != "mine" {
+		t.Errorf("the key of another now holds %q", v)
+	}
+}
+
+// TestOutOfMemory: with noeviction a full server refuses; it is busy, not gone.
+func TestOutOfMemory(t *testing.T) {
+	s := startServer(t, "--maxmemory-policy", "noeviction")
+	st := s.store(t)
+	book(t, st, request("k", 1, meterLimit(5, 0.001)), throttle.BookedAll)
+	if err := s.client(t).ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := st.Book(t.Context(), request("k", 1, meterLimit(5, 0.001)))
+	if !errors.Is(err, throttle.ErrStoreBusy) || !strings.Contains(err.Error(), "OOM") {
+		t.Errorf("got %v, want ErrStoreBusy because of OOM", err)
+	}
+	s.client(t).ConfigSet(t.Context(), "maxmemory", "0")
+	book(t, st, request("k", 4, meterLimit(5, 0.001)), throttle.BookedAll)
+}
+
+// TestAuthFailure: the store counts as gone; errors show no password.
+func TestAuthFailure(t *testing.T) {
+	s := startServer(t, "--requirepass", "right")
+	for _, password := range []string{"", "hunter2"} {
+		st := s.store(t, func(o *redis.Options) { o.Password = password })
+		_, err := st.Book(t.Context(), request("k", 1, meterLimit(1, 1)))
+		if err == nil || errors.Is(err, throttle.ErrStoreBusy) {
+			t.Fatalf("password %q: got %v, want an error of a store that is gone", password, err)
+		}
+		if strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), s.addr) {
+			t.Errorf("%v shows the password or does not name %s", err, s.addr)
+		}
+	}
+	book(t, s.store(t, func(o *redis.Options) { o.Password = "right" }), request("k", 1, meterLimit(1, 1)), throttle.BookedAll)
+}
+
+// TestOldReplicaIsPromoted: what the old primary knew last comes back from what
+// a process has seen. Before its promotion a replica refuses to book.
+func TestOldReplicaIsPromoted(t *testing.T) {
+	old := startServer(t, "--repl-diskless-sync-delay", "0")
+	host, port, _ := strings.Cut(old.addr, ":")
+	replica := startServer(t, "--replicaof", host+" "+port)
+	st, now := old.store(t), replica.store(t)
+	limit := meterLimit(10, 0.001)
+	book(t, st, request("k", 4, limit), throttle.BookedAll)
+	if n, err := old.client(t).Wait(t.Context(), 1, 30*time.Second).Result(); err != nil || n != 1 {
+		t.Fatalf("%d replicas, %v", n, err)
+	}
+	if _, err := now.Book(t.Context(), request("k", 1, limit)); err == nil || errors.Is(err, throttle.ErrStoreBusy) {
+		t.Errorf("a replica answered %v, want READONLY as of a store that is gone", err)
+	}
+	if err := replica.client(t).Do(t.Context(), "replicaof", "no", "one").Err(); err != nil {
+		t.Fatal(err)
+	}
+	last := book(t, st, request("k", 6, limit), throttle.BookedAll) // the replica never hears of these
+	old.kill()
+
+	b := request("k", 1, limit)
+	b.Draws[0].Seen = throttle.Seen{Standing: last.Keys[0]}
+	book(t, now, b, throttle.Refused)
+	book(t, now, request("k", 6, limit), throttle.BookedAll) // who remembers nothing sees the old state
+	book(t, now, b, throttle.Refused)
+}
+
+// TestKillAndEmptyRestart: kill -9, then a server without data. The first
+// process that remembers puts everything back.
+func TestKillAndEmptyRestart(t *testing.T) {
+	s := startServer(t)
+	st := s.store(t)
+	limit := meterLimit(10, 0.001)
+	last := book(t, st, request("k", 10, limit), throttle.BookedAll)
+	s.kill()
+	if _, err := st.Book(t.Context(), request("k", 1, limit)); err == nil || errors.Is(err, throttle.ErrStoreBusy) {
+		t.Errorf("a killed server answered %v, want an error of a store that is gone", err)
+	}
+	if !s.start(t) {
+		t.Fatal("no restart:", s.out.String())
+	}
+	other := s.store(t)
+	book(t, other, request("k", 3, limit), throttle.BookedAll) // remembers nothing
+	b := request("k", 1, limit)
+	b.Draws[0].Seen = throttle.Seen{Standing: last.Keys[0]}
+	book(t, st, b, throttle.Refused)
+}
+
+// TestServerClockJumps: by the script's clock set back and ahead.
+func TestServerClockJumps(t *testing.T) {
+	set := standing(t, startServer(t))
+	st := set.Stores[0]
+	limit := meterLimit(5, 1)
+	for _, n := range []int64{2, 3} {
+		book(t, st, request("k", n, limit), throttle.BookedAll)
+	}
+	set.Advance(-time.Hour)
+	r := book(t, st, request("k", 1, limit), throttle.Refused)
+	if r.Wait != time.Second {
+		t.Errorf("after a jump back by an hour the wait is %v, want 1 s as before", r.Wait)
+	}
+	set.Advance(time.Second)
+	b := request("k", 1, limit)
+	b.Force = true
+	book(t, st, b, throttle.BookedOne)
+	set.Advance(2 * time.Hour)
+	book(t, st, request("k", 6, limit), throttle.Impossible)
+	book(t, st, request("k", 5, limit), throttle.BookedAll) // a jump ahead gives the size, no more
+	book(t, st, request("k", 1, limit), throttle.Refused)
+}
+
+// TestExpiry: a key is gone from Redis when it says nothing any more, and stays
+// as long as it does.
+func TestExpiry(t *testing.T) {
+	s := startServer(t)
+	st, c := s.store(t), s.client(t)
+	for _, tc := range []struct {
+		limit throttle.StoreLimit
+		n     int64
+		least time.Duration // of the time to live
+	}{
+		{meterLimit(10, 1), 5, 5 * time.Second},
+		{throttle.StoreLimit{ID: "w", Kind: throttle.MeterLimit, Size: 10, Rate: 1.5, Credit: 90}, 9, 66 * time.Second},
+		{throttle.StoreLimit{ID: "l", Kind: throttle.LogLimit, Size: 10, Per: time.Minute}, 5, time.Minute},
+		{throttle.StoreLimit{ID: "c", Kind: throttle.CalendarLimit, Size: 10, Per: time.Hour, Ends: time.Now().Add(20 * time.Minute)}, 1, 20*time.Minute - 5*time.Second},
+	} {
+		book(t, st, request(tc.limit.ID, tc.n, tc.limit), throttle.BookedAll)
+		ttl := c.PTTL(t.Context(), st.name(tc.limit.ID)).Val()
+		if ttl < tc.least-10*time.Second || ttl > tc.least+10*time.Second {
+			t.Errorf("limit %s: expires after %v, want about %v", tc.limit.ID, ttl, tc.least+time.Second)
+		}
+	}
+	if err := st.Tell(t.Context(), "p", throttle.News{Pause: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	if ttl := c.PTTL(t.Context(), st.name("p")).Val(); ttl < time.Hour || ttl > time.Hour+2*time.Minute {
+		t.Errorf("a pause of an hour expires after %v", ttl)
+	}
+	if err := st.Tell(t.Context(), "p", throttle.News{Pause: -1}); err != nil {
+		t.Fatal(err)
+	}
+	if ttl := c.PTTL(t.Context(), st.name("p")).Val(); ttl < time.Hour {
+		t.Errorf("news shortened the time to live to %v", ttl)
+	}
+}
+
+// TestKeysAreSmall: a key at rest takes no memory, a busy one little.
+func TestKeysAreSmall(t *testing.T) {
+	s := startServer(t)
+	st, c := s.store(t), s.client(t)
+	b := request("k", 1, meterLimit(10, 7.0/3), throttle.StoreLimit{ID: "1h", Kind: throttle.MeterLimit, Size: 500, Rate: 4500.0 / 3601, Credit: 4500})
+	for range 5 {
+		if _, err := st.Book(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n, err := c.MemoryUsage(t.Context(), st.name("k")).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n > 136 {
+		t.Errorf("a busy key with two limits takes %d bytes, want at most 136", n)
+	}
+	t.Logf("%d bytes: %v", n, c.HGetAll(t.Context(), st.name("k")).Val())
+	for range 5 {
+		book(t, st, request("one", 1, meterLimit(10, 1.0/3)), throttle.BookedAll)
+	}
+	if n := c.MemoryUsage(t.Context(), st.name("one")).Val(); n > 128 {
+		t.Errorf("a busy key with one limit takes %d bytes, want at most 128", n)
+	}
+	// An idle key takes nothing: it expires.
+	book(t, st, request("idle", 1, meterLimit(1, 1000)), throttle.BookedAll)
+	for range 2000 {
+		if c.Exists(t.Context(), st.name("idle")).Val() == 0 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond) // Redis' own clock, which no test can move
+	}
+	t.Error("an idle key is still there after 20 s")
+}
+
+// TestPoolIsExhausted: all of this process's connections in use is busy.
+func TestPoolIsExhausted(t *testing.T) {
+	s := startServer(t)
+	st := s.store(t, func(o *redis.Options) { o.PoolSize, o.PoolTimeout = 1, time.Millisecond })
+	c := st.client.(*redis.Client)
+	held := c.Conn()
+	defer held.Close()
+	if err := held.Ping(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Book(t.Context(), request("k", 1, meterLimit(1, 1))); !errors.Is(err, throttle.ErrStoreBusy) {
+		t.Errorf("got %v, want ErrStoreBusy", err)
+	}
+}
+
+func TestNewNamesFaults(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer client.Close()
+	ring := redis.NewRing(&redis.RingOptions{})
+	defer ring.Close()
+	good := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", ContextTimeoutEnabled: true})
+	defer good.Close()
+	for _, tc := range []struct {
+		client redis.UniversalClient
+		c      Config
+		want   string
+	}{
+		{nil, Config{}, "client is nil"},
+		{client, Config{}, "ContextTimeoutEnabled"},
+		{ring, Config{}, "redis.Ring"},
+		{good, Config{Prefix: "a{b"}, `Config.Prefix "a{b"`},
+	} {
+		if _, err := New(tc.client, tc.c); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("got %v, want %q", err, tc.want)
+		}
+	}
+	if _, err := New(good, Config{}); err != nil {
+		t.Errorf("a server that is down: %v", err)
+	}
+}
+
+// TestStoreOfAnUnreachableServer says which key and server.
+func TestStoreOfAnUnreachableServer(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", ContextTimeoutEnabled: true})
+	defer client.Close()
+	st, err := New(client, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	for name, err := range map[string]error{
+		"Book":   func() error { _, err := st.Book(ctx, request("api", 1, meterLimit(1, 1))); return err }(),
+		"Tell":   st.Tell(ctx, "api", throttle.News{Pause: 1}),
+		"Refund": st.Refund(ctx, throttle.Refund{Key: "api", Gen: 1}),
+	} {
+		if err == nil || !strings.Contains(err.Error(), `key "api" at 127.0.0.1:1`) {
+			t.Errorf("%s: got %v, want the key and the server", name, err)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package redisstore
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirhttp/weir/throttle"
+	"github.com/weirhttp/weir/throttle/storetest"
+)
+
+// standing opens a store on a real server whose scripts read their time from a
+// key and note expiries in a hash, so that the clock stands still but for
+// Advance. All else is what runs in production.
+func standing(t testing.TB, s *server) storetest.Setup {
+	t.Helper()
+	ctx := context.Background()
+	client := s.client(t)
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	set := func() {
+		if err := client.HSet(ctx, "clock", "s", now.Unix(), "us", now.Nanosecond()/1000).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := client.FlushAll(ctx).Err(); err != nil {
+		t.Fatal(err)
+	}
+	set()
+	fake := func(sc script) script {
+		source := sc.source
+		for from, to := range map[string]string{
+			"redis.call('TIME')":         "redis.call('HMGET', 'clock', 's', 'us')",
+			"redis.call('PEXPIRE', key,": "redis.call('HSET', 'ttl', key,",
+			"redis.call('PEXPIRE', v.key, int(ceil((expires - now) / 1000)))": "redis.call('HSET', 'ttl', v.key, int(expires))",
+			"local left = ceil((expires - now) / 1000)":                       "local left = expires",
+			"redis.call('PTTL', key)":                                         "tonumber(redis.call('HGET', 'ttl', key) or 0)",
+		} {
+			source = strings.ReplaceAll(source, from, to)
+		}
+		if strings.Contains(source, "'TIME'") || strings.Contains(source, "'PEXPIRE'") || strings.Contains(source, "'PTTL'") {
+			t.Fatal("the script's clock was not replaced everywhere")
+		}
+		return newScript(source)
+	}
+	var stores []throttle.Store
+	for range 2 {
+		st := s.store(t)
+		st.book, st.refund, st.tell = fake(st.book), fake(st.refund), fake(st.tell)
+		stores = append(stores, st)
+	}
+	return storetest.Setup{
+		Stores: stores,
+		Now:    func() time.Time { return now },
+		Lose: func() {
+			if err := client.FlushAll(ctx).Err(); err != nil {
+				t.Fatal(err)
+			}
+			set()
+		},
+		Advance: func(d time.Duration) {
+			now = now.Add(d)
+			set()
+			ends, err := client.HGetAll(ctx, "ttl").Result()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for key, end := range ends {
+				if us, _ := time.ParseDuration(end + "us"); us.Microseconds() <= now.UnixMicro() {
+					client.Del(ctx, key)
+					client.HDel(ctx, "ttl", key)
+				}
+			}
+		},
+	}
+}
+
+func TestRealServerKeepsTheContract(t *testing.T) {
+	s := startServer(t)
+	storetest.Run(t, func(t *testing.T) storetest.Setup { return standing(t, s) })
+}
+
+// TestRealScriptIsTheLedger is the differential test: 100000 steps on the Lua
+// of a real server.
+func TestRealScriptIsTheLedger(t *testing.T) {
+	set := standing(t, startServer(t))
+	for seed := range uint64(25) {
+		if err := storetest.Histories(context.Background(), set, 100+seed, 4000); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestBrokenScriptsAreCaught takes one thing out of the scripts at a time.
+func TestBrokenScriptsAreCaught(t *testing.T) {
+	for name, tc := range map[string]struct{ from, to string }{
+		"no charge of a meter":  {"max(used(v, l, first), l.rate * (ready - now)) + c", "l.level"},
+		"no charge of a log":    {"l.es[#l.es + 1] = {ready, c}", ""},
+		"no write at all":       {"redis.call(unpack(set))", ""},
+		"no time of the meters": {"v.at, v.merged = now, false", "v.merged = false"},
+		"fourteen digits":       {"value = format('%.17g', l.level)", "value = format('%.6g', l.level)"},
+		"charge on refusal":     {"if outcome == 1 or outcome == 2 then", "if outcome < 3 then"},
+		"books ahead on two":    {"(#views > 1 and wait > 0)", "false"},
+		"pause is not kept":     {"set[#set + 1] = 'p'\n    set[#set + 1] = int(v.pause)", "redis.call('HDEL', v.key, 'p')"},
+		"stated not charged":    {"s.remaining = max(0, s.remaining - cost(v, s.unit, all and 'all' or 'first'))", ""},
+		"hints ignored":         {"lost = v.seengen ~= v.gen or v.seenat > v.at", "lost = false"},
+		"calendar never turns":  {"l.level, l.ends = 0, ends", "l.ends = ends"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			broken := strings.Replace(luaBook, tc.from, tc.to, 1)
+			if broken == luaBook {
+				t.Fatalf("the script does not contain %q", tc.from)
+			}
+			err := storetest.Test(func() storetest.Setup {
+				set := mini(t)
+				for _, s := range set.Stores {
+					s.(*Store).book = newScript(broken)
+				}
+				return set
+			})
+			if err == nil {
+				t.Error("the conformance suite did not notice")
+			}
+		})
+	}
+}
+
+func TestScriptsAreFoundAgainAfterAFlush(t *testing.T) {
+	s := startServer(t)
+	st := s.store(t)
+	b := request("k", 1, meterLimit(3, 0.001))
+	for i := range 3 {
+		if _, err := st.Book(context.Background(), b); err != nil {
+			t.Fatalf("book %d: %v", i, err)
+		}
+		if err := s.client(t).ScriptFlush(context.Background()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := st.Book(context.Background(), b)
+	if err != nil || r.Outcome != throttle.Refused {
+		t.Errorf("got outcome %d, %v after 3 of 3, want a refusal", r.Outcome, err)
+	}
+}
+
+func meterLimit(size, rate float64) throttle.StoreLimit {
+	return throttle.StoreLimit{ID: "1s", Kind: throttle.MeterLimit, Size: size, Rate: rate}
+}
+
+func request(key string, n int64, ls ...throttle.StoreLimit) throttle.Booking {
+	return throttle.Booking{Draws: []throttle.Draw{{Key: key, Limits: ls, Units: []throttle.UnitCost{{Unit: "requests", First: n, All: n}}}}}
+}
+
+// TestNothingIsRetried blocks the server until the call's deadline: go-redis
+// would run the script three more times.
+func TestNothingIsRetried(t *testing.T) {
+	s := startServer(t)
+	st := s.store(t, func(o *redis.Options) { o.MaxRetries = 3 })
+	ctx := context.Background()
+	b := request("k", 1, meterLimit(100, 0.001))
+	if _, err := st.Book(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	before := s.stat(t, "commandstats", "cmdstat_evalsha:calls")
+	block := s.client(t)
+	if err := block.Do(ctx, "client", "pause", 2000, "ALL").Err(); err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	if _, err := st.Book(short, b); err == nil {
+		t.Fatal("a blocked server answered")
+	}
+	if d := time.Since(begin); d > 1500*time.Millisecond {
+		t.Errorf("the call took %v with a deadline of 50 ms, the server was silent for 2 s", d)
+	}
+	if err := block.Do(ctx, "ping").Err(); err != nil { // waits for the pause's end
+		t.Fatal(err)
+	}
+	if n := s.stat(t, "commandstats", "cmdstat_evalsha:calls") - before; n > 1 {
+		t.Errorf("one call ran the script %v times", n)
+	}
+}

@@ -1,0 +1,170 @@
+package redisstore
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A server is a redis-server of the test's own, on a free loopback port,
+// without persistence.
+type server struct {
+	addr string
+	args []string
+	cmd  *exec.Cmd
+	out  bytes.Buffer
+}
+
+// binary finds redis-server. Without it the test is skipped, unless CI=true.
+func binary(t testing.TB) string {
+	t.Helper()
+	path, err := exec.LookPath("redis-server")
+	if err == nil {
+		return path
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("redis-server is not installed: apt-get install redis-server")
+	}
+	t.Skip("SKIPPED: redis-server is not installed; nothing here was tested against a real server")
+	return ""
+}
+
+// startServer starts one and stops it when the test ends.
+func startServer(t testing.TB, args ...string) *server {
+	t.Helper()
+	s := &server{args: args}
+	binary(t)
+	for try := 0; ; try++ {
+		s.addr = freeAddr(t)
+		if s.start(t) {
+			break
+		}
+		if try == 5 {
+			t.Fatalf("redis-server does not start: %s", s.out.String())
+		}
+	}
+	t.Cleanup(s.kill)
+	return s
+}
+
+// freeAddr finds a port that is free now, with its cluster bus's port. Another
+// process may take it, so starting is tried again.
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		port := l.Addr().(*net.TCPAddr).Port
+		if port+10000 > 65535 {
+			continue
+		}
+		bus, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+10000))
+		if err != nil {
+			continue
+		}
+		defer bus.Close()
+		return l.Addr().String()
+	}
+}
+
+// start runs the server and waits until it answers.
+func (s *server) start(t testing.TB) bool {
+	t.Helper()
+	_, port, _ := net.SplitHostPort(s.addr)
+	args := append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir(), "--loglevel", "warning"}, s.args...)
+	s.cmd = exec.Command(binary(t), args...)
+	s.out.Reset()
+	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.out
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = s.cmd.Wait(); close(ended) }()
+	for range 1000 {
+		c, err := net.Dial("tcp", s.addr)
+		if err == nil {
+			_, _ = c.Write([]byte("PING\r\n"))
+			answer := make([]byte, 64)
+			_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
+			n, _ := c.Read(answer)
+			c.Close()
+			if strings.Contains(string(answer[:n]), "PONG") || strings.Contains(string(answer[:n]), "NOAUTH") {
+				return true
+			}
+		}
+		select {
+		case <-ended:
+			return false
+		case <-time.After(10 * time.Millisecond): // of a server that is starting, not of what is tested
+		}
+	}
+	return false
+}
+
+// kill is kill -9.
+func (s *server) kill() {
+	if s.cmd != nil && s.cmd.Process != nil {
+		_ = s.cmd.Process.Kill()
+		for { // until the port refuses
+			c, err := net.Dial("tcp", s.addr)
+			if err != nil {
+				return
+			}
+			c.Close()
+		}
+	}
+}
+
+func (s *server) client(t testing.TB, change ...func(*redis.Options)) *redis.Client {
+	t.Helper()
+	o := &redis.Options{Addr: s.addr, ContextTimeoutEnabled: true, PoolSize: 16}
+	for _, c := range change {
+		c(o)
+	}
+	client := redis.NewClient(o)
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+func (s *server) store(t testing.TB, change ...func(*redis.Options)) *Store {
+	t.Helper()
+	store, err := New(s.client(t, change...), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// stat reads a number from INFO.
+func (s *server) stat(t testing.TB, section, field string) float64 {
+	t.Helper()
+	info, err := s.client(t).Info(context.Background(), section).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(info) {
+		if v, ok := strings.CutPrefix(strings.TrimSpace(line), field); ok {
+			v = strings.TrimLeft(v, ":=")
+			v, _, _ = strings.Cut(v, ",")
+			f, err := strconv.ParseFloat(v, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return f
+		}
+	}
+	t.Fatalf("INFO %s has no %s", section, field)
+	return 0
+}
