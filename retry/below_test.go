@@ -1,0 +1,167 @@
+package retry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// Refusals of our own layers are never retried; the first one is returned as
+// it is.
+func TestRefusals(t *testing.T) {
+	for _, by := range []notsent.By{notsent.Throttle, notsent.Door, notsent.Meter} {
+		synctest.Test(t, func(t *testing.T) {
+			calls := 0
+			layer := &fakeLayer{base: play(step{status: 200}), layer: trip.Meter, before: func(*http.Request, *trip.Trip) error {
+				calls++
+				return &refusal{by}
+			}}
+			rt := newTransport(t, layer, Config{Check: func(context.Context, *http.Response, error) (bool, error) { return true, nil }})
+			_, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
+			if _, ok := errors.Unwrap(err).(*refusal); !ok || calls != 1 || !errors.Is(err, notsent.Err) {
+				t.Errorf("got %T %v after %d calls", err, err, calls)
+			}
+			if n := rt.Stats().Attempts; n != 0 {
+				t.Errorf("a refusal counts as %d attempts", n)
+			}
+		})
+	}
+}
+
+// ErrNotSent is claimed only for all attempts together.
+func TestNotSent(t *testing.T) {
+	dial := step{err: fmt.Errorf("base: %w", &dialError)}
+	for _, tt := range []struct {
+		name  string
+		steps []step
+		want  bool
+	}{
+		{"dial, dial", []step{dial, dial}, true},
+		{"reset, dial", []step{{err: errReset}, dial}, false},
+		{"dial, reset", []step{dial, {err: errReset}}, false},
+		{"reset, inner claim", []step{{err: errReset}, {err: notsent.Wrap(errReset)}}, false},
+		{"inner claim, inner claim", []step{{err: notsent.Wrap(errReset)}, {err: notsent.Wrap(errReset)}}, true},
+	} {
+		bubble(t, tt.name, func(t *testing.T) {
+			_, err := newTransport(t, play(tt.steps...), Config{MaxAttempts: 2}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+			if got := errors.Is(&url.Error{Err: err}, notsent.Err); err == nil || got != tt.want {
+				t.Errorf("got %v (%v), want %v", got, err, tt.want)
+			}
+			var e *Error
+			if !errors.As(err, &e) || e.Attempts != 2 {
+				t.Errorf("got %v, want 2 attempts", err)
+			}
+		})
+	}
+}
+
+// A throttled answer goes back in line at once: no attempt, no allowance and
+// no delay, as often as the throttle takes it.
+func TestThrottledGoesBackInLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := play(step{status: 429, header: "Retry-After: 10"}, step{status: 429}, step{status: 429}, step{status: 429}, step{status: 429}, step{status: 200})
+		wait := time.Duration(0)
+		layer := &fakeLayer{base: Wire(s, Config{}), layer: trip.Throttle,
+			outlook: func(*http.Request) (time.Duration, error) { return wait, nil },
+			before:  func(_ *http.Request, tr *trip.Trip) error { time.Sleep(wait); tr.Waited += wait; return nil },
+			after: func(resp *http.Response, tr *trip.Trip) {
+				tr.Throttled, wait = resp.StatusCode == 429, 3*time.Second
+			},
+		}
+		var seen []Attempt
+		rt := newTransport(t, layer, Config{MaxAttempts: 2, OnAttempt: func(a Attempt) { seen = append(seen, a) }})
+		resp, err := rt.RoundTrip(request(t, "POST", "http://a.example/", "body"))
+		if err != nil || resp.StatusCode != 200 || s.calls() != 6 {
+			t.Fatalf("got %v, %v after %d", resp, err, s.calls())
+		}
+		if time.Since(s.start) != 15*time.Second {
+			t.Errorf("took %v, want the throttle's 15s and no delay", time.Since(s.start))
+		}
+		for i, a := range seen[:5] {
+			if a.Reason != Queued || a.Delay != 0 || a.Outcome != Throttled || a.Number != i+1 || s.bodies[i] != "body" {
+				t.Errorf("attempt %d: %+v with body %q", i+1, a, s.bodies[i])
+			}
+		}
+		if seen[5].Waited != 15*time.Second || seen[5].Reason != Final {
+			t.Errorf("last: %+v", seen[5])
+		}
+		if st := rt.Stats(); st.Hosts["a.example"].Allowance != 500 || st.Retries["throttled"] != 5 || st.Attempts != 6 {
+			t.Errorf("stats: %+v", st)
+		}
+	})
+}
+
+// A throttle that says nothing of a wait and does not wait is not obeyed for
+// ever, and without a throttle below the flag means nothing.
+func TestThrottledWithoutWaitEnds(t *testing.T) {
+	for _, layer := range []trip.Layer{trip.Throttle, trip.Meter} {
+		synctest.Test(t, func(t *testing.T) {
+			s := play(step{status: 429})
+			f := &fakeLayer{base: Wire(s, Config{}), layer: layer, after: func(_ *http.Response, tr *trip.Trip) { tr.Throttled = true }}
+			resp, err := newTransport(t, f, Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+			want := 3
+			if layer == trip.Throttle {
+				want += maxFree
+			}
+			if err != nil || resp.StatusCode != 429 || s.calls() != want {
+				t.Errorf("got %v, %v after %d attempts, want %d", resp, err, s.calls(), want)
+			}
+		})
+	}
+}
+
+// Before a delay the layers below are asked; their refusal returns the answer
+// in hand, unread and at once.
+func TestOutlookRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		body := testnet.NewBody("sorry")
+		layer := &fakeLayer{base: Wire(play(step{status: 503, body: body}), Config{}), layer: trip.Throttle,
+			outlook: func(r *http.Request) (time.Duration, error) {
+				if trip.From(r.Context()) == nil {
+					t.Error("asked without the trip")
+				}
+				return 0, &refusal{notsent.Door}
+			}}
+		rt := newTransport(t, layer, Config{})
+		resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
+		if err != nil || body.Reads() != 0 || text(t, resp) != "sorry" {
+			t.Errorf("got %v, %v", resp, err)
+		}
+		if got := rt.Stats().Hosts["a.example"].Allowance; got != 500 {
+			t.Errorf("allowance %v was touched", got)
+		}
+	})
+}
+
+// With Patience a running loop waits for its circuit; the attempt that was
+// the circuit's probe costs nothing.
+func TestWaitsForCircuit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := play(step{status: 503}, step{status: 503}, step{status: 200})
+		layer := &fakeLayer{base: Wire(s, Config{}), layer: trip.Meter,
+			outlook: func(r *http.Request) (time.Duration, error) {
+				trip.From(r.Context()).Held = time.Now()
+				return 7 * time.Second, nil
+			},
+			after: func(_ *http.Response, tr *trip.Trip) { tr.Probe = true },
+		}
+		rt := newTransport(t, layer, Config{MaxAttempts: 2})
+		resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
+		if err != nil || resp.StatusCode != 200 || !reflect.DeepEqual(s.times, []time.Duration{0, 7 * time.Second, 14 * time.Second}) {
+			t.Errorf("got %v, %v at %v", resp, err, s.times)
+		}
+		if got := rt.Stats().Hosts["a.example"].Allowance; got != 500 {
+			t.Errorf("probes cost %v", 500-got)
+		}
+	})
+}

@@ -1,0 +1,192 @@
+package retry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-retryablehttp"
+
+	"github.com/weirhttp/weir/internal/hosts"
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// Check votes on everything, errors included; its vote is necessary and not
+// sufficient, and its error ends the request.
+func TestCheck(t *testing.T) {
+	yes := func(context.Context, *http.Response, error) (bool, error) { return true, nil }
+	no := func(context.Context, *http.Response, error) (bool, error) { return false, nil }
+	bad := errors.New("enough")
+	stop := func(context.Context, *http.Response, error) (bool, error) { return false, bad }
+	for _, tt := range []struct {
+		name   string
+		check  retryablehttp.CheckRetry
+		method string
+		step   step
+		want   int
+	}{
+		{"yes to a 404", yes, "GET", step{status: 404}, 3},
+		{"yes to a 200", yes, "GET", step{status: 200}, 3},
+		{"yes to a POST's 500", yes, "POST", step{status: 500}, 1},
+		{"yes to a POST's 429", yes, "POST", step{status: 429}, 3},
+		{"yes, but the server says no", yes, "GET", step{status: 500, header: "X-Should-Retry: false"}, 1},
+		{"yes to what cannot work", yes, "GET", step{err: errors.New("http: no Host in request URL")}, 1},
+		{"no to a 503", no, "GET", step{status: 503}, 1},
+		{"error", stop, "GET", step{status: 503}, 1},
+		{"the library's own, 503", retryablehttp.DefaultRetryPolicy, "GET", step{status: 503}, 3},
+		{"the library's own, 501", retryablehttp.ErrorPropagatedRetryPolicy, "GET", step{status: 501}, 1},
+		{"the library's own, 500 of a POST", retryablehttp.ErrorPropagatedRetryPolicy, "POST", step{status: 500}, 1},
+	} {
+		bubble(t, tt.name, func(t *testing.T) {
+			body := testnet.NewBody("x")
+			tt.step.body = body
+			s := play(tt.step)
+			resp, err := newTransport(t, s, Config{Check: tt.check}).RoundTrip(request(t, tt.method, "http://a.example/", ""))
+			if s.calls() != tt.want {
+				t.Errorf("got %d attempts, want %d", s.calls(), tt.want)
+			}
+			if tt.name == "error" && (err != bad || body.Closes() == 0) || tt.name != "error" && tt.step.err == nil && resp == nil {
+				t.Errorf("got %v, %v", resp, err)
+			}
+		})
+	}
+}
+
+// Delay is called with 0 and MaxDelay and attempts from 0; what it returns is
+// clamped, and never shortens the server's wait.
+func TestDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var args []string
+		delays := []time.Duration{-time.Hour, 5 * time.Second, time.Hour}
+		c := Config{MaxAttempts: 4, MaxDelay: 20 * time.Second, Delay: func(lo, hi time.Duration, n int, resp *http.Response) time.Duration {
+			args = append(args, fmt.Sprint(lo, hi, n, resp.StatusCode))
+			return delays[n]
+		}}
+		s := play(step{status: 503}, step{status: 503}, step{status: 503}, step{status: 200})
+		if resp, err := newTransport(t, s, c).RoundTrip(request(t, "GET", "http://a.example/", "")); err != nil || resp.StatusCode != 200 {
+			t.Fatal(resp, err)
+		}
+		if want := []time.Duration{0, 0, 5 * time.Second, 25 * time.Second}; !reflect.DeepEqual(s.times, want) {
+			t.Errorf("got %v, want %v", s.times, want)
+		}
+		if want := []string{"0s 20s 0 503", "0s 20s 1 503", "0s 20s 2 503"}; !reflect.DeepEqual(args, want) {
+			t.Errorf("got %q, want %q", args, want)
+		}
+		s = play(step{status: 503, header: "Retry-After: 10"}, step{status: 200})
+		c.Delay = func(time.Duration, time.Duration, int, *http.Response) time.Duration { return time.Second }
+		newTransport(t, s, c).RoundTrip(request(t, "GET", "http://a.example/", ""))
+		if s.times[1] < 10*time.Second {
+			t.Errorf("second attempt after %v, the server asked for 10s", s.times[1])
+		}
+	})
+}
+
+// The default delay is uniform between 0 and 100 ms, 200 ms, ... 20 s.
+func TestFullJitter(t *testing.T) {
+	most := make([]time.Duration, 12)
+	for range 2000 {
+		b := fullJitter()
+		b.Reset()
+		for n := range most {
+			d := b.NextBackOff()
+			limit := min(baseDelay<<n, capDelay)
+			if d < 0 || d > limit+1 {
+				t.Fatalf("delay %d is %v, want at most %v", n, d, limit)
+			}
+			most[n] = max(most[n], d)
+		}
+	}
+	for n, d := range most {
+		if limit := min(baseDelay<<n, capDelay); d < limit*9/10 {
+			t.Errorf("delay %d never came near %v in 2000 draws: %v", n, limit, d)
+		}
+	}
+}
+
+// With changes one request; SetHost the hosts of a pattern, from now on.
+func TestOverrides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := play(step{status: 503})
+		rt := newTransport(t, s, Config{})
+		attempts := func(o Override, url string) int {
+			before := s.calls()
+			r := request(t, "GET", url, "")
+			rt.RoundTrip(r.WithContext(With(r.Context(), o)))
+			return s.calls() - before
+		}
+		for _, tt := range []struct {
+			o    Override
+			want int
+		}{{Override{}, 3}, {Override{MaxAttempts: 5}, 5}, {Override{MaxAttempts: 1}, 1}, {Override{MaxAttempts: -1}, 1}, {Override{AttemptTimeout: time.Second}, 3}} {
+			if got := attempts(tt.o, "http://a.example/"); got != tt.want {
+				t.Errorf("%+v: got %d attempts, want %d", tt.o, got, tt.want)
+			}
+		}
+		for _, p := range []string{"*.b.example", "x.b.example", "127.0.0.1:8080"} {
+			if err := rt.SetHost(p, Config{MaxAttempts: len(strings.Split(p, "."))}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := rt.SetHost("x.b.example", Config{MaxAttempts: 6}); err != nil { // replaces
+			t.Fatal(err)
+		}
+		for url, want := range map[string]int{
+			"http://a.example/": 3, "http://y.b.example/": 3, "http://X.B.Example.:80/": 6, "http://127.0.0.1:8080/": 4, "http://127.0.0.1:8081/": 3,
+		} {
+			if got := attempts(Override{}, url); got != want {
+				t.Errorf("%s: got %d attempts, want %d", url, got, want)
+			}
+		}
+		for pattern, c := range map[string]Config{"GET a.example": {}, "a.example/x": {}, "": {}, "a.example": {MaxAttempts: -1}} {
+			if err := rt.SetHost(pattern, c); err == nil {
+				t.Errorf("SetHost(%q, %+v) is accepted", pattern, c)
+			}
+		}
+	})
+}
+
+// The settings of a host reach Wire through the trip, even behind a host for
+// which there is no record left.
+func TestHostSettingsOnOverflow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var limits []time.Duration
+		table := hosts.New(1)
+		spy := &fakeLayer{base: play(step{status: 200}), layer: trip.Wire, before: func(_ *http.Request, tr *trip.Trip) error {
+			limits = append(limits, tr.AttemptTimeout)
+			return nil
+		}}
+		rt := newTransport(t, withTable{spy, table}, Config{})
+		hold := table.Acquire("first.example", time.Now()) // the only record there may be
+		defer hold.Release()
+		if err := rt.SetHost("b.example", Config{AttemptTimeout: time.Second}); err != nil {
+			t.Fatal(err)
+		}
+		for _, host := range []string{"a", "b", "a"} {
+			rt.RoundTrip(request(t, "GET", "http://"+host+".example/", ""))
+		}
+		if want := []time.Duration{30 * time.Second, time.Second, 30 * time.Second}; !reflect.DeepEqual(limits, want) {
+			t.Errorf("got %v, want %v", limits, want)
+		}
+		if st := rt.Stats(); st.Hosts["*"].Attempts != 3 {
+			t.Errorf("stats %+v", st)
+		}
+	})
+}
+
+type withTable struct {
+	*fakeLayer
+	table *hosts.Table
+}
+
+func (w withTable) Link() trip.Link {
+	k := w.fakeLayer.Link()
+	k.Hosts = w.table
+	return k
+}
