@@ -1,0 +1,204 @@
+package throttle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+type laneKey struct{}
+
+// line lets waiters join one after the other and returns the order in which
+// they were granted, by name.
+type contest struct {
+	l     *Limiter
+	mu    sync.Mutex
+	order []string
+	wg    sync.WaitGroup
+}
+
+func newContest(t *testing.T, budget string) *contest {
+	l, err := NewLimiter(LimiterConfig{
+		Default: MustParseBudget(budget), MaxWait: 1000 * time.Hour,
+		Lane: func(ctx context.Context) string { s, _ := ctx.Value(laneKey{}).(string); return s },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !l.Try("k", nil).Allowed {
+		t.Fatal("not idle")
+	}
+	return &contest{l: l}
+}
+
+func (c *contest) join(ctx context.Context, name string, cost int64) {
+	c.wg.Go(func() {
+		if _, err := c.l.Take(ctx, "k", Cost{requests: cost}); err == nil {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.order = append(c.order, name)
+		}
+	})
+	synctest.Wait()
+}
+
+func TestLanesTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newContest(t, "1/s burst 1")
+		for _, name := range []string{"a1", "a2", "a3", "a4", "b1", "b2", "c1"} {
+			c.join(context.WithValue(t.Context(), laneKey{}, name[:1]), name, 1)
+		}
+		c.wg.Wait()
+		if got, want := strings.Join(c.order, " "), "a1 b1 c1 a2 b2 a3 a4"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+func TestHigherClassesGoFirstAndLowerOnesGetTheirShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newContest(t, "1/s burst 1")
+		for i := range 2 {
+			c.join(WithPriority(t.Context(), -1), fmt.Sprint("low", i), 1)
+		}
+		for i := range 16 {
+			c.join(WithPriority(t.Context(), 1), fmt.Sprint("h", i), 1)
+		}
+		c.join(t.Context(), "normal", 1)
+		c.wg.Wait()
+		want := "h0 h1 h2 h3 h4 h5 h6 low0 h7 h8 h9 h10 h11 h12 h13 low1 h14 h15 normal"
+		if got := strings.Join(c.order, " "); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	})
+}
+
+// TestOrderOfArrival: whatever the costs and whoever gives up, those that stay
+// go in the order in which they came.
+func TestOrderOfArrival(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		costs := rapid.SliceOfN(rapid.Int64Range(1, 8), 1, 25).Draw(rt, "costs")
+		gone := rapid.SliceOfN(rapid.Bool(), 25, 25).Draw(rt, "gone")
+		after := rapid.SliceOfN(rapid.IntRange(0, 5000), 25, 25).Draw(rt, "after")
+		var order []int
+		at := make(map[int]instant)
+		synctest.Test(t, func(t *testing.T) {
+			c := newContest(t, "8/s burst 4, 100/m")
+			for i, cost := range costs {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				c.wg.Go(func() {
+					if g, err := c.l.Take(ctx, "k", Cost{requests: cost}); err == nil {
+						c.mu.Lock()
+						defer c.mu.Unlock()
+						at[i] = g.at
+						order = append(order, i)
+					}
+				})
+				synctest.Wait()
+				if gone[i] {
+					time.AfterFunc(time.Duration(after[i])*time.Millisecond, cancel)
+				}
+			}
+			c.wg.Wait()
+		})
+		slices.Sort(order)
+		for k := 1; k < len(order); k++ {
+			if i, j := order[k-1], order[k]; at[i] > at[j] {
+				rt.Fatalf("%d went at %d, before %d at %d", j, at[j], i, at[i])
+			}
+		}
+	})
+}
+
+// TestTenThousandWaiters: exact order within a class, and one timer for all.
+func TestTenThousandWaiters(t *testing.T) {
+	e := newEngine()
+	s := &scope{key: "k", gate: account{meter: open{}, terms: &e.gate}}
+	spec := newRateSpec(Rate{Limit: 1, Per: time.Hour})
+	a := &account{meter: newRated(1, spec, nil), terms: &terms{unit: requests, spec: spec}, scope: s}
+	s.own = []member{{a: a}}
+	q := &ask{scope: s}
+	e.mu.Lock() // the line's timer finds it locked
+	defer e.mu.Unlock()
+	if !e.enter(1, s.draws(nil, q), q) {
+		t.Fatal("not idle")
+	}
+	var all []*waiter
+	for i := range 10000 {
+		k := &ask{scope: s, seq: uint64(i + 1)}
+		w := newWaiter(k, s.draws(nil, k))
+		w.expires = never
+		e.list(1, w)
+		if e.try(1, w) {
+			t.Fatal("granted")
+		}
+		e.run(1)
+		all = append(all, w)
+	}
+	now := instant(1)
+	for i, w := range all {
+		if w.granted {
+			t.Fatalf("number %d went early", i)
+		}
+		now += instant(time.Hour)
+		e.mark(a)
+		e.run(now)
+		if !w.granted || i+1 < len(all) && all[i+1].granted {
+			t.Fatalf("at %d: not exactly one more was granted, in order", i)
+		}
+	}
+	if a.line != nil || e.waiting != 0 {
+		t.Errorf("%d still wait", e.waiting)
+	}
+}
+
+// TestGroupsDoNotDeadlock: waiters of several lanes and classes that need
+// several accounts all go in the end.
+func TestGroupsDoNotDeadlock(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		type part struct {
+			lane, class int
+			x, y, z     int64
+			sleep       int
+		}
+		parts := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) part {
+			return part{
+				rapid.IntRange(0, 3).Draw(t, "lane"), rapid.IntRange(0, 2).Draw(t, "class"),
+				rapid.Int64Range(0, 3).Draw(t, "x"), rapid.Int64Range(0, 3).Draw(t, "y"), rapid.Int64Range(0, 3).Draw(t, "z"),
+				rapid.IntRange(0, 3).Draw(t, "sleep"),
+			}
+		}), 1, 40).Draw(rt, "parts")
+		left := 0
+		synctest.Test(t, func(t *testing.T) {
+			c := newContest(t, "1000/s, 3 x/s burst 3, 4 y/3s burst 3, 3 z/10s burst 3")
+			for i, p := range parts {
+				time.Sleep(time.Duration(p.sleep) * 300 * time.Millisecond)
+				c.wg.Go(func() {
+					ctx := WithPriority(context.WithValue(t.Context(), laneKey{}, fmt.Sprint(p.lane)), p.class)
+					if _, err := c.l.Take(ctx, "k", Cost{"x": p.x, "y": p.y, "z": p.z}); err == nil {
+						c.mu.Lock()
+						defer c.mu.Unlock()
+						c.order = append(c.order, fmt.Sprint(i))
+					}
+				})
+			}
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			left = c.l.engine.waiting
+			if left == 0 {
+				c.wg.Wait()
+			}
+		})
+		if left != 0 {
+			rt.Fatalf("%d wait for ever", left)
+		}
+	})
+}

@@ -1,0 +1,159 @@
+package throttle
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func mustZone(t testing.TB, name string) *time.Location {
+	t.Helper()
+	z, err := time.LoadLocation(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return z
+}
+
+func TestParseBudget(t *testing.T) {
+	la := mustZone(t, "America/Los_Angeles")
+	tests := []struct {
+		text string
+		want Budget
+		back string // "": text
+	}{
+		{"5/s", Budget{Rates: []Rate{{Limit: 5, Per: time.Second}}}, ""},
+		{" 5 / s ,100000/h burst 200", Budget{Rates: []Rate{{Limit: 5, Per: time.Second}, {Limit: 100000, Per: time.Hour, Burst: 200}}}, "5/s, 100000/h burst 200"},
+		{"2/s bucket 40", Budget{Rates: []Rate{{Limit: 2, Per: time.Second, Bucket: 40}}}, ""},
+		{"90000 tokens/m", Budget{Rates: []Rate{{Limit: 90000, Per: time.Minute, Unit: "tokens"}}}, ""},
+		{"5 requests/2 days", Budget{Rates: []Rate{{Limit: 5, Per: 48 * time.Hour}}}, "5/2d"},
+		{"1000/d align America/Los_Angeles", Budget{Rates: []Rate{{Limit: 1000, Per: 24 * time.Hour, Align: la}}}, ""},
+		{"100/10s warmup 30s, 8 in flight, pool search", Budget{Rates: []Rate{{Limit: 100, Per: 10 * time.Second, WarmUp: 30 * time.Second}}, InFlight: 8, Pool: "search"}, ""},
+		{"8 in flight", Budget{InFlight: 8}, ""},
+		{"8 in/s", Budget{Rates: []Rate{{Limit: 8, Per: time.Second, Unit: "in"}}}, ""},
+		{`1/1500ms warmup m, pool "a, b"`, Budget{Rates: []Rate{{Limit: 1, Per: 1500 * time.Millisecond, WarmUp: time.Minute}}, Pool: "a, b"}, `1/1500ms warmup 1m, pool "a, b"`},
+		{"unlimited", Budget{}, ""},
+		{"unlimited, pool x", Budget{Pool: "x"}, ""},
+	}
+	for _, test := range tests {
+		got, err := ParseBudget(test.text)
+		if err != nil {
+			t.Errorf("%q: %v", test.text, err)
+			continue
+		}
+		if !got.equal(test.want) {
+			t.Errorf("%q: got %+v, want %+v", test.text, got, test.want)
+		}
+		back := test.back
+		if back == "" {
+			back = test.text
+		}
+		if got.String() != back {
+			t.Errorf("%q: String is %q, want %q", test.text, got, back)
+		}
+	}
+}
+
+func TestParseBudgetErrors(t *testing.T) {
+	tests := []struct{ text, want string }{
+		{"", `at the end: expected a rate such as 5/s`},
+		{"5", `at the end: expected a slash and a length of time, as in 5/s`},
+		{"5/fortnight", `at "fortnight": expected a length of time: ms, s, m, h, d or w, or several as in 10s`},
+		{"5/s, fast", `at "fast": expected a rate such as 5/s, 8 in flight, a pool with its name, or unlimited`},
+		{"5/s burst", `at the end: expected a burst of at least 1`},
+		{"5/s burst 0", `at "0": expected a burst of at least 1`},
+		{"5/s burst 9, 1/m", `at "5/s burst 9": Burst: 9 exceeds the limit of 5`},
+		{"5/s burst 1 burst 2", `at "burst 2": expected burst once at most`},
+		{"5/s bucket 4 burst 2", `Bucket: 4 stands beside Burst 2`},
+		{"0/s", `Limit: 0 is less than 1`},
+		{"5/0s", `Per: 0s is not positive`},
+		{"5/s align Middle/Earth", `at "Middle/Earth": expected a place of the time zone database`},
+		{"99999999999999999999/s", `at "99999999999999999999/s": expected a smaller number`},
+		{"5/99999999999d", `expected a time of at most 10 years`},
+		{"-5/s", `at "-5/s": expected a rate`},
+		{"5/s 6/s", `at "6/s": expected burst, bucket, align or warmup, or a comma`},
+		{"5/s,", `at the end: expected a rate`},
+		{"0 in flight", `expected one number of requests in flight, at least 1`},
+		{"5/s, unlimited", `at "unlimited": expected a rate, for the budget is limited already`},
+		{`5/s, pool "x`, `expected a name with its closing quote`},
+	}
+	for _, test := range tests {
+		_, err := ParseBudget(test.text)
+		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "throttle: budget ") {
+			t.Errorf("%q: got error %v, want %q", test.text, err, test.want)
+		}
+	}
+}
+
+// TestBudgetTextRoundTrips: String of any valid budget means the same.
+func TestBudgetTextRoundTrips(t *testing.T) {
+	zones := []*time.Location{nil, time.UTC, mustZone(t, "Asia/Kathmandu")}
+	rapid.Check(t, func(rt *rapid.T) {
+		var b Budget
+		for range rapid.IntRange(0, 3).Draw(rt, "rates") {
+			r := Rate{
+				Limit: rapid.IntRange(1, 1<<40).Draw(rt, "limit"),
+				Per:   time.Duration(rapid.Int64Range(1, int64(longest)).Draw(rt, "per")),
+				Unit:  rapid.SampledFrom([]string{"", "tokens", "in", "burst", "b-1.x_"}).Draw(rt, "unit"),
+			}
+			switch rapid.IntRange(0, 3).Draw(rt, "kind") {
+			case 0:
+				r.Burst = rapid.IntRange(0, r.Limit).Draw(rt, "burst")
+				r.Align = rapid.SampledFrom(zones).Draw(rt, "zone")
+			case 1:
+				r.Bucket = rapid.IntRange(0, 1<<40).Draw(rt, "bucket")
+			case 2:
+				r.WarmUp = time.Duration(rapid.Int64Range(0, int64(longest)).Draw(rt, "warmup"))
+			}
+			b.Rates = append(b.Rates, r)
+		}
+		b.InFlight = rapid.IntRange(0, 1<<30).Draw(rt, "flight")
+		b.Pool = rapid.String().Draw(rt, "pool")
+		if err := b.check(); err != nil {
+			rt.Skip(err)
+		}
+		text, err := b.MarshalText()
+		if err != nil {
+			rt.Fatal(err)
+		}
+		var back Budget
+		if err := back.UnmarshalText(text); err != nil || !back.equal(b) {
+			rt.Fatalf("%q came back as %+v, %v, want %+v", text, back, err, b)
+		}
+	})
+}
+
+func FuzzParseBudget(f *testing.F) {
+	for _, s := range []string{"5/s, 100000/h burst 200", "1000/d align America/Los_Angeles, 8 in flight", `pool "x", 3 t/7us bucket 2`, "unlimited"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		b, err := ParseBudget(s)
+		if err != nil {
+			return
+		}
+		if back, err := ParseBudget(b.String()); err != nil || !back.equal(b) {
+			t.Errorf("%q is %q, which is %+v, %v", s, b, back, err)
+		}
+	})
+}
+
+func TestBudgetInJSON(t *testing.T) {
+	var c struct {
+		Budgets map[string]Budget
+	}
+	err := json.Unmarshal([]byte(`{"Budgets": {"api.github.com": "5000/h, 20 in flight"}}`), &c)
+	if err != nil || c.Budgets["api.github.com"].InFlight != 20 {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	text, err := json.Marshal(c)
+	if want := `{"Budgets":{"api.github.com":"5000/h, 20 in flight"}}`; err != nil || string(text) != want {
+		t.Errorf("got %s, %v, want %s", text, err, want)
+	}
+	if _, err := json.Marshal(Budget{Rates: []Rate{{Limit: 1, Per: time.Second, Align: time.FixedZone("here", 60)}}}); err == nil {
+		t.Error("a place without a name was written")
+	}
+}
