@@ -50,5 +50,38 @@ func benchmarkParse(b *testing.B, resp *http.Response) {
 	}
 }
 
-func BenchmarkParseGitHub(b *testing.B)   { benchmarkParse(b, response(200, githubHeaders())) }
+func BenchmarkParseGitHub(b *testing.B) { benchmarkParse(b, response(200, githubHeaders())) }
+
+func BenchmarkParseStructured(b *testing.B) {
+	h := otherHeaders()
+	h.Set("Ratelimit", `"burst";r=19;t=2, "hour";r=840;t=1800`)
+	h.Set("Ratelimit-Policy", `"burst";q=20;w=2, "hour";q=1000;w=3600`)
+	benchmarkParse(b, response(200, h))
+}
+
+func BenchmarkParseAffixed(b *testing.B) {
+	h := otherHeaders()
+	for _, unit := range []string{"Requests", "Tokens"} {
+		h.Set("X-Ratelimit-Limit-"+unit, "150000")
+		h.Set("X-Ratelimit-Remaining-"+unit, "149984")
+		h.Set("X-Ratelimit-Reset-"+unit, "6m0s")
+	}
+	benchmarkParse(b, response(200, h))
+}
+
+// BenchmarkParseHostile reads a megabyte of header made to be slow.
+func BenchmarkParseHostile(b *testing.B) {
+	h := http.Header{"Ratelimit": {strings.Repeat(`"a";q=1,`, 1<<17)}}
+	b.SetBytes(1 << 20)
+	benchmarkParse(b, response(429, h))
+}
+
+func BenchmarkParseBody(b *testing.B) {
+	body := []byte(`{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"quota exceeded","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"57.2s"}]}}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		ParseBody(response(429, nil), body, noon)
+	}
+}
+
 func BenchmarkParseNoLimits(b *testing.B) { benchmarkParse(b, response(200, otherHeaders())) }

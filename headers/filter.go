@@ -26,6 +26,9 @@ func promising(name string) bool {
 	if len(name) > maxName {
 		return false
 	}
+	if around(name, 2, "ratelimit") { // the most of them
+		return true
+	}
 	for i := range len(name) {
 		var found bool
 		switch name[i] | 0x20 {

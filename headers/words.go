@@ -43,8 +43,8 @@ const (
 	roleRefill
 	roleRatio
 	rolePercent // a ratio, or a hundred times one
-	roleList   // the stem alone: a quota, or a list that names its own numbers
-	rolePolicy // a list of quotas with their windows
+	roleList    // the stem alone: a quota, or a list that names its own numbers
+	rolePolicy  // a list of quotas with their windows
 	roleWait
 	roleNext  // the instant of the next unit, which is a wait
 	roleDelay // a wait, but only in a refusal
