@@ -320,6 +320,7 @@ func noneLeft(t *testing.T, l layer, h2 bool) {
 		})
 	}
 	wg.Wait()
+	time.Sleep(3 * time.Second) // handlers whose clients gave up sleep on
 	stop()
 	synctest.Wait()
 	if open := n.Open(); open != 0 {

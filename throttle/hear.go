@@ -7,29 +7,29 @@ import (
 	"github.com/weirhttp/weir/headers"
 )
 
-// hear takes in what an answer says: a throttled one pauses its host, or the
-// partition that it was for.
+// hear takes in what an answer says, before what it holds is given back, so
+// that nobody is let through in between who should not be.
 func (t *Transport) hear(p *passage, resp *http.Response) {
-	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
-		return
-	}
 	s := headers.Parse(resp, time.Now())
-	if !s.Throttled && !s.RetryAfter.Known {
-		return
+	p.tr.Throttled = s.Throttled || resp.StatusCode == http.StatusServiceUnavailable && s.RetryAfter.Known
+	if news, ok := p.heard(resp.StatusCode, s); ok {
+		t.config.OnLearn(news)
 	}
-	wait := time.Second
-	if s.RetryAfter.Known {
-		wait = s.RetryAfter.Value
-	}
-	wait = min(wait, t.config.MaxPause)
-	p.tr.Throttled = true
-	e := t.engine
+}
+
+// heard is hear under the lock.
+func (p *passage) heard(status int, s headers.Signal) (Learned, bool) {
+	e := p.t.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.now()
-	g := &p.record.gate
-	if until := now.add(wait); until > g.paused {
-		p.record.quiet(now, until)
-		e.pause(now, g, until, "paused by the server")
+	p.record.flying--
+	news := p.learn(now, replied, status, s)
+	p.heed(now, news)
+	e.answered(now, &p.permit)
+	p.again(now)
+	if news.what == causeNone || p.t.config.OnLearn == nil {
+		return Learned{}, false
 	}
+	return p.told(now, news), true
 }

@@ -27,10 +27,11 @@ const (
 // any of them is to be planned anew.
 type learner struct {
 	terms   learnTerms
+	scope   *scope
 	host    *hostStart
 	hold    hold
 	finder  finder
-	kinds   map[string]*kind
+	kinds   map[kindKey]*kind
 	other   *kind // shared by the kinds beyond maxKinds
 	quotas  map[quotaKey]*quota
 	good    int
@@ -38,14 +39,13 @@ type learner struct {
 	changes bool           // kinds are bound by other quotas than before
 	jitter  func() float64 // uniform in [0,1)
 	account *account
-	zero    time.Time // what the zero time is on the wall, for words
 }
 
 // A kind is a kind of request: those that one budget pattern matches, or else
 // one method and first path segment. Limits bind the kinds that they were seen
 // with.
 type kind struct {
-	name    string
+	key     kindKey
 	learner *learner
 	slow    slowStart
 	quotas  []*quota
@@ -79,31 +79,45 @@ const (
 	replied
 )
 
-func newLearner(t learnTerms, host *hostStart, jitter func() float64) *learner {
-	return &learner{terms: t, host: host, jitter: jitter, kinds: make(map[string]*kind), quotas: make(map[quotaKey]*quota)}
+func newLearner(t learnTerms, s *scope, host *hostStart, jitter func() float64) *learner {
+	l := &learner{terms: t, scope: s, host: host, jitter: jitter, kinds: make(map[kindKey]*kind), quotas: make(map[quotaKey]*quota)}
+	l.account = &account{meter: l, terms: &terms{text: "what the server bears", toHeaders: true}, scope: s}
+	return l
+}
+
+func newHostStart() *hostStart {
+	s := &hostStart{}
+	s.account = &account{meter: s, terms: &terms{text: "requests at a time to a host not well known", toHeaders: true}}
+	return s
+}
+
+func newKind(l *learner, key kindKey) *kind {
+	k := &kind{key: key, learner: l}
+	k.account = &account{meter: k, terms: &terms{text: "requests at a time for " + key.String(), toHeaders: true}, scope: l.scope}
+	return k
 }
 
 // kindOf returns the kind of that name.
-func (l *learner) kindOf(name string, now time.Time) *kind {
-	if k := l.kinds[name]; k != nil {
+func (l *learner) kindOf(key kindKey, now time.Time) *kind {
+	if k := l.kinds[key]; k != nil {
 		return k
 	}
 	if len(l.kinds) >= maxKinds && !l.dropKind(now) {
 		if l.other == nil {
-			l.other = &kind{name: "other requests", learner: l}
+			l.other = newKind(l, kindKey{rest: "other requests"})
 		}
 		return l.other
 	}
-	k := &kind{name: name, learner: l}
-	l.kinds[name] = k
+	k := newKind(l, key)
+	l.kinds[key] = k
 	return k
 }
 
 // dropKind makes room by forgetting a kind that has been quiet.
 func (l *learner) dropKind(now time.Time) bool {
-	for name, k := range l.kinds {
+	for key, k := range l.kinds {
 		if k.idle(now) {
-			delete(l.kinds, name)
+			delete(l.kinds, key)
 			for _, q := range k.quotas {
 				q.unbind(k)
 			}
@@ -115,7 +129,7 @@ func (l *learner) dropKind(now time.Time) bool {
 
 func (k *kind) idle(now time.Time) bool {
 	return k.slow.idle(now) && now.Sub(k.last) > time.Minute && k.hold.wait(now) == 0 &&
-		(k.account == nil || k.account.line == nil)
+		k.account.line == nil
 }
 
 func (l *learner) finderOf(k *kind) *finder {

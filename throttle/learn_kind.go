@@ -7,6 +7,18 @@ import (
 	"github.com/weirhttp/weir/headers"
 )
 
+// kindKey names a kind: a budget's pattern, or a method and the first segment
+// of a path.
+type kindKey struct{ method, rest string }
+
+// String returns the name as in a budget's pattern.
+func (k kindKey) String() string {
+	if k.method == "" {
+		return k.rest
+	}
+	return k.method + " /" + k.rest
+}
+
 // unitsOf is what c costs in a unit, and whether that is counted at all.
 func unitsOf(c Cost, unit string) (float64, bool) {
 	if unit == "" {
@@ -41,7 +53,9 @@ func (l *learner) hear(now time.Time, g *ticket, s headers.Signal, refused bool)
 			news = lesson{what: causeQuota, quota: q}
 		}
 		units, counted := unitsOf(g.cost, q.key.unit)
-		q.counted = q.counted || counted
+		if counted && !q.counted || q.account == nil {
+			q.count(counted)
+		}
 		l.bind(q, k, units)
 		q.hear(now, g.sent, limit, units, refused, g.asked(q))
 		if n < len(heard) {
@@ -69,9 +83,21 @@ func (l *learner) quotaOf(now time.Time, limit headers.Limit) *quota {
 	if len(l.quotas) >= maxQuotas && !l.dropQuota(now) {
 		return nil
 	}
-	q := &quota{key: key, source: limit.Source, terms: &l.terms}
+	q := &quota{key: key, source: limit.Source, terms: &l.terms, scope: l.scope}
 	l.quotas[key] = q
 	return q
+}
+
+// count says whether requests draw units of q, or only wait for its pauses.
+func (q *quota) count(counted bool) {
+	t := &terms{text: "the limit stated by " + q.source, toHeaders: true}
+	if q.counted = counted; counted {
+		t.unit, t.toHeaders = unitName(q.key.unit), false
+	}
+	if q.account == nil {
+		q.account = &account{meter: q, scope: q.scope}
+	}
+	q.account.terms = t
 }
 
 // dropQuota makes room by forgetting the account that was not heard of for

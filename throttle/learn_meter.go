@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"math"
+	"strconv"
 	"time"
 )
 
@@ -139,6 +140,33 @@ func (q *quota) release(n int64, m mark) {
 	}
 }
 
+// The words are those of Wait.Why.
+
+func (l *learner) words(now instant) string {
+	t := now.time()
+	if l.hold.wait(t) > 0 {
+		return cause{what: causeHold, hold: &l.hold}.in(t, l)
+	}
+	return cause{what: causeRate, finder: &l.finder}.in(t, l)
+}
+
+func (k *kind) words(now instant) string {
+	t := now.time()
+	if k.hold.wait(t) > 0 {
+		return cause{what: causeHold, hold: &k.hold, kind: k}.in(t, k.learner)
+	}
+	return cause{what: causeFlight, kind: k}.in(t, k.learner)
+}
+
+func (s *hostStart) words(instant) string {
+	return "at most " + strconv.Itoa(s.slow.allowed()) + " at a time until it has answered more"
+}
+
+func (q *quota) words(now instant) string {
+	q.roll(now.time())
+	return q.told(now.time(), q.terms.zero)
+}
+
 // What follows is the same for all meters of ours. Any cost fits some time.
 // Places are given back when the headers came.
 
@@ -147,15 +175,22 @@ func (k *kind) fits(int64) bool      { return true }
 func (s *hostStart) fits(int64) bool { return true }
 func (q *quota) fits(int64) bool     { return true }
 
-func (l *learner) eta(now instant, ahead, n int64) instant {
-	t := l.at(now, n)
-	if l.finder.rate > 0 && t != never {
-		t = t.add(nanos(float64(ahead) / l.finder.rate))
+func (l *learner) eta(now instant, ahead, _ int64) instant {
+	d := l.hold.wait(now.time())
+	switch f := &l.finder; {
+	case d == forever || l.terms.pausesOnly:
+	case f.windows.stage == sureWindows && f.windows.spent >= f.windows.size:
+		d = max(d, f.windows.ends.Sub(now.time()))
+	case f.windows.stage == noWindows && f.rate > 0:
+		d = max(d, f.next.Sub(now.time())) + nanos(float64(ahead)/f.rate)
 	}
-	return t
+	return in(now, d)
 }
 
-func (k *kind) eta(now instant, _, n int64) instant      { return k.at(now, n) }
+func (k *kind) eta(now instant, _, _ int64) instant {
+	return in(now, k.hold.wait(now.time()))
+}
+
 func (s *hostStart) eta(now instant, _, n int64) instant { return s.at(now, n) }
 
 func (q *quota) eta(now instant, ahead, n int64) instant {

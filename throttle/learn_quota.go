@@ -19,7 +19,8 @@ const (
 type learnTerms struct {
 	maxPause   time.Duration
 	pace       bool
-	pausesOnly bool // nothing is learned but pauses
+	pausesOnly bool      // nothing is learned but pauses
+	zero       time.Time // what our zero time is on the wall, for words
 }
 
 // forever is a wait whose end is not an instant: it ends with an answer.
@@ -45,6 +46,7 @@ type quota struct {
 	refill  float64 // units per second; zero: unknown
 	terms   *learnTerms
 	account *account
+	scope   *scope
 	kinds   []*kind // the kinds of request that it binds
 	counted bool    // our requests' costs in its unit are known
 

@@ -46,8 +46,8 @@ func (e *events) Pop() any     { x := (*e)[len(*e)-1]; *e = (*e)[:len(*e)-1]; re
 
 func newBout(seed uint64, jobs, workers int) *bout {
 	b := &bout{now: 1, r: rand.New(rand.NewPCG(seed, 5)), left: jobs, workers: workers, trip: 20 * time.Millisecond}
-	b.l = newLearner(learnTerms{maxPause: 5 * time.Minute}, &hostStart{}, b.r.Float64)
-	b.k = b.l.kindOf("GET /v1", b.now.time())
+	b.l = newLearner(learnTerms{maxPause: 5 * time.Minute}, &scope{}, newHostStart(), b.r.Float64)
+	b.k = b.l.kindOf(kindKey{"GET", "v1"}, b.now.time())
 	return b
 }
 
@@ -138,7 +138,7 @@ func (b *bout) run(t testing.TB, most time.Duration) {
 	b.fill()
 	for b.left+b.under > 0 {
 		if len(b.events) == 0 {
-			t.Fatalf("stuck at %v with %d to do: %v", b.now.until(1), b.left, b.l.restrictions(b.now.time()))
+			t.Fatalf("stuck at %v with %d to do", b.now.until(1), b.left)
 		}
 		e := heap.Pop(&b.events).(event)
 		b.now = e.at

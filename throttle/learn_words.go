@@ -51,14 +51,17 @@ func (c cause) name() string {
 func (c cause) in(now time.Time, l *learner) string {
 	switch c.what {
 	case causeHold:
-		return c.hold.words(now) + c.kind.scope(l, c.hold)
+		return c.hold.words(now, l.terms.zero) + c.kind.scope(l, c.hold)
 	case causeRate:
+		if c.kind != nil && c.finder == &c.kind.finder {
+			return c.finder.words() + ", for " + c.kind.key.String() + " only"
+		}
 		return c.finder.words()
 	case causeQuota:
-		return c.quota.words(now)
+		return c.quota.told(now, l.terms.zero)
 	case causeFlight:
 		if n := c.kind.slow.allowed(); n > 0 && (l.host.slow.free || n <= l.host.slow.allowed()) {
-			return fmt.Sprintf("at most %d at a time for %s, shown by its answers", n, c.kind.name)
+			return fmt.Sprintf("at most %d at a time for %s, shown by its answers", n, c.kind.key)
 		}
 		return fmt.Sprintf("at most %d at a time until it has answered more", l.host.slow.allowed())
 	}
@@ -69,10 +72,10 @@ func (k *kind) scope(l *learner, h *hold) string {
 	if k == nil || h != &k.hold {
 		return ""
 	}
-	return ", for " + k.name + " only"
+	return ", for " + k.key.String() + " only"
 }
 
-func (h *hold) words(now time.Time) string {
+func (h *hold) words(now, zero time.Time) string {
 	said := "guessed from refusals"
 	if h.source != "" {
 		said = "said by " + h.source
@@ -83,7 +86,7 @@ func (h *hold) words(now time.Time) string {
 	if !now.Before(h.until) {
 		return "one request asks whether the pause is over, " + said
 	}
-	return "paused until " + clock(now, h.until) + ", " + said
+	return "paused until " + clock(now, zero, h.until) + ", " + said
 }
 
 func (f *finder) words() string {
@@ -93,7 +96,7 @@ func (f *finder) words() string {
 	return "about " + amount(f.rate) + "/s, found by its refusals"
 }
 
-func (q *quota) words(now time.Time) string {
+func (q *quota) told(now, zero time.Time) string {
 	if q.asking {
 		return "one request asks what is left" + q.called() + ", after the reset said by " + q.source
 	}
@@ -106,7 +109,7 @@ func (q *quota) words(now time.Time) string {
 	}
 	s += " left" + q.called()
 	if q.reset.Known {
-		s += " until " + clock(now, q.reset.Value)
+		s += " until " + clock(now, zero, q.reset.Value)
 	} else if r := q.rate(); q.flows && r > 0 {
 		s += ", " + amount(r) + " more per second"
 	}
@@ -128,11 +131,13 @@ func unitName(u string) string {
 }
 
 // clock shows an instant as a time of day, with the date if it is not near.
-func clock(now, t time.Time) string {
+// zero is what our zero time is on the wall.
+func clock(now, zero, t time.Time) string {
+	wall := zero.Add(t.Sub(time.Time{}))
 	if t.Sub(now) > 12*time.Hour {
-		return t.Format("2006-01-02 15:04:05")
+		return wall.Format("2006-01-02 15:04:05")
 	}
-	return t.Format("15:04:05")
+	return wall.Format("15:04:05")
 }
 
 // amount shows a number without needless digits.
@@ -143,33 +148,32 @@ func amount(x float64) string {
 	return strconv.FormatFloat(x, 'g', 3, 64)
 }
 
-// restrictions describes everything that limits requests now.
-func (l *learner) restrictions(now time.Time) (all []string) {
-	add := func(c cause) { all = append(all, c.in(now, l)) }
-	if l.hold.wait(now) > 0 {
-		add(cause{what: causeHold, hold: &l.hold})
+// restrictions describes everything learned that limits requests now.
+func (l *learner) restrictions(now time.Time, add func(c cause, d time.Duration)) {
+	held := func(h *hold, k *kind) {
+		if d := h.wait(now); d > 0 {
+			add(cause{what: causeHold, hold: h, kind: k}, d)
+		}
 	}
+	held(&l.hold, nil)
 	if l.terms.pausesOnly {
-		return all
+		return
 	}
-	if l.finder.rate > 0 {
-		add(cause{what: causeRate, finder: &l.finder})
+	if f := &l.finder; f.rate > 0 {
+		add(cause{what: causeRate, finder: f}, f.wait(now))
 	}
 	for _, k := range l.kinds {
-		if k.hold.wait(now) > 0 {
-			add(cause{what: causeHold, hold: &k.hold, kind: k})
-		}
+		held(&k.hold, k)
 		if k.slow.ease > 0 {
-			add(cause{what: causeFlight, kind: k})
+			add(cause{what: causeFlight, kind: k}, 0)
 		}
 		if k.apart && k.finder.rate > 0 {
-			all = append(all, k.finder.words()+", for "+k.name+" only")
+			add(cause{what: causeRate, finder: &k.finder, kind: k}, k.finder.wait(now))
 		}
 	}
 	for _, q := range l.quotas {
-		if q.left < plentiful {
-			add(cause{what: causeQuota, quota: q})
+		if d := q.wait(now, 1); q.left < plentiful {
+			add(cause{what: causeQuota, quota: q}, d)
 		}
 	}
-	return all
 }

@@ -8,6 +8,7 @@ const (
 	firstGuess   = 500 * time.Millisecond // of a pause, when the server gives no hint and nothing was measured
 	leastGuess   = 20 * time.Millisecond
 	mostGuess    = 60 * time.Second // below the default MaxWait, so that a guess alone refuses nobody
+	firstSpread  = 2 * time.Second
 	mostSpread   = 30 * time.Second
 	mostSlack    = 2 * time.Second // how much too short hints of real servers were seen to be
 	mostBelieved = 25 * time.Hour  // of a hint, however well supported; then one request asks again
@@ -98,6 +99,9 @@ func (h *hold) length(said hint, guess, maxPause time.Duration, fresh bool, spre
 	if fresh {
 		// Perhaps one of a thousand processes that were all refused at once.
 		room := max(time.Second, said.wait/2) << min(h.strikes, 5)
+		if h.strikes == 0 {
+			room = min(room, firstSpread)
+		}
 		wait += time.Duration(spread * float64(min(room, mostSpread)))
 	}
 	return wait

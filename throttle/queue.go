@@ -35,10 +35,11 @@ func (q *ask) refusal(now, t instant, a *account) *Error {
 }
 
 // take grants q, after a wait if need be. The draws it returns are those that
-// were charged, at the instant returned; they are draws itself unless it waited.
-func (e *engine) take(q *ask, draws []draw, p *patience) ([]draw, instant, time.Duration, error) {
+// were charged, at the instant returned; they stand in buf if there is room.
+func (e *engine) take(q *ask, buf []draw, p *patience) ([]draw, instant, time.Duration, error) {
 	e.mu.Lock()
 	now := e.now()
+	draws := q.scope.draws(buf[:0], q)
 	if e.enter(now, draws, q) {
 		q.scope.counters.granted++
 		e.mu.Unlock()
@@ -131,6 +132,9 @@ func (e *engine) tooLate(now, t instant, a *account, q *ask, p *patience) *Error
 
 // reason is what one waits for at a, in words.
 func (a *account) reason(now instant) string {
+	if m, ok := a.meter.(interface{ words(now instant) string }); ok {
+		return m.words(now)
+	}
 	switch {
 	case a.paused > now:
 		return a.why

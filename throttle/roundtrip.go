@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/trip"
 )
 
@@ -22,6 +22,7 @@ type passage struct {
 	ctx    passageCtx
 	r      http.Request // the attempt
 	body   answerBody
+	sent   time.Time // handed to the base
 }
 
 // passageCtx is an attempt's context: through it Settle finds the passage.
@@ -91,6 +92,7 @@ func (p *passage) enter(r *http.Request) error {
 	p.record.flying++
 	t.engine.mu.Unlock()
 	p.ctx = passageCtx{ctx, p}
+	p.sent = time.Now()
 	p.r = *r.WithContext(&p.ctx)
 	return nil
 }
@@ -128,11 +130,18 @@ func (p *passage) prepare(r *http.Request) (patience, error) {
 	p.record.renew(t.engine.now())
 	routes := p.record.routes
 	t.engine.mu.Unlock()
+	route := ""
 	for i := range routes.Len() {
 		if routes.Match(i, r) {
 			q.set(i)
+			if text, _ := routes.Route(i); route == "" {
+				route = text
+			}
 		}
 	}
+	t.engine.mu.Lock()
+	q.learn = t.kindOf(t.engine.now(), q, &home.scope, route, r)
+	t.engine.mu.Unlock()
 	return p.patience(r), nil
 }
 
@@ -170,16 +179,15 @@ func (p *passage) send() (*http.Response, error) {
 	done := false
 	defer func() {
 		if !done { // a panic or Goexit: it may have been sent
-			p.finish(false)
+			p.finish(cancelled)
 		}
 	}()
 	resp, err := t.base.RoundTrip(&p.r)
 	done = true
 	if err != nil {
-		p.finish(notsent.Refused(err) == notsent.Meter)
+		p.finish(p.lost(err))
 		return resp, err
 	}
-	p.answered()
 	t.hear(p, resp)
 	if t.fleet != nil {
 		p.tellFleet(resp)
@@ -189,29 +197,23 @@ func (p *passage) send() (*http.Response, error) {
 }
 
 // finish ends a passage without an answer.
-func (p *passage) finish(unsent bool) {
+func (p *passage) finish(end ending) {
 	e := p.t.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.now()
 	p.record.flying--
-	if unsent {
+	p.learn(now, end, 0, headers.Signal{})
+	if end == unsent {
 		p.shared.cancel()
 		p.record.counters.refunded++
 		e.back(now, &p.permit)
+		p.again(now)
 		return
 	}
 	e.answered(now, &p.permit)
 	e.free(now, &p.permit)
-}
-
-// answered notes that headers came.
-func (p *passage) answered() {
-	e := p.t.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	p.record.flying--
-	e.answered(e.now(), &p.permit)
+	p.again(now)
 }
 
 // end lets go of the partition's record. What is still in flight keeps it from

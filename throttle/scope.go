@@ -18,6 +18,7 @@ type scope struct {
 	flying   int    // granted and not answered; of a Transport
 	version  uint64 // of the budgets that own was made from
 	counters counters
+	learned  *learned // by the requests of a Transport; nil: nothing yet
 }
 
 // member is an account and the route for whose requests it counts, from 1; 0:
@@ -40,6 +41,7 @@ type ask struct {
 	lane     string
 	cost     Cost
 	kind     string
+	learn    *kind    // what is known of its kind of request; nil: nothing
 	host     *scope   // whose gate counts too; nil: none
 	peer     *scope   // whose learned accounts count too; nil: none
 	routes   uint64   // bits of the first 64 routes that match
@@ -79,6 +81,9 @@ func (s *scope) draws(buf []draw, q *ask) []draw {
 	buf = q.learned(buf, s.extra)
 	if q.peer != nil {
 		buf = q.learned(buf, q.peer.extra)
+	}
+	if q.learn != nil {
+		buf = q.learn.draws(buf, q)
 	}
 	return buf
 }
@@ -156,7 +161,7 @@ func (s *scope) idle(now instant) bool {
 			return false
 		}
 	}
-	return true
+	return s.learned.idle(now)
 }
 
 func (a *account) idle(now instant) bool {

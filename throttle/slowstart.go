@@ -12,7 +12,9 @@ const (
 
 // A slowStart is a learned limit on requests at a time, as TCP's window is one on
 // packets. It begins small and grows with each good answer until the host has
-// proved itself; what goes wrong cuts it. It counts requests from their start
+// proved itself: twofold per round trip if one takes a second, more gently if
+// many fit into one, because what is under way when a quota ends is refused.
+// What goes wrong cuts it. It counts requests from their start
 // to the headers of their answers, so long streams take no place. The zero
 // slowStart is that of a host never met. Its owner guards it.
 type slowStart struct {
@@ -60,7 +62,7 @@ func (f *slowStart) well(now, sent time.Time) {
 		f.limit = firstFlight
 	}
 	if f.ease == 0 {
-		f.limit += 1.0 / goodPerStep
+		f.limit += min(1, max(1.0/goodPerStep, f.rtt.Seconds()))
 		if f.limit > fullFlight {
 			f.limit = fullFlight
 		}

@@ -112,5 +112,6 @@ func (r *record) stats(now instant) HostStats {
 		}
 		h.Restrictions = append(h.Restrictions, x)
 	}
+	h.Restrictions = append(h.Restrictions, r.restrictions(now)...)
 	return h
 }

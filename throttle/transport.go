@@ -34,6 +34,7 @@ type Transport struct {
 	innermost bool
 	secret    [32]byte // of the HMAC that shows partitions
 	engine    *engine
+	learning  learning
 	fleet     *fleet // nil without a Store
 
 	// Under the engine's lock.
@@ -80,8 +81,6 @@ func (t *Transport) resolve() error {
 	switch {
 	case c.MaxPause < 0:
 		return fmt.Errorf("throttle: MaxPause: %v is negative", c.MaxPause)
-	case c.Pace:
-		return fmt.Errorf("throttle: Pace: true is not supported yet")
 	}
 	if c.Store != nil {
 		f, err := newFleet(c.Store, c.Fleet)
@@ -97,6 +96,7 @@ func (t *Transport) resolve() error {
 		t.peek = 4 << 10
 	}
 	c.Budgets = nil // budgets has a copy
+	t.learning = newLearning(c, t.engine.epoch)
 	return nil
 }
 
@@ -246,6 +246,9 @@ func (t *Transport) pauseHost(host string, until time.Time, why string) {
 		r.quiet(now, at)
 	}
 	e.pause(now, &r.gate, at, why)
+	if until.IsZero() {
+		r.learned.lift(e, now)
+	}
 	e.mu.Unlock()
 	t.parts.All(func(entry *table.Entry[record]) {
 		e.mu.Lock()
@@ -256,6 +259,7 @@ func (t *Transport) pauseHost(host string, until time.Time, why string) {
 		}
 		if until.IsZero() { // the server's word to this partition ends too
 			e.pause(now, &p.gate, now, "")
+			p.learned.lift(e, now)
 		}
 		for w := p.waiters; w != nil; w = w.next {
 			e.retry(w)

@@ -1,0 +1,292 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// maxCredentials bounds the credentials of one host or partition that are told
+// apart; those beyond share what is learned.
+const maxCredentials = 256
+
+// learned is what a scope has learned, by credential.
+type learned struct {
+	by    map[uint64]*learner // by a keyed hash of the Authorization header
+	other *learner
+	start *hostStart // the host's; a partition's scope has its own too, unused
+}
+
+// learning is what a Transport needs to learn.
+type learning struct {
+	terms learnTerms
+	seed  maphash.Seed
+}
+
+func newLearning(c *Config, epoch time.Time) learning {
+	return learning{
+		terms: learnTerms{maxPause: c.MaxPause, pace: c.Pace, pausesOnly: c.DisableLearning, zero: epoch},
+		seed:  maphash.MakeSeed(),
+	}
+}
+
+// kindOf is what is learned of requests like r. home is the record of the
+// host. The engine's lock is held.
+func (t *Transport) kindOf(now instant, q *ask, home *scope, route string, r *http.Request) *kind {
+	s := q.scope
+	if s.learned == nil {
+		s.learned = &learned{by: make(map[uint64]*learner)}
+	}
+	if home.learned == nil {
+		home.learned = &learned{by: make(map[uint64]*learner)}
+	}
+	if home.learned.start == nil {
+		home.learned.start = newHostStart()
+	}
+	l := s.learned.learner(now, t, s, home.learned.start, r.Header["Authorization"])
+	key := kindKey{rest: route}
+	if route == "" {
+		key = kindKey{methodOf(r), firstSegment(r.URL.Path)}
+	}
+	return l.kindOf(key, now.time())
+}
+
+func (m *learned) learner(now instant, t *Transport, s *scope, start *hostStart, credential []string) *learner {
+	var key uint64
+	if len(credential) > 0 {
+		key = maphash.String(t.learning.seed, credential[0])
+	}
+	if l := m.by[key]; l != nil {
+		return l
+	}
+	if len(m.by) >= maxCredentials && !m.drop(now) {
+		if m.other == nil {
+			m.other = newLearner(t.learning.terms, s, start, rand.Float64)
+		}
+		return m.other
+	}
+	l := newLearner(t.learning.terms, s, start, rand.Float64)
+	m.by[key] = l
+	return l
+}
+
+// drop forgets a credential of which nothing binds.
+func (m *learned) drop(now instant) bool {
+	for key, l := range m.by {
+		if l.idle(now.time()) && !l.waited() {
+			delete(m.by, key)
+			return true
+		}
+	}
+	return false
+}
+
+// idle reports that nothing that was learned would be missed.
+func (m *learned) idle(now instant) bool {
+	if m == nil {
+		return true
+	}
+	for _, l := range m.by {
+		if !l.idle(now.time()) || l.waited() {
+			return false
+		}
+	}
+	return m.other == nil || m.other.idle(now.time())
+}
+
+// waited reports whether somebody waits for l.
+func (l *learner) waited() bool {
+	waited := l.account.line != nil
+	l.each(func(a *account) { waited = waited || a.line != nil })
+	return waited
+}
+
+// each calls f for every account of l but its own.
+func (l *learner) each(f func(a *account)) {
+	for _, k := range l.kinds {
+		f(k.account)
+	}
+	if l.other != nil {
+		f(l.other.account)
+	}
+	for _, q := range l.quotas {
+		f(q.account)
+	}
+}
+
+func methodOf(r *http.Request) string {
+	if r.Method == "" {
+		return http.MethodGet
+	}
+	return r.Method
+}
+
+// firstSegment is the part of a path between its first two slashes.
+func firstSegment(path string) string {
+	path = strings.TrimPrefix(path, "/")
+	if i := strings.IndexByte(path, '/'); i >= 0 {
+		path = path[:i]
+	}
+	const most = 64 // of what is kept
+	return path[:min(len(path), most)]
+}
+
+// draws appends what requests of kind k draw on.
+func (k *kind) draws(buf []draw, q *ask) []draw {
+	l := k.learner
+	buf = append(buf, draw{a: l.account, n: 1})
+	if l.terms.pausesOnly {
+		return buf
+	}
+	buf = append(buf, draw{a: l.host.account, n: 1}, draw{a: k.account, n: 1})
+	for _, x := range k.quotas {
+		if n := q.of(x.account); n > 0 {
+			buf = append(buf, draw{a: x.account, n: n})
+		}
+	}
+	return buf
+}
+
+// ticket is what learning wants to know of p, before its draws are answered.
+func (p *permit) ticket(k *kind, cost Cost) *ticket {
+	g := &ticket{kind: k, sent: p.at.time(), cost: cost}
+	for i := range p.draws {
+		switch d := &p.draws[i]; m := d.a.meter.(type) {
+		case *learner:
+			g.asks = d.mark&markAsks != 0
+		case *kind:
+			g.lone = d.mark&markLone != 0
+		case *quota:
+			g.drew = append(g.drew, m)
+			if d.mark&markAsks != 0 {
+				g.first = append(g.first, m)
+			}
+		}
+	}
+	return g
+}
+
+// learn takes in how the attempt ended, before its places and units are given
+// back. It returns what was news. The engine's lock is held, and again has to
+// follow.
+func (p *passage) learn(now instant, end ending, status int, s headers.Signal) lesson {
+	k := p.ask.learn
+	if k == nil {
+		return lesson{}
+	}
+	return k.learner.finish(now.time(), p.permit.ticket(k, p.ask.cost), end, status, s)
+}
+
+// again plans everyone anew who waits for something learned.
+func (p *passage) again(now instant) {
+	k := p.ask.learn
+	if k == nil {
+		return
+	}
+	l, e := k.learner, p.t.engine
+	e.mark(l.account)
+	e.mark(l.host.account)
+	l.each(e.mark)
+	e.run(now)
+}
+
+// heed puts what was learned into effect for those that wait. The engine's
+// lock is held.
+func (p *passage) heed(now instant, news lesson) {
+	k := p.ask.learn
+	if k == nil {
+		return
+	}
+	l, e := k.learner, p.t.engine
+	if l.changes {
+		l.changes = false
+		e.redraw(now, l.scope)
+	}
+	switch news.what {
+	case causeHold:
+		a := l.account
+		if news.hold == &k.hold {
+			a = k.account
+		}
+		e.pause(now, a, now.add(news.hold.until.Sub(now.time())), news.in(now.time(), l))
+		if a == l.account {
+			p.record.quiet(now, a.paused)
+		}
+	case causeQuota:
+		e.recheck(now, l.scope)
+	}
+}
+
+// pausedTo is the end of the pause of p's host or partition, as far as p's
+// credential knows. The engine's lock is held.
+func (p *passage) pausedTo() instant {
+	if p.ask.learn == nil {
+		return p.record.gate.paused
+	}
+	return max(p.record.gate.paused, p.ask.learn.learner.account.paused)
+}
+
+// lost is how an attempt that brought no answer ended.
+func (p *passage) lost(err error) ending {
+	ctx := p.ctx.Context
+	switch {
+	case notsent.Refused(err) == notsent.Meter:
+		return unsent
+	case p.tr.Cause() == trip.LostHedge, p.tr.Cause() == trip.CallerDone:
+		return cancelled
+	case ctx.Err() == nil || p.tr.Cause() == trip.AttemptTimeout:
+		return failed
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Since(p.sent) >= time.Second:
+		return failed // the host had time enough
+	}
+	return cancelled
+}
+
+// told is news as OnLearn sees it.
+func (p *passage) told(now instant, news lesson) Learned {
+	l := p.ask.learn.learner
+	return Learned{
+		Ctx: p.tr.Caller, Key: p.ask.scope.key, Unit: news.unit(), Name: news.name(),
+		Why: p.ask.scope.key + ": " + news.in(now.time(), l),
+	}
+}
+
+// restrictions are those learned by the requests of r.
+func (r *record) restrictions(now instant) (all []Restriction) {
+	if r.learned == nil {
+		return nil
+	}
+	for _, l := range r.learned.by {
+		l.restrictions(now.time(), func(c cause, d time.Duration) {
+			x := Restriction{Unit: c.unit(), Why: r.key + ": " + c.in(now.time(), l)}
+			if d != forever {
+				x.For = d
+			}
+			all = append(all, x)
+		})
+	}
+	return all
+}
+
+// lift ends every pause that was learned.
+func (m *learned) lift(e *engine, now instant) {
+	if m == nil {
+		return
+	}
+	for _, l := range m.by {
+		l.hold.lift()
+		e.pause(now, l.account, now, "")
+		for _, k := range l.kinds {
+			k.hold.lift()
+			e.pause(now, k.account, now, "")
+		}
+	}
+}

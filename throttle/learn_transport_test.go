@@ -1,0 +1,120 @@
+package throttle
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// server is a simulated API: it answers after a round trip, and decides when
+// half of that is over.
+type server struct {
+	mu      sync.Mutex
+	trip    time.Duration
+	answer  func(r *http.Request, now time.Time) *http.Response
+	good    int
+	refused int
+}
+
+func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		r.Body.Close()
+	}
+	time.Sleep(s.trip / 2)
+	s.mu.Lock()
+	resp := s.answer(r, time.Now())
+	if resp.StatusCode < 400 {
+		s.good++
+	} else {
+		s.refused++
+	}
+	s.mu.Unlock()
+	time.Sleep(s.trip / 2)
+	resp.Request = r
+	resp.Body = io.NopCloser(strings.NewReader(""))
+	return resp, nil
+}
+
+func reply(status int, pairs ...string) *http.Response {
+	r := &http.Response{StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		r.Header.Set(pairs[i], pairs[i+1])
+	}
+	return r
+}
+
+// stated is a token bucket that tells in the fields of the IETF's draft what
+// is left.
+func stated(rate, burst float64) func(*http.Request, time.Time) *http.Response {
+	tokens, last := burst, time.Now()
+	return func(_ *http.Request, now time.Time) *http.Response {
+		tokens = min(burst, tokens+now.Sub(last).Seconds()*rate)
+		last = now
+		status := 200
+		if tokens >= 1-1e-9 {
+			tokens--
+		} else {
+			status = 429
+		}
+		resp := reply(status, "RateLimit-Policy", fmt.Sprintf(`"default";q=%d;w=1`, int(rate)),
+			"RateLimit", fmt.Sprintf(`"default";r=%d;t=%d`, int(tokens+1e-9), int(math.Ceil((burst-tokens)/rate))))
+		if status == 429 {
+			resp.Header.Set("Retry-After", strconv.Itoa(int(math.Ceil((1-tokens)/rate))))
+		}
+		return resp
+	}
+}
+
+// swarm sends n requests through rt from as many goroutines, each until it is
+// answered without a refusal, and returns how many errors there were.
+func swarm(rt http.RoundTripper, n int, url string, pairs ...string) (failed int) {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	for range n {
+		wg.Go(func() {
+			for range 20 {
+				r, _ := http.NewRequest("GET", url, nil)
+				for i := 0; i+1 < len(pairs); i += 2 {
+					r.Header.Set(pairs[i], pairs[i+1])
+				}
+				resp, err := rt.RoundTrip(r)
+				if err != nil {
+					mu.Lock()
+					failed++
+					mu.Unlock()
+					return
+				}
+				resp.Body.Close()
+				if resp.StatusCode < 400 {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return failed
+}
+
+func TestAStatedQuotaIsSpentWithoutRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{trip: 40 * time.Millisecond, answer: stated(20, 20)}
+		rt, err := New(s, Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		failed := swarm(rt, 200, "http://api.example.com/v1/items")
+		took := time.Since(start)
+		t.Logf("%v, %d refused", took, s.refused)
+		if failed > 0 || s.good != 200 || s.refused > 4 || took > 9500*time.Millisecond {
+			t.Errorf("got %d answers, %d errors, %d refusals in %v, want 200, 0, at most 4 in 9.5s", s.good, failed, s.refused, took)
+		}
+	})
+}
