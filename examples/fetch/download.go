@@ -11,6 +11,10 @@ import (
 	"net/url"
 	"os"
 	"path"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhttp/weir/breaker"
 )
 
 // tries is how often a download is begun whose body breaks off. (What happens
@@ -19,20 +23,22 @@ const tries = 3
 
 // downloader downloads jobs into a folder.
 type downloader struct {
-	client *http.Client
-	folder *os.Root // nothing is written outside, whatever links stand in it
-	again  bool
+	client   *http.Client
+	state    func(host string) breaker.State
+	folder   *os.Root // nothing is written outside, whatever links stand in it
+	again    bool
+	patience time.Duration // with a host whose circuit is not closed
 }
 
 // open makes sure of the folder before anything is requested: it exists and
 // files can be made in it.
 func open(dir string) (*os.Root, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("no folder to write into: %w", err)
 	}
 	folder, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("no folder to write into: %w", err)
 	}
 	f, name, err := part(folder, ".")
 	if err != nil {
@@ -53,9 +59,11 @@ func part(folder *os.Root, dir string) (*os.File, string, error) {
 	return f, name, err
 }
 
-// get downloads j unless it is there already. bytes is the size of the body
-// that was written.
-func (d *downloader) get(ctx context.Context, j job) (bytes int64, skipped bool, err error) {
+var errDown = errors.New("not tried: the host is down")
+
+// get downloads j unless it is there already or its host is known to be down,
+// which it notes. bytes is the size of the body that was written.
+func (d *downloader) get(ctx context.Context, j job, down *atomic.Bool) (bytes int64, skipped bool, err error) {
 	switch info, err := d.folder.Stat(j.file); {
 	case err == nil && info.IsDir():
 		return 0, false, fmt.Errorf("%s is a folder", j.file)
@@ -63,13 +71,19 @@ func (d *downloader) get(ctx context.Context, j job) (bytes int64, skipped bool,
 		return 0, true, nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return 0, false, err
+	case down.Load():
+		return 0, false, errDown
 	}
+	begun := time.Now()
 	for range tries {
 		var broken bool
 		bytes, broken, err = d.try(ctx, j)
 		if err == nil || !broken || ctx.Err() != nil {
 			break
 		}
+	}
+	if err != nil && time.Since(begun) >= d.patience && d.state(j.host) != breaker.Closed {
+		down.Store(true) // patience is over, for all files of this host
 	}
 	return bytes, false, err
 }

@@ -58,7 +58,7 @@ fetched again, so a run that was interrupted goes on where it stopped.
 func read(args []string, stderr io.Writer) (settings, error) {
 	s := settings{budgets: budgets{}}
 	f := flag.NewFlagSet("fetch", flag.ContinueOnError)
-	f.SetOutput(stderr)
+	f.SetOutput(io.Discard)
 	f.StringVar(&s.into, "into", ".", "download into `DIR`")
 	f.StringVar(&s.from, "from", "", "read URLs from `FILE`, one a line; - is the standard input")
 	f.Var(s.budgets, "budget", "`PATTERN=BUDGET`, may be given more than once:\n'api.github.com=5000/h, 20 in flight', '*.example.com=2/s'")
@@ -66,16 +66,17 @@ func read(args []string, stderr io.Writer) (settings, error) {
 	f.DurationVar(&s.maxWait, "max-wait", time.Hour, "give a download up that would wait longer than `D` for its budget or its host")
 	f.DurationVar(&s.patience, "patience", time.Minute, "wait up to `D` for a host that is down to come back")
 	f.BoolVar(&s.again, "again", false, "fetch files again that exist already")
-	f.Usage = func() {
+	err := f.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(stderr, usage)
+		f.SetOutput(stderr)
 		f.PrintDefaults()
-	}
-	if err := f.Parse(args); err != nil {
 		return s, err
 	}
 	s.urls = f.Args()
-	var err error
 	switch {
+	case err != nil:
+		err = fmt.Errorf("%w\nfetch -h shows what there is", err)
 	case len(s.urls) == 0 && s.from == "":
 		err = errors.New("no URLs: give them as arguments, or with -from FILE (-from - for the standard input)")
 	case s.parallel < 1:

@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	t := &tallies{hosts: map[string]*tally{}}
 	b := new(bar)
-	client, stop, err := s.client(t, b)
+	transport, stop, err := s.transport(t, b)
 	if err != nil {
 		return fail(err)
 	}
@@ -63,7 +63,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	defer folder.Close()
 
-	d := &downloader{client: client, folder: folder, again: s.again}
+	d := &downloader{
+		client:   &http.Client{Transport: transport},
+		state:    transport.Circuits().State,
+		folder:   folder,
+		again:    s.again,
+		patience: s.patience,
+	}
 	b.start(stderr, len(jobs))
 	done := d.all(ctx, jobs, s.parallel, t, b)
 	b.stop()
@@ -97,8 +103,8 @@ func (s settings) jobs(stdin io.Reader) ([]job, error) {
 	return plan(s.urls, s.from, f)
 }
 
-// client returns a client that keeps to the budgets, and what ends it.
-func (s settings) client(t *tallies, b *bar) (*http.Client, func(), error) {
+// transport returns one that keeps to the budgets, and what ends it.
+func (s settings) transport(t *tallies, b *bar) (*weir.Transport, func(), error) {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.MaxIdleConnsPerHost = s.parallel
 	transport, err := weir.New(counter{base, t}, weir.Config{
@@ -115,11 +121,10 @@ func (s settings) client(t *tallies, b *bar) (*http.Client, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	stop := func() {
+	return transport, func() {
 		transport.Close()
 		base.CloseIdleConnections()
-	}
-	return &http.Client{Transport: transport}, stop, nil
+	}, nil
 }
 
 // all downloads jobs, those of each host by up to parallel goroutines of its
@@ -134,11 +139,12 @@ func (d *downloader) all(ctx context.Context, jobs []job, parallel int, t *talli
 	var wg sync.WaitGroup
 	for _, queue := range byHost {
 		var next atomic.Int64
+		var down atomic.Bool
 		for range min(parallel, len(queue)) {
 			wg.Go(func() {
 				for i := next.Add(1); i <= int64(len(queue)) && ctx.Err() == nil; i = next.Add(1) {
 					j := queue[i-1]
-					bytes, skipped, err := d.get(ctx, j)
+					bytes, skipped, err := d.get(ctx, j, &down)
 					if err != nil && ctx.Err() != nil {
 						return // not the job's fault
 					}

@@ -198,7 +198,7 @@ func TestBadInputIsRefusedWithACause(t *testing.T) {
 		want  []string
 	}{
 		{"no URLs", nil, "", []string{"no URLs"}},
-		{"unknown flag", []string{"-x"}, "", []string{"-x", "usage"}},
+		{"unknown flag", []string{"-x"}, "", []string{"-x", "fetch -h"}},
 		{"scheme", []string{url, "ftp://example.com/x"}, "", []string{"argument 2", `"ftp://example.com/x" is not an http or https URL`}},
 		{"no scheme", []string{"example.com/x"}, "", []string{"argument 1", `"example.com/x" is not an http or https URL`}},
 		{"no host", []string{"https:///x"}, "", []string{`"https:///x" has no host`}},
@@ -229,6 +229,13 @@ func TestBadInputIsRefusedWithACause(t *testing.T) {
 			}
 			same(t, tree(t, "."), nil)
 		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	code, out, errs := fetch(t, "", "-h")
+	if code != 0 || out != "" || !strings.Contains(errs, "usage: fetch") || !strings.Contains(errs, "-budget PATTERN=BUDGET") {
+		t.Errorf("exit %d, %q, %s", code, out, errs)
 	}
 }
 
@@ -273,13 +280,34 @@ func TestLinksDoNotLeadOut(t *testing.T) {
 	same(t, tree(t, outside), nil)
 }
 
+// inMemory makes fetch talk to h, under any host name, on a network in memory.
+// It is for tests in virtual time.
+func inMemory(t *testing.T, h http.HandlerFunc) (n *testnet.Net, stop func()) {
+	t.Helper()
+	base, n, end := testnet.Server(t, h, false)
+	before := http.DefaultTransport
+	http.DefaultTransport = base
+	return n, func() {
+		http.DefaultTransport = before
+		end()
+	}
+}
+
+// numbered returns the URLs of n files of a host.
+func numbered(host string, n int) (urls []string) {
+	for i := range n {
+		urls = append(urls, fmt.Sprintf("http://%s/%d", host, i))
+	}
+	return urls
+}
+
 // In virtual time, so that the server sees exactly when requests come.
 func TestBudgetHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var now, most int
 		var arrivals []time.Time
-		base, _, stop := testnet.Server(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, stop := inMemory(t, func(w http.ResponseWriter, r *http.Request) {
 			mu.Lock()
 			arrivals = append(arrivals, time.Now())
 			now++
@@ -290,18 +318,11 @@ func TestBudgetHolds(t *testing.T) {
 			mu.Lock()
 			now--
 			mu.Unlock()
-		}), false)
+		})
 		defer stop()
-		defer func(d http.RoundTripper) { http.DefaultTransport = d }(http.DefaultTransport)
-		http.DefaultTransport = base
-
 		dir := t.TempDir()
-		var urls []string
-		for i := range 40 {
-			urls = append(urls, fmt.Sprintf("http://api.example/%d", i))
-		}
 		args := []string{"-into", dir, "-parallel", "30", "-budget", "api.example=3 in flight, 10/5s burst 4"}
-		if code, _, errs := fetch(t, "", append(args, urls...)...); code != 0 {
+		if code, _, errs := fetch(t, "", append(args, numbered("api.example", 40)...)...); code != 0 {
 			t.Errorf("exit %d, %s", code, errs)
 		}
 		if got := len(tree(t, filepath.Join(dir, "api.example"))); got != 40 {
@@ -314,6 +335,42 @@ func TestBudgetHolds(t *testing.T) {
 			if gap := arrivals[i+10].Sub(arrivals[i]); gap < 5*time.Second {
 				t.Errorf("requests %d to %d came within %v, want no more than 10 in 5 s", i+1, i+11, gap)
 			}
+		}
+	})
+}
+
+// An outage that is shorter than -patience costs no file.
+func TestAnOutageIsWaitedOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, stop := inMemory(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "x") })
+		defer stop()
+		n.Refuse.Store(true)
+		back := time.AfterFunc(20*time.Second, func() { n.Refuse.Store(false) })
+		defer back.Stop()
+		dir := t.TempDir()
+		code, _, errs := fetch(t, "", append([]string{"-into", dir}, numbered("api.example", 100)...)...)
+		if code != 0 {
+			t.Errorf("exit %d, %s", code, errs)
+		}
+		if got := len(tree(t, dir)); got != 100 {
+			t.Errorf("%d files, want 100", got)
+		}
+	})
+}
+
+// A host that stays down is given up after -patience once, not for each file.
+func TestADeadHostIsGivenUpOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, stop := inMemory(t, func(w http.ResponseWriter, r *http.Request) {})
+		defer stop()
+		n.Refuse.Store(true)
+		start := time.Now()
+		code, out, errs := fetch(t, "", append([]string{"-into", t.TempDir(), "-patience", "1m"}, numbered("api.example", 200)...)...)
+		if code != 1 || !strings.Contains(errs, "200 of 200 failed") || !strings.Contains(errs, "the host is down") {
+			t.Errorf("exit %d, %s", code, errs)
+		}
+		if took := time.Since(start); took > 90*time.Second {
+			t.Errorf("took %v, want not much more than a minute\n%s%s", took, out, errs)
 		}
 	})
 }
