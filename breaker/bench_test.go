@@ -1,6 +1,7 @@
 package breaker
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -27,5 +28,18 @@ func BenchmarkDoorAndMeter(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		rt.RoundTrip(r)
+	}
+}
+
+// TestAllocations: Door and Meter together take one allocation, the trip,
+// which a chain has anyway, and one more for a request with a body.
+func TestAllocations(t *testing.T) {
+	_, rt, r := happy()
+	if n := testing.AllocsPerRun(1000, func() { rt.RoundTrip(r) }); n > 1 {
+		t.Errorf("%v allocations without a body", n)
+	}
+	r.Body = struct{ io.ReadCloser }{}
+	if n := testing.AllocsPerRun(1000, func() { rt.RoundTrip(r) }); n > 2 {
+		t.Errorf("%v allocations with a body", n)
 	}
 }

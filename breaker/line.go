@@ -113,6 +113,7 @@ func (l *line) ramp(now time.Time) {
 
 // admit is try for a request that may wait. It returns a refusal, or errMoved.
 func (c *circuit) admit(a *ask) (pass, error) {
+	told := false
 	c.mu.Lock()
 	now := time.Now()
 	if c.retired {
@@ -120,15 +121,40 @@ func (c *circuit) admit(a *ask) (pass, error) {
 		return pass{}, errMoved
 	}
 	if p, ok := c.try(a, now); ok {
+		defer c.unlessTold(&told, func() { c.leave(p) })
 		c.unlock()
+		told = true
 		return p, nil
 	}
 	w, err := c.join(a, now)
-	c.unlock()
 	if err != nil {
+		c.unlock()
 		return pass{}, err
 	}
-	return c.await(a, w)
+	defer c.unlessTold(&told, func() { c.forsake(w) })
+	c.unlock()
+	p, err := c.await(a, w)
+	told = true
+	return p, err
+}
+
+// unlessTold undoes what a request got if the hook, told on its way, panics
+// or ends its goroutine.
+func (c *circuit) unlessTold(told *bool, undo func()) {
+	if !*told {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		undo()
+		c.dispatch(time.Now())
+	}
+}
+
+// forsake takes w out of the line, or gives back what it got there.
+func (c *circuit) forsake(w *waiter) {
+	if !w.done {
+		c.line.settle(w, pass{}, nil)
+	}
+	c.leave(w.pass)
 }
 
 // join puts the request in line if there is a chance that it can go in time.
@@ -180,6 +206,8 @@ func (c *circuit) await(a *ask, w *waiter) (pass, error) {
 		select {
 		case <-w.settled:
 			if ctx.Err() == nil {
+				c.mu.Lock()
+				c.unlock() // the timer leaves it to us to tell the hook
 				return w.pass, w.err
 			}
 			waiting = false
@@ -307,9 +335,11 @@ func (c *circuit) arm(now, at time.Time) {
 	c.line.timer.Reset(at.Sub(now))
 }
 
+// wake is called by the timer. It does not tell the hook: that is for the
+// goroutine of a request, which may panic.
 func (c *circuit) wake() {
 	c.mu.Lock()
-	defer c.unlock()
+	defer c.mu.Unlock()
 	c.dispatch(time.Now())
 }
 

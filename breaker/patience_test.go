@@ -148,7 +148,7 @@ func send(ctx context.Context, rt http.RoundTripper) (*http.Response, error) {
 // TestPatienceRefusals: what cannot wait is refused at once, with its reason.
 func TestPatienceRefusals(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{Patience: 2 * time.Second, OpenFor: 10 * time.Second})
+		_, h, rt := rig(t, Config{Patience: 2 * time.Second, OpenFor: 10 * time.Second})
 		h.set(down)
 		for range 5 {
 			get(rt, site)
@@ -159,6 +159,7 @@ func TestPatienceRefusals(t *testing.T) {
 		if !errors.As(err, &e) || e.Timeout() || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("longer than Patience: %v", err)
 		}
+		var cs *Circuits
 		cs, h, rt = rig(t, Config{Patience: time.Minute, OpenFor: 10 * time.Second})
 		h.set(down)
 		for range 5 {

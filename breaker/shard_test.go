@@ -1,0 +1,179 @@
+package breaker
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+func firstSegment(r *http.Request) string {
+	segment, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	return segment
+}
+
+func TestShard(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var saw []Change
+		cs, h, rt := rig(t, Config{Shard: firstSegment, OnStateChange: func(c Change) { saw = append(saw, c) }})
+		h.set(func(r *http.Request) (*http.Response, error) {
+			if strings.HasPrefix(r.URL.Path, "/bad-token/") {
+				return down(r)
+			}
+			return status(200)(r)
+		})
+		for range 10 {
+			get(rt, site+"bad-token/1")
+			if code, err := get(rt, site+"good/1"); code != 200 {
+				t.Fatal(err)
+			}
+		}
+		if n := h.calls.Load(); n != 15 {
+			t.Errorf("%d calls, want 5 bad and 10 good", n)
+		}
+		want(t, cs, Open, "one shard is")
+		_, err := get(rt, site+"bad-token/2")
+		var e *Error
+		if !errors.As(err, &e) || len(e.Shard) != 8 || strings.Contains(err.Error(), "bad-token") {
+			t.Errorf("%v", err)
+		}
+		list := cs.Stats().Circuits
+		if len(list) != 1 || list[0].Shard != e.Shard || len(saw) != 1 || saw[0].Shard != e.Shard {
+			t.Errorf("stats %+v, changes %+v", list, saw)
+		}
+		cs.Force("a.example", Open) // all of them
+		if _, err := get(rt, site+"good/1"); err == nil {
+			t.Error("passed")
+		}
+		cs.Release("a.example")
+		if _, err := get(rt, site+"bad-token/1"); !errors.Is(err, errReset) {
+			t.Errorf("released: %v", err)
+		}
+	})
+}
+
+// TestShardsAreBounded: beyond 256 shards of a host that have something to
+// remember, requests pass; those that have nothing make room.
+func TestShardsAreBounded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{Shard: firstSegment})
+		h.set(down)
+		for i := range 2 * maxShards {
+			for range 6 {
+				get(rt, site+strconv.Itoa(i))
+			}
+		}
+		if n := len(cs.Stats().Circuits); n != maxShards {
+			t.Errorf("%d circuits", n)
+		}
+		if n := h.calls.Load(); n != 5*maxShards+6*maxShards {
+			t.Errorf("%d calls", n)
+		}
+		time.Sleep(2 * time.Minute)
+		for range 6 {
+			get(rt, site+"late")
+		}
+		if _, err := get(rt, site+"late"); notsent.Refused(err) != notsent.Door {
+			t.Errorf("there is room now: %v", err)
+		}
+		if n := len(cs.Stats().Circuits); n != maxShards {
+			t.Errorf("%d circuits", n)
+		}
+	})
+}
+
+// TestShardDroppedMeanwhile: an attempt of an earlier circuit of its shard
+// does not count for the next.
+func TestShardDroppedMeanwhile(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{Shard: firstSegment, Consecutive: 1, Probes: 1})
+		gate := make(chan bool)
+		h.set(func(r *http.Request) (*http.Response, error) { <-gate; return down(r) })
+		go get(rt, site+"x")
+		synctest.Wait()
+		h.set(down)
+		get(rt, site+"x")
+		due(t, cs)
+		h.set(status(200))
+		get(rt, site+"x")
+		want(t, cs, Closed, "one good probe")
+		h.set(down)
+		time.Sleep(time.Hour)
+		for i := range maxShards { // pushes x out
+			get(rt, site+strconv.Itoa(i))
+		}
+		for _, c := range cs.Stats().Circuits {
+			if c.Trips == 0 {
+				t.Fatal("x is still there")
+			}
+		}
+		time.Sleep(time.Hour)
+		before := len(cs.Stats().Circuits)
+		close(gate)
+		synctest.Wait()
+		for _, c := range cs.Stats().Circuits {
+			if c.State == Open && c.Since.Equal(time.Now()) {
+				t.Errorf("opened by an attempt of an earlier circuit: %+v, %d", c, before)
+			}
+		}
+	})
+}
+
+// TestRetriesOnly: first attempts pass and probe; retries and hedges do not.
+func TestRetriesOnly(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs := circuits(t, Config{RetriesOnly: true})
+		h := &host{answer: down}
+		m := cs.Meter(h)
+		table := trip.Below(m).Hosts
+		attempt := func(number int, hedge bool) error {
+			r, tr, _ := trip.Begin(httptest.NewRequest("GET", site, nil), trip.Retry, table)
+			defer tr.End(nil)
+			tr.Number, tr.Hedge = number, hedge
+			_, err := m.RoundTrip(r)
+			return err
+		}
+		for range 5 {
+			attempt(1, false)
+		}
+		want(t, cs, Open, "five failures")
+		for range 10 {
+			if err := attempt(1, false); !errors.Is(err, errReset) {
+				t.Fatalf("a first attempt: %v", err)
+			}
+			if err := attempt(2, false); notsent.Refused(err) != notsent.Meter {
+				t.Fatalf("a retry: %v", err)
+			}
+			if err := attempt(1, true); notsent.Refused(err) != notsent.Meter {
+				t.Fatalf("a hedge: %v", err)
+			}
+		}
+		if _, err := get(cs.Door(m), site); !errors.Is(err, errReset) {
+			t.Errorf("at the Door: %v", err)
+		}
+		r, tr, _ := trip.Begin(httptest.NewRequest("GET", site, nil), trip.Retry, table)
+		defer tr.End(nil)
+		if _, err := trip.Outlook(m, r); notsent.Refused(err) != notsent.Meter {
+			t.Errorf("outlook of a retry: %v", err)
+		}
+		due(t, cs)
+		h.set(status(200))
+		if err := attempt(2, false); notsent.Refused(err) != notsent.Meter {
+			t.Errorf("a retry is no probe: %v", err)
+		}
+		for range 3 {
+			attempt(1, false)
+		}
+		want(t, cs, Closed, "three good first attempts")
+		if err := attempt(2, false); err != nil {
+			t.Errorf("a retry: %v", err)
+		}
+	})
+}
