@@ -157,19 +157,18 @@ func (l *Limiter) take(ctx context.Context, key string, q *ask) (Grant, error) {
 		return g, nil
 	}
 	e.mu.Unlock()
-	return l.takeLater(ctx, key, *q, draws)
+	return l.takeLater(ctx, key, *q)
 }
 
 // takeLater is the part of take that allocates.
-func (l *Limiter) takeLater(ctx context.Context, key string, q ask, draws []draw) (Grant, error) {
+func (l *Limiter) takeLater(ctx context.Context, key string, q ask) (Grant, error) {
 	p := patience{ctx: ctx, full: maxWaitFrom(ctx, l.limits.maxWait), queue: l.limits.maxQueue, onWait: l.onWait}
 	p.most = p.full
 	q.priority = priorityFrom(ctx)
 	if l.lane != nil {
 		q.lane = l.lane(ctx)
 	}
-	own := append([]draw(nil), draws...)
-	drawn, at, _, err := l.engine.take(&q, own, &p)
+	drawn, at, _, err := l.engine.take(&q, nil, &p)
 	if err != nil {
 		if e, ok := err.(*Error); ok && e.Key == "" {
 			e.Key = key
