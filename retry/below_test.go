@@ -101,6 +101,21 @@ func TestThrottledGoesBackInLine(t *testing.T) {
 	})
 }
 
+// A 503 that the throttle waits out is no proof that nothing was processed.
+func TestThrottled503OfPOST(t *testing.T) {
+	for method, want := range map[string]int{"POST": 1, "PUT": 2} {
+		synctest.Test(t, func(t *testing.T) {
+			s := play(step{status: 503, header: "Retry-After: 1"}, step{status: 200})
+			layer := &fakeLayer{base: Wire(s, Config{}), layer: trip.Throttle,
+				after: func(resp *http.Response, tr *trip.Trip) { tr.Throttled = resp.StatusCode == 503 }}
+			newTransport(t, layer, Config{MaxAttempts: 2}).RoundTrip(request(t, method, "http://a.example/", ""))
+			if s.calls() != want {
+				t.Errorf("%s: got %d attempts, want %d", method, s.calls(), want)
+			}
+		})
+	}
+}
+
 // A throttle that says nothing of a wait and does not wait is not obeyed for
 // ever, and without a throttle below the flag means nothing.
 func TestThrottledWithoutWaitEnds(t *testing.T) {

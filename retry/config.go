@@ -41,7 +41,8 @@ type Config struct {
 	MaxDelay time.Duration
 
 	// AttemptTimeout bounds an attempt from the wire to the headers; waiting
-	// for budget or a circuit does not count. Zero: 30 s; negative: none.
+	// for budget or a circuit does not count. Sending the request's body
+	// does: With raises it for a long upload. Zero: 30 s; negative: none.
 	AttemptTimeout time.Duration
 
 	// StallTimeout bounds one blocked Read of a response body. A body that

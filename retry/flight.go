@@ -8,13 +8,14 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/weirhttp/weir/internal/hosts"
 )
 
 // flight is an attempt from the wire to the end of its response body, which
 // it stands in for.
 type flight struct {
 	r       http.Request // what the base gets
-	host    string
 	stall   time.Duration
 	cancel  context.CancelCauseFunc
 	body    *upload
@@ -26,7 +27,6 @@ type flight struct {
 	until   time.Time     // when the clock strikes; zero: it is stopped
 	limit   time.Duration // that it was set to
 	expired bool
-	reading bool
 	over    sync.Once
 }
 
@@ -36,8 +36,8 @@ func (f *flight) start(limit time.Duration, now time.Time) {
 		return
 	}
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.until, f.limit = now.Add(limit), limit
-	f.mu.Unlock()
 	if f.timer == nil {
 		f.timer = time.AfterFunc(limit, f.strike)
 	} else {
@@ -47,15 +47,13 @@ func (f *flight) start(limit time.Duration, now time.Time) {
 
 // stop stops the clock and reports whether it has struck.
 func (f *flight) stop() (limit time.Duration, expired bool) {
-	if f.timer == nil {
-		return 0, false
-	}
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.until = time.Time{}
-	limit, expired = f.limit, f.expired
-	f.mu.Unlock()
-	f.timer.Stop()
-	return limit, expired
+	if f.timer != nil {
+		f.timer.Stop()
+	}
+	return f.limit, f.expired
 }
 
 // strike ends the attempt, unless the timer was set anew or stopped just as
@@ -63,23 +61,24 @@ func (f *flight) stop() (limit time.Duration, expired bool) {
 func (f *flight) strike() {
 	f.mu.Lock()
 	now := !f.until.IsZero() && !time.Now().Before(f.until)
-	if now {
-		f.expired = true
-	}
-	err := &TimeoutError{Host: f.host, Limit: f.limit, Body: f.reading}
+	f.expired = f.expired || now
+	err := f.late(f.limit)
 	f.mu.Unlock()
 	if now {
 		f.cancel(err)
 	}
 }
 
+// late is the error of a clock that struck.
+func (f *flight) late(limit time.Duration) *TimeoutError {
+	return &TimeoutError{Host: hosts.Key(&f.r), Limit: limit, Body: f.resp != nil}
+}
+
 // release frees the context. It is called when the attempt is over: failed,
 // or its body read to the end or closed.
 func (f *flight) release(cause error) {
 	f.over.Do(func() {
-		if f.timer != nil {
-			f.timer.Stop()
-		}
+		f.stop()
 		if f.unwatch != nil && f.body.done() {
 			f.unwatch()
 		}
@@ -93,32 +92,25 @@ func (f *flight) guard(resp *http.Response) {
 	case resp.Body == http.NoBody:
 		f.release(nil)
 		return
-	case resp.StatusCode == http.StatusSwitchingProtocols:
-		if rw, ok := resp.Body.(io.ReadWriteCloser); ok {
-			f.stall, f.resp = 0, rw
-			resp.Body = &duplex{f, rw}
-			return
-		}
-	}
-	if eventStream(resp.Header) {
+	case resp.StatusCode == http.StatusSwitchingProtocols, eventStream(resp.Header):
 		f.stall = 0
 	}
 	f.resp = resp.Body
 	resp.Body = f
+	if rw, ok := f.resp.(io.ReadWriteCloser); ok && resp.StatusCode == http.StatusSwitchingProtocols {
+		resp.Body = &duplex{f, rw}
+	}
 }
 
 // Read is the response body's. Its clock runs only while it is blocked.
 func (f *flight) Read(b []byte) (int, error) {
 	if f.stall > 0 {
-		f.mu.Lock()
-		f.reading = true
-		f.mu.Unlock()
 		f.start(f.stall, time.Now())
 	}
 	n, err := f.resp.Read(b)
 	if f.stall > 0 {
 		if limit, expired := f.stop(); expired && err != nil && err != io.EOF {
-			err = &TimeoutError{Host: f.host, Limit: limit, Body: true}
+			err = f.late(limit)
 		}
 	}
 	if err != nil {

@@ -45,8 +45,9 @@ type loop struct {
 }
 
 // prepare makes what the attempts share out of the caller's request.
-func (l *loop) prepare(r *http.Request) {
-	l.r, l.most = r, l.c.MaxAttempts
+func (l *loop) prepare() {
+	r := l.r
+	l.most, l.closeNext = l.c.MaxAttempts, r.Body != nil
 	attempt := l.c.AttemptTimeout
 	if o := overrideOf(l.ctx); o != nil {
 		if o.MaxAttempts != 0 {
@@ -58,7 +59,6 @@ func (l *loop) prepare(r *http.Request) {
 	if l.c.IdempotencyKey != nil {
 		l.addKey()
 	}
-	l.closeNext = r.Body != nil
 	l.safe = idempotent(l.r)
 	if l.most > 1 {
 		if l.body = newReplay(r, l.c.BufferBody); l.body != nil {
@@ -70,6 +70,7 @@ func (l *loop) prepare(r *http.Request) {
 // run makes attempts until one of them is the last.
 func (l *loop) run() (*http.Response, error) {
 	defer l.finish()
+	l.prepare()
 	for {
 		resp, err := l.attempt()
 		l.open = resp

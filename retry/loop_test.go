@@ -31,6 +31,7 @@ func TestServerWaitIsFloor(t *testing.T) {
 		{"zero", "Retry-After: 0", 0, 100 * time.Millisecond},
 		{"negative", "Retry-After: -5", 0, 100 * time.Millisecond},
 		{"none", "", 0, 100 * time.Millisecond},
+		{"of another status, by the limit that is spent", "X-RateLimit-Remaining: 0; X-RateLimit-Limit: 60; X-RateLimit-Reset: 30", 0, 100 * time.Millisecond},
 		{"as long as may be", "Retry-After: 75", 75 * time.Second, 75 * time.Second},
 	} {
 		bubble(t, tt.name, func(t *testing.T) {
@@ -45,6 +46,23 @@ func TestServerWaitIsFloor(t *testing.T) {
 			}
 			if got := s.times[1]; got < floor || got > most {
 				t.Errorf("second attempt after %v, want between %v and %v", got, floor, most)
+			}
+		})
+	}
+}
+
+// A throttled answer without Retry-After is waited out until the limit that is
+// spent is back, if no throttle does it.
+func TestSpentLimitIsFloor(t *testing.T) {
+	for header, want := range map[string]time.Duration{
+		"X-RateLimit-Remaining: 0; X-RateLimit-Limit: 60; X-RateLimit-Reset: 30": 30 * time.Second,
+		"X-RateLimit-Remaining: 9; X-RateLimit-Limit: 60; X-RateLimit-Reset: 30": 0,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := play(step{status: 429, header: header}, step{status: 200})
+			newTransport(t, s, Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+			if got := s.times[1]; got < want || want == 0 && got > time.Second {
+				t.Errorf("%s: second attempt after %v, want %v", header, got, want)
 			}
 		})
 	}

@@ -37,18 +37,22 @@ func (l *loop) plan(o Outcome, sig headers.Signal, resp *http.Response, err erro
 	if !l.replayable() {
 		return plan{reason: BodyGone}
 	}
+	throttled := l.tr.Throttled && l.t.link.Has[trip.Throttle]
+	if !throttled && !l.tr.Probe && l.counted >= l.most {
+		return plan{reason: Exhausted}
+	}
 	now := time.Now()
 	wait, refusal := trip.Outlook(l.t.base, l.r)
 	if refusal != nil {
 		return plan{reason: Blocked}
 	}
-	free := l.isFree(wait)
+	free := (throttled || l.tr.Probe && wait > 0) && l.believes(wait)
 	if !free && l.counted >= l.most {
 		return plan{reason: Exhausted}
 	}
 	p := plan{reason: Queued, waitFor: Queue}
 	if !free {
-		p.sleep, p.waitFor, p.reason = l.delay(resp, serverDelay(sig), now)
+		p.sleep, p.waitFor, p.reason = l.delay(resp, serverDelay(o, sig), now)
 		if p.reason != Again {
 			return plan{reason: p.reason}
 		}
@@ -110,23 +114,25 @@ func asClient(r *http.Request, err error) error {
 	return &url.Error{Op: r.Method, Err: err}
 }
 
-// serverDelay is what the server asked for.
-func serverDelay(sig headers.Signal) time.Duration {
-	if sig.RetryAfter.Known {
+// serverDelay is what the server asked for: in so many words, or, if it
+// throttled, by when the limit that is spent has room again.
+func serverDelay(o Outcome, sig headers.Signal) (d time.Duration) {
+	if sig.RetryAfter.Known || o != Throttled {
 		return sig.RetryAfter.Value
 	}
-	return 0
+	for _, l := range sig.Limits {
+		if l.Remaining.Known && l.Remaining.Value < 1 && l.Reset.Known && l.ResetMeans != headers.Full {
+			d = max(d, l.Reset.Value)
+		}
+	}
+	return d
 }
 
-// isFree reports whether the repeat costs neither an attempt nor allowance: a
-// throttle below makes it wait, or it was the circuit's probe and waits for
-// the next. A layer that promised a wait and did not wait is not believed for
-// long.
-func (l *loop) isFree(wait time.Duration) bool {
-	throttled := l.tr.Throttled && l.t.link.Has[trip.Throttle]
-	if !throttled && !(l.tr.Probe && wait > 0) {
-		return false
-	}
+// believes reports whether a repeat may be free: neither an attempt nor
+// allowance is spent on one that a throttle below makes wait, or on what was a
+// circuit's probe and waits for the next. A layer that promised a wait and did
+// not wait is not believed for long.
+func (l *loop) believes(wait time.Duration) bool {
 	if wait > 0 || l.tr.Waited > l.waited {
 		l.free = 0
 	}

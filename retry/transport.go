@@ -90,7 +90,6 @@ func (t *Transport) RoundTrip(r *http.Request) (resp *http.Response, err error) 
 	if tr.Entry.Overflow {
 		name = hosts.Key(r)
 	}
-	l := loop{t: t, tr: tr, h: h, c: t.settings(tr, h, name), name: name, ctx: r.Context()}
-	l.prepare(r)
+	l := loop{t: t, tr: tr, h: h, c: t.settings(tr, h, name), name: name, ctx: r.Context(), r: r}
 	return l.run()
 }

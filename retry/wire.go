@@ -40,7 +40,6 @@ func (w *wire) CloseIdleConnections() { trip.CloseIdle(w.base) }
 
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	r, t, made := trip.Begin(r, trip.Wire, w.link.Hosts)
-	t.At(trip.Wire)
 	resp, err := w.send(r, t)
 	if made {
 		err = t.End(err)
@@ -80,7 +79,7 @@ func (w *wire) send(r *http.Request, t *trip.Trip) (*http.Response, error) {
 		w.note(t, ctx, err, e)
 		return resp, err
 	}
-	f := &flight{stall: stall, host: t.Entry.Key}
+	f := &flight{stall: stall}
 	actx, cancel := context.WithCancelCause(ctx)
 	f.cancel = cancel
 	if body != nil {
@@ -109,7 +108,7 @@ func (w *wire) land(f *flight, t *trip.Trip, ctx context.Context, e *evidence) (
 			resp.Body.Close()
 		}
 		t.SetCause(trip.AttemptTimeout)
-		late := &TimeoutError{Host: t.Entry.Key, Limit: limit}
+		late := f.late(limit)
 		w.note(t, ctx, cut{late, err}, e)
 		f.release(nil)
 		return nil, late
