@@ -7,7 +7,7 @@ import (
 
 // body is what a response's body says beyond limits and waits.
 type body struct {
-	kind   Kind // of the strongest code; Unknown if none was found
+	kind   Kind // of the strongest code; NoKind if none was found
 	coded  bool // a code says that this is a refusal for quota
 	worded bool // a message for people says so
 	number bool // an error number that may say so: Meta's
@@ -24,7 +24,7 @@ func (b *body) code(s string) {
 // stronger returns the more telling of two kinds: a response that names a
 // general code often names the particular one too.
 func stronger(a, b Kind) Kind {
-	order := [...]uint8{Unknown: 0, Quota: 1, Overload: 2, Concurrency: 3, Ban: 4, NoAllowance: 5}
+	order := [...]uint8{NoKind: 0, Quota: 1, Overload: 2, Concurrency: 3, Ban: 4, NoAllowance: 5}
 	if order[b] > order[a] {
 		return b
 	}

@@ -26,7 +26,7 @@ func kindOfCode(s string) (k Kind, ok bool) {
 		}
 		s = s[end+1:]
 	}
-	return Unknown, false
+	return NoKind, false
 }
 
 // letters appends the letters and digits of s in lower case, as many as fit.
@@ -68,7 +68,7 @@ func kindOfWord(s string) (Kind, bool) {
 		"dailyquotaexceeded", "billinghardlimitreached", "quotaexhausted", "creditsexhausted":
 		return NoAllowance, true
 	}
-	return Unknown, false
+	return NoKind, false
 }
 
 // kindOfReason reads a free text in which a server names what refused.
@@ -79,7 +79,7 @@ func kindOfReason(s string) Kind {
 	case containsFold(s, "overload") || containsFold(s, "capacity") || strings.EqualFold(s, "service"):
 		return Overload
 	}
-	return Unknown
+	return NoKind
 }
 
 // saysLimit reports whether a message for people speaks of a rate limit.

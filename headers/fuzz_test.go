@@ -18,7 +18,7 @@ func checkSane(t *testing.T, s Signal) {
 	if s.RetryAfter.Value < 0 || !s.RetryAfter.Known && s.RetryAfter.Value != 0 {
 		t.Errorf("retry after %v", s.RetryAfter)
 	}
-	if !s.Throttled && s.Kind != Unknown {
+	if !s.Throttled && s.Kind != NoKind {
 		t.Errorf("not throttled, and yet of kind %v", s.Kind)
 	}
 	if len(s.Limits) > maxLimits {

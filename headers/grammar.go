@@ -2,55 +2,73 @@ package headers
 
 import "strings"
 
-// role decides from the words which fact the header states. Without a stem it
-// takes more than a field word: "X-Limit" may be anything, "X-Limit-Per-Day"
-// may not. weak is set where a name says so little that another header has to
-// show the limit to exist: "Anthropic-Priority-Tokens-Reset".
-func (r *reader) role(low []byte) (role, bool) {
-	var stem, inert, limit, scoped, remaining, clock bool
-	var of, text role
-	rank, count := 0, 0
+// sight is what the words of a name amount to.
+type sight struct {
+	stem, inert bool
+	limit       bool // "limit" or "remaining" itself, not a mere synonym
+	scoped      bool // a unit or a window
+	clock       bool // "time" and its like
+	remaining   bool
+	window      bool
+	fields      int
+	field       role // the field word that the others qualify
+	text        role // what the value is if it is text
+}
+
+// look takes in all words.
+func (r *reader) look(low []byte) (x sight) {
+	rank := 0
 	for i := range r.n {
 		t := &r.tokens[i]
 		switch t.word.class {
 		case stemWord:
-			stem = true
+			x.stem = true
 		case inertWord:
-			inert = true
+			x.inert = true
 		case unitWord, windowWord, adverbWord:
-			scoped = true
+			x.scoped = true
 		case labelWord:
-			text = t.word.role
+			x.text = t.word.role
 		case formWord:
-			clock = clock || t.word.prefer < 0
+			x.clock = x.clock || t.word.prefer < 0
 		case fieldWord:
-			count++
 			s := low[t.start:t.end]
-			limit = limit || isLimit(s) || len(s) >= 6 && string(s[:6]) == "remain"
-			remaining = remaining || t.word.role == roleRemaining
+			x.fields++
+			x.limit = x.limit || isLimit(s) || len(s) >= 6 && string(s[:6]) == "remain"
+			x.remaining = x.remaining || t.word.role == roleRemaining
+			x.window = x.window || t.word.role == roleWindow
 			if n := rankOf(t.word.role, s); n >= rank {
-				rank, of = n, t.word.role
+				rank, x.field = n, t.word.role
 			}
 		}
 	}
+	return x
+}
+
+// role decides from the words which fact the header states. Without a stem it
+// takes more than a field word: "X-Limit" may be anything, "X-Limit-Per-Day"
+// may not. weak is set where a name says so little that another header has to
+// show the limit to exist: "Anthropic-Priority-Tokens-Reset".
+func (r *reader) role(low []byte) (of role, weak bool) {
+	x := r.look(low)
 	switch {
-	case of == roleWait:
+	case x.field == roleWait:
 		return roleWait, false
-	case text == roleAdvice || text == roleCode:
-		return text, false
-	case inert:
+	case x.text == roleAdvice || x.text == roleCode:
+		return x.text, false
+	case x.inert:
 		return roleNone, false
-	case of == roleNone && stem && text != roleNone:
-		return text, false
-	case of == roleNone && stem:
+	case x.field == roleNone && x.stem && x.text != roleNone:
+		return x.text, false
+	case x.field == roleNone && x.stem:
 		return roleList, false
-	case remaining && r.has(roleWindow): // the rest of a period is a time, and of no use
+	case x.remaining && x.window: // the rest of a period is a time, and of no use
 		return roleNone, false
-	case remaining && clock && of == roleRemaining && stem:
+	case x.field == roleRemaining && x.clock && x.stem: // the time that remains
 		return roleReset, false
-	case stem || limit && (scoped || count > 1):
-		return of, false
-	case of == roleReset && scoped:
+	case x.stem || x.limit && (x.scoped || x.fields > 1):
+		return x.field, false
+	case x.field == roleReset && x.scoped:
 		return roleReset, true
 	}
 	return roleNone, false
@@ -79,16 +97,6 @@ func rankOf(r role, s []byte) int {
 	return 4
 }
 
-// has reports whether a field word of role o occurs.
-func (r *reader) has(o role) bool {
-	for i := range r.n {
-		if w := &r.tokens[i].word; w.class == fieldWord && w.role == o {
-			return true
-		}
-	}
-	return false
-}
-
 // qualify reads all words but the field: unit, window, family, and what is
 // left over, which is the name.
 func (r *reader) qualify(low []byte, m *meaning) {
@@ -99,12 +107,7 @@ func (r *reader) qualify(low []byte, m *meaning) {
 		s := low[t.start:t.end]
 		switch t.word.class {
 		case stemWord:
-			end = int(t.end)
-			m.plain = m.plain || string(s) != "quota"
-			m.unit = t.word.unit
-			if string(s) == "rate" {
-				end = int(r.tokens[i+1].end)
-			}
+			end = r.stem(low, i, m)
 		case vendorWord:
 			m.vendor = hash(m.vendor, s)
 		case unitWord:
@@ -136,6 +139,18 @@ func (r *reader) qualify(low []byte, m *meaning) {
 	if m.unit == "" {
 		m.unit = "requests"
 	}
+}
+
+// stem takes the i-th word as the stem and returns where it ends.
+func (r *reader) stem(low []byte, i int, m *meaning) int {
+	t := &r.tokens[i]
+	s := low[t.start:t.end]
+	m.plain = m.plain || string(s) != "quota"
+	m.unit = t.word.unit
+	if string(s) == "rate" { // "rate-limit"
+		t = &r.tokens[i+1]
+	}
+	return int(t.end)
 }
 
 // unit takes the i-th word as what is counted, unless it only looks like it:

@@ -69,17 +69,22 @@ func (j *scanner) next() event {
 			}
 			return event{eventValue, j.takeKey(), text, true}
 		default:
-			start := j.i
-			for j.i < len(j.s) && strings.IndexByte(" \t\r\n,:{}[]\"", j.s[j.i]) < 0 {
-				j.i++
-			}
-			if j.i == len(j.s) && j.depth > 0 {
-				return event{}
-			}
-			return event{eventValue, j.takeKey(), j.s[start:j.i], false}
+			return j.literal()
 		}
 	}
 	return event{}
+}
+
+// literal reads a number, true, false, null or what stands in their place.
+func (j *scanner) literal() event {
+	start := j.i
+	for j.i < len(j.s) && strings.IndexByte(" \t\r\n,:{}[]\"", j.s[j.i]) < 0 {
+		j.i++
+	}
+	if j.i == len(j.s) && j.depth > 0 {
+		return event{} // cut short
+	}
+	return event{eventValue, j.takeKey(), j.s[start:j.i], false}
 }
 
 // takeKey returns the key of the value that begins.

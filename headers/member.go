@@ -168,7 +168,7 @@ func (p *parser) assoc(m *meaning, x *item, f facts, a *assoc) {
 	f.give(d)
 	a.seen.merge(&f)
 	if f.reset.Known {
-		d.reset(f.reset.Value, sureDelta, ResetUnknown)
+		d.reset(f.reset.Value, sureDelta, Unknown)
 	}
 }
 

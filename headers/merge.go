@@ -104,7 +104,7 @@ func (p *parser) nameThem() {
 			if h.name != "" && d.Name == h.name {
 				d.Unit = h.unit
 			}
-			if d.Reset.Known && h.means != ResetUnknown {
+			if d.Reset.Known && h.means != Unknown {
 				d.ResetMeans = h.means
 			}
 		}

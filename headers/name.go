@@ -89,6 +89,12 @@ func (r *reader) split(low []byte) bool {
 		}
 		start = i + 1
 	}
+	// "x-ms-" is a vendor; elsewhere ms is a unit of time.
+	for i := 0; i < r.n && i < 2; i++ {
+		if t := &r.tokens[i]; string(low[t.start:t.end]) == "ms" {
+			t.word = word{class: vendorWord}
+		}
+	}
 	return true
 }
 
@@ -135,12 +141,6 @@ func glue(s []byte) int {
 
 // pairs gives the words their meaning that have it only together.
 func (r *reader) pairs(low []byte) {
-	// "x-ms-" is a vendor; elsewhere ms is a unit of time.
-	for i := 0; i < r.n && i < 2; i++ {
-		if t := &r.tokens[i]; string(low[t.start:t.end]) == "ms" {
-			t.word = word{class: vendorWord}
-		}
-	}
 	for i := 0; i+1 < r.n; i++ {
 		a, b := &r.tokens[i], &r.tokens[i+1]
 		first, second := low[a.start:a.end], low[b.start:b.end]

@@ -191,15 +191,15 @@ func TestKinds(t *testing.T) {
 		{"abnormal", 429, "", `{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected"}`, Ban},
 		{"less capacity", 503, "", `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"}`, Overload},
 		{"spent", 503, "X-RateLimit-Remaining: 0", "", Quota},
-		{"not refused", 200, "X-RateLimit-Remaining: 0", "", Unknown},
-		{"too large", 413, "Retry-After: 1", `{"error":{"code":"rate_limit_exceeded"}}`, Unknown},
+		{"not refused", 200, "X-RateLimit-Remaining: 0", "", NoKind},
+		{"too large", 413, "Retry-After: 1", `{"error":{"code":"rate_limit_exceeded"}}`, NoKind},
 	} {
 		h := http.Header{}
 		if name, value, ok := strings.Cut(c.header, ": "); ok {
 			h[name] = []string{value}
 		}
 		got := ParseBody(response(c.status, h), []byte(c.body), noon)
-		if got.Kind != c.want || got.Throttled != (c.want != Unknown) {
+		if got.Kind != c.want || got.Throttled != (c.want != NoKind) {
 			t.Errorf("%s: throttled %v, kind %v, want %v", c.name, got.Throttled, got.Kind, c.want)
 		}
 	}

@@ -47,28 +47,28 @@ func parseReset(s string, unit time.Duration, now time.Time) (v time.Duration, s
 	}
 	if d, isNumber := parseDecimal(s); isNumber {
 		if negative {
-			return 0, sureDelta, ResetUnknown, true
+			return 0, sureDelta, Unknown, true
 		}
 		if v := d.times(unit); v <= 366*day {
-			return v, sureDelta, ResetUnknown, true
+			return v, sureDelta, Unknown, true
 		}
 		if t, ok := d.instant(); ok {
-			return until(t, now), sureDate, ResetUnknown, true
+			return until(t, now), sureDate, Unknown, true
 		}
 		return 0, 0, 0, false
 	}
 	if d, isSpan := parseSpan(s); isSpan {
 		if negative {
-			return 0, sureDelta, ResetUnknown, true
+			return 0, sureDelta, Unknown, true
 		}
-		means = ResetUnknown
+		means = Unknown
 		if strings.IndexByte(s, ':') < 0 {
 			means = Full // who counts in "6m0s" tells when the bucket is full
 		}
 		return d, sureDelta, means, true
 	}
 	if t, isTime := parseTime(s); isTime && !negative {
-		return until(t, now), sureDate, ResetUnknown, true
+		return until(t, now), sureDate, Unknown, true
 	}
 	return 0, 0, 0, false
 }

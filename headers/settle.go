@@ -109,8 +109,10 @@ func (p *parser) joinPolicies() {
 		if pol.Unit != "requests" {
 			d.Unit = pol.Unit
 		}
-		if d.sure == sureDelta && d.ResetMeans == ResetUnknown && d.Window.Known {
+		if d.sure == sureDelta && d.ResetMeans == Unknown && d.Window.Known {
 			d.ResetMeans = Boundary // drafts -03 to -07: when the quota resets
+		} else if d.ResetMeans == Next && (containsFold(pol.Name, "fixed") || containsFold(pol.alias, "fixed")) {
+			d.ResetMeans = Boundary // a policy that calls itself a fixed window
 		}
 	}
 }

@@ -63,7 +63,7 @@ func (l Limit) String() string {
 	}
 	if l.Reset.Known {
 		b.WriteString(", resets in " + l.Reset.Value.String())
-		if l.ResetMeans != ResetUnknown {
+		if l.ResetMeans != Unknown {
 			b.WriteString(" (" + l.ResetMeans.String() + ")")
 		}
 	}

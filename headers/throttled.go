@@ -14,30 +14,30 @@ func (p *parser) refused(limits []Limit, b *body) (bool, Kind) {
 		base = Overload
 	case http.StatusTeapot:
 		if !p.waits.wait().Known && !p.weighed(limits) {
-			return false, Unknown
+			return false, NoKind
 		}
 		base = Ban
 	case http.StatusForbidden:
 		if !coded && !b.worded && !p.metaCode(b, limits) && !p.waits.wait().Known && !exhausted(limits) {
-			return false, Unknown
+			return false, NoKind
 		}
 	case http.StatusServiceUnavailable:
 		if !coded && !exhausted(limits) {
-			return false, Unknown
+			return false, NoKind
 		}
 		if !exhausted(limits) {
-			base = Unknown // the code says it
+			base = NoKind // the code says it
 		}
 	case http.StatusBadRequest:
 		if !coded && !p.metaCode(b, limits) {
-			return false, Unknown
+			return false, NoKind
 		}
 	case http.StatusOK:
 		if !coded {
-			return false, Unknown
+			return false, NoKind
 		}
 	default:
-		return false, Unknown
+		return false, NoKind
 	}
 	return true, p.kind(base, limits, b)
 }

@@ -22,7 +22,7 @@ type Signal struct {
 	// together with a header or a code in the body.
 	Throttled bool
 
-	// Kind is why. It is Unknown when the response is not throttled.
+	// Kind is why. It is NoKind when the response is not throttled.
 	Kind Kind
 
 	// RetryAfter is the wait the server asked for in so many words, never
@@ -65,7 +65,7 @@ type Limit struct {
 type Kind uint8
 
 const (
-	Unknown     Kind = iota // not throttled, or the server gave no reason
+	NoKind      Kind = iota // not throttled, or the server gave no reason
 	Quota                   // a number of units per time is spent
 	Concurrency             // too many requests in flight, or a lock
 	Overload                // the server has no capacity, whoever asks
@@ -86,10 +86,10 @@ func (k Kind) String() string {
 type ResetMeans uint8
 
 const (
-	ResetUnknown ResetMeans = iota // the server does not say
-	Boundary                       // a new window begins, with the whole quota
-	Full                           // the bucket is full; part of the quota is back earlier
-	Next                           // the next unit, or some more quota, is there; not all of it
+	Unknown  ResetMeans = iota // the server does not say
+	Boundary                   // a new window begins, with the whole quota
+	Full                       // the bucket is full; part of the quota is back earlier
+	Next                       // the next unit, or some more quota, is there; not all of it
 )
 
 // String returns the meaning in lower case.

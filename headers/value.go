@@ -141,16 +141,19 @@ func (p *parser) places(m *meaning, s string) {
 // item reads the n-th item of a list by its shape.
 func (p *parser) item(m *meaning, x *item, n int, a *assoc) {
 	f := gather(x, p.now)
-	if x.nbare == 0 {
+	switch {
+	case x.nbare == 0:
 		p.assoc(m, x, f, a)
-		return
-	}
-	first := x.bare[0]
-	if first.quoted {
+	case x.bare[0].quoted || !p.number(m, x, n, f):
 		p.structured(m, x, f)
-		return
 	}
-	if v, minus, ok := parseCount(first.text); ok {
+}
+
+// number reads an item that begins with a number, alone or in a pair, or ends
+// with one; it reports false for all others.
+func (p *parser) number(m *meaning, x *item, n int, f facts) bool {
+	first, last := x.bare[0].text, x.bare[x.nbare-1].text
+	if v, minus, ok := parseCount(first); ok {
 		if m.role == rolePolicy || n > 1 && x.npair > 0 && (m.role == roleQuota || m.role == roleList) {
 			p.policy(m, v, minus, f)
 		} else if m.role != roleList || m.plain {
@@ -158,34 +161,38 @@ func (p *parser) item(m *meaning, x *item, n int, a *assoc) {
 				d.Window = f.window
 			}
 		}
-		return
+		return true
 	}
-	if v, w, ok := colonPair(first.text); ok && m.role != rolePolicy {
+	if m.role == rolePolicy {
+		return false
+	}
+	if v, w, ok := colonPair(first); ok {
 		if d := p.count(m, w, 0, v, false); d != nil {
 			d.Window = some(w)
 		}
-		return
+		return true
 	}
-	if v, w, ok := perPair(first.text); ok && m.role != rolePolicy {
+	if v, w, ok := perPair(first); ok {
 		if d := p.count(m, m.window, 0, v, false); d != nil {
 			d.Window = some(w)
 		}
-		return
+		return true
 	}
-	if used, quota, ok := slashPair(first.text); ok && m.role != rolePolicy {
-		p.share(m, p.draft(m, m.window, 0), used, quota)
-		return
+	if part, quota, ok := slashPair(first); ok {
+		p.share(m, p.draft(m, m.window, 0), part, quota)
+		return true
 	}
-	if v, minus, ok := parseCount(x.bare[x.nbare-1].text); ok && x.nbare > 1 && m.role != roleList && m.role != rolePolicy {
-		if d := p.named(m, first.text); d != nil {
-			d.set(m.role, v, minus)
-			if w, ok := windowIn(d.Name); ok && !d.Window.Known {
-				d.Window = some(w)
-			}
+	v, minus, ok := parseCount(last)
+	if !ok || x.nbare < 2 || m.role == roleList {
+		return false
+	}
+	if d := p.named(m, first); d != nil {
+		d.set(m.role, v, minus)
+		if w, ok := windowIn(d.Name); ok && !d.Window.Known {
+			d.Window = some(w)
 		}
-		return
 	}
-	p.structured(m, x, f)
+	return true
 }
 
 // share records "used/quota", or under a remaining "remaining/quota".
