@@ -52,8 +52,8 @@ func (e *Error) Error() string {
 		where += " shard " + e.Shard
 	}
 	text := fmt.Sprintf("breaker: %s: circuit is %v", where, e.State)
-	if e.RetryAfter > 0 {
-		text += fmt.Sprintf(", for another %v", e.RetryAfter.Round(time.Millisecond))
+	if wait := e.RetryAfter.Round(time.Millisecond); wait > 0 {
+		text += fmt.Sprintf(", for another %v", wait)
 	}
 	if e.cause != nil {
 		text += ": " + e.cause.Error()

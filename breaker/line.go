@@ -2,9 +2,6 @@ package breaker
 
 import (
 	"container/list"
-	"context"
-	"errors"
-	"net/http"
 	"time"
 
 	"github.com/weirhttp/weir/internal/notsent"
@@ -19,10 +16,6 @@ const (
 	// shorter than their deadlines costs them nothing.
 	lastChances = time.Second
 )
-
-// errMoved sends a waiter to the circuit that took its circuit's place, or
-// back to find out that an operator has decided.
-var errMoved = errors.New("breaker: ask again")
 
 // line is who waits for a circuit. Those at the wire hold budget and places
 // already, so they go first.
@@ -47,13 +40,6 @@ type waiter struct {
 	err     error
 	done    bool
 	settled chan struct{}
-}
-
-// ask is a request at the Door or the Meter.
-type ask struct {
-	by   trip.Layer
-	trip *trip.Trip
-	r    *http.Request
 }
 
 func (l *line) len() int { return l.wire.Len() + l.door.Len() }
@@ -109,184 +95,6 @@ func (l *line) ramp(now time.Time) {
 		}
 	}
 	l.gap, l.next = now.Sub(oldest)/time.Duration(l.len()), now
-}
-
-// admit is try for a request that may wait. It returns a refusal, or errMoved.
-func (c *circuit) admit(a *ask) (pass, error) {
-	told := false
-	c.mu.Lock()
-	now := time.Now()
-	if c.retired {
-		c.mu.Unlock()
-		return pass{}, errMoved
-	}
-	if p, ok := c.try(a, now); ok {
-		defer c.unlessTold(&told, func() { c.leave(p) })
-		c.unlock()
-		told = true
-		return p, nil
-	}
-	w, err := c.join(a, now)
-	if err != nil {
-		c.unlock()
-		return pass{}, err
-	}
-	defer c.unlessTold(&told, func() { c.forsake(w) })
-	c.unlock()
-	p, err := c.await(a, w)
-	told = true
-	return p, err
-}
-
-// unlessTold undoes what a request got if the hook, told on its way, panics
-// or ends its goroutine.
-func (c *circuit) unlessTold(told *bool, undo func()) {
-	if !*told {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		undo()
-		c.dispatch(time.Now())
-	}
-}
-
-// forsake takes w out of the line, or gives back what it got there.
-func (c *circuit) forsake(w *waiter) {
-	if !w.done {
-		c.line.settle(w, pass{}, nil)
-	}
-	c.leave(w.pass)
-}
-
-// join puts the request in line if there is a chance that it can go in time.
-func (c *circuit) join(a *ask, now time.Time) (*waiter, error) {
-	if c.cfg.Patience <= 0 || a.trip.Hedge || c.line.len() >= maxWaiting {
-		c.refused++
-		return nil, c.refusal(refuser(a.by), now, nil, nil)
-	}
-	until, late := c.until(a, now)
-	if !now.Before(until) || until.Before(c.earliest) {
-		c.refused++
-		return nil, c.refusal(refuser(a.by), now, late, late)
-	}
-	w := &waiter{by: a.by, trip: a.trip, since: now, until: until, late: late, settled: make(chan struct{})}
-	w.chance = lastChance(now, until)
-	w.place = c.line.queue(a.by).PushBack(w)
-	c.dispatch(now)
-	return w, nil
-}
-
-// until is when the request stops waiting, and the reason if that is its
-// deadline. It stops a moment before the deadline: http.Client would replace
-// an error of the deadline's own instant by a text.
-func (c *circuit) until(a *ask, now time.Time) (time.Time, error) {
-	if a.trip.Held.IsZero() {
-		a.trip.Held = now
-	}
-	until := a.trip.Held.Add(c.cfg.Patience)
-	if d, ok := a.r.Context().Deadline(); ok {
-		if d = d.Add(-min(50*time.Millisecond, d.Sub(now)/20)); d.Before(until) {
-			return d, context.DeadlineExceeded
-		}
-	}
-	return until, nil
-}
-
-// lastChance leaves a tenth of the wait, at most 1 s, for an answer.
-func lastChance(now, until time.Time) time.Time {
-	return until.Add(-min(time.Second, until.Sub(now)/10))
-}
-
-// await waits until w is settled, the request's context ends or its time is
-// up.
-func (c *circuit) await(a *ask, w *waiter) (pass, error) {
-	timer := time.NewTimer(time.Until(w.chance))
-	defer timer.Stop()
-	ctx := a.r.Context()
-	for waiting := true; waiting; {
-		select {
-		case <-w.settled:
-			if ctx.Err() == nil {
-				c.mu.Lock()
-				c.unlock() // the timer leaves it to us to tell the hook
-				return w.pass, w.err
-			}
-			waiting = false
-		case <-timer.C:
-			again := c.hurry(w)
-			timer.Reset(again)
-			waiting = again > 0
-		case <-ctx.Done():
-			waiting = false
-		case <-cancelled(a.r): // http.Client's timeout closes it too
-			if ctx.Err() == nil {
-				return c.quit(a, w, true, context.Canceled, context.Canceled)
-			}
-			waiting = false
-		}
-	}
-	if err := ctx.Err(); err != nil {
-		return c.quit(a, w, true, context.Cause(ctx), err)
-	}
-	return c.quit(a, w, false, w.late, w.late)
-}
-
-// hurry lets one whose time runs out go now, if the circuit is closed and the
-// line is being released, or if it may go as a probe. It returns how long to
-// wait before asking again; 0: its time is up.
-func (c *circuit) hurry(w *waiter) time.Duration {
-	c.mu.Lock()
-	defer c.unlock()
-	now := time.Now()
-	switch {
-	case w.done: // settled says so
-	case !now.Before(w.until):
-		return 0
-	case c.state == Closed:
-		c.line.settle(w, c.pass(), nil)
-	case !now.Before(c.earliest) && !c.probe.taken(now, c.probeLease()):
-		if w.by == trip.Meter {
-			if p, ok := c.begin(w.trip, now); ok {
-				c.notBefore = now
-				c.line.settle(w, p, nil)
-			}
-		} else if !c.candidate.taken(now, candidateLease) {
-			c.notBefore = now
-			c.line.settle(w, c.nominate(w.trip, now), nil)
-		}
-	}
-	c.dispatch(now)
-	next := w.until
-	if at := now.Add(c.cfg.OpenFor); at.Before(next) {
-		next = at
-	}
-	if c.earliest.After(now) && c.earliest.Before(next) {
-		next = c.earliest
-	}
-	return next.Sub(now)
-}
-
-// quit takes a request that no longer waits out of the line, unless it was
-// settled meanwhile. One whose time is up while the line is being released
-// goes at once. gone says that its caller no longer wants it.
-func (c *circuit) quit(a *ask, w *waiter, gone bool, cause, ctx error) (pass, error) {
-	c.mu.Lock()
-	defer c.unlock()
-	now := time.Now()
-	switch {
-	case w.done && !gone:
-		return w.pass, w.err
-	case w.done:
-		c.leave(w.pass)
-	case c.state == Closed && !gone:
-		c.line.settle(w, c.pass(), nil)
-		c.dispatch(now)
-		return w.pass, nil
-	default:
-		c.line.settle(w, pass{}, nil)
-	}
-	c.dispatch(now)
-	c.refused++
-	return pass{}, c.refusal(refuser(a.by), now, cause, ctx)
 }
 
 // dispatch lets those pass whose turn it is and sets the timer for the next.
@@ -363,33 +171,4 @@ func (c *circuit) refusal(by notsent.By, now time.Time, cause, ctx error) *Error
 		RetryAfter: max(0, c.notBefore.Sub(now)),
 		by:         by, cause: cause, ctx: ctx,
 	}
-}
-
-// outlook is how long a request of this host, coming to the wire now, would
-// wait, and its refusal if it would be refused.
-func (c *circuit) outlook(a *ask) (time.Duration, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.state == Closed || c.retired {
-		return 0, nil
-	}
-	now := time.Now()
-	wait := max(0, c.notBefore.Sub(now))
-	if c.cfg.RetriesOnly || a.trip.Hedge {
-		return wait, c.refusal(notsent.Meter, now, nil, nil)
-	}
-	if c.cfg.Patience <= 0 {
-		if wait == 0 && !c.probe.taken(now, c.probeLease()) {
-			return 0, nil
-		}
-		return wait, c.refusal(notsent.Meter, now, nil, nil)
-	}
-	until, late := c.until(a, now)
-	if chance := lastChance(now, until); chance.Before(c.notBefore) {
-		wait = max(0, c.earliest.Sub(now), chance.Sub(now))
-	}
-	if !now.Before(until) || until.Before(c.earliest) {
-		return wait, c.refusal(notsent.Meter, now, late, late)
-	}
-	return wait, nil
 }
