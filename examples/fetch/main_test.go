@@ -369,8 +369,9 @@ func TestADeadHostIsGivenUpOnce(t *testing.T) {
 		if code != 1 || !strings.Contains(errs, "200 of 200 failed") || !strings.Contains(errs, "the host is down") {
 			t.Errorf("exit %d, %s", code, errs)
 		}
-		if took := time.Since(start); took > 90*time.Second {
-			t.Errorf("took %v, want not much more than a minute\n%s%s", took, out, errs)
+		// Giving each file its minute would take 200/16 of them.
+		if took := time.Since(start); took > 5*time.Minute {
+			t.Errorf("took %v, want a few minutes at most\n%s", took, out)
 		}
 	})
 }
