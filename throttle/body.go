@@ -11,6 +11,7 @@ var (
 	errNoGrant = errors.New("throttle: Settle: no Transport of this package returned this response")
 	errSettled = errors.New("throttle: Settle: settled already")
 	errClosed  = errors.New("throttle: Settle: the body is closed already")
+	errNeither = errors.New("throttle: the base returned neither a response nor an error")
 )
 
 // answerBody gives the places in flight back when the body is done: closed,
@@ -69,7 +70,8 @@ func (p *passage) close() {
 	p.body.closed = true
 }
 
-// places reports whether places in flight are still held.
+// places reports whether places in flight are still held. The engine's lock is
+// held.
 func (p *passage) places() bool {
 	for i := range p.permit.draws {
 		if d := &p.permit.draws[i]; d.n != 0 && d.a.terms.unit == "" && d.a.terms != &p.t.engine.gate {
@@ -80,16 +82,11 @@ func (p *passage) places() bool {
 }
 
 // watch wraps the body of resp, in place, if places in flight wait for its end.
-func (p *passage) watch(resp *http.Response) {
+func (p *passage) watch(resp *http.Response, holds bool) {
 	if resp.Request == nil {
 		resp.Request = &p.r
 	}
-	e := p.t.engine
-	e.mu.Lock()
-	holds := p.places()
-	e.mu.Unlock()
-	if !holds || resp.Body == nil || resp.Body == http.NoBody {
-		p.free()
+	if !holds {
 		return
 	}
 	b := &p.body

@@ -9,27 +9,36 @@ import (
 
 // hear takes in what an answer says, before what it holds is given back, so
 // that nobody is let through in between who should not be.
-func (t *Transport) hear(p *passage, resp *http.Response) {
+//
+// It reports whether places in flight are held until the body's end.
+func (t *Transport) hear(p *passage, resp *http.Response) bool {
 	s := headers.Parse(resp, time.Now())
 	p.tr.Throttled = s.Throttled || resp.StatusCode == http.StatusServiceUnavailable && s.RetryAfter.Known
-	if news, ok := p.heard(resp.StatusCode, s); ok {
+	bare := resp.Body == nil || resp.Body == http.NoBody
+	news, ok, holds := p.heard(resp.StatusCode, s, bare)
+	if ok {
 		t.config.OnLearn(news)
 	}
+	return holds
 }
 
 // heard is hear under the lock.
-func (p *passage) heard(status int, s headers.Signal) (Learned, bool) {
+func (p *passage) heard(status int, s headers.Signal, bare bool) (_ Learned, told, holds bool) {
 	e := p.t.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.now()
-	p.record.flying--
+	p.left()
 	news := p.learn(now, replied, status, s)
 	p.heed(now, news)
 	e.answered(now, &p.permit)
+	if bare {
+		e.free(now, &p.permit)
+	}
+	holds = p.places()
 	p.again(now)
 	if news.what == causeNone || p.t.config.OnLearn == nil {
-		return Learned{}, false
+		return Learned{}, false, holds
 	}
-	return p.told(now, news), true
+	return p.told(now, news), true, holds
 }

@@ -38,7 +38,11 @@ func (q *ask) refusal(now, t instant, a *account) *Error {
 // were charged, at the instant returned; they stand in buf if there is room.
 func (e *engine) take(q *ask, buf []draw, p *patience) ([]draw, instant, time.Duration, error) {
 	e.mu.Lock()
-	now := e.now()
+	return e.takeLocked(e.now(), q, buf, p)
+}
+
+// takeLocked is take with the lock held, which it gives up.
+func (e *engine) takeLocked(now instant, q *ask, buf []draw, p *patience) ([]draw, instant, time.Duration, error) {
 	draws := q.scope.draws(buf[:0], q)
 	if e.enter(now, draws, q) {
 		q.scope.counters.granted++

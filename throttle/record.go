@@ -131,7 +131,7 @@ func (r *record) idleNow(now instant) bool {
 			return false
 		}
 	}
-	return r.flying == 0 && r.idle(now)
+	return r.entered == 0 && r.idle(now)
 }
 
 // of returns the record of the host of entry. key is the canonical host.

@@ -16,6 +16,7 @@ type passage struct {
 	record *record
 	leave  func() // releases the partition's record; nil: none
 	ask    ask
+	inside bool   // counted as entered
 	permit permit // under the engine's lock
 	shared *fleetGrant
 	room   [6]draw
@@ -73,32 +74,36 @@ func (p *passage) enter(r *http.Request) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	patience, err := p.prepare(r)
+	home, err := p.prepare(r)
 	if err != nil {
 		return err
 	}
-	draws, at, waited, err := t.engine.take(&p.ask, p.drawn(), &patience)
+	patience := p.patience(r)
+	t.engine.mu.Lock()
+	now := t.engine.now()
+	p.resolve(now, r, home)
+	p.record.entered++
+	p.inside = true
+	draws, at, waited, err := t.engine.takeLocked(now, &p.ask, p.room[:0], &patience)
 	p.tr.Waited += waited
-	if err != nil {
-		return err
-	}
-	p.permit = permit{draws: draws, at: at, held: true, placed: true}
-	if t.fleet != nil {
-		if err := p.share(ctx, &patience, waited); err != nil {
-			return err
+	if err == nil {
+		p.permit = permit{draws: draws, at: at, held: true, placed: true}
+		if t.fleet != nil {
+			err = p.share(ctx, &patience, waited)
 		}
 	}
-	t.engine.mu.Lock()
-	p.record.flying++
-	t.engine.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	p.ctx = passageCtx{ctx, p}
 	p.sent = time.Now()
 	p.r = *r.WithContext(&p.ctx)
 	return nil
 }
 
-// prepare fills in p.ask. It calls the user's functions, so no lock is held.
-func (p *passage) prepare(r *http.Request) (patience, error) {
+// prepare fills in p.ask as far as the user's functions say, so no lock is held,
+// and returns the host's record.
+func (p *passage) prepare(r *http.Request) (*record, error) {
 	t, q, ctx := p.t, &p.ask, r.Context()
 	host := p.tr.Entry.Key
 	if p.tr.Entry.Overflow {
@@ -123,26 +128,27 @@ func (p *passage) prepare(r *http.Request) (patience, error) {
 	}
 	if q.cost = cost; cost != nil {
 		if err := cost.check(); err != nil {
-			return patience{}, err
+			return nil, err
 		}
 	}
-	t.engine.mu.Lock()
-	p.record.renew(t.engine.now())
-	routes := p.record.routes
-	t.engine.mu.Unlock()
+	return home, nil
+}
+
+// resolve finds the routes that r matches and what is known of its kind. The
+// engine's lock is held.
+func (p *passage) resolve(now instant, r *http.Request, home *record) {
+	p.record.renew(now)
+	routes := &p.record.routes
 	route := ""
 	for i := range routes.Len() {
 		if routes.Match(i, r) {
-			q.set(i)
-			if text, _ := routes.Route(i); route == "" {
-				route = text
+			p.ask.set(i)
+			if route == "" {
+				route, _ = routes.Route(i)
 			}
 		}
 	}
-	t.engine.mu.Lock()
-	q.learn = t.kindOf(t.engine.now(), q, &home.scope, route, r)
-	t.engine.mu.Unlock()
-	return p.patience(r), nil
+	p.ask.learn = p.t.kindOf(now, &p.ask, &home.scope, route, r)
 }
 
 // patience is how long r may wait.
@@ -161,14 +167,6 @@ func (p *passage) patience(r *http.Request) patience {
 	return w
 }
 
-// drawn is what p.ask draws on.
-func (p *passage) drawn() []draw {
-	e := p.t.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return p.ask.scope.draws(p.room[:0], &p.ask)
-}
-
 // send hands the attempt to the base and sees to it that what was granted is
 // accounted for, however that ends.
 func (p *passage) send() (*http.Response, error) {
@@ -177,22 +175,31 @@ func (p *passage) send() (*http.Response, error) {
 		p.tr.MarkSent()
 	}
 	done := false
+	var resp *http.Response
 	defer func() {
-		if !done { // a panic or Goexit: it may have been sent
-			p.finish(cancelled)
+		if done {
+			return
 		}
+		if resp != nil && resp.Body != nil {
+			resp.Body.Close()
+		}
+		p.finish(cancelled) // a panic or Goexit, of the base or a hook: it may have been sent
 	}()
 	resp, err := t.base.RoundTrip(&p.r)
-	done = true
-	if err != nil {
-		p.finish(p.lost(err))
-		return resp, err
+	if err == nil && resp == nil {
+		err = errNeither
 	}
-	t.hear(p, resp)
+	if err != nil {
+		done = true
+		p.finish(p.lost(err))
+		return nil, err
+	}
+	holds := t.hear(p, resp)
 	if t.fleet != nil {
 		p.tellFleet(resp)
 	}
-	p.watch(resp)
+	p.watch(resp, holds)
+	done = true
 	return resp, nil
 }
 
@@ -202,7 +209,10 @@ func (p *passage) finish(end ending) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.now()
-	p.record.flying--
+	if !p.left() { // a hook panicked after the answer
+		e.free(now, &p.permit)
+		return
+	}
 	p.learn(now, end, 0, headers.Signal{})
 	if end == unsent {
 		p.shared.cancel()
@@ -216,9 +226,25 @@ func (p *passage) finish(end ending) {
 	p.again(now)
 }
 
+// left notes that p neither waits nor awaits an answer any more, if it did.
+// The engine's lock is held.
+func (p *passage) left() bool {
+	was := p.inside
+	if was {
+		p.record.entered--
+		p.inside = false
+	}
+	return was
+}
+
 // end lets go of the partition's record. What is still in flight keeps it from
 // being evicted.
 func (p *passage) end() {
+	if p.inside { // refused, or a hook panicked
+		p.t.engine.mu.Lock()
+		p.left()
+		p.t.engine.mu.Unlock()
+	}
 	if p.leave != nil {
 		p.leave()
 	}
@@ -244,14 +270,16 @@ func (t *Transport) outlook(r *http.Request) (time.Duration, error) {
 	}
 	p := &passage{t: t, tr: tr}
 	defer p.end()
-	patience, err := p.prepare(r)
+	home, err := p.prepare(r)
 	if err != nil {
 		return 0, err
 	}
+	patience := p.patience(r)
 	e := t.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.now()
+	p.resolve(now, r, home)
 	draws := p.ask.scope.draws(p.room[:0], &p.ask)
 	if d := fits(draws); d != nil {
 		return 0, p.ask.error(NeverFits, d.a, 0)

@@ -15,7 +15,7 @@ type scope struct {
 	parent   *scope     // whose waiters draw on extra, if those are not this one's
 	waiters  *waiter    // any order
 	waiting  int
-	flying   int    // granted and not answered; of a Transport
+	entered  int    // requests of a Transport that wait or are not answered yet
 	version  uint64 // of the budgets that own was made from
 	counters counters
 	learned  *learned // by the requests of a Transport; nil: nothing yet

@@ -86,7 +86,7 @@ func (r *record) stats(now instant) HostStats {
 	r.renew(now)
 	c := r.counters
 	h := HostStats{
-		Host: r.host, Queue: r.waiting, InFlight: r.flying,
+		Host: r.host, Queue: r.waiting, InFlight: r.entered - r.waiting,
 		Granted: c.granted, Waited: c.waited, Refused: c.refused, Cancelled: c.cancelled, Refunded: c.refunded,
 	}
 	for w := r.waiters; w != nil; w = w.next {
