@@ -115,7 +115,7 @@ func (p *parser) member(b *body, j *scanner, e event) {
 	var low [32]byte
 	top := j.depth <= 1
 	switch string(letters(low[:0], e.key)) {
-	case "retryafter", "retryafterseconds", "retryaftersecs", "retrydelay", "retryin":
+	case "retryafter", "retryafterseconds", "retryaftersecs", "retrydelay", "retryin", "retryinseconds", "backoffseconds":
 		p.bodyWait(e, time.Second)
 	case "retryafterms", "retryaftermillis", "retryaftermilliseconds":
 		p.bodyWait(e, time.Millisecond)

@@ -53,7 +53,7 @@ func kindOfWord(s string) (Kind, bool) {
 		"ratelimiterror", "ratelimitexceedederror", "ratelimitexceededexception", "userratelimitexceeded",
 		"apiratelimitexceeded", "resourceexhausted", "quotaexceeded", "ratelimit", "ratelimiting", "ratelimiterrorexceeded",
 		"maxratelimitexceeded", "secondaryratelimit", "requestratetoolarge", "qpslimitexceeded", "toomanyattempts",
-		"ratelimitexceededforuser", "mlimitexceeded", "toofast", "99991400", "429":
+		"ratelimitexceededforuser", "mlimitexceeded", "toofast", "complexitybudgetexhausted", "99991400", "32005", "429":
 		return Quota, true
 	case "transactioninprogressexception", "priorrequestnotcomplete", "locktimeout", "toomanywriteoperations",
 		"concurrentlimitexceeded", "concurrencylimitexceeded", "toomanyconcurrentrequests",

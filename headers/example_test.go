@@ -69,6 +69,21 @@ func ExampleParse_trio() {
 	// 99 of 100 requests left per 1m0s, resets in 50s (boundary); at most 1000 requests per 1h0m0s
 }
 
+// The same names with other meanings: resets that are Unix times in s or ms, or
+// dates. All are told apart by what they look like.
+func ExampleParse_resets() {
+	for _, reset := range []string{"60", "1768478460", "1768478460000", "2026-01-15T13:01:00+01:00", "1m0s"} {
+		s := headers.Parse(answer(200, "X-Rate-Limit-Reset", reset), noon)
+		fmt.Println(s.Limits[0].Reset.Value)
+	}
+	// Output:
+	// 1m0s
+	// 1m0s
+	// 1m0s
+	// 1m0s
+	// 1m0s
+}
+
 // The affixed trio: units, windows and names around the stem, in any order.
 func ExampleParse_affixed() {
 	fmt.Println(headers.Parse(answer(200,

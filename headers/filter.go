@@ -44,7 +44,9 @@ func promising(name string) bool {
 		case 'h':
 			found = around(name, i-1, "throttl")
 		case 'd':
-			found = around(name, i-8, "error-code")
+			found = around(name, i-3, "credit") || around(name, i-8, "error-code")
+		case 'f':
+			found = around(name, i-2, "left")
 		}
 		if found {
 			return !around(name, 0, "x-amz-meta-") // a user's own data

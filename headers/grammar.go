@@ -5,7 +5,7 @@ import "strings"
 // sight is what the words of a name amount to.
 type sight struct {
 	stem, inert bool
-	limit       bool // "limit" or "remaining" itself, not a mere synonym
+	limit       bool // "limit" or "remaining" itself, or what is as telling
 	scoped      bool // a unit or a window
 	clock       bool // "time" and its like
 	remaining   bool
@@ -27,14 +27,15 @@ func (r *reader) look(low []byte) (x sight) {
 			x.inert = true
 		case unitWord, windowWord, adverbWord:
 			x.scoped = true
+			x.limit = x.limit || t.word.unit == "concurrent-requests"
 		case labelWord:
 			x.text = t.word.role
 		case formWord:
-			x.clock = x.clock || t.word.prefer < 0
+			x.clock = x.clock || t.word.prefer < 0 || t.word.window > 0
 		case fieldWord:
 			s := low[t.start:t.end]
 			x.fields++
-			x.limit = x.limit || isLimit(s) || len(s) >= 6 && string(s[:6]) == "remain"
+			x.limit = x.limit || isLimit(s) || len(s) >= 6 && string(s[:6]) == "remain" || string(s) == "left"
 			x.remaining = x.remaining || t.word.role == roleRemaining
 			x.window = x.window || t.word.role == roleWindow
 			if n := rankOf(t.word.role, s); n >= rank {
@@ -68,8 +69,8 @@ func (r *reader) role(low []byte) (of role, weak bool) {
 		return roleReset, false
 	case x.stem || x.limit && (x.scoped || x.fields > 1):
 		return x.field, false
-	case x.field == roleReset && x.scoped:
-		return roleReset, true
+	case (x.field == roleReset || x.field == roleUsed) && x.scoped:
+		return x.field, true
 	}
 	return roleNone, false
 }
@@ -101,13 +102,14 @@ func rankOf(r role, s []byte) int {
 // left over, which is the name.
 func (r *reader) qualify(low []byte, m *meaning) {
 	m.vendor = fnvBasis
-	out, end := r.out[:0], 0 // end of the stem
+	out, end, before := r.out[:0], 0, 0 // the stem's end, and how much of the name stands before it
 	for i := range r.n {
 		t := &r.tokens[i]
 		s := low[t.start:t.end]
 		switch t.word.class {
 		case stemWord:
 			end = r.stem(low, i, m)
+			before = len(out)
 		case vendorWord:
 			m.vendor = hash(m.vendor, s)
 		case unitWord:
@@ -124,7 +126,7 @@ func (r *reader) qualify(low []byte, m *meaning) {
 				m.prefer = t.word.prefer
 			}
 		case sideWord, labelWord, unknownWord:
-			if end == 0 && r.hostSays(s) {
+			if end == 0 && r.vendor(low, i) {
 				m.vendor = hash(m.vendor, s)
 			} else if !r.taken(i, m) {
 				out = appendName(out, s)
@@ -135,7 +137,7 @@ func (r *reader) qualify(low []byte, m *meaning) {
 		m.name = len(out)
 	}
 	m.family = hash(m.vendor, low[:end])
-	m.plain = m.plain && m.name == 0 || m.window > 0
+	m.plain = m.plain && m.name <= before || m.window > 0
 	if m.unit == "" {
 		m.unit = "requests"
 	}
@@ -202,8 +204,16 @@ func (r *reader) taken(i int, m *meaning) bool {
 // the limit too, as "daylimit" does and "per-day" does not.
 func (r *reader) window(low []byte, i int, m *meaning, out []byte) []byte {
 	t := &r.tokens[i]
-	m.window = t.word.window
 	s := low[t.start:t.end]
+	if i > 0 && (m.role == roleReset || m.role == roleWindow || m.role == roleWait) {
+		// "period-in-sec" is how the number is written.
+		prev := &r.tokens[i-1]
+		if string(low[prev.start:prev.end]) == "in" || prev.word.class == fieldWord && m.role != roleReset {
+			m.scale = t.word.window
+			return out
+		}
+	}
+	m.window = t.word.window
 	if m.row != nil && m.row.keepWindow {
 		return appendName(out, s)
 	}
@@ -229,6 +239,24 @@ func (r *reader) form(s []byte, w word, m *meaning, out []byte) []byte {
 		}
 	}
 	return out
+}
+
+// vendor reports whether the i-th word, which stands before the stem, is whose
+// header it is. Names without "X-" begin with the vendor's.
+func (r *reader) vendor(low []byte, i int) bool {
+	s := low[r.tokens[i].start:r.tokens[i].end]
+	if r.hostSays(s) {
+		return true
+	}
+	if i > 0 || r.tokens[i].glued || r.tokens[i].word.class != unknownWord || isScope(string(s)) {
+		return false
+	}
+	for k := 1; k < r.n; k++ {
+		if r.tokens[k].word.class == stemWord {
+			return true
+		}
+	}
+	return false
 }
 
 // hostSays reports whether s is a label of the host's name, which makes it the

@@ -114,7 +114,7 @@ func (p *parser) nameThem() {
 // isScope knows names that say whom a limit is counted for.
 func isScope(name string) bool {
 	switch name {
-	case "user", "client", "organization", "global", "app", "ip":
+	case "user", "client", "organization", "org", "account", "tenant", "project", "global", "app", "ip", "key", "route", "path":
 		return true
 	}
 	return false

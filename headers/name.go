@@ -129,7 +129,7 @@ func glue(s []byte) int {
 		}
 	}
 	const stem = "ratelimit"
-	if len(s) > len(stem) && string(s[:len(stem)]) == stem && wordOf(string(s[len(stem):])).class == fieldWord {
+	if len(s) > len(stem) && string(s[:len(stem)]) == stem && isSuffix(wordOf(string(s[len(stem):])).class) {
 		return len(stem)
 	}
 	// "appmin": a window of the app's own.
@@ -139,15 +139,26 @@ func glue(s []byte) int {
 	return 0
 }
 
+// isSuffix reports whether a word of class c may be glued to the stem.
+func isSuffix(c class) bool { return c == fieldWord || c == labelWord }
+
 // pairs gives the words their meaning that have it only together.
 func (r *reader) pairs(low []byte) {
+	stem := false
 	for i := 0; i+1 < r.n; i++ {
 		a, b := &r.tokens[i], &r.tokens[i+1]
 		first, second := low[a.start:a.end], low[b.start:b.end]
+		if a.word.class == stemWord {
+			stem = true
+		}
+		if stem && string(second) == "quota" { // one stem is enough
+			b.word = field(roleQuota)
+		}
 		switch string(first) {
 		case "rate":
 			if isLimit(second) {
 				a.word, b.word = word{class: stemWord}, word{class: fillerWord}
+				stem = true
 			}
 		case "fill", "refill", "replenish", "restore":
 			if b.word.class == rateWord {

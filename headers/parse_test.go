@@ -134,7 +134,6 @@ func TestNames(t *testing.T) {
 		{"X-Page-Limit", roleNone, "", "", 0},
 		{"X-Total-Count", roleNone, "", "", 0},
 		{"X-Items-Remaining", roleNone, "", "", 0},
-		{"X-Tokens-Used", roleNone, "", "", 0},
 		{"X-RateLimit-Query-Cost", roleNone, "", "", 0},
 		{"X-RateLimit-Period-Remaining", roleNone, "", "", 0},
 		{"X-Retry-Count", roleNone, "", "", 0},
@@ -143,9 +142,30 @@ func TestNames(t *testing.T) {
 		m := r.read(c.name)
 		if m.role != c.role {
 			t.Errorf("%s: role %d, want %d", c.name, m.role, c.role)
+		} else if m.weak {
+			t.Errorf("%s: says too little on its own", c.name)
 		} else if m.role != roleNone && (m.unit != c.unit || string(r.name(&m)) != c.limit || m.window != c.window) {
 			t.Errorf("%s: unit %q, limit %q, window %v; want %q, %q, %v",
 				c.name, m.unit, r.name(&m), m.window, c.unit, c.limit, c.window)
+		}
+	}
+}
+
+// TestWeakNames holds that some names only add to a limit that others show to
+// exist: alone they are anything.
+func TestWeakNames(t *testing.T) {
+	for _, c := range []struct{ name, other, want string }{
+		{"X-Tokens-Used", "X-Tokens-Remaining", "7 of 12 tokens left"},
+		{"X-Token-Reset", "X-Token-Remaining", "7 tokens left, resets in 5s"},
+		{"X-Credits-Used", "X-Credits-Left", "7 of 12 credits left"},
+	} {
+		h := http.Header{c.name: {"5"}}
+		if s := Parse(response(200, h), noon); len(s.Limits) > 0 {
+			t.Errorf("%s alone: %v", c.name, s)
+		}
+		h[c.other] = []string{"7"}
+		if got := Parse(response(200, h), noon).String(); got != c.want {
+			t.Errorf("%s beside %s: %s, want %s", c.name, c.other, got, c.want)
 		}
 	}
 }

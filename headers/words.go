@@ -98,7 +98,7 @@ func fieldOf(s string) word {
 		return field(roleRemaining)
 	case "used", "observed", "usage", "consumed", "current", "count":
 		return field(roleUsed)
-	case "reset", "resets":
+	case "reset", "resets", "expire", "expires":
 		return field(roleReset)
 	case "resettime", "resetat", "resetdate", "resettimestamp":
 		return word{class: fieldWord, role: roleReset, prefer: -1}
@@ -174,7 +174,7 @@ func unitOrForm(s string) word {
 		return word{class: fillerWord}
 	case "status", "cost", "scale", "code", "source", "over", "near", "exceeded", "limited",
 		"requested", "error", "enabled", "warning", "info", "information", "version", "id",
-		"nearlimit", "overlimit", "retry", "should", "fallback", "upgrade":
+		"nearlimit", "overlimit", "retry", "should", "fallback", "upgrade", "currentrequest":
 		return word{class: inertWord}
 	}
 	return word{}
@@ -275,7 +275,7 @@ func isVendor(s string) bool {
 		"anthropic", "bapi", "beta", "zendesk", "auth0", "github", "gitlab", "shopify", "twilio",
 		"stripe", "amzn", "amz", "goog", "google", "azure", "docker", "discourse", "envoy",
 		"cf", "cloudflare", "akamai", "okta", "atlassian", "openai", "groq", "mistral", "cohere",
-		"xero", "mbx", "sapi", "sforce", "kong", "apigee", "tyk", "ibm", "dd", "datadog", "figma", "slack":
+		"xero", "mbx", "fitbit", "discogs", "hb", "bm", "sapi", "sforce", "kong", "apigee", "tyk", "ibm", "dd", "datadog", "figma", "slack":
 		return true
 	}
 	return false
