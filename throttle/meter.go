@@ -147,7 +147,10 @@ func (m *rated) eta(now instant, ahead, n int64) instant {
 	} else {
 		first = m.window.at(now, m.rateSpec, max(1, rest))
 	}
-	return max(shape, first.add(nanos(windows*m.Per.Seconds())-1))
+	if windows > 0 {
+		first = first.add(nanos(windows * m.Per.Seconds()))
+	}
+	return max(shape, first)
 }
 
 func (m *rated) regain(n int64) time.Duration { return nanos(float64(n) / m.perSecond) }
@@ -421,7 +424,9 @@ func (m *level) eta(now instant, ahead, n int64) instant {
 	}
 	t := m.reset
 	if t != never && m.per > 0 && m.quota >= 1 {
-		t = t.add(nanos(math.Floor(max(0, missing-1)/m.quota)*m.per.Seconds()) - 1)
+		if windows := math.Floor(max(0, missing-1) / m.quota); windows > 0 {
+			t = t.add(nanos(windows * m.per.Seconds()))
+		}
 	}
 	if m.perSecond > 0 {
 		t = min(t, now.add(nanos(missing/m.perSecond)))

@@ -65,8 +65,8 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 	}
 	below := trip.Below(base)
 	t.innermost = below.Innermost()
-	if below.Has[trip.Throttle] { // another one's records are not ours
-		below.Hosts = hosts.New(hosts.Size)
+	if t.innermost || below.Has[trip.Throttle] { // another one's records are not ours
+		below.Hosts = hosts.New(t.limits.maxKeys)
 	}
 	t.link = below.With(trip.Throttle)
 	t.hosts = below.Hosts
@@ -100,15 +100,16 @@ func (t *Transport) resolve() error {
 	return nil
 }
 
-// keep gives each host that is named outright its place for good, so that its
-// budget never falls to the overflow.
+// keep gives each host that is named outright its place for good.
 func (t *Transport) keep() error {
 	named := 0
 	for text := range t.budgets.by {
 		if p, err := pattern.Parse(text); err == nil && !p.Wild {
-			named++
-			if entry := t.hosts.Acquire(p.Host, time.Now()); entry.Overflow || named > t.limits.maxKeys {
+			if named++; named > t.limits.maxKeys {
 				return fmt.Errorf("throttle: MaxKeys: %d is too few for the hosts that Budgets names", t.limits.maxKeys)
+			}
+			if entry := t.hosts.Acquire(p.Host, time.Now()); entry.Overflow {
+				entry.Release() // by its budgets it has an account of its own there
 			}
 		}
 	}
