@@ -168,7 +168,7 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 		*f = finder{windows: windows{out: f.windows.out}}
 		return lesson{what: causeFlight, kind: k}
 	case overload:
-		k.slow.lost(now)
+		k.slow.lost(now, true)
 		narrow := !l.terms.pausesOnly && k.slow.allowed() > 0 && k.slow.allowed() <= 2
 		if !refused && !s.RetryAfter.Known && !narrow {
 			return lesson{what: causeFlight, kind: k}
@@ -184,7 +184,7 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 // unanswered learns from a request that brought no answer.
 func (l *learner) unanswered(now time.Time, g *ticket, end ending) {
 	if end == failed {
-		g.kind.slow.lost(now)
+		g.kind.slow.lost(now, false)
 	}
 	if end == unsent {
 		return
@@ -221,7 +221,7 @@ func (l *learner) concurrency(g *ticket, s headers.Signal) bool {
 	if s.Kind == headers.Concurrency {
 		return true
 	}
-	return g.lone && !s.RetryAfter.Known && len(s.Limits) == 0 && len(g.kind.quotas) == 0 && s.Kind != headers.Overload
+	return (g.lone || g.kind.slow.tight()) && !s.RetryAfter.Known && len(s.Limits) == 0 && len(g.kind.quotas) == 0 && s.Kind != headers.Overload
 }
 
 // refuse pauses, and lets the finder react if the rate may be what was wrong.

@@ -56,7 +56,7 @@ func (q *quota) note(l headers.Limit) {
 	if l.Quota.Known && l.Quota.Value > 0 {
 		q.size = l.Quota
 	}
-	if l.Window.Known && l.Window.Value > 0 {
+	if l.Window.Known && l.Window.Value > 0 && l.Window.Value <= mostWindow {
 		q.key.window = l.Window.Value
 	}
 	q.means = l.ResetMeans

@@ -90,7 +90,7 @@ func (l *learner) quotaOf(now time.Time, limit headers.Limit) *quota {
 
 // count says whether requests draw units of q, or only wait for its pauses.
 func (q *quota) count(counted bool) {
-	t := &terms{text: "the limit stated by " + q.source, toHeaders: true}
+	t := &terms{text: "the limit stated by " + fieldName(q.source), toHeaders: true}
 	if q.counted = counted; counted {
 		t.unit, t.toHeaders = unitName(q.key.unit), false
 	}

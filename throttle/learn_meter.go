@@ -195,10 +195,8 @@ func (s *hostStart) eta(now instant, _, n int64) instant { return s.at(now, n) }
 
 func (q *quota) eta(now instant, ahead, n int64) instant {
 	t := q.at(now, n)
-	if r := q.rate(); r > 0 && t != never && q.counted {
-		if lack := float64(ahead+n) - max(0, q.level(now.time())); lack > 0 {
-			t = max(t, now.add(nanos(lack/r)))
-		}
+	if r := q.rate(); r > 0 && t > now && t != never && ahead > 0 {
+		t = t.add(nanos(float64(ahead) / r)) // about: they come with the windows
 	}
 	return t
 }

@@ -11,8 +11,9 @@ const (
 	staleAfter  = 60 * time.Second // a remaining without a reset says nothing after that
 	plentiful   = math.MaxInt32    // what is left when nobody knows
 	forgetAt    = 10 * time.Minute // a quota not mentioned for that long (and two windows) is dropped
-	shortWindow = 5 * time.Second  // resets of these say little, rounded as they are
-	coarse      = time.Second      // resets are rounded to seconds, up or down
+	mostWindow  = 400 * 24 * time.Hour
+	shortWindow = 5 * time.Second // resets of these say little, rounded as they are
+	coarse      = time.Second     // resets are rounded to seconds, up or down
 )
 
 // learnTerms are the settings that learning depends on.
@@ -171,7 +172,14 @@ func (q *quota) wait(now time.Time, cost float64) time.Duration {
 	case lack <= 1e-9:
 		return 0
 	case q.flows && q.rate() > 0:
-		return max(time.Millisecond, time.Duration(min(lack/q.rate(), 1e6)*float64(time.Second)))
+		d := time.Duration(min(lack/q.rate(), 1e6) * float64(time.Second))
+		if most := q.basis.Add(q.terms.maxPause).Sub(now); d <= q.terms.maxPause || d <= most {
+			return max(time.Millisecond, d)
+		} else if most <= 0 && q.flying() > 0 {
+			return forever
+		} else {
+			return max(0, most)
+		}
 	case q.reset.Known:
 		return q.until().Sub(now)
 	case q.flying() > 0:
@@ -188,13 +196,14 @@ func (q *quota) wait(now time.Time, cost float64) time.Duration {
 // guess is how long to wait for a quota that is spent and does not say when
 // it comes back.
 func (q *quota) guess() time.Duration {
+	most := min(mostGuess, q.terms.maxPause)
 	switch r := q.rate(); {
 	case r > 0:
-		return min(mostGuess, time.Duration(float64(time.Second)/r))
+		return time.Duration(min(most.Seconds(), 1/r) * float64(time.Second))
 	case q.key.window > 0:
-		return min(mostGuess, q.key.window)
+		return min(most, q.key.window)
 	}
-	return time.Second
+	return min(most, time.Second)
 }
 
 // paced spreads what is left evenly over the rest of the window.

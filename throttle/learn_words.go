@@ -3,7 +3,9 @@ package throttle
 import (
 	"fmt"
 	"math"
+	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -78,7 +80,7 @@ func (k *kind) scope(l *learner, h *hold) string {
 func (h *hold) words(now, zero time.Time) string {
 	said := "guessed from refusals"
 	if h.source != "" {
-		said = "said by " + h.source
+		said = "said by " + fieldName(h.source)
 	}
 	if h.capped {
 		said += ", capped"
@@ -98,7 +100,7 @@ func (f *finder) words() string {
 
 func (q *quota) told(now, zero time.Time) string {
 	if q.asking {
-		return "one request asks what is left" + q.called() + ", after the reset said by " + q.source
+		return "one request asks what is left" + q.called() + ", after the reset said by " + fieldName(q.source)
 	}
 	s := amount(max(0, q.level(now)))
 	if q.size.Known {
@@ -113,7 +115,7 @@ func (q *quota) told(now, zero time.Time) string {
 	} else if r := q.rate(); q.flows && r > 0 {
 		s += ", " + amount(r) + " more per second"
 	}
-	return s + ", said by " + q.source
+	return s + ", said by " + fieldName(q.source)
 }
 
 func (q *quota) called() string {
@@ -138,6 +140,14 @@ func clock(now, zero, t time.Time) string {
 		return wall.Format("2006-01-02 15:04:05")
 	}
 	return wall.Format("15:04:05")
+}
+
+// fieldName is a header's name as people write it.
+func fieldName(s string) string {
+	if s == "body" {
+		return "the body"
+	}
+	return strings.Replace(http.CanonicalHeaderKey(s), "Ratelimit", "RateLimit", 1)
 }
 
 // amount shows a number without needless digits.

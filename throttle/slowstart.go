@@ -18,15 +18,18 @@ const (
 // to the headers of their answers, so long streams take no place. The zero
 // slowStart is that of a host never met. Its owner guards it.
 type slowStart struct {
-	limit float64 // zero: firstFlight
-	now   int     // under way
-	good  int     // good answers so far
-	free  bool    // proved: no limit
-	ease  float64 // limit at the last loss; growth slows down above 0.7 of it. Zero: never lost
-	cut   time.Time
-	rtt   time.Duration // smoothed time to the headers of good answers
-	last  time.Time     // of the last loss
-	full  bool          // the limit was reached since the last step
+	limit   float64 // zero: firstFlight
+	now     int     // under way
+	good    int     // good answers so far
+	free    bool    // proved: no limit
+	ease    float64 // limit at the last loss; growth slows down above 0.7 of it. Zero: never lost
+	cut     time.Time
+	rtt     time.Duration // smoothed time to the headers of good answers
+	last    time.Time     // of the last loss
+	crowd   time.Time     // of the last refusal because of others under way
+	ceiling float64       // how many the host was seen to serve at a time; zero: not seen
+	atIt    int           // good answers since
+	full    bool          // the limit was reached since the last step
 
 	stated bool // the server's limits are known, so that no start has to be slow
 }
@@ -69,6 +72,16 @@ func (f *slowStart) well(now, sent time.Time) {
 		f.free = f.stated || f.good >= provenGood
 		return
 	}
+	if f.ceiling > 0 {
+		f.limit = min(f.limit+1/f.limit, f.ceiling)
+		if f.atIt++; f.full && float64(f.atIt) >= max(16, 4*f.ceiling) {
+			f.ceiling, f.atIt = f.ceiling+1, 0 // perhaps it is more now
+		}
+		if now.Sub(f.crowd) > forgetRate {
+			f.ceiling = 0
+		}
+		return
+	}
 	if f.full {
 		// Four places per round trip: each answer of a full window adds its part.
 		f.limit += 4 / f.limit
@@ -81,9 +94,14 @@ func (f *slowStart) well(now, sent time.Time) {
 
 // lost learns from a request that the host could not serve in time: the window
 // shrinks by three tenths, once for all that was under way together.
-func (f *slowStart) lost(now time.Time) {
+// quick tells that the host said so itself, at once.
+func (f *slowStart) lost(now time.Time, quick bool) {
 	under := f.now
-	if now.Sub(f.cut) < max(leastTrip, min(f.rtt, time.Second)) {
+	apart := max(leastTrip, min(f.rtt, time.Second))
+	if quick {
+		apart = max(leastTrip/10, f.rtt)
+	}
+	if now.Sub(f.cut) < apart {
 		return
 	}
 	if n := f.allowed(); n > 0 && n < under {
@@ -103,7 +121,12 @@ func (f *slowStart) crowded(now, sent time.Time) {
 		n = min(n, a)
 	}
 	f.shrink(now, float64(n))
+	f.crowd, f.ceiling, f.atIt = now, float64(n), 0
 }
+
+// tight reports whether more are under way than the host was lately seen to
+// serve at a time.
+func (f *slowStart) tight() bool { return f.ceiling > 0 && float64(f.now) >= f.ceiling }
 
 func (f *slowStart) shrink(now time.Time, limit float64) {
 	f.limit, f.free, f.full = limit, false, false
