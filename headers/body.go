@@ -113,7 +113,9 @@ func isErrorKey(key string) bool {
 // member reads one member of the answer or of its error.
 func (p *parser) member(b *body, j *scanner, e event) {
 	var low [32]byte
-	top := j.depth <= 1
+	top := j.top()
+	// In a served answer, a type or a status of its own is data.
+	data := top && p.status < 300
 	switch string(letters(low[:0], e.key)) {
 	case "retryafter", "retryafterseconds", "retryaftersecs", "retrydelay", "retryin", "retryinseconds", "backoffseconds":
 		p.bodyWait(e, time.Second)
@@ -125,9 +127,17 @@ func (p *parser) member(b *body, j *scanner, e event) {
 		if top {
 			p.bodyWait(e, time.Second)
 		}
-	case "code", "errorcode", "errcode", "retcode", "statuscode", "status", "subcode":
+	case "status", "statuscode":
+		if !data || isInteger(e.text) {
+			p.codeMember(b, e)
+		}
+	case "code", "errorcode", "errcode", "retcode", "subcode":
 		p.codeMember(b, e)
-	case "error", "errors", "type", "reason", "errortype", "tag", "errorsummary", "name":
+	case "type", "reason", "name", "tag":
+		if !data {
+			b.code(e.text)
+		}
+	case "error", "errors", "errortype", "errorsummary":
 		b.code(e.text)
 		b.worded = b.worded || saysLimit(e.text)
 		p.throttledUntil(e.text)

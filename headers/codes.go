@@ -43,17 +43,14 @@ func letters(out []byte, s string) []byte {
 	return out
 }
 
-// kindOfWord is the table of codes.
+// kindOfWord is the table of codes, and the patterns that most of them follow.
 func kindOfWord(s string) (Kind, bool) {
 	switch s {
-	case "throttling", "throttlingexception", "throttled", "throttledexception", "requestthrottledexception",
-		"requestthrottled", "ec2throttledexception", "toomanyrequests", "toomanyrequestsexception",
+	case "requestthrottledexception", "requestthrottled", "ec2throttledexception",
 		"provisionedthroughputexceededexception", "provisionedthroughputexceeded", "requestlimitexceeded",
-		"bandwidthlimitexceeded", "limitexceededexception", "ratelimited", "ratelimitexceeded", "ratelimitreached",
-		"ratelimiterror", "ratelimitexceedederror", "ratelimitexceededexception", "userratelimitexceeded",
-		"apiratelimitexceeded", "resourceexhausted", "quotaexceeded", "ratelimit", "ratelimiting", "ratelimiterrorexceeded",
-		"maxratelimitexceeded", "secondaryratelimit", "requestratetoolarge", "qpslimitexceeded", "toomanyattempts",
-		"ratelimitexceededforuser", "mlimitexceeded", "toofast", "complexitybudgetexhausted", "99991400", "32005", "429":
+		"bandwidthlimitexceeded", "limitexceededexception", "ratelimiterror", "resourceexhausted", "quotaexceeded",
+		"ratelimit", "ratelimiting", "secondaryratelimit", "requestratetoolarge", "qpslimitexceeded", "toomanyattempts",
+		"mlimitexceeded", "complexitybudgetexhausted", "99991400", "32005", "429":
 		return Quota, true
 	case "transactioninprogressexception", "priorrequestnotcomplete", "locktimeout", "toomanywriteoperations",
 		"concurrentlimitexceeded", "concurrencylimitexceeded", "toomanyconcurrentrequests",
@@ -67,6 +64,10 @@ func kindOfWord(s string) (Kind, bool) {
 	case "insufficientquota", "dailylimitexceeded", "dailylimitexceededunreg", "monthlylimitexceeded",
 		"dailyquotaexceeded", "billinghardlimitreached", "quotaexhausted", "creditsexhausted":
 		return NoAllowance, true
+	}
+	if strings.HasPrefix(s, "throttl") || strings.Contains(s, "toomanyrequests") || strings.HasSuffix(s, "ratelimited") ||
+		strings.Contains(s, "ratelimitexceeded") || strings.Contains(s, "ratelimitreached") {
+		return Quota, true
 	}
 	return NoKind, false
 }

@@ -87,6 +87,17 @@ func (j *scanner) literal() event {
 	return event{eventValue, j.takeKey(), j.s[start:j.i], false}
 }
 
+// top reports whether no key leads to what is read: it is a member of the whole
+// value, or of an element of it.
+func (j *scanner) top() bool {
+	for _, key := range j.keys[:j.depth] {
+		if key != "" {
+			return false
+		}
+	}
+	return true
+}
+
 // takeKey returns the key of the value that begins.
 func (j *scanner) takeKey() string {
 	key := j.key
