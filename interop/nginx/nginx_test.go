@@ -1,0 +1,93 @@
+// Package nginx runs weir against limit_req and limit_conn of a real nginx.
+package nginx
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/interop/real"
+)
+
+func start(t *testing.T) string {
+	real.Need(t, "nginx")
+	dir, port := t.TempDir(), real.Port(t)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "html"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("html/ok", "ok\n")
+	write("html/slow", strings.Repeat("x", 50<<10))
+	conf, err := os.ReadFile("nginx.conf.in")
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := ""
+	if os.Getuid() == 0 {
+		user = "user root;"
+	}
+	write("nginx.conf", strings.NewReplacer("@DIR@", dir, "@PORT@", fmt.Sprint(port), "@USER@", user).Replace(string(conf)))
+	name := "nginx"
+	if _, err := os.Stat("/usr/sbin/nginx"); err == nil {
+		name = "/usr/sbin/nginx"
+	}
+	real.Start(t, []int{port}, name, "-p", dir, "-e", "stderr", "-c", filepath.Join(dir, "nginx.conf"))
+	return fmt.Sprintf("http://127.0.0.1:%d", port)
+}
+
+// TestNginx: nginx states nothing: its rate is found by running into it.
+func TestNginx(t *testing.T) {
+	address := start(t)
+	real.Together(t, []real.Run{
+		{Name: "nodelay", From: real.From(2, 1), URL: address + "/nodelay", Calls: 200, Ideal: 18 * time.Second, MayRefuse: 1},
+		{Name: "queue", From: real.From(2, 2), URL: address + "/queue", Calls: 200, Ideal: 20 * time.Second, MayRefuse: 1},
+		// A bare 503 says that the server is in trouble, and weir is right to
+		// think so; who knows better, says so below it.
+		{Name: "stock", From: real.From(2, 3), URL: address + "/stock", Calls: 200, Ideal: 18 * time.Second, MayRefuse: 1, As: read503},
+		{Name: "conn", From: real.From(2, 4), URL: address + "/conn", Calls: 60, Ideal: 12 * time.Second, MayRefuse: 3},
+	})
+}
+
+// TestBare503: without that it is retried as trouble is, and a request ends
+// with nginx's own answer, never with an error.
+func TestBare503(t *testing.T) {
+	address := start(t)
+	client := &http.Client{Transport: real.Chain(t, real.From(2, 9), weir.Config{})}
+	seen := make(map[int]int)
+	for range 60 {
+		resp, err := client.Get(address + "/stock")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		seen[resp.StatusCode]++
+	}
+	t.Log(seen)
+	if seen[http.StatusOK] < 20 || seen[http.StatusOK]+seen[http.StatusServiceUnavailable] != 60 {
+		t.Errorf("60 calls in a row: %v", seen)
+	}
+}
+
+// read503 is the whole of what a user writes for a server whose 503 means
+// "too many requests".
+func read503(base http.RoundTripper) http.RoundTripper {
+	return real.Func(func(r *http.Request) (*http.Response, error) {
+		resp, err := base.RoundTrip(r)
+		if err == nil && resp.StatusCode == http.StatusServiceUnavailable {
+			resp.StatusCode, resp.Status = http.StatusTooManyRequests, "429 Too Many Requests"
+		}
+		return resp, err
+	})
+}

@@ -1,0 +1,48 @@
+// Package node runs weir against the rate limiters that JavaScript servers
+// use. It needs Node 20 or newer and what package.json names.
+package node
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/interop/real"
+)
+
+func TestNode(t *testing.T) {
+	real.Need(t, "node")
+	if _, err := os.Stat("node_modules/express"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("run npm ci in this folder: make test does")
+		}
+		t.Skip("NOT TESTED: run npm ci in interop/node first")
+	}
+	express, fastify := real.Port(t), real.Port(t)
+	real.Start(t, []int{express, fastify}, "node", "server.mjs", fmt.Sprint(express), fmt.Sprint(fastify))
+	var runs []real.Run
+	for i, tt := range []struct {
+		name      string
+		port      int
+		path      string
+		mayRefuse float64
+	}{
+		{"express-rate-limit draft-6", express, "/draft-6", 0.25},
+		{"express-rate-limit draft-7", express, "/draft-7", 0.25},
+		{"express-rate-limit draft-8", express, "/draft-8", 0.25},
+		{"express-rate-limit legacy", express, "/legacy", 0.25},
+		{"express-rate-limit silent", express, "/silent", 1}, // states nothing
+		{"rate-limiter-flexible", express, "/flexible", 0.25},
+		{"rate-limiter-flexible, blocks for 5 s", express, "/block", 0.25},
+		{"fastify rate-limit legacy", fastify, "/legacy", 0.25},
+		{"fastify rate-limit ietf", fastify, "/ietf", 0.25},
+		{"fastify rate-limit, a refused call starts the window anew", fastify, "/continue", 0.25},
+	} {
+		runs = append(runs, real.Run{
+			Name: tt.name, From: real.From(3, byte(i+1)), URL: fmt.Sprintf("http://127.0.0.1:%d%s", tt.port, tt.path),
+			Calls: 200, Ideal: 18 * time.Second, MayRefuse: tt.mayRefuse,
+		})
+	}
+	real.Together(t, runs)
+}

@@ -1,0 +1,226 @@
+// Package real drives weir against servers that nobody here wrote, and counts
+// what happens on the way.
+package real
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir"
+)
+
+// Counter is a base that counts answers by what they are.
+type Counter struct {
+	Base    http.RoundTripper
+	Sent    atomic.Int64
+	Refused atomic.Int64 // 429, 403 and 503
+	Last    atomic.Int64 // when the last accepted answer came, in ns since Start
+	Start   time.Time
+}
+
+func (c *Counter) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.Sent.Add(1)
+	resp, err := c.Base.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests, http.StatusForbidden, http.StatusServiceUnavailable:
+		c.Refused.Add(1)
+	default:
+		c.Last.Store(int64(time.Since(c.Start)))
+	}
+	return resp, nil
+}
+
+// Func is a base in one function.
+type Func func(*http.Request) (*http.Response, error)
+
+func (f Func) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Chain is weir.New, and closed when the test ends.
+func Chain(t testing.TB, base http.RoundTripper, c weir.Config) *weir.Transport {
+	t.Helper()
+	rt, err := weir.New(base, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rt.Close() })
+	return rt
+}
+
+// From returns a transport whose connections come from the given loopback
+// address: limiters that count by address see a client of its own.
+func From(a, b byte) *http.Transport {
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 9, a, b)}}
+	return &http.Transport{DialContext: d.DialContext, MaxIdleConnsPerHost: 64}
+}
+
+// A Run is 50 goroutines that share calls GETs of one URL, through a weir
+// that is told nothing.
+type Run struct {
+	Name      string
+	From      *http.Transport
+	As        func(http.RoundTripper) http.RoundTripper // between weir and From; nil: nothing
+	URL       string
+	Calls     int
+	Ideal     time.Duration // (calls - burst) / rate, or whole windows
+	MayRefuse float64       // refusals per call; loose where time is real
+}
+
+// Together makes all runs at once, as they only wait, and judges each in a
+// test of its own: no call may fail.
+func Together(t *testing.T, runs []Run) {
+	results := make([]result, len(runs))
+	var wg sync.WaitGroup
+	for i, r := range runs {
+		count := &Counter{Base: r.From, Start: time.Now()}
+		var base http.RoundTripper = count
+		if r.As != nil {
+			base = r.As(count)
+		}
+		client := &http.Client{Transport: Chain(t, base, weir.Config{})}
+		wg.Go(func() { results[i] = drive(client, count, r.URL, r.Calls) })
+	}
+	wg.Wait()
+	for i, r := range runs {
+		t.Run(r.Name, func(t *testing.T) {
+			got := results[i]
+			refused := float64(got.refused) / float64(r.Calls)
+			t.Logf("%d calls in %v, %.2f times the ideal; %.3f refusals per call; %d failed",
+				r.Calls, got.took.Round(time.Millisecond), got.took.Seconds()/r.Ideal.Seconds(), refused, got.failed)
+			if got.failed != 0 {
+				t.Errorf("%d calls failed, the first: %v", got.failed, got.first)
+			}
+			if refused > r.MayRefuse {
+				t.Errorf("%.3f refusals per call, more than %.2f", refused, r.MayRefuse)
+			}
+		})
+	}
+}
+
+type result struct {
+	failed, refused int64
+	first           error
+	took            time.Duration // from the first call to the last accepted answer
+}
+
+func drive(client *http.Client, count *Counter, url string, calls int) result {
+	var next, failed atomic.Int64
+	var first atomic.Pointer[error]
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			for next.Add(1) <= int64(calls) {
+				if err := call(client, url); err != nil {
+					failed.Add(1)
+					first.CompareAndSwap(nil, &err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	client.CloseIdleConnections()
+	r := result{failed: failed.Load(), refused: count.Refused.Load(), took: time.Duration(count.Last.Load())}
+	if err := first.Load(); err != nil {
+		r.first = *err
+	}
+	return r
+}
+
+func call(client *http.Client, url string) error {
+	resp, err := client.Get(url)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %d", resp.StatusCode)
+	}
+	return nil
+}
+
+// Need skips, loudly, where a program is missing; with CI=true it fails.
+func Need(t testing.TB, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err == nil {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join("/usr/sbin", p)); err == nil {
+			continue
+		}
+		if os.Getenv("CI") != "" {
+			t.Fatalf("%s is not installed: make test installs it as root", p)
+		}
+		t.Skipf("NOT TESTED: %s is not installed", p)
+	}
+}
+
+// Port returns a free port on loopback.
+func Port(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// Start runs a program until the test ends and waits until it listens on all
+// ports.
+func Start(t testing.TB, ports []int, name string, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	for _, port := range ports {
+		if err := listens(port, done); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+}
+
+func listens(port int, done <-chan struct{}) error {
+	for range 600 {
+		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-done:
+			return fmt.Errorf("ended before it listened on port %d", port)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return fmt.Errorf("does not listen on port %d after 30 s", port)
+}
