@@ -1,0 +1,176 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// loop stands for retry above the throttle: one trip for all its attempts.
+type loop struct {
+	t        *Transport
+	attempts int
+	hedge    bool
+}
+
+func (l *loop) RoundTrip(r *http.Request) (resp *http.Response, err error) {
+	r, tr, made := trip.Begin(r, trip.Retry, l.t.Link().Hosts)
+	if made {
+		defer func() { err = tr.End(err) }()
+	}
+	tr.Hedge = l.hedge
+	for range l.attempts {
+		tr.At(trip.Retry)
+		tr.Next()
+		if resp, err = l.t.RoundTrip(r); err != nil {
+			return nil, err
+		}
+	}
+	return resp, nil
+}
+
+// TestARetryKeepsItsPlace: the second attempt of an early request goes before
+// the first attempts of those that came after it.
+func TestARetryKeepsItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(nil)
+		tr := newTransport(t, b, Config{Default: MustParseBudget("1/s"), DisableLearning: true})
+		var wg sync.WaitGroup
+		for _, path := range []string{"/a", "/b", "/c"} {
+			wg.Go(func() { mustGet(t, &loop{t: tr, attempts: 2}, "http://h"+path) })
+			synctest.Wait()
+		}
+		wg.Wait()
+		var got string
+		for _, a := range b.arrived {
+			got += a.path
+		}
+		if want := "/a/a/b/b/c/c"; got != want {
+			t.Errorf("arrived in the order %s, want %s", got, want)
+		}
+	})
+}
+
+// TestWaitsOfARequestAreSummed: MaxWait bounds the waits of all attempts.
+func TestWaitsOfARequestAreSummed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(nil)
+		tr := newTransport(t, b, Config{Default: MustParseBudget("1/2s"), MaxWait: 5 * time.Second, DisableLearning: true})
+		_, err := get(t, t.Context(), &loop{t: tr, attempts: 9}, "http://h/")
+		var e *Error
+		if !errors.As(err, &e) || e.Reason != WaitTooLong || e.RetryAfter != 2*time.Second {
+			t.Errorf("got %v, want a refusal of 2s", err)
+		}
+		sameTimes(t, b.times(), 0, 2*time.Second, 4*time.Second)
+	})
+}
+
+// TestHedgesNeverQueue.
+func TestHedgesNeverQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(nil), Config{Default: MustParseBudget("1/s"), DisableLearning: true})
+		mustGet(t, tr, "http://h/")
+		start := time.Now()
+		_, err := get(t, t.Context(), &loop{t: tr, attempts: 1, hedge: true}, "http://h/")
+		var e *Error
+		if !errors.As(err, &e) || time.Since(start) != 0 {
+			t.Errorf("got %v after %v, want a refusal at once", err, time.Since(start))
+		}
+	})
+}
+
+func TestOutlook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(nil), Config{Default: MustParseBudget("1/10s, 5 tokens/s burst 5"), MaxWait: 15 * time.Second, DisableLearning: true})
+		ask := func(ctx context.Context) (time.Duration, error) {
+			r, _ := http.NewRequestWithContext(ctx, "GET", "http://h/", nil)
+			return tr.Outlook(r)
+		}
+		if wait, err := ask(t.Context()); wait != 0 || err != nil {
+			t.Errorf("idle: got %v, %v, want no wait", wait, err)
+		}
+		mustGet(t, tr, "http://h/")
+		if wait, err := ask(t.Context()); wait != 10*time.Second || err != nil {
+			t.Errorf("spent: got %v, %v, want 10s", wait, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if _, err := ask(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("with 3s left: got %v, want a refusal", err)
+		}
+		if _, err := ask(WithCost(t.Context(), Cost{"tokens": 6})); err == nil {
+			t.Error("a cost that never fits has an outlook")
+		}
+		tr.Pause("h", time.Now().Add(time.Minute))
+		var e *Error
+		if _, err := ask(t.Context()); !errors.As(err, &e) || e.Reason != Paused || e.RetryAfter != time.Minute {
+			t.Errorf("paused: got %v, want a refusal of 1m", err)
+		}
+		tr.Resume("h")
+		if s := tr.Stats().Hosts[0]; s.Granted != 1 || s.InFlight != 0 || s.Queue != 0 {
+			t.Errorf("an outlook left something behind: %+v", s)
+		}
+	})
+}
+
+// TestOverRealHTTP: trailers, connections and places over HTTP/1 and HTTP/2.
+func TestOverRealHTTP(t *testing.T) {
+	for _, http2 := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Trailer", "X-Sum")
+				io.Copy(w, r.Body)
+				w.Header().Set("X-Sum", r.Trailer.Get("X-In"))
+			})
+			base, n, stop := testnet.Server(t, handler, http2)
+			defer stop()
+			tr := newTransport(t, base, Config{Default: MustParseBudget("10/s, 1 in flight"), DisableLearning: true})
+			client := &http.Client{Transport: tr}
+			for range 3 {
+				r, _ := http.NewRequestWithContext(t.Context(), "POST", "http://a/", io.MultiReader(testnet.NewBody("hello")))
+				r.Trailer = http.Header{"X-In": {"42"}}
+				resp, err := client.Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := io.ReadAll(resp.Body)
+				if err != nil || string(got) != "hello" || resp.Trailer.Get("X-Sum") != "42" {
+					t.Errorf("http2 %v: got %q, %v, trailer %v", http2, got, err, resp.Trailer)
+				}
+				resp.Body.Close()
+			}
+			if n.Dialed.Load() != 1 {
+				t.Errorf("%d connections, want 1", n.Dialed.Load())
+			}
+			client.CloseIdleConnections()
+			synctest.Wait()
+			if n.Open() != 0 {
+				t.Errorf("%d connections left", n.Open())
+			}
+		})
+	}
+}
+
+// TestTwoThrottlesInOneChain keep to themselves.
+func TestTwoThrottlesInOneChain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(nil)
+		inner := newTransport(t, b, Config{Default: MustParseBudget("1/s"), DisableLearning: true})
+		outer := newTransport(t, inner, Config{Default: MustParseBudget("2/5s burst 2"), DisableLearning: true})
+		for range 3 {
+			mustGet(t, outer, "http://h/")
+		}
+		at := b.times()
+		if at[0] != 0 || at[1] < time.Second || at[2] < 5*time.Second || at[2] > 6*time.Second {
+			t.Errorf("arrived at %v, want both budgets kept", at)
+		}
+	})
+}
