@@ -40,15 +40,16 @@ func (l *loop) policyDelay(resp *http.Response) (d time.Duration, ok bool) {
 }
 
 // jitter spreads those who were all told the same wait: up to half of it, at
-// least a second, doubling with each retry.
-func jitter(wait time.Duration, n int) time.Duration {
+// least a second, doubling with each retry, but not more than there is room
+// for: those with little room spread over what they have.
+func jitter(wait time.Duration, n int, room time.Duration) time.Duration {
 	spread := max(time.Second, wait/2)
 	for range min(n, 5) {
 		if spread < maxJitter {
 			spread *= 2
 		}
 	}
-	return rand.N(min(spread, maxJitter))
+	return rand.N(max(1, min(spread, maxJitter, room)))
 }
 
 // delay returns how long to wait before the next attempt: never less than
@@ -64,10 +65,9 @@ func (l *loop) delay(resp *http.Response, server time.Duration, now time.Time) (
 	if server > l.c.MaxDelay {
 		return server, Server, TooLong
 	}
-	most := l.c.MaxDelay
+	room := l.c.MaxDelay - server
 	if deadline, ok := l.ctx.Deadline(); ok {
-		// A jitter that would not fit is cut, a delay that does not is refused.
-		most = min(most, max(deadline.Sub(now)/2, server))
+		room = min(room, (deadline.Sub(now)-server)/2) // half of what is left is for the attempt
 	}
-	return min(server+jitter(server, l.retries), most), Server, Again
+	return server + jitter(server, l.retries, room), Server, Again
 }

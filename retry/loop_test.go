@@ -133,8 +133,8 @@ func TestJitterFits(t *testing.T) {
 			seen[s.times[1]] = true
 			cancel()
 		}
-		if len(seen) == 0 {
-			t.Error("no delays")
+		if len(seen) < 100 {
+			t.Errorf("200 delays have %d values", len(seen))
 		}
 	})
 }
