@@ -81,7 +81,9 @@ func (p *parser) readJSON(b *body, text string) {
 			if trusted == j.depth-1 && isErrorKey(e.key) {
 				trusted++
 			}
-			if inHeaders == 0 && strings.EqualFold(e.key, "headers") && trusted == j.depth-1 {
+			// An error may quote the headers of a server behind; an echo of
+			// the request is none.
+			if inHeaders == 0 && strings.EqualFold(e.key, "headers") && trusted == j.depth-1 && !j.top(j.depth-1) {
 				inHeaders = j.depth
 			}
 		case eventClose:
@@ -113,7 +115,7 @@ func isErrorKey(key string) bool {
 // member reads one member of the answer or of its error.
 func (p *parser) member(b *body, j *scanner, e event) {
 	var low [32]byte
-	top := j.top()
+	top := j.top(j.depth)
 	// In a served answer, a type or a status of its own is data.
 	data := top && p.status < 300
 	switch string(letters(low[:0], e.key)) {
@@ -193,16 +195,21 @@ func (p *parser) bodyCount(j *scanner, e event) {
 	m := meaning{unit: "requests"}
 	switch e.key {
 	case "quota_remaining":
-		m.role = roleRemaining
+		if j.depth == 1 {
+			m.role = roleRemaining
+		}
 	case "quota_max":
-		m.role = roleQuota
+		if j.depth == 1 {
+			m.role = roleQuota
+		}
 	case "maximumAvailable":
 		m.role, m.unit = roleQuota, "points"
 	case "currentlyAvailable":
 		m.role, m.unit = roleRemaining, "points"
 	case "restoreRate":
 		m.role, m.unit = roleRefill, "points"
-	default:
+	}
+	if m.role == roleNone {
 		return
 	}
 	p.source = "body"

@@ -23,6 +23,7 @@ type draft struct {
 	alias  string        // the second string of a structured item
 	sure   int8          // how much the reset is worth: see reset
 	minus  bool          // remaining was exactly -1
+	rate   bool          // the quota is a rate, in units per second
 	joined bool          // with a policy
 	dead   bool          // merged into another, or superseded
 }
@@ -140,7 +141,7 @@ func (d *draft) set(r role, v float64, minus bool) {
 	case roleRate:
 		if !minus && !d.Quota.Known {
 			d.Quota, d.Refill = some(v), some(v)
-			d.Window = some(time.Second)
+			d.Window, d.rate = some(time.Second), true
 		}
 	}
 }

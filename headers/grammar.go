@@ -148,7 +148,9 @@ func (r *reader) stem(low []byte, i int, m *meaning) int {
 	t := &r.tokens[i]
 	s := low[t.start:t.end]
 	m.plain = m.plain || string(s) != "quota"
-	m.unit = t.word.unit
+	if t.word.unit != "" {
+		m.unit = t.word.unit
+	}
 	if string(s) == "rate" { // "rate-limit"
 		t = &r.tokens[i+1]
 	}
@@ -245,10 +247,13 @@ func (r *reader) form(s []byte, w word, m *meaning, out []byte) []byte {
 // header it is. Names without "X-" begin with the vendor's.
 func (r *reader) vendor(low []byte, i int) bool {
 	s := low[r.tokens[i].start:r.tokens[i].end]
+	if r.tokens[i].word.class != unknownWord || isScope(string(s)) {
+		return false
+	}
 	if r.hostSays(s) {
 		return true
 	}
-	if i > 0 || r.tokens[i].glued || r.tokens[i].word.class != unknownWord || isScope(string(s)) {
+	if i > 0 || r.tokens[i].glued {
 		return false
 	}
 	for k := 1; k < r.n; k++ {

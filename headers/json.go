@@ -87,10 +87,10 @@ func (j *scanner) literal() event {
 	return event{eventValue, j.takeKey(), j.s[start:j.i], false}
 }
 
-// top reports whether no key leads to what is read: it is a member of the whole
-// value, or of an element of it.
-func (j *scanner) top() bool {
-	for _, key := range j.keys[:j.depth] {
+// top reports whether no key leads into the container at depth n: it is the
+// whole value, or an element of it.
+func (j *scanner) top(n int) bool {
+	for _, key := range j.keys[:n] {
 		if key != "" {
 			return false
 		}

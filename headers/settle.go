@@ -77,7 +77,7 @@ func (d *draft) derive(status int) {
 	case d.Quota.Known && d.Used.Known && !d.Remaining.Known && !d.minus:
 		d.Remaining = some(max(d.Quota.Value-d.Used.Value, 0))
 	}
-	if d.Refill.Known && d.Window.Known && d.Refill != d.Quota {
+	if d.Refill.Known && d.Window.Known && !d.rate {
 		// So many units per interval: the interval is the bucket's, not the quota's.
 		d.Refill.Value /= d.Window.Value.Seconds()
 		d.Window = Opt[time.Duration]{}
