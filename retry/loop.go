@@ -237,12 +237,18 @@ func (l *loop) last(o Outcome, p plan, resp *http.Response, err error) (*http.Re
 		return resp, nil
 	case p.err != nil:
 		return nil, p.err
-	case l.held != nil && l.held.whole && !errors.Is(l.ctx.Err(), context.Canceled):
+	case l.inHand():
 		return l.held.response(), nil
 	case len(l.tried) == 0 && (p.reason == Final || p.reason == Unsafe || o == Refused || o == CallerDone):
 		return nil, err
 	}
 	return nil, l.failure(o, p.reason, err)
+}
+
+// inHand reports whether an earlier answer is there to be returned. A caller
+// who cancelled wants none; one whose deadline passed may learn from it.
+func (l *loop) inHand() bool {
+	return l.held != nil && l.held.whole && !errors.Is(l.ctx.Err(), context.Canceled)
 }
 
 // failure is the error of a request that has no response to return.
@@ -267,7 +273,7 @@ func (l *loop) failure(o Outcome, reason Reason, err error) error {
 
 // cancelled is the end of a request whose caller left during a delay.
 func (l *loop) cancelled() (*http.Response, error) {
-	if l.held != nil && l.held.whole && !errors.Is(l.ctx.Err(), context.Canceled) && l.ctx.Err() != nil {
+	if l.ctx.Err() != nil && l.inHand() {
 		return l.held.response(), nil
 	}
 	e := &Error{Host: l.name, Attempts: l.made, Reason: Ended, ended: l.ctx.Err(), Tried: l.tried}
