@@ -49,11 +49,15 @@ func (p *parser) readBody(text string) (b body) {
 	return b
 }
 
-// readXML reads the code of an AWS error. The root must be an error: a code
-// deep in a document of another kind is data.
+// readXML reads the code of an AWS error. In a served answer the root must be
+// the error: a code deep in a document of another kind is data.
 func (p *parser) readXML(b *body, text string) {
 	head := text[:min(len(text), 4096)]
-	if !strings.Contains(head, "<Error") {
+	if strings.HasPrefix(head, "<?") {
+		_, rest, _ := strings.Cut(head, "?>")
+		head = strings.TrimLeft(rest, " \t\r\n")
+	}
+	if !strings.Contains(head, "<Error") || p.status < 300 && !strings.HasPrefix(head, "<Error") {
 		return
 	}
 	if _, rest, ok := strings.Cut(head, "<Code>"); ok {

@@ -168,8 +168,7 @@ func jsonUnescape(s string) string {
 }
 
 // json reads a header that holds JSON: every object that has a number of
-// interest is a limit. The key that leads to it, if it is no word of ours, is
-// whom the limit is counted for.
+// interest is a limit. The key that leads to it is whom the limit is for.
 func (p *parser) json(m *meaning, s string) {
 	j := scanner{s: s}
 	var at [maxDepth + 1]int // the draft of each open object, plus one
