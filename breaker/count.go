@@ -167,8 +167,8 @@ func (c *circuit) open(v verdict, now time.Time, ctx context.Context) {
 	}
 	c.period = min(c.cfg.OpenFor<<c.doubled, c.cfg.MaxOpenFor)
 	c.notBefore = now.Add(jitter(c.period, v.retryAfter, c.cfg.MaxOpenFor))
-	c.earliest = now.Add(min(c.period, max(c.cfg.OpenFor, lastChances)))
-	if v.retryAfter > 0 || c.earliest.After(c.notBefore) {
+	c.earliest = now.Add(max(v.retryAfter, min(c.period, max(c.cfg.OpenFor, lastChances))))
+	if c.earliest.After(c.notBefore) {
 		c.earliest = c.notBefore
 	}
 	c.shift(Open, c.reason, now, ctx)

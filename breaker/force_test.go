@@ -60,24 +60,33 @@ func TestForce(t *testing.T) {
 	})
 }
 
-// TestForceIgnoresAttemptsUnderWay: what was sent before does not count after.
+// TestForceIgnoresAttemptsUnderWay: what was sent before does not count
+// after, whether there was a circuit then or not.
 func TestForceIgnoresAttemptsUnderWay(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{})
-		gate := make(chan bool)
-		h.set(func(r *http.Request) (*http.Response, error) { <-gate; return down(r) })
-		for range 50 {
-			go get(rt, site)
-		}
-		synctest.Wait()
-		cs.Force("a.example", Closed)
-		close(gate)
-		synctest.Wait()
-		want(t, cs, Closed, "held")
-		if n := len(cs.Stats().Circuits); n != 1 {
-			t.Errorf("%d circuits in Stats, want the held one", n)
-		}
-	})
+	for _, known := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			opened := 0
+			cs, h, rt := rig(t, Config{OnStateChange: func(Change) { opened++ }})
+			if known {
+				h.set(status(500))
+				get(rt, site)
+			}
+			gate := make(chan bool)
+			h.set(func(r *http.Request) (*http.Response, error) { <-gate; return down(r) })
+			for range 50 {
+				go get(rt, site)
+			}
+			synctest.Wait()
+			cs.Force("a.example", Closed)
+			close(gate)
+			synctest.Wait()
+			if opened != 0 {
+				t.Errorf("%d changes while held", opened)
+			}
+			cs.Release("a.example")
+			want(t, cs, Closed, "released")
+		})
+	}
 }
 
 // TestForceWakesTheLine: those who wait are refused, or released.

@@ -141,11 +141,9 @@ func (a *attempt) failure() verdict {
 	return failed
 }
 
-// ended is the error of the request's or the caller's context.
+// ended is the error of the request's context, which descends from the
+// caller's.
 func (a *attempt) ended() error {
-	if err := a.trip.Caller.Err(); err != nil {
-		return err
-	}
 	ctx := a.r.Context()
 	if err := ctx.Err(); err != nil {
 		return err

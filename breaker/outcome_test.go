@@ -129,7 +129,7 @@ func TestOutcomesOfEndings(t *testing.T) {
 		{"short deadline", 999 * time.Millisecond, nil, context.DeadlineExceeded, Ignore},
 		{"fair deadline", time.Second, nil, context.DeadlineExceeded, Failure},
 		{"fair deadline on HTTP/2", time.Second, nil, context.Canceled, Failure},
-		{"dial that knew the deadline", 500 * time.Millisecond, nil, errReset, Ignore},
+		{"short deadline, an error of its own", 500 * time.Millisecond, nil, errReset, Ignore},
 		{"deadline, long queued, short on the wire", time.Minute, func(t *trip.Trip, _ func()) {
 			time.Sleep(time.Minute - time.Millisecond)
 			t.OnWire = time.Now()
@@ -161,6 +161,20 @@ func TestOutcomesOfEndings(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// early is a context whose deadline has passed and whose timer is late.
+type early struct{ context.Context }
+
+func (early) Deadline() (time.Time, bool) { return time.Now(), true }
+
+// TestDialKnowsTheDeadlineFirst: a dialer compares clocks itself and may fail
+// before the context says that it has ended.
+func TestDialKnowsTheDeadlineFirst(t *testing.T) {
+	r := httptest.NewRequest("GET", site, nil).WithContext(early{t.Context()})
+	if got := outcomeOf(t, Config{}, r, failing(errReset)); got != Ignore {
+		t.Errorf("got %v, want %v", got, Ignore)
 	}
 }
 

@@ -224,6 +224,163 @@ func TestPatienceGivesUpInTime(t *testing.T) {
 	})
 }
 
+// TestPatienceObeysTheServer: the server's Retry-After is not cut short for
+// those whose time runs out, and those who cannot wait for it are refused at
+// once.
+func TestPatienceObeysTheServer(t *testing.T) {
+	for _, code := range []int{500, 503} { // a failed probe, and one without a verdict
+		bubble(t, func(t *testing.T) {
+			cs, h, rt := rig(t, Config{Patience: time.Minute, MaxOpenFor: 10 * time.Second})
+			open(t, cs, h, rt)
+			gate := make(chan bool)
+			h.set(func(r *http.Request) (*http.Response, error) {
+				<-gate
+				return answerWith(code, "Retry-After", "10")(r)
+			})
+			go get(rt, site)
+			synctest.Wait()
+			said := time.Now()
+			wait := func(d time.Duration) (after time.Duration, err error) {
+				ctx, cancel := context.WithTimeout(t.Context(), d)
+				defer cancel()
+				_, err = send(ctx, rt)
+				return time.Since(said), err
+			}
+			var all sync.WaitGroup
+			all.Go(func() {
+				if after, err := wait(5 * time.Second); after != 0 || !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%d: cannot wait so long: %v after %v", code, err, after)
+				}
+			})
+			all.Go(func() {
+				if after, err := wait(10500 * time.Millisecond); after < 10*time.Second || err != nil {
+					t.Errorf("%d: can just wait so long: %v after %v", code, err, after)
+				}
+			})
+			synctest.Wait()
+			close(gate)
+			h.set(status(200))
+			all.Wait()
+		})
+	}
+}
+
+// TestPatienceLastChance: an open period that has grown is ended early for
+// one who cannot wait so long, and nobody keeps it from trying.
+func TestPatienceLastChance(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{Patience: time.Hour})
+		open(t, cs, h, rt)
+		for cs.Stats().Circuits[0].NotBefore.Before(time.Now().Add(30 * time.Second)) {
+			due(t, cs)
+			get(cs.Meter(h), site)
+		}
+		h.set(status(200))
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		start := time.Now()
+		if _, err := send(ctx, rt); err != nil || time.Since(start) < 4*time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		if _, err := send(ctx, rt); err != nil || time.Since(start) > 5*time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
+}
+
+// TestPatienceEndsInTheRamp: one whose time runs out while the line is being
+// released does not wait for its turn.
+func TestPatienceEndsInTheRamp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{Patience: time.Minute, OpenFor: 10 * time.Second})
+		h.set(down)
+		for range 5 {
+			get(rt, site)
+		}
+		h.set(status(200))
+		for range 10 {
+			go get(rt, site)
+		}
+		until := cs.Stats().Circuits[0].NotBefore
+		time.Sleep(time.Until(until) - time.Second)
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if _, err := send(ctx, rt); err != nil || time.Since(start) > 2750*time.Millisecond {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+// TestPatienceIsOneSum: however often a request has to wait for its circuit,
+// it does so for no longer than Patience.
+func TestPatienceIsOneSum(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var calls atomic.Int64
+		_, rt := patientChain(t, Config{Patience: 3 * time.Second}, testnet.Func(func(r *http.Request) (*http.Response, error) {
+			if calls.Add(1) > 1000 {
+				panic("goes on for ever")
+			}
+			return status(500)(r)
+		}))
+		start := time.Now()
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() { get(rt, site) })
+		}
+		all.Wait()
+		if d := time.Since(start); d < 2*time.Second || d > 4*time.Second {
+			t.Errorf("gave up after %v", d)
+		}
+	})
+}
+
+// TestPatienceSettledTooLate: a place given to one who has just gone goes to
+// the next.
+func TestPatienceSettledTooLate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{Patience: time.Minute})
+		open(t, cs, h, rt)
+		r, tr, _ := trip.Begin(httptest.NewRequest("GET", site, nil), trip.Door, rt.(trip.Linked).Link().Hosts)
+		defer tr.End(nil)
+		c := cs.find(tr.Entry, cs.settings(""), r, false)
+		for _, by := range []trip.Layer{trip.Door, trip.Meter} {
+			w := &waiter{by: by, trip: tr, settled: make(chan struct{})}
+			w.place = c.line.queue(by).PushBack(w)
+			c.wake()
+			if !w.done || w.pass.probe+w.pass.candidate == 0 {
+				t.Fatalf("at the %v: %+v", by, w.pass)
+			}
+			if _, err := c.quit(&ask{by, tr, r}, w, true, context.Canceled, context.Canceled); notsent.Refused(err) == 0 {
+				t.Errorf("%v", err)
+			}
+			if c.probe.id != 0 || c.candidate.id != 0 {
+				t.Errorf("at the %v: the place is still taken", by)
+			}
+		}
+	})
+}
+
+// TestHedgesNeitherWaitNorProbe: they take room now or never.
+func TestHedgesNeitherWaitNorProbe(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{Patience: time.Minute})
+		open(t, cs, h, rt)
+		m := cs.Meter(h)
+		before := h.calls.Load()
+		r, tr, _ := trip.Begin(httptest.NewRequest("GET", site, nil), trip.Retry, trip.Below(m).Hosts)
+		defer tr.End(nil)
+		tr.Hedge = true
+		if _, err := m.RoundTrip(r); notsent.Refused(err) != notsent.Meter || h.calls.Load() != before {
+			t.Errorf("%v", err)
+		}
+		if _, err := trip.Outlook(m, r); notsent.Refused(err) != notsent.Meter {
+			t.Errorf("outlook: %v", err)
+		}
+	})
+}
+
 // TestPatienceBound: the line is bounded.
 func TestPatienceBound(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -226,6 +226,31 @@ func TestPeerHungProbeWedges(t *testing.T) {
 	})
 }
 
+// TestPeerProbeOfAnotherTimeHoldsThePlace: a lost probe comes back and closes
+// the circuit while another is out; when it opens again that one is history.
+func TestPeerProbeOfAnotherTimeHoldsThePlace(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{Probes: 1})
+		open(t, cs, h, rt)
+		first, second := make(chan bool), make(chan bool)
+		h.set(func(r *http.Request) (*http.Response, error) { <-first; return status(200)(r) })
+		go get(rt, site)
+		time.Sleep(15 * time.Second)
+		h.set(func(r *http.Request) (*http.Response, error) { <-second; return status(200)(r) })
+		go get(rt, site)
+		synctest.Wait()
+		close(first)
+		synctest.Wait()
+		want(t, cs, Closed, "the lost probe was good")
+		open(t, cs, h, rt)
+		h.set(status(200))
+		if code, err := get(rt, site); code != 200 {
+			t.Errorf("a new probe: %v", err)
+		}
+		close(second)
+	})
+}
+
 // TestPeerSlowProbeNeverCounts has probes that take longer than their lease:
 // their results count all the same.
 func TestPeerSlowProbeNeverCounts(t *testing.T) {

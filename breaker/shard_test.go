@@ -175,5 +175,20 @@ func TestRetriesOnly(t *testing.T) {
 		if err := attempt(2, false); err != nil {
 			t.Errorf("a retry: %v", err)
 		}
+		for range 5 {
+			h.set(down)
+			attempt(1, false)
+		}
+		due(t, cs)
+		hung := make(chan bool)
+		h.set(func(r *http.Request) (*http.Response, error) { <-hung; return status(200)(r) })
+		go attempt(1, false)
+		synctest.Wait()
+		for _, a := range []answer{down, status(200), status(200), status(200)} {
+			h.set(a)
+			attempt(1, false)
+			want(t, cs, HalfOpen, "only the probe counts")
+		}
+		close(hung)
 	})
 }

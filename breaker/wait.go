@@ -148,11 +148,11 @@ func (c *circuit) hurry(w *waiter) time.Duration {
 	defer c.unlock()
 	now := time.Now()
 	switch {
-	case w.done: // settled says so
-	case !now.Before(w.until):
-		return 0
+	case w.done:
 	case c.state == Closed:
 		c.line.settle(w, c.pass(), nil)
+	case !now.Before(w.until):
+		return 0
 	case !now.Before(c.earliest) && !c.probe.taken(now, c.probeLease()):
 		if w.by == trip.Meter {
 			if p, ok := c.begin(w.trip, now); ok {
@@ -165,6 +165,9 @@ func (c *circuit) hurry(w *waiter) time.Duration {
 		}
 	}
 	c.dispatch(now)
+	if w.done {
+		return c.cfg.OpenFor // settled says so first
+	}
 	next := w.until
 	if at := now.Add(c.cfg.OpenFor); at.Before(next) {
 		next = at
@@ -176,8 +179,7 @@ func (c *circuit) hurry(w *waiter) time.Duration {
 }
 
 // quit takes a request that no longer waits out of the line, unless it was
-// settled meanwhile. One whose time is up while the line is being released
-// goes at once. gone says that its caller no longer wants it.
+// settled meanwhile. gone says that its caller no longer wants it.
 func (c *circuit) quit(a *ask, w *waiter, gone bool, cause, ctx error) (pass, error) {
 	c.mu.Lock()
 	defer c.unlock()
@@ -187,10 +189,6 @@ func (c *circuit) quit(a *ask, w *waiter, gone bool, cause, ctx error) (pass, er
 		return w.pass, w.err
 	case w.done:
 		c.leave(w.pass)
-	case c.state == Closed && !gone:
-		c.line.settle(w, c.pass(), nil)
-		c.dispatch(now)
-		return w.pass, nil
 	default:
 		c.line.settle(w, pass{}, nil)
 	}
