@@ -15,19 +15,14 @@ import (
 // until it is granted or gives up (see line). Whatever changes what an account
 // can grant ends with mark and run, which plans everyone queued anew.
 //
-// For accounts that come and go at run time (learned ones), under e.mu:
+// What is learned of a server stands in accounts of its own, with meters of its
+// own: a request draws on those of its kind (ask.learn) beside those of its
+// budgets (scope.own), by the same rules. When they change, their owner marks
+// them and calls run; when requests draw on others than before, redraw.
 //
-//   - scope.add(now, terms, meter) makes an account that requests to the scope
-//     draw on from then on, those that wait included; scope.drop removes it.
-//     terms says for which requests: all, or those of one kind.
-//   - level is the meter for "at most n until t, then full" and "refills r/s",
-//     flight the one for requests in flight. Both may be changed in place;
-//     call engine.changed with their account after.
-//   - engine.pause(now, account, until, why) is the not-before instant of one
-//     account; scope.gate is the account that every request to a scope draws on.
-//   - engine.answered is called when headers came or the attempt failed: places of
-//     a flight account with terms.toHeaders are given back there, others by
-//     engine.free, when the body is done.
+// A granted request goes on as a permit: answered is called when headers came or
+// the attempt failed, free when the body is done, back instead of both when
+// nothing was sent, settle when its cost turned out to be another.
 type engine struct {
 	mu    sync.Mutex
 	epoch time.Time
@@ -88,7 +83,6 @@ type account struct {
 type terms struct {
 	unit      string // "": one for each request, whatever it costs
 	text      string // the limit in words: "100000/h"
-	kind      string // requests of this kind only; "": all
 	toHeaders bool   // unit "": the place is given back when headers come
 	spec      *rateSpec
 	pattern   string // the budget it stands in; "": Default
@@ -102,12 +96,6 @@ func (a *account) at(now instant, n int64) instant {
 		return max(t, a.paused)
 	}
 	return t
-}
-
-// changed plans anew after a's meter was changed.
-func (e *engine) changed(now instant, a *account) {
-	e.mark(a)
-	e.run(now)
 }
 
 // mark notes that a's line must be looked at.

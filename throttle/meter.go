@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"math"
-	"strconv"
 	"time"
 )
 
@@ -371,116 +370,6 @@ func (m *flight) view(now instant) view {
 
 func (m *flight) full(instant) bool { return m.out == 0 }
 
-// level is a meter for what a server stated: at most left units until reset,
-// then quota again in each Per, or perSecond more all the time. Make it with
-// set. It counts by the server's clock: from the grant, whatever the answer.
-type level struct {
-	quota     float64       // after reset, and at most ever; +Inf: not known, no limit then
-	left      float64       // as of seen
-	seen      instant       // when left was true
-	reset     instant       // when left is quota again; never: no such time
-	per       time.Duration // from one reset to the next; zero: no more resets, free then
-	perSecond float64       // flows in all the time; zero: does not
-}
-
-// now brings left up to date.
-func (m *level) now(now instant) {
-	if m.perSecond > 0 && now > m.seen {
-		m.left = min(m.quota, m.left+float64(now-m.seen)/1e9*m.perSecond)
-	}
-	m.seen = max(m.seen, now)
-	if now < m.reset {
-		return
-	}
-	m.left = m.quota
-	if m.per <= 0 {
-		m.left, m.reset = math.Inf(1), never
-		return
-	}
-	m.reset += (now - m.reset) / instant(m.per) * instant(m.per)
-	m.reset = m.reset.add(m.per)
-}
-
-func (m *level) fits(int64) bool { return true }
-
-func (m *level) at(now instant, n int64) instant {
-	m.now(now)
-	missing := min(float64(n), max(1, m.quota)) - m.left
-	if missing <= 1e-9 {
-		return now
-	}
-	t := m.reset
-	if m.perSecond > 0 {
-		t = min(t, now.add(nanos(missing/m.perSecond)))
-	}
-	return t
-}
-
-func (m *level) eta(now instant, ahead, n int64) instant {
-	m.now(now)
-	missing := float64(ahead) + min(float64(n), m.quota) - m.left
-	if missing <= 0 {
-		return now
-	}
-	t := m.reset
-	if t != never && m.per > 0 && m.quota >= 1 {
-		if windows := math.Floor(max(0, missing-1) / m.quota); windows > 0 {
-			t = t.add(nanos(windows * m.per.Seconds()))
-		}
-	}
-	if m.perSecond > 0 {
-		t = min(t, now.add(nanos(missing/m.perSecond)))
-	}
-	return t
-}
-
-func (m *level) regain(n int64) time.Duration {
-	switch {
-	case m.perSecond > 0:
-		return nanos(float64(n) / m.perSecond)
-	case m.per > 0 && m.quota >= 1:
-		return nanos(float64(n) / m.quota * m.per.Seconds())
-	}
-	return math.MaxInt64 / 2
-}
-
-func (m *level) room(now instant) int64 {
-	m.now(now)
-	return int64(min(max(0, m.left+1e-9), float64(math.MaxInt64/2)))
-}
-
-func (m *level) take(now instant, n int64, _ bool) mark {
-	m.now(now)
-	m.left -= float64(n)
-	return mark(m.reset)
-}
-
-func (m *level) answered(instant, int64, mark) {}
-
-func (m *level) back(now instant, n int64, k mark, _ instant, _ bool) {
-	m.now(now)
-	if mark(m.reset) == k {
-		m.left = min(m.quota, m.left+float64(n))
-	}
-}
-
-func (m *level) view(now instant) view {
-	m.now(now)
-	v := view{limit: int64(min(m.quota, float64(math.MaxInt64/2))), left: max(0, m.left), full: now}
-	if m.left < m.quota {
-		v.full = m.reset
-		if m.perSecond > 0 {
-			v.full = min(v.full, now.add(nanos((m.quota-m.left)/m.perSecond)))
-		}
-	}
-	return v
-}
-
-func (m *level) full(now instant) bool {
-	m.now(now)
-	return m.left >= m.quota
-}
-
 // open is the meter of a gate: no limit, only pauses.
 type open struct{}
 
@@ -494,6 +383,3 @@ func (open) answered(instant, int64, mark)            {}
 func (open) back(instant, int64, mark, instant, bool) {}
 func (open) view(now instant) view                    { return view{math.MaxInt64, math.Inf(1), now} }
 func (open) full(instant) bool                        { return true }
-
-// words returns a limit for people.
-func (m *flight) words() string { return strconv.FormatInt(m.limit, 10) + " in flight" }

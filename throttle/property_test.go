@@ -172,7 +172,7 @@ func TestModelAgrees(t *testing.T) {
 					if ok, close := m.allows(time.Since(start), c); ok && !close {
 						fail("%v: %d fits before RetryAfter of %v", b, c, d.RetryAfter)
 					}
-					time.Sleep(1)
+					time.Sleep(time.Nanosecond)
 					if !l.Try("k", Cost{requests: c}).Allowed {
 						fail("%v: a cost of %d does not fit after RetryAfter of %v", b, c, d.RetryAfter)
 					}

@@ -154,6 +154,7 @@ func (p *passage) resolve(now instant, r *http.Request, home *record) {
 // patience is how long r may wait.
 func (p *passage) patience(r *http.Request) patience {
 	full := maxWaitFrom(r.Context(), p.t.limits.maxWait)
+	//lint:ignore SA1019 http.Client with a Timeout still sets it
 	w := patience{ctx: r.Context(), cancel: r.Cancel, most: full, full: full, queue: p.t.limits.maxQueue, onWait: p.t.config.OnWait}
 	switch {
 	case p.tr.Hedge:

@@ -8,12 +8,10 @@ import (
 // scope is what requests have in common that draw on the same accounts: a key
 // of a Limiter; a host, and a partition of it.
 type scope struct {
-	key      string     // as people see it
-	gate     account    // every request draws on it: pauses
-	own      []member   // from budgets
-	extra    []*account // learned
-	parent   *scope     // whose waiters draw on extra, if those are not this one's
-	waiters  *waiter    // any order
+	key      string   // as people see it
+	gate     account  // every request draws on it: pauses
+	own      []member // from budgets
+	waiters  *waiter  // any order
 	waiting  int
 	entered  int    // requests of a Transport that wait or are not answered yet
 	version  uint64 // of the budgets that own was made from
@@ -40,10 +38,8 @@ type ask struct {
 	priority int
 	lane     string
 	cost     Cost
-	kind     string
 	learn    *kind    // what is known of its kind of request; nil: nothing
 	host     *scope   // whose gate counts too; nil: none
-	peer     *scope   // whose learned accounts count too; nil: none
 	routes   uint64   // bits of the first 64 routes that match
 	many     []uint64 // of those after
 	unit     string   // of a request for a part; "": none
@@ -55,8 +51,6 @@ type ask struct {
 func (q *ask) of(a *account) int64 {
 	t := a.terms
 	switch {
-	case t.kind != "" && t.kind != q.kind:
-		return 0
 	case t.unit == "":
 		return 1
 	case q.unit != "":
@@ -78,21 +72,8 @@ func (s *scope) draws(buf []draw, q *ask) []draw {
 		}
 		buf = append(buf, draw{a: m.a, n: q.of(m.a)})
 	}
-	buf = q.learned(buf, s.extra)
-	if q.peer != nil {
-		buf = q.learned(buf, q.peer.extra)
-	}
 	if q.learn != nil {
 		buf = q.learn.draws(buf, q)
-	}
-	return buf
-}
-
-func (q *ask) learned(buf []draw, extra []*account) []draw {
-	for _, a := range extra {
-		if n := q.of(a); n > 0 {
-			buf = append(buf, draw{a: a, n: n})
-		}
 	}
 	return buf
 }
@@ -156,11 +137,6 @@ func (s *scope) idle(now instant) bool {
 			return false
 		}
 	}
-	for _, a := range s.extra {
-		if !a.idle(now) {
-			return false
-		}
-	}
 	return s.learned.idle(now)
 }
 
@@ -168,30 +144,8 @@ func (a *account) idle(now instant) bool {
 	return a.line == nil && a.paused <= now && a.meter.full(now)
 }
 
-// add gives s one more account, which those that wait draw on too.
-func (s *scope) add(e *engine, now instant, t *terms, m meter) *account {
-	a := &account{meter: m, terms: t, scope: s}
-	s.extra = append(s.extra, a)
-	e.redraw(now, s)
-	return a
-}
-
-// drop takes an account away.
-func (s *scope) drop(e *engine, now instant, a *account) {
-	for i := range s.extra {
-		if s.extra[i] == a {
-			s.extra = append(s.extra[:i:i], s.extra[i+1:]...)
-			e.redraw(now, s)
-			return
-		}
-	}
-}
-
 // redraw works out anew what those that wait in s draw on.
 func (e *engine) redraw(now instant, s *scope) {
-	if s.parent != nil {
-		s = s.parent
-	}
 	all := make([]*waiter, 0, s.waiting)
 	for w := s.waiters; w != nil; w = w.next {
 		all = append(all, w)
