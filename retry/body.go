@@ -177,9 +177,6 @@ func (s *share) readSource(b []byte) (int, error) {
 	default:
 		p.lost, p.buf = true, nil
 	}
-	if s.closed && n > 0 {
-		return 0, errSealed
-	}
 	s.off += int64(n)
 	return n, err
 }

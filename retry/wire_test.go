@@ -166,6 +166,35 @@ func TestBlockedUpload(t *testing.T) {
 	})
 }
 
+// Reading an answer to its end, by the caller or because another attempt
+// follows, gives its connection back: ending its context does not break it.
+func TestConnectionIsKept(t *testing.T) {
+	var mu sync.Mutex
+	calls := 0
+	h := func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		calls++
+		n := calls
+		mu.Unlock()
+		if n%2 == 1 {
+			w.WriteHeader(503)
+		}
+		io.WriteString(w, strings.Repeat("x", 5000))
+	}
+	over(t, h, Config{}, func(t *testing.T, rt *Transport, n *testnet.Net) {
+		for range 50 {
+			resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
+			if err != nil || len(text(t, resp)) != 5000 {
+				t.Fatal(resp, err)
+			}
+			synctest.Wait()
+		}
+		if got := n.Dialed.Load(); got != 1 {
+			t.Errorf("100 attempts one after the other took %d connections", got)
+		}
+	})
+}
+
 // The context that the base sees lives until the body is closed or read to
 // its end, and not longer.
 func TestContextLivesAsLongAsBody(t *testing.T) {
