@@ -1,0 +1,113 @@
+package filestore
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirhttp/weir/throttle"
+)
+
+// file is where a key's ledger is.
+type file struct {
+	dir, path string
+	shard     int
+}
+
+// content is what a file holds. Key is for people.
+type content struct {
+	Key    string          `json:"key"`
+	Ledger throttle.Ledger `json:"ledger"`
+}
+
+const unfinished = ".new-" // begins the names of files that are not whole yet
+
+// errCorrupt says that a file was not written by a Store. It is left as it is:
+// to begin anew would give everything away that is spent.
+var errCorrupt = errors.New("not a ledger")
+
+func (f file) read() (throttle.Ledger, error) {
+	data, err := os.ReadFile(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return throttle.Ledger{}, nil
+	}
+	if err != nil {
+		return throttle.Ledger{}, err
+	}
+	var c content
+	if err := json.Unmarshal(data, &c); err != nil {
+		return throttle.Ledger{}, fmt.Errorf("%s: %w: %w", f.path, errCorrupt, err)
+	}
+	return c.Ledger, nil
+}
+
+// write replaces f by a new file of the same directory, which others see whole
+// or not at all. A file of a process that died in between is never read, and is
+// swept up as idle ones are.
+func (s *Store) write(f file, key string, l throttle.Ledger, now time.Time) error {
+	data, err := json.Marshal(content{strconv.QuoteToASCII(key), l})
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(f.path); errors.Is(err, fs.ErrNotExist) {
+		s.sweep(f, now)
+		if err := os.MkdirAll(f.dir, 0o700); err != nil {
+			return err
+		}
+	}
+	tmp, err := os.CreateTemp(f.dir, unfinished)
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(data)
+	if err == nil && s.sync {
+		err = tmp.Sync()
+	}
+	if e := tmp.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), f.path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(tmp.Name()))
+	}
+	if s.sync {
+		return syncDir(f.dir)
+	}
+	return nil
+}
+
+// syncDir makes a rename last. Not every system can.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	_ = d.Sync()
+	return d.Close()
+}
+
+// sweep removes what was left in the shard, whose lock is held, by processes
+// that died, and idle ones of two other keys: with each new key, so that neither
+// can pile up.
+func (s *Store) sweep(f file, now time.Time) {
+	entries, _ := os.ReadDir(f.dir) // by name: the unfinished come first
+	for len(entries) > 0 && strings.HasPrefix(entries[0].Name(), unfinished) {
+		_ = os.Remove(filepath.Join(f.dir, entries[0].Name()))
+		entries = entries[1:]
+	}
+	for range min(2, len(entries)) {
+		path := filepath.Join(f.dir, entries[rand.IntN(len(entries))].Name())
+		if l, err := (file{path: path}).read(); err == nil && l.Idle(now) {
+			_ = os.Remove(path)
+		}
+	}
+}
