@@ -38,6 +38,26 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A retry that was refused is paid back: nothing was sent.
+func TestRefusedRetryIsPaidBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		layer := &fakeLayer{base: Wire(play(step{status: 503}), Config{}), layer: trip.Throttle, before: func(_ *http.Request, tr *trip.Trip) error {
+			if tr.Number > 1 {
+				return &refusal{notsent.Throttle}
+			}
+			return nil
+		}}
+		rt := newTransport(t, layer, Config{Backoff: fixed(0)})
+		resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
+		if err != nil || resp.StatusCode != 503 {
+			t.Errorf("got %v, %v", resp, err)
+		}
+		if got := rt.Stats().Hosts["a.example"].Allowance; got != 500 {
+			t.Errorf("allowance %v", got)
+		}
+	})
+}
+
 // ErrNotSent is claimed only for all attempts together.
 func TestNotSent(t *testing.T) {
 	dial := step{err: fmt.Errorf("base: %w", &dialError)}

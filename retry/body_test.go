@@ -2,6 +2,7 @@ package retry
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -249,6 +250,56 @@ func withoutBody(r *http.Request) *http.Request {
 	c := copyOf(r)
 	c.Body = nil
 	return c
+}
+
+// A late Close by the write loop of an attempt that has ended does not close
+// the body under the next one.
+func TestLateClose(t *testing.T) {
+	for _, buffer := range []int64{0, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			pr, pw := io.Pipe()
+			var old io.ReadCloser
+			base := roundTrip(func(r *http.Request) (*http.Response, error) {
+				if old == nil {
+					old = r.Body
+					return nil, errReset // untouched
+				}
+				time.AfterFunc(time.Second, func() { old.Close(); old.Close() })
+				time.AfterFunc(2*time.Second, func() { io.WriteString(pw, "body"); pw.Close() })
+				defer r.Body.Close()
+				if b, err := io.ReadAll(r.Body); err != nil || string(b) != "body" {
+					t.Errorf("got %q, %v", b, err)
+				}
+				return testnet.Answer(withoutBody(r), 200, nil, nil), nil
+			})
+			r := request(t, "PUT", "http://a.example/", "")
+			r.Body = pr
+			if resp, err := newTransport(t, base, Config{BufferBody: buffer}).RoundTrip(r); err != nil || resp.StatusCode != 200 {
+				t.Errorf("got %v, %v", resp, err)
+			}
+			if _, err := pw.Write([]byte("x")); err == nil {
+				t.Error("the body is open")
+			}
+		})
+	}
+}
+
+// The body made for an attempt that is not made after all is closed.
+func TestUnusedBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var fresh *testnet.Body
+		r := request(t, "PUT", "http://a.example/", "body")
+		r.GetBody = func() (io.ReadCloser, error) {
+			fresh = testnet.NewBody("body")
+			return fresh, nil
+		}
+		ctx, cancel := context.WithCancel(background())
+		time.AfterFunc(time.Second, cancel)
+		_, err := newTransport(t, play(step{status: 503}), Config{Backoff: fixed(time.Minute)}).RoundTrip(r.WithContext(ctx))
+		if !errors.Is(err, context.Canceled) || fresh.Closes() != 1 {
+			t.Errorf("got %v, %d closes", err, fresh.Closes())
+		}
+	})
 }
 
 // A source whose Read is stuck is closed soon after its attempt ended, also

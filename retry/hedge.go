@@ -118,6 +118,7 @@ type hedge struct {
 
 	mu      sync.Mutex
 	decided bool // one of the two has a good answer
+	trip    *trip.Trip
 }
 
 // lose ends the hedge because the first attempt has a good answer. It is
@@ -126,6 +127,9 @@ func (h *hedge) lose() bool {
 	h.mu.Lock()
 	won := !h.decided
 	h.decided = true
+	if won && h.trip != nil {
+		h.trip.SetCause(trip.LostHedge)
+	}
 	h.mu.Unlock()
 	if won {
 		h.cancel()
@@ -139,6 +143,9 @@ func (h *hedge) run() {
 	defer close(h.ended)
 	r, tr := h.first.Fork(h.ctx, h.r)
 	tr.At(trip.Retry) // the first attempt is further down by now
+	h.mu.Lock()
+	h.trip = tr
+	h.mu.Unlock()
 	if wait, err := trip.Outlook(h.t.base, r); err != nil || wait > 0 {
 		return
 	}

@@ -25,12 +25,13 @@ type lane struct {
 // duel is a base whose calls go by lanes, in order, and which ends with their
 // contexts.
 type duel struct {
-	lanes []lane
-	mu    sync.Mutex
-	calls int
-	lost  int // cut short by their context
-	made  []*testnet.Body
-	hedge []bool
+	lanes  []lane
+	mu     sync.Mutex
+	calls  int
+	lost   int          // cut short by their context
+	causes []trip.Cause // why
+	made   []*testnet.Body
+	hedge  []bool
 }
 
 func (d *duel) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -45,6 +46,7 @@ func (d *duel) RoundTrip(r *http.Request) (*http.Response, error) {
 	case <-r.Context().Done():
 		d.mu.Lock()
 		d.lost++
+		d.causes = append(d.causes, trip.From(r.Context()).Cause())
 		d.mu.Unlock()
 		return nil, context.Canceled
 	}
@@ -108,6 +110,11 @@ func TestHedge(t *testing.T) {
 				}
 				if d.calls != tt.calls || d.lost != tt.lost || seen.HedgeWon != tt.won || seen.Hedged != (tt.calls > 1) {
 					t.Errorf("%s: %d calls, %d cut short, %+v", tt.name, d.calls, d.lost, seen)
+				}
+				for _, cause := range d.causes {
+					if cause != trip.LostHedge {
+						t.Errorf("%s: cut short because of %v", tt.name, cause)
+					}
 				}
 				for i, b := range d.made {
 					if b.Closes() == 0 {

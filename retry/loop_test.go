@@ -234,6 +234,22 @@ func TestCallerLeaves(t *testing.T) {
 			t.Errorf("got %v, %v", resp, err)
 		}
 	})
+	synctest.Test(t, func(t *testing.T) { // during the second attempt
+		ctx, cancel := context.WithCancel(background())
+		calls := 0
+		base := roundTrip(func(r *http.Request) (*http.Response, error) {
+			if calls++; calls == 1 {
+				return testnet.Answer(r, 503, nil, testnet.NewBody("sorry")), nil
+			}
+			cancel()
+			return nil, r.Context().Err()
+		})
+		_, err := newTransport(t, base, Config{}).RoundTrip(request(t, "GET", "http://a.example/", "").WithContext(ctx))
+		var e *Error
+		if !errors.Is(err, context.Canceled) || !errors.As(err, &e) || e.Attempts != 2 || e.Reason != Ended {
+			t.Errorf("got %v", err)
+		}
+	})
 	synctest.Test(t, func(t *testing.T) {
 		leave := make(chan struct{})
 		r := request(t, "GET", "http://a.example/", "")
