@@ -2,10 +2,14 @@ package throttle
 
 import (
 	"context"
+	"net/http"
 	"runtime"
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/weirhttp/weir/internal/testnet"
+	"golang.org/x/time/rate"
 )
 
 func benchLimiter(b testing.TB, budget string) *Limiter {
@@ -106,5 +110,47 @@ func BenchmarkQueue(b *testing.B) {
 				e.run(now)
 			}
 		})
+	}
+}
+
+// BenchmarkRoundTrip is a request over a base that does nothing.
+func BenchmarkRoundTrip(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		c    Config
+	}{
+		{"unlimited", Config{DisableLearning: true}},
+		{"one rate", Config{Default: MustParseBudget("1000000000/s"), DisableLearning: true}},
+		{"one rate, learning", Config{Default: MustParseBudget("1000000000/s")}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			resp := &http.Response{StatusCode: 200, Header: make(http.Header), Body: http.NoBody}
+			tr := newTransport(b, testnet.Func(func(r *http.Request) (*http.Response, error) {
+				resp.Request = r
+				return resp, nil
+			}), c.c)
+			r, err := http.NewRequest("GET", "http://a/x", nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := tr.RoundTrip(r); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkReference is what the token bucket inside costs alone, for
+// comparison in the same run.
+func BenchmarkReference(b *testing.B) {
+	l := rate.NewLimiter(1e9, 1e9)
+	b.ReportAllocs()
+	for b.Loop() {
+		if !l.Allow() {
+			b.Fatal("refused")
+		}
 	}
 }

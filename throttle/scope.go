@@ -165,8 +165,8 @@ func (e *engine) redraw(now instant, s *scope) {
 		}
 	}
 	for _, w := range all {
-		if !w.over() {
-			e.try(now, w)
+		if !w.over() && !e.try(now, w) {
+			e.retry(w) // by other terms, other times
 		}
 	}
 	e.run(now)
@@ -231,12 +231,13 @@ func (s *scope) quiet(now, until instant) {
 }
 
 // estimate is when draws would be granted if they queued now, and the account
-// that this is due to. never: when depends on an event.
+// that this is due to, nil if that is now. never: only an event can say.
 func (e *engine) estimate(now instant, q *ask, draws []draw) (instant, *account) {
 	t, bound := now, (*account)(nil)
 	if g := q.shut(now); g != nil {
 		t, bound = max(now, g.paused), g
 	}
+	var event *account
 	for i := range draws {
 		d := &draws[i]
 		if d.n == 0 {
@@ -246,9 +247,15 @@ func (e *engine) estimate(now instant, q *ask, draws []draw) (instant, *account)
 		if l := d.a.line; l != nil {
 			ahead = l.ahead(q.priority, q.lane)
 		}
-		if u := d.a.meter.eta(max(now, d.a.paused), ahead, d.n); u > t || bound == nil && (u > now || d.a.line != nil) {
+		switch u := d.a.meter.eta(max(now, d.a.paused), ahead, d.n); {
+		case u == never:
+			event = d.a
+		case u > t || bound == nil && (u > now || d.a.line != nil):
 			t, bound = max(t, u), d.a
 		}
+	}
+	if event != nil && t <= now {
+		return never, event
 	}
 	return t, bound
 }

@@ -411,3 +411,101 @@ func TestBodyIsClosedOnEveryRefusal(t *testing.T) {
 		}
 	})
 }
+
+// TestALongStreamHoldsUpItsRouteOnly: requests that wait for a place on their
+// route leave the host's places to others.
+func TestALongStreamHoldsUpItsRouteOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(func(r *http.Request) (*http.Response, error) {
+			return testnet.Answer(r, 200, nil, testnet.NewBody("body")), nil
+		})
+		tr := newTransport(t, b, Config{DisableLearning: true, Budgets: map[string]Budget{
+			"a":         MustParseBudget("2 in flight"),
+			"a/stream/": MustParseBudget("1 in flight"),
+		}})
+		stream := mustGet(t, tr, "http://a/stream/1")
+		short := mustGet(t, tr, "http://a/core")
+		var wg sync.WaitGroup
+		wg.Go(func() { mustGet(t, tr, "http://a/stream/2").Body.Close() }) // short of both
+		synctest.Wait()
+		wg.Go(func() {
+			for range 5 {
+				mustGet(t, tr, "http://a/core").Body.Close()
+			}
+		})
+		time.Sleep(time.Second)
+		short.Body.Close()
+		time.Sleep(time.Second)
+		if n := len(b.times()); n != 7 {
+			t.Errorf("%d requests arrived while the stream was open, want 7", n)
+		}
+		stream.Body.Close()
+		wg.Wait()
+	})
+}
+
+// TestLoweredAndRaisedBudgetsMoveTheQueue: the next grant is at the time that the
+// new budget says, earlier or later.
+func TestLoweredAndRaisedBudgetsMoveTheQueue(t *testing.T) {
+	for _, test := range []struct {
+		budget string
+		want   time.Duration
+	}{
+		{"1/20s", 20 * time.Second}, {"1/2h", 2 * time.Hour}, {"2/h burst 2", 10 * time.Second}, {"unlimited", 10 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBase(nil)
+			tr := newTransport(t, b, Config{Budgets: map[string]Budget{"a": MustParseBudget("1/h")}, MaxWait: 9 * time.Hour, DisableLearning: true})
+			var wg sync.WaitGroup
+			for range 2 {
+				wg.Go(func() { mustGet(t, tr, "http://a/") })
+			}
+			time.Sleep(10 * time.Second)
+			if err := tr.SetBudget("a", MustParseBudget(test.budget)); err != nil {
+				t.Fatal(err)
+			}
+			wg.Wait()
+			sameTimes(t, b.times(), 0, test.want)
+		})
+	}
+}
+
+// TestPauseIsSeenThroughFullPlaces: that the wait for a place has no known
+// length does not hide a pause that is too long.
+func TestPauseIsSeenThroughFullPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(slow(0)), Config{Default: Budget{InFlight: 1}, DisableLearning: true})
+		mustGet(t, tr, "http://a/")
+		tr.Pause("a", time.Now().Add(time.Hour))
+		start := time.Now()
+		_, err := get(t, t.Context(), tr, "http://a/")
+		var e *Error
+		if !errors.As(err, &e) || e.Reason != Paused || e.RetryAfter != time.Hour || time.Since(start) != 0 {
+			t.Errorf("got %v after %v, want a refusal at once", err, time.Since(start))
+		}
+	})
+}
+
+// TestStats tell what is held up and why.
+func TestStats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(slow(0)), Config{Default: MustParseBudget("2/m burst 2, 1 in flight"), DisableLearning: true})
+		mustGet(t, tr, "http://a/").Body.Close()
+		mustGet(t, tr, "http://a/")
+		var wg sync.WaitGroup
+		wg.Go(func() { get(t, t.Context(), tr, "http://a/") })
+		time.Sleep(10 * time.Second)
+		got := tr.Stats().Hosts[0]
+		if got.Host != "a" || got.Queue != 1 || got.OldestWait != 10*time.Second || got.Granted != 2 || got.Waited != 1 {
+			t.Errorf("got %+v", got)
+		}
+		want := []Restriction{{Unit: "requests", Why: "2/m burst 2 is spent", For: 50 * time.Second}, {Why: "1 in flight are all taken"}}
+		if fmt.Sprint(got.Restrictions) != fmt.Sprint(want) {
+			t.Errorf("restrictions are %v, want %v", got.Restrictions, want)
+		}
+		if b := got.Budgets[0]; b.Text != "2/m burst 2" || b.Left != 0 || b.Limit != 2 || b.FullIn != 50*time.Second {
+			t.Errorf("budget is %+v", b)
+		}
+		wg.Wait()
+	})
+}
