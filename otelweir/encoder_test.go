@@ -17,7 +17,7 @@ func (encoder) Encode(i attribute.Iterator) string {
 	var parts []string
 	for i.Next() {
 		kv := i.Attribute()
-		parts = append(parts, string(kv.Key)+"="+kv.Value.Emit())
+		parts = append(parts, string(kv.Key)+"="+kv.Value.String())
 	}
 	return strings.Join(parts, ",")
 }
