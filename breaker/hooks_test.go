@@ -244,7 +244,7 @@ func TestStateText(t *testing.T) {
 
 // TestConcurrency hammers one host from many goroutines while it fails and
 // recovers, is forced and released, and its settings change. It fails by a
-// race, a deadlock, two probes at a time, or a circuit that stays open.
+// race, a deadlock, or a circuit that stays open.
 func TestConcurrency(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var cs *Circuits

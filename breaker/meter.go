@@ -164,6 +164,9 @@ func (c *Circuits) report(e *hosts.Entry, p pass, a *attempt) {
 		v = a.judge()
 	}
 	if cir == nil { // there may be one by now
+		if c.settings(name(e, a.r)) != p.cfg {
+			return // and it may have other settings
+		}
 		cir = c.find(e, p.cfg, a.r, false)
 	}
 	if v.outcome != Failure && !v.slow && p.probe == 0 && (cir == nil || cir.calm.Load()) {

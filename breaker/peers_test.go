@@ -526,6 +526,30 @@ func TestPeerReloadForgets(t *testing.T) {
 	})
 }
 
+// TestPeerReloadMixes: an attempt under other settings neither counts nor
+// brings those settings back.
+func TestPeerReloadMixes(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{Consecutive: 1})
+		gate := make(chan bool)
+		h.set(func(r *http.Request) (*http.Response, error) { <-gate; return down(r) })
+		for range 3 {
+			go get(rt, site)
+		}
+		synctest.Wait()
+		cs.SetHost("a.example", Config{Consecutive: 2})
+		h.set(down)
+		get(rt, site)
+		close(gate)
+		synctest.Wait()
+		if s := cs.Stats().Circuits; len(s) != 1 || s[0].Failures != 1 {
+			t.Errorf("%+v", s)
+		}
+		get(rt, site)
+		want(t, cs, Open, "two failures under the new settings")
+	})
+}
+
 // TestPeerDoubleReport: an attempt counts once.
 func TestPeerDoubleReport(t *testing.T) {
 	bubble(t, func(t *testing.T) {
