@@ -181,6 +181,23 @@ func TestNoHedge(t *testing.T) {
 	}
 }
 
+// While the circuit is not closed there is no hedge.
+func TestNoHedgeForProbes(t *testing.T) {
+	for name, set := range map[string]func(*http.Request, *trip.Trip){
+		"closed":    func(*http.Request, *trip.Trip) {},
+		"candidate": func(_ *http.Request, tr *trip.Trip) { tr.Probe = true },
+		"held":      func(_ *http.Request, tr *trip.Trip) { tr.Held = time.Now() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d := &duel{lanes: []lane{{5 * time.Second, 200}, {time.Second, 200}}}
+			get(t, &door{newTransport(t, d, Config{Hedge: Hedge{After: 2 * time.Second}}), set}, "GET")
+			if want := 1 + b2i(name == "closed"); d.calls != want {
+				t.Errorf("%s: %d calls, want %d", name, d.calls, want)
+			}
+		})
+	}
+}
+
 // The allowance pays for hedges: when it is spent there are none.
 func TestHedgesArePaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -125,6 +125,19 @@ func (f *fakeLayer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+// door is a layer above, which makes the trip.
+type door struct {
+	base http.RoundTripper
+	set  func(*http.Request, *trip.Trip)
+}
+
+func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
+	r, t, _ := trip.Begin(r, trip.Door, trip.Below(d.base).Hosts)
+	d.set(r, t)
+	resp, err := d.base.RoundTrip(r)
+	return resp, t.End(err)
+}
+
 // refusal is what a throttle or breaker refuses with.
 type refusal struct{ by notsent.By }
 

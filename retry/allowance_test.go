@@ -1,0 +1,87 @@
+package retry
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A record may be forgotten when its allowance is full, and not before.
+func TestIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := new(host)
+		if !h.Idle(time.Now()) {
+			t.Error("a fresh record is kept")
+		}
+		for range 3 {
+			h.allowance.take(500, time.Now())
+		}
+		time.Sleep(13900 * time.Millisecond)
+		if h.Idle(time.Now()) {
+			t.Error("42 tokens are not back after 13.9s")
+		}
+		time.Sleep(100 * time.Millisecond)
+		if !h.Idle(time.Now()) {
+			t.Error("42 tokens are back after 14s")
+		}
+	})
+}
+
+// The allowance never gives more than it holds and what time brings, whatever
+// the order of takes and gives, and a clock that steps back brings nothing.
+func TestAllowance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a allowance
+		now := time.Now()
+		taken := 0
+		for a.take(100, now) {
+			taken++
+		}
+		if taken != 7 {
+			t.Errorf("took %d out of 100 tokens, want 7", taken)
+		}
+		if a.take(100, now.Add(-time.Hour)) || a.left(100, now.Add(-time.Hour)) != 2 {
+			t.Error("a step back brought tokens")
+		}
+		if a.take(100, now.Add(3999*time.Millisecond)) || !a.take(100, now.Add(4*time.Second)) {
+			t.Error("12 more tokens come in 4s")
+		}
+		for range 1000 {
+			a.give(cost, now)
+		}
+		if a.left(100, now) != 100 || a.short.Load() {
+			t.Errorf("%v of 100 left", a.left(100, now))
+		}
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		taken = 0
+		for range 64 {
+			wg.Go(func() {
+				if a.take(100, now) {
+					mu.Lock()
+					taken++
+					mu.Unlock()
+				}
+			})
+		}
+		if wg.Wait(); taken != 7 {
+			t.Errorf("64 goroutines took %d, want 7", taken)
+		}
+	})
+}
+
+// What fills the allowance again: a retry that succeeds gives its own cost
+// back, a request that succeeds at the first try earns one.
+func TestAllowanceIsEarned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := play(step{status: 503}, step{status: 503}, step{status: 503}, step{status: 503}, step{status: 200})
+		rt := newTransport(t, s, Config{Backoff: fixed(0)})
+		for i, want := range []float64{500 - 2*cost, 500 - 2*cost, 500 - 2*cost + earn, 500 - 2*cost + 2*earn} {
+			rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
+			if got := rt.Stats().Hosts["a.example"].Allowance; got != want {
+				t.Errorf("after request %d: %v, want %v", i+1, got, want)
+			}
+		}
+	})
+}
