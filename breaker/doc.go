@@ -42,6 +42,19 @@
 //	half-open -> open    a probe failed; the period grows
 //	half-open -> closed  Probes good ones in a row
 //
+// An open circuit is Open until a request comes; there is no timer unless
+// requests wait. Only the forgetting of a record (its host quiet for a Window,
+// its table full) makes a circuit closed by itself.
+//
 // A probe that is ignored, lost, or ends in a panic has no say: its place goes
 // to the next. The counting is done by github.com/sony/gobreaker/v2.
+//
+// # Waiting
+//
+// With Config.Patience requests wait instead of being refused: new ones at the
+// Door, those that were on their way when the circuit opened at the Meter, and
+// running retry loops before their next attempt, which a failed probe does not
+// cost them. An outage shorter than the callers' deadlines, by a second or so,
+// then costs no request an error that can be repeated. The line leaves one by
+// one as probes, then at the rate at which it grew.
 package breaker
