@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 )
 
 // nothing is a base that costs nothing.
@@ -25,6 +26,42 @@ func happy() (bare, with http.RoundTripper, r *http.Request) {
 
 func BenchmarkDoorAndMeter(b *testing.B) {
 	_, rt, r := happy()
+	b.ReportAllocs()
+	for b.Loop() {
+		rt.RoundTrip(r)
+	}
+}
+
+// BenchmarkRefused is the price of a refusal.
+func BenchmarkRefused(b *testing.B) {
+	cs, err := NewCircuits(Config{OpenFor: time.Hour, MaxOpenFor: time.Hour})
+	if err != nil {
+		b.Fatal(err)
+	}
+	h := &host{answer: down}
+	rt := cs.Door(cs.Meter(h))
+	for range 5 {
+		get(rt, site)
+	}
+	r := httptest.NewRequest("GET", site, nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		rt.RoundTrip(r)
+	}
+}
+
+// BenchmarkCounted is the price of a good call to a host that has failed not
+// long ago, so that calls are counted.
+func BenchmarkCounted(b *testing.B) {
+	cs, err := NewCircuits(Config{Window: time.Hour})
+	if err != nil {
+		b.Fatal(err)
+	}
+	bare, _, r := happy()
+	bare.(*nothing).resp.StatusCode = 500
+	rt := cs.Door(cs.Meter(bare))
+	rt.RoundTrip(r)
+	bare.(*nothing).resp.StatusCode = 200
 	b.ReportAllocs()
 	for b.Loop() {
 		rt.RoundTrip(r)
