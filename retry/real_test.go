@@ -1,0 +1,152 @@
+package retry
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/testnet"
+)
+
+// The real net/http of this Go says what the policy's rows are told by.
+func TestRealErrors(t *testing.T) {
+	ok := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
+	quiet := log.New(io.Discard, "", 0)
+	plain := httptest.NewUnstartedServer(ok)
+	plain.Config.ErrorLog = quiet
+	plain.Start()
+	defer plain.Close()
+	secure := httptest.NewUnstartedServer(ok)
+	secure.Config.ErrorLog = quiet
+	secure.EnableHTTP2 = true
+	secure.StartTLS()
+	defer secure.Close()
+	rude, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rude.Close()
+	go func() {
+		for {
+			c, err := rude.Accept()
+			if err != nil {
+				return
+			}
+			io.ReadFull(c, make([]byte, 1)) // the client has begun
+			c.Close()
+		}
+	}()
+	const nobody = "http://127.0.0.1:1" // a port that no test is given
+	for _, tt := range []struct {
+		name    string
+		url     string
+		post    bool
+		change  func(*http.Request)
+		base    http.RoundTripper
+		outcome Outcome
+		calls   int
+		notSent bool
+	}{
+		{"good, HTTP/1", plain.URL, true, nil, nil, Answered, 1, false},
+		{"good, HTTP/2", secure.URL, true, nil, secure.Client().Transport, Answered, 1, false},
+		{"certificate of nobody known", secure.URL, false, nil, nil, Permanent, 1, true},
+		{"certificate of nobody known, POST", secure.URL, true, nil, nil, Permanent, 1, true},
+		{"TLS to a plain port", "https" + strings.TrimPrefix(plain.URL, "http"), false, nil, nil, Permanent, 1, false},
+		{"plain to a TLS port", "http" + strings.TrimPrefix(secure.URL, "https"), false, nil, nil, Answered, 1, false},
+		{"scheme", "ftp" + strings.TrimPrefix(plain.URL, "http"), false, nil, nil, Permanent, 1, true},
+		{"host", "http:///", false, nil, nil, Permanent, 1, true},
+		{"header", plain.URL, false, func(r *http.Request) { r.Header.Set("X", "a\nb") }, nil, Permanent, 1, true},
+		{"header of a POST", plain.URL, true, func(r *http.Request) { r.Header.Set("X", "a\nb") }, nil, Permanent, 1, true},
+		{"method", plain.URL, false, func(r *http.Request) { r.Method = "GE T" }, nil, Permanent, 1, true},
+		{"trailer", plain.URL, true, func(r *http.Request) { r.Trailer = http.Header{"X X": nil}; r.ContentLength = -1 }, nil, Permanent, 1, true},
+		{"length", plain.URL, true, func(r *http.Request) { r.ContentLength = 9; r.Method = "PUT" }, nil, Permanent, 1, false},
+		{"nobody listens", nobody, false, nil, nil, NotProcessed, 3, true},
+		{"nobody listens, POST", nobody, true, nil, nil, NotProcessed, 3, true},
+		{"closes during the handshake, POST", "https://" + rude.Addr().String(), true, nil, nil, NotProcessed, 3, true},
+		{"closes during the handshake, GET", "https://" + rude.Addr().String(), false, nil, nil, Broken, 3, false},
+		{"closes during the request, POST", "http://" + rude.Addr().String(), true, nil, nil, Broken, 1, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			base := tt.base
+			if base == nil {
+				base = &http.Transport{}
+			}
+			var seen Attempt
+			rt := newTransport(t, base, Config{Backoff: fixed(0), OnAttempt: func(a Attempt) { seen = a }})
+			defer rt.CloseIdleConnections()
+			method, body := "GET", ""
+			if tt.post {
+				method, body = "POST", "body"
+			}
+			r := request(t, method, tt.url, body)
+			if tt.change != nil {
+				tt.change(r)
+			}
+			resp, err := rt.RoundTrip(r)
+			if resp != nil {
+				resp.Body.Close()
+			}
+			if seen.Outcome != tt.outcome || seen.Number != tt.calls || errors.Is(err, notsent.Err) != tt.notSent {
+				t.Errorf("got %v after %d attempts (%v), not sent: %v", seen.Outcome, seen.Number, err, errors.Is(err, notsent.Err))
+			}
+		})
+	}
+}
+
+// A body is kept only as far as BufferBody says.
+func TestLargeBodyIsNotKept(t *testing.T) {
+	const size = 256 << 20
+	for _, buffer := range []int64{0, 1 << 10} {
+		base := roundTrip(func(r *http.Request) (*http.Response, error) {
+			n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, r.Body, make([]byte, 1<<20))
+			if n != size || err != nil {
+				t.Errorf("read %d, %v", n, err)
+			}
+			r.Body.Close()
+			return testnet.Answer(withoutBody(r), 503, nil, nil), nil
+		})
+		rt := newTransport(t, base, Config{BufferBody: buffer})
+		r := request(t, "PUT", "http://a.example/", "")
+		r.Body = io.NopCloser(io.LimitReader(zeros{}, size))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		resp, err := rt.RoundTrip(r)
+		runtime.ReadMemStats(&after)
+		if err != nil || resp.StatusCode != 503 {
+			t.Fatal(resp, err)
+		}
+		if got := after.TotalAlloc - before.TotalAlloc; got > 4<<20 {
+			t.Errorf("with BufferBody %d, sending %d bytes took %d bytes", buffer, size, got)
+		}
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
+
+// What is kept is what was sent, at every size around the limit.
+func TestBufferBoundary(t *testing.T) {
+	for size := range 12 {
+		text := bytes.Repeat([]byte("x"), size)
+		s := play(step{status: 500}, step{status: 200})
+		r := request(t, "PUT", "http://a.example/", "")
+		r.Body = io.NopCloser(bytes.NewReader(text))
+		resp, err := newTransport(t, s, Config{BufferBody: 8, Backoff: fixed(0)}).RoundTrip(r)
+		want := 200
+		if size > 8 {
+			want = 500
+		}
+		if err != nil || resp.StatusCode != want || s.bodies[len(s.bodies)-1] != string(text) {
+			t.Errorf("%d bytes: got %v, %v", size, resp, err)
+		}
+	}
+}
