@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/hashicorp/go-retryablehttp"
 
 	"github.com/weirhttp/weir/internal/hosts"
@@ -87,6 +88,35 @@ func TestDelay(t *testing.T) {
 		}
 	})
 }
+
+// The factory is called once for a request that is retried, and not for
+// others: a BackOff has the state of one request.
+func TestBackoffPerRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := 0
+		c := Config{MaxAttempts: 4, Backoff: func() backoff.BackOff {
+			made++
+			return &counting{}
+		}}
+		for i := 1; i <= 3; i++ {
+			s := play(step{err: errReset})
+			newTransport(t, s, c).RoundTrip(request(t, "GET", "http://a.example/", ""))
+			if want := []time.Duration{0, time.Second, 3 * time.Second, 6 * time.Second}; !reflect.DeepEqual(s.times, want) || made != i {
+				t.Errorf("request %d: attempts at %v, %d factories called", i, s.times, made)
+			}
+		}
+		newTransport(t, play(step{status: 200}), c).RoundTrip(request(t, "GET", "http://a.example/", ""))
+		if made != 3 {
+			t.Error("the factory is called for a request that is not retried")
+		}
+	})
+}
+
+// counting is a BackOff of 1 s, 2 s, 3 s and so on.
+type counting struct{ n time.Duration }
+
+func (c *counting) Reset()                     { c.n = 0 }
+func (c *counting) NextBackOff() time.Duration { c.n++; return c.n * time.Second }
 
 // The default delay is uniform between 0 and 100 ms, 200 ms, ... 20 s.
 func TestFullJitter(t *testing.T) {

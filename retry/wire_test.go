@@ -65,6 +65,36 @@ func TestAttemptTimeout(t *testing.T) {
 	})
 }
 
+// Expect: 100-continue works as ever: the body is sent when the server asks
+// for it, and an attempt that was told not to send it leaves it untouched for
+// the next.
+func TestExpectContinue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		base, _, stop := testnet.Server(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			got = append(got, r.Header.Get("Expect"))
+			if len(got) == 1 {
+				w.Header().Set("Connection", "close")
+				w.WriteHeader(503) // without having read: the client is not told to go on
+				return
+			}
+			b, _ := io.ReadAll(r.Body)
+			got = append(got, string(b))
+		}), false)
+		base.ExpectContinueTimeout = time.Hour
+		rt := newTransport(t, base, Config{})
+		r := request(t, "PUT", "http://a.example/", "")
+		r.Header.Set("Expect", "100-continue")
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader("body")), 4
+		resp, err := rt.RoundTrip(r)
+		if err != nil || resp.StatusCode != 200 || strings.Join(got, ", ") != "100-continue, 100-continue, body" {
+			t.Errorf("got %v, %v; the server %q", resp, err, got)
+		}
+		rt.CloseIdleConnections()
+		stop()
+	})
+}
+
 // A request body whose Read blocks does not hold the attempt beyond its time.
 func TestBlockedUpload(t *testing.T) {
 	h := func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }
