@@ -85,7 +85,7 @@ func TestShortOutageIsNoticedFast(t *testing.T) {
 // TestNeverOpens: what says nothing against the host, for ten minutes.
 func TestNeverOpens(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	var shards [12000]int
+	var shards [6000]int
 	for i := range shards {
 		shards[i] = random.IntN(10)
 	}
@@ -119,7 +119,7 @@ func TestNeverOpens(t *testing.T) {
 				changed := 0
 				cs := circuits(t, Config{OnStateChange: func(Change) { changed++ }})
 				rt := cs.Door(cs.Meter(testnet.Func(base)))
-				load(t, rt, 20, 10*time.Minute, func(i int) {
+				load(t, rt, 10, 10*time.Minute, func(i int) {
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
 					switch {

@@ -1,0 +1,214 @@
+package breaker
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// TestPatienceSettledTooLate: a place given to one who has just gone goes to
+// the next.
+func TestPatienceSettledTooLate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{Patience: time.Minute})
+		open(t, cs, h, rt)
+		r, tr, _ := trip.Begin(httptest.NewRequest("GET", site, nil), trip.Door, rt.(trip.Linked).Link().Hosts)
+		defer tr.End(nil)
+		c := cs.find(tr.Entry, cs.settings(""), r, false)
+		for _, by := range []trip.Layer{trip.Door, trip.Meter} {
+			w := &waiter{by: by, trip: tr, settled: make(chan struct{})}
+			w.place = c.line.queue(by).PushBack(w)
+			c.wake()
+			if !w.done || w.pass.probe+w.pass.candidate == 0 {
+				t.Fatalf("at the %v: %+v", by, w.pass)
+			}
+			if _, err := c.quit(&ask{by, tr, r}, w, true, context.Canceled, context.Canceled); notsent.Refused(err) == 0 {
+				t.Errorf("%v", err)
+			}
+			if c.probe.id != 0 || c.candidate.id != 0 {
+				t.Errorf("at the %v: the place is still taken", by)
+			}
+		}
+	})
+}
+
+// TestHedgesNeitherWaitNorProbe: they take room now or never.
+func TestHedgesNeitherWaitNorProbe(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{Patience: time.Minute})
+		open(t, cs, h, rt)
+		m := cs.Meter(h)
+		before := h.calls.Load()
+		r, tr, _ := trip.Begin(httptest.NewRequest("GET", site, nil), trip.Retry, trip.Below(m).Hosts)
+		defer tr.End(nil)
+		tr.Hedge = true
+		if _, err := m.RoundTrip(r); notsent.Refused(err) != notsent.Meter || h.calls.Load() != before {
+			t.Errorf("%v", err)
+		}
+		if _, err := trip.Outlook(m, r); notsent.Refused(err) != notsent.Meter {
+			t.Errorf("outlook: %v", err)
+		}
+	})
+}
+
+// TestPatienceBound: the line is bounded.
+func TestPatienceBound(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{Patience: time.Minute, OpenFor: 10 * time.Second})
+		h.set(down)
+		for range 5 {
+			get(rt, site)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var refused atomic.Int64
+		var all sync.WaitGroup
+		for range maxWaiting + 7 {
+			all.Go(func() {
+				if _, err := send(ctx, rt); err != nil && ctx.Err() == nil {
+					refused.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		if n := refused.Load(); n != 7 || cs.Stats().Circuits[0].Waiting != maxWaiting {
+			t.Errorf("%d refused, %d in line", n, cs.Stats().Circuits[0].Waiting)
+		}
+		cancel()
+		all.Wait()
+	})
+}
+
+// TestPatienceCandidateThatLeaves: a candidate that never reaches the wire,
+// or panics on the way, keeps nobody waiting for long.
+func TestPatienceCandidateThatLeaves(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs := circuits(t, Config{Patience: time.Minute})
+		h := &host{answer: down}
+		meter := cs.Meter(h)
+		var between atomic.Pointer[func()]
+		rt := cs.Door(&middle{meter, &between})
+		for range 5 {
+			get(rt, site)
+		}
+		h.set(status(200))
+		park := func() { time.Sleep(time.Hour) }
+		between.Store(&park)
+		go get(rt, site) // candidate, parked
+		due(t, cs)
+		time.Sleep(time.Millisecond)
+		boom := func() { panic("between") }
+		between.Store(&boom)
+		start := time.Now()
+		func() {
+			defer func() { recover() }()
+			get(rt, site)
+		}()
+		between.Store(nil)
+		if code, err := get(rt, site); code != 200 {
+			t.Error(err)
+		}
+		if d := time.Since(start); d > 2*candidateLease {
+			t.Errorf("waited %v", d)
+		}
+		time.Sleep(2 * time.Hour)
+	})
+}
+
+// middle is somebody else's layer between Door and Meter that still lets the
+// trip through.
+type middle struct {
+	base http.RoundTripper
+	do   *atomic.Pointer[func()]
+}
+
+func (m *middle) Link() trip.Link { return trip.Below(m.base) }
+
+func (m *middle) RoundTrip(r *http.Request) (*http.Response, error) {
+	if f := m.do.Load(); f != nil {
+		(*f)()
+	}
+	return m.base.RoundTrip(r)
+}
+
+// TestPatienceAtTheMeter: those who were between Door and wire when the
+// circuit opened wait there, and go first.
+func TestPatienceAtTheMeter(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs := circuits(t, Config{Patience: time.Minute})
+		h := &host{answer: down}
+		var between atomic.Pointer[func()]
+		rt := cs.Door(&middle{cs.Meter(h), &between})
+		pause := func() { time.Sleep(50 * time.Millisecond) }
+		between.Store(&pause)
+		var good atomic.Int64
+		for range 20 { // on their way when it opens
+			go func() {
+				if code, _ := get(rt, site); code == 200 {
+					good.Add(1)
+				}
+			}()
+		}
+		synctest.Wait()
+		between.Store(nil)
+		for range 5 {
+			get(rt, site)
+		}
+		want(t, cs, Open, "five failures")
+		h.set(status(200))
+		time.Sleep(100 * time.Millisecond)
+		if n := cs.Stats().Circuits[0].Waiting; n != 20 {
+			t.Errorf("%d wait at the wire, want 20", n)
+		}
+		time.Sleep(5 * time.Second)
+		if good.Load() != 20 {
+			t.Errorf("%d of 20 went through", good.Load())
+		}
+	})
+}
+
+// TestOutlook is what retry and throttle are told.
+func TestOutlook(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for _, patience := range []time.Duration{0, time.Minute} {
+			cs, h, _ := rig(t, Config{Patience: patience, OpenFor: 10 * time.Second})
+			m := cs.Meter(h)
+			r, tr, _ := trip.Begin(httptest.NewRequest("GET", site, nil), trip.Retry, trip.Below(m).Hosts)
+			check := func(when string, lo, hi time.Duration, refused bool) {
+				t.Helper()
+				wait, err := trip.Outlook(m, r)
+				if wait < lo || wait > hi || (notsent.Refused(err) == notsent.Meter) != refused {
+					t.Errorf("%s, Patience %v: %v, %v", when, patience, wait, err)
+				}
+			}
+			check("no circuit", 0, 0, false)
+			h.set(down)
+			for range 5 {
+				get(m, site)
+			}
+			check("open", 8*time.Second, 12*time.Second, patience == 0)
+			due(t, cs)
+			check("due", 0, 0, false)
+			hung := make(chan bool)
+			h.set(func(r *http.Request) (*http.Response, error) { <-hung; return status(200)(r) })
+			go get(m, site)
+			synctest.Wait()
+			check("a probe under way", 0, 0, patience == 0)
+			close(hung)
+			synctest.Wait()
+			check("between probes", 0, 0, false)
+			cs.Force("a.example", Open)
+			check("forced open", 0, 0, true)
+			cs.Force("a.example", Closed)
+			check("forced closed", 0, 0, false)
+			tr.End(nil)
+		}
+	})
+}

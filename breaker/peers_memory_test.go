@@ -1,0 +1,148 @@
+package breaker
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Each test here is a mistake that some other breaker makes.
+
+func TestPeerStaleCounts(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{Window: 10 * time.Second})
+		h.set(status(500))
+		for range 10 {
+			get(rt, site)
+		}
+		if got := cs.Stats().Circuits[0].Failures; got != 10 {
+			t.Errorf("%d failures, want 10", got)
+		}
+		time.Sleep(20 * time.Second)
+		if got := cs.Stats().Circuits[0].Failures; got != 0 {
+			t.Errorf("%d failures after two windows, want 0", got)
+		}
+	})
+}
+
+func TestPeerOneCircuitForAllHosts(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{})
+		open(t, cs, h, rt)
+		h.set(status(200))
+		for _, url := range []string{"http://b.example/", "http://a.example:8080/", "https://sub.a.example/"} {
+			if code, err := get(rt, url); code != 200 {
+				t.Errorf("%s: %v", url, err)
+			}
+		}
+	})
+}
+
+func TestPeerNeverEvicts(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs := circuits(t, Config{})
+		h := &host{answer: down}
+		m := cs.Meter(h).(*meter)
+		m.below.Hosts.Resize(100)
+		rt := cs.Door(m)
+		for round := range 3 {
+			for i := range 1000 {
+				get(rt, "http://h"+string(rune('a'+round))+strconv.Itoa(i)+".example/")
+			}
+			if n := cs.Stats().Hosts; n > 100 {
+				t.Fatalf("%d records", n)
+			}
+			time.Sleep(time.Minute)
+		}
+		if code, _ := get(rt, "http://hc999.example/"); code != 0 || len(cs.Stats().Circuits) == 0 {
+			t.Error("the last host has no circuit")
+		}
+	})
+}
+
+// TestPeerForgetsOpenCircuit fills the table while one circuit is open.
+func TestPeerForgetsOpenCircuit(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs := circuits(t, Config{OpenFor: time.Hour, MaxOpenFor: time.Hour})
+		h := &host{answer: down}
+		m := cs.Meter(h).(*meter)
+		m.below.Hosts.Resize(10)
+		rt := cs.Door(m)
+		for range 5 {
+			get(rt, site)
+		}
+		h.set(status(200))
+		for i := range 1000 {
+			get(rt, "http://h"+strconv.Itoa(i)+".example/")
+		}
+		time.Sleep(40 * time.Minute)
+		for i := range 1000 {
+			get(rt, "http://i"+strconv.Itoa(i)+".example/")
+		}
+		want(t, cs, Open, "after 2000 other hosts")
+	})
+}
+
+// TestPeerReloadForgets: settings of one host leave the others' circuits be.
+func TestPeerReloadForgets(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{})
+		open(t, cs, h, rt)
+		if err := cs.SetHost("*.other.example", Config{MinCalls: 3}); err != nil {
+			t.Fatal(err)
+		}
+		want(t, cs, Open, "another host's settings")
+		cs.SetHost("a.example", Config{MinCalls: 3})
+		cs.SetHost("b.example", Config{MinCalls: 3})
+		want(t, cs, Closed, "its own settings are new")
+		h.set(status(500))
+		for range 3 {
+			get(rt, site)
+		}
+		want(t, cs, Open, "its own settings")
+	})
+}
+
+// TestPeerReloadMixes: an attempt under other settings neither counts nor
+// brings those settings back.
+func TestPeerReloadMixes(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{Consecutive: 1})
+		gate := make(chan bool)
+		h.set(func(r *http.Request) (*http.Response, error) { <-gate; return down(r) })
+		for range 3 {
+			go get(rt, site)
+		}
+		synctest.Wait()
+		cs.SetHost("a.example", Config{Consecutive: 2})
+		h.set(down)
+		get(rt, site)
+		close(gate)
+		synctest.Wait()
+		if s := cs.Stats().Circuits; len(s) != 1 || s[0].Failures != 1 {
+			t.Errorf("%+v", s)
+		}
+		get(rt, site)
+		want(t, cs, Open, "two failures under the new settings")
+	})
+}
+
+// TestPeerDoubleReport: an attempt counts once.
+func TestPeerDoubleReport(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{Consecutive: -1, MinCalls: 10})
+		h.set(status(500))
+		for i := range 9 {
+			resp, _ := rt.RoundTrip(httptest.NewRequest("GET", site, nil))
+			resp.Body.Close()
+			resp.Body.Close()
+			if got := cs.Stats().Circuits[0].Failures; got != i+1 {
+				t.Fatalf("%d failures after %d", got, i+1)
+			}
+		}
+		want(t, cs, Closed, "nine failures")
+	})
+}
