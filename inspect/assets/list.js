@@ -1,0 +1,135 @@
+// The list of hosts.
+import { badge, bar, fill, keyOf, make, number, plural, put, refusals, seconds, share } from "./words.js";
+
+const $ = (id) => document.getElementById(id);
+const columns = [
+  ["host", "Host"], ["state", "State", true], ["queue", "Queue", true], ["wait", "Oldest wait", true],
+  ["inflight", "In flight", true], ["granted", "Requests", true], ["refused", "Turned away", true], ["left", "Left"],
+];
+const states = ["open", "half-open", "paused", "waiting", "ok"];
+const rows = new Map(); // by key
+const heads = new Map();
+const chips = new Map();
+
+// setup builds what does not change. ask is what the server is asked; changed
+// is called when it is.
+export function setup(ask, changed) {
+  for (const [name, title, down] of columns) {
+    const button = make("button", "", title);
+    button.type = "button";
+    button.addEventListener("click", () => {
+      const first = (down ? "-" : "") + name;
+      ask.sort = ask.sort === first ? (down ? "" : "-") + name : first;
+      changed();
+    });
+    const th = make("th", "c-" + name, button);
+    th.scope = "col";
+    heads.set(name, th);
+    document.querySelector("#hosts thead tr").append(th);
+  }
+  for (const state of ["", ...states]) {
+    const button = make("button");
+    button.type = "button";
+    button.addEventListener("click", () => {
+      ask.state = ask.state === state ? "" : state;
+      changed();
+    });
+    chips.set(state, button);
+    $("chips").append(button);
+  }
+  $("filter").addEventListener("input", () => {
+    ask.q = $("filter").value;
+    changed();
+  });
+}
+
+// mark shows what is asked for, before the answer is here.
+export function mark(ask) {
+  for (const [name, th] of heads) {
+    const down = ask.sort === "-" + name;
+    if (down || ask.sort === name) th.setAttribute("aria-sort", down ? "descending" : "ascending");
+    else th.removeAttribute("aria-sort");
+  }
+  for (const [state, button] of chips) button.setAttribute("aria-pressed", String(ask.state === state));
+}
+
+// show brings the list up to date. While a row is pointed at or has the
+// focus, rows keep their places unless fresh says that a new order was asked for.
+export function show(frame, fresh) {
+  headline(frame);
+  for (const [state, button] of chips) {
+    put(button, state === "" ? "all " + number(frame.total) : state + " " + number(frame.counts[state] || 0));
+  }
+  const body = document.querySelector("#hosts tbody");
+  const held = !fresh && (body.matches(":hover") || body.contains(document.activeElement));
+  const keep = new Set(frame.rows.map(keyOf));
+  for (const [key, row] of rows) {
+    if (!keep.has(key)) {
+      row.tr.remove();
+      rows.delete(key);
+    }
+  }
+  let at = body.firstElementChild;
+  for (const host of frame.rows) {
+    let row = rows.get(keyOf(host));
+    const known = row !== undefined;
+    if (!known) rows.set(keyOf(host), row = build(host));
+    update(row, host);
+    if (held) {
+      if (!known) body.append(row.tr);
+    } else if (at === row.tr) {
+      at = at.nextElementSibling;
+    } else {
+      body.insertBefore(row.tr, at);
+    }
+  }
+  $("none").hidden = frame.rows.length > 0;
+  put($("none"), frame.total === 0 ? "No requests yet. Hosts appear here with their first request." : "No host matches.");
+  put($("found"), frame.found > frame.rows.length
+    ? `The first ${number(frame.rows.length)} of ${number(frame.found)} are shown. Sort or filter to see others.` : "\u00a0");
+}
+
+// headline answers the question of the page: does anything wait, and where.
+function headline(frame) {
+  const c = frame.counts;
+  const held = (c.open || 0) + (c["half-open"] || 0) + (c.paused || 0) + (c.waiting || 0);
+  if (frame.total === 0) put($("summary"), "Nothing has been sent yet");
+  else if (held === 0) put($("summary"), "Everything goes straight through");
+  else put($("summary"), `${number(held)} of ${plural(frame.total, "host holds", "hosts hold")} requests up`);
+  put($("summary-more"), frame.queue === 0 ? "No request is waiting."
+    : `${plural(frame.queue, "request waits", "requests wait")}, the oldest for ${seconds(frame.oldest)}.`);
+}
+
+function build(host) {
+  const row = { tr: make("tr"), cells: {} };
+  for (const [name] of columns) row.tr.append(row.cells[name] = make("td", "c-" + name));
+  const link = make("a", "", host.name);
+  link.title = host.name;
+  if (host.partition) link.append(make("span", "", " \u00b7 " + host.partition));
+  link.href = "#" + new URLSearchParams({ host: host.name, part: host.partition || "" });
+  row.why = make("small");
+  row.cells.host.append(link, row.why);
+  row.badge = make("span");
+  row.cells.state.append(row.badge);
+  row.left = make("span");
+  row.bar = bar();
+  row.cells.left.append(row.left, row.bar);
+  return row;
+}
+
+function update(row, host) {
+  const why = host.why && host.why.length > 0 ? host.why[0] : null;
+  const text = why ? why.text + (why.for ? ", " + seconds(why.for) + " more" : "") : "nothing in the way";
+  put(row.why, text);
+  row.why.title = text;
+  badge(row.badge, host.state);
+  put(row.cells.queue, number(host.queue));
+  put(row.cells.wait, host.queue > 0 ? seconds(host.oldestWait) : "\u2013");
+  put(row.cells.inflight, number(host.inFlight));
+  put(row.cells.granted, number(host.granted));
+  put(row.cells.refused, number(refusals(host)));
+  const left = share(host);
+  put(row.left, left === null ? "no limit known" : Math.floor(left * 100) + "%");
+  row.bar.hidden = left === null;
+  if (left !== null) fill(row.bar, left);
+}

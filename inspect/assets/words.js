@@ -1,0 +1,73 @@
+// Numbers and times as people read them, and elements of the page. Text comes
+// into the page by textContent alone: names of hosts and words of servers are
+// not to be trusted.
+
+export function number(n) {
+  if (n >= 1e6) return (n / 1e6).toFixed(1) + " M";
+  return Math.round(n).toLocaleString("en-US");
+}
+
+// rate has one digit more where it is small.
+export function rate(n) {
+  return n < 10 ? String(Math.round(n * 10) / 10) : number(n);
+}
+
+export function seconds(s) {
+  if (s <= 0) return "0 s";
+  if (s < 1) return Math.max(1, Math.round(s * 1000)) + " ms";
+  if (s < 10) return s.toFixed(1) + " s";
+  s = Math.round(s);
+  if (s < 60) return s + " s";
+  const part = (big, small, of, a, b) => big + " " + a + (small ? " " + small + " " + b : "");
+  if (s < 3600) return part(Math.floor(s / 60), s % 60, 60, "min", "s");
+  if (s < 86400) return part(Math.floor(s / 3600), Math.floor(s % 3600 / 60), 60, "h", "min");
+  return part(Math.floor(s / 86400), Math.floor(s % 86400 / 3600), 24, "d", "h");
+}
+
+export function plural(n, one, many) {
+  return number(n) + " " + (n === 1 ? one : many);
+}
+
+// share is the part of the tightest limit that is left, 0 to 1; null without limits.
+export function share(host) {
+  let least = null;
+  for (const l of [...(host.budgets || []), ...(host.learned || [])]) {
+    if (l.limit > 0) least = Math.min(least ?? 1, l.left / l.limit);
+  }
+  return least === null ? null : Math.max(0, Math.min(1, least));
+}
+
+export function refusals(host) {
+  return host.refused + (host.circuit ? host.circuit.refused : 0);
+}
+
+export function keyOf(host) {
+  return host.name + " " + (host.partition || "");
+}
+
+// make returns an element with a class, text or children.
+export function make(tag, name, ...inside) {
+  const e = document.createElement(tag);
+  if (name) e.className = name;
+  e.append(...inside);
+  return e;
+}
+
+// put changes text only where it differs, so that selections survive.
+export function put(e, text) {
+  if (e.textContent !== text) e.textContent = text;
+}
+
+export function badge(e, state) {
+  put(e, state);
+  e.className = "badge " + state;
+}
+
+export function bar() {
+  return make("div", "bar", make("span"));
+}
+
+export function fill(e, part) {
+  e.className = "bar" + (part <= 0.001 ? " none-left" : part < 0.2 ? " low" : "");
+  e.firstChild.style.width = (part <= 0.001 ? 100 : part * 100).toFixed(1) + "%";
+}

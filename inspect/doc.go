@@ -1,0 +1,20 @@
+// Package inspect shows what a weir.Transport is doing: a live page that
+// answers "why is my call waiting", and the same as JSON.
+//
+//	http.Handle("/weir/", http.StripPrefix("/weir", inspect.Handler(t)))
+//
+// serves
+//
+//	GET /            the page; it works offline
+//	GET /stats.json  all hosts
+//	GET /events      server-sent events, one a second: what the page shows
+//
+// It only reads, unless [WithControls] is given. It answers requests whose
+// Host is a loopback name or one of [AllowHosts], and that carry no headers of
+// a proxy: a page in a browser cannot reach it under a name that somebody else
+// points at this machine, nor through a proxy that happens to run on it.
+// Nothing on it is secret in itself, but put it behind your own
+// authentication if others can reach the address.
+//
+// Nothing runs in the background. History begins when somebody first looks.
+package inspect

@@ -1,0 +1,148 @@
+package inspect
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// keepRows bounds the list that the page shows at a time.
+const keepRows = 200
+
+// frame is one server-sent event: what the page shows now.
+type frame struct {
+	At       time.Time      `json:"at"`
+	Total    int            `json:"total"`  // hosts known
+	Counts   map[string]int `json:"counts"` // of these, by state
+	Queue    int            `json:"queue"`  // requests that wait, at all hosts
+	Oldest   float64        `json:"oldest"` // seconds that the oldest of them has waited
+	Found    int            `json:"found"`  // hosts that the question is about
+	Rows     []*Host        `json:"rows"`   // the first of these
+	Detail   *Host          `json:"detail,omitempty"`
+	Events   []Event        `json:"events"` // the newest first
+	Controls bool           `json:"controls,omitempty"`
+}
+
+// question is what a page wants to see.
+type question struct {
+	q          string // a part of a host's name
+	state      string // "": all
+	sort       string // a column, with "-" before it for descending
+	host, part string // whose details to send; "": nobody's
+}
+
+// events streams frames until the client leaves.
+func (h *handler) events(w http.ResponseWriter, r *http.Request) {
+	ask := question{r.FormValue("q"), r.FormValue("state"), r.FormValue("sort"), r.FormValue("host"), r.FormValue("part")}
+	out := http.NewResponseController(w)
+	w.Header().Set("Content-Type", "text/event-stream")
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		text, err := json.Marshal(h.frame(ask))
+		if err != nil {
+			return
+		}
+		// One that does not read is not waited for.
+		out.SetWriteDeadline(time.Now().Add(10 * time.Second))
+		if _, err := fmt.Fprintf(w, "data: %s\n\n", text); err != nil {
+			return
+		}
+		if err := out.Flush(); err != nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func (h *handler) frame(ask question) frame {
+	s, events := h.watch.look()
+	f := frame{
+		At: s.At, Total: len(s.Hosts), Counts: make(map[string]int), Controls: h.controls,
+		Rows: []*Host{}, Events: newest(events, ask.host, ask.part),
+	}
+	part := strings.ToLower(strings.TrimSpace(ask.q))
+	for i := range s.Hosts {
+		row := &s.Hosts[i]
+		f.Counts[row.State]++
+		f.Queue += row.Queue
+		f.Oldest = max(f.Oldest, row.OldestWait)
+		if row.Name == ask.host && row.Partition == ask.part {
+			f.Detail = row
+		}
+		if strings.Contains(strings.ToLower(row.Name), part) && (ask.state == "" || ask.state == row.State) {
+			f.Rows = append(f.Rows, row)
+		}
+	}
+	f.Found = len(f.Rows)
+	arrange(f.Rows, ask.sort)
+	f.Rows = f.Rows[:min(len(f.Rows), keepRows)]
+	return f
+}
+
+// arrange sorts rows by a column, "-" before it for descending. Rows that are
+// equal stand by name, as do all of an unknown column.
+func arrange(rows []*Host, order string) {
+	column, down := strings.CutPrefix(order, "-")
+	by := columnOf(column)
+	slices.SortStableFunc(rows, func(a, b *Host) int {
+		if down {
+			a, b = b, a
+		}
+		return by(a, b)
+	})
+}
+
+func columnOf(name string) func(a, b *Host) int {
+	switch name {
+	case "state":
+		return func(a, b *Host) int {
+			return cmp.Or(cmp.Compare(rank(a.State), rank(b.State)), cmp.Compare(a.Queue, b.Queue))
+		}
+	case "queue":
+		return func(a, b *Host) int { return cmp.Compare(a.Queue, b.Queue) }
+	case "wait":
+		return func(a, b *Host) int { return cmp.Compare(a.OldestWait, b.OldestWait) }
+	case "inflight":
+		return func(a, b *Host) int { return cmp.Compare(a.InFlight, b.InFlight) }
+	case "granted":
+		return func(a, b *Host) int { return cmp.Compare(a.Granted, b.Granted) }
+	case "refused":
+		return func(a, b *Host) int { return cmp.Compare(a.refusals(), b.refusals()) }
+	case "left":
+		return func(a, b *Host) int { return cmp.Compare(a.left(), b.left()) }
+	}
+	return func(a, b *Host) int { return cmp.Compare(a.Name, b.Name) }
+}
+
+// rank orders states by how much they deserve a look.
+func rank(state string) int {
+	return slices.Index([]string{ok, "closed", waiting, paused, "half-open", "open"}, state)
+}
+
+// refusals is how many requests were turned away, by a budget or the circuit.
+func (h *Host) refusals() int64 { return h.Refused + int64(h.turnedAway()) }
+
+// left is the share of the tightest limit that is left; 2 without limits.
+func (h *Host) left() float64 {
+	least := 2.0
+	for _, b := range h.Budgets {
+		if b.Limit > 0 {
+			least = min(least, b.Left/float64(b.Limit))
+		}
+	}
+	for _, f := range h.Learned {
+		if f.Limit > 0 {
+			least = min(least, f.Left/f.Limit)
+		}
+	}
+	return least
+}

@@ -1,0 +1,263 @@
+package inspect
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/internal/testnet"
+)
+
+// The first frame comes at once, the others one a second; the stream ends
+// with the client.
+func TestStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := transport(t, answers{}, weir.Config{Throttle: budget("100/s burst 100")})
+		send(t, w, "api.example", 1)
+		base, _, stop := testnet.Server(t, Handler(w), false)
+		defer stop()
+		r, err := http.NewRequestWithContext(t.Context(), "GET", "http://localhost/events?host=api.example", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := base.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if got := resp.Header.Get("Content-Type"); got != "text/event-stream" {
+			t.Errorf("Content-Type %q", got)
+		}
+		start := time.Now()
+		lines := bufio.NewReader(resp.Body)
+		for n := range 4 {
+			f := nextFrame(t, lines)
+			if since := time.Since(start); since != time.Duration(n)*time.Second {
+				t.Errorf("frame %d after %v", n, since)
+			}
+			if f.Total != 1 || f.Detail == nil || f.Detail.Granted != int64(n+1) || f.Controls {
+				t.Errorf("frame %d: %+v", n, f)
+			}
+			send(t, w, "api.example", 1)
+		}
+	})
+}
+
+func nextFrame(t *testing.T, r *bufio.Reader) frame {
+	t.Helper()
+	line, err := r.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, found := strings.CutPrefix(line, "data: ")
+	if end, err := r.ReadString('\n'); !found || end != "\n" || err != nil {
+		t.Fatalf("%q %q %v", line, end, err)
+	}
+	var f frame
+	if err := json.Unmarshal([]byte(text), &f); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// Names of hosts are for the page to show as text; they cannot end the line
+// of an event or a script either.
+func TestHostileNames(t *testing.T) {
+	names := []string{`"><img src=x onerror=alert(1)>`, "a\ndata: {}\n\nb", "</script>", "\u2028"}
+	w := transport(t, answers{}, weir.Config{})
+	for _, name := range names {
+		send(t, w, name, 1)
+	}
+	h := Handler(w).(*handler)
+	text, err := json.Marshal(h.frame(question{host: names[0]}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(string(text), "<>\n\u2028") {
+		t.Errorf("not escaped: %s", text)
+	}
+	for _, name := range names {
+		hostNamed(t, snapshot(t, h), name)
+	}
+}
+
+func names(rows []*Host) string {
+	var all []string
+	for _, r := range rows {
+		all = append(all, r.Name)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestSorting(t *testing.T) {
+	rows := []*Host{
+		{Name: "a", State: ok, Queue: 0, OldestWait: 0, InFlight: 5, Granted: 10, Refused: 1},
+		{Name: "b", State: "open", Queue: 0, InFlight: 0, Granted: 30, Circuit: &Circuit{Refused: 9}},
+		{Name: "c", State: waiting, Queue: 7, OldestWait: 2, InFlight: 4, Granted: 20, Budgets: []Budget{{Limit: 10, Left: 5}}},
+		{Name: "d", State: paused, Queue: 3, OldestWait: 9, InFlight: 4, Granted: 5, Learned: []Fact{{Limit: 10, Left: 1}, {Text: "no number"}}},
+		{Name: "e", State: "half-open", Queue: 1, OldestWait: 1, InFlight: 1, Granted: 1, Refused: 3},
+	}
+	tests := map[string]string{
+		"":          "a b c d e",
+		"host":      "a b c d e",
+		"-host":     "e d c b a",
+		"nonsense":  "a b c d e",
+		"-state":    "b e d c a",
+		"state":     "a c d e b",
+		"-queue":    "c d e a b",
+		"queue":     "a b e d c",
+		"-wait":     "d c e a b",
+		"-inflight": "a c d e b",
+		"granted":   "e d a c b",
+		"-refused":  "b e a c d",
+		"left":      "d c a b e",
+	}
+	for order, want := range tests {
+		got := slices.Clone(rows)
+		arrange(got, order)
+		if names(got) != want {
+			t.Errorf("%q: %s, want %s", order, names(got), want)
+		}
+	}
+}
+
+func TestFilter(t *testing.T) {
+	w := transport(t, answers{}, weir.Config{})
+	for _, name := range []string{"api.example", "API.other", "cdn.example"} {
+		send(t, w, strings.ToLower(name), 1)
+	}
+	w.Throttle().Pause("cdn.example", time.Now().Add(time.Hour))
+	h := Handler(w).(*handler)
+	tests := []struct {
+		ask  question
+		want string
+	}{
+		{question{}, "api.example api.other cdn.example"},
+		{question{q: " API "}, "api.example api.other"},
+		{question{q: ".example"}, "api.example cdn.example"},
+		{question{q: "nowhere"}, ""},
+		{question{state: paused}, "cdn.example"},
+		{question{state: ok, q: "example"}, "api.example"},
+	}
+	for _, tt := range tests {
+		f := h.frame(tt.ask)
+		if got := names(f.Rows); got != tt.want || f.Total != 3 || f.Found != len(f.Rows) || f.Counts[paused] != 1 || f.Counts[ok] != 2 {
+			t.Errorf("%+v: %s of %+v, want %s", tt.ask, got, f, tt.want)
+		}
+	}
+}
+
+// What changes between two looks is told in words, the newest first.
+func TestEventsInWords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := transport(t, answers{"api.example": always(500)}, weir.Config{})
+		h := Handler(w).(*handler)
+		h.frame(question{}) // history begins
+		look := func() { time.Sleep(time.Second); h.frame(question{}) }
+		send(t, w, "api.example", 1)
+		send(t, w, "other.example", 1)
+		look()
+		w.Throttle().Pause("api.example", time.Now().Add(time.Hour))
+		look()
+		w.Throttle().Resume("api.example")
+		look()
+		look()
+		var got []string
+		for _, e := range h.frame(question{host: "api.example"}).Events {
+			got = append(got, e.Text)
+		}
+		want := []string{"ok, was paused", "paused, was ok: paused by hand", "2 tried again, because: server error", "first seen"}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if n := len(h.frame(question{}).Events); n != len(want)+1 {
+			t.Errorf("%d events of all hosts, want %d", n, len(want)+1)
+		}
+		if n := len(h.frame(question{host: "api.example", part: "00000000"}).Events); n != 0 {
+			t.Errorf("%d events of a partition that is not there", n)
+		}
+	})
+}
+
+// The past is bounded, and what was handed out does not change.
+func TestEventsAreBounded(t *testing.T) {
+	w := &watch{}
+	host := &Host{Name: "api.example"}
+	var early []Event
+	for i := range 3 * keepEvents {
+		w.note(host, fmt.Sprint(i))
+		if i == showEvents {
+			early = w.events
+		}
+	}
+	if len(w.events) > 2*keepEvents || cap(w.events) > 4*keepEvents {
+		t.Errorf("%d events kept, room for %d", len(w.events), cap(w.events))
+	}
+	for i, e := range early {
+		if e.Text != fmt.Sprint(i) {
+			t.Fatalf("event %d became %q", i, e.Text)
+		}
+	}
+	got := newest(w.events, "", "")
+	if len(got) != showEvents || got[0].Text != fmt.Sprint(3*keepEvents-1) {
+		t.Errorf("%d shown, the first %q", len(got), got[0].Text)
+	}
+}
+
+func TestManyHosts(t *testing.T) {
+	w := transport(t, answers{}, weir.Config{Throttle: budget("5/s, 1000/h")})
+	meet(t, w, 10000)
+	h := Handler(w).(*handler)
+	f := h.frame(question{sort: "-host"})
+	if f.Total != 10000 || f.Found != 10000 || len(f.Rows) != keepRows || f.Rows[0].Name != "host9999.example" {
+		t.Errorf("%d hosts, %d found, %d rows", f.Total, f.Found, len(f.Rows))
+	}
+	if f := h.frame(question{q: "host123", host: "host7.example"}); f.Found != 11 || f.Detail == nil || f.Detail.Granted != 1 {
+		t.Errorf("%d found, detail %+v", f.Found, f.Detail)
+	}
+}
+
+func meet(t testing.TB, w *weir.Transport, n int) {
+	for i := range n {
+		send(t, w, fmt.Sprintf("host%d.example", i), 1)
+	}
+}
+
+// BenchmarkSnapshot is one snapshot of 10000 hosts, each with two budgets.
+func BenchmarkSnapshot(b *testing.B) {
+	w := transport(b, answers{}, weir.Config{Throttle: budget("5/s, 1000/h")})
+	meet(b, w, 10000)
+	b.Run("Stats", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if n := len(w.Stats().Throttle.Hosts); n != 10000 {
+				b.Fatal(n)
+			}
+		}
+	})
+	b.Run("view", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if n := len(view(w, time.Now()).Hosts); n != 10000 {
+				b.Fatal(n)
+			}
+		}
+	})
+	b.Run("frame", func(b *testing.B) {
+		h := &handler{watch: newWatch(w)}
+		b.ReportAllocs()
+		for b.Loop() {
+			h.watch.last.At = time.Time{}
+			if n := h.frame(question{sort: "-state"}).Total; n != 10000 {
+				b.Fatal(n)
+			}
+		}
+	})
+}

@@ -1,0 +1,125 @@
+package inspect
+
+import (
+	"embed"
+	"encoding/json"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/netip"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/weirhttp/weir"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// Option changes what Handler serves.
+type Option func(*handler)
+
+// WithControls adds POST /pause, /resume, /open and /release, and their
+// buttons: an operator's pause of a host and the switch of its circuit.
+// Requests from other origins are refused (net/http.CrossOriginProtection).
+func WithControls() Option { return func(h *handler) { h.controls = true } }
+
+// AllowHosts adds names under which the page may be asked for, without port.
+// By default these are the loopback names only: localhost, *.localhost and
+// loopback addresses.
+func AllowHosts(names ...string) Option {
+	return func(h *handler) {
+		for _, n := range names {
+			h.allowed[strings.ToLower(strings.TrimSuffix(n, "."))] = true
+		}
+	}
+}
+
+type handler struct {
+	t        *weir.Transport
+	watch    *watch
+	controls bool
+	allowed  map[string]bool
+	mux      *http.ServeMux
+}
+
+// Handler returns the page and its data for t. It is safe for concurrent use.
+func Handler(t *weir.Transport, opts ...Option) http.Handler {
+	h := &handler{t: t, watch: newWatch(t), allowed: make(map[string]bool), mux: http.NewServeMux()}
+	for _, o := range opts {
+		o(h)
+	}
+	files, err := fs.Sub(assets, "assets")
+	if err != nil {
+		panic(err) // assets is compiled in
+	}
+	h.mux.Handle("GET /", typed(http.FileServerFS(files)))
+	h.mux.HandleFunc("GET /stats.json", h.stats)
+	h.mux.HandleFunc("GET /events", h.events)
+	if h.controls {
+		h.control()
+	}
+	return h
+}
+
+// policy allows what the page is made of and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Security-Policy", policy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cache-Control", "no-store")
+	if reason := h.refuse(r); reason != "" {
+		http.Error(w, reason, http.StatusForbidden)
+		return
+	}
+	h.mux.ServeHTTP(w, r)
+}
+
+// refuse says why a request is not served; "" if it is.
+func (h *handler) refuse(r *http.Request) string {
+	for name := range r.Header {
+		if name == "Forwarded" || name == "Via" || name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded") {
+			return "inspect: not served through a proxy"
+		}
+	}
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") || h.allowed[host] {
+		return ""
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && ip.IsLoopback() {
+		return ""
+	}
+	return "inspect: not served under this host name; see AllowHosts"
+}
+
+// typed names the types of the page's files: what the system says about their
+// endings may be wrong, and browsers are told not to guess.
+func typed(files http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path.Ext(r.URL.Path) {
+		case ".js":
+			w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
+		case ".css":
+			w.Header().Set("Content-Type", "text/css; charset=utf-8")
+		case ".svg":
+			w.Header().Set("Content-Type", "image/svg+xml")
+		}
+		files.ServeHTTP(w, r)
+	})
+}
+
+func (h *handler) stats(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(view(h.t, time.Now()))
+}

@@ -1,0 +1,182 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
+)
+
+// Numbers follow a scripted run: 3 of 5 requests go at once, one waits, one
+// gives up.
+func TestStatsFollowARun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := transport(t, answers{}, weir.Config{Throttle: budget("3/m burst 3")})
+		h := Handler(w)
+		send(t, w, "api.example", 3)
+		ctx, cancel := context.WithCancel(t.Context())
+		var done sync.WaitGroup
+		for _, ctx := range []context.Context{t.Context(), ctx} {
+			done.Go(func() {
+				if resp, err := w.RoundTrip(request(ctx, "api.example")); err == nil {
+					resp.Body.Close()
+				}
+			})
+			synctest.Wait()
+		}
+		time.Sleep(10 * time.Second)
+		got := hostNamed(t, snapshot(t, h), "api.example")
+		if got.State != waiting || got.Queue != 2 || got.OldestWait != 10 || got.Granted != 3 || got.Attempts != 3 {
+			t.Errorf("while two wait: %+v", got)
+		}
+		if len(got.Why) != 1 || got.Why[0].Text != "3/m burst 3 is spent" || got.Why[0].For <= 0 || got.Why[0].For > 50 {
+			t.Errorf("why: %+v", got.Why)
+		}
+		if b := got.Budgets; len(b) != 1 || b[0].Text != "3/m burst 3" || b[0].Unit != "requests" || b[0].Limit != 3 || b[0].Left != 0 || b[0].FullIn < 49 || b[0].FullIn > 63 {
+			t.Errorf("budgets: %+v", b)
+		}
+		cancel()
+		done.Wait()
+		got = hostNamed(t, snapshot(t, h), "api.example")
+		if got.Queue != 0 || got.Granted != 4 || got.Cancelled != 1 || got.InFlight != 0 {
+			t.Errorf("at the end: %+v", got)
+		}
+	})
+}
+
+// Without any budget the limit that the server states is shown, with the
+// header that said so; when it is spent it is what requests wait for.
+func TestLearnedLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		left := 10
+		base := answers{"api.example": func(*http.Request) (int, http.Header) {
+			left = max(0, left-1)
+			return 200, http.Header{
+				"Ratelimit-Policy": {`"burst";q=10;w=60`}, "Ratelimit": {fmt.Sprintf(`"burst";r=%d;t=40`, left)},
+			}
+		}}
+		w := transport(t, base, weir.Config{})
+		h := Handler(w)
+		send(t, w, "api.example", 7)
+		got := hostNamed(t, snapshot(t, h), "api.example")
+		if len(got.Learned) != 1 || got.Learned[0].Limit != 10 || got.Learned[0].Left != 3 ||
+			!strings.HasPrefix(got.Learned[0].Text, `3 of 10 left of "burst"`) || !strings.Contains(got.Learned[0].Text, ", said by RateLimit") {
+			t.Fatalf("learned: %+v", got.Learned)
+		}
+		if got.State != ok || len(got.Why) != 0 {
+			t.Errorf("with three left: %s %+v", got.State, got.Why)
+		}
+		send(t, w, "api.example", 3)
+		got = hostNamed(t, snapshot(t, h), "api.example")
+		if len(got.Why) != 1 || !strings.HasPrefix(got.Why[0].Text, "0 of 10 left ") || got.Why[0].For < 30 || got.Why[0].For > 45 {
+			t.Errorf("with none left: %+v", got.Why)
+		}
+	})
+}
+
+func TestPausedByTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := transport(t, answers{"api.example": always(429, "Retry-After", "30")}, weir.Config{Throttle: throttle.Config{MaxWait: -1}})
+		h := Handler(w)
+		send(t, w, "api.example", 1) // the answer is returned: its wait would not fit
+		got := hostNamed(t, snapshot(t, h), "api.example")
+		if got.State != paused || len(got.Why) == 0 || !strings.HasSuffix(got.Why[0].Text, "said by Retry-After") ||
+			!strings.HasPrefix(got.Why[0].Text, "paused until ") || got.Why[0].For < 29 || got.Why[0].For > 33 {
+			t.Errorf("%s %+v", got.State, got.Why)
+		}
+	})
+}
+
+// A host that cannot be reached has an open circuit, which goes before all
+// else; its refusals are counted.
+func TestCircuit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dead := testnet.Func(func(*http.Request) (*http.Response, error) { return nil, errors.New("connection refused") })
+		c := weir.Config{}
+		c.Retry.MaxAttempts = 1
+		w := transport(t, dead, c)
+		h := Handler(w)
+		for range 7 {
+			if _, err := w.RoundTrip(request(t.Context(), "api.example")); err == nil {
+				t.Fatal("an answer")
+			}
+		}
+		got := hostNamed(t, snapshot(t, h), "api.example")
+		if got.State != "open" || got.Circuit == nil || got.Circuit.Trips != 1 || got.Circuit.Refused != 2 || got.Attempts != 5 {
+			t.Fatalf("%+v %+v", got, got.Circuit)
+		}
+		if len(got.Why) == 0 || !strings.HasPrefix(got.Why[0].Text, "circuit open: ") || got.Why[0].For <= 0 || got.Why[0].For > 1 {
+			t.Errorf("why: %+v", got.Why)
+		}
+		time.Sleep(2 * time.Second)
+		if got := hostNamed(t, snapshot(t, h), "api.example"); got.Circuit.ProbeIn != 0 {
+			t.Errorf("probe in %v s, want now", got.Circuit.ProbeIn)
+		}
+	})
+}
+
+// Partitions stand beside their host, under a name that does not tell the key.
+func TestPartitions(t *testing.T) {
+	c := weir.Config{Throttle: budget("10/s burst 10")}
+	c.Throttle.Partition = func(r *http.Request) string { return "secret-key" }
+	w := transport(t, answers{}, c)
+	send(t, w, "api.example", 2)
+	page := ask(Handler(w), "GET", "/stats.json", nil).Body.String()
+	if strings.Contains(page, "secret") {
+		t.Error("the page tells the partition's key")
+	}
+	found := false
+	for _, h := range snapshot(t, Handler(w)).Hosts {
+		if h.Partition != "" {
+			found = true
+			if len(h.Partition) != 8 || h.Name != "api.example" || h.Granted != 2 || h.Attempts != 2 {
+				t.Errorf("%+v", h)
+			}
+		}
+	}
+	if !found {
+		t.Error("no partition")
+	}
+}
+
+// What was forced before any request is there too.
+func TestForcedBeforeMet(t *testing.T) {
+	w := transport(t, answers{}, weir.Config{})
+	h := Handler(w, WithControls())
+	post(h, "/open", map[string][]string{"host": {"api.example"}}, nil)
+	s := snapshot(t, h)
+	if len(s.Hosts) != 1 || s.Hosts[0].State != "open" || !s.Hosts[0].Circuit.Forced || s.Hosts[0].Allowance != -1 {
+		t.Errorf("%+v", s.Hosts)
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	tests := []struct {
+		text        string
+		limit, left float64
+	}{
+		{`12 of 5000 left of "core" until 12:00:00, said by X-RateLimit-Remaining`, 5000, 12},
+		{`2.5 of 10 tokens left, 3 more per second, said by RateLimit`, 10, 2.5},
+		{`0 of 10 left, said by RateLimit`, 10, 0},
+		{`5 left, said by RateLimit`, 0, 0},
+		{`about 5/s, found by its refusals`, 0, 0},
+		{`at most 4 at a time for GET /v1 of all that are left`, 0, 0},
+		{`NaN of x left`, 0, 0},
+		{`1 of 0 left`, 0, 0},
+		{``, 0, 0},
+	}
+	for _, tt := range tests {
+		if limit, left := numbers(tt.text); limit != tt.limit || left != tt.left {
+			t.Errorf("numbers(%q) = %v, %v; want %v, %v", tt.text, limit, left, tt.limit, tt.left)
+		}
+	}
+}

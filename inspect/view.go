@@ -1,0 +1,133 @@
+package inspect
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/breaker"
+)
+
+// Snapshot is what GET /stats.json answers.
+type Snapshot struct {
+	At    time.Time `json:"at"`
+	Hosts []Host    `json:"hosts"` // by name, then partition
+}
+
+// Host is all that is known about one host, or one partition of it.
+// Durations are in seconds. What is counted per host (attempts, retries,
+// circuit) stands at the host itself and at each of its partitions.
+type Host struct {
+	Name      string `json:"name"`
+	Partition string `json:"partition,omitempty"` // eight hex digits
+	State     string `json:"state"`               // "ok", "waiting", "paused", "half-open", "open"
+	Why       []Hold `json:"why,omitempty"`       // what holds requests up, the longest first
+
+	Queue      int     `json:"queue"`
+	OldestWait float64 `json:"oldestWait"`
+	InFlight   int     `json:"inFlight"`
+
+	Granted   int64            `json:"granted"`   // requests let through
+	Waited    int64            `json:"waited"`    // that had to wait
+	Refused   int64            `json:"refused"`   // turned away by a budget
+	Cancelled int64            `json:"cancelled"` // gave up while they waited
+	Refunded  int64            `json:"refunded"`  // granted, then not sent
+	Attempts  int64            `json:"attempts"`
+	Retries   map[string]int64 `json:"retries,omitempty"` // by reason
+	Hedges    int64            `json:"hedges"`
+	Allowance float64          `json:"allowance"` // tokens left for retries; -1: not limited
+
+	Budgets []Budget `json:"budgets,omitempty"` // configured
+	Learned []Fact   `json:"learned,omitempty"` // what the host said or showed about its limits
+	Circuit *Circuit `json:"circuit,omitempty"` // nil: nothing has happened
+}
+
+// Hold is something that holds requests up.
+type Hold struct {
+	Text string  `json:"text"`
+	For  float64 `json:"for,omitempty"` // how much longer; 0: not known
+}
+
+// Budget is one configured limit.
+type Budget struct {
+	Text    string  `json:"text"`
+	Pattern string  `json:"pattern,omitempty"`
+	Unit    string  `json:"unit,omitempty"` // "": requests in flight
+	Limit   int64   `json:"limit"`
+	Left    float64 `json:"left"`
+	FullIn  float64 `json:"fullIn"` // -1: when requests end
+}
+
+// Circuit is the state of a host's circuit.
+type Circuit struct {
+	State    string  `json:"state"`
+	Forced   bool    `json:"forced,omitempty"`
+	Reason   string  `json:"reason,omitempty"`
+	ProbeIn  float64 `json:"probeIn,omitempty"`
+	Calls    int     `json:"calls"`
+	Failures int     `json:"failures"`
+	Trips    uint64  `json:"trips"`
+	Refused  uint64  `json:"refused"`
+	Waiting  int     `json:"waiting"`
+}
+
+// view takes a snapshot of t.
+func view(t *weir.Transport, now time.Time) Snapshot {
+	stats := t.Stats()
+	circuits := make(map[string]*breaker.CircuitStats, len(stats.Breaker.Circuits))
+	for i := range stats.Breaker.Circuits {
+		c := &stats.Breaker.Circuits[i]
+		if old := circuits[c.Host]; old == nil || rank(c.State.String()) > rank(old.State.String()) {
+			circuits[c.Host] = c // of several shards the one in the worst state
+		}
+	}
+	s := Snapshot{At: now, Hosts: make([]Host, 0, len(stats.Throttle.Hosts)+len(circuits))}
+	met := make(map[string]bool, len(stats.Throttle.Hosts))
+	for i := range stats.Throttle.Hosts {
+		from := &stats.Throttle.Hosts[i]
+		h := hostOf(from)
+		name := h.Name
+		if from.Overflow && h.Partition == "" {
+			name = "*" // what package retry calls those that share a record
+		}
+		if r, ok := stats.Retry.Hosts[name]; ok {
+			h.Attempts, h.Retries, h.Hedges, h.Allowance = r.Attempts, r.Retries, r.Hedges, r.Allowance
+		}
+		met[h.Name] = true
+		if c := circuits[h.Name]; c != nil {
+			h.circuit(c, now)
+		}
+		s.Hosts = append(s.Hosts, h)
+	}
+	for name, c := range circuits {
+		if !met[name] { // forced before any request
+			h := Host{Name: name, State: ok, Allowance: -1}
+			h.circuit(c, now)
+			s.Hosts = append(s.Hosts, h)
+		}
+	}
+	slices.SortFunc(s.Hosts, func(a, b Host) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Partition, b.Partition))
+	})
+	return s
+}
+
+func (h *Host) circuit(c *breaker.CircuitStats, now time.Time) {
+	v := &Circuit{
+		State: c.State.String(), Forced: c.Forced, Reason: c.Reason,
+		Calls: c.Calls, Failures: c.Failures, Trips: c.Trips, Refused: c.Refused, Waiting: c.Waiting,
+	}
+	if c.NotBefore.After(now) {
+		v.ProbeIn = c.NotBefore.Sub(now).Seconds()
+	}
+	h.Circuit = v
+	if c.State != breaker.Closed {
+		h.State = v.State
+		text := "circuit " + v.State
+		if c.Reason != "" {
+			text += ": " + c.Reason
+		}
+		h.Why = slices.Insert(h.Why, 0, Hold{text, v.ProbeIn})
+	}
+}

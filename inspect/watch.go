@@ -1,0 +1,137 @@
+package inspect
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weirhttp/weir"
+)
+
+const (
+	keepEvents = 5000 // of the past, in all
+	showEvents = 200  // of these, in one frame
+)
+
+// Event is something that changed between two looks, in words.
+type Event struct {
+	At        time.Time `json:"at"`
+	Host      string    `json:"host"`
+	Partition string    `json:"partition,omitempty"`
+	Text      string    `json:"text"`
+}
+
+// watch takes snapshots for those who look, one for all of them, and notes
+// what changed between them.
+type watch struct {
+	t      *weir.Transport
+	mu     sync.Mutex
+	last   Snapshot
+	before map[string]*Host
+	events []Event // the newest last; what was handed out is never written again
+}
+
+func newWatch(t *weir.Transport) *watch { return &watch{t: t} }
+
+// look returns a snapshot that is at most half a second old, and the events
+// so far.
+func (w *watch) look() (Snapshot, []Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	if w.before == nil || now.Sub(w.last.At) >= time.Second/2 {
+		w.last = view(w.t, now)
+		w.compare()
+	}
+	return w.last, w.events
+}
+
+// compare notes what has changed since the last look.
+func (w *watch) compare() {
+	seen := make(map[string]*Host, len(w.last.Hosts))
+	for i := range w.last.Hosts {
+		h := &w.last.Hosts[i]
+		key := h.Name + " " + h.Partition
+		seen[key] = h
+		if w.before == nil {
+			continue // the first look knows no changes
+		}
+		old := w.before[key]
+		if old == nil {
+			w.note(h, "first seen")
+			old = &Host{State: ok}
+		}
+		for _, text := range changes(old, h) {
+			w.note(h, text)
+		}
+	}
+	w.before = seen
+}
+
+// note keeps the newest events.
+func (w *watch) note(h *Host, text string) {
+	if len(w.events) >= 2*keepEvents {
+		w.events = slices.Clone(w.events[len(w.events)-keepEvents:])
+	}
+	w.events = append(w.events, Event{w.last.At, h.Name, h.Partition, text})
+}
+
+// newest returns the last events of a host or partition, or of all if host is
+// "", the newest first.
+func newest(events []Event, host, partition string) []Event {
+	found := []Event{}
+	for _, e := range slices.Backward(events[max(0, len(events)-keepEvents):]) {
+		if len(found) == showEvents {
+			break
+		}
+		if host == "" || e.Host == host && e.Partition == partition {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// changes says in words what happened to a host between two looks.
+func changes(old, h *Host) []string {
+	var texts []string
+	say := func(format string, args ...any) { texts = append(texts, fmt.Sprintf(format, args...)) }
+	if old.State != h.State {
+		why := ""
+		if len(h.Why) > 0 {
+			why = ": " + h.Why[0].Text
+		}
+		say("%s, was %s%s", h.State, old.State, why)
+	} else if len(old.Why) == 0 && len(h.Why) > 0 {
+		say("%s", h.Why[0].Text)
+	}
+	if n := h.Refused - old.Refused; n > 0 {
+		say("%d refused by its budget", n)
+	}
+	if h.Circuit != nil {
+		if n := h.Circuit.Refused - old.turnedAway(); n > 0 {
+			say("%d refused by its circuit", n)
+		}
+	}
+	if n := h.Cancelled - old.Cancelled; n > 0 {
+		say("%d gave up waiting", n)
+	}
+	if h.Partition != "" {
+		return texts // retries are counted for the host
+	}
+	for _, reason := range slices.Sorted(maps.Keys(h.Retries)) {
+		if n := h.Retries[reason] - old.Retries[reason]; n > 0 {
+			say("%d tried again, because: %s", n, reason)
+		}
+	}
+	return texts
+}
+
+// turnedAway is how many requests the circuit refused.
+func (h *Host) turnedAway() uint64 {
+	if h.Circuit == nil {
+		return 0
+	}
+	return h.Circuit.Refused
+}
