@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/trip"
 )
 
@@ -149,20 +150,25 @@ func (h *hedge) run() {
 	if wait, err := trip.Outlook(h.t.base, r); err != nil || wait > 0 {
 		return
 	}
-	if !h.c.Allowance.Disable && !h.host.allowance.take(h.c.Allowance.Tokens, time.Now()) {
+	if h.ctx.Err() != nil || !h.pay() {
 		return
 	}
 	if r.GetBody != nil {
 		body, err := r.GetBody()
 		if err != nil {
+			h.payBack()
 			return
 		}
 		r.Body = body
 	}
+	resp, err := h.t.base.RoundTrip(r)
+	if notsent.Refused(err) != notsent.Nobody {
+		h.payBack()
+		return
+	}
 	h.sent = true
 	h.t.count.attempts.Add(1)
 	h.host.count.attempts.Add(1)
-	resp, err := h.t.base.RoundTrip(r)
 	h.mu.Lock()
 	won := err == nil && good(resp) && !h.decided
 	h.decided = h.decided || won
@@ -174,6 +180,18 @@ func (h *hedge) run() {
 		h.cancelFirst()
 	case err == nil:
 		resp.Body.Close()
+	}
+}
+
+// pay takes what a hedge costs from the allowance.
+func (h *hedge) pay() bool {
+	return h.c.Allowance.Disable || h.host.allowance.take(h.c.Allowance.Tokens, time.Now())
+}
+
+// payBack returns it: the hedge was not sent.
+func (h *hedge) payBack() {
+	if !h.c.Allowance.Disable {
+		h.host.allowance.give(cost, time.Now())
 	}
 }
 

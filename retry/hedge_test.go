@@ -181,6 +181,26 @@ func TestNoHedge(t *testing.T) {
 	}
 }
 
+// A hedge that is refused when it gets there was none, and is paid back.
+func TestRefusedHedge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &duel{lanes: []lane{{5 * time.Second, 200}}}
+		layer := &fakeLayer{base: Wire(d, Config{}), layer: trip.Throttle, before: func(_ *http.Request, tr *trip.Trip) error {
+			if tr.Hedge {
+				return &refusal{notsent.Throttle}
+			}
+			return nil
+		}}
+		rt := newTransport(t, layer, Config{Hedge: Hedge{After: time.Second}})
+		if status, err := get(t, rt, "PUT"); status != 200 {
+			t.Error(status, err)
+		}
+		if st := rt.Stats(); st.Attempts != 1 || st.Hedges != 0 || st.Hosts["a.example"].Allowance != 500 {
+			t.Errorf("stats %+v", st)
+		}
+	})
+}
+
 // While the circuit is not closed there is no hedge.
 func TestNoHedgeForProbes(t *testing.T) {
 	for name, set := range map[string]func(*http.Request, *trip.Trip){
