@@ -422,3 +422,56 @@ func TestNoDrift(t *testing.T) {
 		t.Errorf("%d units at %v, want %v", n, now, want)
 	}
 }
+
+// One who is granted and gone at the same time has spent nothing. (Of a select
+// between two that are ready, either may win.)
+func TestGrantedAndGoneAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 20 {
+			ctx, cancel := context.WithCancel(t.Context())
+			l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("1/m bucket 1"), OnWait: func(w Wait) {
+				if !w.Over {
+					time.Sleep(time.Minute) // granted meanwhile
+					synctest.Wait()
+					cancel()
+				}
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.Try("k", nil)
+			if _, err := l.Take(ctx, "k", nil); !errors.Is(err, context.Canceled) {
+				t.Fatalf("got %v, want context.Canceled", err)
+			}
+			if !l.Try("k", nil).Allowed {
+				t.Fatal("the grant of one who had gone is lost")
+			}
+		}
+	})
+}
+
+// What needs two accounts that are never free at the same instant is not starved
+// by those that need one of them.
+func TestCompositeRequestsAreNotStarved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, "1000/s burst 1000, 1 x/s, 1 y/s")
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for _, unit := range []string{"x", "y"} {
+			for range 3 {
+				wg.Go(func() {
+					for ctx.Err() == nil {
+						l.Take(ctx, "k", Cost{unit: 1})
+					}
+				})
+			}
+			time.Sleep(500 * time.Millisecond) // y is free half a second after x
+		}
+		start := time.Now()
+		if _, err := l.Take(ctx, "k", Cost{"x": 1, "y": 1}); err != nil || time.Since(start) > 5*time.Second {
+			t.Errorf("went after %v, %v, want 5s at most", time.Since(start), err)
+		}
+		cancel()
+		wg.Wait()
+	})
+}

@@ -217,7 +217,7 @@ func (e *engine) abandon(now instant, w *waiter) {
 	case w.granted:
 		c.granted--
 		c.cancelled++
-		e.back(now, &permit{draws: w.draws, at: w.at, held: w.held, placed: true})
+		e.back(now, &permit{draws: w.draws, at: w.at, held: w.held})
 		w.granted = false
 	case w.err != nil:
 		c.refused++

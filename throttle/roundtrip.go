@@ -87,7 +87,7 @@ func (p *passage) enter(r *http.Request) error {
 	draws, at, waited, err := t.engine.takeLocked(now, &p.ask, p.room[:0], &patience)
 	p.tr.Waited += waited
 	if err == nil {
-		p.permit = permit{draws: draws, at: at, held: true, placed: true}
+		p.permit = permit{draws: draws, at: at, held: true}
 		if t.fleet != nil {
 			err = p.share(ctx, &patience, waited)
 		}

@@ -262,10 +262,9 @@ func (e *engine) estimate(now instant, q *ask, draws []draw) (instant, *account)
 
 // permit is what was granted: the draws, and how far they have gone.
 type permit struct {
-	draws  []draw
-	at     instant // of the grant; once answered, of the answer
-	held   bool    // not answered yet
-	placed bool    // places in flight are held
+	draws []draw  // of those given back, n is zero
+	at    instant // of the grant; once answered, of the answer
+	held  bool    // not answered yet
 }
 
 // answered dates p's units: the server counted them before now.
@@ -291,10 +290,6 @@ func (e *engine) answered(now instant, p *permit) {
 
 // free gives the places in flight back.
 func (e *engine) free(now instant, p *permit) {
-	if !p.placed {
-		return
-	}
-	p.placed = false
 	for i := range p.draws {
 		if d := &p.draws[i]; d.n != 0 && d.a.terms.unit == "" {
 			d.a.meter.back(now, d.n, d.mark, p.at, true)
@@ -314,7 +309,7 @@ func (e *engine) back(now instant, p *permit) {
 			e.mark(d.a)
 		}
 	}
-	p.held, p.placed = false, false
+	p.held = false
 	e.run(now)
 }
 

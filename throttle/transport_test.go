@@ -448,20 +448,25 @@ func TestALongStreamHoldsUpItsRouteOnly(t *testing.T) {
 // new budget says, earlier or later.
 func TestLoweredAndRaisedBudgetsMoveTheQueue(t *testing.T) {
 	for _, test := range []struct {
-		budget string
-		want   time.Duration
+		from, to    string
+		after, want time.Duration
 	}{
-		{"1/20s", 20 * time.Second}, {"1/2h", 2 * time.Hour}, {"2/h burst 2", 10 * time.Second}, {"unlimited", 10 * time.Second},
+		{"1/h", "1/20s", 10 * time.Second, 20 * time.Second},
+		{"1/h", "1/2h", 10 * time.Second, 2 * time.Hour},
+		{"1/h", "2/h burst 2", 10 * time.Second, 10 * time.Second},
+		{"1/h", "unlimited", 10 * time.Second, 10 * time.Second},
+		{"10/100s burst 1", "100/100s burst 1", 5 * time.Second, 5500 * time.Millisecond},
+		{"100/100s burst 1", "10/100s burst 1", 500 * time.Millisecond, 5500 * time.Millisecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBase(nil)
-			tr := newTransport(t, b, Config{Budgets: map[string]Budget{"a": MustParseBudget("1/h")}, MaxWait: 9 * time.Hour, DisableLearning: true})
+			tr := newTransport(t, b, Config{Budgets: map[string]Budget{"a": MustParseBudget(test.from)}, MaxWait: 9 * time.Hour, DisableLearning: true})
 			var wg sync.WaitGroup
 			for range 2 {
 				wg.Go(func() { mustGet(t, tr, "http://a/") })
 			}
-			time.Sleep(10 * time.Second)
-			if err := tr.SetBudget("a", MustParseBudget(test.budget)); err != nil {
+			time.Sleep(test.after)
+			if err := tr.SetBudget("a", MustParseBudget(test.to)); err != nil {
 				t.Fatal(err)
 			}
 			wg.Wait()
