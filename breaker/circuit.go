@@ -52,8 +52,9 @@ type circuit struct {
 
 // slot is a place for one, with a lease: whoever is lost does not keep it.
 type slot struct {
-	id uint64
-	at time.Time
+	id  uint64
+	at  time.Time
+	who *trip.Request // of the candidate
 }
 
 func (s slot) taken(now time.Time, lease time.Duration) bool {
@@ -140,7 +141,7 @@ func (c *circuit) pass() pass {
 func (c *circuit) nominate(t *trip.Trip, now time.Time) pass {
 	p := c.pass()
 	p.candidate = c.of.ids.Add(1)
-	c.candidate = slot{p.candidate, now}
+	c.candidate = slot{p.candidate, now, t.Request}
 	t.Probe = true
 	return p
 }
@@ -154,12 +155,12 @@ func (c *circuit) begin(t *trip.Trip, now time.Time) (pass, bool) {
 		c.shift(HalfOpen, "the open period has ended", now, t.Caller)
 		c.good, c.slowGood = 0, 0
 	}
-	if t.Probe {
+	if c.candidate.who == t.Request {
 		c.candidate = slot{}
 	}
 	p := c.pass()
 	p.probe = c.of.ids.Add(1)
-	c.probe = slot{p.probe, now}
+	c.probe = slot{id: p.probe, at: now}
 	c.probes++
 	t.Probe = true
 	return p, true

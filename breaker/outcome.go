@@ -77,6 +77,9 @@ func (a *attempt) judge() verdict {
 				if v.why == "" {
 					v.why = "classified so"
 				}
+				if o == Failure && a.resp != nil {
+					v.retryAfter = headers.Parse(a.resp, time.Now()).RetryAfter.Value
+				}
 			}
 		}
 	}

@@ -217,5 +217,13 @@ func TestPeerIgnoresRetryAfter(t *testing.T) {
 		if _, err = get(rt, site); !errors.As(err, &e) || e.RetryAfter != time.Minute {
 			t.Errorf("a day: %v", err)
 		}
+		_, h, rt = rig(t, Config{Consecutive: 1, Classify: func(*http.Response, error) Outcome { return Failure }})
+		h.set(answerWith(429, "Retry-After", "20"))
+		for range 4 {
+			get(rt, site)
+		}
+		if _, err = get(rt, site); !errors.As(err, &e) || e.RetryAfter < 20*time.Second {
+			t.Errorf("429, classified as failure: %v", err)
+		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhttp/weir/internal/hosts"
@@ -17,6 +18,8 @@ const maxShards = 256
 type record struct {
 	of   *Circuits
 	host string
+
+	sole atomic.Pointer[circuit] // the host's own, found without a lock
 
 	mu       sync.Mutex
 	circuits map[string]*circuit // by shard; "" without Config.Shard
@@ -50,11 +53,13 @@ func (c *Circuits) find(e *hosts.Entry, s *settings, r *http.Request, create boo
 			return nil // another set of circuits was first; the next request moves house
 		}
 	}
-	shard := ""
 	if s.Shard != nil {
-		shard = s.Shard(r)
+		return rec.circuit(s, s.Shard(r), create)
 	}
-	return rec.circuit(s, shard, create)
+	if sole := rec.sole.Load(); sole != nil && sole.cfg == s {
+		return sole
+	}
+	return rec.circuit(s, "", create)
 }
 
 func (r *record) circuit(s *settings, shard string, create bool) *circuit {
@@ -70,11 +75,12 @@ func (r *record) circuit(s *settings, shard string, create bool) *circuit {
 	if !create || len(r.circuits) >= maxShards && !r.room() {
 		return nil
 	}
-	shown := ""
 	if s.Shard != nil {
-		shown = r.of.mac(shard)
+		c = newCircuit(r.of, s, r.host, r.of.mac(shard), r.floor)
+	} else {
+		c = newCircuit(r.of, s, r.host, "", r.floor)
+		r.sole.Store(c)
 	}
-	c = newCircuit(r.of, s, r.host, shown, r.floor)
 	r.circuits[shard] = c
 	return c
 }
@@ -92,6 +98,7 @@ func (r *record) room() bool {
 }
 
 func (r *record) drop(shard string, c *circuit) {
+	r.sole.CompareAndSwap(c, nil)
 	r.floor = max(r.floor, c.retire())
 	delete(r.circuits, shard)
 }
