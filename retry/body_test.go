@@ -257,25 +257,21 @@ func TestLateClose(t *testing.T) {
 	for _, buffer := range []int64{0, 100} {
 		synctest.Test(t, func(t *testing.T) {
 			pr, pw := io.Pipe()
-			var old io.ReadCloser
-			base := roundTrip(func(r *http.Request) (*http.Response, error) {
-				if old == nil {
-					old = r.Body
-					return nil, errReset // untouched
-				}
-				time.AfterFunc(time.Second, func() { old.Close(); old.Close() })
-				time.AfterFunc(2*time.Second, func() { io.WriteString(pw, "body"); pw.Close() })
-				defer r.Body.Close()
-				if b, err := io.ReadAll(r.Body); err != nil || string(b) != "body" {
-					t.Errorf("got %q, %v", b, err)
-				}
-				return testnet.Answer(withoutBody(r), 200, nil, nil), nil
-			})
 			r := request(t, "PUT", "http://a.example/", "")
 			r.Body = pr
-			if resp, err := newTransport(t, base, Config{BufferBody: buffer}).RoundTrip(r); err != nil || resp.StatusCode != 200 {
-				t.Errorf("got %v, %v", resp, err)
+			p := newReplay(r, buffer)
+			old := p.next()
+			now := p.next()
+			time.AfterFunc(time.Second, func() { old.Close(); old.Close() })
+			time.AfterFunc(2*time.Second, func() { io.WriteString(pw, "body"); pw.Close() })
+			if b, err := io.ReadAll(now); err != nil || string(b) != "body" {
+				t.Errorf("got %q, %v", b, err)
 			}
+			if _, err := old.Read(make([]byte, 1)); err != errSealed {
+				t.Errorf("the old share reads on: %v", err)
+			}
+			p.finish()
+			now.Close()
 			if _, err := pw.Write([]byte("x")); err == nil {
 				t.Error("the body is open")
 			}
