@@ -25,19 +25,19 @@ type Attempt struct {
 type Reason uint8
 
 const (
-	Final     Reason = iota // the policy does not retry such an outcome
-	Again                   // another attempt follows after the delay
-	Queued                  // another follows at once and waits in the throttle's queue; it costs neither an attempt nor allowance
-	Unsafe                  // the server may have processed it, and it is not idempotent
-	Exhausted               // no attempts left
-	Poor                    // the host's allowance is spent
-	BodyGone                // the request body cannot be had again
-	TooLong                 // the server asks for more than MaxDelay
-	NoTime                  // the next attempt would start after the caller's deadline
-	Vetoed                  // the server said not to retry
-	Declined                // Check, Backoff or Delay said no
-	Blocked                 // the throttle or breaker below would refuse it, or did
-	Ended                   // the caller's context ended
+	Final       Reason = iota // the policy does not retry such an outcome
+	Again                     // another attempt follows after the delay
+	Queued                    // another follows at once and waits in the throttle's queue; it costs neither an attempt nor allowance
+	Unsafe                    // the server may have processed it, and it is not idempotent
+	Exhausted                 // no attempts left
+	NoAllowance               // the host's allowance is spent
+	BodyGone                  // the request body cannot be had again
+	TooLong                   // the server asks for more than MaxDelay
+	NoTime                    // the next attempt would start after the caller's deadline
+	Vetoed                    // the server said not to retry
+	Declined                  // Check, Backoff or Delay said no
+	Blocked                   // the throttle or breaker below would refuse it, or did
+	Ended                     // the caller's context ended
 	reasons
 )
 

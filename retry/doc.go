@@ -56,5 +56,14 @@
 //
 // # Time
 //
-// [Wire] bounds one attempt. The caller's context bounds the request.
+// [Wire] bounds one attempt: the wait for its headers, and each Read of its
+// body that is blocked. The caller's context bounds the request. Neither waits
+// for a caller who is slow to read.
+//
+// # Not by itself
+//
+// Keys ([Config].IdempotencyKey) and hedges ([Hedge]) are used only if asked
+// for. A 421 asks for another connection, which only the base can choose. A
+// body that breaks off after its headers were returned is the caller's to deal
+// with: he may have used what he read.
 package retry

@@ -156,7 +156,7 @@ func (l *loop) replayable() bool {
 func (l *loop) commit(o Outcome, p plan, free bool, now time.Time) plan {
 	paid := !free && !l.c.Allowance.Disable
 	if paid && !l.h.allowance.take(l.c.Allowance.Tokens, now) {
-		return plan{reason: Poor}
+		return plan{reason: NoAllowance}
 	}
 	if !l.rewind() {
 		if paid {
