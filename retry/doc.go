@@ -57,8 +57,9 @@
 // # Time
 //
 // [Wire] bounds one attempt: the wait for its headers, and each Read of its
-// body that is blocked. The caller's context bounds the request. Neither waits
-// for a caller who is slow to read.
+// body that is blocked. Its clocks do not run while the request waits below
+// retry, nor while the caller is slow to read. The caller's context bounds the
+// request.
 //
 // # Not by itself
 //

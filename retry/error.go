@@ -67,13 +67,21 @@ func b2i(b bool) int {
 	return 0
 }
 
+// longest is how much is shown of one error: net/http quotes what a server
+// sent, and a server may send a megabyte where a status line should be.
+const longest = 300
+
 // plain is an error's text without the URL that a *url.Error puts before it.
 func plain(err error) string {
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err
 	}
-	return err.Error()
+	text := err.Error()
+	if len(text) > longest {
+		text = strings.ToValidUTF8(text[:longest], "") + "..."
+	}
+	return text
 }
 
 // Unwrap returns the last attempt's error and, if the caller's context ended
