@@ -1,86 +1,41 @@
 package weir_test
 
 import (
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/weirhttp/weir/internal/doctest"
 )
 
-// TestREADME compiles every Go block of the README as the body of a function
-// in a package outside the module's own.
-func TestREADME(t *testing.T) {
-	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
+func guides(t *testing.T) []string {
+	files, err := filepath.Glob("docs/*.md")
+	if err != nil || len(files) < 4 {
+		t.Fatalf("%v, %v", files, err)
 	}
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(text), -1)
-	if len(blocks) < 3 {
-		t.Fatalf("%d Go blocks found", len(blocks))
-	}
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i, b := range blocks {
-		write(fmt.Sprintf("block%d.go", i), compilable(i, b[1]))
-	}
-	mod, err := os.ReadFile("go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	requires := strings.SplitN(string(mod), "\n", 2)[1]
-	write("go.mod", "module readme\n"+requires+"\nrequire github.com/weirhttp/weir v0.0.0\nreplace github.com/weirhttp/weir => "+here+"\n")
-	sum, err := os.ReadFile("go.sum")
-	if err != nil {
-		t.Fatal(err)
-	}
-	write("go.sum", string(sum))
-	cmd := exec.Command("go", "vet", "./...")
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	return append(files, "README.md")
 }
 
-// compilable makes a block the body of a function with the names it uses.
-func compilable(i int, block string) string {
-	var b strings.Builder
-	b.WriteString("package readme\n\nimport (\n")
-	for name, path := range map[string]string{
-		"errors":   "errors",
-		"http":     "net/http",
-		"weir":     "github.com/weirhttp/weir",
-		"throttle": "github.com/weirhttp/weir/throttle",
-		"retry":    "github.com/weirhttp/weir/retry",
-		"breaker":  "github.com/weirhttp/weir/breaker",
-	} {
-		if name == "http" || regexp.MustCompile(`\b`+name+`\.`).MatchString(block) {
-			fmt.Fprintf(&b, "\t%q\n", path)
+// TestREADME compiles every Go block of the README and the guides, but those
+// that need modules beside this one.
+func TestREADME(t *testing.T) { doctest.Compile(t, ".", false, guides(t)...) }
+
+// TestREADMELinks: a link to a file of the repository finds it.
+func TestREADMELinks(t *testing.T) {
+	for _, file := range guides(t) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`\]\(([^)#]+)`).FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(file), m[1])); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
 		}
 	}
-	fmt.Fprintf(&b, ")\n\nfunc block%d(client *http.Client, req *http.Request", i)
-	for _, f := range []string{"tryLater", "trySomewhereElse"} {
-		if strings.Contains(block, f) {
-			fmt.Fprintf(&b, ", %s func(any) error", f)
-		}
-	}
-	b.WriteString(") (result error) {\n{\n" + block + "\n_ = client\n")
-	if strings.Contains(block, "resp, ") {
-		b.WriteString("_ = resp\n")
-	}
-	if strings.Contains(block, "err") {
-		b.WriteString("_ = err\n")
-	}
-	b.WriteString("}\nreturn nil\n}\n")
-	return b.String()
 }
