@@ -20,8 +20,18 @@ func standing(t testing.TB, s *server) storetest.Setup {
 	ctx := context.Background()
 	client := s.client(t)
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	tick := redis.NewScript(`
+		redis.call('HSET', 'clock', 's', ARGV[1], 'us', ARGV[2])
+		local now, ends = ARGV[1] * 1000000 + ARGV[2], redis.call('HGETALL', 'ttl')
+		for i = 1, #ends, 2 do
+			if tonumber(ends[i + 1]) <= now then
+				redis.call('DEL', ends[i])
+				redis.call('HDEL', 'ttl', ends[i])
+			end
+		end
+		return 1`)
 	set := func() {
-		if err := client.HSet(ctx, "clock", "s", now.Unix(), "us", now.Nanosecond()/1000).Err(); err != nil {
+		if err := tick.Run(ctx, client, nil, now.Unix(), now.Nanosecond()/1000).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -29,26 +39,10 @@ func standing(t testing.TB, s *server) storetest.Setup {
 		t.Fatal(err)
 	}
 	set()
-	fake := func(sc script) script {
-		source := sc.source
-		for from, to := range map[string]string{
-			"redis.call('TIME')":         "redis.call('HMGET', 'clock', 's', 'us')",
-			"redis.call('PEXPIRE', key,": "redis.call('HSET', 'ttl', key,",
-			"redis.call('PEXPIRE', v.key, int(ceil((expires - now) / 1000)))": "redis.call('HSET', 'ttl', v.key, int(expires))",
-			"local left = ceil((expires - now) / 1000)":                       "local left = expires",
-			"redis.call('PTTL', key)":                                         "tonumber(redis.call('HGET', 'ttl', key) or 0)",
-		} {
-			source = strings.ReplaceAll(source, from, to)
-		}
-		if strings.Contains(source, "'TIME'") || strings.Contains(source, "'PEXPIRE'") || strings.Contains(source, "'PTTL'") {
-			t.Fatal("the script's clock was not replaced everywhere")
-		}
-		return newScript(source)
-	}
 	var stores []throttle.Store
 	for range 2 {
 		st := s.store(t)
-		st.book, st.refund, st.tell = fake(st.book), fake(st.refund), fake(st.tell)
+		st.book, st.refund, st.tell = standingScript(t, st.book), standingScript(t, st.refund), standingScript(t, st.tell)
 		stores = append(stores, st)
 	}
 	return storetest.Setup{
@@ -63,18 +57,27 @@ func standing(t testing.TB, s *server) storetest.Setup {
 		Advance: func(d time.Duration) {
 			now = now.Add(d)
 			set()
-			ends, err := client.HGetAll(ctx, "ttl").Result()
-			if err != nil {
-				t.Fatal(err)
-			}
-			for key, end := range ends {
-				if us, _ := time.ParseDuration(end + "us"); us.Microseconds() <= now.UnixMicro() {
-					client.Del(ctx, key)
-					client.HDel(ctx, "ttl", key)
-				}
-			}
 		},
 	}
+}
+
+// standingScript reads time from where standing puts it.
+func standingScript(t testing.TB, sc script) script {
+	t.Helper()
+	source := sc.source
+	for from, to := range map[string]string{
+		"redis.call('TIME')":         "redis.call('HMGET', 'clock', 's', 'us')",
+		"redis.call('PEXPIRE', key,": "redis.call('HSET', 'ttl', key,",
+		"redis.call('PEXPIRE', v.key, int(ceil((expires - now) / 1000)))": "redis.call('HSET', 'ttl', v.key, int(expires))",
+		"local left = ceil((expires - now) / 1000)":                       "local left = expires",
+		"redis.call('PTTL', key)":                                         "tonumber(redis.call('HGET', 'ttl', key) or 0)",
+	} {
+		source = strings.ReplaceAll(source, from, to)
+	}
+	if strings.Contains(source, "'TIME'") || strings.Contains(source, "'PEXPIRE'") || strings.Contains(source, "'PTTL'") {
+		t.Fatal("the script's clock was not replaced everywhere")
+	}
+	return newScript(source)
 }
 
 func TestRealServerKeepsTheContract(t *testing.T) {
@@ -95,6 +98,7 @@ func TestRealScriptIsTheLedger(t *testing.T) {
 
 // TestBrokenScriptsAreCaught takes one thing out of the scripts at a time.
 func TestBrokenScriptsAreCaught(t *testing.T) {
+	server := startServer(t)
 	for name, tc := range map[string]struct{ from, to string }{
 		"no charge of a meter":  {"max(used(v, l, first), l.rate * (ready - now)) + c", "l.level"},
 		"no charge of a log":    {"l.es[#l.es + 1] = {ready, c}", ""},
@@ -114,9 +118,9 @@ func TestBrokenScriptsAreCaught(t *testing.T) {
 				t.Fatalf("the script does not contain %q", tc.from)
 			}
 			err := storetest.Test(func() storetest.Setup {
-				set := mini(t)
+				set := standing(t, server)
 				for _, s := range set.Stores {
-					s.(*Store).book = newScript(broken)
+					s.(*Store).book = standingScript(t, newScript(broken))
 				}
 				return set
 			})

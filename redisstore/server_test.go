@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,7 +22,25 @@ type server struct {
 	addr string
 	args []string
 	cmd  *exec.Cmd
-	out  bytes.Buffer
+	out  *output
+}
+
+// output is what a server writes, which is read while it runs.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
 }
 
 // binary finds redis-server. Without it the test is skipped, unless CI=true.
@@ -85,8 +104,8 @@ func (s *server) start(t testing.TB) bool {
 	_, port, _ := net.SplitHostPort(s.addr)
 	args := append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir(), "--loglevel", "warning"}, s.args...)
 	s.cmd = exec.Command(binary(t), args...)
-	s.out.Reset()
-	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.out
+	s.out = new(output)
+	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
