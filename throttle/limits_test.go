@@ -162,6 +162,9 @@ func TestMaxWaitEndsWaitsOfUnknownLength(t *testing.T) {
 		if !errors.As(err, &e) || !e.Timeout() || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want a refusal because of the deadline", err)
 		}
+		if got, want := err.Error(), "throttle: a: wait of unknown length exceeds the deadline (1 in flight)"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 		if s := tr.Stats().Hosts[0]; s.Queue != 0 || s.InFlight != 0 {
 			t.Errorf("left behind: %+v", s)
 		}
@@ -376,5 +379,44 @@ func TestManyRoutes(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// TestRefusalsInWords: each says what was refused, with its figures.
+func TestRefusalsInWords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("1/90s, 5 tokens/s burst 5"), MaxWait: time.Minute, MaxQueue: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		take := func(ctx context.Context, key string, c Cost) string {
+			_, err := l.Take(ctx, key, c)
+			return fmt.Sprint(err)
+		}
+		take(t.Context(), "k", nil)
+		take(t.Context(), "p", nil)
+		l.Pause("p", time.Now().Add(time.Hour))
+		short, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		long := WithMaxWait(t.Context(), time.Hour)
+		go take(long, "k", nil)
+		synctest.Wait()
+		for got, want := range map[string]string{
+			take(t.Context(), "k", nil):                         "throttle: k: wait of 3m0s exceeds the 1m0s limit (1/90s)",
+			take(short, "k", nil):                               "throttle: k: wait of 3m0s exceeds the 1.5s left until the deadline (1/90s)",
+			take(WithMaxWait(t.Context(), -1), "k", nil):        "throttle: k: wait of 3m0s where none is allowed (1/90s)",
+			take(long, "k", nil):                                "throttle: k: queue is full (1/90s)",
+			take(t.Context(), "k", Cost{"tokens": 6}):           "throttle: k: cost exceeds what can ever be spent at once (5 tokens/s burst 5)",
+			take(t.Context(), "p", nil):                         "throttle: p: paused: wait of 1h0m0s exceeds the 1m0s limit (paused by hand)",
+			take(t.Context(), "k", Cost{"tokens": -1}):          "throttle: cost of -1 tokens is negative",
+			Reason(99).String() + WaitTooLong.String():          "reason 99wait too long",
+			(&Error{Key: "k", Reason: StoreDown}).Error():       "throttle: k: store down",
+			fmt.Sprint((&Error{Reason: NeverFits}).Temporary()): "false",
+		} {
+			if got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		}
+		time.Sleep(time.Hour)
 	})
 }

@@ -12,6 +12,7 @@ type patience struct {
 	cancel <-chan struct{} // http.Request.Cancel; nil: none
 	most   time.Duration   // negative: not at all
 	full   time.Duration   // what most was before earlier waits; for errors
+	trip   time.Duration   // how long the answer will take, as far as is known: a deadline is for that too
 	queue  int             // waiting requests of a scope, at most
 	onWait func(Wait)
 	hook   context.Context // what onWait is told; nil: ctx
@@ -54,6 +55,9 @@ func (e *engine) takeLocked(now instant, q *ask, buf []draw, p *patience) ([]dra
 		e.mu.Unlock()
 		return nil, 0, 0, q.error(NeverFits, d.a, 0)
 	}
+	if q.learn != nil {
+		p.trip = q.learn.slow.usual()
+	}
 	w, wait, err := e.queue(now, q, draws, p)
 	if err != nil {
 		q.scope.counters.refused++
@@ -83,6 +87,9 @@ func (e *engine) queue(now instant, q *ask, draws []draw, p *patience) (*waiter,
 	}
 	w := newWaiter(q, draws)
 	w.since, w.expires, w.allowed, w.deadline = now, expires, p.full, deadline
+	if p.trip > 0 && deadline < expires { // not when it is over, but while an answer can still come
+		w.expires, w.allowed = deadline, deadline.until(now)
+	}
 	if w.seq == 0 {
 		e.seq++
 		w.seq = e.seq
@@ -111,7 +118,7 @@ func (p *patience) about() context.Context {
 func (p *patience) ends(now instant) (expires, deadline instant) {
 	deadline = never
 	if d, ok := p.ctx.Deadline(); ok {
-		deadline = now.add(time.Until(d))
+		deadline = max(now, now.add(time.Until(d)-p.trip))
 	}
 	return now.add(p.most), deadline
 }
@@ -161,7 +168,7 @@ func (e *engine) await(w *waiter, wait Wait, since instant, p *patience) ([]draw
 	}
 	e.mu.Lock()
 	now := e.now()
-	err := w.end(p)
+	err := w.end(now, p)
 	if err != nil {
 		e.abandon(now, w)
 	}
@@ -192,11 +199,12 @@ func (e *engine) guard(w *waiter) {
 var errCanceled = errors.New("throttle: request canceled while it waited")
 
 // end returns nil if the wait ended with a grant that is still wanted.
-func (w *waiter) end(p *patience) error {
+func (w *waiter) end(now instant, p *patience) error {
 	if err := p.ctx.Err(); err != nil { // both may be ready
 		if w.deadline != never && errors.Is(err, context.DeadlineExceeded) {
-			err := w.error(WaitTooLong, nil, 0)
-			err.deadline, err.detail = true, "the deadline passed in the queue"
+			a, t := w.binding(now)
+			err := w.late(now, a, t)
+			err.deadline, err.bound = true, 0
 			return err
 		}
 		return context.Cause(p.ctx)

@@ -350,7 +350,11 @@ func (w *waiter) late(now instant, a *account, t instant) *Error {
 	if a.paused > now {
 		reason = Paused
 	}
-	err := w.error(reason, a, t.until(now))
+	wait := t.until(now)
+	if t == never {
+		wait = 0
+	}
+	err := w.error(reason, a, wait)
 	if a.paused > now {
 		err.detail = a.why
 	}

@@ -110,7 +110,7 @@ func (r Reason) String() string {
 type Error struct {
 	Key        string        // the host, or the Limiter's key; partitions are shown as eight hex digits of an HMAC
 	Unit       string        // of the account that bound; "" when it was a pause, the queue or requests in flight
-	RetryAfter time.Duration // the wait that would have been needed, as estimated; zero if no wait helps
+	RetryAfter time.Duration // the wait that would have been needed, as estimated; zero if none helps, or only other requests' ends do
 	Reason     Reason
 
 	detail   string        // the rate that bound, in words; "" if none
@@ -124,13 +124,15 @@ func (e *Error) Error() string {
 	switch e.Reason {
 	case WaitTooLong, Paused:
 		what = "wait of " + round(e.RetryAfter).String()
-		if e.RetryAfter == unknown {
+		if e.RetryAfter == 0 {
 			what = "wait of unknown length"
 		}
 		if e.Reason == Paused {
 			what = "paused: " + what
 		}
 		switch {
+		case e.deadline && e.bound <= 0:
+			what += " exceeds the deadline"
 		case e.deadline:
 			what += " exceeds the " + round(e.bound).String() + " left until the deadline"
 		case e.bound > 0:
