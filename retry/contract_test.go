@@ -16,6 +16,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/testnet"
@@ -251,6 +252,17 @@ func TestErrorText(t *testing.T) {
 		want = "retry: a.example: no response after 1 attempt (connection reset by peer): refused here"
 		if err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	})
+}
+
+// However long a line a server sends, an Error shows little of it.
+func TestErrorTextIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		long := errors.New("malformed HTTP status code " + strings.Repeat("\u00e9", 1<<19))
+		_, err := newTransport(t, play(step{err: long}), Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+		if n := len(err.Error()); n > 4*longest || !utf8.ValidString(err.Error()) || !errors.Is(err, long) {
+			t.Errorf("%d bytes: %.80q", n, err)
 		}
 	})
 }
