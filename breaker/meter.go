@@ -162,6 +162,8 @@ func (c *Circuits) report(e *hosts.Entry, p pass, a *attempt) {
 	v := verdict{outcome: Success, answered: true}
 	if !a.plainlyGood() {
 		v = a.judge()
+	} else if cir == nil && e.Value.Occupant(hosts.Breaker) == nil {
+		return
 	}
 	if cir == nil { // there may be one by now
 		if c.settings(name(e, a.r)) != p.cfg {
