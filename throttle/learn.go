@@ -53,6 +53,8 @@ type kind struct {
 	hold    hold
 	finder  finder
 	last    time.Time // start
+	busy    float64   // share of the last answers that said that the host is overloaded
+	served  time.Time // the last good answer
 	account *account
 }
 
@@ -154,6 +156,7 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 		return lesson{}
 	}
 	refused := s.Throttled
+	k.busy *= 15.0 / 16
 	overload := status == http.StatusServiceUnavailable || status == 529 || refused && s.Kind == headers.Overload
 	news := lesson{}
 	if !l.terms.pausesOnly {
@@ -168,8 +171,9 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 		*f = finder{windows: windows{out: f.windows.out}}
 		return lesson{what: causeFlight, kind: k}
 	case overload:
+		k.busy += 1.0 / 16
 		k.slow.lost(now, true)
-		narrow := !l.terms.pausesOnly && k.slow.allowed() > 0 && k.slow.allowed() <= 2
+		narrow := !l.terms.pausesOnly && k.slow.allowed() > 0 && k.slow.allowed() <= 2 && k.limiter(now)
 		if !refused && !s.RetryAfter.Known && !narrow {
 			return lesson{what: causeFlight, kind: k}
 		}
@@ -203,12 +207,19 @@ func (l *learner) well(now time.Time, g *ticket) {
 	l.host.slow.well(now, g.sent)
 	k.slow.stated = k.slow.stated || len(k.quotas) > 0
 	k.slow.well(now, g.sent)
+	k.served = now
 	l.hold.good(g.sent)
 	k.hold.good(g.sent)
 	if !l.terms.pausesOnly {
 		l.finderOf(k).good(now)
 		l.blame.good(k, g.sent)
 	}
+}
+
+// limiter reports whether a host that says it is overloaded rather limits us:
+// it serves some, and refuses most however few are under way.
+func (k *kind) limiter(now time.Time) bool {
+	return k.busy >= 0.5 && now.Sub(k.served) < 5*time.Second
 }
 
 // concurrency reports that a refusal was for requests at a time, not for

@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"math"
 	"time"
 
 	"github.com/weirhttp/weir/headers"
@@ -206,15 +205,4 @@ func exhausted(l headers.Limit) bool {
 		return left <= 0
 	}
 	return l.UsedRatio.Known && l.UsedRatio.Value >= 1
-}
-
-// plenty reports that every limit the answer describes had something left, so
-// that the refusal is of a limit that is not described.
-func plenty(limits []headers.Limit) bool {
-	for _, l := range limits {
-		if left, ok := remaining(l); !ok || left <= 0 || math.IsNaN(left) {
-			return false
-		}
-	}
-	return len(limits) > 0
 }

@@ -251,53 +251,6 @@ func (p *passage) end() {
 	}
 }
 
-// Outlook is how long r would wait here and below if it were sent now, and the
-// refusal it would meet.
-func (t *Transport) Outlook(r *http.Request) (time.Duration, error) {
-	below, err := trip.Outlook(t.base, r)
-	if err != nil || r.URL == nil || r.URL.Host == "" {
-		return below, err
-	}
-	wait, err := t.outlook(r)
-	return max(wait, below), err
-}
-
-func (t *Transport) outlook(r *http.Request) (time.Duration, error) {
-	tr := trip.From(r.Context())
-	if tr == nil || tr.Table != t.hosts {
-		entry := t.hosts.Acquire(hostOf(r), time.Now())
-		defer entry.Release()
-		tr = &trip.Trip{Request: &trip.Request{Entry: entry, Table: t.hosts}}
-	}
-	p := &passage{t: t, tr: tr}
-	defer p.end()
-	home, err := p.prepare(r)
-	if err != nil {
-		return 0, err
-	}
-	patience := p.patience(r)
-	e := t.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := e.now()
-	p.resolve(now, r, home)
-	draws := p.ask.scope.draws(p.room[:0], &p.ask)
-	if d := fits(draws); d != nil {
-		return 0, p.ask.error(NeverFits, d.a, 0)
-	}
-	at, a := e.estimate(now, &p.ask, draws)
-	if a == nil {
-		return 0, nil
-	}
-	if err := e.tooLate(now, at, a, &p.ask, &patience); err != nil {
-		return err.RetryAfter, err
-	}
-	if at == never {
-		at = now
-	}
-	return at.until(now), nil
-}
-
 // Settle says what the request that resp answers really cost: the difference
 // to what was reserved is charged, or goes back. Units that actual does not name
 // stay as they were, a negative value counts as zero. Of several calls only the

@@ -25,6 +25,7 @@ type slowStart struct {
 	ease    float64 // limit at the last loss; growth slows down above 0.7 of it. Zero: never lost
 	cut     time.Time
 	rtt     time.Duration // smoothed time to the headers of good answers
+	off     time.Duration // mean distance from it
 	last    time.Time     // of the last loss
 	crowd   time.Time     // of the last refusal because of others under way
 	ceiling float64       // how many the host was seen to serve at a time; zero: not seen
@@ -140,10 +141,14 @@ func (f *slowStart) sample(rtt time.Duration) {
 	}
 	if f.rtt == 0 {
 		f.rtt = rtt
-	} else {
-		f.rtt += (rtt - f.rtt) / 8
+		return
 	}
+	f.off += ((rtt - f.rtt).Abs() - f.off) / 8
+	f.rtt += (rtt - f.rtt) / 8
 }
+
+// usual is what nearly all good answers take; zero: not known.
+func (f *slowStart) usual() time.Duration { return f.rtt + 2*f.off }
 
 // idle reports that forgetting f loses nothing that still matters.
 func (f *slowStart) idle(now time.Time) bool {
