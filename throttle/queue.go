@@ -18,23 +18,6 @@ type patience struct {
 	hook   context.Context // what onWait is told; nil: ctx
 }
 
-// refusal is that of a wait until t for a.
-func (q *ask) refusal(now, t instant, a *account) *Error {
-	wait := t.until(now)
-	if t == never {
-		wait = 0
-	}
-	if a == nil {
-		a = &q.scope.gate
-	}
-	if a.paused > now {
-		err := q.error(Paused, a, wait)
-		err.detail = a.why
-		return err
-	}
-	return q.error(WaitTooLong, a, wait)
-}
-
 // take grants q, after a wait if need be. The draws it returns are those that
 // were charged, at the instant returned; they stand in buf if there is room.
 func (e *engine) take(q *ask, buf []draw, p *patience) ([]draw, instant, time.Duration, error) {

@@ -27,6 +27,14 @@ type waiter struct {
 	err     *Error  // why it was refused
 }
 
+// newWaiter makes a waiter of q.
+func newWaiter(q *ask, draws []draw) *waiter {
+	w := &waiter{ask: *q, ready: make(chan struct{}, 1)}
+	w.draws = w.gates(append(make([]draw, 0, len(draws)+2), draws...))
+	w.expires, w.deadline = never, never
+	return w
+}
+
 // mayYield is how often a waiter may leave a line; then it holds its places.
 const mayYield = 16
 

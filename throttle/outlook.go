@@ -1,0 +1,56 @@
+package throttle
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// Outlook is how long r would wait here and below if it were sent now, and the
+// refusal it would meet.
+func (t *Transport) Outlook(r *http.Request) (time.Duration, error) {
+	below, err := trip.Outlook(t.base, r)
+	if err != nil || r.URL == nil || r.URL.Host == "" {
+		return below, err
+	}
+	wait, err := t.outlook(r)
+	return max(wait, below), err
+}
+
+func (t *Transport) outlook(r *http.Request) (time.Duration, error) {
+	tr := trip.From(r.Context())
+	if tr == nil || tr.Table != t.hosts {
+		entry := t.hosts.Acquire(hostOf(r), time.Now())
+		defer entry.Release()
+		tr = &trip.Trip{Request: &trip.Request{Entry: entry, Table: t.hosts}}
+	}
+	p := &passage{t: t, tr: tr}
+	defer p.end()
+	home, err := p.prepare(r)
+	if err != nil {
+		return 0, err
+	}
+	patience := p.patience(r)
+	e := t.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.now()
+	p.resolve(now, r, home)
+	patience.trip = p.ask.learn.slow.usual()
+	draws := p.ask.scope.draws(p.room[:0], &p.ask)
+	if d := fits(draws); d != nil {
+		return 0, p.ask.error(NeverFits, d.a, 0)
+	}
+	at, a := e.estimate(now, &p.ask, draws)
+	if a == nil {
+		return 0, nil
+	}
+	if err := e.tooLate(now, at, a, &p.ask, &patience); err != nil {
+		return err.RetryAfter, err
+	}
+	if at == never {
+		at = now
+	}
+	return at.until(now), nil
+}

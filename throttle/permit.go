@@ -1,0 +1,75 @@
+package throttle
+
+// permit is what was granted: the draws, and how far they have gone.
+type permit struct {
+	draws []draw  // of those given back, n is zero
+	at    instant // of the grant; once answered, of the answer
+	held  bool    // not answered yet
+}
+
+// answered dates p's units: the server counted them before now.
+func (e *engine) answered(now instant, p *permit) {
+	if !p.held {
+		return
+	}
+	p.held, p.at = false, now
+	for i := range p.draws {
+		d := &p.draws[i]
+		if d.n == 0 {
+			continue
+		}
+		d.a.meter.answered(now, d.n, d.mark)
+		if d.a.terms.toHeaders {
+			d.a.meter.back(now, d.n, d.mark, p.at, true)
+			d.n = 0
+			e.mark(d.a)
+		}
+	}
+	e.run(now)
+}
+
+// free gives the places in flight back.
+func (e *engine) free(now instant, p *permit) {
+	for i := range p.draws {
+		if d := &p.draws[i]; d.n != 0 && d.a.terms.unit == "" {
+			d.a.meter.back(now, d.n, d.mark, p.at, true)
+			d.n = 0
+			e.mark(d.a)
+		}
+	}
+	e.run(now)
+}
+
+// back gives everything back: nothing was sent.
+func (e *engine) back(now instant, p *permit) {
+	for i := range p.draws {
+		if d := &p.draws[i]; d.n != 0 {
+			d.a.meter.back(now, d.n, d.mark, p.at, p.held)
+			d.n = 0
+			e.mark(d.a)
+		}
+	}
+	p.held = false
+	e.run(now)
+}
+
+// settle charges or gives back what actual names and differs from what was
+// granted. Units that actual does not name stay.
+func (e *engine) settle(now instant, p *permit, actual Cost) {
+	for i := range p.draws {
+		d := &p.draws[i]
+		n, named := actual[d.a.terms.unit]
+		n = max(0, n)
+		if !named || d.a.terms.unit == "" || n == d.n {
+			continue
+		}
+		if n > d.n {
+			d.mark = d.a.meter.take(now, n-d.n, p.held)
+		} else {
+			d.a.meter.back(now, d.n-n, d.mark, p.at, p.held)
+		}
+		d.n = n
+		e.mark(d.a)
+	}
+	e.run(now)
+}

@@ -1,0 +1,72 @@
+package throttle
+
+import "time"
+
+// error makes a refusal about a.
+func (q *ask) error(r Reason, a *account, wait time.Duration) *Error {
+	err := &Error{Key: q.scope.key, RetryAfter: wait, Reason: r}
+	if a != nil {
+		err.Unit = a.terms.unit
+		err.detail = a.terms.text
+	}
+	return err
+}
+
+// late is the refusal of a waiter that a can grant at t, which is too late.
+func (w *waiter) late(now instant, a *account, t instant) *Error {
+	reason := WaitTooLong
+	if a.paused > now {
+		reason = Paused
+	}
+	wait := t.until(now)
+	if t == never {
+		wait = 0
+	}
+	err := w.error(reason, a, wait)
+	if a.paused > now {
+		err.detail = a.why
+	}
+	err.deadline = w.deadline <= w.expires
+	err.bound = min(w.expires, w.deadline).until(now)
+	return err
+}
+
+// tooLong is the refusal of a waiter whose time is up.
+func (w *waiter) tooLong(now instant) *Error {
+	a, t := w.binding(now)
+	err := w.late(now, a, t)
+	err.bound = w.allowed
+	return err
+}
+
+// binding is the account w waits for longest.
+func (w *waiter) binding(now instant) (*account, instant) {
+	var a *account
+	t := now
+	for _, k := range w.claims {
+		if u := k.line.a.at(now, k.n); a == nil || u > t {
+			a, t = k.line.a, u
+		}
+	}
+	if a == nil {
+		a = &w.scope.gate
+	}
+	return a, t
+}
+
+// refusal is that of a wait until t for a.
+func (q *ask) refusal(now, t instant, a *account) *Error {
+	wait := t.until(now)
+	if t == never {
+		wait = 0
+	}
+	if a == nil {
+		a = &q.scope.gate
+	}
+	if a.paused > now {
+		err := q.error(Paused, a, wait)
+		err.detail = a.why
+		return err
+	}
+	return q.error(WaitTooLong, a, wait)
+}

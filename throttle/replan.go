@@ -1,0 +1,119 @@
+package throttle
+
+import "sort"
+
+// redraw works out anew what those that wait in s draw on.
+func (e *engine) redraw(now instant, s *scope) {
+	all := make([]*waiter, 0, s.waiting)
+	for w := s.waiters; w != nil; w = w.next {
+		all = append(all, w)
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].before(all[j]) })
+	for _, w := range all {
+		draws := w.gates(s.draws(nil, &w.ask))
+		for i := len(w.claims) - 1; i >= 0; i-- {
+			k := w.claims[i]
+			if n := drawn(draws, k.line.a); n != k.n {
+				e.unclaim(k, false)
+			}
+		}
+		w.draws = draws
+		if d := fits(draws); d != nil {
+			e.refuse(now, w, w.error(NeverFits, d.a, 0))
+		}
+	}
+	for _, w := range all {
+		if !w.over() && !e.try(now, w) {
+			e.retry(w) // by other terms, other times
+		}
+	}
+	e.run(now)
+	e.recheck(now, s)
+}
+
+// drawn is what draws take from a.
+func drawn(draws []draw, a *account) int64 {
+	for i := range draws {
+		if draws[i].a == a {
+			return draws[i].n
+		}
+	}
+	return 0
+}
+
+// recheck refuses those of s whose wait cannot end in time any more, even if
+// nobody else waited.
+func (e *engine) recheck(now instant, s *scope) {
+	for w := s.waiters; w != nil; {
+		next := w.next
+		for i := range w.draws {
+			d := &w.draws[i]
+			if d.n == 0 {
+				continue
+			}
+			if t := d.a.at(now, d.n); t != never && t > min(w.expires, w.deadline) {
+				e.refuse(now, w, w.late(now, d.a, t))
+				break
+			}
+		}
+		w = next
+	}
+	e.run(now)
+}
+
+// pause stops a until the given instant; one that has passed ends the pause.
+// What waits for a and cannot wait that long is refused.
+func (e *engine) pause(now instant, a *account, until instant, why string) {
+	a.paused, a.why = until, why
+	e.mark(a)
+	if a.scope != nil {
+		for w := a.scope.waiters; w != nil; w = w.next {
+			for _, k := range w.claims { // they may wait in other lines only
+				e.mark(k.line.a)
+			}
+		}
+	}
+	e.run(now)
+	if a.scope != nil && until > now {
+		e.recheck(now, a.scope)
+	}
+}
+
+// quiet sees to it that the flow of s resumes at its shaped rates after a pause.
+func (s *scope) quiet(now, until instant) {
+	for _, o := range s.own {
+		if m, ok := o.a.meter.(*rated); ok && o.a.scope != nil {
+			m.quiet(now, until)
+		}
+	}
+}
+
+// estimate is when draws would be granted if they queued now, and the account
+// that this is due to, nil if that is now. never: only an event can say.
+func (e *engine) estimate(now instant, q *ask, draws []draw) (instant, *account) {
+	t, bound := now, (*account)(nil)
+	if g := q.shut(now); g != nil {
+		t, bound = max(now, g.paused), g
+	}
+	var event *account
+	for i := range draws {
+		d := &draws[i]
+		if d.n == 0 {
+			continue
+		}
+		var ahead int64
+		if l := d.a.line; l != nil {
+			ahead = l.ahead(q.priority, q.lane)
+		}
+		switch u := d.a.meter.eta(max(now, d.a.paused), ahead, d.n); {
+		case u == never:
+			event = d.a
+		case u > t || bound == nil && (u > now || d.a.line != nil):
+			t, bound = max(t, u), d.a
+		}
+	}
+	if event != nil && t <= now {
+		return never, event
+	}
+	return t, bound
+}
