@@ -100,29 +100,7 @@ func TestStorm(t *testing.T) {
 		base := &http.Transport{DialContext: s.n.DialContext, MaxIdleConnsPerHost: 64}
 		rt := newTransport(t, base, Config{AttemptTimeout: 2 * time.Second, Allowance: Allowance{Disable: true}})
 		const workers, each = 50, 200
-		var mu sync.Mutex
-		good, bad := make(map[string]int), make(map[string]bool)
-		var wg sync.WaitGroup
-		for w := range workers {
-			wg.Go(func() {
-				for i := range each {
-					id := fmt.Sprintf("%d-%d", w, i)
-					ok := s.one(t, rt, id, i)
-					mu.Lock()
-					if ok {
-						good[id]++
-					} else {
-						bad[id] = true
-					}
-					mu.Unlock()
-				}
-			})
-		}
-		wg.Wait()
-		s.check(t, good, bad)
-		if len(good)+len(bad) != workers*each || len(good) < workers*each*8/10 {
-			t.Errorf("%d good, %d bad", len(good), len(bad))
-		}
+		s.flood(t, rt, workers, each)
 		if st := rt.Stats(); st.Attempts < workers*each || st.Attempts > int64(s.received) { // net/http repeats some by itself
 			t.Errorf("the server received %d requests, counted %d", s.received, st.Attempts)
 		}
@@ -134,6 +112,34 @@ func TestStorm(t *testing.T) {
 			t.Errorf("%d connections are left", open)
 		}
 	})
+}
+
+// flood sends requests from so many workers, each of them so many, and checks
+// what they got.
+func (s *stormServer) flood(t *testing.T, rt http.RoundTripper, workers, each int) {
+	var mu sync.Mutex
+	good, bad := make(map[string]int), make(map[string]bool)
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := range each {
+				id := fmt.Sprintf("%d-%d", w, i)
+				ok := s.one(t, rt, id, i)
+				mu.Lock()
+				if ok {
+					good[id]++
+				} else {
+					bad[id] = true
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	s.check(t, good, bad)
+	if len(good)+len(bad) != workers*each || len(good) < workers*each*8/10 {
+		t.Errorf("%d good, %d bad", len(good), len(bad))
+	}
 }
 
 // check compares what callers got with what the server did.
@@ -177,4 +183,48 @@ func (s *stormServer) one(t *testing.T, rt http.RoundTripper, id string, i int) 
 		t.Errorf("%s got the answer of %q", id, b)
 	}
 	return true
+}
+
+// The same over HTTP/2, where all requests share a connection.
+func TestStormHTTP2(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stormServer{rng: rand.New(rand.NewPCG(3, 4)), done: make(map[string]int)}
+		base, n, stop := testnet.Server(t, http.HandlerFunc(s.serveHTTP), true)
+		rt := newTransport(t, base, Config{AttemptTimeout: 2 * time.Second, Allowance: Allowance{Disable: true}})
+		const workers, each = 50, 40
+		s.flood(t, rt, workers, each)
+		rt.CloseIdleConnections()
+		stop()
+		synctest.Wait()
+		if open := n.Open(); open != 0 {
+			t.Errorf("%d connections are left", open)
+		}
+	})
+}
+
+func (s *stormServer) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	io.Copy(io.Discard, r.Body)
+	id := r.Header.Get("X-Id")
+	s.mu.Lock()
+	n := s.rng.IntN(100)
+	if n >= 20 {
+		s.done[id]++
+	}
+	s.mu.Unlock()
+	switch {
+	case n < 5, n >= 95:
+		panic(http.ErrAbortHandler)
+	case n < 10:
+		w.WriteHeader(http.StatusTooManyRequests)
+	case n < 15:
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		io.WriteString(w, "sorry")
+	case n < 17:
+		quietly(r)
+	case n < 20:
+		w.WriteHeader(http.StatusBadGateway)
+	default:
+		io.WriteString(w, id)
+	}
 }
