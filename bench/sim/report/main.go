@@ -1,0 +1,198 @@
+// Program report runs the scenarios of package sim over many seeds and writes
+// their table, in Markdown, and their plots, as SVG.
+//
+//	go run ./sim/report -seeds 20
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+type report struct {
+	Rows    []summary
+	Figures []figure
+	Plots   []series
+}
+
+type summary struct {
+	Name       string
+	Strategies []string
+	Targets    []goal
+}
+
+type goal struct {
+	Figure string
+	AtMost bool
+	Want   float64
+}
+
+type figure struct {
+	Scenario, Strategy, Name string
+	Seed                     uint64
+	Value                    float64
+}
+
+func main() {
+	log.SetFlags(0)
+	seeds := flag.Int("seeds", 20, "seeds for each scenario and strategy")
+	first := flag.Int("first", 1001, "first seed; the tests use 1 and 2")
+	dir := flag.String("dir", "sim", "folder of package sim, where RESULTS.md and plots go")
+	only := flag.String("only", "", "run only scenarios whose names begin so, and print their table")
+	flag.Parse()
+	if err := run(*dir, *first, *seeds, *only); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(dir string, first, seeds int, only string) error {
+	tmp, err := os.CreateTemp("", "sim-*.json")
+	if err != nil {
+		return err
+	}
+	tmp.Close()
+	defer os.Remove(tmp.Name())
+	begin := time.Now()
+	cmd := exec.Command("go", "test", "-count=1", "-timeout=2h", "-run=^TestReport$", ".")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "WEIR_SIM_OUT="+tmp.Name(), fmt.Sprint("WEIR_SIM_FIRST=", first), fmt.Sprint("WEIR_SIM_SEEDS=", seeds), "WEIR_SIM_ONLY="+only)
+	cmd.Stderr = os.Stderr
+	if out, err := cmd.Output(); err != nil {
+		return fmt.Errorf("go test: %w\n%s", err, out)
+	}
+	text, err := os.ReadFile(tmp.Name())
+	if err != nil {
+		return err
+	}
+	var r report
+	if err := json.Unmarshal(text, &r); err != nil {
+		return err
+	}
+	page := r.markdown(first, seeds, time.Since(begin))
+	if only != "" {
+		fmt.Print(page)
+		return nil
+	}
+	names, err := draw(filepath.Join(dir, "plots"), r.Plots)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		page += fmt.Sprintf("\n![%s](plots/%s)\n", strings.TrimSuffix(n, ".svg"), n)
+	}
+	return os.WriteFile(filepath.Join(dir, "RESULTS.md"), []byte(page), 0o644)
+}
+
+// markdown renders the table: medians, and the range of all seeds.
+func (r *report) markdown(first, seeds int, took time.Duration) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `# Simulated scenarios
+
+Written by `+"`go run ./sim/report -seeds %d -first %d`"+` with %s on %s/%s in %s.
+Virtual time; medians of %d seeds, and in brackets the least and the most of them.
+Makespan is a multiple of the theoretical ideal, refusals are per success. weir is told nothing about
+quotas unless the scenario speaks of a budget. "Right rate" is golang.org/x/time/rate told the true rate.
+"AWS adaptive" is the adaptive mode of its SDKs, made again from its description. These and naive retry read no
+headers: their rows stand where the server is silent. Rows in which another strategy is better are kept; a missed
+target is marked.
+
+`, seeds, first, runtime.Version(), runtime.GOOS, runtime.GOARCH, took.Round(time.Second), seeds)
+	for _, row := range r.Rows {
+		var names []string
+		for _, f := range r.Figures {
+			if f.Scenario == row.Name && !slices.Contains(names, strings.TrimSpace(f.Name)) {
+				names = append(names, strings.TrimSpace(f.Name))
+			}
+		}
+		fmt.Fprintf(&b, "## %s\n\n| strategy | %s |\n|---|%s\n", row.Name, strings.Join(names, " | "), strings.Repeat("---|", len(names)))
+		for _, st := range row.Strategies {
+			fmt.Fprintf(&b, "| %s |", st)
+			for _, n := range names {
+				fmt.Fprintf(&b, " %s |", r.cell(row, st, n))
+			}
+			b.WriteByte('\n')
+		}
+		if t := row.told(); t != "" {
+			fmt.Fprintf(&b, "| *target* |")
+			for _, n := range names {
+				fmt.Fprintf(&b, " %s |", row.target(n))
+			}
+			b.WriteByte('\n')
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func (row summary) told() string {
+	if len(row.Targets) == 0 {
+		return ""
+	}
+	return row.Name
+}
+
+func (row summary) target(name string) string {
+	var all []string
+	for _, t := range row.Targets {
+		if strings.TrimSpace(t.Figure) == name {
+			sign := "≥"
+			if t.AtMost {
+				sign = "≤"
+			}
+			all = append(all, sign+" "+short(t.Want))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+func (r *report) cell(row summary, strategy, name string) string {
+	var v []float64
+	for _, f := range r.Figures {
+		if f.Scenario == row.Name && f.Strategy == strategy && strings.TrimSpace(f.Name) == name {
+			v = append(v, f.Value)
+		}
+	}
+	if len(v) == 0 {
+		return ""
+	}
+	slices.Sort(v)
+	median := (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+	text := short(median)
+	if v[0] != v[len(v)-1] {
+		text += fmt.Sprintf(" (%s to %s)", short(v[0]), short(v[len(v)-1]))
+	}
+	if strategy != "weir" {
+		return text
+	}
+	for _, t := range row.Targets {
+		if strings.TrimSpace(t.Figure) != name {
+			continue
+		}
+		if t.AtMost && median > t.Want+5e-4 || !t.AtMost && median < t.Want-5e-4 {
+			return text + " **missed**"
+		}
+	}
+	return text
+}
+
+func short(x float64) string {
+	switch {
+	case x == math.Trunc(x) && math.Abs(x) < 1e6:
+		return fmt.Sprintf("%.0f", x)
+	case math.Abs(x) >= 100:
+		return fmt.Sprintf("%.0f", x)
+	case math.Abs(x) >= 10:
+		return fmt.Sprintf("%.1f", x)
+	}
+	return fmt.Sprintf("%.3f", x)
+}

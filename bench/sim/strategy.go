@@ -1,0 +1,257 @@
+package sim
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/weirhttp/weir"
+	"golang.org/x/time/rate"
+)
+
+// A client makes one call and reports whether it succeeded in the end.
+type client interface {
+	call(ctx context.Context) bool
+}
+
+// A strategy makes clients of a server. All clients of one process share one.
+type strategy struct {
+	name string
+	make func(s *server, seed uint64) client
+}
+
+func request(ctx context.Context) *http.Request {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://api.example/v1/items", nil)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// try makes one attempt.
+func try(ctx context.Context, s *server, timeout time.Duration) (status int) {
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	resp, err := s.RoundTrip(request(ctx))
+	if err != nil {
+		return 0
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+func again(status int) bool { return status == 0 || status == 429 || status >= 500 }
+
+// dice are random numbers for many goroutines.
+type dice struct {
+	mu sync.Mutex
+	r  *rand.Rand
+}
+
+func newDice(seed uint64) *dice { return &dice{r: rand.New(rand.NewPCG(seed, 99))} }
+
+func (d *dice) float() float64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.r.Float64()
+}
+
+// backoff is full jitter.
+func (d *dice) backoff(base, most time.Duration, n int) time.Duration {
+	return time.Duration(d.float() * math.Min(float64(most), float64(base)*math.Pow(2, float64(n))))
+}
+
+// naive retries each request by itself, with exponential backoff and full
+// jitter, as often as attempts allows; zero: until it succeeds.
+type naive struct {
+	s        *server
+	d        *dice
+	attempts int
+	timeout  time.Duration
+	base     time.Duration
+}
+
+func (c *naive) call(ctx context.Context) bool {
+	for n := 0; c.attempts == 0 || n < c.attempts; n++ {
+		if n > 0 && pause(ctx, c.d.backoff(c.base, 20*time.Second, n-1)) != nil {
+			return false
+		}
+		if status := try(ctx, c.s, c.timeout); !again(status) {
+			return status == 200
+		}
+	}
+	return false
+}
+
+func naiveRetry(attempts int, timeout, base time.Duration) strategy {
+	return strategy{"naive retry", func(s *server, seed uint64) client {
+		return &naive{s: s, d: newDice(seed), attempts: attempts, timeout: timeout, base: base}
+	}}
+}
+
+// limited waits for a limiter that was told the right rate before each attempt.
+type limited struct {
+	naive
+	l *rate.Limiter
+}
+
+func (c *limited) call(ctx context.Context) bool {
+	for n := 0; ; n++ {
+		if n > 0 && pause(ctx, c.d.backoff(time.Second, 20*time.Second, n-1)) != nil {
+			return false
+		}
+		if c.l.Wait(ctx) != nil {
+			return false
+		}
+		if status := try(ctx, c.s, 0); !again(status) {
+			return status == 200
+		}
+	}
+}
+
+func rightRate(r float64, burst int) strategy {
+	return strategy{"right rate", func(s *server, seed uint64) client {
+		return &limited{naive{s: s, d: newDice(seed)}, rate.NewLimiter(rate.Limit(r), burst)}
+	}}
+}
+
+// adaptive is the adaptive retry mode of the AWS SDKs, from its published
+// description: a token bucket whose rate follows a cubic curve.
+type adaptive struct {
+	s *server
+	d *dice
+
+	mu        sync.Mutex
+	on        bool
+	fill      float64 // tokens per second
+	capacity  float64
+	tokens    float64
+	last      time.Time
+	measured  float64
+	bin       float64
+	requests  float64
+	top       float64
+	throttled time.Time
+	window    float64
+}
+
+func adaptiveRetry() strategy {
+	return strategy{"AWS adaptive", func(s *server, seed uint64) client {
+		return &adaptive{s: s, d: newDice(seed), bin: math.Floor(unix()*2) / 2}
+	}}
+}
+
+func unix() float64 { return float64(time.Now().UnixNano()) / 1e9 }
+
+const (
+	awsBeta   = 0.7
+	awsScale  = 0.4
+	awsSmooth = 0.8
+)
+
+func (c *adaptive) call(ctx context.Context) bool {
+	for n := 0; ; n++ {
+		if n > 0 && pause(ctx, c.d.backoff(time.Second, 20*time.Second, n-1)) != nil {
+			return false
+		}
+		for wait := c.acquire(); wait > 0; wait = c.acquire() {
+			if pause(ctx, wait) != nil {
+				return false
+			}
+		}
+		status := try(ctx, c.s, 0)
+		c.update(status == 429 || status == 503)
+		if !again(status) {
+			return status == 200
+		}
+	}
+}
+
+// acquire takes a token, or says after how long to ask again.
+func (c *adaptive) acquire() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.on {
+		return 0
+	}
+	c.refill()
+	if c.tokens >= 1-1e-9 {
+		c.tokens--
+		return 0
+	}
+	return max(time.Microsecond, seconds((1-c.tokens)/c.fill))
+}
+
+func (c *adaptive) refill() {
+	now := time.Now()
+	if !c.last.IsZero() {
+		c.tokens = min(c.capacity, c.tokens+now.Sub(c.last).Seconds()*c.fill)
+	}
+	c.last = now
+}
+
+func (c *adaptive) update(throttled bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := unix()
+	bin := math.Floor(now*2) / 2
+	c.requests++
+	if bin > c.bin {
+		c.measured = c.requests/(bin-c.bin)*awsSmooth + c.measured*(1-awsSmooth)
+		c.requests, c.bin = 0, bin
+	}
+	var target float64
+	if throttled {
+		from := c.measured
+		if c.on {
+			from = min(c.measured, c.fill)
+		}
+		c.top, c.throttled, c.on = from, time.Now(), true
+		c.window = math.Cbrt(c.top * (1 - awsBeta) / awsScale)
+		target = from * awsBeta
+	} else {
+		c.window = math.Cbrt(c.top * (1 - awsBeta) / awsScale)
+		target = awsScale*math.Pow(time.Since(c.throttled).Seconds()-c.window, 3) + c.top
+	}
+	next := min(target, 2*c.measured)
+	c.refill()
+	c.fill = max(next, 0.5)
+	c.capacity = max(next, 1)
+	c.tokens = min(c.tokens, c.capacity)
+}
+
+// weirClient is weir as a program uses it.
+type weirClient struct{ t *weir.Transport }
+
+func (c *weirClient) call(ctx context.Context) bool {
+	resp, err := c.t.RoundTrip(request(ctx))
+	if err != nil {
+		return false
+	}
+	resp.Body.Close()
+	return resp.StatusCode == 200
+}
+
+func weirWith(c weir.Config) strategy {
+	return strategy{"weir", func(s *server, _ uint64) client {
+		t, err := weir.New(s, c)
+		if err != nil {
+			panic(err)
+		}
+		return &weirClient{t}
+	}}
+}
+
+// patient is weir told nothing, for jobs that may wait.
+func patient() weir.Config {
+	var c weir.Config
+	c.Throttle.MaxWait = 2 * time.Hour
+	c.Retry.MaxDelay = 2 * time.Hour
+	return c
+}
