@@ -129,7 +129,7 @@ func (f *finder) guess() time.Duration {
 	if f.top <= 0 {
 		return firstGuess
 	}
-	return min(firstGuess*4, time.Duration(0.5/f.top*float64(time.Second)))
+	return min(firstGuess*4, time.Duration(0.8/f.top*float64(time.Second)))
 }
 
 // refuse reacts to a refusal of a request sent at sent. said is the server's

@@ -290,8 +290,8 @@ func TestABare503OfALimiterFindsTheRate(t *testing.T) {
 		}
 		took := time.Since(start)
 		t.Logf("%v, %d refused", took, s.refused)
-		if s.good < 200 || s.refused > 60 || took > 30*time.Second {
-			t.Errorf("%d answers, %d refusals in %v, want 200, at most 60, at most 30s (18s is ideal)", s.good, s.refused, took)
+		if s.good < 200 || s.refused > 120 || took > 30*time.Second {
+			t.Errorf("%d answers, %d refusals in %v, want 200, at most 120, at most 30s (18s is ideal)", s.good, s.refused, took)
 		}
 	})
 }
