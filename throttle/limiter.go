@@ -20,6 +20,7 @@ type Limiter struct {
 	plans  map[string]*plan // by key
 	other  *plan
 	keys   *table.Table[scope]
+	hot    *table.Entry[scope] // the key used last, held; under the engine's lock
 	lane   func(context.Context) string
 	onWait func(Wait)
 	bits   *bits  // under the engine's lock
@@ -136,20 +137,19 @@ func (l *Limiter) TakeUpTo(ctx context.Context, key, unit string, most int64) (i
 }
 
 func (l *Limiter) take(ctx context.Context, key string, q *ask) (Grant, error) {
-	if err := q.cost.check(); err != nil {
-		return Grant{}, err
+	if q.cost != nil {
+		if err := q.cost.check(); err != nil {
+			return Grant{}, err
+		}
 	}
 	if ctx.Err() != nil {
 		return Grant{}, context.Cause(ctx)
 	}
-	entry := l.keys.Acquire(key, time.Time{})
-	defer entry.Release()
-	q.scope = &entry.Value
-	var room [4]draw
+	q.scope = l.lock(key)
 	e := l.engine
-	draws := q.scope.draws(room[:0], q)
-	e.mu.Lock()
 	now := e.now()
+	var room [4]draw
+	draws := q.scope.draws(room[:0], q)
 	if e.enter(now, draws, q) {
 		q.scope.counters.granted++
 		g := l.grant(draws, now)
@@ -160,8 +160,36 @@ func (l *Limiter) take(ctx context.Context, key string, q *ask) (Grant, error) {
 	return l.takeLater(ctx, key, *q)
 }
 
-// takeLater is the part of take that allocates.
+// lock takes the engine's lock and returns the scope of key, which is not
+// evicted before that is released.
+func (l *Limiter) lock(key string) *scope {
+	e := l.engine
+	e.mu.Lock()
+	for l.hot == nil || l.hot.Key != key || l.hot.Overflow {
+		if l.hot != nil {
+			l.hot.Release()
+			l.hot = nil
+		}
+		e.mu.Unlock() // the table calls idle, which takes it
+		entry := l.keys.Acquire(key, time.Time{})
+		e.mu.Lock()
+		if l.hot != nil {
+			l.hot.Release()
+		}
+		l.hot = entry
+		if entry.Overflow {
+			break
+		}
+	}
+	return &l.hot.Value
+}
+
+// takeLater is the part of take that allocates. A key somebody waits for is
+// held.
 func (l *Limiter) takeLater(ctx context.Context, key string, q ask) (Grant, error) {
+	entry := l.keys.Acquire(key, time.Time{})
+	defer entry.Release()
+	q.scope = &entry.Value
 	p := patience{ctx: ctx, full: maxWaitFrom(ctx, l.limits.maxWait), queue: l.limits.maxQueue, onWait: l.onWait}
 	p.most = p.full
 	q.priority = priorityFrom(ctx)
@@ -192,15 +220,12 @@ func (l *Limiter) Try(key string, c Cost) Decision {
 }
 
 func (l *Limiter) try(key string, c Cost) (Decision, Grant) {
-	entry := l.keys.Acquire(key, time.Time{})
-	defer entry.Release()
-	q := ask{cost: c, scope: &entry.Value}
 	e := l.engine
-	var room [4]draw
-	draws := q.scope.draws(room[:0], &q)
-	e.mu.Lock()
+	q := ask{cost: c, scope: l.lock(key)}
 	defer e.mu.Unlock()
 	now := e.now()
+	var room [4]draw
+	draws := q.scope.draws(room[:0], &q)
 	d := Decision{}
 	switch {
 	case c.check() != nil || fits(draws) != nil:
@@ -250,13 +275,11 @@ func (l *Limiter) Pause(key string, until time.Time) {
 	if l.fleet != nil {
 		l.fleet.tellPause(key, until)
 	}
-	entry := l.keys.Acquire(key, time.Time{})
-	defer entry.Release()
 	e := l.engine
-	e.mu.Lock()
+	s := l.lock(key)
 	defer e.mu.Unlock()
 	now := e.now()
 	t := e.at(now, until)
-	entry.Value.quiet(now, t)
-	e.pause(now, &entry.Value.gate, t, "paused by hand")
+	s.quiet(now, t)
+	e.pause(now, &s.gate, t, "paused by hand")
 }
