@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,15 +92,9 @@ func (m *learned) drop(now instant) bool {
 
 // idle reports that nothing that was learned would be missed.
 func (m *learned) idle(now instant) bool {
-	if m == nil {
-		return true
-	}
-	for _, l := range m.by {
-		if !l.idle(now.time()) || l.waited() {
-			return false
-		}
-	}
-	return m.other == nil || m.other.idle(now.time())
+	idle := true
+	m.all(func(l *learner) { idle = idle && l.idle(now.time()) && !l.waited() })
+	return idle
 }
 
 // waited reports whether somebody waits for l.
@@ -261,10 +256,7 @@ func (p *passage) told(now instant, news lesson) Learned {
 
 // restrictions are those learned by the requests of r.
 func (r *record) restrictions(now instant) (all []Restriction) {
-	if r.learned == nil {
-		return nil
-	}
-	for _, l := range r.learned.by {
+	r.learned.all(func(l *learner) {
 		l.restrictions(now.time(), func(c cause, d time.Duration) {
 			x := Restriction{Unit: c.unit(), Why: r.key + ": " + c.in(now.time(), l)}
 			if d != forever {
@@ -272,21 +264,32 @@ func (r *record) restrictions(now instant) (all []Restriction) {
 			}
 			all = append(all, x)
 		})
-	}
+	})
+	slices.SortFunc(all, func(a, b Restriction) int { return strings.Compare(a.Why, b.Why) })
 	return all
 }
 
-// lift ends every pause that was learned.
-func (m *learned) lift(e *engine, now instant) {
+// all calls f for every credential.
+func (m *learned) all(f func(l *learner)) {
 	if m == nil {
 		return
 	}
 	for _, l := range m.by {
+		f(l)
+	}
+	if m.other != nil {
+		f(m.other)
+	}
+}
+
+// lift ends every pause that was learned.
+func (m *learned) lift(e *engine, now instant) {
+	m.all(func(l *learner) {
 		l.hold.lift()
 		e.pause(now, l.account, now, "")
 		for _, k := range l.kinds {
 			k.hold.lift()
 			e.pause(now, k.account, now, "")
 		}
-	}
+	})
 }
