@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"context"
 	"slices"
 	"time"
 )
@@ -24,6 +25,9 @@ func (q *fleetQueue) alone(now time.Time) time.Duration {
 		d := &b.Draws[i]
 		for j, l := range d.Limits {
 			d.Limits[j] = l.share(q.f.c.Members, l.Size-d.Seen.room(j, l))
+			if l.Kind == LogLimit {
+				d.Limits = append(d.Limits, l) // remembers what repay needs
+			}
 		}
 		d.Seen = Seen{}
 	}
@@ -61,4 +65,36 @@ func spent(b Booking, now time.Time) []Ledger {
 		}
 	}
 	return ls
+}
+
+// repay charges the store with what was granted alone and still counts in a
+// window, before others may book there. It is called with the first answer
+// after an outage, on a call's goroutine.
+func (q *fleetQueue) repay(ctx context.Context) {
+	now := time.Now()
+	q.mu.Lock()
+	local := q.local
+	q.local = nil
+	q.mu.Unlock()
+	if local == nil {
+		return
+	}
+	b := q.booking(now)
+	cost := make([]int64, len(q.units))
+	for i, d := range b.Draws {
+		for _, p := range d.Limits {
+			if a := local[i].account(p); p.Kind == LogLimit && a != nil {
+				a.advance(p, local[i].At, now.UnixMicro(), 0)
+				cost[p.Unit] = max(cost[p.Unit], int64(a.total()))
+			}
+		}
+	}
+	if isZero(cost) {
+		return
+	}
+	b.Force = true
+	b.cost(cost, cost)
+	if r, err := q.f.store.Book(ctx, b); err == nil {
+		q.f.heard(b, r)
+	}
 }

@@ -16,6 +16,9 @@ func (q *fleetQueue) send(now time.Time, probe bool) bool {
 	b.MaxWait = min(fleetAhead, max(0, head.ends.Sub(now)))
 	ok := q.f.start(func(ctx context.Context) {
 		r, err := q.f.store.Book(ctx, b)
+		if err == nil {
+			q.repay(ctx)
+		}
 		q.f.guard.heard(err, probe)
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -27,7 +30,6 @@ func (q *fleetQueue) send(now time.Time, probe bool) bool {
 			q.back(batch)
 		} else {
 			q.f.heard(b, r)
-			q.local = nil
 			q.answered(batch, &fleetBatch{q: q, booking: b, booked: r, sent: now}, extra)
 		}
 		q.pump(time.Now())

@@ -59,6 +59,32 @@ func TestFleetOutage(t *testing.T) {
 	}
 }
 
+// TestFleetRepays: what was granted alone still counts when the store is back.
+func TestFleetRepays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const members, limit = 8, 160
+		s := newSlowStore(time.Millisecond)
+		var out fleetSends
+		var wgs []*sync.WaitGroup
+		var count int
+		s.set(errors.New("connection refused"), false)
+		for range members {
+			f := testFleet(t, s, FleetConfig{Members: members})
+			wgs = append(wgs, fleetLoad(f, fleetOn("k", Rate{Limit: limit, Per: time.Second, Burst: limit}), 8, 8*time.Second, &out, &count))
+		}
+		time.Sleep(4 * time.Second)
+		s.set(nil, false)
+		for _, wg := range wgs {
+			wg.Wait()
+		}
+		// Until each is back the store does not know what it granted alone.
+		if got, most := out.most(time.Second), limit+limit/2+members; got > most {
+			t.Errorf("%d requests in one second, want at most %d", got, most)
+		}
+		t.Log(out.most(time.Second), count)
+	})
+}
+
 func TestFleetWhenDown(t *testing.T) {
 	gone := errors.New("connection refused")
 	for _, tc := range []struct {
