@@ -69,7 +69,7 @@ func TestLearnedLimits(t *testing.T) {
 		send(t, w, "api.example", 7)
 		got := hostNamed(t, snapshot(t, h), "api.example")
 		if len(got.Learned) != 1 || got.Learned[0].Limit != 10 || got.Learned[0].Left != 3 ||
-			!strings.HasPrefix(got.Learned[0].Text, `3 of 10 left of "burst"`) || !strings.Contains(got.Learned[0].Text, ", said by RateLimit") {
+			got.Learned[0].Name != "burst" || got.Learned[0].Source != "said by RateLimit" || got.Learned[0].Unit != "requests" {
 			t.Fatalf("learned: %+v", got.Learned)
 		}
 		if got.State != ok || len(got.Why) != 0 {
@@ -159,24 +159,31 @@ func TestForcedBeforeMet(t *testing.T) {
 	}
 }
 
-func TestNumbers(t *testing.T) {
+func TestFacts(t *testing.T) {
 	tests := []struct {
-		text        string
-		limit, left float64
+		text string
+		want Fact
 	}{
-		{`12 of 5000 left of "core" until 12:00:00, said by X-RateLimit-Remaining`, 5000, 12},
-		{`2.5 of 10 tokens left, 3 more per second, said by RateLimit`, 10, 2.5},
-		{`0 of 10 left, said by RateLimit`, 10, 0},
-		{`5 left, said by RateLimit`, 0, 0},
-		{`about 5/s, found by its refusals`, 0, 0},
-		{`at most 4 at a time for GET /v1 of all that are left`, 0, 0},
-		{`NaN of x left`, 0, 0},
-		{`1 of 0 left`, 0, 0},
-		{``, 0, 0},
+		{`12 of 5000 left of "core" until 12:00:00, said by X-RateLimit-Remaining`,
+			Fact{Text: `12 of 5000 left of "core" until 12:00:00`, Source: "said by X-RateLimit-Remaining", Name: "core", Limit: 5000, Left: 12, Until: "12:00:00"}},
+		{`2.5 of 10 tokens left, 3 more per second, said by RateLimit`,
+			Fact{Text: `2.5 of 10 tokens left, 3 more per second`, Source: "said by RateLimit", Limit: 10, Left: 2.5}},
+		{`1 of 2 left of "a \" until \"b" until 2026-01-02 03:04:05, said by RateLimit`,
+			Fact{Text: `1 of 2 left of "a \" until \"b" until 2026-01-02 03:04:05`, Source: "said by RateLimit", Name: `a " until "b`, Limit: 2, Left: 1, Until: "2026-01-02 03:04:05"}},
+		{`0 of 10 left, said by RateLimit`, Fact{Text: "0 of 10 left", Source: "said by RateLimit", Limit: 10}},
+		{`5 left, said by RateLimit`, Fact{Text: "5 left", Source: "said by RateLimit"}},
+		{`about 5/s, found by its refusals`, Fact{Text: "about 5/s", Source: "found by its refusals"}},
+		{`paused until 12:00:00, said by Retry-After, capped`, Fact{Text: "paused until 12:00:00", Source: "said by Retry-After, capped"}},
+		{`at most 4 at a time until it has answered more`, Fact{Text: "at most 4 at a time until it has answered more"}},
+		{`NaN of 5 left`, Fact{Text: "NaN of 5 left"}},
+		{`1 of NaN left`, Fact{Text: "1 of NaN left"}},
+		{`1 of 0 left`, Fact{Text: "1 of 0 left"}},
+		{`1 of Inf left`, Fact{Text: "1 of Inf left"}},
+		{``, Fact{}},
 	}
 	for _, tt := range tests {
-		if limit, left := numbers(tt.text); limit != tt.limit || left != tt.left {
-			t.Errorf("numbers(%q) = %v, %v; want %v, %v", tt.text, limit, left, tt.limit, tt.left)
+		if got := factOf(tt.text, ""); got != tt.want {
+			t.Errorf("factOf(%q)\n got %+v\nwant %+v", tt.text, got, tt.want)
 		}
 	}
 }

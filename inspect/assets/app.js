@@ -9,18 +9,29 @@ const ask = { q: "", state: "", sort: "-state", host: "", part: "" };
 let source = null;
 let fresh = true; // the next frame is the first answer to what is asked
 let later = 0;
+let focus = null; // what to focus when the next view is there
 
 function connect() {
   if (source) source.close();
   fresh = true;
   source = new EventSource("events?" + new URLSearchParams(ask));
   source.onmessage = (e) => show(JSON.parse(e.data));
-  source.onerror = () => live(false);
+  source.onerror = () => {
+    live(false);
+    appear();
+  };
 }
 
 function live(on) {
   put($("live"), on ? "live" : "not connected, trying again");
   $("live").classList.toggle("on", on);
+}
+
+// appear shows the view at once and whole, so that nothing jumps.
+function appear() {
+  document.querySelector("main").classList.remove("early");
+  if (focus) document.querySelector(focus).focus();
+  focus = null;
 }
 
 function show(frame) {
@@ -39,6 +50,7 @@ function show(frame) {
     detail.missing(ask.host, ask.part);
   }
   events(frame.events);
+  appear();
   fresh = false;
 }
 
@@ -60,19 +72,16 @@ function events(all) {
 }
 
 // route reads the address: #host=...&part=... is one host, all else the list.
-function route(focus) {
+function route() {
   const to = new URLSearchParams(location.hash.slice(1));
   ask.host = to.get("host") || "";
   ask.part = to.get("part") || "";
+  document.querySelector("main").classList.add("early");
   $("all").hidden = ask.host !== "";
   $("one").hidden = ask.host === "";
   document.title = ask.host ? ask.host + " \u00b7 weir" : "weir";
   charts.hide();
   connect();
-  if (!focus) return;
-  scrollTo(0, 0);
-  if (ask.host) document.querySelector(".back a").focus();
-  else $("filter").focus();
 }
 
 list.setup(ask, () => {
@@ -82,7 +91,11 @@ list.setup(ask, () => {
 });
 list.mark(ask);
 detail.setup();
-addEventListener("hashchange", () => route(true));
+addEventListener("hashchange", () => {
+  route();
+  scrollTo(0, 0);
+  focus = ask.host ? ".back a" : "#filter";
+});
 addEventListener("keydown", (e) => {
   const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName);
   if (e.key === "/" && !typing && !ask.host && !e.ctrlKey && !e.metaKey) {
@@ -92,4 +105,4 @@ addEventListener("keydown", (e) => {
     location.hash = "";
   }
 });
-route(false);
+route();

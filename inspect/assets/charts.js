@@ -66,7 +66,7 @@ function options(kind, area, moved) {
     scales: { x: { time: true }, y: { range: (u, low, high) => [0, kind.top || Math.max(1, high * 1.15)] } },
     axes: [
       { ...axis, grid: { show: false }, size: 24, space: 70, values: (u, all) => all.map(clock) },
-      { ...axis, size: 46, space: 34, values: (u, all) => all.map((v) => kind.value(v)) },
+      { ...axis, size: 54, space: 34, ...(kind.top && { splits: () => [0, kind.top / 2, kind.top] }), values: (u, all) => all.map((v) => kind.value(v)) },
     ],
     series: [{}, { stroke: ink, fill: ink + "22", width: 1.75, points: { show: false }, spanGaps: false }],
     hooks: { setCursor: [(u) => moved(u.cursor.idx)] },

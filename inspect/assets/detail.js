@@ -73,9 +73,11 @@ function limits(host) {
     all.push({ title: b.text, left: b.left, limit: b.limit, note: full, from: b.pattern ? "configured for " + b.pattern : "configured for every host" });
   }
   for (const f of host.learned || []) {
-    const cut = f.text.lastIndexOf(", ");
-    const said = cut > 0 && /^(said|found|shown|guessed|capped|after|for) /.test(f.text.slice(cut + 2));
-    all.push({ title: said ? f.text.slice(0, cut) : f.text, left: f.left, limit: f.limit || 0, note: "", from: "learned" + (said ? ", " + f.text.slice(cut + 2) : "") });
+    all.push({
+      title: f.limit > 0 ? (f.name || number(f.limit) + " " + (f.unit || "requests")) : f.text,
+      left: f.left, limit: f.limit || 0, note: f.until ? "back at " + f.until : "",
+      from: "learned" + (f.source ? ", " + f.source : ""),
+    });
   }
   const place = $("limits");
   if (all.length === 0) {

@@ -129,7 +129,8 @@ function update(row, host) {
   put(row.cells.granted, number(host.granted));
   put(row.cells.refused, number(refusals(host)));
   const left = share(host);
-  put(row.left, left === null ? "no limit known" : Math.floor(left * 100) + "%");
+  put(row.left, left === null ? "no limit" : Math.floor(left * 100) + "%");
+  row.left.className = left === null ? "quiet" : "";
   row.bar.hidden = left === null;
   if (left !== null) fill(row.bar, left);
 }

@@ -1,0 +1,133 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/inspect"
+	"github.com/weirhttp/weir/throttle"
+)
+
+// The hosts of the scripted run. Each is in one state, and stays there.
+const (
+	cdn      = "cdn.example"      // has room
+	github   = "api.github.test"  // states its limit
+	search   = "search.example"   // its budget is spent, requests wait
+	payments = "payments.example" // said to come back later
+	down     = "down.example"     // cannot be reached
+	hostile  = `"><img src=x onerror=document.title='pwned'>`
+)
+
+// apis plays all of these hosts in memory.
+type apis struct {
+	mu   sync.Mutex
+	left int // of what github allows
+}
+
+func (a *apis) RoundTrip(r *http.Request) (*http.Response, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	resp := &http.Response{
+		StatusCode: 200, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{}, Body: io.NopCloser(strings.NewReader("")), Request: r,
+	}
+	switch r.URL.Host {
+	case github:
+		a.left--
+		resp.Header.Set("RateLimit-Policy", `"core";q=100;w=3600`)
+		resp.Header.Set("RateLimit", fmt.Sprintf(`"core";r=%d;t=3000`, a.left))
+	case payments:
+		resp.StatusCode = 429
+		resp.Header.Set("Retry-After", "250")
+	case down:
+		return nil, errors.New("connection refused")
+	}
+	return resp, nil
+}
+
+// run is the scripted run: what the page must show is known from it alone.
+type run struct {
+	t    *testing.T
+	weir *weir.Transport
+	page *httptest.Server
+	gone [2]context.CancelFunc // of the two requests that wait for search
+}
+
+// start makes the requests of the script and serves the page.
+func start(t *testing.T, options ...inspect.Option) *run {
+	c := weir.Config{}
+	c.Throttle.MaxWait = 2 * time.Hour
+	c.Throttle.Budgets = map[string]throttle.Budget{
+		cdn:    throttle.MustParseBudget("1000/h burst 1000, 8 in flight"),
+		search: throttle.MustParseBudget("3/h burst 3"),
+	}
+	c.Retry.MaxAttempts = 1
+	c.Breaker.OpenFor, c.Breaker.MaxOpenFor = 30*time.Minute, time.Hour
+	w, err := weir.New(&apis{left: 100}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &run{t: t, weir: w, page: httptest.NewServer(inspect.Handler(w, options...))}
+	t.Cleanup(func() {
+		r.page.CloseClientConnections()
+		r.page.Close()
+		w.Close()
+	})
+	r.send(cdn, 40)
+	r.send(github, 20)
+	r.send(search, 3)
+	r.send(hostile, 1)
+	r.send(down, 9) // five open the circuit, four are refused
+	r.send(payments, 1)
+	return r
+}
+
+// send makes n requests that do not wait, one after the other.
+func (r *run) send(host string, n int) {
+	r.t.Helper()
+	for range n {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		resp, err := r.weir.RoundTrip(request(ctx, host))
+		if err == nil {
+			resp.Body.Close()
+		} else if host != down {
+			r.t.Fatal(err)
+		}
+		cancel()
+	}
+}
+
+// wait makes two requests of search, which wait until they are called off.
+func (r *run) wait() {
+	var done sync.WaitGroup
+	for i := range r.gone {
+		ctx, cancel := context.WithCancel(context.Background())
+		r.gone[i] = cancel
+		done.Go(func() {
+			if resp, err := r.weir.RoundTrip(request(ctx, search)); err == nil {
+				resp.Body.Close()
+				r.t.Error("a request went beyond the budget")
+			}
+		})
+	}
+	r.t.Cleanup(func() {
+		r.gone[0]()
+		r.gone[1]()
+		done.Wait()
+	})
+}
+
+func request(ctx context.Context, host string) *http.Request {
+	r := &http.Request{Method: "GET", URL: &url.URL{Scheme: "http", Host: host, Path: "/"}, Header: http.Header{}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	return r.WithContext(ctx)
+}
