@@ -57,7 +57,10 @@ func (m *meter) roundTrip(r *http.Request, t *trip.Trip) (*http.Response, error)
 		defer e.Release()
 	}
 	p, err := m.circuits.admit(e, trip.Meter, t, r)
-	if err != nil {
+	switch {
+	case err == errYield:
+		return nil, &yield{m.circuits}
+	case err != nil:
 		trip.CloseBody(r)
 		return nil, err
 	}

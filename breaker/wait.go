@@ -14,6 +14,34 @@ import (
 // back to find out that an operator has decided.
 var errMoved = errors.New("breaker: ask again")
 
+// errYield sends a request at the Meter back to a throttle that wants to wait
+// itself.
+var errYield = errors.New("breaker: wait elsewhere")
+
+// yield is errYield as the throttle sees it.
+type yield struct{ circuits *Circuits }
+
+func (*yield) Error() string         { return errYield.Error() }
+func (*yield) RefusedBy() notsent.By { return notsent.Meter }
+
+// Wait implements trip.Yield: r stands in line as it would at the Door.
+func (y *yield) Wait(r *http.Request) (done func(), err error) {
+	t := trip.From(r.Context())
+	e, own := y.circuits.hold(t, r)
+	if own {
+		defer e.Release()
+	}
+	p, err := y.circuits.admit(e, trip.Door, t, r)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		if p.candidate != 0 {
+			p.circuit.abandon(p)
+		}
+	}, nil
+}
+
 // ask is a request at the Door or the Meter.
 type ask struct {
 	by   trip.Layer
@@ -77,6 +105,9 @@ func (c *circuit) join(a *ask, now time.Time) (*waiter, error) {
 	if !now.Before(until) || until.Before(c.earliest) {
 		c.refused++
 		return nil, c.refusal(refuser(a.by), now, late, late)
+	}
+	if a.by == trip.Meter && a.trip.Yields {
+		return nil, errYield
 	}
 	w := &waiter{by: a.by, trip: a.trip, since: now, until: until, late: late, settled: make(chan struct{})}
 	w.chance = lastChance(now, until)

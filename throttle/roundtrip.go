@@ -59,13 +59,25 @@ func (t *Transport) RoundTrip(r *http.Request) (_ *http.Response, err error) {
 	if made {
 		defer func() { err = tr.End(err) }()
 	}
-	p := &passage{t: t, tr: tr}
-	defer p.end()
-	if err := p.enter(r); err != nil {
-		return nil, err
+	for {
+		p := &passage{t: t, tr: tr}
+		defer p.end()
+		if err := p.enter(r); err != nil {
+			return nil, err
+		}
+		owed = nil
+		resp, err := p.send()
+		y, ok := err.(trip.Yield)
+		if !ok {
+			return resp, err
+		}
+		owed = r
+		done, err := y.Wait(r) // for the circuit, holding neither budget nor a place
+		if err != nil {
+			return nil, err
+		}
+		defer done()
 	}
-	owed = nil
-	return p.send()
 }
 
 // enter finds out what r draws on and waits for it.
@@ -186,7 +198,10 @@ func (p *passage) send() (*http.Response, error) {
 		}
 		p.finish(cancelled) // a panic or Goexit, of the base or a hook: it may have been sent
 	}()
+	p.tr.At(trip.Throttle)
+	p.tr.Yields = true
 	resp, err := t.base.RoundTrip(&p.r)
+	p.tr.Yields = false
 	if err == nil && resp == nil {
 		err = errNeither
 	}

@@ -61,6 +61,7 @@ type Trip struct {
 	Probe          bool          // breaker: the Door let it in as the half-open candidate, or the attempt just made was a probe
 	Held           time.Time     // breaker: when this request first had to wait for its circuit; its Patience counts from then
 	Unprocessed    bool          // Wire: proof that the server processed nothing of the attempt that just failed; retry clears it before each attempt
+	Yields         bool          // throttle: a Meter that would make this attempt wait returns a Yield instead, so that nothing is held meanwhile
 	OnWire         time.Time     // Wire: when this attempt was handed to the base; retry clears it before each attempt
 	cause          atomic.Uint32
 	at             atomic.Uint32 // Layer; atomic because a late user of our context may ask while a loop goes on
@@ -91,6 +92,15 @@ func (t *Trip) MarkSent() { t.sent.Store(true) }
 
 // Sent reports whether any attempt may have reached the network.
 func (t *Trip) Sent() bool { return t.sent.Load() }
+
+// Yield is what a Meter returns instead of waiting if Trip.Yields is set.
+// Nothing was sent, and the request's body was left open. Wait waits until
+// the circuit lets r come again; then the attempt is made anew, after which
+// done is called. An error of Wait is the refusal.
+type Yield interface {
+	notsent.Refusal
+	Wait(r *http.Request) (done func(), err error)
+}
 
 type key struct{}
 
