@@ -82,7 +82,7 @@ func (h *hold) length(said hint, guess, maxPause time.Duration, fresh bool, spre
 	if !said.known {
 		guess = max(leastGuess, guess)
 		for range min(h.strikes, 20) {
-			guess = min(2*guess, mostGuess)
+			guess = min(2*guess, mostGuess, maxPause)
 		}
 		return time.Duration(float64(guess) * (0.75 + 0.5*spread)) // so that strangers do not meet again
 	}

@@ -86,7 +86,16 @@ func buckets() (all []scenario) {
 			all = append(all, sc)
 		}
 	}
-	return all
+	drip := scenario{
+		id: "E1", what: "leaky bucket 10/s, burst 20, silent", quick: true,
+		strategies: rivals(silent, rightRate(10, 1)),
+		targets:    []target{most("makespan", 1.10, 1.25), most("refusals", 0.05, 0.15), most("failures", 0, 0)},
+		run: func(t *testing.T, st strategy, seed uint64, r *result) {
+			s := newServer(seed, &leaky{rate: 10, burst: 20}, silent)
+			makespan(t, st, r, s, 611, seconds(59+0.04))
+		},
+	}
+	return append(all, drip)
 }
 
 // windows is E2: the same against fixed and sliding windows.

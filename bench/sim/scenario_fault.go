@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -138,9 +139,9 @@ func bans() scenario {
 				return outcome{}
 			}
 			c := st.make(s, seed)
-			n := 0
+			var n atomic.Int64
 			offer(t.Context(), newDice(seed), 20, time.Minute, func(ctx context.Context) bool {
-				if n++; n%2 == 0 {
+				if n.Add(1)%2 == 0 {
 					var cancel context.CancelFunc
 					ctx, cancel = context.WithTimeout(ctx, 10*time.Millisecond)
 					defer cancel()
