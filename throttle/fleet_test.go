@@ -308,7 +308,7 @@ func TestFleetSettles(t *testing.T) {
 		}
 		g.settle(Cost{"tokens": 10})
 		time.Sleep(time.Second)
-		if g, err = take(50); err != nil {
+		if _, err = take(50); err != nil {
 			t.Fatalf("50 of 50 left: %v", err)
 		}
 		time.Sleep(65 * time.Second)

@@ -19,6 +19,10 @@ import (
 // A Store is safe for concurrent use. Operations on one key are linearizable.
 // All durations in requests and replies are relative: the only clock that
 // decides is the store's own.
+//
+// What is shared are rates, pauses, and quotas a server states. Places in
+// flight, lanes, warming up and pacing stay each process's own: its own budgets
+// are asked first, and what they grant is then booked in the Store.
 type Store interface {
 	// Book charges b to every key it names, or to none. The reply says
 	// whether the caller may start, now or after a wait, or how long it would
