@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/weirhttp/weir/headers"
@@ -63,13 +62,34 @@ type ticket struct {
 	kind  *kind
 	sent  time.Time // when it was granted
 	cost  Cost
-	asks  bool // it asked whether the learner's pause is over
-	lone  bool // it started alone while others were under way
-	drew  []*quota
-	first []*quota // of those, for which it asked after a reset
+	draws []draw // not answered yet
 }
 
-func (g *ticket) asked(q *quota) bool { return slices.Contains(g.first, q) }
+func (g *ticket) mark(a *account) (m mark, drew bool) {
+	for i := range g.draws {
+		if g.draws[i].a == a {
+			return g.draws[i].mark, true
+		}
+	}
+	return 0, false
+}
+
+func (g *ticket) drew(q *quota) bool {
+	_, drew := g.mark(q.account)
+	return drew
+}
+
+// asked reports whether the request was let through to ask what there is.
+func (g *ticket) asked(q *quota) bool {
+	m, _ := g.mark(q.account)
+	return m&markAsks != 0
+}
+
+// lone reports whether the request started alone while others were under way.
+func (g *ticket) lone() bool {
+	m, _ := g.mark(g.kind.account)
+	return m&markLone != 0
+}
 
 // An ending is how a request came out.
 type ending uint8
@@ -146,7 +166,7 @@ func (l *learner) finderOf(k *kind) *finder {
 func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s headers.Signal) lesson {
 	k := g.kind
 	for _, q := range k.quotas {
-		if !slices.Contains(g.drew, q) {
+		if !g.drew(q) {
 			units, _ := unitsOf(g.cost, q.key.unit)
 			q.early = max(0, q.early-units)
 		}
@@ -232,7 +252,7 @@ func (l *learner) concurrency(g *ticket, s headers.Signal) bool {
 	if s.Kind == headers.Concurrency {
 		return true
 	}
-	return (g.lone || g.kind.slow.tight()) && !s.RetryAfter.Known && len(s.Limits) == 0 && len(g.kind.quotas) == 0 && s.Kind != headers.Overload
+	return (g.lone() || g.kind.slow.tight()) && !s.RetryAfter.Known && len(s.Limits) == 0 && len(g.kind.quotas) == 0 && s.Kind != headers.Overload
 }
 
 // refuse pauses, and lets the finder react if the rate may be what was wrong.

@@ -150,25 +150,6 @@ func (k *kind) draws(buf []draw, q *ask) []draw {
 	return buf
 }
 
-// ticket is what learning wants to know of p, before its draws are answered.
-func (p *permit) ticket(k *kind, cost Cost) *ticket {
-	g := &ticket{kind: k, sent: p.at.time(), cost: cost}
-	for i := range p.draws {
-		switch d := &p.draws[i]; m := d.a.meter.(type) {
-		case *learner:
-			g.asks = d.mark&markAsks != 0
-		case *kind:
-			g.lone = d.mark&markLone != 0
-		case *quota:
-			g.drew = append(g.drew, m)
-			if d.mark&markAsks != 0 {
-				g.first = append(g.first, m)
-			}
-		}
-	}
-	return g
-}
-
 // learn takes in how the attempt ended, before its places and units are given
 // back. It returns what was news. The engine's lock is held, and again has to
 // follow.
@@ -177,7 +158,8 @@ func (p *passage) learn(now instant, end ending, status int, s headers.Signal) l
 	if k == nil {
 		return lesson{}
 	}
-	return k.learner.finish(now.time(), p.permit.ticket(k, p.ask.cost), end, status, s)
+	g := ticket{kind: k, sent: p.permit.at.time(), cost: p.ask.cost, draws: p.permit.draws}
+	return k.learner.finish(now.time(), &g, end, status, s)
 }
 
 // again plans everyone anew who waits for something learned.

@@ -94,15 +94,10 @@ func (b *bout) send() {
 	for i, m := range ms {
 		marks[i] = m.take(b.now, 1, true)
 		switch m := m.(type) {
-		case *learner:
-			g.asks = marks[i]&markAsks != 0
 		case *kind:
-			g.lone = marks[i]&markLone != 0
+			g.draws = append(g.draws, draw{a: m.account, mark: marks[i]})
 		case *quota:
-			g.drew = append(g.drew, m)
-			if marks[i]&markAsks != 0 {
-				g.first = append(g.first, m)
-			}
+			g.draws = append(g.draws, draw{a: m.account, mark: marks[i]})
 		}
 	}
 	b.at(b.way(), func() {
