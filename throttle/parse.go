@@ -205,18 +205,13 @@ func (p *parser) counted(b *Budget) error {
 	if err != nil {
 		return err
 	}
-	unit, at := p.run(func(c byte) bool { return wordByte(c) })
-	if unit == "in" {
-		if back := p.pos; true {
-			if word, _ := p.run(letter); word == "flight" {
-				if n == 0 || b.InFlight != 0 {
-					return p.fail(from, "one number of requests in flight, at least 1")
-				}
-				b.InFlight = n
-				return nil
-			}
-			p.pos = back
+	unit, at := p.run(wordByte)
+	if unit == "in" && p.flight() {
+		if n == 0 || b.InFlight != 0 {
+			return p.fail(from, "one number of requests in flight, at least 1")
 		}
+		b.InFlight = n
+		return nil
 	}
 	if unit != "" && !isWord(unit) {
 		return p.fail(at, "a unit such as tokens")
@@ -228,23 +223,40 @@ func (p *parser) counted(b *Budget) error {
 	if unit != requests {
 		r.Unit = unit
 	}
-	if r.Per, err = p.length(); err != nil {
+	if err := p.rest(&r); err != nil {
 		return err
-	}
-	for {
-		p.spaces()
-		if p.pos == len(p.text) || p.text[p.pos] == ',' {
-			break
-		}
-		if err := p.setting(&r); err != nil {
-			return err
-		}
 	}
 	if err := r.check(); err != nil {
 		return fmt.Errorf("throttle: budget %q: at %q: %w", p.text, strings.TrimSpace(p.text[from:p.pos]), err)
 	}
 	b.Rates = append(b.Rates, r)
 	return nil
+}
+
+// flight skips the word, if it is next.
+func (p *parser) flight() bool {
+	back := p.pos
+	if word, _ := p.run(letter); word == "flight" {
+		return true
+	}
+	p.pos = back
+	return false
+}
+
+// rest reads what follows the slash of a rate.
+func (p *parser) rest(r *Rate) (err error) {
+	if r.Per, err = p.length(); err != nil {
+		return err
+	}
+	for {
+		p.spaces()
+		if p.pos == len(p.text) || p.text[p.pos] == ',' {
+			return nil
+		}
+		if err := p.setting(r); err != nil {
+			return err
+		}
+	}
 }
 
 // setting reads one of the words that may follow a rate, with its value.

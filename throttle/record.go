@@ -160,9 +160,12 @@ func (t *Transport) of(entry *hosts.Entry, key string) *record {
 // overflow returns what hosts share for which there is no room: those to which
 // the same budgets apply share one of each.
 func (t *Transport) overflow(r *record, key string) *record {
-	e := t.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	t.engine.mu.Lock()
+	defer t.engine.mu.Unlock()
+	return t.overflowLocked(r, key)
+}
+
+func (t *Transport) overflowLocked(r *record, key string) *record {
 	routes := t.budgets.set.Host(key)
 	sign := []string{routes.Pattern}
 	for i := range routes.Len() {
@@ -175,7 +178,7 @@ func (t *Transport) overflow(r *record, key string) *record {
 		if r.over == nil {
 			r.over = make(map[string]*record)
 		}
-		o = t.newRecord(e.now(), key, "", "others")
+		o = t.newRecord(t.engine.now(), key, "", "others")
 		r.over[name] = o
 	}
 	return o
@@ -188,12 +191,12 @@ func (t *Transport) partition(host, part string) (*record, func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	r := &entry.Value
+	if entry.Overflow {
+		r.t = t
+		return t.overflowLocked(r, host), entry.Release
+	}
 	if r.t == nil { // the table's own
-		shown := host + "#" + t.shown(part)
-		if entry.Overflow {
-			shown = "others"
-		}
-		fresh := t.newRecord(e.now(), host, part, shown)
+		fresh := t.newRecord(e.now(), host, part, host+"#"+t.shown(part))
 		*r = *fresh
 		r.gate.scope = &r.scope
 		for _, m := range r.own {

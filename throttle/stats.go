@@ -61,11 +61,7 @@ func (t *Transport) Stats() Stats {
 		if !entry.Overflow {
 			s.Hosts = append(s.Hosts, r.stats(now))
 		}
-		for _, o := range r.over {
-			h := o.stats(now)
-			h.Host, h.Overflow = "others", true
-			s.Hosts = append(s.Hosts, h)
-		}
+		s.Hosts = append(s.Hosts, r.others(now)...)
 	})
 	t.parts.All(func(entry *table.Entry[record]) {
 		e.mu.Lock()
@@ -74,11 +70,24 @@ func (t *Transport) Stats() Stats {
 		if r.t == nil {
 			return
 		}
-		h := r.stats(e.now())
-		h.Partition, h.Overflow = t.shown(r.part), entry.Overflow
-		s.Hosts = append(s.Hosts, h)
+		if !entry.Overflow {
+			h := r.stats(e.now())
+			h.Partition = t.shown(r.part)
+			s.Hosts = append(s.Hosts, h)
+		}
+		s.Hosts = append(s.Hosts, r.others(e.now())...)
 	})
 	return s
+}
+
+// others describes what hosts share for which there was no room.
+func (r *record) others(now instant) (list []HostStats) {
+	for _, o := range r.over {
+		h := o.stats(now)
+		h.Host, h.Overflow = "others", true
+		list = append(list, h)
+	}
+	return list
 }
 
 // stats describes r. The engine's lock is held.
