@@ -154,3 +154,19 @@ func BenchmarkReference(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkStats copies the state of 10000 hosts.
+func BenchmarkStats(b *testing.B) {
+	tr := newTransport(b, testnet.Func(func(r *http.Request) (*http.Response, error) {
+		return testnet.Answer(r, 200, nil, nil), nil
+	}), Config{Default: MustParseBudget("100/s")})
+	for i := range 10000 {
+		mustGet(b, tr, "http://h"+strconv.Itoa(i)+"/")
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if n := len(tr.Stats().Hosts); n != 10000 {
+			b.Fatal(n)
+		}
+	}
+}

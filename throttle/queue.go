@@ -79,7 +79,10 @@ func (e *engine) queue(now instant, q *ask, draws []draw, p *patience) (*waiter,
 	}
 	e.list(now, w)
 	q.scope.counters.waited++
-	wait := Wait{Ctx: p.about(), Key: q.scope.key, Ahead: ahead, Expect: t.until(now)}
+	wait := Wait{Ctx: p.about(), Key: q.scope.key, Ahead: ahead}
+	if t != never {
+		wait.Expect = t.until(now)
+	}
 	if a != nil {
 		wait.Unit, wait.Why = a.terms.unit, a.reason(now)
 	}

@@ -47,7 +47,7 @@ type Restriction struct {
 // Stats returns a copy of the Transport's state. It looks at one host at a time
 // and holds nobody up for longer.
 func (t *Transport) Stats() Stats {
-	var s Stats
+	s := Stats{Hosts: make([]HostStats, 0, t.hosts.Len()+t.parts.Len())}
 	e := t.engine
 	t.hosts.All(func(entry *hosts.Entry) {
 		o := entry.Value.Occupant(hosts.Throttle)

@@ -59,7 +59,7 @@ type Wait struct {
 	Unit    string          // of the account that binds; "" for a pause or requests in flight
 	Why     string          // what is waited for, in words: "100/h is spent"
 	Ahead   int             // how many waited before this one in the same queue
-	Expect  time.Duration   // the wait, as estimated when it began
+	Expect  time.Duration   // the wait, as estimated when it began; zero: not known
 	Over    bool            // false when the wait begins, true when it is over
 	Waited  time.Duration   // how long it took; zero unless Over
 	Granted bool            // whether the wait ended with room; false unless Over
