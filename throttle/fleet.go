@@ -11,7 +11,7 @@ import (
 // fleet asks a Store for the room that this process's own budgets have granted
 // already. Requests that draw on the same keys wait in one fleetQueue, whose
 // waiters ride together on one call. Calls run on goroutines that live as long
-// as Deadline at most; close waits for them.
+// as Deadline at most, probes a second; close waits for them.
 type fleet struct {
 	store Store
 	c     FleetConfig
@@ -82,7 +82,9 @@ func (f *fleet) close() {
 
 // start runs call on a goroutine of its own with the deadline of a call. It
 // reports false after close.
-func (f *fleet) start(call func(ctx context.Context)) bool {
+func (f *fleet) start(call func(ctx context.Context)) bool { return f.startFor(f.c.Deadline, call) }
+
+func (f *fleet) startFor(deadline time.Duration, call func(ctx context.Context)) bool {
 	f.mu.Lock()
 	if f.closed {
 		f.mu.Unlock()
@@ -92,7 +94,7 @@ func (f *fleet) start(call func(ctx context.Context)) bool {
 	f.mu.Unlock()
 	go func() {
 		defer f.calls.Done()
-		ctx, cancel := context.WithTimeout(f.ctx, f.c.Deadline)
+		ctx, cancel := context.WithTimeout(f.ctx, deadline)
 		defer cancel()
 		call(ctx)
 	}()

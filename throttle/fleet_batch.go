@@ -7,7 +7,7 @@ import (
 )
 
 // send books the head of the queue, and with it as many as are thought to fit.
-func (q *fleetQueue) send(now time.Time, probe bool) bool {
+func (q *fleetQueue) send(now time.Time) bool {
 	b := q.booking(now)
 	n := q.batch(&b)
 	batch := slices.Clone(q.waiting[:n])
@@ -19,7 +19,7 @@ func (q *fleetQueue) send(now time.Time, probe bool) bool {
 		if err == nil {
 			q.repay(ctx)
 		}
-		q.f.guard.heard(err, probe)
+		q.f.guard.heard(err, false)
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		q.calls--
@@ -37,10 +37,28 @@ func (q *fleetQueue) send(now time.Time, probe bool) bool {
 	if ok {
 		q.waiting = q.waiting[n:]
 		q.calls++
-	} else if probe {
-		q.f.guard.abandon()
 	}
 	return ok
+}
+
+// probe asks a store that is gone for nothing. No request waits for it, so it
+// may take the time that a new connection takes.
+func (q *fleetQueue) probe(now time.Time) {
+	b := q.booking(now)
+	ok := q.f.startFor(max(guardPatience, q.f.c.Deadline), func(ctx context.Context) {
+		r, err := q.f.store.Book(ctx, b)
+		if err == nil {
+			q.f.heard(b, r)
+			q.repay(ctx)
+		}
+		q.f.guard.heard(err, true)
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.pump(time.Now())
+	})
+	if !ok {
+		q.f.guard.abandon()
+	}
 }
 
 func (q *fleetQueue) booking(now time.Time) Booking {

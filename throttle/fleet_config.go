@@ -18,7 +18,8 @@ type FleetConfig struct {
 	WhenDown WhenDown
 
 	// Deadline of one call to the Store; zero: 50 ms. A later answer is not
-	// waited for, and what it charged is lost.
+	// waited for, and what it charged is lost. It should be some ten round
+	// trips, as calls that need a new connection take several.
 	Deadline time.Duration
 
 	// Spread is by how much the time from grant to arrival at the server

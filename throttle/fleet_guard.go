@@ -27,6 +27,7 @@ const (
 	guardBusy      = time.Second // how long a busy store is called so after it served again
 	guardProbe     = 200 * time.Millisecond
 	guardProbeMost = 5 * time.Second
+	guardPatience  = time.Second // with a probe
 )
 
 // allows reports whether a call that is no probe may be made.
@@ -36,8 +37,8 @@ func (g *fleetGuard) allows(now time.Time) bool {
 	return g.state != StoreGone && !now.Before(g.after)
 }
 
-// enter reports whether a booking may be sent, and whether it is a probe, whose
-// end must be reported as one. If not, retry says when to ask again.
+// enter reports whether a booking may be sent. If not, retry says when to ask
+// again, and probe whether the caller shall send a probe meanwhile.
 func (g *fleetGuard) enter(now time.Time) (ok, probe bool, retry time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -51,7 +52,7 @@ func (g *fleetGuard) enter(now time.Time) (ok, probe bool, retry time.Time) {
 		return false, false, now.Add(g.f.c.Deadline)
 	}
 	g.probing = true
-	return true, true, now
+	return false, true, now.Add(g.f.c.Deadline)
 }
 
 // abandon ends a probe that was not sent.

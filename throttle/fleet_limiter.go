@@ -153,7 +153,7 @@ func (f *fleet) tellPause(key string, until time.Time) {
 }
 
 // Close gives back what was booked ahead in the Store and waits for calls to
-// it, at most a few times FleetConfig.Deadline. Take refuses from then on. A
+// it, a second or a few times FleetConfig.Deadline. Take refuses from then on. A
 // Limiter without a Store needs no Close.
 func (l *Limiter) Close() error {
 	if l.fleet != nil {

@@ -171,6 +171,9 @@ func (q *fleetQueue) pump(now time.Time) {
 		if !q.busy.After(now) {
 			ok, probe, retry = q.f.guard.enter(now)
 		}
+		if probe {
+			q.probe(now)
+		}
 		if !ok {
 			if wait := q.alone(now); wait > 0 {
 				q.arm(min(wait, max(retry.Sub(now), time.Millisecond)))
@@ -178,7 +181,7 @@ func (q *fleetQueue) pump(now time.Time) {
 			}
 			continue
 		}
-		if !q.send(now, probe) {
+		if !q.send(now) {
 			q.refuseAll()
 		}
 	}
