@@ -70,8 +70,7 @@ func (h *handler) frame(ask question) frame {
 		Rows: []*Host{}, Events: newest(events, ask.host, ask.part),
 	}
 	part := strings.ToLower(strings.TrimSpace(ask.q))
-	for i := range s.Hosts {
-		row := &s.Hosts[i]
+	for _, row := range s.Hosts {
 		f.Counts[row.State]++
 		f.Queue += row.Queue
 		f.Oldest = max(f.Oldest, row.OldestWait)

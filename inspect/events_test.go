@@ -161,6 +161,7 @@ func TestEventsInWords(t *testing.T) {
 		h := Handler(w).(*handler)
 		h.frame(question{}) // history begins
 		look := func() { time.Sleep(time.Second); h.frame(question{}) }
+		look()
 		send(t, w, "api.example", 1)
 		send(t, w, "other.example", 1)
 		look()
@@ -182,6 +183,33 @@ func TestEventsInWords(t *testing.T) {
 		}
 		if n := len(h.frame(question{host: "api.example", part: "00000000"}).Events); n != 0 {
 			t.Errorf("%d events of a partition that is not there", n)
+		}
+	})
+}
+
+// Counts that go on are added up and told every ten seconds.
+func TestEventsAddUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := weir.Config{Throttle: budget("1/h")}
+		c.Throttle.MaxWait = -1
+		w := transport(t, answers{}, c)
+		send(t, w, "api.example", 1)
+		h := Handler(w).(*handler)
+		h.frame(question{})
+		for range 25 {
+			if _, err := w.RoundTrip(request(t.Context(), "api.example")); err == nil {
+				t.Fatal("an answer beyond the budget")
+			}
+			time.Sleep(time.Second)
+			h.frame(question{})
+		}
+		var got []string
+		for _, e := range h.frame(question{}).Events {
+			got = append(got, e.Text)
+		}
+		want := []string{"10 refused by its budget", "10 refused by its budget", "1 refused by its budget"}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	})
 }

@@ -33,8 +33,8 @@ type Fact struct {
 }
 
 // hostOf is what package throttle knows about a host.
-func hostOf(t *throttle.HostStats) Host {
-	h := Host{
+func hostOf(t *throttle.HostStats) *Host {
+	h := &Host{
 		Name: t.Host, Partition: t.Partition, State: ok,
 		Queue: t.Queue, OldestWait: t.OldestWait.Seconds(), InFlight: t.InFlight,
 		Granted: t.Granted, Waited: t.Waited, Refused: t.Refused, Cancelled: t.Cancelled, Refunded: t.Refunded,

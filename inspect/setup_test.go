@@ -99,7 +99,7 @@ func snapshot(t testing.TB, h http.Handler) Snapshot {
 	return s
 }
 
-func hostNamed(t testing.TB, s Snapshot, name string) Host {
+func hostNamed(t testing.TB, s Snapshot, name string) *Host {
 	t.Helper()
 	for _, h := range s.Hosts {
 		if h.Name == name {
@@ -107,7 +107,7 @@ func hostNamed(t testing.TB, s Snapshot, name string) Host {
 		}
 	}
 	t.Fatalf("no host %q", name)
-	return Host{}
+	return nil
 }
 
 func budget(text string) throttle.Config {

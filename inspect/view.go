@@ -12,7 +12,7 @@ import (
 // Snapshot is what GET /stats.json answers.
 type Snapshot struct {
 	At    time.Time `json:"at"`
-	Hosts []Host    `json:"hosts"` // by name, then partition
+	Hosts []*Host   `json:"hosts"` // by name, then partition
 }
 
 // Host is all that is known about one host, or one partition of it.
@@ -82,7 +82,7 @@ func view(t *weir.Transport, now time.Time) Snapshot {
 			circuits[c.Host] = c // of several shards the one in the worst state
 		}
 	}
-	s := Snapshot{At: now, Hosts: make([]Host, 0, len(stats.Throttle.Hosts)+len(circuits))}
+	s := Snapshot{At: now, Hosts: make([]*Host, 0, len(stats.Throttle.Hosts)+len(circuits))}
 	met := make(map[string]bool, len(stats.Throttle.Hosts))
 	for i := range stats.Throttle.Hosts {
 		from := &stats.Throttle.Hosts[i]
@@ -102,12 +102,12 @@ func view(t *weir.Transport, now time.Time) Snapshot {
 	}
 	for name, c := range circuits {
 		if !met[name] { // forced before any request
-			h := Host{Name: name, State: ok, Allowance: -1}
+			h := &Host{Name: name, State: ok, Allowance: -1}
 			h.circuit(c, now)
 			s.Hosts = append(s.Hosts, h)
 		}
 	}
-	slices.SortFunc(s.Hosts, func(a, b Host) int {
+	slices.SortFunc(s.Hosts, func(a, b *Host) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Partition, b.Partition))
 	})
 	return s

@@ -13,6 +13,10 @@ import (
 const (
 	keepEvents = 5000 // of the past, in all
 	showEvents = 200  // of these, in one frame
+
+	// sumOver is for how long counts are added up before they are told
+	// again, so that a host with much to tell does not fill the page.
+	sumOver = 10 * time.Second
 )
 
 // Event is something that changed between two looks, in words.
@@ -29,7 +33,7 @@ type watch struct {
 	t      *weir.Transport
 	mu     sync.Mutex
 	last   Snapshot
-	before map[string]*Host
+	before map[string]seen
 	events []Event // the newest last; what was handed out is never written again
 }
 
@@ -48,26 +52,44 @@ func (w *watch) look() (Snapshot, []Event) {
 	return w.last, w.events
 }
 
+// seen is a host as it was at the last look, and as it was when its counts
+// were told.
+type seen struct {
+	host, told *Host
+	at         time.Time // when they were told; zero: never
+}
+
 // compare notes what has changed since the last look.
 func (w *watch) compare() {
-	seen := make(map[string]*Host, len(w.last.Hosts))
-	for i := range w.last.Hosts {
-		h := &w.last.Hosts[i]
+	now := make(map[string]seen, len(w.last.Hosts))
+	for _, h := range w.last.Hosts {
 		key := h.Name + " " + h.Partition
-		seen[key] = h
 		if w.before == nil {
-			continue // the first look knows no changes
+			now[key] = seen{host: h, told: h} // the first look knows no changes
+			continue
 		}
-		old := w.before[key]
-		if old == nil {
+		old, known := w.before[key]
+		if !known {
 			w.note(h, "first seen")
-			old = &Host{State: ok}
+			none := &Host{State: ok}
+			old = seen{host: none, told: none}
 		}
-		for _, text := range changes(old, h) {
+		if text := turn(old.host, h); text != "" {
 			w.note(h, text)
 		}
+		if w.last.At.Sub(old.at) >= sumOver {
+			texts := counted(old.told, h)
+			for _, text := range texts {
+				w.note(h, text)
+			}
+			if old.told = h; len(texts) > 0 {
+				old.at = w.last.At
+			}
+		}
+		old.host = h
+		now[key] = old
 	}
-	w.before = seen
+	w.before = now
 }
 
 // note keeps the newest events.
@@ -93,19 +115,27 @@ func newest(events []Event, host, partition string) []Event {
 	return found
 }
 
-// changes says in words what happened to a host between two looks.
-func changes(old, h *Host) []string {
+// turn says in words how the state of a host has changed; "" if it has not.
+func turn(old, h *Host) string {
+	why := ""
+	if len(h.Why) > 0 {
+		why = h.Why[0].Text
+	}
+	switch {
+	case old.State != h.State && why != "":
+		return h.State + ", was " + old.State + ": " + why
+	case old.State != h.State:
+		return h.State + ", was " + old.State
+	case len(old.Why) == 0:
+		return why
+	}
+	return ""
+}
+
+// counted says in words what was counted between two looks.
+func counted(old, h *Host) []string {
 	var texts []string
 	say := func(format string, args ...any) { texts = append(texts, fmt.Sprintf(format, args...)) }
-	if old.State != h.State {
-		why := ""
-		if len(h.Why) > 0 {
-			why = ": " + h.Why[0].Text
-		}
-		say("%s, was %s%s", h.State, old.State, why)
-	} else if len(old.Why) == 0 && len(h.Why) > 0 {
-		say("%s", h.Why[0].Text)
-	}
 	if n := h.Refused - old.Refused; n > 0 {
 		say("%d refused by its budget", n)
 	}

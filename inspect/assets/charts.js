@@ -63,7 +63,7 @@ function options(kind, area, moved) {
     width: area.clientWidth, height: 132, padding: [8, 4, 0, 0],
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false }, sync: { key: "host" }, points: { size: 7 } },
-    scales: { x: { time: true }, y: { range: (u, low, high) => [0, kind.top || Math.max(1, high * 1.15)] } },
+    scales: { x: { time: true, range: (u, low, high) => [Math.min(low, high - 60), high] }, y: { range: (u, low, high) => [0, kind.top || Math.max(1, high * 1.15)] } },
     axes: [
       { ...axis, grid: { show: false }, size: 24, space: 70, values: (u, all) => all.map(clock) },
       { ...axis, size: 54, space: 34, ...(kind.top && { splits: () => [0, kind.top / 2, kind.top] }), values: (u, all) => all.map((v) => kind.value(v)) },
@@ -93,14 +93,8 @@ export function show(host) {
     build();
   }
   const p = past.get(shown);
-  const end = p.at.at(-1);
   for (const q of plots) {
-    // The clock's axis grows from one minute to all that is kept.
-    q.plot.setData([p.at, p[q.kind.name]], false);
-    q.plot.batch(() => {
-      q.plot.setScale("x", { min: Math.min(p.at[0], end - 60), max: end });
-      q.plot.setScale("y", { min: 0, max: Math.max(...p[q.kind.name].filter((v) => v !== null), 0) });
-    });
+    q.plot.setData([p.at, p[q.kind.name]]);
     read(q, q.plot.cursor.idx);
   }
 }

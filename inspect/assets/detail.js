@@ -1,5 +1,5 @@
 // One host: why requests wait, its limits, its circuit.
-import { badge, bar, fill, make, number, plural, put, refusals, seconds } from "./words.js";
+import { badge, bar, fill, hold, make, number, plural, put, refusals, seconds } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const tiles = new Map();
@@ -50,7 +50,7 @@ function tile(title, value) {
 }
 
 function why(host) {
-  const texts = (host.why || []).map((w) => w.text + (w.for ? ", " + seconds(w.for) + " more" : ""));
+  const texts = (host.why || []).map(hold);
   const n = plural(host.queue, "request waits", "requests wait");
   if (texts.length === 0) texts.push("Nothing holds requests up");
   texts[0] = texts[0][0].toUpperCase() + texts[0].slice(1);

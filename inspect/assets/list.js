@@ -1,5 +1,5 @@
 // The list of hosts.
-import { badge, bar, fill, keyOf, make, number, plural, put, refusals, seconds, share } from "./words.js";
+import { badge, bar, fill, hold, keyOf, make, number, plural, put, refusals, seconds, share } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const columns = [
@@ -119,7 +119,7 @@ function build(host) {
 
 function update(row, host) {
   const why = host.why && host.why.length > 0 ? host.why[0] : null;
-  const text = why ? why.text + (why.for ? ", " + seconds(why.for) + " more" : "") : "nothing in the way";
+  const text = why ? hold(why) : "nothing in the way";
   put(row.why, text);
   row.why.title = text;
   badge(row.badge, host.state);

@@ -24,6 +24,15 @@ export function seconds(s) {
   return part(Math.floor(s / 86400), Math.floor(s % 86400 / 3600), 24, "d", "h");
 }
 
+// hold says what holds requests up, and for how much longer.
+export function hold(w) {
+  if (!w.for) return w.text;
+  const left = seconds(w.for);
+  if (w.text.startsWith("paused")) return w.text + ", for another " + left;
+  if (w.text.startsWith("circuit")) return w.text + ", next probe in " + left;
+  return w.text + ", room in " + left;
+}
+
 export function plural(n, one, many) {
   return number(n) + " " + (n === 1 ? one : many);
 }
