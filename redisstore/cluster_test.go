@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,7 +24,7 @@ func startCluster(t *testing.T) []*server {
 	ctx := t.Context()
 	var nodes []*server
 	for range 3 {
-		nodes = append(nodes, startServer(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "5000"))
+		nodes = append(nodes, startServer(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "30000"))
 	}
 	for i, n := range nodes {
 		c := n.client(t)
@@ -185,4 +187,24 @@ func TestClusterNodeIsGone(t *testing.T) {
 	if _, err := st.Book(ctx, request(where[2], 1, meterLimit(5, 0.001))); err == nil || isBusy(err) {
 		t.Errorf("the lost node's key: got %v, want an error of a store that is gone", err)
 	}
+}
+
+// TestSentinel: a client that asks a Sentinel where the primary is.
+func TestSentinel(t *testing.T) {
+	primary := startServer(t)
+	host, port, _ := net.SplitHostPort(primary.addr)
+	conf := filepath.Join(t.TempDir(), "sentinel.conf")
+	text := fmt.Sprintf("sentinel monitor quota %s %s 1\n", host, port)
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sentinel := startSentinel(t, conf)
+	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "quota", SentinelAddrs: []string{sentinel.addr}, ContextTimeoutEnabled: true})
+	t.Cleanup(func() { client.Close() })
+	st, err := New(client, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	book(t, st, request("k", 3, meterLimit(3, 0.001)), throttle.BookedAll)
+	book(t, primary.store(t), request("k", 1, meterLimit(3, 0.001)), throttle.Refused)
 }

