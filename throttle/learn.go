@@ -54,6 +54,7 @@ type kind struct {
 	last    time.Time // start
 	busy    float64   // share of the last answers that said that the host is overloaded
 	served  time.Time // the last good answer
+	suspect suspect
 	account *account
 }
 
@@ -179,6 +180,12 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 	k.busy *= 15.0 / 16
 	overload := status == http.StatusServiceUnavailable || status == 529 || refused && s.Kind == headers.Overload
 	news := lesson{}
+	if k.suspect.judge(now, overload && !s.RetryAfter.Known) {
+		f := l.finderOf(k)
+		*f = finder{windows: windows{out: f.windows.out}}
+		l.hold.lift()
+		k.hold.lift()
+	}
 	if !l.terms.pausesOnly {
 		news = l.hear(now, g, s, refused)
 	}
@@ -193,9 +200,13 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 	case overload:
 		k.busy += 1.0 / 16
 		k.slow.lost(now, true)
-		narrow := !l.terms.pausesOnly && k.slow.allowed() > 0 && k.slow.allowed() <= 2 && k.limiter(now)
+		few := k.slow.allowed() > 0 && k.slow.allowed() <= 2
+		narrow := !l.terms.pausesOnly && (!k.suspect.since.IsZero() && k.serves(now) || few && k.limiter(now))
 		if !refused && !s.RetryAfter.Known && !narrow {
 			return lesson{what: causeFlight, kind: k}
+		}
+		if narrow && k.suspect.since.IsZero() {
+			k.suspect.since, k.suspect.answers, k.suspect.busy = now, -24, 0 // first the rate has to be found
 		}
 		return l.refuse(now, g, s, !s.RetryAfter.Known && narrow)
 	case refused:
@@ -239,7 +250,40 @@ func (l *learner) well(now time.Time, g *ticket) {
 // limiter reports whether a host that says it is overloaded rather limits us:
 // it serves some, and refuses most however few are under way.
 func (k *kind) limiter(now time.Time) bool {
-	return k.busy >= 0.5 && now.Sub(k.served) < 5*time.Second
+	return k.busy >= 0.5 && k.serves(now) && !now.Before(k.suspect.not)
+}
+
+// serves reports whether there was a good answer lately: no outage, then.
+func (k *kind) serves(now time.Time) bool {
+	return !k.served.IsZero() && now.Sub(k.served) < 5*time.Second
+}
+
+// A suspect is a host that was taken for a limiter because of its 503s. If it
+// says as many at a lower rate, it just fails often.
+type suspect struct {
+	since   time.Time // zero: not suspected
+	answers int       // that count; negative: so many do not
+	busy    int
+	not     time.Time // until then it is known to be none
+}
+
+// judge counts an answer. It reports whether the host has proved to be none.
+func (s *suspect) judge(now time.Time, busy bool) bool {
+	if s.since.IsZero() {
+		return false
+	}
+	if s.answers++; busy && s.answers > 0 {
+		s.busy++
+	}
+	if s.answers < 16 {
+		return false
+	}
+	none := s.busy >= 4 // a limiter whose rate is known refuses a few in a hundred
+	s.answers, s.busy = 0, 0
+	if none {
+		s.since, s.not = time.Time{}, now.Add(forgetRate)
+	}
+	return none
 }
 
 // concurrency reports that a refusal was for requests at a time, not for

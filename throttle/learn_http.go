@@ -187,6 +187,14 @@ func (p *passage) heed(now instant, news lesson) {
 		l.changes = false
 		e.redraw(now, l.scope)
 	}
+	for _, x := range [...]struct {
+		h *hold
+		a *account
+	}{{&l.hold, l.account}, {&k.hold, k.account}} {
+		if x.a.paused > now && !x.h.until.After(now.time()) {
+			e.pause(now, x.a, now, "") // lifted
+		}
+	}
 	switch news.what {
 	case causeHold:
 		a := l.account

@@ -86,6 +86,7 @@ func overload() scenario {
 			})
 			r.add("share in time", float64(good)/float64(calls))
 			r.add("quota wasted", float64(s.arrivals-good)/float64(s.arrivals))
+			r.add("median time to rejection (ms)", quantile(rejected, 0.5))
 			r.add("p99 time to rejection (ms)", quantile(rejected, 0.99))
 		},
 	}
