@@ -2,9 +2,10 @@ package throttle
 
 import "sync/atomic"
 
-// Grant is room that [Limiter.Take] has spent. It needs not be returned: units
-// come back by themselves as time passes. The zero Grant is nothing. Of Cancel
-// and Settle only the first call counts, on any copy.
+// Grant is room that [Limiter.Take] has spent. It needs not be returned, unless
+// its budget has InFlight: units come back by themselves as time passes. The
+// zero Grant is nothing. Of Cancel and Settle only the first call counts, on any
+// copy.
 type Grant struct {
 	l     *Limiter
 	word  *atomic.Uint64 // one bit of it says whether the grant was ended
@@ -33,7 +34,7 @@ func (l *Limiter) grant(draws []draw, at instant) Grant {
 	g := Grant{l: l, at: at, word: &l.bits.words[i/64], bit: 1 << (i % 64)}
 	for _, d := range draws {
 		switch {
-		case d.a.terms.unit == "":
+		case d.a.terms.unit == "" && d.n == 0 || d.a.terms == &l.engine.gate:
 		case g.n < len(g.few):
 			g.few[g.n] = d
 			g.n++
@@ -75,7 +76,7 @@ func (g Grant) Cancel() {
 
 // Settle says what it really cost: the difference is charged, or goes back as
 // by Cancel. Units that actual does not name stay as they were; a negative
-// value counts as zero.
+// value counts as zero. A place in flight is given back.
 func (g Grant) Settle(actual Cost) {
 	if !g.end() {
 		return
@@ -84,7 +85,9 @@ func (g Grant) Settle(actual Cost) {
 	e := g.l.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.settle(e.now(), &permit{draws: g.own(), at: g.at}, actual)
+	now, p := e.now(), &permit{draws: g.own(), at: g.at}
+	e.settle(now, p, actual)
+	e.free(now, p)
 }
 
 // own is a copy of the draws that may be changed.

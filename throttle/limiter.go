@@ -13,7 +13,9 @@ import (
 // Create it with NewLimiter. It is safe for concurrent use, starts no
 // goroutine but for calls to a Store, and keeps at most MaxKeys keys.
 //
-// Take waits for room, Try does not. A unit counts from its grant.
+// Take waits for room, Try does not. A unit counts from its grant. A place in
+// flight, for budgets with InFlight, is held from Take until Settle or Cancel of
+// its grant; Try and TakeUpTo need one to be free but hold none.
 type Limiter struct {
 	engine *engine
 	limits limits
@@ -27,8 +29,8 @@ type Limiter struct {
 	fleet  *fleet // nil without a Store
 }
 
-// NewLimiter validates c and returns a Limiter. Budgets with InFlight are an
-// error: a Limiter does not see when work ends.
+// NewLimiter validates c and returns a Limiter. Budgets with a Pool are an
+// error: a Limiter's keys have budgets of their own.
 func NewLimiter(c LimiterConfig) (*Limiter, error) {
 	lim, err := bounds(c.MaxWait, c.MaxQueue, c.MaxKeys)
 	if err != nil {
@@ -61,9 +63,6 @@ func limiterPlan(field string, b Budget) (*plan, error) {
 	if err := b.check(); err != nil {
 		return nil, fmt.Errorf("throttle: %s.%w", field, err)
 	}
-	if b.InFlight != 0 {
-		return nil, fmt.Errorf("throttle: %s.InFlight: %d: a Limiter does not see when work ends", field, b.InFlight)
-	}
 	if b.Pool != "" {
 		return nil, fmt.Errorf("throttle: %s.Pool: %q: a Limiter's keys have budgets of their own", field, b.Pool)
 	}
@@ -78,15 +77,15 @@ func (l *Limiter) fresh(key string) scope {
 	}
 	e := l.engine
 	s := scope{key: key, gate: account{meter: open{}, terms: &e.gate}}
-	if len(p.terms) == 0 {
+	if p.budget.zero() {
 		return s
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	now := e.now()
-	s.own = make([]member, len(p.terms))
-	for i, t := range p.terms {
-		s.own[i].a = &account{meter: newRated(now, t.spec, &e.clock), terms: t}
+	accounts := p.accounts(e.now(), nil, &e.clock, nil)
+	s.own = make([]member, len(accounts))
+	for i, a := range accounts {
+		s.own[i].a = a
 	}
 	return s
 }
@@ -152,6 +151,9 @@ func (l *Limiter) take(ctx context.Context, key string, q *ask) (Grant, error) {
 	draws := q.scope.draws(room[:0], q)
 	if e.enter(now, draws, q) {
 		q.scope.counters.granted++
+		if q.upTo > 0 {
+			e.free(now, &permit{draws: draws, at: now})
+		}
 		g := l.grant(draws, now)
 		e.mu.Unlock()
 		return g, nil
@@ -181,7 +183,14 @@ func (l *Limiter) lock(key string) *scope {
 			break
 		}
 	}
-	return &l.hot.Value
+	s := &l.hot.Value
+	if s.gate.scope == nil { // fresh from the table, where it stays
+		s.gate.scope = s
+		for _, m := range s.own {
+			m.a.scope = s
+		}
+	}
+	return s
 }
 
 // takeLater is the part of take that allocates. A key somebody waits for is
@@ -199,12 +208,16 @@ func (l *Limiter) takeLater(ctx context.Context, key string, q ask) (Grant, erro
 	drawn, at, _, err := l.engine.take(&q, nil, &p)
 	if err != nil {
 		if e, ok := err.(*Error); ok && e.Key == "" {
-			e.Key = key
+			e.Key = key // of the overflow
 		}
 		return Grant{}, err
 	}
-	l.engine.mu.Lock()
-	defer l.engine.mu.Unlock()
+	e := l.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if q.upTo > 0 {
+		e.free(e.now(), &permit{draws: drawn, at: at})
+	}
 	return l.grant(drawn, at), nil
 }
 
@@ -232,6 +245,7 @@ func (l *Limiter) try(key string, c Cost) (Decision, Grant) {
 		d.RetryAfter = unknown
 	case e.enter(now, draws, &q):
 		d.Allowed = true
+		e.free(now, &permit{draws: draws, at: now})
 	default:
 		t, _ := e.estimate(now, &q, draws)
 		d.RetryAfter = t.until(now)

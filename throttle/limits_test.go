@@ -57,7 +57,7 @@ func TestBadSettingsAreNamed(t *testing.T) {
 		c    LimiterConfig
 		want string
 	}{
-		{LimiterConfig{Default: Budget{InFlight: 3}}, "Default.InFlight: 3"},
+		{LimiterConfig{Default: Budget{InFlight: -3}}, "Default.InFlight: -3"},
 		{LimiterConfig{Budgets: map[string]Budget{"k": {Pool: "x"}}}, `Budgets["k"].Pool: "x"`},
 		{LimiterConfig{MaxKeys: -2}, "MaxKeys: -2"},
 	} {
@@ -418,5 +418,101 @@ func TestRefusalsInWords(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Hour)
+	})
+}
+
+// TestLimiterInFlight: a place is held until the grant is settled or cancelled.
+func TestLimiterInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, "100/s burst 100, 2 in flight")
+		take := func() (Grant, error) { return l.Take(police(t), "k", nil) }
+		first, _ := take()
+		if n, err := l.TakeUpTo(police(t), "k", "", 7); n != 7 || err != nil {
+			t.Errorf("a part: got %d, %v, want 7", n, err)
+		}
+		if !l.Try("k", nil).Allowed || !l.Try("k", nil).Allowed {
+			t.Error("Try held a place")
+		}
+		second, err := take()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := take(); err == nil || l.Try("k", nil).Allowed {
+			t.Error("a third one goes")
+		}
+		var wg sync.WaitGroup
+		start := time.Now()
+		wg.Go(func() {
+			if _, err := l.Take(t.Context(), "k", nil); err != nil || time.Since(start) != time.Second {
+				t.Errorf("the one that waits got %v after %v, want a place after 1s", err, time.Since(start))
+			}
+		})
+		time.Sleep(time.Second)
+		first.Settle(nil)
+		first.Cancel()
+		wg.Wait()
+		if _, err := take(); err == nil {
+			t.Error("one end freed two places")
+		}
+		second.Cancel()
+		if _, err := take(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestLimiterPauseReachesTheQueue: who cannot wait that long is refused at once,
+// and the others go one by one after it.
+func TestLimiterPauseReachesTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, "10/s burst 2")
+		burst(t, l, 2)
+		start := time.Now()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := l.Take(WithMaxWait(t.Context(), 5*time.Second), "k", nil)
+			var e *Error
+			if !errors.As(err, &e) || e.Reason != Paused || time.Since(start) != 50*time.Millisecond {
+				t.Errorf("got %v after %v, want a refusal at once", err, time.Since(start))
+			}
+		})
+		at := make([]time.Duration, 3)
+		for i := range at {
+			wg.Go(func() {
+				l.Take(t.Context(), "k", nil)
+				at[i] = time.Since(start)
+			})
+		}
+		time.Sleep(50 * time.Millisecond)
+		l.Pause("k", time.Now().Add(10*time.Second))
+		wg.Wait()
+		slices.Sort(at)
+		sameTimes(t, at, 10050*time.Millisecond, 10150*time.Millisecond, 10250*time.Millisecond)
+	})
+}
+
+// TestOnlyTheMetersRefusalRefunds: what may have reached the server stays spent.
+func TestOnlyTheMetersRefusalRefunds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, test := range []struct {
+			err  error
+			left float64
+		}{
+			{meterRefusal{errors.New("open")}, 10},
+			{fmt.Errorf("wrapped: %w", meterRefusal{errors.New("open")}), 10},
+			{errors.New("dial tcp: connection refused"), 9},
+			{&Error{Key: "a", Reason: QueueFull}, 9},
+			{context.DeadlineExceeded, 9},
+		} {
+			tr := newTransport(t, newBase(func(*http.Request) (*http.Response, error) { return nil, test.err }),
+				Config{Default: MustParseBudget("10/m burst 10, 3 in flight"), DisableLearning: true})
+			if _, err := get(t, t.Context(), tr, "http://a/"); err != test.err {
+				t.Errorf("got %v, want %v itself", err, test.err)
+			}
+			b := tr.Stats().Hosts[0].Budgets
+			if b[0].Left != test.left || b[1].Left != 3 {
+				t.Errorf("after %v: %v units and %v places left, want %v and 3", test.err, b[0].Left, b[1].Left, test.left)
+			}
+		}
 	})
 }

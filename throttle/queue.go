@@ -60,7 +60,7 @@ func (e *engine) queue(now instant, q *ask, draws []draw, p *patience) (*waiter,
 	}
 	expires, deadline := p.ends(now)
 	if q.scope.waiting >= p.queue {
-		err := q.refusal(now, t, a)
+		err := q.refusal(now, t, a, never)
 		err.Reason = QueueFull
 		return nil, Wait{}, err
 	}
@@ -112,13 +112,13 @@ func (p *patience) ends(now instant) (expires, deadline instant) {
 // tooLate refuses a wait for a until t if that is later than p allows.
 func (e *engine) tooLate(now, t instant, a *account, q *ask, p *patience) *Error {
 	if p.most < 0 {
-		return q.refusal(now, t, a)
+		return q.refusal(now, t, a, now)
 	}
 	expires, deadline := p.ends(now)
 	if t == never || t <= min(expires, deadline) {
 		return nil
 	}
-	err := q.refusal(now, t, a)
+	err := q.refusal(now, t, a, min(expires, deadline))
 	err.deadline = deadline <= expires
 	err.bound = p.full
 	if err.deadline {

@@ -14,20 +14,10 @@ func (q *ask) error(r Reason, a *account, wait time.Duration) *Error {
 
 // late is the refusal of a waiter that a can grant at t, which is too late.
 func (w *waiter) late(now instant, a *account, t instant) *Error {
-	reason := WaitTooLong
-	if a.paused > now {
-		reason = Paused
-	}
-	wait := t.until(now)
-	if t == never {
-		wait = 0
-	}
-	err := w.error(reason, a, wait)
-	if a.paused > now {
-		err.detail = a.why
-	}
+	end := min(w.expires, w.deadline)
+	err := w.refusal(now, t, a, end)
 	err.deadline = w.deadline <= w.expires
-	err.bound = min(w.expires, w.deadline).until(now)
+	err.bound = end.until(now)
 	return err
 }
 
@@ -54,14 +44,19 @@ func (w *waiter) binding(now instant) (*account, instant) {
 	return a, t
 }
 
-// refusal is that of a wait until t for a.
-func (q *ask) refusal(now, t instant, a *account) *Error {
+// refusal is that of a wait until t for a, which is later than end. If a pause
+// alone would be, that is why.
+func (q *ask) refusal(now, t instant, a *account, end instant) *Error {
+	if g := &q.scope.gate; a == nil || g.paused > max(now, end) {
+		a = g
+	}
+	if q.host != nil && q.host.gate.paused > max(now, end) {
+		a = &q.host.gate
+	}
+	t = max(t, a.paused)
 	wait := t.until(now)
 	if t == never {
 		wait = 0
-	}
-	if a == nil {
-		a = &q.scope.gate
 	}
 	if a.paused > now {
 		err := q.error(Paused, a, wait)

@@ -105,7 +105,7 @@ func (w *waiter) yields(now instant, l *line) bool {
 // stretch makes a request for a part as large as there is room for.
 func stretch(now instant, draws []draw, most int64) {
 	for i := range draws {
-		if d := &draws[i]; d.n != 0 {
+		if d := &draws[i]; d.n != 0 && d.a.terms.unit != "" {
 			most = min(most, d.a.meter.room(now))
 		}
 	}
