@@ -3,6 +3,7 @@ package throttle
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -20,11 +21,12 @@ type fleet struct {
 	calls sync.WaitGroup
 	guard fleetGuard
 
-	mu     sync.Mutex
-	closed bool
-	queues map[string]*fleetQueue
-	seen   map[string]fleetSeen
-	news   map[string]*fleetNews
+	mu      sync.Mutex
+	closed  bool
+	queues  map[string]*fleetQueue
+	retired uint64 // queues whose budget was changed
+	seen    map[string]fleetSeen
+	news    map[string]*fleetNews
 }
 
 // fleetSeen is what was last heard of a key, and when.
@@ -158,6 +160,12 @@ func (f *fleet) queue(draws []fleetDraw) *fleetQueue {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	q := f.queues[name]
+	if q != nil && !q.draws(draws) {
+		// The budget was changed. Who waits under the old one still goes by it.
+		f.queues[name+" "+strconv.FormatUint(f.retired, 10)] = q
+		f.retired++
+		q = nil
+	}
 	if q == nil {
 		f.sweep(time.Now())
 		q = newFleetQueue(f, name, draws)

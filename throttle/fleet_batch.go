@@ -63,7 +63,7 @@ func (q *fleetQueue) probe(now time.Time) {
 
 func (q *fleetQueue) booking(now time.Time) Booking {
 	var b Booking
-	for _, d := range q.draws {
+	for _, d := range q.keys {
 		ls, units := storeLimits(d.rates, q.f.c, now)
 		us := make([]UnitCost, len(q.units))
 		for i, unit := range q.units {
@@ -184,7 +184,7 @@ func (b *fleetBatch) unit(r Booked) string {
 	return d.Units[d.Limits[r.Limit].Unit].Unit
 }
 
-func (q *fleetQueue) at(draw int) fleetDraw { return q.draws[max(0, draw)] }
+func (q *fleetQueue) at(draw int) fleetDraw { return q.keys[max(0, draw)] }
 
 func (q *fleetQueue) tooLong(w *fleetWaiter, now time.Time, wait time.Duration, why fleetRefusal) *Error {
 	e := &Error{Key: q.at(why.draw).name, Unit: why.unit, RetryAfter: wait, Reason: WaitTooLong}

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -75,6 +76,33 @@ func storeLimit(r Rate, c FleetConfig, now time.Time) []StoreLimit {
 		return []StoreLimit{log}
 	}
 	return []StoreLimit{log, shape}
+}
+
+// storable returns an error if a Store cannot keep b's rates: more than 16
+// limits (a small window counts twice), or a window beyond 400 days.
+func storable(field string, b Budget, c FleetConfig) error {
+	ls, units := storeLimits(b.Rates, c, time.Now())
+	d := Draw{Limits: ls}
+	for _, unit := range units {
+		d.Units = append(d.Units, UnitCost{Unit: unit})
+	}
+	if err := d.validate(); err != nil {
+		return fmt.Errorf("throttle: %s: %v does not fit into a Store: %w", field, b, err)
+	}
+	return nil
+}
+
+// storableAll is storable of a whole configuration.
+func storableAll(other Budget, by map[string]Budget, c FleetConfig) error {
+	if err := storable("Default", other, c); err != nil {
+		return err
+	}
+	for name, b := range by {
+		if err := storable(fmt.Sprintf("Budgets[%q]", name), b, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r Rate) spread(c FleetConfig) time.Duration {

@@ -18,7 +18,7 @@ const (
 type fleetQueue struct {
 	f      *fleet
 	name   string
-	draws  []fleetDraw
+	keys   []fleetDraw
 	units  []string // of all draws; costs are in this order
 	guests int      // requests about to enter; under fleet.mu
 
@@ -55,7 +55,7 @@ type fleetWaiter struct {
 }
 
 func newFleetQueue(f *fleet, name string, draws []fleetDraw) *fleetQueue {
-	q := &fleetQueue{f: f, name: name, draws: slices.Clone(draws)}
+	q := &fleetQueue{f: f, name: name, keys: slices.Clone(draws)}
 	q.units = []string{requests}
 	for _, d := range draws {
 		for _, r := range d.rates {
@@ -65,6 +65,13 @@ func newFleetQueue(f *fleet, name string, draws []fleetDraw) *fleetQueue {
 		}
 	}
 	return q
+}
+
+// draws reports whether q draws on the keys in ds as ds says.
+func (q *fleetQueue) draws(ds []fleetDraw) bool {
+	return slices.EqualFunc(q.keys, ds, func(a, b fleetDraw) bool {
+		return a.key == b.key && slices.Equal(a.rates, b.rates)
+	})
 }
 
 func (q *fleetQueue) vector(c Cost) []int64 {

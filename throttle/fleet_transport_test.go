@@ -204,3 +204,55 @@ func TestStoreKeysHideSecrets(t *testing.T) {
 		t.Error("two accounts have one key")
 	}
 }
+
+func TestSharedBudgetsAreChecked(t *testing.T) {
+	nine := Budget{}
+	for i := range 9 {
+		nine.Rates = append(nine.Rates, Rate{Limit: 10, Per: time.Duration(i+1) * time.Second})
+	}
+	c := Config{Store: NewMemoryStore(), Fleet: FleetConfig{Members: 2}}
+	for want, budget := range map[string]Budget{
+		`Budgets["api.example"]: `: nine,
+		"window of":                {Rates: []Rate{{Limit: 10, Per: 3 * 365 * 24 * time.Hour}}},
+	} {
+		c.Budgets = map[string]Budget{"api.example": budget}
+		if _, err := New(nil, c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	c.Budgets = nil
+	tr, err := New(nil, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	if err := tr.SetBudget("api.example", nine); err == nil {
+		t.Error("SetBudget took what a Store cannot keep")
+	}
+}
+
+func TestSharedBudgetIsChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ts := sharedTransports(t, newSlowStore(time.Millisecond), Config{Default: MustParseBudget("1000/h burst 1000"), MaxWait: -1}, 2,
+			answers(func(*http.Request) *http.Response { return answer(200) }))
+		for range 30 {
+			if err := visit(t, ts[0], "https://api.example/"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, tr := range ts {
+			if err := tr.SetBudget("api.example", MustParseBudget("40/h burst 40")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		granted := 0
+		for i := range 100 {
+			if visit(t, ts[i%2], "https://api.example/") == nil {
+				granted++
+			}
+		}
+		if granted != 10 {
+			t.Errorf("%d were granted of 40 an hour after 30, want 10", granted)
+		}
+	})
+}

@@ -55,6 +55,9 @@ func NewLimiter(c LimiterConfig) (*Limiter, error) {
 		if l.fleet, err = newFleet(c.Store, c.Fleet); err != nil {
 			return nil, err
 		}
+		if err = storableAll(c.Default, c.Budgets, l.fleet.c); err != nil {
+			return nil, err
+		}
 	}
 	return l, nil
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/weirhttp/weir/internal/hosts"
@@ -88,6 +89,9 @@ func (t *Transport) resolve() error {
 			return err
 		}
 		t.fleet = f
+		if err := storableAll(c.Default, c.Budgets, f.c); err != nil {
+			return err
+		}
 	}
 	if c.MaxPause == 0 {
 		c.MaxPause = 5 * time.Minute
@@ -182,6 +186,11 @@ func (t *Transport) shown(part string) string {
 func (t *Transport) SetBudget(text string, b Budget) error {
 	if err := b.check(); err != nil {
 		return fmt.Errorf("throttle: SetBudget %q: %w", text, err)
+	}
+	if t.fleet != nil {
+		if err := storable("SetBudget "+strconv.Quote(text), b, t.fleet.c); err != nil {
+			return err
+		}
 	}
 	e := t.engine
 	e.mu.Lock()
@@ -281,7 +290,7 @@ func (e *engine) retry(w *waiter) {
 func (t *Transport) CloseIdleConnections() { trip.CloseIdle(t.base) }
 
 // Close gives back what was booked ahead in the Store and waits for calls to
-// it, a few times Fleet.Deadline at most; requests are refused from then on.
+// it, a second or a few times Fleet.Deadline; requests are refused from then on.
 // Without a Store there is nothing to do.
 func (t *Transport) Close() error {
 	if t.fleet != nil {

@@ -115,3 +115,18 @@ func TestBrokenStoresAreCaught(t *testing.T) {
 		})
 	}
 }
+
+// amnesia gives each booking a store of its own.
+type amnesia struct{}
+
+func (amnesia) Book(ctx context.Context, b throttle.Booking) (throttle.Booked, error) {
+	return throttle.NewMemoryStore().Book(ctx, b)
+}
+
+func (amnesia) Refund(ctx context.Context, r throttle.Refund) error {
+	return throttle.NewMemoryStore().Refund(ctx, r)
+}
+
+func (amnesia) Tell(ctx context.Context, key string, n throttle.News) error {
+	return throttle.NewMemoryStore().Tell(ctx, key, n)
+}
