@@ -414,3 +414,31 @@ func TestConservation(t *testing.T) {
 		}
 	})
 }
+
+// TestLargeWindowsAreNearlyExact: units of a large limit are counted for Per at
+// least and for a twentieth of it more at most.
+func TestLargeWindowsAreNearlyExact(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := newRateSpec(Rate{Limit: 1 << 20, Per: time.Minute, Burst: 1 << 20})
+		var w window
+		var log []arrived
+		now := instant(1)
+		for _, gap := range rapid.SliceOfN(rapid.Int64Range(0, int64(3*time.Second)), 1, 300).Draw(rt, "gaps") {
+			now += instant(gap)
+			w.take(now, s, 3, false)
+			log = append(log, arrived{time.Duration(now), 3})
+			w.expire(now, s.Per)
+			var least, most int64
+			for _, a := range log {
+				if age := time.Duration(now) - a.at; age < s.Per {
+					least += a.n
+				} else if age < s.Per*21/20 {
+					most += a.n
+				}
+			}
+			if w.count < least || w.count > least+most {
+				rt.Fatalf("%d counted, want %d to %d", w.count, least, least+most)
+			}
+		}
+	})
+}
