@@ -531,3 +531,49 @@ func restrictionsOf(rt *Transport) string {
 	}
 	return strings.Join(all, "\n")
 }
+
+func TestARefusalWithPlentyLeftIsOfAnotherLimit(t *testing.T) {
+	n := 0
+	learnRun(t, Config{}, func(_ *http.Request, now time.Time) *http.Response {
+		if n++; n == 2 {
+			return reply(429, "X-RateLimit-Limit", "5000", "X-RateLimit-Remaining", "4000", "X-RateLimit-Reset", reset(now, time.Hour))
+		}
+		return reply(200, "X-RateLimit-Limit", "5000", "X-RateLimit-Remaining", "4000", "X-RateLimit-Reset", reset(now, time.Hour))
+	}, func(t *testing.T, rt *Transport, _ *server) {
+		one(t, rt, "http://h/v1")
+		one(t, rt, "http://h/v1")
+		if status, took := one(t, rt, "http://h/v1"); status != 200 || took > 5*time.Second {
+			t.Errorf("got %d after %v, want the reset of a limit with plenty left not waited for", status, took)
+		}
+	})
+}
+
+// A host that fails at random is no limiter: its requests are not paced down
+// to nothing.
+func TestAHostThatOftenFailsIsNotTakenForALimiter(t *testing.T) {
+	for _, p := range []float64{0.1, 0.3, 0.5} {
+		r := rand.New(rand.NewPCG(7, 7))
+		learnRun(t, Config{MaxWait: 10 * time.Minute}, func(_ *http.Request, now time.Time) *http.Response {
+			if r.Float64() < p {
+				return reply(503)
+			}
+			return reply(200)
+		}, func(t *testing.T, rt *Transport, _ *server) {
+			start := time.Now()
+			var wg sync.WaitGroup
+			for range 60 * 50 {
+				wg.Go(func() {
+					q, _ := http.NewRequest("GET", "http://h/v1", nil)
+					if resp, err := rt.RoundTrip(q); err == nil {
+						resp.Body.Close()
+					}
+				})
+				time.Sleep(20 * time.Millisecond)
+			}
+			wg.Wait()
+			if took := time.Since(start); took > 2*time.Minute {
+				t.Errorf("p = %v: 3000 requests at 50/s took %v, want a minute, and less than two", p, took)
+			}
+		})
+	}
+}
