@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -236,6 +237,33 @@ func TestEventsAreBounded(t *testing.T) {
 	got := newest(w.events, "", "")
 	if len(got) != showEvents || got[0].Text != fmt.Sprint(3*keepEvents-1) {
 		t.Errorf("%d shown, the first %q", len(got), got[0].Text)
+	}
+}
+
+// Several look while requests are made.
+func TestLooksAtTheSameTime(t *testing.T) {
+	w := transport(t, answers{"b.example": always(500)}, weir.Config{Throttle: budget("1000/s burst 1000")})
+	h := Handler(w).(*handler)
+	var done sync.WaitGroup
+	for range 4 {
+		done.Go(func() {
+			for _, order := range []string{"state", "-queue", "left", "host"} {
+				h.watch.mu.Lock()
+				h.watch.last.At = time.Time{} // the next look is a fresh one
+				h.watch.mu.Unlock()
+				if _, err := json.Marshal(h.frame(question{sort: order, host: "a.example"})); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		done.Go(func() {
+			send(t, w, "a.example", 20)
+			send(t, w, "b.example", 1)
+		})
+	}
+	done.Wait()
+	if got := hostNamed(t, snapshot(t, h), "a.example").Granted; got != 80 {
+		t.Errorf("%d requests, want 80", got)
 	}
 }
 

@@ -58,6 +58,7 @@ func hostOf(t *throttle.HostStats) *Host {
 			h.Why = append(h.Why, Hold{Text: f.Text})
 		}
 	}
+	h.Budgets = make([]Budget, 0, len(t.Budgets))
 	for _, b := range t.Budgets {
 		full := b.FullIn.Seconds()
 		if b.FullIn > endless {

@@ -75,15 +75,9 @@ type Circuit struct {
 // view takes a snapshot of t.
 func view(t *weir.Transport, now time.Time) Snapshot {
 	stats := t.Stats()
-	circuits := make(map[string]*breaker.CircuitStats, len(stats.Breaker.Circuits))
-	for i := range stats.Breaker.Circuits {
-		c := &stats.Breaker.Circuits[i]
-		if old := circuits[c.Host]; old == nil || rank(c.State.String()) > rank(old.State.String()) {
-			circuits[c.Host] = c // of several shards the one in the worst state
-		}
-	}
+	circuits := worst(stats.Breaker.Circuits)
 	s := Snapshot{At: now, Hosts: make([]*Host, 0, len(stats.Throttle.Hosts)+len(circuits))}
-	met := make(map[string]bool, len(stats.Throttle.Hosts))
+	met := make(map[string]bool, len(circuits))
 	for i := range stats.Throttle.Hosts {
 		from := &stats.Throttle.Hosts[i]
 		h := hostOf(from)
@@ -94,8 +88,8 @@ func view(t *weir.Transport, now time.Time) Snapshot {
 		if r, ok := stats.Retry.Hosts[name]; ok {
 			h.Attempts, h.Retries, h.Hedges, h.Allowance = r.Attempts, r.Retries, r.Hedges, r.Allowance
 		}
-		met[h.Name] = true
 		if c := circuits[h.Name]; c != nil {
+			met[h.Name] = true
 			h.circuit(c, now)
 		}
 		s.Hosts = append(s.Hosts, h)
@@ -111,6 +105,19 @@ func view(t *weir.Transport, now time.Time) Snapshot {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Partition, b.Partition))
 	})
 	return s
+}
+
+// worst returns the circuit of each host, of several shards the one in the
+// worst state.
+func worst(all []breaker.CircuitStats) map[string]*breaker.CircuitStats {
+	by := make(map[string]*breaker.CircuitStats, len(all))
+	for i := range all {
+		c := &all[i]
+		if old := by[c.Host]; old == nil || rank(c.State.String()) > rank(old.State.String()) {
+			by[c.Host] = c
+		}
+	}
+	return by
 }
 
 func (h *Host) circuit(c *breaker.CircuitStats, now time.Time) {

@@ -43,6 +43,9 @@ type tab struct {
 // that nothing may be missing.
 func browser(t *testing.T) *tab {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("a browser takes its time")
+	}
 	path, err := exec.LookPath("chromium")
 	if err != nil {
 		if os.Getenv("CI") == "true" {
