@@ -1,0 +1,146 @@
+package throttle
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestAYearIsNotWaitedFor(t *testing.T) {
+	n := 0
+	learnRun(t, Config{MaxWait: time.Hour}, func(_ *http.Request, now time.Time) *http.Response {
+		if n++; n <= 3 {
+			return reply(429, "Retry-After", "31536000", "X-RateLimit-Remaining", "0", "X-RateLimit-Limit", "0", "X-RateLimit-Reset", reset(now, 365*24*time.Hour))
+		}
+		return reply(200)
+	}, func(t *testing.T, rt *Transport, s *server) {
+		one(t, rt, "http://h/v1")
+		why := restrictionsOf(rt)
+		if !strings.Contains(why, "Retry-After") || !strings.Contains(why, "capped") {
+			t.Errorf("restrictions %q, want the header and that it is capped", why)
+		}
+		start := time.Now()
+		failed := swarm(rt, 10, "http://h/v1")
+		if took := time.Since(start); failed > 0 || s.refused != 3 || took < 14*time.Minute || took > 17*time.Minute {
+			t.Errorf("%d errors, %d refusals, %v, want 0, 3 (one request asks each five minutes), 15m", failed, s.refused, took)
+		}
+	})
+}
+
+func TestManyNamesAreBounded(t *testing.T) {
+	n := 0
+	learnRun(t, Config{}, func(_ *http.Request, now time.Time) *http.Response {
+		n++
+		name := fmt.Sprintf("limit-%d", n)
+		return reply(200, "RateLimit-Policy", fmt.Sprintf(`"%s";q=100;w=60`, name), "RateLimit", fmt.Sprintf(`"%s";r=50;t=60`, name))
+	}, func(t *testing.T, rt *Transport, _ *server) {
+		for i := range 3000 {
+			one(t, rt, fmt.Sprintf("http://h/%d/x", i))
+		}
+		for _, l := range rt.of(rt.hosts.Acquire("h", time.Now()), "h").learned.by {
+			if len(l.quotas) > maxQuotas || len(l.kinds) > maxKinds {
+				t.Errorf("%d limits and %d kinds are kept, want at most %d and %d", len(l.quotas), len(l.kinds), maxQuotas, maxKinds)
+			}
+		}
+	})
+}
+
+func TestManyCredentialsAreBounded(t *testing.T) {
+	learnRun(t, Config{}, func(*http.Request, time.Time) *http.Response { return reply(200) },
+		func(t *testing.T, rt *Transport, _ *server) {
+			for i := range 1000 {
+				one(t, rt, "http://h/v1", "Authorization", "Bearer "+strconv.Itoa(i))
+			}
+			if n := len(rt.of(rt.hosts.Acquire("h", time.Now()), "h").learned.by); n > maxCredentials {
+				t.Errorf("%d credentials are kept, want at most %d", n, maxCredentials)
+			}
+		})
+}
+
+// A server that always serves and always lies costs at most MaxPause per
+// request, whatever it says.
+func TestLiesDoNotLockOut(t *testing.T) {
+	for seed := range uint64(8) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		pick := func(v ...string) string { return v[r.IntN(len(v))] }
+		learnRun(t, Config{MaxPause: 10 * time.Second, MaxWait: time.Hour}, func(_ *http.Request, now time.Time) *http.Response {
+			number := func() string { return pick("0", "-1", "1", "7", "1e9", "99999999999999999999", "0.5", "x", "") }
+			when := func() string {
+				return pick("0", "-5", "1", "3", "31536000", reset(now, -time.Hour), reset(now, time.Second), reset(now, 400*24*time.Hour), "soon")
+			}
+			return reply(200, "X-RateLimit-Limit", number(), "X-RateLimit-Remaining", number(), "X-RateLimit-Reset", when(),
+				"RateLimit", fmt.Sprintf(`"a";r=%s;t=%s`, number(), when()), "RateLimit-Policy", fmt.Sprintf(`"a";q=%s;w=%s`, number(), when()))
+		}, func(t *testing.T, rt *Transport, _ *server) {
+			for i := range 60 {
+				if _, took := one(t, rt, "http://h/v1"); took > 11*time.Second {
+					t.Fatalf("seed %d: request %d waited %v, want at most MaxPause: %s", seed, i, took, restrictionsOf(rt))
+				}
+			}
+		})
+	}
+}
+
+// A host that fails at random is no limiter: its requests are not paced down
+// to nothing.
+func TestAHostThatOftenFailsIsNotTakenForALimiter(t *testing.T) {
+	for _, p := range []float64{0.1, 0.3, 0.5} {
+		r := rand.New(rand.NewPCG(7, 7))
+		learnRun(t, Config{MaxWait: 10 * time.Minute}, func(_ *http.Request, now time.Time) *http.Response {
+			if r.Float64() < p {
+				return reply(503)
+			}
+			return reply(200)
+		}, func(t *testing.T, rt *Transport, _ *server) {
+			start := time.Now()
+			var wg sync.WaitGroup
+			for range 60 * 50 {
+				wg.Go(func() {
+					q, _ := http.NewRequest("GET", "http://h/v1", nil)
+					if resp, err := rt.RoundTrip(q); err == nil {
+						resp.Body.Close()
+					}
+				})
+				time.Sleep(20 * time.Millisecond)
+			}
+			wg.Wait()
+			if took := time.Since(start); took > 2*time.Minute {
+				t.Errorf("p = %v: 3000 requests at 50/s took %v, want a minute, and less than two", p, took)
+			}
+		})
+	}
+}
+
+func TestABare503OfALimiterFindsTheRate(t *testing.T) {
+	excess, last := 0.0, time.Time{}
+	learnRun(t, Config{MaxWait: 10 * time.Minute}, func(_ *http.Request, now time.Time) *http.Response {
+		if !last.IsZero() {
+			excess = max(0, excess-now.Sub(last).Seconds()*10)
+		}
+		last = now
+		if excess > 20 {
+			return reply(503)
+		}
+		excess++
+		return reply(200)
+	}, func(t *testing.T, rt *Transport, s *server) {
+		start := time.Now()
+		left := 200
+		for range 40 {
+			before := s.good
+			once(rt, left, "http://h/v1")
+			if left -= s.good - before; left == 0 {
+				break
+			}
+		}
+		took := time.Since(start)
+		t.Logf("%v, %d refused", took, s.refused)
+		if s.good < 200 || s.refused > 120 || took > 30*time.Second {
+			t.Errorf("%d answers, %d refusals in %v, want 200, at most 120, at most 30s (18s is ideal)", s.good, s.refused, took)
+		}
+	})
+}

@@ -1,0 +1,94 @@
+package throttle
+
+import (
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+)
+
+// overloaded learns from an answer that says that the host is overloaded. That
+// is a matter of requests at a time, unless it also says when to come back, or
+// proves to be a limit that does not say its name.
+func (l *learner) overloaded(now time.Time, g *ticket, s headers.Signal) lesson {
+	k := g.kind
+	k.busy += 1.0 / 16
+	k.slow.lost(now, true)
+	few := k.slow.allowed() > 0 && k.slow.allowed() <= 2
+	narrow := !l.terms.pausesOnly && (k.suspect.suspected() && k.serves(now) || few && k.limiter(now))
+	if !s.Throttled && !s.RetryAfter.Known && !narrow {
+		return lesson{what: causeFlight, kind: k}
+	}
+	if narrow && !k.suspect.suspected() {
+		k.suspect.begin(now)
+	}
+	return l.refuse(now, g, s, !s.RetryAfter.Known && narrow)
+}
+
+// concurrency reports that a refusal was for requests at a time, not for
+// requests per time: the server says so, or it refused one that started alone
+// while others were under way.
+func (l *learner) concurrency(g *ticket, s headers.Signal) bool {
+	if l.terms.pausesOnly || g.kind.slow.now <= 1 {
+		return false // with nothing else under way only time helps
+	}
+	if s.Kind == headers.Concurrency {
+		return true
+	}
+	return (g.lone() || g.kind.slow.tight()) && !s.RetryAfter.Known && len(s.Limits) == 0 && len(g.kind.quotas) == 0 && s.Kind != headers.Overload
+}
+
+// refuse pauses, and lets the finder react if the rate may be what was wrong.
+func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) lesson {
+	k := g.kind
+	said, named, explained := l.hintOf(now, s)
+	h := &l.hold
+	if !l.terms.pausesOnly {
+		l.blame.refused(l, k, g.sent)
+		if named || k.apart {
+			h = &k.hold
+			l.hold.good(g.sent)
+		}
+	}
+	f := l.finderOf(k)
+	if rate && !explained && !l.terms.pausesOnly {
+		f.refuse(now, g.sent, said, l.host.slow.rtt, h.inVain(g.sent))
+	}
+	if !h.refuse(now, g.sent, said, f.guess(), l.terms.maxPause, l.good < settledIn, l.jitter()) {
+		return lesson{}
+	}
+	f.resume(h.until)
+	return lesson{what: causeHold, hold: h, kind: k}
+}
+
+// hintOf is what a refusal says about when to come back; whether it names the
+// limit, so that other kinds of request go on; and whether a stated limit that
+// is spent explains it, so that no rate has to be found.
+func (l *learner) hintOf(now time.Time, s headers.Signal) (h hint, named, explained bool) {
+	if s.RetryAfter.Known {
+		h = hint{wait: s.RetryAfter.Value, known: true, source: "Retry-After"}
+	}
+	for _, limit := range s.Limits {
+		if !exhausted(limit) {
+			continue
+		}
+		named = named || limit.Name != ""
+		if !limit.Reset.Known {
+			continue
+		}
+		explained = true
+		reset := min(limit.Reset.Value, 400*24*time.Hour)
+		if s.RetryAfter.Known {
+			if d := (reset - h.wait).Abs(); d <= 2*time.Second+h.wait/20 && reset <= mostBelieved {
+				h.supported = true
+			}
+			continue
+		}
+		if reset > h.wait || !h.known {
+			h = hint{wait: reset, known: true, source: limit.Source}
+			if q := l.quotas[keyOf(limit)]; q != nil && q.reset.Known && q.supported(now) {
+				h.supported = true
+			}
+		}
+	}
+	return h, named, explained
+}

@@ -1,0 +1,48 @@
+package throttle
+
+import "time"
+
+// limiter reports whether a host that says it is overloaded rather limits us:
+// it serves some, and refuses most however few are under way.
+func (k *kind) limiter(now time.Time) bool {
+	return k.busy >= 0.5 && k.serves(now) && !now.Before(k.suspect.not)
+}
+
+// serves reports whether there was a good answer lately: no outage, then.
+func (k *kind) serves(now time.Time) bool {
+	return !k.served.IsZero() && now.Sub(k.served) < 5*time.Second
+}
+
+// A suspect is a host that was taken for a limiter because of its 503s. If it
+// says as many at a lower rate, it just fails often.
+type suspect struct {
+	since   time.Time // zero: not suspected
+	answers int       // that count; negative: so many do not
+	busy    int
+	not     time.Time // until then it is known to be none
+}
+
+func (s *suspect) suspected() bool { return !s.since.IsZero() }
+
+func (s *suspect) begin(now time.Time) {
+	s.since, s.answers, s.busy = now, -24, 0 // first the rate has to be found
+}
+
+// judge counts an answer. It reports whether the host has proved to be none.
+func (s *suspect) judge(now time.Time, busy bool) bool {
+	if !s.suspected() {
+		return false
+	}
+	if s.answers++; busy && s.answers > 0 {
+		s.busy++
+	}
+	if s.answers < 16 {
+		return false
+	}
+	none := s.busy >= 4 // a limiter whose rate is known refuses a few in a hundred
+	s.answers, s.busy = 0, 0
+	if none {
+		s.since, s.not = time.Time{}, now.Add(forgetRate)
+	}
+	return none
+}
