@@ -148,15 +148,7 @@ func (f *fleet) take(ctx context.Context, draws []fleetDraw, cost Cost, priority
 
 // queue returns the queue of draws, which counts the caller as a guest.
 func (f *fleet) queue(draws []fleetDraw) *fleetQueue {
-	name := draws[0].key
-	if len(draws) > 1 {
-		var b strings.Builder
-		for _, d := range draws {
-			b.WriteString(d.key)
-			b.WriteByte(0)
-		}
-		name = b.String()
-	}
+	name := queueName(draws)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	q := f.queues[name]
@@ -173,6 +165,35 @@ func (f *fleet) queue(draws []fleetDraw) *fleetQueue {
 	}
 	q.guests++
 	return q
+}
+
+func queueName(draws []fleetDraw) string {
+	if len(draws) == 1 {
+		return draws[0].key
+	}
+	var b strings.Builder
+	for _, d := range draws {
+		b.WriteString(d.key)
+		b.WriteByte(0)
+	}
+	return b.String()
+}
+
+// outlook is how long the store last said that draws have no room.
+func (f *fleet) outlook(draws []fleetDraw) time.Duration {
+	f.mu.Lock()
+	q := f.queues[queueName(draws)]
+	f.mu.Unlock()
+	if q == nil {
+		return 0
+	}
+	now := time.Now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.notBefore.After(now) {
+		return 0
+	}
+	return max(0, q.refused.until.Sub(now))
 }
 
 // sweep drops idle ones among a few queues of the map's random order: with

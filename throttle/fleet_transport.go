@@ -29,9 +29,15 @@ func storeKey(host, route, part string) string {
 // fleetDraws is what p draws on in the store: its host always, for pauses, then
 // the routes that match and the pools of either.
 func (p *passage) fleetDraws() []fleetDraw {
-	r, e := p.record, p.t.engine
+	e := p.t.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	return p.fleetDrawn()
+}
+
+// fleetDrawn is fleetDraws under the engine's lock.
+func (p *passage) fleetDrawn() []fleetDraw {
+	r := p.record
 	plan := p.t.budgets.other
 	if r.routes.Found {
 		plan = r.routes.Value
@@ -69,6 +75,15 @@ func (p *passage) pooledDraw(ds []fleetDraw, plan *plan) []fleetDraw {
 		return ds
 	}
 	return append(ds, fleetDraw{key, p.record.key, plan.budget.Rates})
+}
+
+// fleetWait is how long p would wait for the store, as far as this process has
+// been told. The engine's lock is held.
+func (p *passage) fleetWait() time.Duration {
+	if p.t.fleet == nil {
+		return 0
+	}
+	return p.t.fleet.outlook(p.fleetDrawn())
 }
 
 // share asks the store for what this process's own budgets granted. What the

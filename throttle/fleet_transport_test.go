@@ -116,6 +116,13 @@ func TestTransportsShareWhatAnswersSay(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 		begin := time.Now()
+		r := httptest.NewRequest("GET", "https://api.example/", nil)
+		go func() {
+			time.Sleep(10 * time.Second)
+			if wait, err := ts[1].Outlook(r); err != nil || wait < 8*time.Second || wait > 12*time.Second {
+				t.Errorf("Outlook after 10 of 20 s: %v, %v", wait, err)
+			}
+		}()
 		if err := visit(t, ts[1], "https://api.example/"); err != nil {
 			t.Fatal(err)
 		}

@@ -42,9 +42,10 @@ func (t *Transport) outlook(r *http.Request) (time.Duration, error) {
 	if d := fits(draws); d != nil {
 		return 0, p.ask.error(NeverFits, d.a, 0)
 	}
+	shared := p.fleetWait()
 	at, a := e.estimate(now, &p.ask, draws)
 	if a == nil {
-		return 0, nil
+		return shared, nil
 	}
 	if err := e.tooLate(now, at, a, &p.ask, &patience); err != nil {
 		return err.RetryAfter, err
@@ -52,5 +53,5 @@ func (t *Transport) outlook(r *http.Request) (time.Duration, error) {
 	if at == never {
 		at = now
 	}
-	return at.until(now), nil
+	return max(shared, at.until(now)), nil
 }
