@@ -5,11 +5,13 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
 )
@@ -171,6 +173,44 @@ func TestTwoThrottlesInOneChain(t *testing.T) {
 		at := b.times()
 		if at[0] != 0 || at[1] < time.Second || at[2] < 5*time.Second || at[2] > 6*time.Second {
 			t.Errorf("arrived at %v, want both budgets kept", at)
+		}
+	})
+}
+
+// TestWhatWasNotSentSaysSo: a refusal of a throttle alone proves that nothing
+// was sent; an error of the base does not.
+func TestWhatWasNotSentSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fail := errors.New("broken")
+		tr := newTransport(t, newBase(func(*http.Request) (*http.Response, error) { return nil, fail }), Config{Default: MustParseBudget("1/h"), MaxWait: -1})
+		if _, err := get(t, t.Context(), tr, "http://h/"); !errors.Is(err, fail) || errors.Is(err, notsent.Err) {
+			t.Errorf("got %v, want the base's error, and no claim that nothing was sent", err)
+		}
+		_, err := (&http.Client{Transport: tr}).Get("http://h/")
+		var e *Error
+		if !errors.As(err, &e) || !errors.Is(err, notsent.Err) || notsent.Refused(err) != notsent.Throttle {
+			t.Errorf("got %v, want a refusal by the throttle that says that nothing was sent", err)
+		}
+	})
+}
+
+// TestBrokenBase: a base that returns nothing at all, and requests that name no
+// host.
+func TestBrokenBase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(func(*http.Request) (*http.Response, error) { return nil, nil }), Config{Default: MustParseBudget("9/h, 1 in flight")})
+		for range 2 {
+			if resp, err := get(t, t.Context(), tr, "http://h/"); err == nil || resp != nil {
+				t.Errorf("got %v, %v, want an error", resp, err)
+			}
+		}
+		real := newTransport(t, nil, Config{})
+		for _, r := range []*http.Request{{}, {Method: "GET", URL: new(url.URL)}} {
+			body := testnet.NewBody("x")
+			r.Body = body
+			if resp, err := real.RoundTrip(r); err == nil || resp != nil || body.Closes() == 0 {
+				t.Errorf("%v: got %v, %v, body closed %d times, want an error and a closed body", r.URL, resp, err, body.Closes())
+			}
 		}
 	})
 }

@@ -67,7 +67,7 @@ func (b *bucket) fill(now instant, perSecond float64, size int, tokens float64) 
 // owe takes n tokens whatever there is: a debt, by reservations.
 func (b *bucket) owe(t time.Time, size int, n float64) {
 	for n > 0 {
-		step := int(min(n, 1<<60))
+		step := int(min(n, math.MaxInt/2))
 		b.lim.SetBurstAt(t, max(size, step)) // a raised burst adds no tokens
 		b.lim.ReserveN(t, step)
 		b.lim.SetBurstAt(t, size)
