@@ -14,6 +14,9 @@ import (
 	"github.com/weirhttp/weir"
 )
 
+// assets is the page. It is a variable because that is how files are embedded;
+// nothing writes to it.
+//
 //go:embed assets
 var assets embed.FS
 

@@ -58,7 +58,7 @@ function events(all) {
   const place = $("events");
   const old = place.children;
   if (all.length === 0) {
-    place.replaceChildren(make("li", "", make("time", "", "\u2013"), make("p", "", "Nothing since this page was opened.")));
+    place.replaceChildren(make("li", "", make("time", "", "\u2013"), make("p", "", "Nothing yet. What changes from now on stands here.")));
     return;
   }
   while (old.length > all.length) old[old.length - 1].remove();

@@ -15,9 +15,9 @@ const kinds = [
 export function note(at, host) {
   const key = keyOf(host);
   let p = past.get(key);
-  if (!p) past.set(key, p = { at: [], requests: [], refusals: [], wait: [], left: [] });
+  if (!p || at < p.last) past.set(key, p = { at: [], requests: [], refusals: [], wait: [], left: [] });
   const dt = p.last === undefined ? 0 : at - p.last;
-  if (p.last !== undefined && dt <= 0) return;
+  if (p.last !== undefined && dt === 0) return;
   const speed = (now, before) => dt > 0 && now >= before ? (now - before) / dt : null;
   const left = share(host);
   p.at.push(at);

@@ -14,14 +14,14 @@ export function rate(n) {
 
 export function seconds(s) {
   if (s <= 0) return "0 s";
-  if (s < 1) return Math.max(1, Math.round(s * 1000)) + " ms";
-  if (s < 10) return s.toFixed(1) + " s";
+  if (s < 0.9995) return Math.max(1, Math.round(s * 1000)) + " ms";
+  if (s < 9.95) return s.toFixed(1) + " s";
   s = Math.round(s);
   if (s < 60) return s + " s";
-  const part = (big, small, of, a, b) => big + " " + a + (small ? " " + small + " " + b : "");
-  if (s < 3600) return part(Math.floor(s / 60), s % 60, 60, "min", "s");
-  if (s < 86400) return part(Math.floor(s / 3600), Math.floor(s % 3600 / 60), 60, "h", "min");
-  return part(Math.floor(s / 86400), Math.floor(s % 86400 / 3600), 24, "d", "h");
+  const two = (big, a, small, b) => big + " " + a + (small ? " " + small + " " + b : "");
+  if (s < 3600) return two(Math.floor(s / 60), "min", s % 60, "s");
+  if (s < 86400) return two(Math.floor(s / 3600), "h", Math.floor(s % 3600 / 60), "min");
+  return two(Math.floor(s / 86400), "d", Math.floor(s % 86400 / 3600), "h");
 }
 
 // hold says what holds requests up, and for how much longer.
