@@ -35,12 +35,6 @@ type fleetSeen struct {
 	when time.Time
 }
 
-// fleetNews is news of a key that waits for the call before it to end.
-type fleetNews struct {
-	pending News
-	waiting bool
-}
-
 // fleetDraw is one key a request draws on. The same key always has the same rates.
 type fleetDraw struct {
 	key   string // the same in every process
@@ -244,66 +238,6 @@ func (f *fleet) heard(b Booking, r Booked) {
 		}
 		f.seen[d.Key] = fleetSeen{k, now}
 	}
-}
-
-// tell lets the other processes know n. One call per key is on its way at a
-// time; what comes meanwhile is told together by the next.
-func (f *fleet) tell(key string, n News) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	w := f.news[key]
-	if w != nil {
-		w.pending, w.waiting = w.pending.and(n), true
-		return
-	}
-	if f.closed || len(f.news) >= fleetKeys || !f.guard.allows(time.Now()) {
-		return
-	}
-	f.news[key] = &fleetNews{}
-	f.calls.Add(1)
-	go f.telling(key, n)
-}
-
-func (f *fleet) telling(key string, n News) {
-	defer f.calls.Done()
-	for {
-		ctx, cancel := context.WithTimeout(f.ctx, f.c.Deadline)
-		err := f.store.Tell(ctx, key, n)
-		cancel()
-		f.guard.heard(err, false)
-		f.mu.Lock()
-		w := f.news[key]
-		if err != nil || !w.waiting {
-			delete(f.news, key)
-			f.mu.Unlock()
-			return
-		}
-		n = w.pending
-		w.pending, w.waiting = News{}, false
-		f.mu.Unlock()
-	}
-}
-
-// and joins later news to n.
-func (n News) and(later News) News {
-	if later.Pause < 0 || later.Pause > n.Pause {
-		n.Pause = later.Pause
-	}
-	stated := append([]Stated(nil), n.Stated...)
-next:
-	for _, s := range later.Stated {
-		for i, o := range stated {
-			if o.ID == s.ID && o.Unit == s.Unit {
-				stated[i] = s
-				continue next
-			}
-		}
-		if len(stated) < maxStated {
-			stated = append(stated, s)
-		}
-	}
-	n.Stated = stated
-	return n
 }
 
 func isBusy(err error) bool { return errors.Is(err, ErrStoreBusy) }
