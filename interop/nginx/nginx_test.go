@@ -2,6 +2,7 @@
 package nginx
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/interop/real"
 )
 
@@ -60,22 +62,31 @@ func TestNginx(t *testing.T) {
 	})
 }
 
+// refused stands for a status where there was none.
+const refused = 0
+
 // TestBare503: without that it is retried as trouble is, and a request ends
-// with nginx's own answer, never with an error.
+// with nginx's own answer, or with the circuit's refusal once it has opened.
 func TestBare503(t *testing.T) {
 	address := start(t)
 	client := &http.Client{Transport: real.Chain(t, real.From(2, 9), weir.Config{})}
 	seen := make(map[int]int)
 	for range 60 {
 		resp, err := client.Get(address + "/stock")
-		if err != nil {
+		var open *breaker.Error
+		switch {
+		case errors.As(err, &open):
+			seen[refused]++
+			time.Sleep(open.RetryAfter)
+			continue
+		case err != nil:
 			t.Fatal(err)
 		}
 		resp.Body.Close()
 		seen[resp.StatusCode]++
 	}
 	t.Log(seen)
-	if seen[http.StatusOK] < 20 || seen[http.StatusOK]+seen[http.StatusServiceUnavailable] != 60 {
+	if seen[http.StatusOK] < 20 || seen[http.StatusOK]+seen[http.StatusServiceUnavailable]+seen[refused] != 60 {
 		t.Errorf("60 calls in a row: %v", seen)
 	}
 }
