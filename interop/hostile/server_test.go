@@ -21,6 +21,7 @@ import (
 	"github.com/weirhttp/weir"
 	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/interop/real"
 	"github.com/weirhttp/weir/retry"
 	"github.com/weirhttp/weir/throttle"
 )
@@ -62,6 +63,7 @@ func bubble(t *testing.T, answer func(w *world, conn net.Conn, n int64), f func(
 		f(t, w)
 		w.said.stats(rt)
 		w.said.check(t)
+		page(t, real.Page(rt))
 		rt.Close()
 		base.CloseIdleConnections()
 		n.Close()
@@ -166,6 +168,19 @@ func (s *said) stats(rt *weir.Transport) {
 	s.add(fmt.Sprintf("%+v", all.Breaker))
 	all.Retry.Hosts = nil // counts by host
 	s.add(fmt.Sprintf("%+v", all.Retry))
+}
+
+// page holds the same for the live page, which has lines and says nothing in
+// markup that was not its own.
+func page(t *testing.T, text string) {
+	t.Helper()
+	bad := strings.IndexFunc(text, func(r rune) bool { return r != ' ' && r != '\n' && r != '\r' && r != '\t' && !unicode.IsGraphic(r) })
+	if !utf8.ValidString(text) || bad >= 0 || strings.Contains(text, "<script>alert") {
+		t.Errorf("not escaped on the page: %.300q", text[max(0, bad-100):])
+	}
+	if strings.Count(text, "200 OK") < 3 {
+		t.Errorf("the page does not answer: %.300q", text)
+	}
 }
 
 // check holds that what is said can be written to a terminal or a log.

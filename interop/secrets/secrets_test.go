@@ -21,6 +21,7 @@ import (
 	"github.com/weirhttp/weir"
 	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/interop/real"
 	"github.com/weirhttp/weir/retry"
 	"github.com/weirhttp/weir/throttle"
 )
@@ -163,6 +164,7 @@ func TestNothingComesOut(t *testing.T) {
 				}
 				o.tell(rt.Stats())
 				o.tell(rt.Circuits().Stats())
+				o.text.WriteString(real.Page(rt))
 				rt.Close()
 				stop()
 			})
