@@ -223,7 +223,7 @@ func (p *passage) pausedTo() instant {
 func (p *passage) lost(err error) ending {
 	ctx := p.ctx.Context
 	switch {
-	case notsent.Refused(err) == notsent.Meter:
+	case notsent.Refused(err) == notsent.Meter && p.refusedHere(err):
 		return unsent
 	case p.tr.Cause() == trip.LostHedge, p.tr.Cause() == trip.CallerDone:
 		return cancelled
@@ -233,6 +233,12 @@ func (p *passage) lost(err error) ending {
 		return failed // the host had time enough
 	}
 	return cancelled
+}
+
+// refusedHere reports whether a refusal came from this chain's own Meter. One
+// of another chain, which is the base, may come after something was sent.
+func (p *passage) refusedHere(err error) bool {
+	return p.t.link.Has[trip.Meter] && p.tr.OnWire.IsZero() || errors.Is(err, notsent.Err)
 }
 
 // told is news as OnLearn sees it.
