@@ -56,12 +56,11 @@ func (m *meter) roundTrip(r *http.Request, t *trip.Trip) (*http.Response, error)
 	if own {
 		defer e.Release()
 	}
-	p, err := m.circuits.admit(e, trip.Meter, t, r)
+	p, err := m.circuits.enter(e, trip.Meter, t, r)
 	switch {
 	case err == errYield:
 		return nil, &yield{m.circuits}
 	case err != nil:
-		trip.CloseBody(r)
 		return nil, err
 	}
 	t.Probe = p.probe != 0
@@ -79,7 +78,14 @@ func (m *meter) roundTrip(r *http.Request, t *trip.Trip) (*http.Response, error)
 		t.MarkSent()
 	}
 	a.resp, a.err = m.base.RoundTrip(a.r)
+	judged := false
+	defer func() { // Classify, Shard or the hook may panic or end the goroutine
+		if !judged && a.resp != nil && a.resp.Body != nil {
+			a.resp.Body.Close()
+		}
+	}()
 	m.circuits.report(e, p, &a)
+	judged = true
 	return a.resp, a.err
 }
 
@@ -108,6 +114,20 @@ func name(e *hosts.Entry, r *http.Request) string {
 		return hosts.Key(r)
 	}
 	return e.Key
+}
+
+// enter is admit. It closes the body of a request that does not pass, also if
+// Shard or the hook panics, unless the request is to come again.
+func (c *Circuits) enter(e *hosts.Entry, by trip.Layer, t *trip.Trip, r *http.Request) (p pass, err error) {
+	passed := false
+	defer func() {
+		if !passed {
+			trip.CloseBody(r)
+		}
+	}()
+	p, err = c.admit(e, by, t, r)
+	passed = err == nil || err == errYield
+	return p, err
 }
 
 // admit finds out whether a request may pass, and waits if it may.
