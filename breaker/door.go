@@ -53,9 +53,8 @@ func (d *door) roundTrip(r *http.Request, t *trip.Trip) (*http.Response, error) 
 	if own {
 		defer e.Release()
 	}
-	p, err := d.circuits.admit(e, trip.Door, t, r)
+	p, err := d.circuits.enter(e, trip.Door, t, r)
 	if err != nil {
-		trip.CloseBody(r)
 		return nil, err
 	}
 	if p.candidate != 0 {
@@ -81,6 +80,8 @@ func (d *door) otherwise(r *http.Request, t *trip.Trip, refused error) (*http.Re
 	switch {
 	case resp == nil && err == nil:
 		return nil, refused
+	case resp == nil && t.Sent(): // what the fallback sent is not all
+		return nil, notsent.Deny(err)
 	case resp == nil:
 		return nil, err
 	}

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/weirhttp/weir/internal/notsent"
 )
 
 // Error is returned when several attempts brought no response, or when a
@@ -54,10 +52,17 @@ func (e *Error) Error() string {
 		b.WriteByte(')')
 	}
 	b.WriteString(": " + e.Reason.String())
-	if n := len(e.Tried); e.Err != nil && (n == 0 || e.Tried[n-1].Err != e.Err) {
+	if e.Err != nil && !e.told() {
 		b.WriteString(": " + plain(e.Err))
 	}
 	return b.String()
+}
+
+// told reports whether the last attempt says what Err says. Their texts are
+// compared because errors need not be comparable.
+func (e *Error) told() bool {
+	n := len(e.Tried)
+	return n > 0 && e.Tried[n-1].Err != nil && plain(e.Tried[n-1].Err) == plain(e.Err)
 }
 
 func b2i(b bool) int {
@@ -126,15 +131,3 @@ func (e *TimeoutError) Timeout() bool { return true }
 
 // Temporary is true.
 func (e *TimeoutError) Temporary() bool { return true }
-
-// sentBefore hides that the last attempt sent nothing when an earlier one of
-// the same request did: the claim is about all of them.
-type sentBefore struct{ err error }
-
-func (s sentBefore) Error() string        { return s.err.Error() }
-func (s sentBefore) As(target any) bool   { return errors.As(s.err, target) }
-func (s sentBefore) Is(target error) bool { return target != notsent.Err && errors.Is(s.err, target) }
-func (s sentBefore) Timeout() bool {
-	var t interface{ Timeout() bool }
-	return errors.As(s.err, &t) && t.Timeout()
-}

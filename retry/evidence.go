@@ -18,18 +18,38 @@ import (
 )
 
 // evidence watches whether an attempt got a connection and wrote its headers.
-// Its hooks run on other goroutines, also after the attempt returned.
+// Its hooks run on other goroutines, also after the attempt returned. It is
+// the attempt's context, which spares what httptrace.WithClientTrace costs.
 type evidence struct {
+	context.Context
+	probe             context.Context // with any trace: it knows httptrace's key
+	trace             httptrace.ClientTrace
 	asked, got, wrote atomic.Bool
 }
 
-// watch returns a context under which e learns what the base does.
-func (e *evidence) watch(ctx context.Context) context.Context {
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn:      func(string) { e.asked.Store(true) },
-		GotConn:      func(httptrace.GotConnInfo) { e.got.Store(true) },
-		WroteHeaders: func() { e.wrote.Store(true) },
-	})
+// Value is context.Context's.
+func (e *evidence) Value(key any) any {
+	if e.probe.Value(key) != nil {
+		return &e.trace
+	}
+	return e.Context.Value(key)
+}
+
+// watch returns a context under which e learns what the base does. Of what is
+// repeated anyway it learns only whether there was a connection: net/http, too,
+// sends that again when it loses one it had kept, and the error is then the
+// second's, of a dial, say.
+func (e *evidence) watch(ctx, probe context.Context, r *http.Request) context.Context {
+	e.Context, e.probe = ctx, probe
+	e.trace.GotConn = func(httptrace.GotConnInfo) { e.got.Store(true) }
+	if needsEvidence(r) {
+		e.trace.GetConn = func(string) { e.asked.Store(true) }
+		e.trace.WroteHeaders = func() { e.wrote.Store(true) }
+	}
+	if httptrace.ContextClientTrace(ctx) != nil { // the caller watches too
+		return httptrace.WithClientTrace(ctx, &e.trace)
+	}
+	return e
 }
 
 // needsEvidence reports whether errors alone cannot tell about r what must be
@@ -47,17 +67,22 @@ func needsEvidence(r *http.Request) bool {
 // processed nothing of it, and that nothing of it reached the network. e is
 // nil if nobody watched. A base that knows no httptrace leaves e.asked unset
 // and is thus never taken for one that sent nothing.
-func weigh(err error, e *evidence) (unprocessed, unsent bool) {
+//
+// A refusal is proof if it came from this chain (ours). Where another chain
+// is the base, that one says whether it sent something before it refused.
+func weigh(err error, e *evidence, ours bool) (unprocessed, unsent bool) {
 	watched := e != nil && e.asked.Load()
 	switch {
-	case notsent.Refused(err) != notsent.Nobody, errors.Is(err, notsent.Err):
+	case ours && notsent.Refused(err) != notsent.Nobody, errors.Is(err, notsent.Err):
 		return true, true
 	case watched && e.wrote.Load():
 		return refusedStream(err), false
 	case watched:
 		return true, !e.got.Load()
-	case dialing(err), badRequest(err), distrusted(err):
+	case badRequest(err):
 		return true, true
+	case dialing(err), distrusted(err):
+		return true, e != nil && !e.got.Load()
 	}
 	return refusedStream(err), false
 }

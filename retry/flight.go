@@ -22,6 +22,7 @@ type flight struct {
 	unwatch func() bool
 	timer   *time.Timer
 	resp    io.ReadCloser
+	seen    evidence
 
 	mu      sync.Mutex
 	until   time.Time     // when the clock strikes; zero: it is stopped
@@ -62,7 +63,10 @@ func (f *flight) strike() {
 	f.mu.Lock()
 	now := !f.until.IsZero() && !time.Now().Before(f.until)
 	f.expired = f.expired || now
-	err := f.late(f.limit)
+	var err error
+	if now { // else the body may be set at this moment
+		err = f.late(f.limit)
+	}
 	f.mu.Unlock()
 	if now {
 		f.cancel(err)

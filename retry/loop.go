@@ -265,8 +265,8 @@ func (l *loop) failure(o Outcome, reason Reason, err error) error {
 	case o == CallerDone:
 		e.Reason = Ended
 	}
-	if errors.Is(err, notsent.Err) && l.tr.Sent() {
-		e.Err = sentBefore{e.Err}
+	if l.tr.Sent() {
+		e.Err = notsent.Deny(e.Err)
 	}
 	return e
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptrace"
 	"time"
 
 	"github.com/weirhttp/weir/internal/trip"
@@ -22,6 +23,7 @@ func Wire(base http.RoundTripper, c Config) http.RoundTripper {
 		base = http.DefaultTransport
 	}
 	w := &wire{base: base, link: trip.Below(base)}
+	w.trace = httptrace.WithClientTrace(context.Background(), new(httptrace.ClientTrace))
 	w.attempt, w.stall = c.timeouts()
 	return w
 }
@@ -30,6 +32,7 @@ type wire struct {
 	base           http.RoundTripper
 	link           trip.Link
 	attempt, stall time.Duration
+	trace          context.Context // see evidence
 }
 
 func (w *wire) Link() trip.Link { return w.link.With(trip.Wire) }
@@ -38,13 +41,12 @@ func (w *wire) Outlook(r *http.Request) (time.Duration, error) { return trip.Out
 
 func (w *wire) CloseIdleConnections() { trip.CloseIdle(w.base) }
 
-func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *wire) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 	r, t, made := trip.Begin(r, trip.Wire, w.link.Hosts)
-	resp, err := w.send(r, t)
 	if made {
-		err = t.End(err)
+		defer func() { err = t.End(err) }()
 	}
-	return resp, err
+	return w.send(r, t)
 }
 
 // limits are the two timeouts for this attempt; 0 is none.
@@ -68,15 +70,11 @@ func def2(p *time.Duration, v time.Duration) {
 func (w *wire) send(r *http.Request, t *trip.Trip) (*http.Response, error) {
 	attempt, stall := w.limits(r, t)
 	ctx := r.Context()
-	var e *evidence
-	if needsEvidence(r) {
-		e = new(evidence)
-	}
 	body := blockable(r)
-	if attempt == 0 && stall == 0 && e == nil && body == nil {
+	if attempt == 0 && stall == 0 && body == nil && !needsEvidence(r) {
 		t.OnWire = time.Now()
 		resp, err := w.call(r)
-		w.note(t, ctx, err, e)
+		w.note(t, ctx, err, nil)
 		return resp, err
 	}
 	f := &flight{stall: stall}
@@ -88,20 +86,17 @@ func (w *wire) send(r *http.Request, t *trip.Trip) (*http.Response, error) {
 		f.body = body
 		f.unwatch = context.AfterFunc(actx, body.close)
 	}
-	if e != nil {
-		actx = e.watch(actx)
-	}
-	f.r = *r.WithContext(actx)
+	f.r = *r.WithContext(f.seen.watch(actx, w.trace, r))
 	if body != nil {
 		f.r.Body = body
 	}
 	t.OnWire = time.Now()
 	f.start(attempt, t.OnWire)
-	return w.land(f, t, ctx, e)
+	return w.land(f, t, ctx)
 }
 
 // land sends the attempt and sees to it until its headers are there.
-func (w *wire) land(f *flight, t *trip.Trip, ctx context.Context, e *evidence) (*http.Response, error) {
+func (w *wire) land(f *flight, t *trip.Trip, ctx context.Context) (*http.Response, error) {
 	resp, err := w.call(&f.r)
 	if limit, expired := f.stop(); expired {
 		if err == nil { // the headers came as the clock struck: the body is dead
@@ -109,11 +104,11 @@ func (w *wire) land(f *flight, t *trip.Trip, ctx context.Context, e *evidence) (
 		}
 		t.SetCause(trip.AttemptTimeout)
 		late := f.late(limit)
-		w.note(t, ctx, cut{late, err}, e)
+		w.note(t, ctx, cut{late, err}, &f.seen)
 		f.release(nil)
 		return nil, late
 	}
-	w.note(t, ctx, err, e)
+	w.note(t, ctx, err, &f.seen)
 	if err != nil {
 		f.release(nil)
 		return nil, err
@@ -157,7 +152,7 @@ func (w *wire) note(t *trip.Trip, ctx context.Context, err error, e *evidence) {
 	if ctx.Err() != nil {
 		t.SetCause(trip.CallerDone)
 	}
-	unprocessed, unsent := weigh(err, e)
+	unprocessed, unsent := weigh(err, e, !w.link.Innermost())
 	t.Unprocessed = unprocessed
 	if !unsent {
 		t.MarkSent()

@@ -201,7 +201,8 @@ func TestWireNotes(t *testing.T) {
 			{"the caller's", hang, "GET", time.Second, trip.CallerDone, true, false},
 			{"reset", play(step{err: errReset}), "GET", time.Hour, trip.NoCause, true, false},
 			{"reset of a base without traces", play(step{err: errReset}), "POST", time.Hour, trip.NoCause, true, false},
-			{"refused below", play(step{err: &refusal{notsent.Throttle}}), "POST", time.Hour, trip.NoCause, false, true},
+			{"refused by another chain", play(step{err: &refusal{notsent.Throttle}}), "POST", time.Hour, trip.NoCause, true, false},
+			{"refused by another chain that sent nothing", play(step{err: notsent.Wrap(&refusal{notsent.Throttle})}), "POST", time.Hour, trip.NoCause, false, true},
 		} {
 			w := Wire(tt.base, Config{AttemptTimeout: 5 * time.Second})
 			ctx, cancel := context.WithTimeout(background(), tt.patience)

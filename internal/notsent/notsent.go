@@ -64,3 +64,27 @@ func (w *wrapped) Timeout() bool {
 
 // Temporary is what Timeout is: a later call may succeed.
 func (w *wrapped) Temporary() bool { return w.Timeout() }
+
+// Deny makes err, which claims that nothing was sent, claim it no more: it
+// speaks of a part of a request of which another part was sent.
+func Deny(err error) error {
+	if !errors.Is(err, Err) {
+		return err
+	}
+	return denied{err}
+}
+
+type denied struct{ err error }
+
+func (d denied) Error() string        { return d.err.Error() }
+func (d denied) As(target any) bool   { return errors.As(d.err, target) }
+func (d denied) Is(target error) bool { return target != Err && errors.Is(d.err, target) }
+
+// Timeout is that of the error.
+func (d denied) Timeout() bool {
+	var t interface{ Timeout() bool }
+	return errors.As(d.err, &t) && t.Timeout()
+}
+
+// Temporary is what Timeout is.
+func (d denied) Temporary() bool { return d.Timeout() }

@@ -160,13 +160,17 @@ func Begin(r *http.Request, l Layer, table *hosts.Table) (_ *http.Request, t *Tr
 func (t *Trip) At(l Layer) { t.at.Store(uint32(l)) }
 
 // End is called by the layer that made the trip, when it returns. It frees
-// the host's record and adds notsent.Err to an error if nothing was sent.
+// the host's record and makes an error claim that nothing was sent if, and
+// only if, that is so.
 func (t *Trip) End(err error) error {
 	t.Entry.Release()
-	if err != nil && !t.Sent() {
-		return notsent.Wrap(err)
+	switch {
+	case err == nil:
+		return nil
+	case t.Sent():
+		return notsent.Deny(err)
 	}
-	return err
+	return notsent.Wrap(err)
 }
 
 // Fork returns a copy of r with a trip of its own for a hedge of the same
