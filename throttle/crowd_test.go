@@ -71,7 +71,7 @@ func (b *book) RoundTrip(r *http.Request) (*http.Response, error) {
 func hosts64(t *testing.T, seed uint64) (waits, refusals int) {
 	b := &book{rnd: rand.New(rand.NewPCG(seed, 1)), start: time.Now(), log: make(map[string][]arrived)}
 	var mu sync.Mutex
-	tr := newTransport(t, b, Config{
+	tr := newTransport(t, metered{b}, Config{
 		MaxKeys: 6, MaxWait: 4 * time.Second, DisableLearning: true,
 		Budgets: map[string]Budget{
 			"*.x":         MustParseBudget("9/2s burst 3"),

@@ -506,9 +506,9 @@ func TestOnlyTheMetersRefusalRefunds(t *testing.T) {
 			{&Error{Key: "a", Reason: QueueFull}, 9},
 			{context.DeadlineExceeded, 9},
 		} {
-			tr := newTransport(t, newBase(func(*http.Request) (*http.Response, error) { return nil, test.err }),
+			tr := newTransport(t, metered{newBase(func(*http.Request) (*http.Response, error) { return nil, test.err })},
 				Config{Default: MustParseBudget("10/m burst 10, 3 in flight"), DisableLearning: true})
-			if _, err := get(t, t.Context(), tr, "http://a/"); err != test.err {
+			if _, err := get(t, t.Context(), tr, "http://a/"); !errors.Is(err, test.err) {
 				t.Errorf("got %v, want %v itself", err, test.err)
 			}
 			b := tr.Stats().Hosts[0].Budgets

@@ -13,8 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/internal/trip"
 	"pgregory.net/rapid"
 )
 
@@ -252,6 +254,11 @@ type meterRefusal struct{ error }
 
 func (meterRefusal) RefusedBy() notsent.By { return notsent.Meter }
 
+// metered is a base that passes for a breaker's Meter.
+type metered struct{ http.RoundTripper }
+
+func (metered) Link() trip.Link { return trip.Link{Hosts: hosts.New(100)}.With(trip.Meter) }
+
 // TestCrowd: 64 goroutines over random budgets, costs, cancellations, refusals
 // below and pauses; the log is the server's, which counts a request at some
 // time between its being sent and its answer.
@@ -305,7 +312,7 @@ func (c *crowd) run(t *testing.T, seed uint64) {
 		time.Sleep(time.Duration(after) * time.Millisecond)
 		return testnet.Answer(r, 200, nil, testnet.NewBody("x")), nil
 	})
-	tr := newTransport(t, base, Config{Default: budget, MaxWait: 15 * time.Second, OnWait: func(w Wait) {
+	tr := newTransport(t, metered{base}, Config{Default: budget, MaxWait: 15 * time.Second, OnWait: func(w Wait) {
 		if !w.Over {
 			c.waits.Add(1)
 		}
