@@ -117,19 +117,21 @@ func newest(events []Event, host, partition string) []Event {
 
 // turn says in words how the state of a host has changed; "" if it has not.
 func turn(old, h *Host) string {
-	why := ""
-	if len(h.Why) > 0 {
-		why = h.Why[0].Text
-	}
 	switch {
-	case old.State != h.State && why != "":
-		return h.State + ", was " + old.State + ": " + why
 	case old.State != h.State:
-		return h.State + ", was " + old.State
-	case len(old.Why) == 0:
-		return why
+		return h.State + ", was " + old.State + h.because()
+	case len(old.Why) == 0 && len(h.Why) > 0:
+		return h.Why[0].Text
 	}
 	return ""
+}
+
+// because is what holds requests up, after a colon; "" if nothing does.
+func (h *Host) because() string {
+	if len(h.Why) == 0 {
+		return ""
+	}
+	return ": " + h.Why[0].Text
 }
 
 // counted says in words what was counted between two looks.
@@ -137,11 +139,11 @@ func counted(old, h *Host) []string {
 	var texts []string
 	say := func(format string, args ...any) { texts = append(texts, fmt.Sprintf(format, args...)) }
 	if n := h.Refused - old.Refused; n > 0 {
-		say("%d refused by its budget", n)
+		say("%d turned away%s", n, h.because())
 	}
 	if h.Circuit != nil {
 		if n := h.Circuit.Refused - old.turnedAway(); n > 0 {
-			say("%d refused by its circuit", n)
+			say("%d turned away by the circuit", n)
 		}
 	}
 	if n := h.Cancelled - old.Cancelled; n > 0 {
