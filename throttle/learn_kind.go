@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"net/url"
 	"slices"
 	"time"
 
@@ -11,12 +12,17 @@ import (
 // of a path.
 type kindKey struct{ method, rest string }
 
-// String returns the name as in a budget's pattern.
+// String returns the name as in a budget's pattern. A redirect can lead to a
+// path of any bytes, so they are escaped as in a URL, and cut.
 func (k kindKey) String() string {
 	if k.method == "" {
 		return k.rest
 	}
-	return k.method + " /" + k.rest
+	path := (&url.URL{Path: "/" + k.rest}).EscapedPath()
+	if len(path) > 64 {
+		path = path[:64] + "..."
+	}
+	return k.method + " " + path
 }
 
 // unitsOf is what c costs in a unit, and whether that is counted at all.
