@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -273,4 +274,40 @@ func TestManyHosts(t *testing.T) {
 			t.Errorf("%d bytes per host", (after-before)/hosts)
 		}
 	})
+}
+
+// TestPathsAreEscaped: a redirect can lead to paths of any bytes and length,
+// and kinds of request are named after paths where only they are refused.
+func TestPathsAreEscaped(t *testing.T) {
+	for _, path := range []string{"/%1b%5b2J%1b%5d0;owned%07/x", "/a%ff%fe%80b/x", "/%e2%80%ae/x", "/" + strings.Repeat("n", 60000), "/x%00y%0aline/"} {
+		bubble(t, func(w *world, c net.Conn, n int64) {
+			switch w.path.Load() {
+			case "/good":
+				w.write(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+			case "/bad":
+				w.write(c, "HTTP/1.1 307 Temporary Redirect\r\nContent-Length: 0\r\nLocation: "+path+"\r\n\r\n")
+			default:
+				w.write(c, "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n")
+			}
+		}, func(t *testing.T, w *world) {
+			for range 3 {
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					for range 200 {
+						w.get(t, "/good")
+						time.Sleep(500 * time.Millisecond)
+						w.said.stats(w.weir)
+					}
+				})
+				for range 3 {
+					wg.Go(func() {
+						if _, err := w.get(t, "/bad"); err != nil && !typed(err) {
+							t.Errorf("%.40s: %v", path, err)
+						}
+					})
+				}
+				wg.Wait()
+			}
+		})
+	}
 }

@@ -32,6 +32,7 @@ type world struct {
 	client  *http.Client
 	weir    *weir.Transport
 	served  atomic.Int64 // requests
+	path    atomic.Value // of the last one, a string
 	said    *said
 	peak    atomic.Uint64 // of the heap, as sampled by the server
 	started time.Time
@@ -83,6 +84,7 @@ func (w *world) serve(conn net.Conn, answer func(*world, net.Conn, int64)) {
 			return
 		}
 		io.Copy(io.Discard, r.Body)
+		w.path.Store(r.URL.Path)
 		answer(w, conn, w.served.Add(1)-1)
 	}
 }
