@@ -8,8 +8,8 @@ import (
 const (
 	restartAt  = 0.85 // of the rate that was measured as accepted
 	resumeAt   = 0.95
-	firstK     = 5 * time.Second // until the old rate is reached again
-	mostK      = 10 * time.Second
+	firstK     = 7 * time.Second // until the old rate is reached again
+	mostK      = 12 * time.Second
 	fullEpoch  = time.Second // shorter ones do not measure
 	fewest     = 5           // accepted answers that make a measurement
 	catchUp    = 5 * time.Millisecond
