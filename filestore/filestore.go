@@ -4,7 +4,7 @@
 //
 //	store, err := filestore.Open("/var/lib/job/budgets", filestore.Config{})
 //	...
-//	throttle.Config{Store: store, Fleet: throttle.FleetConfig{Members: 4}, ...}
+//	throttle.Config{Store: store, Fleet: throttle.FleetConfig{Members: 4, Deadline: time.Second}, ...}
 //
 // Each key is a file of its own, replaced as a whole, under a lock that all
 // processes respect (flock, or LockFileEx on Windows). A process that dies at
@@ -12,8 +12,10 @@
 // the machine's. The directory must be on a local disk: network file systems
 // keep such locks badly.
 //
-// A call takes some 50 microseconds while nobody else holds the lock, and is
-// tried again every millisecond while somebody does.
+// How long a call takes is up to the file system, and with [Config.Sync] to the
+// disk: tens of microseconds to tens of milliseconds. While somebody else holds
+// the lock it is tried again every millisecond. Give Fleet.Deadline a second
+// rather than its 50 ms.
 package filestore
 
 import (
@@ -98,6 +100,9 @@ func (s *Store) Book(ctx context.Context, b throttle.Booking) (throttle.Booked, 
 	now := s.now()
 	next, r := throttle.BookLedgers(now, ledgers, b)
 	for i, l := range next {
+		if l.Gen == 0 {
+			continue // nothing to keep
+		}
 		if err := s.write(files[i], b.Draws[i].Key, l, now); err != nil {
 			return throttle.Booked{}, s.fail("book", b.Draws[i].Key, err)
 		}

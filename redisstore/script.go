@@ -285,6 +285,10 @@ local function chargelimit(v, l, first, c, ready)
 end
 
 local function charge(v, ready, all)
+  if #v.limits == 0 and #v.stated == 0 and v.pause <= now then
+    v.merged = false
+    return
+  end
   if v.gen == 0 then v.gen = newgen() end
   v.at, v.merged = now, false
   local expires = now + 1000000

@@ -183,6 +183,9 @@ func TestSeedCellThrottle(t *testing.T) {
 					if d := got.RetryAfter - want.RetryAfter; limited && (d < -2*time.Microsecond || d > 2*time.Microsecond) {
 						t.Fatalf("call %d: retry after %v, want %v", i, got.RetryAfter, want.RetryAfter)
 					}
+					if d := got.ResetAfter - want.ResetAfter; d < -2*time.Microsecond || d > 2*time.Microsecond {
+						t.Fatalf("call %d: reset after %v, want %v", i, got.ResetAfter, want.ResetAfter)
+					}
 					advance(time.Duration(i%5) * per / time.Duration(3*tc.count))
 				}
 			})

@@ -52,7 +52,7 @@ func (l Ledger) Idle(now time.Time) bool { return l.Expires <= now.UnixMicro() }
 
 // BookLedgers evaluates b against ls, the ledgers of its draws in their order.
 // It returns the ledgers to be written, or nil when nothing changes, and leaves
-// ls alone. b must be valid.
+// ls alone. One that is zero need not be kept. b must be valid.
 func BookLedgers(now time.Time, ls []Ledger, b Booking) ([]Ledger, Booked) {
 	vs := make([]ledgerView, len(ls))
 	for i := range ls {

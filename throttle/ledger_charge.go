@@ -5,6 +5,10 @@ import "time"
 // charge books the first request, or all, to start at ready.
 func (v *ledgerView) charge(ready int64, all bool) Ledger {
 	l := &v.ledger
+	if len(v.draw.Limits) == 0 && len(l.Stated) == 0 && l.Pause <= v.now {
+		v.merged = false
+		return v.was // there is nothing to charge to
+	}
 	if l.Gen == 0 {
 		l.Gen = newGen(v.now)
 	}

@@ -4,6 +4,7 @@ package throttle
 type ledgerView struct {
 	now    int64
 	draw   Draw
+	was    Ledger // as it was before, or zero if idle
 	ledger Ledger // a copy whose accounts may be written to
 	accts  []*LedgerAccount
 	merged bool // holds what only the caller remembers
@@ -16,7 +17,7 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 		l = Ledger{}
 	}
 	back := max(0, l.At-now) // the clock stepped back
-	v := ledgerView{now: now, draw: d, ledger: l}
+	v := ledgerView{now: now, draw: d, was: l, ledger: l}
 	n := &v.ledger
 	n.Accounts = make([]LedgerAccount, len(l.Accounts), len(l.Accounts)+len(d.Limits))
 	copy(n.Accounts, l.Accounts)

@@ -44,7 +44,9 @@ func (s *memoryStore) Book(ctx context.Context, b Booking) (Booked, error) {
 	}
 	next, r := BookLedgers(now, ls, b)
 	for i, l := range next {
-		s.ledgers[b.Draws[i].Key] = l
+		if l.Gen != 0 {
+			s.ledgers[b.Draws[i].Key] = l
+		}
 	}
 	return r, nil
 }

@@ -187,6 +187,20 @@ func bookingsQueue(ctx context.Context, s Setup) error {
 	})
 }
 
+// limitless is a key of which only pauses are kept.
+func limitless(ctx context.Context, s Setup) error {
+	if err := walk(ctx, s, []step{{0, 0, booking("k", 0, 5, 50), all, 0}}); err != nil {
+		return err
+	}
+	if err := s.Stores[0].Tell(ctx, "k", throttle.News{Pause: time.Second}); err != nil {
+		return err
+	}
+	return walk(ctx, s, []step{
+		{0, 1, booking("k", 0, 5, 50), refused, time.Second},
+		{time.Second, 1, booking("k", 0, 5, 50), all, 0},
+	})
+}
+
 func neverFits(ctx context.Context, s Setup) error {
 	m, l := meter("m", 5, 1), windowLog("l", 5, time.Second, 0)
 	big := m

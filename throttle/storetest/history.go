@@ -84,7 +84,7 @@ func (h *history) draw(s Setup, key string) throttle.Draw {
 		{ID: "cal", Kind: throttle.CalendarLimit, Size: 60, Per: 10 * time.Second, Ends: time.Unix(1_700_000_003, 0), Unit: h.r.IntN(2)},
 	}
 	h.r.Shuffle(len(limits), func(i, j int) { limits[i], limits[j] = limits[j], limits[i] })
-	d := throttle.Draw{Key: key, Limits: limits[:1+h.r.IntN(3)], Units: []throttle.UnitCost{h.cost("requests", 4), h.cost("tokens", 9)}}
+	d := throttle.Draw{Key: key, Limits: limits[:h.r.IntN(4)], Units: []throttle.UnitCost{h.cost("requests", 4), h.cost("tokens", 9)}}
 	if h.r.IntN(6) == 0 { // a memory, true or not
 		d.Seen = throttle.Seen{Age: time.Duration(h.r.IntN(3e6)) * time.Microsecond, Standing: throttle.Standing{
 			Gen: s.Now().UnixMicro() - int64(h.r.IntN(1e7)), At: s.Now().UnixMicro() - int64(h.r.IntN(1e6)),

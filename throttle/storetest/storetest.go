@@ -49,6 +49,7 @@ func checks() []check {
 		{"a batch goes whole or its first request alone", batchOrFirst},
 		{"bookings queue in order across handles", bookingsQueue},
 		{"nothing is booked ahead on two keys", keysNeverAhead},
+		{"a key without limits is only paused", limitless},
 		{"a cost that never fits says so", neverFits},
 		{"a cost above a bucket goes when it is full", aboveBucket},
 		{"a cost above a burst goes after idling", aboveBurst},
