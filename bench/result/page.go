@@ -1,0 +1,171 @@
+package result
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+const begin, end = "<!-- bench -->", "<!-- /bench -->"
+
+// Replace puts text between the markers of a page. A page without them, or no
+// page, is left alone.
+func Replace(path, text string) error {
+	old, err := os.ReadFile(path)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	head, rest, ok := bytes.Cut(old, []byte(begin))
+	_, tail, closed := bytes.Cut(rest, []byte(end))
+	if !ok || !closed {
+		return nil
+	}
+	page := slices.Concat(head, []byte(begin+"\n"+strings.TrimSpace(text)+"\n"+end), tail)
+	if bytes.Equal(page, old) {
+		return nil
+	}
+	return os.WriteFile(path, page, 0o644)
+}
+
+// where says on what and how r was measured.
+func (r Run) where() string {
+	m := r.Machine
+	return fmt.Sprintf("Measured by `%s` on %s: %s, %d cores, %s, %s; commit %s. Load average %s before, %s after; timers late by %.1f ms (median), %.1f ms (99th percentile).",
+		r.Command, m.Date, m.CPU, m.Cores, m.OS, m.Go, r.Commit, m.Before, m.After, m.Timer[0], m.Timer[1])
+}
+
+// Full is the whole run as Markdown; plots are linked from folder.
+func (r Run) Full(folder string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n", r.where())
+	if ahead := r.ahead(); len(ahead) > 0 {
+		fmt.Fprintf(&b, "### Where a rival is ahead\n\n- %s\n\n", strings.Join(ahead, "\n- "))
+	}
+	for _, s := range r.Sections {
+		fmt.Fprintf(&b, "### %s\n\n%s (%.0f s)\n\n", strings.ToUpper(s.Name[:1])+s.Name[1:], s.About, s.Seconds)
+		for _, p := range s.Plots {
+			fmt.Fprintf(&b, "![%s](%s%s.svg)\n\n", p.Title, folder, p.ID)
+		}
+		for _, t := range s.Tables {
+			fmt.Fprintf(&b, "**%s**\n\n%s\n%s\n\n", t.Title, t.Markdown(), t.Note)
+		}
+	}
+	fmt.Fprintf(&b, "### Versions\n\n")
+	for _, path := range slices.Sorted(keys(r.Versions)) {
+		if v := r.Versions[path]; v != "" && strings.Contains(measured, " "+path+" ") {
+			fmt.Fprintf(&b, "- %s %s\n", path, v)
+		}
+	}
+	return b.String()
+}
+
+// measured are the modules whose versions a page shows.
+const measured = " github.com/failsafe-go/failsafe-go github.com/hashicorp/go-retryablehttp github.com/gojek/heimdall/v7 github.com/go-resty/resty/v2 " +
+	"github.com/sony/gobreaker/v2 github.com/cenkalti/backoff/v4 golang.org/x/time go.uber.org/ratelimit github.com/throttled/throttled/v2 " +
+	"github.com/sethvargo/go-limiter github.com/go-redis/redis_rate/v10 github.com/redis/go-redis/v9 "
+
+func keys(m map[string]string) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+func (r Run) ahead() []string {
+	var out []string
+	for _, s := range r.Sections {
+		for _, t := range s.Tables {
+			out = append(out, t.Ahead()...)
+		}
+	}
+	return out
+}
+
+// Summary is what the README shows: one row per rival.
+func (r Run) Summary(folder string) string {
+	t := Table{Columns: []Column{
+		{Name: "added to a GET, ns", Better: -1}, {Name: "allocations", Better: -1, Digits: 1}, {Name: "throughput of bare", Better: 1, Digits: 2, Slack: .06},
+		{Name: "unknown quotas: lost of 100 calls", Better: -1, Digits: 1}, {Name: "429 per success", Better: -1, Digits: 2},
+		{Name: "outage: attempts per call", Better: -1, Digits: 2}, {Name: "goodput back after ms", Better: -1}, {Name: "errors of 100 calls in it", Better: -1},
+	}}
+	over, _ := r.Table("overhead")
+	for _, name := range r.rivals() {
+		row := Row{Name: name, Ours: strings.HasPrefix(name, "weir"), Aside: name == "net/http"}
+		cost := find(over, func(s string) bool { return strings.HasSuffix(s, ", timeouts") && strings.HasPrefix(s, name) })
+		row.Cells = append(row.Cells, cell(cost, 0), cell(cost, 2), r.cell("http1", name, 1))
+		row.Cells = append(row.Cells, r.quota(name)...)
+		row.Cells = append(row.Cells, r.cell("outage503", name, 1), r.cell("outage503", name, 2), r.outageErrors(name))
+		t.Rows = append(t.Rows, row)
+	}
+	return t.Markdown() + "\nTimeouts on; attempts per call and errors are of a 503 outage; quotas are five kinds of servers, the rate not told. " +
+		"\"weir, patient\" waits for the circuit (`Breaker.Patience`). Rows where others are ahead, the method and all figures: [docs/performance.md](docs/performance.md).\n\n" +
+		r.where() + "\n\n![What reaches a server during an outage](" + folder + "outage503.svg)\n\n![Refusals per success](" + folder + "quota-429.svg)\n"
+}
+
+// rivals are the rows of the outage, in its order.
+func (r Run) rivals() []string {
+	t, _ := r.Table("outage503")
+	var out []string
+	for _, row := range t.Rows {
+		out = append(out, row.Name)
+	}
+	return out
+}
+
+func find(t Table, match func(string) bool) *Row {
+	for i, r := range t.Rows {
+		if match(r.Name) {
+			return &t.Rows[i]
+		}
+	}
+	return nil
+}
+
+func cell(r *Row, i int) Cell {
+	if r == nil {
+		return None()
+	}
+	return r.Cells[i]
+}
+
+func (r Run) cell(id, name string, i int) Cell {
+	t, _ := r.Table(id)
+	return cell(find(t, func(s string) bool { return s == name }), i)
+}
+
+// quota sums up a rival's five quotas: calls lost of 100, 429 per success.
+func (r Run) quota(name string) []Cell {
+	var ok, lost, refused float64
+	for i := 1; ; i++ {
+		t, found := r.Table(fmt.Sprintf("quota%d", i))
+		if !found {
+			break
+		}
+		row := find(t, func(s string) bool { return s == name })
+		if row == nil {
+			return []Cell{None(), None()}
+		}
+		ok, lost, refused = ok+row.Cells[2].Value, lost+row.Cells[3].Value, refused+row.Cells[4].Value*row.Cells[2].Value
+	}
+	if ok == 0 {
+		return []Cell{None(), None()}
+	}
+	return []Cell{Num(100 * lost / (ok + lost)), Num(refused / ok)}
+}
+
+// outageErrors is the share of calls made in the outage that failed.
+func (r Run) outageErrors(name string) Cell {
+	upstream, per, errors := r.cell("outage503", name, 0), r.cell("outage503", name, 1), r.cell("outage503", name, 4)
+	if per.None || per.Value == 0 {
+		return None()
+	}
+	return Num(100 * errors.Value / (upstream.Value / per.Value))
+}

@@ -1,0 +1,88 @@
+package result
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func example() Table {
+	return Table{ID: "t", Title: "Title", Columns: []Column{{Name: "ns", Better: -1, Slack: .1}, {Name: "ok", Better: 1}},
+		Rows: []Row{
+			{Name: "base", Aside: true, Cells: []Cell{Num(1), Num(9)}},
+			{Name: "weir", Ours: true, Cells: []Cell{Num(100), Num(7)}},
+			{Name: "near", Cells: []Cell{Num(95), Num(8)}},
+			{Name: "lost", Failed: true, Cells: []Cell{Num(2), Num(99)}},
+			{Name: "none", Cells: []Cell{None(), None()}},
+		}}
+}
+
+func TestMarkdown(t *testing.T) {
+	want := `|      |     ns |    ok |
+| ---- | -----: | ----: |
+| base |      1 |     9 |
+| weir |    100 |     7 |
+| near | **95** | **8** |
+| lost |      2 |    99 |
+| none |      - |     - |
+`
+	if got := example().Markdown(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got := example().Text(); strings.Contains(got, "**") || !strings.HasPrefix(got, "Title\n") {
+		t.Errorf("text: got\n%s", got)
+	}
+}
+
+// TestAhead: what is within the noise is no lead, and neither are rows that
+// did less.
+func TestAhead(t *testing.T) {
+	got := example().Ahead()
+	if want := []string{"Title, ok: near 8, weir 7"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	table := example()
+	table.Rows[2].Cells[0] = Num(80)
+	if got := table.Ahead(); len(got) != 2 {
+		t.Errorf("a lead of a fifth: got %q", got)
+	}
+}
+
+func TestReplace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "page.md")
+	if err := Replace(path, "x"); err != nil {
+		t.Errorf("no page: %v", err)
+	}
+	for _, tt := range []struct{ name, old, want string }{
+		{"no markers", "a\n", "a\n"},
+		{"one marker", "a\n<!-- bench -->\n", "a\n<!-- bench -->\n"},
+		{"old text goes", "a\n<!-- bench -->\nold\n<!-- /bench -->\nz\n", "a\n<!-- bench -->\nnew\n<!-- /bench -->\nz\n"},
+	} {
+		if err := os.WriteFile(path, []byte(tt.old), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := Replace(path, "new\n"); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != tt.want {
+			t.Errorf("%s: got %q, %v, want %q", tt.name, got, err, tt.want)
+		}
+	}
+}
+
+func TestJSON(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.json")
+	r := Run{Commit: "c", Sections: []Section{{Name: "s", Tables: []Table{example()}}}}
+	if err := r.WriteJSON(path); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadJSON(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Full("") != r.Full("") {
+		t.Errorf("got\n%s\nwant\n%s", got.Full(""), r.Full(""))
+	}
+}

@@ -1,0 +1,135 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhttp/weir/bench/result"
+	"github.com/weirhttp/weir/bench/rival"
+)
+
+func loopback() Scenario {
+	return Scenario{"loopback", "Throughput through a real server on loopback at concurrency 32, relative to net/http alone.", runLoopback}
+}
+
+// newBase is a transport for one rival alone.
+func newBase() *http.Transport {
+	return &http.Transport{MaxIdleConnsPerHost: 1000, DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext}
+}
+
+// batch makes n calls from so many goroutines, and returns how long each took
+// and how many failed.
+func batch(do func(*http.Request) (*http.Response, error), url string, n, concurrency int) (took time.Duration, each []time.Duration, failed int) {
+	each = make([]time.Duration, n)
+	var next, bad atomic.Int64
+	var wg sync.WaitGroup
+	begin := time.Now()
+	for range concurrency {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				start := time.Now()
+				r, err := http.NewRequest(http.MethodGet, url, nil)
+				if err != nil || !finish(do(r)) {
+					bad.Add(1)
+				}
+				each[i] = time.Since(start)
+			}
+		})
+	}
+	wg.Wait()
+	return time.Since(begin), each, int(bad.Load())
+}
+
+func runLoopback(_ context.Context, s Size) ([]result.Table, []result.Plot, error) {
+	var tables []result.Table
+	for _, http2 := range []bool{false, true} {
+		t, err := throughput(s, http2)
+		if err != nil {
+			return nil, nil, err
+		}
+		tables = append(tables, t)
+	}
+	return tables, nil, nil
+}
+
+func throughput(s Size, http2 bool) (result.Table, error) {
+	size, batches := pick(s, 64, 500, 1000), pick(s, 1, 6, 20)
+	id, name := "http1", "HTTP/1"
+	if http2 {
+		id, name = "http2", "HTTP/2 over TLS"
+	}
+	t := result.Table{ID: id, Title: fmt.Sprintf("%s: %d requests at concurrency 32", name, size*batches),
+		Note:    fmt.Sprintf("In batches of %d, each between two of bare net/http; of bare is the median of the ratios to these neighbours. Server and clients share the cores.", size),
+		Columns: []result.Column{more("requests/s", 0, .06), more("of bare", 2, .06), less("p50 µs", 0, .06), less("p99 µs", 0, .15), less("failed", 0, 0)}}
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") }))
+	srv.EnableHTTP2 = http2
+	if http2 {
+		srv.StartTLS()
+	} else {
+		srv.Start()
+	}
+	defer srv.Close()
+	base := func() *http.Transport {
+		b := newBase()
+		if http2 {
+			b.TLSClientConfig, b.ForceAttemptHTTP2 = srv.Client().Transport.(*http.Transport).TLSClientConfig.Clone(), true
+		}
+		return b
+	}
+	bare := base()
+	defer bare.CloseIdleConnections()
+	policy := rival.Default()
+	policy.Rate = rival.Rate{Limit: 1e8, Per: time.Second, Bucket: 1e8}
+	rivals := rival.All()
+	results := make([]served, len(rivals))
+	for i, r := range rivals {
+		b := base()
+		defer b.CloseIdleConnections()
+		c, err := r.New(b, policy)
+		if err != nil {
+			return t, err
+		}
+		defer c.Close()
+		results[i].do = c.Do
+		batch(c.Do, srv.URL, max(size/4, 32), 32)
+	}
+	last := served{do: bare.RoundTrip}
+	last.add(srv.URL, size)
+	for range batches {
+		for i := range results {
+			before := last.rate
+			rate := results[i].add(srv.URL, size)
+			after := last.add(srv.URL, size)
+			results[i].ratios = append(results[i].ratios, rate/((before+after)/2))
+		}
+	}
+	for i, r := range rivals {
+		v := &results[i]
+		t.Rows = append(t.Rows, row(r, result.Num(quantile(v.rates, .5)), result.Num(quantile(v.ratios, .5)),
+			result.Num(float64(quantile(v.each, .5))/1e3), result.Num(float64(quantile(v.each, .99))/1e3), result.Num(v.failed)))
+	}
+	return t, nil
+}
+
+// served is what one rival got through.
+type served struct {
+	do            func(*http.Request) (*http.Response, error)
+	rate          float64 // of the last batch
+	rates, ratios []float64
+	each          []time.Duration
+	failed        int
+}
+
+func (v *served) add(url string, n int) float64 {
+	took, each, failed := batch(v.do, url, n, 32)
+	v.rate = float64(n) / took.Seconds()
+	v.rates, v.each, v.failed = append(v.rates, v.rate), append(v.each, each...), v.failed+failed
+	return v.rate
+}

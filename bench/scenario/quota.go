@@ -1,0 +1,140 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhttp/weir/bench/result"
+	"github.com/weirhttp/weir/bench/rival"
+)
+
+func quotas() Scenario {
+	return Scenario{"quota", "How long a fixed amount of work takes under a quota, and how often the server has to refuse.", runQuotas}
+}
+
+// A job is one rival's work against one server.
+type job struct {
+	took    time.Duration // until the last success
+	ok      int
+	lost    int // calls that ended without a success
+	refused int // answered 429
+}
+
+// work makes n calls from so many goroutines through r.
+func work(ctx context.Context, r rival.Rival, p rival.Policy, d dialect, n, goroutines int) (job, error) {
+	l := &limited{dialect: d, quota: d.quota()}
+	srv, err := newServer(l)
+	if err != nil {
+		return job{}, err
+	}
+	defer srv.stop()
+	base := newBase()
+	defer base.CloseIdleConnections()
+	c, err := r.New(base, p)
+	if err != nil {
+		return job{}, err
+	}
+	defer c.Close()
+	var good atomic.Int64
+	do := func(q *http.Request) (*http.Response, error) {
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		resp, err := c.Do(q.WithContext(ctx))
+		if finish(resp, err) {
+			good.Add(1)
+		}
+		return resp, err
+	}
+	_, _, failed := batch(do, srv.url, n, goroutines)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = failed // a body is finished above, while its context lives
+	return job{l.last, int(good.Load()), n - int(good.Load()), l.refused}, nil
+}
+
+func runQuotas(ctx context.Context, s Size) ([]result.Table, []result.Plot, error) {
+	n, goroutines := pick(s, 12, 150, 500), pick(s, 4, 50, 50)
+	list := dialects(s)
+	tables := make([]result.Table, len(list))
+	tasks := make([]rival.Rival, len(list)) // all at once when small
+	run := func(i int, _ rival.Rival) (err error) {
+		tables[i], err = makespan(ctx, list[i], i, n, goroutines)
+		return err
+	}
+	if s != Full {
+		if err := each(tasks, run); err != nil {
+			return nil, nil, err
+		}
+		return tables, quotaPlots(list, tables), nil
+	}
+	for i := range list {
+		if err := run(i, rival.Rival{}); err != nil {
+			return nil, nil, err
+		}
+	}
+	return tables, quotaPlots(list, tables), nil
+}
+
+// makespan lets all rivals do the same work at the same time, each against a
+// server of its own: first without knowing the rate, then with.
+func makespan(ctx context.Context, d dialect, i, n, goroutines int) (result.Table, error) {
+	best := ideal(d.quota(), n)
+	t := result.Table{ID: fmt.Sprintf("quota%d", i+1), Title: fmt.Sprintf("%d calls from %d goroutines: %s", n, goroutines, d.name),
+		Note:    fmt.Sprintf("Ideal: %.2f s. Up to 8 retries each, backoff of 100 ms to 5 s. The rows below +rate were told the rate at the start. Rows that lost calls did less than the whole work; their time is not compared.", best.Seconds()),
+		Columns: []result.Column{less("time s", 2, .01), less("of ideal", 2, .01), more("ok", 0, 0), less("lost", 0, 0), less("429 per ok", 2, 0)}}
+	rivals := rival.All()
+	for _, r := range rival.All() {
+		if r.Known != "" {
+			r.Entry = "known" // marks the row
+			rivals = append(rivals, r)
+		}
+	}
+	t.Rows = make([]result.Row, len(rivals))
+	err := each(rivals, func(i int, r rival.Rival) error {
+		p := rival.Default()
+		p.Retries = 8
+		known := r.Entry == "known"
+		if known {
+			p.Rate = d.known
+		}
+		j, err := work(ctx, r, p, d, n, goroutines)
+		line := row(r, result.Num(j.took.Seconds()), result.Num(j.took.Seconds()/max(best.Seconds(), .001)), result.Num(j.ok), result.Num(j.lost), result.Num(float64(j.refused)/max(float64(j.ok), 1)))
+		if known {
+			line.Name = r.Known + ", told the rate"
+		}
+		if line.Failed = j.lost > 0; line.Failed {
+			line.Aside = false
+		}
+		t.Rows[i] = line
+		return err
+	})
+	return t, err
+}
+
+func quotaPlots(list []dialect, tables []result.Table) []result.Plot {
+	waste := result.Plot{ID: "quota-429", Title: "Refusals per success, rate not told", Y: "429 per success"}
+	took := result.Plot{ID: "quota-time", Title: "Time of the whole work, rate not told (no bar: calls were lost)", Y: "times ideal"}
+	for _, d := range list {
+		waste.Names, took.Names = append(waste.Names, d.short), append(took.Names, d.short)
+	}
+	for i, r := range rival.All() {
+		if r.Name == rival.Bare().Name || r.Name == rival.Heimdall().Name {
+			continue // they do not retry a 429
+		}
+		a, b := result.Series{Name: r.Name}, result.Series{Name: r.Name}
+		for _, t := range tables {
+			cells := t.Rows[i].Cells
+			a.Y = append(a.Y, cells[4].Value)
+			if v := cells[1].Value; t.Rows[i].Failed {
+				b.Y = append(b.Y, 0)
+			} else {
+				b.Y = append(b.Y, v)
+			}
+		}
+		waste.Series, took.Series = append(waste.Series, a), append(took.Series, b)
+	}
+	return []result.Plot{waste, took}
+}
