@@ -124,6 +124,46 @@ func TestCircuit(t *testing.T) {
 	})
 }
 
+// Requests that wait for the circuit stand in the queue too.
+func TestPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := weir.Config{}
+		c.Retry.MaxAttempts = 1
+		c.Breaker.Patience, c.Breaker.OpenFor, c.Breaker.MaxOpenFor = time.Minute, 10*time.Second, 20*time.Second
+		calls := 0
+		w := transport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
+			if calls++; calls <= 5 {
+				return nil, errors.New("connection refused")
+			}
+			return testnet.Answer(r, 200, http.Header{}, http.NoBody), nil
+		}), c)
+		h := Handler(w)
+		for range 5 {
+			if _, err := w.RoundTrip(request(t.Context(), "api.example")); err == nil {
+				t.Fatal("an answer")
+			}
+		}
+		var done sync.WaitGroup
+		for range 2 {
+			done.Go(func() {
+				if resp, err := w.RoundTrip(request(t.Context(), "api.example")); err == nil {
+					resp.Body.Close()
+				} else {
+					t.Error(err)
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		if got := hostNamed(t, snapshot(t, h), "api.example"); got.Queue != 2 || got.Circuit.Waiting != 2 || got.State != "open" {
+			t.Errorf("while two wait: %+v %+v", got, got.Circuit)
+		}
+		done.Wait()
+		if got := hostNamed(t, snapshot(t, h), "api.example"); got.Queue != 0 || got.Granted != 7 {
+			t.Errorf("at the end: %+v", got)
+		}
+	})
+}
+
 // Partitions stand beside their host, under a name that does not tell the key.
 func TestPartitions(t *testing.T) {
 	c := weir.Config{Throttle: budget("10/s burst 10")}

@@ -24,8 +24,8 @@ type Host struct {
 	State     string `json:"state"`               // "ok", "waiting", "paused", "half-open", "open"
 	Why       []Hold `json:"why,omitempty"`       // what holds requests up, the longest first
 
-	Queue      int     `json:"queue"`
-	OldestWait float64 `json:"oldestWait"`
+	Queue      int     `json:"queue"`      // requests that wait, for budget or for the circuit
+	OldestWait float64 `json:"oldestWait"` // of those that wait for budget
 	InFlight   int     `json:"inFlight"`
 
 	Granted   int64            `json:"granted"`   // requests let through
@@ -129,6 +129,9 @@ func (h *Host) circuit(c *breaker.CircuitStats, now time.Time) {
 		v.ProbeIn = c.NotBefore.Sub(now).Seconds()
 	}
 	h.Circuit = v
+	if h.Partition == "" {
+		h.Queue += c.Waiting // they stand at the host's door, whatever their partition
+	}
 	if c.State != breaker.Closed {
 		h.State = v.State
 		text := "circuit " + v.State

@@ -1,5 +1,5 @@
 // One host: why requests wait, its limits, its circuit.
-import { badge, bar, fill, hold, make, number, plural, put, refusals, seconds } from "./words.js";
+import { badge, bar, fill, hold, make, number, put, queue, refusals, seconds } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const tiles = new Map();
@@ -18,7 +18,7 @@ export function show(host, controls) {
   $("controls").hidden = !controls;
   why(host);
   tile("Queue", number(host.queue));
-  tile("Oldest wait", host.queue > 0 ? seconds(host.oldestWait) : "\u2013");
+  tile("Oldest wait", host.oldestWait > 0 ? seconds(host.oldestWait) : "\u2013");
   tile("In flight", number(host.inFlight));
   tile("Requests", number(host.granted));
   tile("Had to wait", number(host.waited));
@@ -51,10 +51,9 @@ function tile(title, value) {
 
 function why(host) {
   const texts = (host.why || []).map(hold);
-  const n = plural(host.queue, "request waits", "requests wait");
   if (texts.length === 0) texts.push("Nothing holds requests up");
   texts[0] = texts[0][0].toUpperCase() + texts[0].slice(1);
-  texts.push(host.queue === 0 ? "No request is waiting." : `${n}, the oldest for ${seconds(host.oldestWait)}.`);
+  texts.push(queue(host.queue, host.oldestWait));
   $("why").className = "why card " + host.state;
   lines($("why"), texts);
 }
@@ -107,6 +106,7 @@ function facts(host) {
   const all = [["Circuit", c.state + (c.forced ? ", held by an operator" : "")]];
   if (c.reason && !c.forced) all.push(["Last change", c.reason]);
   if (c.probeIn) all.push(["Next probe", "in " + seconds(c.probeIn)]);
+  if (c.waiting) all.push(["Waiting for it", number(c.waiting)]);
   all.push(["Judged calls", c.calls ? `${number(c.calls)}, ${number(c.failures)} failed` : "none"]);
   all.push(["Times opened", number(c.trips)]);
   all.push(["Refused by it", number(c.refused)]);

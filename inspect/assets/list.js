@@ -1,5 +1,5 @@
 // The list of hosts.
-import { badge, bar, fill, hold, keyOf, make, number, plural, put, refusals, seconds, share } from "./words.js";
+import { badge, bar, fill, hold, keyOf, make, number, plural, put, queue, refusals, seconds, share } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const columns = [
@@ -96,8 +96,7 @@ function headline(frame) {
   if (frame.total === 0) put($("summary"), "Nothing has been sent yet");
   else if (held === 0) put($("summary"), "Everything goes straight through");
   else put($("summary"), `${number(held)} of ${plural(frame.total, "host holds", "hosts hold")} requests up`);
-  put($("summary-more"), frame.queue === 0 ? "No request is waiting."
-    : `${plural(frame.queue, "request waits", "requests wait")}, the oldest for ${seconds(frame.oldest)}.`);
+  put($("summary-more"), queue(frame.queue, frame.oldest));
 }
 
 function build(host) {
@@ -124,7 +123,7 @@ function update(row, host) {
   row.why.title = text;
   badge(row.badge, host.state);
   put(row.cells.queue, number(host.queue));
-  put(row.cells.wait, host.queue > 0 ? seconds(host.oldestWait) : "\u2013");
+  put(row.cells.wait, host.oldestWait > 0 ? seconds(host.oldestWait) : "\u2013");
   put(row.cells.inflight, number(host.inFlight));
   put(row.cells.granted, number(host.granted));
   put(row.cells.refused, number(refusals(host)));

@@ -37,6 +37,12 @@ export function plural(n, one, many) {
   return number(n) + " " + (n === 1 ? one : many);
 }
 
+// queue says how many wait and for how long, in a sentence.
+export function queue(n, oldest) {
+  if (n === 0) return "No request is waiting.";
+  return plural(n, "request waits", "requests wait") + (oldest > 0 ? ", the oldest for " + seconds(oldest) : "") + ".";
+}
+
 // share is the part of the tightest limit that is left, 0 to 1; null without limits.
 export function share(host) {
   let least = null;
