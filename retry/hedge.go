@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/trip"
 )
@@ -36,7 +37,15 @@ func (l *loop) race() (*http.Response, error) {
 	h := &hedge{t: l.t, first: l.tr, host: l.h, c: l.c, r: l.r, cancelFirst: cancel, ended: make(chan struct{})}
 	h.ctx, h.cancel = context.WithCancel(l.ctx)
 	timer := time.AfterFunc(after, h.run)
+	returned := false
+	defer func() {
+		if !returned { // the base panicked or ended the goroutine
+			cancel()
+			h.drop(timer)
+		}
+	}()
 	resp, err := l.t.base.RoundTrip(l.r.WithContext(ctx))
+	returned = true
 	l.learn(resp)
 	if timer.Stop() {
 		h.cancel()
@@ -48,33 +57,53 @@ func (l *loop) race() (*http.Response, error) {
 		resp = nil
 	}
 	<-h.ended
-	l.hedged = h.sent
-	if l.hedged {
+	if l.hedged = h.sent; l.hedged {
 		l.t.count.hedges.Add(1)
 		l.h.count.hedges.Add(1)
 	}
-	if h.resp == nil || good(resp) {
+	if h.panicked != nil {
+		cancel()
 		h.cancel()
-		if h.resp != nil {
-			h.resp.Body.Close()
+		if resp != nil {
+			resp.Body.Close()
 		}
-		return leave(resp, cancel), err
+		panic(h.panicked)
 	}
-	if resp != nil {
+	return l.choose(h, resp, err, cancel)
+}
+
+// choose returns one of the answers: a good one if there is one, else that of
+// the first attempt, else that of the hedge. The server's wait that stands in
+// an answer which is dropped is a floor all the same.
+func (l *loop) choose(h *hedge, resp *http.Response, err error, cancel func()) (*http.Response, error) {
+	switch {
+	case h.resp == nil:
+		h.cancel()
+		return leave(resp, cancel), err
+	case good(resp), resp != nil && !good(h.resp), resp == nil && !good(h.resp) && l.done():
+		if !good(resp) {
+			l.floor = serverDelay(ofStatus(h.resp.StatusCode), headers.Parse(h.resp, time.Now()))
+		}
+		h.resp.Body.Close()
+		h.cancel()
+		return leave(resp, cancel), err
+	case resp != nil:
+		l.floor = 0
 		resp.Body.Close()
 	}
 	cancel()
-	l.win()
+	l.win(h)
 	return leave(h.resp, h.cancel), nil
 }
 
-// win notes that the hedge's answer is used. It was paid and is paid back.
-func (l *loop) win() {
+// win notes that the hedge's answer is used. It was paid and, if it is a good
+// one, is paid back.
+func (l *loop) win(h *hedge) {
 	l.won = true
-	l.tr.Throttled = false
+	l.tr.Throttled = h.trip.Throttled && !good(h.resp)
 	l.t.count.won.Add(1)
 	l.h.count.won.Add(1)
-	if !l.c.Allowance.Disable {
+	if !l.c.Allowance.Disable && good(h.resp) {
 		l.h.allowance.give(cost, time.Now())
 	}
 }
@@ -114,8 +143,9 @@ type hedge struct {
 	cancel      context.CancelFunc
 	cancelFirst context.CancelFunc
 	ended       chan struct{}
-	sent        bool           // these two are written before ended is closed
-	resp        *http.Response // a good answer, or nil
+	sent        bool           // these three are written before ended is closed
+	resp        *http.Response // nil: none
+	panicked    any            // by what is below, on this goroutine
 
 	mu      sync.Mutex
 	decided bool // one of the two has a good answer
@@ -141,7 +171,10 @@ func (h *hedge) lose() bool {
 // run sends the hedge if it costs nobody else anything: there is room for it
 // now, and the allowance pays.
 func (h *hedge) run() {
-	defer close(h.ended)
+	defer func() {
+		h.panicked = recover() // goes on where the caller can recover it
+		close(h.ended)
+	}()
 	r, tr := h.first.Fork(h.ctx, h.r)
 	tr.At(trip.Retry) // the first attempt is further down by now
 	h.mu.Lock()
@@ -173,13 +206,24 @@ func (h *hedge) run() {
 	won := err == nil && good(resp) && !h.decided
 	h.decided = h.decided || won
 	h.mu.Unlock()
-	switch {
-	case won:
+	if err == nil {
 		h.resp = resp
+	}
+	if won {
 		h.first.SetCause(trip.LostHedge)
 		h.cancelFirst()
-	case err == nil:
-		resp.Body.Close()
+	}
+}
+
+// drop ends a hedge that nobody wants any more.
+func (h *hedge) drop(timer *time.Timer) {
+	h.cancel()
+	if timer.Stop() {
+		return
+	}
+	<-h.ended
+	if h.resp != nil {
+		h.resp.Body.Close()
 	}
 }
 

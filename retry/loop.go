@@ -40,6 +40,7 @@ type loop struct {
 	once        [outcomes]bool // outcomes that may not be a reason again
 	replayError error          // of GetBody
 	hedged, won bool           // of this attempt
+	floor       time.Duration  // the server's wait, said in an answer that was dropped
 	closeNext   bool           // r has a body that nobody was given yet
 	open        *http.Response // that is neither returned nor held yet
 }
@@ -108,7 +109,7 @@ func (l *loop) finish() {
 func (l *loop) attempt() (resp *http.Response, err error) {
 	l.tr.At(trip.Retry)
 	l.tr.Next()
-	l.closeNext, l.hedged, l.won = false, false, false
+	l.closeNext, l.hedged, l.won, l.floor = false, false, false, 0
 	if l.c.Hedge.on() && l.tr.Number == 1 && l.mayHedge() {
 		return l.race()
 	}

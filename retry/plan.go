@@ -52,7 +52,7 @@ func (l *loop) plan(o Outcome, sig headers.Signal, resp *http.Response, err erro
 	}
 	p := plan{reason: Queued, waitFor: Queue}
 	if !free {
-		p.sleep, p.waitFor, p.reason = l.delay(resp, serverDelay(o, sig), now)
+		p.sleep, p.waitFor, p.reason = l.delay(resp, max(l.floor, serverDelay(o, sig)), now)
 		if p.reason != Again {
 			return plan{reason: p.reason}
 		}
