@@ -5,6 +5,7 @@ package node
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ func TestNode(t *testing.T) {
 		}
 		t.Skip("NOT TESTED: run npm ci in interop/node first")
 	}
+	version(t)
 	express, fastify := real.Port(t), real.Port(t)
 	real.Start(t, []int{express, fastify}, "node", "server.mjs", fmt.Sprint(express), fmt.Sprint(fastify))
 	var runs []real.Run
@@ -45,4 +47,23 @@ func TestNode(t *testing.T) {
 		})
 	}
 	real.Together(t, runs)
+}
+
+// version skips where Node is too old for what package.json names.
+func version(t *testing.T) {
+	out, err := exec.Command("node", "--version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var major int
+	if _, err := fmt.Sscanf(string(out), "v%d.", &major); err != nil {
+		t.Fatalf("node --version says %q: %v", out, err)
+	}
+	switch {
+	case major >= 20:
+	case os.Getenv("CI") != "":
+		t.Fatalf("Node %s is too old: 20 is needed", out)
+	default:
+		t.Skipf("NOT TESTED: Node %s is too old: 20 is needed", out)
+	}
 }

@@ -69,6 +69,7 @@ func fleet(ctx context.Context, s settings, srv *server) {
 		srv.problems.add("redis: %v", err)
 		return
 	}
+	redis.SetLogger(quiet{}) // that Redis is away is no news here
 	defer os.RemoveAll(server.dir)
 	defer func() { server.kill() }()
 	var wg sync.WaitGroup
@@ -100,6 +101,10 @@ func fleet(ctx context.Context, s settings, srv *server) {
 	wg.Wait()
 	s.log("Redis was restarted %d times", restarts)
 }
+
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
 
 // member calls the shared host as fast as it may.
 func member(ctx context.Context, addr string, srv *server) error {
