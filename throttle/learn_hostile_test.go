@@ -144,3 +144,26 @@ func TestABare503OfALimiterFindsTheRate(t *testing.T) {
 		}
 	})
 }
+
+func TestHugeNumbersDoNotOverflow(t *testing.T) {
+	n := 0
+	learnRun(t, Config{Pace: true, MaxWait: time.Hour}, func(*http.Request, time.Time) *http.Response {
+		n++
+		resp := reply(200, "RateLimit-Policy", `"a";q=999999999999999;w=1`, "RateLimit", `"a";r=999999999999999;t=1`,
+			"X-RateLimit-Limit", "1"+strings.Repeat("0", 300), "X-RateLimit-Remaining", "1"+strings.Repeat("0", 300), "X-RateLimit-Reset", "1")
+		if n%3 == 0 {
+			resp.StatusCode = 429
+			resp.Header.Set("Retry-After", "99999999999999999999999999")
+		}
+		return resp
+	}, func(t *testing.T, rt *Transport, _ *server) {
+		for i := range 12 {
+			if _, took := one(t, rt, "http://h/v1"); took < 0 || took > 6*time.Minute {
+				t.Errorf("request %d waited %v, want at most MaxPause and a little", i, took)
+			}
+		}
+		if words := restrictionsOf(rt); len(words) > 1000 {
+			t.Errorf("%d bytes of words: %s", len(words), words)
+		}
+	})
+}

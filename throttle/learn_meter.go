@@ -209,7 +209,7 @@ func (q *quota) regain(int64) time.Duration     { return q.guess() }
 func (l *learner) room(instant) int64   { return 1 }
 func (k *kind) room(instant) int64      { return 1 }
 func (s *hostStart) room(instant) int64 { return 1 }
-func (q *quota) room(now instant) int64 { return int64(max(1, q.level(now.time()))) }
+func (q *quota) room(now instant) int64 { return int64(min(plentiful, max(1, q.level(now.time())))) }
 
 func (l *learner) answered(instant, int64, mark)   {}
 func (k *kind) answered(instant, int64, mark)      {}
@@ -223,7 +223,7 @@ func (s *hostStart) view(now instant) view { return unmeasured(now) }
 
 func (q *quota) view(now instant) view {
 	q.roll(now.time())
-	v := view{limit: int64(q.sizeOr(plentiful)), left: max(0, q.level(now.time())), full: now}
+	v := view{limit: int64(min(plentiful, q.sizeOr(plentiful))), left: max(0, q.level(now.time())), full: now}
 	if q.reset.Known && v.left < float64(v.limit) {
 		v.full = in(now, q.reset.Value.Sub(now.time()))
 	}

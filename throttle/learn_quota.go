@@ -168,7 +168,7 @@ func (q *quota) wait(now time.Time, cost float64) time.Duration {
 	case lack <= 1e-9 && q.terms.pace:
 		return q.paced(now, cost)
 	case lack <= 1e-9 && q.testing():
-		return max(0, q.lastSent.Add(q.key.window*4/5/time.Duration(q.size.Value)).Sub(now))
+		return max(0, q.lastSent.Add(time.Duration(0.8*float64(q.key.window)/q.size.Value)).Sub(now))
 	case lack <= 1e-9:
 		return 0
 	case q.flows && q.rate() > 0:

@@ -65,7 +65,7 @@ func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) 
 // is spent explains it, so that no rate has to be found.
 func (l *learner) hintOf(now time.Time, s headers.Signal) (h hint, named, explained bool) {
 	if s.RetryAfter.Known {
-		h = hint{wait: s.RetryAfter.Value, known: true, source: "Retry-After"}
+		h = hint{wait: min(s.RetryAfter.Value, mostWindow), known: true, source: "Retry-After"}
 	}
 	for _, limit := range s.Limits {
 		if !exhausted(limit) {

@@ -152,7 +152,7 @@ func fieldName(s string) string {
 
 // amount shows a number without needless digits.
 func amount(x float64) string {
-	if x >= 100 || x == math.Trunc(x) {
+	if x < 1e15 && (x >= 100 || x == math.Trunc(x)) {
 		return strconv.FormatFloat(math.Round(x), 'f', -1, 64)
 	}
 	return strconv.FormatFloat(x, 'g', 3, 64)

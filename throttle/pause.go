@@ -98,7 +98,7 @@ func (h *hold) length(said hint, guess, maxPause time.Duration, fresh bool, spre
 	}
 	if fresh {
 		// Perhaps one of a thousand processes that were all refused at once.
-		room := max(time.Second, said.wait/2) << min(h.strikes, 5)
+		room := min(max(time.Second, said.wait/2), mostSpread) << min(h.strikes, 5)
 		if h.strikes == 0 {
 			room = min(room, firstSpread)
 		}

@@ -141,9 +141,9 @@ const notes = `## Remarks
 - E1 at 1/s and size 1: without headers every second request that comes a little early is refused, and a pause has
   to be guessed each time. The rate that is found is a little low on purpose.
 - E1 "until full" at 5/s: a reset rounded up to a second is all that server says about time; weir waits for it.
-- E2 without any hint: bursting and asking again and again (naive retry, AWS adaptive) gets more out of a window than
-  pacing does, at many times the refusals or with them. One Retry-After is enough for weir to recognise the window.
-- E4: about a third of the refusals are those of the first second, when eight newcomers meet.
+- E2 without any hint: to burst and ask again and again gets more out of a window than pacing does, at more refusals.
+  With Retry-After weir recognises the window.
+- E4: about two fifths of the refusals are those of the first second, when eight newcomers meet.
 - E5 at one half: the circuit breaker opens at half, and three good probes in a row are rare then. That is its
   setting, not the throttle's: without the breaker the share is about what the retry allowance permits.
 - E6: goodput counts the requests that were given up during the recovery.
