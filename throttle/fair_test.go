@@ -3,6 +3,7 @@ package throttle
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -199,6 +200,43 @@ func TestGroupsDoNotDeadlock(t *testing.T) {
 		})
 		if left != 0 {
 			rt.Fatalf("%d wait for ever", left)
+		}
+	})
+}
+
+// TestTransportKnowsWhoAsks: lane, priority and cost of a request come from
+// Config and its context.
+func TestTransportKnowsWhoAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(nil)
+		tr := newTransport(t, b, Config{
+			Default: MustParseBudget("2/s burst 2"), DisableLearning: true,
+			Lane: func(r *http.Request) string { return r.URL.Path[:2] },
+			Cost: func(r *http.Request) Cost { return Cost{requests: int64(len(r.URL.Path) - 2)} },
+		})
+		var wg sync.WaitGroup
+		send := func(ctx context.Context, path string) {
+			wg.Go(func() {
+				if _, err := get(t, ctx, tr, "http://h"+path); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		send(t.Context(), "/x00") // both units
+		for _, path := range []string{"/a00", "/a11", "/b00", "/b11"} {
+			send(t.Context(), path)
+		}
+		send(WithPriority(t.Context(), 1), "/c00")
+		send(WithCost(t.Context(), Cost{requests: 0}), "/d00") // needs none
+		wg.Wait()
+		var got []string
+		for _, a := range b.arrived {
+			got = append(got, a.path+" "+a.at.Round(time.Millisecond).String())
+		}
+		want := "/x00 0s, /d00 0s, /c00 1s, /a00 2s, /b00 3s, /a11 4s, /b11 5s"
+		if strings.Join(got, ", ") != want {
+			t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), want)
 		}
 	})
 }
