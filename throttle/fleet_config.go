@@ -7,6 +7,11 @@ import (
 
 // FleetConfig says how a [Store] is used. The zero FleetConfig lacks Members,
 // which its policy for a store that is gone needs.
+//
+// Every request asks the Store, also one whose host has no budget, for there
+// may be a pause that another process heard of. A wait for the Store's room may
+// exceed MaxWait by two Deadlines, never the request's own deadline, and is not
+// told to OnWait.
 type FleetConfig struct {
 	// Members is the largest number of processes that share the Store. While
 	// it is gone each goes on with that fraction of every rate. Needed, and
