@@ -518,3 +518,24 @@ func TestOnlyTheMetersRefusalRefunds(t *testing.T) {
 		}
 	})
 }
+
+// TestRoutesOfHostsBeyondMaxKeys: in the overflow too, a host's routes count.
+func TestRoutesOfHostsBeyondMaxKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(nil), Config{
+			MaxKeys: 1, MaxWait: -1, DisableLearning: true,
+			Budgets: map[string]Budget{"*.x": MustParseBudget("100/h burst 100"), "*.z.x/y": MustParseBudget("1/h")},
+		})
+		for _, step := range []struct {
+			url  string
+			goes bool
+		}{
+			{"http://first.x/", true}, {"http://a.x/y", true}, {"http://a.x/y", true},
+			{"http://b.z.x/y", true}, {"http://b.z.x/y", false}, {"http://b.z.x/", true}, {"http://a.x/y", true},
+		} {
+			if _, err := get(t, t.Context(), tr, step.url); (err == nil) != step.goes {
+				t.Errorf("%s: got %v, goes should be %v", step.url, err, step.goes)
+			}
+		}
+	})
+}
