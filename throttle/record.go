@@ -68,6 +68,9 @@ func (r *record) renew(now instant) {
 		r.own = r.members(now, r.own, plan, i+1, old[route])
 	}
 	if r.waiters != nil {
+		for w := r.waiters; w != nil; w = w.next {
+			w.match(&r.routes) // their numbers are others now
+		}
 		r.t.engine.redraw(now, &r.scope)
 	}
 }

@@ -150,16 +150,8 @@ func (p *passage) prepare(r *http.Request) (*record, error) {
 // engine's lock is held.
 func (p *passage) resolve(now instant, r *http.Request, home *record) {
 	p.record.renew(now)
-	routes := &p.record.routes
-	route := ""
-	for i := range routes.Len() {
-		if routes.Match(i, r) {
-			p.ask.set(i)
-			if route == "" {
-				route, _ = routes.Route(i)
-			}
-		}
-	}
+	p.ask.r = r
+	route := p.ask.match(&p.record.routes)
 	p.ask.learn = p.t.kindOf(now, &p.ask, &home.scope, route, r)
 }
 

@@ -1,5 +1,11 @@
 package throttle
 
+import (
+	"net/http"
+
+	"github.com/weirhttp/weir/internal/pattern"
+)
+
 // scope is what requests have in common that draw on the same accounts: a key
 // of a Limiter; a host, and a partition of it.
 type scope struct {
@@ -33,11 +39,12 @@ type ask struct {
 	priority int
 	lane     string
 	cost     Cost
-	learn    *kind    // what is known of its kind of request; nil: nothing
-	host     *scope   // whose gate counts too; nil: none
-	routes   uint64   // bits of the first 64 routes that match
-	many     []uint64 // of those after
-	unit     string   // of a request for a part; "": none
+	learn    *kind         // what is known of its kind of request; nil: nothing
+	host     *scope        // whose gate counts too; nil: none
+	r        *http.Request // of a Transport; nil: none
+	routes   uint64        // bits of the first 64 routes that match
+	many     []uint64      // of those after
+	unit     string        // of a request for a part; "": none
 	upTo     int64
 	held     bool // units count until the answer
 }
@@ -71,6 +78,21 @@ func (s *scope) draws(buf []draw, q *ask) []draw {
 		buf = q.learn.draws(buf, q)
 	}
 	return buf
+}
+
+// match finds the routes that q's request matches and returns the first of
+// them; "": none.
+func (q *ask) match(routes *pattern.Routes[*plan]) (first string) {
+	q.routes, q.many = 0, nil
+	for i := range routes.Len() {
+		if routes.Match(i, q.r) {
+			q.set(i)
+			if first == "" {
+				first, _ = routes.Route(i)
+			}
+		}
+	}
+	return first
 }
 
 // on reports whether the i-th route matches.

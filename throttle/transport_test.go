@@ -514,3 +514,41 @@ func TestStats(t *testing.T) {
 		wg.Wait()
 	})
 }
+
+// TestANewRouteLeavesOthersAlone: those that wait draw on the routes that they
+// match, however many there are now.
+func TestANewRouteLeavesOthersAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(nil)
+		tr := newTransport(t, b, Config{DisableLearning: true, Budgets: map[string]Budget{
+			"a": MustParseBudget("100/s"), "a/slow": MustParseBudget("1/10s"),
+		}})
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() { mustGet(t, tr, "http://a/slow") })
+		}
+		time.Sleep(time.Second)
+		for _, route := range []string{"a/aaa", "GET a/", "*/slow"} {
+			if err := tr.SetBudget(route, MustParseBudget("1/20s")); err != nil {
+				t.Fatal(err)
+			}
+			mustGet(t, tr, "http://a/aaa")
+			time.Sleep(time.Second)
+			if route == "a/aaa" {
+				if err := tr.SetBudget(route, Budget{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if route == "GET a/" {
+				if err := tr.SetBudget(route, MustParseBudget("1/s")); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		wg.Wait()
+		at := b.times()
+		if last := at[len(at)-1]; len(at) != 5 || last < 10*time.Second {
+			t.Errorf("arrived at %v, want the second of the slow route 10s after the first, or later", at)
+		}
+	})
+}
