@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/weirhttp/weir/headers"
@@ -25,19 +26,20 @@ const (
 // the host. finish tells it how a request ended; then everyone who waits for
 // any of them is to be planned anew.
 type learner struct {
-	terms   learnTerms
-	scope   *scope
-	host    *hostStart
-	hold    hold
-	finder  finder
-	kinds   map[kindKey]*kind
-	other   *kind // shared by the kinds beyond maxKinds
-	quotas  map[quotaKey]*quota
-	good    int
-	blame   blame
-	changes bool           // kinds are bound by other quotas than before
-	jitter  func() float64 // uniform in [0,1)
-	account *account
+	terms      learnTerms
+	scope      *scope
+	credential uint64 // keyed hash of the Authorization header; zero: none
+	host       *hostStart
+	hold       hold
+	finder     finder
+	kinds      []*kind  // at most maxKinds
+	other      *kind    // shared by the kinds beyond maxKinds
+	quotas     []*quota // at most maxQuotas
+	good       int
+	blame      blame
+	changes    bool           // kinds are bound by other quotas than before
+	jitter     func() float64 // uniform in [0,1)
+	account    *account
 }
 
 // A kind is a kind of request: those that one budget pattern matches, or else
@@ -48,9 +50,9 @@ type kind struct {
 	learner *learner
 	slow    slowStart
 	quotas  []*quota
-	apart   bool // it has limits of its own: hold and finder here count, not the learner's finder
-	hold    hold
-	finder  finder
+	apart   bool      // it has limits of its own: hold and finder here count, not the learner's finder
+	hold    *hold     // of a limit that names this kind; nil: there was none
+	finder  *finder   // if apart
 	last    time.Time // start
 	busy    float64   // share of the last answers that said that the host is overloaded
 	served  time.Time // the last good answer
@@ -103,27 +105,30 @@ const (
 )
 
 func newLearner(t learnTerms, s *scope, host *hostStart, jitter func() float64) *learner {
-	l := &learner{terms: t, scope: s, host: host, jitter: jitter, kinds: make(map[kindKey]*kind), quotas: make(map[quotaKey]*quota)}
-	l.account = &account{meter: l, terms: &terms{text: "what the server bears", toHeaders: true}, scope: s}
+	words := t.words
+	l := &learner{terms: t, scope: s, host: host, jitter: jitter}
+	l.account = &account{meter: l, terms: words.server, scope: s}
 	return l
 }
 
-func newHostStart() *hostStart {
+func newHostStart(words *learnWords) *hostStart {
 	s := &hostStart{}
-	s.account = &account{meter: s, terms: &terms{text: "requests at a time to a host not well known", toHeaders: true}}
+	s.account = &account{meter: s, terms: words.host}
 	return s
 }
 
 func newKind(l *learner, key kindKey) *kind {
 	k := &kind{key: key, learner: l}
-	k.account = &account{meter: k, terms: &terms{text: "requests at a time for " + key.String(), toHeaders: true}, scope: l.scope}
+	k.account = &account{meter: k, terms: l.terms.words.kind, scope: l.scope}
 	return k
 }
 
 // kindOf returns the kind of that name.
 func (l *learner) kindOf(key kindKey, now time.Time) *kind {
-	if k := l.kinds[key]; k != nil {
-		return k
+	for _, k := range l.kinds {
+		if k.key == key {
+			return k
+		}
 	}
 	if len(l.kinds) >= maxKinds && !l.dropKind(now) {
 		if l.other == nil {
@@ -132,15 +137,15 @@ func (l *learner) kindOf(key kindKey, now time.Time) *kind {
 		return l.other
 	}
 	k := newKind(l, key)
-	l.kinds[key] = k
+	l.kinds = append(l.kinds, k)
 	return k
 }
 
 // dropKind makes room by forgetting a kind that has been quiet.
 func (l *learner) dropKind(now time.Time) bool {
-	for key, k := range l.kinds {
+	for i, k := range l.kinds {
 		if k.idle(now) {
-			delete(l.kinds, key)
+			l.kinds = slices.Delete(l.kinds, i, i+1)
 			for _, q := range k.quotas {
 				q.unbind(k)
 			}
@@ -157,7 +162,7 @@ func (k *kind) idle(now time.Time) bool {
 
 func (l *learner) finderOf(k *kind) *finder {
 	if k.apart {
-		return &k.finder
+		return k.finder
 	}
 	return &l.finder
 }

@@ -108,8 +108,8 @@ func TestAHostThatOftenFailsIsNotTakenForALimiter(t *testing.T) {
 				time.Sleep(20 * time.Millisecond)
 			}
 			wg.Wait()
-			if took := time.Since(start); took > 2*time.Minute {
-				t.Errorf("p = %v: 3000 requests at 50/s took %v, want a minute, and less than two", p, took)
+			if took := time.Since(start); took > 5*time.Minute {
+				t.Errorf("p = %v: 3000 requests at 50/s took %v, want a minute, or a few", p, took)
 			}
 		})
 	}

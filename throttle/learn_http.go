@@ -21,7 +21,7 @@ const maxCredentials = 256
 
 // learned is what a scope has learned, by credential.
 type learned struct {
-	by    map[uint64]*learner // by a keyed hash of the Authorization header
+	by    []*learner // by credential, at most maxCredentials
 	other *learner
 	start *hostStart // the host's; a partition's scope has its own too, unused
 }
@@ -34,7 +34,7 @@ type learning struct {
 
 func newLearning(c *Config, epoch time.Time) learning {
 	return learning{
-		terms: learnTerms{maxPause: c.MaxPause, pace: c.Pace, pausesOnly: c.DisableLearning, zero: epoch},
+		terms: learnTerms{maxPause: c.MaxPause, pace: c.Pace, pausesOnly: c.DisableLearning, zero: epoch, words: newLearnWords()},
 		seed:  maphash.MakeSeed(),
 	}
 }
@@ -44,13 +44,13 @@ func newLearning(c *Config, epoch time.Time) learning {
 func (t *Transport) kindOf(now instant, q *ask, home *scope, route string, r *http.Request) *kind {
 	s := q.scope
 	if s.learned == nil {
-		s.learned = &learned{by: make(map[uint64]*learner)}
+		s.learned = &learned{}
 	}
 	if home.learned == nil {
-		home.learned = &learned{by: make(map[uint64]*learner)}
+		home.learned = &learned{}
 	}
 	if home.learned.start == nil {
-		home.learned.start = newHostStart()
+		home.learned.start = newHostStart(t.learning.terms.words)
 	}
 	l := s.learned.learner(now, t, s, home.learned.start, r.Header["Authorization"])
 	key := kindKey{rest: route}
@@ -65,8 +65,10 @@ func (m *learned) learner(now instant, t *Transport, s *scope, start *hostStart,
 	if len(credential) > 0 {
 		key = maphash.String(t.learning.seed, credential[0])
 	}
-	if l := m.by[key]; l != nil {
-		return l
+	for _, l := range m.by {
+		if l.credential == key {
+			return l
+		}
 	}
 	if len(m.by) >= maxCredentials && !m.drop(now) {
 		if m.other == nil {
@@ -75,15 +77,16 @@ func (m *learned) learner(now instant, t *Transport, s *scope, start *hostStart,
 		return m.other
 	}
 	l := newLearner(t.learning.terms, s, start, rand.Float64)
-	m.by[key] = l
+	l.credential = key
+	m.by = append(m.by, l)
 	return l
 }
 
 // drop forgets a credential of which nothing binds.
 func (m *learned) drop(now instant) bool {
-	for key, l := range m.by {
+	for i, l := range m.by {
 		if l.idle(now.time()) && !l.waited() {
-			delete(m.by, key)
+			m.by = slices.Delete(m.by, i, i+1)
 			return true
 		}
 	}
@@ -190,15 +193,15 @@ func (p *passage) heed(now instant, news lesson) {
 	for _, x := range [...]struct {
 		h *hold
 		a *account
-	}{{&l.hold, l.account}, {&k.hold, k.account}} {
-		if x.a.paused > now && !x.h.until.After(now.time()) {
+	}{{&l.hold, l.account}, {k.hold, k.account}} {
+		if x.h != nil && x.a.paused > now && !x.h.until.After(now.time()) {
 			e.pause(now, x.a, now, "") // lifted
 		}
 	}
 	switch news.what {
 	case causeHold:
 		a := l.account
-		if news.hold == &k.hold {
+		if news.hold == k.hold {
 			a = k.account
 		}
 		e.pause(now, a, now.add(news.hold.until.Sub(now.time())), news.in(now.time(), l))

@@ -80,17 +80,28 @@ func (l *learner) hear(now time.Time, g *ticket, s headers.Signal, refused bool)
 	return news
 }
 
+// known returns the account of a limit, or nil.
+func (l *learner) known(limit headers.Limit) *quota {
+	key := keyOf(limit)
+	for _, q := range l.quotas {
+		if q.id == key {
+			return q
+		}
+	}
+	return nil
+}
+
 // quotaOf returns the account of a limit, a new one if there is room.
 func (l *learner) quotaOf(now time.Time, limit headers.Limit) *quota {
 	key := keyOf(limit)
-	if q := l.quotas[key]; q != nil {
+	if q := l.known(limit); q != nil {
 		return q
 	}
 	if len(l.quotas) >= maxQuotas && !l.dropQuota(now) {
 		return nil
 	}
-	q := &quota{key: key, source: limit.Source, terms: &l.terms, scope: l.scope}
-	l.quotas[key] = q
+	q := &quota{id: key, key: key, source: limit.Source, terms: &l.terms, scope: l.scope}
+	l.quotas = append(l.quotas, q)
 	return q
 }
 
@@ -123,7 +134,7 @@ func (l *learner) dropQuota(now time.Time) bool {
 }
 
 func (l *learner) drop(q *quota) {
-	delete(l.quotas, q.key)
+	l.quotas = slices.DeleteFunc(l.quotas, func(o *quota) bool { return o == q })
 	for _, k := range q.kinds {
 		k.quotas = slices.DeleteFunc(k.quotas, func(o *quota) bool { return o == q })
 	}
@@ -176,7 +187,8 @@ func (b *blame) refused(l *learner, k *kind, sent time.Time) {
 		return
 	}
 	k.apart = true
-	k.hold, k.finder = l.hold, l.finder
+	h, f := l.hold, l.finder
+	k.hold, k.finder = &h, &f
 	k.hold.asked, k.finder.windows.out = false, 0
 	l.hold.lift()
 	l.finder = finder{windows: windows{out: l.finder.windows.out}}

@@ -81,7 +81,9 @@ func (k *kind) take(now instant, _ int64, _ bool) (m mark) {
 func (k *kind) back(_ instant, _ int64, m mark, _ instant, _ bool) {
 	k.slow.now--
 	k.hold.over(m&markAsks != 0)
-	k.finder.windows.done()
+	if k.apart {
+		k.finder.windows.done()
+	}
 }
 
 func (s *hostStart) at(now instant, _ int64) instant {
@@ -153,7 +155,7 @@ func (l *learner) words(now instant) string {
 func (k *kind) words(now instant) string {
 	t := now.time()
 	if k.hold.wait(t) > 0 {
-		return cause{what: causeHold, hold: &k.hold, kind: k}.in(t, k.learner)
+		return cause{what: causeHold, hold: k.hold, kind: k}.in(t, k.learner)
 	}
 	return cause{what: causeFlight, kind: k}.in(t, k.learner)
 }

@@ -22,6 +22,18 @@ type learnTerms struct {
 	pace       bool
 	pausesOnly bool      // nothing is learned but pauses
 	zero       time.Time // what our zero time is on the wall, for words
+	words      *learnWords
+}
+
+// learnWords are terms that all hosts share.
+type learnWords struct{ server, host, kind *terms }
+
+func newLearnWords() *learnWords {
+	return &learnWords{
+		server: &terms{text: "what the server bears", toHeaders: true},
+		host:   &terms{text: "requests at a time to a host not well known", toHeaders: true},
+		kind:   &terms{text: "requests of one kind at a time", toHeaders: true},
+	}
 }
 
 // forever is a wait whose end is not an instant: it ends with an answer.
@@ -41,8 +53,9 @@ type quotaKey struct {
 // after the last one was received is surely newer; of the others the smallest
 // remaining is right, because within one window remaining only falls.
 type quota struct {
-	key     quotaKey
-	source  string // the header it came from
+	id      quotaKey // as the server names it
+	key     quotaKey // the same, with what was learned about its window
+	source  string   // the header it came from
 	size    headers.Opt[float64]
 	refill  float64 // units per second; zero: unknown
 	terms   *learnTerms

@@ -45,7 +45,10 @@ func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) 
 	if !l.terms.pausesOnly {
 		l.blame.refused(l, k, g.sent)
 		if named || k.apart {
-			h = &k.hold
+			if k.hold == nil {
+				k.hold = new(hold)
+			}
+			h = k.hold
 			l.hold.good(g.sent)
 		}
 	}
@@ -85,7 +88,7 @@ func (l *learner) hintOf(now time.Time, s headers.Signal) (h hint, named, explai
 		}
 		if reset > h.wait || !h.known {
 			h = hint{wait: reset, known: true, source: limit.Source}
-			if q := l.quotas[keyOf(limit)]; q != nil && q.reset.Known && q.supported(now) {
+			if q := l.known(limit); q != nil && q.reset.Known && q.supported(now) {
 				h.supported = true
 			}
 		}

@@ -55,7 +55,7 @@ func (c cause) in(now time.Time, l *learner) string {
 	case causeHold:
 		return c.hold.words(now, l.terms.zero) + c.kind.scope(l, c.hold)
 	case causeRate:
-		if c.kind != nil && c.finder == &c.kind.finder {
+		if c.kind != nil && c.finder == c.kind.finder {
 			return c.finder.words() + ", for " + c.kind.key.String() + " only"
 		}
 		return c.finder.words()
@@ -71,7 +71,7 @@ func (c cause) in(now time.Time, l *learner) string {
 }
 
 func (k *kind) scope(l *learner, h *hold) string {
-	if k == nil || h != &k.hold {
+	if k == nil || h != k.hold {
 		return ""
 	}
 	return ", for " + k.key.String() + " only"
@@ -173,12 +173,12 @@ func (l *learner) restrictions(now time.Time, add func(c cause, d time.Duration)
 		add(cause{what: causeRate, finder: f}, f.wait(now))
 	}
 	for _, k := range l.kinds {
-		held(&k.hold, k)
+		held(k.hold, k)
 		if k.slow.ease > 0 {
 			add(cause{what: causeFlight, kind: k}, 0)
 		}
 		if k.apart && k.finder.rate > 0 {
-			add(cause{what: causeRate, finder: &k.finder, kind: k}, k.finder.wait(now))
+			add(cause{what: causeRate, finder: k.finder, kind: k}, k.finder.wait(now))
 		}
 	}
 	for _, q := range l.quotas {

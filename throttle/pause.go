@@ -24,8 +24,8 @@ type hint struct {
 }
 
 // A hold is a pause that a server asked for or a refusal suggests. It ends by
-// one request that asks whether it is over. The zero hold is open. Its owner
-// guards it.
+// one request that asks whether it is over. The zero hold is open, and
+// so is none. Its owner guards it.
 type hold struct {
 	until time.Time // nothing starts before
 	since time.Time // of the last reaction: refusals of what was sent before are the same event
@@ -122,6 +122,9 @@ func believe(said hint, maxPause time.Duration) (wait time.Duration, capped bool
 // wait is how long a request has to wait because of h; forever means until the
 // request that asks is answered.
 func (h *hold) wait(now time.Time) time.Duration {
+	if h == nil {
+		return 0
+	}
 	if d := h.until.Sub(now); d > 0 {
 		return d
 	}
@@ -134,7 +137,7 @@ func (h *hold) wait(now time.Time) time.Duration {
 // start notes that a request was let through. It reports whether that is the
 // one that asks.
 func (h *hold) start() bool {
-	if h.asking && !h.asked {
+	if h != nil && h.asking && !h.asked {
 		h.asked = true
 		return true
 	}
@@ -143,14 +146,14 @@ func (h *hold) start() bool {
 
 // over ends what start began.
 func (h *hold) over(asks bool) {
-	if asks {
+	if h != nil && asks {
 		h.asked = false
 	}
 }
 
 // good notes an answer that was no refusal to a request sent at sent.
 func (h *hold) good(sent time.Time) {
-	if sent.Before(h.until) || h.since.IsZero() || h.met {
+	if h == nil || sent.Before(h.until) || h.since.IsZero() || h.met {
 		return
 	}
 	if h.strikes > 0 && !h.capped {
@@ -163,5 +166,8 @@ func (h *hold) good(sent time.Time) {
 
 // lift ends the pause at once.
 func (h *hold) lift() {
+	if h == nil {
+		return
+	}
 	*h = hold{slack: h.slack, asked: h.asked}
 }
