@@ -3,6 +3,7 @@ package result
 import (
 	"fmt"
 	"image/color"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -29,6 +30,8 @@ func (p Plot) WriteSVG(path string) error {
 		return fmt.Errorf("result: plot %s: %w", p.ID, err)
 	}
 	pl.Y.Max += (pl.Y.Max - pl.Y.Min) * .1
+	pl.X.Max += (pl.X.Max - pl.X.Min) * .3 // room for the legend
+	pl.Legend.XOffs = -vg.Points(6)
 	return pl.Save(22*vg.Centimeter, 11*vg.Centimeter, path)
 }
 
@@ -40,7 +43,7 @@ func (p Plot) bars(pl *plot.Plot) error {
 		if err != nil {
 			return err
 		}
-		b.Color, b.LineStyle.Width = hue(i), 0
+		b.Color, b.LineStyle.Width = hue(s.Name), 0
 		b.Offset = width * vg.Length(float64(i)-float64(len(p.Series)-1)/2)
 		pl.Add(b)
 		pl.Legend.Add(s.Name, b)
@@ -50,7 +53,7 @@ func (p Plot) bars(pl *plot.Plot) error {
 }
 
 func (p Plot) lines(pl *plot.Plot) error {
-	for i, s := range p.Series {
+	for _, s := range p.Series {
 		points := make(plotter.XYs, len(s.Y))
 		for j := range s.Y {
 			points[j] = plotter.XY{X: s.X[j], Y: s.Y[j]}
@@ -59,9 +62,9 @@ func (p Plot) lines(pl *plot.Plot) error {
 		if err != nil {
 			return err
 		}
-		l.LineStyle = draw.LineStyle{Color: hue(i), Width: vg.Points(1.6)}
-		if i >= 4 {
-			l.LineStyle.Dashes = []vg.Length{vg.Points(4), vg.Points(2)}
+		l.LineStyle = draw.LineStyle{Color: hue(s.Name), Width: vg.Points(1.6)}
+		if strings.HasPrefix(s.Name, "weir") {
+			l.LineStyle.Width = vg.Points(3)
 		}
 		pl.Add(l)
 		pl.Legend.Add(s.Name, l)
@@ -69,10 +72,13 @@ func (p Plot) lines(pl *plot.Plot) error {
 	return nil
 }
 
-// hue is a palette that the colour-blind can tell apart (Okabe and Ito, 2008).
-func hue(i int) color.Color {
-	return [...]color.RGBA{
-		{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255},
-		{230, 159, 0, 255}, {86, 180, 233, 255}, {60, 60, 60, 255}, {240, 228, 66, 255},
-	}[i%8]
+// hue gives each rival the same colour in every plot. The palette can be told
+// apart by the colour-blind (Okabe and Ito, 2008).
+func hue(name string) color.Color {
+	for i, begin := range [...]string{"weir, patient", "weir", "hand-made", "go-retryablehttp", "failsafe-go", "heimdall", "resty"} {
+		if strings.HasPrefix(name, begin) {
+			return [...]color.RGBA{{86, 180, 233, 255}, {0, 114, 178, 255}, {213, 94, 0, 255}, {204, 121, 167, 255}, {0, 158, 115, 255}, {230, 159, 0, 255}, {150, 120, 60, 255}}[i]
+		}
+	}
+	return color.RGBA{60, 60, 60, 255}
 }

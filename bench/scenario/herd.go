@@ -18,41 +18,30 @@ func runHerd(ctx context.Context, s Size) ([]result.Table, []result.Plot, error)
 		{name: "token bucket 200/s of 50, Retry-After", quota: func() quota { return &bucket{perSecond: 200, size: 50, level: 50} }, tell: tellWait},
 		{name: "token bucket 200/s of 50, bare 429", quota: func() quota { return &bucket{perSecond: 200, size: 50, level: 50} }},
 	}
-	var tables []result.Table
-	for i, d := range kinds {
-		best := ideal(d.quota(), n)
-		t := result.Table{ID: fmt.Sprintf("herd%d", i+1), Title: fmt.Sprintf("%d goroutines at once on a fresh host: %s", n, d.name),
-			Note:    fmt.Sprintf("One call each, up to 8 retries, the rate not told. Ideal: %.2f s.", best.Seconds()),
-			Columns: []result.Column{less("time s", 2, .01), less("of ideal", 2, .01), more("ok", 0, 0), less("lost", 0, 0), less("429", 0, 0)}}
-		rivals := rival.All()
-		t.Rows = make([]result.Row, len(rivals))
-		one := func(i int, r rival.Rival) error {
-			p := rival.Default()
-			p.Retries = 8
-			j, err := work(ctx, r, p, d, n, n)
-			line := row(r, result.Num(j.took.Seconds()), result.Num(j.took.Seconds()/max(best.Seconds(), .001)), result.Num(j.ok), result.Num(j.lost), result.Num(j.refused))
-			line.Failed = j.lost > 0
-			t.Rows[i] = line
-			return err
-		}
-		if err := inTurns(s, rivals, one); err != nil {
-			return nil, nil, err
-		}
-		tables = append(tables, t)
-	}
-	return tables, nil, nil
+	tables := make([]result.Table, len(kinds))
+	err := parts(s, len(kinds), func(i int) (err error) {
+		tables[i], err = oneHerd(ctx, s, kinds[i], i, n)
+		return err
+	})
+	return tables, nil, err
 }
 
-// inTurns runs one rival after the other when there is time: a herd is all
-// about its first instant.
-func inTurns(s Size, rivals []rival.Rival, f func(int, rival.Rival) error) error {
-	if s != Full {
-		return each(rivals, f)
-	}
-	for i, r := range rivals {
-		if err := f(i, r); err != nil {
-			return err
-		}
-	}
-	return nil
+// oneHerd lets the rivals run one after the other when there is time: a herd
+// is all about its first instant.
+func oneHerd(ctx context.Context, s Size, d dialect, i, n int) (result.Table, error) {
+	best := ideal(d.quota(), n)
+	t := result.Table{ID: fmt.Sprintf("herd%d", i+1), Title: fmt.Sprintf("%d goroutines at once on a fresh host: %s", n, d.name),
+		Note:    fmt.Sprintf("One call each, up to 8 retries, the rate not told. Ideal: %.2f s. Rows that lost calls did less than the whole work.", best.Seconds()),
+		Columns: []result.Column{less("time s", 2, .01), less("of ideal", 2, .01), more("ok", 0, 0), less("lost", 0, 0), less("429", 0, 0)}}
+	rivals := rival.All()
+	t.Rows = make([]result.Row, len(rivals))
+	return t, parts(s, len(rivals), func(i int) error {
+		r, p := rivals[i], rival.Default()
+		p.Retries = 8
+		j, err := work(ctx, r, p, d, n, n)
+		line := row(r, result.Num(j.took.Seconds()), result.Num(j.took.Seconds()/max(best.Seconds(), .001)), result.Num(j.ok), result.Num(j.lost), result.Num(j.refused))
+		line.Failed = j.lost > 0
+		t.Rows[i] = line
+		return err
+	})
 }

@@ -167,34 +167,34 @@ func (o ordeal) row(r rival.Rival, p plan) result.Row {
 }
 
 func runOutage(ctx context.Context, s Size) ([]result.Table, []result.Plot, error) {
-	var tables []result.Table
-	var plots []result.Plot
+	tables, plots := make([]result.Table, 2), make([]result.Plot, 2)
+	err := parts(s, 2, func(i int) (err error) {
+		tables[i], plots[i], err = oneOutage(ctx, outagePlan(s, i == 1))
+		return err
+	})
+	return tables, plots, err
+}
+
+// oneOutage lets all rivals suffer the same at the same time.
+func oneOutage(ctx context.Context, p plan) (result.Table, result.Plot, error) {
 	rivals := append(rival.All(), patient())
-	for _, refuse := range []bool{false, true} {
-		p := outagePlan(s, refuse)
-		ordeals := make([]ordeal, len(rivals))
-		err := each(rivals, func(i int, r rival.Rival) (err error) {
-			ordeals[i], err = suffer(ctx, r, p)
-			return err
-		})
-		if err != nil {
-			return nil, nil, err
-		}
-		id, how := "outage503", "answers 503"
-		if refuse {
-			id, how = "outage-refused", "refuses connections"
-		}
-		t := result.Table{ID: id, Title: fmt.Sprintf("Server %s for %.1f s at %d calls/s", how, p.down.Seconds(), p.perSecond),
-			Note: "Three retries; breakers open after 5 failures in a row, for 250 ms; callers wait up to 10 s. Upstream: attempts during the outage. Goodput back: how long after the server's return the successes of 100 ms are 90 % of the arrivals. " +
-				"Peak: most attempts in 100 ms from the return on, by the arrivals. Errors by when the call was made. Patient: Breaker.Patience of 10 s.",
-			Columns: []result.Column{less("upstream", 0, .02), less("by arrivals", 3, .02), less("goodput back ms", 0, .1), less("peak on return", 2, .1), less("errors, made in the outage", 0, 0), less("made after", 0, 0)}}
-		for i, r := range rivals {
-			t.Rows = append(t.Rows, ordeals[i].row(r, p))
-		}
-		tables = append(tables, t)
-		plots = append(plots, outagePlot(id, t.Title, rivals, ordeals, p))
+	ordeals := make([]ordeal, len(rivals))
+	err := each(rivals, func(i int, r rival.Rival) (err error) {
+		ordeals[i], err = suffer(ctx, r, p)
+		return err
+	})
+	id, how := "outage503", "answers 503"
+	if p.refuse {
+		id, how = "outage-refused", "refuses connections"
 	}
-	return tables, plots, nil
+	t := result.Table{ID: id, Title: fmt.Sprintf("Server %s for %.1f s at %d calls/s", how, p.down.Seconds(), p.perSecond),
+		Note: "Three retries; breakers open after 5 failures in a row, for 250 ms; callers wait up to 10 s. Upstream: attempts during the outage. Goodput back: how long after the server's return the successes of 100 ms are 90 % of the arrivals. " +
+			"Peak: most attempts in 100 ms from the return on, by the arrivals. Errors by when the call was made. Patient: Breaker.Patience of 10 s.",
+		Columns: []result.Column{less("upstream", 0, .02), less("by arrivals", 3, .02), less("goodput back ms", 0, .1), less("peak on return", 2, .1), less("errors, made in the outage", 0, 0), less("made after", 0, 0)}}
+	for i, r := range rivals {
+		t.Rows = append(t.Rows, ordeals[i].row(r, p))
+	}
+	return t, outagePlot(id, t.Title, rivals, ordeals, p), err
 }
 
 // outagePlot shows what the server gets to see.

@@ -59,21 +59,12 @@ func runQuotas(ctx context.Context, s Size) ([]result.Table, []result.Plot, erro
 	n, goroutines := pick(s, 12, 150, 500), pick(s, 4, 50, 50)
 	list := dialects(s)
 	tables := make([]result.Table, len(list))
-	tasks := make([]rival.Rival, len(list)) // all at once when small
-	run := func(i int, _ rival.Rival) (err error) {
+	err := parts(s, len(list), func(i int) (err error) {
 		tables[i], err = makespan(ctx, list[i], i, n, goroutines)
 		return err
-	}
-	if s != Full {
-		if err := each(tasks, run); err != nil {
-			return nil, nil, err
-		}
-		return tables, quotaPlots(list, tables), nil
-	}
-	for i := range list {
-		if err := run(i, rival.Rival{}); err != nil {
-			return nil, nil, err
-		}
+	})
+	if err != nil {
+		return nil, nil, err
 	}
 	return tables, quotaPlots(list, tables), nil
 }

@@ -112,3 +112,17 @@ func steady(ctx context.Context, perSecond int, d time.Duration, call func(at ti
 	}
 	wg.Wait()
 }
+
+// parts runs the parts of a scenario one after the other if there is time, and
+// all at once if not.
+func parts(s Size, n int, f func(i int) error) error {
+	if s != Full {
+		return each(make([]rival.Rival, n), func(i int, _ rival.Rival) error { return f(i) })
+	}
+	for i := range n {
+		if err := f(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
