@@ -528,27 +528,12 @@ func TestANewRouteLeavesOthersAlone(t *testing.T) {
 			wg.Go(func() { mustGet(t, tr, "http://a/slow") })
 		}
 		time.Sleep(time.Second)
-		for _, route := range []string{"a/aaa", "GET a/", "*/slow"} {
-			if err := tr.SetBudget(route, MustParseBudget("1/20s")); err != nil {
-				t.Fatal(err)
-			}
-			mustGet(t, tr, "http://a/aaa")
-			time.Sleep(time.Second)
-			if route == "a/aaa" {
-				if err := tr.SetBudget(route, Budget{}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if route == "GET a/" {
-				if err := tr.SetBudget(route, MustParseBudget("1/s")); err != nil {
-					t.Fatal(err)
-				}
-			}
+		// Routes are numbered in the order of their text: this one is first.
+		if err := tr.SetBudget("a/aaa", MustParseBudget("1/20s")); err != nil {
+			t.Fatal(err)
 		}
 		wg.Wait()
-		at := b.times()
-		if last := at[len(at)-1]; len(at) != 5 || last < 10*time.Second {
-			t.Errorf("arrived at %v, want the second of the slow route 10s after the first, or later", at)
-		}
+		mustGet(t, tr, "http://a/aaa")
+		sameTimes(t, b.times(), 0, 10*time.Second, 10*time.Second)
 	})
 }
