@@ -71,11 +71,10 @@ func edit(text []byte, file string, sites []site) []byte {
 
 // finder collects the sites of one file.
 type finder struct {
-	file    string
-	text    string
-	fset    *token.FileSet
-	results []string // types that the function around returns
-	found   []site
+	file  string
+	text  string
+	fset  *token.FileSet
+	found []site
 }
 
 func sitesOf(file string, text []byte) ([]site, error) {
