@@ -29,7 +29,7 @@ type FleetConfig struct {
 
 	// Spread is by how much the time from grant to arrival at the server
 	// differs between requests. Windows are kept longer by this. Zero: 50 ms
-	// or 2 % of the window, whichever is shorter.
+	// or 5 % of the window, whichever is shorter.
 	Spread time.Duration
 
 	// Lease lets this process book ahead of demand and spend the rest without

@@ -109,7 +109,7 @@ func (r Rate) spread(c FleetConfig) time.Duration {
 	if c.Spread > 0 {
 		return c.Spread
 	}
-	return min(50*time.Millisecond, r.Per/50)
+	return min(50*time.Millisecond, r.Per/20)
 }
 
 // share is l for one of n processes that cannot ask each other. Windows become
