@@ -99,7 +99,7 @@ func (r Run) Summary(folder string) string {
 	over, _ := r.Table("overhead")
 	for _, name := range r.rivals() {
 		row := Row{Name: name, Ours: strings.HasPrefix(name, "weir"), Aside: name == "net/http"}
-		cost := find(over, func(s string) bool { return strings.HasSuffix(s, ", timeouts") && strings.HasPrefix(s, name) })
+		cost := find(over, func(s string) bool { return s == name || strings.HasPrefix(s, name+" + ") })
 		row.Cells = append(row.Cells, cell(cost, 0), cell(cost, 2), r.cell("http1", name, 1))
 		row.Cells = append(row.Cells, r.quota(name)...)
 		row.Cells = append(row.Cells, r.cell("outage503", name, 1), r.cell("outage503", name, 2), r.outageErrors(name))

@@ -56,11 +56,8 @@ func contenders() ([]contender, func(), error) {
 			if r.Known != "" && name != rival.Bare().Name {
 				name = r.Known
 			}
-			switch timeouts := policy.Timeout > 0; {
-			case timeouts && r.Name == rival.Bare().Name, !timeouts && r.Name == rival.Heimdall().Name:
-				continue // it has none; it cannot be without
-			case timeouts:
-				name += ", timeouts"
+			if policy.Timeout == 0 && r.Name == rival.Heimdall().Name {
+				continue // it cannot be without
 			}
 			c, err := r.New(base, policy)
 			if err != nil {
@@ -120,16 +117,23 @@ func runOverhead(_ context.Context, s Size) ([]result.Table, []result.Plot, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	table := overheadTable(all, measured)
-	return []result.Table{table, hosts}, []result.Plot{overheadPlot(table)}, nil
+	off, on := overheadTable(all, measured, false), overheadTable(all, measured, true)
+	return []result.Table{off, on, hosts}, []result.Plot{overheadPlot(on)}, nil
 }
 
-func overheadTable(all []contender, m [][]cost) result.Table {
-	t := result.Table{ID: "overhead", Title: "Cost of a call over a stub",
+func overheadTable(all []contender, m [][]cost, timeouts bool) result.Table {
+	id, title := "overhead-off", "Cost of a call over a stub, timeouts off"
+	if timeouts {
+		id, title = "overhead", "Cost of a call over a stub, timeouts on"
+	}
+	t := result.Table{ID: id, Title: title,
 		Note: "Nanoseconds, bytes and allocations that are added to those of the base, whose own row is what it costs alone. x2: two goroutines, time per call. " +
 			"The limiters are on wherever there is one that waits; where a library has none, x/time/rate stands below it. heimdall and resty have no RoundTripper: theirs is the cost of their own entry point, with the http.Client that is part of them. Medians of interleaved rounds.",
 		Columns: []result.Column{less("GET ns", 0, .1), less("B", 0, .05), less("allocs", 1, 0), less("GET x2 ns", 0, .1), less("POST 1 KiB ns", 0, .1), less("B", 0, .05), less("allocs", 1, 0), less("POST x2 ns", 0, .1)}}
 	for i, c := range all {
+		if timeouts != (c.policy.Timeout > 0) {
+			continue
+		}
 		r := row(c.rival)
 		r.Name = c.name
 		for k, column := range m {
@@ -150,19 +154,11 @@ func overheadTable(all []contender, m [][]cost) result.Table {
 func overheadPlot(t result.Table) result.Plot {
 	p := result.Plot{ID: "overhead", Title: "Added to a call by each library (stub base, timeouts on, one goroutine)", Y: "ns per call", Names: []string{"GET", "POST 1 KiB"}}
 	for _, r := range t.Rows {
-		if name, ok := cutTimeouts(r.Name); ok {
-			p.Series = append(p.Series, result.Series{Name: name, Y: []float64{r.Cells[0].Value, r.Cells[4].Value}})
+		if !r.Aside {
+			p.Series = append(p.Series, result.Series{Name: r.Name, Y: []float64{r.Cells[0].Value, r.Cells[4].Value}})
 		}
 	}
 	return p
-}
-
-func cutTimeouts(name string) (string, bool) {
-	const suffix = ", timeouts"
-	if len(name) <= len(suffix) || name[len(name)-len(suffix):] != suffix {
-		return "", false
-	}
-	return name[:len(name)-len(suffix)], true
 }
 
 // manyHosts goes round many hosts. weir keeps a record of each; what others

@@ -58,51 +58,57 @@ func work(ctx context.Context, r rival.Rival, p rival.Policy, d dialect, n, goro
 func runQuotas(ctx context.Context, s Size) ([]result.Table, []result.Plot, error) {
 	n, goroutines := pick(s, 12, 150, 500), pick(s, 4, 50, 50)
 	list := dialects(s)
-	tables := make([]result.Table, len(list))
+	pairs := make([][2]result.Table, len(list))
 	err := parts(s, len(list), func(i int) (err error) {
-		tables[i], err = makespan(ctx, list[i], i, n, goroutines)
+		pairs[i], err = makespan(ctx, list[i], i, n, goroutines)
 		return err
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	return tables, quotaPlots(list, tables), nil
+	var unknown, all []result.Table
+	for _, p := range pairs {
+		unknown, all = append(unknown, p[0]), append(all, p[0], p[1])
+	}
+	return all, quotaPlots(list, unknown), nil
 }
 
 // makespan lets all rivals do the same work at the same time, each against a
-// server of its own: first without knowing the rate, then with.
-func makespan(ctx context.Context, d dialect, i, n, goroutines int) (result.Table, error) {
+// server of its own: without knowing the rate, and with.
+func makespan(ctx context.Context, d dialect, i, n, goroutines int) (out [2]result.Table, err error) {
 	best := ideal(d.quota(), n)
-	t := result.Table{ID: fmt.Sprintf("quota%d", i+1), Title: fmt.Sprintf("%d calls from %d goroutines: %s", n, goroutines, d.name),
-		Note:    fmt.Sprintf("Ideal: %.2f s. Up to 8 retries each, backoff of 100 ms to 5 s. The rows below +rate were told the rate at the start. Rows that lost calls did less than the whole work; their time is not compared.", best.Seconds()),
-		Columns: []result.Column{less("time s", 2, .01), less("of ideal", 2, .01), more("ok", 0, 0), less("lost", 0, 0), less("429 per ok", 2, 0)}}
-	rivals := rival.All()
+	var lists [2][]rival.Rival
 	for _, r := range rival.All() {
+		lists[0] = append(lists[0], r)
 		if r.Known != "" {
-			r.Entry = "known" // marks the row
-			rivals = append(rivals, r)
+			lists[1] = append(lists[1], r)
 		}
 	}
-	t.Rows = make([]result.Row, len(rivals))
-	err := each(rivals, func(i int, r rival.Rival) error {
+	title := fmt.Sprintf("%d calls from %d goroutines: %s", n, goroutines, d.name)
+	for k, words := range []string{", rate not told", ", rate told"} {
+		out[k] = result.Table{ID: fmt.Sprintf("quota%d%s", i+1, []string{"", "-told"}[k]), Title: title + words,
+			Note:    fmt.Sprintf("Ideal: %.2f s. Up to 8 retries each, backoff of 100 ms to 5 s. Rows that lost calls did less than the whole work; their figures are not compared.", best.Seconds()),
+			Columns: []result.Column{less("time s", 2, .01), less("of ideal", 2, .01), more("ok", 0, 0), less("lost", 0, 0), less("429 per ok", 2, 0)},
+			Rows:    make([]result.Row, len(lists[k]))}
+	}
+	one := func(k, i int, r rival.Rival) error {
 		p := rival.Default()
 		p.Retries = 8
-		known := r.Entry == "known"
-		if known {
+		if k == 1 {
 			p.Rate = d.known
 		}
 		j, err := work(ctx, r, p, d, n, goroutines)
 		line := row(r, result.Num(j.took.Seconds()), result.Num(j.took.Seconds()/max(best.Seconds(), .001)), result.Num(j.ok), result.Num(j.lost), result.Num(float64(j.refused)/max(float64(j.ok), 1)))
-		if known {
-			line.Name = r.Known + ", told the rate"
+		if line.Failed = j.lost > 0; k == 1 {
+			line.Name = r.Known
 		}
-		if line.Failed = j.lost > 0; line.Failed {
-			line.Aside = false
-		}
-		t.Rows[i] = line
+		out[k].Rows[i] = line
 		return err
+	}
+	err = each(make([]rival.Rival, 2), func(k int, _ rival.Rival) error {
+		return each(lists[k], func(i int, r rival.Rival) error { return one(k, i, r) })
 	})
-	return t, err
+	return out, err
 }
 
 func quotaPlots(list []dialect, tables []result.Table) []result.Plot {
