@@ -111,6 +111,9 @@ func (w *wire) land(f *flight, t *trip.Trip, ctx context.Context) (*http.Respons
 	w.note(t, ctx, err, &f.seen)
 	if err != nil {
 		f.release(nil)
+		if f.body != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+			err = context.Cause(ctx) // not what it did to the body
+		}
 		return nil, err
 	}
 	f.guard(resp)
