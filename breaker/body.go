@@ -6,13 +6,15 @@ import (
 	"sync/atomic"
 )
 
-// watched is a copy of a request whose body notes whether reading it failed:
-// that is the caller's failure and not the host's. One allocation holds both.
+// watched is a copy of a request whose body notes whether reading it failed, or
+// was blocked when the attempt ended: that is the caller's failure and not the
+// host's. One allocation holds both.
 type watched struct {
-	r      http.Request
-	body   io.ReadCloser
-	closed atomic.Bool
-	bad    atomic.Bool
+	r       http.Request
+	body    io.ReadCloser
+	closed  atomic.Bool
+	bad     atomic.Bool
+	reading atomic.Bool
 }
 
 // watch returns r, or a copy of it whose body is watched.
@@ -26,8 +28,13 @@ func watch(r *http.Request) (*http.Request, *watched) {
 }
 
 func (w *watched) Read(p []byte) (int, error) {
+	w.reading.Store(!w.closed.Load())
 	n, err := w.body.Read(p)
-	if err != nil && err != io.EOF && !w.closed.Load() { // whoever closes it may make a Read fail
+	if w.closed.Load() { // whoever closes it may make a Read fail, which was blocked until then
+		return n, err
+	}
+	w.reading.Store(false)
+	if err != nil && err != io.EOF {
 		w.bad.Store(true)
 	}
 	return n, err
@@ -40,3 +47,8 @@ func (w *watched) Close() error {
 
 // failed reports whether the body could not be read. It may be called on nil.
 func (w *watched) failed() bool { return w != nil && w.bad.Load() }
+
+// blocked reports whether the body was being read when the attempt ended. If
+// that was for lack of time, the host has not had the whole request. It may be
+// called on nil.
+func (w *watched) blocked() bool { return w != nil && w.reading.Load() }

@@ -127,12 +127,14 @@ func (a *attempt) failure() verdict {
 	switch {
 	case notsent.Refused(a.err) != notsent.Nobody, cause == trip.LostHedge:
 		return ignored
+	case cause == trip.AttemptTimeout && a.body.blocked():
+		return ignored
 	case cause == trip.AttemptTimeout:
 		failed.why = "attempt timed out"
 		return failed
 	}
 	if err := a.ended(); err != nil {
-		if errors.Is(err, context.DeadlineExceeded) && a.lasted(patientCaller) {
+		if errors.Is(err, context.DeadlineExceeded) && a.lasted(patientCaller) && !a.body.blocked() {
 			failed.why = "deadline exceeded on the wire"
 			return failed
 		}
