@@ -105,7 +105,7 @@ func (r Run) Summary(folder string) string {
 		row.Cells = append(row.Cells, r.cell("outage503", name, 1), r.cell("outage503", name, 2), r.outageErrors(name))
 		t.Rows = append(t.Rows, row)
 	}
-	return t.Markdown() + "\nTimeouts on; attempts per call and errors are of a 503 outage; quotas are five kinds of servers, the rate not told. " +
+	return t.Markdown() + "\nThe first row is what the base costs by itself. Timeouts on; attempts per call and errors are of a 503 outage; quotas are five kinds of servers, the rate not told. " +
 		"\"weir, patient\" waits for the circuit (`Breaker.Patience`). Rows where others are ahead, the method and all figures: [docs/performance.md](docs/performance.md).\n\n" +
 		r.where() + "\n\n![What reaches a server during an outage](" + folder + "outage503.svg)\n\n![Refusals per success](" + folder + "quota-429.svg)\n"
 }

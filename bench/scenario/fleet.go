@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-redis/redis_rate/v10"
@@ -20,6 +19,7 @@ import (
 	"github.com/throttled/throttled/v2/store/goredisstore.v9"
 
 	"github.com/weirhttp/weir/bench/result"
+	"github.com/weirhttp/weir/bench/rival"
 	"github.com/weirhttp/weir/redisstore"
 	"github.com/weirhttp/weir/throttle"
 )
@@ -158,59 +158,60 @@ type raced struct {
 }
 
 // race lets four members of eight callers take what they can for d.
-func race(ctx context.Context, addr string, k fleetKind, perSecond, burst int, d time.Duration) (raced, error) {
+func race(ctx context.Context, addr string, k fleetKind, perSecond, burst int, d time.Duration) (r raced, err error) {
 	admin := redis.NewClient(&redis.Options{Addr: addr})
 	defer admin.Close()
 	if err := admin.FlushAll(ctx).Err(); err != nil {
-		return raced{}, err
+		return r, err
 	}
 	var members []member
 	for range 4 {
 		m, err := k.make(addr, perSecond, burst)
 		if err != nil {
-			return raced{}, err
+			return r, err
 		}
 		defer m.close()
 		members = append(members, m)
 	}
 	before, err := commands(ctx, admin)
 	if err != nil {
-		return raced{}, err
+		return r, err
 	}
-	var r raced
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	var failed atomic.Pointer[error]
-	ctx, cancel := context.WithTimeout(ctx, d)
+	limited, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	begin := time.Now()
-	for i := range 32 {
-		wg.Go(func() {
-			var at, waits []time.Duration
-			for ctx.Err() == nil {
-				start := time.Since(begin)
-				if err := members[i%4].wait(ctx); err != nil {
-					if ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
-						failed.Store(&err)
-					}
-					break
-				}
-				at = append(at, time.Since(begin))
-				waits = append(waits, at[len(at)-1]-start)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			r.at, r.waits = append(r.at, at...), append(r.waits, waits...)
-		})
+	var mu sync.Mutex
+	err = each(make([]rival.Rival, 32), func(i int, _ rival.Rival) error {
+		at, waits, err := members[i%4].take(limited, begin)
+		mu.Lock()
+		defer mu.Unlock()
+		r.at, r.waits = append(r.at, at...), append(r.waits, waits...)
+		return err
+	})
+	if err != nil {
+		return r, err
 	}
-	wg.Wait()
-	if err := failed.Load(); err != nil {
-		return r, *err
-	}
-	after, err := commands(context.WithoutCancel(ctx), admin)
+	after, err := commands(ctx, admin)
 	r.commands = (after - before) / float64(max(len(r.at), 1))
 	quantile(r.at, 0) // sorts
 	return r, err
+}
+
+// take waits again and again until ctx ends, and returns when it got
+// something and how long each took.
+func (m member) take(ctx context.Context, begin time.Time) (at, waits []time.Duration, err error) {
+	for ctx.Err() == nil {
+		start := time.Since(begin)
+		if err := m.wait(ctx); err != nil {
+			if ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
+				return at, waits, err
+			}
+			break
+		}
+		at = append(at, time.Since(begin))
+		waits = append(waits, at[len(at)-1]-start)
+	}
+	return at, waits, nil
 }
 
 // commands is how many Redis has processed.

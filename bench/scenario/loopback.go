@@ -68,45 +68,28 @@ func throughput(s Size, http2 bool) (result.Table, error) {
 	t := result.Table{ID: id, Title: fmt.Sprintf("%s: %d requests at concurrency 32", name, size*batches),
 		Note:    fmt.Sprintf("In batches of %d, each between two of bare net/http; of bare is the median of the ratios to these neighbours. Server and clients share the cores.", size),
 		Columns: []result.Column{more("requests/s", 0, .06), more("of bare", 2, .06), less("p50 µs", 0, .06), less("p99 µs", 0, .15), less("failed", 0, 0)}}
-	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") }))
-	srv.EnableHTTP2 = http2
-	if http2 {
-		srv.StartTLS()
-	} else {
-		srv.Start()
-	}
-	defer srv.Close()
-	base := func() *http.Transport {
-		b := newBase()
-		if http2 {
-			b.TLSClientConfig, b.ForceAttemptHTTP2 = srv.Client().Transport.(*http.Transport).TLSClientConfig.Clone(), true
-		}
-		return b
-	}
-	bare := base()
-	defer bare.CloseIdleConnections()
+	url, base, done := echo(http2)
+	defer done()
 	policy := rival.Default()
 	policy.Rate = rival.Rate{Limit: 1e8, Per: time.Second, Bucket: 1e8}
 	rivals := rival.All()
 	results := make([]served, len(rivals))
 	for i, r := range rivals {
-		b := base()
-		defer b.CloseIdleConnections()
-		c, err := r.New(b, policy)
+		c, err := r.New(base(), policy)
 		if err != nil {
 			return t, err
 		}
 		defer c.Close()
 		results[i].do = c.Do
-		batch(c.Do, srv.URL, max(size/4, 32), 32)
+		batch(c.Do, url, max(size/4, 32), 32)
 	}
-	last := served{do: bare.RoundTrip}
-	last.add(srv.URL, size)
+	bare := served{do: base().RoundTrip}
+	bare.add(url, size)
 	for range batches {
 		for i := range results {
-			before := last.rate
-			rate := results[i].add(srv.URL, size)
-			after := last.add(srv.URL, size)
+			before := bare.rate
+			rate := results[i].add(url, size)
+			after := bare.add(url, size)
 			results[i].ratios = append(results[i].ratios, rate/((before+after)/2))
 		}
 	}
@@ -116,6 +99,32 @@ func throughput(s Size, http2 bool) (result.Table, error) {
 			result.Num(float64(quantile(v.each, .5))/1e3), result.Num(float64(quantile(v.each, .99))/1e3), result.Num(v.failed)))
 	}
 	return t, nil
+}
+
+// echo is a server that answers at once, and what makes transports for it.
+func echo(http2 bool) (url string, base func() *http.Transport, done func()) {
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") }))
+	srv.EnableHTTP2 = http2
+	if http2 {
+		srv.StartTLS()
+	} else {
+		srv.Start()
+	}
+	var made []*http.Transport
+	base = func() *http.Transport {
+		b := newBase()
+		if http2 {
+			b.TLSClientConfig, b.ForceAttemptHTTP2 = srv.Client().Transport.(*http.Transport).TLSClientConfig.Clone(), true
+		}
+		made = append(made, b)
+		return b
+	}
+	return srv.URL, base, func() {
+		for _, b := range made {
+			b.CloseIdleConnections()
+		}
+		srv.Close()
+	}
 }
 
 // served is what one rival got through.
