@@ -99,7 +99,11 @@ func fleet(ctx context.Context, s settings, srv *server) {
 		restarts++
 	}
 	wg.Wait()
-	s.log("Redis was restarted %d times", restarts)
+	c := &srv.shared
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.log("Redis was restarted %d times; of %d requests to the shared host %d were more than %d in a window, at most %d",
+		restarts, c.all, c.over, limit, c.most)
 }
 
 type quiet struct{}
