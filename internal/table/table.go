@@ -58,19 +58,22 @@ type shard[V any] struct {
 // must not call back.
 func New[V any](size int, fresh func(key string) V, idle func(v *V, now time.Time) bool) *Table[V] {
 	t := &Table[V]{fresh: fresh, idle: idle, seed: maphash.MakeSeed()}
-	n := 1
-	if size >= shardFrom {
-		n = shards
-	}
-	t.shards = make([]shard[V], n)
 	t.Resize(size)
 	t.overflow = Entry[V]{Value: fresh(""), Overflow: true}
 	return t
 }
 
 // Resize changes the bound of a table. Entries beyond a smaller one go as
-// they would at any insertion: when they are idle.
+// they would at any insertion: when they are idle. It must not run beside
+// other calls.
 func (t *Table[V]) Resize(size int) {
+	n := 1
+	if size >= shardFrom {
+		n = shards
+	}
+	if len(t.shards) != n && t.Len() == 0 {
+		t.shards = make([]shard[V], n)
+	}
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.mu.Lock()
@@ -91,7 +94,9 @@ func (t *Table[V]) Acquire(key string, now time.Time) *Entry[V] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.m[key]; e != nil {
-		e.touched.Store(true)
+		if !e.touched.Load() {
+			e.touched.Store(true)
+		}
 		e.refs.Add(1)
 		return e
 	}

@@ -129,6 +129,17 @@ func TestResize(t *testing.T) {
 	}
 }
 
+func TestResizeOfAnEmptyTableIsExact(t *testing.T) {
+	tab := accounts(shardFrom)
+	tab.Resize(1)
+	tab.Acquire("a", time.Now()).Value.spent = 1
+	for i := range 50 {
+		if e := tab.Acquire(fmt.Sprint(i), time.Now()); !e.Overflow {
+			t.Fatalf("key %d has a place beside the only one", i)
+		}
+	}
+}
+
 func TestAllHoldsWhatItShows(t *testing.T) {
 	tab := accounts(8)
 	for i := range 8 {
