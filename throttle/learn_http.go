@@ -195,6 +195,9 @@ func (p *passage) heed(now instant, news lesson) {
 		a *account
 	}{{&l.hold, l.account}, {k.hold, k.account}} {
 		if x.h != nil && x.a.paused > now && !x.h.until.After(now.time()) {
+			if x.a == l.account && p.record.gate.paused <= now {
+				p.record.wake(now)
+			}
 			e.pause(now, x.a, now, "") // lifted
 		}
 	}

@@ -297,6 +297,11 @@ func (l *Limiter) Pause(key string, until time.Time) {
 	defer e.mu.Unlock()
 	now := e.now()
 	t := e.at(now, until)
-	s.quiet(now, t)
+	if t < s.gate.paused {
+		s.wake(now)
+	}
+	if t > now {
+		s.quiet(now, t)
+	}
 	e.pause(now, &s.gate, t, "paused by hand")
 }

@@ -217,6 +217,13 @@ func (m *rated) quiet(now, until instant) {
 	}
 }
 
+// wake undoes quiet.
+func (m *rated) wake(now instant) {
+	if m.shaped {
+		m.bucket.wake(now, m.rateSpec)
+	}
+}
+
 func (m *rated) view(now instant) view {
 	v := view{limit: int64(m.Limit), full: now}
 	if m.Bucket > 0 {

@@ -88,6 +88,15 @@ func (s *scope) quiet(now, until instant) {
 	}
 }
 
+// wake undoes quiet for a pause that ends before its time.
+func (s *scope) wake(now instant) {
+	for _, o := range s.own {
+		if m, ok := o.a.meter.(*rated); ok && o.a.scope != nil {
+			m.wake(now)
+		}
+	}
+}
+
 // estimate is when draws would be granted if they queued now, and the account
 // that this is due to, nil if that is now. never: only an event can say.
 func (e *engine) estimate(now instant, q *ask, draws []draw) (instant, *account) {

@@ -45,6 +45,8 @@ type bucket struct {
 	lim    rate.Limiter
 	tokens float64 // as of seen
 	seen   instant
+	hushed float64 // tokens that quiet took
+	end    instant // of the pause it took them for
 }
 
 // fill makes b a bucket that holds tokens of size at now, at any level.
@@ -129,9 +131,27 @@ func (b *bucket) back(now instant, s *rateSpec, n int64, full instant) {
 func (b *bucket) quiet(now, until instant, s *rateSpec) {
 	b.look(now, s)
 	there := 1 - until.until(now).Seconds()*s.perSecond
-	if b.tokens > there {
+	if b.tokens <= there {
+		return
+	}
+	if now >= b.end {
+		b.hushed = 0
+	}
+	b.hushed, b.end = b.hushed+b.tokens-there, until
+	b.fill(now, s.perSecond, s.size, there)
+}
+
+// wake undoes quiet for a pause that ends before its time: the flow resumes
+// now, from one token at most.
+func (b *bucket) wake(now instant, s *rateSpec) {
+	if now >= b.end || b.hushed <= 0 {
+		return
+	}
+	b.look(now, s)
+	if there := min(b.tokens+b.hushed, 1); there > b.tokens {
 		b.fill(now, s.perSecond, s.size, there)
 	}
+	b.hushed, b.end = 0, 0
 }
 
 // warm is Guava's SmoothWarmingUp: permits stored while idle make those that

@@ -251,14 +251,18 @@ func (t *Transport) pauseHost(host string, until time.Time, why string) {
 	e.mu.Lock()
 	now := e.now()
 	at := now
-	if !until.IsZero() {
-		at = e.at(now, until)
-		r.quiet(now, at)
-	}
-	e.pause(now, &r.gate, at, why)
 	if until.IsZero() {
 		r.learned.lift(e, now)
+		r.wake(now)
+	} else {
+		at = e.at(now, until)
+		if at < r.gate.paused {
+			r.wake(now)
+		}
+		r.quiet(now, at)
+		r.learned.all(func(l *learner) { r.quiet(now, l.account.paused) })
 	}
+	e.pause(now, &r.gate, at, why)
 	e.mu.Unlock()
 	t.parts.All(func(entry *table.Entry[record]) {
 		e.mu.Lock()
@@ -270,6 +274,7 @@ func (t *Transport) pauseHost(host string, until time.Time, why string) {
 		if until.IsZero() { // the server's word to this partition ends too
 			e.pause(now, &p.gate, now, "")
 			p.learned.lift(e, now)
+			p.wake(now)
 		}
 		for w := p.waiters; w != nil; w = w.next {
 			e.retry(w)
