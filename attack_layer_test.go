@@ -121,6 +121,40 @@ func TestRequestsSurviveAPause(t *testing.T) {
 	}
 }
 
+// TestNoHerdAfterAPause: after a pause by hand the flow resumes at the shaped
+// rate, that of a partition too.
+func TestNoHerdAfterAPause(t *testing.T) {
+	for _, part := range []string{"", "part"} {
+		synctest.Test(t, func(t *testing.T) {
+			var served atomic.Int64
+			rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+				served.Add(1)
+				return stub(r)
+			}), weir.Config{Throttle: throttle.Config{
+				Default:   throttle.MustParseBudget("20/s burst 10"),
+				Partition: func(*http.Request) string { return part },
+			}}))(t)
+			send := func() {
+				if resp, err := rt.RoundTrip(get(t, "http://h/")); err == nil {
+					resp.Body.Close()
+				} else {
+					t.Error(err)
+				}
+			}
+			send()
+			rt.Throttle().Pause("h", time.Now().Add(20*time.Second))
+			for range 50 {
+				go send()
+			}
+			time.Sleep(20*time.Second + 10*time.Millisecond)
+			if n := served.Load(); n != 2 {
+				t.Errorf("partition %q: %d at once when the pause was over", part, n-1)
+			}
+			time.Sleep(10 * time.Second)
+		})
+	}
+}
+
 // TestPauseOfLimiterEnds: a pause that is ended, or made shorter, holds nobody
 // any longer; that of a Limiter's key too.
 func TestPauseOfLimiterEnds(t *testing.T) {

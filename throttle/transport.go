@@ -275,6 +275,8 @@ func (t *Transport) pauseHost(host string, until time.Time, why string) {
 			e.pause(now, &p.gate, now, "")
 			p.learned.lift(e, now)
 			p.wake(now)
+		} else {
+			p.quiet(now, e.at(now, until))
 		}
 		for w := p.waiters; w != nil; w = w.next {
 			e.retry(w)
