@@ -154,3 +154,46 @@ func TestDuplexCloseWrite(t *testing.T) {
 		t.Errorf("got %v of a connection without", err)
 	}
 }
+
+// Settings given to a host later hold from its next request on.
+func TestLaterSettingsHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := play(step{status: 500})
+		rt := newTransport(t, s, Config{})
+		for i, attempts := range []int{2, 1, 3, 1} {
+			if err := rt.SetHost("a.example", Config{MaxAttempts: attempts}); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				before := s.calls()
+				resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp.Body.Close()
+				if got := s.calls() - before; got != attempts {
+					t.Errorf("settings %d: %d attempts, want %d", i, got, attempts)
+				}
+			}
+		}
+	})
+}
+
+// A body that fits the buffer exactly can be had again by net/http, too.
+func TestBufferedBodyHasGetBody(t *testing.T) {
+	for length, want := range map[int]bool{3: true, 4: false} {
+		synctest.Test(t, func(t *testing.T) {
+			r := request(t, "PUT", "http://a.example/", "")
+			r.Body, r.ContentLength = testnet.NewBody(strings.Repeat("x", length)), int64(length)
+			s := play(step{status: 200})
+			resp, err := newTransport(t, s, Config{BufferBody: 3}).RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if got := s.reqs[0].GetBody != nil; got != want {
+				t.Errorf("a body of %d bytes, 3 kept: GetBody %v, want %v", length, got, want)
+			}
+		})
+	}
+}

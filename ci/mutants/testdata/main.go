@@ -1,6 +1,6 @@
 // Command mutants changes weir in small ways and looks whether a test fails.
 // It works on a clone of what is committed and never in the working tree.
-// With "contract" it applies the mutants of contract.txt, each of which the
+// With "contract", or nothing, it applies the mutants of contract.txt, each of which the
 // rule named beside it must notice; with packages it makes mutants at random.
 //
 // It lives in a folder that builds leave out: it is no part of the library.
@@ -39,15 +39,15 @@ func main() {
 	flag.StringVar(&o.skip, "skip", "", "packages: tests to leave out, as go test -skip")
 	flag.BoolVar(&o.others, "others", false, "contract: also name the other rules that fail")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: ci/mutants/run [flags] contract | package-folder...")
+		fmt.Fprintln(os.Stderr, "usage: ci/mutants/run [flags] [contract | package-folder...]")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	if flag.NArg() == 0 {
-		flag.Usage()
-		os.Exit(2)
+	args := flag.Args()
+	if len(args) == 0 {
+		args = []string{"contract"}
 	}
-	clean, err := run(o, flag.Args())
+	clean, err := run(o, args)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
