@@ -34,9 +34,16 @@ func Replace(path, text string) error {
 
 // where says on what and how r was measured.
 func (r Run) where() string {
-	m := r.Machine
+	m, busy := r.Machine, ""
+	var load float64
+	if _, err := fmt.Sscan(m.Before, &load); err == nil && load >= 1 {
+		busy = " **The machine was busy with other work**: what depends on speed is rough, and the tables of waiting (quota, outage, herd) are worse than on a quiet one."
+	}
+	if strings.Contains(r.Command, "-quick") {
+		busy += " A `-quick` run: fewer calls and shorter waits than the full one, in which the start of a quota weighs more."
+	}
 	return fmt.Sprintf("Measured by `%s` on %s: %s, %d cores, %s, %s; commit %s. Load average %s before, %s after; timers late by %.1f ms (median), %.1f ms (99th percentile).",
-		r.Command, m.Date, m.CPU, m.Cores, m.OS, m.Go, r.Commit, m.Before, m.After, m.Timer[0], m.Timer[1])
+		r.Command, m.Date, m.CPU, m.Cores, m.OS, m.Go, r.Commit, m.Before, m.After, m.Timer[0], m.Timer[1]) + busy
 }
 
 // Full is the whole run as Markdown; plots are linked from folder.
