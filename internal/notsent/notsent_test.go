@@ -55,3 +55,18 @@ func TestWrap(t *testing.T) {
 		t.Error("the cause is lost")
 	}
 }
+
+// Deny takes the claim away and nothing else.
+func TestDeny(t *testing.T) {
+	if Deny(nil) != nil || Deny(io.EOF) != io.EOF {
+		t.Error("what claims nothing was changed")
+	}
+	err := Deny(Wrap(context.DeadlineExceeded))
+	var timeout interface{ Timeout() bool }
+	if errors.Is(err, Err) || !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() {
+		t.Errorf("%v: %v", err, errors.Is(err, Err))
+	}
+	if err.Error() != context.DeadlineExceeded.Error() {
+		t.Errorf("text %q", err)
+	}
+}
