@@ -93,3 +93,47 @@ func TestJoinedOrApart(t *testing.T) {
 		}
 	}
 }
+
+// What a server says about retrying is read and shown.
+func TestShouldRetryValues(t *testing.T) {
+	for value, want := range map[string]string{
+		"true": "asks to retry", "false": "asks not to retry", "False": "asks not to retry", "maybe": "nothing said",
+	} {
+		if got := Parse(response(500, http.Header{"X-Should-Retry": {value}}), noon).String(); got != want {
+			t.Errorf("%q: %s, want %s", value, got, want)
+		}
+	}
+}
+
+// Units other than requests.
+func TestUnitsOfNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"X-Ratelimit-Limit-Bytes": "at most 100 bytes", "X-Ratelimit-Limit-Tokens": "at most 100 tokens",
+		"X-Ratelimit-Limit-Requests": "at most 100 requests", "X-Ratelimit-Limit": "at most 100 requests",
+	} {
+		if got := Parse(response(200, http.Header{name: {"100"}}), noon).String(); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// A leap second is a time, the one after it is not; nor is a month 0.
+func TestLeapSecond(t *testing.T) {
+	for text, want := range map[string]bool{
+		"2016-12-31T23:59:60Z": true, "2016-12-31T23:59:61Z": false, "2016-00-31T23:59:00Z": false,
+		"Sat, 31 Dec 2016 23:59:60 GMT": true, "Sat, 31 Dec 2016 23:59:61 GMT": false,
+	} {
+		if got, ok := parseTime(text); ok != want {
+			t.Errorf("%q: %v, %v", text, got, ok)
+		}
+	}
+}
+
+// Limits of two partitions are two limits.
+func TestPartitionsStayApart(t *testing.T) {
+	s := Parse(response(200, http.Header{"Ratelimit": {`"p";r=5;pk=:YQ==:, "p";r=7;pk=:Yg==:`}}), noon)
+	if len(s.Limits) != 2 || s.Limits[0].Partition == s.Limits[1].Partition ||
+		s.Limits[0].Remaining.Value+s.Limits[1].Remaining.Value != 12 {
+		t.Errorf("got %v", s)
+	}
+}

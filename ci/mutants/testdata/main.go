@@ -94,7 +94,7 @@ func run(o options, args []string) (clean bool, err error) {
 func (o options) overlay(name string, files map[string][]byte) (string, error) {
 	replace := make(map[string]string)
 	for file, text := range files {
-		to := filepath.Join(o.work, fmt.Sprintf("%s-%d.go", name, len(replace)))
+		to := filepath.Join(o.work, name+"-"+filepath.Base(file))
 		if err := os.WriteFile(to, text, 0o644); err != nil {
 			return "", err
 		}

@@ -156,7 +156,7 @@ func (o options) instrument(dir string, chosen []site) (string, []site, error) {
 		}
 		bad := make(map[string]bool)
 		for _, m := range compilerSaid.FindAllStringSubmatch(said, -1) {
-			bad[filepath.Base(m[1])+":"+m[2]] = true
+			bad[strings.TrimPrefix(filepath.Base(m[1]), name+"-")+":"+m[2]] = true
 		}
 		before := len(chosen)
 		chosen = slices.DeleteFunc(chosen, func(s site) bool { return bad[fmt.Sprintf("%s:%d", s.file, s.line)] })

@@ -161,6 +161,9 @@ func (f *finder) binary(b *ast.BinaryExpr) {
 		token.EQL: token.NEQ, token.NEQ: token.EQL, token.LAND: token.LOR, token.LOR: token.LAND,
 	}
 	x, y := f.src(b.X), f.src(b.Y)
+	if strings.Contains(x+y, "func(") {
+		return // whose statements cannot be put on one line
+	}
 	was := x + " " + b.Op.String() + " " + y
 	lazy := func(what, changed string) {
 		f.add(b, false, "%s "+what, "func() bool { if mutantChosen == %d { return "+flat(changed)+" }; return "+flat(was)+" }()")
