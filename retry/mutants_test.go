@@ -49,24 +49,23 @@ func TestAttemptTimeoutIsTheCause(t *testing.T) {
 	})
 }
 
-// A Check that votes for a retry does not make a POST repeatable, and the hook
-// is told why there was none.
-func TestCheckDoesNotMakeSafe(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var reasons []Reason
-		s := play(step{status: 500})
-		rt := newTransport(t, s, Config{
-			Check:     func(context.Context, *http.Response, error) (bool, error) { return true, nil },
-			OnAttempt: func(a Attempt) { reasons = append(reasons, a.Reason) },
+// No vote makes a POST repeatable, and the hook is told why there was no retry.
+func TestUnsafeIsSaid(t *testing.T) {
+	yes := func(context.Context, *http.Response, error) (bool, error) { return true, nil }
+	for name, c := range map[string]Config{"policy": {}, "Check": {Check: yes}} {
+		bubble(t, name, func(t *testing.T) {
+			var reasons []Reason
+			c.OnAttempt = func(a Attempt) { reasons = append(reasons, a.Reason) }
+			s := play(step{status: 500})
+			resp, err := newTransport(t, s, c).RoundTrip(request(t, "POST", "http://a.example/", "x"))
+			if err != nil || resp.StatusCode != 500 || s.calls() != 1 {
+				t.Fatalf("%v, %v after %d attempts", resp, err, s.calls())
+			}
+			if len(reasons) != 1 || reasons[0] != Unsafe {
+				t.Errorf("reasons %v, want %v", reasons, Unsafe)
+			}
 		})
-		resp, err := rt.RoundTrip(request(t, "POST", "http://a.example/", "x"))
-		if err != nil || resp.StatusCode != 500 || s.calls() != 1 {
-			t.Fatalf("%v, %v after %d attempts", resp, err, s.calls())
-		}
-		if len(reasons) != 1 || reasons[0] != Unsafe {
-			t.Errorf("reasons %v, want %v", reasons, Unsafe)
-		}
-	})
+	}
 }
 
 // Hedges are counted for the transport and for the host.
