@@ -103,8 +103,13 @@ func (p *passage) share(ctx context.Context, w *patience, waited time.Duration) 
 	e := p.t.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	p.record.counters.granted--
-	p.record.counters.refused++
+	c := &p.record.counters
+	c.granted--
+	if refusal, ok := err.(*Error); ok {
+		c.refuse(refusal.Reason)
+	} else {
+		c.cancelled++
+	}
 	e.back(e.now(), &p.permit)
 	return err
 }

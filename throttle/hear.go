@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/weirhttp/weir/headers"
 )
@@ -28,6 +29,11 @@ func (p *passage) heard(status int, s headers.Signal, bare bool) (_ Learned, tol
 	defer e.mu.Unlock()
 	now := e.now()
 	p.left()
+	c := &p.record.counters
+	if p.tr.Throttled {
+		c.throttled++
+	}
+	add(&c.latency, time.Duration(now)-p.sent.Sub(e.epoch))
 	news := p.learn(now, replied, status, s)
 	p.heed(now, news)
 	e.answered(now, &p.permit)

@@ -256,21 +256,6 @@ func (p *passage) told(now instant, news lesson) Learned {
 	}
 }
 
-// restrictions are those learned by the requests of r.
-func (r *record) restrictions(now instant) (all []Restriction) {
-	r.learned.all(func(l *learner) {
-		l.restrictions(now.time(), func(c cause, d time.Duration) {
-			x := Restriction{Unit: c.unit(), Why: r.key + ": " + c.in(now.time(), l)}
-			if d != forever {
-				x.For = d
-			}
-			all = append(all, x)
-		})
-	})
-	slices.SortFunc(all, func(a, b Restriction) int { return strings.Compare(a.Why, b.Why) })
-	return all
-}
-
 // all calls f for every credential.
 func (m *learned) all(f func(l *learner)) {
 	if m == nil {

@@ -34,7 +34,7 @@ func (e *engine) takeLocked(now instant, q *ask, buf []draw, p *patience) ([]dra
 		return draws, now, 0, nil
 	}
 	if d := fits(draws); d != nil {
-		q.scope.counters.refused++
+		q.scope.counters.refuse(NeverFits)
 		e.mu.Unlock()
 		return nil, 0, 0, q.error(NeverFits, d.a, 0)
 	}
@@ -43,7 +43,7 @@ func (e *engine) takeLocked(now instant, q *ask, buf []draw, p *patience) ([]dra
 	}
 	w, wait, err := e.queue(now, q, draws, p)
 	if err != nil {
-		q.scope.counters.refused++
+		q.scope.counters.refuse(err.Reason)
 	}
 	e.mu.Unlock()
 	if err != nil {
@@ -154,12 +154,13 @@ func (e *engine) await(w *waiter, wait Wait, since instant, p *patience) ([]draw
 	}
 	e.mu.Lock()
 	now := e.now()
+	waited := time.Duration(now - since)
+	add(&w.scope.counters.waits, waited)
 	err := w.end(now, p)
 	if err != nil {
 		e.abandon(now, w)
 	}
 	e.mu.Unlock()
-	waited := time.Duration(now - since)
 	if p.onWait != nil {
 		wait.Over, wait.Waited, wait.Granted = true, waited, err == nil
 		p.onWait(wait)
@@ -214,7 +215,7 @@ func (e *engine) abandon(now instant, w *waiter) {
 		e.back(now, &permit{draws: w.draws, at: w.at, held: w.held})
 		w.granted = false
 	case w.err != nil:
-		c.refused++
+		c.refuse(w.err.Reason)
 	default:
 		c.cancelled++
 		e.leave(w)

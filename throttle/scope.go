@@ -30,6 +30,32 @@ type member struct {
 // counters are a scope's numbers since it was made.
 type counters struct {
 	granted, waited, refused, cancelled, refunded int64
+	throttled, pauses                             int64
+	by                                            *[StoreDown + 1]int64 // refused, by reason; nil: none
+	waits, latency                                *tally                // nil: none yet
+}
+
+// refuse counts a refusal.
+func (c *counters) refuse(r Reason) {
+	if c.by == nil {
+		c.by = new([StoreDown + 1]int64)
+	}
+	c.refused++
+	c.by[min(r, StoreDown)]++
+}
+
+// byReason is refused by reason, in words.
+func (c *counters) byReason() map[string]int64 {
+	if c.by == nil {
+		return nil
+	}
+	by := make(map[string]int64)
+	for r, n := range c.by {
+		if n > 0 {
+			by[Reason(r).String()] = n
+		}
+	}
+	return by
 }
 
 // ask is a request as the engine sees it.

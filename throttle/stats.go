@@ -24,7 +24,15 @@ type HostStats struct {
 	OldestWait   time.Duration // of those
 	InFlight     int           // requests sent whose headers have not come
 
-	Granted, Waited, Refused, Cancelled, Refunded int64 // requests since the host was first met
+	// Since the host was first met.
+	Granted, Waited, Refused, Cancelled, Refunded int64            // requests
+	RefusedBy                                     map[string]int64 // Refused by Reason in words, as "queue full"; nil: none
+	Throttled                                     int64            // answers by which the host asked for fewer requests
+	Pauses                                        int64            // begun, by the host's word, by guess or by hand; one that is prolonged is one
+	Wait                                          Histogram        // waits for budget that are over, however they ended
+	Latency                                       Histogram        // from handing a request to the base until its headers, of all that were answered
+
+	Learned []LearnedLimit // what the host stated or showed about its limits
 }
 
 // BudgetStats is one limit of a budget.
@@ -39,9 +47,10 @@ type BudgetStats struct {
 
 // Restriction is something that holds requests up now.
 type Restriction struct {
-	Unit string
-	Why  string        // in words: "100/h is spent"
-	For  time.Duration // how much longer, for one request; zero: not known
+	Unit    string
+	Why     string        // in words: "100/h is spent"
+	For     time.Duration // how much longer, for one request; zero: not known
+	Learned bool          // it is one of HostStats.Learned, told with the host's name before it
 }
 
 // Stats returns a copy of the Transport's state. It looks at one host at a time
@@ -93,10 +102,12 @@ func (r *record) others(now instant) (list []HostStats) {
 // stats describes r. The engine's lock is held.
 func (r *record) stats(now instant) HostStats {
 	r.renew(now)
-	c := r.counters
+	c := &r.counters
 	h := HostStats{
 		Host: r.host, Queue: r.waiting, InFlight: r.entered - r.waiting,
 		Granted: c.granted, Waited: c.waited, Refused: c.refused, Cancelled: c.cancelled, Refunded: c.refunded,
+		RefusedBy: c.byReason(), Throttled: c.throttled, Pauses: c.pauses,
+		Wait: c.waits.histogram(), Latency: c.latency.histogram(), Learned: r.learnedLimits(now),
 	}
 	for w := r.waiters; w != nil; w = w.next {
 		h.OldestWait = max(h.OldestWait, time.Duration(now-w.since))
@@ -121,6 +132,12 @@ func (r *record) stats(now instant) HostStats {
 		}
 		h.Restrictions = append(h.Restrictions, x)
 	}
-	h.Restrictions = append(h.Restrictions, r.restrictions(now)...)
+	for _, l := range h.Learned {
+		unit := l.Unit
+		if l.Kind != LearnedQuota {
+			unit = "" // of all others
+		}
+		h.Restrictions = append(h.Restrictions, Restriction{Unit: unit, Why: r.key + ": " + l.Why, For: l.Wait, Learned: true})
+	}
 	return h
 }

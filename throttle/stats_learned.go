@@ -1,0 +1,118 @@
+package throttle
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// What a LearnedLimit is.
+const (
+	LearnedPause   = "pause"     // nothing is let through for a while
+	LearnedRate    = "rate"      // units per time that the host was found to bear
+	LearnedQuota   = "quota"     // units that the host said are left
+	LearnedFlights = "in flight" // requests at a time
+)
+
+// LearnedLimit is a limit that a host stated or showed, taken apart, so that
+// nobody has to read the words.
+type LearnedLimit struct {
+	Kind   string        // LearnedPause, LearnedRate, LearnedQuota or LearnedFlights
+	Name   string        // what the host calls it; "": nothing
+	Unit   string        // "requests", "tokens"; "" of a pause
+	For    string        // the only kind of requests that it is known to bind: "GET /search", or a pattern of a budget; "": not one only
+	Source string        // where it comes from, in words: "said by RateLimit", "found by its refusals"; "": an assumption
+	Limit  float64       // units at once, or per Per; 0: not known, or a pause
+	Per    time.Duration // in which Limit counts; 0: not known, or no matter
+	Left   float64       // units that may be spent now, never below 0; -1: not known
+	Until  time.Time     // when a pause ends or all of a quota is back, on this process's clock; zero: not known
+	Wait   time.Duration // for how much longer one request has to wait because of it; zero: not at all, or not known
+	Why    string        // all of this in words; Source stands in it
+}
+
+// learnedLimits is what was learned by the requests of r, and what of it
+// Restrictions say. The engine's lock is held.
+func (r *record) learnedLimits(now instant) (all []LearnedLimit) {
+	at := now.time()
+	r.learned.all(func(l *learner) {
+		l.restrictions(at, func(c cause, d time.Duration) {
+			x := c.limit(at, l)
+			if d != forever {
+				x.Wait = d
+			}
+			all = append(all, x)
+		})
+	})
+	slices.SortFunc(all, func(a, b LearnedLimit) int { return cmp.Compare(a.Why, b.Why) })
+	return all
+}
+
+// limit is c without words, but for the last.
+func (c cause) limit(now time.Time, l *learner) LearnedLimit {
+	x := LearnedLimit{Name: c.name(), Left: -1, Why: c.in(now, l)}
+	switch c.what {
+	case causeHold:
+		x.Kind, x.Source = LearnedPause, c.hold.said()
+		if now.Before(c.hold.until) {
+			x.Until = onWall(l.terms.zero, c.hold.until)
+		}
+		if c.kind != nil && c.hold == c.kind.hold {
+			x.For = c.kind.key.String()
+		}
+	case causeRate:
+		x.Kind, x.Unit, x.Source = LearnedRate, requests, "found by its refusals"
+		x.Limit, x.Per = figure(c.finder.rate), time.Second
+		if w := &c.finder.windows; w.stage == sureWindows {
+			x.Limit, x.Per = figure(w.size), w.period
+		}
+		if c.kind != nil && c.finder == c.kind.finder {
+			x.For = c.kind.key.String()
+		}
+	case causeQuota:
+		c.quota.limit(now, &x)
+	case causeFlight:
+		x.Kind, x.Unit, x.Limit = LearnedFlights, requests, float64(l.host.slow.allowed())
+		if n := c.kind.slow.allowed(); n > 0 && (l.host.slow.free || n <= l.host.slow.allowed()) {
+			x.Limit, x.For, x.Source = float64(n), c.kind.key.String(), "shown by its answers"
+		}
+	}
+	return x
+}
+
+// limit fills in what q is.
+func (q *quota) limit(now time.Time, x *LearnedLimit) {
+	x.Kind, x.Unit, x.Source = LearnedQuota, unitName(q.key.unit), "said by "+fieldName(q.source)
+	x.Limit, x.Per = figure(q.sizeOr(0)), q.key.window
+	if q.asking {
+		x.Source = "after the reset " + x.Source
+		return
+	}
+	x.Left = figure(q.level(now))
+	if q.reset.Known {
+		x.Until = onWall(q.terms.zero, q.reset.Value)
+	}
+}
+
+// said is where h comes from, in words.
+func (h *hold) said() string {
+	said := "guessed from refusals"
+	if h.source != "" {
+		said = "said by " + fieldName(h.source)
+	}
+	if h.capped {
+		said += ", capped"
+	}
+	return said
+}
+
+// figure bounds a number that a server said: it is finite and not negative.
+func figure(x float64) float64 {
+	if !(x > 0) {
+		return 0
+	}
+	return min(x, math.MaxInt64)
+}
+
+// onWall is t, which counts from our zero time, on the wall's clock.
+func onWall(zero, t time.Time) time.Time { return zero.Round(0).Add(t.Sub(time.Time{})) }
