@@ -150,6 +150,8 @@ func vices(t *testing.T, http2 bool) {
 		}
 	}
 	stop()
+	time.Sleep(time.Minute) // of the bubble: both ends say goodbye first
+	synctest.Wait()
 	if net.Open() != 0 {
 		t.Errorf("%d connections are left", net.Open())
 	}

@@ -229,8 +229,8 @@ func CloseWrite(c net.Conn) {
 
 func (c *conn) close(err error) error {
 	c.once.Do(func() {
+		c.in.leave() // first: a peer that sees the end has nobody to tell any more
 		c.out.end(err)
-		c.in.leave()
 		c.in.stop()
 		c.out.stop()
 		if c.onClose != nil {
