@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,12 +23,14 @@ const endless = 1000 * time.Hour
 // Fact is a limit that the host stated or showed.
 type Fact struct {
 	Text   string  `json:"text"`             // in words: `80 of 100 left of "core" until 12:00:00`
+	Kind   string  `json:"kind"`             // "pause", "rate", "quota", "in flight"
 	Source string  `json:"source,omitempty"` // where it comes from: "said by RateLimit"
 	Name   string  `json:"name,omitempty"`   // what the host calls it
 	Unit   string  `json:"unit,omitempty"`
-	Limit  float64 `json:"limit,omitempty"` // 0: not stated as a number
+	For    string  `json:"for,omitempty"`   // the only kind of requests that it binds: "GET /search"
+	Limit  float64 `json:"limit,omitempty"` // units of which Left are left; 0: not known
 	Left   float64 `json:"left"`            // of Limit
-	Until  string  `json:"until,omitempty"` // when all of it is back, by this program's clock
+	Until  string  `json:"until,omitempty"` // when it is over or all of it is back, by this program's clock
 }
 
 // hostOf is what package throttle knows about a host.
@@ -38,13 +39,24 @@ func hostOf(t *throttle.HostStats) *Host {
 		Name: t.Host, Partition: t.Partition, State: ok,
 		Queue: t.Queue, OldestWait: t.OldestWait.Seconds(), InFlight: t.InFlight,
 		Granted: t.Granted, Waited: t.Waited, Refused: t.Refused, Cancelled: t.Cancelled, Refunded: t.Refunded,
+		RefusedBy: t.RefusedBy, Throttled: t.Throttled, Pauses: t.Pauses,
+		Wait: durations(&t.Wait), Latency: durations(&t.Latency),
 		Allowance: -1,
 	}
 	if t.Queue > 0 {
 		h.State = waiting
 	}
 	for _, r := range t.Restrictions {
-		h.restrict(r)
+		if !r.Learned {
+			h.hold(r.Why, r.For)
+		}
+	}
+	for i := range t.Learned {
+		l := &t.Learned[i]
+		h.Learned = append(h.Learned, factOf(l))
+		if l.Wait > 0 {
+			h.hold(l.Why, l.Wait)
+		}
 	}
 	slices.SortStableFunc(h.Why, func(a, b Hold) int { // the last to end binds; of those, a pause says more than a rate
 		return cmp.Or(cmp.Compare(math.Round(b.For), math.Round(a.For)), cmp.Compare(pause(b), pause(a)), cmp.Compare(a.Text, b.Text))
@@ -77,52 +89,34 @@ func pause(h Hold) int {
 	return 0
 }
 
-// restrict sorts what package throttle says into what holds requests up and
-// what is known. Of what was learned it tells the host's name first.
-func (h *Host) restrict(r throttle.Restriction) {
-	text, learned := r.Why, false
-	if who, what, found := strings.Cut(text, ": "); found && strings.HasPrefix(who, h.Name) {
-		text, learned = what, true
-	}
-	hold := Hold{text, r.For.Seconds()}
-	if pause(hold) > 0 && r.For > 0 {
+// hold notes what holds requests up.
+func (h *Host) hold(why string, wait time.Duration) {
+	x := Hold{why, wait.Seconds()}
+	if pause(x) > 0 && wait > 0 {
 		h.State = paused
 	}
-	if learned {
-		h.Learned = append(h.Learned, factOf(text, r.Unit))
-	}
-	if !learned || r.For > 0 {
-		h.Why = append(h.Why, hold)
-	}
+	h.Why = append(h.Why, x)
 }
 
-// factOf takes a text apart that is like
-// `12 of 5000 left of "core" until 12:00:00, said by X-RateLimit-Remaining`.
-// Texts of another kind stay as they are.
-func factOf(text, unit string) Fact {
-	f := Fact{Text: text, Unit: unit}
-	for _, verb := range []string{", said by ", ", found by ", ", shown by ", ", guessed from ", ", after the reset said by "} {
-		if i := strings.LastIndex(text, verb); i >= 0 {
-			f.Text, f.Source = text[:i], text[i+2:]
-			break
-		}
+// factOf is l as the page shows it. Only of what is left there is a bar.
+func factOf(l *throttle.LearnedLimit) Fact {
+	f := Fact{Text: l.Why, Kind: l.Kind, Source: l.Source, Name: l.Name, Unit: l.Unit, For: l.For}
+	if l.Source != "" {
+		f.Text = strings.Replace(l.Why, ", "+l.Source, "", 1)
 	}
-	left, rest, _ := strings.Cut(f.Text, " of ")
-	limit, rest, _ := strings.Cut(rest, " ")
-	_, rest, found := strings.Cut(" "+rest, " left")
-	l, err := strconv.ParseFloat(left, 64)
-	q, wrong := strconv.ParseFloat(limit, 64)
-	if !found || err != nil || wrong != nil || !(q > 0) || !(l >= 0) || q > 1e18 {
-		return f
+	if l.Limit > 0 && l.Left >= 0 {
+		f.Limit, f.Left = l.Limit, l.Left
 	}
-	f.Limit, f.Left = q, l
-	if quoted, err := strconv.QuotedPrefix(strings.TrimPrefix(rest, " of ")); err == nil {
-		f.Name, _ = strconv.Unquote(quoted)
-		rest = strings.TrimPrefix(strings.TrimPrefix(rest, " of "), quoted)
-	}
-	f.Until, _ = strings.CutPrefix(rest, " until ")
-	if f.Until == rest {
-		f.Until = ""
+	if !l.Until.IsZero() {
+		f.Until = l.Until.Format(layout(time.Until(l.Until)))
 	}
 	return f
+}
+
+// layout of a time of day, with the date if it is not near.
+func layout(in time.Duration) string {
+	if in > 12*time.Hour {
+		return time.DateTime
+	}
+	return time.TimeOnly
 }

@@ -199,31 +199,82 @@ func TestForcedBeforeMet(t *testing.T) {
 	}
 }
 
+// TestFacts: what is learned is shown without its source, which stands apart; a
+// bar is shown only of what has a limit and is known to have something left.
 func TestFacts(t *testing.T) {
 	tests := []struct {
-		text string
-		want Fact
+		limit throttle.LearnedLimit
+		want  Fact
 	}{
-		{`12 of 5000 left of "core" until 12:00:00, said by X-RateLimit-Remaining`,
-			Fact{Text: `12 of 5000 left of "core" until 12:00:00`, Source: "said by X-RateLimit-Remaining", Name: "core", Limit: 5000, Left: 12, Until: "12:00:00"}},
-		{`2.5 of 10 tokens left, 3 more per second, said by RateLimit`,
-			Fact{Text: `2.5 of 10 tokens left, 3 more per second`, Source: "said by RateLimit", Limit: 10, Left: 2.5}},
-		{`1 of 2 left of "a \" until \"b" until 2026-01-02 03:04:05, said by RateLimit`,
-			Fact{Text: `1 of 2 left of "a \" until \"b" until 2026-01-02 03:04:05`, Source: "said by RateLimit", Name: `a " until "b`, Limit: 2, Left: 1, Until: "2026-01-02 03:04:05"}},
-		{`0 of 10 left, said by RateLimit`, Fact{Text: "0 of 10 left", Source: "said by RateLimit", Limit: 10}},
-		{`5 left, said by RateLimit`, Fact{Text: "5 left", Source: "said by RateLimit"}},
-		{`about 5/s, found by its refusals`, Fact{Text: "about 5/s", Source: "found by its refusals"}},
-		{`paused until 12:00:00, said by Retry-After, capped`, Fact{Text: "paused until 12:00:00", Source: "said by Retry-After, capped"}},
-		{`at most 4 at a time until it has answered more`, Fact{Text: "at most 4 at a time until it has answered more"}},
-		{`NaN of 5 left`, Fact{Text: "NaN of 5 left"}},
-		{`1 of NaN left`, Fact{Text: "1 of NaN left"}},
-		{`1 of 0 left`, Fact{Text: "1 of 0 left"}},
-		{`1 of Inf left`, Fact{Text: "1 of Inf left"}},
-		{``, Fact{}},
+		{throttle.LearnedLimit{Kind: "quota", Name: `a, said by RateLimit`, Unit: "tokens", Source: "said by RateLimit", Limit: 10, Left: 2.5, Why: `2.5 of 10 tokens left, said by RateLimit`},
+			Fact{Kind: "quota", Text: `2.5 of 10 tokens left`, Source: "said by RateLimit", Name: `a, said by RateLimit`, Unit: "tokens", Limit: 10, Left: 2.5}},
+		{throttle.LearnedLimit{Kind: "quota", Unit: "requests", Source: "said by RateLimit", Left: 5, Why: "5 left, said by RateLimit"},
+			Fact{Kind: "quota", Unit: "requests", Text: "5 left", Source: "said by RateLimit"}},
+		{throttle.LearnedLimit{Kind: "quota", Limit: 10, Left: -1, Source: "after the reset said by RateLimit", Why: "one request asks what is left, after the reset said by RateLimit"},
+			Fact{Kind: "quota", Text: "one request asks what is left", Source: "after the reset said by RateLimit"}},
+		{throttle.LearnedLimit{Kind: "rate", Limit: 5, Left: -1, Source: "found by its refusals", For: "GET /a", Why: "about 5/s, found by its refusals, for GET /a only"},
+			Fact{Kind: "rate", Text: "about 5/s, for GET /a only", Source: "found by its refusals", For: "GET /a"}},
+		{throttle.LearnedLimit{Kind: "in flight", Limit: 4, Left: -1, Why: "at most 4 at a time until it has answered more"},
+			Fact{Kind: "in flight", Text: "at most 4 at a time until it has answered more"}},
 	}
 	for _, tt := range tests {
-		if got := factOf(tt.text, ""); got != tt.want {
-			t.Errorf("factOf(%q)\n got %+v\nwant %+v", tt.text, got, tt.want)
+		if got := factOf(&tt.limit); got != tt.want {
+			t.Errorf("%s\n got %+v\nwant %+v", tt.limit.Why, got, tt.want)
 		}
 	}
+}
+
+// TestUntil: a time of day that is not near has its date.
+func TestUntil(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := time.Date(2000, 1, 1, 11, 0, 0, 0, time.UTC) // a bubble begins at midnight
+		if got := factOf(&throttle.LearnedLimit{Until: at}).Until; got != "11:00:00" {
+			t.Errorf("got %q", got)
+		}
+		if got := factOf(&throttle.LearnedLimit{Until: at.Add(2 * time.Hour)}).Until; got != "2000-01-01 13:00:00" {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// TestCounts: numbers of waits, answers and pauses follow the script.
+func TestCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := answers{"api.example": func(r *http.Request) (int, http.Header) {
+			time.Sleep(20 * time.Millisecond)
+			return 200, http.Header{}
+		}, "busy.example": always(429, "Retry-After", "250")}
+		c := weir.Config{Throttle: budget("1/m")}
+		c.Retry.MaxAttempts = 1
+		w := transport(t, base, c)
+		h := Handler(w)
+		send(t, w, "api.example", 2) // the second waits for a minute
+		send(t, w, "busy.example", 1)
+		if _, err := w.RoundTrip(request(t.Context(), "busy.example")); err == nil {
+			t.Error("a pause of 250 s does not refuse")
+		}
+		s := snapshot(t, h)
+		got := hostNamed(t, s, "api.example")
+		at := func(d Durations, bound float64) int64 { // how many stand under a bound
+			for i, b := range s.Bounds {
+				if b == bound && len(d.Counts) == len(s.Bounds)+1 {
+					return d.Counts[i]
+				}
+			}
+			return -1
+		}
+		if d := got.Wait; d.Count != 1 || d.Sum != 60 || at(d, 60) != 1 || d.P50 != 45 {
+			t.Errorf("wait %+v", d)
+		}
+		if d := got.Latency; d.Count != 2 || d.Sum != 0.04 || at(d, 0.025) != 2 || d.P50 != 0.0175 {
+			t.Errorf("latency %+v", d)
+		}
+		if got.Throttled != 0 || got.Pauses != 0 || got.RefusedBy != nil {
+			t.Errorf("%+v", got)
+		}
+		got = hostNamed(t, s, "busy.example")
+		if got.Throttled != 1 || got.Pauses != 1 || got.Refused != 1 || got.RefusedBy["paused"] != 1 || got.Wait.Count != 0 || got.Wait.Counts != nil {
+			t.Errorf("%+v", got)
+		}
+	})
 }

@@ -7,12 +7,14 @@ import (
 
 	"github.com/weirhttp/weir"
 	"github.com/weirhttp/weir/breaker"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // Snapshot is what GET /stats.json answers.
 type Snapshot struct {
-	At    time.Time `json:"at"`
-	Hosts []*Host   `json:"hosts"` // by name, then partition
+	At     time.Time `json:"at"`
+	Bounds []float64 `json:"bounds"` // seconds: the upper ends of the buckets of all Durations
+	Hosts  []*Host   `json:"hosts"`  // by name, then partition
 }
 
 // Host is all that is known about one host, or one partition of it.
@@ -28,11 +30,16 @@ type Host struct {
 	OldestWait float64 `json:"oldestWait"` // of those that wait for budget
 	InFlight   int     `json:"inFlight"`
 
-	Granted   int64            `json:"granted"`   // requests let through
-	Waited    int64            `json:"waited"`    // that had to wait
-	Refused   int64            `json:"refused"`   // turned away by a budget
+	Granted   int64            `json:"granted"` // requests let through
+	Waited    int64            `json:"waited"`  // that had to wait
+	Refused   int64            `json:"refused"` // turned away by a budget
+	RefusedBy map[string]int64 `json:"refusedBy,omitempty"`
 	Cancelled int64            `json:"cancelled"` // gave up while they waited
 	Refunded  int64            `json:"refunded"`  // granted, then not sent
+	Throttled int64            `json:"throttled"` // answers by which the host asked for fewer requests
+	Pauses    int64            `json:"pauses"`    // begun
+	Wait      Durations        `json:"wait"`      // waits for budget that are over
+	Latency   Durations        `json:"latency"`   // from sending until the headers
 	Attempts  int64            `json:"attempts"`
 	Retries   map[string]int64 `json:"retries,omitempty"` // by reason
 	Hedges    int64            `json:"hedges"`
@@ -41,6 +48,16 @@ type Host struct {
 	Budgets []Budget `json:"budgets,omitempty"` // configured
 	Learned []Fact   `json:"learned,omitempty"` // what the host said or showed about its limits
 	Circuit *Circuit `json:"circuit,omitempty"` // nil: nothing has happened
+}
+
+// Durations says how long something took, in seconds. P50 and P95 are
+// estimates from Counts.
+type Durations struct {
+	Count  int64   `json:"count"`
+	Sum    float64 `json:"sum"`
+	P50    float64 `json:"p50"`
+	P95    float64 `json:"p95"`
+	Counts []int64 `json:"counts,omitempty"` // by Snapshot.Bounds, each without those before; the last: beyond all. Empty if Count is 0
 }
 
 // Hold is something that holds requests up.
@@ -76,7 +93,7 @@ type Circuit struct {
 func view(t *weir.Transport, now time.Time) Snapshot {
 	stats := t.Stats()
 	circuits := worst(stats.Breaker.Circuits)
-	s := Snapshot{At: now, Hosts: make([]*Host, 0, len(stats.Throttle.Hosts)+len(circuits))}
+	s := Snapshot{At: now, Bounds: bounds(), Hosts: make([]*Host, 0, len(stats.Throttle.Hosts)+len(circuits))}
 	met := make(map[string]bool, len(circuits))
 	for i := range stats.Throttle.Hosts {
 		from := &stats.Throttle.Hosts[i]
@@ -105,6 +122,23 @@ func view(t *weir.Transport, now time.Time) Snapshot {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Partition, b.Partition))
 	})
 	return s
+}
+
+// bounds are those of package throttle, in seconds.
+func bounds() []float64 {
+	list := throttle.HistogramBounds()
+	in := make([]float64, len(list))
+	for i, b := range list {
+		in[i] = b.Seconds()
+	}
+	return in
+}
+
+func durations(h *throttle.Histogram) Durations {
+	if h.Count == 0 {
+		return Durations{}
+	}
+	return Durations{h.Count, h.Sum.Seconds(), h.Quantile(0.5).Seconds(), h.Quantile(0.95).Seconds(), h.Counts[:]}
 }
 
 // worst returns the circuit of each host, of several shards the one in the

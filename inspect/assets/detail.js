@@ -24,6 +24,12 @@ export function show(host, controls) {
   tile("Had to wait", number(host.waited));
   tile("Turned away", number(refusals(host)));
   tile("Gave up waiting", number(host.cancelled));
+  tile("Throttled answers", number(host.throttled));
+  tile("Pauses", number(host.pauses));
+  tile("Wait, median", took(host.wait, "p50"));
+  tile("Wait, 95%", took(host.wait, "p95"));
+  tile("Latency, median", took(host.latency, "p50"));
+  tile("Latency, 95%", took(host.latency, "p95"));
   limits(host);
   facts(host);
 }
@@ -47,6 +53,11 @@ function tile(title, value) {
     $("tiles").append(make("div", "", make("dt", "", title), dd));
   }
   put(dd, value);
+}
+
+// took is a duration that a share of all did not exceed.
+function took(all, share) {
+  return all.count > 0 ? seconds(all[share]) : "\u2013";
 }
 
 function why(host) {
@@ -111,6 +122,7 @@ function facts(host) {
   all.push(["Times opened", number(c.trips)]);
   all.push(["Refused by it", number(c.refused)]);
   all.push(["Attempts", number(host.attempts)]);
+  for (const [reason, n] of Object.entries(host.refusedBy || {}).sort()) all.push(["Turned away: " + reason, number(n)]);
   for (const [reason, n] of Object.entries(host.retries || {}).sort()) all.push(["Retried: " + reason, number(n)]);
   if (host.hedges > 0) all.push(["Hedges", number(host.hedges)]);
   if (host.allowance >= 0) all.push(["Retry allowance", number(host.allowance) + " tokens"]);

@@ -138,6 +138,8 @@ func detail(b *tab, r *run) {
 	r.gone[0]()
 	b.until(part("tiles", "Queue"), "1")
 	b.until(part("tiles", "Gave up waiting"), "1")
+	b.until(part("tiles", "Throttled answers"), "0")
+	b.until(part("tiles", "Wait, median")+` !== "–"`, "true") // one wait is over
 	b.until(`document.querySelector("#events li p").textContent.trim()`, "1 gave up waiting")
 	b.until(`document.querySelectorAll("#charts canvas").length`, "4")
 	for i, want := range []string{"Requests per second: 0", "Turned away per second: 0", "Oldest wait: ", "Left of the tightest limit: 0%"} {
@@ -168,6 +170,10 @@ func learned(b *tab, r *run) {
 	enter(b, payments)
 	b.until(`document.querySelector("#why p").textContent.startsWith("Paused until ")`, "true")
 	b.until(`document.querySelector("#limits").textContent.includes("said by Retry-After")`, "true")
+	for tile, want := range map[string]string{"Throttled answers": "1", "Pauses": "1", "Turned away": "0", "Wait, median": "–"} {
+		b.until(part("tiles", tile), want)
+	}
+	b.until(part("tiles", "Latency, 95%")+` !== "–"`, "true") // one was answered
 	b.js(`history.back()`)
 }
 
