@@ -12,17 +12,33 @@ import (
 // of a path.
 type kindKey struct{ method, rest string }
 
-// String returns the name as in a budget's pattern. A redirect can lead to a
-// path of any bytes, so they are escaped as in a URL, and cut.
+// String returns the name as in a budget's pattern. Of a segment that may be a
+// key, or that a redirect made up, only the beginning is shown.
 func (k kindKey) String() string {
 	if k.method == "" {
 		return k.rest
 	}
-	path := (&url.URL{Path: "/" + k.rest}).EscapedPath()
-	if len(path) > 64 {
-		path = path[:64] + "..."
+	segment, cut := k.rest, ""
+	if secretive(segment) {
+		segment, cut = segment[:min(3, len(segment)-1)], "..."
 	}
-	return k.method + " " + path
+	return k.method + " " + (&url.URL{Path: "/" + segment}).EscapedPath() + cut
+}
+
+// secretive reports whether a segment of a path may be a token rather than a
+// word: some APIs have their key there ("/bot123456:AAE.../").
+func secretive(segment string) bool {
+	digits := 0
+	for i := range len(segment) {
+		switch c := segment[i]; {
+		case c >= '0' && c <= '9':
+			digits++
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '-', c == '_', c == '.', c == '~', c == '{', c == '}':
+		default:
+			return true
+		}
+	}
+	return digits > 4 || len(segment) > 32
 }
 
 // unitsOf is what c costs in a unit, and whether that is counted at all.
