@@ -108,7 +108,7 @@ func (p *passage) share(ctx context.Context, w *patience, waited time.Duration) 
 	if refusal, ok := err.(*Error); ok {
 		c.refuse(refusal.Reason)
 	} else {
-		c.cancelled++
+		c.more().cancelled++
 	}
 	e.back(e.now(), &p.permit)
 	return err

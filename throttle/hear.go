@@ -31,7 +31,7 @@ func (p *passage) heard(status int, s headers.Signal, bare bool) (_ Learned, tol
 	p.left()
 	c := &p.record.counters
 	if p.tr.Throttled {
-		c.throttled++
+		c.more().throttled++
 	}
 	add(&c.latency, time.Duration(now)-p.sent.Sub(e.epoch))
 	news := p.learn(now, replied, status, s)

@@ -260,7 +260,7 @@ func (l *Limiter) try(key string, c Cost) (Decision, Grant) {
 			g = l.grant(draws, now)
 		}
 	} else {
-		q.scope.counters.refused++
+		q.scope.counters.more().refused++
 	}
 	d.describe(now, draws)
 	return d, g

@@ -78,7 +78,7 @@ func (e *engine) queue(now instant, q *ask, draws []draw, p *patience) (*waiter,
 		w.seq = e.seq
 	}
 	e.list(now, w)
-	q.scope.counters.waited++
+	q.scope.counters.more().waited++
 	wait := Wait{Ctx: p.about(), Key: q.scope.key, Ahead: ahead}
 	if t != never {
 		wait.Expect = t.until(now)
@@ -155,7 +155,7 @@ func (e *engine) await(w *waiter, wait Wait, since instant, p *patience) ([]draw
 	e.mu.Lock()
 	now := e.now()
 	waited := time.Duration(now - since)
-	add(&w.scope.counters.waits, waited)
+	add(&w.scope.counters.more().waits, waited)
 	err := w.end(now, p)
 	if err != nil {
 		e.abandon(now, w)
@@ -211,13 +211,13 @@ func (e *engine) abandon(now instant, w *waiter) {
 	switch {
 	case w.granted:
 		c.granted--
-		c.cancelled++
+		c.more().cancelled++
 		e.back(now, &permit{draws: w.draws, at: w.at, held: w.held})
 		w.granted = false
 	case w.err != nil:
 		c.refuse(w.err.Reason)
 	default:
-		c.cancelled++
+		c.more().cancelled++
 		e.leave(w)
 		w.err = w.error(WaitTooLong, nil, 0)
 		e.run(now)

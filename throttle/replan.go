@@ -65,7 +65,7 @@ func (e *engine) recheck(now instant, s *scope) {
 // What waits for a and cannot wait that long is refused.
 func (e *engine) pause(now instant, a *account, until instant, why string) {
 	if a.scope != nil && until > now && a.paused <= now {
-		a.scope.counters.pauses++
+		a.scope.counters.more().pauses++
 	}
 	a.paused, a.why = until, why
 	e.mark(a)

@@ -224,7 +224,7 @@ func (p *passage) finish(end ending) {
 	p.learn(now, end, 0, headers.Signal{})
 	if end == unsent {
 		p.shared.cancel()
-		p.record.counters.refunded++
+		p.record.counters.more().refunded++
 		e.back(now, &p.permit)
 		p.again(now)
 		return

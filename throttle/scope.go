@@ -27,30 +27,40 @@ type member struct {
 	route int
 }
 
-// counters are a scope's numbers since it was made.
+// counters are a scope's numbers since it was made. What most hosts do without
+// has memory of its own.
 type counters struct {
-	granted, waited, refused, cancelled, refunded int64
-	throttled, pauses                             int64
-	by                                            *[StoreDown + 1]int64 // refused, by reason; nil: none
-	waits, latency                                *tally                // nil: none yet
+	granted int64
+	latency *tally  // nil: no answer yet
+	rest    *seldom // nil: none yet
+}
+
+// seldom is what happens to few hosts.
+type seldom struct {
+	waited, refused, cancelled, refunded, throttled, pauses int64
+	by                                                      [StoreDown + 1]int64 // refused, by reason
+	waits                                                   *tally               // nil: none is over yet
+}
+
+// more is where events are counted. The engine's lock is held.
+func (c *counters) more() *seldom {
+	if c.rest == nil {
+		c.rest = new(seldom)
+	}
+	return c.rest
 }
 
 // refuse counts a refusal.
 func (c *counters) refuse(r Reason) {
-	if c.by == nil {
-		c.by = new([StoreDown + 1]int64)
-	}
-	c.refused++
-	c.by[min(r, StoreDown)]++
+	x := c.more()
+	x.refused++
+	x.by[min(r, StoreDown)]++
 }
 
 // byReason is refused by reason, in words.
-func (c *counters) byReason() map[string]int64 {
-	if c.by == nil {
-		return nil
-	}
+func (x *seldom) byReason() map[string]int64 {
 	by := make(map[string]int64)
-	for r, n := range c.by {
+	for r, n := range x.by {
 		if n > 0 {
 			by[Reason(r).String()] = n
 		}

@@ -105,9 +105,14 @@ func (r *record) stats(now instant) HostStats {
 	c := &r.counters
 	h := HostStats{
 		Host: r.host, Queue: r.waiting, InFlight: r.entered - r.waiting,
-		Granted: c.granted, Waited: c.waited, Refused: c.refused, Cancelled: c.cancelled, Refunded: c.refunded,
-		RefusedBy: c.byReason(), Throttled: c.throttled, Pauses: c.pauses,
-		Wait: c.waits.histogram(), Latency: c.latency.histogram(), Learned: r.learnedLimits(now),
+		Granted: c.granted, Latency: c.latency.histogram(), Learned: r.learnedLimits(now),
+	}
+	if x := c.rest; x != nil {
+		h.Waited, h.Refused, h.Cancelled, h.Refunded = x.waited, x.refused, x.cancelled, x.refunded
+		h.Throttled, h.Pauses, h.Wait = x.throttled, x.pauses, x.waits.histogram()
+		if x.refused > 0 {
+			h.RefusedBy = x.byReason()
+		}
 	}
 	for w := r.waiters; w != nil; w = w.next {
 		h.OldestWait = max(h.OldestWait, time.Duration(now-w.since))
