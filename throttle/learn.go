@@ -56,6 +56,7 @@ type kind struct {
 	last    time.Time // start
 	busy    float64   // share of the last answers that said that the host is overloaded
 	served  time.Time // the last good answer
+	streak  int       // answers since then that said that the host is overloaded
 	suspect suspect
 	account *account
 }
@@ -233,7 +234,7 @@ func (l *learner) well(now time.Time, g *ticket) {
 	l.host.slow.well(now, g.sent)
 	k.slow.stated = k.slow.stated || len(k.quotas) > 0
 	k.slow.well(now, g.sent)
-	k.served = now
+	k.served, k.streak = now, 0
 	l.hold.good(g.sent)
 	k.hold.good(g.sent)
 	if !l.terms.pausesOnly {

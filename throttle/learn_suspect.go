@@ -8,9 +8,11 @@ func (k *kind) limiter(now time.Time) bool {
 	return k.busy >= 0.5 && k.serves(now) && !now.Before(k.suspect.not)
 }
 
-// serves reports whether there was a good answer lately: no outage, then.
+// serves reports whether there was a good answer lately: no outage, then. A
+// limiter that has served nothing for a second has not been asked often since.
 func (k *kind) serves(now time.Time) bool {
-	return !k.served.IsZero() && now.Sub(k.served) < 5*time.Second
+	ago := now.Sub(k.served)
+	return !k.served.IsZero() && (ago < time.Second || ago < 5*time.Second && k.streak < 5)
 }
 
 // A suspect is a host that was taken for a limiter because of its 503s. If it
