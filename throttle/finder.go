@@ -179,6 +179,13 @@ func (f *finder) resume(t time.Time) {
 	f.next = t
 }
 
+// lift lets a flow that would resume later do so now.
+func (f *finder) lift(now time.Time) {
+	if f.next.After(now) {
+		f.resume(now)
+	}
+}
+
 // measure is the rate that was accepted, and starts the next measurement.
 func (f *finder) measure(now time.Time, rtt time.Duration) float64 {
 	if f.anchor.IsZero() {

@@ -273,9 +273,13 @@ func (m *learned) all(f func(l *learner)) {
 func (m *learned) lift(e *engine, now instant) {
 	m.all(func(l *learner) {
 		l.hold.lift()
+		l.finder.lift(now.time())
 		e.pause(now, l.account, now, "")
 		for _, k := range l.kinds {
 			k.hold.lift()
+			if k.finder != nil {
+				k.finder.lift(now.time())
+			}
 			e.pause(now, k.account, now, "")
 		}
 	})
