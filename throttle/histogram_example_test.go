@@ -1,0 +1,23 @@
+package throttle_test
+
+import (
+	"fmt"
+
+	"github.com/weirhttp/weir/throttle"
+)
+
+func ExampleHistogram() {
+	latency := throttle.Histogram{Count: 100} // as from Stats().Hosts[0].Latency
+	latency.Counts[3] = 90                    // between 10 and 25 ms
+	latency.Counts[8] = 10                    // between 500 ms and 1 s
+	for i, n := range latency.Counts {
+		if bounds := throttle.HistogramBounds(); n > 0 && i < len(bounds) {
+			fmt.Println(n, "up to", bounds[i])
+		}
+	}
+	fmt.Println("median", latency.Quantile(0.5).Round(1e6), "and 95% within", latency.Quantile(0.95))
+	// Output:
+	// 90 up to 25ms
+	// 10 up to 1s
+	// median 18ms and 95% within 750ms
+}
