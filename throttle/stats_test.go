@@ -218,6 +218,39 @@ func TestStatsLearnedPause(t *testing.T) {
 	})
 }
 
+// TestStatsOfTheStore: what the Store refuses counts by its reason, and what is
+// called off meanwhile is no refusal.
+func TestStatsOfTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newSlowStore(time.Second)
+		rt, err := New(slowly(func(int) (int, http.Header) { return 200, http.Header{} }), Config{
+			Default: MustParseBudget("100/s"), Store: store, Fleet: FleetConfig{WhenDown: Closed, Deadline: 5 * time.Second},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rt.Close()
+		cut, stop := context.WithCancel(t.Context())
+		time.AfterFunc(50*time.Millisecond, stop)
+		r, _ := http.NewRequestWithContext(cut, "GET", "http://api.example/0s", nil)
+		if _, err := rt.RoundTrip(r); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if h := statsOf(t, rt); h.Cancelled != 1 || h.Refused != 0 || h.RefusedBy != nil || h.Granted != 0 {
+			t.Errorf("called off: %+v", h)
+		}
+		time.Sleep(5 * time.Second)
+		store.set(errors.New("gone"), false)
+		r, _ = http.NewRequestWithContext(t.Context(), "GET", "http://api.example/0s", nil)
+		if _, err := rt.RoundTrip(r); err == nil {
+			t.Fatal("an answer")
+		}
+		if h := statsOf(t, rt); h.Cancelled != 1 || h.Refused != 1 || h.RefusedBy["store down"] != 1 {
+			t.Errorf("refused: %+v", h)
+		}
+	})
+}
+
 // TestStatsCost: counting an answer or a refusal needs memory the first time
 // only.
 func TestStatsCost(t *testing.T) {
