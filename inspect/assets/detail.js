@@ -26,6 +26,7 @@ export function show(host, controls) {
   tile("Gave up waiting", number(host.cancelled));
   tile("Throttled answers", number(host.throttled));
   tile("Pauses", number(host.pauses));
+  tile("Retries", number(Object.values(host.retries || {}).reduce((all, n) => all + n, 0)));
   tile("Wait, median", took(host.wait, "p50"));
   tile("Wait, 95%", took(host.wait, "p95"));
   tile("Latency, median", took(host.latency, "p50"));
