@@ -78,17 +78,10 @@ func (k *kind) scope(l *learner, h *hold) string {
 }
 
 func (h *hold) words(now, zero time.Time) string {
-	said := "guessed from refusals"
-	if h.source != "" {
-		said = "said by " + fieldName(h.source)
-	}
-	if h.capped {
-		said += ", capped"
-	}
 	if !now.Before(h.until) {
-		return "one request asks whether the pause is over, " + said
+		return "one request asks whether the pause is over, " + h.said()
 	}
-	return "paused until " + clock(now, zero, h.until) + ", " + said
+	return "paused until " + clock(now, zero, h.until) + ", " + h.said()
 }
 
 func (f *finder) words() string {

@@ -31,8 +31,8 @@ type LearnedLimit struct {
 	Why    string        // all of this in words; Source stands in it
 }
 
-// learnedLimits is what was learned by the requests of r, and what of it
-// Restrictions say. The engine's lock is held.
+// learnedLimits is what was learned by the requests of r. The engine's lock is
+// held.
 func (r *record) learnedLimits(now instant) (all []LearnedLimit) {
 	at := now.time()
 	r.learned.all(func(l *learner) {
