@@ -113,7 +113,7 @@ func freeAddr(t testing.TB) string {
 func (s *server) start(t testing.TB) bool {
 	t.Helper()
 	_, port, _ := net.SplitHostPort(s.addr)
-	args := s.args
+	var args []string
 	if s.conf != "" {
 		args = []string{s.conf, "--sentinel", "--port", port, "--bind", "127.0.0.1"}
 	} else {
