@@ -84,14 +84,14 @@ func (p *passage) places() bool {
 // watch wraps the body of resp, in place, if places in flight wait for its end.
 func (p *passage) watch(resp *http.Response, holds bool) {
 	if resp.Request == nil {
-		resp.Request = &p.r
+		resp.Request = p.r
 	}
 	if !holds {
 		return
 	}
 	b := &p.body
 	b.ReadCloser, b.p = resp.Body, p
-	if ctx := p.ctx.Context; ctx.Done() != nil {
+	if ctx := p.ctx; ctx.Done() != nil {
 		b.stop = context.AfterFunc(ctx, p.free)
 	}
 	if w, ok := resp.Body.(io.Writer); ok && resp.StatusCode == http.StatusSwitchingProtocols {

@@ -12,7 +12,7 @@ import (
 //
 // It reports whether places in flight are held until the body's end.
 func (t *Transport) hear(p *passage, resp *http.Response) bool {
-	s := t.parse(&p.ctx, resp)
+	s := t.parse(p.ctx, resp)
 	p.tr.Throttled = s.Throttled || resp.StatusCode == http.StatusServiceUnavailable && s.RetryAfter.Known
 	bare := resp.Body == nil || resp.Body == http.NoBody
 	news, ok, holds := p.heard(resp.StatusCode, s, bare)

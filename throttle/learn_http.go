@@ -227,7 +227,7 @@ func (p *passage) pausedTo() instant {
 
 // lost is how an attempt that brought no answer ended.
 func (p *passage) lost(err error) ending {
-	ctx := p.ctx.Context
+	ctx := p.ctx
 	switch {
 	case notsent.Refused(err) == notsent.Meter && p.refusedHere(err):
 		return unsent

@@ -20,26 +20,11 @@ type passage struct {
 	permit permit // under the engine's lock
 	shared *fleetGrant
 	room   [6]draw
-	ctx    passageCtx
-	r      http.Request // the attempt
+	ctx    context.Context
+	r      *http.Request // the attempt
+	answer *http.Response
 	body   answerBody
 	sent   time.Time // handed to the base
-}
-
-// passageCtx is an attempt's context: through it Settle finds the passage.
-type passageCtx struct {
-	context.Context
-	p *passage
-}
-
-type passageKey struct{}
-
-// Value is context.Context's.
-func (c *passageCtx) Value(k any) any {
-	if k == (passageKey{}) {
-		return c.p
-	}
-	return c.Context.Value(k)
 }
 
 // RoundTrip waits until every budget that r draws on has room and sends it. A
@@ -107,9 +92,10 @@ func (p *passage) enter(r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p.ctx = passageCtx{ctx, p}
-	p.sent = time.Now()
-	p.r = *r.WithContext(&p.ctx)
+	p.ctx, p.r, p.tr.Grant = ctx, r, p
+	if p.sent = t.engine.epoch.Add(time.Duration(now)); waited > 0 || t.fleet != nil {
+		p.sent = time.Now()
+	}
 	return nil
 }
 
@@ -192,7 +178,7 @@ func (p *passage) send() (*http.Response, error) {
 	}()
 	p.tr.At(trip.Throttle)
 	p.tr.Yields = true
-	resp, err := t.base.RoundTrip(&p.r)
+	resp, err := t.base.RoundTrip(p.r)
 	p.tr.Yields = false
 	if err == nil && resp == nil {
 		err = errNeither
@@ -207,6 +193,7 @@ func (p *passage) send() (*http.Response, error) {
 		p.tellFleet(resp)
 	}
 	p.watch(resp, holds)
+	p.answer = resp
 	done = true
 	return resp, nil
 }
@@ -267,9 +254,10 @@ func Settle(resp *http.Response, actual Cost) error {
 	if resp == nil || resp.Request == nil {
 		return errNoGrant
 	}
-	p, _ := resp.Request.Context().Value(passageKey{}).(*passage)
-	if p == nil {
-		return errNoGrant
+	for tr := trip.From(resp.Request.Context()); tr != nil; tr = trip.From(tr.Caller) {
+		if p, ok := tr.Grant.(*passage); ok && p.answer == resp {
+			return p.settle(actual)
+		}
 	}
-	return p.settle(actual)
+	return errNoGrant
 }

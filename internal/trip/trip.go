@@ -57,6 +57,7 @@ type Trip struct {
 	AttemptTimeout time.Duration // retry: for Wire; zero: Wire's own; negative: none
 	StallTimeout   time.Duration // likewise
 	Waited         time.Duration // throttle: sum of this request's waits for budget
+	Grant          any           // throttle: of the newest attempt; Settle finds it here
 	Throttled      bool          // throttle: the answer just returned was throttled, and the next call of this trip will wait it out. retry clears it before each attempt
 	Probe          bool          // breaker: the Door let it in as the half-open candidate, or the attempt just made was a probe
 	Held           time.Time     // breaker: when this request first had to wait for its circuit; its Patience counts from then
