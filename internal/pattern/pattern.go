@@ -172,15 +172,6 @@ func matchPath(pattern, path string) bool {
 	}
 }
 
-// Less orders patterns of one host by how much they say: exact before
-// wildcard, a longer wildcard before a shorter one.
-func (p *Pattern) Less(q *Pattern) bool {
-	if p.Wild != q.Wild {
-		return !p.Wild
-	}
-	return len(p.Host) > len(q.Host)
-}
-
 func token(s string) bool {
 	if s == "" {
 		return false

@@ -43,7 +43,6 @@ type Request struct {
 	Order   uint64          // arrival: retries keep it, so they keep their place
 	Arrived time.Time       // when the first layer met it
 	Caller  context.Context // the caller's, for hooks and for judging deadlines
-	made    Layer
 	sent    atomic.Bool
 }
 
@@ -151,7 +150,7 @@ func Begin(r *http.Request, l Layer, table *hosts.Table) (_ *http.Request, t *Tr
 	b.trip.Request = &b.request
 	b.trip.at.Store(uint32(l))
 	q := &b.request
-	q.Table, q.Order, q.Arrived, q.Caller, q.made = table, table.Arrive(), now, ctx, l
+	q.Table, q.Order, q.Arrived, q.Caller = table, table.Arrive(), now, ctx
 	q.Entry = table.Acquire(hosts.Key(r), now)
 	b.r = *r.WithContext(&b.ctx)
 	return &b.r, &b.trip, true
