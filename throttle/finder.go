@@ -50,6 +50,9 @@ type finder struct {
 
 // wait is how long the next start has to wait.
 func (f *finder) wait(now time.Time) time.Duration {
+	if f == nil {
+		return 0
+	}
 	if d, ok := f.windows.wait(now); ok {
 		return d
 	}
@@ -62,7 +65,7 @@ func (f *finder) wait(now time.Time) time.Duration {
 // start notes a start.
 func (f *finder) start(now time.Time) {
 	if now.Sub(f.last) > forgetRate {
-		*f = finder{windows: windows{out: f.windows.out}}
+		f.forget()
 	}
 	if f.began.IsZero() {
 		f.began = now
@@ -78,6 +81,18 @@ func (f *finder) start(now time.Time) {
 		return
 	}
 	f.next = later(f.next, now.Add(-min(catchUp, time.Duration(float64(time.Second)/f.rate)))).Add(time.Duration(float64(time.Second) / f.rate))
+}
+
+// forget makes f as good as new but for what is under way.
+func (f *finder) forget() {
+	if f != nil {
+		*f = finder{windows: windows{out: f.windows.out}}
+	}
+}
+
+// binds reports whether forgetting f would lose something.
+func (f *finder) binds(now time.Time) bool {
+	return f != nil && (f.rate > 0 && now.Sub(f.last) < forgetRate || f.windows.stage != noWindows)
 }
 
 // grow moves the rate along its curve. It stands still while the rate is not
@@ -126,7 +141,7 @@ func (f *finder) recently(now time.Time) float64 {
 // guess is the first pause to try when the server gives no hint: what one
 // request takes at the rate.
 func (f *finder) guess() time.Duration {
-	if f.top <= 0 {
+	if f == nil || f.top <= 0 {
 		return firstGuess
 	}
 	return min(firstGuess*4, time.Duration(0.8/f.top*float64(time.Second)))
@@ -181,7 +196,7 @@ func (f *finder) resume(t time.Time) {
 
 // lift lets a flow that would resume later do so now.
 func (f *finder) lift(now time.Time) {
-	if f.next.After(now) {
+	if f != nil && f.next.After(now) {
 		f.resume(now)
 	}
 }

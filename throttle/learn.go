@@ -25,21 +25,23 @@ const (
 // each kind of request, one for each limit stated, one for the slow start of
 // the host. finish tells it how a request ended; then everyone who waits for
 // any of them is to be planned anew.
+//
+// Most hosts never refuse: what only a refusal needs is made by the first one.
 type learner struct {
-	terms      learnTerms
+	terms      *learnTerms
 	scope      *scope
 	credential uint64 // keyed hash of the Authorization header; zero: none
 	host       *hostStart
-	hold       hold
-	finder     finder
+	hold       *hold    // nil: never refused
+	finder     *finder  // nil: nothing was refused that a rate may explain
+	flow       flow     // until there is a finder
 	kinds      []*kind  // at most maxKinds
 	other      *kind    // shared by the kinds beyond maxKinds
 	quotas     []*quota // at most maxQuotas
 	good       int
-	blame      blame
-	changes    bool           // kinds are bound by other quotas than before
-	jitter     func() float64 // uniform in [0,1)
-	account    *account
+	blame      *blame // nil: never refused
+	changes    bool   // kinds are bound by other quotas than before
+	account    account
 }
 
 // A kind is a kind of request: those that one budget pattern matches, or else
@@ -57,8 +59,8 @@ type kind struct {
 	busy    float64   // share of the last answers that said that the host is overloaded
 	served  time.Time // the last good answer
 	streak  int       // answers since then that said that the host is overloaded
-	suspect suspect
-	account *account
+	suspect *suspect  // nil: never suspected
+	account account
 }
 
 // A ticket is what learning wants to know of a request that ended.
@@ -91,7 +93,7 @@ func (g *ticket) asked(q *quota) bool {
 
 // lone reports whether the request started alone while others were under way.
 func (g *ticket) lone() bool {
-	m, _ := g.mark(g.kind.account)
+	m, _ := g.mark(&g.kind.account)
 	return m&markLone != 0
 }
 
@@ -105,22 +107,21 @@ const (
 	replied
 )
 
-func newLearner(t learnTerms, s *scope, host *hostStart, jitter func() float64) *learner {
-	words := t.words
-	l := &learner{terms: t, scope: s, host: host, jitter: jitter}
-	l.account = &account{meter: l, terms: words.server, scope: s}
+func newLearner(t *learnTerms, s *scope, host *hostStart) *learner {
+	l := &learner{terms: t, scope: s, host: host}
+	l.account = account{meter: l, terms: t.words.server, scope: s}
 	return l
 }
 
 func newHostStart(words *learnWords) *hostStart {
 	s := &hostStart{}
-	s.account = &account{meter: s, terms: words.host}
+	s.account = account{meter: s, terms: words.host}
 	return s
 }
 
 func newKind(l *learner, key kindKey) *kind {
 	k := &kind{key: key, learner: l}
-	k.account = &account{meter: k, terms: l.terms.words.kind, scope: l.scope}
+	k.account = account{meter: k, terms: l.terms.words.kind, scope: l.scope}
 	return k
 }
 
@@ -161,11 +162,35 @@ func (k *kind) idle(now time.Time) bool {
 		k.account.line == nil
 }
 
+// finderOf is the finder for a kind, made if need be.
 func (l *learner) finderOf(k *kind) *finder {
 	if k.apart {
 		return k.finder
 	}
-	return &l.finder
+	if l.finder == nil {
+		l.finder = l.flow.finder()
+	}
+	return l.finder
+}
+
+// restart forgets the rate that was found for a kind.
+func (l *learner) restart(k *kind) {
+	switch {
+	case k.apart:
+		k.finder.forget()
+	case l.finder != nil:
+		l.finder.forget()
+	default:
+		l.flow = flow{out: l.flow.out}
+	}
+}
+
+// holdOf is the hold of l, made if need be.
+func (l *learner) holdOf() *hold {
+	if l.hold == nil {
+		l.hold = new(hold)
+	}
+	return l.hold
 }
 
 // finish learns from the end of a request, which still counts as under way. status
@@ -187,8 +212,7 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 	overload := status == http.StatusServiceUnavailable || status == 529 || refused && s.Kind == headers.Overload
 	news := lesson{}
 	if k.suspect.judge(now, overload && !s.RetryAfter.Known) {
-		f := l.finderOf(k)
-		*f = finder{windows: windows{out: f.windows.out}}
+		l.restart(k)
 		l.hold.lift()
 		k.hold.lift()
 	}
@@ -200,8 +224,7 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 		k.slow.crowded(now, g.sent)
 		l.hold.good(g.sent)
 		k.hold.good(g.sent)
-		f := l.finderOf(k)
-		*f = finder{windows: windows{out: f.windows.out}}
+		l.restart(k)
 		return lesson{what: causeFlight, kind: k}
 	case overload:
 		return l.overloaded(now, g, s)
@@ -238,7 +261,54 @@ func (l *learner) well(now time.Time, g *ticket) {
 	l.hold.good(g.sent)
 	k.hold.good(g.sent)
 	if !l.terms.pausesOnly {
-		l.finderOf(k).good(now)
+		l.accept(k, now)
 		l.blame.good(k, g.sent)
+	}
+}
+
+// accept notes an accepted answer.
+func (l *learner) accept(k *kind, now time.Time) {
+	switch {
+	case k.apart:
+		k.finder.good(now)
+	case l.finder != nil:
+		l.finder.good(now)
+	default:
+		l.flow.accepted++
+	}
+}
+
+// A flow is what a finder wants to know of the time before it was made.
+type flow struct {
+	began    instant // the first start, or the first after a long idling; zero: none
+	last     instant // start
+	started  int
+	accepted int
+	out      int // under way
+}
+
+func (f *flow) start(now instant) {
+	if f.began == 0 || now-f.last > instant(forgetRate) {
+		*f = flow{began: now, out: f.out}
+	}
+	f.last = now
+	f.started++
+	f.out++
+}
+
+// done notes that a request is under way no more.
+func (f *flow) done() { f.out = max(0, f.out-1) }
+
+// finder goes on from f.
+func (f *flow) finder() *finder {
+	if f.began == 0 {
+		return &finder{windows: windows{out: f.out}}
+	}
+	began, last, n := f.began.time(), f.last.time(), float64(f.accepted)
+	lasted := max(last.Sub(began), recentFor).Seconds()
+	return &finder{
+		began: began, last: last, accepted: n, total: n,
+		recent: n / lasted, heard: last, // as if it had flowed evenly
+		windows: windows{out: f.out, opened: began, next: last, spent: float64(f.started), passed: n},
 	}
 }

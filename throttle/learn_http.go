@@ -28,13 +28,13 @@ type learned struct {
 
 // learning is what a Transport needs to learn.
 type learning struct {
-	terms learnTerms
+	terms *learnTerms
 	seed  maphash.Seed
 }
 
 func newLearning(c *Config, epoch time.Time) learning {
 	return learning{
-		terms: learnTerms{maxPause: c.MaxPause, pace: c.Pace, pausesOnly: c.DisableLearning, zero: epoch, words: newLearnWords()},
+		terms: &learnTerms{maxPause: c.MaxPause, pace: c.Pace, pausesOnly: c.DisableLearning, zero: epoch, words: newLearnWords(), jitter: rand.Float64},
 		seed:  maphash.MakeSeed(),
 	}
 }
@@ -72,11 +72,11 @@ func (m *learned) learner(now instant, t *Transport, s *scope, start *hostStart,
 	}
 	if len(m.by) >= maxCredentials && !m.drop(now) {
 		if m.other == nil {
-			m.other = newLearner(t.learning.terms, s, start, rand.Float64)
+			m.other = newLearner(t.learning.terms, s, start)
 		}
 		return m.other
 	}
-	l := newLearner(t.learning.terms, s, start, rand.Float64)
+	l := newLearner(t.learning.terms, s, start)
 	l.credential = key
 	m.by = append(m.by, l)
 	return l
@@ -110,10 +110,10 @@ func (l *learner) waited() bool {
 // each calls f for every account of l but its own.
 func (l *learner) each(f func(a *account)) {
 	for _, k := range l.kinds {
-		f(k.account)
+		f(&k.account)
 	}
 	if l.other != nil {
-		f(l.other.account)
+		f(&l.other.account)
 	}
 	for _, q := range l.quotas {
 		f(q.account)
@@ -140,11 +140,11 @@ func firstSegment(path string) string {
 // draws appends what requests of kind k draw on.
 func (k *kind) draws(buf []draw, q *ask) []draw {
 	l := k.learner
-	buf = append(buf, draw{a: l.account, n: 1})
+	buf = append(buf, draw{a: &l.account, n: 1})
 	if l.terms.pausesOnly {
 		return buf
 	}
-	buf = append(buf, draw{a: l.host.account, n: 1}, draw{a: k.account, n: 1})
+	buf = append(buf, draw{a: &l.host.account, n: 1}, draw{a: &k.account, n: 1})
 	for _, x := range k.quotas {
 		if n := q.of(x.account); n > 0 {
 			buf = append(buf, draw{a: x.account, n: n})
@@ -172,8 +172,8 @@ func (p *passage) again(now instant) {
 		return
 	}
 	l, e := k.learner, p.t.engine
-	e.mark(l.account)
-	e.mark(l.host.account)
+	e.mark(&l.account)
+	e.mark(&l.host.account)
 	l.each(e.mark)
 	e.run(now)
 }
@@ -193,9 +193,9 @@ func (p *passage) heed(now instant, news lesson) {
 	for _, x := range [...]struct {
 		h *hold
 		a *account
-	}{{&l.hold, l.account}, {k.hold, k.account}} {
+	}{{l.hold, &l.account}, {k.hold, &k.account}} {
 		if x.h != nil && x.a.paused > now && !x.h.until.After(now.time()) {
-			if x.a == l.account && p.record.gate.paused <= now {
+			if x.a == &l.account && p.record.gate.paused <= now {
 				p.record.wake(now)
 			}
 			e.pause(now, x.a, now, "") // lifted
@@ -203,12 +203,12 @@ func (p *passage) heed(now instant, news lesson) {
 	}
 	switch news.what {
 	case causeHold:
-		a := l.account
+		a := &l.account
 		if news.hold == k.hold {
-			a = k.account
+			a = &k.account
 		}
 		e.pause(now, a, now.add(news.hold.until.Sub(now.time())), news.in(now.time(), l))
-		if a == l.account {
+		if a == &l.account {
 			p.record.quiet(now, a.paused)
 		}
 	case causeQuota:
@@ -274,13 +274,11 @@ func (m *learned) lift(e *engine, now instant) {
 	m.all(func(l *learner) {
 		l.hold.lift()
 		l.finder.lift(now.time())
-		e.pause(now, l.account, now, "")
+		e.pause(now, &l.account, now, "")
 		for _, k := range l.kinds {
 			k.hold.lift()
-			if k.finder != nil {
-				k.finder.lift(now.time())
-			}
-			e.pause(now, k.account, now, "")
+			k.finder.lift(now.time())
+			e.pause(now, &k.account, now, "")
 		}
 	})
 }

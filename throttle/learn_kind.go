@@ -116,7 +116,7 @@ func (l *learner) quotaOf(now time.Time, limit headers.Limit) *quota {
 	if len(l.quotas) >= maxQuotas && !l.dropQuota(now) {
 		return nil
 	}
-	q := &quota{id: key, key: key, source: limit.Source, terms: &l.terms, scope: l.scope}
+	q := &quota{id: key, key: key, source: limit.Source, terms: l.terms, scope: l.scope}
 	l.quotas = append(l.quotas, q)
 	return q
 }
@@ -202,16 +202,16 @@ func (b *blame) refused(l *learner, k *kind, sent time.Time) {
 	if b.refusal++; b.refusal < 3 || b.others < 8 || k.apart {
 		return
 	}
+	h, f := *l.holdOf(), *l.finderOf(k)
 	k.apart = true
-	h, f := l.hold, l.finder
 	k.hold, k.finder = &h, &f
 	k.hold.asked, k.finder.windows.out = false, 0
 	l.hold.lift()
-	l.finder = finder{windows: windows{out: l.finder.windows.out}}
+	l.finder.forget()
 }
 
 func (b *blame) good(k *kind, sent time.Time) {
-	if b.kind != nil && k != b.kind && sent.After(b.sent) {
+	if b != nil && b.kind != nil && k != b.kind && sent.After(b.sent) {
 		b.others++
 	}
 }

@@ -16,7 +16,7 @@ const (
 // hostStart is the meter of a host's slow start, shared by all credentials.
 type hostStart struct {
 	slow    slowStart
-	account *account
+	account account
 }
 
 func in(now instant, d time.Duration) instant {
@@ -39,15 +39,23 @@ func (l *learner) take(now instant, _ int64, _ bool) (m mark) {
 	if l.hold.start() {
 		m = markAsks
 	}
-	if !l.terms.pausesOnly {
+	switch {
+	case l.terms.pausesOnly:
+	case l.finder != nil:
 		l.finder.start(now.time())
+	default:
+		l.flow.start(now)
 	}
 	return m
 }
 
 func (l *learner) back(_ instant, _ int64, m mark, _ instant, _ bool) {
 	l.hold.over(m&markAsks != 0)
-	l.finder.windows.done()
+	if l.finder != nil {
+		l.finder.windows.done()
+	} else {
+		l.flow.done()
+	}
 }
 
 func (k *kind) at(now instant, _ int64) instant {
@@ -146,10 +154,13 @@ func (q *quota) release(n int64, m mark) {
 
 func (l *learner) words(now instant) string {
 	t := now.time()
-	if l.hold.wait(t) > 0 {
-		return cause{what: causeHold, hold: &l.hold}.in(t, l)
+	switch {
+	case l.hold.wait(t) > 0:
+		return cause{what: causeHold, hold: l.hold}.in(t, l)
+	case l.finder != nil && l.finder.rate > 0:
+		return cause{what: causeRate, finder: l.finder}.in(t, l)
 	}
-	return cause{what: causeRate, finder: &l.finder}.in(t, l)
+	return "others are to go first"
 }
 
 func (k *kind) words(now instant) string {
@@ -179,8 +190,8 @@ func (q *quota) fits(int64) bool     { return true }
 
 func (l *learner) eta(now instant, ahead, _ int64) instant {
 	d := l.hold.wait(now.time())
-	switch f := &l.finder; {
-	case d == forever || l.terms.pausesOnly:
+	switch f := l.finder; {
+	case d == forever || f == nil:
 	case f.windows.stage == sureWindows && f.windows.spent >= f.windows.size:
 		d = max(d, f.windows.ends.Sub(now.time()))
 	case f.windows.stage == noWindows && f.rate > 0:
@@ -243,7 +254,7 @@ func (q *quota) full(now instant) bool {
 
 // idle reports that forgetting all of l would lose nothing that still binds.
 func (l *learner) idle(now time.Time) bool {
-	if l.hold.wait(now) > 0 || l.finder.rate > 0 && now.Sub(l.finder.last) < forgetRate || l.finder.windows.stage != noWindows {
+	if l.hold.wait(now) > 0 || l.finder.binds(now) {
 		return false
 	}
 	for _, k := range l.kinds {

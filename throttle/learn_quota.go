@@ -23,6 +23,7 @@ type learnTerms struct {
 	pausesOnly bool      // nothing is learned but pauses
 	zero       time.Time // what our zero time is on the wall, for words
 	words      *learnWords
+	jitter     func() float64 // uniform in [0,1)
 }
 
 // learnWords are terms that all hosts share.

@@ -20,7 +20,7 @@ func (l *learner) overloaded(now time.Time, g *ticket, s headers.Signal) lesson 
 		return lesson{what: causeFlight, kind: k}
 	}
 	if narrow && !k.suspect.suspected() {
-		k.suspect.begin(now)
+		k.suspect = k.suspect.begin(now)
 	}
 	return l.refuse(now, g, s, !s.RetryAfter.Known && narrow)
 }
@@ -42,8 +42,11 @@ func (l *learner) concurrency(g *ticket, s headers.Signal) bool {
 func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) lesson {
 	k := g.kind
 	said, named, explained := l.hintOf(now, s)
-	h := &l.hold
+	h := l.holdOf()
 	if !l.terms.pausesOnly {
+		if l.blame == nil {
+			l.blame = new(blame)
+		}
 		l.blame.refused(l, k, g.sent)
 		if named || k.apart {
 			if k.hold == nil {
@@ -57,7 +60,7 @@ func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) 
 	if rate && !explained && !l.terms.pausesOnly {
 		f.refuse(now, g.sent, said, l.host.slow.rtt, h.inVain(g.sent))
 	}
-	if !h.refuse(now, g.sent, said, f.guess(), l.terms.maxPause, l.good < settledIn, l.jitter()) {
+	if !h.refuse(now, g.sent, said, f.guess(), l.terms.maxPause, l.good < settledIn, l.terms.jitter()) {
 		return lesson{}
 	}
 	f.resume(h.until)

@@ -46,7 +46,7 @@ func (e *events) Pop() any     { x := (*e)[len(*e)-1]; *e = (*e)[:len(*e)-1]; re
 
 func newBout(seed uint64, jobs, workers int) *bout {
 	b := &bout{now: 1, r: rand.New(rand.NewPCG(seed, 5)), left: jobs, workers: workers, trip: 20 * time.Millisecond}
-	b.l = newLearner(learnTerms{maxPause: 5 * time.Minute, words: newLearnWords()}, &scope{}, newHostStart(newLearnWords()), b.r.Float64)
+	b.l = newLearner(&learnTerms{maxPause: 5 * time.Minute, words: newLearnWords(), jitter: b.r.Float64}, &scope{}, newHostStart(newLearnWords()))
 	b.k = b.l.kindOf(kindKey{"GET", "v1"}, b.now.time())
 	return b
 }
@@ -95,7 +95,7 @@ func (b *bout) send() {
 		marks[i] = m.take(b.now, 1, true)
 		switch m := m.(type) {
 		case *kind:
-			g.draws = append(g.draws, draw{a: m.account, mark: marks[i]})
+			g.draws = append(g.draws, draw{a: &m.account, mark: marks[i]})
 		case *quota:
 			g.draws = append(g.draws, draw{a: m.account, mark: marks[i]})
 		}

@@ -5,7 +5,7 @@ import "time"
 // limiter reports whether a host that says it is overloaded rather limits us:
 // it serves some, and refuses most however few are under way.
 func (k *kind) limiter(now time.Time) bool {
-	return k.busy >= 0.5 && k.serves(now) && !now.Before(k.suspect.not)
+	return k.busy >= 0.5 && k.serves(now) && (k.suspect == nil || !now.Before(k.suspect.not))
 }
 
 // serves reports whether there was a good answer lately: no outage, then. A
@@ -24,10 +24,15 @@ type suspect struct {
 	not     time.Time // until then it is known to be none
 }
 
-func (s *suspect) suspected() bool { return !s.since.IsZero() }
+func (s *suspect) suspected() bool { return s != nil && !s.since.IsZero() }
 
-func (s *suspect) begin(now time.Time) {
+// begin returns s, made if need be, suspected from now on.
+func (s *suspect) begin(now time.Time) *suspect {
+	if s == nil {
+		s = new(suspect)
+	}
 	s.since, s.answers, s.busy = now, -24, 0 // first the rate has to be found
+	return s
 }
 
 // judge counts an answer. It reports whether the host has proved to be none.

@@ -158,11 +158,11 @@ func (l *learner) restrictions(now time.Time, add func(c cause, d time.Duration)
 			add(cause{what: causeHold, hold: h, kind: k}, d)
 		}
 	}
-	held(&l.hold, nil)
+	held(l.hold, nil)
 	if l.terms.pausesOnly {
 		return
 	}
-	if f := &l.finder; f.rate > 0 {
+	if f := l.finder; f != nil && f.rate > 0 {
 		add(cause{what: causeRate, finder: f}, f.wait(now))
 	}
 	for _, k := range l.kinds {

@@ -18,21 +18,26 @@ const (
 // to the headers of their answers, so long streams take no place. The zero
 // slowStart is that of a host never met. Its owner guards it.
 type slowStart struct {
-	limit   float64 // zero: firstFlight
-	now     int     // under way
-	good    int     // good answers so far
-	free    bool    // proved: no limit
-	ease    float64 // limit at the last loss; growth slows down above 0.7 of it. Zero: never lost
-	cut     time.Time
+	limit   float64       // zero: firstFlight
+	now     int           // under way
+	good    int           // good answers so far
+	free    bool          // proved: no limit
+	ease    float64       // limit at the last loss; growth slows down above 0.7 of it. Zero: never lost
 	rtt     time.Duration // smoothed time to the headers of good answers
 	off     time.Duration // mean distance from it
-	last    time.Time     // of the last loss
-	crowd   time.Time     // of the last refusal because of others under way
-	ceiling float64       // how many the host was seen to serve at a time; zero: not seen
-	atIt    int           // good answers since
 	full    bool          // the limit was reached since the last step
+	*losses               // nil: none yet
 
 	stated bool // the server's limits are known, so that no start has to be slow
+}
+
+// losses is what a slowStart knows of what went wrong.
+type losses struct {
+	cut     time.Time
+	last    time.Time
+	crowd   time.Time // the last refusal because of others under way
+	ceiling float64   // how many the host was seen to serve at a time; zero: not seen
+	atIt    int       // good answers since
 }
 
 // allowed is how many requests may be under way; zero: no limit.
@@ -102,7 +107,7 @@ func (f *slowStart) lost(now time.Time, quick bool) {
 	if quick {
 		apart = max(leastTrip/10, f.rtt)
 	}
-	if now.Sub(f.cut) < apart {
+	if f.losses != nil && now.Sub(f.cut) < apart {
 		return
 	}
 	if n := f.allowed(); n > 0 && n < under {
@@ -114,7 +119,7 @@ func (f *slowStart) lost(now time.Time, quick bool) {
 // crowded learns from a request that was refused because others were under
 // way: those are what the host serves at a time.
 func (f *slowStart) crowded(now, sent time.Time) {
-	if sent.Before(f.cut) {
+	if f.losses != nil && sent.Before(f.cut) {
 		return
 	}
 	n := max(1, f.now-1)
@@ -127,11 +132,16 @@ func (f *slowStart) crowded(now, sent time.Time) {
 
 // tight reports whether more are under way than the host was lately seen to
 // serve at a time.
-func (f *slowStart) tight() bool { return f.ceiling > 0 && float64(f.now) >= f.ceiling }
+func (f *slowStart) tight() bool {
+	return f.losses != nil && f.ceiling > 0 && float64(f.now) >= f.ceiling
+}
 
 func (f *slowStart) shrink(now time.Time, limit float64) {
 	f.limit, f.free, f.full = limit, false, false
 	f.ease = max(1, limit)
+	if f.losses == nil {
+		f.losses = new(losses)
+	}
 	f.cut, f.last = now, now
 }
 
@@ -152,5 +162,5 @@ func (f *slowStart) usual() time.Duration { return f.rtt + 2*f.off }
 
 // idle reports that forgetting f loses nothing that still matters.
 func (f *slowStart) idle(now time.Time) bool {
-	return f.now == 0 && now.Sub(f.last) > time.Minute
+	return f.now == 0 && (f.losses == nil || now.Sub(f.last) > time.Minute)
 }
