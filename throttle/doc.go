@@ -11,7 +11,8 @@
 // In no window of length Per are more than Limit units sent, wherever the
 // window begins. A [Transport] counts a unit from its grant until Per after the
 // answer's headers came, so the server sees no more either. Rates with Bucket or
-// Align promise what these fields say instead.
+// Align promise what these fields say instead; the bucket of a Transport does not
+// fill up, for a second at most, in place of what the server may not have seen.
 //
 // Units are taken from all accounts a request draws on in one step or from
 // none, at the moment it is sent. Requests that wait hold no units and no place

@@ -38,7 +38,7 @@ func (m *flight) take(_ instant, n int64, _ bool) mark {
 	return 0
 }
 
-func (m *flight) answered(instant, int64, mark) {}
+func (m *flight) answered(instant, int64, mark, instant) {}
 
 func (m *flight) back(_ instant, n int64, _ mark, _ instant, _ bool) { m.out -= n }
 
@@ -61,7 +61,7 @@ func (open) eta(now instant, _, _ int64) instant      { return now }
 func (open) regain(int64) time.Duration               { return 0 }
 func (open) room(instant) int64                       { return math.MaxInt64 }
 func (open) take(instant, int64, bool) mark           { return 0 }
-func (open) answered(instant, int64, mark)            {}
+func (open) answered(instant, int64, mark, instant)   {}
 func (open) back(instant, int64, mark, instant, bool) {}
 func (open) view(now instant) view                    { return view{math.MaxInt64, math.Inf(1), now} }
 func (open) full(instant) bool                        { return true }

@@ -126,7 +126,7 @@ func (q *quota) take(now instant, n int64, held bool) (m mark) {
 	return m
 }
 
-func (q *quota) answered(_ instant, n int64, m mark) {
+func (q *quota) answered(_ instant, n int64, m mark, _ instant) {
 	if q.counted {
 		q.release(n, m)
 	}
@@ -224,9 +224,9 @@ func (k *kind) room(instant) int64      { return 1 }
 func (s *hostStart) room(instant) int64 { return 1 }
 func (q *quota) room(now instant) int64 { return int64(min(plentiful, max(1, q.level(now.time())))) }
 
-func (l *learner) answered(instant, int64, mark)   {}
-func (k *kind) answered(instant, int64, mark)      {}
-func (s *hostStart) answered(instant, int64, mark) {}
+func (l *learner) answered(instant, int64, mark, instant)   {}
+func (k *kind) answered(instant, int64, mark, instant)      {}
+func (s *hostStart) answered(instant, int64, mark, instant) {}
 
 func unmeasured(now instant) view { return view{math.MaxInt64, math.Inf(1), now} }
 

@@ -106,7 +106,7 @@ func (b *bout) send() {
 			b.under--
 			b.l.finish(b.now.time(), g, replied, status, s)
 			for i, m := range ms {
-				m.answered(b.now, 1, marks[i])
+				m.answered(b.now, 1, marks[i], b.now)
 				if _, ok := m.(*quota); !ok {
 					m.back(b.now, 1, marks[i], b.now, true)
 				}

@@ -179,7 +179,7 @@ func TestLateAnswersCannotRaiseAQuota(t *testing.T) {
 				if f.answered <= now && !f.seen {
 					f.seen = true
 					q.hear(now.time(), f.sent.time(), stating(f.says, 20, time.Hour, headers.Boundary), 1, false, f.m != 0)
-					q.answered(now, 1, f.m)
+					q.answered(now, 1, f.m, now)
 				}
 			}
 		}
@@ -218,7 +218,7 @@ func TestQuotaAsksAfterItsReset(t *testing.T) {
 		t.Error("more than one request asks what there is")
 	}
 	q.hear(now.time().Add(time.Second), now.time(), stating(99, 100, 30*time.Second, headers.Boundary), 1, false, true)
-	q.answered(now, 1, m)
+	q.answered(now, 1, m, now)
 	if got := q.level(now.time()); got != 99 {
 		t.Errorf("%v left, want 99", got)
 	}

@@ -27,8 +27,8 @@ type meter interface {
 	// follows. What it returns goes back with them.
 	take(now instant, n int64, held bool) mark
 
-	// answered says that the answer to a held grant's request came.
-	answered(now instant, n int64, m mark)
+	// answered says that the answer came to the request of a held grant made at at.
+	answered(now instant, n int64, m mark, at instant)
 
 	// back returns n units, all or some, of a grant: a held one, or one that was
 	// granted or answered at at.

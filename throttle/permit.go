@@ -12,17 +12,20 @@ func (e *engine) answered(now instant, p *permit) {
 	if !p.held {
 		return
 	}
+	granted := p.at
 	p.held, p.at = false, now
 	for i := range p.draws {
 		d := &p.draws[i]
 		if d.n == 0 {
 			continue
 		}
-		d.a.meter.answered(now, d.n, d.mark)
+		d.a.meter.answered(now, d.n, d.mark, granted)
 		if d.a.terms.toHeaders {
 			d.a.meter.back(now, d.n, d.mark, p.at, true)
 			d.n = 0
 			e.mark(d.a)
+		} else if s := d.a.terms.spec; s != nil && s.span > 0 {
+			e.mark(d.a) // the bucket goes on
 		}
 	}
 	e.run(now)

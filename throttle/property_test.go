@@ -407,7 +407,7 @@ func TestConservation(t *testing.T) {
 			p := &parts[i]
 			switch {
 			case op == 2 && p.held:
-				m.answered(now, p.n, 0)
+				m.answered(now, p.n, 0, p.at)
 				p.held, p.at = false, now
 			default:
 				n := rapid.Int64Range(0, p.n).Draw(rt, "back")

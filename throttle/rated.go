@@ -10,7 +10,8 @@ type rateSpec struct {
 	Rate
 	text      string
 	perSecond float64
-	size      int // of the bucket
+	size      int     // of the bucket
+	span      instant // of its young units; zero: a window counts them
 	shaped    bool
 	warm      *warmSpec // nil: none
 }
@@ -18,6 +19,9 @@ type rateSpec struct {
 func newRateSpec(r Rate) *rateSpec {
 	s := &rateSpec{Rate: r, text: r.String(), perSecond: r.perSecond(), size: r.burst()}
 	s.shaped = r.WarmUp == 0 && (r.Bucket > 0 || s.size < r.Limit)
+	if r.Bucket > 0 {
+		s.span = spanOf(s.perSecond, s.size)
+	}
 	if r.WarmUp > 0 {
 		s.warm = newWarmSpec(s.perSecond, r.WarmUp)
 	}
@@ -138,17 +142,19 @@ func (m *rated) take(now instant, n int64, held bool) mark {
 	case m.warm != nil:
 		return mark(m.warm.take(now, m.rateSpec.warm, n))
 	case m.shaped:
-		return mark(m.bucket.take(now, m.rateSpec, n))
+		return mark(m.bucket.take(now, m.rateSpec, n, held))
 	}
 	return 0
 }
 
-func (m *rated) answered(now instant, n int64, _ mark) {
+func (m *rated) answered(now instant, n int64, _ mark, at instant) {
 	switch {
 	case m.calendar != nil:
 		m.calendar.answered(now, m.rateSpec, n)
 	case m.Bucket == 0:
 		m.window.answered(now, m.rateSpec, n)
+	case m.span > 0:
+		m.bucket.answered(now, m.rateSpec, n, at)
 	}
 }
 
@@ -163,6 +169,9 @@ func (m *rated) back(now instant, n int64, k mark, at instant, held bool) {
 	case m.warm != nil:
 		m.warm.back(now, m.rateSpec.warm, n, instant(k))
 	case m.shaped:
+		if held && m.span > 0 {
+			m.bucket.answered(now, m.rateSpec, n, at)
+		}
 		m.bucket.back(now, m.rateSpec, n, instant(k))
 	}
 }

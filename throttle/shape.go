@@ -47,6 +47,7 @@ type bucket struct {
 	seen   instant
 	hushed float64 // tokens that quiet took
 	end    instant // of the pause it took them for
+	young  young
 }
 
 // fill makes b a bucket that holds tokens of size at now, at any level.
@@ -77,22 +78,29 @@ func (b *bucket) owe(t time.Time, size int, n float64) {
 	}
 }
 
-// look brings tokens up to date, as lim.TokensAt would.
+// look brings tokens up to date, as lim.TokensAt would but for what is young.
 func (b *bucket) look(now instant, s *rateSpec) {
-	if now > b.seen {
-		b.tokens = min(float64(s.size), b.tokens+float64(now-b.seen)/1e9*s.perSecond)
-		b.seen = now
+	if now <= b.seen {
+		return
 	}
+	most := float64(s.size) - float64(b.young.count(b.seen, s.span))
+	b.tokens = min(most, b.tokens+float64(now-b.seen)/1e9*s.perSecond)
+	b.seen = now
 }
 
 // at is the earliest instant at which n tokens, or all there can be, are there.
 func (b *bucket) at(now instant, s *rateSpec, n int64) instant {
 	b.look(now, s)
-	missing := float64(min(n, int64(s.size))) - b.tokens
+	n = min(n, int64(s.size))
+	missing := float64(n) - b.tokens
 	if missing <= 1e-9 || missing <= s.perSecond*1e-12 {
 		return now
 	}
-	return now.add(nanos(missing / s.perSecond))
+	t := now.add(nanos(missing / s.perSecond))
+	if n > int64(s.size)-b.young.count(now, s.span) {
+		t = max(t, (now/s.span+1)*s.span) // or when answers come
+	}
+	return t
 }
 
 // nanos is a time in whole nanoseconds, rounded up but for a thousandth that
@@ -106,14 +114,23 @@ func nanos(seconds float64) time.Duration {
 }
 
 // take takes n tokens, be they there or not, and returns when the bucket will
-// be full again.
-func (b *bucket) take(now instant, s *rateSpec, n int64) (full instant) {
+// be full again. If held, answered or back follows.
+func (b *bucket) take(now instant, s *rateSpec, n int64, held bool) (full instant) {
 	b.look(now, s)
+	if held && s.span > 0 {
+		b.young.add(now, s.span, n)
+	}
 	if n > int64(s.size) || !b.lim.AllowN(now.time(), int(n)) {
 		b.owe(now.time(), s.size, float64(n))
 	}
 	b.tokens -= float64(n)
 	return now.add(nanos((float64(s.size) - b.tokens) / s.perSecond))
+}
+
+// answered says that the answer came for n tokens taken at at.
+func (b *bucket) answered(now instant, s *rateSpec, n int64, at instant) {
+	b.look(now, s)
+	b.young.drop(now, at, s.span, n)
 }
 
 // back returns n tokens of a grant after which the bucket would have been full
