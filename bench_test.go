@@ -1,6 +1,8 @@
 package weir_test
 
 import (
+	"bytes"
+	"io"
 	"net/http"
 	"testing"
 
@@ -16,6 +18,10 @@ import (
 type fixed struct{ resp *http.Response }
 
 func (f *fixed) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		io.Copy(io.Discard, r.Body)
+		r.Body.Close()
+	}
 	resp := *f.resp
 	resp.Request = r
 	return &resp, nil
@@ -55,11 +61,7 @@ func BenchmarkStub(b *testing.B) {
 			r := get(b, "http://api.example.com/")
 			b.ReportAllocs()
 			for b.Loop() {
-				resp, err := rt.RoundTrip(r)
-				if err != nil {
-					b.Fatal(err)
-				}
-				resp.Body.Close()
+				send(b, rt, r)
 			}
 		})
 	}
@@ -67,6 +69,40 @@ func BenchmarkStub(b *testing.B) {
 	run("hand-made", &handMade{newFixed(), rate.NewLimiter(1e8, 1e8), gobreaker.NewCircuitBreaker[*http.Response](gobreaker.Settings{})})
 	run("weir", must(weir.New(newFixed(), on))(b))
 	run("weir, timeouts off", must(weir.New(newFixed(), off))(b))
+	post := func(name string, rt http.RoundTripper) {
+		b.Run(name, func(b *testing.B) {
+			r, data := kibibyte(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				data.Seek(0, io.SeekStart)
+				send(b, rt, r)
+			}
+		})
+	}
+	post("POST, base", newFixed())
+	post("POST, weir", must(weir.New(newFixed(), on))(b))
+	post("POST, weir, timeouts off", must(weir.New(newFixed(), off))(b))
+}
+
+func send(t testing.TB, rt http.RoundTripper, r *http.Request) {
+	resp, err := rt.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+}
+
+const kib = 1 << 10
+
+// kibibyte is a POST as http.NewRequest makes it, and the reader below its
+// body, to be set back before each call.
+func kibibyte(t testing.TB) (*http.Request, *bytes.Reader) {
+	data := bytes.NewReader(make([]byte, kib))
+	r, err := http.NewRequest("POST", "http://api.example.com/", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, data
 }
 
 // TestHappyPathAllocations holds what BenchmarkStub shows: the chain may cost

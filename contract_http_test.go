@@ -106,12 +106,18 @@ func lengths(t *testing.T, l layer, h2 bool) {
 	for _, tt := range []struct {
 		name, want string
 		body       io.Reader
+		length     int64 // that http.NewRequest cannot know
 	}{
-		{"known", "3 [] 3", strings.NewReader("abc")},
-		{"unknown", chunked, pieces("abc")},
-		{"none", "0 [] 0", http.NoBody},
+		{"known", "3 [] 3", strings.NewReader("abc"), 0},
+		{"said", "3 [] 3", testnet.NewBody("abc"), 3},
+		{"unknown", chunked, pieces("abc"), 0},
+		{"none", "0 [] 0", http.NoBody, 0},
 	} {
-		resp := must(rt.RoundTrip(must(http.NewRequest("POST", "http://h/", tt.body))(t)))(t)
+		r := must(http.NewRequest("POST", "http://h/", tt.body))(t)
+		if tt.length != 0 {
+			r.ContentLength = tt.length
+		}
+		resp := must(rt.RoundTrip(r))(t)
 		if b, _ := io.ReadAll(resp.Body); string(b) != tt.want {
 			t.Errorf("%s: the server saw %q, want %q", tt.name, b, tt.want)
 		}

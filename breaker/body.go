@@ -4,6 +4,8 @@ import (
 	"io"
 	"net/http"
 	"sync/atomic"
+
+	"github.com/weirhttp/weir/internal/trip"
 )
 
 // watched is a copy of a request whose body notes whether reading it failed, or
@@ -17,9 +19,10 @@ type watched struct {
 	reading atomic.Bool
 }
 
-// watch returns r, or a copy of it whose body is watched.
+// watch returns r, or a copy of it whose body is watched, if it has one that
+// can block or fail.
 func watch(r *http.Request) (*http.Request, *watched) {
-	if r.Body == nil || r.Body == http.NoBody {
+	if trip.Ready(r.Body) {
 		return r, nil
 	}
 	w := &watched{r: *r.WithContext(r.Context()), body: r.Body}

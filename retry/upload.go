@@ -3,8 +3,9 @@ package retry
 import (
 	"io"
 	"net/http"
-	"reflect"
 	"sync"
+
+	"github.com/weirhttp/weir/internal/trip"
 )
 
 // upload is a request body that may be closed while a Read is blocked, more
@@ -19,20 +20,10 @@ type upload struct {
 // a Read: without a body, or behind an io.NopCloser, as http.NewRequest makes
 // them from memory.
 func blockable(r *http.Request) *upload {
-	if r.Body == nil || r.Body == http.NoBody {
-		return nil
-	}
-	switch reflect.TypeOf(r.Body) {
-	case reflect.TypeOf(io.NopCloser(nil)), reflect.TypeOf(io.NopCloser(writerTo{})):
+	if r.Body == nil || r.Body == http.NoBody || trip.Unclosable(r.Body) {
 		return nil
 	}
 	return &upload{ReadCloser: r.Body}
-}
-
-// writerTo finds the other type that io.NopCloser returns.
-type writerTo struct {
-	io.Reader
-	io.WriterTo
 }
 
 func (u *upload) Close() error {

@@ -21,6 +21,9 @@ const (
 	shards    = 16
 	// strangers is the number of bits that remember who drew on the overflow.
 	strangers = 1 << 16
+	// dead is the number of holders of an entry that was dropped: whoever finds
+	// it without the lock sees that there are less than none.
+	dead = -1 << 30
 )
 
 // Table is a bounded map. Create it with New. It is safe for concurrent use.
@@ -44,6 +47,7 @@ type Entry[V any] struct {
 }
 
 type shard[V any] struct {
+	last atomic.Pointer[Entry[V]] // acquired last; found again without the lock
 	mu   sync.Mutex
 	cap  int
 	m    map[string]*Entry[V]
@@ -87,29 +91,46 @@ func (t *Table[V]) Resize(size int) {
 
 // Acquire returns the entry of key, which stays in the table until it is
 // released. When the table is full of entries that are in use or not idle,
-// it is the overflow entry.
+// it is the overflow entry. now zero: the clock is read, if it matters.
 func (t *Table[V]) Acquire(key string, now time.Time) *Entry[V] {
 	h := maphash.String(t.seed, key)
 	s := &t.shards[h%uint64(len(t.shards))]
+	if e := s.last.Load(); e != nil && e.Key == key && e.hold() {
+		return e
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.m[key]; e != nil {
-		if !e.touched.Load() {
-			e.touched.Store(true)
-		}
-		e.refs.Add(1)
+	e := s.m[key]
+	if e != nil {
+		e.hold()
+		s.last.Store(e)
 		return e
+	}
+	if now.IsZero() {
+		now = time.Now()
 	}
 	if t.met1.Load() && t.stranger(h, now) || !s.room(t.idle, now) {
 		t.meet(h)
 		t.overflow.refs.Add(1)
 		return &t.overflow
 	}
-	e := &Entry[V]{Key: key, Value: t.fresh(key)}
+	e = &Entry[V]{Key: key, Value: t.fresh(key)}
 	e.refs.Store(1)
 	s.m[key] = e
 	s.ring = append(s.ring, e)
 	return e
+}
+
+// hold counts a holder of e, unless e was dropped.
+func (e *Entry[V]) hold() bool {
+	if e.refs.Add(1) <= 0 {
+		e.refs.Add(-1)
+		return false
+	}
+	if !e.touched.Load() {
+		e.touched.Store(true)
+	}
+	return true
 }
 
 // Find returns the entry of key without making one; nil if there is none.
@@ -166,10 +187,11 @@ func (s *shard[V]) room(idle func(*V, time.Time) bool, now time.Time) bool {
 			s.hand = 0
 		}
 		e := s.ring[s.hand]
-		if e.touched.Swap(false) || e.refs.Load() != 0 || !idle(&e.Value, now) {
+		if e.touched.Swap(false) || e.refs.Load() != 0 || !idle(&e.Value, now) || !e.refs.CompareAndSwap(0, dead) {
 			s.hand++
 			continue
 		}
+		s.last.CompareAndSwap(e, nil)
 		delete(s.m, e.Key)
 		last := len(s.ring) - 1
 		s.ring[s.hand] = s.ring[last]

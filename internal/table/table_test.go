@@ -182,6 +182,37 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
+// An entry that is held is the one in the table, also if it was found without
+// the lock while others were pushing it out.
+func TestHeldIsInTheTable(t *testing.T) {
+	tab := New(2, func(string) int { return 0 }, func(*int, time.Time) bool { return true })
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 5000 {
+				e := tab.Acquire(fmt.Sprint((g+i/5)%3), time.Time{})
+				if !e.Overflow {
+					f := tab.Find(e.Key)
+					if f != e {
+						t.Errorf("%q is held and not in the table", e.Key)
+						return
+					}
+					f.Release()
+				}
+				e.Release()
+			}
+		})
+	}
+	wg.Wait()
+	for _, key := range []string{"x", "y", "z"} {
+		e := tab.Acquire(key, time.Time{})
+		if e.Overflow {
+			t.Errorf("%q has no room although nobody holds anything", key)
+		}
+		e.Release()
+	}
+}
+
 func BenchmarkAcquire(b *testing.B) {
 	tab := accounts(100000)
 	now := time.Now()

@@ -38,12 +38,11 @@ const (
 
 // Request is what all attempts of one request share.
 type Request struct {
-	Entry   *hosts.Entry // the host's record; its Key is the canonical host
-	Table   *hosts.Table
-	Order   uint64          // arrival: retries keep it, so they keep their place
-	Arrived time.Time       // when the first layer met it
-	Caller  context.Context // the caller's, for hooks and for judging deadlines
-	sent    atomic.Bool
+	Entry  *hosts.Entry // the host's record; its Key is the canonical host
+	Table  *hosts.Table
+	Order  uint64          // arrival: retries keep it, so they keep their place
+	Caller context.Context // the caller's, for hooks and for judging deadlines
+	sent   atomic.Bool
 }
 
 // Trip is one line of attempts, one after the other. A hedge runs beside it
@@ -144,14 +143,13 @@ func Begin(r *http.Request, l Layer, table *hosts.Table) (_ *http.Request, t *Tr
 		t.at.Store(uint32(l))
 		return r, t, false
 	}
-	now := time.Now()
 	b := new(box)
 	b.ctx = tripCtx{ctx, &b.trip}
 	b.trip.Request = &b.request
 	b.trip.at.Store(uint32(l))
 	q := &b.request
-	q.Table, q.Order, q.Arrived, q.Caller = table, table.Arrive(), now, ctx
-	q.Entry = table.Acquire(hosts.Key(r), now)
+	q.Table, q.Order, q.Caller = table, table.Arrive(), ctx
+	q.Entry = table.Acquire(hosts.Key(r), time.Time{})
 	b.r = *r.WithContext(&b.ctx)
 	return &b.r, &b.trip, true
 }
