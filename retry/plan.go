@@ -173,7 +173,7 @@ func (l *loop) commit(o Outcome, p plan, free bool, now time.Time) plan {
 	} else {
 		l.retries++
 	}
-	l.cause = o
+	l.cause, l.tr.After = o, o.String()
 	return p
 }
 

@@ -10,7 +10,7 @@ import (
 // Stats is a plain copy of what a Transport has counted.
 type Stats struct {
 	Attempts  int64                // all that were made, hedges included
-	Retries   map[string]int64     // attempts after the first, by the Outcome they followed
+	Retries   map[string]int64     // attempts after the first, by the Outcome they followed; nil: none
 	Hedges    int64                // sent
 	HedgesWon int64                // whose answer was used
 	Hosts     map[string]HostStats // by canonical host; those evicted are missing
@@ -33,9 +33,12 @@ type counts struct {
 }
 
 func (c *counts) byOutcome() map[string]int64 {
-	m := make(map[string]int64)
+	var m map[string]int64
 	for o := range c.retries {
 		if n := c.retries[o].Load(); n > 0 {
+			if m == nil {
+				m = make(map[string]int64)
+			}
 			m[Outcome(o).String()] = n
 		}
 	}

@@ -103,7 +103,7 @@ func (p *passage) share(ctx context.Context, w *patience, waited time.Duration) 
 	e := p.t.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c := &p.record.counters
+	c := p.ask.counts()
 	c.granted--
 	if refusal, ok := err.(*Error); ok {
 		c.refuse(refusal.Reason)

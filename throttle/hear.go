@@ -29,7 +29,8 @@ func (p *passage) heard(status int, s headers.Signal, bare bool) (_ Learned, tol
 	defer e.mu.Unlock()
 	now := e.now()
 	p.left()
-	c := &p.record.counters
+	c := p.ask.counts()
+	c.retry(p.tr.After, 1)
 	if p.tr.Throttled {
 		c.more().throttled++
 	}

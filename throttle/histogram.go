@@ -82,18 +82,47 @@ func (t *tally) add(d time.Duration) {
 	}
 }
 
-// histogram is a copy of t, which may be nil.
-func (t *tally) histogram() (h Histogram) {
-	if t == nil {
-		return h
+// mergeTally adds o, which may be nil, to *t, which is made if need be.
+func mergeTally(t **tally, o *tally) {
+	if o == nil {
+		return
 	}
-	h.Sum = t.sum
-	for i, n := range t.counts {
-		h.Counts[i] = int64(n)
-		if t.carry != nil {
-			h.Counts[i] += int64(t.carry[i]) << 32
+	if *t == nil {
+		*t = new(tally)
+	}
+	x := *t
+	for i, n := range o.counts {
+		carry := uint64(x.counts[i]) + uint64(n)
+		x.counts[i] = uint32(carry)
+		if carry >>= 32; o.carry != nil {
+			carry += uint64(o.carry[i])
 		}
-		h.Count += h.Counts[i]
+		if carry > 0 && x.carry == nil {
+			x.carry = new([len(histogramBounds) + 1]uint32)
+		}
+		if carry > 0 {
+			x.carry[i] += uint32(carry)
+		}
 	}
-	return h
+	if x.sum += o.sum; x.sum < 0 {
+		x.sum = math.MaxInt64
+	}
+}
+
+// addTo adds t, which may be nil, to h.
+func (t *tally) addTo(h *Histogram) {
+	if t == nil {
+		return
+	}
+	if h.Sum += t.sum; h.Sum < 0 {
+		h.Sum = math.MaxInt64
+	}
+	for i, n := range t.counts {
+		all := int64(n)
+		if t.carry != nil {
+			all += int64(t.carry[i]) << 32
+		}
+		h.Counts[i] += all
+		h.Count += all
+	}
 }

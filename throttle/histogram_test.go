@@ -8,6 +8,11 @@ import (
 	"unsafe"
 )
 
+func (t *tally) histogram() (h Histogram) {
+	t.addTo(&h)
+	return h
+}
+
 // TestHistogramBounds: a duration belongs to the first bound that it does not
 // exceed.
 func TestHistogramBounds(t *testing.T) {

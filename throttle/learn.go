@@ -61,6 +61,7 @@ type kind struct {
 	streak  int       // answers since then that said that the host is overloaded
 	suspect *suspect  // nil: never suspected
 	account account
+	route   *route // where its requests are counted; nil: in the scope itself
 }
 
 // A ticket is what learning wants to know of a request that ended.
@@ -122,6 +123,7 @@ func newHostStart(words *learnWords) *hostStart {
 func newKind(l *learner, key kindKey) *kind {
 	k := &kind{key: key, learner: l}
 	k.account = account{meter: k, terms: l.terms.words.kind, scope: l.scope}
+	k.route = l.scope.routeOf(key)
 	return k
 }
 
@@ -134,7 +136,7 @@ func (l *learner) kindOf(key kindKey, now time.Time) *kind {
 	}
 	if len(l.kinds) >= maxKinds && !l.dropKind(now) {
 		if l.other == nil {
-			l.other = newKind(l, kindKey{rest: "other requests"})
+			l.other = newKind(l, kindKey{rest: otherRequests})
 		}
 		return l.other
 	}
@@ -151,6 +153,7 @@ func (l *learner) dropKind(now time.Time) bool {
 			for _, q := range k.quotas {
 				q.unbind(k)
 			}
+			k.leave()
 			return true
 		}
 	}

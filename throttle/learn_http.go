@@ -87,6 +87,9 @@ func (m *learned) drop(now instant) bool {
 	for i, l := range m.by {
 		if l.idle(now.time()) && !l.waited() {
 			m.by = slices.Delete(m.by, i, i+1)
+			for _, k := range l.kinds {
+				k.leave()
+			}
 			return true
 		}
 	}
@@ -206,6 +209,9 @@ func (p *passage) heed(now instant, news lesson) {
 		a := &l.account
 		if news.hold == k.hold {
 			a = &k.account
+		}
+		if a.paused <= now {
+			p.ask.counts().more().paused++
 		}
 		e.pause(now, a, now.add(news.hold.until.Sub(now.time())), news.in(now.time(), l))
 		if a == &l.account {

@@ -3,6 +3,7 @@ package throttle
 import (
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirhttp/weir/headers"
@@ -21,6 +22,8 @@ func (k kindKey) String() string {
 	segment, cut := k.rest, ""
 	if secretive(segment) {
 		segment, cut = segment[:min(3, len(segment)-1)], "..."
+	} else if !strings.ContainsAny(segment, "{}") {
+		return k.method + " /" + segment // nothing to escape
 	}
 	return k.method + " " + (&url.URL{Path: "/" + segment}).EscapedPath() + cut
 }

@@ -29,12 +29,12 @@ func (e *engine) take(q *ask, buf []draw, p *patience) ([]draw, instant, time.Du
 func (e *engine) takeLocked(now instant, q *ask, buf []draw, p *patience) ([]draw, instant, time.Duration, error) {
 	draws := q.scope.draws(buf[:0], q)
 	if e.enter(now, draws, q) {
-		q.scope.counters.granted++
+		q.counts().granted++
 		e.mu.Unlock()
 		return draws, now, 0, nil
 	}
 	if d := fits(draws); d != nil {
-		q.scope.counters.refuse(NeverFits)
+		q.counts().refuse(NeverFits)
 		e.mu.Unlock()
 		return nil, 0, 0, q.error(NeverFits, d.a, 0)
 	}
@@ -43,7 +43,7 @@ func (e *engine) takeLocked(now instant, q *ask, buf []draw, p *patience) ([]dra
 	}
 	w, wait, err := e.queue(now, q, draws, p)
 	if err != nil {
-		q.scope.counters.refuse(err.Reason)
+		q.counts().refuse(err.Reason)
 	}
 	e.mu.Unlock()
 	if err != nil {
@@ -78,7 +78,7 @@ func (e *engine) queue(now instant, q *ask, draws []draw, p *patience) (*waiter,
 		w.seq = e.seq
 	}
 	e.list(now, w)
-	q.scope.counters.more().waited++
+	q.counts().more().waited++
 	wait := Wait{Ctx: p.about(), Key: q.scope.key, Ahead: ahead}
 	if t != never {
 		wait.Expect = t.until(now)
@@ -155,7 +155,7 @@ func (e *engine) await(w *waiter, wait Wait, since instant, p *patience) ([]draw
 	e.mu.Lock()
 	now := e.now()
 	waited := time.Duration(now - since)
-	add(&w.scope.counters.more().waits, waited)
+	add(&w.counts().more().waits, waited)
 	err := w.end(now, p)
 	if err != nil {
 		e.abandon(now, w)
@@ -207,7 +207,7 @@ func (w *waiter) end(now instant, p *patience) error {
 
 // abandon ends the wait of one who has gone: it costs nothing.
 func (e *engine) abandon(now instant, w *waiter) {
-	c := &w.scope.counters
+	c := w.counts()
 	switch {
 	case w.granted:
 		c.granted--

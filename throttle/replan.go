@@ -64,8 +64,8 @@ func (e *engine) recheck(now instant, s *scope) {
 // pause stops a until the given instant; one that has passed ends the pause.
 // What waits for a and cannot wait that long is refused.
 func (e *engine) pause(now instant, a *account, until instant, why string) {
-	if a.scope != nil && until > now && a.paused <= now {
-		a.scope.counters.more().pauses++
+	if a.scope != nil && a == &a.scope.gate && until > now && a.paused <= now {
+		a.scope.counters.more().byHand++
 	}
 	a.paused, a.why = until, why
 	e.mark(a)

@@ -80,6 +80,7 @@ func (p *passage) enter(r *http.Request) error {
 	now := t.engine.now()
 	p.resolve(now, r, home)
 	p.record.entered++
+	p.ask.learn.enter(1)
 	p.inside = true
 	draws, at, waited, err := t.engine.takeLocked(now, &p.ask, p.room[:0], &patience)
 	p.tr.Waited += waited
@@ -211,11 +212,12 @@ func (p *passage) finish(end ending) {
 	p.learn(now, end, 0, headers.Signal{})
 	if end == unsent {
 		p.shared.cancel()
-		p.record.counters.more().refunded++
+		p.ask.counts().more().refunded++
 		e.back(now, &p.permit)
 		p.again(now)
 		return
 	}
+	p.ask.counts().retry(p.tr.After, 1)
 	e.answered(now, &p.permit)
 	e.free(now, &p.permit)
 	p.again(now)
@@ -227,6 +229,7 @@ func (p *passage) left() bool {
 	was := p.inside
 	if was {
 		p.record.entered--
+		p.ask.learn.enter(-1)
 		p.inside = false
 	}
 	return was

@@ -14,10 +14,11 @@ type scope struct {
 	own      []member // from budgets
 	waiters  *waiter  // any order
 	waiting  int
-	entered  int    // requests of a Transport that wait or are not answered yet
-	version  uint64 // of the budgets that own was made from
-	counters counters
-	learned  *learned // by the requests of a Transport; nil: nothing yet
+	entered  int        // requests of a Transport that wait or are not answered yet
+	version  uint64     // of the budgets that own was made from
+	counters counters   // of all routes, or of the first if there is a book
+	book     *routeBook // nil: there was one route at most
+	learned  *learned   // by the requests of a Transport; nil: nothing yet
 }
 
 // member is an account and the route for whose requests it counts, from 1; 0:
@@ -25,47 +26,6 @@ type scope struct {
 type member struct {
 	a     *account
 	route int
-}
-
-// counters are a scope's numbers since it was made. What most hosts do without
-// has memory of its own.
-type counters struct {
-	granted int64
-	latency *tally  // nil: no answer yet
-	rest    *seldom // nil: none yet
-}
-
-// seldom is what happens to few hosts.
-type seldom struct {
-	waited, refused, cancelled, refunded, throttled, pauses int64
-	by                                                      [StoreDown + 1]int64 // refused, by reason
-	waits                                                   *tally               // nil: none is over yet
-}
-
-// more is where events are counted. The engine's lock is held.
-func (c *counters) more() *seldom {
-	if c.rest == nil {
-		c.rest = new(seldom)
-	}
-	return c.rest
-}
-
-// refuse counts a refusal.
-func (c *counters) refuse(r Reason) {
-	x := c.more()
-	x.refused++
-	x.by[min(r, StoreDown)]++
-}
-
-// byReason is refused by reason, in words.
-func (x *seldom) byReason() map[string]int64 {
-	by := make(map[string]int64)
-	for r, n := range x.by {
-		if n > 0 {
-			by[Reason(r).String()] = n
-		}
-	}
-	return by
 }
 
 // ask is a request as the engine sees it.

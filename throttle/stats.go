@@ -18,21 +18,35 @@ type HostStats struct {
 	Partition string // eight hex digits; "": the host itself
 	Overflow  bool   // shared by all for which there was no room
 
+	State        string // StatePaused, StateWaiting or StateOK
 	Budgets      []BudgetStats
 	Restrictions []Restriction // what is not free now
 	Queue        int           // requests that wait
 	OldestWait   time.Duration // of those
 	InFlight     int           // requests sent whose headers have not come
-
-	// Since the host was first met.
-	Granted, Waited, Refused, Cancelled, Refunded int64            // requests
-	RefusedBy                                     map[string]int64 // Refused by Reason in words, as "queue full"; nil: none
-	Throttled                                     int64            // answers by which the host asked for fewer requests
-	Pauses                                        int64            // begun, by the host's word, by guess or by hand; one that is prolonged is one
-	Wait                                          Histogram        // waits for budget that are over, however they ended
-	Latency                                       Histogram        // from handing a request to the base until its headers, of all that were answered
+	Counts                     // of all its routes
 
 	Learned []LearnedLimit // what the host stated or showed about its limits
+	Routes  []RouteStats   // what its requests were for, by name; nil: there was none
+}
+
+// States of a host or a route.
+const (
+	StateOK      = "ok"
+	StateWaiting = "waiting" // requests wait
+	StatePaused  = "paused"  // nothing is let through for a while
+)
+
+// Counts are numbers since a host was first met.
+type Counts struct {
+	Granted, Waited, Refused, Cancelled, Refunded int64 // attempts: what a package retry above sends again is counted again
+
+	RefusedBy map[string]int64 // Refused by Reason in words, as "queue full"; nil: none
+	Retries   map[string]int64 // attempts that were sent because of one before, by its retry.Outcome in words; nil: none
+	Throttled int64            // answers by which the host asked for fewer requests
+	Pauses    int64            // begun: of a host, by its word, by guess or by hand; of a route, by the answers to its requests. One that is prolonged is one
+	Wait      Histogram        // waits for budget that are over, however they ended
+	Latency   Histogram        // from handing a request to the base until its headers, of all that were answered
 }
 
 // BudgetStats is one limit of a budget.
@@ -102,23 +116,29 @@ func (r *record) others(now instant) (list []HostStats) {
 // stats describes r. The engine's lock is held.
 func (r *record) stats(now instant) HostStats {
 	r.renew(now)
-	c := &r.counters
-	h := HostStats{
-		Host: r.host, Queue: r.waiting, InFlight: r.entered - r.waiting,
-		Granted: c.granted, Latency: c.latency.histogram(), Learned: r.learnedLimits(now),
-	}
-	if x := c.rest; x != nil {
-		h.Waited, h.Refused, h.Cancelled, h.Refunded = x.waited, x.refused, x.cancelled, x.refunded
-		h.Throttled, h.Pauses, h.Wait = x.throttled, x.pauses, x.waits.histogram()
-		if x.refused > 0 {
-			h.RefusedBy = x.byReason()
+	h := HostStats{Host: r.host, State: StateOK, Queue: r.waiting, InFlight: r.entered - r.waiting}
+	var holding []holding
+	h.Learned, holding = r.learnedLimits(now)
+	r.budgets(now, &h)
+	for _, l := range h.Learned {
+		unit := l.Unit
+		if l.Kind != LearnedQuota {
+			unit = "" // of all others
 		}
+		h.Restrictions = append(h.Restrictions, Restriction{Unit: unit, Why: r.key + ": " + l.Why, For: l.Wait, Learned: true})
 	}
-	for w := r.waiters; w != nil; w = w.next {
-		h.OldestWait = max(h.OldestWait, time.Duration(now-w.since))
-	}
+	r.routeStats(now, &h, holding)
+	return h
+}
+
+// budgets adds what was configured: pauses by hand and the limits of budgets.
+func (r *record) budgets(now instant, h *HostStats) {
 	if r.gate.paused > now {
+		h.State = StatePaused
 		h.Restrictions = append(h.Restrictions, Restriction{Why: r.gate.why, For: r.gate.paused.until(now)})
+	}
+	if len(r.own) > 0 {
+		h.Budgets = make([]BudgetStats, 0, len(r.own))
 	}
 	for _, m := range r.own {
 		v := m.a.meter.view(now)
@@ -137,12 +157,4 @@ func (r *record) stats(now instant) HostStats {
 		}
 		h.Restrictions = append(h.Restrictions, x)
 	}
-	for _, l := range h.Learned {
-		unit := l.Unit
-		if l.Kind != LearnedQuota {
-			unit = "" // of all others
-		}
-		h.Restrictions = append(h.Restrictions, Restriction{Unit: unit, Why: r.key + ": " + l.Why, For: l.Wait, Learned: true})
-	}
-	return h
 }

@@ -31,9 +31,16 @@ type LearnedLimit struct {
 	Why    string        // all of this in words; Source stands in it
 }
 
-// learnedLimits is what was learned by the requests of r. The engine's lock is
-// held.
-func (r *record) learnedLimits(now instant) (all []LearnedLimit) {
+// holding is something learned that lets no request through now.
+type holding struct {
+	cause
+	by    *learner
+	limit LearnedLimit
+}
+
+// learnedLimits is what was learned by the requests of r, and what of it holds
+// them up. The engine's lock is held.
+func (r *record) learnedLimits(now instant) (all []LearnedLimit, held []holding) {
 	at := now.time()
 	r.learned.all(func(l *learner) {
 		l.restrictions(at, func(c cause, d time.Duration) {
@@ -42,10 +49,13 @@ func (r *record) learnedLimits(now instant) (all []LearnedLimit) {
 				x.Wait = d
 			}
 			all = append(all, x)
+			if d > 0 {
+				held = append(held, holding{c, l, x})
+			}
 		})
 	})
 	slices.SortFunc(all, func(a, b LearnedLimit) int { return cmp.Compare(a.Why, b.Why) })
-	return all
+	return all, held
 }
 
 // limit is c without words, but for the last.
@@ -71,6 +81,9 @@ func (c cause) limit(now time.Time, l *learner) LearnedLimit {
 		}
 	case causeQuota:
 		c.quota.limit(now, &x)
+		if kinds := c.quota.kinds; len(kinds) == 1 && len(l.kinds) > 1 {
+			x.For = kinds[0].key.String()
+		}
 	case causeFlight:
 		x.Kind, x.Unit, x.Limit = LearnedFlights, requests, float64(l.host.slow.allowed())
 		if n := c.kind.slow.allowed(); n > 0 && (l.host.slow.free || n <= l.host.slow.allowed()) {

@@ -120,7 +120,7 @@ func stretch(now instant, draws []draw, most int64) {
 func (w *waiter) done(now instant) {
 	w.at = now
 	if w.granted {
-		w.scope.counters.granted++
+		w.counts().granted++
 	}
 	w.ready <- struct{}{}
 }

@@ -51,6 +51,7 @@ type Request struct {
 type Trip struct {
 	*Request
 	Number         int           // retry: which attempt of the request this is, from 1; 0 without a retry layer
+	After          string        // retry: the outcome, in words, that this attempt follows; "": it is the request's first
 	Hedge          bool          // retry: takes room now or never queues
 	AttemptTimeout time.Duration // retry: for Wire; zero: Wire's own; negative: none
 	StallTimeout   time.Duration // likewise

@@ -1,0 +1,194 @@
+package throttle
+
+// maxRoutes bounds the routes of a scope that are counted apart. All others are
+// otherRequests.
+const (
+	maxRoutes     = 64
+	otherRequests = "other requests"
+)
+
+// counters are numbers since a scope was made, of it or of one of its routes.
+// What most hosts do without has memory of its own.
+type counters struct {
+	granted int64
+	latency *tally  // nil: no answer yet
+	rest    *seldom // nil: none yet
+}
+
+// seldom is what happens to few hosts.
+type seldom struct {
+	waited, refused, cancelled, refunded, throttled int64
+
+	paused  int64                // pauses that its answers began
+	byHand  int64                // that others began; of a scope only
+	by      [StoreDown + 1]int64 // refused, by reason
+	retries map[string]int64     // by what they followed; nil: none. As many as package retry has outcomes
+	waits   *tally               // nil: none is over yet
+}
+
+// more is where events are counted. The engine's lock is held.
+func (c *counters) more() *seldom {
+	if c.rest == nil {
+		c.rest = new(seldom)
+	}
+	return c.rest
+}
+
+// refuse counts a refusal.
+func (c *counters) refuse(r Reason) {
+	x := c.more()
+	x.refused++
+	x.by[min(r, StoreDown)]++
+}
+
+// retry counts n attempts that followed others, which ended as after says; "":
+// they are the first.
+func (c *counters) retry(after string, n int64) {
+	if after == "" {
+		return
+	}
+	x := c.more()
+	if x.retries == nil {
+		x.retries = make(map[string]int64)
+	}
+	x.retries[after] += n
+}
+
+// routeBook has the counters of a scope's routes. As long as all requests of a scope
+// have been of one route it has none: then its own counters say it all, and
+// afterwards they are those of that first route.
+type routeBook struct {
+	first string
+	by    []*route // the others, at most maxRoutes
+	rest  *route   // shared by the routes beyond; nil: there was none
+}
+
+// route is what is counted of one kind of request, whatever its credential.
+type route struct {
+	name string
+	counters
+	kinds   int // that count here
+	entered int // requests that wait or are not answered yet
+}
+
+// counts is where a request is counted. The engine's lock is held.
+func (q *ask) counts() *counters {
+	if k := q.learn; k != nil && k.route != nil {
+		return &k.route.counters
+	}
+	return &q.scope.counters
+}
+
+// enter notes that a request of k waits or is sent, or with -1 that it is no more.
+func (k *kind) enter(n int) {
+	if k != nil && k.route != nil {
+		k.route.entered += n
+	}
+}
+
+// routeOf is where requests of a new kind are counted; nil: in s itself.
+func (s *scope) routeOf(key kindKey) *route {
+	name := key.String()
+	if s.book == nil {
+		first, known := s.firstRoute()
+		if !known || first == name {
+			return nil
+		}
+		s.book = &routeBook{first: first}
+	}
+	r := s.book.route(name)
+	if r != nil {
+		r.kinds++
+	}
+	return r
+}
+
+// firstRoute is the route of all requests so far, if there were any.
+func (s *scope) firstRoute() (name string, known bool) {
+	if s.book != nil {
+		return s.book.first, true
+	}
+	s.learned.all(func(l *learner) {
+		if len(l.kinds) > 0 {
+			name, known = l.kinds[0].key.String(), true
+		}
+	})
+	return name, known
+}
+
+// route returns the route of that name; nil: the first.
+func (b *routeBook) route(name string) *route {
+	if name == b.first {
+		return nil
+	}
+	for _, r := range b.by {
+		if r.name == name {
+			return r
+		}
+	}
+	r := &route{name: name}
+	if name != otherRequests && len(b.by) < maxRoutes-1 {
+		b.by = append(b.by, r)
+		return r
+	}
+	if b.rest == nil {
+		b.rest = &route{name: otherRequests}
+	}
+	least := b.idle()
+	if name == otherRequests || least < 0 {
+		return b.rest
+	}
+	b.rest.merge(&b.by[least].counters)
+	b.by[least] = r
+	return r
+}
+
+// idle is the route with the fewest requests of those that nobody uses; -1: none.
+func (b *routeBook) idle() int {
+	least := -1
+	for i, r := range b.by {
+		if r.kinds == 0 && r.entered == 0 && (least < 0 || r.granted < b.by[least].granted) {
+			least = i
+		}
+	}
+	return least
+}
+
+// leave notes that k is forgotten.
+func (k *kind) leave() {
+	if k.route != nil {
+		k.route.kinds--
+	}
+}
+
+// merge adds what o counted.
+func (c *counters) merge(o *counters) {
+	c.granted += o.granted
+	mergeTally(&c.latency, o.latency)
+	if o.rest == nil {
+		return
+	}
+	x, y := c.more(), o.rest
+	x.waited, x.refused, x.cancelled = x.waited+y.waited, x.refused+y.refused, x.cancelled+y.cancelled
+	x.refunded, x.throttled, x.paused = x.refunded+y.refunded, x.throttled+y.throttled, x.paused+y.paused
+	for i, n := range y.by {
+		x.by[i] += n
+	}
+	for after, n := range y.retries {
+		c.retry(after, n)
+	}
+	mergeTally(&x.waits, y.waits)
+}
+
+// beside calls f for each route but the first.
+func (s *scope) beside(f func(r *route)) {
+	if s.book == nil {
+		return
+	}
+	for _, r := range s.book.by {
+		f(r)
+	}
+	if s.book.rest != nil {
+		f(s.book.rest)
+	}
+}

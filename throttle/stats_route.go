@@ -1,0 +1,188 @@
+package throttle
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// RouteStats is one route of a host: the requests that a budget's pattern
+// matches which names more than a host, or else those of one method and first
+// segment of a path. Its own limits are those of HostStats.Budgets with Route as
+// their Pattern and those of HostStats.Learned with Route in For; those of the
+// host bind it too.
+type RouteStats struct {
+	Route      string // "GET /search", or the pattern; "other requests": all those beyond 64 routes. A segment that may be a key is cut short
+	State      string // StatePaused, StateWaiting or StateOK
+	Queue      int    // requests that wait
+	OldestWait time.Duration
+	InFlight   int
+	Why        string        // what the oldest of them waits for, or would wait for if it came now, in words; "": nothing
+	For        time.Duration // how much longer, if none before it takes the room; zero: not known
+	Counts
+}
+
+// routeStats adds the routes to h, and to its counts what they counted. held is
+// what was learned that lets nothing through. The engine's lock is held.
+func (r *record) routeStats(now instant, h *HostStats, held []holding) {
+	r.counters.addTo(&h.Counts)
+	if name, known := r.firstRoute(); known {
+		h.Routes = make([]RouteStats, 1, r.routesCounted())
+		x := &h.Routes[0]
+		x.Route, x.InFlight, x.Counts = name, r.entered, h.Counts
+		x.RefusedBy, x.Retries = maps.Clone(h.RefusedBy), maps.Clone(h.Retries)
+		r.heldUp(now, x, nil, held)
+	}
+	if x := r.counters.rest; x != nil {
+		h.Pauses += x.byHand
+	}
+	r.beside(func(o *route) {
+		h.Routes = append(h.Routes, RouteStats{Route: o.name, InFlight: o.entered})
+		x := &h.Routes[len(h.Routes)-1]
+		o.addTo(&x.Counts)
+		o.addTo(&h.Counts)
+		r.heldUp(now, x, o, held)
+		h.Routes[0].InFlight -= o.entered
+	})
+	r.queued(now, h)
+	for i := range h.Routes {
+		x := &h.Routes[i]
+		x.InFlight -= x.Queue
+		if h.State != StatePaused && x.State != StateOK {
+			h.State = x.State
+		}
+	}
+	slices.SortFunc(h.Routes, func(a, b RouteStats) int { return cmp.Compare(a.Route, b.Route) })
+}
+
+// routesCounted is at least how many routes there are.
+func (s *scope) routesCounted() int {
+	if s.book == nil {
+		return 1
+	}
+	return len(s.book.by) + 2
+}
+
+// queued adds those that wait: of each route the one that waits longest tells
+// what for.
+func (r *record) queued(now instant, h *HostStats) {
+	if r.waiters == nil {
+		return
+	}
+	at := make(map[*route]int) // in h.Routes; the first is 0
+	r.beside(func(o *route) { at[o] = len(at) + 1 })
+	oldest := make([]*waiter, len(h.Routes))
+	for w := r.waiters; w != nil; w = w.next {
+		i := at[w.learn.routeOf()]
+		if h.Routes[i].Queue++; oldest[i] == nil || w.since < oldest[i].since {
+			oldest[i] = w
+		}
+	}
+	for i, w := range oldest {
+		if w == nil {
+			continue
+		}
+		x := &h.Routes[i]
+		x.OldestWait = time.Duration(now - w.since)
+		h.OldestWait = max(h.OldestWait, x.OldestWait)
+		a, t := w.binding(now)
+		if x.State = StateWaiting; a.paused > now {
+			x.State = StatePaused
+		}
+		if x.Why, x.For = a.reason(now), 0; t != never {
+			x.For = t.until(now)
+		}
+	}
+}
+
+// routeOf is where k's requests are counted; nil: in their scope.
+func (k *kind) routeOf() *route {
+	if k == nil {
+		return nil
+	}
+	return k.route
+}
+
+// heldUp says in x what lets no request of a route through now: what ends last.
+func (r *record) heldUp(now instant, x *RouteStats, o *route, held []holding) {
+	x.State = StateOK
+	because := func(why string, d time.Duration) {
+		if x.Why == "" || d > x.For {
+			x.Why, x.For = why, d
+		}
+	}
+	if g := &r.gate; g.paused > now {
+		x.State = StatePaused
+		because(g.why, g.paused.until(now))
+	}
+	for _, m := range r.own {
+		if m.route > 0 {
+			if text, _ := r.routes.Route(m.route - 1); text != x.Route {
+				continue
+			}
+		}
+		switch t := m.a.at(now, 1); {
+		case t == never:
+			because(m.a.reason(now), 0)
+		case t > now:
+			because(m.a.reason(now), t.until(now))
+		}
+	}
+	for i := range held {
+		if c := &held[i]; c.binds(o) {
+			if c.what == causeHold {
+				x.State = StatePaused
+			}
+			because(c.limit.Why, c.limit.Wait)
+		}
+	}
+}
+
+// binds reports whether c holds up requests that count in o.
+func (c *holding) binds(o *route) bool {
+	kinds := c.by.kinds
+	switch {
+	case c.quota != nil:
+		kinds = c.quota.kinds
+	case c.kind != nil:
+		return c.kind.route == o
+	}
+	return slices.ContainsFunc(kinds, func(k *kind) bool {
+		return k.route == o && (c.what != causeRate || !k.apart)
+	})
+}
+
+// addTo adds what c counted to h.
+func (c *counters) addTo(h *Counts) {
+	h.Granted += c.granted
+	c.latency.addTo(&h.Latency)
+	x := c.rest
+	if x == nil {
+		return
+	}
+	h.Waited += x.waited
+	h.Refused += x.refused
+	h.Cancelled += x.cancelled
+	h.Refunded += x.refunded
+	h.Throttled += x.throttled
+	h.Pauses += x.paused
+	x.waits.addTo(&h.Wait)
+	for reason, n := range x.by {
+		addTo(&h.RefusedBy, Reason(reason).String(), n)
+	}
+	for after, n := range x.retries {
+		addTo(&h.Retries, after, n)
+	}
+}
+
+// addTo adds n, if there are any, to what *m, made if need be, has of a key.
+func addTo(m *map[string]int64, key string, n int64) {
+	if n == 0 {
+		return
+	}
+	if *m == nil {
+		*m = make(map[string]int64)
+	}
+	(*m)[key] += n
+}
