@@ -24,6 +24,9 @@ func (q *quota) hear(now, sent time.Time, l headers.Limit, cost float64, refused
 			q.slack = min(mostSlack, q.slack+250*time.Millisecond)
 		}
 	}
+	if asked && ok && !refused && left+cost < q.sizeOr(0)/2 {
+		q.slides++ // a window that is over at once holds more
+	}
 	if !ok {
 		if hasReset {
 			q.keepReset(reset, !sent.Before(q.basis))
@@ -46,7 +49,7 @@ func (q *quota) hear(now, sent time.Time, l headers.Limit, cost float64, refused
 		q.flow(now, sent, left, newer, refused)
 		q.setReset(reset, hasReset)
 	default:
-		q.window(now, left, cost, newer, refused, reset, hasReset)
+		q.window(now, sent, left, cost, refused, reset, hasReset)
 	}
 }
 
@@ -107,7 +110,7 @@ func (q *quota) isLater(now, reset time.Time) bool {
 
 func (q *quota) restart(now time.Time, left float64, reset time.Time, hasReset bool) {
 	q.left, q.basis = left, now
-	q.rises, q.agree, q.asking, q.asked = 0, 0, false, false
+	q.rises, q.steady, q.agree, q.asking, q.asked = 0, 0, 0, false, false
 	q.rigid = max(0, q.rigid-1)
 	q.reset = headers.Opt[time.Time]{Value: reset, Known: hasReset}
 }
@@ -167,9 +170,15 @@ func (q *quota) flow(now, sent time.Time, left float64, newer, refused bool) {
 }
 
 // window learns from an answer about a window that is not over.
-func (q *quota) window(now time.Time, left, cost float64, newer, refused bool, reset time.Time, hasReset bool) {
+func (q *quota) window(now, sent time.Time, left, cost float64, refused bool, reset time.Time, hasReset bool) {
+	newer := !sent.Before(q.basis)
 	rise := left + cost - q.left
 	if !newer || rise < 0.5 || refused {
+		if q.testing() && !refused && left < keptUnits {
+			if q.steady++; q.steady >= keptUnits-1 {
+				q.rigid = 8 // nothing flowed in
+			}
+		}
 		newer = newer || left < q.left // the server saw it after those that it said more to
 		q.lower(now, left, reset, hasReset)
 		if hasReset {
@@ -179,12 +188,19 @@ func (q *quota) window(now time.Time, left, cost float64, newer, refused bool, r
 	}
 	if rise > max(2, q.sizeOr(0)/4) {
 		// Too much for a trickle: the window ended before its rounded reset.
+		if !q.explained(now, sent, left, cost) {
+			q.slides = 0
+		}
 		q.restart(now, left, reset, hasReset)
 		return
 	}
 	q.left, q.basis = min(left, q.left), now
 	if q.key.window > shortWindow && now.Sub(q.born) > q.key.window {
 		return // a sliding window rises too, once it is as old as itself
+	}
+	if q.explained(now, sent, left, cost) {
+		q.slides++
+		return
 	}
 	if q.rises++; q.rises >= 3 && q.rigid == 0 && q.means != headers.Boundary {
 		q.flows, q.left = true, left

@@ -83,6 +83,7 @@ func (l *learner) hear(now time.Time, g *ticket, s headers.Signal, refused bool)
 		}
 		l.bind(q, k, units)
 		q.hear(now, g.sent, limit, units, refused, g.asked(q))
+		q.trace(now, g.sent, limit, units, g.drew(q), refused)
 		if n < len(heard) {
 			heard[n] = q
 			n++

@@ -119,6 +119,9 @@ func (q *quota) take(now instant, n int64, held bool) (m mark) {
 	if q.counted {
 		q.out += float64(n)
 	}
+	if q.trail != nil {
+		q.trail.spent.held += n
+	}
 	if q.asking && !q.asked {
 		q.asked = true
 		m = markAsks
@@ -126,9 +129,13 @@ func (q *quota) take(now instant, n int64, held bool) (m mark) {
 	return m
 }
 
-func (q *quota) answered(_ instant, n int64, m mark, _ instant) {
-	if q.counted {
-		q.release(n, m)
+func (q *quota) answered(now instant, n int64, m mark, _ instant) {
+	if !q.counted {
+		return
+	}
+	q.release(n, m)
+	if q.trail != nil {
+		q.trail.spent.add(now, &q.trail.spec, n)
 	}
 }
 
@@ -144,6 +151,9 @@ func (q *quota) back(_ instant, n int64, m mark, _ instant, held bool) {
 func (q *quota) release(n int64, m mark) {
 	if q.counted {
 		q.out = max(0, q.out-float64(n))
+	}
+	if q.trail != nil {
+		q.trail.spent.held = max(0, q.trail.spent.held-n)
 	}
 	if m&markAsks != 0 {
 		q.asked = false

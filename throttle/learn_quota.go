@@ -64,6 +64,7 @@ type quota struct {
 	scope   *scope
 	kinds   []*kind // the kinds of request that it binds
 	counted bool    // our requests' costs in its unit are known
+	trail   *trail  // nil: its window is long, or not known
 
 	out   float64   // units under way, of requests that drew on it
 	early float64   // likewise, of requests that went before it was known
@@ -76,6 +77,8 @@ type quota struct {
 	windows  int  // that ended since it was heard of
 	flows    bool // it refills all the time, as a bucket does, rather than at the reset
 	rises    int  // answers that showed it rising before its reset
+	steady   int  // answers that showed that it does not, in a window that is tested
+	slides   int  // answers that showed units leaving the window one by one
 	rigid    int  // windows for which it was shown that it does not
 	asking   bool // the reset has passed; one request asks what there is now
 	asked    bool
@@ -136,6 +139,10 @@ func (q *quota) roll(now time.Time) {
 		return
 	}
 	if back := q.until(); !now.Before(back) {
+		if d := q.trail.wait(now, q.sizeOr(0), 1, q.early, q.key.window); q.slides > 0 && d > 0 && d < forever {
+			q.reset.Value = now.Add(d) // it was that of units that have left since
+			return
+		}
 		q.rolled, q.basis = back, back
 		q.reset.Known, q.agree = false, 0
 		q.ask()
@@ -163,7 +170,7 @@ func (q *quota) testing() bool {
 func (q *quota) wait(now time.Time, cost float64) time.Duration {
 	q.roll(now)
 	if q.asking {
-		if q.asked {
+		if q.asked && q.trailed(now, cost) > 0 {
 			return forever
 		}
 		return 0
@@ -182,7 +189,7 @@ func (q *quota) wait(now time.Time, cost float64) time.Duration {
 	case lack <= 1e-9 && q.terms.pace:
 		return q.paced(now, cost)
 	case lack <= 1e-9 && q.testing():
-		return max(0, q.lastSent.Add(time.Duration(0.8*float64(q.key.window)/q.size.Value)).Sub(now))
+		return q.sparing(now)
 	case lack <= 1e-9:
 		return 0
 	case q.flows && q.rate() > 0:
@@ -195,7 +202,7 @@ func (q *quota) wait(now time.Time, cost float64) time.Duration {
 			return max(0, most)
 		}
 	case q.reset.Known:
-		return q.until().Sub(now)
+		return min(q.until().Sub(now), q.trailed(now, cost))
 	case q.flying() > 0:
 		return forever
 	}

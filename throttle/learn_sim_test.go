@@ -261,6 +261,10 @@ func TestQuotasAreFoundWithFewRefusals(t *testing.T) {
 		{"sliding bare", sliding, 0, 3000, 240, 1.6, .1},
 		{"sliding retry-after", sliding, 1, 3000, 240, 1.1, .03},
 		{"sliding stated", sliding, said, 3000, 240, 1.03, 0},
+		{"short sliding stated", func(style int) func(instant) (int, headers.Signal) { return slidingServer(100, 2*time.Second, style) }, said, 500, 8, 1.08, 0},
+		{"short window stated", func(style int) func(instant) (int, headers.Signal) {
+			return windowServer(100, 2*time.Second, 700*time.Millisecond, style)
+		}, 3, 500, 7.3, 1.15, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBout(1, c.jobs, 64)

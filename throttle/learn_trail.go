@@ -1,0 +1,124 @@
+package throttle
+
+import (
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+)
+
+const (
+	trailSlack = 500 * time.Millisecond // how much longer than a window a trail reaches back
+	keptUnits  = 4                      // of a window that is tested
+)
+
+// A trail is what we ourselves spent of a quota with a short window, by when
+// the answers came. What a server counts for so long as a window, sliding or
+// fixed, it has forgotten when the trail has. That is more exact than a reset
+// in whole seconds, as long as nobody else spends of the quota.
+type trail struct {
+	spec   rateSpec
+	spent  window
+	shared time.Time // until then, somebody else does, or the window is not what was said
+}
+
+// trace keeps q's trail: it learns from an answer to a request of so many
+// units, which drew on q or went before q was known.
+func (q *quota) trace(now, sent time.Time, l headers.Limit, units float64, drew, refused bool) {
+	per := q.key.window
+	if !q.counted || !q.size.Known || q.size.Value < 1 || per <= 0 || per > shortWindow {
+		q.trail = nil
+		return
+	}
+	t := q.trail
+	if t == nil {
+		t = &trail{}
+		q.trail = t
+	}
+	t.spec.Limit, t.spec.Per = int(min(q.size.Value, plentiful)), per+trailSlack
+	if !drew && !refused {
+		t.spent.add(instantOf(now), &t.spec, int64(units))
+	}
+	left, ok := remaining(l)
+	switch {
+	case refused:
+		t.shared = later(t.shared, now.Add(4*per))
+	case ok && q.size.Value-left >= t.count(sent.Add(-per))+q.early+1:
+		t.shared = later(t.shared, now.Add(per))
+	}
+}
+
+// count is the units on the trail after from, those under way included.
+func (t *trail) count(from time.Time) float64 {
+	n, i := t.spent.held, instantOf(from)
+	for _, s := range t.spent.log {
+		if s.at > i {
+			n += s.n
+		}
+	}
+	return float64(n)
+}
+
+// wait is how long cost units of a quota of that size and window have to wait;
+// forever if the trail does not tell. early are units that it misses.
+func (t *trail) wait(now time.Time, size, cost, early float64, per time.Duration) time.Duration {
+	if t == nil || now.Before(t.shared) {
+		return forever
+	}
+	need := t.count(now.Add(-per)) + early + cost - size
+	if need <= 0 {
+		return 0
+	}
+	for _, s := range t.spent.log {
+		if s.at.add(per) <= instantOf(now) {
+			continue
+		}
+		if need -= float64(s.n); need <= 0 {
+			return s.at.add(per).until(instantOf(now))
+		}
+	}
+	return forever
+}
+
+// trailed is how long cost units have to wait by q's trail, within what the
+// stated reset may be rounded by; forever if it does not tell.
+func (q *quota) trailed(now time.Time, cost float64) time.Duration {
+	d := q.trail.wait(now, q.sizeOr(0), cost, q.early, q.key.window)
+	if d != forever && q.reset.Known {
+		d = max(d, q.reset.Value.Add(-coarse).Sub(now))
+	}
+	return d
+}
+
+// explained reports that the trail explains why an answer to a request sent at
+// sent says that left units are left, though fewer were thought to be: some
+// have left the window. A bucket has more of them.
+func (q *quota) explained(now, sent time.Time, left, cost float64) bool {
+	t := q.trail
+	if t == nil {
+		return false
+	}
+	from := instantOf(now.Add(2*now.Sub(sent) + q.key.window/32 - q.key.window))
+	sure := cost // counted for certain when the answer was given
+	for _, s := range t.spent.log {
+		if s.at > from && s.at <= instantOf(sent) {
+			sure += float64(s.n)
+		}
+	}
+	return left <= q.sizeOr(0)-sure
+}
+
+// sparing is how long a request waits in a window that is tested: the last few
+// units of it are spent one after the other, to see whether others flow in.
+func (q *quota) sparing(now time.Time) time.Duration {
+	size := q.size.Value
+	gap := 0.8 / size
+	if size >= 4*keptUnits {
+		if q.level(now) > keptUnits {
+			return 0
+		}
+		gap = max(1.25/size, 1.0/64)
+	}
+	return max(0, q.lastSent.Add(time.Duration(gap*float64(q.key.window))).Sub(now))
+}
+
+func instantOf(t time.Time) instant { return instant(t.Sub(time.Time{})) }
