@@ -19,6 +19,7 @@
 //	what came                                    is counted as
 //	status 1xx to 4xx, 501, 505                  success
 //	408, 429, 5xx that states a spent quota      ignored; a good sign from a probe
+//	503 that says "slow down" by a known code    the same; in the body, below a throttle that reads it
 //	503 with Retry-After                         ignored; the next probe waits that long
 //	any other 5xx                                failure
 //	refused, reset, closed, TLS, DNS             failure without an answer

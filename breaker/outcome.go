@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/peek"
 	"github.com/weirhttp/weir/internal/trip"
 )
 
@@ -61,6 +62,7 @@ type attempt struct {
 // judge applies Classify, or else the table.
 func (a *attempt) judge() verdict {
 	var v verdict
+	slow := a.cfg.SlowCall > 0 && a.lasted(a.cfg.SlowCall) // before a body is looked at
 	switch {
 	case a.resp != nil:
 		v = a.answer()
@@ -83,9 +85,7 @@ func (a *attempt) judge() verdict {
 			}
 		}
 	}
-	if a.cfg.SlowCall > 0 && v.outcome != Ignore {
-		v.slow = a.lasted(a.cfg.SlowCall)
-	}
+	v.slow = slow && v.outcome != Ignore
 	return v
 }
 
@@ -107,16 +107,27 @@ func (a *attempt) answer() verdict {
 	case code < 500 || code > 599, code == http.StatusNotImplemented, code == http.StatusHTTPVersionNotSupported:
 	default:
 		v.outcome, v.why = Failure, "status "+strconv.Itoa(code)
-		s := headers.Parse(a.resp, time.Now())
+		s := a.signal()
 		v.retryAfter = s.RetryAfter.Value
 		switch {
 		case code == http.StatusServiceUnavailable && s.RetryAfter.Known:
 			v.outcome = Ignore
-		case s.Throttled && (s.Kind == headers.Quota || s.Kind == headers.Concurrency):
+		case s.Throttled && (s.Kind == headers.Quota || s.Kind == headers.Concurrency || code == http.StatusServiceUnavailable):
 			v.outcome, v.alive = Ignore, true
 		}
 	}
 	return v
+}
+
+// signal is what the answer says. Some servers say only in the body that a 503
+// is no outage (S3: SlowDown). Where a throttle above will look there anyway,
+// it is looked at here.
+func (a *attempt) signal() headers.Signal {
+	now := time.Now()
+	if a.resp.StatusCode != http.StatusServiceUnavailable || a.trip.Peek <= 0 || !peek.Tells(a.resp) {
+		return headers.Parse(a.resp, now)
+	}
+	return headers.ParseBody(a.resp, peek.Start(a.r.Context(), a.resp, a.trip.Peek), now)
 }
 
 // failure judges an error.

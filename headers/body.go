@@ -178,7 +178,7 @@ func (p *parser) codeMember(b *body, e event) {
 // throttledUntil reads Kraken's "EService: Throttled: 1768478430".
 func (p *parser) throttledUntil(s string) {
 	if i := strings.LastIndexByte(s, ':'); i > 0 && containsFold(s[:i], "throttled") {
-		if d, ok := parseDecimal(trim(s[i+1:])); ok && d.whole >= 1e9 {
+		if d, ok := parseDecimal(trim(s[i+1:])); ok && d.whole >= y2k {
 			p.waits.add(longestWait([]string{s[i+1:]}, time.Second, p.now), false)
 		}
 	}

@@ -46,7 +46,8 @@ func letters(out []byte, s string) []byte {
 // kindOfWord is the table of codes, and the patterns that most of them follow.
 func kindOfWord(s string) (Kind, bool) {
 	switch s {
-	case "requestthrottledexception", "requestthrottled", "ec2throttledexception",
+	case "slowdown", // S3's: "Please reduce your request rate"
+		"requestthrottledexception", "requestthrottled", "ec2throttledexception",
 		"provisionedthroughputexceededexception", "provisionedthroughputexceeded", "requestlimitexceeded",
 		"bandwidthlimitexceeded", "limitexceededexception", "ratelimiterror", "resourceexhausted", "quotaexceeded",
 		"ratelimit", "ratelimiting", "secondaryratelimit", "requestratetoolarge", "qpslimitexceeded", "toomanyattempts",
@@ -56,7 +57,7 @@ func kindOfWord(s string) (Kind, bool) {
 		"concurrentlimitexceeded", "concurrencylimitexceeded", "toomanyconcurrentrequests",
 		"concurrentrequestlimitexceeded", "concurrentinvocationlimitexceeded":
 		return Concurrency, true
-	case "slowdown", "overloadederror", "overloaded", "serviceoverload", "serviceoverloaded", "modelcapacityexhausted",
+	case "overloadederror", "overloaded", "serviceoverload", "serviceoverloaded", "modelcapacityexhausted",
 		"serverbusy", "esrejectedexecutionexception", "temporaryreducedcapacity", "capacityexceeded", "engineoverloaded":
 		return Overload, true
 	case "abnormalusagedetected", "ipbanned":

@@ -157,7 +157,7 @@ func ExampleParseBody() {
 	// Output:
 	// throttled (quota), retry after 57.2s
 	// throttled (quota)
-	// throttled (overload)
+	// throttled (quota)
 }
 
 // What is worth waiting for.

@@ -97,12 +97,16 @@ func (d decimal) times(unit time.Duration) time.Duration {
 	return whole + frac
 }
 
+// y2k is where dates begin, and where the clock of a testing/synctest bubble
+// does.
+const y2k = 946684800
+
 // instant returns the point in time that d names if read as a Unix time in s,
-// ms, µs or ns. Those ranges do not meet for any date from 2001 to 5138, so
-// the size alone tells them apart. ok is false below 1e9.
+// ms, µs or ns. Those ranges do not meet for any date from 2000 to 5138, so
+// the size alone tells them apart. ok is false for dates before.
 func (d decimal) instant() (t time.Time, ok bool) {
 	switch n := d.whole; {
-	case n < 1e9:
+	case n < y2k:
 		return t, false
 	case n < 1e11:
 		return time.Unix(int64(n), d.nanos), true

@@ -109,7 +109,8 @@ func TestParseReset(t *testing.T) {
 		{"60", time.Millisecond, 60 * time.Millisecond, true},
 		{"31622400", time.Second, 366 * day, true},
 		{"31622401", time.Second, 0, false},
-		{"999999999", time.Second, 0, false},
+		{"946684799", time.Second, 0, false},
+		{"946684800", time.Second, 0, true}, // long past
 		{"1768478460", time.Second, time.Minute, true},
 		{"1768478460000", time.Second, time.Minute, true},
 		{"1768478460000", time.Millisecond, time.Minute, true},

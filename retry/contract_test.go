@@ -248,6 +248,12 @@ func TestErrorText(t *testing.T) {
 		}
 		layer := &fakeLayer{base: Wire(play(step{err: errReset}), Config{}), layer: trip.Meter,
 			outlook: func(*http.Request) (time.Duration, error) { return 0, &refusal{notsent.Meter} }}
+		s = play(step{err: errReset}, step{err: errReset}, step{err: leak}, step{err: leak})
+		_, err = newTransport(t, s, Config{MaxAttempts: 4}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+		want = "retry: a.example: no response after 4 attempts (connection reset by peer, 2 times; broken, 2 times): no attempts left"
+		if err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
 		_, err = newTransport(t, layer, Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
 		want = "retry: a.example: no response after 1 attempt (connection reset by peer): refused here"
 		if err == nil || err.Error() != want {

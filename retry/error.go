@@ -32,25 +32,15 @@ type Tried struct {
 	Err     error // nil: there was a response
 }
 
-// Error lists the attempts: "retry: api.example.com: no response after 2
-// attempts (503; EOF): no attempts left".
+// Error lists the attempts: "retry: api.example.com: no response after 3
+// attempts (503; EOF, 2 times): no attempts left".
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString("retry: " + e.Host + ": no response after " + strconv.Itoa(e.Attempts) + " attempt")
 	if e.Attempts != 1 {
 		b.WriteByte('s')
 	}
-	for i, t := range e.Tried {
-		b.WriteString([...]string{"; ", " ("}[b2i(i == 0)])
-		if t.Err == nil {
-			b.WriteString(strconv.Itoa(t.Status))
-		} else {
-			b.WriteString(plain(t.Err))
-		}
-	}
-	if len(e.Tried) > 0 {
-		b.WriteByte(')')
-	}
+	e.list(&b)
 	b.WriteString(": " + e.Reason.String())
 	if e.Err != nil && !e.told() {
 		b.WriteString(": " + plain(e.Err))
@@ -58,18 +48,38 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
+// list writes how the attempts ended, in brackets, and what came several times
+// in a row once.
+func (e *Error) list(b *strings.Builder) {
+	between := " ("
+	for i := 0; i < len(e.Tried); {
+		text, n := e.Tried[i].text(), 1
+		for i+n < len(e.Tried) && e.Tried[i+n].text() == text {
+			n++
+		}
+		b.WriteString(between + text)
+		if n > 1 {
+			b.WriteString(", " + strconv.Itoa(n) + " times")
+		}
+		between, i = "; ", i+n
+	}
+	if len(e.Tried) > 0 {
+		b.WriteByte(')')
+	}
+}
+
+func (t Tried) text() string {
+	if t.Err == nil {
+		return strconv.Itoa(t.Status)
+	}
+	return plain(t.Err)
+}
+
 // told reports whether the last attempt says what Err says. Their texts are
 // compared because errors need not be comparable.
 func (e *Error) told() bool {
 	n := len(e.Tried)
-	return n > 0 && e.Tried[n-1].Err != nil && plain(e.Tried[n-1].Err) == plain(e.Err)
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
+	return n > 0 && e.Tried[n-1].text() == plain(e.Err)
 }
 
 // longest is how much is shown of one error: net/http quotes what a server

@@ -112,7 +112,7 @@ func ExampleError() {
 		fmt.Println(e.Attempts, e.Reason, e.Tried[0].Outcome)
 	}
 	// Output:
-	// retry: api.example.com: no response after 3 attempts (connection reset by peer; connection reset by peer; connection reset by peer): no attempts left
+	// retry: api.example.com: no response after 3 attempts (connection reset by peer, 3 times): no attempts left
 	// 3 no attempts left broken
 }
 

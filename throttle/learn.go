@@ -30,7 +30,7 @@ const (
 type learner struct {
 	terms      *learnTerms
 	scope      *scope
-	credential uint64 // keyed hash of the Authorization header; zero: none
+	credential uint64 // keyed hash of whose the Authorization header is; zero: none
 	host       *hostStart
 	hold       *hold    // nil: never refused
 	finder     *finder  // nil: nothing was refused that a rate may explain
@@ -212,7 +212,7 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 	}
 	refused := s.Throttled
 	k.busy *= 15.0 / 16
-	overload := status == http.StatusServiceUnavailable || status == 529 || refused && s.Kind == headers.Overload
+	overload := status == http.StatusServiceUnavailable && s.Kind != headers.Quota || status == 529 || refused && s.Kind == headers.Overload
 	news := lesson{}
 	if k.suspect.judge(now, overload && !s.RetryAfter.Known) {
 		l.restart(k)

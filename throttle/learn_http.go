@@ -63,7 +63,7 @@ func (t *Transport) kindOf(now instant, q *ask, home *scope, route string, r *ht
 func (m *learned) learner(now instant, t *Transport, s *scope, start *hostStart, credential []string) *learner {
 	var key uint64
 	if len(credential) > 0 {
-		key = maphash.String(t.learning.seed, credential[0])
+		key = maphash.String(t.learning.seed, whose(credential[0]))
 	}
 	for _, l := range m.by {
 		if l.credential == key {

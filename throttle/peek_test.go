@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/internal/peek"
 	"github.com/weirhttp/weir/internal/testnet"
 )
 
@@ -46,7 +47,7 @@ func TestPeekedBodyIsGivenBack(t *testing.T) {
 		{"long", 0, long, 0, 0},
 		{"cut", 3, long, 0, 0},
 		{"off", -1, long, time.Minute, 0},
-		{"slow", 0, long, time.Minute, peekFor},
+		{"slow", 0, long, time.Minute, peek.For},
 		{"empty", 0, "", 0, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {

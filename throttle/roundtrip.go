@@ -178,7 +178,7 @@ func (p *passage) send() (*http.Response, error) {
 		p.finish(cancelled) // a panic or Goexit, of the base or a hook: it may have been sent
 	}()
 	p.tr.At(trip.Throttle)
-	p.tr.Yields = true
+	p.tr.Yields, p.tr.Peek = true, t.peek
 	resp, err := t.base.RoundTrip(p.r)
 	p.tr.Yields = false
 	if err == nil && resp == nil {

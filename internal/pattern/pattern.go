@@ -38,6 +38,9 @@ func Parse(text string) (Pattern, error) {
 		}
 		p.Method, rest = strings.ToUpper(method), tail
 	}
+	if scheme, _, ok := strings.Cut(rest, "://"); ok && !strings.Contains(scheme, "/") {
+		return p, fmt.Errorf("pattern %q: a pattern has no scheme: leave out %q", text, scheme+"://")
+	}
 	host, path := rest, ""
 	if i := strings.IndexByte(rest, '/'); i >= 0 {
 		host, path = rest[:i], rest[i:]
@@ -79,7 +82,7 @@ func (p *Pattern) host(host string) error {
 	if name == "" {
 		return fmt.Errorf("no host")
 	}
-	if strings.ContainsAny(name, " \t\r\n*@?#%\\") || strings.Contains(name, "://") {
+	if strings.ContainsAny(name, " \t\r\n*@?#%\\") {
 		return fmt.Errorf("%q is not a host", host)
 	}
 	bare, port, found := name, "", false

@@ -41,6 +41,18 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestSchemes: the mistake that is made most often is named.
+func TestSchemes(t *testing.T) {
+	for _, text := range []string{"http://h", "https://h:8443/v1/", "GET https://h/v1/"} {
+		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), "has no scheme: leave out \"http") {
+			t.Errorf("Parse(%q): %v", text, err)
+		}
+	}
+	if p, err := Parse("h/to/http://x"); err != nil {
+		t.Errorf("a path may look so: %+v, %v", p, err)
+	}
+}
+
 func TestMatch(t *testing.T) {
 	tests := []struct {
 		pattern, method, host, path string

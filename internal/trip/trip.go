@@ -62,6 +62,7 @@ type Trip struct {
 	Held           time.Time     // breaker: when this request first had to wait for its circuit; its Patience counts from then
 	Unprocessed    bool          // Wire: proof that the server processed nothing of the attempt that just failed; retry clears it before each attempt
 	Yields         bool          // throttle: a Meter that would make this attempt wait returns a Yield instead, so that nothing is held meanwhile
+	Peek           int64         // throttle: how much of a refusal's body it will look at, so that a Meter may too; not positive: nothing
 	OnWire         time.Time     // Wire: when this attempt was handed to the base; retry clears it before each attempt
 	cause          atomic.Uint32
 	at             atomic.Uint32 // Layer; atomic because a late user of our context may ask while a loop goes on

@@ -52,20 +52,22 @@ func start(t *testing.T) string {
 // TestNginx: nginx states nothing: its rate is found by running into it.
 func TestNginx(t *testing.T) {
 	address := start(t)
+	patient := weir.Config{Breaker: breaker.Config{Patience: 30 * time.Second}}
 	real.Together(t, []real.Run{
-		{Name: "nodelay", From: real.From(2, 1), URL: address + "/nodelay", Calls: 200, Ideal: 18 * time.Second, MayRefuse: 1},
-		{Name: "queue", From: real.From(2, 2), URL: address + "/queue", Calls: 200, Ideal: 20 * time.Second, MayRefuse: 1},
-		// A bare 503 says that the server is in trouble, and weir is right to
-		// think so; who knows better, says so below it.
-		{Name: "stock", From: real.From(2, 3), URL: address + "/stock", Calls: 200, Ideal: 18 * time.Second, MayRefuse: 1, As: read503},
-		{Name: "conn", From: real.From(2, 4), URL: address + "/conn", Calls: 60, Ideal: 12 * time.Second, MayRefuse: 3},
+		{Name: "limit_req, nodelay", From: real.From(2, 1), URL: address + "/nodelay", Calls: 200, Ideal: 18 * time.Second, MayRefuse: 0.4},
+		{Name: "limit_req, delayed", From: real.From(2, 2), URL: address + "/queue", Calls: 200, Ideal: 20 * time.Second, MayRefuse: 0.2},
+		// A bare 503 says that the server is in trouble, and a circuit opens. Its
+		// probes find out that the server serves some; or who knows better says so.
+		{Name: "limit_req, says 503; weir with Patience", From: real.From(2, 3), URL: address + "/stock", Calls: 200, Ideal: 18 * time.Second, MayRefuse: 0.6, Config: patient},
+		{Name: "limit_req, says 503; a base that turns it into 429", From: real.From(2, 5), URL: address + "/stock", Calls: 200, Ideal: 18 * time.Second, MayRefuse: 0.4, As: read503},
+		{Name: "limit_conn 2", From: real.From(2, 4), URL: address + "/conn", Calls: 60, Ideal: 12 * time.Second, MayRefuse: 1},
 	})
 }
 
 // refused stands for a status where there was none.
 const refused = 0
 
-// TestBare503: without that it is retried as trouble is, and a request ends
+// TestBare503: without either it is retried as trouble is, and a request ends
 // with nginx's own answer, or with the circuit's refusal once it has opened.
 func TestBare503(t *testing.T) {
 	address := start(t)

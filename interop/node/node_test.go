@@ -25,25 +25,33 @@ func TestNode(t *testing.T) {
 	real.Start(t, []int{express, fastify}, "node", "server.mjs", fmt.Sprint(express), fmt.Sprint(fastify))
 	var runs []real.Run
 	for i, tt := range []struct {
+		calls     int
 		name      string
 		port      int
 		path      string
+		crowd     int
 		mayRefuse float64
+		penalty   time.Duration // beyond the window, for what the crowd did
 	}{
-		{"express-rate-limit draft-6", express, "/draft-6", 0.25},
-		{"express-rate-limit draft-7", express, "/draft-7", 0.25},
-		{"express-rate-limit draft-8", express, "/draft-8", 0.25},
-		{"express-rate-limit legacy", express, "/legacy", 0.25},
-		{"express-rate-limit silent", express, "/silent", 1}, // states nothing
-		{"rate-limiter-flexible", express, "/flexible", 0.25},
-		{"rate-limiter-flexible, blocks for 5 s", express, "/block", 0.25},
-		{"fastify rate-limit legacy", fastify, "/legacy", 0.25},
-		{"fastify rate-limit ietf", fastify, "/ietf", 0.25},
-		{"fastify rate-limit, a refused call starts the window anew", fastify, "/continue", 0.25},
+		{200, "express-rate-limit draft-6", express, "/draft-6", 0, real.OneInTwenty, 0},
+		{200, "express-rate-limit draft-7", express, "/draft-7", 0, real.OneInTwenty, 0},
+		{200, "express-rate-limit draft-8", express, "/draft-8", 0, real.OneInTwenty, 0},
+		{200, "express-rate-limit legacy", express, "/legacy", 0, real.OneInTwenty, 0},
+		{200, "rate-limiter-flexible", express, "/flexible", 0, real.OneInTwenty, 0},
+		{200, "fastify rate-limit legacy", fastify, "/legacy", 0, real.OneInTwenty, 0},
+		{200, "fastify rate-limit ietf", fastify, "/ietf", 0, real.OneInTwenty, 0},
+		// Says nothing but 429.
+		{200, "express-rate-limit silent", express, "/silent", 0, 0.5, 0},
+		// Refused calls prolong the penalty. The first call finds one.
+		{200, "rate-limiter-flexible, blocks for 5 s", express, "/block", 30, real.OneInTwenty, 5 * time.Second},
+		{100, "rate-limiter-flexible, blocks for 5 s, silent", express, "/block-silent", 30, 0.5, 5 * time.Second},
+		{200, "fastify, a refused call starts the window anew", fastify, "/continue", 30, real.OneInTwenty, 2 * time.Second},
+		{100, "fastify, a refused call starts the window anew, silent", fastify, "/continue-silent", 30, 0.5, 2 * time.Second},
+		{200, "fastify, a refused call doubles what it says", fastify, "/exponential", 20, real.OneInTwenty, 2 * time.Second},
 	} {
 		runs = append(runs, real.Run{
 			Name: tt.name, From: real.From(3, byte(i+1)), URL: fmt.Sprintf("http://127.0.0.1:%d%s", tt.port, tt.path),
-			Calls: 200, Ideal: 18 * time.Second, MayRefuse: tt.mayRefuse,
+			Crowd: tt.crowd, Calls: tt.calls, Ideal: time.Duration(tt.calls/20-1)*2*time.Second + tt.penalty, MayRefuse: tt.mayRefuse,
 		})
 	}
 	real.Together(t, runs)

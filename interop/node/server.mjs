@@ -16,7 +16,7 @@ app.get('/silent', rateLimit({ windowMs: 2000, limit: 20, standardHeaders: false
 
 const flexible = (options) => {
   const limiter = new RateLimiterMemory({ points: 20, duration: 2, ...options })
-  const tell = (res, state) => res.set({
+  const tell = (res, state) => options.silent || res.set({
     'Retry-After': state.msBeforeNext / 1000,
     'X-RateLimit-Limit': 20,
     'X-RateLimit-Remaining': state.remainingPoints,
@@ -28,6 +28,7 @@ const flexible = (options) => {
 }
 app.get('/flexible', flexible({}), ok)
 app.get('/block', flexible({ blockDuration: 5 }), ok)
+app.get('/block-silent', flexible({ blockDuration: 5, silent: true }), ok)
 app.listen(Number(process.argv[2]), '127.0.0.1')
 
 const fastify = Fastify()
@@ -37,5 +38,9 @@ const mount = (path, options) => fastify.register(async (scope) => {
 })
 await mount('/legacy', {})
 await mount('/ietf', { enableDraftSpec: true })
-await mount('/continue', { continueExceeding: true }) // every refused request starts the window anew
+// Every refused request starts the window anew.
+await mount('/continue', { continueExceeding: true })
+const none = { 'x-ratelimit-limit': false, 'x-ratelimit-remaining': false, 'x-ratelimit-reset': false, 'retry-after': false }
+await mount('/continue-silent', { continueExceeding: true, addHeaders: none, addHeadersOnExceeding: none })
+await mount('/exponential', { exponentialBackoff: true }) // and says twice the time each time
 await fastify.listen({ port: Number(process.argv[3]), host: '127.0.0.1' })

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -70,13 +71,21 @@ func From(a, b byte) *http.Transport {
 // that is told nothing.
 type Run struct {
 	Name      string
-	From      *http.Transport
+	From      http.RoundTripper
 	As        func(http.RoundTripper) http.RoundTripper // between weir and From; nil: nothing
+	Config    weir.Config                               // zero: weir is told nothing
 	URL       string
+	Crowd     int // calls at once, before, of a neighbour without weir behind the same address
 	Calls     int
 	Ideal     time.Duration // (calls - burst) / rate, or whole windows
-	MayRefuse float64       // refusals per call; loose where time is real
+	MayRefuse float64       // refusals per call
 }
+
+// OneInTwenty is how many calls a server may refuse that states its limit.
+// Time is real with most of them, and a slow machine only makes waits longer:
+// each window begins with one request that asks, so that even if every window
+// were taken to begin too early there would be one refusal for each 20 calls.
+const OneInTwenty = 0.05
 
 // Together makes all runs at once, as they only wait, and judges each in a
 // test of its own: no call may fail. It takes half a minute of real time.
@@ -84,48 +93,78 @@ func Together(t *testing.T, runs []Run) {
 	if testing.Short() {
 		t.Skip("real limiters take real time")
 	}
-	results := make([]result, len(runs))
+	results := make([]Result, len(runs))
 	var wg sync.WaitGroup
 	for i, r := range runs {
-		count := &Counter{Base: r.From, Start: time.Now()}
-		var base http.RoundTripper = count
-		if r.As != nil {
-			base = r.As(count)
-		}
-		client := &http.Client{Transport: Chain(t, base, weir.Config{})}
-		wg.Go(func() { results[i] = drive(client, count, r.URL, r.Calls) })
+		wg.Go(func() { results[i] = r.drive(t) })
 	}
 	wg.Wait()
 	for i, r := range runs {
-		t.Run(r.Name, func(t *testing.T) {
-			got := results[i]
-			refused := float64(got.refused) / float64(r.Calls)
-			t.Logf("%d calls in %v, %.2f times the ideal; %.3f refusals per call; %d failed",
-				r.Calls, got.took.Round(time.Millisecond), got.took.Seconds()/r.Ideal.Seconds(), refused, got.failed)
-			if got.failed != 0 {
-				t.Errorf("%d calls failed, the first: %v", got.failed, got.first)
-			}
-			if refused > r.MayRefuse {
-				t.Errorf("%.3f refusals per call, more than %.2f", refused, r.MayRefuse)
-			}
-		})
+		t.Run(r.Name, func(t *testing.T) { r.judge(t, results[i]) })
+	}
+	t.Log(table(runs, results))
+}
+
+// Alone makes one run, in real time or in a bubble, and judges it.
+func (r *Run) Alone(t *testing.T) Result {
+	t.Helper()
+	got := r.drive(t)
+	r.judge(t, got)
+	t.Log(table([]Run{*r}, []Result{got}))
+	return got
+}
+
+// judge fails t where results are not as they must be.
+func (r *Run) judge(t *testing.T, got Result) {
+	t.Helper()
+	if got.Failed != 0 {
+		t.Errorf("%d calls failed, the first: %v", got.Failed, got.First)
+	}
+	if n := float64(got.Refused) / float64(r.Calls); n > r.MayRefuse {
+		t.Errorf("%.3f refusals per call, more than %.2f", n, r.MayRefuse)
 	}
 }
 
-type result struct {
-	failed, refused int64
-	first           error
-	took            time.Duration // from the first call to the last accepted answer
+// table is what runs came to.
+func table(runs []Run, results []Result) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%-62s %5s  %9s  %8s  %8s  %6s\n", "limiter", "calls", "time", "of ideal", "refusals", "failed")
+	for i, r := range runs {
+		got := results[i]
+		fmt.Fprintf(&b, "%-62s %5d  %7.2f s  %8.2f  %8d  %6d\n",
+			r.Name, r.Calls, got.Took.Seconds(), got.Took.Seconds()/r.Ideal.Seconds(), got.Refused, got.Failed)
+	}
+	return b.String()
 }
 
-func drive(client *http.Client, count *Counter, url string, calls int) result {
+// Result is what a Run came to.
+type Result struct {
+	Failed, Refused int64
+	First           error
+	Took            time.Duration // from the first call to the last accepted answer
+}
+
+func (r *Run) drive(t *testing.T) (got Result) {
+	count := &Counter{Base: r.From}
+	var base http.RoundTripper = count
+	if r.As != nil {
+		base = r.As(count)
+	}
+	rt := Chain(t, base, r.Config)
+	client := &http.Client{Transport: rt}
+	var crowd sync.WaitGroup
+	for range r.Crowd {
+		crowd.Go(func() { call(&http.Client{Transport: r.From}, r.URL) }) // refused, most of them
+	}
+	crowd.Wait()
+	count.Start = time.Now()
 	var next, failed atomic.Int64
 	var first atomic.Pointer[error]
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
-			for next.Add(1) <= int64(calls) {
-				if err := call(client, url); err != nil {
+			for next.Add(1) <= int64(r.Calls) {
+				if err := call(client, r.URL); err != nil {
 					failed.Add(1)
 					first.CompareAndSwap(nil, &err)
 				}
@@ -134,11 +173,11 @@ func drive(client *http.Client, count *Counter, url string, calls int) result {
 	}
 	wg.Wait()
 	client.CloseIdleConnections()
-	r := result{failed: failed.Load(), refused: count.Refused.Load(), took: time.Duration(count.Last.Load())}
+	got = Result{Failed: failed.Load(), Refused: count.Refused.Load(), Took: time.Duration(count.Last.Load())}
 	if err := first.Load(); err != nil {
-		r.first = *err
+		got.First = *err
 	}
-	return r
+	return got
 }
 
 func call(client *http.Client, url string) error {

@@ -22,19 +22,9 @@ import (
 // any host's name. What f leaves behind fails the test.
 func bubble(t *testing.T, h http.Handler, c weir.Config, f func(t *testing.T, client *http.Client)) {
 	t.Helper()
-	bubbleOver(t, h, c, nil, f)
-}
-
-// bubbleOver has below between weir and the network, unless it is nil.
-func bubbleOver(t *testing.T, h http.Handler, c weir.Config, below func(http.RoundTripper) http.RoundTripper, f func(t *testing.T, client *http.Client)) {
-	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		base, n, stop := testnet.Server(t, h, false)
-		var wire http.RoundTripper = base
-		if below != nil {
-			wire = below(base)
-		}
-		rt, err := weir.New(wire, c)
+		rt, err := weir.New(base, c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,20 +40,11 @@ func bubbleOver(t *testing.T, h http.Handler, c weir.Config, below func(http.Rou
 	})
 }
 
-// slowDown tells weir that a 503 of S3 means too many requests: S3 says so in
-// the body only, and weir takes a 503 without Retry-After for an outage.
-func slowDown(base http.RoundTripper) http.RoundTripper {
-	return testnet.Func(func(r *http.Request) (*http.Response, error) {
-		resp, err := base.RoundTrip(r)
-		if err == nil && resp.StatusCode == http.StatusServiceUnavailable {
-			resp.StatusCode, resp.Status = http.StatusTooManyRequests, "429 Slow Down"
-		}
-		return resp, err
-	})
-}
-
 // once makes weir leave retries to the SDK.
 func once() weir.Config { return weir.Config{Retry: retry.Config{MaxAttempts: 1}} }
+
+// rtt is how long a server in memory takes to answer.
+const rtt = 30 * time.Millisecond
 
 // quota is a fixed window that starts with its first request.
 type quota struct {
@@ -102,6 +83,7 @@ func (q *quota) take() (s standing, ok bool, n int64) {
 func (q *quota) over(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
+		time.Sleep(rtt)
 		s, ok, n := q.take()
 		if q.state != nil {
 			q.state(w.Header(), s)
