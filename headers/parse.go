@@ -35,6 +35,24 @@ func ParseBody(resp *http.Response, body []byte, now time.Time) Signal {
 }
 
 func parse(resp *http.Response, body []byte, now time.Time) Signal {
+	if len(body) == 0 && silent(resp.Header) {
+		return bare(resp.StatusCode)
+	}
+	return parseSome(resp, body, now)
+}
+
+// silent reports whether no header is of interest: most responses say nothing.
+func silent(h http.Header) bool {
+	for name, lines := range h {
+		if !ordinary(name) && len(lines) > 0 && promising(name) {
+			return false
+		}
+	}
+	return true
+}
+
+// parseSome is parse for a response with a header of interest, or a body.
+func parseSome(resp *http.Response, body []byte, now time.Time) Signal {
 	var space [16]entry
 	found, clock := collect(space[:0], resp.Header)
 	if len(found) == 0 && len(body) == 0 {

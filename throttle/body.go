@@ -18,10 +18,9 @@ var (
 // read to its end, failed, or its request's context ended. Exactly once.
 type answerBody struct {
 	io.ReadCloser
-	p       *passage
-	stop    func() bool // of the watch on the context
-	settled bool        // under the engine's lock
-	closed  bool        // likewise
+	p      *passage
+	stop   func() bool // of the watch on the context
+	closed bool        // under the engine's lock
 }
 
 // upgraded is an answerBody of a connection that was switched to another
@@ -42,7 +41,7 @@ func (b *answerBody) Read(buf []byte) (int, error) {
 }
 
 func (b *answerBody) Close() error {
-	defer b.p.close()
+	defer b.close()
 	defer b.done()
 	return b.ReadCloser.Close()
 }
@@ -63,11 +62,11 @@ func (p *passage) free() {
 }
 
 // close notes that the body is closed.
-func (p *passage) close() {
-	e := p.t.engine
+func (b *answerBody) close() {
+	e := b.p.t.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	p.body.closed = true
+	b.closed = true
 }
 
 // places reports whether places in flight are still held. The engine's lock is
@@ -84,14 +83,14 @@ func (p *passage) places() bool {
 // watch wraps the body of resp, in place, if places in flight wait for its end.
 func (p *passage) watch(resp *http.Response, holds bool) {
 	if resp.Request == nil {
-		resp.Request = p.r
+		resp.Request = p.ask.r
 	}
 	if !holds {
 		return
 	}
-	b := &p.body
-	b.ReadCloser, b.p = resp.Body, p
-	if ctx := p.ctx; ctx.Done() != nil {
+	b := &answerBody{ReadCloser: resp.Body, p: p}
+	p.body = b
+	if ctx := p.ask.r.Context(); ctx.Done() != nil {
 		b.stop = context.AfterFunc(ctx, p.free)
 	}
 	if w, ok := resp.Body.(io.Writer); ok && resp.StatusCode == http.StatusSwitchingProtocols {
@@ -107,12 +106,12 @@ func (p *passage) settle(actual Cost) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
-	case p.body.closed:
+	case p.body != nil && p.body.closed:
 		return errClosed
-	case p.body.settled:
+	case p.settled:
 		return errSettled
 	}
-	p.body.settled = true
+	p.settled = true
 	e.settle(e.now(), &p.permit, actual)
 	p.shared.settle(actual)
 	return nil

@@ -58,6 +58,17 @@ func (e *engine) now() instant {
 	return e.last
 }
 
+// nowFrom is now as of a reading of the clock that was taken before the lock, if
+// nothing later has been seen. It is for what has happened already; what is
+// granted needs now.
+func (e *engine) nowFrom(t time.Time) instant {
+	if e.walls > 0 {
+		return e.now()
+	}
+	e.last = max(e.last, instant(t.Sub(e.epoch)))
+	return e.last
+}
+
 // at is the instant of t.
 func (e *engine) at(now instant, t time.Time) instant { return now.add(time.Until(t)) }
 
@@ -193,7 +204,7 @@ func (e *engine) enter(now instant, draws []draw, q *ask) bool {
 	if q.upTo > 1 {
 		stretch(now, draws, q.upTo)
 	}
-	charge(now, draws, q.held)
+	charge(now, draws, q.held())
 	return true
 }
 
@@ -245,7 +256,7 @@ func (e *engine) try(now instant, w *waiter) bool {
 	if w.upTo > 1 {
 		stretch(now, w.draws, w.upTo)
 	}
-	charge(now, w.draws, w.held)
+	charge(now, w.draws, w.held())
 	w.granted = true
 	e.leave(w)
 	w.done(now)

@@ -12,10 +12,14 @@ import (
 //
 // It reports whether places in flight are held until the body's end.
 func (t *Transport) hear(p *passage, resp *http.Response) bool {
-	s := t.parse(p.ctx, resp)
+	at := time.Now()
+	s := t.parse(p.ask.r.Context(), resp, at)
+	if resp.StatusCode >= 400 {
+		at = time.Now() // its body may have been waited for
+	}
 	p.tr.Throttled = s.Throttled || resp.StatusCode == http.StatusServiceUnavailable && s.RetryAfter.Known
 	bare := resp.Body == nil || resp.Body == http.NoBody
-	news, ok, holds := p.heard(resp.StatusCode, s, bare)
+	news, ok, holds := p.heard(at, resp.StatusCode, s, bare)
 	if ok {
 		t.config.OnLearn(news)
 	}
@@ -23,25 +27,22 @@ func (t *Transport) hear(p *passage, resp *http.Response) bool {
 }
 
 // heard is hear under the lock.
-func (p *passage) heard(status int, s headers.Signal, bare bool) (_ Learned, told, holds bool) {
+func (p *passage) heard(at time.Time, status int, s headers.Signal, bare bool) (_ Learned, told, holds bool) {
 	e := p.t.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	now := e.now()
+	now := e.nowFrom(at)
 	p.left()
 	c := p.ask.counts()
 	c.retry(p.tr.After, 1)
 	if p.tr.Throttled {
 		c.more().throttled++
 	}
-	add(&c.latency, time.Duration(now)-p.sent.Sub(e.epoch))
+	add(&c.latency, time.Duration(now-p.sent))
 	news := p.learn(now, replied, status, s)
 	p.heed(now, news)
-	e.answered(now, &p.permit)
-	if bare {
-		e.free(now, &p.permit)
-	}
-	holds = p.places()
+	e.answered(now, &p.permit, bare)
+	holds = !bare && p.places()
 	p.again(now)
 	if news.what == causeNone || p.t.config.OnLearn == nil {
 		return Learned{}, false, holds

@@ -55,7 +55,7 @@ type kind struct {
 	apart   bool      // it has limits of its own: hold and finder here count, not the learner's finder
 	hold    *hold     // of a limit that names this kind; nil: there was none
 	finder  *finder   // if apart
-	last    time.Time // start
+	last    instant   // start
 	busy    float64   // share of the last answers that said that the host is overloaded
 	served  time.Time // the last good answer
 	streak  int       // answers since then that said that the host is overloaded
@@ -128,9 +128,12 @@ func newKind(l *learner, key kindKey) *kind {
 }
 
 // kindOf returns the kind of that name.
-func (l *learner) kindOf(key kindKey, now time.Time) *kind {
-	for _, k := range l.kinds {
+func (l *learner) kindOf(key kindKey, now instant) *kind {
+	for i, k := range l.kinds {
 		if k.key == key {
+			if i > 0 { // what is asked for often is found soon
+				l.kinds[i-1], l.kinds[i] = k, l.kinds[i-1]
+			}
 			return k
 		}
 	}
@@ -146,7 +149,7 @@ func (l *learner) kindOf(key kindKey, now time.Time) *kind {
 }
 
 // dropKind makes room by forgetting a kind that has been quiet.
-func (l *learner) dropKind(now time.Time) bool {
+func (l *learner) dropKind(now instant) bool {
 	for i, k := range l.kinds {
 		if k.idle(now) {
 			l.kinds = slices.Delete(l.kinds, i, i+1)
@@ -160,8 +163,8 @@ func (l *learner) dropKind(now time.Time) bool {
 	return false
 }
 
-func (k *kind) idle(now time.Time) bool {
-	return k.slow.idle(now) && now.Sub(k.last) > time.Minute && k.hold.wait(now) == 0 &&
+func (k *kind) idle(now instant) bool {
+	return now-k.last > instant(time.Minute) && k.slow.idle(now.time()) && k.hold.wait(now.time()) == 0 &&
 		k.account.line == nil
 }
 

@@ -39,9 +39,9 @@ func newLearning(c *Config, epoch time.Time) learning {
 	}
 }
 
-// kindOf is what is learned of requests like r. home is the record of the
+// kindOf is what is learned of requests like q's. home is the record of the
 // host. The engine's lock is held.
-func (t *Transport) kindOf(now instant, q *ask, home *scope, route string, r *http.Request) *kind {
+func (t *Transport) kindOf(now instant, q *ask, home *scope, route string) *kind {
 	s := q.scope
 	if s.learned == nil {
 		s.learned = &learned{}
@@ -52,12 +52,12 @@ func (t *Transport) kindOf(now instant, q *ask, home *scope, route string, r *ht
 	if home.learned.start == nil {
 		home.learned.start = newHostStart(t.learning.terms.words)
 	}
-	l := s.learned.learner(now, t, s, home.learned.start, r.Header["Authorization"])
+	l := s.learned.learner(now, t, s, home.learned.start, q.r.Header["Authorization"])
 	key := kindKey{rest: route}
 	if route == "" {
-		key = kindKey{methodOf(r), firstSegment(r.URL.Path)}
+		key = kindKey{methodOf(q.r), firstSegment(q.r.URL.Path)}
 	}
-	return l.kindOf(key, now.time())
+	return l.kindOf(key, now)
 }
 
 func (m *learned) learner(now instant, t *Transport, s *scope, start *hostStart, credential []string) *learner {
@@ -170,11 +170,11 @@ func (p *passage) learn(now instant, end ending, status int, s headers.Signal) l
 
 // again plans everyone anew who waits for something learned.
 func (p *passage) again(now instant) {
-	k := p.ask.learn
-	if k == nil {
+	k, e := p.ask.learn, p.t.engine
+	if k == nil || e.waiting == 0 {
 		return
 	}
-	l, e := k.learner, p.t.engine
+	l := k.learner
 	e.mark(&l.account)
 	e.mark(&l.host.account)
 	l.each(e.mark)
@@ -193,17 +193,8 @@ func (p *passage) heed(now instant, news lesson) {
 		l.changes = false
 		e.redraw(now, l.scope)
 	}
-	for _, x := range [...]struct {
-		h *hold
-		a *account
-	}{{l.hold, &l.account}, {k.hold, &k.account}} {
-		if x.h != nil && x.a.paused > now && !x.h.until.After(now.time()) {
-			if x.a == &l.account && p.record.gate.paused <= now {
-				p.record.wake(now)
-			}
-			e.pause(now, x.a, now, "") // lifted
-		}
-	}
+	p.lifted(now, l.hold, &l.account)
+	p.lifted(now, k.hold, &k.account)
 	switch news.what {
 	case causeHold:
 		a := &l.account
@@ -222,6 +213,17 @@ func (p *passage) heed(now instant, news lesson) {
 	}
 }
 
+// lifted ends a's pause if h does not ask for it any more.
+func (p *passage) lifted(now instant, h *hold, a *account) {
+	if h == nil || a.paused <= now || h.until.After(now.time()) {
+		return
+	}
+	if a == &p.ask.learn.learner.account && p.record.gate.paused <= now {
+		p.record.wake(now)
+	}
+	p.t.engine.pause(now, a, now, "")
+}
+
 // pausedTo is the end of the pause of p's host or partition, as far as p's
 // credential knows. The engine's lock is held.
 func (p *passage) pausedTo() instant {
@@ -233,7 +235,7 @@ func (p *passage) pausedTo() instant {
 
 // lost is how an attempt that brought no answer ended.
 func (p *passage) lost(err error) ending {
-	ctx := p.ctx
+	ctx := p.ask.r.Context()
 	switch {
 	case notsent.Refused(err) == notsent.Meter && p.refusedHere(err):
 		return unsent
@@ -241,7 +243,7 @@ func (p *passage) lost(err error) ending {
 		return cancelled
 	case ctx.Err() == nil || p.tr.Cause() == trip.AttemptTimeout:
 		return failed
-	case errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Since(p.sent) >= time.Second:
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Since(p.t.engine.epoch)-time.Duration(p.sent) >= time.Second:
 		return failed // the host had time enough
 	}
 	return cancelled

@@ -27,6 +27,9 @@ func in(now instant, d time.Duration) instant {
 }
 
 func (l *learner) at(now instant, _ int64) instant {
+	if l.hold == nil && l.finder == nil {
+		return now
+	}
 	t := now.time()
 	d := l.hold.wait(t)
 	if !l.terms.pausesOnly {
@@ -59,10 +62,12 @@ func (l *learner) back(_ instant, _ int64, m mark, _ instant, _ bool) {
 }
 
 func (k *kind) at(now instant, _ int64) instant {
-	t := now.time()
-	d := k.hold.wait(t)
-	if k.apart {
-		d = max(d, k.finder.wait(t))
+	var d time.Duration
+	if k.hold != nil {
+		t := now.time()
+		if d = k.hold.wait(t); k.apart {
+			d = max(d, k.finder.wait(t))
+		}
 	}
 	if d == 0 && !k.slow.room() {
 		return never
@@ -71,17 +76,16 @@ func (k *kind) at(now instant, _ int64) instant {
 }
 
 func (k *kind) take(now instant, _ int64, _ bool) (m mark) {
-	t := now.time()
 	if k.hold.start() {
 		m |= markAsks
 	}
-	if trip := max(k.slow.rtt, 50*time.Millisecond); k.slow.now > 0 && t.Sub(k.last) >= trip {
+	if trip := max(k.slow.rtt, 50*time.Millisecond); k.slow.now > 0 && now-k.last >= instant(trip) {
 		m |= markLone
 	}
-	k.last = t
+	k.last = now
 	k.slow.now++
 	if k.apart {
-		k.finder.start(t)
+		k.finder.start(now.time())
 	}
 	return m
 }
@@ -254,7 +258,7 @@ func (q *quota) view(now instant) view {
 }
 
 func (l *learner) full(now instant) bool { return l.idle(now.time()) }
-func (k *kind) full(now instant) bool    { return k.idle(now.time()) }
+func (k *kind) full(now instant) bool    { return k.idle(now) }
 func (s *hostStart) full(instant) bool   { return s.slow.now == 0 }
 
 func (q *quota) full(now instant) bool {

@@ -47,7 +47,7 @@ func (e *events) Pop() any     { x := (*e)[len(*e)-1]; *e = (*e)[:len(*e)-1]; re
 func newBout(seed uint64, jobs, workers int) *bout {
 	b := &bout{now: 1, r: rand.New(rand.NewPCG(seed, 5)), left: jobs, workers: workers, trip: 20 * time.Millisecond}
 	b.l = newLearner(&learnTerms{maxPause: 5 * time.Minute, words: newLearnWords(), jitter: b.r.Float64}, &scope{}, newHostStart(newLearnWords()))
-	b.k = b.l.kindOf(kindKey{"GET", "v1"}, b.now.time())
+	b.k = b.l.kindOf(kindKey{"GET", "v1"}, b.now)
 	return b
 }
 

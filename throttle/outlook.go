@@ -25,18 +25,20 @@ func (t *Transport) outlook(r *http.Request) (time.Duration, error) {
 		defer entry.Release()
 		tr = &trip.Trip{Request: &trip.Request{Entry: entry, Table: t.hosts}}
 	}
-	p := &passage{t: t, tr: tr}
+	p := &passage{t: t, tr: tr, stage: accounted}
+	p.ask.r = r
 	defer p.end()
-	home, err := p.prepare(r)
+	home, err := p.prepare()
 	if err != nil {
 		return 0, err
 	}
-	patience := p.patience(r)
+	p.rank(r.Context())
+	patience := p.patience(r.Context())
 	e := t.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.now()
-	p.resolve(now, r, home)
+	p.resolve(now, home)
 	patience.trip = p.ask.learn.slow.usual()
 	draws := p.ask.scope.draws(p.room[:0], &p.ask)
 	if d := fits(draws); d != nil {

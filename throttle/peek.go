@@ -10,11 +10,10 @@ import (
 )
 
 // parse is what resp says: its headers, and for a refusal also the first bytes
-// of its body, which are given back.
-func (t *Transport) parse(ctx context.Context, resp *http.Response) headers.Signal {
+// of its body, which are given back. now is when the headers came.
+func (t *Transport) parse(ctx context.Context, resp *http.Response, now time.Time) headers.Signal {
 	if t.peek <= 0 || !peek.Tells(resp) {
-		return headers.Parse(resp, time.Now())
+		return headers.Parse(resp, now)
 	}
-	now := time.Now()
 	return headers.ParseBody(resp, peek.Start(ctx, resp, t.peek), now)
 }

@@ -7,8 +7,9 @@ type permit struct {
 	held  bool    // not answered yet
 }
 
-// answered dates p's units: the server counted them before now.
-func (e *engine) answered(now instant, p *permit) {
+// answered dates p's units: the server counted them before now. over says that
+// the places in flight are free too: there is no body to wait for.
+func (e *engine) answered(now instant, p *permit, over bool) {
 	if !p.held {
 		return
 	}
@@ -20,7 +21,7 @@ func (e *engine) answered(now instant, p *permit) {
 			continue
 		}
 		d.a.meter.answered(now, d.n, d.mark, granted)
-		if d.a.terms.toHeaders {
+		if t := d.a.terms; t.toHeaders || over && t.unit == "" {
 			d.a.meter.back(now, d.n, d.mark, p.at, true)
 			d.n = 0
 			e.mark(d.a)

@@ -212,7 +212,7 @@ func (e *engine) abandon(now instant, w *waiter) {
 	case w.granted:
 		c.granted--
 		c.more().cancelled++
-		e.back(now, &permit{draws: w.draws, at: w.at, held: w.held})
+		e.back(now, &permit{draws: w.draws, at: w.at, held: w.held()})
 		w.granted = false
 	case w.err != nil:
 		c.refuse(w.err.Reason)

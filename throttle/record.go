@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/pattern"
+	"github.com/weirhttp/weir/internal/table"
 )
 
 // budgets is what Config.Budgets and Default mean at one time. It does not
@@ -187,8 +188,8 @@ func (t *Transport) overflowLocked(r *record, key string) *record {
 	return o
 }
 
-// partition returns the record of a partition of host, held until released.
-func (t *Transport) partition(host, part string) (*record, func()) {
+// partition returns the record of a partition of host, held: its entry is to be released.
+func (t *Transport) partition(host, part string) (*record, *table.Entry[record]) {
 	entry := t.parts.Acquire(host+"\x00"+part, time.Time{})
 	e := t.engine
 	e.mu.Lock()
@@ -196,7 +197,7 @@ func (t *Transport) partition(host, part string) (*record, func()) {
 	r := &entry.Value
 	if entry.Overflow {
 		r.t = t
-		return t.overflowLocked(r, host), entry.Release
+		return t.overflowLocked(r, host), entry
 	}
 	if r.t == nil { // the table's own
 		fresh := t.newRecord(e.now(), host, part, host+"#"+t.shown(part))
@@ -208,7 +209,7 @@ func (t *Transport) partition(host, part string) (*record, func()) {
 			}
 		}
 	}
-	return r, entry.Release
+	return r, entry
 }
 
 // withBudget returns b with the budget of one pattern changed, checked.

@@ -39,11 +39,13 @@ type ask struct {
 	host     *scope        // whose gate counts too; nil: none
 	r        *http.Request // of a Transport; nil: none
 	routes   uint64        // bits of the first 64 routes that match
-	many     []uint64      // of those after
+	many     *[]uint64     // of those after; nil: none
 	unit     string        // of a request for a part; "": none
 	upTo     int64
-	held     bool // units count until the answer
 }
+
+// held reports whether units count until the answer.
+func (q *ask) held() bool { return q.r != nil }
 
 // of is how many units q draws on a.
 func (q *ask) of(a *account) int64 {
@@ -96,7 +98,7 @@ func (q *ask) on(i int) bool {
 	if i < 64 {
 		return q.routes>>i&1 != 0
 	}
-	return i/64-1 < len(q.many) && q.many[i/64-1]>>(i%64)&1 != 0
+	return q.many != nil && i/64-1 < len(*q.many) && (*q.many)[i/64-1]>>(i%64)&1 != 0
 }
 
 // set notes that the i-th route matches.
@@ -105,10 +107,13 @@ func (q *ask) set(i int) {
 		q.routes |= 1 << i
 		return
 	}
-	for len(q.many) < i/64 {
-		q.many = append(q.many, 0)
+	if q.many == nil {
+		q.many = new([]uint64)
 	}
-	q.many[i/64-1] |= 1 << (i % 64)
+	for len(*q.many) < i/64 {
+		*q.many = append(*q.many, 0)
+	}
+	(*q.many)[i/64-1] |= 1 << (i % 64)
 }
 
 func has(draws []draw, a *account) bool {
