@@ -194,7 +194,7 @@ func (c *circuit) close(now time.Time, reason string, ctx context.Context) {
 	c.rest()
 	c.unanswered, c.failed, c.lastBad, c.tripping = 0, 0, time.Time{}, false
 	c.shift(Closed, reason, now, ctx)
-	c.line.ramp(now)
+	c.line.ramp(now, c.cfg.Probes)
 }
 
 // shift notes a change. Whoever reads the epoch and then finds the circuit

@@ -15,6 +15,11 @@ const (
 	// requests whose time runs out: the price of the promise that an outage
 	// shorter than their deadlines costs them nothing.
 	lastChances = time.Second
+	// catchUp is how late the release of a line may be and still make up for
+	// it: timers are, and a stalled process must not make a herd of it.
+	catchUp = 10 * time.Millisecond
+	// easing is how long a line is released at half its pace.
+	easing = 10 * time.Second
 )
 
 // line is who waits for a circuit. Those at the wire hold budget and places
@@ -23,6 +28,7 @@ type line struct {
 	wire, door list.List // of *waiter
 	timer      *time.Timer
 	gap        time.Duration // closed: between two that are released
+	easy       time.Time     // closed: until then, twice that
 	next       time.Time     // closed: when the next one is
 }
 
@@ -79,10 +85,12 @@ func (l *line) stop() {
 	}
 }
 
-// ramp spreads those in line over as long as the first of them has waited:
-// then nobody waits longer than the outage lasted, and the host gets at most
-// twice what it was asked for while it was down.
-func (l *line) ramp(now time.Time) {
+// ramp spreads those in line over as long as the first of them has waited,
+// and goes at half that pace for a while at first: then the host, just back
+// from an outage, gets at most one and a half times what it was asked for
+// while it was down, newcomers and the probes that went just before included,
+// and at most twice that later.
+func (l *line) ramp(now time.Time, probes int) {
 	if l.len() == 0 {
 		return
 	}
@@ -94,7 +102,16 @@ func (l *line) ramp(now time.Time) {
 			}
 		}
 	}
-	l.gap, l.next = now.Sub(oldest)/time.Duration(l.len()), now
+	l.gap, l.easy = now.Sub(oldest)/time.Duration(l.len()), now.Add(easing)
+	l.next = now.Add(min(2*l.gap*time.Duration(probes), 10*catchUp))
+}
+
+// step is how long after one the next is released.
+func (l *line) step(now time.Time) time.Duration {
+	if now.Before(l.easy) {
+		return 2 * l.gap
+	}
+	return l.gap
 }
 
 // dispatch lets those pass whose turn it is and sets the timer for the next.
@@ -108,7 +125,10 @@ func (c *circuit) dispatch(now time.Time) {
 				c.arm(now, l.next)
 				return
 			}
-			l.next = l.next.Add(l.gap)
+			if earliest := now.Add(-catchUp); l.next.Before(earliest) {
+				l.next = earliest
+			}
+			l.next = l.next.Add(l.step(now))
 			l.settle(l.first(), c.pass(), nil)
 		case now.Before(c.notBefore):
 			c.arm(now, c.notBefore)

@@ -212,3 +212,60 @@ func TestOutlook(t *testing.T) {
 		}
 	})
 }
+
+// yielding waits elsewhere, as a throttle does.
+type yielding struct {
+	base http.RoundTripper
+	slow time.Duration
+}
+
+func (y *yielding) Link() trip.Link { return y.base.(trip.Linked).Link() }
+
+func (y *yielding) RoundTrip(r *http.Request) (*http.Response, error) {
+	for {
+		time.Sleep(y.slow)
+		tr := trip.From(r.Context())
+		tr.Yields = true
+		resp, err := y.base.RoundTrip(r)
+		tr.Yields = false
+		at, ok := err.(trip.Yield)
+		if !ok {
+			return resp, err
+		}
+		done, err := at.Wait(r)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
+}
+
+// TestPatienceOvertaken: a request that was let in to probe, and finds at the
+// wire that another did, does not keep the next one from being let in.
+func TestPatienceOvertaken(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var closed time.Time
+		cs, h, _ := rig(t, Config{Patience: time.Minute, OnStateChange: func(c Change) { closed = c.At }})
+		meter := cs.Meter(h)
+		door := cs.Door(&yielding{meter, 50 * time.Millisecond})
+		h.set(down)
+		for range 5 {
+			get(meter, site)
+		}
+		h.set(func(r *http.Request) (*http.Response, error) {
+			time.Sleep(100 * time.Millisecond)
+			return status(200)(r)
+		})
+		until := cs.Stats().Circuits[0].NotBefore
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() { send(t.Context(), door) })
+		}
+		time.Sleep(time.Until(until) + 10*time.Millisecond) // the first is on its way to the wire
+		all.Go(func() { send(t.Context(), meter) })         // a retry, which is there already
+		all.Wait()
+		if d := closed.Sub(until); cs.State("a.example") != Closed || d > 700*time.Millisecond {
+			t.Errorf("%v after %v, want closed after three probes of 150 ms, one after the other", cs.State("a.example"), d)
+		}
+	})
+}

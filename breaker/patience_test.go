@@ -185,8 +185,63 @@ func TestPatienceEndsInTheRamp(t *testing.T) {
 	})
 }
 
+// TestPatienceRelease: under steady traffic the host gets at most one and a
+// half times what arrives when it is back, after a long outage at most twice,
+// and everybody who waited is served.
+func TestPatienceRelease(t *testing.T) {
+	release(t, 5*time.Millisecond, 3500*time.Millisecond, 30)
+	release(t, 20*time.Millisecond, 30*time.Second, 10)
+}
+
+func release(t *testing.T, every, outage time.Duration, most int) {
+	bubble(t, func(t *testing.T) {
+		_, h, rt := rig(t, Config{Patience: time.Minute})
+		start := time.Now()
+		var mu sync.Mutex
+		var at []time.Duration
+		h.set(func(r *http.Request) (*http.Response, error) {
+			since := time.Since(start)
+			if since < outage {
+				return down(r)
+			}
+			mu.Lock()
+			at = append(at, since)
+			mu.Unlock()
+			return status(200)(r)
+		})
+		var all sync.WaitGroup
+		n, failed := 0, 0
+		for ; time.Since(start) < 4*outage; time.Sleep(every) {
+			n++
+			all.Go(func() {
+				if _, err := send(t.Context(), rt); err != nil {
+					mu.Lock()
+					failed++
+					mu.Unlock()
+				}
+			})
+		}
+		all.Wait()
+		const width = 100 * time.Millisecond
+		first, worst := 0, 0
+		for i := range at {
+			for at[i]-at[first] >= width {
+				first++
+			}
+			worst = max(worst, i-first+1)
+		}
+		if worst > most+1 { // at a window's ends
+			t.Errorf("%v: %d in %v, want at most %d", outage, worst, width, most)
+		}
+		if failed > 60 || len(at) < n-failed { // those before it opens, and its probes
+			t.Errorf("%v: %d of %d failed, %d reached the host", outage, failed, n, len(at))
+		}
+	})
+}
+
 // TestPatienceOrder: the line is first come, first served, one probe at a
-// time, then spread over as long as the first waited.
+// time, then spread over as long as the first waited, at half that pace for
+// ten seconds.
 func TestPatienceOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		cs, h, rt := rig(t, Config{Patience: time.Minute, OpenFor: 10 * time.Second, Consecutive: 1})
@@ -214,12 +269,12 @@ func TestPatienceOrder(t *testing.T) {
 			}
 		}
 		for i := 3; i < len(at); i++ { // three probes at once, then the ramp
-			if i > 3 && at[i]-at[i-1] < 500*time.Millisecond {
+			if i > 3 && at[i]-at[i-1] < time.Second {
 				t.Errorf("released at %v", at)
 				break
 			}
 		}
-		if at[2] != 0 || at[3] != 0 || at[10] > 12*time.Second {
+		if at[2] != 0 || at[3] > 100*time.Millisecond || at[7] < 8*time.Second || at[10] > 16*time.Second {
 			t.Errorf("released at %v", at)
 		}
 	})

@@ -106,6 +106,9 @@ func (c *circuit) join(a *ask, now time.Time) (*waiter, error) {
 		c.refused++
 		return nil, c.refusal(refuser(a.by), now, late, late)
 	}
+	if c.candidate.id != 0 && c.candidate.who == a.trip.Request { // overtaken on its way to the wire
+		c.candidate = slot{}
+	}
 	if a.by == trip.Meter && a.trip.Yields {
 		return nil, errYield
 	}
