@@ -161,6 +161,40 @@ func TestTenThousandWaiters(t *testing.T) {
 	}
 }
 
+// TestEstimateKnowsItsPlace: a request that comes again, and so goes before
+// those that came after it, is not refused for a wait that is theirs.
+func TestEstimateKnowsItsPlace(t *testing.T) {
+	e := newEngine()
+	s := &scope{key: "k", gate: account{meter: open{}, terms: &e.gate}}
+	spec := newRateSpec(Rate{Limit: 3600, Per: time.Hour, Burst: 1})
+	a := &account{meter: newRated(1, spec, nil), terms: &terms{unit: requests, spec: spec}, scope: s}
+	s.own = []member{{a: a}}
+	e.mu.Lock() // the line's timer finds it locked
+	defer e.mu.Unlock()
+	if q := (&ask{scope: s}); !e.enter(1, s.draws(nil, q), q) {
+		t.Fatal("not idle")
+	}
+	for i := range 100 {
+		k := &ask{scope: s, seq: uint64(10 * (i + 1)), lane: []string{"a", "b"}[i%2]}
+		w := newWaiter(k, s.draws(nil, k))
+		w.expires = never
+		e.list(1, w)
+		if e.try(1, w) {
+			t.Fatal("granted")
+		}
+	}
+	for _, tt := range []struct {
+		seq  uint64
+		want time.Duration // its turn comes after the other lane's as many
+	}{{5, 1}, {205, 21}, {0, 101}, {5000, 101}} {
+		q := &ask{scope: s, seq: tt.seq, lane: "a"}
+		at, _ := e.estimate(1, q, s.draws(nil, q))
+		if got := at.until(1).Round(time.Second); (got - tt.want*time.Second).Abs() > time.Second {
+			t.Errorf("order %d: got %v, want about %v", tt.seq, got, tt.want*time.Second)
+		}
+	}
+}
+
 // TestGroupsDoNotDeadlock: waiters of several lanes and classes that need
 // several accounts all go in the end.
 func TestGroupsDoNotDeadlock(t *testing.T) {

@@ -55,6 +55,7 @@ type lane struct {
 	q          claims // oldest on top
 	next, prev *lane
 	units      int64
+	newest     uint64 // seq of all that came
 }
 
 // claim is a waiter's place in one line.
@@ -117,6 +118,7 @@ func (l *line) add(w *waiter, n int64) {
 	l.units += n
 	c.units += n
 	ln.units += n
+	ln.newest = max(ln.newest, w.seq)
 	w.claims = append(w.claims, k)
 }
 
@@ -174,38 +176,53 @@ func (l *line) count(c *class) {
 	}
 }
 
-// ahead estimates how many units are granted before n of a newcomer of that
-// priority and lane.
-func (l *line) ahead(priority int, name string) int64 {
+// ahead estimates how many units are granted before those of q, which may be
+// older than some that wait.
+func (l *line) ahead(q *ask) int64 {
 	var sum int64
 	for _, c := range l.classes {
 		switch {
-		case c.priority > priority:
+		case c.priority > q.priority:
 			sum += c.units
-		case c.priority == priority:
-			sum += c.ahead(name)
+		case c.priority == q.priority:
+			sum += c.ahead(q)
 		}
 	}
 	return sum
 }
 
 // ahead is what goes first in the class if lanes take turns.
-func (c *class) ahead(name string) int64 {
+func (c *class) ahead(q *ask) int64 {
 	others, own, depth := c.units, int64(0), 1
-	lanes := len(c.lanes)
-	if ln := c.lanes[name]; ln != nil {
+	lanes, waiters := len(c.lanes), len(c.all.a)
+	if ln := c.lanes[q.lane]; ln != nil {
 		others -= ln.units
-		own, depth = ln.units, len(ln.q.a)+1
+		own, depth = ln.older(q.seq)
+		depth++
 		lanes--
+		waiters -= len(ln.q.a)
 	}
 	if lanes <= 0 {
 		return own
 	}
-	waiters := len(c.all.a) - (depth - 1)
 	if turns := lanes * depth; turns < waiters { // not all of the others go first
 		others = int64(float64(others) * float64(turns) / float64(waiters))
 	}
 	return own + others
+}
+
+// older is how many units, and how many waiters, were there before seq; zero
+// is a newcomer's.
+func (ln *lane) older(seq uint64) (units int64, n int) {
+	if seq == 0 || seq > ln.newest {
+		return ln.units, len(ln.q.a)
+	}
+	for _, k := range ln.q.a {
+		if k.w.seq < seq {
+			units, n = units+k.n, n+1
+		}
+	}
+	return units, n
 }
 
 // claims is a heap of places, by arrival.

@@ -115,7 +115,7 @@ func (e *engine) estimate(now instant, q *ask, draws []draw) (instant, *account)
 		}
 		var ahead int64
 		if l := d.a.line; l != nil {
-			ahead = l.ahead(q.priority, q.lane)
+			ahead = l.ahead(q)
 		}
 		switch u := d.a.meter.eta(max(now, d.a.paused), ahead, d.n); {
 		case u == never:
