@@ -59,10 +59,10 @@ type Config struct {
 	// closed, counted from when it first had to, if its deadline allows. The
 	// waiting leave in the order they came, first as probes, and when the
 	// circuit has closed spread over as long as the first of them waited, for
-	// the first 10 s at half that pace, or sooner if their time runs out. One
-	// whose time runs out may end an open period that has grown, as a probe, at
-	// most once a second and never before the server's Retry-After. At most
-	// 10000 wait for one circuit. Zero: refuse at once.
+	// the first 10 s at two fifths of that pace, or sooner if their time runs
+	// out. One whose time runs out may end an open period that has grown, as a
+	// probe, at most once a second and never before the server's Retry-After.
+	// At most 10000 wait for one circuit. Zero: refuse at once.
 	Patience time.Duration
 
 	// RetriesOnly makes a circuit that is not closed refuse retries and

@@ -18,7 +18,7 @@ const (
 	// catchUp is how late the release of a line may be and still make up for
 	// it: timers are, and a stalled process must not make a herd of it.
 	catchUp = 10 * time.Millisecond
-	// easing is how long a line is released at half its pace.
+	// easing is how long a line is released more slowly at first.
 	easing = 10 * time.Second
 )
 
@@ -28,7 +28,7 @@ type line struct {
 	wire, door list.List // of *waiter
 	timer      *time.Timer
 	gap        time.Duration // closed: between two that are released
-	easy       time.Time     // closed: until then, twice that
+	easy       time.Time     // closed: until then, more than that
 	next       time.Time     // closed: when the next one is
 }
 
@@ -86,10 +86,10 @@ func (l *line) stop() {
 }
 
 // ramp spreads those in line over as long as the first of them has waited,
-// and goes at half that pace for a while at first: then the host, just back
-// from an outage, gets at most one and a half times what it was asked for
-// while it was down, newcomers and the probes that went just before included,
-// and at most twice that later.
+// and goes at two fifths of that pace for a while at first: then the host,
+// just back from an outage, gets at most one and a half times what it was asked
+// for while it was down, newcomers and the probes that went just before
+// included, and at most twice that later.
 func (l *line) ramp(now time.Time, probes int) {
 	if l.len() == 0 {
 		return
@@ -103,13 +103,13 @@ func (l *line) ramp(now time.Time, probes int) {
 		}
 	}
 	l.gap, l.easy = now.Sub(oldest)/time.Duration(l.len()), now.Add(easing)
-	l.next = now.Add(min(2*l.gap*time.Duration(probes), 10*catchUp))
+	l.next = now.Add(min(l.step(now)*time.Duration(probes), 10*catchUp))
 }
 
 // step is how long after one the next is released.
 func (l *line) step(now time.Time) time.Duration {
 	if now.Before(l.easy) {
-		return 2 * l.gap
+		return 5 * l.gap / 2
 	}
 	return l.gap
 }

@@ -190,7 +190,7 @@ func TestPatienceEndsInTheRamp(t *testing.T) {
 // and everybody who waited is served.
 func TestPatienceRelease(t *testing.T) {
 	release(t, 5*time.Millisecond, 3500*time.Millisecond, 30)
-	release(t, 20*time.Millisecond, 30*time.Second, 10)
+	release(t, 20*time.Millisecond, 30*time.Second, 10+1)
 }
 
 func release(t *testing.T, every, outage time.Duration, most int) {
@@ -230,7 +230,7 @@ func release(t *testing.T, every, outage time.Duration, most int) {
 			}
 			worst = max(worst, i-first+1)
 		}
-		if worst > most+1 { // at a window's ends
+		if worst > most {
 			t.Errorf("%v: %d in %v, want at most %d", outage, worst, width, most)
 		}
 		if failed > 60 || len(at) < n-failed { // those before it opens, and its probes
@@ -240,8 +240,8 @@ func release(t *testing.T, every, outage time.Duration, most int) {
 }
 
 // TestPatienceOrder: the line is first come, first served, one probe at a
-// time, then spread over as long as the first waited, at half that pace for
-// ten seconds.
+// time, then spread over as long as the first waited, more slowly for
+// the first ten seconds.
 func TestPatienceOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		cs, h, rt := rig(t, Config{Patience: time.Minute, OpenFor: 10 * time.Second, Consecutive: 1})
@@ -269,12 +269,12 @@ func TestPatienceOrder(t *testing.T) {
 			}
 		}
 		for i := 3; i < len(at); i++ { // three probes at once, then the ramp
-			if i > 3 && at[i]-at[i-1] < time.Second {
+			if i > 3 && at[i]-at[i-1] < 900*time.Millisecond {
 				t.Errorf("released at %v", at)
 				break
 			}
 		}
-		if at[2] != 0 || at[3] > 100*time.Millisecond || at[7] < 8*time.Second || at[10] > 16*time.Second {
+		if at[2] != 0 || at[3] > 100*time.Millisecond || at[7] < 9*time.Second || at[10] > 20*time.Second {
 			t.Errorf("released at %v", at)
 		}
 	})
