@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"time"
 )
@@ -21,8 +22,6 @@ func (q *fleetQueue) send(now time.Time) bool {
 		}
 		q.f.guard.heard(err, false)
 		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.calls--
 		if isBusy(err) {
 			q.busy = time.Now().Add(guardFirst)
 		}
@@ -32,11 +31,18 @@ func (q *fleetQueue) send(now time.Time) bool {
 			q.f.heard(b, r)
 			q.answered(batch, &fleetBatch{q: q, booking: b, booked: r, sent: now}, extra)
 		}
+		q.mu.Unlock()
+		runtime.Gosched() // who goes on and asks again rides with those that wait
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.calls--
+		q.riding -= n
 		q.pump(time.Now())
 	})
 	if ok {
 		q.waiting = q.waiting[n:]
 		q.calls++
+		q.riding += n
 	}
 	return ok
 }

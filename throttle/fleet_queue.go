@@ -12,9 +12,10 @@ const (
 )
 
 // fleetQueue holds the requests that draw on the same keys until the store has
-// booked them. At most two calls are on their way. While the keys are short it
-// is one, for one request, and the next follows when that request may start:
-// processes then take turns, however many requests wait in each.
+// booked them. At most two calls are on their way, the second for no fewer
+// requests than the first. While the keys are short it is one, for one request,
+// and the next follows when that request may start: processes then take turns,
+// however many requests wait in each.
 type fleetQueue struct {
 	f      *fleet
 	name   string
@@ -25,6 +26,7 @@ type fleetQueue struct {
 	mu        sync.Mutex
 	waiting   []*fleetWaiter
 	calls     int
+	riding    int // requests on them
 	short     bool
 	notBefore time.Time
 	refused   fleetRefusal
@@ -167,7 +169,7 @@ func (q *fleetQueue) pump(now time.Time) {
 		if q.lease.serve(q, now) {
 			continue
 		}
-		if q.calls > 0 && (q.short || q.calls > 1) {
+		if q.calls > 0 && (q.short || q.calls > 1 || len(q.waiting) < q.riding) {
 			return
 		}
 		if q.notBefore.After(now) {

@@ -1,0 +1,67 @@
+package redisstore
+
+// luaCharge writes what a booking takes.
+const luaCharge = `
+local function chargelog(l, c, ready)
+  local last = l.es[#l.es]
+  if last then ready = max(ready, last[1]) end
+  if last and (last[1] == ready or (l.grain > 0 and floor(last[1] / l.grain) == floor(ready / l.grain))) then
+    last[1], last[2] = ready, last[2] + c
+  else
+    l.es[#l.es + 1] = {ready, c}
+  end
+end
+
+local function chargelimit(v, l, first, c, ready)
+  if c == 0 then return end
+  if l.kind == 'm' then l.level = max(used(v, l, first), l.rate * (ready - now)) + c
+  elseif l.kind == 'c' then l.level = l.level + c
+  else chargelog(l, c, ready) end
+end
+
+local function charge(v, ready, all)
+  if #v.limits == 0 and #v.stated == 0 and v.pause <= now then
+    v.merged = false
+    return
+  end
+  if v.gen == 0 then v.gen = newgen() end
+  v.at, v.merged = now, false
+  local expires = now + 1000000
+  local set = {'HSET', v.key, 't', int(now), 'g', int(v.gen)}
+  for i = 1, #v.limits do
+    local l = v.limits[i]
+    chargelimit(v, l, l.unit.first, all and l.unit.all or l.unit.first, ready)
+    local field, value, idle = l.kind .. l.id, nil, now
+    if l.kind == 'm' then
+      value = format('%.17g', l.level)
+      idle = now + ceilwait(max(0, l.level + max(0, l.credit)), l.rate)
+    elseif l.kind == 'c' then
+      value, idle = format('%.17g %.0f', l.level, l.ends), l.ends
+    else
+      value = packed(l.es)
+      if #l.es > 0 then idle = l.es[#l.es][1] + l.per end
+    end
+    set[#set + 1] = field
+    set[#set + 1] = value
+    expires = max(expires, idle + 1000000)
+  end
+  for i = 1, #v.stated do
+    local s = v.stated[i]
+    s.remaining = max(0, s.remaining - cost(v, s.unit, all and 'all' or 'first'))
+    set[#set + 1] = s.field
+    set[#set + 1] = format('%.17g %.0f', s.remaining, s.ends)
+    expires = max(expires, s.ends + 1000000)
+  end
+  if v.pause > now then
+    set[#set + 1] = 'p'
+    set[#set + 1] = int(v.pause)
+    expires = max(expires, v.pause + 60000000)
+  else
+    v.pause = 0
+    if v.f.p then v.gone[#v.gone + 1] = 'p' end
+  end
+  redis.call(unpack(set))
+  if #v.gone > 0 then redis.call('HDEL', v.key, unpack(v.gone)) end
+  redis.call('PEXPIRE', v.key, int(ceil((expires - now) / 1000)))
+end
+`

@@ -1,0 +1,99 @@
+package redisstore
+
+// What changes a key without booking.
+
+const luaRefund = luaCommon + `
+local key, gen, ready = KEYS[1], num(), num()
+local old = redis.call('HMGET', key, 'g', 't')
+if tonumber(old[1]) ~= gen or gen == 0 then return 0 end
+local at = tonumber(old[2]) or 0
+for i = 1, num() do
+  local kind, id, units, a = str(), str(), num(), num()
+  local field = kind .. id
+  local value = redis.call('HGET', key, field)
+  if value and units > 0 then
+    if kind == 'm' then
+      local level = tonumber(value) or 0
+      local drained = level - a * max(0, now - at)
+      redis.call('HSET', key, field, format('%.17g', level - min(units, max(0, drained))))
+    elseif kind == 'c' then
+      local level, ends = pair(value)
+      if ready < ends and ready >= ends - a then
+        redis.call('HSET', key, field, format('%.17g %.0f', max(0, level - units), ends))
+      end
+    else
+      local es = {}
+      for t, n in string.gmatch(value, '(%S+) (%S+)') do es[#es + 1] = {tonumber(t) or 0, tonumber(n) or 0} end
+      for j = 1, #es do
+        if es[j][1] >= ready then
+          es[j][2] = max(0, es[j][2] - units)
+          break
+        end
+      end
+      redis.call('HSET', key, field, packed(es))
+    end
+  end
+end
+return 1
+`
+
+const luaTell = luaCommon + `
+local key, pause = KEYS[1], num()
+local raw = redis.call('HGETALL', key)
+local f, stated, set = {}, {}, {}
+for i = 1, #raw, 2 do
+  f[raw[i]] = raw[i + 1]
+  if string.match(raw[i], '^s%d+:') then stated[#stated + 1] = raw[i] end
+end
+if not f.g then
+  set = {'g', int(newgen()), 't', int(now)}
+end
+local at = max(now, tonumber(f.t) or 0)
+local expires = at + 1000000
+local gone = {}
+if pause < 0 then
+  if f.p then gone = {'p'} end
+elseif pause > 0 then
+  local p = max(tonumber(f.p) or 0, at + pause)
+  set[#set + 1] = 'p'
+  set[#set + 1] = int(p)
+  expires = max(expires, p + 60000000)
+end
+for i = 1, num() do
+  local id, unit, remaining, reset = str(), str(), num(), num()
+  local field, slack, write = 's' .. #unit .. ':' .. unit .. id, max(1000000, floor(reset / 20)), true
+  local ends = at + reset
+  expires = max(expires, ends + 1000000)
+  if f[field] then
+    local r, e = pair(f[field])
+    if e <= at or ends > e + slack then
+    elseif ends >= e - slack then remaining, ends = min(r, remaining), e
+    else write = false end
+  elseif #stated >= 8 then
+    local first, least = 1, nil
+    for j = 1, #stated do
+      local _, e = pair(f[stated[j]])
+      if not least or e < least then first, least = j, e end
+    end
+    if least < ends then
+      gone[#gone + 1] = stated[first]
+      f[stated[first]] = nil
+      stated[first] = field
+    else
+      write = false
+    end
+  else
+    stated[#stated + 1] = field
+  end
+  if write then
+    f[field] = format('%.17g %.0f', remaining, ends)
+    set[#set + 1] = field
+    set[#set + 1] = f[field]
+  end
+end
+if #gone > 0 then redis.call('HDEL', key, unpack(gone)) end
+if #set > 0 then redis.call('HSET', key, unpack(set)) end
+local left = ceil((expires - now) / 1000)
+if redis.call('PTTL', key) < left then redis.call('PEXPIRE', key, int(left)) end
+return 1
+`

@@ -1,0 +1,78 @@
+package redisstore
+
+// luaView reads a key as it stands now, for one draw.
+const luaView = `
+local function total(l)
+  local sum = 0
+  for i = 1, #l.es do sum = sum + l.es[i][2] end
+  return sum
+end
+
+local function readlimit(v, lost, age, back)
+  local l = {kind = str(), id = str()}
+  l.unit, l.size, l.tol = v.units[num()], num(), num()
+  local old, seen = v.f[l.kind .. l.id], nil
+  if l.kind == 'm' then
+    l.rate, l.credit = num(), num()
+    local most = num()
+    l.level = tonumber(old) or -max(0, l.credit)
+    l.level = max(-max(0, l.credit), l.level - l.rate * max(0, now - v.at))
+    if v.seengen ~= 0 then seen = num() end
+    if lost and seen and seen <= most then l.level = max(l.level, seen - l.rate * age) end
+  elseif l.kind == 'c' then
+    local per, ends = num(), num()
+    ends = ends + (floor((now - ends) / per) + 1) * per
+    l.level, l.ends = pair(old)
+    if l.ends < ends or l.ends > ends + per then l.level, l.ends = 0, ends end
+    if v.seengen ~= 0 then seen = num() end
+    if lost and seen and now - age >= l.ends - per then l.level = max(l.level, min(seen, l.size)) end
+  else
+    l.per, l.grain = num(), num()
+    l.es = entries(old, l.per, back)
+    if v.seengen ~= 0 then seen = num() end
+    if lost and seen then
+      local missing, at, i = min(seen, l.size) - total(l), now - age, 1
+      if missing > 0 and at + l.per > now then
+        while i <= #l.es and l.es[i][1] <= at do i = i + 1 end
+        table.insert(l.es, i, {at, missing})
+      end
+    end
+  end
+  return l
+end
+
+local function view(key)
+  local raw = redis.call('HGETALL', key)
+  local f, v = {}, {key = key, units = {}, limits = {}, stated = {}, gone = {}}
+  for i = 1, #raw, 2 do f[raw[i]] = raw[i + 1] end
+  v.f, v.gen, v.at, v.pause = f, tonumber(f.g) or 0, tonumber(f.t) or 0, tonumber(f.p) or 0
+  local back = max(0, v.at - now)
+  if v.pause > 0 then v.pause = max(0, v.pause - back) end
+  for i = 1, num() do
+    local name, first, all = str(), num(), num()
+    v.units[i] = {name = name, first = first, all = all}
+  end
+  for i = 1, #raw, 2 do
+    local n, rest = string.match(raw[i], '^s(%d+):(.*)$')
+    if n then
+      local remaining, ends = pair(raw[i + 1])
+      if ends - back > now then
+        v.stated[#v.stated + 1] = {field = raw[i], unit = string.sub(rest, 1, tonumber(n)), remaining = remaining, ends = ends - back}
+      else
+        v.gone[#v.gone + 1] = raw[i]
+      end
+    end
+  end
+  v.seengen, v.seenat = num(), 0
+  local age, paused, lost = 0, 0, false
+  if v.seengen ~= 0 then
+    v.seenat, age, paused = num(), num(), num()
+    lost = v.seengen ~= v.gen or v.seenat > v.at
+  end
+  if back > 0 then v.gen = newgen() end
+  for i = 1, num() do v.limits[i] = readlimit(v, lost, age, back) end
+  v.merged = lost
+  if lost and paused > age then v.pause = max(v.pause, now + paused - age) end
+  return v
+end
+`
