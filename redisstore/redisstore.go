@@ -242,7 +242,7 @@ func (s *Store) Refund(ctx context.Context, r throttle.Refund) error {
 		case throttle.CalendarLimit:
 			args = append(args, "c", l.ID, r.Units[i], l.Per.Microseconds())
 		default:
-			args = append(args, "l", l.ID, r.Units[i], l.Per.Microseconds())
+			args = append(args, "l", l.ID, r.Units[i], l.Grain.Microseconds())
 		}
 	}
 	_, err := s.run(ctx, s.refund, []string{s.name(r.Key)}, args)

@@ -37,6 +37,17 @@ local function entries(s, per, back)
   end
   return es
 end
+local function together(grain, a, b)
+  return a == b or (grain > 0 and floor(a / grain) == floor(b / grain))
+end
+local function takeunits(es, grain, at, units)
+  for i = 1, #es do
+    if es[i][1] >= at and together(grain, es[i][1], at) then
+      es[i][2] = max(0, es[i][2] - units)
+      return
+    end
+  end
+end
 local function packed(es)
   local s = {}
   for i = 1, #es do s[i] = format('%.0f %.17g', es[i][1], es[i][2]) end

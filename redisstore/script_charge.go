@@ -5,7 +5,7 @@ const luaCharge = `
 local function chargelog(l, c, ready)
   local last = l.es[#l.es]
   if last then ready = max(ready, last[1]) end
-  if last and (last[1] == ready or (l.grain > 0 and floor(last[1] / l.grain) == floor(ready / l.grain))) then
+  if last and together(l.grain, last[1], ready) then
     last[1], last[2] = ready, last[2] + c
   else
     l.es[#l.es + 1] = {ready, c}

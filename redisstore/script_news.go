@@ -24,12 +24,7 @@ for i = 1, num() do
     else
       local es = {}
       for t, n in string.gmatch(value, '(%S+) (%S+)') do es[#es + 1] = {tonumber(t) or 0, tonumber(n) or 0} end
-      for j = 1, #es do
-        if es[j][1] >= ready then
-          es[j][2] = max(0, es[j][2] - units)
-          break
-        end
-      end
+      takeunits(es, a, ready, units)
       redis.call('HSET', key, field, packed(es))
     end
   end

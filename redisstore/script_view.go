@@ -8,6 +8,31 @@ local function total(l)
   return sum
 end
 
+-- movecalendar and movelog let units of an earlier booking count from
+-- another time.
+local function movecalendar(v, l, starts)
+  for i = 1, #v.moved do
+    local m = v.moved[i]
+    local units = m.units[l.unit.i]
+    if m.to >= starts and not (m.gen == v.gen and m.from >= starts) then l.level = l.level + units end
+  end
+end
+
+local function movelog(v, l)
+  for i = 1, #v.moved do
+    local m = v.moved[i]
+    local units, es = m.units[l.unit.i], l.es
+    if units > 0 and m.gen == v.gen then takeunits(es, l.grain, m.from, units) end
+    if units > 0 and m.to + l.per > now then
+      local j = 1
+      while j <= #es and es[j][1] < m.to do j = j + 1 end
+      if es[j] and together(l.grain, es[j][1], m.to) then es[j][2] = es[j][2] + units
+      elseif es[j - 1] and together(l.grain, es[j - 1][1], m.to) then es[j - 1] = {m.to, es[j - 1][2] + units}
+      else table.insert(es, j, {m.to, units}) end
+    end
+  end
+end
+
 local function readlimit(v, lost, age, back)
   local l = {kind = str(), id = str()}
   l.unit, l.size, l.tol = v.units[num()], num(), num()
@@ -26,6 +51,7 @@ local function readlimit(v, lost, age, back)
     if l.ends < ends or l.ends > ends + per then l.level, l.ends = 0, ends end
     if v.seengen ~= 0 then seen = num() end
     if lost and seen and now - age >= l.ends - per then l.level = max(l.level, min(seen, l.size)) end
+    movecalendar(v, l, l.ends - per)
   else
     l.per, l.grain = num(), num()
     l.es = entries(old, l.per, back)
@@ -37,6 +63,7 @@ local function readlimit(v, lost, age, back)
         table.insert(l.es, i, {at, missing})
       end
     end
+    movelog(v, l)
   end
   return l
 end
@@ -50,7 +77,7 @@ local function view(key)
   if v.pause > 0 then v.pause = max(0, v.pause - back) end
   for i = 1, num() do
     local name, first, all = str(), num(), num()
-    v.units[i] = {name = name, first = first, all = all}
+    v.units[i] = {i = i, name = name, first = first, all = all}
   end
   for i = 1, #raw, 2 do
     local n, rest = string.match(raw[i], '^s(%d+):(.*)$')
@@ -70,6 +97,12 @@ local function view(key)
     lost = v.seengen ~= v.gen or v.seenat > v.at
   end
   if back > 0 then v.gen = newgen() end
+  v.moved = {}
+  for i = 1, num() do
+    local m = {gen = num(), from = num(), to = now - num(), units = {}}
+    for j = 1, #v.units do m.units[j] = num() end
+    v.moved[i] = m
+  end
   for i = 1, num() do v.limits[i] = readlimit(v, lost, age, back) end
   v.merged = lost
   if lost and paused > age then v.pause = max(v.pause, now + paused - age) end

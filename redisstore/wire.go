@@ -64,6 +64,13 @@ func bookArgs(b throttle.Booking) []any {
 		if d.Seen.Gen != 0 {
 			args = append(args, d.Seen.At, d.Seen.Age.Microseconds(), d.Seen.Paused.Microseconds())
 		}
+		args = append(args, len(d.Moved))
+		for _, m := range d.Moved {
+			args = append(args, m.Gen, m.From, m.Age.Microseconds())
+			for _, n := range m.Units {
+				args = append(args, n)
+			}
+		}
 		args = append(args, len(d.Limits))
 		for i, l := range d.Limits {
 			args = limitArgs(args, l)

@@ -100,6 +100,16 @@ func (f *fleet) startFor(deadline time.Duration, call func(ctx context.Context))
 // take waits until cost may be drawn, at most maxWait (negative: not at all)
 // and not beyond ctx. Higher priorities go first, equal ones in order.
 func (f *fleet) take(ctx context.Context, draws []fleetDraw, cost Cost, priority int, maxWait time.Duration) (*fleetGrant, error) {
+	return f.await(ctx, draws, cost, &fleetWaiter{priority: priority}, maxWait)
+}
+
+// hold is take for a request that will be answered: its grant's answered is to
+// be called, or cancel.
+func (f *fleet) hold(ctx context.Context, draws []fleetDraw, cost Cost, priority int, maxWait time.Duration) (*fleetGrant, error) {
+	return f.await(ctx, draws, cost, &fleetWaiter{priority: priority, held: true}, maxWait)
+}
+
+func (f *fleet) await(ctx context.Context, draws []fleetDraw, cost Cost, w *fleetWaiter, maxWait time.Duration) (*fleetGrant, error) {
 	if len(draws) == 0 {
 		return nil, nil
 	}
@@ -107,7 +117,7 @@ func (f *fleet) take(ctx context.Context, draws []fleetDraw, cost Cost, priority
 		return nil, context.Cause(ctx)
 	}
 	now := time.Now()
-	w := &fleetWaiter{priority: priority, done: make(chan struct{}), ends: now.Add(max(0, maxWait))}
+	w.done, w.ends = make(chan struct{}), now.Add(max(0, maxWait))
 	if d, ok := ctx.Deadline(); ok && d.Before(w.ends) {
 		w.ends, w.byCaller = d, true
 	}
@@ -129,7 +139,7 @@ func (f *fleet) take(ctx context.Context, draws []fleetDraw, cost Cost, priority
 	select {
 	case <-w.done:
 	case <-timer.C:
-		q.late(w)
+		q.tooLate(w)
 	case <-ctx.Done():
 		q.give(w, context.Cause(ctx))
 	}

@@ -14,7 +14,8 @@ func (q *fleetQueue) send(now time.Time) bool {
 	batch := slices.Clone(q.waiting[:n])
 	extra := q.lease.extend(q, &b, n)
 	head := batch[0]
-	b.MaxWait = min(fleetAhead, max(0, head.ends.Sub(now)))
+	b.MaxWait = min(q.late.ahead(), max(0, head.ends.Sub(now)))
+	told := q.late.tell(&b, now, -1)
 	ok := q.f.start(func(ctx context.Context) {
 		r, err := q.f.store.Book(ctx, b)
 		if err == nil {
@@ -29,11 +30,14 @@ func (q *fleetQueue) send(now time.Time) bool {
 			q.back(batch)
 		} else {
 			q.f.heard(b, r)
-			q.answered(batch, &fleetBatch{q: q, booking: b, booked: r, sent: now}, extra)
+			q.answered(batch, b, r, now, extra)
 		}
-		q.mu.Unlock()
-		runtime.Gosched() // who goes on and asks again rides with those that wait
-		q.mu.Lock()
+		q.late.heard(q, told, now, r, err)
+		if n > 1 {
+			q.mu.Unlock()
+			runtime.Gosched() // who goes on and asks again rides with those that wait
+			q.mu.Lock()
+		}
 		defer q.mu.Unlock()
 		q.calls--
 		q.riding -= n
@@ -43,6 +47,8 @@ func (q *fleetQueue) send(now time.Time) bool {
 		q.waiting = q.waiting[n:]
 		q.calls++
 		q.riding += n
+	} else {
+		q.late.heard(q, told, now, Booked{}, nil)
 	}
 	return ok
 }
@@ -142,11 +148,9 @@ func (q *fleetQueue) back(batch []*fleetWaiter) {
 }
 
 // answered hands out what the store said.
-func (q *fleetQueue) answered(batch []*fleetWaiter, b *fleetBatch, extra int64) {
-	now, r := time.Now(), b.booked
-	for i := range b.booking.Draws {
-		b.given = append(b.given, make([]float64, len(b.booking.Draws[i].Limits)))
-	}
+func (q *fleetQueue) answered(batch []*fleetWaiter, booking Booking, r Booked, sent time.Time, extra int64) {
+	now := time.Now()
+	b := newFleetBatch(q, booking, r, sent)
 	switch r.Outcome {
 	case BookedAll:
 		q.short = len(batch) == 1 && len(q.waiting) > 0 && extra == 0
@@ -156,7 +160,7 @@ func (q *fleetQueue) answered(batch []*fleetWaiter, b *fleetBatch, extra int64) 
 		q.lease.begin(q, b, batch[0].cost, extra)
 	case BookedOne:
 		q.short = true
-		q.notBefore = now.Add(r.Wait)
+		q.notBefore = q.turn.served(now, r.Wait, q.late.ahead())
 		q.back(batch[1:])
 		q.grant(batch[0], b, now.Add(r.Wait))
 	case Impossible:
@@ -164,7 +168,7 @@ func (q *fleetQueue) answered(batch []*fleetWaiter, b *fleetBatch, extra int64) 
 		q.refuse(batch[0], &Error{Key: q.at(r.Draw).name, Unit: b.unit(r), Reason: NeverFits})
 	default:
 		q.short = true
-		q.notBefore = now.Add(min(r.Wait, fleetAhead))
+		q.notBefore = q.turn.refused(now, r.Wait, q.late.ahead())
 		q.refused = fleetRefusal{batch[0].cost, now.Add(r.Wait), r.Draw, r.Limit, b.unit(r)}
 		q.back(batch)
 		q.dropLate(now)

@@ -13,6 +13,10 @@ type fleetGrant struct {
 	cost  []int64
 	ready time.Time
 	once  sync.Once
+
+	place *fleetPlace // under the queue's lock, as are those below
+	open  int         // place in fleetLate.open, from 1; zero: none
+	came  time.Time   // the answer, if late
 }
 
 // fleetBatch is a booking that several requests rode on. What they give back
@@ -22,9 +26,20 @@ type fleetBatch struct {
 	booking Booking
 	booked  Booked
 	sent    time.Time
+	place   *fleetPlace
 
 	mu    sync.Mutex
 	given [][]float64 // per draw, per limit
+}
+
+func newFleetBatch(q *fleetQueue, b Booking, r Booked, sent time.Time) *fleetBatch {
+	f := &fleetBatch{q: q, booking: b, booked: r, sent: sent, place: &fleetPlace{begins: sent.Add(r.Wait)}}
+	for i, d := range b.Draws {
+		f.given = append(f.given, make([]float64, len(d.Limits)))
+		f.place.gens = append(f.place.gens, r.Keys[i].Gen)
+		f.place.from = append(f.place.from, r.start(i))
+	}
+	return f
 }
 
 func (g *fleetGrant) waitOut(ctx context.Context) error {
@@ -44,8 +59,18 @@ func (g *fleetGrant) waitOut(ctx context.Context) error {
 // cancel gives everything back: nothing was sent.
 func (g *fleetGrant) cancel() {
 	if g != nil && g.batch != nil {
-		g.once.Do(func() { g.batch.refund(g.cost) })
+		g.once.Do(func() { g.batch.refund(g.cost, g.leave()) })
 	}
+}
+
+// leave ends the watch on g and returns where the store keeps it.
+func (g *fleetGrant) leave() *fleetPlace {
+	q := g.batch.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.late.drop(g)
+	q.late.rest()
+	return g.place
 }
 
 // settle charges or gives back the difference to actual.
@@ -62,13 +87,13 @@ func (g *fleetGrant) settle(actual Cost) {
 			}
 			back[i], more[i] = max(0, g.cost[i]-n), max(0, n-g.cost[i])
 		}
-		g.batch.refund(back)
+		g.batch.refund(back, g.leave())
 		g.batch.q.force(more)
 	})
 }
 
 // refund sends what units amount to, once.
-func (b *fleetBatch) refund(units []int64) {
+func (b *fleetBatch) refund(units []int64, at *fleetPlace) {
 	if isZero(units) || !b.q.f.guard.allows(time.Now()) {
 		return
 	}
@@ -77,6 +102,9 @@ func (b *fleetBatch) refund(units []int64) {
 			b.mu.Lock()
 			r := b.booked.Refund(b.booking, i, units, time.Since(b.sent), b.given[i])
 			b.mu.Unlock()
+			if r.Gen == at.gens[i] {
+				r.Ready = at.from[i]
+			}
 			b.q.f.guard.heard(b.q.f.store.Refund(ctx, r), false)
 		}
 	})

@@ -104,5 +104,5 @@ func (l *fleetLease) end(q *fleetQueue) {
 		back[i] *= l.left
 	}
 	l.left = 0
-	l.batch.refund(back)
+	l.batch.refund(back, l.batch.place)
 }

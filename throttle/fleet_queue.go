@@ -29,10 +29,12 @@ type fleetQueue struct {
 	riding    int // requests on them
 	short     bool
 	notBefore time.Time
+	turn      fleetTurn
 	refused   fleetRefusal
 	busy      time.Time // the store is not asked before
 	timer     *time.Timer
 	lease     fleetLease
+	late      fleetLate
 	local     []Ledger // shares of the rates while the store is gone; nil: not begun
 }
 
@@ -50,6 +52,7 @@ type fleetWaiter struct {
 	cost     []int64
 	ends     time.Time // its wait must end by then
 	byCaller bool      // by the caller's own deadline
+	held     bool      // there will be an answer; else units count from the grant
 	gone     bool      // gave up
 	done     chan struct{}
 	grant    *fleetGrant
@@ -57,7 +60,7 @@ type fleetWaiter struct {
 }
 
 func newFleetQueue(f *fleet, name string, draws []fleetDraw) *fleetQueue {
-	q := &fleetQueue{f: f, name: name, keys: slices.Clone(draws)}
+	q := &fleetQueue{f: f, name: name, keys: slices.Clone(draws), late: newFleetLate(draws, f.c, time.Now())}
 	q.units = []string{requests}
 	for _, d := range draws {
 		for _, r := range d.rates {
@@ -133,8 +136,8 @@ func (q *fleetQueue) give(w *fleetWaiter, err error) {
 	q.pump(time.Now())
 }
 
-// late ends w's wait because its time is over.
-func (q *fleetQueue) late(w *fleetWaiter) {
+// tooLate ends w's wait because its time is over.
+func (q *fleetQueue) tooLate(w *fleetWaiter) {
 	now := time.Now()
 	q.mu.Lock()
 	why, wait := q.refused, max(0, q.refused.until.Sub(now))
@@ -148,11 +151,17 @@ func (q *fleetQueue) late(w *fleetWaiter) {
 func (q *fleetQueue) grant(w *fleetWaiter, b *fleetBatch, ready time.Time) {
 	if w.gone {
 		if b != nil {
-			b.refund(w.cost)
+			b.refund(w.cost, b.place)
 		}
 		return
 	}
 	w.grant = &fleetGrant{batch: b, cost: w.cost, ready: ready}
+	if b != nil {
+		w.grant.place = b.place
+	}
+	if w.held {
+		q.late.hold(q, w.grant)
+	}
 	close(w.done)
 }
 
@@ -203,7 +212,7 @@ func (q *fleetQueue) pump(now time.Time) {
 
 // idle reports whether nothing is lost with q. q.mu is held.
 func (q *fleetQueue) idle(now time.Time) bool {
-	return len(q.waiting) == 0 && q.calls == 0 && !q.lease.held(now) && !q.notBefore.After(now) &&
+	return len(q.waiting) == 0 && q.calls == 0 && len(q.late.open)+len(q.late.late) == 0 && !q.lease.held(now) && !q.notBefore.After(now) &&
 		(q.local == nil || q.f.guard.now() == StoreUp)
 }
 
@@ -225,6 +234,7 @@ func (q *fleetQueue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.lease.end(q)
+	q.late.close(q)
 	if q.timer != nil {
 		q.timer.Stop()
 	}

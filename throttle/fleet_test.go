@@ -189,35 +189,6 @@ func TestFleetStaysWithinRates(t *testing.T) {
 	}
 }
 
-func TestFleetIsFairBetweenProcesses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSlowStore(time.Millisecond)
-		counts := make([]int, 4)
-		var out fleetSends
-		var wgs []*sync.WaitGroup
-		for i, callers := range []int{200, 50, 10, 2} {
-			f := testFleet(t, s, FleetConfig{})
-			wgs = append(wgs, fleetLoad(f, fleetOn("k", Rate{Limit: 100, Per: time.Second, Bucket: 10}), callers, 30*time.Second, &out, &counts[i]))
-		}
-		for _, wg := range wgs {
-			wg.Wait()
-		}
-		sum := 0
-		for _, n := range counts {
-			sum += n
-		}
-		for i, n := range counts {
-			if 4*n < sum*95/100 || 4*n > sum*105/100 {
-				t.Errorf("process %d got %d of %d, want a quarter within 5 %%", i, n, sum)
-			}
-		}
-		if sum < 2950 {
-			t.Errorf("%d requests in 30 s at 100/s, want at least 2950", sum)
-		}
-		t.Log(counts, s.calls(&s.books))
-	})
-}
-
 func TestFleetCoalesces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlowStore(time.Millisecond)
@@ -253,10 +224,11 @@ func TestFleetWaitTooLong(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		time.Sleep(time.Second) // who was served last asks last
 		begin := time.Now()
 		_, err := f.take(t.Context(), draws, nil, 0, 20*time.Second)
 		var e *Error
-		if !errors.As(err, &e) || e.Reason != WaitTooLong || e.RetryAfter < 29*time.Second || e.RetryAfter > time.Minute {
+		if !errors.As(err, &e) || e.Reason != WaitTooLong || e.RetryAfter < 28*time.Second || e.RetryAfter > time.Minute {
 			t.Fatalf("got %v, want WaitTooLong of most of a minute", err)
 		}
 		if d := time.Since(begin); d > 5*time.Millisecond {

@@ -94,7 +94,7 @@ func (p *passage) share(ctx context.Context, w *patience, waited time.Duration) 
 	if most > 0 {
 		most = max(0, most-waited)
 	}
-	g, err := p.t.fleet.take(ctx, p.fleetDraws(), p.ask.cost, p.ask.priority, most)
+	g, err := p.t.fleet.hold(ctx, p.fleetDraws(), p.ask.cost, p.ask.priority, most)
 	p.tr.Waited += time.Since(begin)
 	if err == nil {
 		p.shared = g

@@ -133,23 +133,10 @@ func (l Ledger) AfterRefund(now time.Time, r Refund) Ledger {
 				a.Level = max(0, a.Level-units)
 			}
 		case LogLimit:
-			a.Entries = withoutUnits(a.Entries, r.Ready, units)
+			a.Entries = withoutUnits(a.Entries, p, r.Ready, units)
 		}
 	}
 	return l
-}
-
-// withoutUnits takes units off the entry that holds what started at ready: the
-// first that is not older, as an entry takes the date of its last unit.
-func withoutUnits(es []LedgerEntry, ready int64, units float64) []LedgerEntry {
-	es = append([]LedgerEntry(nil), es...)
-	for i := range es {
-		if es[i].At >= ready {
-			es[i].Units = max(0, es[i].Units-units)
-			break
-		}
-	}
-	return es
 }
 
 // AfterNews returns l knowing n. The meters keep their date, as their rates are

@@ -55,8 +55,7 @@ func (v *ledgerView) chargeLimit(p StoreLimit, a *LedgerAccount, first, c float6
 		if n >= 0 {
 			ready = max(ready, es[n].At) // only a forced charge comes before
 		}
-		grain := p.Grain.Microseconds()
-		if n >= 0 && (es[n].At == ready || grain > 0 && floorDiv(es[n].At, grain) == floorDiv(ready, grain)) {
+		if n >= 0 && p.together(es[n].At, ready) {
 			es[n].At, es[n].Units = ready, es[n].Units+c
 		} else {
 			es = append(es, LedgerEntry{At: ready, Units: c})

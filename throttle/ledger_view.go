@@ -51,6 +51,9 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 			v.merged = true
 			a.merge(p, now, now-d.Seen.Age.Microseconds(), d.Seen.Levels[i])
 		}
+		for _, m := range d.Moved {
+			a.move(p, m, now, m.Gen == n.Gen)
+		}
 	}
 	if lost {
 		v.merged = true

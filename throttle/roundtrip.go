@@ -80,6 +80,7 @@ func (p *passage) send() (*http.Response, error) {
 		return nil, err
 	}
 	p.answer = resp
+	p.shared.answered()
 	holds := t.hear(p, resp)
 	if t.fleet != nil {
 		p.tellFleet(resp)
@@ -91,6 +92,9 @@ func (p *passage) send() (*http.Response, error) {
 
 // finish ends a passage without an answer.
 func (p *passage) finish(end ending) {
+	if end != unsent {
+		p.shared.answered()
+	}
 	e := p.t.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()

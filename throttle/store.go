@@ -97,6 +97,20 @@ type Draw struct {
 	Limits []StoreLimit // at most 16
 	Units  []UnitCost   // at most 16
 	Seen   Seen
+	Moved  []Moved // at most 16
+}
+
+// Moved says that units of an earlier booking are to count from another time
+// than they were booked for: they reached the server later, or may yet. The
+// booking that carries it is decided with the units moved, and writes that only
+// if it is charged. A Log and a Calendar move them; a Meter, which has drained
+// them meanwhile, leaves them. Units that are not found where they were, as
+// after a loss of state, are charged.
+type Moved struct {
+	Gen   int64         // of the Standing after the booking
+	From  int64         // when they count from so far, in microseconds of the store's clock
+	Age   time.Duration // how long ago they are to count from, by the caller's monotonic clock
+	Units []int64       // per UnitCost of the Draw
 }
 
 // Seen is what this process was last told about a key and how long ago that
@@ -186,7 +200,7 @@ type Stated struct {
 // it is nil for a booking that is refunded once.
 func (r Booked) Refund(b Booking, i int, units []int64, age time.Duration, given []float64) Refund {
 	d, k := b.Draws[i], r.Keys[i]
-	f := Refund{Key: d.Key, Gen: k.Gen, Ready: r.Ready, Limits: d.Limits, Units: make([]float64, len(d.Limits))}
+	f := Refund{Key: d.Key, Gen: k.Gen, Ready: r.start(i), Limits: d.Limits, Units: make([]float64, len(d.Limits))}
 	for j, l := range d.Limits {
 		c := float64(units[l.Unit])
 		if l.Kind == MeterLimit {
@@ -203,3 +217,7 @@ func (r Booked) Refund(b Booking, i int, units []int64, age time.Duration, given
 	}
 	return f
 }
+
+// start is when the units of draw i count from, by the clock of its key: those
+// of one booking may be kept on several servers.
+func (r Booked) start(i int) int64 { return r.Keys[i].At + r.Wait.Microseconds() }

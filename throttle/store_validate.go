@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	maxStored  = 16          // draws of a booking, limits and units of a draw
+	maxStored  = 16          // draws of a booking, limits, units and moves of a draw
 	maxStated  = 8           // stated limits of a key
 	maxID      = 64          // bytes
 	maxEntries = 128         // of a log, give or take two
@@ -39,8 +39,8 @@ func (b Booking) Validate() error {
 }
 
 func (d Draw) validate() error {
-	if len(d.Limits) > maxStored || len(d.Units) > maxStored {
-		return fmt.Errorf("%d limits, %d units, want at most %d", len(d.Limits), len(d.Units), maxStored)
+	if len(d.Limits) > maxStored || len(d.Units) > maxStored || len(d.Moved) > maxStored {
+		return fmt.Errorf("%d limits, %d units, %d moved, want at most %d", len(d.Limits), len(d.Units), len(d.Moved), maxStored)
 	}
 	for _, u := range d.Units {
 		if len(u.Unit) > maxID {
@@ -57,6 +57,16 @@ func (d Draw) validate() error {
 		for _, m := range d.Limits[:i] {
 			if l.ID == m.ID && l.Kind == m.Kind {
 				return fmt.Errorf("limit %q stands twice", l.ID)
+			}
+		}
+	}
+	for _, m := range d.Moved {
+		if len(m.Units) != len(d.Units) || m.Age < 0 || m.Age > maxHorizon {
+			return fmt.Errorf("moved %d units of %d, %v ago", len(m.Units), len(d.Units), m.Age)
+		}
+		for _, n := range m.Units {
+			if n < 0 || n > maxAmount {
+				return fmt.Errorf("moved %d units", n)
 			}
 		}
 	}

@@ -111,6 +111,9 @@ func (h *history) book(ctx context.Context, s Setup, store throttle.Store) error
 	if k := h.key(); h.r.IntN(4) == 0 && k != b.Draws[0].Key {
 		b.Draws = append(b.Draws, h.draw(s, k))
 	}
+	for i := range b.Draws {
+		h.move(s, &b.Draws[i])
+	}
 	var ls []throttle.Ledger
 	for _, d := range b.Draws {
 		ls = append(ls, h.ledgers[d.Key])
@@ -131,6 +134,27 @@ func (h *history) book(ctx context.Context, s Setup, store throttle.Store) error
 		h.last[i], h.booked[i], h.when[i] = b, got, s.Now()
 	}
 	return nil
+}
+
+// move lets units of an earlier booking count from another time: of the same
+// key, as a store is told, or of another.
+func (h *history) move(s Setup, d *throttle.Draw) {
+	i := h.r.IntN(8)
+	if i >= len(h.last) || len(h.last[i].Draws) == 0 {
+		return
+	}
+	for j, o := range h.last[i].Draws {
+		k := h.booked[i].Keys[j]
+		if len(d.Moved) > 0 || o.Key != d.Key && h.r.IntN(2) == 0 {
+			continue
+		}
+		age := time.Duration(h.r.Int64N(1 + int64(s.Now().Sub(h.when[i])))).Truncate(time.Microsecond)
+		m := throttle.Moved{Gen: k.Gen, From: h.booked[i].Ready, Age: age}
+		for _, u := range o.Units {
+			m.Units = append(m.Units, int64(h.r.IntN(1+int(u.All))))
+		}
+		d.Moved = append(d.Moved, m)
+	}
 }
 
 // differ allows a level its last bits: machines may fuse a multiplication and

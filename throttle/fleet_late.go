@@ -1,0 +1,234 @@
+package throttle
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// fleetLate keeps the promise of a rate at the server, where a request may
+// arrive long after its room was booked. A store lets the units of a Log go
+// when Per and the Spread have passed. Those answered later than the Spread are
+// dated by their answer: the next booking carries the news, or before long a
+// call of its own, which also dates anew what is not answered yet. News is told
+// within a quarter of the window, and bookings reach half a window ahead, so
+// that none is made on room that is not free after all.
+type fleetLate struct {
+	slack time.Duration // by which an answer may be late at no cost
+	due   time.Duration // within which the store is told; zero: no rate needs it
+	open  []*fleetGrant // not answered
+	late  []*fleetGrant // answered late, not told
+	timer *time.Timer   // nil: not armed
+}
+
+// fleetTell is the longest that news waits.
+const fleetTell = 10 * time.Second
+
+// fleetPlace is where a store keeps units.
+type fleetPlace struct {
+	begins time.Time // at the latest what they count from, by this process's clock
+	gens   []int64   // per draw
+	from   []int64   // per draw, by the store's clock
+}
+
+// fleetTold is one Moved, and whose units they are.
+type fleetTold struct {
+	place  *fleetPlace
+	open   bool
+	age    time.Duration
+	units  []int64
+	grants []*fleetGrant
+}
+
+// newFleetLate finds out what the rates of a queue need.
+func newFleetLate(draws []fleetDraw, c FleetConfig, now time.Time) fleetLate {
+	var n fleetLate
+	for _, d := range draws {
+		for _, r := range d.rates {
+			slack, due := r.spread(c), min(r.Per/4, fleetTell)
+			switch storeLimit(r, c, now)[0].Kind {
+			case MeterLimit:
+				continue
+			case LogLimit:
+				slack += c.Lease
+			}
+			if n.due == 0 {
+				n.slack, n.due = slack, due
+			}
+			n.slack, n.due = min(n.slack, slack), min(n.due, due)
+		}
+	}
+	return n
+}
+
+// ahead is how far bookings may reach.
+func (n *fleetLate) ahead() time.Duration {
+	if n.due == 0 {
+		return fleetAhead
+	}
+	return min(fleetAhead, 2*n.due)
+}
+
+// hold watches g until it is answered.
+func (n *fleetLate) hold(q *fleetQueue, g *fleetGrant) {
+	if n.due > 0 && g.batch != nil {
+		n.open = append(n.open, g)
+		g.open = len(n.open)
+		n.arm(q, time.Until(g.place.begins.Add(n.due)))
+	}
+}
+
+// drop ends the watch on g, and reports whether there was one.
+func (n *fleetLate) drop(g *fleetGrant) bool {
+	if g.open == 0 {
+		return false
+	}
+	last := n.open[len(n.open)-1]
+	last.open, n.open[g.open-1] = g.open, last
+	n.open[len(n.open)-1] = nil
+	n.open, g.open = n.open[:len(n.open)-1], 0
+	return true
+}
+
+// answered takes note that the server has seen g's request by now.
+func (g *fleetGrant) answered() {
+	if g == nil || g.batch == nil {
+		return
+	}
+	now, q := time.Now(), g.batch.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := &q.late
+	if n.drop(g) && now.Sub(g.place.begins) > n.slack {
+		g.came = now
+		n.late = append(n.late, g)
+		n.arm(q, n.due)
+	}
+	n.rest()
+}
+
+// arm sees to it that the store is told after d, if not before.
+func (n *fleetLate) arm(q *fleetQueue, d time.Duration) {
+	if n.timer == nil {
+		n.timer = time.AfterFunc(max(d, n.due/8), q.ringLate)
+	}
+}
+
+// rest stops the timer when there is nothing to tell.
+func (n *fleetLate) rest() {
+	if n.timer != nil && len(n.open)+len(n.late) == 0 {
+		n.timer.Stop()
+		n.timer = nil
+	}
+}
+
+// close tells what there is to tell, and ends the watch.
+func (n *fleetLate) close(q *fleetQueue) {
+	q.tellLate(time.Now(), 0)
+	for len(n.open) > 0 {
+		n.drop(n.open[0])
+	}
+	n.late, n.due = nil, 0
+	n.rest()
+}
+
+func (q *fleetQueue) ringLate() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := &q.late
+	n.timer = nil
+	now := time.Now()
+	q.tellLate(now, n.due)
+	next := now.Add(n.due)
+	for _, g := range n.open {
+		if t := g.place.begins.Add(n.due); t.Before(next) {
+			next = t
+		}
+	}
+	if len(n.open)+len(n.late) > 0 {
+		n.arm(q, next.Sub(now))
+	}
+}
+
+// tellLate tells the store, in a call of its own, what was answered late and
+// what has been open for that long. q.mu is held.
+func (q *fleetQueue) tellLate(now time.Time, open time.Duration) {
+	if !q.f.guard.allows(now) {
+		return
+	}
+	b := q.booking(now)
+	b.Force = true // of nothing: pauses and what is short do not matter
+	told := q.late.tell(&b, now, open)
+	if len(told) == 0 {
+		return
+	}
+	ok := q.f.start(func(ctx context.Context) {
+		r, err := q.f.store.Book(ctx, b)
+		q.f.guard.heard(err, false)
+		if err == nil {
+			q.f.heard(b, r)
+		}
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.late.heard(q, told, now, r, err)
+	})
+	if !ok {
+		q.late.heard(q, told, now, Booked{}, nil)
+	}
+}
+
+// tell puts what is to be told into b: what was answered late, and what has
+// been open for long; negative: nothing open.
+func (n *fleetLate) tell(b *Booking, now time.Time, open time.Duration) (told []*fleetTold) {
+	add := func(g *fleetGrant, age time.Duration) bool {
+		i := slices.IndexFunc(told, func(t *fleetTold) bool { return t.place == g.place && t.open == (g.open > 0) })
+		if i < 0 {
+			if len(told) == maxStored {
+				return false // another time
+			}
+			i = len(told)
+			told = append(told, &fleetTold{place: g.place, open: g.open > 0, age: age, units: make([]int64, len(g.cost))})
+		}
+		t := told[i]
+		t.age, t.grants = min(t.age, age), append(t.grants, g)
+		for j, c := range g.cost {
+			t.units[j] += c
+		}
+		return true
+	}
+	n.late = slices.DeleteFunc(n.late, func(g *fleetGrant) bool { return add(g, now.Sub(g.came)+n.slack) })
+	if open >= 0 {
+		for _, g := range n.open {
+			if now.Sub(g.place.begins) >= open {
+				add(g, 0)
+			}
+		}
+	}
+	for i := range b.Draws {
+		for _, t := range told {
+			b.Draws[i].Moved = append(b.Draws[i].Moved, Moved{Gen: t.place.gens[i], From: t.place.from[i], Age: t.age, Units: t.units})
+		}
+	}
+	return told
+}
+
+// heard takes note of what the store knows now, by the answer to a call that
+// told it. q.mu is held.
+func (n *fleetLate) heard(q *fleetQueue, told []*fleetTold, sent time.Time, r Booked, err error) {
+	known := err == nil && (r.Outcome == BookedOne || r.Outcome == BookedAll)
+	for _, t := range told {
+		if known {
+			p := &fleetPlace{begins: sent.Add(-t.age)}
+			for _, k := range r.Keys {
+				p.gens, p.from = append(p.gens, k.Gen), append(p.from, k.At-t.age.Microseconds())
+			}
+			for _, g := range t.grants {
+				g.place = p
+			}
+		} else if !t.open && n.due > 0 {
+			n.late = append(n.late, t.grants...)
+			n.arm(q, n.due)
+		}
+	}
+	n.rest()
+}

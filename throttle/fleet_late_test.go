@@ -1,0 +1,155 @@
+package throttle
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// api is a server in the bubble. A request takes a random time to it and back,
+// and it notes when each arrived.
+type api struct {
+	mu   sync.Mutex
+	r    *rand.Rand
+	slow time.Duration // some take up to that long, most a hundredth
+	fleetSends
+}
+
+func (a *api) delay() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	most := a.slow
+	if a.r.IntN(4) > 0 {
+		most /= 100
+	}
+	return time.Duration(a.r.Int64N(int64(most)))
+}
+
+func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
+	time.Sleep(a.delay())
+	a.add()
+	time.Sleep(a.delay())
+	resp := answer(200)
+	resp.Request = r
+	return resp, nil
+}
+
+// farStore is a Store whose round trips take a random time both ways.
+type farStore struct {
+	Store
+	a *api
+}
+
+func (s farStore) Book(ctx context.Context, b Booking) (Booked, error) {
+	way := func() { time.Sleep(min(s.a.delay(), 10*time.Millisecond)) }
+	way()
+	defer way()
+	return s.Store.Book(ctx, b)
+}
+
+// lateFleet runs 16 processes for some windows of rate and returns when the
+// requests arrived.
+func lateFleet(t *testing.T, rate Rate, slow time.Duration, f FleetConfig, seed uint64) *fleetSends {
+	a := &api{r: rand.New(rand.NewPCG(seed, 1)), slow: slow}
+	f.Members = 16
+	s := farStore{NewMemoryStore(), a}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer time.AfterFunc(12*rate.Per, cancel).Stop()
+	var wg sync.WaitGroup
+	for range f.Members {
+		tr, err := New(a, Config{Default: Budget{Rates: []Rate{rate}}, MaxWait: time.Hour, Store: s, Fleet: f})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tr.Close()
+		for range 4 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					r, _ := http.NewRequestWithContext(ctx, "GET", "https://api.example/", nil)
+					if resp, err := tr.RoundTrip(r); err == nil {
+						resp.Body.Close()
+					} else if ctx.Err() == nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	slices.SortFunc(a.at, time.Time.Compare)
+	return &a.fleetSends
+}
+
+// TestFleetWindowAtTheServer holds a rate's promise where it is counted: however
+// long requests take to arrive and answers to come, in no window of Per more
+// than Limit arrive.
+func TestFleetWindowAtTheServer(t *testing.T) {
+	for _, tc := range []struct {
+		rate  string
+		lease time.Duration
+		least int // in twelve windows
+	}{
+		{"20/s", 0, 80}, {"5/s burst 5", 0, 25}, {"40/4s burst 40", 0, 200}, {"200/s burst 200", 0, 900}, {"30/10s burst 1", 0, 150},
+		{"20/s", 100 * time.Millisecond, 70},
+	} {
+		rate := MustParseBudget(tc.rate).Rates[0]
+		for _, slow := range []time.Duration{rate.Per / 20, rate.Per, 3 * rate.Per} {
+			t.Run(fmt.Sprint(strings.ReplaceAll(tc.rate, "/", " a "), tc.lease, slow), func(t *testing.T) {
+				for seed := range uint64(3) {
+					synctest.Test(t, func(t *testing.T) {
+						out := lateFleet(t, rate, slow, FleetConfig{Lease: tc.lease}, seed)
+						if got := out.most(rate.Per); got > rate.Limit {
+							t.Errorf("seed %d: %d requests arrived in a window, want at most %d", seed, got, rate.Limit)
+						}
+						if n := len(out.at); n < tc.least {
+							t.Errorf("seed %d: %d requests in twelve windows, want at least %d", seed, n, tc.least)
+						}
+					})
+				}
+			})
+		}
+	}
+}
+
+// TestFleetMeterAtTheServer: what is kept as a meter allows for the Spread, and
+// for no more.
+func TestFleetMeterAtTheServer(t *testing.T) {
+	const spread = 100 * time.Millisecond
+	for _, tc := range []struct {
+		rate string
+		slow time.Duration // the store's answer takes 10 ms at most
+		more float64       // than the promise
+	}{
+		{"100/s", spread - 11*time.Millisecond, 0},
+		{"200/s burst 1", spread - 11*time.Millisecond, 0},
+		{"50/s bucket 10", spread - 11*time.Millisecond, 50 * spread.Seconds()},
+	} {
+		t.Run(strings.ReplaceAll(tc.rate, "/", " a "), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rate := MustParseBudget(tc.rate).Rates[0]
+				out := lateFleet(t, rate, tc.slow, FleetConfig{Spread: spread}, 1)
+				for _, w := range []time.Duration{rate.Per / 10, rate.Per, 3 * rate.Per} {
+					most := float64(rate.Limit) * max(1, math.Ceil(w.Seconds()/rate.Per.Seconds()))
+					if rate.Bucket > 0 {
+						most = float64(rate.Bucket) + rate.perSecond()*w.Seconds()
+					}
+					if got := out.most(w); float64(got) > most+tc.more {
+						t.Errorf("%d requests arrived within %v, want at most %v", got, w, most+tc.more)
+					}
+				}
+				if n := len(out.at); n < 8*rate.Limit {
+					t.Errorf("%d requests in twelve windows of %d", n, rate.Limit)
+				}
+			})
+		})
+	}
+}

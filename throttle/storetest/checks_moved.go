@@ -1,0 +1,83 @@
+package storetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/weirhttp/weir/throttle"
+)
+
+// moving is a booking of n that moves units of an earlier one.
+func moving(n, units int64, r throttle.Booked, age time.Duration, ls ...throttle.StoreLimit) throttle.Booking {
+	b := booking("k", 0, n, n, ls...)
+	b.Draws[0].Moved = []throttle.Moved{{Gen: r.Keys[0].Gen, From: r.Ready, Age: age, Units: []int64{units}}}
+	return b
+}
+
+// movedCounts is what a late answer does: its units count from then.
+func movedCounts(ctx context.Context, s Setup) error {
+	l := windowLog("l", 3, time.Second, 0)
+	r, err := want(ctx, s.Stores[0], booking("k", 0, 2, 2, l), all, 0)
+	if err != nil {
+		return err
+	}
+	s.Advance(700 * time.Millisecond)
+	// One of the two was answered 200 ms ago. What is refused writes nothing.
+	if err := walk(ctx, s, []step{
+		{0, 1, moving(2, 1, r, 200*time.Millisecond, l), refused, 300 * time.Millisecond},
+		{0, 1, booking("k", 0, 2, 2, l), refused, 300 * time.Millisecond},
+		{0, 1, moving(0, 1, r, 200*time.Millisecond, l), all, 0},
+		{0, 0, booking("k", 0, 1, 1, l), all, 0},
+		{300 * time.Millisecond, 0, booking("k", 0, 1, 1, l), all, 0},
+		{0, 0, booking("k", 0, 1, 1, l), refused, 500 * time.Millisecond},
+	}); err != nil {
+		return err
+	}
+	// The other one is heard of when nothing is left of it: it counts again.
+	return walk(ctx, s, []step{
+		{400 * time.Millisecond, 1, moving(0, 1, r, 100*time.Millisecond, l), all, 0},
+		{0, 0, booking("k", 0, 1, 1, l), refused, 300 * time.Millisecond},
+		{300 * time.Millisecond, 0, booking("k", 0, 1, 1, l), all, 0},
+		{0, 0, booking("k", 0, 1, 1, l), refused, 300 * time.Millisecond},
+	})
+}
+
+// movedIntoWindow: what was booked before the boundary and came after it counts
+// on both sides.
+func movedIntoWindow(ctx context.Context, s Setup) error {
+	c := throttle.StoreLimit{ID: "c", Kind: throttle.CalendarLimit, Size: 3, Per: time.Minute, Ends: s.Now().Add(10 * time.Second)}
+	r, err := want(ctx, s.Stores[0], booking("k", 0, 3, 3, c), all, 0)
+	if err != nil {
+		return err
+	}
+	return walk(ctx, s, []step{
+		{9 * time.Second, 0, moving(0, 1, r, time.Second, c), all, 0},
+		{2 * time.Second, 0, moving(0, 2, r, 500*time.Millisecond, c), all, 0},
+		{0, 1, moving(0, 1, r, 1500*time.Millisecond, c), all, 0},
+		{0, 1, booking("k", 0, 2, 2, c), refused, 59 * time.Second},
+		{0, 1, booking("k", 0, 1, 1, c), all, 0},
+	})
+}
+
+// refundOfOldUnits: a refund of what has left the window takes nothing of what
+// others have booked since.
+func refundOfOldUnits(ctx context.Context, s Setup) error {
+	l := windowLog("l", 2, time.Second, 0)
+	b := booking("k", 0, 1, 1, l)
+	r, err := want(ctx, s.Stores[0], b, all, 0)
+	if err != nil {
+		return err
+	}
+	f := r.Refund(b, 0, []int64{1}, 1200*time.Millisecond, nil)
+	if err := walk(ctx, s, []step{
+		{800 * time.Millisecond, 1, b, all, 0},
+		{400 * time.Millisecond, 1, b, all, 0},
+	}); err != nil {
+		return err
+	}
+	if err := s.Stores[0].Refund(ctx, f); err != nil {
+		return err
+	}
+	_, err = want(ctx, s.Stores[1], b, refused, 600*time.Millisecond)
+	return err
+}
