@@ -17,39 +17,24 @@ import (
 	"github.com/weirhttp/weir/internal/notsent"
 )
 
-// evidence watches whether an attempt got a connection and wrote its headers.
-// Its hooks run on other goroutines, also after the attempt returned. It is
-// the attempt's context, which spares what httptrace.WithClientTrace costs.
+// evidence is whether an attempt got a connection and wrote its headers. Its
+// hooks run on other goroutines, also after the attempt returned.
 type evidence struct {
-	context.Context
-	probe             context.Context // with any trace: it knows httptrace's key
-	trace             httptrace.ClientTrace
+	full              bool // needsEvidence
 	asked, got, wrote atomic.Bool
 }
 
-// Value is context.Context's.
-func (e *evidence) Value(key any) any {
-	if e.probe.Value(key) != nil {
-		return &e.trace
-	}
-	return e.Context.Value(key)
-}
-
-// watch returns a context under which e learns what the base does. Of what is
+// hooks returns a trace by which e learns what the base does. Of what is
 // repeated anyway it learns only whether there was a connection: net/http, too,
 // sends that again when it loses one it had kept, and the error is then the
 // second's, of a dial, say.
-func (e *evidence) watch(ctx, probe context.Context, r *http.Request) context.Context {
-	e.Context, e.probe = ctx, probe
-	e.trace.GotConn = func(httptrace.GotConnInfo) { e.got.Store(true) }
-	if needsEvidence(r) {
-		e.trace.GetConn = func(string) { e.asked.Store(true) }
-		e.trace.WroteHeaders = func() { e.wrote.Store(true) }
+func (e *evidence) hooks() *httptrace.ClientTrace {
+	t := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { e.got.Store(true) }}
+	if e.full {
+		t.GetConn = func(string) { e.asked.Store(true) }
+		t.WroteHeaders = func() { e.wrote.Store(true) }
 	}
-	if httptrace.ContextClientTrace(ctx) != nil { // the caller watches too
-		return httptrace.WithClientTrace(ctx, &e.trace)
-	}
-	return e
+	return t
 }
 
 // needsEvidence reports whether errors alone cannot tell about r what must be

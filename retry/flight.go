@@ -1,7 +1,6 @@
 package retry
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -15,34 +14,35 @@ import (
 // flight is an attempt from the wire to the end of its response body, which
 // it stands in for.
 type flight struct {
+	ctx     attemptContext
 	r       http.Request // what the base gets
 	stall   time.Duration
-	cancel  context.CancelCauseFunc
 	body    *upload
 	unwatch func() bool
-	timer   *time.Timer
 	resp    io.ReadCloser
-	seen    evidence
 
 	mu      sync.Mutex
-	until   time.Time     // when the clock strikes; zero: it is stopped
-	limit   time.Duration // that it was set to
+	clocks  *clocks
+	again   bool          // its clock may have been another's and may be another's
+	clock   *clock        // nil: none yet, or the last one cannot be used again
+	limit   time.Duration // that the clock was set to
+	running bool
 	expired bool
-	over    sync.Once
+	over    bool
 }
 
 // start sets the clock; 0 is none.
-func (f *flight) start(limit time.Duration, now time.Time) {
+func (f *flight) start(limit time.Duration) {
 	if limit == 0 {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.until, f.limit = now.Add(limit), limit
-	if f.timer == nil {
-		f.timer = time.AfterFunc(limit, f.strike)
+	f.limit, f.running = limit, true
+	if f.clock != nil {
+		f.clock.timer.Reset(limit)
 	} else {
-		f.timer.Reset(limit)
+		f.clock = f.clocks.start(f, limit, f.again)
 	}
 }
 
@@ -50,26 +50,31 @@ func (f *flight) start(limit time.Duration, now time.Time) {
 func (f *flight) stop() (limit time.Duration, expired bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.until = time.Time{}
-	if f.timer != nil {
-		f.timer.Stop()
-	}
+	f.halt()
 	return f.limit, f.expired
 }
 
-// strike ends the attempt, unless the timer was set anew or stopped just as
-// it fired.
-func (f *flight) strike() {
+// halt is stop with mu held. A clock that has fired is given up: it may be
+// about to strike.
+func (f *flight) halt() {
+	if f.running && !f.clock.timer.Stop() {
+		f.clock = nil
+	}
+	f.running = false
+}
+
+// strike ends the attempt, unless c was stopped just as it fired.
+func (f *flight) strike(c *clock) {
 	f.mu.Lock()
-	now := !f.until.IsZero() && !time.Now().Before(f.until)
-	f.expired = f.expired || now
+	now := f.running && f.clock == c
 	var err error
 	if now { // else the body may be set at this moment
+		f.running, f.expired, f.clock = false, true, nil
 		err = f.late(f.limit)
 	}
 	f.mu.Unlock()
 	if now {
-		f.cancel(err)
+		f.ctx.end(err)
 	}
 }
 
@@ -78,23 +83,31 @@ func (f *flight) late(limit time.Duration) *TimeoutError {
 	return &TimeoutError{Host: hosts.Key(&f.r), Limit: limit, Body: f.resp != nil}
 }
 
-// release frees the context. It is called when the attempt is over: failed,
-// or its body read to the end or closed.
-func (f *flight) release(cause error) {
-	f.over.Do(func() {
-		f.stop()
-		if f.unwatch != nil && f.body.done() {
-			f.unwatch()
-		}
-		f.cancel(cause)
-	})
+// release frees the context and the clock. It is called when the attempt is
+// over: failed, or its body read to the end or closed.
+func (f *flight) release() {
+	f.mu.Lock()
+	f.halt()
+	first, c := !f.over, f.clock
+	f.over, f.clock = true, nil
+	f.mu.Unlock()
+	if !first {
+		return
+	}
+	if c != nil && f.again {
+		f.clocks.put(c)
+	}
+	if f.unwatch != nil && f.body.done() {
+		f.unwatch()
+	}
+	f.ctx.end(nil)
 }
 
 // guard puts the flight in the place of the response's body.
 func (f *flight) guard(resp *http.Response) {
 	switch {
 	case resp.Body == http.NoBody:
-		f.release(nil)
+		f.release()
 		return
 	case resp.StatusCode == http.StatusSwitchingProtocols, eventStream(resp.Header):
 		f.stall = 0
@@ -109,7 +122,7 @@ func (f *flight) guard(resp *http.Response) {
 // Read is the response body's. Its clock runs only while it is blocked.
 func (f *flight) Read(b []byte) (int, error) {
 	if f.stall > 0 {
-		f.start(f.stall, time.Now())
+		f.start(f.stall)
 	}
 	n, err := f.resp.Read(b)
 	if f.stall > 0 {
@@ -118,7 +131,7 @@ func (f *flight) Read(b []byte) (int, error) {
 		}
 	}
 	if err != nil {
-		f.release(nil)
+		f.release()
 	}
 	return n, err
 }
@@ -126,7 +139,7 @@ func (f *flight) Read(b []byte) (int, error) {
 // Close is the response body's.
 func (f *flight) Close() error {
 	err := f.resp.Close()
-	f.release(nil)
+	f.release()
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -167,23 +168,33 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	io.Copy(c, rw)
 }
 
-// A timer that fires just as its clock is stopped or set anew ends nothing.
+// newFlight is a flight with nothing but a clock and a context.
+func newFlight(p *clocks, again bool) *flight {
+	f := &flight{clocks: p, again: again, r: http.Request{URL: new(url.URL)}}
+	f.ctx.Context = background()
+	return f
+}
+
+// A clock that fires just as it is stopped or set anew ends nothing.
 func TestLateStrike(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancelCause(background())
-		f := &flight{cancel: cancel}
-		f.start(time.Hour, time.Now())
-		f.strike()
+		f := newFlight(new(clocks), false)
+		f.start(time.Hour)
+		first := f.clock
 		f.stop()
-		f.strike()
-		if _, expired := f.stop(); expired || ctx.Err() != nil {
-			t.Errorf("ended: %v", context.Cause(ctx))
+		first.strike()
+		f.clock = nil // as if it had fired before it was stopped
+		f.start(time.Hour)
+		first.strike()
+		if _, expired := f.stop(); expired || f.ctx.Err() != nil {
+			t.Errorf("ended: %v", context.Cause(&f.ctx))
 		}
-		f.start(time.Hour, time.Now())
+		f.start(time.Hour)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if _, expired := f.stop(); !expired || ctx.Err() == nil {
-			t.Error("not ended after an hour")
+		var late *TimeoutError
+		if _, expired := f.stop(); !expired || !errors.As(context.Cause(&f.ctx), &late) || late.Limit != time.Hour {
+			t.Errorf("after an hour: %v", context.Cause(&f.ctx))
 		}
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptrace"
 	"time"
 
 	"github.com/weirhttp/weir/internal/trip"
@@ -22,8 +21,7 @@ func Wire(base http.RoundTripper, c Config) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	w := &wire{base: base, link: trip.Below(base)}
-	w.trace = httptrace.WithClientTrace(context.Background(), new(httptrace.ClientTrace))
+	w := &wire{base: base, link: trip.Below(base), traceKey: traceKey()}
 	w.attempt, w.stall = c.timeouts()
 	return w
 }
@@ -32,7 +30,8 @@ type wire struct {
 	base           http.RoundTripper
 	link           trip.Link
 	attempt, stall time.Duration
-	trace          context.Context // see evidence
+	traceKey       any
+	clocks         clocks
 }
 
 func (w *wire) Link() trip.Link { return w.link.With(trip.Wire) }
@@ -52,10 +51,11 @@ func (w *wire) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 // limits are the two timeouts for this attempt; 0 is none.
 func (w *wire) limits(r *http.Request, t *trip.Trip) (attempt, stall time.Duration) {
 	attempt, stall = w.attempt, w.stall
-	if o := overrideOf(r.Context()); o != nil {
+	if t.AttemptTimeout != 0 {
+		attempt = t.AttemptTimeout
+	} else if o := overrideOf(r.Context()); o != nil {
 		def2(&attempt, o.AttemptTimeout)
 	}
-	def2(&attempt, t.AttemptTimeout)
 	def2(&stall, t.StallTimeout)
 	return max(attempt, 0), max(stall, 0)
 }
@@ -77,21 +77,19 @@ func (w *wire) send(r *http.Request, t *trip.Trip) (*http.Response, error) {
 		w.note(t, ctx, err, nil)
 		return resp, err
 	}
-	f := &flight{stall: stall}
-	actx, cancel := context.WithCancelCause(ctx)
-	f.cancel = cancel
+	f := &flight{stall: stall, clocks: &w.clocks}
+	f.ctx.Context = ctx
+	f.ctx.traceKey, f.ctx.seen.full = w.traceKey, needsEvidence(r)
+	f.r = *r.WithContext(&f.ctx)
 	if body != nil {
 		// HTTP/1 waits for a blocked Read of the body past the end of the
 		// context (golang.org/issue/78555).
-		f.body = body
-		f.unwatch = context.AfterFunc(actx, body.close)
-	}
-	f.r = *r.WithContext(f.seen.watch(actx, w.trace, r))
-	if body != nil {
-		f.r.Body = body
+		f.body, f.r.Body = body, body
+		f.unwatch = context.AfterFunc(&f.ctx, body.close)
 	}
 	t.OnWire = time.Now()
-	f.start(attempt, t.OnWire)
+	f.again = reusable(t.OnWire)
+	f.start(attempt)
 	return w.land(f, t, ctx)
 }
 
@@ -104,13 +102,13 @@ func (w *wire) land(f *flight, t *trip.Trip, ctx context.Context) (*http.Respons
 		}
 		t.SetCause(trip.AttemptTimeout)
 		late := f.late(limit)
-		w.note(t, ctx, cut{late, err}, &f.seen)
-		f.release(nil)
+		w.note(t, ctx, cut{late, err}, &f.ctx.seen)
+		f.release()
 		return nil, late
 	}
-	w.note(t, ctx, err, &f.seen)
+	w.note(t, ctx, err, &f.ctx.seen)
 	if err != nil {
-		f.release(nil)
+		f.release()
 		if f.body != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 			err = context.Cause(ctx) // not what it did to the body
 		}

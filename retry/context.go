@@ -1,0 +1,133 @@
+package retry
+
+import (
+	"context"
+	"net/http/httptrace"
+	"sync"
+)
+
+// attemptContext is the context of an attempt. It can be ended with a cause,
+// and it has a trace of its own for whoever looks for one. Both cost nothing
+// until somebody asks: not every base waits for the end of a request, or
+// traces it.
+type attemptContext struct {
+	context.Context     // the request's
+	traceKey        any // httptrace's
+	seen            evidence
+
+	mu     sync.Mutex
+	trace  *httptrace.ClientTrace // nil: nobody has looked
+	whole  context.Context        // what context makes of it; nil: nobody has waited
+	cancel context.CancelCauseFunc
+	over   bool
+	cause  error // if over
+}
+
+// real returns the context that others can wait for and descend from.
+func (c *attemptContext) real() context.Context {
+	if whole, _ := c.state(); whole != nil {
+		return whole
+	}
+	return c.adopt(context.WithCancelCause(c.Context))
+}
+
+// adopt makes whole the real one unless there is one by now.
+func (c *attemptContext) adopt(whole context.Context, cancel context.CancelCauseFunc) context.Context {
+	c.mu.Lock()
+	first := c.whole == nil
+	if first {
+		c.whole, c.cancel = whole, cancel
+	}
+	whole, over, cause := c.whole, c.over, c.cause
+	c.mu.Unlock()
+	if !first || over {
+		cancel(cause)
+	}
+	return whole
+}
+
+func (c *attemptContext) state() (whole context.Context, over bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.whole, c.over
+}
+
+// end ends it. Only the first call counts.
+func (c *attemptContext) end(cause error) {
+	c.mu.Lock()
+	first, cancel := !c.over, c.cancel
+	if first {
+		c.over, c.cause = true, cause
+	}
+	c.mu.Unlock()
+	if first && cancel != nil {
+		cancel(cause)
+	}
+}
+
+// Done is context.Context's.
+func (c *attemptContext) Done() <-chan struct{} { return c.real().Done() }
+
+// Err is context.Context's.
+func (c *attemptContext) Err() error {
+	whole, over := c.state()
+	switch {
+	case over:
+		whole = c.real()
+		<-whole.Done() // another goroutine may be about to end it
+	case whole == nil:
+		return c.Context.Err()
+	}
+	return whole.Err()
+}
+
+// Value is context.Context's. Package context asks it for what tells the
+// cause of the end, which whole knows.
+func (c *attemptContext) Value(key any) any {
+	if key == c.traceKey {
+		return c.watch()
+	}
+	if whole, _ := c.state(); whole != nil {
+		return whole.Value(key)
+	}
+	return c.Context.Value(key)
+}
+
+// watch returns the trace, which calls the caller's as well.
+func (c *attemptContext) watch() *httptrace.ClientTrace {
+	c.mu.Lock()
+	t := c.trace
+	c.mu.Unlock()
+	if t != nil {
+		return t
+	}
+	t = c.seen.hooks()
+	if httptrace.ContextClientTrace(c.Context) != nil {
+		httptrace.WithClientTrace(c.Context, t) // changes t
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.trace == nil {
+		c.trace = t
+	}
+	return c.trace
+}
+
+// traceKey is the key that httptrace looks for.
+func traceKey() any {
+	spy := keySpy{Context: context.Background()}
+	httptrace.ContextClientTrace(&spy)
+	return spy.key
+}
+
+// keySpy is a context that notes what it is asked for.
+type keySpy struct {
+	context.Context
+	key any
+}
+
+// Value is context.Context's.
+func (s *keySpy) Value(key any) any {
+	s.key = key
+	return nil
+}
