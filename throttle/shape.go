@@ -58,13 +58,14 @@ func (b *bucket) fill(now instant, perSecond float64, size int, tokens float64) 
 		whole = math.Ceil(-tokens)
 	}
 	// A limiter starts empty where its limit is set: that long ago, it has
-	// them now. Rounding is downwards.
+	// them now. It counts in whole nanoseconds, so that part of a token may be
+	// missing there, which a wait must not show.
 	ago := min((tokens+whole)/perSecond*1e9, float64(math.MaxInt64/4))
 	from := (now - instant(ago)).time()
 	b.lim.SetLimitAt(from, rate.Limit(perSecond))
 	b.lim.SetBurstAt(from, size)
 	b.owe(from, size, whole)
-	b.tokens, b.seen = b.lim.TokensAt(now.time()), now
+	b.tokens, b.seen = tokens, now
 }
 
 // owe takes n tokens whatever there is: a debt, by reservations.
