@@ -9,6 +9,8 @@ for m in $(modules); do
 	step "test: $m"
 	(cd "$m" && go test -race -timeout 20m ./...)
 done
+step "a million keys"
+go test -run '^TestMillion' -timeout 10m ./throttle
 for m in $(modules); do
 	step "without the workspace: $m"
 	(cd "$m" && GOWORK=off go build ./... && GOWORK=off go test -short -timeout 20m ./...)

@@ -12,9 +12,11 @@ import (
 )
 
 const (
-	// lookAt bounds how many old entries one insertion examines, which makes
-	// eviction O(1) whatever the size of the table.
-	lookAt = 16
+	// lookAt is how many old entries an insertion may examine, which makes
+	// eviction O(1) whatever the size of the table. What insertions leave of
+	// it, those that come upon a row of busy entries have besides, up to mostLooks.
+	lookAt    = 16
+	mostLooks = 1024
 	// shardFrom is the capacity from which the table is split: below it the
 	// bound is exact, above it each shard has an equal part of it.
 	shardFrom = 4096
@@ -47,13 +49,14 @@ type Entry[V any] struct {
 }
 
 type shard[V any] struct {
-	last atomic.Pointer[Entry[V]] // acquired last; found again without the lock
-	mu   sync.Mutex
-	cap  int
-	m    map[string]*Entry[V]
-	ring []*Entry[V]
-	hand int
-	_    [64]byte // neighbours do not share a cache line
+	last  atomic.Pointer[Entry[V]] // acquired last; found again without the lock
+	mu    sync.Mutex
+	cap   int
+	m     map[string]*Entry[V]
+	ring  []*Entry[V]
+	hand  int
+	looks int      // that insertions have left
+	_     [64]byte // neighbours do not share a cache line
 }
 
 // New returns a table of at most size entries, beyond which newcomers share
@@ -182,7 +185,8 @@ func (t *Table[V]) All(f func(e *Entry[V])) {
 
 // room makes sure that one more entry fits, dropping an idle one if need be.
 func (s *shard[V]) room(idle func(*V, time.Time) bool, now time.Time) bool {
-	for i := 0; i < lookAt && len(s.ring) >= s.cap; i++ {
+	s.looks = min(s.looks+lookAt, mostLooks)
+	for ; s.looks > 0 && len(s.ring) >= s.cap; s.looks-- {
 		if s.hand >= len(s.ring) {
 			s.hand = 0
 		}

@@ -82,6 +82,47 @@ func TestIdleEntriesMakeRoom(t *testing.T) {
 	}
 }
 
+// TestARowOfBusyEntriesTurnsNobodyAway: a newcomer finds the idle entries behind
+// it, if few had to look for any before.
+func TestARowOfBusyEntriesTurnsNobodyAway(t *testing.T) {
+	tab := accounts(200)
+	for i := range 200 {
+		e := tab.Acquire(fmt.Sprint(i), time.Now())
+		if i < 150 {
+			e.Value.spent = 1
+		}
+		e.Release()
+	}
+	for i := range 1000 {
+		e := tab.Acquire(fmt.Sprint("new", i), time.Now())
+		if e.Overflow {
+			t.Fatalf("newcomer %d found no room among 50 idle entries of 200", i)
+		}
+		e.Release()
+	}
+}
+
+// TestLooksAreBounded: where all are busy, newcomers do not look at all of them.
+func TestLooksAreBounded(t *testing.T) {
+	looks := 0
+	tab := New(4000, func(string) bool { return false }, func(busy *bool, _ time.Time) bool { looks++; return !*busy })
+	for i := range 4000 {
+		e := tab.Acquire(fmt.Sprint(i), time.Now())
+		e.Value = true
+		e.Release()
+	}
+	for i := range 10000 {
+		was := looks
+		tab.Acquire(fmt.Sprint("new", i), time.Now()).Release()
+		if most := looks - was; most > mostLooks+1 { // one at the overflow
+			t.Fatalf("newcomer %d looked at %d entries, want at most %d", i, most, mostLooks)
+		}
+	}
+	if most := mostLooks + 10000*(lookAt+1); looks > most {
+		t.Errorf("%d entries were looked at for 10000 newcomers, want at most %d", looks, most)
+	}
+}
+
 func TestShardedBound(t *testing.T) {
 	tab := accounts(shardFrom)
 	for i := range 100_000 {
