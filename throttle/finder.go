@@ -46,6 +46,7 @@ type finder struct {
 	sent           float64       // since then
 	last           time.Time
 	windows        windows
+	ramp           *ramp // nil: the rate is known by and large
 }
 
 // wait is how long the next start has to wait.
@@ -76,6 +77,9 @@ func (f *finder) start(now time.Time) {
 		return
 	}
 	f.grow(now)
+	if f.ramp != nil {
+		f.ramp.start(now)
+	}
 	f.sent++
 	if f.rate == 0 {
 		return
@@ -98,6 +102,12 @@ func (f *finder) binds(now time.Time) bool {
 // grow moves the rate along its curve. It stands still while the rate is not
 // used, because a rate nobody tried is not known to be good.
 func (f *finder) grow(now time.Time) {
+	if f.ramp != nil {
+		if f.rate = f.ramp.rate(f.top); f.ramp.over(f.top) {
+			f.low, f.ramp, f.from = f.top, nil, now.Add(-f.k)
+		}
+		return
+	}
 	if gone := now.Sub(f.used); gone >= max(500*time.Millisecond, time.Duration(4/f.rate*float64(time.Second))) {
 		if f.sent < 0.5*f.rate*gone.Seconds() {
 			f.from = f.from.Add(gone)
@@ -166,20 +176,10 @@ func (f *finder) refuse(now, sent time.Time, said hint, rtt time.Duration, strik
 		f.reacted = now
 		return true
 	}
-	top := f.measure(now, rtt)
-	if f.top > 0 && math.Abs(top-f.top) <= 0.1*f.top {
-		f.k = min(mostK, f.k*3/2)
-	} else {
-		f.k = firstK
-	}
+	f.cut(f.passed(now, sent, said, rtt), said)
 	if strikes == 0 {
-		f.before = top
+		f.before = f.top
 	}
-	f.top, f.low = top, restartAt*top
-	if said.known {
-		f.low = resumeAt * top // in that pause the bucket filled
-	}
-	f.rate = f.low
 	f.reacted = now
 	if said.known {
 		f.held += said.wait
@@ -188,8 +188,43 @@ func (f *finder) refuse(now, sent time.Time, said hint, rtt time.Duration, strik
 	return true
 }
 
+// passed is the rate at which a request sent at sent was refused, and begins
+// the next measurement.
+func (f *finder) passed(now, sent time.Time, said hint, rtt time.Duration) float64 {
+	ramp, first := f.ramp, f.anchor.IsZero()
+	f.ramp = nil
+	switch {
+	case ramp != nil:
+		f.measure(now, rtt)
+		return min(f.top, ramp.found(sent))
+	case first && said.known && f.total >= leastBurst && now.Sub(f.began) < fullEpoch:
+		f.ramp = newRamp(now, f.total, max(0, sent.Sub(f.began)), said, rtt)
+	}
+	return f.measure(now, rtt)
+}
+
+// cut restarts the curve below top.
+func (f *finder) cut(top float64, said hint) {
+	least, most := firstK, mostK
+	if said.known {
+		most *= 2 // to ask costs a whole pause
+	}
+	if f.top > 0 && math.Abs(top-f.top) <= 0.1*f.top {
+		least = min(most, f.k*3/2)
+	}
+	f.k, f.top, f.low = least, top, restartAt*top
+	if said.known {
+		f.low = resumeAt * top // in that pause the bucket filled
+	}
+	f.rate = f.low
+	if f.ramp != nil {
+		f.rate = f.ramp.rate(top)
+	}
+}
+
 // resume puts the curve's zero, at the latest to when the pause is over.
 func (f *finder) resume(t time.Time) {
+	f.ramp.reset()
 	f.from, f.used, f.sent = t, t, 0
 	f.next = t
 }

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -223,6 +224,58 @@ func ceil(d time.Duration) time.Duration {
 }
 
 func known[T any](v T) headers.Opt[T] { return headers.Opt[T]{Value: v, Known: true} }
+
+// A burst that is refused says how large a bucket is, not how fast it fills. It
+// may cost one more refusal to find that out, not one for each halving.
+func TestOneMoreRefusalTellsABucketsRate(t *testing.T) {
+	for _, c := range []struct {
+		rate, burst float64
+		jobs        int
+		trip        time.Duration
+		most        float64 // seconds beyond the ideal
+	}{
+		{50, 10, 500, 200 * time.Microsecond, 3.5},
+		{200, 50, 1000, 200 * time.Microsecond, 2.5},
+		{200, 50, 1000, 20 * time.Millisecond, 3},
+		{500, 100, 3000, 5 * time.Millisecond, 3.5},
+	} {
+		var took []float64
+		for seed := range uint64(9) {
+			b := newBout(seed, c.jobs, c.jobs)
+			b.trip, b.serve = c.trip, bucketServer(c.rate, c.burst, 1)
+			b.run(t, time.Minute)
+			if b.good < c.jobs {
+				t.Fatalf("%v/s of %v: %d of %d done in a minute", c.rate, c.burst, b.good, c.jobs)
+			}
+			took = append(took, b.took.Seconds()-(float64(c.jobs)-c.burst)/c.rate)
+		}
+		slices.Sort(took)
+		if median := took[len(took)/2]; median > c.most {
+			t.Errorf("%v/s of %v: %.2f s beyond the ideal, want at most %.2f", c.rate, c.burst, median, c.most)
+		}
+	}
+}
+
+func TestRampTellsTheRate(t *testing.T) {
+	for _, want := range []float64{5, 20, 50, 300, 2000} {
+		const burst = 20
+		now := at0(0)
+		r := newRamp(now, burst, 0, hint{wait: time.Second, known: true}, time.Millisecond)
+		now = now.Add(time.Second)
+		level := min(burst, want)
+		for r.start(now); level >= 1; r.start(now) {
+			gap := 1 / r.rate(1e6)
+			now = now.Add(time.Duration(gap * float64(time.Second)))
+			level = min(burst, level-1+want*gap)
+		}
+		if got := r.found(now); got < 0.85*want || got > 1.15*want {
+			t.Errorf("found %.1f/s, want %v/s within a seventh", got, want)
+		}
+		if len(r.points) > mostPoints {
+			t.Errorf("keeps %d points", len(r.points))
+		}
+	}
+}
 
 func TestQuotasAreFoundWithFewRefusals(t *testing.T) {
 	const said = 2
