@@ -262,6 +262,20 @@ func TestErrorText(t *testing.T) {
 	})
 }
 
+// What stands before an "@" may be a password.
+func TestErrorTextMasksUserinfo(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                 "",
+		"EOF":                              "EOF",
+		"lookup u:p@h: no such host":       "lookup ...@h: no such host",
+		`parse "http://u:p@x@h/": bad, a@`: `parse "http://...@...@h/": bad, ...@`,
+	} {
+		if got := plain(errors.New(text)); got != want {
+			t.Errorf("%q is shown as %q, want %q", text, got, want)
+		}
+	}
+}
+
 // However long a line a server sends, an Error shows little of it.
 func TestErrorTextIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

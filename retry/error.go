@@ -86,17 +86,33 @@ func (e *Error) told() bool {
 // sent, and a server may send a megabyte where a status line should be.
 const longest = 300
 
-// plain is an error's text without the URL that a *url.Error puts before it.
+// plain is an error's text without the URL that a *url.Error puts before it,
+// and without what stands before an "@": in a URL.Host that nobody parsed, say,
+// which net/http then tries to dial.
 func plain(err error) string {
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err
 	}
-	text := err.Error()
+	text := userinfo(err.Error())
 	if len(text) > longest {
 		text = strings.ToValidUTF8(text[:longest], "") + "..."
 	}
 	return text
+}
+
+// userinfo masks the word before each "@" of text.
+func userinfo(text string) string {
+	var b strings.Builder
+	for {
+		i := strings.IndexByte(text, '@')
+		if i < 0 {
+			b.WriteString(text)
+			return b.String()
+		}
+		b.WriteString(text[:1+strings.LastIndexAny(text[:i], ` /"'(`)] + "...@")
+		text = text[i+1:]
+	}
 }
 
 // Unwrap returns the last attempt's error and, if the caller's context ended

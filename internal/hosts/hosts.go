@@ -91,8 +91,12 @@ func Key(r *http.Request) string {
 }
 
 // Canonical is Key for a scheme and a host[:port]. A scheme of "" takes no
-// port for its own.
+// port for its own. What a caller put before an "@", where no URL has it, is
+// no part of a name that is shown.
 func Canonical(scheme, hostport string) string {
+	if i := strings.LastIndexByte(hostport, '@'); i >= 0 {
+		hostport = hostport[i+1:]
+	}
 	host, port := hostport, ""
 	if i := strings.LastIndexByte(hostport, ':'); i >= 0 && !strings.Contains(hostport[i:], "]") {
 		host, port = hostport[:i], hostport[i+1:]

@@ -22,6 +22,8 @@ func TestCanonical(t *testing.T) {
 		{"http", "[::1]:8080", "[::1]:8080"},
 		{"", "h:80", "h:80"},
 		{"http", "", ""},
+		{"http", "user:pass@H:80", "h"},
+		{"http", "a@b@[::1]:8080", "[::1]:8080"},
 	}
 	for _, tt := range tests {
 		if got := Canonical(tt.scheme, tt.host); got != tt.want {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -83,7 +84,8 @@ func (o *out) hook(ctx context.Context) {
 
 // request carries a canary wherever a secret may stand.
 func request(ctx context.Context, method, host string) *http.Request {
-	r, err := http.NewRequestWithContext(ctx, method, "http://user:"+canary+"@"+host+"/v1/items?key="+canary+"#"+canary, strings.NewReader(canary))
+	path := "/bot123456:AAE" + canary + "/send/" + canary
+	r, err := http.NewRequestWithContext(ctx, method, "http://user:"+canary+"@"+host+path+"?key="+canary+"#"+canary, strings.NewReader(canary))
 	if err != nil {
 		panic(err)
 	}
@@ -174,6 +176,31 @@ func TestNothingComesOut(t *testing.T) {
 			look(t, o.text.String())
 		})
 	}
+}
+
+// TestUserinfoInHosts: a URL.Host that nobody parsed may hold a password. What
+// the base says of it is the base's; weir shows it without.
+func TestUserinfoInHosts(t *testing.T) {
+	o := new(out)
+	c := o.config()
+	c.Retry.OnAttempt = nil // it passes on the base's errors
+	synctest.Test(t, func(t *testing.T) {
+		rt := real.Chain(t, real.Func(func(r *http.Request) (*http.Response, error) {
+			r.Body.Close()
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: fmt.Errorf("lookup %s: i/o timeout", r.URL.Host)}
+		}), c)
+		for range 8 {
+			r := request(t.Context(), "PUT", "api.test")
+			r.URL.User, r.URL.Host = nil, "user:"+canary+"@api.test"
+			_, err := rt.RoundTrip(r)
+			fmt.Fprintln(&o.text, err)
+		}
+		o.tell(rt.Stats())
+	})
+	if text := o.text.String(); !strings.Contains(text, "retry: api.test: ") || !strings.Contains(text, "breaker: api.test") {
+		t.Errorf("not what was to be looked at: %.300s", text)
+	}
+	look(t, o.text.String())
 }
 
 // look fails where the canary is, plain or in a usual coating.
