@@ -19,6 +19,24 @@
 // [retry.New] and [breaker.NewCircuits] wrap any http.RoundTripper, and
 // [throttle.NewLimiter] keeps the same budgets without HTTP.
 //
+// # What a request goes through
+//
+// At the Door it is refused at once if its host is known to be broken; nothing
+// was spent on it. Then it queues, in order of arrival within its priority, for
+// room in everything that binds it: budgets that were configured, limits that
+// the server stated, the rate at which the server was found to accept, and the
+// pause that somebody else's 429 began. Units are taken at the moment it goes,
+// from all of these or from none, so whoever gives up while waiting costs
+// nothing, and a change re-plans all who wait. A wait that cannot end before
+// the deadline, or within MaxWait, fails at once and says how long it would be.
+//
+// Only then does the clock of the attempt start. What came back is heard on the
+// way out: what it says about quotas by the throttle, what it says about the
+// host by the circuit, and retry decides whether the request may be sent again:
+// only if it is idempotent, or carries an Idempotency-Key, or was certainly not
+// processed; only if the wait fits; only if the host's allowance for retries
+// pays for it. A retry keeps its place in the queue.
+//
 // # By default
 //
 // A host has no budget until it states or shows a limit. What it states in
@@ -30,6 +48,31 @@
 // failures in a row without any answer, or half of at least twenty calls in
 // the window, open a host's circuit.
 //
+// Every field of Config that is zero means such a default. The ones that are
+// changed first:
+//
+//	Throttle.Budgets        what you know and the server does not say
+//	Throttle.MaxWait        longer for a batch job; negative: refuse, never wait
+//	Retry.MaxAttempts       1 where an SDK above has its own loop
+//	Retry.AttemptTimeout    for answers that take longer than 30 s to begin
+//	Breaker.Patience        to wait for a broken host instead of failing
+//	Hosts                   other settings for hosts that need them
+//
+// # Learning
+//
+// Limits that headers state, in whatever dialect (package [headers]), become
+// accounts beside the configured ones, in their own units, kept apart by
+// credential. Where a server says nothing but 429, its rate is found as TCP
+// finds a link's. Nothing that is learned ever loosens what was configured, and
+// all of it shows, with its reason in words, in [Transport.Stats],
+// throttle.Config.OnLearn and on the page of package inspect.
+//
+// # Bodies and streams
+//
+// A response body belongs to the caller: streams stream, 101 stays writable,
+// and closing it gives the request's place back. A request body is sent again
+// only if net/http could do so (GetBody), or if Retry.BufferBody keeps it.
+//
 // # Errors
 //
 // A response obtained is a response returned, also the last 429 or 503. An
@@ -39,5 +82,12 @@
 //	*breaker.Error   the host's circuit is open: RetryAfter says for how long
 //	*retry.Error     no response after n attempts; it wraps the last error
 //
-// and satisfies errors.Is(err, [ErrNotSent]) if nothing was sent at all.
+// and satisfies errors.Is(err, [ErrNotSent]) if nothing was sent at all. Their
+// texts name hosts, never URLs, and hold no credentials.
+//
+// # Many processes
+//
+// Budgets live in this process until Throttle.Store names a place that others
+// share: github.com/weirhttp/weir/redisstore, or filestore on one machine.
+// [Transport.Close] gives back what was leased from there.
 package weir

@@ -1,5 +1,6 @@
-// Package doctest compiles the Go blocks of Markdown files, each as the body
-// of a function in a module outside this one.
+// Package doctest compiles the Go blocks of Markdown files in a module outside
+// this one: one that begins with a declaration of a type or function as a file,
+// any other as the body of a function.
 package doctest
 
 import (
@@ -61,6 +62,14 @@ func Compile(t *testing.T, root string, all bool, files ...string) {
 				continue
 			}
 			n++
+			if declares(block) {
+				folder := fmt.Sprintf("block%d", n)
+				if err := os.Mkdir(filepath.Join(dir, folder), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				write(folder+"/block.go", "package blocks\n\n"+imports(block)+block)
+				continue
+			}
 			write(fmt.Sprintf("block%d.go", n), body(n, file, block))
 		}
 	}
@@ -71,7 +80,7 @@ func Compile(t *testing.T, root string, all bool, files ...string) {
 	mod, sum := module(t, root, all)
 	write("go.mod", mod)
 	write("go.sum", sum)
-	cmd := exec.Command("go", "vet", "-unreachable=false", ".")
+	cmd := exec.Command("go", "vet", "-unreachable=false", "./...")
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
@@ -124,39 +133,47 @@ func module(t *testing.T, root string, all bool) (mod, sum string) {
 }
 
 // given are the names that a block may use without making them.
-var given = []struct{ name, typ, path string }{
-	{"client", "*http.Client", "net/http"},
-	{"req", "*http.Request", "net/http"},
-	{"ctx", "context.Context", "context"},
-	{"t", "*testing.T", "testing"},
-	{"transport", "*weir.Transport", "github.com/weirhttp/weir"},
+var given = []struct{ name, typ string }{
+	{"client", "*http.Client"},
+	{"req", "*http.Request"},
+	{"ctx", "context.Context"},
+	{"t", "*testing.T"},
+	{"transport", "*weir.Transport"},
 }
 
 // made are the names that a block may make without using them.
 var made = []string{"config", "client", "resp", "err", "ctx", "limiter"}
 
+// declares reports whether a block stands at the top of a file.
+func declares(block string) bool {
+	return strings.HasPrefix(block, "type ") || strings.HasPrefix(block, "func ")
+}
+
+// imports is the import declaration of code.
+func imports(code string) string {
+	var b strings.Builder
+	b.WriteString("import (\n")
+	for _, path := range known {
+		if regexp.MustCompile(`\b` + name(path) + `\.`).MatchString(code) {
+			fmt.Fprintf(&b, "\t%q\n", path)
+		}
+	}
+	b.WriteString(")\n\n")
+	return b.String()
+}
+
 // body makes a block a function with the names it uses.
 func body(n int, file, block string) string {
 	has := func(pattern string) bool { return regexp.MustCompile(pattern).MatchString(block) }
-	imports := make(map[string]bool)
-	for _, path := range known {
-		imports[path] = has(`\b` + name(path) + `\.`)
-	}
 	var parameters []string
 	for _, g := range given {
 		if has(`\b` + g.name + `\b`) {
 			parameters = append(parameters, g.name+" "+g.typ)
-			imports[g.path] = true
 		}
 	}
+	head := fmt.Sprintf("// %s\nfunc block%d(%s) (_ error) {\n{\n%s", filepath.Base(file), n, strings.Join(parameters, ", "), block)
 	var b strings.Builder
-	b.WriteString("package blocks\n\nimport (\n")
-	for _, path := range known {
-		if imports[path] {
-			fmt.Fprintf(&b, "\t%q\n", path)
-		}
-	}
-	fmt.Fprintf(&b, ")\n\n// %s\nfunc block%d(%s) (_ error) {\n{\n%s", filepath.Base(file), n, strings.Join(parameters, ", "), block)
+	b.WriteString("package blocks\n\n" + imports(head) + head)
 	for _, word := range made {
 		if has(`(?m)^(\w+, )?` + word + `(, err)? :?= `) {
 			b.WriteString("\n_ = " + word)
