@@ -67,10 +67,16 @@ func TestRedirects(t *testing.T) {
 		}
 	})
 	bubble(t, h, func(t *testing.T, base *http.Transport) {
-		c := &http.Client{Transport: over(t, base, weir.Config{})}
+		rt := over(t, base, weir.Config{})
+		c := &http.Client{Transport: rt}
 		for path, want := range map[string]string{"/keep": "POST b.test text", "/turn": "GET b.test "} {
 			if code, got := post(t, c, "http://a.test"+path, "text"); code != 200 || got != want {
 				t.Errorf("%s: %d %q, want %q", path, code, got, want)
+			}
+		}
+		for _, h := range rt.Stats().Throttle.Hosts {
+			if want := map[string]int64{"a.test": 2, "b.test": 4}[h.Host]; h.Granted != want {
+				t.Errorf("%s: %d attempts took budget, want %d", h.Host, h.Granted, want)
 			}
 		}
 	})

@@ -1,6 +1,8 @@
 package hostile
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
 	"net"
 	"net/http"
@@ -105,7 +107,13 @@ func TestHeaderBombs(t *testing.T) {
 // TestEndlessBodies: a failure whose body never ends costs 100 ms per attempt,
 // and is what the caller gets in the end.
 func TestEndlessBodies(t *testing.T) {
+	bomb := zeros(t)
 	for name, write := range map[string]func(*world, net.Conn) bool{
+		"gzip bomb": func(w *world, c net.Conn) bool {
+			w.sample()
+			time.Sleep(time.Millisecond)
+			return w.write(c, bomb)
+		},
 		"drip": func(w *world, c net.Conn) bool {
 			time.Sleep(50 * time.Millisecond)
 			return w.write(c, "1\r\nx\r\n")
@@ -123,7 +131,11 @@ func TestEndlessBodies(t *testing.T) {
 		for _, status := range []string{"503 Service Unavailable", "429 Too Many Requests", "500 Internal Server Error"} {
 			t.Run(name+" "+status[:3], func(t *testing.T) {
 				bubble(t, func(w *world, c net.Conn, _ int64) {
-					w.write(c, "HTTP/1.1 "+status+"\r\nTransfer-Encoding: chunked\r\nContent-Type: application/json\r\n\r\n")
+					coding := ""
+					if name == "gzip bomb" {
+						coding = "Content-Encoding: gzip\r\n" // net/http takes it off
+					}
+					w.write(c, "HTTP/1.1 "+status+"\r\nTransfer-Encoding: chunked\r\nContent-Type: application/json\r\n"+coding+"\r\n")
 					for write(w, c) {
 					}
 				}, func(t *testing.T, w *world) {
@@ -144,6 +156,20 @@ func TestEndlessBodies(t *testing.T) {
 			})
 		}
 	}
+}
+
+// zeros is a chunk of a body that net/http unpacks to 16 MB.
+func zeros(t *testing.T) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write(make([]byte, 16*mb)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%x\r\n%s\r\n", b.Len(), b.String())
 }
 
 // TestAbsurdNumbers: whatever stands where a number should, a request ends,
