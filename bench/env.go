@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -58,6 +59,61 @@ func loadAverage() string {
 		return strings.Join(fields[:3], " ")
 	}
 	return "unknown"
+}
+
+// watchOthers returns what tells, later, which percentage of the processors
+// other programs took meanwhile; nil where Linux does not tell.
+func watchOthers() func() *float64 {
+	busy, all := processorTime()
+	own := ownTime()
+	return func() *float64 {
+		busy2, all2 := processorTime()
+		if all2 <= all {
+			return nil
+		}
+		share := max(0, 100*(busy2-busy-(ownTime()-own))/(all2-all))
+		return &share
+	}
+}
+
+// processorTime is for how long the processors have worked, interrupts left
+// out, and how long that could have been, in ticks; zero if Linux does not tell.
+func processorTime() (busy, all float64) {
+	b, _ := os.ReadFile("/proc/stat")
+	line, _, _ := strings.Cut(string(b), "\n")
+	fields := strings.Fields(line)
+	if len(fields) < 9 {
+		return 0, 0
+	}
+	for i, v := range ticks(fields[1:9]) { // user nice system idle iowait irq softirq steal
+		if all += v; i < 3 || i == 7 {
+			busy += v
+		}
+	}
+	return busy, all
+}
+
+// ownTime is what of that this program took, and those that it ran and waited
+// for.
+func ownTime() (sum float64) {
+	b, _ := os.ReadFile("/proc/self/stat")
+	_, rest, _ := strings.Cut(string(b), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 15 {
+		return 0
+	}
+	for _, v := range ticks(fields[11:15]) { // user and system, its own and its children's
+		sum += v
+	}
+	return sum
+}
+
+func ticks(fields []string) []float64 {
+	out := make([]float64, len(fields))
+	for i, f := range fields {
+		out[i], _ = strconv.ParseFloat(f, 64)
+	}
+	return out
 }
 
 // timerLag is how late timers of 2 ms are, in ms: median, 99th percentile.

@@ -71,10 +71,11 @@ func run(ctx context.Context, args []string) error {
 		size, command = scenario.Quick, "go run ./bench -quick"
 	}
 	r := result.Run{Command: command, Commit: commit(root), Versions: versions(), Machine: machine()}
+	others := watchOthers()
 	if err := measure(ctx, &r, list, size); err != nil {
 		return err
 	}
-	r.Machine.After = loadAverage()
+	r.Machine.After, r.Machine.Others = loadAverage(), others()
 	if err := write(r, *out); err != nil || *only != "" {
 		return err
 	}

@@ -35,9 +35,11 @@ func Replace(path, text string) error {
 // where says on what and how r was measured.
 func (r Run) where() string {
 	m, busy := r.Machine, ""
-	var load float64
-	if _, err := fmt.Sscan(m.Before, &load); err == nil && load >= 1 {
-		busy = " **The machine was busy with other work**: what depends on speed is rough, and the tables of waiting (quota, outage, herd) are worse than on a quiet one."
+	if m.Others != nil {
+		busy = fmt.Sprintf(" Other programs took %.0f %% of the processors meanwhile.", *m.Others)
+	}
+	if m.Others != nil && *m.Others >= 10 {
+		busy += " **The machine was busy with other work**: what depends on speed is rough, and the tables of waiting (quota, outage, herd) are worse than on a quiet one."
 	}
 	if strings.Contains(r.Command, "-quick") {
 		busy += " A `-quick` run: fewer calls and shorter waits than the full one, in which the start of a quota weighs more."
@@ -114,7 +116,7 @@ func (r Run) Summary(folder string) string {
 	}
 	return t.Markdown() + "\nThe first row is what the base costs by itself. Timeouts on; attempts per call and errors are of a 503 outage; quotas are five kinds of servers, the rate not told. " +
 		"\"weir, patient\" waits for the circuit (`Breaker.Patience`). Rows where others are ahead, the method and all figures: [docs/performance.md](docs/performance.md).\n\n" +
-		r.where() + "\n\n![What reaches a server during an outage](" + folder + "outage503.svg)\n\n![Refusals per success](" + folder + "quota-429.svg)\n"
+		r.where() + "\n\n![What reaches a server during an outage](" + folder + "outage503.svg)\n\n![Refusals per success](" + folder + "quota-429.svg)\n\n![Time of the whole work](" + folder + "quota-time.svg)\n"
 }
 
 // rivals are the rows of the outage, in its order.

@@ -16,9 +16,9 @@ func (p Plot) WriteSVG(path string) error {
 	pl := plot.New()
 	pl.Title.Text, pl.X.Label.Text, pl.Y.Label.Text = p.Title, p.X, p.Y
 	pl.Title.Padding = vg.Points(8)
-	pl.BackgroundColor = color.White // readable in dark mode too
-	pl.Legend.Top = true
-	pl.Legend.Padding = vg.Points(2)
+	pl.BackgroundColor = color.White           // readable in dark mode too
+	pl.Legend.Top, pl.Legend.Left = true, true // from its left end: readers' fonts may be wider
+	pl.Legend.Padding, pl.Legend.TextStyle.Font.Size = vg.Points(2), vg.Points(9)
 	pl.Add(plotter.NewGrid())
 	var err error
 	if len(p.Names) > 0 {
@@ -30,13 +30,13 @@ func (p Plot) WriteSVG(path string) error {
 		return fmt.Errorf("result: plot %s: %w", p.ID, err)
 	}
 	pl.Y.Max += (pl.Y.Max - pl.Y.Min) * .1
-	pl.X.Max += (pl.X.Max - pl.X.Min) * .3 // room for the legend
-	pl.Legend.XOffs = -vg.Points(6)
+	pl.X.Max += (pl.X.Max - pl.X.Min) * .45 // room for the legend
+	pl.Legend.XOffs = 14.3 * vg.Centimeter
 	return pl.Save(22*vg.Centimeter, 11*vg.Centimeter, path)
 }
 
 func (p Plot) bars(pl *plot.Plot) error {
-	width := vg.Points(480 / float64(len(p.Names)*(len(p.Series)+1)))
+	width := vg.Points(360 / float64(len(p.Names)*(len(p.Series)+1)))
 	pl.Y.Min = 0
 	for i, s := range p.Series {
 		b, err := plotter.NewBarChart(plotter.Values(s.Y), width)
@@ -49,6 +49,8 @@ func (p Plot) bars(pl *plot.Plot) error {
 		pl.Legend.Add(s.Name, b)
 	}
 	pl.NominalX(p.Names...)
+	pl.X.Tick.Label.Font.Size = vg.Points(8)
+	pl.X.Min, pl.X.Max = -.5, float64(len(p.Names))-.5
 	return nil
 }
 

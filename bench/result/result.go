@@ -24,7 +24,8 @@ type Machine struct {
 	OS     string     `json:"os"`
 	Go     string     `json:"go"`
 	Date   string     `json:"date"`
-	Before string     `json:"load_before"` // average over 1, 5 and 15 minutes
+	Before string     `json:"load_before"`      // average over 1, 5 and 15 minutes
+	Others *float64   `json:"others,omitempty"` // percent of the processors that other programs took meanwhile; nil: not known
 	After  string     `json:"load_after"`
 	Timer  [2]float64 `json:"timer_lag_ms"` // how late timers were: median, 99th percentile
 }

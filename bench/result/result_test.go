@@ -86,3 +86,21 @@ func TestJSON(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got.Full(""), r.Full(""))
 	}
 }
+
+// TestBusy: a page says that the machine was busy when it was.
+func TestBusy(t *testing.T) {
+	r := Run{Command: "go run ./bench", Machine: Machine{Before: "5 5 5"}}
+	if got := r.where(); strings.Contains(got, "Other programs") || strings.Contains(got, "busy") {
+		t.Errorf("not known: %s", got)
+	}
+	for _, tt := range []struct {
+		others float64
+		says   string
+		busy   bool
+	}{{.3, "took 0 %", false}, {9, "took 9 %", false}, {31, "took 31 %", true}} {
+		r.Machine.Others = &tt.others
+		if got := r.where(); !strings.Contains(got, tt.says) || strings.Contains(got, "busy") != tt.busy {
+			t.Errorf("others took %v %%: %s", tt.others, got)
+		}
+	}
+}

@@ -150,8 +150,45 @@ func runLimiters(_ context.Context, s Size) ([]result.Table, []result.Plot, erro
 	if err != nil {
 		return nil, nil, err
 	}
+	million, err := manyKeys(pick(s, 50, 100_000, 1_000_000))
+	if err != nil {
+		return nil, nil, err
+	}
 	exact, err := accuracy(s)
-	return []result.Table{grants, exact}, nil, err
+	return []result.Table{grants, million, exact}, nil, err
+}
+
+// manyKeys measures one limiter after the other, as all of them at once need
+// too much memory.
+func manyKeys(keys int) (result.Table, error) {
+	t := result.Table{ID: "keys", Title: fmt.Sprintf("%d keys", keys),
+		Note:    "The first grant of each key, then grants over all keys in turns, with one goroutine and with two. Bytes are the heap's growth per key without the key's own text. One limiter after the other.",
+		Columns: []result.Column{less("first grant ns", 0, .1), less("ns", 0, .1), less("ns x2", 0, .1), less("bytes per key", 0, .02)}}
+	names := keyNames(keys)
+	for i, l := range limits() {
+		if l.keyed == "" {
+			continue
+		}
+		before := heap()
+		try, _, err := l.make(100_000_000, 100_000_000, keys)
+		if err != nil {
+			return t, err
+		}
+		f := func(k int) { try(names[k%keys]) }
+		first := timed(keys, 1, f)
+		memory := (heap() - before) / float64(keys)
+		one, two := timed(keys, 1, f), timed(keys/2, 2, f)
+		t.Rows = append(t.Rows, result.Row{Name: l.name, Ours: i == 0, Cells: []result.Cell{result.Num(first.ns), result.Num(one.ns), result.Num(two.ns), result.Num(memory)}})
+	}
+	return t, nil
+}
+
+func keyNames(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("key-%d", i)
+	}
+	return names
 }
 
 func grantCosts(s Size) (result.Table, error) {
@@ -159,10 +196,7 @@ func grantCosts(s Size) (result.Table, error) {
 	t := result.Table{ID: "limiters", Title: "One grant that need not wait",
 		Note:    fmt.Sprintf("Then %d keys in turns. x2: two goroutines, time per grant. Bytes are the heap's growth per key without the key's own text. throttled and go-limiter forget keys that were not used for some time; the maps keep theirs.", keys),
 		Columns: []result.Column{less("ns", 0, .1), less("ns x2", 0, .1), less("allocs", 1, 0), less("by key ns", 0, .1), less("by key ns x2", 0, .1), less("allocs", 1, 0), less("bytes per key", 0, .02)}}
-	names := make([]string, keys)
-	for i := range names {
-		names[i] = fmt.Sprintf("key-%d", i)
-	}
+	names := keyNames(keys)
 	list := limits()
 	var one, many []func(int)
 	var which []int

@@ -60,13 +60,13 @@ func runLoopback(_ context.Context, s Size) ([]result.Table, []result.Plot, erro
 }
 
 func throughput(s Size, http2 bool) (result.Table, error) {
-	size, batches := pick(s, 64, 500, 1000), pick(s, 1, 6, 20)
+	size, batches := pick(s, 64, 1000, 4000), pick(s, 1, 4, 20)
 	id, name := "http1", "HTTP/1"
 	if http2 {
 		id, name = "http2", "HTTP/2 over TLS"
 	}
-	t := result.Table{ID: id, Title: fmt.Sprintf("%s: %d requests at concurrency 32", name, size*batches),
-		Note:    fmt.Sprintf("In batches of %d, each between two of bare net/http; of bare is the median of the ratios to these neighbours. Server and clients share the cores.", size),
+	t := result.Table{ID: id, Title: fmt.Sprintf("%s: requests at concurrency 32", name),
+		Note:    fmt.Sprintf("%d batches of %d, each between two of bare net/http; of bare is the median of the ratios to these neighbours. Server and clients share the cores.", batches, size),
 		Columns: []result.Column{more("requests/s", 0, .06), more("of bare", 2, .06), less("p50 µs", 0, .06), less("p99 µs", 0, .15), less("failed", 0, 0)}}
 	url, base, done := echo(http2)
 	defer done()

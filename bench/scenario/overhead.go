@@ -99,7 +99,7 @@ func (c contender) post(url string) func(int) {
 }
 
 func runOverhead(_ context.Context, s Size) ([]result.Table, []result.Plot, error) {
-	rounds, n := pick(s, 1, 15, 60), pick(s, 20, 1500, 3000)
+	rounds, n := pick(s, 1, 3, 13), pick(s, 20, 6000, 15000)
 	all, done, err := contenders()
 	defer done()
 	if err != nil {
@@ -165,7 +165,7 @@ func overheadPlot(t result.Table) result.Plot {
 // know is one state for all, so those with a state get one per host, in the
 // map that programs write around them.
 func manyHosts(s Size) (result.Table, error) {
-	hosts, rounds := pick(s, 20, 5000, 10000), pick(s, 1, 4, 8)
+	hosts, rounds := pick(s, 20, 5000, 10000), pick(s, 1, 4, 9)
 	t := result.Table{ID: "hosts", Title: fmt.Sprintf("GET over %d hosts in turns, a state for each", hosts),
 		Note:    "Added to the base. hand-made and failsafe-go stand in a map with a lock, one per host, and are never dropped. Bytes are the heap's growth per host after all were visited, less that of the base.",
 		Columns: []result.Column{less("ns", 0, .1), less("ns x2", 0, .1), less("allocs", 1, 0), less("bytes per host", 0, .02)}}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -60,7 +61,7 @@ func runQuotas(ctx context.Context, s Size) ([]result.Table, []result.Plot, erro
 	list := dialects(s)
 	pairs := make([][2]result.Table, len(list))
 	err := parts(s, len(list), func(i int) (err error) {
-		pairs[i], err = makespan(ctx, list[i], i, n, goroutines)
+		pairs[i], err = makespan(ctx, s, list[i], i, n, goroutines)
 		return err
 	})
 	if err != nil {
@@ -73,9 +74,9 @@ func runQuotas(ctx context.Context, s Size) ([]result.Table, []result.Plot, erro
 	return all, quotaPlots(list, unknown), nil
 }
 
-// makespan lets all rivals do the same work at the same time, each against a
-// server of its own: without knowing the rate, and with.
-func makespan(ctx context.Context, d dialect, i, n, goroutines int) (out [2]result.Table, err error) {
+// makespan lets all rivals do the same work at the same time but for their
+// starts, each against a server of its own: without knowing the rate, and with.
+func makespan(ctx context.Context, s Size, d dialect, i, n, goroutines int) (out [2]result.Table, err error) {
 	best := ideal(d.quota(), n)
 	var lists [2][]rival.Rival
 	for _, r := range rival.All() {
@@ -105,8 +106,12 @@ func makespan(ctx context.Context, d dialect, i, n, goroutines int) (out [2]resu
 		out[k].Rows[i] = line
 		return err
 	}
-	err = each(make([]rival.Rival, 2), func(k int, _ rival.Rival) error {
-		return each(lists[k], func(i int, r rival.Rival) error { return one(k, i, r) })
+	step := pick(s, 0, 20*time.Millisecond, 100*time.Millisecond)
+	err = apart(step, slices.Concat(lists[0], lists[1]), func(i int, r rival.Rival) error {
+		if n := len(lists[0]); i >= n {
+			return one(1, i-n, r)
+		}
+		return one(0, i, r)
 	})
 	return out, err
 }

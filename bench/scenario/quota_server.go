@@ -124,9 +124,9 @@ func dialects(s Size) []dialect {
 	const phase = 370 * time.Millisecond
 	return []dialect{
 		{"fixed window 50/s, X-RateLimit headers", "fixed window", func() quota { return &window{limits: []int{50}, phase: phase} }, tellWindow, rival.Rate{Limit: 50, Per: time.Second}},
-		{"token bucket 50/s of 10, Retry-After only", "bucket, Retry-After", func() quota { return &bucket{perSecond: 50, size: 10, level: 10} }, tellWait, rival.Rate{Limit: 50, Per: time.Second, Bucket: 10}},
-		{"sliding window 100 per 2 s, RateLimit of draft 8", "sliding, draft 8", func() quota { return &slidingLog{limit: 100, per: 2 * time.Second} }, tellDraft, rival.Rate{Limit: 100, Per: 2 * time.Second}},
-		{"token bucket 50/s of 10, bare 429", "bucket, bare 429", func() quota { return &bucket{perSecond: 50, size: 10, level: 10} }, nil, rival.Rate{Limit: 50, Per: time.Second, Bucket: 10}},
+		{"token bucket 50/s of 10, Retry-After only", "bucket, wait told", func() quota { return &bucket{perSecond: 50, size: 10, level: 10} }, tellWait, rival.Rate{Limit: 50, Per: time.Second, Bucket: 10}},
+		{"sliding window 100 per 2 s, RateLimit of draft 8", "sliding window", func() quota { return &slidingLog{limit: 100, per: 2 * time.Second} }, tellDraft, rival.Rate{Limit: 100, Per: 2 * time.Second}},
+		{"token bucket 50/s of 10, bare 429", "bucket, silent", func() quota { return &bucket{perSecond: 50, size: 10, level: 10} }, nil, rival.Rate{Limit: 50, Per: time.Second, Bucket: 10}},
 		{fmt.Sprintf("fixed window that changes, %d/s at first, then %d, %d in the end; X-RateLimit headers", changing[0], changing[len(changing)-2], changing[len(changing)-1]), "changing window",
 			func() quota { return &window{limits: changing, phase: phase} }, tellWindow, rival.Rate{Limit: changing[0], Per: time.Second}},
 	}

@@ -70,11 +70,14 @@ func timed(n, parallel int, f func(i int)) cost {
 }
 
 // interleave measures all fs in turns, so that a busy moment of the machine
-// meets all of them, and returns the medians. The first round warms up.
+// meets all of them, and returns the medians. The first round warms up. Each
+// begins with a clean heap, and n should be large enough for several
+// collections: everybody pays for his own garbage.
 func interleave(rounds, n, parallel int, fs []func(i int)) []cost {
 	all := make([][]cost, len(fs))
 	for round := range rounds + 1 {
 		for i, f := range fs {
+			runtime.GC()
 			if c := timed(n, parallel, f); round > 0 {
 				all[i] = append(all[i], c)
 			}

@@ -95,6 +95,15 @@ func each(rivals []rival.Rival, f func(i int, r rival.Rival) error) error {
 	return errors.Join(errs...)
 }
 
+// apart is each with a moment between one start and the next, so that nobody's
+// first burst meets another's.
+func apart(step time.Duration, rivals []rival.Rival, f func(i int, r rival.Rival) error) error {
+	return each(rivals, func(i int, r rival.Rival) error {
+		time.Sleep(time.Duration(i) * step)
+		return f(i, r)
+	})
+}
+
 // steady makes so many calls per second for as long as d, whether or not
 // earlier ones have come back, and waits for all of them.
 func steady(ctx context.Context, perSecond int, d time.Duration, call func(at time.Duration)) {

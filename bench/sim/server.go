@@ -22,10 +22,14 @@ const (
 	ietf                      // RateLimit and RateLimit-Policy fields, and Retry-After
 	legacy                    // X-RateLimit-Limit, -Remaining, -Reset with Unix time, and Retry-After
 	untilFull                 // X-RateLimit-*, Reset is seconds until all is there again
+	trio                      // RateLimit-Limit, -Remaining, -Reset of the older IETF drafts, in seconds
+	named                     // x-ratelimit-limit-requests and so on, Reset is a duration as Go writes it, until all is there again
+	stamped                   // anthropic-ratelimit-requests-limit and so on, Reset is an RFC 3339 time at which all is there again
 )
 
 func (d dialect) String() string {
-	return [...]string{"silent", "Retry-After", "IETF headers", "X-RateLimit", "X-RateLimit until full"}[d]
+	return [...]string{"silent", "Retry-After", "IETF headers", "X-RateLimit", "X-RateLimit until full",
+		"RateLimit trio", "x-ratelimit-requests", "anthropic-ratelimit"}[d]
 }
 
 // A server is an API behind a network: requests take a random time to get
@@ -153,18 +157,27 @@ func (s *server) describe(h http.Header, ok bool, now time.Time) {
 		h.Set("Retry-After", whole(next))
 	}
 	n, per := s.quota.stated()
+	three := func(limit, remaining, reset, value string) {
+		h.Set(limit, strconv.Itoa(n))
+		h.Set(remaining, strconv.Itoa(left))
+		h.Set(reset, value)
+	}
 	switch s.dialect {
 	case ietf:
 		h.Set("RateLimit-Policy", fmt.Sprintf(`"default";q=%d;w=%s`, n, whole(per)))
 		h.Set("RateLimit", fmt.Sprintf(`"default";r=%d;t=%s`, left, whole(max(next, min(full, per)))))
 	case legacy:
-		h.Set("X-RateLimit-Limit", strconv.Itoa(n))
-		h.Set("X-RateLimit-Remaining", strconv.Itoa(left))
-		h.Set("X-RateLimit-Reset", strconv.FormatInt(int64(math.Ceil(float64(now.Add(full).UnixNano())/1e9)), 10))
+		three("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset",
+			strconv.FormatInt(int64(math.Ceil(float64(now.Add(full).UnixNano())/1e9)), 10))
 	case untilFull:
-		h.Set("X-RateLimit-Limit", strconv.Itoa(n))
-		h.Set("X-RateLimit-Remaining", strconv.Itoa(left))
-		h.Set("X-RateLimit-Reset", whole(full))
+		three("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", whole(full))
+	case trio:
+		three("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", whole(full))
+	case named:
+		three("x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests", (full + time.Millisecond - 1).Truncate(time.Millisecond).String())
+	case stamped:
+		three("anthropic-ratelimit-requests-limit", "anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset",
+			now.Add(full+time.Second-1).UTC().Truncate(time.Second).Format(time.RFC3339))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -58,24 +59,30 @@ func TestReport(t *testing.T) {
 	first, _ := strconv.Atoi(os.Getenv("WEIR_SIM_FIRST"))
 	seeds, _ := strconv.Atoi(os.Getenv("WEIR_SIM_SEEDS"))
 	only := os.Getenv("WEIR_SIM_ONLY")
-	out := report{Plots: plots(t, only)}
-	for _, sc := range scenarios() {
-		if only != "" && !strings.HasPrefix(sc.name(), only) {
-			continue
-		}
-		row := summary{Name: sc.name()}
-		for _, x := range sc.targets {
-			row.Targets = append(row.Targets, goal{x.figure, x.atMost, x.want})
-		}
-		for _, st := range sc.strategies {
-			row.Strategies = append(row.Strategies, st.name)
-			for i := range seeds {
-				execute(t, sc, st, uint64(first+i), &out.Figures)
+	out := report{}
+	if only == "" {
+		out.Plots = plots(t)
+	}
+	var runs [][]figure // one for each scenario, strategy and seed, in this order
+	t.Run("run", func(t *testing.T) {
+		for _, sc := range scenarios() {
+			if !strings.HasPrefix(sc.name(), only) {
+				continue
+			}
+			out.Rows = append(out.Rows, sc.summary())
+			for _, st := range sc.strategies {
+				for i := range seeds {
+					runs = append(runs, nil)
+					mine := len(runs) - 1
+					t.Run(fmt.Sprint(sc.name(), "/", st.name, "/", i), func(t *testing.T) {
+						t.Parallel() // not begun before runs is complete
+						execute(t, sc, st, uint64(first+i), &runs[mine])
+					})
+				}
 			}
 		}
-		out.Rows = append(out.Rows, row)
-		fmt.Fprintln(os.Stderr, sc.name())
-	}
+	})
+	out.Figures = slices.Concat(runs...)
 	text, err := json.Marshal(out)
 	if err != nil {
 		t.Fatal(err)
@@ -83,6 +90,17 @@ func TestReport(t *testing.T) {
 	if err := os.WriteFile(path, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func (sc scenario) summary() summary {
+	row := summary{Name: sc.name()}
+	for _, x := range sc.targets {
+		row.Targets = append(row.Targets, goal{x.figure, x.atMost, x.want})
+	}
+	for _, st := range sc.strategies {
+		row.Strategies = append(row.Strategies, st.name)
+	}
+	return row
 }
 
 // report is what TestReport hands to the program; its fields are read there.
@@ -102,53 +120,4 @@ type goal struct {
 	Figure string
 	AtMost bool
 	Want   float64
-}
-
-// A plot is what one server saw over time, in tenths of seconds.
-type plot struct {
-	Name, Strategy string
-	Accepted       []int
-	Refused        []int
-	PerBin         float64 // seconds
-}
-
-// plots runs a few scenarios once per strategy and keeps what arrived.
-func plots(t *testing.T, only string) (all []plot) {
-	if only != "" {
-		return nil
-	}
-	for _, x := range []struct {
-		name string
-		q    func() quota
-		d    dialect
-		n    int
-		bin  float64
-	}{
-		{"bucket of 50 per second, silent", func() quota { return newBucket(50, 50) }, silent, 1500, 0.25},
-		{"bucket of 50 per second, IETF headers", func() quota { return newBucket(50, 50) }, ietf, 1500, 0.25},
-		{"window of 100 per 10 s, Retry-After", func() quota { return &fixed{n: 100, per: 10e9, phase: 3e9} }, retryAfter, 600, 0.5},
-	} {
-		for _, st := range []strategy{weirWith(patient()), naiveRetry(0, 0, 1e9), adaptiveRetry()} {
-			virtual(t, func(t *testing.T) {
-				s := newServer(1, x.q(), x.d)
-				s.keep = true
-				c := st.make(s, 1)
-				jobs(t.Context(), c, x.n, 64)
-				p := plot{Name: x.name, Strategy: st.name, PerBin: x.bin}
-				for _, m := range s.log {
-					i := int(m.at.Seconds() / x.bin)
-					for len(p.Accepted) <= i {
-						p.Accepted, p.Refused = append(p.Accepted, 0), append(p.Refused, 0)
-					}
-					if m.ok {
-						p.Accepted[i]++
-					} else {
-						p.Refused[i]++
-					}
-				}
-				all = append(all, p)
-			})
-		}
-	}
-	return all
 }

@@ -83,12 +83,12 @@ func run(dir string, first, seeds int, only string) error {
 		fmt.Print(page)
 		return nil
 	}
-	names, err := draw(filepath.Join(dir, "plots"), r.Plots)
+	names, err := drawAll(filepath.Join(dir, "plots"), r.Plots)
 	if err != nil {
 		return err
 	}
 	for _, n := range names {
-		page += fmt.Sprintf("\n![%s](plots/%s)\n", strings.TrimSuffix(n, ".svg"), n)
+		page += fmt.Sprintf("\n![Requests, refusals and limits over time: %s](plots/%s)\n", strings.ReplaceAll(strings.TrimSuffix(n, ".svg"), "-", " "), n)
 	}
 	return os.WriteFile(filepath.Join(dir, "RESULTS.md"), []byte(page), 0o644)
 }
@@ -103,7 +103,11 @@ Virtual time; medians of %d seeds, and in brackets the least and the most of the
 Makespan is a multiple of the theoretical ideal, refusals are per success. weir is told nothing about
 quotas unless the scenario speaks of a budget. "Right rate" is golang.org/x/time/rate told the true rate.
 "AWS adaptive" is the adaptive mode of its SDKs, made again from its description. These and naive retry read no
-headers: their rows stand where the server is silent. Rows in which another strategy is better are kept; a missed
+headers: their rows stand where the server is silent. failsafe-go (retry, breaker, timeout) and go-retryablehttp
+are the libraries themselves over the simulated network, with as many retries as it takes where work has to be
+done; of all headers they read Retry-After, so their rows stand where the server is silent and where it says that.
+heimdall is not here: its breaker keeps goroutines that never end, which virtual time does not allow. No rival has
+lanes, priorities, or an idea of what else is queued. Rows in which another strategy is better are kept; a missed
 target is marked.
 
 `, seeds, first, runtime.Version(), runtime.GOOS, runtime.GOARCH, took.Round(time.Second), seeds)
@@ -141,11 +145,16 @@ const notes = `## Remarks
 - E1 at 1/s and size 1: without headers every second request that comes a little early is refused, and a pause has
   to be guessed each time. The rate that is found is a little low on purpose.
 - E1 "until full" at 5/s: a reset rounded up to a second is all that server says about time; weir waits for it.
+- E1 and E2: whoever asks again and again finishes as early, or earlier, at up to 30 refusals per success. What it
+  costs to be refused (a ban, a longer pause, somebody else's share) is not part of these servers.
 - E2 without any hint: to burst and ask again and again gets more out of a window than pacing does, at more refusals.
   With Retry-After weir recognises the window.
+- E2 with x-ratelimit-requests: that reset is exact to the millisecond, and the way of the first request of the next
+  window may be shorter than that of the one that was told; a reset in whole seconds leaves room for this.
 - E4: about two fifths of the refusals are those of the first second, when eight newcomers meet.
-- E5 at one half: the circuit breaker opens at half, and three good probes in a row are rare then. That is its
-  setting, not the throttle's: without the breaker the share is about what the retry allowance permits.
+- E5 from three tenths on: the circuit breaker opens at half, and three good probes in a row are rare then. That is
+  its setting, not the throttle's: the row without the breaker shows what the retry allowance and the in-flight limit
+  permit. The targets are those of a retry allowance alone.
 - E6: goodput counts the requests that were given up during the recovery.
 - E7, one process: the first refusal costs 5 s, then the share of a suspected window is spread to see whether it is
   one.
@@ -153,6 +162,9 @@ const notes = `## Remarks
 - E9: the queue's estimate is a twentieth too low, because a unit of a budget counts until its answer came; those
   admitted at the edge are refused when their time is up rather than at once.
 - E10: requests of one lane come in clumps and wait for one another; with one request at a time it is three slots.
+  There are no weights: a tenant of double weight is given two lanes.
+- Crowd: the first flight is 64 at most. Without any hint some more are refused while the window is made out.
+- Outage: the errors of the patient row have had all three attempts before the circuit opened.
 `
 
 func (row summary) told() string {
