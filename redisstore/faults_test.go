@@ -151,9 +151,7 @@ func TestServerClockJumps(t *testing.T) {
 		t.Errorf("after a jump back by an hour the wait is %v, want 1 s as before", r.Wait)
 	}
 	set.Advance(time.Second)
-	b := request("k", 1, limit)
-	b.Force = true
-	book(t, st, b, throttle.BookedOne)
+	book(t, st, request("k", 1, limit), throttle.BookedAll)
 	set.Advance(2 * time.Hour)
 	book(t, st, request("k", 6, limit), throttle.Impossible)
 	book(t, st, request("k", 5, limit), throttle.BookedAll) // a jump ahead gives the size, no more

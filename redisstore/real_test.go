@@ -47,6 +47,7 @@ func standing(t testing.TB, s *server) storetest.Setup {
 	}
 	return storetest.Setup{
 		Stores: stores,
+		Back:   true,
 		Now:    func() time.Time { return now },
 		Lose: func() {
 			if err := client.FlushAll(ctx).Err(); err != nil {
@@ -105,10 +106,10 @@ func TestBrokenScriptsAreCaught(t *testing.T) {
 		"no write at all":       {"redis.call(unpack(set))", ""},
 		"no time of the meters": {"v.at, v.merged = now, false", "v.merged = false"},
 		"fourteen digits":       {"value = format('%.17g', l.level)", "value = format('%.6g', l.level)"},
-		"charge on refusal":     {"if outcome == 1 or outcome == 2 then", "if outcome < 3 then"},
+		"charge on refusal":     {"local write = outcome == 1 or outcome == 2", "local write = outcome < 3\nif outcome == 0 then which = 'first' end"},
 		"books ahead on two":    {"(#views > 1 and wait > 0)", "false"},
 		"pause is not kept":     {"set[#set + 1] = 'p'\n    set[#set + 1] = int(v.pause)", "redis.call('HDEL', v.key, 'p')"},
-		"stated not charged":    {"s.remaining = max(0, s.remaining - cost(v, s.unit, all and 'all' or 'first'))", ""},
+		"stated not charged":    {"s.remaining = max(0, s.remaining - cost(v, s.unit, which))", ""},
 		"hints ignored":         {"lost = v.seengen ~= v.gen or v.seenat > v.at", "lost = false"},
 		"calendar never turns":  {"l.level, l.ends = 0, ends", "l.ends = ends"},
 	} {

@@ -70,10 +70,15 @@ else
     outcome, wait, draw, limit = firstfits(views, maxwait)
   end
 end
+-- A refusal writes what the clock's step back changed: what is dated would stand
+-- still until the clock is there again.
+local which = ({[0] = 'none', 'first', 'all'})[outcome]
+local write = outcome == 1 or outcome == 2
+for k = 1, #views do write = write or (outcome == 0 and views[k].back > 0) end
 local reply = {outcome, wait, now, draw, limit}
 for k = 1, #views do
   local v = views[k]
-  if outcome == 1 or outcome == 2 then charge(v, now + wait, outcome == 2) end
+  if write then charge(v, now + wait, which) end
   reply[#reply + 1] = int(v.merged and v.seengen or v.gen)
   reply[#reply + 1] = int(v.merged and v.seenat or v.at)
   reply[#reply + 1] = int(max(0, v.pause - now))

@@ -19,7 +19,7 @@ local function chargelimit(v, l, first, c, ready)
   else chargelog(l, c, ready) end
 end
 
-local function charge(v, ready, all)
+local function charge(v, ready, which)
   if #v.limits == 0 and #v.stated == 0 and v.pause <= now then
     v.merged = false
     return
@@ -30,7 +30,7 @@ local function charge(v, ready, all)
   local set = {'HSET', v.key, 't', int(now), 'g', int(v.gen)}
   for i = 1, #v.limits do
     local l = v.limits[i]
-    chargelimit(v, l, l.unit.first, all and l.unit.all or l.unit.first, ready)
+    chargelimit(v, l, l.unit.first, l.unit[which], ready)
     local field, value, idle = l.kind .. l.id, nil, now
     if l.kind == 'm' then
       value = format('%.17g', l.level)
@@ -47,7 +47,7 @@ local function charge(v, ready, all)
   end
   for i = 1, #v.stated do
     local s = v.stated[i]
-    s.remaining = max(0, s.remaining - cost(v, s.unit, all and 'all' or 'first'))
+    s.remaining = max(0, s.remaining - cost(v, s.unit, which))
     set[#set + 1] = s.field
     set[#set + 1] = format('%.17g %.0f', s.remaining, s.ends)
     expires = max(expires, s.ends + 1000000)

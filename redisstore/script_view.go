@@ -74,10 +74,11 @@ local function view(key)
   for i = 1, #raw, 2 do f[raw[i]] = raw[i + 1] end
   v.f, v.gen, v.at, v.pause = f, tonumber(f.g) or 0, tonumber(f.t) or 0, tonumber(f.p) or 0
   local back = max(0, v.at - now)
+  v.back = back
   if v.pause > 0 then v.pause = max(0, v.pause - back) end
   for i = 1, num() do
     local name, first, all = str(), num(), num()
-    v.units[i] = {i = i, name = name, first = first, all = all}
+    v.units[i] = {i = i, name = name, none = 0, first = first, all = all}
   end
   for i = 1, #raw, 2 do
     local n, rest = string.match(raw[i], '^s(%d+):(.*)$')

@@ -68,10 +68,16 @@ func BookLedgers(now time.Time, ls []Ledger, b Booking) ([]Ledger, Booked) {
 		r = firstFits(vs, b.MaxWait)
 	}
 	r.Ready = now.UnixMicro() + r.Wait.Microseconds()
+	// A refusal writes what the clock's step back changed: what is dated would
+	// stand still until the clock is there again.
+	write := r.Outcome == BookedOne || r.Outcome == BookedAll
+	for i := range vs {
+		write = write || r.Outcome == Refused && vs[i].back > 0
+	}
 	var next []Ledger
 	for i := range vs {
-		if r.Outcome == BookedOne || r.Outcome == BookedAll {
-			next = append(next, vs[i].charge(r.Ready, r.Outcome == BookedAll))
+		if write {
+			next = append(next, vs[i].charge(r.Ready, r.Outcome))
 		}
 		r.Keys = append(r.Keys, vs[i].standing())
 	}

@@ -2,8 +2,8 @@ package throttle
 
 import "time"
 
-// charge books the first request, or all, to start at ready.
-func (v *ledgerView) charge(ready int64, all bool) Ledger {
+// charge books the first request, or all, or nothing, to start at ready.
+func (v *ledgerView) charge(ready int64, o Outcome) Ledger {
 	l := &v.ledger
 	if len(v.draw.Limits) == 0 && len(l.Stated) == 0 && l.Pause <= v.now {
 		v.merged = false
@@ -16,19 +16,15 @@ func (v *ledgerView) charge(ready int64, all bool) Ledger {
 	v.merged = false
 	for i, p := range v.draw.Limits {
 		u := v.draw.Units[p.Unit]
-		c := float64(u.First)
-		if all {
-			c = float64(u.All)
-		}
-		if c > 0 {
+		if c := u.cost(o); c > 0 {
 			v.chargeLimit(p, v.accts[i], float64(u.First), c, ready)
 		}
 		l.Expires = max(l.Expires, v.accts[i].idleAt(p, v.now)+microSecond)
 	}
 	for i, s := range l.Stated {
 		for _, u := range v.draw.Units {
-			if c := pick(all, u.All, u.First); u.Unit == s.Unit {
-				l.Stated[i].Remaining = max(0, s.Remaining-float64(c))
+			if u.Unit == s.Unit {
+				l.Stated[i].Remaining = max(0, s.Remaining-u.cost(o))
 			}
 		}
 		l.Expires = max(l.Expires, s.Ends+microSecond)
@@ -94,11 +90,15 @@ func (v *ledgerView) standing() Standing {
 	return s
 }
 
-func pick(all bool, a, b int64) int64 {
-	if all {
-		return a
+// cost is what an outcome charges.
+func (u UnitCost) cost(o Outcome) float64 {
+	switch o {
+	case BookedOne:
+		return float64(u.First)
+	case BookedAll:
+		return float64(u.All)
 	}
-	return b
+	return 0
 }
 
 func floorDiv(a, b int64) int64 {

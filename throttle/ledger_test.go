@@ -139,7 +139,7 @@ func TestLedgerClock(t *testing.T) {
 		spend := func(now time.Time, ls []Ledger) (next []Ledger, n int, wait time.Duration) {
 			for {
 				after, r := BookLedgers(now, ls, b)
-				if after == nil {
+				if r.Outcome == Refused {
 					return ls, n, r.Wait
 				}
 				ls, n = after, n+1

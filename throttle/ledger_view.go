@@ -7,7 +7,8 @@ type ledgerView struct {
 	was    Ledger // as it was before, or zero if idle
 	ledger Ledger // a copy whose accounts may be written to
 	accts  []*LedgerAccount
-	merged bool // holds what only the caller remembers
+	merged bool  // holds what only the caller remembers
+	back   int64 // by how much the clock has stepped back, in microseconds
 }
 
 // view drains the meters to now, drops what is over, and puts back what d's
@@ -17,7 +18,7 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 		l = Ledger{}
 	}
 	back := max(0, l.At-now) // the clock stepped back
-	v := ledgerView{now: now, draw: d, was: l, ledger: l}
+	v := ledgerView{now: now, draw: d, was: l, ledger: l, back: back}
 	n := &v.ledger
 	n.Accounts = make([]LedgerAccount, len(l.Accounts), len(l.Accounts)+len(d.Limits))
 	copy(n.Accounts, l.Accounts)

@@ -81,3 +81,21 @@ func refundOfOldUnits(ctx context.Context, s Setup) error {
 	_, err = want(ctx, s.Stores[1], b, refused, 600*time.Millisecond)
 	return err
 }
+
+// clockBack: asking alone gets on after a step back, though refusals write
+// nothing otherwise.
+func clockBack(ctx context.Context, s Setup) error {
+	if !s.Back {
+		return nil
+	}
+	m, l := meter("m", 2, 2), windowLog("l", 2, time.Second, 0)
+	if _, err := want(ctx, s.Stores[0], booking("k", 0, 2, 2, m, l), all, 0); err != nil {
+		return err
+	}
+	s.Advance(-time.Hour)
+	return walk(ctx, s, []step{
+		{0, 0, booking("k", 0, 1, 1, m, l), refused, time.Second},
+		{999 * time.Millisecond, 1, booking("k", 0, 1, 1, m, l), refused, time.Millisecond},
+		{time.Millisecond, 1, booking("k", 0, 2, 2, m, l), all, 0},
+	})
+}

@@ -25,6 +25,8 @@ type Setup struct {
 	// Advance moves the store's clock on by d. A store that reads the
 	// machine's clock is tested in a testing/synctest bubble, with time.Sleep.
 	Advance func(d time.Duration)
+	// Back says that Advance may be given a negative duration.
+	Back bool
 	// Now reads the store's clock, which stands still but for Advance.
 	Now func() time.Time
 	// Lose makes the store forget everything, as a crash does. Nil if it cannot.
@@ -63,6 +65,7 @@ func checks() []check {
 		{"a later pause wins and a resume ends it", pauseLaterWins},
 		{"a stated quota binds every handle until its reset", statedBinds},
 		{"a stated quota only tightens within its window", statedTightens},
+		{"a clock that steps back stalls nobody and mints nothing", clockBack},
 		{"keys are any bytes", anyKey},
 		{"faulty bookings are refused by name", faults},
 		{"state comes back from what a process has seen", heals},
