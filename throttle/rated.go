@@ -95,14 +95,18 @@ func (m *rated) eta(now instant, ahead, n int64) instant {
 	// Whole windows that those ahead fill, then one's own place in the last.
 	windows := math.Floor(max(0, units-1) / float64(m.Limit))
 	rest := int64(units - windows*float64(m.Limit))
-	first := now
+	first, per := now, m.Per
 	if m.calendar != nil {
 		first = m.calendar.at(now, m.rateSpec, rest)
 	} else {
 		first = m.window.at(now, m.rateSpec, max(1, rest))
+		if late := m.window.answersIn(per); late > 0 && first > now {
+			per += late
+			first = first.add(late) // those under way have still to begin theirs
+		}
 	}
 	if windows > 0 {
-		first = first.add(nanos(windows * m.Per.Seconds()))
+		first = first.add(nanos(windows * per.Seconds()))
 	}
 	return max(shape, first)
 }

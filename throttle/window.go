@@ -58,6 +58,15 @@ func (w *window) at(now instant, s *rateSpec, n int64) instant {
 	return now.add(s.Per)
 }
 
+// answersIn is about how long answers take, if as many units are spent all the
+// time as in the last Per: for so long, each counts beyond Per.
+func (w *window) answersIn(per time.Duration) time.Duration {
+	if w.count <= 0 {
+		return 0
+	}
+	return time.Duration(float64(per) * min(1, float64(w.held)/float64(w.count)))
+}
+
 // take charges n units: held, or sent now.
 func (w *window) take(now instant, s *rateSpec, n int64, held bool) {
 	if held {
