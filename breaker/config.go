@@ -42,9 +42,11 @@ type Config struct {
 
 	// OpenFor is how long an open circuit waits for its first probe, and for
 	// each of those within the first 5 s of an outage. Later periods double,
-	// up to MaxOpenFor. Each is longer or shorter by up to a fifth, at random.
-	// A Retry-After of the answer that opened the circuit raises the period,
-	// up to MaxOpenFor. Zero: 250 ms, or MaxOpenFor if that is shorter.
+	// up to MaxOpenFor, as long as no probe is good; when one is, before
+	// another fails, the next period is as short as the first. Each is longer
+	// or shorter by up to a fifth, at random. A Retry-After of the answer that
+	// opened the circuit raises the period, up to MaxOpenFor. Zero: 250 ms, or
+	// MaxOpenFor if that is shorter.
 	OpenFor time.Duration
 
 	// MaxOpenFor bounds every open period. Zero: 60 s, or OpenFor if that is

@@ -162,7 +162,10 @@ func (c *circuit) open(v verdict, now time.Time, ctx context.Context) {
 		}
 	}
 	c.tripping, c.unanswered, c.failed = false, 0, 0
-	if now.Sub(c.down) >= firstPeriods && c.cfg.OpenFor<<c.doubled < c.cfg.MaxOpenFor {
+	switch {
+	case c.state == HalfOpen && c.good > c.slowGood: // not dead, only bad at times
+		c.doubled = 0
+	case now.Sub(c.down) >= firstPeriods && c.cfg.OpenFor<<c.doubled < c.cfg.MaxOpenFor:
 		c.doubled++
 	}
 	c.period = min(c.cfg.OpenFor<<c.doubled, c.cfg.MaxOpenFor)

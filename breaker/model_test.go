@@ -160,7 +160,10 @@ func (m *model) open(now time.Time) {
 		}
 	}
 	m.calls, m.unanswered, m.failed = nil, 0, 0
-	if now.Sub(m.down) >= 5*time.Second && m.cfg.OpenFor<<m.doubled < m.cfg.MaxOpenFor {
+	switch {
+	case m.state == HalfOpen && m.good > 0:
+		m.doubled = 0
+	case now.Sub(m.down) >= 5*time.Second && m.cfg.OpenFor<<m.doubled < m.cfg.MaxOpenFor:
 		m.doubled++
 	}
 	m.period = min(m.cfg.OpenFor<<m.doubled, m.cfg.MaxOpenFor)
