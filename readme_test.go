@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weirhttp/weir/internal/doctest"
+	"github.com/weirhttp/weir/throttle"
 )
 
 func guides(t *testing.T) []string {
@@ -37,5 +38,22 @@ func TestREADMELinks(t *testing.T) {
 				t.Errorf("%s: %v", file, err)
 			}
 		}
+	}
+}
+
+// TestBudgetsGuide: every budget in the guide's table can be parsed.
+func TestBudgetsGuide(t *testing.T) {
+	text, err := os.ReadFile("docs/budgets.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("(?m)^\\| [^|`]* \\| `([^`]+)` \\|").FindAllStringSubmatch(string(text), -1)
+	for _, row := range rows {
+		if _, err := throttle.ParseBudget(row[1]); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(rows) < 7 {
+		t.Errorf("only %d budgets found: %q", len(rows), rows)
 	}
 }
