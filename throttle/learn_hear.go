@@ -53,6 +53,19 @@ func (q *quota) hear(now, sent time.Time, l headers.Limit, cost float64, refused
 	}
 }
 
+// finer is a reset stated in whole seconds, or the Retry-After beside it on an
+// answer that was no refusal, if that is the same instant told more finely
+// (rate-limiter-flexible). A date and the server's clock may both be rounded,
+// so the two can differ by 2 s, or by 1 s if the reset was cut.
+func finer(reset, after headers.Opt[time.Duration]) headers.Opt[time.Duration] {
+	over := reset.Value - after.Value
+	if !reset.Known || !after.Known || reset.Value%time.Second != 0 || after.Value%time.Second == 0 ||
+		over <= -time.Second || over >= 2*time.Second {
+		return reset
+	}
+	return after
+}
+
 // note takes down what the server says about the limit itself.
 func (q *quota) note(l headers.Limit) {
 	if l.Quota.Known && l.Quota.Value > 0 {

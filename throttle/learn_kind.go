@@ -73,6 +73,9 @@ func (l *learner) hear(now time.Time, g *ticket, s headers.Signal, refused bool)
 		if _, ok := remaining(limit); !ok && !limit.Reset.Known {
 			continue // a policy alone says nothing about now
 		}
+		if !refused {
+			limit.Reset = finer(limit.Reset, s.RetryAfter)
+		}
 		q := l.quotaOf(now, limit)
 		if q == nil {
 			continue
