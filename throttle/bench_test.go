@@ -170,3 +170,42 @@ func BenchmarkStats(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkGrantLearned grants a Transport's request that draws on two rates, on
+// a limit that the server states, and on what is learned of every host, and
+// gives the places back.
+func BenchmarkGrantLearned(b *testing.B) {
+	tr := newTransport(b, testnet.Func(func(r *http.Request) (*http.Response, error) {
+		return testnet.Answer(r, 200, http.Header{
+			"X-Ratelimit-Limit": {"2000000000"}, "X-Ratelimit-Remaining": {"2000000000"}, "X-Ratelimit-Reset": {"86400"},
+		}, nil), nil
+	}), Config{Default: MustParseBudget("1000000000/s, 2000000000/m burst 2000000000")})
+	mustGet(b, tr, "http://a/x")
+	r, err := http.NewRequest(http.MethodGet, "http://a/x", nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	rec := tr.Stats().Hosts[0]
+	if len(rec.Learned) != 1 || len(rec.Budgets) != 2 {
+		b.Fatalf("%d limits are learned beside %d of its own", len(rec.Learned), len(rec.Budgets))
+	}
+	entry := tr.hosts.Acquire("a", time.Time{})
+	home := tr.of(entry, "a")
+	e := tr.engine
+	q := &ask{scope: &home.scope, r: r}
+	e.mu.Lock()
+	q.learn = tr.kindOf(e.now(), q, &home.scope, "")
+	e.mu.Unlock()
+	var room [8]draw
+	b.ReportAllocs()
+	for b.Loop() {
+		e.mu.Lock()
+		now := e.now()
+		draws := q.scope.draws(room[:0], q)
+		if !e.enter(now, draws, q) {
+			b.Fatal("refused")
+		}
+		e.answered(now, &permit{draws: draws, at: now, held: true}, true)
+		e.mu.Unlock()
+	}
+}

@@ -274,3 +274,28 @@ func TestTransportKnowsWhoAsks(t *testing.T) {
 		}
 	})
 }
+
+// TestALowerClassIsNotStarvedByOnesAndTwos: it has its share also if those of the
+// higher class come one at a time, so that there is never a queue of them.
+func TestALowerClassIsNotStarvedByOnesAndTwos(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, "1/s bucket 2")
+		burst(t, l, 2)
+		done := make(chan error, 1)
+		go func() {
+			_, err := l.Take(WithPriority(t.Context(), -1), "k", Cost{requests: 2})
+			done <- err
+		}()
+		synctest.Wait()
+		granted := 0
+		for ; len(done) == 0 && granted < 100; granted++ {
+			if _, err := l.Take(t.Context(), "k", nil); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if granted != share {
+			t.Errorf("%d went before the lower class had its turn, want %d", granted, share)
+		}
+	})
+}

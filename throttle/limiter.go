@@ -224,8 +224,8 @@ func (l *Limiter) takeLater(ctx context.Context, key string, q ask) (Grant, erro
 	return l.grant(drawn, at), nil
 }
 
-// Try spends c if key has room for it now and nobody waits who goes first. It
-// never waits. A cost that never fits, or is negative, is not allowed and has
+// Try spends c if key has room for it now and nobody waits who goes first: its
+// priority is zero, and it comes last of those. It never waits. A cost that never fits, or is negative, is not allowed and has
 // the longest RetryAfter there is.
 func (l *Limiter) Try(key string, c Cost) Decision {
 	if l.fleet != nil {
@@ -248,19 +248,23 @@ func (l *Limiter) try(key string, c Cost) (Decision, Grant) {
 		d.RetryAfter = unknown
 	case e.enter(now, draws, &q):
 		d.Allowed = true
+		q.scope.counters.granted++
 		e.free(now, &permit{draws: draws, at: now})
 	default:
+		if drawn, ok := e.overtake(now, &q, draws); ok {
+			draws, d.Allowed = drawn, true
+			e.free(now, &permit{draws: draws, at: now})
+			break
+		}
 		t, _ := e.estimate(now, &q, draws)
-		d.RetryAfter = t.until(now)
+		d.RetryAfter = behind(now, t, draws).until(now)
 	}
 	var g Grant
-	if d.Allowed {
-		q.scope.counters.granted++
-		if l.fleet != nil {
-			g = l.grant(draws, now)
-		}
-	} else {
+	switch {
+	case !d.Allowed:
 		q.scope.counters.more().refused++
+	case l.fleet != nil:
+		g = l.grant(draws, now)
 	}
 	d.describe(now, draws)
 	return d, g

@@ -24,7 +24,9 @@ const share = 8
 // line is held for it only if what it holds up could not be had again in the
 // time it still has to wait there. Otherwise it leaves this line, waits in the
 // other, and comes back to its place if it finds this account short then: a
-// request that waits an hour for its route does not hold up the host.
+// request that waits an hour for its route does not hold up the host. It does so
+// 16 times at most and then holds its places, so that limits in flight that
+// overlap, each of them always full, do not starve it.
 //
 // If the pick must also await its turn in another line, those that rank before
 // it (of a higher class, or older) may pass it. Of any waiters that await one
@@ -102,7 +104,7 @@ func (l *line) add(w *waiter, n int64) {
 		l.classes = append(l.classes, nil)
 		copy(l.classes[i+1:], l.classes[i:])
 		l.classes[i] = c
-		if len(l.classes) == 2 {
+		if i == 1 && len(l.classes) == 2 { // a lower one begins to wait
 			l.passed = 0
 		}
 	}
@@ -168,12 +170,11 @@ func (l *line) remove(k *claim, granted bool) {
 
 // count notes a grant to class c.
 func (l *line) count(c *class) {
-	switch {
-	case c != l.classes[0]:
+	if c != l.classes[0] || len(l.classes) == 1 {
 		l.passed = 0
-	case len(l.classes) > 1:
-		l.passed++
+		return
 	}
+	l.passed++
 }
 
 // ahead estimates how many units are granted before those of q, which may be

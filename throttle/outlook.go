@@ -49,7 +49,7 @@ func (t *Transport) outlook(r *http.Request) (time.Duration, error) {
 	if a == nil {
 		return shared, nil
 	}
-	if err := e.tooLate(now, at, a, &p.ask, &patience); err != nil {
+	if err := e.tooLate(now, at, a, &p.ask, draws, &patience); err != nil {
 		return err.RetryAfter, err
 	}
 	if at == never {

@@ -38,6 +38,12 @@ func (e *engine) takeLocked(now instant, q *ask, buf []draw, p *patience) ([]dra
 		e.mu.Unlock()
 		return nil, 0, 0, q.error(NeverFits, d.a, 0)
 	}
+	if p.most < 0 {
+		if drawn, ok := e.overtake(now, q, draws); ok {
+			e.mu.Unlock()
+			return drawn, now, 0, nil
+		}
+	}
 	if q.learn != nil {
 		p.trip = q.learn.slow.usual()
 	}
@@ -55,7 +61,7 @@ func (e *engine) takeLocked(now instant, q *ask, buf []draw, p *patience) ([]dra
 // queue lets q wait if that can end in time.
 func (e *engine) queue(now instant, q *ask, draws []draw, p *patience) (*waiter, Wait, *Error) {
 	t, a := e.estimate(now, q, draws)
-	if err := e.tooLate(now, t, a, q, p); err != nil {
+	if err := e.tooLate(now, t, a, q, draws, p); err != nil {
 		return nil, Wait{}, err
 	}
 	expires, deadline := p.ends(now)
@@ -110,9 +116,9 @@ func (p *patience) ends(now instant) (expires, deadline instant) {
 }
 
 // tooLate refuses a wait for a until t if that is later than p allows.
-func (e *engine) tooLate(now, t instant, a *account, q *ask, p *patience) *Error {
+func (e *engine) tooLate(now, t instant, a *account, q *ask, draws []draw, p *patience) *Error {
 	if p.most < 0 {
-		return q.refusal(now, t, a, now)
+		return q.refusal(now, behind(now, t, draws), a, now)
 	}
 	expires, deadline := p.ends(now)
 	if t == never || t <= min(expires, deadline) {

@@ -100,6 +100,46 @@ func (s *scope) wake(now instant) {
 	}
 }
 
+// overtake grants q, which may not wait, if there is room now and it ranks before
+// those that wait for more. If so it returns what was charged.
+func (e *engine) overtake(now instant, q *ask, draws []draw) ([]draw, bool) {
+	for i := range draws {
+		if d := &draws[i]; d.n != 0 && d.a.at(now, d.n) > now {
+			return nil, false
+		}
+	}
+	w := newWaiter(q, draws)
+	if w.seq == 0 {
+		e.seq++
+		w.seq = e.seq
+	}
+	e.list(now, w)
+	ok := e.try(now, w)
+	if !ok {
+		e.leave(w)
+	}
+	e.run(now)
+	return w.draws, ok
+}
+
+// behind is t, when draws may be granted, or if that is now, so that only ranks
+// stand against it, when they may be after all those that wait.
+func behind(now, t instant, draws []draw) instant {
+	if t > now {
+		return t
+	}
+	for i := range draws {
+		d := &draws[i]
+		if d.n == 0 || d.a.line == nil {
+			continue
+		}
+		if u := d.a.meter.eta(max(now, d.a.paused), d.a.line.units, d.n); u != never {
+			t = max(t, u)
+		}
+	}
+	return t
+}
+
 // estimate is when draws would be granted if they queued now, and the account
 // that this is due to, nil if that is now. never: only an event can say.
 func (e *engine) estimate(now instant, q *ask, draws []draw) (instant, *account) {

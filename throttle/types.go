@@ -230,6 +230,8 @@ func WithCost(ctx context.Context, c Cost) context.Context {
 // WithPriority returns a context whose requests belong to priority class p.
 // A higher class goes first; zero is normal. Of every 8 grants of a queue in
 // which a lower class waits, one goes to the request that waits longest there.
+// Among requests that may not wait (MaxWait negative) it means nothing: they get
+// what is there as they come, if nobody waits whose turn it is.
 func WithPriority(ctx context.Context, p int) context.Context {
 	return context.WithValue(ctx, priorityKey, p)
 }
