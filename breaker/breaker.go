@@ -32,7 +32,7 @@ type Circuits struct {
 
 	nforced atomic.Int64 // len(forced), so that asking costs nothing when it is 0
 	mu      sync.Mutex
-	forced  map[string]State     // by canonical host; apart from the records, which may be evicted
+	forced  map[string]*hold     // by canonical host; apart from the records, which may be evicted
 	own     map[string]*settings // by canonical pattern
 }
 
@@ -52,7 +52,7 @@ func NewCircuits(c Config) (*Circuits, error) {
 	if err != nil {
 		return nil, err
 	}
-	cs := &Circuits{forced: make(map[string]State), own: make(map[string]*settings)}
+	cs := &Circuits{forced: make(map[string]*hold), own: make(map[string]*settings)}
 	rand.Read(cs.secret[:])
 	cs.book.Store(&book{usual: s})
 	return cs, nil
@@ -154,10 +154,10 @@ func (c *Circuits) Force(host string, s State) {
 			c.mu.Unlock()
 			continue
 		}
-		c.forced[key] = s
+		c.forced[key] = &hold{state: s, since: time.Now()}
 		c.nforced.Store(int64(len(c.forced)))
 		c.mu.Unlock()
-		c.reset(key, before, s, "held "+s.String()+" by an operator")
+		c.reset(key, before, s, byHand(s))
 	}
 }
 
@@ -166,12 +166,12 @@ func (c *Circuits) Force(host string, s State) {
 func (c *Circuits) Release(host string) {
 	for _, key := range keys(host) {
 		c.mu.Lock()
-		before, ok := c.forced[key]
+		was, ok := c.forced[key]
 		delete(c.forced, key)
 		c.nforced.Store(int64(len(c.forced)))
 		c.mu.Unlock()
 		if ok {
-			c.reset(key, before, Closed, "released by an operator")
+			c.reset(key, was.state, Closed, "released by hand")
 		}
 	}
 }
@@ -183,8 +183,30 @@ func (c *Circuits) held(key string) (State, bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s, ok := c.forced[key]
-	return s, ok
+	h, ok := c.forced[key]
+	if !ok {
+		return Closed, false
+	}
+	return h.state, true
+}
+
+// hold is an operator's word about a host.
+type hold struct {
+	state   State
+	since   time.Time
+	refused uint64 // requests turned away by it
+}
+
+func byHand(s State) string { return "forced " + s.String() + " by hand" }
+
+// refuse is the refusal of a request whose host is held open.
+func (c *Circuits) refuse(host string, by trip.Layer) *Error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h, ok := c.forced[host]; ok {
+		h.refused++
+	}
+	return &Error{Host: host, State: Open, by: refuser(by)}
 }
 
 // keys are the canonical names that a host as written may have. A port that

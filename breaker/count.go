@@ -3,8 +3,8 @@ package breaker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
@@ -66,9 +66,9 @@ func (c *circuit) feed(v verdict) {
 	switch {
 	case n < 0 || v.outcome != Failure:
 	case c.unanswered >= n:
-		c.tripping, c.reason = true, fmt.Sprintf("%d failures in a row without an answer", c.unanswered)
+		c.tripping, c.reason = true, number(c.unanswered, "failure")+" in a row without an answer"
 	case c.failed >= 4*n:
-		c.tripping, c.reason = true, fmt.Sprintf("%d failures in a row", c.failed)
+		c.tripping, c.reason = true, number(c.failed, "failure")+" in a row"
 	}
 	tell(c.calls, v.outcome == Failure)
 	if c.slow == nil || c.calls.State() != gobreaker.StateClosed {
@@ -79,6 +79,14 @@ func (c *circuit) feed(v verdict) {
 		c.tripping = true
 		tell(c.calls, true)
 	}
+}
+
+// number is n things in words.
+func number(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return strconv.Itoa(n) + " " + thing
 }
 
 // tell is Allow and done in one step.
@@ -96,9 +104,9 @@ func tell(b *core, bad bool) {
 // start makes the cores.
 func (c *circuit) start() {
 	c.tripping = false
-	c.calls = c.core("failures", c.cfg.FailureRate)
+	c.calls = c.core("failure", c.cfg.FailureRate)
 	if c.cfg.SlowCall > 0 {
-		c.slow = c.core("slow calls", c.cfg.SlowRate)
+		c.slow = c.core("slow call", c.cfg.SlowRate)
 	}
 }
 
@@ -116,7 +124,7 @@ func (c *circuit) core(what string, rate float64) *core {
 			if int64(judged) < int64(c.cfg.MinCalls) || float64(n.TotalFailures) < rate*float64(judged) {
 				return false
 			}
-			c.reason = fmt.Sprintf("%d %s in %d calls", n.TotalFailures, what, judged)
+			c.reason = number(int(n.TotalFailures), what) + " in " + number(int(judged), "call")
 			return true
 		},
 	})
@@ -143,11 +151,11 @@ func (c *circuit) countProbe(v verdict, now time.Time, ctx context.Context) {
 		if c.slowGood == 0 || c.good < c.cfg.Probes || float64(c.slowGood) < c.cfg.SlowRate*float64(c.good) {
 			tell(c.calls, false)
 			if c.calls.State() == gobreaker.StateClosed {
-				c.close(now, fmt.Sprintf("%d good probes", c.good), ctx)
+				c.close(now, number(c.good, "good probe"), ctx)
 			}
 			return
 		}
-		c.reason = fmt.Sprintf("%d of %d probes were slow", c.slowGood, c.good)
+		c.reason = number(c.slowGood, "slow probe") + " of " + strconv.Itoa(c.good)
 	}
 	tell(c.calls, true)
 	c.open(v, now, ctx)

@@ -27,7 +27,14 @@ func TestForce(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		want(t, cs, Open, "an hour later")
+		st := cs.Stats().Circuits
+		if len(st) != 1 || !st[0].Forced || st[0].Refused != 2 || st[0].Trips != 0 || st[0].Reason != "forced open by hand" || time.Since(st[0].Since) != time.Hour {
+			t.Errorf("held open: %+v", st)
+		}
 		cs.Force("a.example", Closed)
+		if st := cs.Stats().Circuits; len(st) != 1 || st[0].Refused != 0 || st[0].Reason != "forced closed by hand" {
+			t.Errorf("held closed: %+v", st)
+		}
 		h.set(down)
 		for range 100 {
 			get(rt, site)

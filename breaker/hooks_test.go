@@ -78,6 +78,12 @@ func TestReasons(t *testing.T) {
 	if got := cs.Stats().Circuits[0].Reason; got != "6 failures in 11 calls" {
 		t.Errorf("reason %q", got)
 	}
+	cs, h, rt = rig(t, Config{Consecutive: 1})
+	h.set(down)
+	get(rt, site)
+	if got := cs.Stats().Circuits[0].Reason; got != "1 failure in a row without an answer" {
+		t.Errorf("reason %q", got)
+	}
 }
 
 // TestHookThatEnds: a hook that panics, or ends its goroutine, spoils nothing

@@ -137,7 +137,7 @@ func (c *Circuits) admit(e *hosts.Entry, by trip.Layer, t *trip.Trip, r *http.Re
 		s := c.settings(host)
 		if forced, ok := c.held(host); ok {
 			if forced == Open {
-				return pass{}, &Error{Host: host, State: Open, by: refuser(by)}
+				return pass{}, c.refuse(host, by)
 			}
 			return pass{cfg: s, uncounted: true}, nil
 		}

@@ -110,7 +110,7 @@ func TestReasonsOfChanges(t *testing.T) {
 		for range 20 {
 			get(rt, site)
 		}
-		if len(saw) < 2 || saw[0].Reason != "held open by an operator" || saw[1].Reason != "released by an operator" || saw[1].To != Closed {
+		if len(saw) < 2 || saw[0].Reason != "forced open by hand" || saw[1].Reason != "released by hand" || saw[1].To != Closed {
 			t.Fatalf("changes %+v", saw)
 		}
 		if last := saw[len(saw)-1]; last.To != Open || cs.State("a.example") != Open {

@@ -26,9 +26,9 @@ type CircuitStats struct {
 	Calls     int       // Closed: judged in the Window since something bad happened; HalfOpen: probes
 	Failures  int       // of these
 	Slow      int       // of these
-	Trips     uint64    // from Closed to Open, since the circuit is kept
+	Trips     uint64    // from Closed to Open, since the circuit is kept; Force is none and forgets them
 	Probes    uint64    // sent
-	Refused   uint64    // requests turned away
+	Refused   uint64    // requests turned away; Forced: since Since
 	Waiting   int       // requests in line
 }
 
@@ -36,10 +36,10 @@ type CircuitStats struct {
 // number of hosts kept.
 func (c *Circuits) Stats() Stats {
 	var s Stats
-	forced := make(map[string]State)
+	forced := make(map[string]hold)
 	c.mu.Lock()
-	for host, state := range c.forced {
-		forced[host] = state
+	for host, h := range c.forced {
+		forced[host] = *h
 	}
 	c.mu.Unlock()
 	if home := c.home.Load(); home != nil {
@@ -54,8 +54,8 @@ func (c *Circuits) Stats() Stats {
 			}
 		})
 	}
-	for host, state := range forced {
-		s.Circuits = append(s.Circuits, CircuitStats{Host: host, State: state, Forced: true, Reason: "held " + state.String() + " by an operator"})
+	for host, h := range forced {
+		s.Circuits = append(s.Circuits, CircuitStats{Host: host, State: h.state, Forced: true, Reason: byHand(h.state), Since: h.since, Refused: h.refused})
 	}
 	slices.SortFunc(s.Circuits, func(a, b CircuitStats) int {
 		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Shard, b.Shard))

@@ -158,7 +158,7 @@ func TestControls(t *testing.T) {
 	}{
 		{"/pause", "10m", paused, "paused by hand"},
 		{"/resume", "", ok, ""},
-		{"/open", "", "open", "circuit open: held open by an operator"},
+		{"/open", "", "open", "circuit forced open by hand"},
 		{"/release", "", ok, ""},
 	}
 	for _, s := range steps {

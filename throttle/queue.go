@@ -142,7 +142,7 @@ func (a *account) reason(now instant) string {
 	case a.paused > now:
 		return a.why
 	case a.terms.unit == "":
-		return a.terms.text + " are all taken"
+		return a.terms.text + ", all taken"
 	}
 	return a.terms.text + " is spent"
 }

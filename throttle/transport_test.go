@@ -504,7 +504,7 @@ func TestStats(t *testing.T) {
 		if got.Host != "a" || got.Queue != 1 || got.OldestWait != 10*time.Second || got.Granted != 2 || got.Waited != 1 {
 			t.Errorf("got %+v", got)
 		}
-		want := []Restriction{{Unit: "requests", Why: "2/m burst 2 is spent", For: 50 * time.Second}, {Why: "1 in flight are all taken"}}
+		want := []Restriction{{Unit: "requests", Why: "2/m burst 2 is spent", For: 50 * time.Second}, {Why: "1 in flight, all taken"}}
 		if fmt.Sprint(got.Restrictions) != fmt.Sprint(want) {
 			t.Errorf("restrictions are %v, want %v", got.Restrictions, want)
 		}
