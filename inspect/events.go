@@ -84,7 +84,17 @@ func (h *handler) frame(ask question) frame {
 	f.Found = len(f.Rows)
 	arrange(f.Rows, ask.sort)
 	f.Rows = f.Rows[:min(len(f.Rows), keepRows)]
+	for i, row := range f.Rows {
+		f.Rows[i] = row.brief()
+	}
 	return f
+}
+
+// brief is what the list shows of h.
+func (h *Host) brief() *Host {
+	short := *h
+	short.Routes, short.Wait.Counts, short.Latency.Counts = nil, nil, nil
+	return &short
 }
 
 // arrange sorts rows by a column, "-" before it for descending. Rows that are

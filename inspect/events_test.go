@@ -99,11 +99,11 @@ func names(rows []*Host) string {
 
 func TestSorting(t *testing.T) {
 	rows := []*Host{
-		{Name: "a", State: ok, Queue: 0, OldestWait: 0, InFlight: 5, Granted: 10, Refused: 1},
-		{Name: "b", State: "open", Queue: 0, InFlight: 0, Granted: 30, Circuit: &Circuit{Refused: 9}},
-		{Name: "c", State: waiting, Queue: 7, OldestWait: 2, InFlight: 4, Granted: 20, Budgets: []Budget{{Limit: 10, Left: 5}}},
-		{Name: "d", State: paused, Queue: 3, OldestWait: 9, InFlight: 4, Granted: 5, Learned: []Fact{{Limit: 10, Left: 1}, {Text: "no number"}}},
-		{Name: "e", State: "half-open", Queue: 1, OldestWait: 1, InFlight: 1, Granted: 1, Refused: 3},
+		{Name: "a", State: ok, Queue: 0, OldestWait: 0, InFlight: 5, Counts: Counts{Granted: 10, Refused: 1}},
+		{Name: "b", State: "open", Queue: 0, InFlight: 0, Counts: Counts{Granted: 30}, Circuit: &Circuit{Refused: 9}},
+		{Name: "c", State: waiting, Queue: 7, OldestWait: 2, InFlight: 4, Counts: Counts{Granted: 20}, Budgets: []Budget{{Limit: 10, Left: 5}}},
+		{Name: "d", State: paused, Queue: 3, OldestWait: 9, InFlight: 4, Counts: Counts{Granted: 5}, Learned: []Fact{{Limit: 10, Left: 1}, {Text: "no number"}}},
+		{Name: "e", State: "half-open", Queue: 1, OldestWait: 1, InFlight: 1, Counts: Counts{Granted: 1, Refused: 3}},
 	}
 	tests := map[string]string{
 		"":          "a b c d e",

@@ -12,9 +12,9 @@ import (
 
 // States of a host besides those of its circuit.
 const (
-	ok      = "ok"
-	waiting = "waiting"
-	paused  = "paused"
+	ok      = throttle.StateOK
+	waiting = throttle.StateWaiting
+	paused  = throttle.StatePaused
 )
 
 // endless is what a budget says of a time that nobody knows.
@@ -36,40 +36,27 @@ type Fact struct {
 // hostOf is what package throttle knows about a host.
 func hostOf(t *throttle.HostStats) *Host {
 	h := &Host{
-		Name: t.Host, Partition: t.Partition, State: ok,
+		Name: t.Host, Partition: t.Partition, State: t.State,
 		Queue: t.Queue, OldestWait: t.OldestWait.Seconds(), InFlight: t.InFlight,
-		Granted: t.Granted, Waited: t.Waited, Refused: t.Refused, Cancelled: t.Cancelled, Refunded: t.Refunded,
-		RefusedBy: t.RefusedBy, Throttled: t.Throttled, Pauses: t.Pauses,
-		Wait: durations(&t.Wait), Latency: durations(&t.Latency),
-		Allowance: -1,
-	}
-	if t.Queue > 0 {
-		h.State = waiting
+		Counts: countsOf(&t.Counts), Allowance: -1,
 	}
 	for _, r := range t.Restrictions {
 		if !r.Learned {
-			h.hold(r.Why, r.For)
+			h.Why = append(h.Why, Hold{Text: r.Why, For: r.For.Seconds()})
 		}
 	}
 	for i := range t.Learned {
 		l := &t.Learned[i]
 		h.Learned = append(h.Learned, factOf(l))
 		if l.Wait > 0 {
-			h.hold(l.Why, l.Wait)
+			h.Why = append(h.Why, Hold{Text: l.Why, For: l.Wait.Seconds()})
 		}
 	}
-	slices.SortStableFunc(h.Why, func(a, b Hold) int { // the last to end binds; of those, a pause says more than a rate
-		return cmp.Or(cmp.Compare(math.Round(b.For), math.Round(a.For)), cmp.Compare(pause(b), pause(a)), cmp.Compare(a.Text, b.Text))
-	})
 	slices.SortStableFunc(h.Learned, func(a, b Fact) int { // the same from look to look
 		return cmp.Or(cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Limit, b.Limit), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Source, b.Source))
 	})
-	if t.Queue > 0 && len(h.Why) == 0 {
-		h.Why = []Hold{{Text: "waiting for answers to the requests in flight"}}
-		for _, f := range h.Learned {
-			h.Why = append(h.Why, Hold{Text: f.Text})
-		}
-	}
+	h.Routes = routesOf(t.Routes)
+	h.because()
 	h.Budgets = make([]Budget, 0, len(t.Budgets))
 	for _, b := range t.Budgets {
 		full := b.FullIn.Seconds()
@@ -81,21 +68,77 @@ func hostOf(t *throttle.HostStats) *Host {
 	return h
 }
 
+func countsOf(t *throttle.Counts) Counts {
+	return Counts{
+		Granted: t.Granted, Waited: t.Waited, Refused: t.Refused, Cancelled: t.Cancelled, Refunded: t.Refunded,
+		RefusedBy: t.RefusedBy, Retries: t.Retries, Throttled: t.Throttled, Pauses: t.Pauses,
+		Wait: durations(&t.Wait), Latency: durations(&t.Latency),
+	}
+}
+
+func routesOf(all []throttle.RouteStats) []Route {
+	list := make([]Route, len(all))
+	for i := range all {
+		t := &all[i]
+		list[i] = Route{
+			Name: t.Route, State: t.State, Queue: t.Queue, OldestWait: t.OldestWait.Seconds(), InFlight: t.InFlight,
+			Counts: countsOf(&t.Counts),
+		}
+		if t.Why != "" {
+			list[i].Why = &Hold{Text: t.Why, For: t.For.Seconds()}
+		}
+	}
+	return list
+}
+
+// because puts h.Why in order: first what the request waits for that has waited
+// longest, then what ends last, for that binds; of those, a pause says more than
+// a rate.
+func (h *Host) because() {
+	slices.SortStableFunc(h.Why, func(a, b Hold) int {
+		return cmp.Or(cmp.Compare(math.Round(b.For), math.Round(a.For)), cmp.Compare(pause(b), pause(a)), cmp.Compare(a.Text, b.Text))
+	})
+	var oldest *Route
+	for i := range h.Routes {
+		if r := &h.Routes[i]; r.Queue > 0 && r.Why != nil && (oldest == nil || r.OldestWait > oldest.OldestWait) {
+			oldest = r
+		}
+	}
+	if oldest != nil {
+		rest := slices.DeleteFunc(h.Why, func(w Hold) bool { return w.Text == oldest.Why.Text })
+		h.Why = slices.Insert(rest, 0, *oldest.Why)
+	}
+	for i := range h.Why {
+		h.Why[i].Route = h.only(h.Why[i].Text)
+	}
+}
+
+// only is the one route of several that text holds up; "": it is not one only,
+// or text names it.
+func (h *Host) only(text string) string {
+	name, others := "", false
+	for i := range h.Routes {
+		switch r := &h.Routes[i]; {
+		case r.Why == nil || r.Why.Text != text:
+			others = true
+		case name != "":
+			return ""
+		default:
+			name = r.Name
+		}
+	}
+	if !others || strings.Contains(text, name) {
+		return ""
+	}
+	return name
+}
+
 // pause is 1 if h is one.
 func pause(h Hold) int {
 	if strings.HasPrefix(h.Text, "paused") {
 		return 1
 	}
 	return 0
-}
-
-// hold notes what holds requests up.
-func (h *Host) hold(why string, wait time.Duration) {
-	x := Hold{why, wait.Seconds()}
-	if pause(x) > 0 && wait > 0 {
-		h.State = paused
-	}
-	h.Why = append(h.Why, x)
 }
 
 // factOf is l as the page shows it. Only of what is left there is a bar.

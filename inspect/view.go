@@ -18,7 +18,7 @@ type Snapshot struct {
 }
 
 // Host is all that is known about one host, or one partition of it.
-// Durations are in seconds. What is counted per host (attempts, retries,
+// Durations are in seconds. What is counted per host only (attempts, hedges,
 // circuit) stands at the host itself and at each of its partitions.
 type Host struct {
 	Name      string `json:"name"`
@@ -30,24 +30,42 @@ type Host struct {
 	OldestWait float64 `json:"oldestWait"` // of those that wait for budget
 	InFlight   int     `json:"inFlight"`
 
-	Granted   int64            `json:"granted"` // requests let through
-	Waited    int64            `json:"waited"`  // that had to wait
-	Refused   int64            `json:"refused"` // turned away by a budget
-	RefusedBy map[string]int64 `json:"refusedBy,omitempty"`
-	Cancelled int64            `json:"cancelled"` // gave up while they waited
-	Refunded  int64            `json:"refunded"`  // granted, then not sent
-	Throttled int64            `json:"throttled"` // answers by which the host asked for fewer requests
-	Pauses    int64            `json:"pauses"`    // begun
-	Wait      Durations        `json:"wait"`      // waits for budget that are over
-	Latency   Durations        `json:"latency"`   // from sending until the headers
-	Attempts  int64            `json:"attempts"`
-	Retries   map[string]int64 `json:"retries,omitempty"` // by reason
-	Hedges    int64            `json:"hedges"`
-	Allowance float64          `json:"allowance"` // tokens left for retries; -1: not limited
+	Counts
+	Attempts  int64   `json:"attempts"`
+	Hedges    int64   `json:"hedges"`
+	Allowance float64 `json:"allowance"` // tokens left for retries; -1: not limited
 
 	Budgets []Budget `json:"budgets,omitempty"` // configured
 	Learned []Fact   `json:"learned,omitempty"` // what the host said or showed about its limits
 	Circuit *Circuit `json:"circuit,omitempty"` // nil: nothing has happened
+	Routes  []Route  `json:"routes,omitempty"`  // what its requests were for; in the rows of an event there are none
+}
+
+// Counts are numbers since a host was first met, of it or of one route.
+type Counts struct {
+	Granted   int64            `json:"granted"` // attempts let through
+	Waited    int64            `json:"waited"`  // that had to wait
+	Refused   int64            `json:"refused"` // turned away by a budget
+	RefusedBy map[string]int64 `json:"refusedBy,omitempty"`
+	Cancelled int64            `json:"cancelled"`         // gave up while they waited
+	Refunded  int64            `json:"refunded"`          // granted, then not sent
+	Retries   map[string]int64 `json:"retries,omitempty"` // sent because of an attempt before, by how that ended
+	Throttled int64            `json:"throttled"`         // answers by which the host asked for fewer requests
+	Pauses    int64            `json:"pauses"`            // begun
+	Wait      Durations        `json:"wait"`              // waits for budget that are over
+	Latency   Durations        `json:"latency"`           // from sending until the headers
+}
+
+// Route is one kind of request of a host: those that a budget's pattern matches,
+// or those of one method and first segment of a path.
+type Route struct {
+	Name       string  `json:"name"`
+	State      string  `json:"state"`         // "ok", "waiting", "paused"
+	Why        *Hold   `json:"why,omitempty"` // what the request waits for that has waited longest, or would wait for now
+	Queue      int     `json:"queue"`
+	OldestWait float64 `json:"oldestWait"`
+	InFlight   int     `json:"inFlight"`
+	Counts
 }
 
 // Durations says how long something took, in seconds. P50 and P95 are
@@ -62,8 +80,9 @@ type Durations struct {
 
 // Hold is something that holds requests up.
 type Hold struct {
-	Text string  `json:"text"`
-	For  float64 `json:"for,omitempty"` // how much longer; 0: not known
+	Text  string  `json:"text"`
+	For   float64 `json:"for,omitempty"`   // how much longer; 0: not known
+	Route string  `json:"route,omitempty"` // whose requests alone, if Text does not say so; "": not of one only
 }
 
 // Budget is one configured limit.
@@ -103,7 +122,7 @@ func view(t *weir.Transport, now time.Time) Snapshot {
 			name = "*" // what package retry calls those that share a record
 		}
 		if r, ok := stats.Retry.Hosts[name]; ok {
-			h.Attempts, h.Retries, h.Hedges, h.Allowance = r.Attempts, r.Retries, r.Hedges, r.Allowance
+			h.Attempts, h.Hedges, h.Allowance = r.Attempts, r.Hedges, r.Allowance
 		}
 		if c := circuits[h.Name]; c != nil {
 			met[h.Name] = true
@@ -169,9 +188,12 @@ func (h *Host) circuit(c *breaker.CircuitStats, now time.Time) {
 	if c.State != breaker.Closed {
 		h.State = v.State
 		text := "circuit " + v.State
-		if c.Reason != "" {
+		switch {
+		case c.Forced:
+			text = "circuit " + c.Reason
+		case c.Reason != "":
 			text += ": " + c.Reason
 		}
-		h.Why = slices.Insert(h.Why, 0, Hold{text, v.ProbeIn})
+		h.Why = slices.Insert(h.Why, 0, Hold{Text: text, For: v.ProbeIn})
 	}
 }

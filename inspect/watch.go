@@ -119,19 +119,27 @@ func newest(events []Event, host, partition string) []Event {
 func turn(old, h *Host) string {
 	switch {
 	case old.State != h.State:
-		return h.State + ", was " + old.State + h.because()
+		return h.State + ", was " + old.State + h.reason()
 	case len(old.Why) == 0 && len(h.Why) > 0:
-		return h.Why[0].Text
+		return h.Why[0].String()
 	}
 	return ""
 }
 
-// because is what holds requests up, after a colon; "" if nothing does.
-func (h *Host) because() string {
+// String is w in words, but for how long it lasts.
+func (w Hold) String() string {
+	if w.Route != "" {
+		return w.Route + ": " + w.Text
+	}
+	return w.Text
+}
+
+// reason is what holds requests up, after a colon; "" if nothing does.
+func (h *Host) reason() string {
 	if len(h.Why) == 0 {
 		return ""
 	}
-	return ": " + h.Why[0].Text
+	return ": " + h.Why[0].String()
 }
 
 // counted says in words what was counted between two looks.
@@ -139,7 +147,7 @@ func counted(old, h *Host) []string {
 	var texts []string
 	say := func(format string, args ...any) { texts = append(texts, fmt.Sprintf(format, args...)) }
 	if n := h.Refused - old.Refused; n > 0 {
-		say("%d turned away%s", n, h.because())
+		say("%d turned away%s", n, h.reason())
 	}
 	if h.Circuit != nil {
 		if n := h.Circuit.Refused - old.turnedAway(); n > 0 {
@@ -148,9 +156,6 @@ func counted(old, h *Host) []string {
 	}
 	if n := h.Cancelled - old.Cancelled; n > 0 {
 		say("%d gave up waiting", n)
-	}
-	if h.Partition != "" {
-		return texts // retries are counted for the host
 	}
 	for _, reason := range slices.Sorted(maps.Keys(h.Retries)) {
 		if n := h.Retries[reason] - old.Retries[reason]; n > 0 {

@@ -5,7 +5,7 @@ const keep = 300; // samples of each host, one a second
 const past = new Map(); // by key: columns of samples, and the counters of the last
 
 const kinds = [
-  { name: "requests", title: "Requests per second", value: rate },
+  { name: "requests", title: "Sent per second", value: rate },
   { name: "refusals", title: "Turned away per second", value: rate, second: true },
   { name: "wait", title: "Oldest wait", value: seconds },
   { name: "left", title: "Left of the tightest limit", value: (v) => Math.floor(v) + "%", top: 100 },

@@ -1,5 +1,6 @@
 // One host: why requests wait, its limits, its circuit.
-import { badge, bar, fill, hold, make, number, put, queue, refusals, seconds } from "./words.js";
+import * as routes from "./routes.js";
+import { badge, bar, fill, hold, make, number, put, queue, refusals, retries, seconds, took } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const tiles = new Map();
@@ -20,17 +21,18 @@ export function show(host, controls) {
   tile("Queue", number(host.queue));
   tile("Oldest wait", host.oldestWait > 0 ? seconds(host.oldestWait) : "\u2013");
   tile("In flight", number(host.inFlight));
-  tile("Requests", number(host.granted));
+  tile("Sent", number(host.granted));
   tile("Had to wait", number(host.waited));
   tile("Turned away", number(refusals(host)));
   tile("Gave up waiting", number(host.cancelled));
   tile("Throttled answers", number(host.throttled));
   tile("Pauses", number(host.pauses));
-  tile("Retries", number(Object.values(host.retries || {}).reduce((all, n) => all + n, 0)));
+  tile("Retries", number(retries(host)));
   tile("Wait, median", took(host.wait, "p50"));
   tile("Wait, 95%", took(host.wait, "p95"));
   tile("Latency, median", took(host.latency, "p50"));
   tile("Latency, 95%", took(host.latency, "p95"));
+  routes.show(host.routes);
   limits(host);
   facts(host);
 }
@@ -44,6 +46,7 @@ export function missing(name, part) {
   lines($("why"), ["No request has been made to this host."]);
   $("controls").hidden = true;
   for (const id of ["tiles", "limits", "facts", "charts"]) $(id).replaceChildren();
+  routes.clear();
   tiles.clear();
 }
 
@@ -54,11 +57,6 @@ function tile(title, value) {
     $("tiles").append(make("div", "", make("dt", "", title), dd));
   }
   put(dd, value);
-}
-
-// took is a duration that a share of all did not exceed.
-function took(all, share) {
-  return all.count > 0 ? seconds(all[share]) : "\u2013";
 }
 
 function why(host) {
@@ -87,7 +85,7 @@ function limits(host) {
     all.push({
       title: f.limit > 0 ? (f.name || number(f.limit) + " " + (f.unit || "requests")) : f.text,
       left: f.left, limit: f.limit || 0, note: f.until ? "back at " + f.until : "",
-      from: "learned" + (f.source ? ", " + f.source : ""),
+      from: "learned" + (f.source ? ", " + f.source : "") + (f.for ? ", for " + f.for + " only" : ""),
     });
   }
   const place = $("limits");
@@ -115,7 +113,7 @@ function limit(e, l) {
 
 function facts(host) {
   const c = host.circuit || { state: "closed", calls: 0, failures: 0, trips: 0, refused: 0 };
-  const all = [["Circuit", c.state + (c.forced ? ", held by an operator" : "")]];
+  const all = [["Circuit", c.forced ? c.reason : c.state]];
   if (c.reason && !c.forced) all.push(["Last change", c.reason]);
   if (c.probeIn) all.push(["Next probe", "in " + seconds(c.probeIn)]);
   if (c.waiting) all.push(["Waiting for it", number(c.waiting)]);
@@ -139,6 +137,7 @@ function facts(host) {
 // setup builds the buttons. They do something only where the server has
 // mounted what they ask for.
 export function setup() {
+  routes.setup();
   const said = make("output");
   const length = make("select");
   length.setAttribute("aria-label", "Length of the pause");

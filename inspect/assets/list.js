@@ -4,7 +4,7 @@ import { badge, bar, fill, hold, keyOf, make, number, plural, put, queue, refusa
 const $ = (id) => document.getElementById(id);
 const columns = [
   ["host", "Host"], ["state", "State", true], ["queue", "Queue", true], ["wait", "Oldest wait", true],
-  ["inflight", "In flight", true], ["granted", "Requests", true], ["refused", "Turned away", true], ["left", "Budget left"],
+  ["inflight", "In flight", true], ["granted", "Sent", true], ["refused", "Turned away", true], ["left", "Budget left"],
 ];
 const states = ["open", "half-open", "paused", "waiting", "ok"];
 const rows = new Map(); // by key

@@ -26,11 +26,12 @@ export function seconds(s) {
 
 // hold says what holds requests up, and for how much longer.
 export function hold(w) {
-  if (!w.for) return w.text;
+  const text = (w.route ? w.route + ": " : "") + w.text;
+  if (!w.for) return text;
   const left = seconds(w.for);
-  if (w.text.startsWith("paused")) return w.text + ", for another " + left;
-  if (w.text.startsWith("circuit")) return w.text + ", next probe in " + left;
-  return w.text + ", room in " + left;
+  if (w.text.startsWith("paused")) return text + ", for another " + left;
+  if (w.text.startsWith("circuit")) return text + ", next probe in " + left;
+  return text + ", room in " + left;
 }
 
 export function plural(n, one, many) {
@@ -50,6 +51,16 @@ export function share(host) {
     if (l.limit > 0) least = Math.min(least ?? 1, l.left / l.limit);
   }
   return least === null ? null : Math.max(0, Math.min(1, least));
+}
+
+// retries is how many attempts were sent because of one before.
+export function retries(counts) {
+  return Object.values(counts.retries || {}).reduce((all, n) => all + n, 0);
+}
+
+// took is a duration that a share of all did not exceed.
+export function took(all, share) {
+  return all.count > 0 ? seconds(all[share]) : "\u2013";
 }
 
 export function refusals(host) {

@@ -42,7 +42,7 @@ func TestPage(t *testing.T) {
 		name string
 		do   func(*tab, *run)
 	}{
-		{"values", values}, {"sorting", sorting}, {"filter", filter}, {"detail", detail}, {"learned", learned},
+		{"values", values}, {"sorting", sorting}, {"filter", filter}, {"detail", detail}, {"routes", routes}, {"learned", learned},
 		{"hostile name", hostileName}, {"keyboard", keyboard}, {"dark", dark}, {"narrow", narrow}, {"calm", calm},
 		{"read only", readOnly},
 	}
@@ -60,20 +60,21 @@ func TestPage(t *testing.T) {
 }
 
 func values(b *tab, r *run) {
-	b.until(hosts, strings.Join([]string{down, payments, search, hostile, github, cdn}, " "))
-	b.until(summary, "3 of 6 hosts hold requests up")
-	b.until(`document.getElementById("summary-more").textContent.split(",")[0]`, "2 requests wait")
+	b.until(hosts, strings.Join([]string{down, payments, search, shop, hostile, github, cdn}, " "))
+	b.until(summary, "4 of 7 hosts hold requests up")
+	b.until(`document.getElementById("summary-more").textContent.split(",")[0]`, "3 requests wait")
 	for _, want := range []struct{ host, column, text string }{
 		{down, "state", "open"}, {payments, "state", "paused"}, {search, "state", "waiting"}, {cdn, "state", "ok"},
 		{cdn, "granted", "40"}, {github, "granted", "20"}, {search, "granted", "3"}, {hostile, "granted", "1"},
 		{search, "queue", "2"}, {cdn, "queue", "0"}, {cdn, "wait", "–"},
+		{shop, "granted", "7"}, {shop, "queue", "1"}, {shop, "refused", "1"}, {shop, "state", "waiting"},
 		{down, "refused", "4"}, {cdn, "refused", "0"},
 		{cdn, "left", "96%"}, {github, "left", "80%"}, {search, "left", "0%"}, {hostile, "left", "no limit"},
 	} {
 		b.until(cell(want.host, want.column), want.text)
 	}
 	for host, why := range map[string]string{
-		search: "3/h burst 3 is spent", payments: "paused until", down: "circuit open", cdn: "nothing in the way",
+		search: "3/h burst 3 is spent", shop: find + ": 2/h burst 2 is spent, room in ", payments: "paused until", down: "circuit open", cdn: "nothing in the way",
 	} {
 		b.until(cell(host, "host")+`.split("\n")[1].startsWith(`+quote(why)+`)`, "true")
 	}
@@ -96,15 +97,15 @@ func sorting(b *tab, r *run) {
 	b.until(hosts+`.split(" ").slice(-2).join(" ")`, github+" "+cdn)
 	b.until(sorted("granted"), "ascending")
 	b.click("th.c-host button")
-	b.until(hosts, strings.Join([]string{hostile, github, cdn, down, payments, search}, " "))
+	b.until(hosts, strings.Join([]string{hostile, github, cdn, down, payments, search, shop}, " "))
 	b.click("th.c-state button")
-	b.until(hosts, strings.Join([]string{down, payments, search, hostile, github, cdn}, " "))
+	b.until(hosts, strings.Join([]string{down, payments, search, shop, hostile, github, cdn}, " "))
 }
 
 func filter(b *tab, r *run) {
 	b.click("#filter")
 	b.press("EXAMPLE")
-	b.until(hosts, strings.Join([]string{down, payments, search, cdn}, " "))
+	b.until(hosts, strings.Join([]string{down, payments, search, shop, cdn}, " "))
 	b.press("x")
 	b.until(hosts, "")
 	b.until(`document.getElementById("none").textContent`, "No host matches.")
@@ -115,7 +116,7 @@ func filter(b *tab, r *run) {
 	b.until(hosts, payments)
 	b.until(`document.querySelector("#chips button:nth-child(4)").getAttribute("aria-pressed")`, "true")
 	b.click(`#chips button:nth-child(1)`)
-	b.until(hosts, strings.Join([]string{down, payments, search, hostile, github, cdn}, " "))
+	b.until(hosts, strings.Join([]string{down, payments, search, shop, hostile, github, cdn}, " "))
 }
 
 // enter opens the view of a host from the list.
@@ -125,12 +126,41 @@ func enter(b *tab, host string) {
 	b.until(name, host)
 }
 
+// routes shows of each route what it waits for and what was counted; what is held
+// up stands first.
+func routes(b *tab, r *run) {
+	enter(b, shop)
+	b.until(`[...document.querySelectorAll("#routes tbody b")].map(e => e.textContent).join(", ")`, strings.Join([]string{find, orders, items}, ", "))
+	for row, want := range []map[string]string{
+		{"state": "waiting", "queue": "1", "inflight": "0", "granted": "2", "retries": "0", "throttled": "0", "refused": "1", "waited": "–"},
+		{"state": "ok", "queue": "0", "wait": "–", "granted": "1", "refused": "0"},
+		{"state": "ok", "queue": "0", "wait": "–", "granted": "4", "refused": "0", "waited": "–"},
+	} {
+		for column, text := range want {
+			b.until(fmt.Sprintf(`document.querySelectorAll("#routes tbody tr")[%d].querySelector(".c-%s").textContent`, row, column), text)
+		}
+	}
+	for row, why := range []string{"2/h burst 2 is spent, room in ", `0 of 5 left of "orders" until `, "nothing in the way"} {
+		b.until(fmt.Sprintf(`document.querySelectorAll("#routes small")[%d].textContent.startsWith(%s)`, row, quote(why)), "true")
+	}
+	b.until(`document.querySelector("#routes tbody .c-wait").textContent !== "–"`, "true")
+	b.until(`document.querySelector("#routes tbody tr:nth-child(3) .c-latency").textContent !== "–"`, "true") // answered
+	b.until(`document.querySelector("#why p").textContent.startsWith(`+quote(find+": 2/h burst 2 is spent, room in ")+`)`, "true")
+	b.until(`document.querySelector("#limits").textContent.includes("configured for `+find+`")`, "true")
+	b.until(`document.querySelector("#limits").textContent.includes("learned, said by RateLimit, for POST /orders only")`, "true")
+	r.gone[2]()
+	b.until(`document.querySelector("#routes tbody tr").querySelector(".c-queue").textContent`, "0")
+	b.until(`document.querySelector("#routes tbody tr").querySelector(".c-waited").textContent !== "–"`, "true") // its wait is over
+	b.until(`document.getElementById("badge").textContent`, "ok")
+	b.js(`history.back()`)
+}
+
 func detail(b *tab, r *run) {
 	enter(b, search)
 	b.until(`document.getElementById("badge").textContent`, "waiting")
 	b.until(`document.querySelector("#why p").textContent.startsWith("3/h burst 3 is spent, ")`, "true")
 	b.until(part("tiles", "Queue"), "2")
-	b.until(part("tiles", "Requests"), "3")
+	b.until(part("tiles", "Sent"), "3")
 	b.until(`document.querySelector("#limits b").textContent`, "3/h burst 3")
 	b.until(`document.querySelector("#limits span").textContent.startsWith("0 of 3 left, full in ")`, "true")
 	b.until(`document.querySelector("#limits small").textContent`, "configured for "+search)
@@ -142,7 +172,7 @@ func detail(b *tab, r *run) {
 	b.until(part("tiles", "Wait, median")+` !== "–"`, "true") // one wait is over
 	b.until(`document.querySelector("#events li p").textContent.trim()`, "1 gave up waiting")
 	b.until(`document.querySelectorAll("#charts canvas").length`, "4")
-	for i, want := range []string{"Requests per second: 0", "Turned away per second: 0", "Oldest wait: ", "Left of the tightest limit: 0%"} {
+	for i, want := range []string{"Sent per second: 0", "Turned away per second: 0", "Oldest wait: ", "Left of the tightest limit: 0%"} {
 		b.until(fmt.Sprintf(`document.querySelectorAll("#charts .plot")[%d].getAttribute("aria-label").startsWith(%s)`, i, quote(want)), "true")
 	}
 	// The wait is drawn: there is ink in its canvas besides axes and grid.
@@ -216,7 +246,7 @@ func keyboard(b *tab, r *run) {
 	b.until(`document.activeElement.id`, "filter")
 	b.js(`document.activeElement.select()`)
 	b.press(kb.Delete)
-	for i := 0; b.js(focused) != "Requests"; i++ {
+	for i := 0; b.js(focused) != "Sent"; i++ {
 		if i > 30 {
 			b.t.Fatal("Tab does not lead to the column's head")
 		}
@@ -265,7 +295,7 @@ func narrow(b *tab, r *run) {
 	for _, column := range []string{"host", "state", "queue"} {
 		b.until(`document.querySelector("td.c-`+column+`").getBoundingClientRect().width > 60`, "true")
 	}
-	for _, host := range []string{search, hostile, github} {
+	for _, host := range []string{search, hostile, github, shop} {
 		enter(b, host)
 		b.until(fits, "true 0")
 		b.js(`history.back()`)
@@ -286,7 +316,7 @@ func calm(b *tab, r *run) {
 	for _, host := range []string{"", cdn} {
 		if host != "" {
 			enter(b, host)
-			b.until(part("tiles", "Requests")+` !== undefined`, "true")
+			b.until(part("tiles", "Sent")+` !== undefined`, "true")
 			b.until(`document.querySelectorAll("#charts canvas").length`, "4")
 		}
 		b.until(`new Promise(done => requestAnimationFrame(() => setTimeout(() => done("drawn"))))`, "drawn") // what came before is over

@@ -25,6 +25,7 @@ const (
 	search   = "search.example"   // its budget is spent, requests wait
 	payments = "payments.example" // said to come back later
 	down     = "down.example"     // cannot be reached
+	shop     = "shop.example"     // its routes fare differently
 	hostile  = `"><img src=x onerror=document.title='pwned'>`
 )
 
@@ -49,6 +50,11 @@ func (a *apis) RoundTrip(r *http.Request) (*http.Response, error) {
 	case payments:
 		resp.StatusCode = 429
 		resp.Header.Set("Retry-After", "250")
+	case shop:
+		if r.URL.Path == "/orders/1" {
+			resp.Header.Set("RateLimit-Policy", `"orders";q=5;w=3600`)
+			resp.Header.Set("RateLimit", `"orders";r=0;t=3000`)
+		}
 	case down:
 		return nil, errors.New("connection refused")
 	}
@@ -60,7 +66,7 @@ type run struct {
 	t    *testing.T
 	weir *weir.Transport
 	page *httptest.Server
-	gone [2]context.CancelFunc // of the two requests that wait for search
+	gone [3]context.CancelFunc // of the requests that wait: two of search, one of shop
 }
 
 // start makes the requests of the script and serves the page.
@@ -70,6 +76,7 @@ func start(t *testing.T, options ...inspect.Option) *run {
 	c.Throttle.Budgets = map[string]throttle.Budget{
 		cdn:    throttle.MustParseBudget("1000/h burst 1000, 8 in flight"),
 		search: throttle.MustParseBudget("3/h burst 3"),
+		find:   throttle.MustParseBudget("2/h burst 2"),
 	}
 	c.Retry.MaxAttempts = 1
 	c.Breaker.OpenFor, c.Breaker.MaxOpenFor = 30*time.Minute, time.Hour
@@ -89,7 +96,40 @@ func start(t *testing.T, options ...inspect.Option) *run {
 	r.send(hostile, 1)
 	r.send(down, 9) // five open the circuit, four are refused
 	r.send(payments, 1)
+	r.shopping()
 	return r
+}
+
+// The routes of shop, as the page is to call them.
+const (
+	find   = "GET " + shop + "/find"
+	items  = "GET /items"
+	orders = "POST /orders"
+)
+
+// shopping makes 4 requests of items, one of orders, after which none is left, and
+// two of find, after which one is turned away.
+func (r *run) shopping() {
+	for range 4 {
+		r.call(context.Background(), "GET", "/items/7")
+	}
+	r.call(context.Background(), "POST", "/orders/1")
+	r.call(context.Background(), "GET", "/find")
+	r.call(context.Background(), "GET", "/find")
+	if err := r.call(throttle.WithMaxWait(context.Background(), -1), "GET", "/find"); err == nil {
+		r.t.Error("a request went beyond the budget")
+	}
+}
+
+// call makes a request of shop.
+func (r *run) call(ctx context.Context, method, path string) error {
+	q := request(ctx, shop)
+	q.Method, q.URL.Path = method, path
+	resp, err := r.weir.RoundTrip(q)
+	if err == nil {
+		resp.Body.Close()
+	}
+	return err
 }
 
 // send makes n requests that do not wait, one after the other.
@@ -107,13 +147,20 @@ func (r *run) send(host string, n int) {
 	}
 }
 
-// wait makes two requests of search, which wait until they are called off.
+// wait makes two requests of search and one of shop, which wait until they are
+// called off.
 func (r *run) wait() {
 	var done sync.WaitGroup
 	for i := range r.gone {
 		ctx, cancel := context.WithCancel(context.Background())
 		r.gone[i] = cancel
 		done.Go(func() {
+			if i == 2 {
+				if err := r.call(ctx, "GET", "/find"); err == nil {
+					r.t.Error("a request went beyond the budget")
+				}
+				return
+			}
 			if resp, err := r.weir.RoundTrip(request(ctx, search)); err == nil {
 				resp.Body.Close()
 				r.t.Error("a request went beyond the budget")
@@ -121,8 +168,9 @@ func (r *run) wait() {
 		})
 	}
 	r.t.Cleanup(func() {
-		r.gone[0]()
-		r.gone[1]()
+		for _, leave := range r.gone {
+			leave()
+		}
 		done.Wait()
 	})
 }

@@ -1,0 +1,59 @@
+// The routes of one host: which of them waits, and what for.
+import { badge, hold, make, number, put, retries, seconds, took } from "./words.js";
+
+const columns = [
+  ["route", "Route", null],
+  ["state", "State", null],
+  ["queue", "Queue", (r) => number(r.queue)],
+  ["wait", "Oldest wait", (r) => r.oldestWait > 0 ? seconds(r.oldestWait) : "\u2013"],
+  ["inflight", "In flight", (r) => number(r.inFlight)],
+  ["granted", "Sent", (r) => number(r.granted)],
+  ["retries", "Retries", (r) => number(retries(r))],
+  ["throttled", "Throttled", (r) => number(r.throttled)],
+  ["refused", "Turned away", (r) => number(r.refused)],
+  ["waited", "Wait, 95%", (r) => took(r.wait, "p95")],
+  ["latency", "Latency, 95%", (r) => took(r.latency, "p95")],
+];
+const rank = { ok: 0, waiting: 1, paused: 2 };
+const $ = (id) => document.getElementById(id);
+
+export function setup() {
+  for (const [name, title] of columns) {
+    const th = make("th", "c-" + name, title);
+    th.scope = "col";
+    document.querySelector("#routes thead tr").append(th);
+  }
+}
+
+// show brings the table up to date: what is held up stands first.
+export function show(all) {
+  const routes = [...(all || [])].sort((a, b) => rank[b.state] - rank[a.state] || Number(!a.why) - Number(!b.why));
+  $("routes-card").hidden = routes.length === 0;
+  const body = document.querySelector("#routes tbody");
+  while (body.children.length > routes.length) body.lastChild.remove();
+  routes.forEach((r, i) => update(body.children[i] || body.appendChild(build()), r));
+}
+
+export function clear() {
+  show([]);
+}
+
+function build() {
+  const tr = make("tr");
+  for (const [name] of columns) tr.append(make("td", "c-" + name));
+  tr.children[0].append(make("b"), make("small"));
+  tr.children[1].append(make("span"));
+  return tr;
+}
+
+function update(tr, r) {
+  const [name, why] = tr.children[0].children;
+  put(name, r.name);
+  name.title = r.name;
+  put(why, r.why ? hold(r.why) : "nothing in the way");
+  why.title = why.textContent;
+  badge(tr.children[1].firstChild, r.state);
+  columns.forEach(([, , text], i) => {
+    if (text) put(tr.children[i], text(r));
+  });
+}
