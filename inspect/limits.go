@@ -91,8 +91,8 @@ func routesOf(all []throttle.RouteStats) []Route {
 	return list
 }
 
-// because puts h.Why in order: first what the request waits for that has waited
-// longest, then what ends last, for that binds; of those, a pause says more than
+// because puts h.Why in order: first what the route is held up by of which a
+// request has waited longest, then what ends last, for that binds; of those, a pause says more than
 // a rate.
 func (h *Host) because() {
 	slices.SortStableFunc(h.Why, func(a, b Hold) int {

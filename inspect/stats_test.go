@@ -117,6 +117,9 @@ func TestCircuit(t *testing.T) {
 		if len(got.Why) == 0 || !strings.HasPrefix(got.Why[0].Text, "circuit open: ") || got.Why[0].For <= 0 || got.Why[0].For > 1 {
 			t.Errorf("why: %+v", got.Why)
 		}
+		if r := got.Routes; len(r) != 1 || r[0].State != "open" || r[0].Why == nil || *r[0].Why != got.Why[0] {
+			t.Errorf("routes: %+v", r)
+		}
 		time.Sleep(2 * time.Second)
 		if got := hostNamed(t, snapshot(t, h), "api.example"); got.Circuit.ProbeIn != 0 {
 			t.Errorf("probe in %v s, want now", got.Circuit.ProbeIn)

@@ -60,8 +60,8 @@ type Counts struct {
 // or those of one method and first segment of a path.
 type Route struct {
 	Name       string  `json:"name"`
-	State      string  `json:"state"`         // "ok", "waiting", "paused"
-	Why        *Hold   `json:"why,omitempty"` // what the request waits for that has waited longest, or would wait for now
+	State      string  `json:"state"`         // "ok", "waiting", "paused", or the circuit's unless that is closed
+	Why        *Hold   `json:"why,omitempty"` // what a request that came now would wait for
 	Queue      int     `json:"queue"`
 	OldestWait float64 `json:"oldestWait"`
 	InFlight   int     `json:"inFlight"`
@@ -194,6 +194,10 @@ func (h *Host) circuit(c *breaker.CircuitStats, now time.Time) {
 		case c.Reason != "":
 			text += ": " + c.Reason
 		}
-		h.Why = slices.Insert(h.Why, 0, Hold{Text: text, For: v.ProbeIn})
+		why := Hold{Text: text, For: v.ProbeIn}
+		h.Why = slices.Insert(h.Why, 0, why)
+		for i := range h.Routes {
+			h.Routes[i].State, h.Routes[i].Why = v.State, &why
+		}
 	}
 }

@@ -18,8 +18,8 @@ type RouteStats struct {
 	Queue      int    // requests that wait
 	OldestWait time.Duration
 	InFlight   int
-	Why        string        // what the oldest of them waits for, or would wait for if it came now, in words; "": nothing
-	For        time.Duration // how much longer, if none before it takes the room; zero: not known
+	Why        string        // what a request that came now would wait for, behind those that wait already, in words; "": nothing
+	For        time.Duration // how long, as estimated; zero: not known
 	Counts
 }
 
@@ -65,7 +65,7 @@ func (s *scope) routesCounted() int {
 }
 
 // queued adds those that wait: of each route the one that waits longest tells
-// what for.
+// what one like it would wait for.
 func (r *record) queued(now instant, h *HostStats) {
 	if r.waiters == nil {
 		return
@@ -86,8 +86,12 @@ func (r *record) queued(now instant, h *HostStats) {
 		x := &h.Routes[i]
 		x.OldestWait = time.Duration(now - w.since)
 		h.OldestWait = max(h.OldestWait, x.OldestWait)
-		a, t := w.binding(now)
-		if x.State = StateWaiting; a.paused > now {
+		x.State = StateWaiting
+		t, a := r.t.engine.estimate(now, &w.ask, w.draws)
+		if a == nil {
+			continue // it goes as soon as we let go of the lock
+		}
+		if a.paused > now {
 			x.State = StatePaused
 		}
 		if x.Why, x.For = a.reason(now), 0; t != never {

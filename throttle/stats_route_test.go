@@ -102,7 +102,7 @@ func TestStatsByRoute(t *testing.T) {
 		}
 		got := routeNamed(t, h, search)
 		if got.State != StateWaiting || got.Queue != 2 || got.OldestWait != 20*time.Second || got.InFlight != 0 ||
-			got.Why != "2/m burst 2 is spent" || got.For != 39800*time.Millisecond {
+			got.Why != "2/m burst 2 is spent" || got.For != 99800*time.Millisecond {
 			t.Errorf("while two wait: %+v", got)
 		}
 		if got := routeNamed(t, h, orders); got.State != StateOK || got.InFlight != 1 || got.Why != "" || got.Granted != 1 || got.Latency.Count != 0 {

@@ -14,7 +14,7 @@ const columns = [
   ["waited", "Wait, 95%", (r) => took(r.wait, "p95")],
   ["latency", "Latency, 95%", (r) => took(r.latency, "p95")],
 ];
-const rank = { ok: 0, waiting: 1, paused: 2 };
+const rank = { ok: 0, waiting: 1, paused: 2, "half-open": 3, open: 4 };
 const $ = (id) => document.getElementById(id);
 
 export function setup() {

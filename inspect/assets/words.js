@@ -28,7 +28,7 @@ export function seconds(s) {
 export function hold(w) {
   const text = (w.route ? w.route + ": " : "") + w.text;
   if (!w.for) return text;
-  const left = seconds(w.for);
+  const left = seconds(w.for).replaceAll(" ", "\u00a0"); // not broken up
   if (w.text.startsWith("paused")) return text + ", for another " + left;
   if (w.text.startsWith("circuit")) return text + ", next probe in " + left;
   return text + ", room in " + left;

@@ -47,8 +47,8 @@ func TestShots(t *testing.T) {
 	}
 	const one = `document.querySelectorAll("#charts canvas").length === 4`
 	const all = `document.getElementById("one").hidden`
-	take("host.png", 1200, 1010, "light", "host=maps.example", one)
-	take("host-dark.png", 1200, 1010, "dark", "host=maps.example", one)
+	take("host.png", 1200, 1090, "light", "host=maps.example", one)
+	take("host-dark.png", 1200, 1090, "dark", "host=maps.example", one)
 	take("hosts.png", 1200, 860, "light", "", all)
 	take("hosts-dark.png", 1200, 860, "dark", "", all)
 	take("narrow.png", 360, 740, "light", "", all)
@@ -58,8 +58,9 @@ func TestShots(t *testing.T) {
 func busy(t *testing.T) (page string, stop func()) {
 	c := weir.Config{}
 	c.Throttle.Budgets = map[string]throttle.Budget{
-		"maps.example":  throttle.MustParseBudget("6/s, 5000/d burst 5000, 8 in flight"),
-		"files.example": throttle.MustParseBudget("20 in flight"),
+		"maps.example":              throttle.MustParseBudget("10/s, 5000/d burst 5000, 8 in flight"),
+		"GET maps.example/geocode/": throttle.MustParseBudget("4/s"),
+		"files.example":             throttle.MustParseBudget("20 in flight"),
 	}
 	c.Breaker.OpenFor, c.Breaker.MaxOpenFor = 5*time.Minute, 10*time.Minute
 	start := time.Now()
@@ -70,11 +71,13 @@ func busy(t *testing.T) (page string, stop func()) {
 	server := httptest.NewServer(inspect.Handler(w))
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
-	do := func(host string, patience time.Duration) {
+	do := func(host, path string, patience time.Duration) {
 		done.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, patience)
 			defer cancel()
-			if resp, err := w.RoundTrip(request(ctx, host)); err == nil {
+			r := request(ctx, host)
+			r.URL.Path = path
+			if resp, err := w.RoundTrip(r); err == nil {
 				io.Copy(io.Discard, resp.Body)
 				resp.Body.Close()
 			}
@@ -84,16 +87,20 @@ func busy(t *testing.T) (page string, stop func()) {
 		for n := 0; ctx.Err() == nil; n++ {
 			// Demand comes and goes in waves of half a minute.
 			if wave := 1 + math.Sin(time.Since(start).Seconds()/5); float64(n%10) < 5*wave {
-				do("maps.example", 4*time.Second)
+				do("maps.example", "/geocode/1", 4*time.Second)
 			}
-			do("cdn.example", time.Minute)
+			if n%3 == 0 {
+				do("maps.example", "/tiles/1", 4*time.Second)
+			}
+			do("cdn.example", "/", time.Minute)
 			if n%4 == 0 {
-				do("tickets.example", time.Minute)
-				do("files.example", time.Minute)
+				do("tickets.example", "/search", time.Minute)
+				do("files.example", "/", time.Minute)
 			}
 			if n%50 == 0 {
-				do("mail.example", time.Second)
-				do("payments.example", time.Second)
+				do("maps.example", "/routes/1", 4*time.Second)
+				do("mail.example", "/", time.Second)
+				do("payments.example", "/", time.Second)
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
