@@ -9,21 +9,51 @@
 //	stop, err := o.Observe(t)
 //
 // Metrics, with server.address and, where it says something, server.port by
-// the HTTP client conventions:
+// the HTTP client conventions. Those are followed whole where they have a
+// metric; an attempt is a request to them:
+//
+//	http.client.request.duration   s          histogram, from the wire to the headers; http.request.method, http.response.status_code, error.type
+//	http.client.active_requests    {request}  sent, no headers yet
+//
+// From the hooks:
 //
 //	weir.client.attempts           {attempt}  counter; weir.outcome, weir.then, http.response.status_code
 //	weir.client.resends            {attempt}  counter of attempts after the first; weir.outcome
 //	weir.client.wait.duration      s          histogram of waits for budget; weir.granted
 //	weir.client.learned            {event}    counter of things learned about a server
 //	weir.client.circuit.changes    {change}   counter; weir.circuit.state is the new state
-//	weir.client.budget.left        {unit}     gauge; weir.budget, weir.unit
+//
+// From Stats, for a Transport that is observed; counters by weir.route ("GET
+// /search", or a budget's pattern) and, with Config.MaxPartitions,
+// weir.partition:
+//
+//	weir.client.sent               {attempt}  counter
+//	weir.client.waits              {attempt}  counter of those that had to wait for budget
+//	weir.client.wait.time          s          counter: all of these waits
+//	weir.client.refusals           {attempt}  counter; weir.reason
+//	weir.client.cancelled          {attempt}  counter of those given up while they waited
+//	weir.client.retries            {attempt}  counter; weir.after is how the attempt before ended
+//	weir.client.throttled          {answer}   counter of answers that ask for fewer requests
+//	weir.client.pauses             {pause}    counter
+//	weir.client.answers            {answer}   counter
+//	weir.client.answer.time        s          counter: until the headers of all of these
+//	weir.client.wait.expected      s          gauge: what a request made now would wait; weir.route
 //	weir.client.queue.length       {request}  gauge
-//	weir.client.circuit.state      1          gauge: 0 closed, 1 half-open, 2 open
+//	weir.client.queue.oldest       s          gauge: how long the oldest of these has waited
+//	weir.client.budget.left        {unit}     gauge; weir.budget, weir.unit, weir.pattern
+//	weir.client.limit.left         {unit}     gauge: what the server said; weir.source, weir.unit, weir.route
+//	weir.client.retry.allowance    {token}    gauge
+//	weir.client.circuit.state      {state}    gauge: 0 closed, 1 half-open, 2 open
+//	weir.client.circuit.forced     {state}    gauge: 1 by hand
+//	weir.client.circuit.trips      {trip}     counter
+//	weir.client.circuit.refusals   {attempt}  counter
 //
 // Events on the caller's span, if it records: weir.wait, weir.attempt (with
 // http.request.resend_count), weir.learned, weir.circuit.
 //
 // A fresh host name is a fresh set of time series, so at most
-// [Config.MaxHosts] hosts are named; all others are "_other". Budgets are
-// named by their text, at most ten of a host.
+// [Config.MaxHosts] hosts are named, and of each [Config.MaxRoutes] routes; all
+// others are "_other". Budgets are named by their text, at most ten of a host;
+// what a server calls its limits is not told. Counters only grow, also when a
+// host is forgotten and met again.
 package otelweir

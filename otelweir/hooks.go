@@ -2,18 +2,15 @@ package otelweir
 
 import (
 	"context"
+	"net/http"
+	"strconv"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 
-	"github.com/weirhttp/weir"
 	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/retry"
 	"github.com/weirhttp/weir/throttle"
 )
-
-// maxBudgets bounds the budgets of one host that are reported.
-const maxBudgets = 10
 
 func (r *Reporter) onWait(w throttle.Wait) {
 	if !w.Over {
@@ -41,10 +38,38 @@ func (r *Reporter) onAttempt(a retry.Attempt) {
 	if a.Number > 1 {
 		r.resends.Add(ctx, 1, r.with(a.Host, attributes[0]))
 	}
+	if a.Took > 0 {
+		r.duration.Record(ctx, a.Took.Seconds(), r.with(a.Host, conventional(a)...))
+	}
 	if a.Number > 1 || a.Reason != retry.Final {
 		r.event(a.Ctx, "weir.attempt", append(attributes,
 			attribute.Int("http.request.resend_count", a.Number-1), attribute.Float64("weir.delay", a.Delay.Seconds()))...)
 	}
+}
+
+// conventional are the attributes that the HTTP client conventions want of a
+// request's duration, but for those of its host.
+func conventional(a retry.Attempt) []attribute.KeyValue {
+	method := a.Method
+	switch method {
+	case "":
+		method = http.MethodGet
+	case http.MethodConnect, http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodOptions,
+		http.MethodPatch, http.MethodPost, http.MethodPut, http.MethodTrace:
+	default:
+		method = "_OTHER"
+	}
+	all := []attribute.KeyValue{attribute.String("http.request.method", method)}
+	if a.Status != 0 {
+		all = append(all, attribute.Int("http.response.status_code", a.Status))
+	}
+	switch {
+	case a.Status == 0:
+		all = append(all, attribute.String("error.type", a.Outcome.String()))
+	case a.Status >= 400:
+		all = append(all, attribute.String("error.type", strconv.Itoa(a.Status)))
+	}
+	return all
 }
 
 func (r *Reporter) onChange(c breaker.Change) {
@@ -58,56 +83,4 @@ func background(ctx context.Context) context.Context {
 		return context.Background()
 	}
 	return ctx
-}
-
-// Observe reports t's budgets, queues and circuits whenever metrics are
-// collected, until stop is called.
-func (r *Reporter) Observe(t *weir.Transport) (stop func() error, err error) {
-	reg, err := r.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		r.observe(t.Stats(), o)
-		return nil
-	}, r.left, r.queue, r.state)
-	if err != nil {
-		return nil, err
-	}
-	return reg.Unregister, nil
-}
-
-// observe adds up what falls together under one name.
-func (r *Reporter) observe(s weir.Stats, o metric.Observer) {
-	queues := make(map[attribute.Set]int64)
-	states := make(map[attribute.Set]int64)
-	for i := range s.Throttle.Hosts {
-		h := &s.Throttle.Hosts[i]
-		host := r.host(h.Host)
-		queues[host] += int64(h.Queue)
-		states[host] += 0
-		if h.Partition != "" || host == r.host(other) {
-			continue // many share the name: a sum of what is left says nothing
-		}
-		for _, b := range h.Budgets[:min(len(h.Budgets), maxBudgets)] {
-			o.ObserveFloat64(r.left, b.Left, r.with(h.Host,
-				attribute.String("weir.budget", b.Text), attribute.String("weir.unit", b.Unit), attribute.String("weir.pattern", b.Pattern)))
-		}
-	}
-	for _, c := range s.Breaker.Circuits {
-		host := r.host(c.Host)
-		states[host] = max(states[host], number(c.State))
-	}
-	for host, n := range queues {
-		o.ObserveInt64(r.queue, n, metric.WithAttributeSet(host))
-	}
-	for host, n := range states {
-		o.ObserveInt64(r.state, n, metric.WithAttributeSet(host))
-	}
-}
-
-func number(s breaker.State) int64 {
-	switch s {
-	case breaker.HalfOpen:
-		return 1
-	case breaker.Open:
-		return 2
-	}
-	return 0
 }

@@ -29,22 +29,38 @@ const other = "_other"
 type Config struct {
 	MeterProvider metric.MeterProvider // nil: otel.GetMeterProvider()
 	MaxHosts      int                  // hosts named in metrics; zero: 200
+	MaxRoutes     int                  // routes named of each; zero: 20; negative: none
+	MaxPartitions int                  // partitions told apart of each; zero: none, they are added up. Their names are new with each start of the program
 	NoEvents      bool                 // no events on spans
 }
 
 // Reporter is what New returns. It is safe for concurrent use.
 type Reporter struct {
-	meter    metric.Meter
-	maxHosts int
-	events   bool
+	meter  metric.Meter
+	c      Config
+	events bool
 
 	attempts, resends, learned, changes metric.Int64Counter
-	wait                                metric.Float64Histogram
-	left                                metric.Float64ObservableGauge
-	queue, state                        metric.Int64ObservableGauge
+	wait, duration                      metric.Float64Histogram
+	gauges
+	counters [counted]metric.Int64ObservableCounter
+	times    [timed]metric.Float64ObservableCounter
 
 	mu    sync.Mutex
-	hosts map[string]attribute.Set
+	hosts map[string]named
+}
+
+// named is what metrics call a host.
+type named struct {
+	name  string // other: many share it
+	set   attribute.Set
+	parts map[part]bool // that have names
+}
+
+// part is a route or partition of a host.
+type part struct {
+	sort byte
+	name string
 }
 
 // New sets the hooks of w, each before the one that is set already, and
@@ -56,15 +72,21 @@ func New(w *weir.Config, c Config) (*Reporter, error) {
 	if c.MaxHosts < 0 {
 		return nil, fmt.Errorf("otelweir: MaxHosts: %d is negative", c.MaxHosts)
 	}
+	if c.MaxPartitions < 0 {
+		return nil, fmt.Errorf("otelweir: MaxPartitions: %d is negative", c.MaxPartitions)
+	}
 	if c.MaxHosts == 0 {
 		c.MaxHosts = 200
+	}
+	if c.MaxRoutes == 0 {
+		c.MaxRoutes = 20
 	}
 	if c.MeterProvider == nil {
 		c.MeterProvider = otel.GetMeterProvider()
 	}
 	r := &Reporter{
-		meter: c.MeterProvider.Meter(name), maxHosts: c.MaxHosts, events: !c.NoEvents,
-		hosts: make(map[string]attribute.Set),
+		meter: c.MeterProvider.Meter(name), c: c, events: !c.NoEvents,
+		hosts: make(map[string]named),
 	}
 	if err := r.instruments(); err != nil {
 		return nil, fmt.Errorf("otelweir: %w", err)
@@ -106,49 +128,64 @@ func then[T any](first, next func(T)) func(T) {
 	}
 }
 
-func (r *Reporter) instruments() (err error) {
-	counter := func(name, unit, text string) metric.Int64Counter {
-		i, e := r.meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(text))
-		err = errors.Join(err, e)
-		return i
-	}
-	gauge := func(name, unit, text string) metric.Int64ObservableGauge {
-		i, e := r.meter.Int64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(text))
-		err = errors.Join(err, e)
-		return i
-	}
-	r.attempts = counter("weir.client.attempts", "{attempt}", "Attempts, by how they ended and what followed.")
-	r.resends = counter("weir.client.resends", "{attempt}", "Attempts after a request's first.")
-	r.learned = counter("weir.client.learned", "{event}", "Things learned about a server's limits.")
-	r.changes = counter("weir.client.circuit.changes", "{change}", "Changes of circuits, by their new state.")
-	r.queue = gauge("weir.client.queue.length", "{request}", "Requests that wait for budget.")
-	r.state = gauge("weir.client.circuit.state", "1", "State of the host's circuit: 0 closed, 1 half-open, 2 open.")
-	var e error
-	r.wait, e = r.meter.Float64Histogram("weir.client.wait.duration", metric.WithUnit("s"),
-		metric.WithDescription("Waits for budget."),
-		metric.WithExplicitBucketBoundaries(0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60))
-	err = errors.Join(err, e)
-	r.left, e = r.meter.Float64ObservableGauge("weir.client.budget.left", metric.WithUnit("{unit}"),
-		metric.WithDescription("Units that could be spent now."))
-	return errors.Join(err, e)
-}
-
-// host returns the attributes that name a host, or those of all others.
-func (r *Reporter) host(host string) attribute.Set {
+// host is what metrics call a host: its own name, or that of all others.
+func (r *Reporter) host(host string) named {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if set, ok := r.hosts[host]; ok {
-		return set
+	if n, ok := r.hosts[host]; ok {
+		return n
 	}
-	if len(r.hosts) >= r.maxHosts {
+	if len(r.hosts) >= r.c.MaxHosts {
 		host = other
-		if set, ok := r.hosts[other]; ok {
-			return set
+		if n, ok := r.hosts[other]; ok {
+			return n
 		}
 	}
-	set := address(host)
-	r.hosts[host] = set
-	return set
+	n := named{host, address(host), make(map[part]bool)}
+	r.hosts[host] = n
+	return n
+}
+
+// route is what metrics call a route of a host.
+func (r *Reporter) route(host, route string) string {
+	if route == "" || r.part(host, 'r', route, r.c.MaxRoutes) {
+		return route
+	}
+	return other
+}
+
+// partition is what metrics call a partition of a host; "": it has no name.
+func (r *Reporter) partition(host, part string) string {
+	if part == "" || r.part(host, 'p', part, r.c.MaxPartitions) {
+		return part
+	}
+	return ""
+}
+
+// part reports whether a part of a host has a name of its own, as most parts of
+// its sort may have.
+func (r *Reporter) part(host string, sort byte, name string, most int) bool {
+	n := r.host(host)
+	if n.name == other {
+		return false
+	}
+	key := part{sort, name}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n.parts[key] {
+		return true
+	}
+	have := 0
+	for k := range n.parts {
+		if k.sort == sort {
+			have++
+		}
+	}
+	if have >= most {
+		return false
+	}
+	n.parts[key] = true
+	return true
 }
 
 // address names a host by the conventions: its port stands apart.
@@ -163,7 +200,7 @@ func address(host string) attribute.Set {
 
 // with adds attributes to those of a host.
 func (r *Reporter) with(host string, more ...attribute.KeyValue) metric.MeasurementOption {
-	set := r.host(host)
+	set := r.host(host).set
 	return metric.WithAttributes(append(set.ToSlice(), more...)...)
 }
 

@@ -148,6 +148,10 @@ func flatten(t *testing.T, rm metricdata.ResourceMetrics) string {
 				for _, p := range d.DataPoints {
 					fmt.Fprintf(&b, "%s{%s} %g\n", m.Name, p.Attributes.Encoded(encoder{}), p.Value)
 				}
+			case metricdata.Sum[float64]:
+				for _, p := range d.DataPoints {
+					fmt.Fprintf(&b, "%s{%s} %g\n", m.Name, p.Attributes.Encoded(encoder{}), p.Value)
+				}
 			case metricdata.Histogram[float64]:
 				for _, p := range d.DataPoints {
 					fmt.Fprintf(&b, "%s{%s} %d\n", m.Name, p.Attributes.Encoded(encoder{}), p.Count)
@@ -173,7 +177,9 @@ func TestPrometheus(t *testing.T) {
 		text := w.Body.String()
 		for _, want := range []string{
 			"weir_client_attempts_total{", "weir_client_wait_duration_seconds_bucket{", "weir_client_budget_left",
-			`weir_client_circuit_state_ratio{otel_scope_name="github.com/weirhttp/weir/otelweir"`, `server_address="api.example"`,
+			`http_client_request_duration_seconds_bucket{http_request_method="GET"`, "http_client_active_requests{",
+			"weir_client_sent_total{", "weir_client_retries_total{", `weir_after="bad gateway"`, "weir_client_wait_time_seconds_total{",
+			`weir_client_circuit_state{otel_scope_name="github.com/weirhttp/weir/otelweir"`, `server_address="api.example"`,
 		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("no %q in\n%s", want, text)
@@ -188,6 +194,9 @@ func TestNewRefuses(t *testing.T) {
 	}
 	if _, err := New(&weir.Config{}, Config{MaxHosts: -1}); err == nil || !strings.Contains(err.Error(), "MaxHosts") {
 		t.Errorf("MaxHosts -1: %v", err)
+	}
+	if _, err := New(&weir.Config{}, Config{MaxPartitions: -1}); err == nil || !strings.Contains(err.Error(), "MaxPartitions") {
+		t.Errorf("MaxPartitions -1: %v", err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 type Attempt struct {
 	Ctx      context.Context // the caller's
 	Host     string
+	Method   string // of the request; "" is GET
 	Number   int  // of the request's attempts, from 1
 	Hedged   bool // a hedge was sent beside it
 	HedgeWon bool // and it is the hedge's outcome that is told
@@ -19,6 +20,7 @@ type Attempt struct {
 	Delay    time.Duration // before the next attempt, if Reason is Again
 	For      For           // what Delay waits for
 	Waited   time.Duration // what the request has waited for budget so far
+	Took     time.Duration // from the wire to the headers of the answer, or to what came instead; zero: it did not reach the wire
 }
 
 // Reason is why another attempt follows, or why none does.

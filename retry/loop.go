@@ -189,11 +189,14 @@ func (l *loop) tell(o Outcome, resp *http.Response, err error, p plan) {
 		return
 	}
 	a := Attempt{
-		Ctx: l.tr.Caller, Host: l.name, Number: l.tr.Number, Hedged: l.hedged, HedgeWon: l.won,
+		Ctx: l.tr.Caller, Host: l.name, Method: l.r.Method, Number: l.tr.Number, Hedged: l.hedged, HedgeWon: l.won,
 		Outcome: o, Err: err, Reason: p.reason, Delay: p.sleep, For: p.waitFor, Waited: l.tr.Waited,
 	}
 	if resp != nil {
 		a.Status = resp.StatusCode
+	}
+	if !l.tr.OnWire.IsZero() {
+		a.Took = max(1, time.Since(l.tr.OnWire))
 	}
 	l.c.OnAttempt(a)
 }
