@@ -87,7 +87,9 @@ func (r *record) queued(now instant, h *HostStats) {
 		x.OldestWait = time.Duration(now - w.since)
 		h.OldestWait = max(h.OldestWait, x.OldestWait)
 		x.State = StateWaiting
-		t, a := r.t.engine.estimate(now, &w.ask, w.draws)
+		newcomer := w.ask
+		newcomer.seq = 0
+		t, a := r.t.engine.estimate(now, &newcomer, w.draws)
 		if a == nil {
 			continue // it goes as soon as we let go of the lock
 		}
