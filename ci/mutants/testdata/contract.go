@@ -90,17 +90,16 @@ func (o options) try(i int, m mutant) verdict {
 		return verdict{"broken", said}
 	}
 	defer os.Remove(bin)
-	passed, out := o.test(bin, ".", nil, "-test.run", m.test, "-test.v")
+	r := o.test(bin, ".", 0, nil, "-test.run", m.test, "-test.v")
 	switch {
-	case !strings.Contains(out, "=== RUN"):
+	case !strings.Contains(r.out, "=== RUN"):
 		return verdict{"stale", "no test matches " + m.test}
-	case passed:
+	case r.passed:
 		return verdict{"survived", ""}
 	case !o.others:
 		return verdict{"killed", ""}
 	}
-	_, out = o.test(bin, ".", nil, "-test.run", everyRule)
-	return verdict{"killed", failed(out)}
+	return verdict{"killed", failed(o.test(bin, ".", 0, nil, "-test.run", everyRule).out)}
 }
 
 var ruleFailed = regexp.MustCompile(`(?m)^ {4,8}--- FAIL: (Test\w+/(?:HTTP\d/)?[^/ ]+) `)

@@ -7,6 +7,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 )
@@ -25,6 +27,7 @@ type options struct {
 	seed             uint64
 	timeout          time.Duration
 	only, list, skip string
+	same             string
 	others           bool
 }
 
@@ -33,9 +36,10 @@ func main() {
 	flag.IntVar(&o.n, "n", 60, "random mutants for each package")
 	flag.IntVar(&o.jobs, "j", 2, "how many run at a time")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the choice of random mutants")
-	flag.DurationVar(&o.timeout, "timeout", time.Minute, "of one run of tests")
+	flag.DurationVar(&o.timeout, "timeout", 3*time.Minute, "of one run of tests")
 	flag.StringVar(&o.only, "only", "", "contract: mutants whose name matches; packages: sites whose file:line matches")
 	flag.StringVar(&o.list, "list", "ci/mutants/contract.txt", "the contract mutants")
+	flag.StringVar(&o.same, "same", "ci/mutants/same.txt", "packages: changes known to leave the program the same")
 	flag.StringVar(&o.skip, "skip", "", "packages: tests to leave out, as go test -skip")
 	flag.BoolVar(&o.others, "others", false, "contract: also name the other rules that fail")
 	flag.Usage = func() {
@@ -64,6 +68,9 @@ func run(o options, args []string) (clean bool, err error) {
 		return false, err
 	}
 	if o.list, err = filepath.Abs(o.list); err != nil {
+		return false, err
+	}
+	if o.same, err = filepath.Abs(o.same); err != nil {
 		return false, err
 	}
 	if o.work, err = os.MkdirTemp("", "weir-mutants-"); err != nil {
@@ -119,16 +126,67 @@ func (o options) build(name, dir, overlay string) (bin, said string, err error) 
 	return bin, string(out), err
 }
 
-// test runs a test binary and reports whether it passed. A run that hangs has
-// failed.
-func (o options) test(bin, dir string, env []string, args ...string) (passed bool, out string) {
+// result is how a run of tests ended.
+type result struct {
+	passed bool
+	out    string
+	cpu    time.Duration // of its process
+}
+
+// memory is what a run may take, in KiB: a mutant that never ends an append
+// must not take the machine with it.
+const memory = 6 << 20
+
+// test runs a test binary. A run that hangs has failed: when its time is up,
+// when it has had more than cpu of the processor (zero: no such limit), or when
+// it has done nothing for a while. The last two do not depend on how busy the
+// machine is.
+func (o options) test(bin, dir string, cpu time.Duration, env []string, args ...string) result {
 	ctx, cancel := context.WithTimeout(context.Background(), o.timeout+10*time.Second)
 	defer cancel()
-	c := exec.CommandContext(ctx, bin, append([]string{"-test.short", "-test.timeout", o.timeout.String()}, args...)...)
+	limits := fmt.Sprintf("ulimit -v %d; ", memory)
+	if cpu > 0 {
+		limits += fmt.Sprintf("ulimit -t %d; ", int(cpu.Seconds())+1)
+	}
+	args = append([]string{"-c", limits + `exec "$0" "$@"`, bin, "-test.short", "-test.timeout", o.timeout.String()}, args...)
+	c := exec.CommandContext(ctx, "sh", args...)
 	c.Dir = filepath.Join(o.tree, dir)
 	c.Env = append(os.Environ(), env...)
-	b, err := c.CombinedOutput()
-	return err == nil, string(b)
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	if err := c.Start(); err != nil {
+		return result{out: err.Error()}
+	}
+	go stalls(ctx, c.Process.Pid, cancel)
+	err := c.Wait()
+	return result{err == nil, out.String(), c.ProcessState.UserTime() + c.ProcessState.SystemTime()}
+}
+
+// stalls calls stop when a process has done nothing for ten seconds. Where
+// there is no /proc it returns.
+func stalls(ctx context.Context, pid int, stop func()) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	was, still := 0, 0
+	for still < 10 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			return
+		}
+		var user, system int
+		f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+		fmt.Sscan(f[11], &user)
+		fmt.Sscan(f[12], &system)
+		if still++; user+system > was+1 { // ticks; the runtime itself wakes up now and then
+			was, still = user+system, 0
+		}
+	}
+	stop()
 }
 
 var errBaseline = errors.New("the tests fail without any mutant")

@@ -7,51 +7,58 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 )
 
-// random makes mutants of the package in dir, compiles all of them into one
-// test binary, where a variable of the environment chooses one, and runs the
-// package's tests once for each.
+// random makes mutants of the package in dir, compiles all of them into its
+// test binary and those of the folders in it, where a variable of the
+// environment chooses one, and runs for each those of the tests that reach it.
 func random(o options, dir string) error {
 	dir = filepath.Clean(dir)
 	sites, err := o.sites(dir)
 	if err != nil {
 		return err
 	}
-	found := len(sites)
-	chosen := choose(sites, o.n, rand.New(rand.NewPCG(o.seed, 0)))
-	bin, chosen, err := o.instrument(dir, chosen)
+	same, err := readSame(o.same, dir)
 	if err != nil {
 		return err
 	}
-	args := []string{"-test.failfast"}
-	if o.skip != "" {
-		args = append(args, "-test.skip", o.skip)
+	if o.only == "" {
+		for _, entry := range same.stale(sites) {
+			fmt.Printf("stale     %s %s\n", dir, entry)
+		}
 	}
-	if passed, out := o.test(bin, dir, nil, args...); !passed {
-		return fmt.Errorf("%s: %w:\n%s", dir, errBaseline, out)
+	chosen := choose(sites, o.n, rand.New(rand.NewPCG(o.seed, 0)))
+	overlay, chosen, err := o.instrument(dir, chosen)
+	if err != nil {
+		return err
 	}
-	survived := make([]bool, len(chosen))
-	var done atomic.Int64
+	suites, err := o.suites(dir, overlay)
+	if err != nil {
+		return err
+	}
+	tests, err := o.reach(suites, chosen)
+	if err != nil {
+		return err
+	}
+	count := make(map[string]int)
+	var mu sync.Mutex
 	o.each(len(chosen), func(i int) {
-		survived[i], _ = o.test(bin, dir, []string{variable + "=" + strconv.Itoa(chosen[i].id)}, args...)
-		if n := done.Add(1); n%20 == 0 {
-			fmt.Fprintf(os.Stderr, "%s: %d of %d\n", dir, n, len(chosen))
+		verdict, s := "same", chosen[i]
+		if !same.has(s) {
+			verdict = o.kill(s.id, tests)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		count[verdict]++
+		if verdict != "killed" && verdict != "same" {
+			fmt.Printf("%-9s %s/%s:%d %s | %s\n", verdict, dir, s.file, s.line, s.in, s.what)
 		}
 	})
-	killed := 0
-	for i, s := range chosen {
-		if !survived[i] {
-			killed++
-			continue
-		}
-		fmt.Printf("survived  %s/%s:%d: %s\n", dir, s.file, s.line, s.what)
-	}
-	fmt.Printf("%s: %d places, %d mutants, %d killed (%.0f %%)\n",
-		dir, found, len(chosen), killed, 100*float64(killed)/float64(max(1, len(chosen))))
+	others := len(chosen) - count["same"]
+	fmt.Printf("%s: %d places, %d mutants, %d listed as the same program, %d of the other %d killed (%.1f %%)\n",
+		dir, len(sites), len(chosen), count["same"], count["killed"], others, 100*float64(count["killed"])/float64(max(1, others)))
 	return nil
 }
 
@@ -110,17 +117,41 @@ func choose(all []site, n int, random *rand.Rand) []site {
 // variable chooses a mutant in an instrumented binary.
 const variable = "WEIR_MUTANT"
 
+// reached names a file that a run marks the mutants in that it comes past.
+const reached = "WEIR_MUTANT_REACHED"
+
 const chooser = `package %s
 
 import (
 	"os"
 	"strconv"
+	"syscall"
 )
 
 var mutantChosen = func() int { n, _ := strconv.Atoi(os.Getenv("` + variable + `")); return n }()
 
+var mutantReached = func() []byte {
+	f, err := os.OpenFile(os.Getenv("` + reached + `"), os.O_RDWR, 0)
+	if err != nil {
+		return nil
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil
+	}
+	b, _ := syscall.Mmap(int(f.Fd()), 0, int(info.Size()), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	return b
+}()
+
+func mutantIs(n int) bool {
+	if mutantReached != nil {
+		mutantReached[n] = 1
+	}
+	return n == mutantChosen
+}
+
 func mutantPick[T any](n int, changed, was T) T {
-	if n == mutantChosen {
+	if mutantIs(n) {
 		return changed
 	}
 	return was
@@ -129,9 +160,9 @@ func mutantPick[T any](n int, changed, was T) T {
 
 var compilerSaid = regexp.MustCompile(`(?m)^(?:\./)?(\S+?\.go):(\d+):\d+: `)
 
-// instrument compiles the chosen mutants in. Those that do not compile, such
-// as a difference of strings, are left out.
-func (o options) instrument(dir string, chosen []site) (string, []site, error) {
+// instrument writes an overlay with the chosen mutants in it. Those that do not
+// compile, such as a difference of strings, are left out.
+func (o options) instrument(dir string, chosen []site) (overlay string, _ []site, _ error) {
 	name := "random-" + strings.ReplaceAll(dir, "/", "-")
 	pkg := filepath.Base(dir)
 	for range 10 {
@@ -150,9 +181,9 @@ func (o options) instrument(dir string, chosen []site) (string, []site, error) {
 		if err != nil {
 			return "", nil, err
 		}
-		bin, said, err := o.build(name, dir, overlay)
+		_, said, err := o.build(name, dir, overlay)
 		if err == nil {
-			return bin, chosen, nil
+			return overlay, chosen, nil
 		}
 		bad := make(map[string]bool)
 		for _, m := range compilerSaid.FindAllStringSubmatch(said, -1) {

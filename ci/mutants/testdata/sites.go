@@ -16,6 +16,7 @@ type site struct {
 	id         int
 	file       string
 	line       int
+	in         string // the function, as in window.at
 	what       string
 	start, end int
 	wraps      bool
@@ -72,6 +73,7 @@ func edit(text []byte, file string, sites []site) []byte {
 // finder collects the sites of one file.
 type finder struct {
 	file  string
+	in    string
 	text  string
 	fset  *token.FileSet
 	found []site
@@ -85,6 +87,7 @@ func sitesOf(file string, text []byte) ([]site, error) {
 	}
 	for _, d := range tree.Decls {
 		if fn, ok := d.(*ast.FuncDecl); ok && fn.Body != nil {
+			f.in = f.name(fn)
 			f.walk(fn.Body, f.types(fn.Type))
 		}
 	}
@@ -94,6 +97,16 @@ func sitesOf(file string, text []byte) ([]site, error) {
 func (f *finder) offset(p token.Pos) int { return f.fset.Position(p).Offset }
 
 func (f *finder) src(n ast.Node) string { return f.text[f.offset(n.Pos()):f.offset(n.End())] }
+
+// name is a function's name, after its receiver's if it has one.
+func (f *finder) name(fn *ast.FuncDecl) string {
+	if fn.Recv == nil {
+		return fn.Name.Name
+	}
+	recv := strings.TrimPrefix(f.src(fn.Recv.List[0].Type), "*")
+	recv, _, _ = strings.Cut(recv, "[")
+	return recv + "." + fn.Name.Name
+}
 
 func (f *finder) types(t *ast.FuncType) []string {
 	var all []string
@@ -114,15 +127,21 @@ func (f *finder) add(n ast.Node, wraps bool, what, text string) {
 		src = src[:70] + "..."
 	}
 	f.found = append(f.found, site{
-		file: f.file, line: f.fset.Position(n.Pos()).Line, what: fmt.Sprintf(what, src),
+		file: f.file, in: f.in, line: f.fset.Position(n.Pos()).Line, what: fmt.Sprintf(what, src),
 		start: f.offset(n.Pos()), end: f.offset(n.End()), wraps: wraps, text: text,
 	})
 }
 
 // walk looks at a function's body.
 func (f *finder) walk(body ast.Node, results []string) {
+	var room ast.Expr // that a make reserves: nothing but speed depends on it
 	ast.Inspect(body, func(n ast.Node) bool {
+		if n != nil && n == room {
+			return false
+		}
 		switch n := n.(type) {
+		case *ast.CallExpr:
+			room = f.reserved(n, room)
 		case *ast.FuncLit:
 			f.walk(n.Body, f.types(n.Type))
 			return false
@@ -147,12 +166,24 @@ func (f *finder) walk(body ast.Node, results []string) {
 	})
 }
 
+// reserved is the argument of a make that says for how much there is room, if
+// there is one; otherwise it is what it was before.
+func (f *finder) reserved(c *ast.CallExpr, was ast.Expr) ast.Expr {
+	if f.src(c.Fun) != "make" {
+		return was
+	}
+	if _, ok := c.Args[0].(*ast.MapType); ok && len(c.Args) == 2 || len(c.Args) == 3 {
+		return c.Args[len(c.Args)-1]
+	}
+	return was
+}
+
 // condition negates what is no comparison: of those binary takes care.
 func (f *finder) condition(c ast.Expr) {
 	if b, ok := c.(*ast.BinaryExpr); ok && b.Op != token.LAND && b.Op != token.LOR {
 		return
 	}
-	f.add(c, true, "not (%s)", "(mutantChosen == %d) != ({})")
+	f.add(c, true, "not (%s)", "mutantIs(%d) != ({})")
 }
 
 func (f *finder) binary(b *ast.BinaryExpr) {
@@ -166,7 +197,7 @@ func (f *finder) binary(b *ast.BinaryExpr) {
 	}
 	was := x + " " + b.Op.String() + " " + y
 	lazy := func(what, changed string) {
-		f.add(b, false, "%s "+what, "func() bool { if mutantChosen == %d { return "+flat(changed)+" }; return "+flat(was)+" }()")
+		f.add(b, false, "%s "+what, "func() bool { if mutantIs(%d) { return "+flat(changed)+" }; return "+flat(was)+" }()")
 	}
 	if to, ok := swaps[b.Op]; ok {
 		lazy("with "+to.String(), x+" "+to.String()+" "+y)
@@ -212,10 +243,10 @@ func (f *finder) calls(list []ast.Stmt) {
 		switch s := s.(type) {
 		case *ast.ExprStmt:
 			if call, ok := s.X.(*ast.CallExpr); ok && f.src(call.Fun) != "panic" {
-				f.add(s, true, "without %s", "if mutantChosen != %d { {} }")
+				f.add(s, true, "without %s", "if !mutantIs(%d) { {} }")
 			}
 		case *ast.DeferStmt:
-			f.add(s, true, "without %s", "if mutantChosen != %d { {} }")
+			f.add(s, true, "without %s", "if !mutantIs(%d) { {} }")
 		}
 	}
 }
@@ -240,5 +271,5 @@ func (f *finder) zero(r *ast.ReturnStmt, results []string) {
 	for i, t := range results {
 		zeros[i] = "*new(" + flat(t) + ")"
 	}
-	f.add(r, true, "zero for %s", "if mutantChosen == %d { return "+strings.Join(zeros, ", ")+" }; {}")
+	f.add(r, true, "zero for %s", "if mutantIs(%d) { return "+strings.Join(zeros, ", ")+" }; {}")
 }
