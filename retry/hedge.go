@@ -129,7 +129,7 @@ func (l *loop) learn(resp *http.Response) {
 
 // good reports an answer that a hedge may win with.
 func good(resp *http.Response) bool {
-	return resp != nil && resp.StatusCode < 500 && ofStatus(resp.StatusCode) == Answered
+	return resp != nil && ofStatus(resp.StatusCode) == Answered
 }
 
 // hedge is the second attempt.

@@ -284,8 +284,6 @@ func (l *loop) cancelled() (*http.Response, error) {
 	if e.ended == nil { // Request.Cancel
 		e.ended = context.Canceled
 	}
-	if n := len(l.tried); n > 0 {
-		e.Err = l.tried[n-1].Err
-	}
+	e.Err = l.tried[len(l.tried)-1].Err
 	return nil, e
 }

@@ -1,0 +1,339 @@
+package throttle
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+)
+
+// learning1 is a learner of one credential at one host, without a server.
+func learning1() *learner {
+	s := &scope{}
+	t := &learnTerms{maxPause: 5 * time.Minute, words: newLearnWords(), jitter: func() float64 { return 0 }}
+	return newLearner(t, s, newHostStart(t.words))
+}
+
+const hourIn = instant(time.Hour)
+
+// Names of kinds, without what may be a key.
+func TestKindNames(t *testing.T) {
+	for key, want := range map[kindKey]string{
+		{"", "GET a/b"}:                          "GET a/b",
+		{"GET", ""}:                              "GET /",
+		{"GET", "users"}:                         "GET /users",
+		{"GET", "v1.2"}:                          "GET /v1.2",
+		{"GET", "12345"}:                         "GET /123...",
+		{"GET", "1234"}:                          "GET /1234",
+		{"GET", "a{b}"}:                          "GET /a%7Bb%7D",
+		{"GET", "a b"}:                           "GET /a%20...",
+		{"GET", strings.Repeat("x", 32)}:         "GET /" + strings.Repeat("x", 32),
+		{"GET", strings.Repeat("x", 33)}:         "GET /xxx...",
+		{"GET", "%"}:                             "GET /...",
+		{"POST", "bot123456:AAEhBOweik6ad9r_QX"}: "POST /bot...",
+	} {
+		if got := key.String(); got != want {
+			t.Errorf("%q: %s, want %s", key, got, want)
+		}
+	}
+	for path, want := range map[string]string{"": "", "/": "", "/a": "a", "/a/b": "a", "a/b": "a", "//b": "", "/" + strings.Repeat("y", 70): strings.Repeat("y", 64)} {
+		if got := firstSegment(path); got != want {
+			t.Errorf("%s: %q", path, got)
+		}
+	}
+	if methodOf(&http.Request{}) != "GET" || methodOf(&http.Request{Method: "PUT"}) != "PUT" {
+		t.Error("no method is GET")
+	}
+	for _, test := range []struct {
+		c       Cost
+		unit    string
+		n       float64
+		counted bool
+	}{{nil, "", 1, true}, {nil, requests, 1, true}, {nil, "tokens", 0, false}, {Cost{"tokens": 7}, "tokens", 7, true}, {Cost{"tokens": 7}, "", 1, true}, {Cost{requests: 3}, "", 3, true}, {Cost{requests: 0}, requests, 0, true}} {
+		if n, counted := unitsOf(test.c, test.unit); n != test.n || counted != test.counted {
+			t.Errorf("%v of %v: %v, %t", test.unit, test.c, n, counted)
+		}
+	}
+}
+
+// Kinds beyond the bound share one, until an idle one makes room.
+func TestKindsAreBounded(t *testing.T) {
+	l := learning1()
+	for i := range maxKinds {
+		k := l.kindOf(kindKey{"GET", fmt.Sprint(i)}, hourIn)
+		k.take(hourIn, 1, true)
+		if i != 3 && i != 5 {
+			continue
+		}
+		k.back(hourIn, 1, 0, hourIn, true)
+	}
+	seven := l.kinds[7]
+	if got := l.kindOf(kindKey{"GET", "7"}, hourIn); got != seven {
+		t.Error("a kind was made twice")
+	}
+	a, b := l.kindOf(kindKey{"GET", "a"}, hourIn.add(time.Minute)), l.kindOf(kindKey{"GET", "b"}, hourIn.add(time.Minute))
+	if a != l.other || b != l.other || len(l.kinds) != maxKinds || a.key.String() != "other requests" {
+		t.Errorf("%v and %v beside %d kinds", a.key, b.key, len(l.kinds))
+	}
+	later := hourIn.add(time.Minute + 1)
+	for _, name := range []string{"a", "b"} {
+		if k := l.kindOf(kindKey{"GET", name}, later); k.key != (kindKey{"GET", name}) || len(l.kinds) != maxKinds {
+			t.Errorf("an idle kind did not make room for %s", name)
+		}
+	}
+	if k := l.kindOf(kindKey{"GET", "c"}, later); k != l.kinds[maxKinds-2] && k != l.other && k.key.rest != "c" {
+		t.Errorf("got %v", k.key)
+	}
+}
+
+// Limits beyond the bound are not kept, unless one that does not bind can go:
+// the one that was not heard of for the longest time.
+func TestQuotasAreBounded(t *testing.T) {
+	l := learning1()
+	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+	for i := range maxQuotas {
+		q := l.quotaOf(at0(0), headers.Limit{Name: fmt.Sprint(i)})
+		q.heard, q.left, q.reset = at0(time.Duration(i)*sec), 0, known(at0(time.Hour))
+		l.bind(q, k, 1)
+	}
+	if l.quotaOf(at0(0), headers.Limit{Name: "more"}) != nil || l.quotaOf(at0(0), headers.Limit{Name: "7"}) != l.quotas[7] {
+		t.Error("one more than there is room for")
+	}
+	free, gone := l.quotas[9], l.quotas[4]
+	free.left, gone.reset.Known = 1, false
+	l.changes = false
+	if q := l.quotaOf(at0(0), headers.Limit{Name: "more"}); q == nil || q.key.name != "more" || len(l.quotas) != maxQuotas || !l.changes {
+		t.Fatalf("%v of %d", q, len(l.quotas))
+	}
+	for _, q := range append(l.quotas, k.quotas...) {
+		if q == gone {
+			t.Error("what was dropped is still there")
+		}
+	}
+	if len(k.quotas) != maxQuotas-1 {
+		t.Errorf("the kind has %d", len(k.quotas))
+	}
+	l.drop(free)
+	l.changes = false
+	l.bind(k.quotas[0], k, 1)
+	if l.changes {
+		t.Error("bound twice")
+	}
+	k.slow.now = 4
+	q := l.quotaOf(at0(0), headers.Limit{Name: "new"})
+	l.bind(q, k, 2)
+	if q.early != 6 || len(q.kinds) != 1 {
+		t.Errorf("%v units are missing of three others under way", q.early)
+	}
+	q.unbind(k)
+	if len(q.kinds) != 0 {
+		t.Error("still bound")
+	}
+}
+
+// A limit that is not mentioned any more is forgotten after ten minutes, or two
+// of its windows.
+func TestQuotasAreForgotten(t *testing.T) {
+	for _, test := range []struct {
+		window, after time.Duration
+		kept          bool
+	}{{0, forgetAt, true}, {0, forgetAt + 1, false}, {time.Hour, 2 * time.Hour, true}, {time.Hour, 2*time.Hour + 1, false}, {sec, forgetAt, true}} {
+		l := learning1()
+		k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+		q := l.quotaOf(at0(0), headers.Limit{Name: "a"})
+		q.heard, q.key.window = at0(0), test.window
+		l.bind(q, k, 1)
+		l.forget(at0(test.after), k)
+		if kept := len(k.quotas) == 1 && len(l.quotas) == 1; kept != test.kept {
+			t.Errorf("%+v: kept %t", test, kept)
+		}
+	}
+}
+
+// Refusals belong to one kind if others sent later were accepted: eight of
+// them, and three refusals.
+func TestBlame(t *testing.T) {
+	for _, test := range []struct {
+		refusals, others int
+		after            time.Duration
+		apart            bool
+	}{{3, 8, sec, true}, {2, 8, sec, false}, {3, 7, sec, false}, {3, 8, 0, false}, {3, 8, -sec, false}} {
+		l := learning1()
+		a, b := l.kindOf(kindKey{"GET", "a"}, hourIn), l.kindOf(kindKey{"GET", "b"}, hourIn)
+		l.blame = new(blame)
+		for i := range test.refusals {
+			if i == test.refusals-1 {
+				for range test.others {
+					l.blame.good(b, at0(test.after))
+					l.blame.good(a, at0(test.after)) // its own do not count
+				}
+			}
+			l.blame.refused(l, a, at0(0))
+		}
+		if a.apart != test.apart || b.apart {
+			t.Errorf("%+v: apart %t, the other %t", test, a.apart, b.apart)
+		}
+		if !test.apart {
+			continue
+		}
+		l.blame.refused(l, b, at0(59*sec))
+		if a.apart {
+			t.Error("another kind is refused as well, soon after: a common limit")
+		}
+	}
+	var none *blame
+	none.good(&kind{}, at0(0)) // nobody was refused
+}
+
+// What a refusal says about when to come back.
+func TestHints(t *testing.T) {
+	limit := func(name string, left float64, reset time.Duration) headers.Limit {
+		l := headers.Limit{Name: name, Remaining: known(left), Source: "x-ratelimit"}
+		if reset > 0 {
+			l.Reset = known(reset)
+		}
+		return l
+	}
+	after := func(d time.Duration, limits ...headers.Limit) headers.Signal {
+		return headers.Signal{RetryAfter: known(d), Limits: limits}
+	}
+	for _, test := range []struct {
+		name             string
+		s                headers.Signal
+		want             hint
+		named, explained bool
+	}{
+		{"nothing", headers.Signal{}, hint{}, false, false},
+		{"Retry-After", after(5 * sec), hint{5 * sec, true, false, "Retry-After"}, false, false},
+		{"a year", after(9999 * 24 * time.Hour), hint{mostWindow, true, false, "Retry-After"}, false, false},
+		{"some left", headers.Signal{Limits: []headers.Limit{limit("a", 1, sec)}}, hint{}, false, false},
+		{"spent", headers.Signal{Limits: []headers.Limit{limit("", 0, 30*sec)}}, hint{30 * sec, true, false, "x-ratelimit"}, false, true},
+		{"spent, named", headers.Signal{Limits: []headers.Limit{limit("a", 0, 30*sec)}}, hint{30 * sec, true, false, "x-ratelimit"}, true, true},
+		{"spent, nobody knows until when", headers.Signal{Limits: []headers.Limit{limit("a", 0, 0)}}, hint{}, true, false},
+		{"two spent", headers.Signal{Limits: []headers.Limit{limit("", 0, 30*sec), limit("", 0, 40*sec), limit("", 0, 20*sec)}}, hint{40 * sec, true, false, "x-ratelimit"}, false, true},
+		{"both say the same", after(30*sec, limit("", 0, 33500*time.Millisecond)), hint{30 * sec, true, true, "Retry-After"}, false, true},
+		{"nearly", after(30*sec, limit("", 0, 33501*time.Millisecond)), hint{30 * sec, true, false, "Retry-After"}, false, true},
+		{"the wait is longer", after(30*sec, limit("", 0, 26500*time.Millisecond)), hint{30 * sec, true, true, "Retry-After"}, false, true},
+	} {
+		h, named, explained := learning1().hintOf(at0(0), test.s)
+		if h != test.want || named != test.named || explained != test.explained {
+			t.Errorf("%s: %+v, named %t, explained %t", test.name, h, named, explained)
+		}
+	}
+	l := learning1()
+	q := l.quotaOf(at0(0), limit("", 0, 30*sec))
+	for agree, want := range map[int]bool{1: false, 2: true} {
+		q.agree, q.reset = agree, known(at0(30*sec))
+		if h, _, _ := l.hintOf(at0(0), headers.Signal{Limits: []headers.Limit{limit("", 0, 30*sec)}}); h.supported != want {
+			t.Errorf("a reset that was said %d times before: supported %t", agree, h.supported)
+		}
+	}
+}
+
+// When a refusal is one for requests at a time.
+func TestConcurrencyOrRate(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		under  int
+		lone   bool
+		s      headers.Signal
+		stated bool
+		want   bool
+	}{
+		{"the server says so", 2, false, headers.Signal{Kind: headers.Concurrency}, false, true},
+		{"it says so to the only one", 1, false, headers.Signal{Kind: headers.Concurrency}, false, false},
+		{"one that started alone beside others", 2, true, headers.Signal{}, false, true},
+		{"one of a burst", 2, false, headers.Signal{}, false, false},
+		{"with a wait", 2, true, headers.Signal{RetryAfter: known(sec)}, false, false},
+		{"with limits", 2, true, headers.Signal{Limits: []headers.Limit{{}}}, false, false},
+		{"of a kind with limits", 2, true, headers.Signal{}, true, false},
+		{"overloaded", 2, true, headers.Signal{Kind: headers.Overload}, false, false},
+	} {
+		l := learning1()
+		k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+		k.slow.now = test.under
+		g := &ticket{kind: k}
+		if test.lone {
+			g.draws = []draw{{a: &k.account, n: 1, mark: markLone}}
+		}
+		if test.stated {
+			l.bind(l.quotaOf(at0(0), headers.Limit{}), k, 1)
+		}
+		if got := l.concurrency(g, test.s); got != test.want {
+			t.Errorf("%s: %t", test.name, got)
+		}
+	}
+}
+
+// The words for what was learned.
+func TestLearnedInWords(t *testing.T) {
+	for x, want := range map[float64]string{0: "0", 5: "5", 5.25: "5.25", 99.99: "100", 100.4: "100", 123.6: "124", 1e6: "1000000", 1e15: "1e+15", 0.123456: "0.123"} {
+		if got := amount(x); got != want {
+			t.Errorf("%v: %s, want %s", x, got, want)
+		}
+	}
+	zero := time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)
+	at := func(d time.Duration) time.Time { return time.Time{}.Add(d) }
+	for d, want := range map[time.Duration]string{sec: "12:00:01", 12 * time.Hour: "00:00:00", 12*time.Hour + 1: "2026-01-16 00:00:00", 48 * time.Hour: "2026-01-17 12:00:00"} {
+		if got := clock(at(0), zero, at(d)); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+	}
+	for name, want := range map[string]string{"body": "the body", "x-ratelimit-limit": "X-RateLimit-Limit", "ratelimit": "RateLimit", "retry-after": "Retry-After"} {
+		if got := fieldName(name); got != want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	said := func(change func(*quota)) *quota {
+		q := heardQuota(3, 10, 0, 0, change)
+		q.source = "x-ratelimit-remaining"
+		return q
+	}
+	for _, test := range []struct {
+		q    *quota
+		want string
+	}{
+		{said(nil), "3 of 10 left, said by X-RateLimit-Remaining"},
+		{said(func(q *quota) { q.size.Known = false }), "3 left, said by X-RateLimit-Remaining"},
+		{said(func(q *quota) { q.key.name, q.key.unit = "core", "tokens" }), `3 of 10 tokens left of "core", said by X-RateLimit-Remaining`},
+		{said(func(q *quota) { q.reset = known(at0(30 * sec)) }), "3 of 10 left until 13:00:30, said by X-RateLimit-Remaining"},
+		{said(func(q *quota) { q.flows, q.refill = true, 2.5 }), "3 of 10 left, 2.5 more per second, said by X-RateLimit-Remaining"},
+		{said(func(q *quota) { q.refill = 2.5 }), "3 of 10 left, said by X-RateLimit-Remaining"},
+		{said(func(q *quota) { q.out = 5 }), "0 of 10 left, said by X-RateLimit-Remaining"},
+		{said(func(q *quota) { q.asking, q.key.name = true, "core" }), `one request asks what is left of "core", after the reset said by X-RateLimit-Remaining`},
+	} {
+		if got := test.q.told(at0(0), zero); got != test.want {
+			t.Errorf("got %s\nwant %s", got, test.want)
+		}
+	}
+}
+
+// A learner is idle when forgetting it would lose nothing that binds.
+func TestIdleLearners(t *testing.T) {
+	now := at0(0)
+	for name, test := range map[string]struct {
+		change func(l *learner, k *kind)
+		idle   bool
+	}{
+		"nothing":             {func(*learner, *kind) {}, true},
+		"a request under way": {func(_ *learner, k *kind) { k.slow.now = 1 }, false},
+		"fewer at a time":     {func(_ *learner, k *kind) { k.slow.ease, k.slow.losses = 3, &losses{last: now.Add(-59 * sec)} }, false},
+		"a minute ago":        {func(_ *learner, k *kind) { k.slow.ease, k.slow.losses = 3, &losses{last: now.Add(-time.Minute)} }, true},
+		"a quota in use":      {func(l *learner, _ *kind) { l.quotas = append(l.quotas, heardQuota(3, 10, 30*sec, 0, nil)) }, false},
+		"a full one":          {func(l *learner, _ *kind) { l.quotas = append(l.quotas, heardQuota(10, 10, 30*sec, 0, nil)) }, true},
+		"one without a reset": {func(l *learner, _ *kind) { l.quotas = append(l.quotas, heardQuota(3, 10, 0, 0, nil)) }, true},
+		"one that is over": {func(l *learner, _ *kind) {
+			l.quotas = append(l.quotas, heardQuota(3, 10, sec, 0, func(q *quota) { q.reset.Value = now }))
+		}, true},
+		"a pause": {func(_ *learner, k *kind) { k.hold = &hold{until: now.Add(sec)} }, false},
+	} {
+		l := learning1()
+		test.change(l, l.kindOf(kindKey{"GET", "x"}, hourIn))
+		if got := l.idle(now); got != test.idle {
+			t.Errorf("%s: idle %t", name, got)
+		}
+	}
+}

@@ -1,0 +1,380 @@
+package throttle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+)
+
+// heardQuota is a quota that was heard of at at0(0) and may be changed further.
+func heardQuota(left, size float64, reset, window time.Duration, change func(*quota)) *quota {
+	q := newQuota()
+	q.key.window = window
+	q.size = known(size)
+	q.left, q.basis, q.heard, q.born = left, at0(0), at0(0), at0(0)
+	if reset > 0 {
+		q.reset = known(at0(reset))
+	}
+	if change != nil {
+		change(q)
+	}
+	return q
+}
+
+// How long one unit, or several, have to wait for what a server stated.
+func TestQuotaWaits(t *testing.T) {
+	flows := func(q *quota) { q.flows = true }
+	for _, test := range []struct {
+		name string
+		q    *quota
+		at   time.Duration
+		cost float64
+		want time.Duration
+	}{
+		{"some left", heardQuota(5, 10, 30*sec, 0, nil), 0, 5, 0},
+		{"too few left", heardQuota(5, 10, 30*sec, 0, nil), 0, 6, 30 * sec},
+		{"some under way", heardQuota(5, 10, 30*sec, 0, func(q *quota) { q.out = 3 }), 0, 3, 30 * sec},
+		{"some under way from before", heardQuota(5, 10, 30*sec, 0, func(q *quota) { q.early = 3 }), 0, 3, 30 * sec},
+		{"just enough beside those", heardQuota(5, 10, 30*sec, 0, func(q *quota) { q.out, q.early = 1, 2 }), 0, 2, 0},
+		{"a cost above the size counts as the size", heardQuota(10, 10, 30*sec, 0, nil), 0, 25, 0},
+		{"later", heardQuota(0, 10, 30*sec, 0, nil), 20 * sec, 1, 10 * sec},
+		{"at the reset one asks", heardQuota(0, 10, 30*sec, 0, nil), 30 * sec, 1, 0},
+		{"and the others wait for it", heardQuota(0, 10, 30*sec, 0, func(q *quota) { q.asked = true }), 30 * sec, 1, forever},
+		{"a far reset is waited for so long as a pause may be", heardQuota(0, 10, time.Hour, 0, nil), 0, 1, 5 * time.Minute},
+		{"one that was said often to its end", heardQuota(0, 10, time.Hour, 0, func(q *quota) { q.agree = 2 }), 0, 1, time.Hour},
+		{"said once more only", heardQuota(0, 10, time.Hour, 0, func(q *quota) { q.agree = 1 }), 0, 1, 5 * time.Minute},
+		{"a unit that we do not count", heardQuota(1, 10, 30*sec, 0, func(q *quota) { q.counted = false }), 0, 99, 0},
+		{"and that is spent", heardQuota(0, 10, 30*sec, 0, func(q *quota) { q.counted = false }), 0, 99, 30 * sec},
+		{"and nobody knows until when", heardQuota(0, 10, 0, 0, func(q *quota) { q.counted = false }), 0, 99, 0},
+		{"a bucket that fills", heardQuota(0, 10, 0, 10*sec, flows), 0, 1, sec},
+		{"has filled for a while", heardQuota(0, 10, 0, 10*sec, flows), sec / 2, 1, sec / 2},
+		{"a stated refill goes before size and window", heardQuota(0, 10, 0, 10*sec, func(q *quota) { q.flows, q.refill = true, 4 }), 0, 1, sec / 4},
+		{"a bucket that fills slowly", heardQuota(0, 10, 0, 100*time.Hour, flows), 0, 1, 5 * time.Minute},
+		{"with one under way", heardQuota(0, 10, 0, 100*time.Hour, func(q *quota) { q.flows, q.out, q.terms = true, 1, &learnTerms{maxPause: 30 * sec} }), 40 * sec, 1, forever},
+		{"no reset, one under way", heardQuota(0, 10, 0, 0, func(q *quota) { q.out = 1 }), 0, 1, forever},
+		{"no reset: a second", heardQuota(0, 10, 0, 0, nil), 0, 1, sec},
+		{"no reset, a window known: its part for a unit", heardQuota(0, 10, 0, 20*sec, nil), 0, 1, 2 * sec},
+		{"and then one asks", heardQuota(0, 10, 0, 0, nil), sec, 1, 0},
+		{"stale", heardQuota(0, 10, 0, 0, nil), staleAfter + 1, 1, 0},
+	} {
+		if got := test.q.wait(at0(test.at), test.cost); got != test.want {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// What may be spent: what is left, what has flowed in since, up to the size,
+// without what is under way.
+func TestQuotaLevels(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		q    *quota
+		want float64
+	}{
+		{"a window", heardQuota(5, 10, time.Minute, 10*sec, nil), 5},
+		{"a bucket", heardQuota(5, 10, 0, 10*sec, func(q *quota) { q.flows = true }), 8},
+		{"no more than fits", heardQuota(9, 10, 0, 10*sec, func(q *quota) { q.flows = true }), 10},
+		{"but what the server said", heardQuota(12, 10, 0, 10*sec, func(q *quota) { q.flows = true }), 12},
+		{"without a size", heardQuota(5, 10, 0, 0, func(q *quota) { q.flows, q.refill, q.size.Known = true, 100, false }), 305},
+		{"under way", heardQuota(5, 10, time.Minute, 10*sec, func(q *quota) { q.out, q.early = 2, 1 }), 2},
+	} {
+		if got := test.q.level(at0(3 * sec)); got != test.want {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+	for _, test := range []struct {
+		refill, size float64
+		window       time.Duration
+		want         float64
+	}{{0, 0, 0, 0}, {3, 0, 0, 3}, {3, 10, sec, 3}, {0, 10, 5 * sec, 2}, {0, 10, 0, 0}, {0, 0, sec, 0}} {
+		q := &quota{refill: test.refill, size: headers.Opt[float64]{Value: test.size, Known: test.size > 0}}
+		q.key.window = test.window
+		if got := q.rate(); got != test.want {
+			t.Errorf("%+v: rate %v", test, got)
+		}
+	}
+}
+
+// What an answer says is left, and whether that is nothing.
+func TestWhatAnAnswerSaysIsLeft(t *testing.T) {
+	no := headers.Opt[float64]{}
+	for _, test := range []struct {
+		l       headers.Limit
+		left    float64
+		ok, out bool
+	}{
+		{headers.Limit{Remaining: known(3.0)}, 3, true, false},
+		{headers.Limit{Remaining: known(0.0)}, 0, true, true},
+		{headers.Limit{Quota: known(10.0), Used: known(4.0)}, 6, true, false},
+		{headers.Limit{Quota: known(10.0), Used: known(14.0)}, 0, true, true},
+		{headers.Limit{Remaining: known(3.0), Quota: known(10.0), Used: known(10.0)}, 3, true, false},
+		{headers.Limit{Quota: known(10.0), Used: no}, 0, false, false},
+		{headers.Limit{Used: known(4.0)}, 0, false, false},
+		{headers.Limit{UsedRatio: known(1.0)}, 0, false, true},
+		{headers.Limit{UsedRatio: known(0.99)}, 0, false, false},
+		{headers.Limit{}, 0, false, false},
+	} {
+		if left, ok := remaining(test.l); left != test.left || ok != test.ok {
+			t.Errorf("%+v: %v, %t", test.l, left, ok)
+		}
+		if got := exhausted(test.l); got != test.out {
+			t.Errorf("%+v: exhausted %t", test.l, got)
+		}
+	}
+}
+
+// What a server says about a limit itself.
+func TestQuotaNotes(t *testing.T) {
+	full := headers.Full
+	for _, test := range []struct {
+		name   string
+		q      *quota
+		l      headers.Limit
+		size   float64
+		window time.Duration
+		refill float64
+		flows  bool
+	}{
+		{"its size and window", newQuota(), headers.Limit{Quota: known(10.0), Window: known(time.Minute)}, 10, time.Minute, 0, false},
+		{"no size, no window", newQuota(), headers.Limit{Quota: known(0.0), Window: known(time.Duration(0))}, 0, 0, 0, false},
+		{"the longest window", newQuota(), headers.Limit{Window: known(mostWindow)}, 0, mostWindow, 0, false},
+		{"a window that is none", newQuota(), headers.Limit{Window: known(mostWindow + 1)}, 0, 0, 0, false},
+		{"its refill", newQuota(), headers.Limit{Refill: known(2.0)}, 0, 0, 2, true},
+		{"no refill", newQuota(), headers.Limit{Refill: known(0.0)}, 0, 0, 0, false},
+		{"full in a while", newQuota(), headers.Limit{Quota: known(10.0), Remaining: known(4.0), Reset: known(3 * sec), ResetMeans: full}, 10, 0, 2, true},
+		{"a reset that is no filling", newQuota(), headers.Limit{Quota: known(10.0), Remaining: known(4.0), Reset: known(3 * sec)}, 10, 0, 0, false},
+		{"full at once", newQuota(), headers.Limit{Quota: known(10.0), Remaining: known(4.0), Reset: known(time.Duration(0)), ResetMeans: full}, 10, 0, 0, false},
+		{"full already", newQuota(), headers.Limit{Quota: known(10.0), Remaining: known(10.0), Reset: known(3 * sec), ResetMeans: full}, 10, 0, 0, false},
+		{"full, of a window", newQuota(), headers.Limit{Quota: known(10.0), Remaining: known(4.0), Reset: known(3 * sec), ResetMeans: full, Window: known(sec)}, 10, sec, 0, false},
+		{"full, of unknown size", newQuota(), headers.Limit{Remaining: known(4.0), Reset: known(3 * sec), ResetMeans: full}, 0, 0, 0, false},
+		{"known to be rigid", heardQuota(4, 10, 0, 0, func(q *quota) { q.rigid = 1 }), headers.Limit{Remaining: known(4.0), Reset: known(3 * sec), ResetMeans: full}, 10, 0, 0, false},
+		{"slower than was seen", heardQuota(4, 10, 0, 0, func(q *quota) { q.refill, q.flows = 3, true }), headers.Limit{Remaining: known(4.0), Reset: known(3 * sec), ResetMeans: full}, 10, 0, 3, true},
+		{"faster than was seen", heardQuota(4, 10, 0, 0, func(q *quota) { q.refill, q.flows = 1, true }), headers.Limit{Remaining: known(4.0), Reset: known(3 * sec), ResetMeans: full}, 10, 0, 2, true},
+	} {
+		q := test.q
+		q.note(test.l)
+		if q.size.Value != test.size || q.key.window != test.window || q.refill != test.refill || q.flows != test.flows {
+			t.Errorf("%s: size %v, window %v, refill %v, flows %t", test.name, q.size, q.key.window, q.refill, q.flows)
+		}
+	}
+	q := newQuota()
+	q.slack = sec
+	for stated, want := range map[time.Duration]time.Duration{0: sec, sec: 2 * sec, 9999 * 24 * time.Hour: 400*24*time.Hour + sec} {
+		if at, ok := q.resetAt(at0(0), headers.Limit{Reset: known(stated)}); !ok || at != at0(want) {
+			t.Errorf("a reset in %v: %v, %t", stated, at, ok)
+		}
+	}
+	if _, ok := q.resetAt(at0(0), headers.Limit{}); ok {
+		t.Error("a reset that nobody stated")
+	}
+}
+
+// Which of two resets belong to one window, and which of them is right.
+func TestQuotaResets(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		q     *quota
+		reset time.Duration
+		later bool
+	}{
+		{"the same", heardQuota(5, 10, 30*sec, 0, nil), 30 * sec, false},
+		{"rounded up", heardQuota(5, 10, 30*sec, 0, nil), 31500 * time.Millisecond, false},
+		{"more than that", heardQuota(5, 10, 30*sec, 0, nil), 31501 * time.Millisecond, true},
+		{"earlier", heardQuota(5, 10, 30*sec, 0, nil), 10 * sec, false},
+		{"of a window that may roll", heardQuota(5, 10, 30*sec, 20*sec, nil), 50 * sec, false},
+		{"more than that, too", heardQuota(5, 10, 30*sec, 20*sec, nil), 50*sec + 1, true},
+		{"of a window that does not", heardQuota(5, 10, 30*sec, 20*sec, func(q *quota) { q.means = headers.Boundary }), 31501 * time.Millisecond, true},
+		{"a twentieth of a long one", heardQuota(5, 10, time.Minute, time.Minute, func(q *quota) { q.means = headers.Boundary }), 63500 * time.Millisecond, false},
+		{"more than a twentieth", heardQuota(5, 10, time.Minute, time.Minute, func(q *quota) { q.means = headers.Boundary }), 63501 * time.Millisecond, true},
+		{"a bucket has no windows", heardQuota(5, 10, 30*sec, 0, func(q *quota) { q.flows = true }), time.Hour, false},
+		{"where none was known", heardQuota(5, 10, 0, 0, nil), time.Hour, true},
+		{"where one asks", heardQuota(5, 10, 0, 0, func(q *quota) { q.asking = true }), time.Hour, false},
+		{"of a bucket without", heardQuota(5, 10, 0, 0, func(q *quota) { q.flows = true }), time.Hour, false},
+	} {
+		if got := test.q.isLater(at0(2*sec), at0(test.reset)); got != test.later {
+			t.Errorf("%s: later %t", test.name, got)
+		}
+	}
+	if heardQuota(5, 10, 0, 0, nil).isLater(at0(coarse), at0(time.Hour)) {
+		t.Error("a reset that is first heard of just after what is left is no later window's")
+	}
+	for _, test := range []struct {
+		name  string
+		q     *quota
+		reset time.Duration
+		newer bool
+		want  time.Duration
+		agree int
+	}{
+		{"none was known", heardQuota(5, 10, 0, 0, nil), 30 * sec, false, 30 * sec, 0},
+		{"the same", heardQuota(5, 10, 30*sec, 0, nil), 30 * sec, false, 30 * sec, 1},
+		{"a little earlier", heardQuota(5, 10, 30*sec, 0, nil), 29 * sec, false, 29 * sec, 1},
+		{"a little later", heardQuota(5, 10, 30*sec, 0, nil), 31 * sec, false, 30 * sec, 1},
+		{"an older answer's, much earlier", heardQuota(5, 10, 30*sec, 0, nil), 20 * sec, false, 30 * sec, 1},
+		{"an older answer's, much later", heardQuota(5, 10, 30*sec, 0, nil), 40 * sec, false, 30 * sec, 0},
+		{"a newer answer's, much earlier", heardQuota(5, 10, 30*sec, 0, nil), 20 * sec, true, 20 * sec, 0},
+		{"a newer answer's, much later", heardQuota(5, 10, 30*sec, 0, nil), 40 * sec, true, 40 * sec, 0},
+		{"a second is not much", heardQuota(5, 10, 30*sec, 0, nil), 31 * sec, true, 30 * sec, 1},
+		{"a twentieth of a boundary's window neither", heardQuota(5, 10, time.Hour, time.Hour, func(q *quota) { q.means = headers.Boundary }), 57 * time.Minute, true, 57 * time.Minute, 1},
+		{"which moves on", heardQuota(5, 10, 30*sec, time.Minute, func(q *quota) { q.means = headers.Next }), 31 * sec, true, 31 * sec, 1},
+		{"but not in a short window", heardQuota(5, 10, 30*sec, shortWindow, func(q *quota) { q.means = headers.Next }), 31 * sec, true, 30 * sec, 1},
+		{"nor by an older answer", heardQuota(5, 10, 30*sec, time.Minute, func(q *quota) { q.means = headers.Next }), 31 * sec, false, 30 * sec, 1},
+	} {
+		test.q.keepReset(at0(test.reset), test.newer)
+		if !test.q.reset.Known || test.q.reset.Value != at0(test.want) || test.q.agree != test.agree {
+			t.Errorf("%s: %v, said %d times", test.name, test.q.reset.Value.Sub(at0(0)), test.q.agree)
+		}
+	}
+}
+
+// Within a window the smaller remaining rules, unless a newer answer shows that
+// it is another one.
+func TestQuotaWithinAWindow(t *testing.T) {
+	says := func(left float64, reset time.Duration) headers.Limit {
+		return stating(left, 10, reset, headers.Boundary)
+	}
+	for _, test := range []struct {
+		name           string
+		sent           time.Duration // before the second answer, which comes after 2 s
+		left, want     float64
+		cost           float64
+		refused, asked bool
+	}{
+		{"less left", sec, 3, 3, 1, false, false},
+		{"an older answer with less", 3 * sec, 3, 3, 1, false, false},
+		{"an older answer with more", 3 * sec, 7, 5, 1, false, false},
+		{"as much: one has come back", sec, 5, 5, 1, false, false},
+		{"far more: another window", sec, 9, 9, 1, false, false},
+		{"a refusal with more", sec, 7, 5, 1, true, false},
+		{"its own cost explains it", sec, 4, 4, 1, false, false},
+	} {
+		q := newQuota()
+		q.hear(at0(0), at0(-sec), says(5, time.Minute), 1, false, false)
+		q.hear(at0(2*sec), at0(2*sec-test.sent), says(test.left, 58*sec), test.cost, test.refused, test.asked)
+		if q.left != test.want {
+			t.Errorf("%s: %v left, want %v", test.name, q.left, test.want)
+		}
+	}
+	q := newQuota()
+	q.hear(at0(0), at0(-sec), says(5, 30*sec), 1, false, false)
+	q.hear(at0(2*sec), at0(sec), says(8, 60*sec), 1, false, false) // the next window
+	if q.left != 8 || q.reset.Value != at0(62*sec) {
+		t.Errorf("%v left until %v", q.left, q.reset.Value)
+	}
+	q.hear(at0(3*sec), at0(2500*time.Millisecond), headers.Limit{Reset: known(10 * sec), Source: "x"}, 1, false, false)
+	if q.left != 8 || q.reset.Value != at0(13*sec) {
+		t.Errorf("after a reset alone %v left until %v", q.left, q.reset.Value)
+	}
+}
+
+// Without a reset the newest answer rules, and an older one does not.
+func TestQuotaWithoutResets(t *testing.T) {
+	q := newQuota()
+	only := func(left float64) headers.Limit { return headers.Limit{Remaining: known(left), Source: "x"} }
+	q.hear(at0(0), at0(-sec), only(5), 1, false, false)
+	q.hear(at0(2*sec), at0(sec), only(9), 1, false, false)
+	if q.left != 9 {
+		t.Errorf("%v left, want the 9 that a newer answer says", q.left)
+	}
+	q.hear(at0(3*sec), at0(sec), only(7), 1, false, false)
+	if q.left != 7 {
+		t.Errorf("%v left, want the 7 that an older answer says: it is less", q.left)
+	}
+	q.hear(at0(4*sec), at0(sec), only(8), 1, false, false)
+	if q.left != 7 {
+		t.Errorf("%v left, want 7 still", q.left)
+	}
+}
+
+// A pace is what is left over what is left of the window.
+func TestQuotaPaces(t *testing.T) {
+	paced := func(q *quota) *quota {
+		q.terms = &learnTerms{maxPause: 5 * time.Minute, pace: true}
+		q.lastSent = at0(0)
+		return q
+	}
+	for _, test := range []struct {
+		name string
+		q    *quota
+		at   time.Duration
+		cost float64
+		want time.Duration
+	}{
+		{"five in 30 s", paced(heardQuota(5, 10, 30*sec, 0, nil)), 0, 1, 6 * sec},
+		{"two at once", paced(heardQuota(5, 10, 30*sec, 0, nil)), 0, 2, 12 * sec},
+		{"a while later", paced(heardQuota(5, 10, 30*sec, 0, nil)), 5 * sec, 1, 0},
+		{"a bucket by its rate", paced(heardQuota(5, 10, 30*sec, 20*sec, func(q *quota) { q.flows = true })), 0, 1, 2 * sec},
+		{"without a reset by size and window", paced(heardQuota(5, 10, 0, 20*sec, nil)), 0, 1, 2 * sec},
+		{"nothing known", paced(heardQuota(5, 10, 0, 0, nil)), 0, 1, 0},
+		{"the first", func() *quota { q := paced(heardQuota(5, 10, 30*sec, 0, nil)); q.lastSent = time.Time{}; return q }(), 0, 1, 0},
+	} {
+		if got := test.q.wait(at0(test.at), test.cost); got != test.want {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// What a quota shows as a meter.
+func TestQuotaAsAMeter(t *testing.T) {
+	now := instant(0).add(time.Hour)
+	q := heardQuota(5, 10, 30*sec, 20*sec, nil)
+	if v := q.view(now); v.limit != 10 || v.left != 5 || v.full != now.add(30*sec) {
+		t.Errorf("%+v", v)
+	}
+	if q.room(now) != 5 || q.full(now) || !q.fits(1e9) {
+		t.Error("half of it is left")
+	}
+	if got := q.eta(now, 3, 1); got != now {
+		t.Errorf("there is room, and yet a wait until %v", got)
+	}
+	m := q.take(now, 5, true)
+	if v := q.view(now); v.left != 0 || q.room(now) != 1 || m != 0 {
+		t.Errorf("%+v", v)
+	}
+	if got, want := q.eta(now, 4, 1), now.add(38*sec); got != want {
+		t.Errorf("four others go first: %v, want %v", got, want)
+	}
+	if got, want := q.eta(now, 0, 1), now.add(30*sec); got != want {
+		t.Errorf("alone: %v, want %v", got, want)
+	}
+	q.back(now, 5, m, now, false) // after the answer the server counted it otherwise
+	if q.out != 5 {
+		t.Errorf("%v under way", q.out)
+	}
+	q.back(now, 5, m, now, true)
+	if q.out != 0 || q.level(now.time()) != 5 {
+		t.Errorf("%v under way", q.out)
+	}
+	q.take(now, 2, false) // a settlement
+	if q.level(now.time()) != 3 {
+		t.Errorf("%v left", q.level(now.time()))
+	}
+	q.ended(false, true, 1)
+	q.ended(false, false, 1) // refused: not counted
+	if q.level(now.time()) != 2 {
+		t.Errorf("%v left", q.level(now.time()))
+	}
+	later := now.add(30 * sec)
+	if !q.full(later) || q.view(later).left != 10 {
+		t.Errorf("after its reset %+v", q.view(later))
+	}
+	m = q.take(later, 1, true)
+	if m&markAsks == 0 || q.full(later) || q.take(later, 1, true)&markAsks != 0 {
+		t.Error("one asks, and only one")
+	}
+	q.ended(true, false, 1)
+	if !q.asking {
+		t.Error("a refusal is no answer to who asks")
+	}
+	q.ended(true, true, 1)
+	if q.asking {
+		t.Error("an answer without a word ends the question")
+	}
+	uncounted := heardQuota(5, 10, 30*sec, 0, func(q *quota) { q.counted = false })
+	uncounted.take(now, 7, true)
+	uncounted.ended(false, true, 1)
+	if uncounted.flying() != 0 || uncounted.left != 5 {
+		t.Errorf("a unit that is not counted: %v under way, %v left", uncounted.flying(), uncounted.left)
+	}
+}
