@@ -157,6 +157,18 @@ type recent struct {
 	all      int
 	over     int
 	most     int
+	quiet    time.Time // Redis is back since then; zero: it is away
+	steady   int       // of over, those for which no restart can be blamed
+}
+
+// back notes that Redis has been away until now, and away that it is.
+func (c *recent) back() { c.set(time.Now()) }
+func (c *recent) away() { c.set(time.Time{}) }
+
+func (c *recent) set(quiet time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.quiet = quiet
 }
 
 func (s *server) tally() {
@@ -172,6 +184,9 @@ func (s *server) tally() {
 	if n := len(c.arrivals); n > limit {
 		c.over++
 		c.most = max(c.most, n)
+		if !c.quiet.IsZero() && now.Sub(c.quiet) > 2*window {
+			c.steady++
+		}
 	}
 }
 
