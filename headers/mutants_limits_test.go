@@ -1,0 +1,201 @@
+package headers
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// lines makes a header of "Name: value" lines.
+func lines(all ...string) http.Header {
+	h := make(http.Header)
+	for _, line := range all {
+		name, value, _ := strings.Cut(line, ": ")
+		h[name] = append(h[name], value)
+	}
+	return h
+}
+
+// What headers of all shapes say, in words.
+func TestWhatHeadersSay(t *testing.T) {
+	for _, c := range []struct {
+		header http.Header
+		want   string
+	}{
+		// Values: numbers, lists, pairs.
+		{lines("X-Ratelimit-Limit: 10"), "at most 10 requests"},
+		{lines("X-Ratelimit-Limit: "), "nothing said"},
+		{lines("X-Ratelimit-Limit: -1"), "nothing said"},
+		{lines("X-Ratelimit-Remaining: -1"), "nothing said"},
+		{lines("X-Ratelimit-Remaining: -2"), "0 requests left"},
+		{lines("X-Ratelimit-Used: -1"), "nothing said"},
+		{lines("X-Ratelimit-Used: 3", "X-Ratelimit-Limit: 10"), "7 of 10 requests left"},
+		{lines("X-Ratelimit-Used: 13", "X-Ratelimit-Limit: 10"), "0 of 10 requests left"},
+		{lines("X-Ratelimit-Used: 3", "X-Ratelimit-Remaining: 7"), "7 of 10 requests left"},
+		{lines("X-Ratelimit-Used: 3"), "3 requests used"},
+		{lines("X-Ratelimit-Used: 3", "X-Ratelimit-Used: 5", "X-Ratelimit-Used: 4"), "5 requests used"},
+		{lines("X-Ratelimit-Limit: 10", "X-Ratelimit-Limit: 5"), "at most 10 requests"},
+		{lines("X-Ratelimit-Limit: 100:120"), "at most 100 requests per 2m0s"},
+		{lines("X-Ratelimit-Limit: 100:1"), "at most 100 requests per 1s"},
+		{lines("X-Ratelimit-Limit: 100:0"), "nothing said"},
+		{lines("X-Ratelimit-Limit: 100/minute"), "at most 100 requests per 1m0s"},
+		{lines("X-Ratelimit-Limit: 100 per 5 minutes"), "at most 100 requests per 5m0s"},
+		{lines("X-Ratelimit-Limit: 100 per fortnight"), "nothing said"},
+		{lines("X-Ratelimit-Limit: 32/40"), "8 of 40 requests left"},
+		{lines("X-Ratelimit-Remaining: 32/40"), "32 of 40 requests left"},
+		{lines("X-Ratelimit-Used: 32/40 (80%)"), "8 of 40 requests left"},
+		{lines("X-Ratelimit-Limit: 100;w=60"), "at most 100 requests per 1m0s"},
+		{lines("X-Ratelimit-Limit: 100;w=0"), "at most 100 requests"},
+		{lines("X-Ratelimit-Limit: 10, 100;w=60, 1000;w=3600"), "at most 10 requests; at most 100 requests per 1m0s; at most 1000 requests per 1h0m0s"},
+		{lines("X-Ratelimit-Limit: 600,30000", "X-Ratelimit-Usage: 120,4000"), "480 of 600 requests left per 15m0s; 26000 of 30000 requests left per 24h0m0s"},
+		{lines("X-Ratelimit-Limit: 600,600"), "at most 600 requests"},
+		{lines("X-Ratelimit-Limit: 600,30000"), "at most 600 requests"},
+		{lines("Ratelimit: limit=10, remaining=5, reset=1"), "5 of 10 requests left, resets in 1s"},
+		{lines("Ratelimit: limit=10;remaining=5, limit=20;remaining=6"), "5 of 10 requests left; 6 of 20 requests left"},
+		{lines("Ratelimit: name=a;r=5, name=b;r=6"), "a: 5 requests left; b: 6 requests left"},
+		{lines("Ratelimit: name=per_hour;r=5"), "5 requests left per 1h0m0s"},
+		{lines(`Ratelimit: "a";r=5;t=7`), "a: 5 requests left, resets in 7s (next)"},
+		{lines(`Ratelimit: "a";r=5.5;t=7`), "nothing said"},
+		{lines(`Ratelimit: "a";r=5;t=-7`), "nothing said"},
+		{lines(`Ratelimit: "a";x=1`), "nothing said"},
+		{lines(`Ratelimit-Policy: "a";q=5;w=10`), "a: at most 5 requests per 10s"},
+		{lines(`Ratelimit-Policy: "a";q=5;w=10;qu=tokens`, `Ratelimit: "a";r=3`), "a: 3 of 5 tokens left per 10s"},
+		{lines(`Ratelimit-Policy: "fixed";q=5;w=10`, `Ratelimit: "fixed";r=3;t=4`), "fixed: 3 of 5 requests left per 10s, resets in 4s (boundary)"},
+		{lines(`Ratelimit-Policy: "a";q=5;w=10, "b";q=50;w=100`, `Ratelimit: "b";r=3`), "b: 3 of 50 requests left per 1m40s; a: at most 5 requests per 10s"},
+		{lines(`Ratelimit-Policy: "a";q=5;w=10;pk=:eA==:`, `Ratelimit: "a";r=3;pk=:eQ==:`), "a: 3 requests left; a: at most 5 requests per 10s"},
+		{lines(`Ratelimit-Policy: 5;w=10`, `Ratelimit-Limit: 5`, `Ratelimit-Remaining: 3`, `Ratelimit-Reset: 4`), "3 of 5 requests left per 10s, resets in 4s (boundary)"},
+		{lines(`Ratelimit-Policy: 5;w=10, 50;w=100`, `Ratelimit-Limit: 50`, `Ratelimit-Remaining: 3`), "3 of 50 requests left per 1m40s; at most 5 requests per 10s"},
+		{lines(`Ratelimit-Policy: -5;w=10`), "nothing said"},
+		{lines(`X-Ratelimit-Limit: "a";q=5`), "a: at most 5 requests"},
+
+		// Names: units, windows, families, and what is left over.
+		{lines("X-Ratelimit-Limit-Per-Minute: 10"), "at most 10 requests per 1m0s"},
+		{lines("X-Ratelimit-Daylimit: 10"), "day: at most 10 requests per 24h0m0s"},
+		{lines("X-Ratelimit-Period: 60", "X-Ratelimit-Limit: 10"), "at most 10 requests per 1m0s"},
+		{lines("X-Ratelimit-Period-In-Ms: 1500", "X-Ratelimit-Limit: 10"), "at most 10 requests per 1.5s"},
+		{lines("X-Ratelimit-Reset-In-Ms: 2500", "X-Ratelimit-Limit: 10"), "at most 10 requests, resets in 2.5s"},
+		{lines("X-Ratelimit-Reset-Ms: 1500", "X-Ratelimit-Limit: 10"), "at most 10 requests, resets in 1.5s"},
+		{lines("X-Ratelimit-Reset-After: 5", "X-Ratelimit-Reset: 9", "X-Ratelimit-Limit: 10"), "at most 10 requests, resets in 5s"},
+		{lines("X-Ratelimit-Reset: 9", "X-Ratelimit-Reset: 12", "X-Ratelimit-Limit: 10"), "at most 10 requests, resets in 12s"},
+		{lines("X-Ratelimit-Reset: 6m0s", "X-Ratelimit-Limit: 10"), "at most 10 requests, resets in 6m0s (full)"},
+		{lines("X-Ratelimit-Reset: 00:06:00", "X-Ratelimit-Limit: 10"), "at most 10 requests, resets in 6m0s"},
+		{lines("X-Ratelimit-Reset: 5;x=1", "X-Ratelimit-Limit: 10"), "at most 10 requests, resets in 5s"},
+		{lines("X-Ratelimit-Reset: x, 5", "X-Ratelimit-Limit: 10"), "at most 10 requests, resets in 5s"},
+		{lines("X-Ratelimit-Reset: -5", "X-Ratelimit-Limit: 10"), "at most 10 requests, resets in 0s"},
+		{lines("X-Ratelimit-Burst-Capacity: 10"), "at most 10 requests"},
+		{lines("X-Ratelimit-Replenish-Rate: 5", "X-Ratelimit-Remaining: 3"), "3 requests left, refills 5/s"},
+		{lines("X-Ratelimit-Utilization: 0.5"), "requests, 50% used"},
+		{lines("X-Ratelimit-Percent: 50"), "requests, 50% used"},
+		{lines("X-Ratelimit-Percent: 3"), "requests, 300% used"},
+		{lines("X-Ratelimit-Percent: 4"), "requests, 4% used"},
+		{lines("X-Ratelimit-Percent: 4", "X-Ratelimit-Percent: 60", "X-Ratelimit-Percent: 5"), "requests, 60% used"},
+		{lines("X-Ratelimit-Input-Tokens-Limit: 10"), "at most 10 input_tokens"},
+		{lines("X-Ratelimit-Api-Token-Limit: 10"), "api-token: at most 10 requests"},
+		{lines("X-Ratelimit-Concurrent-Requests-Limit: 10"), "at most 10 concurrent-requests"},
+		{lines("X-Ratelimit-User-Limit: 10"), "user: at most 10 requests"},
+		{lines("Acme-Ratelimit-Limit: 10"), "at most 10 requests"},
+		{lines("X-Acme-Ratelimit-Limit: 10"), "acme: at most 10 requests"},
+		{lines("X-Ratelimit-Limit-Api: 10"), "at most 10 requests"},
+		{lines("X-Ratelimit-Scope: user", "X-Ratelimit-Limit: 10"), "at most 10 requests, scope user"},
+		{lines("X-Ratelimit-Resource: core", "X-Ratelimit-Limit: 10"), "core: at most 10 requests"},
+		{lines("X-Amzn-Ratelimit-Limit: 5"), "at most 5 requests per 1s, refills 5/s"},
+
+		// Categories, each spent for a while.
+		{lines("X-Sentry-Rate-Limits: 60:transaction:key, 2700:default;error:organization"),
+			"transaction: 0 units left, resets in 1m0s (boundary), scope key; default: 0 units left, resets in 45m0s (boundary), scope organization; error: 0 units left, resets in 45m0s (boundary), scope organization"},
+		{lines("X-Sentry-Rate-Limits: 60::organization"), "retry after 1m0s; 0 units left, resets in 1m0s (boundary), scope organization"},
+		{lines("X-Sentry-Rate-Limits: x:a:b"), "nothing said"},
+
+		// JSON.
+		{lines(`X-App-Usage: {"call_count":28,"total_time":25}`), "app: units, 28% used"},
+		{lines(`X-Ratelimit: {"limit":10,"remaining":4,"reset":5}`), "4 of 10 requests left, resets in 5s"},
+		{lines(`X-Ratelimit: {"used":6,"limit":10}`), "4 of 10 requests left"},
+		{lines(`X-Ratelimit: [{"name":"a","limit":10},{"type":"b","limit":20}]`), "a: at most 10 requests; b: at most 20 requests"},
+		{lines(`X-Ratelimit: {"ratio":0.5,"x":7}`), "requests, 50% used"},
+		{lines(`X-Ratelimit: {"x":7}`), "nothing said"},
+		{lines(`X-Ratelimit: {"limit":10,"reset":0}`), "at most 10 requests"},
+
+		// Waits.
+		{lines("Retry-After: 5", "X-Ratelimit-Retry-After-Ms: 4700"), "retry after 4.7s"},
+		{lines("X-Retry-In: 1500ms", "Retry-After: 2"), "retry after 1.5s"},
+		{lines("X-Backoff: 5", "Retry-After: 7"), "retry after 7s"},
+	} {
+		if got := Parse(response(200, c.header), noon).String(); got != c.want {
+			t.Errorf("%v:\n got %s\nwant %s", c.header, got, c.want)
+		}
+	}
+}
+
+// The host's name tells whose header it is.
+func TestHostTellsTheVendor(t *testing.T) {
+	for host, want := range map[string]string{
+		"api.acme.com": "at most 10 requests", "acme.example": "at most 10 requests", "ACME": "at most 10 requests",
+		"api.acm.com": "acme: at most 10 requests", "acmes.example": "acme: at most 10 requests", "": "acme: at most 10 requests",
+	} {
+		resp := response(200, lines("X-Acme-Ratelimit-Limit: 10"))
+		resp.Request = &http.Request{URL: &url.URL{Scheme: "https", Host: host}}
+		if got := Parse(resp, noon).String(); got != want {
+			t.Errorf("%s: %s, want %s", host, got, want)
+		}
+	}
+}
+
+// Which of two values of one fact is kept.
+func TestDraftsKeepTheCarefulValue(t *testing.T) {
+	known := func(o Opt[float64]) float64 {
+		if !o.Known {
+			return -1
+		}
+		return o.Value
+	}
+	for _, c := range []struct {
+		r     role
+		v     float64
+		minus bool
+		get   func(*draft) Opt[float64]
+		want  [3]float64 // in an empty draft; in one that holds 5; in one that holds 50
+	}{
+		{roleQuota, 10, false, func(d *draft) Opt[float64] { return d.Quota }, [3]float64{10, 5, 50}},
+		{roleQuota, 10, true, func(d *draft) Opt[float64] { return d.Quota }, [3]float64{-1, 5, 50}},
+		{roleRemaining, 10, false, func(d *draft) Opt[float64] { return d.Remaining }, [3]float64{10, 5, 10}},
+		{roleRemaining, 10, true, func(d *draft) Opt[float64] { return d.Remaining }, [3]float64{0, 0, 0}},
+		{roleUsed, 10, false, func(d *draft) Opt[float64] { return d.Used }, [3]float64{10, 10, 50}},
+		{roleUsed, 10, true, func(d *draft) Opt[float64] { return d.Used }, [3]float64{-1, 5, 50}},
+		{roleRatio, 10, false, func(d *draft) Opt[float64] { return d.UsedRatio }, [3]float64{10, 10, 50}},
+		{roleRatio, 10, true, func(d *draft) Opt[float64] { return d.UsedRatio }, [3]float64{-1, 5, 50}},
+		{rolePercent, 3.5, false, func(d *draft) Opt[float64] { return d.UsedRatio }, [3]float64{0.035, 5, 50}},
+		{rolePercent, 3, false, func(d *draft) Opt[float64] { return d.UsedRatio }, [3]float64{3, 5, 50}},
+		{roleRefill, 10, false, func(d *draft) Opt[float64] { return d.Refill }, [3]float64{10, 10, 10}},
+		{roleRefill, 10, true, func(d *draft) Opt[float64] { return d.Refill }, [3]float64{-1, 5, 50}},
+		{roleRate, 10, false, func(d *draft) Opt[float64] { return d.Refill }, [3]float64{10, 5, 50}},
+		{roleRate, 10, true, func(d *draft) Opt[float64] { return d.Refill }, [3]float64{-1, 5, 50}},
+	} {
+		for i, held := range []float64{-1, 5, 50} {
+			var d draft
+			if held > 0 {
+				d.Quota, d.Remaining, d.Used, d.UsedRatio, d.Refill = some(held), some(held), some(held), some(held), some(held)
+			}
+			d.set(c.r, c.v, c.minus)
+			if got := known(c.get(&d)); got != c.want[i] {
+				t.Errorf("role %d: %v (minus %t) beside %v: %v, want %v", c.r, c.v, c.minus, held, got, c.want[i])
+			}
+		}
+	}
+	var d draft
+	for _, step := range []struct {
+		v    time.Duration
+		sure int8
+		want time.Duration
+	}{{5, 2, 5}, {4, 2, 5}, {6, 2, 6}, {9, 1, 6}, {3, 4, 3}, {9, 2, 3}} {
+		if d.reset(step.v, step.sure, Unknown); d.Reset.Value != step.want {
+			t.Errorf("%+v: %v", step, d.Reset)
+		}
+	}
+	for text, want := range map[string]bool{"0": true, "12345678901234567890": true, "123456789012345678901": false, "": false, "1.0": false, "-1": false, "1a": false} {
+		if isInteger(text) != want {
+			t.Errorf("%q: %t", text, !want)
+		}
+	}
+}
