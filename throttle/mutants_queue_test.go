@@ -233,7 +233,7 @@ func TestWhatIsWaitedForIsTold(t *testing.T) {
 		if _, err := l.Take(t.Context(), "k", nil); err != nil {
 			t.Fatal(err)
 		}
-		if len(told) != 2 || told[0].Why != "1 in flight are all taken" || told[0].Expect != 0 || told[1].Waited != sec || !told[1].Granted {
+		if len(told) != 2 || told[0].Why != "1 in flight, all taken" || told[0].Expect != 0 || told[1].Waited != sec || !told[1].Granted {
 			t.Errorf("told %+v", told)
 		}
 	})
