@@ -9,12 +9,15 @@ const (
 	restartAt  = 0.85 // of the rate that was measured as accepted
 	resumeAt   = 0.95
 	firstK     = 7 * time.Second // until the old rate is reached again
+	guessedK   = 3 * time.Second // likewise, when no refusal told the rate
 	mostK      = 12 * time.Second
 	fullEpoch  = time.Second // shorter ones do not measure
 	fewest     = 5           // accepted answers that make a measurement
 	catchUp    = 5 * time.Millisecond
 	recentFor  = 2 * time.Second
 	forgetRate = 10 * time.Minute
+	faster     = 0.25 // than the rate, while there is
+	savedPart  = 0.6  // of what a bucket has saved up in a pause
 )
 
 // A finder finds the rate at which a server that only refuses lets requests
@@ -46,7 +49,9 @@ type finder struct {
 	sent           float64       // since then
 	last           time.Time
 	windows        windows
-	ramp           *ramp // nil: the rate is known by and large
+	ramp           *ramp   // nil: the rate is known by and large
+	size           float64 // of the server's bucket; zero: not known
+	saved          float64 // units that it has beyond what flows in, as far as they are to be spent
 }
 
 // wait is how long the next start has to wait.
@@ -84,7 +89,13 @@ func (f *finder) start(now time.Time) {
 	if f.rate == 0 {
 		return
 	}
-	f.next = later(f.next, now.Add(-min(catchUp, time.Duration(float64(time.Second)/f.rate)))).Add(time.Duration(float64(time.Second) / f.rate))
+	gap := time.Duration(float64(time.Second) / f.rate)
+	late := min(catchUp, gap)
+	if f.saved > 0 {
+		gap = time.Duration(float64(gap) / (1 + faster))
+		f.saved -= faster / (1 + faster)
+	}
+	f.next = later(f.next, now.Add(-late)).Add(gap)
 }
 
 // forget makes f as good as new but for what is under way.
@@ -138,7 +149,7 @@ func (f *finder) good(now time.Time) {
 	f.recent = f.recently(now) + 1/recentFor.Seconds()
 	f.heard = now
 	if rate := f.windows.good(now); rate > 0 {
-		f.top, f.low, f.rate, f.k = rate, restartAt*rate, rate, firstK
+		f.top, f.low, f.rate, f.k, f.ramp = rate, rate, rate, guessedK, nil
 		f.resume(now)
 	}
 }
@@ -196,7 +207,9 @@ func (f *finder) passed(now, sent time.Time, said hint, rtt time.Duration) float
 	switch {
 	case ramp != nil:
 		f.measure(now, rtt)
-		return min(f.top, ramp.found(sent))
+		top := min(f.top, ramp.found(sent))
+		f.size = max(0, ramp.burst-top*ramp.span.Seconds())
+		return top
 	case first && said.known && f.total >= leastBurst && now.Sub(f.began) < fullEpoch:
 		f.ramp = newRamp(now, f.total, max(0, sent.Sub(f.began)), said, rtt)
 	}
@@ -215,6 +228,7 @@ func (f *finder) cut(top float64, said hint) {
 	f.k, f.top, f.low = least, top, restartAt*top
 	if said.known {
 		f.low = resumeAt * top // in that pause the bucket filled
+		f.saved = savedPart * min(f.size, top*said.wait.Seconds())
 	}
 	f.rate = f.low
 	if f.ramp != nil {

@@ -225,6 +225,26 @@ func ceil(d time.Duration) time.Duration {
 
 func known[T any](v T) headers.Opt[T] { return headers.Opt[T]{Value: v, Known: true} }
 
+// A server with a bucket may say five seconds to everyone: no window, as the
+// second one shows, and no reason to go on at what passed while that was found.
+func TestConstantHintIsFoundToBeABucket(t *testing.T) {
+	for seed := range uint64(5) {
+		b := newBout(seed, 1000, 1000)
+		serve := bucketServer(100, 100, 1)
+		b.serve = func(now instant) (int, headers.Signal) {
+			status, s := serve(now)
+			if s.RetryAfter.Known {
+				s.RetryAfter.Value = 5 * time.Second
+			}
+			return status, s
+		}
+		b.run(t, time.Minute)
+		if took := b.took.Seconds(); took > 15.4 || b.refused > 40 {
+			t.Errorf("seed %d: took %.1f s with %d refusals, want at most 15.4 and 40", seed, took, b.refused)
+		}
+	}
+}
+
 // A burst that is refused says how large a bucket is, not how fast it fills. It
 // may cost one more refusal to find that out, not one for each halving.
 func TestOneMoreRefusalTellsABucketsRate(t *testing.T) {
