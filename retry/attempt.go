@@ -10,9 +10,9 @@ type Attempt struct {
 	Ctx      context.Context // the caller's
 	Host     string
 	Method   string // of the request; "" is GET
-	Number   int  // of the request's attempts, from 1
-	Hedged   bool // a hedge was sent beside it
-	HedgeWon bool // and it is the hedge's outcome that is told
+	Number   int    // of the request's attempts, from 1
+	Hedged   bool   // a hedge was sent beside it
+	HedgeWon bool   // and it is the hedge's outcome that is told
 	Outcome  Outcome
 	Status   int   // zero: no response
 	Err      error // nil: there was a response
