@@ -1,0 +1,248 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/internal/testnet"
+)
+
+// under starts n requests of kind k and returns the ticket of the last.
+func under(k *kind, n int, at instant) *ticket {
+	var m, host, own mark
+	for range n {
+		m, host, own = k.take(at, 1, true), k.learner.host.take(at, 1, true), k.learner.take(at, 1, true)
+	}
+	return &ticket{kind: k, sent: at.time(), draws: []draw{{a: &k.account, n: 1, mark: m}, {a: &k.learner.host.account, n: 1, mark: host}, {a: &k.learner.account, n: 1, mark: own}}}
+}
+
+// What is learned of a request that brought no answer.
+func TestUnansweredRequests(t *testing.T) {
+	for name, test := range map[string]struct {
+		end  ending
+		lost bool
+		left float64
+	}{
+		"not sent":  {unsent, false, 7},
+		"cancelled": {cancelled, false, 6},
+		"failed":    {failed, true, 6},
+	} {
+		l := learning1()
+		k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+		q := heardQuota(7, 10, time.Minute, 0, func(q *quota) { q.early = 2 })
+		l.quotas = append(l.quotas, q)
+		l.bind(q, k, 1)
+		g := under(k, 3, hourIn)
+		if news := l.finish(at0(sec), g, test.end, 0, headers.Signal{}); news.what != causeNone {
+			t.Errorf("%s: news %+v", name, news)
+		}
+		if lost := k.slow.ease > 0; lost != test.lost || q.left != test.left || q.early != 1 || l.good != 0 {
+			t.Errorf("%s: lost %t, %v left, %v of before", name, lost, q.left, q.early)
+		}
+		q.early = 0
+		if l.finish(at0(sec), g, unsent, 0, headers.Signal{}); q.early != 0 {
+			t.Errorf("%s: %v under way of those from before", name, q.early)
+		}
+	}
+}
+
+// A good answer ends what earlier refusals began, and proves the host.
+func TestGoodAnswers(t *testing.T) {
+	l := learning1()
+	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+	l.hold = &hold{since: at0(-sec), until: at0(0), asking: true, asked: true}
+	k.hold = &hold{since: at0(-sec), until: at0(0), asking: true, asked: true}
+	k.busy, k.streak = 1, 3
+	g := under(k, 1, hourIn.add(sec))
+	l.finish(at0(2*sec), g, replied, 200, headers.Signal{})
+	if l.hold.asking || k.hold.asking {
+		t.Error("the question whether the pause is over is still open")
+	}
+	if l.good != 1 || k.slow.good != 1 || l.host.slow.good != 1 || k.streak != 0 || k.served != at0(2*sec) || k.busy != 15.0/16 {
+		t.Errorf("good %d, %d, %d, streak %d, busy %v", l.good, k.slow.good, l.host.slow.good, k.streak, k.busy)
+	}
+	if k.slow.stated || l.host.slow.stated {
+		t.Error("no limit was stated")
+	}
+	l.finish(at0(3*sec), under(k, 1, hourIn.add(2*sec)), replied, 200, headers.Signal{Limits: []headers.Limit{stating(5, 10, time.Minute, headers.Boundary)}})
+	if !k.slow.stated || !l.host.slow.stated || len(k.quotas) != 1 || l.quotas[0].left != 5 {
+		t.Errorf("%d quotas", len(k.quotas))
+	}
+}
+
+// What a refusal teaches: a pause, or fewer at a time.
+func TestRefusedAnswers(t *testing.T) {
+	for name, test := range map[string]struct {
+		n      int
+		status int
+		s      headers.Signal
+		what   causeKind
+		paused time.Duration // of the credential
+		kind   time.Duration // of the kind alone
+	}{
+		"a wait":                 {1, 429, headers.Signal{Throttled: true, RetryAfter: known(5 * sec)}, causeHold, 5 * sec, 0},
+		"a named limit":          {1, 429, headers.Signal{Throttled: true, Limits: []headers.Limit{{Name: "a", Remaining: known(0.0), Reset: known(7 * sec), Source: "x"}}}, causeHold, 0, 7 * sec},
+		"concurrency":            {3, 429, headers.Signal{Throttled: true, Kind: headers.Concurrency}, causeFlight, 0, 0},
+		"overload":               {3, 503, headers.Signal{}, causeFlight, 0, 0},
+		"overload with a wait":   {3, 503, headers.Signal{RetryAfter: known(5 * sec)}, causeHold, 5 * sec, 0},
+		"overload, says so":      {3, 429, headers.Signal{Throttled: true, Kind: headers.Overload}, causeHold, -1, 0},
+		"a bare 529":             {3, 529, headers.Signal{}, causeFlight, 0, 0},
+		"a 500 is no such thing": {3, 500, headers.Signal{}, causeNone, 0, 0},
+	} {
+		l := learning1()
+		k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+		l.good = settledIn
+		news := l.finish(at0(sec), under(k, test.n, hourIn), replied, test.status, test.s)
+		if news.what != test.what {
+			t.Errorf("%s: news %+v", name, news)
+		}
+		if d := l.hold.wait(at0(sec)); d != test.paused && (test.paused >= 0 || d == 0) {
+			t.Errorf("%s: paused for %v", name, d)
+		}
+		if d := k.hold.wait(at0(sec)); d != test.kind {
+			t.Errorf("%s: the kind is paused for %v", name, d)
+		}
+		if cut := k.slow.ease > 0; cut != (test.what == causeFlight || test.status == 503 || name == "overload, says so") {
+			t.Errorf("%s: fewer at a time: %t", name, cut)
+		}
+	}
+}
+
+// How an attempt that brought no answer counts against its host.
+func TestLostAttempts(t *testing.T) {
+	broken := errors.New("broken")
+	for name, test := range map[string]struct {
+		deadline, cancel, after time.Duration
+		lost                    bool
+	}{
+		"broken":                    {0, 0, sec, true},
+		"cancelled":                 {0, sec, time.Hour, false},
+		"a deadline of a second":    {sec, 0, time.Hour, true},
+		"a deadline just below":     {sec - time.Millisecond, 0, time.Hour, false},
+		"cancelled, and a deadline": {time.Hour, 2 * sec, time.Hour, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tr := newTransport(t, newBase(func(r *http.Request) (*http.Response, error) {
+					select {
+					case <-time.After(test.after):
+						return nil, broken
+					case <-r.Context().Done():
+						return nil, r.Context().Err()
+					}
+				}), Config{})
+				ctx := t.Context()
+				if test.deadline > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, test.deadline)
+					defer cancel()
+				}
+				ctx, cancel := context.WithCancel(ctx)
+				defer cancel()
+				if test.cancel > 0 {
+					time.AfterFunc(test.cancel, cancel)
+				}
+				if _, err := get(t, ctx, tr, "http://h/x"); err == nil {
+					t.Fatal("no error")
+				}
+				fewer := false
+				for _, x := range statsOf(t, tr).Learned {
+					fewer = fewer || x.Kind == LearnedFlights
+				}
+				if fewer != test.lost {
+					t.Errorf("fewer at a time: %t, want %t; %+v", fewer, test.lost, statsOf(t, tr).Learned)
+				}
+			})
+		})
+	}
+}
+
+// Resume ends what the server asked for, for the host and its partitions, and
+// lets those go that wait.
+func TestResumeEndsTheServersPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuse := true
+		tr := newTransport(t, newBase(func(r *http.Request) (*http.Response, error) {
+			if refuse {
+				return testnet.Answer(r, 429, http.Header{"Retry-After": {"60"}}, nil), nil
+			}
+			return testnet.Answer(r, 200, nil, nil), nil
+		}), Config{Partition: func(r *http.Request) string { return strings.Trim(r.URL.Path, "/") }})
+		for _, path := range []string{"", "a"} {
+			mustGet(t, tr, "http://h/"+path)
+		}
+		refuse = false
+		start := time.Now()
+		done := make(chan time.Duration, 2)
+		for _, path := range []string{"", "a"} {
+			go func() {
+				mustGet(t, tr, "http://h/"+path)
+				done <- time.Since(start)
+			}()
+		}
+		time.Sleep(5 * sec)
+		tr.Resume("h")
+		for range 2 {
+			if d := <-done; d != 5*sec {
+				t.Errorf("one went after %v, want at once after 5s", d)
+			}
+		}
+	})
+}
+
+// Retries, streams and other responses have one owner each: Settle finds no
+// other's grant.
+func TestSettleOfAnotherResponse(t *testing.T) {
+	tr := newTransport(t, newBase(nil), Config{Default: MustParseBudget("100 tokens/m burst 100")})
+	resp := mustGet(t, tr, "http://h/")
+	other := *resp
+	if err := Settle(&other, Cost{"tokens": 5}); err != errNoGrant {
+		t.Errorf("a copy: %v", err)
+	}
+	if err := Settle(resp, Cost{"tokens": 5}); err != nil {
+		t.Error(err)
+	}
+	if err := Settle(resp, Cost{"tokens": 5}); err != errSettled {
+		t.Errorf("twice: %v", err)
+	}
+	for _, resp := range []*http.Response{nil, {}} {
+		if err := Settle(resp, nil); err != errNoGrant {
+			t.Errorf("none: %v", err)
+		}
+	}
+}
+
+// A Limiter's Take with a store obeys MaxWait, gets parts, and pauses for all.
+func TestSharedLimiterParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ls := sharedLimiters(t, NewMemoryStore(), "10/h burst 10", 2)
+		for i, step := range []struct {
+			most, want int64
+		}{{4, 4}, {1, 1}, {7, 5}} {
+			if n, err := ls[i%2].TakeUpTo(t.Context(), "k", "", step.most); err != nil || n != step.want {
+				t.Errorf("step %d: %d, %v", i, n, err)
+			}
+		}
+		start := time.Now()
+		var e *Error
+		if _, err := ls[1].Take(WithMaxWait(t.Context(), time.Minute), "k", nil); !errors.As(err, &e) || e.Reason != WaitTooLong || time.Since(start) > sec {
+			t.Errorf("got %v after %v", err, time.Since(start))
+		}
+		ls[0].Pause("j", time.Now().Add(30*sec))
+		time.Sleep(sec)
+		if d := ls[1].Try("j", nil); d.Allowed || d.RetryAfter < 28*sec || d.RetryAfter > 30*sec {
+			t.Errorf("a pause of another process: %+v", d)
+		}
+		ls[0].Pause("j", time.Now())
+		time.Sleep(sec)
+		if d := ls[1].Try("j", nil); !d.Allowed {
+			t.Errorf("its end: %+v", d)
+		}
+	})
+}
