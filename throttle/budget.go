@@ -12,7 +12,8 @@ import (
 // A Rate is a shape and a promise in one. The shape is a token bucket: Burst
 // units may go back to back, then they follow at Limit/Per. The promise is a
 // window that slides with every unit and is never exceeded, neither at the
-// start nor across any border. Limits up to 64 are counted exactly; larger ones
+// start nor across any border. It holds its beginning but not its end: a unit of
+// 12:00:00 makes room at 12:01:00 where Per is a minute. Limits up to 64 are counted exactly; larger ones
 // in sub-windows of Per/64, which count on the safe side: a saturated caller
 // gets at least 98 % of Limit, and memory does not depend on Limit.
 //
