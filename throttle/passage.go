@@ -149,7 +149,7 @@ func (p *passage) rank(ctx context.Context) {
 // kind. The engine's lock is held.
 func (p *passage) resolve(now instant, home *record) {
 	p.record.renew(now)
-	route := p.ask.match(&p.record.routes)
+	route := p.ask.match(p.record.routes)
 	p.ask.learn = p.t.kindOf(now, &p.ask, &home.scope, route)
 }
 

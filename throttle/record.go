@@ -27,7 +27,7 @@ type record struct {
 	t      *Transport
 	host   string
 	part   string
-	routes pattern.Routes[*plan]
+	routes *pattern.Routes[*plan]
 	over   map[string]*record // in the overflow's record: by what applies to a host
 }
 
@@ -70,7 +70,7 @@ func (r *record) renew(now instant) {
 	}
 	if r.waiters != nil {
 		for w := r.waiters; w != nil; w = w.next {
-			w.match(&r.routes) // their numbers are others now
+			w.match(r.routes) // their numbers are others now
 		}
 		r.t.engine.redraw(now, &r.scope)
 	}

@@ -82,13 +82,13 @@ func (s *scope) draws(buf []draw, q *ask) []draw {
 // them; "": none.
 func (q *ask) match(routes *pattern.Routes[*plan]) (first string) {
 	q.routes, q.many = 0, nil
-	for i := range routes.Len() {
-		if routes.Match(i, q.r) {
-			q.set(i)
-			if first == "" {
-				first, _ = routes.Route(i)
-			}
-		}
+	least := routes.Len()
+	routes.Each(q.r, func(i int) {
+		q.set(i)
+		least = min(least, i)
+	})
+	if least < routes.Len() {
+		first, _ = routes.Route(least)
 	}
 	return first
 }

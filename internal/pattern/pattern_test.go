@@ -1,8 +1,11 @@
 package pattern
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -106,19 +109,130 @@ func TestSet(t *testing.T) {
 	if r.Len() != 2 {
 		t.Fatalf("%d routes, want 2", r.Len())
 	}
-	req := &http.Request{Method: "POST", URL: &url.URL{Path: "/p/q"}}
-	if n := testing.AllocsPerRun(100, func() {
-		if !r.Match(0, req) || !r.Match(1, req) {
-			t.Error("no match")
-		}
-	}); n != 0 {
-		t.Errorf("%v allocations a match", n)
+	if got := matches(r, "POST", "/p/q"); !slices.Equal(got, []int{0, 1}) {
+		t.Errorf("routes %v match, want both", got)
 	}
 	if _, err := NewSet(map[string]int{"h": 1, "H.": 2}); err == nil || !strings.Contains(err.Error(), "mean the same") {
 		t.Errorf("twins: %v", err)
 	}
 	if _, err := NewSet(map[string]int{"h:x": 1}); err == nil {
 		t.Error("a bad pattern is no error")
+	}
+}
+
+// matches are the routes of a request, in order.
+func matches[V any](r *Routes[V], method, path string) (all []int) {
+	r.Each(&http.Request{Method: method, URL: &url.URL{Path: path}}, func(i int) { all = append(all, i) })
+	slices.Sort(all)
+	return all
+}
+
+// TestRoutesAgreeWithPatterns: the routes that are found are those whose pattern
+// matches by itself.
+func TestRoutesAgreeWithPatterns(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	word := func(words ...string) string { return words[r.IntN(len(words))] }
+	path := func(words ...string) (p string) {
+		for range 1 + r.IntN(4) {
+			p += "/" + word(words...)
+		}
+		return p + word("", "", "/")
+	}
+	found := 0
+	for range 300 {
+		m := make(map[string]int)
+		for i := range 40 {
+			text := word("", "", "GET ", "POST ") + word("h", "h", "*", "*.x") + path("a", "b", "c", "*")
+			if _, err := NewSet(map[string]int{text: i}); err == nil {
+				m[text] = i
+			}
+		}
+		s, err := NewSet(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, host := range []string{"h", "y.x", "z"} {
+			routes := s.Host(host)
+			for range 20 {
+				method, p := word("", "GET", "POST", "PUT"), word(path("a", "b", "c", ""), "", "/", "*")
+				var want []int
+				req := &http.Request{Method: method, URL: &url.URL{Path: p}}
+				for i := range routes.Len() {
+					if routes.routes[i].p.MatchRoute(req) {
+						want = append(want, i)
+					}
+				}
+				found += len(want)
+				if got := matches(routes, method, p); !slices.Equal(got, want) {
+					t.Fatalf("%s %q: routes %v, want %v of %v", method, p, got, want, m)
+				}
+			}
+		}
+	}
+	if found < 1000 {
+		t.Errorf("%d matches: the test has no teeth", found)
+	}
+}
+
+// TestHostsShareRoutes: what is known of a host's patterns takes memory by the
+// patterns, not by the hosts.
+func TestHostsShareRoutes(t *testing.T) {
+	s, err := NewSet(map[string]int{"*/a/": 1, "*.x/b": 2, "GET *.y.x/c": 3, "h": 4, "h/d": 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared := make(map[*Routes[int]]int)
+	for i := range 1000 {
+		for _, host := range []string{"%d", "h%d.x", "h%d.y.x"} {
+			shared[s.Host(fmt.Sprintf(host, i))]++
+		}
+	}
+	shared[s.Host("h")]++
+	if len(shared) != 4 || s.Host("h").Len() != 2 || s.Host("q.y.x").Len() != 3 {
+		t.Errorf("3001 hosts have %d sets of routes, want 4", len(shared))
+	}
+	none, err := NewSet(map[string]int{"h": 1})
+	if err != nil || none.Host("a") != none.Host("b") || none.Host("a").Len() != 0 || none.Host("h") == none.Host("a") {
+		t.Errorf("hosts that no pattern names do not share theirs: %v", err)
+	}
+}
+
+func manyRoutes(t testing.TB, n int) *Routes[int] {
+	m := make(map[string]int)
+	for i := range n {
+		m[fmt.Sprintf("GET h/v1/r%d/*/items", i)] = i
+	}
+	s, err := NewSet(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Host("h")
+}
+
+func TestRoutesDoNotAllocate(t *testing.T) {
+	r := manyRoutes(t, 200)
+	req := &http.Request{Method: "GET", URL: &url.URL{Path: "/v1/r7/x/items"}}
+	found := 0
+	if n := testing.AllocsPerRun(100, func() { r.Each(req, func(int) { found++ }) }); n != 0 || found != 101 {
+		t.Errorf("%v allocations a match and %d matches of 101, want none and all", n, found)
+	}
+}
+
+// BenchmarkRoutes finds the route of a request among many.
+func BenchmarkRoutes(b *testing.B) {
+	for _, n := range []int{1, 10, 1000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			r := manyRoutes(b, n)
+			req := &http.Request{Method: "GET", URL: &url.URL{Path: "/v1/r0/x/items"}}
+			b.ReportAllocs()
+			for b.Loop() {
+				found := 0
+				r.Each(req, func(int) { found++ })
+				if found != 1 {
+					b.Fatal(found)
+				}
+			}
+		})
 	}
 }
 

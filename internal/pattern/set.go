@@ -2,17 +2,23 @@ package pattern
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 )
 
-// Set finds values by pattern. Make one with NewSet; it does not change.
-// Look up a host once with Host and keep the answer: matching a request then
-// compares only the routes of that host.
+// Set finds values by pattern. Make one with NewSet; what it says does not
+// change. Look up a host once with Host and keep the answer: matching a request
+// then looks only at the routes of that host. It is safe for concurrent use.
 type Set[V any] struct {
 	exact map[string][]item[V] // by host
 	wild  []item[V]            // most specific first
+	none  Routes[V]            // of a host that no pattern names
+
+	mu    sync.Mutex
+	known map[string]*Routes[V] // by the patterns that apply, so at most about as many as there are of these
 }
 
 type item[V any] struct {
@@ -22,7 +28,7 @@ type item[V any] struct {
 
 // NewSet parses the keys of m. Two that mean the same are an error.
 func NewSet[V any](m map[string]V) (*Set[V], error) {
-	s := &Set[V]{exact: make(map[string][]item[V])}
+	s := &Set[V]{exact: make(map[string][]item[V]), known: make(map[string]*Routes[V])}
 	seen := make(map[string]string)
 	for text, v := range m {
 		p, err := Parse(text)
@@ -54,15 +60,42 @@ func order[V any](a, b item[V]) int {
 }
 
 // Host returns what the set says about a canonical host: the value of the
-// most specific pattern that names the host alone, and the routes.
-func (s *Set[V]) Host(host string) Routes[V] {
-	var r Routes[V]
-	for _, items := range [2][]item[V]{s.exact[host], s.wild} {
+// most specific pattern that names the host alone, and the routes. Hosts to
+// which the same patterns apply share it; it must not be changed.
+func (s *Set[V]) Host(host string) *Routes[V] {
+	exact := s.exact[host]
+	if len(exact) == 0 && len(s.wild) == 0 {
+		return &s.none
+	}
+	var space [64]byte
+	sign := append(space[:0], '*')
+	if len(exact) > 0 {
+		sign = append(append(space[:0], host...), ' ') // no host has a space
+	}
+	for i := range s.wild {
+		if s.wild[i].p.MatchHost(host) {
+			sign = binary.AppendUvarint(sign, uint64(i))
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.known[string(sign)]
+	if r == nil {
+		r = s.routes(exact, host)
+		s.known[string(sign)] = r
+	}
+	return r
+}
+
+func (s *Set[V]) routes(exact []item[V], host string) *Routes[V] {
+	r := new(Routes[V])
+	for _, items := range [2][]item[V]{exact, s.wild} {
 		for i := range items {
 			if !items[i].p.MatchHost(host) {
 				continue
 			}
 			if !items[i].p.HostOnly() {
+				r.tree.add(len(r.routes), &items[i].p)
 				r.routes = append(r.routes, items[i])
 			} else if !r.Found {
 				r.Found, r.Value, r.Pattern = true, items[i].v, items[i].p.Text
@@ -78,6 +111,7 @@ type Routes[V any] struct {
 	Value   V      // of the host itself
 	Pattern string // the pattern that Value stood under
 	routes  []item[V]
+	tree    tree
 }
 
 // Len is the number of routes.
@@ -86,5 +120,11 @@ func (r *Routes[V]) Len() int { return len(r.routes) }
 // Route returns the i-th route's canonical pattern and value.
 func (r *Routes[V]) Route(i int) (string, V) { return r.routes[i].p.Text, r.routes[i].v }
 
-// Match reports whether the i-th route names r. It does not allocate.
-func (r *Routes[V]) Match(i int, req *http.Request) bool { return r.routes[i].p.MatchRoute(req) }
+// Each calls f with the number of every route that names req, in any order. It
+// takes time by the length of req's path rather than by the number of routes,
+// and does not allocate.
+func (r *Routes[V]) Each(req *http.Request, f func(i int)) {
+	if len(r.routes) > 0 {
+		r.tree.each(req, f)
+	}
+}
