@@ -11,8 +11,9 @@ import (
 // What is learned of one credential at one host is bounded, whatever the
 // server names.
 const (
-	maxQuotas = 64
-	maxKinds  = 64
+	maxQuotas   = 64
+	maxKinds    = 64
+	manyAnswers = 1000 // more are not counted
 )
 
 // A learner is what is known of one credential at one host without having been
@@ -53,12 +54,12 @@ type kind struct {
 	slow    slowStart
 	quotas  []*quota
 	apart   bool      // it has limits of its own: hold and finder here count, not the learner's finder
+	streak  int32     // answers since served that said that the host is overloaded; at most manyAnswers
 	hold    *hold     // of a limit that names this kind; nil: there was none
 	finder  *finder   // if apart
 	last    instant   // start
 	busy    float64   // share of the last answers that said that the host is overloaded
 	served  time.Time // the last good answer
-	streak  int       // answers since then that said that the host is overloaded
 	suspect *suspect  // nil: never suspected
 	account account
 	route   *route // where its requests are counted; nil: in the scope itself

@@ -12,7 +12,7 @@ import (
 func (l *learner) overloaded(now time.Time, g *ticket, s headers.Signal) lesson {
 	k := g.kind
 	k.busy += 1.0 / 16
-	k.streak++
+	k.streak = min(k.streak+1, manyAnswers)
 	k.slow.lost(now, true)
 	few := k.slow.allowed() > 0 && k.slow.allowed() <= 2
 	narrow := !l.terms.pausesOnly && (k.suspect.suspected() && k.serves(now) || few && k.limiter(now))
