@@ -72,6 +72,7 @@ type Restriction struct {
 func (t *Transport) Stats() Stats {
 	s := Stats{Hosts: make([]HostStats, 0, t.hosts.Len()+t.parts.Len())}
 	e := t.engine
+	paused := make(map[string]*record) // hosts, whose partitions are too
 	t.hosts.All(func(entry *hosts.Entry) {
 		o := entry.Value.Occupant(hosts.Throttle)
 		if o == nil {
@@ -82,7 +83,10 @@ func (t *Transport) Stats() Stats {
 		defer e.mu.Unlock()
 		now := e.now()
 		if !entry.Overflow {
-			s.Hosts = append(s.Hosts, r.stats(now))
+			s.Hosts = append(s.Hosts, r.stats(now, nil))
+		}
+		if r.gate.paused > now {
+			paused[r.host] = r
 		}
 		s.Hosts = append(s.Hosts, r.others(now)...)
 	})
@@ -94,7 +98,7 @@ func (t *Transport) Stats() Stats {
 			return
 		}
 		if !entry.Overflow {
-			h := r.stats(e.now())
+			h := r.stats(e.now(), paused[r.host])
 			h.Partition = t.shown(r.part)
 			s.Hosts = append(s.Hosts, h)
 		}
@@ -106,20 +110,25 @@ func (t *Transport) Stats() Stats {
 // others describes what hosts share for which there was no room.
 func (r *record) others(now instant) (list []HostStats) {
 	for _, o := range r.over {
-		h := o.stats(now)
+		h := o.stats(now, nil)
 		h.Host, h.Overflow = "others", true
 		list = append(list, h)
 	}
 	return list
 }
 
-// stats describes r. The engine's lock is held.
-func (r *record) stats(now instant) HostStats {
+// stats describes r. home is the record of its host if r is of a partition and
+// that is paused by hand; nil: it is not. The engine's lock is held.
+func (r *record) stats(now instant, home *record) HostStats {
 	r.renew(now)
 	h := HostStats{Host: r.host, State: StateOK, Queue: r.waiting, InFlight: r.entered - r.waiting}
 	var holding []holding
 	h.Learned, holding = r.learnedLimits(now)
-	r.budgets(now, &h)
+	gate := &r.gate
+	if home != nil && home.gate.paused > gate.paused {
+		gate = &home.gate
+	}
+	r.budgets(now, &h, gate)
 	for _, l := range h.Learned {
 		unit := l.Unit
 		if l.Kind != LearnedQuota {
@@ -127,15 +136,15 @@ func (r *record) stats(now instant) HostStats {
 		}
 		h.Restrictions = append(h.Restrictions, Restriction{Unit: unit, Why: r.key + ": " + l.Why, For: l.Wait, Learned: true})
 	}
-	r.routeStats(now, &h, holding)
+	r.routeStats(now, &h, gate, holding)
 	return h
 }
 
 // budgets adds what was configured: pauses by hand and the limits of budgets.
-func (r *record) budgets(now instant, h *HostStats) {
-	if r.gate.paused > now {
+func (r *record) budgets(now instant, h *HostStats, gate *account) {
+	if gate.paused > now {
 		h.State = StatePaused
-		h.Restrictions = append(h.Restrictions, Restriction{Why: r.gate.why, For: r.gate.paused.until(now)})
+		h.Restrictions = append(h.Restrictions, Restriction{Why: gate.why, For: gate.paused.until(now)})
 	}
 	if len(r.own) > 0 {
 		h.Budgets = make([]BudgetStats, 0, len(r.own))

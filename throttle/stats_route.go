@@ -25,14 +25,14 @@ type RouteStats struct {
 
 // routeStats adds the routes to h, and to its counts what they counted. held is
 // what was learned that lets nothing through. The engine's lock is held.
-func (r *record) routeStats(now instant, h *HostStats, held []holding) {
+func (r *record) routeStats(now instant, h *HostStats, gate *account, held []holding) {
 	r.counters.addTo(&h.Counts)
 	if name, known := r.firstRoute(); known {
 		h.Routes = make([]RouteStats, 1, r.routesCounted())
 		x := &h.Routes[0]
 		x.Route, x.InFlight, x.Counts = name, r.entered, h.Counts
 		x.RefusedBy, x.Retries = maps.Clone(h.RefusedBy), maps.Clone(h.Retries)
-		r.heldUp(now, x, nil, held)
+		r.heldUp(now, x, nil, gate, held)
 	}
 	if x := r.counters.rest; x != nil {
 		h.Pauses += x.byHand
@@ -42,7 +42,7 @@ func (r *record) routeStats(now instant, h *HostStats, held []holding) {
 		x := &h.Routes[len(h.Routes)-1]
 		o.addTo(&x.Counts)
 		o.addTo(&h.Counts)
-		r.heldUp(now, x, o, held)
+		r.heldUp(now, x, o, gate, held)
 		h.Routes[0].InFlight -= o.entered
 	})
 	r.queued(now, h)
@@ -111,16 +111,16 @@ func (k *kind) routeOf() *route {
 }
 
 // heldUp says in x what lets no request of a route through now: what ends last.
-func (r *record) heldUp(now instant, x *RouteStats, o *route, held []holding) {
+func (r *record) heldUp(now instant, x *RouteStats, o *route, gate *account, held []holding) {
 	x.State = StateOK
 	because := func(why string, d time.Duration) {
 		if x.Why == "" || d > x.For {
 			x.Why, x.For = why, d
 		}
 	}
-	if g := &r.gate; g.paused > now {
+	if gate.paused > now {
 		x.State = StatePaused
-		because(g.why, g.paused.until(now))
+		because(gate.why, gate.paused.until(now))
 	}
 	for _, m := range r.own {
 		if m.route > 0 {

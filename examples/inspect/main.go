@@ -40,8 +40,9 @@ func main() {
 func config() weir.Config {
 	return weir.Config{Throttle: throttle.Config{
 		Budgets: map[string]throttle.Budget{
-			"maps.example":  throttle.MustParseBudget("6/s, 50000/d burst 50000"),
-			"files.example": throttle.MustParseBudget("4 in flight"),
+			"maps.example":             throttle.MustParseBudget("8/s, 50000/d burst 50000"),
+			"GET maps.example/geocode": throttle.MustParseBudget("3/s"),
+			"files.example":            throttle.MustParseBudget("4 in flight"),
 		},
 	}}
 }

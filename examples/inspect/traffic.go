@@ -9,20 +9,30 @@ import (
 	"time"
 )
 
+// apis are what the program calls.
+func apis() []string {
+	return []string{
+		"maps.example/tiles", "maps.example/geocode", "tickets.example/", "search.example/",
+		"cdn.example/", "files.example/", "payments.example/", "mail.example/",
+	}
+}
+
 // demand is what the program wants of each API, in requests per second.
 // Where it comes in waves there are calm times in which queues run dry.
 func demand(api string, age time.Duration) float64 {
 	wave := 1 + math.Sin(age.Seconds()/6)
 	switch api {
-	case "maps.example":
-		return 5 * wave // of which 6 are allowed
-	case "tickets.example":
+	case "maps.example/tiles":
+		return 4 // of which 8 are allowed
+	case "maps.example/geocode":
+		return 3 * wave // of which 3 are
+	case "tickets.example/":
 		return 3 + 3*wave // of which 5 are allowed
-	case "search.example":
+	case "search.example/":
 		return 9 // of which 8 are
-	case "cdn.example":
+	case "cdn.example/":
 		return 12
-	case "files.example":
+	case "files.example/":
 		return 2 * wave
 	}
 	return 2
@@ -38,7 +48,7 @@ func traffic(ctx context.Context, client *http.Client) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		for _, api := range []string{"maps.example", "tickets.example", "search.example", "cdn.example", "files.example", "payments.example", "mail.example"} {
+		for _, api := range apis() {
 			owed[api] += demand(api, time.Since(start)) / 10
 			for ; owed[api] >= 1; owed[api]-- {
 				calls.Go(func() { call(ctx, client, api) })
@@ -56,7 +66,7 @@ func traffic(ctx context.Context, client *http.Client) {
 func call(ctx context.Context, client *http.Client, api string) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+api+"/", nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+api, nil)
 	if err != nil {
 		return
 	}
