@@ -3,7 +3,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 STATICCHECK=honnef.co/go/tools/cmd/staticcheck@v0.8.2
-GOVULNCHECK=golang.org/x/vuln/cmd/govulncheck@v1.9.0
+GOVULNCHECK=golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 # modules prints the folder of every module, the root first.
 modules() { git ls-files 'go.mod' '**/go.mod' | xargs -n1 dirname | sort; }
