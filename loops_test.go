@@ -13,7 +13,9 @@ import (
 	"github.com/weirhttp/weir"
 	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/internal/trip"
 	"github.com/weirhttp/weir/retry"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // TestLoopsEndWhenTheCircuitOpens: without Patience, a request that is being
@@ -38,6 +40,32 @@ func TestLoopsEndWhenTheCircuitOpens(t *testing.T) {
 		resp.Body.Close()
 		if n != 5 || rt.Circuits().State("h") != breaker.Open {
 			t.Errorf("%d attempts, circuit %v; want 5, open", n, rt.Circuits().State("h"))
+		}
+	})
+}
+
+// TestOnWireIsAfterTheWait: the clock of an attempt starts when it is sent,
+// whatever it waited for.
+func TestOnWireIsAfterTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+			tr := trip.From(r.Context())
+			if got := tr.OnWire(); !got.Equal(time.Now()) {
+				t.Errorf("attempt %d left at %v, the trip says %v", tr.Number, time.Now(), got)
+			}
+			if n++; n%3 == 2 {
+				return testnet.Answer(r, 503, nil, testnet.NewBody("busy")), nil
+			}
+			return testnet.Answer(r, 200, nil, testnet.NewBody("ok")), nil
+		}), weir.Config{Throttle: throttle.Config{Default: throttle.MustParseBudget("1/s burst 1")}}))(t)
+		start := time.Now()
+		for range 6 {
+			resp := must(rt.RoundTrip(get(t, "http://h/")))(t)
+			resp.Body.Close()
+		}
+		if n != 9 || time.Since(start) < 8*time.Second {
+			t.Errorf("%d attempts in %v: nothing was waited for", n, time.Since(start))
 		}
 	})
 }

@@ -13,6 +13,7 @@ type door struct {
 	base        http.RoundTripper
 	below, link trip.Link
 	innermost   bool
+	onward      trip.Onward
 }
 
 // Door wraps base, at whose end a Meter of the same Circuits should stand, and
@@ -26,6 +27,7 @@ func (c *Circuits) Door(base http.RoundTripper) http.RoundTripper {
 	d := &door{circuits: c, base: base}
 	d.below, d.link = c.adopt(base, trip.Door)
 	d.innermost = d.below.Innermost()
+	d.onward = trip.NewOnward(base, trip.Door, d.below.Hosts)
 	return d
 }
 
@@ -36,7 +38,7 @@ func (d *door) Link() trip.Link { return d.link }
 func (d *door) CloseIdleConnections() { trip.CloseIdle(d.base) }
 
 func (d *door) RoundTrip(r *http.Request) (resp *http.Response, err error) {
-	q, t, made := trip.Begin(r, trip.Door, d.below.Hosts)
+	q, t, made := d.onward.Begin(r)
 	if made {
 		resp, err = begun(t, func() (*http.Response, error) { return d.roundTrip(q, t) })
 	} else {
@@ -63,7 +65,7 @@ func (d *door) roundTrip(r *http.Request, t *trip.Trip) (*http.Response, error) 
 	if d.innermost {
 		t.MarkSent()
 	}
-	return d.base.RoundTrip(r)
+	return d.onward.Send(r, t)
 }
 
 // otherwise asks the Fallback to answer instead of a refusal by a circuit.

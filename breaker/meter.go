@@ -14,6 +14,7 @@ type meter struct {
 	base        http.RoundTripper
 	below, link trip.Link
 	innermost   bool
+	onward      trip.Onward
 	timed       bool // a Wire below says when an attempt reached the wire
 }
 
@@ -28,6 +29,7 @@ func (c *Circuits) Meter(base http.RoundTripper) http.RoundTripper {
 	m := &meter{circuits: c, base: base}
 	m.below, m.link = c.adopt(base, trip.Meter)
 	m.innermost, m.timed = m.below.Innermost(), m.below.Has[trip.Wire]
+	m.onward = trip.NewOnward(base, trip.Meter, m.below.Hosts)
 	return m
 }
 
@@ -38,11 +40,11 @@ func (m *meter) Link() trip.Link { return m.link }
 func (m *meter) CloseIdleConnections() { trip.CloseIdle(m.base) }
 
 func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
-	r, t, made := trip.Begin(r, trip.Meter, m.below.Hosts)
+	r, t, made := m.onward.Begin(r)
 	if !made {
-		return m.roundTrip(r, t)
+		return m.Enter(r, t)
 	}
-	return begun(t, func() (*http.Response, error) { return m.roundTrip(r, t) })
+	return begun(t, func() (*http.Response, error) { return m.Enter(r, t) })
 }
 
 // begun runs f for the layer that made the trip, which ends it, also by panic.
@@ -51,7 +53,8 @@ func begun(t *trip.Trip, f func() (*http.Response, error)) (resp *http.Response,
 	return f()
 }
 
-func (m *meter) roundTrip(r *http.Request, t *trip.Trip) (*http.Response, error) {
+// Enter is RoundTrip for the layer above.
+func (m *meter) Enter(r *http.Request, t *trip.Trip) (*http.Response, error) {
 	e, own := m.circuits.hold(t, r)
 	if own {
 		defer e.Release()
@@ -62,6 +65,9 @@ func (m *meter) roundTrip(r *http.Request, t *trip.Trip) (*http.Response, error)
 		return nil, &yield{m.circuits}
 	case err != nil:
 		return nil, err
+	}
+	if p.circuit != nil || p.cfg.Shard != nil { // it may have waited, or called a hook
+		t.Clock(time.Time{})
 	}
 	t.Probe = p.probe != 0
 	if p.probe != 0 {
@@ -77,7 +83,7 @@ func (m *meter) roundTrip(r *http.Request, t *trip.Trip) (*http.Response, error)
 	if m.innermost {
 		t.MarkSent()
 	}
-	a.resp, a.err = m.base.RoundTrip(a.r)
+	a.resp, a.err = m.onward.Send(a.r, t)
 	judged := false
 	defer func() { // Classify, Shard or the hook may panic or end the goroutine
 		if !judged && a.resp != nil && a.resp.Body != nil {

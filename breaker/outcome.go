@@ -91,7 +91,7 @@ func (a *attempt) judge() verdict {
 
 // lasted reports whether the attempt was on the wire for d or longer.
 func (a *attempt) lasted(d time.Duration) bool {
-	since := a.trip.OnWire
+	since := a.trip.OnWire()
 	if since.IsZero() {
 		since = a.begun
 	}

@@ -132,7 +132,7 @@ func TestOutcomesOfEndings(t *testing.T) {
 		{"short deadline, an error of its own", 500 * time.Millisecond, nil, errReset, Ignore},
 		{"deadline, long queued, short on the wire", time.Minute, func(t *trip.Trip, _ func()) {
 			time.Sleep(time.Minute - time.Millisecond)
-			t.OnWire = time.Now()
+			t.Depart()
 		}, context.DeadlineExceeded, Ignore},
 		{"attempt timeout", 0, func(t *trip.Trip, _ func()) { t.SetCause(trip.AttemptTimeout) }, context.Canceled, Failure},
 		{"lost hedge", 0, func(t *trip.Trip, _ func()) { t.SetCause(trip.LostHedge) }, context.Canceled, Ignore},

@@ -29,7 +29,7 @@ func (l *loop) mayHedge() bool {
 func (l *loop) race() (*http.Response, error) {
 	after, ok := l.hedgeAfter()
 	if !ok {
-		resp, err := l.t.base.RoundTrip(l.r)
+		resp, err := l.t.onward.Send(l.r, l.tr)
 		l.learn(resp)
 		return resp, err
 	}
@@ -44,7 +44,7 @@ func (l *loop) race() (*http.Response, error) {
 			h.drop(timer)
 		}
 	}()
-	resp, err := l.t.base.RoundTrip(l.r.WithContext(ctx))
+	resp, err := l.t.onward.Send(l.r.WithContext(ctx), l.tr)
 	returned = true
 	l.learn(resp)
 	if timer.Stop() {
@@ -122,8 +122,8 @@ func (l *loop) hedgeAfter() (time.Duration, bool) {
 // hedge counts with the time until then.
 func (l *loop) learn(resp *http.Response) {
 	lost := l.tr.Cause() == trip.LostHedge
-	if l.c.Hedge.Quantile > 0 && !l.tr.OnWire.IsZero() && (good(resp) || lost) {
-		l.h.latency.add(time.Since(l.tr.OnWire))
+	if l.c.Hedge.Quantile > 0 && !l.tr.OnWire().IsZero() && (good(resp) || lost) {
+		l.h.latency.add(time.Since(l.tr.OnWire()))
 	}
 }
 
@@ -176,7 +176,6 @@ func (h *hedge) run() {
 		close(h.ended)
 	}()
 	r, tr := h.first.Fork(h.ctx, h.r)
-	tr.At(trip.Retry) // the first attempt is further down by now
 	h.mu.Lock()
 	h.trip = tr
 	h.mu.Unlock()
@@ -194,7 +193,7 @@ func (h *hedge) run() {
 		}
 		r.Body = body
 	}
-	resp, err := h.t.base.RoundTrip(r)
+	resp, err := h.t.onward.Send(r, tr)
 	if notsent.Refused(err) != notsent.Nobody {
 		h.payBack()
 		return

@@ -107,13 +107,12 @@ func (l *loop) finish() {
 
 // attempt sends l.r once, with a hedge beside it if there may be one.
 func (l *loop) attempt() (resp *http.Response, err error) {
-	l.tr.At(trip.Retry)
 	l.tr.Next()
 	l.closeNext, l.hedged, l.won, l.floor = false, false, false, 0
 	if l.c.Hedge.on() && l.tr.Number == 1 && l.mayHedge() {
 		return l.race()
 	}
-	return l.t.base.RoundTrip(l.r)
+	return l.t.onward.Send(l.r, l.tr)
 }
 
 // judge classifies the outcome. Headers are parsed only if the status is not
@@ -195,8 +194,8 @@ func (l *loop) tell(o Outcome, resp *http.Response, err error, p plan) {
 	if resp != nil {
 		a.Status = resp.StatusCode
 	}
-	if !l.tr.OnWire.IsZero() {
-		a.Took = max(1, time.Since(l.tr.OnWire))
+	if !l.tr.OnWire().IsZero() {
+		a.Took = max(1, time.Since(l.tr.OnWire()))
 	}
 	l.c.OnAttempt(a)
 }

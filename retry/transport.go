@@ -18,10 +18,11 @@ import (
 // A response that was obtained is returned, whatever its status: the last one
 // if there is no time, allowance or attempt left for another.
 type Transport struct {
-	base  http.RoundTripper
-	link  trip.Link // of base
-	c     Config    // resolved
-	count counts
+	base   http.RoundTripper
+	link   trip.Link // of base
+	onward trip.Onward
+	c      Config // resolved
+	count  counts
 
 	mu      sync.Mutex // for SetHost
 	own     map[string]*Config
@@ -42,7 +43,9 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 	if !trip.Below(base).Has[trip.Wire] {
 		base = Wire(base, c)
 	}
-	return &Transport{base: base, link: trip.Below(base), c: c, own: make(map[string]*Config)}, nil
+	t := &Transport{base: base, link: trip.Below(base), c: c, own: make(map[string]*Config)}
+	t.onward = trip.NewOnward(base, trip.Retry, t.link.Hosts)
+	return t, nil
 }
 
 // SetHost gives the hosts that a pattern names (api.example.com,
@@ -81,10 +84,15 @@ func (t *Transport) CloseIdleConnections() { trip.CloseIdle(t.base) }
 // attempt, or an error that is or wraps that of the last attempt, an *Error
 // if there is more to say.
 func (t *Transport) RoundTrip(r *http.Request) (resp *http.Response, err error) {
-	r, tr, made := trip.Begin(r, trip.Retry, t.link.Hosts)
+	r, tr, made := t.onward.Begin(r)
 	if made {
 		defer func() { err = tr.End(err) }()
 	}
+	return t.Enter(r, tr)
+}
+
+// Enter is RoundTrip for the layer of weir above this one.
+func (t *Transport) Enter(r *http.Request, tr *trip.Trip) (*http.Response, error) {
 	h := t.host(tr)
 	name := tr.Entry.Key
 	if tr.Entry.Overflow {

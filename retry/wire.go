@@ -22,6 +22,7 @@ func Wire(base http.RoundTripper, c Config) http.RoundTripper {
 		base = http.DefaultTransport
 	}
 	w := &wire{base: base, link: trip.Below(base), traceKey: traceKey()}
+	w.onward = trip.NewOnward(base, trip.Wire, w.link.Hosts)
 	w.attempt, w.stall = c.timeouts()
 	return w
 }
@@ -30,6 +31,7 @@ type wire struct {
 	base           http.RoundTripper
 	link           trip.Link
 	attempt, stall time.Duration
+	onward         trip.Onward
 	traceKey       any
 	clocks         clocks
 }
@@ -41,11 +43,11 @@ func (w *wire) Outlook(r *http.Request) (time.Duration, error) { return trip.Out
 func (w *wire) CloseIdleConnections() { trip.CloseIdle(w.base) }
 
 func (w *wire) RoundTrip(r *http.Request) (resp *http.Response, err error) {
-	r, t, made := trip.Begin(r, trip.Wire, w.link.Hosts)
+	r, t, made := w.onward.Begin(r)
 	if made {
 		defer func() { err = t.End(err) }()
 	}
-	return w.send(r, t)
+	return w.Enter(r, t)
 }
 
 // limits are the two timeouts for this attempt; 0 is none.
@@ -67,13 +69,14 @@ func def2(p *time.Duration, v time.Duration) {
 	}
 }
 
-func (w *wire) send(r *http.Request, t *trip.Trip) (*http.Response, error) {
+// Enter is RoundTrip for the layer above.
+func (w *wire) Enter(r *http.Request, t *trip.Trip) (*http.Response, error) {
 	attempt, stall := w.limits(r, t)
 	ctx := r.Context()
 	body := blockable(r)
 	if attempt == 0 && stall == 0 && body == nil && !needsEvidence(r) {
-		t.OnWire = time.Now()
-		resp, err := w.call(r)
+		t.Depart()
+		resp, err := w.call(r, t)
 		w.note(t, ctx, err, nil)
 		return resp, err
 	}
@@ -87,15 +90,14 @@ func (w *wire) send(r *http.Request, t *trip.Trip) (*http.Response, error) {
 		f.body, f.r.Body = body, body
 		f.unwatch = context.AfterFunc(&f.ctx, body.close)
 	}
-	t.OnWire = time.Now()
-	f.again = reusable(t.OnWire)
+	f.again = reusable(t.Depart())
 	f.start(attempt)
 	return w.land(f, t, ctx)
 }
 
 // land sends the attempt and sees to it until its headers are there.
 func (w *wire) land(f *flight, t *trip.Trip, ctx context.Context) (*http.Response, error) {
-	resp, err := w.call(&f.r)
+	resp, err := w.call(&f.r, t)
 	if limit, expired := f.stop(); expired {
 		if err == nil { // the headers came as the clock struck: the body is dead
 			resp.Body.Close()
@@ -121,8 +123,8 @@ func (w *wire) land(f *flight, t *trip.Trip, ctx context.Context) (*http.Respons
 var errNothing = errors.New("retry: the base returned neither a response nor an error")
 
 // call makes of what the base returns what a RoundTripper may return.
-func (w *wire) call(r *http.Request) (*http.Response, error) {
-	resp, err := w.base.RoundTrip(r)
+func (w *wire) call(r *http.Request, t *trip.Trip) (*http.Response, error) {
+	resp, err := w.onward.Send(r, t)
 	switch {
 	case resp == nil && err == nil:
 		return nil, errNothing

@@ -209,7 +209,7 @@ func TestWireNotes(t *testing.T) {
 			r, tr, _ := trip.Begin(request(t, tt.method, "http://a.example/", "").WithContext(ctx), trip.Retry, w.(trip.Linked).Link().Hosts)
 			now := time.Now()
 			w.RoundTrip(r)
-			if tr.Cause() != tt.cause || tr.Sent() != tt.sent || tr.Unprocessed != tt.unprocessed || !tr.OnWire.Equal(now) {
+			if tr.Cause() != tt.cause || tr.Sent() != tt.sent || tr.Unprocessed != tt.unprocessed || !tr.OnWire().Equal(now) {
 				t.Errorf("%s: cause %v, sent %v, unprocessed %v", tt.name, tr.Cause(), tr.Sent(), tr.Unprocessed)
 			}
 			tr.End(nil)

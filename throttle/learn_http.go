@@ -252,7 +252,7 @@ func (p *passage) lost(err error) ending {
 // refusedHere reports whether a refusal came from this chain's own Meter. One
 // of another chain, which is the base, may come after something was sent.
 func (p *passage) refusedHere(err error) bool {
-	return p.t.link.Has[trip.Meter] && p.tr.OnWire.IsZero() || errors.Is(err, notsent.Err)
+	return p.t.link.Has[trip.Meter] && p.tr.OnWire().IsZero() || errors.Is(err, notsent.Err)
 }
 
 // told is news as OnLearn sees it.

@@ -68,6 +68,7 @@ func (p *passage) pass(home *record) bool {
 	p.count()
 	p.ask.counts().granted++
 	p.granted(draws, now, now)
+	p.tr.Clock(e.epoch.Add(time.Duration(now)))
 	return true
 }
 
@@ -75,6 +76,7 @@ func (p *passage) pass(home *record) bool {
 func (p *passage) wait(ctx context.Context, home *record) error {
 	t := p.t
 	p.rank(ctx)
+	p.tr.Clock(time.Time{})
 	patience := p.patience(ctx)
 	t.engine.mu.Lock()
 	now := t.engine.now()

@@ -14,9 +14,17 @@ func (t *Transport) RoundTrip(r *http.Request) (_ *http.Response, err error) {
 	if r.URL == nil || r.URL.Host == "" {
 		return t.base.RoundTrip(r) // it says best what is missing
 	}
-	r, tr, made := trip.Begin(r, trip.Throttle, t.hosts)
+	r, tr, made := t.onward.Begin(r)
 	if made {
 		defer func() { err = tr.End(err) }()
+	}
+	return t.Enter(r, tr)
+}
+
+// Enter is RoundTrip for the layer of weir above this one.
+func (t *Transport) Enter(r *http.Request, tr *trip.Trip) (*http.Response, error) {
+	if r.URL == nil || r.URL.Host == "" {
+		return t.onward.Send(r, tr)
 	}
 	resp, err := t.attempt(r, tr)
 	if err != nil {
@@ -67,9 +75,8 @@ func (p *passage) send() (*http.Response, error) {
 		p.tr.MarkSent()
 	}
 	p.stage = sending
-	p.tr.At(trip.Throttle)
 	p.tr.Yields, p.tr.Peek = true, t.peek
-	resp, err := t.base.RoundTrip(p.ask.r)
+	resp, err := t.onward.Send(p.ask.r, p.tr)
 	p.tr.Yields = false
 	if err == nil && resp == nil {
 		err = errNeither

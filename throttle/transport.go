@@ -26,6 +26,7 @@ import (
 // any window, whatever the network does.
 type Transport struct {
 	base      http.RoundTripper
+	onward    trip.Onward
 	config    Config
 	limits    limits
 	peek      int64
@@ -71,6 +72,7 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 	}
 	t.link = below.With(trip.Throttle)
 	t.hosts = below.Hosts
+	t.onward = trip.NewOnward(base, trip.Throttle, t.hosts)
 	t.hosts.Resize(t.limits.maxKeys)
 	t.parts = table.New(t.limits.maxKeys, func(string) record { return record{} }, (*record).idlePart)
 	return t, t.keep()

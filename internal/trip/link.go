@@ -12,6 +12,7 @@ import (
 type Link struct {
 	Hosts *hosts.Table
 	Has   [Wire + 1]bool // which layers stand there
+	top   Layer          // the first of them
 }
 
 // Linked is implemented by every layer of ours.
@@ -34,7 +35,7 @@ func Below(base http.RoundTripper) Link {
 
 // With returns the link with layer l added.
 func (k Link) With(l Layer) Link {
-	k.Has[l] = true
+	k.Has[l], k.top = true, l
 	return k
 }
 

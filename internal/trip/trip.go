@@ -23,6 +23,7 @@ const (
 	Throttle
 	Meter
 	Wire
+	nowhere // of a trip that nobody is to find in a context
 )
 
 // Cause says why an attempt was ended from our side. HTTP/2 reports only
@@ -42,7 +43,7 @@ type Request struct {
 	Table  *hosts.Table
 	Order  uint64          // arrival: retries keep it, so they keep their place
 	Caller context.Context // the caller's, for hooks and for judging deadlines
-	sent   atomic.Bool
+	sent   atomic.Bool     // by a hedge
 }
 
 // Trip is one line of attempts, one after the other. A hedge runs beside it
@@ -52,20 +53,22 @@ type Trip struct {
 	*Request
 	Number         int           // retry: which attempt of the request this is, from 1; 0 without a retry layer
 	After          string        // retry: the outcome, in words, that this attempt follows; "": it is the request's first
-	Hedge          bool          // retry: takes room now or never queues
 	AttemptTimeout time.Duration // retry: for Wire; zero: Wire's own; negative: none
 	StallTimeout   time.Duration // likewise
 	Waited         time.Duration // throttle: sum of this request's waits for budget
 	Grant          any           // throttle: of the newest attempt; Settle finds it here
+	Peek           int64         // throttle: how much of a refusal's body it will look at, so that a Meter may too; not positive: nothing
+	Held           time.Time     // breaker: when this request first had to wait for its circuit; its Patience counts from then
+	clock          time.Time     // see Depart
+	Hedge          bool          // retry: takes room now or never queues
 	Throttled      bool          // throttle: the answer just returned was throttled, and the next call of this trip will wait it out. retry clears it before each attempt
 	Probe          bool          // breaker: the Door let it in as the half-open candidate, or the attempt just made was a probe
-	Held           time.Time     // breaker: when this request first had to wait for its circuit; its Patience counts from then
 	Unprocessed    bool          // Wire: proof that the server processed nothing of the attempt that just failed; retry clears it before each attempt
 	Yields         bool          // throttle: a Meter that would make this attempt wait returns a Yield instead, so that nothing is held meanwhile
-	Peek           int64         // throttle: how much of a refusal's body it will look at, so that a Meter may too; not positive: nothing
-	OnWire         time.Time     // Wire: when this attempt was handed to the base; retry clears it before each attempt
+	departed       bool          // this attempt was handed to the base, at clock
+	sent           bool          // not by a hedge
 	cause          atomic.Uint32
-	at             atomic.Uint32 // Layer; atomic because a late user of our context may ask while a loop goes on
+	at             uint32 // Layer; atomic because a late user of our context may ask
 }
 
 // Host is the canonical host of the request.
@@ -80,19 +83,51 @@ func (t *Trip) SetCause(c Cause) { t.cause.CompareAndSwap(0, uint32(c)) }
 // Next prepares the trip for another attempt.
 func (t *Trip) Next() {
 	t.Number++
-	t.OnWire = time.Time{}
+	t.Clock(time.Time{})
 	t.Throttled = false
 	t.Unprocessed = false
-	t.cause.Store(0)
+	if t.cause.Load() != 0 {
+		t.cause.Store(0)
+	}
+}
+
+// Clock notes a reading of the clock for Depart, which may take it if nothing
+// is waited for and no user's code is called in between: whoever does that
+// calls Clock with zero.
+func (t *Trip) Clock(now time.Time) { t.clock, t.departed = now, false }
+
+// Depart is called by Wire when it hands an attempt to the base. It returns
+// the time, which OnWire repeats.
+func (t *Trip) Depart() time.Time {
+	if t.clock.IsZero() {
+		t.clock = time.Now()
+	}
+	t.departed = true
+	return t.clock
+}
+
+// OnWire is when this attempt was handed to the base; zero if it was not.
+func (t *Trip) OnWire() time.Time {
+	if !t.departed {
+		return time.Time{}
+	}
+	return t.clock
 }
 
 // MarkSent notes that an attempt may have reached the network. The innermost
 // layer of a chain calls it when it hands a request to a base that is not
 // ours; Wire, which has evidence, calls it unless nothing was written.
-func (t *Trip) MarkSent() { t.sent.Store(true) }
+func (t *Trip) MarkSent() {
+	if t.Hedge { // it runs beside the first attempt
+		t.Request.sent.Store(true)
+	} else {
+		t.sent = true
+	}
+}
 
-// Sent reports whether any attempt may have reached the network.
-func (t *Trip) Sent() bool { return t.sent.Load() }
+// Sent reports whether any attempt may have reached the network. It is asked
+// of the request's own trip, when its attempts have ended.
+func (t *Trip) Sent() bool { return t.sent || t.Request.sent.Load() }
 
 // Yield is what a Meter returns instead of waiting if Trip.Yields is set.
 // Nothing was sent, and the request's body was left open. Wait waits until
@@ -105,24 +140,20 @@ type Yield interface {
 
 type key struct{}
 
-// box is one allocation for all that a new trip needs.
+// box is one allocation for all that a new trip needs, and its context.
 type box struct {
-	ctx     tripCtx
-	trip    Trip
-	request Request
-	r       http.Request
+	context.Context // the caller's, or the hedge's
+	trip            Trip
+	request         Request
+	r               http.Request
 }
 
-type tripCtx struct {
-	context.Context
-	trip *Trip
-}
-
-func (c *tripCtx) Value(k any) any {
+// Value is context.Context's.
+func (b *box) Value(k any) any {
 	if k == (key{}) {
-		return c.trip
+		return &b.trip
 	}
-	return c.Context.Value(k)
+	return b.Context.Value(k)
 }
 
 // From returns the trip of a context, or nil.
@@ -132,32 +163,40 @@ func From(ctx context.Context) *Trip {
 }
 
 // Begin returns the trip of r for layer l of the chain whose hosts table
-// keeps: the one that an outer layer of this chain made, or a new one. made
-// tells; then the returned request, a shallow copy that carries the trip, is
-// to be sent on instead of r, and the maker calls End when it returns.
+// keeps: a new one, or the one that an outer layer of the chain offers, as it
+// offers this one to those below (At). made tells; then the returned request, a
+// shallow copy that carries the trip, is to be sent on instead of r, and the
+// maker calls End when it returns.
 //
 // A trip found in the context belongs to r only if an outer layer of the same
 // chain handed it on. A request that somebody below made with our context (a
-// token source, a hook) is another request and gets its own.
+// token source, a hook) is another request and gets its own. Layers that know
+// one another hand the trip on beside the request (Onward).
 func Begin(r *http.Request, l Layer, table *hosts.Table) (_ *http.Request, t *Trip, made bool) {
+	return begin(r, l, table, l)
+}
+
+func begin(r *http.Request, l Layer, table *hosts.Table, offer Layer) (_ *http.Request, t *Trip, made bool) {
 	ctx := r.Context()
-	if t := From(ctx); t != nil && t.Table == table && Layer(t.at.Load()) < l {
-		t.at.Store(uint32(l))
+	if t := From(ctx); t != nil && t.Table == table && t.layer() < l {
+		t.At(offer)
 		return r, t, false
 	}
 	b := new(box)
-	b.ctx = tripCtx{ctx, &b.trip}
+	b.Context = ctx
 	b.trip.Request = &b.request
-	b.trip.at.Store(uint32(l))
+	b.trip.at = uint32(offer)
 	q := &b.request
 	q.Table, q.Order, q.Caller = table, table.Arrive(), ctx
 	q.Entry = table.Acquire(hosts.Key(r), time.Time{})
-	b.r = *r.WithContext(&b.ctx)
+	b.r = *r.WithContext(b)
 	return &b.r, &b.trip, true
 }
 
-// At sets the layer again before it calls its base once more: loops do.
-func (t *Trip) At(l Layer) { t.at.Store(uint32(l)) }
+// At offers the trip to layers below l, if their chain is the same.
+func (t *Trip) At(l Layer) { atomic.StoreUint32(&t.at, uint32(l)) }
+
+func (t *Trip) layer() Layer { return Layer(atomic.LoadUint32(&t.at)) }
 
 // End is called by the layer that made the trip, when it returns. It frees
 // the host's record and makes an error claim that nothing was sent if, and
@@ -177,11 +216,11 @@ func (t *Trip) End(err error) error {
 // request, under ctx, which descends from r's.
 func (t *Trip) Fork(ctx context.Context, r *http.Request) (*http.Request, *Trip) {
 	b := new(box)
-	b.ctx = tripCtx{ctx, &b.trip}
+	b.Context = ctx
 	f := &b.trip
 	f.Request, f.Number, f.Hedge = t.Request, t.Number, true
 	f.AttemptTimeout, f.StallTimeout = t.AttemptTimeout, t.StallTimeout
-	f.At(Layer(t.at.Load()))
-	b.r = *r.WithContext(&b.ctx)
+	f.at = uint32(t.layer())
+	b.r = *r.WithContext(b)
 	return &b.r, &b.trip
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirhttp/weir/internal/hosts"
@@ -105,11 +106,38 @@ func TestNext(t *testing.T) {
 	if trip.Cause() != AttemptTimeout {
 		t.Error("the first cause does not stand")
 	}
-	trip.Throttled, trip.OnWire = true, time.Now()
+	trip.Throttled = true
+	trip.Depart()
 	trip.Next()
-	if trip.Number != 1 || trip.Cause() != NoCause || trip.Throttled || !trip.OnWire.IsZero() {
+	if trip.Number != 1 || trip.Cause() != NoCause || trip.Throttled || !trip.OnWire().IsZero() {
 		t.Errorf("after Next: %+v", trip)
 	}
+}
+
+// Depart takes a reading that was noted, unless something was waited for since.
+func TestDepart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, trip, _ := Begin(request(t), Retry, hosts.New(10))
+		for _, waits := range []bool{false, true} {
+			trip.Next()
+			noted := time.Now()
+			trip.Clock(noted)
+			time.Sleep(time.Second) // stands for what takes no time
+			if waits {
+				trip.Clock(time.Time{})
+			}
+			if !trip.OnWire().IsZero() {
+				t.Error("on the wire too early")
+			}
+			want := noted
+			if waits {
+				want = time.Now()
+			}
+			if got := trip.Depart(); !got.Equal(want) || !trip.OnWire().Equal(want) {
+				t.Errorf("waits %v: left at %v, want %v", waits, got, want)
+			}
+		}
+	})
 }
 
 func TestBeginCost(t *testing.T) {

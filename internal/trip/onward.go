@@ -1,0 +1,56 @@
+package trip
+
+import (
+	"net/http"
+
+	"github.com/weirhttp/weir/internal/hosts"
+)
+
+// Room is a layer of ours as the one above it knows it: it takes a request
+// together with its trip.
+type Room interface {
+	Enter(r *http.Request, t *Trip) (*http.Response, error)
+}
+
+// Onward is how a layer sends to its base.
+type Onward struct {
+	base  http.RoundTripper
+	layer Layer // that sends
+	table *hosts.Table
+	room  Room // the base, if it is a layer of the same chain
+	joins bool // the base is of the same chain, and looks for the trip itself
+}
+
+// NewOnward returns how layer l, whose hosts are in table, sends to base. A
+// base that is a layer of the same chain shares the trip; any other makes its
+// own, also if it was given our context.
+func NewOnward(base http.RoundTripper, l Layer, table *hosts.Table) Onward {
+	o := Onward{base: base, layer: l, table: table}
+	if linked, ok := base.(Linked); ok {
+		if k := linked.Link(); k.Hosts == table && k.top > l {
+			o.room, ok = base.(Room)
+			o.joins = !ok
+		}
+	}
+	return o
+}
+
+// Begin is Begin for the layer that sends.
+func (o *Onward) Begin(r *http.Request) (_ *http.Request, t *Trip, made bool) {
+	offer := nowhere
+	if o.joins {
+		offer = o.layer
+	}
+	return begin(r, o.layer, o.table, offer)
+}
+
+// Send hands r on. t is its trip.
+func (o *Onward) Send(r *http.Request, t *Trip) (*http.Response, error) {
+	if o.room != nil {
+		return o.room.Enter(r, t)
+	}
+	if o.joins {
+		t.At(o.layer)
+	}
+	return o.base.RoundTrip(r)
+}
