@@ -43,7 +43,7 @@ func TestClockServesOneFlightAtATime(t *testing.T) {
 	f.start(time.Hour)
 	c = f.clock
 	c.timer.Stop() // as if it had fired, and its goroutine had not begun
-	f.stop()
+	f.stop(false)
 	f.release()
 	if c.of.Load() == nil {
 		t.Error("a clock that may be about to strike was put back")
@@ -51,7 +51,7 @@ func TestClockServesOneFlightAtATime(t *testing.T) {
 	g := newFlight(p, true)
 	g.start(time.Hour)
 	c.strike()
-	if _, expired := g.stop(); expired || g.clock == c {
+	if _, expired := g.stop(false); expired || g.clock == c {
 		t.Error("a late strike hit another flight")
 	}
 	g.release()
@@ -115,7 +115,7 @@ func TestSharedClocks(t *testing.T) {
 					continue
 				}
 				f.start(time.Hour)
-				f.stop()
+				f.stop(false)
 				f.start(time.Hour)
 				if f.release(); f.expired {
 					t.Error("an hour has passed too early")

@@ -55,14 +55,20 @@ func (c *attemptContext) state() (whole context.Context, over bool) {
 // end ends it. Only the first call counts.
 func (c *attemptContext) end(cause error) {
 	c.mu.Lock()
-	first, cancel := !c.over, c.cancel
-	if first {
-		c.over, c.cause = true, cause
-	}
+	cancel := c.finish(cause)
 	c.mu.Unlock()
-	if first && cancel != nil {
+	if cancel != nil {
 		cancel(cause)
 	}
+}
+
+// finish is end with mu held. What it returns is to be called without it.
+func (c *attemptContext) finish(cause error) context.CancelCauseFunc {
+	if c.over {
+		return nil
+	}
+	c.over, c.cause = true, cause
+	return c.cancel
 }
 
 // Done is context.Context's.

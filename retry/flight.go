@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/weirhttp/weir/internal/hosts"
@@ -20,9 +19,9 @@ type flight struct {
 	body    *upload
 	unwatch func() bool
 	resp    io.ReadCloser
-
-	mu      sync.Mutex
 	clocks  *clocks
+
+	// Under ctx.mu, so that all that an attempt's end changes is changed at once.
 	again   bool          // its clock may have been another's and may be another's
 	clock   *clock        // nil: none yet, or the last one cannot be used again
 	limit   time.Duration // that the clock was set to
@@ -36,8 +35,8 @@ func (f *flight) start(limit time.Duration) {
 	if limit == 0 {
 		return
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.ctx.mu.Lock()
+	defer f.ctx.mu.Unlock()
 	f.limit, f.running = limit, true
 	if f.clock != nil {
 		f.clock.timer.Reset(limit)
@@ -46,33 +45,49 @@ func (f *flight) start(limit time.Duration) {
 	}
 }
 
-// stop stops the clock and reports whether it has struck.
-func (f *flight) stop() (limit time.Duration, expired bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.halt()
-	return f.limit, f.expired
-}
-
-// halt is stop with mu held. A clock that has fired is given up: it may be
-// about to strike.
-func (f *flight) halt() {
+// stop stops the clock and reports whether it has struck. The last time, when
+// the attempt failed or its body has ended or there is none, it frees the
+// context and the clock as well.
+func (f *flight) stop(last bool) (limit time.Duration, expired bool) {
+	f.ctx.mu.Lock()
 	if f.running && !f.clock.timer.Stop() {
-		f.clock = nil
+		f.clock = nil // it has fired, and may be about to strike
 	}
 	f.running = false
+	limit, expired = f.limit, f.expired
+	if !last || f.over {
+		f.ctx.mu.Unlock()
+		return limit, expired
+	}
+	f.over = true
+	c := f.clock
+	f.clock = nil
+	cancel := f.ctx.finish(nil)
+	f.ctx.mu.Unlock()
+	if c != nil && f.again {
+		f.clocks.put(c)
+	}
+	if f.unwatch != nil && f.body.done() {
+		f.unwatch()
+	}
+	if cancel != nil {
+		cancel(nil)
+	}
+	return limit, expired
 }
+
+func (f *flight) release() { f.stop(true) }
 
 // strike ends the attempt, unless c was stopped just as it fired.
 func (f *flight) strike(c *clock) {
-	f.mu.Lock()
+	f.ctx.mu.Lock()
 	now := f.running && f.clock == c
 	var err error
 	if now { // else the body may be set at this moment
 		f.running, f.expired, f.clock = false, true, nil
 		err = f.late(f.limit)
 	}
-	f.mu.Unlock()
+	f.ctx.mu.Unlock()
 	if now {
 		f.ctx.end(err)
 	}
@@ -83,31 +98,10 @@ func (f *flight) late(limit time.Duration) *TimeoutError {
 	return &TimeoutError{Host: hosts.Key(&f.r), Limit: limit, Body: f.resp != nil}
 }
 
-// release frees the context and the clock. It is called when the attempt is
-// over: failed, or its body read to the end or closed.
-func (f *flight) release() {
-	f.mu.Lock()
-	f.halt()
-	first, c := !f.over, f.clock
-	f.over, f.clock = true, nil
-	f.mu.Unlock()
-	if !first {
-		return
-	}
-	if c != nil && f.again {
-		f.clocks.put(c)
-	}
-	if f.unwatch != nil && f.body.done() {
-		f.unwatch()
-	}
-	f.ctx.end(nil)
-}
-
 // guard puts the flight in the place of the response's body.
 func (f *flight) guard(resp *http.Response) {
 	switch {
-	case resp.Body == http.NoBody:
-		f.release()
+	case resp.Body == http.NoBody: // all is over
 		return
 	case resp.StatusCode == http.StatusSwitchingProtocols, eventStream(resp.Header):
 		f.stall = 0
@@ -126,7 +120,7 @@ func (f *flight) Read(b []byte) (int, error) {
 	}
 	n, err := f.resp.Read(b)
 	if f.stall > 0 {
-		if limit, expired := f.stop(); expired && err != nil && err != io.EOF {
+		if limit, expired := f.stop(false); expired && err != nil && err != io.EOF {
 			err = f.late(limit)
 		}
 	}

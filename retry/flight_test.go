@@ -181,19 +181,19 @@ func TestLateStrike(t *testing.T) {
 		f := newFlight(new(clocks), false)
 		f.start(time.Hour)
 		first := f.clock
-		f.stop()
+		f.stop(false)
 		first.strike()
 		f.clock = nil // as if it had fired before it was stopped
 		f.start(time.Hour)
 		first.strike()
-		if _, expired := f.stop(); expired || f.ctx.Err() != nil {
+		if _, expired := f.stop(false); expired || f.ctx.Err() != nil {
 			t.Errorf("ended: %v", context.Cause(&f.ctx))
 		}
 		f.start(time.Hour)
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		var late *TimeoutError
-		if _, expired := f.stop(); !expired || !errors.As(context.Cause(&f.ctx), &late) || late.Limit != time.Hour {
+		if _, expired := f.stop(false); !expired || !errors.As(context.Cause(&f.ctx), &late) || late.Limit != time.Hour {
 			t.Errorf("after an hour: %v", context.Cause(&f.ctx))
 		}
 	})

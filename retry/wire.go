@@ -98,7 +98,7 @@ func (w *wire) Enter(r *http.Request, t *trip.Trip) (*http.Response, error) {
 // land sends the attempt and sees to it until its headers are there.
 func (w *wire) land(f *flight, t *trip.Trip, ctx context.Context) (*http.Response, error) {
 	resp, err := w.call(&f.r, t)
-	if limit, expired := f.stop(); expired {
+	if limit, expired := f.stop(err == nil && resp.Body == http.NoBody); expired {
 		if err == nil { // the headers came as the clock struck: the body is dead
 			resp.Body.Close()
 		}
