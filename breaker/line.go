@@ -65,6 +65,21 @@ func (l *line) first() *waiter {
 	return e.Value.(*waiter)
 }
 
+// add puts w where it belongs by its arrival: one that has been in line before
+// is older than those behind it.
+func (l *line) add(w *waiter) {
+	q := l.queue(w.by)
+	e := q.Back()
+	for e != nil && e.Value.(*waiter).trip.Order > w.trip.Order {
+		e = e.Prev()
+	}
+	if e == nil {
+		w.place = q.PushFront(w)
+	} else {
+		w.place = q.InsertAfter(w, e)
+	}
+}
+
 // settle takes w out of the line and tells its goroutine.
 func (l *line) settle(w *waiter, p pass, err error) {
 	l.queue(w.by).Remove(w.place)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -241,7 +242,8 @@ func (y *yielding) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // TestPatienceOvertaken: a request that was let in to probe, and finds at the
-// wire that another did, does not keep the next one from being let in.
+// wire that another did, does not keep the next one from being let in, and is
+// still the first in line.
 func TestPatienceOvertaken(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var closed time.Time
@@ -258,12 +260,23 @@ func TestPatienceOvertaken(t *testing.T) {
 		})
 		until := cs.Stats().Circuits[0].NotBefore
 		var all sync.WaitGroup
-		for range 5 {
-			all.Go(func() { send(t.Context(), door) })
+		var mu sync.Mutex
+		var order []int
+		for i := range 5 {
+			all.Go(func() {
+				send(t.Context(), door)
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, i)
+			})
+			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(time.Until(until) + 10*time.Millisecond) // the first is on its way to the wire
 		all.Go(func() { send(t.Context(), meter) })         // a retry, which is there already
 		all.Wait()
+		if !slices.IsSorted(order) {
+			t.Errorf("served in order %v", order)
+		}
 		if d := closed.Sub(until); cs.State("a.example") != Closed || d > 700*time.Millisecond {
 			t.Errorf("%v after %v, want closed after three probes of 150 ms, one after the other", cs.State("a.example"), d)
 		}

@@ -114,7 +114,7 @@ func (c *circuit) join(a *ask, now time.Time) (*waiter, error) {
 	}
 	w := &waiter{by: a.by, trip: a.trip, since: now, until: until, late: late, settled: make(chan struct{})}
 	w.chance = lastChance(now, until)
-	w.place = c.line.queue(a.by).PushBack(w)
+	c.line.add(w)
 	c.dispatch(now)
 	return w, nil
 }
