@@ -28,8 +28,11 @@ type FleetConfig struct {
 	Deadline time.Duration
 
 	// Spread is by how much the time from grant to arrival at the server
-	// differs between requests. Windows are kept longer by this. Zero: 50 ms
-	// or 5 % of the window, whichever is shorter.
+	// differs between requests. Windows are kept longer by this. In windows of
+	// up to 64 units, and those of which more than half may go at once, units
+	// whose answer comes later count from the answer, so the promise of a Rate
+	// holds at the server whatever the Spread. Others let through what arrives
+	// later than this. Zero: 50 ms or 5 % of the window, whichever is shorter.
 	Spread time.Duration
 
 	// Lease lets this process book ahead of demand and spend the rest without

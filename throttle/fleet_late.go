@@ -153,7 +153,10 @@ func (q *fleetQueue) ringLate() {
 // tellLate tells the store, in a call of its own, what was answered late and
 // what has been open for that long. q.mu is held.
 func (q *fleetQueue) tellLate(now time.Time, open time.Duration) {
-	if !q.f.guard.allows(now) {
+	if ok, probe, _ := q.f.guard.enter(now); !ok {
+		if probe {
+			q.probe(now) // nobody else may, when nobody waits
+		}
 		return
 	}
 	b := q.booking(now)
