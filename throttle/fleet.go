@@ -132,14 +132,8 @@ func (f *fleet) await(ctx context.Context, draws []fleetDraw, cost Cost, w *flee
 		return w.grant, w.grant.waitOut(ctx)
 	default:
 	}
-	// A waiter is told in time that its wait cannot end; this is for those
-	// whose turn to be told does not come, a call to the store allowed for.
-	timer := time.NewTimer(w.ends.Sub(now) + 2*f.c.Deadline)
-	defer timer.Stop()
 	select {
 	case <-w.done:
-	case <-timer.C:
-		q.tooLate(w)
 	case <-ctx.Done():
 		q.give(w, context.Cause(ctx))
 	}

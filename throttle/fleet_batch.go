@@ -145,6 +145,9 @@ func (s Seen) room(i int, l StoreLimit) float64 {
 func (q *fleetQueue) back(batch []*fleetWaiter) {
 	batch = slices.DeleteFunc(batch, func(w *fleetWaiter) bool { return w.gone })
 	q.waiting = append(batch, q.waiting...)
+	for _, w := range batch {
+		q.watch(w)
+	}
 }
 
 // answered hands out what the store said.

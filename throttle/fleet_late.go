@@ -10,9 +10,10 @@ import (
 // arrive long after its room was booked. A store lets the units of a Log go
 // when Per and the Spread have passed. Those answered later than the Spread are
 // dated by their answer: the next booking carries the news, or before long a
-// call of its own, which also dates anew what is not answered yet. News is told
-// within a quarter of the window, and bookings reach half a window ahead, so
-// that none is made on room that is not free after all.
+// call of its own, which also dates anew what has not been answered for long.
+// Either happens within an eighth of the window, so that a date is the last one
+// after little more than a quarter. Bookings reach half a window ahead: none is
+// made on room that is not free after all.
 type fleetLate struct {
 	slack time.Duration // by which an answer may be late at no cost
 	due   time.Duration // within which the store is told; zero: no rate needs it
@@ -45,7 +46,7 @@ func newFleetLate(draws []fleetDraw, c FleetConfig, now time.Time) fleetLate {
 	var n fleetLate
 	for _, d := range draws {
 		for _, r := range d.rates {
-			slack, due := r.spread(c), min(r.Per/4, fleetTell)
+			slack, due := r.spread(c), min(r.Per/8, fleetTell)
 			switch storeLimit(r, c, now)[0].Kind {
 			case MeterLimit:
 				continue
@@ -66,7 +67,7 @@ func (n *fleetLate) ahead() time.Duration {
 	if n.due == 0 {
 		return fleetAhead
 	}
-	return min(fleetAhead, 2*n.due)
+	return min(fleetAhead, 4*n.due)
 }
 
 // hold watches g until it is answered.

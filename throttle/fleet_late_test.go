@@ -96,10 +96,10 @@ func TestFleetWindowAtTheServer(t *testing.T) {
 	for _, tc := range []struct {
 		rate  string
 		lease time.Duration
-		least int // in twelve windows
+		least int // in twelve windows, of answers that take up to three
 	}{
-		{"20/s", 0, 80}, {"5/s burst 5", 0, 25}, {"40/4s burst 40", 0, 200}, {"200/s burst 200", 0, 900}, {"30/10s burst 1", 0, 150},
-		{"20/s", 100 * time.Millisecond, 70},
+		{"20/s", 0, 40}, {"5/s burst 5", 0, 8}, {"40/4s burst 40", 0, 100}, {"200/s burst 200", 0, 400}, {"30/10s burst 1", 0, 80},
+		{"20/s", 100 * time.Millisecond, 30},
 	} {
 		rate := MustParseBudget(tc.rate).Rates[0]
 		for _, slow := range []time.Duration{rate.Per / 20, rate.Per, 3 * rate.Per} {

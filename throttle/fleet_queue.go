@@ -33,6 +33,8 @@ type fleetQueue struct {
 	refused   fleetRefusal
 	busy      time.Time // the store is not asked before
 	timer     *time.Timer
+	over      *time.Timer // for those whose turn to be told does not come; nil: not armed
+	overAt    time.Time
 	lease     fleetLease
 	late      fleetLate
 	local     []Ledger // shares of the rates while the store is gone; nil: not begun
@@ -103,6 +105,7 @@ func (q *fleetQueue) enter(w *fleetWaiter) {
 	}
 	if !w.gone {
 		q.waiting = slices.Insert(q.waiting, i, w)
+		q.watch(w)
 	}
 	q.f.mu.Lock()
 	q.guests--
@@ -125,27 +128,53 @@ func covers(a, b []int64) bool {
 func (q *fleetQueue) give(w *fleetWaiter, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if w.grant != nil || w.err != nil {
-		return
-	}
-	w.err, w.gone = err, true
-	close(w.done)
-	if i := slices.Index(q.waiting, w); i >= 0 {
-		q.waiting = slices.Delete(q.waiting, i, i+1)
-	}
+	q.end(w, err)
 	q.pump(time.Now())
 }
 
-// tooLate ends w's wait because its time is over.
-func (q *fleetQueue) tooLate(w *fleetWaiter) {
-	now := time.Now()
+func (q *fleetQueue) end(w *fleetWaiter, err error) {
+	if w.grant != nil || w.err != nil {
+		return
+	}
+	q.refuse(w, err)
+	if i := slices.Index(q.waiting, w); i >= 0 {
+		q.waiting = slices.Delete(q.waiting, i, i+1)
+	}
+}
+
+// watch sees to it that w is told when its wait is over. It is told before that
+// if its turn comes and the wait cannot end in time; a call to the store is
+// allowed for, and another one that it may be riding on by then.
+func (q *fleetQueue) watch(w *fleetWaiter) {
+	at := w.ends.Add(q.f.c.Deadline)
+	switch {
+	case q.over == nil:
+		q.over = time.AfterFunc(time.Until(at), q.ringOver)
+	case at.Before(q.overAt):
+		q.over.Reset(time.Until(at))
+	default:
+		return
+	}
+	q.overAt = at
+}
+
+func (q *fleetQueue) ringOver() {
 	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Now()
+	q.over = nil
 	why, wait := q.refused, max(0, q.refused.until.Sub(now))
-	q.mu.Unlock()
 	if wait == 0 {
 		why = fleetRefusal{draw: -1, limit: -1}
 	}
-	q.give(w, q.tooLong(w, now, wait, why))
+	for _, w := range slices.Clone(q.waiting) {
+		if w.ends.Add(q.f.c.Deadline).After(now) {
+			q.watch(w)
+		} else {
+			q.end(w, q.tooLong(w, now, wait, why))
+		}
+	}
+	q.pump(now)
 }
 
 func (q *fleetQueue) grant(w *fleetWaiter, b *fleetBatch, ready time.Time) {
@@ -204,9 +233,18 @@ func (q *fleetQueue) pump(now time.Time) {
 		}
 	}
 	if q.calls == 0 {
-		if q.timer != nil {
-			q.timer.Stop()
-		}
+		q.still()
+	}
+}
+
+// still stops the timers of those that wait.
+func (q *fleetQueue) still() {
+	if q.timer != nil {
+		q.timer.Stop()
+	}
+	if q.over != nil {
+		q.over.Stop()
+		q.over = nil
 	}
 }
 
@@ -235,9 +273,7 @@ func (q *fleetQueue) close() {
 	defer q.mu.Unlock()
 	q.lease.end(q)
 	q.late.close(q)
-	if q.timer != nil {
-		q.timer.Stop()
-	}
+	q.still()
 	q.refuseAll()
 }
 
