@@ -90,8 +90,8 @@ func TestFleetGuard(t *testing.T) {
 		want := func(ok, probe bool, in time.Duration) {
 			t.Helper()
 			gotOK, gotProbe, retry := g.enter(time.Now())
-			if gotOK != ok || gotProbe != probe || retry.Sub(time.Now()) != in {
-				t.Errorf("at %v: %t, probe %t, retry in %v; want %t, %t, %v", time.Since(start), gotOK, gotProbe, retry.Sub(time.Now()), ok, probe, in)
+			if gotOK != ok || gotProbe != probe || time.Until(retry) != in {
+				t.Errorf("at %v: %t, probe %t, retry in %v; want %t, %t, %v", time.Since(start), gotOK, gotProbe, time.Until(retry), ok, probe, in)
 			}
 			if gotProbe {
 				return
@@ -136,7 +136,7 @@ func TestFleetGuard(t *testing.T) {
 		if g.now() != StoreBusy {
 			t.Error("busy for a second at least")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		g.heard(nil, false)
 		if got, want := fmt.Sprint(saw), "[up>gone false gone>up true up>busy false busy>up true]"; got != want {
 			t.Errorf("saw %s, want %s", got, want)
