@@ -1,6 +1,7 @@
 package page
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -355,6 +356,14 @@ func controls(b *tab, r *run) {
 	if got := r.weir.Circuits().State(cdn); got != breaker.Open {
 		b.t.Errorf("the circuit is %v", got)
 	}
+	b.until(`document.querySelector("#why p").textContent`, "Circuit forced open by hand")
+	b.until(part("facts", "Circuit"), "forced open by hand")
+	b.until(`document.querySelector("#routes tbody .badge").textContent`, "open")
+	if _, err := r.weir.RoundTrip(request(context.Background(), cdn)); err == nil {
+		b.t.Error("a request passed a circuit forced open")
+	}
+	b.until(part("facts", "Refused by it"), "1")
+	b.until(part("tiles", "Turned away"), "1")
 	press("Release circuit", "ok")
 	if got := r.weir.Circuits().State(cdn); got != breaker.Closed {
 		b.t.Errorf("the circuit is %v", got)
