@@ -14,6 +14,7 @@ import (
 	"github.com/weirhttp/weir"
 	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/interop/real"
+	"github.com/weirhttp/weir/retry"
 )
 
 func start(t *testing.T) string {
@@ -52,13 +53,14 @@ func start(t *testing.T) string {
 // TestNginx: nginx states nothing: its rate is found by running into it.
 func TestNginx(t *testing.T) {
 	address := start(t)
-	patient := weir.Config{Breaker: breaker.Config{Patience: 30 * time.Second}}
+	patient := weir.Config{Breaker: breaker.Config{Patience: 30 * time.Second}, Retry: retry.Config{MaxAttempts: 10}}
 	real.Together(t, []real.Run{
 		{Name: "limit_req, nodelay", From: real.From(2, 1), URL: address + "/nodelay", Calls: 200, Ideal: 18 * time.Second, MayRefuse: 0.4},
 		{Name: "limit_req, delayed", From: real.From(2, 2), URL: address + "/queue", Calls: 200, Ideal: 20 * time.Second, MayRefuse: 0.2},
 		// A bare 503 says that the server is in trouble, and a circuit opens. Its
 		// probes find out that the server serves some; or who knows better says so.
-		{Name: "limit_req, says 503; weir with Patience", From: real.From(2, 3), URL: address + "/stock", Calls: 200, Ideal: 18 * time.Second, MayRefuse: 0.6, Config: patient},
+		// In the first case a call that meets too many 503s ends with one.
+		{Name: "limit_req, says 503; weir with Patience", From: real.From(2, 3), URL: address + "/stock", Calls: 200, Ideal: 18 * time.Second, MayRefuse: 0.6, MayFail: 10, Config: patient},
 		{Name: "limit_req, says 503; a base that turns it into 429", From: real.From(2, 5), URL: address + "/stock", Calls: 200, Ideal: 18 * time.Second, MayRefuse: 0.4, As: read503},
 		{Name: "limit_conn 2", From: real.From(2, 4), URL: address + "/conn", Calls: 60, Ideal: 12 * time.Second, MayRefuse: 1},
 	})
