@@ -149,8 +149,9 @@ const notes = `## Remarks
   costs to be refused (a ban, a longer pause, somebody else's share) is not part of these servers.
 - E2 without any hint: to burst and ask again and again gets more out of a window than pacing does, at more refusals.
   With Retry-After weir recognises the window.
-- E2 with x-ratelimit-requests: that reset is exact to the millisecond, and the way of the first request of the next
-  window may be shorter than that of the one that was told; a reset in whole seconds leaves room for this.
+- E2 with x-ratelimit-requests: those who use these names mean the time until a bucket is full, and so weir takes it
+  for one that refills. That it is a window is found out by refusals: one in each window, or some more if the first
+  window that is seen ends at once.
 - E4: about two fifths of the refusals are those of the first second, when eight newcomers meet.
 - E5 from three tenths on: the circuit breaker opens at half, and three good probes in a row are rare then. That is
   its setting, not the throttle's: the row without the breaker shows what the retry allowance and the in-flight limit
