@@ -35,7 +35,7 @@ func TestStatsFollowARun(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		got := hostNamed(t, snapshot(t, h), "api.example")
-		if got.State != waiting || got.Queue != 2 || got.OldestWait != 10 || got.Granted != 3 || got.Attempts != 3 {
+		if got.State != waiting || got.Queue != 2 || got.OldestWait != 10 || got.Granted != 3 || got.Attempts != 3 || got.Requests != 3 {
 			t.Errorf("while two wait: %+v", got)
 		}
 		if len(got.Why) != 1 || got.Why[0].Text != "3/m burst 3 is spent" || got.Why[0].For <= 0 || got.Why[0].For > 50 {

@@ -18,8 +18,8 @@ type Snapshot struct {
 }
 
 // Host is all that is known about one host, or one partition of it.
-// Durations are in seconds. What is counted per host only (attempts, hedges,
-// circuit) stands at the host itself and at each of its partitions.
+// Durations are in seconds. What is counted per host only (requests, attempts,
+// hedges, circuit) stands at the host itself and at each of its partitions.
 type Host struct {
 	Name      string `json:"name"`
 	Partition string `json:"partition,omitempty"` // eight hex digits
@@ -31,6 +31,7 @@ type Host struct {
 	InFlight   int     `json:"inFlight"`
 
 	Counts
+	Requests  int64   `json:"requests"` // that callers made, of which an attempt was sent
 	Attempts  int64   `json:"attempts"`
 	Hedges    int64   `json:"hedges"`
 	Allowance float64 `json:"allowance"` // tokens left for retries; -1: not limited
@@ -122,7 +123,7 @@ func view(t *weir.Transport, now time.Time) Snapshot {
 			name = "*" // what package retry calls those that share a record
 		}
 		if r, ok := stats.Retry.Hosts[name]; ok {
-			h.Attempts, h.Hedges, h.Allowance = r.Attempts, r.Hedges, r.Allowance
+			h.Requests, h.Attempts, h.Hedges, h.Allowance = r.Requests, r.Attempts, r.Hedges, r.Allowance
 		}
 		if c := circuits[h.Name]; c != nil {
 			met[h.Name] = true

@@ -115,7 +115,7 @@ func TestThrottledGoesBackInLine(t *testing.T) {
 		if seen[5].Waited != 15*time.Second || seen[5].Reason != Final {
 			t.Errorf("last: %+v", seen[5])
 		}
-		if st := rt.Stats(); st.Hosts["a.example"].Allowance != 500 || st.Retries["throttled"] != 5 || st.Attempts != 6 {
+		if st := rt.Stats(); st.Hosts["a.example"].Allowance != 500 || st.Retries["throttled"] != 5 || st.Attempts != 6 || st.Requests != 1 {
 			t.Errorf("stats: %+v", st)
 		}
 	})

@@ -232,7 +232,7 @@ func TestHedgesArePaid(t *testing.T) {
 			wg.Go(func() { get(t, rt, "GET") })
 		}
 		wg.Wait()
-		if st := rt.Stats(); d.calls != 13 || st.Hedges != 3 || st.HedgesWon != 0 || st.Attempts != 13 {
+		if st := rt.Stats(); d.calls != 13 || st.Hedges != 3 || st.HedgesWon != 0 || st.Attempts != 13 || st.Requests != 10 || st.Hosts["a.example"].Requests != 10 {
 			t.Errorf("%d calls, %+v", d.calls, st)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 
 // Stats is a plain copy of what a Transport has counted.
 type Stats struct {
+	Requests  int64                // of which an attempt was made
 	Attempts  int64                // all that were made, hedges included
 	Retries   map[string]int64     // attempts after the first, by the Outcome they followed; nil: none
 	Hedges    int64                // sent
@@ -19,6 +20,7 @@ type Stats struct {
 // HostStats is the part of one host. A host that is forgotten and met again
 // begins anew.
 type HostStats struct {
+	Requests  int64
 	Attempts  int64
 	Retries   map[string]int64
 	Hedges    int64
@@ -45,6 +47,14 @@ func (c *counts) byOutcome() map[string]int64 {
 	return m
 }
 
+// first is how many of attempts were a request's first.
+func first(attempts, hedges int64, retries map[string]int64) int64 {
+	for _, n := range retries {
+		attempts -= n
+	}
+	return max(0, attempts-hedges) // the counts are read one after the other
+}
+
 // Stats returns what was counted so far. It is safe to call at any time.
 func (t *Transport) Stats() Stats {
 	s := Stats{
@@ -52,6 +62,7 @@ func (t *Transport) Stats() Stats {
 		Hedges: t.count.hedges.Load(), HedgesWon: t.count.won.Load(),
 		Hosts: make(map[string]HostStats),
 	}
+	s.Requests = first(s.Attempts, s.Hedges, s.Retries)
 	now := time.Now()
 	t.link.Hosts.All(func(e *hosts.Entry) {
 		h, ok := e.Value.Occupant(hosts.Retry).(*host)
@@ -62,6 +73,7 @@ func (t *Transport) Stats() Stats {
 			Attempts: h.count.attempts.Load(), Retries: h.count.byOutcome(),
 			Hedges: h.count.hedges.Load(), HedgesWon: h.count.won.Load(), Allowance: -1,
 		}
+		hs.Requests = first(hs.Attempts, hs.Hedges, hs.Retries)
 		c := &t.c
 		if set := t.perHost.Load(); set != nil {
 			if r := set.Host(e.Key); r.Found {

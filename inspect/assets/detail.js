@@ -120,6 +120,7 @@ function facts(host) {
   all.push(["Judged calls", c.calls ? `${number(c.calls)}, ${number(c.failures)} failed` : "none"]);
   all.push(["Times opened", number(c.trips)]);
   all.push(["Refused by it", number(c.refused)]);
+  all.push(["Requests", number(host.requests)]);
   all.push(["Attempts", number(host.attempts)]);
   for (const [reason, n] of Object.entries(host.refusedBy || {}).sort()) all.push(["Turned away: " + reason, number(n)]);
   for (const [reason, n] of Object.entries(host.retries || {}).sort()) all.push(["Retried: " + reason, number(n)]);

@@ -162,6 +162,8 @@ func detail(b *tab, r *run) {
 	b.until(`document.querySelector("#why p").textContent.startsWith("3/h burst 3 is spent, ")`, "true")
 	b.until(part("tiles", "Queue"), "2")
 	b.until(part("tiles", "Sent"), "3")
+	b.until(part("facts", "Requests"), "3")
+	b.until(part("facts", "Attempts"), "3")
 	b.until(`document.querySelector("#limits b").textContent`, "3/h burst 3")
 	b.until(`document.querySelector("#limits span").textContent.startsWith("0 of 3 left, full in ")`, "true")
 	b.until(`document.querySelector("#limits small").textContent`, "configured for "+search)
