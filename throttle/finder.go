@@ -11,6 +11,10 @@ const (
 	firstK     = 7 * time.Second // until the old rate is reached again
 	guessedK   = 3 * time.Second // likewise, when no refusal told the rate
 	mostK      = 12 * time.Second
+	slowRate   = 1.5         // per second: below, requests are few
+	slowAt     = 0.9         // where these restart
+	slowSteps  = 60          // requests until the old rate is reached again
+	slowK      = 60          // seconds, if they would take longer
 	fullEpoch  = time.Second // shorter ones do not measure
 	fewest     = 5           // accepted answers that make a measurement
 	catchUp    = 5 * time.Millisecond
@@ -225,7 +229,11 @@ func (f *finder) cut(top float64, said hint) {
 	if f.top > 0 && math.Abs(top-f.top) <= 0.1*f.top {
 		least = min(most, f.k*3/2)
 	}
+	// At one a second, a refusal says little, and seconds are few requests.
 	f.k, f.top, f.low = least, top, restartAt*top
+	if top < slowRate && !said.known {
+		f.k, f.low = max(least, time.Duration(min(slowK, slowSteps/top)*float64(time.Second))), slowAt*top
+	}
 	if said.known {
 		f.low = resumeAt * top // in that pause the bucket filled
 		f.saved = savedPart * min(f.size, top*said.wait.Seconds())

@@ -225,6 +225,24 @@ func ceil(d time.Duration) time.Duration {
 
 func known[T any](v T) headers.Opt[T] { return headers.Opt[T]{Value: v, Known: true} }
 
+// At one a second each refusal costs most of a request's time: feeling one's way
+// goes by requests then, not by seconds.
+func TestSlowRatesAreFeltForSlowly(t *testing.T) {
+	var took []float64
+	for seed := range uint64(41) {
+		b := newBout(seed, 60, 64)
+		b.serve = bucketServer(1, 1, 0)
+		b.run(t, 3*time.Minute)
+		if took = append(took, b.took.Seconds()/59); b.good < 60 || b.refused > 24 {
+			t.Errorf("seed %d: %d done, %d refused, want 60, at most 24", seed, b.good, b.refused)
+		}
+	}
+	slices.Sort(took)
+	if median := took[len(took)/2]; median > 1.3 {
+		t.Errorf("%.3f x ideal, want at most 1.3", median)
+	}
+}
+
 // A server with a bucket may say five seconds to everyone: no window, as the
 // second one shows, and no reason to go on at what passed while that was found.
 func TestConstantHintIsFoundToBeABucket(t *testing.T) {
