@@ -115,12 +115,7 @@ func (m *meter) Outlook(r *http.Request) (time.Duration, error) {
 }
 
 // name is the canonical host of r, whose record is e.
-func name(e *hosts.Entry, r *http.Request) string {
-	if e.Overflow {
-		return hosts.Key(r)
-	}
-	return e.Key
-}
+func name(e *hosts.Entry, r *http.Request) string { return hosts.Name(e, r) }
 
 // enter is admit. It closes the body of a request that does not pass, also if
 // Shard or the hook panics, unless the request is to come again.

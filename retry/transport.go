@@ -93,11 +93,7 @@ func (t *Transport) RoundTrip(r *http.Request) (resp *http.Response, err error) 
 
 // Enter is RoundTrip for the layer of weir above this one.
 func (t *Transport) Enter(r *http.Request, tr *trip.Trip) (*http.Response, error) {
-	h := t.host(tr)
-	name := tr.Entry.Key
-	if tr.Entry.Overflow {
-		name = hosts.Key(r)
-	}
+	h, name := t.host(tr), hosts.Name(tr.Entry, r)
 	l := loop{t: t, tr: tr, h: h, c: t.settings(tr, h, name), name: name, ctx: r.Context(), r: r}
 	return l.run()
 }

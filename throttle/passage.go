@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/table"
 	"github.com/weirhttp/weir/internal/trip"
 )
@@ -113,10 +114,7 @@ func (p *passage) granted(draws []draw, at, sent instant) {
 // and returns the host's record.
 func (p *passage) prepare() (*record, error) {
 	t, q := p.t, &p.ask
-	host := p.tr.Entry.Key
-	if p.tr.Entry.Overflow {
-		host = hostOf(q.r)
-	}
+	host := hosts.Name(p.tr.Entry, q.r)
 	home := t.of(p.tr.Entry, host)
 	p.record = home
 	if t.config.Partition != nil {

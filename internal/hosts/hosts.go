@@ -90,6 +90,15 @@ func Key(r *http.Request) string {
 	return Canonical(r.URL.Scheme, r.URL.Host)
 }
 
+// Name is the canonical host of r, whose record is e. One that many hosts share
+// does not know it.
+func Name(e *Entry, r *http.Request) string {
+	if e.Overflow {
+		return Key(r)
+	}
+	return e.Key
+}
+
 // Canonical is Key for a scheme and a host[:port]. A scheme of "" takes no
 // port for its own. What a caller put before an "@", where no URL has it, is
 // no part of a name that is shown.
