@@ -128,7 +128,7 @@ func overheadTable(all []contender, m [][]cost, timeouts bool) result.Table {
 	}
 	t := result.Table{ID: id, Title: title,
 		Note: "Nanoseconds, bytes and allocations that are added to those of the base, whose own row is what it costs alone. x2: two goroutines, time per call. " +
-			"The limiters are on wherever there is one that waits; where a library has none, x/time/rate stands below it. heimdall and resty have no RoundTripper: theirs is the cost of their own entry point, with the http.Client that is part of them. Medians of interleaved rounds.",
+			"The limiters are on wherever there is one that waits; where a library has none, x/time/rate stands below it. heimdall and resty have no RoundTripper: theirs is the cost of their own entry point, with the http.Client that is part of them; heimdall cannot be without timeouts. Medians of interleaved rounds.",
 		Columns: []result.Column{less("GET ns", 0, .1), less("B", 0, .05), less("allocs", 1, 0), less("GET x2 ns", 0, .1), less("POST 1 KiB ns", 0, .1), less("B", 0, .05), less("allocs", 1, 0), less("POST x2 ns", 0, .1)}}
 	for i, c := range all {
 		if timeouts != (c.policy.Timeout > 0) {
