@@ -120,6 +120,9 @@ func name(e *hosts.Entry, r *http.Request) string { return hosts.Name(e, r) }
 // enter is admit. It closes the body of a request that does not pass, also if
 // Shard or the hook panics, unless the request is to come again.
 func (c *Circuits) enter(e *hosts.Entry, by trip.Layer, t *trip.Trip, r *http.Request) (p pass, err error) {
+	if p, ok := c.usual(e); ok {
+		return p, nil
+	}
 	passed := false
 	defer func() {
 		if !passed {
@@ -129,6 +132,16 @@ func (c *Circuits) enter(e *hosts.Entry, by trip.Layer, t *trip.Trip, r *http.Re
 	p, err = c.admit(e, by, t, r)
 	passed = err == nil || err == errYield
 	return p, err
+}
+
+// usual is admit for most requests: their host has no circuit, no settings of
+// its own, and no operator has said anything about any.
+func (c *Circuits) usual(e *hosts.Entry) (pass, bool) {
+	b, epoch := c.book.Load(), c.epoch.Load()
+	if b.hosts != nil || b.usual.Disable || c.nforced.Load() != 0 || e.Value.Occupant(hosts.Breaker) != nil {
+		return pass{}, false
+	}
+	return pass{cfg: b.usual, epoch: epoch}, true
 }
 
 // admit finds out whether a request may pass, and waits if it may.
