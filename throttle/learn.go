@@ -261,9 +261,10 @@ func (l *learner) well(now time.Time, g *ticket) {
 	k := g.kind
 	l.good++
 	l.host.slow.stated = l.host.slow.stated || len(k.quotas) > 0
-	l.host.slow.well(now, g.sent)
+	took := now.Sub(g.sent)
+	l.host.slow.well(now, took)
 	k.slow.stated = k.slow.stated || len(k.quotas) > 0
-	k.slow.well(now, g.sent)
+	k.slow.well(now, took)
 	k.served, k.streak = now, 0
 	l.hold.good(g.sent)
 	k.hold.good(g.sent)

@@ -60,10 +60,10 @@ func (f *slowStart) room() bool {
 	return false
 }
 
-// well learns from a good answer.
-func (f *slowStart) well(now, sent time.Time) {
+// well learns from a good answer that took so long.
+func (f *slowStart) well(now time.Time, took time.Duration) {
 	f.good++
-	f.sample(now.Sub(sent))
+	f.sample(took)
 	if f.free {
 		return
 	}

@@ -35,6 +35,7 @@ type Occupant interface {
 // Host is the record of one host.
 type Host struct {
 	slots [slots]atomic.Pointer[Occupant]
+	plain bool // its key, as the host of a URL, is this host whatever the scheme
 }
 
 // Entry is a held record; see table.Entry.
@@ -44,11 +45,29 @@ type Entry = table.Entry[Host]
 type Table struct {
 	*table.Table[Host]
 	order atomic.Uint64
+	last  atomic.Pointer[Entry] // that a request went to
 }
 
 // New returns a table of at most size records.
 func New(size int) *Table {
-	return &Table{Table: table.New(size, func(string) Host { return Host{} }, (*Host).idle)}
+	return &Table{Table: table.New(size, fresh, (*Host).idle)}
+}
+
+func fresh(key string) Host {
+	return Host{plain: Canonical("http", key) == key && Canonical("https", key) == key}
+}
+
+// Of returns the record of the host that r goes to, held as by Acquire. Its
+// name need not be worked out if the last request went there as well.
+func (t *Table) Of(r *http.Request) *Entry {
+	if e := t.last.Load(); e != nil && r.URL != nil && r.URL.Host == e.Key && e.Value.plain && e.Hold() {
+		return e
+	}
+	e := t.Acquire(Key(r), time.Time{})
+	if !e.Overflow && e.Value.plain {
+		t.last.Store(e)
+	}
+	return e
 }
 
 // Arrive numbers the requests of a chain in the order of their arrival.

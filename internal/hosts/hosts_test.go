@@ -72,3 +72,53 @@ func TestOccupants(t *testing.T) {
 		t.Errorf("arrivals %d, %d are not in order", a, b)
 	}
 }
+
+// TestOfIsByName: whatever host the request before went to, the record found is
+// that of the canonical name, and it is held.
+func TestOfIsByName(t *testing.T) {
+	urls := []string{
+		"http://a/", "http://a/x", "https://A/", "http://a./", "http://a../", "http://a.:80/", "http://a:80/", "https://a:80/", "http://a:443/",
+		"https://a:443/", "http://a:8080/", "http://a.:8080/", "http://[::1]/", "http://[::1]:80/", "http://b/",
+	}
+	tab := New(100)
+	for _, first := range urls {
+		for _, then := range urls {
+			for _, u := range []string{first, then} {
+				r, err := http.NewRequest("GET", u, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				e := tab.Of(r)
+				if e.Key != Key(r) {
+					t.Errorf("%s after %s: the record of %q, want %q", then, first, e.Key, Key(r))
+				}
+				e.Release()
+			}
+		}
+	}
+}
+
+// TestOfFindsNoneDropped: a record that was dropped to make room is not found
+// again.
+func TestOfFindsNoneDropped(t *testing.T) {
+	tab := New(1)
+	at := func(u string) *http.Request {
+		r, err := http.NewRequest("GET", u, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	a := tab.Of(at("http://a/"))
+	a.Release()
+	for tab.Len() == 1 { // b takes a's place
+		e := tab.Acquire("b", time.Time{})
+		e.Release()
+		if !e.Overflow {
+			break
+		}
+	}
+	if again := tab.Of(at("http://a/")); again == a {
+		t.Error("a record that was dropped is in use")
+	}
+}

@@ -98,14 +98,14 @@ func (t *Table[V]) Resize(size int) {
 func (t *Table[V]) Acquire(key string, now time.Time) *Entry[V] {
 	h := maphash.String(t.seed, key)
 	s := &t.shards[h%uint64(len(t.shards))]
-	if e := s.last.Load(); e != nil && e.Key == key && e.hold() {
+	if e := s.last.Load(); e != nil && e.Key == key && e.Hold() {
 		return e
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.m[key]
 	if e != nil {
-		e.hold()
+		e.Hold()
 		s.last.Store(e)
 		return e
 	}
@@ -124,8 +124,8 @@ func (t *Table[V]) Acquire(key string, now time.Time) *Entry[V] {
 	return e
 }
 
-// hold counts a holder of e, unless e was dropped.
-func (e *Entry[V]) hold() bool {
+// Hold reports whether e is still in its table, and if so counts one more holder.
+func (e *Entry[V]) Hold() bool {
 	if e.refs.Add(1) <= 0 {
 		e.refs.Add(-1)
 		return false
@@ -149,7 +149,7 @@ func (t *Table[V]) Find(key string) *Entry[V] {
 	return e
 }
 
-// Release gives back what Acquire or Find returned.
+// Release gives back what Acquire or Find returned, or Hold.
 func (e *Entry[V]) Release() { e.refs.Add(-1) }
 
 // Len is the number of entries, the overflow not counted.

@@ -188,7 +188,7 @@ func begin(r *http.Request, l Layer, table *hosts.Table, offer Layer) (_ *http.R
 	b.trip.at = uint32(offer)
 	q := &b.request
 	q.Table, q.Order, q.Caller = table, table.Arrive(), ctx
-	q.Entry = table.Acquire(hosts.Key(r), time.Time{})
+	q.Entry = table.Of(r)
 	b.r = *r.WithContext(b)
 	return &b.r, &b.trip, true
 }
