@@ -214,7 +214,7 @@ func (f *finder) passed(now, sent time.Time, said hint, rtt time.Duration) float
 		top := min(f.top, ramp.found(sent))
 		f.size = max(0, ramp.burst-top*ramp.span.Seconds())
 		return top
-	case first && said.known && f.total >= leastBurst && now.Sub(f.began) < fullEpoch:
+	case first && said.known && f.total >= leastBurst && brief(now.Sub(f.began), said):
 		f.ramp = newRamp(now, f.total, max(0, sent.Sub(f.began)), said, rtt)
 	}
 	return f.measure(now, rtt)

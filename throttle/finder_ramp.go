@@ -42,6 +42,13 @@ func newRamp(now time.Time, burst float64, span time.Duration, said hint, rtt ti
 	return r
 }
 
+// brief reports whether what was refused after so long was a burst. It was not
+// if the ramp would begin above its rate: then there is nothing to look for, and
+// what else passed is not a bucket's size.
+func brief(lasted time.Duration, said hint) bool {
+	return lasted < min(fullEpoch, max(said.wait, time.Second)/2)
+}
+
 // rate is what the ramp has come to, at most top: exponential in time while it
 // is used.
 func (r *ramp) rate(top float64) float64 {
