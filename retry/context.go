@@ -88,13 +88,17 @@ func (c *attemptContext) Err() error {
 }
 
 // Value is context.Context's. Package context asks it for what tells the
-// cause of the end, which whole knows.
+// cause of the end, which whole knows. It is asked also while stop ends what
+// descends from it, so it waits for nobody.
 func (c *attemptContext) Value(key any) any {
 	if key == c.traceKey {
 		return c.watch()
 	}
-	if whole, _ := c.state(); whole != nil {
+	switch whole, over := c.state(); {
+	case whole != nil:
 		return whole.Value(key)
+	case over:
+		return c.real().Value(key)
 	}
 	return c.Context.Value(key)
 }

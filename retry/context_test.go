@@ -69,6 +69,24 @@ func TestAttemptContextEnds(t *testing.T) {
 	}
 }
 
+// Up to Go 1.25 context.Cause asks for the cause before anything else. It must
+// not hear the parent's when nobody had asked before.
+func TestAttemptContextCauseAskedFirst(t *testing.T) {
+	parent, cancel := context.WithCancelCause(background())
+	defer cancel(nil)
+	spy := keySpy{Context: parent}
+	_, stop := context.WithCancel(&spy) // looks for what knows the cause
+	stop()
+	c := contextOf(parent)
+	if c.Value(spy.key) != parent {
+		t.Fatal("the key is another")
+	}
+	c.end(errOurs)
+	if knows, ok := c.Value(spy.key).(context.Context); !ok || context.Cause(knows) != errOurs {
+		t.Errorf("the cause is asked of %v", knows)
+	}
+}
+
 // A deadline above is kept, and ends it with that error.
 func TestAttemptContextDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

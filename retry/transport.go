@@ -75,7 +75,7 @@ func (t *Transport) SetHost(host string, c Config) error {
 }
 
 // Link tells the layer above what stands here.
-func (t *Transport) Link() trip.Link { return t.link.With(trip.Retry) }
+func (t *Transport) Link() trip.Link { return t.link.With(trip.Retry).At(t) }
 
 // CloseIdleConnections closes those of the base.
 func (t *Transport) CloseIdleConnections() { trip.CloseIdle(t.base) }

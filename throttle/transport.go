@@ -309,4 +309,4 @@ func (t *Transport) Close() error {
 }
 
 // Link tells the layer above about the chain.
-func (t *Transport) Link() trip.Link { return t.link }
+func (t *Transport) Link() trip.Link { return t.link.At(t) }

@@ -13,6 +13,7 @@ type Link struct {
 	Hosts *hosts.Table
 	Has   [Wire + 1]bool // which layers stand there
 	top   Layer          // the first of them
+	room  Room           // that one; nil: it is none
 }
 
 // Linked is implemented by every layer of ours.
@@ -35,7 +36,14 @@ func Below(base http.RoundTripper) Link {
 
 // With returns the link with layer l added.
 func (k Link) With(l Layer) Link {
-	k.Has[l], k.top = true, l
+	k.Has[l], k.top, k.room = true, l, nil
+	return k
+}
+
+// At returns the link with its first layer named, which takes requests together
+// with their trips.
+func (k Link) At(r Room) Link {
+	k.room = r
 	return k
 }
 

@@ -28,8 +28,10 @@ func NewOnward(base http.RoundTripper, l Layer, table *hosts.Table) Onward {
 	o := Onward{base: base, layer: l, table: table}
 	if linked, ok := base.(Linked); ok {
 		if k := linked.Link(); k.Hosts == table && k.top > l {
-			o.room, ok = base.(Room)
-			o.joins = !ok
+			if any(k.room) == any(base) {
+				o.room = k.room
+			}
+			o.joins = o.room == nil // also what embeds a layer, and has more to do than that one
 		}
 	}
 	return o

@@ -25,6 +25,8 @@ func (s *step) RoundTrip(r *http.Request) (*http.Response, error) {
 // room is a step that takes trips.
 type room struct{ step }
 
+func (s *room) Link() Link { return s.link.At(s) }
+
 func (s *room) Enter(_ *http.Request, t *Trip) (*http.Response, error) {
 	s.found, s.own = t, false
 	return nil, nil
