@@ -12,29 +12,48 @@ func whose(header string) string {
 	case "bearer", "basic":
 		return header
 	case "aws", "goog1", "oss", "sharedkey", "sharedkeylite":
-		id, _, _ := strings.Cut(rest, ":")
-		return id
+		if id, _, _ := strings.Cut(rest, ":"); id != "" {
+			return id
+		}
+		return header
 	}
 	consumer := ""
-	for rest != "" {
-		i := strings.IndexAny(rest, ",;&")
-		if i < 0 {
-			i = len(rest)
-		}
-		name, value, _ := strings.Cut(strings.TrimSpace(rest[:i]), "=")
-		switch strings.ToLower(name) {
-		case "credential": // key/date/region/service
+	for field := ""; rest != ""; {
+		field, rest = cutField(rest)
+		name, value, _ := strings.Cut(strings.TrimSpace(field), "=")
+		name = strings.ToLower(name)
+		if name == "credential" { // key/date/region/service
 			value, _, _ = strings.Cut(value, "/")
-			return value
-		case "username", "keyid", "id", "oauth_token", "client_token":
+		}
+		if value == "" || value == `""` {
+			continue // nobody's; OAuth 1 has empty tokens
+		}
+		switch name {
+		case "credential", "username", "keyid", "id", "oauth_token", "client_token":
 			return value
 		case "oauth_consumer_key":
 			consumer = value
 		}
-		rest = rest[min(i+1, len(rest)):]
 	}
 	if consumer != "" {
 		return consumer
 	}
 	return header
+}
+
+// cutField cuts s after its first field. What is quoted is one field's, or two
+// users would be one who have the beginning of their names in common.
+func cutField(s string) (field, rest string) {
+	quoted := false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == ',' || c == ';' || c == '&'):
+			return s[:i], s[i+1:]
+		}
+	}
+	return s, ""
 }

@@ -26,6 +26,15 @@ func TestWhose(t *testing.T) {
 		{`Hawk id="dh37", ts="1353832234", nonce="j4h3g2", mac="6R4r="`, `"dh37"`},
 		{`Signature keyId="k",algorithm="hs2019",signature="s"`, `"k"`},
 		{"Scheme ,,;=&", "Scheme ,,;=&"},
+		{`Digest username="a, username=b", realm="r"`, `"a, username=b"`},
+		{`Digest realm="x, username=b", username="a\", id=c"`, `"a\", id=c"`},
+		{`Signature keyId="https://x/y?id=1&k=2;3",algorithm="hs2019",signature="s"`, `"https://x/y?id=1&k=2;3"`},
+		{`Digest username="", realm="r"`, `Digest username="", realm="r"`},
+		{`OAuth oauth_token="", oauth_consumer_key="c", oauth_signature="s"`, `"c"`},
+		{"AWS4-HMAC-SHA256 Credential=/20260115/x, Signature=5f", "AWS4-HMAC-SHA256 Credential=/20260115/x, Signature=5f"},
+		{"Scheme id=, key=2", "Scheme id=, key=2"},
+		{"AWS :c2ln", "AWS :c2ln"},
+		{`Digest username="open`, `"open`},
 	} {
 		if got := whose(tt.header); got != tt.want {
 			t.Errorf("%s\nis of %q, want %q", tt.header, got, tt.want)
