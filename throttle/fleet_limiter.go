@@ -33,13 +33,9 @@ func (l *Limiter) takeShared(ctx context.Context, key string, q *ask) (Grant, er
 	return g, nil
 }
 
-// patience is what is left of MaxWait since begin; negative: never wait.
+// patience is what is left of MaxWait since begin.
 func (l *Limiter) patience(ctx context.Context, begin time.Time) time.Duration {
-	full := maxWaitFrom(ctx, l.limits.maxWait)
-	if full < 0 {
-		return full
-	}
-	return max(0, full-time.Since(begin))
+	return max(0, maxWaitFrom(ctx, l.limits.maxWait)) - time.Since(begin)
 }
 
 // takePartShared takes what both have, or waits for one. What the store has is

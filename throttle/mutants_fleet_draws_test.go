@@ -1,0 +1,177 @@
+package throttle
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// keysAsked are the keys of the last booking.
+func (s *slowStore) keysAsked() (keys []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.asked[len(s.asked)-1].Draws {
+		keys = append(keys, d.Key)
+	}
+	return keys
+}
+
+// A request draws on its host always, on the routes it matches if they have
+// rates, and on each pool once.
+func TestFleetKeysOfARequest(t *testing.T) {
+	pooled := func(b, name string) Budget {
+		x := MustParseBudget(b)
+		x.Pool = name
+		return x
+	}
+	for name, test := range map[string]struct {
+		other, host, route Budget
+		want               []string
+	}{
+		"nothing":             {Budget{}, Budget{}, Budget{}, []string{"h"}},
+		"a default":           {MustParseBudget("9/s"), Budget{}, Budget{InFlight: 3}, []string{"h"}},
+		"a route":             {MustParseBudget("9/s"), Budget{}, MustParseBudget("5/s"), []string{"h", "h GET h/x"}},
+		"a pool":              {MustParseBudget("9/s"), pooled("5/s", "p"), Budget{}, []string{"h", "pool p"}},
+		"a route's pool":      {MustParseBudget("9/s"), Budget{}, pooled("5/s", "p"), []string{"h", "pool p"}},
+		"one pool":            {Budget{}, pooled("5/s", "p"), pooled("5/s", "p"), []string{"h", "pool p"}},
+		"two pools":           {Budget{}, pooled("5/s", "p"), pooled("6/s", "q"), []string{"h", "pool p", "pool q"}},
+		"a pool and a route":  {Budget{}, pooled("5/s", "p"), MustParseBudget("5/s"), []string{"h", "pool p", "h GET h/x"}},
+		"a pool without rate": {Budget{}, Budget{InFlight: 2, Pool: "p"}, Budget{InFlight: 3, Pool: "q"}, []string{"h"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSlowStore(0)
+			c := Config{Default: test.other, Budgets: make(map[string]Budget)}
+			if !test.host.zero() {
+				c.Budgets["h"] = test.host
+			}
+			if !test.route.zero() {
+				c.Budgets["GET h/x"] = test.route
+			}
+			tr := sharedTransports(t, s, c, 1, newBase(nil))[0]
+			if err := visit(t, tr, "http://h/x"); err != nil {
+				t.Error(name, err)
+			}
+			if got := s.keysAsked(); !slices.Equal(got, test.want) {
+				t.Errorf("%s: draws on %q, want %q", name, got, test.want)
+			}
+		})
+	}
+}
+
+// A pause by hand reaches those of the host's partitions that this process has
+// met, in other processes too, and so does its end. Other hosts go on.
+func TestFleetTellsPartitions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := Config{Default: MustParseBudget("100/s"), MaxWait: -1, Partition: func(r *http.Request) string { return r.URL.Query().Get("who") }}
+		s := newSlowStore(time.Millisecond)
+		ts := sharedTransports(t, s, c, 2, newBase(nil))
+		all := []string{"http://h/?who=a", "http://h/?who=b", "http://i/?who=a"}
+		open := func(tr *Transport, want ...bool) {
+			t.Helper()
+			for i, url := range all {
+				if err := visit(t, tr, url); (err == nil) != want[i] {
+					t.Errorf("%s: %v", url, err)
+				}
+			}
+			time.Sleep(2 * sec)
+		}
+		open(ts[0], true, true, true)
+		ts[0].Pause("h", time.Now().Add(time.Minute))
+		time.Sleep(2 * sec)
+		open(ts[1], false, false, true)
+		ts[0].Resume("h")
+		time.Sleep(2 * sec)
+		open(ts[1], true, true, true)
+	})
+}
+
+// The store is told of pauses and of quotas that are nearly spent, and of no
+// answer that says neither.
+func TestFleetTellsWhatMatters(t *testing.T) {
+	for name, test := range map[string]struct {
+		status int
+		header []string
+		tells  int
+	}{
+		"nothing":        {200, nil, 0},
+		"plenty":         {200, []string{"X-RateLimit-Limit", "100", "X-RateLimit-Remaining", "90", "X-RateLimit-Reset", "60"}, 0},
+		"nearly nothing": {200, []string{"X-RateLimit-Limit", "100", "X-RateLimit-Remaining", "3", "X-RateLimit-Reset", "60"}, 1},
+		"a pause":        {429, []string{"Retry-After", "20"}, 1},
+		"no such page":   {404, nil, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSlowStore(0)
+			tr := sharedTransports(t, s, Config{Default: MustParseBudget("100/s")}, 1,
+				answers(func(*http.Request) *http.Response { return answer(test.status, test.header...) }))[0]
+			if err := visit(t, tr, "http://h/"); err != nil {
+				t.Error(name, err)
+			}
+			time.Sleep(2 * sec)
+			if n := s.calls(&s.tells); n != test.tells {
+				t.Errorf("%s: told %d times, want %d", name, n, test.tells)
+			}
+			if n := len(tr.Stats().Hosts); n != 1 {
+				t.Errorf("%s: %d hosts", name, n)
+			}
+		})
+	}
+}
+
+// What the store refuses goes back to this process's own budget.
+func TestSharedRefusalGivesBack(t *testing.T) {
+	for name, take := range map[string]func(l *Limiter, t *testing.T) error{
+		"Take": func(l *Limiter, t *testing.T) error {
+			_, err := l.Take(WithMaxWait(t.Context(), -1), "k", Cost{"tokens": 60})
+			return err
+		},
+		"TakeUpTo": func(l *Limiter, t *testing.T) error {
+			n, err := l.TakeUpTo(WithMaxWait(t.Context(), -1), "k", "tokens", 60)
+			if n != 0 {
+				t.Errorf("took %d", n)
+			}
+			return err
+		},
+		"Try": func(l *Limiter, t *testing.T) error {
+			if d := l.Try("k", Cost{"tokens": 60}); d.Allowed || d.RetryAfter < 50*sec || d.RetryAfter > 61*sec {
+				t.Errorf("%+v", d)
+			}
+			return &Error{}
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ls := sharedLimiters(t, newSlowStore(time.Millisecond), "100 tokens/m burst 100", 2)
+			if n, err := ls[0].TakeUpTo(t.Context(), "k", "tokens", 100); n != 100 || err != nil {
+				t.Errorf("%s: took %d, %v", name, n, err)
+			}
+			if n, err := ls[0].TakeUpTo(WithMaxWait(t.Context(), -1), "k", "tokens", 100); n != 0 || err == nil {
+				t.Errorf("%s: took %d more, %v", name, n, err)
+			}
+			if err := take(ls[1], t); err == nil {
+				t.Errorf("%s: no error", name)
+			}
+			if d, _ := ls[1].try("k", Cost{"tokens": 100}); !d.Allowed {
+				t.Errorf("%s: of its own it has %d left, want all", name, d.Remaining)
+			}
+		})
+	}
+}
+
+// A part is what both have, and no more of this process's own budget is spent.
+func TestSharedPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ls := sharedLimiters(t, newSlowStore(time.Millisecond), "100 tokens/m burst 100, 3 in flight", 2)
+		for i, want := range []int64{70, 30} {
+			if n, err := ls[i].TakeUpTo(t.Context(), "k", "tokens", 70); n != want || err != nil {
+				t.Errorf("took %d, %v, want %d", n, err, want)
+			}
+		}
+		if d, _ := ls[1].try("k", Cost{"tokens": 71}); d.Allowed || d.Remaining != 70 {
+			t.Errorf("of its own it has %d left, want 70", d.Remaining)
+		}
+		if n, err := ls[1].TakeUpTo(t.Context(), "k", "pages", 5); n != 5 || err != nil {
+			t.Errorf("took %d, %v of what nothing limits", n, err)
+		}
+	})
+}

@@ -1,0 +1,150 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// held is a grant of a request whose units count from at, and who watches it.
+func held(q *fleetQueue, place *fleetPlace, n int64, open bool) *fleetGrant {
+	g := &fleetGrant{batch: &fleetBatch{q: q}, cost: []int64{n}, place: place}
+	if open {
+		q.late.open = append(q.late.open, g)
+		g.open = len(q.late.open)
+	}
+	return g
+}
+
+func placeAt(at time.Time, gen int64) *fleetPlace {
+	return &fleetPlace{begins: at, gens: []int64{gen}, from: []int64{gen}}
+}
+
+// What is told is one line for each place and for what is answered there and
+// what is not; it counts from the last answer, or from now.
+func TestFleetLateTells(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := queueOn(testFleet(t, newSlowStore(0), FleetConfig{}), "5/s burst 5") // told within 125 ms, 50 ms of slack
+		ms, now := time.Millisecond, time.Now()
+		one, two := placeAt(now.Add(-200*ms), 1), placeAt(now.Add(-100*ms), 2)
+		held(q, one, 1, true)
+		held(q, two, 2, true) // not open for long enough
+		held(q, one, 4, true)
+		for i, p := range []*fleetPlace{one, two, one} {
+			g := held(q, p, int64(8<<i), false)
+			g.came = now.Add(-time.Duration(i+1) * ms)
+			q.late.late = append(q.late.late, g)
+		}
+		b := q.booking(now)
+		q.late.tell(&b, now, q.late.due)
+		want := []Moved{{Gen: 1, Age: 51 * ms}, {Gen: 2, Age: 52 * ms}, {Gen: 1}}
+		units := []int64{8 + 32, 16, 1 + 4}
+		got := b.Draws[0].Moved
+		if len(got) != len(want) || len(q.late.late) != 0 {
+			t.Fatalf("%+v", got)
+		}
+		for i, m := range got {
+			if m.Gen != want[i].Gen || m.Age != want[i].Age || m.Units[0] != units[i] {
+				t.Errorf("line %d: %+v, want %+v of %d", i, m, want[i], units[i])
+			}
+		}
+		b = q.booking(now)
+		if told := q.late.tell(&b, now, -1); len(told) != 0 || len(q.late.open) != 3 {
+			t.Errorf("%d more", len(told))
+		}
+	})
+}
+
+// A call that failed leaves what was answered late to another one, and what is
+// open where it was. One that did not has dated both anew.
+func TestFleetLateHears(t *testing.T) {
+	booked := Booked{Outcome: BookedOne, Keys: []Standing{{Gen: 7, At: 900}}}
+	for name, test := range map[string]struct {
+		r     Booked
+		err   error
+		due   time.Duration
+		again int
+		gen   int64
+	}{
+		"served":              {booked, nil, sec, 0, 7},
+		"refused":             {Booked{Outcome: Refused, Keys: booked.Keys}, nil, sec, 1, 1},
+		"an error":            {booked, errors.New("gone"), sec, 1, 1},
+		"an error at the end": {booked, errors.New("gone"), 0, 0, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			q := queueOn(testFleet(t, newSlowStore(0), FleetConfig{}), "5/s burst 5")
+			q.late.due = test.due
+			now := time.Now()
+			p := placeAt(now, 1)
+			open, late := held(q, p, 1, true), held(q, p, 1, false)
+			told := []*fleetTold{{place: p, open: true, grants: []*fleetGrant{open}}, {place: p, age: time.Millisecond, grants: []*fleetGrant{late}}}
+			q.late.heard(q, told, now, test.r, test.err)
+			if len(q.late.late) != test.again || open.place.gens[0] != test.gen || late.place.gens[0] != test.gen {
+				t.Errorf("%s: %d to tell again, of states %d and %d", name, len(q.late.late), open.place.gens[0], late.place.gens[0])
+			}
+			if late.place != p && (late.place.from[0] != 900-1000 || !late.place.begins.Equal(now.Add(-time.Millisecond))) {
+				t.Errorf("%s: counts from %d", name, late.place.from[0])
+			}
+			if q.late.timer != nil {
+				q.late.timer.Stop()
+			}
+		})
+	}
+}
+
+// Of two calls on their way at once both may bring a lease: the first goes back.
+func TestFleetLeaseReplaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlowStore(0)
+		q := queueOn(testFleet(t, s, FleetConfig{Lease: sec}), "200/s")
+		b := newFleetBatch(q, q.booking(time.Now()), Booked{Outcome: BookedAll, Keys: []Standing{{Gen: 1, Levels: []float64{9}}}}, time.Now())
+		for i, refunds := range []int{0, 1} {
+			q.mu.Lock()
+			q.lease.begin(q, b, []int64{1}, 4)
+			q.mu.Unlock()
+			synctest.Wait()
+			q.mu.Lock()
+			if n := s.calls(&s.refunds); n != refunds || q.lease.left != 4 {
+				t.Errorf("lease %d: %d refunds, %d left", i, n, q.lease.left)
+			}
+			q.mu.Unlock()
+		}
+		time.Sleep(sec)
+		synctest.Wait()
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if n := s.calls(&s.refunds); n != 2 || q.lease.left != 0 {
+			t.Errorf("in the end %d refunds, %d left", n, q.lease.left)
+		}
+	})
+}
+
+// After close nothing starts, and who has given up asks for nothing.
+func TestFleetAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlowStore(0)
+		f := testFleet(t, s, FleetConfig{})
+		gone := errors.New("gave up")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(gone)
+		draws := fleetOn("k", MustParseBudget("5/s").Rates...)
+		if g, err := f.take(ctx, draws, nil, 0, sec); g != nil || err != gone {
+			t.Errorf("given up: %v, %v", g, err)
+		}
+		f.close()
+		for range 2 {
+			if f.start(func(context.Context) { t.Error("a call") }) {
+				t.Error("started")
+			}
+			var e *Error
+			if g, err := f.take(t.Context(), draws, nil, 0, sec); g != nil || !errors.As(err, &e) || e.Reason != StoreDown {
+				t.Errorf("closed: %v, %v", g, err)
+			}
+		}
+		if n := s.calls(&s.books); n != 0 {
+			t.Errorf("%d calls", n)
+		}
+	})
+}

@@ -1,0 +1,274 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// queueOn is a queue of f on key "k" that is not in f's list.
+func queueOn(f *fleet, budget string) *fleetQueue {
+	return newFleetQueue(f, "k", fleetOn("k", MustParseBudget(budget).Rates...))
+}
+
+// waitsIn is somebody who enters a queue and can wait that long.
+func waitsIn(n int64, d time.Duration) *fleetWaiter {
+	return &fleetWaiter{cost: []int64{n}, ends: time.Now().Add(d), done: make(chan struct{})}
+}
+
+// What the rates of a queue ask of those that answer late: of several, the most.
+func TestFleetLateNeeds(t *testing.T) {
+	ms := time.Millisecond
+	for _, test := range []struct {
+		budget            string
+		c                 FleetConfig
+		slack, due, ahead time.Duration
+	}{
+		{"200/s", FleetConfig{Lease: sec}, 0, 0, sec},
+		{"5/s bucket 5", FleetConfig{}, 0, 0, sec},
+		{"5/s burst 5", FleetConfig{}, 50 * ms, 125 * ms, 500 * ms},
+		{"5/s burst 5", FleetConfig{Lease: 20 * ms}, 70 * ms, 125 * ms, 500 * ms},
+		{"5/s burst 5", FleetConfig{Spread: ms}, ms, 125 * ms, 500 * ms},
+		{"5/2s burst 5", FleetConfig{}, 50 * ms, 250 * ms, sec},
+		{"5/m burst 5", FleetConfig{}, 50 * ms, 7500 * ms, sec},
+		{"5/2m burst 5", FleetConfig{}, 50 * ms, 10 * sec, sec},
+		{"5/100ms burst 5, 9/s burst 9", FleetConfig{}, 5 * ms, 12500 * time.Microsecond, 50 * ms},
+		{"9/s burst 9, 5/100ms burst 5, 200/s", FleetConfig{}, 5 * ms, 12500 * time.Microsecond, 50 * ms},
+	} {
+		n := newFleetLate(fleetOn("k", MustParseBudget(test.budget).Rates...), test.c, time.Unix(0, 0))
+		if n.slack != test.slack || n.due != test.due || n.ahead() != test.ahead {
+			t.Errorf("%s: a slack of %v, told within %v, %v ahead; want %v, %v, %v", test.budget, n.slack, n.due, n.ahead(), test.slack, test.due, test.ahead)
+		}
+	}
+}
+
+// Costs are kept once per unit, requests first.
+func TestFleetQueueUnits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := testFleet(t, newSlowStore(0), FleetConfig{})
+		q := queueOn(f, "5/s, 6/m, 7 tokens/s, 8 tokens/m, 9 bytes/s")
+		if want := []string{requests, "tokens", "bytes"}; !slices.Equal(q.units, want) {
+			t.Errorf("%v, want %v", q.units, want)
+		}
+		if got, want := q.vector(Cost{"tokens": 4}), []int64{1, 4, 0}; !slices.Equal(got, want) {
+			t.Errorf("costs %v, want %v", got, want)
+		}
+	})
+}
+
+// Who cannot wait as long as the store said is refused, but for one that asks
+// for less when nobody is ahead: it asks the store.
+func TestFleetEnterAfterARefusal(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		ahead   int
+		cost    int64
+		wait    time.Duration
+		asks    bool // is about to ask the store
+		refused bool
+	}{
+		{"as much", 0, 5, sec, false, true},
+		{"more", 0, 6, sec, false, true},
+		{"less", 0, 4, sec, true, false},
+		{"less, behind one", 1, 4, sec, false, true},
+		{"less, behind two", 2, 4, sec, false, true},
+		{"as much, with time", 0, 5, 10 * sec, false, false},
+		{"hardly with time", 0, 5, 10*sec - 1, false, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			q := queueOn(testFleet(t, newSlowStore(0), FleetConfig{}), "200/s")
+			for range test.ahead {
+				q.waiting = append(q.waiting, waitsIn(5, time.Minute))
+			}
+			now := time.Now()
+			q.calls, q.short = 1, true // nothing goes until that call is back
+			q.notBefore, q.refused = now.Add(5*sec), fleetRefusal{cost: []int64{5}, until: now.Add(10 * sec)}
+			w := waitsIn(test.cost, test.wait)
+			q.enter(w)
+			if w.gone != test.refused || q.notBefore.Equal(now) != test.asks || len(q.waiting) == test.ahead != test.refused {
+				t.Errorf("%s: refused %t, %d waiting, asks in %v", test.name, w.gone, len(q.waiting), q.notBefore.Sub(now))
+			}
+			q.still()
+		})
+	}
+}
+
+// Who is granted is not refused any more, and a wait ends once.
+func TestFleetWaitEndsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := queueOn(testFleet(t, newSlowStore(0), FleetConfig{}), "200/s")
+		w, first := waitsIn(1, sec), errors.New("first")
+		q.grant(w, nil, time.Now())
+		q.end(w, first)
+		if w.grant == nil || w.err != nil || w.gone {
+			t.Errorf("granted, and then %v", w.err)
+		}
+		w = waitsIn(1, sec)
+		q.end(w, first)
+		q.end(w, errors.New("second"))
+		if w.err != first {
+			t.Errorf("ended by %v, want the first", w.err)
+		}
+	})
+}
+
+// The second call goes for no fewer requests than the first has, a third never,
+// and with what is short there is one.
+func TestFleetCallsOnTheirWay(t *testing.T) {
+	for _, test := range []struct {
+		calls, riding, waiting int
+		short, goes            bool
+	}{
+		{0, 0, 1, false, true}, {0, 0, 1, true, true}, {1, 3, 2, false, false}, {1, 3, 3, false, true}, {1, 3, 4, false, true},
+		{1, 3, 3, true, false}, {1, 1, 1, true, false}, {2, 3, 4, false, false}, {2, 1, 1, false, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSlowStore(sec)
+			q := queueOn(testFleet(t, s, FleetConfig{Deadline: 2 * sec}), "200/s")
+			q.calls, q.riding, q.short = test.calls, test.riding, test.short
+			for range test.waiting {
+				q.waiting = append(q.waiting, waitsIn(1, time.Minute))
+			}
+			q.mu.Lock()
+			q.pump(time.Now())
+			q.mu.Unlock()
+			synctest.Wait()
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			if went := s.calls(&s.books) == 1; went != test.goes || len(q.waiting) == 0 != test.goes {
+				t.Errorf("%+v: went %t, %d left", test, went, len(q.waiting))
+			}
+			q.waiting = nil
+		})
+	}
+}
+
+// Keys are short if there was room for one of several alone, lest it was for
+// the lease that only one went.
+func TestFleetIsShort(t *testing.T) {
+	for _, test := range []struct {
+		batch, waiting int
+		extra          int64
+		short          bool
+	}{{1, 0, 0, false}, {1, 1, 0, true}, {1, 1, 1, false}, {2, 1, 0, false}, {2, 0, 0, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			q := queueOn(testFleet(t, newSlowStore(0), FleetConfig{Lease: sec}), "200/s")
+			b := q.booking(time.Now())
+			var batch []*fleetWaiter
+			for range test.batch {
+				batch = append(batch, waitsIn(1, sec))
+			}
+			for range test.waiting {
+				q.waiting = append(q.waiting, waitsIn(1, sec))
+			}
+			q.short = !test.short
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			q.answered(batch, b, Booked{Outcome: BookedAll, Keys: []Standing{{Levels: []float64{1}}}}, time.Now(), test.extra)
+			if q.short != test.short {
+				t.Errorf("%+v: short %t", test, q.short)
+			}
+			if g := batch[0].grant; g == nil || q.lease.held(time.Now()) != (test.extra > 0) {
+				t.Errorf("%+v: a grant of %+v, a lease of %d", test, g, q.lease.left)
+			}
+			q.lease.left = 0 // the store knows nothing of it
+			q.lease.end(q)
+			q.waiting = nil
+		})
+	}
+}
+
+// A server's late answer is told, once, and one within the slack never.
+func TestFleetTellsLateAnswersOnce(t *testing.T) {
+	for late, want := range map[time.Duration]int{0: 0, 50 * time.Millisecond: 0, 50*time.Millisecond + 1: 1, 100 * time.Millisecond: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			f := testFleet(t, newSlowStore(0), FleetConfig{})
+			draws := fleetOn("k", MustParseBudget("5/s burst 5").Rates...)
+			g, err := f.hold(t.Context(), draws, nil, 0, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(late)
+			q := f.queues["k"]
+			for i := range 2 { // the second time its body is read to the end
+				g.answered()
+				q.mu.Lock()
+				if n := &q.late; len(n.late) != want || len(n.open) != 0 {
+					t.Errorf("answered after %v, time %d: %d to tell, %d open", late, i, len(n.late), len(n.open))
+				}
+				q.mu.Unlock()
+			}
+		})
+	}
+}
+
+// What was granted alone is charged with the first answer, and known from then on.
+func TestFleetRepaysWhatItKnows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlowStore(0)
+		f := testFleet(t, s, FleetConfig{})
+		q := queueOn(f, "5/s burst 5")
+		now := time.Now()
+		at := now.UnixMicro()
+		q.local = []Ledger{{Gen: 1, At: at, Expires: at + 9e6, Accounts: []LedgerAccount{{Kind: LogLimit, ID: "1s", Entries: []LedgerEntry{{At: at, Units: 3}}}}}}
+		q.repay(context.Background())
+		if levels := f.recall("k", 1, now).Levels; !slices.Equal(levels, []float64{3}) {
+			t.Errorf("levels %v, want 3", levels)
+		}
+		q.repay(context.Background()) // there is nothing left to charge
+		if n := s.calls(&s.books); n != 1 || q.local != nil {
+			t.Errorf("charged %d times", n)
+		}
+	})
+}
+
+// A request that a lease serves has a grant as any other: it can be given back.
+func TestFleetLeasedGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlowStore(time.Millisecond)
+		f := testFleet(t, s, FleetConfig{Lease: sec})
+		draws := fleetOn("k", MustParseBudget("200/s").Rates...)
+		for i := range 2 {
+			g, err := f.take(t.Context(), draws, nil, 0, sec)
+			if err != nil || g == nil || g.batch == nil {
+				t.Fatalf("take %d: %+v, %v", i, g, err)
+			}
+			if n := s.calls(&s.books); n != 1 {
+				t.Errorf("take %d: %d calls, want 1", i, n)
+			}
+			if i == 1 {
+				g.cancel()
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+		if n := s.calls(&s.refunds); n != 1 {
+			t.Errorf("%d refunds", n)
+		}
+	})
+}
+
+// A queue is kept for each thing that would be lost with it.
+func TestFleetQueueIdle(t *testing.T) {
+	for name, change := range map[string]func(q *fleetQueue, now time.Time){
+		"":                func(*fleetQueue, time.Time) {},
+		"who waits":       func(q *fleetQueue, _ time.Time) { q.waiting = []*fleetWaiter{waitsIn(1, sec)} },
+		"a call":          func(q *fleetQueue, _ time.Time) { q.calls = 1 },
+		"no answer":       func(q *fleetQueue, _ time.Time) { q.late.open = make([]*fleetGrant, 1) },
+		"a late answer":   func(q *fleetQueue, _ time.Time) { q.late.late = make([]*fleetGrant, 1) },
+		"a lease":         func(q *fleetQueue, now time.Time) { q.lease.left, q.lease.until = 1, now.Add(1) },
+		"a time to ask":   func(q *fleetQueue, now time.Time) { q.notBefore = now.Add(1) },
+		"its own ledgers": func(q *fleetQueue, _ time.Time) { q.local, q.f.guard.state = []Ledger{}, StoreGone },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			q := &fleetQueue{f: testFleet(t, newSlowStore(0), FleetConfig{})}
+			now := time.Now()
+			change(q, now)
+			if got := q.idle(now); got != (name == "") {
+				t.Errorf("with %q: idle %t", name, got)
+			}
+		})
+	}
+}
