@@ -1,0 +1,216 @@
+package throttle
+
+import (
+	"testing"
+	"time"
+)
+
+// What a credential's account waits for, and when those behind others may go.
+func TestLearnerAsAMeter(t *testing.T) {
+	steady := func(next time.Duration) *finder {
+		return &finder{rate: 10, top: 10, low: 10, k: firstK, next: at0(next), last: at0(0)}
+	}
+	windowed := func(stage windowStage, spent float64) *finder {
+		return &finder{windows: windows{stage: stage, size: 10, spent: spent, passed: spent, ends: at0(9 * sec), opened: at0(0)}, rate: 10, next: at0(sec)}
+	}
+	asked := &hold{until: at0(0), asking: true, asked: true}
+	for _, test := range []struct {
+		name   string
+		h      *hold
+		f      *finder
+		pauses bool
+		at     time.Duration
+		eta    time.Duration // after 5 others
+	}{
+		{"nothing learned", nil, nil, false, 0, 0},
+		{"a pause", &hold{until: at0(3 * sec)}, nil, false, 3 * sec, 3 * sec},
+		{"a rate", nil, steady(2 * sec), false, 2 * sec, 2500 * time.Millisecond},
+		{"a longer pause", &hold{until: at0(3 * sec)}, steady(2 * sec), false, 3 * sec, 3500 * time.Millisecond},
+		{"a shorter one", &hold{until: at0(sec)}, steady(2 * sec), false, 2 * sec, 2500 * time.Millisecond},
+		{"only pauses are learned", &hold{until: at0(sec)}, steady(2 * sec), true, sec, 2500 * time.Millisecond},
+		{"one asks", asked, steady(2 * sec), false, -1, -1},
+		{"no rate yet", nil, &finder{next: at0(2 * sec)}, false, 0, 0},
+		{"a window with room", nil, windowed(sureWindows, 9), false, 0, 0},
+		{"a window without", nil, windowed(sureWindows, 10), false, 9 * sec, 9 * sec},
+		{"one that is tried", nil, windowed(trialWindows, 10), false, 9 * sec, 0},
+	} {
+		l := learning1()
+		l.hold, l.finder, l.terms.pausesOnly = test.h, test.f, test.pauses
+		for what, got := range map[string]instant{"at": l.at(hourIn, 1), "eta": l.eta(hourIn, 5, 1)} {
+			want := test.at
+			if what == "eta" {
+				want = test.eta
+			}
+			if want < 0 && got != never || want >= 0 && got.until(hourIn) != want {
+				t.Errorf("%s: %s in %v, want %v", test.name, what, got.until(hourIn), want)
+			}
+		}
+	}
+	l := learning1()
+	if l.words(hourIn) != "others are to go first" {
+		t.Error(l.words(hourIn))
+	}
+	l.finder = new(finder)
+	if l.words(hourIn) != "others are to go first" || l.regain(1) != firstGuess {
+		t.Error(l.words(hourIn))
+	}
+	if l.finder = steady(0); l.words(hourIn) != "about 10/s, found by its refusals" || l.regain(1) != 80*time.Millisecond {
+		t.Error(l.words(hourIn), l.regain(1))
+	}
+	if l.finder.rate = 0.5; l.words(hourIn) != "about 0.5/s, found by its refusals" {
+		t.Error(l.words(hourIn))
+	}
+	host := l.host
+	for range firstFlight {
+		if host.at(hourIn, 1) != hourIn {
+			t.Error("a place is left")
+		}
+		host.take(hourIn, 1, true)
+	}
+	if host.at(hourIn, 1) != never || host.eta(hourIn, 5, 1) != never {
+		t.Error("no place is left")
+	}
+	if host.regain(1) != sec || new(kind).regain(1) != sec {
+		t.Error("a place takes about a second to come back")
+	}
+}
+
+// Starts and ends are counted by who has the rate: the credential's flow, its
+// finder, or that of a kind apart.
+func TestStartsAreCounted(t *testing.T) {
+	l := learning1()
+	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+	m := l.take(hourIn, 1, true)
+	if m != 0 || l.flow.out != 1 || l.flow.started != 1 || l.flow.began != hourIn {
+		t.Errorf("%v, %+v", m, l.flow)
+	}
+	if l.back(hourIn, 1, m, hourIn, true); l.flow.out != 0 || l.flow.started != 1 {
+		t.Errorf("%+v", l.flow)
+	}
+	l.hold, l.finder = &hold{asking: true}, new(finder)
+	m = l.take(hourIn, 1, true)
+	if m != markAsks || l.finder.windows.out != 1 || l.flow.started != 1 || !l.hold.asked {
+		t.Errorf("%v, %+v", m, l.finder.windows)
+	}
+	if l.back(hourIn, 1, m, hourIn, true); l.finder.windows.out != 0 || l.hold.asked {
+		t.Errorf("%+v", l.finder.windows)
+	}
+	l.terms.pausesOnly = true
+	if l.take(hourIn, 1, true); l.finder.windows.out != 0 {
+		t.Error("a rate is learned")
+	}
+	k.apart, k.finder, k.hold = true, &finder{rate: 10, next: at0(2 * sec)}, &hold{until: at0(sec)}
+	if got := k.at(hourIn, 1).until(hourIn); got != 2*sec {
+		t.Errorf("a kind apart waits for %v", got)
+	}
+	if k.apart = false; k.at(hourIn, 1).until(hourIn) != sec {
+		t.Error("one of the rest waits for its finder")
+	}
+	k.apart = true
+	m = k.take(hourIn, 1, true)
+	if k.finder.windows.out != 1 || k.slow.now != 1 || k.last != hourIn || m != 0 {
+		t.Errorf("%v, %+v", m, k.finder.windows)
+	}
+	if k.back(hourIn, 1, m, hourIn, true); k.finder.windows.out != 0 || k.slow.now != 0 {
+		t.Errorf("%+v", k.finder.windows)
+	}
+}
+
+// One starts alone if a round trip has passed since the last start, and others
+// are under way still.
+func TestWhoStartsAlone(t *testing.T) {
+	for _, test := range []struct {
+		now   int
+		rtt   time.Duration
+		after time.Duration
+		lone  bool
+	}{{1, 0, 50 * time.Millisecond, true}, {1, 0, 50*time.Millisecond - 1, false}, {0, 0, sec, false}, {1, sec, sec, true}, {1, sec, sec - 1, false}} {
+		k := kind{slow: slowStart{now: test.now, rtt: test.rtt}, last: hourIn}
+		if m := k.take(hourIn.add(test.after), 1, true); (m == markLone) != test.lone {
+			t.Errorf("%+v: mark %d", test, m)
+		}
+	}
+}
+
+// What a finder knows of the time before it was made.
+func TestFlowsGoOnInAFinder(t *testing.T) {
+	var w flow
+	w.out = 3
+	if f := w.finder(); f.windows != (windows{out: 3}) || !f.began.IsZero() {
+		t.Errorf("nothing started: %+v", f)
+	}
+	for i := range 5 {
+		w.start(hourIn.add(time.Duration(i) * sec))
+	}
+	w.done()
+	w.accepted = 4
+	f := w.finder()
+	if f.began != at0(0) || f.last != at0(4*sec) || f.accepted != 4 || f.total != 4 || f.recent != 1 || f.heard != at0(4*sec) || f.rate != 0 {
+		t.Errorf("%+v", f)
+	}
+	if want := (windows{out: 7, opened: at0(0), next: at0(4 * sec), spent: 5, passed: 4}); f.windows != want {
+		t.Errorf("%+v, want %+v", f.windows, want)
+	}
+	if w.start(hourIn.add(4*sec + forgetRate)); w.started != 6 {
+		t.Errorf("%+v", w)
+	}
+	if w.start(w.last.add(forgetRate + 1)); w.started != 1 || w.accepted != 0 || w.out != 9 || w.began != w.last {
+		t.Errorf("after a long idling: %+v", w)
+	}
+	w = flow{began: hourIn, last: hourIn, accepted: 4}
+	if f := w.finder(); f.recent != 2 {
+		t.Errorf("%v/s lately, if all began at once", f.recent)
+	}
+	if w.done(); w.out != 0 {
+		t.Errorf("%d under way", w.out)
+	}
+}
+
+// A limit on requests at a time says whether it is the kind's or the host's.
+func TestCausesInWords(t *testing.T) {
+	l := learning1()
+	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+	for _, test := range []struct {
+		kind, host slowStart
+		want       string
+	}{
+		{slowStart{limit: 3}, slowStart{limit: 3}, "at most 3 at a time for GET /x, shown by its answers"},
+		{slowStart{limit: 4}, slowStart{limit: 3}, "at most 3 at a time until it has answered more"},
+		{slowStart{limit: 9}, slowStart{limit: 3, free: true}, "at most 9 at a time for GET /x, shown by its answers"},
+		{slowStart{free: true}, slowStart{limit: 3}, "at most 3 at a time until it has answered more"},
+	} {
+		k.slow, l.host.slow = test.kind, test.host
+		if got := (cause{what: causeFlight, kind: k}).in(at0(0), l); got != test.want {
+			t.Errorf("got %s, want %s", got, test.want)
+		}
+	}
+	if got := l.host.words(hourIn); got != "at most 3 at a time until it has answered more" {
+		t.Error(got)
+	}
+	f := &finder{rate: 10}
+	if got := (cause{what: causeRate, finder: f, kind: k}).in(at0(0), l); got != "about 10/s, found by its refusals" {
+		t.Error(got)
+	}
+	if k.finder = f; (cause{what: causeRate, finder: f, kind: k}).in(at0(0), l) != "about 10/s, found by its refusals, for GET /x only" {
+		t.Error("not for the kind only")
+	}
+	if (cause{}).in(at0(0), l) != "" {
+		t.Error("nothing has words")
+	}
+	q := heardQuota(3, 10, 0, 0, func(q *quota) { q.key.name, q.key.unit = "core", "tokens" })
+	for c, want := range map[cause][2]string{{what: causeQuota, quota: q}: {"tokens", "core"}, {what: causeRate, finder: f}: {}, {}: {}} {
+		if c.unit() != want[0] || c.name() != want[1] {
+			t.Errorf("%v: %q of %q", c.what, c.unit(), c.name())
+		}
+	}
+	if q.key.unit = ""; (cause{what: causeQuota, quota: q}).unit() != requests {
+		t.Error("a quota without a unit is one of requests")
+	}
+	q = heardQuota(3, 10, sec, 0, nil)
+	if got := q.words(hourIn.add(sec)); got != "one request asks what is left, after the reset said by " {
+		t.Error(got)
+	}
+	if got := q.view(hourIn); got.limit != 10 {
+		t.Errorf("%+v", got)
+	}
+}

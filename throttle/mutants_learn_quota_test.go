@@ -1,0 +1,264 @@
+package throttle
+
+import (
+	"hash/maphash"
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+)
+
+// What an answer says of a bucket is rounded down: what was reckoned is kept
+// while the two agree.
+func TestQuotaOfABucket(t *testing.T) {
+	for _, test := range []struct {
+		name           string
+		left           float64
+		newer, refused bool
+		want           float64
+	}{
+		{"rounded down", 6.5, true, false, 5},
+		{"a whole unit less", 6, true, false, 6},
+		{"an older answer's, a whole unit less", 6, false, false, 6},
+		{"more", 8, true, false, 8},
+		{"an older answer's, more", 8, false, false, 5},
+		{"refused with less", 6.5, false, true, 6.5},
+		{"refused with more", 8, false, true, 5},
+	} {
+		q := heardQuota(5, 10, 0, 10*sec, func(q *quota) { q.flows, q.out, q.early = true, 2, 1 })
+		q.flow(at0(2*sec), at0(sec), test.left, test.newer, test.refused)
+		if moved := q.basis == at0(2*sec); q.left != test.want || moved != (test.want != 5) || !q.flows {
+			t.Errorf("%s: %v left, as of now: %t", test.name, q.left, moved)
+		}
+	}
+	for _, test := range []struct {
+		name           string
+		sent           time.Duration
+		left, refill   float64
+		newer, refused bool
+		flows          bool
+	}{
+		{"it should have had one", sec, 0, 0, true, true, false},
+		{"not yet", 900 * time.Millisecond, 0, 0, true, true, true},
+		{"it had", sec, 1, 0, true, true, true},
+		{"its rate was stated", sec, 0, 1, true, true, true},
+		{"an older answer", sec, 0, 0, false, true, true},
+		{"no refusal", sec, 0, 0, true, false, true},
+	} {
+		q := heardQuota(0, 10, 0, 10*sec, func(q *quota) { q.flows, q.refill, q.rises = true, test.refill, 3 })
+		q.flow(at0(2*sec), at0(test.sent), test.left, test.newer, test.refused)
+		if q.flows != test.flows || (q.rigid == 8 && q.rises == 0 && q.basis == at0(2*sec)) == test.flows {
+			t.Errorf("%s: %+v", test.name, q)
+		}
+	}
+}
+
+// A request that asks tells whether the window slides, and whether the reset
+// was too early.
+func TestQuotaAsks(t *testing.T) {
+	for _, test := range []struct {
+		name           string
+		left           float64
+		refused, asked bool
+		slides         int
+		asking         bool
+		slack          time.Duration
+	}{
+		{"half is there", 4, false, true, 0, false, 0},
+		{"less", 3, false, true, 1, false, 0},
+		{"refused", 3, true, true, 0, true, 250 * time.Millisecond},
+		{"another one's answer", 3, false, false, 0, true, 0},
+	} {
+		q := heardQuota(10, 10, 0, 0, func(q *quota) { q.asking, q.rolled = true, at0(0) })
+		q.hear(at0(sec), at0(sec/2), headers.Limit{Remaining: known(test.left), Reset: known(30 * sec)}, 1, test.refused, test.asked)
+		if q.slides != test.slides || q.asking != test.asking || q.slack != test.slack {
+			t.Errorf("%s: %+v", test.name, q)
+		}
+	}
+	q := heardQuota(10, 10, 0, 0, func(q *quota) { q.asking = true })
+	q.hear(at0(sec), at0(sec/2), headers.Limit{Remaining: known(0.0)}, 1, true, true)
+	if q.slack != 0 {
+		t.Errorf("no reset was too early: %v", q.slack)
+	}
+}
+
+// Of two readings of one window the lower one rules, an equal one is newer.
+func TestQuotaLowers(t *testing.T) {
+	for left, want := range map[float64]float64{4: 4, 5: 5, 6: 5} {
+		q := heardQuota(5, 10, 0, 0, nil)
+		q.lower(at0(sec), left, at0(9*sec), true)
+		if q.left != want || (q.basis == at0(sec)) != (left <= 5) || q.reset != known(at0(9*sec)) {
+			t.Errorf("%v: %+v", left, q)
+		}
+		if q.lower(at0(sec), left, at0(20*sec), true); q.reset != known(at0(9*sec)) {
+			t.Errorf("a later reset: %v", q.reset)
+		}
+	}
+	for left, rises := range map[float64]int{4.49: 0, 4.5: 1, 6: 1} {
+		q := heardQuota(5, 10, 30*sec, 0, nil)
+		if q.window(at0(sec), at0(sec/2), left, 1, false, at0(30*sec), true); q.rises != rises {
+			t.Errorf("%v left of 5 and one spent: %d rises", left, q.rises)
+		}
+	}
+}
+
+// Which windows are tested, and how their last units are spent.
+func TestQuotaTests(t *testing.T) {
+	tested := func(change func(q *quota)) *quota {
+		return heardQuota(10, 20, 0, 2*sec, func(q *quota) { q.windows, q.lastSent = 1, at0(0); change(q) })
+	}
+	for _, test := range []struct {
+		name   string
+		q      *quota
+		tested bool
+		wait   time.Duration
+	}{
+		{"the second", tested(func(*quota) {}), true, 0},
+		{"the third", tested(func(q *quota) { q.windows = 2 }), true, 0},
+		{"the fourth", tested(func(q *quota) { q.windows = 3 }), false, 0},
+		{"the first", tested(func(q *quota) { q.windows = 0 }), false, 0},
+		{"shown to be one", tested(func(q *quota) { q.rigid = 1 }), false, 0},
+		{"said to be one", tested(func(q *quota) { q.means = headers.Boundary }), false, 0},
+		{"a long one", tested(func(q *quota) { q.key.window = shortWindow + 1 }), false, 0},
+		{"the longest", tested(func(q *quota) { q.key.window = shortWindow }), true, 0},
+		{"none", tested(func(q *quota) { q.key.window = 0 }), false, 0},
+		{"of three", tested(func(q *quota) { q.size = known(3.0) }), false, 0},
+		{"of four", tested(func(q *quota) { q.size = known(4.0) }), true, 400 * time.Millisecond},
+		{"of fifteen", tested(func(q *quota) { q.size, q.key.window = known(15.0), 3*sec }), true, 160 * time.Millisecond},
+		{"five left", tested(func(q *quota) { q.left = 5 }), true, 0},
+		{"four left", tested(func(q *quota) { q.left = 4 }), true, 125 * time.Millisecond},
+		{"four left of sixteen", tested(func(q *quota) { q.left, q.size = 4, known(16.0) }), true, 156250 * time.Microsecond},
+		{"four left of many", tested(func(q *quota) { q.left, q.size = 4, known(1000.0) }), true, 31250 * time.Microsecond},
+	} {
+		if got := test.q.testing(); got != test.tested {
+			t.Errorf("%s: tested %t", test.name, got)
+		}
+		if got := test.q.wait(at0(0), 1); got != test.wait {
+			t.Errorf("%s: %v, want %v", test.name, got, test.wait)
+		}
+	}
+	for steady, rigid := range map[int]int{0: 0, 1: 0, 2: 8} {
+		q := tested(func(q *quota) { q.left, q.steady = 4, steady })
+		if q.window(at0(sec), at0(sec/2), 3, 1, false, at0(2*sec), true); q.rigid != rigid || q.steady != steady+1 {
+			t.Errorf("after %d: %d, %d", steady, q.steady, q.rigid)
+		}
+	}
+}
+
+// Small rules of quotas.
+func TestQuotaRules(t *testing.T) {
+	q := heardQuota(0, 10, 0, 10*sec, func(q *quota) { q.refill = 0.5 })
+	if q.rate() != 0.5 {
+		t.Errorf("%v per second", q.rate())
+	}
+	q = heardQuota(0, 10, 0, 0, func(q *quota) { q.flows, q.refill, q.terms = true, 1.0/256, &learnTerms{maxPause: 252 * sec} })
+	if got := q.wait(at0(4*sec), 1); got != 252*sec {
+		t.Errorf("just as long as a pause may be: %v", got)
+	}
+	for _, v := range []struct {
+		q    *quota
+		full time.Duration
+	}{{heardQuota(10, 10, 30*sec, 0, nil), 0}, {heardQuota(3, 10, 0, 0, nil), 0}, {heardQuota(3, 10, 30*sec, 0, nil), 30 * sec}} {
+		if got := v.q.view(hourIn).full.until(hourIn); got != v.full {
+			t.Errorf("%v left: full in %v", v.q.left, got)
+		}
+	}
+	for segment, want := range map[string]bool{"v0": false, "v9": false, "azAZ-_.~{}": false, "a@": true, "a[": true, "a`": true, "a|": true, "a/": true, "a:": true} {
+		if secretive(segment) != want {
+			t.Errorf("%s: a secret: %t", segment, !want)
+		}
+	}
+	whole, half := known(2*sec), known(1500*time.Millisecond)
+	for i, test := range []struct{ reset, after, want headers.Opt[time.Duration] }{
+		{whole, half, half}, {headers.Opt[time.Duration]{}, known(sec / 2), headers.Opt[time.Duration]{}},
+		{whole, headers.Opt[time.Duration]{Value: half.Value}, whole}, {half, known(1200 * time.Millisecond), half}, {whole, known(sec), whole},
+		{known(4 * sec), half, known(4 * sec)}, {known(3 * sec), half, half}, {known(sec), half, half}, {known(0 * sec), half, known(0 * sec)},
+	} {
+		if got := finer(test.reset, test.after); got != test.want {
+			t.Errorf("%d: %v", i, got)
+		}
+	}
+	for size, want := range map[int]instant{1000: instant(sec / 2), 11: instant(sec / 2), 6: instant(sec / 4), 1: 0} {
+		if got := spanOf(10, size); got != want {
+			t.Errorf("a bucket of %d: a span of %v", size, got)
+		}
+	}
+}
+
+// A kind that has limits of its own takes the pause and the rate along; proof
+// that a host is no limiter ends both.
+func TestPausesMove(t *testing.T) {
+	l := learning1()
+	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+	l.hold = &hold{since: at0(0), until: at0(9 * sec), asking: true, asked: true}
+	l.finder = at10()
+	l.finder.windows.out = 4
+	l.blame = &blame{kind: k, sent: at0(0), refusal: 2, others: 8}
+	l.blame.refused(l, k, at0(sec))
+	if !k.apart || k.hold.until != at0(9*sec) || k.hold.asked || k.finder.rate != 10 || k.finder.windows.out != 0 {
+		t.Errorf("%+v, %+v", k.hold, k.finder)
+	}
+	if l.hold.wait(at0(0)) != 0 || !l.hold.asked || l.finder.rate != 0 || l.finder.windows.out != 4 {
+		t.Errorf("the others: %+v, %+v", l.hold, l.finder)
+	}
+	l.hold.until = at0(9 * sec)
+	k.suspect = &suspect{since: at0(0), answers: 15, busy: 4}
+	l.finish(at0(2*sec), under(k, 1, hourIn.add(sec)), replied, 200, headers.Signal{})
+	if l.hold.wait(at0(2*sec)) != 0 || k.hold.wait(at0(2*sec)) != 0 || k.finder.rate != 0 {
+		t.Errorf("no limiter: %+v, %+v, %+v", l.hold, k.hold, k.finder)
+	}
+	n := 0
+	if l.restrictions(at0(2*sec), func(c cause, _ time.Duration) { n++ }); n != 0 {
+		t.Errorf("%d restrictions", n)
+	}
+	k.finder.rate, l.finder.rate = 0.5, 0.5
+	if l.restrictions(at0(2*sec), func(c cause, _ time.Duration) { n++ }); n != 2 {
+		t.Errorf("%d restrictions of two rates", n)
+	}
+}
+
+// Credentials beyond the most that are told apart share one learner, unless
+// one of which nothing binds makes room.
+func TestCredentialsBeyondTheMost(t *testing.T) {
+	one := learning1()
+	tr := &Transport{learning: learning{terms: one.terms, seed: maphash.MakeSeed()}}
+	m := &learned{}
+	of := func(i int) *learner {
+		return m.learner(hourIn, tr, one.scope, one.host, []string{string(rune('a' + i))})
+	}
+	for i := range maxCredentials {
+		of(i).hold = &hold{until: at0(sec)}
+	}
+	a := of(maxCredentials)
+	if m.other != a || of(maxCredentials+1) != a || len(m.by) != maxCredentials {
+		t.Errorf("%d apart", len(m.by))
+	}
+	n := 0
+	if m.all(func(*learner) { n++ }); n != maxCredentials+1 {
+		t.Errorf("%d in all", n)
+	}
+	if m.drop(hourIn) || m.idle(hourIn) {
+		t.Error("one that is paused is forgotten")
+	}
+	l := of(7)
+	l.hold = nil
+	if l.account.line = (&line{}); m.drop(hourIn) {
+		t.Error("one that is waited for is forgotten")
+	}
+	l.account.line = nil
+	b := of(maxCredentials)
+	if b.hold = (&hold{until: at0(sec)}); b == a || len(m.by) != maxCredentials || of(7) != a {
+		t.Error("no room was made")
+	}
+	m = &learned{by: []*learner{learning1()}}
+	if !m.idle(hourIn) {
+		t.Error("nothing binds")
+	}
+	if m.by[0].account.line = (&line{}); m.idle(hourIn) {
+		t.Error("somebody waits")
+	}
+	m.by[0].account.line, m.other = nil, learning1()
+	if m.other.hold = (&hold{until: at0(sec)}); m.idle(hourIn) {
+		t.Error("the rest is paused")
+	}
+}

@@ -1,0 +1,286 @@
+package throttle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+)
+
+// How a limit on requests at a time grows with a good answer.
+func TestSlowStartGrows(t *testing.T) {
+	lost := func(ceiling float64) *losses {
+		return &losses{cut: at0(0), last: at0(0), crowd: at0(0), ceiling: ceiling}
+	}
+	for _, test := range []struct {
+		name  string
+		f     slowStart
+		at    time.Duration
+		limit float64
+		free  bool
+	}{
+		{"the first answer", slowStart{}, sec, 4.2, false},
+		{"a slow round trip", slowStart{limit: 10, rtt: sec / 2}, sec, 10.5, false},
+		{"a very slow one", slowStart{limit: 10, rtt: 5 * sec}, sec, 11, false},
+		{"up to the most", slowStart{limit: 63.9}, sec, 64, false},
+		{"the limits are stated", slowStart{limit: 10, stated: true}, sec, 10.2, true},
+		{"a thousand", slowStart{limit: 64, good: 999}, sec, 64, true},
+		{"one less", slowStart{limit: 64, good: 998}, sec, 64, false},
+		{"free already", slowStart{limit: 3, good: 5, free: true}, sec, 3, true},
+		{"after a loss, not full", slowStart{limit: 10, ease: 10, losses: lost(0)}, sec, 10, false},
+		{"after a loss, full", slowStart{limit: 10, ease: 10, full: true, losses: lost(0)}, sec, 10.4, false},
+		{"twice as many again, too soon", slowStart{limit: 20, ease: 10, good: 999, losses: lost(0)}, 10 * sec, 20, false},
+		{"and late enough", slowStart{limit: 20, ease: 10, good: 999, losses: lost(0)}, 10*sec + 1, 20, true},
+		{"not proved", slowStart{limit: 20, ease: 10, good: 998, losses: lost(0)}, 11 * sec, 20, false},
+		{"not twice as many", slowStart{limit: 19.9, ease: 10, good: 999, losses: lost(0)}, 11 * sec, 19.9, false},
+		{"far more", slowStart{limit: 90, ease: 10, losses: lost(0)}, 11 * sec, 64, false},
+		{"below a ceiling", slowStart{limit: 4, ease: 4, losses: lost(8)}, sec, 4.25, false},
+		{"at it", slowStart{limit: 7.95, ease: 4, losses: lost(8)}, sec, 8, false},
+	} {
+		f := test.f
+		if f.well(at0(test.at), 0); !near(f.limit, test.limit) || f.free != test.free {
+			t.Errorf("%s: %v, free %t", test.name, f.limit, f.free)
+		}
+	}
+}
+
+// A ceiling is tried after sixteen answers at it, or four for each place, and
+// forgotten after ten minutes.
+func TestCeilingsAreTried(t *testing.T) {
+	for _, test := range []struct {
+		ceiling float64
+		atIt    int
+		full    bool
+		at      time.Duration
+		want    float64
+		counted int
+	}{
+		{2, 14, true, sec, 2, 15}, {2, 15, true, sec, 3, 0}, {2, 15, false, sec, 2, 16}, {8, 30, true, sec, 8, 31}, {8, 31, true, sec, 9, 0},
+		{2, 0, true, forgetRate, 2, 1}, {2, 0, true, forgetRate + 1, 0, 1},
+	} {
+		f := slowStart{limit: 2, ease: 2, full: test.full, losses: &losses{crowd: at0(0), ceiling: test.ceiling, atIt: test.atIt}}
+		if f.well(at0(test.at), 0); f.ceiling != test.want || f.atIt != test.counted {
+			t.Errorf("%+v: %v after %d answers", test, f.ceiling, f.atIt)
+		}
+	}
+}
+
+// A loss leaves seven tenths of what was under way, once per round trip.
+func TestSlowStartLoses(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		f     slowStart
+		after time.Duration // of the last cut; zero: there was none
+		quick bool
+		want  float64
+	}{
+		{"the first", slowStart{limit: 30, now: 10}, 0, false, 7},
+		{"more under way than allowed", slowStart{limit: 20, now: 50}, 0, false, 14},
+		{"no limit", slowStart{free: true, now: 50}, 0, false, 35},
+		{"one", slowStart{limit: 20, now: 1}, 0, false, 1},
+		{"too soon", slowStart{limit: 20, now: 20}, leastTrip - 1, false, 20},
+		{"a fifth of a second later", slowStart{limit: 20, now: 20}, leastTrip, false, 14},
+		{"within a round trip", slowStart{limit: 20, now: 20, rtt: sec / 2}, sec/2 - 1, false, 20},
+		{"after one", slowStart{limit: 20, now: 20, rtt: sec / 2}, sec / 2, false, 14},
+		{"within a second of a long one", slowStart{limit: 20, now: 20, rtt: 5 * sec}, sec - 1, false, 20},
+		{"after it", slowStart{limit: 20, now: 20, rtt: 5 * sec}, sec, false, 14},
+		{"said at once", slowStart{limit: 20, now: 20}, leastTrip / 10, true, 14},
+		{"said at once, too soon", slowStart{limit: 20, now: 20}, leastTrip/10 - 1, true, 20},
+		{"said at once, within a round trip", slowStart{limit: 20, now: 20, rtt: 5 * sec}, 5*sec - 1, true, 20},
+		{"said at once, after one", slowStart{limit: 20, now: 20, rtt: 5 * sec}, 5 * sec, true, 14},
+	} {
+		f := test.f
+		f.full = true
+		if test.after > 0 {
+			f.losses = &losses{cut: at0(-test.after)}
+		}
+		f.lost(at0(0), test.quick)
+		cut := test.after == 0 || f.cut == at0(0)
+		if !near(f.limit, test.want) || f.full == cut || cut && (f.ease != f.limit || f.free || f.last != at0(0)) {
+			t.Errorf("%s: %+v", test.name, f)
+		}
+	}
+}
+
+// A refusal because of others under way tells how many the host serves.
+func TestCrowdedHosts(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		f     slowStart
+		after time.Duration // the cut before, since the request was sent
+		want  float64
+	}{
+		{"itself is one too many", slowStart{limit: 20, now: 5}, 0, 4},
+		{"not more than allowed", slowStart{limit: 3, now: 9}, 0, 3},
+		{"one is allowed", slowStart{limit: 1, now: 9}, 0, 1},
+		{"no limit", slowStart{free: true, now: 9}, 0, 8},
+		{"alone", slowStart{limit: 20, now: 1}, 0, 1},
+		{"cut at that moment", slowStart{limit: 20, now: 5, losses: &losses{cut: at0(-sec)}}, 0, 4},
+		{"cut since", slowStart{limit: 20, now: 5, losses: &losses{cut: at0(-sec + 1)}}, 0, 0},
+	} {
+		f := test.f
+		f.crowded(at0(0), at0(-sec))
+		if test.want == 0 {
+			if f.limit != 20 || f.ceiling != 0 {
+				t.Errorf("%s: %+v", test.name, f)
+			}
+			continue
+		}
+		if f.limit != test.want || f.ceiling != test.want || f.crowd != at0(0) || f.cut != at0(0) || f.ease != test.want {
+			t.Errorf("%s: %+v", test.name, f)
+		}
+		for now, tight := range map[int]bool{int(test.want) - 1: false, int(test.want): true} {
+			if f.now = now; f.tight() != tight {
+				t.Errorf("%s: %d of them: tight %t", test.name, now, !tight)
+			}
+		}
+	}
+	f := slowStart{now: 3}
+	if f.tight() {
+		t.Error("nothing was refused")
+	}
+	if f.losses = new(losses); f.tight() {
+		t.Error("no ceiling")
+	}
+}
+
+// Room, the mean time of an answer, and when a slow start may be forgotten.
+func TestSlowStartFigures(t *testing.T) {
+	f := slowStart{limit: 2.9, now: 1}
+	if !f.room() || f.full {
+		t.Error("one of two")
+	}
+	if f.now = 2; f.room() || !f.full {
+		t.Error("two of two")
+	}
+	if f.limit = 0.5; f.allowed() != 1 {
+		t.Errorf("%d at a time", f.allowed())
+	}
+	if f.free = true; !f.room() {
+		t.Error("no limit")
+	}
+	f = slowStart{}
+	for i, rtt := range []time.Duration{0, 800, 1600, 0, -5, 100} {
+		f.sample(rtt)
+		want := []time.Duration{0, 800, 900, 900, 900, 800}[i]
+		off := []time.Duration{0, 0, 100, 100, 100, 187}[i]
+		if f.rtt != want || f.off != off {
+			t.Errorf("sample %d: %d, off %d", i, f.rtt, f.off)
+		}
+	}
+	for name, test := range map[string]struct {
+		f    slowStart
+		idle bool
+	}{
+		"fresh":             {slowStart{}, true},
+		"under way":         {slowStart{now: 1}, false},
+		"lost a minute ago": {slowStart{losses: &losses{last: at0(-time.Minute)}}, false},
+		"lost before":       {slowStart{losses: &losses{last: at0(-time.Minute - 1)}}, true},
+		"under way still":   {slowStart{now: 1, losses: &losses{last: at0(-time.Hour)}}, false},
+	} {
+		if test.f.idle(at0(0)) != test.idle {
+			t.Errorf("%s: idle %t", name, !test.idle)
+		}
+	}
+}
+
+// A host that serves some and refuses most, however few are under way, limits.
+func TestLimitersThatSayTheyAreOverloaded(t *testing.T) {
+	for _, test := range []struct {
+		name            string
+		k               kind
+		serves, limiter bool
+	}{
+		{"half are refused", kind{busy: 0.5, served: at0(-sec + 1), streak: 100}, true, true},
+		{"fewer", kind{busy: 0.49, served: at0(-sec + 1)}, true, false},
+		{"it never served", kind{busy: 1}, false, false},
+		{"a second ago", kind{busy: 1, served: at0(-sec), streak: 5}, false, false},
+		{"with few asked since", kind{busy: 1, served: at0(-sec), streak: 4}, true, true},
+		{"five seconds ago", kind{busy: 1, served: at0(-5 * sec), streak: 4}, false, false},
+		{"nearly", kind{busy: 1, served: at0(-5*sec + 1), streak: 4}, true, true},
+		{"it is known to be none", kind{busy: 1, served: at0(0), suspect: &suspect{not: at0(1)}}, true, false},
+		{"it was", kind{busy: 1, served: at0(0), suspect: &suspect{not: at0(0)}}, true, true},
+	} {
+		if got := test.k.serves(at0(0)); got != test.serves {
+			t.Errorf("%s: serves %t", test.name, got)
+		}
+		if got := test.k.limiter(at0(0)); got != test.limiter {
+			t.Errorf("%s: limits %t", test.name, got)
+		}
+	}
+}
+
+// Of sixteen answers at the rate found, after 24 that do not count, four that
+// say that the host is overloaded prove it to be no limiter.
+func TestSuspectsAreJudged(t *testing.T) {
+	var none *suspect
+	if none.suspected() || none.judge(at0(0), true) || new(suspect).judge(at0(0), true) {
+		t.Error("nobody is suspected")
+	}
+	for _, busy := range []int{3, 4} {
+		s := none.begin(at0(sec))
+		for i := range 24 {
+			if s.judge(at0(sec), true) {
+				t.Fatalf("judged by answer %d", i)
+			}
+		}
+		for i := range 16 {
+			proved := s.judge(at0(2*sec), i < busy)
+			if proved != (i == 15 && busy == 4) {
+				t.Fatalf("%d of sixteen: proved %t by answer %d", busy, proved, i)
+			}
+		}
+		if s.suspected() != (busy == 3) || s.answers != 0 || s.busy != 0 {
+			t.Errorf("%d of sixteen: %+v", busy, s)
+		}
+		if busy == 4 && s.not != at0(2*sec+forgetRate) {
+			t.Errorf("none until %v", s.not)
+		}
+		if again := s.begin(at0(3 * sec)); again != s || s.answers != -24 || s.since != at0(3*sec) {
+			t.Errorf("suspected again: %+v", s)
+		}
+	}
+}
+
+// An answer that says that the host is overloaded makes it suspect if few are
+// under way already; then the rate is found.
+func TestOverloadedOrLimited(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		limit   float64 // at a time, before
+		s       headers.Signal
+		change  func(l *learner, k *kind)
+		suspect bool
+		rate    bool
+		what    causeKind
+	}{
+		{"many at a time", 9, headers.Signal{}, func(*learner, *kind) {}, false, false, causeFlight},
+		{"five", 5, headers.Signal{}, func(*learner, *kind) {}, false, false, causeFlight},
+		{"three", 3.5, headers.Signal{}, func(*learner, *kind) {}, true, true, causeHold},
+		{"with a wait", 3.5, headers.Signal{RetryAfter: known(sec)}, func(*learner, *kind) {}, true, false, causeHold},
+		{"many, but suspected", 9, headers.Signal{}, func(_ *learner, k *kind) { k.suspect = k.suspect.begin(at0(0)) }, true, true, causeHold},
+		{"suspected, and serves none", 9, headers.Signal{}, func(_ *learner, k *kind) { k.suspect, k.served = k.suspect.begin(at0(0)), time.Time{} }, true, false, causeFlight},
+		{"only pauses are learned", 2, headers.Signal{}, func(l *learner, _ *kind) { l.terms.pausesOnly = true }, false, false, causeFlight},
+		{"no limit", 0, headers.Signal{}, func(_ *learner, k *kind) { k.slow.free = true }, false, false, causeFlight},
+	} {
+		l := learning1()
+		k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+		k.busy, k.served = 0.9, at0(sec/2)
+		g := under(k, 9, hourIn)
+		k.slow.limit = test.limit
+		test.change(l, k)
+		got := l.overloaded(at0(sec), g, test.s)
+		if got.what != test.what || k.suspect.suspected() != test.suspect || k.streak != 1 || k.busy != 0.9+1.0/16 {
+			t.Errorf("%s: %v, suspected %t, streak %d, busy %v", test.name, got.what, k.suspect.suspected(), k.streak, k.busy)
+		}
+		if rate := l.finder != nil && l.finder.rate > 0; rate != test.rate {
+			t.Errorf("%s: a rate is found: %t", test.name, rate)
+		}
+	}
+	l := learning1()
+	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+	k.streak = manyAnswers
+	if l.overloaded(at0(sec), under(k, 9, hourIn), headers.Signal{}); k.streak != manyAnswers {
+		t.Errorf("%d in a row are counted", k.streak)
+	}
+}
