@@ -97,7 +97,14 @@ func (w *wire) Enter(r *http.Request, t *trip.Trip) (*http.Response, error) {
 
 // land sends the attempt and sees to it until its headers are there.
 func (w *wire) land(f *flight, t *trip.Trip, ctx context.Context) (*http.Response, error) {
+	returned := false
+	defer func() {
+		if !returned { // the base panicked or ended the goroutine
+			f.release()
+		}
+	}()
 	resp, err := w.call(&f.r, t)
+	returned = true
 	if limit, expired := f.stop(err == nil && resp.Body == http.NoBody); expired {
 		if err == nil { // the headers came as the clock struck: the body is dead
 			resp.Body.Close()

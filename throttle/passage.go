@@ -69,9 +69,11 @@ func (p *passage) pass(home *record) bool {
 	p.count()
 	p.ask.counts().granted++
 	p.granted(draws, now, now)
+	var read time.Time
 	if now > last { // else e's time stands still: in a testing/synctest bubble that it was not made in
-		p.tr.Clock(e.epoch.Add(time.Duration(now)))
+		read = e.epoch.Add(time.Duration(now))
 	}
+	p.tr.Clock(read)
 	return true
 }
 
