@@ -189,7 +189,32 @@ func (l *line) ahead(q *ask) int64 {
 			sum += c.ahead(q)
 		}
 	}
+	if len(l.classes) > 0 && l.classes[0].priority > q.priority {
+		sum = min(sum, l.shared(q))
+	}
 	return sum
+}
+
+// shared is what goes before q, of a lower class, if that goes by the share of
+// all lower classes: those of them that are older, and share-1 of the highest
+// before each.
+func (l *line) shared(q *ask) int64 {
+	top, sum, older := l.classes[0], int64(0), 0
+	for _, c := range l.classes[1:] {
+		units, n := c.units, len(c.all.a)
+		if q.seq > 0 {
+			units, n = c.all.older(q.seq)
+		}
+		sum, older = sum+units, older+n
+	}
+	turns := (share - 1) * (older + 1)
+	if len(l.classes) > 1 {
+		turns = max(0, turns-l.passed)
+	}
+	if turns >= len(top.all.a) {
+		return sum + top.units
+	}
+	return sum + int64(float64(top.units)*float64(turns)/float64(len(top.all.a)))
 }
 
 // ahead is what goes first in the class if lanes take turns.
@@ -218,18 +243,23 @@ func (ln *lane) older(seq uint64) (units int64, n int) {
 	if seq == 0 || seq > ln.newest {
 		return ln.units, len(ln.q.a)
 	}
-	for _, k := range ln.q.a {
-		if k.w.seq < seq {
-			units, n = units+k.n, n+1
-		}
-	}
-	return units, n
+	return ln.q.older(seq)
 }
 
 // claims is a heap of places, by arrival.
 type claims struct {
 	a       []*claim
 	byClass bool
+}
+
+// older is how many units, and how many waiters, were there before seq.
+func (h *claims) older(seq uint64) (units int64, n int) {
+	for _, k := range h.a {
+		if k.w.seq < seq {
+			units, n = units+k.n, n+1
+		}
+	}
+	return units, n
 }
 
 func (h *claims) Len() int           { return len(h.a) }
