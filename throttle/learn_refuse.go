@@ -60,7 +60,11 @@ func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) 
 	if rate && !explained && !l.terms.pausesOnly {
 		f.refuse(now, g.sent, said, l.host.slow.rtt, h.inVain(g.sent))
 	}
-	if !h.refuse(now, g.sent, said, f.guess(), l.terms.maxPause, l.good < settledIn, l.terms.jitter()) {
+	most := l.terms.maxPause
+	if !said.known && k.suspect.suspected() {
+		most = min(most, suspectPause)
+	}
+	if !h.refuse(now, g.sent, said, f.guess(), most, l.good < settledIn, l.terms.jitter()) {
 		return lesson{}
 	}
 	f.resume(h.until)

@@ -2,6 +2,10 @@ package throttle
 
 import "time"
 
+// suspectPause is the longest pause that is guessed while it is not clear
+// whether a pause is of any use.
+const suspectPause = time.Second
+
 // limiter reports whether a host that says it is overloaded rather limits us:
 // it serves some, and refuses most however few are under way.
 func (k *kind) limiter(now time.Time) bool {
@@ -31,7 +35,7 @@ func (s *suspect) begin(now time.Time) *suspect {
 	if s == nil {
 		s = new(suspect)
 	}
-	s.since, s.answers, s.busy = now, -24, 0 // first the rate has to be found
+	s.since, s.answers, s.busy = now, -16, 0 // first the rate has to be found
 	return s
 }
 

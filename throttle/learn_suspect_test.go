@@ -1,0 +1,47 @@
+package throttle
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestOftenFailingHostIsSoonCleared: a host that fails every second request at
+// random is under suspicion of being a limiter for seconds, not for minutes:
+// requests that have three seconds each are not refused for most of one.
+func TestOftenFailingHostIsSoonCleared(t *testing.T) {
+	const perSecond, seconds, seeds = 50, 60, 6
+	reached := 0
+	for seed := range uint64(seeds) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		learnRun(t, Config{}, func(_ *http.Request, now time.Time) *http.Response {
+			if r.Float64() < 0.5 {
+				return reply(503)
+			}
+			return reply(200)
+		}, func(t *testing.T, rt *Transport, s *server) {
+			rt.learning.terms.jitter = rand.New(rand.NewPCG(seed, 4)).Float64
+			var wg sync.WaitGroup
+			for range perSecond * seconds {
+				wg.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+					defer cancel()
+					q, _ := http.NewRequestWithContext(ctx, "GET", "http://h/v1", nil)
+					if resp, err := rt.RoundTrip(q); err == nil {
+						resp.Body.Close()
+					}
+				})
+				time.Sleep(time.Second / perSecond)
+			}
+			wg.Wait()
+			t.Logf("seed %d: %d of %d", seed, s.good+s.refused, perSecond*seconds)
+			reached += s.good + s.refused
+		})
+	}
+	if share := float64(reached) / (perSecond * seconds * seeds); share < 0.55 {
+		t.Errorf("%.0f %% of the requests reached the host, want 55", 100*share)
+	}
+}
