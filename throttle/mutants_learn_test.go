@@ -210,7 +210,7 @@ func TestLimitersThatSayTheyAreOverloaded(t *testing.T) {
 	}
 }
 
-// Of sixteen answers at the rate found, after 24 that do not count, four that
+// Of sixteen answers at the rate found, after sixteen that do not count, four that
 // say that the host is overloaded prove it to be no limiter.
 func TestSuspectsAreJudged(t *testing.T) {
 	var none *suspect
@@ -219,7 +219,7 @@ func TestSuspectsAreJudged(t *testing.T) {
 	}
 	for _, busy := range []int{3, 4} {
 		s := none.begin(at0(sec))
-		for i := range 24 {
+		for i := range 16 {
 			if s.judge(at0(sec), true) {
 				t.Fatalf("judged by answer %d", i)
 			}
@@ -236,7 +236,7 @@ func TestSuspectsAreJudged(t *testing.T) {
 		if busy == 4 && s.not != at0(2*sec+forgetRate) {
 			t.Errorf("none until %v", s.not)
 		}
-		if again := s.begin(at0(3 * sec)); again != s || s.answers != -24 || s.since != at0(3*sec) {
+		if again := s.begin(at0(3 * sec)); again != s || s.answers != -16 || s.since != at0(3*sec) {
 			t.Errorf("suspected again: %+v", s)
 		}
 	}
