@@ -106,11 +106,12 @@ func TestFleetWaitEndsOnce(t *testing.T) {
 		if w.grant == nil || w.err != nil || w.gone {
 			t.Errorf("granted, and then %v", w.err)
 		}
-		w = waitsIn(1, sec)
+		w, other := waitsIn(1, sec), waitsIn(1, sec)
+		q.waiting = []*fleetWaiter{w, other}
 		q.end(w, first)
 		q.end(w, errors.New("second"))
-		if w.err != first {
-			t.Errorf("ended by %v, want the first", w.err)
+		if w.err != first || len(q.waiting) != 1 || q.waiting[0] != other {
+			t.Errorf("ended by %v, want the first; %d wait", w.err, len(q.waiting))
 		}
 	})
 }
@@ -219,6 +220,8 @@ func TestFleetRepaysWhatItKnows(t *testing.T) {
 			t.Errorf("levels %v, want 3", levels)
 		}
 		q.repay(context.Background()) // there is nothing left to charge
+		q.local = spent(q.booking(now), now)
+		q.repay(context.Background()) // nothing was granted
 		if n := s.calls(&s.books); n != 1 || q.local != nil {
 			t.Errorf("charged %d times", n)
 		}

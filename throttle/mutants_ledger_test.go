@@ -218,3 +218,17 @@ func TestLedgerIdled(t *testing.T) {
 		}
 	}
 }
+
+// A batch fits into a log when what is in it leaves, and not a microsecond before.
+func TestLedgerBatchFits(t *testing.T) {
+	const at = 1_800_000_000_000_000
+	l := StoreLimit{ID: "l", Kind: LogLimit, Size: 2, Per: sec}
+	full, _ := BookLedgers(micro(at), make([]Ledger, 1), asking(l, 2))
+	for after, want := range map[int64]Outcome{999_998: Refused, 999_999: Refused, 1_000_000: BookedAll} {
+		b := asking(l, 2)
+		b.Draws[0].Units[0].First = 2
+		if _, r := BookLedgers(micro(at+after), full, b); r.Outcome != want {
+			t.Errorf("after %d µs: %v, want %v", after, r.Outcome, want)
+		}
+	}
+}

@@ -69,17 +69,26 @@ func TestDecisionsNameALimit(t *testing.T) {
 	}
 }
 
-// What a pause would have taken of a burst is there again if it ends at once.
-func TestPauseThatEndsAtOnce(t *testing.T) {
+// After a pause that ends before its time, by a shorter one too, the flow
+// resumes then: with one request, and the next at the rate.
+func TestPauseThatEndsEarly(t *testing.T) {
+	const budget = "10/s burst 5, 9 in flight"
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, "10/s burst 10")
-		l.Pause("k", time.Now().Add(time.Hour))
-		l.Pause("k", time.Now())
-		if d := l.Try("k", Cost{requests: 10}); !d.Allowed {
-			t.Errorf("%+v, want all ten", d)
+		for _, then := range []time.Duration{0, sec} {
+			l := newLimiter(t, budget)
+			l.Pause("k", time.Now().Add(time.Hour))
+			l.Pause("k", time.Now().Add(then))
+			time.Sleep(then)
+			if d := l.Try("k", nil); !d.Allowed {
+				t.Errorf("paused for %v after all: %+v, want one", then, d)
+			}
+			if d := l.Try("k", nil); d.Allowed || d.RetryAfter != sec/10 {
+				t.Errorf("paused for %v after all: %+v, want the next in 100 ms", then, d)
+			}
 		}
-		b := newBase(nil)
-		tr := newTransport(t, b, Config{Default: MustParseBudget("10/s burst 10"), Partition: func(r *http.Request) string { return r.URL.Query().Get("who") }})
+	})
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(nil), Config{Default: MustParseBudget(budget), Partition: func(r *http.Request) string { return r.URL.Query().Get("who") }})
 		urls := []string{"http://h/?who=a", "http://h/"}
 		for _, url := range urls {
 			mustGet(t, tr, url)
@@ -87,16 +96,69 @@ func TestPauseThatEndsAtOnce(t *testing.T) {
 		time.Sleep(time.Minute)
 		tr.Pause("h", time.Now().Add(time.Hour))
 		tr.Resume("h")
-		for _, url := range urls {
-			start := time.Now()
-			for range 10 {
+		start := time.Now()
+		for i := range 2 {
+			for _, url := range urls {
 				mustGet(t, tr, url)
-			}
-			if d := time.Since(start); d > time.Millisecond {
-				t.Errorf("%s: ten took %v", url, d)
+				if got, want := time.Since(start), time.Duration(i)*sec/10; got < want || got > want+time.Microsecond {
+					t.Errorf("%s: request %d went after %v, want %v", url, i, got, want)
+				}
 			}
 		}
 	})
+}
+
+// When a budget changes, those that wait are looked at in their order.
+func TestChangedBudgetKeepsTheOrder(t *testing.T) {
+	for name, test := range map[string]struct {
+		priorities []int
+		first      int
+	}{"by arrival": {[]int{0, 0, 0}, 0}, "by priority": {[]int{0, 2, 1}, 1}, "the last": {[]int{0, 1, 2}, 2}} {
+		synctest.Test(t, func(t *testing.T) {
+			tr := newTransport(t, newBase(nil), Config{Default: MustParseBudget("1/h burst 1"), MaxWait: 24 * time.Hour})
+			mustGet(t, tr, "http://h/")
+			var mu sync.Mutex
+			var order []int
+			var wg sync.WaitGroup
+			for i, p := range test.priorities {
+				wg.Go(func() {
+					if _, err := get(t, WithPriority(t.Context(), p), tr, "http://h/"); err != nil {
+						t.Error(err)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					order = append(order, i)
+				})
+				synctest.Wait()
+			}
+			if err := tr.SetBudget("h", MustParseBudget("2/h burst 2")); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			mu.Lock()
+			if len(order) != 1 || order[0] != test.first {
+				t.Errorf("%s: %v went at once, want %d", name, order, test.first)
+			}
+			mu.Unlock()
+			wg.Wait()
+		})
+	}
+}
+
+// A lower class counts from when it begins to wait, not what went before.
+func TestShareBeginsWithTheWait(t *testing.T) {
+	l := &line{a: &account{}}
+	l.add(&waiter{ask: ask{priority: 1, seq: 1}}, 1)
+	l.passed = 5
+	l.add(&waiter{ask: ask{priority: 0, seq: 2}}, 1)
+	if l.passed != 0 {
+		t.Errorf("passed over %d times when it came", l.passed)
+	}
+	l.passed = 5
+	l.add(&waiter{ask: ask{priority: -1, seq: 3}}, 1)
+	if l.passed != 5 {
+		t.Errorf("passed over %d times, want 5: another one waits already", l.passed)
+	}
 }
 
 // Whatever an account is waited for or paused by keeps its record.
