@@ -60,7 +60,8 @@ func (p *passage) pass(home *record) bool {
 	e := p.t.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	last, now := e.last, e.now()
+	last := e.last
+	now := e.now()
 	p.resolve(now, home)
 	draws := p.ask.scope.draws(p.room[:0], &p.ask)
 	if !e.enter(now, draws, &p.ask) {
