@@ -9,6 +9,7 @@ import (
 const (
 	trailSlack = 500 * time.Millisecond // how much longer than a window a trail reaches back
 	keptUnits  = 4                      // of a window that is tested
+	aloneAfter = 4                      // windows without a sign of others, after which there are none
 )
 
 // A trail is what we ourselves spent of a quota with a short window, by when
@@ -39,11 +40,8 @@ func (q *quota) trace(now, sent time.Time, l headers.Limit, units float64, drew,
 		t.spent.add(instantOf(now), &t.spec, int64(units))
 	}
 	left, ok := remaining(l)
-	switch {
-	case refused:
-		t.shared = later(t.shared, now.Add(4*per))
-	case ok && q.size.Value-left >= t.count(sent.Add(-per))+q.early+1:
-		t.shared = later(t.shared, now.Add(per))
+	if refused || ok && q.size.Value-left >= t.count(sent.Add(-per))+q.early+1 {
+		t.shared = later(t.shared, now.Add(aloneAfter*per))
 	}
 }
 

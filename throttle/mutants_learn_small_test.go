@@ -18,7 +18,7 @@ func TestQuotasAtTheirBounds(t *testing.T) {
 		t.Error("nothing is left on the trail, and yet nobody may ask")
 	}
 	q = heardQuota(9, 10, sec, sec, nil)
-	if q.trace(at0(0), at0(0), headers.Limit{Remaining: known(9.0)}, 1, true, false); q.trail.shared != at0(sec) {
+	if q.trace(at0(0), at0(0), headers.Limit{Remaining: known(9.0)}, 1, true, false); q.trail.shared != at0(aloneAfter*sec) {
 		t.Errorf("somebody spent one: shared until %v", q.trail.shared)
 	}
 	q = heardQuota(5, 10, 30*sec, 0, nil)

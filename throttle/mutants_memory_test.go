@@ -141,8 +141,8 @@ func TestTrailsOfShortWindows(t *testing.T) {
 	if got := q.trail.wait(at0(sec), 10, 1, 0, 2*sec); got != forever {
 		t.Errorf("while others spend of it: %v", got)
 	}
-	if got := q.trail.wait(at0(3*sec), 10, 1, 0, 2*sec); got != 0 {
-		t.Errorf("a window later: %v", got)
+	if got := q.trail.wait(at0(9*sec), 10, 1, 0, 2*sec); got != 0 {
+		t.Errorf("four windows later: %v", got)
 	}
 	q.trace(at0(4*sec), at0(0), headers.Limit{}, 1, true, true)
 	if q.trail.shared != at0(12*sec) {
