@@ -3,6 +3,7 @@ package breaker
 import (
 	"net/http"
 
+	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/trip"
 )
@@ -74,7 +75,7 @@ func (d *door) otherwise(r *http.Request, t *trip.Trip, refused error) (*http.Re
 	if by != notsent.Door && by != notsent.Meter || r.Context().Err() != nil {
 		return nil, refused
 	}
-	f := d.circuits.settings(name(t.Entry, r)).Fallback
+	f := d.circuits.settings(hosts.Name(t.Entry, r)).Fallback
 	if f == nil {
 		return nil, refused
 	}

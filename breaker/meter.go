@@ -114,9 +114,6 @@ func (m *meter) Outlook(r *http.Request) (time.Duration, error) {
 	return max(wait, below), err
 }
 
-// name is the canonical host of r, whose record is e.
-func name(e *hosts.Entry, r *http.Request) string { return hosts.Name(e, r) }
-
 // enter is admit. It closes the body of a request that does not pass, also if
 // Shard or the hook panics, unless the request is to come again.
 func (c *Circuits) enter(e *hosts.Entry, by trip.Layer, t *trip.Trip, r *http.Request) (p pass, err error) {
@@ -146,7 +143,7 @@ func (c *Circuits) usual(e *hosts.Entry) (pass, bool) {
 
 // admit finds out whether a request may pass, and waits if it may.
 func (c *Circuits) admit(e *hosts.Entry, by trip.Layer, t *trip.Trip, r *http.Request) (pass, error) {
-	host := name(e, r)
+	host := hosts.Name(e, r)
 	for {
 		s := c.settings(host)
 		if forced, ok := c.held(host); ok {
@@ -171,7 +168,7 @@ func (c *Circuits) admit(e *hosts.Entry, by trip.Layer, t *trip.Trip, r *http.Re
 
 // outlook is admit without waiting and passing.
 func (c *Circuits) outlook(e *hosts.Entry, t *trip.Trip, r *http.Request) (time.Duration, error) {
-	host := name(e, r)
+	host := hosts.Name(e, r)
 	if forced, ok := c.held(host); ok {
 		if forced == Open {
 			return 0, &Error{Host: host, State: Open, by: refuser(trip.Meter)}
@@ -203,7 +200,7 @@ func (c *Circuits) report(e *hosts.Entry, p pass, a *attempt) {
 		return
 	}
 	if cir == nil { // there may be one by now
-		if c.settings(name(e, a.r)) != p.cfg {
+		if c.settings(hosts.Name(e, a.r)) != p.cfg {
 			return // and it may have other settings
 		}
 		cir = c.find(e, p.cfg, a.r, false)
