@@ -71,6 +71,7 @@ type ticket struct {
 	sent  time.Time // when it was granted
 	cost  Cost
 	draws []draw // not answered yet
+	probe bool   // of a circuit, which asks as seldom as it likes: a failure shows no rate
 }
 
 func (g *ticket) mark(a *account) (m mark, drew bool) {

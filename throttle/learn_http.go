@@ -164,7 +164,7 @@ func (p *passage) learn(now instant, end ending, status int, s headers.Signal) l
 	if k == nil {
 		return lesson{}
 	}
-	g := ticket{kind: k, sent: p.permit.at.time(), cost: p.ask.cost, draws: p.permit.draws}
+	g := ticket{kind: k, sent: p.permit.at.time(), cost: p.ask.cost, draws: p.permit.draws, probe: p.tr.Probe}
 	return k.learner.finish(now.time(), &g, end, status, s)
 }
 

@@ -15,7 +15,7 @@ func (l *learner) overloaded(now time.Time, g *ticket, s headers.Signal) lesson 
 	k.streak = min(k.streak+1, manyAnswers)
 	k.slow.lost(now, true)
 	few := k.slow.allowed() > 0 && k.slow.allowed() <= 2
-	narrow := !l.terms.pausesOnly && (k.suspect.suspected() && k.serves(now) || few && k.limiter(now))
+	narrow := !l.terms.pausesOnly && !g.probe && (k.suspect.suspected() && k.serves(now) || few && k.limiter(now))
 	if !s.Throttled && !s.RetryAfter.Known && !narrow {
 		return lesson{what: causeFlight, kind: k}
 	}

@@ -4,9 +4,12 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weirhttp/weir/internal/trip"
 )
 
 // TestOftenFailingHostIsSoonCleared: a host that fails every second request at
@@ -43,5 +46,31 @@ func TestOftenFailingHostIsSoonCleared(t *testing.T) {
 	}
 	if share := float64(reached) / (perSecond * seconds * seeds); share < 0.55 {
 		t.Errorf("%.0f %% of the requests reached the host, want 55", 100*share)
+	}
+}
+
+// TestFailedProbesShowNoRate: a circuit that probes a host that fails often
+// asks as seldom as it likes. That is not taken for the rate which the host
+// allows, as it would be if these were requests like others.
+func TestFailedProbesShowNoRate(t *testing.T) {
+	for _, probes := range []bool{false, true} {
+		n := 0
+		learnRun(t, Config{}, func(r *http.Request, _ time.Time) *http.Response {
+			trip.From(r.Context()).Probe = probes
+			if n++; n%3 != 0 {
+				return reply(503)
+			}
+			return reply(200)
+		}, func(t *testing.T, rt *Transport, _ *server) {
+			paced := false
+			for range 60 {
+				one(t, rt, "http://h/v1")
+				time.Sleep(100 * time.Millisecond)
+				paced = paced || strings.Contains(restrictionsOf(rt), "found by its refusals")
+			}
+			if paced == probes {
+				t.Errorf("probes %t: paced %t", probes, paced)
+			}
+		})
 	}
 }
