@@ -31,10 +31,10 @@ type circuit struct {
 	slow       *core     // likewise; its failures are slow calls
 	tripping   bool      // a rule of our own says that calls must trip now
 	unanswered int       // failures in a row without any answer
-	failed     int       // failures in a row
+	failed     int       // failures in a row, also of probes
 	lastBad    time.Time // last failure or slow call
 
-	down      time.Time     // when this outage began
+	down      time.Time     // when this outage began: nothing was good since
 	doubled   uint          // how often the open period has
 	period    time.Duration // the last one, before jitter
 	notBefore time.Time     // when the open period ends
@@ -43,6 +43,7 @@ type circuit struct {
 	candidate slot          // the one request between Door and wire that may become it
 	good      int           // probes
 	slowGood  int           // of these, slow
+	bad       int           // probes
 	asked     time.Time     // when a request last came while not closed
 
 	line line
@@ -153,7 +154,7 @@ func (c *circuit) begin(t *trip.Trip, now time.Time) (pass, bool) {
 			return pass{}, false
 		}
 		c.shift(HalfOpen, "the open period has ended", now, t.Caller)
-		c.good, c.slowGood = 0, 0
+		c.good, c.slowGood, c.bad = 0, 0, 0
 	}
 	if c.candidate.who == t.Request {
 		c.candidate = slot{}

@@ -42,10 +42,12 @@ type Config struct {
 
 	// OpenFor is how long an open circuit waits for its first probe, and for
 	// each of those within the first 5 s of an outage. Later periods double,
-	// up to MaxOpenFor, as long as no probe is good; when one is, before
-	// another fails, the next period is as short as the first. Each is longer
-	// or shorter by up to a fifth, at random. A Retry-After of the answer that
-	// opened the circuit raises the period, up to MaxOpenFor. Zero: 250 ms, or
+	// up to MaxOpenFor, as long as no probe is good. When one is, before
+	// others fail, the next period is as short as the first, and the 5 s begin
+	// anew. A circuit that closes and within a period opens again because
+	// nothing is good goes on with the period it had. Each is longer or
+	// shorter by up to a fifth, at random. A Retry-After of the answer that
+	// opened the circuit raises it, up to MaxOpenFor. Zero: 250 ms, or
 	// MaxOpenFor if that is shorter.
 	OpenFor time.Duration
 
@@ -53,8 +55,11 @@ type Config struct {
 	// longer.
 	MaxOpenFor time.Duration
 
-	// Probes is how many good answers in a row, asked for one at a time,
-	// close a half-open circuit. Zero: 3.
+	// Probes is how many good answers, asked for one at a time, close a
+	// half-open circuit, if less than FailureRate of its probes have failed by
+	// then. When that can no longer be, or when a probe fails and none of the
+	// last five calls was good (of the last Consecutive, if that is fewer), it
+	// opens again. Zero: 3.
 	Probes int
 
 	// Patience is how long one request may wait for a circuit that is not

@@ -135,7 +135,15 @@ func (c *circuit) core(what string, rate float64) *core {
 func (c *circuit) countProbe(v verdict, now time.Time, ctx context.Context) {
 	switch {
 	case v.outcome == Failure:
+		c.bad++
+		c.failed++
+		if c.hopeful() {
+			return
+		}
 		c.reason = "a probe failed: " + v.why
+		if c.bad > 1 {
+			c.reason = strconv.Itoa(c.bad) + " of " + number(c.bad+c.good, "probe") + " failed: " + v.why
+		}
 	case v.outcome == Ignore && !v.alive:
 		if v.retryAfter > 0 { // no verdict, but the server said when to ask again
 			c.notBefore = now.Add(min(v.retryAfter, c.cfg.MaxOpenFor))
@@ -145,13 +153,14 @@ func (c *circuit) countProbe(v verdict, now time.Time, ctx context.Context) {
 		return
 	default:
 		c.good++
+		c.failed = 0
 		if v.slow {
 			c.slowGood++
 		}
 		if c.slowGood == 0 || c.good < c.cfg.Probes || float64(c.slowGood) < c.cfg.SlowRate*float64(c.good) {
 			tell(c.calls, false)
 			if c.calls.State() == gobreaker.StateClosed {
-				c.close(now, number(c.good, "good probe"), ctx)
+				c.close(now, ctx)
 			}
 			return
 		}
@@ -161,18 +170,37 @@ func (c *circuit) countProbe(v verdict, now time.Time, ctx context.Context) {
 	c.open(v, now, ctx)
 }
 
+// lifeless is how many failures in a row make a host seem dead.
+const lifeless = 5
+
+// alive reports whether one of the last calls or probes was good.
+func (c *circuit) alive() bool {
+	n := lifeless
+	if c.cfg.Consecutive > 0 {
+		n = min(n, c.cfg.Consecutive)
+	}
+	return c.failed < n
+}
+
+// hopeful reports whether a half-open circuit whose probe has failed can still
+// close: the host has shown life lately, and if all other probes are good,
+// less than FailureRate of them have failed.
+func (c *circuit) hopeful() bool {
+	return c.alive() && float64(c.bad) < c.cfg.FailureRate*float64(c.bad+c.cfg.Probes)
+}
+
 // open begins an open period, for the reason noted.
 func (c *circuit) open(v verdict, now time.Time, ctx context.Context) {
 	if c.state == Closed {
 		c.trips++
-		if c.down.IsZero() || now.Sub(c.changed) > c.period { // not the same outage as before
+		if c.down.IsZero() || now.Sub(c.changed) > c.period || c.alive() && !v.slow { // not the same outage as before
 			c.down, c.doubled = now, 0
 		}
 	}
-	c.tripping, c.unanswered, c.failed = false, 0, 0
+	c.tripping, c.unanswered = false, 0
 	switch {
 	case c.state == HalfOpen && c.good > c.slowGood: // not dead, only bad at times
-		c.doubled = 0
+		c.down, c.doubled = now, 0
 	case now.Sub(c.down) >= firstPeriods && c.cfg.OpenFor<<c.doubled < c.cfg.MaxOpenFor:
 		c.doubled++
 	}
@@ -200,10 +228,21 @@ func jitter(d, server, longest time.Duration) time.Duration {
 	return d
 }
 
-// close begins the closed state with nothing counted.
-func (c *circuit) close(now time.Time, reason string, ctx context.Context) {
+// close begins the closed state. If a probe failed, the probes are the first
+// calls of its window; else nothing is counted.
+func (c *circuit) close(now time.Time, ctx context.Context) {
 	c.rest()
 	c.unanswered, c.failed, c.lastBad, c.tripping = 0, 0, time.Time{}, false
+	reason := number(c.good, "good probe")
+	if c.bad > 0 {
+		reason += " and " + strconv.Itoa(c.bad) + " bad"
+		c.lastBad = now
+		c.calm.Store(false)
+		c.start()
+		for i := range c.good + c.bad { // the bad last, lest they be too many for a moment
+			tell(c.calls, i >= c.good)
+		}
+	}
 	c.shift(Closed, reason, now, ctx)
 	c.line.ramp(now, c.cfg.Probes)
 }

@@ -40,8 +40,13 @@
 //	closed -> open       FailureRate or SlowRate over MinCalls in Window, or
 //	                     Consecutive failures without an answer
 //	open -> half-open    a request comes after the open period
-//	half-open -> open    a probe failed; the period grows
-//	half-open -> closed  Probes good ones in a row
+//	half-open -> open    a probe failed, and either none of the last five
+//	                     calls was good, or too many failed for FailureRate
+//	half-open -> closed  Probes good ones
+//
+// So a host that works at times is used at times: with the defaults the better
+// of five probes decide, and the next open period is as short as the first.
+// One that shows no life gets one probe a period, and the periods grow.
 //
 // An open circuit is Open until a request comes; there is no timer unless
 // requests wait. Only the forgetting of a record (its host quiet for a Window,

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +31,7 @@ type model struct {
 	notBefore  time.Time
 	probe      *step // at the wire
 	good       int
+	bad        int
 	tripped    int
 	probes     int
 }
@@ -70,7 +72,7 @@ func (m *model) start(s *step, now time.Time) bool {
 		}
 		if m.state == Open {
 			m.turn(HalfOpen, now)
-			m.good = 0
+			m.good, m.bad = 0, 0
 		}
 		m.probe, s.isTry = s, true
 		m.probes++
@@ -98,13 +100,21 @@ func (m *model) end(s *step, now time.Time) {
 	if m.state == HalfOpen {
 		switch {
 		case bad:
-			m.open(now)
+			m.bad++
+			if m.failed++; m.dead() || float64(m.bad)/float64(m.bad+m.cfg.Probes) >= m.cfg.FailureRate {
+				m.open(now)
+			}
 		case s.how == "later":
 			m.notBefore = now.Add(min(2*time.Second, m.cfg.MaxOpenFor))
 		case s.how != "cancelled" && s.how != "panic":
+			m.failed = 0
 			if m.good++; m.good == m.cfg.Probes {
 				m.turn(Closed, now)
-				m.calls, m.origin, m.lastBad, m.unanswered, m.failed = nil, time.Time{}, time.Time{}, 0, 0
+				m.calls, m.origin, m.lastBad, m.unanswered = nil, time.Time{}, time.Time{}, 0
+				for i := 0; m.bad > 0 && i < m.good+m.bad; i++ {
+					m.calls = append(m.calls, call{0, i < m.bad})
+					m.origin, m.lastBad = now, now
+				}
 			}
 		}
 		return
@@ -137,6 +147,10 @@ func (m *model) end(s *step, now time.Time) {
 	}
 }
 
+// dead reports whether none of the last five calls, or of the last
+// Consecutive, was good.
+func (m *model) dead() bool { return m.failed >= min(5, m.cfg.Consecutive) }
+
 // overdue reports whether the calls of the window, or a run, open the circuit.
 func (m *model) overdue(now time.Time) bool {
 	all, bad := 0, 0
@@ -155,14 +169,14 @@ func (m *model) overdue(now time.Time) bool {
 func (m *model) open(now time.Time) {
 	if m.state == Closed {
 		m.tripped++
-		if now.Sub(m.changed) > m.period || m.down.IsZero() {
+		if now.Sub(m.changed) > m.period || m.down.IsZero() || !m.dead() {
 			m.down, m.doubled = now, 0
 		}
 	}
-	m.calls, m.unanswered, m.failed = nil, 0, 0
+	m.calls, m.unanswered = nil, 0
 	switch {
 	case m.state == HalfOpen && m.good > 0:
-		m.doubled = 0
+		m.down, m.doubled = now, 0
 	case now.Sub(m.down) >= 5*time.Second && m.cfg.OpenFor<<m.doubled < m.cfg.MaxOpenFor:
 		m.doubled++
 	}
@@ -271,11 +285,15 @@ var endings = map[string]answer{
 
 func history(t *rapid.T) []*step {
 	how := rapid.SampledFrom([]string{"200", "200", "200", "429", "500", "500", "500", "reset", "reset", "later", "cancelled", "panic"})
-	if rapid.Bool().Draw(t, "sick") {
+	kinds := []string{"start", "start", "end", "end", "call", "call", "call", "call", "sleep", "due"}
+	switch {
+	case rapid.Bool().Draw(t, "nearly dead"):
 		how = rapid.SampledFrom([]string{"200", "500", "reset", "reset", "reset", "reset", "reset", "cancelled"})
+	case rapid.Bool().Draw(t, "half dead"):
+		how, kinds = rapid.SampledFrom([]string{"200", "500"}), []string{"call", "call", "call", "due", "due", "start", "end"}
 	}
 	one := rapid.Custom(func(t *rapid.T) *step {
-		s := &step{kind: rapid.SampledFrom([]string{"start", "start", "end", "end", "call", "call", "call", "call", "sleep", "due"}).Draw(t, "kind")}
+		s := &step{kind: rapid.SampledFrom(kinds).Draw(t, "kind")}
 		switch s.kind {
 		case "end", "call":
 			s.which, s.how = rapid.IntRange(0, 5).Draw(t, "which"), how.Draw(t, "how")
@@ -293,17 +311,20 @@ func TestModel(t *testing.T) {
 		f.Value.Set("20261121")
 		defer f.Value.Set("0")
 	}
-	reached := make(map[State]int)
+	reached, outvoted := make(map[State]int), 0
 	rapid.Check(t, func(rt *rapid.T) {
 		c := Config{
 			Window:      10 * time.Second,
 			MinCalls:    rapid.IntRange(1, 8).Draw(rt, "MinCalls"),
-			FailureRate: rapid.SampledFrom([]float64{0.25, 0.5, 1}).Draw(rt, "FailureRate"),
-			Consecutive: rapid.IntRange(1, 4).Draw(rt, "Consecutive"),
-			Probes:      rapid.IntRange(1, 3).Draw(rt, "Probes"),
+			FailureRate: rapid.SampledFrom([]float64{0.5, 0.25, 0.75, 1}).Draw(rt, "FailureRate"),
+			Consecutive: rapid.IntRange(1, 6).Draw(rt, "Consecutive"),
+			Probes:      rapid.IntRange(1, 4).Draw(rt, "Probes"),
 			MaxOpenFor:  rapid.SampledFrom([]time.Duration{300 * time.Millisecond, time.Second, time.Minute}).Draw(rt, "MaxOpenFor"),
 			OnStateChange: func(ch Change) {
 				reached[ch.To]++
+				if strings.HasSuffix(ch.Reason, "bad") {
+					outvoted++
+				}
 			},
 		}
 		steps := history(rt)
@@ -316,6 +337,9 @@ func TestModel(t *testing.T) {
 	least := 10
 	if testing.Short() {
 		least = 1
+	}
+	if outvoted == 0 {
+		t.Error("the histories let no bad probe be outvoted")
 	}
 	for _, s := range []State{Closed, HalfOpen, Open} {
 		if reached[s] < least {

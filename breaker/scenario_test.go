@@ -235,27 +235,3 @@ func TestOpenPeriods(t *testing.T) {
 		}
 	})
 }
-
-// TestHalfDead: a host that fails every other call is asked as often after ten
-// minutes as at first: only one that shows no life is left alone for longer.
-func TestHalfDead(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{})
-		open(t, cs, h, rt)
-		n := 0
-		h.set(func(r *http.Request) (*http.Response, error) {
-			if n++; n%2 == 0 {
-				return down(r)
-			}
-			return status(200)(r)
-		})
-		for begin := time.Now(); time.Since(begin) < 10*time.Minute; {
-			get(rt, site) // good
-			get(rt, site) // not
-			if d := time.Until(cs.Stats().Circuits[0].NotBefore); d > 300*time.Millisecond {
-				t.Fatalf("after %v: open for %v, want 300ms at most", time.Since(begin), d)
-			}
-			due(t, cs)
-		}
-	})
-}

@@ -152,9 +152,9 @@ const notes = `## Remarks
   for one that refills. That it is a window is found out by refusals: one in each window, or some more if the first
   window that is seen ends at once.
 - E4: about two fifths of the refusals are those of the first second, when eight newcomers meet.
-- E5 from three tenths on: the circuit breaker opens at half, and three good probes in a row are rare then. That is
-  its setting, not the throttle's: the row without the breaker shows what the retry allowance and the in-flight limit
-  permit. The targets are those of a retry allowance alone.
+- E5 at three tenths: the retry allowance is spent. From half on the circuit opens, which is its setting (FailureRate);
+  a majority of its probes closes it again. The row without the breaker shows what the allowance and the in-flight
+  limit permit. The targets are those of a retry allowance alone.
 - E6: goodput counts the requests that were given up during the recovery.
 - E7, one process: the first refusal costs 5 s, then the share of a suspected window is spread to see whether it is
   one. How slowly a guessed rate grows was chosen by this scenario, on other seeds: 14.5 to 18.7 s for 2 to 5 s.

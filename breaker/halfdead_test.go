@@ -1,0 +1,174 @@
+package breaker
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestHalfDeadHosts: a host that fails a share of its calls at random serves
+// much of the rest, and the more of them fail, the less it is sent. One that
+// shows no life is left alone.
+func TestHalfDeadHosts(t *testing.T) {
+	const perSecond, seconds, seeds = 100, 60, 5
+	for _, x := range []struct{ fails, served, sent float64 }{
+		{.3, .69, 1}, {.5, .27, .9}, {.7, .025, .2}, {.8, .008, .12}, {1, 0, .01},
+	} {
+		served, sent := 0, 0
+		for seed := range uint64(seeds) {
+			bubble(t, func(t *testing.T) {
+				_, h, rt := rig(t, Config{})
+				h.set(failingAtRandom(seed, x.fails))
+				var good atomic.Int64
+				load(t, rt, perSecond, seconds*time.Second, func(int) {
+					if code, _ := get(rt, site); code == 200 {
+						good.Add(1)
+					}
+				})
+				served += int(good.Load())
+				sent += int(h.calls.Load())
+			})
+		}
+		const all = perSecond * seconds * seeds
+		got := fmt.Sprintf("%.0f %% fail: of all calls %.3f were sent and %.3f served", 100*x.fails, float64(sent)/all, float64(served)/all)
+		if t.Log(got); float64(served) < x.served*all || float64(sent) > x.sent*all {
+			t.Errorf("%s, want at most %.3f and at least %.3f", got, x.sent, x.served)
+		}
+	}
+}
+
+// failingAtRandom takes 40 ms, at half of which it is known how it ends.
+func failingAtRandom(seed uint64, share float64) answer {
+	random := rand.New(rand.NewPCG(seed, 5))
+	var mu sync.Mutex
+	return func(r *http.Request) (*http.Response, error) {
+		time.Sleep(20 * time.Millisecond)
+		mu.Lock()
+		bad := random.Float64() < share
+		mu.Unlock()
+		time.Sleep(20 * time.Millisecond)
+		if bad {
+			return status(503)(r)
+		}
+		return status(200)(r)
+	}
+}
+
+// TestHalfOpenVote: after a host has shown life, failed probes are outvoted by
+// good ones as long as they are less than FailureRate of all; if nothing was
+// good lately, the first one decides.
+func TestHalfOpenVote(t *testing.T) {
+	for _, x := range []struct {
+		name, calls string // g: good, b: bad, .: until a probe may go
+		c           Config
+		want        State
+		reason      string
+	}{
+		{"good", "ggg", Config{}, Closed, "3 good probes"},
+		{"dead", "b", Config{}, Open, "a probe failed: status 500"},
+		{"alive at first", "gb", Config{}, HalfOpen, "the open period has ended"},
+		{"two of five", "gbgbg", Config{}, Closed, "3 good probes and 2 bad"},
+		{"three of five", "gbgbb", Config{}, Open, "3 of 5 probes failed: status 500"},
+		{"bad first, life in the last period", "gbbb.bg", Config{}, HalfOpen, "the open period has ended"},
+		{"five in a row", "gbbb.bb", Config{}, Open, "2 of 2 probes failed: status 500"},
+		{"two in a row of Consecutive 2", "gbb", Config{Consecutive: 2}, Open, "2 of 3 probes failed: status 500"},
+		{"no run", "gbbb.bg", Config{Consecutive: -1, MinCalls: 1}, HalfOpen, "the open period has ended"},
+		{"a low FailureRate", "gb", Config{FailureRate: .25}, Open, "a probe failed: status 500"},
+		{"a high one", "gbbbbgbbbbg", Config{FailureRate: .75}, Closed, "3 good probes and 8 bad"},
+		{"a high one, reached", "gbbgbbb", Config{FailureRate: .6}, Open, "5 of 7 probes failed: status 500"},
+		{"one probe", "g", Config{Probes: 1}, Closed, "1 good probe"},
+		{"one probe, bad", "b", Config{Probes: 1, Consecutive: 100, MinCalls: 1}, Open, "a probe failed: status 500"},
+	} {
+		bubble(t, func(t *testing.T) {
+			cs, h, rt := rig(t, x.c)
+			open(t, cs, h, rt)
+			for _, call := range x.calls {
+				switch call {
+				case 'g':
+					h.set(status(200))
+				case 'b':
+					h.set(status(500))
+				case '.':
+					due(t, cs)
+					continue
+				}
+				if _, err := get(rt, site); err != nil {
+					t.Fatalf("%s: %v", x.name, err)
+				}
+			}
+			want(t, cs, x.want, x.name)
+			if got := cs.Stats().Circuits[0].Reason; got != x.reason {
+				t.Errorf("%s: because of %q, want %q", x.name, got, x.reason)
+			}
+		})
+	}
+}
+
+// TestHalfDeadPeriods: as long as something is good now and then, an open
+// period is as short after an hour as at first, also if the circuit has just
+// closed; five seconds without anything good, and they grow.
+func TestHalfDeadPeriods(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{})
+		open(t, cs, h, rt)
+		period := func() time.Duration {
+			c := cs.Stats().Circuits[0]
+			return c.NotBefore.Sub(c.Since)
+		}
+		calls := func(how string) {
+			for _, call := range how {
+				if h.set(status(200)); call == 'b' {
+					h.set(status(500))
+				}
+				get(rt, site)
+			}
+		}
+		for begin := time.Now(); time.Since(begin) < time.Hour; due(t, cs) {
+			if calls("gbbb"); cs.State("a.example") != Open || period() > 300*time.Millisecond {
+				t.Fatalf("%v for %v after a good probe", cs.State("a.example"), period())
+			}
+			due(t, cs)
+			if calls("ggg"); cs.State("a.example") != Closed {
+				t.Fatal("not closed by good probes")
+			}
+			calls("bgbgbgbgbgbgbgbgbgbgbg")
+			if want(t, cs, Open, "half are bad"); period() > 300*time.Millisecond {
+				t.Fatalf("open for %v when half were bad", period())
+			}
+		}
+		for begin := time.Now(); time.Since(begin) < 6*time.Second; due(t, cs) {
+			calls("b")
+		}
+		if calls("b"); period() < 400*time.Millisecond {
+			t.Errorf("open for %v after 6 s without a good probe", period())
+		}
+	})
+}
+
+// TestProbesAreTheFirstCalls: a circuit that closes although a probe failed
+// has counted its probes; one that had no bad probe has counted nothing.
+func TestProbesAreTheFirstCalls(t *testing.T) {
+	for _, x := range []struct {
+		calls           string
+		total, failures uint64
+	}{{"ggg", 0, 0}, {"gbgg", 4, 1}, {"gbgbg", 5, 2}} {
+		bubble(t, func(t *testing.T) {
+			cs, h, rt := rig(t, Config{MinCalls: 1})
+			open(t, cs, h, rt)
+			for _, call := range x.calls {
+				if h.set(status(200)); call == 'b' {
+					h.set(status(500))
+				}
+				get(rt, site)
+			}
+			want(t, cs, Closed, x.calls)
+			if s := cs.Stats().Circuits; len(s) != 1 || uint64(s[0].Calls) != x.total || uint64(s[0].Failures) != x.failures {
+				t.Errorf("%s: %+v", x.calls, s)
+			}
+		})
+	}
+}
