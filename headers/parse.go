@@ -35,14 +35,15 @@ func ParseBody(resp *http.Response, body []byte, now time.Time) Signal {
 }
 
 func parse(resp *http.Response, body []byte, now time.Time) Signal {
-	if len(body) == 0 && silent(resp.Header) {
+	if len(body) == 0 && Silent(resp.Header) {
 		return bare(resp.StatusCode)
 	}
 	return parseSome(resp, body, now)
 }
 
-// silent reports whether no header is of interest: most responses say nothing.
-func silent(h http.Header) bool {
+// Silent reports whether no header of h is of interest here, as in most
+// responses: of such a response Parse knows its status, and needs no now.
+func Silent(h http.Header) bool {
 	for name, lines := range h {
 		if !ordinary(name) && len(lines) > 0 && promising(name) {
 			return false

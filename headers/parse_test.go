@@ -303,3 +303,25 @@ func TestStrings(t *testing.T) {
 		}
 	}
 }
+
+// Silent tells of headers what Parse makes of them: in the corpus, which is all
+// about headers that speak, and beside them in those that never do.
+func TestSilent(t *testing.T) {
+	if h := (http.Header{"Content-Type": {"text/plain"}, "Date": {"x"}, "X-Request-Id": {"7"}}); !Silent(h) || !Silent(nil) {
+		t.Error("ordinary headers speak")
+	}
+	spoke := 0
+	for _, c := range loadCorpus(t) {
+		resp, now := c.response(t)
+		resp.StatusCode = 200
+		s := Parse(resp, now)
+		if says := s.RetryAfter.Known || s.ShouldRetry.Known || s.Throttled || len(s.Limits) > 0; says {
+			if spoke++; Silent(resp.Header) {
+				t.Errorf("%s: %v is called silent and says %v", c.ID, resp.Header, s)
+			}
+		}
+	}
+	if spoke < 100 {
+		t.Errorf("only %d of the corpus speak", spoke)
+	}
+}

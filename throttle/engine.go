@@ -54,18 +54,21 @@ func (e *engine) now() instant {
 		e.clock.zero = t.UnixNano() - int64(e.last)
 		return e.last
 	}
-	e.last = max(e.last, instant(time.Since(e.epoch)))
+	e.last = max(e.last, e.read())
 	return e.last
 }
+
+// read reads the clock without the lock.
+func (e *engine) read() instant { return instant(time.Since(e.epoch)) }
 
 // nowFrom is now as of a reading of the clock that was taken before the lock, if
 // nothing later has been seen. It is for what has happened already; what is
 // granted needs now.
-func (e *engine) nowFrom(t time.Time) instant {
+func (e *engine) nowFrom(at instant) instant {
 	if e.walls > 0 {
 		return e.now()
 	}
-	e.last = max(e.last, instant(t.Sub(e.epoch)))
+	e.last = max(e.last, at)
 	return e.last
 }
 

@@ -12,14 +12,13 @@ import (
 //
 // It reports whether places in flight are held until the body's end.
 func (t *Transport) hear(p *passage, resp *http.Response) bool {
-	at := time.Now()
-	s := t.parse(p.ask.r.Context(), resp, at)
-	if resp.StatusCode >= 400 {
-		at = time.Now() // its body may have been waited for
+	var s headers.Signal
+	if resp.StatusCode >= 400 || !headers.Silent(resp.Header) {
+		s = t.parse(p.ask.r.Context(), resp, time.Now()) // may wait for a body
 	}
 	p.tr.Throttled = s.Throttled || resp.StatusCode == http.StatusServiceUnavailable && s.RetryAfter.Known
 	bare := resp.Body == nil || resp.Body == http.NoBody
-	news, ok, holds := p.heard(at, resp.StatusCode, s, bare)
+	news, ok, holds := p.heard(t.engine.read(), resp.StatusCode, &s, bare)
 	if ok {
 		t.config.OnLearn(news)
 	}
@@ -27,7 +26,7 @@ func (t *Transport) hear(p *passage, resp *http.Response) bool {
 }
 
 // heard is hear under the lock.
-func (p *passage) heard(at time.Time, status int, s headers.Signal, bare bool) (_ Learned, told, holds bool) {
+func (p *passage) heard(at instant, status int, s *headers.Signal, bare bool) (_ Learned, told, holds bool) {
 	e := p.t.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -159,13 +159,13 @@ func (k *kind) draws(buf []draw, q *ask) []draw {
 // learn takes in how the attempt ended, before its places and units are given
 // back. It returns what was news. The engine's lock is held, and again has to
 // follow.
-func (p *passage) learn(now instant, end ending, status int, s headers.Signal) lesson {
+func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) lesson {
 	k := p.ask.learn
 	if k == nil {
 		return lesson{}
 	}
 	g := ticket{kind: k, sent: p.permit.at.time(), cost: p.ask.cost, draws: p.permit.draws, probe: p.tr.Probe}
-	return k.learner.finish(now.time(), &g, end, status, s)
+	return k.learner.finish(now.time(), &g, end, status, *s)
 }
 
 // again plans everyone anew who waits for something learned.

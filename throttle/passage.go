@@ -98,7 +98,7 @@ func (p *passage) wait(ctx context.Context, home *record) error {
 		return nil
 	}
 	err = p.share(ctx, &patience, waited)
-	p.sent = instant(time.Since(t.engine.epoch))
+	p.sent = t.engine.read()
 	return err
 }
 

@@ -110,7 +110,7 @@ func (p *passage) finish(end ending) {
 		e.free(now, &p.permit)
 		return
 	}
-	p.learn(now, end, 0, headers.Signal{})
+	p.learn(now, end, 0, &headers.Signal{})
 	if end == unsent {
 		p.shared.cancel()
 		p.ask.counts().more().refunded++
