@@ -41,8 +41,12 @@ func (t instant) until(now instant) time.Duration {
 // bucket is a token bucket: rate.Limiter as the account, without its waiters.
 // Its zero value is not ready; fill makes it so. Tokens may be negative: a debt
 // that those who come later wait for.
+//
+// As long as there is plenty, what is taken is only noted. It is charged in one
+// step when the bucket runs short; if it is full before, nothing is left to charge.
 type bucket struct {
 	lim    rate.Limiter
+	noted  int64   // taken, not charged to lim
 	tokens float64 // as of seen
 	seen   instant
 	hushed float64 // tokens that quiet took
@@ -65,7 +69,7 @@ func (b *bucket) fill(now instant, perSecond float64, size int, tokens float64) 
 	b.lim.SetLimitAt(from, rate.Limit(perSecond))
 	b.lim.SetBurstAt(from, size)
 	b.owe(from, size, whole)
-	b.tokens, b.seen = tokens, now
+	b.tokens, b.seen, b.noted = tokens, now, 0
 }
 
 // owe takes n tokens whatever there is: a debt, by reservations.
@@ -85,7 +89,10 @@ func (b *bucket) look(now instant, s *rateSpec) {
 		return
 	}
 	most := float64(s.size) - float64(b.young.count(b.seen, s.span))
-	b.tokens = min(most, b.tokens+float64(now-b.seen)/1e9*s.perSecond)
+	b.tokens += float64(now-b.seen) / 1e9 * s.perSecond
+	if b.tokens >= most {
+		b.tokens, b.noted = most, 0
+	}
 	b.seen = now
 }
 
@@ -121,10 +128,13 @@ func (b *bucket) take(now instant, s *rateSpec, n int64, held bool) (full instan
 	if held && s.span > 0 {
 		b.young.add(now, s.span, n)
 	}
-	if n > int64(s.size) || !b.lim.AllowN(now.time(), int(n)) {
-		b.owe(now.time(), s.size, float64(n))
-	}
 	b.tokens -= float64(n)
+	if b.noted += n; b.tokens < 1 {
+		if b.noted > int64(s.size) || !b.lim.AllowN(now.time(), int(b.noted)) {
+			b.owe(now.time(), s.size, float64(b.noted))
+		}
+		b.noted = 0
+	}
 	return now.add(nanos((float64(s.size) - b.tokens) / s.perSecond))
 }
 
