@@ -39,11 +39,11 @@ func (d *door) Link() trip.Link { return d.link }
 func (d *door) CloseIdleConnections() { trip.CloseIdle(d.base) }
 
 func (d *door) RoundTrip(r *http.Request) (resp *http.Response, err error) {
-	q, t, made := d.onward.Begin(r)
+	t, made := d.onward.Begin(r)
 	if made {
-		resp, err = begun(t, func() (*http.Response, error) { return d.roundTrip(q, t) })
+		resp, err = begun(t, func() (*http.Response, error) { return d.roundTrip(r, t) })
 	} else {
-		resp, err = d.roundTrip(q, t)
+		resp, err = d.roundTrip(r, t)
 	}
 	if err != nil {
 		return d.otherwise(r, t, err)

@@ -40,7 +40,7 @@ func (m *meter) Link() trip.Link { return m.link.At(m) }
 func (m *meter) CloseIdleConnections() { trip.CloseIdle(m.base) }
 
 func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
-	r, t, made := m.onward.Begin(r)
+	t, made := m.onward.Begin(r)
 	if !made {
 		return m.Enter(r, t)
 	}
@@ -102,6 +102,11 @@ func (m *meter) Outlook(r *http.Request) (time.Duration, error) {
 	if t == nil || t.Table != m.below.Hosts {
 		return trip.Outlook(m.base, r)
 	}
+	return m.Ahead(r, t)
+}
+
+// Ahead is Outlook for the layer of weir above this one.
+func (m *meter) Ahead(r *http.Request, t *trip.Trip) (time.Duration, error) {
 	e, own := m.circuits.hold(t, r)
 	if own {
 		defer e.Release()
@@ -110,7 +115,7 @@ func (m *meter) Outlook(r *http.Request) (time.Duration, error) {
 	if err != nil {
 		return wait, err
 	}
-	below, err := trip.Outlook(m.base, r)
+	below, err := m.onward.Outlook(r, t)
 	return max(wait, below), err
 }
 

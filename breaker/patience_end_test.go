@@ -233,7 +233,7 @@ func (y *yielding) RoundTrip(r *http.Request) (*http.Response, error) {
 		if !ok {
 			return resp, err
 		}
-		done, err := at.Wait(r)
+		done, err := at.Wait(r, tr)
 		if err != nil {
 			return nil, err
 		}

@@ -25,8 +25,7 @@ func (*yield) Error() string         { return errYield.Error() }
 func (*yield) RefusedBy() notsent.By { return notsent.Meter }
 
 // Wait implements trip.Yield: r stands in line as it would at the Door.
-func (y *yield) Wait(r *http.Request) (done func(), err error) {
-	t := trip.From(r.Context())
+func (y *yield) Wait(r *http.Request, t *trip.Trip) (done func(), err error) {
 	e, own := y.circuits.hold(t, r)
 	if own {
 		defer e.Release()

@@ -14,7 +14,7 @@ import (
 // it stands in for.
 type flight struct {
 	ctx     attemptContext
-	r       http.Request // what the base gets
+	r       *http.Request // what the base gets
 	stall   time.Duration
 	body    *upload
 	unwatch func() bool
@@ -95,7 +95,7 @@ func (f *flight) strike(c *clock) {
 
 // late is the error of a clock that struck.
 func (f *flight) late(limit time.Duration) *TimeoutError {
-	return &TimeoutError{Host: hosts.Key(&f.r), Limit: limit, Body: f.resp != nil}
+	return &TimeoutError{Host: hosts.Key(f.r), Limit: limit, Body: f.resp != nil}
 }
 
 // guard puts the flight in the place of the response's body.

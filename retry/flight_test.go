@@ -170,7 +170,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 
 // newFlight is a flight with nothing but a clock and a context.
 func newFlight(p *clocks, again bool) *flight {
-	f := &flight{clocks: p, again: again, r: http.Request{URL: new(url.URL)}}
+	f := &flight{clocks: p, again: again, r: &http.Request{URL: new(url.URL)}}
 	f.ctx.Context = background()
 	return f
 }

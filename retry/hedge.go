@@ -175,11 +175,11 @@ func (h *hedge) run() {
 		h.panicked = recover() // goes on where the caller can recover it
 		close(h.ended)
 	}()
-	r, tr := h.first.Fork(h.ctx, h.r)
+	r, tr := h.r.WithContext(h.ctx), h.first.Fork()
 	h.mu.Lock()
 	h.trip = tr
 	h.mu.Unlock()
-	if wait, err := trip.Outlook(h.t.base, r); err != nil || wait > 0 {
+	if wait, err := h.t.onward.Outlook(r, tr); err != nil || wait > 0 {
 		return
 	}
 	if h.ctx.Err() != nil || !h.pay() {

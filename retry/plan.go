@@ -42,7 +42,7 @@ func (l *loop) plan(o Outcome, sig headers.Signal, resp *http.Response, err erro
 		return plan{reason: Exhausted}
 	}
 	now := time.Now()
-	wait, refusal := trip.Outlook(l.t.base, l.r)
+	wait, refusal := l.t.onward.Outlook(l.r, l.tr)
 	if refusal != nil {
 		return plan{reason: Blocked}
 	}

@@ -84,7 +84,7 @@ func (t *Transport) CloseIdleConnections() { trip.CloseIdle(t.base) }
 // attempt, or an error that is or wraps that of the last attempt, an *Error
 // if there is more to say.
 func (t *Transport) RoundTrip(r *http.Request) (resp *http.Response, err error) {
-	r, tr, made := t.onward.Begin(r)
+	tr, made := t.onward.Begin(r)
 	if made {
 		defer func() { err = tr.End(err) }()
 	}

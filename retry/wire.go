@@ -40,10 +40,15 @@ func (w *wire) Link() trip.Link { return w.link.With(trip.Wire).At(w) }
 
 func (w *wire) Outlook(r *http.Request) (time.Duration, error) { return trip.Outlook(w.base, r) }
 
+// Ahead is Outlook for the layer above.
+func (w *wire) Ahead(r *http.Request, t *trip.Trip) (time.Duration, error) {
+	return w.onward.Outlook(r, t)
+}
+
 func (w *wire) CloseIdleConnections() { trip.CloseIdle(w.base) }
 
 func (w *wire) RoundTrip(r *http.Request) (resp *http.Response, err error) {
-	r, t, made := w.onward.Begin(r)
+	t, made := w.onward.Begin(r)
 	if made {
 		defer func() { err = t.End(err) }()
 	}
@@ -75,15 +80,21 @@ func (w *wire) Enter(r *http.Request, t *trip.Trip) (*http.Response, error) {
 	ctx := r.Context()
 	body := blockable(r)
 	if attempt == 0 && stall == 0 && body == nil && !needsEvidence(r) {
+		if !t.Worn(trip.Wire) {
+			r = t.Dress(r)
+		}
 		t.Depart()
-		resp, err := w.call(r, t)
+		resp, err := w.call(r)
 		w.note(t, ctx, err, nil)
 		return resp, err
 	}
 	f := &flight{stall: stall, clocks: &w.clocks}
 	f.ctx.Context = ctx
+	if !t.Worn(trip.Wire) {
+		f.ctx.Context = t.Over(ctx)
+	}
 	f.ctx.traceKey, f.ctx.seen.full = w.traceKey, needsEvidence(r)
-	f.r = *r.WithContext(&f.ctx)
+	f.r = t.Copy(r, &f.ctx)
 	if body != nil {
 		// HTTP/1 waits for a blocked Read of the body past the end of the
 		// context (golang.org/issue/78555).
@@ -103,7 +114,7 @@ func (w *wire) land(f *flight, t *trip.Trip, ctx context.Context) (*http.Respons
 			f.release()
 		}
 	}()
-	resp, err := w.call(&f.r, t)
+	resp, err := w.call(f.r)
 	returned = true
 	if limit, expired := f.stop(err == nil && resp.Body == http.NoBody); expired {
 		if err == nil { // the headers came as the clock struck: the body is dead
@@ -130,19 +141,24 @@ func (w *wire) land(f *flight, t *trip.Trip, ctx context.Context) (*http.Respons
 var errNothing = errors.New("retry: the base returned neither a response nor an error")
 
 // call makes of what the base returns what a RoundTripper may return.
-func (w *wire) call(r *http.Request, t *trip.Trip) (*http.Response, error) {
-	resp, err := w.onward.Send(r, t)
+func (w *wire) call(r *http.Request) (*http.Response, error) {
+	resp, err := w.base.RoundTrip(r)
 	switch {
 	case resp == nil && err == nil:
 		return nil, errNothing
-	case resp != nil && resp.Body == nil:
+	case resp == nil:
+		return nil, err
+	case resp.Body == nil:
 		resp.Body = http.NoBody
 	}
-	if err != nil && resp != nil {
-		resp.Body.Close()
-		resp = nil
+	if resp.Request == nil {
+		resp.Request = r
 	}
-	return resp, err
+	if err != nil {
+		resp.Body.Close()
+		return nil, err
+	}
+	return resp, nil
 }
 
 // cut is a timeout together with what the base said about it.

@@ -82,9 +82,6 @@ func (p *passage) places() bool {
 
 // watch wraps the body of resp, in place, if places in flight wait for its end.
 func (p *passage) watch(resp *http.Response, holds bool) {
-	if resp.Request == nil {
-		resp.Request = p.ask.r
-	}
 	if !holds {
 		return
 	}

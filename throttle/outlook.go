@@ -10,21 +10,26 @@ import (
 // Outlook is how long r would wait here and below if it were sent now, and the
 // refusal it would meet.
 func (t *Transport) Outlook(r *http.Request) (time.Duration, error) {
-	below, err := trip.Outlook(t.base, r)
-	if err != nil || r.URL == nil || r.URL.Host == "" {
-		return below, err
-	}
-	wait, err := t.outlook(r)
-	return max(wait, below), err
-}
-
-func (t *Transport) outlook(r *http.Request) (time.Duration, error) {
 	tr := trip.From(r.Context())
 	if tr == nil || tr.Table != t.hosts {
 		entry := t.hosts.Acquire(hostOf(r), time.Now())
 		defer entry.Release()
 		tr = &trip.Trip{Request: &trip.Request{Entry: entry, Table: t.hosts}}
 	}
+	return t.Ahead(r, tr)
+}
+
+// Ahead is Outlook for the layer of weir above this one.
+func (t *Transport) Ahead(r *http.Request, tr *trip.Trip) (time.Duration, error) {
+	below, err := t.onward.Outlook(r, tr)
+	if err != nil || r.URL == nil || r.URL.Host == "" {
+		return below, err
+	}
+	wait, err := t.outlook(r, tr)
+	return max(wait, below), err
+}
+
+func (t *Transport) outlook(r *http.Request, tr *trip.Trip) (time.Duration, error) {
 	p := &passage{t: t, tr: tr, stage: accounted}
 	p.ask.r = r
 	defer p.end()

@@ -14,7 +14,7 @@ func (t *Transport) RoundTrip(r *http.Request) (_ *http.Response, err error) {
 	if r.URL == nil || r.URL.Host == "" {
 		return t.base.RoundTrip(r) // it says best what is missing
 	}
-	r, tr, made := t.onward.Begin(r)
+	tr, made := t.onward.Begin(r)
 	if made {
 		defer func() { err = tr.End(err) }()
 	}
@@ -44,7 +44,7 @@ func (t *Transport) later(y trip.Yield, r *http.Request, tr *trip.Trip) (*http.R
 			trip.CloseBody(owed)
 		}
 	}()
-	done, err := y.Wait(r)
+	done, err := y.Wait(r, tr)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package trip
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/weirhttp/weir/internal/hosts"
 )
@@ -12,13 +13,19 @@ type Room interface {
 	Enter(r *http.Request, t *Trip) (*http.Response, error)
 }
 
+// scout is a Room that is an Outlooker, and need not look for the trip.
+type scout interface {
+	Ahead(r *http.Request, t *Trip) (time.Duration, error)
+}
+
 // Onward is how a layer sends to its base.
 type Onward struct {
 	base  http.RoundTripper
 	layer Layer // that sends
 	table *hosts.Table
-	room  Room // the base, if it is a layer of the same chain
-	joins bool // the base is of the same chain, and looks for the trip itself
+	room  Room  // the base, if it is a layer of the same chain
+	scout scout // that one, if it can be asked
+	joins bool  // the base is of the same chain, and looks for the trip itself
 }
 
 // NewOnward returns how layer l, whose hosts are in table, sends to base. A
@@ -30,6 +37,7 @@ func NewOnward(base http.RoundTripper, l Layer, table *hosts.Table) Onward {
 		if k := linked.Link(); k.Hosts == table && k.top > l {
 			if any(k.room) == any(base) {
 				o.room = k.room
+				o.scout, _ = base.(scout)
 			}
 			o.joins = o.room == nil // also what embeds a layer, and has more to do than that one
 		}
@@ -38,7 +46,7 @@ func NewOnward(base http.RoundTripper, l Layer, table *hosts.Table) Onward {
 }
 
 // Begin is Begin for the layer that sends.
-func (o *Onward) Begin(r *http.Request) (_ *http.Request, t *Trip, made bool) {
+func (o *Onward) Begin(r *http.Request) (t *Trip, made bool) {
 	offer := nowhere
 	if o.joins {
 		offer = o.layer
@@ -51,8 +59,27 @@ func (o *Onward) Send(r *http.Request, t *Trip) (*http.Response, error) {
 	if o.room != nil {
 		return o.room.Enter(r, t)
 	}
+	if !t.Worn(o.layer) {
+		r = t.Dress(r)
+	}
 	if o.joins {
 		t.At(o.layer)
 	}
-	return o.base.RoundTrip(r)
+	resp, err := o.base.RoundTrip(r)
+	if resp != nil && resp.Request == nil {
+		resp.Request = r
+	}
+	return resp, err
+}
+
+// Outlook asks the base, if it can be asked, how long r, sent now, would wait
+// there, and whether that would be refused.
+func (o *Onward) Outlook(r *http.Request, t *Trip) (time.Duration, error) {
+	if o.scout != nil {
+		return o.scout.Ahead(r, t)
+	}
+	if _, ok := o.base.(Outlooker); ok && !t.Worn(o.layer) {
+		r = t.Dress(r)
+	}
+	return Outlook(o.base, r)
 }

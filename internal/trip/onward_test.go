@@ -50,7 +50,8 @@ func TestOnward(t *testing.T) {
 		{"room of the same layer", &room{at(Retry, tab)}, func(b http.RoundTripper) *step { return &b.(*room).step }, true},
 	} {
 		o := NewOnward(tt.base, Retry, tab)
-		r, tr, _ := o.Begin(request(t))
+		r := request(t)
+		tr, _ := o.Begin(r)
 		for range 2 { // a loop's next attempt too
 			o.Send(r, tr)
 			if s := tt.s(tt.base); s.own != tt.own || (s.found == tr) == tt.own {
@@ -65,7 +66,8 @@ func TestOnward(t *testing.T) {
 func TestOnwardOffersNothing(t *testing.T) {
 	tab := hosts.New(10)
 	o := NewOnward(&room{step{link: Link{Hosts: tab}.With(Throttle)}}, Retry, tab)
-	r, tr, _ := o.Begin(request(t))
+	tr, _ := o.Begin(request(t))
+	r := tr.Dress(request(t)) // for the base of the room
 	o.Send(r, tr)
 	for l := Door; l <= Wire; l++ {
 		if _, nested, made := Begin(request(t).WithContext(r.Context()), l, tab); !made || nested == tr {

@@ -1,6 +1,7 @@
 // Package trip is what the layers of a chain know together about one request.
-// It travels in the request's context. The first of our layers that meets a
-// request makes it and ends it; the others find it.
+// Layers that know one another hand it on beside the request; through the code
+// of others it travels in the request's context. The first of our layers that
+// meets a request makes it and ends it; the others find it.
 package trip
 
 import (
@@ -49,26 +50,32 @@ type Request struct {
 // Trip is one line of attempts, one after the other. A hedge runs beside it
 // and has a Trip of its own (Fork). Fields are written by the layer named,
 // before it calls its base, or after its base returned.
+//
+// It is a context, too: that of the request it was first dressed for.
 type Trip struct {
 	*Request
-	Number         int           // retry: which attempt of the request this is, from 1; 0 without a retry layer
-	After          string        // retry: the outcome, in words, that this attempt follows; "": it is the request's first
-	AttemptTimeout time.Duration // retry: for Wire; zero: Wire's own; negative: none
-	StallTimeout   time.Duration // likewise
-	Waited         time.Duration // throttle: sum of this request's waits for budget
-	Grant          any           // throttle: of the newest attempt; Settle finds it here
-	Peek           int64         // throttle: how much of a refusal's body it will look at, so that a Meter may too; not positive: nothing
-	Held           time.Time     // breaker: when this request first had to wait for its circuit; its Patience counts from then
-	clock          time.Time     // see Depart
-	Hedge          bool          // retry: takes room now or never queues
-	Throttled      bool          // throttle: the answer just returned was throttled, and the next call of this trip will wait it out. retry clears it before each attempt
-	Probe          bool          // breaker: the Door let it in as the half-open candidate, or the attempt just made was a probe
-	Unprocessed    bool          // Wire: proof that the server processed nothing of the attempt that just failed; retry clears it before each attempt
-	Yields         bool          // throttle: a Meter that would make this attempt wait returns a Yield instead, so that nothing is held meanwhile
-	departed       bool          // this attempt was handed to the base, at clock
-	sent           bool          // not by a hedge
-	cause          atomic.Uint32
-	at             uint32 // Layer; atomic because a late user of our context may ask
+	context.Context               // see Over; nil: none yet
+	Number          int           // retry: which attempt of the request this is, from 1; 0 without a retry layer
+	After           string        // retry: the outcome, in words, that this attempt follows; "": it is the request's first
+	AttemptTimeout  time.Duration // retry: for Wire; zero: Wire's own; negative: none
+	StallTimeout    time.Duration // likewise
+	Waited          time.Duration // throttle: sum of this request's waits for budget
+	Grant           any           // throttle: of the newest attempt; Settle finds it here
+	Peek            int64         // throttle: how much of a refusal's body it will look at, so that a Meter may too; not positive: nothing
+	Held            time.Time     // breaker: when this request first had to wait for its circuit; its Patience counts from then
+	clock           time.Time     // see Depart
+	Hedge           bool          // retry: takes room now or never queues
+	Throttled       bool          // throttle: the answer just returned was throttled, and the next call of this trip will wait it out. retry clears it before each attempt
+	Probe           bool          // breaker: the Door let it in as the half-open candidate, or the attempt just made was a probe
+	Unprocessed     bool          // Wire: proof that the server processed nothing of the attempt that just failed; retry clears it before each attempt
+	Yields          bool          // throttle: a Meter that would make this attempt wait returns a Yield instead, so that nothing is held meanwhile
+	departed        bool          // this attempt was handed to the base, at clock
+	sent            bool          // not by a hedge
+	cause           atomic.Uint32
+	at              uint32 // Layer; atomic because a late user of our context may ask
+	found           Layer  // the outermost that found it in a context; None: none had to
+	copied          bool   // r is used
+	r               http.Request
 }
 
 // Host is the canonical host of the request.
@@ -135,26 +142,66 @@ func (t *Trip) Sent() bool { return t.sent || t.Request.sent.Load() }
 // done is called. An error of Wait is the refusal.
 type Yield interface {
 	notsent.Refusal
-	Wait(r *http.Request) (done func(), err error)
+	Wait(r *http.Request, t *Trip) (done func(), err error)
 }
 
 type key struct{}
 
-// box is one allocation for all that a new trip needs, and its context.
+// box is one allocation for all that a new trip needs.
 type box struct {
-	context.Context // the caller's, or the hedge's
-	trip            Trip
-	request         Request
-	r               http.Request
+	trip    Trip
+	request Request
 }
 
 // Value is context.Context's.
-func (b *box) Value(k any) any {
+func (t *Trip) Value(k any) any {
 	if k == (key{}) {
-		return &b.trip
+		return t
 	}
-	return b.Context.Value(k)
+	return t.Context.Value(k)
 }
+
+// carrier is a context with a trip that is already another one's context.
+type carrier struct {
+	context.Context
+	t *Trip
+}
+
+// Value is context.Context's.
+func (c *carrier) Value(k any) any {
+	if k == (key{}) {
+		return c.t
+	}
+	return c.Context.Value(k)
+}
+
+// Over returns ctx with t in it.
+func (t *Trip) Over(ctx context.Context) context.Context {
+	if t.Context == nil {
+		t.Context = ctx
+		return t
+	}
+	return &carrier{ctx, t}
+}
+
+// Worn reports whether layer l, to which t belongs as well, has a request that
+// carries t in its context.
+func (t *Trip) Worn(l Layer) bool { return t.found != None && t.found <= l }
+
+// Copy returns a shallow copy of r with another context. The first is made in
+// memory that came with the trip.
+func (t *Trip) Copy(r *http.Request, ctx context.Context) *http.Request {
+	c := &t.r
+	if t.copied {
+		c = new(http.Request)
+	}
+	t.copied = true
+	*c = *r.WithContext(ctx)
+	return c
+}
+
+// Dress returns a copy of r that carries t in its context.
+func (t *Trip) Dress(r *http.Request) *http.Request { return t.Copy(r, t.Over(r.Context())) }
 
 // From returns the trip of a context, or nil.
 func From(ctx context.Context) *Trip {
@@ -164,33 +211,36 @@ func From(ctx context.Context) *Trip {
 
 // Begin returns the trip of r for layer l of the chain whose hosts table
 // keeps: a new one, or the one that an outer layer of the chain offers, as it
-// offers this one to those below (At). made tells; then the returned request, a
-// shallow copy that carries the trip, is to be sent on instead of r, and the
-// maker calls End when it returns.
+// offers this one to those below (At). made tells; then the returned request is
+// a copy that carries the trip, and the maker calls End when it returns.
 //
 // A trip found in the context belongs to r only if an outer layer of the same
 // chain handed it on. A request that somebody below made with our context (a
 // token source, a hook) is another request and gets its own. Layers that know
 // one another hand the trip on beside the request (Onward).
 func Begin(r *http.Request, l Layer, table *hosts.Table) (_ *http.Request, t *Trip, made bool) {
-	return begin(r, l, table, l)
+	if t, made = begin(r, l, table, l); made {
+		r = t.Dress(r)
+	}
+	return r, t, made
 }
 
-func begin(r *http.Request, l Layer, table *hosts.Table, offer Layer) (_ *http.Request, t *Trip, made bool) {
+func begin(r *http.Request, l Layer, table *hosts.Table, offer Layer) (t *Trip, made bool) {
 	ctx := r.Context()
 	if t := From(ctx); t != nil && t.Table == table && t.layer() < l {
 		t.At(offer)
-		return r, t, false
+		if !t.Worn(l) {
+			t.found = l
+		}
+		return t, false
 	}
 	b := new(box)
-	b.Context = ctx
 	b.trip.Request = &b.request
 	b.trip.at = uint32(offer)
 	q := &b.request
 	q.Table, q.Order, q.Caller = table, table.Arrive(), ctx
 	q.Entry = table.Of(r)
-	b.r = *r.WithContext(b)
-	return &b.r, &b.trip, true
+	return &b.trip, true
 }
 
 // At offers the trip to layers below l, if their chain is the same.
@@ -212,15 +262,11 @@ func (t *Trip) End(err error) error {
 	return notsent.Wrap(err)
 }
 
-// Fork returns a copy of r with a trip of its own for a hedge of the same
-// request, under ctx, which descends from r's.
-func (t *Trip) Fork(ctx context.Context, r *http.Request) (*http.Request, *Trip) {
-	b := new(box)
-	b.Context = ctx
-	f := &b.trip
-	f.Request, f.Number, f.Hedge = t.Request, t.Number, true
-	f.AttemptTimeout, f.StallTimeout = t.AttemptTimeout, t.StallTimeout
-	f.at = uint32(t.layer())
-	b.r = *r.WithContext(b)
-	return &b.r, &b.trip
+// Fork returns a trip of its own for a hedge of the same request.
+func (t *Trip) Fork() *Trip {
+	return &Trip{
+		Request: t.Request, Number: t.Number, Hedge: true,
+		AttemptTimeout: t.AttemptTimeout, StallTimeout: t.StallTimeout,
+		at: uint32(t.layer()),
+	}
 }

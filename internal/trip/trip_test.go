@@ -86,7 +86,8 @@ func TestForkSharesTheRequest(t *testing.T) {
 	t1.SetCause(AttemptTimeout)
 	ctx, cancel := context.WithCancel(r1.Context())
 	defer cancel()
-	r2, t2 := t1.Fork(ctx, r1)
+	t2 := t1.Fork()
+	r2 := t2.Dress(r1.WithContext(ctx))
 	if From(r2.Context()) != t2 || t2.Request != t1.Request || !t2.Hedge || t2.Number != 1 || t2.Cause() != NoCause {
 		t.Errorf("fork %+v", t2)
 	}
