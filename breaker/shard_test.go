@@ -136,7 +136,7 @@ func TestRetriesOnly(t *testing.T) {
 		attempt := func(number int, hedge bool) error {
 			r, tr, _ := trip.Begin(httptest.NewRequest("GET", site, nil), trip.Retry, table)
 			defer tr.End(nil)
-			tr.Number, tr.Hedge = number, hedge
+			tr.Number, tr.Hedge = int32(number), hedge
 			_, err := m.RoundTrip(r)
 			return err
 		}

@@ -188,7 +188,7 @@ func (l *loop) tell(o Outcome, resp *http.Response, err error, p plan) {
 		return
 	}
 	a := Attempt{
-		Ctx: l.tr.Caller, Host: l.name, Method: l.r.Method, Number: l.tr.Number, Hedged: l.hedged, HedgeWon: l.won,
+		Ctx: l.tr.Caller, Host: l.name, Method: l.r.Method, Number: int(l.tr.Number), Hedged: l.hedged, HedgeWon: l.won,
 		Outcome: o, Err: err, Reason: p.reason, Delay: p.sleep, For: p.waitFor, Waited: l.tr.Waited,
 	}
 	if resp != nil {

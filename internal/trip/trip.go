@@ -55,7 +55,6 @@ type Request struct {
 type Trip struct {
 	*Request
 	context.Context               // see Over; nil: none yet
-	Number          int           // retry: which attempt of the request this is, from 1; 0 without a retry layer
 	After           string        // retry: the outcome, in words, that this attempt follows; "": it is the request's first
 	AttemptTimeout  time.Duration // retry: for Wire; zero: Wire's own; negative: none
 	StallTimeout    time.Duration // likewise
@@ -64,6 +63,7 @@ type Trip struct {
 	Peek            int64         // throttle: how much of a refusal's body it will look at, so that a Meter may too; not positive: nothing
 	Held            time.Time     // breaker: when this request first had to wait for its circuit; its Patience counts from then
 	clock           time.Time     // see Depart
+	Number          int32         // retry: which attempt of the request this is, from 1; 0 without a retry layer
 	Hedge           bool          // retry: takes room now or never queues
 	Throttled       bool          // throttle: the answer just returned was throttled, and the next call of this trip will wait it out. retry clears it before each attempt
 	Probe           bool          // breaker: the Door let it in as the half-open candidate, or the attempt just made was a probe
