@@ -11,50 +11,140 @@ import (
 	"github.com/weirhttp/weir/internal/testnet"
 )
 
-// A clock that has struck, or may be about to, is never given to another
-// flight; one that was stopped in time may be.
+// A clock tells only the flight that has it, and that only when its time is over.
 func TestClockServesOneFlightAtATime(t *testing.T) {
-	p := new(clocks)
-	f := newFlight(p, true)
-	f.start(time.Hour)
+	p := newClocks()
+	start := func() *flight {
+		f := newFlight(p, true)
+		f.start(p.now(), time.Hour)
+		return f
+	}
+	f := start()
 	c := f.clock
 	if c.of.Load() != f {
-		t.Fatal("a clock that strikes for nobody")
+		t.Fatal("a clock that rings for nobody")
+	}
+	c.ring()
+	if _, expired := f.stop(false); expired || c.rings.Load() != int64(f.due) {
+		t.Errorf("rang too early: expired %v, rings at %v, due at %v", expired, c.rings.Load(), f.due)
 	}
 	f.release()
-	if c.of.Load() != nil || f.clock != nil {
+	if c.of.Load() != nil || f.clock != nil || len(p.idle) != 1 {
 		t.Error("a clock that was put back still knows its flight")
 	}
-	c.strike() // nobody's
+	c.ring() // nobody's
+	f.strike(c)
 	if f.expired {
 		t.Error("a clock that was put back struck")
 	}
-
-	f = newFlight(p, true)
-	f.start(time.Hour)
-	c = f.clock
-	c.timer.Stop()
-	c.strike()
-	if f.release(); !f.expired || f.ctx.Err() == nil || c.of.Load() == nil {
-		t.Error("a clock struck and ended nothing, or was put back")
+	if c.rings.Load() != 0 {
+		t.Error("a clock that rang for nobody is taken to be set")
 	}
 
-	f = newFlight(p, true)
-	f.start(time.Hour)
-	c = f.clock
-	c.timer.Stop() // as if it had fired, and its goroutine had not begun
-	f.stop(false)
-	f.release()
-	if c.of.Load() == nil {
-		t.Error("a clock that may be about to strike was put back")
+	g := start()
+	if g.clock != c || c.rings.Load() != int64(g.due) {
+		t.Error("a clock that rang for nobody was not used again, or not set")
 	}
-	g := newFlight(p, true)
-	g.start(time.Hour)
-	c.strike()
-	if _, expired := g.stop(false); expired || g.clock == c {
-		t.Error("a late strike hit another flight")
+	f.strike(c) // a ring that found f, and was held up until now
+	if _, expired := g.stop(false); expired {
+		t.Error("a late ring hit another flight")
 	}
 	g.release()
+
+	f = start()
+	f.due = p.now() - 1
+	f.clock.ring()
+	if f.release(); !f.expired || f.ctx.Err() == nil || len(p.idle) != 0 {
+		t.Error("a clock struck and ended nothing, or was put back")
+	}
+}
+
+// A timer that is set stays set as long as it does not ring too late. Each
+// flight ends at its own time all the same.
+func TestClockIsSetOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newClocks()
+		begin := time.Now()
+		rings := func(c *clock) time.Duration { return time.Duration(c.rings.Load()) }
+		f := newFlight(p, true)
+		f.start(p.now(), 30*time.Second)
+		c := f.clock
+		time.Sleep(time.Second)
+		f.release()
+		g := newFlight(p, true)
+		g.start(p.now(), 30*time.Second)
+		if g.clock != c || rings(c) != 30*time.Second {
+			t.Errorf("the clock was set anew, to ring at %v", rings(c))
+		}
+		<-g.ctx.Done()
+		if took := time.Since(begin); took != 31*time.Second || !g.expired {
+			t.Errorf("struck after %v, want 31 s", took)
+		}
+		g.release()
+
+		f = newFlight(p, true)
+		f.start(p.now(), time.Minute)
+		f.stop(false) // as between two Reads
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if rings(f.clock) != 0 {
+			t.Error("a stopped clock is set for ever")
+		}
+		for _, limit := range []time.Duration{time.Minute, 5 * time.Second} { // the second one sooner than it rings
+			f.start(p.now(), limit)
+			if limit == time.Minute {
+				f.stop(false)
+			}
+		}
+		begin = time.Now()
+		<-f.ctx.Done()
+		if took := time.Since(begin); took != 5*time.Second {
+			t.Errorf("struck after %v, want 5 s", took)
+		}
+	})
+}
+
+// Nothing rings after close but what somebody has, and no more than mostIdle
+// clocks are kept.
+func TestClocksClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newClocks()
+		flights := make([]*flight, mostIdle+10)
+		for i := range flights {
+			flights[i] = newFlight(p, true)
+			flights[i].start(p.now(), time.Minute)
+		}
+		clocks := make([]*clock, len(flights))
+		for i, f := range flights {
+			clocks[i] = f.clock
+			f.release()
+		}
+		if len(p.idle) != mostIdle {
+			t.Errorf("%d clocks are kept", len(p.idle))
+		}
+		p.close()
+		for _, c := range clocks {
+			if c.rings.Load() != 0 || c.timer.Stop() {
+				t.Fatal("a clock that nobody has is set")
+			}
+		}
+	})
+}
+
+// CloseIdleConnections reaches them.
+func TestCloseIdleStopsClocks(t *testing.T) {
+	w := Wire(stub(), Config{}).(*wire)
+	if _, err := w.RoundTrip(request(t, "GET", "http://a.example/", "")); err != nil {
+		t.Fatal(err)
+	}
+	if len(w.clocks.idle) != 1 {
+		t.Fatalf("%d clocks are kept", len(w.clocks.idle))
+	}
+	c := w.clocks.idle[0]
+	w.CloseIdleConnections()
+	if len(w.clocks.idle) != 0 || c.timer.Stop() {
+		t.Error("a timer is left")
+	}
 }
 
 // What is timed on a bubble's clock stays in that bubble.
@@ -100,23 +190,28 @@ func TestClocksStayInTheirBubble(t *testing.T) {
 // Many flights that share clocks end when they should, by the clock or not:
 // none by another's clock.
 func TestSharedClocks(t *testing.T) {
-	p := new(clocks)
+	p := newClocks()
 	var wg sync.WaitGroup
 	var struck atomic.Int64
 	for g := range 64 {
 		wg.Go(func() {
 			for i := range 200 {
 				f := newFlight(p, true)
-				if (g+i)%8 == 0 {
-					f.start(time.Duration(i+1) * time.Microsecond / 4)
+				switch (g + i) % 8 {
+				case 0:
+					f.start(p.now(), time.Duration(i+1)*time.Microsecond/4)
 					<-f.ctx.Done()
 					struck.Add(1)
 					f.release()
 					continue
+				case 1, 2: // whose timer rings for others, perhaps
+					f.start(p.now(), time.Duration(i+1)*time.Microsecond/4)
+					f.release()
+					continue
 				}
-				f.start(time.Hour)
+				f.start(f.clocks.now(), time.Hour)
 				f.stop(false)
-				f.start(time.Hour)
+				f.start(f.clocks.now(), time.Hour)
 				if f.release(); f.expired {
 					t.Error("an hour has passed too early")
 				}

@@ -23,26 +23,26 @@ type flight struct {
 
 	// Under ctx.mu, so that all that an attempt's end changes is changed at once.
 	again   bool          // its clock may have been another's and may be another's
-	clock   *clock        // nil: none yet, or the last one cannot be used again
-	limit   time.Duration // that the clock was set to
+	clock   *clock        // nil: none yet, or it has struck
+	limit   time.Duration // that the clock was started with
+	due     time.Duration // when it strikes, by clocks.now
 	running bool
 	expired bool
 	over    bool
 }
 
-// start sets the clock; 0 is none.
-func (f *flight) start(limit time.Duration) {
+// start starts the clock at now; a limit of 0 is none.
+func (f *flight) start(now, limit time.Duration) {
 	if limit == 0 {
 		return
 	}
 	f.ctx.mu.Lock()
 	defer f.ctx.mu.Unlock()
-	f.limit, f.running = limit, true
-	if f.clock != nil {
-		f.clock.timer.Reset(limit)
-	} else {
-		f.clock = f.clocks.start(f, limit, f.again)
+	f.limit, f.due, f.running = limit, now+limit, true
+	if f.clock == nil {
+		f.clock = f.clocks.take(f, f.again)
 	}
+	f.clock.set(now, f.due)
 }
 
 // stop stops the clock and reports whether it has struck. The last time, when
@@ -50,8 +50,8 @@ func (f *flight) start(limit time.Duration) {
 // context and the clock as well.
 func (f *flight) stop(last bool) (limit time.Duration, expired bool) {
 	f.ctx.mu.Lock()
-	if f.running && !f.clock.timer.Stop() {
-		f.clock = nil // it has fired, and may be about to strike
+	if f.running && !f.again {
+		f.clock.unset() // a bubble's test may count timers
 	}
 	f.running = false
 	limit, expired = f.limit, f.expired
@@ -78,17 +78,24 @@ func (f *flight) stop(last bool) (limit time.Duration, expired bool) {
 
 func (f *flight) release() { f.stop(true) }
 
-// strike ends the attempt, unless c was stopped just as it fired.
+// strike ends the attempt if its time is over, unless c was stopped just as it
+// rang.
 func (f *flight) strike(c *clock) {
 	f.ctx.mu.Lock()
-	now := f.running && f.clock == c
+	over := f.running && f.clock == c
+	if over {
+		if now := f.clocks.now(); now < f.due {
+			c.set(now, f.due)
+			over = false
+		}
+	}
 	var err error
-	if now { // else the body may be set at this moment
+	if over { // else the body may be set at this moment
 		f.running, f.expired, f.clock = false, true, nil
 		err = f.late(f.limit)
 	}
 	f.ctx.mu.Unlock()
-	if now {
+	if over {
 		f.ctx.end(err)
 	}
 }
@@ -116,7 +123,7 @@ func (f *flight) guard(resp *http.Response) {
 // Read is the response body's. Its clock runs only while it is blocked.
 func (f *flight) Read(b []byte) (int, error) {
 	if f.stall > 0 {
-		f.start(f.stall)
+		f.start(f.clocks.now(), f.stall)
 	}
 	n, err := f.resp.Read(b)
 	if f.stall > 0 {

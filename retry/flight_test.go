@@ -178,18 +178,17 @@ func newFlight(p *clocks, again bool) *flight {
 // A clock that fires just as it is stopped or set anew ends nothing.
 func TestLateStrike(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFlight(new(clocks), false)
-		f.start(time.Hour)
+		f := newFlight(newClocks(), false)
+		f.start(f.clocks.now(), time.Hour)
 		first := f.clock
 		f.stop(false)
-		first.strike()
-		f.clock = nil // as if it had fired before it was stopped
-		f.start(time.Hour)
-		first.strike()
+		first.ring()
+		f.start(f.clocks.now(), time.Hour)
+		first.ring() // it was about to before it was set
 		if _, expired := f.stop(false); expired || f.ctx.Err() != nil {
 			t.Errorf("ended: %v", context.Cause(&f.ctx))
 		}
-		f.start(time.Hour)
+		f.start(f.clocks.now(), time.Hour)
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		var late *TimeoutError

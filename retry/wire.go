@@ -17,11 +17,15 @@ import (
 // http.DefaultTransport.
 //
 // New puts it in by itself unless there is one below already.
+//
+// Timers that are not needed any more are kept for later attempts, as
+// connections are, and CloseIdleConnections stops them. One that is left fires
+// in vain, once, within the longer of the two timeouts.
 func Wire(base http.RoundTripper, c Config) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	w := &wire{base: base, link: trip.Below(base), traceKey: traceKey()}
+	w := &wire{base: base, link: trip.Below(base), traceKey: traceKey(), clocks: newClocks()}
 	w.onward = trip.NewOnward(base, trip.Wire, w.link.Hosts)
 	w.attempt, w.stall = c.timeouts()
 	return w
@@ -33,7 +37,7 @@ type wire struct {
 	attempt, stall time.Duration
 	onward         trip.Onward
 	traceKey       any
-	clocks         clocks
+	clocks         *clocks
 }
 
 func (w *wire) Link() trip.Link { return w.link.With(trip.Wire).At(w) }
@@ -45,7 +49,10 @@ func (w *wire) Ahead(r *http.Request, t *trip.Trip) (time.Duration, error) {
 	return w.onward.Outlook(r, t)
 }
 
-func (w *wire) CloseIdleConnections() { trip.CloseIdle(w.base) }
+func (w *wire) CloseIdleConnections() {
+	w.clocks.close()
+	trip.CloseIdle(w.base)
+}
 
 func (w *wire) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 	t, made := w.onward.Begin(r)
@@ -88,11 +95,12 @@ func (w *wire) Enter(r *http.Request, t *trip.Trip) (*http.Response, error) {
 		w.note(t, ctx, err, nil)
 		return resp, err
 	}
-	f := &flight{stall: stall, clocks: &w.clocks}
-	f.ctx.Context = ctx
+	f := &flight{stall: stall, clocks: w.clocks}
+	over := ctx
 	if !t.Worn(trip.Wire) {
-		f.ctx.Context = t.Over(ctx)
+		over = t.Over(ctx)
 	}
+	f.ctx.Context = over
 	f.ctx.traceKey, f.ctx.seen.full = w.traceKey, needsEvidence(r)
 	f.r = t.Copy(r, &f.ctx)
 	if body != nil {
@@ -101,8 +109,12 @@ func (w *wire) Enter(r *http.Request, t *trip.Trip) (*http.Response, error) {
 		f.body, f.r.Body = body, body
 		f.unwatch = context.AfterFunc(&f.ctx, body.close)
 	}
-	f.again = reusable(t.Depart())
-	f.start(attempt)
+	left := t.Depart()
+	if f.again = reusable(left); f.again {
+		f.start(left.Sub(w.clocks.epoch), attempt)
+	} else {
+		f.start(w.clocks.now(), attempt)
+	}
 	return w.land(f, t, ctx)
 }
 
