@@ -69,7 +69,10 @@ type Config struct {
 	// the first 10 s at two fifths of that pace, or sooner if their time runs
 	// out. One whose time runs out may end an open period that has grown, as a
 	// probe, at most once a second and never before the server's Retry-After.
-	// At most 10000 wait for one circuit. Zero: refuse at once.
+	// At most 10000 wait for one circuit. An attempt that follows such a wait
+	// costs neither one of the request's attempts nor allowance; nor does one
+	// that follows an OpenFor later when the host has failed Consecutive times
+	// in a row, so that the circuit may be about to open. Zero: refuse at once.
 	Patience time.Duration
 
 	// RetriesOnly makes a circuit that is not closed refuse retries and

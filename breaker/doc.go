@@ -59,8 +59,10 @@
 //
 // With Config.Patience requests wait instead of being refused: new ones at the
 // Door, those that were on their way when the circuit opened at the Meter, and
-// running retry loops before their next attempt, which a failed probe does not
-// cost them. An outage shorter than the callers' deadlines, by a second or so,
-// then costs no request an error that can be repeated. The line leaves one by
-// one as probes, then at the rate at which it grew.
+// running retry loops before their next attempt, which then costs them none.
+// Loops also wait a moment when the last Consecutive calls have failed, lest
+// their attempts be used up before the circuit opens. An outage shorter than
+// the callers' deadlines, by a second or so, then costs no request an error
+// that can be repeated, but the very first where calls are few. The line leaves
+// one by one as probes, then at the rate at which it grew.
 package breaker

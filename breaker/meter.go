@@ -111,6 +111,7 @@ func (m *meter) Ahead(r *http.Request, t *trip.Trip) (time.Duration, error) {
 	if own {
 		defer e.Release()
 	}
+	t.Patient = false
 	wait, err := m.circuits.outlook(e, t, r)
 	if err != nil {
 		return wait, err
@@ -185,7 +186,7 @@ func (c *Circuits) outlook(e *hosts.Entry, t *trip.Trip, r *http.Request) (time.
 		return 0, nil
 	}
 	cir := c.find(e, s, r, false)
-	if cir == nil || !cir.shut.Load() {
+	if cir == nil || cir.calm.Load() && !cir.shut.Load() {
 		return 0, nil
 	}
 	return cir.outlook(&ask{trip.Meter, t, r})

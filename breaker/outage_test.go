@@ -69,7 +69,7 @@ func (l *retrier) RoundTrip(r *http.Request) (*http.Response, error) {
 			return resp, err
 		}
 		wait, refusal := trip.Outlook(l.base, r)
-		if !(t.Probe && wait > 0) {
+		if !t.Patient {
 			counted++
 		}
 		if refusal != nil || counted == l.most {

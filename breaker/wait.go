@@ -235,10 +235,10 @@ func (c *circuit) quit(a *ask, w *waiter, gone bool, cause, ctx error) (pass, er
 func (c *circuit) outlook(a *ask) (time.Duration, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.state == Closed || c.retired {
-		return 0, nil
-	}
 	now := time.Now()
+	if c.state == Closed || c.retired {
+		return c.doubt(a, now), nil
+	}
 	wait := max(0, c.notBefore.Sub(now))
 	if c.cfg.RetriesOnly || a.trip.Hedge {
 		return wait, c.refusal(notsent.Meter, now, nil, nil)
@@ -250,11 +250,30 @@ func (c *circuit) outlook(a *ask) (time.Duration, error) {
 		return wait, c.refusal(notsent.Meter, now, nil, nil)
 	}
 	until, late := c.until(a, now)
-	if chance := lastChance(now, until); chance.Before(c.notBefore) {
+	if c.state == HalfOpen && a.trip.Probe { // which failed: others first
+		wait = max(wait, c.cfg.OpenFor)
+	}
+	if chance := lastChance(now, until); chance.Before(now.Add(wait)) {
 		wait = max(0, c.earliest.Sub(now), chance.Sub(now))
 	}
 	if !now.Before(until) || until.Before(c.earliest) {
 		return wait, c.refusal(notsent.Meter, now, late, late)
 	}
+	a.trip.Patient = true
 	return wait, nil
+}
+
+// doubt is how long a request that has failed waits for a circuit that may be
+// about to open: its attempts must not be used up before that. What it costs
+// the host ends with the circuit's opening or the next good answer.
+func (c *circuit) doubt(a *ask, now time.Time) time.Duration {
+	failing := c.cfg.Consecutive > 0 && c.failed >= c.cfg.Consecutive
+	if !failing || c.cfg.Patience <= 0 || c.retired || a.trip.Hedge {
+		return 0
+	}
+	if until, _ := c.until(a, now); !now.Add(c.cfg.OpenFor).Before(until) {
+		return 0
+	}
+	a.trip.Patient = true
+	return c.cfg.OpenFor
 }

@@ -178,17 +178,16 @@ func TestOutlookRefuses(t *testing.T) {
 	})
 }
 
-// With Patience a running loop waits for its circuit; the attempt that was
-// the circuit's probe costs nothing.
+// With Patience a running loop waits for its circuit, and the attempt that
+// follows costs nothing.
 func TestWaitsForCircuit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := play(step{status: 503}, step{status: 503}, step{status: 200})
 		layer := &fakeLayer{base: Wire(s, Config{}), layer: trip.Meter,
 			outlook: func(r *http.Request) (time.Duration, error) {
-				trip.From(r.Context()).Held = time.Now()
+				trip.From(r.Context()).Patient = true
 				return 7 * time.Second, nil
 			},
-			after: func(_ *http.Response, tr *trip.Trip) { tr.Probe = true },
 		}
 		rt := newTransport(t, layer, Config{MaxAttempts: 2})
 		resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
@@ -197,6 +196,24 @@ func TestWaitsForCircuit(t *testing.T) {
 		}
 		if got := rt.Stats().Hosts["a.example"].Allowance; got != 500 {
 			t.Errorf("probes cost %v", 500-got)
+		}
+	})
+}
+
+// The server's own wait rules where it is longer than the circuit's.
+func TestServersWaitBeforeCircuits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := play(step{status: 503, header: "Retry-After: 3"}, step{status: 200})
+		layer := &fakeLayer{base: Wire(s, Config{}), layer: trip.Meter,
+			outlook: func(r *http.Request) (time.Duration, error) {
+				trip.From(r.Context()).Patient = true
+				return time.Second, nil
+			},
+		}
+		rt := newTransport(t, layer, Config{MaxAttempts: 2})
+		resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
+		if err != nil || resp.StatusCode != 200 || len(s.times) != 2 || s.times[1] < 3*time.Second {
+			t.Errorf("got %v, %v at %v", resp, err, s.times)
 		}
 	})
 }

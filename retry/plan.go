@@ -31,33 +31,33 @@ func (l *loop) plan(o Outcome, sig headers.Signal, resp *http.Response, err erro
 	if p, ok := l.worth(o, sig, resp, err); !ok {
 		return p
 	}
-	if l.most == 1 {
+	throttled, used := l.tr.Throttled && l.t.link.Has[trip.Throttle], l.counted >= l.most
+	switch {
+	case l.most == 1:
 		return plan{reason: Exhausted}
-	}
-	if !l.replayable() {
+	case !l.replayable():
 		return plan{reason: BodyGone}
-	}
-	throttled := l.tr.Throttled && l.t.link.Has[trip.Throttle]
-	if !throttled && !l.tr.Probe && l.counted >= l.most {
+	case used && !throttled && !l.t.link.Has[trip.Meter]:
 		return plan{reason: Exhausted}
 	}
 	now := time.Now()
 	wait, refusal := l.t.onward.Outlook(l.r, l.tr)
-	if refusal != nil {
+	server := max(l.floor, serverDelay(o, sig))
+	free := refusal == nil && (throttled || l.tr.Patient) && l.believes(wait)
+	switch {
+	case used && !free && (refusal == nil || !throttled && !l.tr.Probe):
+		return plan{reason: Exhausted}
+	case refusal != nil:
 		return plan{reason: Blocked}
 	}
-	free := (throttled || l.tr.Probe && wait > 0) && l.believes(wait)
-	if !free && l.counted >= l.most {
-		return plan{reason: Exhausted}
-	}
 	p := plan{reason: Queued, waitFor: Queue}
-	if !free {
-		p.sleep, p.waitFor, p.reason = l.delay(resp, max(l.floor, serverDelay(o, sig)), now)
+	if !free || !throttled && server > wait {
+		p.sleep, p.waitFor, p.reason = l.delay(resp, server, now)
 		if p.reason != Again {
 			return plan{reason: p.reason}
 		}
 	}
-	if !l.tr.Held.IsZero() && wait > p.sleep { // for the circuit: nobody queues there
+	if l.tr.Patient && wait > p.sleep { // for the circuit: nobody queues there
 		p.sleep, p.waitFor = wait, Queue
 	}
 	if deadline, ok := l.ctx.Deadline(); ok && !now.Add(max(p.sleep, wait)).Before(deadline) {
@@ -129,9 +129,9 @@ func serverDelay(o Outcome, sig headers.Signal) (d time.Duration) {
 }
 
 // believes reports whether a repeat may be free: neither an attempt nor
-// allowance is spent on one that a throttle below makes wait, or on what was a
-// circuit's probe and waits for the next. A layer that promised a wait and did
-// not wait is not believed for long.
+// allowance is spent on one that a throttle below makes wait, or that waits for
+// a circuit. A layer that promised a wait and did not wait is not believed for
+// long.
 func (l *loop) believes(wait time.Duration) bool {
 	if wait > 0 || l.tr.Waited > l.waited {
 		l.free = 0

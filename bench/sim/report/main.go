@@ -164,7 +164,6 @@ const notes = `## Remarks
 - E10: requests of one lane come in clumps and wait for one another; with one request at a time it is three slots.
   There are no weights: a tenant of double weight is given two lanes.
 - Crowd: the first flight is 64 at most. Without any hint some more are refused while the window is made out.
-- Outage: the errors of the patient row have had all three attempts before the circuit opened.
 `
 
 func (row summary) told() string {

@@ -1,0 +1,86 @@
+package breaker
+
+import (
+	"context"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// TestPatientOutlook: a request whose attempt has failed hears whether its
+// next one may wait and costs nothing: while the circuit is not closed, and
+// from Consecutive failures in a row on.
+func TestPatientOutlook(t *testing.T) {
+	const patience, openFor = 10 * time.Second, 300 * time.Millisecond
+	for _, x := range []struct {
+		name      string
+		c         Config
+		impatient bool
+		calls     string // g: good, b: bad, r: reset, .: until a probe may go
+		probe     bool   // the attempt was a probe
+		hedge     bool
+		waited    time.Duration // since it first had to
+		deadline  time.Duration
+		lo, hi    time.Duration
+		patient   bool
+	}{
+		{name: "nothing known"},
+		{name: "four failures", calls: "bbbb"},
+		{name: "five failures", calls: "bbbbb", lo: openFor, hi: openFor, patient: true},
+		{name: "five, not in a row", calls: "bbbgbb"},
+		{name: "fewer, by Consecutive", c: Config{Consecutive: 2}, calls: "bb", lo: openFor, hi: openFor, patient: true},
+		{name: "no Consecutive", c: Config{Consecutive: -1}, calls: "bbbbbbbb"},
+		{name: "no Patience", impatient: true, calls: "bbbbb"},
+		{name: "a hedge", calls: "bbbbb", hedge: true},
+		{name: "Patience nearly over", calls: "bbbbb", waited: patience - openFor},
+		{name: "Patience soon over", calls: "bbbbb", waited: patience - openFor - 1, lo: openFor, hi: openFor, patient: true},
+		{name: "no time", calls: "bbbbb", deadline: openFor},
+		{name: "open", calls: "rrrrr", lo: openFor * 4 / 5, hi: openFor * 6 / 5, patient: true},
+		{name: "due", calls: "rrrrr.", patient: true},
+		{name: "half-open", calls: "rrrrr.gb", patient: true},
+		{name: "half-open, a failed probe", calls: "rrrrr.gb", probe: true, lo: openFor, hi: openFor, patient: true},
+		{name: "half-open, a failed probe that has little time", calls: "rrrrr.gb", probe: true, deadline: 200 * time.Millisecond, lo: 150 * time.Millisecond, hi: 199 * time.Millisecond, patient: true},
+		{name: "closed", calls: "rrrrr.ggg"},
+	} {
+		bubble(t, func(t *testing.T) {
+			x.c.OpenFor = openFor
+			if !x.impatient {
+				x.c.Patience = patience
+			}
+			cs, h, _ := rig(t, x.c)
+			m := cs.Meter(h)
+			for _, call := range x.calls {
+				switch call {
+				case 'g':
+					h.set(status(200))
+				case 'b':
+					h.set(status(500))
+				case 'r':
+					h.set(down)
+				case '.':
+					due(t, cs)
+					continue
+				}
+				get(m, site)
+			}
+			ctx := t.Context()
+			if x.deadline > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, x.deadline)
+				defer cancel()
+			}
+			r, tr, _ := trip.Begin(httptest.NewRequest("GET", site, nil).WithContext(ctx), trip.Retry, trip.Below(m).Hosts)
+			defer tr.End(nil)
+			tr.Probe, tr.Hedge, tr.Patient = x.probe, x.hedge, true
+			if x.waited > 0 {
+				tr.Held = time.Now().Add(-x.waited)
+			}
+			wait, err := trip.Outlook(m, r)
+			if err != nil || wait < x.lo || wait > x.hi || tr.Patient != x.patient {
+				t.Errorf("%s: waits %v, patient %t, %v; want %v to %v, %t", x.name, wait, tr.Patient, err, x.lo, x.hi, x.patient)
+			}
+		})
+	}
+}
