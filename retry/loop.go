@@ -74,6 +74,10 @@ func (l *loop) run() (*http.Response, error) {
 	l.prepare()
 	for {
 		resp, err := l.attempt()
+		if l.plain(resp) {
+			l.settle(Answered)
+			return resp, nil
+		}
 		l.open = resp
 		o, sig := l.judge(resp, err)
 		l.settle(o)
@@ -113,6 +117,11 @@ func (l *loop) attempt() (resp *http.Response, err error) {
 		return l.race()
 	}
 	return l.t.onward.Send(l.r, l.tr)
+}
+
+// plain reports a good answer that nobody is asked or told about.
+func (l *loop) plain(resp *http.Response) bool {
+	return resp != nil && resp.StatusCode < 400 && !l.tr.Throttled && l.c.Check == nil && l.c.OnAttempt == nil
 }
 
 // judge classifies the outcome. Headers are parsed only if the status is not
