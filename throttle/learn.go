@@ -224,7 +224,7 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 		l.hold.lift()
 		k.hold.lift()
 	}
-	if !l.terms.pausesOnly {
+	if !l.terms.pausesOnly && (len(s.Limits) > 0 || len(k.quotas) > 0) {
 		news = l.hear(now, g, s, refused)
 	}
 	switch {

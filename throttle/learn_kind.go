@@ -64,9 +64,6 @@ func keyOf(l headers.Limit) quotaKey {
 // does not mention count on by themselves.
 func (l *learner) hear(now time.Time, g *ticket, s headers.Signal, refused bool) (news lesson) {
 	k := g.kind
-	if len(s.Limits) == 0 && len(k.quotas) == 0 {
-		return lesson{}
-	}
 	var heard [maxQuotas]*quota
 	n := 0
 	for _, limit := range s.Limits {
