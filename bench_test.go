@@ -127,10 +127,13 @@ func TestHappyPathAllocations(t *testing.T) {
 			if tt.method == "GET" {
 				r = get(t, "http://api.example.com/")
 			}
-			n := testing.AllocsPerRun(200, func() {
-				data.Seek(0, io.SeekStart)
-				send(t, rt, r)
-			})
+			n := 1e9
+			for range 10 { // the pool of clocks forgets, at random under -race
+				n = min(n, testing.AllocsPerRun(200, func() {
+					data.Seek(0, io.SeekStart)
+					send(t, rt, r)
+				}))
+			}
 			if n-1 > tt.most {
 				t.Errorf("%v allocations added to a request, want at most %v", n-1, tt.most)
 			}

@@ -1,9 +1,11 @@
 package retry
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 )
 
 // clock is a timer that strikes for one flight at a time.
@@ -34,29 +36,25 @@ func (c *clock) set(now, due time.Duration) {
 		return
 	}
 	c.rings.Store(int64(due))
-	if c.timer == nil {
-		c.timer = time.AfterFunc(due-now, c.ring)
-	} else {
-		c.timer.Reset(due - now)
-	}
+	c.timer.Reset(due - now)
 }
 
-// unset stops the timer, which was set before.
+// unset stops the timer. A flight that takes the clock meanwhile sets it again.
 func (c *clock) unset() {
 	c.timer.Stop()
-	c.rings.Store(0)
+	c.ring()
 }
 
 // clocks are those of one Wire. Those that nobody has are kept for others, as
 // connections are, and until close their timers may be set.
 type clocks struct {
 	epoch time.Time
-	mu    sync.Mutex
-	idle  []*clock
-}
+	idle  sync.Pool // of *clock
 
-// mostIdle is how many clocks are kept.
-const mostIdle = 256
+	mu  sync.Mutex
+	all []weak.Pointer[clock] // that may be used again
+	few int                   // below this length nobody looks which of all are gone
+}
 
 func newClocks() *clocks { return &clocks{epoch: time.Now()} }
 
@@ -67,43 +65,46 @@ func (p *clocks) now() time.Duration { return time.Since(p.epoch) }
 func (p *clocks) take(f *flight, again bool) *clock {
 	var c *clock
 	if again {
-		p.mu.Lock()
-		if last := len(p.idle) - 1; last >= 0 {
-			c = p.idle[last]
-			p.idle[last] = nil
-			p.idle = p.idle[:last]
-		}
-		p.mu.Unlock()
+		c, _ = p.idle.Get().(*clock)
 	}
 	if c == nil {
 		c = new(clock)
+		c.timer = time.AfterFunc(time.Hour, c.ring)
+		c.timer.Stop()
+		if again {
+			p.note(c)
+		}
 	}
 	c.of.Store(f)
 	return c
 }
 
+// note remembers a new clock for close.
+func (p *clocks) note(c *clock) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.all) >= p.few {
+		p.all = slices.DeleteFunc(p.all, func(w weak.Pointer[clock]) bool { return w.Value() == nil })
+		p.few = 2*len(p.all) + 16
+	}
+	p.all = append(p.all, weak.Make(c))
+}
+
 // put takes back a clock that has not struck.
 func (p *clocks) put(c *clock) {
 	c.of.Store(nil)
-	p.mu.Lock()
-	keep := len(p.idle) < mostIdle
-	if keep {
-		p.idle = append(p.idle, c)
-	}
-	p.mu.Unlock()
-	if !keep {
-		c.unset()
-	}
+	p.idle.Put(c)
 }
 
-// close drops the clocks that nobody has.
+// close stops the timers that nobody needs.
 func (p *clocks) close() {
 	p.mu.Lock()
-	idle := p.idle
-	p.idle = nil
+	all := slices.Clone(p.all)
 	p.mu.Unlock()
-	for _, c := range idle {
-		c.unset()
+	for _, w := range all {
+		if c := w.Value(); c != nil {
+			c.unset()
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package retry
 
 import (
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,7 +30,7 @@ func TestClockServesOneFlightAtATime(t *testing.T) {
 		t.Errorf("rang too early: expired %v, rings at %v, due at %v", expired, c.rings.Load(), f.due)
 	}
 	f.release()
-	if c.of.Load() != nil || f.clock != nil || len(p.idle) != 1 {
+	if c.of.Load() != nil || f.clock != nil {
 		t.Error("a clock that was put back still knows its flight")
 	}
 	c.ring() // nobody's
@@ -41,9 +42,10 @@ func TestClockServesOneFlightAtATime(t *testing.T) {
 		t.Error("a clock that rang for nobody is taken to be set")
 	}
 
-	g := start()
-	if g.clock != c || c.rings.Load() != int64(g.due) {
-		t.Error("a clock that rang for nobody was not used again, or not set")
+	p.put(c)
+	g := taker(t, p, c)
+	if g.start(p.now(), time.Hour); c.rings.Load() != int64(g.due) {
+		t.Error("a clock that rang for nobody was not set")
 	}
 	f.strike(c) // a ring that found f, and was held up until now
 	if _, expired := g.stop(false); expired {
@@ -53,10 +55,21 @@ func TestClockServesOneFlightAtATime(t *testing.T) {
 
 	f = start()
 	f.due = p.now() - 1
+	c = f.clock
 	f.clock.ring()
-	if f.release(); !f.expired || f.ctx.Err() == nil || len(p.idle) != 0 {
+	if f.release(); !f.expired || f.ctx.Err() == nil || c.of.Load() == nil {
 		t.Error("a clock struck and ended nothing, or was put back")
 	}
+}
+
+// taker is a flight that has c, of p's. What a sync.Pool returns is chance,
+// under the race detector at least.
+func taker(t *testing.T, p *clocks, c *clock) *flight {
+	t.Helper()
+	f := newFlight(p, true)
+	c.of.Store(f)
+	f.clock = c
+	return f
 }
 
 // A timer that is set stays set as long as it does not ring too late. Each
@@ -71,9 +84,8 @@ func TestClockIsSetOnce(t *testing.T) {
 		c := f.clock
 		time.Sleep(time.Second)
 		f.release()
-		g := newFlight(p, true)
-		g.start(p.now(), 30*time.Second)
-		if g.clock != c || rings(c) != 30*time.Second {
+		g := taker(t, p, c)
+		if g.start(p.now(), 30*time.Second); rings(c) != 30*time.Second {
 			t.Errorf("the clock was set anew, to ring at %v", rings(c))
 		}
 		<-g.ctx.Done()
@@ -104,31 +116,51 @@ func TestClockIsSetOnce(t *testing.T) {
 	})
 }
 
-// Nothing rings after close but what somebody has, and no more than mostIdle
-// clocks are kept.
+// Nothing rings after close but what somebody has, and that at its time.
 func TestClocksClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newClocks()
-		flights := make([]*flight, mostIdle+10)
+		flights := make([]*flight, 100)
 		for i := range flights {
 			flights[i] = newFlight(p, true)
 			flights[i].start(p.now(), time.Minute)
 		}
 		clocks := make([]*clock, len(flights))
 		for i, f := range flights {
-			clocks[i] = f.clock
-			f.release()
-		}
-		if len(p.idle) != mostIdle {
-			t.Errorf("%d clocks are kept", len(p.idle))
-		}
-		p.close()
-		for _, c := range clocks {
-			if c.rings.Load() != 0 || c.timer.Stop() {
-				t.Fatal("a clock that nobody has is set")
+			if clocks[i] = f.clock; i > 0 {
+				f.release()
 			}
 		}
+		time.Sleep(time.Second)
+		p.close()
+		for i, c := range clocks {
+			if set := c.rings.Load() != 0; set != (i == 0) {
+				t.Fatalf("clock %d: set %v", i, set)
+			}
+			if i > 0 && c.timer.Stop() {
+				t.Fatal("a timer that nobody needs runs on")
+			}
+		}
+		<-flights[0].ctx.Done()
+		if now := p.now(); now != time.Minute {
+			t.Errorf("struck after %v", now)
+		}
 	})
+}
+
+// What close has to know of are the clocks that there are, not those that there
+// were.
+func TestClocksForgotten(t *testing.T) {
+	p := newClocks()
+	for i := range 10000 {
+		p.note(new(clock)) // it is garbage now
+		if i%1000 == 0 {
+			runtime.GC()
+		}
+	}
+	if n := len(p.all); n > 5000 {
+		t.Errorf("%d clocks are remembered", n)
+	}
 }
 
 // CloseIdleConnections reaches them.
@@ -137,12 +169,12 @@ func TestCloseIdleStopsClocks(t *testing.T) {
 	if _, err := w.RoundTrip(request(t, "GET", "http://a.example/", "")); err != nil {
 		t.Fatal(err)
 	}
-	if len(w.clocks.idle) != 1 {
-		t.Fatalf("%d clocks are kept", len(w.clocks.idle))
+	c := w.clocks.all[0].Value()
+	if c == nil || c.rings.Load() == 0 {
+		t.Fatal("no timer was set")
 	}
-	c := w.clocks.idle[0]
 	w.CloseIdleConnections()
-	if len(w.clocks.idle) != 0 || c.timer.Stop() {
+	if c.rings.Load() != 0 || c.timer.Stop() {
 		t.Error("a timer is left")
 	}
 }
@@ -191,8 +223,19 @@ func TestClocksStayInTheirBubble(t *testing.T) {
 // none by another's clock.
 func TestSharedClocks(t *testing.T) {
 	p := newClocks()
-	var wg sync.WaitGroup
+	var wg, closing sync.WaitGroup
 	var struck atomic.Int64
+	over := make(chan struct{})
+	closing.Go(func() {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+				p.close()
+			}
+		}
+	})
 	for g := range 64 {
 		wg.Go(func() {
 			for i := range 200 {
@@ -219,6 +262,8 @@ func TestSharedClocks(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	close(over)
+	closing.Wait()
 	if struck.Load() == 0 {
 		t.Error("no clock struck")
 	}

@@ -51,7 +51,8 @@ func (f *flight) start(now, limit time.Duration) {
 func (f *flight) stop(last bool) (limit time.Duration, expired bool) {
 	f.ctx.mu.Lock()
 	if f.running && !f.again {
-		f.clock.unset() // a bubble's test may count timers
+		f.clock.timer.Stop() // a bubble's test may count timers
+		f.clock.rings.Store(0)
 	}
 	f.running = false
 	limit, expired = f.limit, f.expired
