@@ -47,10 +47,10 @@ func (s *suspect) judge(now time.Time, busy bool) bool {
 	if s.answers++; busy && s.answers > 0 {
 		s.busy++
 	}
-	if s.answers < 16 {
+	none := s.busy >= 4 // a limiter whose rate is known refuses a few in a hundred
+	if s.answers < 16 && !none {
 		return false
 	}
-	none := s.busy >= 4 // a limiter whose rate is known refuses a few in a hundred
 	s.answers, s.busy = 0, 0
 	if none {
 		s.since, s.not = time.Time{}, now.Add(forgetRate)
