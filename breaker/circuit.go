@@ -34,7 +34,7 @@ type circuit struct {
 	failed     int       // failures in a row, also of probes
 	lastBad    time.Time // last failure or slow call
 
-	down      time.Time     // when this outage began: nothing was good since
+	grow      time.Time     // from then on open periods double
 	doubled   uint          // how often the open period has
 	period    time.Duration // the last one, before jitter
 	notBefore time.Time     // when the open period ends

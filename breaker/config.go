@@ -41,14 +41,14 @@ type Config struct {
 	SlowRate float64
 
 	// OpenFor is how long an open circuit waits for its first probe, and for
-	// each of those within the first 5 s of an outage. Later periods double,
-	// up to MaxOpenFor, as long as no probe is good. When one is, before
-	// others fail, the next period is as short as the first, and the 5 s begin
-	// anew. A circuit that closes and within a period opens again because
-	// nothing is good goes on with the period it had. Each is longer or
-	// shorter by up to a fifth, at random. A Retry-After of the answer that
-	// opened the circuit raises it, up to MaxOpenFor. Zero: 250 ms, or
-	// MaxOpenFor if that is shorter.
+	// the next ones until the host is given up: 5 s after the circuit opened,
+	// or a Window after it did so although a probe, or one of the last five
+	// calls, was good. Later periods double, up to MaxOpenFor, until a probe is
+	// good; if the circuit closes and within a period opens again because
+	// nothing is good, they go on where they were. Each is longer or shorter by
+	// up to a fifth, at random. A Retry-After of the answer that opened the
+	// circuit raises it, up to MaxOpenFor. Zero: 250 ms, or MaxOpenFor if that
+	// is shorter.
 	OpenFor time.Duration
 
 	// MaxOpenFor bounds every open period. Zero: 60 s, or OpenFor if that is

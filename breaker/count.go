@@ -191,17 +191,21 @@ func (c *circuit) hopeful() bool {
 
 // open begins an open period, for the reason noted.
 func (c *circuit) open(v verdict, now time.Time, ctx context.Context) {
+	alive, grace := c.alive() && !v.slow, firstPeriods
+	if alive || c.state == HalfOpen {
+		grace = max(grace, c.cfg.Window)
+	}
 	if c.state == Closed {
 		c.trips++
-		if c.down.IsZero() || now.Sub(c.changed) > c.period || c.alive() && !v.slow { // not the same outage as before
-			c.down, c.doubled = now, 0
+		if c.grow.IsZero() || now.Sub(c.changed) > c.period || alive { // not the same outage as before
+			c.grow, c.doubled = now.Add(grace), 0
 		}
 	}
 	c.tripping, c.unanswered = false, 0
 	switch {
 	case c.state == HalfOpen && c.good > c.slowGood: // not dead, only bad at times
-		c.down, c.doubled = now, 0
-	case now.Sub(c.down) >= firstPeriods && c.cfg.OpenFor<<c.doubled < c.cfg.MaxOpenFor:
+		c.grow, c.doubled = now.Add(grace), 0
+	case !now.Before(c.grow) && c.cfg.OpenFor<<c.doubled < c.cfg.MaxOpenFor:
 		c.doubled++
 	}
 	c.period = min(c.cfg.OpenFor<<c.doubled, c.cfg.MaxOpenFor)

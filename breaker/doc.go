@@ -45,8 +45,8 @@
 //	half-open -> closed  Probes good ones
 //
 // So a host that works at times is used at times: with the defaults the better
-// of five probes decide, and the next open period is as short as the first.
-// One that shows no life gets one probe a period, and the periods grow.
+// of five probes decide, and open periods stay as short as the first. One that
+// shows no life gets one probe a period, and the periods grow.
 //
 // An open circuit is Open until a request comes; there is no timer unless
 // requests wait. Only the forgetting of a record (its host quiet for a Window,

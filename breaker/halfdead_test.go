@@ -110,7 +110,7 @@ func TestHalfOpenVote(t *testing.T) {
 
 // TestHalfDeadPeriods: as long as something is good now and then, an open
 // period is as short after an hour as at first, also if the circuit has just
-// closed; five seconds without anything good, and they grow.
+// closed; a Window without anything good, and they grow.
 func TestHalfDeadPeriods(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		cs, h, rt := rig(t, Config{})
@@ -140,11 +140,13 @@ func TestHalfDeadPeriods(t *testing.T) {
 				t.Fatalf("open for %v when half were bad", period())
 			}
 		}
-		for begin := time.Now(); time.Since(begin) < 6*time.Second; due(t, cs) {
-			calls("b")
+		for begin := time.Now(); time.Since(begin) < DefaultWindow+time.Second; due(t, cs) {
+			if calls("b"); period() > 300*time.Millisecond && time.Since(begin) < DefaultWindow-time.Second {
+				t.Fatalf("open for %v after %v without a good probe", period(), time.Since(begin))
+			}
 		}
 		if calls("b"); period() < 400*time.Millisecond {
-			t.Errorf("open for %v after 6 s without a good probe", period())
+			t.Errorf("open for %v after a Window without a good probe", period())
 		}
 	})
 }

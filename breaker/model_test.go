@@ -24,7 +24,7 @@ type model struct {
 	lastBad    time.Time
 	unanswered int
 	failed     int
-	down       time.Time
+	grow       time.Time
 	changed    time.Time
 	doubled    int
 	period     time.Duration
@@ -169,15 +169,18 @@ func (m *model) overdue(now time.Time) bool {
 func (m *model) open(now time.Time) {
 	if m.state == Closed {
 		m.tripped++
-		if now.Sub(m.changed) > m.period || m.down.IsZero() || !m.dead() {
-			m.down, m.doubled = now, 0
+		switch {
+		case !m.dead():
+			m.grow, m.doubled = now.Add(m.cfg.Window), 0
+		case now.Sub(m.changed) > m.period || m.grow.IsZero():
+			m.grow, m.doubled = now.Add(5*time.Second), 0
 		}
 	}
 	m.calls, m.unanswered = nil, 0
 	switch {
 	case m.state == HalfOpen && m.good > 0:
-		m.down, m.doubled = now, 0
-	case now.Sub(m.down) >= 5*time.Second && m.cfg.OpenFor<<m.doubled < m.cfg.MaxOpenFor:
+		m.grow, m.doubled = now.Add(m.cfg.Window), 0
+	case !now.Before(m.grow) && m.cfg.OpenFor<<m.doubled < m.cfg.MaxOpenFor:
 		m.doubled++
 	}
 	m.period = min(m.cfg.OpenFor<<m.doubled, m.cfg.MaxOpenFor)
