@@ -3,6 +3,7 @@ package retry
 import (
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -38,7 +39,10 @@ func (f *flight) start(now, limit time.Duration) {
 	}
 	f.ctx.mu.Lock()
 	defer f.ctx.mu.Unlock()
-	f.limit, f.due, f.running = limit, now+limit, true
+	if f.over { // read on after the end: nobody would give a clock back
+		return
+	}
+	f.limit, f.due, f.running = limit, now+min(limit, math.MaxInt64-max(now, 0)), true
 	if f.clock == nil {
 		f.clock = f.clocks.take(f, f.again)
 	}
