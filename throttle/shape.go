@@ -46,7 +46,8 @@ func (t instant) until(now instant) time.Duration {
 // step when the bucket runs short; if it is full before, nothing is left to charge.
 type bucket struct {
 	lim    rate.Limiter
-	noted  int64   // taken, not charged to lim
+	noted  float64 // taken, not charged to lim
+	since  instant // when the first of it was taken
 	tokens float64 // as of seen
 	seen   instant
 	hushed float64 // tokens that quiet took
@@ -128,14 +129,24 @@ func (b *bucket) take(now instant, s *rateSpec, n int64, held bool) (full instan
 	if held && s.span > 0 {
 		b.young.add(now, s.span, n)
 	}
+	if b.noted == 0 {
+		b.since = now
+	}
 	b.tokens -= float64(n)
-	if b.noted += n; b.tokens < 1 {
-		if b.noted > int64(s.size) || !b.lim.AllowN(now.time(), int(b.noted)) {
-			b.owe(now.time(), s.size, float64(b.noted))
-		}
-		b.noted = 0
+	if b.noted += float64(n); b.tokens < 1 || b.noted > float64(s.size) {
+		b.charge(s.size)
 	}
 	return now.add(nanos((float64(s.size) - b.tokens) / s.perSecond))
+}
+
+// charge charges what is noted as of the first of it: since then lim may have
+// been full, and what flows into it then is lost.
+func (b *bucket) charge(size int) {
+	t := b.since.time()
+	if b.noted > float64(size) || !b.lim.AllowN(t, int(b.noted)) {
+		b.owe(t, size, b.noted)
+	}
+	b.noted = 0
 }
 
 // answered says that the answer came for n tokens taken at at.
