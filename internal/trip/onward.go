@@ -66,6 +66,9 @@ func (o *Onward) Send(r *http.Request, t *Trip) (*http.Response, error) {
 		t.At(o.layer)
 	}
 	resp, err := o.base.RoundTrip(r)
+	if o.joins {
+		t.returned(o.layer)
+	}
 	if resp != nil && resp.Request == nil {
 		resp.Request = r
 	}

@@ -2,6 +2,8 @@ package trip
 
 import (
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/weirhttp/weir/internal/hosts"
@@ -72,6 +74,27 @@ func TestOnwardOffersNothing(t *testing.T) {
 	for l := Door; l <= Wire; l++ {
 		if _, nested, made := Begin(request(t).WithContext(r.Context()), l, tab); !made || nested == tr {
 			t.Errorf("a request that enters at layer %d has somebody else's trip", l)
+		}
+	}
+}
+
+// Of two that come with one context at once, one is the request that was handed
+// on, as of two that come one after the other.
+func TestOnwardOffersOnce(t *testing.T) {
+	tab := hosts.New(10)
+	for range 1000 {
+		r, tr, _ := Begin(request(t), Retry, tab)
+		var found atomic.Int64
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				if _, x, made := Begin(r, Throttle, tab); x == tr && !made {
+					found.Add(1)
+				}
+			})
+		}
+		if wg.Wait(); found.Load() != 1 {
+			t.Fatalf("%d requests have the trip", found.Load())
 		}
 	}
 }

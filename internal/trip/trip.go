@@ -45,6 +45,7 @@ type Request struct {
 	Order  uint64          // arrival: retries keep it, so they keep their place
 	Caller context.Context // the caller's, for hooks and for judging deadlines
 	sent   atomic.Bool     // by a hedge
+	first  Layer           // that made its trip
 }
 
 // Trip is one line of attempts, one after the other. A hedge runs beside it
@@ -73,11 +74,15 @@ type Trip struct {
 	departed        bool          // this attempt was handed to the base, at clock
 	sent            bool          // not by a hedge
 	cause           atomic.Uint32
-	at              uint32 // Layer; atomic because a late user of our context may ask
+	at              uint32 // Layer, and split; atomic because a late user of our context may ask
 	found           Layer  // the outermost that found it in a context; None: none had to
 	copied          bool   // r is used
 	r               http.Request
 }
+
+// split, in Trip.at, says that another request than the one which has the trip
+// came to a layer below the trip's maker with our context.
+const split = 1 << 8
 
 // Host is the canonical host of the request.
 func (t *Trip) Host() *hosts.Host { return &t.Entry.Value }
@@ -130,6 +135,16 @@ func (t *Trip) MarkSent() {
 		t.Request.sent.Store(true)
 	} else {
 		t.sent = true
+	}
+}
+
+// returned is called when an attempt has ended that layer l offered. If nobody
+// took the trip, or others came as well, whoever stands between two layers has
+// sent what he likes, and what the trip knows says nothing about the answer.
+func (t *Trip) returned(l Layer) {
+	if at := atomic.LoadUint32(&t.at); at == uint32(l) || at&split != 0 {
+		t.MarkSent()
+		t.Throttled, t.Unprocessed, t.Probe = false, false, false
 	}
 }
 
@@ -228,18 +243,22 @@ func Begin(r *http.Request, l Layer, table *hosts.Table) (_ *http.Request, t *Tr
 
 func begin(r *http.Request, l Layer, table *hosts.Table, offer Layer) (t *Trip, made bool) {
 	ctx := r.Context()
-	if t := From(ctx); t != nil && t.Table == table && t.layer() < l {
-		t.At(offer)
-		if !t.Worn(l) {
-			t.found = l
+	if t := From(ctx); t != nil && t.Table == table {
+		if at := t.layer(); at < l && atomic.CompareAndSwapUint32(&t.at, uint32(at), uint32(offer)) { // else another was faster
+			if !t.Worn(l) {
+				t.found = l
+			}
+			return t, false
 		}
-		return t, false
+		if t.first < l {
+			atomic.OrUint32(&t.at, split)
+		}
 	}
 	b := new(box)
 	b.trip.Request = &b.request
 	b.trip.at = uint32(offer)
 	q := &b.request
-	q.Table, q.Order, q.Caller = table, table.Arrive(), ctx
+	q.Table, q.Order, q.Caller, q.first = table, table.Arrive(), ctx, l
 	q.Entry = table.Of(r)
 	return &b.trip, true
 }
@@ -247,7 +266,7 @@ func begin(r *http.Request, l Layer, table *hosts.Table, offer Layer) (t *Trip, 
 // At offers the trip to layers below l, if their chain is the same.
 func (t *Trip) At(l Layer) { atomic.StoreUint32(&t.at, uint32(l)) }
 
-func (t *Trip) layer() Layer { return Layer(atomic.LoadUint32(&t.at)) }
+func (t *Trip) layer() Layer { return Layer(atomic.LoadUint32(&t.at) &^ split) }
 
 // End is called by the layer that made the trip, when it returns. It frees
 // the host's record and makes an error claim that nothing was sent if, and

@@ -1,0 +1,98 @@
+package weir_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+
+	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
+	"github.com/weirhttp/weir/throttle"
+)
+
+// between is what a program makes of a throttle to send as it likes.
+type between struct {
+	*throttle.Transport
+	send sender
+}
+
+func (b between) RoundTrip(r *http.Request) (*http.Response, error) { return b.send(b.Transport, r) }
+
+type sender = func(*throttle.Transport, *http.Request) (*http.Response, error)
+
+func twice(th *throttle.Transport, r *http.Request) (*http.Response, error) {
+	if resp, err := th.RoundTrip(r); err == nil {
+		resp.Body.Close()
+	}
+	return th.RoundTrip(r)
+}
+
+// TestNotSentBetween: what stands between two layers may send more than once,
+// under another context, or elsewhere. An error still does not claim that
+// nothing was sent.
+func TestNotSentBetween(t *testing.T) {
+	for name, send := range map[string]sender{
+		"twice": twice,
+		"two ways": func(th *throttle.Transport, r *http.Request) (*http.Response, error) {
+			_, err := th.RoundTrip(r)
+			_, _ = th.RoundTrip(r)
+			return nil, err
+		},
+		"another context": func(th *throttle.Transport, r *http.Request) (*http.Response, error) {
+			_, _ = th.RoundTrip(r.WithContext(context.Background()))
+			return th.RoundTrip(r.WithContext(context.Background()))
+		},
+		"elsewhere": func(*throttle.Transport, *http.Request) (*http.Response, error) {
+			return nil, io.ErrUnexpectedEOF
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := 0
+				rt := aroundThrottle(t, send, func(r *http.Request) (*http.Response, error) {
+					if n++; n == 1 {
+						return nil, &net.OpError{Op: "dial", Err: errors.New("refused")}
+					}
+					return nil, io.ErrUnexpectedEOF
+				})
+				_, err := rt.RoundTrip(must(http.NewRequest("POST", "http://h/", nil))(t))
+				if errors.Is(err, weir.ErrNotSent) {
+					t.Errorf("%v is said not to have been sent, after %d attempts", err, n)
+				}
+				if n > 2 {
+					t.Errorf("a POST that was sent is repeated: %d attempts", n)
+				}
+			})
+		})
+	}
+}
+
+// TestAnswerBetween: of answers that somebody between two layers got, the one
+// he returns counts.
+func TestAnswerBetween(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		rt := aroundThrottle(t, twice, func(r *http.Request) (*http.Response, error) {
+			if n++; n == 1 {
+				return testnet.Answer(r, 429, nil, testnet.NewBody("later")), nil
+			}
+			return stub(r)
+		})
+		resp := must(rt.RoundTrip(must(http.NewRequest("POST", "http://h/", nil))(t)))(t)
+		resp.Body.Close()
+		if resp.StatusCode != 200 || n != 2 {
+			t.Errorf("status %d after %d attempts, want 200 after 2", resp.StatusCode, n)
+		}
+	})
+}
+
+// aroundThrottle is a retry over a throttle that somebody embeds.
+func aroundThrottle(t *testing.T, send sender, base testnet.Func) http.RoundTripper {
+	th := must(throttle.New(retry.Wire(base, retry.Config{}), throttle.Config{}))(t)
+	return must(retry.New(between{th, send}, retry.Config{}))(t)
+}
