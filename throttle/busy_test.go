@@ -87,7 +87,7 @@ func TestFlowIsNoBurst(t *testing.T) {
 		for range n {
 			f.start(now)
 			now = now.Add(time.Second / 50)
-			f.good(now)
+			f.good(now, now)
 			f.windows.done()
 		}
 	}

@@ -11,6 +11,7 @@ const (
 	firstK     = 7 * time.Second // until the old rate is reached again
 	guessedK   = 3 * time.Second // likewise, when no refusal told the rate
 	mostK      = 12 * time.Second
+	mostPauses = 24          // likewise in pauses, when a bucket's rate was gauged
 	slowRate   = 1.5         // per second: below, requests are few
 	slowAt     = 0.9         // where these restart
 	slowSteps  = 60          // requests until the old rate is reached again
@@ -21,7 +22,7 @@ const (
 	recentFor  = 2 * time.Second
 	forgetRate = 10 * time.Minute
 	faster     = 0.25 // than the rate, while there is
-	savedPart  = 0.6  // of what a bucket has saved up in a pause
+	savedPart  = 0.6  // of what a bucket has saved up in a pause, but one unit
 )
 
 // A finder finds the rate at which a server that only refuses lets requests
@@ -53,8 +54,9 @@ type finder struct {
 	sent           float64       // since then
 	last           time.Time
 	windows        windows
-	ramp           *ramp   // nil: the rate is known by and large
-	size           float64 // of the server's bucket; zero: not known
+	gauge          *gauge  // nil: no burst was refused with a hint when to come back
+	ramp           *ramp   // nil: the rate is known by and large; else there is a gauge
+	within         float64 // the part of top that it may be off as it was gauged; zero: it was not
 	saved          float64 // units that it has beyond what flows in, as far as they are to be spent
 }
 
@@ -86,9 +88,7 @@ func (f *finder) start(now time.Time) {
 		return
 	}
 	f.grow(now)
-	if f.ramp != nil {
-		f.ramp.start(now)
-	}
+	f.gauge.start(now)
 	f.sent++
 	if f.rate == 0 {
 		return
@@ -118,7 +118,7 @@ func (f *finder) binds(now time.Time) bool {
 // used, because a rate nobody tried is not known to be good.
 func (f *finder) grow(now time.Time) {
 	if f.ramp != nil {
-		if f.rate = f.ramp.rate(f.top); f.ramp.over(f.top) {
+		if f.rate = f.ramp.rate(f.gauge.starts, f.top); f.ramp.over(f.gauge.starts, f.top) {
 			f.low, f.ramp, f.from = f.top, nil, now.Add(-f.k)
 		}
 		return
@@ -143,11 +143,13 @@ func (f *finder) grow(now time.Time) {
 	if x > 8 {
 		// Hundreds of times what was once refused: that limit is gone.
 		f.rate, f.reacted, f.anchor = 0, time.Time{}, time.Time{}
+		f.gauge, f.within = nil, 0
 	}
 }
 
-// good notes an accepted answer.
-func (f *finder) good(now time.Time) {
+// good notes an accepted answer to a request sent at sent.
+func (f *finder) good(now, sent time.Time) {
+	f.gauge.good(sent)
 	f.accepted++
 	f.total++
 	f.recent = f.recently(now) + 1/recentFor.Seconds()
@@ -203,50 +205,9 @@ func (f *finder) refuse(now, sent time.Time, said hint, rtt time.Duration, strik
 	return true
 }
 
-// passed is the rate at which a request sent at sent was refused, and begins
-// the next measurement.
-func (f *finder) passed(now, sent time.Time, said hint, rtt time.Duration) float64 {
-	ramp, first := f.ramp, f.anchor.IsZero()
-	f.ramp = nil
-	switch {
-	case ramp != nil:
-		f.measure(now, rtt)
-		top := min(f.top, ramp.found(sent))
-		f.size = max(0, ramp.burst-top*ramp.span.Seconds())
-		return top
-	case first && said.known && f.total >= leastBurst && brief(now.Sub(f.began), said):
-		f.ramp = newRamp(now, f.total, max(0, sent.Sub(f.began)), said, rtt)
-	}
-	return f.measure(now, rtt)
-}
-
-// cut restarts the curve below top.
-func (f *finder) cut(top float64, said hint) {
-	least, most := firstK, mostK
-	if said.known {
-		most *= 2 // to ask costs a whole pause
-	}
-	if f.top > 0 && math.Abs(top-f.top) <= 0.1*f.top {
-		least = min(most, f.k*3/2)
-	}
-	// At one a second, a refusal says little, and seconds are few requests.
-	f.k, f.top, f.low = least, top, restartAt*top
-	if top < slowRate && !said.known {
-		f.k, f.low = max(least, time.Duration(min(slowK, slowSteps/top)*float64(time.Second))), slowAt*top
-	}
-	if said.known {
-		f.low = resumeAt * top // in that pause the bucket filled
-		f.saved = savedPart * min(f.size, top*said.wait.Seconds())
-	}
-	f.rate = f.low
-	if f.ramp != nil {
-		f.rate = f.ramp.rate(top)
-	}
-}
-
 // resume puts the curve's zero, at the latest to when the pause is over.
 func (f *finder) resume(t time.Time) {
-	f.ramp.reset()
+	f.gauge.reset()
 	f.from, f.used, f.sent = t, t, 0
 	f.next = t
 }
@@ -256,37 +217,6 @@ func (f *finder) lift(now time.Time) {
 	if f != nil && f.next.After(now) {
 		f.resume(now)
 	}
-}
-
-// measure is the rate that was accepted, and starts the next measurement.
-func (f *finder) measure(now time.Time, rtt time.Duration) float64 {
-	if f.anchor.IsZero() {
-		// The burst that a full bucket let pass says little: an upper bound.
-		span := max(now.Sub(f.began), rtt, 10*time.Millisecond).Seconds()
-		f.anchor, f.accepted = now, 0
-		return max(f.total, 0.5) / span
-	}
-	span := now.Sub(f.anchor)
-	top := f.rate
-	if f.accepted >= fewest {
-		// In a pause longer than the bucket takes to fill, units went to waste:
-		// the truth lies between the rate with the pauses and that without.
-		// Slower growth than the bucket's leaves units to waste as well: it also
-		// lies between the mean and what was accepted last.
-		most := f.accepted / max(span-f.held, span/8).Seconds()
-		mean := math.Sqrt(most * f.accepted / span.Seconds())
-		mean = (mean + max(mean, f.recently(now))) / 2
-		top = min(max(mean, f.rate/2), f.rate)
-	}
-	// No more can have flowed in since the bucket was empty than was accepted
-	// or is under way, and one that was refused.
-	if open := (span - f.held).Seconds(); open > 0 && f.accepted < 2*fewest {
-		top = min(top, (f.accepted+float64(f.windows.out)+1)/open)
-	}
-	if span >= fullEpoch && f.accepted >= fewest || span > time.Minute {
-		f.anchor, f.accepted, f.held = now, 0, 0
-	}
-	return top
 }
 
 func later(a, b time.Time) time.Time {

@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"math"
 	"testing"
 	"time"
 )
@@ -47,9 +46,9 @@ func TestFinderBlamesThePause(t *testing.T) {
 	}
 }
 
-// A ramp begins when a burst was let pass within half of the wait and within a
-// second and then refused with a hint; the refusal that ends it tells the
-// bucket's rate and its size.
+// A ramp begins when what was let pass within half of the wait and within a
+// second was then refused with a hint; the refusal that ends it tells the
+// bucket's rate.
 func TestFinderBeginsARamp(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(f *finder)
@@ -64,127 +63,98 @@ func TestFinderBeginsARamp(t *testing.T) {
 		"nearly a second":        {func(*finder) {}, retryIn(4 * sec), sec - 1, true},
 		"a second":               {func(*finder) {}, retryIn(4 * sec), sec, false},
 		"no hint":                {func(*finder) {}, hint{}, sec / 4, false},
-		"too few":                {func(f *finder) { f.total = 7 }, retryIn(sec), sec / 4, false},
 		"not the first":          {func(f *finder) { f.anchor, f.rate = at0(0), 20 }, retryIn(sec), sec / 4, false},
 		"sent before it began":   {func(f *finder) { f.began = at0(sec / 4) }, retryIn(sec), sec / 4, true},
 	} {
 		f := &finder{began: at0(0), total: 8}
 		test.change(f)
 		f.passed(at0(test.at), at0(sec/5), test.said, 0)
-		if (f.ramp != nil) != test.ramp {
-			t.Errorf("%s: %+v", name, f.ramp)
+		if (f.ramp != nil) != test.ramp || (f.gauge != nil) != test.ramp {
+			t.Errorf("%s: %+v, %+v", name, f.ramp, f.gauge)
 		}
-		if want := max(0, at0(sec/5).Sub(f.began)); f.ramp != nil && (f.ramp.burst != 8 || f.ramp.span != want || f.ramp.empty != at0(test.at)) {
-			t.Errorf("%s: %+v", name, f.ramp)
+		if want := max(0, at0(sec/5).Sub(f.began)); f.ramp != nil && (f.gauge.burst != 8 || f.gauge.span != want || f.gauge.empty != at0(test.at)) {
+			t.Errorf("%s: %+v", name, f.gauge)
 		}
 	}
-	f := &finder{began: at0(0), top: 100, rate: 50, anchor: at0(0), accepted: 10,
-		ramp: &ramp{burst: 20, span: sec / 2, empty: at0(0), starts: 10}}
-	if got := f.passed(at0(3*sec), at0(2*sec), retryIn(sec), 0); got != 5.25 || f.ramp != nil || f.size != 20-5.25/2 {
-		t.Errorf("%v/s, a size of %v", got, f.size)
+	f := &finder{began: at0(0), top: 100, rate: 50, anchor: at0(0), accepted: 10, ramp: &ramp{first: 40, growth: 3},
+		gauge: &gauge{burst: 20, span: sec / 2, empty: at0(0), starts: 11, last: at0(2 * sec), points: []point{{at0(sec), 1}}, every: 16}}
+	if got := f.passed(at0(3*sec), at0(2*sec), retryIn(sec), 0); got != 5.25 || f.ramp != nil || !near(f.within, 0.5/10+(5.25*0.5/8)/10) || !f.gauge.rough || f.gauge.starts != 0 || f.gauge.empty != at0(3*sec) {
+		t.Errorf("%v/s within %v, %+v", got, f.within, f.gauge)
 	}
-	f.top, f.ramp = 3, &ramp{burst: 1, span: sec, empty: at0(0), starts: 10}
-	if got := f.passed(at0(3*sec), at0(2*sec), retryIn(sec), 0); got != 3 || f.size != 0 {
-		t.Errorf("%v/s, a size of %v", got, f.size)
+	f.top, f.ramp, f.gauge.starts, f.gauge.empty = 0.1, &ramp{}, 1, at0(0)
+	if got := f.passed(at0(3*sec), at0(2*sec), retryIn(sec), 0); got != 0.1 {
+		t.Errorf("%v/s, more than was ever used", got)
 	}
 }
 
 // A ramp begins at twice what fills the bucket in the pause, and grows threefold
-// per second, or by one per round trip if that is longer.
+// per second, by one per round trip if that is longer, and by half per start at
+// most.
 func TestRampGrows(t *testing.T) {
 	for _, test := range []struct {
+		burst         float64
 		wait, rtt     time.Duration
 		first, growth float64
-	}{{sec, 0, 40, 3}, {4 * sec, 0, 10, 3}, {sec / 2, 0, 40, 3}, {sec, sec / 4, 40, 3}, {sec, sec / 2, 40, 2}} {
-		r := newRamp(at0(0), 20, sec, retryIn(test.wait), test.rtt)
-		if r.first != test.first || r.growth != test.growth || r.every != 1 || r.empty != at0(0) || r.burst != 20 || r.span != sec {
+	}{{20, sec, 0, 40, 3}, {20, 4 * sec, 0, 10, 3}, {20, sec / 2, 0, 40, 3}, {20, sec, sec / 4, 40, 3}, {20, sec, sec / 2, 40, 2}, {2, sec, 0, 4, 2}, {0, sec, 0, 2, 1}, {1, 4 * sec, 0, 0.5, 0.25}, {10, time.Hour, 0, 4, 2}} {
+		r := newRamp(test.burst, retryIn(test.wait), test.rtt)
+		if r.first != test.first || r.growth != test.growth {
 			t.Errorf("%+v: %+v", test, r)
 		}
 	}
-	r := &ramp{first: 10, growth: 3, starts: 5}
-	if r.rate(100) != 25 || r.rate(20) != 20 {
-		t.Errorf("%v, %v", r.rate(100), r.rate(20))
+	r := &ramp{first: 10, growth: 3}
+	if r.rate(5, 100) != 25 || r.rate(5, 20) != 20 {
+		t.Errorf("%v, %v", r.rate(5, 100), r.rate(5, 20))
 	}
 	for starts, over := range map[int]bool{63: false, 64: true} { // 10 + 3*(64-60) > 20
-		if r.starts = starts; r.over(20) != over {
+		if r.over(starts, 20) != over {
 			t.Errorf("over after %d starts: %t", starts, !over)
 		}
 	}
-	f := &finder{top: 20, low: 5, k: firstK, ramp: r}
-	r.starts = 63
+	f := &finder{top: 20, low: 5, k: firstK, ramp: r, gauge: &gauge{starts: 63}}
 	if f.grow(at0(0)); f.rate != 20 || f.ramp == nil || f.low != 5 {
 		t.Errorf("%+v", f)
 	}
-	r.starts = 64
+	f.gauge.starts = 64
 	if f.grow(at0(0)); f.rate != 20 || f.ramp != nil || f.low != 20 || f.from != at0(-firstK) {
 		t.Errorf("nothing was found up to top: %+v", f)
 	}
 	f = at10()
-	f.ramp = &ramp{first: 4, growth: 3, every: 1}
-	if f.start(at0(0)); f.ramp.starts != 1 || f.next != at0(250*time.Millisecond) {
-		t.Errorf("%d starts, the next at %v", f.ramp.starts, f.next.Sub(at0(0)))
+	f.ramp, f.gauge = &ramp{first: 4, growth: 3}, &gauge{every: 1}
+	if f.start(at0(0)); f.gauge.starts != 1 || f.next != at0(250*time.Millisecond) {
+		t.Errorf("%d starts, the next at %v", f.gauge.starts, f.next.Sub(at0(0)))
 	}
-	var none *ramp
-	none.reset()
-	if f.resume(at0(sec)); f.ramp.starts != 0 || f.ramp.points != nil {
+	if f.resume(at0(sec)); f.gauge.starts != 0 || len(f.gauge.points) != 0 {
 		t.Error("the starts before a pause count")
 	}
 }
 
-// The points of a ramp are thinned out: at most 64 of equal distance.
-func TestRampKeepsFewPoints(t *testing.T) {
-	r := &ramp{every: 1}
-	for i := 1; i <= 1000; i++ {
-		r.start(at0(time.Duration(i)))
-		if len(r.points) >= mostPoints || len(r.points) != i/r.every {
-			t.Fatalf("%d points of %d starts, %d apart", len(r.points), i, r.every)
-		}
-		for j, p := range r.points {
-			if p.n != (j+1)*r.every || p.at != at0(time.Duration(p.n)) {
-				t.Fatalf("point %d of %d: %+v", j, i, p)
-			}
-		}
-	}
-	if r.every != 16 {
-		t.Errorf("%d apart", r.every)
-	}
-	if r.reset(); r.every != 1 || r.starts != 0 || r.points != nil {
-		t.Errorf("%+v", r)
-	}
-}
-
-// What a ramp has found: the starts before the refused one, and what the bucket
-// held.
-func TestRampFinds(t *testing.T) {
-	even := func(n int, apart time.Duration) []point { // starts evenly apart
-		var p []point
-		for i := 1; i <= n; i++ {
-			p = append(p, point{at0(time.Duration(i) * apart), i})
-		}
-		return p
-	}
+// What was thought of the rate stands as long as it explains a refusal. What is
+// far from it makes it unsure, unless a short ramp had told it.
+func TestFinderGauges(t *testing.T) {
 	for _, test := range []struct {
-		name string
-		r    ramp
-		sent time.Duration
-		want float64
-	}{
-		{"it had not filled", ramp{burst: 40, empty: at0(0), starts: 20}, 2 * sec, 10.25},
-		{"just so", ramp{burst: 40, empty: at0(0), starts: 29}, 2 * sec, 14.75},
-		{"it had", ramp{burst: 40, empty: at0(0), starts: 30}, 2 * sec, 15},
-		{"at once", ramp{burst: 40, empty: at0(0), starts: 30}, 0, 30000},
-		{"at once, not filled", ramp{burst: 40, empty: at0(0), starts: 3}, 0, 3500},
-		{"what started later does not count", ramp{burst: 10, span: time.Hour, empty: at0(0), starts: 40, points: even(40, sec/10)}, 3 * sec, 29.0 / 3},
-		{"from the first start", ramp{burst: 10, span: sec / 2, empty: at0(-10 * sec), starts: 40, points: even(40, sec/10)[:1]}, 4 * sec, 29.5 / 3.4},
-		{"too little beyond the burst", ramp{burst: 10, empty: at0(-10 * sec), starts: 14, points: even(1, sec)}, 4 * sec, 1},
-		{"enough", ramp{burst: 10, empty: at0(-10 * sec), starts: 15, points: even(1, sec)}, 4 * sec, 4.5 / 3},
-		{"an eighth of a large burst", ramp{burst: 80, empty: at0(-96 * sec), starts: 90, points: even(1, sec)}, 4 * sec, 0.9},
-		{"more than that", ramp{burst: 80, empty: at0(-96 * sec), starts: 91, points: even(1, sec)}, 4 * sec, 3.5},
-		{"too soon", ramp{burst: 10, span: 2*sec + 1, empty: at0(-10 * sec), starts: 28, points: even(1, sec)}, 4 * sec, 2},
-		{"late enough", ramp{burst: 10, span: 2 * sec, empty: at0(-10 * sec), starts: 28, points: even(1, sec)}, 4 * sec, 17.5},
+		name      string
+		top, rate float64
+		rough     bool
+		want      float64
+		within    float64
+	}{ // ten passed in a second, of a bucket of one: 9 to 10 flowed in
+		{"explained", 9.8, 20, false, 9.8, .02},
+		{"least", 9, 20, false, 9, .02},
+		{"most", 10, 20, false, 10, .02},
+		{"near", 8.9, 20, false, 9.5, .5 / 9.5},
+		{"far", 8.6, 20, false, 9.5, .5},
+		{"far, after a ramp", 8.6, 20, true, 9.5, .5 / 9.5},
+		{"no more than was used", 9.8, 9, false, 9, .02},
+		{"not less than half", 30, 25, false, 12.5, .5},
+		{"not less than half of top", 20, 30, false, 10, .5},
 	} {
-		if got := test.r.found(at0(test.sent)); math.Abs(got-test.want) > 1e-6 {
-			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		g := &gauge{burst: 1, empty: at0(-sec), every: 1, rough: test.rough}
+		for i := range 11 {
+			g.start(at0(time.Duration(i) * sec / 10))
+		}
+		f := &finder{top: test.top, rate: test.rate, within: .02, gauge: g}
+		if got := f.gauged(at0(sec), 0, false); !near(got, test.want) || !near(f.within, test.within) || g.rough {
+			t.Errorf("%s: %v/s within %v; want %v, %v", test.name, got, f.within, test.want, test.within)
 		}
 	}
 }

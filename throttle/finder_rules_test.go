@@ -141,14 +141,14 @@ func TestFinderCountsAccepted(t *testing.T) {
 	if got := f.recently(at0(2 * sec)); !near(got, 6/math.E) {
 		t.Errorf("%v lately", got)
 	}
-	f.good(at0(2 * sec))
+	f.good(at0(2*sec), at0(sec))
 	if f.accepted != 3 || f.total != 4 || !near(f.recent, 6/math.E+0.5) || f.heard != at0(2*sec) || f.rate != 0 {
 		t.Errorf("%+v", f)
 	}
 	f = *at10()
-	f.ramp = &ramp{}
+	f.ramp, f.gauge = &ramp{}, &gauge{}
 	f.windows = windows{stage: trialWindows, size: 8, passed: 12, opened: at0(0)}
-	f.good(at0(2 * sec)) // the thirteenth: more than a window lets pass
+	f.good(at0(2*sec), at0(sec)) // the thirteenth: more than a window lets pass
 	if f.rate != 6.5 || f.top != 6.5 || f.low != 6.5 || f.k != guessedK || f.ramp != nil || f.from != at0(2*sec) {
 		t.Errorf("no window after all: %+v", f)
 	}
@@ -181,23 +181,58 @@ func TestFinderCuts(t *testing.T) {
 		{100, 7 * sec, 110, hint{}, finder{k: 10500 * time.Millisecond, low: 93.5}},
 		{100, 7 * sec, 89, hint{}, finder{k: 7 * sec, low: 75.65}},
 		{100, 10 * sec, 100, hint{}, finder{k: 12 * sec, low: 85}},
-		{100, 10 * sec, 100, retryIn(sec), finder{k: 15 * sec, low: 95, saved: 30}},
-		{100, 20 * sec, 100, retryIn(sec), finder{k: 24 * sec, low: 95, saved: 30}},
-		{0, 0, 100, retryIn(sec / 4), finder{k: 7 * sec, low: 95, saved: 15}},
+		{100, 10 * sec, 100, retryIn(sec), finder{k: 15 * sec, low: 95, saved: 29.4}},
+		{100, 20 * sec, 100, retryIn(sec), finder{k: 24 * sec, low: 95, saved: 29.4}},
+		{0, 0, 100, retryIn(sec / 4), finder{k: 7 * sec, low: 95, saved: 14.4}},
 		{0, 0, 1.5, hint{}, finder{k: 7 * sec, low: 1.275}},
 		{0, 0, 1.2, hint{}, finder{k: 50 * sec, low: 1.08}},
 		{0, 0, 0.5, hint{}, finder{k: 60 * sec, low: 0.45}},
-		{0, 0, 1.2, retryIn(sec), finder{k: 7 * sec, low: 1.14, saved: 0.72}},
+		{0, 0, 1.2, retryIn(sec), finder{k: 7 * sec, low: 1.14, saved: 0.12}},
+		{0, 0, 0.5, retryIn(sec), finder{k: 7 * sec, low: 0.475}},
 	} {
-		f := finder{top: test.was, k: test.k, size: 50}
+		f := finder{top: test.was, k: test.k, gauge: &gauge{burst: 50}}
 		f.cut(test.top, test.said)
 		if w := test.want; (f.k-w.k).Abs() > 1 || !near(f.low, w.low) || f.rate != f.low || !near(f.saved, w.saved) || f.top != test.top {
 			t.Errorf("%v/s after %v/s: in %v from %v, %v now, %v saved; want %+v", test.top, test.was, f.k, f.low, f.rate, f.saved, w)
 		}
 	}
-	f := finder{ramp: &ramp{first: 7}}
-	if f.cut(100, retryIn(sec)); f.rate != 7 {
-		t.Errorf("a ramp begins at %v, want 7", f.rate)
+	f := finder{ramp: &ramp{first: 7}, gauge: &gauge{burst: 50}}
+	if f.cut(100, retryIn(sec)); f.rate != 7 || f.saved != 0 {
+		t.Errorf("a ramp begins at %v with %v saved, want 7 and nothing", f.rate, f.saved)
+	}
+	f = finder{}
+	if f.cut(100, retryIn(sec)); f.saved != 0 {
+		t.Errorf("%v saved by a bucket nobody knows", f.saved)
+	}
+}
+
+// A rate that was gauged is used nearly whole. Looking for more waits until as
+// much may be lost without as a pause costs: twice the pause at least, 24 times
+// at most, and of pauses only a second to a minute counts.
+func TestFinderWeighsWhatARefusalCosts(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		burst  float64
+		within float64
+		said   hint
+		k      time.Duration
+		low    float64
+	}{
+		{"half a pause is saved up", 51, 0.125, retryIn(sec), 8 * sec, 95},
+		{"half of it counts at least", 500, 0.125, retryIn(sec), 8 * sec, 95},
+		{"less is", 26, 0.125, retryIn(sec), 12 * sec, 95},
+		{"hardly known", 26, 1, retryIn(sec), 2 * sec, 95},
+		{"not known", 26, math.Inf(1), retryIn(sec), 2 * sec, 95},
+		{"well known", 26, 0.005, retryIn(sec), 24 * sec, 99.5},
+		{"a long pause", 26, 0.5, retryIn(5 * sec), 19 * sec, 95},
+		{"not for ever", 26, 0.005, retryIn(time.Hour), 24 * time.Minute, 99.5},
+		{"a short pause", 26, 0.005, retryIn(sec / 10), 24 * sec, 99.5},
+		{"no hint", 26, 0.125, hint{}, firstK, 85},
+	} {
+		f := finder{within: test.within, gauge: &gauge{burst: test.burst}}
+		if f.cut(100, test.said); (f.k-test.k).Abs() > 1 || !near(f.low, test.low) || f.rate != f.low || f.top != 100 {
+			t.Errorf("%s: from %v in %v; want %v, %v", test.name, f.low, f.k, test.low, test.k)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ func TestFlowStandsForAFinder(t *testing.T) {
 				whole.start(now.time())
 				f.start(now)
 			case 1:
-				whole.good(now.time())
+				whole.good(now.time(), now.time())
 				f.accepted++
 			case 2:
 				whole.windows.done()

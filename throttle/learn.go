@@ -270,18 +270,18 @@ func (l *learner) well(now time.Time, g *ticket) {
 	l.hold.good(g.sent)
 	k.hold.good(g.sent)
 	if !l.terms.pausesOnly {
-		l.accept(k, now)
+		l.accept(k, now, g.sent)
 		l.blame.good(k, g.sent)
 	}
 }
 
 // accept notes an accepted answer.
-func (l *learner) accept(k *kind, now time.Time) {
+func (l *learner) accept(k *kind, now, sent time.Time) {
 	switch {
 	case k.apart:
-		k.finder.good(now)
+		k.finder.good(now, sent)
 	case l.finder != nil:
-		l.finder.good(now)
+		l.finder.good(now, sent)
 	default:
 		l.flow.accepted++
 	}

@@ -241,7 +241,7 @@ func TestFinderReactsOncePerBurst(t *testing.T) {
 	var f finder
 	for i := range 100 {
 		f.start(at0(time.Duration(i) * 10 * time.Millisecond))
-		f.good(at0(time.Duration(i)*10*time.Millisecond + 5*time.Millisecond))
+		f.good(at0(time.Duration(i)*10*time.Millisecond+5*time.Millisecond), at0(time.Duration(i)*10*time.Millisecond))
 	}
 	if !f.refuse(at0(time.Second), at0(990*time.Millisecond), hint{}, 10*time.Millisecond, 0) {
 		t.Fatal("no reaction")
