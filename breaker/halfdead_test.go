@@ -157,7 +157,7 @@ func TestProbesAreTheFirstCalls(t *testing.T) {
 	for _, x := range []struct {
 		calls           string
 		total, failures uint64
-	}{{"ggg", 0, 0}, {"gbgg", 4, 1}, {"gbgbg", 5, 2}} {
+	}{{"ggg", 0, 0}, {"gggg", 0, 0}, {"gbgg", 4, 1}, {"gbgbg", 5, 2}, {"gbgbgg", 6, 2}} {
 		bubble(t, func(t *testing.T) {
 			cs, h, rt := rig(t, Config{MinCalls: 1})
 			open(t, cs, h, rt)
