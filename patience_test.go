@@ -145,14 +145,21 @@ func TestPatienceOfUsedAttempts(t *testing.T) {
 // ends with its last attempt, as without Patience.
 func TestPatienceWithOnePath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		attempts := 0
+		attempts, exhausted := 0, 0
 		rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
 			if r.URL.Path != "/bad" {
 				return stub(r)
 			}
 			attempts++
 			return testnet.Answer(r, 500, nil, nil), nil
-		}), weir.Config{Breaker: breaker.Config{Patience: 10 * time.Second}}))(t)
+		}), weir.Config{
+			Breaker: breaker.Config{Patience: 10 * time.Second},
+			Retry: retry.Config{OnAttempt: func(a retry.Attempt) {
+				if a.Reason == retry.Exhausted {
+					exhausted++
+				}
+			}},
+		}))(t)
 		for i := range 20 {
 			for j := range 10 {
 				url := "http://h/"
@@ -165,8 +172,8 @@ func TestPatienceWithOnePath(t *testing.T) {
 				}
 				resp.Body.Close()
 			}
-			if attempts != 3*(i+1) {
-				t.Fatalf("%d attempts of %d calls, want 3 each", attempts, i+1)
+			if attempts != 3*(i+1) || exhausted != i+1 {
+				t.Fatalf("%d attempts of %d calls, want 3 each; %d were told so", attempts, i+1, exhausted)
 			}
 		}
 	})

@@ -179,6 +179,9 @@ func TestSlowCalls(t *testing.T) {
 		h.set(takes(time.Second))
 		get(rt, site)
 		want(t, cs, Closed, "one slow probe of three")
+		h.set(status(500))
+		get(rt, site)
+		want(t, cs, Closed, "a failure, no slow call since")
 	})
 }
 

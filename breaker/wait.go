@@ -268,7 +268,7 @@ func (c *circuit) outlook(a *ask) (time.Duration, error) {
 // the host ends with the circuit's opening or the next good answer.
 func (c *circuit) doubt(a *ask, now time.Time) time.Duration {
 	failing := c.cfg.Consecutive > 0 && c.failed >= c.cfg.Consecutive
-	if !failing || c.cfg.Patience <= 0 || c.retired || a.trip.Hedge {
+	if !failing || c.cfg.Patience <= 0 || a.trip.Hedge {
 		return 0
 	}
 	if until, _ := c.until(a, now); !now.Add(c.cfg.OpenFor).Before(until) {
