@@ -24,6 +24,9 @@ const closeGrace = 50 * time.Millisecond
 // What has been read is kept up to limit bytes; with none, the body can be
 // lent again only while it is untouched. A body that can be read at an offset
 // is never read otherwise, so attempts do not share a position.
+//
+// What is below may want copies for an attempt (GetBody), also several at once,
+// as another chain's hedge does.
 type replay struct {
 	src   io.ReadCloser
 	at    io.ReaderAt // nil: src is read as it comes
@@ -36,8 +39,9 @@ type replay struct {
 	lost   bool      // more than buf was read, or src is closed
 	err    error     // how src ended
 	busy   int       // length of the Read of src under way
-	cur    *share
-	over   bool // no further share will be taken
+	turn   int       // number of the attempt that has it
+	out    int       // shares of that attempt that are not closed
+	over   bool      // no further attempt will be made
 	closed bool
 }
 
@@ -58,7 +62,7 @@ func newReplay(r *http.Request, limit int64) *replay {
 	return p
 }
 
-// next ends the last share and returns one from the beginning; nil if the
+// next ends the last attempt's shares and returns one from the beginning; nil if the
 // body cannot be had again.
 func (p *replay) next() *share {
 	p.mu.Lock()
@@ -66,12 +70,20 @@ func (p *replay) next() *share {
 	if !p.canAgain() {
 		return nil
 	}
-	if p.cur != nil {
-		p.cur.closed = true
-	}
-	p.cur = &share{p: p, off: p.start}
+	p.turn, p.out = p.turn+1, 1
 	p.moved.Broadcast()
-	return p.cur
+	return &share{p: p, turn: p.turn, off: p.start}
+}
+
+// copy returns another share for the same attempt.
+func (p *replay) copy() (io.ReadCloser, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.canAgain() {
+		return nil, errGone
+	}
+	p.out++
+	return &share{p: p, turn: p.turn, off: p.start}, nil
 }
 
 // again reports whether next would return a share.
@@ -92,7 +104,7 @@ func (p *replay) canAgain() bool {
 func (p *replay) finish() {
 	p.mu.Lock()
 	p.over = true
-	last := p.cur == nil || p.cur.closed
+	last := p.out == 0
 	p.mu.Unlock()
 	if last {
 		p.close()
@@ -111,10 +123,11 @@ func (p *replay) close() error {
 	return p.src.Close()
 }
 
-// share is the body of one attempt. Its Close may be called more than once,
+// share is a body of one attempt. Its Close may be called more than once,
 // and while a Read is blocked.
 type share struct {
 	p      *replay
+	turn   int
 	off    int64
 	closed bool
 }
@@ -125,7 +138,7 @@ func (s *share) Read(b []byte) (int, error) {
 	defer p.mu.Unlock()
 	for {
 		switch {
-		case s.closed:
+		case s.closed, s.turn != p.turn:
 			return 0, errSealed
 		case p.at != nil:
 			return s.readAt(b)
@@ -176,6 +189,10 @@ func (s *share) readSource(b []byte) (int, error) {
 		p.buf = append(p.buf, b[:n]...)
 	default:
 		p.lost, p.buf = true, nil
+		if s.turn == p.turn { // no copy can go on where it is
+			p.turn, p.out = p.turn+1, 1
+			s.turn = p.turn
+		}
 	}
 	s.off += int64(n)
 	return n, err
@@ -186,13 +203,14 @@ func (s *share) readSource(b []byte) (int, error) {
 func (s *share) Close() error {
 	p := s.p
 	p.mu.Lock()
-	if s.closed {
+	if s.closed || s.turn != p.turn {
 		p.mu.Unlock()
 		return nil
 	}
 	s.closed = true
+	p.out--
 	p.moved.Broadcast()
-	last, busy := p.over && p.cur == s, p.busy > 0
+	last, busy := p.over && p.out == 0, p.busy > 0
 	p.mu.Unlock()
 	switch {
 	case last, busy && p.limit == 0:
@@ -200,7 +218,7 @@ func (s *share) Close() error {
 	case busy:
 		time.AfterFunc(closeGrace, func() {
 			p.mu.Lock()
-			stuck := p.busy > 0 && p.cur == s
+			stuck := p.busy > 0 && s.turn == p.turn && p.out == 0
 			p.mu.Unlock()
 			if stuck {
 				p.close()

@@ -1,7 +1,6 @@
 package retry
 
 import (
-	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -213,12 +212,7 @@ func withBody(r *http.Request, s *share) *http.Request {
 	c := copyOf(r)
 	c.Body = s
 	if p := s.p; p.at != nil || 0 < r.ContentLength && r.ContentLength <= p.limit {
-		c.GetBody = func() (io.ReadCloser, error) {
-			if again := p.next(); again != nil {
-				return again, nil
-			}
-			return nil, errGone
-		}
+		c.GetBody = p.copy
 	}
 	return c
 }
