@@ -6,11 +6,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/weirhttp/weir"
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/internal/trip"
 	"github.com/weirhttp/weir/retry"
 	"github.com/weirhttp/weir/throttle"
 )
@@ -95,4 +98,43 @@ func TestAnswerBetween(t *testing.T) {
 func aroundThrottle(t *testing.T, send sender, base testnet.Func) http.RoundTripper {
 	th := must(throttle.New(retry.Wire(base, retry.Config{}), throttle.Config{}))(t)
 	return must(retry.New(between{th, send}, retry.Config{}))(t)
+}
+
+// TestHedgeBetween: a hedge has a trip of its own, also for layers that have to
+// look for it, and whichever of the two is cut off knows that it lost.
+func TestHedgeBetween(t *testing.T) {
+	pass := func(th *throttle.Transport, r *http.Request) (*http.Response, error) {
+		return th.RoundTrip(r.WithContext(context.WithValue(r.Context(), valueKey{}, "between")))
+	}
+	for first := range 2 { // which of the two answers
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			var trips []*trip.Trip
+			base := testnet.Func(func(r *http.Request) (*http.Response, error) {
+				mu.Lock()
+				n := len(trips)
+				trips = append(trips, trip.From(r.Context()))
+				mu.Unlock()
+				if n == first {
+					time.Sleep(2 * time.Second)
+					return stub(r)
+				}
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			})
+			th := must(throttle.New(retry.Wire(base, retry.Config{}), throttle.Config{}))(t)
+			rt := must(retry.New(between{th, pass}, hedged()))(t)
+			resp := must(rt.RoundTrip(get(t, "http://h/")))(t)
+			if err := throttle.Settle(resp, nil); err != nil {
+				t.Error(err)
+			}
+			resp.Body.Close()
+			if len(trips) != 2 || trips[0].Hedge || !trips[1].Hedge || trips[0].Request != trips[1].Request {
+				t.Fatalf("trips %+v", trips)
+			}
+			if lost := trips[1-first].Cause(); lost != trip.LostHedge {
+				t.Errorf("attempt %d was cut off for cause %d", 1-first, lost)
+			}
+		})
+	}
 }
