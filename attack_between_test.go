@@ -94,6 +94,31 @@ func TestAnswerBetween(t *testing.T) {
 	})
 }
 
+// TestOtherHostBetween: what is sent to another host than the caller's, by
+// whoever stands between two layers, keeps to that host's budget.
+func TestOtherHostBetween(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		base := testnet.Func(func(r *http.Request) (*http.Response, error) { n++; return stub(r) })
+		th := must(throttle.New(retry.Wire(base, retry.Config{}), throttle.Config{
+			Budgets: map[string]throttle.Budget{"replica": throttle.MustParseBudget("2/m burst 2")}, MaxWait: -1,
+		}))(t)
+		rt := must(retry.New(between{th, func(th *throttle.Transport, r *http.Request) (*http.Response, error) {
+			r = r.Clone(r.Context())
+			r.URL.Host = "replica"
+			return th.RoundTrip(r)
+		}}, retry.Config{}))(t)
+		for range 5 {
+			if resp, err := rt.RoundTrip(get(t, "http://h/")); err == nil {
+				resp.Body.Close()
+			}
+		}
+		if n != 2 {
+			t.Errorf("%d requests were sent where 2 may be", n)
+		}
+	})
+}
+
 // aroundThrottle is a retry over a throttle that somebody embeds.
 func aroundThrottle(t *testing.T, send sender, base testnet.Func) http.RoundTripper {
 	th := must(throttle.New(retry.Wire(base, retry.Config{}), throttle.Config{}))(t)

@@ -231,9 +231,9 @@ func From(ctx context.Context) *Trip {
 // a copy that carries the trip, and the maker calls End when it returns.
 //
 // A trip found in the context belongs to r only if an outer layer of the same
-// chain handed it on. A request that somebody below made with our context (a
-// token source, a hook) is another request and gets its own. Layers that know
-// one another hand the trip on beside the request (Onward).
+// chain handed it on, to the same host. A request that somebody below made with
+// our context (a token source, a hook) is another request and gets its own.
+// Layers that know one another hand the trip on beside the request (Onward).
 func Begin(r *http.Request, l Layer, table *hosts.Table) (_ *http.Request, t *Trip, made bool) {
 	if t, made = begin(r, l, table, l); made {
 		r = t.Dress(r)
@@ -244,7 +244,7 @@ func Begin(r *http.Request, l Layer, table *hosts.Table) (_ *http.Request, t *Tr
 func begin(r *http.Request, l Layer, table *hosts.Table, offer Layer) (t *Trip, made bool) {
 	ctx := r.Context()
 	if t := From(ctx); t != nil && t.Table == table {
-		if at := t.layer(); at < l && atomic.CompareAndSwapUint32(&t.at, uint32(at), uint32(offer)) { // else another was faster
+		if at := t.layer(); at < l && t.goesTo(r) && atomic.CompareAndSwapUint32(&t.at, uint32(at), uint32(offer)) { // else another was faster
 			if !t.Worn(l) {
 				t.found = l
 			}
@@ -261,6 +261,11 @@ func begin(r *http.Request, l Layer, table *hosts.Table, offer Layer) (t *Trip, 
 	q.Table, q.Order, q.Caller, q.first = table, table.Arrive(), ctx, l
 	q.Entry = table.Of(r)
 	return &b.trip, true
+}
+
+// goesTo reports whether r goes to the trip's host.
+func (t *Trip) goesTo(r *http.Request) bool {
+	return t.Entry.Overflow || hosts.Key(r) == t.Entry.Key
 }
 
 // At offers the trip to layers below l, if their chain is the same.
