@@ -52,11 +52,8 @@ func TestPage(t *testing.T) {
 			t.FailNow() // those that follow begin where it ends
 		}
 	}
-	var controlled *run
-	t.Run("controls", func(t *testing.T) {
-		controlled = start(t, inspect.WithControls())
-		controls(b.in(t), controlled)
-	})
+	controlled := start(t, inspect.WithControls()) // up to the end: a page that loses its server says so
+	t.Run("controls", func(t *testing.T) { controls(b.in(t), controlled) })
 	b.quiet(r.page.URL, controlled.page.URL)
 }
 
