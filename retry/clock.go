@@ -1,6 +1,7 @@
 package retry
 
 import (
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,6 +20,28 @@ type clock struct {
 	timer *time.Timer
 	of    atomic.Pointer[flight] // nil: nobody's
 	rings atomic.Int64           // when, by clocks.now; zero: not, or at this moment
+}
+
+// newClock returns a clock that is not set. Its timer, set or not, does not keep
+// it: one that idles is dropped when others do, however late it would ring.
+func newClock() *clock {
+	c := new(clock)
+	w := weak.Make(c)
+	c.timer = time.AfterFunc(time.Hour, func() {
+		if c := w.Value(); c != nil {
+			c.ring()
+		}
+	})
+	c.timer.Stop()
+	return c
+}
+
+// stopLast sees to it that the timer is stopped when nobody can have the clock
+// any more, unless it is a bubble's, which must be left to that bubble.
+func (c *clock) stopLast() {
+	if reusable(time.Now()) {
+		runtime.AddCleanup(c, func(t *time.Timer) { t.Stop() }, c.timer)
+	}
 }
 
 // ring is the timer's. A flight that takes the clock says so before it asks when
@@ -68,11 +91,10 @@ func (p *clocks) take(f *flight, again bool) *clock {
 		c, _ = p.idle.Get().(*clock)
 	}
 	if c == nil {
-		c = new(clock)
-		c.timer = time.AfterFunc(time.Hour, c.ring)
-		c.timer.Stop()
+		c = newClock()
 		if again {
 			p.note(c)
+			c.stopLast()
 		}
 	}
 	c.of.Store(f)

@@ -4,6 +4,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,4 +58,31 @@ func TestEndlessTimeout(t *testing.T) {
 		}
 		f.release()
 	})
+}
+
+// Clocks that idle are dropped, however long their timers have still to run.
+func TestIdleClocksAreDropped(t *testing.T) {
+	p := newClocks()
+	var flights [100]*flight
+	for i := range flights {
+		flights[i] = newFlight(p, true)
+		flights[i].start(p.now(), 1000*time.Hour)
+	}
+	for _, f := range flights {
+		f.release()
+	}
+	live := func() (n int) {
+		for _, w := range p.all {
+			if w.Value() != nil {
+				n++
+			}
+		}
+		return n
+	}
+	for range 100 { // pools drop what nobody takes from one collection to the one after the next
+		if runtime.GC(); live() == 0 {
+			return
+		}
+	}
+	t.Errorf("%d of %d clocks are kept for weeks", live(), len(p.all))
 }
