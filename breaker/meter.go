@@ -55,6 +55,21 @@ func begun(t *trip.Trip, f func() (*http.Response, error)) (resp *http.Response,
 
 // Enter is RoundTrip for the layer above.
 func (m *meter) Enter(r *http.Request, t *trip.Trip) (*http.Response, error) {
+	p, ok := m.circuits.calm(t)
+	if !ok || !m.timed {
+		return m.guard(r, t)
+	}
+	t.Probe = false
+	q, body := watch(r)
+	resp, err := m.onward.Send(q, t)
+	if p.cfg.plainlyGood(resp, err) && t.Host().Occupant(hosts.Breaker) == nil {
+		return resp, nil
+	}
+	return m.judge(t.Entry, p, &attempt{cfg: p.cfg, trip: t, r: q, resp: resp, err: err, body: body})
+}
+
+// guard is Enter where not all is well, or somebody has more to say.
+func (m *meter) guard(r *http.Request, t *trip.Trip) (*http.Response, error) {
 	e, own := m.circuits.hold(t, r)
 	if own {
 		defer e.Release()
@@ -84,13 +99,18 @@ func (m *meter) Enter(r *http.Request, t *trip.Trip) (*http.Response, error) {
 		t.MarkSent()
 	}
 	a.resp, a.err = m.onward.Send(a.r, t)
+	return m.judge(e, p, &a)
+}
+
+// judge reports how an attempt has ended, and returns that.
+func (m *meter) judge(e *hosts.Entry, p pass, a *attempt) (*http.Response, error) {
 	judged := false
 	defer func() { // Classify, Shard or the hook may panic or end the goroutine
 		if !judged && a.resp != nil && a.resp.Body != nil {
 			a.resp.Body.Close()
 		}
 	}()
-	m.circuits.report(e, p, &a)
+	m.circuits.report(e, p, a)
 	judged = true
 	return a.resp, a.err
 }
@@ -135,6 +155,14 @@ func (c *Circuits) enter(e *hosts.Entry, by trip.Layer, t *trip.Trip, r *http.Re
 	p, err = c.admit(e, by, t, r)
 	passed = err == nil || err == errYield
 	return p, err
+}
+
+// calm is usual for a request whose host's record is the circuits' own.
+func (c *Circuits) calm(t *trip.Trip) (pass, bool) {
+	if t.Table != c.home.Load() {
+		return pass{}, false
+	}
+	return c.usual(t.Entry)
 }
 
 // usual is admit for most requests: their host has no circuit, no settings of
@@ -200,7 +228,7 @@ func (c *Circuits) report(e *hosts.Entry, p pass, a *attempt) {
 		return
 	}
 	v := verdict{outcome: Success, answered: true}
-	if !a.plainlyGood() {
+	if !a.cfg.plainlyGood(a.resp, a.err) {
 		v = a.judge()
 	} else if cir == nil && e.Value.Occupant(hosts.Breaker) == nil {
 		return
@@ -226,6 +254,6 @@ func (c *Circuits) report(e *hosts.Entry, p pass, a *attempt) {
 }
 
 // plainlyGood spares the usual answer the table.
-func (a *attempt) plainlyGood() bool {
-	return a.err == nil && a.resp != nil && a.resp.StatusCode < 400 && a.cfg.Classify == nil && a.cfg.SlowCall == 0
+func (s *settings) plainlyGood(resp *http.Response, err error) bool {
+	return err == nil && resp != nil && resp.StatusCode < 400 && s.Classify == nil && s.SlowCall == 0
 }
