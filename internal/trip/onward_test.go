@@ -1,6 +1,7 @@
 package trip
 
 import (
+	"context"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -96,5 +97,33 @@ func TestOnwardOffersOnce(t *testing.T) {
 		if wg.Wait(); found.Load() != 1 {
 			t.Fatalf("%d requests have the trip", found.Load())
 		}
+	}
+}
+
+// idler is linked as one that embeds a layer is, and does not call it.
+type idler struct {
+	link Link
+	ctx  context.Context
+}
+
+func (i *idler) Link() Link { return i.link }
+
+func (i *idler) RoundTrip(r *http.Request) (*http.Response, error) {
+	i.ctx = r.Context()
+	return nil, nil
+}
+
+// An offer that nobody took ends with the attempt: who comes with that context
+// later has no part in a trip that may be over.
+func TestOfferEndsWithTheAttempt(t *testing.T) {
+	tab := hosts.New(10)
+	i := &idler{link: Link{Hosts: tab}.With(Throttle)}
+	o := NewOnward(i, Retry, tab)
+	tr, _ := o.Begin(request(t))
+	if o.Send(request(t), tr); !tr.Sent() {
+		t.Error("what was sent elsewhere is not known not to have been sent")
+	}
+	if _, late, made := Begin(request(t).WithContext(i.ctx), Throttle, tab); !made || late == tr {
+		t.Error("the trip is still offered")
 	}
 }

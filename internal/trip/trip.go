@@ -44,7 +44,7 @@ type Request struct {
 	Table  *hosts.Table
 	Order  uint64          // arrival: retries keep it, so they keep their place
 	Caller context.Context // the caller's, for hooks and for judging deadlines
-	sent   atomic.Bool     // by a hedge
+	sent   atomic.Bool     // by a hedge, or by others; see split
 	first  Layer           // that made its trip
 }
 
@@ -138,11 +138,12 @@ func (t *Trip) MarkSent() {
 	}
 }
 
-// returned is called when an attempt has ended that layer l offered. If nobody
-// took the trip, or others came as well, whoever stands between two layers has
-// sent what he likes, and what the trip knows says nothing about the answer.
+// returned is called when an attempt has ended that layer l offered, and ends
+// the offer: somebody may still have the context. If nobody took the trip, or
+// others came as well, whoever stands between two layers has sent what he likes,
+// and what the trip knows says nothing about the answer.
 func (t *Trip) returned(l Layer) {
-	if at := atomic.LoadUint32(&t.at); at == uint32(l) || at&split != 0 {
+	if at := atomic.SwapUint32(&t.at, uint32(nowhere)); at == uint32(l) || at&split != 0 {
 		t.MarkSent()
 		t.Throttled, t.Unprocessed, t.Probe = false, false, false
 	}
@@ -251,6 +252,7 @@ func begin(r *http.Request, l Layer, table *hosts.Table, offer Layer) (t *Trip, 
 			return t, false
 		}
 		if t.first < l {
+			t.Request.sent.Store(true) // it will be, perhaps
 			atomic.OrUint32(&t.at, split)
 		}
 	}
