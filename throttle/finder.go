@@ -49,6 +49,7 @@ type finder struct {
 	recent         float64       // accepted per second, lately
 	heard          time.Time     // when recent was true
 	began          time.Time     // of the first start, or of the first after a long idling
+	first          time.Time     // when the first was accepted since then; zero: none
 	total          float64       // accepted since then
 	used           time.Time     // until when use was judged
 	sent           float64       // since then
@@ -150,6 +151,9 @@ func (f *finder) grow(now time.Time) {
 // good notes an accepted answer to a request sent at sent.
 func (f *finder) good(now, sent time.Time) {
 	f.gauge.good(sent)
+	if f.total == 0 {
+		f.first = now
+	}
 	f.accepted++
 	f.total++
 	f.recent = f.recently(now) + 1/recentFor.Seconds()

@@ -20,6 +20,8 @@ const (
 type gauge struct {
 	burst   float64       // let pass before the first refusal
 	span    time.Duration // in that time
+	late    float64       // let pass of what was sent between what was refused and when that was heard
+	flight  time.Duration // in that time
 	rtt     time.Duration // of a round trip, then
 	refused time.Time     // when what was refused first was sent
 	empty   time.Time     // when the bucket was last seen to be empty
@@ -37,28 +39,38 @@ type point struct {
 }
 
 // newGauge begins with the first refusal, heard at now, of a request sent at
-// sent, after so many that were started since began had been accepted.
-func newGauge(now, began, sent time.Time, rtt time.Duration, accepted float64) *gauge {
-	return &gauge{burst: accepted, span: max(0, sent.Sub(began)), rtt: rtt, refused: sent, empty: now, every: 1}
+// sent, after so many answers that accepted. The first of them was heard at first:
+// it may have been long under way, and the bucket was full until then but for half
+// a round trip.
+func newGauge(now, first, sent time.Time, rtt time.Duration, accepted float64) *gauge {
+	g := &gauge{burst: accepted, rtt: rtt, refused: sent, flight: now.Sub(sent), empty: now, every: 1}
+	if !first.IsZero() {
+		g.span = max(0, sent.Sub(first)+rtt)
+	}
+	return g
 }
 
 // good notes an accepted answer: it belongs to the burst if it was sent before
-// what was refused.
+// what was refused, and perhaps if it was sent before that was heard.
 func (g *gauge) good(sent time.Time) {
-	if g != nil && sent.Before(g.refused) {
+	switch {
+	case g == nil:
+	case sent.Before(g.refused):
 		g.burst++
+	case sent.Before(g.refused.Add(g.flight)):
+		g.late++
 	}
 }
 
-// holds is how many units the bucket holds.
-func (g *gauge) holds() float64 { return max(1, g.burst) }
-
 // size is how many units the bucket holds if its rate is that; zero: not known.
+// More than flowed in while the refusal was under way has overtaken what was
+// refused.
 func (g *gauge) size(rate float64) float64 {
 	if g == nil {
 		return 0
 	}
-	return max(1, g.burst-rate*g.span.Seconds()+unused(rate, g.rtt))
+	over := max(0, g.late-rate*g.flight.Seconds())
+	return max(1, g.burst-rate*g.span.Seconds()+unused(rate, g.rtt)+over)
 }
 
 // unused is how much of what flows into a full bucket at that rate a slow start
@@ -120,22 +132,23 @@ func (g *gauge) before(at time.Time) float64 {
 // that it refused, and it held that part of a unit then; and what part of the rate
 // that may be off, rtt being the time of a round trip.
 func (g *gauge) found(sent time.Time, rtt time.Duration, part float64) (rate, within float64) {
-	n := g.before(sent)
+	n, holds := g.before(sent), max(1, g.burst)
 	in := n // units that flowed in
 	rate = (in + part) / max(sent.Sub(g.empty).Seconds(), .001)
-	if n >= g.holds() { // else it was not full since it was empty
-		in += part - g.holds()
+	if n >= holds { // else it was not full since it was empty
+		in += part - holds
 	}
 	for _, p := range g.points {
 		passed, d := n-float64(p.n)+1+part, sent.Sub(p.at)
-		if passed < g.holds()+part || d < max(g.span*3/2, 2*rtt) {
+		if passed < holds+part || d < max(g.span*3/2, 2*rtt) {
 			break // too near to say something
 		}
-		more := passed - g.holds()
-		r := more / (d - g.span).Seconds()
-		r -= unused(r, g.rtt) / (d - g.span).Seconds()
-		if r > rate && passed-r*d.Seconds() >= 1 {
-			rate, in = r, more
+		r := (passed - holds) / (d - g.span).Seconds()
+		for range 4 { // what it holds and the rate tell each other
+			r = (passed - g.size(r)) / d.Seconds()
+		}
+		if r > rate {
+			rate, in = r, passed-holds
 		}
 	}
 	off := meanPart + strayPart*rate*(g.span+rtt).Seconds()

@@ -43,23 +43,28 @@ func TestGaugeKeepsFewPoints(t *testing.T) {
 	}
 }
 
-// To the burst belongs what was sent before the first refusal and is answered
-// well later; to the bucket's size, what did not flow in meanwhile.
+// To the burst belongs what was sent before the first refusal, and what overtook
+// it as far as it did not flow in; to the bucket's size, what did not flow in
+// meanwhile.
 func TestGaugeOfABurst(t *testing.T) {
-	g := newGauge(at0(sec), at0(0), at0(sec/2), 0, 20)
-	for _, at := range []time.Duration{sec / 4, sec/2 - 1, sec / 2, sec} {
+	g := newGauge(at0(sec), at0(sec/4), at0(sec/2), sec/4, 20)
+	for _, at := range []time.Duration{sec / 4, sec/2 - 1, sec / 2, sec - 1, sec} {
 		g.good(at0(at))
 	}
-	if g.burst != 22 || g.span != sec/2 || g.empty != at0(sec) {
+	if g.burst != 22 || g.span != sec/2 || g.late != 2 || g.flight != sec/2 || g.empty != at0(sec) {
 		t.Errorf("%+v", g)
 	}
-	for rate, want := range map[float64]float64{0: 22, 10: 17, 40: 2, 44: 1, 100: 1} {
+	g.rtt = 0
+	for rate, want := range map[float64]float64{0: 24, 2: 22, 4: 20, 10: 17, 40: 2, 44: 1, 100: 1} {
 		if got := g.size(rate); got != want {
 			t.Errorf("%v/s: a size of %v, want %v", rate, got, want)
 		}
 	}
-	if g = newGauge(at0(sec), at0(sec), at0(sec/2), 0, 0); g.span != 0 || g.holds() != 1 {
+	if g = newGauge(at0(sec), time.Time{}, at0(sec/2), sec, 0); g.span != 0 || g.size(0) != 1 {
 		t.Errorf("%+v", g)
+	}
+	if g = newGauge(at0(3*sec), at0(3*sec), at0(sec), sec, 1); g.span != 0 {
+		t.Errorf("%+v: the first was longer under way than usual", g)
 	}
 }
 
@@ -120,7 +125,7 @@ func TestGaugeFinds(t *testing.T) {
 		{"holding nearly one", even(21, sec/10), 5, 0, -10 * sec, 2 * sec, 0, 1, 16 / 2., 16},
 		{"what started later does not count", even(41, sec/10), 5, 0, -10 * sec, 2 * sec, 0, .5, 15.5 / 2, 15.5},
 		{"something flowed in before", even(21, sec/10), 5, sec / 4, -10 * sec, 2 * sec, 0, .5, 15.5 / 1.75, 15.5},
-		{"it holds one at least", even(21, sec/10), 5, sec, -10 * sec, 2 * sec, 0, .5, 20.5 / 12, 15.5},
+		{"it holds one at least", even(21, sec/10), 5, sec, -10 * sec, 2 * sec, 0, .5, 19.5 / 2, 15.5},
 		{"too near", even(21, sec/10), 5, 4*sec/3 + sec, -10 * sec, 2 * sec, 0, .5, 20.5 / 12, 15.5},
 		{"two round trips", even(21, sec/10), 5, 0, -10 * sec, 2 * sec, sec, .5, 15.5 / 2, 15.5},
 		{"longer round trips", even(21, sec/10), 5, 0, -10 * sec, 2 * sec, sec + 1, .5, 20.5 / 12, 15.5},

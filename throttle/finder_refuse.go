@@ -16,7 +16,7 @@ func (f *finder) passed(now, sent time.Time, said hint, rtt time.Duration) float
 		top = f.gauged(sent, rtt, ramp != nil)
 		f.gauge.emptied(now)
 	case first && said.known && brief(now.Sub(f.began), said):
-		f.gauge = newGauge(now, f.began, sent, rtt, f.total)
+		f.gauge = newGauge(now, f.first, sent, rtt, f.total)
 		f.ramp = newRamp(f.total, said, rtt)
 	}
 	return top

@@ -66,13 +66,13 @@ func TestFinderBeginsARamp(t *testing.T) {
 		"not the first":          {func(f *finder) { f.anchor, f.rate = at0(0), 20 }, retryIn(sec), sec / 4, false},
 		"sent before it began":   {func(f *finder) { f.began = at0(sec / 4) }, retryIn(sec), sec / 4, true},
 	} {
-		f := &finder{began: at0(0), total: 8}
+		f := &finder{began: at0(0), first: at0(sec / 10), total: 8}
 		test.change(f)
 		f.passed(at0(test.at), at0(sec/5), test.said, 0)
 		if (f.ramp != nil) != test.ramp || (f.gauge != nil) != test.ramp {
 			t.Errorf("%s: %+v, %+v", name, f.ramp, f.gauge)
 		}
-		if want := max(0, at0(sec/5).Sub(f.began)); f.ramp != nil && (f.gauge.burst != 8 || f.gauge.span != want || f.gauge.empty != at0(test.at)) {
+		if f.ramp != nil && (f.gauge.burst != 8 || f.gauge.span != sec/10 || f.gauge.flight != test.at-sec/5 || f.gauge.empty != at0(test.at)) {
 			t.Errorf("%s: %+v", name, f.gauge)
 		}
 	}

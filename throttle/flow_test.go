@@ -26,7 +26,7 @@ func TestFlowStandsForAFinder(t *testing.T) {
 				f.start(now)
 			case 1:
 				whole.good(now.time(), now.time())
-				f.accepted++
+				f.good(now.time())
 			case 2:
 				whole.windows.done()
 				f.done()

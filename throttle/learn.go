@@ -283,41 +283,6 @@ func (l *learner) accept(k *kind, now, sent time.Time) {
 	case l.finder != nil:
 		l.finder.good(now, sent)
 	default:
-		l.flow.accepted++
-	}
-}
-
-// A flow is what a finder wants to know of the time before it was made.
-type flow struct {
-	began    instant // the first start, or the first after a long idling; zero: none
-	last     instant // start
-	started  int
-	accepted int
-	out      int // under way
-}
-
-func (f *flow) start(now instant) {
-	if f.began == 0 || now-f.last > instant(forgetRate) {
-		*f = flow{began: now, out: f.out}
-	}
-	f.last = now
-	f.started++
-	f.out++
-}
-
-// done notes that a request is under way no more.
-func (f *flow) done() { f.out = max(0, f.out-1) }
-
-// finder goes on from f.
-func (f *flow) finder() *finder {
-	if f.began == 0 {
-		return &finder{windows: windows{out: f.out}}
-	}
-	began, last, n := f.began.time(), f.last.time(), float64(f.accepted)
-	lasted := max(last.Sub(began), recentFor).Seconds()
-	return &finder{
-		began: began, last: last, accepted: n, total: n,
-		recent: n / lasted, heard: last, // as if it had flowed evenly
-		windows: windows{out: f.out, opened: began, next: last, spent: float64(f.started), passed: n},
+		l.flow.good(now)
 	}
 }

@@ -1,0 +1,51 @@
+package throttle
+
+import "time"
+
+// A flow is what a finder wants to know of the time before it was made.
+type flow struct {
+	began    instant // the first start, or the first after a long idling; zero: none
+	last     instant // start
+	heard    instant // when the first of them was accepted
+	started  int
+	accepted int
+	out      int // under way
+}
+
+func (f *flow) start(now instant) {
+	if f.began == 0 || now-f.last > instant(forgetRate) {
+		*f = flow{began: now, out: f.out}
+	}
+	f.last = now
+	f.started++
+	f.out++
+}
+
+// good notes an accepted answer.
+func (f *flow) good(now time.Time) {
+	if f.accepted == 0 {
+		f.heard = instantOf(now)
+	}
+	f.accepted++
+}
+
+// done notes that a request is under way no more.
+func (f *flow) done() { f.out = max(0, f.out-1) }
+
+// finder goes on from f.
+func (f *flow) finder() *finder {
+	if f.began == 0 {
+		return &finder{windows: windows{out: f.out}}
+	}
+	began, last, n := f.began.time(), f.last.time(), float64(f.accepted)
+	var first time.Time
+	if f.accepted > 0 {
+		first = f.heard.time()
+	}
+	lasted := max(last.Sub(began), recentFor).Seconds()
+	return &finder{
+		began: began, first: first, last: last, accepted: n, total: n,
+		recent: n / lasted, heard: last, // as if it had flowed evenly
+		windows: windows{out: f.out, opened: began, next: last, spent: float64(f.started), passed: n},
+	}
+}
