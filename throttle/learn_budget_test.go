@@ -1,0 +1,65 @@
+package throttle
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+)
+
+// Where the time goes at a bucket that only says when to come back: what a
+// client that knew all would have used, of what flowed in, and this one did not.
+// The pauses are the server's, and the ramp between them ends by a refusal, because
+// nothing else tells a rate: so much is lost at least. The rest is to be little.
+func TestWhereTheTimeGoes(t *testing.T) {
+	for _, c := range []struct {
+		rate, size float64
+		jobs       int
+		most       [5]float64 // seconds: first pause, ramp, second pause, then, left in the bucket
+	}{
+		{50, 10, 500, [5]float64{.82, .15, .82, .1, .2}},
+		{200, 50, 1000, [5]float64{.77, .12, .77, .05, .2}},
+	} {
+		b := newBout(2, c.jobs, c.jobs)
+		b.trip = 200 * time.Microsecond
+		serve := bucketServer(c.rate, c.size, 1)
+		level, last, pauses, held := c.size, instant(1), 0, time.Time{}
+		var lost [5]float64
+		b.serve = func(now instant) (int, headers.Signal) {
+			level += now.until(last).Seconds() * c.rate
+			if over := level - c.size; over > 0 {
+				part := max(0, 2*pauses-2)
+				if pauses > 0 && !b.l.hold.asking { // whoever asks finds what the pause lost
+					part++
+				}
+				level, lost[part] = c.size, lost[part]+over/c.rate
+			}
+			last = now
+			status, s := serve(now)
+			if status == 200 {
+				level--
+			}
+			return status, s
+		}
+		b.onRefuse = func(instant) {
+			if b.l.hold.since != held {
+				held, pauses = b.l.hold.since, min(pauses+1, 2)
+			}
+		}
+		b.run(t, time.Minute)
+		lost[4] = level / c.rate
+		sum := 0.0
+		for i, most := range c.most {
+			if sum += lost[i]; lost[i] > most {
+				t.Errorf("%v/s of %v: part %d of what is lost is %.2f s, want at most %.2f", c.rate, c.size, i, lost[i], most)
+			}
+		}
+		ideal := (float64(c.jobs) - c.size) / c.rate
+		t.Logf("%v/s of %v: %.2f s, ideal %.2f; lost in the first pause %.2f, on the ramp %.2f, in the second pause %.2f, later %.2f, left %.2f",
+			c.rate, c.size, b.took.Seconds(), ideal, lost[0], lost[1], lost[2], lost[3], lost[4])
+		if math.Abs(b.took.Seconds()-ideal-sum) > 0.01 {
+			t.Errorf("%v/s of %v: took %.3f s, ideal %.3f and %.3f lost", c.rate, c.size, b.took.Seconds(), ideal, sum)
+		}
+	}
+}
