@@ -127,6 +127,7 @@ func TestGaugeFinds(t *testing.T) {
 		{"something flowed in before", even(21, sec/10), 5, sec / 4, -10 * sec, 2 * sec, 0, .5, 15.5 / 1.75, 15.5},
 		{"it holds one at least", even(21, sec/10), 5, sec, -10 * sec, 2 * sec, 0, .5, 19.5 / 2, 15.5},
 		{"too near", even(21, sec/10), 5, 4*sec/3 + sec, -10 * sec, 2 * sec, 0, .5, 20.5 / 12, 15.5},
+		{"just far enough", even(21, sec/10), 5, 4 * sec / 3, -10 * sec, 2 * sec, 0, .5, 19.5 / 2, 15.5},
 		{"two round trips", even(21, sec/10), 5, 0, -10 * sec, 2 * sec, sec, .5, 15.5 / 2, 15.5},
 		{"longer round trips", even(21, sec/10), 5, 0, -10 * sec, 2 * sec, sec + 1, .5, 20.5 / 12, 15.5},
 	} {

@@ -105,6 +105,9 @@ func TestRampGrows(t *testing.T) {
 	if r.rate(5, 100) != 25 || r.rate(5, 20) != 20 {
 		t.Errorf("%v, %v", r.rate(5, 100), r.rate(5, 20))
 	}
+	if r.over(70, 22) { // 10 + 3*(70-66)
+		t.Error("over at top")
+	}
 	for starts, over := range map[int]bool{63: false, 64: true} { // 10 + 3*(64-60) > 20
 		if r.over(starts, 20) != over {
 			t.Errorf("over after %d starts: %t", starts, !over)

@@ -6,7 +6,7 @@ import "time"
 type flow struct {
 	began    instant // the first start, or the first after a long idling; zero: none
 	last     instant // start
-	heard    instant // when the first of them was accepted
+	heard    instant // when the first of them was accepted; zero: none was
 	started  int
 	accepted int
 	out      int // under way
@@ -38,13 +38,9 @@ func (f *flow) finder() *finder {
 		return &finder{windows: windows{out: f.out}}
 	}
 	began, last, n := f.began.time(), f.last.time(), float64(f.accepted)
-	var first time.Time
-	if f.accepted > 0 {
-		first = f.heard.time()
-	}
 	lasted := max(last.Sub(began), recentFor).Seconds()
 	return &finder{
-		began: began, first: first, last: last, accepted: n, total: n,
+		began: began, first: f.heard.time(), last: last, accepted: n, total: n,
 		recent: n / lasted, heard: last, // as if it had flowed evenly
 		windows: windows{out: f.out, opened: began, next: last, spent: float64(f.started), passed: n},
 	}
