@@ -52,18 +52,9 @@ func TestPatientOutlook(t *testing.T) {
 			cs, h, _ := rig(t, x.c)
 			m := cs.Meter(h)
 			for _, call := range x.calls {
-				switch call {
-				case 'g':
-					h.set(status(200))
-				case 'b':
-					h.set(status(500))
-				case 'r':
-					h.set(down)
-				case '.':
-					due(t, cs)
-					continue
+				if h.plays(t, cs, call) {
+					get(m, site)
 				}
-				get(m, site)
 			}
 			ctx := t.Context()
 			if x.deadline > 0 {

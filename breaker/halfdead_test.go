@@ -87,13 +87,7 @@ func TestHalfOpenVote(t *testing.T) {
 			cs, h, rt := rig(t, x.c)
 			open(t, cs, h, rt)
 			for _, call := range x.calls {
-				switch call {
-				case 'g':
-					h.set(status(200))
-				case 'b':
-					h.set(status(500))
-				case '.':
-					due(t, cs)
+				if !h.plays(t, cs, call) {
 					continue
 				}
 				if _, err := get(rt, site); err != nil {

@@ -46,6 +46,25 @@ func due(t *testing.T, cs *Circuits) {
 	t.Fatal("the circuit is not open")
 }
 
+// plays does what a letter of a script stands for: the host answers well (g) or
+// badly (b) from now on, or refuses connections (r). It reports whether a call is
+// to be made then; not after a dot, for which the open period has ended.
+func (h *host) plays(t *testing.T, cs *Circuits, letter rune) bool {
+	t.Helper()
+	switch letter {
+	case 'g':
+		h.set(status(200))
+	case 'b':
+		h.set(status(500))
+	case 'r':
+		h.set(down)
+	case '.':
+		due(t, cs)
+		return false
+	}
+	return true
+}
+
 func rig(t *testing.T, c Config) (*Circuits, *host, http.RoundTripper) {
 	cs := circuits(t, c)
 	h := &host{answer: status(200)}
