@@ -121,14 +121,19 @@ func (l *loop) attempt() (resp *http.Response, err error) {
 
 // plain reports a good answer that nobody is asked or told about.
 func (l *loop) plain(resp *http.Response) bool {
-	return resp != nil && resp.StatusCode < 400 && !l.tr.Throttled && l.c.Check == nil && l.c.OnAttempt == nil
+	return l.served(resp) && l.c.Check == nil && l.c.OnAttempt == nil
+}
+
+// served reports a good answer.
+func (l *loop) served(resp *http.Response) bool {
+	return resp != nil && resp.StatusCode < 400 && !l.tr.Throttled
 }
 
 // judge classifies the outcome. Headers are parsed only if the status is not
 // good or the throttle saw something.
 func (l *loop) judge(resp *http.Response, err error) (Outcome, headers.Signal) {
 	switch {
-	case resp != nil && resp.StatusCode < 400 && !l.tr.Throttled:
+	case l.served(resp):
 		return Answered, headers.Signal{}
 	case resp != nil:
 		sig := headers.Parse(resp, time.Now())
