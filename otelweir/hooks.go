@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 
@@ -17,11 +18,11 @@ func (r *Reporter) onWait(w throttle.Wait) {
 		r.event(w.Ctx, "weir.wait", attribute.String("weir.why", w.Why), attribute.Float64("weir.expect", w.Expect.Seconds()), attribute.Int("weir.ahead", w.Ahead))
 		return
 	}
-	r.wait.Record(background(w.Ctx), w.Waited.Seconds(), r.with(w.Key, attribute.Bool("weir.granted", w.Granted)))
+	r.wait.Record(background(w.Ctx), w.Waited.Seconds(), r.with(hostOf(w.Key), attribute.Bool("weir.granted", w.Granted)))
 }
 
 func (r *Reporter) onLearn(l throttle.Learned) {
-	r.learned.Add(background(l.Ctx), 1, r.with(l.Key))
+	r.learned.Add(background(l.Ctx), 1, r.with(hostOf(l.Key)))
 	r.event(l.Ctx, "weir.learned", attribute.String("weir.why", l.Why))
 }
 
@@ -76,6 +77,12 @@ func (r *Reporter) onChange(c breaker.Change) {
 	state := attribute.String("weir.circuit.state", c.To.String())
 	r.changes.Add(background(c.Ctx), 1, r.with(c.Host, state))
 	r.event(c.Ctx, "weir.circuit", state, attribute.String("weir.why", c.Reason))
+}
+
+// hostOf is the host of a throttle's key, which names the partition after a "#".
+func hostOf(key string) string {
+	host, _, _ := strings.Cut(key, "#")
+	return host
 }
 
 func background(ctx context.Context) context.Context {

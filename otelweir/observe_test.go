@@ -238,6 +238,30 @@ func TestPartitions(t *testing.T) {
 	}
 }
 
+// TestPartitionsWait: waits of a host's partitions are waits of the host, and
+// what is learned about one of them is learned about it.
+func TestPartitionsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := weir.Config{}
+		c.Throttle.Default = throttle.MustParseBudget("1/s burst 1")
+		c.Throttle.Partition = func(r *http.Request) string { return r.URL.Query().Get("key") }
+		w := watch(t, func(r *http.Request) (*http.Response, error) {
+			return testnet.Answer(r, 200, http.Header{"X-Ratelimit-Limit": {"100"}, "X-Ratelimit-Remaining": {"50"}, "X-Ratelimit-Reset": {"60"}}, http.NoBody), nil
+		}, c, Config{MaxHosts: 3})
+		for i := range 5 {
+			for range 2 {
+				w.call(t.Context(), "GET", fmt.Sprintf("http://api.example:8080/?key=%d", i))
+			}
+		}
+		w.call(t.Context(), "GET", "http://late.example/")
+		w.wants(
+			`weir.client.wait.duration{server.address=api.example,server.port=8080,weir.granted=true} 5`,
+			`weir.client.learned{server.address=api.example,server.port=8080} 5`,
+			`weir.client.sent{server.address=late.example,weir.route=GET /} 1`,
+		)
+	})
+}
+
 // TestLedger: sums grow by what is new, also after a host was forgotten, and never
 // fall.
 func TestLedger(t *testing.T) {

@@ -55,7 +55,7 @@ type LimiterConfig struct {
 // Wait is one request's wait for budget, as OnWait sees it.
 type Wait struct {
 	Ctx     context.Context // of the request
-	Key     string          // the host, or the Limiter's key
+	Key     string          // the host, or the Limiter's key, as in Error
 	Unit    string          // of the account that binds; "" for a pause or requests in flight
 	Why     string          // what is waited for, in words: "100/h is spent"
 	Ahead   int             // how many waited before this one in the same queue
@@ -69,7 +69,7 @@ type Wait struct {
 // sees it.
 type Learned struct {
 	Ctx  context.Context // of the request whose answer taught it
-	Key  string          // the host
+	Key  string          // the host, as in Error
 	Unit string          // of the limit; "" for a pause
 	Name string          // of the limit, as the server calls it; "" if it has none
 	Why  string          // what is known now, and from where, in words
@@ -108,7 +108,7 @@ func (r Reason) String() string {
 // Error is a refusal: nothing was sent and nothing was spent for it. It is
 // context.DeadlineExceeded (by errors.Is) when the request's deadline is why.
 type Error struct {
-	Key        string        // the host, or the Limiter's key; partitions are shown as eight hex digits of an HMAC
+	Key        string        // the host, or the Limiter's key; a host's partition is shown after a "#" as eight hex digits of an HMAC
 	Unit       string        // of the account that bound; "" when it was a pause, the queue or requests in flight
 	RetryAfter time.Duration // the wait that would have been needed, as estimated; zero if none helps, or only other requests' ends do
 	Reason     Reason
