@@ -423,6 +423,21 @@ func TestPartitionsOfAPoolAreBounded(t *testing.T) {
 	})
 }
 
+// A wait that lasts just as long as allowed ends with room, whichever timer
+// rings first.
+func TestAWaitMayLastAsLongAsAllowed(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(t, "1/s burst 1")
+			for range 2 {
+				if _, err := l.Take(WithMaxWait(t.Context(), time.Second), "k", nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // Pause and Resume reach those that wait in a partition of the host, and no
 // other host's.
 func TestPauseReachesPartitions(t *testing.T) {

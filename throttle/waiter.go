@@ -183,7 +183,7 @@ func (e *engine) watch(now instant) {
 	}
 }
 
-// expire refuses those whose time is up.
+// expire refuses those whose time is up, unless there is room for them just now.
 func (e *engine) expire() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -191,7 +191,10 @@ func (e *engine) expire() {
 	e.wake = never
 	for len(e.expiry) > 0 && e.expiry[0].expires <= now {
 		w := e.expiry[0]
-		e.refuse(now, w, w.tooLong(now))
+		e.retry(w)
+		if e.run(now); !w.over() {
+			e.refuse(now, w, w.tooLong(now))
+		}
 	}
 	e.run(now)
 	e.watch(now)
