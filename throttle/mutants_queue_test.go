@@ -423,6 +423,43 @@ func TestPartitionsOfAPoolAreBounded(t *testing.T) {
 	})
 }
 
+// A pause by hand that ends sooner than the one before, or has ended already,
+// costs a host and its partitions no more than it lasts.
+func TestPausesAreShortened(t *testing.T) {
+	for name, until := range map[string]time.Duration{"soon": time.Second, "long ago": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBase(nil)
+				tr := newTransport(t, b, Config{Default: MustParseBudget("10/s"), Partition: func(r *http.Request) string { return r.URL.Path[1:] }})
+				urls := []string{"http://h/", "http://h/part"}
+				for _, url := range urls {
+					mustGet(t, tr, url)
+				}
+				tr.Pause("h", time.Now().Add(time.Hour))
+				tr.Pause("h", time.Now().Add(until))
+				time.Sleep(2 * time.Second)
+				for _, url := range urls {
+					mustGet(t, tr, url)
+				}
+				sameTimes(t, b.times(), 0, 0, 2*time.Second, 2*time.Second)
+			})
+		})
+	}
+}
+
+// A pause that has ended before it was asked for takes no burst.
+func TestAPauseOfThePastIsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(nil)
+		tr := newTransport(t, b, Config{Default: MustParseBudget("6/m burst 3")})
+		mustGet(t, tr, "http://h/")
+		tr.Pause("h", time.Now().Add(-time.Second))
+		mustGet(t, tr, "http://h/")
+		mustGet(t, tr, "http://h/")
+		sameTimes(t, b.times(), 0, 0, 0)
+	})
+}
+
 // A wait that lasts just as long as allowed ends with room, whichever timer
 // rings first.
 func TestAWaitMayLastAsLongAsAllowed(t *testing.T) {

@@ -82,6 +82,18 @@ func (e *engine) pause(now instant, a *account, until instant, why string) {
 	}
 }
 
+// rest is quiet for a pause by hand until the given instant, which may have
+// passed. sooner says that the pause before it would have ended later.
+func (s *scope) rest(now, until instant, sooner bool) {
+	if sooner {
+		s.wake(now)
+	}
+	s.learned.all(func(l *learner) { until = max(until, l.account.paused) })
+	if until > now {
+		s.quiet(now, until)
+	}
+}
+
 // quiet sees to it that the flow of s resumes at its shaped rates after a pause.
 func (s *scope) quiet(now, until instant) {
 	for _, o := range s.own {

@@ -252,17 +252,14 @@ func (t *Transport) pauseHost(host string, until time.Time, why string) {
 	e := t.engine
 	e.mu.Lock()
 	now := e.now()
-	at := now
+	at, sooner := now, false
 	if until.IsZero() {
 		r.learned.lift(e, now)
 		r.wake(now)
 	} else {
 		at = e.at(now, until)
-		if at < r.gate.paused {
-			r.wake(now)
-		}
-		r.quiet(now, at)
-		r.learned.all(func(l *learner) { r.quiet(now, l.account.paused) })
+		sooner = at < r.gate.paused
+		r.rest(now, at, sooner)
 	}
 	e.pause(now, &r.gate, at, why)
 	e.mu.Unlock()
@@ -278,7 +275,7 @@ func (t *Transport) pauseHost(host string, until time.Time, why string) {
 			p.learned.lift(e, now)
 			p.wake(now)
 		} else {
-			p.quiet(now, e.at(now, until))
+			p.rest(now, at, sooner)
 		}
 		for w := p.waiters; w != nil; w = w.next {
 			e.retry(w)
