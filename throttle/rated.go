@@ -180,23 +180,22 @@ func (m *rated) back(now instant, n int64, k mark, at instant, held bool) {
 	}
 }
 
-// respec goes on under other terms: what is in use stays in use.
+// respec goes on under other terms: what is in use stays in use, and a pause goes on.
 func (m *rated) respec(now instant, s *rateSpec) {
 	used := 0.0
 	switch {
 	case m.shaped:
-		m.bucket.look(now, m.rateSpec)
-		used = float64(m.size) - m.bucket.tokens
+		used = m.bucket.used(now, m.rateSpec)
 	case m.warm == nil && m.Bucket == 0 && m.calendar == nil:
 		m.window.expire(now, m.Per)
-		used = float64(m.window.count + m.window.held)
+		used = min(float64(m.window.count+m.window.held), float64(s.size)) // more is no debt: it may be long ago
 	}
 	if s.warm != nil {
 		m.warm.stored *= s.warm.most / m.rateSpec.warm.most
 	}
 	m.rateSpec = s
 	if s.shaped {
-		m.bucket.fill(now, s.perSecond, s.size, float64(s.size)-used)
+		m.bucket.begin(now, s, float64(s.size)-used, m.bucket.end)
 	}
 }
 
@@ -204,8 +203,7 @@ func (m *rated) respec(now instant, s *rateSpec) {
 func (m *rated) inherit(now instant, o *rated) {
 	used := 0.0
 	if o.shaped {
-		o.bucket.look(now, o.rateSpec)
-		used = float64(o.size) - o.bucket.tokens
+		used = o.bucket.used(now, o.rateSpec)
 	}
 	if o.Bucket == 0 && o.calendar == nil {
 		o.window.expire(now, o.Per)
@@ -218,7 +216,7 @@ func (m *rated) inherit(now instant, o *rated) {
 		used = max(used, float64(o.window.count+o.window.held))
 	}
 	if m.shaped {
-		m.bucket.fill(now, m.perSecond, m.size, max(0, float64(m.size)-used))
+		m.bucket.begin(now, m.rateSpec, max(0, float64(m.size)-used), o.bucket.end)
 	}
 }
 

@@ -68,6 +68,7 @@ func (r *record) renew(now instant) {
 		route, plan := r.routes.Route(i)
 		r.own = r.members(now, r.own, plan, i+1, old[route])
 	}
+	r.rest(now, r.gate.paused, false)
 	if r.waiters != nil {
 		for w := r.waiters; w != nil; w = w.next {
 			w.match(r.routes) // their numbers are others now

@@ -170,27 +170,46 @@ func (b *bucket) back(now instant, s *rateSpec, n int64, full instant) {
 func (b *bucket) quiet(now, until instant, s *rateSpec) {
 	b.look(now, s)
 	there := 1 - until.until(now).Seconds()*s.perSecond
-	if b.tokens <= there {
-		return
-	}
 	if now >= b.end {
-		b.hushed = 0
+		b.hushed, b.end = 0, 0
 	}
-	b.hushed, b.end = b.hushed+b.tokens-there, until
-	b.fill(now, s.perSecond, s.size, there)
+	if b.end = max(b.end, until); b.tokens > there {
+		b.hushed += b.tokens - there
+		b.fill(now, s.perSecond, s.size, there)
+	}
 }
 
 // wake undoes quiet for a pause that ends before its time: the flow resumes
 // now, from one token at most.
 func (b *bucket) wake(now instant, s *rateSpec) {
-	if now >= b.end || b.hushed <= 0 {
-		return
-	}
 	b.look(now, s)
-	if there := min(b.tokens+b.hushed, 1); there > b.tokens {
+	if there := min(b.loud(now), 1); there > b.tokens {
 		b.fill(now, s.perSecond, s.size, there)
 	}
 	b.hushed, b.end = 0, 0
+}
+
+// loud is the tokens there would be, as of the last look, had no pause taken any.
+func (b *bucket) loud(now instant) float64 {
+	if now >= b.end {
+		return b.tokens
+	}
+	return b.tokens + b.hushed
+}
+
+// used is the tokens in use, without those that a pause took.
+func (b *bucket) used(now instant, s *rateSpec) float64 {
+	b.look(now, s)
+	return max(0, float64(s.size)-b.loud(now))
+}
+
+// begin begins anew with so many tokens, in a pause if that has not ended.
+func (b *bucket) begin(now instant, s *rateSpec, tokens float64, pause instant) {
+	b.fill(now, s.perSecond, s.size, tokens)
+	b.hushed, b.end = 0, 0
+	if pause > now {
+		b.quiet(now, pause, s)
+	}
 }
 
 // warm is Guava's SmoothWarmingUp: permits stored while idle make those that

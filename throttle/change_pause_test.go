@@ -1,0 +1,81 @@
+package throttle
+
+import (
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A budget that is changed in a pause by hand lets its flow resume at its own
+// rate when the pause is over, neither later nor with a burst.
+func TestBudgetsChangeInPauses(t *testing.T) {
+	for _, test := range []struct{ from, to string }{
+		{"1000/s", "20/s"}, // what the pause took is no debt
+		{"20/s", "1000/s"},
+		{"20/s burst 20", "20/s burst 4"},
+		{"20/s", "40/2s"},
+		{"1000/s", "20/2s"},
+		{"100 rows/s", "20/s"},
+		{"40/s bucket 40", "20/s bucket 20"},
+		{"unlimited", "20/s"},
+	} {
+		t.Run(test.from+" to "+test.to, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBase(nil)
+				tr := newTransport(t, b, Config{Budgets: map[string]Budget{"h": MustParseBudget(test.from)}})
+				mustGet(t, tr, "http://h/")
+				tr.Pause("h", time.Now().Add(time.Minute))
+				to := MustParseBudget(test.to)
+				if err := tr.SetBudget("h", to); err != nil {
+					t.Fatal(err)
+				}
+				var wg sync.WaitGroup
+				for range 3 {
+					wg.Go(func() { mustGet(t, tr, "http://h/") })
+				}
+				wg.Wait()
+				at, gap := b.times(), time.Second/time.Duration(to.Rates[0].perSecond())
+				slices.Sort(at)
+				sameTimes(t, at[1:], time.Minute, time.Minute+gap, time.Minute+2*gap)
+			})
+		})
+	}
+}
+
+// What a pause took from a partition's budget is no debt of the next one.
+func TestPartitionsBudgetsChangeInPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(nil)
+		tr := newTransport(t, b, Config{Default: MustParseBudget("1000/s"), Partition: func(*http.Request) string { return "p" }})
+		mustGet(t, tr, "http://h/")
+		tr.Pause("h", time.Now().Add(time.Minute))
+		if err := tr.SetBudget("h", MustParseBudget("20/s")); err != nil {
+			t.Fatal(err)
+		}
+		tr.Resume("h")
+		mustGet(t, tr, "http://h/")
+		sameTimes(t, b.times(), 0, 0)
+	})
+}
+
+// What went long ago under a budget without a shape is no debt of one that has
+// one: the flow goes on at its rate.
+func TestAShapeBeginsWithoutDebt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(nil)
+		tr := newTransport(t, b, Config{Default: MustParseBudget("1000/h burst 1000")})
+		for range 990 {
+			mustGet(t, tr, "http://h/")
+		}
+		time.Sleep(59 * time.Minute)
+		if err := tr.SetBudget("h", MustParseBudget("1000/h burst 100")); err != nil {
+			t.Fatal(err)
+		}
+		mustGet(t, tr, "http://h/")
+		mustGet(t, tr, "http://h/")
+		sameTimes(t, b.times()[990:], 59*time.Minute+3600*time.Millisecond, 59*time.Minute+7200*time.Millisecond)
+	})
+}
