@@ -192,17 +192,8 @@ func (e *engine) ring(l *line) {
 // enter grants draws at once if there is room and nobody is to go first; then
 // it charges them. That is the fast path: it does not allocate.
 func (e *engine) enter(now instant, draws []draw, q *ask) bool {
-	if q.shut(now) != nil {
+	if q.shut(now) != nil || !room(now, draws) {
 		return false
-	}
-	for i := range draws {
-		d := &draws[i]
-		if d.n == 0 {
-			continue
-		}
-		if d.a.line != nil || d.a.paused > now || d.a.meter.at(now, d.n) > now {
-			return false
-		}
 	}
 	if q.upTo > 1 {
 		stretch(now, draws, q.upTo)
@@ -210,6 +201,23 @@ func (e *engine) enter(now instant, draws []draw, q *ask) bool {
 	charge(now, draws, q.held())
 	return true
 }
+
+// room reports whether there is room for draws and nobody is to go first.
+func room(now instant, draws []draw) bool {
+	for i := range draws {
+		d := &draws[i]
+		if d.n == 0 {
+			continue
+		}
+		if !d.a.clear(now) || d.a.meter.at(now, d.n) > now {
+			return false
+		}
+	}
+	return true
+}
+
+// clear reports that nobody waits for a, nor is it paused.
+func (a *account) clear(now instant) bool { return a.line == nil && a.paused <= now }
 
 // charge takes the units of draws whatever there is.
 func charge(now instant, draws []draw, held bool) {

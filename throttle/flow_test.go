@@ -26,7 +26,7 @@ func TestFlowStandsForAFinder(t *testing.T) {
 				f.start(now)
 			case 1:
 				whole.good(now.time(), now.time())
-				f.good(now.time())
+				f.good(now)
 			case 2:
 				whole.windows.done()
 				f.done()

@@ -12,21 +12,23 @@ import (
 //
 // It reports whether places in flight are held until the body's end.
 func (t *Transport) hear(p *passage, resp *http.Response) bool {
-	var s headers.Signal
+	var said *headers.Signal
+	p.tr.Throttled = false
 	if resp.StatusCode >= 400 || !headers.Silent(resp.Header) {
-		s = t.parse(p.ask.r.Context(), resp, time.Now()) // may wait for a body
+		s := t.parse(p.ask.r.Context(), resp, time.Now()) // may wait for a body
+		p.tr.Throttled = s.Throttled || resp.StatusCode == http.StatusServiceUnavailable && s.RetryAfter.Known
+		said = &s
 	}
-	p.tr.Throttled = s.Throttled || resp.StatusCode == http.StatusServiceUnavailable && s.RetryAfter.Known
 	bare := resp.Body == nil || resp.Body == http.NoBody
-	news, ok, holds := p.heard(t.engine.read(), resp.StatusCode, &s, bare)
-	if ok {
-		t.config.OnLearn(news)
+	news, holds := p.heard(t.engine.read(), resp.StatusCode, said, bare)
+	if news != nil {
+		t.config.OnLearn(*news)
 	}
 	return holds
 }
 
 // heard is hear under the lock.
-func (p *passage) heard(at instant, status int, s *headers.Signal, bare bool) (_ Learned, told, holds bool) {
+func (p *passage) heard(at instant, status int, s *headers.Signal, bare bool) (told *Learned, holds bool) {
 	e := p.t.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -44,7 +46,7 @@ func (p *passage) heard(at instant, status int, s *headers.Signal, bare bool) (_
 	holds = !bare && p.places()
 	p.again(now)
 	if news.what == causeNone || p.t.config.OnLearn == nil {
-		return Learned{}, false, holds
+		return nil, holds
 	}
-	return p.told(now, news), true, holds
+	return p.told(now, news), holds
 }

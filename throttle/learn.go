@@ -53,31 +53,34 @@ type kind struct {
 	learner *learner
 	slow    slowStart
 	quotas  []*quota
-	apart   bool      // it has limits of its own: hold and finder here count, not the learner's finder
-	streak  int32     // answers since served that said that the host is overloaded; at most manyAnswers
-	hold    *hold     // of a limit that names this kind; nil: there was none
-	finder  *finder   // if apart
-	last    instant   // start
-	busy    float64   // share of the last answers that said that the host is overloaded
-	served  time.Time // the last good answer
-	suspect *suspect  // nil: never suspected
+	apart   bool     // it has limits of its own: hold and finder here count, not the learner's finder
+	streak  int32    // answers since served that said that the host is overloaded; at most manyAnswers
+	hold    *hold    // of a limit that names this kind; nil: there was none
+	finder  *finder  // if apart
+	last    instant  // start
+	busy    float64  // share of the last answers that said that the host is overloaded
+	served  instant  // the last good answer; zero: none
+	suspect *suspect // nil: never suspected
 	account account
 	route   *route // where its requests are counted; nil: in the scope itself
 }
 
 // A ticket is what learning wants to know of a request that ended.
 type ticket struct {
-	kind  *kind
-	sent  time.Time // when it was granted
-	cost  Cost
-	draws []draw // not answered yet
-	probe bool   // of a circuit, which asks as seldom as it likes: a failure shows no rate
+	kind   *kind
+	sent   time.Time // when it was granted
+	cost   Cost
+	permit *permit // not answered yet; nil: it drew on nothing
+	probe  bool    // of a circuit, which asks as seldom as it likes: a failure shows no rate
 }
 
 func (g *ticket) mark(a *account) (m mark, drew bool) {
-	for i := range g.draws {
-		if g.draws[i].a == a {
-			return g.draws[i].mark, true
+	if g.permit == nil {
+		return 0, false
+	}
+	for i := range g.permit.draws {
+		if d := &g.permit.draws[i]; d.a == a {
+			return d.mark, true
 		}
 	}
 	return 0, false
@@ -96,7 +99,10 @@ func (g *ticket) asked(q *quota) bool {
 
 // lone reports whether the request started alone while others were under way.
 func (g *ticket) lone() bool {
-	m, _ := g.mark(&g.kind.account)
+	m, drew := g.mark(&g.kind.account)
+	if !drew && g.permit != nil {
+		m = mark(g.permit.marks[1])
+	}
 	return m&markLone != 0
 }
 
@@ -239,7 +245,7 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 	case refused:
 		return l.refuse(now, g, s, true)
 	}
-	l.well(now, g)
+	l.well(instantOf(now), k, instantOf(g.sent))
 	return news
 }
 
@@ -257,31 +263,34 @@ func (l *learner) unanswered(now time.Time, g *ticket, end ending) {
 	}
 }
 
-// well learns from a good answer.
-func (l *learner) well(now time.Time, g *ticket) {
-	k := g.kind
+// well learns from a good answer to a request of kind k that was sent at sent.
+func (l *learner) well(now instant, k *kind, sent instant) {
 	l.good++
 	l.host.slow.stated = l.host.slow.stated || len(k.quotas) > 0
-	took := now.Sub(g.sent)
+	took := time.Duration(now - sent)
 	l.host.slow.well(now, took)
 	k.slow.stated = k.slow.stated || len(k.quotas) > 0
 	k.slow.well(now, took)
 	k.served, k.streak = now, 0
-	l.hold.good(g.sent)
-	k.hold.good(g.sent)
+	if l.hold != nil || k.hold != nil {
+		l.hold.good(sent.time())
+		k.hold.good(sent.time())
+	}
 	if !l.terms.pausesOnly {
-		l.accept(k, now, g.sent)
-		l.blame.good(k, g.sent)
+		l.accept(k, now, sent)
+		if l.blame != nil {
+			l.blame.good(k, sent.time())
+		}
 	}
 }
 
 // accept notes an accepted answer.
-func (l *learner) accept(k *kind, now, sent time.Time) {
+func (l *learner) accept(k *kind, now, sent instant) {
 	switch {
 	case k.apart:
-		k.finder.good(now, sent)
+		k.finder.good(now.time(), sent.time())
 	case l.finder != nil:
-		l.finder.good(now, sent)
+		l.finder.good(now.time(), sent.time())
 	default:
 		l.flow.good(now)
 	}

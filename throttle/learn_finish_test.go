@@ -19,7 +19,7 @@ func under(k *kind, n int, at instant) *ticket {
 	for range n {
 		m, host, own = k.take(at, 1, true), k.learner.host.take(at, 1, true), k.learner.take(at, 1, true)
 	}
-	return &ticket{kind: k, sent: at.time(), draws: []draw{{a: &k.account, n: 1, mark: m}, {a: &k.learner.host.account, n: 1, mark: host}, {a: &k.learner.account, n: 1, mark: own}}}
+	return &ticket{kind: k, sent: at.time(), permit: &permit{draws: []draw{{a: &k.account, n: 1, mark: m}, {a: &k.learner.host.account, n: 1, mark: host}, {a: &k.learner.account, n: 1, mark: own}}}}
 }
 
 // What is learned of a request that brought no answer.
@@ -64,7 +64,7 @@ func TestGoodAnswers(t *testing.T) {
 	if l.hold.asking || k.hold.asking {
 		t.Error("the question whether the pause is over is still open")
 	}
-	if l.good != 1 || k.slow.good != 1 || l.host.slow.good != 1 || k.streak != 0 || k.served != at0(2*sec) || k.busy != 15.0/16 {
+	if l.good != 1 || k.slow.good != 1 || l.host.slow.good != 1 || k.streak != 0 || k.served != hourIn.add(2*sec) || k.busy != 15.0/16 {
 		t.Errorf("good %d, %d, %d, streak %d, busy %v", l.good, k.slow.good, l.host.slow.good, k.streak, k.busy)
 	}
 	if k.slow.stated || l.host.slow.stated {

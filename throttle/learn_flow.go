@@ -1,7 +1,5 @@
 package throttle
 
-import "time"
-
 // A flow is what a finder wants to know of the time before it was made.
 type flow struct {
 	began    instant // the first start, or the first after a long idling; zero: none
@@ -22,9 +20,9 @@ func (f *flow) start(now instant) {
 }
 
 // good notes an accepted answer.
-func (f *flow) good(now time.Time) {
+func (f *flow) good(now instant) {
 	if f.accepted == 0 {
-		f.heard = instantOf(now)
+		f.heard = now
 	}
 	f.accepted++
 }

@@ -147,7 +147,11 @@ func (k *kind) draws(buf []draw, q *ask) []draw {
 	if l.terms.pausesOnly {
 		return buf
 	}
-	buf = append(buf, draw{a: &l.host.account, n: 1}, draw{a: &k.account, n: 1})
+	return k.stated(append(buf, draw{a: &l.host.account, n: 1}, draw{a: &k.account, n: 1}), q)
+}
+
+// stated is the part of draws that the server stated.
+func (k *kind) stated(buf []draw, q *ask) []draw {
 	for _, x := range k.quotas {
 		if n := q.of(x.account); n > 0 {
 			buf = append(buf, draw{a: x.account, n: n})
@@ -157,14 +161,22 @@ func (k *kind) draws(buf []draw, q *ask) []draw {
 }
 
 // learn takes in how the attempt ended, before its places and units are given
-// back. It returns what was news. The engine's lock is held, and again has to
+// back. s is nil if it was answered well and the answer states nothing. It returns what was news. The engine's lock is held, and again has to
 // follow.
 func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) lesson {
 	k := p.ask.learn
 	if k == nil {
 		return lesson{}
 	}
-	g := ticket{kind: k, sent: p.permit.at.time(), cost: p.ask.cost, draws: p.permit.draws, probe: p.tr.Probe}
+	if s == nil && len(k.quotas) == 0 && k.suspect == nil { // it tells that it was good, no more
+		k.busy *= 15.0 / 16
+		k.learner.well(now, k, p.permit.at)
+		return lesson{}
+	}
+	g := ticket{kind: k, sent: p.permit.at.time(), cost: p.ask.cost, permit: &p.permit, probe: p.tr.Probe}
+	if s == nil {
+		s = &headers.Signal{}
+	}
 	return k.learner.finish(now.time(), &g, end, status, *s)
 }
 
@@ -256,9 +268,9 @@ func (p *passage) refusedHere(err error) bool {
 }
 
 // told is news as OnLearn sees it.
-func (p *passage) told(now instant, news lesson) Learned {
+func (p *passage) told(now instant, news lesson) *Learned {
 	l := p.ask.learn.learner
-	return Learned{
+	return &Learned{
 		Ctx: p.tr.Caller, Key: p.ask.scope.key, Unit: news.unit(), Name: news.name(),
 		Why: p.ask.scope.key + ": " + news.in(now.time(), l),
 	}

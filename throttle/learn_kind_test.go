@@ -257,7 +257,7 @@ func TestConcurrencyOrRate(t *testing.T) {
 		k.slow.now = test.under
 		g := &ticket{kind: k}
 		if test.lone {
-			g.draws = []draw{{a: &k.account, n: 1, mark: markLone}}
+			g.permit = &permit{draws: []draw{{a: &k.account, n: 1, mark: markLone}}}
 		}
 		if test.stated {
 			l.bind(l.quotaOf(at0(0), headers.Limit{}), k, 1)

@@ -91,14 +91,14 @@ func (b *bout) send() {
 	b.under++
 	ms := b.meters()
 	marks := make([]mark, len(ms))
-	g := &ticket{kind: b.k, sent: b.now.time()}
+	g := &ticket{kind: b.k, sent: b.now.time(), permit: new(permit)}
 	for i, m := range ms {
 		marks[i] = m.take(b.now, 1, true)
 		switch m := m.(type) {
 		case *kind:
-			g.draws = append(g.draws, draw{a: &m.account, mark: marks[i]})
+			g.permit.draws = append(g.permit.draws, draw{a: &m.account, mark: marks[i]})
 		case *quota:
-			g.draws = append(g.draws, draw{a: m.account, mark: marks[i]})
+			g.permit.draws = append(g.permit.draws, draw{a: m.account, mark: marks[i]})
 		}
 	}
 	b.at(b.way(), func() {

@@ -15,8 +15,8 @@ func (k *kind) limiter(now time.Time) bool {
 // serves reports whether there was a good answer lately: no outage, then. A
 // limiter that has served nothing for a second has not been asked often since.
 func (k *kind) serves(now time.Time) bool {
-	ago := now.Sub(k.served)
-	return !k.served.IsZero() && (ago < time.Second || ago < 5*time.Second && k.streak < 5)
+	ago := time.Duration(instantOf(now) - k.served)
+	return k.served != 0 && (ago < time.Second || ago < 5*time.Second && k.streak < 5)
 }
 
 // A suspect is a host that was taken for a limiter because of its 503s. If it

@@ -311,12 +311,12 @@ func TestSlowStart(t *testing.T) {
 		t.Fatalf("%d at a time to a fresh host", f.allowed())
 	}
 	for range provenGood - 1 {
-		f.well(at0(0), 20*time.Millisecond)
+		f.well(hourIn, 20*time.Millisecond)
 	}
 	if f.allowed() != fullFlight {
 		t.Errorf("%d at a time after %d good answers, want %d", f.allowed(), f.good, fullFlight)
 	}
-	f.well(at0(0), 20*time.Millisecond)
+	f.well(hourIn, 20*time.Millisecond)
 	if f.allowed() != 0 {
 		t.Error("still limited after a thousand good answers")
 	}
@@ -335,7 +335,7 @@ func TestSlowStart(t *testing.T) {
 	}
 	var slow slowStart
 	for range 4 {
-		slow.well(at0(0), 2*time.Second)
+		slow.well(hourIn, 2*time.Second)
 	}
 	if slow.allowed() != 8 {
 		t.Errorf("%d at a time after a slow round trip, want twice as many", slow.allowed())

@@ -308,7 +308,7 @@ func TestRestartedLearning(t *testing.T) {
 	for range 3 {
 		l.take(hourIn, 1, true)
 	}
-	l.accept(k, at0(0), at0(0))
+	l.accept(k, hourIn, hourIn)
 	if l.flow.accepted != 1 || l.flow.started != 3 || l.flow.out != 3 {
 		t.Errorf("%+v", l.flow)
 	}

@@ -105,7 +105,7 @@ func TestEndsThatSayNothingOfTheRate(t *testing.T) {
 	l.bind(q, k, 1)
 	q.early = 2
 	g := under(k, 3, hourIn)
-	g.draws = append(g.draws, draw{a: q.account, n: 1})
+	g.permit.draws = append(g.permit.draws, draw{a: q.account, n: 1})
 	if l.finish(at0(sec), g, unsent, 0, headers.Signal{}); q.early != 2 {
 		t.Errorf("%v from before", q.early)
 	}

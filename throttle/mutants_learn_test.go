@@ -38,7 +38,7 @@ func TestSlowStartGrows(t *testing.T) {
 		{"at it", slowStart{limit: 7.95, ease: 4, losses: lost(8)}, sec, 8, false},
 	} {
 		f := test.f
-		if f.well(at0(test.at), 0); !near(f.limit, test.limit) || f.free != test.free {
+		if f.well(hourIn.add(test.at), 0); !near(f.limit, test.limit) || f.free != test.free {
 			t.Errorf("%s: %v, free %t", test.name, f.limit, f.free)
 		}
 	}
@@ -59,7 +59,7 @@ func TestCeilingsAreTried(t *testing.T) {
 		{2, 0, true, forgetRate, 2, 1}, {2, 0, true, forgetRate + 1, 0, 1},
 	} {
 		f := slowStart{limit: 2, ease: 2, full: test.full, losses: &losses{crowd: at0(0), ceiling: test.ceiling, atIt: test.atIt}}
-		if f.well(at0(test.at), 0); f.ceiling != test.want || f.atIt != test.counted {
+		if f.well(hourIn.add(test.at), 0); f.ceiling != test.want || f.atIt != test.counted {
 			t.Errorf("%+v: %v after %d answers", test, f.ceiling, f.atIt)
 		}
 	}
@@ -191,15 +191,15 @@ func TestLimitersThatSayTheyAreOverloaded(t *testing.T) {
 		k               kind
 		serves, limiter bool
 	}{
-		{"half are refused", kind{busy: 0.5, served: at0(-sec + 1), streak: 100}, true, true},
-		{"fewer", kind{busy: 0.49, served: at0(-sec + 1)}, true, false},
+		{"half are refused", kind{busy: 0.5, served: hourIn.add(-sec + 1), streak: 100}, true, true},
+		{"fewer", kind{busy: 0.49, served: hourIn.add(-sec + 1)}, true, false},
 		{"it never served", kind{busy: 1}, false, false},
-		{"a second ago", kind{busy: 1, served: at0(-sec), streak: 5}, false, false},
-		{"with few asked since", kind{busy: 1, served: at0(-sec), streak: 4}, true, true},
-		{"five seconds ago", kind{busy: 1, served: at0(-5 * sec), streak: 4}, false, false},
-		{"nearly", kind{busy: 1, served: at0(-5*sec + 1), streak: 4}, true, true},
-		{"it is known to be none", kind{busy: 1, served: at0(0), suspect: &suspect{not: at0(1)}}, true, false},
-		{"it was", kind{busy: 1, served: at0(0), suspect: &suspect{not: at0(0)}}, true, true},
+		{"a second ago", kind{busy: 1, served: hourIn.add(-sec), streak: 5}, false, false},
+		{"with few asked since", kind{busy: 1, served: hourIn.add(-sec), streak: 4}, true, true},
+		{"five seconds ago", kind{busy: 1, served: hourIn.add(-5 * sec), streak: 4}, false, false},
+		{"nearly", kind{busy: 1, served: hourIn.add(-5*sec + 1), streak: 4}, true, true},
+		{"it is known to be none", kind{busy: 1, served: hourIn, suspect: &suspect{not: at0(1)}}, true, false},
+		{"it was", kind{busy: 1, served: hourIn, suspect: &suspect{not: at0(0)}}, true, true},
 	} {
 		if got := test.k.serves(at0(0)); got != test.serves {
 			t.Errorf("%s: serves %t", test.name, got)
@@ -259,13 +259,13 @@ func TestOverloadedOrLimited(t *testing.T) {
 		{"three", 3.5, headers.Signal{}, func(*learner, *kind) {}, true, true, causeHold},
 		{"with a wait", 3.5, headers.Signal{RetryAfter: known(sec)}, func(*learner, *kind) {}, true, false, causeHold},
 		{"many, but suspected", 9, headers.Signal{}, func(_ *learner, k *kind) { k.suspect = k.suspect.begin(at0(0)) }, true, true, causeHold},
-		{"suspected, and serves none", 9, headers.Signal{}, func(_ *learner, k *kind) { k.suspect, k.served = k.suspect.begin(at0(0)), time.Time{} }, true, false, causeFlight},
+		{"suspected, and serves none", 9, headers.Signal{}, func(_ *learner, k *kind) { k.suspect, k.served = k.suspect.begin(at0(0)), 0 }, true, false, causeFlight},
 		{"only pauses are learned", 2, headers.Signal{}, func(l *learner, _ *kind) { l.terms.pausesOnly = true }, false, false, causeFlight},
 		{"no limit", 0, headers.Signal{}, func(_ *learner, k *kind) { k.slow.free = true }, false, false, causeFlight},
 	} {
 		l := learning1()
 		k := l.kindOf(kindKey{"GET", "x"}, hourIn)
-		k.busy, k.served = 0.9, at0(sec/2)
+		k.busy, k.served = 0.9, hourIn.add(sec/2)
 		g := under(k, 9, hourIn)
 		k.slow.limit = test.limit
 		test.change(l, k)

@@ -22,7 +22,7 @@ type passage struct {
 	settled bool   // under the engine's lock
 	permit  permit // under the engine's lock
 	shared  *fleetGrant
-	room    [4]draw
+	room    [2]draw
 	answer  *http.Response
 	body    *answerBody // nil: no place is held until it is done
 	sent    instant     // handed to the base
@@ -63,13 +63,17 @@ func (p *passage) pass(home *record) bool {
 	last := e.last
 	now := e.now()
 	p.resolve(now, home)
-	draws := p.ask.scope.draws(p.room[:0], &p.ask)
-	if !e.enter(now, draws, &p.ask) {
+	k := p.ask.learn
+	own := p.ask.scope.owned(p.room[:0], &p.ask)
+	draws := k.stated(own, &p.ask)
+	if p.ask.shut(now) != nil || !room(now, own) || !k.open(now) || !room(now, draws[len(own):]) {
 		return false
 	}
+	charge(now, draws, true)
 	p.count()
 	p.ask.counts().granted++
 	p.granted(draws, now, now)
+	p.permit.places.take(now, k)
 	var read time.Time
 	if now > last { // else e's time stands still: in a testing/synctest bubble that it was not made in
 		read = e.epoch.Add(time.Duration(now))

@@ -1,10 +1,11 @@
 package throttle
 
-// permit is what was granted: the draws, and how far they have gone.
+// permit is what was granted: draws and places, and how far they have gone.
 type permit struct {
 	draws []draw  // of those given back, n is zero
 	at    instant // of the grant; once answered, of the answer
 	held  bool    // not answered yet
+	places
 }
 
 // answered dates p's units: the server counted them before now. over says that
@@ -29,6 +30,7 @@ func (e *engine) answered(now instant, p *permit, over bool) {
 			e.mark(d.a) // the bucket goes on
 		}
 	}
+	e.vacate(now, p)
 	e.run(now)
 }
 
@@ -53,6 +55,7 @@ func (e *engine) back(now instant, p *permit) {
 			e.mark(d.a)
 		}
 	}
+	e.vacate(now, p)
 	p.held = false
 	e.run(now)
 }

@@ -66,14 +66,20 @@ func (q *ask) of(a *account) int64 {
 
 // draws appends what q draws on, but for the gate.
 func (s *scope) draws(buf []draw, q *ask) []draw {
+	buf = s.owned(buf, q)
+	if q.learn != nil {
+		buf = q.learn.draws(buf, q)
+	}
+	return buf
+}
+
+// owned is the part of draws that stands in budgets.
+func (s *scope) owned(buf []draw, q *ask) []draw {
 	for _, m := range s.own {
 		if m.route > 0 && !q.on(m.route-1) || m.a.scope == nil && len(buf) > 0 && has(buf, m.a) {
 			continue
 		}
 		buf = append(buf, draw{a: m.a, n: q.of(m.a)})
-	}
-	if q.learn != nil {
-		buf = q.learn.draws(buf, q)
 	}
 	return buf
 }

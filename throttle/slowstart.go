@@ -61,7 +61,7 @@ func (f *slowStart) room() bool {
 }
 
 // well learns from a good answer that took so long.
-func (f *slowStart) well(now time.Time, took time.Duration) {
+func (f *slowStart) well(now instant, took time.Duration) {
 	f.good++
 	f.sample(took)
 	if f.free {
@@ -83,7 +83,7 @@ func (f *slowStart) well(now time.Time, took time.Duration) {
 		if f.atIt++; f.full && float64(f.atIt) >= max(16, 4*f.ceiling) {
 			f.ceiling, f.atIt = f.ceiling+1, 0 // perhaps it is more now
 		}
-		if now.Sub(f.crowd) > forgetRate {
+		if now.time().Sub(f.crowd) > forgetRate {
 			f.ceiling = 0
 		}
 		return
@@ -92,7 +92,7 @@ func (f *slowStart) well(now time.Time, took time.Duration) {
 		// Four places per round trip: each answer of a full window adds its part.
 		f.limit += 4 / f.limit
 	}
-	if f.limit >= 2*f.ease && now.Sub(f.last) > 10*time.Second {
+	if f.limit >= 2*f.ease && now.time().Sub(f.last) > 10*time.Second {
 		f.ease, f.free = 0, f.good >= provenGood
 		f.limit = min(f.limit, fullFlight)
 	}

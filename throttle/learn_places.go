@@ -1,0 +1,46 @@
+package throttle
+
+// places is what a request that need not wait holds of what was learned for
+// all requests: of what the server bears, of a new host's slow start, and of
+// its kind. It takes them in one step, without a draw on each account.
+type places struct {
+	kind  *kind // nil: none, or given back
+	marks [2]uint8
+}
+
+// open reports whether a request of k may take its places at now.
+func (k *kind) open(now instant) bool {
+	l := k.learner
+	return l.account.clear(now) && l.at(now, 1) <= now &&
+		l.host.account.clear(now) && l.host.at(now, 1) <= now &&
+		k.account.clear(now) && k.at(now, 1) <= now
+}
+
+// take takes the places of a request of k.
+func (p *places) take(now instant, k *kind) {
+	l := k.learner
+	p.kind, p.marks[0] = k, uint8(l.take(now, 1, true))
+	if !l.terms.pausesOnly {
+		l.host.take(now, 1, true)
+		p.marks[1] = uint8(k.take(now, 1, true))
+	}
+}
+
+// vacate gives the places of p back, once.
+func (e *engine) vacate(now instant, p *permit) {
+	k := p.kind
+	if k == nil {
+		return
+	}
+	p.kind = nil
+	l := k.learner
+	l.back(now, 1, mark(p.marks[0]), p.at, true)
+	e.mark(&l.account)
+	if l.terms.pausesOnly {
+		return
+	}
+	l.host.back(now, 1, 0, p.at, true)
+	e.mark(&l.host.account)
+	k.back(now, 1, mark(p.marks[1]), p.at, true)
+	e.mark(&k.account)
+}

@@ -1,0 +1,128 @@
+package throttle
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// side is one of two learners that live through the same. On the quick one
+// requests take their places in one step.
+type side struct {
+	quick bool
+	e     *engine
+	k     *kind
+	under []*passage
+}
+
+// start reports whether a request is let in at now.
+func (c *side) start(now instant) bool {
+	p := &passage{tr: new(trip.Trip), ask: ask{scope: c.k.learner.scope, learn: c.k}}
+	draws := c.k.draws(nil, &p.ask)
+	if c.quick {
+		draws = c.k.stated(nil, &p.ask)
+	}
+	if c.quick && !c.k.open(now) || !room(now, draws) {
+		return false
+	}
+	charge(now, draws, true)
+	p.granted(draws, now, now)
+	if c.quick {
+		p.permit.places.take(now, c.k)
+	}
+	c.under = append(c.under, p)
+	return true
+}
+
+func (c *side) end(now instant, i int, end ending, status int, s *headers.Signal) {
+	p := c.under[i]
+	c.under = slices.Delete(c.under, i, i+1)
+	if s == nil && (end != replied || !c.quick) {
+		s = &headers.Signal{}
+	}
+	p.learn(now, end, status, s)
+	if end == unsent {
+		c.e.back(now, &p.permit)
+	} else {
+		c.e.answered(now, &p.permit, true)
+	}
+	c.e.vacate(now, &p.permit) // once is enough
+}
+
+// TestPlacesAreAsDraws: whether requests take their places one by one or in one
+// step, the same is known afterwards, and the same are let in.
+func TestPlacesAreAsDraws(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		terms := learning1().terms
+		terms.pausesOnly = seed%10 == 0
+		var sides [2]*side
+		for i := range sides {
+			s := &scope{}
+			s.gate.meter = open{}
+			sides[i] = &side{quick: i == 0, e: &engine{}}
+			sides[i].k = newLearner(terms, s, newHostStart(terms.words)).kindOf(kindKey{"GET", "x"}, 1)
+		}
+		a, b := sides[0], sides[1]
+		rough, busy := r.IntN(3)*4, r.IntN(3)*30 // in a hundred answers
+		now := instant(1)
+		for range 200 {
+			now += instant(r.Int64N(int64(300 * time.Millisecond)))
+			if len(a.under) == 0 || r.IntN(2) == 0 {
+				got, want := a.start(now), b.start(now)
+				if got != want {
+					t.Fatalf("seed %d: let in %t, want %t", seed, got, want)
+				}
+			} else {
+				i, end, status, s := r.IntN(len(a.under)), replied, 200, (*headers.Signal)(nil)
+				switch n := r.IntN(100); {
+				case n < rough:
+					status, s = 429, &headers.Signal{Throttled: true}
+					switch r.IntN(3) {
+					case 0:
+						s.RetryAfter = known(sec)
+					case 1:
+						s.Limits = []headers.Limit{stating(0, 100, sec, headers.Boundary)}
+						s.Limits[0].Name = "some"
+					}
+				case n < rough+busy:
+					status, s = 503, &headers.Signal{}
+				case n < 2*rough+busy:
+					s = &headers.Signal{Limits: []headers.Limit{stating(50, 100, time.Minute, headers.Boundary)}}
+				case n < 3*rough+busy:
+					end = []ending{unsent, cancelled, failed}[r.IntN(3)]
+				}
+				a.end(now, i, end, status, s)
+				b.end(now, i, end, status, s)
+			}
+			if !reflect.DeepEqual(a.k, b.k) {
+				t.Fatalf("seed %d:\n got %+v\nwant %+v", seed, *a.k, *b.k)
+			}
+		}
+	}
+}
+
+// Who waits goes first, whichever place he waits for, and pauses hold.
+func TestPlacesAreWaitedFor(t *testing.T) {
+	for name, upset := range map[string]func(l *learner, k *kind){
+		"a line at the server's account": func(l *learner, _ *kind) { l.account.line = new(line) },
+		"a line at the host":             func(l *learner, _ *kind) { l.host.account.line = new(line) },
+		"a line of the kind":             func(_ *learner, k *kind) { k.account.line = new(line) },
+		"a pause":                        func(l *learner, _ *kind) { l.account.paused = hourIn + 1 },
+		"a pause of the kind":            func(_ *learner, k *kind) { k.account.paused = hourIn + 1 },
+	} {
+		l := learning1()
+		k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+		if !k.open(hourIn) {
+			t.Fatal("a fresh kind is open")
+		}
+		if upset(l, k); k.open(hourIn) {
+			t.Errorf("%s: open", name)
+		}
+	}
+}
