@@ -53,6 +53,13 @@ func (a *allowance) give(n float64, now time.Time) {
 	a.short.Store(a.spent > 0)
 }
 
+// earned is for a request that succeeded at the first try.
+func (a *allowance) earned() {
+	if a.short.Load() {
+		a.give(earn, time.Now())
+	}
+}
+
 // left is how many of size tokens there are.
 func (a *allowance) left(size int, now time.Time) float64 {
 	a.mu.Lock()

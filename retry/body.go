@@ -45,9 +45,15 @@ type replay struct {
 	closed bool
 }
 
-// newReplay returns nil if r needs none: without a body, or with GetBody.
+// repeatable reports whether r can be sent again as it is: without a body, or with
+// GetBody.
+func repeatable(r *http.Request) bool {
+	return r.Body == nil || r.Body == http.NoBody || r.GetBody != nil
+}
+
+// newReplay returns nil if r needs none.
 func newReplay(r *http.Request, limit int64) *replay {
-	if r.Body == nil || r.Body == http.NoBody || r.GetBody != nil {
+	if repeatable(r) {
 		return nil
 	}
 	p := &replay{src: r.Body, limit: limit}

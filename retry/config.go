@@ -132,6 +132,12 @@ func (c Config) resolve() (Config, error) {
 	return c, nil
 }
 
+// simple reports that nobody is asked or told about a first attempt that is
+// answered well, and none is made beside it.
+func (c *Config) simple() bool {
+	return c.Check == nil && c.OnAttempt == nil && c.IdempotencyKey == nil && !c.Hedge.on()
+}
+
 // timeouts are the two that Wire needs, with what zero means filled in.
 func (c Config) timeouts() (attempt, stall time.Duration) {
 	attempt, stall = c.AttemptTimeout, c.StallTimeout

@@ -72,12 +72,23 @@ func (l *loop) prepare() {
 func (l *loop) run() (*http.Response, error) {
 	defer l.finish()
 	l.prepare()
-	for {
-		resp, err := l.attempt()
-		if l.plain(resp) {
-			l.settle(Answered)
-			return resp, nil
-		}
+	resp, err := l.attempt()
+	return l.follow(resp, err)
+}
+
+// resume is run after a first attempt.
+func (l *loop) resume(resp *http.Response, err error) (*http.Response, error) {
+	defer l.finish()
+	l.open = resp
+	l.prepare()
+	l.closeNext = false
+	return l.follow(resp, err)
+}
+
+// follow makes more attempts until one of them is the last. resp and err are
+// what the first brought.
+func (l *loop) follow(resp *http.Response, err error) (*http.Response, error) {
+	for ; ; resp, err = l.attempt() {
 		l.open = resp
 		o, sig := l.judge(resp, err)
 		l.settle(o)
@@ -119,21 +130,16 @@ func (l *loop) attempt() (resp *http.Response, err error) {
 	return l.t.onward.Send(l.r, l.tr)
 }
 
-// plain reports a good answer that nobody is asked or told about.
-func (l *loop) plain(resp *http.Response) bool {
-	return l.served(resp) && l.c.Check == nil && l.c.OnAttempt == nil
-}
-
 // served reports a good answer.
-func (l *loop) served(resp *http.Response) bool {
-	return resp != nil && resp.StatusCode < 400 && !l.tr.Throttled
+func served(resp *http.Response, tr *trip.Trip) bool {
+	return resp != nil && resp.StatusCode < 400 && !tr.Throttled
 }
 
 // judge classifies the outcome. Headers are parsed only if the status is not
 // good or the throttle saw something.
 func (l *loop) judge(resp *http.Response, err error) (Outcome, headers.Signal) {
 	switch {
-	case l.served(resp):
+	case served(resp, l.tr):
 		return Answered, headers.Signal{}
 	case resp != nil:
 		sig := headers.Parse(resp, time.Now())
@@ -188,11 +194,11 @@ func (l *loop) settle(o Outcome) {
 		l.h.count.retries[l.cause].Add(1)
 	}
 	switch {
-	case o != Answered || !l.h.allowance.short.Load():
+	case o != Answered:
 	case l.paid:
 		l.h.allowance.give(cost, time.Now())
 	case l.retries == 0 && !l.hedged:
-		l.h.allowance.give(earn, time.Now())
+		l.h.allowance.earned()
 	}
 }
 

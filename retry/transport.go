@@ -93,7 +93,22 @@ func (t *Transport) RoundTrip(r *http.Request) (resp *http.Response, err error) 
 
 // Enter is RoundTrip for the layer of weir above this one.
 func (t *Transport) Enter(r *http.Request, tr *trip.Trip) (*http.Response, error) {
-	h, name := t.host(tr), hosts.Name(tr.Entry, r)
-	l := loop{t: t, tr: tr, h: h, c: t.settings(tr, h, name), name: name, ctx: r.Context(), r: r}
-	return l.run()
+	h, name, ctx := t.host(tr), hosts.Name(tr.Entry, r), r.Context()
+	c := t.settings(tr, h, name)
+	if !c.simple() || !repeatable(r) || overrideOf(ctx) != nil {
+		l := loop{t: t, tr: tr, h: h, c: c, name: name, ctx: ctx, r: r}
+		return l.run()
+	}
+	// Most requests need no loop, and nothing made ready for one.
+	tr.AttemptTimeout, tr.StallTimeout = c.AttemptTimeout, c.StallTimeout
+	tr.Next()
+	resp, err := t.onward.Send(r, tr)
+	if served(resp, tr) {
+		t.count.attempts.Add(1)
+		h.count.attempts.Add(1)
+		h.allowance.earned()
+		return resp, nil
+	}
+	l := loop{t: t, tr: tr, h: h, c: c, name: name, ctx: ctx, r: r}
+	return l.resume(resp, err)
 }
