@@ -198,9 +198,17 @@ func (s *share) readSource(b []byte) (int, error) {
 		if s.turn == p.turn { // no copy can go on where it is
 			p.turn, p.out = p.turn+1, 1
 			s.turn = p.turn
+			if s.closed { // meanwhile
+				p.out = 0
+			}
 		}
 	}
 	s.off += int64(n)
+	if p.over && p.out == 0 { // the copies that were out do not close it any more
+		p.mu.Unlock()
+		defer p.mu.Lock()
+		p.close()
+	}
 	return n, err
 }
 

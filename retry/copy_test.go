@@ -67,3 +67,38 @@ func TestCopyOfALiar(t *testing.T) {
 		t.Error("the body is open")
 	}
 }
+
+// A share may be closed while a Read is under way that brings more than can be
+// kept: the body is closed all the same, whoever else had a copy.
+func TestOverflowOfAClosedShare(t *testing.T) {
+	for name, tt := range map[string]struct{ copies, overFirst bool }{
+		"alone":                       {},
+		"beside a copy":               {copies: true},
+		"beside a copy, when over":    {copies: true, overFirst: true},
+		"alone, when over in between": {overFirst: true},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			from, to := io.Pipe()
+			body := testnet.BodyOf(from)
+			p := lend(t, 4, body)
+			s := p.next()
+			if tt.copies {
+				if _, err := p.copy(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			go s.Read(make([]byte, 8))
+			synctest.Wait()
+			s.Close()
+			if tt.overFirst {
+				p.finish()
+			}
+			to.Write([]byte("bodybody"))
+			synctest.Wait()
+			p.finish()
+			if body.Closes() != 1 {
+				t.Errorf("the body was closed %d times, want 1", body.Closes())
+			}
+		})
+	}
+}
