@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
 	"sync"
 	"time"
 )
@@ -23,7 +24,7 @@ const closeGrace = 50 * time.Millisecond
 //
 // What has been read is kept up to limit bytes; with none, the body can be
 // lent again only while it is untouched. A body that can be read at an offset
-// is never read otherwise, so attempts do not share a position.
+// is never read otherwise, so attempts do not share a position; see embedsAt.
 //
 // What is below may want copies for an attempt (GetBody), also several at once,
 // as another chain's hedge does.
@@ -58,7 +59,7 @@ func newReplay(r *http.Request, limit int64) *replay {
 	}
 	p := &replay{src: r.Body, limit: limit}
 	p.moved.L = &p.mu
-	if at, ok := r.Body.(io.ReaderAt); ok {
+	if at, ok := r.Body.(io.ReaderAt); ok && !embedsAt(r.Body) {
 		if s, ok := r.Body.(io.Seeker); ok {
 			if pos, err := s.Seek(0, io.SeekCurrent); err == nil {
 				p.at, p.start = at, pos
@@ -66,6 +67,27 @@ func newReplay(r *http.Request, limit int64) *replay {
 		}
 	}
 	return p
+}
+
+// embedsAt reports whether body may have its ReadAt from what its type embeds
+// and its Read not: then Read may change what it reads, or count or hash it. A
+// section beside a closer, as mime/multipart opens them, has both from there.
+func embedsAt(body io.ReadCloser) bool {
+	t := reflect.TypeOf(body)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || t.NumField() == 2 &&
+		t.Field(0).Type == reflect.TypeFor[*io.SectionReader]() && t.Field(1).Type == reflect.TypeFor[io.Closer]() {
+		return false
+	}
+	at := reflect.TypeFor[io.ReaderAt]()
+	for i := range t.NumField() {
+		if f := t.Field(i); f.Anonymous && (f.Type.Implements(at) || reflect.PointerTo(f.Type).Implements(at)) {
+			return true
+		}
+	}
+	return false
 }
 
 // next ends the last attempt's shares and returns one from the beginning; nil if the

@@ -52,7 +52,8 @@ type Config struct {
 
 	// BufferBody is how many bytes of a request body without GetBody may be
 	// kept, as they are sent, to be sent again. Bodies that can be read at an
-	// offset (files) need none. Zero: none.
+	// offset (files) need none, unless their type embeds what can: its Read may
+	// be another. Zero: none.
 	BufferBody int64
 
 	// Allowance pays for retries and hedges.
