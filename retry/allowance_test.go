@@ -1,10 +1,16 @@
 package retry
 
 import (
+	"context"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/internal/trip"
 )
 
 // A record may be forgotten when its allowance is full, and not before.
@@ -84,4 +90,42 @@ func TestAllowanceIsEarned(t *testing.T) {
 			}
 		}
 	})
+}
+
+// An answer that Check or the server wants another for is no success: nothing
+// comes back for it, or a host that answers so would be asked MaxAttempts times
+// for ever.
+func TestUnwantedAnswersEarnNothing(t *testing.T) {
+	missing := func(_ context.Context, resp *http.Response, err error) (bool, error) {
+		return err != nil || resp.StatusCode == 404, nil
+	}
+	for name, tt := range map[string]struct {
+		c     Config
+		retry string
+	}{
+		"Check":      {c: Config{Check: missing}},
+		"the server": {retry: "true"},
+		"hedged":     {c: Config{Check: missing, Hedge: Hedge{After: time.Millisecond}}},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			var n atomic.Int64
+			base := roundTrip(func(r *http.Request) (*http.Response, error) {
+				n.Add(1)
+				if tr := trip.From(r.Context()); tr.Number == 1 && !tr.Hedge {
+					time.Sleep(2 * time.Millisecond)
+				}
+				return testnet.Answer(r, 404, http.Header{"X-Should-Retry": {tt.retry}}, nil), r.Context().Err()
+			})
+			tt.c.Backoff = fixed(0)
+			rt := newTransport(t, base, tt.c)
+			for range 100 {
+				if resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", "")); err != nil || resp.StatusCode != 404 {
+					t.Fatal(resp, err)
+				}
+			}
+			if got, want := n.Load(), int64(100+defaultTokens/cost); got != want {
+				t.Errorf("100 requests made %d attempts, want %d", got, want)
+			}
+		})
+	}
 }

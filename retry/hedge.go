@@ -96,16 +96,12 @@ func (l *loop) choose(h *hedge, resp *http.Response, err error, cancel func()) (
 	return leave(h.resp, h.cancel), nil
 }
 
-// win notes that the hedge's answer is used. It was paid and, if it is a good
-// one, is paid back.
+// win notes that the hedge's answer is used.
 func (l *loop) win(h *hedge) {
 	l.won = true
 	l.tr.Throttled = h.trip.Throttled && !good(h.resp)
 	l.t.count.won.Add(1)
 	l.h.count.won.Add(1)
-	if !l.c.Allowance.Disable && good(h.resp) {
-		l.h.allowance.give(cost, time.Now())
-	}
 }
 
 // hedgeAfter is how long the first attempt may take before it gets company.

@@ -177,7 +177,7 @@ func (l *loop) done() bool {
 	}
 }
 
-// settle counts an attempt and pays back what its success earns.
+// settle counts an attempt. One that was refused is paid back.
 func (l *loop) settle(o Outcome) {
 	if o == Refused {
 		if l.paid {
@@ -193,9 +193,12 @@ func (l *loop) settle(o Outcome) {
 		l.t.count.retries[l.cause].Add(1)
 		l.h.count.retries[l.cause].Add(1)
 	}
+}
+
+// reward pays back what a success earns.
+func (l *loop) reward() {
 	switch {
-	case o != Answered:
-	case l.paid:
+	case l.paid, l.won:
 		l.h.allowance.give(cost, time.Now())
 	case l.retries == 0 && !l.hedged:
 		l.h.allowance.earned()

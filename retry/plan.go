@@ -25,9 +25,13 @@ const maxFree = 10
 // before all others are answered.
 func (l *loop) plan(o Outcome, sig headers.Signal, resp *http.Response, err error) plan {
 	if o == Answered && l.c.Check == nil && !sig.ShouldRetry.Known {
+		l.reward()
 		return plan{}
 	}
 	if p, ok := l.worth(o, sig, resp, err); !ok {
+		if o == Answered && p.reason != Unsafe && p.err == nil { // nobody asks for a better one
+			l.reward()
+		}
 		return p
 	}
 	throttled, used := l.tr.Throttled && l.t.link.Has[trip.Throttle], l.counted >= l.most
