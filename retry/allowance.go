@@ -67,3 +67,20 @@ func (a *allowance) left(size int, now time.Time) float64 {
 	a.refill(now)
 	return max(0, float64(size)-a.spent)
 }
+
+// reward pays back what a success earns.
+func (l *loop) reward() {
+	switch {
+	case l.paid, l.won:
+		l.h.allowance.give(cost, time.Now())
+	case l.retries == 0 && !l.hedged:
+		l.h.allowance.earned()
+	}
+}
+
+// payBack returns what was paid for an attempt that was not made.
+func (l *loop) payBack() {
+	if l.paid {
+		l.h.allowance.give(cost, time.Now())
+	}
+}

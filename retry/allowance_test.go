@@ -129,3 +129,29 @@ func TestUnwantedAnswersEarnNothing(t *testing.T) {
 		})
 	}
 }
+
+// A retry that was paid for and not made, because its caller left during the
+// delay or in a queue below, costs nothing.
+func TestLeaversAreGivenBack(t *testing.T) {
+	for name, delay := range map[string]time.Duration{"delay": time.Second, "queue": 0} {
+		bubble(t, name, func(t *testing.T) {
+			s := play(step{status: 500})
+			queue := &fakeLayer{base: Wire(s, Config{}), layer: trip.Throttle, before: func(r *http.Request, tr *trip.Trip) error {
+				if tr.Number == 1 {
+					return nil
+				}
+				<-r.Context().Done()
+				return r.Context().Err()
+			}}
+			rt := newTransport(t, queue, Config{Backoff: fixed(delay)})
+			ctx, cancel := context.WithCancel(background())
+			time.AfterFunc(time.Millisecond, cancel)
+			if resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", "").WithContext(ctx)); err == nil {
+				t.Fatal(resp, err)
+			}
+			if got := rt.Stats().Hosts["a.example"].Allowance; s.calls() != 1 || got != defaultTokens {
+				t.Errorf("after %d attempts %v tokens are left, want %d", s.calls(), got, defaultTokens)
+			}
+		})
+	}
+}

@@ -177,12 +177,12 @@ func (l *loop) done() bool {
 	}
 }
 
-// settle counts an attempt. One that was refused is paid back.
+// settle counts an attempt. One that was not made is paid back.
 func (l *loop) settle(o Outcome) {
+	if o == Refused || o == CallerDone && l.tr.OnWire().IsZero() {
+		l.payBack()
+	}
 	if o == Refused {
-		if l.paid {
-			l.h.allowance.give(cost, time.Now())
-		}
 		return
 	}
 	l.made++
@@ -192,16 +192,6 @@ func (l *loop) settle(o Outcome) {
 	if l.made > 1 {
 		l.t.count.retries[l.cause].Add(1)
 		l.h.count.retries[l.cause].Add(1)
-	}
-}
-
-// reward pays back what a success earns.
-func (l *loop) reward() {
-	switch {
-	case l.paid, l.won:
-		l.h.allowance.give(cost, time.Now())
-	case l.retries == 0 && !l.hedged:
-		l.h.allowance.earned()
 	}
 }
 
@@ -299,6 +289,7 @@ func (l *loop) failure(o Outcome, reason Reason, err error) error {
 
 // cancelled is the end of a request whose caller left during a delay.
 func (l *loop) cancelled() (*http.Response, error) {
+	l.payBack()
 	if l.ctx.Err() != nil && l.inHand() {
 		return l.held.response(), nil
 	}
