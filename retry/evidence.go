@@ -54,20 +54,20 @@ func needsEvidence(r *http.Request) bool {
 // and is thus never taken for one that sent nothing.
 //
 // A refusal is proof if it came from this chain (ours). Where another chain
-// is the base, that one says whether it sent something before it refused.
+// is the base, that one says whether it sent something before it refused. It
+// speaks of its own request only: a base that has sent this one may have
+// failed at another.
 func weigh(err error, e *evidence, ours bool) (unprocessed, unsent bool) {
-	watched := e != nil && e.asked.Load()
+	watched, connected := e != nil && e.asked.Load(), e != nil && e.got.Load()
 	switch {
-	case ours && notsent.Refused(err) != notsent.Nobody, errors.Is(err, notsent.Err):
+	case !connected && (ours && notsent.Refused(err) != notsent.Nobody || errors.Is(err, notsent.Err)):
 		return true, true
 	case watched && e.wrote.Load():
 		return refusedStream(err), false
-	case watched:
-		return true, !e.got.Load()
-	case badRequest(err):
-		return true, true
+	case watched, badRequest(err):
+		return true, !connected
 	case dialing(err), distrusted(err):
-		return true, e != nil && !e.got.Load()
+		return true, e != nil && !connected
 	}
 	return refusedStream(err), false
 }

@@ -1,11 +1,15 @@
 package retry
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptrace"
 	"testing"
 	"testing/synctest"
 
+	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
 )
 
@@ -78,4 +82,31 @@ func TestLittleEvidenceForIdempotent(t *testing.T) {
 			newTransport(t, base, Config{MaxAttempts: 1}).RoundTrip(request(t, method, "http://a.example/", ""))
 		}
 	})
+}
+
+// A base that has sent the request and then failed at one of its own, of which
+// nothing was sent, has sent the request: a POST is not sent again.
+func TestNotSentOfAnotherRequest(t *testing.T) {
+	for _, tt := range []struct {
+		method string
+		want   int // attempts
+	}{{"POST", 1}, {"GET", 3}} {
+		bubble(t, tt.method, func(t *testing.T) {
+			seen := 0
+			server, _, stop := testnet.Server(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { seen++ }), false)
+			defer stop()
+			base := roundTrip(func(r *http.Request) (*http.Response, error) {
+				resp, err := server.RoundTrip(r)
+				if err != nil {
+					return nil, err
+				}
+				resp.Body.Close()
+				return nil, fmt.Errorf("telling others: %w", notsent.Wrap(errReset))
+			})
+			_, err := newTransport(t, base, Config{}).RoundTrip(request(t, tt.method, "http://a.example/", "body"))
+			if err == nil || errors.Is(err, notsent.Err) || seen != tt.want {
+				t.Errorf("%v, not sent: %t; the server saw %d requests, want %d", err, errors.Is(err, notsent.Err), seen, tt.want)
+			}
+		})
+	}
 }
