@@ -26,7 +26,8 @@ type Config struct {
 
 	// Hosts has settings of their own for hosts that need them, by host
 	// pattern ("api.example.com", "*.example.com"). They stand instead of,
-	// not beside, those above.
+	// not beside, those above; of several patterns that match a host, the
+	// most specific one's apply, alone.
 	Hosts map[string]Host
 }
 
@@ -71,10 +72,8 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 		return nil, errors.Join(err, t.throttle.Close())
 	}
 	t.door = t.circuits.Door(t.retry)
-	for pattern, h := range c.Hosts {
-		if err := t.setHost(pattern, h, c); err != nil {
-			return nil, errors.Join(err, t.throttle.Close())
-		}
+	if err := t.setHosts(c); err != nil {
+		return nil, errors.Join(err, t.throttle.Close())
 	}
 	return t, nil
 }
@@ -96,26 +95,34 @@ func NewClient(c Config) (*http.Client, error) {
 	return &http.Client{Transport: t}, nil
 }
 
-func (t *Transport) setHost(pattern string, h Host, c Config) error {
-	timeout, settings := c.Retry.AttemptTimeout, c.Breaker
-	if h.Retry != nil {
-		if err := t.retry.SetHost(pattern, *h.Retry); err != nil {
+// setHosts tells the layers of all patterns if it tells them of one: of those
+// that match a host they take the most specific.
+func (t *Transport) setHosts(c Config) error {
+	var retries, circuits bool
+	for _, h := range c.Hosts {
+		retries = retries || h.Retry != nil
+		circuits = circuits || h.Breaker != nil || h.Retry != nil && h.Retry.AttemptTimeout != c.Retry.AttemptTimeout
+	}
+	for pattern, h := range c.Hosts {
+		if h.Retry == nil {
+			h.Retry = &c.Retry
+		}
+		if h.Breaker == nil {
+			h.Breaker = &c.Breaker
+		}
+		settings, err := fitWindow(*h.Breaker, h.Retry.AttemptTimeout)
+		if err != nil {
+			return fmt.Errorf("weir: Hosts[%q]: %w", pattern, err)
+		}
+		if retries {
+			err = t.retry.SetHost(pattern, *h.Retry)
+		}
+		if err == nil && circuits {
+			err = t.circuits.SetHost(pattern, settings)
+		}
+		if err != nil {
 			return fmt.Errorf("weir: Hosts: %w", err)
 		}
-		timeout = h.Retry.AttemptTimeout
-	}
-	if h.Breaker != nil {
-		settings = *h.Breaker
-	}
-	if h.Breaker == nil && timeout == c.Retry.AttemptTimeout {
-		return nil // the window that fits all fits here
-	}
-	settings, err := fitWindow(settings, timeout)
-	if err != nil {
-		return fmt.Errorf("weir: Hosts[%q]: %w", pattern, err)
-	}
-	if err := t.circuits.SetHost(pattern, settings); err != nil {
-		return fmt.Errorf("weir: Hosts: %w", err)
 	}
 	return nil
 }
@@ -129,7 +136,7 @@ func fitWindow(c breaker.Config, attempt time.Duration) (breaker.Config, error) 
 	if c.Disable || attempt < 0 {
 		return c, nil
 	}
-	switch least := 2 * attempt; {
+	switch least := 2 * min(attempt, 50000*time.Hour); {
 	case c.Window == 0:
 		c.Window = max(breaker.DefaultWindow, least)
 	case c.Window > 0 && c.Window < least:

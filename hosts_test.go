@@ -1,0 +1,101 @@
+package weir_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/breaker"
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
+)
+
+// TestHosts: the most specific pattern that matches a host decides about all of
+// its layers. What it does not set is Config's, not another pattern's.
+func TestHosts(t *testing.T) {
+	c := weir.Config{
+		Retry:   retry.Config{MaxAttempts: 4},
+		Breaker: breaker.Config{Consecutive: 2},
+		Hosts: map[string]weir.Host{
+			"*.one.example":   {Retry: &retry.Config{MaxAttempts: 2}},
+			"api.one.example": {Breaker: &breaker.Config{Disable: true}},
+			"*.two.example":   {Breaker: &breaker.Config{Disable: true}},
+			"api.two.example": {Retry: &retry.Config{MaxAttempts: 3}},
+		},
+	}
+	for host, want := range map[string]struct {
+		attempts int
+		state    breaker.State
+	}{
+		"elsewhere.example": {2, breaker.Open}, // of 4
+		"www.one.example":   {2, breaker.Open},
+		"api.one.example":   {4, breaker.Closed},
+		"www.two.example":   {4, breaker.Closed},
+		"api.two.example":   {2, breaker.Open}, // of 3
+	} {
+		t.Run(host, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := 0
+				rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+					n++
+					return broken()(r)
+				}), c))(t)
+				if resp, err := rt.RoundTrip(get(t, "http://"+host+"/")); err == nil {
+					t.Error(resp.Status)
+				}
+				if got := rt.Circuits().State(host); n != want.attempts || got != want.state {
+					t.Errorf("%d attempts, then %v; want %d, %v", n, got, want.attempts, want.state)
+				}
+			})
+		})
+	}
+}
+
+// TestHostsWindows: attempts that time out count in the window of their host,
+// by whatever pattern either is set.
+func TestHostsWindows(t *testing.T) {
+	long, short := &retry.Config{AttemptTimeout: 10 * time.Minute}, &breaker.Config{Window: time.Minute}
+	for name, tt := range map[string]struct {
+		c    weir.Config
+		want string // in the error; "": none
+	}{
+		"both of one host":        {weir.Config{Hosts: map[string]weir.Host{"a.example": {Retry: long, Breaker: short}}}, "twice"},
+		"the window is Config's":  {weir.Config{Breaker: *short, Hosts: map[string]weir.Host{"a.example": {Retry: long}}}, `Hosts["a.example"]`},
+		"the timeout is Config's": {weir.Config{Retry: *long, Hosts: map[string]weir.Host{"a.example": {Breaker: short}}}, "twice"},
+		"of two patterns":         {weir.Config{Hosts: map[string]weir.Host{"*.example": {Retry: long}, "a.example": {Breaker: short}}}, ""},
+		"for ever":                {weir.Config{Retry: retry.Config{AttemptTimeout: 1 << 62}}, ""},
+		"for centuries":           {weir.Config{Retry: retry.Config{AttemptTimeout: 1 << 61}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := weir.New(testnet.Func(stub), tt.c)
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestHostTimeoutsCount: two attempts in a row that time out are both in the
+// window, whatever other patterns say about the timeout.
+func TestHostTimeoutsCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}), weir.Config{Retry: retry.Config{MaxAttempts: 1}, Hosts: map[string]weir.Host{
+			"*.example": {Retry: &retry.Config{MaxAttempts: 1, AttemptTimeout: 10 * time.Minute}},
+			"a.example": {Breaker: &breaker.Config{MinCalls: 2, Consecutive: -1}},
+		}}))(t)
+		for i, want := range []breaker.State{breaker.Closed, breaker.Open} {
+			if resp, err := rt.RoundTrip(get(t, "http://a.example/")); err == nil {
+				t.Fatal(resp.Status)
+			}
+			if got := rt.Circuits().State("a.example"); got != want {
+				t.Errorf("after %d timeouts it is %v, want %v", i+1, got, want)
+			}
+		}
+	})
+}
