@@ -64,7 +64,12 @@ func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) 
 	if !said.known && k.suspect.suspected() {
 		most = min(most, suspectPause)
 	}
-	if !h.refuse(now, g.sent, said, f.guess(), most, l.good < settledIn, l.terms.jitter()) {
+	news := h.refuse(now, g.sent, said, f.guess(), most, l.good < settledIn, l.terms.jitter())
+	a := &l.account
+	if h == k.hold {
+		a = &k.account
+	}
+	if !news && h.until.Sub(a.paused.time()) < coarse {
 		return lesson{}
 	}
 	f.resume(h.until)
