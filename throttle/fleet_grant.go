@@ -83,7 +83,7 @@ func (g *fleetGrant) settle(actual Cost) {
 		for i, unit := range g.batch.q.units {
 			n := g.cost[i]
 			if _, ok := actual[unit]; ok {
-				n = max(0, actual.of(unit))
+				n = min(max(0, actual.of(unit)), maxAmount)
 			}
 			back[i], more[i] = max(0, g.cost[i]-n), max(0, n-g.cost[i])
 		}

@@ -539,3 +539,53 @@ func TestRoutesOfHostsBeyondMaxKeys(t *testing.T) {
 		}
 	})
 }
+
+// However large what was settled is said to be, it frees nothing.
+func TestHugeSettlementsDoNotOverflow(t *testing.T) {
+	budgets := []string{"9 tokens/m burst 9", "9 tokens/m", "9 tokens/m bucket 9", "9 tokens/m align UTC burst 9", "900 tokens/m burst 900"}
+	for _, budget := range budgets {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(t, budget)
+			var grants []Grant
+			for range 3 {
+				g, err := l.Take(t.Context(), "k", Cost{"tokens": 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				grants = append(grants, g)
+			}
+			for i, n := range []int64{math.MaxInt64, math.MaxInt64 / 2, math.MaxInt64 / 2} {
+				grants[i].Settle(Cost{"tokens": n})
+				if l.Try("k", Cost{"tokens": 1}).Allowed {
+					t.Errorf("%s: there is room after settling %d units", budget, n)
+				}
+			}
+		})
+	}
+}
+
+// A store is not taken for gone because it is not told of more than it can count.
+func TestHugeSettlementsReachTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("9 tokens/m bucket 9"), Store: NewMemoryStore(), Fleet: FleetConfig{Members: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var grants []Grant
+		for range 3 {
+			g, err := l.Take(t.Context(), "k", Cost{"tokens": 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			grants = append(grants, g)
+		}
+		for _, g := range grants {
+			g.Settle(Cost{"tokens": math.MaxInt64})
+			time.Sleep(time.Second)
+		}
+		if got := l.StoreState(); got != StoreUp {
+			t.Errorf("the store is %v, want up", got)
+		}
+		l.Close()
+	})
+}

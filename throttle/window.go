@@ -1,6 +1,9 @@
 package throttle
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // window counts the units of the last Per, by when they were sent. Units of
 // requests whose answers have not come yet are held: the server may count them
@@ -87,6 +90,7 @@ func (w *window) add(now instant, s *rateSpec, n int64) {
 		return
 	}
 	w.expire(now, s.Per)
+	n = min(n, math.MaxInt64-w.count-w.held) // a settlement may be of any size
 	w.count += n
 	if last := len(w.log) - 1; last >= 0 {
 		if t := &w.log[last]; t.at == now || s.Limit > exact && now-w.first < instant(s.Per/exact) {
@@ -187,7 +191,7 @@ func (c *calendar) at(now instant, s *rateSpec, n int64) instant {
 
 func (c *calendar) take(now instant, s *rateSpec, n int64, held bool) {
 	c.roll(now, s)
-	c.used += n
+	c.used += min(n, math.MaxInt64-c.used)
 	if held {
 		c.held += n
 	}
