@@ -214,6 +214,31 @@ func TestPanickingHookLeavesNothing(t *testing.T) {
 	})
 }
 
+// A request whose wait ended badly counts once, also if the hook panics that is
+// told so.
+func TestPanickingHookCountsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(nil), Config{Default: MustParseBudget("1/m"), OnWait: func(w Wait) {
+			if w.Over {
+				panic("hook")
+			}
+		}})
+		mustGet(t, tr, "http://a/")
+		ctx, cancel := context.WithCancel(t.Context())
+		for _, end := range []func(){cancel, func() { tr.Pause("a", time.Now().Add(time.Hour)) }} {
+			time.AfterFunc(time.Second, end)
+			func() {
+				defer func() { recover() }()
+				get(t, ctx, tr, "http://a/")
+			}()
+			ctx = t.Context()
+		}
+		if c := tr.Stats().Hosts[0].Counts; c.Waited != 2 || c.Cancelled != 1 || c.Refused != 1 {
+			t.Errorf("%d waited, %d were cancelled, %d refused, want 2, 1 and 1", c.Waited, c.Cancelled, c.Refused)
+		}
+	})
+}
+
 // TestKeysAreBounded: a million keys touched once each stay within MaxKeys, those
 // with something spent are not forgotten, newcomers share one account.
 func TestKeysAreBounded(t *testing.T) {

@@ -165,6 +165,7 @@ func (e *engine) await(w *waiter, wait Wait, since instant, p *patience) ([]draw
 	err := w.end(now, p)
 	if err != nil {
 		e.abandon(now, w)
+		w.kept = true
 	}
 	e.mu.Unlock()
 	if p.onWait != nil {
