@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -191,6 +192,37 @@ func TestResumeEndsTheServersPause(t *testing.T) {
 		for range 2 {
 			if d := <-done; d != 5*sec {
 				t.Errorf("one went after %v, want at once after 5s", d)
+			}
+		}
+	})
+}
+
+// A pause of the kinds beyond those told apart is shown and ended as others are.
+func TestResumeEndsThePauseOfOtherKinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuse := false
+		b := newBase(func(r *http.Request) (*http.Response, error) {
+			if refuse {
+				return testnet.Answer(r, 429, http.Header{"Ratelimit": {`"search";r=0;t=60`}, "Ratelimit-Policy": {`"search";q=9;w=60`}, "Retry-After": {"60"}}, nil), nil
+			}
+			return testnet.Answer(r, 200, nil, nil), nil
+		})
+		tr := newTransport(t, b, Config{})
+		for i := range maxKinds {
+			mustGet(t, tr, "http://h/"+strconv.Itoa(i))
+		}
+		refuse = true
+		mustGet(t, tr, "http://h/one-more")
+		refuse = false
+		mustGet(t, tr, "http://h/1")
+		if n := len(tr.Stats().Hosts[0].Learned); n != 2 {
+			t.Errorf("%d limits are shown, want the pause and the quota: %+v", n, tr.Stats().Hosts[0].Learned)
+		}
+		time.Sleep(sec)
+		tr.Resume("h")
+		for _, k := range tr.Stats().Hosts[0].Learned {
+			if k.Kind == LearnedPause {
+				t.Errorf("paused still: %v", k.Why)
 			}
 		}
 	})

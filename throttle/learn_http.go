@@ -87,9 +87,7 @@ func (m *learned) drop(now instant) bool {
 	for i, l := range m.by {
 		if l.idle(now.time()) && !l.waited() {
 			m.by = slices.Delete(m.by, i, i+1)
-			for _, k := range l.kinds {
-				k.leave()
-			}
+			l.everyKind((*kind).leave)
 			return true
 		}
 	}
@@ -112,14 +110,19 @@ func (l *learner) waited() bool {
 
 // each calls f for every account of l but its own.
 func (l *learner) each(f func(a *account)) {
-	for _, k := range l.kinds {
-		f(&k.account)
-	}
-	if l.other != nil {
-		f(&l.other.account)
-	}
+	l.everyKind(func(k *kind) { f(&k.account) })
 	for _, q := range l.quotas {
 		f(q.account)
+	}
+}
+
+// everyKind calls f for every kind, also that of all others.
+func (l *learner) everyKind(f func(k *kind)) {
+	for _, k := range l.kinds {
+		f(k)
+	}
+	if l.other != nil {
+		f(l.other)
 	}
 }
 
@@ -295,10 +298,10 @@ func (m *learned) lift(e *engine, now instant) {
 		l.hold.lift()
 		l.finder.lift(now.time())
 		e.pause(now, &l.account, now, "")
-		for _, k := range l.kinds {
+		l.everyKind(func(k *kind) {
 			k.hold.lift()
 			k.finder.lift(now.time())
 			e.pause(now, &k.account, now, "")
-		}
+		})
 	})
 }

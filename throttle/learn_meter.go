@@ -271,10 +271,12 @@ func (l *learner) idle(now time.Time) bool {
 	if l.hold.wait(now) > 0 || l.finder.binds(now) {
 		return false
 	}
-	for _, k := range l.kinds {
-		if k.slow.now > 0 || k.hold.wait(now) > 0 || k.slow.ease > 0 && now.Sub(k.slow.last) < time.Minute {
-			return false
-		}
+	idle := true
+	l.everyKind(func(k *kind) {
+		idle = idle && k.slow.now == 0 && k.hold.wait(now) == 0 && (k.slow.ease == 0 || now.Sub(k.slow.last) >= time.Minute)
+	})
+	if !idle {
+		return false
 	}
 	for _, q := range l.quotas {
 		q.roll(now)

@@ -165,7 +165,7 @@ func (l *learner) restrictions(now time.Time, add func(c cause, d time.Duration)
 	if f := l.finder; f != nil && f.rate > 0 {
 		add(cause{what: causeRate, finder: f}, f.wait(now))
 	}
-	for _, k := range l.kinds {
+	l.everyKind(func(k *kind) {
 		held(k.hold, k)
 		if k.slow.ease > 0 {
 			add(cause{what: causeFlight, kind: k}, 0)
@@ -173,7 +173,7 @@ func (l *learner) restrictions(now time.Time, add func(c cause, d time.Duration)
 		if k.apart && k.finder.rate > 0 {
 			add(cause{what: causeRate, finder: k.finder, kind: k}, k.finder.wait(now))
 		}
-	}
+	})
 	for _, q := range l.quotas {
 		if d := q.wait(now, 1); q.left < plentiful {
 			add(cause{what: causeQuota, quota: q}, d)
