@@ -91,6 +91,41 @@ func TestConformanceNeedsTheLock(t *testing.T) {
 	}
 }
 
+// TestLossIsOver: what a process remembers of a budget that was lost counts for
+// others too, and for itself no longer than it would have, however often it asks.
+func TestLossIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		set, _ := open(t)
+		limiter := func() *throttle.Limiter {
+			l, err := throttle.NewLimiter(throttle.LimiterConfig{
+				Default: throttle.MustParseBudget("3/m burst 3"), Store: set.Stores[0],
+				Fleet: throttle.FleetConfig{Members: 2, Deadline: time.Second},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { l.Close() })
+			return l
+		}
+		old, other := limiter(), limiter()
+		for i, l := range []*throttle.Limiter{other, other, old} {
+			if !l.Try("k", nil).Allowed {
+				t.Fatalf("refused %d before anything was lost", i)
+			}
+		}
+		spent := time.Now()
+		set.Lose()
+		for !old.Try("k", nil).Allowed {
+			if time.Since(spent) < time.Minute && limiter().Try("k", nil).Allowed {
+				t.Fatal("one that remembers nothing got what is spent")
+			}
+			if time.Sleep(time.Second); time.Since(spent) > 2*time.Minute {
+				t.Fatal("refused for two windows")
+			}
+		}
+	})
+}
+
 func limit(size float64) throttle.StoreLimit {
 	return throttle.StoreLimit{ID: "l", Kind: throttle.LogLimit, Size: size, Per: time.Hour}
 }

@@ -3,6 +3,8 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +74,33 @@ func TestOutOfMemory(t *testing.T) {
 	book(t, st, request("k", 4, meterLimit(5, 0.001)), throttle.BookedAll)
 }
 
+// TestEviction: a server that throws keys away when it is full serves on, and
+// what was spent of one comes back with who remembers it, for all.
+func TestEviction(t *testing.T) {
+	s := startServer(t, "--maxmemory-policy", "allkeys-lru")
+	st, c := s.store(t), s.client(t)
+	limit := throttle.StoreLimit{ID: "l", Kind: throttle.LogLimit, Size: 10, Per: time.Hour}
+	last := book(t, st, request("k", 10, limit), throttle.BookedAll)
+	most := strconv.Itoa(int(s.stat(t, "memory", "used_memory")) + 1<<20)
+	if err := c.ConfigSet(t.Context(), "maxmemory", most).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; c.Exists(t.Context(), st.name("k")).Val() == 1; i++ {
+		if err := c.Set(t.Context(), fmt.Sprint("other", i), strings.Repeat("x", 10000), 0).Err(); err != nil || i > 10000 {
+			t.Fatalf("after %d keys of others: %v", i, err)
+		}
+	}
+	b := request("k", 1, limit)
+	b.Draws[0].Seen = throttle.Seen{Standing: last.Keys[0]}
+	book(t, st, b, throttle.Refused)
+	book(t, s.store(t), request("k", 1, limit), throttle.Refused)
+	if s.store(t).Refund(t.Context(), last.Refund(request("k", 10, limit), 0, []int64{10}, 0, nil)) != nil {
+		t.Error("a refund of what was forgotten is an error")
+	}
+	book(t, st, b, throttle.Refused)
+	book(t, st, request("new", 1, limit), throttle.BookedAll)
+}
+
 // TestAuthFailure: the store counts as gone; errors show no password.
 func TestAuthFailure(t *testing.T) {
 	s := startServer(t, "--requirepass", "right")
@@ -112,8 +141,7 @@ func TestOldReplicaIsPromoted(t *testing.T) {
 	b := request("k", 1, limit)
 	b.Draws[0].Seen = throttle.Seen{Standing: last.Keys[0]}
 	book(t, now, b, throttle.Refused)
-	book(t, now, request("k", 6, limit), throttle.BookedAll) // who remembers nothing sees the old state
-	book(t, now, b, throttle.Refused)
+	book(t, now, request("k", 1, limit), throttle.Refused) // it knows again
 }
 
 // TestKillAndEmptyRestart: kill -9, then a server without data. The first

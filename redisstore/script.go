@@ -71,10 +71,11 @@ else
   end
 end
 -- A refusal writes what the clock's step back changed: what is dated would stand
--- still until the clock is there again.
+-- still until the clock is there again. And it writes what only the caller
+-- remembers.
 local which = ({[0] = 'none', 'first', 'all'})[outcome]
 local write = outcome == 1 or outcome == 2
-for k = 1, #views do write = write or (outcome == 0 and views[k].back > 0) end
+for k = 1, #views do write = write or (outcome == 0 and (views[k].back > 0 or views[k].merged)) end
 local reply = {outcome, wait, now, draw, limit}
 for k = 1, #views do
   local v = views[k]

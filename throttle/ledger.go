@@ -69,10 +69,12 @@ func BookLedgers(now time.Time, ls []Ledger, b Booking) ([]Ledger, Booked) {
 	}
 	r.Ready = now.UnixMicro() + r.Wait.Microseconds()
 	// A refusal writes what the clock's step back changed: what is dated would
-	// stand still until the clock is there again.
+	// stand still until the clock is there again. And it writes what only the
+	// caller remembers: others would spend it again, and the caller, who
+	// remembers it as of each reply, would never see it end.
 	write := r.Outcome == BookedOne || r.Outcome == BookedAll
 	for i := range vs {
-		write = write || r.Outcome == Refused && vs[i].back > 0
+		write = write || r.Outcome == Refused && (vs[i].back > 0 || vs[i].merged)
 	}
 	var next []Ledger
 	for i := range vs {

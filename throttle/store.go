@@ -26,7 +26,7 @@ import (
 type Store interface {
 	// Book charges b to every key it names, or to none. The reply says
 	// whether the caller may start, now or after a wait, or how long it would
-	// have to wait. A refusal leaves no trace.
+	// have to wait. A refusal charges nothing.
 	//
 	// An error means that nothing is known: the charge may or may not have
 	// been made, and a caller must not send on it. Book is never repeated by
