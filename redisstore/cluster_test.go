@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -187,6 +188,56 @@ func TestClusterNodeIsGone(t *testing.T) {
 	if _, err := st.Book(ctx, request(where[2], 1, meterLimit(5, 0.001))); err == nil || isBusy(err) {
 		t.Errorf("the lost node's key: got %v, want an error of a store that is gone", err)
 	}
+}
+
+// hung answers the first booking, and then nothing until a call's context ends.
+type hung struct{ calls int }
+
+func (h *hung) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *hung) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h *hung) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if h.calls++; h.calls == 1 {
+			cmd.(interface{ SetVal(any) }).SetVal([]any{int64(throttle.BookedOne), int64(0), int64(1), int64(-1), int64(-1), "1", "1", "0", "1"})
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			cmd.SetErr(ctx.Err())
+		case <-time.After(time.Hour):
+		}
+		return cmd.Err()
+	}
+}
+
+// TestClusterHangs: giving back what one slot booked, because another does not
+// answer, takes no longer than the call was allowed to.
+func TestClusterHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, ContextTimeoutEnabled: true})
+		defer client.Close()
+		h := new(hung)
+		client.AddHook(h)
+		st, err := New(client, Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := request("foo", 1, meterLimit(5, 1))
+		b.Draws = append(b.Draws, request("bar", 1, meterLimit(5, 1)).Draws...)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		begin := time.Now()
+		if _, err := st.Book(ctx, b); err == nil {
+			t.Error("booked on a slot that does not answer")
+		}
+		if took := time.Since(begin); h.calls != 3 || took > 100*time.Millisecond {
+			t.Errorf("%d calls took %v, want 3 in 100 ms", h.calls, took)
+		}
+	})
 }
 
 // TestSentinel: a client that asks a Sentinel where the primary is.

@@ -168,20 +168,9 @@ func (s *Store) groups(b throttle.Booking) [][]int {
 // bookSlots books slot by slot, never ahead.
 func (s *Store) bookSlots(ctx context.Context, b throttle.Booking, groups [][]int) (throttle.Booked, error) {
 	all := throttle.Booked{Draw: -1, Limit: -1, Keys: make([]throttle.Standing, len(b.Draws))}
-	type done struct {
-		part throttle.Booking
-		r    throttle.Booked
-		sent time.Time
-	}
-	var booked []done
-	undo := func() {
-		for _, d := range booked {
-			for i, w := range d.part.Draws {
-				f := d.r.Refund(d.part, i, firsts(w), time.Since(d.sent), nil)
-				_ = s.Refund(context.WithoutCancel(ctx), f) // at most once, best effort
-			}
-		}
-	}
+	begin := time.Now()
+	var booked []bookedSlot
+	undo := func() { s.undo(ctx, begin, booked) }
 	for _, g := range groups {
 		part := throttle.Booking{Force: b.Force}
 		for _, i := range g {
@@ -207,10 +196,34 @@ func (s *Store) bookSlots(ctx context.Context, b throttle.Booking, groups [][]in
 			return all, nil
 		}
 		all.Ready = max(all.Ready, r.Ready)
-		booked = append(booked, done{part, r, sent})
+		booked = append(booked, bookedSlot{part, r, sent})
 	}
 	all.Outcome = throttle.BookedOne
 	return all, nil
+}
+
+// bookedSlot is what one slot has booked.
+type bookedSlot struct {
+	part throttle.Booking
+	r    throttle.Booked
+	sent time.Time
+}
+
+// undo gives back what was booked, at most once, best effort. It may take as
+// long as the call that began then, whose time may be up.
+func (s *Store) undo(ctx context.Context, begin time.Time, booked []bookedSlot) {
+	ends, bounded := ctx.Deadline()
+	ctx = context.WithoutCancel(ctx)
+	if bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, ends.Sub(begin))
+		defer cancel()
+	}
+	for _, d := range booked {
+		for i, w := range d.part.Draws {
+			_ = s.Refund(ctx, d.r.Refund(d.part, i, firsts(w), time.Since(d.sent), nil))
+		}
+	}
 }
 
 func firsts(d throttle.Draw) []int64 {
