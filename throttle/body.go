@@ -87,7 +87,7 @@ func (p *passage) watch(resp *http.Response, holds bool) {
 	}
 	b := &answerBody{ReadCloser: resp.Body, p: p}
 	p.body = b
-	if ctx := p.ask.r.Context(); ctx.Done() != nil {
+	if ctx := p.r.Context(); ctx.Done() != nil {
 		b.stop = context.AfterFunc(ctx, p.free)
 	}
 	if w, ok := resp.Body.(io.Writer); ok && resp.StatusCode == http.StatusSwitchingProtocols {

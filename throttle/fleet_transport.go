@@ -28,15 +28,15 @@ func storeKey(host, route, part string) string {
 
 // fleetDraws is what p draws on in the store: its host always, for pauses, then
 // the routes that match and the pools of either.
-func (p *passage) fleetDraws() []fleetDraw {
+func (p *passage) fleetDraws(q *ask) []fleetDraw {
 	e := p.t.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return p.fleetDrawn()
+	return p.fleetDrawn(q)
 }
 
 // fleetDrawn is fleetDraws under the engine's lock.
-func (p *passage) fleetDrawn() []fleetDraw {
+func (p *passage) fleetDrawn(q *ask) []fleetDraw {
 	r := p.record
 	plan := p.t.budgets.other
 	if r.routes.Found {
@@ -49,7 +49,7 @@ func (p *passage) fleetDrawn() []fleetDraw {
 		ds = p.pooledDraw(ds, plan)
 	}
 	for i := range r.routes.Len() {
-		if !p.ask.on(i) {
+		if !q.on(i) {
 			continue
 		}
 		route, plan := r.routes.Route(i)
@@ -79,22 +79,22 @@ func (p *passage) pooledDraw(ds []fleetDraw, plan *plan) []fleetDraw {
 
 // fleetWait is how long p would wait for the store, as far as this process has
 // been told. The engine's lock is held.
-func (p *passage) fleetWait() time.Duration {
+func (p *passage) fleetWait(q *ask) time.Duration {
 	if p.t.fleet == nil {
 		return 0
 	}
-	return p.t.fleet.outlook(p.fleetDrawn())
+	return p.t.fleet.outlook(p.fleetDrawn(q))
 }
 
 // share asks the store for what this process's own budgets granted. What the
 // store refuses goes back to them.
-func (p *passage) share(ctx context.Context, w *patience, waited time.Duration) error {
+func (p *passage) share(ctx context.Context, q *ask, w *patience, waited time.Duration) error {
 	begin := time.Now()
 	most := w.most
 	if most > 0 {
 		most = max(0, most-waited)
 	}
-	g, err := p.t.fleet.hold(ctx, p.fleetDraws(), p.ask.cost, p.ask.priority, most)
+	g, err := p.t.fleet.hold(ctx, p.fleetDraws(q), q.cost, q.priority, most)
 	p.tr.Waited += time.Since(begin)
 	if err == nil {
 		p.shared = g
@@ -103,7 +103,7 @@ func (p *passage) share(ctx context.Context, w *patience, waited time.Duration) 
 	e := p.t.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c := p.ask.counts()
+	c := p.counts()
 	c.granted--
 	if refusal, ok := err.(*Error); ok {
 		c.refuse(refusal.Reason)

@@ -15,7 +15,7 @@ func (t *Transport) hear(p *passage, resp *http.Response) bool {
 	var said *headers.Signal
 	p.tr.Throttled = false
 	if resp.StatusCode >= 400 || !headers.Silent(resp.Header) {
-		s := t.parse(p.ask.r.Context(), resp, time.Now()) // may wait for a body
+		s := t.parse(p.r.Context(), resp, time.Now()) // may wait for a body
 		p.tr.Throttled = s.Throttled || resp.StatusCode == http.StatusServiceUnavailable && s.RetryAfter.Known
 		said = &s
 	}
@@ -34,7 +34,7 @@ func (p *passage) heard(at instant, status int, s *headers.Signal, bare bool) (t
 	defer e.mu.Unlock()
 	now := e.nowFrom(at)
 	p.left()
-	c := p.ask.counts()
+	c := p.counts()
 	c.retry(p.tr.After, 1)
 	if p.tr.Throttled {
 		c.more().throttled++

@@ -167,7 +167,7 @@ func (k *kind) stated(buf []draw, q *ask) []draw {
 // back. s is nil if it was answered well and the answer states nothing. It returns what was news. The engine's lock is held, and again has to
 // follow.
 func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) lesson {
-	k := p.ask.learn
+	k := p.kind
 	if k == nil {
 		return lesson{}
 	}
@@ -176,7 +176,7 @@ func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) 
 		k.learner.well(now, k, p.permit.at)
 		return lesson{}
 	}
-	g := ticket{kind: k, sent: p.permit.at.time(), cost: p.ask.cost, permit: &p.permit, probe: p.tr.Probe}
+	g := ticket{kind: k, sent: p.permit.at.time(), cost: p.cost, permit: &p.permit, probe: p.tr.Probe}
 	if s == nil {
 		s = &headers.Signal{}
 	}
@@ -185,7 +185,7 @@ func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) 
 
 // again plans everyone anew who waits for something learned.
 func (p *passage) again(now instant) {
-	k, e := p.ask.learn, p.t.engine
+	k, e := p.kind, p.t.engine
 	if k == nil || e.waiting == 0 {
 		return
 	}
@@ -199,7 +199,7 @@ func (p *passage) again(now instant) {
 // heed puts what was learned into effect for those that wait. The engine's
 // lock is held.
 func (p *passage) heed(now instant, news lesson) {
-	k := p.ask.learn
+	k := p.kind
 	if k == nil {
 		return
 	}
@@ -217,7 +217,7 @@ func (p *passage) heed(now instant, news lesson) {
 			a = &k.account
 		}
 		if a.paused <= now {
-			p.ask.counts().more().paused++
+			p.counts().more().paused++
 		}
 		e.pause(now, a, now.add(news.hold.until.Sub(now.time())), news.in(now.time(), l))
 		if a == &l.account {
@@ -233,7 +233,7 @@ func (p *passage) lifted(now instant, h *hold, a *account) {
 	if h == nil || a.paused <= now || h.until.After(now.time()) {
 		return
 	}
-	if a == &p.ask.learn.learner.account && p.record.gate.paused <= now {
+	if a == &p.kind.learner.account && p.record.gate.paused <= now {
 		p.record.wake(now)
 	}
 	p.t.engine.pause(now, a, now, "")
@@ -242,15 +242,15 @@ func (p *passage) lifted(now instant, h *hold, a *account) {
 // pausedTo is the end of the pause of p's host or partition, as far as p's
 // credential knows. The engine's lock is held.
 func (p *passage) pausedTo() instant {
-	if p.ask.learn == nil {
+	if p.kind == nil {
 		return p.record.gate.paused
 	}
-	return max(p.record.gate.paused, p.ask.learn.learner.account.paused)
+	return max(p.record.gate.paused, p.kind.learner.account.paused)
 }
 
 // lost is how an attempt that brought no answer ended.
 func (p *passage) lost(err error) ending {
-	ctx := p.ask.r.Context()
+	ctx := p.r.Context()
 	switch {
 	case notsent.Refused(err) == notsent.Meter && p.refusedHere(err):
 		return unsent
@@ -272,10 +272,10 @@ func (p *passage) refusedHere(err error) bool {
 
 // told is news as OnLearn sees it.
 func (p *passage) told(now instant, news lesson) *Learned {
-	l := p.ask.learn.learner
+	l := p.kind.learner
 	return &Learned{
-		Ctx: p.tr.Caller, Key: p.ask.scope.key, Unit: news.unit(), Name: news.name(),
-		Why: p.ask.scope.key + ": " + news.in(now.time(), l),
+		Ctx: p.tr.Caller, Key: p.record.key, Unit: news.unit(), Name: news.name(),
+		Why: p.record.key + ": " + news.in(now.time(), l),
 	}
 }
 

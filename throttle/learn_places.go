@@ -1,13 +1,5 @@
 package throttle
 
-// places is what a request that need not wait holds of what was learned for
-// all requests: of what the server bears, of a new host's slow start, and of
-// its kind. It takes them in one step, without a draw on each account.
-type places struct {
-	kind  *kind // nil: none, or given back
-	marks [2]uint8
-}
-
 // open reports whether a request of k may take its places at now.
 func (k *kind) open(now instant) bool {
 	l := k.learner
@@ -16,8 +8,8 @@ func (k *kind) open(now instant) bool {
 		k.account.clear(now) && k.at(now, 1) <= now
 }
 
-// take takes the places of a request of k.
-func (p *places) take(now instant, k *kind) {
+// enter takes the places of a request of k.
+func (p *permit) enter(now instant, k *kind) {
 	l := k.learner
 	p.kind, p.marks[0] = k, uint8(l.take(now, 1, true))
 	if !l.terms.pausesOnly {

@@ -22,10 +22,10 @@ type side struct {
 
 // start reports whether a request is let in at now.
 func (c *side) start(now instant) bool {
-	p := &passage{tr: new(trip.Trip), ask: ask{scope: c.k.learner.scope, learn: c.k}}
-	draws := c.k.draws(nil, &p.ask)
+	p := &passage{tr: new(trip.Trip), kind: c.k}
+	draws := c.k.draws(nil, &ask{})
 	if c.quick {
-		draws = c.k.stated(nil, &p.ask)
+		draws = c.k.stated(nil, &ask{})
 	}
 	if c.quick && !c.k.open(now) || !room(now, draws) {
 		return false
@@ -33,7 +33,7 @@ func (c *side) start(now instant) bool {
 	charge(now, draws, true)
 	p.granted(draws, now, now)
 	if c.quick {
-		p.permit.places.take(now, c.k)
+		p.permit.enter(now, c.k)
 	}
 	c.under = append(c.under, p)
 	return true

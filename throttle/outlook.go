@@ -30,31 +30,30 @@ func (t *Transport) Ahead(r *http.Request, tr *trip.Trip) (time.Duration, error)
 }
 
 func (t *Transport) outlook(r *http.Request, tr *trip.Trip) (time.Duration, error) {
-	p := &passage{t: t, tr: tr, stage: accounted}
-	p.ask.r = r
+	p, q := &passage{t: t, tr: tr, r: r, stage: accounted}, ask{r: r}
 	defer p.end()
-	home, err := p.prepare()
+	home, err := p.prepare(&q)
 	if err != nil {
 		return 0, err
 	}
-	p.rank(r.Context())
+	p.rank(&q, r.Context())
 	patience := p.patience(r.Context())
 	e := t.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.now()
-	p.resolve(now, home)
-	patience.trip = p.ask.learn.slow.usual()
-	draws := p.ask.scope.draws(p.room[:0], &p.ask)
+	p.resolve(now, &q, home)
+	patience.trip = p.kind.slow.usual()
+	draws := q.scope.draws(p.room[:0], &q)
 	if d := fits(draws); d != nil {
-		return 0, p.ask.error(NeverFits, d.a, 0)
+		return 0, q.error(NeverFits, d.a, 0)
 	}
-	shared := p.fleetWait()
-	at, a := e.estimate(now, &p.ask, draws)
+	shared := p.fleetWait(&q)
+	at, a := e.estimate(now, &q, draws)
 	if a == nil {
 		return shared, nil
 	}
-	if err := e.tooLate(now, at, a, &p.ask, draws, &patience); err != nil {
+	if err := e.tooLate(now, at, a, &q, draws, &patience); err != nil {
 		return err.RetryAfter, err
 	}
 	if at == never {

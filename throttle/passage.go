@@ -16,7 +16,9 @@ type passage struct {
 	tr      *trip.Trip
 	record  *record
 	part    *table.Entry[record] // of the partition, held; nil: none
-	ask     ask
+	r       *http.Request
+	cost    Cost
+	kind    *kind // of request; nil: not found out yet
 	stage   stage
 	inside  bool   // counted as entered
 	settled bool   // under the engine's lock
@@ -39,41 +41,40 @@ const (
 
 // enter waits for all that the request draws on.
 func (p *passage) enter() error {
-	t, r := p.t, p.ask.r
-	ctx := r.Context()
+	t, q, ctx := p.t, ask{r: p.r}, p.r.Context()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	home, err := p.prepare()
+	home, err := p.prepare(&q)
 	if err != nil {
 		return err
 	}
-	if t.fleet != nil || !p.pass(home) {
-		return p.wait(ctx, home)
+	if t.fleet != nil || !p.pass(&q, home) {
+		return p.wait(ctx, &q, home)
 	}
 	return nil
 }
 
 // pass enters if there is room now and nobody is to go first. What only those
 // that wait need is not looked up for it.
-func (p *passage) pass(home *record) bool {
+func (p *passage) pass(q *ask, home *record) bool {
 	e := p.t.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	last := e.last
 	now := e.now()
-	p.resolve(now, home)
-	k := p.ask.learn
-	own := p.ask.scope.owned(p.room[:0], &p.ask)
-	draws := k.stated(own, &p.ask)
-	if p.ask.shut(now) != nil || !room(now, own) || !k.open(now) || !room(now, draws[len(own):]) {
+	p.resolve(now, q, home)
+	k := p.kind
+	own := q.scope.owned(p.room[:0], q)
+	draws := k.stated(own, q)
+	if q.shut(now) != nil || !room(now, own) || !k.open(now) || !room(now, draws[len(own):]) {
 		return false
 	}
 	charge(now, draws, true)
 	p.count()
-	p.ask.counts().granted++
+	p.counts().granted++
 	p.granted(draws, now, now)
-	p.permit.places.take(now, k)
+	p.permit.enter(now, k)
 	var read time.Time
 	if now > last { // else e's time stands still: in a testing/synctest bubble that it was not made in
 		read = e.epoch.Add(time.Duration(now))
@@ -83,16 +84,16 @@ func (p *passage) pass(home *record) bool {
 }
 
 // wait enters after a wait if need be.
-func (p *passage) wait(ctx context.Context, home *record) error {
+func (p *passage) wait(ctx context.Context, q *ask, home *record) error {
 	t := p.t
-	p.rank(ctx)
+	p.rank(q, ctx)
 	p.tr.Clock(time.Time{})
 	patience := p.patience(ctx)
 	t.engine.mu.Lock()
 	now := t.engine.now()
-	p.resolve(now, home)
+	p.resolve(now, q, home)
 	p.count()
-	draws, at, waited, err := t.engine.takeLocked(now, &p.ask, p.room[:0], &patience)
+	draws, at, waited, err := t.engine.takeLocked(now, q, p.room[:0], &patience)
 	p.tr.Waited += waited
 	if err != nil {
 		return err
@@ -101,7 +102,7 @@ func (p *passage) wait(ctx context.Context, home *record) error {
 	if t.fleet == nil {
 		return nil
 	}
-	err = p.share(ctx, &patience, waited)
+	err = p.share(ctx, q, &patience, waited)
 	p.sent = t.engine.read()
 	return err
 }
@@ -109,7 +110,7 @@ func (p *passage) wait(ctx context.Context, home *record) error {
 // count notes that p waits or is under way.
 func (p *passage) count() {
 	p.record.entered++
-	p.ask.learn.enter(1)
+	p.kind.enter(1)
 	p.inside = true
 }
 
@@ -119,10 +120,10 @@ func (p *passage) granted(draws []draw, at, sent instant) {
 	p.sent, p.tr.Grant = sent, p
 }
 
-// prepare fills in p.ask as far as the user's functions say, so no lock is held,
+// prepare fills in q as far as the user's functions say, so no lock is held,
 // and returns the host's record.
-func (p *passage) prepare() (*record, error) {
-	t, q := p.t, &p.ask
+func (p *passage) prepare(q *ask) (*record, error) {
+	t := p.t
 	host := hosts.Name(p.tr.Entry, q.r)
 	home := t.of(p.tr.Entry, host)
 	p.record = home
@@ -137,7 +138,8 @@ func (p *passage) prepare() (*record, error) {
 	if !given && t.config.Cost != nil {
 		cost = t.config.Cost(q.r)
 	}
-	if q.cost = cost; cost != nil {
+	q.cost, p.cost = cost, cost
+	if cost != nil {
 		if err := cost.check(); err != nil {
 			return nil, err
 		}
@@ -145,9 +147,8 @@ func (p *passage) prepare() (*record, error) {
 	return home, nil
 }
 
-// rank fills in p.ask what says whose turn it is among those that wait.
-func (p *passage) rank(ctx context.Context) {
-	q := &p.ask
+// rank fills in q what says whose turn it is among those that wait.
+func (p *passage) rank(q *ask, ctx context.Context) {
 	q.seq, q.priority = p.tr.Order, priorityFrom(ctx)
 	if lane := p.t.config.Lane; lane != nil {
 		q.lane = lane(q.r)
@@ -156,17 +157,18 @@ func (p *passage) rank(ctx context.Context) {
 
 // resolve finds the routes that the request matches and what is known of its
 // kind. The engine's lock is held.
-func (p *passage) resolve(now instant, home *record) {
+func (p *passage) resolve(now instant, q *ask, home *record) {
 	p.record.renew(now)
-	route := p.ask.match(p.record.routes)
-	p.ask.learn = p.t.kindOf(now, &p.ask, &home.scope, route)
+	route := q.match(p.record.routes)
+	p.kind = p.t.kindOf(now, q, &home.scope, route)
+	q.learn = p.kind
 }
 
 // patience is how long the request may wait.
 func (p *passage) patience(ctx context.Context) patience {
 	full := maxWaitFrom(ctx, p.t.limits.maxWait)
 	//lint:ignore SA1019 http.Client with a Timeout still sets it
-	w := patience{ctx: ctx, cancel: p.ask.r.Cancel, most: full, full: full, queue: p.t.limits.maxQueue, onWait: p.t.config.OnWait}
+	w := patience{ctx: ctx, cancel: p.r.Cancel, most: full, full: full, queue: p.t.limits.maxQueue, onWait: p.t.config.OnWait}
 	switch {
 	case p.tr.Hedge:
 		w.most = -1

@@ -1,11 +1,15 @@
 package throttle
 
-// permit is what was granted: draws and places, and how far they have gone.
+// permit is what was granted, and how far that has gone: draws, and to a
+// request that did not have to wait its places at what was learned for all
+// requests: of what the server bears, of a new host's slow start, and of its
+// kind. It takes those in one step, without a draw on each account.
 type permit struct {
-	draws []draw  // of those given back, n is zero
-	at    instant // of the grant; once answered, of the answer
-	held  bool    // not answered yet
-	places
+	draws []draw   // of those given back, n is zero
+	at    instant  // of the grant; once answered, of the answer
+	kind  *kind    // whose places are taken; nil: none, or given back
+	marks [2]uint8 // of the server's place and of the kind's
+	held  bool     // not answered yet
 }
 
 // answered dates p's units: the server counted them before now. over says that

@@ -59,8 +59,7 @@ func (t *Transport) later(y trip.Yield, r *http.Request, tr *trip.Trip) (*http.R
 
 // attempt lets r go when there is room.
 func (t *Transport) attempt(r *http.Request, tr *trip.Trip) (*http.Response, error) {
-	p := &passage{t: t, tr: tr}
-	p.ask.r = r
+	p := &passage{t: t, tr: tr, r: r}
 	defer p.end()
 	if err := p.enter(); err != nil {
 		return nil, err
@@ -76,7 +75,7 @@ func (p *passage) send() (*http.Response, error) {
 	}
 	p.stage = sending
 	p.tr.Yields, p.tr.Peek = true, t.peek
-	resp, err := t.onward.Send(p.ask.r, p.tr)
+	resp, err := t.onward.Send(p.r, p.tr)
 	p.tr.Yields = false
 	if err == nil && resp == nil {
 		err = errNeither
@@ -113,12 +112,12 @@ func (p *passage) finish(end ending) {
 	p.learn(now, end, 0, &headers.Signal{})
 	if end == unsent {
 		p.shared.cancel()
-		p.ask.counts().more().refunded++
+		p.counts().more().refunded++
 		e.back(now, &p.permit)
 		p.again(now)
 		return
 	}
-	p.ask.counts().retry(p.tr.After, 1)
+	p.counts().retry(p.tr.After, 1)
 	e.answered(now, &p.permit, true)
 	p.again(now)
 }
@@ -129,7 +128,7 @@ func (p *passage) left() bool {
 	was := p.inside
 	if was {
 		p.record.entered--
-		p.ask.learn.enter(-1)
+		p.kind.enter(-1)
 		p.inside = false
 	}
 	return was
@@ -141,7 +140,7 @@ func (p *passage) left() bool {
 func (p *passage) end() {
 	switch p.stage {
 	case entering: // refused, or a hook panicked
-		trip.CloseBody(p.ask.r)
+		trip.CloseBody(p.r)
 	case sending:
 		if p.answer != nil && p.answer.Body != nil {
 			p.answer.Body.Close()

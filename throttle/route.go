@@ -72,11 +72,16 @@ type route struct {
 }
 
 // counts is where a request is counted. The engine's lock is held.
-func (q *ask) counts() *counters {
-	if k := q.learn; k != nil && k.route != nil {
+func (q *ask) counts() *counters { return q.scope.countersOf(q.learn) }
+
+// counts is where the request is counted. The engine's lock is held.
+func (p *passage) counts() *counters { return p.record.countersOf(p.kind) }
+
+func (s *scope) countersOf(k *kind) *counters {
+	if k != nil && k.route != nil {
 		return &k.route.counters
 	}
-	return &q.scope.counters
+	return &s.counters
 }
 
 // enter notes that a request of k waits or is sent, or with -1 that it is no more.
