@@ -31,9 +31,6 @@ type record struct {
 	over   map[string]*record // in the overflow's record: by what applies to a host
 }
 
-// poolKey names a pool's accounts.
-type poolKey struct{ pool, part string }
-
 // newRecord makes the record of a host and partition. The engine's lock is held.
 func (t *Transport) newRecord(now instant, host, part, shown string) *record {
 	r := &record{t: t, host: host, part: part}
@@ -63,11 +60,12 @@ func (r *record) renew(now instant) {
 	if r.routes.Found {
 		plan = r.routes.Value
 	}
-	r.own = r.members(now, nil, plan, 0, old[""])
+	own := r.members(now, nil, plan, 0, old[""])
 	for i := range r.routes.Len() {
 		route, plan := r.routes.Route(i)
-		r.own = r.members(now, r.own, plan, i+1, old[route])
+		own = r.members(now, own, plan, i+1, old[route])
 	}
+	r.own = own
 	r.rest(now, r.gate.paused, false)
 	if r.waiters != nil {
 		for w := r.waiters; w != nil; w = w.next {
@@ -81,7 +79,7 @@ func (r *record) renew(now instant) {
 func (r *record) members(now instant, to []member, p *plan, route int, old []*account) []member {
 	var list []*account
 	if p.budget.Pool != "" {
-		list = r.t.pool(now, p.budget.Pool, r.part)
+		list = r.t.pool(now, p.budget.Pool, r)
 	} else {
 		list = p.accounts(now, &r.scope, &r.t.engine.clock, old)
 	}
@@ -92,34 +90,6 @@ func (r *record) members(now instant, to []member, p *plan, route int, old []*ac
 		to = append(to, member{a, route})
 	}
 	return to
-}
-
-// pool returns the accounts of a pool for one partition. Beyond MaxKeys of
-// them, partitions share one.
-func (t *Transport) pool(now instant, name, part string) []*account {
-	k := poolKey{name, part}
-	p, ok := t.pools[k]
-	if !ok && len(t.pools) >= t.limits.maxKeys {
-		k.part = ""
-		p = t.pools[k]
-	}
-	if b := t.budgets; p == nil || p.version != b.version {
-		next := &pooled{version: b.version}
-		var old []*account
-		if p != nil {
-			old = p.accounts
-		}
-		next.accounts = b.pools[name].accounts(now, nil, &t.engine.clock, old)
-		t.pools[k] = next
-		p = next
-	}
-	return p.accounts
-}
-
-// pooled is a pool's accounts as of some budgets.
-type pooled struct {
-	version  uint64
-	accounts []*account
 }
 
 // Idle is for the table of hosts.

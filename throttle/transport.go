@@ -42,6 +42,7 @@ type Transport struct {
 	// Under the engine's lock.
 	budgets *budgets
 	pools   map[poolKey]*pooled
+	looks   int // at pools, that newcomers have left
 }
 
 // New validates c and returns a Transport that sends through base; nil means

@@ -1,0 +1,106 @@
+package throttle
+
+const (
+	poolLooks = 16   // how many pools a newcomer may look at to make room
+	mostLooks = 1024 // likewise, with what those before it have left
+)
+
+// poolKey names a pool's accounts.
+type poolKey struct{ pool, part string }
+
+// pooled is a pool's accounts as of some budgets.
+type pooled struct {
+	version  uint64
+	accounts []*account
+}
+
+// pool returns the accounts of a pool for r's partition. Beyond MaxKeys of
+// them that are not idle, partitions share one.
+func (t *Transport) pool(now instant, name string, r *record) []*account {
+	k := poolKey{name, r.part}
+	if t.pools[k] == nil && r.part != "" && (t.stranger(now, name, r) || len(t.pools) >= t.limits.maxKeys && !t.dropPools(now, r.part)) {
+		k.part = ""
+	}
+	p := t.pools[k]
+	if b := t.budgets; p == nil || p.version != b.version {
+		next := &pooled{version: b.version}
+		var old []*account
+		if p != nil {
+			old = p.accounts
+		}
+		next.accounts = b.pools[name].accounts(now, nil, &t.engine.clock, old)
+		t.pools[k] = next
+		p = next
+	}
+	return p.accounts
+}
+
+// stranger reports whether r draws on the accounts that partitions share, and
+// these are in use: with some of its own it would spend twice.
+func (t *Transport) stranger(now instant, name string, r *record) bool {
+	p := t.pools[poolKey{pool: name}]
+	if p == nil || p.idle(now) {
+		return false
+	}
+	for _, m := range r.own {
+		if m.a == p.accounts[0] {
+			return true
+		}
+	}
+	return false
+}
+
+// dropPools makes room by forgetting accounts that are full and that nobody
+// draws on who waits, none of part's. The records that have them get others
+// when they are used.
+func (t *Transport) dropPools(now instant, part string) bool {
+	e := t.engine
+	if e.waiting > len(e.expiry) {
+		return false // some wait whom the heap does not know
+	}
+	drawn := make(map[*account]bool)
+	for _, w := range e.expiry {
+		for _, d := range w.draws {
+			if d.a.scope == nil {
+				drawn[d.a] = true
+			}
+		}
+	}
+	n := len(t.pools)
+	t.looks = min(t.looks+poolLooks, mostLooks)
+	for k, p := range t.pools {
+		if k.part != part && (k.part != "" || t.budgets.pools[k.pool] == nil) && p.idle(now) && !p.among(drawn) {
+			delete(t.pools, k)
+		}
+		if t.looks--; t.looks <= 0 {
+			break
+		}
+	}
+	if len(t.pools) == n {
+		return false
+	}
+	next := *t.budgets
+	next.version++
+	t.budgets = &next
+	return true
+}
+
+// idle reports whether nothing would be lost by forgetting p.
+func (p *pooled) idle(now instant) bool {
+	for _, a := range p.accounts {
+		if !a.idle(now) {
+			return false
+		}
+	}
+	return true
+}
+
+// among reports whether one of p's accounts is in the set.
+func (p *pooled) among(set map[*account]bool) bool {
+	for _, a := range p.accounts {
+		if set[a] {
+			return true
+		}
+	}
+	return false
+}
