@@ -57,15 +57,19 @@ func Start(ctx context.Context, resp *http.Response, most int64) []byte {
 // body is one of which the start was read ahead.
 type body struct {
 	io.ReadCloser
-	done  chan struct{} // closed when start and err are final
+	done  chan struct{} // closed when start, err and bad are final
 	start []byte
 	err   error // how reading ahead ended, if that was before the limit
+	bad   any   // what it panicked with
 	at    int   // how much of start has been read
 }
 
 // read reads ahead. Closing the body ends it.
 func (p *body) read(most int64) {
-	defer close(p.done)
+	defer func() {
+		p.bad = recover() // goes on where the caller can recover it
+		close(p.done)
+	}()
 	for int64(len(p.start)) < most && p.err == nil {
 		free := make([]byte, min(most-int64(len(p.start)), 4<<10))
 		var n int
@@ -81,6 +85,8 @@ func (p *body) Read(b []byte) (int, error) {
 		n := copy(b, p.start[p.at:])
 		p.at += n
 		return n, nil
+	case p.bad != nil:
+		panic(p.bad)
 	case p.err != nil:
 		return 0, p.err
 	}

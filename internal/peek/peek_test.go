@@ -44,3 +44,38 @@ func TestBodiesThatTell(t *testing.T) {
 		}
 	}
 }
+
+// torn is a body that panics after its first bytes.
+type torn struct{ io.Reader }
+
+func (b torn) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err != nil {
+		panic("torn")
+	}
+	return n, nil
+}
+
+// A body that panics does so where its reader can recover it, after what it
+// gave before.
+func TestPanicIsTheReaders(t *testing.T) {
+	resp := &http.Response{Body: io.NopCloser(torn{strings.NewReader("start")})}
+	if got := Start(t.Context(), resp, 100); string(got) != "start" {
+		t.Errorf("looked at %q", got)
+	}
+	b := make([]byte, 100)
+	if n, err := resp.Body.Read(b); string(b[:n]) != "start" || err != nil {
+		t.Errorf("read %q, %v", b[:n], err)
+	}
+	for range 2 {
+		func() {
+			defer func() {
+				if got := recover(); got != "torn" {
+					t.Errorf("recovered %v", got)
+				}
+			}()
+			n, err := resp.Body.Read(b)
+			t.Errorf("read %q, %v", b[:n], err)
+		}()
+	}
+}
