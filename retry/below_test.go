@@ -217,3 +217,34 @@ func TestServersWaitBeforeCircuits(t *testing.T) {
 		}
 	})
 }
+
+// Where only the deadline keeps a request from another attempt, its error is
+// the deadline's as well, whoever says that there is no time.
+func TestNoTimeIsDeadline(t *testing.T) {
+	for name, tt := range map[string]struct {
+		delay   time.Duration
+		outlook error
+	}{
+		"delay":                   {delay: 6 * time.Second},
+		"a wait in a layer below": {outlook: fmt.Errorf("the wait is too long: %w", context.DeadlineExceeded)},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			s := play(step{err: errReset})
+			layer := &fakeLayer{base: Wire(s, Config{}), layer: trip.Throttle, outlook: func(*http.Request) (time.Duration, error) {
+				return 0, tt.outlook
+			}}
+			ctx, cancel := context.WithTimeout(background(), 5*time.Second)
+			defer cancel()
+			client := &http.Client{Transport: newTransport(t, layer, Config{Backoff: fixed(tt.delay)})}
+			_, err := client.Do(request(t, "GET", "http://a.example/", "").WithContext(ctx))
+			var u *url.Error
+			var e *Error
+			if !errors.As(err, &u) || !errors.As(err, &e) || e.Reason != NoTime || e.Attempts != 1 || s.calls() != 1 {
+				t.Fatalf("got %v after %d attempts", err, s.calls())
+			}
+			if !u.Timeout() || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errReset) {
+				t.Errorf("timeout %t, deadline %t: %v", u.Timeout(), errors.Is(err, context.DeadlineExceeded), err)
+			}
+		})
+	}
+}

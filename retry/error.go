@@ -116,7 +116,8 @@ func userinfo(text string) string {
 }
 
 // Unwrap returns the last attempt's error and, if the caller's context ended
-// the request, that context's.
+// the request, that context's; if there was no time left before the caller's
+// deadline, context.DeadlineExceeded.
 func (e *Error) Unwrap() []error {
 	errs := make([]error, 0, 2)
 	for _, err := range [...]error{e.Err, e.ended} {

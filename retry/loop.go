@@ -280,6 +280,8 @@ func (l *loop) failure(o Outcome, reason Reason, err error) error {
 		e.Reason = Blocked
 	case o == CallerDone:
 		e.Reason = Ended
+	case reason == NoTime:
+		e.ended = context.DeadlineExceeded
 	}
 	if l.tr.Sent() {
 		e.Err = notsent.Deny(e.Err)

@@ -1,6 +1,8 @@
 package retry
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"time"
@@ -50,6 +52,8 @@ func (l *loop) plan(o Outcome, sig headers.Signal, resp *http.Response, err erro
 	switch {
 	case used && !free && (refusal == nil || !throttled && !l.tr.Probe):
 		return plan{reason: Exhausted}
+	case errors.Is(refusal, context.DeadlineExceeded):
+		return plan{reason: NoTime}
 	case refusal != nil:
 		return plan{reason: Blocked}
 	}
