@@ -2,6 +2,7 @@ package retry
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -130,27 +131,38 @@ func TestUnwantedAnswersEarnNothing(t *testing.T) {
 	}
 }
 
-// A retry that was paid for and not made, because its caller left during the
-// delay or in a queue below, costs nothing.
-func TestLeaversAreGivenBack(t *testing.T) {
-	for name, delay := range map[string]time.Duration{"delay": time.Second, "queue": 0} {
+// An attempt that was not made, because its caller left during the delay or in a
+// queue below, is none, and costs nothing.
+func TestLeaversMakeNoAttempt(t *testing.T) {
+	for name, tt := range map[string]struct {
+		delay  time.Duration
+		queued int32 // attempt
+		want   int64 // attempts
+	}{
+		"delay":            {time.Second, 0, 1},
+		"queue":            {0, 2, 1},
+		"first in a queue": {0, 1, 0},
+	} {
 		bubble(t, name, func(t *testing.T) {
 			s := play(step{status: 500})
 			queue := &fakeLayer{base: Wire(s, Config{}), layer: trip.Throttle, before: func(r *http.Request, tr *trip.Trip) error {
-				if tr.Number == 1 {
+				if tr.Number != tt.queued {
 					return nil
 				}
 				<-r.Context().Done()
 				return r.Context().Err()
 			}}
-			rt := newTransport(t, queue, Config{Backoff: fixed(delay)})
+			rt := newTransport(t, queue, Config{Backoff: fixed(tt.delay)})
 			ctx, cancel := context.WithCancel(background())
 			time.AfterFunc(time.Millisecond, cancel)
-			if resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", "").WithContext(ctx)); err == nil {
-				t.Fatal(resp, err)
+			_, err := rt.RoundTrip(request(t, "GET", "http://a.example/", "").WithContext(ctx))
+			var e *Error
+			if errors.As(err, &e) && int64(e.Attempts) != tt.want || !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v", err)
 			}
-			if got := rt.Stats().Hosts["a.example"].Allowance; s.calls() != 1 || got != defaultTokens {
-				t.Errorf("after %d attempts %v tokens are left, want %d", s.calls(), got, defaultTokens)
+			st := rt.Stats()
+			if st.Attempts != tt.want || st.Requests != tt.want || st.Retries != nil || st.Hosts["a.example"].Allowance != defaultTokens {
+				t.Errorf("%+v, want %d attempts, %d tokens", st, tt.want, defaultTokens)
 			}
 		})
 	}
