@@ -18,8 +18,9 @@ func (p *permit) enter(now instant, k *kind) {
 	}
 }
 
-// vacate gives the places of p back, once.
-func (e *engine) vacate(now instant, p *permit) {
+// vacate gives the places back, once. Those who wait for them are to be planned
+// anew (passage.again).
+func (p *permit) vacate(now instant) {
 	k := p.kind
 	if k == nil {
 		return
@@ -27,12 +28,9 @@ func (e *engine) vacate(now instant, p *permit) {
 	p.kind = nil
 	l := k.learner
 	l.back(now, 1, mark(p.marks[0]), p.at, true)
-	e.mark(&l.account)
 	if l.terms.pausesOnly {
 		return
 	}
 	l.host.back(now, 1, 0, p.at, true)
-	e.mark(&l.host.account)
 	k.back(now, 1, mark(p.marks[1]), p.at, true)
-	e.mark(&k.account)
 }

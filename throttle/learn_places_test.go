@@ -51,7 +51,9 @@ func (c *side) end(now instant, i int, end ending, status int, s *headers.Signal
 	} else {
 		c.e.answered(now, &p.permit, true)
 	}
-	c.e.vacate(now, &p.permit) // once is enough
+	if p.permit.kind == nil {
+		p.permit.vacate(now) // once is enough
+	}
 }
 
 // TestPlacesAreAsDraws: whether requests take their places one by one or in one

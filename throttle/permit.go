@@ -34,7 +34,7 @@ func (e *engine) answered(now instant, p *permit, over bool) {
 			e.mark(d.a) // the bucket goes on
 		}
 	}
-	e.vacate(now, p)
+	p.vacate(now)
 	e.run(now)
 }
 
@@ -59,7 +59,7 @@ func (e *engine) back(now instant, p *permit) {
 			e.mark(d.a)
 		}
 	}
-	e.vacate(now, p)
+	p.vacate(now)
 	p.held = false
 	e.run(now)
 }
