@@ -219,10 +219,11 @@ func (p *passage) heed(now instant, news lesson) {
 		if a.paused <= now {
 			p.counts().more().paused++
 		}
-		e.pause(now, a, now.add(news.hold.until.Sub(now.time())), news.in(now.time(), l))
+		until := now.add(news.hold.until.Sub(now.time()))
 		if a == &l.account {
-			p.record.quiet(now, a.paused)
+			p.record.quiet(now, until)
 		}
+		e.pause(now, a, until, news.in(now.time(), l))
 	case causeQuota:
 		e.recheck(now, l.scope)
 	}

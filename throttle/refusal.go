@@ -53,6 +53,13 @@ func (q *ask) refusal(now, t instant, a *account, end instant) *Error {
 	if q.host != nil && q.host.gate.paused > max(now, end) {
 		a = &q.host.gate
 	}
+	if k := q.learn; k != nil {
+		for _, o := range [...]*account{&k.account, &k.learner.account} {
+			if o.paused > max(now, end) {
+				a = o
+			}
+		}
+	}
 	t = max(t, a.paused)
 	wait := t.until(now)
 	if t == never {
