@@ -89,10 +89,19 @@ func (b *bucket) look(now instant, s *rateSpec) {
 	if now <= b.seen {
 		return
 	}
-	most := float64(s.size) - float64(b.young.count(b.seen, s.span))
+	for y := b.young.count(b.seen, s.span); y > 0; y = b.young.count(b.seen, s.span) {
+		if b.flow(min(now, (b.seen/s.span+1)*s.span), s, s.size-int(y)); b.seen == now {
+			return
+		}
+	}
+	b.flow(now, s, s.size)
+}
+
+// flow lets tokens flow in until now, up to most.
+func (b *bucket) flow(now instant, s *rateSpec, most int) {
 	b.tokens += float64(now-b.seen) / 1e9 * s.perSecond
-	if b.tokens >= most {
-		b.tokens, b.noted = most, 0
+	if b.tokens >= float64(most) {
+		b.tokens, b.noted = float64(most), 0
 	}
 	b.seen = now
 }

@@ -104,6 +104,25 @@ func TestBucketWaitsForTheServersOwn(t *testing.T) {
 	}
 }
 
+// Answers that take long cost a bucket its rate for the time that what they are
+// to is young, also if nobody looks at it meanwhile.
+func TestSlowAnswersCostNoRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(slow(time.Minute))
+		tr := newTransport(t, b, Config{Default: MustParseBudget("6/m bucket 2"), DisableLearning: true})
+		var wg sync.WaitGroup
+		for _, after := range []time.Duration{0, 0, 0, 50 * time.Second, 50 * time.Second} {
+			wg.Go(func() {
+				time.Sleep(after)
+				mustGet(t, tr, "http://a/").Body.Close()
+			})
+		}
+		wg.Wait()
+		young := time.Second - 1 // the engine began a nanosecond earlier
+		sameTimes(t, b.times(), 0, 0, young+10*time.Second, 50*time.Second, 50*time.Second)
+	})
+}
+
 // What is young is forgotten in time, answered or not.
 func TestYoungUnitsAgeAndAreDropped(t *testing.T) {
 	const span = instant(100)
