@@ -86,19 +86,24 @@ func (e *Error) told() bool {
 // sent, and a server may send a megabyte where a status line should be.
 const longest = 300
 
-// plain is an error's text without the URL that a *url.Error puts before it,
+// plain is an error's text without the URLs that *url.Errors put before it,
 // and without what stands before an "@": in a URL.Host that nobody parsed, say,
 // which net/http then tries to dial.
 func plain(err error) string {
-	var u *url.Error
-	if errors.As(err, &u) {
-		err = u.Err
-	}
-	text := userinfo(err.Error())
+	text := userinfo(bare(err).Error())
 	if len(text) > longest {
 		text = strings.ToValidUTF8(text[:longest], "") + "..."
 	}
 	return text
+}
+
+// bare is what the innermost *url.Error of err is about. A base may be a client
+// itself, and so may that one's.
+func bare(err error) error {
+	for u := (*url.Error)(nil); errors.As(err, &u) && u.Err != nil; {
+		err = u.Err
+	}
+	return err
 }
 
 // userinfo masks the word before each "@" of text.

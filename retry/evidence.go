@@ -159,10 +159,6 @@ func permanent(ctx context.Context, err error) bool {
 		errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
 		return true
 	}
-	var u *url.Error
-	if errors.As(err, &u) {
-		err = u.Err
-	}
-	vote, _ := retryablehttp.ErrorPropagatedRetryPolicy(ctx, nil, &url.Error{Op: "RoundTrip", Err: err})
+	vote, _ := retryablehttp.ErrorPropagatedRetryPolicy(ctx, nil, &url.Error{Op: "RoundTrip", Err: bare(err)})
 	return !vote
 }

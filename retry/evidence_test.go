@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -109,4 +111,20 @@ func TestNotSentOfAnotherRequest(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A base that is a client of clients names several URLs, the words of which are
+// neither shown nor taken for a reason not to try again.
+func TestURLsInURLs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var err error = errReset
+		for range 3 {
+			err = fmt.Errorf("a client: %w", &url.Error{Op: "Post", URL: "http://b.example/?secret=unsupported protocol scheme", Err: err})
+		}
+		s := play(step{err: err})
+		_, err = newTransport(t, s, Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+		if err == nil || s.calls() != 3 || strings.Contains(err.Error(), "secret") || !errors.Is(err, errReset) {
+			t.Errorf("after %d attempts: %v", s.calls(), err)
+		}
+	})
 }
