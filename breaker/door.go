@@ -75,7 +75,7 @@ func (d *door) roundTrip(r *http.Request, t *trip.Trip) (*http.Response, error) 
 // otherwise asks the Fallback to answer instead of a refusal by a circuit.
 func (d *door) otherwise(r *http.Request, t *trip.Trip, refused error) (*http.Response, error) {
 	by := notsent.Refused(refused)
-	if by != notsent.Door && by != notsent.Meter || r.Context().Err() != nil {
+	if by != notsent.Door && by != notsent.Meter || r.Context().Err() != nil || left(r) {
 		return nil, refused
 	}
 	f := d.circuits.settings(hosts.Name(t.Entry, r)).Fallback

@@ -268,6 +268,10 @@ func TestFallback(t *testing.T) {
 		cancel()
 		calls.Store(0)
 		rt.RoundTrip(r.WithContext(ctx))
+		old, gone := r.Clone(t.Context()), make(chan struct{})
+		old.Cancel = gone //lint:ignore SA1019 what old callers do
+		close(gone)
+		rt.RoundTrip(old)
 		if calls.Load() != 0 {
 			t.Error("called for a caller that has gone")
 		}

@@ -167,11 +167,19 @@ func (a *attempt) ended() error {
 	if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) { // a dial knows before the context does
 		return context.DeadlineExceeded
 	}
-	select {
-	case <-cancelled(a.r):
+	if left(a.r) {
 		return context.Canceled
+	}
+	return nil
+}
+
+// left reports whether a caller of the old kind has given up.
+func left(r *http.Request) bool {
+	select {
+	case <-cancelled(r):
+		return true
 	default:
-		return nil
+		return false
 	}
 }
 
