@@ -423,6 +423,37 @@ func TestPartitionsOfAPoolAreBounded(t *testing.T) {
 	})
 }
 
+// One who goes at once, as it ranks before those that wait, takes room from
+// them: they are planned anew at once, not when something else happens.
+func TestWhoGoesFirstReplansOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(slow(time.Minute))
+		tr := newTransport(t, b, Config{Budgets: map[string]Budget{
+			"h": MustParseBudget("12/m burst 2"), "h/b": MustParseBudget("7/m burst 1"),
+		}})
+		var wg sync.WaitGroup
+		send := func(priority int, path string) {
+			wg.Go(func() { get(t, WithPriority(t.Context(), priority), tr, "http://h/"+path) })
+			synctest.Wait()
+		}
+		send(0, "b")
+		send(0, "a")
+		send(0, "b") // waits 5 s for the host and has room there then, but waits 9 s for its route
+		time.Sleep(6 * time.Second)
+		send(1, "a")
+		if n := len(b.times()); n != 3 {
+			t.Fatalf("%d have gone, want 3", n)
+		}
+		e := tr.engine
+		e.mu.Lock()
+		if len(e.dirty) > 0 {
+			t.Errorf("%d lines are not planned anew", len(e.dirty))
+		}
+		e.mu.Unlock()
+		wg.Wait()
+	})
+}
+
 // A pause by hand that ends sooner than the one before, or has ended already,
 // costs a host and its partitions no more than it lasts.
 func TestPausesAreShortened(t *testing.T) {

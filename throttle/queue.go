@@ -92,9 +92,8 @@ func (e *engine) queue(now instant, q *ask, draws []draw, p *patience) (*waiter,
 	if a != nil {
 		wait.Unit, wait.Why = a.terms.unit, a.reason(now)
 	}
-	if !e.try(now, w) {
-		e.run(now)
-	}
+	e.try(now, w)
+	e.run(now)
 	return w, wait, nil
 }
 
