@@ -86,7 +86,8 @@ type Config struct {
 
 	// Client sends what is drained. It may be the one whose Transport is
 	// this outbox: what Drain sends is not kept again. Nil: a client around
-	// the base, without cookies, that follows redirects.
+	// the base, without cookies, that follows a redirect only if it repeats
+	// the request at the same host.
 	Client *http.Client
 }
 

@@ -12,7 +12,7 @@
 //		},
 //	})
 //	client := &http.Client{Transport: box}
-//	go box.Run(ctx, 30*time.Second)
+//	go func() { log.Print(box.Run(ctx, 30*time.Second)) }() // it ends if the file fails
 //
 // A request that a pattern names and that fails, because the circuit is open,
 // the budget used up or the server unreachable, is written to a file and
@@ -73,10 +73,11 @@
 //     stays first of its host and the host's turn ends, so that order is kept
 //     and a server that is down gets one request a turn; an open circuit
 //     refuses that one before it is sent. Other hosts go on;
-//   - any other answer, which would be the same the next time, and a cost above
-//     what its budget can ever hold: dead. So is an entry whose later answers were Config.MaxTries (those of them that speak
-//     of the entry, not of load or credentials), and one older than
-//     Config.MaxAge.
+//   - any other answer, which would be the same the next time, and a cost
+//     above what its budget can ever hold: dead. Redirects are such answers,
+//     but for a 307 or 308 to the same host, which is followed. So is an entry
+//     whose later answers were Config.MaxTries (those of them that speak of the
+//     entry, not of load or credentials), and one older than Config.MaxAge.
 //
 // Dead entries are set aside, so that they do not block those behind them.
 // They stay in [Transport.List] with a reason and count towards the bounds

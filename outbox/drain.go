@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/weirhttp/weir/internal/hosts"
 )
 
 // Verdict is what becomes of an entry that Drain sent.
@@ -201,6 +203,19 @@ func ownFault(status int) bool {
 		return false
 	}
 	return true
+}
+
+// repeats lets the client follow a redirect that repeats the request at the same
+// host, no less protected. Any other is an answer like the rest: whether what it
+// leads to is good says nothing about the entry, and who asked for the
+// credentials that Prepare set did not mean another host.
+func repeats(next *http.Request, via []*http.Request) error {
+	last := via[len(via)-1]
+	if next.Method != last.Method || hosts.Key(next) != hosts.Key(last) ||
+		next.URL.Scheme != last.URL.Scheme && next.URL.Scheme != "https" || len(via) >= 10 {
+		return http.ErrUseLastResponse
+	}
+	return nil
 }
 
 // bare takes the URL, and so the query, out of the error of a client or of

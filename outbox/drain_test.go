@@ -134,6 +134,53 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// A redirect is followed where it repeats the request at the same host. Any
+// other is the answer: a page to log in at is no delivery, a 303 is one whatever
+// it leads to, and another host gets nobody's credentials.
+func TestRedirects(t *testing.T) {
+	for _, tc := range []struct {
+		status    int
+		from, to  string
+		want      Verdict
+		delivered string // where it went in the end
+	}{
+		{302, "https://api.example/p", "/login", Dead, "https://api.example/p"},
+		{301, "https://api.example/p", "/new", Dead, "https://api.example/p"},
+		{303, "https://api.example/p", "/broken", Delivered, "https://api.example/p"},
+		{307, "https://api.example/p", "https://other.example/p", Dead, "https://api.example/p"},
+		{307, "https://api.example/p", "http://api.example/q", Dead, "https://api.example/p"},
+		{307, "http://api.example/p", "https://api.example/q", Delivered, "https://api.example/q"},
+		{308, "https://api.example/p", "/q", Delivered, "https://api.example/q"},
+		{308, "https://api.example/p", "/p", Dead, "https://api.example/p"}, // without end
+	} {
+		var last string
+		down := true
+		o := box(t, tripper(func(r *http.Request) (*http.Response, error) {
+			if down {
+				return nil, errDown
+			}
+			last = r.URL.String()
+			resp := &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: r}
+			if last == tc.from {
+				resp.StatusCode = tc.status
+				resp.Header.Set("Location", tc.to)
+			}
+			if r.Method != "POST" {
+				t.Errorf("%d to %s: %s %s", tc.status, tc.to, r.Method, r.URL)
+			} else if b, err := io.ReadAll(r.Body); string(b) != "body" || err != nil {
+				t.Errorf("%d to %s: %s got %q, %v", tc.status, tc.to, r.URL, b, err)
+			}
+			return resp, nil
+		}), Config{})
+		keepAll(t, o, tc.from, "body")
+		down = false
+		n, err := o.Drain(t.Context())
+		if got := len(mustList(t, o)); n+got != 1 || (n == 1) != (tc.want == Delivered) || err != nil || last != tc.delivered {
+			t.Errorf("%d to %s: %d delivered, at last to %s, %v", tc.status, tc.to, n, last, err)
+		}
+	}
+}
+
 // An entry that a server keeps failing on is set aside after MaxTries; 503 and
 // 429 speak of the server and never count.
 func TestPoison(t *testing.T) {

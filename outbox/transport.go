@@ -34,8 +34,9 @@ type Transport struct {
 
 // New opens or creates the outbox at c.Path around base; nil is
 // http.DefaultTransport. It reads the whole file once and fails with ErrCorrupt
-// in the chain if any of it cannot be trusted, and with ErrLocked if the file
-// is open elsewhere.
+// in the chain if an entry's checksum is wrong or a page of the database makes
+// no sense, and with ErrLocked if the file is open elsewhere. Pages have no
+// checksums: a few changed bits in the table of one can hide entries.
 func New(base http.RoundTripper, c Config) (*Transport, error) {
 	s, err := c.settle()
 	if err != nil {
@@ -45,7 +46,7 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 		base = http.DefaultTransport
 	}
 	if s.Client == nil {
-		s.Client = &http.Client{Transport: base}
+		s.Client = &http.Client{Transport: base, CheckRedirect: repeats}
 	}
 	t := &Transport{base: base, s: s, wake: make(chan struct{}, 1), drain: make(chan struct{}, 1)}
 	if t.file, err = openFile(s.Path); err != nil {
