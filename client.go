@@ -156,9 +156,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // CloseIdleConnections closes those of the base.
 func (t *Transport) CloseIdleConnections() { t.throttle.CloseIdleConnections() }
 
-// Close gives leased budget back to the Store, if there is one, and ends
-// what runs in the background. Requests in progress go on; new ones are
-// served too, from this process's own budgets.
+// Close gives leased budget back to the Store, if there is one, and waits for
+// calls to it. Requests that are sent go on; those that still need the Store's
+// word, and all that come later, are refused. Without a Store nothing changes.
 func (t *Transport) Close() error { return t.throttle.Close() }
 
 // Circuits is the switch by which an operator opens and closes circuits.

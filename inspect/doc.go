@@ -12,9 +12,10 @@
 // It only reads, unless [WithControls] is given. It answers requests whose
 // Host is a loopback name or one of [AllowHosts], and that carry no headers of
 // a proxy: a page in a browser cannot reach it under a name that somebody else
-// points at this machine, nor through a proxy that happens to run on it.
-// Nothing on it is secret in itself, but put it behind your own
-// authentication if others can reach the address.
+// points at this machine, nor can others through a proxy on it that says it is
+// one, which not every proxy does unless told to. Nothing on it is secret in
+// itself, but put it behind your own authentication if others can reach the
+// address.
 //
 // Nothing runs in the background. History begins when somebody first looks.
 package inspect

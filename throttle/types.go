@@ -14,7 +14,7 @@ import (
 // by itself: it obeys what servers say. New copies it.
 type Config struct {
 	Default   Budget                     // of each host that no host pattern names. Zero: unlimited until the server states or shows a limit
-	Budgets   map[string]Budget          // by pattern [METHOD ]host[:port][/path]; every pattern that matches applies, of host-only patterns the most specific. "*.x" gives each host a budget of its own (Pool joins them)
+	Budgets   map[string]Budget          // by pattern [METHOD ]host[:port][/path], where a path that ends in "/" names all below it and a segment "*" any one; every pattern that matches applies, of host-only patterns the most specific. "*.x" gives each host a budget of its own (Pool joins them)
 	Partition func(*http.Request) string // separate budgets, say per API key. nil: one per host; what is learned is always kept apart by whose the Authorization is
 	Lane      func(*http.Request) string // lanes take fair turns in one budget: tenants, job kinds. nil: one lane
 	Cost      func(*http.Request) Cost   // what a request draws; WithCost goes before it. nil: one request
