@@ -94,7 +94,22 @@ func plain(err error) string {
 	if len(text) > longest {
 		text = strings.ToValidUTF8(text[:longest], "") + "..."
 	}
-	return text
+	return printable(text)
+}
+
+// printable escapes what no terminal should get, such as a server may have put
+// into its certificate's names, which net/http shows as they are.
+func printable(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if !strconv.IsPrint(r) {
+			quoted := strconv.QuoteRune(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }
 
 // bare is what the innermost *url.Error of err is about. A base may be a client
