@@ -25,7 +25,8 @@ type Config struct {
 	// Delay is used instead of Backoff, which must then be nil. It is called
 	// with 0 and MaxDelay, and with attempts counted from 0; what it returns
 	// is cut to that range and raised to the server's Retry-After. It may look
-	// at the response but not at its body.
+	// at the response but not at its body. retryablehttp's own begin at their
+	// first argument: give them one, or DefaultBackoff does not wait at all.
 	Delay retryablehttp.Backoff
 
 	// Check votes on each attempt's outcome, successes included, instead of

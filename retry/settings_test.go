@@ -89,6 +89,19 @@ func TestDelay(t *testing.T) {
 	})
 }
 
+// retryablehttp's own Backoff waits as it does there if it is given a minimum.
+func TestDelayOfTheLibrary(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := play(step{status: 500})
+		newTransport(t, s, Config{MaxAttempts: 4, MaxDelay: 3 * time.Second, Delay: func(_, most time.Duration, n int, resp *http.Response) time.Duration {
+			return retryablehttp.DefaultBackoff(time.Second, most, n, resp)
+		}}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+		if want := []time.Duration{0, time.Second, 3 * time.Second, 6 * time.Second}; !reflect.DeepEqual(s.times, want) {
+			t.Errorf("got %v, want %v", s.times, want)
+		}
+	})
+}
+
 // The factory is called once for a request that is retried, and not for
 // others: a BackOff has the state of one request.
 func TestBackoffPerRequest(t *testing.T) {
