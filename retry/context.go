@@ -2,6 +2,7 @@ package retry
 
 import (
 	"context"
+	"fmt"
 	"net/http/httptrace"
 	"sync"
 )
@@ -102,6 +103,9 @@ func (c *attemptContext) Value(key any) any {
 	}
 	return c.Context.Value(key)
 }
+
+// String is how package context, and whoever logs a context, shows it.
+func (c *attemptContext) String() string { return fmt.Sprint(c.Context) + ".WithAttempt" }
 
 // watch returns the trace, which calls the caller's as well.
 func (c *attemptContext) watch() *httptrace.ClientTrace {
