@@ -54,8 +54,20 @@ func (c *cache) keep(base http.RoundTripper) http.RoundTripper {
 func public(r *http.Request, resp *http.Response) bool {
 	control := strings.ToLower(resp.Header.Get("Cache-Control"))
 	return r.Method == http.MethodGet && resp.StatusCode == http.StatusOK &&
-		r.Header.Get("Authorization") == "" && r.Header.Get("Cookie") == "" && resp.Header.Get("Vary") == "" &&
+		len(anonymous(r.Header)) == len(r.Header) && resp.Header.Get("Vary") == "" &&
 		!strings.Contains(control, "no-store") && !strings.Contains(control, "private")
+}
+
+// anonymous returns those of h that say nothing of who asks. Which others do,
+// by a key or a cookie, only their owner knows.
+func anonymous(h http.Header) http.Header {
+	some := http.Header{}
+	for _, name := range []string{"Accept", "Accept-Encoding", "Accept-Language", "Content-Type", "User-Agent"} {
+		if values, ok := h[name]; ok {
+			some[name] = values
+		}
+	}
+	return some
 }
 
 // fallback answers with what was kept, marked as RFC 9211 has it.

@@ -42,6 +42,33 @@ func TestNoFallbackLeft(t *testing.T) {
 	}
 }
 
+// The other host gets the request, but nothing that says who asks, and only
+// what was the first one's to answer.
+func TestOtherHost(t *testing.T) {
+	var got []*http.Request
+	o := &otherHost{from: "http://news.example", to: "http://mirror.example", client: &http.Client{
+		Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			got = append(got, r)
+			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+		}),
+	}}
+	for _, url := range []string{"http://news.example/a?b=c", "http://news.example", "http://news.example.evil/a", "http://news.example:8080/a"} {
+		r := httptest.NewRequest("GET", url, nil)
+		for _, name := range []string{"Authorization", "Cookie", "X-Api-Key", "Accept"} {
+			r.Header.Set(name, "x")
+		}
+		if _, err := o.fallback(r, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(got) != 2 || got[0].URL.String() != "http://mirror.example/a?b=c" || got[1].URL.String() != "http://mirror.example" {
+		t.Fatalf("sent %v", got)
+	}
+	if len(got[0].Header) != 1 || got[0].Header.Get("Accept") != "x" {
+		t.Errorf("sent with %v", got[0].Header)
+	}
+}
+
 // What is one person's, or was not read to its end, is not kept for others.
 func TestOnlyWholePublicAnswersAreKept(t *testing.T) {
 	for _, test := range []struct {
@@ -57,6 +84,7 @@ func TestOnlyWholePublicAnswersAreKept(t *testing.T) {
 		{name: "not read", read: 3},
 		{name: "too long", read: 100, answer: http.Header{"X-Long": {"1"}}},
 		{name: "authorized", read: 100, request: http.Header{"Authorization": {"x"}}},
+		{name: "API key", read: 100, request: http.Header{"X-Api-Key": {"x"}}},
 		{name: "cookie", read: 100, request: http.Header{"Cookie": {"a=b"}}},
 		{name: "private", read: 100, answer: http.Header{"Cache-Control": {"max-age=3, Private"}}},
 		{name: "no-store", read: 100, answer: http.Header{"Cache-Control": {"no-store"}}},

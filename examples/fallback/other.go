@@ -18,8 +18,8 @@ type otherHost struct {
 // already is not sent round again.
 func (o *otherHost) fallback(r *http.Request, _ error) (*http.Response, error) {
 	rest, ok := strings.CutPrefix(r.URL.String(), o.from)
-	if !ok {
-		return nil, nil
+	if !ok || rest != "" && rest[0] != '/' && rest[0] != '?' {
+		return nil, nil // of another host, whose name may begin alike
 	}
 	u, err := url.Parse(o.to + rest)
 	if err != nil {
@@ -27,8 +27,7 @@ func (o *otherHost) fallback(r *http.Request, _ error) (*http.Response, error) {
 	}
 	r2 := r.Clone(r.Context())
 	r2.URL, r2.Host, r2.RequestURI = u, "", ""
-	r2.Header.Del("Authorization") // one host's secrets are none of the other's business
-	r2.Header.Del("Cookie")
+	r2.Header = anonymous(r.Header) // one host's secrets are none of the other's business
 	if r.Body != nil && r.Body != http.NoBody {
 		if r.GetBody == nil {
 			return nil, nil // the body is gone
