@@ -10,6 +10,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -45,7 +46,12 @@ func run(args []string, getenv func(string) string, w io.Writer) error {
 	f.StringVar(&file, "file", "", "settings, in JSON or YAML")
 	f.TextVar(&given.Default, "default", throttle.Budget{}, "budget of each host that has none of its own")
 	f.Func("budget", "PATTERN=BUDGET, may be given more than once", given.add)
-	if err := f.Parse(args); err != nil {
+	switch err := f.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		f.SetOutput(w)
+		f.PrintDefaults()
+		return nil
+	case err != nil:
 		return err
 	}
 
@@ -67,15 +73,15 @@ func run(args []string, getenv func(string) string, w io.Writer) error {
 	return s.use(w)
 }
 
-// add reads PATTERN=BUDGET.
+// add reads PATTERN=BUDGET. A path may hold a "=", a budget does not.
 func (s settings) add(text string) error {
-	pattern, budget, ok := strings.Cut(text, "=")
-	if !ok {
+	i := strings.LastIndexByte(text, '=')
+	if i < 0 {
 		return fmt.Errorf("%q: want PATTERN=BUDGET", text)
 	}
-	b, err := throttle.ParseBudget(strings.TrimSpace(budget))
+	b, err := throttle.ParseBudget(strings.TrimSpace(text[i+1:]))
 	if err == nil {
-		s.Budgets[strings.TrimSpace(pattern)] = b
+		s.Budgets[strings.TrimSpace(text[:i])] = b
 	}
 	return err
 }

@@ -29,6 +29,8 @@ func TestBudgetsFromEverywhere(t *testing.T) {
 			"default: 1/s\n*.b.example: 3/m, 4 in flight\na.example: 2/s\n"},
 		{"flags", []string{"-default", "1/s", "-budget", "a.example=2/s", "-budget", "b.example=5/d"}, nil,
 			"default: 1/s\na.example: 2/s\nb.example: 5/d\n"},
+		{"a path with =", []string{"-budget", "GET a.example/x=1/=5/s"}, map[string]string{"WEIR_BUDGETS": "a.example/y=2 = 6/s"},
+			"default: unlimited\nGET a.example/x=1/: 5/s\na.example/y=2: 6/s\n"},
 		{"flag before environment before file", []string{"-file", "budgets.json", "-budget", "*.example.com=9/s"},
 			map[string]string{"WEIR_DEFAULT": "8/s", "WEIR_BUDGETS": "*.example.com=7/s"},
 			strings.NewReplacer("10/s, 20 in flight", "8/s", "2/s bucket 40", "9/s").Replace(fromFile)},
@@ -44,6 +46,13 @@ func TestBudgetsFromEverywhere(t *testing.T) {
 				t.Errorf("got\n%swant\n%s", got, test.want)
 			}
 		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	var b strings.Builder
+	if err := run([]string{"-h"}, func(string) string { return "" }, &b); err != nil || !strings.Contains(b.String(), "PATTERN=BUDGET") {
+		t.Errorf("%v, %q", err, b.String())
 	}
 }
 
