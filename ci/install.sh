@@ -25,12 +25,12 @@ elif [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 	step "installing ${need[*]}"
 	export DEBIAN_FRONTEND=noninteractive
 	# The servers are started by the tests, on ports of their own.
-	printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d.weir && chmod +x /usr/sbin/policy-rc.d.weir
-	[ -e /usr/sbin/policy-rc.d ] || { mv /usr/sbin/policy-rc.d.weir /usr/sbin/policy-rc.d; ours=1; }
+	if [ ! -e /usr/sbin/policy-rc.d ]; then
+		trap 'rm -f /usr/sbin/policy-rc.d' EXIT # also when something fails
+		printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d && chmod +x /usr/sbin/policy-rc.d
+	fi
 	apt-get update -qq || apt-get update -qq
 	apt-get install -y -qq --no-install-recommends "${need[@]}" >/dev/null || apt-get install -y -qq --no-install-recommends "${need[@]}" >/dev/null
-	[ -z "${ours:-}" ] || rm -f /usr/sbin/policy-rc.d
-	rm -f /usr/sbin/policy-rc.d.weir
 else
 	echo "the tests want these Debian packages: ${need[*]}" >&2
 	echo "install them with: apt-get install ${need[*]}" >&2
