@@ -76,6 +76,13 @@ func (f *fleet) close() {
 	f.stop()
 }
 
+// ended reports whether close has been called.
+func (f *fleet) ended() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.closed
+}
+
 // start runs call on a goroutine of its own with the deadline of a call. It
 // reports false after close.
 func (f *fleet) start(call func(ctx context.Context)) bool { return f.startFor(f.c.Deadline, call) }

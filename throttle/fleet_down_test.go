@@ -85,6 +85,31 @@ func TestFleetRepays(t *testing.T) {
 	})
 }
 
+// After Close nothing is granted, whatever the state of the store was and
+// whatever goes on without it.
+func TestNothingIsGrantedAfterClose(t *testing.T) {
+	for _, down := range []WhenDown{ShareRates, Closed, Open} {
+		for _, gone := range []error{nil, errors.New("connection refused"), ErrStoreBusy} {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSlowStore(time.Millisecond)
+				s.set(gone, false)
+				l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("100/s burst 100"), Store: s, Fleet: FleetConfig{Members: 1, WhenDown: down}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 5 {
+					l.Take(t.Context(), "k", nil)
+				}
+				l.Close()
+				var e *Error
+				if _, err := l.Take(t.Context(), "k", nil); !errors.As(err, &e) || e.Reason != StoreDown {
+					t.Errorf("when down %d, %v: got %v, want a refusal", down, gone, err)
+				}
+			})
+		}
+	}
+}
+
 func TestFleetWhenDown(t *testing.T) {
 	gone := errors.New("connection refused")
 	for _, tc := range []struct {

@@ -221,14 +221,14 @@ func (q *fleetQueue) pump(now time.Time) {
 		if probe {
 			q.probe(now)
 		}
-		if !ok {
+		if !ok && !q.f.ended() {
 			if wait := q.alone(now); wait > 0 {
 				q.arm(min(wait, max(retry.Sub(now), time.Millisecond)))
 				return
 			}
 			continue
 		}
-		if !q.send(now) {
+		if !ok || !q.send(now) {
 			q.refuseAll()
 		}
 	}
