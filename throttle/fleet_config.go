@@ -43,7 +43,8 @@ type FleetConfig struct {
 	Lease time.Duration
 
 	// OnStore is called when the state of the Store changes, on a goroutine of
-	// the throttle's, never under a lock. nil: not called.
+	// the throttle's, never under a lock. It must not call Close, which waits
+	// for it. nil: not called.
 	OnStore func(StoreChange)
 }
 
@@ -53,7 +54,8 @@ type WhenDown uint8
 const (
 	// ShareRates goes on in this process alone with 1/Members of every rate,
 	// beginning with none to spend. The fleet together then stays within its
-	// rates, plus one request a process.
+	// rates, plus one request a process, and a Burst or Bucket more where an
+	// outage begins or ends.
 	ShareRates WhenDown = iota
 	// Closed refuses with [StoreDown].
 	Closed
