@@ -89,8 +89,9 @@ func (b *bucket) look(now instant, s *rateSpec) {
 	if now <= b.seen {
 		return
 	}
-	for y := b.young.count(b.seen, s.span); y > 0; y = b.young.count(b.seen, s.span) {
-		if b.flow(min(now, (b.seen/s.span+1)*s.span), s, s.size-int(y)); b.seen == now {
+	if y := b.young.count(b.seen, s.span); y > 0 {
+		// Nobody has looked since: they are young until all of them are old.
+		if b.flow(min(now, (b.seen/s.span+2)*s.span), s, s.size-int(y)); b.seen == now {
 			return
 		}
 	}
