@@ -15,7 +15,8 @@
 // How long a call takes is up to the file system, and with [Config.Sync] to the
 // disk: tens of microseconds to tens of milliseconds. While somebody else holds
 // the lock it is tried again every millisecond. Give Fleet.Deadline a second
-// rather than its 50 ms.
+// rather than its 50 ms. A call that hangs in the file system itself holds up
+// its requests for longer than that.
 package filestore
 
 import (
@@ -38,8 +39,9 @@ import (
 // Config says how files are written.
 type Config struct {
 	// Sync makes every write wait until it is on the disk. Without it a crash
-	// of the machine, not of a process, may lose what was spent last. Zero:
-	// do not wait.
+	// of the machine, not of a process, may lose what was spent last, or leave
+	// a file empty, which is an error until somebody removes it. Zero: do not
+	// wait.
 	Sync bool
 }
 

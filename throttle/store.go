@@ -17,6 +17,7 @@ import (
 // as it is.
 //
 // A Store is safe for concurrent use. Operations on one key are linearizable.
+// A call ends soon after its context: requests wait for it until it does.
 // All durations in requests and replies are relative: the only clock that
 // decides is the store's own.
 //
