@@ -214,3 +214,41 @@ func TestBrokenBase(t *testing.T) {
 		}
 	})
 }
+
+// Where a request goes at once, its outlook is no wait, also for one that may
+// not wait and where a rate is known.
+func TestOutlookOfNoWait(t *testing.T) {
+	for name, c := range map[string]Config{
+		"a budget that warms up": {Default: MustParseBudget("5/s warmup 4s"), MaxWait: -1},
+		"a rate that was found":  {MaxWait: -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				refuse := false
+				tr := newTransport(t, newBase(func(r *http.Request) (*http.Response, error) {
+					time.Sleep(10 * time.Millisecond)
+					if refuse {
+						return testnet.Answer(r, 429, http.Header{"Retry-After": {"1"}}, nil), nil
+					}
+					return testnet.Answer(r, 200, nil, nil), nil
+				}), c)
+				for range 20 {
+					mustGet(t, tr, "http://h/")
+					time.Sleep(time.Second)
+				}
+				refuse = true
+				mustGet(t, tr, "http://h/")
+				refuse = false
+				time.Sleep(time.Minute)
+				r, err := http.NewRequestWithContext(t.Context(), "GET", "http://h/", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if wait, err := tr.Outlook(r); wait != 0 || err != nil {
+					t.Errorf("outlook %v, %v, want none", wait, err)
+				}
+				mustGet(t, tr, "http://h/")
+			})
+		})
+	}
+}

@@ -209,7 +209,9 @@ func (l *learner) eta(now instant, ahead, _ int64) instant {
 	case f.windows.stage == sureWindows && f.windows.spent >= f.windows.size:
 		d = max(d, f.windows.ends.Sub(now.time()))
 	case f.windows.stage == noWindows && f.rate > 0:
-		d = max(d, f.next.Sub(now.time())) + nanos(float64(ahead)/f.rate)
+		if d = max(d, f.next.Sub(now.time())); ahead > 0 {
+			d += nanos(float64(ahead) / f.rate)
+		}
 	}
 	return in(now, d)
 }

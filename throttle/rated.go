@@ -81,7 +81,9 @@ func (m *rated) eta(now instant, ahead, n int64) instant {
 	shape := now
 	switch {
 	case m.warm != nil:
-		shape = max(now, m.warm.next).add(nanos(float64(ahead) / m.perSecond))
+		if shape = max(now, m.warm.next); ahead > 0 {
+			shape = shape.add(nanos(float64(ahead) / m.perSecond))
+		}
 	case m.shaped:
 		m.bucket.look(now, m.rateSpec)
 		need := float64(ahead) + min(float64(n), float64(m.size)) - m.bucket.tokens
