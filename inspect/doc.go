@@ -15,7 +15,8 @@
 // points at this machine, nor can others through a proxy on it that says it is
 // one, which not every proxy does unless told to. Nothing on it is secret in
 // itself, but put it behind your own authentication if others can reach the
-// address.
+// address: a handler around it, which takes the proxy's headers off if there is
+// one of yours.
 //
 // Nothing runs in the background. History begins when somebody first looks.
 package inspect
