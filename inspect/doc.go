@@ -18,5 +18,6 @@
 // address: a handler around it, which takes the proxy's headers off if there is
 // one of yours.
 //
-// Nothing runs in the background. History begins when somebody first looks.
+// Nothing runs in the background. History begins when somebody first looks. A
+// page that is open is a request under way: give http.Server.Shutdown a deadline.
 package inspect
