@@ -75,6 +75,12 @@ func (f *finder) wait(now time.Time) time.Duration {
 	return max(0, f.next.Sub(now))
 }
 
+// outlook is wait at a time that may be still to come: f stays as it is.
+func (f *finder) outlook(now time.Time) time.Duration {
+	then := *f
+	return then.wait(now)
+}
+
 // start notes a start.
 func (f *finder) start(now time.Time) {
 	if now.Sub(f.last) > forgetRate {

@@ -203,13 +203,10 @@ func (s *hostStart) fits(int64) bool { return true }
 func (q *quota) fits(int64) bool     { return true }
 
 func (l *learner) eta(now instant, ahead, _ int64) instant {
-	d := l.hold.wait(now.time())
-	switch f := l.finder; {
-	case d == forever || f == nil:
-	case f.windows.stage == sureWindows && f.windows.spent >= f.windows.size:
-		d = max(d, f.windows.ends.Sub(now.time()))
-	case f.windows.stage == noWindows && f.rate > 0:
-		if d = max(d, f.next.Sub(now.time())); ahead > 0 {
+	f, d := l.finder, l.hold.wait(now.time())
+	if f != nil && !l.terms.pausesOnly {
+		d = max(d, f.outlook(now.time()))
+		if ahead > 0 && d != forever && f.windows.stage == noWindows && f.rate > 0 {
 			d += nanos(float64(ahead) / f.rate)
 		}
 	}
@@ -217,7 +214,14 @@ func (l *learner) eta(now instant, ahead, _ int64) instant {
 }
 
 func (k *kind) eta(now instant, _, _ int64) instant {
-	return in(now, k.hold.wait(now.time()))
+	d := k.hold.wait(now.time())
+	if k.apart {
+		d = max(d, k.finder.outlook(now.time()))
+	}
+	if d == 0 && !k.slow.room() {
+		return never
+	}
+	return in(now, d)
 }
 
 func (s *hostStart) eta(now instant, _, n int64) instant { return s.at(now, n) }

@@ -27,12 +27,12 @@ func TestLearnerAsAMeter(t *testing.T) {
 		{"a rate", nil, steady(2 * sec), false, 2 * sec, 2500 * time.Millisecond},
 		{"a longer pause", &hold{until: at0(3 * sec)}, steady(2 * sec), false, 3 * sec, 3500 * time.Millisecond},
 		{"a shorter one", &hold{until: at0(sec)}, steady(2 * sec), false, 2 * sec, 2500 * time.Millisecond},
-		{"only pauses are learned", &hold{until: at0(sec)}, steady(2 * sec), true, sec, 2500 * time.Millisecond},
+		{"only pauses are learned", &hold{until: at0(sec)}, steady(2 * sec), true, sec, sec},
 		{"one asks", asked, steady(2 * sec), false, -1, -1},
 		{"no rate yet", nil, &finder{next: at0(2 * sec)}, false, 0, 0},
 		{"a window with room", nil, windowed(sureWindows, 9), false, 0, 0},
 		{"a window without", nil, windowed(sureWindows, 10), false, 9 * sec, 9 * sec},
-		{"one that is tried", nil, windowed(trialWindows, 10), false, 9 * sec, 0},
+		{"one that is tried", nil, windowed(trialWindows, 10), false, 9 * sec, 9 * sec},
 	} {
 		l := learning1()
 		l.hold, l.finder, l.terms.pausesOnly = test.h, test.f, test.pauses

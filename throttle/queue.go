@@ -120,10 +120,11 @@ func (e *engine) tooLate(now, t instant, a *account, q *ask, draws []draw, p *pa
 		return q.refusal(now, behind(now, t, draws), a, now)
 	}
 	expires, deadline := p.ends(now)
-	if t == never || t <= min(expires, deadline) {
+	end := min(expires, deadline)
+	if t == never && end > now || t <= end {
 		return nil
 	}
-	err := q.refusal(now, t, a, min(expires, deadline))
+	err := q.refusal(now, t, a, end)
 	err.deadline = deadline <= expires
 	err.bound = p.full
 	if err.deadline {

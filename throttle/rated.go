@@ -87,7 +87,7 @@ func (m *rated) eta(now instant, ahead, n int64) instant {
 	case m.shaped:
 		m.bucket.look(now, m.rateSpec)
 		need := float64(ahead) + min(float64(n), float64(m.size)) - m.bucket.tokens
-		if need > 0 {
+		if m.short(need) {
 			shape = now.add(nanos(need / m.perSecond))
 		}
 	}

@@ -112,7 +112,7 @@ func (b *bucket) at(now instant, s *rateSpec, n int64) instant {
 	b.look(now, s)
 	n = min(n, int64(s.size))
 	missing := float64(n) - b.tokens
-	if missing <= 1e-9 || missing <= s.perSecond*1e-12 {
+	if !s.short(missing) {
 		return now
 	}
 	t := now.add(nanos(missing / s.perSecond))
@@ -120,6 +120,11 @@ func (b *bucket) at(now instant, s *rateSpec, n int64) instant {
 		t = max(t, (now/s.span+1)*s.span) // or when answers come
 	}
 	return t
+}
+
+// short reports whether so many tokens are missing, and not for rounding alone.
+func (s *rateSpec) short(missing float64) bool {
+	return missing > 1e-9 && missing > s.perSecond*1e-12
 }
 
 // nanos is a time in whole nanoseconds, rounded up but for a thousandth that
