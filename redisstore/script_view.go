@@ -57,7 +57,7 @@ local function readlimit(v, lost, age, back)
     l.es = entries(old, l.per, back)
     if v.seengen ~= 0 then seen = num() end
     if lost and seen then
-      local missing, at, i = min(seen, l.size) - total(l), now - age, 1
+      local missing, at, i = min(seen, l.size) - total(l), min(now - age, v.seenat + 1000000), 1
       if missing > 0 and at + l.per > now then
         while i <= #l.es and l.es[i][1] <= at do i = i + 1 end
         table.insert(l.es, i, {at, missing})

@@ -50,7 +50,7 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 		a.advance(p, l.At, now, back)
 		if lost && len(d.Seen.Levels) > 0 {
 			v.merged = true
-			a.merge(p, now, now-d.Seen.Age.Microseconds(), d.Seen.Levels[i])
+			a.merge(p, now, d.Seen.since(p, now), d.Seen.Levels[i])
 		}
 		for _, m := range d.Moved {
 			a.move(p, m, now, m.Gen == n.Gen)
@@ -87,6 +87,18 @@ func (a *LedgerAccount) advance(p StoreLimit, at, now, back int64) {
 		}
 		a.Entries = es
 	}
+}
+
+// since is the instant as of which p's level was seen. The units of a Log do not
+// flow off: they are as old as the last of them, booked when the key was last
+// written, or up to a second ahead. How often they were heard of since then does
+// not keep them in the window.
+func (s Seen) since(p StoreLimit, now int64) int64 {
+	seen := now - s.Age.Microseconds()
+	if p.Kind == LogLimit {
+		seen = min(seen, s.At+fleetAhead.Microseconds())
+	}
+	return seen
 }
 
 // merge raises a to what was seen of it at the instant seen.

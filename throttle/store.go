@@ -140,7 +140,7 @@ type Standing struct {
 // others' requests on another.
 type Booking struct {
 	Draws   []Draw        // 1 to 16, keys differ
-	MaxWait time.Duration // how far ahead the first request may be booked
+	MaxWait time.Duration // how far ahead the first request may be booked; this package asks for a second at most
 	// Force charges Units[i].First whatever the level, pauses included, and
 	// never waits: to settle what a request cost more than was booked.
 	Force bool

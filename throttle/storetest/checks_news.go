@@ -160,6 +160,28 @@ func heals(ctx context.Context, s Setup) error {
 	return err
 }
 
+// healsInTime holds that what comes back ends about when it would have, whenever
+// it was last heard of: else a budget that is lost now and then never comes free.
+func healsInTime(ctx context.Context, s Setup) error {
+	if s.Lose == nil {
+		return nil
+	}
+	l := windowLog("l", 4, 10*time.Second, 0)
+	if _, err := want(ctx, s.Stores[0], booking("k", 0, 4, 4, l), all, 0); err != nil {
+		return err
+	}
+	s.Advance(5 * time.Second)
+	again := booking("k", 0, 1, 1, l)
+	r, err := want(ctx, s.Stores[0], again, refused, 5*time.Second)
+	if err != nil {
+		return err
+	}
+	s.Lose()
+	again.Draws[0].Seen = throttle.Seen{Standing: r.Keys[0]}
+	_, err = want(ctx, s.Stores[0], again, refused, 6*time.Second) // a second, as far as bookings may reach
+	return err
+}
+
 func races(ctx context.Context, s Setup) error {
 	const size, callers, each = 40, 8, 10
 	l := windowLog("l", size, time.Hour, 0)

@@ -69,6 +69,7 @@ func checks() []check {
 		{"keys are any bytes", anyKey},
 		{"faulty bookings are refused by name", faults},
 		{"state comes back from what a process has seen", heals},
+		{"what comes back ends in time", healsInTime},
 		{"handles that race never exceed the size", races},
 		{"a cancelled context books nothing", cancelled},
 		{"generated histories match throttle.Ledger", histories},
