@@ -100,7 +100,7 @@ func (f *foresight) run(t *testing.T, seed uint64) {
 func (f *foresight) compare(t *testing.T, wg *sync.WaitGroup) {
 	ctx, cancel := t.Context(), context.CancelFunc(func() {})
 	if f.int(3) == 0 {
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(100+f.int(3000))*time.Millisecond)
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(1000+f.int(3000))*time.Millisecond) // an answer can come in time
 	}
 	expect, end := time.Duration(0), make(chan error, 1)
 	r := f.request(context.WithValue(ctx, expectKey{}, &expect))
