@@ -135,13 +135,17 @@ func TestOldReplicaIsPromoted(t *testing.T) {
 	if err := replica.client(t).Do(t.Context(), "replicaof", "no", "one").Err(); err != nil {
 		t.Fatal(err)
 	}
-	last := book(t, st, request("k", 6, limit), throttle.BookedAll) // the replica never hears of these
+	first := book(t, st, request("k", 3, limit), throttle.BookedAll) // the replica never hears of these
+	last := book(t, st, request("k", 2, limit), throttle.BookedAll)
 	old.kill()
 
 	b := request("k", 1, limit)
+	b.Draws[0].Seen = throttle.Seen{Standing: first.Keys[0]}
+	book(t, now, b, throttle.BookedAll)
+	b = request("k", 2, limit)
 	b.Draws[0].Seen = throttle.Seen{Standing: last.Keys[0]}
-	book(t, now, b, throttle.Refused)
-	book(t, now, request("k", 1, limit), throttle.Refused) // it knows again
+	book(t, now, b, throttle.Refused) // who remembers more is heard after others too
+	book(t, now, request("k", 2, limit), throttle.Refused) // it knows again
 }
 
 // TestKillAndEmptyRestart: kill -9, then a server without data. The first

@@ -97,7 +97,7 @@ local function view(key)
     v.seenat, age, paused = num(), num(), num()
     lost = v.seengen ~= v.gen or v.seenat > v.at
   end
-  if back > 0 then v.gen = newgen() end
+  if back > 0 or (lost and v.seengen == v.gen) then v.gen = newgen() end
   v.moved = {}
   for i = 1, num() do
     local m = {gen = num(), from = num(), to = now - num(), units = {}}

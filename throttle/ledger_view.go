@@ -32,8 +32,11 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 		}
 	}
 	lost := d.Seen.Gen != 0 && (d.Seen.Gen != l.Gen || d.Seen.At > l.At)
-	if back > 0 {
-		n.Gen = newGen(now) // older refunds no longer match what they would take from
+	if back > 0 || lost && d.Seen.Gen == l.Gen {
+		// Older refunds no longer match what they would take from. And of a
+		// state that was rolled back all who remember more are heard, not only
+		// the first.
+		n.Gen = newGen(now)
 	}
 	for _, p := range d.Limits {
 		if n.account(p) == nil {

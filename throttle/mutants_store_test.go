@@ -308,3 +308,32 @@ func TestMergeForgetsWhatIsOver(t *testing.T) {
 		}
 	}
 }
+
+// Of a state that was rolled back everybody who remembers more is heard, also
+// after another has written; what everybody has seen by now is no memory.
+func TestRolledBackStateIsHealedByAll(t *testing.T) {
+	book := func(now time.Time, l Ledger, n int64, seen Standing) (Ledger, Booked) {
+		limit := StoreLimit{ID: "a", Kind: LogLimit, Size: 10, Per: time.Hour}
+		next, r := BookLedgers(now, []Ledger{l}, Booking{Draws: []Draw{{Key: "k", Limits: []StoreLimit{limit},
+			Units: []UnitCost{{Unit: requests, First: n, All: n}}, Seen: Seen{Standing: seen}}}})
+		if next == nil {
+			return l, r
+		}
+		return next[0], r
+	}
+	old, _ := book(ledgerNow, Ledger{}, 4, Standing{})
+	newer, first := book(ledgerNow.Add(time.Second), old, 3, Standing{})
+	_, last := book(ledgerNow.Add(2*time.Second), newer, 2, Standing{})
+	now := ledgerNow.Add(3 * time.Second)
+	l, r := book(now, old, 1, first.Keys[0])
+	if r.Outcome != BookedAll || r.Keys[0].Levels[0] != 8 || l.Gen == old.Gen {
+		t.Fatalf("got %+v, want the last of 8, of another state", r)
+	}
+	healed, r := book(now, l, 2, last.Keys[0])
+	if r.Outcome != Refused || r.Keys[0].Levels[0] != 9 || healed.Gen != l.Gen {
+		t.Errorf("got %+v, want a refusal at 9", r)
+	}
+	if again, r := book(now.Add(time.Second), healed, 2, r.Keys[0]); r.Outcome != Refused || again.At != healed.At {
+		t.Errorf("got %+v, want a refusal that writes nothing", r)
+	}
+}
