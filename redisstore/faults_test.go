@@ -144,7 +144,7 @@ func TestOldReplicaIsPromoted(t *testing.T) {
 	book(t, now, b, throttle.BookedAll)
 	b = request("k", 2, limit)
 	b.Draws[0].Seen = throttle.Seen{Standing: last.Keys[0]}
-	book(t, now, b, throttle.Refused) // who remembers more is heard after others too
+	book(t, now, b, throttle.Refused)                      // who remembers more is heard after others too
 	book(t, now, request("k", 2, limit), throttle.Refused) // it knows again
 }
 
