@@ -3,6 +3,7 @@ package weir
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"time"
 
@@ -85,7 +86,9 @@ func NewClient(c Config) (*http.Client, error) {
 	base := http.DefaultTransport
 	if d, ok := base.(*http.Transport); ok {
 		d = d.Clone()
-		d.MaxIdleConnsPerHost = d.MaxIdleConns
+		if d.MaxIdleConnsPerHost = d.MaxIdleConns; d.MaxIdleConns == 0 { // no limit, which is not what 0 says of one host
+			d.MaxIdleConnsPerHost = math.MaxInt
+		}
 		base = d
 	}
 	t, err := New(base, c)
