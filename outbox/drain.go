@@ -219,12 +219,15 @@ func repeats(next *http.Request, via []*http.Request) error {
 }
 
 // bare takes the URL, and so the query, out of the error of a client or of
-// url.Parse.
+// url.Parse, and out of one that a client below has made.
 func bare(err error) error {
-	if u, ok := err.(*url.Error); ok {
-		return u.Err
+	for {
+		u, ok := err.(*url.Error)
+		if !ok || u.Err == nil {
+			return err
+		}
+		err = u.Err
 	}
-	return err
 }
 
 // discard reads a little of what is left, to keep the connection, and closes.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -178,6 +179,22 @@ func TestRedirects(t *testing.T) {
 		if got := len(mustList(t, o)); n+got != 1 || (n == 1) != (tc.want == Delivered) || err != nil || last != tc.delivered {
 			t.Errorf("%d to %s: %d delivered, at last to %s, %v", tc.status, tc.to, n, last, err)
 		}
+	}
+}
+
+// No URL shows in an error, also not one that the base's own client put there.
+func TestErrorsShowNoURL(t *testing.T) {
+	down := error(errDown)
+	o := box(t, tripper(func(*http.Request) (*http.Response, error) { return nil, down }), Config{
+		Verdict: func(Entry, *http.Response, error) Verdict { return Dead },
+	})
+	mustKeep(t, o, "http://api.example/p?token=SECRET", "x")
+	down = &url.Error{Op: "Post", URL: "http://login.example/?key=SECRET", Err: &url.Error{Op: "Get", URL: "http://SECRET/", Err: errDown}}
+	if _, err := o.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if e := mustList(t, o)[0]; e.Reason != errDown.Error() {
+		t.Errorf("reason %q, want %q", e.Reason, errDown)
 	}
 }
 
