@@ -32,6 +32,29 @@ func TestAYearIsNotWaitedFor(t *testing.T) {
 	})
 }
 
+// Also of a host that is well known no more than MaxPause is believed: then one
+// request asks, whatever the refusal made of its limit.
+func TestAYearIsNotWaitedForAtAKnownHost(t *testing.T) {
+	for _, good := range []int{7, 8, 100} {
+		n := 0
+		learnRun(t, Config{MaxWait: time.Hour}, func(*http.Request, time.Time) *http.Response {
+			if n++; n == good+1 {
+				return reply(429, "Retry-After", "31536000")
+			}
+			return reply(200)
+		}, func(t *testing.T, rt *Transport, _ *server) {
+			for range good + 1 {
+				one(t, rt, "http://h/v1")
+			}
+			for range 3 {
+				if status, took := one(t, rt, "http://h/v1"); status != 200 || took > 5*time.Minute+sec {
+					t.Errorf("after %d good answers: %d after %v, want 200 after 5m", good, status, took)
+				}
+			}
+		})
+	}
+}
+
 func TestManyNamesAreBounded(t *testing.T) {
 	n := 0
 	learnRun(t, Config{}, func(_ *http.Request, now time.Time) *http.Response {

@@ -58,7 +58,9 @@ func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) 
 	}
 	f := l.finderOf(k)
 	if rate && !explained && !l.terms.pausesOnly {
-		f.refuse(now, g.sent, said, l.host.slow.rtt, h.inVain(g.sent))
+		kept := said
+		kept.wait, _ = believe(said, l.terms.maxPause) // as the pause will be
+		f.refuse(now, g.sent, kept, l.host.slow.rtt, h.inVain(g.sent))
 	}
 	most := l.terms.maxPause
 	if !said.known && k.suspect.suspected() {
