@@ -108,6 +108,27 @@ func TestLiesDoNotLockOut(t *testing.T) {
 	}
 }
 
+// Part of a unit at a time is waited for until it is one, and no cost is waited
+// for in vain.
+func TestLessThanAUnitIsNoLockout(t *testing.T) {
+	for reset, longest := range map[string]time.Duration{"1ms": time.Second, "20s": 5 * time.Minute} {
+		n := 0
+		c := Config{MaxWait: time.Hour, Cost: func(*http.Request) Cost { return Cost{"tokens": 3} }}
+		learnRun(t, c, func(*http.Request, time.Time) *http.Response {
+			if n++; n > 1 {
+				return reply(200)
+			}
+			return reply(200, "X-RateLimit-Limit-Tokens", "0.5", "X-RateLimit-Remaining-Tokens", "0", "X-RateLimit-Reset-Tokens", reset)
+		}, func(t *testing.T, rt *Transport, _ *server) {
+			for i := range 5 {
+				if status, took := one(t, rt, "http://h/v1"); status != 200 || took > longest {
+					t.Fatalf("reset %s: request %d waited %v: %s", reset, i, took, restrictionsOf(rt))
+				}
+			}
+		})
+	}
+}
+
 // A host that fails at random is no limiter: its requests are not paced down
 // to nothing.
 func TestAHostThatOftenFailsIsNotTakenForALimiter(t *testing.T) {

@@ -98,7 +98,7 @@ func (q *quota) level(now time.Time) float64 {
 	if q.flows {
 		left += q.rate() * now.Sub(q.basis).Seconds()
 		if q.size.Known {
-			left = min(left, max(q.size.Value, q.left))
+			left = min(left, max(1, q.size.Value, q.left)) // less than a unit gathers until it is one
 		}
 	}
 	return left - q.flying()
@@ -181,8 +181,8 @@ func (q *quota) wait(now time.Time, cost float64) time.Duration {
 		}
 		return 0
 	}
-	if q.sizeOr(0) >= 1 {
-		cost = min(cost, q.size.Value)
+	if q.size.Known {
+		cost = min(cost, max(1, q.size.Value)) // more than there ever is goes when all is there
 	}
 	lack := cost - q.level(now)
 	switch {
