@@ -227,7 +227,8 @@ func (q *quota) guess() time.Duration {
 	return min(most, time.Second)
 }
 
-// paced spreads what is left evenly over the rest of the window.
+// paced spreads what is left evenly over the rest of the window. A window that
+// was not said often makes no longer gaps than a pause may be.
 func (q *quota) paced(now time.Time, cost float64) time.Duration {
 	if q.lastSent.IsZero() {
 		return 0
@@ -241,7 +242,12 @@ func (q *quota) paced(now time.Time, cost float64) time.Duration {
 	case q.rate() > 0:
 		gap = 1 / q.rate()
 	}
-	return max(0, q.lastSent.Add(time.Duration(gap*cost*float64(time.Second))).Sub(now))
+	most := q.terms.maxPause
+	if q.agree >= 2 {
+		most = max(most, mostBelieved)
+	}
+	gap = min(gap*cost, most.Seconds())
+	return max(0, q.lastSent.Add(time.Duration(gap*float64(time.Second))).Sub(now))
 }
 
 // ended notes that a request of q was answered without a word about it. good

@@ -307,6 +307,10 @@ func TestQuotaPaces(t *testing.T) {
 		{"a bucket by its rate", paced(heardQuota(5, 10, 30*sec, 20*sec, func(q *quota) { q.flows = true })), 0, 1, 2 * sec},
 		{"without a reset by size and window", paced(heardQuota(5, 10, 0, 20*sec, nil)), 0, 1, 2 * sec},
 		{"nothing known", paced(heardQuota(5, 10, 0, 0, nil)), 0, 1, 0},
+		{"five in a month, said once", paced(heardQuota(5, 10, 720*time.Hour, 0, nil)), 0, 1, 5 * time.Minute},
+		{"five in a day, said often", paced(heardQuota(5, 10, 24*time.Hour, 0, func(q *quota) { q.agree = 2 })), 0, 1, 24 * time.Hour / 5},
+		{"five in a month, said often", paced(heardQuota(5, 10, 720*time.Hour, 0, func(q *quota) { q.agree = 2 })), 0, 1, mostBelieved},
+		{"hardly any rate", paced(heardQuota(5, 10, 0, 0, func(q *quota) { q.flows, q.refill = true, 1e-15 })), 0, 1, 5 * time.Minute},
 		{"the first", func() *quota { q := paced(heardQuota(5, 10, 30*sec, 0, nil)); q.lastSent = time.Time{}; return q }(), 0, 1, 0},
 	} {
 		if got := test.q.wait(at0(test.at), test.cost); got != test.want {
