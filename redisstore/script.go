@@ -75,7 +75,10 @@ end
 -- remembers.
 local which = ({[0] = 'none', 'first', 'all'})[outcome]
 local write = outcome == 1 or outcome == 2
-for k = 1, #views do write = write or (outcome == 0 and (views[k].back > 0 or views[k].merged)) end
+for k = 1, #views do
+  local v = views[k]
+  write = write or (outcome == 0 and (v.back > 0 or (v.merged and not empty(v))))
+end
 local reply = {outcome, wait, now, draw, limit}
 for k = 1, #views do
   local v = views[k]

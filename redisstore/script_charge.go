@@ -19,8 +19,12 @@ local function chargelimit(v, l, first, c, ready)
   else chargelog(l, c, ready) end
 end
 
+local function empty(v)
+  return #v.limits == 0 and #v.stated == 0 and v.pause <= now
+end
+
 local function charge(v, ready, which)
-  if #v.limits == 0 and #v.stated == 0 and v.pause <= now then
+  if empty(v) then
     v.merged = false
     return
   end

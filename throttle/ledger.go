@@ -74,7 +74,7 @@ func BookLedgers(now time.Time, ls []Ledger, b Booking) ([]Ledger, Booked) {
 	// remembers it as of each reply, would never see it end.
 	write := r.Outcome == BookedOne || r.Outcome == BookedAll
 	for i := range vs {
-		write = write || r.Outcome == Refused && (vs[i].back > 0 || vs[i].merged)
+		write = write || r.Outcome == Refused && (vs[i].back > 0 || vs[i].merged && !vs[i].empty())
 	}
 	var next []Ledger
 	for i := range vs {

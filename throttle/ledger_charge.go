@@ -5,7 +5,7 @@ import "time"
 // charge books the first request, or all, or nothing, to start at ready.
 func (v *ledgerView) charge(ready int64, o Outcome) Ledger {
 	l := &v.ledger
-	if len(v.draw.Limits) == 0 && len(l.Stated) == 0 && l.Pause <= v.now {
+	if v.empty() {
 		v.merged = false
 		return v.was // there is nothing to charge to
 	}
@@ -35,6 +35,11 @@ func (v *ledgerView) charge(ready int64, o Outcome) Ledger {
 		l.Pause = 0
 	}
 	return *l
+}
+
+// empty reports that there is nothing to keep of v.
+func (v *ledgerView) empty() bool {
+	return len(v.draw.Limits) == 0 && len(v.ledger.Stated) == 0 && v.ledger.Pause <= v.now
 }
 
 func (v *ledgerView) chargeLimit(p StoreLimit, a *LedgerAccount, first, c float64, ready int64) {

@@ -337,3 +337,22 @@ func TestRolledBackStateIsHealedByAll(t *testing.T) {
 		t.Errorf("got %+v, want a refusal that writes nothing", r)
 	}
 }
+
+// A refusal writes nothing for a key that has nothing to keep.
+func TestRefusalHealsWhatThereIs(t *testing.T) {
+	limit := StoreLimit{ID: "a", Kind: LogLimit, Size: 1, Per: time.Hour}
+	b := Booking{Draws: []Draw{
+		{Key: "host", Units: []UnitCost{{Unit: requests, First: 1, All: 1}}},
+		{Key: "route", Limits: []StoreLimit{limit}, Units: []UnitCost{{Unit: requests, First: 1, All: 1}}},
+	}}
+	ls, r := BookLedgers(ledgerNow, make([]Ledger, 2), b)
+	b.Draws[0].Seen = Seen{Standing: Standing{Gen: 7, At: 1}} // of a pause that is over
+	b.Draws[1].Seen = Seen{Standing: r.Keys[1]}
+	if next, r := BookLedgers(ledgerNow.Add(time.Second), ls, b); r.Outcome != Refused || next != nil {
+		t.Errorf("got %+v and %+v, want a refusal that writes nothing", r, next)
+	}
+	b.Draws[0].Seen.Paused = time.Minute
+	if next, r := BookLedgers(ledgerNow.Add(time.Second), ls, b); r.Outcome != Refused || len(next) != 2 || next[0].Pause == 0 || r.Keys[0].Gen != next[0].Gen {
+		t.Errorf("got %+v and %+v, want a refusal that keeps the pause", r, next)
+	}
+}
