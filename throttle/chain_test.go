@@ -177,6 +177,35 @@ func TestTwoThrottlesInOneChain(t *testing.T) {
 	})
 }
 
+// TestSettleReachesAllThrottles: what a request really cost counts in every
+// throttle of a chain, whatever stands between them.
+func TestSettleReachesAllThrottles(t *testing.T) {
+	type hidden struct{ http.RoundTripper }
+	for name, between := range map[string]func(http.RoundTripper) http.RoundTripper{
+		"next to each other": func(rt http.RoundTripper) http.RoundTripper { return rt },
+		"strangers between":  func(rt http.RoundTripper) http.RoundTripper { return hidden{rt} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inner := newTransport(t, newBase(nil), Config{Default: MustParseBudget("1000 tokens/m burst 1000")})
+			outer := newTransport(t, between(inner), Config{Default: MustParseBudget("100 tokens/m burst 100")})
+			resp, err := get(t, WithCost(t.Context(), Cost{"tokens": 50}), outer, "http://h/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []error{nil, errSettled} {
+				if err := Settle(resp, Cost{"tokens": 10}); err != want {
+					t.Errorf("got %v, want %v", err, want)
+				}
+			}
+			for tr, want := range map[*Transport]float64{inner: 990, outer: 90} {
+				if got := tr.Stats().Hosts[0].Budgets[0].Left; got != want {
+					t.Errorf("%v left, want %v", got, want)
+				}
+			}
+		})
+	}
+}
+
 // TestWhatWasNotSentSaysSo: a refusal of a throttle alone proves that nothing
 // was sent; an error of the base does not.
 func TestWhatWasNotSentSaysSo(t *testing.T) {

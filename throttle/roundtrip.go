@@ -161,15 +161,19 @@ func (p *passage) end() {
 // to what was reserved is charged, or goes back. Units that actual does not name
 // stay as they were, a negative value counts as zero. Of several calls only the
 // first counts. It is to be called before the body is closed; for a response
-// that no Transport of this package returned it is an error.
+// that no Transport of this package returned it is an error. Of Transports that
+// stand above one another it reaches all.
 func Settle(resp *http.Response, actual Cost) error {
 	if resp == nil || resp.Request == nil {
 		return errNoGrant
 	}
+	err := errNoGrant
 	for tr := trip.From(resp.Request.Context()); tr != nil; tr = trip.From(tr.Caller) {
 		if p, ok := tr.Grant.(*passage); ok && p.answer == resp {
-			return p.settle(actual)
+			if e := p.settle(actual); e == nil || err == errNoGrant {
+				err = e
+			}
 		}
 	}
-	return errNoGrant
+	return err
 }
