@@ -8,9 +8,9 @@
 //	...
 //	stop, err := o.Observe(t)
 //
-// Metrics, with server.address and, where it says something, server.port by
-// the HTTP client conventions. Those are followed whole where they have a
-// metric; an attempt is a request to them:
+// Metrics, with server.address and server.port by the HTTP client conventions,
+// but without a port that is the scheme's own. Where these have a metric it is
+// theirs; an attempt is a request to them:
 //
 //	http.client.request.duration   s          histogram, from the wire to the headers; http.request.method, http.response.status_code, error.type
 //	http.client.active_requests    {request}  sent, no headers yet
