@@ -11,8 +11,8 @@ import (
 	"github.com/weirhttp/weir/throttle"
 )
 
-// maxBudgets bounds the budgets of one host that are reported, and the limits
-// that its server states.
+// maxBudgets bounds the budgets of one host that are reported, and the sources
+// and units of limits that its server states, over time.
 const maxBudgets = 10
 
 // Observe reports t's counts, budgets, queues and circuits whenever metrics
@@ -94,6 +94,9 @@ func (r *Reporter) limits(h *throttle.HostStats, o metric.Observer) {
 	}
 	left := make(map[[3]string]float64) // the least of those that are called the same
 	for _, l := range h.Learned {
+		if !r.part(h.Host, 'l', l.Source+" "+l.Unit, maxBudgets) {
+			continue // servers can make up as many as they like
+		}
 		key := [3]string{l.Source, l.Unit, r.route(h.Host, l.For)}
 		if old, ok := left[key]; l.Left >= 0 && (ok || len(left) < maxBudgets) && (!ok || l.Left < old) {
 			left[key] = l.Left

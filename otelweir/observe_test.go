@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -259,6 +261,38 @@ func TestPartitionsWait(t *testing.T) {
 			`weir.client.learned{server.address=api.example,server.port=8080} 5`,
 			`weir.client.sent{server.address=late.example,weir.route=GET /} 1`,
 		)
+	})
+}
+
+// TestCardinalityOfLimits: a server makes up headers and units as it likes, and
+// there are not many time series of them, however often one looks.
+func TestCardinalityOfLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		w := watch(t, func(r *http.Request) (*http.Response, error) {
+			n++
+			h := http.Header{}
+			for _, field := range []string{"Limit", "Remaining", "Reset"} {
+				h.Set(fmt.Sprintf("X-Made%dup-Ratelimit-%s", n, field), "10")
+				h.Set(fmt.Sprintf("X-Ratelimit-%s-Unit%d", field, n), "20")
+			}
+			h.Set("Ratelimit-Policy", fmt.Sprintf(`"a%d";q=10;w=60;qu="unit%d"`, n, n))
+			h.Set("Ratelimit", fmt.Sprintf(`"a%d";r=5;t=60`, n))
+			return testnet.Answer(r, 200, h, http.NoBody), nil
+		}, weir.Config{}, Config{})
+		series := map[string]bool{}
+		for range 60 {
+			w.call(t.Context(), "GET", "http://api.example/")
+			for line := range strings.Lines(w.metrics()) {
+				if name, _, _ := strings.Cut(line, "} "); strings.HasPrefix(name, "weir.client.limit.left{") {
+					series[name] = true
+				}
+			}
+			time.Sleep(time.Minute)
+		}
+		if len(series) == 0 || len(series) > maxBudgets {
+			t.Errorf("%d series: %v", len(series), slices.Sorted(maps.Keys(series)))
+		}
 	})
 }
 

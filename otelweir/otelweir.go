@@ -57,7 +57,7 @@ type named struct {
 	parts map[part]bool // that have names
 }
 
-// part is a route or partition of a host.
+// part is a route or partition of a host, or a limit of its server.
 type part struct {
 	sort byte
 	name string
