@@ -139,9 +139,13 @@ func (f *fleet) room(draws []fleetDraw, unit string) int64 {
 }
 
 // tellPause lets the other processes know of a pause; a time that has passed
-// ends it.
-func (f *fleet) tellPause(key string, until time.Time) {
+// ends it. sooner says that the one before would have ended later, which would
+// win if it were not ended first.
+func (f *fleet) tellPause(key string, until time.Time, sooner bool) {
 	d := time.Until(until)
+	if sooner && d > 0 {
+		f.tell(key, News{Pause: -1})
+	}
 	if d <= 0 {
 		d = -1
 	}

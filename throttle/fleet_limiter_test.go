@@ -98,6 +98,13 @@ func TestSharedPause(t *testing.T) {
 		if d := ls[1].Try("k", nil); d.Allowed || d.RetryAfter < 8*time.Second || d.RetryAfter > 9*time.Second {
 			t.Errorf("got %+v, want the other's pause of 9 s", d)
 		}
+		ls[0].Pause("k", time.Now().Add(time.Hour))
+		time.Sleep(time.Second)
+		ls[0].Pause("k", time.Now().Add(5*time.Second)) // shorter
+		time.Sleep(time.Second)
+		if d := ls[1].Try("k", nil); d.Allowed || d.RetryAfter < 3*time.Second || d.RetryAfter > 5*time.Second {
+			t.Errorf("got %+v, want the shorter pause of 4 s", d)
+		}
 		ls[0].Pause("k", time.Now())
 		time.Sleep(2 * time.Second)
 		if d := ls[1].Try("k", nil); !d.Allowed {

@@ -162,18 +162,18 @@ func statedByServer(l headers.Limit) (Stated, bool) {
 // tellHost lets the other processes know of a pause by hand, or of its end when
 // until is zero. Of the host's partitions those are told of that this process
 // has met.
-func (t *Transport) tellHost(host string, until time.Time) {
+func (t *Transport) tellHost(host string, until time.Time, sooner bool) {
 	if t.fleet == nil {
 		return
 	}
-	t.fleet.tellPause(storeKey(host, "", ""), until)
+	t.fleet.tellPause(storeKey(host, "", ""), until, sooner)
 	t.parts.All(func(entry *table.Entry[record]) {
 		t.engine.mu.Lock()
 		p := &entry.Value
 		part, met := p.part, p.t != nil && p.host == host
 		t.engine.mu.Unlock()
 		if met {
-			t.fleet.tellPause(storeKey(host, "", part), until)
+			t.fleet.tellPause(storeKey(host, "", part), until, sooner)
 		}
 	})
 }

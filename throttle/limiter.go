@@ -293,16 +293,17 @@ func (d *Decision) describe(now instant, draws []draw) {
 // that broke the rules. A time that has passed ends the pause. Those that wait
 // and cannot wait that long are refused at once.
 func (l *Limiter) Pause(key string, until time.Time) {
-	if l.fleet != nil {
-		l.fleet.tellPause(key, until)
-	}
 	e := l.engine
 	s := l.lock(key)
 	defer e.mu.Unlock()
 	now := e.now()
 	t := e.at(now, until)
-	if t < s.gate.paused {
+	sooner := t < s.gate.paused
+	if sooner {
 		s.wake(now)
+	}
+	if l.fleet != nil {
+		l.fleet.tellPause(key, until, sooner)
 	}
 	if t > now {
 		s.quiet(now, t)

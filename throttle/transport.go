@@ -246,7 +246,6 @@ func (t *Transport) Resume(host string) { t.pauseHost(host, time.Time{}, "") }
 
 func (t *Transport) pauseHost(host string, until time.Time, why string) {
 	key := hosts.Canonical("", host)
-	t.tellHost(key, until)
 	entry := t.hosts.Acquire(key, time.Now())
 	defer entry.Release()
 	r := t.of(entry, key)
@@ -264,6 +263,7 @@ func (t *Transport) pauseHost(host string, until time.Time, why string) {
 	}
 	e.pause(now, &r.gate, at, why)
 	e.mu.Unlock()
+	t.tellHost(key, until, sooner)
 	t.parts.All(func(entry *table.Entry[record]) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
