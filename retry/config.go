@@ -43,7 +43,10 @@ type Config struct {
 
 	// AttemptTimeout bounds an attempt from the wire to the headers; waiting
 	// for budget or a circuit does not count. Sending the request's body
-	// does: With raises it for a long upload. Zero: 30 s; negative: none.
+	// does: With raises it for a long upload. A body that is blocked is closed
+	// then; where that does not end its Read (io.NopCloser, which
+	// http.NewRequest puts around what cannot be closed), HTTP/1 waits for it
+	// past every deadline (golang.org/issue/78555). Zero: 30 s; negative: none.
 	AttemptTimeout time.Duration
 
 	// StallTimeout bounds one blocked Read of a response body. A body that
