@@ -230,7 +230,7 @@ func (c *Circuits) mac(shard string) string {
 
 // adopt makes a chain's table the home of the circuits, if they have none.
 func (c *Circuits) adopt(base http.RoundTripper, l trip.Layer) (below, link trip.Link) {
-	below = trip.Below(base)
+	below = trip.Under(base, l)
 	c.home.CompareAndSwap(nil, below.Hosts)
 	return below, below.With(l)
 }

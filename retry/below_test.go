@@ -22,7 +22,7 @@ func TestRefusals(t *testing.T) {
 	for _, by := range []notsent.By{notsent.Throttle, notsent.Door, notsent.Meter} {
 		synctest.Test(t, func(t *testing.T) {
 			calls := 0
-			layer := &fakeLayer{base: play(step{status: 200}), layer: trip.Meter, before: func(*http.Request, *trip.Trip) error {
+			layer := &fakeLayer{base: Wire(play(step{status: 200}), Config{}), layer: trip.Meter, before: func(*http.Request, *trip.Trip) error {
 				calls++
 				return &refusal{by}
 			}}

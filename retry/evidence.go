@@ -53,14 +53,13 @@ func needsEvidence(r *http.Request) bool {
 // nil if nobody watched. A base that knows no httptrace leaves e.asked unset
 // and is thus never taken for one that sent nothing.
 //
-// A refusal is proof if it came from this chain (ours). Where another chain
-// is the base, that one says whether it sent something before it refused. It
-// speaks of its own request only: a base that has sent this one may have
-// failed at another.
-func weigh(err error, e *evidence, ours bool) (unprocessed, unsent bool) {
+// Another chain that is the base says itself whether it sent something, also
+// before it refused. It speaks of its own request only: a base that has sent
+// this one may have failed at another.
+func weigh(err error, e *evidence) (unprocessed, unsent bool) {
 	watched, connected := e != nil && e.asked.Load(), e != nil && e.got.Load()
 	switch {
-	case !connected && (ours && notsent.Refused(err) != notsent.Nobody || errors.Is(err, notsent.Err)):
+	case !connected && errors.Is(err, notsent.Err):
 		return true, true
 	case watched && e.wrote.Load():
 		return refusedStream(err), false

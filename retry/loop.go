@@ -180,7 +180,7 @@ func (l *loop) done() bool {
 // settle counts an attempt. One that was not made, because a layer below refused
 // it or its caller left in a queue there, is paid back instead.
 func (l *loop) settle(o Outcome) {
-	if o == Refused || o == CallerDone && l.tr.OnWire().IsZero() {
+	if o == Refused || o == CallerDone && l.t.link.Has[trip.Wire] && l.tr.OnWire().IsZero() {
 		l.payBack()
 		return
 	}

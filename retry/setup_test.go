@@ -111,13 +111,13 @@ func (f *fakeLayer) Outlook(r *http.Request) (time.Duration, error) {
 
 func (f *fakeLayer) RoundTrip(r *http.Request) (*http.Response, error) {
 	t := trip.From(r.Context())
+	t.At(f.layer)
 	if f.before != nil {
 		if err := f.before(r, t); err != nil {
 			trip.CloseBody(r)
 			return nil, err
 		}
 	}
-	t.At(f.layer)
 	resp, err := f.base.RoundTrip(r)
 	if err == nil && f.after != nil {
 		f.after(resp, t)

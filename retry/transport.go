@@ -40,10 +40,10 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !trip.Below(base).Has[trip.Wire] {
+	if !trip.Below(base).Wired {
 		base = Wire(base, c)
 	}
-	t := &Transport{base: base, link: trip.Below(base), c: c, own: make(map[string]*Config)}
+	t := &Transport{base: base, link: trip.Under(base, trip.Retry), c: c, own: make(map[string]*Config)}
 	t.onward = trip.NewOnward(base, trip.Retry, t.link.Hosts)
 	return t, nil
 }

@@ -25,7 +25,7 @@ func Wire(base http.RoundTripper, c Config) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	w := &wire{base: base, link: trip.Below(base), traceKey: traceKey(), clocks: newClocks()}
+	w := &wire{base: base, link: trip.Under(base, trip.Wire), traceKey: traceKey(), clocks: newClocks()}
 	w.onward = trip.NewOnward(base, trip.Wire, w.link.Hosts)
 	w.attempt, w.stall = c.timeouts()
 	return w
@@ -190,7 +190,7 @@ func (w *wire) note(t *trip.Trip, ctx context.Context, err error, e *evidence) {
 	if ctx.Err() != nil {
 		t.SetCause(trip.CallerDone)
 	}
-	unprocessed, unsent := weigh(err, e, !w.link.Innermost())
+	unprocessed, unsent := weigh(err, e)
 	t.Unprocessed = unprocessed
 	if !unsent {
 		t.MarkSent()

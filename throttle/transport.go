@@ -66,9 +66,9 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 	if _, err := rand.Read(t.secret[:]); err != nil {
 		return nil, fmt.Errorf("throttle: %w", err)
 	}
-	below := trip.Below(base)
+	below := trip.Under(base, trip.Throttle)
 	t.innermost = below.Innermost()
-	if t.innermost || below.Has[trip.Throttle] { // another one's records are not ours
+	if t.innermost { // another one's records are not ours
 		below.Hosts = hosts.New(t.limits.maxKeys)
 	}
 	t.link = below.With(trip.Throttle)

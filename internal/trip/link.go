@@ -12,6 +12,7 @@ import (
 type Link struct {
 	Hosts *hosts.Table
 	Has   [Wire + 1]bool // which layers stand there
+	Wired bool           // a Wire stands there, or in another chain further down
 	top   Layer          // the first of them
 	room  Room           // that one; nil: it is none
 }
@@ -34,9 +35,21 @@ func Below(base http.RoundTripper) Link {
 	return Link{Hosts: hosts.New(hosts.Size)}
 }
 
+// Under is Below for layer l, which is to stand above base. Layers that stand
+// against the order in which a request walks are a chain of their own, with its
+// own trips and hosts: for l they are a base that is not ours.
+func Under(base http.RoundTripper, l Layer) Link {
+	k := Below(base)
+	if k.top > l {
+		return k
+	}
+	return Link{Hosts: hosts.New(hosts.Size), Wired: k.Wired}
+}
+
 // With returns the link with layer l added.
 func (k Link) With(l Layer) Link {
 	k.Has[l], k.top, k.room = true, l, nil
+	k.Wired = k.Wired || l == Wire
 	return k
 }
 

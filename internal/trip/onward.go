@@ -26,6 +26,7 @@ type Onward struct {
 	room  Room  // the base, if it is a layer of the same chain
 	scout scout // that one, if it can be asked
 	joins bool  // the base is of the same chain, and looks for the trip itself
+	apart bool  // the base is a layer of another chain
 }
 
 // NewOnward returns how layer l, whose hosts are in table, sends to base. A
@@ -41,6 +42,7 @@ func NewOnward(base http.RoundTripper, l Layer, table *hosts.Table) Onward {
 			}
 			o.joins = o.room == nil // also what embeds a layer, and has more to do than that one
 		}
+		o.apart = o.room == nil && !o.joins
 	}
 	return o
 }
@@ -64,6 +66,9 @@ func (o *Onward) Send(r *http.Request, t *Trip) (*http.Response, error) {
 	}
 	if o.joins {
 		t.At(o.layer)
+	}
+	if o.apart { // whose trips know what was sent
+		t.MarkSent()
 	}
 	resp, err := o.base.RoundTrip(r)
 	if o.joins {
