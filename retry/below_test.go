@@ -248,3 +248,47 @@ func TestNoTimeIsDeadline(t *testing.T) {
 		})
 	}
 }
+
+// An answer in hand that says that a POST was refused is not returned if a later
+// attempt may have been processed: its caller might repeat it.
+func TestAnswerInHandAndNotTheLast(t *testing.T) {
+	for name, tt := range map[string]struct {
+		method string
+		last   step
+		leave  time.Duration
+		want   int // status; 0: the last attempt's error
+	}{
+		"broken":                   {"POST", step{err: errReset}, 0, 0},
+		"broken, and may be twice": {"PUT", step{err: errReset}, 0, 429},
+		"not sent":                 {"POST", step{err: &dialError}, 0, 429},
+		"deadline":                 {"POST", step{}, time.Minute, 0},
+		"deadline, may be twice":   {"GET", step{}, time.Minute, 429},
+		"timeout":                  {"POST", step{}, 0, 0},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			s := play(step{status: 429, body: testnet.NewBody("later")}, tt.last)
+			base := roundTrip(func(r *http.Request) (*http.Response, error) {
+				if s.calls() > 0 && tt.last == (step{}) {
+					r.Body.Close()
+					<-r.Context().Done()
+					return nil, r.Context().Err()
+				}
+				return s.RoundTrip(r)
+			})
+			ctx := background()
+			if tt.leave > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, tt.leave)
+				defer cancel()
+			}
+			resp, err := newTransport(t, base, Config{MaxAttempts: 2, AttemptTimeout: 2 * time.Minute}).RoundTrip(request(t, tt.method, "http://a.example/", "body").WithContext(ctx))
+			var e *Error
+			switch {
+			case tt.want == 0 && (!errors.As(err, &e) || e.Attempts != 2 || e.Tried[0].Status != 429 || errors.Is(err, notsent.Err)):
+				t.Errorf("got %v, %v", resp, err)
+			case tt.want != 0 && (err != nil || resp.StatusCode != tt.want || text(t, resp) != "later"):
+				t.Errorf("got %v, %v, want the answer in hand", resp, err)
+			}
+		})
+	}
+}

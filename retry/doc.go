@@ -45,7 +45,8 @@
 // left, or if the layer below would refuse the next one, the answer in hand is
 // returned, unread. Otherwise it is read into memory, up to 64 KiB and for up
 // to 100 ms, which frees its connection, and is what the request ends with if
-// no later attempt brings a response.
+// no later attempt brings a response. Only where a later one may have been
+// processed, and must not be twice, the request ends with that one's error.
 //
 // With a throttle below, an answer that was throttled is not delayed here: the
 // request goes back into the throttle's queue, where it keeps its place, and

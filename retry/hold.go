@@ -2,9 +2,13 @@ package retry
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/trip"
 )
 
 const (
@@ -54,4 +58,13 @@ func (h *held) response() *http.Response {
 		h.resp.Body = http.NoBody
 	}
 	return h.resp
+}
+
+// perhaps reports that the attempt that failed with err may have been
+// processed: an earlier answer must not tell the caller that it was not.
+func (l *loop) perhaps(err error) bool {
+	if !l.t.link.Has[trip.Wire] {
+		return !errors.Is(err, notsent.Err)
+	}
+	return !l.tr.OnWire().IsZero() && !l.tr.Unprocessed
 }

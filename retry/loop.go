@@ -252,7 +252,7 @@ func (l *loop) last(o Outcome, p plan, resp *http.Response, err error) (*http.Re
 		return resp, nil
 	case p.err != nil:
 		return nil, p.err
-	case l.inHand():
+	case l.inHand() && (l.safe || !l.perhaps(err)):
 		return l.held.response(), nil
 	case len(l.tried) == 0 && (p.reason == Final || p.reason == Unsafe || o == Refused || o == CallerDone):
 		return nil, err
