@@ -71,7 +71,7 @@ func (a *allowance) left(size int, now time.Time) float64 {
 // reward pays back what a success earns.
 func (l *loop) reward() {
 	switch {
-	case l.paid, l.won:
+	case l.paid, l.won && !l.c.Allowance.Disable:
 		l.h.allowance.give(cost, time.Now())
 	case l.retries == 0 && !l.hedged:
 		l.h.allowance.earned()

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
 )
@@ -166,4 +167,29 @@ func TestLeaversMakeNoAttempt(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What was not paid is not paid back to an allowance that others have spent.
+func TestFreeHedgesPayNothingBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := newTransport(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+			if !trip.From(r.Context()).Hedge {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+			return testnet.Answer(r, 200, nil, nil), nil
+		}), Config{Allowance: Allowance{Disable: true}, Hedge: Hedge{After: time.Millisecond}})
+		for i := range 2 {
+			if resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", "")); err != nil || resp.StatusCode != 200 {
+				t.Fatal(resp, err)
+			}
+			e := rt.link.Hosts.Find("a.example")
+			h := e.Value.Occupant(hosts.Retry).(*host)
+			if want := float64(i * cost); h.allowance.spent < want {
+				t.Errorf("%v tokens are missing, want %v", h.allowance.spent, want)
+			}
+			h.allowance.take(defaultTokens, time.Now())
+			e.Release()
+		}
+	})
 }
