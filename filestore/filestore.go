@@ -15,8 +15,8 @@
 // How long a call takes is up to the file system, and with [Config.Sync] to the
 // disk: tens of microseconds to tens of milliseconds. While somebody else holds
 // the lock it is tried again every millisecond. Give Fleet.Deadline a second
-// rather than its 50 ms. A call that hangs in the file system itself holds up
-// its requests for longer than that.
+// rather than its 50 ms. A call that hangs in the file system itself is
+// left behind then, and what it writes is lost to its requests.
 package filestore
 
 import (

@@ -51,7 +51,7 @@ func newFleet(s Store, c FleetConfig) (*fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &fleet{store: s, c: c, queues: make(map[string]*fleetQueue), seen: make(map[string]fleetSeen), news: make(map[string]*fleetNews)}
+	f := &fleet{store: &prompt{store: s}, c: c, queues: make(map[string]*fleetQueue), seen: make(map[string]fleetSeen), news: make(map[string]*fleetNews)}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	f.guard.f = f
 	return f, nil

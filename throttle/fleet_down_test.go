@@ -186,27 +186,62 @@ func TestFleetStates(t *testing.T) {
 	})
 }
 
-// TestFleetAddsItsDeadlineAtMost is promise P15 of a slow store.
+// TestFleetAddsItsDeadlineAtMost is promise P15 of a slow store, also of one that
+// does not look at its contexts, as a file system does not.
 func TestFleetAddsItsDeadlineAtMost(t *testing.T) {
+	hung, deaf := newSlowStore(0), newSlowStore(40*time.Second)
+	hung.set(nil, true)
+	for name, s := range map[string]*slowStore{"hangs": hung, "is deaf": deaf} {
+		synctest.Test(t, func(t *testing.T) {
+			f := testFleet(t, s, FleetConfig{WhenDown: Open})
+			slow := 0
+			for range 50 {
+				begin := time.Now()
+				if _, err := f.take(t.Context(), fleetOn("k", Rate{Limit: 1, Per: time.Second}), nil, 0, time.Minute); err != nil {
+					t.Fatal(err)
+				}
+				if d := time.Since(begin); d > 50*time.Millisecond {
+					t.Errorf("a store that %s cost %v, want at most 50 ms", name, d)
+				} else if d > 0 {
+					slow++
+				}
+			}
+			if slow > 3 {
+				t.Errorf("%d requests waited for a store that %s, want at most 3", slow, name)
+			}
+			time.Sleep(time.Minute) // the deaf one returns
+		})
+	}
+}
+
+// Of calls that a store does not return from, few are left behind, and once it
+// answers again it is used again.
+func TestFewCallsAreLeftBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlowStore(time.Millisecond)
-		s.set(nil, true)
+		s := newSlowStore(time.Hour)
 		f := testFleet(t, s, FleetConfig{WhenDown: Open})
-		slow := 0
-		for range 50 {
-			begin := time.Now()
-			if _, err := f.take(t.Context(), fleetOn("k", Rate{Limit: 1, Per: time.Second}), nil, 0, time.Minute); err != nil {
-				t.Fatal(err)
-			}
-			if d := time.Since(begin); d > 50*time.Millisecond {
-				t.Errorf("the store cost %v, want at most 50 ms", d)
-			} else if d > 0 {
-				slow++
+		take := func(d time.Duration) {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second) {
+				if _, err := f.take(t.Context(), fleetOn("k", Rate{Limit: 100, Per: time.Second}), nil, 0, time.Minute); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
-		if slow > 3 {
-			t.Errorf("%d requests waited for a store that is gone, want at most 3", slow)
+		if take(30 * time.Minute); s.calls(&s.books) > mostOverdue {
+			t.Errorf("%d calls are under way, want at most %d", s.calls(&s.books), mostOverdue)
 		}
+		s.mu.Lock()
+		s.rtt = time.Millisecond
+		s.mu.Unlock()
+		if take(45 * time.Minute); f.guard.now() != StoreUp {
+			t.Error("the store answers again and is not asked")
+		}
+		begin := time.Now()
+		f.close()
+		if d := time.Since(begin); d > time.Second {
+			t.Errorf("close took %v", d)
+		}
+		time.Sleep(time.Hour) // all calls return
 	})
 }
 

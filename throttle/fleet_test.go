@@ -49,13 +49,13 @@ func (s *slowStore) lose() {
 func (s *slowStore) trip(ctx context.Context, count *int) (Store, error) {
 	s.mu.Lock()
 	*count++
-	store, err, hang := s.s, s.err, s.hang
+	store, err, hang, rtt := s.s, s.err, s.hang, s.rtt
 	s.mu.Unlock()
 	if hang {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	time.Sleep(s.rtt)
+	time.Sleep(rtt)
 	return store, err
 }
 

@@ -17,7 +17,8 @@ import (
 // as it is.
 //
 // A Store is safe for concurrent use. Operations on one key are linearizable.
-// A call ends soon after its context: requests wait for it until it does.
+// A call should end with its context. One that does not is left behind, and
+// what it charges is lost.
 // All durations in requests and replies are relative: the only clock that
 // decides is the store's own.
 //
