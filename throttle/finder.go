@@ -100,7 +100,7 @@ func (f *finder) start(now time.Time) {
 	if f.rate == 0 {
 		return
 	}
-	gap := time.Duration(float64(time.Second) / f.rate)
+	gap := min(time.Duration(float64(time.Second)/f.rate), mostGuess)
 	late := min(catchUp, gap)
 	if f.saved > 0 {
 		gap = time.Duration(float64(gap) / (1 + faster))
@@ -181,7 +181,7 @@ func (f *finder) guess() time.Duration {
 	if f == nil || f.top <= 0 {
 		return firstGuess
 	}
-	return min(firstGuess*4, time.Duration(0.8/f.top*float64(time.Second)))
+	return min(firstPause(hint{}), time.Duration(0.8/f.top*float64(time.Second)))
 }
 
 // refuse reacts to a refusal of a request sent at sent. said is the server's

@@ -10,6 +10,9 @@ import (
 func (f *finder) passed(now, sent time.Time, said hint, rtt time.Duration) float64 {
 	first, ramp := f.anchor.IsZero(), f.ramp
 	top := f.measure(now, rtt)
+	if first { // its own pace may be that of a client with little to ask
+		top = max(top, 1/firstPause(said).Seconds())
+	}
 	f.ramp = nil
 	switch {
 	case f.gauge != nil:
@@ -20,6 +23,15 @@ func (f *finder) passed(now, sent time.Time, said hint, rtt time.Duration) float
 		f.ramp = newRamp(f.total, said, rtt)
 	}
 	return top
+}
+
+// firstPause is the longest pause after a first refusal. Once in that time a
+// request is let through, so that is the least rate to begin with.
+func firstPause(said hint) time.Duration {
+	if said.known {
+		return max(said.wait, time.Second) // many hints are in whole seconds
+	}
+	return 4 * firstGuess
 }
 
 // gauged is the rate that a refusal of a request sent at sent tells. What was
