@@ -80,8 +80,9 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 }
 
 // NewClient returns a client whose Transport is the *Transport of New(nil, c),
-// with one change: where http.DefaultTransport is still net/http's own, the client has a clone
-// of it that keeps as many idle connections for one host as for all.
+// with one change: where http.DefaultTransport is still net/http's own, the
+// client has a clone of it that keeps as many idle connections for one host as
+// for all.
 func NewClient(c Config) (*http.Client, error) {
 	base := http.DefaultTransport
 	if d, ok := base.(*http.Transport); ok {

@@ -212,21 +212,6 @@ func (l *loop) tell(o Outcome, resp *http.Response, err error, p plan) {
 	l.c.OnAttempt(a)
 }
 
-// remember notes an attempt that is followed by another.
-func (l *loop) remember(o Outcome, resp *http.Response, err error) {
-	t := Tried{Outcome: o, Err: err}
-	if resp != nil {
-		t.Status = resp.StatusCode
-	}
-	if len(l.tried) < maxTried {
-		l.tried = append(l.tried, t)
-	}
-}
-
-// maxTried bounds what an Error lists: repeats of throttled answers have no
-// other bound than time.
-const maxTried = 100
-
 // sleep waits and reports whether the caller still wants an answer. The
 // context is asked again at the end because both may have been ready.
 func (l *loop) sleep(d time.Duration) bool {

@@ -75,43 +75,6 @@ func (e *engine) nowFrom(at instant) instant {
 // at is the instant of t.
 func (e *engine) at(now instant, t time.Time) instant { return now.add(time.Until(t)) }
 
-// draw is one account's part in a request.
-type draw struct {
-	a    *account
-	n    int64 // units; an account with none of them is not waited for
-	mark mark
-}
-
-// account is one limit: a meter, a pause and a line of those that wait.
-type account struct {
-	meter  meter
-	terms  *terms
-	scope  *scope // nil: a pool
-	line   *line  // nil: nobody waits
-	paused instant
-	why    string // of the pause, in words
-}
-
-// terms says what an account counts and for whom. It may be shared and does not
-// change.
-type terms struct {
-	unit      string // "": one for each request, whatever it costs
-	text      string // the limit in words: "100000/h"
-	toHeaders bool   // unit "": the place is given back when headers come
-	spec      *rateSpec
-	pattern   string // the budget it stands in; "": Default
-	route     string // the pattern, if it names more than a host
-}
-
-// at is the earliest instant at which n units may be granted, as meter.at.
-func (a *account) at(now instant, n int64) instant {
-	t := a.meter.at(now, n)
-	if a.paused > now {
-		return max(t, a.paused)
-	}
-	return t
-}
-
 // mark notes that a's line must be looked at.
 func (e *engine) mark(a *account) {
 	if l := a.line; l != nil && !l.dirty {
@@ -187,55 +150,6 @@ func (e *engine) ring(l *line) {
 	l.wake = never
 	e.mark(l.a)
 	e.run(now)
-}
-
-// enter grants draws at once if there is room and nobody is to go first; then
-// it charges them. That is the fast path: it does not allocate.
-func (e *engine) enter(now instant, draws []draw, q *ask) bool {
-	if q.shut(now) != nil || !room(now, draws) {
-		return false
-	}
-	if q.upTo > 1 {
-		stretch(now, draws, q.upTo)
-	}
-	charge(now, draws, q.held())
-	return true
-}
-
-// room reports whether there is room for draws and nobody is to go first.
-func room(now instant, draws []draw) bool {
-	for i := range draws {
-		d := &draws[i]
-		if d.n == 0 {
-			continue
-		}
-		if !d.a.clear(now) || d.a.meter.at(now, d.n) > now {
-			return false
-		}
-	}
-	return true
-}
-
-// clear reports that nobody waits for a, nor is it paused.
-func (a *account) clear(now instant) bool { return a.line == nil && a.paused <= now }
-
-// charge takes the units of draws whatever there is.
-func charge(now instant, draws []draw, held bool) {
-	for i := range draws {
-		if d := &draws[i]; d.n != 0 {
-			d.mark = d.a.meter.take(now, d.n, held)
-		}
-	}
-}
-
-// fits returns the first draw that can never be granted, or nil.
-func fits(draws []draw) *draw {
-	for i := range draws {
-		if d := &draws[i]; d.n != 0 && !d.a.meter.fits(d.n) {
-			return d
-		}
-	}
-	return nil
 }
 
 // try grants w if all it needs is there and it is its turn everywhere. If not,

@@ -1,5 +1,25 @@
 package throttle
 
+// draws appends what requests of kind k draw on.
+func (k *kind) draws(buf []draw, q *ask) []draw {
+	l := k.learner
+	buf = append(buf, draw{a: &l.account, n: 1})
+	if l.terms.pausesOnly {
+		return buf
+	}
+	return k.stated(append(buf, draw{a: &l.host.account, n: 1}, draw{a: &k.account, n: 1}), q)
+}
+
+// stated is the part of draws that the server stated.
+func (k *kind) stated(buf []draw, q *ask) []draw {
+	for _, x := range k.quotas {
+		if n := q.of(x.account); n > 0 {
+			buf = append(buf, draw{a: x.account, n: n})
+		}
+	}
+	return buf
+}
+
 // open reports whether a request of k may take its places at now.
 func (k *kind) open(now instant) bool {
 	l := k.learner

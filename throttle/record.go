@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -10,16 +9,6 @@ import (
 	"github.com/weirhttp/weir/internal/pattern"
 	"github.com/weirhttp/weir/internal/table"
 )
-
-// budgets is what Config.Budgets and Default mean at one time. It does not
-// change; SetBudget makes another one.
-type budgets struct {
-	version uint64
-	by      map[string]Budget // by pattern
-	set     *pattern.Set[*plan]
-	other   *plan
-	pools   map[string]*plan
-}
 
 // record is what a Transport keeps of a host, or of a partition of it.
 type record struct {
@@ -181,31 +170,6 @@ func (t *Transport) partition(host, part string) (*record, *table.Entry[record])
 		}
 	}
 	return r, entry
-}
-
-// withBudget returns b with the budget of one pattern changed, checked.
-func (b *budgets) with(text string, budget Budget) (*budgets, error) {
-	by := maps.Clone(b.by)
-	if by == nil {
-		by = make(map[string]Budget)
-	}
-	p, err := pattern.Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	for other := range by { // another spelling is the same pattern
-		if q, err := pattern.Parse(other); err == nil && q.Text == p.Text {
-			delete(by, other)
-		} else if budget.Pool != "" && by[other].Pool == budget.Pool {
-			by[other] = budget.clone() // a pool is one budget
-		}
-	}
-	by[p.Text] = budget.clone()
-	other := b.other.budget
-	if budget.Pool != "" && other.Pool == budget.Pool {
-		other = budget
-	}
-	return newBudgets(b.version+1, other, by)
 }
 
 // hostOf is the canonical host of r.

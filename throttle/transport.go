@@ -123,56 +123,6 @@ func (t *Transport) keep() error {
 	return nil
 }
 
-// newBudgets compiles budgets. Errors name the field.
-func newBudgets(version uint64, other Budget, by map[string]Budget) (*budgets, error) {
-	b := &budgets{version: version, by: make(map[string]Budget, len(by)), pools: make(map[string]*plan)}
-	plans := make(map[string]*plan, len(by))
-	compile := func(field, text, route string, budget Budget) (*plan, error) {
-		if err := budget.check(); err != nil {
-			return nil, fmt.Errorf("%s.%w", field, err)
-		}
-		p := newPlan(text, route, budget)
-		if name := budget.Pool; name != "" {
-			if twin := b.pools[name]; twin != nil && !twin.budget.equal(budget) {
-				return nil, fmt.Errorf("%s.Pool: %q is %v here and %v elsewhere; a pool is one budget", field, name, budget, twin.budget)
-			}
-			b.pools[name] = newPlan("pool "+name, "", budget)
-		}
-		return p, nil
-	}
-	for text, budget := range by {
-		p, err := pattern.Parse(text)
-		if err != nil {
-			return nil, fmt.Errorf("Budgets: %w", err)
-		}
-		route := p.Text
-		if p.HostOnly() {
-			route = ""
-		}
-		if plans[text], err = compile(fmt.Sprintf("Budgets[%q]", text), p.Text, route, budget); err != nil {
-			return nil, err
-		}
-		b.by[text] = plans[text].budget
-	}
-	var err error
-	if b.set, err = pattern.NewSet(plans); err != nil {
-		return nil, fmt.Errorf("Budgets: %w", err)
-	}
-	if b.other, err = compile("Default", "", "", other); err != nil {
-		return nil, err
-	}
-	return b, nil
-}
-
-// walls is how many rates look at the wall's clock.
-func (b *budgets) walls() int {
-	n := b.other.walls()
-	for _, budget := range b.by {
-		n += (&plan{budget: budget}).walls()
-	}
-	return n
-}
-
 // idlePart is record.Idle for a table of records.
 func (r *record) idlePart(now time.Time) bool { return r.t == nil || r.Idle(now) }
 

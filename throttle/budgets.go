@@ -1,0 +1,93 @@
+package throttle
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/weirhttp/weir/internal/pattern"
+)
+
+// budgets is what Config.Budgets and Default mean at one time. It does not
+// change; SetBudget makes another one.
+type budgets struct {
+	version uint64
+	by      map[string]Budget // by pattern
+	set     *pattern.Set[*plan]
+	other   *plan
+	pools   map[string]*plan
+}
+
+// newBudgets compiles budgets. Errors name the field.
+func newBudgets(version uint64, other Budget, by map[string]Budget) (*budgets, error) {
+	b := &budgets{version: version, by: make(map[string]Budget, len(by)), pools: make(map[string]*plan)}
+	plans := make(map[string]*plan, len(by))
+	compile := func(field, text, route string, budget Budget) (*plan, error) {
+		if err := budget.check(); err != nil {
+			return nil, fmt.Errorf("%s.%w", field, err)
+		}
+		p := newPlan(text, route, budget)
+		if name := budget.Pool; name != "" {
+			if twin := b.pools[name]; twin != nil && !twin.budget.equal(budget) {
+				return nil, fmt.Errorf("%s.Pool: %q is %v here and %v elsewhere; a pool is one budget", field, name, budget, twin.budget)
+			}
+			b.pools[name] = newPlan("pool "+name, "", budget)
+		}
+		return p, nil
+	}
+	for text, budget := range by {
+		p, err := pattern.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("Budgets: %w", err)
+		}
+		route := p.Text
+		if p.HostOnly() {
+			route = ""
+		}
+		if plans[text], err = compile(fmt.Sprintf("Budgets[%q]", text), p.Text, route, budget); err != nil {
+			return nil, err
+		}
+		b.by[text] = plans[text].budget
+	}
+	var err error
+	if b.set, err = pattern.NewSet(plans); err != nil {
+		return nil, fmt.Errorf("Budgets: %w", err)
+	}
+	if b.other, err = compile("Default", "", "", other); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// with returns b with the budget of one pattern changed, checked.
+func (b *budgets) with(text string, budget Budget) (*budgets, error) {
+	by := maps.Clone(b.by)
+	if by == nil {
+		by = make(map[string]Budget)
+	}
+	p, err := pattern.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	for other := range by { // another spelling is the same pattern
+		if q, err := pattern.Parse(other); err == nil && q.Text == p.Text {
+			delete(by, other)
+		} else if budget.Pool != "" && by[other].Pool == budget.Pool {
+			by[other] = budget.clone() // a pool is one budget
+		}
+	}
+	by[p.Text] = budget.clone()
+	other := b.other.budget
+	if budget.Pool != "" && other.Pool == budget.Pool {
+		other = budget
+	}
+	return newBudgets(b.version+1, other, by)
+}
+
+// walls is how many rates look at the wall's clock.
+func (b *budgets) walls() int {
+	n := b.other.walls()
+	for _, budget := range b.by {
+		n += (&plan{budget: budget}).walls()
+	}
+	return n
+}
