@@ -67,6 +67,7 @@ func BenchmarkStub(b *testing.B) {
 	}
 	run("base", newFixed())
 	run("hand-made", &handMade{newFixed(), rate.NewLimiter(1e8, 1e8), gobreaker.NewCircuitBreaker[*http.Response](gobreaker.Settings{})})
+	run("least", newLeast())
 	run("weir", must(weir.New(newFixed(), on))(b))
 	run("weir, timeouts off", must(weir.New(newFixed(), off))(b))
 	post := func(name string, rt http.RoundTripper) {
