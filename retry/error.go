@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -179,18 +178,3 @@ func (e *TimeoutError) Timeout() bool { return true }
 
 // Temporary is true.
 func (e *TimeoutError) Temporary() bool { return true }
-
-// remember notes an attempt that is followed by another.
-func (l *loop) remember(o Outcome, resp *http.Response, err error) {
-	t := Tried{Outcome: o, Err: err}
-	if resp != nil {
-		t.Status = resp.StatusCode
-	}
-	if len(l.tried) < maxTried {
-		l.tried = append(l.tried, t)
-	}
-}
-
-// maxTried bounds what an Error lists: repeats of throttled answers have no
-// other bound than time.
-const maxTried = 100

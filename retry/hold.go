@@ -68,3 +68,18 @@ func (l *loop) perhaps(err error) bool {
 	}
 	return !l.tr.OnWire().IsZero() && !l.tr.Unprocessed
 }
+
+// remember notes an attempt that is followed by another.
+func (l *loop) remember(o Outcome, resp *http.Response, err error) {
+	t := Tried{Outcome: o, Err: err}
+	if resp != nil {
+		t.Status = resp.StatusCode
+	}
+	if len(l.tried) < maxTried {
+		l.tried = append(l.tried, t)
+	}
+}
+
+// maxTried bounds what an Error lists: repeats of throttled answers have no
+// other bound than time.
+const maxTried = 100

@@ -65,6 +65,9 @@ type kind struct {
 	route   *route // where its requests are counted; nil: in the scope itself
 }
 
+// busyKept is what each answer leaves of kind.busy.
+const busyKept = 15.0 / 16
+
 // A ticket is what learning wants to know of a request that ended.
 type ticket struct {
 	kind   *kind
@@ -222,7 +225,7 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 		return lesson{}
 	}
 	refused := s.Throttled
-	k.busy *= 15.0 / 16
+	k.busy *= busyKept
 	overload := status == http.StatusServiceUnavailable && s.Kind != headers.Quota || status == 529 || refused && s.Kind == headers.Overload
 	news := lesson{}
 	if k.suspect.judge(now, overload && !s.RetryAfter.Known) {

@@ -144,15 +144,15 @@ func firstSegment(path string) string {
 }
 
 // learn takes in how the attempt ended, before its places and units are given
-// back. s is nil if it was answered well and the answer states nothing. It returns what was news. The engine's lock is held, and again has to
-// follow.
+// back. s is nil if it was answered well and the answer states nothing. It
+// returns what was news. The engine's lock is held, and again has to follow.
 func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) lesson {
 	k := p.kind
 	if k == nil {
 		return lesson{}
 	}
 	if s == nil && len(k.quotas) == 0 && k.suspect == nil { // it tells that it was good, no more
-		k.busy *= 15.0 / 16
+		k.busy *= busyKept
 		k.learner.well(now, k, p.permit.at)
 		return lesson{}
 	}
@@ -192,10 +192,7 @@ func (p *passage) heed(now instant, news lesson) {
 	p.lifted(now, k.hold, &k.account)
 	switch news.what {
 	case causeHold:
-		a := &l.account
-		if news.hold == k.hold {
-			a = &k.account
-		}
+		a := l.pausedBy(news.hold, k)
 		if a.paused <= now {
 			p.counts().more().paused++
 		}

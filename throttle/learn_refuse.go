@@ -11,7 +11,7 @@ import (
 // proves to be a limit that does not say its name.
 func (l *learner) overloaded(now time.Time, g *ticket, s headers.Signal) lesson {
 	k := g.kind
-	k.busy += 1.0 / 16
+	k.busy += 1 - busyKept
 	k.streak = min(k.streak+1, manyAnswers)
 	k.slow.lost(now, true)
 	few := k.slow.allowed() > 0 && k.slow.allowed() <= 2
@@ -67,15 +67,19 @@ func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) 
 		most = min(most, suspectPause)
 	}
 	news := h.refuse(now, g.sent, said, f.guess(), most, l.good < settledIn, l.terms.jitter())
-	a := &l.account
-	if h == k.hold {
-		a = &k.account
-	}
-	if !news && h.until.Sub(a.paused.time()) < coarse {
+	if !news && h.until.Sub(l.pausedBy(h, k).paused.time()) < coarse {
 		return lesson{}
 	}
 	f.resume(h.until)
 	return lesson{what: causeHold, hold: h, kind: k}
+}
+
+// pausedBy is the account that h pauses, which a request of kind k met.
+func (l *learner) pausedBy(h *hold, k *kind) *account {
+	if h == k.hold {
+		return &k.account
+	}
+	return &l.account
 }
 
 // hintOf is what a refusal says about when to come back; whether it names the

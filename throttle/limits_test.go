@@ -565,20 +565,25 @@ func TestRoutesOfHostsBeyondMaxKeys(t *testing.T) {
 	})
 }
 
+// threeTokens takes three times a token of key k.
+func threeTokens(t *testing.T, l *Limiter) (grants []Grant) {
+	for range 3 {
+		g, err := l.Take(t.Context(), "k", Cost{"tokens": 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		grants = append(grants, g)
+	}
+	return grants
+}
+
 // However large what was settled is said to be, it frees nothing.
 func TestHugeSettlementsDoNotOverflow(t *testing.T) {
 	budgets := []string{"9 tokens/m burst 9", "9 tokens/m", "9 tokens/m bucket 9", "9 tokens/m align UTC burst 9", "900 tokens/m burst 900"}
 	for _, budget := range budgets {
 		synctest.Test(t, func(t *testing.T) {
 			l := newLimiter(t, budget)
-			var grants []Grant
-			for range 3 {
-				g, err := l.Take(t.Context(), "k", Cost{"tokens": 1})
-				if err != nil {
-					t.Fatal(err)
-				}
-				grants = append(grants, g)
-			}
+			grants := threeTokens(t, l)
 			for i, n := range []int64{math.MaxInt64, math.MaxInt64 / 2, math.MaxInt64 / 2} {
 				grants[i].Settle(Cost{"tokens": n})
 				if l.Try("k", Cost{"tokens": 1}).Allowed {
@@ -596,14 +601,7 @@ func TestHugeSettlementsReachTheStore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var grants []Grant
-		for range 3 {
-			g, err := l.Take(t.Context(), "k", Cost{"tokens": 1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			grants = append(grants, g)
-		}
+		grants := threeTokens(t, l)
 		for _, g := range grants {
 			g.Settle(Cost{"tokens": math.MaxInt64})
 			time.Sleep(time.Second)

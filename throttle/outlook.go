@@ -36,7 +36,7 @@ func (t *Transport) outlook(r *http.Request, tr *trip.Trip) (time.Duration, erro
 	if err != nil {
 		return 0, err
 	}
-	p.rank(&q, r.Context())
+	p.rank(r.Context(), &q)
 	patience := p.patience(r.Context())
 	e := t.engine
 	e.mu.Lock()

@@ -86,7 +86,7 @@ func (p *passage) pass(q *ask, home *record) bool {
 // wait enters after a wait if need be.
 func (p *passage) wait(ctx context.Context, q *ask, home *record) error {
 	t := p.t
-	p.rank(q, ctx)
+	p.rank(ctx, q)
 	p.tr.Clock(time.Time{})
 	patience := p.patience(ctx)
 	t.engine.mu.Lock()
@@ -148,7 +148,7 @@ func (p *passage) prepare(q *ask) (*record, error) {
 }
 
 // rank fills in q what says whose turn it is among those that wait.
-func (p *passage) rank(q *ask, ctx context.Context) {
+func (p *passage) rank(ctx context.Context, q *ask) {
 	q.seq, q.priority = p.tr.Order, priorityFrom(ctx)
 	if lane := p.t.config.Lane; lane != nil {
 		q.lane = lane(q.r)
