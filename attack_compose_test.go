@@ -102,10 +102,8 @@ func (s *stack) base(r *http.Request) (*http.Response, error) {
 	if how == 0 {
 		wait = time.Hour
 	}
-	select {
-	case <-time.After(wait):
-	case <-r.Context().Done():
-		return nil, r.Context().Err()
+	if err := testnet.Wait(r.Context(), wait); err != nil {
+		return nil, err
 	}
 	resp := testnet.Answer(r, 200, nil, testnet.NewBody("ok"))
 	switch how {

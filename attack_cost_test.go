@@ -140,9 +140,10 @@ func TestCancelledAtEveryMoment(t *testing.T) {
 			return stub(r)
 		})
 		rt := must(weir.New(base, weir.Config{Throttle: throttle.Config{Default: throttle.MustParseBudget("2/s burst 1, 1 in flight")}}))(t)
-		for at := range 60 {
+		for i := range 60 {
+			at := time.Duration(i)*50*time.Millisecond + 1
 			ctx, cancel := context.WithCancel(t.Context())
-			stop := time.AfterFunc(time.Duration(at)*50*time.Millisecond, cancel)
+			stop := time.AfterFunc(max(1, at), cancel)
 			start := time.Now()
 			resp, err := rt.RoundTrip(get(t, "http://h/").WithContext(ctx))
 			switch {
@@ -150,8 +151,8 @@ func TestCancelledAtEveryMoment(t *testing.T) {
 				resp.Body.Close()
 			case !errors.Is(err, context.Canceled):
 				t.Errorf("after %v: %v", time.Since(start), err)
-			case time.Since(start) != time.Duration(at)*50*time.Millisecond:
-				t.Errorf("cancelled at %v, returned after %v", time.Duration(at)*50*time.Millisecond, time.Since(start))
+			case time.Since(start) != at:
+				t.Errorf("cancelled at %v, returned after %v", at, time.Since(start))
 			}
 			stop.Stop()
 			cancel()

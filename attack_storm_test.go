@@ -76,10 +76,8 @@ func (b *stormBase) RoundTrip(r *http.Request) (*http.Response, error) {
 		io.Copy(io.Discard, r.Body)
 		r.Body.Close()
 	}
-	select {
-	case <-time.After(wait):
-	case <-r.Context().Done():
-		return nil, r.Context().Err()
+	if err := testnet.Wait(r.Context(), wait); err != nil {
+		return nil, err
 	}
 	answer := func(status int, h http.Header) (*http.Response, error) {
 		b.open.Add(1)
@@ -173,7 +171,7 @@ func operate(t *testing.T, rt *weir.Transport, random *rand.Rand, done chan stru
 				rt.Circuits().Release(fmt.Sprintf("h%d.x", i))
 			}
 			return
-		case <-time.After(time.Duration(random.IntN(700)) * time.Millisecond):
+		case <-time.After(time.Duration(1+random.IntN(700)) * time.Millisecond):
 		}
 	}
 }

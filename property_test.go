@@ -41,10 +41,8 @@ func (o *observer) RoundTrip(r *http.Request) (*http.Response, error) {
 	o.log = append(o.log, arrival{time.Now(), r.URL.Host, tokens})
 	wait, dice := time.Duration(o.random.IntN(300))*time.Millisecond, o.random.IntN(20)
 	o.mu.Unlock()
-	select {
-	case <-time.After(wait):
-	case <-r.Context().Done():
-		return nil, r.Context().Err()
+	if err := testnet.Wait(r.Context(), wait); err != nil {
+		return nil, err
 	}
 	switch {
 	case o.broken.Load():
@@ -121,7 +119,7 @@ func one(t *testing.T, rt *weir.Transport, random *rand.Rand) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	if random.IntN(3) == 0 {
-		stop := time.AfterFunc(time.Duration(random.IntN(4000))*time.Millisecond, cancel)
+		stop := time.AfterFunc(time.Duration(1+random.IntN(4000))*time.Millisecond, cancel)
 		defer stop.Stop()
 	}
 	tokens := int64(random.IntN(40))

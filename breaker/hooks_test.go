@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weirhttp/weir/internal/testnet"
 )
 
 // TestChanges carry who, what, why and until when, in their order.
@@ -279,12 +281,10 @@ func TestConcurrency(t *testing.T) {
 				h.set(down)
 			case 1, 5:
 				h.set(func(r *http.Request) (*http.Response, error) {
-					select {
-					case <-time.After(time.Duration(n) * time.Millisecond):
-						return status(200)(r)
-					case <-r.Context().Done():
-						return nil, r.Context().Err()
+					if err := testnet.Wait(r.Context(), time.Duration(n)*time.Millisecond); err != nil {
+						return nil, err
 					}
+					return status(200)(r)
 				})
 			case 2:
 				cs.Force("a.example", []State{Open, Closed}[n/8%2])

@@ -49,10 +49,8 @@ func (w *watchdog) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	at := time.Since(w.start)
 	takes, _ := r.Context().Value(takesKey{}).(time.Duration)
-	select {
-	case <-time.After(takes):
-	case <-r.Context().Done():
-		return nil, r.Context().Err()
+	if err := testnet.Wait(r.Context(), takes); err != nil {
+		return nil, err
 	}
 	for _, d := range w.down {
 		if at >= d.from && at < d.to {
@@ -92,7 +90,7 @@ func live(t *testing.T, patience time.Duration, down []weather, list []arrival) 
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
 			if a.cancel > 0 {
-				time.AfterFunc(a.cancel, cancel)
+				time.AfterFunc(max(1, a.cancel), cancel)
 			}
 			rt := doorAndMeter
 			if a.atMeter {

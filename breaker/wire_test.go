@@ -38,7 +38,7 @@ func TestRealTransports(t *testing.T) {
 					if limit > 0 {
 						ctx, cancel = context.WithTimeout(ctx, limit)
 					} else if limit < 0 {
-						time.AfterFunc(-limit, cancel)
+						time.AfterFunc(max(1, -limit), cancel)
 					}
 					defer cancel()
 					r, _ := http.NewRequestWithContext(ctx, "GET", "http://a.example"+path, nil)

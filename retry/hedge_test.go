@@ -41,9 +41,7 @@ func (d *duel) RoundTrip(r *http.Request) (*http.Response, error) {
 	d.hedge = append(d.hedge, trip.From(r.Context()).Hedge)
 	d.mu.Unlock()
 	trip.CloseBody(r)
-	select {
-	case <-time.After(l.after):
-	case <-r.Context().Done():
+	if testnet.Wait(r.Context(), l.after) != nil {
 		d.mu.Lock()
 		d.lost++
 		d.causes = append(d.causes, trip.From(r.Context()).Cause())

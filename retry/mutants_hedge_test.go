@@ -144,10 +144,7 @@ func panics(f func()) (what any) {
 func TestPanicBesideAHedge(t *testing.T) {
 	crash := func(d time.Duration) func(*http.Request) (*http.Response, error) {
 		return func(r *http.Request) (*http.Response, error) {
-			select {
-			case <-time.After(d):
-			case <-r.Context().Done():
-			}
+			testnet.Wait(r.Context(), d)
 			panic("crash")
 		}
 	}

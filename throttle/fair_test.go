@@ -105,7 +105,7 @@ func TestOrderOfArrival(t *testing.T) {
 				})
 				synctest.Wait()
 				if gone[i] {
-					time.AfterFunc(time.Duration(after[i])*time.Millisecond, cancel)
+					time.AfterFunc(max(1, time.Duration(after[i])*time.Millisecond), cancel)
 				}
 			}
 			c.wg.Wait()

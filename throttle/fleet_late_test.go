@@ -62,7 +62,7 @@ func lateFleet(t *testing.T, rate Rate, slow time.Duration, f FleetConfig, seed 
 	f.Members = 16
 	s := farStore{NewMemoryStore(), a}
 	ctx, cancel := context.WithCancel(t.Context())
-	defer time.AfterFunc(12*rate.Per, cancel).Stop()
+	defer time.AfterFunc(max(1, 12*rate.Per), cancel).Stop()
 	var wg sync.WaitGroup
 	for range f.Members {
 		tr, err := New(a, Config{Default: Budget{Rates: []Rate{rate}}, MaxWait: time.Hour, Store: s, Fleet: f})

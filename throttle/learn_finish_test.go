@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -131,12 +132,7 @@ func TestLostAttempts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tr := newTransport(t, newBase(func(r *http.Request) (*http.Response, error) {
-					select {
-					case <-time.After(test.after):
-						return nil, broken
-					case <-r.Context().Done():
-						return nil, r.Context().Err()
-					}
+					return nil, cmp.Or(testnet.Wait(r.Context(), test.after), broken)
 				}), Config{})
 				ctx := t.Context()
 				if test.deadline > 0 {
@@ -147,7 +143,7 @@ func TestLostAttempts(t *testing.T) {
 				ctx, cancel := context.WithCancel(ctx)
 				defer cancel()
 				if test.cancel > 0 {
-					time.AfterFunc(test.cancel, cancel)
+					time.AfterFunc(max(1, test.cancel), cancel)
 				}
 				if _, err := get(t, ctx, tr, "http://h/x"); err == nil {
 					t.Fatal("no error")

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/internal/testnet"
 )
 
 // learnRun runs f in virtual time with a Transport over a server.
@@ -153,13 +155,11 @@ func (s *sleepy) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	s.mu.Unlock()
 	if resp == nil {
-		select {
-		case <-time.After(d):
-		case <-r.Context().Done():
+		if err := testnet.Wait(r.Context(), d); err != nil {
 			s.mu.Lock()
 			s.busy--
 			s.mu.Unlock()
-			return nil, r.Context().Err()
+			return nil, err
 		}
 		s.mu.Lock()
 		s.busy--

@@ -22,7 +22,7 @@ type trickle struct {
 func (r *trickle) Read(b []byte) (int, error) {
 	if r.after > 0 {
 		select {
-		case <-time.After(r.after):
+		case <-time.After(max(1, r.after)):
 		case <-r.gone:
 			return 0, io.ErrUnexpectedEOF
 		}

@@ -339,7 +339,7 @@ func (c *crowd) caller(t *testing.T, tr *Transport, rnd *rand.Rand) {
 		time.Sleep(time.Duration(rnd.IntN(1000)) * time.Millisecond)
 		ctx, cancel := context.WithCancel(WithCost(t.Context(), Cost{"tokens": int64(rnd.IntN(120))}))
 		if rnd.IntN(4) == 0 {
-			time.AfterFunc(time.Duration(rnd.IntN(2000))*time.Millisecond, cancel)
+			time.AfterFunc(time.Duration(1+rnd.IntN(2000))*time.Millisecond, cancel)
 		}
 		resp, err := get(t, ctx, tr, "http://a/")
 		var e *Error

@@ -82,10 +82,8 @@ func mustGet(t testing.TB, rt http.RoundTripper, url string) *http.Response {
 // slow answers after d, with a body that must be read or closed.
 func slow(d time.Duration) func(*http.Request) (*http.Response, error) {
 	return func(r *http.Request) (*http.Response, error) {
-		select {
-		case <-time.After(d):
-		case <-r.Context().Done():
-			return nil, r.Context().Err()
+		if err := testnet.Wait(r.Context(), d); err != nil {
+			return nil, err
 		}
 		return testnet.Answer(r, 200, nil, testnet.NewBody("body")), nil
 	}

@@ -172,7 +172,7 @@ func (h *half) set(d *deadline, t time.Time) {
 		d.timer.Stop()
 	}
 	*d = deadline{at: t}
-	if !t.IsZero() {
+	if !t.IsZero() && !d.passed() { // a timer that is due at once: see Wait
 		d.timer = time.AfterFunc(time.Until(t), func() {
 			h.mu.Lock()
 			defer h.mu.Unlock()

@@ -1,6 +1,7 @@
 package testnet
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -111,4 +112,24 @@ func TestBody(t *testing.T) {
 	if _, err := b.Read(nil); err != ErrReadAfterClose || b.Closes() != 1 {
 		t.Errorf("%v, %d closes", err, b.Closes())
 	}
+}
+
+func TestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		for d, want := range map[time.Duration]time.Duration{-1: 0, 0: 0, 400 * time.Millisecond: 400 * time.Millisecond} {
+			began := time.Now()
+			if err := Wait(ctx, d); err != nil || time.Since(began) != want {
+				t.Errorf("%v: %v after %v", d, err, time.Since(began))
+			}
+		}
+		if err := Wait(ctx, time.Minute); err != context.DeadlineExceeded || time.Since(start) != time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		if err := Wait(ctx, 0); err != context.DeadlineExceeded {
+			t.Error(err)
+		}
+	})
 }
