@@ -1,6 +1,6 @@
 module github.com/weirhttp/weir/filestore
 
-go 1.26.0
+go 1.25.0
 
 require (
 	github.com/gofrs/flock v0.13.1

@@ -1,6 +1,6 @@
 module github.com/weirhttp/weir/outbox
 
-go 1.26.0
+go 1.25.0
 
 require (
 	github.com/weirhttp/weir v0.0.0
