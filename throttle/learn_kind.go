@@ -73,7 +73,7 @@ func (l *learner) hear(now time.Time, g *ticket, s headers.Signal, refused bool)
 		if !refused {
 			limit.Reset = finer(limit.Reset, s.RetryAfter)
 		}
-		q := l.quotaOf(now, limit)
+		q := l.quotaOf(now, limit, k, heard[:n])
 		if q == nil {
 			continue
 		}
@@ -103,21 +103,45 @@ func (l *learner) hear(now time.Time, g *ticket, s headers.Signal, refused bool)
 	return news
 }
 
-// known returns the account of a limit, or nil.
-func (l *learner) known(limit headers.Limit) *quota {
-	key := keyOf(limit)
+// known returns the account of a limit that a request of kind k came back with,
+// or nil. Limits without a name are one limit if they are of one size, or bind
+// one kind; those of one answer, of which said are heard already, are several.
+func (l *learner) known(limit headers.Limit, k *kind, said []*quota) (known *quota) {
+	key, best := keyOf(limit), 0
 	for _, q := range l.quotas {
-		if q.id == key {
+		if q.id != key {
+			continue
+		}
+		if limit.Name != "" {
 			return q
 		}
+		near := 0
+		if slices.Contains(q.kinds, k) {
+			near = 2
+		}
+		if !limit.Quota.Known || !q.size.Known || limit.Quota == q.size {
+			near++
+		}
+		if near > best && !slices.Contains(said, q) {
+			known, best = q, near
+		}
 	}
-	return nil
+	return known
 }
 
-// quotaOf returns the account of a limit, a new one if there is room.
-func (l *learner) quotaOf(now time.Time, limit headers.Limit) *quota {
+// parted reports whether a limit that a request of kind k came back with has
+// another account for other kinds.
+func (l *learner) parted(limit headers.Limit, k *kind) bool {
 	key := keyOf(limit)
-	if q := l.known(limit); q != nil {
+	return slices.ContainsFunc(l.quotas, func(q *quota) bool {
+		return q.id == key && len(q.kinds) > 0 && !slices.Contains(q.kinds, k)
+	})
+}
+
+// quotaOf is known, of a new account if there is room for one.
+func (l *learner) quotaOf(now time.Time, limit headers.Limit, k *kind, said []*quota) *quota {
+	key := keyOf(limit)
+	if q := l.known(limit, k, said); q != nil {
 		return q
 	}
 	if len(l.quotas) >= maxQuotas && !l.dropQuota(now) {

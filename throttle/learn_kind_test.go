@@ -95,17 +95,17 @@ func TestQuotasAreBounded(t *testing.T) {
 	l := learning1()
 	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
 	for i := range maxQuotas {
-		q := l.quotaOf(at0(0), headers.Limit{Name: fmt.Sprint(i)})
+		q := l.quotaOf(at0(0), headers.Limit{Name: fmt.Sprint(i)}, k, nil)
 		q.heard, q.left, q.reset = at0(time.Duration(i)*sec), 0, known(at0(time.Hour))
 		l.bind(q, k, 1)
 	}
-	if l.quotaOf(at0(0), headers.Limit{Name: "more"}) != nil || l.quotaOf(at0(0), headers.Limit{Name: "7"}) != l.quotas[7] {
+	if l.quotaOf(at0(0), headers.Limit{Name: "more"}, k, nil) != nil || l.quotaOf(at0(0), headers.Limit{Name: "7"}, k, nil) != l.quotas[7] {
 		t.Error("one more than there is room for")
 	}
 	free, gone := l.quotas[9], l.quotas[4]
 	free.left, gone.reset.Known = 1, false
 	l.changes = false
-	if q := l.quotaOf(at0(0), headers.Limit{Name: "more"}); q == nil || q.key.name != "more" || len(l.quotas) != maxQuotas || !l.changes {
+	if q := l.quotaOf(at0(0), headers.Limit{Name: "more"}, k, nil); q == nil || q.key.name != "more" || len(l.quotas) != maxQuotas || !l.changes {
 		t.Fatalf("%v of %d", q, len(l.quotas))
 	}
 	for _, q := range append(l.quotas, k.quotas...) {
@@ -123,7 +123,7 @@ func TestQuotasAreBounded(t *testing.T) {
 		t.Error("bound twice")
 	}
 	k.slow.now = 4
-	q := l.quotaOf(at0(0), headers.Limit{Name: "new"})
+	q := l.quotaOf(at0(0), headers.Limit{Name: "new"}, k, nil)
 	l.bind(q, k, 2)
 	if q.early != 6 || len(q.kinds) != 1 {
 		t.Errorf("%v units are missing of three others under way", q.early)
@@ -143,7 +143,7 @@ func TestQuotasAreForgotten(t *testing.T) {
 	}{{0, forgetAt, true}, {0, forgetAt + 1, false}, {time.Hour, 2 * time.Hour, true}, {time.Hour, 2*time.Hour + 1, false}, {sec, forgetAt, true}} {
 		l := learning1()
 		k := l.kindOf(kindKey{"GET", "x"}, hourIn)
-		q := l.quotaOf(at0(0), headers.Limit{Name: "a"})
+		q := l.quotaOf(at0(0), headers.Limit{Name: "a"}, k, nil)
 		q.heard, q.key.window = at0(0), test.window
 		l.bind(q, k, 1)
 		l.forget(at0(test.after), k)
@@ -218,16 +218,16 @@ func TestHints(t *testing.T) {
 		{"nearly", after(30*sec, limit("", 0, 33501*time.Millisecond)), hint{30 * sec, true, false, "Retry-After"}, false, true},
 		{"the wait is longer", after(30*sec, limit("", 0, 26500*time.Millisecond)), hint{30 * sec, true, true, "Retry-After"}, false, true},
 	} {
-		h, named, explained := learning1().hintOf(at0(0), test.s)
+		h, named, explained := learning1().hintOf(at0(0), nil, test.s)
 		if h != test.want || named != test.named || explained != test.explained {
 			t.Errorf("%s: %+v, named %t, explained %t", test.name, h, named, explained)
 		}
 	}
 	l := learning1()
-	q := l.quotaOf(at0(0), limit("", 0, 30*sec))
+	q := l.quotaOf(at0(0), limit("", 0, 30*sec), nil, nil)
 	for agree, want := range map[int]bool{1: false, 2: true} {
 		q.agree, q.reset = agree, known(at0(30*sec))
-		if h, _, _ := l.hintOf(at0(0), headers.Signal{Limits: []headers.Limit{limit("", 0, 30*sec)}}); h.supported != want {
+		if h, _, _ := l.hintOf(at0(0), nil, headers.Signal{Limits: []headers.Limit{limit("", 0, 30*sec)}}); h.supported != want {
 			t.Errorf("a reset that was said %d times before: supported %t", agree, h.supported)
 		}
 	}
@@ -260,7 +260,7 @@ func TestConcurrencyOrRate(t *testing.T) {
 			g.permit = &permit{draws: []draw{{a: &k.account, n: 1, mark: markLone}}}
 		}
 		if test.stated {
-			l.bind(l.quotaOf(at0(0), headers.Limit{}), k, 1)
+			l.bind(l.quotaOf(at0(0), headers.Limit{}, k, nil), k, 1)
 		}
 		if got := l.concurrency(g, test.s); got != test.want {
 			t.Errorf("%s: %t", test.name, got)

@@ -41,7 +41,7 @@ func (l *learner) concurrency(g *ticket, s headers.Signal) bool {
 // refuse pauses, and lets the finder react if the rate may be what was wrong.
 func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) lesson {
 	k := g.kind
-	said, named, explained := l.hintOf(now, s)
+	said, named, explained := l.hintOf(now, k, s)
 	h := l.holdOf()
 	if !l.terms.pausesOnly {
 		if l.blame == nil {
@@ -85,7 +85,7 @@ func (l *learner) pausedBy(h *hold, k *kind) *account {
 // hintOf is what a refusal says about when to come back; whether it names the
 // limit, so that other kinds of request go on; and whether a stated limit that
 // is spent explains it, so that no rate has to be found.
-func (l *learner) hintOf(now time.Time, s headers.Signal) (h hint, named, explained bool) {
+func (l *learner) hintOf(now time.Time, k *kind, s headers.Signal) (h hint, named, explained bool) {
 	if s.RetryAfter.Known {
 		h = hint{wait: min(s.RetryAfter.Value, mostWindow), known: true, source: "Retry-After"}
 	}
@@ -93,7 +93,7 @@ func (l *learner) hintOf(now time.Time, s headers.Signal) (h hint, named, explai
 		if !exhausted(limit) {
 			continue
 		}
-		named = named || limit.Name != ""
+		named = named || limit.Name != "" || l.parted(limit, k)
 		if !limit.Reset.Known {
 			continue
 		}
@@ -107,7 +107,7 @@ func (l *learner) hintOf(now time.Time, s headers.Signal) (h hint, named, explai
 		}
 		if reset > h.wait || !h.known {
 			h = hint{wait: reset, known: true, source: limit.Source}
-			if q := l.known(limit); q != nil && q.reset.Known && q.supported(now) {
+			if q := l.known(limit, k, nil); q != nil && q.reset.Known && q.supported(now) {
 				h.supported = true
 			}
 		}

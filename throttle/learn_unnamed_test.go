@@ -1,0 +1,104 @@
+package throttle
+
+import (
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// quarters is a fixed window of an API that names no limits.
+type quarters struct {
+	size, used int
+	per        time.Duration
+	ends       time.Time
+}
+
+// take counts a request and returns what is left; negative: it is refused.
+func (w *quarters) take(now time.Time) int {
+	if !now.Before(w.ends) {
+		w.used, w.ends = 0, now.Add(w.per)
+	}
+	w.used++
+	return w.size - w.used
+}
+
+func (w *quarters) say(h http.Header, family string, now time.Time) {
+	h.Set(family+"Limit", strconv.Itoa(w.size))
+	h.Set(family+"Remaining", strconv.Itoa(max(0, w.size-w.used)))
+	h.Set(family+"Reset", reset(now, w.ends.Sub(now)))
+}
+
+// endpoints is an API with a limit for each endpoint, and its budgets' patterns.
+func endpoints(limits map[string]*quarters) (Config, func(r *http.Request, now time.Time) *http.Response) {
+	c := Config{MaxWait: time.Hour, Budgets: map[string]Budget{}}
+	for path := range limits {
+		c.Budgets["a"+path] = Budget{}
+	}
+	return c, func(r *http.Request, now time.Time) *http.Response {
+		w, resp := limits[r.URL.Path], reply(200)
+		if w.take(now) < 0 {
+			resp = reply(429)
+		}
+		w.say(resp.Header, "X-Rate-Limit-", now)
+		return resp
+	}
+}
+
+// Each endpoint of an API may have a limit of its own though none has a name:
+// then they differ in size, and one that is spent does not stop the others.
+func TestUnnamedLimitsOfEndpoints(t *testing.T) {
+	c, answer := endpoints(map[string]*quarters{"/2/users": {size: 15, per: 15 * time.Minute}, "/2/search": {size: 300, per: 15 * time.Minute}})
+	learnRun(t, c, answer, func(t *testing.T, rt *Transport, s *server) {
+		begin := time.Now()
+		for range 15 {
+			one(t, rt, "http://a/2/users")
+			one(t, rt, "http://a/2/search")
+		}
+		if failed := swarm(rt, 200, "http://a/2/search"); failed > 0 || s.refused > 0 || time.Since(begin) > time.Minute {
+			t.Errorf("the roomy endpoint took %v with %d errors, %d refusals, want less than a minute and none", time.Since(begin), failed, s.refused)
+		}
+		if status, waited := one(t, rt, "http://a/2/users"); status != 200 || waited < 14*time.Minute {
+			t.Errorf("the spent endpoint answered %d after %v, want 200 in 15 minutes", status, waited)
+		}
+	})
+}
+
+// A refusal that tells such a limit to be spent pauses its own endpoint only.
+func TestUnnamedLimitsPauseTheirOwn(t *testing.T) {
+	users := &quarters{size: 15, per: 15 * time.Minute}
+	c, answer := endpoints(map[string]*quarters{"/2/users": users, "/2/search": {size: 300, per: 15 * time.Minute}})
+	learnRun(t, c, answer, func(t *testing.T, rt *Transport, s *server) {
+		one(t, rt, "http://a/2/users")
+		one(t, rt, "http://a/2/search")
+		users.used = 15 // somebody else's
+		if status, _ := one(t, rt, "http://a/2/users"); status != 429 {
+			t.Fatalf("got %d, want 429", status)
+		}
+		if status, waited := one(t, rt, "http://a/2/search"); status != 200 || waited > time.Second {
+			t.Errorf("the other endpoint answered %d after %v, want 200 at once", status, waited)
+		}
+	})
+}
+
+// Two limits in one answer, of a gateway and of what stands behind it, are both
+// obeyed, though neither has a name.
+func TestTwoUnnamedLimitsInOneAnswer(t *testing.T) {
+	hour, short := &quarters{size: 1000, per: time.Hour}, &quarters{size: 10, per: 2 * time.Second}
+	answer := func(_ *http.Request, now time.Time) *http.Response {
+		resp := reply(200)
+		if short.take(now) < 0 || hour.take(now) < 0 {
+			resp = reply(429)
+		}
+		short.say(resp.Header, "RateLimit-", now)
+		hour.say(resp.Header, "X-RateLimit-", now)
+		return resp
+	}
+	learnRun(t, Config{}, answer, func(t *testing.T, rt *Transport, s *server) {
+		begin := time.Now()
+		failed := swarm(rt, 100, "http://a/x")
+		if took := time.Since(begin); failed > 0 || s.refused > 4 || took > 30*time.Second {
+			t.Errorf("%d errors, %d refusals in %v, want none, at most 4 in half a minute", failed, s.refused, took)
+		}
+	})
+}
