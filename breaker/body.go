@@ -14,6 +14,7 @@ import (
 type watched struct {
 	r       http.Request
 	body    io.ReadCloser
+	begin   atomic.Bool
 	closed  atomic.Bool
 	bad     atomic.Bool
 	reading atomic.Bool
@@ -31,6 +32,7 @@ func watch(r *http.Request) (*http.Request, *watched) {
 }
 
 func (w *watched) Read(p []byte) (int, error) {
+	w.begin.Store(true)
 	w.reading.Store(!w.closed.Load())
 	n, err := w.body.Read(p)
 	if w.closed.Load() { // whoever closes it may make a Read fail, which was blocked until then
@@ -47,6 +49,10 @@ func (w *watched) Close() error {
 	w.closed.Store(true)
 	return w.body.Close()
 }
+
+// begun reports whether anybody has begun to read the body. It may be called on
+// nil.
+func (w *watched) begun() bool { return w != nil && w.begin.Load() }
 
 // failed reports whether the body could not be read. It may be called on nil.
 func (w *watched) failed() bool { return w != nil && w.bad.Load() }

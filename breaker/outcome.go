@@ -151,7 +151,7 @@ func (a *attempt) failure() verdict {
 		}
 		return ignored
 	}
-	if cause == trip.CallerDone || errors.Is(a.err, context.Canceled) || a.body.failed() || malformed(a.r) {
+	if cause == trip.CallerDone || errors.Is(a.err, context.Canceled) || a.body.failed() || malformed(a.r, a.body.begun()) {
 		return ignored
 	}
 	return failed
@@ -189,12 +189,17 @@ func cancelled(r *http.Request) <-chan struct{} {
 	return r.Cancel
 }
 
-// malformed reports that no host is to blame for the failure of r.
-func malformed(r *http.Request) bool {
+// malformed reports that no host is to blame for the failure of r. Trailers of a
+// body that was begun may be written at this moment, as it is read.
+func malformed(r *http.Request, begun bool) bool {
 	if r.URL == nil || r.URL.Host == "" || r.URL.Scheme != "http" && r.URL.Scheme != "https" || !token(r.Method) && r.Method != "" {
 		return true
 	}
-	for _, h := range [...]http.Header{r.Header, r.Trailer} {
+	fields := [...]http.Header{r.Header, r.Trailer}
+	if begun {
+		fields[1] = nil
+	}
+	for _, h := range fields {
 		for name, values := range h {
 			if !token(name) {
 				return true

@@ -243,3 +243,34 @@ func TestTokens(t *testing.T) {
 		}
 	}
 }
+
+// announcing is a body that fills in its request's trailers as it is read.
+type announcing struct{ trailer http.Header }
+
+func (a announcing) Read(p []byte) (int, error) {
+	a.trailer["Sum"] = []string{"\x00"}
+	return copy(p, "x"), nil
+}
+
+// A request's trailers are its body's from the first Read on: a base may go on
+// reading after it has returned.
+func TestTrailersAreTheBodys(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		read bool
+		want Outcome
+	}{{"read", true, Failure}, {"unread", false, Ignore}} {
+		r := httptest.NewRequest("POST", "http://a.example/", nil)
+		r.Trailer = http.Header{"Sum": {"\x00"}}
+		r.Body = io.NopCloser(announcing{r.Trailer})
+		got := outcomeOf(t, Config{}, r, func(r *http.Request) (*http.Response, error) {
+			if test.read {
+				r.Body.Read(make([]byte, 1))
+			}
+			return nil, io.ErrUnexpectedEOF
+		})
+		if got != test.want {
+			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
+		}
+	}
+}
