@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/pattern"
 	"github.com/weirhttp/weir/retry"
 	"github.com/weirhttp/weir/throttle"
 )
@@ -102,12 +103,15 @@ func NewClient(c Config) (*http.Client, error) {
 // setHosts tells the layers of all patterns if it tells them of one: of those
 // that match a host they take the most specific.
 func (t *Transport) setHosts(c Config) error {
+	if _, err := pattern.NewSet(c.Hosts); err != nil { // two that mean the same: either could win
+		return fmt.Errorf("weir: Hosts: %w", err)
+	}
 	var retries, circuits bool
 	for _, h := range c.Hosts {
 		retries = retries || h.Retry != nil
 		circuits = circuits || h.Breaker != nil || h.Retry != nil && h.Retry.AttemptTimeout != c.Retry.AttemptTimeout
 	}
-	for pattern, h := range c.Hosts {
+	for text, h := range c.Hosts {
 		if h.Retry == nil {
 			h.Retry = &c.Retry
 		}
@@ -116,13 +120,13 @@ func (t *Transport) setHosts(c Config) error {
 		}
 		settings, err := fitWindow(*h.Breaker, h.Retry.AttemptTimeout)
 		if err != nil {
-			return fmt.Errorf("weir: Hosts[%q]: %w", pattern, err)
+			return fmt.Errorf("weir: Hosts[%q]: %w", text, err)
 		}
 		if retries {
-			err = t.retry.SetHost(pattern, *h.Retry)
+			err = t.retry.SetHost(text, *h.Retry)
 		}
 		if err == nil && circuits {
-			err = t.circuits.SetHost(pattern, settings)
+			err = t.circuits.SetHost(text, settings)
 		}
 		if err != nil {
 			return fmt.Errorf("weir: Hosts: %w", err)

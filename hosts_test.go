@@ -99,3 +99,14 @@ func TestHostTimeoutsCount(t *testing.T) {
 		}
 	})
 }
+
+// TestHostsNamedTwice: of two settings for one host neither could be relied on.
+func TestHostsNamedTwice(t *testing.T) {
+	c := weir.Config{Hosts: map[string]weir.Host{
+		"api.example.com":  {Retry: &retry.Config{MaxAttempts: 1}},
+		"API.example.com.": {Retry: &retry.Config{MaxAttempts: 5}},
+	}}
+	if _, err := weir.New(testnet.Func(stub), c); err == nil || !strings.Contains(err.Error(), "API.example.com.") {
+		t.Errorf("got %v, want an error that names both", err)
+	}
+}
