@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"strconv"
 	"sync"
@@ -95,7 +96,10 @@ func New(w *weir.Config, c Config) (*Reporter, error) {
 	w.Throttle.OnLearn = then(r.onLearn, w.Throttle.OnLearn)
 	r.hookRetry(&w.Retry)
 	r.hookBreaker(&w.Breaker)
-	for pattern, h := range w.Hosts { // settings of their own have hooks of their own
+	// Settings of their own have hooks of their own. The map may be in another
+	// Config, too.
+	w.Hosts = maps.Clone(w.Hosts)
+	for pattern, h := range w.Hosts {
 		if h.Retry != nil {
 			own := *h.Retry
 			r.hookRetry(&own)

@@ -203,11 +203,14 @@ func TestNewRefuses(t *testing.T) {
 func TestHostsOfTheirOwn(t *testing.T) {
 	reader := sdk.NewManualReader()
 	c := weir.Config{Hosts: map[string]weir.Host{"h": {Retry: &retry.Config{MaxAttempts: 1}}}}
-	original := c.Hosts["h"].Retry
+	given, original := c.Hosts, c.Hosts["h"].Retry
 	if _, err := New(&c, Config{MeterProvider: sdk.NewMeterProvider(sdk.WithReader(reader))}); err != nil {
 		t.Fatal(err)
 	}
 	if c.Hosts["h"].Retry.OnAttempt == nil || original.OnAttempt != nil {
 		t.Error("settings of a host are not reported, or the caller's were written to")
+	}
+	if given["h"].Retry != original {
+		t.Error("the caller's map was written to: another Config that has it would report here as well")
 	}
 }
