@@ -188,9 +188,11 @@ func (s *share) Read(b []byte) (int, error) {
 // readAt reads without the lock.
 func (s *share) readAt(b []byte) (int, error) {
 	p, off := s.p, s.off
-	p.mu.Unlock()
-	n, err := p.at.ReadAt(b, off)
-	p.mu.Lock()
+	n, err := func() (int, error) {
+		p.mu.Unlock()
+		defer p.mu.Lock() // it may panic
+		return p.at.ReadAt(b, off)
+	}()
 	s.off += int64(n)
 	if n > 0 && err == io.EOF {
 		err = nil
@@ -204,13 +206,7 @@ func (s *share) readSource(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
-	p.busy = len(b)
-	p.mu.Unlock()
-	n, err := p.src.Read(b)
-	p.mu.Lock()
-	p.busy = 0
-	p.moved.Broadcast()
-	p.err = err
+	n, err := p.read(b)
 	switch {
 	case p.lost:
 	case int64(len(p.buf)+n) <= p.limit:
@@ -232,6 +228,19 @@ func (s *share) readSource(b []byte) (int, error) {
 		p.close()
 	}
 	return n, err
+}
+
+// read reads the source without the lock. It may panic, or end the goroutine:
+// then nobody knows how far it came.
+func (p *replay) read(b []byte) (n int, err error) {
+	p.busy, err = len(b), errGone
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		p.busy, p.err = 0, err
+		p.moved.Broadcast()
+	}()
+	return p.src.Read(b)
 }
 
 // Close ends the share. It closes the source if the request is over, or if a

@@ -300,3 +300,33 @@ func TestStuckSource(t *testing.T) {
 		})
 	}
 }
+
+// bomb is a body whose Read panics, also at an offset.
+type bomb struct{ io.Seeker }
+
+func (bomb) Read([]byte) (int, error)          { panic("bomb") }
+func (bomb) ReadAt([]byte, int64) (int, error) { panic("bomb") }
+func (bomb) Close() error                      { return nil }
+
+// A body that panics does so where a base can recover it, and leaves nothing
+// locked or waiting.
+func TestBodyPanics(t *testing.T) {
+	for name, body := range map[string]io.ReadCloser{
+		"in order":     struct{ io.ReadCloser }{bomb{}},
+		"at an offset": bomb{strings.NewReader("")},
+	} {
+		p := lend(t, 10, body)
+		s := p.next()
+		if got := panics(func() { s.Read(make([]byte, 1)) }); got != "bomb" {
+			t.Errorf("%s: got panic %v", name, got)
+		}
+		if p.at == nil && (p.again() || p.busy != 0) {
+			t.Errorf("%s: it is lent again, of which nobody knows how much was read", name)
+		}
+		s.Close()
+		p.finish()
+		if !p.closed {
+			t.Errorf("%s: it is not closed", name)
+		}
+	}
+}

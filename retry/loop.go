@@ -239,7 +239,7 @@ func (l *loop) last(o Outcome, p plan, resp *http.Response, err error) (*http.Re
 		return nil, p.err
 	case l.inHand() && (l.safe || !l.perhaps(err)):
 		return l.held.response(), nil
-	case len(l.tried) == 0 && (p.reason == Final || p.reason == Unsafe || o == Refused || o == CallerDone):
+	case len(l.tried) == 0 && (p.reason == Final || p.reason == Unsafe):
 		return nil, err
 	}
 	return nil, l.failure(o, p.reason, err)
