@@ -1,7 +1,6 @@
 package retry
 
 import (
-	"errors"
 	"io"
 	"math"
 	"net/http"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/hosts"
+	"github.com/weirhttp/weir/internal/trip"
 )
 
 // flight is an attempt from the wire to the end of its response body, which
@@ -158,13 +158,8 @@ type duplex struct {
 func (d *duplex) Read(b []byte) (int, error)  { return d.w.Read(b) }
 func (d *duplex) Write(b []byte) (int, error) { return d.w.Write(b) }
 
-// CloseWrite is what ReverseProxy calls when the other side has finished.
-func (d *duplex) CloseWrite() error {
-	if c, ok := d.w.(interface{ CloseWrite() error }); ok {
-		return c.CloseWrite()
-	}
-	return errors.ErrUnsupported
-}
+// CloseWrite closes the writing side alone.
+func (d *duplex) CloseWrite() error { return trip.CloseWrite(d.w) }
 
 func eventStream(h http.Header) bool {
 	const name = "text/event-stream"

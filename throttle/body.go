@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+
+	"github.com/weirhttp/weir/internal/trip"
 )
 
 var (
@@ -31,6 +33,9 @@ type upgraded struct {
 }
 
 func (u *upgraded) Write(b []byte) (int, error) { return u.w.Write(b) }
+
+// CloseWrite closes the writing side alone.
+func (u *upgraded) CloseWrite() error { return trip.CloseWrite(u.w) }
 
 func (b *answerBody) Read(buf []byte) (int, error) {
 	n, err := b.ReadCloser.Read(buf)

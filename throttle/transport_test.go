@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -178,11 +179,19 @@ func TestInFlightComesBackAfterErrorAndPanic(t *testing.T) {
 	})
 }
 
+// halves is a connection whose writing side can be closed alone.
+type halves struct{ net.Conn }
+
+func (h halves) CloseWrite() error {
+	testnet.CloseWrite(h.Conn)
+	return nil
+}
+
 func TestUpgradedBodyCanBeWritten(t *testing.T) {
 	client, server := testnet.Pipe()
 	defer server.Close()
 	b := newBase(func(r *http.Request) (*http.Response, error) {
-		return testnet.Answer(r, http.StatusSwitchingProtocols, nil, client), nil
+		return testnet.Answer(r, http.StatusSwitchingProtocols, nil, halves{client}), nil
 	})
 	tr := newTransport(t, b, Config{Default: Budget{InFlight: 1}})
 	resp := mustGet(t, tr, "http://a/")
@@ -196,6 +205,13 @@ func TestUpgradedBodyCanBeWritten(t *testing.T) {
 	buf := make([]byte, 5)
 	if _, err := io.ReadFull(server, buf); err != nil || string(buf) != "hello" {
 		t.Errorf("the server read %q, %v", buf, err)
+	}
+	half, ok := w.(interface{ CloseWrite() error }) // as ReverseProxy closes it when its client has finished
+	if !ok || half.CloseWrite() != nil {
+		t.Fatal("the body of a 101 cannot be half-closed")
+	}
+	if _, err := server.Read(buf); err != io.EOF {
+		t.Errorf("after a half-close the server reads %v, want EOF", err)
 	}
 	w.Close()
 	mustGet(t, tr, "http://a/")

@@ -2,6 +2,7 @@ package trip
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"reflect"
@@ -44,4 +45,14 @@ func Unclosable(body io.ReadCloser) bool {
 type writerTo struct {
 	io.Reader
 	io.WriterTo
+}
+
+// CloseWrite ends what is written to a connection that was switched to another
+// protocol and leaves it open for reading, as ReverseProxy does when its client
+// has finished.
+func CloseWrite(w io.Writer) error {
+	if c, ok := w.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return errors.ErrUnsupported
 }
