@@ -353,3 +353,30 @@ func TestFleetConfigNamesFaults(t *testing.T) {
 		}
 	}
 }
+
+// answeredLate is a context that ends when the call under it has returned.
+type answeredLate struct{ context.Context }
+
+func (answeredLate) Done() <-chan struct{} {
+	synctest.Wait()
+	over := make(chan struct{})
+	close(over)
+	return over
+}
+
+func (answeredLate) Err() error { return context.DeadlineExceeded }
+
+// An answer that is there when its deadline comes is not left behind.
+func TestAnswersAtTheDeadlineCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := new(prompt)
+		for range 64 {
+			if n, err := within(answeredLate{t.Context()}, p, func() (int, error) { return 7, nil }); n != 7 || err != nil {
+				t.Fatalf("got %d, %v, want what the call returned", n, err)
+			}
+		}
+		if n := p.overdue.Load(); n != 0 {
+			t.Errorf("%d calls were left behind", n)
+		}
+	})
+}

@@ -59,6 +59,11 @@ func within[T any](ctx context.Context, p *prompt, call func() (T, error)) (T, e
 		return r.value, r.err
 	case <-ctx.Done():
 	}
+	select {
+	case r := <-done: // at the last moment: what it charged is not lost
+		return r.value, r.err
+	default:
+	}
 	if !left.Swap(true) {
 		p.overdue.Add(1)
 	}

@@ -218,13 +218,18 @@ func (k *kind) eta(now instant, _, _ int64) instant {
 	if k.apart {
 		d = max(d, k.finder.outlook(now.time()))
 	}
-	if d == 0 && !k.slow.room() {
+	if d == 0 && !k.slow.roomy() {
 		return never
 	}
 	return in(now, d)
 }
 
-func (s *hostStart) eta(now instant, _, n int64) instant { return s.at(now, n) }
+func (s *hostStart) eta(now instant, _, _ int64) instant {
+	if s.slow.roomy() {
+		return now
+	}
+	return never
+}
 
 func (q *quota) eta(now instant, ahead, n int64) instant {
 	t := q.at(now, n)

@@ -67,7 +67,11 @@ func TestLearnerAsAMeter(t *testing.T) {
 		}
 		host.take(hourIn, 1, true)
 	}
-	if host.at(hourIn, 1) != never || host.eta(hourIn, 5, 1) != never {
+	k := &kind{slow: slowStart{now: firstFlight}}
+	if host.eta(hourIn, 5, 1) != never || k.eta(hourIn, 5, 1) != never || host.slow.full || k.slow.full {
+		t.Error("no place is left, and nobody is held up")
+	}
+	if host.at(hourIn, 1) != never || k.at(hourIn, 1) != never || !host.slow.full || !k.slow.full {
 		t.Error("no place is left")
 	}
 	if host.regain(1) != sec || new(kind).regain(1) != sec {

@@ -150,7 +150,10 @@ func TestSlowStartFigures(t *testing.T) {
 	if !f.room() || f.full {
 		t.Error("one of two")
 	}
-	if f.now = 2; f.room() || !f.full {
+	if f.now = 2; f.roomy() || f.full {
+		t.Error("two of two, but nobody is held up")
+	}
+	if f.room() || !f.full {
 		t.Error("two of two")
 	}
 	if f.limit = 0.5; f.allowed() != 1 {

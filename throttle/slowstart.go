@@ -51,13 +51,17 @@ func (f *slowStart) allowed() int {
 	return max(1, int(f.limit))
 }
 
+// room reports whether a request may start, and notes if not.
 func (f *slowStart) room() bool {
+	roomy := f.roomy()
+	f.full = f.full || !roomy
+	return roomy
+}
+
+// roomy is room for those who only ask.
+func (f *slowStart) roomy() bool {
 	n := f.allowed()
-	if n == 0 || f.now < n {
-		return true
-	}
-	f.full = true
-	return false
+	return n == 0 || f.now < n
 }
 
 // well learns from a good answer that took so long.
