@@ -131,10 +131,12 @@ func (p *parser) policy(m *meaning, quota float64, minus bool, f facts) {
 
 // assoc is the state of a list of pairs without bare values: "limit=10,
 // remaining=5, reset=1" is one limit in three items, "q=1;r=1, q=2;r=2" is two.
+// So are two lines, if they say different quotas.
 type assoc struct {
-	draft int // index of the limit that is being filled; -1: none
-	seen  facts
-	made  int
+	draft  int // index of the limit that is being filled; -1: none
+	seen   facts
+	made   int
+	begins bool // a line
 }
 
 // assoc takes such an item.
@@ -145,6 +147,12 @@ func (p *parser) assoc(m *meaning, x *item, f facts, a *assoc) {
 	}
 	again := f.name != "" || f.quota.Known && a.seen.quota.Known || f.remaining.Known && a.seen.remaining.Known ||
 		f.reset.Known && a.seen.reset.Known || f.used.Known && a.seen.used.Known
+	if a.begins && a.draft >= 0 && f.name == "" {
+		quota := p.at(a.draft).Quota
+		again = f.quota.Known && quota.Known && f.quota != quota
+		a.seen = facts{}
+	}
+	a.begins = false
 	if a.draft < 0 || again {
 		per, place := m.window, 0
 		if w, ok := windowNamed(f.name); ok {

@@ -35,8 +35,10 @@ func (p *parser) read(m *meaning, lines []string) {
 			p.categories(m, s)
 		}
 	default:
+		a := assoc{draft: -1}
 		for _, s := range lines {
-			p.counts(m, trimBlanks(s))
+			a.begins = true
+			p.counts(m, trimBlanks(s), &a)
 		}
 	}
 }
@@ -69,7 +71,7 @@ func (t *texts) add(m *meaning, lines []string) {
 
 // counts reads a line that holds a number of units, or a list that may say
 // more than its header's name does.
-func (p *parser) counts(m *meaning, s string) {
+func (p *parser) counts(m *meaning, s string, a *assoc) {
 	if s == "" {
 		return
 	}
@@ -88,9 +90,8 @@ func (p *parser) counts(m *meaning, s string) {
 	}
 	l := list{rest: s}
 	var x item
-	a := assoc{draft: -1}
 	for l.next(&x) {
-		p.item(m, &x, l.n, &a)
+		p.item(m, &x, l.n, a)
 	}
 }
 
