@@ -3,6 +3,7 @@ package throttle
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -131,7 +132,18 @@ func (r Rate) check() error {
 	case r.WarmUp > 0 && (r.Burst > 1 || r.Bucket > 0):
 		return fmt.Errorf("WarmUp: %v stands beside a burst of %d; a rate that warms up spaces its units", r.WarmUp, r.burst())
 	}
-	return checkWord("Unit", r.Unit)
+	return checkUnit(r.Unit)
+}
+
+// checkUnit refuses what is not a word, and what looks like requests but would
+// be a unit that no request draws, so that nothing were limited.
+func checkUnit(unit string) error {
+	for _, near := range [...]string{"req", "reqs", "request", requests} {
+		if unit != requests && strings.EqualFold(unit, near) {
+			return fmt.Errorf("Unit: %q is a unit that no request draws: leave it out to count requests", unit)
+		}
+	}
+	return checkWord("Unit", unit)
 }
 
 // check returns an error that names the field and its value.

@@ -19,11 +19,13 @@ import (
 //	100/10s warmup 30s, 8 in flight, pool search
 //	unlimited
 //
-// Items are separated by commas. A rate is a count, a unit unless it is
-// requests, a slash and a length of time: ns, us, ms, s, m, h, d, w (also as
-// words: second, min, hours, ...), with a count before it unless that is 1.
-// After it may stand burst, bucket, align and warmup with their values. An error
-// shows the piece it is about and what was expected there.
+// Items are separated by commas. A rate is a count, a space and a unit unless
+// that is requests, a slash and a length of time: ns, us, ms, s, m, h, d, w (also
+// as words: second, min, hours, ...), with a count before it unless that is 1.
+// After it may stand burst, bucket, align and warmup with their values. A unit
+// may have any name but one that looks like requests ("req"); nothing is drawn
+// on it but by a [Cost] that names it. An error shows the piece it is about and
+// what was expected there.
 func ParseBudget(s string) (Budget, error) {
 	p := parser{text: s}
 	b, err := p.budget()
@@ -205,6 +207,7 @@ func (p *parser) counted(b *Budget) error {
 	if err != nil {
 		return err
 	}
+	end := p.pos
 	unit, at := p.run(wordByte)
 	if unit == "in" && p.flight() {
 		if n == 0 || b.InFlight != 0 {
@@ -212,6 +215,9 @@ func (p *parser) counted(b *Budget) error {
 		}
 		b.InFlight = n
 		return nil
+	}
+	if unit != "" && at == end { // 5k/h, 1e3/s, 10rps: no count of a unit k, e3 or rps is meant
+		return p.fail(at, "a slash and a length of time, as in 5/s, or a space and a unit, as in 5 tokens/s")
 	}
 	if unit != "" && !isWord(unit) {
 		return p.fail(at, "a unit such as tokens")
