@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,9 +101,9 @@ func (c *Circuits) settings(host string) *settings {
 // State is what the circuit of a host does: the operator's word if there is
 // one, else the strictest of the host's circuits. An open circuit whose period
 // has ended is Open until a request comes to probe. The host may be written
-// as in a URL; port 80 or 443 may be left out.
+// as in a URL, or be one; port 80 or 443 may be left out.
 func (c *Circuits) State(host string) State {
-	for _, key := range keys(host) {
+	for _, key := range hosts.Spelled(host) {
 		if s, ok := c.held(key); ok {
 			return s
 		}
@@ -138,16 +137,16 @@ func (c *Circuits) automatic(key string) State {
 	return worst
 }
 
-// Force holds all circuits of a host Open or Closed until Release, whatever
-// becomes of its requests, which are not judged meanwhile. It works for a host
-// that no request has gone to yet. Requests that wait for the circuit are
+// Force holds all circuits of a host, written as for State, Open or Closed until
+// Release, whatever becomes of its requests, which are not judged meanwhile. It
+// works for a host that no request has gone to yet. Requests that wait for the circuit are
 // refused or released at once. Another state, or a host beyond the 100000 that
 // can be held at a time, is ignored.
 func (c *Circuits) Force(host string, s State) {
 	if s != Open && s != Closed {
 		return
 	}
-	for _, key := range keys(host) {
+	for _, key := range hosts.Spelled(host) {
 		before := c.State(key)
 		c.mu.Lock()
 		if _, ok := c.forced[key]; !ok && len(c.forced) >= maxForced {
@@ -164,7 +163,7 @@ func (c *Circuits) Force(host string, s State) {
 // Release ends what Force began. The circuits of the host go on by themselves,
 // closed and with nothing counted.
 func (c *Circuits) Release(host string) {
-	for _, key := range keys(host) {
+	for _, key := range hosts.Spelled(host) {
 		c.mu.Lock()
 		was, ok := c.forced[key]
 		delete(c.forced, key)
@@ -207,18 +206,6 @@ func (c *Circuits) refuse(host string, by trip.Layer) *Error {
 		h.refused++
 	}
 	return &Error{Host: host, State: Open, by: refuser(by)}
-}
-
-// keys are the canonical names that a host as written may have. A port that
-// is a scheme's own is not part of the key under that scheme.
-func keys(host string) []string {
-	key := hosts.Canonical("", host)
-	for _, port := range [...]string{":80", ":443"} {
-		if bare, ok := strings.CutSuffix(key, port); ok {
-			return []string{bare, key}
-		}
-	}
-	return []string{key}
 }
 
 // mac is how a shard shows.

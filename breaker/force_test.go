@@ -169,6 +169,7 @@ func TestForceKnowsPorts(t *testing.T) {
 		{"b.example:443", "http://b.example:443/"},
 		{"b.example:8080", "http://B.example.:8080/"},
 		{"[::1]:8080", "http://[::1]:8080/"},
+		{"https://B.example/v1?q", "https://b.example/"},
 	} {
 		cs, _, rt := rig(t, Config{Disable: true}) // the switch works all the same
 		cs.Force(test.forced, Open)

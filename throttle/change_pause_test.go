@@ -79,3 +79,34 @@ func TestAShapeBeginsWithoutDebt(t *testing.T) {
 		sameTimes(t, b.times()[990:], 59*time.Minute+3600*time.Millisecond, 59*time.Minute+7200*time.Millisecond)
 	})
 }
+
+// An operator spells a host as it stands in a URL, or copies the URL.
+func TestPauseKnowsPorts(t *testing.T) {
+	for _, test := range []struct{ paused, url string }{
+		{"b.example", "https://b.example:443/"},
+		{"b.example:443", "https://b.example/"},
+		{"b.example:80", "http://b.example/"},
+		{"b.example:443", "http://b.example:443/"},
+		{"B.example.:8080", "http://b.example:8080/"},
+		{"https://b.example/v1?q", "https://b.example/"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			tr := newTransport(t, newBase(nil), Config{})
+			tr.Pause(test.paused, time.Now().Add(time.Second))
+			for _, want := range []time.Duration{time.Second, 0} {
+				start := time.Now()
+				mustGet(t, tr, test.url)
+				if got := time.Since(start); got != want {
+					t.Errorf("%s paused: %s waited %v, want %v", test.paused, test.url, got, want)
+				}
+			}
+			tr.Pause(test.paused, time.Now().Add(time.Hour))
+			tr.Resume(test.paused)
+			start := time.Now()
+			mustGet(t, tr, test.url)
+			if got := time.Since(start); got != 0 {
+				t.Errorf("%s resumed: %s waited %v", test.paused, test.url, got)
+			}
+		})
+	}
+}

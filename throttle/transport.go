@@ -188,14 +188,24 @@ func (t *Transport) each(f func(r *record, now instant)) {
 
 // Pause lets nothing through to host, all its partitions included, until the
 // given time. Those that wait and cannot wait that long are refused at once.
-// host is spelled as in a URL: "api.example.com", "127.0.0.1:8080".
-func (t *Transport) Pause(host string, until time.Time) { t.pauseHost(host, until, "paused by hand") }
+// host is spelled as in a URL, or is one: "api.example.com", "127.0.0.1:8080";
+// port 80 or 443 may be left out. It need not have been called before.
+func (t *Transport) Pause(host string, until time.Time) {
+	for _, key := range hosts.Spelled(host) {
+		t.pauseHost(key, until, "paused by hand")
+	}
+}
 
-// Resume ends a pause of host, by hand or by the server's word.
-func (t *Transport) Resume(host string) { t.pauseHost(host, time.Time{}, "") }
+// Resume ends a pause of host, by hand or by the server's word. host is spelled
+// as for Pause.
+func (t *Transport) Resume(host string) {
+	for _, key := range hosts.Spelled(host) {
+		t.pauseHost(key, time.Time{}, "")
+	}
+}
 
-func (t *Transport) pauseHost(host string, until time.Time, why string) {
-	key := hosts.Canonical("", host)
+// pauseHost is Pause for a canonical name, and Resume if until is zero.
+func (t *Transport) pauseHost(key string, until time.Time, why string) {
 	entry := t.hosts.Acquire(key, time.Now())
 	defer entry.Release()
 	r := t.of(entry, key)

@@ -139,3 +139,22 @@ func Canonical(scheme, hostport string) string {
 	}
 	return strings.ToLower(bare) + ":" + port
 }
+
+// Spelled are the canonical names that a host may have which a person wrote, as
+// in a URL or as one. A port that is a scheme's own is no part of the name under
+// that scheme.
+func Spelled(host string) []string {
+	if scheme, rest, ok := strings.Cut(host, "://"); ok {
+		if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+			rest = rest[:i]
+		}
+		return []string{Canonical(scheme, rest)}
+	}
+	name := Canonical("", host)
+	for _, port := range [...]string{":80", ":443"} {
+		if bare, ok := strings.CutSuffix(name, port); ok {
+			return []string{bare, name}
+		}
+	}
+	return []string{name}
+}

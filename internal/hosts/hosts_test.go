@@ -3,6 +3,7 @@ package hosts
 import (
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 )
@@ -40,6 +41,26 @@ func TestCanonical(t *testing.T) {
 	}
 	if got := Key(&http.Request{Host: "evil"}); got != "" {
 		t.Errorf("Key without a URL = %q", got)
+	}
+}
+
+func TestSpelled(t *testing.T) {
+	tests := []struct{ host, want string }{
+		{"API.GitHub.com.", "api.github.com"},
+		{"h:443", "h h:443"},
+		{"h:80", "h h:80"},
+		{"h:8080", "h:8080"},
+		{"[::1]:443", "[::1] [::1]:443"},
+		{"https://h", "h"},
+		{"https://H:443/a:b?c", "h"},
+		{"http://h:443#x", "h:443"},
+		{"https://u:p@h:8443/", "h:8443"},
+		{"", ""},
+	}
+	for _, tt := range tests {
+		if got := strings.Join(Spelled(tt.host), " "); got != tt.want {
+			t.Errorf("Spelled(%q) = %q, want %q", tt.host, got, tt.want)
+		}
 	}
 }
 
