@@ -54,18 +54,19 @@
 //	Throttle.Budgets        what you know and the server does not say
 //	Throttle.MaxWait        longer for a batch job; negative: refuse, never wait
 //	Retry.MaxAttempts       1 where an SDK above has its own loop
-//	Retry.AttemptTimeout    for answers that take longer than 30 s to begin
+//	Retry.AttemptTimeout    for answers that take longer than 30 s to begin, as
+//	                        a language model's that is not streamed
 //	Breaker.Patience        to wait for a broken host instead of failing
 //	Hosts                   other settings for hosts that need them
 //
 // # Learning
 //
-// Limits that headers state, in whatever dialect (package [headers]), become
-// accounts beside the configured ones, in their own units, kept apart by
-// credential. Where a server says nothing but 429, its rate is found as TCP
-// finds a link's. Nothing that is learned ever loosens what was configured, and
-// all of it shows, with its reason in words, in [Transport.Stats],
-// throttle.Config.OnLearn and on the page of package inspect.
+// Limits that headers state, in whatever dialect (package
+// [github.com/weirhttp/weir/headers]), become accounts beside the configured
+// ones, in their own units, kept apart by credential. Where a server says nothing
+// but 429, its rate is found as TCP finds a link's. Nothing that is learned ever
+// loosens what was configured, and all of it shows, with its reason in words, in
+// [Transport.Stats], throttle.Config.OnLearn and on the page of package inspect.
 //
 // # Bodies and streams
 //
