@@ -16,7 +16,7 @@ import (
 
 // known are the packages that a block may name.
 var known = []string{
-	"context", "errors", "fmt", "net/http", "testing", "testing/synctest", "time",
+	"context", "errors", "fmt", "net/http", "net/http/httptest", "testing", "testing/synctest", "time",
 	"github.com/weirhttp/weir", "github.com/weirhttp/weir/breaker", "github.com/weirhttp/weir/headers",
 	"github.com/weirhttp/weir/inspect", "github.com/weirhttp/weir/retry", "github.com/weirhttp/weir/throttle",
 	"github.com/weirhttp/weir/filestore", "github.com/weirhttp/weir/outbox", "github.com/weirhttp/weir/redisstore",
