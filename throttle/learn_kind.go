@@ -104,16 +104,14 @@ func (l *learner) hear(now time.Time, g *ticket, s headers.Signal, refused bool)
 }
 
 // known returns the account of a limit that a request of kind k came back with,
-// or nil. Limits without a name are one limit if they are of one size, or bind
-// one kind; those of one answer, of which said are heard already, are several.
+// or nil. Limits of one name, or without any, are one limit if they are of one
+// size, or bind one kind; those of one answer, of which said are heard already,
+// are several.
 func (l *learner) known(limit headers.Limit, k *kind, said []*quota) (known *quota) {
 	key, best := keyOf(limit), 0
 	for _, q := range l.quotas {
-		if q.id != key {
+		if q.id != key || slices.Contains(said, q) {
 			continue
-		}
-		if limit.Name != "" {
-			return q
 		}
 		near := 0
 		if slices.Contains(q.kinds, k) {
@@ -122,7 +120,7 @@ func (l *learner) known(limit headers.Limit, k *kind, said []*quota) (known *quo
 		if !limit.Quota.Known || !q.size.Known || limit.Quota == q.size {
 			near++
 		}
-		if near > best && !slices.Contains(said, q) {
+		if near > best {
 			known, best = q, near
 		}
 	}

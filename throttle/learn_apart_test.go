@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// quarters is a fixed window of an API that names no limits.
+// quarters is a fixed window of an API that states its limits.
 type quarters struct {
 	size, used int
 	per        time.Duration
@@ -45,27 +45,34 @@ func endpoints(limits map[string]*quarters) (Config, func(r *http.Request, now t
 	}
 }
 
-// Each endpoint of an API may have a limit of its own though none has a name:
-// then they differ in size, and one that is spent does not stop the others.
-func TestUnnamedLimitsOfEndpoints(t *testing.T) {
-	c, answer := endpoints(map[string]*quarters{"/2/users": {size: 15, per: 15 * time.Minute}, "/2/search": {size: 300, per: 15 * time.Minute}})
-	learnRun(t, c, answer, func(t *testing.T, rt *Transport, s *server) {
-		begin := time.Now()
-		for range 15 {
-			one(t, rt, "http://a/2/users")
-			one(t, rt, "http://a/2/search")
+// Each endpoint of an API may have a limit of its own, though all have one name
+// or none: then they differ in size, and one that is spent does not stop the others.
+func TestLimitsOfEndpoints(t *testing.T) {
+	for _, name := range []string{"", "default"} {
+		c, answer := endpoints(map[string]*quarters{"/2/users": {size: 15, per: 15 * time.Minute}, "/2/search": {size: 300, per: 15 * time.Minute}})
+		named := func(r *http.Request, now time.Time) *http.Response {
+			resp := answer(r, now)
+			resp.Header.Set("X-Rate-Limit-Resource", name)
+			return resp
 		}
-		if failed := swarm(rt, 200, "http://a/2/search"); failed > 0 || s.refused > 0 || time.Since(begin) > time.Minute {
-			t.Errorf("the roomy endpoint took %v with %d errors, %d refusals, want less than a minute and none", time.Since(begin), failed, s.refused)
-		}
-		if status, waited := one(t, rt, "http://a/2/users"); status != 200 || waited < 14*time.Minute {
-			t.Errorf("the spent endpoint answered %d after %v, want 200 in 15 minutes", status, waited)
-		}
-	})
+		learnRun(t, c, named, func(t *testing.T, rt *Transport, s *server) {
+			begin := time.Now()
+			for range 15 {
+				one(t, rt, "http://a/2/users")
+				one(t, rt, "http://a/2/search")
+			}
+			if failed := swarm(rt, 200, "http://a/2/search"); failed > 0 || s.refused > 0 || time.Since(begin) > time.Minute {
+				t.Errorf("%q: the roomy endpoint took %v with %d errors, %d refusals, want less than a minute and none", name, time.Since(begin), failed, s.refused)
+			}
+			if status, waited := one(t, rt, "http://a/2/users"); status != 200 || waited < 14*time.Minute {
+				t.Errorf("%q: the spent endpoint answered %d after %v, want 200 in 15 minutes", name, status, waited)
+			}
+		})
+	}
 }
 
 // A refusal that tells such a limit to be spent pauses its own endpoint only.
-func TestUnnamedLimitsPauseTheirOwn(t *testing.T) {
+func TestLimitsOfEndpointsPauseTheirOwn(t *testing.T) {
 	users := &quarters{size: 15, per: 15 * time.Minute}
 	c, answer := endpoints(map[string]*quarters{"/2/users": users, "/2/search": {size: 300, per: 15 * time.Minute}})
 	learnRun(t, c, answer, func(t *testing.T, rt *Transport, s *server) {
