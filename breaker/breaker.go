@@ -61,7 +61,8 @@ func NewCircuits(c Config) (*Circuits, error) {
 // them, instead of those of NewCircuits: "api.example.com",
 // "*.example.com", "127.0.0.1:8080". The most specific pattern wins; the same
 // pattern again replaces what it said. A circuit whose settings change starts
-// closed, with nothing counted. A pattern with a method or a path is an error.
+// closed, with nothing counted, and if it was not, the hook that it had is told.
+// A pattern with a method or a path is an error.
 func (c *Circuits) SetHost(pat string, cfg Config) error {
 	p, err := pattern.Parse(pat)
 	if err != nil {
@@ -74,17 +75,43 @@ func (c *Circuits) SetHost(pat string, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("%w (for %s)", err, p.Text)
 	}
+	if err := c.keep(p.Text, own); err != nil {
+		return fmt.Errorf("breaker: %w", err)
+	}
+	c.renew()
+	return nil
+}
+
+// keep notes the settings of a canonical pattern.
+func (c *Circuits) keep(pat string, own *settings) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := maps.Clone(c.own) // the others keep their settings' identity, and so their circuits
-	all[p.Text] = own
+	all[pat] = own
 	set, err := pattern.NewSet(all)
 	if err != nil {
-		return fmt.Errorf("breaker: %w", err)
+		return err
 	}
 	c.own = all
 	c.book.Store(&book{usual: c.book.Load().usual, hosts: set})
 	return nil
+}
+
+// renew drops the circuits whose settings are no longer their hosts'.
+func (c *Circuits) renew() {
+	home := c.home.Load()
+	if home == nil {
+		return
+	}
+	var old []*circuit
+	home.All(func(e *hosts.Entry) {
+		if r := c.record(&e.Value); r != nil {
+			old = append(old, r.renew(c.settings(r.host))...)
+		}
+	})
+	for _, cir := range old { // the hook may panic
+		cir.announce()
+	}
 }
 
 // settings are those of a canonical host.

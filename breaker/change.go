@@ -7,7 +7,7 @@ import (
 
 // Change is one change of a circuit's state.
 type Change struct {
-	Ctx      context.Context // of the request that caused it; Background for Force and Release
+	Ctx      context.Context // of the request that caused it; Background for Force, Release and SetHost
 	Host     string          // canonical
 	Shard    string          // eight hex digits; "" without Config.Shard
 	From, To State

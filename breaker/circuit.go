@@ -203,16 +203,27 @@ func (c *circuit) report(p pass, v verdict, ctx context.Context) {
 }
 
 // retire makes the circuit a closed one that nobody uses any more, and sends
-// those who wait for it to its successor. It returns its epoch.
-func (c *circuit) retire() uint64 {
+// those who wait for it to its successor. It returns its epoch. If it is a change
+// for a reason, announce is to be called when no lock is held.
+func (c *circuit) retire(reason string) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	since := c.since
 	c.retired = true
 	c.rest()
+	if reason != "" {
+		c.shift(Closed, reason, time.Now(), context.Background())
+	}
 	c.state = Closed
 	c.shut.Store(false)
 	c.line.settleAll(errMoved)
-	return c.since
+	return since
+}
+
+// announce tells the hook of what has changed.
+func (c *circuit) announce() {
+	c.mu.Lock()
+	c.unlock()
 }
 
 // idle reports that forgetting the circuit changes nothing: it is closed and

@@ -56,6 +56,51 @@ func TestChanges(t *testing.T) {
 	})
 }
 
+// TestSetHostIsAChange: who was told that a circuit opened is told that other
+// settings have closed it, and of no circuit that keeps its own.
+func TestSetHostIsAChange(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var saw, late []Change
+		var cs *Circuits
+		cs, h, rt := rig(t, Config{OnStateChange: func(c Change) {
+			saw = append(saw, c)
+			if cs.State(c.Host) != c.To {
+				t.Errorf("told %+v, while it is %v", c, cs.State(c.Host))
+			}
+		}})
+		open(t, cs, h, rt)
+		for range 5 {
+			get(rt, "http://b.example/")
+		}
+		get(rt, "http://c.example/") // counts one failure, and stays closed
+		own := Config{OnStateChange: func(c Change) { late = append(late, c) }}
+		saw = nil
+		for _, pattern := range []string{"a.example", "c.example"} {
+			if err := cs.SetHost(pattern, own); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(saw) != 1 || saw[0].Host != "a.example" || saw[0].From != Open || saw[0].To != Closed ||
+			saw[0].Reason != "new settings" || saw[0].Ctx == nil || !saw[0].At.Equal(time.Now()) || len(late) != 0 {
+			t.Errorf("told %+v and %+v", saw, late)
+		}
+		if cs.State("b.example") != Open {
+			t.Error("a circuit that keeps its settings was closed")
+		}
+		get(rt, site)
+		if len(saw) != 1 || len(late) != 0 {
+			t.Errorf("told again: %+v and %+v", saw, late)
+		}
+		resolved, err := resolve(own)
+		if err == nil {
+			err = cs.keep("b.example", resolved) // SetHost, and a request comes before it is done
+		}
+		if get(rt, "http://b.example/"); err != nil || len(saw) != 2 || saw[1].Host != "b.example" || saw[1].To != Closed {
+			t.Errorf("%v: told %+v", err, saw)
+		}
+	})
+}
+
 func TestReasons(t *testing.T) {
 	for want, base := range map[string]answer{
 		"20 failures in a row":                  status(500),

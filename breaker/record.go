@@ -53,27 +53,33 @@ func (c *Circuits) find(e *hosts.Entry, s *settings, r *http.Request, create boo
 			return nil // another set of circuits was first; the next request moves house
 		}
 	}
+	shard := ""
 	if s.Shard != nil {
-		return rec.circuit(s, s.Shard(r), create)
-	}
-	if sole := rec.sole.Load(); sole != nil && sole.cfg == s {
+		shard = s.Shard(r)
+	} else if sole := rec.sole.Load(); sole != nil && sole.cfg == s {
 		return sole
 	}
-	return rec.circuit(s, "", create)
+	cir, old := rec.circuit(s, shard, create)
+	if old != nil {
+		old.announce()
+	}
+	return cir
 }
 
-func (r *record) circuit(s *settings, shard string, create bool) *circuit {
+// circuit returns a shard's circuit, nil if there is none, and the one with other
+// settings that was dropped, which is to be announced.
+func (r *record) circuit(s *settings, shard string, create bool) (c, old *circuit) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := r.circuits[shard]
+	c = r.circuits[shard]
 	if c != nil && c.cfg == s {
-		return c
+		return c, nil
 	}
-	if c != nil {
-		r.drop(shard, c)
+	if old = c; old != nil {
+		r.drop(shard, old, renewed)
 	}
 	if !create || len(r.circuits) >= maxShards && !r.room() {
-		return nil
+		return nil, old
 	}
 	if s.Shard != nil {
 		c = newCircuit(r.of, s, r.host, r.of.mac(shard), r.floor)
@@ -82,7 +88,21 @@ func (r *record) circuit(s *settings, shard string, create bool) *circuit {
 		r.sole.Store(c)
 	}
 	r.circuits[shard] = c
-	return c
+	return c, old
+}
+
+// renew drops the circuits whose settings are not s, and returns them, to be
+// announced.
+func (r *record) renew(s *settings) (old []*circuit) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for shard, c := range r.circuits {
+		if c.cfg != s {
+			r.drop(shard, c, renewed)
+			old = append(old, c)
+		}
+	}
+	return old
 }
 
 // room drops one circuit that is idle.
@@ -90,16 +110,19 @@ func (r *record) room() bool {
 	now := time.Now()
 	for shard, c := range r.circuits {
 		if c.idle(now) {
-			r.drop(shard, c)
+			r.drop(shard, c, "")
 			return true
 		}
 	}
 	return false
 }
 
-func (r *record) drop(shard string, c *circuit) {
+// renewed is the reason of a change that other settings make.
+const renewed = "new settings"
+
+func (r *record) drop(shard string, c *circuit, reason string) {
 	r.sole.CompareAndSwap(c, nil)
-	r.floor = max(r.floor, c.retire())
+	r.floor = max(r.floor, c.retire(reason))
 	delete(r.circuits, shard)
 }
 
@@ -135,7 +158,7 @@ func (c *Circuits) reset(key string, from, to State, reason string) {
 			if r := c.record(&e.Value); r != nil {
 				r.mu.Lock()
 				for shard, cir := range r.circuits {
-					r.drop(shard, cir)
+					r.drop(shard, cir, "") // told below, for all
 				}
 				r.mu.Unlock()
 			}
