@@ -30,7 +30,8 @@ type content struct {
 const unfinished = ".new-" // begins the names of files that are not whole yet
 
 // errCorrupt says that a file was not written by a Store. It is left as it is:
-// to begin anew would give everything away that is spent.
+// to begin anew would give everything away that is spent. One that the machine's
+// crash has emptied says nothing about that, and stands in nobody's way.
 var errCorrupt = errors.New("not a ledger")
 
 func (f file) read() (throttle.Ledger, error) {
@@ -40,6 +41,9 @@ func (f file) read() (throttle.Ledger, error) {
 	}
 	if err != nil {
 		return throttle.Ledger{}, err
+	}
+	if n := len(data); n == 0 || data[n-1] == 0 { // file systems know names and sizes before bytes
+		return throttle.Ledger{}, nil
 	}
 	var c content
 	if err := json.Unmarshal(data, &c); err != nil {

@@ -156,6 +156,41 @@ func TestSurvivesARestart(t *testing.T) {
 	}
 }
 
+// TestCrashOfTheMachine: a file whose bytes never came to the disk, as a file
+// system leaves it that had its name there, is one that was lost. Any other
+// that is no ledger stays an error.
+func TestCrashOfTheMachine(t *testing.T) {
+	for name, test := range map[string]struct {
+		left string
+		lost bool
+	}{
+		"empty":            {"", true},
+		"zeros":            {strings.Repeat("\x00", 300), true},
+		"zeros at the end": {"{\"key\":\"k\"," + strings.Repeat("\x00", 300), true},
+		"cut short":        {"{\"key\":\"k\",", false},
+		"another's":        {"hello", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Open(t.TempDir(), Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Book(t.Context(), request("k", 3, limit(4))); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(s.file("k").path, []byte(test.left), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for i, want := range []throttle.Outcome{throttle.BookedAll, throttle.Refused} {
+				r, err := s.Book(t.Context(), request("k", 3, limit(4)))
+				if (err == nil) != test.lost || test.lost && r.Outcome != want {
+					t.Errorf("booking %d: outcome %d, %v", i, r.Outcome, err)
+				}
+			}
+		})
+	}
+}
+
 // TestCrashAnywhere leaves what a process can leave that dies while it writes:
 // nothing, an empty file, a part, everything but the rename.
 func TestCrashAnywhere(t *testing.T) {
