@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/hosts"
+	"github.com/weirhttp/weir/internal/plain"
 )
 
 // Verdict is what becomes of an entry that Drain sent.
@@ -34,7 +35,7 @@ func (e *Error) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("outbox: %s: entry %s: answer %d", e.Host, e.ID, e.Status)
 	}
-	return fmt.Sprintf("outbox: %s: entry %s: %v", e.Host, e.ID, e.Err)
+	return fmt.Sprintf("outbox: %s: entry %s: %s", e.Host, e.ID, plain.Text(e.Err))
 }
 
 // Unwrap gives the cause: a *breaker.Error if the circuit is open.

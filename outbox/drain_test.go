@@ -182,11 +182,13 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// No URL shows in an error, also not one that the base's own client put there.
+// No URL shows in an error, also not one that the base's own client put there
+// and somebody wrapped, and nothing that does harm where it is shown.
 func TestErrorsShowNoURL(t *testing.T) {
 	down := error(errDown)
+	verdict := Dead
 	o := box(t, tripper(func(*http.Request) (*http.Response, error) { return nil, down }), Config{
-		Verdict: func(Entry, *http.Response, error) Verdict { return Dead },
+		Verdict: func(Entry, *http.Response, error) Verdict { return verdict },
 	})
 	mustKeep(t, o, "http://api.example/p?token=SECRET", "x")
 	down = &url.Error{Op: "Post", URL: "http://login.example/?key=SECRET", Err: &url.Error{Op: "Get", URL: "http://SECRET/", Err: errDown}}
@@ -195,6 +197,13 @@ func TestErrorsShowNoURL(t *testing.T) {
 	}
 	if e := mustList(t, o)[0]; e.Reason != errDown.Error() {
 		t.Errorf("reason %q, want %q", e.Reason, errDown)
+	}
+	verdict = Later
+	id := mustKeep(t, o, "http://api.example/p?token=SECRET", "x")
+	down = fmt.Errorf("twice: %w", &url.Error{Op: "Post", URL: "http://api.example/p?token=SECRET", Err: errors.New("a server's \x1b[31mred" + strings.Repeat(".", 1<<20))})
+	_, err := o.Drain(t.Context())
+	if err == nil || !strings.HasPrefix(err.Error(), "outbox: api.example: entry "+id+`: a server's \x1b[31mred...`) || len(err.Error()) > 400 || !errors.Is(err, down) {
+		t.Errorf("%.500v", err)
 	}
 }
 

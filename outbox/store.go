@@ -6,9 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/weirhttp/weir/internal/plain"
 )
 
 // settle writes down what became of a parcel.
@@ -51,8 +52,7 @@ func reason(e *Error) string {
 	if e.Err == nil {
 		return fmt.Sprintf("answer %d", e.Status)
 	}
-	text := e.Err.Error()
-	return strings.ToValidUTF8(text[:min(len(text), 200)], "")
+	return plain.Text(e.Err)
 }
 
 // delta is what a transaction did to the counts, to be applied once it is on

@@ -19,6 +19,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/plain"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
 )
@@ -262,26 +263,12 @@ func TestErrorText(t *testing.T) {
 	})
 }
 
-// What stands before an "@" may be a password.
-func TestErrorTextMasksUserinfo(t *testing.T) {
-	for text, want := range map[string]string{
-		"":                                 "",
-		"EOF":                              "EOF",
-		"lookup u:p@h: no such host":       "lookup ...@h: no such host",
-		`parse "http://u:p@x@h/": bad, a@`: `parse "http://...@...@h/": bad, ...@`,
-	} {
-		if got := plain(errors.New(text)); got != want {
-			t.Errorf("%q is shown as %q, want %q", text, got, want)
-		}
-	}
-}
-
 // However long a line a server sends, an Error shows little of it.
 func TestErrorTextIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		long := errors.New("malformed HTTP status code " + strings.Repeat("\u00e9", 1<<19))
 		_, err := newTransport(t, play(step{err: long}), Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
-		if n := len(err.Error()); n > 4*longest || !utf8.ValidString(err.Error()) || !errors.Is(err, long) {
+		if n := len(err.Error()); n > 4*plain.Longest || !utf8.ValidString(err.Error()) || !errors.Is(err, long) {
 			t.Errorf("%d bytes: %.80q", n, err)
 		}
 	})

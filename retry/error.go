@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weirhttp/weir/internal/plain"
 )
 
 // Error is returned when several attempts brought no response, or when a
@@ -43,7 +44,7 @@ func (e *Error) Error() string {
 	e.list(&b)
 	b.WriteString(": " + e.Reason.String())
 	if e.Err != nil && !e.told() {
-		b.WriteString(": " + plain(e.Err))
+		b.WriteString(": " + plain.Text(e.Err))
 	}
 	return b.String()
 }
@@ -72,67 +73,14 @@ func (t Tried) text() string {
 	if t.Err == nil {
 		return strconv.Itoa(t.Status)
 	}
-	return plain(t.Err)
+	return plain.Text(t.Err)
 }
 
 // told reports whether the last attempt says what Err says. Their texts are
 // compared because errors need not be comparable.
 func (e *Error) told() bool {
 	n := len(e.Tried)
-	return n > 0 && e.Tried[n-1].text() == plain(e.Err)
-}
-
-// longest is how much is shown of one error: net/http quotes what a server
-// sent, and a server may send a megabyte where a status line should be.
-const longest = 300
-
-// plain is an error's text without the URLs that *url.Errors put before it,
-// and without what stands before an "@": in a URL.Host that nobody parsed, say,
-// which net/http then tries to dial.
-func plain(err error) string {
-	text := userinfo(bare(err).Error())
-	if len(text) > longest {
-		text = strings.ToValidUTF8(text[:longest], "") + "..."
-	}
-	return printable(text)
-}
-
-// printable escapes what no terminal should get, such as a server may have put
-// into its certificate's names, which net/http shows as they are.
-func printable(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		if !strconv.IsPrint(r) {
-			quoted := strconv.QuoteRune(r)
-			b.WriteString(quoted[1 : len(quoted)-1])
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
-// bare is what the innermost *url.Error of err is about. A base may be a client
-// itself, and so may that one's.
-func bare(err error) error {
-	for u := (*url.Error)(nil); errors.As(err, &u) && u.Err != nil; {
-		err = u.Err
-	}
-	return err
-}
-
-// userinfo masks the word before each "@" of text.
-func userinfo(text string) string {
-	var b strings.Builder
-	for {
-		i := strings.IndexByte(text, '@')
-		if i < 0 {
-			b.WriteString(text)
-			return b.String()
-		}
-		b.WriteString(text[:1+strings.LastIndexAny(text[:i], ` /"'(`)] + "...@")
-		text = text[i+1:]
-	}
+	return n > 0 && e.Tried[n-1].text() == plain.Text(e.Err)
 }
 
 // Unwrap returns the last attempt's error and, if the caller's context ended

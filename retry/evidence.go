@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-retryablehttp"
 
 	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/plain"
 )
 
 // evidence is whether an attempt got a connection and wrote its headers. Its
@@ -158,6 +159,6 @@ func permanent(ctx context.Context, err error) bool {
 		errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
 		return true
 	}
-	vote, _ := retryablehttp.ErrorPropagatedRetryPolicy(ctx, nil, &url.Error{Op: "RoundTrip", Err: bare(err)})
+	vote, _ := retryablehttp.ErrorPropagatedRetryPolicy(ctx, nil, &url.Error{Op: "RoundTrip", Err: plain.Bare(err)})
 	return !vote
 }

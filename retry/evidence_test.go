@@ -128,16 +128,3 @@ func TestURLsInURLs(t *testing.T) {
 		}
 	})
 }
-
-// What a server put into the text of an error does nothing to whoever prints it.
-func TestErrorTextIsPrintable(t *testing.T) {
-	for text, want := range map[string]string{
-		"valid for \x1b[31mevil\u202e\r\nlevel=info": `valid for \x1b[31mevil\u202e\r\nlevel=info`,
-		"a\x00b\xff\u00e9":                           "a\\x00b\ufffd\u00e9",
-		`"quoted" \x1b`:                              `"quoted" \x1b`,
-	} {
-		if got := plain(errors.New(text)); got != want {
-			t.Errorf("%q is shown as %q, want %q", text, got, want)
-		}
-	}
-}
