@@ -157,7 +157,7 @@ func (c *circuit) countProbe(v verdict, now time.Time, ctx context.Context) {
 		if v.slow {
 			c.slowGood++
 		}
-		if c.slowGood == 0 || c.good < c.cfg.Probes || float64(c.slowGood) < c.cfg.SlowRate*float64(c.good) {
+		if c.good < c.cfg.Probes || float64(c.slowGood) < c.cfg.SlowRate*float64(c.good) {
 			tell(c.calls, false)
 			if c.calls.State() == gobreaker.StateClosed {
 				c.close(now, ctx)

@@ -81,6 +81,9 @@ func TestHalfOpenVote(t *testing.T) {
 		{"a high one", "gbbbbgbbbbg", Config{FailureRate: .75}, Closed, "3 good probes and 8 bad"},
 		{"a high one, reached", "gbbgbbb", Config{FailureRate: .6}, Open, "5 of 7 probes failed: status 500"},
 		{"one probe", "g", Config{Probes: 1}, Closed, "1 good probe"},
+		{"one probe, slow", "s", Config{Probes: 1, SlowCall: time.Second}, Open, "1 slow probe of 1"},
+		{"one probe of three, slow", "sgg", Config{SlowCall: time.Second, SlowRate: .3}, Open, "1 slow probe of 3"},
+		{"one probe of three, slower than few", "sgg", Config{SlowCall: time.Second, SlowRate: .4}, Closed, "3 good probes"},
 		{"one probe, bad", "b", Config{Probes: 1, Consecutive: 100, MinCalls: 1}, Open, "a probe failed: status 500"},
 	} {
 		bubble(t, func(t *testing.T) {

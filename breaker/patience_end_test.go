@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -279,6 +280,47 @@ func TestPatienceOvertaken(t *testing.T) {
 		}
 		if d := closed.Sub(until); cs.State("a.example") != Closed || d > 700*time.Millisecond {
 			t.Errorf("%v after %v, want closed after three probes of 150 ms, one after the other", cs.State("a.example"), d)
+		}
+	})
+}
+
+// TestPatienceLeavesAsItIsLetIn: one whose caller goes at the instant at which it
+// is let in makes room for the next at once.
+func TestPatienceLeavesAsItIsLetIn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{Patience: time.Minute, OpenFor: 10 * time.Second})
+		h.set(down)
+		for range 5 {
+			get(rt, site)
+		}
+		h.set(status(200))
+		e := cs.home.Load().Find("a.example")
+		defer e.Release()
+		c := cs.record(&e.Value).sole.Load()
+		ctx, cancel := context.WithCancel(t.Context())
+		left := make(chan error)
+		go func() {
+			_, err := send(ctx, rt)
+			left <- err
+		}()
+		synctest.Wait()
+		came := make(chan time.Time)
+		go func() {
+			send(t.Context(), rt)
+			came <- time.Now()
+		}()
+		time.Sleep(time.Second)
+		c.mu.Lock()
+		start := time.Now()
+		c.notBefore = start
+		c.dispatch(start)
+		cancel()
+		c.mu.Unlock()
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Errorf("the first got %v", err)
+		}
+		if d := (<-came).Sub(start); d != 0 {
+			t.Errorf("the second came %v later", d)
 		}
 	})
 }

@@ -47,7 +47,7 @@ func due(t *testing.T, cs *Circuits) {
 }
 
 // plays does what a letter of a script stands for: the host answers well (g) or
-// badly (b) from now on, or refuses connections (r). It reports whether a call is
+// badly (b) or slowly (s) from now on, or refuses connections (r). It reports whether a call is
 // to be made then; not after a dot, for which the open period has ended.
 func (h *host) plays(t *testing.T, cs *Circuits, letter rune) bool {
 	t.Helper()
@@ -56,6 +56,11 @@ func (h *host) plays(t *testing.T, cs *Circuits, letter rune) bool {
 		h.set(status(200))
 	case 'b':
 		h.set(status(500))
+	case 's':
+		h.set(func(r *http.Request) (*http.Response, error) {
+			time.Sleep(time.Second)
+			return status(200)(r)
+		})
 	case 'r':
 		h.set(down)
 	case '.':
