@@ -5,7 +5,8 @@
 //
 // The outcome of an attempt decides, and whether the request may be processed
 // twice: because its method is idempotent (GET, HEAD, OPTIONS, TRACE, PUT,
-// DELETE), or because it carries an Idempotency-Key.
+// DELETE), or because it carries an Idempotency-Key. An entry of that name
+// without a value is not sent and says the same, as it does to net/http.
 //
 //	outcome                                        idempotent  other
 //	                                               or keyed    methods

@@ -24,6 +24,7 @@ type Error struct {
 	Err      error   // of the last attempt, or why there was none; found by errors.Is and As
 
 	ended error // the caller's context's, if that is why
+	cause error // the caller's word for that
 }
 
 // Tried is how one attempt ended.
@@ -84,11 +85,11 @@ func (e *Error) told() bool {
 }
 
 // Unwrap returns the last attempt's error and, if the caller's context ended
-// the request, that context's; if there was no time left before the caller's
-// deadline, context.DeadlineExceeded.
+// the request, that context's and its cause; if there was no time left before the
+// caller's deadline, context.DeadlineExceeded.
 func (e *Error) Unwrap() []error {
-	errs := make([]error, 0, 2)
-	for _, err := range [...]error{e.Err, e.ended} {
+	errs := make([]error, 0, 3)
+	for _, err := range [...]error{e.Err, e.ended, e.cause} {
 		if err != nil {
 			errs = append(errs, err)
 		}

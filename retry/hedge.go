@@ -14,7 +14,7 @@ import (
 
 // mayHedge reports whether the first attempt may have another beside it.
 func (l *loop) mayHedge() bool {
-	if !l.safe || l.body != nil || l.most == 1 || has(l.r.Header, "Upgrade") {
+	if !l.safe || l.body != nil || l.most == 1 || l.r.Header.Get("Upgrade") != "" {
 		return false
 	}
 	if l.tr.Probe || !l.tr.Held.IsZero() { // the circuit is not closed

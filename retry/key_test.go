@@ -107,3 +107,21 @@ func TestPanicClosesBody(t *testing.T) {
 		}
 	})
 }
+
+// An entry without a value says, as to net/http, that the request may be repeated
+// and that no key is to be sent.
+func TestIdempotentWithoutAKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+			for _, c := range []Config{{}, {IdempotencyKey: RandomKey}} {
+				s := play(step{status: 500})
+				r := request(t, "POST", "http://a.example/", "")
+				r.Header[name] = nil
+				newTransport(t, s, c).RoundTrip(r)
+				if got := s.reqs[0].Header.Get("Idempotency-Key"); s.calls() != 3 || got != "" {
+					t.Errorf("%s: %d attempts with key %q, want 3 without", name, s.calls(), got)
+				}
+			}
+		}
+	})
+}

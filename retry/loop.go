@@ -165,16 +165,23 @@ func (l *loop) judge(resp *http.Response, err error) (Outcome, headers.Signal) {
 }
 
 // done reports that the caller does not want an answer any more.
-func (l *loop) done() bool {
-	if l.ctx.Err() != nil {
-		return true
+func (l *loop) done() bool { return l.gone() != nil }
+
+// gone is why the caller does not want an answer any more, or nil. http.Client
+// closes Cancel at its timeout, which is the context's deadline as well.
+func (l *loop) gone() error {
+	if err := l.ctx.Err(); err != nil {
+		return err
 	}
 	select {
 	case <-l.r.Cancel: //lint:ignore SA1019 old callers still set it
-		return true
 	default:
-		return false
+		return nil
 	}
+	if d, ok := l.ctx.Deadline(); ok && !time.Now().Before(d) {
+		return context.DeadlineExceeded
+	}
+	return context.Canceled
 }
 
 // settle counts an attempt. One that was not made, because a layer below refused
@@ -248,12 +255,12 @@ func (l *loop) last(o Outcome, p plan, resp *http.Response, err error) (*http.Re
 // inHand reports whether an earlier answer is there to be returned. A caller
 // who cancelled wants none; one whose deadline passed may learn from it.
 func (l *loop) inHand() bool {
-	return l.held != nil && l.held.whole && !errors.Is(l.ctx.Err(), context.Canceled)
+	return l.held != nil && l.held.whole && !errors.Is(l.gone(), context.Canceled)
 }
 
 // failure is the error of a request that has no response to return.
 func (l *loop) failure(o Outcome, reason Reason, err error) error {
-	e := &Error{Host: l.name, Attempts: l.made, Reason: reason, Err: err, ended: l.ctx.Err(), Tried: l.tried}
+	e := &Error{Host: l.name, Attempts: l.made, Reason: reason, Err: err, ended: l.gone(), cause: context.Cause(l.ctx), Tried: l.tried}
 	if err != nil {
 		e.Tried = append(e.Tried, Tried{Outcome: o, Err: err})
 	}
@@ -276,13 +283,10 @@ func (l *loop) failure(o Outcome, reason Reason, err error) error {
 // cancelled is the end of a request whose caller left during a delay.
 func (l *loop) cancelled() (*http.Response, error) {
 	l.payBack()
-	if l.ctx.Err() != nil && l.inHand() {
+	if l.inHand() {
 		return l.held.response(), nil
 	}
-	e := &Error{Host: l.name, Attempts: l.made, Reason: Ended, ended: l.ctx.Err(), Tried: l.tried}
-	if e.ended == nil { // Request.Cancel
-		e.ended = context.Canceled
-	}
+	e := &Error{Host: l.name, Attempts: l.made, Reason: Ended, ended: l.gone(), cause: context.Cause(l.ctx), Tried: l.tried}
 	e.Err = l.tried[len(l.tried)-1].Err
 	return nil, e
 }

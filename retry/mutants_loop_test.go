@@ -196,24 +196,6 @@ func TestA403ThatThrottles(t *testing.T) {
 	}
 }
 
-// A caller who closes Request.Cancel during a delay wants no answer any more,
-// not even the one that is at hand.
-func TestCancelDuringADelay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rt := newTransport(t, play(step{status: 503, header: "Retry-After: 5", body: testnet.NewBody("busy")}), Config{})
-		r := request(t, "GET", "http://a.example/", "")
-		cancel := make(chan struct{})
-		r.Cancel = cancel //lint:ignore SA1019 old callers still set it
-		time.AfterFunc(time.Second, func() { close(cancel) })
-		start := time.Now()
-		resp, err := rt.RoundTrip(r)
-		var e *Error
-		if resp != nil || !errors.As(err, &e) || e.Reason != Ended || !errors.Is(err, context.Canceled) || time.Since(start) != time.Second {
-			t.Errorf("got %v, %v after %v", resp, err, time.Since(start))
-		}
-	})
-}
-
 // lend is a body without GetBody, kept up to limit bytes.
 func lend(t *testing.T, limit int64, body io.ReadCloser) *replay {
 	t.Helper()

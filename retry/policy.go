@@ -108,12 +108,13 @@ func idempotent(r *http.Request) bool {
 	return keyed(r)
 }
 
-// keyed looks for the headers by which net/http, too, knows a keyed request.
+// keyed looks for the headers by which net/http, too, knows a keyed request. One
+// without a value is not sent, and says as much.
 func keyed(r *http.Request) bool {
-	return has(r.Header, "Idempotency-Key") || has(r.Header, "X-Idempotency-Key")
-}
-
-func has(h http.Header, name string) bool {
-	v := h[name]
-	return len(v) > 0 && v[0] != ""
+	for _, name := range [...]string{"Idempotency-Key", "X-Idempotency-Key"} {
+		if v, ok := r.Header[name]; ok && (len(v) == 0 || v[0] != "") {
+			return true
+		}
+	}
+	return false
 }
