@@ -63,7 +63,7 @@ func hostOf(t *throttle.HostStats) *Host {
 		if b.FullIn > endless {
 			full = -1
 		}
-		h.Budgets = append(h.Budgets, Budget{b.Text, b.Pattern, b.Unit, b.Limit, b.Left, full})
+		h.Budgets = append(h.Budgets, Budget{b.Text, b.Pattern, b.Unit, b.Limit, b.Unspent, full})
 	}
 	return h
 }

@@ -53,6 +53,18 @@ func TestStatsFollowARun(t *testing.T) {
 	})
 }
 
+// A budget is as full as its window, not as what may go at once.
+func TestBudgetsShowTheirWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := transport(t, answers{}, weir.Config{Throttle: budget("5000/h")})
+		h := Handler(w)
+		send(t, w, "api.example", 3)
+		if b := hostNamed(t, snapshot(t, h), "api.example").Budgets[0]; b.Limit != 5000 || b.Left != 4997 {
+			t.Errorf("after three of 5000: %+v", b)
+		}
+	})
+}
+
 // Without any budget the limit that the server states is shown, with the
 // header that said so; when it is spent it is what requests wait for.
 func TestLearnedLimits(t *testing.T) {

@@ -92,7 +92,7 @@ type Budget struct {
 	Pattern string  `json:"pattern,omitempty"`
 	Unit    string  `json:"unit,omitempty"` // "": requests in flight
 	Limit   int64   `json:"limit"`
-	Left    float64 `json:"left"`
+	Left    float64 `json:"left"`   // of Limit; how many may go at once is in Text
 	FullIn  float64 `json:"fullIn"` // -1: when requests end
 }
 

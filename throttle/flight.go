@@ -43,7 +43,8 @@ func (m *flight) answered(instant, int64, mark, instant) {}
 func (m *flight) back(_ instant, n int64, _ mark, _ instant, _ bool) { m.out -= n }
 
 func (m *flight) view(now instant) view {
-	v := view{limit: m.limit, left: float64(m.limit - m.out), full: now}
+	free := float64(m.limit - m.out)
+	v := view{limit: m.limit, left: free, full: now, unspent: free}
 	if m.out > 0 {
 		v.full = never
 	}
@@ -63,5 +64,5 @@ func (open) room(instant) int64                       { return math.MaxInt64 }
 func (open) take(instant, int64, bool) mark           { return 0 }
 func (open) answered(instant, int64, mark, instant)   {}
 func (open) back(instant, int64, mark, instant, bool) {}
-func (open) view(now instant) view                    { return view{math.MaxInt64, math.Inf(1), now} }
+func (open) view(now instant) view                    { return view{math.MaxInt64, math.Inf(1), now, math.Inf(1)} }
 func (open) full(instant) bool                        { return true }

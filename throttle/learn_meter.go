@@ -253,7 +253,7 @@ func (l *learner) answered(instant, int64, mark, instant)   {}
 func (k *kind) answered(instant, int64, mark, instant)      {}
 func (s *hostStart) answered(instant, int64, mark, instant) {}
 
-func unmeasured(now instant) view { return view{math.MaxInt64, math.Inf(1), now} }
+func unmeasured(now instant) view { return view{math.MaxInt64, math.Inf(1), now, math.Inf(1)} }
 
 func (l *learner) view(now instant) view   { return unmeasured(now) }
 func (k *kind) view(now instant) view      { return unmeasured(now) }

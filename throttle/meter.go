@@ -49,4 +49,6 @@ type view struct {
 	limit int64   // units that could be granted at once if all were idle
 	left  float64 // units that may be granted now
 	full  instant // when everything will be there again; never: when an event says so
+	// unspent is left without regard to how many may go at once.
+	unspent float64
 }

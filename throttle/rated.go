@@ -259,6 +259,7 @@ func (m *rated) view(now instant) view {
 			v.full = m.window.log[last].at.add(m.Per)
 		}
 	}
+	v.unspent = max(0, v.left)
 	if m.shaped {
 		m.bucket.look(now, m.rateSpec)
 		v.left = min(v.left, m.bucket.tokens)
@@ -267,6 +268,9 @@ func (m *rated) view(now instant) view {
 		}
 	}
 	v.left = max(0, v.left)
+	if m.Bucket > 0 {
+		v.unspent = v.left
+	}
 	return v
 }
 

@@ -174,6 +174,8 @@ func (e *engine) estimate(now instant, q *ask, draws []draw) (instant, *account)
 			event = d.a
 		case u > t || bound == nil && (u > now || d.a.line != nil):
 			t, bound = max(t, u), d.a
+		case u == t && bound != nil && bound.paused <= now && d.a.paused > now:
+			bound = d.a // says more than a budget that rests as long as it is paused
 		}
 	}
 	if event != nil && t <= now {

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weirhttp/weir/internal/hosts"
@@ -51,11 +52,12 @@ type Counts struct {
 
 // BudgetStats is one limit of a budget.
 type BudgetStats struct {
-	Pattern string // the pattern it stands under; "": Default
-	Text    string // the limit in words: "100000/h"
-	Unit    string // "": requests in flight
-	Limit   int64
-	Left    float64       // that could be spent now
+	Pattern string        // the pattern it stands under; "": Default
+	Text    string        // the limit in words: "100000/h"
+	Unit    string        // "": requests in flight
+	Limit   int64         // a window's Limit, a Bucket, or the requests at a time
+	Unspent float64       // of Limit; 4000 of 5000/h
+	Left    float64       // of Unspent, that could be spent now: no more than Burst
 	FullIn  time.Duration // until everything is there again; the largest Duration: when requests end
 }
 
@@ -128,7 +130,7 @@ func (r *record) stats(now instant, home *record) HostStats {
 	if home != nil && home.gate.paused > gate.paused {
 		gate = &home.gate
 	}
-	r.budgets(now, &h, gate)
+	r.budgets(now, &h, gate, holding)
 	for _, l := range h.Learned {
 		unit := l.Unit
 		if l.Kind != LearnedQuota {
@@ -141,7 +143,13 @@ func (r *record) stats(now instant, home *record) HostStats {
 }
 
 // budgets adds what was configured: pauses by hand and the limits of budgets.
-func (r *record) budgets(now instant, h *HostStats, gate *account) {
+// One that only rests until a pause ends is not told as one that is spent.
+func (r *record) budgets(now instant, h *HostStats, gate *account, learned []holding) {
+	rests := func(at instant) bool {
+		return at <= gate.paused || slices.ContainsFunc(learned, func(l holding) bool {
+			return l.what == causeHold && l.limit.Wait == at.until(now)
+		})
+	}
 	if gate.paused > now {
 		h.State = StatePaused
 		h.Restrictions = append(h.Restrictions, Restriction{Why: gate.why, For: gate.paused.until(now)})
@@ -154,10 +162,10 @@ func (r *record) budgets(now instant, h *HostStats, gate *account) {
 		t := m.a.terms
 		h.Budgets = append(h.Budgets, BudgetStats{
 			Pattern: t.pattern, Text: t.text, Unit: t.unit,
-			Limit: v.limit, Left: v.left, FullIn: v.full.until(now),
+			Limit: v.limit, Unspent: v.unspent, Left: v.left, FullIn: v.full.until(now),
 		})
 		at := m.a.at(now, 1)
-		if at <= now && m.a.line == nil {
+		if at <= now && m.a.line == nil || at > now && rests(at) {
 			continue
 		}
 		x := Restriction{Unit: t.unit, Why: m.a.reason(now)}

@@ -139,6 +139,9 @@ func (r *record) heldUp(now instant, x *RouteStats, o *route, gate *account, hel
 		if c := &held[i]; c.binds(o) {
 			if c.what == causeHold {
 				x.State = StatePaused
+				if c.limit.Wait == x.For { // a budget rests as long
+					x.Why = ""
+				}
 			}
 			because(c.limit.Why, c.limit.Wait)
 		}

@@ -79,7 +79,7 @@ type Learned struct {
 // replies of redis-cell mean.
 type Decision struct {
 	Allowed    bool
-	Limit      int64         // units that could be spent at once if all were idle, of the rate that has least left; a window's Limit or a Bucket
+	Limit      int64         // of the rate that has least left: a window's Limit or a Bucket. Remaining never reaches it where Burst is less
 	Remaining  int64         // units that could be spent now, after this decision
 	RetryAfter time.Duration // zero if allowed; else the wait after which the same would be, if nobody else draws. Never when nothing can be said: then the largest Duration
 	ResetAfter time.Duration // until everything is there again, if nobody draws
