@@ -116,9 +116,9 @@ func (e *engine) plan(now instant, l *line) {
 		return
 	}
 	w := l.pick()
-	t := l.a.at(now, w.needs(l.a))
+	t := w.opens(now, l)
 	if o := l.oldest(); o != w && w.stuck() {
-		if u := l.a.at(now, o.needs(l.a)); u > now && (u < t || t <= now) {
+		if u := o.opens(now, l); u > now && (u < t || t <= now) {
 			t = u
 		}
 	}

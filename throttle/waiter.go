@@ -68,6 +68,19 @@ func (w *waiter) needs(a *account) int64 {
 	return 0
 }
 
+// opens is when l has room for w, or if that is now, when all its lines have:
+// what has room now may have none when the others do.
+func (w *waiter) opens(now instant, l *line) instant {
+	t := l.a.at(now, w.needs(l.a))
+	if t > now {
+		return t
+	}
+	for _, k := range w.claims {
+		t = max(t, k.line.a.at(now, k.n))
+	}
+	return t
+}
+
 // stuck reports whether w must await its turn in some line.
 func (w *waiter) stuck() bool {
 	for _, k := range w.claims {
