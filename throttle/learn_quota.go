@@ -143,6 +143,9 @@ func (q *quota) roll(now time.Time) {
 			q.reset.Value = now.Add(d) // it was that of units that have left since
 			return
 		}
+		if q.flows {
+			q.left = q.level(back) + q.flying() // what flowed in stays
+		}
 		q.rolled, q.basis = back, back
 		q.reset.Known, q.agree = false, 0
 		q.ask()

@@ -51,6 +51,7 @@ func TestQuotaWaits(t *testing.T) {
 		{"has filled for a while", heardQuota(0, 10, 0, 10*sec, flows), sec / 2, 1, sec / 2},
 		{"a stated refill goes before size and window", heardQuota(0, 10, 0, 10*sec, func(q *quota) { q.flows, q.refill = true, 4 }), 0, 1, sec / 4},
 		{"a bucket that fills slowly", heardQuota(0, 10, 0, 100*time.Hour, flows), 0, 1, 5 * time.Minute},
+		{"what flowed in until the reset stays", heardQuota(0, 10, 3*sec, 10*sec, flows), 3 * sec, 4, sec},
 		{"with one under way", heardQuota(0, 10, 0, 100*time.Hour, func(q *quota) { q.flows, q.out, q.terms = true, 1, &learnTerms{maxPause: 30 * sec} }), 40 * sec, 1, forever},
 		{"no reset, one under way", heardQuota(0, 10, 0, 0, func(q *quota) { q.out = 1 }), 0, 1, forever},
 		{"no reset: a second", heardQuota(0, 10, 0, 0, nil), 0, 1, sec},
