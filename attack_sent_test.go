@@ -76,6 +76,23 @@ func TestNotSentOfFallback(t *testing.T) {
 	})
 }
 
+// TestFallbackAfterSending: a Fallback answers also for a request of which an
+// earlier attempt was sent.
+func TestFallbackAfterSending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rt *weir.Transport
+		rt = must(weir.New(broken(), weir.Config{
+			Retry: retry.Config{Delay: forced(&rt)},
+			Breaker: breaker.Config{Fallback: func(r *http.Request, _ error) (*http.Response, error) {
+				return stub(r)
+			}},
+		}))(t)
+		if resp, err := rt.RoundTrip(get(t, "http://h/")); err != nil || resp.StatusCode != 200 {
+			t.Errorf("%v, %v; want the Fallback's answer", resp, err)
+		}
+	})
+}
+
 // forced opens the circuit when the delay before the second attempt begins.
 func forced(rt **weir.Transport) func(_, _ time.Duration, _ int, _ *http.Response) time.Duration {
 	return func(_, _ time.Duration, _ int, _ *http.Response) time.Duration {
