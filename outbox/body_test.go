@@ -94,8 +94,46 @@ func TestRestIsRead(t *testing.T) {
 	}
 }
 
+// Nor is it lost because the deadline passed while the server had it: who is late
+// has not given up, and the rest of a file is at hand.
+func TestRestIsReadAfterTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{}
+		down := true
+		o := box(t, tripper(func(r *http.Request) (*http.Response, error) {
+			if !down {
+				return s.RoundTrip(r)
+			}
+			if r.Context().Err() == nil {
+				io.ReadFull(r.Body, make([]byte, 3))
+			}
+			<-r.Context().Done()
+			r.Body.Close()
+			return nil, r.Context().Err()
+		}), Config{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		r, _ := http.NewRequestWithContext(ctx, "POST", "http://api.example/", nil)
+		r.Body = testnet.NewBody("0123456789")
+		if resp, err := o.RoundTrip(r); err != nil || resp.StatusCode != 202 {
+			t.Fatalf("%v, want it kept", err)
+		}
+		down = false
+		mustDrain(t, o, 1)
+		if got := s.bodies()[0]; got != "0123456789" {
+			t.Errorf("kept %q", got)
+		}
+		down = true
+		r, _ = pipePost(ctx) // of which nothing comes
+		start := time.Now()
+		if _, err := o.RoundTrip(r); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != restWait {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
+}
+
 // A rest that does not come is not waited for longer than restWait or the
-// caller's deadline, and the caller gets the base's error.
+// caller's deadline ahead, and the caller gets the base's error.
 func TestRestDoesNotCome(t *testing.T) {
 	for _, timeout := range []time.Duration{time.Hour, time.Second} {
 		synctest.Test(t, func(t *testing.T) {

@@ -219,13 +219,14 @@ func (t *Transport) keep(r *http.Request, k *keeper) (string, bool) {
 // body returns all of r's body, which is at most MaxBody long.
 func (t *Transport) body(r *http.Request, k *keeper) ([]byte, bool) {
 	ctx := r.Context()
+	if late(ctx) {
+		ctx = context.WithoutCancel(ctx) // restWait still holds
+	}
 	switch {
 	case k != nil:
 		return k.all(ctx, bodyLength(r))
 	case bodyLength(r) == 0:
 		return nil, true
-	case late(ctx):
-		ctx = context.WithoutCancel(ctx) // restWait still holds
 	}
 	return again(ctx, r, t.s.MaxBody)
 }
