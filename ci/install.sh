@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that the tests run against, if it may.
+# Installs the Debian packages that the tests run against, if it may, and
+# fetches the modules that they want.
 source "$(dirname "$0")/lib.sh"
 
 need=()
@@ -12,11 +13,30 @@ npm_packages() {
 	[ -d interop/node ] || return 0
 	step "npm packages of interop/node"
 	if command -v npm >/dev/null; then
-		(cd interop/node && npm ci --no-audit --no-fund)
+		(cd interop/node && again npm ci --no-audit --no-fund)
 	else
 		echo "interop/node wants Node 20 or newer with npm" >&2
 		[ -z "${CI:-}" ] || exit 1
 	fi
+}
+
+# packages installs what is needed. What one source of packages has to say
+# against an update does not matter if the others have it.
+packages() {
+	local apt=(apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300)
+	"${apt[@]}" update || true
+	"${apt[@]}" install -y --no-install-recommends "${need[@]}" >/dev/null
+}
+
+# go_modules fetches what the builds want, each with the workspace and without.
+# What still is missing then, they say themselves.
+go_modules() {
+	step "Go modules"
+	local m
+	for m in $(modules); do
+		(cd "$m" && again go list -deps -test ./... >/dev/null && GOWORK=off again go list -deps -test ./... >/dev/null) || return 0
+	done
+	again go run "$STATICCHECK" -version || return 0
 }
 
 if [ ${#need[@]} -eq 0 ]; then
@@ -29,11 +49,11 @@ elif [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 		trap 'rm -f /usr/sbin/policy-rc.d' EXIT # also when something fails
 		printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d && chmod +x /usr/sbin/policy-rc.d
 	fi
-	apt-get update -qq || apt-get update -qq
-	apt-get install -y -qq --no-install-recommends "${need[@]}" >/dev/null || apt-get install -y -qq --no-install-recommends "${need[@]}" >/dev/null
+	again packages
 else
 	echo "the tests want these Debian packages: ${need[*]}" >&2
 	echo "install them with: apt-get install ${need[*]}" >&2
 	[ -z "${CI:-}" ] || exit 1
 fi
 npm_packages
+go_modules
