@@ -25,7 +25,7 @@ func startCluster(t *testing.T) []*server {
 	ctx := t.Context()
 	var nodes []*server
 	for range 3 {
-		nodes = append(nodes, startServer(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "30000"))
+		nodes = append(nodes, startServer(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "60000"))
 	}
 	for i, n := range nodes {
 		c := n.client(t)
@@ -42,7 +42,7 @@ func startCluster(t *testing.T) []*server {
 			t.Fatal(err)
 		}
 	}
-	for range 3000 {
+	for range 6000 {
 		ok := 0
 		for _, n := range nodes {
 			info := n.client(t).ClusterInfo(ctx).Val()
@@ -61,7 +61,10 @@ func startCluster(t *testing.T) []*server {
 
 func clusterStore(t *testing.T, nodes []*server, c Config) *Store {
 	t.Helper()
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].addr, nodes[1].addr}, ContextTimeoutEnabled: true})
+	client := redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: []string{nodes[0].addr, nodes[1].addr}, ContextTimeoutEnabled: true,
+		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+	})
 	t.Cleanup(func() { client.Close() })
 	st, err := New(client, c)
 	if err != nil {
@@ -250,7 +253,10 @@ func TestSentinel(t *testing.T) {
 		t.Fatal(err)
 	}
 	sentinel := startSentinel(t, conf)
-	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "quota", SentinelAddrs: []string{sentinel.addr}, ContextTimeoutEnabled: true})
+	client := redis.NewFailoverClient(&redis.FailoverOptions{
+		MasterName: "quota", SentinelAddrs: []string{sentinel.addr}, ContextTimeoutEnabled: true,
+		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+	})
 	t.Cleanup(func() { client.Close() })
 	st, err := New(client, Config{})
 	if err != nil {

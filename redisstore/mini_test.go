@@ -19,7 +19,7 @@ func mini(t testing.TB) storetest.Setup {
 	m.SetTime(now)
 	var stores []throttle.Store
 	for range 2 {
-		client := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
+		client := redis.NewClient(options(m.Addr()))
 		t.Cleanup(func() { client.Close() })
 		s, err := New(client, Config{})
 		if err != nil {

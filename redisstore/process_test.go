@@ -59,7 +59,7 @@ func work(in io.Reader, out io.Writer) error {
 		return err
 	}
 	redis.SetLogger(quiet{})
-	client := redis.NewClient(&redis.Options{Addr: j.Redis, ContextTimeoutEnabled: true})
+	client := redis.NewClient(options(j.Redis))
 	defer client.Close()
 	store, err := New(client, Config{})
 	if err != nil {

@@ -24,7 +24,7 @@ func bubble(t *testing.T, f func(t *testing.T, c *redis.Client, advance func(tim
 	m := miniredis.RunT(t) // outside: its goroutines wait on the network
 	synctest.Test(t, func(t *testing.T) {
 		m.SetTime(time.Now())
-		c := redis.NewClient(&redis.Options{Addr: m.Addr(), ContextTimeoutEnabled: true})
+		c := redis.NewClient(options(m.Addr()))
 		defer c.Close()
 		f(t, c, func(d time.Duration) {
 			time.Sleep(d)

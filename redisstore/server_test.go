@@ -22,9 +22,15 @@ type server struct {
 	addr string
 	args []string
 	conf string // of a Sentinel
+	dir  string
 	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
 	out  *output
 }
+
+// patience is how long a test waits for what must come, on a machine that may
+// stall. Nothing here is tested by waiting so long.
+const patience = time.Minute
 
 // output is what a server writes, which is read while it runs.
 type output struct {
@@ -73,17 +79,29 @@ func startSentinel(t testing.TB, conf string) *server {
 func begin(t testing.TB, s *server) *server {
 	t.Helper()
 	binary(t)
-	for try := 0; ; try++ {
+	s.dir = t.TempDir()
+	t.Cleanup(s.kill) // before the folder goes
+	for range 6 {
 		s.addr = freeAddr(t)
 		if s.start(t) {
-			break
-		}
-		if try == 5 {
-			t.Fatalf("redis-server does not start: %s", s.out.String())
+			return s
 		}
 	}
-	t.Cleanup(s.kill)
-	return s
+	t.Fatalf("redis-server does not start: %s", s.out.String())
+	return nil
+}
+
+// restart starts a killed server again, empty, where its clients look for it.
+// For a moment another socket of this machine may be there.
+func (s *server) restart(t testing.TB) {
+	t.Helper()
+	for range 20 {
+		if s.start(t) {
+			return
+		}
+		time.Sleep(100 * time.Millisecond) // real ports, real time
+	}
+	t.Fatalf("no restart: %s", s.out.String())
 }
 
 // freeAddr finds a port that is free now, with its cluster bus's port. Another
@@ -109,7 +127,8 @@ func freeAddr(t testing.TB) string {
 	}
 }
 
-// start runs the server and waits until it answers.
+// start runs the server and waits until it answers. It reports false, with
+// nothing left running, if it ends or does not answer.
 func (s *server) start(t testing.TB) bool {
 	t.Helper()
 	_, port, _ := net.SplitHostPort(s.addr)
@@ -117,22 +136,22 @@ func (s *server) start(t testing.TB) bool {
 	if s.conf != "" {
 		args = []string{s.conf, "--sentinel", "--port", port, "--bind", "127.0.0.1"}
 	} else {
-		args = append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir(), "--loglevel", "warning"}, s.args...)
+		args = append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", s.dir, "--loglevel", "warning"}, s.args...)
 	}
-	s.cmd = exec.Command(binary(t), args...)
+	cmd, ended := exec.Command(binary(t), args...), make(chan struct{})
 	s.out = new(output)
-	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
-	if err := s.cmd.Start(); err != nil {
+	cmd.Stdout, cmd.Stderr = s.out, s.out
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan struct{})
-	go func() { _ = s.cmd.Wait(); close(ended) }()
-	for range 1000 {
-		c, err := net.Dial("tcp", s.addr)
+	s.cmd, s.done = cmd, ended
+	go func() { _ = cmd.Wait(); close(ended) }()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		c, err := net.DialTimeout("tcp", s.addr, patience)
 		if err == nil {
 			_, _ = c.Write([]byte("PING\r\n"))
 			answer := make([]byte, 64)
-			_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
+			_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
 			n, _ := c.Read(answer)
 			c.Close()
 			if strings.Contains(string(answer[:n]), "PONG") || strings.Contains(string(answer[:n]), "NOAUTH") {
@@ -145,26 +164,26 @@ func (s *server) start(t testing.TB) bool {
 		case <-time.After(10 * time.Millisecond): // of a server that is starting, not of what is tested
 		}
 	}
+	s.kill()
 	return false
 }
 
-// kill is kill -9.
+// kill is kill -9. The port refuses when it returns.
 func (s *server) kill() {
-	if s.cmd != nil && s.cmd.Process != nil {
+	if s.done != nil {
 		_ = s.cmd.Process.Kill()
-		for { // until the port refuses
-			c, err := net.Dial("tcp", s.addr)
-			if err != nil {
-				return
-			}
-			c.Close()
-		}
+		<-s.done
 	}
+}
+
+// options are of a client that gives up by its calls' contexts alone.
+func options(addr string) *redis.Options {
+	return &redis.Options{Addr: addr, ContextTimeoutEnabled: true, PoolSize: 16, DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience}
 }
 
 func (s *server) client(t testing.TB, change ...func(*redis.Options)) *redis.Client {
 	t.Helper()
-	o := &redis.Options{Addr: s.addr, ContextTimeoutEnabled: true, PoolSize: 16}
+	o := options(s.addr)
 	for _, c := range change {
 		c(o)
 	}
