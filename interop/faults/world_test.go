@@ -73,11 +73,15 @@ func (o *origin) poisoned(t *testing.T, toxics ...string) string {
 
 // way is a client over weir whose sockets are counted.
 type way struct {
+	stalls   real.Stalls
 	deadline time.Duration // of each request
 	client   *http.Client
 	base     *http.Transport
 	open     atomic.Int64
 }
+
+// stalled is for how long the machine has stood still since w began.
+func (w *way) stalled() time.Duration { return w.stalls.Since(time.Time{}) }
 
 type counted struct {
 	net.Conn
@@ -92,6 +96,7 @@ func (c *counted) Close() error {
 
 func newWay(t *testing.T, c retry.Config) *way {
 	w := &way{deadline: deadline}
+	t.Cleanup(w.stalls.Watch())
 	var d net.Dialer
 	w.base = &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := d.DialContext(ctx, network, addr)

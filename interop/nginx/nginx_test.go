@@ -19,7 +19,7 @@ import (
 
 func start(t *testing.T) string {
 	real.Need(t, "nginx")
-	dir, port := t.TempDir(), real.Port(t)
+	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -41,13 +41,15 @@ func start(t *testing.T) string {
 	if os.Getuid() == 0 {
 		user = "user root;"
 	}
-	write("nginx.conf", strings.NewReplacer("@DIR@", dir, "@PORT@", fmt.Sprint(port), "@USER@", user).Replace(string(conf)))
 	name := "nginx"
 	if _, err := os.Stat("/usr/sbin/nginx"); err == nil {
 		name = "/usr/sbin/nginx"
 	}
-	real.Start(t, []int{port}, name, "-p", dir, "-e", "stderr", "-c", filepath.Join(dir, "nginx.conf"))
-	return fmt.Sprintf("http://127.0.0.1:%d", port)
+	port := real.Start(t, 1, func(ports []int) []string {
+		write("nginx.conf", strings.NewReplacer("@DIR@", dir, "@PORT@", fmt.Sprint(ports[0]), "@USER@", user).Replace(string(conf)))
+		return []string{name, "-p", dir, "-e", "stderr", "-c", filepath.Join(dir, "nginx.conf")}
+	})
+	return fmt.Sprintf("http://127.0.0.1:%d", port[0])
 }
 
 // TestNginx: nginx states nothing: its rate is found by running into it.

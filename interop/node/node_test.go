@@ -21,8 +21,10 @@ func TestNode(t *testing.T) {
 		t.Skip("NOT TESTED: run npm ci in interop/node first")
 	}
 	version(t)
-	express, fastify := real.Port(t), real.Port(t)
-	real.Start(t, []int{express, fastify}, "node", "server.mjs", fmt.Sprint(express), fmt.Sprint(fastify))
+	ports := real.Start(t, 2, func(ports []int) []string {
+		return []string{"node", "server.mjs", fmt.Sprint(ports[0]), fmt.Sprint(ports[1])}
+	})
+	express, fastify := ports[0], ports[1]
 	var runs []real.Run
 	for i, tt := range []struct {
 		calls     int

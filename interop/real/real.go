@@ -213,23 +213,41 @@ func Need(t testing.TB, programs ...string) {
 	}
 }
 
-// Port returns a free port on loopback.
-func Port(t testing.TB) int {
+// ports finds n ports on loopback that are free now.
+func ports(t testing.TB, n int) (free []int) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		free = append(free, l.Addr().(*net.TCPAddr).Port)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	return free
 }
 
-// Start runs a program until the test ends and waits until it listens on all
-// ports.
-func Start(t testing.TB, ports []int, name string, args ...string) {
+// Start runs a program until the test ends and waits until it listens on all of
+// n ports, for which command gives its command line. Another process may take
+// one of them first: then it is tried again with others.
+func Start(t testing.TB, n int, command func(ports []int) []string) (listening []int) {
 	t.Helper()
+	for try := 1; ; try++ {
+		free := ports(t, n)
+		err := start(t, free, command(free))
+		if err == nil {
+			return free
+		}
+		if try == 5 {
+			t.Fatal(err)
+		}
+		t.Log(err)
+	}
+}
+
+func start(t testing.TB, ports []int, command []string) error {
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, name, args...)
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	cmd.Stderr = os.Stderr
@@ -242,19 +260,22 @@ func Start(t testing.TB, ports []int, name string, args ...string) {
 		defer close(done)
 		cmd.Wait()
 	}()
-	t.Cleanup(func() {
+	end := func() {
 		cancel()
 		<-done
-	})
+	}
 	for _, port := range ports {
 		if err := listens(port, done); err != nil {
-			t.Fatalf("%s: %v", name, err)
+			end()
+			return fmt.Errorf("%s: %w", command[0], err)
 		}
 	}
+	t.Cleanup(end)
+	return nil
 }
 
 func listens(port int, done <-chan struct{}) error {
-	for range 600 {
+	for range 1200 {
 		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err == nil {
 			return conn.Close()
@@ -265,5 +286,5 @@ func listens(port int, done <-chan struct{}) error {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	return fmt.Errorf("does not listen on port %d after 30 s", port)
+	return fmt.Errorf("does not listen on port %d after a minute", port)
 }

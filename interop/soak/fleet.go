@@ -61,6 +61,7 @@ func (r *redisProcess) kill() {
 // fleet has two members share a budget through Redis, which is killed, stays
 // away for a second and comes back empty, every 10 s.
 func fleet(ctx context.Context, s settings, srv *server) {
+	srv.shared.away()
 	server, err := newRedis(s.redis)
 	if err == nil {
 		err = server.start()
@@ -107,8 +108,6 @@ func fleet(ctx context.Context, s settings, srv *server) {
 	defer c.mu.Unlock()
 	s.log("Redis was restarted %d times; of %d requests to the shared host %d were more than %d in a window, at most %d; %d while Redis was there",
 		restarts, c.all, c.over, limit, c.most, c.steady)
-	// Where the machine stalls for longer than a member waits for Redis, that one
-	// falls back on its share beside the other.
 	if c.steady > c.all/50 {
 		srv.problems.add("fleet: %d of %d requests over the limit while Redis was there", c.steady, c.all)
 	}
@@ -117,6 +116,18 @@ func fleet(ctx context.Context, s settings, srv *server) {
 type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
+
+// changed counts a member that does without Redis. Where the machine stalls for
+// longer than one waits for Redis, that one falls back on its share beside the
+// other.
+func (c *recent) changed(x throttle.StoreChange) {
+	switch throttle.StoreUp {
+	case x.From:
+		c.away()
+	case x.To:
+		c.back()
+	}
+}
 
 // member calls the shared host as fast as it may.
 func member(ctx context.Context, addr string, srv *server) error {
@@ -128,7 +139,7 @@ func member(ctx context.Context, addr string, srv *server) error {
 	}
 	base := newWire(srv.addr)
 	rt, err := weir.New(base, weir.Config{Throttle: throttle.Config{
-		Store: store, Fleet: throttle.FleetConfig{Members: 2},
+		Store: store, Fleet: throttle.FleetConfig{Members: 2, OnStore: srv.shared.changed},
 		Budgets: map[string]throttle.Budget{"fleet.soak.test": capOf(limit)},
 	}})
 	if err != nil {

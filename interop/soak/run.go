@@ -28,6 +28,7 @@ func run(ctx context.Context, s settings) []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
+	defer srv.stalls.Watch()()
 	base := newWire(srv.addr)
 	rt, err := weir.New(base, config())
 	if err != nil {

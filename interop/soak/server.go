@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weirhttp/weir/interop/real"
 )
 
 // The kinds of hosts, by number.
@@ -56,6 +58,7 @@ type server struct {
 	conns    atomic.Int64
 	requests atomic.Int64
 	refused  atomic.Int64
+	stalls   real.Stalls // of this process, for which nobody is to blame
 	problems problems
 }
 
@@ -157,18 +160,20 @@ type recent struct {
 	all      int
 	over     int
 	most     int
-	quiet    time.Time // Redis is back since then; zero: it is away
-	steady   int       // of over, those for which no restart can be blamed
+	without  int       // how many do without Redis: each member, and who restarts it
+	quiet    time.Time // nobody does since then
+	steady   int       // of over, those for which neither a restart nor a stall can be blamed
 }
 
-// back notes that Redis has been away until now, and away that it is.
-func (c *recent) back() { c.set(time.Now()) }
-func (c *recent) away() { c.set(time.Time{}) }
+// away notes that one more does without Redis, and back that one no longer does.
+func (c *recent) away() { c.count(1) }
+func (c *recent) back() { c.count(-1) }
 
-func (c *recent) set(quiet time.Time) {
+func (c *recent) count(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.quiet = quiet
+	c.without += n
+	c.quiet = time.Now()
 }
 
 func (s *server) tally() {
@@ -184,7 +189,7 @@ func (s *server) tally() {
 	if n := len(c.arrivals); n > limit {
 		c.over++
 		c.most = max(c.most, n)
-		if !c.quiet.IsZero() && now.Sub(c.quiet) > 2*window {
+		if c.without == 0 && now.Sub(c.quiet) > 2*window && s.stalls.Since(now.Add(-2*window)) < tolerance {
 			c.steady++
 		}
 	}
@@ -200,7 +205,8 @@ func process(r *http.Request) {
 // arrive holds that this arrival and the one most before it are a window
 // apart. An attempt that net/http repeats by itself counts once: weir sees one.
 // A unit is charged until a window after its answer, or 5 % of one after its
-// grant if that is earlier, so lag beyond that is the machine's.
+// grant if that is earlier, so lag beyond that is the machine's. So is what was
+// lost in a stall, which may lie between a grant and the stamp.
 func (s *server) arrive(h *site, name string, r *http.Request, most int) {
 	attempt, sent := stamp(r)
 	now := time.Now()
@@ -221,7 +227,7 @@ func (s *server) arrive(h *site, name string, r *http.Request, most int) {
 	if len(h.arrivals) == most {
 		first := h.arrivals[0]
 		h.arrivals = h.arrivals[1:]
-		if gap, need := now.Sub(first.at), window-tolerance-max(0, first.lag-window/20); gap < need {
+		if gap, need := now.Sub(first.at), window-tolerance-max(0, first.lag-window/20)-s.stalls.Since(first.at.Add(-first.lag-window)); gap < need {
 			s.problems.add("%s: %d requests within %v; the first came %v after it was let go", name, most+1, gap, first.lag)
 		}
 	}
