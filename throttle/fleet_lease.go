@@ -73,7 +73,7 @@ func (l *fleetLease) begin(q *fleetQueue, b *fleetBatch, cost []int64, extra int
 	l.batch, l.cost, l.left, l.taken = b, cost, extra, extra
 	l.size = max(l.size, 1)
 	l.until = b.sent.Add(q.f.c.Lease)
-	d := time.Until(l.until)
+	d := max(1, time.Until(l.until)) // never due at once: see testnet.Wait
 	if l.timer == nil {
 		l.timer = time.AfterFunc(d, func() {
 			q.mu.Lock()

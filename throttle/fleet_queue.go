@@ -144,14 +144,16 @@ func (q *fleetQueue) end(w *fleetWaiter, err error) {
 
 // watch sees to it that w is told when its wait is over. It is told before that
 // if its turn comes and the wait cannot end in time; a call to the store is
-// allowed for, and another one that it may be riding on by then.
+// allowed for, and another one that it may be riding on by then. That may be
+// over too: no timer is due when it is made, see testnet.Wait.
 func (q *fleetQueue) watch(w *fleetWaiter) {
 	at := w.ends.Add(q.f.c.Deadline)
+	d := max(1, time.Until(at))
 	switch {
 	case q.over == nil:
-		q.over = time.AfterFunc(time.Until(at), q.ringOver)
+		q.over = time.AfterFunc(d, q.ringOver)
 	case at.Before(q.overAt):
-		q.over.Reset(time.Until(at))
+		q.over.Reset(d)
 	default:
 		return
 	}
