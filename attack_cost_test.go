@@ -58,7 +58,7 @@ func hugeSettlement(t *testing.T, budget string, huge int64) {
 		resp.Body.Close()
 	}
 	var e *throttle.Error
-	resp, err := rt.RoundTrip(costing(t, int64(min(limit, 1<<40))))
+	resp, err := rt.RoundTrip(costing(t, min(int64(limit), 1<<40)))
 	if err == nil && huge > 1e13 {
 		resp.Body.Close()
 		t.Errorf("granted after a settlement of %d", huge)

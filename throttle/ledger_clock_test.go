@@ -32,9 +32,9 @@ func TestLedgerClockSteps(t *testing.T) {
 				now, clock = now+d, clock.Add(d)
 				switch r.IntN(2000) {
 				case 0:
-					clock = clock.Add(-time.Duration(r.IntN(int(time.Hour))))
+					clock = clock.Add(-time.Duration(r.Int64N(int64(time.Hour))))
 				case 1:
-					clock = clock.Add(time.Duration(r.IntN(int(time.Hour))))
+					clock = clock.Add(time.Duration(r.Int64N(int64(time.Hour))))
 					ahead++
 				}
 				b := Booking{Draws: []Draw{{Key: "k", Limits: []StoreLimit{l}, Units: []UnitCost{{Unit: requests, First: 1, All: 1}}}}}

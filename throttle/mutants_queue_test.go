@@ -593,7 +593,8 @@ func TestReasonsInWords(t *testing.T) {
 	if _, err := NewLimiter(LimiterConfig{Default: Budget{InFlight: math.MaxInt32}}); err != nil {
 		t.Error(err)
 	}
-	if _, err := NewLimiter(LimiterConfig{Default: Budget{InFlight: math.MaxInt32 + 1}}); err == nil {
+	most := math.MaxInt32
+	if _, err := NewLimiter(LimiterConfig{Default: Budget{InFlight: most + 1}}); err == nil { // negative where an int is no longer
 		t.Error("more places than can be counted")
 	}
 	for text, want := range map[string]string{
