@@ -316,7 +316,7 @@ func TestNoAllocation(t *testing.T) {
 		{"1000000000/s", nil},
 		{"1000000000/s burst 1000000000", nil},
 		{"1000000000/s bucket 1000000000", nil},
-		{"1000000000/s, 100000000000/h burst 100000000000, 1000000000 tokens/s", Cost{"tokens": 3}},
+		{"1000000000/s, 2000000000/h burst 2000000000, 1000000000 tokens/s", Cost{"tokens": 3}},
 	} {
 		l := newLimiter(t, test.budget)
 		for what, f := range map[string]func(){

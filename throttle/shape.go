@@ -73,9 +73,13 @@ func (b *bucket) fill(now instant, perSecond float64, size int, tokens float64) 
 	b.tokens, b.seen, b.noted = tokens, now, 0
 }
 
-// owe takes n tokens whatever there is: a debt, by reservations.
+// owe takes n tokens whatever there is: a debt, by reservations. Where an int
+// is small it stops at some 10^12, lest it take minutes: tokens knows the rest.
 func (b *bucket) owe(t time.Time, size int, n float64) {
-	for n > 0 {
+	for range 1000 {
+		if n <= 0 {
+			return
+		}
 		step := int(min(n, math.MaxInt/2))
 		b.lim.SetBurstAt(t, max(size, step)) // a raised burst adds no tokens
 		b.lim.ReserveN(t, step)
