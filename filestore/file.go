@@ -65,6 +65,11 @@ func (s *Store) write(f file, key string, l throttle.Ledger, now time.Time) erro
 		if err := os.MkdirAll(f.dir, 0o700); err != nil {
 			return err
 		}
+		if s.sync {
+			if err := s.flush(s.dir); err != nil { // f.dir may be new
+				return err
+			}
+		}
 	}
 	tmp, err := os.CreateTemp(f.dir, unfinished)
 	if err != nil {
@@ -84,12 +89,12 @@ func (s *Store) write(f file, key string, l throttle.Ledger, now time.Time) erro
 		return errors.Join(err, os.Remove(tmp.Name()))
 	}
 	if s.sync {
-		return syncDir(f.dir)
+		return s.flush(f.dir)
 	}
 	return nil
 }
 
-// syncDir makes a rename last. Not every system can.
+// syncDir makes the names in a directory last. Not every system can.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

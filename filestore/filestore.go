@@ -52,6 +52,7 @@ type Store struct {
 	locks string // where the locks are: dir
 	sync  bool
 	now   func() time.Time
+	flush func(dir string) error
 	turns [shards]chan struct{} // this Store's own turn at a shard's lock
 }
 
@@ -68,7 +69,7 @@ func Open(dir string, c Config) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("filestore: %w", err)
 	}
-	s := &Store{dir: dir, locks: dir, sync: c.Sync, now: time.Now}
+	s := &Store{dir: dir, locks: dir, sync: c.Sync, now: time.Now, flush: syncDir}
 	for i := range s.turns {
 		s.turns[i] = make(chan struct{}, 1)
 	}

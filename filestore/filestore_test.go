@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -188,6 +189,30 @@ func TestCrashOfTheMachine(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSyncedNames: with Sync also the names on the way to a new file are on the disk
+// before its first booking is answered.
+func TestSyncedNames(t *testing.T) {
+	s, err := Open(t.TempDir(), Config{Sync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var flushed []string
+	s.flush = func(dir string) error {
+		flushed = append(flushed, dir)
+		return nil
+	}
+	shard := s.file("k").dir
+	for i, want := range [][]string{{s.dir, shard}, {shard}} {
+		flushed = nil
+		if _, err := s.Book(t.Context(), request("k", 1, limit(4))); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(flushed, want) {
+			t.Errorf("booking %d: directories %q were synced, want %q", i, flushed, want)
+		}
 	}
 }
 
