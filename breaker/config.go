@@ -102,8 +102,8 @@ type Config struct {
 	Fallback func(*http.Request, error) (*http.Response, error)
 
 	// OnStateChange is told of each change of a circuit, in their order, by
-	// the request that caused it and under no lock: it may call back into the
-	// Circuits. Nil: nobody is told.
+	// the request that caused it, or by the call of Force, Release or SetHost,
+	// and under no lock: it may call back into the Circuits. Nil: nobody is told.
 	OnStateChange func(Change)
 }
 
