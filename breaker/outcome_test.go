@@ -206,6 +206,15 @@ func TestClassify(t *testing.T) {
 	}
 }
 
+// TestClassifyMayBlameForAnything: also for an error that the table does not hold
+// against the host, where there is no answer to look at.
+func TestClassifyMayBlameForAnything(t *testing.T) {
+	c := Config{Classify: func(*http.Response, error) Outcome { return Failure }}
+	if got := outcomeOf(t, c, httptest.NewRequest("GET", "http://a.example/", nil), failing(context.Canceled)); got != Failure {
+		t.Errorf("got %v, want %v", got, Failure)
+	}
+}
+
 // TestBodyThatCannotBeRead is nobody's failure but the caller's.
 func TestBodyThatCannotBeRead(t *testing.T) {
 	base, _, stop := testnet.Server(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

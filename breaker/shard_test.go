@@ -126,6 +126,15 @@ func TestShardDroppedMeanwhile(t *testing.T) {
 	})
 }
 
+// TestShardNamesAreSecret: what shows of a shard's name depends on a secret that
+// each Circuits has for itself.
+func TestShardNamesAreSecret(t *testing.T) {
+	a, b := circuits(t, Config{}), circuits(t, Config{})
+	if a.mac("x") == b.mac("x") || a.mac("x") == a.mac("y") || len(a.mac("x")) != 8 {
+		t.Errorf("%s, %s and %s", a.mac("x"), b.mac("x"), a.mac("y"))
+	}
+}
+
 // TestRetriesOnly: first attempts pass and probe; retries and hedges do not.
 func TestRetriesOnly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
