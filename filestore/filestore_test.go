@@ -167,6 +167,7 @@ func TestCrashOfTheMachine(t *testing.T) {
 	}{
 		"empty":            {"", true},
 		"zeros":            {strings.Repeat("\x00", 300), true},
+		"a zero":           {"\x00", true},
 		"zeros at the end": {"{\"key\":\"k\"," + strings.Repeat("\x00", 300), true},
 		"cut short":        {"{\"key\":\"k\",", false},
 		"another's":        {"hello", false},

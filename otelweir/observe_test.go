@@ -219,6 +219,23 @@ func TestCardinality(t *testing.T) {
 	if strings.Contains(got, "weir.partition") {
 		t.Error("partitions are told apart")
 	}
+	if !strings.Contains(got, "weir.client.sent{server.address=h0.example,weir.route=_other} 3\n") {
+		t.Errorf("a host's other routes are not added up in\n%s", got)
+	}
+}
+
+// TestResends: an attempt after the first counts as one, and so does no first.
+func TestResends(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		w := watch(t, func(r *http.Request) (*http.Response, error) {
+			n++
+			return testnet.Answer(r, []int{200, 502, 200}[(n-1)%3], nil, nil), nil
+		}, weir.Config{}, Config{})
+		w.call(t.Context(), "GET", "http://api.example/")
+		w.call(t.Context(), "GET", "http://api.example/")
+		w.wants(`weir.client.resends{server.address=api.example,weir.outcome=answered} 1`)
+	})
 }
 
 // TestPartitions: they are told apart if that is wanted.
@@ -261,6 +278,9 @@ func TestPartitionsWait(t *testing.T) {
 			`weir.client.learned{server.address=api.example,server.port=8080} 5`,
 			`weir.client.sent{server.address=late.example,weir.route=GET /} 1`,
 		)
+		if got := w.metrics(); strings.Contains(got, "weir.client.limit.left{server.address=api.example") {
+			t.Errorf("limits of which each partition has its own are told as one:\n%s", got)
+		}
 	})
 }
 

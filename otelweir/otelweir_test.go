@@ -202,12 +202,12 @@ func TestNewRefuses(t *testing.T) {
 
 func TestHostsOfTheirOwn(t *testing.T) {
 	reader := sdk.NewManualReader()
-	c := weir.Config{Hosts: map[string]weir.Host{"h": {Retry: &retry.Config{MaxAttempts: 1}}}}
+	c := weir.Config{Hosts: map[string]weir.Host{"h": {Retry: &retry.Config{MaxAttempts: 1}, Breaker: &breaker.Config{Consecutive: 1}}}}
 	given, original := c.Hosts, c.Hosts["h"].Retry
 	if _, err := New(&c, Config{MeterProvider: sdk.NewMeterProvider(sdk.WithReader(reader))}); err != nil {
 		t.Fatal(err)
 	}
-	if c.Hosts["h"].Retry.OnAttempt == nil || original.OnAttempt != nil {
+	if c.Hosts["h"].Breaker.OnStateChange == nil || c.Hosts["h"].Retry.OnAttempt == nil || original.OnAttempt != nil {
 		t.Error("settings of a host are not reported, or the caller's were written to")
 	}
 	if given["h"].Retry != original {
