@@ -53,7 +53,8 @@
 //
 // A fresh host name is a fresh set of time series, so at most
 // [Config.MaxHosts] hosts are named, and of each [Config.MaxRoutes] routes; all
-// others are "_other". Budgets are named by their text, at most ten of a host.
+// others are "_other". Budgets are named by their text, at most ten of a host; what
+// is left is told of those that requests without a partition draw on.
 // What a server calls its limits is not told, and of what else it can make up
 // about them (header and unit) only the first ten. Counters only grow, also when
 // a host is forgotten and met again.

@@ -54,8 +54,8 @@ func (r *Reporter) observe(s weir.Stats, o metric.Observer) {
 		n.queue += int64(h.Queue)
 		n.active += int64(h.InFlight)
 		n.oldest = max(n.oldest, h.OldestWait.Seconds())
-		if h.Partition == "" && !h.Overflow && r.host(h.Host).name != other {
-			r.limits(h, o) // of many that share a name a sum of what is left says nothing
+		if h.Partition == "" && len(h.Routes) > 0 && !h.Overflow && r.host(h.Host).name != other {
+			r.limits(h, o) // of many that share a name a sum of what is left says nothing; nor does what none draws on
 		}
 	}
 	for host, h := range s.Retry.Hosts {

@@ -278,8 +278,11 @@ func TestPartitionsWait(t *testing.T) {
 			`weir.client.learned{server.address=api.example,server.port=8080} 5`,
 			`weir.client.sent{server.address=late.example,weir.route=GET /} 1`,
 		)
-		if got := w.metrics(); strings.Contains(got, "weir.client.limit.left{server.address=api.example") {
-			t.Errorf("limits of which each partition has its own are told as one:\n%s", got)
+		got := w.metrics()
+		for _, gauge := range []string{"weir.client.budget.left", "weir.client.limit.left"} {
+			if strings.Contains(got, gauge+"{server.address=api.example") || !strings.Contains(got, gauge+"{server.address=late.example") {
+				t.Errorf("%s tells as one what each partition has for itself:\n%s", gauge, got)
+			}
 		}
 	})
 }
