@@ -44,6 +44,7 @@ func TestPage(t *testing.T) {
 		do   func(*tab, *run)
 	}{
 		{"values", values}, {"sorting", sorting}, {"filter", filter}, {"detail", detail}, {"routes", routes}, {"learned", learned},
+		{"unknown host", unknown},
 		{"hostile name", hostileName}, {"keyboard", keyboard}, {"dark", dark}, {"narrow", narrow}, {"calm", calm},
 		{"read only", readOnly},
 	}
@@ -204,6 +205,14 @@ func learned(b *tab, r *run) {
 		b.until(part("tiles", tile), want)
 	}
 	b.until(part("tiles", "Latency, 95%")+` !== "–"`, "true") // one was answered
+	b.js(`history.back()`)
+}
+
+// unknown: an address of a host that no request went to shows no empty frames.
+func unknown(b *tab, _ *run) {
+	b.js(`location.hash = "host=nobody.example"`)
+	b.until(`document.getElementById("badge").textContent`, "unknown")
+	b.until(`[...document.querySelectorAll("#tiles, #one .columns .card")].filter(e => e.offsetHeight > 0).length`, "0")
 	b.js(`history.back()`)
 }
 
