@@ -44,8 +44,9 @@ func ExampleNewClient() {
 	// Output: 200 OK
 }
 
-// New takes any RoundTripper to send through: an http.Transport with a proxy
-// or certificates of its own, or what adds the credentials.
+// New takes any RoundTripper to send through: an http.Transport with a proxy or
+// certificates of its own. What adds credentials goes around weir instead, which
+// keeps apart what it learns by the Authorization that it sees.
 func ExampleNew() {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.MaxIdleConnsPerHost = 50

@@ -17,8 +17,8 @@ type Stats struct {
 	Hosts     map[string]HostStats // by canonical host; those evicted are missing
 }
 
-// HostStats is the part of one host. A host that is forgotten and met again
-// begins anew.
+// HostStats is the part of one host, its fields as in [Stats]. A host that is
+// forgotten and met again begins anew.
 type HostStats struct {
 	Requests  int64
 	Attempts  int64
