@@ -331,8 +331,8 @@ func calm(b *tab, r *run) {
 		b.until(`new Promise(done => requestAnimationFrame(() => setTimeout(() => done("drawn"))))`, "drawn") // what came before is over
 		b.js(`(window.jumps = [], window.watch?.disconnect(), window.watch = new PerformanceObserver(l => { for (const e of l.getEntries()) window.jumps.push(e) }), window.watch.observe({ type: "layout-shift" }))`)
 		for range 3 {
-			r.send(cdn, 7)
 			before := b.js(`document.body.innerText`)
+			r.send(cdn, 7)
 			b.until(`document.body.innerText !== `+quote(before), "true")
 		}
 		const jumps = `window.jumps.filter(e => e.value > 0.001).map(e => e.value + ": " + e.sources.map(s => (s.node?.id || s.node?.className || s.node?.nodeName) + " from " + s.previousRect.y + " to " + s.currentRect.y).join(", ")).join("; ")`

@@ -49,7 +49,7 @@ func (a *apis) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp.Header.Set("RateLimit", fmt.Sprintf(`"core";r=%d;t=3000`, a.left))
 	case payments:
 		resp.StatusCode = 429
-		resp.Header.Set("Retry-After", "250")
+		resp.Header.Set("Retry-After", "1800") // longer than a test may take
 	case shop:
 		if r.URL.Path == "/orders/1" {
 			resp.Header.Set("RateLimit-Policy", `"orders";q=5;w=3600`)
