@@ -77,6 +77,28 @@ func TestCancelDuringALaterAttempt(t *testing.T) {
 	}
 }
 
+// A deadline of which only Cancel tells is one all the same.
+func TestCancelAtTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		rt := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
+			if n++; n == 2 {
+				<-r.Cancel //lint:ignore SA1019 old callers still set it
+			}
+			return nil, errReset
+		}), Config{})
+		r := request(t, "GET", "http://a.example/", "")
+		cancel := make(chan struct{})
+		r.Cancel = cancel //lint:ignore SA1019 old callers still set it
+		time.AfterFunc(time.Second, func() { close(cancel) })
+		_, err := rt.RoundTrip(r.WithContext(&undue{t.Context(), time.Now().Add(time.Second)}))
+		var e *Error
+		if !errors.As(err, &e) || e.Reason != Ended || !errors.Is(err, context.DeadlineExceeded) || !e.Timeout() {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
 // undue is a context whose deadline has passed before it knows.
 type undue struct {
 	context.Context
