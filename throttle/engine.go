@@ -155,21 +155,7 @@ func (e *engine) ring(l *line) {
 // try grants w if all it needs is there and it is its turn everywhere. If not,
 // it joins the lines of the accounts it is short of.
 func (e *engine) try(now instant, w *waiter) bool {
-	ok := true
-	for i := range w.draws {
-		d := &w.draws[i]
-		if d.n == 0 {
-			continue
-		}
-		short := d.a.at(now, d.n) > now
-		if short {
-			ok = false
-		}
-		if (short || d.a.line != nil) && w.in(d.a) == nil {
-			e.join(w, d)
-		}
-	}
-	if !ok {
+	if !e.stand(now, w) {
 		return false
 	}
 	for _, c := range w.claims {
@@ -186,6 +172,35 @@ func (e *engine) try(now instant, w *waiter) bool {
 	e.leave(w)
 	w.done(now)
 	return true
+}
+
+// stand puts w into the lines of the accounts that it is short of, or that
+// others wait for, and reports whether it is short of none.
+func (e *engine) stand(now instant, w *waiter) bool {
+	ok, passed := true, false
+	for i := range w.draws {
+		d := &w.draws[i]
+		if d.n == 0 {
+			continue
+		}
+		short := d.a.at(now, d.n) > now
+		if short {
+			ok = false
+		}
+		switch {
+		case !short && d.a.line == nil || w.in(d.a) != nil:
+		case !short && w.left == now:
+			passed = true // w has just left it
+		default:
+			e.join(w, d)
+		}
+	}
+	for i := 0; ok && passed && i < len(w.draws); i++ {
+		if d := &w.draws[i]; d.n != 0 && d.a.line != nil && w.in(d.a) == nil {
+			e.join(w, d)
+		}
+	}
+	return ok
 }
 
 // join puts w into the line of d's account.

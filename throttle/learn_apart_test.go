@@ -3,6 +3,7 @@ package throttle
 import (
 	"net/http"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 )
@@ -107,5 +108,31 @@ func TestTwoUnnamedLimitsInOneAnswer(t *testing.T) {
 		if took := time.Since(begin); failed > 0 || s.refused > 4 || took > 30*time.Second {
 			t.Errorf("%d errors, %d refusals in %v, want none, at most 4 in half a minute", failed, s.refused, took)
 		}
+	})
+}
+
+// Those that wait for what a server stated of one endpoint do not hold up others
+// of the host, whose budget all share, however often they are looked at.
+func TestASpentEndpointHoldsUpNobody(t *testing.T) {
+	c, answer := endpoints(map[string]*quarters{"/search": {size: 30, per: time.Minute}, "/items": {size: 5000, per: time.Hour}})
+	c.Budgets = map[string]Budget{"a": MustParseBudget("10/s burst 1")}
+	learnRun(t, c, answer, func(t *testing.T, rt *Transport, s *server) {
+		var wg sync.WaitGroup
+		for range 60 {
+			wg.Go(func() { one(t, rt, "http://a/search") })
+		}
+		time.Sleep(5 * time.Second) // half of them wait for the next minute
+		begin := time.Now()
+		for range 6 {
+			wg.Go(func() {
+				for range 50 {
+					one(t, rt, "http://a/items")
+				}
+				if took := time.Since(begin); took > 33*time.Second {
+					t.Errorf("300 at 10 a second took %v", took)
+				}
+			})
+		}
+		wg.Wait()
 	})
 }

@@ -25,8 +25,9 @@ const share = 8
 // time it still has to wait there. Otherwise it leaves this line, waits in the
 // other, and comes back to its place if it finds this account short then: a
 // request that waits an hour for its route does not hold up the host. It does so
-// 16 times at most and then holds its places, so that limits in flight that
-// overlap, each of them always full, do not starve it.
+// for 16 waits at most, or as often where only an event ends the wait, and then
+// holds its places, so that limits in flight that overlap, each of them always
+// full, do not starve it.
 //
 // If the pick must also await its turn in another line, those that rank before
 // it (of a higher class, or older) may pass it. Of any waiters that await one

@@ -11,7 +11,10 @@ type waiter struct {
 	ask
 	draws   []draw
 	claims  []*claim
-	yielded int // how often it left a line because it waited longer elsewhere
+	yielded int     // how often it left a line because it waited longer elsewhere
+	aside   instant // until when it has to wait there, so that leaving more lines is no more
+	left    instant // when it left the last
+	turns   int     // how many it left then
 
 	expires    instant       // when it is refused; never: it is not
 	since      instant       // when its wait began
@@ -35,8 +38,12 @@ func newWaiter(q *ask, draws []draw) *waiter {
 	return w
 }
 
-// mayYield is how often a waiter may leave a line; then it holds its places.
-const mayYield = 16
+// mayYield is for how many waits a waiter may leave its lines; then it holds its
+// places. mayTurn is how many it may leave at one instant for one wait.
+const (
+	mayYield = 16
+	mayTurn  = 4
+)
 
 // before reports whether w ranks before v.
 func (w *waiter) before(v *waiter) bool {
@@ -95,7 +102,7 @@ func (w *waiter) stuck() bool {
 // and what others take meanwhile will be there again when it needs it.
 func (w *waiter) yields(now instant, l *line) bool {
 	k := w.in(l.a)
-	if k == nil || len(w.claims) < 2 || w.yielded >= mayYield || l.a.at(now, k.n) > now {
+	if k == nil || len(w.claims) < 2 || l.a.at(now, k.n) > now {
 		return false
 	}
 	wait := now
@@ -111,7 +118,20 @@ func (w *waiter) yields(now instant, l *line) bool {
 	if wait <= now.add(l.a.meter.regain(k.n)) {
 		return false
 	}
+	if w.left != now {
+		w.left, w.turns = now, 0
+	}
+	if now < w.aside && w.turns < mayTurn {
+		w.turns++
+		return true
+	}
+	if w.yielded >= mayYield {
+		return false
+	}
 	w.yielded++
+	if wait != never {
+		w.aside = wait
+	}
 	return true
 }
 
