@@ -10,3 +10,9 @@ for m in $(modules); do
 	step "vet and staticcheck: $m"
 	(cd "$m" && go vet ./... && go run "$STATICCHECK" ./...)
 done
+
+# Where programs run that nobody here tests on.
+for m in . filestore outbox otelweir redisstore; do
+	step "vet for 32 bits and Windows: $m"
+	(cd "$m" && GOARCH=386 go vet ./... && GOOS=windows go vet ./...)
+done
