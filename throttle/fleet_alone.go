@@ -11,7 +11,7 @@ import (
 func (q *fleetQueue) alone(now time.Time) time.Duration {
 	switch q.f.c.WhenDown {
 	case Closed:
-		q.refuseAll()
+		q.refuseAll("")
 		return 0
 	case Open:
 		for _, w := range q.waiting {

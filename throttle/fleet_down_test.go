@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -102,8 +103,8 @@ func TestNothingIsGrantedAfterClose(t *testing.T) {
 				}
 				l.Close()
 				var e *Error
-				if _, err := l.Take(t.Context(), "k", nil); !errors.As(err, &e) || e.Reason != StoreDown {
-					t.Errorf("when down %d, %v: got %v, want a refusal", down, gone, err)
+				if _, err := l.Take(t.Context(), "k", nil); !errors.As(err, &e) || e.Reason != StoreDown || !strings.Contains(err.Error(), "Close") {
+					t.Errorf("when down %d, %v: got %v, want a refusal that names Close", down, gone, err)
 				}
 			})
 		}

@@ -231,7 +231,7 @@ func (q *fleetQueue) pump(now time.Time) {
 			continue
 		}
 		if !ok || !q.send(now) {
-			q.refuseAll()
+			q.refuseAll(afterClose)
 		}
 	}
 	if q.calls == 0 {
@@ -276,13 +276,16 @@ func (q *fleetQueue) close() {
 	q.lease.end(q)
 	q.late.close(q)
 	q.still()
-	q.refuseAll()
+	q.refuseAll(afterClose)
 }
 
+// afterClose is the detail of a refusal for which no Store is to blame.
+const afterClose = "after Close"
+
 // refuseAll refuses everybody.
-func (q *fleetQueue) refuseAll() {
+func (q *fleetQueue) refuseAll(detail string) {
 	for _, w := range q.waiting {
-		q.refuse(w, &Error{Key: q.at(0).name, Reason: StoreDown})
+		q.refuse(w, &Error{Key: q.at(0).name, Reason: StoreDown, detail: detail})
 	}
 	q.waiting = nil
 }

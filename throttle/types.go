@@ -93,7 +93,7 @@ const (
 	QueueFull                     // MaxQueue requests wait already
 	NeverFits                     // the cost exceeds a limit, so no wait helps
 	Paused                        // a pause exceeds the deadline or MaxWait
-	StoreDown                     // the Store did not answer and its policy is to refuse
+	StoreDown                     // the Store did not answer and its policy is to refuse, or Close was called
 )
 
 // String returns the reason in lower case, as "queue full".
