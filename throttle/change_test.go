@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
@@ -190,5 +192,96 @@ func TestNoWindowIsExceededByChanges(t *testing.T) {
 		if all[what] == 0 {
 			t.Errorf("no %s in all: the test has no teeth", what)
 		}
+	}
+}
+
+// The budget of one pattern leaves Default, and other patterns, as they are;
+// the rules of a pool are those of all its members.
+func TestSetBudgetOfOnePattern(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(nil), Config{
+			Default: MustParseBudget("5/s, pool x"),
+			Budgets: map[string]Budget{"b": MustParseBudget("7/s"), "c": MustParseBudget("5/s, pool x")},
+		})
+		limits := func(a, b, c, other string) {
+			t.Helper()
+			got := make(map[string]string)
+			for _, url := range []string{"http://a/", "http://b/", "http://c/", "http://other/"} {
+				mustGet(t, tr, url)
+				time.Sleep(time.Minute)
+			}
+			for _, h := range tr.Stats().Hosts {
+				var all []string
+				for _, x := range h.Budgets {
+					all = append(all, x.Text)
+				}
+				got[h.Host] = strings.Join(all, ", ")
+			}
+			for host, want := range map[string]string{"a": a, "b": b, "c": c, "other": other} {
+				if got[host] != want {
+					t.Errorf("%s has %s, want %s", host, got[host], want)
+				}
+			}
+		}
+		limits("5/s", "7/s", "5/s", "5/s")
+		for _, step := range []struct{ pattern, budget, a, b, c, other string }{
+			{"a", "9/s", "9/s", "7/s", "5/s", "5/s"},
+			{"B.", "8/s", "9/s", "8/s", "5/s", "5/s"},
+			{"c", "3/s, pool x", "9/s", "8/s", "3/s", "3/s"},
+			{"a", "2/s, pool y", "2/s", "8/s", "3/s", "3/s"},
+		} {
+			if err := tr.SetBudget(step.pattern, MustParseBudget(step.budget)); err != nil {
+				t.Fatal(err)
+			}
+			limits(step.a, step.b, step.c, step.other)
+		}
+	})
+}
+
+func TestSetBudgetReachesTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(nil)
+		tr := newTransport(t, b, Config{Default: MustParseBudget("2/m burst 2")})
+		var wg sync.WaitGroup
+		for range 5 {
+			wg.Go(func() { get(t, WithMaxWait(t.Context(), time.Hour), tr, "http://a/") })
+		}
+		time.Sleep(10 * time.Second)
+		if err := tr.SetBudget("a", MustParseBudget("4/m burst 4")); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		sameTimes(t, b.times(), 0, 0, 10*time.Second, 10*time.Second, time.Minute)
+	})
+}
+
+// TestLoweredAndRaisedBudgetsMoveTheQueue: the next grant is at the time that the
+// new budget says, earlier or later.
+func TestLoweredAndRaisedBudgetsMoveTheQueue(t *testing.T) {
+	for _, test := range []struct {
+		from, to    string
+		after, want time.Duration
+	}{
+		{"1/h", "1/20s", 10 * time.Second, 20 * time.Second},
+		{"1/h", "1/2h", 10 * time.Second, 2 * time.Hour},
+		{"1/h", "2/h burst 2", 10 * time.Second, 10 * time.Second},
+		{"1/h", "unlimited", 10 * time.Second, 10 * time.Second},
+		{"10/100s burst 1", "100/100s burst 1", 5 * time.Second, 5500 * time.Millisecond},
+		{"100/100s burst 1", "10/100s burst 1", 500 * time.Millisecond, 5500 * time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBase(nil)
+			tr := newTransport(t, b, Config{Budgets: map[string]Budget{"a": MustParseBudget(test.from)}, MaxWait: 9 * time.Hour, DisableLearning: true})
+			var wg sync.WaitGroup
+			for range 2 {
+				wg.Go(func() { mustGet(t, tr, "http://a/") })
+			}
+			time.Sleep(test.after)
+			if err := tr.SetBudget("a", MustParseBudget(test.to)); err != nil {
+				t.Fatal(err)
+			}
+			wg.Wait()
+			sameTimes(t, b.times(), 0, test.want)
+		})
 	}
 }

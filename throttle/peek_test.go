@@ -104,3 +104,20 @@ func TestPeekHearsTheBody(t *testing.T) {
 		}
 	})
 }
+
+// PeekBody of a negative number reads nothing.
+func TestPeekNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		body := testnet.NewBody(`{"error": "slow down"}`)
+		base := newBase(func(r *http.Request) (*http.Response, error) {
+			resp := testnet.Answer(r, 429, http.Header{"Content-Type": {"application/json"}}, body)
+			resp.ContentLength = -1
+			return resp, nil
+		})
+		resp := mustGet(t, newTransport(t, base, Config{PeekBody: -1}), "http://a/")
+		if body.Reads() != 0 {
+			t.Errorf("%d reads", body.Reads())
+		}
+		resp.Body.Close()
+	})
+}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -114,109 +112,6 @@ func TestUnitsCountUntilPerAfterTheAnswer(t *testing.T) {
 	})
 }
 
-func TestInFlightIsHeldUntilTheBodyIsDone(t *testing.T) {
-	ends := map[string]func(*http.Response, context.CancelFunc){
-		"closed":           func(r *http.Response, _ context.CancelFunc) { r.Body.Close() },
-		"read to the end":  func(r *http.Response, _ context.CancelFunc) { io.Copy(io.Discard, r.Body) },
-		"both":             func(r *http.Response, _ context.CancelFunc) { io.Copy(io.Discard, r.Body); r.Body.Close() },
-		"closed twice":     func(r *http.Response, _ context.CancelFunc) { r.Body.Close(); r.Body.Close() },
-		"context canceled": func(r *http.Response, c context.CancelFunc) { c(); synctest.Wait(); r.Body.Close() },
-	}
-	for name, end := range ends {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBase(slow(0))
-				tr := newTransport(t, b, Config{Default: Budget{InFlight: 1}})
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				resp, err := get(t, ctx, tr, "http://a/")
-				if err != nil {
-					t.Fatal(err)
-				}
-				var wg sync.WaitGroup
-				wg.Go(func() {
-					mustGet(t, tr, "http://a/") // keeps its place
-				})
-				time.Sleep(time.Second)
-				end(resp, cancel)
-				wg.Wait()
-				sameTimes(t, b.times(), 0, time.Second)
-				_, err = get(t, WithMaxWait(t.Context(), -1), tr, "http://a/")
-				var e *Error
-				if !errors.As(err, &e) {
-					t.Errorf("a third one got %v, want a refusal: the place was given back once", err)
-				}
-			})
-		})
-	}
-}
-
-func TestInFlightComesBackAfterErrorAndPanic(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		fail := errors.New("broken")
-		mode := 0
-		b := newBase(func(r *http.Request) (*http.Response, error) {
-			mode++
-			switch mode {
-			case 1:
-				return nil, fail
-			case 2:
-				panic("base")
-			}
-			return testnet.Answer(r, 200, nil, nil), nil
-		})
-		tr := newTransport(t, b, Config{Default: Budget{InFlight: 1}})
-		if _, err := get(t, t.Context(), tr, "http://a/"); err != fail {
-			t.Errorf("got %v, want the base's error", err)
-		}
-		func() {
-			defer func() { recover() }()
-			get(t, t.Context(), tr, "http://a/")
-		}()
-		mustGet(t, tr, "http://a/")
-		mustGet(t, tr, "http://a/") // no body: its place is free at once
-		sameTimes(t, b.times(), 0, 0, 0, 0)
-	})
-}
-
-// halves is a connection whose writing side can be closed alone.
-type halves struct{ net.Conn }
-
-func (h halves) CloseWrite() error {
-	testnet.CloseWrite(h.Conn)
-	return nil
-}
-
-func TestUpgradedBodyCanBeWritten(t *testing.T) {
-	client, server := testnet.Pipe()
-	defer server.Close()
-	b := newBase(func(r *http.Request) (*http.Response, error) {
-		return testnet.Answer(r, http.StatusSwitchingProtocols, nil, halves{client}), nil
-	})
-	tr := newTransport(t, b, Config{Default: Budget{InFlight: 1}})
-	resp := mustGet(t, tr, "http://a/")
-	w, ok := resp.Body.(io.ReadWriteCloser)
-	if !ok {
-		t.Fatalf("the body of a 101 is %T, want an io.ReadWriteCloser", resp.Body)
-	}
-	if _, err := io.WriteString(w, "hello"); err != nil {
-		t.Fatal(err)
-	}
-	buf := make([]byte, 5)
-	if _, err := io.ReadFull(server, buf); err != nil || string(buf) != "hello" {
-		t.Errorf("the server read %q, %v", buf, err)
-	}
-	half, ok := w.(interface{ CloseWrite() error }) // as ReverseProxy closes it when its client has finished
-	if !ok || half.CloseWrite() != nil {
-		t.Fatal("the body of a 101 cannot be half-closed")
-	}
-	if _, err := server.Read(buf); err != io.EOF {
-		t.Errorf("after a half-close the server reads %v, want EOF", err)
-	}
-	w.Close()
-	mustGet(t, tr, "http://a/")
-}
-
 func TestRoutesDoNotHoldUpOneAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(nil)
@@ -252,96 +147,6 @@ func TestRoutesDoNotHoldUpOneAnother(t *testing.T) {
 	})
 }
 
-func TestPauseAndResumeReachTheQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBase(nil)
-		tr := newTransport(t, b, Config{Default: MustParseBudget("1/s")})
-		var wg sync.WaitGroup
-		for range 3 {
-			wg.Go(func() { mustGet(t, tr, "http://a/") })
-		}
-		synctest.Wait()
-		tr.Pause("A", time.Now().Add(30*time.Second))
-		time.Sleep(10 * time.Second)
-		tr.Resume("a.")
-		wg.Wait()
-		sameTimes(t, b.times(), 0, 10*time.Second, 11*time.Second)
-	})
-}
-
-func TestPauseRefusesThoseThatCannotWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBase(nil)
-		tr := newTransport(t, b, Config{Default: MustParseBudget("1/s")})
-		mustGet(t, tr, "http://a/")
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			_, err := get(t, ctx, tr, "http://a/")
-			var e *Error
-			if !errors.As(err, &e) || e.Reason != Paused || !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("got %v, want a refusal because of the pause", err)
-			}
-			if time.Since(b.start) != 500*time.Millisecond {
-				t.Errorf("refused after %v, want at once", time.Since(b.start))
-			}
-		})
-		time.Sleep(500 * time.Millisecond)
-		tr.Pause("a", time.Now().Add(time.Minute))
-		wg.Wait()
-	})
-}
-
-func TestServerPauses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := 0
-		b := newBase(func(r *http.Request) (*http.Response, error) {
-			if n++; n == 1 {
-				return testnet.Answer(r, 429, http.Header{"Retry-After": {"7"}}, testnet.NewBody("no")), nil
-			}
-			return testnet.Answer(r, 200, nil, nil), nil
-		})
-		tr := newTransport(t, b, Config{Default: MustParseBudget("2/s burst 2")})
-		if resp := mustGet(t, tr, "http://a/"); resp.StatusCode != 429 {
-			t.Errorf("got %d, want the server's 429", resp.StatusCode)
-		}
-		mustGet(t, tr, "http://b/")
-		mustGet(t, tr, "http://a/")
-		at := b.times()
-		if at[1] != 0 || at[2] < 7*time.Second || at[2] > 9*time.Second {
-			t.Errorf("arrived at %v, want b at once and a after the pause", at)
-		}
-	})
-}
-
-func TestSettleChargesTheDifference(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBase(nil)
-		tr := newTransport(t, b, Config{Default: MustParseBudget("100 tokens/m burst 100")})
-		ctx := WithCost(t.Context(), Cost{"tokens": 60})
-		resp, err := get(t, ctx, tr, "http://a/")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := Settle(resp, Cost{"tokens": 20}); err != nil {
-			t.Fatal(err)
-		}
-		if err := Settle(resp, Cost{"tokens": 0}); err == nil {
-			t.Error("settled twice")
-		}
-		resp, err = get(t, ctx, tr, "http://a/")
-		if err != nil {
-			t.Fatal(err)
-		}
-		Settle(resp, Cost{"tokens": 90}) // 110 of 100
-		if _, err = get(t, ctx, tr, "http://a/"); err != nil {
-			t.Fatal(err)
-		}
-		sameTimes(t, b.times(), 0, 0, time.Minute)
-	})
-}
-
 func TestPartitionsAndPools(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(nil)
@@ -369,23 +174,6 @@ func TestPartitionsAndPools(t *testing.T) {
 		if strings.Contains(err.Error(), "secret") || len(e.Key) != len("b#12345678") {
 			t.Errorf("%v shows the key, or not as eight hex digits", err)
 		}
-	})
-}
-
-func TestSetBudgetReachesTheQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBase(nil)
-		tr := newTransport(t, b, Config{Default: MustParseBudget("2/m burst 2")})
-		var wg sync.WaitGroup
-		for range 5 {
-			wg.Go(func() { get(t, WithMaxWait(t.Context(), time.Hour), tr, "http://a/") })
-		}
-		time.Sleep(10 * time.Second)
-		if err := tr.SetBudget("a", MustParseBudget("4/m burst 4")); err != nil {
-			t.Fatal(err)
-		}
-		wg.Wait()
-		sameTimes(t, b.times(), 0, 0, 10*time.Second, 10*time.Second, time.Minute)
 	})
 }
 
@@ -455,53 +243,6 @@ func TestALongStreamHoldsUpItsRouteOnly(t *testing.T) {
 		}
 		stream.Body.Close()
 		wg.Wait()
-	})
-}
-
-// TestLoweredAndRaisedBudgetsMoveTheQueue: the next grant is at the time that the
-// new budget says, earlier or later.
-func TestLoweredAndRaisedBudgetsMoveTheQueue(t *testing.T) {
-	for _, test := range []struct {
-		from, to    string
-		after, want time.Duration
-	}{
-		{"1/h", "1/20s", 10 * time.Second, 20 * time.Second},
-		{"1/h", "1/2h", 10 * time.Second, 2 * time.Hour},
-		{"1/h", "2/h burst 2", 10 * time.Second, 10 * time.Second},
-		{"1/h", "unlimited", 10 * time.Second, 10 * time.Second},
-		{"10/100s burst 1", "100/100s burst 1", 5 * time.Second, 5500 * time.Millisecond},
-		{"100/100s burst 1", "10/100s burst 1", 500 * time.Millisecond, 5500 * time.Millisecond},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBase(nil)
-			tr := newTransport(t, b, Config{Budgets: map[string]Budget{"a": MustParseBudget(test.from)}, MaxWait: 9 * time.Hour, DisableLearning: true})
-			var wg sync.WaitGroup
-			for range 2 {
-				wg.Go(func() { mustGet(t, tr, "http://a/") })
-			}
-			time.Sleep(test.after)
-			if err := tr.SetBudget("a", MustParseBudget(test.to)); err != nil {
-				t.Fatal(err)
-			}
-			wg.Wait()
-			sameTimes(t, b.times(), 0, test.want)
-		})
-	}
-}
-
-// TestPauseIsSeenThroughFullPlaces: that the wait for a place has no known
-// length does not hide a pause that is too long.
-func TestPauseIsSeenThroughFullPlaces(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tr := newTransport(t, newBase(slow(0)), Config{Default: Budget{InFlight: 1}, DisableLearning: true})
-		mustGet(t, tr, "http://a/")
-		tr.Pause("a", time.Now().Add(time.Hour))
-		start := time.Now()
-		_, err := get(t, t.Context(), tr, "http://a/")
-		var e *Error
-		if !errors.As(err, &e) || e.Reason != Paused || e.RetryAfter != time.Hour || time.Since(start) != 0 {
-			t.Errorf("got %v after %v, want a refusal at once", err, time.Since(start))
-		}
 	})
 }
 

@@ -1,0 +1,259 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir/internal/testnet"
+)
+
+func TestQueueIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("1/s"), MaxQueue: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() { l.Take(t.Context(), "k", nil) })
+		}
+		synctest.Wait()
+		_, err = l.Take(t.Context(), "k", nil)
+		var e *Error
+		if !errors.As(err, &e) || e.Reason != QueueFull || e.RetryAfter != 4*time.Second {
+			t.Errorf("got %v, %+v, want a full queue and 4s", err, e)
+		}
+		if _, err := l.Take(t.Context(), "other", nil); err != nil {
+			t.Errorf("another key: %v", err)
+		}
+		wg.Wait()
+	})
+}
+
+// TestKeysAreBounded: a million keys touched once each stay within MaxKeys, those
+// with something spent are not forgotten, newcomers share one account.
+func TestKeysAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("2/h burst 2"), MaxKeys: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 100 {
+			for range 2 {
+				if !l.Try(strconv.Itoa(i), nil).Allowed {
+					t.Fatal("refused")
+				}
+			}
+		}
+		n := 0
+		for i := 100; i < 10000; i++ {
+			if l.Try(strconv.Itoa(i), nil).Allowed {
+				n++
+			}
+		}
+		if n != 2 {
+			t.Errorf("%d of the newcomers go, want 2: they share one account", n)
+		}
+		for i := range 100 {
+			if l.Try(strconv.Itoa(i), nil).Allowed {
+				t.Fatalf("key %d was forgotten with its hour not over", i)
+			}
+		}
+		time.Sleep(2 * time.Hour)
+		for i := range 10000 {
+			l.Try("new"+strconv.Itoa(i), nil)
+		}
+		if l.keys.Len() > 100 {
+			t.Errorf("%d keys kept, want at most 100", l.keys.Len())
+		}
+	})
+}
+
+// TestHostsBeyondMaxKeysKeepTheirBudgets: the overflow has one account for each
+// set of budgets, so that no configured limit is loosened.
+func TestHostsBeyondMaxKeysKeepTheirBudgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(nil)
+		tr := newTransport(t, b, Config{
+			MaxKeys: 3, MaxWait: -1, DisableLearning: true,
+			Default: MustParseBudget("1/h"),
+			Budgets: map[string]Budget{"*.x": MustParseBudget("2/h burst 2"), "named": MustParseBudget("3/h burst 3")},
+		})
+		n := make(map[string]int)
+		for i := range 300 {
+			for _, host := range []string{"a" + strconv.Itoa(i) + ".x", "b" + strconv.Itoa(i)} {
+				if _, err := get(t, t.Context(), tr, "http://"+host); err == nil {
+					n[host[:1]]++
+				}
+			}
+		}
+		for range 10 {
+			if _, err := get(t, t.Context(), tr, "http://named"); err == nil {
+				n["named"]++
+			}
+		}
+		// named, two others of their own, then 2 for *.x and 1 for the rest.
+		if n["a"]+n["b"] > 2*2+3 || n["named"] != 3 {
+			t.Errorf("granted %v, want 3 for named and at most 7 for all others", n)
+		}
+	})
+}
+
+func TestNoAllocation(t *testing.T) {
+	for _, test := range []struct {
+		budget string
+		cost   Cost
+	}{
+		{"1000000000/s", nil},
+		{"1000000000/s burst 1000000000", nil},
+		{"1000000000/s bucket 1000000000", nil},
+		{"1000000000/s, 2000000000/h burst 2000000000, 1000000000 tokens/s", Cost{"tokens": 3}},
+	} {
+		l := newLimiter(t, test.budget)
+		for what, f := range map[string]func(){
+			"Take": func() {
+				if _, err := l.Take(context.Background(), "k", test.cost); err != nil {
+					t.Error(err)
+				}
+			},
+			"Try": func() {
+				if !l.Try("k", test.cost).Allowed {
+					t.Error("refused")
+				}
+			},
+		} {
+			if n := testing.AllocsPerRun(2000, f); n != 0 {
+				t.Errorf("%s of %s: %v allocations, want 0", what, test.budget, n)
+			}
+		}
+	}
+}
+
+// TestKeysAreSmall: an idle key with one plain rate takes at most 768 bytes.
+func TestKeysAreSmall(t *testing.T) {
+	const n = 20000
+	l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("100/m"), MaxKeys: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = "user-" + strconv.Itoa(i)
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for _, k := range keys {
+		l.Try(k, nil)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	size := float64(after.HeapAlloc-before.HeapAlloc) / n
+	t.Logf("%.0f bytes a key", size)
+	if size > 768 {
+		t.Errorf("%.0f bytes a key, want at most 768", size)
+	}
+	runtime.KeepAlive(l)
+}
+
+// TestMemoryDoesNotDependOnLimit: however large the limit and the load.
+func TestMemoryDoesNotDependOnLimit(t *testing.T) {
+	for _, limit := range []int{5, 64, 65, 1000000} {
+		s := newRateSpec(Rate{Limit: limit, Per: time.Hour, Burst: limit})
+		m := newRated(1, s, nil)
+		now := instant(1)
+		for i := range instant(200000) {
+			now += instant(time.Second) / 7
+			if m.at(now, 1) > now {
+				continue
+			}
+			k := m.take(now, 1, false)
+			if i%3 == 0 {
+				m.back(now, 1, k, now, false)
+			}
+			if len(m.window.log) > 2*exact {
+				t.Fatalf("limit %d: %d entries", limit, len(m.window.log))
+			}
+		}
+	}
+}
+
+// TestPathsOfOneHost: every pattern that matches applies, also far beyond 64.
+func TestManyRoutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		budgets := map[string]Budget{"a": MustParseBudget("1000/s burst 1000")}
+		for i := range 200 {
+			budgets["POST a/r"+strconv.Itoa(i)] = MustParseBudget("1/h")
+		}
+		tr := newTransport(t, newBase(nil), Config{Budgets: budgets, MaxWait: -1, DisableLearning: true})
+		for i := range 200 {
+			for n := range 2 {
+				r, _ := http.NewRequestWithContext(t.Context(), "POST", "http://a/r"+strconv.Itoa(i), testnet.NewBody("x"))
+				_, err := tr.RoundTrip(r)
+				if (err != nil) != (n == 1) {
+					t.Fatalf("route %d, request %d: %v", i, n, err)
+				}
+			}
+		}
+	})
+}
+
+// TestRoutesOfHostsBeyondMaxKeys: in the overflow too, a host's routes count.
+func TestRoutesOfHostsBeyondMaxKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(nil), Config{
+			MaxKeys: 1, MaxWait: -1, DisableLearning: true,
+			Budgets: map[string]Budget{"*.x": MustParseBudget("100/h burst 100"), "*.z.x/y": MustParseBudget("1/h")},
+		})
+		for _, step := range []struct {
+			url  string
+			goes bool
+		}{
+			{"http://first.x/", true}, {"http://a.x/y", true}, {"http://a.x/y", true},
+			{"http://b.z.x/y", true}, {"http://b.z.x/y", false}, {"http://b.z.x/", true}, {"http://a.x/y", true},
+		} {
+			if _, err := get(t, t.Context(), tr, step.url); (err == nil) != step.goes {
+				t.Errorf("%s: got %v, goes should be %v", step.url, err, step.goes)
+			}
+		}
+	})
+}
+
+// What a pool keeps per partition is bounded.
+func TestPartitionsOfAPoolAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(nil), Config{MaxKeys: 2, Default: MustParseBudget("100/s, pool x"),
+			Partition: func(r *http.Request) string { return r.URL.Path }})
+		for _, path := range []string{"a", "b", "c", "d", "e"} {
+			mustGet(t, tr, "http://h/"+path)
+		}
+		if n := len(tr.pools); n > 3 {
+			t.Errorf("%d partitions of the pool are kept, want 2 and one that the others share", n)
+		}
+	})
+}
+
+// The figures of what is idle, and of what is not.
+func TestIdleKeysAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("1/m"), MaxKeys: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		try := func(key string) bool { return l.Try(key, nil).Allowed }
+		if !try("a") || !try("b") || !try("c") || try("d") {
+			t.Error("beyond two keys newcomers share one")
+		}
+		time.Sleep(time.Minute)
+		if !try("c") || !try("d") || !try("e") || try("c") {
+			t.Error("two keys that were idle had to make room")
+		}
+	})
+}

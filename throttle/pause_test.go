@@ -1,0 +1,183 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir/internal/testnet"
+)
+
+// A pause ends at its instant: who comes then does not wait.
+func TestPauseEndsAtItsInstant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		waits := 0
+		l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("10/s burst 10"), OnWait: func(Wait) { waits++ }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		burst(t, l, 1)
+		l.Pause("k", time.Now().Add(10*sec))
+		time.Sleep(10 * sec)
+		if _, err := l.Take(police(t), "k", nil); err != nil || waits != 0 {
+			t.Errorf("got %v after %d waits", err, waits)
+		}
+	})
+}
+
+// A pause by hand that ends sooner than the one before, or has ended already,
+// costs a host and its partitions no more than it lasts.
+func TestPausesAreShortened(t *testing.T) {
+	for name, until := range map[string]time.Duration{"soon": time.Second, "long ago": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBase(nil)
+				tr := newTransport(t, b, Config{Default: MustParseBudget("10/s"), Partition: func(r *http.Request) string { return r.URL.Path[1:] }})
+				urls := []string{"http://h/", "http://h/part"}
+				for _, url := range urls {
+					mustGet(t, tr, url)
+				}
+				tr.Pause("h", time.Now().Add(time.Hour))
+				tr.Pause("h", time.Now().Add(until))
+				time.Sleep(2 * time.Second)
+				for _, url := range urls {
+					mustGet(t, tr, url)
+				}
+				sameTimes(t, b.times(), 0, 0, 2*time.Second, 2*time.Second)
+			})
+		})
+	}
+}
+
+// A pause that has ended before it was asked for takes no burst.
+func TestAPauseOfThePastIsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(nil)
+		tr := newTransport(t, b, Config{Default: MustParseBudget("6/m burst 3")})
+		mustGet(t, tr, "http://h/")
+		tr.Pause("h", time.Now().Add(-time.Second))
+		mustGet(t, tr, "http://h/")
+		mustGet(t, tr, "http://h/")
+		sameTimes(t, b.times(), 0, 0, 0)
+	})
+}
+
+// Pause and Resume reach those that wait in a partition of the host, and no
+// other host's.
+func TestPauseReachesPartitions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(nil)
+		tr := newTransport(t, b, Config{MaxWait: time.Hour, Partition: func(r *http.Request) string { return r.URL.Path }})
+		for _, url := range []string{"http://h/a", "http://i/a"} {
+			mustGet(t, tr, url)
+		}
+		tr.Pause("h", time.Now().Add(30*time.Minute))
+		mustGet(t, tr, "http://i/a")
+		var wg sync.WaitGroup
+		long := make(chan error, 1)
+		wg.Go(func() { mustGet(t, tr, "http://h/a") })
+		wg.Go(func() {
+			_, err := get(t, WithMaxWait(t.Context(), 50*time.Minute), tr, "http://h/a")
+			long <- err
+		})
+		time.Sleep(sec)
+		tr.Pause("i", time.Now().Add(24*time.Hour)) // is no matter to h
+		time.Sleep(sec)
+		tr.Pause("h", time.Now().Add(59*time.Minute))
+		time.Sleep(sec)
+		select {
+		case err := <-long:
+			if err == nil {
+				t.Error("one was let through that cannot wait that long")
+			}
+		default:
+			t.Error("one that cannot wait that long still does")
+		}
+		tr.Resume("h")
+		wg.Wait()
+		sameTimes(t, b.times(), 0, 0, 0, 3*sec)
+	})
+}
+
+func TestPauseAndResumeReachTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(nil)
+		tr := newTransport(t, b, Config{Default: MustParseBudget("1/s")})
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() { mustGet(t, tr, "http://a/") })
+		}
+		synctest.Wait()
+		tr.Pause("A", time.Now().Add(30*time.Second))
+		time.Sleep(10 * time.Second)
+		tr.Resume("a.")
+		wg.Wait()
+		sameTimes(t, b.times(), 0, 10*time.Second, 11*time.Second)
+	})
+}
+
+func TestPauseRefusesThoseThatCannotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(nil)
+		tr := newTransport(t, b, Config{Default: MustParseBudget("1/s")})
+		mustGet(t, tr, "http://a/")
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := get(t, ctx, tr, "http://a/")
+			var e *Error
+			if !errors.As(err, &e) || e.Reason != Paused || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v, want a refusal because of the pause", err)
+			}
+			if time.Since(b.start) != 500*time.Millisecond {
+				t.Errorf("refused after %v, want at once", time.Since(b.start))
+			}
+		})
+		time.Sleep(500 * time.Millisecond)
+		tr.Pause("a", time.Now().Add(time.Minute))
+		wg.Wait()
+	})
+}
+
+func TestServerPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		b := newBase(func(r *http.Request) (*http.Response, error) {
+			if n++; n == 1 {
+				return testnet.Answer(r, 429, http.Header{"Retry-After": {"7"}}, testnet.NewBody("no")), nil
+			}
+			return testnet.Answer(r, 200, nil, nil), nil
+		})
+		tr := newTransport(t, b, Config{Default: MustParseBudget("2/s burst 2")})
+		if resp := mustGet(t, tr, "http://a/"); resp.StatusCode != 429 {
+			t.Errorf("got %d, want the server's 429", resp.StatusCode)
+		}
+		mustGet(t, tr, "http://b/")
+		mustGet(t, tr, "http://a/")
+		at := b.times()
+		if at[1] != 0 || at[2] < 7*time.Second || at[2] > 9*time.Second {
+			t.Errorf("arrived at %v, want b at once and a after the pause", at)
+		}
+	})
+}
+
+// TestPauseIsSeenThroughFullPlaces: that the wait for a place has no known
+// length does not hide a pause that is too long.
+func TestPauseIsSeenThroughFullPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(slow(0)), Config{Default: Budget{InFlight: 1}, DisableLearning: true})
+		mustGet(t, tr, "http://a/")
+		tr.Pause("a", time.Now().Add(time.Hour))
+		start := time.Now()
+		_, err := get(t, t.Context(), tr, "http://a/")
+		var e *Error
+		if !errors.As(err, &e) || e.Reason != Paused || e.RetryAfter != time.Hour || time.Since(start) != 0 {
+			t.Errorf("got %v after %v, want a refusal at once", err, time.Since(start))
+		}
+	})
+}

@@ -1,0 +1,211 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir/internal/testnet"
+)
+
+// Places in flight: how many are free, and that no time is known when none is.
+func TestMeterOfPlaces(t *testing.T) {
+	m := &flight{limit: 2}
+	if m.eta(5, 0, 1) != 5 || m.eta(5, 1, 1) != never || m.at(5, 2) != 5 || m.at(5, 3) != 5 || !m.full(5) || m.room(5) != 2 {
+		t.Error("two free places")
+	}
+	m.take(5, 1, true)
+	if m.at(5, 1) != 5 || m.at(5, 2) != never || m.full(5) || m.room(5) != 1 {
+		t.Error("one free place")
+	}
+	m.take(5, 2, true)
+	if m.at(5, 1) != never || m.room(5) != 0 {
+		t.Error("one too many")
+	}
+}
+
+// A place is held until the body's end, and no longer, whatever is learned.
+func TestPlaceIsHeldToTheEnd(t *testing.T) {
+	for _, learning := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			tr := newTransport(t, newBase(slow(0)), Config{Default: Budget{InFlight: 1}, DisableLearning: !learning})
+			free := func(want bool) {
+				t.Helper()
+				synctest.Wait()
+				resp, err := get(t, police(t), tr, "http://a/")
+				if (err == nil) != want {
+					t.Fatalf("learning %t: a place is free: %t", learning, !want)
+				}
+				if err == nil {
+					resp.Body.Close()
+				}
+			}
+			resp := mustGet(t, tr, "http://a/")
+			free(false)
+			resp.Body.Read(make([]byte, 1))
+			free(false)
+			io.Copy(io.Discard, resp.Body)
+			free(true)
+
+			ctx, cancel := context.WithCancel(t.Context())
+			if _, err := get(t, ctx, tr, "http://a/"); err != nil {
+				t.Fatal(err)
+			}
+			free(false)
+			cancel() // and nobody closes the body
+			free(true)
+		})
+	}
+}
+
+// watchedContext is a context that counts who watches for its end.
+type watchedContext struct {
+	context.Context
+	mu    sync.Mutex
+	stops map[int]bool
+}
+
+func (w *watchedContext) AfterFunc(func()) func() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := len(w.stops)
+	w.stops[n] = false
+	return func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		was := w.stops[n]
+		w.stops[n] = true
+		return !was
+	}
+}
+
+// A context that outlives its requests is not watched for them any more.
+func TestContextIsNotWatchedLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		w := &watchedContext{Context: ctx, stops: make(map[int]bool)}
+		tr := newTransport(t, newBase(slow(0)), Config{Default: Budget{InFlight: 1}})
+		for range 3 {
+			resp, err := get(t, w, tr, "http://a/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+		}
+		for n, stopped := range w.stops {
+			if !stopped {
+				t.Errorf("watch %d goes on after the body was closed", n)
+			}
+		}
+	})
+}
+
+func TestInFlightIsHeldUntilTheBodyIsDone(t *testing.T) {
+	ends := map[string]func(*http.Response, context.CancelFunc){
+		"closed":           func(r *http.Response, _ context.CancelFunc) { r.Body.Close() },
+		"read to the end":  func(r *http.Response, _ context.CancelFunc) { io.Copy(io.Discard, r.Body) },
+		"both":             func(r *http.Response, _ context.CancelFunc) { io.Copy(io.Discard, r.Body); r.Body.Close() },
+		"closed twice":     func(r *http.Response, _ context.CancelFunc) { r.Body.Close(); r.Body.Close() },
+		"context canceled": func(r *http.Response, c context.CancelFunc) { c(); synctest.Wait(); r.Body.Close() },
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBase(slow(0))
+				tr := newTransport(t, b, Config{Default: Budget{InFlight: 1}})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				resp, err := get(t, ctx, tr, "http://a/")
+				if err != nil {
+					t.Fatal(err)
+				}
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					mustGet(t, tr, "http://a/") // keeps its place
+				})
+				time.Sleep(time.Second)
+				end(resp, cancel)
+				wg.Wait()
+				sameTimes(t, b.times(), 0, time.Second)
+				_, err = get(t, WithMaxWait(t.Context(), -1), tr, "http://a/")
+				var e *Error
+				if !errors.As(err, &e) {
+					t.Errorf("a third one got %v, want a refusal: the place was given back once", err)
+				}
+			})
+		})
+	}
+}
+
+func TestInFlightComesBackAfterErrorAndPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fail := errors.New("broken")
+		mode := 0
+		b := newBase(func(r *http.Request) (*http.Response, error) {
+			mode++
+			switch mode {
+			case 1:
+				return nil, fail
+			case 2:
+				panic("base")
+			}
+			return testnet.Answer(r, 200, nil, nil), nil
+		})
+		tr := newTransport(t, b, Config{Default: Budget{InFlight: 1}})
+		if _, err := get(t, t.Context(), tr, "http://a/"); err != fail {
+			t.Errorf("got %v, want the base's error", err)
+		}
+		func() {
+			defer func() { recover() }()
+			get(t, t.Context(), tr, "http://a/")
+		}()
+		mustGet(t, tr, "http://a/")
+		mustGet(t, tr, "http://a/") // no body: its place is free at once
+		sameTimes(t, b.times(), 0, 0, 0, 0)
+	})
+}
+
+// halves is a connection whose writing side can be closed alone.
+type halves struct{ net.Conn }
+
+func (h halves) CloseWrite() error {
+	testnet.CloseWrite(h.Conn)
+	return nil
+}
+
+func TestUpgradedBodyCanBeWritten(t *testing.T) {
+	client, server := testnet.Pipe()
+	defer server.Close()
+	b := newBase(func(r *http.Request) (*http.Response, error) {
+		return testnet.Answer(r, http.StatusSwitchingProtocols, nil, halves{client}), nil
+	})
+	tr := newTransport(t, b, Config{Default: Budget{InFlight: 1}})
+	resp := mustGet(t, tr, "http://a/")
+	w, ok := resp.Body.(io.ReadWriteCloser)
+	if !ok {
+		t.Fatalf("the body of a 101 is %T, want an io.ReadWriteCloser", resp.Body)
+	}
+	if _, err := io.WriteString(w, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 5)
+	if _, err := io.ReadFull(server, buf); err != nil || string(buf) != "hello" {
+		t.Errorf("the server read %q, %v", buf, err)
+	}
+	half, ok := w.(interface{ CloseWrite() error }) // as ReverseProxy closes it when its client has finished
+	if !ok || half.CloseWrite() != nil {
+		t.Fatal("the body of a 101 cannot be half-closed")
+	}
+	if _, err := server.Read(buf); err != io.EOF {
+		t.Errorf("after a half-close the server reads %v, want EOF", err)
+	}
+	w.Close()
+	mustGet(t, tr, "http://a/")
+}

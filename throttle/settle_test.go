@@ -1,0 +1,102 @@
+package throttle
+
+import (
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Settling a shared grant settles it in the store.
+func TestSettleReachesTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ls := sharedLimiters(t, NewMemoryStore(), "10/h burst 10", 2)
+		g, err := ls[0].Take(t.Context(), "k", Cost{requests: 8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Settle(Cost{requests: 3})
+		time.Sleep(sec)
+		if _, err := ls[1].Take(police(t), "k", Cost{requests: 7}); err != nil {
+			t.Error(err)
+		}
+		if _, err := ls[1].Take(police(t), "k", nil); err == nil {
+			t.Error("more than the rest was granted")
+		}
+	})
+}
+
+// threeTokens takes three times a token of key k.
+func threeTokens(t *testing.T, l *Limiter) (grants []Grant) {
+	for range 3 {
+		g, err := l.Take(t.Context(), "k", Cost{"tokens": 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		grants = append(grants, g)
+	}
+	return grants
+}
+
+// However large what was settled is said to be, it frees nothing.
+func TestHugeSettlementsDoNotOverflow(t *testing.T) {
+	budgets := []string{"9 tokens/m burst 9", "9 tokens/m", "9 tokens/m bucket 9", "9 tokens/m align UTC burst 9", "900 tokens/m burst 900"}
+	for _, budget := range budgets {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(t, budget)
+			grants := threeTokens(t, l)
+			for i, n := range []int64{math.MaxInt64, math.MaxInt64 / 2, math.MaxInt64 / 2} {
+				grants[i].Settle(Cost{"tokens": n})
+				if l.Try("k", Cost{"tokens": 1}).Allowed {
+					t.Errorf("%s: there is room after settling %d units", budget, n)
+				}
+			}
+		})
+	}
+}
+
+// A store is not taken for gone because it is not told of more than it can count.
+func TestHugeSettlementsReachTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("9 tokens/m bucket 9"), Store: NewMemoryStore(), Fleet: FleetConfig{Members: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		grants := threeTokens(t, l)
+		for _, g := range grants {
+			g.Settle(Cost{"tokens": math.MaxInt64})
+			time.Sleep(time.Second)
+		}
+		if got := l.StoreState(); got != StoreUp {
+			t.Errorf("the store is %v, want up", got)
+		}
+		l.Close()
+	})
+}
+
+func TestSettleChargesTheDifference(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(nil)
+		tr := newTransport(t, b, Config{Default: MustParseBudget("100 tokens/m burst 100")})
+		ctx := WithCost(t.Context(), Cost{"tokens": 60})
+		resp, err := get(t, ctx, tr, "http://a/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Settle(resp, Cost{"tokens": 20}); err != nil {
+			t.Fatal(err)
+		}
+		if err := Settle(resp, Cost{"tokens": 0}); err == nil {
+			t.Error("settled twice")
+		}
+		resp, err = get(t, ctx, tr, "http://a/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		Settle(resp, Cost{"tokens": 90}) // 110 of 100
+		if _, err = get(t, ctx, tr, "http://a/"); err != nil {
+			t.Fatal(err)
+		}
+		sameTimes(t, b.times(), 0, 0, time.Minute)
+	})
+}

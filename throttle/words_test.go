@@ -1,0 +1,130 @@
+package throttle
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Reasons have words, and those that no constant names have a number.
+func TestReasonsInWords(t *testing.T) {
+	for r, want := range map[Reason]string{0: "unknown", WaitTooLong: "wait too long", StoreDown: "store down", StoreDown + 1: "reason 6"} {
+		if got := r.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if (&Error{Reason: NeverFits}).Temporary() || !(&Error{Reason: QueueFull}).Temporary() {
+		t.Error("only what never fits is refused for good")
+	}
+	if _, err := NewLimiter(LimiterConfig{Default: Budget{InFlight: math.MaxInt32}}); err != nil {
+		t.Error(err)
+	}
+	most := math.MaxInt32
+	if _, err := NewLimiter(LimiterConfig{Default: Budget{InFlight: most + 1}}); err == nil { // negative where an int is no longer
+		t.Error("more places than can be counted")
+	}
+	for text, want := range map[string]string{
+		"1/s warmup x": "a length of time", "1/s warmup 0s": "a time of more than zero", "1/s ,2/m": "", "1/s\t, 2/m ": "",
+	} {
+		_, err := ParseBudget(text)
+		same(t, err, want)
+	}
+}
+
+func TestBadSettingsAreNamed(t *testing.T) {
+	rate := func(r Rate) Config { return Config{Default: Budget{Rates: []Rate{r}}} }
+	tests := []struct {
+		c    Config
+		want string
+	}{
+		{rate(Rate{Per: time.Second}), "Default.Rates[0].Limit: 0 is less than 1"},
+		{rate(Rate{Limit: -3, Per: time.Second}), "Limit: -3"},
+		{rate(Rate{Limit: 1}), "Per: 0s is not positive"},
+		{rate(Rate{Limit: 1, Per: -time.Second}), "Per: -1s"},
+		{rate(Rate{Limit: 1, Per: math.MaxInt64}), "is more than 10 years"},
+		{rate(Rate{Limit: 1, Per: 1, Burst: -1}), "Burst: -1"},
+		{rate(Rate{Limit: 1, Per: 1, Burst: 2}), "Burst: 2 exceeds the limit of 1"},
+		{rate(Rate{Limit: 1, Per: 1, Bucket: -1}), "Bucket: -1"},
+		{rate(Rate{Limit: 1, Per: 1, Bucket: 2, Burst: 1}), "Bucket: 2 stands beside Burst 1"},
+		{rate(Rate{Limit: 1, Per: 1, Bucket: 2, Align: time.UTC}), "Bucket: 2 stands beside Align UTC"},
+		{rate(Rate{Limit: 1, Per: 1, WarmUp: -1}), "WarmUp: -1ns"},
+		{rate(Rate{Limit: 9, Per: 1, WarmUp: 1, Burst: 2}), "WarmUp: 1ns stands beside a burst of 2"},
+		{rate(Rate{Limit: 1, Per: 1, Unit: "a b"}), `Unit: "a b"`},
+		{Config{Default: Budget{InFlight: -1}}, "Default.InFlight: -1"},
+		{Config{Budgets: map[string]Budget{"a": {InFlight: -1}}}, `Budgets["a"].InFlight: -1`},
+		{Config{Budgets: map[string]Budget{"a b c": {}}}, "Budgets: "},
+		{Config{Budgets: map[string]Budget{"A": {}, "a.": {}}}, "mean the same"},
+		{Config{Budgets: map[string]Budget{"a": MustParseBudget("1/s, pool x"), "b": MustParseBudget("2/s, pool x")}}, "a pool is one budget"},
+		{Config{MaxQueue: -1}, "MaxQueue: -1"},
+		{Config{MaxKeys: -1}, "MaxKeys: -1"},
+		{Config{MaxPause: -1}, "MaxPause: -1"},
+		{Config{MaxKeys: 1, Budgets: map[string]Budget{"a": {}, "b": {}}}, "MaxKeys: 1 is too few"},
+	}
+	for _, test := range tests {
+		_, err := New(nil, test.c)
+		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "throttle: ") {
+			t.Errorf("got %v, want %q", err, test.want)
+		}
+	}
+	for _, test := range []struct {
+		c    LimiterConfig
+		want string
+	}{
+		{LimiterConfig{Default: Budget{InFlight: -3}}, "Default.InFlight: -3"},
+		{LimiterConfig{Budgets: map[string]Budget{"k": {Pool: "x"}}}, `Budgets["k"].Pool: "x"`},
+		{LimiterConfig{MaxKeys: -2}, "MaxKeys: -2"},
+	} {
+		if _, err := NewLimiter(test.c); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("got %v, want %q", err, test.want)
+		}
+	}
+	tr := newTransport(t, nil, Config{})
+	for pattern, b := range map[string]Budget{"a": {InFlight: -1}, "a b c": {}} {
+		if err := tr.SetBudget(pattern, b); err == nil {
+			t.Errorf("SetBudget(%q, %v) is accepted", pattern, b)
+		}
+	}
+}
+
+// TestRefusalsInWords: each says what was refused, with its figures.
+func TestRefusalsInWords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("1/90s, 5 tokens/s burst 5"), MaxWait: time.Minute, MaxQueue: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		take := func(ctx context.Context, key string, c Cost) string {
+			_, err := l.Take(ctx, key, c)
+			return fmt.Sprint(err)
+		}
+		take(t.Context(), "k", nil)
+		take(t.Context(), "p", nil)
+		l.Pause("p", time.Now().Add(time.Hour))
+		short, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		long := WithMaxWait(t.Context(), time.Hour)
+		go take(long, "k", nil)
+		synctest.Wait()
+		for got, want := range map[string]string{
+			take(t.Context(), "k", nil):                         "throttle: k: wait of 3m0s exceeds the 1m0s limit (1/90s)",
+			take(short, "k", nil):                               "throttle: k: wait of 3m0s exceeds the 1.5s left until the deadline (1/90s)",
+			take(WithMaxWait(t.Context(), -1), "k", nil):        "throttle: k: wait of 3m0s where none is allowed (1/90s)",
+			take(long, "k", nil):                                "throttle: k: queue is full (1/90s)",
+			take(t.Context(), "k", Cost{"tokens": 6}):           "throttle: k: cost exceeds what can ever be spent at once (5 tokens/s burst 5)",
+			take(t.Context(), "p", nil):                         "throttle: p: paused: wait of 1h0m0s exceeds the 1m0s limit (paused by hand)",
+			take(t.Context(), "k", Cost{"tokens": -1}):          "throttle: cost of -1 tokens is negative",
+			Reason(99).String() + WaitTooLong.String():          "reason 99wait too long",
+			(&Error{Key: "k", Reason: StoreDown}).Error():       "throttle: k: store down",
+			fmt.Sprint((&Error{Reason: NeverFits}).Temporary()): "false",
+		} {
+			if got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		}
+		time.Sleep(time.Hour)
+	})
+}
