@@ -220,7 +220,8 @@ func repeats(next *http.Request, via []*http.Request) error {
 }
 
 // bare takes the URL, and so the query, out of the error of a client or of
-// url.Parse, and out of one that a client below has made.
+// url.Parse, and out of one that a client below has made. It stops at any other
+// error, which callers look for; plain.Bare, for texts, does not.
 func bare(err error) error {
 	for {
 		u, ok := err.(*url.Error)

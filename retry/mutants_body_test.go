@@ -23,18 +23,25 @@ func (g *gated) Read(b []byte) (int, error) {
 	return g.Body.Read(b)
 }
 
+// blocked lends a body of which limit bytes are kept, to a share whose Read of it
+// goes on when the body is opened, and to a copy.
+func blocked(t *testing.T, limit int64, text string) (p *replay, s *share, c io.ReadCloser, body *gated) {
+	body = &gated{make(chan struct{}), testnet.NewBody(text)}
+	p = lend(t, limit, body)
+	s = p.next()
+	c, err := p.copy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Read(make([]byte, 10))
+	synctest.Wait()
+	return p, s, c, body
+}
+
 // A copy of an attempt that is over does not wait for the Read of another.
 func TestCopyOfAnEarlierAttemptEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		body := &gated{make(chan struct{}), testnet.NewBody("body")}
-		p := lend(t, 100, body)
-		s := p.next()
-		c, err := p.copy()
-		if err != nil {
-			t.Fatal(err)
-		}
-		go s.Read(make([]byte, 10))
-		synctest.Wait()
+		p, _, c, body := blocked(t, 100, "body")
 		ended := make(chan error, 1)
 		go func() {
 			_, err := c.Read(make([]byte, 10))
@@ -59,15 +66,7 @@ func TestCopyOfAnEarlierAttemptEnds(t *testing.T) {
 // copy that can go on no more is never closed.
 func TestALostBodyIsClosedWithItsReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		body := &gated{make(chan struct{}), testnet.NewBody("0123456789")}
-		p := lend(t, 5, body)
-		s := p.next()
-		c, err := p.copy()
-		if err != nil {
-			t.Fatal(err)
-		}
-		go s.Read(make([]byte, 10))
-		synctest.Wait()
+		p, s, c, body := blocked(t, 5, "0123456789")
 		s.Close()
 		p.finish()
 		time.Sleep(2 * closeGrace)

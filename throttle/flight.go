@@ -64,5 +64,5 @@ func (open) room(instant) int64                       { return math.MaxInt64 }
 func (open) take(instant, int64, bool) mark           { return 0 }
 func (open) answered(instant, int64, mark, instant)   {}
 func (open) back(instant, int64, mark, instant, bool) {}
-func (open) view(now instant) view                    { return view{math.MaxInt64, math.Inf(1), now, math.Inf(1)} }
+func (open) view(now instant) view                    { return unmeasured(now) }
 func (open) full(instant) bool                        { return true }
