@@ -53,6 +53,8 @@ type finder struct {
 	total          float64       // accepted since then
 	used           time.Time     // until when use was judged
 	sent           float64       // since then
+	might          float64       // have been sent since then, had all been used
+	moved          time.Time     // until when might was reckoned
 	last           time.Time
 	windows        windows
 	gauge          *gauge  // nil: no burst was refused with a hint when to come back
@@ -130,11 +132,15 @@ func (f *finder) grow(now time.Time) {
 		}
 		return
 	}
+	// What might have been sent is summed up by the rate as it was then: by the
+	// rate that it has grown to, a flow that uses all of it seems idle.
+	f.might += f.rate * max(0, now.Sub(f.moved)).Seconds()
+	f.moved = now
 	if gone := now.Sub(f.used); gone >= max(500*time.Millisecond, time.Duration(4/f.rate*float64(time.Second))) {
-		if f.sent < 0.5*f.rate*gone.Seconds() {
+		if f.sent < 0.5*f.might {
 			f.from = f.from.Add(gone)
 		}
-		f.used, f.sent = now, 0
+		f.used, f.sent, f.might = now, 0, 0
 	}
 	t := now.Sub(f.from).Seconds()
 	k := f.k.Seconds()
@@ -218,7 +224,7 @@ func (f *finder) refuse(now, sent time.Time, said hint, rtt time.Duration, strik
 // resume puts the curve's zero, at the latest to when the pause is over.
 func (f *finder) resume(t time.Time) {
 	f.gauge.reset()
-	f.from, f.used, f.sent = t, t, 0
+	f.from, f.used, f.moved, f.sent, f.might = t, t, t, 0, 0
 	f.next = t
 }
 

@@ -50,6 +50,9 @@ func (h *hold) refuse(now, sent time.Time, said hint, guess, maxPause time.Durat
 			if wait, capped := believe(said, maxPause); now.Add(wait).After(h.until) {
 				h.until, h.capped, h.asking = now.Add(wait), capped, true
 				h.source = said.source
+				if h.met { // the pause was over, and begins again
+					h.met, h.strikes, h.ended = false, 0, h.until
+				}
 			}
 		}
 		return false

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -178,6 +179,49 @@ func TestPauseIsSeenThroughFullPlaces(t *testing.T) {
 		var e *Error
 		if !errors.As(err, &e) || e.Reason != Paused || e.RetryAfter != time.Hour || time.Since(start) != 0 {
 			t.Errorf("got %v after %v, want a refusal at once", err, time.Since(start))
+		}
+	})
+}
+
+// Two requests are refused together. The answer to one comes at once and asks
+// for a second, the other comes late and asks for longer. When that pause is
+// over too, the flow is again what it was.
+func TestAPauseThatALateAnswerProlongsEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n, done atomic.Int64
+		b := newBase(func(r *http.Request) (*http.Response, error) {
+			took, header, status := 100*time.Millisecond, http.Header{}, 200
+			switch n.Add(1) {
+			case 1:
+				status = 429
+				header.Set("Retry-After", "1")
+			case 2:
+				took, status = 5*time.Second, 429
+				header.Set("Retry-After", "5")
+			}
+			if err := testnet.Wait(r.Context(), took); err != nil {
+				return nil, err
+			}
+			done.Add(1)
+			return testnet.Answer(r, status, header, nil), nil
+		})
+		tr := newTransport(t, b, Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					get(t, ctx, tr, "http://h/")
+				}
+			})
+		}
+		time.Sleep(time.Minute)
+		before := done.Load()
+		time.Sleep(10 * time.Second)
+		cancel()
+		wg.Wait()
+		if got := done.Load() - before; got < 4000 {
+			t.Errorf("%d answers in the 10 s from the 60th on, want 4000 at least: one at a time is 100", got)
 		}
 	})
 }
