@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirhttp/weir/throttle"
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // file is where a key's ledger is.
@@ -23,8 +23,8 @@ type file struct {
 
 // content is what a file holds. Key is for people.
 type content struct {
-	Key    string          `json:"key"`
-	Ledger throttle.Ledger `json:"ledger"`
+	Key    string       `json:"key"`
+	Ledger store.Ledger `json:"ledger"`
 }
 
 const unfinished = ".new-" // begins the names of files that are not whole yet
@@ -34,20 +34,20 @@ const unfinished = ".new-" // begins the names of files that are not whole yet
 // crash has emptied says nothing about that, and stands in nobody's way.
 var errCorrupt = errors.New("not a ledger")
 
-func (f file) read() (throttle.Ledger, error) {
+func (f file) read() (store.Ledger, error) {
 	data, err := os.ReadFile(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return throttle.Ledger{}, nil
+		return store.Ledger{}, nil
 	}
 	if err != nil {
-		return throttle.Ledger{}, err
+		return store.Ledger{}, err
 	}
 	if n := len(data); n == 0 || data[n-1] == 0 { // file systems know names and sizes before bytes
-		return throttle.Ledger{}, nil
+		return store.Ledger{}, nil
 	}
 	var c content
 	if err := json.Unmarshal(data, &c); err != nil {
-		return throttle.Ledger{}, fmt.Errorf("%s: %w: %w", f.path, errCorrupt, err)
+		return store.Ledger{}, fmt.Errorf("%s: %w: %w", f.path, errCorrupt, err)
 	}
 	return c.Ledger, nil
 }
@@ -55,7 +55,7 @@ func (f file) read() (throttle.Ledger, error) {
 // write replaces f by a new file of the same directory, which others see whole
 // or not at all. A file of a process that died in between is never read, and is
 // swept up as idle ones are.
-func (s *Store) write(f file, key string, l throttle.Ledger, now time.Time) error {
+func (s *Store) write(f file, key string, l store.Ledger, now time.Time) error {
 	data, err := json.Marshal(content{strconv.QuoteToASCII(key), l})
 	if err != nil {
 		return err

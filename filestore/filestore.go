@@ -1,4 +1,4 @@
-// Package filestore keeps budgets in files: a [throttle.Store] for the
+// Package filestore keeps budgets in files: a [store.Store] for the
 // processes of one machine, and for budgets that must survive a restart, as a
 // nightly job's under a daily quota.
 //
@@ -33,7 +33,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"github.com/weirhttp/weir/throttle"
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // Config says how files are written.
@@ -44,7 +44,7 @@ type Config struct {
 	Sync bool
 }
 
-// A Store is a [throttle.Store] in a directory. It holds no file open between
+// A Store is a [store.Store] in a directory. It holds no file open between
 // calls, so there is nothing to close. Two Stores of one directory, in one
 // process or in two, share its budgets.
 type Store struct {
@@ -76,12 +76,12 @@ func Open(dir string, c Config) (*Store, error) {
 	return s, nil
 }
 
-// Book implements [throttle.Store]. With several keys, a process that dies
+// Book implements [store.Store]. With several keys, a process that dies
 // between the writes has charged some of them: their units are lost, as after
 // any booking whose reply was lost.
-func (s *Store) Book(ctx context.Context, b throttle.Booking) (throttle.Booked, error) {
+func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error) {
 	if err := b.Validate(); err != nil {
-		return throttle.Booked{}, err
+		return store.Booked{}, err
 	}
 	b = valid(b)
 	files := make([]file, len(b.Draws))
@@ -90,41 +90,41 @@ func (s *Store) Book(ctx context.Context, b throttle.Booking) (throttle.Booked, 
 	}
 	unlock, err := s.lock(ctx, files...)
 	if err != nil {
-		return throttle.Booked{}, s.fail("book", b.Draws[0].Key, err)
+		return store.Booked{}, s.fail("book", b.Draws[0].Key, err)
 	}
 	defer unlock()
-	ledgers := make([]throttle.Ledger, len(files))
+	ledgers := make([]store.Ledger, len(files))
 	for i := range files {
 		if ledgers[i], err = files[i].read(); err != nil {
-			return throttle.Booked{}, s.fail("book", b.Draws[i].Key, err)
+			return store.Booked{}, s.fail("book", b.Draws[i].Key, err)
 		}
 	}
 	now := s.now()
-	next, r := throttle.BookLedgers(now, ledgers, b)
+	next, r := store.Book(now, ledgers, b)
 	for i, l := range next {
 		if l.Gen == 0 {
 			continue // nothing to keep
 		}
 		if err := s.write(files[i], b.Draws[i].Key, l, now); err != nil {
-			return throttle.Booked{}, s.fail("book", b.Draws[i].Key, err)
+			return store.Booked{}, s.fail("book", b.Draws[i].Key, err)
 		}
 	}
 	return r, nil
 }
 
-// Refund implements [throttle.Store].
-func (s *Store) Refund(ctx context.Context, r throttle.Refund) error {
+// Refund implements [store.Store].
+func (s *Store) Refund(ctx context.Context, r store.Refund) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
 	r.Limits = validIDs(r.Limits)
-	return s.change(ctx, "refund", r.Key, func(l throttle.Ledger, now time.Time) throttle.Ledger {
+	return s.change(ctx, "refund", r.Key, func(l store.Ledger, now time.Time) store.Ledger {
 		return l.AfterRefund(now, r)
 	})
 }
 
-// Tell implements [throttle.Store].
-func (s *Store) Tell(ctx context.Context, key string, n throttle.News) error {
+// Tell implements [store.Store].
+func (s *Store) Tell(ctx context.Context, key string, n store.News) error {
 	if err := n.Validate(); err != nil {
 		return err
 	}
@@ -132,13 +132,13 @@ func (s *Store) Tell(ctx context.Context, key string, n throttle.News) error {
 	for i := range n.Stated {
 		n.Stated[i].ID, n.Stated[i].Unit = utf8(n.Stated[i].ID), utf8(n.Stated[i].Unit)
 	}
-	return s.change(ctx, "tell", key, func(l throttle.Ledger, now time.Time) throttle.Ledger {
+	return s.change(ctx, "tell", key, func(l store.Ledger, now time.Time) store.Ledger {
 		return l.AfterNews(now, n)
 	})
 }
 
 // change replaces the ledger of one key.
-func (s *Store) change(ctx context.Context, op, key string, step func(throttle.Ledger, time.Time) throttle.Ledger) error {
+func (s *Store) change(ctx context.Context, op, key string, step func(store.Ledger, time.Time) store.Ledger) error {
 	f := s.file(key)
 	unlock, err := s.lock(ctx, f)
 	if err != nil {
@@ -212,7 +212,7 @@ func (s *Store) lockShard(ctx context.Context, i int) (unlock func(), err error)
 // store that is alive.
 func (s *Store) fail(op, key string, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errCorrupt) {
-		return fmt.Errorf("filestore: %s key %q in %s: %w: %w", op, key, s.dir, throttle.ErrStoreBusy, err)
+		return fmt.Errorf("filestore: %s key %q in %s: %w: %w", op, key, s.dir, store.ErrBusy, err)
 	}
 	return fmt.Errorf("filestore: %s key %q in %s: %w", op, key, s.dir, err)
 }
@@ -225,7 +225,7 @@ func (s *Store) file(key string) file {
 }
 
 // valid makes names what JSON can hold.
-func valid(b throttle.Booking) throttle.Booking {
+func valid(b store.Booking) store.Booking {
 	b.Draws = slices.Clone(b.Draws)
 	for i := range b.Draws {
 		d := &b.Draws[i]
@@ -238,7 +238,7 @@ func valid(b throttle.Booking) throttle.Booking {
 	return b
 }
 
-func validIDs(ls []throttle.StoreLimit) []throttle.StoreLimit {
+func validIDs(ls []store.Limit) []store.Limit {
 	ls = slices.Clone(ls)
 	for i := range ls {
 		ls[i].ID = utf8(ls[i].ID)

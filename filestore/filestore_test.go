@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/throttle"
+	"github.com/weirhttp/weir/throttle/store"
 	"github.com/weirhttp/weir/throttle/storetest"
 )
 
@@ -127,13 +128,13 @@ func TestLossIsOver(t *testing.T) {
 	})
 }
 
-func limit(size float64) throttle.StoreLimit {
-	return throttle.StoreLimit{ID: "l", Kind: throttle.LogLimit, Size: size, Per: time.Hour}
+func limit(size float64) store.Limit {
+	return store.Limit{ID: "l", Kind: store.LogLimit, Size: size, Per: time.Hour}
 }
 
-func request(key string, n int64, l throttle.StoreLimit) throttle.Booking {
-	return throttle.Booking{Draws: []throttle.Draw{{Key: key, Limits: []throttle.StoreLimit{l},
-		Units: []throttle.UnitCost{{Unit: "requests", First: n, All: n}}}}}
+func request(key string, n int64, l store.Limit) store.Booking {
+	return store.Booking{Draws: []store.Draw{{Key: key, Limits: []store.Limit{l},
+		Units: []store.UnitCost{{Unit: "requests", First: n, All: n}}}}}
 }
 
 func TestSurvivesARestart(t *testing.T) {
@@ -147,9 +148,9 @@ func TestSurvivesARestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := throttle.BookedAll
+		want := store.BookedAll
 		if i >= 7 {
-			want = throttle.Refused
+			want = store.Refused
 		}
 		if r.Outcome != want {
 			t.Errorf("run %d: outcome %d, want %d", i, r.Outcome, want)
@@ -183,7 +184,7 @@ func TestCrashOfTheMachine(t *testing.T) {
 			if err := os.WriteFile(s.file("k").path, []byte(test.left), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			for i, want := range []throttle.Outcome{throttle.BookedAll, throttle.Refused} {
+			for i, want := range []store.Outcome{store.BookedAll, store.Refused} {
 				r, err := s.Book(t.Context(), request("k", 3, limit(4)))
 				if (err == nil) != test.lost || test.lost && r.Outcome != want {
 					t.Errorf("booking %d: outcome %d, %v", i, r.Outcome, err)
@@ -242,7 +243,7 @@ func TestCrashAnywhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, err := other.Book(t.Context(), request("k", 2, limit(4))); err != nil || r.Outcome != throttle.Refused {
+		if r, err := other.Book(t.Context(), request("k", 2, limit(4))); err != nil || r.Outcome != store.Refused {
 			t.Fatalf("after a crash at byte %d: outcome %d, %v, want a refusal of 2 beyond 3 of 4", n, r.Outcome, err)
 		}
 	}
@@ -272,8 +273,8 @@ func TestCorruptFileIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = s.Book(t.Context(), request("k", 1, limit(4)))
-	if !errors.Is(err, throttle.ErrStoreBusy) || !strings.Contains(err.Error(), f.path) || !strings.Contains(err.Error(), `"k"`) {
-		t.Errorf("got %v, want ErrStoreBusy that names the key and %s", err, f.path)
+	if !errors.Is(err, store.ErrBusy) || !strings.Contains(err.Error(), f.path) || !strings.Contains(err.Error(), `"k"`) {
+		t.Errorf("got %v, want ErrBusy that names the key and %s", err, f.path)
 	}
 	if data, _ := os.ReadFile(f.path); string(data) != "mine" {
 		t.Errorf("the file now holds %q", data)
@@ -291,14 +292,14 @@ func TestLockHeldTooLong(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		begin := time.Now()
-		if _, err := handles[1].Book(ctx, request("k", 1, limit(1))); !errors.Is(err, throttle.ErrStoreBusy) {
-			t.Errorf("got %v, want ErrStoreBusy", err)
+		if _, err := handles[1].Book(ctx, request("k", 1, limit(1))); !errors.Is(err, store.ErrBusy) {
+			t.Errorf("got %v, want ErrBusy", err)
 		}
 		if d := time.Since(begin); d != 50*time.Millisecond {
 			t.Errorf("the call took %v, want its deadline of 50 ms", d)
 		}
 		unlock()
-		if r, err := handles[1].Book(t.Context(), request("k", 1, limit(1))); err != nil || r.Outcome != throttle.BookedAll {
+		if r, err := handles[1].Book(t.Context(), request("k", 1, limit(1))); err != nil || r.Outcome != store.BookedAll {
 			t.Errorf("after the lock was free: %d, %v", r.Outcome, err)
 		}
 	})
@@ -308,7 +309,7 @@ func TestIdleKeysAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, handles := open(t)
 		s := handles[0]
-		brief := throttle.StoreLimit{ID: "m", Kind: throttle.MeterLimit, Size: 1, Rate: 1}
+		brief := store.Limit{ID: "m", Kind: store.MeterLimit, Size: 1, Rate: 1}
 		for i := range 1000 {
 			if _, err := s.Book(t.Context(), request(fmt.Sprint(i), 1, brief)); err != nil {
 				t.Fatal(err)
@@ -344,7 +345,7 @@ func work(dir string) {
 		if err != nil {
 			panic(err)
 		}
-		if r.Outcome != throttle.BookedAll {
+		if r.Outcome != store.BookedAll {
 			fmt.Println("end", granted)
 			return
 		}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weirhttp/weir/throttle"
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // startCluster starts a cluster of three nodes that hold a third of the slots
@@ -95,8 +95,8 @@ func TestCluster(t *testing.T) {
 	t.Run("one key", func(t *testing.T) {
 		for i := range 30 {
 			key := fmt.Sprint("key", i)
-			book(t, st, request(key, 1, meterLimit(1, 0.001)), throttle.BookedAll)
-			book(t, other, request(key, 1, meterLimit(1, 0.001)), throttle.Refused)
+			book(t, st, request(key, 1, meterLimit(1, 0.001)), store.BookedAll)
+			book(t, other, request(key, 1, meterLimit(1, 0.001)), store.Refused)
 		}
 	})
 	t.Run("keys in different slots", func(t *testing.T) { crossSlots(t, st, other) })
@@ -104,13 +104,13 @@ func TestCluster(t *testing.T) {
 		tagged := clusterStore(t, nodes, Config{Prefix: "tagged", Tag: func(string) string { return "api" }})
 		b := request("wide", 1, meterLimit(10, 0.001))
 		b.Draws = append(b.Draws, request("narrow", 1, meterLimit(1, 0.001)).Draws...)
-		book(t, tagged, b, throttle.BookedAll)
+		book(t, tagged, b, store.BookedAll)
 		before := calls(t, nodes)
-		book(t, tagged, b, throttle.Refused)
+		book(t, tagged, b, store.Refused)
 		if n := calls(t, nodes) - before; n != 1 {
 			t.Errorf("a booking on two keys of one slot took %v calls, want 1", n)
 		}
-		book(t, tagged, request("wide", 9, meterLimit(10, 0.001)), throttle.BookedAll)
+		book(t, tagged, request("wide", 9, meterLimit(10, 0.001)), store.BookedAll)
 	})
 	t.Run("races", func(t *testing.T) {
 		b := request("race a", 1, meterLimit(30, 0.0001))
@@ -125,7 +125,7 @@ func TestCluster(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					if r.Outcome == throttle.BookedOne {
+					if r.Outcome == store.BookedOne {
 						granted.Add(1)
 					}
 				}
@@ -135,7 +135,7 @@ func TestCluster(t *testing.T) {
 		if n := granted.Load(); n != 20 {
 			t.Errorf("%d of 80 racing bookings were granted, want 20", n)
 		}
-		book(t, st, request("race a", 10, meterLimit(30, 0.0001)), throttle.BookedAll) // refunds came
+		book(t, st, request("race a", 10, meterLimit(30, 0.0001)), store.BookedAll) // refunds came
 	})
 }
 
@@ -148,18 +148,18 @@ func crossSlots(t *testing.T, st, other *Store) {
 	if len(st.groups(b)) != 3 {
 		t.Fatal("the keys are not in three slots")
 	}
-	book(t, st, b, throttle.BookedOne)
-	book(t, other, b, throttle.BookedOne)
+	book(t, st, b, store.BookedOne)
+	book(t, other, b, store.BookedOne)
 	for range 5 {
-		r := book(t, st, b, throttle.Refused)
+		r := book(t, st, b, store.Refused)
 		if r.Draw != 2 || r.Limit != 0 || r.Wait < 900*time.Second {
 			t.Errorf("the wait of %v is laid to draw %d, limit %d, want 2, 0", r.Wait, r.Draw, r.Limit)
 		}
 	}
-	book(t, st, request("x wide", 8, meterLimit(10, 0.001)), throttle.BookedAll)
-	book(t, st, request("x wide", 1, meterLimit(10, 0.001)), throttle.Refused)
-	book(t, st, request("x middle", 16, meterLimit(20, 0.001)), throttle.BookedAll)
-	book(t, st, request("x middle", 1, meterLimit(20, 0.001)), throttle.Refused)
+	book(t, st, request("x wide", 8, meterLimit(10, 0.001)), store.BookedAll)
+	book(t, st, request("x wide", 1, meterLimit(10, 0.001)), store.Refused)
+	book(t, st, request("x middle", 16, meterLimit(20, 0.001)), store.BookedAll)
+	book(t, st, request("x middle", 1, meterLimit(20, 0.001)), store.Refused)
 }
 
 func calls(t *testing.T, nodes []*server) (n float64) {
@@ -182,10 +182,10 @@ func TestClusterNodeIsGone(t *testing.T) {
 	for i := 0; len(where) < 3; i++ {
 		key := fmt.Sprint(i)
 		where[int(slot(st.name(key)))*3/16384] = key
-		book(t, st, request(key, 1, meterLimit(5, 0.001)), throttle.BookedAll)
+		book(t, st, request(key, 1, meterLimit(5, 0.001)), store.BookedAll)
 	}
 	nodes[2].kill()
-	book(t, st, request(where[0], 1, meterLimit(5, 0.001)), throttle.BookedAll)
+	book(t, st, request(where[0], 1, meterLimit(5, 0.001)), store.BookedAll)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := st.Book(ctx, request(where[2], 1, meterLimit(5, 0.001))); err == nil || isBusy(err) {
@@ -205,7 +205,7 @@ func (h *hung) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 func (h *hung) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if h.calls++; h.calls == 1 {
-			cmd.(interface{ SetVal(any) }).SetVal([]any{int64(throttle.BookedOne), int64(0), int64(1), int64(-1), int64(-1), "1", "1", "0", "1"})
+			cmd.(interface{ SetVal(any) }).SetVal([]any{int64(store.BookedOne), int64(0), int64(1), int64(-1), int64(-1), "1", "1", "0", "1"})
 			return nil
 		}
 		select {
@@ -262,6 +262,6 @@ func TestSentinel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	book(t, st, request("k", 3, meterLimit(3, 0.001)), throttle.BookedAll)
-	book(t, primary.store(t), request("k", 1, meterLimit(3, 0.001)), throttle.Refused)
+	book(t, st, request("k", 3, meterLimit(3, 0.001)), store.BookedAll)
+	book(t, primary.store(t), request("k", 1, meterLimit(3, 0.001)), store.Refused)
 }

@@ -11,11 +11,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weirhttp/weir/throttle"
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // book books one of limit on key and fails the test unless the outcome is want.
-func book(t *testing.T, s throttle.Store, b throttle.Booking, want throttle.Outcome) throttle.Booked {
+func book(t *testing.T, s store.Store, b store.Booking, want store.Outcome) store.Booked {
 	t.Helper()
 	r, err := s.Book(context.Background(), b)
 	if err != nil {
@@ -49,8 +49,8 @@ func TestWrongType(t *testing.T) {
 			}
 			continue
 		}
-		if !errors.Is(err, throttle.ErrStoreBusy) || !strings.Contains(err.Error(), kind) || !strings.Contains(err.Error(), s.addr) {
-			t.Errorf("got %v, want ErrStoreBusy that names key %q and %s", err, kind, s.addr)
+		if !errors.Is(err, store.ErrBusy) || !strings.Contains(err.Error(), kind) || !strings.Contains(err.Error(), s.addr) {
+			t.Errorf("got %v, want ErrBusy that names key %q and %s", err, kind, s.addr)
 		}
 	}
 	if v := c.Get(t.Context(), st.name("string")).Val(); v != "mine" {
@@ -62,16 +62,16 @@ func TestWrongType(t *testing.T) {
 func TestOutOfMemory(t *testing.T) {
 	s := startServer(t, "--maxmemory-policy", "noeviction")
 	st := s.store(t)
-	book(t, st, request("k", 1, meterLimit(5, 0.001)), throttle.BookedAll)
+	book(t, st, request("k", 1, meterLimit(5, 0.001)), store.BookedAll)
 	if err := s.client(t).ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
 	_, err := st.Book(t.Context(), request("k", 1, meterLimit(5, 0.001)))
-	if !errors.Is(err, throttle.ErrStoreBusy) || !strings.Contains(err.Error(), "OOM") {
-		t.Errorf("got %v, want ErrStoreBusy because of OOM", err)
+	if !errors.Is(err, store.ErrBusy) || !strings.Contains(err.Error(), "OOM") {
+		t.Errorf("got %v, want ErrBusy because of OOM", err)
 	}
 	s.client(t).ConfigSet(t.Context(), "maxmemory", "0")
-	book(t, st, request("k", 4, meterLimit(5, 0.001)), throttle.BookedAll)
+	book(t, st, request("k", 4, meterLimit(5, 0.001)), store.BookedAll)
 }
 
 // TestEviction: a server that throws keys away when it is full serves on, and
@@ -79,8 +79,8 @@ func TestOutOfMemory(t *testing.T) {
 func TestEviction(t *testing.T) {
 	s := startServer(t, "--maxmemory-policy", "allkeys-lru")
 	st, c := s.store(t), s.client(t)
-	limit := throttle.StoreLimit{ID: "l", Kind: throttle.LogLimit, Size: 10, Per: time.Hour}
-	last := book(t, st, request("k", 10, limit), throttle.BookedAll)
+	limit := store.Limit{ID: "l", Kind: store.LogLimit, Size: 10, Per: time.Hour}
+	last := book(t, st, request("k", 10, limit), store.BookedAll)
 	most := strconv.Itoa(int(s.stat(t, "memory", "used_memory")) + 1<<20)
 	if err := c.ConfigSet(t.Context(), "maxmemory", most).Err(); err != nil {
 		t.Fatal(err)
@@ -94,19 +94,19 @@ func TestEviction(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := request("k", 1, limit)
-	b.Draws[0].Seen = throttle.Seen{Standing: last.Keys[0]}
-	book(t, st, b, throttle.Refused)
-	book(t, st, request("new", 1, limit), throttle.BookedAll)
+	b.Draws[0].Seen = store.Seen{Standing: last.Keys[0]}
+	book(t, st, b, store.Refused)
+	book(t, st, request("new", 1, limit), store.BookedAll)
 	// Which keys a full server throws away next is chance: from here on none.
 	if err := c.ConfigSet(t.Context(), "maxmemory", "0").Err(); err != nil {
 		t.Fatal(err)
 	}
-	book(t, st, b, throttle.Refused)
-	book(t, s.store(t), request("k", 1, limit), throttle.Refused)
+	book(t, st, b, store.Refused)
+	book(t, s.store(t), request("k", 1, limit), store.Refused)
 	if s.store(t).Refund(t.Context(), last.Refund(request("k", 10, limit), 0, []int64{10}, 0, nil)) != nil {
 		t.Error("a refund of what was forgotten is an error")
 	}
-	book(t, st, b, throttle.Refused)
+	book(t, st, b, store.Refused)
 }
 
 // TestAuthFailure: the store counts as gone; errors show no password.
@@ -115,14 +115,14 @@ func TestAuthFailure(t *testing.T) {
 	for _, password := range []string{"", "hunter2"} {
 		st := s.store(t, func(o *redis.Options) { o.Password = password })
 		_, err := st.Book(t.Context(), request("k", 1, meterLimit(1, 1)))
-		if err == nil || errors.Is(err, throttle.ErrStoreBusy) {
+		if err == nil || errors.Is(err, store.ErrBusy) {
 			t.Fatalf("password %q: got %v, want an error of a store that is gone", password, err)
 		}
 		if strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), s.addr) {
 			t.Errorf("%v shows the password or does not name %s", err, s.addr)
 		}
 	}
-	book(t, s.store(t, func(o *redis.Options) { o.Password = "right" }), request("k", 1, meterLimit(1, 1)), throttle.BookedAll)
+	book(t, s.store(t, func(o *redis.Options) { o.Password = "right" }), request("k", 1, meterLimit(1, 1)), store.BookedAll)
 }
 
 // TestOldReplicaIsPromoted: what the old primary knew last comes back from what
@@ -133,27 +133,27 @@ func TestOldReplicaIsPromoted(t *testing.T) {
 	replica := startServer(t, "--replicaof", host+" "+port)
 	st, now := old.store(t), replica.store(t)
 	limit := meterLimit(10, 0.001)
-	book(t, st, request("k", 4, limit), throttle.BookedAll)
+	book(t, st, request("k", 4, limit), store.BookedAll)
 	if n, err := old.client(t).Wait(t.Context(), 1, 30*time.Second).Result(); err != nil || n != 1 {
 		t.Fatalf("%d replicas, %v", n, err)
 	}
-	if _, err := now.Book(t.Context(), request("k", 1, limit)); err == nil || errors.Is(err, throttle.ErrStoreBusy) {
+	if _, err := now.Book(t.Context(), request("k", 1, limit)); err == nil || errors.Is(err, store.ErrBusy) {
 		t.Errorf("a replica answered %v, want READONLY as of a store that is gone", err)
 	}
 	if err := replica.client(t).Do(t.Context(), "replicaof", "no", "one").Err(); err != nil {
 		t.Fatal(err)
 	}
-	first := book(t, st, request("k", 3, limit), throttle.BookedAll) // the replica never hears of these
-	last := book(t, st, request("k", 2, limit), throttle.BookedAll)
+	first := book(t, st, request("k", 3, limit), store.BookedAll) // the replica never hears of these
+	last := book(t, st, request("k", 2, limit), store.BookedAll)
 	old.kill()
 
 	b := request("k", 1, limit)
-	b.Draws[0].Seen = throttle.Seen{Standing: first.Keys[0]}
-	book(t, now, b, throttle.BookedAll)
+	b.Draws[0].Seen = store.Seen{Standing: first.Keys[0]}
+	book(t, now, b, store.BookedAll)
 	b = request("k", 2, limit)
-	b.Draws[0].Seen = throttle.Seen{Standing: last.Keys[0]}
-	book(t, now, b, throttle.Refused)                      // who remembers more is heard after others too
-	book(t, now, request("k", 2, limit), throttle.Refused) // it knows again
+	b.Draws[0].Seen = store.Seen{Standing: last.Keys[0]}
+	book(t, now, b, store.Refused)                      // who remembers more is heard after others too
+	book(t, now, request("k", 2, limit), store.Refused) // it knows again
 }
 
 // TestKillAndEmptyRestart: kill -9, then a server without data. The first
@@ -162,17 +162,17 @@ func TestKillAndEmptyRestart(t *testing.T) {
 	s := startServer(t)
 	st := s.store(t)
 	limit := meterLimit(10, 0.001)
-	last := book(t, st, request("k", 10, limit), throttle.BookedAll)
+	last := book(t, st, request("k", 10, limit), store.BookedAll)
 	s.kill()
-	if _, err := st.Book(t.Context(), request("k", 1, limit)); err == nil || errors.Is(err, throttle.ErrStoreBusy) {
+	if _, err := st.Book(t.Context(), request("k", 1, limit)); err == nil || errors.Is(err, store.ErrBusy) {
 		t.Errorf("a killed server answered %v, want an error of a store that is gone", err)
 	}
 	s.restart(t)
 	other := s.store(t)
-	book(t, other, request("k", 3, limit), throttle.BookedAll) // remembers nothing
+	book(t, other, request("k", 3, limit), store.BookedAll) // remembers nothing
 	b := request("k", 1, limit)
-	b.Draws[0].Seen = throttle.Seen{Standing: last.Keys[0]}
-	book(t, st, b, throttle.Refused)
+	b.Draws[0].Seen = store.Seen{Standing: last.Keys[0]}
+	book(t, st, b, store.Refused)
 }
 
 // TestServerClockJumps: by the script's clock set back and ahead.
@@ -181,19 +181,19 @@ func TestServerClockJumps(t *testing.T) {
 	st := set.Stores[0]
 	limit := meterLimit(5, 1)
 	for _, n := range []int64{2, 3} {
-		book(t, st, request("k", n, limit), throttle.BookedAll)
+		book(t, st, request("k", n, limit), store.BookedAll)
 	}
 	set.Advance(-time.Hour)
-	r := book(t, st, request("k", 1, limit), throttle.Refused)
+	r := book(t, st, request("k", 1, limit), store.Refused)
 	if r.Wait != time.Second {
 		t.Errorf("after a jump back by an hour the wait is %v, want 1 s as before", r.Wait)
 	}
 	set.Advance(time.Second)
-	book(t, st, request("k", 1, limit), throttle.BookedAll)
+	book(t, st, request("k", 1, limit), store.BookedAll)
 	set.Advance(2 * time.Hour)
-	book(t, st, request("k", 6, limit), throttle.Impossible)
-	book(t, st, request("k", 5, limit), throttle.BookedAll) // a jump ahead gives the size, no more
-	book(t, st, request("k", 1, limit), throttle.Refused)
+	book(t, st, request("k", 6, limit), store.Impossible)
+	book(t, st, request("k", 5, limit), store.BookedAll) // a jump ahead gives the size, no more
+	book(t, st, request("k", 1, limit), store.Refused)
 }
 
 // TestExpiry: a key is gone from Redis when it says nothing any more, and stays
@@ -202,28 +202,28 @@ func TestExpiry(t *testing.T) {
 	s := startServer(t)
 	st, c := s.store(t), s.client(t)
 	for _, tc := range []struct {
-		limit throttle.StoreLimit
+		limit store.Limit
 		n     int64
 		least time.Duration // of the time to live
 	}{
 		{meterLimit(10, 1), 5, 5 * time.Second},
-		{throttle.StoreLimit{ID: "w", Kind: throttle.MeterLimit, Size: 10, Rate: 1.5, Credit: 90}, 9, 66 * time.Second},
-		{throttle.StoreLimit{ID: "l", Kind: throttle.LogLimit, Size: 10, Per: time.Minute}, 5, time.Minute},
-		{throttle.StoreLimit{ID: "c", Kind: throttle.CalendarLimit, Size: 10, Per: time.Hour, Ends: time.Now().Add(20 * time.Minute)}, 1, 20*time.Minute - 5*time.Second},
+		{store.Limit{ID: "w", Kind: store.MeterLimit, Size: 10, Rate: 1.5, Credit: 90}, 9, 66 * time.Second},
+		{store.Limit{ID: "l", Kind: store.LogLimit, Size: 10, Per: time.Minute}, 5, time.Minute},
+		{store.Limit{ID: "c", Kind: store.CalendarLimit, Size: 10, Per: time.Hour, Ends: time.Now().Add(20 * time.Minute)}, 1, 20*time.Minute - 5*time.Second},
 	} {
-		book(t, st, request(tc.limit.ID, tc.n, tc.limit), throttle.BookedAll)
+		book(t, st, request(tc.limit.ID, tc.n, tc.limit), store.BookedAll)
 		ttl := c.PTTL(t.Context(), st.name(tc.limit.ID)).Val()
 		if ttl < tc.least-10*time.Second || ttl > tc.least+10*time.Second {
 			t.Errorf("limit %s: expires after %v, want about %v", tc.limit.ID, ttl, tc.least+time.Second)
 		}
 	}
-	if err := st.Tell(t.Context(), "p", throttle.News{Pause: time.Hour}); err != nil {
+	if err := st.Tell(t.Context(), "p", store.News{Pause: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	if ttl := c.PTTL(t.Context(), st.name("p")).Val(); ttl < time.Hour || ttl > time.Hour+2*time.Minute {
 		t.Errorf("a pause of an hour expires after %v", ttl)
 	}
-	if err := st.Tell(t.Context(), "p", throttle.News{Pause: -1}); err != nil {
+	if err := st.Tell(t.Context(), "p", store.News{Pause: -1}); err != nil {
 		t.Fatal(err)
 	}
 	if ttl := c.PTTL(t.Context(), st.name("p")).Val(); ttl < time.Hour {
@@ -235,7 +235,7 @@ func TestExpiry(t *testing.T) {
 func TestKeysAreSmall(t *testing.T) {
 	s := startServer(t)
 	st, c := s.store(t), s.client(t)
-	b := request("k", 1, meterLimit(10, 7.0/3), throttle.StoreLimit{ID: "1h", Kind: throttle.MeterLimit, Size: 500, Rate: 4500.0 / 3601, Credit: 4500})
+	b := request("k", 1, meterLimit(10, 7.0/3), store.Limit{ID: "1h", Kind: store.MeterLimit, Size: 500, Rate: 4500.0 / 3601, Credit: 4500})
 	for range 5 {
 		if _, err := st.Book(t.Context(), b); err != nil {
 			t.Fatal(err)
@@ -250,13 +250,13 @@ func TestKeysAreSmall(t *testing.T) {
 	}
 	t.Logf("%d bytes: %v", n, c.HGetAll(t.Context(), st.name("k")).Val())
 	for range 5 {
-		book(t, st, request("one", 1, meterLimit(10, 1.0/3)), throttle.BookedAll)
+		book(t, st, request("one", 1, meterLimit(10, 1.0/3)), store.BookedAll)
 	}
 	if n := c.MemoryUsage(t.Context(), st.name("one")).Val(); n > 128 {
 		t.Errorf("a busy key with one limit takes %d bytes, want at most 128", n)
 	}
 	// An idle key takes nothing: it expires.
-	book(t, st, request("idle", 1, meterLimit(1, 1000)), throttle.BookedAll)
+	book(t, st, request("idle", 1, meterLimit(1, 1000)), store.BookedAll)
 	for range 2000 {
 		if c.Exists(t.Context(), st.name("idle")).Val() == 0 {
 			return
@@ -276,8 +276,8 @@ func TestPoolIsExhausted(t *testing.T) {
 	if err := held.Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := st.Book(t.Context(), request("k", 1, meterLimit(1, 1))); !errors.Is(err, throttle.ErrStoreBusy) {
-		t.Errorf("got %v, want ErrStoreBusy", err)
+	if _, err := st.Book(t.Context(), request("k", 1, meterLimit(1, 1))); !errors.Is(err, store.ErrBusy) {
+		t.Errorf("got %v, want ErrBusy", err)
 	}
 }
 
@@ -319,8 +319,8 @@ func TestStoreOfAnUnreachableServer(t *testing.T) {
 	defer cancel()
 	for name, err := range map[string]error{
 		"Book":   func() error { _, err := st.Book(ctx, request("api", 1, meterLimit(1, 1))); return err }(),
-		"Tell":   st.Tell(ctx, "api", throttle.News{Pause: 1}),
-		"Refund": st.Refund(ctx, throttle.Refund{Key: "api", Gen: 1}),
+		"Tell":   st.Tell(ctx, "api", store.News{Pause: 1}),
+		"Refund": st.Refund(ctx, store.Refund{Key: "api", Gen: 1}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), `key "api" at 127.0.0.1:1`) {
 			t.Errorf("%s: got %v, want the key and the server", name, err)

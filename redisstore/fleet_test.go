@@ -17,23 +17,24 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/weirhttp/weir/throttle"
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // recorder notes when what it grants starts, by the server's clock.
 type recorder struct {
-	throttle.Store
+	store.Store
 	mu    sync.Mutex
 	ready []int64 // per request
 }
 
-func (r *recorder) Book(ctx context.Context, b throttle.Booking) (throttle.Booked, error) {
+func (r *recorder) Book(ctx context.Context, b store.Booking) (store.Booked, error) {
 	k, err := r.Store.Book(ctx, b)
 	n := int64(0)
 	switch {
 	case err != nil:
-	case k.Outcome == throttle.BookedAll:
+	case k.Outcome == store.BookedAll:
 		n = b.Draws[0].Units[0].All
-	case k.Outcome == throttle.BookedOne:
+	case k.Outcome == store.BookedOne:
 		n = b.Draws[0].Units[0].First
 	}
 	r.mu.Lock()
@@ -52,7 +53,7 @@ func (r *recorder) granted() []int64 {
 	return slices.Clone(r.ready)
 }
 
-func limiter(t testing.TB, s throttle.Store, budget string, f throttle.FleetConfig) *throttle.Limiter {
+func limiter(t testing.TB, s store.Store, budget string, f throttle.FleetConfig) *throttle.Limiter {
 	t.Helper()
 	l, err := throttle.NewLimiter(throttle.LimiterConfig{Default: throttle.MustParseBudget(budget), Store: s, Fleet: f})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weirhttp/weir/throttle"
+	"github.com/weirhttp/weir/throttle/store"
 	"github.com/weirhttp/weir/throttle/storetest"
 )
 
@@ -17,7 +17,7 @@ func mini(t testing.TB) storetest.Setup {
 	m := miniredis.RunT(t)
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	m.SetTime(now)
-	var stores []throttle.Store
+	var stores []store.Store
 	for range 2 {
 		client := redis.NewClient(options(m.Addr()))
 		t.Cleanup(func() { client.Close() })

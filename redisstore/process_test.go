@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirhttp/weir/throttle"
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 const workerEnv = "WEIR_REDISSTORE_WORKER"
@@ -61,11 +62,11 @@ func work(in io.Reader, out io.Writer) error {
 	redis.SetLogger(quiet{})
 	client := redis.NewClient(options(j.Redis))
 	defer client.Close()
-	store, err := New(client, Config{})
+	st, err := New(client, Config{})
 	if err != nil {
 		return err
 	}
-	noted := &ledgerOfGrants{Store: store, done: done{Granted: make(map[string][]int64)}}
+	noted := &ledgerOfGrants{Store: st, done: done{Granted: make(map[string][]int64)}}
 	c := throttle.Config{Budgets: make(map[string]throttle.Budget), MaxWait: time.Hour, DisableLearning: true, Store: noted,
 		Fleet: throttle.FleetConfig{Members: j.Members, Deadline: j.Deadline, Spread: j.Spread}}
 	for host, text := range j.Budgets {
@@ -120,19 +121,19 @@ func call(ctx context.Context, t http.RoundTripper, url string) error {
 
 // ledgerOfGrants notes what the store granted, by its clock.
 type ledgerOfGrants struct {
-	throttle.Store
+	store.Store
 	mu sync.Mutex
 	done
 }
 
-func (g *ledgerOfGrants) Book(ctx context.Context, b throttle.Booking) (throttle.Booked, error) {
+func (g *ledgerOfGrants) Book(ctx context.Context, b store.Booking) (store.Booked, error) {
 	r, err := g.Store.Book(ctx, b)
 	n := int64(0)
 	switch {
 	case err != nil:
-	case r.Outcome == throttle.BookedAll:
+	case r.Outcome == store.BookedAll:
 		n = b.Draws[0].Units[0].All
-	case r.Outcome == throttle.BookedOne:
+	case r.Outcome == store.BookedOne:
 		n = b.Draws[0].Units[0].First
 	}
 	g.mu.Lock()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weirhttp/weir/throttle"
+	"github.com/weirhttp/weir/throttle/store"
 	"github.com/weirhttp/weir/throttle/storetest"
 )
 
@@ -39,7 +39,7 @@ func standing(t testing.TB, s *server) storetest.Setup {
 		t.Fatal(err)
 	}
 	set()
-	var stores []throttle.Store
+	var stores []store.Store
 	for range 2 {
 		st := s.store(t)
 		st.book, st.refund, st.tell = standingScript(t, st.book), standingScript(t, st.refund), standingScript(t, st.tell)
@@ -145,17 +145,17 @@ func TestScriptsAreFoundAgainAfterAFlush(t *testing.T) {
 		}
 	}
 	r, err := st.Book(context.Background(), b)
-	if err != nil || r.Outcome != throttle.Refused {
+	if err != nil || r.Outcome != store.Refused {
 		t.Errorf("got outcome %d, %v after 3 of 3, want a refusal", r.Outcome, err)
 	}
 }
 
-func meterLimit(size, rate float64) throttle.StoreLimit {
-	return throttle.StoreLimit{ID: "1s", Kind: throttle.MeterLimit, Size: size, Rate: rate}
+func meterLimit(size, rate float64) store.Limit {
+	return store.Limit{ID: "1s", Kind: store.MeterLimit, Size: size, Rate: rate}
 }
 
-func request(key string, n int64, ls ...throttle.StoreLimit) throttle.Booking {
-	return throttle.Booking{Draws: []throttle.Draw{{Key: key, Limits: ls, Units: []throttle.UnitCost{{Unit: "requests", First: n, All: n}}}}}
+func request(key string, n int64, ls ...store.Limit) store.Booking {
+	return store.Booking{Draws: []store.Draw{{Key: key, Limits: ls, Units: []store.UnitCost{{Unit: "requests", First: n, All: n}}}}}
 }
 
 // TestNothingIsRetried blocks the server until the call's deadline: go-redis

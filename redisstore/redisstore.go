@@ -1,5 +1,5 @@
 // Package redisstore keeps the budgets of a fleet in Redis or Valkey: a
-// [throttle.Store] for go-redis.
+// [store.Store] for go-redis.
 //
 //	client := redis.NewClient(&redis.Options{Addr: "redis:6379", ContextTimeoutEnabled: true})
 //	store, err := redisstore.New(client, redisstore.Config{})
@@ -13,7 +13,7 @@
 //
 // Give Redis the policy noeviction or an instance of its own: an evicted key is
 // a forgotten budget, which comes back only as far as the processes remember.
-// When memory runs out, calls fail with [throttle.ErrStoreBusy].
+// When memory runs out, calls fail with [store.ErrBusy].
 package redisstore
 
 import (
@@ -29,7 +29,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weirhttp/weir/throttle"
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // Config says how keys are named.
@@ -44,7 +44,7 @@ type Config struct {
 	Tag func(key string) string
 }
 
-// A Store is a [throttle.Store] in Redis. It holds nothing but the client, which
+// A Store is a [store.Store] in Redis. It holds nothing but the client, which
 // stays the caller's to close.
 type Store struct {
 	client             redis.UniversalClient
@@ -107,16 +107,16 @@ func (s *Store) name(key string) string {
 	return s.prefix + ":{" + tag + "}" + key
 }
 
-// Book implements [throttle.Store].
+// Book implements [store.Store].
 //
 // On a Cluster the draws of a booking may lie in different slots. Those of one
 // slot are decided in one call. The slots are asked in the order of their keys'
 // names; when one refuses, those before it get a refund. Between its booking
 // and its refund such a charge is seen by others, who may be told to wait a
 // round trip longer than need be; never is more let through.
-func (s *Store) Book(ctx context.Context, b throttle.Booking) (throttle.Booked, error) {
+func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error) {
 	if err := b.Validate(); err != nil {
-		return throttle.Booked{}, err
+		return store.Booked{}, err
 	}
 	groups := s.groups(b)
 	if len(groups) == 1 {
@@ -125,24 +125,24 @@ func (s *Store) Book(ctx context.Context, b throttle.Booking) (throttle.Booked, 
 	return s.bookSlots(ctx, b, groups)
 }
 
-func (s *Store) bookSlot(ctx context.Context, b throttle.Booking) (throttle.Booked, error) {
+func (s *Store) bookSlot(ctx context.Context, b store.Booking) (store.Booked, error) {
 	keys := make([]string, len(b.Draws))
 	for i, d := range b.Draws {
 		keys[i] = s.name(d.Key)
 	}
 	v, err := s.run(ctx, s.book, keys, bookArgs(b))
 	if err != nil {
-		return throttle.Booked{}, s.fail("book", b.Draws[0].Key, err)
+		return store.Booked{}, s.fail("book", b.Draws[0].Key, err)
 	}
 	r, err := readBooked(v, b)
 	if err != nil {
-		return throttle.Booked{}, s.fail("book", b.Draws[0].Key, err)
+		return store.Booked{}, s.fail("book", b.Draws[0].Key, err)
 	}
 	return r, nil
 }
 
 // groups returns the draws' indexes by slot, in the order of their keys.
-func (s *Store) groups(b throttle.Booking) [][]int {
+func (s *Store) groups(b store.Booking) [][]int {
 	order := make([]int, len(b.Draws))
 	for i := range order {
 		order[i] = i
@@ -166,13 +166,13 @@ func (s *Store) groups(b throttle.Booking) [][]int {
 }
 
 // bookSlots books slot by slot, never ahead.
-func (s *Store) bookSlots(ctx context.Context, b throttle.Booking, groups [][]int) (throttle.Booked, error) {
-	all := throttle.Booked{Draw: -1, Limit: -1, Keys: make([]throttle.Standing, len(b.Draws))}
+func (s *Store) bookSlots(ctx context.Context, b store.Booking, groups [][]int) (store.Booked, error) {
+	all := store.Booked{Draw: -1, Limit: -1, Keys: make([]store.Standing, len(b.Draws))}
 	begin := time.Now()
 	var booked []bookedSlot
 	undo := func() { s.undo(ctx, begin, booked) }
 	for _, g := range groups {
-		part := throttle.Booking{Force: b.Force}
+		part := store.Booking{Force: b.Force}
 		for _, i := range g {
 			d := b.Draws[i]
 			d.Units = onlyFirst(d.Units)
@@ -182,12 +182,12 @@ func (s *Store) bookSlots(ctx context.Context, b throttle.Booking, groups [][]in
 		r, err := s.bookSlot(ctx, part)
 		if err != nil {
 			undo()
-			return throttle.Booked{}, err
+			return store.Booked{}, err
 		}
 		for j, i := range g {
 			all.Keys[i] = r.Keys[j]
 		}
-		if r.Outcome == throttle.Refused || r.Outcome == throttle.Impossible {
+		if r.Outcome == store.Refused || r.Outcome == store.Impossible {
 			undo()
 			all.Outcome, all.Wait, all.Ready, all.Limit = r.Outcome, r.Wait, r.Ready, r.Limit
 			if r.Draw >= 0 {
@@ -198,14 +198,14 @@ func (s *Store) bookSlots(ctx context.Context, b throttle.Booking, groups [][]in
 		all.Ready = max(all.Ready, r.Ready)
 		booked = append(booked, bookedSlot{part, r, sent})
 	}
-	all.Outcome = throttle.BookedOne
+	all.Outcome = store.BookedOne
 	return all, nil
 }
 
 // bookedSlot is what one slot has booked.
 type bookedSlot struct {
-	part throttle.Booking
-	r    throttle.Booked
+	part store.Booking
+	r    store.Booked
 	sent time.Time
 }
 
@@ -226,7 +226,7 @@ func (s *Store) undo(ctx context.Context, begin time.Time, booked []bookedSlot) 
 	}
 }
 
-func firsts(d throttle.Draw) []int64 {
+func firsts(d store.Draw) []int64 {
 	var n []int64
 	for _, u := range d.Units {
 		n = append(n, u.First)
@@ -234,25 +234,25 @@ func firsts(d throttle.Draw) []int64 {
 	return n
 }
 
-func onlyFirst(us []throttle.UnitCost) []throttle.UnitCost {
-	us = append([]throttle.UnitCost(nil), us...)
+func onlyFirst(us []store.UnitCost) []store.UnitCost {
+	us = append([]store.UnitCost(nil), us...)
 	for i := range us {
 		us[i].All = us[i].First
 	}
 	return us
 }
 
-// Refund implements [throttle.Store].
-func (s *Store) Refund(ctx context.Context, r throttle.Refund) error {
+// Refund implements [store.Store].
+func (s *Store) Refund(ctx context.Context, r store.Refund) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
 	args := []any{r.Gen, r.Ready, len(r.Limits)}
 	for i, l := range r.Limits {
 		switch l.Kind {
-		case throttle.MeterLimit:
+		case store.MeterLimit:
 			args = append(args, "m", l.ID, r.Units[i], l.Rate/1e6)
-		case throttle.CalendarLimit:
+		case store.CalendarLimit:
 			args = append(args, "c", l.ID, r.Units[i], l.Per.Microseconds())
 		default:
 			args = append(args, "l", l.ID, r.Units[i], l.Grain.Microseconds())
@@ -265,8 +265,8 @@ func (s *Store) Refund(ctx context.Context, r throttle.Refund) error {
 	return nil
 }
 
-// Tell implements [throttle.Store].
-func (s *Store) Tell(ctx context.Context, key string, n throttle.News) error {
+// Tell implements [store.Store].
+func (s *Store) Tell(ctx context.Context, key string, n store.News) error {
 	if err := n.Validate(); err != nil {
 		return err
 	}

@@ -1,10 +1,10 @@
 package redisstore
 
-// The scripts say in Lua what throttle.Ledger says in Go, with the same
+// The scripts say in Lua what store.Ledger says in Go, with the same
 // operations on doubles in the same order; the tests compare the two. A key is
 // a hash:
 //
-//	g        names its state, see throttle.Standing
+//	g        names its state, see store.Standing
 //	t        as of when its meters stand, microseconds of the server's clock
 //	p        nothing starts before; absent: no pause
 //	m<id>    meter: level

@@ -14,6 +14,7 @@ import (
 	"github.com/throttled/throttled/v2/store/memstore"
 
 	"github.com/weirhttp/weir/throttle"
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // The seeds: what people build first, written as they are usually written, and
@@ -232,11 +233,11 @@ type gone struct{}
 
 var errGone = errors.New("connection refused")
 
-func (gone) Book(context.Context, throttle.Booking) (throttle.Booked, error) {
-	return throttle.Booked{}, errGone
+func (gone) Book(context.Context, store.Booking) (store.Booked, error) {
+	return store.Booked{}, errGone
 }
-func (gone) Refund(context.Context, throttle.Refund) error     { return errGone }
-func (gone) Tell(context.Context, string, throttle.News) error { return errGone }
+func (gone) Refund(context.Context, store.Refund) error     { return errGone }
+func (gone) Tell(context.Context, string, store.News) error { return errGone }
 
 // TestSeedTokenServerFallback: a server that hands out tokens, and the whole
 // limit in each process when it is gone.

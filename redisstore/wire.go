@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weirhttp/weir/throttle"
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // A once is a command that go-redis must not repeat: a script whose reply was
@@ -49,7 +49,7 @@ func (s *Store) eval(ctx context.Context, name, script string, keys []string, ar
 	return cmd.Result()
 }
 
-func bookArgs(b throttle.Booking) []any {
+func bookArgs(b store.Booking) []any {
 	force := 0
 	if b.Force {
 		force = 1
@@ -86,13 +86,13 @@ func bookArgs(b throttle.Booking) []any {
 	return args
 }
 
-func limitArgs(args []any, l throttle.StoreLimit) []any {
+func limitArgs(args []any, l store.Limit) []any {
 	size, tolerance := digits(l.Size), digits(1e-9+l.Size*1e-12)
 	switch l.Kind {
-	case throttle.MeterLimit:
+	case store.MeterLimit:
 		most := l.Size + max(0, l.Credit) + l.Rate*3600
 		return append(args, "m", l.ID, l.Unit+1, size, tolerance, digits(l.Rate/1e6), digits(l.Credit), digits(most))
-	case throttle.CalendarLimit:
+	case store.CalendarLimit:
 		return append(args, "c", l.ID, l.Unit+1, size, tolerance, l.Per.Microseconds(), l.Ends.UnixMicro())
 	}
 	return append(args, "l", l.ID, l.Unit+1, size, tolerance, l.Per.Microseconds(), l.Grain.Microseconds())
@@ -101,19 +101,19 @@ func limitArgs(args []any, l throttle.StoreLimit) []any {
 // readBooked reads [outcome, wait, now, draw, limit] and per key [gen, at,
 // paused, level...]. Redis cuts numbers to integers, so what is none comes as
 // text.
-func readBooked(v any, b throttle.Booking) (throttle.Booked, error) {
+func readBooked(v any, b store.Booking) (store.Booked, error) {
 	list, ok := v.([]any)
 	if !ok {
-		return throttle.Booked{}, fmt.Errorf("reply %T, want a list", v)
+		return store.Booked{}, fmt.Errorf("reply %T, want a list", v)
 	}
 	p := reply{list: list}
-	r := throttle.Booked{Outcome: throttle.Outcome(p.int())}
+	r := store.Booked{Outcome: store.Outcome(p.int())}
 	wait := p.int()
 	r.Wait = time.Duration(wait) * time.Microsecond
 	r.Ready = p.int() + wait
 	r.Draw, r.Limit = int(p.int()), int(p.int())
 	for _, d := range b.Draws {
-		k := throttle.Standing{Gen: p.int(), At: p.int(), Paused: time.Duration(p.int()) * time.Microsecond}
+		k := store.Standing{Gen: p.int(), At: p.int(), Paused: time.Duration(p.int()) * time.Microsecond}
 		for range d.Limits {
 			k.Levels = append(k.Levels, p.float())
 		}
@@ -165,7 +165,7 @@ func (p *reply) float() float64 {
 // fail says which key and which server; the client's address has no password.
 func (s *Store) fail(op, key string, err error) error {
 	if isBusy(err) {
-		return fmt.Errorf("redisstore: %s key %q at %s: %w: %w", op, key, s.server(), throttle.ErrStoreBusy, err)
+		return fmt.Errorf("redisstore: %s key %q at %s: %w: %w", op, key, s.server(), store.ErrBusy, err)
 	}
 	return fmt.Errorf("redisstore: %s key %q at %s: %w", op, key, s.server(), err)
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // fleet asks a Store for the room that this process's own budgets have granted
@@ -31,7 +33,7 @@ type fleet struct {
 
 // fleetSeen is what was last heard of a key, and when.
 type fleetSeen struct {
-	Standing
+	store.Standing
 	when time.Time
 }
 
@@ -219,19 +221,19 @@ func (f *fleet) sweep(now time.Time) {
 }
 
 // recall returns what was last heard of key.
-func (f *fleet) recall(key string, limits int, now time.Time) Seen {
+func (f *fleet) recall(key string, limits int, now time.Time) store.Seen {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s, ok := f.seen[key]
 	if !ok || len(s.Levels) != limits {
-		return Seen{}
+		return store.Seen{}
 	}
-	return Seen{Standing: s.Standing, Age: max(0, now.Sub(s.when))}
+	return store.Seen{Standing: s.Standing, Age: max(0, now.Sub(s.when))}
 }
 
 // heard remembers the standings a call brought. Of two calls on their way at
 // once the one the store served later counts.
-func (f *fleet) heard(b Booking, r Booked) {
+func (f *fleet) heard(b store.Booking, r store.Booked) {
 	now := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // alone serves the queue without the store. It returns how long to wait before
@@ -24,24 +26,24 @@ func (q *fleetQueue) alone(now time.Time) time.Duration {
 	for i := range b.Draws {
 		d := &b.Draws[i]
 		for j, l := range d.Limits {
-			d.Limits[j] = l.share(q.f.c.Members, l.Size-d.Seen.room(j, l))
-			if l.Kind == LogLimit {
+			d.Limits[j] = partOf(l, q.f.c.Members, l.Size-d.Seen.Room(j, l))
+			if l.Kind == store.LogLimit {
 				d.Limits = append(d.Limits, l) // remembers what repay needs
 			}
 		}
-		d.Seen = Seen{}
+		d.Seen = store.Seen{}
 	}
 	if q.local == nil {
 		q.local = spent(b, now)
 	}
 	for len(q.waiting) > 0 {
 		w := q.waiting[0]
-		b.cost(w.cost, w.cost)
-		next, r := BookLedgers(now, q.local, b)
-		if r.Outcome == Impossible {
+		setCosts(&b, w.cost, w.cost)
+		next, r := store.Book(now, q.local, b)
+		if r.Outcome == store.Impossible {
 			return time.Second // of what is left of a Calendar: the store may know of more
 		}
-		if r.Outcome == Refused {
+		if r.Outcome == store.Refused {
 			return r.Wait
 		}
 		q.local = next
@@ -53,14 +55,14 @@ func (q *fleetQueue) alone(now time.Time) time.Duration {
 
 // spent returns ledgers with nothing left: an outage begins with what others
 // may have taken already.
-func spent(b Booking, now time.Time) []Ledger {
+func spent(b store.Booking, now time.Time) []store.Ledger {
 	at := now.UnixMicro()
-	ls := make([]Ledger, len(b.Draws))
+	ls := make([]store.Ledger, len(b.Draws))
 	for i, d := range b.Draws {
-		ls[i] = Ledger{Gen: newGen(at), At: at, Expires: at + ceilMicro(maxHorizon)}
+		ls[i] = store.Ledger{Gen: 1, At: at, Expires: at + store.MaxHorizon.Microseconds()}
 		for _, p := range d.Limits {
-			if p.Kind == MeterLimit {
-				ls[i].Accounts = append(ls[i].Accounts, LedgerAccount{Kind: p.Kind, ID: p.ID, Level: p.Size})
+			if p.Kind == store.MeterLimit {
+				ls[i].Accounts = append(ls[i].Accounts, store.Account{Kind: p.Kind, ID: p.ID, Level: p.Size})
 			}
 		}
 	}
@@ -83,9 +85,8 @@ func (q *fleetQueue) repay(ctx context.Context) {
 	cost := make([]int64, len(q.units))
 	for i, d := range b.Draws {
 		for _, p := range d.Limits {
-			if a := local[i].account(p); p.Kind == LogLimit && a != nil {
-				a.advance(p, local[i].At, now.UnixMicro(), 0)
-				cost[p.Unit] = max(cost[p.Unit], int64(a.total()))
+			if p.Kind == store.LogLimit {
+				cost[p.Unit] = max(cost[p.Unit], int64(local[i].Level(now, p)))
 			}
 		}
 	}
@@ -93,7 +94,7 @@ func (q *fleetQueue) repay(ctx context.Context) {
 		return
 	}
 	b.Force = true
-	b.cost(cost, cost)
+	setCosts(&b, cost, cost)
 	if r, err := q.f.store.Book(ctx, b); err == nil {
 		q.f.heard(b, r)
 	}

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // send books the head of the queue, and with it as many as are thought to fit.
@@ -48,7 +50,7 @@ func (q *fleetQueue) send(now time.Time) bool {
 		q.calls++
 		q.riding += n
 	} else {
-		q.late.heard(q, told, now, Booked{}, nil)
+		q.late.heard(q, told, now, store.Booked{}, nil)
 	}
 	return ok
 }
@@ -73,25 +75,25 @@ func (q *fleetQueue) probe(now time.Time) {
 	}
 }
 
-func (q *fleetQueue) booking(now time.Time) Booking {
-	var b Booking
+func (q *fleetQueue) booking(now time.Time) store.Booking {
+	var b store.Booking
 	for _, d := range q.keys {
 		ls, units := storeLimits(d.rates, q.f.c, now)
-		us := make([]UnitCost, len(q.units))
+		us := make([]store.UnitCost, len(q.units))
 		for i, unit := range q.units {
 			us[i].Unit = unit
 		}
 		for i := range ls {
 			ls[i].Unit = unitIndex(q.units, units[ls[i].Unit])
 		}
-		b.Draws = append(b.Draws, Draw{Key: d.key, Limits: ls, Units: us, Seen: q.f.recall(d.key, len(ls), now)})
+		b.Draws = append(b.Draws, store.Draw{Key: d.key, Limits: ls, Units: us, Seen: q.f.recall(d.key, len(ls), now)})
 	}
 	return b
 }
 
 // batch puts the costs of the first waiters into b, as many as fit by what is
 // known of the levels, at least one, and returns their number.
-func (q *fleetQueue) batch(b *Booking) int {
+func (q *fleetQueue) batch(b *store.Booking) int {
 	n := 0
 	all := make([]int64, len(q.units))
 	for n < len(q.waiting) && n < fleetBatchMost {
@@ -99,17 +101,18 @@ func (q *fleetQueue) batch(b *Booking) int {
 		for i, c := range q.waiting[n].cost {
 			next[i] += c
 		}
-		if n > 0 && !b.holds(next) {
+		if n > 0 && !holds(b, next) {
 			break
 		}
 		all = next
 		n++
 	}
-	b.cost(q.waiting[0].cost, all)
+	setCosts(b, q.waiting[0].cost, all)
 	return n
 }
 
-func (b *Booking) cost(first, all []int64) {
+// setCosts makes b one for the costs of its first request and of all of them.
+func setCosts(b *store.Booking, first, all []int64) {
 	for _, d := range b.Draws {
 		for i := range d.Units {
 			d.Units[i].First, d.Units[i].All = first[i], all[i]
@@ -117,28 +120,16 @@ func (b *Booking) cost(first, all []int64) {
 	}
 }
 
-// holds guesses whether units fit at once.
-func (b *Booking) holds(units []int64) bool {
+// holds guesses whether b has room for units at once.
+func holds(b *store.Booking, units []int64) bool {
 	for _, d := range b.Draws {
 		for i, l := range d.Limits {
-			if float64(units[l.Unit]) > d.Seen.room(i, l) {
+			if float64(units[l.Unit]) > d.Seen.Room(i, l) {
 				return false
 			}
 		}
 	}
 	return true
-}
-
-// room is how many units limit i should hold now; all of Size if nothing is known.
-func (s Seen) room(i int, l StoreLimit) float64 {
-	level := 0.0
-	if len(s.Levels) > 0 {
-		level = max(0, s.Levels[i])
-		if l.Kind == MeterLimit {
-			level = max(0, level-l.Rate*s.Age.Seconds())
-		}
-	}
-	return l.Size - level
 }
 
 // back returns a batch to the head of the queue, without those who gave up.
@@ -151,22 +142,22 @@ func (q *fleetQueue) back(batch []*fleetWaiter) {
 }
 
 // answered hands out what the store said.
-func (q *fleetQueue) answered(batch []*fleetWaiter, booking Booking, r Booked, sent time.Time, extra int64) {
+func (q *fleetQueue) answered(batch []*fleetWaiter, booking store.Booking, r store.Booked, sent time.Time, extra int64) {
 	now := time.Now()
 	b := newFleetBatch(q, booking, r, sent)
 	switch r.Outcome {
-	case BookedAll:
+	case store.BookedAll:
 		q.short = len(batch) == 1 && len(q.waiting) > 0 && extra == 0
 		for _, w := range batch {
 			q.grant(w, b, now)
 		}
 		q.lease.begin(q, b, batch[0].cost, extra)
-	case BookedOne:
+	case store.BookedOne:
 		q.short = true
 		q.notBefore = q.turn.served(now, r.Wait, q.late.ahead())
 		q.back(batch[1:])
 		q.grant(batch[0], b, now.Add(r.Wait))
-	case Impossible:
+	case store.Impossible:
 		q.back(batch[1:])
 		q.refuse(batch[0], &Error{Key: q.at(r.Draw).name, Unit: b.unit(r), Reason: NeverFits})
 	default:
@@ -189,7 +180,7 @@ func (q *fleetQueue) dropLate(now time.Time) {
 	})
 }
 
-func (b *fleetBatch) unit(r Booked) string {
+func (b *fleetBatch) unit(r store.Booked) string {
 	if r.Draw < 0 || r.Limit < 0 {
 		return ""
 	}
@@ -216,7 +207,7 @@ func (q *fleetQueue) force(units []int64) {
 	}
 	b := q.booking(now)
 	b.Force = true
-	b.cost(units, units)
+	setCosts(&b, units, units)
 	q.f.start(func(ctx context.Context) {
 		r, err := q.f.store.Book(ctx, b)
 		q.f.guard.heard(err, false)

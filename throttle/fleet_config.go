@@ -3,7 +3,18 @@ package throttle
 import (
 	"fmt"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/store"
 )
+
+// A Store keeps the accounts that several processes share; package store has
+// its rules and one for tests, the modules redisstore and filestore hold those
+// for fleets.
+type Store = store.Store
+
+// ErrStoreBusy is wrapped by errors of a Store that answers but cannot serve.
+// Everything else counts as a store that is gone.
+var ErrStoreBusy = store.ErrBusy
 
 // FleetConfig says how a [Store] is used. The zero FleetConfig lacks Members,
 // which its policy for a store that is gone needs.

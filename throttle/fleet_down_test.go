@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // TestFleetOutage is ten seconds of 16 processes in which the store is gone for
@@ -276,7 +278,7 @@ func TestFleetTellsEverybody(t *testing.T) {
 		a, b := testFleet(t, s, FleetConfig{}), testFleet(t, s, FleetConfig{})
 		draws := fleetOn("k", Rate{Limit: 1000, Per: time.Second, Burst: 1000})
 		for range 100 {
-			a.tell("k", News{Pause: 3 * time.Second})
+			a.tell("k", store.News{Pause: 3 * time.Second})
 		}
 		time.Sleep(10 * time.Millisecond)
 		if s.calls(&s.tells) != 2 {
@@ -289,7 +291,7 @@ func TestFleetTellsEverybody(t *testing.T) {
 		if d := time.Since(begin); d < 2900*time.Millisecond || d > 3100*time.Millisecond {
 			t.Errorf("the other process waited %v, want 3 s", d)
 		}
-		a.tell("k", News{Stated: []Stated{{ID: "core", Unit: "requests", Remaining: 0, Reset: time.Hour}}})
+		a.tell("k", store.News{Stated: []store.Stated{{ID: "core", Unit: "requests", Remaining: 0, Reset: time.Hour}}})
 		time.Sleep(10 * time.Millisecond)
 		var e *Error
 		if _, err := b.take(t.Context(), draws, nil, 0, time.Minute); !errors.As(err, &e) || e.Reason != Paused || e.RetryAfter < 59*time.Minute {
@@ -349,7 +351,7 @@ func TestFleetConfigNamesFaults(t *testing.T) {
 		"throttle: Fleet.Deadline: -1s is negative":                                      {WhenDown: Open, Deadline: -time.Second},
 		"throttle: Fleet.Lease: 2m0s is not within 0 and 1 min":                          {WhenDown: Open, Lease: 2 * time.Minute},
 	} {
-		if _, err := newFleet(NewMemoryStore(), c); err == nil || err.Error() != want {
+		if _, err := newFleet(store.NewMemory(), c); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // A fleetGrant is room that was booked. The nil grant is room that needed no
@@ -23,8 +25,8 @@ type fleetGrant struct {
 // is counted together: a meter takes back no more than it still holds of all.
 type fleetBatch struct {
 	q       *fleetQueue
-	booking Booking
-	booked  Booked
+	booking store.Booking
+	booked  store.Booked
 	sent    time.Time
 	place   *fleetPlace
 
@@ -32,12 +34,12 @@ type fleetBatch struct {
 	given [][]float64 // per draw, per limit
 }
 
-func newFleetBatch(q *fleetQueue, b Booking, r Booked, sent time.Time) *fleetBatch {
+func newFleetBatch(q *fleetQueue, b store.Booking, r store.Booked, sent time.Time) *fleetBatch {
 	f := &fleetBatch{q: q, booking: b, booked: r, sent: sent, place: &fleetPlace{begins: sent.Add(r.Wait)}}
 	for i, d := range b.Draws {
 		f.given = append(f.given, make([]float64, len(d.Limits)))
 		f.place.gens = append(f.place.gens, r.Keys[i].Gen)
-		f.place.from = append(f.place.from, r.start(i))
+		f.place.from = append(f.place.from, r.Start(i))
 	}
 	return f
 }
@@ -83,7 +85,7 @@ func (g *fleetGrant) settle(actual Cost) {
 		for i, unit := range g.batch.q.units {
 			n := g.cost[i]
 			if _, ok := actual[unit]; ok {
-				n = min(max(0, actual.of(unit)), maxAmount)
+				n = min(max(0, actual.of(unit)), store.MaxAmount)
 			}
 			back[i], more[i] = max(0, g.cost[i]-n), max(0, n-g.cost[i])
 		}

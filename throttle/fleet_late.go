@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // fleetLate keeps the promise of a rate at the server, where a request may
@@ -48,9 +50,9 @@ func newFleetLate(draws []fleetDraw, c FleetConfig, now time.Time) fleetLate {
 		for _, r := range d.rates {
 			slack, due := r.spread(c), min(r.Per/8, fleetTell)
 			switch storeLimit(r, c, now)[0].Kind {
-			case MeterLimit:
+			case store.MeterLimit:
 				continue
-			case LogLimit:
+			case store.LogLimit:
 				slack += c.Lease
 			}
 			if n.due == 0 {
@@ -65,9 +67,9 @@ func newFleetLate(draws []fleetDraw, c FleetConfig, now time.Time) fleetLate {
 // ahead is how far bookings may reach.
 func (n *fleetLate) ahead() time.Duration {
 	if n.due == 0 {
-		return fleetAhead
+		return store.Ahead
 	}
-	return min(fleetAhead, 4*n.due)
+	return min(store.Ahead, 4*n.due)
 }
 
 // hold watches g until it is answered.
@@ -177,17 +179,17 @@ func (q *fleetQueue) tellLate(now time.Time, open time.Duration) {
 		q.late.heard(q, told, now, r, err)
 	})
 	if !ok {
-		q.late.heard(q, told, now, Booked{}, nil)
+		q.late.heard(q, told, now, store.Booked{}, nil)
 	}
 }
 
 // tell puts what is to be told into b: what was answered late, and what has
 // been open for long; negative: nothing open.
-func (n *fleetLate) tell(b *Booking, now time.Time, open time.Duration) (told []*fleetTold) {
+func (n *fleetLate) tell(b *store.Booking, now time.Time, open time.Duration) (told []*fleetTold) {
 	add := func(g *fleetGrant, age time.Duration) bool {
 		i := slices.IndexFunc(told, func(t *fleetTold) bool { return t.place == g.place && t.open == (g.open > 0) })
 		if i < 0 {
-			if len(told) == maxStored {
+			if len(told) == store.MaxParts {
 				return false // another time
 			}
 			i = len(told)
@@ -210,7 +212,7 @@ func (n *fleetLate) tell(b *Booking, now time.Time, open time.Duration) (told []
 	}
 	for i := range b.Draws {
 		for _, t := range told {
-			b.Draws[i].Moved = append(b.Draws[i].Moved, Moved{Gen: t.place.gens[i], From: t.place.from[i], Age: t.age, Units: t.units})
+			b.Draws[i].Moved = append(b.Draws[i].Moved, store.Moved{Gen: t.place.gens[i], From: t.place.from[i], Age: t.age, Units: t.units})
 		}
 	}
 	return told
@@ -218,8 +220,8 @@ func (n *fleetLate) tell(b *Booking, now time.Time, open time.Duration) (told []
 
 // heard takes note of what the store knows now, by the answer to a call that
 // told it. q.mu is held.
-func (n *fleetLate) heard(q *fleetQueue, told []*fleetTold, sent time.Time, r Booked, err error) {
-	known := err == nil && (r.Outcome == BookedOne || r.Outcome == BookedAll)
+func (n *fleetLate) heard(q *fleetQueue, told []*fleetTold, sent time.Time, r store.Booked, err error) {
+	known := err == nil && (r.Outcome == store.BookedOne || r.Outcome == store.BookedAll)
 	for _, t := range told {
 		if known {
 			p := &fleetPlace{begins: sent.Add(-t.age)}

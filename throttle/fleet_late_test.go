@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // api is a server in the bubble. A request takes a random time to it and back,
@@ -48,7 +50,7 @@ type farStore struct {
 	a *api
 }
 
-func (s farStore) Book(ctx context.Context, b Booking) (Booked, error) {
+func (s farStore) Book(ctx context.Context, b store.Booking) (store.Booked, error) {
 	way := func() { time.Sleep(min(s.a.delay(), 10*time.Millisecond)) }
 	way()
 	defer way()
@@ -60,7 +62,7 @@ func (s farStore) Book(ctx context.Context, b Booking) (Booked, error) {
 func lateFleet(t *testing.T, rate Rate, slow time.Duration, f FleetConfig, seed uint64) *fleetSends {
 	a := &api{r: rand.New(rand.NewPCG(seed, 1)), slow: slow}
 	f.Members = 16
-	s := farStore{NewMemoryStore(), a}
+	s := farStore{store.NewMemory(), a}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer time.AfterFunc(max(1, 12*rate.Per), cancel).Stop()
 	var wg sync.WaitGroup

@@ -3,6 +3,8 @@ package throttle
 import (
 	"slices"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 const fleetLeaseMost = 1000 // requests
@@ -40,7 +42,7 @@ func (l *fleetLease) serve(q *fleetQueue, now time.Time) bool {
 // extend adds the lease to a booking of n requests, all of one cost, and
 // returns its size. It takes at most half of what is thought to be left, so
 // that near exhaustion there are no leases.
-func (l *fleetLease) extend(q *fleetQueue, b *Booking, n int) int64 {
+func (l *fleetLease) extend(q *fleetQueue, b *store.Booking, n int) int64 {
 	if q.f.c.Lease == 0 || l.left > 0 || q.short {
 		return 0
 	}
@@ -56,8 +58,8 @@ func (l *fleetLease) extend(q *fleetQueue, b *Booking, n int) int64 {
 			all[i] = (int64(n) + extra) * c
 			twice[i] = (int64(n) + 2*extra) * c
 		}
-		if b.holds(twice) {
-			b.cost(first, all)
+		if holds(b, twice) {
+			setCosts(b, first, all)
 			return extra
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // A Limiter with a Store asks its own queue first, which keeps priorities, lanes
@@ -111,16 +113,22 @@ func (f *fleet) describe(d *Decision, draws []fleetDraw, c Cost) {
 			if c.of(units[l.Unit]) == 0 {
 				continue
 			}
-			room := s.room(i, l)
-			d.Remaining = min(d.Remaining, int64(max(0, room+l.tolerance())))
+			room := s.Room(i, l)
+			d.Remaining = min(d.Remaining, int64(max(0, room+l.Tolerance())))
 			switch l.Kind {
-			case MeterLimit:
-				d.ResetAfter = max(d.ResetAfter, time.Duration(ceilWait(l.Size-room, l.perMicro()))*time.Microsecond)
-			case CalendarLimit:
+			case store.MeterLimit:
+				d.ResetAfter = max(d.ResetAfter, drain(l, l.Size-room))
+			case store.CalendarLimit:
 				d.ResetAfter = max(d.ResetAfter, l.Ends.Sub(now))
 			}
 		}
 	}
+}
+
+// drain is how long a Meter takes to drain units.
+func drain(l store.Limit, units float64) time.Duration {
+	s := min(units/l.Rate, store.MaxHorizon.Seconds())
+	return time.Duration(math.Ceil(s*1e6)) * time.Microsecond
 }
 
 // room guesses how many of unit the store would book at once.
@@ -131,7 +139,7 @@ func (f *fleet) room(draws []fleetDraw, unit string) int64 {
 		s := f.recall(k.key, len(ls), now)
 		for i, l := range ls {
 			if units[l.Unit] == unit {
-				room = min(room, s.room(i, l)+l.tolerance())
+				room = min(room, s.Room(i, l)+l.Tolerance())
 			}
 		}
 	}
@@ -144,12 +152,12 @@ func (f *fleet) room(draws []fleetDraw, unit string) int64 {
 func (f *fleet) tellPause(key string, until time.Time, sooner bool) {
 	d := time.Until(until)
 	if sooner && d > 0 {
-		f.tell(key, News{Pause: -1})
+		f.tell(key, store.News{Pause: -1})
 	}
 	if d <= 0 {
 		d = -1
 	}
-	f.tell(key, News{Pause: min(d, maxHorizon)})
+	f.tell(key, store.News{Pause: min(d, store.MaxHorizon)})
 }
 
 // Close gives back what was booked ahead in the Store and waits for calls to

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 func sharedLimiters(t *testing.T, s Store, b string, n int) []*Limiter {
@@ -117,7 +119,7 @@ func TestSharedPause(t *testing.T) {
 }
 
 func TestSharedNeedsMembers(t *testing.T) {
-	if _, err := NewLimiter(LimiterConfig{Store: NewMemoryStore()}); err == nil {
+	if _, err := NewLimiter(LimiterConfig{Store: store.NewMemory()}); err == nil {
 		t.Error("a Store without Fleet.Members was accepted")
 	}
 }

@@ -3,22 +3,24 @@ package throttle
 import (
 	"context"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // fleetNews is news of a key that waits for the call before it to end.
 type fleetNews struct {
-	pending News
+	pending store.News
 	waiting bool
 }
 
 // tell lets the other processes know n. One call per key is on its way at a
 // time; what comes meanwhile is told together by the next.
-func (f *fleet) tell(key string, n News) {
+func (f *fleet) tell(key string, n store.News) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	w := f.news[key]
 	if w != nil {
-		w.pending, w.waiting = w.pending.and(n), true
+		w.pending, w.waiting = join(w.pending, n), true
 		return
 	}
 	if f.closed || len(f.news) >= fleetKeys || !f.guard.allows(time.Now()) {
@@ -29,7 +31,7 @@ func (f *fleet) tell(key string, n News) {
 	go f.telling(key, n)
 }
 
-func (f *fleet) telling(key string, n News) {
+func (f *fleet) telling(key string, n store.News) {
 	defer f.calls.Done()
 	for {
 		ctx, cancel := context.WithTimeout(f.ctx, f.c.Deadline)
@@ -44,17 +46,17 @@ func (f *fleet) telling(key string, n News) {
 			return
 		}
 		n = w.pending
-		w.pending, w.waiting = News{}, false
+		w.pending, w.waiting = store.News{}, false
 		f.mu.Unlock()
 	}
 }
 
-// and joins later news to n.
-func (n News) and(later News) News {
+// join adds later news to n.
+func join(n, later store.News) store.News {
 	if later.Pause < 0 || later.Pause > n.Pause {
 		n.Pause = later.Pause
 	}
-	stated := append([]Stated(nil), n.Stated...)
+	stated := append([]store.Stated(nil), n.Stated...)
 next:
 	for _, s := range later.Stated {
 		for i, o := range stated {
@@ -63,7 +65,7 @@ next:
 				continue next
 			}
 		}
-		if len(stated) < maxStated {
+		if len(stated) < store.MaxStated {
 			stated = append(stated, s)
 		}
 	}

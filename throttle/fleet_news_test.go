@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // slowAnswers is a base whose answers come after d.
@@ -103,9 +105,9 @@ func TestFleetKeepsLateAnswersForLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(35 * time.Second) // 65 s after the grant, 35 s after the answer
-		r, err := ts[1].fleet.store.Book(t.Context(), Booking{Draws: []Draw{{Key: "api.example",
-			Limits: []StoreLimit{{ID: "1m", Kind: LogLimit, Size: 1, Per: time.Minute}}, Units: []UnitCost{{requests, 1, 1}}}}})
-		if err != nil || r.Outcome != Refused || r.Wait < 24*time.Second || r.Wait > 26*time.Second {
+		r, err := ts[1].fleet.store.Book(t.Context(), store.Booking{Draws: []store.Draw{{Key: "api.example",
+			Limits: []store.Limit{{ID: "1m", Kind: store.LogLimit, Size: 1, Per: time.Minute}}, Units: []store.UnitCost{{Unit: requests, First: 1, All: 1}}}}})
+		if err != nil || r.Outcome != store.Refused || r.Wait < 24*time.Second || r.Wait > 26*time.Second {
 			t.Errorf("got %+v, %v, want the unit to count until a minute after its answer", r, err)
 		}
 	})

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // prompt is a Store whose calls end with their contexts, also if those of the
@@ -20,18 +22,18 @@ const mostOverdue = 16
 var errOverdue = errors.New("throttle: the store does not return from earlier calls")
 
 // Book is Store's.
-func (p *prompt) Book(ctx context.Context, b Booking) (Booked, error) {
-	return within(ctx, p, func() (Booked, error) { return p.store.Book(ctx, b) })
+func (p *prompt) Book(ctx context.Context, b store.Booking) (store.Booked, error) {
+	return within(ctx, p, func() (store.Booked, error) { return p.store.Book(ctx, b) })
 }
 
 // Refund is Store's.
-func (p *prompt) Refund(ctx context.Context, r Refund) error {
+func (p *prompt) Refund(ctx context.Context, r store.Refund) error {
 	_, err := within(ctx, p, func() (struct{}, error) { return struct{}{}, p.store.Refund(ctx, r) })
 	return err
 }
 
 // Tell is Store's.
-func (p *prompt) Tell(ctx context.Context, key string, n News) error {
+func (p *prompt) Tell(ctx context.Context, key string, n store.News) error {
 	_, err := within(ctx, p, func() (struct{}, error) { return struct{}{}, p.store.Tell(ctx, key, n) })
 	return err
 }

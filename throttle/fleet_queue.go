@@ -4,11 +4,12 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 const (
-	fleetBatchMost = 1000        // requests on one call
-	fleetAhead     = time.Second // how far a booking reaches; see throttle's promises
+	fleetBatchMost = 1000 // requests on one call
 )
 
 // fleetQueue holds the requests that draw on the same keys until the store has
@@ -37,7 +38,7 @@ type fleetQueue struct {
 	overAt    time.Time
 	lease     fleetLease
 	late      fleetLate
-	local     []Ledger // shares of the rates while the store is gone; nil: not begun
+	local     []store.Ledger // shares of the rates while the store is gone; nil: not begun
 }
 
 // fleetRefusal is what the store last refused: who asks for as much and cannot
@@ -84,7 +85,7 @@ func (q *fleetQueue) draws(ds []fleetDraw) bool {
 func (q *fleetQueue) vector(c Cost) []int64 {
 	v := make([]int64, len(q.units))
 	for i, unit := range q.units {
-		v[i] = min(c.of(unit), maxAmount/fleetBatchMost/2)
+		v[i] = min(c.of(unit), store.MaxAmount/fleetBatchMost/2)
 	}
 	return v
 }

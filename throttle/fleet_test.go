@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // slowStore is a Store in memory behind a round trip of its own, which can be
@@ -22,10 +24,10 @@ type slowStore struct {
 	books   int
 	refunds int
 	tells   int
-	asked   []Booking
+	asked   []store.Booking
 }
 
-func newSlowStore(rtt time.Duration) *slowStore { return &slowStore{rtt: rtt, s: NewMemoryStore()} }
+func newSlowStore(rtt time.Duration) *slowStore { return &slowStore{rtt: rtt, s: store.NewMemory()} }
 
 func (s *slowStore) set(err error, hang bool) {
 	s.mu.Lock()
@@ -42,48 +44,48 @@ func (s *slowStore) calls(count *int) int {
 func (s *slowStore) lose() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.s = NewMemoryStore()
+	s.s = store.NewMemory()
 }
 
 // trip is the way there.
 func (s *slowStore) trip(ctx context.Context, count *int) (Store, error) {
 	s.mu.Lock()
 	*count++
-	store, err, hang, rtt := s.s, s.err, s.hang, s.rtt
+	st, err, hang, rtt := s.s, s.err, s.hang, s.rtt
 	s.mu.Unlock()
 	if hang {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
 	time.Sleep(rtt)
-	return store, err
+	return st, err
 }
 
-func (s *slowStore) Book(ctx context.Context, b Booking) (Booked, error) {
-	store, err := s.trip(ctx, &s.books)
+func (s *slowStore) Book(ctx context.Context, b store.Booking) (store.Booked, error) {
+	st, err := s.trip(ctx, &s.books)
 	if err != nil {
-		return Booked{}, err
+		return store.Booked{}, err
 	}
 	s.mu.Lock()
 	s.asked = append(s.asked, b)
 	s.mu.Unlock()
-	return store.Book(ctx, b)
+	return st.Book(ctx, b)
 }
 
-func (s *slowStore) Refund(ctx context.Context, r Refund) error {
-	store, err := s.trip(ctx, &s.refunds)
+func (s *slowStore) Refund(ctx context.Context, r store.Refund) error {
+	st, err := s.trip(ctx, &s.refunds)
 	if err != nil {
 		return err
 	}
-	return store.Refund(ctx, r)
+	return st.Refund(ctx, r)
 }
 
-func (s *slowStore) Tell(ctx context.Context, key string, n News) error {
-	store, err := s.trip(ctx, &s.tells)
+func (s *slowStore) Tell(ctx context.Context, key string, n store.News) error {
+	st, err := s.trip(ctx, &s.tells)
 	if err != nil {
 		return err
 	}
-	return store.Tell(ctx, key, n)
+	return st.Tell(ctx, key, n)
 }
 
 func testFleet(t *testing.T, s Store, c FleetConfig) *fleet {

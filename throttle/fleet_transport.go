@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/table"
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // storeKey names an account in the store: a host or "pool name", the route's
@@ -57,7 +58,7 @@ func (p *passage) fleetDrawn(q *ask) []fleetDraw {
 		case len(plan.budget.Rates) == 0:
 		case plan.budget.Pool != "":
 			ds = p.pooledDraw(ds, plan)
-		case len(ds) < maxStored:
+		case len(ds) < store.MaxParts:
 			ds = append(ds, fleetDraw{storeKey(r.host, route, r.part), r.key, plan.budget.Rates})
 		}
 	}
@@ -71,7 +72,7 @@ func (p *passage) pooledDraw(ds []fleetDraw, plan *plan) []fleetDraw {
 			return ds
 		}
 	}
-	if len(plan.budget.Rates) == 0 || len(ds) == maxStored {
+	if len(plan.budget.Rates) == 0 || len(ds) == store.MaxParts {
 		return ds
 	}
 	return append(ds, fleetDraw{key, p.record.key, plan.budget.Rates})
@@ -118,7 +119,7 @@ func (p *passage) share(ctx context.Context, q *ask, w *patience, waited time.Du
 // process keeps because of it, and quotas that are nearly spent. Those with
 // plenty left are not worth a call.
 func (p *passage) tellFleet(resp *http.Response) {
-	var n News
+	var n store.News
 	now := time.Now()
 	s := headers.Parse(resp, now)
 	if s.Throttled || s.RetryAfter.Known {
@@ -128,7 +129,7 @@ func (p *passage) tellFleet(resp *http.Response) {
 		e.mu.Unlock()
 	}
 	for _, l := range s.Limits {
-		if q, ok := statedByServer(l); ok && len(n.Stated) < maxStated {
+		if q, ok := statedByServer(l); ok && len(n.Stated) < store.MaxStated {
 			n.Stated = append(n.Stated, q)
 		}
 	}
@@ -141,22 +142,22 @@ func (p *passage) tellFleet(resp *http.Response) {
 // statedByServer returns l if it is a quota of requests with a tenth or less
 // left until a reset. Other units and partitions of the server's own are known
 // only to the process that reads them: not every request draws on them.
-func statedByServer(l headers.Limit) (Stated, bool) {
+func statedByServer(l headers.Limit) (store.Stated, bool) {
 	if !l.Remaining.Known || !l.Reset.Known || l.Partition != "" || l.Unit != requests && l.Unit != "" {
-		return Stated{}, false
+		return store.Stated{}, false
 	}
 	if l.ResetMeans == headers.Full || l.ResetMeans == headers.Next {
-		return Stated{}, false // it refills before
+		return store.Stated{}, false // it refills before
 	}
 	left := max(0, l.Remaining.Value)
-	if left > 0 && (!l.Quota.Known || left > l.Quota.Value/10) || left > float64(maxAmount) {
-		return Stated{}, false
+	if left > 0 && (!l.Quota.Known || left > l.Quota.Value/10) || left > float64(store.MaxAmount) {
+		return store.Stated{}, false
 	}
 	id := l.Name
-	if len(id) > maxID {
-		id = id[:maxID]
+	if len(id) > store.MaxID {
+		id = id[:store.MaxID]
 	}
-	return Stated{ID: id, Unit: requests, Remaining: int64(left), Reset: min(max(0, l.Reset.Value), maxHorizon)}, true
+	return store.Stated{ID: id, Unit: requests, Remaining: int64(left), Reset: min(max(0, l.Reset.Value), store.MaxHorizon)}, true
 }
 
 // tellHost lets the other processes know of a pause by hand, or of its end when

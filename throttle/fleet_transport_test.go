@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // answers is a base that answers by function, without a network.
@@ -252,7 +254,7 @@ func TestSharedBudgetsAreChecked(t *testing.T) {
 	for i := range 9 {
 		nine.Rates = append(nine.Rates, Rate{Limit: 10, Per: time.Duration(i+1) * time.Second})
 	}
-	c := Config{Store: NewMemoryStore(), Fleet: FleetConfig{Members: 2}}
+	c := Config{Store: store.NewMemory(), Fleet: FleetConfig{Members: 2}}
 	for want, budget := range map[string]Budget{
 		`Budgets["api.example"]: `: nine,
 		"window of":                {Rates: []Rate{{Limit: 10, Per: 3 * 365 * 24 * time.Hour}}},

@@ -1,6 +1,10 @@
 package throttle
 
-import "time"
+import (
+	"time"
+
+	"github.com/weirhttp/weir/throttle/store"
+)
 
 // fleetTurn is a queue's turn among those of other processes, while there are
 // more of them than bookings reach ahead. Whoever asks first when the next
@@ -31,5 +35,5 @@ func (t *fleetTurn) refused(now time.Time, wait, reach time.Duration) time.Time 
 	in := max(0, wait-reach)
 	t.opens = now.Add(in)
 	in += reach / 20 * time.Duration(fleetTurns-t.missed) / fleetTurns
-	return now.Add(min(max(in, reach/200), wait, fleetAhead))
+	return now.Add(min(max(in, reach/200), wait, store.Ahead))
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // Rates as a store keeps them.
@@ -22,17 +23,17 @@ func TestStoreLimits(t *testing.T) {
 	for _, test := range []struct {
 		rate string
 		c    FleetConfig
-		want []StoreLimit
+		want []store.Limit
 	}{
-		{"40 tokens/s bucket 5", FleetConfig{}, []StoreLimit{{ID: "1stokens", Kind: MeterLimit, Unit: 1, Size: 5, Rate: 40, Credit: -1}}},
-		{"64/m burst 64", FleetConfig{}, []StoreLimit{{ID: "1m", Kind: LogLimit, Size: 64, Per: time.Minute + 50*ms}}},
-		{"64/m burst 63", FleetConfig{}, []StoreLimit{{ID: "1m", Kind: LogLimit, Size: 64, Per: time.Minute + 50*ms},
-			{ID: "1m", Kind: MeterLimit, Size: 63, Rate: 64.0 / 60, Credit: -1}}},
-		{"10/400ms burst 10", FleetConfig{}, []StoreLimit{{ID: "400ms", Kind: LogLimit, Size: 10, Per: 420 * ms}}},
-		{"10/s burst 10", FleetConfig{Spread: 5 * ms, Lease: 3 * ms}, []StoreLimit{{ID: "1s", Kind: LogLimit, Size: 10, Per: 1008 * ms}}},
-		{"100/h burst 50", FleetConfig{Spread: time.Hour}, []StoreLimit{{ID: "1h", Kind: MeterLimit, Size: 50, Rate: 50.0 / 7200, Credit: 50}}},
-		{"128/h burst 65", FleetConfig{Spread: time.Hour}, []StoreLimit{{ID: "1h", Kind: LogLimit, Size: 128, Per: 2 * time.Hour, Grain: 2 * time.Hour / 64},
-			{ID: "1h", Kind: MeterLimit, Size: 65, Rate: 128.0 / 3600, Credit: -1}}},
+		{"40 tokens/s bucket 5", FleetConfig{}, []store.Limit{{ID: "1stokens", Kind: store.MeterLimit, Unit: 1, Size: 5, Rate: 40, Credit: -1}}},
+		{"64/m burst 64", FleetConfig{}, []store.Limit{{ID: "1m", Kind: store.LogLimit, Size: 64, Per: time.Minute + 50*ms}}},
+		{"64/m burst 63", FleetConfig{}, []store.Limit{{ID: "1m", Kind: store.LogLimit, Size: 64, Per: time.Minute + 50*ms},
+			{ID: "1m", Kind: store.MeterLimit, Size: 63, Rate: 64.0 / 60, Credit: -1}}},
+		{"10/400ms burst 10", FleetConfig{}, []store.Limit{{ID: "400ms", Kind: store.LogLimit, Size: 10, Per: 420 * ms}}},
+		{"10/s burst 10", FleetConfig{Spread: 5 * ms, Lease: 3 * ms}, []store.Limit{{ID: "1s", Kind: store.LogLimit, Size: 10, Per: 1008 * ms}}},
+		{"100/h burst 50", FleetConfig{Spread: time.Hour}, []store.Limit{{ID: "1h", Kind: store.MeterLimit, Size: 50, Rate: 50.0 / 7200, Credit: 50}}},
+		{"128/h burst 65", FleetConfig{Spread: time.Hour}, []store.Limit{{ID: "1h", Kind: store.LogLimit, Size: 128, Per: 2 * time.Hour, Grain: 2 * time.Hour / 64},
+			{ID: "1h", Kind: store.MeterLimit, Size: 65, Rate: 128.0 / 3600, Credit: -1}}},
 	} {
 		got, units := storeLimits(MustParseBudget(test.rate).Rates, test.c, time.Unix(0, 0))
 		if !reflect.DeepEqual(got, test.want) || units[0] != requests || (len(units) == 2) != (got[0].Unit == 1) {
@@ -47,7 +48,7 @@ func TestStoreLimits(t *testing.T) {
 	if want := []string{"1s 1 0", "1s#2 1 0", "1stokens 1 1", "1m30stokens 1 1", "1s 2 0"}; !slices.Equal(ids, want) || len(units) != 2 {
 		t.Errorf("%v of %v, want %v", ids, units, want)
 	}
-	if id := limitID(nil, MeterLimit, Rate{Limit: 1, Per: time.Second, Unit: strings.Repeat("u", 60)}); id != "1s"+strings.Repeat("u", 40) {
+	if id := limitID(nil, store.MeterLimit, Rate{Limit: 1, Per: time.Second, Unit: strings.Repeat("u", 60)}); id != "1s"+strings.Repeat("u", 40) {
 		t.Errorf("a long unit: %s", id)
 	}
 	for d, want := range map[time.Duration]string{time.Hour: "1h", 36 * time.Hour: "36h", 90 * time.Minute: "90m", time.Minute: "1m", 90 * time.Second: "1m30s", time.Millisecond: "1ms"} {
@@ -60,19 +61,19 @@ func TestStoreLimits(t *testing.T) {
 // The part of a limit that one of several processes may spend alone.
 func TestSharesOfALimit(t *testing.T) {
 	for _, test := range []struct {
-		l    StoreLimit
+		l    store.Limit
 		n    int
 		used float64
-		want StoreLimit
+		want store.Limit
 	}{
-		{StoreLimit{ID: "a", Kind: MeterLimit, Size: 20, Rate: 8, Credit: 5}, 4, 3, StoreLimit{ID: "a", Kind: MeterLimit, Size: 5, Rate: 2, Credit: -1}},
-		{StoreLimit{ID: "a", Kind: MeterLimit, Size: 2, Rate: 8}, 4, 0, StoreLimit{ID: "a", Kind: MeterLimit, Size: 1, Rate: 2, Credit: -1}},
-		{StoreLimit{ID: "a", Kind: LogLimit, Size: 20, Per: 10 * sec}, 4, 0, StoreLimit{ID: "la", Kind: MeterLimit, Size: 1, Rate: 0.5, Credit: -1, Per: 10 * sec}},
-		{StoreLimit{ID: "a", Kind: CalendarLimit, Size: 20}, 4, 3, StoreLimit{ID: "a", Kind: CalendarLimit, Size: 4}},
-		{StoreLimit{ID: "a", Kind: CalendarLimit, Size: 20}, 4, 17, StoreLimit{ID: "a", Kind: CalendarLimit, Size: 0.5}},
-		{StoreLimit{ID: "a", Kind: CalendarLimit, Size: 20}, 4, 30, StoreLimit{ID: "a", Kind: CalendarLimit, Size: 0.5}},
+		{store.Limit{ID: "a", Kind: store.MeterLimit, Size: 20, Rate: 8, Credit: 5}, 4, 3, store.Limit{ID: "a", Kind: store.MeterLimit, Size: 5, Rate: 2, Credit: -1}},
+		{store.Limit{ID: "a", Kind: store.MeterLimit, Size: 2, Rate: 8}, 4, 0, store.Limit{ID: "a", Kind: store.MeterLimit, Size: 1, Rate: 2, Credit: -1}},
+		{store.Limit{ID: "a", Kind: store.LogLimit, Size: 20, Per: 10 * sec}, 4, 0, store.Limit{ID: "la", Kind: store.MeterLimit, Size: 1, Rate: 0.5, Credit: -1, Per: 10 * sec}},
+		{store.Limit{ID: "a", Kind: store.CalendarLimit, Size: 20}, 4, 3, store.Limit{ID: "a", Kind: store.CalendarLimit, Size: 4}},
+		{store.Limit{ID: "a", Kind: store.CalendarLimit, Size: 20}, 4, 17, store.Limit{ID: "a", Kind: store.CalendarLimit, Size: 0.5}},
+		{store.Limit{ID: "a", Kind: store.CalendarLimit, Size: 20}, 4, 30, store.Limit{ID: "a", Kind: store.CalendarLimit, Size: 0.5}},
 	} {
-		if got := test.l.share(test.n, test.used); got != test.want {
+		if got := partOf(test.l, test.n, test.used); got != test.want {
 			t.Errorf("%+v: got %+v, want %+v", test.l, got, test.want)
 		}
 	}
@@ -148,26 +149,26 @@ func TestFleetGuard(t *testing.T) {
 // longer pause before the shorter, and the later word on a quota before the
 // earlier.
 func TestNewsJoins(t *testing.T) {
-	s := func(id string, n int64) Stated { return Stated{ID: id, Unit: "u", Remaining: n} }
-	for _, test := range []struct{ a, b, want News }{
-		{News{}, News{}, News{}},
-		{News{Pause: 3}, News{Pause: 2}, News{Pause: 3}},
-		{News{Pause: 2}, News{Pause: 3}, News{Pause: 3}},
-		{News{Pause: 2}, News{Pause: -1}, News{Pause: -1}},
-		{News{Pause: -1}, News{Pause: 3}, News{Pause: 3}},
-		{News{Pause: 2}, News{}, News{Pause: 2}},
-		{News{Stated: []Stated{s("a", 1), s("b", 2)}}, News{Stated: []Stated{s("b", 3), s("c", 4)}}, News{Stated: []Stated{s("a", 1), s("b", 3), s("c", 4)}}},
-		{News{Stated: []Stated{{ID: "a", Unit: "v"}}}, News{Stated: []Stated{s("a", 3)}}, News{Stated: []Stated{{ID: "a", Unit: "v"}, s("a", 3)}}},
+	s := func(id string, n int64) store.Stated { return store.Stated{ID: id, Unit: "u", Remaining: n} }
+	for _, test := range []struct{ a, b, want store.News }{
+		{store.News{}, store.News{}, store.News{}},
+		{store.News{Pause: 3}, store.News{Pause: 2}, store.News{Pause: 3}},
+		{store.News{Pause: 2}, store.News{Pause: 3}, store.News{Pause: 3}},
+		{store.News{Pause: 2}, store.News{Pause: -1}, store.News{Pause: -1}},
+		{store.News{Pause: -1}, store.News{Pause: 3}, store.News{Pause: 3}},
+		{store.News{Pause: 2}, store.News{}, store.News{Pause: 2}},
+		{store.News{Stated: []store.Stated{s("a", 1), s("b", 2)}}, store.News{Stated: []store.Stated{s("b", 3), s("c", 4)}}, store.News{Stated: []store.Stated{s("a", 1), s("b", 3), s("c", 4)}}},
+		{store.News{Stated: []store.Stated{{ID: "a", Unit: "v"}}}, store.News{Stated: []store.Stated{s("a", 3)}}, store.News{Stated: []store.Stated{{ID: "a", Unit: "v"}, s("a", 3)}}},
 	} {
-		if got := test.a.and(test.b); got.Pause != test.want.Pause || !slices.Equal(got.Stated, test.want.Stated) {
+		if got := join(test.a, test.b); got.Pause != test.want.Pause || !slices.Equal(got.Stated, test.want.Stated) {
 			t.Errorf("%+v and %+v: %+v", test.a, test.b, got)
 		}
 	}
-	var n News
-	for i := range 2 * maxStated {
-		n = n.and(News{Stated: []Stated{s(fmt.Sprint(i), 1)}})
+	var n store.News
+	for i := range 2 * store.MaxStated {
+		n = join(n, store.News{Stated: []store.Stated{s(fmt.Sprint(i), 1)}})
 	}
-	if len(n.Stated) != maxStated {
+	if len(n.Stated) != store.MaxStated {
 		t.Errorf("%d quotas", len(n.Stated))
 	}
 }
@@ -179,22 +180,22 @@ func TestQuotasWorthTelling(t *testing.T) {
 		change(&l)
 		return l
 	}
-	tell := Stated{ID: "core", Unit: requests, Remaining: 10, Reset: time.Minute}
-	but := func(change func(*Stated)) *Stated {
+	tell := store.Stated{ID: "core", Unit: requests, Remaining: 10, Reset: time.Minute}
+	but := func(change func(*store.Stated)) *store.Stated {
 		s := tell
 		change(&s)
 		return &s
 	}
 	for name, test := range map[string]struct {
 		l    headers.Limit
-		want *Stated
+		want *store.Stated
 	}{
 		"a tenth left":     {limit(func(*headers.Limit) {}), &tell},
 		"more":             {limit(func(l *headers.Limit) { l.Remaining.Value = 10.5 }), nil},
-		"none":             {limit(func(l *headers.Limit) { l.Remaining.Value = 0 }), but(func(s *Stated) { s.Remaining = 0 })},
-		"less than none":   {limit(func(l *headers.Limit) { l.Remaining.Value = -1 }), but(func(s *Stated) { s.Remaining = 0 })},
+		"none":             {limit(func(l *headers.Limit) { l.Remaining.Value = 0 }), but(func(s *store.Stated) { s.Remaining = 0 })},
+		"less than none":   {limit(func(l *headers.Limit) { l.Remaining.Value = -1 }), but(func(s *store.Stated) { s.Remaining = 0 })},
 		"no size":          {limit(func(l *headers.Limit) { l.Quota.Known = false }), nil},
-		"none of no size":  {limit(func(l *headers.Limit) { l.Quota.Known, l.Remaining.Value = false, 0 }), but(func(s *Stated) { s.Remaining = 0 })},
+		"none of no size":  {limit(func(l *headers.Limit) { l.Quota.Known, l.Remaining.Value = false, 0 }), but(func(s *store.Stated) { s.Remaining = 0 })},
 		"no unit":          {limit(func(l *headers.Limit) { l.Unit = "" }), &tell},
 		"tokens":           {limit(func(l *headers.Limit) { l.Unit = "tokens" }), nil},
 		"a partition":      {limit(func(l *headers.Limit) { l.Partition = "x" }), nil},
@@ -204,9 +205,9 @@ func TestQuotasWorthTelling(t *testing.T) {
 		"next":             {limit(func(l *headers.Limit) { l.ResetMeans = headers.Next }), nil},
 		"a boundary":       {limit(func(l *headers.Limit) { l.ResetMeans = headers.Boundary }), &tell},
 		"too many":         {limit(func(l *headers.Limit) { l.Remaining.Value, l.Quota.Value = 2e15, 1e17 }), nil},
-		"a long name":      {limit(func(l *headers.Limit) { l.Name = strings.Repeat("n", 65) }), but(func(s *Stated) { s.ID = strings.Repeat("n", 64) })},
-		"a far reset":      {limit(func(l *headers.Limit) { l.Reset.Value = math.MaxInt64 }), but(func(s *Stated) { s.Reset = maxHorizon })},
-		"a past reset":     {limit(func(l *headers.Limit) { l.Reset.Value = -1 }), but(func(s *Stated) { s.Reset = 0 })},
+		"a long name":      {limit(func(l *headers.Limit) { l.Name = strings.Repeat("n", 65) }), but(func(s *store.Stated) { s.ID = strings.Repeat("n", 64) })},
+		"a far reset":      {limit(func(l *headers.Limit) { l.Reset.Value = math.MaxInt64 }), but(func(s *store.Stated) { s.Reset = store.MaxHorizon })},
+		"a past reset":     {limit(func(l *headers.Limit) { l.Reset.Value = -1 }), but(func(s *store.Stated) { s.Reset = 0 })},
 	} {
 		got, ok := statedByServer(test.l)
 		if ok != (test.want != nil) || ok && got != *test.want {
@@ -254,7 +255,7 @@ func TestFleetTurns(t *testing.T) {
 	if turn.refused(now.Add(reach/2-1), reach, reach); turn.missed != 1 {
 		t.Errorf("a refusal before its turn: missed %d", turn.missed)
 	}
-	if got := in(turn.refused(now, 10*time.Second, reach)); got != fleetAhead {
+	if got := in(turn.refused(now, 10*time.Second, reach)); got != store.Ahead {
 		t.Errorf("far beyond reach: %v", got)
 	}
 	if got := in(turn.refused(now, reach/1000, reach)); got != reach/1000 {
@@ -263,13 +264,13 @@ func TestFleetTurns(t *testing.T) {
 }
 
 // fleetAsking is a queue with waiters of these costs, and no store.
-func fleetAsking(c FleetConfig, level float64, costs ...int64) (*fleetQueue, *Booking) {
+func fleetAsking(c FleetConfig, level float64, costs ...int64) (*fleetQueue, *store.Booking) {
 	q := &fleetQueue{f: &fleet{c: c}, units: []string{requests}}
 	for _, n := range costs {
 		q.waiting = append(q.waiting, &fleetWaiter{cost: []int64{n}, done: make(chan struct{})})
 	}
-	return q, &Booking{Draws: []Draw{{Key: "k", Units: make([]UnitCost, 1), Limits: []StoreLimit{{Kind: MeterLimit, Size: 20, Rate: 1}},
-		Seen: Seen{Standing: Standing{Levels: []float64{level}}}}}}
+	return q, &store.Booking{Draws: []store.Draw{{Key: "k", Units: make([]store.UnitCost, 1), Limits: []store.Limit{{Kind: store.MeterLimit, Size: 20, Rate: 1}},
+		Seen: store.Seen{Standing: store.Standing{Levels: []float64{level}}}}}}
 }
 
 // As many requests ride on one call as are thought to fit, one at least.
@@ -292,14 +293,14 @@ func TestFleetBatches(t *testing.T) {
 	if n := q.batch(b); n != fleetBatchMost {
 		t.Errorf("%d on one call", n)
 	}
-	s := Seen{Standing: Standing{Levels: []float64{8, -2}}, Age: 2 * sec}
-	meter, log := StoreLimit{Kind: MeterLimit, Size: 10, Rate: 1}, StoreLimit{Kind: LogLimit, Size: 10}
+	s := store.Seen{Standing: store.Standing{Levels: []float64{8, -2}}, Age: 2 * sec}
+	meter, log := store.Limit{Kind: store.MeterLimit, Size: 10, Rate: 1}, store.Limit{Kind: store.LogLimit, Size: 10}
 	for i, want := range map[int]float64{0: 4, 1: 10} {
-		if got := s.room(i, meter); got != want {
+		if got := s.Room(i, meter); got != want {
 			t.Errorf("level %v has room for %v", s.Levels[i], got)
 		}
 	}
-	if s.room(0, log) != 2 || (Seen{}).room(0, log) != 10 {
+	if s.Room(0, log) != 2 || (store.Seen{}).Room(0, log) != 10 {
 		t.Error("a log's room")
 	}
 }
@@ -403,7 +404,7 @@ func TestFleetLeaseEnds(t *testing.T) {
 // while it waits for its time, and through a Limiter.
 func TestFleetGrantsComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ls := sharedLimiters(t, NewMemoryStore(), "10/h burst 10", 2)
+		ls := sharedLimiters(t, store.NewMemory(), "10/h burst 10", 2)
 		g, err := ls[0].Take(t.Context(), "k", Cost{requests: 10})
 		if err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // under starts n requests of kind k and returns the ticket of the last.
@@ -249,7 +250,7 @@ func TestSettleOfAnotherResponse(t *testing.T) {
 // A Limiter's Take with a store obeys MaxWait, gets parts, and pauses for all.
 func TestSharedLimiterParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ls := sharedLimiters(t, NewMemoryStore(), "10/h burst 10", 2)
+		ls := sharedLimiters(t, store.NewMemory(), "10/h burst 10", 2)
 		for i, step := range []struct {
 			most, want int64
 		}{{4, 4}, {1, 1}, {7, 5}} {

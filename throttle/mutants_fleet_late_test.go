@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // held is a grant of a request whose units count from at, and who watches it.
@@ -39,7 +41,7 @@ func TestFleetLateTells(t *testing.T) {
 		}
 		b := q.booking(now)
 		q.late.tell(&b, now, q.late.due)
-		want := []Moved{{Gen: 1, Age: 51 * ms}, {Gen: 2, Age: 52 * ms}, {Gen: 1}}
+		want := []store.Moved{{Gen: 1, Age: 51 * ms}, {Gen: 2, Age: 52 * ms}, {Gen: 1}}
 		units := []int64{8 + 32, 16, 1 + 4}
 		got := b.Draws[0].Moved
 		if len(got) != len(want) || len(q.late.late) != 0 {
@@ -60,16 +62,16 @@ func TestFleetLateTells(t *testing.T) {
 // A call that failed leaves what was answered late to another one, and what is
 // open where it was. One that did not has dated both anew.
 func TestFleetLateHears(t *testing.T) {
-	booked := Booked{Outcome: BookedOne, Keys: []Standing{{Gen: 7, At: 900}}}
+	booked := store.Booked{Outcome: store.BookedOne, Keys: []store.Standing{{Gen: 7, At: 900}}}
 	for name, test := range map[string]struct {
-		r     Booked
+		r     store.Booked
 		err   error
 		due   time.Duration
 		again int
 		gen   int64
 	}{
 		"served":              {booked, nil, sec, 0, 7},
-		"refused":             {Booked{Outcome: Refused, Keys: booked.Keys}, nil, sec, 1, 1},
+		"refused":             {store.Booked{Outcome: store.Refused, Keys: booked.Keys}, nil, sec, 1, 1},
 		"an error":            {booked, errors.New("gone"), sec, 1, 1},
 		"an error at the end": {booked, errors.New("gone"), 0, 0, 1},
 	} {
@@ -99,7 +101,7 @@ func TestFleetLeaseReplaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlowStore(0)
 		q := queueOn(testFleet(t, s, FleetConfig{Lease: sec}), "200/s")
-		b := newFleetBatch(q, q.booking(time.Now()), Booked{Outcome: BookedAll, Keys: []Standing{{Gen: 1, Levels: []float64{9}}}}, time.Now())
+		b := newFleetBatch(q, q.booking(time.Now()), store.Booked{Outcome: store.BookedAll, Keys: []store.Standing{{Gen: 1, Levels: []float64{9}}}}, time.Now())
 		for i, refunds := range []int{0, 1} {
 			q.mu.Lock()
 			q.lease.begin(q, b, []int64{1}, 4)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // queueOn is a queue of f on key "k" that is not in f's list.
@@ -168,7 +170,7 @@ func TestFleetIsShort(t *testing.T) {
 			q.short = !test.short
 			q.mu.Lock()
 			defer q.mu.Unlock()
-			q.answered(batch, b, Booked{Outcome: BookedAll, Keys: []Standing{{Levels: []float64{1}}}}, time.Now(), test.extra)
+			q.answered(batch, b, store.Booked{Outcome: store.BookedAll, Keys: []store.Standing{{Levels: []float64{1}}}}, time.Now(), test.extra)
 			if q.short != test.short {
 				t.Errorf("%+v: short %t", test, q.short)
 			}
@@ -214,7 +216,7 @@ func TestFleetRepaysWhatItKnows(t *testing.T) {
 		q := queueOn(f, "5/s burst 5")
 		now := time.Now()
 		at := now.UnixMicro()
-		q.local = []Ledger{{Gen: 1, At: at, Expires: at + 9e6, Accounts: []LedgerAccount{{Kind: LogLimit, ID: "1s", Entries: []LedgerEntry{{At: at, Units: 3}}}}}}
+		q.local = []store.Ledger{{Gen: 1, At: at, Expires: at + 9e6, Accounts: []store.Account{{Kind: store.LogLimit, ID: "1s", Entries: []store.Entry{{At: at, Units: 3}}}}}}
 		q.repay(context.Background())
 		if levels := f.recall("k", 1, now).Levels; !slices.Equal(levels, []float64{3}) {
 			t.Errorf("levels %v, want 3", levels)
@@ -263,7 +265,7 @@ func TestFleetQueueIdle(t *testing.T) {
 		"a late answer":   func(q *fleetQueue, _ time.Time) { q.late.late = make([]*fleetGrant, 1) },
 		"a lease":         func(q *fleetQueue, now time.Time) { q.lease.left, q.lease.until = 1, now.Add(1) },
 		"a time to ask":   func(q *fleetQueue, now time.Time) { q.notBefore = now.Add(1) },
-		"its own ledgers": func(q *fleetQueue, _ time.Time) { q.local, q.f.guard.state = []Ledger{}, StoreGone },
+		"its own ledgers": func(q *fleetQueue, _ time.Time) { q.local, q.f.guard.state = []store.Ledger{}, StoreGone },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			q := &fleetQueue{f: testFleet(t, newSlowStore(0), FleetConfig{})}

@@ -7,15 +7,16 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // What a process remembers of a key is what the store served last.
 func TestFleetRemembersTheLatest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := testFleet(t, newSlowStore(0), FleetConfig{})
-		b := Booking{Draws: []Draw{{Key: "k"}}}
+		b := store.Booking{Draws: []store.Draw{{Key: "k"}}}
 		hear := func(gen, at int64, level float64) {
-			f.heard(b, Booked{Keys: []Standing{{Gen: gen, At: at, Levels: []float64{level}}}})
+			f.heard(b, store.Booked{Keys: []store.Standing{{Gen: gen, At: at, Levels: []float64{level}}}})
 		}
 		want := func(level float64, age time.Duration) {
 			t.Helper()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // An answer usually comes within its mean time and twice the mean distance from
@@ -67,7 +68,7 @@ func TestSharedPauseOfPartitions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Config{Default: MustParseBudget("100/s burst 100"), Partition: func(r *http.Request) string { return r.URL.Path }}
 		base := testnet.Func(func(r *http.Request) (*http.Response, error) { return testnet.Answer(r, 200, nil, nil), nil })
-		ts := sharedTransports(t, NewMemoryStore(), c, 2, base)
+		ts := sharedTransports(t, store.NewMemory(), c, 2, base)
 		for _, tr := range ts {
 			defer tr.Close()
 			mustGet(t, tr, "http://h/a")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // Tests in this file were written for changes of the code that no other test
@@ -99,7 +100,7 @@ func TestStoreLimitsOfADay(t *testing.T) {
 	for burst, want := range map[int]int{100: 1, 10: 2} {
 		day.Burst = burst
 		got := storeLimit(day, FleetConfig{}, time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC))
-		if len(got) != want || got[0].Kind != CalendarLimit || got[0].Size != 100 || got[0].Per != 24*time.Hour {
+		if len(got) != want || got[0].Kind != store.CalendarLimit || got[0].Size != 100 || got[0].Per != 24*time.Hour {
 			t.Errorf("burst %d: %+v, want %d limits", burst, got, want)
 		}
 	}

@@ -5,12 +5,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // Settling a shared grant settles it in the store.
 func TestSettleReachesTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ls := sharedLimiters(t, NewMemoryStore(), "10/h burst 10", 2)
+		ls := sharedLimiters(t, store.NewMemory(), "10/h burst 10", 2)
 		g, err := ls[0].Take(t.Context(), "k", Cost{requests: 8})
 		if err != nil {
 			t.Fatal(err)
@@ -58,7 +60,7 @@ func TestHugeSettlementsDoNotOverflow(t *testing.T) {
 // A store is not taken for gone because it is not told of more than it can count.
 func TestHugeSettlementsReachTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("9 tokens/m bucket 9"), Store: NewMemoryStore(), Fleet: FleetConfig{Members: 1}})
+		l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("9 tokens/m bucket 9"), Store: store.NewMemory(), Fleet: FleetConfig{Members: 1}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,13 +22,14 @@ const module = "github.com/weirhttp/weir"
 var allowed = map[string][]string{
 	".":        {"weir/throttle", "weir/retry", "weir/breaker", "weir/internal/"},
 	"headers":  {},
-	"throttle": {"weir/headers", "weir/internal/", "golang.org/x/time/rate"},
+	"throttle": {"weir/headers", "weir/internal/", "weir/throttle/store", "golang.org/x/time/rate"},
 	"retry":    {"weir/headers", "weir/internal/", "github.com/cenkalti/backoff/v4", "github.com/hashicorp/go-retryablehttp"},
 	"breaker":  {"weir/headers", "weir/internal/", "github.com/sony/gobreaker/v2"},
 	"inspect":  {"weir", "weir/throttle", "weir/retry", "weir/breaker", "weir/internal/"},
 	"internal": {"weir/internal/"},
 
-	"throttle/storetest": {"weir/throttle", "weir/internal/"},
+	"throttle/store":     {},
+	"throttle/storetest": {"weir/throttle/store"},
 }
 
 func TestImports(t *testing.T) {

@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weirhttp/weir/throttle"
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 const (
-	refused    = throttle.Refused
-	one        = throttle.BookedOne
-	all        = throttle.BookedAll
-	impossible = throttle.Impossible
+	refused    = store.Refused
+	one        = store.BookedOne
+	all        = store.BookedAll
+	impossible = store.Impossible
 )
 
 func meterWaits(ctx context.Context, s Setup) error {
@@ -84,7 +84,7 @@ func grainIsSafe(ctx context.Context, s Setup) error {
 }
 
 func calendarTurns(ctx context.Context, s Setup) error {
-	c := throttle.StoreLimit{ID: "c", Kind: throttle.CalendarLimit, Size: 2, Per: time.Minute, Ends: s.Now().Add(10 * time.Second)}
+	c := store.Limit{ID: "c", Kind: store.CalendarLimit, Size: 2, Per: time.Minute, Ends: s.Now().Add(10 * time.Second)}
 	return walk(ctx, s, []step{
 		{0, 0, booking("k", 0, 2, 2, c), all, 0},
 		{0, 1, booking("k", time.Minute, 1, 1, c), refused, 10 * time.Second},
@@ -123,7 +123,7 @@ func limitsTogether(ctx context.Context, s Setup) error {
 }
 
 // twoKeys draws one request from a wide and from a narrow key.
-func twoKeys(wide, narrow string) throttle.Booking {
+func twoKeys(wide, narrow string) store.Booking {
 	b := booking(wide, time.Second, 1, 1, meter("m", 10, 1))
 	b.Draws = append(b.Draws, booking(narrow, 0, 1, 1, meter("m", 1, 2)).Draws...)
 	return b
@@ -192,7 +192,7 @@ func limitless(ctx context.Context, s Setup) error {
 	if err := walk(ctx, s, []step{{0, 0, booking("k", 0, 5, 50), all, 0}}); err != nil {
 		return err
 	}
-	if err := s.Stores[0].Tell(ctx, "k", throttle.News{Pause: time.Second}); err != nil {
+	if err := s.Stores[0].Tell(ctx, "k", store.News{Pause: time.Second}); err != nil {
 		return err
 	}
 	return walk(ctx, s, []step{
@@ -262,12 +262,12 @@ func anyKey(ctx context.Context, s Setup) error {
 
 func faults(ctx context.Context, s Setup) error {
 	ok := booking("k", 0, 1, 1, meter("m", 1, 1))
-	for name, spoil := range map[string]func(*throttle.Booking){
-		"no draw":       func(b *throttle.Booking) { b.Draws = nil },
-		"key twice":     func(b *throttle.Booking) { b.Draws = append(b.Draws, b.Draws[0]) },
-		"negative cost": func(b *throttle.Booking) { b.Draws[0].Units[0].First = -1 },
-		"no such unit":  func(b *throttle.Booking) { b.Draws[0].Limits[0].Unit = 1 },
-		"rate zero":     func(b *throttle.Booking) { b.Draws[0].Limits[0].Rate = 0 },
+	for name, spoil := range map[string]func(*store.Booking){
+		"no draw":       func(b *store.Booking) { b.Draws = nil },
+		"key twice":     func(b *store.Booking) { b.Draws = append(b.Draws, b.Draws[0]) },
+		"negative cost": func(b *store.Booking) { b.Draws[0].Units[0].First = -1 },
+		"no such unit":  func(b *store.Booking) { b.Draws[0].Limits[0].Unit = 1 },
+		"rate zero":     func(b *store.Booking) { b.Draws[0].Limits[0].Rate = 0 },
 	} {
 		b := booking("k", 0, 1, 1, meter("m", 1, 1))
 		spoil(&b)
@@ -275,10 +275,10 @@ func faults(ctx context.Context, s Setup) error {
 			return fmt.Errorf("Book with %s: got no error", name)
 		}
 	}
-	if err := s.Stores[0].Refund(ctx, throttle.Refund{Key: "k", Gen: 1, Units: []float64{1}}); err == nil {
+	if err := s.Stores[0].Refund(ctx, store.Refund{Key: "k", Gen: 1, Units: []float64{1}}); err == nil {
 		return fmt.Errorf("Refund of a unit without a limit: got no error")
 	}
-	if err := s.Stores[0].Tell(ctx, "k", throttle.News{Stated: []throttle.Stated{{Remaining: -1}}}); err == nil {
+	if err := s.Stores[0].Tell(ctx, "k", store.News{Stated: []store.Stated{{Remaining: -1}}}); err == nil {
 		return fmt.Errorf("Tell of -1 remaining: got no error")
 	}
 	_, err := want(ctx, s.Stores[0], ok, all, 0)

@@ -4,13 +4,13 @@ import (
 	"context"
 	"time"
 
-	"github.com/weirhttp/weir/throttle"
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // moving is a booking of n that moves units of an earlier one.
-func moving(n, units int64, r throttle.Booked, age time.Duration, ls ...throttle.StoreLimit) throttle.Booking {
+func moving(n, units int64, r store.Booked, age time.Duration, ls ...store.Limit) store.Booking {
 	b := booking("k", 0, n, n, ls...)
-	b.Draws[0].Moved = []throttle.Moved{{Gen: r.Keys[0].Gen, From: r.Ready, Age: age, Units: []int64{units}}}
+	b.Draws[0].Moved = []store.Moved{{Gen: r.Keys[0].Gen, From: r.Ready, Age: age, Units: []int64{units}}}
 	return b
 }
 
@@ -45,7 +45,7 @@ func movedCounts(ctx context.Context, s Setup) error {
 // movedIntoWindow: what was booked before the boundary and came after it counts
 // on both sides.
 func movedIntoWindow(ctx context.Context, s Setup) error {
-	c := throttle.StoreLimit{ID: "c", Kind: throttle.CalendarLimit, Size: 3, Per: time.Minute, Ends: s.Now().Add(10 * time.Second)}
+	c := store.Limit{ID: "c", Kind: store.CalendarLimit, Size: 3, Per: time.Minute, Ends: s.Now().Add(10 * time.Second)}
 	r, err := want(ctx, s.Stores[0], booking("k", 0, 3, 3, c), all, 0)
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weirhttp/weir/throttle"
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 func refundGivesBack(ctx context.Context, s Setup) error {
@@ -45,7 +45,7 @@ func refundOfOldState(ctx context.Context, s Setup) error {
 	if err := s.Stores[0].Refund(ctx, f); err != nil {
 		return err
 	}
-	if err := s.Stores[0].Refund(ctx, throttle.Refund{Key: "unknown", Gen: 7, Limits: b.Draws[0].Limits, Units: []float64{1}}); err != nil {
+	if err := s.Stores[0].Refund(ctx, store.Refund{Key: "unknown", Gen: 7, Limits: b.Draws[0].Limits, Units: []float64{1}}); err != nil {
 		return fmt.Errorf("Refund of an unknown key: %w", err)
 	}
 	_, err = want(ctx, s.Stores[1], booking("k", 0, 1, 1, m), refused, time.Second)
@@ -54,7 +54,7 @@ func refundOfOldState(ctx context.Context, s Setup) error {
 
 func pauseHolds(ctx context.Context, s Setup) error {
 	m := meter("m", 5, 1)
-	if err := s.Stores[0].Tell(ctx, "k", throttle.News{Pause: 3 * time.Second}); err != nil {
+	if err := s.Stores[0].Tell(ctx, "k", store.News{Pause: 3 * time.Second}); err != nil {
 		return err
 	}
 	return walk(ctx, s, []step{
@@ -70,22 +70,22 @@ func pauseHolds(ctx context.Context, s Setup) error {
 func pauseLaterWins(ctx context.Context, s Setup) error {
 	m := meter("m", 5, 1)
 	for _, d := range []time.Duration{3 * time.Second, time.Second} {
-		if err := s.Stores[0].Tell(ctx, "k", throttle.News{Pause: d}); err != nil {
+		if err := s.Stores[0].Tell(ctx, "k", store.News{Pause: d}); err != nil {
 			return err
 		}
 	}
 	if _, err := want(ctx, s.Stores[1], booking("k", 0, 1, 1, m), refused, 3*time.Second); err != nil {
 		return err
 	}
-	if err := s.Stores[1].Tell(ctx, "k", throttle.News{Pause: -1}); err != nil {
+	if err := s.Stores[1].Tell(ctx, "k", store.News{Pause: -1}); err != nil {
 		return err
 	}
 	_, err := want(ctx, s.Stores[0], booking("k", 0, 1, 1, m), all, 0)
 	return err
 }
 
-func stated(id string, remaining int64, reset time.Duration) throttle.News {
-	return throttle.News{Stated: []throttle.Stated{{ID: id, Unit: "requests", Remaining: remaining, Reset: reset}}}
+func stated(id string, remaining int64, reset time.Duration) store.News {
+	return store.News{Stated: []store.Stated{{ID: id, Unit: "requests", Remaining: remaining, Reset: reset}}}
 }
 
 func statedBinds(ctx context.Context, s Setup) error {
@@ -103,7 +103,7 @@ func statedBinds(ctx context.Context, s Setup) error {
 
 func statedTightens(ctx context.Context, s Setup) error {
 	m := meter("m", 50, 50)
-	for _, n := range []throttle.News{
+	for _, n := range []store.News{
 		stated("core", 2, time.Minute), stated("core", 40, time.Minute), // late news of the same window
 		stated("core", 40, 10*time.Second), // of a window that is over
 		stated("search", 9, time.Minute),
@@ -137,13 +137,13 @@ func heals(ctx context.Context, s Setup) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Stores[0].Tell(ctx, "k", throttle.News{Pause: time.Second}); err != nil {
+	if err := s.Stores[0].Tell(ctx, "k", store.News{Pause: time.Second}); err != nil {
 		return err
 	}
 	s.Lose()
 	s.Advance(2 * time.Second)
 	again := booking("k", 0, 1, 1, m, l)
-	again.Draws[0].Seen = throttle.Seen{Standing: r.Keys[0], Age: 2 * time.Second}
+	again.Draws[0].Seen = store.Seen{Standing: r.Keys[0], Age: 2 * time.Second}
 	if r, err = want(ctx, s.Stores[1], again, refused, 8*time.Second); err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func heals(ctx context.Context, s Setup) error {
 		return err
 	}
 	s.Advance(8 * time.Second)
-	again.Draws[0].Seen = throttle.Seen{Standing: r.Keys[0], Age: 8 * time.Second}
+	again.Draws[0].Seen = store.Seen{Standing: r.Keys[0], Age: 8 * time.Second}
 	_, err = want(ctx, s.Stores[1], again, all, 0)
 	return err
 }
@@ -177,7 +177,7 @@ func healsInTime(ctx context.Context, s Setup) error {
 		return err
 	}
 	s.Lose()
-	again.Draws[0].Seen = throttle.Seen{Standing: r.Keys[0]}
+	again.Draws[0].Seen = store.Seen{Standing: r.Keys[0]}
 	_, err = want(ctx, s.Stores[0], again, refused, 6*time.Second) // a second, as far as bookings may reach
 	return err
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weirhttp/weir/throttle"
+	"github.com/weirhttp/weir/throttle/store"
 	"github.com/weirhttp/weir/throttle/storetest"
 )
 
@@ -12,7 +12,7 @@ import (
 func forgetful() storetest.Setup {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	return storetest.Setup{
-		Stores:  []throttle.Store{amnesia{}, amnesia{}},
+		Stores:  []store.Store{amnesia{}, amnesia{}},
 		Now:     func() time.Time { return now },
 		Advance: func(d time.Duration) { now = now.Add(d) },
 	}

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/weirhttp/weir/throttle"
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // histories runs the same generated operations on the store and on ledgers.
@@ -15,11 +15,11 @@ func histories(ctx context.Context, s Setup) error {
 	return Histories(ctx, s, 1, 400)
 }
 
-// Histories runs steps generated operations on s and on throttle.Ledger, and
+// Histories runs steps generated operations on s and on store.Ledger, and
 // returns the first difference. The same seed makes the same history, which
 // does not need a fresh state.
 func Histories(ctx context.Context, s Setup, seed uint64, steps int) error {
-	h := &history{r: rand.New(rand.NewPCG(seed, 8)), ledgers: make(map[string]throttle.Ledger), prefix: fmt.Sprintf("h%d ", seed)}
+	h := &history{r: rand.New(rand.NewPCG(seed, 8)), ledgers: make(map[string]store.Ledger), prefix: fmt.Sprintf("h%d ", seed)}
 	for i := range steps {
 		if err := h.step(ctx, s); err != nil {
 			return fmt.Errorf("seed %d, step %d: %w", seed, i, err)
@@ -31,22 +31,22 @@ func Histories(ctx context.Context, s Setup, seed uint64, steps int) error {
 type history struct {
 	r       *rand.Rand
 	prefix  string
-	ledgers map[string]throttle.Ledger
-	last    [2]throttle.Booking
-	booked  [2]throttle.Booked
+	ledgers map[string]store.Ledger
+	last    [2]store.Booking
+	booked  [2]store.Booked
 	when    [2]time.Time
 }
 
 func (h *history) step(ctx context.Context, s Setup) error {
 	h.advance(s)
-	store := s.Stores[h.r.IntN(len(s.Stores))]
+	st := s.Stores[h.r.IntN(len(s.Stores))]
 	switch n := h.r.IntN(20); {
 	case n < 15:
-		return h.book(ctx, s, store)
+		return h.book(ctx, s, st)
 	case n < 17:
-		return h.refund(ctx, s, store)
+		return h.refund(ctx, s, st)
 	default:
-		return h.tell(ctx, s, store)
+		return h.tell(ctx, s, st)
 	}
 }
 
@@ -82,19 +82,19 @@ func (h *history) advance(s Setup) {
 
 func (h *history) key() string { return h.prefix + string('a'+rune(h.r.IntN(3))) }
 
-func (h *history) draw(s Setup, key string) throttle.Draw {
-	limits := []throttle.StoreLimit{
-		{ID: "m", Kind: throttle.MeterLimit, Size: 10, Rate: 7.3},
-		{ID: "safe", Kind: throttle.MeterLimit, Size: 4, Rate: 16.0 / 3, Credit: 16},
-		{ID: "bucket", Kind: throttle.MeterLimit, Size: 6, Rate: 3, Credit: -1, Unit: 1},
-		{ID: "log", Kind: throttle.LogLimit, Size: 12, Per: 2 * time.Second},
-		{ID: "grain", Kind: throttle.LogLimit, Size: 300, Per: 20 * time.Second, Grain: 300 * time.Millisecond, Unit: 1},
-		{ID: "cal", Kind: throttle.CalendarLimit, Size: 60, Per: 10 * time.Second, Ends: time.Unix(1_700_000_003, 0), Unit: h.r.IntN(2)},
+func (h *history) draw(s Setup, key string) store.Draw {
+	limits := []store.Limit{
+		{ID: "m", Kind: store.MeterLimit, Size: 10, Rate: 7.3},
+		{ID: "safe", Kind: store.MeterLimit, Size: 4, Rate: 16.0 / 3, Credit: 16},
+		{ID: "bucket", Kind: store.MeterLimit, Size: 6, Rate: 3, Credit: -1, Unit: 1},
+		{ID: "log", Kind: store.LogLimit, Size: 12, Per: 2 * time.Second},
+		{ID: "grain", Kind: store.LogLimit, Size: 300, Per: 20 * time.Second, Grain: 300 * time.Millisecond, Unit: 1},
+		{ID: "cal", Kind: store.CalendarLimit, Size: 60, Per: 10 * time.Second, Ends: time.Unix(1_700_000_003, 0), Unit: h.r.IntN(2)},
 	}
 	h.r.Shuffle(len(limits), func(i, j int) { limits[i], limits[j] = limits[j], limits[i] })
-	d := throttle.Draw{Key: key, Limits: limits[:h.r.IntN(4)], Units: []throttle.UnitCost{h.cost("requests", 4), h.cost("tokens", 9)}}
+	d := store.Draw{Key: key, Limits: limits[:h.r.IntN(4)], Units: []store.UnitCost{h.cost("requests", 4), h.cost("tokens", 9)}}
 	if h.r.IntN(6) == 0 { // a memory, true or not
-		d.Seen = throttle.Seen{Age: time.Duration(h.r.IntN(3e6)) * time.Microsecond, Standing: throttle.Standing{
+		d.Seen = store.Seen{Age: time.Duration(h.r.IntN(3e6)) * time.Microsecond, Standing: store.Standing{
 			Gen: s.Now().UnixMicro() - int64(h.r.IntN(1e7)), At: s.Now().UnixMicro() - int64(h.r.IntN(1e6)),
 			Paused: time.Duration(h.r.IntN(2e6)) * time.Microsecond * time.Duration(h.r.IntN(2)),
 		}}
@@ -108,13 +108,13 @@ func (h *history) draw(s Setup, key string) throttle.Draw {
 	return d
 }
 
-func (h *history) cost(unit string, most int) throttle.UnitCost {
+func (h *history) cost(unit string, most int) store.UnitCost {
 	first := int64(h.r.IntN(most))
-	return throttle.UnitCost{Unit: unit, First: first, All: first * int64(1+h.r.IntN(4))}
+	return store.UnitCost{Unit: unit, First: first, All: first * int64(1+h.r.IntN(4))}
 }
 
-func (h *history) book(ctx context.Context, s Setup, store throttle.Store) error {
-	b := throttle.Booking{MaxWait: time.Duration(h.r.IntN(3)) * 700 * time.Millisecond, Force: h.r.IntN(25) == 0}
+func (h *history) book(ctx context.Context, s Setup, st store.Store) error {
+	b := store.Booking{MaxWait: time.Duration(h.r.IntN(3)) * 700 * time.Millisecond, Force: h.r.IntN(25) == 0}
 	b.Draws = append(b.Draws, h.draw(s, h.key()))
 	if k := h.key(); h.r.IntN(4) == 0 && k != b.Draws[0].Key {
 		b.Draws = append(b.Draws, h.draw(s, k))
@@ -122,22 +122,22 @@ func (h *history) book(ctx context.Context, s Setup, store throttle.Store) error
 	for i := range b.Draws {
 		h.move(s, &b.Draws[i])
 	}
-	var ls []throttle.Ledger
+	var ls []store.Ledger
 	for _, d := range b.Draws {
 		ls = append(ls, h.ledgers[d.Key])
 	}
-	next, wantR := throttle.BookLedgers(s.Now(), ls, b)
+	next, wantR := store.Book(s.Now(), ls, b)
 	for i, l := range next {
 		h.ledgers[b.Draws[i].Key] = l
 	}
-	got, err := store.Book(ctx, b)
+	got, err := st.Book(ctx, b)
 	if err != nil {
 		return fmt.Errorf("Book: %w", err)
 	}
 	if err := differ(got, wantR); err != nil {
 		return fmt.Errorf("Book %+v: %w", b, err)
 	}
-	if got.Outcome == throttle.BookedOne || got.Outcome == throttle.BookedAll {
+	if got.Outcome == store.BookedOne || got.Outcome == store.BookedAll {
 		i := h.r.IntN(2)
 		h.last[i], h.booked[i], h.when[i] = b, got, s.Now()
 	}
@@ -146,7 +146,7 @@ func (h *history) book(ctx context.Context, s Setup, store throttle.Store) error
 
 // move lets units of an earlier booking count from another time: of the same
 // key, as a store is told, or of another.
-func (h *history) move(s Setup, d *throttle.Draw) {
+func (h *history) move(s Setup, d *store.Draw) {
 	i := h.r.IntN(8)
 	if i >= len(h.last) || len(h.last[i].Draws) == 0 {
 		return
@@ -157,7 +157,7 @@ func (h *history) move(s Setup, d *throttle.Draw) {
 			continue
 		}
 		age := time.Duration(h.r.Int64N(1 + max(0, int64(s.Now().Sub(h.when[i]))))).Truncate(time.Microsecond)
-		m := throttle.Moved{Gen: k.Gen, From: h.booked[i].Ready, Age: age}
+		m := store.Moved{Gen: k.Gen, From: h.booked[i].Ready, Age: age}
 		for _, u := range o.Units {
 			m.Units = append(m.Units, int64(h.r.IntN(1+int(u.All))))
 		}
@@ -167,7 +167,7 @@ func (h *history) move(s Setup, d *throttle.Draw) {
 
 // differ allows a level its last bits: machines may fuse a multiplication and
 // an addition.
-func differ(got, want throttle.Booked) error {
+func differ(got, want store.Booked) error {
 	if got.Outcome != want.Outcome || got.Draw != want.Draw || got.Limit != want.Limit || got.Wait != want.Wait || got.Ready != want.Ready {
 		return fmt.Errorf("got %+v, want %+v", got, want)
 	}
@@ -185,26 +185,26 @@ func differ(got, want throttle.Booked) error {
 	return nil
 }
 
-func (h *history) refund(ctx context.Context, s Setup, store throttle.Store) error {
+func (h *history) refund(ctx context.Context, s Setup, st store.Store) error {
 	i := h.r.IntN(2)
 	b, r := h.last[i], h.booked[i]
 	if len(b.Draws) == 0 {
 		return nil
 	}
-	h.last[i] = throttle.Booking{}
+	h.last[i] = store.Booking{}
 	k := h.r.IntN(len(b.Draws))
 	units := []int64{b.Draws[k].Units[0].First, b.Draws[k].Units[1].First}
 	f := r.Refund(b, k, units, max(0, s.Now().Sub(h.when[i])), nil)
 	h.ledgers[f.Key] = h.ledgers[f.Key].AfterRefund(s.Now(), f)
-	if err := store.Refund(ctx, f); err != nil {
+	if err := st.Refund(ctx, f); err != nil {
 		return fmt.Errorf("Refund: %w", err)
 	}
 	return nil
 }
 
-func (h *history) tell(ctx context.Context, s Setup, store throttle.Store) error {
+func (h *history) tell(ctx context.Context, s Setup, st store.Store) error {
 	key := h.key()
-	var n throttle.News
+	var n store.News
 	switch h.r.IntN(4) {
 	case 0:
 		n.Pause = time.Duration(h.r.IntN(2e6)) * time.Microsecond
@@ -212,11 +212,11 @@ func (h *history) tell(ctx context.Context, s Setup, store throttle.Store) error
 		n.Pause = -1
 	default:
 		ids := []string{"core", "search", "x y", "", "1", "2", "3", "4", "5", "6"}
-		n.Stated = []throttle.Stated{{ID: ids[h.r.IntN(len(ids))], Unit: []string{"requests", "tokens"}[h.r.IntN(2)],
+		n.Stated = []store.Stated{{ID: ids[h.r.IntN(len(ids))], Unit: []string{"requests", "tokens"}[h.r.IntN(2)],
 			Remaining: int64(h.r.IntN(40)), Reset: time.Duration(h.r.IntN(6e6)) * time.Microsecond}}
 	}
 	h.ledgers[key] = h.ledgers[key].AfterNews(s.Now(), n)
-	if err := store.Tell(ctx, key, n); err != nil {
+	if err := st.Tell(ctx, key, n); err != nil {
 		return fmt.Errorf("Tell: %w", err)
 	}
 	return nil

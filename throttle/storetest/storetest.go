@@ -1,4 +1,4 @@
-// Package storetest checks that a [throttle.Store] keeps its contract.
+// Package storetest checks that a [store.Store] keeps its contract.
 //
 // A store's own tests call [Run] with a function that opens a fresh state:
 //
@@ -15,13 +15,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhttp/weir/throttle"
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // A Setup is a fresh, empty state and the handles on it.
 type Setup struct {
 	// Stores are at least two handles on one state, as two processes have them.
-	Stores []throttle.Store
+	Stores []store.Store
 	// Advance moves the store's clock on by d. A store that reads the
 	// machine's clock is tested in a testing/synctest bubble, with time.Sleep.
 	Advance func(d time.Duration)
@@ -72,7 +72,7 @@ func checks() []check {
 		{"what comes back ends in time", healsInTime},
 		{"handles that race never exceed the size", races},
 		{"a cancelled context books nothing", cancelled},
-		{"generated histories match throttle.Ledger", histories},
+		{"generated histories match store.Ledger", histories},
 	}
 }
 
@@ -99,23 +99,23 @@ func Test(open func() Setup) error {
 	return errors.Join(errs...)
 }
 
-func meter(id string, size, rate float64) throttle.StoreLimit {
-	return throttle.StoreLimit{ID: id, Kind: throttle.MeterLimit, Size: size, Rate: rate}
+func meter(id string, size, rate float64) store.Limit {
+	return store.Limit{ID: id, Kind: store.MeterLimit, Size: size, Rate: rate}
 }
 
-func windowLog(id string, size float64, per, grain time.Duration) throttle.StoreLimit {
-	return throttle.StoreLimit{ID: id, Kind: throttle.LogLimit, Size: size, Per: per, Grain: grain}
+func windowLog(id string, size float64, per, grain time.Duration) store.Limit {
+	return store.Limit{ID: id, Kind: store.LogLimit, Size: size, Per: per, Grain: grain}
 }
 
 // booking draws n requests one by one in a batch.
-func booking(key string, wait time.Duration, first, all int64, ls ...throttle.StoreLimit) throttle.Booking {
-	return throttle.Booking{MaxWait: wait, Draws: []throttle.Draw{{
-		Key: key, Limits: ls, Units: []throttle.UnitCost{{Unit: "requests", First: first, All: all}},
+func booking(key string, wait time.Duration, first, all int64, ls ...store.Limit) store.Booking {
+	return store.Booking{MaxWait: wait, Draws: []store.Draw{{
+		Key: key, Limits: ls, Units: []store.UnitCost{{Unit: "requests", First: first, All: all}},
 	}}}
 }
 
 // want books b and compares outcome and wait.
-func want(ctx context.Context, s throttle.Store, b throttle.Booking, o throttle.Outcome, wait time.Duration) (throttle.Booked, error) {
+func want(ctx context.Context, s store.Store, b store.Booking, o store.Outcome, wait time.Duration) (store.Booked, error) {
 	r, err := s.Book(ctx, b)
 	if err != nil {
 		return r, fmt.Errorf("Book: %w", err)
@@ -131,8 +131,8 @@ func want(ctx context.Context, s throttle.Store, b throttle.Booking, o throttle.
 type step struct {
 	advance time.Duration
 	handle  int
-	book    throttle.Booking
-	outcome throttle.Outcome
+	book    store.Booking
+	outcome store.Outcome
 	wait    time.Duration
 }
 

@@ -7,13 +7,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weirhttp/weir/throttle"
+	"github.com/weirhttp/weir/throttle/store"
 	"github.com/weirhttp/weir/throttle/storetest"
 )
 
 func memory() storetest.Setup {
-	s := throttle.NewMemoryStore()
-	return storetest.Setup{Stores: []throttle.Store{s, s}, Advance: time.Sleep, Now: time.Now}
+	s := store.NewMemory()
+	return storetest.Setup{Stores: []store.Store{s, s}, Advance: time.Sleep, Now: time.Now}
 }
 
 func TestMemoryStore(t *testing.T) {
@@ -29,27 +29,27 @@ func TestMemoryStore(t *testing.T) {
 
 // broken is a store with one fault.
 type broken struct {
-	throttle.Store
-	book   func(s throttle.Store, b throttle.Booking) (throttle.Booked, error)
-	refund func(s throttle.Store, r throttle.Refund) error
-	tell   func(s throttle.Store, key string, n throttle.News) error
+	store.Store
+	book   func(s store.Store, b store.Booking) (store.Booked, error)
+	refund func(s store.Store, r store.Refund) error
+	tell   func(s store.Store, key string, n store.News) error
 }
 
-func (s broken) Book(ctx context.Context, b throttle.Booking) (throttle.Booked, error) {
+func (s broken) Book(ctx context.Context, b store.Booking) (store.Booked, error) {
 	if s.book == nil || ctx.Err() != nil {
 		return s.Store.Book(ctx, b)
 	}
 	return s.book(s.Store, b)
 }
 
-func (s broken) Refund(ctx context.Context, r throttle.Refund) error {
+func (s broken) Refund(ctx context.Context, r store.Refund) error {
 	if s.refund == nil {
 		return s.Store.Refund(ctx, r)
 	}
 	return s.refund(s.Store, r)
 }
 
-func (s broken) Tell(ctx context.Context, key string, n throttle.News) error {
+func (s broken) Tell(ctx context.Context, key string, n store.News) error {
 	if s.tell == nil {
 		return s.Store.Tell(ctx, key, n)
 	}
@@ -62,38 +62,38 @@ func TestBrokenStoresAreCaught(t *testing.T) {
 		fault broken
 		check string // one that must fail
 	}{
-		"charges nothing": {broken{book: func(s throttle.Store, b throttle.Booking) (throttle.Booked, error) {
-			return throttle.NewMemoryStore().Book(ctx, b)
+		"charges nothing": {broken{book: func(s store.Store, b store.Booking) (store.Booked, error) {
+			return store.NewMemory().Book(ctx, b)
 		}}, "a refusal leaves no trace"},
-		"charges refusals": {broken{book: func(s throttle.Store, b throttle.Booking) (throttle.Booked, error) {
+		"charges refusals": {broken{book: func(s store.Store, b store.Booking) (store.Booked, error) {
 			r, err := s.Book(ctx, b)
-			if err == nil && r.Outcome == throttle.Refused {
+			if err == nil && r.Outcome == store.Refused {
 				b.Force = true
 				_, err = s.Book(ctx, b)
 			}
 			return r, err
 		}}, "a refusal leaves no trace"},
-		"charges keys one by one": {broken{book: func(s throttle.Store, b throttle.Booking) (throttle.Booked, error) {
+		"charges keys one by one": {broken{book: func(s store.Store, b store.Booking) (store.Booked, error) {
 			if len(b.Draws) != 2 {
 				return s.Book(ctx, b)
 			}
 			first := b
 			first.Draws = b.Draws[:1]
 			if _, err := s.Book(ctx, first); err != nil {
-				return throttle.Booked{}, err
+				return store.Booked{}, err
 			}
 			b.Draws = b.Draws[1:]
 			r, err := s.Book(ctx, b)
 			r.Draw++
 			return r, err
 		}}, "keys are charged all or none"},
-		"refunds twice": {broken{refund: func(s throttle.Store, r throttle.Refund) error {
+		"refunds twice": {broken{refund: func(s store.Store, r store.Refund) error {
 			if err := s.Refund(ctx, r); err != nil {
 				return err
 			}
 			return s.Refund(ctx, r)
 		}}, "generated histories match"},
-		"forgets news": {broken{tell: func(s throttle.Store, key string, n throttle.News) error {
+		"forgets news": {broken{tell: func(s store.Store, key string, n store.News) error {
 			if len(n.Stated) > 0 && n.Stated[0].Remaining < 0 {
 				return s.Tell(ctx, key, n)
 			}
@@ -105,7 +105,7 @@ func TestBrokenStoresAreCaught(t *testing.T) {
 				err := storetest.Test(func() storetest.Setup {
 					m := memory()
 					tc.fault.Store = m.Stores[0]
-					m.Stores = []throttle.Store{tc.fault, tc.fault}
+					m.Stores = []store.Store{tc.fault, tc.fault}
 					return m
 				})
 				if err == nil || !strings.Contains(err.Error(), tc.check) {
@@ -119,14 +119,14 @@ func TestBrokenStoresAreCaught(t *testing.T) {
 // amnesia gives each booking a store of its own.
 type amnesia struct{}
 
-func (amnesia) Book(ctx context.Context, b throttle.Booking) (throttle.Booked, error) {
-	return throttle.NewMemoryStore().Book(ctx, b)
+func (amnesia) Book(ctx context.Context, b store.Booking) (store.Booked, error) {
+	return store.NewMemory().Book(ctx, b)
 }
 
-func (amnesia) Refund(ctx context.Context, r throttle.Refund) error {
-	return throttle.NewMemoryStore().Refund(ctx, r)
+func (amnesia) Refund(ctx context.Context, r store.Refund) error {
+	return store.NewMemory().Refund(ctx, r)
 }
 
-func (amnesia) Tell(ctx context.Context, key string, n throttle.News) error {
-	return throttle.NewMemoryStore().Tell(ctx, key, n)
+func (amnesia) Tell(ctx context.Context, key string, n store.News) error {
+	return store.NewMemory().Tell(ctx, key, n)
 }

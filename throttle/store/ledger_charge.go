@@ -1,4 +1,4 @@
-package throttle
+package store
 
 import "time"
 
@@ -42,7 +42,7 @@ func (v *ledgerView) empty() bool {
 	return len(v.draw.Limits) == 0 && len(v.ledger.Stated) == 0 && v.ledger.Pause <= v.now
 }
 
-func (v *ledgerView) chargeLimit(p StoreLimit, a *LedgerAccount, first, c float64, ready int64) {
+func (v *ledgerView) chargeLimit(p Limit, a *Account, first, c float64, ready int64) {
 	switch p.Kind {
 	case MeterLimit:
 		// The units count from when they start. What drains until then is
@@ -51,7 +51,7 @@ func (v *ledgerView) chargeLimit(p StoreLimit, a *LedgerAccount, first, c float6
 	case CalendarLimit:
 		a.Level += c
 	case LogLimit:
-		es := append([]LedgerEntry(nil), a.Entries...)
+		es := append([]Entry(nil), a.Entries...)
 		n := len(es) - 1
 		if n >= 0 {
 			ready = max(ready, es[n].At) // only a forced charge comes before
@@ -59,14 +59,14 @@ func (v *ledgerView) chargeLimit(p StoreLimit, a *LedgerAccount, first, c float6
 		if n >= 0 && p.together(es[n].At, ready) {
 			es[n].At, es[n].Units = ready, es[n].Units+c
 		} else {
-			es = append(es, LedgerEntry{At: ready, Units: c})
+			es = append(es, Entry{At: ready, Units: c})
 		}
 		a.Entries = es
 	}
 }
 
 // idleAt is the instant from which a is as good as new.
-func (a *LedgerAccount) idleAt(p StoreLimit, now int64) int64 {
+func (a *Account) idleAt(p Limit, now int64) int64 {
 	switch p.Kind {
 	case MeterLimit:
 		return now + ceilWait(max(0, a.Level+max(0, p.Credit)), p.perMicro())
@@ -85,14 +85,17 @@ func (v *ledgerView) standing() Standing {
 		s.Gen, s.At = v.draw.Seen.Gen, v.draw.Seen.At
 	}
 	s.Paused = time.Duration(max(0, v.ledger.Pause-v.now)) * time.Microsecond
-	for i, p := range v.draw.Limits {
-		if p.Kind == LogLimit {
-			s.Levels = append(s.Levels, v.accts[i].total())
-		} else {
-			s.Levels = append(s.Levels, v.accts[i].Level)
-		}
+	for i := range v.draw.Limits {
+		s.Levels = append(s.Levels, v.level(i))
 	}
 	return s
+}
+
+func (v *ledgerView) level(i int) float64 {
+	if v.draw.Limits[i].Kind == LogLimit {
+		return v.accts[i].total()
+	}
+	return v.accts[i].Level
 }
 
 // cost is what an outcome charges.

@@ -1,8 +1,8 @@
-package throttle
+package store
 
 // used is the level of a meter as a charge of first finds it. After a pause
 // there is room for one request, not for all that gathered.
-func (v *ledgerView) used(p StoreLimit, a *LedgerAccount, first float64) float64 {
+func (v *ledgerView) used(p Limit, a *Account, first float64) float64 {
 	used := max(0, a.Level)
 	if v.ledger.Pause > 0 {
 		used = max(used, max(0, p.Size-first)+float64(p.perMicro()*float64(v.ledger.Pause-v.now)))
@@ -12,7 +12,7 @@ func (v *ledgerView) used(p StoreLimit, a *LedgerAccount, first float64) float64
 
 // idled is the level of a meter that counts below zero how long it has been
 // empty, or how long ago a pause ended.
-func (v *ledgerView) idled(p StoreLimit, a *LedgerAccount) float64 {
+func (v *ledgerView) idled(p Limit, a *Account) float64 {
 	if v.ledger.Pause == 0 {
 		return a.Level
 	}
@@ -44,7 +44,7 @@ func (v *ledgerView) wait() (wait int64, limit int) {
 	return wait, limit
 }
 
-func (v *ledgerView) limitWait(p StoreLimit, a *LedgerAccount, c float64) int64 {
+func (v *ledgerView) limitWait(p Limit, a *Account, c float64) int64 {
 	switch {
 	case p.Kind == MeterLimit && p.Credit >= 0 && c > p.Size+p.Credit, p.Kind != MeterLimit && c > p.Size:
 		return -1
@@ -55,10 +55,10 @@ func (v *ledgerView) limitWait(p StoreLimit, a *LedgerAccount, c float64) int64 
 		} else if c > p.Size {
 			need = v.idled(p, a) + c - p.Size
 		}
-		if need <= p.tolerance() {
+		if need <= p.Tolerance() {
 			return 0
 		}
-		return ceilWait(need-p.tolerance(), p.perMicro())
+		return ceilWait(need-p.Tolerance(), p.perMicro())
 	case p.Kind == CalendarLimit:
 		if a.Level+c > p.Size {
 			return a.Ends - v.now
@@ -70,7 +70,7 @@ func (v *ledgerView) limitWait(p StoreLimit, a *LedgerAccount, c float64) int64 
 
 // logWait finds the first instant, not before the last entry, in whose past
 // window there is room for c.
-func (a *LedgerAccount) logWait(p StoreLimit, now int64, c float64) int64 {
+func (a *Account) logWait(p Limit, now int64, c float64) int64 {
 	ready := now
 	if n := len(a.Entries); n > 0 {
 		ready = max(ready, a.Entries[n-1].At)
@@ -123,7 +123,7 @@ func (v *ledgerView) fitsAll() bool {
 		a := v.accts[i]
 		switch {
 		case all == 0:
-		case p.Kind == MeterLimit && v.used(p, a, first)+all > p.Size+p.tolerance(),
+		case p.Kind == MeterLimit && v.used(p, a, first)+all > p.Size+p.Tolerance(),
 			p.Kind == CalendarLimit && a.Level+all > p.Size,
 			p.Kind == LogLimit && (all > p.Size || a.logWait(p, v.now, all) > 0):
 			return false

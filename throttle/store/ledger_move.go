@@ -1,10 +1,10 @@
-package throttle
+package store
 
 import "slices"
 
 // move lets units of an earlier booking count from another time. known says
 // that the state is still that of the booking.
-func (a *LedgerAccount) move(p StoreLimit, m Moved, now int64, known bool) {
+func (a *Account) move(p Limit, m Moved, now int64, known bool) {
 	to, units := now-m.Age.Microseconds(), float64(m.Units[p.Unit])
 	if units == 0 {
 		return
@@ -25,7 +25,7 @@ func (a *LedgerAccount) move(p StoreLimit, m Moved, now int64, known bool) {
 }
 
 // withUnits adds units that count from the given time.
-func withUnits(es []LedgerEntry, p StoreLimit, at int64, units float64) []LedgerEntry {
+func withUnits(es []Entry, p Limit, at int64, units float64) []Entry {
 	i := 0
 	for i < len(es) && es[i].At < at {
 		i++
@@ -34,16 +34,16 @@ func withUnits(es []LedgerEntry, p StoreLimit, at int64, units float64) []Ledger
 	case i < len(es) && p.together(es[i].At, at):
 		es[i].Units += units
 	case i > 0 && p.together(es[i-1].At, at):
-		es[i-1] = LedgerEntry{At: at, Units: es[i-1].Units + units}
+		es[i-1] = Entry{At: at, Units: es[i-1].Units + units}
 	default:
-		es = slices.Insert(es, i, LedgerEntry{At: at, Units: units})
+		es = slices.Insert(es, i, Entry{At: at, Units: units})
 	}
 	return es
 }
 
 // withoutUnits takes units off the entry that holds what counts from the given
 // time. If that has left the window there is none: others' entries are not touched.
-func withoutUnits(es []LedgerEntry, p StoreLimit, at int64, units float64) []LedgerEntry {
+func withoutUnits(es []Entry, p Limit, at int64, units float64) []Entry {
 	es = slices.Clone(es)
 	for i := range es {
 		if es[i].At >= at && p.together(es[i].At, at) { // an entry takes the date of its last unit
@@ -55,7 +55,7 @@ func withoutUnits(es []LedgerEntry, p StoreLimit, at int64, units float64) []Led
 }
 
 // together reports whether units of two times share an entry of a Log.
-func (p StoreLimit) together(a, b int64) bool {
+func (p Limit) together(a, b int64) bool {
 	grain := p.Grain.Microseconds()
 	return a == b || grain > 0 && floorDiv(a, grain) == floorDiv(b, grain)
 }

@@ -1,4 +1,4 @@
-package throttle
+package store
 
 import (
 	"context"
@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// NewMemoryStore returns a Store in this process's memory: several Limiters
+// NewMemory returns a Store in this process's memory: several Limiters
 // and Transports that are given it share their budgets. It keeps up to
 // 100000 keys that are not idle; a booking beyond that fails with
-// [ErrStoreBusy]. Its errors need no network, its calls take about a
+// [ErrBusy]. Its errors need no network, its calls take about a
 // microsecond.
-func NewMemoryStore() Store {
+func NewMemory() Store {
 	return &memoryStore{ledgers: make(map[string]Ledger)}
 }
 
@@ -38,11 +38,11 @@ func (s *memoryStore) Book(ctx context.Context, b Booking) (Booked, error) {
 	for i, d := range b.Draws {
 		l, ok := s.ledgers[d.Key]
 		if !ok && len(s.ledgers) >= memoryKeys {
-			return Booked{}, fmt.Errorf("throttle: %w: it keeps %d keys", ErrStoreBusy, memoryKeys)
+			return Booked{}, fmt.Errorf("store: %w: it keeps %d keys", ErrBusy, memoryKeys)
 		}
 		ls[i] = l
 	}
-	next, r := BookLedgers(now, ls, b)
+	next, r := Book(now, ls, b)
 	for i, l := range next {
 		if l.Gen != 0 {
 			s.ledgers[b.Draws[i].Key] = l
@@ -78,7 +78,7 @@ func (s *memoryStore) Tell(ctx context.Context, key string, n News) error {
 	now := time.Now()
 	s.sweep(now)
 	if _, ok := s.ledgers[key]; !ok && len(s.ledgers) >= memoryKeys {
-		return fmt.Errorf("throttle: %w: it keeps %d keys", ErrStoreBusy, memoryKeys)
+		return fmt.Errorf("store: %w: it keeps %d keys", ErrBusy, memoryKeys)
 	}
 	s.ledgers[key] = s.ledgers[key].AfterNews(now, n)
 	return nil

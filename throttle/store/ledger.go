@@ -1,4 +1,4 @@
-package throttle
+package store
 
 import (
 	"math"
@@ -16,25 +16,25 @@ import (
 // minted. When it steps ahead by d, a meter has drained d too early, at most
 // its Size.
 type Ledger struct {
-	Gen      int64           `json:"gen"`             // names this state, see newGen
-	At       int64           `json:"at"`              // as of when the meters stand
-	Pause    int64           `json:"pause,omitempty"` // nothing starts before
-	Expires  int64           `json:"expires"`         // idle from then on
-	Accounts []LedgerAccount `json:"accounts,omitempty"`
-	Stated   []LedgerStated  `json:"stated,omitempty"`
+	Gen      int64          `json:"gen"`             // names this state, see newGen
+	At       int64          `json:"at"`              // as of when the meters stand
+	Pause    int64          `json:"pause,omitempty"` // nothing starts before
+	Expires  int64          `json:"expires"`         // idle from then on
+	Accounts []Account      `json:"accounts,omitempty"`
+	Stated   []LedgerStated `json:"stated,omitempty"`
 }
 
-// A LedgerAccount is the state of one limit.
-type LedgerAccount struct {
-	Kind    LimitKind     `json:"kind"`
-	ID      string        `json:"id"`
-	Level   float64       `json:"level,omitempty"`   // Meter: as of At; Calendar: units used in the window that ends at Ends
-	Ends    int64         `json:"ends,omitempty"`    // Calendar
-	Entries []LedgerEntry `json:"entries,omitempty"` // Log, oldest first
+// A Account is the state of one limit.
+type Account struct {
+	Kind    LimitKind `json:"kind"`
+	ID      string    `json:"id"`
+	Level   float64   `json:"level,omitempty"`   // Meter: as of At; Calendar: units used in the window that ends at Ends
+	Ends    int64     `json:"ends,omitempty"`    // Calendar
+	Entries []Entry   `json:"entries,omitempty"` // Log, oldest first
 }
 
-// A LedgerEntry is units that start at one instant.
-type LedgerEntry struct {
+// A Entry is units that start at one instant.
+type Entry struct {
 	At    int64   `json:"at"`
 	Units float64 `json:"units"`
 }
@@ -50,10 +50,10 @@ type LedgerStated struct {
 // Idle reports whether l is as good as the zero Ledger.
 func (l Ledger) Idle(now time.Time) bool { return l.Expires <= now.UnixMicro() }
 
-// BookLedgers evaluates b against ls, the ledgers of its draws in their order.
+// Book evaluates b against ls, the ledgers of its draws in their order.
 // It returns the ledgers to be written, or nil when nothing changes, and leaves
 // ls alone. One that is zero need not be kept. b must be valid.
-func BookLedgers(now time.Time, ls []Ledger, b Booking) ([]Ledger, Booked) {
+func Book(now time.Time, ls []Ledger, b Booking) ([]Ledger, Booked) {
 	vs := make([]ledgerView, len(ls))
 	for i := range ls {
 		vs[i] = ls[i].view(now.UnixMicro(), b.Draws[i])
@@ -125,7 +125,7 @@ func (l Ledger) AfterRefund(now time.Time, r Refund) Ledger {
 	if l.Gen != r.Gen || l.Gen == 0 || l.Idle(now) {
 		return l
 	}
-	l.Accounts = append([]LedgerAccount(nil), l.Accounts...)
+	l.Accounts = append([]Account(nil), l.Accounts...)
 	for i, p := range r.Limits {
 		a := l.account(p)
 		units := r.Units[i]
@@ -147,64 +147,14 @@ func (l Ledger) AfterRefund(now time.Time, r Refund) Ledger {
 	return l
 }
 
-// AfterNews returns l knowing n. The meters keep their date, as their rates are
-// not known here.
-func (l Ledger) AfterNews(now time.Time, n News) Ledger {
-	at := now.UnixMicro()
-	if l.Idle(now) {
-		l = Ledger{Gen: newGen(at), At: at}
-	}
-	at = max(at, l.At) // what is dated is dated by the ledger's frame, see view
-	l.Expires = max(l.Expires, at+microSecond)
-	switch {
-	case n.Pause < 0:
-		l.Pause = 0
-	case n.Pause > 0:
-		l.Pause = max(l.Pause, at+ceilMicro(n.Pause))
-		l.Expires = max(l.Expires, l.Pause+pauseEcho)
-	}
-	if len(n.Stated) > 0 {
-		l.Stated = append([]LedgerStated(nil), l.Stated...)
-	}
-	for _, s := range n.Stated {
-		l.Stated = withStated(l.Stated, s, at)
-		l.Expires = max(l.Expires, at+ceilMicro(s.Reset)+microSecond)
-	}
-	return l
+// Level is how many units of p are in use at now; a Meter's may be negative,
+// see Limit.Credit.
+func (l Ledger) Level(now time.Time, p Limit) float64 {
+	v := l.view(now.UnixMicro(), Draw{Limits: []Limit{p}})
+	return v.level(0)
 }
 
-func withStated(ss []LedgerStated, s Stated, at int64) []LedgerStated {
-	reset := ceilMicro(s.Reset)
-	next := LedgerStated{ID: s.ID, Unit: s.Unit, Remaining: float64(s.Remaining), Ends: at + reset}
-	slack := max(microSecond, reset/20)
-	for i, o := range ss {
-		if o.ID != s.ID || o.Unit != s.Unit {
-			continue
-		}
-		switch {
-		case o.Ends <= at || next.Ends > o.Ends+slack:
-			ss[i] = next
-		case next.Ends >= o.Ends-slack:
-			ss[i].Remaining = min(o.Remaining, next.Remaining)
-		}
-		return ss
-	}
-	if len(ss) < maxStated {
-		return append(ss, next)
-	}
-	first := 0
-	for i, o := range ss {
-		if o.Ends < ss[first].Ends {
-			first = i
-		}
-	}
-	if ss[first].Ends < next.Ends {
-		ss[first] = next
-	}
-	return ss
-}
-
-func (l *Ledger) account(p StoreLimit) *LedgerAccount {
+func (l *Ledger) account(p Limit) *Account {
 	for i := range l.Accounts {
 		if a := &l.Accounts[i]; a.Kind == p.Kind && a.ID == p.ID {
 			return a
@@ -226,15 +176,15 @@ const (
 func newGen(now int64) int64 { return max(1, now&(1<<31-1)) }
 
 func ceilMicro(d time.Duration) int64 {
-	return int64((min(max(d, 0), maxHorizon) + time.Microsecond - 1) / time.Microsecond)
+	return int64((min(max(d, 0), MaxHorizon) + time.Microsecond - 1) / time.Microsecond)
 }
 
-func (p StoreLimit) perMicro() float64 { return p.Rate / 1e6 }
+func (p Limit) perMicro() float64 { return p.Rate / 1e6 }
 
-// tolerance keeps a caller that waited exactly as told from being refused for
-// the last bit of a double.
-func (p StoreLimit) tolerance() float64 { return 1e-9 + p.Size*1e-12 }
+// Tolerance is how far a level may be above the Size: a caller that waited
+// exactly as told is not refused for the last bit of a double.
+func (p Limit) Tolerance() float64 { return 1e-9 + p.Size*1e-12 }
 
 func ceilWait(units, perMicro float64) int64 {
-	return int64(math.Ceil(min(units/perMicro, float64(maxHorizon/time.Microsecond))))
+	return int64(math.Ceil(min(units/perMicro, float64(MaxHorizon/time.Microsecond))))
 }

@@ -1,4 +1,4 @@
-package throttle_test
+package store_test
 
 import (
 	"context"
@@ -6,17 +6,18 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/throttle"
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // Two Limiters that are given one Store spend one budget. Processes do the same
 // with a Store of redisstore or filestore.
-func ExampleNewMemoryStore() {
-	store := throttle.NewMemoryStore()
+func ExampleNewMemory() {
+	st := store.NewMemory()
 	limiter := func() *throttle.Limiter {
 		l, err := throttle.NewLimiter(throttle.LimiterConfig{
 			Default: throttle.MustParseBudget("3/h burst 3"),
 			MaxWait: -1, // do not wait
-			Store:   store,
+			Store:   st,
 			Fleet:   throttle.FleetConfig{Members: 2, Deadline: time.Minute},
 		})
 		if err != nil {
@@ -40,20 +41,20 @@ func ExampleNewMemoryStore() {
 }
 
 // What a Store does with a booking, it does by the rules of Ledger.
-func ExampleBookLedgers() {
-	limit := throttle.StoreLimit{ID: "1s", Kind: throttle.MeterLimit, Size: 2, Rate: 10}
-	booking := throttle.Booking{
+func ExampleBook() {
+	limit := store.Limit{ID: "1s", Kind: store.MeterLimit, Size: 2, Rate: 10}
+	booking := store.Booking{
 		MaxWait: time.Second,
-		Draws: []throttle.Draw{{
+		Draws: []store.Draw{{
 			Key:    "api.example.com",
-			Limits: []throttle.StoreLimit{limit},
-			Units:  []throttle.UnitCost{{Unit: "requests", First: 1, All: 1}},
+			Limits: []store.Limit{limit},
+			Units:  []store.UnitCost{{Unit: "requests", First: 1, All: 1}},
 		}},
 	}
-	state := []throttle.Ledger{{}}
+	state := []store.Ledger{{}}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for range 4 {
-		next, booked := throttle.BookLedgers(now, state, booking)
+		next, booked := store.Book(now, state, booking)
 		fmt.Println(booked.Wait)
 		state = next
 	}

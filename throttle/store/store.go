@@ -1,4 +1,4 @@
-package throttle
+package store
 
 import (
 	"context"
@@ -10,11 +10,7 @@ import (
 // fleet that use one API key are given the same Store (same server, same
 // prefix); everything they may send together is decided in it.
 //
-// [NewMemoryStore] is a Store for one process, for tests. The modules
-// redisstore and filestore hold those for many. Package storetest holds the
-// conformance suite that every Store must pass; the rules of a single
-// operation are those of [Ledger], which a Store that can lock a key may use
-// as it is.
+// Package storetest holds the conformance suite that every Store must pass.
 //
 // A Store is safe for concurrent use. Operations on one key are linearizable.
 // A call should end with its context. One that does not is left behind, and
@@ -32,7 +28,7 @@ type Store interface {
 	//
 	// An error means that nothing is known: the charge may or may not have
 	// been made, and a caller must not send on it. Book is never repeated by
-	// the store on its own. An error that wraps [ErrStoreBusy] comes from a
+	// the store on its own. An error that wraps [ErrBusy] comes from a
 	// store that is alive.
 	Book(ctx context.Context, b Booking) (Booked, error)
 
@@ -45,12 +41,12 @@ type Store interface {
 	Tell(ctx context.Context, key string, n News) error
 }
 
-// ErrStoreBusy is wrapped by errors of a Store that answers but cannot serve:
+// ErrBusy is wrapped by errors of a Store that answers but cannot serve:
 // out of memory, loading, running a long script, all connections in use.
 // Everything else that is no validation error counts as a store that is gone.
-var ErrStoreBusy = errors.New("store is busy")
+var ErrBusy = errors.New("store is busy")
 
-// LimitKind says how a [StoreLimit] counts. The zero value is no kind.
+// LimitKind says how a [Limit] counts. The zero value is no kind.
 type LimitKind uint8
 
 const (
@@ -64,9 +60,9 @@ const (
 	CalendarLimit
 )
 
-// A StoreLimit is one rate in the form in which stores keep it. It travels with
+// A Limit is one rate in the form in which stores keep it. It travels with
 // every booking, so that processes with old and new settings share one level.
-type StoreLimit struct {
+type Limit struct {
 	ID   string // names the limit within its key, at most 64 bytes
 	Kind LimitKind
 	Unit int     // index into Draw.Units
@@ -96,8 +92,8 @@ type UnitCost struct {
 // A Draw is what a booking draws from one key.
 type Draw struct {
 	Key    string
-	Limits []StoreLimit // at most 16
-	Units  []UnitCost   // at most 16
+	Limits []Limit    // at most 16
+	Units  []UnitCost // at most 16
 	Seen   Seen
 	Moved  []Moved // at most 16
 }
@@ -124,13 +120,31 @@ type Seen struct {
 	Age time.Duration
 }
 
+// Room is how many units the limit at index i of the Draw should hold now; all
+// of its Size if nothing is known.
+func (s Seen) Room(i int, l Limit) float64 {
+	level := 0.0
+	if len(s.Levels) > 0 {
+		level = max(0, s.Levels[i])
+		if l.Kind == MeterLimit {
+			level = max(0, level-l.Rate*s.Age.Seconds())
+		}
+	}
+	return l.Size - level
+}
+
 // A Standing is the state of a key after an operation.
 type Standing struct {
 	Gen    int64         // names the key's state since it last began at rest; 0: it has none
 	At     int64         // when it was last written, in microseconds of the store's clock
 	Paused time.Duration // how much longer nothing may start
-	Levels []float64     // per limit of the Draw: units in use; a Meter's may be negative, see StoreLimit.Credit
+	Levels []float64     // per limit of the Draw: units in use; a Meter's may be negative, see Limit.Credit
 }
+
+// Ahead is how far ahead a fleet books at most: whoever waits longer asks
+// again, so that a pause or a refund in the meantime counts. A ledger that heals
+// a lost state relies on it.
+const Ahead = time.Second
 
 // A Booking asks for room for a batch of requests, on all keys or on none.
 //
@@ -141,7 +155,7 @@ type Standing struct {
 // others' requests on another.
 type Booking struct {
 	Draws   []Draw        // 1 to 16, keys differ
-	MaxWait time.Duration // how far ahead the first request may be booked; this package asks for a second at most
+	MaxWait time.Duration // how far ahead the first request may be booked; weir asks for [Ahead] at most
 	// Force charges Units[i].First whatever the level, pauses included, and
 	// never waits: to settle what a request cost more than was booked.
 	Force bool
@@ -174,7 +188,7 @@ type Refund struct {
 	Key    string
 	Gen    int64
 	Ready  int64
-	Limits []StoreLimit
+	Limits []Limit
 	Units  []float64 // per limit: how many go back, already reduced by what has drained since
 }
 
@@ -202,7 +216,7 @@ type Stated struct {
 // it is nil for a booking that is refunded once.
 func (r Booked) Refund(b Booking, i int, units []int64, age time.Duration, given []float64) Refund {
 	d, k := b.Draws[i], r.Keys[i]
-	f := Refund{Key: d.Key, Gen: k.Gen, Ready: r.start(i), Limits: d.Limits, Units: make([]float64, len(d.Limits))}
+	f := Refund{Key: d.Key, Gen: k.Gen, Ready: r.Start(i), Limits: d.Limits, Units: make([]float64, len(d.Limits))}
 	for j, l := range d.Limits {
 		c := float64(units[l.Unit])
 		if l.Kind == MeterLimit {
@@ -220,6 +234,6 @@ func (r Booked) Refund(b Booking, i int, units []int64, age time.Duration, given
 	return f
 }
 
-// start is when the units of draw i count from, by the clock of its key: those
-// of one booking may be kept on several servers.
-func (r Booked) start(i int) int64 { return r.Keys[i].At + r.Wait.Microseconds() }
+// Start is when the units of draw i count from, in microseconds of the clock of
+// its key: the keys of one booking may be kept on several servers.
+func (r Booked) Start(i int) int64 { return r.Keys[i].At + r.Wait.Microseconds() }

@@ -1,4 +1,4 @@
-package throttle
+package store
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 // time, and is refused or let in at once. By true time a step back neither
 // stalls it nor mints anything; one ahead lets the size through again.
 func TestLedgerClockSteps(t *testing.T) {
-	for _, l := range []StoreLimit{
+	for _, l := range []Limit{
 		{ID: "m", Kind: MeterLimit, Size: 5, Rate: 5},
 		{ID: "m", Kind: MeterLimit, Size: 2, Rate: 8.0 / 1.05, Credit: 8},
 		{ID: "l", Kind: LogLimit, Size: 5, Per: time.Second},
@@ -37,8 +37,8 @@ func TestLedgerClockSteps(t *testing.T) {
 					clock = clock.Add(time.Duration(r.Int64N(int64(time.Hour))))
 					ahead++
 				}
-				b := Booking{Draws: []Draw{{Key: "k", Limits: []StoreLimit{l}, Units: []UnitCost{{Unit: requests, First: 1, All: 1}}}}}
-				next, k := BookLedgers(clock, ledgers[:], b)
+				b := Booking{Draws: []Draw{{Key: "k", Limits: []Limit{l}, Units: []UnitCost{{Unit: "requests", First: 1, All: 1}}}}}
+				next, k := Book(clock, ledgers[:], b)
 				if next != nil {
 					ledgers[0] = next[0]
 				}

@@ -1,4 +1,4 @@
-package throttle
+package store
 
 // A ledgerView is a ledger as it stands at an instant, for one draw.
 type ledgerView struct {
@@ -6,7 +6,7 @@ type ledgerView struct {
 	draw   Draw
 	was    Ledger // as it was before, or zero if idle
 	ledger Ledger // a copy whose accounts may be written to
-	accts  []*LedgerAccount
+	accts  []*Account
 	merged bool  // holds what only the caller remembers
 	back   int64 // by how much the clock has stepped back, in microseconds
 }
@@ -20,7 +20,7 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 	back := max(0, l.At-now) // the clock stepped back
 	v := ledgerView{now: now, draw: d, was: l, ledger: l, back: back}
 	n := &v.ledger
-	n.Accounts = make([]LedgerAccount, len(l.Accounts), len(l.Accounts)+len(d.Limits))
+	n.Accounts = make([]Account, len(l.Accounts), len(l.Accounts)+len(d.Limits))
 	copy(n.Accounts, l.Accounts)
 	if n.Pause -= back; n.Pause <= 0 || l.Pause == 0 {
 		n.Pause = 0
@@ -40,7 +40,7 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 	}
 	for _, p := range d.Limits {
 		if n.account(p) == nil {
-			a := LedgerAccount{Kind: p.Kind, ID: p.ID}
+			a := Account{Kind: p.Kind, ID: p.ID}
 			if p.Kind == MeterLimit {
 				a.Level = -max(0, p.Credit)
 			}
@@ -69,7 +69,7 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 }
 
 // advance brings a from at, when it was written, to now.
-func (a *LedgerAccount) advance(p StoreLimit, at, now, back int64) {
+func (a *Account) advance(p Limit, at, now, back int64) {
 	switch p.Kind {
 	case MeterLimit:
 		a.Level = max(-max(0, p.Credit), a.Level-float64(p.perMicro()*float64(max(0, now-at))))
@@ -82,7 +82,7 @@ func (a *LedgerAccount) advance(p StoreLimit, at, now, back int64) {
 			a.Ends, a.Level = ends, 0
 		}
 	case LogLimit:
-		var es []LedgerEntry
+		var es []Entry
 		for _, e := range a.Entries {
 			if e.At -= back; e.At+p.Per.Microseconds() > now && e.Units > 0 {
 				es = append(es, e)
@@ -96,16 +96,16 @@ func (a *LedgerAccount) advance(p StoreLimit, at, now, back int64) {
 // flow off: they are as old as the last of them, booked when the key was last
 // written, or up to a second ahead. How often they were heard of since then does
 // not keep them in the window.
-func (s Seen) since(p StoreLimit, now int64) int64 {
+func (s Seen) since(p Limit, now int64) int64 {
 	seen := now - s.Age.Microseconds()
 	if p.Kind == LogLimit {
-		seen = min(seen, s.At+fleetAhead.Microseconds())
+		seen = min(seen, s.At+Ahead.Microseconds())
 	}
 	return seen
 }
 
 // merge raises a to what was seen of it at the instant seen.
-func (a *LedgerAccount) merge(p StoreLimit, now, seen int64, level float64) {
+func (a *Account) merge(p Limit, now, seen int64, level float64) {
 	switch p.Kind {
 	case MeterLimit:
 		// Beyond an hour's debt a level is a fault, not a memory.
@@ -125,13 +125,13 @@ func (a *LedgerAccount) merge(p StoreLimit, now, seen int64, level float64) {
 		for i < len(a.Entries) && a.Entries[i].At <= seen {
 			i++
 		}
-		es := append([]LedgerEntry(nil), a.Entries[:i]...)
-		es = append(es, LedgerEntry{At: seen, Units: missing})
+		es := append([]Entry(nil), a.Entries[:i]...)
+		es = append(es, Entry{At: seen, Units: missing})
 		a.Entries = append(es, a.Entries[i:]...)
 	}
 }
 
-func (a *LedgerAccount) total() float64 {
+func (a *Account) total() float64 {
 	var sum float64
 	for _, e := range a.Entries {
 		sum += e.Units

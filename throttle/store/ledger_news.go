@@ -1,0 +1,60 @@
+package store
+
+import "time"
+
+// AfterNews returns l knowing n. The meters keep their date, as their rates are
+// not known here.
+func (l Ledger) AfterNews(now time.Time, n News) Ledger {
+	at := now.UnixMicro()
+	if l.Idle(now) {
+		l = Ledger{Gen: newGen(at), At: at}
+	}
+	at = max(at, l.At) // what is dated is dated by the ledger's frame, see view
+	l.Expires = max(l.Expires, at+microSecond)
+	switch {
+	case n.Pause < 0:
+		l.Pause = 0
+	case n.Pause > 0:
+		l.Pause = max(l.Pause, at+ceilMicro(n.Pause))
+		l.Expires = max(l.Expires, l.Pause+pauseEcho)
+	}
+	if len(n.Stated) > 0 {
+		l.Stated = append([]LedgerStated(nil), l.Stated...)
+	}
+	for _, s := range n.Stated {
+		l.Stated = withStated(l.Stated, s, at)
+		l.Expires = max(l.Expires, at+ceilMicro(s.Reset)+microSecond)
+	}
+	return l
+}
+
+func withStated(ss []LedgerStated, s Stated, at int64) []LedgerStated {
+	reset := ceilMicro(s.Reset)
+	next := LedgerStated{ID: s.ID, Unit: s.Unit, Remaining: float64(s.Remaining), Ends: at + reset}
+	slack := max(microSecond, reset/20)
+	for i, o := range ss {
+		if o.ID != s.ID || o.Unit != s.Unit {
+			continue
+		}
+		switch {
+		case o.Ends <= at || next.Ends > o.Ends+slack:
+			ss[i] = next
+		case next.Ends >= o.Ends-slack:
+			ss[i].Remaining = min(o.Remaining, next.Remaining)
+		}
+		return ss
+	}
+	if len(ss) < MaxStated {
+		return append(ss, next)
+	}
+	first := 0
+	for i, o := range ss {
+		if o.Ends < ss[first].Ends {
+			first = i
+		}
+	}
+	if ss[first].Ends < next.Ends {
+		ss[first] = next
+	}
+	return ss
+}

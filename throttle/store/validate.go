@@ -1,0 +1,136 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// What Validate allows at most, so that the state of a key is bounded.
+const (
+	MaxParts   = 16                   // draws of a booking, and limits, units and moves of a draw
+	MaxStated  = 8                    // stated quotas of a key
+	MaxID      = 64                   // bytes of the name of a limit or a unit
+	MaxAmount  = int64(1e15)          // units of anything: doubles count exactly up to 2^53
+	MaxHorizon = 400 * 24 * time.Hour // of windows, pauses and resets: a year with room to spare
+)
+
+const maxEntries = 128 // of a log, give or take two
+
+// Validate reports the first fault of b, naming the field and the value.
+// Stores call it, so that a fault never reaches a script.
+func (b Booking) Validate() error {
+	if len(b.Draws) == 0 || len(b.Draws) > MaxParts {
+		return fmt.Errorf("store: Booking has %d draws, want 1 to %d", len(b.Draws), MaxParts)
+	}
+	if b.MaxWait < 0 || b.MaxWait > MaxHorizon {
+		return fmt.Errorf("store: Booking.MaxWait %v out of range", b.MaxWait)
+	}
+	for i, d := range b.Draws {
+		for _, e := range b.Draws[:i] {
+			if d.Key == e.Key {
+				return fmt.Errorf("store: Booking names key %q twice", d.Key)
+			}
+		}
+		if err := d.Validate(); err != nil {
+			return fmt.Errorf("store: Booking of key %q: %w", d.Key, err)
+		}
+	}
+	return nil
+}
+
+// Validate reports the first fault of d.
+func (d Draw) Validate() error {
+	if len(d.Limits) > MaxParts || len(d.Units) > MaxParts || len(d.Moved) > MaxParts {
+		return fmt.Errorf("%d limits, %d units, %d moved, want at most %d", len(d.Limits), len(d.Units), len(d.Moved), MaxParts)
+	}
+	for _, u := range d.Units {
+		if len(u.Unit) > MaxID {
+			return fmt.Errorf("unit of %d bytes, want at most %d", len(u.Unit), MaxID)
+		}
+		if u.First < 0 || u.All < u.First || u.All > MaxAmount {
+			return fmt.Errorf("unit %q costs %d, %d in all", u.Unit, u.First, u.All)
+		}
+	}
+	for i, l := range d.Limits {
+		if err := l.validate(len(d.Units)); err != nil {
+			return fmt.Errorf("limit %q: %w", l.ID, err)
+		}
+		for _, m := range d.Limits[:i] {
+			if l.ID == m.ID && l.Kind == m.Kind {
+				return fmt.Errorf("limit %q stands twice", l.ID)
+			}
+		}
+	}
+	for _, m := range d.Moved {
+		if len(m.Units) != len(d.Units) || m.Age < 0 || m.Age > MaxHorizon {
+			return fmt.Errorf("moved %d units of %d, %v ago", len(m.Units), len(d.Units), m.Age)
+		}
+		for _, n := range m.Units {
+			if n < 0 || n > MaxAmount {
+				return fmt.Errorf("moved %d units", n)
+			}
+		}
+	}
+	if n := len(d.Seen.Levels); n != 0 && n != len(d.Limits) {
+		return fmt.Errorf("Seen has %d levels for %d limits", n, len(d.Limits))
+	}
+	return nil
+}
+
+func (l Limit) validate(units int) error {
+	switch {
+	case len(l.ID) > MaxID:
+		return fmt.Errorf("ID of %d bytes, want at most %d", len(l.ID), MaxID)
+	case l.Unit < 0 || l.Unit >= units:
+		return fmt.Errorf("unit %d of %d", l.Unit, units)
+	case !(l.Size > 0) || l.Size > float64(MaxAmount):
+		return fmt.Errorf("size %v", l.Size)
+	case l.Kind == MeterLimit && (!(l.Rate > 0) || math.IsInf(l.Rate, 0) || math.IsNaN(l.Credit) || math.IsInf(l.Credit, 0)):
+		return fmt.Errorf("rate %v, credit %v", l.Rate, l.Credit)
+	case l.Kind != MeterLimit && (l.Per <= 0 || l.Per > MaxHorizon):
+		return fmt.Errorf("window of %v", l.Per)
+	case l.Kind == LogLimit && (l.Grain < 0 || l.Size > maxEntries && l.Grain < l.Per/maxEntries):
+		return fmt.Errorf("grain %v for %v units in %v", l.Grain, l.Size, l.Per)
+	case l.Kind == CalendarLimit && l.Ends.IsZero():
+		return errors.New("no end")
+	case l.Kind < MeterLimit || l.Kind > CalendarLimit:
+		return fmt.Errorf("kind %d", l.Kind)
+	}
+	return nil
+}
+
+// Validate reports the first fault of r, naming the field and the value.
+func (r Refund) Validate() error {
+	if len(r.Units) != len(r.Limits) || len(r.Limits) > MaxParts {
+		return fmt.Errorf("store: Refund of key %q: %d units for %d limits", r.Key, len(r.Units), len(r.Limits))
+	}
+	for i, u := range r.Units {
+		if !(u >= 0) || u > float64(MaxAmount) {
+			return fmt.Errorf("store: Refund of key %q: %v units of limit %q", r.Key, u, r.Limits[i].ID)
+		}
+		l := r.Limits[i]
+		l.Unit = 0
+		if err := l.validate(1); err != nil {
+			return fmt.Errorf("store: Refund of key %q: limit %q: %w", r.Key, l.ID, err)
+		}
+	}
+	return nil
+}
+
+// Validate reports the first fault of n, naming the field and the value.
+func (n News) Validate() error {
+	if n.Pause > MaxHorizon {
+		return fmt.Errorf("store: News.Pause %v out of range", n.Pause)
+	}
+	if len(n.Stated) > MaxStated {
+		return fmt.Errorf("store: News.Stated has %d entries, want at most %d", len(n.Stated), MaxStated)
+	}
+	for _, s := range n.Stated {
+		if s.Remaining < 0 || s.Remaining > MaxAmount || s.Reset < 0 || s.Reset > MaxHorizon || len(s.ID) > MaxID || len(s.Unit) > MaxID {
+			return fmt.Errorf("store: News.Stated %q: %d remaining for %v", s.ID, s.Remaining, s.Reset)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package store
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What is said to have moved has bounds, and what lies on them is allowed.
+func TestMovesAreValidated(t *testing.T) {
+	for _, test := range []struct {
+		m    Moved
+		want string
+	}{
+		{Moved{Units: []int64{0}}, ""}, {Moved{Units: []int64{MaxAmount}, Age: MaxHorizon}, ""},
+		{Moved{}, "moved 0 units of 1"}, {Moved{Units: []int64{1, 1}}, "moved 2 units of 1"},
+		{Moved{Units: []int64{1}, Age: -1}, "-1ns ago"}, {Moved{Units: []int64{1}, Age: MaxHorizon + 1}, "moved 1 units of 1"},
+		{Moved{Units: []int64{-1}}, "moved -1 units"}, {Moved{Units: []int64{MaxAmount + 1}}, "moved 1000000000000001 units"},
+	} {
+		b := asking(Limit{ID: "l", Kind: LogLimit, Size: 2, Per: time.Second}, 1)
+		b.Draws[0].Moved = []Moved{test.m}
+		same(t, b.Validate(), test.want)
+	}
+	b := asking(Limit{ID: "l", Kind: LogLimit, Size: 2, Per: time.Second}, 1)
+	b.Draws[0].Moved = slices.Repeat([]Moved{{Units: []int64{1}}}, MaxParts)
+	same(t, b.Validate(), "")
+	b.Draws[0].Moved = slices.Repeat([]Moved{{Units: []int64{1}}}, MaxParts+1)
+	same(t, b.Validate(), "17 moved")
+}
+
+// A store is asked for nothing that a script could stumble over: each field has
+// bounds, and what lies on them is allowed.
+func TestStoreValidatesEachField(t *testing.T) {
+	meter := Limit{ID: "m", Kind: MeterLimit, Size: 5, Rate: 1}
+	log := Limit{ID: "l", Kind: LogLimit, Size: 5, Per: time.Second}
+	day := Limit{ID: "c", Kind: CalendarLimit, Size: 5, Per: 24 * time.Hour, Ends: time.Unix(0, 0)}
+	limit := func(l Limit, f func(*Limit)) func(*Booking) {
+		return func(b *Booking) {
+			f(&l)
+			b.Draws[0].Limits = []Limit{l}
+		}
+	}
+	long := strings.Repeat("x", MaxID)
+	for _, test := range []struct {
+		change func(*Booking)
+		want   string // "": it is valid
+	}{
+		{func(b *Booking) {}, ""},
+		{func(b *Booking) { b.Draws = nil }, "0 draws"},
+		{func(b *Booking) { b.Draws = make([]Draw, MaxParts+1) }, "17 draws"},
+		{func(b *Booking) { b.Draws = append(b.Draws, b.Draws[0]) }, `key "k" twice`},
+		{func(b *Booking) { b.MaxWait = MaxHorizon }, ""},
+		{func(b *Booking) { b.MaxWait = MaxHorizon + 1 }, "MaxWait"},
+		{func(b *Booking) { b.MaxWait = -1 }, "MaxWait -1ns"},
+		{func(b *Booking) { b.Draws[0].Limits = make([]Limit, MaxParts+1) }, "17 limits"},
+		{func(b *Booking) { b.Draws[0].Units = make([]UnitCost, MaxParts) }, ""},
+		{func(b *Booking) { b.Draws[0].Units = make([]UnitCost, MaxParts+1) }, "17 units"},
+		{func(b *Booking) { b.Draws[0].Units[0].Unit = long }, ""},
+		{func(b *Booking) { b.Draws[0].Units[0].Unit = long + "x" }, "unit of 65 bytes"},
+		{func(b *Booking) { b.Draws[0].Units[0] = UnitCost{"u", 0, MaxAmount} }, ""},
+		{func(b *Booking) { b.Draws[0].Units[0] = UnitCost{"u", 0, MaxAmount + 1} }, `unit "u" costs 0, 1000000000000001`},
+		{func(b *Booking) { b.Draws[0].Units[0] = UnitCost{"u", -1, 1} }, `unit "u" costs -1`},
+		{func(b *Booking) { b.Draws[0].Units[0] = UnitCost{"u", 2, 1} }, `unit "u" costs 2, 1`},
+		{func(b *Booking) { b.Draws[0].Limits = []Limit{meter, meter} }, `limit "m" stands twice`},
+		{func(b *Booking) {
+			b.Draws[0].Limits = []Limit{meter, {ID: "m", Kind: LogLimit, Size: 1, Per: 1}}
+		}, ""},
+		{func(b *Booking) { b.Draws[0].Seen.Levels = []float64{1} }, ""},
+		{func(b *Booking) { b.Draws[0].Seen.Levels = []float64{1, 2} }, "2 levels for 1 limits"},
+		{limit(meter, func(l *Limit) { l.ID = long }), ""},
+		{limit(meter, func(l *Limit) { l.ID = long + "x" }), "ID of 65 bytes"},
+		{limit(meter, func(l *Limit) { l.Unit = -1 }), "unit -1 of 1"},
+		{limit(meter, func(l *Limit) { l.Unit = 1 }), "unit 1 of 1"},
+		{limit(meter, func(l *Limit) { l.Size = 0 }), "size 0"},
+		{limit(meter, func(l *Limit) { l.Size = math.NaN() }), "size NaN"},
+		{limit(meter, func(l *Limit) { l.Size = float64(MaxAmount) }), ""},
+		{limit(meter, func(l *Limit) { l.Size = 2 * float64(MaxAmount) }), "size 2e+15"},
+		{limit(meter, func(l *Limit) { l.Rate = 0 }), "rate 0"},
+		{limit(meter, func(l *Limit) { l.Rate = math.Inf(1) }), "rate +Inf"},
+		{limit(meter, func(l *Limit) { l.Credit = -1 }), ""},
+		{limit(meter, func(l *Limit) { l.Credit = math.NaN() }), "credit NaN"},
+		{limit(meter, func(l *Limit) { l.Credit = math.Inf(-1) }), "credit -Inf"},
+		{limit(log, func(l *Limit) { l.Per = 0 }), "window of 0s"},
+		{limit(log, func(l *Limit) { l.Per = 1 }), ""},
+		{limit(log, func(l *Limit) { l.Per = MaxHorizon }), ""},
+		{limit(log, func(l *Limit) { l.Per = MaxHorizon + 1 }), "window of"},
+		{limit(log, func(l *Limit) { l.Grain = -1 }), "grain -1ns"},
+		{limit(log, func(l *Limit) { l.Size = maxEntries }), ""},
+		{limit(log, func(l *Limit) { l.Size = maxEntries + 1 }), "grain 0s for 129 units in 1s"},
+		{limit(log, func(l *Limit) { l.Size, l.Grain = 1000, time.Second/maxEntries }), ""},
+		{limit(log, func(l *Limit) { l.Size, l.Grain = 1000, time.Second/maxEntries-1 }), "grain"},
+		{limit(day, func(l *Limit) {}), ""},
+		{limit(day, func(l *Limit) { l.Ends = time.Time{} }), "no end"},
+		{limit(day, func(l *Limit) { l.Kind++ }), "kind 4"},
+		{limit(day, func(l *Limit) { l.Kind = 0 }), "kind 0"},
+	} {
+		b := Booking{Draws: []Draw{{Key: "k", Limits: []Limit{meter}, Units: []UnitCost{{"u", 1, 1}}}}}
+		test.change(&b)
+		same(t, b.Validate(), test.want)
+	}
+	for _, test := range []struct {
+		r    Refund
+		want string
+	}{
+		{Refund{Key: "k", Limits: []Limit{meter}, Units: []float64{0}}, ""},
+		{Refund{Key: "k", Limits: []Limit{meter}, Units: []float64{float64(MaxAmount)}}, ""},
+		{Refund{Key: "k", Limits: []Limit{meter}, Units: []float64{2 * float64(MaxAmount)}}, `2e+15 units of limit "m"`},
+		{Refund{Key: "k", Limits: []Limit{meter}, Units: []float64{-1}}, `-1 units of limit "m"`},
+		{Refund{Key: "k", Limits: []Limit{meter}, Units: []float64{math.NaN()}}, "NaN units"},
+		{Refund{Key: "k", Limits: []Limit{meter}}, "0 units for 1 limits"},
+		{Refund{Key: "k", Limits: slices.Repeat([]Limit{meter}, MaxParts), Units: make([]float64, MaxParts)}, ""},
+		{Refund{Key: "k", Limits: slices.Repeat([]Limit{meter}, MaxParts+1), Units: make([]float64, MaxParts+1)}, "17 limits"},
+		{Refund{Key: "k", Limits: []Limit{{ID: "m", Kind: MeterLimit, Size: 5}}, Units: []float64{1}}, `limit "m": rate 0`},
+	} {
+		same(t, test.r.Validate(), test.want)
+	}
+	for _, test := range []struct {
+		n    News
+		want string
+	}{
+		{News{Pause: MaxHorizon}, ""},
+		{News{Pause: MaxHorizon + 1}, "News.Pause"},
+		{News{Stated: make([]Stated, MaxStated)}, ""},
+		{News{Stated: make([]Stated, MaxStated+1)}, "9 entries"},
+		{News{Stated: []Stated{{ID: long, Unit: long, Remaining: MaxAmount, Reset: MaxHorizon}}}, ""},
+		{News{Stated: []Stated{{ID: long + "x"}}}, "News.Stated"},
+		{News{Stated: []Stated{{Unit: long + "x"}}}, "News.Stated"},
+		{News{Stated: []Stated{{Remaining: -1}}}, "-1 remaining"},
+		{News{Stated: []Stated{{Remaining: MaxAmount + 1}}}, "News.Stated"},
+		{News{Stated: []Stated{{Reset: -1}}}, "for -1ns"},
+		{News{Stated: []Stated{{Reset: MaxHorizon + 1}}}, "News.Stated"},
+	} {
+		same(t, test.n.Validate(), test.want)
+	}
+}
+
+// same compares an error's text with a piece of it; "" is no error.
+func same(t *testing.T, err error, want string) {
+	t.Helper()
+	switch {
+	case want == "" && err != nil:
+		t.Errorf("got %v, want no error", err)
+	case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+		t.Errorf("got %v, want ... %s ...", err, want)
+	}
+}
