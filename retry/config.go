@@ -51,7 +51,11 @@ type Config struct {
 
 	// StallTimeout bounds one blocked Read of a response body. A body that
 	// flows is never cut, however long it takes, nor is a caller who does not
-	// read, an event stream, or what follows a 101. Zero: 60 s; negative: none.
+	// read, what follows a 101, or a stream of messages, which may be quiet:
+	// server-sent events, gRPC, Connect, JSON lines, multipart/x-mixed-replace,
+	// a watch of Kubernetes and the like, known by the Content-Type, or by
+	// watch=true or follow=true in the query. The Read that is cut returns a
+	// *TimeoutError. With changes it for one request. Zero: 60 s; negative: none.
 	StallTimeout time.Duration
 
 	// BufferBody is how many bytes of a request body without GetBody may be

@@ -4,7 +4,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/weirhttp/weir/internal/hosts"
@@ -112,10 +111,10 @@ func (f *flight) late(limit time.Duration) *TimeoutError {
 
 // guard puts the flight in the place of the response's body.
 func (f *flight) guard(resp *http.Response) {
-	switch {
-	case resp.Body == http.NoBody: // all is over
+	if resp.Body == http.NoBody { // all is over
 		return
-	case resp.StatusCode == http.StatusSwitchingProtocols, eventStream(resp.Header):
+	}
+	if f.stall > 0 && quiet(f.r, resp) {
 		f.stall = 0
 	}
 	f.resp = resp.Body
@@ -132,7 +131,7 @@ func (f *flight) Read(b []byte) (int, error) {
 	}
 	n, err := f.resp.Read(b)
 	if f.stall > 0 {
-		if limit, expired := f.stop(false); expired && err != nil && err != io.EOF {
+		if limit, expired := f.stop(false); expired && err != nil { // also io.EOF: what was cut has no end
 			err = f.late(limit)
 		}
 	}
@@ -160,9 +159,3 @@ func (d *duplex) Write(b []byte) (int, error) { return d.w.Write(b) }
 
 // CloseWrite closes the writing side alone.
 func (d *duplex) CloseWrite() error { return trip.CloseWrite(d.w) }
-
-func eventStream(h http.Header) bool {
-	const name = "text/event-stream"
-	v := h.Get("Content-Type")
-	return len(v) >= len(name) && strings.EqualFold(v[:len(name)], name) && (len(v) == len(name) || v[len(name)] == ';' || v[len(name)] == ' ')
-}

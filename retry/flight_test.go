@@ -64,32 +64,6 @@ func TestStall(t *testing.T) {
 	})
 }
 
-// An event stream may be quiet for as long as it likes.
-func TestEventStream(t *testing.T) {
-	h := func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "Text/Event-Stream; charset=utf-8")
-		w.(http.Flusher).Flush()
-		time.Sleep(time.Hour)
-		io.WriteString(w, "data: x\n\n")
-	}
-	over(t, h, Config{AttemptTimeout: time.Second, StallTimeout: time.Second}, func(t *testing.T, rt *Transport, _ *testnet.Net) {
-		resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := text(t, resp); got != "data: x\n\n" {
-			t.Errorf("got %q", got)
-		}
-	})
-	for v, want := range map[string]bool{
-		"text/event-stream": true, "TEXT/EVENT-STREAM;x": true, "text/event-streams": false, "text/html": false, "": false,
-	} {
-		if got := eventStream(http.Header{"Content-Type": {v}}); got != want {
-			t.Errorf("%q: got %v", v, got)
-		}
-	}
-}
-
 // The context that the base sees lives until the body is closed or read to
 // its end, and not longer.
 func TestContextLivesAsLongAsBody(t *testing.T) {

@@ -49,14 +49,15 @@ type loop struct {
 func (l *loop) prepare() {
 	r := l.r
 	l.most, l.closeNext = l.c.MaxAttempts, r.Body != nil
-	attempt := l.c.AttemptTimeout
+	attempt, stall := l.c.AttemptTimeout, l.c.StallTimeout
 	if o := overrideOf(l.ctx); o != nil {
 		if o.MaxAttempts != 0 {
 			l.most = max(o.MaxAttempts, 1)
 		}
 		def2(&attempt, o.AttemptTimeout)
+		def2(&stall, o.StallTimeout)
 	}
-	l.tr.AttemptTimeout, l.tr.StallTimeout = attempt, l.c.StallTimeout
+	l.tr.AttemptTimeout, l.tr.StallTimeout = attempt, stall
 	if l.c.IdempotencyKey != nil {
 		l.addKey()
 	}

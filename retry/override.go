@@ -10,6 +10,7 @@ import (
 type Override struct {
 	MaxAttempts    int           // as Config.MaxAttempts; negative counts as 1
 	AttemptTimeout time.Duration // as Config.AttemptTimeout; negative: none
+	StallTimeout   time.Duration // as Config.StallTimeout; negative: none
 }
 
 type overrideKey struct{}

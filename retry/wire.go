@@ -65,12 +65,13 @@ func (w *wire) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 // limits are the two timeouts for this attempt; 0 is none.
 func (w *wire) limits(r *http.Request, t *trip.Trip) (attempt, stall time.Duration) {
 	attempt, stall = w.attempt, w.stall
-	if t.AttemptTimeout != 0 {
+	if t.AttemptTimeout != 0 { // there is a retry layer, which has looked for an Override
 		attempt = t.AttemptTimeout
+		def2(&stall, t.StallTimeout)
 	} else if o := overrideOf(r.Context()); o != nil {
 		def2(&attempt, o.AttemptTimeout)
+		def2(&stall, o.StallTimeout)
 	}
-	def2(&stall, t.StallTimeout)
 	return max(attempt, 0), max(stall, 0)
 }
 
