@@ -11,6 +11,7 @@ type body struct {
 	coded  bool // a code says that this is a refusal for quota
 	worded bool // a message for people says so
 	number bool // an error number that may say so: Meta's
+	graph  graphQL
 }
 
 // code notes an error code.
@@ -78,6 +79,7 @@ func (p *parser) readJSON(b *body, text string) {
 	inHeaders := 0
 	for {
 		e := j.next()
+		coded := b.coded
 		switch e.kind {
 		case eventEnd:
 			return
@@ -102,6 +104,7 @@ func (p *parser) readJSON(b *body, text string) {
 				p.member(b, &j, e)
 			}
 		}
+		b.graph.note(&j, e, b.coded && !coded)
 	}
 }
 
@@ -212,6 +215,8 @@ func (p *parser) bodyCount(j *scanner, e event) {
 		m.role, m.unit = roleRemaining, "points"
 	case "restoreRate":
 		m.role, m.unit = roleRefill, "points"
+	case "requestedQueryCost":
+		m.role, m.unit = roleCost, "points"
 	}
 	if m.role == roleNone {
 		return

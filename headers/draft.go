@@ -131,6 +131,10 @@ func (d *draft) set(r role, v float64, minus bool) {
 		if !minus {
 			d.Refill = some(v)
 		}
+	case roleCost:
+		if !minus && (!d.Cost.Known || v > d.Cost.Value) {
+			d.Cost = some(v)
+		}
 	case roleRatio, rolePercent:
 		if r == rolePercent && v > 3 { // some percentages run from 0 to 1
 			v /= 100

@@ -25,7 +25,7 @@ func checkSane(t *testing.T, s Signal) {
 		t.Errorf("%d limits", len(s.Limits))
 	}
 	for _, l := range s.Limits {
-		for _, v := range []Opt[float64]{l.Quota, l.Used, l.Remaining, l.UsedRatio, l.Refill} {
+		for _, v := range []Opt[float64]{l.Quota, l.Used, l.Remaining, l.UsedRatio, l.Refill, l.Cost} {
 			if v.Value < 0 || math.IsNaN(v.Value) || math.IsInf(v.Value, 0) || !v.Known && v.Value != 0 {
 				t.Errorf("number %v in %+v", v, l)
 			}

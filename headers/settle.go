@@ -168,6 +168,7 @@ func (d *draft) fill(from *draft) {
 	d.Remaining = either(d.Remaining, from.Remaining)
 	d.UsedRatio = either(d.UsedRatio, from.UsedRatio)
 	d.Refill = either(d.Refill, from.Refill)
+	d.Cost = either(d.Cost, from.Cost)
 	d.Window = either(d.Window, from.Window)
 	if from.Reset.Known {
 		d.reset(from.Reset.Value, from.sure, from.ResetMeans)

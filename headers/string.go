@@ -61,6 +61,9 @@ func (l Limit) String() string {
 	if l.Refill.Known {
 		b.WriteString(", refills " + number(l.Refill.Value) + "/s")
 	}
+	if l.Cost.Known {
+		b.WriteString(", needs " + number(l.Cost.Value))
+	}
 	if l.Reset.Known {
 		b.WriteString(", resets in " + l.Reset.Value.String())
 		if l.ResetMeans != Unknown {

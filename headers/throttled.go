@@ -33,7 +33,7 @@ func (p *parser) refused(limits []Limit, b *body) (bool, Kind) {
 			return false, NoKind
 		}
 	case http.StatusOK:
-		if !coded {
+		if !coded || b.graph.served() {
 			return false, NoKind
 		}
 	default:

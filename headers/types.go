@@ -56,6 +56,7 @@ type Limit struct {
 	Reset      Opt[time.Duration] // from the server's now, which is its Date header if there is one; never negative
 	ResetMeans ResetMeans         // what happens at Reset
 	Refill     Opt[float64]       // units per second, of token buckets
+	Cost       Opt[float64]       // units that this request needs, as the server reckons: it goes when so many remain
 
 	Source string // the header (or "body") that named this limit first
 }

@@ -55,6 +55,7 @@ const (
 	roleCode   // an error code
 	roleSentry // seconds and categories
 	roleRate   // units per second
+	roleCost   // units that this request needs
 )
 
 func field(r role) word                 { return word{class: fieldWord, role: r} }
