@@ -7,88 +7,127 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 )
 
 // For is how long a body's start is waited for.
 const For = 100 * time.Millisecond
 
-// Tells reports whether the body of resp may say why a request was refused. It
-// is text, not compressed, and not a stream of events.
+// Tells reports whether the body of resp may say why a request was refused.
 func Tells(resp *http.Response) bool {
 	switch resp.StatusCode {
 	case http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable, 529:
-	default:
+		return Readable(resp)
+	}
+	return false
+}
+
+// Readable reports whether the body of resp is text that comes in one piece: it
+// is JSON, XML or plain text, not compressed, and no stream of messages.
+func Readable(resp *http.Response) bool {
+	if resp.Body == nil || resp.Body == http.NoBody || resp.ContentLength == 0 || resp.StatusCode == http.StatusSwitchingProtocols {
 		return false
 	}
 	kind := strings.ToLower(resp.Header.Get("Content-Type"))
-	readable := strings.Contains(kind, "json") || strings.Contains(kind, "xml") || strings.HasPrefix(kind, "text/")
-	return readable && !strings.HasPrefix(kind, "text/event-stream") && resp.Header.Get("Content-Encoding") == "" &&
-		resp.Body != nil && resp.Body != http.NoBody && resp.ContentLength != 0
+	text := strings.Contains(kind, "json") || strings.Contains(kind, "xml") || strings.HasPrefix(kind, "text/")
+	return text && !streams(kind) && resp.Header.Get("Content-Encoding") == ""
+}
+
+// streams reports whether text of a kind is sent message by message, with
+// pauses of any length: events, lines of JSON, the watches of Kubernetes.
+func streams(kind string) bool {
+	for _, s := range [...]string{"stream", "ndjson", "jsonl", "json-lines", "json-seq", "connect+", "grpc"} {
+		if strings.Contains(kind, s) {
+			return true
+		}
+	}
+	return false
 }
 
 // Start reads the start of resp's body, at most that many bytes, and puts it
-// back. A server that is slow to send it is not waited for: what comes after
-// For is for the caller alone. Who looks again at the same body gets what was
-// found the first time.
+// back. It returns what has come within For, perhaps nothing: a server that is
+// slow to send is not waited for any longer, and its reader gets what comes as
+// it comes. Who looks again at the same body gets what was found the first time.
 func Start(ctx context.Context, resp *http.Response, most int64) []byte {
 	if p, again := resp.Body.(*body); again {
-		select {
-		case <-p.done:
-			return p.start
-		default:
-			return nil
-		}
+		return p.start[:p.shown:p.shown]
 	}
 	p := &body{ReadCloser: resp.Body, done: make(chan struct{})}
-	go p.read(most)
+	p.more.L = &p.mu
+	resp.Body = p
+	go p.ahead(most)
 	timer := time.NewTimer(For)
 	defer timer.Stop()
-	resp.Body = p
 	select {
 	case <-p.done:
-		return p.start
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.enough, p.shown = true, len(p.start)
+	return p.start[:p.shown:p.shown]
 }
 
 // body is one of which the start was read ahead.
 type body struct {
 	io.ReadCloser
-	done  chan struct{} // closed when start, err and bad are final
-	start []byte
-	err   error // how reading ahead ended, if that was before the limit
-	bad   any   // what it panicked with
-	at    int   // how much of start has been read
+	done  chan struct{} // closed when nothing is read ahead any more
+	shown int           // how much of start Start returned
+
+	mu     sync.Mutex
+	more   sync.Cond // start has grown, or nothing is read ahead any more
+	start  []byte    // is only appended to
+	enough bool      // nobody waits for more of it
+	ended  bool      // nothing is read ahead any more
+	err    error     // how reading ahead ended, if that was before the limit
+	bad    any       // what it panicked with
+	at     int       // how much of start has been read
 }
 
-// read reads ahead. Closing the body ends it.
-func (p *body) read(most int64) {
+// ahead reads ahead. Closing the body ends it.
+func (p *body) ahead(most int64) {
 	defer func() {
-		p.bad = recover() // goes on where the caller can recover it
+		bad := recover() // goes on where the caller can recover it
+		p.mu.Lock()
+		p.bad, p.ended = bad, true
+		p.mu.Unlock()
+		p.more.Broadcast()
 		close(p.done)
 	}()
-	for int64(len(p.start)) < most && p.err == nil {
-		free := make([]byte, min(most-int64(len(p.start)), 4<<10))
-		var n int
-		n, p.err = p.ReadCloser.Read(free)
-		p.start = append(p.start, free[:n]...)
+	for left := most; left > 0; {
+		free := make([]byte, min(left, 4<<10))
+		n, err := p.ReadCloser.Read(free)
+		p.mu.Lock()
+		p.start, p.err = append(p.start, free[:n]...), err
+		stop := p.enough || err != nil
+		p.mu.Unlock()
+		p.more.Broadcast()
+		if left -= int64(n); stop {
+			return
+		}
 	}
 }
 
 func (p *body) Read(b []byte) (int, error) {
-	<-p.done
-	switch {
-	case p.at < len(p.start):
+	p.mu.Lock()
+	for p.at == len(p.start) && !p.ended {
+		p.more.Wait()
+	}
+	if p.at < len(p.start) {
 		n := copy(b, p.start[p.at:])
 		p.at += n
+		p.mu.Unlock()
 		return n, nil
-	case p.bad != nil:
-		panic(p.bad)
-	case p.err != nil:
-		return 0, p.err
+	}
+	err, bad := p.err, p.bad
+	p.mu.Unlock()
+	switch {
+	case bad != nil:
+		panic(bad)
+	case err != nil:
+		return 0, err
 	}
 	return p.ReadCloser.Read(b)
 }
