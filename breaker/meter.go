@@ -227,12 +227,10 @@ func (c *Circuits) report(e *hosts.Entry, p pass, a *attempt) {
 	if p.uncounted && cir == nil {
 		return
 	}
-	v := verdict{outcome: Success, answered: true}
-	if !a.cfg.plainlyGood(a.resp, a.err) {
-		v = a.judge()
-	} else if cir == nil && e.Value.Occupant(hosts.Breaker) == nil {
+	if cir == nil && e.Value.Occupant(hosts.Breaker) == nil && a.cfg.plainlyGood(a.resp, a.err) {
 		return
 	}
+	v := a.judge()
 	if cir == nil { // there may be one by now
 		if c.settings(hosts.Name(e, a.r)) != p.cfg {
 			return // and it may have other settings

@@ -10,7 +10,6 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/notsent"
-	"github.com/weirhttp/weir/internal/peek"
 	"github.com/weirhttp/weir/internal/trip"
 )
 
@@ -80,7 +79,8 @@ func (a *attempt) judge() verdict {
 					v.why = "classified so"
 				}
 				if o == Failure && a.resp != nil {
-					v.retryAfter = headers.Parse(a.resp, time.Now()).RetryAfter.Value
+					s, _ := a.signal()
+					v.retryAfter = s.RetryAfter.Value
 				}
 			}
 		}
@@ -98,16 +98,17 @@ func (a *attempt) lasted(d time.Duration) bool {
 	return !since.IsZero() && time.Since(since) >= d
 }
 
-// answer judges a response.
+// answer judges a response. What a throttle above takes for throttled is no
+// failure, whatever its status.
 func (a *attempt) answer() verdict {
 	v := verdict{outcome: Success, answered: true}
+	s, ruled := a.signal()
 	switch code := a.resp.StatusCode; {
-	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout:
+	case code == http.StatusTooManyRequests && !ruled, code == http.StatusRequestTimeout, s.Throttled && (ruled || code == http.StatusOK):
 		v.outcome, v.alive = Ignore, true
 	case code < 500 || code > 599, code == http.StatusNotImplemented, code == http.StatusHTTPVersionNotSupported:
 	default:
 		v.outcome, v.why = Failure, "status "+strconv.Itoa(code)
-		s := a.signal()
 		v.retryAfter = s.RetryAfter.Value
 		switch {
 		case code == http.StatusServiceUnavailable && s.RetryAfter.Known:
@@ -119,15 +120,14 @@ func (a *attempt) answer() verdict {
 	return v
 }
 
-// signal is what the answer says. Some servers say only in the body that a 503
-// is no outage (S3: SlowDown). Where a throttle above will look there anyway,
-// it is looked at here.
-func (a *attempt) signal() headers.Signal {
-	now := time.Now()
-	if a.resp.StatusCode != http.StatusServiceUnavailable || a.trip.Peek <= 0 || !peek.Tells(a.resp) {
-		return headers.Parse(a.resp, now)
+// signal is what the answer says. A throttle above also looks into its body:
+// some servers say only there that a 503 is no outage (S3: SlowDown). ruled
+// tells that its user decided whether the answer was throttled.
+func (a *attempt) signal() (s headers.Signal, ruled bool) {
+	if said := a.trip.Hear(a.resp); said != nil {
+		return said.Signal, said.Ruled
 	}
-	return headers.ParseBody(a.resp, peek.Start(a.r.Context(), a.resp, a.trip.Peek), now)
+	return headers.Parse(a.resp, time.Now()), false
 }
 
 // failure judges an error.

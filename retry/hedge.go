@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/trip"
 )
@@ -51,7 +50,7 @@ func (l *loop) race() (*http.Response, error) {
 		h.cancel()
 		return leave(resp, cancel), err
 	}
-	if good(resp) && !h.lose() {
+	if good(resp, l.tr) && !h.lose() {
 		// Both have a good answer. The first one's context may be cancelled.
 		resp.Body.Close()
 		resp = nil
@@ -80,9 +79,9 @@ func (l *loop) choose(h *hedge, resp *http.Response, err error, cancel func()) (
 	case h.resp == nil:
 		h.cancel()
 		return leave(resp, cancel), err
-	case good(resp), resp != nil && !good(h.resp), resp == nil && !good(h.resp) && l.done():
-		if !good(resp) {
-			l.floor = serverDelay(ofStatus(h.resp.StatusCode), headers.Parse(h.resp, time.Now()))
+	case good(resp, l.tr), resp != nil && !good(h.resp, h.trip), resp == nil && !good(h.resp, h.trip) && l.done():
+		if !good(resp, l.tr) {
+			l.floor = serverDelay(ofAnswer(h.resp, h.trip))
 		}
 		h.resp.Body.Close()
 		h.cancel()
@@ -99,7 +98,8 @@ func (l *loop) choose(h *hedge, resp *http.Response, err error, cancel func()) (
 // win notes that the hedge's answer is used.
 func (l *loop) win(h *hedge) {
 	l.won = true
-	l.tr.Throttled = h.trip.Throttled && !good(h.resp)
+	l.tr.Throttled = h.trip.Throttled
+	l.tr.Keep(h.resp, h.trip.Heard(h.resp))
 	l.t.count.won.Add(1)
 	l.h.count.won.Add(1)
 }
@@ -118,14 +118,18 @@ func (l *loop) hedgeAfter() (time.Duration, bool) {
 // hedge counts with the time until then.
 func (l *loop) learn(resp *http.Response) {
 	lost := l.tr.Cause() == trip.LostHedge
-	if l.c.Hedge.Quantile > 0 && !l.tr.OnWire().IsZero() && (good(resp) || lost) {
+	if l.c.Hedge.Quantile > 0 && !l.tr.OnWire().IsZero() && (good(resp, l.tr) || lost) {
 		l.h.latency.add(time.Since(l.tr.OnWire()))
 	}
 }
 
 // good reports an answer that a hedge may win with.
-func good(resp *http.Response) bool {
-	return resp != nil && ofStatus(resp.StatusCode) == Answered
+func good(resp *http.Response, tr *trip.Trip) bool {
+	if resp == nil {
+		return false
+	}
+	o, _ := ofAnswer(resp, tr)
+	return o == Answered
 }
 
 // hedge is the second attempt.
@@ -198,7 +202,7 @@ func (h *hedge) run() {
 	h.t.count.attempts.Add(1)
 	h.host.count.attempts.Add(1)
 	h.mu.Lock()
-	won := err == nil && good(resp) && !h.decided
+	won := err == nil && good(resp, tr) && !h.decided
 	h.decided = h.decided || won
 	h.mu.Unlock()
 	if err == nil {

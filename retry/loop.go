@@ -143,12 +143,7 @@ func (l *loop) judge(resp *http.Response, err error) (Outcome, headers.Signal) {
 	case served(resp, l.tr):
 		return Answered, headers.Signal{}
 	case resp != nil:
-		sig := headers.Parse(resp, time.Now())
-		o := ofStatus(resp.StatusCode)
-		if o == Answered && (sig.Throttled || l.tr.Throttled) {
-			o = Throttled
-		}
-		return o, sig
+		return ofAnswer(resp, l.tr)
 	}
 	switch {
 	case notsent.Refused(err) != notsent.Nobody:
@@ -163,6 +158,22 @@ func (l *loop) judge(resp *http.Response, err error) (Outcome, headers.Signal) {
 		return TimedOut, headers.Signal{}
 	}
 	return Broken, headers.Signal{}
+}
+
+// ofAnswer is what an answer means: as a throttle below has read it, else by its
+// status and headers.
+func ofAnswer(resp *http.Response, tr *trip.Trip) (Outcome, headers.Signal) {
+	o, said := ofStatus(resp.StatusCode), tr.Heard(resp)
+	if said == nil {
+		said = &trip.Said{Signal: headers.Parse(resp, time.Now())}
+	}
+	switch {
+	case said.Ruled && said.Throttled, o == Answered && (said.Throttled || tr.Throttled):
+		o = Throttled
+	case said.Ruled && o == Throttled:
+		o = Answered
+	}
+	return o, said.Signal
 }
 
 // done reports that the caller does not want an answer any more.

@@ -120,8 +120,12 @@ func (p *passage) share(ctx context.Context, q *ask, w *patience, waited time.Du
 // plenty left are not worth a call.
 func (p *passage) tellFleet(resp *http.Response) {
 	var n store.News
-	now := time.Now()
-	s := headers.Parse(resp, now)
+	var s headers.Signal
+	if said := p.tr.Heard(resp); said != nil {
+		s = said.Signal
+	} else {
+		s = headers.Parse(resp, time.Now())
+	}
 	if s.Throttled || s.RetryAfter.Known {
 		e := p.t.engine
 		e.mu.Lock()

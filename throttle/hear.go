@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/internal/trip"
 )
 
 // hear takes in what an answer says, before what it holds is given back, so
@@ -14,10 +15,17 @@ import (
 func (t *Transport) hear(p *passage, resp *http.Response) bool {
 	var said *headers.Signal
 	p.tr.Throttled = false
-	if resp.StatusCode >= 400 || !headers.Silent(resp.Header) {
-		s := t.parse(p.r.Context(), resp, time.Now()) // may wait for a body
-		p.tr.Throttled = s.Throttled || resp.StatusCode == http.StatusServiceUnavailable && s.RetryAfter.Known
+	if known := p.tr.Heard(resp); known != nil {
+		said = &known.Signal
+	} else if p.speaks(resp) {
+		s, ruled := p.read(resp)
+		if resp.StatusCode >= 400 || s.Throttled || ruled { // else no other layer asks
+			p.tr.Keep(resp, &trip.Said{Signal: s, Ruled: ruled})
+		}
 		said = &s
+	}
+	if said != nil {
+		p.tr.Throttled = said.Throttled || resp.StatusCode == http.StatusServiceUnavailable && said.RetryAfter.Known
 	}
 	bare := resp.Body == nil || resp.Body == http.NoBody
 	news, holds := p.heard(t.engine.read(), resp.StatusCode, said, bare)

@@ -90,6 +90,9 @@ func (l *learner) hintOf(now time.Time, k *kind, s headers.Signal) (h hint, name
 		h = hint{wait: min(s.RetryAfter.Value, mostWindow), known: true, source: "Retry-After"}
 	}
 	for _, limit := range s.Limits {
+		if d := refills(limit); d > h.wait && !s.RetryAfter.Known { // that explains no rate: what others need is not known
+			h = hint{wait: d, known: true, source: limit.Source}
+		}
 		if !exhausted(limit) {
 			continue
 		}
@@ -113,4 +116,15 @@ func (l *learner) hintOf(now time.Time, k *kind, s headers.Signal) (h hint, name
 		}
 	}
 	return h, named, explained
+}
+
+// refills is how long a bucket needs until it holds what the refused request
+// needs, if the server said all three figures; 0: it did not, or never will.
+func refills(l headers.Limit) time.Duration {
+	left, known := remaining(l)
+	lack := l.Cost.Value - left
+	if !known || lack <= 0 || l.Refill.Value <= 0 || l.Quota.Known && l.Cost.Value > l.Quota.Value {
+		return 0
+	}
+	return time.Duration(min(lack/l.Refill.Value, mostWindow.Seconds()) * float64(time.Second))
 }

@@ -74,7 +74,8 @@ func (p *passage) send() (*http.Response, error) {
 		p.tr.MarkSent()
 	}
 	p.stage = sending
-	p.tr.Yields, p.tr.Peek = true, t.peek
+	p.tr.Yields = true
+	p.tr.Keep(nil, nil)
 	resp, err := t.onward.Send(p.r, p.tr)
 	p.tr.Yields = false
 	if err == nil && resp == nil {

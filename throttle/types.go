@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/notsent"
 )
 
@@ -25,10 +26,34 @@ type Config struct {
 	MaxPause time.Duration // longest pause believed without corroboration; zero: 5 min
 
 	Pace            bool        // spread a quota evenly over its window instead of spending it as it comes
-	PeekBody        int64       // bytes of a throttled answer's body that may be read for hints (and are given back); zero: 4 KiB; negative: none
+	PeekBody        int64       // bytes of a throttled or GraphQL answer's body that may be read for hints (and are given back); zero: 4 KiB; negative: none
 	DisableLearning bool        // pauses stay, learned accounts and rates go
 	Store           Store       // shares the budgets with other processes; nil: this process only
 	Fleet           FleetConfig // how Store is used; see there. Without a Store it is not looked at
+
+	// Classify decides what an answer says about the server's limits. It is
+	// called with each answer, before anything is learned from it, and with what
+	// weir has read in it; what it returns counts instead, for this package and
+	// for packages retry and breaker around it:
+	//
+	//   - Throttled: the request was refused for its rate and not executed. It
+	//     waits and is repeated as after a 429, whatever its method and the
+	//     status. A Kind of zero then means headers.Quota.
+	//   - not Throttled: the answer is no refusal. A 429 is then final, and a
+	//     good sign to the circuit; a 503 remains a failure.
+	//   - RetryAfter and Limits are believed as far as a server's own are.
+	//
+	// The response is a copy to be read only. Its Body is the start of the body,
+	// at most PeekBody bytes of JSON, XML or other text that is neither
+	// compressed nor a stream; of all others it is empty. Reading it waits 100 ms
+	// at most for what has not come, and takes nothing from the caller. An answer
+	// whose Body is not read is not delayed. After Classify has returned, nothing
+	// more is read.
+	//
+	// It is called on the request's goroutine, at the same time for several
+	// requests, never under a lock. If it panics, the answer's body is closed and
+	// the panic goes on to the caller. nil: what the server says counts.
+	Classify func(*http.Response, headers.Signal) headers.Signal
 
 	// OnWait is called when a request begins to wait and again when its wait is
 	// over, on the request's goroutine, never under a lock. nil: not called.

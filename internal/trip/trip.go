@@ -60,8 +60,8 @@ type Trip struct {
 	AttemptTimeout  time.Duration // retry: for Wire; zero: Wire's own; negative: none
 	StallTimeout    time.Duration // likewise
 	Waited          time.Duration // throttle: sum of this request's waits for budget
-	Grant           any           // throttle: of the newest attempt; Settle finds it here
-	Peek            int64         // throttle: how much of a refusal's body it will look at, so that a Meter may too; not positive: nothing
+	Grant           any           // throttle: of the newest attempt; Settle finds it here, and it is an Ear
+	said            *Said         // see Hear
 	Held            time.Time     // breaker: when this request first had to wait for its circuit; its Patience counts from then
 	clock           time.Time     // see Depart
 	Number          int32         // retry: which attempt of the request this is, from 1; 0 without a retry layer
@@ -99,6 +99,7 @@ func (t *Trip) Next() {
 	t.Clock(time.Time{})
 	t.Throttled = false
 	t.Unprocessed = false
+	t.said = nil
 	if t.cause.Load() != 0 {
 		t.cause.Store(0)
 	}

@@ -1,0 +1,152 @@
+package throttle
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/internal/peek"
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// Hear is trip.Ear's.
+func (p *passage) Hear(resp *http.Response) *trip.Said {
+	if !p.speaks(resp) {
+		return nil
+	}
+	s, ruled := p.read(resp)
+	return &trip.Said{Signal: s, Ruled: ruled}
+}
+
+// speaks reports whether resp has to be read: most answers say nothing.
+func (p *passage) speaks(resp *http.Response) bool {
+	return resp.StatusCode >= 400 || p.t.config.Classify != nil || !headers.Silent(resp.Header) || p.graphQL(resp)
+}
+
+// read is what resp says: its headers, and for what may be a refusal also the
+// first bytes of its body, which are given back. It may wait for these. ruled
+// tells that Classify decided otherwise about Throttled.
+func (p *passage) read(resp *http.Response) (s headers.Signal, ruled bool) {
+	now := time.Now()
+	if p.t.peek > 0 && (peek.Tells(resp) || p.graphQL(resp) && peek.Readable(resp)) {
+		s = headers.ParseBody(resp, peek.Start(p.r.Context(), resp, p.t.peek), now)
+	} else {
+		s = headers.Parse(resp, now)
+	}
+	if p.t.config.Classify == nil {
+		return s, false
+	}
+	was := s.Throttled
+	s = p.classify(resp, s)
+	return s, s.Throttled != was
+}
+
+// graphQL reports whether resp may be a GraphQL answer that refuses without
+// saying so by its status: of that media type, or an answer to a request that
+// looks like one.
+func (p *passage) graphQL(resp *http.Response) bool {
+	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusBadRequest {
+		return false
+	}
+	if v := resp.Header["Content-Type"]; len(v) > 0 && strings.HasPrefix(v[0], "application/graphql-response+json") {
+		return true
+	}
+	path := strings.TrimSuffix(p.r.URL.Path, ".json") // as Shopify's /admin/api/2026-01/graphql.json
+	return strings.HasSuffix(path, "/graphql") && (p.r.Method == http.MethodPost || methodOf(p.r) == http.MethodGet)
+}
+
+// classify asks Config.Classify.
+func (p *passage) classify(resp *http.Response, s headers.Signal) headers.Signal {
+	shown := *resp
+	if shown.Request == nil {
+		shown.Request = p.r
+	}
+	if shown.Body = http.NoBody; p.t.peek > 0 && peek.Readable(resp) {
+		start := &startOf{ctx: p.r.Context(), resp: resp, most: p.t.peek}
+		defer start.end()
+		shown.Body = start
+	}
+	throttled := s.Throttled
+	s = sound(p.t.config.Classify(&shown, s))
+	if s.Throttled && !throttled && s.Kind == headers.NoKind {
+		s.Kind = headers.Quota
+	}
+	if !s.Throttled {
+		s.Kind = headers.NoKind
+	}
+	return s
+}
+
+// startOf is the start of a body as Classify reads it: it is looked at when the
+// first Read asks for it, and not any more once Classify has returned.
+type startOf struct {
+	ctx  context.Context
+	resp *http.Response
+	most int64
+
+	mu   sync.Mutex // Classify may hand it to somebody else
+	over bool
+	text *bytes.Reader // nil: not looked at
+}
+
+func (b *startOf) Read(to []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.text == nil {
+		if b.over {
+			return 0, http.ErrBodyReadAfterClose
+		}
+		b.text = bytes.NewReader(bytes.Clone(peek.Start(b.ctx, b.resp, b.most)))
+	}
+	return b.text.Read(to)
+}
+
+// Close does nothing: the body is the caller's.
+func (b *startOf) Close() error { return nil }
+
+func (b *startOf) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.over = true
+}
+
+var _ io.ReadCloser = (*startOf)(nil)
+
+// sound is s with what no server's answer could hold taken out: learning relies
+// on what headers promises of a Signal. Its Limits are ours.
+func sound(s headers.Signal) headers.Signal {
+	const most, name = 64, 256
+	s.RetryAfter = wait(s.RetryAfter)
+	s.Limits = append([]headers.Limit(nil), s.Limits[:min(len(s.Limits), most)]...)
+	for i := range s.Limits {
+		l := &s.Limits[i]
+		for _, v := range [...]*headers.Opt[float64]{&l.Quota, &l.Used, &l.Remaining, &l.UsedRatio, &l.Refill, &l.Cost} {
+			if !v.Known || !(v.Value >= 0) || math.IsInf(v.Value, 0) {
+				*v = headers.Opt[float64]{}
+			}
+		}
+		for _, text := range [...]*string{&l.Name, &l.Unit, &l.Scope, &l.Partition, &l.Source} {
+			*text = strings.ToValidUTF8((*text)[:min(len(*text), name)], "")
+		}
+		l.Reset, l.Window = wait(l.Reset), wait(l.Window)
+		if l.Window.Value == 0 {
+			l.Window.Known = false
+		}
+	}
+	return s
+}
+
+// wait is d, never negative.
+func wait(d headers.Opt[time.Duration]) headers.Opt[time.Duration] {
+	if !d.Known {
+		return headers.Opt[time.Duration]{}
+	}
+	d.Value = max(0, d.Value)
+	return d
+}
