@@ -27,8 +27,9 @@
 // the server stated, the rate at which the server was found to accept, and the
 // pause that somebody else's 429 began. Units are taken at the moment it goes,
 // from all of these or from none, so whoever gives up while waiting costs
-// nothing, and a change re-plans all who wait. A wait that cannot end before
-// the deadline, or within MaxWait, fails at once and says how long it would be.
+// nothing, and a change re-plans all who wait. A wait that certainly cannot
+// end before the deadline, or within MaxWait, fails at once and says how long it
+// would be; one that is only estimated goes on until then.
 //
 // Only then does the clock of the attempt start. What came back is heard on the
 // way out: what it says about quotas by the throttle, what it says about the

@@ -67,7 +67,8 @@ func (l *loop) plan(o Outcome, sig headers.Signal, resp *http.Response, err erro
 	if l.tr.Patient && wait > p.sleep { // for the circuit: nobody queues there
 		p.sleep, p.waitFor = wait, Queue
 	}
-	if deadline, ok := l.ctx.Deadline(); ok && !now.Add(max(p.sleep, wait)).Before(deadline) {
+	// What of the wait is certain, the throttle has weighed; for the rest one queues.
+	if deadline, ok := l.ctx.Deadline(); ok && !now.Add(p.sleep).Before(deadline) {
 		return plan{reason: NoTime}
 	}
 	return l.commit(o, p, free, now)

@@ -17,9 +17,11 @@
 // Units are taken from all accounts a request draws on in one step or from
 // none, at the moment it is sent. Requests that wait hold no units and no place
 // in time: whatever changes (a pause, a budget, a neighbour that gives up) plans
-// all of them anew at once. Waits that cannot end before the context's deadline
-// or MaxWait are refused at once with an [*Error] that says how long they would
-// have been; nothing is spent for them.
+// all of them anew at once. Waits that certainly cannot end before the context's
+// deadline or MaxWait are refused at once with an [*Error] that says how long they
+// would have been; nothing is spent for them. Certain are budgets, pauses by hand,
+// and waits and resets that the server stated. What was only found or guessed
+// refuses nobody before that time is over, because a better estimate may come.
 //
 // # Who goes first
 //

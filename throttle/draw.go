@@ -14,7 +14,8 @@ type account struct {
 	scope  *scope // nil: a pool
 	line   *line  // nil: nobody waits
 	paused instant
-	why    string // of the pause, in words
+	sure   instant // until when the pause is certain, not guessed
+	why    string  // of the pause, in words
 }
 
 // terms says what an account counts and for whom. It may be shared and does not

@@ -117,6 +117,10 @@ func (e *engine) plan(now instant, l *line) {
 	}
 	w := l.pick()
 	t := w.opens(now, l)
+	if t > now && e.sweep(now, l, w) {
+		e.mark(l.a)
+		return
+	}
 	if o := l.oldest(); o != w && w.stuck() {
 		if u := o.opens(now, l); u > now && (u < t || t <= now) {
 			t = u

@@ -76,7 +76,7 @@ func (q *quota) note(l headers.Limit) {
 	}
 	q.means = l.ResetMeans
 	if l.Refill.Known && l.Refill.Value > 0 {
-		q.refill, q.flows = l.Refill.Value, true
+		q.refill, q.flows, q.trickles = l.Refill.Value, true, true
 	}
 	if l.ResetMeans != headers.Full || !l.Reset.Known || l.Reset.Value <= 0 || q.key.window > 0 {
 		return

@@ -200,7 +200,7 @@ func (p *passage) heed(now instant, news lesson) {
 		if a == &l.account {
 			p.record.quiet(now, until)
 		}
-		e.pause(now, a, until, news.in(now.time(), l))
+		e.pause(now, a, until, now.add(news.hold.sure.Sub(now.time())), news.in(now.time(), l))
 	case causeQuota:
 		e.recheck(now, l.scope)
 	}
@@ -214,7 +214,7 @@ func (p *passage) lifted(now instant, h *hold, a *account) {
 	if a == &p.kind.learner.account && p.record.gate.paused <= now {
 		p.record.wake(now)
 	}
-	p.t.engine.pause(now, a, now, "")
+	p.t.engine.pause(now, a, now, now, "")
 }
 
 // pausedTo is the end of the pause of p's host or partition, as far as p's
@@ -275,11 +275,11 @@ func (m *learned) lift(e *engine, now instant) {
 	m.all(func(l *learner) {
 		l.hold.lift()
 		l.finder.lift(now.time())
-		e.pause(now, &l.account, now, "")
+		e.pause(now, &l.account, now, now, "")
 		l.everyKind(func(k *kind) {
 			k.hold.lift()
 			k.finder.lift(now.time())
-			e.pause(now, &k.account, now, "")
+			e.pause(now, &k.account, now, now, "")
 		})
 	})
 }

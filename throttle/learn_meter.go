@@ -236,7 +236,7 @@ func (q *quota) eta(now instant, ahead, n int64) instant {
 	if r := q.rate(); r > 0 && t > now && t != never && ahead > 0 {
 		t = t.add(nanos(float64(ahead) / r)) // about: they come with the windows
 	}
-	return t
+	return max(t, q.sure(now, now, ahead, n))
 }
 
 func (l *learner) regain(int64) time.Duration   { return l.finder.guess() }

@@ -75,6 +75,7 @@ type quota struct {
 	agree int // answers that named the same reset
 
 	windows  int  // that ended since it was heard of
+	trickles bool // the server stated how fast it refills
 	flows    bool // it refills all the time, as a bucket does, rather than at the reset
 	rises    int  // answers that showed it rising before its reset
 	steady   int  // answers that showed that it does not, in a window that is tested

@@ -81,7 +81,22 @@ func (h *hold) words(now, zero time.Time) string {
 	if !now.Before(h.until) {
 		return "one request asks whether the pause is over, " + h.said()
 	}
-	return "paused until " + clock(now, zero, h.until) + ", " + h.said()
+	s := "paused until " + clock(now, zero, h.until) + ", "
+	switch over := h.until.Sub(h.sure); {
+	case h.source == "":
+		return s + "a guess" + h.after()
+	case h.strikes > 0 && over > mostSlack:
+		return s + round(over).String() + " longer than " + h.said() + ", a guess" + h.after()
+	}
+	return s + h.said()
+}
+
+// after is the refusals that a guess follows, in words.
+func (h *hold) after() string {
+	if h.strikes == 0 {
+		return " after a refusal"
+	}
+	return fmt.Sprintf(" after %d refusals in a row", h.strikes+1)
 }
 
 func (f *finder) words() string {

@@ -308,5 +308,5 @@ func (l *Limiter) Pause(key string, until time.Time) {
 	if t > now {
 		s.quiet(now, t)
 	}
-	e.pause(now, &s.gate, t, "paused by hand")
+	e.pause(now, &s.gate, t, t, "paused by hand")
 }

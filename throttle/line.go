@@ -39,6 +39,7 @@ type line struct {
 	n       int
 	units   int64
 	dirty   bool
+	first   instant // when the first wait in it ends, or before
 	wake    instant // when timer fires; never: it does not
 	timer   *time.Timer
 }
@@ -117,6 +118,10 @@ func (l *line) add(w *waiter, n int64) {
 	k := &claim{w: w, n: n, line: l, class: c, lane: ln}
 	heap.Push(&c.all, k)
 	heap.Push(&ln.q, k)
+	if l.n == 0 {
+		l.first = never
+	}
+	l.first = min(l.first, w.ends())
 	l.n++
 	l.units += n
 	c.units += n

@@ -43,7 +43,8 @@ func (q *queued) want(name string, at time.Duration, granted bool) {
 	}
 }
 
-// When one's wait becomes too long, those behind it move up at that moment.
+// Who certainly cannot be granted in time any more is refused at that moment, and
+// those behind it move up.
 func TestRefusedWaiterMovesOthersUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, "1/s bucket 10")
@@ -57,7 +58,7 @@ func TestRefusedWaiterMovesOthersUp(t *testing.T) {
 		time.Sleep(sec)
 		g.Settle(Cost{requests: 20})
 		q.wg.Wait()
-		q.want("large", 6*sec, false)
+		q.want("large", sec, false)
 		q.want("small", 11*sec, true)
 	})
 }

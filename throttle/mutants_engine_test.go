@@ -195,7 +195,7 @@ func TestWaitsForWhatWasLearned(t *testing.T) {
 		t.Errorf("afterwards: %s", got)
 	}
 	l.hold = &hold{until: at0(30 * sec)}
-	if got := l.words(hourIn); !strings.HasSuffix(got, "guessed from refusals") {
+	if got := l.words(hourIn); !strings.HasSuffix(got, ", a guess after a refusal") {
 		t.Errorf("a paused credential: %s", got)
 	}
 	l.hold.capped, l.hold.source = true, "x-ratelimit-reset"

@@ -7,7 +7,9 @@ import (
 const (
 	firstGuess   = 500 * time.Millisecond // of a pause, when the server gives no hint and nothing was measured
 	leastGuess   = 20 * time.Millisecond
-	mostGuess    = 60 * time.Second // below the default MaxWait, so that a guess alone refuses nobody
+	mostGuess    = 60 * time.Second
+	shortGuess   = 8 * time.Second // a guess doubles up to this; a longer one is at most the
+	guessPart    = 6               // part of the time since the first refusal, so that who waits a minute learns within 13 s that it is over, and MaxWait is 75 s
 	firstSpread  = 2 * time.Second
 	mostSpread   = 30 * time.Second
 	mostSlack    = 2 * time.Second // how much too short hints of real servers were seen to be
@@ -28,8 +30,10 @@ type hint struct {
 // so is none. Its owner guards it.
 type hold struct {
 	until time.Time // nothing starts before
+	sure  time.Time // until then because the server said so; the rest is a guess
 	since time.Time // of the last reaction: refusals of what was sent before are the same event
 	ended time.Time // when the first hint of this row of refusals ended
+	began time.Time // when the row did
 
 	strikes int           // re-openings refused in a row
 	slack   time.Duration // by how much hints have proved too short
@@ -45,20 +49,23 @@ type hold struct {
 // whether the client is too new to be part of a steady flow. It reports
 // whether this was news rather than one more answer of the same burst.
 func (h *hold) refuse(now, sent time.Time, said hint, guess, maxPause time.Duration, fresh bool, spread float64) bool {
+	if said.known {
+		wait, _ := believe(said, maxPause)
+		h.sure = later(h.sure, now.Add(wait))
+	}
 	if !h.since.IsZero() && !sent.After(h.since) {
 		if said.known {
-			if wait, capped := believe(said, maxPause); now.Add(wait).After(h.until) {
-				h.until, h.capped, h.asking = now.Add(wait), capped, true
-				h.source = said.source
-				if h.met { // the pause was over, and begins again
-					h.met, h.strikes, h.ended = false, 0, h.until
-				}
-			}
+			h.prolong(now, said, maxPause)
 		}
 		return false
 	}
 	h.strikes = h.inVain(sent)
 	wait := h.length(said, guess, maxPause, fresh, spread)
+	if h.strikes == 0 {
+		h.began = now
+	} else if !said.known {
+		wait = min(wait, max(shortGuess, now.Sub(h.began)/guessPart))
+	}
 	h.since, h.met = now, false
 	h.asking, h.source = true, said.source
 	if end := now.Add(wait); end.After(h.until) {
@@ -68,6 +75,18 @@ func (h *hold) refuse(now, sent time.Time, said hint, guess, maxPause time.Durat
 		h.ended = h.until
 	}
 	return true
+}
+
+// prolong heeds the hint of one more answer of the same burst.
+func (h *hold) prolong(now time.Time, said hint, maxPause time.Duration) {
+	wait, capped := believe(said, maxPause)
+	if !now.Add(wait).After(h.until) {
+		return
+	}
+	h.until, h.capped, h.asking, h.source = now.Add(wait), capped, true, said.source
+	if h.met { // the pause was over, and begins again
+		h.met, h.strikes, h.ended = false, 0, h.until
+	}
 }
 
 // inVain is how many requests in a row have asked whether the pause is over

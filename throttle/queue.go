@@ -114,14 +114,18 @@ func (p *patience) ends(now instant) (expires, deadline instant) {
 	return now.add(p.most), deadline
 }
 
-// tooLate refuses a wait for a until t if that is later than p allows.
+// tooLate refuses a wait that certainly ends later than p allows. If p allows
+// none any more, it refuses one for a until t, however that is known.
 func (e *engine) tooLate(now, t instant, a *account, q *ask, draws []draw, p *patience) *Error {
 	if p.most < 0 {
 		return q.refusal(now, behind(now, t, draws), a, now)
 	}
 	expires, deadline := p.ends(now)
 	end := min(expires, deadline)
-	if t == never && end > now || t <= end {
+	if end > now {
+		t, a = certain(now, q, draws, true)
+	}
+	if t <= end {
 		return nil
 	}
 	err := q.refusal(now, t, a, end)

@@ -14,7 +14,7 @@ func (q *ask) error(r Reason, a *account, wait time.Duration) *Error {
 
 // late is the refusal of a waiter that a can grant at t, which is too late.
 func (w *waiter) late(now instant, a *account, t instant) *Error {
-	end := min(w.expires, w.deadline)
+	end := w.ends()
 	err := w.refusal(now, t, a, end)
 	err.deadline = w.deadline <= w.expires
 	err.bound = end.until(now)
@@ -45,30 +45,41 @@ func (w *waiter) binding(now instant) (*account, instant) {
 }
 
 // refusal is that of a wait until t for a, which is later than end. If a pause
-// alone would be, that is why.
+// alone would be, that is why. What is only guessed of a pause is a reason when
+// end has come.
 func (q *ask) refusal(now, t instant, a *account, end instant) *Error {
-	if g := &q.scope.gate; a == nil || g.paused > max(now, end) {
+	paused := func(o *account) instant {
+		if end > now {
+			return o.sure
+		}
+		return o.paused
+	}
+	if g := &q.scope.gate; a == nil || paused(g) > max(now, end) {
 		a = g
 	}
-	if q.host != nil && q.host.gate.paused > max(now, end) {
+	if q.host != nil && paused(&q.host.gate) > max(now, end) {
 		a = &q.host.gate
 	}
 	if k := q.learn; k != nil {
 		for _, o := range [...]*account{&k.account, &k.learner.account} {
-			if o.paused > max(now, end) {
+			if paused(o) > max(now, end) {
 				a = o
 			}
 		}
 	}
-	t = max(t, a.paused)
+	t = max(t, paused(a))
 	wait := t.until(now)
 	if t == never {
 		wait = 0
 	}
-	if a.paused > now {
+	if paused(a) > now {
 		err := q.error(Paused, a, wait)
 		err.detail = a.why
 		return err
 	}
-	return q.error(WaitTooLong, a, wait)
+	err := q.error(WaitTooLong, a, wait)
+	if k := q.learn; k != nil && a == &k.learner.account {
+		err.detail = a.reason(now)
+	}
+	return err
 }

@@ -41,33 +41,14 @@ func drawn(draws []draw, a *account) int64 {
 	return 0
 }
 
-// recheck refuses those of s whose wait cannot end in time any more, even if
-// nobody else waited.
-func (e *engine) recheck(now instant, s *scope) {
-	for w := s.waiters; w != nil; {
-		next := w.next
-		for i := range w.draws {
-			d := &w.draws[i]
-			if d.n == 0 {
-				continue
-			}
-			if t := d.a.at(now, d.n); t != never && t > min(w.expires, w.deadline) {
-				e.refuse(now, w, w.late(now, d.a, t))
-				break
-			}
-		}
-		w = next
-	}
-	e.run(now)
-}
-
 // pause stops a until the given instant; one that has passed ends the pause.
-// What waits for a and cannot wait that long is refused.
-func (e *engine) pause(now instant, a *account, until instant, why string) {
+// Until sure that is certain: what waits for a and cannot wait that long is
+// refused.
+func (e *engine) pause(now instant, a *account, until, sure instant, why string) {
 	if a.scope != nil && a == &a.scope.gate && until > now && a.paused <= now {
 		a.scope.counters.more().byHand++
 	}
-	a.paused, a.why = until, why
+	a.paused, a.sure, a.why = until, sure, why
 	e.mark(a)
 	if a.scope != nil {
 		for w := a.scope.waiters; w != nil; w = w.next {
@@ -77,7 +58,7 @@ func (e *engine) pause(now instant, a *account, until instant, why string) {
 		}
 	}
 	e.run(now)
-	if a.scope != nil && until > now {
+	if a.scope != nil && sure > now {
 		e.recheck(now, a.scope)
 	}
 }

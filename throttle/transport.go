@@ -221,7 +221,7 @@ func (t *Transport) pauseHost(key string, until time.Time, why string) {
 		sooner = at < r.gate.paused
 		r.rest(now, at, sooner)
 	}
-	e.pause(now, &r.gate, at, why)
+	e.pause(now, &r.gate, at, at, why)
 	e.mu.Unlock()
 	t.tellHost(key, until, sooner)
 	t.parts.All(func(entry *table.Entry[record]) {
@@ -232,7 +232,7 @@ func (t *Transport) pauseHost(key string, until time.Time, why string) {
 			return
 		}
 		if until.IsZero() { // the server's word to this partition ends too
-			e.pause(now, &p.gate, now, "")
+			e.pause(now, &p.gate, now, now, "")
 			p.learned.lift(e, now)
 			p.wake(now)
 		} else {

@@ -1,0 +1,157 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir/internal/testnet"
+)
+
+// Twenty callers work side by side. When it becomes certain that nobody can go
+// before his time is up, all who wait are refused at that moment.
+func TestWhatIsCertainRefusesThoseWhoWait(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		answer func(n int, h http.Header) (status int) // the n-th, from 1
+		goes   int                                     // requests that are sent; zero: not looked at
+		why    string
+	}{
+		{"30 left for 40 minutes", func(n int, h http.Header) int {
+			h.Set("X-RateLimit-Limit", "5000")
+			h.Set("X-RateLimit-Remaining", strconv.Itoa(max(0, 31-n)))
+			h.Set("X-RateLimit-Reset", "2400")
+			return 200
+		}, 31, "stated by X-RateLimit"},
+		{"a pause of an hour", func(n int, h http.Header) int {
+			if n < 10 {
+				return 200
+			}
+			h.Set("Retry-After", "3600")
+			return 429
+		}, 0, "said by Retry-After"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n, over := 0, time.Time{} // when the last request was sent
+				var mu sync.Mutex
+				b := newBase(func(r *http.Request) (*http.Response, error) {
+					mu.Lock()
+					n++
+					h := http.Header{}
+					status := test.answer(n, h)
+					over = time.Now()
+					mu.Unlock()
+					if err := testnet.Wait(r.Context(), sec); err != nil {
+						return nil, err
+					}
+					return testnet.Answer(r, status, h, nil), nil
+				})
+				tr := newTransport(t, b, Config{Default: MustParseBudget("5/s")})
+				var wg sync.WaitGroup
+				for range 20 {
+					wg.Go(func() {
+						for {
+							resp, err := get(t, t.Context(), tr, "http://h/")
+							if err != nil {
+								mu.Lock()
+								defer mu.Unlock()
+								var e *Error
+								if !errors.As(err, &e) || e.RetryAfter < 4*time.Minute || !strings.Contains(e.Error(), test.why) {
+									t.Errorf("got %v, want a refusal that says how long and why", err)
+								}
+								if late := time.Since(over); late > sec {
+									t.Errorf("refused %v after the last request was sent, want as soon as it is answered", late)
+								}
+								return
+							}
+							if resp.StatusCode != 200 {
+								return
+							}
+						}
+					})
+				}
+				wg.Wait()
+				if test.goes > 0 && n != test.goes {
+					t.Errorf("%d were sent, want %d", n, test.goes)
+				}
+			})
+		})
+	}
+}
+
+// refusing refuses whatever comes before it opens, for good reason or none.
+func refusing(open time.Duration, retryAfter string) func(r *http.Request) (*http.Response, error) {
+	start := time.Now()
+	return func(r *http.Request) (*http.Response, error) {
+		if time.Since(start) >= open {
+			return testnet.Answer(r, 200, nil, nil), nil
+		}
+		h := http.Header{}
+		if retryAfter != "" {
+			h.Set("Retry-After", retryAfter)
+		}
+		return testnet.Answer(r, 429, h, nil), nil
+	}
+}
+
+// Of a wait that is made of what is certain and of a guess, only what is certain
+// refuses. Resume shows that those are still there who were not refused.
+func TestOnlyTheCertainPartOfAWaitRefuses(t *testing.T) {
+	for _, test := range []struct {
+		name, budget, hint string
+		asks               time.Duration // for so long somebody asks, who is refused
+		deadline           time.Duration // of the one who comes then, in a pause
+		refused            time.Duration // the wait in the error; zero: waits
+	}{
+		{"a guessed pause", "unlimited", "", time.Minute, 3 * sec, 0},
+		{"a guessed pause over a budget with room", "10/s", "", time.Minute, 3 * sec, 0},
+		{"a guessed pause over a shaped budget", "6/m burst 6", "", time.Minute, 3 * sec, 0},
+		{"a guessed pause over a spent budget", "1/h", "", 0, 3 * sec, time.Hour},
+		{"a stated pause", "unlimited", "20", 0, 3 * sec, 20 * sec},
+		{"a stated pause over a budget with room", "10/s", "20", 0, 3 * sec, 20 * sec},
+		{"a stated pause that proved too short", "unlimited", "1", time.Minute, 5 * sec, 0},
+		{"a stated pause that proved too short, for the impatient", "unlimited", "8", 2 * time.Minute, 2 * sec, 8 * sec},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tr := newTransport(t, newBase(refusing(5*time.Minute, test.hint)), Config{Default: MustParseBudget(test.budget), MaxWait: time.Hour})
+				start := time.Now()
+				for mustGet(t, tr, "http://h/"); time.Since(start) < test.asks; mustGet(t, tr, "http://h/") {
+				}
+				start = time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), test.deadline)
+				defer cancel()
+				ended := make(chan error, 1)
+				go func() {
+					_, err := get(t, ctx, tr, "http://h/")
+					ended <- err
+				}()
+				synctest.Wait()
+				select {
+				case err := <-ended:
+					var e *Error
+					if test.refused == 0 || !errors.As(err, &e) || e.RetryAfter < test.refused-sec || e.RetryAfter > test.refused+sec || !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("got %v at once, want a wait of %v to refuse, zero none", err, test.refused)
+					}
+					return
+				default:
+				}
+				if test.refused > 0 {
+					t.Errorf("waits, want a refusal because of %v", test.refused)
+				}
+				time.Sleep(sec)
+				tr.Resume("h")
+				if err := <-ended; err != nil || time.Since(start) > sec+sec/2 {
+					t.Errorf("after Resume: %v after %v", err, time.Since(start))
+				}
+			})
+		})
+	}
+}
