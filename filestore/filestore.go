@@ -29,6 +29,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -48,12 +49,13 @@ type Config struct {
 // calls, so there is nothing to close. Two Stores of one directory, in one
 // process or in two, share its budgets.
 type Store struct {
-	dir   string
-	locks string // where the locks are: dir
-	sync  bool
-	now   func() time.Time
-	flush func(dir string) error
-	turns [shards]chan struct{} // this Store's own turn at a shard's lock
+	dir     string
+	locks   string // where the locks are: dir
+	sync    bool
+	now     func() time.Time
+	flush   func(dir string) error
+	turns   [shards]chan struct{} // this Store's own turn at a shard's lock
+	overdue atomic.Int64          // calls that were left behind, see within
 }
 
 const (
@@ -80,6 +82,10 @@ func Open(dir string, c Config) (*Store, error) {
 // between the writes has charged some of them: their units are lost, as after
 // any booking whose reply was lost.
 func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error) {
+	return within(ctx, &s.overdue, func() (store.Booked, error) { return s.book(ctx, b) })
+}
+
+func (s *Store) book(ctx context.Context, b store.Booking) (store.Booked, error) {
 	if err := b.Validate(); err != nil {
 		return store.Booked{}, err
 	}
@@ -114,6 +120,11 @@ func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error)
 
 // Refund implements [store.Store].
 func (s *Store) Refund(ctx context.Context, r store.Refund) error {
+	_, err := within(ctx, &s.overdue, func() (struct{}, error) { return struct{}{}, s.refund(ctx, r) })
+	return err
+}
+
+func (s *Store) refund(ctx context.Context, r store.Refund) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
@@ -125,6 +136,11 @@ func (s *Store) Refund(ctx context.Context, r store.Refund) error {
 
 // Tell implements [store.Store].
 func (s *Store) Tell(ctx context.Context, key string, n store.News) error {
+	_, err := within(ctx, &s.overdue, func() (struct{}, error) { return struct{}{}, s.tell(ctx, key, n) })
+	return err
+}
+
+func (s *Store) tell(ctx context.Context, key string, n store.News) error {
 	if err := n.Validate(); err != nil {
 		return err
 	}

@@ -115,6 +115,6 @@ func (p *passage) settle(actual Cost) error {
 	}
 	p.settled = true
 	e.settle(e.now(), &p.permit, actual)
-	p.shared.settle(actual)
+	p.shared.Settle(actual)
 	return nil
 }

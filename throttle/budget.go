@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	meters "github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // Rate is one rule: at most Limit units in any window of length Per. Units are
@@ -55,21 +57,13 @@ type Budget struct {
 type Cost map[string]int64
 
 const (
-	requests = "requests"
+	requests = meters.Requests
 	longest  = 10 * 365 * 24 * time.Hour // of a Per; keeps sums of instants far from overflow
-	exact    = 64                        // limits up to here are counted unit by unit, larger ones in as many sub-windows
+	exact    = meters.Exact
 )
 
 // of returns how many of unit c draws.
-func (c Cost) of(unit string) int64 {
-	if n, ok := c[unit]; ok {
-		return n
-	}
-	if unit == requests {
-		return 1
-	}
-	return 0
-}
+func (c Cost) of(unit string) int64 { return meters.CostOf(c, unit) }
 
 // check returns an error that names the first unit, in no special order, whose
 // cost is negative.
@@ -101,6 +95,11 @@ func (r Rate) burst() int {
 		return 1
 	}
 	return max(1, r.Limit/10)
+}
+
+// spec is r as the rooms below count it.
+func (r Rate) spec() meters.Spec {
+	return meters.Spec{Limit: r.Limit, Per: r.Per, Burst: r.burst(), Bucket: r.Bucket > 0, Unit: r.unit(), Align: r.Align, WarmUp: r.WarmUp}
 }
 
 // perSecond is the long-run rate.

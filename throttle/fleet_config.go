@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/fleet"
 	"github.com/weirhttp/weir/throttle/store"
 )
 
@@ -94,24 +95,77 @@ type StoreChange struct {
 	Err      error // why; nil when To is StoreUp
 }
 
-// check resolves the defaults; errors name the field and the value.
-func (c FleetConfig) check() (FleetConfig, error) {
+// new returns what asks s as c says, or an error that names the field and the
+// value.
+func (c FleetConfig) new(s Store) (*fleet.Fleet, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	f := fleet.Config{Members: c.Members, WhenDown: fleet.WhenDown(c.WhenDown), Deadline: c.Deadline, Spread: c.Spread, Lease: c.Lease}
+	if c.OnStore != nil {
+		f.OnState = func(from, to fleet.State, why error) {
+			c.OnStore(StoreChange{From: StoreState(from), To: StoreState(to), Err: why})
+		}
+	}
+	return fleet.New(s, f), nil
+}
+
+func (c FleetConfig) check() error {
 	switch {
 	case c.Members < 0:
-		return c, fmt.Errorf("throttle: Fleet.Members: %d is negative", c.Members)
+		return fmt.Errorf("throttle: Fleet.Members: %d is negative", c.Members)
 	case c.WhenDown > Open:
-		return c, fmt.Errorf("throttle: Fleet.WhenDown: %d is unknown", c.WhenDown)
+		return fmt.Errorf("throttle: Fleet.WhenDown: %d is unknown", c.WhenDown)
 	case c.Members == 0 && c.WhenDown == ShareRates:
-		return c, fmt.Errorf("throttle: Fleet.Members: 0: a share of the rates needs the number of processes")
+		return fmt.Errorf("throttle: Fleet.Members: 0: a share of the rates needs the number of processes")
 	case c.Deadline < 0:
-		return c, fmt.Errorf("throttle: Fleet.Deadline: %v is negative", c.Deadline)
+		return fmt.Errorf("throttle: Fleet.Deadline: %v is negative", c.Deadline)
 	case c.Spread < 0:
-		return c, fmt.Errorf("throttle: Fleet.Spread: %v is negative", c.Spread)
+		return fmt.Errorf("throttle: Fleet.Spread: %v is negative", c.Spread)
 	case c.Lease < 0 || c.Lease > time.Minute:
-		return c, fmt.Errorf("throttle: Fleet.Lease: %v is not within 0 and 1 min", c.Lease)
+		return fmt.Errorf("throttle: Fleet.Lease: %v is not within 0 and 1 min", c.Lease)
 	}
-	if c.Deadline == 0 {
-		c.Deadline = 50 * time.Millisecond
+	return nil
+}
+
+// storable returns an error if a Store cannot keep b's rates.
+func storable(field string, b Budget, f *fleet.Fleet) error {
+	if err := fleet.Storable(newPlan("", "", b).specs, f.Config()); err != nil {
+		return fmt.Errorf("throttle: %s: %v does not fit into a Store: %w", field, b, err)
 	}
-	return c, nil
+	return nil
+}
+
+// storableAll is storable of a whole configuration.
+func storableAll(other Budget, by map[string]Budget, f *fleet.Fleet) error {
+	if err := storable("Default", other, f); err != nil {
+		return err
+	}
+	for name, b := range by {
+		if err := storable(fmt.Sprintf("Budgets[%q]", name), b, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refusedByStore is the error for a booking that was refused.
+func refusedByStore(r *fleet.Refusal) error {
+	if r.Err != nil {
+		return r.Err
+	}
+	e := &Error{Key: r.Name, Unit: r.Unit, RetryAfter: r.Wait, bound: r.Bound, deadline: r.ByCaller}
+	switch r.Reason {
+	case fleet.TooLong:
+		e.Reason = WaitTooLong
+	case fleet.Paused:
+		e.Reason = Paused
+	case fleet.NeverFits:
+		e.Reason = NeverFits
+	case fleet.Down:
+		e.Reason = StoreDown
+	case fleet.Ended:
+		e.Reason, e.detail = StoreDown, "after Close"
+	}
+	return e
 }

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/farstore"
 	"github.com/weirhttp/weir/throttle/store"
 )
 
@@ -22,7 +23,7 @@ type api struct {
 	mu   sync.Mutex
 	r    *rand.Rand
 	slow time.Duration // some take up to that long, most a hundredth
-	fleetSends
+	farstore.Sends
 }
 
 func (a *api) delay() time.Duration {
@@ -37,7 +38,7 @@ func (a *api) delay() time.Duration {
 
 func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
 	time.Sleep(a.delay())
-	a.add()
+	a.Add()
 	time.Sleep(a.delay())
 	resp := answer(200)
 	resp.Request = r
@@ -59,7 +60,7 @@ func (s farStore) Book(ctx context.Context, b store.Booking) (store.Booked, erro
 
 // lateFleet runs 16 processes for some windows of rate and returns when the
 // requests arrived.
-func lateFleet(t *testing.T, rate Rate, slow time.Duration, f FleetConfig, seed uint64) *fleetSends {
+func lateFleet(t *testing.T, rate Rate, slow time.Duration, f FleetConfig, seed uint64) *farstore.Sends {
 	a := &api{r: rand.New(rand.NewPCG(seed, 1)), slow: slow}
 	f.Members = 16
 	s := farStore{store.NewMemory(), a}
@@ -87,8 +88,8 @@ func lateFleet(t *testing.T, rate Rate, slow time.Duration, f FleetConfig, seed 
 		}
 	}
 	wg.Wait()
-	slices.SortFunc(a.at, time.Time.Compare)
-	return &a.fleetSends
+	slices.SortFunc(a.At, time.Time.Compare)
+	return &a.Sends
 }
 
 // TestFleetWindowAtTheServer holds a rate's promise where it is counted: however
@@ -109,10 +110,10 @@ func TestFleetWindowAtTheServer(t *testing.T) {
 				for seed := range uint64(2) {
 					synctest.Test(t, func(t *testing.T) {
 						out := lateFleet(t, rate, slow, FleetConfig{Lease: tc.lease}, seed)
-						if got := out.most(rate.Per); got > rate.Limit {
+						if got := out.Most(rate.Per); got > rate.Limit {
 							t.Errorf("seed %d: %d requests arrived in a window, want at most %d", seed, got, rate.Limit)
 						}
-						if n := len(out.at); n < tc.least {
+						if n := len(out.At); n < tc.least {
 							t.Errorf("seed %d: %d requests in twelve windows, want at least %d", seed, n, tc.least)
 						}
 					})
@@ -144,11 +145,11 @@ func TestFleetMeterAtTheServer(t *testing.T) {
 					if rate.Bucket > 0 {
 						most = float64(rate.Bucket) + rate.perSecond()*w.Seconds()
 					}
-					if got := out.most(w); float64(got) > most+tc.more {
+					if got := out.Most(w); float64(got) > most+tc.more {
 						t.Errorf("%d requests arrived within %v, want at most %v", got, w, most+tc.more)
 					}
 				}
-				if n := len(out.at); n < 8*rate.Limit {
+				if n := len(out.At); n < 8*rate.Limit {
 					t.Errorf("%d requests in twelve windows of %d", n, rate.Limit)
 				}
 			})

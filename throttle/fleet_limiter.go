@@ -2,10 +2,9 @@ package throttle
 
 import (
 	"context"
-	"math"
 	"time"
 
-	"github.com/weirhttp/weir/throttle/store"
+	"github.com/weirhttp/weir/throttle/internal/fleet"
 )
 
 // A Limiter with a Store asks its own queue first, which keeps priorities, lanes
@@ -13,12 +12,12 @@ import (
 
 // shared is what key draws on in the store. Rates are the key's own: two
 // processes that configure a key differently share what they name alike.
-func (l *Limiter) shared(key string) []fleetDraw {
+func (l *Limiter) shared(key string) []fleet.Key {
 	p := l.plans[key]
 	if p == nil {
 		p = l.other
 	}
-	return []fleetDraw{{key: key, name: key, rates: p.budget.Rates}}
+	return []fleet.Key{{ID: key, Name: key, Rates: p.specs}}
 }
 
 func (l *Limiter) takeShared(ctx context.Context, key string, q *ask) (Grant, error) {
@@ -27,11 +26,12 @@ func (l *Limiter) takeShared(ctx context.Context, key string, q *ask) (Grant, er
 	if err != nil {
 		return g, err
 	}
-	g.fleet, err = l.fleet.take(ctx, l.shared(key), q.cost, priorityFrom(ctx), l.patience(ctx, begin))
-	if err != nil {
+	booked, refusal := l.fleet.Book(ctx, l.shared(key), q.cost, fleet.Options{Priority: priorityFrom(ctx), MaxWait: l.patience(ctx, begin)})
+	if refusal != nil {
 		g.Cancel()
-		return Grant{}, err
+		return Grant{}, refusedByStore(refusal)
 	}
+	g.fleet = booked
 	return g, nil
 }
 
@@ -57,8 +57,8 @@ func (l *Limiter) takePartShared(ctx context.Context, key string, q *ask) (int64
 	if n == 0 {
 		n = q.upTo // nothing limits it here
 	}
-	draws := l.shared(key)
-	part := min(n, max(1, l.fleet.room(draws, q.unit)))
+	keys := l.shared(key)
+	part := min(n, max(1, l.sharedRoom(keys, q.unit)))
 	for {
 		wait := l.patience(ctx, begin)
 		if part > 1 {
@@ -66,15 +66,16 @@ func (l *Limiter) takePartShared(ctx context.Context, key string, q *ask) (int64
 		}
 		cost := Cost{requests: 0}
 		cost[q.unit] = part
-		g.fleet, err = l.fleet.take(ctx, draws, cost, priorityFrom(ctx), wait)
-		if err == nil {
+		booked, refusal := l.fleet.Book(ctx, keys, cost, fleet.Options{Priority: priorityFrom(ctx), MaxWait: wait})
+		if refusal == nil {
+			g.fleet = booked
 			break
 		}
 		if part == 1 || ctx.Err() != nil {
 			g.Cancel()
-			return 0, err
+			return 0, refusedByStore(refusal)
 		}
-		part = max(1, min(part-1, l.fleet.room(draws, q.unit)))
+		part = max(1, min(part-1, l.sharedRoom(keys, q.unit)))
 	}
 	if part < n {
 		booked := g.fleet
@@ -90,74 +91,23 @@ func (l *Limiter) tryShared(key string, c Cost) Decision {
 	if !d.Allowed {
 		return d
 	}
-	draws := l.shared(key)
-	_, err := l.fleet.take(context.Background(), draws, c, 0, -1)
-	if err != nil {
+	keys := l.shared(key)
+	if _, refusal := l.fleet.Book(context.Background(), keys, c, fleet.Options{MaxWait: -1}); refusal != nil {
 		g.Cancel()
 		d.Allowed, d.RetryAfter = false, unknown
-		if e, ok := err.(*Error); ok && e.Reason != NeverFits {
-			d.RetryAfter = e.RetryAfter
+		if refusal.Reason != fleet.NeverFits {
+			d.RetryAfter = refusal.Wait
 		}
 	}
-	l.fleet.describe(&d, draws, c)
+	left, full := l.fleet.Left(keys, c)
+	d.Remaining, d.ResetAfter = min(d.Remaining, left), max(d.ResetAfter, full)
 	return d
 }
 
-// describe lowers what is left to what the store last said.
-func (f *fleet) describe(d *Decision, draws []fleetDraw, c Cost) {
-	now := time.Now()
-	for _, k := range draws {
-		ls, units := storeLimits(k.rates, f.c, now)
-		s := f.recall(k.key, len(ls), now)
-		for i, l := range ls {
-			if c.of(units[l.Unit]) == 0 {
-				continue
-			}
-			room := s.Room(i, l)
-			d.Remaining = min(d.Remaining, int64(max(0, room+l.Tolerance())))
-			switch l.Kind {
-			case store.MeterLimit:
-				d.ResetAfter = max(d.ResetAfter, drain(l, l.Size-room))
-			case store.CalendarLimit:
-				d.ResetAfter = max(d.ResetAfter, l.Ends.Sub(now))
-			}
-		}
-	}
-}
-
-// drain is how long a Meter takes to drain units.
-func drain(l store.Limit, units float64) time.Duration {
-	s := min(units/l.Rate, store.MaxHorizon.Seconds())
-	return time.Duration(math.Ceil(s*1e6)) * time.Microsecond
-}
-
-// room guesses how many of unit the store would book at once.
-func (f *fleet) room(draws []fleetDraw, unit string) int64 {
-	now, room := time.Now(), float64(math.MaxInt32)
-	for _, k := range draws {
-		ls, units := storeLimits(k.rates, f.c, now)
-		s := f.recall(k.key, len(ls), now)
-		for i, l := range ls {
-			if units[l.Unit] == unit {
-				room = min(room, s.Room(i, l)+l.Tolerance())
-			}
-		}
-	}
-	return int64(max(0, room))
-}
-
-// tellPause lets the other processes know of a pause; a time that has passed
-// ends it. sooner says that the one before would have ended later, which would
-// win if it were not ended first.
-func (f *fleet) tellPause(key string, until time.Time, sooner bool) {
-	d := time.Until(until)
-	if sooner && d > 0 {
-		f.tell(key, store.News{Pause: -1})
-	}
-	if d <= 0 {
-		d = -1
-	}
-	f.tell(key, store.News{Pause: min(d, store.MaxHorizon)})
+// sharedRoom guesses how many of unit the store would book at once.
+func (l *Limiter) sharedRoom(keys []fleet.Key, unit string) int64 {
+	left, _ := l.fleet.Left(keys, Cost{requests: 0, unit: 1})
+	return left
 }
 
 // Close gives back what was booked ahead in the Store and waits for calls to
@@ -165,7 +115,7 @@ func (f *fleet) tellPause(key string, until time.Time, sooner bool) {
 // Limiter without a Store needs no Close.
 func (l *Limiter) Close() error {
 	if l.fleet != nil {
-		l.fleet.close()
+		l.fleet.Close()
 	}
 	return nil
 }
@@ -175,5 +125,5 @@ func (l *Limiter) StoreState() StoreState {
 	if l.fleet == nil {
 		return StoreUp
 	}
-	return l.fleet.guard.now()
+	return StoreState(l.fleet.State())
 }

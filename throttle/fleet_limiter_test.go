@@ -2,10 +2,12 @@ package throttle
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/farstore"
 	"github.com/weirhttp/weir/throttle/store"
 )
 
@@ -25,7 +27,7 @@ func sharedLimiters(t *testing.T, s Store, b string, n int) []*Limiter {
 
 func TestLimitersShareABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ls := sharedLimiters(t, newSlowStore(time.Millisecond), "10/m burst 10", 3)
+		ls := sharedLimiters(t, farstore.New(time.Millisecond), "10/m burst 10", 3)
 		granted := 0
 		for i := range 30 {
 			if d := ls[i%3].Try("k", nil); d.Allowed {
@@ -48,7 +50,7 @@ func TestLimitersShareABudget(t *testing.T) {
 
 func TestSharedTakeWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ls := sharedLimiters(t, newSlowStore(time.Millisecond), "5/m burst 5", 2)
+		ls := sharedLimiters(t, farstore.New(time.Millisecond), "5/m burst 5", 2)
 		for range 5 {
 			if _, err := ls[0].Take(t.Context(), "k", nil); err != nil {
 				t.Fatal(err)
@@ -73,7 +75,7 @@ func TestSharedTakeWaits(t *testing.T) {
 
 func TestSharedTakeUpTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ls := sharedLimiters(t, newSlowStore(time.Millisecond), "100 tokens/m burst 100", 2)
+		ls := sharedLimiters(t, farstore.New(time.Millisecond), "100 tokens/m burst 100", 2)
 		for i, tc := range []struct{ most, want int64 }{{70, 70}, {70, 30}} {
 			got, err := ls[0].TakeUpTo(t.Context(), "k", "tokens", tc.most)
 			if err != nil || got != tc.want {
@@ -82,7 +84,7 @@ func TestSharedTakeUpTo(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		ls := sharedLimiters(t, newSlowStore(time.Millisecond), "100 tokens/m burst 100", 2)
+		ls := sharedLimiters(t, farstore.New(time.Millisecond), "100 tokens/m burst 100", 2)
 		if _, err := ls[0].TakeUpTo(t.Context(), "k", "tokens", 70); err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +96,7 @@ func TestSharedTakeUpTo(t *testing.T) {
 
 func TestSharedPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ls := sharedLimiters(t, newSlowStore(time.Millisecond), "100/s burst 100", 2)
+		ls := sharedLimiters(t, farstore.New(time.Millisecond), "100/s burst 100", 2)
 		ls[0].Pause("k", time.Now().Add(10*time.Second))
 		time.Sleep(time.Second)
 		if d := ls[1].Try("k", nil); d.Allowed || d.RetryAfter < 8*time.Second || d.RetryAfter > 9*time.Second {
@@ -122,4 +124,45 @@ func TestSharedNeedsMembers(t *testing.T) {
 	if _, err := NewLimiter(LimiterConfig{Store: store.NewMemory()}); err == nil {
 		t.Error("a Store without Fleet.Members was accepted")
 	}
+}
+
+// After Close nothing is granted, whatever the state of the store was and
+// whatever goes on without it.
+func TestNothingIsGrantedAfterClose(t *testing.T) {
+	for _, down := range []WhenDown{ShareRates, Closed, Open} {
+		for _, gone := range []error{nil, errors.New("connection refused"), ErrStoreBusy} {
+			synctest.Test(t, func(t *testing.T) {
+				s := farstore.New(time.Millisecond)
+				s.Fail(gone, false)
+				l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("100/s burst 100"), Store: s, Fleet: FleetConfig{Members: 1, WhenDown: down}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 5 {
+					l.Take(t.Context(), "k", nil)
+				}
+				l.Close()
+				var e *Error
+				if _, err := l.Take(t.Context(), "k", nil); !errors.As(err, &e) || e.Reason != StoreDown || !strings.Contains(err.Error(), "Close") {
+					t.Errorf("when down %d, %v: got %v, want a refusal that names Close", down, gone, err)
+				}
+			})
+		}
+	}
+}
+
+// What a Limiter's grant gives back, others may spend.
+func TestSharedGrantsComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ls := sharedLimiters(t, store.NewMemory(), "10/h burst 10", 2)
+		g, err := ls[0].Take(t.Context(), "k", Cost{requests: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Cancel()
+		time.Sleep(time.Second)
+		if _, err := ls[1].Take(police(t), "k", Cost{requests: 10}); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/farstore"
 	"github.com/weirhttp/weir/throttle/store"
 )
 
@@ -33,7 +34,7 @@ func tokens(t *testing.T, tr *Transport, n int64, wait time.Duration) (*http.Res
 // where the late units are kept by then.
 func TestFleetSettlesWhatCameLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlowStore(time.Millisecond)
+		s := farstore.New(time.Millisecond)
 		ts := sharedTransports(t, s, Config{Default: MustParseBudget("60 tokens/m burst 60")}, 2, slowAnswers(5*time.Second))
 		resp, err := tokens(t, ts[0], 30, time.Second)
 		if err != nil {
@@ -53,12 +54,9 @@ func TestFleetSettlesWhatCameLate(t *testing.T) {
 			t.Errorf("49 tokens of 60 beside 11: %v", err)
 		}
 		time.Sleep(time.Minute)
-		for _, q := range ts[0].fleet.queues {
-			q.mu.Lock()
-			if len(q.late.open)+len(q.late.late) != 0 || q.late.timer != nil {
-				t.Error("a late answer was not told within a minute, or a timer is left")
-			}
-			q.mu.Unlock()
+		told := s.Books()
+		if time.Sleep(time.Hour); s.Books() != told {
+			t.Errorf("%d calls after all was told", s.Books()-told)
 		}
 	})
 }
@@ -68,7 +66,7 @@ func TestFleetSettlesWhatCameLate(t *testing.T) {
 func TestFleetTellsLateAnswersOnClose(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newSlowStore(time.Millisecond)
+			s := farstore.New(time.Millisecond)
 			answer := 20 * time.Second
 			if open {
 				answer += 5 * time.Second
@@ -97,15 +95,15 @@ func TestFleetTellsLateAnswersOnClose(t *testing.T) {
 // late hears of it when it is back.
 func TestFleetKeepsLateAnswersForLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlowStore(time.Millisecond)
+		s := farstore.New(time.Millisecond)
 		ts := sharedTransports(t, s, Config{Default: MustParseBudget("2/m burst 2"), MaxWait: time.Second}, 2, slowAnswers(30*time.Second))
-		time.AfterFunc(20*time.Second, func() { s.set(errors.New("connection refused"), false) })
-		time.AfterFunc(45*time.Second, func() { s.set(nil, false) })
+		time.AfterFunc(20*time.Second, func() { s.Fail(errors.New("connection refused"), false) })
+		time.AfterFunc(45*time.Second, func() { s.Fail(nil, false) })
 		if err := visit(t, ts[0], "https://api.example/"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(35 * time.Second) // 65 s after the grant, 35 s after the answer
-		r, err := ts[1].fleet.store.Book(t.Context(), store.Booking{Draws: []store.Draw{{Key: "api.example",
+		r, err := s.Book(t.Context(), store.Booking{Draws: []store.Draw{{Key: "api.example",
 			Limits: []store.Limit{{ID: "1m", Kind: store.LogLimit, Size: 1, Per: time.Minute}}, Units: []store.UnitCost{{Unit: requests, First: 1, All: 1}}}}})
 		if err != nil || r.Outcome != store.Refused || r.Wait < 24*time.Second || r.Wait > 26*time.Second {
 			t.Errorf("got %+v, %v, want the unit to count until a minute after its answer", r, err)

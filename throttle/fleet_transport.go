@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/table"
+	"github.com/weirhttp/weir/throttle/internal/fleet"
 	"github.com/weirhttp/weir/throttle/store"
 )
 
@@ -29,7 +30,7 @@ func storeKey(host, route, part string) string {
 
 // fleetDraws is what p draws on in the store: its host always, for pauses, then
 // the routes that match and the pools of either.
-func (p *passage) fleetDraws(q *ask) []fleetDraw {
+func (p *passage) fleetDraws(q *ask) []fleet.Key {
 	e := p.t.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -37,15 +38,15 @@ func (p *passage) fleetDraws(q *ask) []fleetDraw {
 }
 
 // fleetDrawn is fleetDraws under the engine's lock.
-func (p *passage) fleetDrawn(q *ask) []fleetDraw {
+func (p *passage) fleetDrawn(q *ask) []fleet.Key {
 	r := p.record
 	plan := p.t.budgets.other
 	if r.routes.Found {
 		plan = r.routes.Value
 	}
-	ds := []fleetDraw{{key: storeKey(r.host, "", r.part), name: r.key}}
+	ds := []fleet.Key{{ID: storeKey(r.host, "", r.part), Name: r.key}}
 	if plan.budget.Pool == "" {
-		ds[0].rates = plan.budget.Rates
+		ds[0].Rates = plan.specs
 	} else {
 		ds = p.pooledDraw(ds, plan)
 	}
@@ -59,23 +60,23 @@ func (p *passage) fleetDrawn(q *ask) []fleetDraw {
 		case plan.budget.Pool != "":
 			ds = p.pooledDraw(ds, plan)
 		case len(ds) < store.MaxParts:
-			ds = append(ds, fleetDraw{storeKey(r.host, route, r.part), r.key, plan.budget.Rates})
+			ds = append(ds, fleet.Key{ID: storeKey(r.host, route, r.part), Name: r.key, Rates: plan.specs})
 		}
 	}
 	return ds
 }
 
-func (p *passage) pooledDraw(ds []fleetDraw, plan *plan) []fleetDraw {
+func (p *passage) pooledDraw(ds []fleet.Key, plan *plan) []fleet.Key {
 	key := storeKey("pool "+plan.budget.Pool, "", p.record.part)
 	for _, d := range ds {
-		if d.key == key {
+		if d.ID == key {
 			return ds
 		}
 	}
 	if len(plan.budget.Rates) == 0 || len(ds) == store.MaxParts {
 		return ds
 	}
-	return append(ds, fleetDraw{key, p.record.key, plan.budget.Rates})
+	return append(ds, fleet.Key{ID: key, Name: p.record.key, Rates: plan.specs})
 }
 
 // fleetWait is how long p would wait for the store, as far as this process has
@@ -84,7 +85,7 @@ func (p *passage) fleetWait(q *ask) time.Duration {
 	if p.t.fleet == nil {
 		return 0
 	}
-	return p.t.fleet.outlook(p.fleetDrawn(q))
+	return p.t.fleet.Outlook(p.fleetDrawn(q))
 }
 
 // share asks the store for what this process's own budgets granted. What the
@@ -95,9 +96,9 @@ func (p *passage) share(ctx context.Context, q *ask, w *patience, waited time.Du
 	if most > 0 {
 		most = max(0, most-waited)
 	}
-	g, err := p.t.fleet.hold(ctx, p.fleetDraws(q), q.cost, q.priority, most)
+	g, refusal := p.t.fleet.Book(ctx, p.fleetDraws(q), q.cost, fleet.Options{Priority: q.priority, MaxWait: most, Held: true})
 	p.tr.Waited += time.Since(begin)
-	if err == nil {
+	if refusal == nil {
 		p.shared = g
 		return nil
 	}
@@ -106,8 +107,9 @@ func (p *passage) share(ctx context.Context, q *ask, w *patience, waited time.Du
 	defer e.mu.Unlock()
 	c := p.counts()
 	c.granted--
-	if refusal, ok := err.(*Error); ok {
-		c.refuse(refusal.Reason)
+	err := refusedByStore(refusal)
+	if e, ok := err.(*Error); ok {
+		c.refuse(e.Reason)
 	} else {
 		c.more().cancelled++
 	}
@@ -139,7 +141,7 @@ func (p *passage) tellFleet(resp *http.Response) {
 	}
 	if n.Pause > 0 || len(n.Stated) > 0 {
 		n.Pause = max(0, n.Pause)
-		p.t.fleet.tell(storeKey(p.record.host, "", p.record.part), n)
+		p.t.fleet.Tell(storeKey(p.record.host, "", p.record.part), n)
 	}
 }
 
@@ -171,14 +173,14 @@ func (t *Transport) tellHost(host string, until time.Time, sooner bool) {
 	if t.fleet == nil {
 		return
 	}
-	t.fleet.tellPause(storeKey(host, "", ""), until, sooner)
+	t.fleet.Pause(storeKey(host, "", ""), until, sooner)
 	t.parts.All(func(entry *table.Entry[record]) {
 		t.engine.mu.Lock()
 		p := &entry.Value
 		part, met := p.part, p.t != nil && p.host == host
 		t.engine.mu.Unlock()
 		if met {
-			t.fleet.tellPause(storeKey(host, "", part), until, sooner)
+			t.fleet.Pause(storeKey(host, "", part), until, sooner)
 		}
 	})
 }
@@ -188,5 +190,5 @@ func (t *Transport) StoreState() StoreState {
 	if t.fleet == nil {
 		return StoreUp
 	}
-	return t.fleet.guard.now()
+	return StoreState(t.fleet.State())
 }

@@ -3,6 +3,7 @@ package throttle
 import (
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/farstore"
 	"github.com/weirhttp/weir/throttle/store"
 )
 
@@ -65,9 +68,9 @@ func visit(t *testing.T, tr *Transport, url string) error {
 
 func TestTransportsShareABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out fleetSends
-		base := answers(func(*http.Request) *http.Response { out.add(); return answer(200) })
-		ts := sharedTransports(t, newSlowStore(time.Millisecond), Config{
+		var out farstore.Sends
+		base := answers(func(*http.Request) *http.Response { out.Add(); return answer(200) })
+		ts := sharedTransports(t, farstore.New(time.Millisecond), Config{
 			Default: MustParseBudget("100/s burst 10"),
 			Budgets: map[string]Budget{"GET api.example/search/": MustParseBudget("20/s")},
 			MaxWait: time.Hour,
@@ -87,7 +90,7 @@ func TestTransportsShareABudget(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if got := out.most(time.Second); got > 100 {
+		if got := out.Most(time.Second); got > 100 {
 			t.Errorf("four transports sent %d in a second, want at most 100", got)
 		}
 		begin := time.Now()
@@ -112,7 +115,7 @@ func TestTransportsShareWhatAnswersSay(t *testing.T) {
 			}
 			return answer(200)
 		})
-		ts := sharedTransports(t, newSlowStore(time.Millisecond), Config{Default: MustParseBudget("100/s")}, 2, base)
+		ts := sharedTransports(t, farstore.New(time.Millisecond), Config{Default: MustParseBudget("100/s")}, 2, base)
 		if err := visit(t, ts[0], "https://api.example/"); err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +139,7 @@ func TestTransportsShareWhatAnswersSay(t *testing.T) {
 		base := answers(func(*http.Request) *http.Response {
 			return answer(200, "X-RateLimit-Limit", "5000", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "40")
 		})
-		ts := sharedTransports(t, newSlowStore(time.Millisecond), Config{Default: MustParseBudget("100/s"), MaxWait: time.Second}, 2, base)
+		ts := sharedTransports(t, farstore.New(time.Millisecond), Config{Default: MustParseBudget("100/s"), MaxWait: time.Second}, 2, base)
 		if err := visit(t, ts[0], "https://api.example/"); err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +153,7 @@ func TestTransportsShareWhatAnswersSay(t *testing.T) {
 
 func TestTransportsSharePausesByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ts := sharedTransports(t, newSlowStore(time.Millisecond), Config{MaxWait: time.Second}, 2,
+		ts := sharedTransports(t, farstore.New(time.Millisecond), Config{MaxWait: time.Second}, 2,
 			answers(func(*http.Request) *http.Response { return answer(200) }))
 		ts[0].Pause("api.example", time.Now().Add(time.Minute))
 		time.Sleep(10 * time.Millisecond)
@@ -173,7 +176,7 @@ func TestTransportsSharePausesByHand(t *testing.T) {
 func TestTransportsShortenPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		part := func(r *http.Request) string { return r.URL.Path[1:] }
-		ts := sharedTransports(t, newSlowStore(time.Millisecond), Config{MaxWait: time.Second, Partition: part}, 2,
+		ts := sharedTransports(t, farstore.New(time.Millisecond), Config{MaxWait: time.Second, Partition: part}, 2,
 			answers(func(*http.Request) *http.Response { return answer(200) }))
 		urls := []string{"https://api.example/", "https://api.example/p"}
 		for _, url := range urls {
@@ -207,11 +210,11 @@ func TestTransportsShortenPauses(t *testing.T) {
 // TestNoRequestFailsInAnOutage is ten seconds without the store.
 func TestNoRequestFailsInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlowStore(time.Millisecond)
-		var out fleetSends
+		s := farstore.New(time.Millisecond)
+		var out farstore.Sends
 		ts := sharedTransports(t, s, Config{Default: MustParseBudget("80/s")}, 4,
-			answers(func(*http.Request) *http.Response { out.add(); return answer(200) }))
-		s.set(errors.New("connection refused"), false)
+			answers(func(*http.Request) *http.Response { out.Add(); return answer(200) }))
+		s.Fail(errors.New("connection refused"), false)
 		done := make(chan error)
 		begin := time.Now()
 		for _, tr := range ts {
@@ -228,10 +231,10 @@ func TestNoRequestFailsInAnOutage(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if got := out.most(time.Second); got > 80+4 {
+		if got := out.Most(time.Second); got > 80+4 {
 			t.Errorf("%d requests in a second, want at most 80 and one a process", got)
 		}
-		if n := len(out.at); n < 600 {
+		if n := len(out.At); n < 600 {
 			t.Errorf("%d requests in 10 s, want most of 800", n)
 		}
 		if ts[0].StoreState() != StoreGone {
@@ -277,7 +280,7 @@ func TestSharedBudgetsAreChecked(t *testing.T) {
 
 func TestSharedBudgetIsChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ts := sharedTransports(t, newSlowStore(time.Millisecond), Config{Default: MustParseBudget("1000/h burst 1000"), MaxWait: -1}, 2,
+		ts := sharedTransports(t, farstore.New(time.Millisecond), Config{Default: MustParseBudget("1000/h burst 1000"), MaxWait: -1}, 2,
 			answers(func(*http.Request) *http.Response { return answer(200) }))
 		for range 30 {
 			if err := visit(t, ts[0], "https://api.example/"); err != nil {
@@ -299,4 +302,58 @@ func TestSharedBudgetIsChanged(t *testing.T) {
 			t.Errorf("%d were granted of 40 an hour after 30, want 10", granted)
 		}
 	})
+}
+
+// Which stated quotas are worth telling the other processes.
+func TestQuotasWorthTelling(t *testing.T) {
+	limit := func(change func(*headers.Limit)) headers.Limit {
+		l := headers.Limit{Name: "core", Unit: requests, Remaining: known(10.0), Quota: known(100.0), Reset: known(time.Minute)}
+		change(&l)
+		return l
+	}
+	tell := store.Stated{ID: "core", Unit: requests, Remaining: 10, Reset: time.Minute}
+	but := func(change func(*store.Stated)) *store.Stated {
+		s := tell
+		change(&s)
+		return &s
+	}
+	for name, test := range map[string]struct {
+		l    headers.Limit
+		want *store.Stated
+	}{
+		"a tenth left":     {limit(func(*headers.Limit) {}), &tell},
+		"more":             {limit(func(l *headers.Limit) { l.Remaining.Value = 10.5 }), nil},
+		"none":             {limit(func(l *headers.Limit) { l.Remaining.Value = 0 }), but(func(s *store.Stated) { s.Remaining = 0 })},
+		"less than none":   {limit(func(l *headers.Limit) { l.Remaining.Value = -1 }), but(func(s *store.Stated) { s.Remaining = 0 })},
+		"no size":          {limit(func(l *headers.Limit) { l.Quota.Known = false }), nil},
+		"none of no size":  {limit(func(l *headers.Limit) { l.Quota.Known, l.Remaining.Value = false, 0 }), but(func(s *store.Stated) { s.Remaining = 0 })},
+		"no unit":          {limit(func(l *headers.Limit) { l.Unit = "" }), &tell},
+		"tokens":           {limit(func(l *headers.Limit) { l.Unit = "tokens" }), nil},
+		"a partition":      {limit(func(l *headers.Limit) { l.Partition = "x" }), nil},
+		"no reset":         {limit(func(l *headers.Limit) { l.Reset.Known = false }), nil},
+		"nothing left out": {limit(func(l *headers.Limit) { l.Remaining.Known = false }), nil},
+		"full":             {limit(func(l *headers.Limit) { l.ResetMeans = headers.Full }), nil},
+		"next":             {limit(func(l *headers.Limit) { l.ResetMeans = headers.Next }), nil},
+		"a boundary":       {limit(func(l *headers.Limit) { l.ResetMeans = headers.Boundary }), &tell},
+		"too many":         {limit(func(l *headers.Limit) { l.Remaining.Value, l.Quota.Value = 2e15, 1e17 }), nil},
+		"a long name":      {limit(func(l *headers.Limit) { l.Name = strings.Repeat("n", 65) }), but(func(s *store.Stated) { s.ID = strings.Repeat("n", 64) })},
+		"a far reset":      {limit(func(l *headers.Limit) { l.Reset.Value = math.MaxInt64 }), but(func(s *store.Stated) { s.Reset = store.MaxHorizon })},
+		"a past reset":     {limit(func(l *headers.Limit) { l.Reset.Value = -1 }), but(func(s *store.Stated) { s.Reset = 0 })},
+	} {
+		got, ok := statedByServer(test.l)
+		if ok != (test.want != nil) || ok && got != *test.want {
+			t.Errorf("%s: %+v, %t", name, got, ok)
+		}
+	}
+	keys := make(map[string]bool)
+	for _, k := range [][3]string{{"h", "", ""}, {"h", "r", ""}, {"h", "", "p"}, {"h", "r", "p"}, {"h", "", "q"}, {"i", "", ""}} {
+		key := storeKey(k[0], k[1], k[2])
+		if keys[key] || strings.Contains(key, "p ") || !strings.HasPrefix(key, k[0]) {
+			t.Errorf("%v: key %q", k, key)
+		}
+		keys[key] = true
+	}
+	if storeKey("h", "", "") != "h" || storeKey("h", "GET h/r", "") != "h GET h/r" {
+		t.Error("keys that other processes know by other names")
+	}
 }

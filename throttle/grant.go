@@ -1,6 +1,10 @@
 package throttle
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/weirhttp/weir/throttle/internal/fleet"
+)
 
 // Grant is room that [Limiter.Take] has spent. It needs not be returned, unless
 // its budget has InFlight: units come back by themselves as time passes. The
@@ -13,8 +17,8 @@ type Grant struct {
 	at    instant
 	n     int
 	few   [3]draw
-	more  []draw      // instead of few
-	fleet *fleetGrant // nil without a Store
+	more  []draw       // instead of few
+	fleet *fleet.Grant // nil without a Store
 }
 
 // bits are flags of many grants, so that a grant needs no memory of its own.
@@ -67,7 +71,7 @@ func (g Grant) Cancel() {
 	if !g.end() {
 		return
 	}
-	g.fleet.cancel()
+	g.fleet.Cancel()
 	e := g.l.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -81,7 +85,7 @@ func (g Grant) Settle(actual Cost) {
 	if !g.end() {
 		return
 	}
-	g.fleet.settle(actual)
+	g.fleet.Settle(actual)
 	e := g.l.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()

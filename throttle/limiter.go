@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/table"
+	"github.com/weirhttp/weir/throttle/internal/fleet"
 )
 
 // Limiter keeps budgets by key, without HTTP: N posts a minute per user, a
@@ -25,8 +26,8 @@ type Limiter struct {
 	hot    *table.Entry[scope] // the key used last, held; under the engine's lock
 	lane   func(context.Context) string
 	onWait func(Wait)
-	bits   *bits  // under the engine's lock
-	fleet  *fleet // nil without a Store
+	bits   *bits        // under the engine's lock
+	fleet  *fleet.Fleet // nil without a Store
 }
 
 // NewLimiter validates c and returns a Limiter. Budgets with a Pool are an
@@ -52,10 +53,10 @@ func NewLimiter(c LimiterConfig) (*Limiter, error) {
 	l.engine.walls += l.other.walls()
 	l.keys = table.New(lim.maxKeys, l.fresh, l.idle)
 	if c.Store != nil {
-		if l.fleet, err = newFleet(c.Store, c.Fleet); err != nil {
+		if l.fleet, err = c.Fleet.new(c.Store); err != nil {
 			return nil, err
 		}
-		if err = storableAll(c.Default, c.Budgets, l.fleet.c); err != nil {
+		if err = storableAll(c.Default, c.Budgets, l.fleet); err != nil {
 			return nil, err
 		}
 	}
@@ -303,7 +304,7 @@ func (l *Limiter) Pause(key string, until time.Time) {
 		s.wake(now)
 	}
 	if l.fleet != nil {
-		l.fleet.tellPause(key, until, sooner)
+		l.fleet.Pause(key, until, sooner)
 	}
 	if t > now {
 		s.quiet(now, t)

@@ -6,13 +6,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/farstore"
 )
 
 // keysAsked are the keys of the last booking.
-func (s *slowStore) keysAsked() (keys []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, d := range s.asked[len(s.asked)-1].Draws {
+func keysAsked(s *farstore.Store) (keys []string) {
+	asked := s.Asked()
+	for _, d := range asked[len(asked)-1].Draws {
 		keys = append(keys, d.Key)
 	}
 	return keys
@@ -41,7 +42,7 @@ func TestFleetKeysOfARequest(t *testing.T) {
 		"a pool without rate": {Budget{}, Budget{InFlight: 2, Pool: "p"}, Budget{InFlight: 3, Pool: "q"}, []string{"h"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newSlowStore(0)
+			s := farstore.New(0)
 			c := Config{Default: test.other, Budgets: make(map[string]Budget)}
 			if !test.host.zero() {
 				c.Budgets["h"] = test.host
@@ -53,7 +54,7 @@ func TestFleetKeysOfARequest(t *testing.T) {
 			if err := visit(t, tr, "http://h/x"); err != nil {
 				t.Error(name, err)
 			}
-			if got := s.keysAsked(); !slices.Equal(got, test.want) {
+			if got := keysAsked(s); !slices.Equal(got, test.want) {
 				t.Errorf("%s: draws on %q, want %q", name, got, test.want)
 			}
 		})
@@ -65,7 +66,7 @@ func TestFleetKeysOfARequest(t *testing.T) {
 func TestFleetTellsPartitions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Config{Default: MustParseBudget("100/s"), MaxWait: -1, Partition: func(r *http.Request) string { return r.URL.Query().Get("who") }}
-		s := newSlowStore(time.Millisecond)
+		s := farstore.New(time.Millisecond)
 		ts := sharedTransports(t, s, c, 2, newBase(nil))
 		all := []string{"http://h/?who=a", "http://h/?who=b", "http://i/?who=a"}
 		open := func(tr *Transport, want ...bool) {
@@ -102,14 +103,14 @@ func TestFleetTellsWhatMatters(t *testing.T) {
 		"no such page":   {404, nil, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newSlowStore(0)
+			s := farstore.New(0)
 			tr := sharedTransports(t, s, Config{Default: MustParseBudget("100/s")}, 1,
 				answers(func(*http.Request) *http.Response { return answer(test.status, test.header...) }))[0]
 			if err := visit(t, tr, "http://h/"); err != nil {
 				t.Error(name, err)
 			}
 			time.Sleep(2 * sec)
-			if n := s.calls(&s.tells); n != test.tells {
+			if n := s.Tells(); n != test.tells {
 				t.Errorf("%s: told %d times, want %d", name, n, test.tells)
 			}
 			if n := len(tr.Stats().Hosts); n != 1 {
@@ -141,7 +142,7 @@ func TestSharedRefusalGivesBack(t *testing.T) {
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			ls := sharedLimiters(t, newSlowStore(time.Millisecond), "100 tokens/m burst 100", 2)
+			ls := sharedLimiters(t, farstore.New(time.Millisecond), "100 tokens/m burst 100", 2)
 			if n, err := ls[0].TakeUpTo(t.Context(), "k", "tokens", 100); n != 100 || err != nil {
 				t.Errorf("%s: took %d, %v", name, n, err)
 			}
@@ -161,7 +162,7 @@ func TestSharedRefusalGivesBack(t *testing.T) {
 // A part is what both have, and no more of this process's own budget is spent.
 func TestSharedPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ls := sharedLimiters(t, newSlowStore(time.Millisecond), "100 tokens/m burst 100, 3 in flight", 2)
+		ls := sharedLimiters(t, farstore.New(time.Millisecond), "100 tokens/m burst 100, 3 in flight", 2)
 		for i, want := range []int64{70, 30} {
 			if n, err := ls[i].TakeUpTo(t.Context(), "k", "tokens", 70); n != want || err != nil {
 				t.Errorf("took %d, %v, want %d", n, err, want)

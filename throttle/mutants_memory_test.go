@@ -7,54 +7,13 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
-	"github.com/weirhttp/weir/throttle/store"
+	"github.com/weirhttp/weir/throttle/internal/farstore"
 )
-
-// What a process remembers of a key is what the store served last.
-func TestFleetRemembersTheLatest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := testFleet(t, newSlowStore(0), FleetConfig{})
-		b := store.Booking{Draws: []store.Draw{{Key: "k"}}}
-		hear := func(gen, at int64, level float64) {
-			f.heard(b, store.Booked{Keys: []store.Standing{{Gen: gen, At: at, Levels: []float64{level}}}})
-		}
-		want := func(level float64, age time.Duration) {
-			t.Helper()
-			s := f.recall("k", 1, time.Now())
-			if len(s.Levels) != 1 || s.Levels[0] != level || s.Age != age {
-				t.Errorf("%+v, want a level of %v and an age of %v", s, level, age)
-			}
-		}
-		if s := f.recall("k", 1, time.Now()); s.Gen != 0 || s.Levels != nil {
-			t.Errorf("%+v of a key that was never heard of", s)
-		}
-		hear(0, 5, 9) // no state
-		if s := f.recall("k", 1, time.Now()); s.Levels != nil {
-			t.Errorf("%+v of a key at rest", s)
-		}
-		hear(1, 5, 3)
-		want(3, 0)
-		time.Sleep(sec)
-		want(3, sec)
-		hear(1, 4, 7) // an earlier one, overtaken
-		want(3, sec)
-		hear(1, 5, 4)
-		want(4, 0)
-		hear(2, 1, 6) // a new state
-		want(6, 0)
-		if s := f.recall("k", 2, time.Now()); s.Levels != nil {
-			t.Errorf("%+v for two limits", s)
-		}
-		if covers([]int64{1, 2}, []int64{1, 3}) || !covers([]int64{1, 3}, []int64{1, 3}) || !covers([]int64{2, 3}, []int64{1, 3}) {
-			t.Error("who asks for as much")
-		}
-	})
-}
 
 // How the store does is told by Limiters and Transports alike.
 func TestStoreStateIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlowStore(time.Millisecond)
+		s := farstore.New(time.Millisecond)
 		l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("10/s"), Store: s, Fleet: FleetConfig{WhenDown: Open}})
 		if err != nil {
 			t.Fatal(err)
@@ -72,7 +31,7 @@ func TestStoreStateIsTold(t *testing.T) {
 		if l.StoreState() != StoreUp || tr.StoreState() != StoreUp {
 			t.Error("it is up")
 		}
-		s.set(errors.New("gone"), false)
+		s.Fail(errors.New("gone"), false)
 		ask(5)
 		if l.StoreState() != StoreGone || tr.StoreState() != StoreGone {
 			t.Errorf("it is gone, and said to be %v and %v", l.StoreState(), tr.StoreState())
@@ -82,11 +41,11 @@ func TestStoreStateIsTold(t *testing.T) {
 		if alone.StoreState() != StoreUp || newTransport(t, nil, Config{}).StoreState() != StoreUp {
 			t.Error("without a store nothing is down")
 		}
-		if _, err := newFleet(s, FleetConfig{WhenDown: Open, Spread: -1}); err == nil || err.Error() != "throttle: Fleet.Spread: -1ns is negative" {
+		if _, err := (FleetConfig{WhenDown: Open, Spread: -1}).new(s); err == nil || err.Error() != "throttle: Fleet.Spread: -1ns is negative" {
 			t.Error(err)
 		}
 		for lease, ok := range map[time.Duration]bool{-1: false, 0: true, time.Minute: true, time.Minute + 1: false} {
-			if _, err := newFleet(s, FleetConfig{WhenDown: Open, Lease: lease}); (err == nil) != ok {
+			if _, err := (FleetConfig{WhenDown: Open, Lease: lease}).new(s); (err == nil) != ok {
 				t.Errorf("a lease of %v: %v", lease, err)
 			}
 		}

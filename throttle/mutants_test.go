@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
-	"github.com/weirhttp/weir/throttle/store"
 )
 
 // Tests in this file were written for changes of the code that no other test
@@ -92,16 +91,4 @@ func mustRoundTrip(t *testing.T, rt http.RoundTripper) *http.Response {
 		t.Fatal(err)
 	}
 	return resp
-}
-
-// A day's quota is one limit in the Store, and two where it is also spread.
-func TestStoreLimitsOfADay(t *testing.T) {
-	day := Rate{Limit: 100, Per: 24 * time.Hour, Align: time.UTC, Burst: 100}
-	for burst, want := range map[int]int{100: 1, 10: 2} {
-		day.Burst = burst
-		got := storeLimit(day, FleetConfig{}, time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC))
-		if len(got) != want || got[0].Kind != store.CalendarLimit || got[0].Size != 100 || got[0].Per != 24*time.Hour {
-			t.Errorf("burst %d: %+v, want %d limits", burst, got, want)
-		}
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/table"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/throttle/internal/fleet"
 )
 
 // passage is one request on its way through a Transport, in one allocation.
@@ -23,7 +24,7 @@ type passage struct {
 	inside  bool   // counted as entered
 	settled bool   // under the engine's lock
 	permit  permit // under the engine's lock
-	shared  *fleetGrant
+	shared  *fleet.Grant
 	room    [2]draw
 	answer  *http.Response
 	body    *answerBody // nil: no place is held until it is done

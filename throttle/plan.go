@@ -1,12 +1,17 @@
 package throttle
 
-import "strconv"
+import (
+	"strconv"
+
+	meters "github.com/weirhttp/weir/throttle/internal/meter"
+)
 
 // plan is what a budget makes of a scope: terms, and the meters to make.
 type plan struct {
 	budget Budget
-	terms  []*terms // of the rates
-	flight *terms   // nil: no limit in flight
+	specs  []meters.Spec // of the rates
+	terms  []*terms      // likewise
+	flight *terms        // nil: no limit in flight
 }
 
 // newPlan compiles b, which stands under pattern; route is the pattern if it
@@ -14,6 +19,7 @@ type plan struct {
 func newPlan(pattern, route string, b Budget) *plan {
 	p := &plan{budget: b.clone()}
 	for _, r := range p.budget.Rates {
+		p.specs = append(p.specs, r.spec())
 		s := newRateSpec(r)
 		p.terms = append(p.terms, &terms{unit: r.unit(), text: s.text, spec: s, pattern: pattern, route: route})
 	}

@@ -87,7 +87,7 @@ func (p *passage) send() (*http.Response, error) {
 		return nil, err
 	}
 	p.answer = resp
-	p.shared.answered()
+	p.shared.Answered()
 	holds := t.hear(p, resp)
 	if t.fleet != nil {
 		p.tellFleet(resp)
@@ -100,7 +100,7 @@ func (p *passage) send() (*http.Response, error) {
 // finish ends a passage without an answer.
 func (p *passage) finish(end ending) {
 	if end != unsent {
-		p.shared.answered()
+		p.shared.Answered()
 	}
 	e := p.t.engine
 	e.mu.Lock()
@@ -112,7 +112,7 @@ func (p *passage) finish(end ending) {
 	}
 	p.learn(now, end, 0, &headers.Signal{})
 	if end == unsent {
-		p.shared.cancel()
+		p.shared.Cancel()
 		p.counts().more().refunded++
 		e.back(now, &p.permit)
 		p.again(now)

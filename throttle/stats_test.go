@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle/internal/farstore"
 )
 
 // slowly answers after the time that the request's path names, with the status
@@ -222,7 +223,7 @@ func TestStatsLearnedPause(t *testing.T) {
 // called off meanwhile is no refusal.
 func TestStatsOfTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newSlowStore(time.Second)
+		store := farstore.New(time.Second)
 		rt, err := New(slowly(func(int) (int, http.Header) { return 200, http.Header{} }), Config{
 			Default: MustParseBudget("100/s"), Store: store, Fleet: FleetConfig{WhenDown: Closed, Deadline: 5 * time.Second},
 		})
@@ -240,7 +241,7 @@ func TestStatsOfTheStore(t *testing.T) {
 			t.Errorf("called off: %+v", h)
 		}
 		time.Sleep(5 * time.Second)
-		store.set(errors.New("gone"), false)
+		store.Fail(errors.New("gone"), false)
 		r, _ = http.NewRequestWithContext(t.Context(), "GET", "http://api.example/0s", nil)
 		if _, err := rt.RoundTrip(r); err == nil {
 			t.Fatal("an answer")

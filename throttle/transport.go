@@ -14,6 +14,7 @@ import (
 	"github.com/weirhttp/weir/internal/pattern"
 	"github.com/weirhttp/weir/internal/table"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/throttle/internal/fleet"
 )
 
 // Transport is an http.RoundTripper that sends each request when there is room
@@ -37,7 +38,7 @@ type Transport struct {
 	secret    [32]byte // of the HMAC that shows partitions
 	engine    *engine
 	learning  learning
-	fleet     *fleet // nil without a Store
+	fleet     *fleet.Fleet // nil without a Store
 
 	// Under the engine's lock.
 	budgets *budgets
@@ -87,12 +88,12 @@ func (t *Transport) resolve() error {
 		return fmt.Errorf("throttle: MaxPause: %v is negative", c.MaxPause)
 	}
 	if c.Store != nil {
-		f, err := newFleet(c.Store, c.Fleet)
+		f, err := c.Fleet.new(c.Store)
 		if err != nil {
 			return err
 		}
 		t.fleet = f
-		if err := storableAll(c.Default, c.Budgets, f.c); err != nil {
+		if err := storableAll(c.Default, c.Budgets, f); err != nil {
 			return err
 		}
 	}
@@ -141,7 +142,7 @@ func (t *Transport) SetBudget(text string, b Budget) error {
 		return fmt.Errorf("throttle: SetBudget %q: %w", text, err)
 	}
 	if t.fleet != nil {
-		if err := storable("SetBudget "+strconv.Quote(text), b, t.fleet.c); err != nil {
+		if err := storable("SetBudget "+strconv.Quote(text), b, t.fleet); err != nil {
 			return err
 		}
 	}
@@ -261,7 +262,7 @@ func (t *Transport) CloseIdleConnections() { trip.CloseIdle(t.base) }
 // Without a Store there is nothing to do.
 func (t *Transport) Close() error {
 	if t.fleet != nil {
-		t.fleet.close()
+		t.fleet.Close()
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package throttle
 import (
 	"math"
 	"time"
+
+	meters "github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // window counts the units of the last Per, by when they were sent. Units of
@@ -177,8 +179,8 @@ func (c *calendar) roll(now instant, s *rateSpec) {
 		c.used = c.held
 	}
 	t := time.Unix(0, wall).In(s.Align)
-	c.start = windowStart(t, s.Per).UnixNano()
-	c.end = windowEnd(t, s.Per).UnixNano()
+	c.start = meters.WindowStart(t, s.Per).UnixNano()
+	c.end = meters.WindowEnd(t, s.Per).UnixNano()
 }
 
 func (c *calendar) at(now instant, s *rateSpec, n int64) instant {
@@ -210,59 +212,4 @@ func (c *calendar) back(now instant, s *rateSpec, n int64, at instant, held bool
 		return
 	}
 	c.used = max(c.held, c.used-n)
-}
-
-// civil is what the clock of t's place shows, as if that were UTC.
-func civil(t time.Time) time.Time {
-	_, offset := t.Zone()
-	return t.UTC().Add(time.Duration(offset) * time.Second)
-}
-
-// since is how far t's clock is past a multiple of per.
-func since(t time.Time, per time.Duration) time.Duration {
-	c := civil(t)
-	return c.Sub(c.Truncate(per))
-}
-
-// windowStart is the last instant, not after t, at which the clock of t's
-// place showed a multiple of per or jumped over one.
-func windowStart(t time.Time, per time.Duration) time.Time {
-	start := t.Add(-since(t, per))
-	change, _ := t.ZoneBounds()
-	for !change.IsZero() && start.Before(change) {
-		if boundary(change, per) {
-			return change
-		}
-		t = change.Add(-1)
-		start = t.Add(-since(t, per))
-		change, _ = t.ZoneBounds()
-	}
-	return start
-}
-
-// windowEnd is the first instant after t at which the clock of t's place shows
-// a multiple of per or jumps over one.
-func windowEnd(t time.Time, per time.Duration) time.Time {
-	for {
-		end := t.Add(per - since(t, per))
-		_, change := t.ZoneBounds()
-		if change.IsZero() || end.Before(change) {
-			return end
-		}
-		if boundary(change, per) {
-			return change
-		}
-		t = change
-	}
-}
-
-// boundary reports whether the clock shows a multiple of per when it changes
-// at t, or jumps over one there.
-func boundary(t time.Time, per time.Duration) bool {
-	after := since(t, per)
-	if after == 0 {
-		return true
-	}
-	jump := civil(t).Sub(civil(t.Add(-1))) - 1
-	return jump > 0 && after <= jump
 }

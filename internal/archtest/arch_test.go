@@ -22,7 +22,7 @@ const module = "github.com/weirhttp/weir"
 var allowed = map[string][]string{
 	".":        {"weir/throttle", "weir/retry", "weir/breaker", "weir/internal/"},
 	"headers":  {},
-	"throttle": {"weir/headers", "weir/internal/", "weir/throttle/store", "golang.org/x/time/rate"},
+	"throttle": {"weir/headers", "weir/internal/", "weir/throttle/store", "weir/throttle/internal/", "golang.org/x/time/rate"},
 	"retry":    {"weir/headers", "weir/internal/", "github.com/cenkalti/backoff/v4", "github.com/hashicorp/go-retryablehttp"},
 	"breaker":  {"weir/headers", "weir/internal/", "github.com/sony/gobreaker/v2"},
 	"inspect":  {"weir", "weir/throttle", "weir/retry", "weir/breaker", "weir/internal/"},
@@ -32,6 +32,10 @@ var allowed = map[string][]string{
 
 	"throttle/store":     {},
 	"throttle/storetest": {"weir/throttle/store"},
+
+	"throttle/internal/meter":    {"golang.org/x/time/rate"},
+	"throttle/internal/fleet":    {"weir/throttle/internal/meter", "weir/throttle/store"},
+	"throttle/internal/farstore": {"weir/throttle/store"},
 }
 
 func TestImports(t *testing.T) {

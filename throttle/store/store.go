@@ -13,8 +13,8 @@ import (
 // Package storetest holds the conformance suite that every Store must pass.
 //
 // A Store is safe for concurrent use. Operations on one key are linearizable.
-// A call should end with its context. One that does not is left behind, and
-// what it charges is lost.
+// A call ends with its context, at the latest: requests wait for it, and so does
+// Close. What a call charges that ended so is lost.
 // All durations in requests and replies are relative: the only clock that
 // decides is the store's own.
 //

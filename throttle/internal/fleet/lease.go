@@ -1,4 +1,4 @@
-package throttle
+package fleet
 
 import (
 	"slices"
@@ -7,12 +7,12 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-const fleetLeaseMost = 1000 // requests
+const mostLeased = 1000 // meter.Requests
 
-// fleetLease is room booked ahead of demand, for requests of one cost. Its size
+// lease is room booked ahead of demand, for meter.Requests of one cost. Its size
 // doubles when it is used up in time and halves when most of it is left.
-type fleetLease struct {
-	batch *fleetBatch
+type lease struct {
+	batch *batch
 	cost  []int64
 	size  int64 // of the next one
 	taken int64
@@ -21,10 +21,10 @@ type fleetLease struct {
 	timer *time.Timer
 }
 
-func (l *fleetLease) held(now time.Time) bool { return l.left > 0 && now.Before(l.until) }
+func (l *lease) held(now time.Time) bool { return l.left > 0 && now.Before(l.until) }
 
 // serve grants the head of the queue from the lease, if it can.
-func (l *fleetLease) serve(q *fleetQueue, now time.Time) bool {
+func (l *lease) serve(q *queue, now time.Time) bool {
 	if !l.held(now) || !slices.Equal(l.cost, q.waiting[0].cost) {
 		return false
 	}
@@ -33,16 +33,16 @@ func (l *fleetLease) serve(q *fleetQueue, now time.Time) bool {
 	l.left--
 	q.grant(w, l.batch, now)
 	if l.left == 0 {
-		l.size = min(2*l.size, fleetLeaseMost)
+		l.size = min(2*l.size, mostLeased)
 		l.timer.Stop()
 	}
 	return true
 }
 
-// extend adds the lease to a booking of n requests, all of one cost, and
+// extend adds the lease to a booking of n meter.Requests, all of one cost, and
 // returns its size. It takes at most half of what is thought to be left, so
 // that near exhaustion there are no leases.
-func (l *fleetLease) extend(q *fleetQueue, b *store.Booking, n int) int64 {
+func (l *lease) extend(q *queue, b *store.Booking, n int) int64 {
 	if q.f.c.Lease == 0 || l.left > 0 || q.short {
 		return 0
 	}
@@ -67,7 +67,7 @@ func (l *fleetLease) extend(q *fleetQueue, b *store.Booking, n int) int64 {
 }
 
 // begin takes a booked lease up. It counts from when it was asked for.
-func (l *fleetLease) begin(q *fleetQueue, b *fleetBatch, cost []int64, extra int64) {
+func (l *lease) begin(q *queue, b *batch, cost []int64, extra int64) {
 	if extra == 0 {
 		return
 	}
@@ -91,7 +91,7 @@ func (l *fleetLease) begin(q *fleetQueue, b *fleetBatch, cost []int64, extra int
 }
 
 // end gives what is left back.
-func (l *fleetLease) end(q *fleetQueue) {
+func (l *lease) end(q *queue) {
 	if l.timer != nil {
 		l.timer.Stop()
 	}

@@ -1,4 +1,4 @@
-package throttle
+package fleet
 
 import (
 	"context"
@@ -10,12 +10,12 @@ import (
 
 // alone serves the queue without the store. It returns how long to wait before
 // more can be done, or zero.
-func (q *fleetQueue) alone(now time.Time) time.Duration {
+func (q *queue) alone(now time.Time) time.Duration {
 	switch q.f.c.WhenDown {
-	case Closed:
-		q.refuseAll("")
+	case Refuse:
+		q.refuseAll(Down)
 		return 0
-	case Open:
+	case Pass:
 		for _, w := range q.waiting {
 			q.grant(w, nil, now)
 		}
@@ -72,7 +72,7 @@ func spent(b store.Booking, now time.Time) []store.Ledger {
 // repay charges the store with what was granted alone and still counts in a
 // window, before others may book there. It is called with the first answer
 // after an outage, on a call's goroutine.
-func (q *fleetQueue) repay(ctx context.Context) {
+func (q *queue) repay(ctx context.Context) {
 	now := time.Now()
 	q.mu.Lock()
 	local := q.local

@@ -1,24 +1,26 @@
-package throttle
+package fleet
 
 import (
 	"context"
-	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/farstore"
+	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/store"
 )
 
 // queueOn is a queue of f on key "k" that is not in f's list.
-func queueOn(f *fleet, budget string) *fleetQueue {
-	return newFleetQueue(f, "k", fleetOn("k", MustParseBudget(budget).Rates...))
+func queueOn(f *Fleet, budget string) *queue {
+	return newQueue(f, "k", on("k", rates(budget)...))
 }
 
 // waitsIn is somebody who enters a queue and can wait that long.
-func waitsIn(n int64, d time.Duration) *fleetWaiter {
-	return &fleetWaiter{cost: []int64{n}, ends: time.Now().Add(d), done: make(chan struct{})}
+func waitsIn(n int64, d time.Duration) *waiter {
+	return &waiter{cost: []int64{n}, ends: time.Now().Add(d), done: make(chan struct{})}
 }
 
 // What the rates of a queue ask of those that answer late: of several, the most.
@@ -26,21 +28,21 @@ func TestFleetLateNeeds(t *testing.T) {
 	ms := time.Millisecond
 	for _, test := range []struct {
 		budget            string
-		c                 FleetConfig
+		c                 Config
 		slack, due, ahead time.Duration
 	}{
-		{"200/s", FleetConfig{Lease: sec}, 0, 0, sec},
-		{"5/s bucket 5", FleetConfig{}, 0, 0, sec},
-		{"5/s burst 5", FleetConfig{}, 50 * ms, 125 * ms, 500 * ms},
-		{"5/s burst 5", FleetConfig{Lease: 20 * ms}, 70 * ms, 125 * ms, 500 * ms},
-		{"5/s burst 5", FleetConfig{Spread: ms}, ms, 125 * ms, 500 * ms},
-		{"5/2s burst 5", FleetConfig{}, 50 * ms, 250 * ms, sec},
-		{"5/m burst 5", FleetConfig{}, 50 * ms, 7500 * ms, sec},
-		{"5/2m burst 5", FleetConfig{}, 50 * ms, 10 * sec, sec},
-		{"5/100ms burst 5, 9/s burst 9", FleetConfig{}, 5 * ms, 12500 * time.Microsecond, 50 * ms},
-		{"9/s burst 9, 5/100ms burst 5, 200/s", FleetConfig{}, 5 * ms, 12500 * time.Microsecond, 50 * ms},
+		{"200/s", Config{Lease: time.Second}, 0, 0, time.Second},
+		{"5/s bucket 5", Config{}, 0, 0, time.Second},
+		{"5/s burst 5", Config{}, 50 * ms, 125 * ms, 500 * ms},
+		{"5/s burst 5", Config{Lease: 20 * ms}, 70 * ms, 125 * ms, 500 * ms},
+		{"5/s burst 5", Config{Spread: ms}, ms, 125 * ms, 500 * ms},
+		{"5/2s burst 5", Config{}, 50 * ms, 250 * ms, time.Second},
+		{"5/m burst 5", Config{}, 50 * ms, 7500 * ms, time.Second},
+		{"5/2m burst 5", Config{}, 50 * ms, 10 * time.Second, time.Second},
+		{"5/100ms burst 5, 9/s burst 9", Config{}, 5 * ms, 12500 * time.Microsecond, 50 * ms},
+		{"9/s burst 9, 5/100ms burst 5, 200/s", Config{}, 5 * ms, 12500 * time.Microsecond, 50 * ms},
 	} {
-		n := newFleetLate(fleetOn("k", MustParseBudget(test.budget).Rates...), test.c, time.Unix(0, 0))
+		n := newLateness(on("k", rates(test.budget)...), test.c, time.Unix(0, 0))
 		if n.slack != test.slack || n.due != test.due || n.ahead() != test.ahead {
 			t.Errorf("%s: a slack of %v, told within %v, %v ahead; want %v, %v, %v", test.budget, n.slack, n.due, n.ahead(), test.slack, test.due, test.ahead)
 		}
@@ -50,12 +52,12 @@ func TestFleetLateNeeds(t *testing.T) {
 // Costs are kept once per unit, requests first.
 func TestFleetQueueUnits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := testFleet(t, newSlowStore(0), FleetConfig{})
+		f := testFleet(t, farstore.New(0), Config{})
 		q := queueOn(f, "5/s, 6/m, 7 tokens/s, 8 tokens/m, 9 bytes/s")
-		if want := []string{requests, "tokens", "bytes"}; !slices.Equal(q.units, want) {
+		if want := []string{meter.Requests, "tokens", "bytes"}; !slices.Equal(q.units, want) {
 			t.Errorf("%v, want %v", q.units, want)
 		}
-		if got, want := q.vector(Cost{"tokens": 4}), []int64{1, 4, 0}; !slices.Equal(got, want) {
+		if got, want := q.vector(map[string]int64{"tokens": 4}), []int64{1, 4, 0}; !slices.Equal(got, want) {
 			t.Errorf("costs %v, want %v", got, want)
 		}
 	})
@@ -72,22 +74,22 @@ func TestFleetEnterAfterARefusal(t *testing.T) {
 		asks    bool // is about to ask the store
 		refused bool
 	}{
-		{"as much", 0, 5, sec, false, true},
-		{"more", 0, 6, sec, false, true},
-		{"less", 0, 4, sec, true, false},
-		{"less, behind one", 1, 4, sec, false, true},
-		{"less, behind two", 2, 4, sec, false, true},
-		{"as much, with time", 0, 5, 10 * sec, false, false},
-		{"hardly with time", 0, 5, 10*sec - 1, false, true},
+		{"as much", 0, 5, time.Second, false, true},
+		{"more", 0, 6, time.Second, false, true},
+		{"less", 0, 4, time.Second, true, false},
+		{"less, behind one", 1, 4, time.Second, false, true},
+		{"less, behind two", 2, 4, time.Second, false, true},
+		{"as much, with time", 0, 5, 10 * time.Second, false, false},
+		{"hardly with time", 0, 5, 10*time.Second - 1, false, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			q := queueOn(testFleet(t, newSlowStore(0), FleetConfig{}), "200/s")
+			q := queueOn(testFleet(t, farstore.New(0), Config{}), "200/s")
 			for range test.ahead {
 				q.waiting = append(q.waiting, waitsIn(5, time.Minute))
 			}
 			now := time.Now()
 			q.calls, q.short = 1, true // nothing goes until that call is back
-			q.notBefore, q.refused = now.Add(5*sec), fleetRefusal{cost: []int64{5}, until: now.Add(10 * sec)}
+			q.notBefore, q.refused = now.Add(5*time.Second), shortage{cost: []int64{5}, until: now.Add(10 * time.Second)}
 			w := waitsIn(test.cost, test.wait)
 			q.enter(w)
 			if w.gone != test.refused || q.notBefore.Equal(now) != test.asks || len(q.waiting) == test.ahead != test.refused {
@@ -101,19 +103,19 @@ func TestFleetEnterAfterARefusal(t *testing.T) {
 // Who is granted is not refused any more, and a wait ends once.
 func TestFleetWaitEndsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := queueOn(testFleet(t, newSlowStore(0), FleetConfig{}), "200/s")
-		w, first := waitsIn(1, sec), errors.New("first")
+		q := queueOn(testFleet(t, farstore.New(0), Config{}), "200/s")
+		w, first := waitsIn(1, time.Second), &Refusal{Reason: TooLong}
 		q.grant(w, nil, time.Now())
 		q.end(w, first)
-		if w.grant == nil || w.err != nil || w.gone {
-			t.Errorf("granted, and then %v", w.err)
+		if w.grant == nil || w.refusal != nil || w.gone {
+			t.Errorf("granted, and then %v", w.refusal)
 		}
-		w, other := waitsIn(1, sec), waitsIn(1, sec)
-		q.waiting = []*fleetWaiter{w, other}
+		w, other := waitsIn(1, time.Second), waitsIn(1, time.Second)
+		q.waiting = []*waiter{w, other}
 		q.end(w, first)
-		q.end(w, errors.New("second"))
-		if w.err != first || len(q.waiting) != 1 || q.waiting[0] != other {
-			t.Errorf("ended by %v, want the first; %d wait", w.err, len(q.waiting))
+		q.end(w, &Refusal{Reason: Down})
+		if w.refusal != first || len(q.waiting) != 1 || q.waiting[0] != other {
+			t.Errorf("ended by %v, want the first; %d wait", w.refusal, len(q.waiting))
 		}
 	})
 }
@@ -129,8 +131,8 @@ func TestFleetCallsOnTheirWay(t *testing.T) {
 		{1, 3, 3, true, false}, {1, 1, 1, true, false}, {2, 3, 4, false, false}, {2, 1, 1, false, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newSlowStore(sec)
-			q := queueOn(testFleet(t, s, FleetConfig{Deadline: 2 * sec}), "200/s")
+			s := farstore.New(time.Second)
+			q := queueOn(testFleet(t, s, Config{Deadline: 2 * time.Second}), "200/s")
 			q.calls, q.riding, q.short = test.calls, test.riding, test.short
 			for range test.waiting {
 				q.waiting = append(q.waiting, waitsIn(1, time.Minute))
@@ -141,7 +143,7 @@ func TestFleetCallsOnTheirWay(t *testing.T) {
 			synctest.Wait()
 			q.mu.Lock()
 			defer q.mu.Unlock()
-			if went := s.calls(&s.books) == 1; went != test.goes || len(q.waiting) == 0 != test.goes {
+			if went := s.Books() == 1; went != test.goes || len(q.waiting) == 0 != test.goes {
 				t.Errorf("%+v: went %t, %d left", test, went, len(q.waiting))
 			}
 			q.waiting = nil
@@ -158,14 +160,14 @@ func TestFleetIsShort(t *testing.T) {
 		short          bool
 	}{{1, 0, 0, false}, {1, 1, 0, true}, {1, 1, 1, false}, {2, 1, 0, false}, {2, 0, 0, false}} {
 		synctest.Test(t, func(t *testing.T) {
-			q := queueOn(testFleet(t, newSlowStore(0), FleetConfig{Lease: sec}), "200/s")
+			q := queueOn(testFleet(t, farstore.New(0), Config{Lease: time.Second}), "200/s")
 			b := q.booking(time.Now())
-			var batch []*fleetWaiter
+			var batch []*waiter
 			for range test.batch {
-				batch = append(batch, waitsIn(1, sec))
+				batch = append(batch, waitsIn(1, time.Second))
 			}
 			for range test.waiting {
-				q.waiting = append(q.waiting, waitsIn(1, sec))
+				q.waiting = append(q.waiting, waitsIn(1, time.Second))
 			}
 			q.short = !test.short
 			q.mu.Lock()
@@ -188,16 +190,16 @@ func TestFleetIsShort(t *testing.T) {
 func TestFleetTellsLateAnswersOnce(t *testing.T) {
 	for late, want := range map[time.Duration]int{0: 0, 50 * time.Millisecond: 0, 50*time.Millisecond + 1: 1, 100 * time.Millisecond: 1} {
 		synctest.Test(t, func(t *testing.T) {
-			f := testFleet(t, newSlowStore(0), FleetConfig{})
-			draws := fleetOn("k", MustParseBudget("5/s burst 5").Rates...)
-			g, err := f.hold(t.Context(), draws, nil, 0, 0)
+			f := testFleet(t, farstore.New(0), Config{})
+			draws := on("k", rates("5/s burst 5")...)
+			g, err := f.Book(t.Context(), draws, nil, Options{Held: true})
 			if err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(late)
 			q := f.queues["k"]
 			for i := range 2 { // the second time its body is read to the end
-				g.answered()
+				g.Answered()
 				q.mu.Lock()
 				if n := &q.late; len(n.late) != want || len(n.open) != 0 {
 					t.Errorf("answered after %v, time %d: %d to tell, %d open", late, i, len(n.late), len(n.open))
@@ -211,8 +213,8 @@ func TestFleetTellsLateAnswersOnce(t *testing.T) {
 // What was granted alone is charged with the first answer, and known from then on.
 func TestFleetRepaysWhatItKnows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlowStore(0)
-		f := testFleet(t, s, FleetConfig{})
+		s := farstore.New(0)
+		f := testFleet(t, s, Config{})
 		q := queueOn(f, "5/s burst 5")
 		now := time.Now()
 		at := now.UnixMicro()
@@ -224,7 +226,7 @@ func TestFleetRepaysWhatItKnows(t *testing.T) {
 		q.repay(context.Background()) // there is nothing left to charge
 		q.local = spent(q.booking(now), now)
 		q.repay(context.Background()) // nothing was granted
-		if n := s.calls(&s.books); n != 1 || q.local != nil {
+		if n := s.Books(); n != 1 || q.local != nil {
 			t.Errorf("charged %d times", n)
 		}
 	})
@@ -233,23 +235,23 @@ func TestFleetRepaysWhatItKnows(t *testing.T) {
 // A request that a lease serves has a grant as any other: it can be given back.
 func TestFleetLeasedGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlowStore(time.Millisecond)
-		f := testFleet(t, s, FleetConfig{Lease: sec})
-		draws := fleetOn("k", MustParseBudget("200/s").Rates...)
+		s := farstore.New(time.Millisecond)
+		f := testFleet(t, s, Config{Lease: time.Second})
+		draws := on("k", rates("200/s")...)
 		for i := range 2 {
-			g, err := f.take(t.Context(), draws, nil, 0, sec)
+			g, err := take(f, t.Context(), draws, nil, 0, time.Second)
 			if err != nil || g == nil || g.batch == nil {
 				t.Fatalf("take %d: %+v, %v", i, g, err)
 			}
-			if n := s.calls(&s.books); n != 1 {
+			if n := s.Books(); n != 1 {
 				t.Errorf("take %d: %d calls, want 1", i, n)
 			}
 			if i == 1 {
-				g.cancel()
+				g.Cancel()
 			}
 		}
 		time.Sleep(10 * time.Millisecond)
-		if n := s.calls(&s.refunds); n != 1 {
+		if n := s.Refunds(); n != 1 {
 			t.Errorf("%d refunds", n)
 		}
 	})
@@ -257,23 +259,58 @@ func TestFleetLeasedGrant(t *testing.T) {
 
 // A queue is kept for each thing that would be lost with it.
 func TestFleetQueueIdle(t *testing.T) {
-	for name, change := range map[string]func(q *fleetQueue, now time.Time){
-		"":                func(*fleetQueue, time.Time) {},
-		"who waits":       func(q *fleetQueue, _ time.Time) { q.waiting = []*fleetWaiter{waitsIn(1, sec)} },
-		"a call":          func(q *fleetQueue, _ time.Time) { q.calls = 1 },
-		"no answer":       func(q *fleetQueue, _ time.Time) { q.late.open = make([]*fleetGrant, 1) },
-		"a late answer":   func(q *fleetQueue, _ time.Time) { q.late.late = make([]*fleetGrant, 1) },
-		"a lease":         func(q *fleetQueue, now time.Time) { q.lease.left, q.lease.until = 1, now.Add(1) },
-		"a time to ask":   func(q *fleetQueue, now time.Time) { q.notBefore = now.Add(1) },
-		"its own ledgers": func(q *fleetQueue, _ time.Time) { q.local, q.f.guard.state = []store.Ledger{}, StoreGone },
+	for name, change := range map[string]func(q *queue, now time.Time){
+		"":                func(*queue, time.Time) {},
+		"who waits":       func(q *queue, _ time.Time) { q.waiting = []*waiter{waitsIn(1, time.Second)} },
+		"a call":          func(q *queue, _ time.Time) { q.calls = 1 },
+		"no answer":       func(q *queue, _ time.Time) { q.late.open = make([]*Grant, 1) },
+		"a late answer":   func(q *queue, _ time.Time) { q.late.late = make([]*Grant, 1) },
+		"a lease":         func(q *queue, now time.Time) { q.lease.left, q.lease.until = 1, now.Add(1) },
+		"a time to ask":   func(q *queue, now time.Time) { q.notBefore = now.Add(1) },
+		"its own ledgers": func(q *queue, _ time.Time) { q.local, q.f.guard.state = []store.Ledger{}, Gone },
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			q := &fleetQueue{f: testFleet(t, newSlowStore(0), FleetConfig{})}
+			q := &queue{f: testFleet(t, farstore.New(0), Config{})}
 			now := time.Now()
 			change(q, now)
 			if got := q.idle(now); got != (name == "") {
 				t.Errorf("with %q: idle %t", name, got)
 			}
 		})
+	}
+}
+
+// Higher priorities are booked first, and among equals those that came first.
+func TestFleetOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := testFleet(t, farstore.New(time.Millisecond), Config{})
+		draws := on("k", meter.Spec{Limit: 1, Per: time.Second, Burst: 1, Bucket: true})
+		var mu sync.Mutex
+		var order []int
+		var wg sync.WaitGroup
+		take(f, t.Context(), draws, nil, 0, time.Minute)
+		take(f, t.Context(), draws, nil, 0, time.Minute) // the next one is booked ahead
+		for i, priority := range []int{0, 0, 2, 1, 2, 0} {
+			wg.Go(func() {
+				if _, err := take(f, t.Context(), draws, nil, priority, time.Minute); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, i)
+			})
+			synctest.Wait()
+		}
+		wg.Wait()
+		if len(order) != 6 || !slices.Equal(order[1:], []int{2, 4, 3, 1, 5}) && !slices.Equal(order, []int{2, 4, 3, 0, 1, 5}) {
+			t.Errorf("in the order %v", order)
+		}
+	})
+}
+
+// Keys in another order or cut elsewhere are another queue's.
+func TestQueueNames(t *testing.T) {
+	if queueName([]Key{{ID: "a"}, {ID: "b"}}) == queueName([]Key{{ID: "ab"}, {ID: ""}}) || queueName([]Key{{ID: "a"}}) != "a" {
+		t.Error("names of queues")
 	}
 }

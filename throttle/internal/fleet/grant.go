@@ -1,4 +1,4 @@
-package throttle
+package fleet
 
 import (
 	"context"
@@ -8,34 +8,34 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-// A fleetGrant is room that was booked. The nil grant is room that needed no
-// booking.
-type fleetGrant struct {
-	batch *fleetBatch // nil: granted without the store
+// A Grant is room that was booked. The nil Grant is room that needed no
+// booking; its methods do nothing. Of Cancel and Settle the first call counts.
+type Grant struct {
+	batch *batch // nil: granted without the store
 	cost  []int64
 	ready time.Time
 	once  sync.Once
 
-	place *fleetPlace // under the queue's lock, as are those below
-	open  int         // place in fleetLate.open, from 1; zero: none
-	came  time.Time   // the answer, if late
+	place *place    // under the queue's lock, as are those below
+	open  int       // place in lateness.open, from 1; zero: none
+	came  time.Time // the answer, if late
 }
 
-// fleetBatch is a booking that several requests rode on. What they give back
+// batch is a booking that several meter.Requests rode on. What they give back
 // is counted together: a meter takes back no more than it still holds of all.
-type fleetBatch struct {
-	q       *fleetQueue
+type batch struct {
+	q       *queue
 	booking store.Booking
 	booked  store.Booked
 	sent    time.Time
-	place   *fleetPlace
+	place   *place
 
 	mu    sync.Mutex
 	given [][]float64 // per draw, per limit
 }
 
-func newFleetBatch(q *fleetQueue, b store.Booking, r store.Booked, sent time.Time) *fleetBatch {
-	f := &fleetBatch{q: q, booking: b, booked: r, sent: sent, place: &fleetPlace{begins: sent.Add(r.Wait)}}
+func newBatch(q *queue, b store.Booking, r store.Booked, sent time.Time) *batch {
+	f := &batch{q: q, booking: b, booked: r, sent: sent, place: &place{begins: sent.Add(r.Wait)}}
 	for i, d := range b.Draws {
 		f.given = append(f.given, make([]float64, len(d.Limits)))
 		f.place.gens = append(f.place.gens, r.Keys[i].Gen)
@@ -44,29 +44,29 @@ func newFleetBatch(q *fleetQueue, b store.Booking, r store.Booked, sent time.Tim
 	return f
 }
 
-func (g *fleetGrant) waitOut(ctx context.Context) error {
+func (g *Grant) waitOut(ctx context.Context) error {
 	if d := time.Until(g.ready); d > 0 {
 		t := time.NewTimer(d)
 		defer t.Stop()
 		select {
 		case <-t.C:
 		case <-ctx.Done():
-			g.cancel()
+			g.Cancel()
 			return context.Cause(ctx)
 		}
 	}
 	return nil
 }
 
-// cancel gives everything back: nothing was sent.
-func (g *fleetGrant) cancel() {
+// Cancel gives everything back: nothing was sent.
+func (g *Grant) Cancel() {
 	if g != nil && g.batch != nil {
 		g.once.Do(func() { g.batch.refund(g.cost, g.leave()) })
 	}
 }
 
 // leave ends the watch on g and returns where the store keeps it.
-func (g *fleetGrant) leave() *fleetPlace {
+func (g *Grant) leave() *place {
 	q := g.batch.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -75,8 +75,8 @@ func (g *fleetGrant) leave() *fleetPlace {
 	return g.place
 }
 
-// settle charges or gives back the difference to actual.
-func (g *fleetGrant) settle(actual Cost) {
+// Settle charges or gives back the difference to actual.
+func (g *Grant) Settle(actual map[string]int64) {
 	if g == nil || g.batch == nil {
 		return
 	}
@@ -85,7 +85,7 @@ func (g *fleetGrant) settle(actual Cost) {
 		for i, unit := range g.batch.q.units {
 			n := g.cost[i]
 			if _, ok := actual[unit]; ok {
-				n = min(max(0, actual.of(unit)), store.MaxAmount)
+				n = min(max(0, actual[unit]), store.MaxAmount)
 			}
 			back[i], more[i] = max(0, g.cost[i]-n), max(0, n-g.cost[i])
 		}
@@ -95,7 +95,7 @@ func (g *fleetGrant) settle(actual Cost) {
 }
 
 // refund sends what units amount to, once.
-func (b *fleetBatch) refund(units []int64, at *fleetPlace) {
+func (b *batch) refund(units []int64, at *place) {
 	if isZero(units) || !b.q.f.guard.allows(time.Now()) {
 		return
 	}

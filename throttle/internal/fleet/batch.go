@@ -1,4 +1,4 @@
-package throttle
+package fleet
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 )
 
 // send books the head of the queue, and with it as many as are thought to fit.
-func (q *fleetQueue) send(now time.Time) bool {
+func (q *queue) send(now time.Time) bool {
 	b := q.booking(now)
 	n := q.batch(&b)
 	batch := slices.Clone(q.waiting[:n])
@@ -57,7 +57,7 @@ func (q *fleetQueue) send(now time.Time) bool {
 
 // probe asks a store that is gone for nothing. No request waits for it, so it
 // may take the time that a new connection takes.
-func (q *fleetQueue) probe(now time.Time) {
+func (q *queue) probe(now time.Time) {
 	b := q.booking(now)
 	ok := q.f.startFor(max(guardPatience, q.f.c.Deadline), func(ctx context.Context) {
 		r, err := q.f.store.Book(ctx, b)
@@ -75,10 +75,10 @@ func (q *fleetQueue) probe(now time.Time) {
 	}
 }
 
-func (q *fleetQueue) booking(now time.Time) store.Booking {
+func (q *queue) booking(now time.Time) store.Booking {
 	var b store.Booking
 	for _, d := range q.keys {
-		ls, units := storeLimits(d.rates, q.f.c, now)
+		ls, units := storeLimits(d.Rates, q.f.c, now)
 		us := make([]store.UnitCost, len(q.units))
 		for i, unit := range q.units {
 			us[i].Unit = unit
@@ -86,17 +86,17 @@ func (q *fleetQueue) booking(now time.Time) store.Booking {
 		for i := range ls {
 			ls[i].Unit = unitIndex(q.units, units[ls[i].Unit])
 		}
-		b.Draws = append(b.Draws, store.Draw{Key: d.key, Limits: ls, Units: us, Seen: q.f.recall(d.key, len(ls), now)})
+		b.Draws = append(b.Draws, store.Draw{Key: d.ID, Limits: ls, Units: us, Seen: q.f.recall(d.ID, len(ls), now)})
 	}
 	return b
 }
 
 // batch puts the costs of the first waiters into b, as many as fit by what is
 // known of the levels, at least one, and returns their number.
-func (q *fleetQueue) batch(b *store.Booking) int {
+func (q *queue) batch(b *store.Booking) int {
 	n := 0
 	all := make([]int64, len(q.units))
-	for n < len(q.waiting) && n < fleetBatchMost {
+	for n < len(q.waiting) && n < mostInBatch {
 		next := slices.Clone(all)
 		for i, c := range q.waiting[n].cost {
 			next[i] += c
@@ -133,8 +133,8 @@ func holds(b *store.Booking, units []int64) bool {
 }
 
 // back returns a batch to the head of the queue, without those who gave up.
-func (q *fleetQueue) back(batch []*fleetWaiter) {
-	batch = slices.DeleteFunc(batch, func(w *fleetWaiter) bool { return w.gone })
+func (q *queue) back(batch []*waiter) {
+	batch = slices.DeleteFunc(batch, func(w *waiter) bool { return w.gone })
 	q.waiting = append(batch, q.waiting...)
 	for _, w := range batch {
 		q.watch(w)
@@ -142,9 +142,9 @@ func (q *fleetQueue) back(batch []*fleetWaiter) {
 }
 
 // answered hands out what the store said.
-func (q *fleetQueue) answered(batch []*fleetWaiter, booking store.Booking, r store.Booked, sent time.Time, extra int64) {
+func (q *queue) answered(batch []*waiter, booking store.Booking, r store.Booked, sent time.Time, extra int64) {
 	now := time.Now()
-	b := newFleetBatch(q, booking, r, sent)
+	b := newBatch(q, booking, r, sent)
 	switch r.Outcome {
 	case store.BookedAll:
 		q.short = len(batch) == 1 && len(q.waiting) > 0 && extra == 0
@@ -159,19 +159,19 @@ func (q *fleetQueue) answered(batch []*fleetWaiter, booking store.Booking, r sto
 		q.grant(batch[0], b, now.Add(r.Wait))
 	case store.Impossible:
 		q.back(batch[1:])
-		q.refuse(batch[0], &Error{Key: q.at(r.Draw).name, Unit: b.unit(r), Reason: NeverFits})
+		q.refuse(batch[0], &Refusal{Name: q.at(r.Draw).Name, Unit: b.unit(r), Reason: NeverFits})
 	default:
 		q.short = true
 		q.notBefore = q.turn.refused(now, r.Wait, q.late.ahead())
-		q.refused = fleetRefusal{batch[0].cost, now.Add(r.Wait), r.Draw, r.Limit, b.unit(r)}
+		q.refused = shortage{batch[0].cost, now.Add(r.Wait), r.Draw, r.Limit, b.unit(r)}
 		q.back(batch)
 		q.dropLate(now)
 	}
 }
 
 // dropLate tells those who cannot wait that long.
-func (q *fleetQueue) dropLate(now time.Time) {
-	q.waiting = slices.DeleteFunc(q.waiting, func(w *fleetWaiter) bool {
+func (q *queue) dropLate(now time.Time) {
+	q.waiting = slices.DeleteFunc(q.waiting, func(w *waiter) bool {
 		if !w.ends.Before(q.refused.until) {
 			return false
 		}
@@ -180,7 +180,7 @@ func (q *fleetQueue) dropLate(now time.Time) {
 	})
 }
 
-func (b *fleetBatch) unit(r store.Booked) string {
+func (b *batch) unit(r store.Booked) string {
 	if r.Draw < 0 || r.Limit < 0 {
 		return ""
 	}
@@ -188,19 +188,18 @@ func (b *fleetBatch) unit(r store.Booked) string {
 	return d.Units[d.Limits[r.Limit].Unit].Unit
 }
 
-func (q *fleetQueue) at(draw int) fleetDraw { return q.keys[max(0, draw)] }
+func (q *queue) at(draw int) Key { return q.keys[max(0, draw)] }
 
-func (q *fleetQueue) tooLong(w *fleetWaiter, now time.Time, wait time.Duration, why fleetRefusal) *Error {
-	e := &Error{Key: q.at(why.draw).name, Unit: why.unit, RetryAfter: wait, Reason: WaitTooLong}
-	e.deadline, e.bound = w.byCaller, max(0, w.ends.Sub(now))
+func (q *queue) tooLong(w *waiter, now time.Time, wait time.Duration, why shortage) *Refusal {
+	r := &Refusal{Name: q.at(why.draw).Name, Unit: why.unit, Reason: TooLong, Wait: wait, Bound: max(0, w.ends.Sub(now)), ByCaller: w.byCaller}
 	if why.draw >= 0 && why.limit < 0 {
-		e.Reason = Paused
+		r.Reason = Paused
 	}
-	return e
+	return r
 }
 
 // force charges units whatever the level.
-func (q *fleetQueue) force(units []int64) {
+func (q *queue) force(units []int64) {
 	now := time.Now()
 	if isZero(units) || !q.f.guard.allows(now) {
 		return

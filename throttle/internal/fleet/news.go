@@ -1,4 +1,4 @@
-package throttle
+package fleet
 
 import (
 	"context"
@@ -7,15 +7,15 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-// fleetNews is news of a key that waits for the call before it to end.
-type fleetNews struct {
+// unsent is news of a key that waits for the call before it to end.
+type unsent struct {
 	pending store.News
 	waiting bool
 }
 
-// tell lets the other processes know n. One call per key is on its way at a
+// Tell lets the other processes know n. One call per key is on its way at a
 // time; what comes meanwhile is told together by the next.
-func (f *fleet) tell(key string, n store.News) {
+func (f *Fleet) Tell(key string, n store.News) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	w := f.news[key]
@@ -23,15 +23,15 @@ func (f *fleet) tell(key string, n store.News) {
 		w.pending, w.waiting = join(w.pending, n), true
 		return
 	}
-	if f.closed || len(f.news) >= fleetKeys || !f.guard.allows(time.Now()) {
+	if f.closed || len(f.news) >= mostKeys || !f.guard.allows(time.Now()) {
 		return
 	}
-	f.news[key] = &fleetNews{}
+	f.news[key] = &unsent{}
 	f.calls.Add(1)
 	go f.telling(key, n)
 }
 
-func (f *fleet) telling(key string, n store.News) {
+func (f *Fleet) telling(key string, n store.News) {
 	defer f.calls.Done()
 	for {
 		ctx, cancel := context.WithTimeout(f.ctx, f.c.Deadline)
@@ -71,4 +71,18 @@ next:
 	}
 	n.Stated = stated
 	return n
+}
+
+// Pause lets the other processes know of a pause; a time that has passed
+// ends it. sooner says that the one before would have ended later, which would
+// win if it were not ended first.
+func (f *Fleet) Pause(key string, until time.Time, sooner bool) {
+	d := time.Until(until)
+	if sooner && d > 0 {
+		f.Tell(key, store.News{Pause: -1})
+	}
+	if d <= 0 {
+		d = -1
+	}
+	f.Tell(key, store.News{Pause: min(d, store.MaxHorizon)})
 }

@@ -1,4 +1,4 @@
-package throttle
+package fleet
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-// fleetLate keeps the promise of a rate at the server, where a request may
+// lateness keeps the promise of a rate at the server, where a request may
 // arrive long after its room was booked. A store lets the units of a Log go
 // when Per and the Spread have passed. Those answered later than the Spread are
 // dated by their answer: the next booking carries the news, or before long a
@@ -16,39 +16,39 @@ import (
 // Either happens within an eighth of the window, so that a date is the last one
 // after little more than a quarter. Bookings reach half a window ahead: none is
 // made on room that is not free after all.
-type fleetLate struct {
+type lateness struct {
 	slack time.Duration // by which an answer may be late at no cost
 	due   time.Duration // within which the store is told; zero: no rate needs it
-	open  []*fleetGrant // not answered
-	late  []*fleetGrant // answered late, not told
+	open  []*Grant      // not answered
+	late  []*Grant      // answered late, not told
 	timer *time.Timer   // nil: not armed
 }
 
-// fleetTell is the longest that news waits.
-const fleetTell = 10 * time.Second
+// mostSilence is the longest that news waits.
+const mostSilence = 10 * time.Second
 
-// fleetPlace is where a store keeps units.
-type fleetPlace struct {
+// place is where a store keeps units.
+type place struct {
 	begins time.Time // at the latest what they count from, by this process's clock
 	gens   []int64   // per draw
 	from   []int64   // per draw, by the store's clock
 }
 
-// fleetTold is one Moved, and whose units they are.
-type fleetTold struct {
-	place  *fleetPlace
+// A move is one store.Moved, and whose units they are.
+type move struct {
+	place  *place
 	open   bool
 	age    time.Duration
 	units  []int64
-	grants []*fleetGrant
+	grants []*Grant
 }
 
-// newFleetLate finds out what the rates of a queue need.
-func newFleetLate(draws []fleetDraw, c FleetConfig, now time.Time) fleetLate {
-	var n fleetLate
+// newLateness finds out what the rates of a queue need.
+func newLateness(draws []Key, c Config, now time.Time) lateness {
+	var n lateness
 	for _, d := range draws {
-		for _, r := range d.rates {
-			slack, due := r.spread(c), min(r.Per/8, fleetTell)
+		for _, r := range d.Rates {
+			slack, due := spread(r, c), min(r.Per/8, mostSilence)
 			switch storeLimit(r, c, now)[0].Kind {
 			case store.MeterLimit:
 				continue
@@ -65,7 +65,7 @@ func newFleetLate(draws []fleetDraw, c FleetConfig, now time.Time) fleetLate {
 }
 
 // ahead is how far bookings may reach.
-func (n *fleetLate) ahead() time.Duration {
+func (n *lateness) ahead() time.Duration {
 	if n.due == 0 {
 		return store.Ahead
 	}
@@ -73,7 +73,7 @@ func (n *fleetLate) ahead() time.Duration {
 }
 
 // hold watches g until it is answered.
-func (n *fleetLate) hold(q *fleetQueue, g *fleetGrant) {
+func (n *lateness) hold(q *queue, g *Grant) {
 	if n.due > 0 && g.batch != nil {
 		n.open = append(n.open, g)
 		g.open = len(n.open)
@@ -82,7 +82,7 @@ func (n *fleetLate) hold(q *fleetQueue, g *fleetGrant) {
 }
 
 // drop ends the watch on g, and reports whether there was one.
-func (n *fleetLate) drop(g *fleetGrant) bool {
+func (n *lateness) drop(g *Grant) bool {
 	if g.open == 0 {
 		return false
 	}
@@ -93,8 +93,8 @@ func (n *fleetLate) drop(g *fleetGrant) bool {
 	return true
 }
 
-// answered takes note that the server has seen g's request by now.
-func (g *fleetGrant) answered() {
+// Answered takes note that the server has seen g's request by now.
+func (g *Grant) Answered() {
 	if g == nil || g.batch == nil {
 		return
 	}
@@ -111,14 +111,14 @@ func (g *fleetGrant) answered() {
 }
 
 // arm sees to it that the store is told after d, if not before.
-func (n *fleetLate) arm(q *fleetQueue, d time.Duration) {
+func (n *lateness) arm(q *queue, d time.Duration) {
 	if n.timer == nil {
 		n.timer = time.AfterFunc(max(d, n.due/8), q.ringLate)
 	}
 }
 
 // rest stops the timer when there is nothing to tell.
-func (n *fleetLate) rest() {
+func (n *lateness) rest() {
 	if n.timer != nil && len(n.open)+len(n.late) == 0 {
 		n.timer.Stop()
 		n.timer = nil
@@ -126,7 +126,7 @@ func (n *fleetLate) rest() {
 }
 
 // close tells what there is to tell, and ends the watch.
-func (n *fleetLate) close(q *fleetQueue) {
+func (n *lateness) close(q *queue) {
 	q.tellLate(time.Now(), 0)
 	for len(n.open) > 0 {
 		n.drop(n.open[0])
@@ -135,7 +135,7 @@ func (n *fleetLate) close(q *fleetQueue) {
 	n.rest()
 }
 
-func (q *fleetQueue) ringLate() {
+func (q *queue) ringLate() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := &q.late
@@ -155,7 +155,7 @@ func (q *fleetQueue) ringLate() {
 
 // tellLate tells the store, in a call of its own, what was answered late and
 // what has been open for that long. q.mu is held.
-func (q *fleetQueue) tellLate(now time.Time, open time.Duration) {
+func (q *queue) tellLate(now time.Time, open time.Duration) {
 	if ok, probe, _ := q.f.guard.enter(now); !ok {
 		if probe {
 			q.probe(now) // nobody else may, when nobody waits
@@ -185,15 +185,15 @@ func (q *fleetQueue) tellLate(now time.Time, open time.Duration) {
 
 // tell puts what is to be told into b: what was answered late, and what has
 // been open for long; negative: nothing open.
-func (n *fleetLate) tell(b *store.Booking, now time.Time, open time.Duration) (told []*fleetTold) {
-	add := func(g *fleetGrant, age time.Duration) bool {
-		i := slices.IndexFunc(told, func(t *fleetTold) bool { return t.place == g.place && t.open == (g.open > 0) })
+func (n *lateness) tell(b *store.Booking, now time.Time, open time.Duration) (told []*move) {
+	add := func(g *Grant, age time.Duration) bool {
+		i := slices.IndexFunc(told, func(t *move) bool { return t.place == g.place && t.open == (g.open > 0) })
 		if i < 0 {
 			if len(told) == store.MaxParts {
 				return false // another time
 			}
 			i = len(told)
-			told = append(told, &fleetTold{place: g.place, open: g.open > 0, age: age, units: make([]int64, len(g.cost))})
+			told = append(told, &move{place: g.place, open: g.open > 0, age: age, units: make([]int64, len(g.cost))})
 		}
 		t := told[i]
 		t.age, t.grants = min(t.age, age), append(t.grants, g)
@@ -202,7 +202,7 @@ func (n *fleetLate) tell(b *store.Booking, now time.Time, open time.Duration) (t
 		}
 		return true
 	}
-	n.late = slices.DeleteFunc(n.late, func(g *fleetGrant) bool { return add(g, now.Sub(g.came)+n.slack) })
+	n.late = slices.DeleteFunc(n.late, func(g *Grant) bool { return add(g, now.Sub(g.came)+n.slack) })
 	if open >= 0 {
 		for _, g := range n.open {
 			if now.Sub(g.place.begins) >= open {
@@ -220,11 +220,11 @@ func (n *fleetLate) tell(b *store.Booking, now time.Time, open time.Duration) (t
 
 // heard takes note of what the store knows now, by the answer to a call that
 // told it. q.mu is held.
-func (n *fleetLate) heard(q *fleetQueue, told []*fleetTold, sent time.Time, r store.Booked, err error) {
+func (n *lateness) heard(q *queue, told []*move, sent time.Time, r store.Booked, err error) {
 	known := err == nil && (r.Outcome == store.BookedOne || r.Outcome == store.BookedAll)
 	for _, t := range told {
 		if known {
-			p := &fleetPlace{begins: sent.Add(-t.age)}
+			p := &place{begins: sent.Add(-t.age)}
 			for _, k := range r.Keys {
 				p.gens, p.from = append(p.gens, k.Gen), append(p.from, k.At-t.age.Microseconds())
 			}

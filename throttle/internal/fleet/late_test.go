@@ -1,4 +1,4 @@
-package throttle
+package fleet
 
 import (
 	"context"
@@ -7,12 +7,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/farstore"
 	"github.com/weirhttp/weir/throttle/store"
 )
 
 // held is a grant of a request whose units count from at, and who watches it.
-func held(q *fleetQueue, place *fleetPlace, n int64, open bool) *fleetGrant {
-	g := &fleetGrant{batch: &fleetBatch{q: q}, cost: []int64{n}, place: place}
+func held(q *queue, place *place, n int64, open bool) *Grant {
+	g := &Grant{batch: &batch{q: q}, cost: []int64{n}, place: place}
 	if open {
 		q.late.open = append(q.late.open, g)
 		g.open = len(q.late.open)
@@ -20,21 +21,21 @@ func held(q *fleetQueue, place *fleetPlace, n int64, open bool) *fleetGrant {
 	return g
 }
 
-func placeAt(at time.Time, gen int64) *fleetPlace {
-	return &fleetPlace{begins: at, gens: []int64{gen}, from: []int64{gen}}
+func placeAt(at time.Time, gen int64) *place {
+	return &place{begins: at, gens: []int64{gen}, from: []int64{gen}}
 }
 
 // What is told is one line for each place and for what is answered there and
 // what is not; it counts from the last answer, or from now.
 func TestFleetLateTells(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := queueOn(testFleet(t, newSlowStore(0), FleetConfig{}), "5/s burst 5") // told within 125 ms, 50 ms of slack
+		q := queueOn(testFleet(t, farstore.New(0), Config{}), "5/s burst 5") // told within 125 ms, 50 ms of slack
 		ms, now := time.Millisecond, time.Now()
 		one, two := placeAt(now.Add(-200*ms), 1), placeAt(now.Add(-100*ms), 2)
 		held(q, one, 1, true)
 		held(q, two, 2, true) // not open for long enough
 		held(q, one, 4, true)
-		for i, p := range []*fleetPlace{one, two, one} {
+		for i, p := range []*place{one, two, one} {
 			g := held(q, p, int64(8<<i), false)
 			g.came = now.Add(-time.Duration(i+1) * ms)
 			q.late.late = append(q.late.late, g)
@@ -70,18 +71,18 @@ func TestFleetLateHears(t *testing.T) {
 		again int
 		gen   int64
 	}{
-		"served":              {booked, nil, sec, 0, 7},
-		"refused":             {store.Booked{Outcome: store.Refused, Keys: booked.Keys}, nil, sec, 1, 1},
-		"an error":            {booked, errors.New("gone"), sec, 1, 1},
+		"served":              {booked, nil, time.Second, 0, 7},
+		"refused":             {store.Booked{Outcome: store.Refused, Keys: booked.Keys}, nil, time.Second, 1, 1},
+		"an error":            {booked, errors.New("gone"), time.Second, 1, 1},
 		"an error at the end": {booked, errors.New("gone"), 0, 0, 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			q := queueOn(testFleet(t, newSlowStore(0), FleetConfig{}), "5/s burst 5")
+			q := queueOn(testFleet(t, farstore.New(0), Config{}), "5/s burst 5")
 			q.late.due = test.due
 			now := time.Now()
 			p := placeAt(now, 1)
 			open, late := held(q, p, 1, true), held(q, p, 1, false)
-			told := []*fleetTold{{place: p, open: true, grants: []*fleetGrant{open}}, {place: p, age: time.Millisecond, grants: []*fleetGrant{late}}}
+			told := []*move{{place: p, open: true, grants: []*Grant{open}}, {place: p, age: time.Millisecond, grants: []*Grant{late}}}
 			q.late.heard(q, told, now, test.r, test.err)
 			if len(q.late.late) != test.again || open.place.gens[0] != test.gen || late.place.gens[0] != test.gen {
 				t.Errorf("%s: %d to tell again, of states %d and %d", name, len(q.late.late), open.place.gens[0], late.place.gens[0])
@@ -99,25 +100,25 @@ func TestFleetLateHears(t *testing.T) {
 // Of two calls on their way at once both may bring a lease: the first goes back.
 func TestFleetLeaseReplaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlowStore(0)
-		q := queueOn(testFleet(t, s, FleetConfig{Lease: sec}), "200/s")
-		b := newFleetBatch(q, q.booking(time.Now()), store.Booked{Outcome: store.BookedAll, Keys: []store.Standing{{Gen: 1, Levels: []float64{9}}}}, time.Now())
+		s := farstore.New(0)
+		q := queueOn(testFleet(t, s, Config{Lease: time.Second}), "200/s")
+		b := newBatch(q, q.booking(time.Now()), store.Booked{Outcome: store.BookedAll, Keys: []store.Standing{{Gen: 1, Levels: []float64{9}}}}, time.Now())
 		for i, refunds := range []int{0, 1} {
 			q.mu.Lock()
 			q.lease.begin(q, b, []int64{1}, 4)
 			q.mu.Unlock()
 			synctest.Wait()
 			q.mu.Lock()
-			if n := s.calls(&s.refunds); n != refunds || q.lease.left != 4 {
+			if n := s.Refunds(); n != refunds || q.lease.left != 4 {
 				t.Errorf("lease %d: %d refunds, %d left", i, n, q.lease.left)
 			}
 			q.mu.Unlock()
 		}
-		time.Sleep(sec)
+		time.Sleep(time.Second)
 		synctest.Wait()
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		if n := s.calls(&s.refunds); n != 2 || q.lease.left != 0 {
+		if n := s.Refunds(); n != 2 || q.lease.left != 0 {
 			t.Errorf("in the end %d refunds, %d left", n, q.lease.left)
 		}
 	})
@@ -126,26 +127,25 @@ func TestFleetLeaseReplaces(t *testing.T) {
 // After close nothing starts, and who has given up asks for nothing.
 func TestFleetAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlowStore(0)
-		f := testFleet(t, s, FleetConfig{})
+		s := farstore.New(0)
+		f := testFleet(t, s, Config{})
 		gone := errors.New("gave up")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(gone)
-		draws := fleetOn("k", MustParseBudget("5/s").Rates...)
-		if g, err := f.take(ctx, draws, nil, 0, sec); g != nil || err != gone {
+		draws := on("k", rates("5/s")...)
+		if g, err := take(f, ctx, draws, nil, 0, time.Second); g != nil || err == nil || err.Err != gone {
 			t.Errorf("given up: %v, %v", g, err)
 		}
-		f.close()
+		f.Close()
 		for range 2 {
 			if f.start(func(context.Context) { t.Error("a call") }) {
 				t.Error("started")
 			}
-			var e *Error
-			if g, err := f.take(t.Context(), draws, nil, 0, sec); g != nil || !errors.As(err, &e) || e.Reason != StoreDown {
+			if g, err := take(f, t.Context(), draws, nil, 0, time.Second); g != nil || err == nil || err.Reason != Ended {
 				t.Errorf("closed: %v, %v", g, err)
 			}
 		}
-		if n := s.calls(&s.books); n != 0 {
+		if n := s.Books(); n != 0 {
 			t.Errorf("%d calls", n)
 		}
 	})

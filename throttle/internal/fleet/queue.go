@@ -1,56 +1,57 @@
-package throttle
+package fleet
 
 import (
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/store"
 )
 
 const (
-	fleetBatchMost = 1000 // requests on one call
+	mostInBatch = 1000 // meter.Requests on one call
 )
 
-// fleetQueue holds the requests that draw on the same keys until the store has
+// queue holds the meter.Requests that draw on the same keys until the store has
 // booked them. At most two calls are on their way, the second for no fewer
-// requests than the first. While the keys are short it is one, for one request,
+// meter.Requests than the first. While the keys are short it is one, for one request,
 // and the next follows when that request may start: processes then take turns,
-// however many requests wait in each.
-type fleetQueue struct {
-	f      *fleet
+// however many meter.Requests wait in each.
+type queue struct {
+	f      *Fleet
 	name   string
-	keys   []fleetDraw
+	keys   []Key
 	units  []string // of all draws; costs are in this order
-	guests int      // requests about to enter; under fleet.mu
+	guests int      // meter.Requests about to enter; under Fleet.mu
 
 	mu        sync.Mutex
-	waiting   []*fleetWaiter
+	waiting   []*waiter
 	calls     int
-	riding    int // requests on them
+	riding    int // meter.Requests on them
 	short     bool
 	notBefore time.Time
-	turn      fleetTurn
-	refused   fleetRefusal
+	turn      turn
+	refused   shortage
 	busy      time.Time // the store is not asked before
 	timer     *time.Timer
 	over      *time.Timer // for those whose turn to be told does not come; nil: not armed
 	overAt    time.Time
-	lease     fleetLease
-	late      fleetLate
+	lease     lease
+	late      lateness
 	local     []store.Ledger // shares of the rates while the store is gone; nil: not begun
 }
 
-// fleetRefusal is what the store last refused: who asks for as much and cannot
+// shortage is what the store last refused: who asks for as much and cannot
 // wait until then is refused without another call.
-type fleetRefusal struct {
+type shortage struct {
 	cost        []int64
 	until       time.Time
 	draw, limit int
 	unit        string
 }
 
-type fleetWaiter struct {
+type waiter struct {
 	priority int
 	cost     []int64
 	ends     time.Time // its wait must end by then
@@ -58,17 +59,17 @@ type fleetWaiter struct {
 	held     bool      // there will be an answer; else units count from the grant
 	gone     bool      // gave up
 	done     chan struct{}
-	grant    *fleetGrant
-	err      error
+	grant    *Grant
+	refusal  *Refusal
 }
 
-func newFleetQueue(f *fleet, name string, draws []fleetDraw) *fleetQueue {
-	q := &fleetQueue{f: f, name: name, keys: slices.Clone(draws), late: newFleetLate(draws, f.c, time.Now())}
-	q.units = []string{requests}
+func newQueue(f *Fleet, name string, draws []Key) *queue {
+	q := &queue{f: f, name: name, keys: slices.Clone(draws), late: newLateness(draws, f.c, time.Now())}
+	q.units = []string{meter.Requests}
 	for _, d := range draws {
-		for _, r := range d.rates {
-			if unitIndex(q.units, r.unit()) < 0 {
-				q.units = append(q.units, r.unit())
+		for _, r := range d.Rates {
+			if unitIndex(q.units, r.Unit) < 0 {
+				q.units = append(q.units, r.Unit)
 			}
 		}
 	}
@@ -76,21 +77,21 @@ func newFleetQueue(f *fleet, name string, draws []fleetDraw) *fleetQueue {
 }
 
 // draws reports whether q draws on the keys in ds as ds says.
-func (q *fleetQueue) draws(ds []fleetDraw) bool {
-	return slices.EqualFunc(q.keys, ds, func(a, b fleetDraw) bool {
-		return a.key == b.key && slices.Equal(a.rates, b.rates)
+func (q *queue) draws(ds []Key) bool {
+	return slices.EqualFunc(q.keys, ds, func(a, b Key) bool {
+		return a.ID == b.ID && slices.Equal(a.Rates, b.Rates)
 	})
 }
 
-func (q *fleetQueue) vector(c Cost) []int64 {
+func (q *queue) vector(c map[string]int64) []int64 {
 	v := make([]int64, len(q.units))
 	for i, unit := range q.units {
-		v[i] = min(c.of(unit), store.MaxAmount/fleetBatchMost/2)
+		v[i] = min(meter.CostOf(c, unit), store.MaxAmount/mostInBatch/2)
 	}
 	return v
 }
 
-func (q *fleetQueue) enter(w *fleetWaiter) {
+func (q *queue) enter(w *waiter) {
 	q.mu.Lock()
 	now := time.Now()
 	if q.notBefore.After(now) && w.ends.Before(q.refused.until) {
@@ -125,19 +126,19 @@ func covers(a, b []int64) bool {
 	return true
 }
 
-// give ends w's wait with err unless it has ended.
-func (q *fleetQueue) give(w *fleetWaiter, err error) {
+// give ends w's wait with r unless it has ended.
+func (q *queue) give(w *waiter, r *Refusal) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.end(w, err)
+	q.end(w, r)
 	q.pump(time.Now())
 }
 
-func (q *fleetQueue) end(w *fleetWaiter, err error) {
-	if w.grant != nil || w.err != nil {
+func (q *queue) end(w *waiter, r *Refusal) {
+	if w.grant != nil || w.refusal != nil {
 		return
 	}
-	q.refuse(w, err)
+	q.refuse(w, r)
 	if i := slices.Index(q.waiting, w); i >= 0 {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 	}
@@ -147,7 +148,7 @@ func (q *fleetQueue) end(w *fleetWaiter, err error) {
 // if its turn comes and the wait cannot end in time; a call to the store is
 // allowed for, and another one that it may be riding on by then. That may be
 // over too: no timer is due when it is made, see testnet.Wait.
-func (q *fleetQueue) watch(w *fleetWaiter) {
+func (q *queue) watch(w *waiter) {
 	at := w.ends.Add(q.f.c.Deadline)
 	d := max(1, time.Until(at))
 	switch {
@@ -161,14 +162,14 @@ func (q *fleetQueue) watch(w *fleetWaiter) {
 	q.overAt = at
 }
 
-func (q *fleetQueue) ringOver() {
+func (q *queue) ringOver() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
 	q.over = nil
 	why, wait := q.refused, max(0, q.refused.until.Sub(now))
 	if wait == 0 {
-		why = fleetRefusal{draw: -1, limit: -1}
+		why = shortage{draw: -1, limit: -1}
 	}
 	for _, w := range slices.Clone(q.waiting) {
 		if w.ends.Add(q.f.c.Deadline).After(now) {
@@ -180,14 +181,14 @@ func (q *fleetQueue) ringOver() {
 	q.pump(now)
 }
 
-func (q *fleetQueue) grant(w *fleetWaiter, b *fleetBatch, ready time.Time) {
+func (q *queue) grant(w *waiter, b *batch, ready time.Time) {
 	if w.gone {
 		if b != nil {
 			b.refund(w.cost, b.place)
 		}
 		return
 	}
-	w.grant = &fleetGrant{batch: b, cost: w.cost, ready: ready}
+	w.grant = &Grant{batch: b, cost: w.cost, ready: ready}
 	if b != nil {
 		w.grant.place = b.place
 	}
@@ -197,15 +198,15 @@ func (q *fleetQueue) grant(w *fleetWaiter, b *fleetBatch, ready time.Time) {
 	close(w.done)
 }
 
-func (q *fleetQueue) refuse(w *fleetWaiter, err error) {
+func (q *queue) refuse(w *waiter, r *Refusal) {
 	if !w.gone {
-		w.err, w.gone = err, true
+		w.refusal, w.gone = r, true
 		close(w.done)
 	}
 }
 
 // pump does what can be done now and sets the timer for what cannot. q.mu is held.
-func (q *fleetQueue) pump(now time.Time) {
+func (q *queue) pump(now time.Time) {
 	for len(q.waiting) > 0 {
 		if q.lease.serve(q, now) {
 			continue
@@ -232,7 +233,7 @@ func (q *fleetQueue) pump(now time.Time) {
 			continue
 		}
 		if !ok || !q.send(now) {
-			q.refuseAll(afterClose)
+			q.refuseAll(Ended)
 		}
 	}
 	if q.calls == 0 {
@@ -241,7 +242,7 @@ func (q *fleetQueue) pump(now time.Time) {
 }
 
 // still stops the timers of those that wait.
-func (q *fleetQueue) still() {
+func (q *queue) still() {
 	if q.timer != nil {
 		q.timer.Stop()
 	}
@@ -252,12 +253,12 @@ func (q *fleetQueue) still() {
 }
 
 // idle reports whether nothing is lost with q. q.mu is held.
-func (q *fleetQueue) idle(now time.Time) bool {
+func (q *queue) idle(now time.Time) bool {
 	return len(q.waiting) == 0 && q.calls == 0 && len(q.late.open)+len(q.late.late) == 0 && !q.lease.held(now) && !q.notBefore.After(now) &&
-		(q.local == nil || q.f.guard.now() == StoreUp)
+		(q.local == nil || q.f.guard.now() == Up)
 }
 
-func (q *fleetQueue) arm(d time.Duration) {
+func (q *queue) arm(d time.Duration) {
 	if q.timer == nil {
 		q.timer = time.AfterFunc(d, q.ring)
 		return
@@ -265,28 +266,25 @@ func (q *fleetQueue) arm(d time.Duration) {
 	q.timer.Reset(d)
 }
 
-func (q *fleetQueue) ring() {
+func (q *queue) ring() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.pump(time.Now())
 }
 
-func (q *fleetQueue) close() {
+func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.lease.end(q)
 	q.late.close(q)
 	q.still()
-	q.refuseAll(afterClose)
+	q.refuseAll(Ended)
 }
 
-// afterClose is the detail of a refusal for which no Store is to blame.
-const afterClose = "after Close"
-
 // refuseAll refuses everybody.
-func (q *fleetQueue) refuseAll(detail string) {
+func (q *queue) refuseAll(why Reason) {
 	for _, w := range q.waiting {
-		q.refuse(w, &Error{Key: q.at(0).name, Reason: StoreDown, detail: detail})
+		q.refuse(w, &Refusal{Name: q.at(0).Name, Reason: why})
 	}
 	q.waiting = nil
 }

@@ -1,19 +1,19 @@
-package throttle
+package fleet
 
 import (
 	"sync"
 	"time"
 )
 
-// fleetGuard decides when the store may be asked. After an error it is left
+// guard decides when the store may be asked. After an error it is left
 // alone for a moment; after three in a row it is gone, and one call at a time
 // tries it, at growing distances. A store that is busy is left alone only by
 // the queue that was told so: the fault may be one key's.
-type fleetGuard struct {
-	f *fleet
+type guard struct {
+	f *Fleet
 
 	mu      sync.Mutex
-	state   StoreState
+	state   State
 	failed  int // in a row
 	after   time.Time
 	pause   time.Duration
@@ -31,21 +31,21 @@ const (
 )
 
 // allows reports whether a call that is no probe may be made.
-func (g *fleetGuard) allows(now time.Time) bool {
+func (g *guard) allows(now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.state != StoreGone && !now.Before(g.after)
+	return g.state != Gone && !now.Before(g.after)
 }
 
 // enter reports whether a booking may be sent. If not, retry says when to ask
 // again, and probe whether the caller shall send a probe meanwhile.
-func (g *fleetGuard) enter(now time.Time) (ok, probe bool, retry time.Time) {
+func (g *guard) enter(now time.Time) (ok, probe bool, retry time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if now.Before(g.after) {
 		return false, false, g.after
 	}
-	if g.state != StoreGone {
+	if g.state != Gone {
 		return true, false, now
 	}
 	if g.probing {
@@ -56,14 +56,14 @@ func (g *fleetGuard) enter(now time.Time) (ok, probe bool, retry time.Time) {
 }
 
 // abandon ends a probe that was not sent.
-func (g *fleetGuard) abandon() {
+func (g *guard) abandon() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.probing = false
 }
 
 // heard takes note of how a call ended.
-func (g *fleetGuard) heard(err error, probe bool) {
+func (g *guard) heard(err error, probe bool) {
 	g.mu.Lock()
 	from := g.state
 	if probe {
@@ -74,30 +74,30 @@ func (g *fleetGuard) heard(err error, probe bool) {
 	case err == nil:
 		// A straggler's success is as good as a probe's.
 		g.failed, g.pause, g.after = 0, 0, time.Time{}
-		if g.state != StoreBusy || now.Sub(g.busy) >= guardBusy {
-			g.state = StoreUp
+		if g.state != Busy || now.Sub(g.busy) >= guardBusy {
+			g.state = Up
 		}
 	case isBusy(err):
-		g.state, g.failed, g.pause, g.after, g.busy = StoreBusy, 0, 0, time.Time{}, now
+		g.state, g.failed, g.pause, g.after, g.busy = Busy, 0, 0, time.Time{}, now
 	default:
 		g.failed++
 		if first := now.Add(guardFirst); first.After(g.after) {
 			g.after = first
 		}
-		if g.failed >= guardFailures && (probe || g.state != StoreGone) {
-			g.state = StoreGone
+		if g.failed >= guardFailures && (probe || g.state != Gone) {
+			g.state = Gone
 			g.pause = min(max(2*g.pause, guardProbe), guardProbeMost)
 			g.after = now.Add(g.pause)
 		}
 	}
 	to := g.state
 	g.mu.Unlock()
-	if from != to && g.f.c.OnStore != nil {
-		g.f.c.OnStore(StoreChange{From: from, To: to, Err: err})
+	if from != to && g.f.c.OnState != nil {
+		g.f.c.OnState(from, to, err)
 	}
 }
 
-func (g *fleetGuard) now() StoreState {
+func (g *guard) now() State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.state

@@ -1,28 +1,28 @@
-package throttle
+package fleet
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/store"
 )
 
 // storeLimits returns rates as a Store keeps them. units names what their Unit
-// fields point to; it begins with requests.
+// fields point to; it begins with meter.Requests.
 //
 // A window above 64 units is a meter whose size and rate together stay within
 // Limit: Burst + rate*(Per+slack) = Limit. That is a single number to keep, at
 // the price of Burst/Limit of the rate. Up to 64, and where more than half of
 // the limit may go at once, the units are remembered one by one or in slots.
-func storeLimits(rates []Rate, c FleetConfig, now time.Time) (ls []store.Limit, units []string) {
-	units = []string{requests}
+func storeLimits(rates []meter.Spec, c Config, now time.Time) (ls []store.Limit, units []string) {
+	units = []string{meter.Requests}
 	for _, r := range rates {
-		u := unitIndex(units, r.unit())
+		u := unitIndex(units, r.Unit)
 		if u < 0 {
-			u, units = len(units), append(units, r.unit())
+			u, units = len(units), append(units, r.Unit)
 		}
 		for _, l := range storeLimit(r, c, now) {
 			l.ID, l.Unit = limitID(ls, l.Kind, r), u
@@ -34,9 +34,9 @@ func storeLimits(rates []Rate, c FleetConfig, now time.Time) (ls []store.Limit, 
 
 // limitID names a limit by what may not change without a fresh start: its unit
 // and its window. It is short, as stores keep it with every key.
-func limitID(ls []store.Limit, kind store.LimitKind, r Rate) string {
+func limitID(ls []store.Limit, kind store.LimitKind, r meter.Spec) string {
 	id := shortly(r.Per)
-	if unit := r.unit(); unit != requests {
+	if unit := r.Unit; unit != meter.Requests {
 		id += unit[:min(len(unit), 40)]
 	}
 	for n := 1; ; n++ {
@@ -50,64 +50,49 @@ func limitID(ls []store.Limit, kind store.LimitKind, r Rate) string {
 	}
 }
 
-func storeLimit(r Rate, c FleetConfig, now time.Time) []store.Limit {
-	size, burst := float64(r.Limit), float64(r.burst())
-	shape := store.Limit{Kind: store.MeterLimit, Size: burst, Rate: r.perSecond(), Credit: -1}
-	if r.Bucket > 0 {
+func storeLimit(r meter.Spec, c Config, now time.Time) []store.Limit {
+	size, burst := float64(r.Limit), float64(r.Burst)
+	shape := store.Limit{Kind: store.MeterLimit, Size: burst, Rate: r.PerSecond(), Credit: -1}
+	if r.Bucket {
 		return []store.Limit{shape}
 	}
 	if r.Align != nil {
 		here := now.In(r.Align)
-		start, end := windowStart(here, r.Per), windowEnd(here, r.Per)
+		start, end := meter.WindowStart(here, r.Per), meter.WindowEnd(here, r.Per)
 		day := store.Limit{Kind: store.CalendarLimit, Size: size, Per: end.Sub(start), Ends: end}
-		if r.burst() >= r.Limit {
+		if r.Burst >= r.Limit {
 			return []store.Limit{day}
 		}
 		return []store.Limit{day, shape}
 	}
-	per := r.Per + r.spread(c) + c.Lease
-	if r.Limit > exact && 2*r.burst() <= r.Limit {
+	per := r.Per + spread(r, c) + c.Lease
+	if r.Limit > meter.Exact && 2*r.Burst <= r.Limit {
 		rate := (size - burst) / per.Seconds()
 		return []store.Limit{{Kind: store.MeterLimit, Size: burst, Rate: rate, Credit: size - burst}}
 	}
 	log := store.Limit{Kind: store.LogLimit, Size: size, Per: per}
-	if r.Limit > exact {
-		log.Grain = per / exact
+	if r.Limit > meter.Exact {
+		log.Grain = per / meter.Exact
 	}
-	if r.burst() >= r.Limit {
+	if r.Burst >= r.Limit {
 		return []store.Limit{log}
 	}
 	return []store.Limit{log, shape}
 }
 
-// storable returns an error if a Store cannot keep b's rates: more than 16
+// Storable returns an error if a store cannot keep rates: more than 16
 // limits (a small window counts twice), or a window beyond 400 days.
-func storable(field string, b Budget, c FleetConfig) error {
-	ls, units := storeLimits(b.Rates, c, time.Now())
+func Storable(rates []meter.Spec, c Config) error {
+	ls, units := storeLimits(rates, c, time.Now())
 	d := store.Draw{Limits: ls}
 	for _, unit := range units {
 		d.Units = append(d.Units, store.UnitCost{Unit: unit})
 	}
-	if err := d.Validate(); err != nil {
-		return fmt.Errorf("throttle: %s: %v does not fit into a Store: %w", field, b, err)
-	}
-	return nil
+	return d.Validate()
 }
 
-// storableAll is storable of a whole configuration.
-func storableAll(other Budget, by map[string]Budget, c FleetConfig) error {
-	if err := storable("Default", other, c); err != nil {
-		return err
-	}
-	for name, b := range by {
-		if err := storable(fmt.Sprintf("Budgets[%q]", name), b, c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r Rate) spread(c FleetConfig) time.Duration {
+// spread is how far from the grant a unit of r may reach the server.
+func spread(r meter.Spec, c Config) time.Duration {
 	if c.Spread > 0 {
 		return c.Spread
 	}

@@ -1,0 +1,244 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirhttp/weir/throttle/store"
+)
+
+// A Fleet asks a Store for room. Requests that draw on the same keys wait in
+// one queue, whose waiters ride together on one call. Calls run on goroutines
+// that live as long as Deadline at most, probes a second; Close waits for them.
+// A Fleet is safe for concurrent use.
+type Fleet struct {
+	store store.Store
+	c     Config
+	ctx   context.Context // ends with Close
+	stop  context.CancelFunc
+	calls sync.WaitGroup
+	guard guard
+
+	mu      sync.Mutex
+	closed  bool
+	queues  map[string]*queue
+	retired uint64 // queues whose budget was changed
+	seen    map[string]heardOf
+	news    map[string]*unsent
+}
+
+// heardOf is what was last heard of a key, and when.
+type heardOf struct {
+	store.Standing
+	when time.Time
+}
+
+// mostKeys is how many keys' standings are remembered. What is forgotten only
+// cannot heal a store that loses its state.
+const mostKeys = 10000
+
+// New returns a Fleet that asks s. Close ends it.
+func New(s store.Store, c Config) *Fleet {
+	if c.Deadline == 0 {
+		c.Deadline = 50 * time.Millisecond
+	}
+	f := &Fleet{store: s, c: c, queues: make(map[string]*queue), seen: make(map[string]heardOf), news: make(map[string]*unsent)}
+	f.ctx, f.stop = context.WithCancel(context.Background())
+	f.guard.f = f
+	return f
+}
+
+// Config returns f's settings, defaults resolved.
+func (f *Fleet) Config() Config { return f.c }
+
+// State is how the store last answered.
+func (f *Fleet) State() State { return f.guard.now() }
+
+// Close gives unused leases back, refuses who waits, as later bookings are, and
+// waits for running calls.
+func (f *Fleet) Close() {
+	f.mu.Lock()
+	var qs []*queue
+	for _, q := range f.queues {
+		qs = append(qs, q)
+	}
+	f.mu.Unlock()
+	for _, q := range qs {
+		q.close() // its refunds are calls
+	}
+	f.mu.Lock()
+	f.closed = true
+	f.mu.Unlock()
+	f.calls.Wait()
+	f.stop()
+}
+
+// ended reports whether Close has been called.
+func (f *Fleet) ended() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.closed
+}
+
+// start runs call on a goroutine of its own with the deadline of a call. It
+// reports false after Close.
+func (f *Fleet) start(call func(ctx context.Context)) bool { return f.startFor(f.c.Deadline, call) }
+
+func (f *Fleet) startFor(deadline time.Duration, call func(ctx context.Context)) bool {
+	f.mu.Lock()
+	if f.closed {
+		f.mu.Unlock()
+		return false
+	}
+	f.calls.Add(1)
+	f.mu.Unlock()
+	go func() {
+		defer f.calls.Done()
+		ctx, cancel := context.WithTimeout(f.ctx, deadline)
+		defer cancel()
+		call(ctx)
+	}()
+	return true
+}
+
+// Book waits until cost, units by name, may be drawn from all of keys. Without
+// keys there is nothing to wait for: the Grant is nil, which is a valid one.
+func (f *Fleet) Book(ctx context.Context, keys []Key, cost map[string]int64, o Options) (*Grant, *Refusal) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	if ctx.Err() != nil {
+		return nil, &Refusal{Err: context.Cause(ctx)}
+	}
+	now := time.Now()
+	w := &waiter{priority: o.Priority, held: o.Held, done: make(chan struct{}), ends: now.Add(max(0, o.MaxWait))}
+	if d, ok := ctx.Deadline(); ok && d.Before(w.ends) {
+		w.ends, w.byCaller = d, true
+	}
+	q := f.queue(keys)
+	w.cost = q.vector(cost)
+	q.enter(w)
+	select {
+	case <-w.done:
+	default:
+		select {
+		case <-w.done:
+		case <-ctx.Done():
+			q.give(w, &Refusal{Err: context.Cause(ctx)})
+		}
+		<-w.done
+	}
+	if w.refusal != nil {
+		return nil, w.refusal
+	}
+	if err := w.grant.waitOut(ctx); err != nil {
+		return nil, &Refusal{Err: err}
+	}
+	return w.grant, nil
+}
+
+// queue returns the queue of draws, which counts the caller as a guest.
+func (f *Fleet) queue(draws []Key) *queue {
+	name := queueName(draws)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	q := f.queues[name]
+	if q != nil && !q.draws(draws) {
+		// The budget was changed. Who waits under the old one still goes by it.
+		f.queues[name+" "+strconv.FormatUint(f.retired, 10)] = q
+		f.retired++
+		q = nil
+	}
+	if q == nil {
+		f.sweep(time.Now())
+		q = newQueue(f, name, draws)
+		f.queues[name] = q
+	}
+	q.guests++
+	return q
+}
+
+func queueName(draws []Key) string {
+	if len(draws) == 1 {
+		return draws[0].ID
+	}
+	var b strings.Builder
+	for _, d := range draws {
+		b.WriteString(d.ID)
+		b.WriteByte(0)
+	}
+	return b.String()
+}
+
+// Outlook is how long the store last said that keys have no room.
+func (f *Fleet) Outlook(draws []Key) time.Duration {
+	f.mu.Lock()
+	q := f.queues[queueName(draws)]
+	f.mu.Unlock()
+	if q == nil {
+		return 0
+	}
+	now := time.Now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.notBefore.After(now) {
+		return 0
+	}
+	return max(0, q.refused.until.Sub(now))
+}
+
+// sweep drops idle ones among a few queues of the map's random order: with
+// every new queue two others are looked at, so idle ones cannot pile up.
+func (f *Fleet) sweep(now time.Time) {
+	looked := 0
+	for name, q := range f.queues {
+		if q.guests == 0 && q.mu.TryLock() { // the other order is q.mu, f.mu
+			if q.idle(now) {
+				delete(f.queues, name)
+			}
+			q.mu.Unlock()
+		}
+		if looked++; looked == 2 {
+			return
+		}
+	}
+}
+
+// recall returns what was last heard of key.
+func (f *Fleet) recall(key string, limits int, now time.Time) store.Seen {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s, ok := f.seen[key]
+	if !ok || len(s.Levels) != limits {
+		return store.Seen{}
+	}
+	return store.Seen{Standing: s.Standing, Age: max(0, now.Sub(s.when))}
+}
+
+// heard remembers the standings a call brought. Of two calls on their way at
+// once the one the store served later counts.
+func (f *Fleet) heard(b store.Booking, r store.Booked) {
+	now := time.Now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, d := range b.Draws {
+		k := r.Keys[i]
+		old, ok := f.seen[d.Key]
+		if k.Gen == 0 || ok && old.Gen == k.Gen && old.At > k.At {
+			continue
+		}
+		for key := range f.seen {
+			if ok || len(f.seen) < mostKeys {
+				break
+			}
+			delete(f.seen, key) // any: the map's order is random
+		}
+		f.seen[d.Key] = heardOf{k, now}
+	}
+}
+
+func isBusy(err error) bool { return errors.Is(err, store.ErrBusy) }

@@ -1,0 +1,38 @@
+package meter
+
+import "time"
+
+// Requests is the unit that every request draws one of if its cost says
+// nothing else.
+const Requests = "requests"
+
+// Exact is the limit up to which windows are kept unit by unit. Larger ones are
+// kept in as many slots, so that memory is bounded.
+const Exact = 64
+
+// A Spec is one rate: at most Limit units in any window of length Per. It is
+// a throttle.Rate with its defaults resolved.
+type Spec struct {
+	Limit  int
+	Per    time.Duration
+	Burst  int            // units that may go back to back, at least 1
+	Bucket bool           // it is a plain token bucket of Burst units; there is no window
+	Unit   string         // never ""
+	Align  *time.Location // windows start at multiples of Per of this place's clock; nil: they slide
+	WarmUp time.Duration  // the rate climbs from a third to full over this time; zero: it does not
+}
+
+// PerSecond is the rate in the long run.
+func (s Spec) PerSecond() float64 { return float64(s.Limit) / s.Per.Seconds() }
+
+// CostOf is how many of unit a cost draws: one request if it says nothing of
+// requests, and nothing of any other unit.
+func CostOf(cost map[string]int64, unit string) int64 {
+	if n, ok := cost[unit]; ok {
+		return n
+	}
+	if unit == Requests {
+		return 1
+	}
+	return 0
+}
