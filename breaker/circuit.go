@@ -39,7 +39,8 @@ type circuit struct {
 	period    time.Duration // the last one, before jitter
 	notBefore time.Time     // when the open period ends
 	earliest  time.Time     // when it may be ended early for one in line whose time runs out
-	probe     slot          // the one attempt at the wire
+	probe     slot          // the newest attempt at the wire
+	overtaken uint          // probes that others did not wait for, since one came back
 	candidate slot          // the one request between Door and wire that may become it
 	good      int           // probes
 	slowGood  int           // of these, slow
@@ -47,6 +48,7 @@ type circuit struct {
 	asked     time.Time     // when a request last came while not closed
 
 	line line
+	silences
 	changes
 	tally
 }
@@ -77,9 +79,18 @@ func newCircuit(of *Circuits, s *settings, host, shard string, since uint64) *ci
 	return c
 }
 
-// probeLease is how long a probe may stay away before another is let in. Half
-// the Window is at least an attempt's timeout.
-func (c *circuit) probeLease() time.Duration { return c.cfg.Window / 2 }
+// probeLease is how long a probe may stay away before another is let in. A
+// slow one says nothing yet, and nobody who is faster must wait for it: the
+// next may go as soon as this one has been away for OpenFor, and that doubles
+// with each that does not come back either, so that a host that swallows
+// requests gets few of them. Half the Window is at least an attempt's timeout.
+func (c *circuit) probeLease() time.Duration {
+	longest := c.cfg.Window / 2
+	if c.overtaken > 30 || c.cfg.OpenFor > longest>>c.overtaken {
+		return longest
+	}
+	return c.cfg.OpenFor << c.overtaken
+}
 
 // pass is the permission to send, or to go on towards the wire.
 type pass struct {
@@ -97,6 +108,9 @@ func (c *circuit) try(a *ask, now time.Time) (pass, bool) {
 		return c.pass(), true
 	}
 	c.asked = now
+	if !c.bound(a.r) {
+		return c.pass(), true
+	}
 	due := !now.Before(c.notBefore) && !c.probe.taken(now, c.probeLease())
 	if c.cfg.RetriesOnly {
 		return c.tryFirst(a, due, now)
@@ -154,7 +168,10 @@ func (c *circuit) begin(t *trip.Trip, now time.Time) (pass, bool) {
 			return pass{}, false
 		}
 		c.shift(HalfOpen, "the open period has ended", now, t.Caller)
-		c.good, c.slowGood, c.bad = 0, 0, 0
+		c.good, c.slowGood, c.bad, c.overtaken = 0, 0, 0, 0
+	}
+	if c.probe.id != 0 {
+		c.overtaken++
 	}
 	if c.candidate.who == t.Request {
 		c.candidate = slot{}
@@ -191,15 +208,37 @@ func (c *circuit) report(p pass, v verdict, ctx context.Context) {
 	defer c.unlock()
 	now := time.Now()
 	c.leave(p)
-	if !p.uncounted && !c.retired && p.epoch >= c.since {
-		switch c.state {
-		case Closed:
-			c.count(v, now, ctx)
-		case HalfOpen:
-			c.countProbe(v, now, ctx)
-		}
+	if !p.uncounted && !c.retired {
+		c.judge(p, v, now, ctx)
 	}
 	c.dispatch(now)
+}
+
+// judge is report for an attempt that counts if it is not too old. What it
+// says of whether the host lives is heard however old it is.
+func (c *circuit) judge(p pass, v verdict, now time.Time, ctx context.Context) {
+	switch {
+	case v.answered && c.state != Closed && c.only && !c.bound(v.r):
+		c.hears(v.r, now)
+		c.good, c.slowGood, c.bad = 0, 0, 0
+		c.close("another route was answered", now, ctx)
+		return
+	case v.answered:
+		c.hears(v.r, now)
+	case v.silent && c.own(v, now):
+		return
+	}
+	switch {
+	case p.epoch < c.since:
+	case c.state == Closed:
+		c.count(v, now, ctx)
+	case p.probe != 0:
+		if c.state == HalfOpen {
+			c.countProbe(v, now, ctx)
+		}
+	case v.outcome == Failure && !v.silent: // of one that was not bound: it is not only silence
+		c.only, c.noise = false, now
+	}
 }
 
 // retire makes the circuit a closed one that nobody uses any more, and sends
@@ -235,6 +274,11 @@ func (c *circuit) idle(now time.Time) bool {
 	}
 	defer c.mu.Unlock()
 	last := c.lastBad
+	for _, e := range c.routes {
+		if e.until.After(now) {
+			return false
+		}
+	}
 	if c.state != Closed {
 		last = c.notBefore
 		if c.asked.After(last) {

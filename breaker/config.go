@@ -26,7 +26,7 @@ type Config struct {
 	FailureRate float64
 
 	// Consecutive is how many failures in a row without any answer (refused
-	// connections, resets, timeouts) open the circuit, whatever MinCalls and
+	// connections, resets, silence) open the circuit, whatever MinCalls and
 	// FailureRate say; four times as many failures of any kind in a row do so
 	// as well. Zero: 5. Negative: neither does.
 	Consecutive int
@@ -55,8 +55,8 @@ type Config struct {
 	// longer.
 	MaxOpenFor time.Duration
 
-	// Probes is how many good answers, asked for one at a time, close a
-	// half-open circuit, if less than FailureRate of its probes have failed by
+	// Probes is how many good answers, asked for one at a time unless one is
+	// away for OpenFor, close a half-open circuit, if less than FailureRate of its probes have failed by
 	// then. When that can no longer be, or when a probe fails and none of the
 	// last five calls was good (of the last Consecutive, if that is fewer), it
 	// opens again. Zero: 3.

@@ -36,8 +36,11 @@ func (c *circuit) count(v verdict, now time.Time, ctx context.Context) {
 		}
 	} else {
 		c.failed++
-		if !v.answered {
-			c.unanswered++
+		c.noted(v, now)
+		if !v.answered && !c.interrupted(v, now) {
+			if c.unanswered++; c.unanswered == 1 {
+				c.run = now
+			}
 		}
 	}
 	if v.outcome == Failure || v.slow {
@@ -137,6 +140,8 @@ func (c *circuit) countProbe(v verdict, now time.Time, ctx context.Context) {
 	case v.outcome == Failure:
 		c.bad++
 		c.failed++
+		c.overtaken = 0
+		c.noted(v, now)
 		if c.hopeful() {
 			return
 		}
@@ -153,14 +158,14 @@ func (c *circuit) countProbe(v verdict, now time.Time, ctx context.Context) {
 		return
 	default:
 		c.good++
-		c.failed = 0
+		c.failed, c.overtaken = 0, 0
 		if v.slow {
 			c.slowGood++
 		}
 		if c.good < c.cfg.Probes || float64(c.slowGood) < c.cfg.SlowRate*float64(c.good) {
 			tell(c.calls, false)
 			if c.calls.State() == gobreaker.StateClosed {
-				c.close(now, ctx)
+				c.close(c.probed(), now, ctx)
 			}
 			return
 		}
@@ -201,6 +206,7 @@ func (c *circuit) open(v verdict, now time.Time, ctx context.Context) {
 			c.grow, c.doubled = now.Add(grace), 0
 		}
 	}
+	c.only = c.silenced(v, now)
 	c.tripping, c.unanswered = false, 0
 	switch {
 	case c.state == HalfOpen && c.good > c.slowGood: // not dead, only bad at times
@@ -232,14 +238,22 @@ func jitter(d, server, longest time.Duration) time.Duration {
 	return d
 }
 
-// close begins the closed state. If a probe failed, the probes are the first
-// calls of its window; else nothing is counted.
-func (c *circuit) close(now time.Time, ctx context.Context) {
-	c.rest()
-	c.unanswered, c.failed, c.lastBad, c.tripping = 0, 0, time.Time{}, false
+// probed is the reason of a change that good probes make.
+func (c *circuit) probed() string {
 	reason := number(c.good, "good probe")
 	if c.bad > 0 {
 		reason += " and " + strconv.Itoa(c.bad) + " bad"
+	}
+	return reason
+}
+
+// close begins the closed state. If a probe failed, the probes are the first
+// calls of its window; else nothing is counted.
+func (c *circuit) close(reason string, now time.Time, ctx context.Context) {
+	c.rest()
+	c.unanswered, c.failed, c.lastBad, c.tripping = 0, 0, time.Time{}, false
+	c.only, c.wide = false, false
+	if c.bad > 0 {
 		c.lastBad = now
 		c.calm.Store(false)
 		c.start()

@@ -23,8 +23,8 @@
 //	503 with Retry-After                         ignored; the next probe waits that long
 //	any other 5xx                                failure
 //	refused, reset, closed, TLS, DNS             failure without an answer
-//	the attempt timeout                          failure without an answer
-//	the caller's deadline, after 1 s on the wire failure without an answer
+//	the attempt timeout                          silence
+//	the caller's deadline, after 1 s on the wire silence
 //	the caller's deadline before that            ignored
 //	the caller cancelled, a hedge that lost      ignored
 //	a refusal by one of weir's layers            ignored
@@ -35,6 +35,26 @@
 // (Config.SlowCall). What an attempt was that began before the circuit's last
 // change does not matter any more.
 //
+// # Silence
+//
+// An attempt that a clock on our side has ended met with silence: a dead host
+// looks so, and a long poll without news. It is a failure without an answer,
+// unless something shows that the host lives.
+//
+// Silence is its route's own, and ignored, if the host answered on another route
+// during the second half of it, or between it and the silence before. The other
+// route must not be silent itself. The next silences of the route are ignored as
+// well, for ten Windows at most and until the route is answered. If the host
+// answered during the second half, but not on another route, the silence is a
+// failure, but no part of a run without an answer.
+//
+// If nothing but silence has opened a circuit, it refuses the routes that were
+// silent. Others pass, and an answer to one of them closes it. More than four
+// silent routes are no matter of routes: then all of this is void.
+//
+// A route is a method, a path without what looks like an identifier, and the
+// names in the query.
+//
 // # States
 //
 //	closed -> open       FailureRate or SlowRate over MinCalls in Window, or
@@ -43,6 +63,8 @@
 //	half-open -> open    a probe failed, and either none of the last five
 //	                     calls was good, or too many failed for FailureRate
 //	half-open -> closed  Probes good ones
+//	open -> closed       silence opened it, and another route was answered
+//	half-open -> closed  the same
 //
 // So a host that works at times is used at times: with the defaults the better
 // of five probes decide, and open periods stay as short as the first. One that
@@ -53,7 +75,8 @@
 // its table full) makes a circuit closed by itself.
 //
 // A probe that is ignored, lost, or ends in a panic has no say: its place goes
-// to the next. The counting is done by github.com/sony/gobreaker/v2.
+// to the next. A slow one holds up nobody for longer than OpenFor; for twice as
+// long, each time, if others have not come back either. The counting is done by github.com/sony/gobreaker/v2.
 //
 // # Waiting
 //

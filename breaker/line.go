@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"container/list"
+	"net/http"
 	"time"
 
 	"github.com/weirhttp/weir/internal/notsent"
@@ -37,6 +38,7 @@ type line struct {
 type waiter struct {
 	by      trip.Layer
 	trip    *trip.Trip
+	r       *http.Request
 	place   *list.Element
 	since   time.Time
 	until   time.Time // it gives up then
@@ -186,12 +188,17 @@ func (c *circuit) wake() {
 	c.dispatch(time.Now())
 }
 
-// dismiss refuses those whose time ends before a probe may go.
+// dismiss refuses those whose time ends before a probe may go, and lets those
+// go who are not bound.
 func (c *circuit) dismiss(now time.Time) {
 	for _, q := range [...]*list.List{&c.line.wire, &c.line.door} {
 		for e := q.Front(); e != nil; {
 			w := e.Value.(*waiter)
 			e = e.Next()
+			if !c.bound(w.r) {
+				c.line.settle(w, c.pass(), nil)
+				continue
+			}
 			if w.until.Before(c.earliest) {
 				c.refused++
 				c.line.settle(w, pass{}, c.refusal(refuser(w.by), now, w.late, w.late))

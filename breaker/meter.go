@@ -63,6 +63,7 @@ func (m *meter) Enter(r *http.Request, t *trip.Trip) (*http.Response, error) {
 	q, body := watch(r)
 	resp, err := m.onward.Send(q, t)
 	if p.cfg.plainlyGood(resp, err) && t.Host().Occupant(hosts.Breaker) == nil {
+		hear(t.Host(), t, r)
 		return resp, nil
 	}
 	return m.judge(t.Entry, p, &attempt{cfg: p.cfg, trip: t, r: q, resp: resp, err: err, body: body})
@@ -228,6 +229,7 @@ func (c *Circuits) report(e *hosts.Entry, p pass, a *attempt) {
 		return
 	}
 	if cir == nil && e.Value.Occupant(hosts.Breaker) == nil && a.cfg.plainlyGood(a.resp, a.err) {
+		hear(&e.Value, a.trip, a.r)
 		return
 	}
 	v := a.judge()
@@ -238,6 +240,9 @@ func (c *Circuits) report(e *hosts.Entry, p pass, a *attempt) {
 		cir = c.find(e, p.cfg, a.r, false)
 	}
 	if v.outcome != Failure && !v.slow && p.probe == 0 && (cir == nil || cir.calm.Load()) {
+		if v.answered {
+			hear(&e.Value, a.trip, a.r)
+		}
 		return
 	}
 	if cir == nil {
@@ -247,6 +252,9 @@ func (c *Circuits) report(e *hosts.Entry, p pass, a *attempt) {
 		if cir = c.find(e, p.cfg, a.r, true); cir == nil {
 			return
 		}
+	}
+	if v.r = a.r; v.silent && p.cfg.Shard == nil { // one shard's life proves nothing of another's
+		v.heard = heard(&e.Value)
 	}
 	cir.report(p, v, a.trip.Caller)
 }

@@ -29,7 +29,8 @@ type model struct {
 	doubled    int
 	period     time.Duration
 	notBefore  time.Time
-	probe      *step // at the wire
+	probe      *step // at the wire, the newest
+	overtaken  int   // probes that others did not wait for
 	good       int
 	bad        int
 	tripped    int
@@ -60,7 +61,7 @@ func (s *step) GoString() string {
 }
 
 func (m *model) due(now time.Time) bool {
-	lost := m.probe != nil && now.Sub(m.probe.began) >= m.cfg.Window/2
+	lost := m.probe != nil && now.Sub(m.probe.began) >= min(m.cfg.OpenFor<<m.overtaken, m.cfg.Window/2)
 	return !now.Before(m.notBefore) && (m.probe == nil || lost)
 }
 
@@ -72,7 +73,10 @@ func (m *model) start(s *step, now time.Time) bool {
 		}
 		if m.state == Open {
 			m.turn(HalfOpen, now)
-			m.good, m.bad = 0, 0
+			m.good, m.bad, m.overtaken = 0, 0, 0
+		}
+		if m.probe != nil {
+			m.overtaken++
 		}
 		m.probe, s.isTry = s, true
 		m.probes++
@@ -101,13 +105,14 @@ func (m *model) end(s *step, now time.Time) {
 		switch {
 		case bad:
 			m.bad++
+			m.overtaken = 0
 			if m.failed++; m.dead() || float64(m.bad)/float64(m.bad+m.cfg.Probes) >= m.cfg.FailureRate {
 				m.open(now)
 			}
 		case s.how == "later":
 			m.notBefore = now.Add(min(2*time.Second, m.cfg.MaxOpenFor))
 		case s.how != "cancelled" && s.how != "panic":
-			m.failed = 0
+			m.failed, m.overtaken = 0, 0
 			if m.good++; m.good == m.cfg.Probes {
 				m.turn(Closed, now)
 				m.calls, m.origin, m.lastBad, m.unanswered = nil, time.Time{}, time.Time{}, 0

@@ -38,8 +38,13 @@ type verdict struct {
 	answered   bool    // the host said something
 	alive      bool    // ignored, but a probe may take it as a good sign
 	slow       bool
+	silent     bool          // a clock on our side ended it before the host said a word
 	retryAfter time.Duration // what the server asked for
 	why        string        // in words, for a failure
+	r          *http.Request // of the attempt
+	left       time.Time     // silent: when it was sent
+	route      route         // silent
+	heard      sign          // silent: of the host's record
 }
 
 // patientCaller is how long an attempt must have been on the wire before the
@@ -86,15 +91,23 @@ func (a *attempt) judge() verdict {
 		}
 	}
 	v.slow = slow && v.outcome != Ignore
+	if v.silent = v.silent && v.outcome == Failure && !v.left.IsZero(); v.silent {
+		v.route = routeOf(a.r)
+	}
 	return v
+}
+
+// sent is when the attempt reached the wire; zero if nobody knows.
+func (a *attempt) sent() time.Time {
+	if since := a.trip.OnWire(); !since.IsZero() {
+		return since
+	}
+	return a.begun
 }
 
 // lasted reports whether the attempt was on the wire for d or longer.
 func (a *attempt) lasted(d time.Duration) bool {
-	since := a.trip.OnWire()
-	if since.IsZero() {
-		since = a.begun
-	}
+	since := a.sent()
 	return !since.IsZero() && time.Since(since) >= d
 }
 
@@ -134,6 +147,7 @@ func (a *attempt) signal() (s headers.Signal, ruled bool) {
 func (a *attempt) failure() verdict {
 	ignored := verdict{outcome: Ignore}
 	failed := verdict{outcome: Failure, why: "no answer"}
+	silent := verdict{outcome: Failure, silent: true, left: a.sent()}
 	cause := a.trip.Cause()
 	switch {
 	case notsent.Refused(a.err) != notsent.Nobody, cause == trip.LostHedge:
@@ -141,13 +155,13 @@ func (a *attempt) failure() verdict {
 	case cause == trip.AttemptTimeout && a.body.blocked():
 		return ignored
 	case cause == trip.AttemptTimeout:
-		failed.why = "attempt timed out"
-		return failed
+		silent.why = "attempt timed out"
+		return silent
 	}
 	if err := a.ended(); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) && a.lasted(patientCaller) && !a.body.blocked() {
-			failed.why = "deadline exceeded on the wire"
-			return failed
+			silent.why = "deadline exceeded on the wire"
+			return silent
 		}
 		return ignored
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/trip"
 )
 
 func send(ctx context.Context, rt http.RoundTripper) (*http.Response, error) {
@@ -76,14 +77,15 @@ func TestPatienceRefusals(t *testing.T) {
 // when that is known, and before its deadline.
 func TestPatienceGivesUpInTime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		_, h, rt := rig(t, Config{Patience: time.Minute, OpenFor: time.Second, MaxOpenFor: 20 * time.Second})
+		cs, h, rt := rig(t, Config{Patience: time.Minute, OpenFor: 6 * time.Second, MaxOpenFor: 20 * time.Second})
 		h.set(down)
 		for range 5 {
 			get(rt, site)
 		}
+		due(t, cs)
 		hung := make(chan bool)
 		h.set(func(r *http.Request) (*http.Response, error) { <-hung; return nil, errReset })
-		go get(rt, site) // the probe, which tells nothing for long
+		go get(rt, site) // the probe, which tells nothing for long; the next may go after OpenFor
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
@@ -277,5 +279,47 @@ func TestPatienceOrder(t *testing.T) {
 		if at[2] != 0 || at[3] > 100*time.Millisecond || at[7] < 9*time.Second || at[10] > 20*time.Second {
 			t.Errorf("released at %v", at)
 		}
+	})
+}
+
+// TestSilenceAndPatience: only those wait whose routes are bound, and those
+// who ask do not stand in their line. An attempt's outlook says the same.
+func TestSilenceAndPatience(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs := circuits(t, Config{Patience: time.Minute, OpenFor: time.Hour, MaxOpenFor: time.Hour})
+		h := &host{answer: silentOn("/a")}
+		m := cs.Meter(h)
+		rt := cs.Door(m)
+		asks(t, rt, "aaaaa")
+		want(t, cs, Open, "five silences")
+		outlook := func(path string) error {
+			r, tr, _ := trip.Begin(httptest.NewRequest("GET", "http://a.example"+path, nil), trip.Retry, trip.Below(m).Hosts)
+			defer tr.End(nil)
+			_, err := trip.Outlook(m, r)
+			return err
+		}
+		if a, q := outlook("/a"), outlook("/q"); !refused(a) || q != nil {
+			t.Errorf("outlook of what was silent: %v; of what was not: %v", a, q)
+		}
+		cs.SetHost("a.example", Config{Patience: time.Minute})
+		asks(t, rt, "aaaaa")
+		h.set(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path == "/a" {
+				t.Error("what was silent is sent before its time")
+			}
+			return status(200)(r)
+		})
+		start := time.Now()
+		done := make(chan error)
+		go func() { _, err := get(rt, site+"a"); done <- err }()
+		synctest.Wait()
+		if err := patiently(t, rt, "/q"); err != nil || !time.Now().Equal(start) {
+			t.Errorf("asked after %v: %v", time.Since(start), err)
+		}
+		h.set(status(200))
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		want(t, cs, Closed, "another route was answered")
 	})
 }

@@ -111,7 +111,7 @@ func (c *circuit) join(a *ask, now time.Time) (*waiter, error) {
 	if a.by == trip.Meter && a.trip.Yields {
 		return nil, errYield
 	}
-	w := &waiter{by: a.by, trip: a.trip, since: now, until: until, late: late, settled: make(chan struct{})}
+	w := &waiter{by: a.by, trip: a.trip, r: a.r, since: now, until: until, late: late, settled: make(chan struct{})}
 	w.chance = lastChance(now, until)
 	c.line.add(w)
 	c.dispatch(now)
@@ -238,6 +238,9 @@ func (c *circuit) outlook(a *ask) (time.Duration, error) {
 	now := time.Now()
 	if c.state == Closed || c.retired {
 		return c.doubt(a, now), nil
+	}
+	if !c.bound(a.r) {
+		return 0, nil
 	}
 	wait := max(0, c.notBefore.Sub(now))
 	if c.cfg.RetriesOnly || a.trip.Hedge {

@@ -21,6 +21,7 @@ const (
 	Throttle Slot = iota
 	Retry
 	Breaker
+	Life // breaker: the newest sign of life
 	slots
 )
 

@@ -1,0 +1,311 @@
+package breaker
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// silentOn answers at once, but not on some routes.
+func silentOn(paths ...string) answer {
+	return func(r *http.Request) (*http.Response, error) {
+		for _, p := range paths {
+			if r.URL.Path == p {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+		}
+		return status(200)(r)
+	}
+}
+
+// patiently sends a request that has 2 s, long enough for its end to count.
+func patiently(t *testing.T, rt http.RoundTripper, path string) error {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	resp, err := rt.RoundTrip(httptest.NewRequest("GET", "http://a.example"+path, nil).WithContext(ctx))
+	if err == nil {
+		resp.Body.Close()
+	}
+	return err
+}
+
+// asks is patiently for several, each letter one: of the route of that name.
+func asks(t *testing.T, rt http.RoundTripper, routes string) {
+	for _, r := range routes {
+		patiently(t, rt, "/"+string(r))
+	}
+}
+
+func refused(err error) bool { return notsent.Refused(err) != notsent.Nobody }
+
+// TestSilenceBindsItsRoutes: a circuit that silence alone has opened refuses
+// the routes that were silent, and lets others ask. What becomes of one that
+// asks decides for all.
+func TestSilenceBindsItsRoutes(t *testing.T) {
+	for _, x := range []struct {
+		name   string
+		before string // silent
+		other  answer // on route q, then
+		want   State
+		bound  string
+		free   string
+	}{
+		{"nobody asks", "aaaaa", nil, Open, "a", "qxyz"},
+		{"two routes are silent", "ababa", nil, Open, "ab", "qxyz"},
+		{"an answer", "aaaaa", status(200), Closed, "", "aqxyz"},
+		{"any answer", "aaaaa", status(500), Closed, "", "aqxyz"},
+		{"a refusal", "aaaaa", status(429), Closed, "", "aqxyz"},
+		{"silence", "aaaaa", silentOn("/q"), Open, "aq", "xyz"},
+		{"a reset", "aaaaa", down, Open, "aqxyz", ""},
+		{"nothing, as its caller leaves", "aaaaa", failing(context.Canceled), Open, "a", "qxyz"},
+		{"too many silent routes", "abcde", nil, Open, "abcdeqxyz", ""},
+		{"one too many", "abcda", silentOn("/q"), Open, "abcdqxyz", ""},
+		{"more than silence, before an answer", "aarbbbbb", nil, Open, "ab", "qxyz"},
+		{"more than silence in the run", "aaaar", nil, Open, "arqxyz", ""},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				cs, h, rt := rig(t, Config{OpenFor: time.Hour, MaxOpenFor: time.Hour})
+				for _, path := range x.before {
+					if h.set(silentOn("/" + string(path))); path == 'r' {
+						h.set(down)
+					}
+					asks(t, rt, string(path))
+					if strings.HasSuffix(x.name, "before an answer") && path == 'r' { // the host answers once
+						h.set(status(200))
+						asks(t, rt, "s")
+					}
+				}
+				want(t, cs, Open, "five calls in a row had no answer")
+				if x.other != nil {
+					h.set(x.other)
+					if err := patiently(t, rt, "/q"); refused(err) {
+						t.Fatal(err)
+					}
+				}
+				want(t, cs, x.want, x.name)
+				h.set(failing(context.Canceled)) // says nothing
+				for i, routes := range []string{x.bound, x.free} {
+					for _, r := range routes {
+						if err := patiently(t, rt, "/"+string(r)); refused(err) != (i == 0) {
+							t.Errorf("on route %c: %v", r, err)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestSilenceOfARouteIsItsOwn: silence during which the host answered on
+// another route is no failure of the host; nor, for ten Windows, is the next
+// of that route, until that is answered; unless the other route is silent, too.
+func TestSilenceOfARouteIsItsOwn(t *testing.T) {
+	const window = 30 * time.Second
+	for _, x := range []struct {
+		name     string
+		answered time.Duration // after the silence began, on route q; its whole is 2 s
+		route    string
+		between  string        // another that is answered when the first silence is over
+		pause    time.Duration // before the silences that follow
+		later    string        // silent
+		want     State
+	}{
+		{name: "answered at the end", answered: 1900 * time.Millisecond, route: "/q", later: "aaaaaaaaaa", want: Closed},
+		{name: "answered in the middle", answered: time.Second, route: "/q", later: "aaaaaaaaaa", want: Closed},
+		{name: "answered at the beginning", answered: 900 * time.Millisecond, route: "/q", later: "aaaaa", want: Open},
+		{name: "answered on the same route", answered: 1900 * time.Millisecond, route: "/a", later: "aaaaa", want: Open},
+		{name: "answered between two silences", answered: 100 * time.Millisecond, route: "/q", between: "/p", later: "aaaaaaaaaa", want: Closed},
+		{name: "answered itself since", answered: 1900 * time.Millisecond, route: "/q", between: "/a", later: "aaaaa", want: Open},
+		{name: "another route is silent since", answered: 1900 * time.Millisecond, route: "/q", later: "abbbbb", want: Open},
+		{name: "the witness is silent since", answered: 1900 * time.Millisecond, route: "/q", later: "qaaaa", want: Open},
+		{name: "long ago", answered: 1900 * time.Millisecond, route: "/q", pause: 9 * window, later: "a", want: Closed},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				cs, h, rt := rig(t, Config{Window: window})
+				h.set(silentOn("/z"))
+				asks(t, rt, "z") // now answers are counted
+				h.set(func(r *http.Request) (*http.Response, error) {
+					if r.Header.Get("Quick") != "" {
+						return status(200)(r)
+					}
+					return silentOn("/a")(r)
+				})
+				var first sync.WaitGroup
+				first.Go(func() { asks(t, rt, "a") })
+				time.Sleep(x.answered)
+				r := httptest.NewRequest("GET", "http://a.example"+x.route, nil)
+				r.Header.Set("Quick", "1")
+				if _, err := rt.RoundTrip(r); err != nil {
+					t.Fatal(err)
+				}
+				first.Wait()
+				if x.between != "" {
+					time.Sleep(time.Second)
+					h.set(status(200))
+					asks(t, rt, x.between[1:])
+				}
+				h.set(silentOn("/a", "/b", "/q"))
+				time.Sleep(x.pause)
+				asks(t, rt, x.later)
+				want(t, cs, x.want, x.name)
+			})
+		})
+	}
+}
+
+// TestSilenceIsBelievedAgain: what an answer on another route proved about a
+// route holds for ten Windows, if that is silent all the time. Then its silence
+// counts, and binds it alone.
+func TestSilenceIsBelievedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{})
+		h.set(silentOn("/a"))
+		asks(t, rt, "a") // counted
+		done := make(chan bool)
+		go func() { asks(t, rt, "a"); close(done) }()
+		time.Sleep(1500 * time.Millisecond)
+		if err := patiently(t, rt, "/q"); err != nil {
+			t.Fatal(err)
+		}
+		answered := time.Now()
+		<-done
+		for time.Since(answered) < 10*DefaultWindow {
+			asks(t, rt, "a")
+			if s := cs.State("a.example"); s != Closed {
+				t.Fatalf("%v after %v", s, time.Since(answered))
+			}
+		}
+		asks(t, rt, "aaaaa")
+		want(t, cs, Open, "five more")
+		if err := patiently(t, rt, "/q"); err != nil {
+			t.Error(err)
+		}
+		want(t, cs, Closed, "another route was answered")
+		if got := cs.Stats().Circuits[0].Reason; got != "another route was answered" {
+			t.Error(got)
+		}
+	})
+}
+
+// TestSilenceOfOneShard: another shard's answers prove nothing about it.
+func TestSilenceOfOneShard(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{Shard: firstSegment})
+		h.set(silentOn("/bad/x"))
+		for range 5 {
+			done := make(chan bool)
+			go func() { patiently(t, rt, "/bad/x"); close(done) }()
+			time.Sleep(1900 * time.Millisecond)
+			if err := patiently(t, rt, "/good/x"); err != nil {
+				t.Fatal(err)
+			}
+			<-done
+		}
+		want(t, cs, Open, "one shard is")
+		if err := patiently(t, rt, "/bad/x"); !refused(err) {
+			t.Error(err)
+		}
+		if err := patiently(t, rt, "/good/x"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestSilentProbesBindTheirRoute: a host comes back from an outage, and its
+// first probes are long polls. Their silence binds them; others ask, and an
+// answer ends it all.
+func TestSilentProbesBindTheirRoute(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{})
+		open(t, cs, h, rt)
+		h.set(silentOn("/a"))
+		for range 10 {
+			asks(t, rt, "a")
+			time.Sleep(500 * time.Millisecond)
+		}
+		if cs.State("a.example") == Closed {
+			t.Fatal("closed by probes without an answer")
+		}
+		if err := patiently(t, rt, "/q"); err != nil {
+			t.Error(err)
+		}
+		want(t, cs, Closed, "another route was answered")
+	})
+}
+
+// TestQuickHostsNoteLife: what is answered while all is well is noted, seldom,
+// so that the first burst of silence finds that the host lives.
+func TestQuickHostsNoteLife(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		changes := 0
+		cs := circuits(t, Config{OnStateChange: func(Change) { changes++ }})
+		m := cs.Meter(&clocked{Func: testnet.Func(silentOn("/a"))})
+		var polls sync.WaitGroup
+		for range 50 {
+			polls.Go(func() {
+				if err := patiently(t, m, "/a"); !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+			})
+		}
+		for range 19 {
+			time.Sleep(100 * time.Millisecond)
+			if _, err := get(m, site+"q"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		polls.Wait()
+		if changes != 0 {
+			t.Errorf("%d changes", changes)
+		}
+		s := cs.Stats()
+		if len(s.Circuits) != 1 || s.Circuits[0].Failures != 0 {
+			t.Errorf("%+v", s.Circuits)
+		}
+	})
+}
+
+// clocked is a Wire as far as a Meter knows: it says when attempts depart.
+type clocked struct{ testnet.Func }
+
+func (c *clocked) Link() trip.Link { return trip.Below(c.Func).With(trip.Wire) }
+
+func (c *clocked) RoundTrip(r *http.Request) (*http.Response, error) {
+	trip.From(r.Context()).Depart()
+	return c.Func(r)
+}
+
+// TestManyRoutesTakeNoMemory: a circuit keeps the routes it was made with room
+// for, however many are silent.
+func TestManyRoutesTakeNoMemory(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{Consecutive: -1, MinCalls: 1 << 20})
+		h.set(func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() })
+		for i := range 1000 {
+			go patiently(t, rt, "/"+strings.Repeat("x", i))
+		}
+		time.Sleep(3 * time.Second)
+		c := cs.record(&cs.home.Load().Find("a.example").Value).sole.Load()
+		seen := 0
+		for _, e := range c.routes {
+			if !e.until.IsZero() {
+				seen++
+			}
+		}
+		if seen != maxSilent || c.many.IsZero() {
+			t.Errorf("%d routes are told apart, too many until %v", seen, c.many)
+		}
+	})
+}
