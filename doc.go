@@ -41,9 +41,9 @@
 // # By default
 //
 // A host has no budget until it states or shows a limit. What it states in
-// rate-limit headers is obeyed from the first answer on; a 429, or a 503 that
-// says when to come back, pauses everyone who calls it; a fresh host is
-// started slowly. Requests wait for budget at most 75 s, an attempt may take
+// rate-limit headers is obeyed from the first answer on, until answers
+// contradict it; a 429, or a 503 that says when to come back, pauses everyone
+// who calls it; a fresh host is started slowly. Requests wait for budget at most 75 s, an attempt may take
 // 30 s to its response headers, a request has three attempts, and retries are
 // paid from an allowance per host, so that an outage is not amplified. Five
 // failures in a row without any answer, or half of at least twenty calls in

@@ -136,13 +136,34 @@ func (p *passage) tellFleet(resp *http.Response) {
 	}
 	for _, l := range s.Limits {
 		if q, ok := statedByServer(l); ok && len(n.Stated) < store.MaxStated {
-			n.Stated = append(n.Stated, q)
+			if most := p.believed(l); most > 0 {
+				q.Reset = min(q.Reset, most)
+				n.Stated = append(n.Stated, q)
+			}
 		}
 	}
 	if n.Pause > 0 || len(n.Stated) > 0 {
 		n.Pause = max(0, n.Pause)
 		p.t.fleet.Tell(storeKey(p.record.host, "", p.record.part), n)
 	}
+}
+
+// believed is for how long others should obey what an answer to p says of a limit,
+// who cannot see it contradicted; zero: not at all.
+func (p *passage) believed(l headers.Limit) time.Duration {
+	p.t.engine.mu.Lock()
+	defer p.t.engine.mu.Unlock()
+	if p.kind == nil {
+		return store.MaxHorizon
+	}
+	q := p.kind.learner.known(l, p.kind, nil)
+	switch {
+	case q == nil || q.belief.credit > 1:
+		return store.MaxHorizon
+	case q.ignored:
+		return 0
+	}
+	return p.t.config.MaxPause
 }
 
 // statedByServer returns l if it is a quota of requests with a tenth or less

@@ -67,8 +67,9 @@ func (l *learner) hear(now time.Time, g *ticket, s headers.Signal, refused bool)
 	var heard [maxQuotas]*quota
 	n := 0
 	for _, limit := range s.Limits {
-		if _, ok := remaining(limit); !ok && !limit.Reset.Known {
-			continue // a policy alone says nothing about now
+		_, ok := remaining(limit)
+		if !ok && (!limit.Reset.Known || l.known(limit, k, heard[:n]) == nil) {
+			continue // what does not say how much is left says nothing about now
 		}
 		if !refused {
 			limit.Reset = finer(limit.Reset, s.RetryAfter)
@@ -77,14 +78,19 @@ func (l *learner) hear(now time.Time, g *ticket, s headers.Signal, refused bool)
 		if q == nil {
 			continue
 		}
-		if q.heard.IsZero() || q.asking {
-			news = lesson{what: causeQuota, quota: q}
-		}
 		units, counted := unitsOf(g.cost, q.key.unit)
 		if counted && !q.counted || q.account == nil {
 			q.count(counted)
 		}
-		l.bind(q, k, units)
+		first := q.heard.IsZero() || q.asking || q.ignored
+		if q.weigh(now, limit, units, refused, g.asked(q)); q.ignored {
+			l.release(q)
+		} else {
+			l.bind(q, k, units)
+			if first {
+				news = lesson{what: causeQuota, quota: q}
+			}
+		}
 		q.hear(now, g.sent, limit, units, refused, g.asked(q))
 		q.trace(now, g.sent, limit, units, g.drew(q), refused)
 		if n < len(heard) {
@@ -167,7 +173,7 @@ func (q *quota) count(counted bool) {
 func (l *learner) dropQuota(now time.Time) bool {
 	var oldest *quota
 	for _, q := range l.quotas {
-		if (oldest == nil || q.heard.Before(oldest.heard)) && (q.left >= 1 || !q.reset.Known) {
+		if (oldest == nil || q.heard.Before(oldest.heard)) && (q.left >= 1 || !q.reset.Known || q.ignored) {
 			oldest = q
 		}
 	}
@@ -180,10 +186,16 @@ func (l *learner) dropQuota(now time.Time) bool {
 
 func (l *learner) drop(q *quota) {
 	l.quotas = slices.DeleteFunc(l.quotas, func(o *quota) bool { return o == q })
+	l.release(q)
+}
+
+// release makes q bind nobody any more.
+func (l *learner) release(q *quota) {
 	for _, k := range q.kinds {
 		k.quotas = slices.DeleteFunc(k.quotas, func(o *quota) bool { return o == q })
+		l.changes = true
 	}
-	l.changes = true
+	q.kinds = nil
 }
 
 // forget drops the accounts of k that the server has long ceased to mention.

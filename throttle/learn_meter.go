@@ -291,7 +291,7 @@ func (l *learner) idle(now time.Time) bool {
 	}
 	for _, q := range l.quotas {
 		q.roll(now)
-		if q.reset.Known && q.left < q.sizeOr(plentiful) {
+		if q.reset.Known && q.left < q.sizeOr(plentiful) && !q.ignored {
 			return false
 		}
 	}

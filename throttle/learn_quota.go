@@ -65,6 +65,8 @@ type quota struct {
 	kinds   []*kind // the kinds of request that it binds
 	counted bool    // our requests' costs in its unit are known
 	trail   *trail  // nil: its window is long, or not known
+	belief  belief
+	ignored bool // nothing speaks for its word: it binds nobody
 
 	out   float64   // units under way, of requests that drew on it
 	early float64   // likewise, of requests that went before it was known

@@ -190,7 +190,7 @@ func (l *learner) restrictions(now time.Time, add func(c cause, d time.Duration)
 		}
 	})
 	for _, q := range l.quotas {
-		if d := q.wait(now, 1); q.left < plentiful {
+		if d := q.wait(now, 1); q.left < plentiful && !q.ignored {
 			add(cause{what: causeQuota, quota: q}, d)
 		}
 	}

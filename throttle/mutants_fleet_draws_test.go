@@ -99,6 +99,7 @@ func TestFleetTellsWhatMatters(t *testing.T) {
 		"nothing":        {200, nil, 0},
 		"plenty":         {200, []string{"X-RateLimit-Limit", "100", "X-RateLimit-Remaining", "90", "X-RateLimit-Reset", "60"}, 0},
 		"nearly nothing": {200, []string{"X-RateLimit-Limit", "100", "X-RateLimit-Remaining", "3", "X-RateLimit-Reset", "60"}, 1},
+		"no quota":       {200, []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "60"}, 0},
 		"a pause":        {429, []string{"Retry-After", "20"}, 1},
 		"no such page":   {404, nil, 0},
 	} {
