@@ -140,7 +140,8 @@ func (q *quota) lower(now time.Time, left float64, reset time.Time, hasReset boo
 
 // keepReset compares a reset of the same window with the one known. Roundings
 // apart, a newer one that differs is right, and of those that agree the
-// earliest is the nearest, because most are rounded up.
+// earliest is the nearest, because most are rounded up. Only newer ones, which
+// answer what was sent after the last was heard, make it surer.
 func (q *quota) keepReset(reset time.Time, newer bool) {
 	near := coarse
 	if q.means == headers.Boundary {
@@ -149,13 +150,15 @@ func (q *quota) keepReset(reset time.Time, newer bool) {
 	switch d := reset.Sub(q.reset.Value); {
 	case !q.reset.Known || d.Abs() > near && newer:
 		q.reset, q.agree = headers.Opt[time.Time]{Value: reset, Known: true}, 0
+		return
 	case newer && q.means == headers.Next && q.key.window > shortWindow:
 		q.reset.Value = reset // it moves on with what leaves the window
-		q.agree++
 	case d < 0 && d >= -near:
 		q.reset.Value = reset
-		q.agree++
-	case d <= near:
+	case d > near:
+		return
+	}
+	if newer {
 		q.agree++
 	}
 }

@@ -209,18 +209,20 @@ func TestQuotaResets(t *testing.T) {
 		agree int
 	}{
 		{"none was known", heardQuota(5, 10, 0, 0, nil), 30 * sec, false, 30 * sec, 0},
-		{"the same", heardQuota(5, 10, 30*sec, 0, nil), 30 * sec, false, 30 * sec, 1},
-		{"a little earlier", heardQuota(5, 10, 30*sec, 0, nil), 29 * sec, false, 29 * sec, 1},
-		{"a little later", heardQuota(5, 10, 30*sec, 0, nil), 31 * sec, false, 30 * sec, 1},
-		{"an older answer's, much earlier", heardQuota(5, 10, 30*sec, 0, nil), 20 * sec, false, 30 * sec, 1},
+		{"the same", heardQuota(5, 10, 30*sec, 0, nil), 30 * sec, false, 30 * sec, 0},
+		{"a little earlier", heardQuota(5, 10, 30*sec, 0, nil), 29 * sec, false, 29 * sec, 0},
+		{"a little later", heardQuota(5, 10, 30*sec, 0, nil), 31 * sec, false, 30 * sec, 0},
+		{"an older answer's, much earlier", heardQuota(5, 10, 30*sec, 0, nil), 20 * sec, false, 30 * sec, 0},
 		{"an older answer's, much later", heardQuota(5, 10, 30*sec, 0, nil), 40 * sec, false, 30 * sec, 0},
+		{"a newer answer's, the same", heardQuota(5, 10, 30*sec, 0, nil), 30 * sec, true, 30 * sec, 1},
+		{"a newer answer's, a little earlier", heardQuota(5, 10, 30*sec, 0, nil), 29 * sec, true, 29 * sec, 1},
 		{"a newer answer's, much earlier", heardQuota(5, 10, 30*sec, 0, nil), 20 * sec, true, 20 * sec, 0},
 		{"a newer answer's, much later", heardQuota(5, 10, 30*sec, 0, nil), 40 * sec, true, 40 * sec, 0},
 		{"a second is not much", heardQuota(5, 10, 30*sec, 0, nil), 31 * sec, true, 30 * sec, 1},
 		{"a twentieth of a boundary's window neither", heardQuota(5, 10, time.Hour, time.Hour, func(q *quota) { q.means = headers.Boundary }), 57 * time.Minute, true, 57 * time.Minute, 1},
 		{"which moves on", heardQuota(5, 10, 30*sec, time.Minute, func(q *quota) { q.means = headers.Next }), 31 * sec, true, 31 * sec, 1},
 		{"but not in a short window", heardQuota(5, 10, 30*sec, shortWindow, func(q *quota) { q.means = headers.Next }), 31 * sec, true, 30 * sec, 1},
-		{"nor by an older answer", heardQuota(5, 10, 30*sec, time.Minute, func(q *quota) { q.means = headers.Next }), 31 * sec, false, 30 * sec, 1},
+		{"nor by an older answer", heardQuota(5, 10, 30*sec, time.Minute, func(q *quota) { q.means = headers.Next }), 31 * sec, false, 30 * sec, 0},
 	} {
 		test.q.keepReset(at0(test.reset), test.newer)
 		if !test.q.reset.Known || test.q.reset.Value != at0(test.want) || test.q.agree != test.agree {

@@ -100,19 +100,16 @@ func (l *learner) hintOf(now time.Time, k *kind, s headers.Signal) (h hint, name
 		if !limit.Reset.Known {
 			continue
 		}
-		explained = true
+		q := l.known(limit, k, nil)
+		explained = explained || q == nil || !q.belief.vain
 		reset := min(limit.Reset.Value, 400*24*time.Hour)
+		supported := q != nil && q.reset.Known && q.supported(now)
 		if s.RetryAfter.Known {
-			if d := (reset - h.wait).Abs(); d <= 2*time.Second+h.wait/20 && reset <= mostBelieved {
-				h.supported = true
-			}
+			h.supported = h.supported || supported && (reset-h.wait).Abs() <= 2*time.Second+h.wait/20
 			continue
 		}
 		if reset > h.wait || !h.known {
-			h = hint{wait: reset, known: true, source: limit.Source}
-			if q := l.known(limit, k, nil); q != nil && q.reset.Known && q.supported(now) {
-				h.supported = true
-			}
+			h = hint{wait: reset, known: true, supported: supported, source: limit.Source}
 		}
 	}
 	return h, named, explained

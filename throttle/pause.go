@@ -34,6 +34,7 @@ type hold struct {
 	since time.Time // of the last reaction: refusals of what was sent before are the same event
 	ended time.Time // when the first hint of this row of refusals ended
 	began time.Time // when the row did
+	told  time.Time // when the last hint ends, however far that is
 
 	strikes int           // re-openings refused in a row
 	slack   time.Duration // by how much hints have proved too short
@@ -59,6 +60,7 @@ func (h *hold) refuse(now, sent time.Time, said hint, guess, maxPause time.Durat
 		}
 		return false
 	}
+	said.supported = h.again(now, said) || said.supported
 	h.strikes = h.inVain(sent)
 	wait := h.length(said, guess, maxPause, fresh, spread)
 	if h.strikes == 0 {
@@ -87,6 +89,16 @@ func (h *hold) prolong(now time.Time, said hint, maxPause time.Duration) {
 	if h.met { // the pause was over, and begins again
 		h.met, h.strikes, h.ended = false, 0, h.until
 	}
+}
+
+// again reports whether a hint ends when the one before it did. Refusals that are
+// some time apart agree only if they speak of an instant.
+func (h *hold) again(now time.Time, said hint) bool {
+	last := h.told
+	if h.told = (time.Time{}); said.known {
+		h.told = now.Add(said.wait)
+	}
+	return said.known && !last.IsZero() && now.Sub(h.since) > 2*mostSlack && h.told.Sub(last).Abs() <= mostSlack
 }
 
 // inVain is how many requests in a row have asked whether the pause is over

@@ -23,7 +23,7 @@ type Config struct {
 	MaxWait  time.Duration // sum of a request's waits for budget, pauses included; zero: 75 s; negative: never wait (policing)
 	MaxQueue int           // waiting requests per host; zero: 10000
 	MaxKeys  int           // hosts and partitions kept; zero: 100000. Only full accounts are evicted; beyond, newcomers share one overflow account
-	MaxPause time.Duration // longest pause believed without corroboration; zero: 5 min
+	MaxPause time.Duration // longest pause believed without corroboration by another answer; zero: 5 min
 
 	Pace            bool        // spread a quota evenly over its window instead of spending it as it comes
 	PeekBody        int64       // bytes of a throttled or GraphQL answer's body that may be read for hints (and are given back); zero: 4 KiB; negative: none
