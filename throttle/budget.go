@@ -117,7 +117,7 @@ func (r Rate) check() error {
 	case r.Burst < 0:
 		return fmt.Errorf("Burst: %d is negative", r.Burst)
 	case r.Burst > r.Limit:
-		return fmt.Errorf("Burst: %d exceeds the limit of %d", r.Burst, r.Limit)
+		return fmt.Errorf("Burst: %d exceeds the limit of %d; a bucket may hold more", r.Burst, r.Limit)
 	case r.Bucket < 0:
 		return fmt.Errorf("Bucket: %d is negative", r.Bucket)
 	case r.Bucket > 0 && r.Burst > 0:

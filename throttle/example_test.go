@@ -76,7 +76,7 @@ func ExampleBudget_flag() {
 	fmt.Println(flags.Parse([]string{"-budget", "3 per s"}))
 	// Output:
 	// <nil> 3/s, 2 in flight
-	// invalid value "3 per s" for flag -budget: throttle: budget "3 per s": at "s": expected a slash and a length of time, as in 5/s
+	// invalid value "3 per s" for flag -budget: throttle: budget "3 per s": at "per s": expected a slash and a length of time, as in 5/s; write 3/s
 }
 
 // Three posts a minute for each user.

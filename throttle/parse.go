@@ -24,12 +24,15 @@ import (
 // as words: second, min, hours, ...), with a count before it unless that is 1.
 // After it may stand burst, bucket, align and warmup with their values. A unit
 // may have any name but one that looks like requests ("req"); nothing is drawn
-// on it but by a [Cost] that names it. An error shows the piece it is about and
-// what was expected there.
+// on it but by a [Cost] that names it. An error shows the piece it is about,
+// what was expected there and, where it is obvious, the right spelling.
 func ParseBudget(s string) (Budget, error) {
 	p := parser{text: s}
 	b, err := p.budget()
 	if err != nil {
+		if right := meant(p.last()); right != "" {
+			err = fmt.Errorf("%w; write %s", err, right)
+		}
 		return Budget{}, err
 	}
 	if err := b.check(); err != nil {
@@ -52,6 +55,13 @@ func MustParseBudget(s string) Budget {
 type parser struct {
 	text string
 	pos  int
+	item int // where the last began
+}
+
+// last is the text of the last item that was read.
+func (p *parser) last() string {
+	text, _, _ := strings.Cut(p.text[p.item:], ",")
+	return strings.TrimSpace(text)
 }
 
 // fail returns an error about the piece of text at from.
@@ -140,7 +150,7 @@ func (p *parser) length() (time.Duration, error) {
 func (p *parser) budget() (Budget, error) {
 	var b Budget
 	for {
-		if err := p.item(&b); err != nil {
+		if err := p.read(&b); err != nil {
 			return b, err
 		}
 		p.spaces()
@@ -153,10 +163,11 @@ func (p *parser) budget() (Budget, error) {
 	}
 }
 
-// item reads one of the pieces between commas.
-func (p *parser) item(b *Budget) error {
+// read reads one of the pieces between commas.
+func (p *parser) read(b *Budget) error {
 	p.spaces()
 	from := p.pos
+	p.item = from
 	if p.pos < len(p.text) && digit(p.text[p.pos]) {
 		return p.counted(b)
 	}
@@ -218,6 +229,9 @@ func (p *parser) counted(b *Budget) error {
 	}
 	if unit != "" && at == end { // 5k/h, 1e3/s, 10rps: no count of a unit k, e3 or rps is meant
 		return p.fail(at, "a slash and a length of time, as in 5/s, or a space and a unit, as in 5 tokens/s")
+	}
+	if slash(unit) {
+		return p.fail(at, "a slash and a length of time, as in 5/s")
 	}
 	if unit != "" && !isWord(unit) {
 		return p.fail(at, "a unit such as tokens")

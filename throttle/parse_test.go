@@ -136,12 +136,17 @@ func TestBudgetTextRoundTrips(t *testing.T) {
 }
 
 func FuzzParseBudget(f *testing.F) {
-	for _, s := range []string{"5/s, 100000/h burst 200", "1000/d align America/Los_Angeles, 8 in flight", `pool "x", 3 t/7us bucket 2`, "unlimited"} {
+	for _, s := range []string{"5/s, 100000/h burst 200", "1000/d align America/Los_Angeles, 8 in flight", `pool "x", 3 t/7us bucket 2`, "unlimited", "1.5MB per 2.5 hrs burst 3"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		b, err := ParseBudget(s)
 		if err != nil {
+			if _, right, ok := strings.Cut(err.Error(), "; write "); ok {
+				if _, err := ParseBudget(right); err != nil {
+					t.Errorf("for %q it says to write what is wrong, too: %v", s, err)
+				}
+			}
 			return
 		}
 		if back, err := ParseBudget(b.String()); err != nil || !back.equal(b) {
