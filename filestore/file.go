@@ -54,14 +54,20 @@ func (f file) read() (store.Ledger, error) {
 
 // write replaces f by a new file of the same directory, which others see whole
 // or not at all. A file of a process that died in between is never read, and is
-// swept up as idle ones are.
+// swept up by the next new key of the shard, the first write of a process to it,
+// or a later one: see sweepEvery.
 func (s *Store) write(f file, key string, l store.Ledger, now time.Time) error {
 	data, err := json.Marshal(content{strconv.QuoteToASCII(key), l})
 	if err != nil {
 		return err
 	}
-	if _, err := os.Lstat(f.path); errors.Is(err, fs.ErrNotExist) {
+	_, err = os.Lstat(f.path)
+	fresh := errors.Is(err, fs.ErrNotExist)
+	if since := now.Sub(s.swept[f.shard]); fresh || since >= sweepEvery || since < 0 {
 		s.sweep(f, now)
+		s.swept[f.shard] = now
+	}
+	if fresh {
 		if err := os.MkdirAll(f.dir, 0o700); err != nil {
 			return err
 		}
@@ -104,9 +110,9 @@ func syncDir(dir string) error {
 	return d.Close()
 }
 
-// sweep removes what was left in the shard, whose lock is held, by processes
-// that died, and idle ones of two other keys: with each new key, so that neither
-// can pile up.
+// sweep removes what was left in the shard by processes that died, and idle
+// ones of two other keys, so that neither can pile up. The shard's lock is held,
+// which every process holds while it writes: nobody is still writing there.
 func (s *Store) sweep(f file, now time.Time) {
 	entries, _ := os.ReadDir(f.dir) // by name: the unfinished come first
 	for len(entries) > 0 && strings.HasPrefix(entries[0].Name(), unfinished) {
@@ -115,6 +121,9 @@ func (s *Store) sweep(f file, now time.Time) {
 	}
 	for range min(2, len(entries)) {
 		path := filepath.Join(f.dir, entries[rand.IntN(len(entries))].Name())
+		if path == f.path {
+			continue // it is about to be written
+		}
 		if l, err := (file{path: path}).read(); err == nil && l.Idle(now) {
 			_ = os.Remove(path)
 		}

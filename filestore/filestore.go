@@ -56,11 +56,16 @@ type Store struct {
 	flush   func(dir string) error
 	turns   [shards]chan struct{} // this Store's own turn at a shard's lock
 	overdue atomic.Int64          // calls that were left behind, see within
+	swept   [shards]time.Time     // when this Store last swept the shard; who has the lock may look
 }
 
 const (
 	shards = 64 // directories of keys, each with a lock
 	retry  = time.Millisecond
+
+	// sweepEvery bounds what killed writers leave in a shard that is written to:
+	// what is killed in an hour. A sweep reads one directory.
+	sweepEvery = time.Hour
 )
 
 // Open returns the Store of dir, which it makes if need be. Files get mode 0600.

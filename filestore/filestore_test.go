@@ -305,6 +305,70 @@ func TestLockHeldTooLong(t *testing.T) {
 	})
 }
 
+// What a killed writer left is swept up by the next process that writes to the
+// shard, and by one that goes on within an hour; never while somebody writes.
+func TestKilledWritersLeaveNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		s := must(Open(dir, Config{}))(t)
+		book := func(s *Store) error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err := s.Book(ctx, request("k", 1, limit(100)))
+			return err
+		}
+		f, n := s.file("k"), 0
+		die := func() { // in the middle of a write
+			n++
+			if err := os.WriteFile(filepath.Join(f.dir, fmt.Sprint(unfinished, n)), []byte(`{"key`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		left := func() int {
+			names, _ := filepath.Glob(filepath.Join(f.dir, unfinished+"*"))
+			return len(names)
+		}
+		for _, step := range []struct {
+			name string
+			do   func() error
+			left int
+		}{
+			{"a new key", func() error { return book(s) }, 0},
+			{"a process that swept lately goes on", func() error { die(); return book(s) }, 1},
+			{"another process starts", func() error { return book(must(Open(dir, Config{}))(t)) }, 0},
+			{"an hour later", func() error { die(); time.Sleep(time.Hour); return book(s) }, 0},
+			{"the clock stepped back", func() error {
+				die()
+				s.now = func() time.Time { return time.Now().Add(-time.Minute) }
+				return book(s)
+			}, 0},
+			{"somebody is writing", func() error {
+				unlock := must(must(Open(dir, Config{}))(t).lock(t.Context(), f))(t)
+				defer unlock()
+				die()
+				if err := book(must(Open(dir, Config{}))(t)); !errors.Is(err, throttle.ErrStoreBusy) {
+					return fmt.Errorf("beside a writer: %v", err)
+				}
+				return nil
+			}, 1},
+		} {
+			if err := step.do(); err != nil || left() != step.left {
+				t.Errorf("%s: %v, %d files are left, want %d", step.name, err, left(), step.left)
+			}
+		}
+	})
+}
+
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
 func TestIdleKeysAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, handles := open(t)
