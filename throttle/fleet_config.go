@@ -117,11 +117,13 @@ func (c FleetConfig) check() error {
 	case c.WhenDown > Open:
 		return fmt.Errorf("throttle: Fleet.WhenDown: %d is unknown", c.WhenDown)
 	case c.Members == 0 && c.WhenDown == ShareRates:
-		return fmt.Errorf("throttle: Fleet.Members: 0: a share of the rates needs the number of processes")
+		return fmt.Errorf("throttle: Fleet.Members: 0: set it to the largest number of processes that share the Store: while that is gone, each goes on with its part of the rates (or set Fleet.WhenDown to Closed or Open)")
 	case c.Deadline < 0:
 		return fmt.Errorf("throttle: Fleet.Deadline: %v is negative", c.Deadline)
 	case c.Spread < 0:
 		return fmt.Errorf("throttle: Fleet.Spread: %v is negative", c.Spread)
+	case c.Spread > store.MaxHorizon:
+		return fmt.Errorf("throttle: Fleet.Spread: %v is longer than any window a Store keeps, which is %v", c.Spread, store.MaxHorizon)
 	case c.Lease < 0 || c.Lease > time.Minute:
 		return fmt.Errorf("throttle: Fleet.Lease: %v is not within 0 and 1 min", c.Lease)
 	}
@@ -130,10 +132,17 @@ func (c FleetConfig) check() error {
 
 // storable returns an error if a Store cannot keep b's rates.
 func storable(field string, b Budget, f *fleet.Fleet) error {
-	if err := fleet.Storable(newPlan("", "", b).specs, f.Config()); err != nil {
-		return fmt.Errorf("throttle: %s: %v does not fit into a Store: %w", field, b, err)
+	specs, c := newPlan("", "", b).specs, f.Config()
+	err := fleet.Storable(specs, c)
+	if err == nil {
+		return nil
 	}
-	return nil
+	brief := c
+	brief.Spread = 0
+	if c.Spread > 0 && fleet.Storable(specs, brief) == nil { // windows are kept longer by it
+		return fmt.Errorf("throttle: Fleet.Spread: %v is too long for %s: %v: %w", c.Spread, field, b, err)
+	}
+	return fmt.Errorf("throttle: %s: %v does not fit into a Store: %w", field, b, err)
 }
 
 // storableAll is storable of a whole configuration.

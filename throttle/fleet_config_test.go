@@ -1,6 +1,8 @@
 package throttle
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,14 +11,38 @@ import (
 
 func TestFleetConfigNamesFaults(t *testing.T) {
 	for want, c := range map[string]FleetConfig{
-		"throttle: Fleet.Members: 0: a share of the rates needs the number of processes": {},
-		"throttle: Fleet.Members: -1 is negative":                                        {Members: -1},
-		"throttle: Fleet.WhenDown: 3 is unknown":                                         {WhenDown: 3},
-		"throttle: Fleet.Deadline: -1s is negative":                                      {WhenDown: Open, Deadline: -time.Second},
-		"throttle: Fleet.Lease: 2m0s is not within 0 and 1 min":                          {WhenDown: Open, Lease: 2 * time.Minute},
+		"throttle: Fleet.Members: 0: set it to the largest number of processes that share the Store: while that is gone, each goes on with its part of the rates (or set Fleet.WhenDown to Closed or Open)": {},
+
+		"throttle: Fleet.Spread: 9601h0m0s is longer than any window a Store keeps, which is 9600h0m0s": {WhenDown: Open, Spread: 9601 * time.Hour},
+		"throttle: Fleet.Members: -1 is negative":                                                       {Members: -1},
+		"throttle: Fleet.WhenDown: 3 is unknown":                                                        {WhenDown: 3},
+		"throttle: Fleet.Deadline: -1s is negative":                                                     {WhenDown: Open, Deadline: -time.Second},
+		"throttle: Fleet.Lease: 2m0s is not within 0 and 1 min":                                         {WhenDown: Open, Lease: 2 * time.Minute},
 	} {
 		if _, err := c.new(store.NewMemory()); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// A Spread that makes a budget's windows too long for a Store is named, with the
+// budget; a budget that is too long without it is named alone.
+func TestLongSpreadIsNamed(t *testing.T) {
+	for _, tt := range []struct {
+		budget, want string
+		spread       time.Duration
+	}{
+		{"5/399d", "throttle: Fleet.Spread: 25h0m0s is too long for Default: 5/57w: ", 25 * time.Hour},
+		{"5/401d", "throttle: Default: 5/401d does not fit into a Store: ", time.Hour},
+		{"5/400d", "throttle: Default: 5/400d does not fit into a Store: ", 0},
+		{"5/s", "", time.Hour},
+	} {
+		tr, err := New(nil, Config{Default: MustParseBudget(tt.budget), Store: store.NewMemory(), Fleet: FleetConfig{WhenDown: Open, Spread: tt.spread}})
+		if got := fmt.Sprint(err); tt.want == "" && err != nil || tt.want != "" && !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%s with a spread of %v: %v, want %s", tt.budget, tt.spread, err, tt.want)
+		}
+		if err == nil {
+			tr.Close()
 		}
 	}
 }

@@ -280,7 +280,7 @@ func (d *Decision) describe(now instant, draws []draw) {
 			continue
 		}
 		v := a.meter.view(now)
-		if left := int64(v.left + 1e-9); !found || left < d.Remaining {
+		if left := min(whole(v.left), v.limit); !found || left < d.Remaining {
 			found, d.Limit, d.Remaining = true, v.limit, left
 		}
 		d.ResetAfter = max(d.ResetAfter, v.full.until(now))

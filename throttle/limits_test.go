@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"sync"
@@ -38,6 +39,34 @@ func TestDecision(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A Decision about a limit as large as an int is as sane as any.
+func TestDecisionAboutTheLargestLimit(t *testing.T) {
+	for _, r := range []Rate{
+		{Limit: math.MaxInt, Per: time.Second},
+		{Limit: math.MaxInt, Per: time.Second, Burst: math.MaxInt},
+		{Limit: math.MaxInt, Per: time.Second, Bucket: math.MaxInt},
+		{Limit: 1, Per: time.Second, Bucket: math.MaxInt},
+		{Limit: math.MaxInt, Per: 24 * time.Hour, Burst: math.MaxInt, Align: time.UTC},
+		{Limit: math.MaxInt, Per: time.Second, Unit: "bytes"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l, err := NewLimiter(LimiterConfig{Default: Budget{Rates: []Rate{r}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range []int64{1, 1000} {
+				d := l.Try("k", Cost{r.unit(): n})
+				if !d.Allowed || d.Limit != math.MaxInt || d.Remaining < math.MaxInt/20 || d.RetryAfter != 0 || d.ResetAfter < 0 {
+					t.Errorf("%v, %d units: %+v", r, n, d)
+				}
+			}
+			if n, err := l.TakeUpTo(t.Context(), "k", r.unit(), 7); n != 7 || err != nil {
+				t.Errorf("%v: %d of 7, %v", r, n, err)
+			}
+		})
+	}
 }
 
 func TestTakeUpTo(t *testing.T) {

@@ -132,9 +132,18 @@ func (m *rated) room(now instant) int64 {
 		n = min(n, 1)
 	case m.shaped:
 		m.bucket.look(now, m.rateSpec)
-		n = min(n, int64(m.bucket.tokens+1e-9))
+		n = min(n, whole(m.bucket.tokens))
 	}
 	return max(0, n)
+}
+
+// whole is how many whole units x holds. A limit of math.MaxInt is rounded up to
+// what no int64 holds.
+func whole(x float64) int64 {
+	if x += 1e-9; x < math.MaxInt64 {
+		return int64(x)
+	}
+	return math.MaxInt64
 }
 
 func (m *rated) take(now instant, n int64, held bool) mark {
