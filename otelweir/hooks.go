@@ -2,6 +2,7 @@ package otelweir
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -66,11 +67,23 @@ func conventional(a retry.Attempt) []attribute.KeyValue {
 	}
 	switch {
 	case a.Status == 0:
-		all = append(all, attribute.String("error.type", a.Outcome.String()))
+		all = append(all, attribute.String("error.type", errorType(a)))
 	case a.Status >= 400:
 		all = append(all, attribute.String("error.type", strconv.Itoa(a.Status)))
 	}
 	return all
+}
+
+// errorType is how an attempt without an answer ended. Of one whose caller left
+// it says whether that was the deadline or a cancellation.
+func errorType(a retry.Attempt) string {
+	switch {
+	case a.Outcome != retry.CallerDone:
+		return a.Outcome.String()
+	case errors.Is(a.Err, context.DeadlineExceeded), errors.Is(background(a.Ctx).Err(), context.DeadlineExceeded):
+		return "deadline exceeded"
+	}
+	return "canceled"
 }
 
 func (r *Reporter) onChange(c breaker.Change) {

@@ -182,6 +182,28 @@ func TestCircuitMetrics(t *testing.T) {
 	})
 }
 
+// The type of an error tells a caller's deadline from a cancellation.
+func TestErrorTypeOfACallerWhoLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}, weir.Config{}, Config{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		w.call(ctx, "GET", "http://api.example/")
+		cancel()
+		for range 2 {
+			ctx, cancel = context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			w.call(ctx, "GET", "http://api.example/")
+		}
+		w.wants(
+			`http.client.request.duration{error.type=deadline exceeded,http.request.method=GET,server.address=api.example} 1`,
+			`http.client.request.duration{error.type=canceled,http.request.method=GET,server.address=api.example} 2`,
+		)
+	})
+}
+
 // TestCardinality: whatever hosts, routes, methods and partitions there are, the
 // number of time series is bounded, and sums lose nothing.
 func TestCardinality(t *testing.T) {

@@ -48,7 +48,7 @@ func (r Reason) String() string {
 	names := [reasons]string{
 		"not retried", "retried", "queued again", "not safe to repeat", "no attempts left",
 		"no allowance left", "body cannot be had again", "the server's delay is too long",
-		"no time left", "the server forbids it", "declined by policy", "refused here", "cancelled",
+		"no time left", "the server forbids it", "declined by policy", "refused below", "cancelled",
 	}
 	if r < reasons {
 		return names[r]

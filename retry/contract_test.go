@@ -260,11 +260,29 @@ func TestErrorText(t *testing.T) {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 		_, err = newTransport(t, layer, Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
-		want = "retry: a.example: no response after 1 attempt (connection reset by peer): refused here"
+		want = "retry: a.example: no response after 1 attempt (connection reset by peer): not repeated: refused in a test"
 		if err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	})
+}
+
+// An Error about a URL without a host names none.
+func TestErrorTextWithoutAHost(t *testing.T) {
+	for want, err := range map[string]error{
+		"retry: no response after 2 attempts: no attempts left": &Error{Attempts: 2, Reason: Exhausted},
+		"retry: response body stalled for 1s":                   &TimeoutError{Limit: time.Second, Body: true},
+		"retry: no response headers within 1s":                  &TimeoutError{Limit: time.Second},
+		"retry: h: no response headers within 1s":               &TimeoutError{Host: "h", Limit: time.Second},
+	} {
+		if err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	_, err := newTransport(t, play(step{err: errReset}, step{err: errReset}, step{err: errReset}), Config{}).RoundTrip(request(t, "GET", "http://:80/", ""))
+	if want := "retry: :80: no response after 3 attempts (connection reset by peer, 3 times): no attempts left"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
 }
 
 // However long a line a server sends, an Error shows little of it.

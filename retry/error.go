@@ -23,8 +23,9 @@ type Error struct {
 	Reason   Reason  // why there was no further attempt
 	Err      error   // of the last attempt, or why there was none; found by errors.Is and As
 
-	ended error // the caller's context's, if that is why
-	cause error // the caller's word for that
+	ended   error // the caller's context's, if that is why
+	cause   error // the caller's word for that
+	refusal error // by which a layer below would have met the next attempt, if that is why
 }
 
 // Tried is how one attempt ended.
@@ -35,15 +36,28 @@ type Tried struct {
 }
 
 // Error lists the attempts: "retry: api.example.com: no response after 3
-// attempts (503; EOF, 2 times): no attempts left".
+// attempts (503; EOF, 2 times): no attempts left". If a layer below would have
+// refused another, it says so: "(EOF): not repeated: breaker: api.example.com:
+// circuit is open, for another 8s".
 func (e *Error) Error() string {
 	var b strings.Builder
-	b.WriteString("retry: " + e.Host + ": no response after " + strconv.Itoa(e.Attempts) + " attempt")
+	b.WriteString("retry: ")
+	if e.Host != "" {
+		b.WriteString(e.Host + ": ")
+	}
+	b.WriteString("no response after " + strconv.Itoa(e.Attempts) + " attempt")
 	if e.Attempts != 1 {
 		b.WriteByte('s')
 	}
 	e.list(&b)
-	b.WriteString(": " + e.Reason.String())
+	switch {
+	case e.Reason != Blocked:
+		b.WriteString(": " + e.Reason.String())
+	case e.refusal != nil:
+		b.WriteString(": not repeated: " + plain.Text(e.refusal))
+	default: // it was made, and its refusal is the last of the list
+		b.WriteString(": not repeated")
+	}
 	if e.Err != nil && !e.told() {
 		b.WriteString(": " + plain.Text(e.Err))
 	}
@@ -116,10 +130,14 @@ type TimeoutError struct {
 
 // Error names the host and the limit.
 func (e *TimeoutError) Error() string {
-	if e.Body {
-		return fmt.Sprintf("retry: %s: response body stalled for %v", e.Host, e.Limit)
+	host := e.Host
+	if host != "" {
+		host += ": "
 	}
-	return fmt.Sprintf("retry: %s: no response headers within %v", e.Host, e.Limit)
+	if e.Body {
+		return fmt.Sprintf("retry: %sresponse body stalled for %v", host, e.Limit)
+	}
+	return fmt.Sprintf("retry: %sno response headers within %v", host, e.Limit)
 }
 
 // Timeout is true.

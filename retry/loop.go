@@ -261,7 +261,7 @@ func (l *loop) last(o Outcome, p plan, resp *http.Response, err error) (*http.Re
 	case len(l.tried) == 0 && (p.reason == Final || p.reason == Unsafe):
 		return nil, err
 	}
-	return nil, l.failure(o, p.reason, err)
+	return nil, l.failure(o, p, err)
 }
 
 // inHand reports whether an earlier answer is there to be returned. A caller
@@ -271,8 +271,8 @@ func (l *loop) inHand() bool {
 }
 
 // failure is the error of a request that has no response to return.
-func (l *loop) failure(o Outcome, reason Reason, err error) error {
-	e := &Error{Host: l.name, Attempts: l.made, Reason: reason, Err: err, ended: l.gone(), cause: context.Cause(l.ctx), Tried: l.tried}
+func (l *loop) failure(o Outcome, p plan, err error) error {
+	e := &Error{Host: l.name, Attempts: l.made, Reason: p.reason, Err: err, refusal: p.refusal, ended: l.gone(), cause: context.Cause(l.ctx), Tried: l.tried}
 	if err != nil {
 		e.Tried = append(e.Tried, Tried{Outcome: o, Err: err})
 	}
@@ -283,7 +283,7 @@ func (l *loop) failure(o Outcome, reason Reason, err error) error {
 		e.Reason = Blocked
 	case o == CallerDone:
 		e.Reason = Ended
-	case reason == NoTime:
+	case p.reason == NoTime:
 		e.ended = context.DeadlineExceeded
 	}
 	if l.tr.Sent() {

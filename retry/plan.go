@@ -17,6 +17,7 @@ type plan struct {
 	sleep   time.Duration // before it
 	waitFor For
 	err     error // to return instead of the attempt's outcome
+	refusal error // of a layer below, if Reason is Blocked
 }
 
 // maxFree is how many repeats in a row may be free without having waited.
@@ -55,7 +56,7 @@ func (l *loop) plan(o Outcome, sig headers.Signal, resp *http.Response, err erro
 	case errors.Is(refusal, context.DeadlineExceeded):
 		return plan{reason: NoTime}
 	case refusal != nil:
-		return plan{reason: Blocked}
+		return plan{reason: Blocked, refusal: refusal}
 	}
 	p := plan{reason: Queued, waitFor: Queue}
 	if !free || !throttled && server > wait {

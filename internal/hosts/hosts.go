@@ -132,6 +132,9 @@ func Canonical(scheme, hostport string) string {
 	}
 	bare := strings.TrimSuffix(host, ".")
 	dotted := len(bare) != len(host)
+	if bare == "" && port != "" {
+		return ":" + port // this machine: it has no other name
+	}
 	if port == "" || port == "80" && strings.EqualFold(scheme, "http") || port == "443" && strings.EqualFold(scheme, "https") {
 		return strings.ToLower(bare)
 	}
