@@ -104,7 +104,7 @@ func (g *ticket) asked(q *quota) bool {
 func (g *ticket) lone() bool {
 	m, drew := g.mark(&g.kind.account)
 	if !drew && g.permit != nil {
-		m = mark(g.permit.marks[1])
+		m = mark(g.permit.marks[2])
 	}
 	return m&markLone != 0
 }
@@ -126,13 +126,14 @@ func newLearner(t *learnTerms, s *scope, host *hostStart) *learner {
 }
 
 func newHostStart(words *learnWords) *hostStart {
-	s := &hostStart{}
+	s := &hostStart{slow: slowStart{underway: underway{host: true}}}
 	s.account = account{meter: s, terms: words.host}
 	return s
 }
 
 func newKind(l *learner, key kindKey) *kind {
 	k := &kind{key: key, learner: l}
+	k.slow.quick = l.host.slow.quick
 	k.account = account{meter: k, terms: l.terms.words.kind, scope: l.scope}
 	k.route = l.scope.routeOf(key)
 	return k
@@ -255,7 +256,7 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 // unanswered learns from a request that brought no answer.
 func (l *learner) unanswered(now time.Time, g *ticket, end ending) {
 	if end == failed {
-		g.kind.slow.lost(now, false)
+		g.kind.slow.lost(now, 0)
 	}
 	if end == unsent {
 		return

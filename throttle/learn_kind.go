@@ -216,7 +216,7 @@ func (l *learner) bind(q *quota, k *kind, units float64) {
 	}
 	q.kinds = append(q.kinds, k)
 	k.quotas = append(k.quotas, q)
-	q.early += units * float64(max(0, k.slow.now-1))
+	q.early += units * float64(max(0, k.slow.now+k.slow.old-1))
 	l.changes = true
 }
 

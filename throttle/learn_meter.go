@@ -11,7 +11,11 @@ import (
 const (
 	markAsks mark = 1 << iota // it was let through to ask
 	markLone                  // it started alone while others were under way
+
+	markBits = iota // above these stands the generation in which it started
 )
+
+func (m mark) generation() uint32 { return uint32(m >> markBits) }
 
 // hostStart is the meter of a host's slow start, shared by all credentials.
 type hostStart struct {
@@ -69,8 +73,8 @@ func (k *kind) at(now instant, _ int64) instant {
 			d = max(d, k.finder.wait(t))
 		}
 	}
-	if d == 0 && !k.slow.room() {
-		return never
+	if d == 0 {
+		return k.slow.opens(now)
 	}
 	return in(now, d)
 }
@@ -79,11 +83,11 @@ func (k *kind) take(now instant, _ int64, _ bool) (m mark) {
 	if k.hold.start() {
 		m |= markAsks
 	}
-	if trip := max(k.slow.rtt, 50*time.Millisecond); k.slow.now > 0 && now-k.last >= instant(trip) {
+	m |= mark(k.slow.start(now)) << markBits
+	if trip := max(k.slow.rtt, 50*time.Millisecond); k.slow.others() > 0 && now-k.last >= instant(trip) {
 		m |= markLone
 	}
 	k.last = now
-	k.slow.now++
 	if k.apart {
 		k.finder.start(now.time())
 	}
@@ -91,23 +95,20 @@ func (k *kind) take(now instant, _ int64, _ bool) (m mark) {
 }
 
 func (k *kind) back(_ instant, _ int64, m mark, _ instant, _ bool) {
-	k.slow.now--
+	k.slow.end(m.generation())
 	k.hold.over(m&markAsks != 0)
 	if k.apart {
 		k.finder.windows.done()
 	}
 }
 
-func (s *hostStart) at(now instant, _ int64) instant {
-	if s.slow.room() {
-		return now
-	}
-	return never
+func (s *hostStart) at(now instant, _ int64) instant { return s.slow.opens(now) }
+
+func (s *hostStart) take(now instant, _ int64, _ bool) mark {
+	return mark(s.slow.start(now)) << markBits
 }
 
-func (s *hostStart) take(instant, int64, bool) mark { s.slow.now++; return 0 }
-
-func (s *hostStart) back(instant, int64, mark, instant, bool) { s.slow.now-- }
+func (s *hostStart) back(_ instant, _ int64, m mark, _ instant, _ bool) { s.slow.end(m.generation()) }
 
 func (q *quota) at(now instant, n int64) instant {
 	return in(now, q.wait(now.time(), float64(n)))
@@ -218,14 +219,14 @@ func (k *kind) eta(now instant, _, _ int64) instant {
 	if k.apart {
 		d = max(d, k.finder.outlook(now.time()))
 	}
-	if d == 0 && !k.slow.roomy() {
+	if d == 0 && !k.slow.roomy(now) {
 		return never
 	}
 	return in(now, d)
 }
 
 func (s *hostStart) eta(now instant, _, _ int64) instant {
-	if s.slow.roomy() {
+	if s.slow.roomy(now) {
 		return now
 	}
 	return never
@@ -270,7 +271,7 @@ func (q *quota) view(now instant) view {
 
 func (l *learner) full(now instant) bool { return l.idle(now.time()) }
 func (k *kind) full(now instant) bool    { return k.idle(now) }
-func (s *hostStart) full(instant) bool   { return s.slow.now == 0 }
+func (s *hostStart) full(instant) bool   { return s.slow.now+s.slow.old == 0 }
 
 func (q *quota) full(now instant) bool {
 	q.roll(now.time())
@@ -284,7 +285,7 @@ func (l *learner) idle(now time.Time) bool {
 	}
 	idle := true
 	l.everyKind(func(k *kind) {
-		idle = idle && k.slow.now == 0 && k.hold.wait(now) == 0 && (k.slow.ease == 0 || now.Sub(k.slow.last) >= time.Minute)
+		idle = idle && k.slow.now+k.slow.old == 0 && k.hold.wait(now) == 0 && (k.slow.ease == 0 || now.Sub(k.slow.last) >= time.Minute)
 	})
 	if !idle {
 		return false

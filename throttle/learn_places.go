@@ -31,10 +31,10 @@ func (k *kind) open(now instant) bool {
 // enter takes the places of a request of k.
 func (p *permit) enter(now instant, k *kind) {
 	l := k.learner
-	p.kind, p.marks[0] = k, uint8(l.take(now, 1, true))
+	p.kind, p.marks[0] = k, uint32(l.take(now, 1, true))
 	if !l.terms.pausesOnly {
-		l.host.take(now, 1, true)
-		p.marks[1] = uint8(k.take(now, 1, true))
+		p.marks[1] = uint32(l.host.take(now, 1, true))
+		p.marks[2] = uint32(k.take(now, 1, true))
 	}
 }
 
@@ -51,6 +51,6 @@ func (p *permit) vacate(now instant) {
 	if l.terms.pausesOnly {
 		return
 	}
-	l.host.back(now, 1, 0, p.at, true)
-	k.back(now, 1, mark(p.marks[1]), p.at, true)
+	l.host.back(now, 1, mark(p.marks[1]), p.at, true)
+	k.back(now, 1, mark(p.marks[2]), p.at, true)
 }

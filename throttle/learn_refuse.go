@@ -13,9 +13,8 @@ func (l *learner) overloaded(now time.Time, g *ticket, s headers.Signal) lesson 
 	k := g.kind
 	k.busy += 1 - busyKept
 	k.streak = min(k.streak+1, manyAnswers)
-	k.slow.lost(now, true)
-	few := k.slow.allowed() > 0 && k.slow.allowed() <= 2
-	narrow := !l.terms.pausesOnly && !g.probe && (k.suspect.suspected() && k.serves(now) || few && k.limiter(now))
+	k.slow.lost(now, max(1, now.Sub(g.sent)))
+	narrow := !l.terms.pausesOnly && !g.probe && (k.suspect.suspected() && k.serves(now) || k.slow.few() && k.limiter(now))
 	if !s.Throttled && !s.RetryAfter.Known && !narrow {
 		return lesson{what: causeFlight, kind: k}
 	}
@@ -29,13 +28,13 @@ func (l *learner) overloaded(now time.Time, g *ticket, s headers.Signal) lesson 
 // requests per time: the server says so, or it refused one that started alone
 // while others were under way.
 func (l *learner) concurrency(g *ticket, s headers.Signal) bool {
-	if l.terms.pausesOnly || g.kind.slow.now <= 1 {
+	if l.terms.pausesOnly || g.kind.slow.now+g.kind.slow.old <= 1 {
 		return false // with nothing else under way only time helps
 	}
 	if s.Kind == headers.Concurrency {
 		return true
 	}
-	return (g.lone() || g.kind.slow.tight()) && !s.RetryAfter.Known && len(s.Limits) == 0 && len(g.kind.quotas) == 0 && s.Kind != headers.Overload
+	return (g.lone() || g.kind.slow.tight() || g.kind.slow.silent()) && !s.RetryAfter.Known && len(s.Limits) == 0 && len(g.kind.quotas) == 0 && s.Kind != headers.Overload
 }
 
 // refuse pauses, and lets the finder react if the rate may be what was wrong.
@@ -57,7 +56,7 @@ func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) 
 		}
 	}
 	f := l.finderOf(k)
-	if rate && !explained && !l.terms.pausesOnly {
+	if rate && !explained && !l.terms.pausesOnly && !k.slow.silent() {
 		kept := said
 		kept.wait, _ = believe(said, l.terms.maxPause) // as the pause will be
 		f.refuse(now, g.sent, kept, l.host.slow.rtt, h.inVain(g.sent))

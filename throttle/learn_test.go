@@ -322,13 +322,13 @@ func TestSlowStart(t *testing.T) {
 	}
 	f.now = 100
 	for range 40 {
-		f.lost(at0(time.Second), false)
+		f.lost(at0(time.Second), 0)
 	}
 	if f.allowed() != 70 {
 		t.Errorf("%d at a time after one burst of losses of 100, want 70", f.allowed())
 	}
 	for i := range 40 {
-		f.lost(at0(time.Duration(2+i)*time.Second), false)
+		f.lost(at0(time.Duration(2+i)*time.Second), 0)
 	}
 	if f.allowed() != 1 {
 		t.Errorf("%d at a time after many losses, want 1", f.allowed())

@@ -67,12 +67,12 @@ func TestLearnerAsAMeter(t *testing.T) {
 		}
 		host.take(hourIn, 1, true)
 	}
-	k := &kind{slow: slowStart{now: firstFlight}}
-	if host.eta(hourIn, 5, 1) != never || k.eta(hourIn, 5, 1) != never || host.slow.full || k.slow.full {
-		t.Error("no place is left, and nobody is held up")
-	}
-	if host.at(hourIn, 1) != never || k.at(hourIn, 1) != never || !host.slow.full || !k.slow.full {
+	k := &kind{slow: slowStart{underway: underway{now: firstFlight, since: never / 2}}}
+	if host.eta(hourIn, 5, 1) != never || k.eta(hourIn, 5, 1) != never {
 		t.Error("no place is left")
+	}
+	if host.at(hourIn, 1) != hourIn.add(freshPatience/spans) || k.at(hourIn, 1) <= hourIn || !host.slow.full || !k.slow.full {
+		t.Error("no place is left before those under way do not count any more")
 	}
 	if host.regain(1) != sec || new(kind).regain(1) != sec {
 		t.Error("a place takes about a second to come back")
@@ -129,7 +129,7 @@ func TestWhoStartsAlone(t *testing.T) {
 		after time.Duration
 		lone  bool
 	}{{1, 0, 50 * time.Millisecond, true}, {1, 0, 50*time.Millisecond - 1, false}, {0, 0, sec, false}, {1, sec, sec, true}, {1, sec, sec - 1, false}} {
-		k := kind{slow: slowStart{now: test.now, rtt: test.rtt}, last: hourIn}
+		k := kind{slow: slowStart{underway: underway{now: test.now, since: never / 2, heard: 1}, rtt: test.rtt}, last: hourIn}
 		if m := k.take(hourIn.add(test.after), 1, true); (m == markLone) != test.lone {
 			t.Errorf("%+v: mark %d", test, m)
 		}

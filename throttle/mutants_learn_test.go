@@ -65,7 +65,8 @@ func TestCeilingsAreTried(t *testing.T) {
 	}
 }
 
-// A loss leaves seven tenths of what was under way, once per round trip.
+// A loss leaves seven tenths of what was under way, once per round trip, when
+// that has ended.
 func TestSlowStartLoses(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -74,29 +75,33 @@ func TestSlowStartLoses(t *testing.T) {
 		quick bool
 		want  float64
 	}{
-		{"the first", slowStart{limit: 30, now: 10}, 0, false, 7},
-		{"more under way than allowed", slowStart{limit: 20, now: 50}, 0, false, 14},
-		{"no limit", slowStart{free: true, now: 50}, 0, false, 35},
-		{"one", slowStart{limit: 20, now: 1}, 0, false, 1},
-		{"too soon", slowStart{limit: 20, now: 20}, leastTrip - 1, false, 20},
-		{"a fifth of a second later", slowStart{limit: 20, now: 20}, leastTrip, false, 14},
-		{"within a round trip", slowStart{limit: 20, now: 20, rtt: sec / 2}, sec/2 - 1, false, 20},
-		{"after one", slowStart{limit: 20, now: 20, rtt: sec / 2}, sec / 2, false, 14},
-		{"within a second of a long one", slowStart{limit: 20, now: 20, rtt: 5 * sec}, sec - 1, false, 20},
-		{"after it", slowStart{limit: 20, now: 20, rtt: 5 * sec}, sec, false, 14},
-		{"said at once", slowStart{limit: 20, now: 20}, leastTrip / 10, true, 14},
-		{"said at once, too soon", slowStart{limit: 20, now: 20}, leastTrip/10 - 1, true, 20},
-		{"said at once, within a round trip", slowStart{limit: 20, now: 20, rtt: 5 * sec}, 5*sec - 1, true, 20},
-		{"said at once, after one", slowStart{limit: 20, now: 20, rtt: 5 * sec}, 5 * sec, true, 14},
+		{"the first", slowStart{limit: 30, underway: underway{now: 10}}, 0, false, 7},
+		{"more under way than allowed", slowStart{limit: 20, underway: underway{now: 50}}, 0, false, 14},
+		{"no limit", slowStart{free: true, underway: underway{now: 50}}, 0, false, 35},
+		{"one", slowStart{limit: 20, underway: underway{now: 1}}, 0, false, 1},
+		{"too soon", slowStart{limit: 20, underway: underway{now: 20}}, leastTrip - 1, false, 20},
+		{"a fifth of a second later", slowStart{limit: 20, underway: underway{now: 20}}, leastTrip, false, 14},
+		{"within a round trip", slowStart{limit: 20, underway: underway{now: 20}, rtt: sec / 2}, sec/2 - 1, false, 20},
+		{"after one", slowStart{limit: 20, underway: underway{now: 20}, rtt: sec / 2}, sec / 2, false, 14},
+		{"within a second of a long one", slowStart{limit: 20, underway: underway{now: 20}, rtt: 5 * sec}, sec - 1, false, 20},
+		{"after it", slowStart{limit: 20, underway: underway{now: 20}, rtt: 5 * sec}, sec, false, 14},
+		{"said at once", slowStart{limit: 20, underway: underway{now: 20}}, leastTrip / 10, true, 14},
+		{"said at once, too soon", slowStart{limit: 20, underway: underway{now: 20}}, leastTrip/10 - 1, true, 20},
+		{"said at once, within a round trip", slowStart{limit: 20, underway: underway{now: 20}, rtt: 5 * sec}, 5*sec - 1, true, 20},
+		{"said at once, after one", slowStart{limit: 20, underway: underway{now: 20}, rtt: 5 * sec}, 5 * sec, true, 14},
 	} {
 		f := test.f
 		f.full = true
+		said := time.Duration(0)
+		if test.quick {
+			said = time.Minute
+		}
 		if test.after > 0 {
 			f.losses = &losses{cut: at0(-test.after)}
 		}
-		f.lost(at0(0), test.quick)
+		f.lost(at0(0), said)
 		cut := test.after == 0 || f.cut == at0(0)
-		if !near(f.limit, test.want) || f.full == cut || cut && (f.ease != f.limit || f.free || f.last != at0(0)) {
+		if !near(f.limit-f.drain, test.want) || f.full == cut || cut && (!near(f.ease, test.want) || f.free || f.last != at0(0)) {
 			t.Errorf("%s: %+v", test.name, f)
 		}
 	}
@@ -110,13 +115,13 @@ func TestCrowdedHosts(t *testing.T) {
 		after time.Duration // the cut before, since the request was sent
 		want  float64
 	}{
-		{"itself is one too many", slowStart{limit: 20, now: 5}, 0, 4},
-		{"not more than allowed", slowStart{limit: 3, now: 9}, 0, 3},
-		{"one is allowed", slowStart{limit: 1, now: 9}, 0, 1},
-		{"no limit", slowStart{free: true, now: 9}, 0, 8},
-		{"alone", slowStart{limit: 20, now: 1}, 0, 1},
-		{"cut at that moment", slowStart{limit: 20, now: 5, losses: &losses{cut: at0(-sec)}}, 0, 4},
-		{"cut since", slowStart{limit: 20, now: 5, losses: &losses{cut: at0(-sec + 1)}}, 0, 0},
+		{"itself is one too many", slowStart{limit: 20, underway: underway{now: 5}}, 0, 4},
+		{"not more than allowed", slowStart{limit: 3, underway: underway{now: 9}}, 0, 3},
+		{"one is allowed", slowStart{limit: 1, underway: underway{now: 9}}, 0, 1},
+		{"no limit", slowStart{free: true, underway: underway{now: 9}}, 0, 8},
+		{"alone", slowStart{limit: 20, underway: underway{now: 1}}, 0, 1},
+		{"cut at that moment", slowStart{limit: 20, underway: underway{now: 5}, losses: &losses{cut: at0(-sec)}}, 0, 4},
+		{"cut since", slowStart{limit: 20, underway: underway{now: 5, heard: 1}, losses: &losses{cut: at0(-sec + 1)}}, 0, 0},
 	} {
 		f := test.f
 		f.crowded(at0(0), at0(-sec))
@@ -135,7 +140,7 @@ func TestCrowdedHosts(t *testing.T) {
 			}
 		}
 	}
-	f := slowStart{now: 3}
+	f := slowStart{underway: underway{now: 3}}
 	if f.tight() {
 		t.Error("nothing was refused")
 	}
@@ -146,20 +151,20 @@ func TestCrowdedHosts(t *testing.T) {
 
 // Room, the mean time of an answer, and when a slow start may be forgotten.
 func TestSlowStartFigures(t *testing.T) {
-	f := slowStart{limit: 2.9, now: 1}
-	if !f.room() || f.full {
+	f := slowStart{limit: 2.9, underway: underway{now: 1, since: never / 2}}
+	if f.opens(hourIn) != hourIn || f.full {
 		t.Error("one of two")
 	}
-	if f.now = 2; f.roomy() || f.full {
+	if f.now = 2; f.roomy(hourIn) || f.full {
 		t.Error("two of two, but nobody is held up")
 	}
-	if f.room() || !f.full {
+	if f.opens(hourIn) == hourIn || !f.full {
 		t.Error("two of two")
 	}
 	if f.limit = 0.5; f.allowed() != 1 {
 		t.Errorf("%d at a time", f.allowed())
 	}
-	if f.free = true; !f.room() {
+	if f.free = true; f.opens(hourIn) != hourIn {
 		t.Error("no limit")
 	}
 	f = slowStart{}
@@ -176,10 +181,10 @@ func TestSlowStartFigures(t *testing.T) {
 		idle bool
 	}{
 		"fresh":             {slowStart{}, true},
-		"under way":         {slowStart{now: 1}, false},
+		"under way":         {slowStart{underway: underway{now: 1}}, false},
 		"lost a minute ago": {slowStart{losses: &losses{last: at0(-time.Minute)}}, false},
 		"lost before":       {slowStart{losses: &losses{last: at0(-time.Minute - 1)}}, true},
-		"under way still":   {slowStart{now: 1, losses: &losses{last: at0(-time.Hour)}}, false},
+		"under way still":   {slowStart{underway: underway{now: 1}, losses: &losses{last: at0(-time.Hour)}}, false},
 	} {
 		if test.f.idle(at0(0)) != test.idle {
 			t.Errorf("%s: idle %t", name, !test.idle)

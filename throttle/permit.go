@@ -5,11 +5,11 @@ package throttle
 // requests: of what the server bears, of a new host's slow start, and of its
 // kind. It takes those in one step, without a draw on each account.
 type permit struct {
-	draws []draw   // of those given back, n is zero
-	at    instant  // of the grant; once answered, of the answer
-	kind  *kind    // whose places are taken; nil: none, or given back
-	marks [2]uint8 // of the server's place and of the kind's
-	held  bool     // not answered yet
+	draws []draw    // of those given back, n is zero
+	at    instant   // of the grant; once answered, of the answer
+	kind  *kind     // whose places are taken; nil: none, or given back
+	marks [3]uint32 // of the places: the server's, the host's, the kind's
+	held  bool      // not answered yet
 }
 
 // answered dates p's units: the server counted them before now. over says that

@@ -1,28 +1,35 @@
 package throttle
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 const (
 	firstFlight = 4                      // requests at a time to a host that has not answered yet
 	fullFlight  = 64                     // at a time, until provenGood answers
 	provenGood  = 1000                   // good answers after which only losses limit
 	goodPerStep = 5                      // good answers that make room for one more request at a time
+	lentPerOld  = 4                      // more at a time for each that does not count any more: 24 after the first four
 	leastTrip   = 200 * time.Millisecond // between two cuts, when round trips are shorter
+	leftByLoss  = 0.7                    // of what was under way, as in RFC 9438
 )
 
 // A slowStart is a learned limit on requests at a time, as TCP's window is one on
 // packets. It begins small and grows with each good answer until the host has
 // proved itself: twofold per round trip if one takes a second, more gently if
 // many fit into one, because what is under way when a quota ends is refused.
-// What goes wrong cuts it. It counts requests from their start
-// to the headers of their answers, so long streams take no place. The zero
-// slowStart is that of a host never met. Its owner guards it.
+// What goes wrong cuts it. It counts requests from their start to the headers of
+// their answers, so long streams take no place, and those that are under way for
+// far longer than usual only until then. The zero slowStart is that of a host
+// never met. Its owner guards it.
 type slowStart struct {
+	underway
 	limit   float64       // zero: firstFlight
-	now     int           // under way
+	drain   float64       // by how much limit is still to be cut
 	good    int           // good answers so far
 	free    bool          // proved: no limit
-	ease    float64       // limit at the last loss; growth slows down above 0.7 of it. Zero: never lost
+	ease    float64       // what limit was cut to by the last loss; zero: nothing went wrong since it was twice that
 	rtt     time.Duration // smoothed time to the headers of good answers
 	off     time.Duration // mean distance from it
 	full    bool          // the limit was reached since the last step
@@ -40,34 +47,75 @@ type losses struct {
 	atIt    int       // good answers since
 }
 
-// allowed is how many requests may be under way; zero: no limit.
+// allowed is how many may be under way, of those that count; zero: no limit.
 func (f *slowStart) allowed() int {
 	switch {
 	case f.free:
 		return 0
 	case f.limit == 0:
-		return firstFlight
+		return firstFlight + f.lent()
+	case f.ease == 0:
+		return max(1, int(f.limit)) + f.lent()
+	case f.drain > 0:
+		return int(math.Ceil(f.limit))
 	}
 	return max(1, int(f.limit))
 }
 
-// room reports whether a request may start, and notes if not.
-func (f *slowStart) room() bool {
-	roomy := f.roomy()
-	f.full = f.full || !roomy
-	return roomy
+// lent is for how many more there is room as long as nothing went wrong: each
+// request that does not count any more was accepted, and shows that others would
+// be. With it no more than fullFlight are under way, as with good answers.
+func (f *slowStart) lent() int { return max(0, min(lentPerOld*f.old, fullFlight-f.old)) }
+
+// opens is when a request may start if none ends before, and notes if that is
+// not now.
+func (f *slowStart) opens(now instant) instant {
+	if f.roomy(now) {
+		return now
+	}
+	f.full = true
+	return f.turn()
 }
 
-// roomy is room for those who only ask.
-func (f *slowStart) roomy() bool {
+// roomy reports whether a request may start.
+func (f *slowStart) roomy(now instant) bool {
 	n := f.allowed()
-	return n == 0 || f.now < n
+	if n == 0 || f.now < n {
+		return true
+	}
+	f.age(now)
+	return f.now < n
+}
+
+// start counts a request and returns what end wants to know.
+func (f *slowStart) start(now instant) uint32 {
+	gen := f.underway.start(now)
+	if n := f.allowed(); n > 0 && f.now >= n {
+		f.full = true
+	}
+	return gen
+}
+
+// end ends what start began.
+func (f *slowStart) end(gen uint32) {
+	f.underway.end(gen)
+	f.shed(1 - leftByLoss)
+}
+
+// shed lowers the limit by at most that much, if it is still to be cut.
+func (f *slowStart) shed(most float64) {
+	if f.drain > 0 {
+		d := min(f.drain, most)
+		f.limit -= d
+		f.drain -= d
+	}
 }
 
 // well learns from a good answer that took so long.
 func (f *slowStart) well(now instant, took time.Duration) {
 	f.good++
 	f.sample(took)
+	f.took(took)
 	if f.free {
 		return
 	}
@@ -76,9 +124,7 @@ func (f *slowStart) well(now instant, took time.Duration) {
 	}
 	if f.ease == 0 {
 		f.limit += min(1, max(1.0/goodPerStep, f.rtt.Seconds()))
-		if f.limit > fullFlight {
-			f.limit = fullFlight
-		}
+		f.limit = min(f.limit, fullFlight)
 		f.free = f.stated || f.good >= provenGood
 		return
 	}
@@ -97,42 +143,64 @@ func (f *slowStart) well(now instant, took time.Duration) {
 		f.limit += 4 / f.limit
 	}
 	if f.limit >= 2*f.ease && now.time().Sub(f.last) > 10*time.Second {
-		f.ease, f.free = 0, f.good >= provenGood
+		f.ease, f.free, f.firmer = 0, f.good >= provenGood, 0
 		f.limit = min(f.limit, fullFlight)
 	}
 }
 
 // lost learns from a request that the host could not serve in time: the window
-// shrinks by three tenths, once for all that was under way together.
-// quick tells that the host said so itself, at once.
-func (f *slowStart) lost(now time.Time, quick bool) {
-	under := f.now
+// shrinks by three tenths, once for all that were under way together. It does so
+// as they end, as in RFC 6937, so that it is never smaller than what is under
+// way: nobody waits for the end of a long poll because another call failed. Those
+// that fail with it free no place for others.
+// said is how long the host took to say so itself; zero: it did not.
+func (f *slowStart) lost(now time.Time, said time.Duration) {
 	apart := max(leastTrip, min(f.rtt, time.Second))
-	if quick {
-		apart = max(leastTrip/10, f.rtt)
+	if said > 0 {
+		apart = max(leastTrip/10, min(f.rtt, said))
 	}
 	if f.losses != nil && now.Sub(f.cut) < apart {
+		f.shed(1)
 		return
 	}
-	if n := f.allowed(); n > 0 && n < under {
-		under = n
+	f.shed(f.drain) // the last was not the only one
+	f.recount(instantOf(now))
+	n := float64(max(1, f.now))
+	switch {
+	case f.free:
+	case f.limit == 0:
+		n = min(n, firstFlight)
+	default:
+		n = max(1, min(n, f.limit))
 	}
-	f.shrink(now, max(1, 0.7*float64(under)))
+	f.shrink(now, n, max(1, leftByLoss*n))
 }
+
+// few reports whether no more than two are allowed at a time, or will be.
+func (f *slowStart) few() bool { return !f.free && f.limit > 0 && f.limit-f.drain < 3 }
 
 // crowded learns from a request that was refused because others were under
 // way: those are what the host serves at a time.
 func (f *slowStart) crowded(now, sent time.Time) {
-	if f.losses != nil && sent.Before(f.cut) {
-		return
+	again := f.losses != nil && sent.Before(f.cut)
+	if again && f.heard > 0 {
+		return // perhaps fewer are under way because some were answered
 	}
+	early := f.silent() || again
+	f.recount(instantOf(now))
 	n := max(1, f.now-1)
 	if a := f.allowed(); a > 0 {
 		n = min(n, a)
 	}
-	f.shrink(now, float64(n))
-	f.crowd, f.ceiling, f.atIt = now, float64(n), 0
+	f.shrink(now, float64(n), float64(n))
+	if !early { // else it may have been a rate: the next answers will tell
+		f.crowd, f.ceiling, f.atIt = now, float64(n), 0
+	}
 }
+
+// silent reports that requests were accepted, as it seems, but none was answered
+// well yet. What is refused then came too early to tell of a rate.
+func (f *slowStart) silent() bool { return f.heard == 0 && f.old > 0 }
 
 // tight reports whether more are under way than the host was lately seen to
 // serve at a time.
@@ -140,9 +208,10 @@ func (f *slowStart) tight() bool {
 	return f.losses != nil && f.ceiling > 0 && float64(f.now) >= f.ceiling
 }
 
-func (f *slowStart) shrink(now time.Time, limit float64) {
-	f.limit, f.free, f.full = limit, false, false
-	f.ease = max(1, limit)
+// shrink sets the limit, which is to be cut to another.
+func (f *slowStart) shrink(now time.Time, limit, to float64) {
+	f.limit, f.drain, f.free, f.full = limit, limit-to, false, false
+	f.ease = max(1, to)
 	if f.losses == nil {
 		f.losses = new(losses)
 	}
@@ -166,5 +235,5 @@ func (f *slowStart) usual() time.Duration { return f.rtt + 2*f.off }
 
 // idle reports that forgetting f loses nothing that still matters.
 func (f *slowStart) idle(now time.Time) bool {
-	return f.now == 0 && (f.losses == nil || now.Sub(f.last) > time.Minute)
+	return f.now+f.old == 0 && (f.losses == nil || now.Sub(f.last) > time.Minute)
 }

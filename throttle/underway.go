@@ -1,0 +1,155 @@
+package throttle
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	// freshPatience is for how long a request to a host that has answered nothing
+	// yet counts as under way. A refusal takes a round trip, and to set up a
+	// connection a few more: nearly all over the world, less than that. And the
+	// call that comes after twenty long polls must go within a second.
+	freshPatience = 750 * time.Millisecond
+
+	// leastPatience is the same where answers are known to be quick. It is longer
+	// because a packet may be lost, and this machine or the host stall.
+	leastPatience = time.Second
+
+	// farLonger is how many times as long as a quick answer of its kind a
+	// request has to take to stop counting. One in a hundred does where the
+	// times of answers are exponential, none where they are even. It is not for
+	// the slow start of a host, which is there to learn of refusals, and those are
+	// quick; how much a host can work on is learned for each kind.
+	farLonger = 16
+
+	// brake is how many that do not count any more make patience twice as long,
+	// so that a host that answers late or never gets no flood.
+	brake = 16
+
+	// spans is in how many steps a patience passes: a request counts for at
+	// least three quarters of it.
+	spans = 4
+
+	genMask = 1<<30 - 1
+)
+
+// underway counts the requests that are under way. One that is so for far
+// longer than usual does not count any more: it was accepted, and may be a long
+// poll or a call that waits for another. How long a request is under way is
+// known by its generation. Each lasts a quarter of the patience; a request counts
+// in its own and in the next three. The zero underway has none. Its owner guards
+// it.
+type underway struct {
+	now    int            // that count
+	late   [spans - 1]int // of these, those of the generations before, the oldest last
+	old    int            // that do not count any more
+	gen    uint32         // the present generation
+	since  instant        // when it began
+	host   bool           // of a host, not of a kind
+	firmer uint8          // how often patience doubled because those that did not count did matter
+	heard  uint8          // good answers, as far as they matter to quick
+	quick  time.Duration  // what a quarter of the good answers take at most; zero: none yet
+}
+
+// span is how long a generation lasts.
+func (u *underway) span() instant {
+	p := freshPatience
+	switch {
+	case u.quick == 0:
+	case u.host:
+		p = leastPatience
+	default:
+		p = max(leastPatience, farLonger*u.quick)
+	}
+	if u.old > 0 || u.firmer > 0 {
+		x := math.Exp2(float64(u.firmer) + float64(u.old)/brake)
+		p = time.Duration(min(float64(p)*x, float64(time.Hour)))
+	}
+	return instant(p / spans)
+}
+
+// start counts a request and returns its generation, which end wants to know.
+func (u *underway) start(now instant) uint32 {
+	u.age(now)
+	if u.now == 0 {
+		u.since = now
+	}
+	u.now++
+	return u.gen
+}
+
+// end ends what start began.
+func (u *underway) end(gen uint32) {
+	switch ago := u.ago(gen); {
+	case ago >= spans && u.old > 0:
+		u.old--
+		return
+	case ago > 0:
+		u.late[min(ago, spans-1)-1]--
+	}
+	u.now--
+}
+
+// ago is how many generations have begun since gen.
+func (u *underway) ago(gen uint32) uint32 { return (u.gen - gen) & genMask }
+
+// age ends the generations that are over.
+func (u *underway) age(now instant) {
+	for u.now > 0 && now >= u.turn() {
+		u.since = u.turn()
+		young := u.now
+		for _, n := range u.late {
+			young -= n
+		}
+		u.old += u.late[spans-2]
+		u.now -= u.late[spans-2]
+		copy(u.late[1:], u.late[:])
+		u.late[0] = young
+		u.gen = (u.gen + 1) & genMask
+	}
+}
+
+// turn is when the present generation ends.
+func (u *underway) turn() instant { return u.since + u.span() }
+
+// others is how many beside one that just started may be why it is refused. As
+// long as it is not known what is usual, those that do not count are among them.
+func (u *underway) others() int {
+	if u.heard == 0 {
+		return u.now + u.old - 1
+	}
+	return u.now - 1
+}
+
+// recount lets those that do not count any more count again, with all others and
+// for twice as long: it was seen that they matter.
+func (u *underway) recount(now instant) {
+	if u.old == 0 {
+		return
+	}
+	u.firmer = min(u.firmer+1, 16)
+	u.now += u.old
+	u.old = 0
+	u.late = [spans - 1]int{spans - 2: u.now}
+	u.gen = (u.gen + spans) & genMask // the first to be older than these
+	u.since = now + (spans-1)*u.span()
+}
+
+// took notes how long a good answer took. quick follows the lower quarter: where
+// long polls and calls share a kind it is the calls that say what is usual.
+func (u *underway) took(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	u.heard = min(u.heard+1, 8)
+	step := 1 / float64(u.heard) // the first answers say more
+	switch {
+	case u.heard == 1:
+		u.quick = d
+	case d > u.quick:
+		u.quick = min(d, time.Duration(float64(u.quick)*(1+step)))
+	default:
+		u.quick = max(d, time.Duration(float64(u.quick)/(1+3*step)))
+	}
+}
