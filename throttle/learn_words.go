@@ -86,7 +86,7 @@ func (h *hold) words(now, zero time.Time) string {
 	case h.source == "":
 		return s + "a guess" + h.after()
 	case h.strikes > 0 && over > mostSlack:
-		return s + round(over).String() + " longer than " + h.said() + ", a guess" + h.after()
+		return s + round(over).String() + " longer than the " + round(h.sure.Sub(h.since)).String() + " " + h.said() + ", a guess" + h.after()
 	}
 	return s + h.said()
 }

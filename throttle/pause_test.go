@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -223,5 +224,34 @@ func TestAPauseThatALateAnswerProlongsEnds(t *testing.T) {
 		if got := done.Load() - before; got < 4000 {
 			t.Errorf("%d answers in the 10 s from the 60th on, want 4000 at least: one at a time is 100", got)
 		}
+	})
+}
+
+// Of a pause that is longer than the server asked for, the words say what it
+// asked for, how much was added, and why.
+func TestALongerPauseSaysWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(func(r *http.Request) (*http.Response, error) {
+			return testnet.Answer(r, 429, http.Header{"Retry-After": {"1"}}, nil), nil
+		}), Config{})
+		said := regexp.MustCompile(`^paused until [0-9:]+, [0-9.]+s longer than the 1s said by Retry-After, a guess after [0-9]+ refusals in a row$`)
+		var long []string
+		for range 7 {
+			mustGet(t, tr, "http://a/")
+			for _, l := range tr.Stats().Hosts[0].Learned {
+				if l.Kind == LearnedPause && l.Wait > 10*time.Second {
+					long = append(long, l.Why)
+				}
+			}
+		}
+		if len(long) == 0 {
+			t.Fatal("no pause was longer than 10 s")
+		}
+		for _, why := range long {
+			if !said.MatchString(why) {
+				t.Errorf("%q", why)
+			}
+		}
+		t.Log(long[len(long)-1])
 	})
 }
