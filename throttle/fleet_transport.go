@@ -105,15 +105,15 @@ func (p *passage) share(ctx context.Context, q *ask, w *patience, waited time.Du
 	e := p.t.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c := p.counts()
+	c, now := p.counts(), e.now()
 	c.granted--
 	err := refusedByStore(refusal)
 	if e, ok := err.(*Error); ok {
-		c.refuse(e.Reason)
+		c.refuse(now, e.Reason)
 	} else {
 		c.more().cancelled++
 	}
-	e.back(e.now(), &p.permit)
+	e.back(now, &p.permit)
 	return err
 }
 

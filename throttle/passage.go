@@ -73,7 +73,7 @@ func (p *passage) pass(q *ask, home *record) bool {
 	}
 	charge(now, draws, true)
 	p.count()
-	p.counts().granted++
+	p.counts().grant(now)
 	p.granted(draws, now, now)
 	p.permit.enter(now, k)
 	var read time.Time

@@ -29,12 +29,12 @@ func (e *engine) take(q *ask, buf []draw, p *patience) ([]draw, instant, time.Du
 func (e *engine) takeLocked(now instant, q *ask, buf []draw, p *patience) ([]draw, instant, time.Duration, error) {
 	draws := q.scope.draws(buf[:0], q)
 	if e.enter(now, draws, q) {
-		q.counts().granted++
+		q.counts().grant(now)
 		e.mu.Unlock()
 		return draws, now, 0, nil
 	}
 	if d := fits(draws); d != nil {
-		q.counts().refuse(NeverFits)
+		q.counts().refuse(now, NeverFits)
 		e.mu.Unlock()
 		return nil, 0, 0, q.error(NeverFits, d.a, 0)
 	}
@@ -49,7 +49,7 @@ func (e *engine) takeLocked(now instant, q *ask, buf []draw, p *patience) ([]dra
 	}
 	w, wait, err := e.queue(now, q, draws, p)
 	if err != nil {
-		q.counts().refuse(err.Reason)
+		q.counts().refuse(now, err.Reason)
 	}
 	e.mu.Unlock()
 	if err != nil {
@@ -168,6 +168,9 @@ func (e *engine) await(w *waiter, wait Wait, since instant, p *patience) ([]draw
 	add(&w.counts().more().waits, waited)
 	err := w.end(now, p)
 	if err != nil {
+		if _, late := err.(*Error); late && w.err == nil { // its deadline passed, which counts as giving up
+			w.counts().turnAway(now)
+		}
 		e.abandon(now, w)
 		w.kept = true
 	}
@@ -226,7 +229,7 @@ func (e *engine) abandon(now instant, w *waiter) {
 		e.back(now, &permit{draws: w.draws, at: w.at, held: w.held()})
 		w.granted = false
 	case w.err != nil:
-		c.refuse(w.err.Reason)
+		c.refuse(now, w.err.Reason)
 	default:
 		c.more().cancelled++
 		e.leave(w)

@@ -13,12 +13,14 @@ type counters struct {
 	granted int64
 	latency *tally  // nil: no answer yet
 	rest    *seldom // nil: none yet
+	recent  recent
 }
 
 // seldom is what happens to few hosts.
 type seldom struct {
 	waited, refused, cancelled, refunded, throttled int64
 
+	away    uint32               // got an error: refused, or their deadline passed while they waited
 	paused  int64                // pauses that its answers began
 	byHand  int64                // that others began; of a scope only
 	by      [StoreDown + 1]int64 // refused, by reason
@@ -35,7 +37,8 @@ func (c *counters) more() *seldom {
 }
 
 // refuse counts a refusal.
-func (c *counters) refuse(r Reason) {
+func (c *counters) refuse(now instant, r Reason) {
+	c.turnAway(now)
 	x := c.more()
 	x.refused++
 	x.by[min(r, StoreDown)]++
@@ -169,11 +172,16 @@ func (k *kind) leave() {
 // merge adds what o counted.
 func (c *counters) merge(o *counters) {
 	c.granted += o.granted
+	for i := range c.recent.granted { // none of it was lately
+		c.recent.granted[i] += uint32(o.granted)
+		c.recent.away[i] += o.away()
+	}
 	mergeTally(&c.latency, o.latency)
 	if o.rest == nil {
 		return
 	}
 	x, y := c.more(), o.rest
+	x.away += y.away
 	x.waited, x.refused, x.cancelled = x.waited+y.waited, x.refused+y.refused, x.cancelled+y.cancelled
 	x.refunded, x.throttled, x.paused = x.refunded+y.refunded, x.throttled+y.throttled, x.paused+y.paused
 	for i, n := range y.by {

@@ -19,7 +19,7 @@ type HostStats struct {
 	Partition string // eight hex digits; "": the host itself
 	Overflow  bool   // shared by all for which there was no room
 
-	State        string // StatePaused, StateWaiting or StateOK
+	State        string // StateRefusing, StatePaused, StateWaiting or StateOK: the first that is true of it or of one of its routes
 	Budgets      []BudgetStats
 	Restrictions []Restriction // what is not free now
 	Queue        int           // requests that wait
@@ -36,6 +36,13 @@ const (
 	StateOK      = "ok"
 	StateWaiting = "waiting" // requests wait
 	StatePaused  = "paused"  // nothing is let through for a while
+
+	// StateRefusing says that, of the requests that were let through or turned
+	// away in the last 10 to 20 s and those that wait now, at least half were
+	// turned away: by a budget, a pause, the queue's end, or because their
+	// deadline passed while they waited. An open circuit turns requests away
+	// before; its state is in package breaker's Stats.
+	StateRefusing = "refusing"
 )
 
 // Counts are numbers since a host was first met.

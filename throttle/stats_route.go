@@ -14,7 +14,7 @@ import (
 // host bind it too.
 type RouteStats struct {
 	Route      string // "GET /search", or the pattern; "other requests": all those beyond 64 routes. A segment that may be a key is cut short
-	State      string // StatePaused, StateWaiting or StateOK
+	State      string // StateRefusing, StatePaused, StateWaiting or StateOK, the first that is true
 	Queue      int    // requests that wait
 	OldestWait time.Duration
 	InFlight   int
@@ -46,14 +46,41 @@ func (r *record) routeStats(now instant, h *HostStats, gate *account, held []hol
 		h.Routes[0].InFlight -= o.entered
 	})
 	r.queued(now, h)
+	r.refusing(now, h)
 	for i := range h.Routes {
 		x := &h.Routes[i]
 		x.InFlight -= x.Queue
-		if h.State != StatePaused && x.State != StateOK {
+		if graver(x.State, h.State) {
 			h.State = x.State
 		}
 	}
 	slices.SortFunc(h.Routes, func(a, b RouteStats) int { return cmp.Compare(a.Route, b.Route) })
+}
+
+// refusing marks the routes of h of which most are turned away, and h if that
+// is so of all together. h.Routes is still in the order of the book.
+func (r *record) refusing(now instant, h *HostStats) {
+	granted, away := r.counters.lately(now)
+	if len(h.Routes) > 0 && r.counters.refusing(now, h.Routes[0].Queue) {
+		h.Routes[0].State = StateRefusing
+	}
+	i := 0
+	r.beside(func(o *route) {
+		if i++; o.refusing(now, h.Routes[i].Queue) {
+			h.Routes[i].State = StateRefusing
+		}
+		g, a := o.lately(now)
+		granted, away = granted+g, away+a
+	})
+	if away > 0 && away >= granted+h.Queue {
+		h.State = StateRefusing
+	}
+}
+
+// graver reports whether state a deserves a look before b.
+func graver(a, b string) bool {
+	order := []string{StateOK, StateWaiting, StatePaused, StateRefusing}
+	return slices.Index(order, a) > slices.Index(order, b)
 }
 
 // routesCounted is at least how many routes there are.

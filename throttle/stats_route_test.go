@@ -291,7 +291,7 @@ func TestMergeCounters(t *testing.T) {
 	var a, b counters
 	for _, c := range []*counters{&a, &b} {
 		c.granted = 3
-		c.refuse(QueueFull)
+		c.refuse(1, QueueFull)
 		c.retry("throttled", 2)
 		c.retry("", 9)
 		c.more().waited, c.more().cancelled, c.more().refunded, c.more().throttled, c.more().paused = 4, 5, 6, 7, 8

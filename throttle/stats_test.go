@@ -257,10 +257,10 @@ func TestStatsOfTheStore(t *testing.T) {
 func TestStatsCost(t *testing.T) {
 	var c counters
 	add(&c.latency, time.Second)
-	c.refuse(Paused)
+	c.refuse(1, Paused)
 	if n := testing.AllocsPerRun(100, func() {
 		add(&c.latency, time.Hour)
-		c.refuse(QueueFull)
+		c.refuse(1, QueueFull)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -153,7 +153,7 @@ func stretch(now instant, draws []draw, most int64) {
 func (w *waiter) done(now instant) {
 	w.at = now
 	if w.granted {
-		w.counts().granted++
+		w.counts().grant(now)
 	}
 	w.ready <- struct{}{}
 }
