@@ -221,6 +221,8 @@ type hold struct {
 	state   State
 	since   time.Time
 	refused uint64 // requests turned away by it
+
+	fallbacks uint64 // answered by Fallback meanwhile
 }
 
 func byHand(s State) string { return "forced " + s.String() + " by hand" }

@@ -67,6 +67,7 @@ func (s slot) taken(now time.Time, lease time.Duration) bool {
 // tally is what Stats tells beyond the state.
 type tally struct {
 	refused, probes, trips uint64
+	fallbacks              uint64
 }
 
 // candidateLease is how long the Door waits for a candidate to reach the wire

@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/notsent"
@@ -97,5 +98,27 @@ func (d *door) otherwise(r *http.Request, t *trip.Trip, refused error) (*http.Re
 	if resp.Request == nil {
 		resp.Request = r
 	}
+	d.circuits.fellBack(r)
 	return resp, nil
+}
+
+// fellBack counts an answer of Fallback's. The trip of r has ended.
+func (c *Circuits) fellBack(r *http.Request) {
+	e := c.home.Load().Acquire(hosts.Key(r), time.Now())
+	defer e.Release()
+	host := hosts.Name(e, r)
+	c.mu.Lock()
+	h, forced := c.forced[host]
+	if forced {
+		h.fallbacks++
+	}
+	c.mu.Unlock()
+	if forced {
+		return
+	}
+	if cir := c.find(e, c.settings(host), r, false); cir != nil {
+		cir.mu.Lock()
+		cir.fallbacks++
+		cir.mu.Unlock()
+	}
 }

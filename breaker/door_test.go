@@ -325,3 +325,43 @@ func TestErrorThroughClient(t *testing.T) {
 }
 
 var _ hosts.Occupant = (*record)(nil)
+
+// Answers of the Fallback are counted, for a circuit and for one held open by
+// hand; what it declines is not.
+func TestFallbacksAreCounted(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{Consecutive: 1, OpenFor: time.Hour, MaxOpenFor: time.Hour, Fallback: func(r *http.Request, refused error) (*http.Response, error) {
+			if r.URL.Path == "/none" {
+				return nil, nil
+			}
+			return testnet.Answer(r, 200, nil, nil), nil
+		}})
+		h.set(status(500))
+		call := func(path string) {
+			if resp, err := rt.RoundTrip(httptest.NewRequest("GET", site+path, nil)); err == nil {
+				resp.Body.Close()
+			}
+		}
+		count := func(forced bool, refused, fallbacks uint64) {
+			t.Helper()
+			all := cs.Stats().Circuits
+			if len(all) != 1 || all[0].Forced != forced || all[0].Refused != refused || all[0].Fallbacks != fallbacks {
+				t.Errorf("%+v, want %d refused, %d answered", all, refused, fallbacks)
+			}
+		}
+		for range 25 {
+			call("a")
+		}
+		n := cs.Stats().Circuits[0].Refused
+		if n == 0 {
+			t.Fatal("nothing was refused")
+		}
+		count(false, n, n)
+		call("none")
+		count(false, n+1, n)
+		cs.Force(cs.Stats().Circuits[0].Host, Open)
+		call("a")
+		call("none")
+		count(true, 2, 1)
+	})
+}

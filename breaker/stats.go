@@ -29,6 +29,7 @@ type CircuitStats struct {
 	Trips     uint64    // from Closed to Open, since the circuit is kept; Force is none and forgets them
 	Probes    uint64    // sent
 	Refused   uint64    // requests turned away; Forced: since Since
+	Fallbacks uint64    // requests that Config.Fallback answered; Forced: since Since
 	Waiting   int       // requests in line
 }
 
@@ -55,7 +56,7 @@ func (c *Circuits) Stats() Stats {
 		})
 	}
 	for host, h := range forced {
-		s.Circuits = append(s.Circuits, CircuitStats{Host: host, State: h.state, Forced: true, Reason: byHand(h.state), Since: h.since, Refused: h.refused})
+		s.Circuits = append(s.Circuits, CircuitStats{Host: host, State: h.state, Forced: true, Reason: byHand(h.state), Since: h.since, Refused: h.refused, Fallbacks: h.fallbacks})
 	}
 	slices.SortFunc(s.Circuits, func(a, b CircuitStats) int {
 		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Shard, b.Shard))
@@ -68,7 +69,7 @@ func (c *circuit) stats() CircuitStats {
 	defer c.mu.Unlock()
 	s := CircuitStats{
 		Host: c.host, Shard: c.shard, State: c.state, Reason: c.reason, Since: c.changed,
-		Trips: c.trips, Probes: c.probes, Refused: c.refused, Waiting: c.line.len(),
+		Trips: c.trips, Probes: c.probes, Refused: c.refused, Fallbacks: c.fallbacks, Waiting: c.line.len(),
 	}
 	if c.state != Closed {
 		s.NotBefore = c.notBefore
