@@ -134,7 +134,7 @@ func columnOf(name string) func(a, b *Host) int {
 
 // rank orders states by how much they deserve a look.
 func rank(state string) int {
-	return slices.Index([]string{ok, "closed", waiting, paused, "half-open", "open"}, state)
+	return slices.Index([]string{ok, "closed", waiting, paused, refusing, "half-open", "open"}, state)
 }
 
 // refusals is how many requests were turned away, by a budget or the circuit.

@@ -208,7 +208,7 @@ func TestEventsAddUp(t *testing.T) {
 		for _, e := range h.frame(question{}).Events {
 			got = append(got, e.Text)
 		}
-		want := []string{"10 turned away: 1/h is spent", "10 turned away: 1/h is spent", "1 turned away: 1/h is spent"}
+		want := []string{"10 turned away: 1/h is spent", "10 turned away: 1/h is spent", "1 turned away: 1/h is spent", "refusing, was ok: 1/h is spent"}
 		if !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}

@@ -15,6 +15,8 @@ const (
 	ok      = throttle.StateOK
 	waiting = throttle.StateWaiting
 	paused  = throttle.StatePaused
+
+	refusing = throttle.StateRefusing
 )
 
 // endless is what a budget says of a time that nobody knows.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/throttle"
 )
@@ -290,6 +292,43 @@ func TestCounts(t *testing.T) {
 		got = hostNamed(t, s, "busy.example")
 		if got.Throttled != 1 || got.Pauses != 1 || got.Refused != 1 || got.RefusedBy["paused"] != 1 || got.Wait.Count != 0 || got.Wait.Counts != nil {
 			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// A host that turns most requests away is not "ok", on the page nor in the
+// events; what a fallback answered is counted.
+func TestRefusingShows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := weir.Config{}
+		c.Throttle.Default = throttle.MustParseBudget("1/h")
+		c.Throttle.MaxWait = -1
+		c.Breaker.Fallback = func(r *http.Request, _ error) (*http.Response, error) {
+			return testnet.Answer(r, 200, nil, nil), nil
+		}
+		w := transport(t, answers{}, c)
+		h := Handler(w).(*handler)
+		h.frame(question{})
+		for range 50 {
+			if resp, err := w.RoundTrip(request(t.Context(), "a.example")); err == nil {
+				resp.Body.Close()
+			}
+		}
+		w.Circuits().Force("b.example", breaker.Open)
+		send(t, w, "b.example", 3)
+		time.Sleep(time.Second)
+		f := h.frame(question{host: "a.example", sort: "-state"})
+		if f.Counts["refusing"] != 1 || f.Rows[0].Name != "b.example" || f.Rows[1].State != "refusing" {
+			t.Errorf("%v, first %s, then %s", f.Counts, f.Rows[0].Name, f.Rows[1].State)
+		}
+		if r := f.Detail.Routes[0]; r.State != "refusing" || r.Refused != 49 || f.Detail.Refused != 49 {
+			t.Errorf("route %s refused %d, the host %d", r.State, r.Refused, f.Detail.Refused)
+		}
+		if c := f.Rows[0].Circuit; c.Refused != 3 || c.Fallback != 3 {
+			t.Errorf("%d refused by the circuit, %d answered by the fallback", c.Refused, c.Fallback)
+		}
+		if !slices.ContainsFunc(f.Events, func(e Event) bool { return strings.HasPrefix(e.Text, "refusing, was ok") }) {
+			t.Errorf("no event says so: %v", f.Events)
 		}
 	})
 }

@@ -23,7 +23,7 @@ type Snapshot struct {
 type Host struct {
 	Name      string `json:"name"`
 	Partition string `json:"partition,omitempty"` // eight hex digits
-	State     string `json:"state"`               // "ok", "waiting", "paused", "half-open", "open"
+	State     string `json:"state"`               // "ok", "waiting", "paused", "refusing", "half-open", "open"
 	Why       []Hold `json:"why,omitempty"`       // what holds requests up, the longest first
 
 	Queue      int     `json:"queue"`      // requests that wait, for budget or for the circuit
@@ -61,7 +61,7 @@ type Counts struct {
 // or those of one method and first segment of a path.
 type Route struct {
 	Name       string  `json:"name"`
-	State      string  `json:"state"`         // "ok", "waiting", "paused", or the circuit's unless that is closed
+	State      string  `json:"state"`         // "ok", "waiting", "paused", "refusing", or the circuit's unless that is closed
 	Why        *Hold   `json:"why,omitempty"` // what a request that came now would wait for
 	Queue      int     `json:"queue"`
 	OldestWait float64 `json:"oldestWait"`
@@ -106,6 +106,7 @@ type Circuit struct {
 	Failures int     `json:"failures"`
 	Trips    uint64  `json:"trips"`
 	Refused  uint64  `json:"refused"`
+	Fallback uint64  `json:"fallback"` // requests that the program answered itself instead
 	Waiting  int     `json:"waiting"`
 }
 
@@ -177,7 +178,7 @@ func worst(all []breaker.CircuitStats) map[string]*breaker.CircuitStats {
 func (h *Host) circuit(c *breaker.CircuitStats, now time.Time) {
 	v := &Circuit{
 		State: c.State.String(), Forced: c.Forced, Reason: c.Reason,
-		Calls: c.Calls, Failures: c.Failures, Trips: c.Trips, Refused: c.Refused, Waiting: c.Waiting,
+		Calls: c.Calls, Failures: c.Failures, Trips: c.Trips, Refused: c.Refused, Fallback: c.Fallbacks, Waiting: c.Waiting,
 	}
 	if c.NotBefore.After(now) {
 		v.ProbeIn = c.NotBefore.Sub(now).Seconds()

@@ -32,7 +32,7 @@ export function show(host, controls) {
   tile("Wait, 95%", took(host.wait, "p95"));
   tile("Latency, median", took(host.latency, "p50"));
   tile("Latency, 95%", took(host.latency, "p95"));
-  routes.show(host.routes);
+  routes.show(host.routes, host.circuit);
   limits(host);
   facts(host);
 }
@@ -61,6 +61,7 @@ function tile(title, value) {
 
 function why(host) {
   const texts = (host.why || []).map(hold);
+  if (host.state === "refusing") texts.unshift("Most of the latest requests were turned away");
   if (texts.length === 0) texts.push("Nothing holds requests up");
   texts[0] = texts[0][0].toUpperCase() + texts[0].slice(1);
   texts.push(queue(host.queue, host.oldestWait));
@@ -112,7 +113,7 @@ function limit(e, l) {
 }
 
 function facts(host) {
-  const c = host.circuit || { state: "closed", calls: 0, failures: 0, trips: 0, refused: 0 };
+  const c = host.circuit || { state: "closed", calls: 0, failures: 0, trips: 0, refused: 0, fallback: 0 };
   const all = [["Circuit", c.forced ? c.reason : c.state]];
   if (c.reason && !c.forced) all.push(["Last change", c.reason]);
   if (c.probeIn) all.push(["Next probe", "in " + seconds(c.probeIn)]);
@@ -120,6 +121,7 @@ function facts(host) {
   all.push(["Judged calls", c.calls ? `${number(c.calls)}, ${number(c.failures)} failed` : "none"]);
   all.push(["Times opened", number(c.trips)]);
   all.push(["Refused by it", number(c.refused)]);
+  if (c.fallback > 0) all.push(["Answered by the fallback", number(c.fallback)]);
   all.push(["Requests", number(host.requests)]);
   all.push(["Attempts", number(host.attempts)]);
   for (const [reason, n] of Object.entries(host.refusedBy || {}).sort()) all.push(["Turned away: " + reason, number(n)]);

@@ -6,7 +6,7 @@ const columns = [
   ["host", "Host"], ["state", "State", true], ["queue", "Queue", true], ["wait", "Oldest wait", true],
   ["inflight", "In flight", true], ["granted", "Sent", true], ["refused", "Turned away", true], ["left", "Budget left"],
 ];
-const states = ["open", "half-open", "paused", "waiting", "ok"];
+const states = ["open", "half-open", "refusing", "paused", "waiting", "ok"];
 const rows = new Map(); // by key
 const heads = new Map();
 const chips = new Map();
@@ -89,11 +89,14 @@ export function show(frame, fresh) {
     ? `The first ${number(frame.rows.length)} of ${number(frame.found)} are shown. Sort or filter to see others.` : "\u00a0");
 }
 
-// headline answers the question of the page: does anything wait, and where.
+// headline answers the questions of the page: is anything turned away, does
+// anything wait, and where.
 function headline(frame) {
   const c = frame.counts;
+  const refusing = c.refusing || 0;
   const held = (c.open || 0) + (c["half-open"] || 0) + (c.paused || 0) + (c.waiting || 0);
   if (frame.total === 0) put($("summary"), "Nothing has been sent yet");
+  else if (refusing > 0) put($("summary"), `${number(refusing)} of ${plural(frame.total, "host", "hosts")} ${refusing === 1 ? "turns" : "turn"} requests away` + (held > 0 ? `, ${number(held)} ${held === 1 ? "holds" : "hold"} them up` : ""));
   else if (held === 0) put($("summary"), "Everything goes straight through");
   else put($("summary"), `${number(held)} of ${plural(frame.total, "host holds", "hosts hold")} requests up`);
   put($("summary-more"), queue(frame.queue, frame.oldest));

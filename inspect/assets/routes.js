@@ -14,7 +14,7 @@ const columns = [
   ["waited", "Wait, 95%", (r) => took(r.wait, "p95")],
   ["latency", "Latency, 95%", (r) => took(r.latency, "p95")],
 ];
-const rank = { ok: 0, waiting: 1, paused: 2, "half-open": 3, open: 4 };
+const rank = { ok: 0, waiting: 1, paused: 2, refusing: 3, "half-open": 4, open: 5 };
 const $ = (id) => document.getElementById(id);
 
 export function setup() {
@@ -25,10 +25,13 @@ export function setup() {
   }
 }
 
-// show brings the table up to date: what is held up stands first.
-export function show(all) {
+// show brings the table up to date: what is held up stands first. The circuit
+// turns requests away before they have a route; they stand in a last line, so
+// that the lines add up to what the host says.
+export function show(all, circuit) {
   const routes = [...(all || [])].sort((a, b) => rank[b.state] - rank[a.state] || Number(!a.why) - Number(!b.why));
   $("routes-card").hidden = routes.length === 0;
+  if (routes.length > 0 && circuit && circuit.refused > 0) routes.push({ name: "any route", byCircuit: circuit });
   const body = document.querySelector("#routes tbody");
   while (body.children.length > routes.length) body.lastChild.remove();
   routes.forEach((r, i) => update(body.children[i] || body.appendChild(build()), r));
@@ -50,6 +53,14 @@ function update(tr, r) {
   const [name, why] = tr.children[0].children;
   put(name, r.name);
   name.title = r.name;
+  if (r.byCircuit) {
+    put(why, "turned away by the circuit");
+    badge(tr.children[1].firstChild, r.byCircuit.state);
+    columns.forEach(([column, , text], i) => {
+      if (text) put(tr.children[i], column === "refused" ? number(r.byCircuit.refused) : "\u2013");
+    });
+    return;
+  }
   put(why, r.why ? hold(r.why) : "nothing in the way");
   why.title = why.textContent;
   badge(tr.children[1].firstChild, r.state);

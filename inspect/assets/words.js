@@ -95,5 +95,5 @@ export function bar() {
 
 export function fill(e, part) {
   e.className = "bar" + (part <= 0.001 ? " none-left" : part < 0.2 ? " low" : "");
-  e.firstChild.style.width = (part <= 0.001 ? 100 : part * 100).toFixed(1) + "%";
+  e.firstChild.style.width = (part * 100).toFixed(1) + "%";
 }

@@ -55,7 +55,9 @@ func TestPage(t *testing.T) {
 	}
 	controlled := start(t, inspect.WithControls()) // up to the end: a page that loses its server says so
 	t.Run("controls", func(t *testing.T) { controls(b.in(t), controlled) })
-	b.quiet(r.page.URL, controlled.page.URL)
+	refusing := turnAway(t)
+	t.Run("turned away", func(t *testing.T) { turnedAway(b.in(t), refusing) })
+	b.quiet(r.page.URL, controlled.page.URL, refusing.page.URL)
 }
 
 func values(b *tab, r *run) {
@@ -111,9 +113,9 @@ func filter(b *tab, r *run) {
 	b.js(`document.getElementById("filter").select()`)
 	b.press(kb.Delete)
 	b.until(hosts+`.split(" ").length > 6`, "true")
-	b.click(`#chips button:nth-child(4)`)
+	b.click(`#chips button:nth-child(5)`)
 	b.until(hosts, payments)
-	b.until(`document.querySelector("#chips button:nth-child(4)").getAttribute("aria-pressed")`, "true")
+	b.until(`document.querySelector("#chips button:nth-child(5)").getAttribute("aria-pressed")`, "true")
 	b.click(`#chips button:nth-child(1)`)
 	b.until(hosts, strings.Join([]string{down, payments, search, shop, hostile, github, cdn}, " "))
 }
@@ -376,4 +378,29 @@ func controls(b *tab, r *run) {
 	if got := r.weir.Circuits().State(cdn); got != breaker.Closed {
 		b.t.Errorf("the circuit is %v", got)
 	}
+}
+
+// turnedAway is what the page shows of hosts that refuse: in the list, in the
+// view of one, and that what routes refuse adds up with what the circuit does.
+func turnedAway(b *tab, r *run) {
+	b.open(r.page.URL)
+	b.until(summary, "1 of 3 hosts turns requests away, 1 holds them up")
+	b.until(cell(crowded, "state"), "refusing")
+	b.until(`Number(`+cell(crowded, "refused")+`) > 8`, "true")
+	b.until(cell(crowded, "left"), "0%")
+	const width = `getComputedStyle([...document.querySelectorAll("#hosts tbody tr")].find(e => e.querySelector("a").textContent === %s).querySelector(".bar span")).width`
+	b.until(fmt.Sprintf(width, quote(crowded)), "0px")
+	enter(b, crowded)
+	b.until(`document.querySelector("#why").className`, "why card refusing")
+	b.until(`document.querySelector("#why p").textContent`, "Most of the latest requests were turned away")
+	b.until(`Number(document.querySelector("#routes td.c-refused").textContent) > 8`, "true")
+	b.until(`getComputedStyle(document.querySelector("#limits .bar span")).width`, "0px")
+	b.js(`location.hash = ""`)
+	b.until(cell(shut, "refused"), "4")
+	enter(b, shut)
+	b.until(part("tiles", "Turned away"), "4")
+	b.until(`[...document.querySelectorAll("#routes tbody tr")].map(e => e.querySelector("b").textContent + " " + e.querySelector("td.c-refused").textContent).join(", ")`,
+		"GET / 0, any route 4")
+	b.until(part("facts", "Answered by the fallback"), "4")
+	b.js(`location.hash = ""`)
 }

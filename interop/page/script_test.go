@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/inspect"
 	"github.com/weirhttp/weir/throttle"
 )
@@ -178,4 +179,60 @@ func (r *run) wait() {
 func request(ctx context.Context, host string) *http.Request {
 	r := &http.Request{Method: "GET", URL: &url.URL{Scheme: "http", Host: host, Path: "/"}, Header: http.Header{}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	return r.WithContext(ctx)
+}
+
+// The hosts of turnAway.
+const (
+	crowded = "crowded.example" // its budget is spent, and nobody may wait
+	shut    = "shut.example"    // its circuit is open, and a fallback answers
+	fine    = "fine.example"
+)
+
+// turnAway makes requests of which most are turned away.
+func turnAway(t *testing.T) *run {
+	c := weir.Config{}
+	c.Throttle.MaxWait = -1
+	c.Throttle.Budgets = map[string]throttle.Budget{crowded: throttle.MustParseBudget("1/h")}
+	c.Breaker.Fallback = func(r *http.Request, _ error) (*http.Response, error) {
+		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+	}
+	w, err := weir.New(&apis{}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &run{t: t, weir: w, page: httptest.NewServer(inspect.Handler(w))}
+	t.Cleanup(func() {
+		r.page.CloseClientConnections()
+		r.page.Close()
+		w.Close()
+	})
+	r.send(fine, 1)
+	r.send(shut, 1)
+	w.Circuits().Force(shut, breaker.Open)
+	r.send(shut, 4)
+	refuse := func() {
+		if resp, err := w.RoundTrip(request(context.Background(), crowded)); err == nil {
+			resp.Body.Close()
+		}
+	}
+	for range 10 {
+		refuse()
+	}
+	over := make(chan struct{})
+	var done sync.WaitGroup
+	done.Go(func() { // a host is refusing as long as it goes on
+		for {
+			select {
+			case <-time.After(time.Second):
+				refuse()
+			case <-over:
+				return
+			}
+		}
+	})
+	t.Cleanup(func() {
+		close(over)
+		done.Wait()
+	})
+	return r
 }
