@@ -38,6 +38,7 @@
 //	weir.client.answers            {answer}   counter
 //	weir.client.answer.time        s          counter: until the headers of all of these
 //	weir.client.wait.expected      s          gauge: what a request made now would wait; weir.route
+//	weir.client.refusing           {state}    gauge: 1 while most of the latest requests are turned away (throttle.StateRefusing)
 //	weir.client.queue.length       {request}  gauge
 //	weir.client.queue.oldest       s          gauge: how long the oldest of these has waited
 //	weir.client.budget.left        {unit}     gauge; weir.budget, weir.unit, weir.pattern
@@ -47,6 +48,7 @@
 //	weir.client.circuit.forced     {state}    gauge: 1 by hand
 //	weir.client.circuit.trips      {trip}     counter
 //	weir.client.circuit.refusals   {attempt}  counter
+//	weir.client.circuit.fallbacks  {answer}   counter of requests that the program's fallback answered
 //
 // Events on the caller's span, if it records: weir.wait, weir.attempt (with
 // http.request.resend_count), weir.learned, weir.circuit.

@@ -18,6 +18,7 @@ const (
 	answers
 	circuitRefusals
 	circuitTrips
+	circuitFallbacks
 	counted
 
 	answerTime = iota - counted - 1
@@ -28,7 +29,7 @@ const (
 // gauges are read from weir.Stats.
 type gauges struct {
 	left, limitLeft, oldest, expected, allowance metric.Float64ObservableGauge
-	queue, state, forced                         metric.Int64ObservableGauge
+	queue, refusing, state, forced               metric.Int64ObservableGauge
 	active                                       metric.Int64ObservableUpDownCounter
 }
 
@@ -97,10 +98,12 @@ func (r *Reporter) instruments() error {
 	r.counters[answers] = b.seen("weir.client.answers", "{answer}", "Answers whose headers came.")
 	r.counters[circuitRefusals] = b.seen("weir.client.circuit.refusals", "{attempt}", "Requests turned away by an open circuit.")
 	r.counters[circuitTrips] = b.seen("weir.client.circuit.trips", "{trip}", "Times that a circuit opened.")
+	r.counters[circuitFallbacks] = b.seen("weir.client.circuit.fallbacks", "{answer}", "Requests that the program's fallback answered.")
 	r.times[answerTime] = b.seconds("weir.client.answer.time", "Time until the headers of all answers.")
 	r.times[waitTime] = b.seconds("weir.client.wait.time", "Time of all waits for budget.")
 
 	r.queue = b.gauge("weir.client.queue.length", "{request}", "Requests that wait for budget.")
+	r.refusing = b.gauge("weir.client.refusing", "{state}", "1 while most of the latest requests are turned away by a budget or pause.")
 	r.oldest = b.level("weir.client.queue.oldest", "s", "How long the oldest of those has waited.")
 	r.expected = b.level("weir.client.wait.expected", "s", "How long a request made now would wait for budget.")
 	r.left = b.level("weir.client.budget.left", "{unit}", "Units that could be spent now.")

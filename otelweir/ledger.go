@@ -59,6 +59,8 @@ func (l *ledger) read(s weir.Stats) {
 			at.since = c.Since.UnixNano()
 		}
 		l.add(at, float64(c.Refused))
+		at.instrument = circuitFallbacks
+		l.add(at, float64(c.Fallbacks))
 	}
 	for at, n := range l.counts {
 		switch was := before[at]; {

@@ -19,7 +19,7 @@ const maxBudgets = 10
 // are collected, until stop is called.
 func (r *Reporter) Observe(t *weir.Transport) (stop func() error, err error) {
 	l := &ledger{r: r, totals: make(map[source]*total)}
-	all := []metric.Observable{r.left, r.limitLeft, r.oldest, r.expected, r.allowance, r.queue, r.state, r.forced, r.active}
+	all := []metric.Observable{r.left, r.limitLeft, r.oldest, r.expected, r.allowance, r.queue, r.refusing, r.state, r.forced, r.active}
 	for _, c := range r.counters {
 		all = append(all, c)
 	}
@@ -53,6 +53,9 @@ func (r *Reporter) observe(s weir.Stats, o metric.Observer) {
 		n := at(h.Host)
 		n.queue += int64(h.Queue)
 		n.active += int64(h.InFlight)
+		if h.State == throttle.StateRefusing {
+			n.refusing = 1
+		}
 		n.oldest = max(n.oldest, h.OldestWait.Seconds())
 		if h.Partition == "" && len(h.Routes) > 0 && !h.Overflow && r.host(h.Host).name != other {
 			r.limits(h, o) // of many that share a name a sum of what is left says nothing; nor does what none draws on
@@ -73,6 +76,7 @@ func (r *Reporter) observe(s weir.Stats, o metric.Observer) {
 	for set, n := range sums {
 		with := metric.WithAttributeSet(set)
 		o.ObserveInt64(r.queue, n.queue, with)
+		o.ObserveInt64(r.refusing, n.refusing, with)
 		o.ObserveInt64(r.active, n.active, with)
 		o.ObserveFloat64(r.oldest, n.oldest, with)
 		o.ObserveInt64(r.state, n.state, with)
@@ -82,8 +86,8 @@ func (r *Reporter) observe(s weir.Stats, o metric.Observer) {
 
 // now is what all hosts of one name do at the moment.
 type now struct {
-	queue, active, state, forced int64
-	oldest                       float64
+	queue, refusing, active, state, forced int64
+	oldest                                 float64
 }
 
 // limits reports what is left of a host's limits, and what its routes would wait.

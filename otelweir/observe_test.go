@@ -182,6 +182,30 @@ func TestCircuitMetrics(t *testing.T) {
 	})
 }
 
+// A host that turns most requests away shows as refusing, and what a fallback
+// answered is counted.
+func TestRefusingMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := weir.Config{Throttle: throttle.Config{MaxWait: -1, Budgets: map[string]throttle.Budget{"busy.example": throttle.MustParseBudget("1/h")}}}
+		c.Breaker.Fallback = func(r *http.Request, _ error) (*http.Response, error) { return testnet.Answer(r, 200, nil, nil), nil }
+		w := watch(t, func(r *http.Request) (*http.Response, error) { return testnet.Answer(r, 200, nil, nil), nil }, c, Config{})
+		w.call(t.Context(), "GET", "http://api.example/")
+		for range 9 {
+			w.call(t.Context(), "GET", "http://busy.example/")
+		}
+		w.Circuits().Force("down.example", breaker.Open)
+		for range 4 {
+			w.call(t.Context(), "GET", "http://down.example/")
+		}
+		w.wants(
+			`weir.client.refusing{server.address=api.example} 0`,
+			`weir.client.refusing{server.address=busy.example} 1`,
+			`weir.client.circuit.fallbacks{server.address=down.example} 4`,
+			`weir.client.circuit.refusals{server.address=down.example} 4`,
+		)
+	})
+}
+
 // The type of an error tells a caller's deadline from a cancellation.
 func TestErrorTypeOfACallerWhoLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
