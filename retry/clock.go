@@ -18,14 +18,15 @@ import (
 // rings for nobody is not set until somebody needs it.
 type clock struct {
 	timer *time.Timer
+	among *clocks
 	of    atomic.Pointer[flight] // nil: nobody's
 	rings atomic.Int64           // when, by clocks.now; zero: not, or at this moment
 }
 
 // newClock returns a clock that is not set. Its timer, set or not, does not keep
 // it: one that idles is dropped when others do, however late it would ring.
-func newClock() *clock {
-	c := new(clock)
+func newClock(p *clocks) *clock {
+	c := &clock{among: p}
 	w := weak.Make(c)
 	c.timer = time.AfterFunc(time.Hour, func() {
 		if c := w.Value(); c != nil {
@@ -47,7 +48,13 @@ func (c *clock) stopLast() {
 // ring is the timer's. A flight that takes the clock says so before it asks when
 // the timer rings, so that one of the two sees the other.
 func (c *clock) ring() {
-	c.rings.Store(0)
+	if at := c.rings.Swap(0); at != 0 {
+		c.among.heard(time.Duration(at))
+	}
+	c.tell()
+}
+
+func (c *clock) tell() {
 	if f := c.of.Load(); f != nil {
 		f.strike(c)
 	}
@@ -65,14 +72,16 @@ func (c *clock) set(now, due time.Duration) {
 // unset stops the timer. A flight that takes the clock meanwhile sets it again.
 func (c *clock) unset() {
 	c.timer.Stop()
-	c.ring()
+	c.rings.Store(0)
+	c.tell()
 }
 
 // clocks are those of one Wire. Those that nobody has are kept for others, as
 // connections are, and until close their timers may be set.
 type clocks struct {
 	epoch time.Time
-	idle  sync.Pool // of *clock
+	idle  sync.Pool    // of *clock
+	stood atomic.Int64 // when a standstill was noticed last, by now; see heard
 
 	mu  sync.Mutex
 	all []weak.Pointer[clock] // that may be used again
@@ -91,7 +100,7 @@ func (p *clocks) take(f *flight, again bool) *clock {
 		c, _ = p.idle.Get().(*clock)
 	}
 	if c == nil {
-		c = newClock()
+		c = newClock(p)
 		if again {
 			p.note(c)
 			c.stopLast()

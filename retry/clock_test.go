@@ -252,9 +252,9 @@ func TestSharedClocks(t *testing.T) {
 					f.release()
 					continue
 				}
-				f.start(f.clocks.now(), time.Hour)
+				f.start(f.ctx.clocks.now(), time.Hour)
 				f.stop(false)
-				f.start(f.clocks.now(), time.Hour)
+				f.start(f.ctx.clocks.now(), time.Hour)
 				if f.release(); f.expired {
 					t.Error("an hour has passed too early")
 				}

@@ -41,12 +41,25 @@ type Config struct {
 	// request with its answer, unread. Zero: 75 s.
 	MaxDelay time.Duration
 
-	// AttemptTimeout bounds an attempt from the wire to the headers; waiting
-	// for budget or a circuit does not count. Sending the request's body
-	// does: With raises it for a long upload. A body that is blocked is closed
-	// then; where that does not end its Read (io.NopCloser, which
-	// http.NewRequest puts around what cannot be closed), HTTP/1 waits for it
-	// past every deadline (golang.org/issue/78555). Zero: 30 s; negative: none.
+	// AttemptTimeout bounds dialling, sending and the wait for the headers of
+	// the answer. Waiting for budget or a circuit does not count, nor does
+	// waiting for one of http.Transport's MaxConnsPerHost while others have
+	// them: the caller's context bounds these. Dialling and the wait for the
+	// headers share it, so what a dial took is not left for the headers; an
+	// attempt that gets a connection which another has left has all of it.
+	// While the request's body is sent it counts from when the body was last
+	// read, so an upload may take as long as it goes on, and the headers are
+	// due that long after its end. (Of a body in memory of up to 64 KiB the
+	// beginning counts.)
+	//
+	// A timer that strikes late shows that this process stood still: the
+	// attempt then has AttemptTimeout once more, for answers that nobody has
+	// read yet, and if it fails nobody is blamed.
+	//
+	// A body whose own Read blocks for as long is closed; where that does not
+	// end its Read (io.NopCloser, which http.NewRequest puts around what cannot
+	// be closed), HTTP/1 waits for it past every deadline
+	// (golang.org/issue/78555). Zero: 30 s; negative: none.
 	AttemptTimeout time.Duration
 
 	// StallTimeout bounds one blocked Read of a response body. A body that

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http/httptrace"
 	"sync"
+
+	"github.com/weirhttp/weir/internal/hosts"
 )
 
 // attemptContext is the context of an attempt. It can be ended with a cause,
@@ -14,11 +16,13 @@ import (
 type attemptContext struct {
 	context.Context     // the request's
 	traceKey        any // httptrace's
-	seen            evidence
+	clocks          *clocks
+	entry           *hosts.Entry // of the host; nil: none
+	full            bool         // see newTrail
 
 	mu     sync.Mutex
-	trace  *httptrace.ClientTrace // nil: nobody has looked
-	whole  context.Context        // what context makes of it; nil: nobody has waited
+	trail  *trail          // nil: nobody has looked for a trace
+	whole  context.Context // what context makes of it; nil: nobody has waited
 	cancel context.CancelCauseFunc
 	over   bool
 	cause  error // if over
@@ -26,7 +30,7 @@ type attemptContext struct {
 
 // real returns the context that others can wait for and descend from.
 func (c *attemptContext) real() context.Context {
-	if whole, _ := c.state(); whole != nil {
+	if whole, _, _ := c.state(); whole != nil {
 		return whole
 	}
 	return c.adopt(context.WithCancelCause(c.Context))
@@ -47,10 +51,10 @@ func (c *attemptContext) adopt(whole context.Context, cancel context.CancelCause
 	return whole
 }
 
-func (c *attemptContext) state() (whole context.Context, over bool) {
+func (c *attemptContext) state() (whole context.Context, over bool, t *trail) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.whole, c.over
+	return c.whole, c.over, c.trail
 }
 
 // end ends it. Only the first call counts.
@@ -77,7 +81,7 @@ func (c *attemptContext) Done() <-chan struct{} { return c.real().Done() }
 
 // Err is context.Context's.
 func (c *attemptContext) Err() error {
-	whole, over := c.state()
+	whole, over, _ := c.state()
 	switch {
 	case over:
 		whole = c.real()
@@ -92,10 +96,13 @@ func (c *attemptContext) Err() error {
 // cause of the end, which whole knows. It is asked also while stop ends what
 // descends from it, so it waits for nobody.
 func (c *attemptContext) Value(key any) any {
-	if key == c.traceKey {
-		return c.watch()
+	whole, over, t := c.state()
+	if t != nil {
+		t.dial()
 	}
-	switch whole, over := c.state(); {
+	switch {
+	case key == c.traceKey:
+		return c.watch(t)
 	case whole != nil:
 		return whole.Value(key)
 	case over:
@@ -107,24 +114,22 @@ func (c *attemptContext) Value(key any) any {
 // String is how package context, and whoever logs a context, shows it.
 func (c *attemptContext) String() string { return fmt.Sprint(c.Context) + ".WithAttempt" }
 
-// watch returns the trace, which calls the caller's as well.
-func (c *attemptContext) watch() *httptrace.ClientTrace {
-	c.mu.Lock()
-	t := c.trace
-	c.mu.Unlock()
+// watch returns the trace, which calls the caller's as well. t is nil if there
+// is none yet.
+func (c *attemptContext) watch(t *trail) *httptrace.ClientTrace {
 	if t != nil {
-		return t
+		return &t.trace
 	}
-	t = c.seen.hooks()
+	t = newTrail(c.clocks, c.entry, c.full)
 	if httptrace.ContextClientTrace(c.Context) != nil {
-		httptrace.WithClientTrace(c.Context, t) // changes t
+		httptrace.WithClientTrace(c.Context, &t.trace) // changes it
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.trace == nil {
-		c.trace = t
+	if c.trail == nil {
+		c.trail = t
 	}
-	return c.trace
+	return &c.trail.trace
 }
 
 // traceKey is the key that httptrace looks for.

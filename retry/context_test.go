@@ -13,7 +13,7 @@ import (
 )
 
 func contextOf(parent context.Context) *attemptContext {
-	return &attemptContext{Context: parent, traceKey: traceKey()}
+	return &attemptContext{Context: parent, traceKey: traceKey(), clocks: newClocks()}
 }
 
 var errOurs = errors.New("ours")
@@ -190,13 +190,13 @@ func TestAttemptContextTrace(t *testing.T) {
 	})
 	for _, full := range []bool{false, true} {
 		c := contextOf(With(ctx, Override{MaxAttempts: 7}))
-		c.seen.full = full
+		c.full = full
 		trace := httptrace.ContextClientTrace(context.WithoutCancel(c))
 		trace.GetConn("h:80")
 		trace.GotConn(httptrace.GotConnInfo{})
 		trace.WroteHeaders()
-		if c.seen.asked.Load() != full || !c.seen.got.Load() || c.seen.wrote.Load() != full {
-			t.Errorf("full %v: asked %v, got %v, wrote %v", full, c.seen.asked.Load(), c.seen.got.Load(), c.seen.wrote.Load())
+		if e := c.trail.seen(); !e.asked || !e.got || e.wrote != full {
+			t.Errorf("full %v: %+v", full, e)
 		}
 		if o := overrideOf(c); o == nil || o.MaxAttempts != 7 {
 			t.Error("the caller's values are lost")

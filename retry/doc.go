@@ -33,7 +33,9 @@
 //
 // That nothing was processed is never guessed. Dial errors and refused HTTP/2
 // streams prove it; for methods that are not idempotent, so does an attempt
-// that asked for a connection and wrote no header (net/http/httptrace).
+// that failed without a connection, or by itself before a header was written
+// (net/http/httptrace). One that somebody ended proves nothing once it has a
+// connection: what is blocked in a Write may go out later.
 // net/http repeats some requests by itself: those on a kept-alive connection
 // that broke before the first byte of an answer, if safe or keyed, and HTTP/2
 // streams that were refused. It is one attempt as seen from here.
@@ -58,9 +60,10 @@
 //
 // # Time
 //
-// [Wire] bounds one attempt: the wait for its headers, and each Read of its
-// body that is blocked. Its clocks do not run while the request waits below
-// retry, nor while the caller is slow to read. The caller's context bounds the
+// [Wire] bounds one attempt: dialling, sending and the wait for its headers, and
+// each Read of its body that is blocked. Its clocks do not run while the request
+// waits below retry or for a connection that others have, while its own body is
+// sent, nor while the caller is slow to read. The caller's context bounds the
 // request.
 //
 // # Not by itself

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/plain"
+	"github.com/weirhttp/weir/internal/trip"
 )
 
 // Error is returned when several attempts brought no response, or when a
@@ -120,24 +121,32 @@ func (e *Error) Timeout() bool {
 // Temporary reports that a later request may fare better.
 func (e *Error) Temporary() bool { return e.Timeout() }
 
-// TimeoutError ends an attempt whose headers did not come within
-// AttemptTimeout, and the Read of a body that was blocked for StallTimeout.
+// TimeoutError ends an attempt that AttemptTimeout is over for, and the Read of a
+// body that was blocked for StallTimeout.
 type TimeoutError struct {
 	Host  string
 	Limit time.Duration
 	Body  bool // the body stalled
+
+	at trip.Stage // otherwise
 }
 
-// Error names the host and the limit.
+// Error names the host, the limit, and what did not come within it.
 func (e *TimeoutError) Error() string {
 	host := e.Host
 	if host != "" {
 		host += ": "
 	}
-	if e.Body {
-		return fmt.Sprintf("retry: %sresponse body stalled for %v", host, e.Limit)
+	what := "no response headers within"
+	switch {
+	case e.Body:
+		what = "response body stalled for"
+	case e.at == trip.Dialling:
+		what = "no connection within"
+	case e.at == trip.Sending:
+		what = "request body stalled for"
 	}
-	return fmt.Sprintf("retry: %sno response headers within %v", host, e.Limit)
+	return fmt.Sprintf("retry: %s%s %v", host, what, e.Limit)
 }
 
 // Timeout is true.

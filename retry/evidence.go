@@ -7,10 +7,9 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"strings"
-	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
 
@@ -18,24 +17,13 @@ import (
 	"github.com/weirhttp/weir/internal/plain"
 )
 
-// evidence is whether an attempt got a connection and wrote its headers. Its
-// hooks run on other goroutines, also after the attempt returned.
+// evidence is what a trail has shown of an attempt that has ended.
 type evidence struct {
-	full              bool // needsEvidence
-	asked, got, wrote atomic.Bool
-}
-
-// hooks returns a trace by which e learns what the base does. Of what is
-// repeated anyway it learns only whether there was a connection: net/http, too,
-// sends that again when it loses one it had kept, and the error is then the
-// second's, of a dial, say.
-func (e *evidence) hooks() *httptrace.ClientTrace {
-	t := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { e.got.Store(true) }}
-	if e.full {
-		t.GetConn = func(string) { e.asked.Store(true) }
-		t.WroteHeaders = func() { e.wrote.Store(true) }
-	}
-	return t
+	watched           bool // somebody was ready to hear
+	full              bool // also of headers; see needsEvidence
+	asked, got, wrote bool // ever: for a connection, one, headers to it
+	phase             phase
+	queued            time.Duration // waited for connections that others had
 }
 
 // needsEvidence reports whether errors alone cannot tell about r what must be
@@ -50,26 +38,37 @@ func needsEvidence(r *http.Request) bool {
 }
 
 // weigh says what is certain about a failed attempt: that the server
-// processed nothing of it, and that nothing of it reached the network. e is
-// nil if nobody watched. A base that knows no httptrace leaves e.asked unset
-// and is thus never taken for one that sent nothing.
+// processed nothing of it, and that nothing of it reached the network. A base
+// that knows no httptrace leaves e.asked unset and is thus never taken for one
+// that sent nothing.
+//
+// stopped says that somebody ended the attempt, and not the base or its peer.
+// Then a connection is as good as the request itself: over HTTP/2, RoundTrip
+// returns when its context ends, though the headers may still be blocked in a
+// Write and go out later.
 //
 // Another chain that is the base says itself whether it sent something, also
 // before it refused. It speaks of its own request only: a base that has sent
 // this one may have failed at another.
-func weigh(err error, e *evidence) (unprocessed, unsent bool) {
-	watched, connected := e != nil && e.asked.Load(), e != nil && e.got.Load()
+func weigh(err error, e evidence, stopped bool) (unprocessed, unsent bool) {
 	switch {
-	case !connected && errors.Is(err, notsent.Err):
+	case !e.got && errors.Is(err, notsent.Err):
 		return true, true
-	case watched && e.wrote.Load():
+	case e.wrote, e.got && (stopped || endedEarly(err)):
 		return refusedStream(err), false
-	case watched, badRequest(err):
-		return true, !connected
+	case e.asked && e.full, e.phase == waiting && !e.got, badRequest(err):
+		return true, !e.got
 	case dialing(err), distrusted(err):
-		return true, e != nil && !connected
+		return true, e.watched && !e.got
 	}
 	return refusedStream(err), false
+}
+
+// endedEarly reports that a context ended or a time was over: not ours, but of
+// somebody between us and the connection.
+func endedEarly(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &t) && t.Timeout()
 }
 
 // dialing reports that err arose before there was a connection.

@@ -1,14 +1,18 @@
 package retry
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/testnet"
@@ -126,5 +130,84 @@ func TestURLsInURLs(t *testing.T) {
 		if err == nil || s.calls() != 3 || strings.Contains(err.Error(), "secret") || !errors.Is(err, errReset) {
 			t.Errorf("after %d attempts: %v", s.calls(), err)
 		}
+	})
+}
+
+// blocking is a connection whose next Write can be made to take its time, as on
+// a link that stalls when the buffers are full.
+type blocking struct {
+	net.Conn
+	next *atomic.Int64 // how long, in nanoseconds
+}
+
+func (b *blocking) Write(p []byte) (int, error) {
+	testnet.Wait(context.Background(), time.Duration(b.next.Swap(0)))
+	return b.Conn.Write(p)
+}
+
+// impatient is somebody's layer below that gives each request a time of its own.
+func impatient(base http.RoundTripper, limit time.Duration) http.RoundTripper {
+	return roundTrip(func(r *http.Request) (*http.Response, error) {
+		ctx, cancel := context.WithTimeout(r.Context(), limit)
+		defer cancel()
+		return base.RoundTrip(r.WithContext(ctx))
+	})
+}
+
+// What is blocked in a Write when its attempt is ended may go out later. Whoever
+// ended it, a POST is not sent again.
+func TestEndedWhileWriting(t *testing.T) {
+	const held, limit = 450 * time.Millisecond, 300 * time.Millisecond
+	for _, http2 := range []bool{false, true} {
+		for name, end := range map[string]struct {
+			c    Config
+			base func(http.RoundTripper) http.RoundTripper
+		}{
+			"by AttemptTimeout":         {c: Config{AttemptTimeout: limit}},
+			"by a layer below":          {base: func(b http.RoundTripper) http.RoundTripper { return impatient(b, limit) }},
+			"by a layer below, tracing": {base: func(b http.RoundTripper) http.RoundTripper { return tracing(impatient(b, limit)) }},
+		} {
+			bubble(t, fmt.Sprintf("%s, http2=%v", name, http2), func(t *testing.T) {
+				var next, handled atomic.Int64
+				base, n, stop := testnet.Server(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.Method == "POST" {
+						handled.Add(1)
+					}
+				}), http2)
+				base.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+					c, err := n.DialContext(ctx, network, addr)
+					return &blocking{c, &next}, err
+				}
+				var below http.RoundTripper = base
+				if end.base != nil {
+					below = end.base(base)
+				}
+				rt := newTransport(t, below, end.c)
+				for _, method := range []string{"GET", "POST"} {
+					if method == "POST" {
+						next.Store(int64(held))
+					}
+					resp, err := rt.RoundTrip(request(t, method, "http://a.example/", ""))
+					if err == nil {
+						text(t, resp)
+					} else if errors.Is(err, notsent.Err) {
+						t.Errorf("%v: it is said that nothing was sent", err)
+					}
+				}
+				time.Sleep(time.Second)
+				if got := handled.Load(); got > 1 {
+					t.Errorf("the POST was handled %d times", got)
+				}
+				stop()
+			})
+		}
+	}
+}
+
+// tracing is somebody's layer below that has a trace of its own.
+func tracing(base http.RoundTripper) http.RoundTripper {
+	return roundTrip(func(r *http.Request) (*http.Response, error) {
+		trace := &httptrace.ClientTrace{ConnectStart: func(string, string) {}}
+		return base.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
 	})
 }

@@ -1,8 +1,8 @@
 package retry
 
 import (
+	"context"
 	"io"
-	"math"
 	"net/http"
 	"time"
 
@@ -19,16 +19,30 @@ type flight struct {
 	body    *upload
 	unwatch func() bool
 	resp    io.ReadCloser
-	clocks  *clocks
+	left    time.Time // when it was handed to the base
 
 	// Under ctx.mu, so that all that an attempt's end changes is changed at once.
 	again   bool          // its clock may have been another's and may be another's
 	clock   *clock        // nil: none yet, or it has struck
 	limit   time.Duration // that the clock was started with
-	due     time.Duration // when it strikes, by clocks.now
+	due     time.Duration // when it strikes, by clocks.now, unless until moves that
 	running bool
 	expired bool
 	over    bool
+	stood   bool // the clock struck late, and was started once more
+}
+
+// carry gives the attempt its body.
+func (f *flight) carry(body *upload) {
+	if !trip.Unclosable(body.ReadCloser) {
+		// HTTP/1 waits for a blocked Read of the body past the end of the
+		// context (golang.org/issue/78555).
+		f.unwatch = context.AfterFunc(&f.ctx, body.close)
+	}
+	f.body, f.r.Body = body, body
+	if f.r.GetBody != nil {
+		f.r.GetBody = body.again(f.r.GetBody)
+	}
 }
 
 // start starts the clock at now; a limit of 0 is none.
@@ -41,9 +55,9 @@ func (f *flight) start(now, limit time.Duration) {
 	if f.over { // read on after the end: nobody would give a clock back
 		return
 	}
-	f.limit, f.due, f.running = limit, now+min(limit, math.MaxInt64-max(now, 0)), true
+	f.limit, f.due, f.running = limit, later(now, limit), true
 	if f.clock == nil {
-		f.clock = f.clocks.take(f, f.again)
+		f.clock = f.ctx.clocks.take(f, f.again)
 	}
 	f.clock.set(now, f.due)
 }
@@ -64,12 +78,15 @@ func (f *flight) stop(last bool) (limit time.Duration, expired bool) {
 		return limit, expired
 	}
 	f.over = true
-	c := f.clock
+	c, t := f.clock, f.ctx.trail
 	f.clock = nil
 	cancel := f.ctx.finish(nil)
 	f.ctx.mu.Unlock()
 	if c != nil && f.again {
-		f.clocks.put(c)
+		f.ctx.clocks.put(c)
+	}
+	if t != nil {
+		t.leave()
 	}
 	if f.unwatch != nil && f.body.done() {
 		f.unwatch()
@@ -88,8 +105,9 @@ func (f *flight) strike(c *clock) {
 	f.ctx.mu.Lock()
 	over := f.running && f.clock == c
 	if over {
-		if now := f.clocks.now(); now < f.due {
-			c.set(now, f.due)
+		now := f.ctx.clocks.now()
+		if until := f.until(now); now < until {
+			c.set(now, until)
 			over = false
 		}
 	}
@@ -104,9 +122,53 @@ func (f *flight) strike(c *clock) {
 	}
 }
 
+// until says until when the attempt, or the Read of its answer's body, may go
+// on; now is when its clock rang. Waiting for a connection that others have does
+// not count, and an upload may go on as long as it does. If the clock strikes
+// late, this process stood still, and what came meanwhile has not been read: it
+// starts once more.
+func (f *flight) until(now time.Duration) time.Duration {
+	due := f.due
+	if f.resp == nil {
+		if f.ctx.trail != nil {
+			due = f.ctx.trail.until(due, now)
+		}
+		if f.body != nil {
+			due = max(due, later(f.body.last(), f.limit))
+		}
+	}
+	if stoodStill(now-due, f.limit) && !f.stood {
+		f.stood, f.due = true, later(now, f.limit)
+		due = f.due
+	}
+	return due
+}
+
 // late is the error of a clock that struck.
 func (f *flight) late(limit time.Duration) *TimeoutError {
 	return &TimeoutError{Host: hosts.Key(f.r), Limit: limit, Body: f.resp != nil}
+}
+
+// evidence is what is known of an attempt that the base has returned from.
+func (f *flight) evidence() evidence {
+	f.ctx.mu.Lock()
+	e := f.ctx.trail.seen()
+	f.ctx.mu.Unlock()
+	e.watched, e.full = true, f.ctx.full
+	return e
+}
+
+// stage is what the attempt, which failed, was waiting for.
+func (f *flight) stage(e evidence, expired bool) trip.Stage {
+	switch {
+	case e.phase == waiting && !expired:
+		return trip.Queued
+	case e.phase == waiting, e.phase == dialling:
+		return trip.Dialling
+	case f.body != nil && !f.body.ended.Load():
+		return trip.Sending
+	}
+	return trip.Answering
 }
 
 // guard puts the flight in the place of the response's body.
@@ -127,7 +189,7 @@ func (f *flight) guard(resp *http.Response) {
 // Read is the response body's. Its clock runs only while it is blocked.
 func (f *flight) Read(b []byte) (int, error) {
 	if f.stall > 0 {
-		f.start(f.clocks.now(), f.stall)
+		f.start(f.ctx.clocks.now(), f.stall)
 	}
 	n, err := f.resp.Read(b)
 	if f.stall > 0 {

@@ -144,7 +144,8 @@ func echo(w http.ResponseWriter, r *http.Request) {
 
 // newFlight is a flight with nothing but a clock and a context.
 func newFlight(p *clocks, again bool) *flight {
-	f := &flight{clocks: p, again: again, r: &http.Request{URL: new(url.URL)}}
+	f := &flight{again: again, r: &http.Request{URL: new(url.URL)}}
+	f.ctx.clocks = p
 	f.ctx.Context = background()
 	return f
 }
@@ -153,16 +154,16 @@ func newFlight(p *clocks, again bool) *flight {
 func TestLateStrike(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlight(newClocks(), false)
-		f.start(f.clocks.now(), time.Hour)
+		f.start(f.ctx.clocks.now(), time.Hour)
 		first := f.clock
 		f.stop(false)
 		first.ring()
-		f.start(f.clocks.now(), time.Hour)
+		f.start(f.ctx.clocks.now(), time.Hour)
 		first.ring() // it was about to before it was set
 		if _, expired := f.stop(false); expired || f.ctx.Err() != nil {
 			t.Errorf("ended: %v", context.Cause(&f.ctx))
 		}
-		f.start(f.clocks.now(), time.Hour)
+		f.start(f.ctx.clocks.now(), time.Hour)
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		var late *TimeoutError

@@ -4,27 +4,79 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/weirhttp/weir/internal/trip"
 )
 
 // upload is a request body that may be closed while a Read is blocked, more
-// than once.
+// than once, and knows when it was last read.
 type upload struct {
 	io.ReadCloser
+	*reads
 	mu     sync.Mutex
 	closed bool
 }
 
-// blockable returns r's body so guarded, or nil if closing it would not free
-// a Read: without a body, or behind an io.NopCloser, as http.NewRequest makes
-// them from memory.
-func blockable(r *http.Request) *upload {
-	if r.Body == nil || r.Body == http.NoBody || trip.Unclosable(r.Body) {
-		return nil
-	}
-	return &upload{ReadCloser: r.Body}
+// reads is how far the body of an attempt has been read, and that of the copies
+// by which net/http sends it again.
+type reads struct {
+	clocks *clocks
+	at     atomic.Int64 // when a Read last began or ended; nanoseconds
+	ended  atomic.Bool
 }
+
+// littleBody is how long a body in memory may be that nobody watches: net/http
+// sends it together with the headers as long as nobody wraps it. Within an
+// AttemptTimeout of 30 s it passes at 2 kB/s.
+const littleBody = 64 << 10
+
+// uploadOf returns r's body so guarded, or nil if that is not worth the while:
+// closing it would not free a Read (http.NewRequest makes bodies in memory so),
+// and it is short or nobody asks when it was read.
+func uploadOf(r *http.Request, p *clocks, timed bool) *upload {
+	switch {
+	case r.Body == nil, r.Body == http.NoBody:
+		return nil
+	case trip.Unclosable(r.Body):
+		if !timed || trip.Ready(r.Body) && 0 < r.ContentLength && r.ContentLength <= littleBody {
+			return nil
+		}
+	}
+	u := &upload{ReadCloser: r.Body, reads: &reads{clocks: p}}
+	u.note()
+	return u
+}
+
+// again is the GetBody of a request whose body is u.
+func (u *upload) again(getBody func() (io.ReadCloser, error)) func() (io.ReadCloser, error) {
+	return func() (io.ReadCloser, error) {
+		b, err := getBody()
+		if err != nil || b == nil || b == http.NoBody {
+			return b, err
+		}
+		u.ended.Store(false)
+		return &upload{ReadCloser: b, reads: u.reads}, nil
+	}
+}
+
+func (u *upload) Read(b []byte) (int, error) {
+	u.note()
+	n, err := u.ReadCloser.Read(b)
+	u.note()
+	if err != nil {
+		u.ended.Store(true)
+	}
+	return n, err
+}
+
+// note notes that the body is being read. An upload that is blocked, by its
+// source or by what it is written to, does not come here.
+func (r *reads) note() { r.at.Store(int64(r.clocks.now())) }
+
+// last is when the body was read last.
+func (r *reads) last() time.Duration { return time.Duration(r.at.Load()) }
 
 func (u *upload) Close() error {
 	u.mu.Lock()

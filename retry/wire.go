@@ -9,7 +9,7 @@ import (
 	"github.com/weirhttp/weir/internal/trip"
 )
 
-// Wire returns the innermost layer: it bounds an attempt from the wire to the
+// Wire returns the innermost layer: it bounds an attempt from dialling to the
 // headers by AttemptTimeout and a blocked Read of the body by StallTimeout,
 // closes a request body whose Read would outlive the attempt, and notes what
 // is certain about what was sent. Nothing else of c is used. It stands below
@@ -86,41 +86,38 @@ func def2(p *time.Duration, v time.Duration) {
 func (w *wire) Enter(r *http.Request, t *trip.Trip) (*http.Response, error) {
 	attempt, stall := w.limits(r, t)
 	ctx := r.Context()
-	body := blockable(r)
+	body := uploadOf(r, w.clocks, attempt > 0)
 	if attempt == 0 && stall == 0 && body == nil && !needsEvidence(r) {
 		if !t.Worn(trip.Wire) {
 			r = t.Dress(r)
 		}
 		t.Depart()
 		resp, err := w.call(r)
-		w.note(t, ctx, err, nil)
+		w.note(t, r, err, nil)
 		return resp, err
 	}
-	f := &flight{stall: stall, clocks: w.clocks}
+	f := &flight{stall: stall}
 	over := ctx
 	if !t.Worn(trip.Wire) {
 		over = t.Over(ctx)
 	}
 	f.ctx.Context = over
-	f.ctx.traceKey, f.ctx.seen.full = w.traceKey, needsEvidence(r)
+	f.ctx.traceKey, f.ctx.clocks, f.ctx.entry, f.ctx.full = w.traceKey, w.clocks, t.Entry, needsEvidence(r)
 	f.r = t.Copy(r, &f.ctx)
 	if body != nil {
-		// HTTP/1 waits for a blocked Read of the body past the end of the
-		// context (golang.org/issue/78555).
-		f.body, f.r.Body = body, body
-		f.unwatch = context.AfterFunc(&f.ctx, body.close)
+		f.carry(body)
 	}
-	left := t.Depart()
-	if f.again = reusable(left); f.again {
-		f.start(left.Sub(w.clocks.epoch), attempt)
+	f.left = t.Depart()
+	if f.again = reusable(f.left); f.again {
+		f.start(f.left.Sub(w.clocks.epoch), attempt)
 	} else {
 		f.start(w.clocks.now(), attempt)
 	}
-	return w.land(f, t, ctx)
+	return w.land(f, t, r)
 }
 
 // land sends the attempt and sees to it until its headers are there.
-func (w *wire) land(f *flight, t *trip.Trip, ctx context.Context) (*http.Response, error) {
+func (w *wire) land(f *flight, t *trip.Trip, r *http.Request) (*http.Response, error) {
 	returned := false
 	defer func() {
 		if !returned { // the base panicked or ended the goroutine
@@ -135,14 +132,14 @@ func (w *wire) land(f *flight, t *trip.Trip, ctx context.Context) (*http.Respons
 		}
 		t.SetCause(trip.AttemptTimeout)
 		late := f.late(limit)
-		w.note(t, ctx, cut{late, err}, &f.ctx.seen)
+		late.at = w.note(t, r, cut{late, err}, f)
 		f.release()
 		return nil, late
 	}
-	w.note(t, ctx, err, &f.ctx.seen)
+	w.note(t, r, err, f)
 	if err != nil {
 		f.release()
-		if f.body != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+		if ctx := r.Context(); f.body != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 			err = context.Cause(ctx) // not what it did to the body
 		}
 		return nil, err
@@ -182,18 +179,45 @@ type cut struct {
 
 func (c cut) Unwrap() error { return c.base }
 
-// note writes down what the attempt's end proves.
-func (w *wire) note(t *trip.Trip, ctx context.Context, err error, e *evidence) {
+// note writes down what the end of the attempt that r was proves, and returns
+// what it was waiting for. f is nil if nobody watched it.
+func (w *wire) note(t *trip.Trip, r *http.Request, err error, f *flight) (at trip.Stage) {
+	var e evidence
+	if f != nil {
+		e = f.evidence()
+	}
+	expired := t.Cause() == trip.AttemptTimeout
+	if e.queued > 0 {
+		t.Queued(e.queued, err == nil || expired || e.got || e.phase == dialling)
+	}
 	if err == nil {
 		t.MarkSent()
-		return
+		return at
 	}
+	ctx := r.Context()
 	if ctx.Err() != nil {
 		t.SetCause(trip.CallerDone)
 	}
-	unprocessed, unsent := weigh(err, e)
+	if f != nil {
+		at = f.stage(e, expired)
+		if t.Stage = at; f.frozen(ctx) {
+			t.Stage = trip.Frozen
+		}
+	}
+	unprocessed, unsent := weigh(err, e, t.Cause() != trip.NoCause || gaveUp(r))
 	t.Unprocessed = unprocessed
 	if !unsent {
 		t.MarkSent()
+	}
+	return at
+}
+
+// gaveUp reports whether a caller of the old kind has given up.
+func gaveUp(r *http.Request) bool {
+	select {
+	case <-r.Cancel: //lint:ignore SA1019 old callers still set it
+		return true
+	default:
+		return false
 	}
 }

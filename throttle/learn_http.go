@@ -232,7 +232,7 @@ func (p *passage) lost(err error) ending {
 	switch {
 	case notsent.Refused(err) == notsent.Meter && p.refusedHere(err):
 		return unsent
-	case p.tr.Cause() == trip.LostHedge, p.tr.Cause() == trip.CallerDone:
+	case p.tr.Cause() == trip.LostHedge, p.tr.Cause() == trip.CallerDone, p.tr.Stage == trip.Frozen:
 		return cancelled
 	case ctx.Err() == nil || p.tr.Cause() == trip.AttemptTimeout:
 		return failed

@@ -22,6 +22,7 @@ const (
 	Retry
 	Breaker
 	Life // breaker: the newest sign of life
+	Wire
 	slots
 )
 

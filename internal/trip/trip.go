@@ -77,6 +77,7 @@ type Trip struct {
 	at              uint32 // Layer, and split; atomic because a late user of our context may ask
 	found           Layer  // the outermost that found it in a context; None: none had to
 	copied          bool   // r is used
+	Stage           Stage  // Wire: of the attempt that just failed; retry clears it before each attempt
 	r               http.Request
 }
 
@@ -100,6 +101,7 @@ func (t *Trip) Next() {
 	t.Throttled = false
 	t.Unprocessed = false
 	t.said = nil
+	t.Stage = Answering
 	if t.cause.Load() != 0 {
 		t.cause.Store(0)
 	}
@@ -128,6 +130,14 @@ func (t *Trip) OnWire() time.Time {
 	return t.clock
 }
 
+// Queued is called by Wire when an attempt that was handed to the base had to
+// wait there for a connection, for d: only then it departed. If it never got
+// one and its caller left, it did not depart.
+func (t *Trip) Queued(d time.Duration, began bool) {
+	t.clock = t.clock.Add(d)
+	t.departed = t.departed && began
+}
+
 // MarkSent notes that an attempt may have reached the network. The innermost
 // layer of a chain calls it when it hands a request to a base that is not
 // ours; Wire, which has evidence, calls it unless nothing was written.
@@ -147,6 +157,7 @@ func (t *Trip) returned(l Layer) {
 	if at := atomic.SwapUint32(&t.at, uint32(nowhere)); at == uint32(l) || at&split != 0 {
 		t.MarkSent()
 		t.Throttled, t.Unprocessed, t.Probe = false, false, false
+		t.Stage = Answering
 	}
 }
 

@@ -1,0 +1,412 @@
+package retry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir/internal/hosts"
+	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/internal/trip"
+)
+
+// slowly lets a handler take a time.
+func slowly(d time.Duration) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { testnet.Wait(r.Context(), d) }
+}
+
+// ways to see what http.Transport reports: as it is, and from below somebody
+// else's trace.
+var ways = map[string]func(http.RoundTripper) http.RoundTripper{
+	"bare":   func(b http.RoundTripper) http.RoundTripper { return b },
+	"traced": tracing,
+}
+
+// each makes n requests at once and returns how each ended, and when.
+func each(t *testing.T, rt http.RoundTripper, n int) (errs []error, took []time.Duration) {
+	errs, took = make([]error, n), make([]time.Duration, n)
+	start := time.Now()
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
+			if err == nil {
+				text(t, resp)
+			}
+			errs[i], took[i] = err, time.Since(start)
+		})
+	}
+	wg.Wait()
+	return errs, took
+}
+
+// Waiting for one of MaxConnsPerHost is waiting in a queue, however long it
+// takes: no attempt times out because others are served.
+func TestQueueingForConnections(t *testing.T) {
+	for name, way := range ways {
+		for _, http2 := range []bool{false, true} {
+			for _, single := range []bool{false, true} { // then each has a connection of its own dialled
+				if single && http2 { // net/http shares them all the same, and waits between its own attempts
+					continue
+				}
+				bubble(t, fmt.Sprintf("%s, http2=%v, single=%v", name, http2, single), func(t *testing.T) {
+					base, _, stop := testnet.Server(t, slowly(time.Second), http2)
+					base.MaxConnsPerHost, base.DisableKeepAlives = 2, single
+					rt := newTransport(t, way(base), Config{AttemptTimeout: 3 * time.Second, MaxAttempts: 1})
+					errs, took := each(t, rt, 40)
+					for i, err := range errs {
+						if err != nil {
+							t.Errorf("after %v: %v", took[i], err)
+						}
+					}
+					stop()
+				})
+			}
+		}
+	}
+}
+
+// An attempt waits for those that hold all connections as long as they do, and
+// then has its whole time.
+func TestQueueingBehindStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base, _, stop := testnet.Server(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == "POST" { // a stream
+				w.(http.Flusher).Flush()
+				testnet.Wait(r.Context(), time.Hour)
+				return
+			}
+			testnet.Wait(r.Context(), 2*time.Second)
+		}), false)
+		base.MaxConnsPerHost = 1
+		rt := newTransport(t, base, Config{AttemptTimeout: 3 * time.Second, StallTimeout: -1, MaxAttempts: 1})
+		stream, err := rt.RoundTrip(request(t, "POST", "http://a.example/", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		go io.Copy(io.Discard, stream.Body)
+		if errs, took := each(t, rt, 1); errs[0] != nil || took[0] != time.Hour+2*time.Second {
+			t.Errorf("%v after %v", errs[0], took[0])
+		}
+		stop()
+	})
+}
+
+// hole dials nothing, for ever, or after a time.
+type hole struct {
+	n     *testnet.Net
+	after time.Duration // zero: for ever
+}
+
+func (h hole) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	if h.after == 0 {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	testnet.Wait(ctx, h.after)
+	return h.n.DialContext(ctx, network, addr)
+}
+
+// A dial that leads nowhere ends after AttemptTimeout, for those that dial and
+// for those that wait until they may, and though others have connections.
+func TestDialIntoTheVoid(t *testing.T) {
+	for name, way := range ways {
+		for _, most := range []int{0, 2} {
+			bubble(t, fmt.Sprintf("%s, MaxConnsPerHost=%d", name, most), func(t *testing.T) {
+				base := &http.Transport{DialContext: hole{}.DialContext, MaxConnsPerHost: most}
+				rt := newTransport(t, way(base), Config{AttemptTimeout: 3 * time.Second, MaxAttempts: 1})
+				errs, took := each(t, rt, 6)
+				for i, err := range errs {
+					var late *TimeoutError
+					if !errors.As(err, &late) || took[i] != 3*time.Second {
+						t.Errorf("%v after %v", err, took[i])
+					}
+				}
+				base.CloseIdleConnections() // ends the dials
+			})
+		}
+	}
+}
+
+// void is a net.Dialer that gets nowhere.
+func void() *net.Dialer {
+	return &net.Dialer{ControlContext: func(ctx context.Context, _, _ string, _ syscall.RawConn) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}}
+}
+
+// So does one into the void while others have connections: it is no queueing.
+func TestDialIntoTheVoidBesideOthers(t *testing.T) {
+	for name, way := range ways {
+		bubble(t, name, func(t *testing.T) {
+			base, _, stop := testnet.Server(t, slowly(time.Hour), false)
+			rt := newTransport(t, way(base), Config{MaxAttempts: 1, AttemptTimeout: 2 * time.Hour})
+			var wg sync.WaitGroup
+			wg.Go(func() { each(t, rt, 1) })
+			synctest.Wait()
+			base.DialContext = void().DialContext
+			r := request(t, "GET", "http://127.0.0.1/", "")
+			e := rt.link.Hosts.Of(r)
+			linesOf(e).taken.Add(1) // the other's, which has another name here
+			start := time.Now()
+			ctx, cancel := context.WithTimeout(With(r.Context(), Override{AttemptTimeout: 3 * time.Second}), time.Hour)
+			defer cancel()
+			_, err := rt.RoundTrip(r.WithContext(ctx))
+			if took := time.Since(start); err == nil || took != 3*time.Second {
+				t.Errorf("%v after %v", err, took)
+			}
+			wg.Wait()
+			e.Release()
+			stop()
+		})
+	}
+}
+
+// A connection that another attempt has left is not what an attempt dialled for
+// so long: it has its whole time with it.
+func TestConnectionOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base, _, stop := testnet.Server(t, slowly(2*time.Second), false)
+		rt := newTransport(t, base, Config{MaxAttempts: 1, AttemptTimeout: 3 * time.Second})
+		var wg sync.WaitGroup
+		wg.Go(func() { each(t, rt, 1) })
+		synctest.Wait()
+		base.DialContext = hole{}.DialContext
+		if errs, took := each(t, rt, 1); errs[0] != nil || took[0] != 4*time.Second {
+			t.Errorf("%v after %v", errs[0], took[0])
+		}
+		wg.Wait()
+		stop()
+	})
+}
+
+// Others are served if they have connections, or got some since it was asked
+// last.
+func TestServed(t *testing.T) {
+	var l lines
+	var mark int64
+	for i, tt := range []struct {
+		taken, left int64 // more than before
+		want        bool
+	}{{0, 0, false}, {1, 0, true}, {0, 0, true}, {0, 1, false}, {0, 0, false}, {2, 2, true}, {0, 0, false}} {
+		l.taken.Add(tt.taken)
+		l.left.Add(tt.left)
+		if got := l.served(&mark); got != tt.want {
+			t.Errorf("%d: served %v", i, got)
+		}
+	}
+}
+
+// AttemptTimeout is for dialling and the answer together; what an attempt spends
+// in the queue before it dials is not.
+func TestDiallingCounts(t *testing.T) {
+	for _, tt := range []struct {
+		dial, answer time.Duration
+		ok           bool
+	}{
+		{2 * time.Second, 900 * time.Millisecond, true},
+		{2 * time.Second, 1100 * time.Millisecond, false},
+	} {
+		bubble(t, fmt.Sprintf("dialled %v, answered in %v", tt.dial, tt.answer), func(t *testing.T) {
+			base, n, stop := testnet.Server(t, slowly(tt.answer), false)
+			base.DialContext = hole{n, tt.dial}.DialContext
+			base.MaxConnsPerHost, base.DisableKeepAlives = 1, true
+			rt := newTransport(t, base, Config{AttemptTimeout: 3 * time.Second, MaxAttempts: 1})
+			errs, took := each(t, rt, 10)
+			for i, err := range errs {
+				if ok := err == nil; ok != tt.ok {
+					t.Errorf("%v after %v", err, took[i])
+				}
+			}
+			stop()
+		})
+	}
+}
+
+// A caller who leaves the queue for a connection was not on the wire: nothing
+// was sent, and it is nobody's failure. One that was served was there only since
+// it had a connection.
+func TestQueuedIsNotOnTheWire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base, _, stop := testnet.Server(t, slowly(10*time.Second), false)
+		base.MaxConnsPerHost = 1
+		w := Wire(base, Config{})
+		var wg sync.WaitGroup
+		wg.Go(func() { each(t, w, 1) })
+		synctest.Wait()
+		for _, tt := range []struct {
+			patience time.Duration
+			stage    trip.Stage
+			sent     bool
+			onWire   time.Duration // negative: never
+		}{
+			{5 * time.Second, trip.Queued, false, -1},
+			{7 * time.Second, trip.Answering, true, 5 * time.Second},
+		} {
+			start := time.Now()
+			ctx, cancel := context.WithTimeout(background(), tt.patience)
+			r, tr, _ := trip.Begin(request(t, "GET", "http://a.example/", "").WithContext(ctx), trip.Retry, w.(trip.Linked).Link().Hosts)
+			tr.At(trip.Retry)
+			_, err := w.RoundTrip(r)
+			onWire := time.Duration(-1)
+			if !tr.OnWire().IsZero() {
+				onWire = tr.OnWire().Sub(start)
+			}
+			if err == nil || tr.Stage != tt.stage || tr.Sent() != tt.sent || onWire != tt.onWire || tr.Cause() != trip.CallerDone {
+				t.Errorf("%v: stage %v, sent %v, on the wire at %v", err, tr.Stage, tr.Sent(), onWire)
+			}
+			if err := tr.End(err); errors.Is(err, notsent.Err) == tt.sent {
+				t.Errorf("%v, not sent: %v", err, !tt.sent)
+			}
+			cancel()
+		}
+		wg.Wait()
+		stop()
+	})
+}
+
+// What an attempt waited for when it failed.
+func TestStages(t *testing.T) {
+	silent := roundTrip(func(r *http.Request) (*http.Response, error) {
+		if r.Body != nil {
+			r.Body.Read(make([]byte, 10))
+		}
+		<-r.Context().Done()
+		trip.CloseBody(r)
+		return nil, r.Context().Err()
+	})
+	upload := func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(&endless{}), -1 }
+	for _, tt := range []struct {
+		name  string
+		base  func(t *testing.T) http.RoundTripper
+		shape func(*http.Request)
+		want  trip.Stage
+	}{
+		{"a base that reports nothing", func(*testing.T) http.RoundTripper { return silent }, nil, trip.Answering},
+		{"and takes no more of the body", func(*testing.T) http.RoundTripper { return silent }, upload, trip.Sending},
+		{"a dial into the void", func(t *testing.T) http.RoundTripper {
+			base := &http.Transport{DialContext: hole{}.DialContext}
+			t.Cleanup(base.CloseIdleConnections)
+			return base
+		}, nil, trip.Dialling},
+		{"a dial that is refused", func(t *testing.T) http.RoundTripper {
+			n := testnet.New()
+			n.Refuse.Store(true)
+			return &http.Transport{DialContext: n.DialContext}
+		}, nil, trip.Dialling},
+		{"a server that is silent", silence, nil, trip.Answering},
+		{"a server that reads nothing", silence, upload, trip.Sending},
+	} {
+		bubble(t, tt.name, func(t *testing.T) {
+			w := Wire(tt.base(t), Config{AttemptTimeout: time.Second})
+			r := request(t, "PUT", "http://a.example/", "")
+			if tt.shape != nil {
+				tt.shape(r)
+			}
+			r, tr, _ := trip.Begin(r, trip.Retry, w.(trip.Linked).Link().Hosts)
+			tr.At(trip.Retry)
+			_, err := w.RoundTrip(r)
+			if err == nil || tr.Stage != tt.want {
+				t.Errorf("%v: stage %v, want %v", err, tr.Stage, tt.want)
+			}
+			text := map[trip.Stage]string{
+				trip.Answering: "no response headers within 1s", trip.Dialling: "no connection within 1s", trip.Sending: "request body stalled for 1s",
+			}[tt.want]
+			var late *TimeoutError
+			if errors.As(err, &late) && !strings.HasSuffix(err.Error(), text) {
+				t.Errorf("%q, want %q", err, text)
+			}
+			if tr.Next(); tr.Stage != trip.Answering {
+				t.Error("the next attempt begins with what the last one was at")
+			}
+			tr.End(err)
+		})
+	}
+}
+
+// silence is a server that says nothing, and does not read bodies.
+func silence(t *testing.T) http.RoundTripper {
+	base, _, stop := testnet.Server(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		testnet.Wait(context.Background(), time.Minute)
+	}), false)
+	t.Cleanup(func() { stop(); time.Sleep(time.Minute) })
+	return base
+}
+
+// endless is a source that never ends and never blocks.
+type endless struct{}
+
+func (*endless) Read(b []byte) (int, error) { return len(b), nil }
+
+// A base whose reports have gaps, or come late, neither confuses the count of
+// connections nor is waited for.
+func TestTrailWithGaps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := hosts.New(10)
+		e := table.Of(request(t, "GET", "http://a.example/", ""))
+		defer e.Release()
+		held := func() int64 { l := linesOf(e); return l.taken.Load() - l.left.Load() }
+		got := func(x *trail) { x.trace.GotConn(httptrace.GotConnInfo{Reused: true}) }
+		for name, tt := range map[string]struct {
+			do   func(x *trail)
+			held int64 // before the end
+		}{
+			"nothing":                  {func(x *trail) {}, 0},
+			"a connection unasked for": {func(x *trail) { got(x) }, 0},
+			"asked and no connection":  {func(x *trail) { x.trace.GetConn("") }, 0},
+			"asked, and another one":   {func(x *trail) { x.trace.GetConn(""); got(x); x.trace.GetConn(""); got(x) }, 1},
+			"two for one":              {func(x *trail) { x.trace.GetConn(""); got(x); got(x) }, 1},
+			"ended before":             {func(x *trail) { x.leave(); x.trace.GetConn(""); got(x) }, 0},
+			"ended twice":              {func(x *trail) { x.trace.GetConn(""); got(x); x.leave(); x.leave() }, 0},
+		} {
+			x := newTrail(newClocks(), e, true)
+			tt.do(x)
+			if held() != tt.held {
+				t.Errorf("%s: %d connections, want %d", name, held(), tt.held)
+			}
+			if x.leave(); held() != 0 {
+				t.Errorf("%s: %d connections are left", name, held())
+			}
+		}
+	})
+}
+
+// Nothing is left of connections that were given back, whatever became of the
+// attempts that had them.
+func TestLinesAreGivenBack(t *testing.T) {
+	h := func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/cut":
+			panic(http.ErrAbortHandler)
+		case "/body":
+			io.WriteString(w, "x")
+		case "/hang":
+			quietly(r)
+		}
+	}
+	over(t, h, Config{AttemptTimeout: time.Second, MaxAttempts: 2}, func(t *testing.T, rt *Transport, _ *testnet.Net) {
+		for _, path := range []string{"/", "/cut", "/body", "/hang"} {
+			if resp, err := rt.RoundTrip(request(t, "GET", "http://a.example"+path, "")); err == nil {
+				text(t, resp)
+			}
+		}
+		synctest.Wait()
+		e := rt.link.Hosts.Of(request(t, "GET", "http://a.example/", ""))
+		defer e.Release()
+		if l := linesOf(e); l.taken.Load() < 4 || !l.Idle(time.Now()) {
+			t.Errorf("%d connections taken, %d given back", l.taken.Load(), l.left.Load())
+		}
+	})
+}
