@@ -252,7 +252,6 @@ func (c *circuit) probed() string {
 func (c *circuit) close(reason string, now time.Time, ctx context.Context) {
 	c.rest()
 	c.unanswered, c.failed, c.lastBad, c.tripping = 0, 0, time.Time{}, false
-	c.only, c.wide = false, false
 	if c.bad > 0 {
 		c.lastBad = now
 		c.calm.Store(false)

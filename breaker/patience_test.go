@@ -323,3 +323,29 @@ func TestSilenceAndPatience(t *testing.T) {
 		want(t, cs, Closed, "another route was answered")
 	})
 }
+
+// TestPatienceEndsWhereSilenceBinds: one that waits for a host that failed
+// goes at once when a probe's silence shows that only its route may be bad.
+func TestPatienceEndsWhereSilenceBinds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{Patience: time.Minute, OpenFor: 5 * time.Second})
+		h.set(down)
+		for range 5 {
+			get(rt, site)
+		}
+		due(t, cs)
+		h.set(silentOn("/a"))
+		start := time.Now()
+		go asks(t, rt, "a") // the probe
+		synctest.Wait()
+		if err := patiently(t, rt, "/q"); !refused(err) {
+			t.Errorf("did not wait: %v", err) // it has 2 s, as the probe has
+		}
+		done := make(chan error)
+		go func() { _, err := get(rt, site+"q"); done <- err }()
+		if err := <-done; err != nil || time.Since(start) > 3*time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		want(t, cs, Closed, "another route was answered")
+	})
+}

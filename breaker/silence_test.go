@@ -2,17 +2,15 @@ package breaker
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirhttp/weir/internal/notsent"
-	"github.com/weirhttp/weir/internal/testnet"
-	"github.com/weirhttp/weir/internal/trip"
 )
 
 // silentOn answers at once, but not on some routes.
@@ -129,7 +127,8 @@ func TestSilenceOfARouteIsItsOwn(t *testing.T) {
 		{name: "answered itself since", answered: 1900 * time.Millisecond, route: "/q", between: "/a", later: "aaaaa", want: Open},
 		{name: "another route is silent since", answered: 1900 * time.Millisecond, route: "/q", later: "abbbbb", want: Open},
 		{name: "the witness is silent since", answered: 1900 * time.Millisecond, route: "/q", later: "qaaaa", want: Open},
-		{name: "long ago", answered: 1900 * time.Millisecond, route: "/q", pause: 9 * window, later: "a", want: Closed},
+		{name: "remembered", answered: 1900 * time.Millisecond, route: "/q", pause: 2*window - 3*time.Second, later: "aaaaaaaaaa", want: Closed},
+		{name: "forgotten", answered: 1900 * time.Millisecond, route: "/q", pause: 2 * window, later: "aaaaa", want: Open},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -163,6 +162,101 @@ func TestSilenceOfARouteIsItsOwn(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSilenceBesideAnswers: a route of which some calls are answered and some
+// are not is overloaded and not dead. Its silence counts, but five in a row are
+// none if one was answered while they waited.
+func TestSilenceBesideAnswers(t *testing.T) {
+	for answered, state := range map[time.Duration]State{1500 * time.Millisecond: Closed, 500 * time.Millisecond: Open} {
+		bubble(t, func(t *testing.T) {
+			cs, h, rt := rig(t, Config{})
+			h.set(silentOn("/z", "/a"))
+			asks(t, rt, "z") // now answers are counted
+			var all sync.WaitGroup
+			for range 10 {
+				all.Go(func() { asks(t, rt, "a") })
+			}
+			time.Sleep(answered)
+			h.set(status(200))
+			asks(t, rt, "a")
+			all.Wait()
+			want(t, cs, state, "answered after "+answered.String())
+			if s := cs.Stats().Circuits[0]; state == Closed && s.Failures != 11 {
+				t.Errorf("%d of 11 silences count", s.Failures)
+			}
+		})
+	}
+}
+
+// TestTooManySilentRoutesExcuseNone: beyond four silent routes, an answer on
+// another excuses none of them, and a probe's silence opens the circuit for all
+// again.
+func TestTooManySilentRoutesExcuseNone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{Consecutive: -1})
+		h.set(silentOn("/a", "/b", "/c", "/d", "/z"))
+		asks(t, rt, "z") // now answers are counted
+		var all sync.WaitGroup
+		for _, r := range "abcda" {
+			all.Go(func() { asks(t, rt, string(r)) })
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(1900 * time.Millisecond)
+		asks(t, rt, "q")
+		all.Wait()
+		if s := cs.Stats().Circuits[0]; s.Failures != 3 {
+			t.Errorf("%d silences count, want the first, and two since there are too many", s.Failures)
+		}
+	})
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{})
+		h.set(silentOn("/a", "/b", "/c", "/d", "/e"))
+		asks(t, rt, "abcdae") // e may ask
+		due(t, cs)
+		asks(t, rt, "a")
+		want(t, cs, Open, "a silent probe")
+		if err := patiently(t, rt, "/q"); !refused(err) {
+			t.Errorf("a sixth route may ask: %v", err)
+		}
+	})
+}
+
+// TestAskingIsNoProbe: what becomes of one that is not bound is no vote of the
+// half-open circuit.
+func TestAskingIsNoProbe(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{OpenFor: 10 * time.Second})
+		h.set(silentOn("/a"))
+		asks(t, rt, "aaaaa")
+		due(t, cs)
+		gate := make(chan answer)
+		h.set(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path == "/a" {
+				return (<-gate)(r)
+			}
+			return silentOn("/q")(r)
+		})
+		go get(rt, site+"a")
+		synctest.Wait()
+		asks(t, rt, "q")
+		want(t, cs, HalfOpen, "the probe is away, another route was silent")
+		gate <- down
+	})
+}
+
+// TestSilenceIsRemembered: what is known of silent routes is not evicted.
+func TestSilenceIsRemembered(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := newCircuit(circuits(t, Config{}), &settings{Config{Window: time.Minute}}, "a.example", "", 0)
+		c.own(verdict{silent: true, left: time.Now().Add(-time.Second), route: 1}, time.Now())
+		if c.idle(time.Now().Add(119 * time.Second)) {
+			t.Error("forgotten")
+		}
+		if !c.idle(time.Now().Add(120 * time.Second)) {
+			t.Error("kept for ever")
+		}
+	})
 }
 
 // TestSilenceIsBelievedAgain: what an answer on another route proved about a
@@ -243,48 +337,6 @@ func TestSilentProbesBindTheirRoute(t *testing.T) {
 		}
 		want(t, cs, Closed, "another route was answered")
 	})
-}
-
-// TestQuickHostsNoteLife: what is answered while all is well is noted, seldom,
-// so that the first burst of silence finds that the host lives.
-func TestQuickHostsNoteLife(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		changes := 0
-		cs := circuits(t, Config{OnStateChange: func(Change) { changes++ }})
-		m := cs.Meter(&clocked{Func: testnet.Func(silentOn("/a"))})
-		var polls sync.WaitGroup
-		for range 50 {
-			polls.Go(func() {
-				if err := patiently(t, m, "/a"); !errors.Is(err, context.DeadlineExceeded) {
-					t.Error(err)
-				}
-			})
-		}
-		for range 19 {
-			time.Sleep(100 * time.Millisecond)
-			if _, err := get(m, site+"q"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		polls.Wait()
-		if changes != 0 {
-			t.Errorf("%d changes", changes)
-		}
-		s := cs.Stats()
-		if len(s.Circuits) != 1 || s.Circuits[0].Failures != 0 {
-			t.Errorf("%+v", s.Circuits)
-		}
-	})
-}
-
-// clocked is a Wire as far as a Meter knows: it says when attempts depart.
-type clocked struct{ testnet.Func }
-
-func (c *clocked) Link() trip.Link { return trip.Below(c.Func).With(trip.Wire) }
-
-func (c *clocked) RoundTrip(r *http.Request) (*http.Response, error) {
-	trip.From(r.Context()).Depart()
-	return c.Func(r)
 }
 
 // TestManyRoutesTakeNoMemory: a circuit keeps the routes it was made with room
