@@ -1,6 +1,7 @@
 package headers
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
@@ -242,11 +243,17 @@ func FuzzBody(f *testing.F) {
 	f.Add(429, strings.Repeat(`{"error":`, 100), 50)
 	f.Add(429, `{"retry_after":1e400,"error":{"retry_after_ms":-1}}`, 20)
 	f.Add(200, `[[[["a\u00e9\`, 3)
+	f.Add(200, shopify, len(shopify)-2)
+	f.Add(200, `{"errors":[{"code":"THROTTLED"}],"data":{"a":1},"code":429}`, 50)
 	f.Fuzz(func(t *testing.T, status int, body string, cut int) {
 		s := ParseBody(response(status, nil), []byte(body), noon)
 		checkSane(t, s)
 		if cut >= 0 && cut < len(body) {
-			checkSane(t, ParseBody(response(status, nil), []byte(body[:cut]), noon))
+			part := ParseBody(response(status, nil), []byte(body[:cut]), noon)
+			checkSane(t, part)
+			if part.Throttled && !s.Throttled && status == 200 && json.Valid([]byte(body)) {
+				t.Errorf("%q alone is a refusal, and %q is none", body[:cut], body)
+			}
 		}
 		h := http.Header{"Retry-After": {"7"}}
 		if got := ParseBody(response(status, h), []byte(body), noon).RetryAfter; got != some(7*time.Second) {

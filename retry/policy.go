@@ -16,7 +16,7 @@ const (
 	Conflict                    // 409
 	Misdirected                 // 421
 	TooEarly                    // 425
-	Throttled                   // 429, or another 4xx that means the same
+	Throttled                   // 429, or another answer that means the same
 	ServerError                 // 500, and 5xx not named here
 	NotSupported                // 501, 505, 506, 508, 510, 511
 	BadGateway                  // 502, 504

@@ -26,6 +26,10 @@ func TestBodiesThatTell(t *testing.T) {
 		{429, "image/png", "", -1, false},
 		{429, "application/text", "", -1, false},
 		{429, "text/event-stream", "", -1, false},
+		{429, "application/x-ndjson", "", -1, false},
+		{429, "application/json;stream=watch", "", -1, false},
+		{429, "application/connect+json", "", -1, false},
+		{429, "application/grpc-web+json", "", -1, false},
 		{429, "application/json", "gzip", -1, false},
 		{429, "application/json", "", 0, false},
 	} {
