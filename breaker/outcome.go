@@ -148,11 +148,11 @@ func (a *attempt) failure() verdict {
 	ignored := verdict{outcome: Ignore}
 	failed := verdict{outcome: Failure, why: "no answer"}
 	silent := verdict{outcome: Failure, silent: true, left: a.sent()}
-	cause, stage := a.trip.Cause(), a.trip.Stage
+	cause := a.trip.Cause()
 	switch {
 	case notsent.Refused(a.err) != notsent.Nobody, cause == trip.LostHedge:
 		return ignored
-	case stage == trip.Queued, stage == trip.Frozen: // it never began, or this process stood still
+	case a.trip.Stage == trip.Frozen: // it is this process that stood still
 		return ignored
 	case cause == trip.AttemptTimeout && a.body.blocked():
 		return ignored

@@ -135,6 +135,11 @@ func TestOutcomesOfEndings(t *testing.T) {
 			t.Depart()
 		}, context.DeadlineExceeded, Ignore},
 		{"attempt timeout", 0, func(t *trip.Trip, _ func()) { t.SetCause(trip.AttemptTimeout) }, context.Canceled, Failure},
+		{"attempt timeout of a process that stood still", 0, func(t *trip.Trip, _ func()) {
+			t.SetCause(trip.AttemptTimeout)
+			t.Stage = trip.Frozen
+		}, context.Canceled, Ignore},
+		{"reset while this process stood still", 0, func(t *trip.Trip, _ func()) { t.Stage = trip.Frozen }, errReset, Ignore},
 		{"lost hedge", 0, func(t *trip.Trip, _ func()) { t.SetCause(trip.LostHedge) }, context.Canceled, Ignore},
 		{"caller done", 0, func(t *trip.Trip, _ func()) { t.SetCause(trip.CallerDone) }, errReset, Ignore},
 	} {
