@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http/httptrace"
 	"sync"
+	"sync/atomic"
 
 	"github.com/weirhttp/weir/internal/hosts"
 )
@@ -20,8 +21,9 @@ type attemptContext struct {
 	entry           *hosts.Entry // of the host; nil: none
 	full            bool         // see newTrail
 
+	trail atomic.Pointer[trail] // nil: nobody has looked for a trace
+
 	mu     sync.Mutex
-	trail  *trail          // nil: nobody has looked for a trace
 	whole  context.Context // what context makes of it; nil: nobody has waited
 	cancel context.CancelCauseFunc
 	over   bool
@@ -30,7 +32,7 @@ type attemptContext struct {
 
 // real returns the context that others can wait for and descend from.
 func (c *attemptContext) real() context.Context {
-	if whole, _, _ := c.state(); whole != nil {
+	if whole, _ := c.state(); whole != nil {
 		return whole
 	}
 	return c.adopt(context.WithCancelCause(c.Context))
@@ -51,10 +53,10 @@ func (c *attemptContext) adopt(whole context.Context, cancel context.CancelCause
 	return whole
 }
 
-func (c *attemptContext) state() (whole context.Context, over bool, t *trail) {
+func (c *attemptContext) state() (whole context.Context, over bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.whole, c.over, c.trail
+	return c.whole, c.over
 }
 
 // end ends it. Only the first call counts.
@@ -81,7 +83,7 @@ func (c *attemptContext) Done() <-chan struct{} { return c.real().Done() }
 
 // Err is context.Context's.
 func (c *attemptContext) Err() error {
-	whole, over, _ := c.state()
+	whole, over := c.state()
 	switch {
 	case over:
 		whole = c.real()
@@ -96,13 +98,14 @@ func (c *attemptContext) Err() error {
 // cause of the end, which whole knows. It is asked also while stop ends what
 // descends from it, so it waits for nobody.
 func (c *attemptContext) Value(key any) any {
-	whole, over, t := c.state()
+	t := c.trail.Load()
 	if t != nil {
 		t.dial()
 	}
-	switch {
-	case key == c.traceKey:
+	if key == c.traceKey {
 		return c.watch(t)
+	}
+	switch whole, over := c.state(); {
 	case whole != nil:
 		return whole.Value(key)
 	case over:
@@ -124,12 +127,8 @@ func (c *attemptContext) watch(t *trail) *httptrace.ClientTrace {
 	if httptrace.ContextClientTrace(c.Context) != nil {
 		httptrace.WithClientTrace(c.Context, &t.trace) // changes it
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.trail == nil {
-		c.trail = t
-	}
-	return &c.trail.trace
+	c.trail.CompareAndSwap(nil, t)
+	return &c.trail.Load().trace
 }
 
 // traceKey is the key that httptrace looks for.

@@ -195,7 +195,7 @@ func TestAttemptContextTrace(t *testing.T) {
 		trace.GetConn("h:80")
 		trace.GotConn(httptrace.GotConnInfo{})
 		trace.WroteHeaders()
-		if e := c.trail.seen(); !e.asked || !e.got || e.wrote != full {
+		if e := c.trail.Load().seen(); !e.asked || !e.got || e.wrote != full {
 			t.Errorf("full %v: %+v", full, e)
 		}
 		if o := overrideOf(c); o == nil || o.MaxAttempts != 7 {

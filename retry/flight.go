@@ -78,14 +78,14 @@ func (f *flight) stop(last bool) (limit time.Duration, expired bool) {
 		return limit, expired
 	}
 	f.over = true
-	c, t := f.clock, f.ctx.trail
+	c := f.clock
 	f.clock = nil
 	cancel := f.ctx.finish(nil)
 	f.ctx.mu.Unlock()
 	if c != nil && f.again {
 		f.ctx.clocks.put(c)
 	}
-	if t != nil {
+	if t := f.ctx.trail.Load(); t != nil {
 		t.leave()
 	}
 	if f.unwatch != nil && f.body.done() {
@@ -130,8 +130,8 @@ func (f *flight) strike(c *clock) {
 func (f *flight) until(now time.Duration) time.Duration {
 	due := f.due
 	if f.resp == nil {
-		if f.ctx.trail != nil {
-			due = f.ctx.trail.until(due, now)
+		if t := f.ctx.trail.Load(); t != nil {
+			due = t.until(due, now)
 		}
 		if f.body != nil {
 			due = max(due, later(f.body.last(), f.limit))
@@ -151,9 +151,7 @@ func (f *flight) late(limit time.Duration) *TimeoutError {
 
 // evidence is what is known of an attempt that the base has returned from.
 func (f *flight) evidence() evidence {
-	f.ctx.mu.Lock()
-	e := f.ctx.trail.seen()
-	f.ctx.mu.Unlock()
+	e := f.ctx.trail.Load().seen()
 	e.watched, e.full = true, f.ctx.full
 	return e
 }

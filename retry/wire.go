@@ -136,7 +136,11 @@ func (w *wire) land(f *flight, t *trip.Trip, r *http.Request) (*http.Response, e
 		f.release()
 		return nil, late
 	}
-	w.note(t, r, err, f)
+	if err == nil && f.ctx.trail.Load() == nil { // there is nothing to say
+		t.MarkSent()
+	} else {
+		w.note(t, r, err, f)
+	}
 	if err != nil {
 		f.release()
 		if ctx := r.Context(); f.body != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
