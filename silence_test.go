@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -220,4 +221,48 @@ func words(n int) string {
 		b[i] += 'a' - '0'
 	}
 	return string(b)
+}
+
+// TestQuickCallsBesideStalledUploads: uploads to a part of a host that reads
+// nothing end by our own clock. The rest of the host is served all the while.
+func TestQuickCallsBesideStalledUploads(t *testing.T) {
+	for _, http2 := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			over := make(chan bool)
+			base, _, stop := testnet.Server(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == "PUT" {
+					<-over // HTTP/1 does not see its client leave
+				}
+			}), http2)
+			defer stop()
+			defer func() { close(over); time.Sleep(time.Second) }() // for which the server lingers
+			var opened atomic.Int64
+			c := watchOpen(weir.Config{Throttle: throttle.Config{DisableLearning: true}}, &opened)
+			rt := must(weir.New(base, c))(t)
+			defer rt.CloseIdleConnections()
+			var all sync.WaitGroup
+			for i := range 12 {
+				all.Go(func() {
+					body := strings.NewReader(strings.Repeat("x", 1<<20))
+					r := must(http.NewRequest("PUT", "http://h/files/"+strconv.Itoa(i), body))(t)
+					if resp, err := rt.RoundTrip(r); err == nil {
+						resp.Body.Close()
+						t.Error("a stalled upload was answered")
+					}
+				})
+			}
+			for range 120 {
+				time.Sleep(time.Second)
+				if resp, err := rt.RoundTrip(get(t, "http://h/")); err != nil {
+					t.Error(err)
+				} else {
+					resp.Body.Close()
+				}
+			}
+			all.Wait()
+			if n := opened.Load(); n != 0 {
+				t.Errorf("HTTP/2 %v: the circuit opened %d times", http2, n)
+			}
+		})
+	}
 }
