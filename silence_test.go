@@ -1,8 +1,11 @@
 package weir_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -15,6 +18,7 @@ import (
 	"github.com/weirhttp/weir"
 	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
 	"github.com/weirhttp/weir/throttle"
 )
 
@@ -265,4 +269,25 @@ func TestQuickCallsBesideStalledUploads(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestUnreachableHostIsLeftAlone: where there is no connection, no route is to
+// blame: five attempts of one close the host for all.
+func TestUnreachableHostIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}
+		rt := must(weir.New(base, weir.Config{Retry: retry.Config{MaxAttempts: 1}}))(t)
+		for range 5 {
+			rt.RoundTrip(get(t, "http://h/a"))
+		}
+		_, err := rt.RoundTrip(get(t, "http://h/b"))
+		var refused *breaker.Error
+		if !errors.As(err, &refused) {
+			t.Errorf("another route: %v", err)
+		}
+		rt.CloseIdleConnections()
+	})
 }

@@ -23,6 +23,7 @@
 //	503 with Retry-After                         ignored; the next probe waits that long
 //	any other 5xx                                failure
 //	refused, reset, closed, TLS, DNS             failure without an answer
+//	the attempt timeout before a connection      failure without an answer
 //	the attempt timeout                          silence
 //	the caller's deadline, after 1 s on the wire silence
 //	the caller's deadline before that            ignored

@@ -95,3 +95,35 @@ func TestAnsweredRoutesAreNotSilentByNature(t *testing.T) {
 		})
 	}
 }
+
+// TestStages: what an attempt that our clock ended was waiting for says whom
+// its end concerns: all of its host, its route alone, or nobody.
+func TestStages(t *testing.T) {
+	for stage, x := range map[trip.Stage]struct {
+		want  State
+		other bool // another route may ask
+	}{
+		trip.Answering: {Open, true},
+		trip.Sending:   {Open, true},
+		trip.Dialling:  {Open, false},
+		trip.Frozen:    {Closed, true},
+	} {
+		bubble(t, func(t *testing.T) {
+			cs := circuits(t, Config{OpenFor: time.Hour, MaxOpenFor: time.Hour})
+			m := cs.Meter(&clocked{testnet.Func(func(r *http.Request) (*http.Response, error) {
+				tr := trip.From(r.Context())
+				tr.SetCause(trip.AttemptTimeout)
+				tr.Stage = stage
+				time.Sleep(time.Second)
+				return nil, context.DeadlineExceeded
+			})})
+			for range 5 {
+				get(m, site+"a")
+			}
+			want(t, cs, x.want, "five attempts")
+			if _, err := get(m, site+"q"); refused(err) == x.other {
+				t.Errorf("stage %d: another route: %v", stage, err)
+			}
+		})
+	}
+}

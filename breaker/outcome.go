@@ -147,7 +147,8 @@ func (a *attempt) signal() (s headers.Signal, ruled bool) {
 func (a *attempt) failure() verdict {
 	ignored := verdict{outcome: Ignore}
 	failed := verdict{outcome: Failure, why: "no answer"}
-	silent := verdict{outcome: Failure, silent: true, left: a.sent()}
+	// No route is to blame where there was no connection.
+	silent := verdict{outcome: Failure, silent: a.trip.Stage != trip.Dialling, left: a.sent()}
 	cause := a.trip.Cause()
 	switch {
 	case notsent.Refused(a.err) != notsent.Nobody, cause == trip.LostHedge:
