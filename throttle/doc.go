@@ -31,4 +31,7 @@
 // a lower one waits one is for the lower. A request that waits for one account
 // (a route's budget) does not hold up those that do not need it, but no younger
 // request of its class takes what it is short of.
+//
+// A request that a server refuses again while it serves others waits alone: it
+// goes behind those that wait, and holds up nobody.
 package throttle

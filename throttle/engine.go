@@ -100,7 +100,7 @@ func (e *engine) run(now instant) {
 func (e *engine) plan(now instant, l *line) {
 	for l.size() > 0 {
 		w := l.pick()
-		if e.try(now, w) {
+		if e.try(now, w) || w.in(l.a) == nil {
 			continue
 		}
 		if w.yields(now, l) {
@@ -179,8 +179,13 @@ func (e *engine) try(now instant, w *waiter) bool {
 }
 
 // stand puts w into the lines of the accounts that it is short of, or that
-// others wait for, and reports whether it is short of none.
+// others wait for, and reports whether it is short of none. One that waits for
+// itself stands in no other line.
 func (e *engine) stand(now instant, w *waiter) bool {
+	if o := w.solo; o != nil && o.account.at(now, 1) > now {
+		e.apart(w, o)
+		return false
+	}
 	ok, passed := true, false
 	for i := range w.draws {
 		d := &w.draws[i]
@@ -205,6 +210,18 @@ func (e *engine) stand(now instant, w *waiter) bool {
 		}
 	}
 	return ok
+}
+
+// apart leaves w in the line of o alone.
+func (e *engine) apart(w *waiter, o *solo) {
+	for i := len(w.claims) - 1; i >= 0; i-- {
+		if k := w.claims[i]; k.line.a != &o.account {
+			e.unclaim(k, false)
+		}
+	}
+	if w.in(&o.account) == nil {
+		e.join(w, &draw{a: &o.account, n: 1})
+	}
 }
 
 // join puts w into the line of d's account.

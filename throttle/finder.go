@@ -57,6 +57,7 @@ type finder struct {
 	moved          time.Time     // until when might was reckoned
 	last           time.Time
 	windows        windows
+	fates          fates   // of the requests, what it makes of them apart
 	gauge          *gauge  // nil: no burst was refused with a hint when to come back
 	ramp           *ramp   // nil: the rate is known by and large; else there is a gauge
 	within         float64 // the part of top that it may be off as it was gauged; zero: it was not
@@ -114,7 +115,7 @@ func (f *finder) start(now time.Time) {
 // forget makes f as good as new but for what is under way.
 func (f *finder) forget() {
 	if f != nil {
-		*f = finder{windows: windows{out: f.windows.out}}
+		*f = finder{windows: windows{out: f.windows.out}, fates: f.fates}
 	}
 }
 

@@ -74,6 +74,7 @@ type ticket struct {
 	sent   time.Time // when it was granted
 	cost   Cost
 	permit *permit // not answered yet; nil: it drew on nothing
+	solo   *solo   // nil: not refused
 	probe  bool    // of a circuit, which asks as seldom as it likes: a failure shows no rate
 }
 
@@ -180,29 +181,6 @@ func (k *kind) idle(now instant) bool {
 		k.account.line == nil
 }
 
-// finderOf is the finder for a kind, made if need be.
-func (l *learner) finderOf(k *kind) *finder {
-	if k.apart {
-		return k.finder
-	}
-	if l.finder == nil {
-		l.finder = l.flow.finder()
-	}
-	return l.finder
-}
-
-// restart forgets the rate that was found for a kind.
-func (l *learner) restart(k *kind) {
-	switch {
-	case k.apart:
-		k.finder.forget()
-	case l.finder != nil:
-		l.finder.forget()
-	default:
-		l.flow = flow{out: l.flow.out}
-	}
-}
-
 // holdOf is the hold of l, made if need be.
 func (l *learner) holdOf() *hold {
 	if l.hold == nil {
@@ -238,6 +216,8 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 		news = l.hear(now, g, s, refused)
 	}
 	switch {
+	case refused && g.solo != nil && g.solo.again(now, g, s):
+		return lesson{}
 	case refused && l.concurrency(g, s):
 		k.slow.crowded(now, g.sent)
 		l.hold.good(g.sent)
@@ -279,23 +259,12 @@ func (l *learner) well(now instant, k *kind, sent instant) {
 	if l.hold != nil || k.hold != nil {
 		l.hold.good(sent.time())
 		k.hold.good(sent.time())
+		l.finderOf(k).fates.well(sent)
 	}
 	if !l.terms.pausesOnly {
 		l.accept(k, now, sent)
 		if l.blame != nil {
 			l.blame.good(k, sent.time())
 		}
-	}
-}
-
-// accept notes an accepted answer.
-func (l *learner) accept(k *kind, now, sent instant) {
-	switch {
-	case k.apart:
-		k.finder.good(now.time(), sent.time())
-	case l.finder != nil:
-		l.finder.good(now.time(), sent.time())
-	default:
-		l.flow.good(now)
 	}
 }

@@ -43,3 +43,39 @@ func (f *flow) finder() *finder {
 		windows: windows{out: f.out, opened: began, next: last, spent: float64(f.started), passed: n},
 	}
 }
+
+// finderOf is the finder for a kind, made if need be.
+func (l *learner) finderOf(k *kind) *finder {
+	if k.apart {
+		return k.finder
+	}
+	if l.finder == nil {
+		l.finder = l.flow.finder()
+		l.finder.fates.served = float64(min(l.good, memory))
+	}
+	return l.finder
+}
+
+// restart forgets the rate that was found for a kind.
+func (l *learner) restart(k *kind) {
+	switch {
+	case k.apart:
+		k.finder.forget()
+	case l.finder != nil:
+		l.finder.forget()
+	default:
+		l.flow = flow{out: l.flow.out}
+	}
+}
+
+// accept notes an accepted answer.
+func (l *learner) accept(k *kind, now, sent instant) {
+	switch {
+	case k.apart:
+		k.finder.good(now.time(), sent.time())
+	case l.finder != nil:
+		l.finder.good(now.time(), sent.time())
+	default:
+		l.flow.good(now)
+	}
+}

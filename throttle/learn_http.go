@@ -156,11 +156,18 @@ func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) 
 		k.learner.well(now, k, p.permit.at)
 		return lesson{}
 	}
-	g := ticket{kind: k, sent: p.permit.at.time(), cost: p.cost, permit: &p.permit, probe: p.tr.Probe}
 	if s == nil {
 		s = &headers.Signal{}
 	}
-	return k.learner.finish(now.time(), &g, end, status, *s)
+	if s.Throttled && p.solo == nil {
+		p.solo = newSolo(k)
+	}
+	g := ticket{kind: k, sent: p.permit.at.time(), cost: p.cost, permit: &p.permit, solo: p.solo, probe: p.tr.Probe}
+	news := k.learner.finish(now.time(), &g, end, status, *s)
+	if p.solo != nil && p.solo.alone {
+		p.solo.order = p.tr.Table.Arrive() // behind those that wait already
+	}
+	return news
 }
 
 // again plans everyone anew who waits for something learned.

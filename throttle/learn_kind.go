@@ -246,6 +246,7 @@ func (b *blame) refused(l *learner, k *kind, sent time.Time) {
 	h, f := *l.holdOf(), *l.finderOf(k)
 	k.apart = true
 	k.hold, k.finder = &h, &f
+	k.finder.fates = fates{}
 	k.hold.asked, k.finder.windows.out = false, 0
 	l.hold.lift()
 	l.finder.forget()

@@ -27,13 +27,14 @@ type learnTerms struct {
 }
 
 // learnWords are terms that all hosts share.
-type learnWords struct{ server, host, kind *terms }
+type learnWords struct{ server, host, kind, alone *terms }
 
 func newLearnWords() *learnWords {
 	return &learnWords{
 		server: &terms{text: "what the server bears", toHeaders: true},
 		host:   &terms{text: "requests at a time to a host not well known", toHeaders: true},
 		kind:   &terms{text: "requests of one kind at a time", toHeaders: true},
+		alone:  &terms{text: "refusals of this request alone", toHeaders: true},
 	}
 }
 

@@ -20,6 +20,7 @@ type passage struct {
 	r       *http.Request
 	cost    Cost
 	kind    *kind // of request; nil: not found out yet
+	solo    *solo // of an earlier attempt, or of this one; nil: not refused
 	stage   stage
 	inside  bool   // counted as entered
 	settled bool   // under the engine's lock
@@ -50,7 +51,7 @@ func (p *passage) enter() error {
 	if err != nil {
 		return err
 	}
-	if t.fleet != nil || !p.pass(&q, home) {
+	if t.fleet != nil || p.solo != nil || !p.pass(&q, home) {
 		return p.wait(ctx, &q, home)
 	}
 	return nil
@@ -135,6 +136,9 @@ func (p *passage) prepare(q *ask) (*record, error) {
 		}
 	}
 	q.scope = &p.record.scope
+	if last, ok := p.tr.Grant.(*passage); ok && last.t == t {
+		p.solo, q.solo = last.solo, last.solo
+	}
 	cost, given := costFrom(q.r.Context())
 	if !given && t.config.Cost != nil {
 		cost = t.config.Cost(q.r)
@@ -151,6 +155,9 @@ func (p *passage) prepare(q *ask) (*record, error) {
 // rank fills in q what says whose turn it is among those that wait.
 func (p *passage) rank(ctx context.Context, q *ask) {
 	q.seq, q.priority = p.tr.Order, priorityFrom(ctx)
+	if p.solo != nil && p.solo.order > 0 {
+		q.seq = p.solo.order
+	}
 	if lane := p.t.config.Lane; lane != nil {
 		q.lane = lane(q.r)
 	}

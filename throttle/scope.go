@@ -36,6 +36,7 @@ type ask struct {
 	lane     string
 	cost     Cost
 	learn    *kind         // what is known of its kind of request; nil: nothing
+	solo     *solo         // of a request that was refused; nil: it was not
 	host     *scope        // whose gate counts too; nil: none
 	r        *http.Request // of a Transport; nil: none
 	routes   uint64        // bits of the first 64 routes that match
@@ -69,6 +70,9 @@ func (s *scope) draws(buf []draw, q *ask) []draw {
 	buf = s.owned(buf, q)
 	if q.learn != nil {
 		buf = q.learn.draws(buf, q)
+	}
+	if q.solo != nil {
+		buf = append(buf, draw{a: &q.solo.account, n: 1})
 	}
 	return buf
 }

@@ -215,7 +215,7 @@ func (t *Transport) pauseHost(key string, until time.Time, why string) {
 	now := e.now()
 	at, sooner := now, false
 	if until.IsZero() {
-		r.learned.lift(e, now)
+		r.lift(e, now)
 		r.wake(now)
 	} else {
 		at = e.at(now, until)
@@ -234,7 +234,7 @@ func (t *Transport) pauseHost(key string, until time.Time, why string) {
 		}
 		if until.IsZero() { // the server's word to this partition ends too
 			e.pause(now, &p.gate, now, now, "")
-			p.learned.lift(e, now)
+			p.lift(e, now)
 			p.wake(now)
 		} else {
 			p.rest(now, at, sooner)
