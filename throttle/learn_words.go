@@ -82,13 +82,25 @@ func (h *hold) words(now, zero time.Time) string {
 		return "one request asks whether the pause is over, " + h.said()
 	}
 	s := "paused until " + clock(now, zero, h.until) + ", "
+	asked := h.sure.Sub(h.since)
 	switch over := h.until.Sub(h.sure); {
 	case h.source == "":
 		return s + "a guess" + h.after()
-	case h.strikes > 0 && over > mostSlack:
-		return s + round(over).String() + " longer than the " + round(h.sure.Sub(h.since)).String() + " " + h.said() + ", a guess" + h.after()
+	case !h.sure.IsZero() && over >= max(time.Second, asked/10): // less is not worth a word
+		return s + round(over).String() + " longer than the " + round(asked).String() + " " + h.said() + ", " + h.because(over)
 	}
 	return s + h.said()
+}
+
+// because is why a pause is so much longer than the server asked for.
+func (h *hold) because(over time.Duration) string {
+	switch {
+	case h.strikes > 0 && over > mostSlack:
+		return "a guess" + h.after()
+	case h.slack > over/2:
+		return "as such hints were too short before"
+	}
+	return "so that not all come back at once"
 }
 
 // after is the refusals that a guess follows, in words.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -254,4 +255,26 @@ func TestALongerPauseSaysWhy(t *testing.T) {
 		}
 		t.Log(long[len(long)-1])
 	})
+}
+
+// That is so of the first pause, too.
+func TestAFirstPauseSaysWhatWasAdded(t *testing.T) {
+	at := func(d time.Duration) time.Time { return time.Time{}.Add(time.Hour + d) }
+	for _, tt := range []struct {
+		added, slack time.Duration
+		strikes      int
+		want         string
+	}{
+		{0, 0, 0, "said by Retry-After"},
+		{900 * time.Millisecond, 0, 0, "said by Retry-After"},
+		{1900 * time.Millisecond, 0, 0, "1.9s longer than the 3s said by Retry-After, so that not all come back at once"},
+		{1900 * time.Millisecond, time.Second, 0, "1.9s longer than the 3s said by Retry-After, as such hints were too short before"},
+		{42 * time.Second, time.Second, 6, "42s longer than the 3s said by Retry-After, a guess after 7 refusals in a row"},
+	} {
+		h := hold{since: at(0), sure: at(3 * time.Second), until: at(3*time.Second + tt.added), slack: tt.slack, strikes: tt.strikes, source: "Retry-After"}
+		_, got, _ := strings.Cut(h.words(at(0), time.Time{}), ", ")
+		if got != tt.want {
+			t.Errorf("%v added, %v of slack, %d refusals before: %q, want %q", tt.added, tt.slack, tt.strikes, got, tt.want)
+		}
+	}
 }
