@@ -52,6 +52,7 @@ type silent struct {
 	route    route
 	until    time.Time // remembered at least so long
 	since    time.Time // when the first silence ended, or the first since it was answered
+	last     time.Time // when the last one did
 	answered time.Time // when this route was
 	witness  sign      // the host answered on another while this one was silent
 }
@@ -86,7 +87,7 @@ func (s *silences) note(r route, now, until time.Time, closed bool) *silent {
 		}
 	}
 	if e != nil {
-		e.until = until
+		e.until, e.last = until, now
 	}
 	if e == nil || now.Before(s.many) {
 		s.many = until
@@ -150,6 +151,17 @@ func (c *circuit) bound(r *http.Request) bool {
 	return !c.only || c.find(routeOf(r)) != nil
 }
 
+// forget drops routes that a circuit which opens is not to bind: those silent
+// long ago, and, if it opens after a run, those answered since their silence.
+// Without a run the host is overloaded: there it means nothing to be answered.
+func (s *silences) forget(now time.Time, run bool) {
+	for i := range s.routes {
+		if e := &s.routes[i]; !now.Before(e.until) || run && e.answered.After(e.last) {
+			*e = silent{}
+		}
+	}
+}
+
 // noted remembers of a failure whether it was more than silence.
 func (c *circuit) noted(v verdict, now time.Time) {
 	if !v.silent {
@@ -160,15 +172,16 @@ func (c *circuit) noted(v verdict, now time.Time) {
 // silenced reports whether a circuit that v opens is opened by silence alone:
 // the run that v ends, the probes, or else what counted in the Window.
 func (c *circuit) silenced(v verdict, now time.Time) bool {
-	since := now.Add(-c.cfg.Window)
+	since, run := now.Add(-c.cfg.Window), c.unanswered >= c.cfg.Consecutive && c.cfg.Consecutive > 0
 	switch {
 	case c.state == HalfOpen:
 		since = c.changed
-	case c.unanswered >= c.cfg.Consecutive && c.cfg.Consecutive > 0:
+	case run:
 		since = c.run
 	}
 	if c.state == Closed {
 		c.wide = now.Before(c.many)
+		c.forget(now, run)
 	}
 	return v.silent && !c.wide && c.noise.Before(since)
 }

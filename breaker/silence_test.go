@@ -259,6 +259,37 @@ func TestSilenceIsRemembered(t *testing.T) {
 	})
 }
 
+// TestSilenceOfThePastBindsNobody: a route that was silent long ago, or was
+// answered since, may ask when another one's silence opens the circuit.
+func TestSilenceOfThePastBindsNobody(t *testing.T) {
+	for name, x := range map[string]struct {
+		pause    time.Duration
+		answered bool
+		bound    bool
+	}{
+		"lately":         {pause: time.Second, bound: true},
+		"answered since": {pause: time.Second, answered: true},
+		"long ago":       {pause: time.Hour},
+	} {
+		bubble(t, func(t *testing.T) {
+			cs, h, rt := rig(t, Config{OpenFor: time.Hour, MaxOpenFor: time.Hour})
+			h.set(silentOn("/q"))
+			asks(t, rt, "q")
+			time.Sleep(x.pause)
+			if h.set(status(200)); x.answered {
+				asks(t, rt, "q")
+				time.Sleep(time.Second)
+			}
+			h.set(silentOn("/a"))
+			asks(t, rt, "aaaaa")
+			want(t, cs, Open, name)
+			if err := patiently(t, rt, "/q"); refused(err) != x.bound {
+				t.Errorf("silent %s: %v", name, err)
+			}
+		})
+	}
+}
+
 // TestSilenceIsBelievedAgain: what an answer on another route proved about a
 // route holds for ten Windows, if that is silent all the time. Then its silence
 // counts, and binds it alone.
