@@ -85,6 +85,9 @@ func (q *quota) sure(now, _ instant, ahead, n int64) instant {
 		cost = min(cost, max(1, q.size.Value))
 	}
 	lack := float64(ahead) + cost - q.level(t)
+	if q.sharing.unsure() {
+		lack = cost - q.left // those under way or ahead may draw on others
+	}
 	if !q.counted {
 		lack = 1 - q.left
 	}

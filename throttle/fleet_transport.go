@@ -156,6 +156,7 @@ func (p *passage) believed(l headers.Limit) time.Duration {
 	if p.kind == nil {
 		return store.MaxHorizon
 	}
+	p.kind.learner.hearFrom(p.kind.whereOf(p.r))
 	q := p.kind.learner.known(l, p.kind, nil)
 	switch {
 	case q == nil || q.belief.credit > 1:

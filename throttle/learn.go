@@ -33,12 +33,13 @@ type learner struct {
 	scope      *scope
 	credential uint64 // keyed hash of whose the Authorization header is; zero: none
 	host       *hostStart
-	hold       *hold    // nil: never refused
-	finder     *finder  // nil: nothing was refused that a rate may explain
-	flow       flow     // until there is a finder
-	kinds      []*kind  // at most maxKinds
-	other      *kind    // shared by the kinds beyond maxKinds
-	quotas     []*quota // at most maxQuotas
+	hold       *hold         // nil: never refused
+	finder     *finder       // nil: nothing was refused that a rate may explain
+	flow       flow          // until there is a finder
+	kinds      []*kind       // at most maxKinds
+	other      *kind         // shared by the kinds beyond maxKinds
+	quotas     []*quota      // at most maxQuotas
+	paths      *learnedPaths // nil: no limit was stated
 	good       int
 	blame      *blame // nil: never refused
 	changes    bool   // kinds are bound by other quotas than before
@@ -62,63 +63,12 @@ type kind struct {
 	served  instant  // the last good answer; zero: none
 	suspect *suspect // nil: never suspected
 	account account
-	route   *route // where its requests are counted; nil: in the scope itself
+	route   *route     // where its requests are counted; nil: in the scope itself
+	paths   *kindPaths // nil: none was looked at
 }
 
 // busyKept is what each answer leaves of kind.busy.
 const busyKept = 15.0 / 16
-
-// A ticket is what learning wants to know of a request that ended.
-type ticket struct {
-	kind   *kind
-	sent   time.Time // when it was granted
-	cost   Cost
-	permit *permit // not answered yet; nil: it drew on nothing
-	solo   *solo   // nil: not refused
-	probe  bool    // of a circuit, which asks as seldom as it likes: a failure shows no rate
-}
-
-func (g *ticket) mark(a *account) (m mark, drew bool) {
-	if g.permit == nil {
-		return 0, false
-	}
-	for i := range g.permit.draws {
-		if d := &g.permit.draws[i]; d.a == a {
-			return d.mark, true
-		}
-	}
-	return 0, false
-}
-
-func (g *ticket) drew(q *quota) bool {
-	_, drew := g.mark(q.account)
-	return drew
-}
-
-// asked reports whether the request was let through to ask what there is.
-func (g *ticket) asked(q *quota) bool {
-	m, _ := g.mark(q.account)
-	return m&markAsks != 0
-}
-
-// lone reports whether the request started alone while others were under way.
-func (g *ticket) lone() bool {
-	m, drew := g.mark(&g.kind.account)
-	if !drew && g.permit != nil {
-		m = mark(g.permit.marks[2])
-	}
-	return m&markLone != 0
-}
-
-// An ending is how a request came out.
-type ending uint8
-
-const (
-	unsent    ending = iota // nothing left the process
-	cancelled               // by the caller; the server may have counted it
-	failed                  // no answer in time or no connection
-	replied
-)
 
 func newLearner(t *learnTerms, s *scope, host *hostStart) *learner {
 	l := &learner{terms: t, scope: s, host: host}
@@ -193,6 +143,10 @@ func (l *learner) holdOf() *hold {
 // and s are those of its answer, if there was one. It returns what was news.
 func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s headers.Signal) lesson {
 	k := g.kind
+	l.hearFrom(g.where)
+	if g.strange() {
+		l.changes = true // who waited for it
+	}
 	for _, q := range k.quotas {
 		if !g.drew(q) {
 			units, _ := unitsOf(g.cost, q.key.unit)
@@ -242,8 +196,10 @@ func (l *learner) unanswered(now time.Time, g *ticket, end ending) {
 		return
 	}
 	for _, q := range g.kind.quotas {
-		units, _ := unitsOf(g.cost, q.key.unit)
-		q.left -= units // perhaps; the next answer knows
+		if q.sharing.binds(g.where) {
+			units, _ := unitsOf(g.cost, q.key.unit)
+			q.left -= units // perhaps; the next answer knows
+		}
 	}
 }
 

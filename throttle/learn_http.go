@@ -33,9 +33,10 @@ type learning struct {
 }
 
 func newLearning(c *Config, epoch time.Time) learning {
+	seed := maphash.MakeSeed()
 	return learning{
-		terms: &learnTerms{maxPause: c.MaxPause, pace: c.Pace, pausesOnly: c.DisableLearning, zero: epoch, words: newLearnWords(), jitter: rand.Float64},
-		seed:  maphash.MakeSeed(),
+		terms: &learnTerms{seed: seed, maxPause: c.MaxPause, pace: c.Pace, pausesOnly: c.DisableLearning, zero: epoch, words: newLearnWords(), jitter: rand.Float64},
+		seed:  seed,
 	}
 }
 
@@ -110,7 +111,12 @@ func (l *learner) waited() bool {
 
 // each calls f for every account of l but its own.
 func (l *learner) each(f func(a *account)) {
-	l.everyKind(func(k *kind) { f(&k.account) })
+	l.everyKind(func(k *kind) {
+		f(&k.account)
+		if a := k.asker(); a != nil {
+			f(&a.account)
+		}
+	})
 	for _, q := range l.quotas {
 		f(q.account)
 	}
@@ -163,6 +169,9 @@ func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) 
 		p.solo = newSolo(k)
 	}
 	g := ticket{kind: k, sent: p.permit.at.time(), cost: p.cost, permit: &p.permit, solo: p.solo, probe: p.tr.Probe}
+	if len(k.quotas) > 0 || len(s.Limits) > 0 {
+		g.where = k.whereOf(p.r)
+	}
 	news := k.learner.finish(now.time(), &g, end, status, *s)
 	if p.solo != nil && p.solo.alone {
 		p.solo.order = p.tr.Table.Arrive() // behind those that wait already

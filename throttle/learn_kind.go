@@ -67,39 +67,20 @@ func (l *learner) hear(now time.Time, g *ticket, s headers.Signal, refused bool)
 	var heard [maxQuotas]*quota
 	n := 0
 	for _, limit := range s.Limits {
-		_, ok := remaining(limit)
-		if !ok && (!limit.Reset.Known || l.known(limit, k, heard[:n]) == nil) {
-			continue // what does not say how much is left says nothing about now
-		}
 		if !refused {
 			limit.Reset = finer(limit.Reset, s.RetryAfter)
 		}
-		q := l.quotaOf(now, limit, k, heard[:n])
-		if q == nil {
-			continue
+		q, isNews := l.hearLimit(now, g, limit, refused, heard[:n])
+		if isNews {
+			news = lesson{what: causeQuota, quota: q}
 		}
-		units, counted := unitsOf(g.cost, q.key.unit)
-		if counted && !q.counted || q.account == nil {
-			q.count(counted)
-		}
-		first := q.heard.IsZero() || q.asking || q.ignored
-		if q.weigh(now, limit, units, refused, g.asked(q)); q.ignored {
-			l.release(q)
-		} else {
-			l.bind(q, k, units)
-			if first {
-				news = lesson{what: causeQuota, quota: q}
-			}
-		}
-		q.hear(now, g.sent, limit, units, refused, g.asked(q))
-		q.trace(now, g.sent, limit, units, g.drew(q), refused)
-		if n < len(heard) {
+		if q != nil && n < len(heard) {
 			heard[n] = q
 			n++
 		}
 	}
 	for _, q := range k.quotas {
-		if slices.Contains(heard[:n], q) {
+		if slices.Contains(heard[:n], q) || !q.sharing.binds(g.where) || g.strange() {
 			continue
 		}
 		units, _ := unitsOf(g.cost, q.key.unit)
@@ -107,6 +88,43 @@ func (l *learner) hear(now time.Time, g *ticket, s headers.Signal, refused bool)
 	}
 	l.forget(now, k)
 	return news
+}
+
+// hearLimit gives one limit of an answer to its account, which it returns, nil if
+// there is none. said are those of the answer that were heard before.
+func (l *learner) hearLimit(now time.Time, g *ticket, limit headers.Limit, refused bool, said []*quota) (q *quota, news bool) {
+	k := g.kind
+	if _, ok := remaining(limit); !ok && (!limit.Reset.Known || l.known(limit, k, said) == nil) {
+		return nil, false // what does not say how much is left says nothing about now
+	}
+	if q = l.quotaOf(now, limit, k, said); q == nil {
+		return nil, false
+	}
+	units, counted := unitsOf(g.cost, q.key.unit)
+	if level, apart := q.apart(g.sent, g.where, limit, units, refused); apart {
+		l.divide(q, level, true)
+		if q = l.quotaOf(now, limit, k, said); q == nil {
+			return nil, false
+		}
+	}
+	if counted && !q.counted || q.account == nil {
+		q.count(counted)
+	}
+	roomy := q.heard.IsZero() || q.left >= 1
+	news = q.heard.IsZero() || q.asking || q.ignored
+	if q.weigh(now, limit, units, refused, g.asked(q)); q.ignored {
+		l.release(q)
+		news = false
+	} else {
+		l.bind(q, k, units)
+	}
+	q.hear(now, g.sent, limit, units, refused, g.asked(q))
+	q.trace(now, g.sent, limit, units, g.drew(q), refused)
+	l.sort(now, q, g, limit, units, refused)
+	if !refused || exhausted(limit) {
+		l.doubt(now, q, roomy, refused)
+	}
+	return q, news
 }
 
 // known returns the account of a limit that a request of kind k came back with,
@@ -120,8 +138,14 @@ func (l *learner) known(limit headers.Limit, k *kind, said []*quota) (known *quo
 			continue
 		}
 		near := 0
+		if q.sharing.depth > byKind {
+			if !q.sharing.knows(l.from().at(q.sharing.depth)) {
+				continue
+			}
+			near = 4
+		}
 		if slices.Contains(q.kinds, k) {
-			near = 2
+			near += 2
 		}
 		if !limit.Quota.Known || !q.size.Known || limit.Quota == q.size {
 			near++
@@ -152,6 +176,11 @@ func (l *learner) quotaOf(now time.Time, limit headers.Limit, k *kind, said []*q
 		return nil
 	}
 	q := &quota{id: key, key: key, source: limit.Source, terms: l.terms, scope: l.scope}
+	if l.from() != (where{}) {
+		if d := l.division(key); d != nil {
+			q.sharing.depth = d.depth
+		}
+	}
 	l.quotas = append(l.quotas, q)
 	return q
 }
@@ -195,7 +224,7 @@ func (l *learner) release(q *quota) {
 		k.quotas = slices.DeleteFunc(k.quotas, func(o *quota) bool { return o == q })
 		l.changes = true
 	}
-	q.kinds = nil
+	q.kinds, q.early = nil, 0
 }
 
 // forget drops the accounts of k that the server has long ceased to mention.
@@ -216,7 +245,10 @@ func (l *learner) bind(q *quota, k *kind, units float64) {
 	}
 	q.kinds = append(q.kinds, k)
 	k.quotas = append(k.quotas, q)
-	q.early += units * float64(max(0, k.slow.now+k.slow.old-1))
+	if q.sharing.depth > byKind {
+		return // when it is spent, others are told
+	}
+	q.early += max(0, units*float64(k.slow.now+k.slow.old-1)-q.out) // some may have drawn on it before it bound nobody
 	l.changes = true
 }
 

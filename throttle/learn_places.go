@@ -12,10 +12,32 @@ func (k *kind) draws(buf []draw, q *ask) []draw {
 
 // stated is the part of draws that the server stated.
 func (k *kind) stated(buf []draw, q *ask) []draw {
+	if len(k.quotas) == 0 {
+		return buf
+	}
+	asks := false
 	for _, x := range k.quotas {
-		if n := q.of(x.account); n > 0 {
-			buf = append(buf, draw{a: x.account, n: n})
+		n := q.of(x.account)
+		if n <= 0 {
+			continue
 		}
+		if !x.sharing.settled() {
+			w := k.whereOf(q.r)
+			if !x.sharing.binds(w) {
+				continue
+			}
+			if x.mayAsk(q.now.time(), w, float64(n)) {
+				asks = true
+				continue
+			}
+		}
+		buf = append(buf, draw{a: x.account, n: n})
+	}
+	if asks {
+		if k.paths.asker == nil {
+			k.paths.asker = newAsker(k)
+		}
+		buf = append(buf, draw{a: &k.paths.asker.account, n: 1})
 	}
 	return buf
 }

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"hash/maphash"
 	"math"
 	"time"
 
@@ -22,12 +23,13 @@ type learnTerms struct {
 	pace       bool
 	pausesOnly bool      // nothing is learned but pauses
 	zero       time.Time // what our zero time is on the wall, for words
+	seed       maphash.Seed
 	words      *learnWords
 	jitter     func() float64 // uniform in [0,1)
 }
 
 // learnWords are terms that all hosts share.
-type learnWords struct{ server, host, kind, alone *terms }
+type learnWords struct{ server, host, kind, alone, asker *terms }
 
 func newLearnWords() *learnWords {
 	return &learnWords{
@@ -35,6 +37,7 @@ func newLearnWords() *learnWords {
 		host:   &terms{text: "requests at a time to a host not well known", toHeaders: true},
 		kind:   &terms{text: "requests of one kind at a time", toHeaders: true},
 		alone:  &terms{text: "refusals of this request alone", toHeaders: true},
+		asker:  &terms{text: "one request that asks", toHeaders: true},
 	}
 }
 
@@ -68,6 +71,8 @@ type quota struct {
 	trail   *trail  // nil: its window is long, or not known
 	belief  belief
 	ignored bool // nothing speaks for its word: it binds nobody
+	sharing sharing
+	spent   bool // the last answer left nothing
 
 	out   float64   // units under way, of requests that drew on it
 	early float64   // likewise, of requests that went before it was known
@@ -208,6 +213,8 @@ func (q *quota) wait(now time.Time, cost float64) time.Duration {
 		} else {
 			return max(0, most)
 		}
+	case q.left >= cost && q.sharing.unsure():
+		return forever // perhaps what is under way draws on others
 	case q.reset.Known:
 		return min(q.until().Sub(now), q.trailed(now, cost))
 	case q.flying() > 0:

@@ -40,6 +40,9 @@ func (l *learner) concurrency(g *ticket, s headers.Signal) bool {
 // refuse pauses, and lets the finder react if the rate may be what was wrong.
 func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) lesson {
 	k := g.kind
+	if q := l.narrow(now, g, s); q != nil {
+		return lesson{what: causeQuota, quota: q}
+	}
 	said, named, explained := l.hintOf(now, k, s)
 	h := l.holdOf()
 	if !l.terms.pausesOnly {
@@ -71,6 +74,31 @@ func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) 
 	}
 	f.resume(h.until)
 	return lesson{what: causeHold, hold: h, kind: k}
+}
+
+// narrow returns the quota that explains a refusal if it is not that of all
+// requests of its kind, or not known to be: then it binds those that share it, and
+// nobody else has to pause.
+func (l *learner) narrow(now time.Time, g *ticket, s headers.Signal) (narrow *quota) {
+	if l.terms.pausesOnly {
+		return nil
+	}
+	for _, limit := range s.Limits {
+		q := l.known(limit, g.kind, nil)
+		if q == nil || q.ignored || !exhausted(limit) || !g.strange() && q.sharing.depth == byKind {
+			continue
+		}
+		if s.RetryAfter.Known {
+			wait, _ := believe(hint{wait: s.RetryAfter.Value}, l.terms.maxPause)
+			if end := now.Add(wait); !q.reset.Known || q.reset.Value.Before(end) {
+				q.reset = headers.Opt[time.Time]{Value: end, Known: true}
+			}
+		}
+		if q.reset.Known {
+			q.asking, narrow = false, q
+		}
+	}
+	return narrow
 }
 
 // pausedBy is the account that h pauses, which a request of kind k met.

@@ -169,7 +169,7 @@ func (p *passage) resolve(now instant, q *ask, home *record) {
 	p.record.renew(now)
 	route := q.match(p.record.routes)
 	p.kind = p.t.kindOf(now, q, &home.scope, route)
-	q.learn = p.kind
+	q.learn, q.now = p.kind, now
 }
 
 // patience is how long the request may wait.

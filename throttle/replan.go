@@ -10,6 +10,7 @@ func (e *engine) redraw(now instant, s *scope) {
 	}
 	sort.Slice(all, func(i, j int) bool { return all[i].before(all[j]) })
 	for _, w := range all {
+		w.now = now
 		draws := w.gates(s.draws(nil, &w.ask))
 		for i := len(w.claims) - 1; i >= 0; i-- {
 			k := w.claims[i]

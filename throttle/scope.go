@@ -37,6 +37,7 @@ type ask struct {
 	cost     Cost
 	learn    *kind         // what is known of its kind of request; nil: nothing
 	solo     *solo         // of a request that was refused; nil: it was not
+	now      instant       // when that was last looked at
 	host     *scope        // whose gate counts too; nil: none
 	r        *http.Request // of a Transport; nil: none
 	routes   uint64        // bits of the first 64 routes that match

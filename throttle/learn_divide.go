@@ -1,0 +1,140 @@
+package throttle
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+)
+
+// wrongAt is after how many refusals in a row limits that were told apart are one
+// again. Fewer may be due to others who use the same limits.
+const wrongAt = 5
+
+// A division says that limits of one name are told apart by stem or path.
+type division struct {
+	id    quotaKey
+	depth uint8
+	vain  int8 // refusals in a row of what had room, while another of them was spent
+}
+
+// division is that of limits of that name; nil: they are not divided.
+func (l *learner) division(id quotaKey) *division {
+	if l.paths == nil {
+		return nil
+	}
+	for i := range l.paths.divided {
+		if d := &l.paths.divided[i]; d.id == id {
+			return d
+		}
+	}
+	return nil
+}
+
+// doubt takes in an answer about q, which had room or not, for or against its
+// division: if it was wrong, those that have room are refused when another is spent.
+func (l *learner) doubt(now time.Time, q *quota, roomy, refused bool) {
+	d := l.division(q.id)
+	if d == nil || !slices.ContainsFunc(l.quotas, func(o *quota) bool {
+		return o != q && o.id == q.id && o.left < 1 && o.reset.Known && now.Before(o.reset.Value)
+	}) {
+		return
+	}
+	if !refused {
+		d.vain = 0
+	} else if roomy {
+		d.vain++
+	}
+	if d.vain < wrongAt {
+		return
+	}
+	for i := len(l.quotas) - 1; i >= 0; i-- {
+		if o := l.quotas[i]; o != q && o.id == q.id {
+			l.drop(o)
+		}
+	}
+	l.paths.divided = slices.DeleteFunc(l.paths.divided, func(o division) bool { return o.id == q.id })
+	q.sharing, l.changes = sharing{}, true
+}
+
+// divide tells limits of q's name apart from now on, one level below level. If
+// clean, q is that of those that were seen with it; else it was a mixture, and
+// is forgotten.
+func (l *learner) divide(q *quota, level int, clean bool) {
+	depth := uint8(level + 1)
+	if d := l.division(q.id); d != nil {
+		d.depth = max(d.depth, depth)
+	} else if len(l.paths.divided) < maxQuotas {
+		l.paths.divided = append(l.paths.divided, division{id: q.id, depth: depth})
+	}
+	l.changes = true
+	if !clean {
+		l.drop(q)
+		return
+	}
+	q.sharing.depth, q.early = depth, 0
+}
+
+// sort takes in what an answer tells of who shares q.
+func (l *learner) sort(now time.Time, q *quota, g *ticket, limit headers.Limit, cost float64, refused bool) {
+	s := &q.sharing
+	if left, ok := remaining(limit); ok && !refused {
+		q.witness(now, g.sent, g.where, left, cost)
+	} else if refused && g.where != (where{}) {
+		s.share(g.where, g.strange())
+	}
+	if level, divided := s.divided(); divided {
+		l.divide(q, level, false)
+		return
+	}
+	spent := q.left < 1 && q.reset.Known
+	if spent && !q.spent && !s.settled() {
+		l.changes = true // some of those that wait may ask
+	}
+	q.spent = spent
+}
+
+// An asker is the meter by which one request at a time finds out whether a limit
+// that is spent is that of its path, too. The others of its kind wait for it.
+type asker struct {
+	kind    *kind
+	busy    bool
+	account account
+}
+
+func newAsker(k *kind) *asker {
+	a := &asker{kind: k}
+	a.account = account{meter: a, terms: k.learner.terms.words.asker, scope: k.learner.scope}
+	return a
+}
+
+func (a *asker) at(now instant, _ int64) instant {
+	if a.busy {
+		return never
+	}
+	return now
+}
+
+func (a *asker) take(instant, int64, bool) mark           { a.busy = true; return 0 }
+func (a *asker) back(instant, int64, mark, instant, bool) { a.busy = false }
+func (a *asker) answered(instant, int64, mark, instant)   {}
+func (a *asker) fits(int64) bool                          { return true }
+func (a *asker) eta(now instant, _, _ int64) instant      { return a.at(now, 1) }
+func (a *asker) regain(int64) time.Duration               { return time.Second }
+func (a *asker) room(instant) int64                       { return 1 }
+func (a *asker) view(now instant) view                    { return unmeasured(now) }
+func (a *asker) full(instant) bool                        { return !a.busy }
+func (a *asker) words(instant) string {
+	return "one request asks whether the limit that is spent is that of its path"
+}
+
+// strange reports whether the request was let through to ask whether a spent limit
+// is that of its path.
+func (g *ticket) strange() bool {
+	a := g.kind.asker()
+	if a == nil {
+		return false
+	}
+	_, drew := g.mark(&a.account)
+	return drew
+}

@@ -1,0 +1,56 @@
+package throttle
+
+import "time"
+
+// A ticket is what learning wants to know of a request that ended.
+type ticket struct {
+	kind   *kind
+	sent   time.Time // when it was granted
+	cost   Cost
+	permit *permit // not answered yet; nil: it drew on nothing
+	solo   *solo   // nil: not refused
+	where  where   // zero: not known
+	probe  bool    // of a circuit, which asks as seldom as it likes: a failure shows no rate
+}
+
+func (g *ticket) mark(a *account) (m mark, drew bool) {
+	if g.permit == nil {
+		return 0, false
+	}
+	for i := range g.permit.draws {
+		if d := &g.permit.draws[i]; d.a == a {
+			return d.mark, true
+		}
+	}
+	return 0, false
+}
+
+func (g *ticket) drew(q *quota) bool {
+	_, drew := g.mark(q.account)
+	return drew
+}
+
+// asked reports whether the request was let through to ask what there is.
+func (g *ticket) asked(q *quota) bool {
+	m, _ := g.mark(q.account)
+	return m&markAsks != 0
+}
+
+// lone reports whether the request started alone while others were under way.
+func (g *ticket) lone() bool {
+	m, drew := g.mark(&g.kind.account)
+	if !drew && g.permit != nil {
+		m = mark(g.permit.marks[2])
+	}
+	return m&markLone != 0
+}
+
+// An ending is how a request came out.
+type ending uint8
+
+const (
+	unsent    ending = iota // nothing left the process
+	cancelled               // by the caller; the server may have counted it
+	failed                  // no answer in time or no connection
+	replied
+)
