@@ -46,7 +46,7 @@ func (q *quota) weigh(now time.Time, l headers.Limit, cost float64, refused, ask
 	if could && !b.heard {
 		b.heard, b.credit = true, max(b.credit, 1)
 	}
-	if refused && left < 1 && (could || !l.Quota.Known) {
+	if refused && left < 1 {
 		b.stake = min(max(creditProved, creditProved*b.stake), mostCredit)
 		b.credit, b.vain = max(b.credit, b.stake), false
 	}
