@@ -205,7 +205,7 @@ func BenchmarkGrantLearned(b *testing.B) {
 		if !e.enter(now, draws, q) {
 			b.Fatal("refused")
 		}
-		e.answered(now, &permit{draws: draws, at: now, held: true}, true)
+		e.answered(now, &permit{draws: draws, granted: now}, true)
 		e.mu.Unlock()
 	}
 }

@@ -176,10 +176,10 @@ func TestMemoryDoesNotDependOnLimit(t *testing.T) {
 			}
 			k := m.take(now, 1, false)
 			if i%3 == 0 {
-				m.back(now, 1, k, now, false)
+				m.back(now, 1, k, now, now)
 			}
-			if len(m.window.log) > 2*exact {
-				t.Fatalf("limit %d: %d entries", limit, len(m.window.log))
+			if len(m.window.sent.log) > 2*exact {
+				t.Fatalf("limit %d: %d entries", limit, len(m.window.sent.log))
 			}
 		}
 	}

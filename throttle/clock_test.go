@@ -38,9 +38,9 @@ func TestAlignedQuota(t *testing.T) {
 	if c.at(next, s, 6) != next {
 		t.Error("more than what was under way is counted after midnight")
 	}
-	c.answered(next, s, 4)
-	if c.used != 4 || c.held != 0 {
-		t.Errorf("used %d, held %d after the answer, want 4 and 0", c.used, c.held)
+	c.answered(next, s, 4, 1)
+	if c.used != 4 || c.out.sum != 0 {
+		t.Errorf("used %d, held %d after the answer, want 4 and 0", c.used, c.out.sum)
 	}
 }
 

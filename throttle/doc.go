@@ -10,7 +10,8 @@
 //
 // In no window of length Per are more than Limit units sent, wherever the
 // window begins. A [Transport] counts a unit from its grant until Per after the
-// answer's headers came, so the server sees no more either. Rates with Bucket or
+// answer's headers came, or after a tenth of Per if that is sooner, so the server
+// sees no more either unless a request takes longer to reach it. Rates with Bucket or
 // Align promise what these fields say instead; the bucket of a Transport does not
 // fill up, for a second at most, in place of what the server may not have seen.
 //

@@ -20,8 +20,8 @@ import (
 // budgets (scope.own), by the same rules. When they change, their owner marks
 // them and calls run; when requests draw on others than before, redraw.
 //
-// A granted request goes on as a permit: answered is called when headers came or
-// the attempt failed, free when the body is done, back instead of both when
+// A granted request goes on as a permit: answered is called when headers came,
+// lost when the attempt failed, free when the body is done, back instead of both when
 // nothing was sent, settle when its cost turned out to be another.
 type engine struct {
 	mu    sync.Mutex

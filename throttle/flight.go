@@ -40,7 +40,7 @@ func (m *flight) take(_ instant, n int64, _ bool) mark {
 
 func (m *flight) answered(instant, int64, mark, instant) {}
 
-func (m *flight) back(_ instant, n int64, _ mark, _ instant, _ bool) { m.out -= n }
+func (m *flight) back(_ instant, n int64, _ mark, _, _ instant) { m.out -= n }
 
 func (m *flight) view(now instant) view {
 	free := float64(m.limit - m.out)
@@ -56,13 +56,13 @@ func (m *flight) full(instant) bool { return m.out == 0 }
 // open is the meter of a gate: no limit, only pauses.
 type open struct{}
 
-func (open) fits(int64) bool                          { return true }
-func (open) at(now instant, _ int64) instant          { return now }
-func (open) eta(now instant, _, _ int64) instant      { return now }
-func (open) regain(int64) time.Duration               { return 0 }
-func (open) room(instant) int64                       { return math.MaxInt64 }
-func (open) take(instant, int64, bool) mark           { return 0 }
-func (open) answered(instant, int64, mark, instant)   {}
-func (open) back(instant, int64, mark, instant, bool) {}
-func (open) view(now instant) view                    { return unmeasured(now) }
-func (open) full(instant) bool                        { return true }
+func (open) fits(int64) bool                             { return true }
+func (open) at(now instant, _ int64) instant             { return now }
+func (open) eta(now instant, _, _ int64) instant         { return now }
+func (open) regain(int64) time.Duration                  { return 0 }
+func (open) room(instant) int64                          { return math.MaxInt64 }
+func (open) take(instant, int64, bool) mark              { return 0 }
+func (open) answered(instant, int64, mark, instant)      {}
+func (open) back(instant, int64, mark, instant, instant) {}
+func (open) view(now instant) view                       { return unmeasured(now) }
+func (open) full(instant) bool                           { return true }

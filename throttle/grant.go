@@ -75,7 +75,7 @@ func (g Grant) Cancel() {
 	e := g.l.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.back(e.now(), &permit{draws: g.own(), at: g.at})
+	e.back(e.now(), &permit{draws: g.own(), granted: g.at, answered: g.at})
 }
 
 // Settle says what it really cost: the difference is charged, or goes back as
@@ -89,7 +89,7 @@ func (g Grant) Settle(actual Cost) {
 	e := g.l.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	now, p := e.now(), &permit{draws: g.own(), at: g.at}
+	now, p := e.now(), &permit{draws: g.own(), granted: g.at, answered: g.at}
 	e.settle(now, p, actual)
 	e.free(now, p)
 }

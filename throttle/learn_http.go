@@ -159,7 +159,7 @@ func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) 
 	}
 	if s == nil && len(k.quotas) == 0 && k.suspect == nil { // it tells that it was good, no more
 		k.busy *= busyKept
-		k.learner.well(now, k, p.permit.at)
+		k.learner.well(now, k, p.permit.granted)
 		return lesson{}
 	}
 	if s == nil {
@@ -168,7 +168,7 @@ func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) 
 	if s.Throttled && p.solo == nil {
 		p.solo = newSolo(k)
 	}
-	g := ticket{kind: k, sent: p.permit.at.time(), cost: p.cost, permit: &p.permit, solo: p.solo, probe: p.tr.Probe}
+	g := ticket{kind: k, sent: p.permit.granted.time(), cost: p.cost, permit: &p.permit, solo: p.solo, probe: p.tr.Probe}
 	if len(k.quotas) > 0 || len(s.Limits) > 0 {
 		g.where = k.whereOf(p.r)
 	}

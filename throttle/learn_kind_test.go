@@ -68,7 +68,7 @@ func TestKindsAreBounded(t *testing.T) {
 		if i != 3 && i != 5 {
 			continue
 		}
-		k.back(hourIn, 1, 0, hourIn, true)
+		k.back(hourIn, 1, 0, hourIn, 0)
 	}
 	seven := l.kinds[7]
 	if got := l.kindOf(kindKey{"GET", "7"}, hourIn); got != seven {

@@ -56,7 +56,7 @@ func (l *learner) take(now instant, _ int64, _ bool) (m mark) {
 	return m
 }
 
-func (l *learner) back(_ instant, _ int64, m mark, _ instant, _ bool) {
+func (l *learner) back(_ instant, _ int64, m mark, _, _ instant) {
 	l.hold.over(m&markAsks != 0)
 	if l.finder != nil {
 		l.finder.windows.done()
@@ -94,7 +94,7 @@ func (k *kind) take(now instant, _ int64, _ bool) (m mark) {
 	return m
 }
 
-func (k *kind) back(_ instant, _ int64, m mark, _ instant, _ bool) {
+func (k *kind) back(_ instant, _ int64, m mark, _, _ instant) {
 	k.slow.end(m.generation())
 	k.hold.over(m&markAsks != 0)
 	if k.apart {
@@ -108,7 +108,7 @@ func (s *hostStart) take(now instant, _ int64, _ bool) mark {
 	return mark(s.slow.start(now)) << markBits
 }
 
-func (s *hostStart) back(_ instant, _ int64, m mark, _ instant, _ bool) { s.slow.end(m.generation()) }
+func (s *hostStart) back(_ instant, _ int64, m mark, _, _ instant) { s.slow.end(m.generation()) }
 
 func (q *quota) at(now instant, n int64) instant {
 	return in(now, q.wait(now.time(), float64(n)))
@@ -125,7 +125,7 @@ func (q *quota) take(now instant, n int64, held bool) (m mark) {
 		q.out += float64(n)
 	}
 	if q.trail != nil {
-		q.trail.spent.held += n
+		q.trail.out += n
 	}
 	if q.asking && !q.asked {
 		q.asked = true
@@ -140,15 +140,15 @@ func (q *quota) answered(now instant, n int64, m mark, _ instant) {
 	}
 	q.release(n, m)
 	if q.trail != nil {
-		q.trail.spent.add(now, &q.trail.spec, n)
+		q.trail.add(now, n)
 	}
 }
 
 // back gives the place of a request whose units are not counted back, or those
 // of one that was never sent. What is given back after the answer came, the
 // server counted otherwise.
-func (q *quota) back(_ instant, n int64, m mark, _ instant, held bool) {
-	if held {
+func (q *quota) back(_ instant, n int64, m mark, _, answered instant) {
+	if answered == 0 {
 		q.release(n, m)
 	}
 }
@@ -158,7 +158,7 @@ func (q *quota) release(n int64, m mark) {
 		q.out = max(0, q.out-float64(n))
 	}
 	if q.trail != nil {
-		q.trail.spent.held = max(0, q.trail.spent.held-n)
+		q.trail.out = max(0, q.trail.out-n)
 	}
 	if m&markAsks != 0 {
 		q.asked = false

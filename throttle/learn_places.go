@@ -69,10 +69,10 @@ func (p *permit) vacate(now instant) {
 	}
 	p.kind = nil
 	l := k.learner
-	l.back(now, 1, mark(p.marks[0]), p.at, true)
+	l.back(now, 1, mark(p.marks[0]), p.granted, 0)
 	if l.terms.pausesOnly {
 		return
 	}
-	l.host.back(now, 1, mark(p.marks[1]), p.at, true)
-	k.back(now, 1, mark(p.marks[2]), p.at, true)
+	l.host.back(now, 1, mark(p.marks[1]), p.granted, 0)
+	k.back(now, 1, mark(p.marks[2]), p.granted, 0)
 }

@@ -345,11 +345,11 @@ func TestQuotaAsAMeter(t *testing.T) {
 	if got, want := q.eta(now, 0, 1), now.add(30*sec); got != want {
 		t.Errorf("alone: %v, want %v", got, want)
 	}
-	q.back(now, 5, m, now, false) // after the answer the server counted it otherwise
+	q.back(now, 5, m, now, now) // after the answer the server counted it otherwise
 	if q.out != 5 {
 		t.Errorf("%v under way", q.out)
 	}
-	q.back(now, 5, m, now, true)
+	q.back(now, 5, m, now, 0)
 	if q.out != 0 || q.level(now.time()) != 5 {
 		t.Errorf("%v under way", q.out)
 	}

@@ -109,7 +109,7 @@ func (b *bout) send() {
 			for i, m := range ms {
 				m.answered(b.now, 1, marks[i], b.now)
 				if _, ok := m.(*quota); !ok {
-					m.back(b.now, 1, marks[i], b.now, true)
+					m.back(b.now, 1, marks[i], b.now, 0)
 				}
 			}
 			if status == 200 {

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"math"
 	"time"
 
 	"github.com/weirhttp/weir/headers"
@@ -18,7 +19,8 @@ const (
 // in whole seconds, as long as nobody else spends of the quota.
 type trail struct {
 	spec   rateSpec
-	spent  window
+	spent  unitLog   // by when its answer came
+	out    int64     // not answered
 	shared time.Time // until then, somebody else does, or the window is not what was said
 }
 
@@ -37,7 +39,7 @@ func (q *quota) trace(now, sent time.Time, l headers.Limit, units float64, drew,
 	}
 	t.spec.Limit, t.spec.Per = int(min(q.size.Value, plentiful)), per+trailSlack
 	if !drew && !refused {
-		t.spent.add(instantOf(now), &t.spec, int64(units))
+		t.add(instantOf(now), int64(units))
 	}
 	left, ok := remaining(l)
 	if refused || ok && q.size.Value-left >= t.count(sent.Add(-per))+q.early+1 {
@@ -45,9 +47,17 @@ func (q *quota) trace(now, sent time.Time, l headers.Limit, units float64, drew,
 	}
 }
 
+// add notes n units that were answered now.
+func (t *trail) add(now instant, n int64) {
+	if n > 0 {
+		t.spent.forget(now - instant(t.spec.Per))
+		t.spent.add(now, min(n, math.MaxInt64-t.spent.sum-t.out), t.spec.grain())
+	}
+}
+
 // count is the units on the trail after from, those under way included.
 func (t *trail) count(from time.Time) float64 {
-	n, i := t.spent.held, instantOf(from)
+	n, i := t.out, instantOf(from)
 	for _, s := range t.spent.log {
 		if s.at > i {
 			n += s.n

@@ -156,7 +156,7 @@ func (l *Limiter) take(ctx context.Context, key string, q *ask) (Grant, error) {
 	if e.enter(now, draws, q) {
 		q.scope.counters.granted++
 		if q.upTo > 0 {
-			e.free(now, &permit{draws: draws, at: now})
+			e.free(now, &permit{draws: draws, granted: now, answered: now})
 		}
 		g := l.grant(draws, now)
 		e.mu.Unlock()
@@ -220,7 +220,7 @@ func (l *Limiter) takeLater(ctx context.Context, key string, q ask) (Grant, erro
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if q.upTo > 0 {
-		e.free(e.now(), &permit{draws: drawn, at: at})
+		e.free(e.now(), &permit{draws: drawn, granted: at, answered: at})
 	}
 	return l.grant(drawn, at), nil
 }
@@ -250,11 +250,11 @@ func (l *Limiter) try(key string, c Cost) (Decision, Grant) {
 	case e.enter(now, draws, &q):
 		d.Allowed = true
 		q.scope.counters.granted++
-		e.free(now, &permit{draws: draws, at: now})
+		e.free(now, &permit{draws: draws, granted: now, answered: now})
 	default:
 		if drawn, ok := e.overtake(now, &q, draws); ok {
 			draws, d.Allowed = drawn, true
-			e.free(now, &permit{draws: draws, at: now})
+			e.free(now, &permit{draws: draws, granted: now, answered: now})
 			break
 		}
 		t, _ := e.estimate(now, &q, draws)

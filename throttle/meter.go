@@ -27,12 +27,12 @@ type meter interface {
 	// follows. What it returns goes back with them.
 	take(now instant, n int64, held bool) mark
 
-	// answered says that the answer came to the request of a held grant made at at.
-	answered(now instant, n int64, m mark, at instant)
+	// answered says that the answer came to the request of a held grant.
+	answered(now instant, n int64, m mark, granted instant)
 
-	// back returns n units, all or some, of a grant: a held one, or one that was
-	// granted or answered at at.
-	back(now instant, n int64, m mark, at instant, held bool)
+	// back returns n units, all or some, of a grant. answered is zero if that is
+	// held still, and when it was granted if it never was.
+	back(now instant, n int64, m mark, granted, answered instant)
 
 	// view describes the meter for people.
 	view(now instant) view

@@ -149,25 +149,29 @@ func TestMeterInherits(t *testing.T) {
 		to          string
 		left        float64
 		full        time.Duration
+		gone        time.Duration // when what was held has left; zero: not asked
 	}{
-		{"4/10s burst 4", 3, 0, 0, "8/20s burst 8", 5, 20 * sec},
-		{"4/10s burst 4", 2, 1, 5 * sec, "8/20s burst 8", 5, 20 * sec},
-		{"4/10s burst 4", 3, 0, 5 * sec, "8/20s burst 8", 5, 15 * sec},
-		{"4/10s burst 4", 3, 0, 10 * sec, "8/20s burst 8", 8, 0},
-		{"4/10s burst 4", 3, 0, 10 * sec, "8/20s burst 4", 4, 0},
-		{"4/10s burst 4", 3, 0, 5 * sec, "8/4s burst 8", 8, 0},
-		{"4/10s burst 4", 3, 0, 0, "8/20s burst 4", 1, 20 * sec},
-		{"4/10s burst 4", 3, 0, 0, "1/s bucket 10", 7, 3 * sec},
-		{"4/10s burst 4", 1, 2, 0, "1/s bucket 10", 7, 3 * sec},
-		{"4/10s burst 4", 3, 0, 0, "1/s bucket 2", 0, 2 * sec},
-		{"2/s bucket 4", 3, 0, 0, "8/20s burst 8", 8, 0},
-		{"2/s bucket 4", 3, 0, 0, "1/s bucket 10", 7, 3 * sec},
-		{"2/s bucket 4", 3, 0, sec, "1/s bucket 10", 9, sec},
-		{"8/8s burst 2", 2, 0, sec, "1/s bucket 10", 8, 2 * sec},
-		{"10/d burst 10 align UTC", 3, 0, 0, "8/20s burst 8", 8, 0},
-		{"10/d burst 10 align UTC", 3, 0, 0, "1/s bucket 10", 10, 0},
-		{"4/10s burst 4", 3, 0, 0, "10/d burst 10 align UTC", 10, 0},
-		{"4/10s burst 4", 3, 0, 0, "24/d burst 4 align UTC", 1, 3 * time.Hour},
+		{"4/10s burst 4", 3, 0, 0, "8/20s burst 8", 5, 20 * sec, 0},
+		{"4/10s burst 4", 2, 1, sec / 2, "8/20s burst 8", 5, 20 * sec, 22 * sec}, // under way
+		{"4/10s burst 4", 2, 1, 3 * sec / 2, "8/20s burst 8", 5, 19*sec + sec/2, 21 * sec},
+		{"4/10s burst 4", 2, 1, 5 * sec, "8/20s burst 8", 5, 16 * sec, 21 * sec},
+		{"20/20s burst 20", 2, 1, 3 * sec / 2, "8/10s burst 8", 5, 10 * sec, 11*sec + sec/2}, // for longer than is allowed now
+		{"4/10s burst 4", 3, 0, 5 * sec, "8/20s burst 8", 5, 15 * sec, 0},
+		{"4/10s burst 4", 3, 0, 10 * sec, "8/20s burst 8", 8, 0, 0},
+		{"4/10s burst 4", 3, 0, 10 * sec, "8/20s burst 4", 4, 0, 0},
+		{"4/10s burst 4", 3, 0, 5 * sec, "8/4s burst 8", 8, 0, 0},
+		{"4/10s burst 4", 3, 0, 0, "8/20s burst 4", 1, 20 * sec, 0},
+		{"4/10s burst 4", 3, 0, 0, "1/s bucket 10", 7, 3 * sec, 0},
+		{"4/10s burst 4", 1, 2, 0, "1/s bucket 10", 7, 3 * sec, 0},
+		{"4/10s burst 4", 3, 0, 0, "1/s bucket 2", 0, 2 * sec, 0},
+		{"2/s bucket 4", 3, 0, 0, "8/20s burst 8", 8, 0, 0},
+		{"2/s bucket 4", 3, 0, 0, "1/s bucket 10", 7, 3 * sec, 0},
+		{"2/s bucket 4", 3, 0, sec, "1/s bucket 10", 9, sec, 0},
+		{"8/8s burst 2", 2, 0, sec, "1/s bucket 10", 8, 2 * sec, 0},
+		{"10/d burst 10 align UTC", 3, 0, 0, "8/20s burst 8", 8, 0, 0},
+		{"10/d burst 10 align UTC", 3, 0, 0, "1/s bucket 10", 10, 0, 0},
+		{"4/10s burst 4", 3, 0, 0, "10/d burst 10 align UTC", 10, 0, 0},
+		{"4/10s burst 4", 3, 0, 0, "24/d burst 4 align UTC", 1, 3 * time.Hour, 0},
 	} {
 		old := newScript(t, test.from)
 		old.take(test.spent)
@@ -178,10 +182,10 @@ func TestMeterInherits(t *testing.T) {
 		s.m.inherit(s.now, old.m)
 		t.Logf("%+v", test)
 		s.want(test.left, test.full)
-		if test.held > 0 && test.full == 20*sec {
-			s.at(test.after + 20*sec - 1)
+		if test.gone > 0 {
+			s.at(test.gone - 1)
 			s.want(8-float64(test.held), 1)
-			s.at(test.after + 20*sec)
+			s.at(test.gone)
 			s.want(8, 0)
 		}
 	}
@@ -204,7 +208,7 @@ func TestHeirs(t *testing.T) {
 		m := heir(all, &terms{unit: test.unit, route: test.route})
 		got := int64(0)
 		if m != nil {
-			got = m.window.count
+			got = m.window.used()
 		}
 		if got != test.want {
 			t.Errorf("%+v: got the meter that saw %d", test, got)

@@ -22,27 +22,53 @@ func TestMeterOfAWindow(t *testing.T) {
 	s.want(4, 0, 0, 0, 0, 0)
 }
 
-// A held unit counts until Per after its answer, whenever that comes.
+// A held unit counts until Per after its answer, or if that does not come in a
+// tenth of Per, until Per after then.
 func TestMeterOfAWindowHolds(t *testing.T) {
 	s := newScript(t, "4/10s burst 4")
-	g := s.hold(2)
-	s.want(2, 10*sec, 0, 0, 10*sec, 10*sec)
-	s.at(30 * sec)
-	s.want(2, 10*sec, 0, 0, 10*sec, 10*sec)
-	s.take(1)
+	late := s.hold(1)
+	s.at(sec / 2)
+	soon := s.hold(2)
+	s.want(1, 10*sec, 0, 10*sec, 10*sec, 10*sec) // for what is held it assumes that the answer comes now
+	s.at(sec - 1)
+	s.answered(soon)
 	s.want(1, 10*sec, 0, 10*sec, 10*sec, 10*sec)
-	s.at(33 * sec)
-	s.want(1, 10*sec, 0, 7*sec, 10*sec, 10*sec) // for what is held it assumes that the answer comes now
-	s.answered(g)
-	s.want(1, 10*sec, 0, 7*sec, 10*sec, 10*sec)
-	s.at(40 * sec)
-	s.want(2, 3*sec, 0, 0, 3*sec, 3*sec)
-	s.back(g, 1)
-	s.want(3, 3*sec, 0, 0, 0, 3*sec)
-	s.back(g, 1)
+	s.at(sec)
+	s.want(1, 10*sec, 0, 10*sec-1, 10*sec-1, 10*sec)
+	s.at(5 * sec)
+	s.want(1, 6*sec, 0, 6*sec-1, 6*sec-1, 6*sec)
+	s.answered(late) // changes nothing
+	s.want(1, 6*sec, 0, 6*sec-1, 6*sec-1, 6*sec)
+	s.back(soon, 1)
+	s.want(2, 6*sec, 0, 0, 6*sec-1, 6*sec)
+	s.at(11*sec - 1)
+	s.want(3, 1, 0, 0, 0, 1)
+	s.at(11 * sec)
 	s.want(4, 0, 0, 0, 0, 0)
+	s.back(late, 1) // it has left by itself
 	s.back(s.hold(4), 4)
 	s.want(4, 0, 0, 0, 0, 0)
+}
+
+// What comes back of a unit that was answered late, or not at all, is taken off
+// where that was counted: a tenth of Per after its grant.
+func TestMeterOfAWindowTakesBackWhatIsLate(t *testing.T) {
+	for _, answered := range []bool{false, true} {
+		s := newScript(t, "4/10s burst 4")
+		g := s.hold(2)
+		s.at(sec / 2)
+		s.hold(1)
+		s.at(3 * sec)
+		if answered {
+			s.answered(g)
+		}
+		s.take(1)
+		s.want(0, 10*sec, 8*sec, 8*sec, 8*sec+sec/2, 10*sec)
+		s.back(g, 1)
+		s.want(1, 10*sec, 0, 8*sec, 8*sec+sec/2, 10*sec)
+		s.back(g, 1)
+		s.want(2, 10*sec, 0, 0, 8*sec+sec/2, 10*sec)
+	}
 }
 
 // What comes back is taken off where it was counted, and nowhere else.
@@ -120,7 +146,7 @@ func TestWindowsLogIsBounded(t *testing.T) {
 		next := s.take(1)
 		s.back(last, 1)
 		last = next
-		if n := len(s.m.window.log); n > 2*exact {
+		if n := len(s.m.window.sent.log); n > 2*exact {
 			t.Fatalf("%d entries for one unit", n)
 		}
 	}
@@ -138,7 +164,7 @@ func TestWindowsLogIsBounded(t *testing.T) {
 	for i := range 1000 {
 		s.at(time.Duration(i) * time.Millisecond)
 		s.answered(i)
-		if n := len(s.m.window.log); n > 2*exact {
+		if n := len(s.m.window.sent.log); n > 2*exact {
 			t.Fatalf("%d entries", n)
 		}
 	}
@@ -146,7 +172,7 @@ func TestWindowsLogIsBounded(t *testing.T) {
 		s.at(time.Hour + d)
 		still := int64(999 - d/time.Millisecond)
 		s.want(float64(max(0, 64-still)), 999*time.Millisecond-d)
-		if n := s.m.window.count; n < still {
+		if n := s.m.window.used(); n < still {
 			t.Errorf("%v after the hour of the first %d are counted, want at least %d", d, n, still)
 		}
 	}
@@ -160,15 +186,18 @@ func TestMeterOfADay(t *testing.T) {
 	s := newScript(t, "10/d burst 10 align UTC")
 	s.want(10, 0, 0)
 	early := s.take(3)
+	s.at(12*time.Hour - 144*time.Minute)
+	s.hold(1) // has reached the server by midnight
+	s.at(11 * time.Hour)
 	late := s.hold(2)
-	s.want(5, 12*time.Hour, 0, 0, 0, 0, 0, 12*time.Hour)
-	s.back(early, 1)
-	s.want(6, 12*time.Hour)
+	s.want(4, time.Hour, 0, 0, 0, 0, time.Hour)
+	s.back(early, 2)
+	s.want(6, time.Hour)
 	s.at(12*time.Hour - 1)
 	s.want(6, 1, 0, 0, 0, 0, 0, 0, 1)
 	s.at(12 * time.Hour)
 	s.want(8, 24*time.Hour, 0, 0, 0, 0, 0, 0, 0, 0, 24*time.Hour)
-	s.back(early, 2) // of the day before
+	s.back(early, 1) // of the day before
 	s.want(8, 24*time.Hour)
 	s.back(late, 1)
 	s.want(9, 24*time.Hour)
@@ -186,14 +215,16 @@ func TestMeterOfADay(t *testing.T) {
 	s.back(first, 1)
 	s.want(10, 0)
 
+	s.at(59 * time.Hour)
 	a, b := s.hold(3), s.hold(3)
-	s.at(60 * time.Hour) // nobody looked at midnight
+	s.at(61 * time.Hour) // nobody looked at midnight
 	s.answered(a)
-	s.want(4, 24*time.Hour)
+	s.want(4, 23*time.Hour)
 	s.at(84 * time.Hour)
-	s.want(7, 24*time.Hour)
+	s.want(10, 0)
 	s.back(b, 3)
 	s.want(10, 0)
+	s.at(107 * time.Hour)
 	c := s.hold(3)
 	s.at(108 * time.Hour)
 	s.back(c, 1)
@@ -201,7 +232,9 @@ func TestMeterOfADay(t *testing.T) {
 	for range 4 {
 		s.grants[c].n = 2
 		s.answered(c)
-		s.at(time.Duration(s.now-1) + 24*time.Hour)
+		s.at(time.Duration(s.now-1) + 23*time.Hour)
+		s.want(8, time.Hour)
+		s.at(time.Duration(s.now-1) + time.Hour)
 		s.want(10, 0, 0)
 		c = s.hold(2)
 	}

@@ -312,7 +312,7 @@ func TestRestartedLearning(t *testing.T) {
 	if l.flow.accepted != 1 || l.flow.started != 3 || l.flow.out != 3 {
 		t.Errorf("%+v", l.flow)
 	}
-	l.back(hourIn, 1, 0, hourIn, true)
+	l.back(hourIn, 1, 0, hourIn, 0)
 	l.restart(k)
 	if l.flow != (flow{out: 2}) {
 		t.Errorf("%+v", l.flow)

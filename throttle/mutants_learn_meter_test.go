@@ -88,7 +88,7 @@ func TestStartsAreCounted(t *testing.T) {
 	if m != 0 || l.flow.out != 1 || l.flow.started != 1 || l.flow.began != hourIn {
 		t.Errorf("%v, %+v", m, l.flow)
 	}
-	if l.back(hourIn, 1, m, hourIn, true); l.flow.out != 0 || l.flow.started != 1 {
+	if l.back(hourIn, 1, m, hourIn, 0); l.flow.out != 0 || l.flow.started != 1 {
 		t.Errorf("%+v", l.flow)
 	}
 	l.hold, l.finder = &hold{asking: true}, new(finder)
@@ -96,7 +96,7 @@ func TestStartsAreCounted(t *testing.T) {
 	if m != markAsks || l.finder.windows.out != 1 || l.flow.started != 1 || !l.hold.asked {
 		t.Errorf("%v, %+v", m, l.finder.windows)
 	}
-	if l.back(hourIn, 1, m, hourIn, true); l.finder.windows.out != 0 || l.hold.asked {
+	if l.back(hourIn, 1, m, hourIn, 0); l.finder.windows.out != 0 || l.hold.asked {
 		t.Errorf("%+v", l.finder.windows)
 	}
 	l.terms.pausesOnly = true
@@ -115,7 +115,7 @@ func TestStartsAreCounted(t *testing.T) {
 	if k.finder.windows.out != 1 || k.slow.now != 1 || k.last != hourIn || m != 0 {
 		t.Errorf("%v, %+v", m, k.finder.windows)
 	}
-	if k.back(hourIn, 1, m, hourIn, true); k.finder.windows.out != 0 || k.slow.now != 0 {
+	if k.back(hourIn, 1, m, hourIn, 0); k.finder.windows.out != 0 || k.slow.now != 0 {
 		t.Errorf("%+v", k.finder.windows)
 	}
 }

@@ -39,11 +39,11 @@ func TestKindAsAMeter(t *testing.T) {
 	if m&markAsks == 0 || k.at(later, 1) != never {
 		t.Error("more than one asks")
 	}
-	k.back(later, 1, m&^markAsks, later, true)
+	k.back(later, 1, m&^markAsks, later, 0)
 	if k.at(later, 1) != never {
 		t.Error("another one's end is no answer to who asks")
 	}
-	k.back(later, 1, m, later, true)
+	k.back(later, 1, m, later, 0)
 	if k.at(later, 1) != later {
 		t.Error("who asked is gone, and the next one may not")
 	}

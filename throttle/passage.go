@@ -118,7 +118,7 @@ func (p *passage) count() {
 
 // granted notes what p was given, and when it goes on.
 func (p *passage) granted(draws []draw, at, sent instant) {
-	p.permit = permit{draws: draws, at: at, held: true}
+	p.permit = permit{draws: draws, granted: at}
 	p.sent, p.tr.Grant = sent, p
 }
 

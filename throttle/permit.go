@@ -5,29 +5,36 @@ package throttle
 // requests: of what the server bears, of a new host's slow start, and of its
 // kind. It takes those in one step, without a draw on each account.
 type permit struct {
-	draws []draw    // of those given back, n is zero
-	at    instant   // of the grant; once answered, of the answer
-	kind  *kind     // whose places are taken; nil: none, or given back
-	marks [3]uint32 // of the places: the server's, the host's, the kind's
-	held  bool      // not answered yet
+	draws    []draw    // of those given back, n is zero
+	granted  instant   // when
+	answered instant   // when; zero: not yet. Of what awaits no answer, when it was granted
+	kind     *kind     // whose places are taken; nil: none, or given back
+	marks    [3]uint32 // of the places: the server's, the host's, the kind's
 }
 
 // answered dates p's units: the server counted them before now. over says that
 // the places in flight are free too: there is no body to wait for.
-func (e *engine) answered(now instant, p *permit, over bool) {
-	if !p.held {
+func (e *engine) answered(now instant, p *permit, over bool) { e.ended(now, p, true, over) }
+
+// lost ends what brought no answer. It may still be on its way to the server, so
+// the units of configured rates stay as they are.
+func (e *engine) lost(now instant, p *permit) { e.ended(now, p, false, true) }
+
+func (e *engine) ended(now instant, p *permit, seen, over bool) {
+	if p.answered != 0 {
 		return
 	}
-	granted := p.at
-	p.held, p.at = false, now
+	p.answered = now
 	for i := range p.draws {
 		d := &p.draws[i]
 		if d.n == 0 {
 			continue
 		}
-		d.a.meter.answered(now, d.n, d.mark, granted)
+		if seen || d.a.terms.spec == nil {
+			d.a.meter.answered(now, d.n, d.mark, p.granted)
+		}
 		if t := d.a.terms; t.toHeaders || over && t.unit == "" {
-			d.a.meter.back(now, d.n, d.mark, p.at, true)
+			d.a.meter.back(now, d.n, d.mark, p.granted, 0)
 			d.n = 0
 			e.mark(d.a)
 		} else if s := d.a.terms.spec; s != nil && s.span > 0 {
@@ -42,7 +49,7 @@ func (e *engine) answered(now instant, p *permit, over bool) {
 func (e *engine) free(now instant, p *permit) {
 	for i := range p.draws {
 		if d := &p.draws[i]; d.n != 0 && d.a.terms.unit == "" {
-			d.a.meter.back(now, d.n, d.mark, p.at, true)
+			d.a.meter.back(now, d.n, d.mark, p.granted, 0)
 			d.n = 0
 			e.mark(d.a)
 		}
@@ -54,13 +61,13 @@ func (e *engine) free(now instant, p *permit) {
 func (e *engine) back(now instant, p *permit) {
 	for i := range p.draws {
 		if d := &p.draws[i]; d.n != 0 {
-			d.a.meter.back(now, d.n, d.mark, p.at, p.held)
+			d.a.meter.back(now, d.n, d.mark, p.granted, p.answered)
 			d.n = 0
 			e.mark(d.a)
 		}
 	}
 	p.vacate(now)
-	p.held = false
+	p.answered = now
 	e.run(now)
 }
 
@@ -75,9 +82,9 @@ func (e *engine) settle(now instant, p *permit, actual Cost) {
 			continue
 		}
 		if n > d.n {
-			d.mark = d.a.meter.take(now, n-d.n, p.held)
+			d.mark = d.a.meter.take(now, n-d.n, p.answered == 0)
 		} else {
-			d.a.meter.back(now, d.n-n, d.mark, p.at, p.held)
+			d.a.meter.back(now, d.n-n, d.mark, p.granted, p.answered)
 		}
 		d.n = n
 		e.mark(d.a)

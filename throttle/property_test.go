@@ -385,9 +385,8 @@ func TestConservation(t *testing.T) {
 		s := newRateSpec(Rate{Limit: limit, Per: time.Hour, Burst: limit})
 		m := newRated(1, s, nil)
 		type part struct {
-			n    int64
-			at   instant
-			held bool
+			n                 int64
+			granted, answered instant // answered is zero as long as it is held
 		}
 		var parts []part
 		now, want := instant(1), int64(0)
@@ -397,8 +396,11 @@ func TestConservation(t *testing.T) {
 			if op < 2 || len(parts) == 0 {
 				n := rapid.Int64Range(1, 20).Draw(rt, "n")
 				if n <= m.room(now) {
-					m.take(now, n, op == 0)
-					parts = append(parts, part{n, now, op == 0})
+					p := part{n: n, granted: now}
+					if m.take(now, n, op == 0); op != 0 {
+						p.answered = now
+					}
+					parts = append(parts, p)
 					want += n
 				}
 				continue
@@ -406,12 +408,12 @@ func TestConservation(t *testing.T) {
 			i := rapid.IntRange(0, len(parts)-1).Draw(rt, "which")
 			p := &parts[i]
 			switch {
-			case op == 2 && p.held:
-				m.answered(now, p.n, 0, p.at)
-				p.held, p.at = false, now
+			case op == 2 && p.answered == 0:
+				m.answered(now, p.n, 0, p.granted)
+				p.answered = now
 			default:
 				n := rapid.Int64Range(0, p.n).Draw(rt, "back")
-				m.back(now, n, 0, p.at, p.held)
+				m.back(now, n, 0, p.granted, p.answered)
 				p.n -= n
 				want -= n
 			}
@@ -434,7 +436,7 @@ func TestLargeWindowsAreNearlyExact(t *testing.T) {
 			now += instant(gap)
 			w.take(now, s, 3, false)
 			log = append(log, arrived{time.Duration(now), 3})
-			w.expire(now, s.Per)
+			w.look(now, s)
 			var least, most int64
 			for _, a := range log {
 				if age := time.Duration(now) - a.at; age < s.Per {
@@ -443,8 +445,8 @@ func TestLargeWindowsAreNearlyExact(t *testing.T) {
 					most += a.n
 				}
 			}
-			if w.count < least || w.count > least+most {
-				rt.Fatalf("%d counted, want %d to %d", w.count, least, least+most)
+			if w.used() < least || w.used() > least+most {
+				rt.Fatalf("%d counted, want %d to %d", w.used(), least, least+most)
 			}
 		}
 	})

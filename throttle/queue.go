@@ -226,7 +226,7 @@ func (e *engine) abandon(now instant, w *waiter) {
 	case w.granted:
 		c.granted--
 		c.more().cancelled++
-		e.back(now, &permit{draws: w.draws, at: w.at, held: w.held()})
+		e.back(now, &permit{draws: w.draws, granted: w.at, answered: w.answeredAt(w.at)})
 		w.granted = false
 	case w.err != nil:
 		c.refuse(now, w.err.Reason)

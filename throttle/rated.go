@@ -122,8 +122,8 @@ func (m *rated) room(now instant) int64 {
 		m.calendar.roll(now, m.rateSpec)
 		n = int64(m.Limit) - m.calendar.used
 	case m.Bucket == 0:
-		m.window.expire(now, m.Per)
-		n = int64(m.Limit) - m.window.count - m.window.held
+		m.window.look(now, m.rateSpec)
+		n = int64(m.Limit) - m.window.used()
 	}
 	switch {
 	case m.warm != nil && m.warm.next > now:
@@ -162,30 +162,30 @@ func (m *rated) take(now instant, n int64, held bool) mark {
 	return 0
 }
 
-func (m *rated) answered(now instant, n int64, _ mark, at instant) {
+func (m *rated) answered(now instant, n int64, _ mark, granted instant) {
 	switch {
 	case m.calendar != nil:
-		m.calendar.answered(now, m.rateSpec, n)
+		m.calendar.answered(now, m.rateSpec, n, granted)
 	case m.Bucket == 0:
-		m.window.answered(now, m.rateSpec, n)
+		m.window.answered(now, m.rateSpec, n, granted)
 	case m.span > 0:
-		m.bucket.answered(now, m.rateSpec, n, at)
+		m.bucket.answered(now, m.rateSpec, n, granted)
 	}
 }
 
-func (m *rated) back(now instant, n int64, k mark, at instant, held bool) {
+func (m *rated) back(now instant, n int64, k mark, granted, answered instant) {
 	switch {
 	case m.calendar != nil:
-		m.calendar.back(now, m.rateSpec, n, at, held)
+		m.calendar.back(now, m.rateSpec, n, granted, answered)
 	case m.Bucket == 0:
-		m.window.back(now, m.rateSpec, n, at, held)
+		m.window.back(now, m.rateSpec, n, granted, answered)
 	}
 	switch {
 	case m.warm != nil:
 		m.warm.back(now, m.rateSpec.warm, n, instant(k))
 	case m.shaped:
-		if held && m.span > 0 {
-			m.bucket.answered(now, m.rateSpec, n, at)
+		if answered == 0 && m.span > 0 {
+			m.bucket.answered(now, m.rateSpec, n, granted)
 		}
 		m.bucket.back(now, m.rateSpec, n, instant(k))
 	}
@@ -198,8 +198,8 @@ func (m *rated) respec(now instant, s *rateSpec) {
 	case m.shaped:
 		used = m.bucket.used(now, m.rateSpec)
 	case m.warm == nil && m.Bucket == 0 && m.calendar == nil:
-		m.window.expire(now, m.Per)
-		used = min(float64(m.window.count+m.window.held), float64(s.size)) // more is no debt: it may be long ago
+		m.window.look(now, m.rateSpec)
+		used = min(float64(m.window.used()), float64(s.size)) // more is no debt: it may be long ago
 	}
 	if s.warm != nil {
 		m.warm.stored *= s.warm.most / m.rateSpec.warm.most
@@ -217,14 +217,11 @@ func (m *rated) inherit(now instant, o *rated) {
 		used = o.bucket.used(now, o.rateSpec)
 	}
 	if o.Bucket == 0 && o.calendar == nil {
-		o.window.expire(now, o.Per)
+		o.window.look(now, o.rateSpec)
 		if m.Bucket == 0 && m.calendar == nil {
-			m.window.log = append([]stamp(nil), o.window.log...)
-			m.window.count, m.window.first = o.window.count, -instant(m.Per)
-			m.window.add(now, m.rateSpec, o.window.held)
-			m.window.expire(now, m.Per)
+			m.window.inherit(now, m.rateSpec, &o.window)
 		}
-		used = max(used, float64(o.window.count+o.window.held))
+		used = max(used, float64(o.window.used()))
 	}
 	if m.shaped {
 		m.bucket.begin(now, m.rateSpec, max(0, float64(m.size)-used), o.bucket.end)
@@ -260,12 +257,12 @@ func (m *rated) view(now instant) view {
 			v.full = instant(m.calendar.end - m.calendar.clock.zero)
 		}
 	case m.Bucket == 0:
-		m.window.expire(now, m.Per)
-		v.left = float64(int64(m.Limit) - m.window.count - m.window.held)
-		if m.window.held > 0 {
+		m.window.look(now, m.rateSpec)
+		v.left = float64(int64(m.Limit) - m.window.used())
+		if m.window.out.sum > 0 {
 			v.full = now.add(m.Per)
-		} else if last := len(m.window.log) - 1; last >= 0 {
-			v.full = m.window.log[last].at.add(m.Per)
+		} else if last := len(m.window.sent.log) - 1; last >= 0 {
+			v.full = m.window.sent.log[last].at.add(m.Per)
 		}
 	}
 	v.unspent = max(0, v.left)
@@ -291,8 +288,8 @@ func (m *rated) full(now instant) bool {
 			return false
 		}
 	case m.Bucket == 0:
-		m.window.expire(now, m.Per)
-		if m.window.count > 0 || m.window.held > 0 {
+		m.window.look(now, m.rateSpec)
+		if m.window.used() > 0 {
 			return false
 		}
 	}

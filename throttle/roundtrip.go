@@ -119,7 +119,7 @@ func (p *passage) finish(end ending) {
 		return
 	}
 	p.counts().retry(p.tr.After, 1)
-	e.answered(now, &p.permit, true)
+	e.lost(now, &p.permit)
 	p.again(now)
 }
 

@@ -49,6 +49,14 @@ type ask struct {
 // held reports whether units count until the answer.
 func (q *ask) held() bool { return q.r != nil }
 
+// answeredAt is the permit.answered of what q was just granted.
+func (q *ask) answeredAt(granted instant) instant {
+	if q.held() {
+		return 0
+	}
+	return granted
+}
+
 // of is how many units q draws on a.
 func (q *ask) of(a *account) int64 {
 	t := a.terms

@@ -17,10 +17,9 @@ type script struct {
 }
 
 type scriptGrant struct {
-	n    int64
-	mark mark
-	at   instant
-	held bool
+	n                 int64
+	mark              mark
+	granted, answered instant // answered is zero as long as it is held
 }
 
 // newScript begins at the first instant, at noon of 2026-01-15 UTC.
@@ -39,19 +38,23 @@ func (s *script) take(n int64) (grant int) { return s.charge(n, false) }
 func (s *script) hold(n int64) (grant int) { return s.charge(n, true) }
 
 func (s *script) charge(n int64, held bool) int {
-	s.grants = append(s.grants, scriptGrant{n, s.m.take(s.now, n, held), s.now, held})
+	g := scriptGrant{n: n, mark: s.m.take(s.now, n, held), granted: s.now}
+	if !held {
+		g.answered = s.now
+	}
+	s.grants = append(s.grants, g)
 	return len(s.grants) - 1
 }
 
 func (s *script) answered(grant int) {
 	g := &s.grants[grant]
-	s.m.answered(s.now, g.n, g.mark, g.at)
-	g.held, g.at = false, s.now
+	s.m.answered(s.now, g.n, g.mark, g.granted)
+	g.answered = s.now
 }
 
 func (s *script) back(grant int, n int64) {
 	g := s.grants[grant]
-	s.m.back(s.now, n, g.mark, g.at, g.held)
+	s.m.back(s.now, n, g.mark, g.granted, g.answered)
 }
 
 // want compares what is left, the time until everything is there again, and

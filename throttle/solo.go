@@ -162,12 +162,12 @@ func (o *solo) words(now instant) string {
 	return "others may ask first whether the pause is over"
 }
 
-func (o *solo) eta(now instant, _, _ int64) instant      { return o.at(now, 1) }
-func (o *solo) fits(int64) bool                          { return true }
-func (o *solo) regain(int64) time.Duration               { return 0 }
-func (o *solo) room(instant) int64                       { return 1 }
-func (o *solo) take(instant, int64, bool) mark           { return 0 }
-func (o *solo) answered(instant, int64, mark, instant)   {}
-func (o *solo) back(instant, int64, mark, instant, bool) {}
-func (o *solo) view(now instant) view                    { return unmeasured(now) }
-func (o *solo) full(instant) bool                        { return true }
+func (o *solo) eta(now instant, _, _ int64) instant         { return o.at(now, 1) }
+func (o *solo) fits(int64) bool                             { return true }
+func (o *solo) regain(int64) time.Duration                  { return 0 }
+func (o *solo) room(instant) int64                          { return 1 }
+func (o *solo) take(instant, int64, bool) mark              { return 0 }
+func (o *solo) answered(instant, int64, mark, instant)      {}
+func (o *solo) back(instant, int64, mark, instant, instant) {}
+func (o *solo) view(now instant) view                       { return unmeasured(now) }
+func (o *solo) full(instant) bool                           { return true }

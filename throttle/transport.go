@@ -22,9 +22,11 @@ import (
 // cannot go in time. Create it with New. It is safe for concurrent use and has
 // no goroutine of its own.
 //
-// A unit of a configured rate counts from its grant until Per after the
-// answer's headers came, so that the server too never sees more than Limit in
-// any window, whatever the network does.
+// A unit of a configured rate counts from its grant until Per after the server
+// has seen it: after the answer's headers came, but no later than a tenth of Per
+// after the grant. So a rate is at least nine tenths of what is configured,
+// however long answers take, and the server too never sees more than Limit in
+// any window, as long as no request needs more than that tenth to reach it.
 type Transport struct {
 	base      http.RoundTripper
 	onward    trip.Onward

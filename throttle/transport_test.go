@@ -99,17 +99,25 @@ func sameTimes(t *testing.T, got []time.Duration, want ...time.Duration) {
 	}
 }
 
-func TestUnitsCountUntilPerAfterTheAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBase(slow(300 * time.Millisecond))
-		tr := newTransport(t, b, Config{Default: MustParseBudget("2/s burst 2")})
-		var wg sync.WaitGroup
-		for range 4 {
-			wg.Go(func() { mustGet(t, tr, "http://a/").Body.Close() })
-		}
-		wg.Wait()
-		sameTimes(t, b.times(), 0, 0, 1300*time.Millisecond, 1300*time.Millisecond)
-	})
+// A unit counts until Per after its answer, or after a tenth of Per.
+func TestUnitsCountUntilPerAfterTheServerSawThem(t *testing.T) {
+	for answer, next := range map[time.Duration]time.Duration{
+		0:                      time.Second,
+		30 * time.Millisecond:  1030 * time.Millisecond,
+		300 * time.Millisecond: 1100 * time.Millisecond,
+		time.Minute:            1100 * time.Millisecond,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBase(slow(answer))
+			tr := newTransport(t, b, Config{Default: MustParseBudget("2/s burst 2")})
+			var wg sync.WaitGroup
+			for range 4 {
+				wg.Go(func() { mustGet(t, tr, "http://a/").Body.Close() })
+			}
+			wg.Wait()
+			sameTimes(t, b.times(), 0, 0, next, next)
+		})
+	}
 }
 
 func TestRoutesDoNotHoldUpOneAnother(t *testing.T) {

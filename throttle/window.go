@@ -7,159 +7,129 @@ import (
 	meters "github.com/weirhttp/weir/throttle/internal/meter"
 )
 
-// window counts the units of the last Per, by when they were sent. Units of
-// requests whose answers have not come yet are held: the server may count them
-// only when it answers. The zero value is empty.
-//
-// Up to exact units are kept one by one. Above, units less than Per/64 apart
-// share an entry and are dated by its last one: they leave up to that much too
-// late, never too early.
+// transit is how long after its grant a unit may reach the server, at most. What
+// is on its way for longer is taken to have been seen then, so that answers may
+// take as long as they like: the rate is no less than Limit in Per and transit.
+// A tenth is as much as a network may vary, and costs a tenth of the rate where
+// no answer comes sooner.
+func (s *rateSpec) transit() instant { return instant(s.Per / 10) }
+
+// grain is within what time units of a window share a date.
+func (s *rateSpec) grain() instant {
+	if s.Limit <= exact {
+		return 0
+	}
+	return instant(s.Per / exact)
+}
+
+// window counts the units of the last Per, by the latest moment at which the
+// server may have seen them: when their answer came, or the transit after they
+// were granted if that is sooner. The zero value is empty.
 type window struct {
-	held  int64 // granted, not answered
-	count int64 // sum over log
-	first instant
-	log   []stamp // oldest first
+	sent unitLog    // by that moment
+	out  unanswered // granted, not answered, younger than the transit
 }
 
-// stamp is units that leave the window together.
-type stamp struct {
-	at instant // of the last of them
-	n  int64
-}
-
-// expire forgets what has left the window.
-func (w *window) expire(now instant, per time.Duration) {
-	i := 0
-	for i < len(w.log) && w.log[i].at.add(per) <= now {
-		w.count -= w.log[i].n
-		i++
-	}
-	if i == 0 {
-		return
-	}
-	if i == len(w.log) {
-		w.log = w.log[:0]
-		if cap(w.log) > 8 {
-			w.log = nil // an idle key is small
+// look dates what is under way for longer than the transit, and forgets what has
+// left the window.
+func (w *window) look(now instant, s *rateSpec) {
+	for {
+		t, ok := w.out.next(now - s.transit())
+		if !ok {
+			break
 		}
-		return
+		w.sent.add(t.at+s.transit(), t.n, s.grain())
 	}
-	w.log = w.log[:copy(w.log, w.log[i:])]
+	if w.sent.forget(now - instant(s.Per)); len(w.sent.log) == 0 {
+		w.out.shrink() // an idle key is small
+	}
 }
+
+// used is the units in the window, as of the last look.
+func (w *window) used() int64 { return w.sent.sum + w.out.sum }
 
 // at is the earliest instant at which n units fit, n <= s.Limit. For what is
-// held it assumes that the answers come now.
+// under way it assumes that the answers come now.
 func (w *window) at(now instant, s *rateSpec, n int64) instant {
-	w.expire(now, s.Per)
-	need := w.count + w.held + n - int64(s.Limit)
+	w.look(now, s)
+	need := w.used() + n - int64(s.Limit)
 	if need <= 0 {
 		return now
 	}
-	for i := range w.log {
-		if need -= w.log[i].n; need <= 0 {
-			return w.log[i].at.add(s.Per)
+	for _, t := range w.sent.log {
+		if need -= t.n; need <= 0 {
+			return t.at.add(s.Per)
 		}
 	}
 	return now.add(s.Per)
 }
 
-// answersIn is about how long answers take, if as many units are spent all the
+// answersIn is about how long units are under way, if as many are spent all the
 // time as in the last Per: for so long, each counts beyond Per.
 func (w *window) answersIn(per time.Duration) time.Duration {
-	if w.count <= 0 {
+	if w.sent.sum <= 0 {
 		return 0
 	}
-	return time.Duration(float64(per) * min(1, float64(w.held)/float64(w.count)))
+	return time.Duration(float64(per) * min(1, float64(w.out.sum)/float64(w.sent.sum)))
 }
 
-// take charges n units: held, or sent now.
+// take charges n units: of a request that awaits its answer, or sent now.
 func (w *window) take(now instant, s *rateSpec, n int64, held bool) {
-	if held {
-		w.held += n
-		return
-	}
-	w.add(now, s, n)
-}
-
-// answered dates n held units: they count until Per after now.
-func (w *window) answered(now instant, s *rateSpec, n int64) {
-	w.held -= n
-	w.add(now, s, n)
-}
-
-func (w *window) add(now instant, s *rateSpec, n int64) {
 	if n <= 0 {
 		return
 	}
-	w.expire(now, s.Per)
-	n = min(n, math.MaxInt64-w.count-w.held) // a settlement may be of any size
-	w.count += n
-	if last := len(w.log) - 1; last >= 0 {
-		if t := &w.log[last]; t.at == now || s.Limit > exact && now-w.first < instant(s.Per/exact) {
-			t.at, t.n = now, t.n+n
-			return
-		}
-	}
-	if len(w.log) >= 2*exact {
-		w.squeeze()
-	}
-	w.first = now
-	w.log = append(w.log, stamp{now, n})
-}
-
-// squeeze makes room in a log that cancelled and settled units have filled up.
-func (w *window) squeeze() {
-	kept := w.log[:0]
-	for _, t := range w.log {
-		if t.n > 0 {
-			kept = append(kept, t)
-		}
-	}
-	w.log = kept
-	if len(w.log) < 2*exact {
-		return
-	}
-	for i := 0; i+1 < len(w.log); i += 2 {
-		w.log[i/2] = stamp{w.log[i+1].at, w.log[i].n + w.log[i+1].n}
-	}
-	w.log = w.log[:len(w.log)/2]
-}
-
-// back takes n units of a grant out: held ones, or those dated at.
-func (w *window) back(now instant, s *rateSpec, n int64, at instant, held bool) {
+	w.look(now, s)
+	n = min(n, math.MaxInt64-w.used()) // a settlement may be of any size
 	if held {
-		w.held -= n
-		return
-	}
-	w.expire(now, s.Per)
-	lo, hi := 0, len(w.log)
-	for lo < hi { // the first entry that is not older than at
-		if mid := (lo + hi) / 2; w.log[mid].at < at {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	if lo == len(w.log) || at.add(s.Per) <= now {
-		return
-	}
-	n = min(n, w.log[lo].n)
-	w.log[lo].n -= n
-	w.count -= n
-	for i := len(w.log) - 1; i >= 0 && w.log[i].n == 0; i-- {
-		w.log = w.log[:i]
-		w.first = -instant(s.Per) // the entry before takes no more
+		w.out.add(now, n)
+	} else {
+		w.sent.add(now, n, s.grain())
 	}
 }
 
-// calendar counts the units of one window of a place's clock. Units held when
-// the window ends count in the next one too: nobody knows where the server
-// counts them.
+// inherit begins w with what o, whose Per may be another, has in it.
+func (w *window) inherit(now instant, s *rateSpec, o *window) {
+	w.sent = unitLog{sum: o.sent.sum, first: longAgo, log: append([]stamp(nil), o.sent.log...)}
+	for _, t := range o.out.log[o.out.head:] {
+		if t.at+s.transit() > now {
+			w.out.add(t.at, t.n)
+		} else {
+			w.sent.add(now, t.n, 0)
+		}
+	}
+	w.look(now, s)
+}
+
+// answered dates n units that were granted at granted.
+func (w *window) answered(now instant, s *rateSpec, n int64, granted instant) {
+	w.look(now, s)
+	if n = w.out.remove(granted, n); n > 0 {
+		w.sent.add(now, n, s.grain())
+	}
+}
+
+// back takes n units of a grant out.
+func (w *window) back(now instant, s *rateSpec, n int64, granted, answered instant) {
+	w.look(now, s)
+	date := granted + s.transit()
+	if answered == 0 {
+		n -= w.out.remove(granted, n)
+	} else {
+		date = min(date, answered)
+	}
+	if date.add(s.Per) > now {
+		w.sent.remove(date, n)
+	}
+}
+
+// calendar counts the units of one window of a place's clock. Units under way
+// when the window ends count in the next one too: nobody knows where the server
+// counts them. It has seen them the transit after they were granted.
 type calendar struct {
 	clock *wallClock
-	held  int64
-	used  int64 // held included
-	start int64 // of the window, in nanoseconds of the wall's clock
+	out   unanswered // granted, not answered, perhaps seen in this window
+	used  int64      // out included
+	start int64      // of the window, in nanoseconds of the wall's clock
 	end   int64
 }
 
@@ -175,12 +145,14 @@ func (c *calendar) roll(now instant, s *rateSpec) {
 	if wall >= c.start && wall < c.end {
 		return
 	}
-	if wall >= c.end {
-		c.used = c.held
-	}
+	ended := wall >= c.end
 	t := time.Unix(0, wall).In(s.Align)
 	c.start = meters.WindowStart(t, s.Per).UnixNano()
 	c.end = meters.WindowEnd(t, s.Per).UnixNano()
+	if ended {
+		c.out.forget(instant(c.start-c.clock.zero) - s.transit())
+		c.used = c.out.sum
+	}
 }
 
 func (c *calendar) at(now instant, s *rateSpec, n int64) instant {
@@ -193,23 +165,27 @@ func (c *calendar) at(now instant, s *rateSpec, n int64) instant {
 
 func (c *calendar) take(now instant, s *rateSpec, n int64, held bool) {
 	c.roll(now, s)
-	c.used += min(n, math.MaxInt64-c.used)
+	n = min(n, math.MaxInt64-c.used)
+	c.used += n
 	if held {
-		c.held += n
+		c.out.add(now, n)
 	}
 }
 
-func (c *calendar) answered(now instant, s *rateSpec, n int64) {
+func (c *calendar) answered(now instant, s *rateSpec, n int64, granted instant) {
 	c.roll(now, s)
-	c.held -= n
+	c.out.remove(granted, n)
 }
 
-func (c *calendar) back(now instant, s *rateSpec, n int64, at instant, held bool) {
+func (c *calendar) back(now instant, s *rateSpec, n int64, granted, answered instant) {
 	c.roll(now, s)
-	if held {
-		c.held -= n
-	} else if c.clock.zero+int64(at) < c.start {
-		return
+	date := granted + s.transit()
+	if answered == 0 {
+		c.out.remove(granted, n)
+	} else {
+		date = min(date, answered)
 	}
-	c.used = max(c.held, c.used-n)
+	if c.clock.zero+int64(date) >= c.start {
+		c.used = max(c.out.sum, c.used-n)
+	}
 }

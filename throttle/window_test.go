@@ -1,0 +1,177 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir/internal/testnet"
+)
+
+// A configured rate is that rate whatever answers take: nine tenths of it at
+// least, as units under way count until a tenth of Per after their grant.
+func TestRateIsTheSameWhateverAnswersTake(t *testing.T) {
+	const seconds = 30
+	mixed := func(r *rand.Rand) time.Duration {
+		if r.IntN(100) < 3 {
+			return 20 * time.Second
+		}
+		return 50 * time.Millisecond
+	}
+	always := func(d time.Duration) func(*rand.Rand) time.Duration {
+		return func(*rand.Rand) time.Duration { return d }
+	}
+	for name, answer := range map[string]func(*rand.Rand) time.Duration{
+		"20 ms": always(20 * time.Millisecond), "200 ms": always(200 * time.Millisecond),
+		"1 s": always(time.Second), "5 s": always(5 * time.Second), "20 s": always(20 * time.Second),
+		"3 % take 20 s": mixed,
+	} {
+		for _, budget := range []string{
+			"10/s", "100/s", "10/s burst 10", "100/s burst 1", "600/m burst 30", "10/s align UTC", "10/s bucket 10", "10/s bucket 1", "10/s, 900/m",
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				rnd := rand.New(rand.NewPCG(1, 11))
+				b := newBase(func(r *http.Request) (*http.Response, error) {
+					mu.Lock()
+					d := answer(rnd)
+					mu.Unlock()
+					return slow(d)(r)
+				})
+				tr := newTransport(t, b, Config{Default: MustParseBudget(budget), DisableLearning: true, MaxWait: time.Hour})
+				rate := MustParseBudget(budget).Rates[0].perSecond()
+				ctx, cancel := context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				for range int(rate * (seconds + 1)) {
+					wg.Go(func() {
+						if resp, err := get(t, ctx, tr, "http://a/"); err == nil {
+							resp.Body.Close()
+						}
+					})
+				}
+				time.Sleep(seconds * time.Second)
+				cancel()
+				wg.Wait()
+				if got, want := len(b.times()), int(0.9*rate*seconds); got < want {
+					t.Errorf("%s, answers take %s: %d started in %d s, want at least %d", budget, name, got, seconds, want)
+				}
+			})
+		}
+	}
+}
+
+// distant is a server that a request reaches after a random time, up to a bound,
+// and that answers after another. It keeps a log of what arrived.
+type distant struct {
+	mu      sync.Mutex
+	rnd     *rand.Rand
+	way     time.Duration // at most
+	start   time.Time
+	arrived map[string][]arrived // by unit
+}
+
+func (d *distant) RoundTrip(r *http.Request) (*http.Response, error) {
+	d.mu.Lock()
+	way, work := time.Duration(d.rnd.Int64N(int64(d.way)+1)), time.Duration(d.rnd.Int64N(int64(d.way)))
+	lost := false
+	switch d.rnd.IntN(10) {
+	case 0, 1:
+		way = d.way
+	case 2, 3:
+		way = 0
+	case 4:
+		work = 20 * time.Second
+	case 5:
+		lost = true
+	}
+	d.mu.Unlock()
+	used, _ := r.Context().Value(usedKey{}).(int64)
+	go d.arrives(way, used) // also if the attempt has ended meanwhile
+	if lost {
+		return nil, errors.New("reset")
+	}
+	if err := testnet.Wait(r.Context(), way+work); err != nil {
+		return nil, err
+	}
+	return testnet.Answer(r, 200, nil, testnet.NewBody("x")), nil
+}
+
+func (d *distant) arrives(way time.Duration, used int64) {
+	testnet.Wait(context.Background(), way)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Since(d.start)
+	d.arrived[requests] = append(d.arrived[requests], arrived{now, 1})
+	d.arrived["tokens"] = append(d.arrived["tokens"], arrived{now, used})
+}
+
+// usedKey is the type of the context's key of what a request really costs.
+type usedKey struct{}
+
+// The window holds where requests arrive as long as none is on its way there
+// for longer than a tenth of Per: with stacked rates and bursts, with costs that
+// are settled, when callers give up, after idling, and with 64 goroutines.
+func TestWindowHoldsAtTheServer(t *testing.T) {
+	for seed := range uint64(30) {
+		rnd := rand.New(rand.NewPCG(seed, 12))
+		per := time.Second * time.Duration(1+rnd.IntN(4))
+		rates := []Rate{
+			{Limit: 1 + rnd.IntN(150), Per: per},
+			{Limit: 20 + rnd.IntN(400), Per: 3 * per},
+			{Limit: 200 + rnd.IntN(2000), Per: 2 * per, Unit: "tokens"},
+		}
+		for i := range rates {
+			rates[i].Burst = []int{0, 1, rates[i].Limit}[rnd.IntN(3)]
+		}
+		synctest.Test(t, func(t *testing.T) {
+			d := &distant{rnd: rnd, way: per / 10, start: time.Now(), arrived: make(map[string][]arrived)}
+			tr := newTransport(t, d, Config{Default: Budget{Rates: rates}, DisableLearning: true, MaxWait: time.Hour})
+			until := d.start.Add(20 * per)
+			var wg sync.WaitGroup
+			for i := range uint64(64) {
+				wg.Go(func() { settler(t, tr, rand.New(rand.NewPCG(seed, i)), until, per) })
+			}
+			wg.Wait()
+			time.Sleep(per)
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			for _, r := range rates {
+				judge(func(format string, args ...any) { t.Errorf("seed %d: "+format, append([]any{seed}, args...)...) }, r, d.arrived[r.unit()])
+			}
+			if n := len(d.arrived[requests]); n < 20 {
+				t.Errorf("seed %d: %d requests, too few to judge", seed, n)
+			}
+		})
+	}
+}
+
+// settler calls until then. Each call costs less than is reserved, and is settled
+// some time after its answer.
+func settler(t *testing.T, rt http.RoundTripper, rnd *rand.Rand, until time.Time, per time.Duration) {
+	for time.Now().Before(until) {
+		if rnd.IntN(6) == 0 {
+			time.Sleep(time.Duration(rnd.Int64N(int64(4 * per)))) // all are idle at times
+		}
+		estimate := 1 + rnd.Int64N(100)
+		used := rnd.Int64N(estimate + 1)
+		ctx, cancel := context.WithCancel(context.WithValue(WithCost(t.Context(), Cost{"tokens": estimate}), usedKey{}, used))
+		if rnd.IntN(6) == 0 {
+			time.AfterFunc(time.Duration(1+rnd.Int64N(int64(2*per))), cancel)
+		}
+		if resp, err := get(t, ctx, rt, "http://a/"); err == nil {
+			time.Sleep(time.Duration(rnd.Int64N(int64(per))))
+			if rnd.IntN(8) > 0 {
+				if err := Settle(resp, Cost{"tokens": used}); err != nil {
+					t.Error(err)
+				}
+			}
+			resp.Body.Close()
+		}
+		cancel()
+	}
+}
