@@ -157,7 +157,7 @@ func (m *rated) take(now instant, n int64, held bool) mark {
 	case m.warm != nil:
 		return mark(m.warm.take(now, m.rateSpec.warm, n))
 	case m.shaped:
-		return mark(m.bucket.take(now, m.rateSpec, n, held))
+		return m.bucket.take(now, m.rateSpec, n, held)
 	}
 	return 0
 }
@@ -187,7 +187,7 @@ func (m *rated) back(now instant, n int64, k mark, granted, answered instant) {
 		if answered == 0 && m.span > 0 {
 			m.bucket.answered(now, m.rateSpec, n, granted)
 		}
-		m.bucket.back(now, m.rateSpec, n, instant(k))
+		m.bucket.back(now, m.rateSpec, n, k)
 	}
 }
 
@@ -203,6 +203,9 @@ func (m *rated) respec(now instant, s *rateSpec) {
 	}
 	if s.warm != nil {
 		m.warm.stored *= s.warm.most / m.rateSpec.warm.most
+	}
+	if s.shaped && !m.shaped {
+		m.bucket.gaps.begin()
 	}
 	m.rateSpec = s
 	if s.shaped {

@@ -53,6 +53,7 @@ type bucket struct {
 	hushed float64 // tokens that quiet took
 	end    instant // of the pause it took them for
 	young  young
+	gaps   gaps
 }
 
 // fill makes b a bucket that holds tokens of size at now, at any level.
@@ -141,10 +142,10 @@ func nanos(seconds float64) time.Duration {
 	return max(1, time.Duration(ns))
 }
 
-// take takes n tokens, be they there or not, and returns when the bucket will
-// be full again. If held, answered or back follows.
-func (b *bucket) take(now instant, s *rateSpec, n int64, held bool) (full instant) {
+// take takes n tokens, be they there or not. If held, answered or back follows.
+func (b *bucket) take(now instant, s *rateSpec, n int64, held bool) mark {
 	b.look(now, s)
+	m := b.gaps.note(b.tokens, s.size)
 	if held && s.span > 0 {
 		b.young.add(now, s.span, n)
 	}
@@ -155,7 +156,7 @@ func (b *bucket) take(now instant, s *rateSpec, n int64, held bool) (full instan
 	if b.noted += float64(n); b.tokens < 1 || b.noted > float64(s.size) {
 		b.charge(s.size)
 	}
-	return now.add(nanos((float64(s.size) - b.tokens) / s.perSecond))
+	return m
 }
 
 // charge charges what is noted as of the first of it: since then lim may have
@@ -174,15 +175,12 @@ func (b *bucket) answered(now instant, s *rateSpec, n int64, at instant) {
 	b.young.drop(now, at, s.span, n)
 }
 
-// back returns n tokens of a grant after which the bucket would have been full
-// at full: no more than are still in use, the grant's own flowing off last.
-func (b *bucket) back(now instant, s *rateSpec, n int64, full instant) {
-	left := float64(full-now) / 1e9 * s.perSecond
-	if left = min(left, float64(n)); left <= 0 {
-		return
-	}
+// back returns n tokens of a grant, less what has overflowed since.
+func (b *bucket) back(now instant, s *rateSpec, n int64, grant mark) {
 	b.look(now, s)
-	b.fill(now, s.perSecond, s.size, min(b.tokens+left, float64(s.size)))
+	if left := b.gaps.give(grant, float64(n), b.tokens, s.size-int(b.young.count(now, s.span))); left > 0 {
+		b.fill(now, s.perSecond, s.size, b.tokens+left)
+	}
 }
 
 // quiet sees to it that no more than one token is there at until.
