@@ -41,7 +41,7 @@ func run(ctx context.Context, w io.Writer, base http.RoundTripper, url string) e
 		{"streamed, settled", (*caller).stream},
 	} {
 		transport, err := weir.New(base, weir.Config{Throttle: throttle.Config{
-			Default: throttle.MustParseBudget("6000 tokens/m burst 6000, 100/m burst 100"),
+			Default: throttle.MustParseBudget("6000 tokens/m bucket 6000, 100/m bucket 100"),
 			MaxWait: -1, // this program would rather count than wait
 		}})
 		if err != nil {
