@@ -98,14 +98,16 @@ func (p *passage) share(ctx context.Context, q *ask, w *patience, waited time.Du
 	}
 	g, refusal := p.t.fleet.Book(ctx, p.fleetDraws(q), q.cost, fleet.Options{Priority: q.priority, MaxWait: most, Held: true})
 	p.tr.Waited += time.Since(begin)
-	if refusal == nil {
-		p.shared = g
-		return nil
-	}
 	e := p.t.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c, now := p.counts(), e.now()
+	now := e.now()
+	if refusal == nil {
+		p.shared = g
+		p.permit.resume(now)
+		return nil
+	}
+	c := p.counts()
 	c.granted--
 	err := refusedByStore(refusal)
 	if e, ok := err.(*Error); ok {

@@ -47,7 +47,7 @@ func (p *passage) heard(at instant, status int, s *headers.Signal, bare bool) (t
 	if p.tr.Throttled {
 		c.more().throttled++
 	}
-	add(&c.latency, time.Duration(now-p.sent))
+	add(&c.latency, time.Duration(now-p.permit.granted))
 	news := p.learn(now, replied, status, s)
 	p.heed(now, news)
 	e.answered(now, &p.permit, bare)

@@ -252,7 +252,7 @@ func (p *passage) lost(err error) ending {
 		return cancelled
 	case ctx.Err() == nil || p.tr.Cause() == trip.AttemptTimeout:
 		return failed
-	case errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Since(p.t.engine.epoch)-time.Duration(p.sent) >= time.Second:
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Since(p.t.engine.epoch)-time.Duration(p.permit.granted) >= time.Second:
 		return failed // the host had time enough
 	}
 	return cancelled

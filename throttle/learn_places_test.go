@@ -31,7 +31,7 @@ func (c *side) start(now instant) bool {
 		return false
 	}
 	charge(now, draws, true)
-	p.granted(draws, now, now)
+	p.granted(draws, now)
 	if c.quick {
 		p.permit.enter(now, c.k)
 	}

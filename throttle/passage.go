@@ -29,7 +29,6 @@ type passage struct {
 	room    [2]draw
 	answer  *http.Response
 	body    *answerBody // nil: no place is held until it is done
-	sent    instant     // handed to the base
 }
 
 // stage is how far a passage has come.
@@ -75,7 +74,7 @@ func (p *passage) pass(q *ask, home *record) bool {
 	charge(now, draws, true)
 	p.count()
 	p.counts().grant(now)
-	p.granted(draws, now, now)
+	p.granted(draws, now)
 	p.permit.enter(now, k)
 	var read time.Time
 	if now > last { // else e's time stands still: in a testing/synctest bubble that it was not made in
@@ -100,13 +99,11 @@ func (p *passage) wait(ctx context.Context, q *ask, home *record) error {
 	if err != nil {
 		return err
 	}
-	p.granted(draws, at, now.add(waited))
+	p.granted(draws, at)
 	if t.fleet == nil {
 		return nil
 	}
-	err = p.share(ctx, q, &patience, waited)
-	p.sent = t.engine.read()
-	return err
+	return p.share(ctx, q, &patience, waited)
 }
 
 // count notes that p waits or is under way.
@@ -116,10 +113,10 @@ func (p *passage) count() {
 	p.inside = true
 }
 
-// granted notes what p was given, and when it goes on.
-func (p *passage) granted(draws []draw, at, sent instant) {
+// granted notes what p was given at at.
+func (p *passage) granted(draws []draw, at instant) {
 	p.permit = permit{draws: draws, granted: at}
-	p.sent, p.tr.Grant = sent, p
+	p.tr.Grant = p
 }
 
 // prepare fills in q as far as the user's functions say, so no lock is held,

@@ -6,10 +6,21 @@ package throttle
 // kind. It takes those in one step, without a draw on each account.
 type permit struct {
 	draws    []draw    // of those given back, n is zero
-	granted  instant   // when
+	granted  instant   // when, and sent
 	answered instant   // when; zero: not yet. Of what awaits no answer, when it was granted
 	kind     *kind     // whose places are taken; nil: none, or given back
 	marks    [3]uint32 // of the places: the server's, the host's, the kind's
+}
+
+// resume dates p's units of configured rates anew, as they are sent only now.
+func (p *permit) resume(now instant) {
+	for i := range p.draws {
+		if d := &p.draws[i]; d.n != 0 && d.a.terms.spec != nil {
+			d.a.meter.back(now, d.n, d.mark, p.granted, 0)
+			d.mark = d.a.meter.take(now, d.n, true)
+		}
+	}
+	p.granted = now
 }
 
 // answered dates p's units: the server counted them before now. over says that

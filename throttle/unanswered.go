@@ -28,7 +28,10 @@ func (u *unanswered) add(granted instant, n int64) {
 // remove takes n of the units granted then out, or as many as there are.
 func (u *unanswered) remove(granted instant, n int64) int64 {
 	log := u.log[u.head:]
-	i := notBefore(log, granted)
+	i := len(log) - 1
+	if i < 0 || log[i].at != granted { // most often there is one
+		i = notBefore(log, granted)
+	}
 	if i == len(log) || log[i].at != granted {
 		return 0
 	}
