@@ -115,15 +115,15 @@ func (a *asker) at(now instant, _ int64) instant {
 	return now
 }
 
-func (a *asker) take(instant, int64, bool) mark           { a.busy = true; return 0 }
-func (a *asker) back(instant, int64, mark, instant, bool) { a.busy = false }
-func (a *asker) answered(instant, int64, mark, instant)   {}
-func (a *asker) fits(int64) bool                          { return true }
-func (a *asker) eta(now instant, _, _ int64) instant      { return a.at(now, 1) }
-func (a *asker) regain(int64) time.Duration               { return time.Second }
-func (a *asker) room(instant) int64                       { return 1 }
-func (a *asker) view(now instant) view                    { return unmeasured(now) }
-func (a *asker) full(instant) bool                        { return !a.busy }
+func (a *asker) take(instant, int64, bool) mark              { a.busy = true; return 0 }
+func (a *asker) back(instant, int64, mark, instant, instant) { a.busy = false }
+func (a *asker) answered(instant, int64, mark, instant)      {}
+func (a *asker) fits(int64) bool                             { return true }
+func (a *asker) eta(now instant, _, _ int64) instant         { return a.at(now, 1) }
+func (a *asker) regain(int64) time.Duration                  { return time.Second }
+func (a *asker) room(instant) int64                          { return 1 }
+func (a *asker) view(now instant) view                       { return unmeasured(now) }
+func (a *asker) full(instant) bool                           { return !a.busy }
 func (a *asker) words(instant) string {
 	return "one request asks whether the limit that is spent is that of its path"
 }

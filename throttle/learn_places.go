@@ -1,5 +1,7 @@
 package throttle
 
+import "time"
+
 // draws appends what requests of kind k draw on.
 func (k *kind) draws(buf []draw, q *ask) []draw {
 	l := k.learner
@@ -40,6 +42,21 @@ func (k *kind) stated(buf []draw, q *ask) []draw {
 		buf = append(buf, draw{a: &k.paths.asker.account, n: 1})
 	}
 	return buf
+}
+
+// pace tells the slow start of k the rate that is configured for requests like q.
+func (k *kind) pace(q *ask) {
+	var pace time.Duration
+	for _, m := range q.scope.own {
+		if s := m.a.terms.spec; s != nil && (m.route == 0 || q.on(m.route-1)) {
+			if n := q.of(m.a); n > 0 {
+				pace = max(pace, nanos(float64(n)/s.perSecond))
+			}
+		}
+	}
+	if k.slow.pace = pace; pace > 0 {
+		k.learner.host.slow.pace = pace
+	}
 }
 
 // open reports whether a request of k may take its places at now.

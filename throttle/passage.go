@@ -166,7 +166,9 @@ func (p *passage) resolve(now instant, q *ask, home *record) {
 	p.record.renew(now)
 	route := q.match(p.record.routes)
 	p.kind = p.t.kindOf(now, q, &home.scope, route)
-	q.learn, q.now = p.kind, now
+	if q.learn, q.now = p.kind, now; !p.kind.slow.free && !p.t.config.DisableLearning {
+		p.kind.pace(q)
+	}
 }
 
 // patience is how long the request may wait.

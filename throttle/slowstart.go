@@ -35,7 +35,9 @@ type slowStart struct {
 	full    bool          // the limit was reached since the last step
 	*losses               // nil: none yet
 
-	stated bool // the server's limits are known, so that no start has to be slow
+	stated bool          // the server's limits are known, so that no start has to be slow
+	pace   time.Duration // between requests at the rate that is configured for them; zero: none is
+	begun  instant       // when the last request started
 }
 
 // losses is what a slowStart knows of what went wrong.
@@ -74,7 +76,18 @@ func (f *slowStart) opens(now instant) instant {
 		return now
 	}
 	f.full = true
-	return f.turn()
+	return min(f.turn(), f.paced())
+}
+
+// paced is when the configured rate has room for the next request. A slow start
+// does not hold requests below that rate where answers are slow: there, all that
+// the rate lets through are under way at a time. Never where no rate is
+// configured, where answers are not known to be slow, or where something went wrong.
+func (f *slowStart) paced() instant {
+	if f.pace == 0 || f.ease > 0 || f.old == 0 && f.rtt < freshPatience {
+		return never
+	}
+	return f.begun.add(f.pace)
 }
 
 // roomy reports whether a request may start.
@@ -84,12 +97,13 @@ func (f *slowStart) roomy(now instant) bool {
 		return true
 	}
 	f.age(now)
-	return f.now < n
+	return f.now < n || f.paced() <= now
 }
 
 // start counts a request and returns what end wants to know.
 func (f *slowStart) start(now instant) uint32 {
 	gen := f.underway.start(now)
+	f.begun = now
 	if n := f.allowed(); n > 0 && f.now >= n {
 		f.full = true
 	}

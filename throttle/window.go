@@ -14,9 +14,10 @@ import (
 // no answer comes sooner.
 func (s *rateSpec) transit() instant { return instant(s.Per / 10) }
 
-// grain is within what time units of a window share a date.
+// grain is within what time units of a window share a date. As many as a log
+// may have entries need not.
 func (s *rateSpec) grain() instant {
-	if s.Limit <= exact {
+	if s.Limit <= 2*exact {
 		return 0
 	}
 	return instant(s.Per / exact)

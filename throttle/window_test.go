@@ -16,7 +16,6 @@ import (
 // A configured rate is that rate whatever answers take: nine tenths of it at
 // least, as units under way count until a tenth of Per after their grant.
 func TestRateIsTheSameWhateverAnswersTake(t *testing.T) {
-	const seconds = 30
 	mixed := func(r *rand.Rand) time.Duration {
 		if r.IntN(100) < 3 {
 			return 20 * time.Second
@@ -34,35 +33,50 @@ func TestRateIsTheSameWhateverAnswersTake(t *testing.T) {
 		for _, budget := range []string{
 			"10/s", "100/s", "10/s burst 10", "100/s burst 1", "600/m burst 30", "10/s align UTC", "10/s bucket 10", "10/s bucket 1", "10/s, 900/m",
 		} {
-			synctest.Test(t, func(t *testing.T) {
-				var mu sync.Mutex
-				rnd := rand.New(rand.NewPCG(1, 11))
-				b := newBase(func(r *http.Request) (*http.Response, error) {
-					mu.Lock()
-					d := answer(rnd)
-					mu.Unlock()
-					return slow(d)(r)
-				})
-				tr := newTransport(t, b, Config{Default: MustParseBudget(budget), DisableLearning: true, MaxWait: time.Hour})
-				rate := MustParseBudget(budget).Rates[0].perSecond()
-				ctx, cancel := context.WithCancel(t.Context())
-				var wg sync.WaitGroup
-				for range int(rate * (seconds + 1)) {
-					wg.Go(func() {
-						if resp, err := get(t, ctx, tr, "http://a/"); err == nil {
-							resp.Body.Close()
-						}
+			for _, learns := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					var mu sync.Mutex
+					rnd := rand.New(rand.NewPCG(1, 11))
+					b := newBase(func(r *http.Request) (*http.Response, error) {
+						mu.Lock()
+						d := answer(rnd)
+						mu.Unlock()
+						return slow(d)(r)
 					})
-				}
-				time.Sleep(seconds * time.Second)
-				cancel()
-				wg.Wait()
-				if got, want := len(b.times()), int(0.9*rate*seconds); got < want {
-					t.Errorf("%s, answers take %s: %d started in %d s, want at least %d", budget, name, got, seconds, want)
-				}
-			})
+					tr := newTransport(t, b, Config{Default: MustParseBudget(budget), DisableLearning: !learns, MaxWait: time.Hour})
+					rate := MustParseBudget(budget).Rates[0].perSecond()
+					seconds := 33.0 // thirty times a second and its transit
+					if rate > 50 {
+						seconds = 11
+					}
+					started := saturated(t, tr, b, int(rate*(seconds+11)), time.Duration(seconds)*time.Second)
+					if want := int(0.9 * rate * seconds); started < want {
+						t.Errorf("%s, answers take %s, learns %t: %d started in %v s, want at least %d", budget, name, learns, started, seconds, want)
+					}
+				})
+			}
 		}
 	}
+}
+
+// saturated sends n requests at once and returns how many start in d, after the
+// first seconds, in which it is found out how the host answers.
+func saturated(t *testing.T, rt http.RoundTripper, b *base, n int, d time.Duration) int {
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			if resp, err := get(t, ctx, rt, "http://a/"); err == nil {
+				resp.Body.Close()
+			}
+		})
+	}
+	time.Sleep(10 * time.Second)
+	before := len(b.times())
+	time.Sleep(d)
+	cancel()
+	wg.Wait()
+	return len(b.times()) - before
 }
 
 // distant is a server that a request reaches after a random time, up to a bound,
@@ -173,5 +187,27 @@ func settler(t *testing.T, rt http.RoundTripper, rnd *rand.Rand, until time.Time
 			resp.Body.Close()
 		}
 		cancel()
+	}
+}
+
+// A host's slow start does not hold requests below the rate that is configured
+// for them where answers are slow. What went wrong does.
+func TestSlowStartKeepsTheConfiguredPace(t *testing.T) {
+	slow := slowStart{pace: sec / 10, rtt: freshPatience, begun: hourIn}
+	for name, test := range map[string]struct {
+		change func(f *slowStart)
+		want   instant
+	}{
+		"slow answers":          {func(f *slowStart) {}, hourIn.add(sec / 10)},
+		"none for a long time":  {func(f *slowStart) { f.rtt, f.old = 0, 1 }, hourIn.add(sec / 10)},
+		"no rate is configured": {func(f *slowStart) { f.pace = 0 }, never},
+		"quick answers":         {func(f *slowStart) { f.rtt-- }, never},
+		"no answer yet":         {func(f *slowStart) { f.rtt = 0 }, never},
+		"a loss":                {func(f *slowStart) { f.ease = 1 }, never},
+	} {
+		f := slow
+		if test.change(&f); f.paced() != test.want {
+			t.Errorf("%s: the next may start at %v, want %v", name, f.paced(), test.want)
+		}
 	}
 }
