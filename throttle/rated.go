@@ -262,7 +262,7 @@ func (m *rated) view(now instant) view {
 	case m.Bucket == 0:
 		m.window.look(now, m.rateSpec)
 		v.left = float64(int64(m.Limit) - m.window.used())
-		if m.window.out.sum > 0 {
+		if m.window.out.units() > 0 {
 			v.full = now.add(m.Per)
 		} else if last := len(m.window.sent.log) - 1; last >= 0 {
 			v.full = m.window.sent.log[last].at.add(m.Per)

@@ -4,11 +4,19 @@ import "slices"
 
 // unanswered is units whose answers have not come, by when they were granted,
 // oldest first. Its length is bounded by the number of requests that await
-// their answers. The zero value is empty.
+// their answers. The zero value is empty, and nil is one to which nothing is added.
 type unanswered struct {
 	sum  int64
 	head int // of log; what is before it is forgotten
 	log  []stamp
+}
+
+// units is how many there are.
+func (u *unanswered) units() int64 {
+	if u == nil {
+		return 0
+	}
+	return u.sum
 }
 
 func (u *unanswered) add(granted instant, n int64) {
@@ -27,6 +35,9 @@ func (u *unanswered) add(granted instant, n int64) {
 
 // remove takes n of the units granted then out, or as many as there are.
 func (u *unanswered) remove(granted instant, n int64) int64 {
+	if u == nil {
+		return 0
+	}
 	log := u.log[u.head:]
 	i := len(log) - 1
 	if i < 0 || log[i].at != granted { // most often there is one
@@ -43,6 +54,9 @@ func (u *unanswered) remove(granted instant, n int64) int64 {
 
 // next takes the oldest units out, if they are not younger than that.
 func (u *unanswered) next(than instant) (t stamp, ok bool) {
+	if u == nil {
+		return stamp{}, false
+	}
 	for u.head < len(u.log) {
 		if t = u.log[u.head]; t.n > 0 && t.at > than {
 			break
@@ -72,7 +86,7 @@ func (u *unanswered) forget(than instant) {
 
 // shrink gives memory back that an idle key does not need.
 func (u *unanswered) shrink() {
-	if u.sum == 0 && cap(u.log) > 8 {
+	if u != nil && u.sum == 0 && cap(u.log) > 8 {
 		u.log = nil
 	}
 }

@@ -27,8 +27,8 @@ func (s *rateSpec) grain() instant {
 // server may have seen them: when their answer came, or the transit after they
 // were granted if that is sooner. The zero value is empty.
 type window struct {
-	sent unitLog    // by that moment
-	out  unanswered // granted, not answered, younger than the transit
+	sent unitLog     // by that moment
+	out  *unanswered // granted, not answered, younger than the transit; nil: none were ever
 }
 
 // look dates what is under way for longer than the transit, and forgets what has
@@ -47,7 +47,7 @@ func (w *window) look(now instant, s *rateSpec) {
 }
 
 // used is the units in the window, as of the last look.
-func (w *window) used() int64 { return w.sent.sum + w.out.sum }
+func (w *window) used() int64 { return w.sent.sum + w.out.units() }
 
 // at is the earliest instant at which n units fit, n <= s.Limit. For what is
 // under way it assumes that the answers come now.
@@ -71,7 +71,7 @@ func (w *window) answersIn(per time.Duration) time.Duration {
 	if w.sent.sum <= 0 {
 		return 0
 	}
-	return time.Duration(float64(per) * min(1, float64(w.out.sum)/float64(w.sent.sum)))
+	return time.Duration(float64(per) * min(1, float64(w.out.units())/float64(w.sent.sum)))
 }
 
 // take charges n units: of a request that awaits its answer, or sent now.
@@ -82,7 +82,7 @@ func (w *window) take(now instant, s *rateSpec, n int64, held bool) {
 	w.look(now, s)
 	n = min(n, math.MaxInt64-w.used()) // a settlement may be of any size
 	if held {
-		w.out.add(now, n)
+		w.under().add(now, n)
 	} else {
 		w.sent.add(now, n, s.grain())
 	}
@@ -91,14 +91,24 @@ func (w *window) take(now instant, s *rateSpec, n int64, held bool) {
 // inherit begins w with what o, whose Per may be another, has in it.
 func (w *window) inherit(now instant, s *rateSpec, o *window) {
 	w.sent = unitLog{sum: o.sent.sum, first: longAgo, log: append([]stamp(nil), o.sent.log...)}
-	for _, t := range o.out.log[o.out.head:] {
-		if t.at+s.transit() > now {
-			w.out.add(t.at, t.n)
-		} else {
-			w.sent.add(now, t.n, 0)
+	if o.out != nil {
+		for _, t := range o.out.log[o.out.head:] {
+			if t.at+s.transit() > now {
+				w.under().add(t.at, t.n)
+			} else {
+				w.sent.add(now, t.n, 0)
+			}
 		}
 	}
 	w.look(now, s)
+}
+
+// under is w.out, made if need be: a Limiter's keys do without.
+func (w *window) under() *unanswered {
+	if w.out == nil {
+		w.out = new(unanswered)
+	}
+	return w.out
 }
 
 // answered dates n units that were granted at granted.
