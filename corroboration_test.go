@@ -69,3 +69,27 @@ func TestTwoAnswersCorroborateEachOther(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatTwoAnswersSaidRefusesAtOnce: an instant that is corroborated is certain,
+// so whoever cannot wait for it is told at once, also when MaxPause is nearly over.
+func TestWhatTwoAnswersSaidRefusesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(26 * 365 * 24 * time.Hour)
+		opens := time.Now().Add(3 * time.Hour)
+		rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+			time.Sleep(50 * time.Millisecond)
+			left := time.Until(opens)
+			return testnet.Answer(r, 429, http.Header{"Retry-After": {strconv.Itoa(int(left.Seconds()) + 1)}}, nil), nil
+		}), weir.Config{}))(t)
+		for range 2 { // the second one asks when MaxPause is over
+			if resp, err := rt.RoundTrip(get(t, "http://h/v1")); err == nil {
+				resp.Body.Close()
+			}
+			time.Sleep(5*time.Minute + 10*time.Second)
+		}
+		begin := time.Now()
+		if _, err := rt.RoundTrip(get(t, "http://h/v1")); err == nil || time.Since(begin) > 0 {
+			t.Errorf("told %v after %v, want a refusal at once", err, time.Since(begin))
+		}
+	})
+}

@@ -50,17 +50,20 @@ type hold struct {
 // whether the client is too new to be part of a steady flow. It reports
 // whether this was news rather than one more answer of the same burst.
 func (h *hold) refuse(now, sent time.Time, said hint, guess, maxPause time.Duration, fresh bool, spread float64) bool {
+	news := h.since.IsZero() || sent.After(h.since)
+	if news {
+		said.supported = h.again(now, said) || said.supported
+	}
 	if said.known {
 		wait, _ := believe(said, maxPause)
 		h.sure = later(h.sure, now.Add(wait))
 	}
-	if !h.since.IsZero() && !sent.After(h.since) {
+	if !news {
 		if said.known {
 			h.prolong(now, said, maxPause)
 		}
 		return false
 	}
-	said.supported = h.again(now, said) || said.supported
 	h.strikes = h.inVain(sent)
 	wait := h.length(said, guess, maxPause, fresh, spread)
 	if h.strikes == 0 {
