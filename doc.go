@@ -66,7 +66,7 @@
 // [github.com/weirhttp/weir/headers]), become accounts beside the configured
 // ones, in their own units, kept apart by credential: what adds the Authorization
 // (oauth2.Transport) stands around a Transport, not below it, where its callers
-// would look like one. Where a server says nothing but 429, its rate is found as
+// would look like one. throttle.Config.Credential says who asks if it is not that. Where a server says nothing but 429, its rate is found as
 // TCP finds a link's. Nothing that is learned ever loosens what was configured,
 // and all of it shows, with its reason in words, in [Transport.Stats],
 // throttle.Config.OnLearn and on the page of package inspect.

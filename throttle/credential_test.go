@@ -1,7 +1,11 @@
 package throttle
 
 import (
+	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,6 +77,225 @@ func TestSignedRequestsLearnTogether(t *testing.T) {
 		}
 		if at := signed("A", "3"); at < 30*time.Second {
 			t.Errorf("the same key went at %v, the server said 30s", at)
+		}
+	})
+}
+
+// bearing sends calls through a transport from 20 goroutines, each with the token
+// that it is given for that call and each until it is answered well.
+func bearing(t *testing.T, rt http.RoundTripper, calls int, token func(call int) string) (took []time.Duration) {
+	t.Helper()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	next := 0
+	for range 20 {
+		wg.Go(func() {
+			for {
+				mu.Lock()
+				n := next
+				next++
+				mu.Unlock()
+				if n >= calls {
+					return
+				}
+				begun := time.Now()
+				for {
+					r, err := http.NewRequestWithContext(t.Context(), "GET", "http://h/v1", nil)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					r.Header.Set("Authorization", "Bearer "+token(n))
+					resp, err := rt.RoundTrip(r)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					resp.Body.Close()
+					if resp.StatusCode == 200 {
+						break
+					}
+				}
+				mu.Lock()
+				took = append(took, time.Since(begun))
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return took
+}
+
+// TestATokenPerRequestIsOneCredential: where each request has a token of its own
+// and all share one limit, it costs at most twice the refusals that one token for
+// all does, and hardly more time.
+func TestATokenPerRequestIsOneCredential(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		answer func() func(*http.Request, time.Time) *http.Response
+	}{
+		{name: "bare", answer: func() func(*http.Request, time.Time) *http.Response { return limiting(10, 10, "") }},
+		{name: "Retry-After", answer: func() func(*http.Request, time.Time) *http.Response { return limiting(10, 10, "1") }},
+		{name: "50/s", answer: func() func(*http.Request, time.Time) *http.Response { return limiting(50, 20, "") }},
+		{name: "stated", answer: func() func(*http.Request, time.Time) *http.Response { return stated(10, 10) }},
+		{name: "40 stated", answer: func() func(*http.Request, time.Time) *http.Response { return stated(40, 100) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			run := func(token func(int) string) (refused int, took time.Duration) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &server{trip: 40 * time.Millisecond, answer: test.answer()}
+					start := time.Now()
+					bearing(t, newTransport(t, s, Config{}), 300, token)
+					refused, took = s.refused, time.Since(start)
+				})
+				return
+			}
+			one, ideal := run(func(int) string { return "one" })
+			var mu sync.Mutex
+			n := 0
+			each, took := run(func(int) string { mu.Lock(); defer mu.Unlock(); n++; return strconv.Itoa(n) })
+			call, also := run(func(n int) string { return strconv.Itoa(n) })
+			t.Logf("refused %d with one token in %v, %d with one for each attempt in %v, %d with one for each call in %v", one, ideal, each, took, call, also)
+			for _, got := range []int{each, call} {
+				if got > 2*max(1, one) {
+					t.Errorf("%d refused, want at most twice the %d of one token", got, one)
+				}
+			}
+			if max(took, also) > 3*ideal/2 {
+				t.Errorf("took %v and %v, want about the %v of one token", took, also, ideal)
+			}
+		})
+	}
+}
+
+// limiting is a token bucket that says nothing but when to come back, if that.
+func limiting(rate, size float64, retryAfter string) func(*http.Request, time.Time) *http.Response {
+	b := &policed{rate: rate, size: size}
+	return func(*http.Request, time.Time) *http.Response {
+		status := b.decide()
+		if status == 200 || retryAfter == "" {
+			return reply(status)
+		}
+		return reply(status, "Retry-After", retryAfter)
+	}
+}
+
+// TestTenantsStayApart: of many credentials with limits of their own nobody waits
+// because another was refused, whether its token is seen often or once.
+func TestTenantsStayApart(t *testing.T) {
+	for _, tenants := range []int{2, 10, 60, 300} {
+		for _, spent := range []int{2, 5} { // one in so many has nothing left
+			for _, pause := range []string{"30", "60"} {
+				t.Run(fmt.Sprintf("%d tenants, one in %d spent, for %ss", tenants, spent, pause), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						s := &server{trip: 40 * time.Millisecond, answer: func(r *http.Request, _ time.Time) *http.Response {
+							var n int
+							fmt.Sscanf(r.Header.Get("Authorization"), "Bearer %d", &n)
+							if n%spent == 0 {
+								return reply(429, "Retry-After", pause)
+							}
+							return reply(200)
+						}}
+						tr := newTransport(t, s, Config{})
+						for n := range 300 {
+							r, err := http.NewRequestWithContext(WithMaxWait(t.Context(), time.Second), "GET", "http://h/v1", nil)
+							if err != nil {
+								t.Fatal(err)
+							}
+							tenant := n % tenants
+							r.Header.Set("Authorization", fmt.Sprint("Bearer ", tenant))
+							begun := time.Now()
+							resp, err := tr.RoundTrip(r)
+							if err == nil {
+								resp.Body.Close()
+							}
+							if took := time.Since(begun); tenant%spent != 0 && (err != nil || took > time.Second/2) {
+								t.Errorf("request %d of tenant %d: %v after %v, want an answer at once", n, tenant, err, took)
+							}
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// TestCredentialSaysWhatIsApart: Config.Credential decides whose limits requests
+// draw on, whatever their Authorization; what it returns is shown nowhere.
+func TestCredentialSaysWhatIsApart(t *testing.T) {
+	const secret = "tenant-secret-7f"
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		var told []string
+		tr := newTransport(t, newBase(func(r *http.Request) (*http.Response, error) {
+			if n++; n == 1 {
+				return testnet.Answer(r, 429, http.Header{"Retry-After": {"20"}}, nil), nil
+			}
+			return testnet.Answer(r, 200, nil, nil), nil
+		}), Config{
+			Credential: func(r *http.Request) string { return r.Header.Get("X-Key") },
+			OnLearn:    func(l Learned) { told = append(told, fmt.Sprintf("%+v", l)) },
+			OnWait:     func(w Wait) { told = append(told, fmt.Sprintf("%+v", w)) },
+		})
+		send := func(key, token string, most time.Duration) (time.Duration, error) {
+			r, err := http.NewRequestWithContext(WithMaxWait(t.Context(), most), "GET", "http://h/", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("X-Key", key)
+			r.Header.Set("Authorization", token)
+			begun := time.Now()
+			resp, err := tr.RoundTrip(r)
+			if err == nil {
+				resp.Body.Close()
+			}
+			return time.Since(begun), err
+		}
+		send(secret, "Bearer a", time.Minute)
+		if _, err := send(secret, "Bearer b", time.Second); err == nil {
+			t.Error("the same credential went in its pause")
+		} else {
+			told = append(told, err.Error(), fmt.Sprintf("%+v", err))
+		}
+		if took, err := send("other", "Bearer a", time.Minute); err != nil || took > time.Second {
+			t.Errorf("another credential took %v, %v", took, err)
+		}
+		if took, err := send(secret, "Bearer b", time.Minute); err != nil || took < 15*time.Second {
+			t.Errorf("the same credential took %v, %v, want its pause waited for", took, err)
+		}
+		told = append(told, fmt.Sprintf("%+v", tr.Stats()))
+		for _, s := range told {
+			if strings.Contains(s, secret) || strings.Contains(s, "Bearer") {
+				t.Errorf("it shows a secret: %s", s)
+			}
+		}
+	})
+}
+
+// TestTenantsPartAgain: if the first of many happen to have nothing left, those
+// after them are not held up by that.
+func TestTenantsPartAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{trip: 40 * time.Millisecond, answer: func(r *http.Request, _ time.Time) *http.Response {
+			if r.Header.Get("Authorization") < "Bearer 1005" {
+				return reply(429, "Retry-After", "30")
+			}
+			return reply(200)
+		}}
+		tr := newTransport(t, s, Config{})
+		for n := 1000; n < 1100; n++ {
+			r, err := http.NewRequestWithContext(WithMaxWait(t.Context(), time.Second), "GET", "http://h/v1", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Authorization", fmt.Sprint("Bearer ", n))
+			resp, err := tr.RoundTrip(r)
+			if err == nil {
+				resp.Body.Close()
+			}
+			if n >= 1005 && err != nil {
+				t.Errorf("tenant %d: %v, want an answer", n, err)
+			}
 		}
 	})
 }

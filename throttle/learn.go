@@ -40,9 +40,11 @@ type learner struct {
 	other      *kind         // shared by the kinds beyond maxKinds
 	quotas     []*quota      // at most maxQuotas
 	paths      *learnedPaths // nil: no limit was stated
-	good       int
-	blame      *blame // nil: never refused
-	changes    bool   // kinds are bound by other quotas than before
+	into       *learner      // what its credential shares with others by now; nil: nothing
+	blame      *blame        // nil: never refused
+	good       int32         // good answers, at most manyAnswers
+	changes    bool          // kinds are bound by other quotas than before
+	met        bool          // answered
 	account    account
 }
 
@@ -205,8 +207,8 @@ func (l *learner) unanswered(now time.Time, g *ticket, end ending) {
 
 // well learns from a good answer to a request of kind k that was sent at sent.
 func (l *learner) well(now instant, k *kind, sent instant) {
-	l.good++
-	l.host.slow.stated = l.host.slow.stated || len(k.quotas) > 0
+	l.good = min(l.good+1, manyAnswers)
+	l.host.slow.stated = l.host.slow.stated || len(k.quotas) > 0 && l.alone()
 	took := time.Duration(now - sent)
 	l.host.slow.well(now, took)
 	k.slow.stated = k.slow.stated || len(k.quotas) > 0

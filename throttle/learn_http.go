@@ -24,6 +24,7 @@ type learned struct {
 	by    []*learner // by credential, at most maxCredentials
 	other *learner
 	start *hostStart // the host's; a partition's scope has its own too, unused
+	joint *joint     // nil: there was but one credential
 }
 
 // learning is what a Transport needs to learn.
@@ -53,7 +54,7 @@ func (t *Transport) kindOf(now instant, q *ask, home *scope, route string) *kind
 	if home.learned.start == nil {
 		home.learned.start = newHostStart(t.learning.terms.words)
 	}
-	l := s.learned.learner(now, t, s, home.learned.start, q.r.Header["Authorization"])
+	l := s.learned.learner(now, t, s, home.learned.start, q.credential)
 	key := kindKey{rest: route}
 	if route == "" {
 		key = kindKey{methodOf(q.r), firstSegment(q.r.URL.Path)}
@@ -61,15 +62,14 @@ func (t *Transport) kindOf(now instant, q *ask, home *scope, route string) *kind
 	return l.kindOf(key, now)
 }
 
-func (m *learned) learner(now instant, t *Transport, s *scope, start *hostStart, credential []string) *learner {
-	var key uint64
-	if len(credential) > 0 {
-		key = maphash.String(t.learning.seed, whose(credential[0]))
-	}
+func (m *learned) learner(now instant, t *Transport, s *scope, start *hostStart, key uint64) *learner {
 	for _, l := range m.by {
 		if l.credential == key {
 			return l
 		}
+	}
+	if l := m.shared(now); l != nil {
+		return l
 	}
 	if len(m.by) >= maxCredentials && !m.drop(now) {
 		if m.other == nil {
@@ -153,9 +153,13 @@ func firstSegment(path string) string {
 // back. s is nil if it was answered well and the answer states nothing. It
 // returns what was news. The engine's lock is held, and again has to follow.
 func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) lesson {
-	k := p.kind
-	if k == nil {
+	if p.kind == nil {
 		return lesson{}
+	}
+	k := p.joined(now)
+	if l := k.learner; end == replied && !l.met && l.home() != nil && l.home().joint != nil {
+		l.met = true
+		defer l.home().compare(now, p.permit.granted, k, s)
 	}
 	if s == nil && len(k.quotas) == 0 && k.suspect == nil { // it tells that it was good, no more
 		k.busy *= busyKept
@@ -283,6 +287,9 @@ func (m *learned) all(f func(l *learner)) {
 	}
 	if m.other != nil {
 		f(m.other)
+	}
+	if m.joint != nil && m.joint.common != nil {
+		f(m.joint.common)
 	}
 }
 

@@ -46,6 +46,9 @@ func (l *learner) take(now instant, _ int64, _ bool) (m mark) {
 	if l.hold.start() {
 		m = markAsks
 	}
+	if l.hardlyKnown() {
+		l.home().joint.flow.start(now)
+	}
 	switch {
 	case l.terms.pausesOnly:
 	case l.finder != nil:

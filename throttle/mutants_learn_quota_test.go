@@ -224,7 +224,7 @@ func TestCredentialsBeyondTheMost(t *testing.T) {
 	tr := &Transport{learning: learning{terms: one.terms, seed: maphash.MakeSeed()}}
 	m := &learned{}
 	of := func(i int) *learner {
-		return m.learner(hourIn, tr, one.scope, one.host, []string{string(rune('a' + i))})
+		return m.learner(hourIn, tr, one.scope, one.host, uint64('a'+i))
 	}
 	for i := range maxCredentials {
 		of(i).hold = &hold{until: at0(sec)}

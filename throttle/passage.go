@@ -133,6 +133,7 @@ func (p *passage) prepare(q *ask) (*record, error) {
 		}
 	}
 	q.scope = &p.record.scope
+	q.credential = t.credentialOf(q.r)
 	if last, ok := p.tr.Grant.(*passage); ok && last.t == t {
 		p.solo, q.solo = last.solo, last.solo
 	}

@@ -30,20 +30,21 @@ type member struct {
 
 // ask is a request as the engine sees it.
 type ask struct {
-	scope    *scope
-	seq      uint64
-	priority int
-	lane     string
-	cost     Cost
-	learn    *kind         // what is known of its kind of request; nil: nothing
-	solo     *solo         // of a request that was refused; nil: it was not
-	now      instant       // when that was last looked at
-	host     *scope        // whose gate counts too; nil: none
-	r        *http.Request // of a Transport; nil: none
-	routes   uint64        // bits of the first 64 routes that match
-	many     *[]uint64     // of those after; nil: none
-	unit     string        // of a request for a part; "": none
-	upTo     int64
+	scope      *scope
+	seq        uint64
+	priority   int
+	lane       string
+	cost       Cost
+	learn      *kind         // what is known of its kind of request; nil: nothing
+	solo       *solo         // of a request that was refused; nil: it was not
+	now        instant       // when that was last looked at
+	host       *scope        // whose gate counts too; nil: none
+	r          *http.Request // of a Transport; nil: none
+	credential uint64        // of a Transport: keyed hash of whose r is; zero: nobody's
+	routes     uint64        // bits of the first 64 routes that match
+	many       *[]uint64     // of those after; nil: none
+	unit       string        // of a request for a part; "": none
+	upTo       int64
 }
 
 // held reports whether units count until the answer.

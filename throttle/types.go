@@ -16,7 +16,7 @@ import (
 type Config struct {
 	Default   Budget                     // of each host that no host pattern names. Zero: unlimited until the server states or shows a limit
 	Budgets   map[string]Budget          // by pattern [METHOD ]host[:port][/path], where a path that ends in "/" names all below it and a segment "*" any one; every pattern that matches applies, of host-only patterns the most specific. "*.x" gives each host a budget of its own (Pool joins them)
-	Partition func(*http.Request) string // separate budgets, say per API key. nil: one per host; what is learned is always kept apart by whose the Authorization is
+	Partition func(*http.Request) string // separate budgets, say per API key. nil: one per host; what is learned is kept apart by Credential too
 	Lane      func(*http.Request) string // lanes take fair turns in one budget: tenants, job kinds. nil: one lane
 	Cost      func(*http.Request) Cost   // what a request draws; WithCost goes before it. nil: one request
 
@@ -30,6 +30,14 @@ type Config struct {
 	DisableLearning bool        // pauses stay, learned accounts and rates go
 	Store           Store       // shares the budgets with other processes; nil: this process only
 	Fleet           FleetConfig // how Store is used; see there. Without a Store it is not looked at
+
+	// Credential says who asks, as the server tells callers apart. What is learned
+	// of a host is kept apart by what it returns; "" is nobody's. It is called
+	// once for each attempt, never under a lock, and only a keyed hash of the
+	// result is kept. nil: the Authorization header; of a signed one, the key that
+	// signed. Credentials whose answers show that they share one limit, such as
+	// tokens made anew for each request, are taken for one without it.
+	Credential func(*http.Request) string
 
 	// Classify decides what an answer says about the server's limits. It is
 	// called with each answer, before anything is learned from it, and with what
