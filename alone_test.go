@@ -192,3 +192,26 @@ func TestResumeEndsTheWaitOfOneAlone(t *testing.T) {
 		}
 	})
 }
+
+// A request that was refused and waits does not hide that the server asked
+// everybody to pause.
+func TestThePauseOfAllShowsWhileTheRefusedWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &limited{start: time.Now(), way: 20 * time.Millisecond, header: http.Header{"Retry-After": {"30"}},
+			allow: func(_ *http.Request, at time.Duration) bool { return at > 30*time.Second }}
+		rt := must(weir.New(s, weir.Config{}))(t)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := rt.RoundTrip(get(t, "http://h/v1"))
+			ended <- err
+		}()
+		time.Sleep(time.Second)
+		h := rt.Stats().Throttle.Hosts[0]
+		if h.State != throttle.StatePaused || h.Routes[0].State != throttle.StatePaused || h.Queue != 1 {
+			t.Errorf("host %s, route %s, %d waiting; want paused, with one that waits", h.State, h.Routes[0].State, h.Queue)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}

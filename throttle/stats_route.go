@@ -114,9 +114,8 @@ func (r *record) queued(now instant, h *HostStats) {
 		x.OldestWait = time.Duration(now - w.since)
 		h.OldestWait = max(h.OldestWait, x.OldestWait)
 		x.State = StateWaiting
-		newcomer := w.ask
-		newcomer.seq = 0
-		t, a := r.t.engine.estimate(now, &newcomer, w.draws)
+		newcomer, draws := w.newcomer()
+		t, a := r.t.engine.estimate(now, &newcomer, draws)
 		if a == nil {
 			continue // it goes as soon as we let go of the lock
 		}
@@ -127,6 +126,17 @@ func (r *record) queued(now instant, h *HostStats) {
 			x.For = t.until(now)
 		}
 	}
+}
+
+// newcomer is one like w that comes now: nobody has refused it yet.
+func (w *waiter) newcomer() (ask, []draw) {
+	q, draws := w.ask, w.draws
+	q.seq = 0
+	if q.solo != nil {
+		draws = slices.DeleteFunc(slices.Clone(draws), func(d draw) bool { return d.a == &q.solo.account })
+		q.solo = nil
+	}
+	return q, draws
 }
 
 // routeOf is where k's requests are counted; nil: in their scope.
