@@ -27,17 +27,17 @@ type slowStart struct {
 	underway
 	limit   float64       // zero: firstFlight
 	drain   float64       // by how much limit is still to be cut
-	good    int           // good answers so far
+	good    int32         // good answers so far, up to provenGood
 	free    bool          // proved: no limit
+	full    bool          // the limit was reached since the last step
+	stated  bool          // the server's limits are known, so that no start has to be slow
 	ease    float64       // what limit was cut to by the last loss; zero: nothing went wrong since it was twice that
 	rtt     time.Duration // smoothed time to the headers of good answers
 	off     time.Duration // mean distance from it
-	full    bool          // the limit was reached since the last step
 	*losses               // nil: none yet
 
-	stated bool          // the server's limits are known, so that no start has to be slow
-	pace   time.Duration // between requests at the rate that is configured for them; zero: none is
-	begun  instant       // when the last request started
+	pace  time.Duration // between requests at the rate that is configured for them; zero: none is
+	begun instant       // when the last request started
 }
 
 // losses is what a slowStart knows of what went wrong.
@@ -127,7 +127,7 @@ func (f *slowStart) shed(most float64) {
 
 // well learns from a good answer that took so long.
 func (f *slowStart) well(now instant, took time.Duration) {
-	f.good++
+	f.good = min(f.good+1, provenGood)
 	f.sample(took)
 	f.took(took)
 	if f.free {
