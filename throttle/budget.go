@@ -61,7 +61,7 @@ type Cost map[string]int64
 const (
 	requests = meters.Requests
 	longest  = 10 * 365 * 24 * time.Hour // of a Per; keeps sums of instants far from overflow
-	exact    = meters.Exact
+	exact    = meters.Exact              // a window has at most twice as many entries, see rateSpec.grain
 )
 
 // of returns how many of unit c draws.
@@ -105,7 +105,7 @@ func (r Rate) spec() meters.Spec {
 }
 
 // perSecond is the long-run rate.
-func (r Rate) perSecond() float64 { return float64(r.Limit) / r.Per.Seconds() }
+func (r Rate) perSecond() float64 { return r.spec().PerSecond() }
 
 // check returns an error that names the field and its value.
 func (r Rate) check() error {

@@ -6,8 +6,10 @@ import "time"
 // nothing else.
 const Requests = "requests"
 
-// Exact is the limit up to which windows are kept unit by unit. Larger ones are
-// kept in as many slots, so that memory is bounded.
+// Exact is how many dates a window needs at least: those of larger limits share
+// dates that lie Per/Exact apart, so that memory is bounded and a unit leaves at
+// most that much too late. A log in a store keeps up to Exact units one by one;
+// a window in memory, which is cheaper, twice as many.
 const Exact = 64
 
 // A Spec is one rate: at most Limit units in any window of length Per. It is
