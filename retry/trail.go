@@ -28,7 +28,7 @@ type trail struct {
 	since             time.Duration // when the newest connection was asked for
 	free              time.Duration // from since until then the attempt waited for others, which does not count
 	queued            time.Duration // sum of earlier such waits
-	mark              int64         // lines.taken when it was looked at last
+	mark              int64         // lines.moves when it was looked at last
 }
 
 // phase is what an attempt is at.
@@ -68,7 +68,7 @@ func (t *trail) getConn(string) {
 		t.lines = linesOf(t.entry)
 	}
 	t.phase = waiting
-	t.since, t.free, t.mark = now, now, t.lines.taken.Load()
+	t.since, t.free, t.mark = now, now, t.lines.moves()
 }
 
 // pause ends what the trail knows of the connection before.
@@ -181,12 +181,16 @@ func linesOf(e *hosts.Entry) *lines {
 // Idle reports that nobody has a connection.
 func (l *lines) Idle(time.Time) bool { return l.left.Load() == l.taken.Load() }
 
-// served reports whether an attempt has a connection now or got one since mark
-// was read, which it renews.
+// moves counts what connections were taken and given back.
+func (l *lines) moves() int64 { return l.taken.Load() + l.left.Load() }
+
+// served reports whether an attempt has a connection now, or got one or gave one
+// back since mark was read, which it renews. Who waits for a connection that was
+// just given back is not told of it in the same moment.
 func (l *lines) served(mark *int64) bool {
 	left := l.left.Load() // first: who leaves between the two has one
 	taken := l.taken.Load()
-	news := taken != *mark
-	*mark = taken
+	news := taken+left != *mark
+	*mark = taken + left
 	return news || taken != left
 }
