@@ -19,7 +19,7 @@ func TestBucketIsItsAccount(t *testing.T) {
 		now := instant(1)
 		b.fill(now, s.perSecond, s.size, float64(s.size))
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			now = now.add(nanos(rapid.Float64Range(0, 1.2).Draw(t, "share") * float64(s.size) / s.perSecond))
+			now = now.Add(nanos(rapid.Float64Range(0, 1.2).Draw(t, "share") * float64(s.size) / s.perSecond))
 			n := int64(rapid.IntRange(1, s.size).Draw(t, "units"))
 			switch rapid.IntRange(0, 9).Draw(t, "what") {
 			default:
@@ -30,10 +30,10 @@ func TestBucketIsItsAccount(t *testing.T) {
 				b.take(now, s, n, false) // a settlement
 			case 1:
 				full := b.take(now, s, n, false)
-				b.back(now.add(nanos(0.1*float64(n)/s.perSecond)), s, n, full)
+				b.back(now.Add(nanos(0.1*float64(n)/s.perSecond)), s, n, full)
 				now = b.seen
 			case 2:
-				b.quiet(now, now.add(nanos(float64(n)/s.perSecond)), s)
+				b.quiet(now, now.Add(nanos(float64(n)/s.perSecond)), s)
 			case 3:
 				b.wake(now, s)
 			}
@@ -41,7 +41,7 @@ func TestBucketIsItsAccount(t *testing.T) {
 			if b.noted != 0 {
 				continue
 			}
-			got, least := b.lim.TokensAt(now.time()), s.perSecond*1e-9+float64(s.size)*1e-12
+			got, least := b.lim.TokensAt(now.Time()), s.perSecond*1e-9+float64(s.size)*1e-12
 			if math.Abs(got-b.tokens) > least {
 				t.Fatalf("the account has %v, the bucket %v", got, b.tokens)
 			}
@@ -59,7 +59,7 @@ func TestBucketOwesWithoutEnd(t *testing.T) {
 	b.take(1, s, 5, false)
 	for range 3 {
 		b.take(1, s, math.MaxInt64, false)
-		if got := b.lim.TokensAt(instant(1).time()); got > -most || b.tokens > -math.MaxInt64/2 {
+		if got := b.lim.TokensAt(instant(1).Time()); got > -most || b.tokens > -math.MaxInt64/2 {
 			t.Errorf("the account has %v, the bucket %v", got, b.tokens)
 		}
 	}

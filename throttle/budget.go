@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	meters "github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // Rate is one rule: at most Limit units in any window of length Per. Units are
@@ -59,13 +59,13 @@ type Budget struct {
 type Cost map[string]int64
 
 const (
-	requests = meters.Requests
+	requests = meter.Requests
 	longest  = 10 * 365 * 24 * time.Hour // of a Per; keeps sums of instants far from overflow
-	exact    = meters.Exact              // a window has at most twice as many entries, see rateSpec.grain
+	exact    = meter.Exact               // a window has at most twice as many entries, see rateSpec.grain
 )
 
 // of returns how many of unit c draws.
-func (c Cost) of(unit string) int64 { return meters.CostOf(c, unit) }
+func (c Cost) of(unit string) int64 { return meter.CostOf(c, unit) }
 
 // check returns an error that names the first unit, in no special order, whose
 // cost is negative.
@@ -100,8 +100,8 @@ func (r Rate) burst() int {
 }
 
 // spec is r as the rooms below count it.
-func (r Rate) spec() meters.Spec {
-	return meters.Spec{Limit: r.Limit, Per: r.Per, Burst: r.burst(), Bucket: r.Bucket > 0, Unit: r.unit(), Align: r.Align, WarmUp: r.WarmUp}
+func (r Rate) spec() meter.Spec {
+	return meter.Spec{Limit: r.Limit, Per: r.Per, Burst: r.burst(), Bucket: r.Bucket > 0, Unit: r.unit(), Align: r.Align, WarmUp: r.WarmUp}
 }
 
 // perSecond is the long-run rate.

@@ -69,7 +69,7 @@ func (m *rated) sure(now, from instant, ahead, n int64) instant {
 	}
 	m.bucket.tokens -= took
 	if need := float64(ahead) + min(float64(n), float64(m.size)) - 1; m.shaped && from > now && need > 0 {
-		t = max(t, from.add(nanos(need/m.perSecond)))
+		t = max(t, from.Add(nanos(need/m.perSecond)))
 	}
 	return t
 }
@@ -78,7 +78,7 @@ func (m *rated) sure(now, from instant, ahead, n int64) instant {
 // of ahead. How a quota flows or slides without the server's word, and by how much
 // resets have proved too early, was found.
 func (q *quota) sure(now, _ instant, ahead, n int64) instant {
-	t := now.time()
+	t := now.Time()
 	q.roll(t)
 	cost := float64(n)
 	if q.size.Known {
@@ -96,7 +96,7 @@ func (q *quota) sure(now, _ instant, ahead, n int64) instant {
 		return now
 	case q.flows && q.refill > 0 && q.trickles:
 		most := q.basis.Add(q.terms.maxPause).Sub(t)
-		return now.add(max(0, min(nanos(lack/q.refill), most)))
+		return now.Add(max(0, min(nanos(lack/q.refill), most)))
 	case q.flows || !q.reset.Known:
 		return now
 	}
@@ -104,7 +104,7 @@ func (q *quota) sure(now, _ instant, ahead, n int64) instant {
 	if q.counted {
 		d = min(d, q.trailed(t, cost))
 	}
-	return now.add(max(0, d))
+	return now.Add(max(0, d))
 }
 
 // recheck refuses those of s whose wait certainly cannot end in time any more,
@@ -135,7 +135,7 @@ func (w *waiter) ends() instant { return min(w.expires, w.deadline) }
 // pick, for long. It reports whether somebody was refused.
 func (e *engine) sweep(now instant, l *line, w *waiter) (refused bool) {
 	t, _ := certain(now, &w.ask, w.draws, false)
-	if t < now.add(bulk) || t <= l.first {
+	if t < now.Add(bulk) || t <= l.first {
 		return false
 	}
 	var all []*waiter

@@ -59,7 +59,7 @@ func TestClockOnTheWallSteps(t *testing.T) {
 	clock.zero = noon.AddDate(10, 0, 0).UnixNano()
 	c.take(3, s, 10, false)
 	clock.zero = noon.AddDate(0, 0, 1).UnixNano()
-	if wait := c.at(4, s, 1).until(4); wait > 24*time.Hour {
+	if wait := c.at(4, s, 1).Until(4); wait > 24*time.Hour {
 		t.Errorf("after a step ahead and back the wait is %v, want a day at most", wait)
 	}
 }

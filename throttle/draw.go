@@ -9,7 +9,7 @@ type draw struct {
 
 // account is one limit: a meter, a pause and a line of those that wait.
 type account struct {
-	meter  meter
+	meter  accountMeter
 	terms  *terms
 	scope  *scope // nil: a pool
 	line   *line  // nil: nobody waits

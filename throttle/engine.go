@@ -73,7 +73,7 @@ func (e *engine) nowFrom(at instant) instant {
 }
 
 // at is the instant of t.
-func (e *engine) at(now instant, t time.Time) instant { return now.add(time.Until(t)) }
+func (e *engine) at(now instant, t time.Time) instant { return now.Add(time.Until(t)) }
 
 // mark notes that a's line must be looked at.
 func (e *engine) mark(a *account) {
@@ -139,9 +139,9 @@ func (e *engine) arm(now instant, l *line, t instant) {
 		return
 	}
 	if l.timer == nil {
-		l.timer = time.AfterFunc(t.until(now), func() { e.ring(l) })
+		l.timer = time.AfterFunc(t.Until(now), func() { e.ring(l) })
 	} else if l.wake != t {
-		l.timer.Reset(t.until(now))
+		l.timer.Reset(t.Until(now))
 	}
 	l.wake = t
 }

@@ -189,7 +189,7 @@ func TestEstimateKnowsItsPlace(t *testing.T) {
 	}{{5, 1}, {205, 21}, {0, 101}, {5000, 101}} {
 		q := &ask{scope: s, seq: tt.seq, lane: "a"}
 		at, _ := e.estimate(1, q, s.draws(nil, q))
-		if got := at.until(1).Round(time.Second); (got - tt.want*time.Second).Abs() > time.Second {
+		if got := at.Until(1).Round(time.Second); (got - tt.want*time.Second).Abs() > time.Second {
 			t.Errorf("order %d: got %v, want about %v", tt.seq, got, tt.want*time.Second)
 		}
 	}

@@ -133,7 +133,7 @@ func (p *passage) tellFleet(resp *http.Response) {
 	if s.Throttled || s.RetryAfter.Known {
 		e := p.t.engine
 		e.mu.Lock()
-		n.Pause = min(p.pausedTo().until(e.now()), p.t.config.MaxPause)
+		n.Pause = min(p.pausedTo().Until(e.now()), p.t.config.MaxPause)
 		e.mu.Unlock()
 	}
 	for _, l := range s.Limits {

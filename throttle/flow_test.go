@@ -14,7 +14,7 @@ func TestFlowStandsForAFinder(t *testing.T) {
 		var whole finder
 		var f flow
 		now := instant(1)
-		whole.start(now.time())
+		whole.start(now.Time())
 		f.start(now)
 		for range 1 + r.IntN(60) {
 			if now += instant(r.IntN(300)) * instant(time.Millisecond); r.IntN(40) == 0 {
@@ -22,10 +22,10 @@ func TestFlowStandsForAFinder(t *testing.T) {
 			}
 			switch r.IntN(3) {
 			case 0:
-				whole.start(now.time())
+				whole.start(now.Time())
 				f.start(now)
 			case 1:
-				whole.good(now.time(), now.time())
+				whole.good(now.Time(), now.Time())
 				f.good(now)
 			case 2:
 				whole.windows.done()

@@ -72,16 +72,16 @@ func TestBusyBucketTakesBackAll(t *testing.T) {
 	m.take(now, 90, false)
 	k := m.take(now, 10, false)
 	for range 100 {
-		now = now.add(50 * time.Millisecond)
+		now = now.Add(50 * time.Millisecond)
 		m.take(now, 50, false)
 	}
 	m.back(now, 10, k, 1, 1)
 	if got := m.bucket.tokens; math.Abs(got-10) > 1e-6 {
 		t.Errorf("%v tokens after 10 came back 5 s later, want 10", got)
 	}
-	now = now.add(100 * time.Millisecond) // full
+	now = now.Add(100 * time.Millisecond) // full
 	k = m.take(now, 10, false)
-	now = now.add(20 * time.Millisecond) // again
+	now = now.Add(20 * time.Millisecond) // again
 	m.take(now, 10, false)
 	m.back(now, 10, k, now-1, now-1)
 	if got := m.bucket.tokens; math.Abs(got-90) > 1e-6 {

@@ -129,7 +129,7 @@ func (l *learner) dropKind(now instant) bool {
 }
 
 func (k *kind) idle(now instant) bool {
-	return now-k.last > instant(time.Minute) && k.slow.idle(now.time()) && k.hold.wait(now.time()) == 0 &&
+	return now-k.last > instant(time.Minute) && k.slow.idle(now.Time()) && k.hold.wait(now.Time()) == 0 &&
 		k.account.line == nil
 }
 
@@ -215,14 +215,14 @@ func (l *learner) well(now instant, k *kind, sent instant) {
 	k.slow.well(now, took)
 	k.served, k.streak = now, 0
 	if l.hold != nil || k.hold != nil {
-		l.hold.good(sent.time())
-		k.hold.good(sent.time())
+		l.hold.good(sent.Time())
+		k.hold.good(sent.Time())
 		l.finderOf(k).fates.well(sent)
 	}
 	if !l.terms.pausesOnly {
 		l.accept(k, now, sent)
 		if l.blame != nil {
-			l.blame.good(k, sent.time())
+			l.blame.good(k, sent.Time())
 		}
 	}
 }

@@ -27,7 +27,7 @@ func TestWhereTheTimeGoes(t *testing.T) {
 		level, last, pauses, held := c.size, instant(1), 0, time.Time{}
 		var lost [5]float64
 		b.serve = func(now instant) (int, headers.Signal) {
-			level += now.until(last).Seconds() * c.rate
+			level += now.Until(last).Seconds() * c.rate
 			if over := level - c.size; over > 0 {
 				part := max(0, 2*pauses-2)
 				if pauses > 0 && !b.l.hold.asking { // whoever asks finds what the pause lost

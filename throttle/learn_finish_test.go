@@ -22,7 +22,7 @@ func under(k *kind, n int, at instant) *ticket {
 	for range n {
 		m, host, own = k.take(at, 1, true), k.learner.host.take(at, 1, true), k.learner.take(at, 1, true)
 	}
-	return &ticket{kind: k, sent: at.time(), permit: &permit{draws: []draw{{a: &k.account, n: 1, mark: m}, {a: &k.learner.host.account, n: 1, mark: host}, {a: &k.learner.account, n: 1, mark: own}}}}
+	return &ticket{kind: k, sent: at.Time(), permit: &permit{draws: []draw{{a: &k.account, n: 1, mark: m}, {a: &k.learner.host.account, n: 1, mark: host}, {a: &k.learner.account, n: 1, mark: own}}}}
 }
 
 // What is learned of a request that brought no answer.
@@ -62,18 +62,18 @@ func TestGoodAnswers(t *testing.T) {
 	l.hold = &hold{since: at0(-sec), until: at0(0), asking: true, asked: true}
 	k.hold = &hold{since: at0(-sec), until: at0(0), asking: true, asked: true}
 	k.busy, k.streak = 1, 3
-	g := under(k, 1, hourIn.add(sec))
+	g := under(k, 1, hourIn.Add(sec))
 	l.finish(at0(2*sec), g, replied, 200, headers.Signal{})
 	if l.hold.asking || k.hold.asking {
 		t.Error("the question whether the pause is over is still open")
 	}
-	if l.good != 1 || k.slow.good != 1 || l.host.slow.good != 1 || k.streak != 0 || k.served != hourIn.add(2*sec) || k.busy != 15.0/16 {
+	if l.good != 1 || k.slow.good != 1 || l.host.slow.good != 1 || k.streak != 0 || k.served != hourIn.Add(2*sec) || k.busy != 15.0/16 {
 		t.Errorf("good %d, %d, %d, streak %d, busy %v", l.good, k.slow.good, l.host.slow.good, k.streak, k.busy)
 	}
 	if k.slow.stated || l.host.slow.stated {
 		t.Error("no limit was stated")
 	}
-	l.finish(at0(3*sec), under(k, 1, hourIn.add(2*sec)), replied, 200, headers.Signal{Limits: []headers.Limit{stating(5, 10, time.Minute, headers.Boundary)}})
+	l.finish(at0(3*sec), under(k, 1, hourIn.Add(2*sec)), replied, 200, headers.Signal{Limits: []headers.Limit{stating(5, 10, time.Minute, headers.Boundary)}})
 	if !k.slow.stated || !l.host.slow.stated || len(k.quotas) != 1 || l.quotas[0].left != 5 {
 		t.Errorf("%d quotas", len(k.quotas))
 	}

@@ -35,10 +35,10 @@ func (f *flow) finder() *finder {
 	if f.began == 0 {
 		return &finder{windows: windows{out: f.out}}
 	}
-	began, last, n := f.began.time(), f.last.time(), float64(f.accepted)
+	began, last, n := f.began.Time(), f.last.Time(), float64(f.accepted)
 	lasted := max(last.Sub(began), recentFor).Seconds()
 	return &finder{
-		began: began, first: f.heard.time(), last: last, accepted: n, total: n,
+		began: began, first: f.heard.Time(), last: last, accepted: n, total: n,
 		recent: n / lasted, heard: last, // as if it had flowed evenly
 		windows: windows{out: f.out, opened: began, next: last, spent: float64(f.started), passed: n},
 	}
@@ -75,9 +75,9 @@ func (l *learner) accept(k *kind, now, sent instant) {
 	}
 	switch {
 	case k.apart:
-		k.finder.good(now.time(), sent.time())
+		k.finder.good(now.Time(), sent.Time())
 	case l.finder != nil:
-		l.finder.good(now.time(), sent.time())
+		l.finder.good(now.Time(), sent.Time())
 	default:
 		l.flow.good(now)
 	}

@@ -86,7 +86,7 @@ func (m *learned) learner(now instant, t *Transport, s *scope, start *hostStart,
 // drop forgets a credential of which nothing binds.
 func (m *learned) drop(now instant) bool {
 	for i, l := range m.by {
-		if l.idle(now.time()) && !l.waited() {
+		if l.idle(now.Time()) && !l.waited() {
 			m.by = slices.Delete(m.by, i, i+1)
 			l.everyKind((*kind).leave)
 			return true
@@ -98,7 +98,7 @@ func (m *learned) drop(now instant) bool {
 // idle reports that nothing that was learned would be missed.
 func (m *learned) idle(now instant) bool {
 	idle := true
-	m.all(func(l *learner) { idle = idle && l.idle(now.time()) && !l.waited() })
+	m.all(func(l *learner) { idle = idle && l.idle(now.Time()) && !l.waited() })
 	return idle
 }
 
@@ -172,11 +172,11 @@ func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) 
 	if s.Throttled && p.solo == nil {
 		p.solo = newSolo(k)
 	}
-	g := ticket{kind: k, sent: p.permit.granted.time(), cost: p.cost, permit: &p.permit, solo: p.solo, probe: p.tr.Probe}
+	g := ticket{kind: k, sent: p.permit.granted.Time(), cost: p.cost, permit: &p.permit, solo: p.solo, probe: p.tr.Probe}
 	if len(k.quotas) > 0 || len(s.Limits) > 0 {
 		g.where = k.whereOf(p.r)
 	}
-	news := k.learner.finish(now.time(), &g, end, status, *s)
+	news := k.learner.finish(now.Time(), &g, end, status, *s)
 	if p.solo != nil && p.solo.alone {
 		p.solo.order = p.tr.Table.Arrive() // behind those that wait already
 	}
@@ -216,11 +216,11 @@ func (p *passage) heed(now instant, news lesson) {
 		if a.paused <= now {
 			p.counts().more().paused++
 		}
-		until := now.add(news.hold.until.Sub(now.time()))
+		until := now.Add(news.hold.until.Sub(now.Time()))
 		if a == &l.account {
 			p.record.quiet(now, until)
 		}
-		e.pause(now, a, until, now.add(news.hold.sure.Sub(now.time())), news.in(now.time(), l))
+		e.pause(now, a, until, now.Add(news.hold.sure.Sub(now.Time())), news.in(now.Time(), l))
 	case causeQuota:
 		e.recheck(now, l.scope)
 	}
@@ -228,7 +228,7 @@ func (p *passage) heed(now instant, news lesson) {
 
 // lifted ends a's pause if h does not ask for it any more.
 func (p *passage) lifted(now instant, h *hold, a *account) {
-	if h == nil || a.paused <= now || h.until.After(now.time()) {
+	if h == nil || a.paused <= now || h.until.After(now.Time()) {
 		return
 	}
 	if a == &p.kind.learner.account && p.record.gate.paused <= now {
@@ -273,7 +273,7 @@ func (p *passage) told(now instant, news lesson) *Learned {
 	l := p.kind.learner
 	return &Learned{
 		Ctx: p.tr.Caller, Key: p.record.key, Unit: news.unit(), Name: news.name(),
-		Why: p.record.key + ": " + news.in(now.time(), l),
+		Why: p.record.key + ": " + news.in(now.Time(), l),
 	}
 }
 
@@ -297,11 +297,11 @@ func (m *learned) all(f func(l *learner)) {
 func (m *learned) lift(e *engine, now instant) {
 	m.all(func(l *learner) {
 		l.hold.lift()
-		l.finder.lift(now.time())
+		l.finder.lift(now.Time())
 		e.pause(now, &l.account, now, now, "")
 		l.everyKind(func(k *kind) {
 			k.hold.lift()
-			k.finder.lift(now.time())
+			k.finder.lift(now.Time())
 			e.pause(now, &k.account, now, now, "")
 		})
 	})

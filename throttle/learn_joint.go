@@ -72,8 +72,8 @@ func (m *learned) shared(now instant) *learner {
 		return nil
 	}
 	if j.score < mostJoint && now >= j.asked {
-		if until := j.common.shut(now); until > now.add(brieflyShut) && until != never {
-			j.asked = now.add(time.Second) // if its answer takes longer, another asks
+		if until := j.common.shut(now); until > now.Add(brieflyShut) && until != never {
+			j.asked = now.Add(time.Second) // if its answer takes longer, another asks
 			return nil
 		}
 	}
@@ -84,7 +84,7 @@ func (m *learned) shared(now instant) *learner {
 func (l *learner) shut(now instant) instant {
 	t := now
 	if l.hold != nil {
-		t = max(t, now.add(l.hold.until.Sub(now.time())))
+		t = max(t, now.Add(l.hold.until.Sub(now.Time())))
 	}
 	for _, q := range l.quotas {
 		t = max(t, q.at(now, 1))
@@ -104,7 +104,7 @@ func (m *learned) compare(now, sent instant, k *kind, s *headers.Signal) {
 	case s != nil && s.Throttled:
 		m.compareRefusal(now, l)
 	case j.refused != nil && j.refused != l && sent >= j.heard && sent < j.until:
-		j.add(now, -j.until.until(sent).Seconds()) // it went where the other could not
+		j.add(now, -j.until.Until(sent).Seconds()) // it went where the other could not
 	}
 	if s != nil {
 		m.compareLimits(now, sent, l, s.Limits)
@@ -130,8 +130,8 @@ func (m *learned) compareRefusal(now instant, l *learner) {
 	j := m.joint
 	until := l.shut(now)
 	lately := j.refused != nil && now-j.heard < instant(newsFor)
-	if lately && max(until, j.until) > now.add(brieflyShut) {
-		if d := time.Duration(until - j.until).Abs(); d > brieflyShut+j.until.until(now)/10 {
+	if lately && max(until, j.until) > now.Add(brieflyShut) {
+		if d := time.Duration(until - j.until).Abs(); d > brieflyShut+j.until.Until(now)/10 {
 			lately = false
 		}
 	}
@@ -163,7 +163,7 @@ func (m *learned) compareLimits(now, sent instant, l *learner, limits []headers.
 				if j.score >= jointAt {
 					j.score = mostJoint // numbers that go on are sure
 				}
-			case left > q.left+flight+1 && q.reset.Known && q.reset.Value.Sub(now.time()) > brieflyShut:
+			case left > q.left+flight+1 && q.reset.Known && q.reset.Value.Sub(now.Time()) > brieflyShut:
 				j.add(now, -4)
 			}
 		}
@@ -206,7 +206,7 @@ func (m *learned) join(now instant, l *learner) {
 // that now share it.
 func (j *joint) measure(now, sent instant, k *kind, s headers.Signal) {
 	l := j.common
-	said, _, explained := l.hintOf(now.time(), k, s)
+	said, _, explained := l.hintOf(now.Time(), k, s)
 	if explained || l.terms.pausesOnly || k.slow.silent() {
 		return
 	}
@@ -217,7 +217,7 @@ func (j *joint) measure(now, sent instant, k *kind, s headers.Signal) {
 	}
 	l.finder = j.flow.finder()
 	l.finder.windows.out = out
-	l.finder.refuse(now.time(), sent.time(), said, l.host.slow.rtt, 0)
+	l.finder.refuse(now.Time(), sent.Time(), said, l.host.slow.rtt, 0)
 	if l.hold != nil {
 		l.finder.resume(l.hold.until)
 	}

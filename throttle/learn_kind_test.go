@@ -74,11 +74,11 @@ func TestKindsAreBounded(t *testing.T) {
 	if got := l.kindOf(kindKey{"GET", "7"}, hourIn); got != seven {
 		t.Error("a kind was made twice")
 	}
-	a, b := l.kindOf(kindKey{"GET", "a"}, hourIn.add(time.Minute)), l.kindOf(kindKey{"GET", "b"}, hourIn.add(time.Minute))
+	a, b := l.kindOf(kindKey{"GET", "a"}, hourIn.Add(time.Minute)), l.kindOf(kindKey{"GET", "b"}, hourIn.Add(time.Minute))
 	if a != l.other || b != l.other || len(l.kinds) != maxKinds || a.key.String() != "other requests" {
 		t.Errorf("%v and %v beside %d kinds", a.key, b.key, len(l.kinds))
 	}
-	later := hourIn.add(time.Minute + 1)
+	later := hourIn.Add(time.Minute + 1)
 	for _, name := range []string{"a", "b"} {
 		if k := l.kindOf(kindKey{"GET", name}, later); k.key != (kindKey{"GET", name}) || len(l.kinds) != maxKinds {
 			t.Errorf("an idle kind did not make room for %s", name)

@@ -27,14 +27,14 @@ func in(now instant, d time.Duration) instant {
 	if d == forever {
 		return never
 	}
-	return now.add(d)
+	return now.Add(d)
 }
 
 func (l *learner) at(now instant, _ int64) instant {
 	if l.hold == nil && l.finder == nil {
 		return now
 	}
-	t := now.time()
+	t := now.Time()
 	d := l.hold.wait(t)
 	if !l.terms.pausesOnly {
 		d = max(d, l.finder.wait(t))
@@ -52,7 +52,7 @@ func (l *learner) take(now instant, _ int64, _ bool) (m mark) {
 	switch {
 	case l.terms.pausesOnly:
 	case l.finder != nil:
-		l.finder.start(now.time())
+		l.finder.start(now.Time())
 	default:
 		l.flow.start(now)
 	}
@@ -71,7 +71,7 @@ func (l *learner) back(_ instant, _ int64, m mark, _, _ instant) {
 func (k *kind) at(now instant, _ int64) instant {
 	var d time.Duration
 	if k.hold != nil {
-		t := now.time()
+		t := now.Time()
 		if d = k.hold.wait(t); k.apart {
 			d = max(d, k.finder.wait(t))
 		}
@@ -92,7 +92,7 @@ func (k *kind) take(now instant, _ int64, _ bool) (m mark) {
 	}
 	k.last = now
 	if k.apart {
-		k.finder.start(now.time())
+		k.finder.start(now.Time())
 	}
 	return m
 }
@@ -114,16 +114,16 @@ func (s *hostStart) take(now instant, _ int64, _ bool) mark {
 func (s *hostStart) back(_ instant, _ int64, m mark, _, _ instant) { s.slow.end(m.generation()) }
 
 func (q *quota) at(now instant, n int64) instant {
-	return in(now, q.wait(now.time(), float64(n)))
+	return in(now, q.wait(now.Time(), float64(n)))
 }
 
 func (q *quota) take(now instant, n int64, held bool) (m mark) {
-	q.roll(now.time())
+	q.roll(now.Time())
 	if !held {
 		q.left -= float64(n) // a settlement
 		return 0
 	}
-	q.lastSent = now.time()
+	q.lastSent = now.Time()
 	if q.counted {
 		q.out += float64(n)
 	}
@@ -171,7 +171,7 @@ func (q *quota) release(n int64, m mark) {
 // The words are those of Wait.Why.
 
 func (l *learner) words(now instant) string {
-	t := now.time()
+	t := now.Time()
 	switch {
 	case l.hold.wait(t) > 0:
 		return cause{what: causeHold, hold: l.hold}.in(t, l)
@@ -182,7 +182,7 @@ func (l *learner) words(now instant) string {
 }
 
 func (k *kind) words(now instant) string {
-	t := now.time()
+	t := now.Time()
 	if k.hold.wait(t) > 0 {
 		return cause{what: causeHold, hold: k.hold, kind: k}.in(t, k.learner)
 	}
@@ -194,8 +194,8 @@ func (s *hostStart) words(instant) string {
 }
 
 func (q *quota) words(now instant) string {
-	q.roll(now.time())
-	return q.told(now.time(), q.terms.zero)
+	q.roll(now.Time())
+	return q.told(now.Time(), q.terms.zero)
 }
 
 // What follows is the same for all meters of ours. Any cost fits some time.
@@ -207,9 +207,9 @@ func (s *hostStart) fits(int64) bool { return true }
 func (q *quota) fits(int64) bool     { return true }
 
 func (l *learner) eta(now instant, ahead, _ int64) instant {
-	f, d := l.finder, l.hold.wait(now.time())
+	f, d := l.finder, l.hold.wait(now.Time())
 	if f != nil && !l.terms.pausesOnly {
-		d = max(d, f.outlook(now.time()))
+		d = max(d, f.outlook(now.Time()))
 		if ahead > 0 && d != forever && f.windows.stage == noWindows && f.rate > 0 {
 			d += nanos(float64(ahead) / f.rate)
 		}
@@ -218,9 +218,9 @@ func (l *learner) eta(now instant, ahead, _ int64) instant {
 }
 
 func (k *kind) eta(now instant, _, _ int64) instant {
-	d := k.hold.wait(now.time())
+	d := k.hold.wait(now.Time())
 	if k.apart {
-		d = max(d, k.finder.outlook(now.time()))
+		d = max(d, k.finder.outlook(now.Time()))
 	}
 	if d == 0 && !k.slow.roomy(now) {
 		return never
@@ -238,7 +238,7 @@ func (s *hostStart) eta(now instant, _, _ int64) instant {
 func (q *quota) eta(now instant, ahead, n int64) instant {
 	t := q.at(now, n)
 	if r := q.rate(); r > 0 && t > now && t != never && ahead > 0 {
-		t = t.add(nanos(float64(ahead) / r)) // about: they come with the windows
+		t = t.Add(nanos(float64(ahead) / r)) // about: they come with the windows
 	}
 	return max(t, q.sure(now, now, ahead, n))
 }
@@ -251,7 +251,7 @@ func (q *quota) regain(int64) time.Duration     { return q.guess() }
 func (l *learner) room(instant) int64   { return 1 }
 func (k *kind) room(instant) int64      { return 1 }
 func (s *hostStart) room(instant) int64 { return 1 }
-func (q *quota) room(now instant) int64 { return int64(min(plentiful, max(1, q.level(now.time())))) }
+func (q *quota) room(now instant) int64 { return int64(min(plentiful, max(1, q.level(now.Time())))) }
 
 func (l *learner) answered(instant, int64, mark, instant)   {}
 func (k *kind) answered(instant, int64, mark, instant)      {}
@@ -264,21 +264,21 @@ func (k *kind) view(now instant) view      { return unmeasured(now) }
 func (s *hostStart) view(now instant) view { return unmeasured(now) }
 
 func (q *quota) view(now instant) view {
-	q.roll(now.time())
-	v := view{limit: int64(min(plentiful, q.sizeOr(plentiful))), left: max(0, q.level(now.time())), full: now}
+	q.roll(now.Time())
+	v := view{limit: int64(min(plentiful, q.sizeOr(plentiful))), left: max(0, q.level(now.Time())), full: now}
 	if q.reset.Known && v.left < float64(v.limit) {
-		v.full = in(now, q.reset.Value.Sub(now.time()))
+		v.full = in(now, q.reset.Value.Sub(now.Time()))
 	}
 	return v
 }
 
-func (l *learner) full(now instant) bool { return l.idle(now.time()) }
+func (l *learner) full(now instant) bool { return l.idle(now.Time()) }
 func (k *kind) full(now instant) bool    { return k.idle(now) }
 func (s *hostStart) full(instant) bool   { return s.slow.now+s.slow.old == 0 }
 
 func (q *quota) full(now instant) bool {
-	q.roll(now.time())
-	return q.flying() == 0 && (q.left >= q.sizeOr(plentiful) || !q.reset.Known && now.time().Sub(q.heard) > staleAfter)
+	q.roll(now.Time())
+	return q.flying() == 0 && (q.left >= q.sizeOr(plentiful) || !q.reset.Known && now.Time().Sub(q.heard) > staleAfter)
 }
 
 // idle reports that forgetting all of l would lose nothing that still binds.

@@ -28,7 +28,7 @@ func (k *kind) stated(buf []draw, q *ask) []draw {
 			if !x.sharing.binds(w) {
 				continue
 			}
-			if x.mayAsk(q.now.time(), w, float64(n)) {
+			if x.mayAsk(q.now.Time(), w, float64(n)) {
 				asks = true
 				continue
 			}

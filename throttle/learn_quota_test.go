@@ -324,9 +324,9 @@ func TestQuotaPaces(t *testing.T) {
 
 // What a quota shows as a meter.
 func TestQuotaAsAMeter(t *testing.T) {
-	now := instant(0).add(time.Hour)
+	now := instant(0).Add(time.Hour)
 	q := heardQuota(5, 10, 30*sec, 20*sec, nil)
-	if v := q.view(now); v.limit != 10 || v.left != 5 || v.full != now.add(30*sec) {
+	if v := q.view(now); v.limit != 10 || v.left != 5 || v.full != now.Add(30*sec) {
 		t.Errorf("%+v", v)
 	}
 	if q.room(now) != 5 || q.full(now) || !q.fits(1e9) {
@@ -339,10 +339,10 @@ func TestQuotaAsAMeter(t *testing.T) {
 	if v := q.view(now); v.left != 0 || q.room(now) != 1 || m != 0 {
 		t.Errorf("%+v", v)
 	}
-	if got, want := q.eta(now, 4, 1), now.add(38*sec); got != want {
+	if got, want := q.eta(now, 4, 1), now.Add(38*sec); got != want {
 		t.Errorf("four others go first: %v, want %v", got, want)
 	}
-	if got, want := q.eta(now, 0, 1), now.add(30*sec); got != want {
+	if got, want := q.eta(now, 0, 1), now.Add(30*sec); got != want {
 		t.Errorf("alone: %v, want %v", got, want)
 	}
 	q.back(now, 5, m, now, now) // after the answer the server counted it otherwise
@@ -350,19 +350,19 @@ func TestQuotaAsAMeter(t *testing.T) {
 		t.Errorf("%v under way", q.out)
 	}
 	q.back(now, 5, m, now, 0)
-	if q.out != 0 || q.level(now.time()) != 5 {
+	if q.out != 0 || q.level(now.Time()) != 5 {
 		t.Errorf("%v under way", q.out)
 	}
 	q.take(now, 2, false) // a settlement
-	if q.level(now.time()) != 3 {
-		t.Errorf("%v left", q.level(now.time()))
+	if q.level(now.Time()) != 3 {
+		t.Errorf("%v left", q.level(now.Time()))
 	}
 	q.ended(false, true, 1)
 	q.ended(false, false, 1) // refused: not counted
-	if q.level(now.time()) != 2 {
-		t.Errorf("%v left", q.level(now.time()))
+	if q.level(now.Time()) != 2 {
+		t.Errorf("%v left", q.level(now.Time()))
 	}
-	later := now.add(30 * sec)
+	later := now.Add(30 * sec)
 	if !q.full(later) || q.view(later).left != 10 {
 		t.Errorf("after its reset %+v", q.view(later))
 	}

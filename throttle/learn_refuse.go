@@ -69,7 +69,7 @@ func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) 
 		most = min(most, suspectPause)
 	}
 	news := h.refuse(now, g.sent, said, f.guess(), most, l.good < settledIn, l.terms.jitter())
-	if !news && h.until.Sub(l.pausedBy(h, k).paused.time()) < coarse {
+	if !news && h.until.Sub(l.pausedBy(h, k).paused.Time()) < coarse {
 		return lesson{}
 	}
 	f.resume(h.until)

@@ -53,15 +53,15 @@ func newBout(seed uint64, jobs, workers int) *bout {
 }
 
 func (b *bout) at(d time.Duration, f func()) {
-	heap.Push(&b.events, event{b.now.add(d), len(b.events), f})
+	heap.Push(&b.events, event{b.now.Add(d), len(b.events), f})
 }
 
 func (b *bout) way() time.Duration {
 	return time.Duration(float64(b.trip) * (0.75 + 0.5*b.r.Float64()))
 }
 
-func (b *bout) meters() []meter {
-	m := []meter{b.l.host, b.l, b.k}
+func (b *bout) meters() []accountMeter {
+	m := []accountMeter{b.l.host, b.l, b.k}
 	for _, q := range b.k.quotas {
 		m = append(m, q)
 	}
@@ -78,7 +78,7 @@ func (b *bout) fill() {
 		if ready > b.now {
 			if ready != never && (b.woken <= b.now || ready < b.woken) {
 				b.woken = ready
-				b.at(ready.until(b.now), b.fill)
+				b.at(ready.Until(b.now), b.fill)
 			}
 			return
 		}
@@ -91,7 +91,7 @@ func (b *bout) send() {
 	b.under++
 	ms := b.meters()
 	marks := make([]mark, len(ms))
-	g := &ticket{kind: b.k, sent: b.now.time(), permit: new(permit)}
+	g := &ticket{kind: b.k, sent: b.now.Time(), permit: new(permit)}
 	for i, m := range ms {
 		marks[i] = m.take(b.now, 1, true)
 		switch m := m.(type) {
@@ -105,7 +105,7 @@ func (b *bout) send() {
 		status, s := b.serve(b.now)
 		b.at(b.way(), func() {
 			b.under--
-			b.l.finish(b.now.time(), g, replied, status, s)
+			b.l.finish(b.now.Time(), g, replied, status, s)
 			for i, m := range ms {
 				m.answered(b.now, 1, marks[i], b.now)
 				if _, ok := m.(*quota); !ok {
@@ -114,7 +114,7 @@ func (b *bout) send() {
 			}
 			if status == 200 {
 				b.good++
-				b.took = b.now.until(1)
+				b.took = b.now.Until(1)
 				if b.onGood != nil {
 					b.onGood(b.now)
 				}
@@ -134,11 +134,11 @@ func (b *bout) run(t testing.TB, most time.Duration) {
 	b.fill()
 	for b.left+b.under > 0 {
 		if len(b.events) == 0 {
-			t.Fatalf("stuck at %v with %d to do", b.now.until(1), b.left)
+			t.Fatalf("stuck at %v with %d to do", b.now.Until(1), b.left)
 		}
 		e := heap.Pop(&b.events).(event)
 		b.now = e.at
-		if b.now.until(1) > most {
+		if b.now.Until(1) > most {
 			return
 		}
 		e.f()
@@ -150,7 +150,7 @@ func (b *bout) run(t testing.TB, most time.Duration) {
 func bucketServer(rate, burst float64, style int) func(instant) (int, headers.Signal) {
 	tokens, last := burst, instant(1)
 	return func(now instant) (int, headers.Signal) {
-		tokens = min(burst, tokens+now.until(last).Seconds()*rate)
+		tokens = min(burst, tokens+now.Until(last).Seconds()*rate)
 		last = now
 		status, s := 200, headers.Signal{}
 		if tokens >= 1-1e-9 {
@@ -172,7 +172,7 @@ func bucketServer(rate, burst float64, style int) func(instant) (int, headers.Si
 func windowServer(n float64, per, phase time.Duration, style int) func(instant) (int, headers.Signal) {
 	left, number := n, int64(0)
 	return func(now instant) (int, headers.Signal) {
-		t := now.until(1) + phase
+		t := now.Until(1) + phase
 		if int64(t/per) != number {
 			left, number = n, int64(t/per)
 		}
@@ -199,7 +199,7 @@ func windowServer(n float64, per, phase time.Duration, style int) func(instant) 
 func slidingServer(n int, per time.Duration, style int) func(instant) (int, headers.Signal) {
 	var log []instant
 	return func(now instant) (int, headers.Signal) {
-		for len(log) > 0 && now.until(log[0]) >= per {
+		for len(log) > 0 && now.Until(log[0]) >= per {
 			log = log[1:]
 		}
 		status, s := 200, headers.Signal{}
@@ -208,12 +208,12 @@ func slidingServer(n int, per time.Duration, style int) func(instant) (int, head
 		} else {
 			status, s.Throttled, s.Kind = 429, true, headers.Quota
 			if style > 0 {
-				s.RetryAfter = known(ceil(per - now.until(log[0])))
+				s.RetryAfter = known(ceil(per - now.Until(log[0])))
 			}
 		}
 		if style > 1 {
 			s.Limits = []headers.Limit{{Name: "default", Quota: known(float64(n)), Window: known(per), Remaining: known(float64(n - len(log))),
-				Reset: known(ceil(per - now.until(log[0]))), ResetMeans: headers.Next, Source: "RateLimit"}}
+				Reset: known(ceil(per - now.Until(log[0]))), ResetMeans: headers.Next, Source: "RateLimit"}}
 		}
 		return status, s
 	}

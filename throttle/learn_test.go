@@ -157,11 +157,11 @@ func TestLateAnswersCannotRaiseAQuota(t *testing.T) {
 		}
 		var all []*flying
 		for step := range 4000 {
-			now = now.add(time.Millisecond)
+			now = now.Add(time.Millisecond)
 			if q.heard.IsZero() && step > 0 || len(all) < 40 && q.at(now, 1) <= now {
 				if !q.heard.IsZero() || len(all) < 2 {
-					f := &flying{sent: now, arrives: now.add(time.Duration(1+r.IntN(30)) * time.Millisecond), m: q.take(now, 1, true)}
-					f.answered = f.arrives.add(time.Duration(1+r.IntN(60)) * time.Millisecond)
+					f := &flying{sent: now, arrives: now.Add(time.Duration(1+r.IntN(30)) * time.Millisecond), m: q.take(now, 1, true)}
+					f.answered = f.arrives.Add(time.Duration(1+r.IntN(60)) * time.Millisecond)
 					all = append(all, f)
 				}
 			}
@@ -178,7 +178,7 @@ func TestLateAnswersCannotRaiseAQuota(t *testing.T) {
 			for _, f := range all {
 				if f.answered <= now && !f.seen {
 					f.seen = true
-					q.hear(now.time(), f.sent.time(), stating(f.says, 20, time.Hour, headers.Boundary), 1, false, f.m != 0)
+					q.hear(now.Time(), f.sent.Time(), stating(f.says, 20, time.Hour, headers.Boundary), 1, false, f.m != 0)
 					q.answered(now, 1, f.m, now)
 				}
 			}
@@ -209,17 +209,17 @@ func TestQuotaAsksAfterItsReset(t *testing.T) {
 	if d := q.wait(at0(0), 1); d != 30*time.Second {
 		t.Errorf("wait %v, want 30s", d)
 	}
-	now := instant(0).add(time.Hour + 30*time.Second)
+	now := instant(0).Add(time.Hour + 30*time.Second)
 	if at := q.at(now, 1); at != now {
-		t.Fatalf("not let through at the reset but %v later", at.until(now))
+		t.Fatalf("not let through at the reset but %v later", at.Until(now))
 	}
 	m := q.take(now, 1, true)
 	if m&markAsks == 0 || q.at(now, 1) != never {
 		t.Error("more than one request asks what there is")
 	}
-	q.hear(now.time().Add(time.Second), now.time(), stating(99, 100, 30*time.Second, headers.Boundary), 1, false, true)
+	q.hear(now.Time().Add(time.Second), now.Time(), stating(99, 100, 30*time.Second, headers.Boundary), 1, false, true)
 	q.answered(now, 1, m, now)
-	if got := q.level(now.time()); got != 99 {
+	if got := q.level(now.Time()); got != 99 {
 		t.Errorf("%v left, want 99", got)
 	}
 }

@@ -77,11 +77,11 @@ func (t *trail) wait(now time.Time, size, cost, early float64, per time.Duration
 		return 0
 	}
 	for _, s := range t.spent.log {
-		if s.at.add(per) <= instantOf(now) {
+		if s.at.Add(per) <= instantOf(now) {
 			continue
 		}
 		if need -= float64(s.n); need <= 0 {
-			return s.at.add(per).until(instantOf(now))
+			return s.at.Add(per).Until(instantOf(now))
 		}
 	}
 	return forever

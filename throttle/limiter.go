@@ -258,7 +258,7 @@ func (l *Limiter) try(key string, c Cost) (Decision, Grant) {
 			break
 		}
 		t, _ := e.estimate(now, &q, draws)
-		d.RetryAfter = behind(now, t, draws).until(now)
+		d.RetryAfter = behind(now, t, draws).Until(now)
 	}
 	var g Grant
 	switch {
@@ -283,7 +283,7 @@ func (d *Decision) describe(now instant, draws []draw) {
 		if left := min(whole(v.left), v.limit); !found || left < d.Remaining {
 			found, d.Limit, d.Remaining = true, v.limit, left
 		}
-		d.ResetAfter = max(d.ResetAfter, v.full.until(now))
+		d.ResetAfter = max(d.ResetAfter, v.full.Until(now))
 	}
 	if !found {
 		d.Limit, d.Remaining = int64(unknown), int64(unknown)

@@ -4,7 +4,7 @@ import "time"
 
 // meter is what an account counts with. All its methods are arithmetic on
 // state and now, called under the engine's lock; now never steps back.
-type meter interface {
+type accountMeter interface {
 	// fits reports whether n units can ever be granted at once.
 	fits(n int64) bool
 

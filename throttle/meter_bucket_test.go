@@ -111,7 +111,7 @@ func TestMeterThatWarmsUp(t *testing.T) {
 	if n := s.m.room(s.now); n != 0 {
 		t.Errorf("room for %d just after, want none", n)
 	}
-	if got, want := s.m.eta(s.now, 2, 1).until(s.now), 2375*time.Millisecond; got != want {
+	if got, want := s.m.eta(s.now, 2, 1).Until(s.now), 2375*time.Millisecond; got != want {
 		t.Errorf("after two others in %v, want %v", got, want)
 	}
 	s.at(sec)

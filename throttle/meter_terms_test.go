@@ -35,7 +35,7 @@ func TestMeterEstimates(t *testing.T) {
 		if test.spent > 0 {
 			s.take(test.spent)
 		}
-		if got := s.m.eta(s.now, test.ahead, test.n).until(s.now); got != test.want {
+		if got := s.m.eta(s.now, test.ahead, test.n).Until(s.now); got != test.want {
 			t.Errorf("%s, %d spent: %d after %d others in %v, want %v", test.rate, test.spent, test.n, test.ahead, got, test.want)
 		}
 	}

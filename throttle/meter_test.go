@@ -239,22 +239,3 @@ func TestMeterOfADay(t *testing.T) {
 		c = s.hold(2)
 	}
 }
-
-// Instants do not overflow.
-func TestInstants(t *testing.T) {
-	for _, test := range []struct {
-		t    instant
-		d    time.Duration
-		want instant
-	}{{1, 2, 3}, {never, 0, never}, {never, 1, never}, {never - 5, 10, never}, {5, -3, 2}} {
-		if got := test.t.add(test.d); got != test.want {
-			t.Errorf("%d + %d: got %d, want %d", test.t, test.d, got, test.want)
-		}
-	}
-	if got := never.until(5); got != unknown {
-		t.Errorf("until never: %v", got)
-	}
-	if got := instant(5).until(8); got != 0 {
-		t.Errorf("until what has passed: %v", got)
-	}
-}

@@ -191,7 +191,7 @@ func TestWaitsForWhatWasLearned(t *testing.T) {
 	if got := k.words(hourIn); !strings.HasPrefix(got, "paused until ") || !strings.HasSuffix(got, "said by Retry-After, for GET /x only") {
 		t.Errorf("a paused kind: %s", got)
 	}
-	if got := k.words(hourIn.add(30 * sec)); strings.HasPrefix(got, "paused") {
+	if got := k.words(hourIn.Add(30 * sec)); strings.HasPrefix(got, "paused") {
 		t.Errorf("afterwards: %s", got)
 	}
 	l.hold = &hold{until: at0(30 * sec)}
@@ -202,10 +202,10 @@ func TestWaitsForWhatWasLearned(t *testing.T) {
 	if got := l.words(hourIn); !strings.HasSuffix(got, "said by X-RateLimit-Reset, capped") {
 		t.Errorf("a capped pause: %s", got)
 	}
-	if d := l.eta(hourIn, 5, 1).until(hourIn); d != 30*sec {
+	if d := l.eta(hourIn, 5, 1).Until(hourIn); d != 30*sec {
 		t.Errorf("paused: %v", d)
 	}
-	if d := k.eta(hourIn, 5, 1).until(hourIn); d != 30*sec {
+	if d := k.eta(hourIn, 5, 1).Until(hourIn); d != 30*sec {
 		t.Errorf("paused: %v", d)
 	}
 	for _, test := range []struct {

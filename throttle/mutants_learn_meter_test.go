@@ -41,8 +41,8 @@ func TestLearnerAsAMeter(t *testing.T) {
 			if what == "eta" {
 				want = test.eta
 			}
-			if want < 0 && got != never || want >= 0 && got.until(hourIn) != want {
-				t.Errorf("%s: %s in %v, want %v", test.name, what, got.until(hourIn), want)
+			if want < 0 && got != never || want >= 0 && got.Until(hourIn) != want {
+				t.Errorf("%s: %s in %v, want %v", test.name, what, got.Until(hourIn), want)
 			}
 		}
 	}
@@ -71,7 +71,7 @@ func TestLearnerAsAMeter(t *testing.T) {
 	if host.eta(hourIn, 5, 1) != never || k.eta(hourIn, 5, 1) != never {
 		t.Error("no place is left")
 	}
-	if host.at(hourIn, 1) != hourIn.add(freshPatience/spans) || k.at(hourIn, 1) <= hourIn || !host.slow.full || !k.slow.full {
+	if host.at(hourIn, 1) != hourIn.Add(freshPatience/spans) || k.at(hourIn, 1) <= hourIn || !host.slow.full || !k.slow.full {
 		t.Error("no place is left before those under way do not count any more")
 	}
 	if host.regain(1) != sec || new(kind).regain(1) != sec {
@@ -104,10 +104,10 @@ func TestStartsAreCounted(t *testing.T) {
 		t.Error("a rate is learned")
 	}
 	k.apart, k.finder, k.hold = true, &finder{rate: 10, next: at0(2 * sec)}, &hold{until: at0(sec)}
-	if got := k.at(hourIn, 1).until(hourIn); got != 2*sec {
+	if got := k.at(hourIn, 1).Until(hourIn); got != 2*sec {
 		t.Errorf("a kind apart waits for %v", got)
 	}
-	if k.apart = false; k.at(hourIn, 1).until(hourIn) != sec {
+	if k.apart = false; k.at(hourIn, 1).Until(hourIn) != sec {
 		t.Error("one of the rest waits for its finder")
 	}
 	k.apart = true
@@ -130,7 +130,7 @@ func TestWhoStartsAlone(t *testing.T) {
 		lone  bool
 	}{{1, 0, 50 * time.Millisecond, true}, {1, 0, 50*time.Millisecond - 1, false}, {0, 0, sec, false}, {1, sec, sec, true}, {1, sec, sec - 1, false}} {
 		k := kind{slow: slowStart{underway: underway{now: test.now, since: never / 2, heard: 1}, rtt: test.rtt}, last: hourIn}
-		if m := k.take(hourIn.add(test.after), 1, true); (m == markLone) != test.lone {
+		if m := k.take(hourIn.Add(test.after), 1, true); (m == markLone) != test.lone {
 			t.Errorf("%+v: mark %d", test, m)
 		}
 	}
@@ -144,7 +144,7 @@ func TestFlowsGoOnInAFinder(t *testing.T) {
 		t.Errorf("nothing started: %+v", f)
 	}
 	for i := range 5 {
-		w.start(hourIn.add(time.Duration(i) * sec))
+		w.start(hourIn.Add(time.Duration(i) * sec))
 	}
 	w.done()
 	w.accepted = 4
@@ -155,10 +155,10 @@ func TestFlowsGoOnInAFinder(t *testing.T) {
 	if want := (windows{out: 7, opened: at0(0), next: at0(4 * sec), spent: 5, passed: 4}); f.windows != want {
 		t.Errorf("%+v, want %+v", f.windows, want)
 	}
-	if w.start(hourIn.add(4*sec + forgetRate)); w.started != 6 {
+	if w.start(hourIn.Add(4*sec + forgetRate)); w.started != 6 {
 		t.Errorf("%+v", w)
 	}
-	if w.start(w.last.add(forgetRate + 1)); w.started != 1 || w.accepted != 0 || w.out != 9 || w.began != w.last {
+	if w.start(w.last.Add(forgetRate + 1)); w.started != 1 || w.accepted != 0 || w.out != 9 || w.began != w.last {
 		t.Errorf("after a long idling: %+v", w)
 	}
 	w = flow{began: hourIn, last: hourIn, accepted: 4}
@@ -211,7 +211,7 @@ func TestCausesInWords(t *testing.T) {
 		t.Error("a quota without a unit is one of requests")
 	}
 	q = heardQuota(3, 10, sec, 0, nil)
-	if got := q.words(hourIn.add(sec)); got != "one request asks what is left, after the reset said by " {
+	if got := q.words(hourIn.Add(sec)); got != "one request asks what is left, after the reset said by " {
 		t.Error(got)
 	}
 	if got := q.view(hourIn); got.limit != 10 {

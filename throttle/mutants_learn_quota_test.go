@@ -159,7 +159,7 @@ func TestQuotaRules(t *testing.T) {
 		q    *quota
 		full time.Duration
 	}{{heardQuota(10, 10, 30*sec, 0, nil), 0}, {heardQuota(3, 10, 0, 0, nil), 0}, {heardQuota(3, 10, 30*sec, 0, nil), 30 * sec}} {
-		if got := v.q.view(hourIn).full.until(hourIn); got != v.full {
+		if got := v.q.view(hourIn).full.Until(hourIn); got != v.full {
 			t.Errorf("%v left: full in %v", v.q.left, got)
 		}
 	}
@@ -203,7 +203,7 @@ func TestPausesMove(t *testing.T) {
 	}
 	l.hold.until = at0(9 * sec)
 	k.suspect = &suspect{since: at0(0), answers: 15, busy: 4}
-	l.finish(at0(2*sec), under(k, 1, hourIn.add(sec)), replied, 200, headers.Signal{})
+	l.finish(at0(2*sec), under(k, 1, hourIn.Add(sec)), replied, 200, headers.Signal{})
 	if l.hold.wait(at0(2*sec)) != 0 || k.hold.wait(at0(2*sec)) != 0 || k.finder.rate != 0 {
 		t.Errorf("no limiter: %+v, %+v, %+v", l.hold, k.hold, k.finder)
 	}

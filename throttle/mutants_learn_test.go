@@ -38,7 +38,7 @@ func TestSlowStartGrows(t *testing.T) {
 		{"at it", slowStart{limit: 7.95, ease: 4, losses: lost(8)}, sec, 8, false},
 	} {
 		f := test.f
-		if f.well(hourIn.add(test.at), 0); !near(f.limit, test.limit) || f.free != test.free {
+		if f.well(hourIn.Add(test.at), 0); !near(f.limit, test.limit) || f.free != test.free {
 			t.Errorf("%s: %v, free %t", test.name, f.limit, f.free)
 		}
 	}
@@ -59,7 +59,7 @@ func TestCeilingsAreTried(t *testing.T) {
 		{2, 0, true, forgetRate, 2, 1}, {2, 0, true, forgetRate + 1, 0, 1},
 	} {
 		f := slowStart{limit: 2, ease: 2, full: test.full, losses: &losses{crowd: at0(0), ceiling: test.ceiling, atIt: test.atIt}}
-		if f.well(hourIn.add(test.at), 0); f.ceiling != test.want || f.atIt != test.counted {
+		if f.well(hourIn.Add(test.at), 0); f.ceiling != test.want || f.atIt != test.counted {
 			t.Errorf("%+v: %v after %d answers", test, f.ceiling, f.atIt)
 		}
 	}
@@ -199,13 +199,13 @@ func TestLimitersThatSayTheyAreOverloaded(t *testing.T) {
 		k               kind
 		serves, limiter bool
 	}{
-		{"half are refused", kind{busy: 0.5, served: hourIn.add(-sec + 1), streak: 100}, true, true},
-		{"fewer", kind{busy: 0.49, served: hourIn.add(-sec + 1)}, true, false},
+		{"half are refused", kind{busy: 0.5, served: hourIn.Add(-sec + 1), streak: 100}, true, true},
+		{"fewer", kind{busy: 0.49, served: hourIn.Add(-sec + 1)}, true, false},
 		{"it never served", kind{busy: 1}, false, false},
-		{"a second ago", kind{busy: 1, served: hourIn.add(-sec), streak: 5}, false, false},
-		{"with few asked since", kind{busy: 1, served: hourIn.add(-sec), streak: 4}, true, true},
-		{"five seconds ago", kind{busy: 1, served: hourIn.add(-5 * sec), streak: 4}, false, false},
-		{"nearly", kind{busy: 1, served: hourIn.add(-5*sec + 1), streak: 4}, true, true},
+		{"a second ago", kind{busy: 1, served: hourIn.Add(-sec), streak: 5}, false, false},
+		{"with few asked since", kind{busy: 1, served: hourIn.Add(-sec), streak: 4}, true, true},
+		{"five seconds ago", kind{busy: 1, served: hourIn.Add(-5 * sec), streak: 4}, false, false},
+		{"nearly", kind{busy: 1, served: hourIn.Add(-5*sec + 1), streak: 4}, true, true},
 		{"it is known to be none", kind{busy: 1, served: hourIn, suspect: &suspect{not: at0(1)}}, true, false},
 		{"it was", kind{busy: 1, served: hourIn, suspect: &suspect{not: at0(0)}}, true, true},
 	} {
@@ -273,7 +273,7 @@ func TestOverloadedOrLimited(t *testing.T) {
 	} {
 		l := learning1()
 		k := l.kindOf(kindKey{"GET", "x"}, hourIn)
-		k.busy, k.served = 0.9, hourIn.add(sec/2)
+		k.busy, k.served = 0.9, hourIn.Add(sec/2)
 		g := under(k, 9, hourIn)
 		k.slow.limit = test.limit
 		test.change(l, k)

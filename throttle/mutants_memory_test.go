@@ -116,14 +116,14 @@ func TestBlameMovesThePause(t *testing.T) {
 	l := learning1()
 	a, b := l.kindOf(kindKey{"GET", "a"}, hourIn), l.kindOf(kindKey{"GET", "b"}, hourIn)
 	refuse := func(at time.Duration) {
-		g := under(a, 1, hourIn.add(at))
+		g := under(a, 1, hourIn.Add(at))
 		l.finish(at0(at), g, replied, 429, headers.Signal{Throttled: true, RetryAfter: known(5 * sec)})
 	}
 	for i := range 3 {
 		at := time.Duration(i) * 10 * sec
 		refuse(at)
 		for j := range 8 {
-			g := under(b, 1, hourIn.add(at+sec+time.Duration(j)))
+			g := under(b, 1, hourIn.Add(at+sec+time.Duration(j)))
 			l.finish(at0(at+2*sec), g, replied, 200, headers.Signal{})
 		}
 	}

@@ -31,10 +31,10 @@ func TestKindAsAMeter(t *testing.T) {
 		t.Error("a fresh kind is held up")
 	}
 	k.hold = &hold{since: at0(-sec), until: at0(sec), asking: true}
-	if got := k.at(hourIn, 1).until(hourIn); got != sec {
+	if got := k.at(hourIn, 1).Until(hourIn); got != sec {
 		t.Errorf("paused for %v", got)
 	}
-	later := hourIn.add(sec)
+	later := hourIn.Add(sec)
 	m := k.take(later, 1, true)
 	if m&markAsks == 0 || k.at(later, 1) != never {
 		t.Error("more than one asks")

@@ -59,5 +59,5 @@ func (t *Transport) outlook(r *http.Request, tr *trip.Trip) (time.Duration, erro
 	if at == never {
 		at = now
 	}
-	return max(shared, at.until(now)), nil
+	return max(shared, at.Until(now)), nil
 }

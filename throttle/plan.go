@@ -3,15 +3,15 @@ package throttle
 import (
 	"strconv"
 
-	meters "github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // plan is what a budget makes of a scope: terms, and the meters to make.
 type plan struct {
 	budget Budget
-	specs  []meters.Spec // of the rates
-	terms  []*terms      // likewise
-	flight *terms        // nil: no limit in flight
+	specs  []meter.Spec // of the rates
+	terms  []*terms     // likewise
+	flight *terms       // nil: no limit in flight
 }
 
 // newPlan compiles b, which stands under pattern; route is the pattern if it

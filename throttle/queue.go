@@ -77,7 +77,7 @@ func (e *engine) queue(now instant, q *ask, draws []draw, p *patience) (*waiter,
 	w := newWaiter(q, draws)
 	w.since, w.expires, w.allowed, w.deadline = now, expires, p.full, deadline
 	if p.trip > 0 && deadline < expires { // not when it is over, but while an answer can still come
-		w.expires, w.allowed = deadline, deadline.until(now)
+		w.expires, w.allowed = deadline, deadline.Until(now)
 	}
 	if w.seq == 0 {
 		e.seq++
@@ -87,7 +87,7 @@ func (e *engine) queue(now instant, q *ask, draws []draw, p *patience) (*waiter,
 	q.counts().more().waited++
 	wait := Wait{Ctx: p.about(), Key: q.scope.key, Ahead: ahead}
 	if t != never {
-		wait.Expect = t.until(now)
+		wait.Expect = t.Until(now)
 	}
 	if a != nil {
 		wait.Unit, wait.Why = a.terms.unit, a.reason(now)
@@ -109,9 +109,9 @@ func (p *patience) about() context.Context {
 func (p *patience) ends(now instant) (expires, deadline instant) {
 	deadline = never
 	if d, ok := p.ctx.Deadline(); ok {
-		deadline = max(now, now.add(time.Until(d)-p.trip))
+		deadline = max(now, now.Add(time.Until(d)-p.trip))
 	}
-	return now.add(p.most), deadline
+	return now.Add(p.most), deadline
 }
 
 // tooLate refuses a wait that certainly ends later than p allows. If p allows
@@ -132,7 +132,7 @@ func (e *engine) tooLate(now, t instant, a *account, q *ask, draws []draw, p *pa
 	err.deadline = deadline <= expires
 	err.bound = p.full
 	if err.deadline {
-		err.bound = deadline.until(now)
+		err.bound = deadline.Until(now)
 	}
 	return err
 }

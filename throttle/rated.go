@@ -82,13 +82,13 @@ func (m *rated) eta(now instant, ahead, n int64) instant {
 	switch {
 	case m.warm != nil:
 		if shape = max(now, m.warm.next); ahead > 0 {
-			shape = shape.add(nanos(float64(ahead) / m.perSecond))
+			shape = shape.Add(nanos(float64(ahead) / m.perSecond))
 		}
 	case m.shaped:
 		m.bucket.look(now, m.rateSpec)
 		need := float64(ahead) + min(float64(n), float64(m.size)) - m.bucket.tokens
 		if m.short(need) {
-			shape = now.add(nanos(need / m.perSecond))
+			shape = now.Add(nanos(need / m.perSecond))
 		}
 	}
 	if m.Bucket > 0 {
@@ -104,11 +104,11 @@ func (m *rated) eta(now instant, ahead, n int64) instant {
 		first = m.window.at(now, m.rateSpec, max(1, rest))
 		if late := m.window.answersIn(per); late > 0 && first > now {
 			per += late
-			first = first.add(late) // those under way have still to begin theirs
+			first = first.Add(late) // those under way have still to begin theirs
 		}
 	}
 	if windows > 0 {
-		first = first.add(nanos(windows * per.Seconds()))
+		first = first.Add(nanos(windows * per.Seconds()))
 	}
 	return max(shape, first)
 }
@@ -263,9 +263,9 @@ func (m *rated) view(now instant) view {
 		m.window.look(now, m.rateSpec)
 		v.left = float64(int64(m.Limit) - m.window.used())
 		if m.window.out.units() > 0 {
-			v.full = now.add(m.Per)
+			v.full = now.Add(m.Per)
 		} else if last := len(m.window.sent.log) - 1; last >= 0 {
-			v.full = m.window.sent.log[last].at.add(m.Per)
+			v.full = m.window.sent.log[last].at.Add(m.Per)
 		}
 	}
 	v.unspent = max(0, v.left)
@@ -273,7 +273,7 @@ func (m *rated) view(now instant) view {
 		m.bucket.look(now, m.rateSpec)
 		v.left = min(v.left, m.bucket.tokens)
 		if in := float64(m.size) - m.bucket.tokens; in > 1e-9 {
-			v.full = max(v.full, now.add(nanos(in/m.perSecond)))
+			v.full = max(v.full, now.Add(nanos(in/m.perSecond)))
 		}
 	}
 	v.left = max(0, v.left)

@@ -17,7 +17,7 @@ func (w *waiter) late(now instant, a *account, t instant) *Error {
 	end := w.ends()
 	err := w.refusal(now, t, a, end)
 	err.deadline = w.deadline <= w.expires
-	err.bound = end.until(now)
+	err.bound = end.Until(now)
 	return err
 }
 
@@ -68,7 +68,7 @@ func (q *ask) refusal(now, t instant, a *account, end instant) *Error {
 		}
 	}
 	t = max(t, paused(a))
-	wait := t.until(now)
+	wait := t.Until(now)
 	if t == never {
 		wait = 0
 	}

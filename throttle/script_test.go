@@ -65,8 +65,8 @@ func (s *script) want(left float64, full time.Duration, waits ...time.Duration) 
 	ask := []func(){
 		func() {
 			v := s.m.view(s.now)
-			if math.Abs(v.left-left) > 1e-6 || v.full.until(s.now) != full {
-				s.t.Errorf("at %v: %v left and full in %v, want %v and %v", time.Duration(s.now-1), v.left, v.full.until(s.now), left, full)
+			if math.Abs(v.left-left) > 1e-6 || v.full.Until(s.now) != full {
+				s.t.Errorf("at %v: %v left and full in %v, want %v and %v", time.Duration(s.now-1), v.left, v.full.Until(s.now), left, full)
 			}
 		},
 		func() {
@@ -90,7 +90,7 @@ func (s *script) want(left float64, full time.Duration, waits ...time.Duration) 
 func (s *script) wait(waits ...time.Duration) {
 	s.t.Helper()
 	for i, want := range waits {
-		if got := s.m.at(s.now, int64(i+1)).until(s.now); got != want {
+		if got := s.m.at(s.now, int64(i+1)).Until(s.now); got != want {
 			s.t.Errorf("at %v: %d units in %v, want %v", time.Duration(s.now-1), i+1, got, want)
 		}
 	}

@@ -5,38 +5,17 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
-// instant is a moment as an engine counts them: nanoseconds since the engine
-// was made, by the monotonic clock. All arithmetic of budgets is on instants.
-type instant int64
+// What the arithmetic of budgets is made of.
+type instant = meter.Instant
 
 const (
-	never   = instant(math.MaxInt64)       // when no time is known
-	unknown = time.Duration(math.MaxInt64) // a wait of which no length is known
+	never   = meter.Never
+	unknown = meter.Unknown
 )
-
-// time maps t for rate.Limiter, which looks at differences only.
-func (t instant) time() time.Time { return time.Time{}.Add(time.Duration(t)) }
-
-// add is t+d without overflow.
-func (t instant) add(d time.Duration) instant {
-	if s := t + instant(d); (s < t) == (d < 0) {
-		return s
-	}
-	return never
-}
-
-// until is the time from now to t, never negative.
-func (t instant) until(now instant) time.Duration {
-	switch {
-	case t == never:
-		return unknown
-	case t <= now:
-		return 0
-	}
-	return time.Duration(t - now)
-}
 
 // bucket is a token bucket: rate.Limiter as the account, without its waiters.
 // Its zero value is not ready; fill makes it so. Tokens may be negative: a debt
@@ -67,7 +46,7 @@ func (b *bucket) fill(now instant, perSecond float64, size int, tokens float64) 
 	// them now. It counts in whole nanoseconds, so that part of a token may be
 	// missing there, which a wait must not show.
 	ago := min((tokens+whole)/perSecond*1e9, float64(math.MaxInt64/4))
-	from := (now - instant(ago)).time()
+	from := (now - instant(ago)).Time()
 	b.lim.SetLimitAt(from, rate.Limit(perSecond))
 	b.lim.SetBurstAt(from, size)
 	b.owe(from, size, whole)
@@ -120,7 +99,7 @@ func (b *bucket) at(now instant, s *rateSpec, n int64) instant {
 	if !s.short(missing) {
 		return now
 	}
-	t := now.add(nanos(missing / s.perSecond))
+	t := now.Add(nanos(missing / s.perSecond))
 	if n > int64(s.size)-b.young.count(now, s.span) {
 		t = max(t, (now/s.span+1)*s.span) // or when answers come
 	}
@@ -162,7 +141,7 @@ func (b *bucket) take(now instant, s *rateSpec, n int64, held bool) mark {
 // charge charges what is noted as of the first of it: since then lim may have
 // been full, and what flows into it then is lost.
 func (b *bucket) charge(size int) {
-	t := b.since.time()
+	t := b.since.Time()
 	if b.noted > float64(size) || !b.lim.AllowN(t, int(b.noted)) {
 		b.owe(t, size, b.noted)
 	}
@@ -186,7 +165,7 @@ func (b *bucket) back(now instant, s *rateSpec, n int64, grant mark) {
 // quiet sees to it that no more than one token is there at until.
 func (b *bucket) quiet(now, until instant, s *rateSpec) {
 	b.look(now, s)
-	there := 1 - until.until(now).Seconds()*s.perSecond
+	there := 1 - until.Until(now).Seconds()*s.perSecond
 	if now >= b.end {
 		b.hushed, b.end = 0, 0
 	}
@@ -278,7 +257,7 @@ func (w *warm) take(now instant, s *warmSpec, n int64) (next instant) {
 		wait += used * s.interval
 	}
 	w.stored -= used
-	w.next = w.next.add(nanos(wait))
+	w.next = w.next.Add(nanos(wait))
 	return w.next
 }
 

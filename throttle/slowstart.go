@@ -87,7 +87,7 @@ func (f *slowStart) paced() instant {
 	if f.pace == 0 || f.ease > 0 || f.old == 0 && f.rtt < freshPatience {
 		return never
 	}
-	return f.begun.add(f.pace)
+	return f.begun.Add(f.pace)
 }
 
 // roomy reports whether a request may start.
@@ -147,7 +147,7 @@ func (f *slowStart) well(now instant, took time.Duration) {
 		if f.atIt++; f.full && float64(f.atIt) >= max(16, 4*f.ceiling) {
 			f.ceiling, f.atIt = f.ceiling+1, 0 // perhaps it is more now
 		}
-		if now.time().Sub(f.crowd) > forgetRate {
+		if now.Time().Sub(f.crowd) > forgetRate {
 			f.ceiling = 0
 		}
 		return
@@ -156,7 +156,7 @@ func (f *slowStart) well(now instant, took time.Duration) {
 		// Four places per round trip: each answer of a full window adds its part.
 		f.limit += 4 / f.limit
 	}
-	if f.limit >= 2*f.ease && now.time().Sub(f.last) > 10*time.Second {
+	if f.limit >= 2*f.ease && now.Time().Sub(f.last) > 10*time.Second {
 		f.ease, f.free, f.firmer = 0, f.good >= provenGood, 0
 		f.limit = min(f.limit, fullFlight)
 	}

@@ -56,7 +56,7 @@ func (o *solo) again(now time.Time, g *ticket, s headers.Signal) (own bool) {
 	k, l := g.kind, g.kind.learner
 	w := l.finderOf(k)
 	f := &w.fates
-	own = o.refused > 0 && f.sent.time().After(o.heard) && s.Kind != headers.Concurrency &&
+	own = o.refused > 0 && f.sent.Time().After(o.heard) && s.Kind != headers.Concurrency &&
 		math.Pow(f.share(o.counted), float64(o.refused+1)) < chance
 	o.kind, o.heard, o.alone = k, now, own
 	o.refused++
@@ -72,7 +72,7 @@ func (o *solo) again(now time.Time, g *ticket, s headers.Signal) (own bool) {
 	said, _, _ := l.hintOf(now, k, s)
 	o.hold.refuse(now, g.sent, said, firstGuess, l.terms.maxPause, false, l.terms.jitter())
 	at := instantOf(now)
-	o.account.paused, o.account.sure = at.add(o.hold.until.Sub(now)), at.add(o.hold.sure.Sub(now))
+	o.account.paused, o.account.sure = at.Add(o.hold.until.Sub(now)), at.Add(o.hold.sure.Sub(now))
 	o.account.why = o.hold.words(now, l.terms.zero) + ", for this request alone: others are served"
 	return true
 }
@@ -149,7 +149,7 @@ func (o *solo) at(now instant, _ int64) instant {
 	t := now
 	for _, h := range [...]*hold{o.kind.learner.hold, o.kind.hold} {
 		if h != nil && h.asking && !h.asked {
-			t = max(t, instantOf(h.until).add(time.Duration(min(o.refused, askSteps))*askStep))
+			t = max(t, instantOf(h.until).Add(time.Duration(min(o.refused, askSteps))*askStep))
 		}
 	}
 	return t

@@ -154,12 +154,12 @@ func (r *record) stats(now instant, home *record) HostStats {
 func (r *record) budgets(now instant, h *HostStats, gate *account, learned []holding) {
 	rests := func(at instant) bool {
 		return at <= gate.paused || slices.ContainsFunc(learned, func(l holding) bool {
-			return l.what == causeHold && l.limit.Wait == at.until(now)
+			return l.what == causeHold && l.limit.Wait == at.Until(now)
 		})
 	}
 	if gate.paused > now {
 		h.State = StatePaused
-		h.Restrictions = append(h.Restrictions, Restriction{Why: gate.why, For: gate.paused.until(now)})
+		h.Restrictions = append(h.Restrictions, Restriction{Why: gate.why, For: gate.paused.Until(now)})
 	}
 	if len(r.own) > 0 {
 		h.Budgets = make([]BudgetStats, 0, len(r.own))
@@ -169,7 +169,7 @@ func (r *record) budgets(now instant, h *HostStats, gate *account, learned []hol
 		t := m.a.terms
 		h.Budgets = append(h.Budgets, BudgetStats{
 			Pattern: t.pattern, Text: t.text, Unit: t.unit,
-			Limit: v.limit, Unspent: v.unspent, Left: v.left, FullIn: v.full.until(now),
+			Limit: v.limit, Unspent: v.unspent, Left: v.left, FullIn: v.full.Until(now),
 		})
 		at := m.a.at(now, 1)
 		if at <= now && m.a.line == nil || at > now && rests(at) {
@@ -177,7 +177,7 @@ func (r *record) budgets(now instant, h *HostStats, gate *account, learned []hol
 		}
 		x := Restriction{Unit: t.unit, Why: m.a.reason(now)}
 		if at != never {
-			x.For = at.until(now)
+			x.For = at.Until(now)
 		}
 		h.Restrictions = append(h.Restrictions, x)
 	}

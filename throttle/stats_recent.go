@@ -42,7 +42,7 @@ func (c *counters) turn(now instant) {
 		x.granted[0], x.away[0] = granted, away
 	}
 	x.granted[1], x.away[1] = granted, away
-	x.ends = now.add(time.Duration(recentSpan))
+	x.ends = now.Add(time.Duration(recentSpan))
 }
 
 func (c *counters) away() uint32 {

@@ -123,7 +123,7 @@ func (r *record) queued(now instant, h *HostStats) {
 			x.State = StatePaused
 		}
 		if x.Why, x.For = a.reason(now), 0; t != never {
-			x.For = t.until(now)
+			x.For = t.Until(now)
 		}
 	}
 }
@@ -157,7 +157,7 @@ func (r *record) heldUp(now instant, x *RouteStats, o *route, gate *account, hel
 	}
 	if gate.paused > now {
 		x.State = StatePaused
-		because(gate.why, gate.paused.until(now))
+		because(gate.why, gate.paused.Until(now))
 	}
 	for _, m := range r.own {
 		if m.route > 0 {
@@ -169,7 +169,7 @@ func (r *record) heldUp(now instant, x *RouteStats, o *route, gate *account, hel
 		case t == never:
 			because(m.a.reason(now), 0)
 		case t > now:
-			because(m.a.reason(now), t.until(now))
+			because(m.a.reason(now), t.Until(now))
 		}
 	}
 	for i := range held {

@@ -115,7 +115,7 @@ func (w *waiter) yields(now instant, l *line) bool {
 			wait = max(wait, a.meter.eta(max(now, a.paused), o.line.units-o.n, o.n))
 		}
 	}
-	if wait <= now.add(l.a.meter.regain(k.n)) {
+	if wait <= now.Add(l.a.meter.regain(k.n)) {
 		return false
 	}
 	if w.left != now {
@@ -209,10 +209,10 @@ func (e *engine) watch(now instant) {
 	switch {
 	case e.timer == nil:
 		e.wake = t
-		e.timer = time.AfterFunc(t.until(now), e.expire)
+		e.timer = time.AfterFunc(t.Until(now), e.expire)
 	case e.wake == never || t < e.wake:
 		e.wake = t
-		e.timer.Reset(t.until(now))
+		e.timer.Reset(t.Until(now))
 	}
 }
 

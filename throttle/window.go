@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	meters "github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // transit is how long after its grant a unit may reach the server, at most. What
@@ -59,10 +59,10 @@ func (w *window) at(now instant, s *rateSpec, n int64) instant {
 	}
 	for _, t := range w.sent.log {
 		if need -= t.n; need <= 0 {
-			return t.at.add(s.Per)
+			return t.at.Add(s.Per)
 		}
 	}
-	return now.add(s.Per)
+	return now.Add(s.Per)
 }
 
 // answersIn is about how long units are under way, if as many are spent all the
@@ -128,7 +128,7 @@ func (w *window) back(now instant, s *rateSpec, n int64, granted, answered insta
 	} else {
 		date = min(date, answered)
 	}
-	if date.add(s.Per) > now {
+	if date.Add(s.Per) > now {
 		w.sent.remove(date, n)
 	}
 }
@@ -158,8 +158,8 @@ func (c *calendar) roll(now instant, s *rateSpec) {
 	}
 	ended := wall >= c.end
 	t := time.Unix(0, wall).In(s.Align)
-	c.start = meters.WindowStart(t, s.Per).UnixNano()
-	c.end = meters.WindowEnd(t, s.Per).UnixNano()
+	c.start = meter.WindowStart(t, s.Per).UnixNano()
+	c.end = meter.WindowEnd(t, s.Per).UnixNano()
 	if ended {
 		c.out.forget(instant(c.start-c.clock.zero) - s.transit())
 		c.used = c.out.sum

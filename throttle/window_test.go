@@ -198,8 +198,8 @@ func TestSlowStartKeepsTheConfiguredPace(t *testing.T) {
 		change func(f *slowStart)
 		want   instant
 	}{
-		"slow answers":          {func(f *slowStart) {}, hourIn.add(sec / 10)},
-		"none for a long time":  {func(f *slowStart) { f.rtt, f.old = 0, 1 }, hourIn.add(sec / 10)},
+		"slow answers":          {func(f *slowStart) {}, hourIn.Add(sec / 10)},
+		"none for a long time":  {func(f *slowStart) { f.rtt, f.old = 0, 1 }, hourIn.Add(sec / 10)},
 		"no rate is configured": {func(f *slowStart) { f.pace = 0 }, never},
 		"quick answers":         {func(f *slowStart) { f.rtt-- }, never},
 		"no answer yet":         {func(f *slowStart) { f.rtt = 0 }, never},
