@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle/internal/meter"
 	"golang.org/x/time/rate"
 )
 
@@ -83,10 +84,10 @@ func BenchmarkQueue(b *testing.B) {
 	for _, n := range []int{100, 10000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			e := newEngine()
-			s := &scope{key: "k", gate: account{meter: open{}, terms: &e.gate}}
+			s := &scope{key: "k", gate: account{meter: meter.Open{}, terms: &e.gate}}
 			r := MustParseBudget("1/h").Rates[0]
-			m := newRated(0, newRateSpec(r), &e.clock)
-			s.own = []member{{a: &account{meter: m, terms: &terms{unit: requests, spec: m.rateSpec}}}}
+			m := meter.NewRated(0, meter.NewRate(r.spec()), &e.clock)
+			s.own = []member{{a: &account{meter: m, terms: &terms{unit: requests, spec: m.Rate}}}}
 			var q []*waiter
 			enter := func(now instant) {
 				k := &ask{scope: s}

@@ -163,28 +163,6 @@ func TestKeysAreSmall(t *testing.T) {
 	runtime.KeepAlive(l)
 }
 
-// TestMemoryDoesNotDependOnLimit: however large the limit and the load.
-func TestMemoryDoesNotDependOnLimit(t *testing.T) {
-	for _, limit := range []int{5, 64, 65, 1000000} {
-		s := newRateSpec(Rate{Limit: limit, Per: time.Hour, Burst: limit})
-		m := newRated(1, s, nil)
-		now := instant(1)
-		for i := range instant(200000) {
-			now += instant(time.Second) / 7
-			if m.at(now, 1) > now {
-				continue
-			}
-			k := m.take(now, 1, false)
-			if i%3 == 0 {
-				m.back(now, 1, k, now, now)
-			}
-			if len(m.window.sent.log) > 2*exact {
-				t.Fatalf("limit %d: %d entries", limit, len(m.window.sent.log))
-			}
-		}
-	}
-}
-
 // TestPathsOfOneHost: every pattern that matches applies, also far beyond 64.
 func TestManyRoutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -61,7 +61,6 @@ type Cost map[string]int64
 const (
 	requests = meter.Requests
 	longest  = 10 * 365 * 24 * time.Hour // of a Per; keeps sums of instants far from overflow
-	exact    = meter.Exact               // a window has at most twice as many entries, see rateSpec.grain
 )
 
 // of returns how many of unit c draws.

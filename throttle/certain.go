@@ -1,6 +1,10 @@
 package throttle
 
-import "time"
+import (
+	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
+)
 
 // Some of what a request waits for is certain: a configured budget, a pause by
 // hand, a wait or a reset that the server stated. The rest was found or guessed:
@@ -37,7 +41,7 @@ func certain(now instant, q *ask, draws []draw, queue bool) (t instant, bound *a
 	for i := range draws {
 		d := &draws[i]
 		m, ok := d.a.meter.(interface {
-			sure(now, from instant, ahead, n int64) instant
+			Sure(now, from instant, ahead, n int64) instant
 		})
 		if d.n == 0 || !ok {
 			continue
@@ -46,38 +50,17 @@ func certain(now instant, q *ask, draws []draw, queue bool) (t instant, bound *a
 		if l := d.a.line; l != nil && queue {
 			ahead = l.ahead(q)
 		}
-		if u := m.sure(now, from, ahead, d.n); u > t && u != never {
+		if u := m.Sure(now, from, ahead, d.n); u > t && u != never {
 			t, bound = u, d.a
 		}
 	}
 	return t, bound
 }
 
-// sure is when n units may be granted at the earliest that come after ahead
-// units of others, if nothing goes before from. What a pause took that may prove
-// too long is not missed.
-func (m *rated) sure(now, from instant, ahead, n int64) instant {
-	took := 0.0
-	if m.shaped {
-		m.bucket.look(now, m.rateSpec)
-		took = m.bucket.loud(now) - m.bucket.tokens
-	}
-	m.bucket.tokens += took
-	t := m.at(now, n)
-	if ahead > 0 {
-		t = max(t, m.eta(now, ahead, n))
-	}
-	m.bucket.tokens -= took
-	if need := float64(ahead) + min(float64(n), float64(m.size)) - 1; m.shaped && from > now && need > 0 {
-		t = max(t, from.Add(nanos(need/m.perSecond)))
-	}
-	return t
-}
-
 // sure is when the server has stated that there will be n units more, after those
 // of ahead. How a quota flows or slides without the server's word, and by how much
 // resets have proved too early, was found.
-func (q *quota) sure(now, _ instant, ahead, n int64) instant {
+func (q *quota) Sure(now, _ instant, ahead, n int64) instant {
 	t := now.Time()
 	q.roll(t)
 	cost := float64(n)
@@ -96,7 +79,7 @@ func (q *quota) sure(now, _ instant, ahead, n int64) instant {
 		return now
 	case q.flows && q.refill > 0 && q.trickles:
 		most := q.basis.Add(q.terms.maxPause).Sub(t)
-		return now.Add(max(0, min(nanos(lack/q.refill), most)))
+		return now.Add(max(0, min(meter.Seconds(lack/q.refill), most)))
 	case q.flows || !q.reset.Known:
 		return now
 	}

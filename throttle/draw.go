@@ -1,15 +1,17 @@
 package throttle
 
+import "github.com/weirhttp/weir/throttle/internal/meter"
+
 // draw is one account's part in a request.
 type draw struct {
 	a    *account
 	n    int64 // units; an account with none of them is not waited for
-	mark mark
+	mark meter.Token
 }
 
 // account is one limit: a meter, a pause and a line of those that wait.
 type account struct {
-	meter  accountMeter
+	meter  meter.Meter
 	terms  *terms
 	scope  *scope // nil: a pool
 	line   *line  // nil: nobody waits
@@ -24,14 +26,14 @@ type terms struct {
 	unit      string // "": one for each request, whatever it costs
 	text      string // the limit in words: "100000/h"
 	toHeaders bool   // unit "": the place is given back when headers come
-	spec      *rateSpec
+	spec      *meter.Rate
 	pattern   string // the budget it stands in; "": Default
 	route     string // the pattern, if it names more than a host
 }
 
 // at is the earliest instant at which n units may be granted, as meter.at.
 func (a *account) at(now instant, n int64) instant {
-	t := a.meter.at(now, n)
+	t := a.meter.At(now, n)
 	if a.paused > now {
 		return max(t, a.paused)
 	}
@@ -58,7 +60,7 @@ func room(now instant, draws []draw) bool {
 		if d.n == 0 {
 			continue
 		}
-		if !d.a.clear(now) || d.a.meter.at(now, d.n) > now {
+		if !d.a.clear(now) || d.a.meter.At(now, d.n) > now {
 			return false
 		}
 	}
@@ -72,15 +74,15 @@ func (a *account) clear(now instant) bool { return a.line == nil && a.paused <= 
 func charge(now instant, draws []draw, held bool) {
 	for i := range draws {
 		if d := &draws[i]; d.n != 0 {
-			d.mark = d.a.meter.take(now, d.n, held)
+			d.mark = d.a.meter.Take(now, d.n, held)
 		}
 	}
 }
 
 // fits returns the first draw that can never be granted, or nil.
-func fits(draws []draw) *draw {
+func fits(now instant, draws []draw) *draw {
 	for i := range draws {
-		if d := &draws[i]; d.n != 0 && !d.a.meter.fits(d.n) {
+		if d := &draws[i]; d.n != 0 && d.n > d.a.meter.State(now).Most {
 			return d
 		}
 	}

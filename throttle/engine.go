@@ -3,6 +3,16 @@ package throttle
 import (
 	"sync"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
+)
+
+// What budgets count with.
+type instant = meter.Instant
+
+const (
+	never   = meter.Never
+	unknown = meter.Unknown
 )
 
 // engine decides who may go. It is arithmetic on instants and one mutex; the
@@ -27,7 +37,7 @@ type engine struct {
 	mu    sync.Mutex
 	epoch time.Time
 	last  instant
-	clock wallClock
+	clock meter.Wall
 	walls int    // accounts that look at the wall's clock
 	seq   uint64 // of the last waiter that brought no order of its own
 
@@ -42,7 +52,7 @@ type engine struct {
 
 func newEngine() *engine {
 	epoch := time.Now().Add(-1) // no instant is zero
-	return &engine{epoch: epoch, clock: wallClock{epoch.UnixNano()}, last: 1, gate: terms{text: "pause"}}
+	return &engine{epoch: epoch, clock: meter.Wall{Zero: epoch.UnixNano()}, last: 1, gate: terms{text: "pause"}}
 }
 
 // now reads the clock. Only now, taken under the lock, is ever compared with
@@ -51,7 +61,7 @@ func (e *engine) now() instant {
 	if e.walls > 0 {
 		t := time.Now()
 		e.last = max(e.last, instant(t.Sub(e.epoch)))
-		e.clock.zero = t.UnixNano() - int64(e.last)
+		e.clock.Zero = t.UnixNano() - int64(e.last)
 		return e.last
 	}
 	e.last = max(e.last, e.read())

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/meter"
 	"pgregory.net/rapid"
 )
 
@@ -122,9 +123,9 @@ func TestOrderOfArrival(t *testing.T) {
 // TestTenThousandWaiters: exact order within a class, and one timer for all.
 func TestTenThousandWaiters(t *testing.T) {
 	e := newEngine()
-	s := &scope{key: "k", gate: account{meter: open{}, terms: &e.gate}}
-	spec := newRateSpec(Rate{Limit: 1, Per: time.Hour})
-	a := &account{meter: newRated(1, spec, nil), terms: &terms{unit: requests, spec: spec}, scope: s}
+	s := &scope{key: "k", gate: account{meter: meter.Open{}, terms: &e.gate}}
+	spec := meter.NewRate(Rate{Limit: 1, Per: time.Hour}.spec())
+	a := &account{meter: meter.NewRated(1, spec, nil), terms: &terms{unit: requests, spec: spec}, scope: s}
 	s.own = []member{{a: a}}
 	q := &ask{scope: s}
 	e.mu.Lock() // the line's timer finds it locked
@@ -165,9 +166,9 @@ func TestTenThousandWaiters(t *testing.T) {
 // those that came after it, is not refused for a wait that is theirs.
 func TestEstimateKnowsItsPlace(t *testing.T) {
 	e := newEngine()
-	s := &scope{key: "k", gate: account{meter: open{}, terms: &e.gate}}
-	spec := newRateSpec(Rate{Limit: 3600, Per: time.Hour, Burst: 1})
-	a := &account{meter: newRated(1, spec, nil), terms: &terms{unit: requests, spec: spec}, scope: s}
+	s := &scope{key: "k", gate: account{meter: meter.Open{}, terms: &e.gate}}
+	spec := meter.NewRate(Rate{Limit: 3600, Per: time.Hour, Burst: 1}.spec())
+	a := &account{meter: meter.NewRated(1, spec, nil), terms: &terms{unit: requests, spec: spec}, scope: s}
 	s.own = []member{{a: a}}
 	e.mu.Lock() // the line's timer finds it locked
 	defer e.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // What is learned of one credential at one host is bounded, whatever the
@@ -29,6 +30,7 @@ const (
 //
 // Most hosts never refuse: what only a refusal needs is made by the first one.
 type learner struct {
+	meter.Open
 	terms      *learnTerms
 	scope      *scope
 	credential uint64 // keyed hash of whose the Authorization header is; zero: none
@@ -52,6 +54,7 @@ type learner struct {
 // one method and first path segment. Limits bind the kinds that they were seen
 // with.
 type kind struct {
+	meter.Open
 	key     kindKey
 	learner *learner
 	slow    slowStart

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // wrongAt is after how many refusals in a row limits that were told apart are one
@@ -97,6 +98,7 @@ func (l *learner) sort(now time.Time, q *quota, g *ticket, limit headers.Limit, 
 // An asker is the meter by which one request at a time finds out whether a limit
 // that is spent is that of its path, too. The others of its kind wait for it.
 type asker struct {
+	meter.Open
 	kind    *kind
 	busy    bool
 	account account
@@ -108,22 +110,17 @@ func newAsker(k *kind) *asker {
 	return a
 }
 
-func (a *asker) at(now instant, _ int64) instant {
+func (a *asker) At(now instant, _ int64) instant {
 	if a.busy {
 		return never
 	}
 	return now
 }
 
-func (a *asker) take(instant, int64, bool) mark              { a.busy = true; return 0 }
-func (a *asker) back(instant, int64, mark, instant, instant) { a.busy = false }
-func (a *asker) answered(instant, int64, mark, instant)      {}
-func (a *asker) fits(int64) bool                             { return true }
-func (a *asker) eta(now instant, _, _ int64) instant         { return a.at(now, 1) }
-func (a *asker) regain(int64) time.Duration                  { return time.Second }
-func (a *asker) room(instant) int64                          { return 1 }
-func (a *asker) view(now instant) view                       { return unmeasured(now) }
-func (a *asker) full(instant) bool                           { return !a.busy }
+func (a *asker) Take(instant, int64, bool) meter.Token                { a.busy = true; return 0 }
+func (a *asker) Return(instant, int64, meter.Token, instant, instant) { a.busy = false }
+func (a *asker) ETA(now instant, _, _ int64) instant                  { return a.At(now, 1) }
+func (a *asker) Regain(int64) time.Duration                           { return time.Second }
 func (a *asker) words(instant) string {
 	return "one request asks whether the limit that is spent is that of its path"
 }

@@ -13,14 +13,15 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/store"
 )
 
 // under starts n requests of kind k and returns the ticket of the last.
 func under(k *kind, n int, at instant) *ticket {
-	var m, host, own mark
+	var m, host, own meter.Token
 	for range n {
-		m, host, own = k.take(at, 1, true), k.learner.host.take(at, 1, true), k.learner.take(at, 1, true)
+		m, host, own = k.Take(at, 1, true), k.learner.host.Take(at, 1, true), k.learner.Take(at, 1, true)
 	}
 	return &ticket{kind: k, sent: at.Time(), permit: &permit{draws: []draw{{a: &k.account, n: 1, mark: m}, {a: &k.learner.host.account, n: 1, mark: host}, {a: &k.learner.account, n: 1, mark: own}}}}
 }

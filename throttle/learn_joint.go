@@ -87,7 +87,7 @@ func (l *learner) shut(now instant) instant {
 		t = max(t, now.Add(l.hold.until.Sub(now.Time())))
 	}
 	for _, q := range l.quotas {
-		t = max(t, q.at(now, 1))
+		t = max(t, q.At(now, 1))
 	}
 	return t
 }

@@ -64,11 +64,11 @@ func TestKindsAreBounded(t *testing.T) {
 	l := learning1()
 	for i := range maxKinds {
 		k := l.kindOf(kindKey{"GET", fmt.Sprint(i)}, hourIn)
-		k.take(hourIn, 1, true)
+		k.Take(hourIn, 1, true)
 		if i != 3 && i != 5 {
 			continue
 		}
-		k.back(hourIn, 1, 0, hourIn, 0)
+		k.Return(hourIn, 1, 0, hourIn, 0)
 	}
 	seven := l.kinds[7]
 	if got := l.kindOf(kindKey{"GET", "7"}, hourIn); got != seven {

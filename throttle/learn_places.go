@@ -1,6 +1,10 @@
 package throttle
 
-import "time"
+import (
+	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
+)
 
 // draws appends what requests of kind k draw on.
 func (k *kind) draws(buf []draw, q *ask) []draw {
@@ -48,9 +52,9 @@ func (k *kind) stated(buf []draw, q *ask) []draw {
 func (k *kind) pace(q *ask) {
 	var pace time.Duration
 	for _, m := range q.scope.own {
-		if s := m.a.terms.spec; s != nil && (m.route == 0 || q.on(m.route-1)) {
+		if m.a.terms.spec != nil && (m.route == 0 || q.on(m.route-1)) {
 			if n := q.of(m.a); n > 0 {
-				pace = max(pace, nanos(float64(n)/s.perSecond))
+				pace = max(pace, m.a.meter.Regain(n))
 			}
 		}
 	}
@@ -62,18 +66,18 @@ func (k *kind) pace(q *ask) {
 // open reports whether a request of k may take its places at now.
 func (k *kind) open(now instant) bool {
 	l := k.learner
-	return l.account.clear(now) && l.at(now, 1) <= now &&
-		l.host.account.clear(now) && l.host.at(now, 1) <= now &&
-		k.account.clear(now) && k.at(now, 1) <= now
+	return l.account.clear(now) && l.At(now, 1) <= now &&
+		l.host.account.clear(now) && l.host.At(now, 1) <= now &&
+		k.account.clear(now) && k.At(now, 1) <= now
 }
 
 // enter takes the places of a request of k.
 func (p *permit) enter(now instant, k *kind) {
 	l := k.learner
-	p.kind, p.marks[0] = k, uint32(l.take(now, 1, true))
+	p.kind, p.marks[0] = k, uint32(l.Take(now, 1, true))
 	if !l.terms.pausesOnly {
-		p.marks[1] = uint32(l.host.take(now, 1, true))
-		p.marks[2] = uint32(k.take(now, 1, true))
+		p.marks[1] = uint32(l.host.Take(now, 1, true))
+		p.marks[2] = uint32(k.Take(now, 1, true))
 	}
 }
 
@@ -86,10 +90,10 @@ func (p *permit) vacate(now instant) {
 	}
 	p.kind = nil
 	l := k.learner
-	l.back(now, 1, mark(p.marks[0]), p.granted, 0)
+	l.Return(now, 1, meter.Token(p.marks[0]), p.granted, 0)
 	if l.terms.pausesOnly {
 		return
 	}
-	l.host.back(now, 1, mark(p.marks[1]), p.granted, 0)
-	k.back(now, 1, mark(p.marks[2]), p.granted, 0)
+	l.host.Return(now, 1, meter.Token(p.marks[1]), p.granted, 0)
+	k.Return(now, 1, meter.Token(p.marks[2]), p.granted, 0)
 }

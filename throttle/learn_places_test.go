@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // side is one of two learners that live through the same. On the quick one
@@ -66,7 +67,7 @@ func TestPlacesAreAsDraws(t *testing.T) {
 		var sides [2]*side
 		for i := range sides {
 			s := &scope{}
-			s.gate.meter = open{}
+			s.gate.meter = meter.Open{}
 			sides[i] = &side{quick: i == 0, e: &engine{}}
 			sides[i].k = newLearner(terms, s, newHostStart(terms.words)).kindOf(kindKey{"GET", "x"}, 1)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 const (
@@ -58,6 +59,7 @@ type quotaKey struct {
 // after the last one was received is surely newer; of the others the smallest
 // remaining is right, because within one window remaining only falls.
 type quota struct {
+	meter.Open
 	id      quotaKey // as the server names it
 	key     quotaKey // the same, with what was learned about its window
 	source  string   // the header it came from

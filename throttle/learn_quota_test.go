@@ -326,34 +326,28 @@ func TestQuotaPaces(t *testing.T) {
 func TestQuotaAsAMeter(t *testing.T) {
 	now := instant(0).Add(time.Hour)
 	q := heardQuota(5, 10, 30*sec, 20*sec, nil)
-	if v := q.view(now); v.limit != 10 || v.left != 5 || v.full != now.Add(30*sec) {
-		t.Errorf("%+v", v)
-	}
-	if q.room(now) != 5 || q.full(now) || !q.fits(1e9) {
-		t.Error("half of it is left")
-	}
-	if got := q.eta(now, 3, 1); got != now {
+	if got := q.ETA(now, 3, 1); got != now {
 		t.Errorf("there is room, and yet a wait until %v", got)
 	}
-	m := q.take(now, 5, true)
-	if v := q.view(now); v.left != 0 || q.room(now) != 1 || m != 0 {
-		t.Errorf("%+v", v)
+	m := q.Take(now, 5, true)
+	if left := q.level(now.Time()); left != 0 || m != 0 {
+		t.Errorf("%v left", left)
 	}
-	if got, want := q.eta(now, 4, 1), now.Add(38*sec); got != want {
+	if got, want := q.ETA(now, 4, 1), now.Add(38*sec); got != want {
 		t.Errorf("four others go first: %v, want %v", got, want)
 	}
-	if got, want := q.eta(now, 0, 1), now.Add(30*sec); got != want {
+	if got, want := q.ETA(now, 0, 1), now.Add(30*sec); got != want {
 		t.Errorf("alone: %v, want %v", got, want)
 	}
-	q.back(now, 5, m, now, now) // after the answer the server counted it otherwise
+	q.Return(now, 5, m, now, now) // after the answer the server counted it otherwise
 	if q.out != 5 {
 		t.Errorf("%v under way", q.out)
 	}
-	q.back(now, 5, m, now, 0)
+	q.Return(now, 5, m, now, 0)
 	if q.out != 0 || q.level(now.Time()) != 5 {
 		t.Errorf("%v under way", q.out)
 	}
-	q.take(now, 2, false) // a settlement
+	q.Take(now, 2, false) // a settlement
 	if q.level(now.Time()) != 3 {
 		t.Errorf("%v left", q.level(now.Time()))
 	}
@@ -363,11 +357,8 @@ func TestQuotaAsAMeter(t *testing.T) {
 		t.Errorf("%v left", q.level(now.Time()))
 	}
 	later := now.Add(30 * sec)
-	if !q.full(later) || q.view(later).left != 10 {
-		t.Errorf("after its reset %+v", q.view(later))
-	}
-	m = q.take(later, 1, true)
-	if m&markAsks == 0 || q.full(later) || q.take(later, 1, true)&markAsks != 0 {
+	m = q.Take(later, 1, true)
+	if m&markAsks == 0 || q.Take(later, 1, true)&markAsks != 0 {
 		t.Error("one asks, and only one")
 	}
 	q.ended(true, false, 1)
@@ -379,7 +370,7 @@ func TestQuotaAsAMeter(t *testing.T) {
 		t.Error("an answer without a word ends the question")
 	}
 	uncounted := heardQuota(5, 10, 30*sec, 0, func(q *quota) { q.counted = false })
-	uncounted.take(now, 7, true)
+	uncounted.Take(now, 7, true)
 	uncounted.ended(false, true, 1)
 	if uncounted.flying() != 0 || uncounted.left != 5 {
 		t.Errorf("a unit that is not counted: %v under way, %v left", uncounted.flying(), uncounted.left)

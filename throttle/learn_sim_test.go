@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // bout is a discrete-event run of one learner against a server, without an
@@ -60,8 +61,8 @@ func (b *bout) way() time.Duration {
 	return time.Duration(float64(b.trip) * (0.75 + 0.5*b.r.Float64()))
 }
 
-func (b *bout) meters() []accountMeter {
-	m := []accountMeter{b.l.host, b.l, b.k}
+func (b *bout) meters() []meter.Meter {
+	m := []meter.Meter{b.l.host, b.l, b.k}
 	for _, q := range b.k.quotas {
 		m = append(m, q)
 	}
@@ -73,7 +74,7 @@ func (b *bout) fill() {
 	for b.left > 0 && b.under < b.workers {
 		ready := b.now
 		for _, m := range b.meters() {
-			ready = max(ready, m.at(b.now, 1))
+			ready = max(ready, m.At(b.now, 1))
 		}
 		if ready > b.now {
 			if ready != never && (b.woken <= b.now || ready < b.woken) {
@@ -90,10 +91,10 @@ func (b *bout) send() {
 	b.left--
 	b.under++
 	ms := b.meters()
-	marks := make([]mark, len(ms))
+	marks := make([]meter.Token, len(ms))
 	g := &ticket{kind: b.k, sent: b.now.Time(), permit: new(permit)}
 	for i, m := range ms {
-		marks[i] = m.take(b.now, 1, true)
+		marks[i] = m.Take(b.now, 1, true)
 		switch m := m.(type) {
 		case *kind:
 			g.permit.draws = append(g.permit.draws, draw{a: &m.account, mark: marks[i]})
@@ -107,9 +108,9 @@ func (b *bout) send() {
 			b.under--
 			b.l.finish(b.now.Time(), g, replied, status, s)
 			for i, m := range ms {
-				m.answered(b.now, 1, marks[i], b.now)
+				m.Answered(b.now, 1, marks[i], b.now)
 				if _, ok := m.(*quota); !ok {
-					m.back(b.now, 1, marks[i], b.now, 0)
+					m.Return(b.now, 1, marks[i], b.now, 0)
 				}
 			}
 			if status == 200 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // at0 is an instant of pure tests.
@@ -153,14 +154,14 @@ func TestLateAnswersCannotRaiseAQuota(t *testing.T) {
 			sent, arrives, answered instant
 			says                    float64
 			seen                    bool
-			m                       mark
+			m                       meter.Token
 		}
 		var all []*flying
 		for step := range 4000 {
 			now = now.Add(time.Millisecond)
-			if q.heard.IsZero() && step > 0 || len(all) < 40 && q.at(now, 1) <= now {
+			if q.heard.IsZero() && step > 0 || len(all) < 40 && q.At(now, 1) <= now {
 				if !q.heard.IsZero() || len(all) < 2 {
-					f := &flying{sent: now, arrives: now.Add(time.Duration(1+r.IntN(30)) * time.Millisecond), m: q.take(now, 1, true)}
+					f := &flying{sent: now, arrives: now.Add(time.Duration(1+r.IntN(30)) * time.Millisecond), m: q.Take(now, 1, true)}
 					f.answered = f.arrives.Add(time.Duration(1+r.IntN(60)) * time.Millisecond)
 					all = append(all, f)
 				}
@@ -179,7 +180,7 @@ func TestLateAnswersCannotRaiseAQuota(t *testing.T) {
 				if f.answered <= now && !f.seen {
 					f.seen = true
 					q.hear(now.Time(), f.sent.Time(), stating(f.says, 20, time.Hour, headers.Boundary), 1, false, f.m != 0)
-					q.answered(now, 1, f.m, now)
+					q.Answered(now, 1, f.m, now)
 				}
 			}
 		}
@@ -210,15 +211,15 @@ func TestQuotaAsksAfterItsReset(t *testing.T) {
 		t.Errorf("wait %v, want 30s", d)
 	}
 	now := instant(0).Add(time.Hour + 30*time.Second)
-	if at := q.at(now, 1); at != now {
+	if at := q.At(now, 1); at != now {
 		t.Fatalf("not let through at the reset but %v later", at.Until(now))
 	}
-	m := q.take(now, 1, true)
-	if m&markAsks == 0 || q.at(now, 1) != never {
+	m := q.Take(now, 1, true)
+	if m&markAsks == 0 || q.At(now, 1) != never {
 		t.Error("more than one request asks what there is")
 	}
 	q.hear(now.Time().Add(time.Second), now.Time(), stating(99, 100, 30*time.Second, headers.Boundary), 1, false, true)
-	q.answered(now, 1, m, now)
+	q.Answered(now, 1, m, now)
 	if got := q.level(now.Time()); got != 99 {
 		t.Errorf("%v left, want 99", got)
 	}

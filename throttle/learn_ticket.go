@@ -1,6 +1,10 @@
 package throttle
 
-import "time"
+import (
+	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
+)
 
 // A ticket is what learning wants to know of a request that ended.
 type ticket struct {
@@ -13,7 +17,7 @@ type ticket struct {
 	probe  bool    // of a circuit, which asks as seldom as it likes: a failure shows no rate
 }
 
-func (g *ticket) mark(a *account) (m mark, drew bool) {
+func (g *ticket) mark(a *account) (m meter.Token, drew bool) {
 	if g.permit == nil {
 		return 0, false
 	}
@@ -40,7 +44,7 @@ func (g *ticket) asked(q *quota) bool {
 func (g *ticket) lone() bool {
 	m, drew := g.mark(&g.kind.account)
 	if !drew && g.permit != nil {
-		m = mark(g.permit.marks[2])
+		m = meter.Token(g.permit.marks[2])
 	}
 	return m&markLone != 0
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 const (
@@ -18,8 +19,8 @@ const (
 // fixed, it has forgotten when the trail has. That is more exact than a reset
 // in whole seconds, as long as nobody else spends of the quota.
 type trail struct {
-	spec   rateSpec
-	spent  unitLog   // by when its answer came
+	spec   meter.Spec
+	spent  meter.Log // by when its answer came
 	out    int64     // not answered
 	shared time.Time // until then, somebody else does, or the window is not what was said
 }
@@ -50,17 +51,17 @@ func (q *quota) trace(now, sent time.Time, l headers.Limit, units float64, drew,
 // add notes n units that were answered now.
 func (t *trail) add(now instant, n int64) {
 	if n > 0 {
-		t.spent.forget(now - instant(t.spec.Per))
-		t.spent.add(now, min(n, math.MaxInt64-t.spent.sum-t.out), t.spec.grain())
+		t.spent.Forget(now - instant(t.spec.Per))
+		t.spent.Add(now, min(n, math.MaxInt64-t.spent.Sum-t.out), t.spec.Grain())
 	}
 }
 
 // count is the units on the trail after from, those under way included.
 func (t *trail) count(from time.Time) float64 {
 	n, i := t.out, instantOf(from)
-	for _, s := range t.spent.log {
-		if s.at > i {
-			n += s.n
+	for _, s := range t.spent.Entries {
+		if s.At > i {
+			n += s.N
 		}
 	}
 	return float64(n)
@@ -76,12 +77,12 @@ func (t *trail) wait(now time.Time, size, cost, early float64, per time.Duration
 	if need <= 0 {
 		return 0
 	}
-	for _, s := range t.spent.log {
-		if s.at.Add(per) <= instantOf(now) {
+	for _, s := range t.spent.Entries {
+		if s.At.Add(per) <= instantOf(now) {
 			continue
 		}
-		if need -= float64(s.n); need <= 0 {
-			return s.at.Add(per).Until(instantOf(now))
+		if need -= float64(s.N); need <= 0 {
+			return s.At.Add(per).Until(instantOf(now))
 		}
 	}
 	return forever
@@ -107,9 +108,9 @@ func (q *quota) explained(now, sent time.Time, left, cost float64) bool {
 	}
 	from := instantOf(now.Add(2*now.Sub(sent) + q.key.window/32 - q.key.window))
 	sure := cost // counted for certain when the answer was given
-	for _, s := range t.spent.log {
-		if s.at > from && s.at <= instantOf(sent) {
-			sure += float64(s.n)
+	for _, s := range t.spent.Entries {
+		if s.At > from && s.At <= instantOf(sent) {
+			sure += float64(s.N)
 		}
 	}
 	return left <= q.sizeOr(0)-sure

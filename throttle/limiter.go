@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhttp/weir/internal/table"
 	"github.com/weirhttp/weir/throttle/internal/fleet"
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // Limiter keeps budgets by key, without HTTP: N posts a minute per user, a
@@ -80,7 +81,7 @@ func (l *Limiter) fresh(key string) scope {
 		p = l.other
 	}
 	e := l.engine
-	s := scope{key: key, gate: account{meter: open{}, terms: &e.gate}}
+	s := scope{key: key, gate: account{meter: meter.Open{}, terms: &e.gate}}
 	if p.budget.zero() {
 		return s
 	}
@@ -245,7 +246,7 @@ func (l *Limiter) try(key string, c Cost) (Decision, Grant) {
 	draws := q.scope.draws(room[:0], &q)
 	d := Decision{}
 	switch {
-	case c.check() != nil || fits(draws) != nil:
+	case c.check() != nil || fits(now, draws) != nil:
 		d.RetryAfter = unknown
 	case e.enter(now, draws, &q):
 		d.Allowed = true
@@ -279,11 +280,11 @@ func (d *Decision) describe(now instant, draws []draw) {
 		if a.terms.unit == "" || draws[i].n == 0 {
 			continue
 		}
-		v := a.meter.view(now)
-		if left := min(whole(v.left), v.limit); !found || left < d.Remaining {
-			found, d.Limit, d.Remaining = true, v.limit, left
+		v := a.meter.State(now)
+		if left := min(v.Units(), v.Limit); !found || left < d.Remaining {
+			found, d.Limit, d.Remaining = true, v.Limit, left
 		}
-		d.ResetAfter = max(d.ResetAfter, v.full.Until(now))
+		d.ResetAfter = max(d.ResetAfter, v.Full.Until(now))
 	}
 	if !found {
 		d.Limit, d.Remaining = int64(unknown), int64(unknown)

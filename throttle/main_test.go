@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"testing"
+	"time"
 )
 
 // TestMain makes properties look at the same schedules in every run, so that a
@@ -15,3 +16,5 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
+
+const sec = time.Second

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // A refusal names the limit that is waited for longest, whichever stands first.
@@ -137,36 +138,6 @@ func TestPartsHoldNoPlace(t *testing.T) {
 	})
 }
 
-// Which counts go on under other terms: those of the same window and place, and
-// the same kind of meter.
-func TestCountsThatGoOn(t *testing.T) {
-	same := []string{"5/m burst 1", "9/m burst 9"}
-	for _, pair := range [][2]string{
-		{"5/m", "5/h"}, {"5/m", "5/m bucket 3"}, {"5/m", "5/m warmup 10s"}, {"5/m", "5/m align UTC"}, {"5/m align Asia/Tokyo", "5/m align UTC"},
-	} {
-		a, b := newRateSpec(MustParseBudget(pair[0]).Rates[0]), newRateSpec(MustParseBudget(pair[1]).Rates[0])
-		if sameCount(a, b) || sameCount(b, a) || !sameCount(a, a) || !sameCount(b, b) {
-			t.Errorf("%v", pair)
-		}
-		if sameCount(a, nil) || sameCount(nil, a) {
-			t.Errorf("%s and places in flight", pair[0])
-		}
-	}
-	if !sameCount(newRateSpec(MustParseBudget(same[0]).Rates[0]), newRateSpec(MustParseBudget(same[1]).Rates[0])) || !sameCount(nil, nil) {
-		t.Error("other figures of one window")
-	}
-	b := MustParseBudget("5/s, 6 tokens/m, 3 in flight, pool x")
-	for _, other := range []string{"5/s, 6 tokens/m, 3 in flight", "5/s, 6 tokens/m, 2 in flight, pool x", "5/s, 3 in flight, pool x", "5/s, 6 bytes/m, 3 in flight, pool x",
-		"5/s, 7 tokens/m, 3 in flight, pool x", "5/s, 6 tokens/m, 3 in flight, pool y", "5/s, 6 tokens/m align UTC, 3 in flight, pool x"} {
-		if c := MustParseBudget(other); b.equal(c) || c.equal(b) || !c.equal(c.clone()) {
-			t.Errorf("%s equals %s", other, b)
-		}
-	}
-	if n := newBudgetsOf(t, "5/d align UTC, 1/s", "5/d align UTC", "7/s").walls(); n != 2 {
-		t.Errorf("%d rates look at the clock on the wall", n)
-	}
-}
-
 func newBudgetsOf(t *testing.T, other string, hosts ...string) *budgets {
 	t.Helper()
 	by := make(map[string]Budget)
@@ -202,10 +173,10 @@ func TestWaitsForWhatWasLearned(t *testing.T) {
 	if got := l.words(hourIn); !strings.HasSuffix(got, "said by X-RateLimit-Reset, capped") {
 		t.Errorf("a capped pause: %s", got)
 	}
-	if d := l.eta(hourIn, 5, 1).Until(hourIn); d != 30*sec {
+	if d := l.ETA(hourIn, 5, 1).Until(hourIn); d != 30*sec {
 		t.Errorf("paused: %v", d)
 	}
-	if d := k.eta(hourIn, 5, 1).Until(hourIn); d != 30*sec {
+	if d := k.ETA(hourIn, 5, 1).Until(hourIn); d != 30*sec {
 		t.Errorf("paused: %v", d)
 	}
 	for _, test := range []struct {
@@ -306,13 +277,13 @@ func TestRestartedLearning(t *testing.T) {
 	l := learning1()
 	k := l.kindOf(kindKey{"GET", "a"}, hourIn)
 	for range 3 {
-		l.take(hourIn, 1, true)
+		l.Take(hourIn, 1, true)
 	}
 	l.accept(k, hourIn, hourIn)
 	if l.flow.accepted != 1 || l.flow.started != 3 || l.flow.out != 3 {
 		t.Errorf("%+v", l.flow)
 	}
-	l.back(hourIn, 1, 0, hourIn, 0)
+	l.Return(hourIn, 1, 0, hourIn, 0)
 	l.restart(k)
 	if l.flow != (flow{out: 2}) {
 		t.Errorf("%+v", l.flow)
@@ -371,4 +342,21 @@ func TestSpentQuotasOfOthers(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// Budgets are equal if all of them is; a place in flight is no rate.
+func TestBudgetsThatAreEqual(t *testing.T) {
+	if r := meter.NewRate(MustParseBudget("5/m").Rates[0].spec()); sameCount(r, nil) || sameCount(nil, r) || !sameCount(nil, nil) {
+		t.Error("a rate goes on as places in flight")
+	}
+	b := MustParseBudget("5/s, 6 tokens/m, 3 in flight, pool x")
+	for _, other := range []string{"5/s, 6 tokens/m, 3 in flight", "5/s, 6 tokens/m, 2 in flight, pool x", "5/s, 3 in flight, pool x", "5/s, 6 bytes/m, 3 in flight, pool x",
+		"5/s, 7 tokens/m, 3 in flight, pool x", "5/s, 6 tokens/m, 3 in flight, pool y", "5/s, 6 tokens/m align UTC, 3 in flight, pool x"} {
+		if c := MustParseBudget(other); b.equal(c) || c.equal(b) || !c.equal(c.clone()) {
+			t.Errorf("%s equals %s", other, b)
+		}
+	}
+	if n := newBudgetsOf(t, "5/d align UTC, 1/s", "5/d align UTC", "7/s").walls(); n != 2 {
+		t.Errorf("%d rates look at the clock on the wall", n)
+	}
 }

@@ -10,7 +10,7 @@ import (
 // Small rules of what is learned of stated limits.
 func TestQuotasAtTheirBounds(t *testing.T) {
 	q := heardQuota(0, 10, 30*sec, 20*sec, nil)
-	if got := q.eta(hourIn, 1, 1).Until(hourIn); got != 32*sec {
+	if got := q.ETA(hourIn, 1, 1).Until(hourIn); got != 32*sec {
 		t.Errorf("behind one: %v", got)
 	}
 	q = heardQuota(0, 10, sec, sec, func(q *quota) { q.slides, q.trail = 1, &trail{} })
@@ -71,7 +71,7 @@ func TestLearningAtItsBounds(t *testing.T) {
 	}
 	l := learning1()
 	l.finder = &finder{rate: 0.5, top: 0.5, low: 0.5, k: firstK, next: at0(sec), last: at0(0)}
-	if got := l.eta(hourIn, 1, 1).Until(hourIn); got != 3*sec {
+	if got := l.ETA(hourIn, 1, 1).Until(hourIn); got != 3*sec {
 		t.Errorf("behind one: %v", got)
 	}
 	l.quotas = []*quota{heardQuota(plentiful, 10, 0, 0, nil), heardQuota(1, 10, 30*sec, 0, nil)}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // A part that had to be waited for, and a try that passes one that waits for
@@ -167,10 +169,10 @@ func TestIdleAccounts(t *testing.T) {
 		a    account
 		idle bool
 	}{
-		"at rest":       {account{meter: open{}}, true},
-		"paused":        {account{meter: open{}, paused: 11}, false},
-		"paused by now": {account{meter: open{}, paused: 10}, true},
-		"waited for":    {account{meter: open{}, line: &line{}}, false},
+		"at rest":       {account{meter: meter.Open{}}, true},
+		"paused":        {account{meter: meter.Open{}, paused: 11}, false},
+		"paused by now": {account{meter: meter.Open{}, paused: 10}, true},
+		"waited for":    {account{meter: meter.Open{}, line: &line{}}, false},
 	} {
 		if got := test.a.idle(10); got != test.idle {
 			t.Errorf("%s: idle %t", name, got)

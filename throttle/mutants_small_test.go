@@ -27,24 +27,24 @@ func TestUsualTimeOfAnAnswer(t *testing.T) {
 func TestKindAsAMeter(t *testing.T) {
 	l := learning1()
 	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
-	if k.at(hourIn, 1) != hourIn {
+	if k.At(hourIn, 1) != hourIn {
 		t.Error("a fresh kind is held up")
 	}
 	k.hold = &hold{since: at0(-sec), until: at0(sec), asking: true}
-	if got := k.at(hourIn, 1).Until(hourIn); got != sec {
+	if got := k.At(hourIn, 1).Until(hourIn); got != sec {
 		t.Errorf("paused for %v", got)
 	}
 	later := hourIn.Add(sec)
-	m := k.take(later, 1, true)
-	if m&markAsks == 0 || k.at(later, 1) != never {
+	m := k.Take(later, 1, true)
+	if m&markAsks == 0 || k.At(later, 1) != never {
 		t.Error("more than one asks")
 	}
-	k.back(later, 1, m&^markAsks, later, 0)
-	if k.at(later, 1) != never {
+	k.Return(later, 1, m&^markAsks, later, 0)
+	if k.At(later, 1) != never {
 		t.Error("another one's end is no answer to who asks")
 	}
-	k.back(later, 1, m, later, 0)
-	if k.at(later, 1) != later {
+	k.Return(later, 1, m, later, 0)
+	if k.At(later, 1) != later {
 		t.Error("who asked is gone, and the next one may not")
 	}
 	l.other = newKind(l, kindKey{rest: otherRequests})

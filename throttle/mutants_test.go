@@ -52,15 +52,6 @@ func TestRoundIsNeverShorter(t *testing.T) {
 	}
 }
 
-// Nobody knows when all places in flight will be free while one is out.
-func TestFlightView(t *testing.T) {
-	for out, want := range map[int64]instant{0: 5, 1: never, 2: never} {
-		if v := (&flight{limit: 2, out: out}).view(5); v.full != want || v.left != float64(2-out) {
-			t.Errorf("%d out: %+v", out, v)
-		}
-	}
-}
-
 type badCloser struct{ io.Reader }
 
 var errClose = errors.New("close failed")

@@ -45,7 +45,7 @@ func (t *Transport) outlook(r *http.Request, tr *trip.Trip) (time.Duration, erro
 	p.resolve(now, &q, home)
 	patience.trip = p.kind.slow.usual()
 	draws := q.scope.draws(p.room[:0], &q)
-	if d := fits(draws); d != nil {
+	if d := fits(now, draws); d != nil {
 		return 0, q.error(NeverFits, d.a, 0)
 	}
 	shared := p.fleetWait(&q)

@@ -408,21 +408,6 @@ func TestLargeCostsAreNotStarved(t *testing.T) {
 	})
 }
 
-// A drifting sum of fractions does not lose or mint units in a long run.
-func TestNoDrift(t *testing.T) {
-	s := newRateSpec(Rate{Limit: 1, Per: 3 * time.Second, Bucket: 1})
-	m := newRated(1, s, nil)
-	now, n := instant(1), 0
-	for range 100000 {
-		now = m.at(now, 1)
-		m.take(now, 1, false)
-		n++
-	}
-	if want := instant(1) + instant(n-1)*instant(3*time.Second); now < want || now > want+instant(n) {
-		t.Errorf("%d units at %v, want %v", n, now, want)
-	}
-}
-
 // One who is granted and gone at the same time has spent nothing. (Of a select
 // between two that are ready, either may win.)
 func TestGrantedAndGoneAtOnce(t *testing.T) {

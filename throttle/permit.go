@@ -16,8 +16,8 @@ type permit struct {
 func (p *permit) resume(now instant) {
 	for i := range p.draws {
 		if d := &p.draws[i]; d.n != 0 && d.a.terms.spec != nil {
-			d.a.meter.back(now, d.n, d.mark, p.granted, 0)
-			d.mark = d.a.meter.take(now, d.n, true)
+			d.a.meter.Return(now, d.n, d.mark, p.granted, 0)
+			d.mark = d.a.meter.Take(now, d.n, true)
 		}
 	}
 	p.granted = now
@@ -41,15 +41,13 @@ func (e *engine) ended(now instant, p *permit, seen, over bool) {
 		if d.n == 0 {
 			continue
 		}
-		if seen || d.a.terms.spec == nil {
-			d.a.meter.answered(now, d.n, d.mark, p.granted)
+		if (seen || d.a.terms.spec == nil) && d.a.meter.Answered(now, d.n, d.mark, p.granted) {
+			e.mark(d.a)
 		}
 		if t := d.a.terms; t.toHeaders || over && t.unit == "" {
-			d.a.meter.back(now, d.n, d.mark, p.granted, 0)
+			d.a.meter.Return(now, d.n, d.mark, p.granted, 0)
 			d.n = 0
 			e.mark(d.a)
-		} else if s := d.a.terms.spec; s != nil && s.span > 0 {
-			e.mark(d.a) // the bucket goes on
 		}
 	}
 	p.vacate(now)
@@ -60,7 +58,7 @@ func (e *engine) ended(now instant, p *permit, seen, over bool) {
 func (e *engine) free(now instant, p *permit) {
 	for i := range p.draws {
 		if d := &p.draws[i]; d.n != 0 && d.a.terms.unit == "" {
-			d.a.meter.back(now, d.n, d.mark, p.granted, 0)
+			d.a.meter.Return(now, d.n, d.mark, p.granted, 0)
 			d.n = 0
 			e.mark(d.a)
 		}
@@ -72,7 +70,7 @@ func (e *engine) free(now instant, p *permit) {
 func (e *engine) back(now instant, p *permit) {
 	for i := range p.draws {
 		if d := &p.draws[i]; d.n != 0 {
-			d.a.meter.back(now, d.n, d.mark, p.granted, p.answered)
+			d.a.meter.Return(now, d.n, d.mark, p.granted, p.answered)
 			d.n = 0
 			e.mark(d.a)
 		}
@@ -93,9 +91,9 @@ func (e *engine) settle(now instant, p *permit, actual Cost) {
 			continue
 		}
 		if n > d.n {
-			d.mark = d.a.meter.take(now, n-d.n, p.answered == 0)
+			d.mark = d.a.meter.Take(now, n-d.n, p.answered == 0)
 		} else {
-			d.a.meter.back(now, d.n-n, d.mark, p.granted, p.answered)
+			d.a.meter.Return(now, d.n-n, d.mark, p.granted, p.answered)
 		}
 		d.n = n
 		e.mark(d.a)

@@ -14,22 +14,6 @@ import (
 	"github.com/weirhttp/weir/internal/testnet"
 )
 
-// Places in flight: how many are free, and that no time is known when none is.
-func TestMeterOfPlaces(t *testing.T) {
-	m := &flight{limit: 2}
-	if m.eta(5, 0, 1) != 5 || m.eta(5, 1, 1) != never || m.at(5, 2) != 5 || m.at(5, 3) != 5 || !m.full(5) || m.room(5) != 2 {
-		t.Error("two free places")
-	}
-	m.take(5, 1, true)
-	if m.at(5, 1) != 5 || m.at(5, 2) != never || m.full(5) || m.room(5) != 1 {
-		t.Error("one free place")
-	}
-	m.take(5, 2, true)
-	if m.at(5, 1) != never || m.room(5) != 0 {
-		t.Error("one too many")
-	}
-}
-
 // A place is held until the body's end, and no longer, whatever is learned.
 func TestPlaceIsHeldToTheEnd(t *testing.T) {
 	for _, learning := range []bool{true, false} {

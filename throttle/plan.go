@@ -19,9 +19,9 @@ type plan struct {
 func newPlan(pattern, route string, b Budget) *plan {
 	p := &plan{budget: b.clone()}
 	for _, r := range p.budget.Rates {
-		p.specs = append(p.specs, r.spec())
-		s := newRateSpec(r)
-		p.terms = append(p.terms, &terms{unit: r.unit(), text: s.text, spec: s, pattern: pattern, route: route})
+		spec := r.spec()
+		p.specs = append(p.specs, spec)
+		p.terms = append(p.terms, &terms{unit: spec.Unit, text: r.String(), spec: meter.NewRate(spec), pattern: pattern, route: route})
 	}
 	if b.InFlight > 0 {
 		p.flight = &terms{text: strconv.Itoa(b.InFlight) + " in flight", pattern: pattern, route: route}
@@ -31,19 +31,19 @@ func newPlan(pattern, route string, b Budget) *plan {
 
 // accounts makes p's accounts. Those of old that count the same go on under the
 // new terms, others of the same unit pass on what they have seen.
-func (p *plan) accounts(now instant, s *scope, clock *wallClock, old []*account) []*account {
+func (p *plan) accounts(now instant, s *scope, clock *meter.Wall, old []*account) []*account {
 	list := make([]*account, 0, len(p.terms)+1)
 	left := append([]*account(nil), old...)
 	for _, t := range p.terms {
 		a := reuse(left, t)
 		if a == nil {
-			m := newRated(now, t.spec, clock)
+			m := meter.NewRated(now, t.spec, clock)
 			if o := heir(old, t); o != nil {
-				m.inherit(now, o)
+				m.Inherit(now, o)
 			}
 			a = &account{meter: m, terms: t, scope: s}
 		} else {
-			a.meter.(*rated).respec(now, t.spec)
+			a.meter.(*meter.Rated).Change(now, t.spec)
 			a.terms = t
 		}
 		list = append(list, a)
@@ -51,9 +51,9 @@ func (p *plan) accounts(now instant, s *scope, clock *wallClock, old []*account)
 	if p.flight != nil {
 		a := reuse(left, p.flight)
 		if a == nil {
-			a = &account{meter: &flight{}, scope: s}
+			a = &account{meter: &meter.InFlight{}, scope: s}
 		}
-		a.meter.(*flight).limit = int64(p.budget.InFlight)
+		a.meter.(*meter.InFlight).Limit = int64(p.budget.InFlight)
 		a.terms = p.flight
 		list = append(list, a)
 	}
@@ -72,25 +72,18 @@ func reuse(left []*account, t *terms) *account {
 }
 
 // sameCount reports whether a meter of s can go on as one of t.
-func sameCount(s, t *rateSpec) bool {
+func sameCount(s, t *meter.Rate) bool {
 	if s == nil || t == nil {
 		return s == t
 	}
-	place := func(r *rateSpec) string {
-		if r.Align == nil {
-			return ""
-		}
-		return r.Align.String()
-	}
-	return s.Per == t.Per && (s.Bucket > 0) == (t.Bucket > 0) && (s.warm == nil) == (t.warm == nil) &&
-		(s.Align == nil) == (t.Align == nil) && place(s) == place(t)
+	return s.Continues(t)
 }
 
 // heir is the meter of old that remembers longest what t counts.
-func heir(old []*account, t *terms) *rated {
-	var best *rated
+func heir(old []*account, t *terms) *meter.Rated {
+	var best *meter.Rated
 	for _, a := range old {
-		m, ok := a.meter.(*rated)
+		m, ok := a.meter.(*meter.Rated)
 		if ok && a.terms.route == t.route && a.terms.unit == t.unit && (best == nil || m.Per > best.Per) {
 			best = m
 		}

@@ -33,7 +33,7 @@ func (e *engine) takeLocked(now instant, q *ask, buf []draw, p *patience) ([]dra
 		e.mu.Unlock()
 		return draws, now, 0, nil
 	}
-	if d := fits(draws); d != nil {
+	if d := fits(now, draws); d != nil {
 		q.counts().refuse(now, NeverFits)
 		e.mu.Unlock()
 		return nil, 0, 0, q.error(NeverFits, d.a, 0)

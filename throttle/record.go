@@ -8,6 +8,7 @@ import (
 	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/pattern"
 	"github.com/weirhttp/weir/internal/table"
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // record is what a Transport keeps of a host, or of a partition of it.
@@ -23,7 +24,7 @@ type record struct {
 // newRecord makes the record of a host and partition. The engine's lock is held.
 func (t *Transport) newRecord(now instant, host, part, shown string) *record {
 	r := &record{t: t, host: host, part: part}
-	r.scope = scope{key: shown, gate: account{meter: open{}, terms: &t.engine.gate}}
+	r.scope = scope{key: shown, gate: account{meter: meter.Open{}, terms: &t.engine.gate}}
 	r.gate.scope = &r.scope
 	r.renew(now)
 	return r

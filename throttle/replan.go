@@ -1,6 +1,10 @@
 package throttle
 
-import "sort"
+import (
+	"sort"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
+)
 
 // redraw works out anew what those that wait in s draw on.
 func (e *engine) redraw(now instant, s *scope) {
@@ -19,7 +23,7 @@ func (e *engine) redraw(now instant, s *scope) {
 			}
 		}
 		w.draws = draws
-		if d := fits(draws); d != nil {
+		if d := fits(now, draws); d != nil {
 			e.refuse(now, w, w.error(NeverFits, d.a, 0))
 		}
 	}
@@ -79,8 +83,8 @@ func (s *scope) rest(now, until instant, sooner bool) {
 // quiet sees to it that the flow of s resumes at its shaped rates after a pause.
 func (s *scope) quiet(now, until instant) {
 	for _, o := range s.own {
-		if m, ok := o.a.meter.(*rated); ok && o.a.scope != nil {
-			m.quiet(now, until)
+		if m, ok := o.a.meter.(*meter.Rated); ok && o.a.scope != nil {
+			m.Drain(now, until)
 		}
 	}
 }
@@ -88,8 +92,8 @@ func (s *scope) quiet(now, until instant) {
 // wake undoes quiet for a pause that ends before its time.
 func (s *scope) wake(now instant) {
 	for _, o := range s.own {
-		if m, ok := o.a.meter.(*rated); ok && o.a.scope != nil {
-			m.wake(now)
+		if m, ok := o.a.meter.(*meter.Rated); ok && o.a.scope != nil {
+			m.Resume(now)
 		}
 	}
 }
@@ -127,7 +131,7 @@ func behind(now, t instant, draws []draw) instant {
 		if d.n == 0 || d.a.line == nil {
 			continue
 		}
-		if u := d.a.meter.eta(max(now, d.a.paused), d.a.line.units, d.n); u != never {
+		if u := d.a.meter.ETA(max(now, d.a.paused), d.a.line.units, d.n); u != never {
 			t = max(t, u)
 		}
 	}
@@ -151,7 +155,7 @@ func (e *engine) estimate(now instant, q *ask, draws []draw) (instant, *account)
 		if l := d.a.line; l != nil {
 			ahead = l.ahead(q)
 		}
-		switch u := d.a.meter.eta(max(now, d.a.paused), ahead, d.n); {
+		switch u := d.a.meter.ETA(max(now, d.a.paused), ahead, d.n); {
 		case u == never:
 			event = d.a
 		case u > t || bound == nil && (u > now || d.a.line != nil):

@@ -179,5 +179,5 @@ func (s *scope) idle(now instant) bool {
 }
 
 func (a *account) idle(now instant) bool {
-	return a.line == nil && a.paused <= now && a.meter.full(now)
+	return a.line == nil && a.paused <= now && a.meter.State(now).Idle
 }

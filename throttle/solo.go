@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 const (
@@ -33,6 +34,7 @@ const (
 // Those that were not refused ask first whether a pause is over. So if they are
 // served, it is known when this one goes.
 type solo struct {
+	meter.Open
 	kind    *kind
 	refused int       // times in a row
 	counted int       // of these, in the learner's fates
@@ -145,7 +147,7 @@ func (s *scope) lift(e *engine, now instant) {
 
 // at is when the request may go as far as it alone is concerned: when a pause for
 // all is over, those that were refused less often may ask first.
-func (o *solo) at(now instant, _ int64) instant {
+func (o *solo) At(now instant, _ int64) instant {
 	t := now
 	for _, h := range [...]*hold{o.kind.learner.hold, o.kind.hold} {
 		if h != nil && h.asking && !h.asked {
@@ -162,12 +164,4 @@ func (o *solo) words(now instant) string {
 	return "others may ask first whether the pause is over"
 }
 
-func (o *solo) eta(now instant, _, _ int64) instant         { return o.at(now, 1) }
-func (o *solo) fits(int64) bool                             { return true }
-func (o *solo) regain(int64) time.Duration                  { return 0 }
-func (o *solo) room(instant) int64                          { return 1 }
-func (o *solo) take(instant, int64, bool) mark              { return 0 }
-func (o *solo) answered(instant, int64, mark, instant)      {}
-func (o *solo) back(instant, int64, mark, instant, instant) {}
-func (o *solo) view(now instant) view                       { return unmeasured(now) }
-func (o *solo) full(instant) bool                           { return true }
+func (o *solo) ETA(now instant, _, _ int64) instant { return o.At(now, 1) }

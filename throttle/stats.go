@@ -165,11 +165,11 @@ func (r *record) budgets(now instant, h *HostStats, gate *account, learned []hol
 		h.Budgets = make([]BudgetStats, 0, len(r.own))
 	}
 	for _, m := range r.own {
-		v := m.a.meter.view(now)
+		v := m.a.meter.State(now)
 		t := m.a.terms
 		h.Budgets = append(h.Budgets, BudgetStats{
 			Pattern: t.pattern, Text: t.text, Unit: t.unit,
-			Limit: v.limit, Unspent: v.unspent, Left: v.left, FullIn: v.full.Until(now),
+			Limit: v.Limit, Unspent: v.Unspent, Left: v.Left, FullIn: v.Full.Until(now),
 		})
 		at := m.a.at(now, 1)
 		if at <= now && m.a.line == nil || at > now && rests(at) {

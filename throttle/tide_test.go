@@ -4,15 +4,17 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // tide is a meter that has room at times, whatever happens.
 type tide struct {
-	open
+	meter.Open
 	turns []time.Duration // room from the first to the second, from the third on, ...
 }
 
-func (m tide) at(now instant, _ int64) instant {
+func (m tide) At(now instant, _ int64) instant {
 	for i, t := range m.turns {
 		if at := instant(1 + t); now < at {
 			if i%2 == 0 {
@@ -24,14 +26,14 @@ func (m tide) at(now instant, _ int64) instant {
 	return now
 }
 
-func (tide) regain(int64) time.Duration { return time.Minute } // places in line are held
+func (tide) Regain(int64) time.Duration { return time.Minute } // places in line are held
 
 // Who waits for two accounts is let in as soon as both have room, though one
 // that had it first may have none when the other gets it.
 func TestRoomThatGoesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, s := newEngine(), &scope{}
-		s.gate = account{meter: open{}, terms: &e.gate, scope: s}
+		s.gate = account{meter: meter.Open{}, terms: &e.gate, scope: s}
 		for _, turns := range [][]time.Duration{{1 * sec, 3 * sec, 5 * sec}, {4 * sec}} {
 			s.own = append(s.own, member{a: &account{meter: tide{turns: turns}, terms: &terms{text: "tide"}, scope: s}})
 		}

@@ -112,10 +112,10 @@ func (w *waiter) yields(now instant, l *line) bool {
 		case o.line.pick() == w:
 			wait = max(wait, a.at(now, o.n))
 		default:
-			wait = max(wait, a.meter.eta(max(now, a.paused), o.line.units-o.n, o.n))
+			wait = max(wait, a.meter.ETA(max(now, a.paused), o.line.units-o.n, o.n))
 		}
 	}
-	if wait <= now.Add(l.a.meter.regain(k.n)) {
+	if wait <= now.Add(l.a.meter.Regain(k.n)) {
 		return false
 	}
 	if w.left != now {
@@ -139,7 +139,7 @@ func (w *waiter) yields(now instant, l *line) bool {
 func stretch(now instant, draws []draw, most int64) {
 	for i := range draws {
 		if d := &draws[i]; d.n != 0 && d.a.terms.unit != "" {
-			most = min(most, d.a.meter.room(now))
+			most = min(most, d.a.meter.State(now).Units())
 		}
 	}
 	for i := range draws {

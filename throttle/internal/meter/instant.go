@@ -36,3 +36,13 @@ func (t Instant) Until(now Instant) time.Duration {
 	}
 	return time.Duration(t - now)
 }
+
+// Seconds is a time in whole nanoseconds, rounded up but for a thousandth that
+// comes from rounding, at least one, and capped.
+func Seconds(seconds float64) time.Duration {
+	ns := math.Ceil(seconds*1e9 - 1e-3)
+	if !(ns < float64(math.MaxInt64/2)) {
+		return math.MaxInt64 / 2
+	}
+	return max(1, time.Duration(ns))
+}

@@ -1,4 +1,4 @@
-package throttle
+package meter
 
 import (
 	"testing"
@@ -146,7 +146,7 @@ func TestWindowsLogIsBounded(t *testing.T) {
 		next := s.take(1)
 		s.back(last, 1)
 		last = next
-		if n := len(s.m.window.sent.log); n > 2*exact {
+		if n := len(s.m.window.sent.Entries); n > 2*Exact {
 			t.Fatalf("%d entries for one unit", n)
 		}
 	}
@@ -160,11 +160,11 @@ func TestWindowsLogIsBounded(t *testing.T) {
 	for range 1000 {
 		s.hold(1)
 	}
-	s.m.respec(s.now, newRateSpec(MustParseBudget("64/1h burst 64").Rates[0]))
+	s.m.Change(s.now, rateOf("64/1h burst 64"))
 	for i := range 1000 {
 		s.at(time.Duration(i) * time.Millisecond)
 		s.answered(i)
-		if n := len(s.m.window.sent.log); n > 2*exact {
+		if n := len(s.m.window.sent.Entries); n > 2*Exact {
 			t.Fatalf("%d entries", n)
 		}
 	}

@@ -1,6 +1,7 @@
-package throttle
+package meter
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -47,10 +48,10 @@ func TestMeterOfABucket(t *testing.T) {
 		s.at(time.Duration(s.now-1) + 10*sec)
 		s.want(4, 0, 0, 0, 0, 0)
 	}
-	if v := newScript(t, "5/s bucket 1").m.view(1); v.limit != 1 {
-		t.Errorf("%d at once of a bucket of 1", v.limit)
+	if v := newScript(t, "5/s bucket 1").m.State(1); v.Limit != 1 {
+		t.Errorf("%d at once of a bucket of 1", v.Limit)
 	}
-	if !s.m.fits(1<<40) || newScript(t, "4/s").m.fits(5) || !newScript(t, "4/s").m.fits(4) {
+	if s.m.State(1).Most != math.MaxInt64 || newScript(t, "4/s").m.State(1).Most != 4 {
 		t.Error("any cost fits a bucket some time, and up to Limit a window")
 	}
 }
@@ -67,7 +68,7 @@ func TestMeterOfABucketLosesNothing(t *testing.T) {
 		from := time.Duration(s.now - 1)
 		for i := range n {
 			s.at(from + day/time.Duration(n)*time.Duration(i+1))
-			s.m.view(s.now)
+			s.m.State(s.now)
 		}
 		s.wait(0)
 	}
@@ -97,27 +98,27 @@ func TestMeterThatWarmsUp(t *testing.T) {
 	s := newScript(t, "2/s warmup 4s")
 	full := func(want bool) {
 		t.Helper()
-		if got := s.m.full(s.now); got != want {
+		if got := s.m.State(s.now).Idle; got != want {
 			t.Errorf("at %v: full is %t", time.Duration(s.now-1), got)
 		}
 	}
 	full(true)
-	if n := s.m.room(s.now); n != 1 {
+	if n := s.m.State(s.now).Units(); n != 1 {
 		t.Errorf("room for %d in a cold one, want 1", n)
 	}
 	g := s.take(1)
 	full(false)
 	s.wait(1375*time.Millisecond, 1375*time.Millisecond)
-	if n := s.m.room(s.now); n != 0 {
+	if n := s.m.State(s.now).Units(); n != 0 {
 		t.Errorf("room for %d just after, want none", n)
 	}
-	if got, want := s.m.eta(s.now, 2, 1).Until(s.now), 2375*time.Millisecond; got != want {
+	if got, want := s.m.ETA(s.now, 2, 1).Until(s.now), 2375*time.Millisecond; got != want {
 		t.Errorf("after two others in %v, want %v", got, want)
 	}
 	s.at(sec)
 	s.back(g, 1) // what is left of its time
 	s.wait(0, 0)
-	if n := s.m.room(s.now); n != 1 {
+	if n := s.m.State(s.now).Units(); n != 1 {
 		t.Errorf("room for %d after it came back, want 1", n)
 	}
 	g = s.take(1)
@@ -125,7 +126,7 @@ func TestMeterThatWarmsUp(t *testing.T) {
 	s.at(sec + 1125*time.Millisecond)
 	s.back(g, 1) // too late
 	s.wait(0, 0)
-	if n := s.m.room(s.now); n != 1 {
+	if n := s.m.State(s.now).Units(); n != 1 {
 		t.Errorf("room for %d when its time is up, want 1", n)
 	}
 	full(false)

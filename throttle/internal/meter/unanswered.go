@@ -1,4 +1,4 @@
-package throttle
+package meter
 
 import "slices"
 
@@ -8,7 +8,7 @@ import "slices"
 type unanswered struct {
 	sum  int64
 	head int // of log; what is before it is forgotten
-	log  []stamp
+	log  []Entry
 }
 
 // units is how many there are.
@@ -19,10 +19,10 @@ func (u *unanswered) units() int64 {
 	return u.sum
 }
 
-func (u *unanswered) add(granted instant, n int64) {
+func (u *unanswered) add(granted Instant, n int64) {
 	u.sum += n
-	if last := len(u.log) - 1; last >= u.head && u.log[last].at == granted {
-		u.log[last].n += n
+	if last := len(u.log) - 1; last >= u.head && u.log[last].At == granted {
+		u.log[last].N += n
 		return
 	}
 	if len(u.log) == cap(u.log) {
@@ -30,44 +30,44 @@ func (u *unanswered) add(granted instant, n int64) {
 		u.log = withoutNone(slices.Delete(u.log, 0, u.head))
 		u.log, u.head = slices.Grow(u.log, len(u.log)+1), 0
 	}
-	u.log = append(u.log, stamp{granted, n})
+	u.log = append(u.log, Entry{granted, n})
 }
 
 // remove takes n of the units granted then out, or as many as there are.
-func (u *unanswered) remove(granted instant, n int64) int64 {
+func (u *unanswered) remove(granted Instant, n int64) int64 {
 	if u == nil {
 		return 0
 	}
 	log := u.log[u.head:]
 	i := len(log) - 1
-	if i < 0 || log[i].at != granted { // most often there is one
+	if i < 0 || log[i].At != granted { // most often there is one
 		i = notBefore(log, granted)
 	}
-	if i == len(log) || log[i].at != granted {
+	if i == len(log) || log[i].At != granted {
 		return 0
 	}
-	n = min(n, log[i].n)
-	log[i].n -= n
+	n = min(n, log[i].N)
+	log[i].N -= n
 	u.lose(n)
 	return n
 }
 
 // next takes the oldest units out, if they are not younger than that.
-func (u *unanswered) next(than instant) (t stamp, ok bool) {
+func (u *unanswered) next(than Instant) (t Entry, ok bool) {
 	if u == nil {
-		return stamp{}, false
+		return Entry{}, false
 	}
 	for u.head < len(u.log) {
-		if t = u.log[u.head]; t.n > 0 && t.at > than {
+		if t = u.log[u.head]; t.N > 0 && t.At > than {
 			break
 		}
 		u.head++
-		if t.n > 0 {
-			u.lose(t.n)
+		if t.N > 0 {
+			u.lose(t.N)
 			return t, true
 		}
 	}
-	return stamp{}, false
+	return Entry{}, false
 }
 
 // lose counts n units less.
@@ -78,7 +78,7 @@ func (u *unanswered) lose(n int64) {
 }
 
 // forget takes out all units that are not younger than that.
-func (u *unanswered) forget(than instant) {
+func (u *unanswered) forget(than Instant) {
 	for ok := true; ok; {
 		_, ok = u.next(than)
 	}

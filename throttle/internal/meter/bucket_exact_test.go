@@ -1,11 +1,10 @@
-package throttle
+package meter
 
 import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -14,10 +13,10 @@ type rational struct {
 	rate   *big.Rat // tokens per nanosecond
 	size   int64
 	tokens *big.Rat
-	seen   instant
+	seen   Instant
 }
 
-func (m *rational) look(now instant) {
+func (m *rational) look(now Instant) {
 	m.tokens.Add(m.tokens, new(big.Rat).Mul(m.rate, new(big.Rat).SetInt64(int64(now-m.seen))))
 	if full := new(big.Rat).SetInt64(m.size); m.tokens.Cmp(full) > 0 {
 		m.tokens = full
@@ -36,7 +35,7 @@ func (m *rational) at(n int64) *big.Rat {
 }
 
 // quiet leaves one token at until, at most.
-func (m *rational) quiet(now, until instant) {
+func (m *rational) quiet(now, until Instant) {
 	there := new(big.Rat).Mul(m.rate, new(big.Rat).SetInt64(int64(until-now)))
 	there.Sub(new(big.Rat).SetInt64(1), there)
 	if m.tokens.Cmp(there) > 0 {
@@ -48,7 +47,7 @@ func (m *rational) quiet(now, until instant) {
 // that a bucket tells is right to the nanosecond, rounded up.
 func TestWaitsAreExact(t *testing.T) {
 	for _, text := range []string{"3/h", "5/m", "1/m bucket 3", "60/m bucket 5", "1000/d bucket 1000", "100/h burst 10", "7/11s burst 3", "2/s bucket 40"} {
-		s := newRateSpec(MustParseBudget(text).Rates[0])
+		s := rateOf(text)
 		for seed := range uint64(100) {
 			if err := exactly(s, rand.New(rand.NewPCG(seed, 9))); err != nil {
 				t.Errorf("%s, seed %d: %v", text, seed, err)
@@ -58,19 +57,19 @@ func TestWaitsAreExact(t *testing.T) {
 	}
 }
 
-func exactly(s *rateSpec, r *rand.Rand) error {
-	m := &rational{big.NewRat(int64(s.Limit), int64(s.Per)), int64(s.size), new(big.Rat).SetInt64(int64(s.size)), 1}
+func exactly(s *Rate, r *rand.Rand) error {
+	m := &rational{big.NewRat(int64(s.Limit), int64(s.Per)), int64(s.Burst), new(big.Rat).SetInt64(int64(s.Burst)), 1}
 	var b bucket
-	b.fill(1, s.perSecond, s.size, float64(s.size))
-	now := instant(1)
+	b.fill(1, s.perSecond, s.Burst, float64(s.Burst))
+	now := Instant(1)
 	for i := range 200 {
-		now += instant(r.Int64N(int64(s.Per)/int64(s.Limit)*2) / 1e6 * 1e6)
+		now += Instant(r.Int64N(int64(s.Per)/int64(s.Limit)*2) / 1e6 * 1e6)
 		m.look(now)
 		n := 1 + r.Int64N(min(3, m.size))
 		switch r.IntN(8) {
 		case 0:
-			until := now + instant(r.IntN(100))*instant(time.Second)
-			b.quiet(now, until, s)
+			until := now + Instant(r.IntN(100))*Instant(time.Second)
+			b.drain(now, until, s)
 			m.quiet(now, until)
 		case 1:
 			b.back(now, s, n, b.take(now, s, n, false))
@@ -90,26 +89,4 @@ func exactly(s *rateSpec, r *rand.Rand) error {
 		}
 	}
 	return nil
-}
-
-// TestPenaltyEndsOnTheSecond: a pause over an idle key tells its length and no
-// nanosecond more.
-func TestPenaltyEndsOnTheSecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, budget := range []string{"3/h", "5/m", "5/m burst 5", "5/m align UTC", "5/m align UTC, 3/h", "60/m bucket 5", "7/11s"} {
-			l := newLimiter(t, budget)
-			end := time.Now().Add(time.Minute)
-			l.Pause("k", end)
-			for _, nap := range []time.Duration{0, 5 * time.Second, 54 * time.Second} {
-				time.Sleep(nap)
-				if got, want := l.Try("k", nil).RetryAfter, time.Until(end); got != want {
-					t.Errorf("%s: retry after %v, want %v", budget, got, want)
-				}
-			}
-			time.Sleep(time.Until(end))
-			if !l.Try("k", nil).Allowed {
-				t.Errorf("%s: still paused", budget)
-			}
-		}
-	})
 }

@@ -1,4 +1,4 @@
-package throttle
+package meter
 
 import "sort"
 
@@ -14,13 +14,13 @@ import "sort"
 // and the later grant, so no more than gapParts are kept. The zero gaps is that
 // of a bucket without grants.
 type gaps struct {
-	last mark  // grant
-	full mark  // the last grant before which there was no gap of a grain
+	last Token // grant
+	full Token // the last grant before which there was no gap of a grain
 	log  []gap // since then
 }
 
 type gap struct {
-	grant mark
+	grant Token
 	size  float64 // in tokens
 }
 
@@ -30,7 +30,7 @@ const gapParts = 32
 
 // note says that a bucket of that size has this gap before another grant, and
 // returns the grant's number.
-func (g *gaps) note(tokens float64, size int) mark {
+func (g *gaps) note(tokens float64, size int) Token {
 	g.last++
 	now, grain := float64(size)-tokens, float64(size)/gapParts
 	if now < grain {
@@ -63,7 +63,7 @@ func (g *gaps) clear() {
 
 // give is how many of n tokens the grant may give back to a bucket that has so
 // many, and notes that they are there.
-func (g *gaps) give(grant mark, n, tokens float64, size int) float64 {
+func (g *gaps) give(grant Token, n, tokens float64, size int) float64 {
 	if g.full > grant {
 		return 0
 	}

@@ -1,4 +1,4 @@
-package throttle
+package meter
 
 import (
 	"testing"
@@ -35,7 +35,7 @@ func TestMeterEstimates(t *testing.T) {
 		if test.spent > 0 {
 			s.take(test.spent)
 		}
-		if got := s.m.eta(s.now, test.ahead, test.n).Until(s.now); got != test.want {
+		if got := s.m.ETA(s.now, test.ahead, test.n).Until(s.now); got != test.want {
 			t.Errorf("%s, %d spent: %d after %d others in %v, want %v", test.rate, test.spent, test.n, test.ahead, got, test.want)
 		}
 	}
@@ -44,61 +44,61 @@ func TestMeterEstimates(t *testing.T) {
 // A pause saves nothing up: one unit is there when it ends. Ended before its
 // time, it leaves what was there, one at most.
 func TestMeterIsQuietInAPause(t *testing.T) {
-	second := func(d time.Duration) instant { return instant(1 + d) }
+	second := func(d time.Duration) Instant { return Instant(1 + d) }
 	s := newScript(t, "1/s bucket 10")
-	s.m.quiet(s.now, second(5*sec))
+	s.m.Drain(s.now, second(5*sec))
 	s.at(5 * sec)
 	s.want(1, 9*sec, 0, sec)
 	s.at(14 * sec)
 	s.want(10, 0)
 
-	s.m.quiet(s.now, second(19*sec))
+	s.m.Drain(s.now, second(19*sec))
 	s.at(15 * sec)
-	s.m.quiet(s.now, second(24*sec)) // prolonged
+	s.m.Drain(s.now, second(24*sec)) // prolonged
 	s.at(16 * sec)
-	s.m.wake(s.now)
+	s.m.Resume(s.now)
 	s.want(1, 9*sec, 0, sec)
-	s.m.wake(s.now) // once
+	s.m.Resume(s.now) // once
 	s.want(1, 9*sec, 0, sec)
 
 	s.at(20 * sec) // 5 are there
 	s.take(5)
-	s.m.quiet(s.now, second(22*sec)) // 2 would be
+	s.m.Drain(s.now, second(22*sec)) // 2 would be
 	s.at(21 * sec)
-	s.m.wake(s.now) // gives back no more than it took
+	s.m.Resume(s.now) // gives back no more than it took
 	s.want(1, 9*sec, 0, sec)
 
 	s.at(30 * sec)
 	s.want(10, 0)
-	s.m.quiet(s.now, second(31*sec))
+	s.m.Drain(s.now, second(31*sec))
 	s.at(31 * sec)
 	s.want(1, 9*sec, 0)
-	s.m.wake(s.now) // over already
+	s.m.Resume(s.now) // over already
 	s.want(1, 9*sec, 0, sec)
 	s.take(1)
-	s.m.wake(s.now)
+	s.m.Resume(s.now)
 	s.want(0, 10*sec, sec)
-	s.m.quiet(s.now, second(32*sec)) // nothing to take
-	s.m.wake(s.now)
+	s.m.Drain(s.now, second(32*sec)) // nothing to take
+	s.m.Resume(s.now)
 	s.want(0, 10*sec, sec)
 
 	s.at(60 * sec)
-	s.m.quiet(s.now, second(61*sec+sec/2))
+	s.m.Drain(s.now, second(61*sec+sec/2))
 	s.at(61*sec + sec/2)
 	s.want(1, 9*sec, 0, sec)
 	s.take(1)
 	s.at(62 * sec)
-	s.m.quiet(s.now, second(62*sec+sec/2)) // half a unit is there, and it is still then
+	s.m.Drain(s.now, second(62*sec+sec/2)) // half a unit is there, and it is still then
 	s.at(62*sec + sec/2)
 	s.want(1, 9*sec, 0, sec)
 
 	s.at(80 * sec)
-	s.m.quiet(s.now, second(82*sec))
+	s.m.Drain(s.now, second(82*sec))
 	s.at(82 * sec)
 	s.take(2)                              // one is owed
-	s.m.quiet(s.now, second(84*sec+sec/2)) // begins when the other ends, and takes half a unit
+	s.m.Drain(s.now, second(84*sec+sec/2)) // begins when the other ends, and takes half a unit
 	s.at(82*sec + sec/2)
-	s.m.wake(s.now)
+	s.m.Resume(s.now)
 	s.want(0, 10*sec+sec/2, 3*sec/2)
 }
 
@@ -129,13 +129,13 @@ func TestMeterUnderOtherTerms(t *testing.T) {
 		s.take(test.spent)
 		s.hold(test.held)
 		s.at(test.after)
-		s.m.respec(s.now, newRateSpec(MustParseBudget(test.to).Rates[0]))
+		s.m.Change(s.now, rateOf(test.to))
 		t.Logf("%+v", test)
 		s.want(test.left, test.full)
 	}
 	s := newScript(t, "2/s warmup 4s")
-	s.m.respec(s.now, newRateSpec(MustParseBudget("2/s warmup 8s").Rates[0]))
-	if !s.m.full(s.now) {
+	s.m.Change(s.now, rateOf("2/s warmup 8s"))
+	if !s.m.State(s.now).Idle {
 		t.Error("one that was cold is warm under other terms")
 	}
 }
@@ -178,8 +178,8 @@ func TestMeterInherits(t *testing.T) {
 		old.hold(test.held)
 		s := newScript(t, test.to)
 		s.at(test.after)
-		s.m = newRated(s.now, s.m.rateSpec, s.clock)
-		s.m.inherit(s.now, old.m)
+		s.m = NewRated(s.now, s.m.Rate, s.clock)
+		s.m.Inherit(s.now, old.m)
 		t.Logf("%+v", test)
 		s.want(test.left, test.full)
 		if test.gone > 0 {
@@ -187,31 +187,6 @@ func TestMeterInherits(t *testing.T) {
 			s.want(8-float64(test.held), 1)
 			s.at(test.gone)
 			s.want(8, 0)
-		}
-	}
-}
-
-// A meter that takes another's place is told only what counted the same.
-func TestHeirs(t *testing.T) {
-	old := func(rate, route string, spent int64) *account {
-		r := MustParseBudget(rate).Rates[0]
-		m := newRated(1, newRateSpec(r), &wallClock{})
-		m.take(1, spent, false)
-		return &account{meter: m, terms: &terms{unit: r.unit(), route: route, spec: newRateSpec(r)}}
-	}
-	all := []*account{old("10/m", "", 1), old("10/h", "", 2), old("10/h", "/a", 3), old("10 tokens/d", "", 4), old("10/s", "", 5),
-		{meter: &flight{}, terms: &terms{unit: requests}}}
-	for _, test := range []struct {
-		unit, route string
-		want        int64
-	}{{requests, "", 2}, {requests, "/a", 3}, {"tokens", "", 4}, {"tokens", "/a", 0}, {"bytes", "", 0}} {
-		m := heir(all, &terms{unit: test.unit, route: test.route})
-		got := int64(0)
-		if m != nil {
-			got = m.window.used()
-		}
-		if got != test.want {
-			t.Errorf("%+v: got the meter that saw %d", test, got)
 		}
 	}
 }

@@ -1,31 +1,31 @@
-package throttle
+package meter
 
 import "time"
 
-// mostYoung is how long the way to a server may take, connecting included.
+// mostInTransit is how long the way to a server may take, connecting included.
 // What takes longer is the server's own work.
-const mostYoung = time.Second
+const mostInTransit = time.Second
 
-// young counts units that were granted a short while ago and not answered yet.
+// inTransit counts units that were granted a short while ago and not answered yet.
 // The server may not have seen them: its bucket may still be as full as it
 // was, and what would flow in meanwhile is lost. So a bucket is taken to hold
 // at most its size less these. They are forgotten after a while, so that slow
 // answers do not cost a bucket its rate: after the time it takes to fill, or
-// mostYoung if that is less, and no sooner than half of it. The zero young
+// mostInTransit if that is less, and no sooner than half of it. The zero value
 // counts none.
-type young struct {
-	span    instant // number of the present one
+type inTransit struct {
+	span    Instant // number of the present one
 	present int64
 	last    int64 // of the span before
 }
 
-// spanOf is how many nanoseconds a span is long; zero: nothing is young.
-func spanOf(perSecond float64, size int) instant {
-	return min(instant(mostYoung/2), instant(float64(size-1)/2/perSecond*1e9))
+// spanOf is how many nanoseconds a span is long; zero: nothing is in transit.
+func spanOf(perSecond float64, size int) Instant {
+	return min(Instant(mostInTransit/2), Instant(float64(size-1)/2/perSecond*1e9))
 }
 
-// count is how many are young at now.
-func (y *young) count(now, span instant) int64 {
+// count is how many are in transit at now.
+func (y *inTransit) count(now, span Instant) int64 {
 	if span <= 0 {
 		return 0
 	}
@@ -40,13 +40,13 @@ func (y *young) count(now, span instant) int64 {
 }
 
 // add counts n granted at now.
-func (y *young) add(now, span instant, n int64) {
+func (y *inTransit) add(now, span Instant, n int64) {
 	y.count(now, span)
 	y.present += n
 }
 
 // drop forgets n granted at at.
-func (y *young) drop(now, at, span instant, n int64) {
+func (y *inTransit) drop(now, at, span Instant, n int64) {
 	if y.count(now, span) == 0 {
 		return
 	}

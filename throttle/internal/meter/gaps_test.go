@@ -1,4 +1,4 @@
-package throttle
+package meter
 
 import (
 	"math"
@@ -11,16 +11,16 @@ import (
 // replayed is a bucket that knows all that was taken, and works out from the
 // beginning what it would hold if what came back had never been taken.
 type replayed struct {
-	s     *rateSpec
-	takes []stamp
+	s     *Rate
+	takes []Entry
 }
 
-func (r *replayed) tokens(now instant) float64 {
-	size := float64(r.s.size)
-	tokens, seen := size, instant(1)
-	for _, t := range append(r.takes, stamp{at: now}) {
-		tokens = min(size, tokens+float64(t.at-seen)/1e9*r.s.perSecond) - float64(t.n)
-		seen = t.at
+func (r *replayed) tokens(now Instant) float64 {
+	size := float64(r.s.Burst)
+	tokens, seen := size, Instant(1)
+	for _, t := range append(r.takes, Entry{At: now}) {
+		tokens = min(size, tokens+float64(t.At-seen)/1e9*r.s.perSecond) - float64(t.N)
+		seen = t.At
 	}
 	return tokens
 }
@@ -30,14 +30,14 @@ func (r *replayed) tokens(now instant) float64 {
 // grain for each time at most.
 func TestBucketTakesBackAsIfNotTaken(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := newRateSpec(Rate{Limit: 1000, Per: time.Second, Burst: rapid.SampledFrom([]int{1, 10, 100, 900}).Draw(rt, "burst")})
-		m, model := newRated(1, s, nil), replayed{s: s}
-		var marks []mark
-		now, backs, owed := instant(1), 0, false
+		s := NewRate(Spec{Limit: 1000, Per: time.Second, Burst: rapid.SampledFrom([]int{1, 10, 100, 900}).Draw(rt, "burst")})
+		m, model := NewRated(1, s, nil), replayed{s: s}
+		var marks []Token
+		now, backs, owed := Instant(1), 0, false
 		for range rapid.IntRange(1, 100).Draw(rt, "steps") {
-			now += instant(rapid.Float64Range(0, 0.3).Draw(rt, "sleep") * float64(s.size) * 1e6)
+			now += Instant(rapid.Float64Range(0, 0.3).Draw(rt, "sleep") * float64(s.Burst) * 1e6)
 			if rapid.Bool().Draw(rt, "take") || len(marks) == 0 {
-				n := rapid.Int64Range(1, int64(s.size)).Draw(rt, "n")
+				n := rapid.Int64Range(1, int64(s.Burst)).Draw(rt, "n")
 				if m.bucket.at(now, s, n) > now {
 					if rapid.IntRange(0, 19).Draw(rt, "owe") > 0 {
 						continue
@@ -45,17 +45,17 @@ func TestBucketTakesBackAsIfNotTaken(t *testing.T) {
 					owed = true
 				}
 				marks = append(marks, m.bucket.take(now, s, n, false))
-				model.takes = append(model.takes, stamp{now, n})
+				model.takes = append(model.takes, Entry{now, n})
 			} else {
 				i := rapid.IntRange(max(0, len(marks)-20), len(marks)-1).Draw(rt, "which")
-				n := rapid.Int64Range(0, model.takes[i].n).Draw(rt, "back")
+				n := rapid.Int64Range(0, model.takes[i].N).Draw(rt, "back")
 				m.bucket.back(now, s, n, marks[i])
-				model.takes[i].n -= n
+				model.takes[i].N -= n
 				backs++
 			}
 			m.bucket.look(now, s)
 			got, want := m.bucket.tokens, model.tokens(now)
-			if grain := float64(s.size) / gapParts; got > want+1e-6 || !owed && got < want-float64(backs+1)*grain {
+			if grain := float64(s.Burst) / gapParts; got > want+1e-6 || !owed && got < want-float64(backs+1)*grain {
 				rt.Fatalf("at %v: %v tokens, want %v or up to %v less for each of %d that came back", now, got, want, grain, backs)
 			}
 			if n := len(m.bucket.gaps.log); n > gapParts {
@@ -67,23 +67,23 @@ func TestBucketTakesBackAsIfNotTaken(t *testing.T) {
 
 // As long as a bucket is far from full, all comes back, however late.
 func TestBusyBucketTakesBackAll(t *testing.T) {
-	s := newRateSpec(MustParseBudget("1000/s burst 100").Rates[0])
-	m, now := newRated(1, s, nil), instant(1)
-	m.take(now, 90, false)
-	k := m.take(now, 10, false)
+	s := rateOf("1000/s burst 100")
+	m, now := NewRated(1, s, nil), Instant(1)
+	m.Take(now, 90, false)
+	k := m.Take(now, 10, false)
 	for range 100 {
 		now = now.Add(50 * time.Millisecond)
-		m.take(now, 50, false)
+		m.Take(now, 50, false)
 	}
-	m.back(now, 10, k, 1, 1)
+	m.Return(now, 10, k, 1, 1)
 	if got := m.bucket.tokens; math.Abs(got-10) > 1e-6 {
 		t.Errorf("%v tokens after 10 came back 5 s later, want 10", got)
 	}
 	now = now.Add(100 * time.Millisecond) // full
-	k = m.take(now, 10, false)
+	k = m.Take(now, 10, false)
 	now = now.Add(20 * time.Millisecond) // again
-	m.take(now, 10, false)
-	m.back(now, 10, k, now-1, now-1)
+	m.Take(now, 10, false)
+	m.Return(now, 10, k, now-1, now-1)
 	if got := m.bucket.tokens; math.Abs(got-90) > 1e-6 {
 		t.Errorf("%v tokens after what had overflowed came back, want 90", got)
 	}

@@ -1,0 +1,96 @@
+package meter
+
+import (
+	"slices"
+	"sort"
+)
+
+// longAgo is before every date, and far from overflow.
+const longAgo = Instant(-1 << 62)
+
+// An Entry is units that have one date.
+type Entry struct {
+	At Instant // of the last of them
+	N  int64
+}
+
+// A Log is units by a date of theirs, oldest first. Its length is bounded:
+// units less than a grain apart share an entry, dated by its last. The zero
+// value is empty.
+type Log struct {
+	Entries []Entry // some may have no units left
+	Sum     int64   // of their units
+	first   Instant // of the units in the last entry
+}
+
+// Add appends n units. No date is older than the one before.
+func (l *Log) Add(at Instant, n int64, grain Instant) {
+	l.Sum += n
+	if last := len(l.Entries) - 1; last >= 0 {
+		if t := &l.Entries[last]; t.At == at || at-l.first < grain {
+			t.At, t.N = at, t.N+n
+			return
+		}
+	}
+	if len(l.Entries) >= 2*Exact {
+		l.squeeze()
+	}
+	l.first = at
+	l.Entries = append(l.Entries, Entry{at, n})
+}
+
+// squeeze makes room in a log that cancelled and settled units have filled up.
+func (l *Log) squeeze() {
+	if l.Entries = withoutNone(l.Entries); len(l.Entries) < 2*Exact {
+		return
+	}
+	for i := 0; i+1 < len(l.Entries); i += 2 {
+		l.Entries[i/2] = Entry{l.Entries[i+1].At, l.Entries[i].N + l.Entries[i+1].N}
+	}
+	l.Entries = l.Entries[:len(l.Entries)/2]
+}
+
+// Forget drops what is not younger than that.
+func (l *Log) Forget(than Instant) {
+	i := 0
+	for i < len(l.Entries) && l.Entries[i].At <= than {
+		l.Sum -= l.Entries[i].N
+		i++
+	}
+	if i == 0 {
+		return
+	}
+	if i == len(l.Entries) {
+		l.Entries = l.Entries[:0]
+		if cap(l.Entries) > 8 {
+			l.Entries = nil // an idle key is small
+		}
+		return
+	}
+	l.Entries = l.Entries[:copy(l.Entries, l.Entries[i:])]
+}
+
+// remove takes n units of that date out, which is not forgotten yet.
+func (l *Log) remove(at Instant, n int64) {
+	i := notBefore(l.Entries, at)
+	if i == len(l.Entries) {
+		return
+	}
+	n = min(n, l.Entries[i].N)
+	l.Entries[i].N -= n
+	l.Sum -= n
+	for i := len(l.Entries) - 1; i >= 0 && l.Entries[i].N == 0; i-- {
+		l.Entries = l.Entries[:i]
+		l.first = longAgo // the entry before takes no more
+	}
+}
+
+// notBefore is the index of the first entry of a log that is not older than at.
+func notBefore(log []Entry, at Instant) int {
+	return sort.Search(len(log), func(i int) bool { return log[i].At >= at })
+}
+
+// withoutNone drops entries without units, in place.
+func withoutNone(log []Entry) []Entry {
+	return slices.DeleteFunc(log, func(t Entry) bool { return t.N == 0 })
+}

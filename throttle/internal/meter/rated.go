@@ -1,0 +1,278 @@
+package meter
+
+import (
+	"math"
+	"time"
+)
+
+// A Rate is a Spec with what follows from it. It does not change, so all keys
+// that have it share it.
+type Rate struct {
+	Spec
+	perSecond float64
+	span      Instant // of a bucket's units in transit; zero: a window counts them
+	shaped    bool
+	warm      *warmSpec // nil: none
+}
+
+// NewRate makes a rate of s.
+func NewRate(s Spec) *Rate {
+	r := &Rate{Spec: s, perSecond: s.PerSecond()}
+	r.shaped = s.WarmUp == 0 && (s.Bucket || s.Burst < s.Limit)
+	if s.Bucket {
+		r.span = spanOf(r.perSecond, s.Burst)
+	}
+	if s.WarmUp > 0 {
+		r.warm = newWarmSpec(r.perSecond, s.WarmUp)
+	}
+	return r
+}
+
+// Continues reports whether a meter of s can go on as one of o: it counts in the
+// same window with the same kind of account.
+func (s *Rate) Continues(o *Rate) bool {
+	place := func(r *Rate) string {
+		if r.Align == nil {
+			return ""
+		}
+		return r.Align.String()
+	}
+	return s.Per == o.Per && s.Bucket == o.Bucket && (s.warm == nil) == (o.warm == nil) &&
+		(s.Align == nil) == (o.Align == nil) && place(s) == place(o)
+}
+
+// Rated is the meter of a Rate. A window or a calendar keeps what it promises, a
+// bucket or a warm-up shapes the flow. A rate with Burst == Limit needs no bucket,
+// one with Bucket has no window.
+type Rated struct {
+	*Rate
+	bucket   bucket // if shaped
+	window   window
+	warm     *warm
+	calendar *calendar
+}
+
+// NewRated makes a meter that nothing was taken from. Only a rate with Align looks
+// at the clock, which may be nil for others.
+func NewRated(now Instant, s *Rate, clock *Wall) *Rated {
+	m := &Rated{Rate: s}
+	if s.shaped {
+		m.bucket.fill(now, s.perSecond, s.Burst, float64(s.Burst))
+	}
+	if s.warm != nil {
+		m.warm = &warm{stored: s.warm.most, next: now}
+	}
+	if s.Align != nil {
+		m.calendar = &calendar{clock: clock}
+	}
+	return m
+}
+
+func (m *Rated) At(now Instant, n int64) Instant {
+	t := now
+	switch {
+	case m.calendar != nil:
+		t = m.calendar.at(now, m.Rate, n)
+	case !m.Bucket:
+		t = m.window.at(now, m.Rate, n)
+	}
+	return max(t, m.shapeAt(now, n))
+}
+
+func (m *Rated) shapeAt(now Instant, n int64) Instant {
+	switch {
+	case m.warm != nil:
+		return max(now, m.warm.next)
+	case m.shaped:
+		return m.bucket.at(now, m.Rate, n)
+	}
+	return now
+}
+
+func (m *Rated) ETA(now Instant, ahead, n int64) Instant {
+	units := float64(ahead) + float64(n)
+	shape := now
+	switch {
+	case m.warm != nil:
+		if shape = max(now, m.warm.next); ahead > 0 {
+			shape = shape.Add(Seconds(float64(ahead) / m.perSecond))
+		}
+	case m.shaped:
+		m.bucket.look(now, m.Rate)
+		need := float64(ahead) + min(float64(n), float64(m.Burst)) - m.bucket.tokens
+		if m.short(need) {
+			shape = now.Add(Seconds(need / m.perSecond))
+		}
+	}
+	if m.Bucket {
+		return shape
+	}
+	// Whole windows that those ahead fill, then one's own place in the last.
+	windows := math.Floor(max(0, units-1) / float64(m.Limit))
+	rest := int64(units - windows*float64(m.Limit))
+	first, per := now, m.Per
+	if m.calendar != nil {
+		first = m.calendar.at(now, m.Rate, rest)
+	} else {
+		first = m.window.at(now, m.Rate, max(1, rest))
+		if late := m.window.answersIn(per); late > 0 && first > now {
+			per += late
+			first = first.Add(late) // those under way have still to begin theirs
+		}
+	}
+	if windows > 0 {
+		first = first.Add(Seconds(windows * per.Seconds()))
+	}
+	return max(shape, first)
+}
+
+func (m *Rated) Regain(n int64) time.Duration { return Seconds(float64(n) / m.perSecond) }
+
+func (m *Rated) Take(now Instant, n int64, held bool) Token {
+	switch {
+	case m.calendar != nil:
+		m.calendar.take(now, m.Rate, n, held)
+	case !m.Bucket:
+		m.window.take(now, m.Rate, n, held)
+	}
+	switch {
+	case m.warm != nil:
+		return Token(m.warm.take(now, m.Rate.warm, n))
+	case m.shaped:
+		return m.bucket.take(now, m.Rate, n, held)
+	}
+	return 0
+}
+
+func (m *Rated) Answered(now Instant, n int64, _ Token, granted Instant) (more bool) {
+	switch {
+	case m.calendar != nil:
+		m.calendar.answered(now, m.Rate, n, granted)
+	case !m.Bucket:
+		m.window.answered(now, m.Rate, n, granted)
+	case m.span > 0:
+		m.bucket.answered(now, m.Rate, n, granted)
+		return true
+	}
+	return false
+}
+
+func (m *Rated) Return(now Instant, n int64, k Token, granted, answered Instant) {
+	switch {
+	case m.calendar != nil:
+		m.calendar.back(now, m.Rate, n, granted, answered)
+	case !m.Bucket:
+		m.window.back(now, m.Rate, n, granted, answered)
+	}
+	switch {
+	case m.warm != nil:
+		m.warm.back(now, m.Rate.warm, n, Instant(k))
+	case m.shaped:
+		if answered == 0 && m.span > 0 {
+			m.bucket.answered(now, m.Rate, n, granted)
+		}
+		m.bucket.back(now, m.Rate, n, k)
+	}
+}
+
+// Sure is when n units may be granted at the earliest that come after ahead
+// units of others, if nothing goes before from. What a pause took that may prove
+// too long is not missed.
+func (m *Rated) Sure(now, from Instant, ahead, n int64) Instant {
+	took := 0.0
+	if m.shaped {
+		m.bucket.look(now, m.Rate)
+		took = m.bucket.undrained(now) - m.bucket.tokens
+	}
+	m.bucket.tokens += took
+	t := m.At(now, n)
+	if ahead > 0 {
+		t = max(t, m.ETA(now, ahead, n))
+	}
+	m.bucket.tokens -= took
+	if need := float64(ahead) + min(float64(n), float64(m.Burst)) - 1; m.shaped && from > now && need > 0 {
+		t = max(t, from.Add(Seconds(need/m.perSecond)))
+	}
+	return t
+}
+
+// Change goes on under another rate, which m's continues: what is in use stays in use, and a pause goes on.
+func (m *Rated) Change(now Instant, s *Rate) {
+	used := 0.0
+	switch {
+	case m.shaped:
+		used = m.bucket.used(now, m.Rate)
+	case m.warm == nil && !m.Bucket && m.calendar == nil:
+		m.window.look(now, m.Rate)
+		used = min(float64(m.window.used()), float64(s.Burst)) // more is no debt: it may be long ago
+	}
+	if s.warm != nil {
+		m.warm.stored *= s.warm.most / m.Rate.warm.most
+	}
+	if s.shaped && !m.shaped {
+		m.bucket.gaps.begin()
+	}
+	m.Rate = s
+	if s.shaped {
+		m.bucket.begin(now, s, float64(s.Burst)-used, m.bucket.end)
+	}
+}
+
+// Inherit takes over what another meter of the same unit has seen.
+func (m *Rated) Inherit(now Instant, o *Rated) {
+	used := 0.0
+	if o.shaped {
+		used = o.bucket.used(now, o.Rate)
+	}
+	if !o.Bucket && o.calendar == nil {
+		o.window.look(now, o.Rate)
+		if !m.Bucket && m.calendar == nil {
+			m.window.inherit(now, m.Rate, &o.window)
+		}
+		used = max(used, float64(o.window.used()))
+	}
+	if m.shaped {
+		m.bucket.begin(now, m.Rate, max(0, float64(m.Burst)-used), o.bucket.end)
+	}
+}
+
+// Drain sees to it that after a pause until the given instant the flow resumes
+// at the shaped rate: no burst has been saved up meanwhile.
+func (m *Rated) Drain(now, until Instant) {
+	if m.shaped {
+		m.bucket.drain(now, until, m.Rate)
+	}
+}
+
+// Resume undoes Drain for a pause that ends before its time.
+func (m *Rated) Resume(now Instant) {
+	if m.shaped {
+		m.bucket.resume(now, m.Rate)
+	}
+}
+
+func (m *Rated) State(now Instant) State {
+	s := State{Limit: int64(m.Limit), Most: int64(m.Limit), Full: now, Idle: true}
+	if m.Bucket {
+		s.Limit, s.Most = int64(m.Burst), math.MaxInt64
+	}
+	s.Left = float64(s.Limit)
+	switch {
+	case m.calendar != nil:
+		m.calendar.state(now, m.Rate, &s)
+	case !m.Bucket:
+		m.window.state(now, m.Rate, &s)
+	}
+	s.Unspent = max(0, s.Left)
+	switch {
+	case m.warm != nil:
+		m.warm.state(now, m.Rate.warm, &s)
+	case m.shaped:
+		m.bucket.state(now, m.Rate, &s)
+	}
+	s.Left = max(0, s.Left)
+	if m.Bucket {
+		s.Unspent = s.Left
+	}
+	return s
+}
