@@ -66,7 +66,7 @@ func TestPatientOutlook(t *testing.T) {
 			defer tr.End(nil)
 			tr.Probe, tr.Hedge, tr.Patient = x.probe, x.hedge, true
 			if x.waited > 0 {
-				tr.Held = time.Now().Add(-x.waited)
+				tr.Hold(time.Now().Add(-x.waited))
 			}
 			wait, err := trip.Outlook(m, r)
 			if err != nil || wait < x.lo || wait > x.hi || tr.Patient != x.patient {

@@ -122,10 +122,10 @@ func (c *circuit) join(a *ask, now time.Time) (*waiter, error) {
 // deadline. It stops a moment before the deadline: http.Client would replace
 // an error of the deadline's own instant by a text.
 func (c *circuit) until(a *ask, now time.Time) (time.Time, error) {
-	if a.trip.Held.IsZero() {
-		a.trip.Held = now
+	if a.trip.Held().IsZero() {
+		a.trip.Hold(now)
 	}
-	until := a.trip.Held.Add(c.cfg.Patience)
+	until := a.trip.Held().Add(c.cfg.Patience)
 	if d, ok := a.r.Context().Deadline(); ok {
 		if d = d.Add(-min(50*time.Millisecond, d.Sub(now)/20)); d.Before(until) {
 			return d, context.DeadlineExceeded

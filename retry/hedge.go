@@ -16,7 +16,7 @@ func (l *loop) mayHedge() bool {
 	if !l.safe || l.body != nil || l.most == 1 || l.r.Header.Get("Upgrade") != "" {
 		return false
 	}
-	if l.tr.Probe || !l.tr.Held.IsZero() { // the circuit is not closed
+	if l.tr.Probe || !l.tr.Held().IsZero() { // the circuit is not closed
 		return false
 	}
 	return l.r.Body == nil || l.r.Body == http.NoBody || l.r.GetBody != nil

@@ -204,7 +204,7 @@ func TestNoHedgeForProbes(t *testing.T) {
 	for name, set := range map[string]func(*http.Request, *trip.Trip){
 		"closed":    func(*http.Request, *trip.Trip) {},
 		"candidate": func(_ *http.Request, tr *trip.Trip) { tr.Probe = true },
-		"held":      func(_ *http.Request, tr *trip.Trip) { tr.Held = time.Now() },
+		"held":      func(_ *http.Request, tr *trip.Trip) { tr.Hold(time.Now()) },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			d := &duel{lanes: []lane{{5 * time.Second, 200}, {time.Second, 200}}}

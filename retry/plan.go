@@ -182,7 +182,8 @@ func (l *loop) commit(o Outcome, p plan, free bool, now time.Time) plan {
 	} else {
 		l.retries++
 	}
-	l.cause, l.tr.After = o, o.String()
+	l.cause = o
+	l.tr.Follow(o.String())
 	return p
 }
 

@@ -43,7 +43,7 @@ func (p *passage) heard(at instant, status int, s *headers.Signal, bare bool) (t
 	now := e.nowFrom(at)
 	p.left()
 	c := p.counts()
-	c.retry(p.tr.After, 1)
+	c.retry(p.tr.After(), 1)
 	if p.tr.Throttled {
 		c.more().throttled++
 	}

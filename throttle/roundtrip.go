@@ -118,7 +118,7 @@ func (p *passage) finish(end ending) {
 		p.again(now)
 		return
 	}
-	p.counts().retry(p.tr.After, 1)
+	p.counts().retry(p.tr.After(), 1)
 	e.lost(now, &p.permit)
 	p.again(now)
 }

@@ -27,24 +27,31 @@ func (t *Trip) Hear(resp *http.Response) *Said {
 	if s := t.Heard(resp); s != nil {
 		return s
 	}
-	if ear, ok := t.Grant.(Ear); ok {
-		t.Keep(resp, ear.Hear(resp))
+	ear, ok := t.Grant.(Ear)
+	if !ok {
+		return nil
 	}
-	return t.said
+	s := ear.Hear(resp)
+	t.Keep(resp, s)
+	return s
 }
 
 // Heard is what is known of resp; nil: nobody has read it, or it says nothing.
 // What somebody else made of an answer that was read is another answer.
 func (t *Trip) Heard(resp *http.Response) *Said {
-	if t.said != nil && t.said.of == resp {
-		return t.said
+	if t.rare != nil && t.rare.said != nil && t.rare.said.of == resp {
+		return t.rare.said
 	}
 	return nil
 }
 
 // Keep notes what resp means for the layers above and below; nil: nothing.
 func (t *Trip) Keep(resp *http.Response, s *Said) {
-	if t.said = s; s != nil {
+	switch {
+	case s != nil:
 		s.of = resp
+		t.rarely().said = s
+	case t.rare != nil:
+		t.rare.said = nil
 	}
 }

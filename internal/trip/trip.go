@@ -56,13 +56,11 @@ type Request struct {
 type Trip struct {
 	*Request
 	context.Context               // see Over; nil: none yet
-	After           string        // retry: the outcome, in words, that this attempt follows; "": it is the request's first
 	AttemptTimeout  time.Duration // retry: for Wire; zero: Wire's own; negative: none
 	StallTimeout    time.Duration // likewise
 	Waited          time.Duration // throttle: sum of this request's waits for budget
 	Grant           any           // throttle: of the newest attempt; Settle finds it here, and it is an Ear
-	said            *Said         // see Hear
-	Held            time.Time     // breaker: when this request first had to wait for its circuit; its Patience counts from then
+	rare            *rare         // nil: nothing of it
 	clock           time.Time     // see Depart
 	Number          int32         // retry: which attempt of the request this is, from 1; 0 without a retry layer
 	Hedge           bool          // retry: takes room now or never queues
@@ -80,6 +78,45 @@ type Trip struct {
 	Stage           Stage  // Wire: of the attempt that just failed; retry clears it before each attempt
 	r               http.Request
 }
+
+// rare is what few requests have: where all goes well it costs no memory.
+type rare struct {
+	after string    // see After
+	held  time.Time // see Held
+	said  *Said     // see Hear
+}
+
+// rarely returns the rare part of t, made if need be.
+func (t *Trip) rarely() *rare {
+	if t.rare == nil {
+		t.rare = new(rare)
+	}
+	return t.rare
+}
+
+// After is the outcome, in words, that this attempt follows; "": it is the
+// request's first.
+func (t *Trip) After() string {
+	if t.rare == nil {
+		return ""
+	}
+	return t.rare.after
+}
+
+// Follow says what After is to return. Retry calls it.
+func (t *Trip) Follow(outcome string) { t.rarely().after = outcome }
+
+// Held is when this request first had to wait for its circuit, from when its
+// Patience counts; zero: it has not.
+func (t *Trip) Held() time.Time {
+	if t.rare == nil {
+		return time.Time{}
+	}
+	return t.rare.held
+}
+
+// Hold says what Held is to return. The breaker calls it.
+func (t *Trip) Hold(since time.Time) { t.rarely().held = since }
 
 // split, in Trip.at, says that another request than the one which has the trip
 // came to a layer below the trip's maker with our context.
@@ -100,7 +137,7 @@ func (t *Trip) Next() {
 	t.Clock(time.Time{})
 	t.Throttled = false
 	t.Unprocessed = false
-	t.said = nil
+	t.Keep(nil, nil)
 	t.Stage = Answering
 	if t.cause.Load() != 0 {
 		t.cause.Store(0)
