@@ -79,16 +79,17 @@ func (c *clock) unset() {
 // clocks are those of one Wire. Those that nobody has are kept for others, as
 // connections are, and until close their timers may be set.
 type clocks struct {
-	epoch time.Time
-	idle  sync.Pool    // of *clock
-	stood atomic.Int64 // when a standstill was noticed last, by now; see heard
+	epoch    time.Time
+	traceKey any          // see traceKey
+	idle     sync.Pool    // of *clock
+	stood    atomic.Int64 // when a standstill was noticed last, by now; see heard
 
 	mu  sync.Mutex
 	all []weak.Pointer[clock] // that may be used again
 	few int                   // below this length nobody looks which of all are gone
 }
 
-func newClocks() *clocks { return &clocks{epoch: time.Now()} }
+func newClocks() *clocks { return &clocks{epoch: time.Now(), traceKey: traceKey()} }
 
 // now reads the clock on the wall, as it were.
 func (p *clocks) now() time.Duration { return time.Since(p.epoch) }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weirhttp/weir/internal/hosts"
+	"github.com/weirhttp/weir/internal/trip"
 )
 
 // attemptContext is the context of an attempt. It can be ended with a cause,
@@ -15,19 +16,18 @@ import (
 // until somebody asks: not every base waits for the end of a request, or
 // traces it.
 type attemptContext struct {
-	context.Context     // the request's
-	traceKey        any // httptrace's
+	context.Context // the request's, in which its trip is
 	clocks          *clocks
-	entry           *hosts.Entry // of the host; nil: none
-	full            bool         // see newTrail
 
 	trail atomic.Pointer[trail] // nil: nobody has looked for a trace
 
 	mu     sync.Mutex
 	whole  context.Context // what context makes of it; nil: nobody has waited
 	cancel context.CancelCauseFunc
-	over   bool
 	cause  error // if over
+	over   bool
+
+	full bool // see newTrail
 }
 
 // real returns the context that others can wait for and descend from.
@@ -102,7 +102,7 @@ func (c *attemptContext) Value(key any) any {
 	if t != nil {
 		t.dial()
 	}
-	if key == c.traceKey {
+	if key == c.clocks.traceKey {
 		return c.watch(t)
 	}
 	switch whole, over := c.state(); {
@@ -123,7 +123,11 @@ func (c *attemptContext) watch(t *trail) *httptrace.ClientTrace {
 	if t != nil {
 		return &t.trace
 	}
-	t = newTrail(c.clocks, c.entry, c.full)
+	var host *hosts.Entry
+	if tr := trip.From(c.Context); tr != nil {
+		host = tr.Entry
+	}
+	t = newTrail(c.clocks, host, c.full)
 	if httptrace.ContextClientTrace(c.Context) != nil {
 		httptrace.WithClientTrace(c.Context, &t.trace) // changes it
 	}

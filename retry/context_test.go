@@ -13,7 +13,7 @@ import (
 )
 
 func contextOf(parent context.Context) *attemptContext {
-	return &attemptContext{Context: parent, traceKey: traceKey(), clocks: newClocks()}
+	return &attemptContext{Context: parent, clocks: newClocks()}
 }
 
 var errOurs = errors.New("ours")
@@ -213,11 +213,11 @@ func TestAttemptContextTrace(t *testing.T) {
 
 // Nobody who does not ask pays.
 func TestAttemptContextIsFree(t *testing.T) {
-	key := traceKey()
+	clocks := newClocks()
 	parent, cancel := context.WithCancel(background())
 	defer cancel()
 	if n := testing.AllocsPerRun(100, func() {
-		c := attemptContext{Context: parent, traceKey: key}
+		c := attemptContext{Context: parent, clocks: clocks}
 		if c.Err() != nil || c.Value("x") != nil {
 			t.Error("not its parent's answers")
 		}

@@ -13,19 +13,17 @@ import (
 // flight is an attempt from the wire to the end of its response body, which
 // it stands in for.
 type flight struct {
-	ctx     attemptContext
-	r       *http.Request // what the base gets
-	stall   time.Duration
-	body    *upload
-	unwatch func() bool
-	resp    io.ReadCloser
-	left    time.Time // when it was handed to the base
+	ctx   attemptContext
+	r     *http.Request // what the base gets
+	stall time.Duration
+	body  *upload // nil: there is none worth watching
+	resp  io.ReadCloser
 
 	// Under ctx.mu, so that all that an attempt's end changes is changed at once.
-	again   bool          // its clock may have been another's and may be another's
 	clock   *clock        // nil: none yet, or it has struck
 	limit   time.Duration // that the clock was started with
 	due     time.Duration // when it strikes, by clocks.now, unless until moves that
+	again   bool          // its clock may have been another's and may be another's
 	running bool
 	expired bool
 	over    bool
@@ -37,7 +35,7 @@ func (f *flight) carry(body *upload) {
 	if !trip.Unclosable(body.ReadCloser) {
 		// HTTP/1 waits for a blocked Read of the body past the end of the
 		// context (golang.org/issue/78555).
-		f.unwatch = context.AfterFunc(&f.ctx, body.close)
+		body.unwatch = context.AfterFunc(&f.ctx, body.close)
 	}
 	f.body, f.r.Body = body, body
 	if f.r.GetBody != nil {
@@ -88,8 +86,8 @@ func (f *flight) stop(last bool) (limit time.Duration, expired bool) {
 	if t := f.ctx.trail.Load(); t != nil {
 		t.leave()
 	}
-	if f.unwatch != nil && f.body.done() {
-		f.unwatch()
+	if f.body != nil && f.body.unwatch != nil && f.body.done() {
+		f.body.unwatch()
 	}
 	if cancel != nil {
 		cancel(nil)

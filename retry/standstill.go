@@ -53,10 +53,10 @@ func (p *clocks) stoodSince(begun, now time.Duration) bool {
 }
 
 // frozen reports whether the process stood still while the attempt that has just
-// failed was under way. ctx is the caller's.
-func (f *flight) frozen(ctx context.Context) bool {
+// failed was under way, since left. ctx is the caller's.
+func (f *flight) frozen(ctx context.Context, left time.Time) bool {
 	at := time.Now()
-	if slept(at.Round(0).Sub(f.left.Round(0)), at.Sub(f.left)) {
+	if slept(at.Round(0).Sub(left.Round(0)), at.Sub(left)) {
 		return true
 	}
 	if d, ok := ctx.Deadline(); ok && ctx.Err() != nil && stoodStill(at.Sub(d), latest*4) {
@@ -68,5 +68,5 @@ func (f *flight) frozen(ctx context.Context) bool {
 	if f.limit > 0 && !f.expired {
 		f.until(now) // its clock has not been heard yet
 	}
-	return f.stood || f.ctx.clocks.stoodSince(f.left.Sub(f.ctx.clocks.epoch), now)
+	return f.stood || f.ctx.clocks.stoodSince(left.Sub(f.ctx.clocks.epoch), now)
 }

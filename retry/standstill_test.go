@@ -66,7 +66,7 @@ func TestLateClockStrikesAgain(t *testing.T) {
 		for _, late := range []time.Duration{0, 3 * time.Second} {
 			p := newClocks()
 			f := newFlight(p, true)
-			f.left = time.Now()
+			began := time.Now()
 			overdue(f, time.Minute, late)
 			c := f.clock
 			if f.strike(c); f.expired != (late == 0) || f.stood != (late > 0) {
@@ -80,7 +80,7 @@ func TestLateClockStrikesAgain(t *testing.T) {
 				if f.strike(c); !f.expired {
 					t.Error("has a third time")
 				}
-				if !f.frozen(background()) {
+				if !f.frozen(background(), began) {
 					t.Error("to blame for a standstill")
 				}
 			}
@@ -95,6 +95,7 @@ func TestLateClockStrikesAgain(t *testing.T) {
 func TestFrozen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		none := background
+		var left time.Time
 		deadline := func(late time.Duration) func() context.Context {
 			return func() context.Context {
 				ctx, cancel := context.WithDeadline(background(), time.Now().Add(-late))
@@ -122,7 +123,7 @@ func TestFrozen(t *testing.T) {
 			{"another clock was hardly late", none, func(f *flight) { f.ctx.clocks.heard(f.ctx.clocks.now()) }, false},
 			{"that was before it", none, func(f *flight) {
 				f.ctx.clocks.heard(f.ctx.clocks.now() - time.Second)
-				f.left = time.Now()
+				left = time.Now()
 			}, false},
 			{"that was long ago", none, func(f *flight) {
 				f.ctx.clocks.stood.Store(int64(f.ctx.clocks.now() - 2*aftermath))
@@ -131,9 +132,9 @@ func TestFrozen(t *testing.T) {
 			p := newClocks()
 			p.epoch = p.epoch.Add(-time.Hour)
 			f := newFlight(p, true)
-			f.left = time.Now().Add(-10 * time.Second)
+			left = time.Now().Add(-10 * time.Second)
 			tt.do(f)
-			if got := f.frozen(tt.ctx()); got != tt.want {
+			if got := f.frozen(tt.ctx(), left); got != tt.want {
 				t.Errorf("%s: frozen %v", tt.name, got)
 			}
 			f.release()
@@ -146,13 +147,13 @@ func TestIdleClockTellsOfStandstill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newClocks()
 		f := newFlight(p, true)
-		f.left = time.Now()
+		left := time.Now()
 		f.start(p.now(), time.Hour)
 		f.stop(false)
 		time.Sleep(2 * time.Second)
 		f.clock.rings.Store(int64(p.now() - time.Second))
 		f.clock.ring()
-		if !f.frozen(background()) {
+		if !f.frozen(background(), left) {
 			t.Error("nobody has noticed")
 		}
 		f.release()

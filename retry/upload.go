@@ -15,8 +15,9 @@ import (
 type upload struct {
 	io.ReadCloser
 	*reads
-	mu     sync.Mutex
-	closed bool
+	unwatch func() bool // ends the watch on the attempt's context; nil: there is none
+	mu      sync.Mutex
+	closed  bool
 }
 
 // reads is how far the body of an attempt has been read, and that of the copies

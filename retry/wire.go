@@ -25,7 +25,7 @@ func Wire(base http.RoundTripper, c Config) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	w := &wire{base: base, link: trip.Under(base, trip.Wire), traceKey: traceKey(), clocks: newClocks()}
+	w := &wire{base: base, link: trip.Under(base, trip.Wire), clocks: newClocks()}
 	w.onward = trip.NewOnward(base, trip.Wire, w.link.Hosts)
 	w.attempt, w.stall = c.timeouts()
 	return w
@@ -36,7 +36,6 @@ type wire struct {
 	link           trip.Link
 	attempt, stall time.Duration
 	onward         trip.Onward
-	traceKey       any
 	clocks         *clocks
 }
 
@@ -102,14 +101,14 @@ func (w *wire) Enter(r *http.Request, t *trip.Trip) (*http.Response, error) {
 		over = t.Over(ctx)
 	}
 	f.ctx.Context = over
-	f.ctx.traceKey, f.ctx.clocks, f.ctx.entry, f.ctx.full = w.traceKey, w.clocks, t.Entry, needsEvidence(r)
+	f.ctx.clocks, f.ctx.full = w.clocks, needsEvidence(r)
 	f.r = t.Copy(r, &f.ctx)
 	if body != nil {
 		f.carry(body)
 	}
-	f.left = t.Depart()
-	if f.again = reusable(f.left); f.again {
-		f.start(f.left.Sub(w.clocks.epoch), attempt)
+	left := t.Depart()
+	if f.again = reusable(left); f.again {
+		f.start(left.Sub(w.clocks.epoch), attempt)
 	} else {
 		f.start(w.clocks.now(), attempt)
 	}
@@ -191,6 +190,7 @@ func (w *wire) note(t *trip.Trip, r *http.Request, err error, f *flight) (at tri
 		e = f.evidence()
 	}
 	expired := t.Cause() == trip.AttemptTimeout
+	left := t.OnWire()
 	if e.queued > 0 {
 		t.Queued(e.queued, err == nil || expired || e.got || e.phase == dialling)
 	}
@@ -204,7 +204,7 @@ func (w *wire) note(t *trip.Trip, r *http.Request, err error, f *flight) (at tri
 	}
 	if f != nil {
 		at = f.stage(e, expired)
-		if t.Stage = at; f.frozen(ctx) {
+		if t.Stage = at; f.frozen(ctx, left) {
 			t.Stage = trip.Frozen
 		}
 	}
