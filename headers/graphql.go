@@ -1,5 +1,9 @@
 package headers
 
+// graphQLType is the media type of GraphQL's answers ("GraphQL over HTTP",
+// section "Media Types").
+const graphQLType = "application/graphql-response+json"
+
 // graphQL is what tells a GraphQL answer that refuses the whole request from
 // one that serves a part of it. By the specification (section "Response") a
 // request that was not executed is answered without data, and the error of a

@@ -42,9 +42,17 @@ func parse(resp *http.Response, body []byte, now time.Time) Signal {
 }
 
 // Silent reports whether no header of h is of interest here, as in most
-// responses: of such a response Parse knows its status, and needs no now.
+// responses: of such a response Parse knows its status, and needs no now. The
+// media type of GraphQL is of interest, because such a body may be a refusal
+// whatever the status says.
 func Silent(h http.Header) bool {
 	for name, lines := range h {
+		if name == "Content-Type" {
+			if len(lines) > 0 && strings.HasPrefix(lines[0], graphQLType) {
+				return false
+			}
+			continue
+		}
 		if !ordinary(name) && len(lines) > 0 && promising(name) {
 			return false
 		}

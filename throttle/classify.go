@@ -26,7 +26,7 @@ func (p *passage) Hear(resp *http.Response) *trip.Said {
 
 // speaks reports whether resp has to be read: most answers say nothing.
 func (p *passage) speaks(resp *http.Response) bool {
-	return resp.StatusCode >= 400 || p.t.config.Classify != nil || !headers.Silent(resp.Header) || p.graphQL(resp)
+	return resp.StatusCode >= 400 || p.t.config.Classify != nil || !headers.Silent(resp.Header) || asksGraphQL(p.r)
 }
 
 // read is what resp says: its headers, and for what may be a refusal also the
@@ -57,8 +57,13 @@ func (p *passage) graphQL(resp *http.Response) bool {
 	if v := resp.Header["Content-Type"]; len(v) > 0 && strings.HasPrefix(v[0], "application/graphql-response+json") {
 		return true
 	}
-	path := strings.TrimSuffix(p.r.URL.Path, ".json") // as Shopify's /admin/api/2026-01/graphql.json
-	return strings.HasSuffix(path, "/graphql") && (p.r.Method == http.MethodPost || methodOf(p.r) == http.MethodGet)
+	return asksGraphQL(p.r)
+}
+
+// asksGraphQL reports whether r looks like a GraphQL request.
+func asksGraphQL(r *http.Request) bool {
+	path := strings.TrimSuffix(r.URL.Path, ".json") // as Shopify's /admin/api/2026-01/graphql.json
+	return strings.HasSuffix(path, "/graphql") && (r.Method == http.MethodPost || methodOf(r) == http.MethodGet)
 }
 
 // classify asks Config.Classify.
