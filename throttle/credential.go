@@ -8,9 +8,10 @@ import "strings"
 // RFC 9421's forerunners, Hawk, Azure's SharedKey. Of others it is all.
 func whose(header string) string {
 	scheme, rest, _ := strings.Cut(header, " ")
+	if strings.EqualFold(scheme, "bearer") || strings.EqualFold(scheme, "basic") {
+		return header // by far the most
+	}
 	switch strings.ToLower(scheme) {
-	case "bearer", "basic":
-		return header
 	case "aws", "goog1", "oss", "sharedkey", "sharedkeylite":
 		if id, _, _ := strings.Cut(rest, ":"); id != "" {
 			return id

@@ -233,7 +233,7 @@ func (l *learner) home() *learned {
 
 // hardlyKnown reports whether l may yet prove to be one with others.
 func (l *learner) hardlyKnown() bool {
-	return l.home() != nil && l.home().joint != nil && l.good < settledGood && l.home().joint.common != l
+	return l.good < settledGood && l.home() != nil && l.home().joint != nil && l.home().joint.common != l
 }
 
 // alone reports whether no other credential is known, or all are one.

@@ -153,7 +153,7 @@ func (s *sharing) binds(w where) bool { return s.depth == byKind || s.knows(w.at
 // not, 1 if only its path was not.
 func (s *sharing) strange(w where) (level int, is bool) {
 	switch {
-	case w == where{} || s.depth == byPath || len(s.seen) == 0:
+	case w == where{} || s.depth == byPath || len(s.seen) == 0, s.depth == byKind && w == s.last:
 		return 0, false
 	case !s.knows(w.stem):
 		return 0, true

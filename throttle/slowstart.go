@@ -72,6 +72,13 @@ func (f *slowStart) lent() int { return max(0, min(lentPerOld*f.old, fullFlight-
 // opens is when a request may start if none ends before, and notes if that is
 // not now.
 func (f *slowStart) opens(now instant) instant {
+	if f.free { // most are: it costs them no call
+		return now
+	}
+	return f.opensAt(now)
+}
+
+func (f *slowStart) opensAt(now instant) instant {
 	if f.roomy(now) {
 		return now
 	}

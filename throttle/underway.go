@@ -143,13 +143,13 @@ func (u *underway) took(d time.Duration) {
 		return
 	}
 	u.heard = min(u.heard+1, 8)
-	step := 1 / float64(u.heard) // the first answers say more
+	n := time.Duration(u.heard) // the first answers say more; whole numbers, as each answer pays for this
 	switch {
-	case u.heard == 1:
+	case n == 1:
 		u.quick = d
 	case d > u.quick:
-		u.quick = min(d, time.Duration(float64(u.quick)*(1+step)))
+		u.quick = min(d, u.quick+u.quick/n)
 	default:
-		u.quick = max(d, time.Duration(float64(u.quick)/(1+3*step)))
+		u.quick = max(d, u.quick/(n+3)*n)
 	}
 }
