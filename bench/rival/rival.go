@@ -48,6 +48,7 @@ func Default() Policy {
 type Client struct {
 	Do    func(*http.Request) (*http.Response, error)
 	Close func()
+	Rate  func() float64 // requests per second that it has found out; zero: not yet. nil: it looks for none
 }
 
 // A Rival is one library.

@@ -74,8 +74,8 @@ func (v view) watch(t *testing.T, st strategy) plot {
 			n, per := s.quota.stated()
 			s.mu.Unlock()
 			p.Quota = append(p.Quota, float64(n)/per.Seconds())
-			if own, ok := c.(interface{ own() float64 }); ok {
-				p.Own = append(p.Own, own.own())
+			if own, ok := ownRate(c); ok {
+				p.Own = append(p.Own, own)
 			}
 		}
 	}()
@@ -106,11 +106,15 @@ func (c *weirClient) own() (rate float64) {
 	return rate
 }
 
-func (c *adaptive) own() float64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.on {
-		return 0
+// ownRate is the rate that a client has found, if it is one that looks for it.
+func ownRate(c client) (float64, bool) {
+	switch c := c.(type) {
+	case *weirClient:
+		return c.own(), true
+	case *libraryClient:
+		if c.rate != nil {
+			return c.rate(), true
+		}
 	}
-	return c.fill
+	return 0, false
 }

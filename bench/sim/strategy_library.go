@@ -21,12 +21,13 @@ func library(r rival.Rival, p rival.Policy) strategy {
 		if err != nil {
 			panic(err)
 		}
-		return &libraryClient{c.Do}
+		return &libraryClient{c.Do, c.Rate}
 	}}
 }
 
 type libraryClient struct {
-	do func(*http.Request) (*http.Response, error)
+	do   func(*http.Request) (*http.Response, error)
+	rate func() float64
 }
 
 func (c *libraryClient) call(ctx context.Context) bool {
@@ -43,6 +44,9 @@ func (c *libraryClient) call(ctx context.Context) bool {
 func libraries(p rival.Policy) []strategy {
 	return []strategy{library(rival.Failsafe(), p), library(rival.Retryable(), p)}
 }
+
+// adaptiveRetry is the adaptive mode of the AWS SDKs.
+func adaptiveRetry() strategy { return library(rival.Adaptive(), stubborn()) }
 
 // stubborn retries until it succeeds, as the plain strategies do.
 func stubborn() rival.Policy {
