@@ -1,5 +1,5 @@
 # make test is what CI runs; see CONTRIBUTING.md.
-.PHONY: test quick lint fuzz bench soak mutants fmt
+.PHONY: test quick lint fuzz bench population soak mutants fmt
 
 test: ## everything: what is needed is installed, every module tested
 	ci/test.sh
@@ -15,6 +15,9 @@ fuzz: ## 30 s for each fuzz target
 
 bench: ## weir beside its rivals, ten minutes; BENCHFLAGS=-quick for 90 s
 	go run ./bench $(BENCHFLAGS)
+
+population: ## random servers, tables; SEED=1 N=200, SET=test with a seed of its own
+	go run ./bench/sim/population/report -set $(or $(SET),train) -seed $(or $(SEED),1) -n $(or $(N),200)
 
 soak: ## a mixed workload with faults; MINUTES=10
 	go run ./interop/soak -minutes $(or $(MINUTES),10)
