@@ -194,11 +194,11 @@ func (m *learned) join(now instant, l *learner) {
 	for _, q := range j.common.quotas {
 		q.early = max(q.early, others-q.out)
 	}
-	for w := l.scope.waiters; w != nil; w = w.next {
-		if w.learn != nil {
-			w.learn = w.learn.joined(now)
+	l.scope.asks(func(q *ask) {
+		if q.learn != nil {
+			q.learn = q.learn.joined(now)
 		}
-	}
+	})
 	l.changes = true // they draw on others now
 }
 
@@ -252,8 +252,8 @@ func (m *learned) part() {
 // others may wait.
 func (p *passage) joined(now instant) *kind {
 	if l := p.kind.learner; l.into != nil {
-		p.t.engine.mark(&l.account)
-		l.each(p.t.engine.mark)
+		p.t.engine.Mark(&l.account)
+		l.each(p.t.engine.Mark)
 		p.kind = p.kind.joined(now)
 	}
 	return p.kind
