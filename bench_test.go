@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"strconv"
+	"sync/atomic"
 	"testing"
 
 	"github.com/sony/gobreaker/v2"
@@ -85,10 +87,37 @@ func BenchmarkStub(b *testing.B) {
 	post("POST, weir, timeouts off", must(weir.New(newFixed(), off))(b))
 }
 
+// BenchmarkScale is a call with the default Config while as many goroutines call
+// as there are processors, each in turns over all hosts: run with -cpu 1,2 it
+// shows what calls to other hosts, or to the same, cost one another.
+func BenchmarkScale(b *testing.B) {
+	for _, n := range []int{1, 64, 10000} {
+		rt := must(weir.New(newFixed(), weir.Config{}))(b)
+		calls := make([]*http.Request, n)
+		for i := range calls {
+			calls[i] = get(b, "http://h"+strconv.Itoa(i)+".example.com/")
+			for range 8 { // the host is known
+				send(b, rt, calls[i])
+			}
+		}
+		b.Run(strconv.Itoa(n)+" hosts", func(b *testing.B) {
+			var goroutines atomic.Int64
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				i := int(goroutines.Add(1)) * n * 3 / 8 // not in step with others
+				for ; pb.Next(); i++ {
+					send(b, rt, calls[i%n])
+				}
+			})
+		})
+	}
+}
+
 func send(t testing.TB, rt http.RoundTripper, r *http.Request) {
 	resp, err := rt.RoundTrip(r)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err) // it may be called on any goroutine
+		return
 	}
 	resp.Body.Close()
 }
