@@ -47,7 +47,6 @@ type Entry = table.Entry[Host]
 type Table struct {
 	*table.Table[Host]
 	order atomic.Uint64
-	last  atomic.Pointer[Entry] // that a request went to
 }
 
 // New returns a table of at most size records.
@@ -60,16 +59,17 @@ func fresh(key string) Host {
 }
 
 // Of returns the record of the host that r goes to, held as by Acquire. Its
-// name need not be worked out if the last request went there as well.
+// name need not be worked out if a URL has it as it is kept.
 func (t *Table) Of(r *http.Request) *Entry {
-	if e := t.last.Load(); e != nil && r.URL != nil && r.URL.Host == e.Key && e.Value.plain && e.Hold() {
-		return e
+	if r.URL != nil {
+		if e := t.Seen(r.URL.Host); e != nil {
+			if e.Value.plain {
+				return e
+			}
+			e.Release()
+		}
 	}
-	e := t.Acquire(Key(r), time.Time{})
-	if !e.Overflow && e.Value.plain {
-		t.last.Store(e)
-	}
-	return e
+	return t.Acquire(Key(r), time.Time{})
 }
 
 // Arrive numbers the requests of a chain in the order of their arrival.

@@ -35,6 +35,7 @@ type Table[V any] struct {
 	seed     maphash.Seed
 	shards   []shard[V]
 	overflow Entry[V]
+	gone     Entry[V]                      // in the place of dropped entries; dropped itself
 	met      [strangers / 64]atomic.Uint64 // hashes of keys sent to overflow since it was last idle
 	met1     atomic.Bool                   // any bit of met is set
 }
@@ -49,10 +50,9 @@ type Entry[V any] struct {
 }
 
 type shard[V any] struct {
-	last  atomic.Pointer[Entry[V]] // acquired last; found again without the lock
+	index atomic.Pointer[index[V]] // of ring; changed under mu only
 	mu    sync.Mutex
 	cap   int
-	m     map[string]*Entry[V]
 	ring  []*Entry[V]
 	hand  int
 	looks int      // that insertions have left
@@ -67,6 +67,7 @@ func New[V any](size int, fresh func(key string) V, idle func(v *V, now time.Tim
 	t := &Table[V]{fresh: fresh, idle: idle, seed: maphash.MakeSeed()}
 	t.Resize(size)
 	t.overflow = Entry[V]{Value: fresh(""), Overflow: true}
+	t.gone.refs.Store(dead)
 	return t
 }
 
@@ -85,9 +86,6 @@ func (t *Table[V]) Resize(size int) {
 		s := &t.shards[i]
 		s.mu.Lock()
 		s.cap = max(1, size/len(t.shards))
-		if s.m == nil {
-			s.m = make(map[string]*Entry[V])
-		}
 		s.mu.Unlock()
 	}
 }
@@ -96,33 +94,48 @@ func (t *Table[V]) Resize(size int) {
 // released. When the table is full of entries that are in use or not idle,
 // it is the overflow entry. now zero: the clock is read, if it matters.
 func (t *Table[V]) Acquire(key string, now time.Time) *Entry[V] {
-	h := maphash.String(t.seed, key)
-	s := &t.shards[h%uint64(len(t.shards))]
-	if e := s.last.Load(); e != nil && e.Key == key && e.Hold() {
+	h := t.hash(key)
+	s := t.shardOf(h)
+	if e := s.index.Load().find(h, key); e != nil && e.Hold() {
 		return e
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.m[key]
+	e := s.index.Load().find(h, key)
 	if e != nil {
 		e.Hold()
-		s.last.Store(e)
 		return e
 	}
 	if now.IsZero() {
 		now = time.Now()
 	}
-	if t.met1.Load() && t.stranger(h, now) || !s.room(t.idle, now) {
+	if t.met1.Load() && t.stranger(h, now) || !t.room(s, now) {
 		t.meet(h)
 		t.overflow.refs.Add(1)
 		return &t.overflow
 	}
 	e = &Entry[V]{Key: key, Value: t.fresh(key)}
 	e.refs.Store(1)
-	s.m[key] = e
+	t.insert(s, h, e)
 	s.ring = append(s.ring, e)
 	return e
 }
+
+func (t *Table[V]) hash(key string) uint64 { return maphash.String(t.seed, key) }
+
+func (t *Table[V]) shardOf(h uint64) *shard[V] { return &t.shards[h%uint64(len(t.shards))] }
+
+// Seen is Acquire for a key whose entry is there; nil: it is not.
+func (t *Table[V]) Seen(key string) *Entry[V] {
+	h := t.hash(key)
+	if e := t.shardOf(h).index.Load().find(h, key); e != nil && e.Hold() {
+		return e
+	}
+	return nil
+}
+
+// dropped reports that e is in its table no more.
+func (e *Entry[V]) dropped() bool { return e.refs.Load() < dead/2 }
 
 // Hold reports whether e is still in its table, and if so counts one more holder.
 func (e *Entry[V]) Hold() bool {
@@ -139,10 +152,11 @@ func (e *Entry[V]) Hold() bool {
 // Find returns the entry of key without making one; nil if there is none.
 // The caller releases what it finds.
 func (t *Table[V]) Find(key string) *Entry[V] {
-	s := &t.shards[maphash.String(t.seed, key)%uint64(len(t.shards))]
+	h := t.hash(key)
+	s := t.shardOf(h)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.m[key]
+	e := s.index.Load().find(h, key)
 	if e != nil {
 		e.refs.Add(1)
 	}
@@ -184,19 +198,18 @@ func (t *Table[V]) All(f func(e *Entry[V])) {
 }
 
 // room makes sure that one more entry fits, dropping an idle one if need be.
-func (s *shard[V]) room(idle func(*V, time.Time) bool, now time.Time) bool {
+func (t *Table[V]) room(s *shard[V], now time.Time) bool {
 	s.looks = min(s.looks+lookAt, mostLooks)
 	for ; s.looks > 0 && len(s.ring) >= s.cap; s.looks-- {
 		if s.hand >= len(s.ring) {
 			s.hand = 0
 		}
 		e := s.ring[s.hand]
-		if e.touched.Swap(false) || e.refs.Load() != 0 || !idle(&e.Value, now) || !e.refs.CompareAndSwap(0, dead) {
+		if e.touched.Swap(false) || e.refs.Load() != 0 || !t.idle(&e.Value, now) || !e.refs.CompareAndSwap(0, dead) {
 			s.hand++
 			continue
 		}
-		s.last.CompareAndSwap(e, nil)
-		delete(s.m, e.Key)
+		s.index.Load().remove(t.hash(e.Key), e, &t.gone)
 		last := len(s.ring) - 1
 		s.ring[s.hand] = s.ring[last]
 		s.ring[last] = nil

@@ -262,3 +262,30 @@ func BenchmarkAcquire(b *testing.B) {
 		tab.Acquire("api.example.com", now).Release()
 	}
 }
+
+// What was dropped is not kept, however many come and go, and is found no more.
+func TestDroppedEntriesAreNotKept(t *testing.T) {
+	tab := New(100, func(string) int { return 0 }, func(*int, time.Time) bool { return true })
+	for i := range 10000 {
+		tab.Acquire(fmt.Sprint(i), time.Time{}).Release()
+	}
+	there, slots := 0, tab.shards[0].index.Load().slots
+	for i := range slots {
+		if e := slots[i].Load(); e != nil && e != &tab.gone {
+			there++
+		}
+	}
+	if there != 100 || len(slots) > 512 {
+		t.Errorf("%d entries in %d slots, want 100", there, len(slots))
+	}
+	found := 0
+	for i := range 10000 {
+		if e := tab.Seen(fmt.Sprint(i)); e != nil {
+			found++
+			e.Release()
+		}
+	}
+	if found != 100 || tab.Seen("x") != nil {
+		t.Errorf("%d of 10000 are found, want 100", found)
+	}
+}
