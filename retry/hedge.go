@@ -199,8 +199,7 @@ func (h *hedge) run() {
 		return
 	}
 	h.sent = true
-	h.t.count.attempts.Add(1)
-	h.host.count.attempts.Add(1)
+	h.t.attempted(h.host)
 	h.mu.Lock()
 	won := err == nil && good(resp, tr) && !h.decided
 	h.decided = h.decided || won

@@ -13,6 +13,8 @@ import (
 type host struct {
 	allowance allowance
 	count     counts
+	attempts  atomic.Int64
+	stripe    uint32 // of Transport.attempts
 	latency   latency
 	known     atomic.Pointer[known]
 }
@@ -41,7 +43,7 @@ func (t *Transport) host(tr *trip.Trip) *host {
 	if h, ok := rec.Occupant(hosts.Retry).(*host); ok {
 		return h
 	}
-	h, ok := rec.Occupy(hosts.Retry, new(host)).(*host)
+	h, ok := rec.Occupy(hosts.Retry, &host{stripe: t.hosts.Add(1) % stripes}).(*host)
 	if !ok { // cannot be: the slot is ours
 		return new(host)
 	}

@@ -205,8 +205,7 @@ func (l *loop) settle(o Outcome) {
 	}
 	l.made++
 	l.counted++
-	l.t.count.attempts.Add(1)
-	l.h.count.attempts.Add(1)
+	l.t.attempted(l.h)
 	if l.made > 1 {
 		l.t.count.retries[l.cause].Add(1)
 		l.h.count.retries[l.cause].Add(1)

@@ -28,10 +28,33 @@ type HostStats struct {
 	Allowance float64 // tokens left for retries and hedges; -1: not limited
 }
 
+// counts is what few requests add to.
 type counts struct {
-	attempts    atomic.Int64
 	retries     [outcomes]atomic.Int64
 	hedges, won atomic.Int64
+}
+
+// stripes is among how many cache lines the hosts of a Transport are spread,
+// each of which counts there: more than there are processors, as a rule.
+const stripes = 64
+
+// striped is a number that all requests add to.
+type striped [stripes]struct {
+	n atomic.Int64
+	_ [56]byte // neighbours do not share a cache line
+}
+
+func (s *striped) sum() (n int64) {
+	for i := range s {
+		n += s[i].n.Load()
+	}
+	return n
+}
+
+// attempted counts an attempt.
+func (t *Transport) attempted(h *host) {
+	t.attempts[h.stripe].n.Add(1)
+	h.attempts.Add(1)
 }
 
 func (c *counts) byOutcome() map[string]int64 {
@@ -58,7 +81,7 @@ func first(attempts, hedges int64, retries map[string]int64) int64 {
 // Stats returns what was counted so far. It is safe to call at any time.
 func (t *Transport) Stats() Stats {
 	s := Stats{
-		Attempts: t.count.attempts.Load(), Retries: t.count.byOutcome(),
+		Attempts: t.attempts.sum(), Retries: t.count.byOutcome(),
 		Hedges: t.count.hedges.Load(), HedgesWon: t.count.won.Load(),
 		Hosts: make(map[string]HostStats),
 	}
@@ -70,7 +93,7 @@ func (t *Transport) Stats() Stats {
 			return
 		}
 		hs := HostStats{
-			Attempts: h.count.attempts.Load(), Retries: h.count.byOutcome(),
+			Attempts: h.attempts.Load(), Retries: h.count.byOutcome(),
 			Hedges: h.count.hedges.Load(), HedgesWon: h.count.won.Load(), Allowance: -1,
 		}
 		hs.Requests = first(hs.Attempts, hs.Hedges, hs.Retries)

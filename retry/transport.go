@@ -18,11 +18,13 @@ import (
 // A response that was obtained is returned, whatever its status: the last one
 // if there is no time, allowance or attempt left for another.
 type Transport struct {
-	base   http.RoundTripper
-	link   trip.Link // of base
-	onward trip.Onward
-	c      Config // resolved
-	count  counts
+	base     http.RoundTripper
+	link     trip.Link // of base
+	onward   trip.Onward
+	c        Config // resolved
+	count    counts
+	attempts striped
+	hosts    atomic.Uint32 // met so far
 
 	mu      sync.Mutex // for SetHost
 	own     map[string]*Config
@@ -104,8 +106,7 @@ func (t *Transport) Enter(r *http.Request, tr *trip.Trip) (*http.Response, error
 	tr.Next()
 	resp, err := t.onward.Send(r, tr)
 	if served(resp, tr) {
-		t.count.attempts.Add(1)
-		h.count.attempts.Add(1)
+		t.attempted(h)
 		h.allowance.earned()
 		return resp, nil
 	}

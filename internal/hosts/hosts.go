@@ -38,6 +38,10 @@ type Occupant interface {
 type Host struct {
 	slots [slots]atomic.Pointer[Occupant]
 	plain bool // its key, as the host of a URL, is this host whatever the scheme
+
+	// The holders of an entry are counted in it. With this its size is 128 bytes,
+	// so that no two hosts share a cache line.
+	_ [48]byte
 }
 
 // Entry is a held record; see table.Entry.
@@ -46,7 +50,9 @@ type Entry = table.Entry[Host]
 // Table is the bounded table of records.
 type Table struct {
 	*table.Table[Host]
+	_     [56]byte // order is written by all requests, what stands beside it read
 	order atomic.Uint64
+	_     [56]byte
 }
 
 // New returns a table of at most size records.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 )
 
 func TestCanonical(t *testing.T) {
@@ -144,5 +145,17 @@ func TestOfFindsNoneDropped(t *testing.T) {
 	}
 	if again := tab.Of(at("http://a/")); again == a {
 		t.Error("a record that was dropped is in use")
+	}
+}
+
+// Calls to one host write to no cache line that calls to another one read.
+func TestHostsShareNoCacheLine(t *testing.T) {
+	const line = 64
+	if n := unsafe.Sizeof(Entry{}); n <= 96 || n > 128 { // what the runtime aligns to 128
+		t.Errorf("an entry has %d bytes, want 97 to 128", n)
+	}
+	var tab Table
+	if at := unsafe.Offsetof(tab.order); at < line || unsafe.Sizeof(tab)-at < line {
+		t.Errorf("order stands at %d of %d bytes, want it alone on its line", at, unsafe.Sizeof(tab))
 	}
 }
