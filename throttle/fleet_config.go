@@ -34,9 +34,11 @@ type FleetConfig struct {
 	// gone; zero: ShareRates.
 	WhenDown WhenDown
 
-	// Deadline of one call to the Store; zero: 50 ms. A later answer is not
-	// waited for, and what it charged is lost. It should be some ten round
-	// trips, as calls that need a new connection take several.
+	// Deadline is how long requests wait for one call to the Store; zero: 50 ms.
+	// Then they go on as WhenDown says, and what a later answer charged is given
+	// back. A Store of which more than one answer in ten comes later counts as
+	// gone. The call itself may take a second, so that a new connection is made
+	// once. It should be some ten round trips.
 	Deadline time.Duration
 
 	// Spread is by how much the time from grant to arrival at the server

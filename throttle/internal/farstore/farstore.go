@@ -15,7 +15,7 @@ import (
 // New was told.
 type Store struct {
 	mu                    sync.Mutex
-	rtt                   time.Duration
+	rtt                   func() time.Duration
 	s                     store.Store
 	err                   error
 	hang                  bool
@@ -24,7 +24,11 @@ type Store struct {
 }
 
 // New returns an empty store that is a round trip of rtt away.
-func New(rtt time.Duration) *Store { return &Store{rtt: rtt, s: store.NewMemory()} }
+func New(rtt time.Duration) *Store { return Vary(func() time.Duration { return rtt }) }
+
+// Vary returns an empty store whose round trips each take what rtt says. It is
+// called for one at a time.
+func Vary(rtt func() time.Duration) *Store { return &Store{rtt: rtt, s: store.NewMemory()} }
 
 // Fail makes every call fail with err; nil: no longer. If hang, calls end with
 // their context alone.
@@ -63,7 +67,7 @@ func (s *Store) Asked() []store.Booking {
 func (s *Store) trip(ctx context.Context, n *int) (store.Store, error) {
 	s.mu.Lock()
 	*n++
-	st, err, hang, rtt := s.s, s.err, s.hang, s.rtt
+	st, err, hang, rtt := s.s, s.err, s.hang, s.rtt()
 	s.mu.Unlock()
 	if hang {
 		<-ctx.Done()

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -34,7 +33,7 @@ func (q *queue) alone(now time.Time) time.Duration {
 		d.Seen = store.Seen{}
 	}
 	if q.local == nil {
-		q.local = spent(b, now)
+		q.local, q.apart = spent(b, now), now
 	}
 	for len(q.waiting) > 0 {
 		w := q.waiting[0]
@@ -67,35 +66,4 @@ func spent(b store.Booking, now time.Time) []store.Ledger {
 		}
 	}
 	return ls
-}
-
-// repay charges the store with what was granted alone and still counts in a
-// window, before others may book there. It is called with the first answer
-// after an outage, on a call's goroutine.
-func (q *queue) repay(ctx context.Context) {
-	now := time.Now()
-	q.mu.Lock()
-	local := q.local
-	q.local = nil
-	q.mu.Unlock()
-	if local == nil {
-		return
-	}
-	b := q.booking(now)
-	cost := make([]int64, len(q.units))
-	for i, d := range b.Draws {
-		for _, p := range d.Limits {
-			if p.Kind == store.LogLimit {
-				cost[p.Unit] = max(cost[p.Unit], int64(local[i].Level(now, p)))
-			}
-		}
-	}
-	if isZero(cost) {
-		return
-	}
-	b.Force = true
-	setCosts(&b, cost, cost)
-	if r, err := q.f.store.Book(ctx, b); err == nil {
-		q.f.heard(b, r)
-	}
 }

@@ -2,78 +2,11 @@ package fleet
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"time"
 
 	"github.com/weirhttp/weir/throttle/store"
 )
-
-// send books the head of the queue, and with it as many as are thought to fit.
-func (q *queue) send(now time.Time) bool {
-	b := q.booking(now)
-	n := q.batch(&b)
-	batch := slices.Clone(q.waiting[:n])
-	extra := q.lease.extend(q, &b, n)
-	head := batch[0]
-	b.MaxWait = min(q.late.ahead(), max(0, head.ends.Sub(now)))
-	told := q.late.tell(&b, now, -1)
-	ok := q.f.start(func(ctx context.Context) {
-		r, err := q.f.store.Book(ctx, b)
-		if err == nil {
-			q.repay(ctx)
-		}
-		q.f.guard.heard(err, false)
-		q.mu.Lock()
-		if isBusy(err) {
-			q.busy = time.Now().Add(guardFirst)
-		}
-		if err != nil {
-			q.back(batch)
-		} else {
-			q.f.heard(b, r)
-			q.answered(batch, b, r, now, extra)
-		}
-		q.late.heard(q, told, now, r, err)
-		if n > 1 {
-			q.mu.Unlock()
-			runtime.Gosched() // who goes on and asks again rides with those that wait
-			q.mu.Lock()
-		}
-		defer q.mu.Unlock()
-		q.calls--
-		q.riding -= n
-		q.pump(time.Now())
-	})
-	if ok {
-		q.waiting = q.waiting[n:]
-		q.calls++
-		q.riding += n
-	} else {
-		q.late.heard(q, told, now, store.Booked{}, nil)
-	}
-	return ok
-}
-
-// probe asks a store that is gone for nothing. No request waits for it, so it
-// may take the time that a new connection takes.
-func (q *queue) probe(now time.Time) {
-	b := q.booking(now)
-	ok := q.f.startFor(max(guardPatience, q.f.c.Deadline), func(ctx context.Context) {
-		r, err := q.f.store.Book(ctx, b)
-		if err == nil {
-			q.f.heard(b, r)
-			q.repay(ctx)
-		}
-		q.f.guard.heard(err, true)
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.pump(time.Now())
-	})
-	if !ok {
-		q.f.guard.abandon()
-	}
-}
 
 func (q *queue) booking(now time.Time) store.Booking {
 	var b store.Booking
@@ -154,7 +87,7 @@ func (q *queue) answered(batch []*waiter, booking store.Booking, r store.Booked,
 		q.lease.begin(q, b, batch[0].cost, extra)
 	case store.BookedOne:
 		q.short = true
-		q.notBefore = q.turn.served(now, r.Wait, q.late.ahead())
+		q.notBefore = q.turn.served(now, r.Wait, q.late.ahead(), q.f.guard.tripTime())
 		q.back(batch[1:])
 		q.grant(batch[0], b, now.Add(r.Wait))
 	case store.Impossible:
@@ -209,7 +142,7 @@ func (q *queue) force(units []int64) {
 	setCosts(&b, units, units)
 	q.f.start(func(ctx context.Context) {
 		r, err := q.f.store.Book(ctx, b)
-		q.f.guard.heard(err, false)
+		q.f.guard.heard(err, time.Since(now), false)
 		if err == nil {
 			q.f.heard(b, r)
 		}

@@ -13,7 +13,8 @@ import (
 
 // A Fleet asks a Store for room. Requests that draw on the same keys wait in
 // one queue, whose waiters ride together on one call. Calls run on goroutines
-// that live as long as Deadline at most, probes a second; Close waits for them.
+// that live for a second at most, or Deadline if that is longer; Close waits for
+// them, and cuts them off after Deadline.
 // A Fleet is safe for concurrent use.
 type Fleet struct {
 	store store.Store
@@ -73,7 +74,9 @@ func (f *Fleet) Close() {
 	f.mu.Lock()
 	f.closed = true
 	f.mu.Unlock()
+	cut := time.AfterFunc(f.c.Deadline, f.stop)
 	f.calls.Wait()
+	cut.Stop()
 	f.stop()
 }
 
@@ -84,11 +87,9 @@ func (f *Fleet) ended() bool {
 	return f.closed
 }
 
-// start runs call on a goroutine of its own with the deadline of a call. It
+// start runs call on a goroutine of its own, for as long as patience. It
 // reports false after Close.
-func (f *Fleet) start(call func(ctx context.Context)) bool { return f.startFor(f.c.Deadline, call) }
-
-func (f *Fleet) startFor(deadline time.Duration, call func(ctx context.Context)) bool {
+func (f *Fleet) start(call func(ctx context.Context)) bool {
 	f.mu.Lock()
 	if f.closed {
 		f.mu.Unlock()
@@ -98,12 +99,16 @@ func (f *Fleet) startFor(deadline time.Duration, call func(ctx context.Context))
 	f.mu.Unlock()
 	go func() {
 		defer f.calls.Done()
-		ctx, cancel := context.WithTimeout(f.ctx, deadline)
+		ctx, cancel := context.WithTimeout(f.ctx, f.patience())
 		defer cancel()
 		call(ctx)
 	}()
 	return true
 }
+
+// patience is how long a call may take. Requests wait for it no longer than
+// Deadline.
+func (f *Fleet) patience() time.Duration { return max(guardPatience, f.c.Deadline) }
 
 // Book waits until cost, units by name, may be drawn from all of keys. Without
 // keys there is nothing to wait for: the Grant is nil, which is a valid one.

@@ -99,17 +99,20 @@ func (b *batch) refund(units []int64, at *place) {
 	if isZero(units) || !b.q.f.guard.allows(time.Now()) {
 		return
 	}
-	b.q.f.start(func(ctx context.Context) {
-		for i := range b.booking.Draws {
-			b.mu.Lock()
-			r := b.booked.Refund(b.booking, i, units, time.Since(b.sent), b.given[i])
-			b.mu.Unlock()
-			if r.Gen == at.gens[i] {
-				r.Ready = at.from[i]
-			}
-			b.q.f.guard.heard(b.q.f.store.Refund(ctx, r), false)
+	b.q.f.start(func(ctx context.Context) { b.giveBack(ctx, units, at) })
+}
+
+func (b *batch) giveBack(ctx context.Context, units []int64, at *place) {
+	for i := range b.booking.Draws {
+		b.mu.Lock()
+		r := b.booked.Refund(b.booking, i, units, time.Since(b.sent), b.given[i])
+		b.mu.Unlock()
+		if r.Gen == at.gens[i] {
+			r.Ready = at.from[i]
 		}
-	})
+		begin := time.Now()
+		b.q.f.guard.heard(b.q.f.store.Refund(ctx, r), time.Since(begin), false)
+	}
 }
 
 func isZero(units []int64) bool {

@@ -33,18 +33,18 @@ func TestFleetGuard(t *testing.T) {
 			}
 		}
 		want(true, false, 0)
-		g.heard(gone, false)
+		g.heard(gone, 0, false)
 		want(false, false, 50*ms)
 		time.Sleep(50 * ms)
 		want(true, false, 0)
-		g.heard(gone, false)
-		g.heard(nil, false) // one success forgets them
+		g.heard(gone, 0, false)
+		g.heard(nil, 0, false) // one success forgets them
 		want(true, false, 0)
 		for range 3 {
-			g.heard(gone, false)
+			g.heard(gone, 0, false)
 		}
 		want(false, false, 200*ms)
-		g.heard(gone, false) // a straggler
+		g.heard(gone, 0, false) // a straggler
 		want(false, false, 200*ms)
 		time.Sleep(200 * ms)
 		want(false, true, 50*ms)
@@ -53,23 +53,23 @@ func TestFleetGuard(t *testing.T) {
 		want(false, true, 50*ms)
 		pause := 200 * ms
 		for range 6 {
-			g.heard(gone, true)
+			g.heard(gone, 0, true)
 			pause = min(2*pause, 5*time.Second)
 			want(false, false, pause)
 			time.Sleep(pause)
 			want(false, true, 50*ms)
 		}
-		g.heard(nil, true)
+		g.heard(nil, 0, true)
 		want(true, false, 0)
-		g.heard(fmt.Errorf("x: %w", store.ErrBusy), false)
+		g.heard(fmt.Errorf("x: %w", store.ErrBusy), 0, false)
 		want(true, false, 0) // only the queue that was told leaves it alone
 		time.Sleep(time.Second - 1)
-		g.heard(nil, false)
+		g.heard(nil, 0, false)
 		if g.now() != Busy {
 			t.Error("busy for a second at least")
 		}
 		time.Sleep(time.Nanosecond)
-		g.heard(nil, false)
+		g.heard(nil, 0, false)
 		if got, want := fmt.Sprint(saw), "[0>2 false 2>0 true 0>1 false 1>0 true]"; got != want {
 			t.Errorf("saw %s, want %s", got, want)
 		}

@@ -170,7 +170,7 @@ func (q *queue) tellLate(now time.Time, open time.Duration) {
 	}
 	ok := q.f.start(func(ctx context.Context) {
 		r, err := q.f.store.Book(ctx, b)
-		q.f.guard.heard(err, false)
+		q.f.guard.heard(err, time.Since(now), false)
 		if err == nil {
 			q.f.heard(b, r)
 		}

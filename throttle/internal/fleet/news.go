@@ -34,10 +34,11 @@ func (f *Fleet) Tell(key string, n store.News) {
 func (f *Fleet) telling(key string, n store.News) {
 	defer f.calls.Done()
 	for {
-		ctx, cancel := context.WithTimeout(f.ctx, f.c.Deadline)
+		ctx, cancel := context.WithTimeout(f.ctx, f.patience())
+		begin := time.Now()
 		err := f.store.Tell(ctx, key, n)
 		cancel()
-		f.guard.heard(err, false)
+		f.guard.heard(err, time.Since(begin), false)
 		f.mu.Lock()
 		w := f.news[key]
 		if err != nil || !w.waiting {

@@ -15,9 +15,9 @@ const (
 
 // queue holds the meter.Requests that draw on the same keys until the store has
 // booked them. At most two calls are on their way, the second for no fewer
-// meter.Requests than the first. While the keys are short it is one, for one request,
-// and the next follows when that request may start: processes then take turns,
-// however many meter.Requests wait in each.
+// meter.Requests than the first. While the keys are short each is for one request,
+// and the next follows when that request may start, see turn: processes then take
+// turns, however many meter.Requests wait in each.
 type queue struct {
 	f      *Fleet
 	name   string
@@ -40,6 +40,7 @@ type queue struct {
 	lease     lease
 	late      lateness
 	local     []store.Ledger // shares of the rates while the store is gone; nil: not begun
+	apart     time.Time      // when they began
 }
 
 // shortage is what the store last refused: who asks for as much and cannot
@@ -211,7 +212,7 @@ func (q *queue) pump(now time.Time) {
 		if q.lease.serve(q, now) {
 			continue
 		}
-		if q.calls > 0 && (q.short || q.calls > 1 || len(q.waiting) < q.riding) {
+		if q.full() {
 			return
 		}
 		if q.notBefore.After(now) {
@@ -239,6 +240,14 @@ func (q *queue) pump(now time.Time) {
 	if q.calls == 0 {
 		q.still()
 	}
+}
+
+// full reports whether no other call is to be made before one has ended.
+func (q *queue) full() bool {
+	if q.short {
+		return q.calls > q.turn.more
+	}
+	return q.calls > 1 || q.calls == 1 && len(q.waiting) < q.riding
 }
 
 // still stops the timers of those that wait.

@@ -219,13 +219,13 @@ func TestFleetRepaysWhatItKnows(t *testing.T) {
 		now := time.Now()
 		at := now.UnixMicro()
 		q.local = []store.Ledger{{Gen: 1, At: at, Expires: at + 9e6, Accounts: []store.Account{{Kind: store.LogLimit, ID: "1s", Entries: []store.Entry{{At: at, Units: 3}}}}}}
-		q.repay(context.Background())
+		q.repay(context.Background(), time.Now())
 		if levels := f.recall("k", 1, now).Levels; !slices.Equal(levels, []float64{3}) {
 			t.Errorf("levels %v, want 3", levels)
 		}
-		q.repay(context.Background()) // there is nothing left to charge
+		q.repay(context.Background(), time.Now()) // there is nothing left to charge
 		q.local = spent(q.booking(now), now)
-		q.repay(context.Background()) // nothing was granted
+		q.repay(context.Background(), time.Now()) // nothing was granted
 		if n := s.Books(); n != 1 || q.local != nil {
 			t.Errorf("charged %d times", n)
 		}

@@ -67,10 +67,10 @@ func TestFleetTurns(t *testing.T) {
 	now, reach := time.Unix(0, 0), time.Second
 	var a turn
 	in := func(at time.Time) time.Duration { return at.Sub(now) }
-	if got := in(a.served(now, reach/2, reach)); got != reach/2 {
+	if got := in(a.served(now, reach/2, reach, 0)); got != reach/2 {
 		t.Errorf("with room for more: %v", got)
 	}
-	if got := in(a.served(now, reach/2+1, reach)); got != reach/2+1+reach/20 {
+	if got := in(a.served(now, reach/2+1, reach, 0)); got != reach/2+1+reach/20 {
 		t.Errorf("without: %v", got)
 	}
 	for i := 1; i <= mostMissed+2; i++ {

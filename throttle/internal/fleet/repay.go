@@ -1,0 +1,132 @@
+package fleet
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/weirhttp/weir/throttle/store"
+)
+
+// repay charges the store with what was granted alone and still counts, before
+// others may book it there. It is called with the first answer after an outage,
+// on a call's goroutine, and ends Deadline after begin. If it fails the next
+// answer brings another.
+func (q *queue) repay(ctx context.Context, begin time.Time) {
+	now := time.Now()
+	q.mu.Lock()
+	local, apart := q.local, q.apart
+	q.local = nil
+	q.mu.Unlock()
+	if local == nil {
+		return
+	}
+	b, owes := q.booking(now), false
+	b.Force = true
+	for i := range b.Draws {
+		owes = owe(&b.Draws[i], local[i], now, now.Sub(apart), q.f.c.Members) || owes
+	}
+	if !owes {
+		return
+	}
+	ctx, cancel := context.WithDeadline(ctx, begin.Add(q.f.c.Deadline))
+	defer cancel()
+	r, err := q.f.store.Book(ctx, b)
+	if err == nil {
+		q.f.heard(b, r)
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.local == nil {
+		q.local, q.apart = local, apart
+	}
+}
+
+// owe puts what l granted within alone into d, and reports whether there is
+// any: what has not drained of a meter as a cost, and what still counts in a
+// window as units that came when they went.
+func owe(d *store.Draw, l store.Ledger, now time.Time, alone time.Duration, members int) bool {
+	any := false
+	for u := range d.Units {
+		cost := owedToMeters(d, u, l, now, alone, members)
+		d.Units[u].First, d.Units[u].All = cost, cost
+		went, before := went(d, u, l, now, alone)
+		for i := len(went) - 1; i >= 0 && cost > 0; i-- { // the cost counts in windows too
+			n := min(cost, went[i].units)
+			went[i].units -= n
+			cost -= n
+		}
+		for _, w := range append(together(went, max(2, store.MaxParts/len(d.Units))-1), before) {
+			if w.units > 0 && len(d.Moved) < store.MaxParts {
+				m := store.Moved{Age: w.age, Units: make([]int64, len(d.Units))}
+				m.Units[u] = w.units
+				d.Moved = append(d.Moved, m)
+			}
+		}
+		any = any || d.Units[u].First > 0 || len(d.Moved) > 0
+	}
+	return any
+}
+
+// owedToMeters is what has not drained of unit u. A share began with nothing
+// left, which was not its own doing.
+func owedToMeters(d *store.Draw, u int, l store.Ledger, now time.Time, alone time.Duration, members int) int64 {
+	var owed float64
+	for _, p := range d.Limits {
+		if p.Unit == u && p.Kind == store.MeterLimit {
+			p = partOf(p, members, 0)
+			owed = max(owed, l.Level(now, p)-max(0, p.Size-p.Rate*alone.Seconds()))
+		}
+	}
+	return int64(math.Ceil(owed - 1e-6))
+}
+
+// some is units that went at one time.
+type some struct {
+	age   time.Duration
+	units int64
+}
+
+// went is what went of unit u within the longest window of d, oldest first, and
+// what went before in the window of a Calendar.
+func went(d *store.Draw, u int, l store.Ledger, now time.Time, alone time.Duration) (list []some, before some) {
+	var per time.Duration
+	var inLog, inDay int64
+	for _, p := range d.Limits {
+		switch {
+		case p.Unit != u:
+		case p.Kind == store.CalendarLimit:
+			inDay = max(inDay, int64(l.Level(now, p)))
+		case p.Kind == store.LogLimit && p.Per > per:
+			list, inLog, per = nil, int64(l.Level(now, p)), p.Per
+			for _, a := range l.Accounts {
+				if a.Kind != p.Kind || a.ID != p.ID {
+					continue
+				}
+				for _, e := range a.Entries {
+					if age := now.Sub(time.UnixMicro(e.At)); age < per {
+						list = append(list, some{max(0, age), int64(e.Units)})
+					}
+				}
+			}
+		}
+	}
+	return list, some{alone, max(0, inDay-inLog)}
+}
+
+// together makes at most n of list, each dated by the last of its units.
+func together(list []some, n int) []some {
+	for len(list) > n {
+		half := list[:0]
+		for i := 0; i < len(list); i += 2 {
+			w := list[i]
+			if i+1 < len(list) {
+				w = some{list[i+1].age, w.units + list[i+1].units}
+			}
+			half = append(half, w)
+		}
+		list = half
+	}
+	return list
+}
