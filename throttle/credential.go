@@ -1,6 +1,28 @@
 package throttle
 
-import "strings"
+import (
+	"hash/maphash"
+	"net/http"
+	"strings"
+)
+
+// credentialOf is the key under which a request's credential is kept: a keyed
+// hash, so that no secret is. Zero: it has none.
+func (t *Transport) credentialOf(r *http.Request) uint64 {
+	credential := ""
+	switch {
+	case t.config.Credential != nil:
+		credential = t.config.Credential(r)
+	default:
+		if h := r.Header["Authorization"]; len(h) > 0 {
+			credential = whose(h[0])
+		}
+	}
+	if credential == "" {
+		return 0
+	}
+	return maphash.String(t.learning.seed, credential)
+}
 
 // whose is the part of an Authorization header that says for whom it speaks.
 // Where requests are signed the rest differs from one to the next: AWS's

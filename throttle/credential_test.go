@@ -2,10 +2,13 @@ package throttle
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,14 +84,14 @@ func TestSignedRequestsLearnTogether(t *testing.T) {
 	})
 }
 
-// bearing sends calls through a transport from 20 goroutines, each with the token
-// that it is given for that call and each until it is answered well.
-func bearing(t *testing.T, rt http.RoundTripper, calls int, token func(call int) string) (took []time.Duration) {
+// bearing sends calls through a transport from that many goroutines, each with the
+// token that it is given for that call and each until it is answered well.
+func bearing(t *testing.T, rt http.RoundTripper, workers, calls int, token func(call int) string) (took []time.Duration) {
 	t.Helper()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	next := 0
-	for range 20 {
+	for range workers {
 		wg.Go(func() {
 			for {
 				mu.Lock()
@@ -145,7 +148,7 @@ func TestATokenPerRequestIsOneCredential(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := &server{trip: 40 * time.Millisecond, answer: test.answer()}
 					start := time.Now()
-					bearing(t, newTransport(t, s, Config{}), 300, token)
+					bearing(t, newTransport(t, s, Config{}), 20, 300, token)
 					refused, took = s.refused, time.Since(start)
 				})
 				return
@@ -166,6 +169,45 @@ func TestATokenPerRequestIsOneCredential(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestATokenPerRequestCostsAtMostTwice: whatever counts a server's requests, however
+// it says so and however far it is, where each request has a token of its own there
+// are at most twice the refusals that one token for all has, and those of the six
+// requests at most that have to ask whether they share its limit, if nothing tells.
+// What chance decides, as jitter does, is judged by the mean.
+func TestATokenPerRequestCostsAtMostTwice(t *testing.T) {
+	const asked = jointSure - jointPrior // a refusal tells a bit, at least
+	ones, others := 0, 0
+	for _, s := range limitedServers(1) {
+		one, each, call, runs := 0, 0, 0, 0
+		for runs == 0 || runs < 12 && max(each, call) > 2*one+runs*asked {
+			var n atomic.Int64
+			one += s.refusals(t, func(int) string { return "one" })
+			each += s.refusals(t, func(int) string { return strconv.FormatInt(n.Add(1), 10) })
+			call += s.refusals(t, strconv.Itoa)
+			runs++
+		}
+		if ones, others = ones+one/runs, others+max(each, call)/runs; max(each, call) > 2*one+runs*asked {
+			t.Errorf("%v: in %d runs %d refused with a token for each attempt and %d with one for each call, want at most twice the %d of one token, and %d a run", s, runs, each, call, one, asked)
+		}
+	}
+	if t.Logf("%d refused with one token, %d with many", ones, others); others > 2*ones {
+		t.Errorf("%d refused in all, want at most twice the %d of one token", others, ones)
+	}
+}
+
+// refusals is how many of the calls to s are refused, with the tokens that they are
+// given.
+func (s limitedServer) refusals(t *testing.T, token func(call int) string) (refused int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := &limiter{limitedServer: s}
+		b := &server{trip: s.trip, answer: l.answer}
+		bearing(t, newTransport(t, b, Config{MaxWait: time.Hour}), s.workers, s.calls, token)
+		refused = b.refused
+	})
+	return refused
 }
 
 // limiting is a token bucket that says nothing but when to come back, if that.
@@ -218,6 +260,137 @@ func TestTenantsStayApart(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestTenantsAreNotJoinedByChance: of credentials that were used once or a few times
+// and have limits of their own, some of which are spent, drawn by lot, nobody waits
+// for another's. That all who ask happen to be spent has a chance of one in 64 where
+// half of them are.
+func TestTenantsAreNotJoinedByChance(t *testing.T) {
+	hosts, joined := 0, 0
+	for _, test := range []struct {
+		spent, workers, uses int // one in so many is spent
+		stated               bool
+	}{
+		{2, 1, 1, false}, {2, 10, 1, false}, {2, 10, 3, false}, {2, 10, 1, true},
+		{5, 1, 1, false}, {5, 10, 1, false}, {5, 10, 3, false}, {5, 1, 1, true}, {5, 10, 1, true}, {5, 40, 3, true},
+	} {
+		for seed := range uint64(8) {
+			held := 0
+			synctest.Test(t, func(t *testing.T) {
+				held = tenantsHeld(t, seed, test.spent, test.workers, test.uses, test.stated)
+			})
+			if hosts++; held > 0 {
+				joined++
+				t.Logf("%+v: %d held up", test, held)
+			}
+		}
+	}
+	if joined > 1+hosts/64 {
+		t.Errorf("tenants were held up by others at %d hosts of %d", joined, hosts)
+	}
+}
+
+// tenantsHeld is how many of 150 calls of tenants that have something left, of those
+// at one host, were refused or took more than a second.
+func tenantsHeld(t *testing.T, seed uint64, spent, workers, uses int, stated bool) (held int) {
+	draw := rand.New(rand.NewPCG(seed, uint64(spent)))
+	left := make([]int, 150/uses)
+	for i := range left {
+		if draw.IntN(spent) > 0 {
+			left[i] = uses + draw.IntN(90)
+		}
+	}
+	base := &server{trip: 40 * time.Millisecond, answer: func(r *http.Request, _ time.Time) *http.Response {
+		n, err := strconv.Atoi(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+		if err != nil {
+			t.Error(err)
+		}
+		left[n]--
+		resp := reply(200)
+		if left[n] < 0 {
+			resp = reply(429, "Retry-After", "30")
+		}
+		if stated {
+			resp.Header.Set("RateLimit-Policy", `"default";q=100;w=60`)
+			resp.Header.Set("RateLimit", fmt.Sprintf(`"default";r=%d;t=30`, max(0, left[n])))
+		}
+		return resp
+	}}
+	tr := newTransport(t, base, Config{})
+	whole := slices.Clone(left)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	next := 0
+	for range workers {
+		wg.Go(func() {
+			for {
+				mu.Lock()
+				n := next
+				next++
+				mu.Unlock()
+				if n >= len(whole)*uses {
+					return
+				}
+				tenant := n % len(whole)
+				r, err := http.NewRequestWithContext(WithMaxWait(t.Context(), time.Second), "GET", "http://h/v1", nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				r.Header.Set("Authorization", fmt.Sprint("Bearer ", tenant))
+				resp, err := tr.RoundTrip(r)
+				if err == nil {
+					resp.Body.Close()
+				}
+				mu.Lock()
+				if err != nil && whole[tenant] > 0 {
+					held++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return held
+}
+
+// TestTwoRefusedTogetherJoinNobody: two tenants that are refused at the same time,
+// until the same instant, hold up no third, and both wait for what they were told.
+func TestTwoRefusedTogetherJoinNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		tr := newTransport(t, &server{trip: 40 * time.Millisecond, answer: func(r *http.Request, now time.Time) *http.Response {
+			if who := r.Header.Get("Authorization"); who < "c" && now.Sub(start) < 30*time.Second {
+				return reply(429, "Retry-After", "30")
+			}
+			return reply(200)
+		}}, Config{})
+		send := func(who string) (int, time.Duration) {
+			begun := time.Now()
+			status, _ := one(t, tr, "http://h/v1", "Authorization", who)
+			return status, time.Since(begun)
+		}
+		var wg sync.WaitGroup
+		for _, who := range []string{"a", "b"} {
+			wg.Go(func() {
+				if status, _ := send(who); status != 429 {
+					t.Errorf("%s got %d", who, status)
+				}
+			})
+		}
+		wg.Wait()
+		for _, who := range []string{"c", "d", "c", "e"} {
+			if status, took := send(who); status != 200 || took > time.Second {
+				t.Errorf("%s got %d after %v, want 200 at once", who, status, took)
+			}
+		}
+		for _, who := range []string{"a", "b"} {
+			if status, _ := send(who); status != 200 || time.Since(start) < 30*time.Second {
+				t.Errorf("%s got %d at %v, want 200 after 30s", who, status, time.Since(start))
+			}
+		}
+	})
 }
 
 // TestCredentialSaysWhatIsApart: Config.Credential decides whose limits requests

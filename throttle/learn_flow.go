@@ -70,9 +70,6 @@ func (l *learner) restart(k *kind) {
 
 // accept notes an accepted answer.
 func (l *learner) accept(k *kind, now, sent instant) {
-	if l.hardlyKnown() {
-		l.home().joint.flow.good(now)
-	}
 	switch {
 	case k.apart:
 		k.finder.good(now.Time(), sent.Time())

@@ -13,7 +13,6 @@ import (
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/trip"
-	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // maxCredentials bounds the credentials of one host or partition that are told
@@ -42,9 +41,10 @@ func newLearning(c *Config, epoch time.Time) learning {
 	}
 }
 
-// kindOf is what is learned of requests like q's. home is the record of the
-// host. The engine's lock is held.
-func (t *Transport) kindOf(now instant, q *ask, home *scope, route string) *kind {
+// kindOf is what is learned of requests like q's, and if others share that, what is
+// learned of its own credential. home is the record of the host. known says that
+// this was asked before. The engine's lock is held.
+func (t *Transport) kindOf(now instant, q *ask, home *scope, route string, known bool) (k, own *kind) {
 	s := q.scope
 	if s.learned == nil {
 		s.learned = &learned{}
@@ -55,12 +55,20 @@ func (t *Transport) kindOf(now instant, q *ask, home *scope, route string) *kind
 	if home.learned.start == nil {
 		home.learned.start = newHostStart(t.learning.terms.words)
 	}
-	l := s.learned.learner(now, t, s, home.learned.start, q.credential)
 	key := kindKey{rest: route}
 	if route == "" {
 		key = kindKey{methodOf(q.r), firstSegment(q.r.URL.Path)}
 	}
-	return l.kindOf(key, now)
+	if s.learned.joint != nil {
+		if l := s.learned.sure(now, q.credential); l != nil {
+			return l.kindOf(key, now), nil
+		}
+	}
+	l := s.learned.learner(now, t, s, home.learned.start, q.credential)
+	if common := s.learned.shared(now, l, known); common != nil {
+		return common.kindOf(key, now), l.kindOf(key, now)
+	}
+	return l.kindOf(key, now), nil
 }
 
 func (m *learned) learner(now instant, t *Transport, s *scope, start *hostStart, key uint64) *learner {
@@ -68,9 +76,6 @@ func (m *learned) learner(now instant, t *Transport, s *scope, start *hostStart,
 		if l.credential == key {
 			return l
 		}
-	}
-	if l := m.shared(now); l != nil {
-		return l
 	}
 	if len(m.by) >= maxCredentials && !m.drop(now) {
 		if m.other == nil {
@@ -105,13 +110,13 @@ func (m *learned) idle(now instant) bool {
 
 // waited reports whether somebody waits for l.
 func (l *learner) waited() bool {
-	waited := l.account.Waited()
-	l.each(func(a *queue.Account) { waited = waited || a.Waited() })
+	waited := l.account.line != nil
+	l.each(func(a *account) { waited = waited || a.line != nil })
 	return waited
 }
 
 // each calls f for every account of l but its own.
-func (l *learner) each(f func(a *queue.Account)) {
+func (l *learner) each(f func(a *account)) {
 	l.everyKind(func(k *kind) {
 		f(&k.account)
 		if a := k.asker(); a != nil {
@@ -157,14 +162,17 @@ func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) 
 	if p.kind == nil {
 		return lesson{}
 	}
-	k := p.joined(now)
-	if l := k.learner; end == replied && !l.met && l.home() != nil && l.home().joint != nil {
-		l.met = true
-		defer l.home().compare(now, p.permit.Granted, k, s)
+	k := p.parted()
+	if m := k.learner.home(); end == replied && m != nil && m.joint != nil {
+		m.weigh(now, p.permit.granted, k.learner, p.own != nil, s)
+		defer func() { k.learner.changes = m.joint.next(now) || k.learner.changes }()
+		if p.own != nil {
+			p.own.told(now.Time(), ticket{sent: p.permit.granted.Time(), cost: p.cost}, s)
+		}
 	}
 	if s == nil && len(k.quotas) == 0 && k.suspect == nil { // it tells that it was good, no more
 		k.busy *= busyKept
-		k.learner.well(now, k, p.permit.Granted)
+		k.learner.well(now, k, p.permit.granted)
 		return lesson{}
 	}
 	if s == nil {
@@ -173,7 +181,7 @@ func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) 
 	if s.Throttled && p.solo == nil {
 		p.solo = newSolo(k)
 	}
-	g := ticket{kind: k, sent: p.permit.Granted.Time(), cost: p.cost, permit: &p.permit, solo: p.solo, probe: p.tr.Probe}
+	g := ticket{kind: k, sent: p.permit.granted.Time(), cost: p.cost, permit: &p.permit, solo: p.solo, probe: p.tr.Probe}
 	if len(k.quotas) > 0 || len(s.Limits) > 0 {
 		g.where = k.whereOf(p.r)
 	}
@@ -187,14 +195,14 @@ func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) 
 // again plans everyone anew who waits for something learned.
 func (p *passage) again(now instant) {
 	k, e := p.kind, p.t.engine
-	if k == nil || e.Waiting == 0 {
+	if k == nil || e.waiting == 0 {
 		return
 	}
 	l := k.learner
-	e.Mark(&l.account)
-	e.Mark(&l.host.account)
-	l.each(e.Mark)
-	e.Run(now)
+	e.mark(&l.account)
+	e.mark(&l.host.account)
+	l.each(e.mark)
+	e.run(now)
 }
 
 // heed puts what was learned into effect for those that wait. The engine's
@@ -207,44 +215,44 @@ func (p *passage) heed(now instant, news lesson) {
 	l, e := k.learner, p.t.engine
 	if l.changes {
 		l.changes = false
-		e.Redraw(now, &l.scope.Group)
+		e.redraw(now, l.scope)
 	}
 	p.lifted(now, l.hold, &l.account)
 	p.lifted(now, k.hold, &k.account)
 	switch news.what {
 	case causeHold:
 		a := l.pausedBy(news.hold, k)
-		if a.Paused <= now {
+		if a.paused <= now {
 			p.counts().more().paused++
 		}
 		until := now.Add(news.hold.until.Sub(now.Time()))
 		if a == &l.account {
 			p.record.quiet(now, until)
 		}
-		e.Pause(now, a, until, now.Add(news.hold.sure.Sub(now.Time())), news.in(now.Time(), l))
+		e.pause(now, a, until, now.Add(news.hold.sure.Sub(now.Time())), news.in(now.Time(), l))
 	case causeQuota:
-		e.Recheck(now, &l.scope.Group)
+		e.recheck(now, l.scope)
 	}
 }
 
 // lifted ends a's pause if h does not ask for it any more.
-func (p *passage) lifted(now instant, h *hold, a *queue.Account) {
-	if h == nil || a.Paused <= now || h.until.After(now.Time()) {
+func (p *passage) lifted(now instant, h *hold, a *account) {
+	if h == nil || a.paused <= now || h.until.After(now.Time()) {
 		return
 	}
-	if a == &p.kind.learner.account && p.record.Gate.Paused <= now {
+	if a == &p.kind.learner.account && p.record.gate.paused <= now {
 		p.record.wake(now)
 	}
-	p.t.engine.Pause(now, a, now, now, "")
+	p.t.engine.pause(now, a, now, now, "")
 }
 
 // pausedTo is the end of the pause of p's host or partition, as far as p's
 // credential knows. The engine's lock is held.
 func (p *passage) pausedTo() instant {
 	if p.kind == nil {
-		return p.record.Gate.Paused
+		return p.record.gate.paused
 	}
-	return max(p.record.Gate.Paused, p.kind.learner.account.Paused)
+	return max(p.record.gate.paused, p.kind.learner.account.paused)
 }
 
 // lost is how an attempt that brought no answer ended.
@@ -257,7 +265,7 @@ func (p *passage) lost(err error) ending {
 		return cancelled
 	case ctx.Err() == nil || p.tr.Cause() == trip.AttemptTimeout:
 		return failed
-	case errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Since(p.t.engine.Epoch)-time.Duration(p.permit.Granted) >= time.Second:
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Since(p.t.engine.epoch)-time.Duration(p.permit.granted) >= time.Second:
 		return failed // the host had time enough
 	}
 	return cancelled
@@ -295,15 +303,15 @@ func (m *learned) all(f func(l *learner)) {
 }
 
 // lift ends every pause that was learned.
-func (m *learned) lift(e *queue.Domain, now instant) {
+func (m *learned) lift(e *engine, now instant) {
 	m.all(func(l *learner) {
 		l.hold.lift()
 		l.finder.lift(now.Time())
-		e.Pause(now, &l.account, now, now, "")
+		e.pause(now, &l.account, now, now, "")
 		l.everyKind(func(k *kind) {
 			k.hold.lift()
 			k.finder.lift(now.Time())
-			e.Pause(now, &k.account, now, now, "")
+			e.pause(now, &k.account, now, now, "")
 		})
 	})
 }

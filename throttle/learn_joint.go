@@ -1,225 +1,166 @@
 package throttle
 
 import (
-	"hash/maphash"
-	"math"
-	"net/http"
-	"slices"
 	"time"
 
 	"github.com/weirhttp/weir/headers"
 )
 
-// Whether credentials share one limit is weighed by what first requests bring:
-// evidence for it is positive, against it negative. A token that is new with each
-// request makes nothing but first requests.
+// Whether credentials that are used once share one limit is weighed in bits: by how
+// many times likelier that makes an answer than limits of their own do, as a
+// logarithm to base 2.
 const (
-	jointAt     = 6                // three new credentials that were refused, or that found others' use
-	mostJoint   = 12               // so that evidence against it counts within a few answers
-	refusedNew  = 2                // a new credential has hardly used anything up
-	partAt      = 2                // where credentials that were joined part again
-	settledGood = 3                // good answers after which a credential is not taken for another
-	newsFor     = 10 * time.Second // for so long a refusal of one says something about the next
-	brieflyShut = 2 * time.Second  // a wait for others' limits that is not worth finding out
+	jointPrior  = 2                      // most clients whose tokens never recur are one to the server
+	jointSure   = 8                      // one in 256: beyond doubt
+	partAt      = 1                      // below, they are apart
+	mostJoint   = 12                     // so that evidence against it counts within a few answers
+	mostBits    = jointSure - jointPrior // of one answer
+	mostFirst   = 64                     // first answers of which the part that was refused is known
+	askAgain    = 10 * time.Second       // after it is beyond doubt; twice as long after each refusal
+	brieflyShut = 2 * time.Second        // a wait for others' limits that is not worth finding out
 )
 
-// joint is what is known of whether the credentials of a scope share one limit.
-// If so, those that are new and those seen once have one learner. The zero joint
-// knows nothing. The engine's lock guards it.
+// joint is what is known of the strangers of a scope: credentials that were used
+// once, as a token is that is made for its request. From the first request on they
+// have one learner, so that a token per request teaches what one token for all
+// does. What an answer says to one of them its own learner hears too, and that is
+// whose limits it draws on once it is used again, or once strangers prove to have
+// limits of their own. To find that out one at a time asks while the others have to
+// wait. The engine's lock guards it.
 type joint struct {
+	common  *learner // of strangers; nil: they are apart
+	twin    *learner // own of the first, where common was that before; nil: it was not
+	began   instant  // when it was taken
 	score   float64
 	at      instant  // of the last evidence
-	common  *learner // of those that share; nil: none do
-	stated  *learner // the last that was told what is left
-	refused *learner // the last that was refused
-	until   instant  // when its pause ends
-	heard   instant  // when it was refused
-	asked   instant  // until then one asks whether it is shut out too
-	flow    flow     // of all that are hardly known
+	asker   *learner // of the one that asks; nil: none does
+	asked   instant  // until then nobody else asks
+	gap     time.Duration
+	heard   instant  // when the last of them was refused
+	until   instant  // when they had to wait when that one asked, or the last that was apart
+	stated  *learner // the last that was told what is left, while they are apart
+	first   float64  // first answers, and refusals among them
+	refused float64
 }
 
-// credentialOf is the key under which a request's credential is kept: a keyed
-// hash, so that no secret is. Zero: it has none.
-func (t *Transport) credentialOf(r *http.Request) uint64 {
-	credential := ""
-	switch {
-	case t.config.Credential != nil:
-		credential = t.config.Credential(r)
-	default:
-		if h := r.Header["Authorization"]; len(h) > 0 {
-			credential = whose(h[0])
-		}
-	}
-	if credential == "" {
-		return 0
-	}
-	return maphash.String(t.learning.seed, credential)
-}
-
-// shared is the learner for a credential that is new, if those here share one.
-// Where the wait is long, one at a time asks for itself, until it is beyond doubt
-// that they do.
-func (m *learned) shared(now instant) *learner {
+// sure is the learner of a credential if it is beyond doubt that those that do not
+// recur share one; nil: it is not.
+func (m *learned) sure(now instant, key uint64) *learner {
 	j := m.joint
-	if j == nil && len(m.by) > 0 {
-		m.joint = new(joint)
-	}
-	if j == nil || j.common == nil {
+	if j == nil || j.common == nil || j.score < jointSure || now-j.at > instant(forgetRate) || j.asks(now) {
 		return nil
 	}
-	if now-j.at > instant(forgetRate) {
-		m.part()
-		return nil
-	}
-	if j.score < mostJoint && now >= j.asked {
-		if until := j.common.shut(now); until > now.Add(brieflyShut) && until != never {
-			j.asked = now.Add(time.Second) // if its answer takes longer, another asks
-			return nil
+	for _, l := range m.by {
+		if l.credential == key && l.recurs {
+			return l
 		}
 	}
 	return j.common
 }
 
-// shut is until when the server has said that l gets nothing.
-func (l *learner) shut(now instant) instant {
-	t := now
-	if l.hold != nil {
-		t = max(t, now.Add(l.hold.until.Sub(now.Time())))
+// shared is the learner for a request whose credential's own is l, if that is a
+// stranger who shares one; nil: it does not. known says that it was asked before
+// for the same request.
+func (m *learned) shared(now instant, l *learner, known bool) *learner {
+	j := m.joint
+	l.recurs = l.recurs || l.used && !known && (l.hold == nil || l.hold.met)
+	l.used = true
+	if l == m.other || l.recurs || j == nil && len(m.by) < 2 || known && l == j.asker {
+		return nil
 	}
+	if j == nil {
+		j = &joint{score: jointPrior, at: now}
+		m.joint = j
+		if first := m.by[0]; first != l && !first.recurs && first.hold == nil && len(first.quotas) == 0 {
+			j.common, j.began = first, now // a token made for the first request
+			j.twin = newLearner(first.terms, first.scope, first.host)
+			j.twin.credential, j.twin.used = first.credential, true
+			m.by[0] = j.twin
+		}
+	}
+	if now-j.at > instant(forgetRate) {
+		j.score, j.at = jointPrior, now
+	} else if j.common == nil && j.score < partAt {
+		return nil
+	}
+	if j.common == nil {
+		j.common = newLearner(l.terms, l.scope, l.host)
+	}
+	if l.hold == nil && j.asks(now) {
+		j.ask(now, l)
+		return nil
+	}
+	if l.barred(now) > j.common.shut(now) {
+		return nil // it was told to wait for longer
+	}
+	return j.common
+}
+
+// ask lets a stranger ask for itself.
+func (j *joint) ask(now instant, l *learner) {
+	j.asker, j.until, j.asked = l, j.common.barred(now), now.Add(max(j.gap, time.Second))
+}
+
+// next lets one of those that wait ask. It reports whether one does.
+func (j *joint) next(now instant) bool {
+	if j.common == nil || j.score >= jointSure || !j.asks(now) {
+		return false
+	}
+	for w := j.common.scope.waiters; w != nil; w = w.next {
+		if w.own != nil && w.learn.learner == j.common && w.own.learner.hold == nil {
+			j.ask(now, w.own.learner)
+			w.learn, w.own = w.own, nil
+			return true
+		}
+	}
+	return false
+}
+
+// asks reports whether a stranger may ask for itself: the others have long to wait.
+func (j *joint) asks(now instant) bool {
+	if now < j.asked {
+		return false
+	}
+	until := j.common.shut(now)
+	return until > now.Add(brieflyShut)
+}
+
+// shut is until when l gets nothing, as far as the server has said.
+func (l *learner) shut(now instant) instant {
+	t := l.barred(now)
 	for _, q := range l.quotas {
-		t = max(t, q.At(now, 1))
+		if q.roll(now.Time()); q.reset.Known && q.left < 1 && !q.ignored {
+			t = max(t, now.Add(q.until().Sub(now.Time())))
+		}
 	}
 	return t
 }
 
-// compare weighs the first answer to a credential, which k has learned from.
-func (m *learned) compare(now, sent instant, k *kind, s *headers.Signal) {
-	j, l := m.joint, k.learner
-	if j.at != 0 && now-j.at > instant(forgetRate) {
-		j.score = 0
+// barred is until when a refusal has said so. A limit that is spent may let some
+// pass before its reset.
+func (l *learner) barred(now instant) instant {
+	if l.hold == nil {
+		return now
 	}
-	before, first := j.score, j.common == nil
-	j.asked = 0
-	switch {
-	case s != nil && s.Throttled:
-		m.compareRefusal(now, l)
-	case j.refused != nil && j.refused != l && sent >= j.heard && sent < j.until:
-		j.add(now, -j.until.Until(sent).Seconds()) // it went where the other could not
-	}
-	if s != nil {
-		m.compareLimits(now, sent, l, s.Limits)
-	}
-	switch {
-	case j.score >= jointAt && (first || j.score > before):
-		m.join(now, l)
-		if first && s != nil && s.Throttled {
-			j.measure(now, sent, k, *s)
-		}
-	case j.score < partAt && j.common != nil:
-		m.part()
-	}
+	return max(now, now.Add(l.hold.sure.Sub(now.Time())))
 }
 
-func (j *joint) add(now instant, x float64) {
-	j.score, j.at = max(-mostJoint, min(j.score+x, mostJoint)), now
-}
-
-// compareRefusal weighs a refusal of a credential that had not been used. Two
-// that have to wait for different times have limits of their own.
-func (m *learned) compareRefusal(now instant, l *learner) {
-	j := m.joint
-	until := l.shut(now)
-	lately := j.refused != nil && now-j.heard < instant(newsFor)
-	if lately && max(until, j.until) > now.Add(brieflyShut) {
-		if d := time.Duration(until - j.until).Abs(); d > brieflyShut+j.until.Until(now)/10 {
-			lately = false
-		}
+// told is what a stranger's own learner hears of an answer that those learn from who
+// share one.
+func (k *kind) told(now time.Time, g ticket, s *headers.Signal) {
+	l := k.learner
+	if s == nil || !s.Throttled {
+		l.hold.good(g.sent)
 	}
-	if lately || j.refused == nil || j.common != nil {
-		j.add(now, refusedNew)
-	} else {
-		j.add(now, min(0, refusedNew-j.score)) // another row begins
-	}
-	j.refused, j.until, j.heard = l, until, now
-}
-
-// compareLimits weighs what is left for a credential that had not been used: if
-// that goes on where another's was, it is the same. Of a small limit two may be
-// alike by chance.
-func (m *learned) compareLimits(now, sent instant, l *learner, limits []headers.Limit) {
-	j := m.joint
-	for _, limit := range limits {
-		left, ok := remaining(limit)
-		if !ok || !limit.Quota.Known || unitName(limit.Unit) != requests {
-			continue
-		}
-		if ref := j.stated; ref != nil && ref != l {
-			q := ref.known(limit, nil, nil)
-			flight := float64(l.host.slow.now + l.host.slow.old)
-			switch {
-			case q == nil:
-			case math.Abs(left-q.left) <= flight+1 && left < limit.Quota.Value-1:
-				j.add(now, max(2, min(math.Log2(limit.Quota.Value/(2*flight+3)), 4)))
-				if j.score >= jointAt {
-					j.score = mostJoint // numbers that go on are sure
-				}
-			case left > q.left+flight+1 && q.reset.Known && q.reset.Value.Sub(now.Time()) > brieflyShut:
-				j.add(now, -4)
-			}
-		}
-		j.stated = l
+	if s == nil {
 		return
 	}
-}
-
-// join makes l what all credentials have that are new or hardly known.
-func (m *learned) join(now instant, l *learner) {
-	j := m.joint
-	if j.common == nil {
-		j.common = l
-		m.by = slices.DeleteFunc(m.by, func(o *learner) bool { return o == l })
+	g.kind, g.permit = k, nil
+	if !l.terms.pausesOnly && len(s.Limits) > 0 {
+		l.hear(now, &g, *s, s.Throttled)
 	}
-	others := float64(l.host.slow.now + l.host.slow.old)
-	m.by = slices.DeleteFunc(m.by, func(o *learner) bool {
-		if o.good >= settledGood {
-			return false
-		}
-		o.into = j.common
-		o.everyKind(func(k *kind) {
-			j.common.kindOf(k.key, now)
-			k.leave()
-		})
-		return true
-	})
-	for _, q := range j.common.quotas {
-		q.early = max(q.early, others-q.out)
-	}
-	l.scope.asks(func(q *ask) {
-		if q.learn != nil {
-			q.learn = q.learn.joined(now)
-		}
-	})
-	l.changes = true // they draw on others now
-}
-
-// measure tells the common learner at which rate it was refused: at that of all
-// that now share it.
-func (j *joint) measure(now, sent instant, k *kind, s headers.Signal) {
-	l := j.common
-	said, _, explained := l.hintOf(now.Time(), k, s)
-	if explained || l.terms.pausesOnly || k.slow.silent() {
-		return
-	}
-	said.wait, _ = believe(said, l.terms.maxPause)
-	out := l.flow.out
-	if l.finder != nil {
-		out = l.finder.windows.out
-	}
-	l.finder = j.flow.finder()
-	l.finder.windows.out = out
-	l.finder.refuse(now.Time(), sent.Time(), said, l.host.slow.rtt, 0)
-	if l.hold != nil {
-		l.finder.resume(l.hold.until)
+	if s.Throttled {
+		l.refuse(now, &g, *s, false)
 	}
 }
 
@@ -231,38 +172,36 @@ func (l *learner) home() *learned {
 	return l.scope.learned
 }
 
-// hardlyKnown reports whether l may yet prove to be one with others.
-func (l *learner) hardlyKnown() bool {
-	return l.good < settledGood && l.home() != nil && l.home().joint != nil && l.home().joint.common != l
-}
-
 // alone reports whether no other credential is known, or all are one.
 func (l *learner) alone() bool {
 	return l.home() == nil || l.home().joint == nil || l.home().joint.common == l
 }
 
-// part ends what join began. What is under way still teaches the common learner.
+// part gives strangers limits of their own, also those that wait. What is under way
+// still teaches the one that they had in common.
 func (m *learned) part() {
-	m.by = append(m.by, m.joint.common)
-	m.joint = &joint{score: min(0, m.joint.score), at: m.joint.at}
+	common := m.joint.common
+	m.joint.common = nil
+	common.everyKind((*kind).leave)
+	for w := common.scope.waiters; w != nil; w = w.next {
+		if w.own != nil && w.learn.learner == common {
+			w.learn, w.own = w.own, nil
+		}
+	}
 }
 
-// joined is the kind that p teaches: if its credential was joined with others
-// since it went, theirs. Its places are still those of the kind it had, for which
-// others may wait.
-func (p *passage) joined(now instant) *kind {
-	if l := p.kind.learner; l.into != nil {
-		p.t.engine.Mark(&l.account)
-		l.each(p.t.engine.Mark)
-		p.kind = p.kind.joined(now)
+// parted is the kind that p drew on: its own if strangers were parted while it waited.
+func (p *passage) parted() *kind {
+	if j := p.kind.learner.home(); p.own == nil && j != nil && j.joint.owns(p.kind.learner, p.permit.granted) {
+		p.own = j.joint.twin.kindOf(p.kind.key, p.permit.granted)
+	}
+	if p.own != nil && has(p.permit.draws, &p.own.learner.account) {
+		p.kind, p.own = p.own, nil
 	}
 	return p.kind
 }
 
-// joined is the kind that stands for k since its credential was joined with others.
-func (k *kind) joined(now instant) *kind {
-	for k.learner.into != nil {
-		k = k.learner.into.kindOf(k.key, now)
-	}
-	return k
+// owns reports whether what drew on l at that time was the first, before others did.
+func (j *joint) owns(l *learner, at instant) bool {
+	return j != nil && j.twin != nil && l.credential == j.twin.credential && l != j.twin && at <= j.began
 }

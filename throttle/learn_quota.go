@@ -7,7 +7,6 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/meter"
-	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 const (
@@ -31,15 +30,15 @@ type learnTerms struct {
 }
 
 // learnWords are terms that all hosts share.
-type learnWords struct{ server, host, kind, alone, asker *queue.Label }
+type learnWords struct{ server, host, kind, alone, asker *terms }
 
 func newLearnWords() *learnWords {
 	return &learnWords{
-		server: &queue.Label{Text: "what the server bears", ToHeaders: true, Says: true},
-		host:   &queue.Label{Text: "requests at a time to a host not well known", ToHeaders: true},
-		kind:   &queue.Label{Text: "requests of one kind at a time", ToHeaders: true},
-		alone:  &queue.Label{Text: "refusals of this request alone", ToHeaders: true},
-		asker:  &queue.Label{Text: "one request that asks", ToHeaders: true},
+		server: &terms{text: "what the server bears", toHeaders: true},
+		host:   &terms{text: "requests at a time to a host not well known", toHeaders: true},
+		kind:   &terms{text: "requests of one kind at a time", toHeaders: true},
+		alone:  &terms{text: "refusals of this request alone", toHeaders: true},
+		asker:  &terms{text: "one request that asks", toHeaders: true},
 	}
 }
 
@@ -67,7 +66,7 @@ type quota struct {
 	size    headers.Opt[float64]
 	refill  float64 // units per second; zero: unknown
 	terms   *learnTerms
-	account *queue.Account
+	account *account
 	scope   *scope
 	kinds   []*kind // the kinds of request that it binds
 	counted bool    // our requests' costs in its unit are known

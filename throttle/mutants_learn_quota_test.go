@@ -229,11 +229,10 @@ func TestCredentialsBeyondTheMost(t *testing.T) {
 	}
 	l := of(7)
 	l.hold = nil
-	leave := waitFor(&l.account)
-	if m.drop(hourIn) {
+	if l.account.line = (&line{}); m.drop(hourIn) {
 		t.Error("one that is waited for is forgotten")
 	}
-	leave()
+	l.account.line = nil
 	b := of(maxCredentials)
 	if b.hold = (&hold{until: at0(sec)}); b == a || len(m.by) != maxCredentials || of(7) != a {
 		t.Error("no room was made")
@@ -242,12 +241,10 @@ func TestCredentialsBeyondTheMost(t *testing.T) {
 	if !m.idle(hourIn) {
 		t.Error("nothing binds")
 	}
-	leave = waitFor(&m.by[0].account)
-	if m.idle(hourIn) {
+	if m.by[0].account.line = (&line{}); m.idle(hourIn) {
 		t.Error("somebody waits")
 	}
-	leave()
-	m.other = learning1()
+	m.by[0].account.line, m.other = nil, learning1()
 	if m.other.hold = (&hold{until: at0(sec)}); m.idle(hourIn) {
 		t.Error("the rest is paused")
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
-	"github.com/weirhttp/weir/throttle/internal/queue"
 	"github.com/weirhttp/weir/throttle/store"
 )
 
@@ -50,14 +49,14 @@ func TestKindAsAMeter(t *testing.T) {
 	}
 	l.other = newKind(l, kindKey{rest: otherRequests})
 	n := 0
-	l.each(func(*queue.Account) { n++ })
+	l.each(func(*account) { n++ })
 	if n != 2 {
 		t.Errorf("%d accounts of two kinds", n)
 	}
 	if l.waited() {
 		t.Error("nobody waits")
 	}
-	defer waitFor(&k.account)()
+	k.account.line = &line{}
 	if !l.waited() {
 		t.Error("somebody waits for the first of two")
 	}

@@ -1,7 +1,5 @@
 package throttle
 
-import "github.com/weirhttp/weir/throttle/internal/queue"
-
 const (
 	poolLooks = 16   // how many pools a newcomer may look at to make room
 	mostLooks = 1024 // likewise, with what those before it have left
@@ -13,12 +11,12 @@ type poolKey struct{ pool, part string }
 // pooled is a pool's accounts as of some budgets.
 type pooled struct {
 	version  uint64
-	accounts []*queue.Account
+	accounts []*account
 }
 
 // pool returns the accounts of a pool for r's partition. Beyond MaxKeys of
 // them that are not idle, partitions share one.
-func (t *Transport) pool(now instant, name string, r *record) []*queue.Account {
+func (t *Transport) pool(now instant, name string, r *record) []*account {
 	k := poolKey{name, r.part}
 	if t.pools[k] == nil && r.part != "" && (t.stranger(now, name, r) || len(t.pools) >= t.limits.maxKeys && !t.dropPools(now, r.part)) {
 		k.part = ""
@@ -26,11 +24,11 @@ func (t *Transport) pool(now instant, name string, r *record) []*queue.Account {
 	p := t.pools[k]
 	if b := t.budgets; p == nil || p.version != b.version {
 		next := &pooled{version: b.version}
-		var old []*queue.Account
+		var old []*account
 		if p != nil {
 			old = p.accounts
 		}
-		next.accounts = b.pools[name].accounts(now, nil, &t.engine.Clock, old)
+		next.accounts = b.pools[name].accounts(now, nil, &t.engine.clock, old)
 		t.pools[k] = next
 		p = next
 	}
@@ -56,9 +54,17 @@ func (t *Transport) stranger(now instant, name string, r *record) bool {
 // draws on who waits, none of part's. The records that have them get others
 // when they are used.
 func (t *Transport) dropPools(now instant, part string) bool {
-	drawn, known := t.engine.Shared()
-	if !known {
-		return false
+	e := t.engine
+	if e.waiting > len(e.expiry) {
+		return false // some wait whom the heap does not know
+	}
+	drawn := make(map[*account]bool)
+	for _, w := range e.expiry {
+		for _, d := range w.draws {
+			if d.a.scope == nil {
+				drawn[d.a] = true
+			}
+		}
 	}
 	n := len(t.pools)
 	t.looks = min(t.looks+poolLooks, mostLooks)
@@ -82,7 +88,7 @@ func (t *Transport) dropPools(now instant, part string) bool {
 // idle reports whether nothing would be lost by forgetting p.
 func (p *pooled) idle(now instant) bool {
 	for _, a := range p.accounts {
-		if !a.Idle(now) {
+		if !a.idle(now) {
 			return false
 		}
 	}
@@ -90,7 +96,7 @@ func (p *pooled) idle(now instant) bool {
 }
 
 // among reports whether one of p's accounts is in the set.
-func (p *pooled) among(set map[*queue.Account]bool) bool {
+func (p *pooled) among(set map[*account]bool) bool {
 	for _, a := range p.accounts {
 		if set[a] {
 			return true

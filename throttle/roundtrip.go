@@ -103,25 +103,23 @@ func (p *passage) finish(end ending) {
 		p.shared.Answered()
 	}
 	e := p.t.engine
-	e.Lock()
-	defer e.Unlock()
-	now := e.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.now()
 	if !p.left() { // a hook panicked after the answer
-		e.Free(now, &p.permit.Permit)
+		e.free(now, &p.permit)
 		return
 	}
 	p.learn(now, end, 0, &headers.Signal{})
 	if end == unsent {
 		p.shared.Cancel()
 		p.counts().more().refunded++
-		p.permit.vacate(now)
-		e.Return(now, &p.permit.Permit)
+		e.back(now, &p.permit)
 		p.again(now)
 		return
 	}
 	p.counts().retry(p.tr.After(), 1)
-	p.permit.vacate(now)
-	e.Lost(now, &p.permit.Permit)
+	e.lost(now, &p.permit)
 	p.again(now)
 }
 
@@ -151,9 +149,9 @@ func (p *passage) end() {
 		p.finish(cancelled) // a panic or Goexit, of the base or a hook: it may have been sent
 	}
 	if p.inside {
-		p.t.engine.Lock()
+		p.t.engine.mu.Lock()
 		p.left()
-		p.t.engine.Unlock()
+		p.t.engine.mu.Unlock()
 	}
 	if p.part != nil {
 		p.part.Release()

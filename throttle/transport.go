@@ -15,7 +15,6 @@ import (
 	"github.com/weirhttp/weir/internal/table"
 	"github.com/weirhttp/weir/internal/trip"
 	"github.com/weirhttp/weir/throttle/internal/fleet"
-	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // Transport is an http.RoundTripper that sends each request when there is room
@@ -39,7 +38,7 @@ type Transport struct {
 	parts     *table.Table[record]
 	innermost bool
 	secret    [32]byte // of the HMAC that shows partitions
-	engine    *queue.Domain
+	engine    *engine
 	learning  learning
 	fleet     *fleet.Fleet // nil without a Store
 
@@ -55,7 +54,7 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	t := &Transport{base: base, config: c, engine: queue.NewDomain(), pools: make(map[poolKey]*pooled)}
+	t := &Transport{base: base, config: c, engine: newEngine(), pools: make(map[poolKey]*pooled)}
 	var err error
 	if t.limits, err = bounds(c.MaxWait, c.MaxQueue, c.MaxKeys); err != nil {
 		return nil, err
@@ -66,7 +65,7 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 	if t.budgets, err = newBudgets(1, c.Default, c.Budgets); err != nil {
 		return nil, fmt.Errorf("throttle: %w", err)
 	}
-	t.engine.Walls = t.budgets.walls()
+	t.engine.walls = t.budgets.walls()
 	if _, err := rand.Read(t.secret[:]); err != nil {
 		return nil, fmt.Errorf("throttle: %w", err)
 	}
@@ -107,7 +106,7 @@ func (t *Transport) resolve() error {
 		t.peek = 4 << 10
 	}
 	c.Budgets = nil // budgets has a copy
-	t.learning = newLearning(c, t.engine.Epoch)
+	t.learning = newLearning(c, t.engine.epoch)
 	return nil
 }
 
@@ -150,15 +149,15 @@ func (t *Transport) SetBudget(text string, b Budget) error {
 		}
 	}
 	e := t.engine
-	e.Lock()
+	e.mu.Lock()
 	next, err := t.budgets.with(text, b)
 	if err != nil {
-		e.Unlock()
+		e.mu.Unlock()
 		return fmt.Errorf("throttle: SetBudget: %w", err)
 	}
 	t.budgets = next
-	e.Walls = next.walls()
-	e.Unlock()
+	e.walls = next.walls()
+	e.mu.Unlock()
 	t.each(func(r *record, now instant) { r.renew(now) })
 	return nil
 }
@@ -167,9 +166,9 @@ func (t *Transport) SetBudget(text string, b Budget) error {
 func (t *Transport) each(f func(r *record, now instant)) {
 	e := t.engine
 	call := func(r *record) {
-		e.Lock()
-		defer e.Unlock()
-		now := e.Now()
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		now := e.now()
 		f(r, now)
 		for _, o := range r.over {
 			f(o, now)
@@ -181,9 +180,9 @@ func (t *Transport) each(f func(r *record, now instant)) {
 		}
 	})
 	t.parts.All(func(entry *table.Entry[record]) {
-		e.Lock()
+		e.mu.Lock()
 		made := entry.Value.t != nil
-		e.Unlock()
+		e.mu.Unlock()
 		if made {
 			call(&entry.Value)
 		}
@@ -214,36 +213,47 @@ func (t *Transport) pauseHost(key string, until time.Time, why string) {
 	defer entry.Release()
 	r := t.of(entry, key)
 	e := t.engine
-	e.Lock()
-	now := e.Now()
+	e.mu.Lock()
+	now := e.now()
 	at, sooner := now, false
 	if until.IsZero() {
 		r.lift(e, now)
 		r.wake(now)
 	} else {
-		at = e.At(now, until)
-		sooner = at < r.Gate.Paused
+		at = e.at(now, until)
+		sooner = at < r.gate.paused
 		r.rest(now, at, sooner)
 	}
-	r.shut(e, now, at, why)
-	e.Unlock()
+	e.pause(now, &r.gate, at, at, why)
+	e.mu.Unlock()
 	t.tellHost(key, until, sooner)
 	t.parts.All(func(entry *table.Entry[record]) {
-		e.Lock()
-		defer e.Unlock()
-		p, now := &entry.Value, e.Now()
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		p, now := &entry.Value, e.now()
 		if p.t == nil || p.host != key {
 			return
 		}
 		if until.IsZero() { // the server's word to this partition ends too
-			p.shut(e, now, now, "")
+			e.pause(now, &p.gate, now, now, "")
 			p.lift(e, now)
 			p.wake(now)
 		} else {
 			p.rest(now, at, sooner)
 		}
-		e.Replan(now, &p.Group)
+		for w := p.waiters; w != nil; w = w.next {
+			e.retry(w)
+		}
+		e.run(now)
+		e.recheck(now, &p.scope)
 	})
+}
+
+// retry has all lines of w looked at again.
+func (e *engine) retry(w *waiter) {
+	for _, k := range w.claims {
+		e.mark(k.line.a)
+	}
 }
 
 // CloseIdleConnections forwards to the base.

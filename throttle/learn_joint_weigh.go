@@ -1,0 +1,135 @@
+package throttle
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+)
+
+// weigh takes the answer to a stranger for or against one limit of all, before it
+// is learned from. The request drew on l; one says that it drew for one of several.
+func (m *learned) weigh(now, sent instant, l *learner, one bool, s *headers.Signal) {
+	j := m.joint
+	refused := s != nil && s.Throttled
+	switch {
+	case one && l == j.common:
+		if s != nil {
+			j.compare(now, sent, l, s.Limits)
+		}
+	case l == j.asker:
+		j.asker, j.asked = nil, now.Add(j.gap)
+		j.answered(now, sent, refused)
+		if j.gap = min(2*j.gap, forgetRate); s != nil && !refused && j.common != nil {
+			j.compare(now, sent, j.common, s.Limits)
+		}
+	case j.common == nil && !l.recurs && !l.met:
+		if sent >= j.heard && sent < j.until {
+			j.answered(now, sent, refused)
+		}
+		if s != nil && j.stated != nil && j.stated != l {
+			j.compare(now, sent, j.stated, s.Limits)
+		}
+		if j.stated = l; refused {
+			h, _, _ := l.hintOf(now.Time(), nil, *s)
+			j.until = now.Add(h.wait)
+		}
+	default:
+		return
+	}
+	l.met = true
+	j.count(now, refused)
+	m.settle(now, l)
+}
+
+// answered weighs the answer to one that went while others had to wait. If they
+// share one limit it is refused.
+func (j *joint) answered(now, sent instant, refused bool) {
+	if refused {
+		j.add(now, math.Log2((j.first+2)/(j.refused+1)))
+	} else if sent < j.until {
+		j.add(now, -j.until.Until(sent).Seconds())
+	}
+}
+
+// add adds evidence. However many are refused, half of those that have limits of
+// their own still have something left.
+func (j *joint) add(now instant, bits float64) {
+	if bits > 0 {
+		bits = max(1, min(bits, mostBits))
+	}
+	j.score, j.at = max(-jointSure, min(j.score+bits, mostJoint)), now
+}
+
+// count counts a first answer.
+func (j *joint) count(now instant, refused bool) {
+	j.first++
+	if refused {
+		j.refused++
+		j.heard = now
+	}
+	if j.first > mostFirst {
+		j.first, j.refused = j.first/2, j.refused/2
+	}
+}
+
+// settle puts into effect what the evidence has come to with the answer to a
+// request that drew on l.
+func (m *learned) settle(now instant, l *learner) {
+	j := m.joint
+	switch sure := j.score >= jointSure; {
+	case sure && j.gap == 0:
+		j.gap, j.asked = askAgain, now.Add(askAgain)
+		m.by = slices.DeleteFunc(m.by, func(o *learner) bool {
+			drop := !o.recurs && !o.waited()
+			if drop {
+				o.everyKind((*kind).leave)
+			}
+			return drop
+		})
+	case !sure:
+		j.gap = 0
+	}
+	if j.common != nil && j.score < partAt {
+		m.part()
+		l.changes = true
+	}
+}
+
+// compare weighs what is left for a stranger: if that goes on where it was for
+// those known to l, they are one. What is left of one limit falls.
+func (j *joint) compare(now, sent instant, l *learner, limits []headers.Limit) {
+	for _, limit := range limits {
+		left, ok := remaining(limit)
+		if !ok || !limit.Quota.Known || unitName(limit.Unit) != requests {
+			continue
+		}
+		q := l.known(limit, nil, nil)
+		if q == nil {
+			return
+		}
+		if q.roll(now.Time()); q.asking {
+			return
+		}
+		flight := float64(l.host.slow.now + l.host.slow.old)
+		was := max(0, q.left)
+		switch {
+		case left < was && was-left <= flight+1 && left < limit.Quota.Value-1:
+			j.add(now, max(1, math.Log2(limit.Quota.Value/(2*flight+3))))
+		case !sent.Time().Before(q.basis) && left > was+q.gained(now.Time(), limit.Quota.Value)+flight+1 && q.reset.Known && q.reset.Value.Sub(now.Time()) > brieflyShut:
+			j.add(now, -mostBits)
+		}
+		return
+	}
+}
+
+// gained is how many units a bucket of that size, full at its reset, may have gained
+// since q was heard of.
+func (q *quota) gained(now time.Time, size float64) float64 {
+	whole := q.reset.Value.Sub(q.basis)
+	if !q.reset.Known || whole <= 0 {
+		return 0
+	}
+	return max(0, size-q.left) * min(1, now.Sub(q.basis).Seconds()/whole.Seconds())
+}
