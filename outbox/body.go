@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -13,7 +14,10 @@ import (
 // body that its producer has not delivered yet.
 const restWait = 5 * time.Second
 
-var errSealed = errors.New("outbox: request body read after the request was kept")
+var (
+	errSealed = errors.New("outbox: request body read after the request was kept")
+	errLength = errors.New("its body is not as long as it says")
+)
 
 // keeper is the body of a request that cannot be read twice. It hands every
 // byte on as it comes and remembers the first limit of them, so that the whole
@@ -127,11 +131,9 @@ func (k *keeper) shut() {
 
 // all reads the source to its end, ahead of the base, which can go on reading
 // where it was. It fails if there are more than limit bytes, if the source
-// fails, or if it takes longer than ctx and restWait allow: the source is then
-// closed, since nothing else ends a Read.
-func (k *keeper) all(ctx context.Context, length int64) ([]byte, bool) {
-	ctx, cancel := context.WithTimeout(ctx, restWait)
-	defer cancel()
+// fails, or if it takes longer than ctx allows: the source is then closed, since
+// nothing else ends a Read.
+func (k *keeper) all(ctx context.Context, length int64) ([]byte, error) {
 	select {
 	case k.turn <- struct{}{}:
 	default:
@@ -139,7 +141,7 @@ func (k *keeper) all(ctx context.Context, length int64) ([]byte, bool) {
 		case k.turn <- struct{}{}:
 		case <-ctx.Done():
 			k.shut()
-			return nil, false
+			return nil, ctx.Err()
 		}
 	}
 	defer func() { <-k.turn }()
@@ -153,7 +155,23 @@ func (k *keeper) all(ctx context.Context, length int64) ([]byte, bool) {
 			k.over = int64(len(k.buf)) > k.limit
 		}
 	}
-	return k.buf, k.whole(length)
+	if k.whole(length) {
+		return k.buf, nil
+	}
+	return nil, k.lacks(ctx)
+}
+
+// lacks is why buf is not the body; the caller has the turn.
+func (k *keeper) lacks(ctx context.Context) error {
+	switch {
+	case k.over:
+		return tooLong(k.limit)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case k.end != nil && k.end != io.EOF:
+		return k.end
+	}
+	return errLength
 }
 
 func (k *keeper) isGone() bool {
@@ -172,19 +190,37 @@ func (k *keeper) whole(length int64) bool {
 }
 
 // again reads the copy of a body that its request can give at any time.
-func again(ctx context.Context, r *http.Request, limit int64) ([]byte, bool) {
-	ctx, cancel := context.WithTimeout(ctx, restWait)
-	defer cancel()
+func again(ctx context.Context, r *http.Request, limit int64) ([]byte, error) {
 	body, err := r.GetBody()
 	if err != nil {
-		return nil, false
+		return nil, err
 	}
 	closing := sync.OnceFunc(func() { body.Close() })
 	defer closing()
 	defer context.AfterFunc(ctx, closing)()
 	b, err := io.ReadAll(io.LimitReader(body, limit+1))
 	length := bodyLength(r)
-	return b, err == nil && int64(len(b)) <= limit && (length < 0 || int64(len(b)) == length)
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(len(b)) > limit:
+		return nil, tooLong(limit)
+	case length >= 0 && int64(len(b)) != length:
+		return nil, errLength
+	}
+	return b, nil
+}
+
+func tooLong(limit int64) error { return fmt.Errorf("its body is longer than %d bytes", limit) }
+
+// shut closes what is left of the body of req, which was kept or turned down.
+func shut(req *http.Request, body *keeper) {
+	switch {
+	case body != nil:
+		body.shut()
+	case req.Body != nil:
+		req.Body.Close()
+	}
 }
 
 // bodyLength is the length of r's body as r says it, or -1.

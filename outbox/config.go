@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/textproto"
@@ -24,8 +25,29 @@ type Config struct {
 	// [METHOD ]host[:port][/path], the grammar of throttle.Config.Budgets:
 	// "POST api.example.com/v1/events", "*.example.com/hooks/". A pattern
 	// without a method does not take GET, HEAD, OPTIONS and TRACE: whoever
-	// asks a question has no use for a promise to ask it later.
+	// asks a question has no use for a promise to ask it later. Nil is an
+	// error; empty, only what is given to Enqueue is kept.
 	Patterns []string
+
+	// KeepFirst writes each request that a pattern names to the file before
+	// anything of it is sent, and answers 202 as soon as it is on the disk.
+	// Drain or Run then send it. False: requests are sent first, and kept if
+	// that fails.
+	KeepFirst bool
+
+	// Key names the queue of a request: entries of one queue are sent one
+	// after the other in the order in which they were kept; those of others
+	// do not wait for them. It must not read the body. What it says is kept
+	// in the file and shown in Stats, so it must not be a secret; of long
+	// names the first 200 bytes are shown. An entry stays in the queue it was
+	// kept in. Nil, or "": the host.
+	Key func(*http.Request) string
+
+	// Concurrency is how many entries, each of another queue, may be on their
+	// way at a time. At most half of them are of queues whose last try got no
+	// answer or which have not been tried: however many hang, those that
+	// answer have the other half. Zero: 16.
+	Concurrency int
 
 	// FailedStatus lists answers, each from 400 to 599, that count as failed
 	// although a response was obtained: that response is closed and the
@@ -33,10 +55,12 @@ type Config struct {
 	FailedStatus []int
 
 	// MaxBody is the longest body kept, in bytes. A request with a longer
-	// one is sent as if no pattern named it. Zero: 1 MiB.
+	// one is refused with KeepFirst, else sent as if no pattern named it.
+	// Zero: 1 MiB.
 	MaxBody int64
 
-	// MaxEntries bounds the requests kept, dead ones included. Zero: 10000.
+	// MaxEntries bounds the requests kept, dead ones included: some 20 bytes
+	// of memory for each. Zero: 10000.
 	MaxEntries int
 
 	// MaxBytes bounds the sum of what is kept: headers and bodies, dead
@@ -61,14 +85,16 @@ type Config struct {
 
 	// Prepare is called with each request that Drain is about to send, to
 	// put credentials or a signature back. It may change the header and the
-	// URL. An error leaves the entry where it is and stops its host for this
-	// Drain. Nil: entries are sent as they were kept.
+	// URL. An error leaves the entry where it is and stops its queue for this
+	// Drain. It may be called for several queues at a time. Nil: entries are
+	// sent as they were kept.
 	Prepare func(*http.Request) error
 
 	// Verdict decides about what Drain got for an entry: a response, whose
 	// body it may read but need not close, or an error, without the URL that
 	// http.Client puts around it. The zero Verdict leaves it to the rule in
-	// the package comment. Nil: always that rule.
+	// the package comment. It may be called for several queues at a time.
+	// Nil: always that rule.
 	Verdict func(Entry, *http.Response, error) Verdict
 
 	// MaxTries is how many answers that say "later" and speak of the entry
@@ -76,8 +102,10 @@ type Config struct {
 	// aside. Zero: 10. Negative: no limit.
 	MaxTries int
 
-	// MaxAge sets entries aside that were kept longer ago than this, because
-	// servers forget idempotency keys: many do after a day. Zero: no limit.
+	// MaxAge sets entries aside that were kept, or requeued, longer ago than
+	// this, because servers forget idempotency keys: many do after a day.
+	// Those that have not been sent when their time is up are not sent any
+	// more. Zero: no limit.
 	MaxAge time.Duration
 
 	// Timeout bounds one sending by Drain, from Prepare to the end of the
@@ -89,6 +117,32 @@ type Config struct {
 	// the base, without cookies, that follows a redirect only if it repeats
 	// the request at the same host.
 	Client *http.Client
+
+	// OnStuck is called after each try that leaves an entry where it is, and
+	// its queue waiting behind it. OnDrained is called when the last pending
+	// entry of a queue that was stuck, or that New found in the file, was
+	// delivered or set aside. They are called by the Drain or Run that tried,
+	// without locks, for several queues at a time, and hold up no other queue.
+	OnStuck   func(Stuck)
+	OnDrained func(Drained)
+}
+
+// Stuck is a queue whose first entry could not be delivered.
+type Stuck struct {
+	Ctx     context.Context // of the Drain or Run
+	Queue   string
+	Entry   Entry
+	Err     error     // an *Error
+	Since   time.Time // the first try without success in a row
+	Tries   int       // since then
+	Pending int       // entries in the queue
+}
+
+// Drained is a queue that has nothing pending any more.
+type Drained struct {
+	Ctx   context.Context // of the Drain or Run
+	Queue string
+	Since time.Time // when its backlog began: it got stuck, or New found it so
 }
 
 // settings is a Config with its defaults in place and its names looked up.
@@ -108,6 +162,7 @@ func (c Config) settle() (settings, error) {
 	s.MaxBytes = orDefault(c.MaxBytes, 64<<20)
 	s.MaxTries = orDefault(c.MaxTries, 10)
 	s.Timeout = orDefault(c.Timeout, 5*time.Minute)
+	s.Concurrency = orDefault(c.Concurrency, 16)
 	s.KeyHeader = textproto.CanonicalMIMEHeaderKey(orDefault(c.KeyHeader, "Idempotency-Key"))
 	s.FailedStatus = append([]int(nil), c.FailedStatus...)
 	for _, text := range c.Patterns {
@@ -133,14 +188,16 @@ func (s *settings) valid() error {
 	switch {
 	case s.Path == "":
 		return fmt.Errorf("outbox: Path is empty")
-	case len(s.Patterns) == 0:
-		return fmt.Errorf("outbox: Patterns is empty: nothing would be kept")
+	case s.Patterns == nil:
+		return fmt.Errorf("outbox: Patterns is nil: name the requests to keep, or none of them with []string{} if all are given to Enqueue")
 	case s.MaxBody < 0:
 		return fmt.Errorf("outbox: MaxBody is negative: %d", s.MaxBody)
 	case s.MaxEntries < 0:
 		return fmt.Errorf("outbox: MaxEntries is negative: %d", s.MaxEntries)
 	case s.MaxBytes < 0:
 		return fmt.Errorf("outbox: MaxBytes is negative: %d", s.MaxBytes)
+	case s.Concurrency < 0:
+		return fmt.Errorf("outbox: Concurrency is negative: %d", s.Concurrency)
 	case s.MaxAge < 0:
 		return fmt.Errorf("outbox: MaxAge is negative: %v", s.MaxAge)
 	case s.Timeout < 0:

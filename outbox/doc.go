@@ -1,11 +1,19 @@
-// Package outbox keeps the requests that must not be lost: the webhook, the
-// order, the audit record that a program sends to a server which happens to be
-// down. It is an [http.RoundTripper] to stand around weir's Transport:
+// Package outbox keeps requests that must not be lost in a file until they are
+// delivered: webhooks, orders, audit records. It makes one of two promises. With
+// [Config.KeepFirst], and for what is given to [Transport.Enqueue], a request is
+// on the disk before anything of it is sent, the caller gets his answer at once,
+// 202 or an id, and whatever happens to the process after that loses nothing.
+// Without it a request is sent first, the caller gets the server's answer, and
+// only one that fails is written to the disk and answered with 202: until then,
+// which takes as long as the base tries, it dies with the process.
+//
+// It is an [http.RoundTripper] to stand around weir's Transport:
 //
 //	transport, err := weir.New(nil, weir.Config{...})
 //	box, err := outbox.New(transport, outbox.Config{
-//		Path:     "/var/lib/shop/outbox.db",
-//		Patterns: []string{"POST api.example.com/v1/events"},
+//		Path:      "/var/lib/shop/outbox.db",
+//		Patterns:  []string{"POST api.example.com/v1/events"},
+//		KeepFirst: true,
 //		Prepare: func(r *http.Request) error {
 //			r.Header.Set("Authorization", "Bearer "+token())
 //			return nil
@@ -14,23 +22,40 @@
 //	client := &http.Client{Transport: box}
 //	go func() { log.Print(box.Run(ctx, 30*time.Second)) }() // it ends if the file fails
 //
-// A request that a pattern names and that fails, because the circuit is open,
-// the budget used up or the server unreachable, is written to a file and
-// answered at once: 202 Accepted, the header Outbox-Id, and a small JSON body
-// with the same id. When [Transport.RoundTrip] returns that answer the request
-// is on the disk, and stays there until a server has answered it or
-// [Transport.Discard] removes it. If it cannot be kept, because the outbox is
-// full or its file cannot be written, the caller gets what the base returned,
-// as if there were no outbox. Requests that no pattern names pass untouched.
+// The 202 has the header Outbox-Id, and a small JSON body with the same id. The
+// request stays in the file until a server has answered it or
+// [Transport.Discard] removes it. Requests that no pattern names pass untouched.
+//
+// # Order
+//
+// Entries stand in queues: one for each host, or for each key that [Config.Key]
+// makes of a request. Those of one queue are sent one after the other, in the
+// order in which they were kept; those of others are not waited for. In both
+// modes a request whose queue holds anything goes behind it, without being
+// sent, so that none overtakes another that was answered before it: somebody has
+// to call [Transport.Run], or [Transport.Drain] now and then, or the queue grows
+// from its first failure on. Requests that are under way at the same time have
+// no order.
+//
+// # What cannot be kept
+//
+// A request does not fit if its body is longer than Config.MaxBody, if it has
+// trailers or an Upgrade header, or is a CONNECT; and there may be no room, or
+// the disk may be full. With KeepFirst, and from Enqueue, that is an error
+// ([ErrUnfit], [ErrFull], or what is wrong with the file), and nothing is sent.
+// Without KeepFirst the caller gets what the base returned, as if there were no
+// outbox, but for requests that fit and would overtake others: for these it is
+// the error, too.
 //
 // # What failed means
 //
-// Any error of the base, a refusal by weir included, counts as failed, but not
-// the caller's own cancellation: who gave up does not want the request sent.
-// A deadline that passed is not giving up. Nor does the refusal of a request
-// whose cost exceeds what its budget can ever hold. Answers count as failed only if
-// Config.FailedStatus names them; that response is then closed, which is the
-// one case in which a response obtained is not the response returned.
+// This is about requests that are sent first. Any error of the base, a refusal
+// by weir included, counts as failed, but not the caller's own cancellation: who
+// gave up does not want the request sent. A deadline that passed is not giving
+// up. Nor does the refusal of a request whose cost exceeds what its budget can
+// ever hold. Answers count as failed only if Config.FailedStatus names them; that
+// response is then closed, which is the one case in which a response obtained is
+// not the response returned.
 //
 // # What is kept
 //
@@ -41,38 +66,50 @@
 // the base add them, where the outbox never sees them. The query is kept as it
 // is, secrets in it included, so do not name such requests.
 //
-// A body with a GetBody is read again once the request has failed; any other
-// is remembered as it streams by, so nothing waits and nothing is read ahead
-// of the server. A body that turns out longer than MaxBody goes on streaming
-// and is not kept. The part of a body that a failed request left unread is
-// read to its end, for at most five seconds. Requests with trailers, with an
-// Upgrade header or a CONNECT pass through: they could not be sent again.
+// What is kept first is read to its end first, for as long as the caller's
+// context lasts. A body that is sent first and has a GetBody is read again once
+// the request has failed; any other is remembered as it streams by, so nothing
+// waits and nothing is read ahead of the server. A body that turns out longer
+// than MaxBody goes on streaming and is not kept. The part of a body that a
+// failed request left unread is read to its end, for at most five seconds.
 //
 // # At least once
 //
 // A request that failed may have been carried out all the same, and a process
 // that dies between a server's answer and its own note of it sends the entry
-// again. So every request that a pattern names carries an idempotency key from
-// before its first sending: the caller's, or 128 random bits. The same key is
-// sent each time; a server that honours it carries the request out once. (A
-// key also tells weir's retry, and net/http, that they may repeat a POST: name
-// a pattern only if its server honours keys, or if twice does no harm.)
+// again: up to 16 entries of each queue, in their order. So every request that
+// is kept, or that a pattern names, carries an idempotency key from before its
+// first sending: the caller's, or 128 random bits. The same key is sent each
+// time, in each attempt; a server that honours it carries the request out once.
+// (A key also tells weir's retry, and net/http, that they may repeat a POST:
+// name a pattern only if its server honours keys, or if twice does no harm.)
 //
-// The file is a bbolt database of mode 0600. A write is synced before it
-// counts; a process killed at any instruction leaves a file that opens and
-// holds all it had promised. Concurrent writes share one sync.
+// # The file
+//
+// It is a bbolt database of mode 0600. A write is synced before it counts; a
+// process killed at any instruction leaves a file that opens and holds all it
+// had promised. Concurrent writes share one sync. An open outbox needs some 20
+// bytes of memory for each entry, and the bodies of those on their way.
+//
+// Pages of entries that are gone are used again, so the file is as large as the
+// most it ever held. [New] writes it anew, without them, if they are more than
+// half of it: a program that runs for months and once held much can Close its
+// outbox and open it again. A file made by an earlier version opens as it is;
+// versions before a newer format refuse a file with entries in it.
 //
 // # Draining
 //
-// [Transport.Drain] sends what is pending, one at a time, in the order kept,
-// through the base and so under its budgets, retries and circuits. What
-// becomes of an entry:
+// [Transport.Run] sends what is kept as soon as it can be sent, [Transport.Drain]
+// once what is pending now: up to Config.Concurrency queues side by side, one
+// entry of each at a time, through the base and so under its budgets, pauses,
+// retries and circuits. A server that hangs or is down holds up its own queue
+// and no other. What becomes of an entry:
 //
 //   - a 2xx, or a 303: delivered, and removed;
 //   - an error, 401, 407, 408, 409, 421, 425, 429 or 5xx: later. The entry
-//     stays first of its host and the host's turn ends, so that order is kept
-//     and a server that is down gets one request a turn; an open circuit
-//     refuses that one before it is sent. Other hosts go on;
+//     stays first of its queue, which waits for Run's next turn or the next
+//     Drain, so that order is kept and a server that is down gets one request
+//     a turn; an open circuit refuses that one before it is sent;
 //   - any other answer, which would be the same the next time, and a cost
 //     above what its budget can ever hold: dead. Redirects are such answers,
 //     but for a 307 or 308 to the same host, which is followed. So is an entry
@@ -80,14 +117,18 @@
 //     entry, not of load or credentials), and one older than Config.MaxAge.
 //
 // Dead entries are set aside, so that they do not block those behind them.
-// They stay in [Transport.List] with a reason and count towards the bounds
-// until [Transport.Requeue] or [Transport.Discard] is called on them: nothing
-// promised is dropped silently. An entry that only ever fails with an error is
-// not set aside by itself, because an outage looks the same; Config.Verdict
-// can do it, and decides everything else too, also by what is in the answer.
+// [Transport.DeadLetters] lists them with a reason, and they count towards the
+// bounds, until [Transport.Requeue] or [Transport.Discard] is called on them:
+// nothing promised is dropped silently. An entry that only ever fails with an
+// error is not set aside by itself before MaxAge, because an outage looks the
+// same; Config.Verdict can do it, and decides everything else too, also by what
+// is in the answer.
 //
-// [Transport.Run] drains at intervals and after [Transport.Wake], which is
-// made to be called by a hook, say when a circuit closes:
+// [Transport.Queues] says how each queue does, as do the page of package inspect
+// and the metrics of otelweir; Config.OnStuck and OnDrained are told when a queue
+// cannot be delivered and when it has been. Run tries a stuck queue again at
+// intervals and after [Transport.Wake], which is made to be called by a hook,
+// say when a circuit closes:
 //
 //	var box *outbox.Transport
 //	breaker.Config{OnStateChange: func(c breaker.Change) {
@@ -95,7 +136,4 @@
 //			box.Wake()
 //		}
 //	}}
-//
-// Order holds among kept requests. A request sent while others wait does not
-// wait behind them.
 package outbox

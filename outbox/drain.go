@@ -2,238 +2,209 @@ package outbox
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"net/http"
-	"net/url"
+	"sync"
 	"time"
 
-	"github.com/weirhttp/weir/internal/hosts"
-	"github.com/weirhttp/weir/internal/plain"
+	bolt "go.etcd.io/bbolt"
 )
 
-// Verdict is what becomes of an entry that Drain sent.
-type Verdict int
+// maxSettling is how many entries of a queue may be answered for good while the
+// file does not say so yet: they are what a process that is killed sends again.
+// More would let a queue outrun a slower disk further.
+const maxSettling = 16
 
-const (
-	Default   Verdict = iota // as the package comment says
-	Delivered                // done: the entry is removed
-	Later                    // it stays first of its host, whose others wait behind it
-	Dead                     // it is set aside, and its host goes on
-)
-
-// Error is why an entry was not delivered. It never shows the entry's path or
-// query.
-type Error struct {
-	ID, Host string
-	Status   int   // of the answer; zero: there was none
-	Err      error // nil if there was an answer
-}
-
-func (e *Error) Error() string {
-	if e.Err == nil {
-		return fmt.Sprintf("outbox: %s: entry %s: answer %d", e.Host, e.ID, e.Status)
-	}
-	return fmt.Sprintf("outbox: %s: entry %s: %s", e.Host, e.ID, plain.Text(e.Err))
-}
-
-// Unwrap gives the cause: a *breaker.Error if the circuit is open.
-func (e *Error) Unwrap() error { return e.Err }
-
-// Timeout reports whether the cause was one.
-func (e *Error) Timeout() bool {
-	var t interface{ Timeout() bool }
-	return errors.As(e.Err, &t) && t.Timeout()
-}
-
-// Drain sends the entries that are pending now, one at a time and in the order
-// of their ids, and returns how many were delivered. The first entry of a host
-// that cannot be delivered yet (refused by an open circuit, no answer, an
-// answer that says later) ends the turn of that host, whose entries stay in
-// their order; those of other hosts are still sent. The error is nil if all
-// were delivered or set aside, else an *Error about the first that was not,
-// ctx.Err(), ErrClosed, or what is wrong with the file. Call it again to go on: entries are sent at least
+// Drain sends the entries that are pending now, each queue's in the order of
+// their ids and up to Config.Concurrency queues at a time, and returns how many
+// were delivered. The first entry of a queue that cannot be delivered yet
+// (refused by an open circuit, no answer, an answer that says later) ends the
+// turn of that queue, whose entries stay in their order; those of other queues
+// are still sent. The error is nil if all were delivered or set aside, else an
+// *Error about the oldest that was tried and was not, ctx.Err(), ErrClosed, or
+// what is wrong with the file. Call it again to go on: entries are sent at least
 // once, each time with the key they were first sent with.
 //
 // The requests carry ctx's values: a throttle.WithPriority below zero lets live
 // requests go first.
 //
-// Of concurrent calls one runs; the others wait for it, then look again.
+// Concurrent calls, and a Run, share the work: no queue is sent by two at a time.
 func (t *Transport) Drain(ctx context.Context) (delivered int, err error) {
-	select {
-	case t.drain <- struct{}{}:
-		defer func() { <-t.drain }()
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	case <-t.closing.Done():
-		return 0, ErrClosed
+	r := &round{t: t, ended: make(map[*queue]bool)}
+	t.mu.Lock()
+	for _, q := range t.order {
+		r.last = max(r.last, q.pending[len(q.pending)-1].id)
 	}
+	t.mu.Unlock()
+	err = r.run(ctx)
+	if err == nil && r.first != nil {
+		err = r.first
+	}
+	return r.delivered, err
+}
+
+// round is one call of Drain, or of Run, whose round ends only from outside.
+type round struct {
+	t     *Transport
+	ctx   context.Context
+	wake  chan struct{} // holds one: something has changed
+	tasks sync.WaitGroup
+
+	last  uint64        // entries up to this id are meant
+	every time.Duration // how long Run leaves a queue alone that is stuck; zero: until Wake
+
+	// Guarded by t.mu.
+	ended     map[*queue]bool // whose turn is over; nil: it is Run's
+	delivered int
+	first     *Error // about the oldest entry that was not
+	err       error  // what is wrong with the file
+	panicked  any
+}
+
+// run sends until nothing is left to send, and returns what ended it earlier.
+func (r *round) run(ctx context.Context) error {
+	t := r.t
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := t.enter(r); err != nil {
+		return err
+	}
+	defer t.leave(r)
 	sending, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(t.closing, cancel)()
-	delivered, err = t.pass(sending)
+	r.ctx = sending
+	for r.step() {
+	}
+	r.tasks.Wait()
 	switch {
+	case r.panicked != nil:
+		panic(r.panicked)
+	case r.err != nil:
+		return r.err
 	case ctx.Err() != nil:
-		return delivered, ctx.Err()
-	case t.closing.Err() != nil:
-		return delivered, ErrClosed
-	}
-	return delivered, err
-}
-
-// pass goes once through what is pending when it starts.
-func (t *Transport) pass(ctx context.Context) (delivered int, first error) {
-	last, err := t.last()
-	if err != nil {
-		return 0, err
-	}
-	waiting := make(map[string]bool) // hosts whose turn has ended
-	for id := uint64(0); ctx.Err() == nil; {
-		p, err := t.next(id, last, waiting)
-		if err != nil {
-			return delivered, err
-		}
-		if p == nil {
-			break
-		}
-		id = p.id
-		v, cause := t.send(ctx, p)
-		if ctx.Err() != nil && cause != nil && cause.Err != nil {
-			break // it was ended, and says nothing about the entry
-		}
-		if err := t.settle(p, v, cause); err != nil {
-			return delivered, err
-		}
-		switch v {
-		case Delivered:
-			delivered++
-		case Later:
-			waiting[p.Host] = true
-			if first == nil {
-				first = cause
-			}
-		}
-	}
-	return delivered, first
-}
-
-// parcel is an entry on its way.
-type parcel struct {
-	Entry
-	id  uint64
-	rec *record
-}
-
-// send makes one try. The Error is nil only for Delivered.
-func (t *Transport) send(ctx context.Context, p *parcel) (Verdict, *Error) {
-	failed := func(status int, err error) *Error {
-		return &Error{ID: p.ID, Host: p.Host, Status: status, Err: err}
-	}
-	if t.s.MaxAge > 0 && time.Since(p.Kept) > t.s.MaxAge {
-		return Dead, failed(0, fmt.Errorf("older than %v", t.s.MaxAge))
-	}
-	sending, cancel := context.WithTimeout(context.WithValue(ctx, drainKey{t}, true), t.s.Timeout)
-	defer cancel()
-	req, err := p.rec.request(sending)
-	if err != nil {
-		return Dead, failed(0, bare(err))
-	}
-	if t.s.Prepare != nil {
-		if err := t.s.Prepare(req); err != nil {
-			return Later, failed(0, fmt.Errorf("prepare: %w", err))
-		}
-	}
-	resp, err := t.s.Client.Do(req)
-	if err != nil && ctx.Err() != nil {
-		return Later, failed(0, ctx.Err())
-	}
-	if err != nil {
-		err = bare(err)
-		return t.verdict(p, nil, err), failed(0, err)
-	}
-	defer discard(resp.Body)
-	v := t.verdict(p, resp, nil)
-	if v == Delivered {
-		return v, nil
-	}
-	return v, failed(resp.StatusCode, nil)
-}
-
-func (t *Transport) verdict(p *parcel, resp *http.Response, err error) Verdict {
-	if resp != nil {
-		p.Status = resp.StatusCode
-		if later(p.Status) && ownFault(p.Status) {
-			p.Tries++
-		}
-	}
-	if t.s.Verdict != nil {
-		switch v := t.s.Verdict(p.Entry, resp, err); v {
-		case Delivered, Later, Dead:
-			return v
-		}
-	}
-	switch {
-	case err != nil && hopeless(err):
-		return Dead
-	case err != nil:
-		return Later
-	case p.Status < 300 || p.Status == http.StatusSeeOther:
-		return Delivered
-	case !later(p.Status), t.s.MaxTries > 0 && p.Tries >= t.s.MaxTries:
-		return Dead
-	}
-	return Later
-}
-
-// later reports the answers after which the same request may yet succeed.
-func later(status int) bool {
-	switch status {
-	case http.StatusUnauthorized, http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusConflict,
-		http.StatusMisdirectedRequest, http.StatusTooEarly, http.StatusTooManyRequests:
-		return true
-	}
-	return status >= 500
-}
-
-// ownFault reports those of them that may be the entry's doing, rather than
-// that of the server's load or of the credentials.
-func ownFault(status int) bool {
-	switch status {
-	case http.StatusUnauthorized, http.StatusProxyAuthRequired, http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		return false
-	}
-	return true
-}
-
-// repeats lets the client follow a redirect that repeats the request at the same
-// host, no less protected. Any other is an answer like the rest: whether what it
-// leads to is good says nothing about the entry, and who asked for the
-// credentials that Prepare set did not mean another host.
-func repeats(next *http.Request, via []*http.Request) error {
-	last := via[len(via)-1]
-	if next.Method != last.Method || hosts.Key(next) != hosts.Key(last) ||
-		next.URL.Scheme != last.URL.Scheme && next.URL.Scheme != "https" || len(via) >= 10 {
-		return http.ErrUseLastResponse
+		return ctx.Err()
+	case sending.Err() != nil:
+		return ErrClosed
 	}
 	return nil
 }
 
-// bare takes the URL, and so the query, out of the error of a client or of
-// url.Parse, and out of one that a client below has made. It stops at any other
-// error, which callers look for; plain.Bare, for texts, does not.
-func bare(err error) error {
-	for {
-		u, ok := err.(*url.Error)
-		if !ok || u.Err == nil {
-			return err
+func (t *Transport) enter(r *round) error {
+	r.wake = make(chan struct{}, 1)
+	if err := t.file.view(func(*bolt.Tx) error { return nil }); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return ErrClosed
+	}
+	t.running.Add(1)
+	t.rounds[r] = struct{}{}
+	return nil
+}
+
+func (t *Transport) leave(r *round) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.rounds, r)
+	t.signal()
+	t.running.Done()
+}
+
+// signal has each round look again; t.mu is held.
+func (t *Transport) signal() {
+	for r := range t.rounds {
+		select {
+		case r.wake <- struct{}{}:
+		default:
 		}
-		err = u.Err
 	}
 }
 
-// discard reads a little of what is left, to keep the connection, and closes.
-func discard(body io.ReadCloser) {
-	_, _ = io.CopyN(io.Discard, body, 64<<10)
-	body.Close()
+// step sends one entry, or waits until there may be one to send. It reports
+// whether the round goes on.
+func (r *round) step() bool {
+	q, s, at, open := r.claim()
+	if q != nil {
+		r.tasks.Go(func() { r.deliver(q, s) })
+		return true
+	}
+	if !open {
+		return false
+	}
+	var tick <-chan time.Time
+	if !at.IsZero() {
+		timer := time.NewTimer(time.Until(at))
+		defer timer.Stop()
+		tick = timer.C
+	}
+	select {
+	case <-r.wake:
+	case <-tick:
+	case <-r.ctx.Done():
+	}
+	return true
+}
+
+// claim takes the next queue whose turn it is and the entry to send, or says
+// that there is none: whether there may be later, and at what time if that is
+// known.
+func (r *round) claim() (q *queue, s slot, at time.Time, open bool) {
+	t := r.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r.ctx.Err() != nil || r.err != nil || r.panicked != nil {
+		return nil, s, at, false
+	}
+	now := time.Now()
+	open = r.ended == nil
+	for i := range t.order {
+		q := t.order[(t.turn+i)%len(t.order)]
+		s, ok := q.next()
+		if !ok || s.id > r.last || r.ended[q] {
+			continue
+		}
+		open = true
+		if ready, when := r.ready(q, s, now); !ready {
+			if !when.IsZero() && (at.IsZero() || when.Before(at)) {
+				at = when
+			}
+			continue
+		}
+		if q.sending || !t.place(q) {
+			continue
+		}
+		t.turn = (t.turn + i + 1) % len(t.order)
+		q.sending, q.begun = true, t.wakes
+		t.sending++
+		if q.doubt = !q.working; q.doubt {
+			t.doubtful++
+		}
+		return q, s, at, true
+	}
+	return nil, s, at, open
+}
+
+// ready reports whether the round may send, or set aside, the entry of q at s,
+// or when it may.
+func (r *round) ready(q *queue, s slot, now time.Time) (bool, time.Time) {
+	if r.ended != nil || r.t.expired(s, now) {
+		return true, time.Time{}
+	}
+	ok, at := q.due(r.every, r.t.wakes, now)
+	if old := r.t.expiry(s).Add(1); !ok && r.t.s.MaxAge > 0 && (at.IsZero() || old.Before(at)) {
+		at = old
+	}
+	return ok, at
+}
+
+// place reports whether an entry of q may be sent beside those on their way. Of
+// the places queues that were not answered when they were last tried, or have
+// not been tried, get half: those that hang leave the other half to those that
+// do not.
+func (t *Transport) place(q *queue) bool {
+	most := t.s.Concurrency
+	return t.sending < most && t.settling < maxSettling*most && len(q.settled) < maxSettling &&
+		(q.working || t.doubtful < max(1, most/2))
 }

@@ -76,7 +76,7 @@ func TestDecode(t *testing.T) {
 	}
 	for want, b := range map[string][]byte{
 		"too short":            sealed(func(b []byte) { binary.BigEndian.PutUint32(b[5:], 1<<32-1) }),
-		"version 2":            sealed(func(b []byte) { b[0] = 2 }),
+		"version 3":            sealed(func(b []byte) { b[0] = 3 }),
 		"unexpected end of JS": sealed(func(b []byte) { binary.BigEndian.PutUint32(b[5:], 3) }),
 	} {
 		if _, err := decode(b); err == nil || !strings.Contains(err.Error(), want) {

@@ -79,6 +79,44 @@ func Example() {
 	// 2 <nil>
 }
 
+// A request is on the disk before anything of it is sent, whatever the server
+// does.
+func ExampleTransport_Enqueue() {
+	dir, err := os.MkdirTemp("", "outbox")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	box, err := outbox.New(&events{}, outbox.Config{Path: filepath.Join(dir, "outbox.db"), Patterns: []string{}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer box.Close()
+	for _, event := range []string{"one", "two"} {
+		req, err := http.NewRequest("POST", "https://api.example.com/events", strings.NewReader(event))
+		if err != nil {
+			log.Fatal(err)
+		}
+		id, err := box.Enqueue(req)
+		if err != nil {
+			log.Fatal(err) // it is not kept, and will not be sent
+		}
+		fmt.Println(id)
+	}
+	for _, q := range box.Queues() {
+		fmt.Println(q.Queue, q.Pending)
+	}
+	n, err := box.Drain(context.Background()) // programs call Run in a goroutine
+	fmt.Println(n, err)
+	// Output:
+	// 0000000000000001
+	// 0000000000000002
+	// api.example.com 2
+	// the server got one with ""
+	// the server got two with ""
+	// 2 <nil>
+}
+
 // What a server will not take is set aside, does not block the rest, and waits
 // for somebody to look at it.
 func ExampleTransport_List() {

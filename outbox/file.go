@@ -55,6 +55,7 @@ type file struct {
 
 type write struct {
 	fn   func(*bolt.Tx) error
+	then func()     // called once it is on the disk, in the order of the writes; may be nil
 	done chan error // holds one
 }
 
@@ -66,11 +67,27 @@ func openFile(path string) (*file, error) {
 			return nil, (&file{path: path}).named(err)
 		}
 	}
-	f, err := open(path)
-	if err != nil {
-		return nil, (&file{path: path}).named(err)
+	for {
+		f, err := open(path)
+		if err != nil {
+			return nil, (&file{path: path}).named(err)
+		}
+		// While this one waited for the lock, another may have put a smaller
+		// file in its place, and nobody would find what is kept in the old one.
+		if f.isAt(path) {
+			return f, nil
+		}
+		if err := f.close(); err != nil {
+			return nil, f.named(err)
+		}
 	}
-	return f, nil
+}
+
+// isAt reports whether f is what others find at path.
+func (f *file) isAt(path string) bool {
+	ours, err := f.os.Stat()
+	theirs, err2 := os.Stat(path)
+	return err != nil || err2 != nil || os.SameFile(ours, theirs)
 }
 
 func create(path string) error {
@@ -98,11 +115,18 @@ func create(path string) error {
 	} else if missing == nil {
 		err = nil
 	}
-	if d, e := os.Open(dir); err == nil && e == nil {
-		_ = d.Sync() // the name; not every system can
-		d.Close()
+	if err == nil {
+		syncDir(dir)
 	}
 	return err
+}
+
+// syncDir puts the names in a directory on the disk, where the system can.
+func syncDir(dir string) {
+	if d, err := os.Open(dir); err == nil {
+		_ = d.Sync()
+		d.Close()
+	}
 }
 
 func open(path string) (*file, error) {
@@ -198,9 +222,10 @@ func (f *file) view(fn func(*bolt.Tx) error) error {
 }
 
 // write runs fn in a transaction together with those of other callers and
-// returns when it is on the disk. If one of them fails, all do.
-func (f *file) write(fn func(*bolt.Tx) error) error {
-	w := &write{fn: fn, done: make(chan error, 1)}
+// returns when it is on the disk, and then has been called. If one of them
+// fails, all do, and none of their thens is called.
+func (f *file) write(fn func(*bolt.Tx) error, then func()) error {
+	w := &write{fn: fn, then: then, done: make(chan error, 1)}
 	f.mu.Lock()
 	f.queue = append(f.queue, w)
 	f.mu.Unlock()
@@ -234,6 +259,11 @@ func (f *file) commit() {
 		})
 	})
 	err = f.named(err)
+	for _, w := range queue {
+		if err == nil && w.then != nil {
+			w.then()
+		}
+	}
 	for _, w := range queue {
 		w.done <- err
 	}

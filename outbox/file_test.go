@@ -33,7 +33,7 @@ func TestRestart(t *testing.T) {
 	}
 	e := want[3]
 	e.Kept, e.Key = time.Time{}, ""
-	if got := (Entry{ID: "0000000000000004", Method: "POST", URL: "http://api.example/?q=1", Host: "api.example", Body: 4}); e != got {
+	if got := (Entry{ID: "0000000000000004", Method: "POST", URL: "http://api.example/?q=1", Host: "api.example", Queue: "api.example", Body: 4}); e != got {
 		t.Errorf("got %+v, want %+v", e, got)
 	}
 }
@@ -191,19 +191,23 @@ func TestForeignFile(t *testing.T) {
 }
 
 // Once bbolt has panicked it is not called again: nothing hangs on its locks,
-// requests get the base's error, and what had been kept is still in the file.
+// requests get the base's error or, where older ones wait, that of the file, and
+// what had been kept is still in the file.
 func TestBrokenFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "outbox.db")
 	o := box(t, &server{down: true}, Config{Path: path})
 	id := mustKeep(t, o, "http://api.example/", "x")
-	err := o.file.write(func(tx *bolt.Tx) error { panic("page 7 already freed") })
+	err := o.file.write(func(tx *bolt.Tx) error { panic("page 7 already freed") }, nil)
 	if !errors.Is(err, ErrCorrupt) {
 		t.Errorf("%v, want %v", err, ErrCorrupt)
 	}
-	if _, err := post(t, o, "http://api.example/", "y"); err != errDown {
+	if _, err := post(t, o, "http://api.example/", "y"); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("behind another: %v, want %v", err, ErrCorrupt)
+	}
+	if _, err := post(t, o, "http://other.api.example/", "y"); err != errDown {
 		t.Errorf("%v, want %v", err, errDown)
 	}
-	if got := o.Stats(); got.Errors != 1 || got.Pending != 1 {
+	if got := o.Stats(); got.Errors != 2 || got.Pending != 1 {
 		t.Errorf("%+v", got)
 	}
 	for what, err := range map[string]error{

@@ -3,9 +3,11 @@ package outbox
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
-	"math/rand/v2"
+	"maps"
+	mathrand "math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,107 +18,141 @@ import (
 )
 
 const (
-	childEnv = "WEIR_OUTBOX_CHILD"
+	childEnv = "WEIR_OUTBOX_CHILD" // the file
+	keepEnv  = "WEIR_OUTBOX_KEEP_FIRST"
 	kills    = 240
 )
 
-// child is a process that lives until it is killed. Its base fails every
-// request of its callers and takes every drained one. Each line it prints is
-// one write to a pipe, so what it has said is not lost with it:
+// childConfig is that of a child, and of who opens its file afterwards.
+func childConfig(path string) Config {
+	return Config{Path: path, Patterns: []string{"*"}, MaxEntries: 40, KeepFirst: os.Getenv(keepEnv) != ""}
+}
+
+// child is a process that lives until it is killed. Its base fails every request
+// of its callers and takes every drained one. Each line it prints is one write
+// to a pipe, so what it has said is not lost with it:
 //
-//	start            New is about to be called
-//	new              it returned
-//	kept KEY ID      a caller got the 202 for a request first sent with KEY
-//	delivered KEY    the server got KEY from Drain
-//	wrong ...        anything that must not happen
+//	start                      New is about to be called
+//	new                        it returned
+//	tried EVENT KEY            the base got EVENT from its caller, and failed
+//	kept EVENT ID              the caller got the id
+//	delivered EVENT KEY HOST   the base got EVENT from Drain or Run
+//	wrong ...                  anything that must not happen
 func child(path string) {
 	say := func(format string, args ...any) {
 		if _, err := fmt.Fprintf(os.Stdout, format+"\n", args...); err != nil {
 			os.Exit(3) // the parent is gone
 		}
 	}
-	server := tripper(func(r *http.Request) (*http.Response, error) {
-		defer r.Body.Close()
-		key := r.Header.Get("Idempotency-Key")
-		if first, ok := r.Context().Value(firstKey{}).(*string); ok {
-			*first = key
-			return nil, errDown
-		}
-		if body, err := io.ReadAll(r.Body); err != nil || string(body) != "for "+r.URL.Path {
-			say("wrong body %q for %s: %v", body, r.URL.Path, err)
-		}
-		say("delivered %s", key)
-		status := http.StatusOK
-		if strings.HasSuffix(r.URL.Path, "7") { // set aside
-			status = http.StatusGone
-		}
-		return &http.Response{StatusCode: status, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
-	})
+	c := childConfig(path)
 	say("start")
-	o, err := New(server, Config{Path: path, Patterns: []string{"h"}, MaxEntries: 40})
+	o, err := New(childBase(c, say), c)
 	if err != nil {
 		say("wrong New: %v", err)
 		os.Exit(2)
 	}
 	say("new")
-	for range 3 {
+	for g := range 3 {
 		go func() {
 			for i := 0; ; i++ {
-				childPost(o, i, say)
+				childPost(o, g == 0, i, say)
 			}
 		}()
 	}
+	if c.KeepFirst {
+		go func() { say("wrong end of Run: %v", o.Run(context.Background(), time.Millisecond)) }()
+	}
 	for {
-		if _, err := o.Drain(context.Background()); err != nil {
-			say("wrong Drain: %v", err)
+		if !c.KeepFirst {
+			if _, err := o.Drain(context.Background()); err != nil {
+				say("wrong Drain: %v", err)
+			}
 		}
 		if o.Stats().Dead > 10 {
 			bury(o, say)
 		}
+		time.Sleep(100 * time.Microsecond)
 	}
+}
+
+// live marks the contexts of a child's callers.
+type live struct{}
+
+func childBase(c Config, say func(string, ...any)) http.RoundTripper {
+	return tripper(func(r *http.Request) (*http.Response, error) {
+		defer r.Body.Close()
+		event, key := r.URL.Path[1:], r.Header.Get("Idempotency-Key")
+		if r.Context().Value(live{}) != nil {
+			if c.KeepFirst {
+				say("wrong: %s was sent before it was kept", event)
+			}
+			say("tried %s %s", event, key)
+			return nil, errDown
+		}
+		if body, err := io.ReadAll(r.Body); err != nil || string(body) != "for "+event {
+			say("wrong body %q for %s: %v", body, event, err)
+		}
+		say("delivered %s %s %s", event, key, r.URL.Host)
+		return &http.Response{StatusCode: fate(event), Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+	})
+}
+
+// fate is what servers answer: to a few that they are gone, so that they are
+// set aside.
+func fate(event string) int {
+	if strings.HasSuffix(event, "7") {
+		return http.StatusGone
+	}
+	return http.StatusOK
 }
 
 // bury discards the dead, which have been delivered.
 func bury(o *Transport, say func(string, ...any)) {
-	entries, err := o.List()
+	entries, err := o.DeadLetters()
 	if err != nil {
-		say("wrong List: %v", err)
+		say("wrong DeadLetters: %v", err)
 	}
 	for _, e := range entries {
-		if !e.Dead {
-			continue
-		}
 		if err := o.Discard(e.ID); err != nil || e.Reason != "answer 410" {
 			say("wrong Discard of %+v: %v", e, err)
 		}
 	}
 }
 
-// firstKey leads to where the base puts the key of a request's first sending.
-type firstKey struct{}
-
-func childPost(o *Transport, i int, say func(string, ...any)) {
-	var key string
-	path := fmt.Sprintf("/%d", i)
-	ctx := context.WithValue(context.Background(), firstKey{}, &key)
-	r, err := http.NewRequestWithContext(ctx, "POST", "http://h"+path, strings.NewReader("for "+path))
+// childPost sends or enqueues one event to one of three hosts.
+func childPost(o *Transport, enqueue bool, i int, say func(string, ...any)) {
+	event := rand.Text()
+	ctx := context.WithValue(context.Background(), live{}, true)
+	r, err := http.NewRequestWithContext(ctx, "POST", fmt.Sprintf("http://h%d/%s", i%3, event), strings.NewReader("for "+event))
 	if err != nil {
 		panic(err)
 	}
-	resp, err := o.RoundTrip(r)
+	var id string
+	if enqueue {
+		id, err = o.Enqueue(r)
+	} else if resp, e := o.RoundTrip(r); e == nil {
+		id = resp.Header.Get(IDHeader)
+	} else {
+		err = e
+	}
 	if err != nil { // full: nothing was promised
 		time.Sleep(time.Millisecond)
 		return
 	}
-	say("kept %s %s", key, resp.Header.Get(IDHeader))
+	say("kept %s %s", event, id)
 }
 
 // ledger is what the parent knows of all children.
 type ledger struct {
-	kept      map[string]string // ids by key
-	ids       map[string]string // keys by id
-	delivered map[string]int    // how often, by key
-	turn      []string          // keys in the order of their delivery by the child that lives
+	kept      map[string]string   // ids by event
+	ids       map[string]string   // events by id
+	keys      map[string]string   // by event
+	delivered map[string]int      // how often, by event
+	turn      map[string][]string // events by host, as the child that lives delivered them
+}
+
+func newLedger() *ledger {
+	return &ledger{kept: map[string]string{}, ids: map[string]string{}, keys: map[string]string{}, delivered: map[string]int{}}
 }
 
 func (l *ledger) line(t *testing.T, s string) {
@@ -124,40 +160,58 @@ func (l *ledger) line(t *testing.T, s string) {
 	f := strings.Fields(s)
 	switch {
 	case f[0] == "start":
-		l.turn = nil
+		l.turn = map[string][]string{}
 	case f[0] == "new":
+	case f[0] == "tried" && len(f) == 3:
+		l.key(t, f[1], f[2])
 	case f[0] == "kept" && len(f) == 3:
 		if other, twice := l.ids[f[2]]; twice || l.kept[f[1]] != "" {
 			t.Errorf("id %s was given to %s and to %s", f[2], other, f[1])
 		}
 		l.kept[f[1]], l.ids[f[2]] = f[2], f[1]
-	case f[0] == "delivered" && len(f) == 2:
+	case f[0] == "delivered" && len(f) == 4:
+		l.key(t, f[1], f[2])
 		l.delivered[f[1]]++
-		l.turn = append(l.turn, f[1])
+		l.turn[f[3]] = append(l.turn[f[3]], f[1])
 	default:
 		t.Errorf("child: %s", s)
 	}
 }
 
-// ordered checks that one child delivered in the order of the ids it promised.
+// key checks that an event goes by one key, whenever and by whom it is sent.
+func (l *ledger) key(t *testing.T, event, key string) {
+	t.Helper()
+	if known := l.keys[event]; key == "" || known != "" && known != key {
+		t.Errorf("event %s was sent with the key %q, before with %q", event, key, known)
+	}
+	l.keys[event] = key
+}
+
+// ordered checks that one child delivered to each host in the order of the ids
+// it promised.
 func (l *ledger) ordered(t *testing.T) {
 	t.Helper()
-	last := ""
-	for _, key := range l.turn {
-		id := l.kept[key]
-		if id != "" && id <= last {
-			t.Errorf("entry %s was delivered after %s", id, last)
+	for host, events := range l.turn {
+		last := ""
+		for _, event := range events {
+			id := l.kept[event]
+			if id != "" && id <= last {
+				t.Errorf("%s got entry %s after %s", host, id, last)
+			}
+			last = max(last, id)
 		}
-		last = max(last, id)
 	}
 }
 
 // killOne starts a child, kills it after it has said lines lines and a moment
 // more, and hears it out.
-func (l *ledger) killOne(t *testing.T, path string, lines int, moment time.Duration) {
+func (l *ledger) killOne(t *testing.T, path string, keepFirst bool, lines int, moment time.Duration) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childEnv+"="+path)
+	if keepFirst {
+		cmd.Env = append(cmd.Env, keepEnv+"=1")
+	}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -184,23 +238,24 @@ func (l *ledger) killOne(t *testing.T, path string, lines int, moment time.Durat
 	l.ordered(t)
 }
 
-// Killed at any point, the outbox opens again, loses nothing it promised, gives
-// no id twice, keeps the order, and sends every entry under its first key.
+// Killed at any point, in either mode, the outbox opens again, loses nothing it
+// promised, gives no id twice, keeps the order of each queue, and sends every
+// entry under its first key.
 func TestKill(t *testing.T) {
-	random := rand.New(rand.NewPCG(7, 7))
-	l := &ledger{kept: map[string]string{}, ids: map[string]string{}, delivered: map[string]int{}}
+	random := mathrand.New(mathrand.NewPCG(7, 7))
+	l := newLedger()
 	path := filepath.Join(t.TempDir(), "outbox.db")
 	var young []string
 	for i := range kills {
 		moment := time.Duration(random.Int64N(int64(2 * time.Millisecond)))
+		keepFirst := i%2 == 0
 		if i%10 == 9 { // a file of its own, killed while New makes it
 			fresh := filepath.Join(t.TempDir(), "young.db")
 			young = append(young, fresh)
-			other := &ledger{kept: map[string]string{}, ids: map[string]string{}, delivered: map[string]int{}}
-			other.killOne(t, fresh, 1, moment)
+			newLedger().killOne(t, fresh, keepFirst, 1, moment)
 			continue
 		}
-		l.killOne(t, path, 1+random.IntN(24), moment)
+		l.killOne(t, path, keepFirst, 1+random.IntN(40), moment)
 		if t.Failed() {
 			t.Fatalf("after %d kills", i+1)
 		}
@@ -213,41 +268,45 @@ func TestKill(t *testing.T) {
 
 // reckon opens the file a last time: every promise was kept, or still is.
 func (l *ledger) reckon(t *testing.T, path string) {
+	t.Helper()
 	s := &server{}
-	o := box(t, s, Config{Path: path, Patterns: []string{"h"}})
-	pending, ids := map[string]bool{}, map[string]bool{}
+	o := box(t, s, Config{Path: path, Patterns: []string{"*"}})
+	left, ids := map[string]bool{}, map[string]bool{}
 	for _, e := range mustList(t, o) {
+		event := e.URL[strings.LastIndexByte(e.URL, '/')+1:]
 		if ids[e.ID] {
 			t.Errorf("entry %s is on the list twice", e.ID)
 		}
 		ids[e.ID] = true
 		if !e.Dead {
-			pending[e.Key] = true
-		} else if l.delivered[e.Key] == 0 {
+			left[event] = true
+		} else if l.delivered[event] == 0 {
 			t.Errorf("entry %s is dead, but nobody refused it", e.ID)
 		}
-		if id := l.kept[e.Key]; id != "" && id != e.ID {
+		if id := l.kept[event]; id != "" && id != e.ID {
 			t.Errorf("entry %s was promised as %s", e.ID, id)
 		}
+		l.key(t, event, e.Key)
 	}
-	for key, id := range l.kept {
-		if !pending[key] && l.delivered[key] == 0 {
+	for event, id := range l.kept {
+		if !left[event] && l.delivered[event] == 0 {
 			t.Errorf("entry %s is lost", id)
 		}
 	}
 	if len(l.kept) == 0 || len(l.delivered) == 0 {
 		t.Errorf("%d promises, %d deliveries: nothing was tested", len(l.kept), len(l.delivered))
 	}
-	mustDrain(t, o, len(pending))
+	mustDrain(t, o, len(left))
 	for _, r := range s.requests() {
-		if !pending[r.key] {
-			t.Errorf("key %s was not on the list", r.key)
+		event := r.url[strings.LastIndexByte(r.url, '/')+1:]
+		if l.key(t, event, r.key); !left[event] {
+			t.Errorf("%s was not on the list", event)
 		}
 	}
 	again := 0
-	for _, n := range l.delivered {
+	for n := range maps.Values(l.delivered) {
 		again += n - 1
 	}
-	t.Logf("%d kills, %d promises, %d keys delivered before the end, %d of them again, %d at the end",
-		kills, len(l.kept), len(l.delivered), again, len(pending))
+	t.Logf("%d promises, %d events delivered before the end, %d times again, %d at the end",
+		len(l.kept), len(l.delivered), again, len(left))
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/weirhttp/weir/internal/notsent"
 )
 
-// Both bounds hold exactly, across a restart too, and give room back.
+// Both bounds hold exactly, across a restart too, and give room back. When they
+// are reached, a request is sent only where it overtakes nothing.
 func TestBounds(t *testing.T) {
 	s := &server{down: true}
 	probe := box(t, s, Config{})
@@ -29,7 +30,7 @@ func TestBounds(t *testing.T) {
 		var ids []string
 		for i := range 8 {
 			id, err := post(t, o, "http://api.example/", strings.Repeat("x", 1000))
-			if (err == nil) != (i < 5) || err != nil && err != errDown {
+			if (err == nil) != (i < 5) || err != nil && !errors.Is(err, ErrFull) {
 				t.Errorf("%s: request %d: %v", name, i, err)
 			}
 			ids = append(ids, id)
@@ -49,8 +50,11 @@ func TestBounds(t *testing.T) {
 			t.Error(err)
 		}
 		mustKeep(t, o, "http://api.example/", strings.Repeat("x", 1000))
-		if _, err := post(t, o, "http://api.example/", strings.Repeat("x", 1000)); err != errDown {
+		if _, err := post(t, o, "http://api.example/", strings.Repeat("x", 1000)); !errors.Is(err, ErrFull) {
 			t.Errorf("%s: full again: %v", name, err)
+		}
+		if _, err := post(t, o, "http://other.api.example/", strings.Repeat("x", 1000)); err != errDown {
+			t.Errorf("%s: full, and nothing to overtake: %v", name, err)
 		}
 	}
 }
@@ -59,7 +63,7 @@ func TestBounds(t *testing.T) {
 // promise is kept once, and the bounds hold throughout.
 func TestConcurrency(t *testing.T) {
 	s := &server{}
-	drains := func(r *http.Request) bool { return r.Context().Value(firstKey{}) == nil }
+	drains := func(r *http.Request) bool { return r.Context().Value(live{}) == nil }
 	o := box(t, tripper(func(r *http.Request) (*http.Response, error) {
 		if drains(r) {
 			return s.RoundTrip(r)
@@ -89,7 +93,7 @@ func TestConcurrency(t *testing.T) {
 	for g := range 64 {
 		keepers.Go(func() {
 			for i := range 10 {
-				ctx := context.WithValue(context.Background(), firstKey{}, true)
+				ctx := context.WithValue(context.Background(), live{}, true)
 				r, _ := http.NewRequestWithContext(ctx, "POST", "http://api.example/", strings.NewReader(fmt.Sprint(g, i)))
 				resp, err := o.RoundTrip(r)
 				if err != nil {
@@ -180,7 +184,7 @@ func TestNeverFits(t *testing.T) {
 	mustKeep(t, o, "http://api.example/", "x")
 	mustKeep(t, o, "http://api.example/", "y")
 	refusal.temporary = false
-	if _, err := post(t, o, "http://api.example/", "z"); !errors.Is(err, refusal) {
+	if _, err := post(t, o, "http://other.api.example/", "z"); !errors.Is(err, refusal) {
 		t.Errorf("%v, want %v", err, refusal)
 	}
 	mustDrain(t, o, 0)

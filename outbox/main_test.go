@@ -12,9 +12,12 @@ import (
 	"testing"
 )
 
-// TestMain is also the child that TestKill kills.
+// TestMain is also the child that TestKill kills, and that of TestDiskFull.
 func TestMain(m *testing.M) {
 	if path := os.Getenv(childEnv); path != "" {
+		if os.Getenv(fullEnv) != "" {
+			fullChild(path)
+		}
 		child(path)
 	}
 	os.Exit(m.Run())
@@ -32,12 +35,13 @@ type seen struct{ method, url, host, key, body string }
 // server is a base that is down, or records what reaches it and answers with
 // what status says.
 type server struct {
-	mu     sync.Mutex
-	down   bool
-	status func(r *http.Request, body string) int // nil: 200
-	got    []seen
-	heads  []http.Header
-	open   int // answers whose bodies are not closed
+	mu      sync.Mutex
+	down    bool
+	forgets bool                                   // what reaches it
+	status  func(r *http.Request, body string) int // nil: 200
+	got     []seen
+	heads   []http.Header
+	open    int // answers whose bodies are not closed
 }
 
 func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -55,6 +59,9 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 		if body, err = io.ReadAll(r.Body); err != nil {
 			return nil, err
 		}
+	}
+	if s.forgets {
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 	}
 	s.got = append(s.got, seen{r.Method, r.URL.String(), r.Host, r.Header.Get("Idempotency-Key"), string(body)})
 	s.heads = append(s.heads, r.Header)

@@ -2,55 +2,37 @@ package outbox
 
 import (
 	"context"
-	"errors"
+	"math"
 	"time"
 )
 
-// Run calls Drain now, after each Wake, and every so often if every is
-// positive, until ctx ends or the outbox is closed or its file fails, and
-// returns that error. What could not be delivered waits for the next turn.
+// Run sends what is pending, and what is kept from then on, until ctx ends or
+// the outbox is closed or its file fails, and returns that error. A queue whose
+// first entry could not be delivered, by Run or by the request that was then
+// kept, is tried again once every has passed, or after the next Wake; with an
+// every of zero only then. Queues that can be delivered are not kept waiting.
 func (t *Transport) Run(ctx context.Context, every time.Duration) error {
-	for {
-		_, err := t.Drain(ctx)
-		var later *Error
-		if err != nil && !errors.As(err, &later) || ctx.Err() != nil {
-			return err
-		}
-		if err := t.rest(ctx, every); err != nil {
-			return err
-		}
-	}
+	t.Wake()
+	return (&round{t: t, last: math.MaxUint64, every: every}).run(ctx)
 }
 
-// rest waits for Run's next turn.
-func (t *Transport) rest(ctx context.Context, every time.Duration) error {
-	var tick <-chan time.Time
-	if every > 0 {
-		timer := time.NewTimer(every)
-		defer timer.Stop()
-		tick = timer.C
-	}
-	select {
-	case <-tick:
-	case <-t.wake:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.closing.Done():
-		return ErrClosed
-	}
-	return nil
-}
-
-// Wake has Run drain now, or once more if it is draining. It never blocks: it
-// may be called by a hook, such as the breaker's OnStateChange when a circuit
-// closes. A nil Transport does nothing, so that the hook can be written before
-// New.
+// Wake has Run try all queues now, or once more if it is trying them. It does
+// not wait: it may be called by a hook, such as the breaker's OnStateChange when
+// a circuit closes. A nil Transport does nothing, so that the hook can be
+// written before New.
 func (t *Transport) Wake() {
 	if t == nil {
 		return
 	}
-	select {
-	case t.wake <- struct{}{}:
-	default:
-	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.wakes++
+	t.signal()
+}
+
+// woken is how often Wake was called.
+func (t *Transport) woken() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.wakes
 }

@@ -6,205 +6,184 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
-
-	"github.com/weirhttp/weir/internal/plain"
 )
 
-// settle writes down what became of a parcel.
-func (t *Transport) settle(p *parcel, v Verdict, cause *Error) error {
-	var d delta
-	if v == Later && cause.Status == 0 {
-		return nil // nothing was learnt about the entry
-	}
-	err := t.file.write(func(tx *bolt.Tx) error {
-		n := note{Tries: p.Tries, Status: p.Status}
-		switch v {
-		case Delivered:
-			d = remove(tx, p.id)
-		case Dead:
-			n.Reason = reason(cause)
-			d = move(tx, p.id, "pending", "dead", &n)
-		default:
-			d = delta{}
-			if where, _ := find(tx, p.id); where == "pending" {
-				d.err = putNote(tx, p.id, &n)
+// settle writes down what became of a parcel. It reports whether that emptied
+// a queue that had a backlog, and since when it had.
+func (t *Transport) settle(p *parcel, v Verdict, cause *Error) (behind time.Time, err error) {
+	n := note{Tries: p.Tries, Status: p.Status, Requeued: p.requeued}
+	if v == Later {
+		if cause.Status == 0 {
+			return behind, nil // nothing was learnt about the entry
+		}
+		return behind, t.file.write(func(tx *bolt.Tx) error {
+			if where, _ := find(tx, p.id); where == pending {
+				return putNote(tx, p.id, &n)
 			}
+			return nil
+		}, nil)
+	}
+	var c change
+	err = t.file.write(func(tx *bolt.Tx) (err error) {
+		if v == Delivered {
+			c, err = remove(tx, p.id)
+			return err
 		}
-		return d.err
-	})
-	if err != nil || !t.apply(d) {
+		n.Reason = cause.why()
+		c, err = move(tx, p.id, pending, dead, n)
 		return err
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	switch v {
-	case Delivered:
-		t.stats.Delivered++
-	case Dead:
-		t.stats.SetAside++
-	}
-	return nil
+	}, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if q := t.queues[p.Queue]; q != nil {
+			behind = q.behind
+		}
+		q := t.apply(c)
+		switch {
+		case q == nil:
+			behind = time.Time{}
+			return // it was discarded meanwhile
+		case v == Delivered:
+			t.stats.Delivered++
+			q.delivered++
+		default:
+			t.stats.SetAside++
+			q.setAside++
+		}
+		if len(q.pending) > 0 {
+			behind = time.Time{}
+		}
+	})
+	return behind, err
 }
 
-func reason(e *Error) string {
-	if e.Err == nil {
-		return fmt.Sprintf("answer %d", e.Status)
-	}
-	return plain.Text(e.Err)
+// bucket is where entries of a kind lie.
+func (w where) bucket(tx *bolt.Tx) *bolt.Bucket {
+	return tx.Bucket([]byte([]string{pending: "pending", dead: "dead"}[w]))
 }
 
-// delta is what a transaction did to the counts, to be applied once it is on
-// the disk.
-type delta struct {
-	pending, dead int
-	bytes         int64
-	err           error
-}
-
-// apply reports whether there was anything to apply.
-func (t *Transport) apply(d delta) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.stats.Pending += d.pending
-	t.stats.Dead += d.dead
-	t.stats.Bytes += d.bytes
-	return d != delta{}
-}
-
-func find(tx *bolt.Tx, id uint64) (where string, value []byte) {
-	for _, where := range []string{"pending", "dead"} {
-		if value := tx.Bucket([]byte(where)).Get(key(id)); value != nil {
-			return where, value
+func find(tx *bolt.Tx, id uint64) (where, []byte) {
+	for _, w := range []where{pending, dead} {
+		if value := w.bucket(tx).Get(key(id)); value != nil {
+			return w, value
 		}
 	}
-	return "", nil
+	return nowhere, nil
 }
 
-func remove(tx *bolt.Tx, id uint64) (d delta) {
-	where, value := find(tx, id)
-	switch where {
-	case "":
-		return d
-	case "pending":
-		d.pending--
-	case "dead":
-		d.dead--
+// remove deletes an entry, wherever it is.
+func remove(tx *bolt.Tx, id uint64) (c change, err error) {
+	from, value := find(tx, id)
+	if from == nowhere {
+		return c, nil
 	}
-	d.bytes = -int64(len(value))
-	d.err = errors.Join(tx.Bucket([]byte(where)).Delete(key(id)), putNote(tx, id, nil))
-	return d
+	kept, queue, err := place(value)
+	if err != nil {
+		return c, corrupt(id, err)
+	}
+	c = change{id: id, queue: queue, kept: kept, size: int64(len(value)), from: from}
+	return c, errors.Join(from.bucket(tx).Delete(key(id)), tx.Bucket([]byte("notes")).Delete(key(id)))
 }
 
 // move carries an entry from one bucket to another with a new note.
-func move(tx *bolt.Tx, id uint64, from, to string, n *note) (d delta) {
-	value := bytes.Clone(tx.Bucket([]byte(from)).Get(key(id)))
+func move(tx *bolt.Tx, id uint64, from, to where, n note) (c change, err error) {
+	value := bytes.Clone(from.bucket(tx).Get(key(id)))
 	if value == nil {
-		return d
+		return c, nil
 	}
-	d.pending, d.dead = 1, -1
-	if to == "dead" {
-		d.pending, d.dead = -1, 1
+	kept, queue, err := place(value)
+	if err != nil {
+		return c, corrupt(id, err)
 	}
-	d.err = errors.Join(tx.Bucket([]byte(from)).Delete(key(id)), tx.Bucket([]byte(to)).Put(key(id), value), putNote(tx, id, n))
-	return d
+	if !n.Requeued.IsZero() {
+		kept = n.Requeued.UnixNano()
+	}
+	c = change{id: id, queue: queue, kept: kept, size: int64(len(value)), from: from, to: to}
+	return c, errors.Join(from.bucket(tx).Delete(key(id)), to.bucket(tx).Put(key(id), value), putNote(tx, id, &n))
 }
 
 func putNote(tx *bolt.Tx, id uint64, n *note) error {
-	notes := tx.Bucket([]byte("notes"))
-	if n == nil {
-		return notes.Delete(key(id))
-	}
 	text, err := json.Marshal(n)
 	if err != nil {
 		return err
 	}
-	return notes.Put(key(id), text)
+	return tx.Bucket([]byte("notes")).Put(key(id), text)
 }
 
-// load reads one entry of a bucket; the record's body lies in the file.
-func load(tx *bolt.Tx, id uint64, value []byte, dead bool) (*record, Entry, error) {
-	rec, err := decode(value)
-	if err != nil {
-		return nil, Entry{}, corrupt(id, err)
-	}
-	var n note
+func getNote(tx *bolt.Tx, id uint64) (n note, err error) {
 	if text := tx.Bucket([]byte("notes")).Get(key(id)); text != nil {
 		if err := json.Unmarshal(text, &n); err != nil {
-			return nil, Entry{}, corrupt(id, err)
+			return n, corrupt(id, err)
 		}
 	}
-	return rec, rec.entry(id, n, dead), nil
+	return n, nil
 }
 
-// each calls fn with every entry and its size, the pending ones first.
-func each(tx *bolt.Tx, fn func(e Entry, size int)) error {
-	for _, where := range []string{"pending", "dead"} {
-		err := tx.Bucket([]byte(where)).ForEach(func(k, value []byte) error {
-			if len(k) != 8 {
-				return fmt.Errorf("%w: a key of %d bytes", ErrCorrupt, len(k))
-			}
-			_, e, err := load(tx, binary.BigEndian.Uint64(k), value, where == "dead")
-			if err == nil {
-				fn(e, len(value))
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
+// read reads one entry of a bucket; the record's body lies in the file.
+func read(tx *bolt.Tx, id uint64, value []byte, w where) (*record, Entry, note, error) {
+	rec, err := decode(value)
+	if err != nil {
+		return nil, Entry{}, note{}, corrupt(id, err)
 	}
-	return nil
+	n, err := getNote(tx, id)
+	if err != nil {
+		return nil, Entry{}, n, err
+	}
+	return rec, rec.entry(id, n, w == dead), n, nil
 }
 
-// count checks all entries and sets the counters from them.
-func (t *Transport) count() error {
+// load checks all entries and fills the queues from them.
+func (t *Transport) load() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	return t.file.view(func(tx *bolt.Tx) error {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		return each(tx, func(e Entry, size int) {
-			t.stats.Bytes += int64(size)
-			if e.Dead {
-				t.stats.Dead++
-			} else {
-				t.stats.Pending++
-			}
-		})
-	})
-}
-
-// last is the id of the youngest pending entry, or zero.
-func (t *Transport) last() (id uint64, err error) {
-	err = t.file.view(func(tx *bolt.Tx) error {
-		if k, _ := tx.Bucket([]byte("pending")).Cursor().Last(); k != nil {
-			id = binary.BigEndian.Uint64(k)
-		}
-		return nil
-	})
-	return id, err
-}
-
-// next is the first pending entry after one id and up to another whose host is
-// not waiting, or nil.
-func (t *Transport) next(after, last uint64, waiting map[string]bool) (p *parcel, err error) {
-	err = t.file.view(func(tx *bolt.Tx) error {
-		c := tx.Bucket([]byte("pending")).Cursor()
-		for k, value := c.Seek(key(after + 1)); k != nil; k, value = c.Next() {
-			id := binary.BigEndian.Uint64(k)
-			if id > last {
+		for _, w := range []where{pending, dead} {
+			err := w.bucket(tx).ForEach(func(k, value []byte) error {
+				if len(k) != 8 {
+					return fmt.Errorf("%w: a key of %d bytes", ErrCorrupt, len(k))
+				}
+				id := binary.BigEndian.Uint64(k)
+				kept, queue, err := place(value)
+				if err != nil {
+					return corrupt(id, err)
+				}
+				n, err := getNote(tx, id)
+				if err != nil {
+					return err
+				}
+				if !n.Requeued.IsZero() {
+					kept = n.Requeued.UnixNano()
+				}
+				q := t.apply(change{id: id, queue: queue, kept: kept, size: int64(len(value)), to: w})
+				if w == pending && q.behind.IsZero() {
+					q.behind = time.Now()
+				}
 				return nil
-			}
-			rec, e, err := load(tx, id, value, false)
+			})
 			if err != nil {
 				return err
 			}
-			if !waiting[e.Host] {
-				rec.body = bytes.Clone(rec.body)
-				p = &parcel{Entry: e, id: id, rec: rec}
-				return nil
-			}
 		}
+		return nil
+	})
+}
+
+// parcel reads a pending entry that is to be sent, or returns nil if it is gone.
+func (t *Transport) parcel(s slot) (p *parcel, err error) {
+	err = t.file.view(func(tx *bolt.Tx) error {
+		value := pending.bucket(tx).Get(key(s.id))
+		if value == nil {
+			return nil
+		}
+		rec, e, n, err := read(tx, s.id, value, pending)
+		if err != nil {
+			return err
+		}
+		rec.body = bytes.Clone(rec.body)
+		p = &parcel{Entry: e, slot: s, rec: rec, requeued: n.Requeued}
 		return nil
 	})
 	return p, err

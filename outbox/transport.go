@@ -7,36 +7,48 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	bolt "go.etcd.io/bbolt"
 
 	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/plain"
 )
 
-// Transport is an http.RoundTripper that keeps requests its base could not
-// deliver. Make one with New and end it with Close; it is safe for concurrent
-// use.
+// Transport is an http.RoundTripper that keeps requests, to send them through
+// its base until they are delivered. Make one with New and end it with Close;
+// it is safe for concurrent use.
 type Transport struct {
-	base http.RoundTripper
-	s    settings
-	file *file
-	wake chan struct{} // holds one
+	base    http.RoundTripper
+	s       settings
+	file    *file
+	waiting atomic.Int64 // len(order): zero spares requests the lock
 
-	drain   chan struct{} // held by the Drain that runs
 	closing context.Context
 	close   context.CancelFunc
+	running sync.WaitGroup // rounds; Add under mu, unless closed
 
-	mu    sync.Mutex
-	stats Stats
+	mu       sync.Mutex
+	stats    Stats
+	reserved Stats // Pending and Bytes of what is being written
+	queues   map[string]*queue
+	idle     int      // of queues: with nothing in them
+	order    []*queue // with something pending, in the order of their turns
+	turn     int      // in order: whose it is
+	sending  int      // entries on their way
+	doubtful int      // of these: of queues whose last try was not answered
+	settling int      // entries answered for good, of which the file does not say so yet
+	wakes    uint64   // calls of Wake
+	rounds   map[*round]struct{}
+	closed   bool
 }
 
 // New opens or creates the outbox at c.Path around base; nil is
 // http.DefaultTransport. It reads the whole file once and fails with ErrCorrupt
 // in the chain if an entry's checksum is wrong or a page of the database makes
 // no sense, and with ErrLocked if the file is open elsewhere. Pages have no
-// checksums: a few changed bits in the table of one can hide entries.
+// checksums: a few changed bits in the table of one can hide entries. A file
+// that is mostly free pages is written anew, small.
 func New(base http.RoundTripper, c Config) (*Transport, error) {
 	s, err := c.settle()
 	if err != nil {
@@ -48,11 +60,15 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 	if s.Client == nil {
 		s.Client = &http.Client{Transport: base, CheckRedirect: repeats}
 	}
-	t := &Transport{base: base, s: s, wake: make(chan struct{}, 1), drain: make(chan struct{}, 1)}
+	t := &Transport{base: base, s: s, queues: make(map[string]*queue), rounds: make(map[*round]struct{})}
 	if t.file, err = openFile(s.Path); err != nil {
 		return nil, err
 	}
-	if err := t.count(); err != nil {
+	if err := t.load(); err != nil {
+		t.file.close()
+		return nil, err
+	}
+	if err := t.file.shrink(); err != nil {
 		t.file.close()
 		return nil, err
 	}
@@ -60,23 +76,59 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 	return t, nil
 }
 
-// RoundTrip sends the request through the base, with an idempotency key if a
-// pattern names it. If it then fails, it is kept and the answer is 202 with its
-// id; if it cannot be kept, the caller gets what the base returned.
+// RoundTrip keeps the requests that a pattern names and answers 202 with their
+// id: with Config.KeepFirst each of them, else those that the base could not
+// deliver and those whose queue holds older ones. All others get what the base
+// returns. With KeepFirst, and where older ones wait, a request that cannot be
+// kept is not sent and gets an error; else the caller gets what the base
+// returned.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if !t.keeps(req) {
+	if !t.named(req) {
+		return t.base.RoundTrip(req)
+	}
+	if t.s.KeepFirst {
+		id, err := t.Enqueue(req)
+		if err != nil {
+			return nil, err
+		}
+		return accepted(req, id), nil
+	}
+	if !repeatable(req) || bodyLength(req) > t.s.MaxBody {
 		return t.base.RoundTrip(req)
 	}
 	sent, body := t.outgoing(req)
 	if body != nil {
 		defer body.release()
 	}
+	if t.behind(sent) {
+		id, err := t.keep(sent, body, nil)
+		if err == nil {
+			shut(req, body)
+			return accepted(req, id), nil
+		}
+		if !errors.Is(err, ErrUnfit) && !errors.Is(err, ErrClosed) {
+			shut(req, body)
+			return nil, err
+		}
+	}
+	return t.live(req, sent, body)
+}
+
+// live sends the request, and keeps it if that fails.
+func (t *Transport) live(req, sent *http.Request, body *keeper) (*http.Response, error) {
+	wakes := t.woken()
 	resp, err := t.base.RoundTrip(sent)
 	if !t.failed(req, resp, err) {
 		return resp, err
 	}
-	id, ok := t.keep(sent, body)
-	if !ok {
+	f := &failure{wakes: wakes}
+	if err != nil {
+		f.why = plain.Text(err)
+	} else {
+		f.why = answer(resp.StatusCode)
+	}
+	id, missed := t.keep(sent, body, f)
+	if missed != nil {
 		return resp, err
 	}
 	if body != nil {
@@ -91,9 +143,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // drainKey marks what Drain sends, so that it is not kept again.
 type drainKey struct{ t *Transport }
 
-// keeps reports whether req is to be kept if it fails.
-func (t *Transport) keeps(req *http.Request) bool {
-	if !repeatable(req) || bodyLength(req) > t.s.MaxBody {
+// named reports whether a pattern names req.
+func (t *Transport) named(req *http.Request) bool {
+	if req.URL == nil {
 		return false
 	}
 	host := hosts.Key(req)
@@ -104,6 +156,18 @@ func (t *Transport) keeps(req *http.Request) bool {
 		}
 	}
 	return false
+}
+
+// behind reports whether entries wait in the queue of r.
+func (t *Transport) behind(r *http.Request) bool {
+	if t.waiting.Load() == 0 {
+		return false
+	}
+	name := t.s.queueOf(r)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	q := t.queues[name]
+	return q != nil && len(q.pending) > 0 && !t.closed
 }
 
 // repeatable reports whether what the file keeps of req would be all of it:
@@ -181,56 +245,6 @@ func late(ctx context.Context) bool {
 	return ok && !time.Now().Before(d)
 }
 
-// keep writes the request to the file and returns its id.
-func (t *Transport) keep(r *http.Request, k *keeper) (string, bool) {
-	if t.full() { // before any time is spent on the body
-		return "", t.missed(&t.stats.Full)
-	}
-	body, ok := t.body(r, k)
-	if !ok {
-		return "", t.missed(&t.stats.Unfit)
-	}
-	rec := t.s.newRecord(r, body, time.Now())
-	value, err := rec.encode()
-	if err != nil || !rec.same(r) {
-		return "", t.missed(&t.stats.Unfit)
-	}
-	if !t.reserve(int64(len(value))) {
-		return "", t.missed(&t.stats.Full)
-	}
-	var id uint64
-	err = t.file.write(func(tx *bolt.Tx) (err error) {
-		b := tx.Bucket([]byte("pending"))
-		if id, err = b.NextSequence(); err != nil {
-			return err
-		}
-		return b.Put(key(id), value)
-	})
-	if err != nil {
-		t.unreserve(int64(len(value)))
-		return "", t.missed(&t.stats.Errors)
-	}
-	t.mu.Lock()
-	t.stats.Kept++
-	t.mu.Unlock()
-	return formatID(id), true
-}
-
-// body returns all of r's body, which is at most MaxBody long.
-func (t *Transport) body(r *http.Request, k *keeper) ([]byte, bool) {
-	ctx := r.Context()
-	if late(ctx) {
-		ctx = context.WithoutCancel(ctx) // restWait still holds
-	}
-	switch {
-	case k != nil:
-		return k.all(ctx, bodyLength(r))
-	case bodyLength(r) == 0:
-		return nil, true
-	}
-	return again(ctx, r, t.s.MaxBody)
-}
-
 // CloseIdleConnections forwards to the base.
 func (t *Transport) CloseIdleConnections() {
 	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
@@ -238,12 +252,15 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// Close ends a Drain and a Run in progress and closes the file; the base stays
-// open. Requests that fail from then on are not kept. It must not be called by
-// a hook; calling it again does nothing.
+// Close ends each Drain and Run in progress and closes the file; the base stays
+// open. From then on requests that fail are not kept, and with Config.KeepFirst
+// all that a pattern names fail. It must not be called by a hook; calling it
+// again does nothing.
 func (t *Transport) Close() error {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
 	t.close()
-	t.drain <- struct{}{} // the Drain that runs, if any, has returned
-	defer func() { <-t.drain }()
+	t.running.Wait()
 	return t.file.named(t.file.close())
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"strings"
 	"sync"
@@ -49,6 +50,9 @@ func TestWithWeir(t *testing.T) {
 		for i := range 40 {
 			want = append(want, fmt.Sprint(i))
 			mustKeep(t, o, "http://api.example/", want[i])
+			if resp, err := transport.RoundTrip(httptest.NewRequest("GET", "http://api.example/", nil)); err == nil {
+				resp.Body.Close()
+			}
 		}
 		if s := transport.Circuits().State("api.example"); s == breaker.Closed {
 			t.Fatal("the circuit is closed")

@@ -1,0 +1,126 @@
+package outbox
+
+import (
+	"fmt"
+	"time"
+)
+
+// deliver sends one entry and writes down what became of it.
+func (r *round) deliver(q *queue, s slot) {
+	t := r.t
+	whole := false
+	defer func() {
+		p := recover()
+		if whole {
+			return
+		}
+		if p == nil { // runtime.Goexit
+			p = "outbox: the base or a hook has ended its goroutine"
+		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		r.panicked = p
+		t.signal()
+	}()
+	if p, v, cause := r.try(q, s); p != nil {
+		behind, err := t.settle(p, v, cause)
+		st := r.settled(q, p, v, cause, err)
+		if v == Later && t.s.OnStuck != nil {
+			t.s.OnStuck(st)
+		}
+		if !behind.IsZero() && t.s.OnDrained != nil {
+			t.s.OnDrained(Drained{Ctx: r.ctx, Queue: q.name, Since: behind})
+		}
+	}
+	whole = true
+}
+
+// try sends an entry and gives its place back, whatever happens. The parcel is
+// nil if nothing was learnt about the entry.
+func (r *round) try(q *queue, s slot) (p *parcel, v Verdict, cause *Error) {
+	t := r.t
+	sent, over := false, false
+	defer func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.vacate(q)
+		if over {
+			r.note(q, s, sent, v, cause)
+		}
+		t.signal()
+	}()
+	p, err := t.parcel(s)
+	if err != nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		r.err = err
+		return nil, v, nil
+	}
+	switch {
+	case p == nil: // discarded
+		return nil, v, nil
+	case t.expired(s, time.Now()):
+		v, cause = Dead, p.failed(0, fmt.Errorf("older than %v", t.s.MaxAge))
+	default:
+		sent = true
+		v, cause = t.send(r.ctx, p)
+		if r.ctx.Err() != nil && cause != nil && cause.Err != nil {
+			return nil, v, nil // it was ended, and says nothing about the entry
+		}
+	}
+	over = true
+	return p, v, cause
+}
+
+// vacate gives the place of q back; t.mu is held.
+func (t *Transport) vacate(q *queue) {
+	q.sending = false
+	t.sending--
+	if q.doubt {
+		q.doubt = false
+		t.doubtful--
+	}
+	t.forget(q)
+}
+
+// note has q know what became of its entry; t.mu is held.
+func (r *round) note(q *queue, s slot, sent bool, v Verdict, cause *Error) {
+	if sent {
+		q.working = cause == nil || cause.Status != 0
+	}
+	if v != Later {
+		q.settled = append(q.settled, s.id)
+		r.t.settling++
+		if sent {
+			q.moves()
+		}
+		return
+	}
+	q.stuck(q.begun, cause.why())
+	if r.ended != nil {
+		r.ended[q] = true
+		if r.first == nil || cause.ID < r.first.ID {
+			r.first = cause
+		}
+	}
+}
+
+// settled counts what the file now says of a parcel, or err says that it does
+// not. It returns what OnStuck is told.
+func (r *round) settled(q *queue, p *parcel, v Verdict, cause *Error, err error) Stuck {
+	t := r.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if v != Later {
+		t.settling--
+		q.unsettle(p.id)
+	}
+	switch {
+	case err != nil:
+		r.err = err
+	case v == Delivered:
+		r.delivered++
+	}
+	t.signal()
+	return Stuck{Ctx: r.ctx, Queue: q.name, Entry: p.Entry, Err: cause, Since: q.since, Tries: q.tries, Pending: len(q.pending)}
+}

@@ -1,0 +1,234 @@
+package outbox
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/weirhttp/weir/internal/hosts"
+)
+
+const (
+	// longestName is how much of what Config.Key says is the name of a queue.
+	longestName = 200
+
+	// maxIdle is how many queues with nothing in them are remembered, for
+	// their counts. More cost memory only: some 200 bytes each.
+	maxIdle = 1000
+)
+
+// queueOf names the queue of r. A longer name is cut, and told from others by
+// a hash.
+func (s *settings) queueOf(r *http.Request) string {
+	name := ""
+	if s.Key != nil {
+		name = s.Key(r)
+	}
+	if name == "" {
+		return hosts.Key(r)
+	}
+	if len(name) > longestName {
+		sum := sha256.Sum256([]byte(name))
+		name = name[:longestName] + "#" + hex.EncodeToString(sum[:8])
+	}
+	return name
+}
+
+// queue is what is kept under one name. The file says what is in it, and each
+// transaction that changes that changes the queue when it is on the disk, in
+// the same order. Transport.mu guards it.
+type queue struct {
+	name    string
+	pending []slot // by id: the order in which they are sent
+	dead    int
+	bytes   int64 // of both
+	at      int   // in Transport.order; -1: nothing is pending
+
+	sending bool     // one of pending is on its way
+	begun   uint64   // Transport.wakes when that began
+	doubt   bool     // it has one of the places for queues that were not answered
+	settled []uint64 // ids of pending that were answered for good; the file does not say so yet
+	working bool     // the last try was answered
+
+	// Of a queue that cannot be delivered:
+	since time.Time // its first try without success after one with; zero: none
+	tried time.Time // its last one
+	wakes uint64    // Transport.wakes before that
+	tries int       // since then
+	why   string    // what came of the last
+
+	behind    time.Time // since when there is a backlog to call OnDrained about; zero: there is none
+	delivered uint64
+	setAside  uint64
+}
+
+// slot is where a pending entry stands.
+type slot struct {
+	id   uint64
+	kept int64 // nanoseconds since 1970 from which its age counts
+}
+
+func byID(s slot, id uint64) int { return cmp.Compare(s.id, id) }
+
+// next is the first entry that was not answered yet.
+func (q *queue) next() (slot, bool) {
+	for _, s := range q.pending { // of which the first few at most are settled
+		if !slices.Contains(q.settled, s.id) {
+			return s, true
+		}
+	}
+	return slot{}, false
+}
+
+func (q *queue) empty() bool { return len(q.pending) == 0 && q.dead == 0 }
+
+// stuck notes that a try has failed, which began when Transport.wakes was wakes.
+func (q *queue) stuck(wakes uint64, why string) {
+	now := time.Now()
+	if q.since.IsZero() {
+		q.since = now
+	}
+	if q.behind.IsZero() {
+		q.behind = now
+	}
+	q.tried, q.wakes, q.why = now, wakes, why
+	q.tries++
+}
+
+// moves notes that a try has not failed.
+func (q *queue) moves() { q.since, q.tried, q.tries, q.why = time.Time{}, time.Time{}, 0, "" }
+
+// due is when Run may try a queue again: now, at the time returned, or, if
+// that is zero, once it is woken.
+func (q *queue) due(every time.Duration, wakes uint64, now time.Time) (bool, time.Time) {
+	if q.since.IsZero() || q.wakes != wakes {
+		return true, time.Time{}
+	}
+	if every <= 0 {
+		return false, time.Time{}
+	}
+	at := q.tried.Add(every)
+	return !at.After(now), at
+}
+
+// where an entry is.
+type where int
+
+const (
+	nowhere where = iota
+	pending
+	dead
+)
+
+// change is what a transaction did with an entry.
+type change struct {
+	id       uint64
+	queue    string
+	kept     int64
+	size     int64
+	from, to where
+}
+
+// apply brings the queues up to date with the file; t.mu is held. It returns
+// the queue, or nil if nothing was changed.
+func (t *Transport) apply(c change) *queue {
+	if c.from == c.to {
+		return nil
+	}
+	q := t.queues[c.queue]
+	if q == nil {
+		q = &queue{name: c.queue, at: -1}
+		t.queues[c.queue] = q
+		t.idle++
+	}
+	was := q.empty()
+	switch c.from {
+	case pending:
+		q.take(c.id)
+		t.stats.Pending--
+	case dead:
+		q.dead--
+		t.stats.Dead--
+	}
+	switch c.to {
+	case pending:
+		q.put(slot{c.id, c.kept})
+		t.stats.Pending++
+	case dead:
+		q.dead++
+		t.stats.Dead++
+	}
+	if size := c.size; c.from == nowhere || c.to == nowhere {
+		if c.to == nowhere {
+			size = -size
+		}
+		q.bytes += size
+		t.stats.Bytes += size
+	}
+	t.enlist(q)
+	switch is := q.empty(); {
+	case was && !is:
+		t.idle--
+	case is && !was:
+		t.idle++
+		t.forget(q)
+	}
+	return q
+}
+
+// put adds an entry, which is mostly the youngest.
+func (q *queue) put(s slot) {
+	i := len(q.pending)
+	if i > 0 && q.pending[i-1].id > s.id {
+		i, _ = slices.BinarySearchFunc(q.pending, s.id, byID)
+	}
+	q.pending = slices.Insert(q.pending, i, s)
+}
+
+// take removes an entry, which is mostly the oldest.
+func (q *queue) take(id uint64) {
+	i, found := slices.BinarySearchFunc(q.pending, id, byID)
+	switch {
+	case !found:
+	case len(q.pending) == 1:
+		q.pending = nil
+	case i == 0:
+		q.pending = q.pending[1:]
+	default:
+		q.pending = slices.Delete(q.pending, i, i+1)
+	}
+	q.unsettle(id)
+}
+
+func (q *queue) unsettle(id uint64) {
+	if i := slices.Index(q.settled, id); i >= 0 {
+		q.settled = slices.Delete(q.settled, i, i+1)
+	}
+}
+
+// enlist has t.order hold the queues with something pending.
+func (t *Transport) enlist(q *queue) {
+	switch {
+	case len(q.pending) > 0 && q.at < 0:
+		q.at = len(t.order)
+		t.order = append(t.order, q)
+	case len(q.pending) == 0 && q.at >= 0:
+		last := t.order[len(t.order)-1]
+		t.order[q.at], last.at = last, q.at
+		t.order = t.order[:len(t.order)-1]
+		q.at, q.behind = -1, time.Time{}
+		q.moves()
+	}
+	t.waiting.Store(int64(len(t.order)))
+}
+
+// forget bounds the queues that are remembered although nothing is in them.
+func (t *Transport) forget(q *queue) {
+	if q.empty() && !q.sending && t.idle > maxIdle {
+		t.idle--
+		delete(t.queues, q.name)
+	}
+}

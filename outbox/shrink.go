@@ -1,0 +1,82 @@
+package outbox
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// shrinkFrom is the size below which a file is left as it is.
+const shrinkFrom = 1 << 20
+
+// shrink writes the file anew, without its free pages, if they are more than
+// half of it. It is called before the file is used. If it cannot be done, for
+// want of space, say, the file stays as it is; it is an error only if the file
+// turns out to be corrupt, or can no longer be used.
+func (f *file) shrink() error {
+	var size int64
+	if err := f.view(func(tx *bolt.Tx) error { size = tx.Size(); return nil }); err != nil {
+		return err
+	}
+	stats := f.db.Stats()
+	free := int64(stats.FreePageN+stats.PendingPageN) * int64(f.db.Info().PageSize)
+	if size < shrinkFrom || free <= size/2 {
+		return nil
+	}
+	path, err := filepath.EvalSymlinks(f.path) // a link stays one
+	if err != nil {
+		return nil
+	}
+	made, err := f.copyTo(path)
+	if err != nil {
+		if errors.Is(err, ErrCorrupt) {
+			return err
+		}
+		return nil
+	}
+	// Both are locked now, so nobody can have either when the name changes hands.
+	if err := os.Rename(made.path, path); err != nil {
+		made.close()
+		os.Remove(made.path)
+		return nil
+	}
+	syncDir(filepath.Dir(path))
+	old := f.db
+	f.db, f.os = made.db, made.os
+	return old.Close()
+}
+
+// copyTo returns an open copy of f, beside path and on the disk.
+func (f *file) copyTo(path string) (*file, error) {
+	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.new")
+	if err != nil {
+		return nil, err
+	}
+	tmp.Close()
+	made, err := open(tmp.Name())
+	if err != nil {
+		os.Remove(tmp.Name())
+		return nil, err
+	}
+	err = f.guard(func() error {
+		for _, name := range buckets() { // Compact makes them itself
+			if err := made.db.Update(func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte(name)) }); err != nil {
+				return err
+			}
+		}
+		made.db.NoSync = true
+		if err := bolt.Compact(made.db, f.db, 1<<20); err != nil {
+			return err
+		}
+		made.db.NoSync = false
+		return made.db.Sync()
+	})
+	if err != nil {
+		made.close()
+		os.Remove(tmp.Name())
+		return nil, err
+	}
+	return made, nil
+}
