@@ -245,6 +245,8 @@ func (r *Run) Badness() float64 {
 	return bad
 }
 
+// worst lists the worst cases, and those that lose calls to a server that says
+// more than a bare 503: none should.
 func worst(b *strings.Builder, runs []Run, n int) {
 	runs = slices.SortedFunc(slices.Values(runs), func(x, y Run) int { return cmp.Compare(y.Badness(), x.Badness()) })
 	var sum float64
@@ -253,11 +255,25 @@ func worst(b *strings.Builder, runs []Run, n int) {
 	}
 	fmt.Fprintf(b, "## weir's worst cases\n\nBadness is 10 x the share lost + log2 of the time + log2(1 + refusals per success); its mean is %.3f.\n\n", sum/float64(len(runs)))
 	for _, r := range runs[:min(n, len(runs))] {
-		fmt.Fprintf(b, "- badness %.1f: lost %d of %d, %s refusals per success, time %s, stall %s s: %v\n  `%s`\n",
-			r.Badness(), r.Lost, r.Calls, digits(r.refusals()), digits(r.Time), digits(r.Stall), r.Case, r.Case.Replay())
-		for _, why := range often(r.Why, 3) {
-			fmt.Fprintf(b, "  - %d x %s\n", r.Why[why], why)
+		r.item(b)
+	}
+	b.WriteString("\n## weir's cases that lose calls, without bare 503\n\n")
+	for _, r := range runs {
+		if r.Lost > 0 && r.Case.Dialect.name != "bare 503" {
+			r.item(b)
 		}
+	}
+}
+
+// item is a case in a list, with the command that replays it.
+func (r *Run) item(b *strings.Builder) {
+	fmt.Fprintf(b, "- badness %.1f: lost %d of %d, %s refusals per success, time %s, stall %s s: %v\n  `%s`\n",
+		r.Badness(), r.Lost, r.Calls, digits(r.refusals()), digits(r.Time), digits(r.Stall), r.Case, r.Case.Replay())
+	for _, why := range often(r.Why, 3) {
+		fmt.Fprintf(b, "  - %d x %s\n", r.Why[why], why)
+	}
+	if r.Panics != "" {
+		fmt.Fprintf(b, "  - panic: %s\n", r.Panics)
 	}
 }
 
