@@ -126,7 +126,7 @@ func TestAuthFailure(t *testing.T) {
 }
 
 // TestOldReplicaIsPromoted: what the old primary knew last comes back from what
-// a process has seen. Before its promotion a replica refuses to book.
+// processes have seen. Before its promotion a replica refuses to book.
 func TestOldReplicaIsPromoted(t *testing.T) {
 	old := startServer(t, "--repl-diskless-sync-delay", "0")
 	host, port, _ := strings.Cut(old.addr, ":")
@@ -147,13 +147,40 @@ func TestOldReplicaIsPromoted(t *testing.T) {
 	last := book(t, st, request("k", 2, limit), store.BookedAll)
 	old.kill()
 
-	b := request("k", 1, limit)
-	b.Draws[0].Seen = store.Seen{Standing: first.Keys[0]}
-	book(t, now, b, store.BookedAll)
-	b = request("k", 2, limit)
-	b.Draws[0].Seen = store.Seen{Standing: last.Keys[0]}
-	book(t, now, b, store.Refused)                      // who remembers more is heard after others too
-	book(t, now, request("k", 2, limit), store.Refused) // it knows again
+	healed(t, now, limit, first, last)
+}
+
+// healed says that a server of which 9 of 10 were granted knows 4 of them, and
+// that two processes remember 7 and 9: whoever comes first, one is left.
+func healed(t *testing.T, st store.Store, limit store.Limit, first, last store.Booked) {
+	t.Helper()
+	newcomer, knows, knowsAll := request("k", 1, limit), request("k", 1, limit), request("k", 1, limit)
+	knows.Draws[0].Seen, knowsAll.Draws[0].Seen = store.Seen{Standing: first.Keys[0]}, store.Seen{Standing: last.Keys[0]}
+	wait := book(t, st, newcomer, store.Refused).Wait
+	if wait > store.Ahead {
+		t.Errorf("a newcomer is to wait %v, want a second at most", wait)
+	}
+	book(t, st, knows, store.Refused)
+	book(t, st, knowsAll, store.Refused)
+	time.Sleep(wait) // Redis' own clock, which no test can move
+	book(t, st, newcomer, store.BookedAll)
+	book(t, st, newcomer, store.Refused)
+}
+
+// TestRestartFromADump: kill -9, then a server with the data of some time ago.
+func TestRestartFromADump(t *testing.T) {
+	s := startServer(t)
+	st := s.store(t)
+	limit := meterLimit(10, 0.001)
+	book(t, st, request("k", 4, limit), store.BookedAll)
+	if err := s.client(t).Save(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	first := book(t, st, request("k", 3, limit), store.BookedAll)
+	last := book(t, st, request("k", 2, limit), store.BookedAll)
+	s.kill()
+	s.restart(t)
+	healed(t, s.store(t), limit, first, last)
 }
 
 // TestKillAndEmptyRestart: kill -9, then a server without data. The first
@@ -326,4 +353,44 @@ func TestStoreOfAnUnreachableServer(t *testing.T) {
 			t.Errorf("%s: got %v, want the key and the server", name, err)
 		}
 	}
+}
+
+// TestCommandsOfAnAccessList: the commands that the documentation names are
+// enough, and without INFO all but the notice of a restart works.
+func TestCommandsOfAnAccessList(t *testing.T) {
+	s := startServer(t)
+	named := "+evalsha +eval +time +info +hget +hmget +hgetall +hset +hdel +pexpire +pttl"
+	for user, commands := range map[string]string{"all": named, "less": strings.Replace(named, "+info ", "", 1)} {
+		args := []any{"acl", "setuser", user, "on", ">right", "~weir1:*"}
+		for _, c := range strings.Fields(commands) {
+			args = append(args, c)
+		}
+		if err := s.client(t).Do(t.Context(), args...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		st := s.store(t, func(o *redis.Options) { o.Username, o.Password = user, "right" })
+		b := request(user, 2, meterLimit(10, 0.001))
+		r := book(t, st, b, store.BookedAll)
+		if whole := r.Keys[0].Gen >= 1<<19; whole != (user == "all") && s.era(t) != "000" {
+			t.Errorf("user %q: a state of era %d", user, r.Keys[0].Gen>>19)
+		}
+		if err := st.Refund(t.Context(), r.Refund(b, 0, []int64{1}, 0, nil)); err != nil {
+			t.Error(err)
+		}
+		for _, n := range []store.News{{Pause: time.Second}, {Pause: -1}} {
+			if err := st.Tell(t.Context(), user, n); err != nil {
+				t.Error(err)
+			}
+		}
+		if r := book(t, st, b, store.BookedAll); r.Keys[0].Levels[0] > 3 {
+			t.Errorf("user %q: level %v after a refund", user, r.Keys[0].Levels[0])
+		}
+	}
+}
+
+// era is what the server's state is named by.
+func (s *server) era(t *testing.T) string {
+	info := s.client(t).Info(t.Context(), "replication").Val()
+	_, id, _ := strings.Cut(info, "master_replid:")
+	return id[:min(3, len(id))]
 }

@@ -30,7 +30,11 @@ func standing(t testing.TB, s *server) storetest.Setup {
 			end
 		end
 		return 1`)
+	era := int64(7)
 	set := func() {
+		if err := client.HSet(ctx, "clock", "era", era).Err(); err != nil {
+			t.Fatal(err)
+		}
 		if err := tick.Run(ctx, client, nil, now.Unix(), now.Nanosecond()/1000).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -53,8 +57,25 @@ func standing(t testing.TB, s *server) storetest.Setup {
 			if err := client.FlushAll(ctx).Err(); err != nil {
 				t.Fatal(err)
 			}
+			era++
 			set()
 		},
+		Save: func() func() {
+			saved := dump(t, client)
+			return func() {
+				if err := client.FlushAll(ctx).Err(); err != nil {
+					t.Fatal(err)
+				}
+				for key, value := range saved {
+					if err := client.Restore(ctx, key, 0, value).Err(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				era++
+				set()
+			}
+		},
+		Era: func() int64 { return era },
 		Advance: func(d time.Duration) {
 			now = now.Add(d)
 			set()
@@ -62,13 +83,31 @@ func standing(t testing.TB, s *server) storetest.Setup {
 	}
 }
 
+// dump is all keys but the clock.
+func dump(t testing.TB, c *redis.Client) map[string]string {
+	t.Helper()
+	keys, err := c.Keys(context.Background(), "*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved := make(map[string]string)
+	for _, key := range keys {
+		if saved[key], err = c.Dump(context.Background(), key).Result(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	delete(saved, "clock")
+	return saved
+}
+
 // standingScript reads time from where standing puts it.
 func standingScript(t testing.TB, sc script) script {
 	t.Helper()
 	source := sc.source
 	for from, to := range map[string]string{
-		"redis.call('TIME')":         "redis.call('HMGET', 'clock', 's', 'us')",
-		"redis.call('PEXPIRE', key,": "redis.call('HSET', 'ttl', key,",
+		"redis.call('TIME')":                                              "redis.call('HMGET', 'clock', 's', 'us')",
+		"local era = id and tonumber(id, 16) or 0":                        "local era = tonumber(redis.call('HGET', 'clock', 'era') or 0)",
+		"redis.call('PEXPIRE', key,":                                      "redis.call('HSET', 'ttl', key,",
 		"redis.call('PEXPIRE', v.key, int(ceil((expires - now) / 1000)))": "redis.call('HSET', 'ttl', v.key, int(expires))",
 		"local left = ceil((expires - now) / 1000)":                       "local left = expires",
 		"redis.call('PTTL', key)":                                         "tonumber(redis.call('HGET', 'ttl', key) or 0)",
@@ -111,6 +150,8 @@ func TestBrokenScriptsAreCaught(t *testing.T) {
 		"pause is not kept":     {"set[#set + 1] = 'p'\n    set[#set + 1] = int(v.pause)", "redis.call('HDEL', v.key, 'p')"},
 		"stated not charged":    {"s.remaining = max(0, s.remaining - cost(v, s.unit, which))", ""},
 		"hints ignored":         {"lost = v.seengen ~= v.gen or v.seenat > v.at", "lost = false"},
+		"charged before healed": {"or v.heals > now then return false", "then return false"},
+		"restored unnoticed":    {"local function restored(gen) return gen ~= 0", "local function restored(gen) return false"},
 		"calendar never turns":  {"l.level, l.ends = 0, ends", "l.ends = ends"},
 	} {
 		t.Run(name, func(t *testing.T) {

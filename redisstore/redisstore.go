@@ -11,6 +11,11 @@
 // Redis' own clock. Redis 5 or later; tested with Redis 7. Valkey speaks the
 // same commands but has not been tested.
 //
+// A user of Redis' access lists needs +evalsha +eval +time +info +hget +hmget
+// +hgetall +hset +hdel +pexpire +pttl on the keys of the prefix. Without +info a
+// restart from a dump and the promotion of a late replica are noticed only when
+// a process asks that remembers more.
+//
 // Give Redis the policy noeviction or an instance of its own: an evicted key is
 // a forgotten budget, which comes back only as far as the processes remember.
 // When memory runs out, calls fail with [store.ErrBusy].

@@ -7,6 +7,7 @@ package redisstore
 //	g        names its state, see store.Standing
 //	t        as of when its meters stand, microseconds of the server's clock
 //	p        nothing starts before; absent: no pause
+//	h        nothing is charged before, see store.Ledger; absent: it may be
 //	m<id>    meter: level
 //	l<id>    log: "at units at units ...", oldest first
 //	c<id>    calendar: "used ends"
@@ -23,7 +24,13 @@ local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local arg = 0
 local function str() arg = arg + 1 return ARGV[arg] end
 local function num() arg = arg + 1 return tonumber(ARGV[arg]) end
-local function newgen() return max(1, now % 2147483648) end
+-- A run of the server is known by its replication ID, which changes with every
+-- start and promotion. Who may not ask, or is not answered, cannot tell.
+local info = redis.pcall('INFO', 'replication')
+local id = type(info) == 'string' and string.match(info, 'master_replid:(%x%x%x)')
+local era = id and tonumber(id, 16) or 0
+local function restored(gen) return gen ~= 0 and floor(gen / 524288) ~= era end
+local function newgen() return era * 524288 + max(1, now % 524288) end
 local function int(n) return format('%.0f', n) end
 local function pair(s)
   local a, b = string.match(s or '', '^(%S+) (%S+)')
@@ -77,7 +84,7 @@ local which = ({[0] = 'none', 'first', 'all'})[outcome]
 local write = outcome == 1 or outcome == 2
 for k = 1, #views do
   local v = views[k]
-  write = write or (outcome == 0 and (v.back > 0 or (v.merged and not empty(v))))
+  write = write or (outcome == 0 and (v.back > 0 or ((v.merged or v.fresh) and not empty(v))))
 end
 local reply = {outcome, wait, now, draw, limit}
 for k = 1, #views do

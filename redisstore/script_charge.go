@@ -30,7 +30,7 @@ local function charge(v, ready, which)
   end
   if v.gen == 0 then v.gen = newgen() end
   v.at, v.merged = now, false
-  local expires = now + 1000000
+  local expires = max(now, v.heals) + 1000000
   local set = {'HSET', v.key, 't', int(now), 'g', int(v.gen)}
   for i = 1, #v.limits do
     local l = v.limits[i]
@@ -63,6 +63,12 @@ local function charge(v, ready, which)
   else
     v.pause = 0
     if v.f.p then v.gone[#v.gone + 1] = 'p' end
+  end
+  if v.heals > 0 then
+    set[#set + 1] = 'h'
+    set[#set + 1] = int(v.heals)
+  elseif v.f.h then
+    v.gone[#v.gone + 1] = 'h'
   end
   redis.call(unpack(set))
   if #v.gone > 0 then redis.call('HDEL', v.key, unpack(v.gone)) end

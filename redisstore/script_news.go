@@ -5,7 +5,7 @@ package redisstore
 const luaRefund = luaCommon + `
 local key, gen, ready = KEYS[1], num(), num()
 local old = redis.call('HMGET', key, 'g', 't')
-if tonumber(old[1]) ~= gen or gen == 0 then return 0 end
+if tonumber(old[1]) ~= gen or gen == 0 or restored(gen) then return 0 end
 local at = tonumber(old[2]) or 0
 for i = 1, num() do
   local kind, id, units, a = str(), str(), num(), num()

@@ -43,14 +43,19 @@ local function readlimit(v, lost, age, back)
     l.level = tonumber(old) or -max(0, l.credit)
     l.level = max(-max(0, l.credit), l.level - l.rate * max(0, now - v.at))
     if v.seengen ~= 0 then seen = num() end
-    if lost and seen and seen <= most then l.level = max(l.level, seen - l.rate * age) end
+    if lost and seen and seen <= most and seen - l.rate * age > l.level then
+      l.level = seen - l.rate * age
+      v.raised = v.raised or l.level > l.tol
+    end
   elseif l.kind == 'c' then
     local per, ends = num(), num()
     ends = ends + (floor((now - ends) / per) + 1) * per
     l.level, l.ends = pair(old)
     if l.ends < ends or l.ends > ends + per then l.level, l.ends = 0, ends end
     if v.seengen ~= 0 then seen = num() end
-    if lost and seen and now - age >= l.ends - per then l.level = max(l.level, min(seen, l.size)) end
+    if lost and seen and now - age >= l.ends - per and min(seen, l.size) > l.level then
+      l.level, v.raised = min(seen, l.size), true
+    end
     movecalendar(v, l, l.ends - per)
   else
     l.per, l.grain = num(), num()
@@ -61,6 +66,7 @@ local function readlimit(v, lost, age, back)
       if missing > 0 and at + l.per > now then
         while i <= #l.es and l.es[i][1] <= at do i = i + 1 end
         table.insert(l.es, i, {at, missing})
+        v.raised = true
       end
     end
     movelog(v, l)
@@ -97,7 +103,9 @@ local function view(key)
     v.seenat, age, paused = num(), num(), num()
     lost = v.seengen ~= v.gen or v.seenat > v.at
   end
-  if back > 0 or (lost and v.seengen == v.gen) then v.gen = newgen() end
+  local was = v.gen
+  local older = restored(was) or (lost and v.seengen == was)
+  if back > 0 or older then v.gen = newgen() end
   v.moved = {}
   for i = 1, num() do
     local m = {gen = num(), from = num(), to = now - num(), units = {}}
@@ -105,6 +113,10 @@ local function view(key)
     v.moved[i] = m
   end
   for i = 1, num() do v.limits[i] = readlimit(v, lost, age, back) end
+  v.fresh = #v.limits > 0 and (older or (v.raised and was == 0))
+  v.heals = min(max(0, (tonumber(f.h) or 0) - back), now + 1000000)
+  if v.fresh then v.heals = now + 1000000 end
+  if v.heals <= now then v.heals = 0 end
   v.merged = lost
   if lost and paused > age then v.pause = max(v.pause, now + paused - age) end
   return v

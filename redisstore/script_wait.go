@@ -76,7 +76,7 @@ local function waitof(v)
 end
 
 local function fitsall(v)
-  if v.pause > now then return false end
+  if v.pause > now or v.heals > now then return false end
   for i = 1, #v.limits do
     local l = v.limits[i]
     local first, all = l.unit.first, l.unit.all
@@ -104,6 +104,10 @@ local function firstfits(views, maxwait)
   local outcome = 1
   if wait > maxwait or (#views > 1 and wait > 0) then outcome = 0 end
   for k = 1, #views do
+    if views[k].heals > now then
+      outcome = 0
+      if views[k].heals - now > wait then wait, draw, limit = views[k].heals - now, k - 1, -1 end
+    end
     local longer = statedwait(views[k])
     for i = 1, #views[k].limits do
       local l = views[k].limits[i]

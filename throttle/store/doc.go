@@ -23,7 +23,10 @@
 //
 // Processes remember what they were last told ([Seen]) and send it along, so
 // that a store which lost its state, or fell back to an older one, takes up where
-// it was: a process's memory can only raise a level.
+// it was: a process's memory can only raise a level. Such a state is charged a
+// second later, when all who have work to do have said what they remember. A
+// store that can tell a restart, or another server, by itself sets [Ledger.Era],
+// so that it is healed as well when newcomers come first.
 //
 // [Ledger] holds these rules as pure functions of state, operation and time. A
 // store that can lock a key keeps a Ledger for it and calls [Book],

@@ -15,10 +15,21 @@ import (
 // steps back, what is dated keeps its distance: nobody stalls and nothing is
 // minted. When it steps ahead by d, a meter has drained d too early, at most
 // its Size.
+//
+// A server that is restarted from a dump, or takes another's place, has a state
+// that is older than what it granted. Such a state, and one that somebody
+// remembers and the server does not, is not charged for [Ahead]: meanwhile
+// those who remember more say so, whoever comes first.
 type Ledger struct {
+	// Era names the run of the server that keeps l now, below 2^12, and is not
+	// kept with it: a store sets it before it calls a method or Book. It differs
+	// after a restart and on another server. Zero: the store cannot tell, and
+	// what is older is only noticed when somebody comes who remembers more.
+	Era      int64          `json:"-"`
 	Gen      int64          `json:"gen"`             // names this state, see newGen
 	At       int64          `json:"at"`              // as of when the meters stand
 	Pause    int64          `json:"pause,omitempty"` // nothing starts before
+	Heals    int64          `json:"heals,omitempty"` // nothing is charged before, see above
 	Expires  int64          `json:"expires"`         // idle from then on
 	Accounts []Account      `json:"accounts,omitempty"`
 	Stated   []LedgerStated `json:"stated,omitempty"`
@@ -74,7 +85,7 @@ func Book(now time.Time, ls []Ledger, b Booking) ([]Ledger, Booked) {
 	// remembers it as of each reply, would never see it end.
 	write := r.Outcome == BookedOne || r.Outcome == BookedAll
 	for i := range vs {
-		write = write || r.Outcome == Refused && (vs[i].back > 0 || vs[i].merged && !vs[i].empty())
+		write = write || r.Outcome == Refused && (vs[i].back > 0 || (vs[i].merged || vs[i].fresh) && !vs[i].empty())
 	}
 	var next []Ledger
 	for i := range vs {
@@ -112,6 +123,12 @@ func firstFits(vs []ledgerView, maxWait time.Duration) Booked {
 		r.Outcome = Refused
 	}
 	for i := range vs {
+		if w := vs[i].heals(); w > 0 {
+			r.Outcome = Refused
+			if w > wait {
+				wait, r.Draw, r.Limit = w, i, -1
+			}
+		}
 		if w := vs[i].straddles(wait); w > 0 {
 			wait, r.Outcome = max(wait, w), Refused
 		}
@@ -122,7 +139,7 @@ func firstFits(vs []ledgerView, maxWait time.Duration) Booked {
 
 // AfterRefund returns l with what r gives back taken off.
 func (l Ledger) AfterRefund(now time.Time, r Refund) Ledger {
-	if l.Gen != r.Gen || l.Gen == 0 || l.Idle(now) {
+	if l.Gen != r.Gen || l.Gen == 0 || l.restored() || l.Idle(now) {
 		return l
 	}
 	l.Accounts = append([]Account(nil), l.Accounts...)
@@ -170,10 +187,17 @@ const (
 	pauseEcho = 60 * microSecond
 )
 
+// eraShift leaves an era 12 bits of the 31 that Redis keeps in four bytes, and
+// the name of a state 19.
+const eraShift = 19
+
 // newGen names a state that begins at now: short, as stores keep it with every
 // key, never 0, and different from that of another state of the same key but
-// for one chance in two thousand million.
-func newGen(now int64) int64 { return max(1, now&(1<<31-1)) }
+// for one chance in half a million. It says which Era wrote it.
+func newGen(now, era int64) int64 { return era<<eraShift | max(1, now&(1<<eraShift-1)) }
+
+// restored reports whether another run of the server wrote l.
+func (l Ledger) restored() bool { return l.Gen != 0 && l.Gen>>eraShift != l.Era }
 
 func ceilMicro(d time.Duration) int64 {
 	return int64((min(max(d, 0), MaxHorizon) + time.Microsecond - 1) / time.Microsecond)

@@ -10,9 +10,9 @@ func (v *ledgerView) charge(ready int64, o Outcome) Ledger {
 		return v.was // there is nothing to charge to
 	}
 	if l.Gen == 0 {
-		l.Gen = newGen(v.now)
+		l.Gen = newGen(v.now, l.Era)
 	}
-	l.At, l.Expires = v.now, v.now+microSecond
+	l.At, l.Expires = v.now, max(v.now, l.Heals)+microSecond
 	v.merged = false
 	for i, p := range v.draw.Limits {
 		u := v.draw.Units[p.Unit]

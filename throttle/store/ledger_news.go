@@ -7,7 +7,7 @@ import "time"
 func (l Ledger) AfterNews(now time.Time, n News) Ledger {
 	at := now.UnixMicro()
 	if l.Idle(now) {
-		l = Ledger{Gen: newGen(at), At: at}
+		l = Ledger{Era: l.Era, Gen: newGen(at, l.Era), At: at}
 	}
 	at = max(at, l.At) // what is dated is dated by the ledger's frame, see view
 	l.Expires = max(l.Expires, at+microSecond)

@@ -8,6 +8,7 @@ type ledgerView struct {
 	ledger Ledger // a copy whose accounts may be written to
 	accts  []*Account
 	merged bool  // holds what only the caller remembers
+	fresh  bool  // begins to heal
 	back   int64 // by how much the clock has stepped back, in microseconds
 }
 
@@ -15,7 +16,7 @@ type ledgerView struct {
 // process remembers of a state that was lost.
 func (l Ledger) view(now int64, d Draw) ledgerView {
 	if l.Expires <= now {
-		l = Ledger{}
+		l = Ledger{Era: l.Era}
 	}
 	back := max(0, l.At-now) // the clock stepped back
 	v := ledgerView{now: now, draw: d, was: l, ledger: l, back: back}
@@ -32,12 +33,14 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 		}
 	}
 	lost := d.Seen.Gen != 0 && (d.Seen.Gen != l.Gen || d.Seen.At > l.At)
-	if back > 0 || lost && d.Seen.Gen == l.Gen {
+	older := l.restored() || lost && d.Seen.Gen == l.Gen
+	if back > 0 || older {
 		// Older refunds no longer match what they would take from. And of a
 		// state that was rolled back all who remember more are heard, not only
 		// the first.
-		n.Gen = newGen(now)
+		n.Gen = newGen(now, l.Era)
 	}
+	n.Heals = min(max(0, n.Heals-back), now+Ahead.Microseconds())
 	for _, p := range d.Limits {
 		if n.account(p) == nil {
 			a := Account{Kind: p.Kind, ID: p.ID}
@@ -53,11 +56,18 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 		a.advance(p, l.At, now, back)
 		if lost && len(d.Seen.Levels) > 0 {
 			v.merged = true
-			a.merge(p, now, d.Seen.since(p, now), d.Seen.Levels[i])
+			raised := a.merge(p, now, d.Seen.since(p, now), d.Seen.Levels[i])
+			older = older || raised && l.Gen == 0
 		}
 		for _, m := range d.Moved {
 			a.move(p, m, now, m.Gen == n.Gen)
 		}
+	}
+	if v.fresh = older && len(d.Limits) > 0; v.fresh {
+		n.Heals = now + Ahead.Microseconds()
+	}
+	if n.Heals <= now {
+		n.Heals = 0
 	}
 	if lost {
 		v.merged = true
@@ -104,31 +114,39 @@ func (s Seen) since(p Limit, now int64) int64 {
 	return seen
 }
 
-// merge raises a to what was seen of it at the instant seen.
-func (a *Account) merge(p Limit, now, seen int64, level float64) {
+// merge raises a to what was seen of it at the instant seen, and reports
+// whether that was more.
+func (a *Account) merge(p Limit, now, seen int64, level float64) bool {
 	switch p.Kind {
 	case MeterLimit:
 		// Beyond an hour's debt a level is a fault, not a memory.
-		if level <= p.Size+max(0, p.Credit)+p.Rate*3600 {
-			a.Level = max(a.Level, level-float64(p.perMicro()*float64(now-seen)))
+		if level > p.Size+max(0, p.Credit)+p.Rate*3600 {
+			return false
 		}
+		if level -= float64(p.perMicro() * float64(now-seen)); level <= a.Level {
+			return false
+		}
+		a.Level = level
+		return level > p.Tolerance()
 	case CalendarLimit:
-		if seen >= a.Ends-p.Per.Microseconds() {
-			a.Level = max(a.Level, min(level, p.Size))
+		if level = min(level, p.Size); seen < a.Ends-p.Per.Microseconds() || level <= a.Level {
+			return false
 		}
-	case LogLimit:
-		missing := min(level, p.Size) - a.total()
-		if missing <= 0 || seen+p.Per.Microseconds() <= now {
-			return
-		}
-		i := 0
-		for i < len(a.Entries) && a.Entries[i].At <= seen {
-			i++
-		}
-		es := append([]Entry(nil), a.Entries[:i]...)
-		es = append(es, Entry{At: seen, Units: missing})
-		a.Entries = append(es, a.Entries[i:]...)
+		a.Level = level
+		return true
 	}
+	missing := min(level, p.Size) - a.total()
+	if missing <= 0 || seen+p.Per.Microseconds() <= now {
+		return false
+	}
+	i := 0
+	for i < len(a.Entries) && a.Entries[i].At <= seen {
+		i++
+	}
+	es := append([]Entry(nil), a.Entries[:i]...)
+	es = append(es, Entry{At: seen, Units: missing})
+	a.Entries = append(es, a.Entries[i:]...)
+	return true
 }
 
 func (a *Account) total() float64 {

@@ -92,8 +92,8 @@ func TestMergeForgetsWhatIsOver(t *testing.T) {
 	}
 }
 
-// Of a state that was rolled back everybody who remembers more is heard, also
-// after another has written; what everybody has seen by now is no memory.
+// Of a state that was rolled back everybody who remembers more is heard before
+// it is charged; what everybody has seen by now is no memory.
 func TestRolledBackStateIsHealedByAll(t *testing.T) {
 	book := func(now time.Time, l Ledger, n int64, seen Standing) (Ledger, Booked) {
 		limit := Limit{ID: "a", Kind: LogLimit, Size: 10, Per: time.Hour}
@@ -109,15 +109,20 @@ func TestRolledBackStateIsHealedByAll(t *testing.T) {
 	_, last := book(ledgerNow.Add(2*time.Second), newer, 2, Standing{})
 	now := ledgerNow.Add(3 * time.Second)
 	l, r := book(now, old, 1, first.Keys[0])
-	if r.Outcome != BookedAll || r.Keys[0].Levels[0] != 8 || l.Gen == old.Gen {
-		t.Fatalf("got %+v, want the last of 8, of another state", r)
+	if r.Outcome != Refused || r.Wait != Ahead || r.Keys[0].Levels[0] != 7 || l.Gen == old.Gen {
+		t.Fatalf("got %+v, want a second's wait at 7, in another state", r)
 	}
-	healed, r := book(now, l, 2, last.Keys[0])
-	if r.Outcome != Refused || r.Keys[0].Levels[0] != 9 || healed.Gen != l.Gen {
-		t.Errorf("got %+v, want a refusal at 9", r)
+	now = now.Add(Ahead - time.Microsecond)
+	healed, r := book(now, l, 1, last.Keys[0])
+	if r.Outcome != Refused || r.Wait != time.Microsecond || r.Keys[0].Levels[0] != 9 || healed.Gen != l.Gen {
+		t.Errorf("got %+v, want the rest of the wait, at 9", r)
 	}
-	if again, r := book(now.Add(time.Second), healed, 2, r.Keys[0]); r.Outcome != Refused || again.At != healed.At {
+	now = now.Add(time.Microsecond)
+	if again, r := book(now, healed, 2, r.Keys[0]); r.Outcome != Refused || again.At != healed.At {
 		t.Errorf("got %+v, want a refusal that writes nothing", r)
+	}
+	if l, r := book(now, healed, 1, Standing{}); r.Outcome != BookedAll || l.Heals != 0 {
+		t.Errorf("got %+v, want the last of 10", r)
 	}
 }
 

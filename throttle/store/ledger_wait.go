@@ -104,6 +104,9 @@ func (v *ledgerView) straddles(wait int64) (longer int64) {
 	return longer
 }
 
+// heals returns for how long nothing is charged.
+func (v *ledgerView) heals() int64 { return max(0, v.ledger.Heals-v.now) }
+
 func (v *ledgerView) cost(unit string) float64 {
 	for _, u := range v.draw.Units {
 		if u.Unit == unit {
@@ -115,7 +118,7 @@ func (v *ledgerView) cost(unit string) float64 {
 
 // fitsAll reports whether the whole batch may start now.
 func (v *ledgerView) fitsAll() bool {
-	if v.ledger.Pause > v.now {
+	if v.ledger.Pause > v.now || v.heals() > 0 {
 		return false
 	}
 	for i, p := range v.draw.Limits {

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -35,6 +36,8 @@ type history struct {
 	last    [2]store.Booking
 	booked  [2]store.Booked
 	when    [2]time.Time
+	saved   map[string]store.Ledger
+	restore func() // of saved
 }
 
 func (h *history) step(ctx context.Context, s Setup) error {
@@ -45,9 +48,35 @@ func (h *history) step(ctx context.Context, s Setup) error {
 		return h.book(ctx, s, st)
 	case n < 17:
 		return h.refund(ctx, s, st)
+	case n == 17 && s.Save != nil:
+		h.saveOrRestore(s)
+		return nil
 	default:
 		return h.tell(ctx, s, st)
 	}
+}
+
+func (s Setup) era() int64 {
+	if s.Era == nil {
+		return 0
+	}
+	return s.Era()
+}
+
+func (h *history) ledger(s Setup, key string) store.Ledger {
+	l := h.ledgers[key]
+	l.Era = s.era()
+	return l
+}
+
+func (h *history) saveOrRestore(s Setup) {
+	if h.restore == nil || h.r.IntN(2) == 0 {
+		h.saved, h.restore = maps.Clone(h.ledgers), s.Save()
+		return
+	}
+	h.restore()
+	h.ledgers = maps.Clone(h.saved)
+	maps.DeleteFunc(h.ledgers, func(_ string, l store.Ledger) bool { return l.Idle(s.Now()) })
 }
 
 // advance moves the clock, mostly a little, sometimes past everything, and
@@ -126,6 +155,9 @@ func (h *history) book(ctx context.Context, s Setup, st store.Store) error {
 	for _, d := range b.Draws {
 		ls = append(ls, h.ledgers[d.Key])
 	}
+	for i := range ls {
+		ls[i].Era = s.era()
+	}
 	next, wantR := store.Book(s.Now(), ls, b)
 	for i, l := range next {
 		h.ledgers[b.Draws[i].Key] = l
@@ -195,7 +227,7 @@ func (h *history) refund(ctx context.Context, s Setup, st store.Store) error {
 	k := h.r.IntN(len(b.Draws))
 	units := []int64{b.Draws[k].Units[0].First, b.Draws[k].Units[1].First}
 	f := r.Refund(b, k, units, max(0, s.Now().Sub(h.when[i])), nil)
-	h.ledgers[f.Key] = h.ledgers[f.Key].AfterRefund(s.Now(), f)
+	h.ledgers[f.Key] = h.ledger(s, f.Key).AfterRefund(s.Now(), f)
 	if err := st.Refund(ctx, f); err != nil {
 		return fmt.Errorf("Refund: %w", err)
 	}
@@ -215,7 +247,7 @@ func (h *history) tell(ctx context.Context, s Setup, st store.Store) error {
 		n.Stated = []store.Stated{{ID: ids[h.r.IntN(len(ids))], Unit: []string{"requests", "tokens"}[h.r.IntN(2)],
 			Remaining: int64(h.r.IntN(40)), Reset: time.Duration(h.r.IntN(6e6)) * time.Microsecond}}
 	}
-	h.ledgers[key] = h.ledgers[key].AfterNews(s.Now(), n)
+	h.ledgers[key] = h.ledger(s, key).AfterNews(s.Now(), n)
 	if err := st.Tell(ctx, key, n); err != nil {
 		return fmt.Errorf("Tell: %w", err)
 	}

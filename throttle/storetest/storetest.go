@@ -31,6 +31,12 @@ type Setup struct {
 	Now func() time.Time
 	// Lose makes the store forget everything, as a crash does. Nil if it cannot.
 	Lose func()
+	// Save keeps the state as it is and returns what puts it back, as a restart
+	// from a dump or the promotion of a late replica does. Nil if it cannot, or
+	// if the store cannot tell that this has happened.
+	Save func() (restore func())
+	// Era is the store's [store.Ledger.Era]. Nil: always zero.
+	Era func() int64
 }
 
 type check struct {
@@ -70,6 +76,10 @@ func checks() []check {
 		{"faulty bookings are refused by name", faults},
 		{"state comes back from what a process has seen", heals},
 		{"what comes back ends in time", healsInTime},
+		{"nothing is charged to a lost state while others may remember more", healsBeforeCharging},
+		{"a restored state is healed whoever comes first", restoredHeals},
+		{"a restored state that nobody remembers more of serves after a second", restoredServes},
+		{"a refund of what a restored state does not know changes nothing", restoredRefund},
 		{"handles that race never exceed the size", races},
 		{"a cancelled context books nothing", cancelled},
 		{"generated histories match store.Ledger", histories},

@@ -2,7 +2,10 @@ package storetest_test
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,6 +26,89 @@ func TestMemoryStore(t *testing.T) {
 		}
 		if err := storetest.Histories(context.Background(), memory(), 2, 20000); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// kept is a store of ledgers that a test can put back, in another era.
+type kept struct {
+	mu      sync.Mutex
+	era     int64
+	ledgers map[string]store.Ledger
+	forgets bool // that it was put back
+}
+
+func (s *kept) of(key string) store.Ledger {
+	l := s.ledgers[key]
+	if !s.forgets {
+		l.Era = s.era
+	}
+	return l
+}
+
+func (s *kept) Book(ctx context.Context, b store.Booking) (store.Booked, error) {
+	if err := errors.Join(b.Validate(), ctx.Err()); err != nil {
+		return store.Booked{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var ls []store.Ledger
+	for _, d := range b.Draws {
+		ls = append(ls, s.of(d.Key))
+	}
+	next, r := store.Book(time.Now(), ls, b)
+	for i, l := range next {
+		s.ledgers[b.Draws[i].Key] = l
+	}
+	return r, nil
+}
+
+func (s *kept) Refund(_ context.Context, r store.Refund) error {
+	if err := r.Validate(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ledgers[r.Key] = s.of(r.Key).AfterRefund(time.Now(), r)
+	return nil
+}
+
+func (s *kept) Tell(_ context.Context, key string, n store.News) error {
+	if err := n.Validate(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ledgers[key] = s.of(key).AfterNews(time.Now(), n)
+	return nil
+}
+
+func (s *kept) setup() storetest.Setup {
+	s.era, s.ledgers = 5, make(map[string]store.Ledger)
+	return storetest.Setup{
+		Stores: []store.Store{s, s}, Advance: time.Sleep, Now: time.Now,
+		Lose: func() { clear(s.ledgers); s.era++ },
+		Era:  func() int64 { return s.of("").Era },
+		Save: func() func() {
+			saved := maps.Clone(s.ledgers)
+			return func() { s.ledgers, s.era = maps.Clone(saved), s.era+1 }
+		},
+	}
+}
+
+func TestStoreThatIsPutBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		if err := storetest.Test(new(kept).setup); err != nil {
+			t.Error(err)
+		}
+		if err := storetest.Histories(t.Context(), new(kept).setup(), 3, 20000); err != nil {
+			t.Error(err)
+		}
+		err := storetest.Test((&kept{forgets: true}).setup)
+		for _, check := range []string{"a restored state is healed", "a refund of what a restored state does not know"} {
+			if err == nil || !strings.Contains(err.Error(), check) {
+				t.Errorf("a store that does not notice that it was put back: got %v, want a failure of %q", err, check)
+			}
 		}
 	})
 }
