@@ -103,7 +103,7 @@ func TestEviction(t *testing.T) {
 	}
 	book(t, st, b, store.Refused)
 	book(t, s.store(t), request("k", 1, limit), store.Refused)
-	if s.store(t).Refund(t.Context(), last.Refund(request("k", 10, limit), 0, []int64{10}, 0, nil)) != nil {
+	if s.store(t).Refund(t.Context(), last.Refund(request("k", 10, limit), 0, []int64{10}, nil)) != nil {
 		t.Error("a refund of what was forgotten is an error")
 	}
 	book(t, st, b, store.Refused)
@@ -374,7 +374,7 @@ func TestCommandsOfAnAccessList(t *testing.T) {
 		if whole := r.Keys[0].Gen >= 1<<19; whole != (user == "all") && s.era(t) != "000" {
 			t.Errorf("user %q: a state of era %d", user, r.Keys[0].Gen>>19)
 		}
-		if err := st.Refund(t.Context(), r.Refund(b, 0, []int64{1}, 0, nil)); err != nil {
+		if err := st.Refund(t.Context(), r.Refund(b, 0, []int64{1}, nil)); err != nil {
 			t.Error(err)
 		}
 		for _, n := range []store.News{{Pause: time.Second}, {Pause: -1}} {

@@ -183,7 +183,6 @@ func (s *Store) bookSlots(ctx context.Context, b store.Booking, groups [][]int) 
 			d.Units = onlyFirst(d.Units)
 			part.Draws = append(part.Draws, d)
 		}
-		sent := time.Now()
 		r, err := s.bookSlot(ctx, part)
 		if err != nil {
 			undo()
@@ -201,7 +200,7 @@ func (s *Store) bookSlots(ctx context.Context, b store.Booking, groups [][]int) 
 			return all, nil
 		}
 		all.Ready = max(all.Ready, r.Ready)
-		booked = append(booked, bookedSlot{part, r, sent})
+		booked = append(booked, bookedSlot{part, r})
 	}
 	all.Outcome = store.BookedOne
 	return all, nil
@@ -211,7 +210,6 @@ func (s *Store) bookSlots(ctx context.Context, b store.Booking, groups [][]int) 
 type bookedSlot struct {
 	part store.Booking
 	r    store.Booked
-	sent time.Time
 }
 
 // undo gives back what was booked, at most once, best effort. It may take as
@@ -226,7 +224,7 @@ func (s *Store) undo(ctx context.Context, begin time.Time, booked []bookedSlot) 
 	}
 	for _, d := range booked {
 		for i, w := range d.part.Draws {
-			_ = s.Refund(ctx, d.r.Refund(d.part, i, firsts(w), time.Since(d.sent), nil))
+			_ = s.Refund(ctx, d.r.Refund(d.part, i, firsts(w), nil))
 		}
 	}
 }
@@ -252,15 +250,15 @@ func (s *Store) Refund(ctx context.Context, r store.Refund) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
-	args := []any{r.Gen, r.Ready, len(r.Limits)}
+	args := []any{r.Gen, r.At, r.Ready, len(r.Limits)}
 	for i, l := range r.Limits {
 		switch l.Kind {
 		case store.MeterLimit:
-			args = append(args, "m", l.ID, r.Units[i], l.Rate/1e6)
+			args = append(args, "m", l.ID, r.Units[i], l.Rate/1e6, r.Held[i])
 		case store.CalendarLimit:
-			args = append(args, "c", l.ID, r.Units[i], l.Per.Microseconds())
+			args = append(args, "c", l.ID, r.Units[i], l.Per.Microseconds(), r.Held[i])
 		default:
-			args = append(args, "l", l.ID, r.Units[i], l.Grain.Microseconds())
+			args = append(args, "l", l.ID, r.Units[i], l.Grain.Microseconds(), r.Held[i])
 		}
 	}
 	_, err := s.run(ctx, s.refund, []string{s.name(r.Key)}, args)

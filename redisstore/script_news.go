@@ -3,19 +3,20 @@ package redisstore
 // What changes a key without booking.
 
 const luaRefund = luaCommon + `
-local key, gen, ready = KEYS[1], num(), num()
+local key, gen, booked, ready = KEYS[1], num(), num(), num()
 local old = redis.call('HMGET', key, 'g', 't')
 if tonumber(old[1]) ~= gen or gen == 0 or restored(gen) then return 0 end
 local at = tonumber(old[2]) or 0
 for i = 1, num() do
-  local kind, id, units, a = str(), str(), num(), num()
+  local kind, id, units, a, held = str(), str(), num(), num(), num()
   local field = kind .. id
   local value = redis.call('HGET', key, field)
   if value and units > 0 then
     if kind == 'm' then
       local level = tonumber(value) or 0
       local drained = level - a * max(0, now - at)
-      redis.call('HSET', key, field, format('%.17g', level - min(units, max(0, drained))))
+      held = held - a * max(0, now - booked)
+      redis.call('HSET', key, field, format('%.17g', level - min(units, max(0, min(drained, held)))))
     elseif kind == 'c' then
       local level, ends = pair(value)
       if ready < ends and ready >= ends - a then

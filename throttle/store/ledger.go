@@ -152,7 +152,8 @@ func (l Ledger) AfterRefund(now time.Time, r Refund) Ledger {
 		switch p.Kind {
 		case MeterLimit:
 			drained := a.Level - float64(p.perMicro()*float64(max(0, now.UnixMicro()-l.At)))
-			a.Level -= min(units, max(0, drained))
+			held := r.Held[i] - float64(p.perMicro()*float64(max(0, now.UnixMicro()-r.At)))
+			a.Level -= min(units, max(0, min(drained, held)))
 		case CalendarLimit:
 			if r.Ready < a.Ends && r.Ready >= a.Ends-p.Per.Microseconds() {
 				a.Level = max(0, a.Level-units)

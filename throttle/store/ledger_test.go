@@ -103,7 +103,7 @@ func ledgerRun(t *testing.T, r *rand.Rand, limit Limit, cancels bool) []ledgerSe
 		if cancels && r.IntN(4) == 0 { // cancelled, before it starts or a while after
 			age := time.Duration(r.Int64N(int64(time.Second)))
 			late := now.Add(age)
-			ls[0] = ls[0].AfterRefund(late, k.Refund(b, 0, []int64{units}, age, nil))
+			ls[0] = ls[0].AfterRefund(late, k.Refund(b, 0, []int64{units}, nil))
 			now = late
 			sent[len(sent)-1].gone = true
 		}
@@ -126,7 +126,7 @@ func TestLedgerStates(t *testing.T) {
 	if refused, r := Book(now, next, b); refused != nil || r.Outcome != Refused || next[0].Accounts[0].Level != before {
 		t.Errorf("a refusal wrote: %+v", refused)
 	}
-	after := next[0].AfterRefund(now, Refund{Key: "k", Gen: next[0].Gen, Limits: []Limit{limit}, Units: []float64{3}})
+	after := next[0].AfterRefund(now, Refund{Key: "k", Gen: next[0].Gen, At: now.UnixMicro(), Limits: []Limit{limit}, Units: []float64{3}, Held: []float64{5}})
 	if after.Accounts[0].Level != 2 || next[0].Accounts[0].Level != 5 {
 		t.Errorf("a refund of 3 of 5 left %v, and the old state at %v", after.Accounts[0].Level, next[0].Accounts[0].Level)
 	}

@@ -68,7 +68,7 @@ func TestLedgerCalendarRolls(t *testing.T) {
 	}
 	for ready, level := range map[int64]float64{94*s - 1: 3, 94 * s: 1, 104*s - 1: 1, 104 * s: 3} {
 		l := Ledger{Gen: 1, At: now, Expires: now + s, Accounts: []Account{{Kind: CalendarLimit, Level: 3, Ends: 104 * s}}}
-		got := l.AfterRefund(micro(now), Refund{Gen: 1, Ready: ready, Limits: []Limit{day}, Units: []float64{2}})
+		got := l.AfterRefund(micro(now), Refund{Gen: 1, Ready: ready, Limits: []Limit{day}, Units: []float64{2}, Held: []float64{3}})
 		if got.Accounts[0].Level != level || l.Accounts[0].Level != 3 {
 			t.Errorf("given back of %d: %v, want %v", ready, got.Accounts[0].Level, level)
 		}

@@ -184,12 +184,16 @@ type Booked struct {
 }
 
 // A Refund gives units of one key's booking back. [Booked.Refund] makes one.
+// However late it comes, a Meter takes back only what of the booking has not
+// drained by then: what has, others may have booked again.
 type Refund struct {
 	Key    string
 	Gen    int64
+	At     int64 // when it was booked, in microseconds of the store's clock
 	Ready  int64
 	Limits []Limit
-	Units  []float64 // per limit: how many go back, already reduced by what has drained since
+	Units  []float64 // per limit: how many go back at most
+	Held   []float64 // per limit: a Meter's level at At, less what went back since
 }
 
 // News is what a server said that all processes should know. Zero fields say nothing.
@@ -210,26 +214,18 @@ type Stated struct {
 }
 
 // Refund makes the refund of units (as many as b's units, in their order) of
-// draw i of b, age after the booking was sent. A meter takes back only what
-// has not drained yet: the units' slots in the past are gone. given holds per
-// limit what earlier refunds of the same booking took back, and is added to;
-// it is nil for a booking that is refunded once.
-func (r Booked) Refund(b Booking, i int, units []int64, age time.Duration, given []float64) Refund {
+// draw i of b. given holds per limit what earlier refunds of the same booking
+// gave back, and is added to; it is nil for a booking that is refunded once.
+func (r Booked) Refund(b Booking, i int, units []int64, given []float64) Refund {
 	d, k := b.Draws[i], r.Keys[i]
-	f := Refund{Key: d.Key, Gen: k.Gen, Ready: r.Start(i), Limits: d.Limits, Units: make([]float64, len(d.Limits))}
+	n := len(d.Limits)
+	f := Refund{Key: d.Key, Gen: k.Gen, At: k.At, Ready: r.Start(i), Limits: d.Limits, Units: make([]float64, n), Held: make([]float64, n)}
 	for j, l := range d.Limits {
-		c := float64(units[l.Unit])
-		if l.Kind == MeterLimit {
-			left := k.Levels[j] - l.Rate*age.Seconds()
-			if given != nil {
-				left -= given[j]
-			}
-			c = min(c, max(0, left))
-		}
+		f.Units[j], f.Held[j] = float64(units[l.Unit]), k.Levels[j]
 		if given != nil {
-			given[j] += c
+			f.Held[j] -= given[j]
+			given[j] += f.Units[j]
 		}
-		f.Units[j] = c
 	}
 	return f
 }

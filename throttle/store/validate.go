@@ -103,12 +103,15 @@ func (l Limit) validate(units int) error {
 
 // Validate reports the first fault of r, naming the field and the value.
 func (r Refund) Validate() error {
-	if len(r.Units) != len(r.Limits) || len(r.Limits) > MaxParts {
-		return fmt.Errorf("store: Refund of key %q: %d units for %d limits", r.Key, len(r.Units), len(r.Limits))
+	if len(r.Units) != len(r.Limits) || len(r.Held) != len(r.Limits) || len(r.Limits) > MaxParts {
+		return fmt.Errorf("store: Refund of key %q: %d units, %d held for %d limits", r.Key, len(r.Units), len(r.Held), len(r.Limits))
 	}
 	for i, u := range r.Units {
 		if !(u >= 0) || u > float64(MaxAmount) {
 			return fmt.Errorf("store: Refund of key %q: %v units of limit %q", r.Key, u, r.Limits[i].ID)
+		}
+		if h := r.Held[i]; math.IsNaN(h) || math.IsInf(h, 0) {
+			return fmt.Errorf("store: Refund of key %q: limit %q held %v", r.Key, r.Limits[i].ID, h)
 		}
 		l := r.Limits[i]
 		l.Unit = 0

@@ -104,15 +104,17 @@ func TestStoreValidatesEachField(t *testing.T) {
 		r    Refund
 		want string
 	}{
-		{Refund{Key: "k", Limits: []Limit{meter}, Units: []float64{0}}, ""},
-		{Refund{Key: "k", Limits: []Limit{meter}, Units: []float64{float64(MaxAmount)}}, ""},
-		{Refund{Key: "k", Limits: []Limit{meter}, Units: []float64{2 * float64(MaxAmount)}}, `2e+15 units of limit "m"`},
-		{Refund{Key: "k", Limits: []Limit{meter}, Units: []float64{-1}}, `-1 units of limit "m"`},
-		{Refund{Key: "k", Limits: []Limit{meter}, Units: []float64{math.NaN()}}, "NaN units"},
-		{Refund{Key: "k", Limits: []Limit{meter}}, "0 units for 1 limits"},
-		{Refund{Key: "k", Limits: slices.Repeat([]Limit{meter}, MaxParts), Units: make([]float64, MaxParts)}, ""},
-		{Refund{Key: "k", Limits: slices.Repeat([]Limit{meter}, MaxParts+1), Units: make([]float64, MaxParts+1)}, "17 limits"},
-		{Refund{Key: "k", Limits: []Limit{{ID: "m", Kind: MeterLimit, Size: 5}}, Units: []float64{1}}, `limit "m": rate 0`},
+		{Refund{Key: "k", Limits: []Limit{meter}, Units: []float64{0}, Held: []float64{0}}, ""},
+		{Refund{Key: "k", Limits: []Limit{meter}, Units: []float64{float64(MaxAmount)}, Held: []float64{0}}, ""},
+		{Refund{Key: "k", Limits: []Limit{meter}, Units: []float64{2 * float64(MaxAmount)}, Held: []float64{0}}, `2e+15 units of limit "m"`},
+		{Refund{Key: "k", Limits: []Limit{meter}, Units: []float64{-1}, Held: []float64{0}}, `-1 units of limit "m"`},
+		{Refund{Key: "k", Limits: []Limit{meter}, Units: []float64{math.NaN()}, Held: []float64{0}}, "NaN units"},
+		{Refund{Key: "k", Limits: []Limit{meter}}, "0 units, 0 held for 1 limits"},
+		{Refund{Key: "k", Limits: []Limit{meter}, Units: []float64{1}}, "1 units, 0 held for 1 limits"},
+		{Refund{Key: "k", Limits: []Limit{meter}, Units: []float64{1}, Held: []float64{math.Inf(1)}}, `limit "m" held +Inf`},
+		{Refund{Key: "k", Limits: slices.Repeat([]Limit{meter}, MaxParts), Units: make([]float64, MaxParts), Held: make([]float64, MaxParts)}, ""},
+		{Refund{Key: "k", Limits: slices.Repeat([]Limit{meter}, MaxParts+1), Units: make([]float64, MaxParts+1), Held: make([]float64, MaxParts+1)}, "17 limits"},
+		{Refund{Key: "k", Limits: []Limit{{ID: "m", Kind: MeterLimit, Size: 5}}, Units: []float64{1}, Held: []float64{0}}, `limit "m": rate 0`},
 	} {
 		same(t, test.r.Validate(), test.want)
 	}

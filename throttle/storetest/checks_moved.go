@@ -68,7 +68,7 @@ func refundOfOldUnits(ctx context.Context, s Setup) error {
 	if err != nil {
 		return err
 	}
-	f := r.Refund(b, 0, []int64{1}, 1200*time.Millisecond, nil)
+	f := r.Refund(b, 0, []int64{1}, nil)
 	if err := walk(ctx, s, []step{
 		{800 * time.Millisecond, 1, b, all, 0},
 		{400 * time.Millisecond, 1, b, all, 0},

@@ -19,7 +19,7 @@ func refundGivesBack(ctx context.Context, s Setup) error {
 		return err
 	}
 	s.Advance(2 * time.Second) // one unit of three is left in the meter, all in the log
-	if err := s.Stores[0].Refund(ctx, r.Refund(b, 0, []int64{3}, 2*time.Second, nil)); err != nil {
+	if err := s.Stores[0].Refund(ctx, r.Refund(b, 0, []int64{3}, nil)); err != nil {
 		return err
 	}
 	return walk(ctx, s, []step{
@@ -30,6 +30,32 @@ func refundGivesBack(ctx context.Context, s Setup) error {
 	})
 }
 
+// lateRefund: what has drained of a meter between a booking and its refund, in
+// one part or two, is there for others already.
+func lateRefund(ctx context.Context, s Setup) error {
+	m := meter("m", 10, 10)
+	b := booking("k", 0, 10, 10, m)
+	r, err := want(ctx, s.Stores[0], b, all, 0)
+	if err != nil {
+		return err
+	}
+	given := make([]float64, 1)
+	parts := []store.Refund{r.Refund(b, 0, []int64{4}, given), r.Refund(b, 0, []int64{6}, given)}
+	s.Advance(400 * time.Millisecond)
+	if _, err := want(ctx, s.Stores[1], booking("k", 0, 4, 4, m), all, 0); err != nil {
+		return err
+	}
+	for _, f := range parts {
+		if err := s.Stores[0].Refund(ctx, f); err != nil {
+			return err
+		}
+	}
+	return walk(ctx, s, []step{ // four were sent: six are left
+		{0, 1, booking("k", 0, 7, 7, m), refused, 100 * time.Millisecond},
+		{0, 1, booking("k", 0, 6, 6, m), all, 0},
+	})
+}
+
 func refundOfOldState(ctx context.Context, s Setup) error {
 	m := meter("m", 4, 1)
 	b := booking("k", 0, 4, 4, m)
@@ -37,7 +63,7 @@ func refundOfOldState(ctx context.Context, s Setup) error {
 	if err != nil {
 		return err
 	}
-	f := r.Refund(b, 0, []int64{4}, 0, nil)
+	f := r.Refund(b, 0, []int64{4}, nil)
 	s.Advance(10 * time.Second) // idle: the next booking begins a new state
 	if _, err := want(ctx, s.Stores[1], b, all, 0); err != nil {
 		return err
@@ -45,7 +71,7 @@ func refundOfOldState(ctx context.Context, s Setup) error {
 	if err := s.Stores[0].Refund(ctx, f); err != nil {
 		return err
 	}
-	if err := s.Stores[0].Refund(ctx, store.Refund{Key: "unknown", Gen: 7, Limits: b.Draws[0].Limits, Units: []float64{1}}); err != nil {
+	if err := s.Stores[0].Refund(ctx, store.Refund{Key: "unknown", Gen: 7, Limits: b.Draws[0].Limits, Units: []float64{1}, Held: []float64{1}}); err != nil {
 		return fmt.Errorf("Refund of an unknown key: %w", err)
 	}
 	_, err = want(ctx, s.Stores[1], booking("k", 0, 1, 1, m), refused, time.Second)

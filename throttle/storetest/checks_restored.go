@@ -132,7 +132,7 @@ func restoredRefund(ctx context.Context, s Setup) error {
 		return err
 	}
 	restore()
-	if err := s.Stores[0].Refund(ctx, r.Refund(b, 0, []int64{5}, 0, nil)); err != nil {
+	if err := s.Stores[0].Refund(ctx, r.Refund(b, 0, []int64{5}, nil)); err != nil {
 		return err
 	}
 	return walk(ctx, s, []step{

@@ -226,7 +226,7 @@ func (h *history) refund(ctx context.Context, s Setup, st store.Store) error {
 	h.last[i] = store.Booking{}
 	k := h.r.IntN(len(b.Draws))
 	units := []int64{b.Draws[k].Units[0].First, b.Draws[k].Units[1].First}
-	f := r.Refund(b, k, units, max(0, s.Now().Sub(h.when[i])), nil)
+	f := r.Refund(b, k, units, nil)
 	h.ledgers[f.Key] = h.ledger(s, f.Key).AfterRefund(s.Now(), f)
 	if err := st.Refund(ctx, f); err != nil {
 		return fmt.Errorf("Refund: %w", err)

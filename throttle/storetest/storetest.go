@@ -63,6 +63,7 @@ func checks() []check {
 		{"a cost above a burst goes after idling", aboveBurst},
 		{"force charges above the size", forceCharges},
 		{"a refund gives back what has not drained", refundGivesBack},
+		{"a late refund gives back nothing that others have booked since", lateRefund},
 		{"a refund of an older state changes nothing", refundOfOldState},
 		{"a refund of what has left the window changes nothing", refundOfOldUnits},
 		{"moved units count from when they came", movedCounts},

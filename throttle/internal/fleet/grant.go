@@ -105,7 +105,7 @@ func (b *batch) refund(units []int64, at *place) {
 func (b *batch) giveBack(ctx context.Context, units []int64, at *place) {
 	for i := range b.booking.Draws {
 		b.mu.Lock()
-		r := b.booked.Refund(b.booking, i, units, time.Since(b.sent), b.given[i])
+		r := b.booked.Refund(b.booking, i, units, b.given[i])
 		b.mu.Unlock()
 		if r.Gen == at.gens[i] {
 			r.Ready = at.from[i]
