@@ -12,6 +12,7 @@ require (
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	go.etcd.io/bbolt v1.5.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 )
 
@@ -24,6 +25,7 @@ require (
 	github.com/mattn/go-runewidth v0.0.16 // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/sony/gobreaker/v2 v2.4.0 // indirect
+	github.com/weirhttp/weir/outbox v0.0.0
 	github.com/weirhttp/weir/redisstore v0.0.0
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/time v0.14.0 // indirect
@@ -32,3 +34,5 @@ require (
 replace github.com/weirhttp/weir => ../
 
 replace github.com/weirhttp/weir/redisstore => ../redisstore
+
+replace github.com/weirhttp/weir/outbox => ../outbox
