@@ -112,7 +112,7 @@ func counter(d *dice, w windowed, counted bool) (limiter, string) {
 
 func bucket(rate, size float64) (limiter, string) {
 	return limiter{gates: func() []limit.Limiter { return []limit.Limiter{&limit.Bucket{Rate: rate, Size: size}} },
-		rate: rate, burst: size, longest: seconds(1 / rate), talks: true}, fmt.Sprintf("bucket of %g at %g/s", size, rate)
+		rate: rate, burst: size, longest: seconds(1 / rate), talks: true}, fmt.Sprintf("bucket of %g at %.4g/s", size, rate)
 }
 
 func limitReq(d *dice) (limiter, string) {
@@ -127,7 +127,7 @@ func limitReq(d *dice) (limiter, string) {
 	l.gates = func() []limit.Limiter {
 		return []limit.Limiter{&limit.Bucket{Rate: rate, Size: float64(burst + 1), Paced: paced}}
 	}
-	text := fmt.Sprintf("limit_req %g/s burst %d", rate, burst)
+	text := fmt.Sprintf("limit_req %.4g/s burst %d", rate, burst)
 	if burst > 0 && !paced {
 		text += " nodelay"
 	}
