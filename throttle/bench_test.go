@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
-	"github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 	"golang.org/x/time/rate"
 )
 
@@ -76,41 +76,6 @@ func BenchmarkKeys(b *testing.B) {
 	for b.Loop() {
 		l.Try(strconv.Itoa(i), nil)
 		i++
-	}
-}
-
-// BenchmarkQueue is the cost of one grant with that many waiting.
-func BenchmarkQueue(b *testing.B) {
-	for _, n := range []int{100, 10000} {
-		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			e := newEngine()
-			s := &scope{key: "k", gate: account{meter: meter.Open{}, terms: &e.gate}}
-			r := MustParseBudget("1/h").Rates[0]
-			m := meter.NewRated(0, meter.NewRate(r.spec()), &e.clock)
-			s.own = []member{{a: &account{meter: m, terms: &terms{unit: requests, spec: m.Rate}}}}
-			var q []*waiter
-			enter := func(now instant) {
-				k := &ask{scope: s}
-				e.seq++
-				k.seq = e.seq
-				w := newWaiter(k, s.draws(nil, k))
-				e.list(now, w)
-				e.try(now, w)
-				q = append(q, w)
-			}
-			e.enter(1, s.draws(nil, &ask{scope: s}), &ask{scope: s})
-			for range n {
-				enter(1)
-			}
-			b.ReportAllocs()
-			now := instant(1)
-			for b.Loop() {
-				now += instant(time.Hour)
-				enter(now)
-				e.mark(s.own[0].a)
-				e.run(now)
-			}
-		})
 	}
 }
 
@@ -193,20 +158,21 @@ func BenchmarkGrantLearned(b *testing.B) {
 	entry := tr.hosts.Acquire("a", time.Time{})
 	home := tr.of(entry, "a")
 	e := tr.engine
-	q := &ask{scope: &home.scope, r: r}
-	e.mu.Lock()
-	q.learn, _ = tr.kindOf(e.now(), q, &home.scope, "", false)
-	e.mu.Unlock()
-	var room [8]draw
+	q := &ask{Request: queue.Request{Held: true}, r: r}
+	q.to(&home.scope)
+	e.Lock()
+	q.learn, _ = tr.kindOf(e.Now(), q, &home.scope, "", false)
+	e.Unlock()
+	var room [8]queue.Need
 	b.ReportAllocs()
 	for b.Loop() {
-		e.mu.Lock()
-		now := e.now()
+		e.Lock()
+		now := e.Now()
 		draws := q.scope.draws(room[:0], q)
-		if !e.enter(now, draws, q) {
+		if !e.Enter(now, draws, &q.Request) {
 			b.Fatal("refused")
 		}
-		e.answered(now, &permit{draws: draws, granted: now}, true)
-		e.mu.Unlock()
+		e.Answered(now, &queue.Permit{Needs: draws, Granted: now}, true)
+		e.Unlock()
 	}
 }

@@ -61,24 +61,24 @@ func (b *answerBody) done() {
 // free gives the places in flight back, once.
 func (p *passage) free() {
 	e := p.t.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.free(e.now(), &p.permit)
+	e.Lock()
+	defer e.Unlock()
+	e.Free(e.Now(), &p.permit.Permit)
 }
 
 // close notes that the body is closed.
 func (b *answerBody) close() {
 	e := b.p.t.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.Lock()
+	defer e.Unlock()
 	b.closed = true
 }
 
 // places reports whether places in flight are still held. The engine's lock is
 // held.
 func (p *passage) places() bool {
-	for i := range p.permit.draws {
-		if d := &p.permit.draws[i]; d.n != 0 && d.a.terms.unit == "" && d.a.terms != &p.t.engine.gate {
+	for i := range p.permit.Needs {
+		if d := &p.permit.Needs[i]; d.N != 0 && d.Account.Label.Unit == "" {
 			return true
 		}
 	}
@@ -105,8 +105,8 @@ func (p *passage) watch(resp *http.Response, holds bool) {
 // settle is Settle.
 func (p *passage) settle(actual Cost) error {
 	e := p.t.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.Lock()
+	defer e.Unlock()
 	switch {
 	case p.body != nil && p.body.closed:
 		return errClosed
@@ -114,7 +114,7 @@ func (p *passage) settle(actual Cost) error {
 		return errSettled
 	}
 	p.settled = true
-	e.settle(e.now(), &p.permit, actual)
+	e.Settle(e.Now(), &p.permit.Permit, actual)
 	p.shared.Settle(actual)
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weirhttp/weir/throttle/internal/meter"
 	"pgregory.net/rapid"
 )
 
@@ -120,82 +119,6 @@ func TestOrderOfArrival(t *testing.T) {
 	})
 }
 
-// TestTenThousandWaiters: exact order within a class, and one timer for all.
-func TestTenThousandWaiters(t *testing.T) {
-	e := newEngine()
-	s := &scope{key: "k", gate: account{meter: meter.Open{}, terms: &e.gate}}
-	spec := meter.NewRate(Rate{Limit: 1, Per: time.Hour}.spec())
-	a := &account{meter: meter.NewRated(1, spec, nil), terms: &terms{unit: requests, spec: spec}, scope: s}
-	s.own = []member{{a: a}}
-	q := &ask{scope: s}
-	e.mu.Lock() // the line's timer finds it locked
-	defer e.mu.Unlock()
-	if !e.enter(1, s.draws(nil, q), q) {
-		t.Fatal("not idle")
-	}
-	var all []*waiter
-	for i := range 10000 {
-		k := &ask{scope: s, seq: uint64(i + 1)}
-		w := newWaiter(k, s.draws(nil, k))
-		w.expires = never
-		e.list(1, w)
-		if e.try(1, w) {
-			t.Fatal("granted")
-		}
-		e.run(1)
-		all = append(all, w)
-	}
-	now := instant(1)
-	for i, w := range all {
-		if w.granted {
-			t.Fatalf("number %d went early", i)
-		}
-		now += instant(time.Hour)
-		e.mark(a)
-		e.run(now)
-		if !w.granted || i+1 < len(all) && all[i+1].granted {
-			t.Fatalf("at %d: not exactly one more was granted, in order", i)
-		}
-	}
-	if a.line != nil || e.waiting != 0 {
-		t.Errorf("%d still wait", e.waiting)
-	}
-}
-
-// TestEstimateKnowsItsPlace: a request that comes again, and so goes before
-// those that came after it, is not refused for a wait that is theirs.
-func TestEstimateKnowsItsPlace(t *testing.T) {
-	e := newEngine()
-	s := &scope{key: "k", gate: account{meter: meter.Open{}, terms: &e.gate}}
-	spec := meter.NewRate(Rate{Limit: 3600, Per: time.Hour, Burst: 1}.spec())
-	a := &account{meter: meter.NewRated(1, spec, nil), terms: &terms{unit: requests, spec: spec}, scope: s}
-	s.own = []member{{a: a}}
-	e.mu.Lock() // the line's timer finds it locked
-	defer e.mu.Unlock()
-	if q := (&ask{scope: s}); !e.enter(1, s.draws(nil, q), q) {
-		t.Fatal("not idle")
-	}
-	for i := range 100 {
-		k := &ask{scope: s, seq: uint64(10 * (i + 1)), lane: []string{"a", "b"}[i%2]}
-		w := newWaiter(k, s.draws(nil, k))
-		w.expires = never
-		e.list(1, w)
-		if e.try(1, w) {
-			t.Fatal("granted")
-		}
-	}
-	for _, tt := range []struct {
-		seq  uint64
-		want time.Duration // its turn comes after the other lane's as many
-	}{{5, 1}, {205, 21}, {0, 101}, {5000, 101}} {
-		q := &ask{scope: s, seq: tt.seq, lane: "a"}
-		at, _ := e.estimate(1, q, s.draws(nil, q))
-		if got := at.Until(1).Round(time.Second); (got - tt.want*time.Second).Abs() > time.Second {
-			t.Errorf("order %d: got %v, want about %v", tt.seq, got, tt.want*time.Second)
-		}
-	}
-}
-
 // TestGroupsDoNotDeadlock: waiters of several lanes and classes that need
 // several accounts all go in the end.
 func TestGroupsDoNotDeadlock(t *testing.T) {
@@ -228,7 +151,7 @@ func TestGroupsDoNotDeadlock(t *testing.T) {
 			}
 			time.Sleep(time.Hour)
 			synctest.Wait()
-			left = c.l.engine.waiting
+			left = c.l.engine.Waiting
 			if left == 0 {
 				c.wg.Wait()
 			}

@@ -50,12 +50,12 @@ func (l *Limiter) takePartShared(ctx context.Context, key string, q *ask) (int64
 	}
 	n := int64(0)
 	for _, d := range g.draws() {
-		if d.n != 0 && d.a.terms.unit != "" {
-			n = d.n
+		if d.N != 0 && d.Account.Label.Unit != "" {
+			n = d.N
 		}
 	}
 	if n == 0 {
-		n = q.upTo // nothing limits it here
+		n = q.UpTo // nothing limits it here
 	}
 	keys := l.shared(key)
 	part := min(n, max(1, l.sharedRoom(keys, q.unit)))

@@ -32,8 +32,8 @@ func storeKey(host, route, part string) string {
 // the routes that match and the pools of either.
 func (p *passage) fleetDraws(q *ask) []fleet.Key {
 	e := p.t.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.Lock()
+	defer e.Unlock()
 	return p.fleetDrawn(q)
 }
 
@@ -90,21 +90,21 @@ func (p *passage) fleetWait(q *ask) time.Duration {
 
 // share asks the store for what this process's own budgets granted. What the
 // store refuses goes back to them.
-func (p *passage) share(ctx context.Context, q *ask, w *patience, waited time.Duration) error {
+func (p *passage) share(ctx context.Context, q *ask, w *wish, waited time.Duration) error {
 	begin := time.Now()
-	most := w.most
+	most := w.Most
 	if most > 0 {
 		most = max(0, most-waited)
 	}
-	g, refusal := p.t.fleet.Book(ctx, p.fleetDraws(q), q.cost, fleet.Options{Priority: q.priority, MaxWait: most, Held: true})
+	g, refusal := p.t.fleet.Book(ctx, p.fleetDraws(q), q.cost, fleet.Options{Priority: q.Priority, MaxWait: most, Held: true})
 	p.tr.Waited += time.Since(begin)
 	e := p.t.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := e.now()
+	e.Lock()
+	defer e.Unlock()
+	now := e.Now()
 	if refusal == nil {
 		p.shared = g
-		p.permit.resume(now)
+		p.permit.Resume(now)
 		return nil
 	}
 	c := p.counts()
@@ -115,7 +115,8 @@ func (p *passage) share(ctx context.Context, q *ask, w *patience, waited time.Du
 	} else {
 		c.more().cancelled++
 	}
-	e.back(now, &p.permit)
+	p.permit.vacate(now)
+	e.Return(now, &p.permit.Permit)
 	return err
 }
 
@@ -132,9 +133,9 @@ func (p *passage) tellFleet(resp *http.Response) {
 	}
 	if s.Throttled || s.RetryAfter.Known {
 		e := p.t.engine
-		e.mu.Lock()
-		n.Pause = min(p.pausedTo().Until(e.now()), p.t.config.MaxPause)
-		e.mu.Unlock()
+		e.Lock()
+		n.Pause = min(p.pausedTo().Until(e.Now()), p.t.config.MaxPause)
+		e.Unlock()
 	}
 	for _, l := range s.Limits {
 		if q, ok := statedByServer(l); ok && len(n.Stated) < store.MaxStated {
@@ -153,8 +154,8 @@ func (p *passage) tellFleet(resp *http.Response) {
 // believed is for how long others should obey what an answer to p says of a limit,
 // who cannot see it contradicted; zero: not at all.
 func (p *passage) believed(l headers.Limit) time.Duration {
-	p.t.engine.mu.Lock()
-	defer p.t.engine.mu.Unlock()
+	p.t.engine.Lock()
+	defer p.t.engine.Unlock()
 	if p.kind == nil {
 		return store.MaxHorizon
 	}
@@ -199,10 +200,10 @@ func (t *Transport) tellHost(host string, until time.Time, sooner bool) {
 	}
 	t.fleet.Pause(storeKey(host, "", ""), until, sooner)
 	t.parts.All(func(entry *table.Entry[record]) {
-		t.engine.mu.Lock()
+		t.engine.Lock()
 		p := &entry.Value
 		part, met := p.part, p.t != nil && p.host == host
-		t.engine.mu.Unlock()
+		t.engine.Unlock()
 		if met {
 			t.fleet.Pause(storeKey(host, "", part), until, sooner)
 		}

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weirhttp/weir/throttle/internal/fleet"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // Grant is room that [Limiter.Take] has spent. It needs not be returned, unless
@@ -16,8 +17,8 @@ type Grant struct {
 	bit   uint64
 	at    instant
 	n     int
-	few   [3]draw
-	more  []draw       // instead of few
+	few   [3]queue.Need
+	more  []queue.Need // instead of few
 	fleet *fleet.Grant // nil without a Store
 }
 
@@ -29,7 +30,7 @@ type bits struct {
 
 // grant makes a Grant of what was drawn, the gate left out. It is called under
 // the engine's lock.
-func (l *Limiter) grant(draws []draw, at instant) Grant {
+func (l *Limiter) grant(draws []queue.Need, at instant) Grant {
 	if l.bits == nil || l.bits.next == len(l.bits.words)*64 {
 		l.bits = new(bits)
 	}
@@ -38,7 +39,7 @@ func (l *Limiter) grant(draws []draw, at instant) Grant {
 	g := Grant{l: l, at: at, word: &l.bits.words[i/64], bit: 1 << (i % 64)}
 	for _, d := range draws {
 		switch {
-		case d.a.terms.unit == "" && d.n == 0 || d.a.terms == &l.engine.gate:
+		case d.Account.Label.Unit == "" && d.N == 0:
 		case g.n < len(g.few):
 			g.few[g.n] = d
 			g.n++
@@ -52,7 +53,7 @@ func (l *Limiter) grant(draws []draw, at instant) Grant {
 	return g
 }
 
-func (g *Grant) draws() []draw {
+func (g *Grant) draws() []queue.Need {
 	if g.more != nil {
 		return g.more
 	}
@@ -73,9 +74,9 @@ func (g Grant) Cancel() {
 	}
 	g.fleet.Cancel()
 	e := g.l.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.back(e.now(), &permit{draws: g.own(), granted: g.at, answered: g.at})
+	e.Lock()
+	defer e.Unlock()
+	e.Return(e.Now(), &queue.Permit{Needs: g.own(), Granted: g.at, Answered: g.at})
 }
 
 // Settle says what it really cost: the difference is charged, or goes back as
@@ -87,12 +88,12 @@ func (g Grant) Settle(actual Cost) {
 	}
 	g.fleet.Settle(actual)
 	e := g.l.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now, p := e.now(), &permit{draws: g.own(), granted: g.at, answered: g.at}
-	e.settle(now, p, actual)
-	e.free(now, p)
+	e.Lock()
+	defer e.Unlock()
+	now, p := e.Now(), &queue.Permit{Needs: g.own(), Granted: g.at, Answered: g.at}
+	e.Settle(now, p, actual)
+	e.Free(now, p)
 }
 
 // own is a copy of the draws that may be changed.
-func (g *Grant) own() []draw { return append([]draw(nil), g.draws()...) }
+func (g *Grant) own() []queue.Need { return append([]queue.Need(nil), g.draws()...) }

@@ -28,7 +28,7 @@ func (t *Transport) hear(p *passage, resp *http.Response) bool {
 		p.tr.Throttled = said.Throttled || resp.StatusCode == http.StatusServiceUnavailable && said.RetryAfter.Known
 	}
 	bare := resp.Body == nil || resp.Body == http.NoBody
-	news, holds := p.heard(t.engine.read(), resp.StatusCode, said, bare)
+	news, holds := p.heard(t.engine.Read(), resp.StatusCode, said, bare)
 	if news != nil {
 		t.config.OnLearn(*news)
 	}
@@ -38,19 +38,20 @@ func (t *Transport) hear(p *passage, resp *http.Response) bool {
 // heard is hear under the lock.
 func (p *passage) heard(at instant, status int, s *headers.Signal, bare bool) (told *Learned, holds bool) {
 	e := p.t.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := e.nowFrom(at)
+	e.Lock()
+	defer e.Unlock()
+	now := e.NowFrom(at)
 	p.left()
 	c := p.counts()
 	c.retry(p.tr.After(), 1)
 	if p.tr.Throttled {
 		c.more().throttled++
 	}
-	add(&c.latency, time.Duration(now-p.permit.granted))
+	add(&c.latency, time.Duration(now-p.permit.Granted))
 	news := p.learn(now, replied, status, s)
 	p.heed(now, news)
-	e.answered(now, &p.permit, bare)
+	p.permit.vacate(now)
+	e.Answered(now, &p.permit.Permit, bare)
 	holds = !bare && p.places()
 	p.again(now)
 	if news.what == causeNone || p.t.config.OnLearn == nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // What is learned of one credential at one host is bounded, whatever the
@@ -48,7 +49,7 @@ type learner struct {
 	used       bool          // a request of its credential was made
 	recurs     bool          // and another, though that was not refused
 	met        bool          // answered
-	account    account
+	account    queue.Account
 }
 
 // A kind is a kind of request: those that one budget pattern matches, or else
@@ -68,7 +69,7 @@ type kind struct {
 	busy    float64  // share of the last answers that said that the host is overloaded
 	served  instant  // the last good answer; zero: none
 	suspect *suspect // nil: never suspected
-	account account
+	account queue.Account
 	route   *route     // where its requests are counted; nil: in the scope itself
 	paths   *kindPaths // nil: none was looked at
 }
@@ -78,20 +79,20 @@ const busyKept = 15.0 / 16
 
 func newLearner(t *learnTerms, s *scope, host *hostStart) *learner {
 	l := &learner{terms: t, scope: s, host: host}
-	l.account = account{meter: l, terms: t.words.server, scope: s}
+	l.account = queue.Account{Meter: l, Label: t.words.server, Group: &s.Group}
 	return l
 }
 
 func newHostStart(words *learnWords) *hostStart {
 	s := &hostStart{slow: slowStart{underway: underway{host: true}}}
-	s.account = account{meter: s, terms: words.host}
+	s.account = queue.Account{Meter: s, Label: words.host}
 	return s
 }
 
 func newKind(l *learner, key kindKey) *kind {
 	k := &kind{key: key, learner: l}
 	k.slow.quick = l.host.slow.quick
-	k.account = account{meter: k, terms: l.terms.words.kind, scope: l.scope}
+	k.account = queue.Account{Meter: k, Label: l.terms.words.kind, Group: &l.scope.Group}
 	k.route = l.scope.routeOf(key)
 	return k
 }
@@ -134,7 +135,7 @@ func (l *learner) dropKind(now instant) bool {
 
 func (k *kind) idle(now instant) bool {
 	return now-k.last > instant(time.Minute) && k.slow.idle(now.Time()) && k.hold.wait(now.Time()) == 0 &&
-		k.account.line == nil
+		!k.account.Waited()
 }
 
 // holdOf is the hold of l, made if need be.

@@ -54,7 +54,7 @@ func (q *quota) weigh(now time.Time, l headers.Limit, cost float64, refused, ask
 		cost = 1 // at least, of something
 	}
 	reset, hasReset := q.resetAt(now, l)
-	held := left < 1 || q.account.line != nil
+	held := left < 1 || q.account.Waited()
 	switch {
 	case asked && !refused:
 		if left <= b.last && held { // the reset brought nothing

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // wrongAt is after how many refusals in a row limits that were told apart are one
@@ -101,12 +102,12 @@ type asker struct {
 	meter.Open
 	kind    *kind
 	busy    bool
-	account account
+	account queue.Account
 }
 
 func newAsker(k *kind) *asker {
 	a := &asker{kind: k}
-	a.account = account{meter: a, terms: k.learner.terms.words.asker, scope: k.learner.scope}
+	a.account = queue.Account{Meter: a, Label: k.learner.terms.words.asker, Group: &k.learner.scope.Group}
 	return a
 }
 
@@ -121,7 +122,7 @@ func (a *asker) Take(instant, int64, bool) meter.Token                { a.busy =
 func (a *asker) Return(instant, int64, meter.Token, instant, instant) { a.busy = false }
 func (a *asker) ETA(now instant, _, _ int64) instant                  { return a.At(now, 1) }
 func (a *asker) Regain(int64) time.Duration                           { return time.Second }
-func (a *asker) words(instant) string {
+func (a *asker) Words(instant) string {
 	return "one request asks whether the limit that is spent is that of its path"
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 	"github.com/weirhttp/weir/throttle/store"
 )
 
@@ -23,7 +24,7 @@ func under(k *kind, n int, at instant) *ticket {
 	for range n {
 		m, host, own = k.Take(at, 1, true), k.learner.host.Take(at, 1, true), k.learner.Take(at, 1, true)
 	}
-	return &ticket{kind: k, sent: at.Time(), permit: &permit{draws: []draw{{a: &k.account, n: 1, mark: m}, {a: &k.learner.host.account, n: 1, mark: host}, {a: &k.learner.account, n: 1, mark: own}}}}
+	return &ticket{kind: k, sent: at.Time(), permit: &placed{Permit: queue.Permit{Needs: []queue.Need{{Account: &k.account, N: 1, Token: m}, {Account: &k.learner.host.account, N: 1, Token: host}, {Account: &k.learner.account, N: 1, Token: own}}}}}
 }
 
 // What is learned of a request that brought no answer.

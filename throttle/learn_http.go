@@ -13,6 +13,7 @@ import (
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // maxCredentials bounds the credentials of one host or partition that are told
@@ -110,13 +111,13 @@ func (m *learned) idle(now instant) bool {
 
 // waited reports whether somebody waits for l.
 func (l *learner) waited() bool {
-	waited := l.account.line != nil
-	l.each(func(a *account) { waited = waited || a.line != nil })
+	waited := l.account.Waited()
+	l.each(func(a *queue.Account) { waited = waited || a.Waited() })
 	return waited
 }
 
 // each calls f for every account of l but its own.
-func (l *learner) each(f func(a *account)) {
+func (l *learner) each(f func(a *queue.Account)) {
 	l.everyKind(func(k *kind) {
 		f(&k.account)
 		if a := k.asker(); a != nil {
@@ -164,15 +165,15 @@ func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) 
 	}
 	k := p.parted()
 	if m := k.learner.home(); end == replied && m != nil && m.joint != nil {
-		m.weigh(now, p.permit.granted, k.learner, p.own != nil, s)
+		m.weigh(now, p.permit.Granted, k.learner, p.own != nil, s)
 		defer func() { k.learner.changes = m.joint.next(now) || k.learner.changes }()
 		if p.own != nil {
-			p.own.told(now.Time(), ticket{sent: p.permit.granted.Time(), cost: p.cost}, s)
+			p.own.told(now.Time(), ticket{sent: p.permit.Granted.Time(), cost: p.cost}, s)
 		}
 	}
 	if s == nil && len(k.quotas) == 0 && k.suspect == nil { // it tells that it was good, no more
 		k.busy *= busyKept
-		k.learner.well(now, k, p.permit.granted)
+		k.learner.well(now, k, p.permit.Granted)
 		return lesson{}
 	}
 	if s == nil {
@@ -181,7 +182,7 @@ func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) 
 	if s.Throttled && p.solo == nil {
 		p.solo = newSolo(k)
 	}
-	g := ticket{kind: k, sent: p.permit.granted.Time(), cost: p.cost, permit: &p.permit, solo: p.solo, probe: p.tr.Probe}
+	g := ticket{kind: k, sent: p.permit.Granted.Time(), cost: p.cost, permit: &p.permit, solo: p.solo, probe: p.tr.Probe}
 	if len(k.quotas) > 0 || len(s.Limits) > 0 {
 		g.where = k.whereOf(p.r)
 	}
@@ -195,14 +196,14 @@ func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) 
 // again plans everyone anew who waits for something learned.
 func (p *passage) again(now instant) {
 	k, e := p.kind, p.t.engine
-	if k == nil || e.waiting == 0 {
+	if k == nil || e.Waiting == 0 {
 		return
 	}
 	l := k.learner
-	e.mark(&l.account)
-	e.mark(&l.host.account)
-	l.each(e.mark)
-	e.run(now)
+	e.Mark(&l.account)
+	e.Mark(&l.host.account)
+	l.each(e.Mark)
+	e.Run(now)
 }
 
 // heed puts what was learned into effect for those that wait. The engine's
@@ -215,44 +216,44 @@ func (p *passage) heed(now instant, news lesson) {
 	l, e := k.learner, p.t.engine
 	if l.changes {
 		l.changes = false
-		e.redraw(now, l.scope)
+		e.Redraw(now, &l.scope.Group)
 	}
 	p.lifted(now, l.hold, &l.account)
 	p.lifted(now, k.hold, &k.account)
 	switch news.what {
 	case causeHold:
 		a := l.pausedBy(news.hold, k)
-		if a.paused <= now {
+		if a.Paused <= now {
 			p.counts().more().paused++
 		}
 		until := now.Add(news.hold.until.Sub(now.Time()))
 		if a == &l.account {
 			p.record.quiet(now, until)
 		}
-		e.pause(now, a, until, now.Add(news.hold.sure.Sub(now.Time())), news.in(now.Time(), l))
+		e.Pause(now, a, until, now.Add(news.hold.sure.Sub(now.Time())), news.in(now.Time(), l))
 	case causeQuota:
-		e.recheck(now, l.scope)
+		e.Recheck(now, &l.scope.Group)
 	}
 }
 
 // lifted ends a's pause if h does not ask for it any more.
-func (p *passage) lifted(now instant, h *hold, a *account) {
-	if h == nil || a.paused <= now || h.until.After(now.Time()) {
+func (p *passage) lifted(now instant, h *hold, a *queue.Account) {
+	if h == nil || a.Paused <= now || h.until.After(now.Time()) {
 		return
 	}
-	if a == &p.kind.learner.account && p.record.gate.paused <= now {
+	if a == &p.kind.learner.account && p.record.Gate.Paused <= now {
 		p.record.wake(now)
 	}
-	p.t.engine.pause(now, a, now, now, "")
+	p.t.engine.Pause(now, a, now, now, "")
 }
 
 // pausedTo is the end of the pause of p's host or partition, as far as p's
 // credential knows. The engine's lock is held.
 func (p *passage) pausedTo() instant {
 	if p.kind == nil {
-		return p.record.gate.paused
+		return p.record.Gate.Paused
 	}
-	return max(p.record.gate.paused, p.kind.learner.account.paused)
+	return max(p.record.Gate.Paused, p.kind.learner.account.Paused)
 }
 
 // lost is how an attempt that brought no answer ended.
@@ -265,7 +266,7 @@ func (p *passage) lost(err error) ending {
 		return cancelled
 	case ctx.Err() == nil || p.tr.Cause() == trip.AttemptTimeout:
 		return failed
-	case errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Since(p.t.engine.epoch)-time.Duration(p.permit.granted) >= time.Second:
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Since(p.t.engine.Epoch)-time.Duration(p.permit.Granted) >= time.Second:
 		return failed // the host had time enough
 	}
 	return cancelled
@@ -303,15 +304,15 @@ func (m *learned) all(f func(l *learner)) {
 }
 
 // lift ends every pause that was learned.
-func (m *learned) lift(e *engine, now instant) {
+func (m *learned) lift(e *queue.Domain, now instant) {
 	m.all(func(l *learner) {
 		l.hold.lift()
 		l.finder.lift(now.Time())
-		e.pause(now, &l.account, now, now, "")
+		e.Pause(now, &l.account, now, now, "")
 		l.everyKind(func(k *kind) {
 			k.hold.lift()
 			k.finder.lift(now.Time())
-			e.pause(now, &k.account, now, now, "")
+			e.Pause(now, &k.account, now, now, "")
 		})
 	})
 }

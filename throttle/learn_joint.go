@@ -106,14 +106,15 @@ func (j *joint) next(now instant) bool {
 	if j.common == nil || j.score >= jointSure || !j.asks(now) {
 		return false
 	}
-	for w := j.common.scope.waiters; w != nil; w = w.next {
-		if w.own != nil && w.learn.learner == j.common && w.own.learner.hold == nil {
-			j.ask(now, w.own.learner)
-			w.learn, w.own = w.own, nil
-			return true
+	asks := false
+	j.common.scope.asks(func(q *ask) {
+		if !asks && q.own != nil && q.learn.learner == j.common && q.own.learner.hold == nil {
+			j.ask(now, q.own.learner)
+			q.learn, q.own = q.own, nil
+			asks = true
 		}
-	}
-	return false
+	})
+	return asks
 }
 
 // asks reports whether a stranger may ask for itself: the others have long to wait.
@@ -183,19 +184,19 @@ func (m *learned) part() {
 	common := m.joint.common
 	m.joint.common = nil
 	common.everyKind((*kind).leave)
-	for w := common.scope.waiters; w != nil; w = w.next {
-		if w.own != nil && w.learn.learner == common {
-			w.learn, w.own = w.own, nil
+	common.scope.asks(func(q *ask) {
+		if q.own != nil && q.learn.learner == common {
+			q.learn, q.own = q.own, nil
 		}
-	}
+	})
 }
 
 // parted is the kind that p drew on: its own if strangers were parted while it waited.
 func (p *passage) parted() *kind {
-	if j := p.kind.learner.home(); p.own == nil && j != nil && j.joint.owns(p.kind.learner, p.permit.granted) {
-		p.own = j.joint.twin.kindOf(p.kind.key, p.permit.granted)
+	if j := p.kind.learner.home(); p.own == nil && j != nil && j.joint.owns(p.kind.learner, p.permit.Granted) {
+		p.own = j.joint.twin.kindOf(p.kind.key, p.permit.Granted)
 	}
-	if p.own != nil && has(p.permit.draws, &p.own.learner.account) {
+	if p.own != nil && has(p.permit.Needs, &p.own.learner.account) {
 		p.kind, p.own = p.own, nil
 	}
 	return p.kind

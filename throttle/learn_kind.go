@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // kindKey names a kind: a budget's pattern, or a method and the first segment
@@ -187,14 +188,14 @@ func (l *learner) quotaOf(now time.Time, limit headers.Limit, k *kind, said []*q
 
 // count says whether requests draw units of q, or only wait for its pauses.
 func (q *quota) count(counted bool) {
-	t := &terms{text: "the limit stated by " + fieldName(q.source), toHeaders: true}
+	t := &queue.Label{Text: "the limit stated by " + fieldName(q.source), ToHeaders: true}
 	if q.counted = counted; counted {
-		t.unit, t.toHeaders = unitName(q.key.unit), false
+		t.Unit, t.ToHeaders = unitName(q.key.unit), false
 	}
 	if q.account == nil {
-		q.account = &account{meter: q, scope: q.scope}
+		q.account = &queue.Account{Meter: q, Group: &q.scope.Group}
 	}
-	q.account.terms = t
+	q.account.Label = t
 }
 
 // dropQuota makes room by forgetting the account that was not heard of for

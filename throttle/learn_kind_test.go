@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // learning1 is a learner of one credential at one host, without a server.
@@ -261,7 +262,7 @@ func TestConcurrencyOrRate(t *testing.T) {
 		k.slow.now = test.under
 		g := &ticket{kind: k}
 		if test.lone {
-			g.permit = &permit{draws: []draw{{a: &k.account, n: 1, mark: markLone}}}
+			g.permit = &placed{Permit: queue.Permit{Needs: []queue.Need{{Account: &k.account, N: 1, Token: markLone}}}}
 		}
 		if test.stated {
 			l.bind(l.quotaOf(at0(0), headers.Limit{}, k, nil), k, 1)

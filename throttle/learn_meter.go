@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // What a meter of ours returns from take, to be had again when the request
@@ -23,7 +24,7 @@ func generation(m meter.Token) uint32 { return uint32(m >> markBits) }
 type hostStart struct {
 	meter.Open
 	slow    slowStart
-	account account
+	account queue.Account
 }
 
 func in(now instant, d time.Duration) instant {
@@ -172,7 +173,7 @@ func (q *quota) release(n int64, m meter.Token) {
 
 // The words are those of Wait.Why.
 
-func (l *learner) words(now instant) string {
+func (l *learner) Words(now instant) string {
 	t := now.Time()
 	switch {
 	case l.hold.wait(t) > 0:
@@ -183,7 +184,7 @@ func (l *learner) words(now instant) string {
 	return "others are to go first"
 }
 
-func (k *kind) words(now instant) string {
+func (k *kind) Words(now instant) string {
 	t := now.Time()
 	if k.hold.wait(t) > 0 {
 		return cause{what: causeHold, hold: k.hold, kind: k}.in(t, k.learner)
@@ -191,11 +192,11 @@ func (k *kind) words(now instant) string {
 	return cause{what: causeFlight, kind: k}.in(t, k.learner)
 }
 
-func (s *hostStart) words(instant) string {
+func (s *hostStart) Words(instant) string {
 	return "at most " + strconv.Itoa(s.slow.allowed()) + " at a time until it has answered more"
 }
 
-func (q *quota) words(now instant) string {
+func (q *quota) Words(now instant) string {
 	q.roll(now.Time())
 	return q.told(now.Time(), q.terms.zero)
 }
@@ -261,4 +262,37 @@ func (l *learner) idle(now time.Time) bool {
 		}
 	}
 	return true
+}
+
+// sure is when the server has stated that there will be n units more, after those
+// of ahead. How a quota flows or slides without the server's word, and by how much
+// resets have proved too early, was found.
+func (q *quota) Sure(now, _ instant, ahead, n int64) instant {
+	t := now.Time()
+	q.roll(t)
+	cost := float64(n)
+	if q.size.Known {
+		cost = min(cost, max(1, q.size.Value))
+	}
+	lack := float64(ahead) + cost - q.level(t)
+	if q.sharing.unsure() {
+		lack = cost - q.left // those under way or ahead may draw on others
+	}
+	if !q.counted {
+		lack = 1 - q.left
+	}
+	switch {
+	case q.asking || lack <= 1e-9:
+		return now
+	case q.flows && q.refill > 0 && q.trickles:
+		most := q.basis.Add(q.terms.maxPause).Sub(t)
+		return now.Add(max(0, min(meter.Seconds(lack/q.refill), most)))
+	case q.flows || !q.reset.Known:
+		return now
+	}
+	d := q.until().Sub(t) - q.slack
+	if q.counted {
+		d = min(d, q.trailed(t, cost))
+	}
+	return now.Add(max(0, d))
 }

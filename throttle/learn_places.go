@@ -4,20 +4,21 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // draws appends what requests of kind k draw on.
-func (k *kind) draws(buf []draw, q *ask) []draw {
+func (k *kind) draws(buf []queue.Need, q *ask) []queue.Need {
 	l := k.learner
-	buf = append(buf, draw{a: &l.account, n: 1})
+	buf = append(buf, queue.Need{Account: &l.account, N: 1})
 	if l.terms.pausesOnly {
 		return buf
 	}
-	return k.stated(append(buf, draw{a: &l.host.account, n: 1}, draw{a: &k.account, n: 1}), q)
+	return k.stated(append(buf, queue.Need{Account: &l.host.account, N: 1}, queue.Need{Account: &k.account, N: 1}), q)
 }
 
 // stated is the part of draws that the server stated.
-func (k *kind) stated(buf []draw, q *ask) []draw {
+func (k *kind) stated(buf []queue.Need, q *ask) []queue.Need {
 	if len(k.quotas) == 0 {
 		return buf
 	}
@@ -37,13 +38,13 @@ func (k *kind) stated(buf []draw, q *ask) []draw {
 				continue
 			}
 		}
-		buf = append(buf, draw{a: x.account, n: n})
+		buf = append(buf, queue.Need{Account: x.account, N: n})
 	}
 	if asks {
 		if k.paths.asker == nil {
 			k.paths.asker = newAsker(k)
 		}
-		buf = append(buf, draw{a: &k.paths.asker.account, n: 1})
+		buf = append(buf, queue.Need{Account: &k.paths.asker.account, N: 1})
 	}
 	return buf
 }
@@ -52,9 +53,9 @@ func (k *kind) stated(buf []draw, q *ask) []draw {
 func (k *kind) pace(q *ask) {
 	var pace time.Duration
 	for _, m := range q.scope.own {
-		if m.a.terms.spec != nil && (m.route == 0 || q.on(m.route-1)) {
+		if m.a.Label.Rate != nil && (m.route == 0 || q.on(m.route-1)) {
 			if n := q.of(m.a); n > 0 {
-				pace = max(pace, m.a.meter.Regain(n))
+				pace = max(pace, m.a.Meter.Regain(n))
 			}
 		}
 	}
@@ -66,13 +67,22 @@ func (k *kind) pace(q *ask) {
 // open reports whether a request of k may take its places at now.
 func (k *kind) open(now instant) bool {
 	l := k.learner
-	return l.account.clear(now) && l.At(now, 1) <= now &&
-		l.host.account.clear(now) && l.host.At(now, 1) <= now &&
-		k.account.clear(now) && k.At(now, 1) <= now
+	return l.account.Clear(now) && l.At(now, 1) <= now &&
+		l.host.account.Clear(now) && l.host.At(now, 1) <= now &&
+		k.account.Clear(now) && k.At(now, 1) <= now
+}
+
+// placed is a permit, and to a request that did not have to wait its places at what
+// was learned for all requests: of what the server bears, of a new host's slow
+// start, and of its kind. It takes those in one step, without a draw on each.
+type placed struct {
+	queue.Permit
+	kind  *kind     // whose places are taken; nil: none, or given back
+	marks [3]uint32 // of the places: the server's, the host's, the kind's
 }
 
 // enter takes the places of a request of k.
-func (p *permit) enter(now instant, k *kind) {
+func (p *placed) enter(now instant, k *kind) {
 	l := k.learner
 	p.kind, p.marks[0] = k, uint32(l.Take(now, 1, true))
 	if !l.terms.pausesOnly {
@@ -83,17 +93,17 @@ func (p *permit) enter(now instant, k *kind) {
 
 // vacate gives the places back, once. Those who wait for them are to be planned
 // anew (passage.again).
-func (p *permit) vacate(now instant) {
+func (p *placed) vacate(now instant) {
 	k := p.kind
 	if k == nil {
 		return
 	}
 	p.kind = nil
 	l := k.learner
-	l.Return(now, 1, meter.Token(p.marks[0]), p.granted, 0)
+	l.Return(now, 1, meter.Token(p.marks[0]), p.Granted, 0)
 	if l.terms.pausesOnly {
 		return
 	}
-	l.host.Return(now, 1, meter.Token(p.marks[1]), p.granted, 0)
-	k.Return(now, 1, meter.Token(p.marks[2]), p.granted, 0)
+	l.host.Return(now, 1, meter.Token(p.marks[1]), p.Granted, 0)
+	k.Return(now, 1, meter.Token(p.marks[2]), p.Granted, 0)
 }

@@ -10,13 +10,14 @@ import (
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/trip"
 	"github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // side is one of two learners that live through the same. On the quick one
 // requests take their places in one step.
 type side struct {
 	quick bool
-	e     *engine
+	e     *queue.Domain
 	k     *kind
 	under []*passage
 }
@@ -28,10 +29,10 @@ func (c *side) start(now instant) bool {
 	if c.quick {
 		draws = c.k.stated(nil, &ask{})
 	}
-	if c.quick && !c.k.open(now) || !room(now, draws) {
+	if c.quick && !c.k.open(now) || !queue.Room(now, draws) {
 		return false
 	}
-	charge(now, draws, true)
+	queue.Charge(now, draws, true)
 	p.granted(draws, now)
 	if c.quick {
 		p.permit.enter(now, c.k)
@@ -47,14 +48,13 @@ func (c *side) end(now instant, i int, end ending, status int, s *headers.Signal
 		s = &headers.Signal{}
 	}
 	p.learn(now, end, status, s)
+	p.permit.vacate(now)
 	if end == unsent {
-		c.e.back(now, &p.permit)
+		c.e.Return(now, &p.permit.Permit)
 	} else {
-		c.e.answered(now, &p.permit, true)
+		c.e.Answered(now, &p.permit.Permit, true)
 	}
-	if p.permit.kind == nil {
-		p.permit.vacate(now) // once is enough
-	}
+	p.permit.vacate(now) // once is enough
 }
 
 // TestPlacesAreAsDraws: whether requests take their places one by one or in one
@@ -67,8 +67,8 @@ func TestPlacesAreAsDraws(t *testing.T) {
 		var sides [2]*side
 		for i := range sides {
 			s := &scope{}
-			s.gate.meter = meter.Open{}
-			sides[i] = &side{quick: i == 0, e: &engine{}}
+			s.Gate.Meter = meter.Open{}
+			sides[i] = &side{quick: i == 0, e: &queue.Domain{}}
 			sides[i].k = newLearner(terms, s, newHostStart(terms.words)).kindOf(kindKey{"GET", "x"}, 1)
 		}
 		a, b := sides[0], sides[1]
@@ -113,11 +113,11 @@ func TestPlacesAreAsDraws(t *testing.T) {
 // Who waits goes first, whichever place he waits for, and pauses hold.
 func TestPlacesAreWaitedFor(t *testing.T) {
 	for name, upset := range map[string]func(l *learner, k *kind){
-		"a line at the server's account": func(l *learner, _ *kind) { l.account.line = new(line) },
-		"a line at the host":             func(l *learner, _ *kind) { l.host.account.line = new(line) },
-		"a line of the kind":             func(_ *learner, k *kind) { k.account.line = new(line) },
-		"a pause":                        func(l *learner, _ *kind) { l.account.paused = hourIn + 1 },
-		"a pause of the kind":            func(_ *learner, k *kind) { k.account.paused = hourIn + 1 },
+		"a line at the server's account": func(l *learner, _ *kind) { waitFor(&l.account) },
+		"a line at the host":             func(l *learner, _ *kind) { waitFor(&l.host.account) },
+		"a line of the kind":             func(_ *learner, k *kind) { waitFor(&k.account) },
+		"a pause":                        func(l *learner, _ *kind) { l.account.Paused = hourIn + 1 },
+		"a pause of the kind":            func(_ *learner, k *kind) { k.account.Paused = hourIn + 1 },
 	} {
 		l := learning1()
 		k := l.kindOf(kindKey{"GET", "x"}, hourIn)

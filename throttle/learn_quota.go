@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 const (
@@ -30,15 +31,15 @@ type learnTerms struct {
 }
 
 // learnWords are terms that all hosts share.
-type learnWords struct{ server, host, kind, alone, asker *terms }
+type learnWords struct{ server, host, kind, alone, asker *queue.Label }
 
 func newLearnWords() *learnWords {
 	return &learnWords{
-		server: &terms{text: "what the server bears", toHeaders: true},
-		host:   &terms{text: "requests at a time to a host not well known", toHeaders: true},
-		kind:   &terms{text: "requests of one kind at a time", toHeaders: true},
-		alone:  &terms{text: "refusals of this request alone", toHeaders: true},
-		asker:  &terms{text: "one request that asks", toHeaders: true},
+		server: &queue.Label{Text: "what the server bears", ToHeaders: true, Says: true},
+		host:   &queue.Label{Text: "requests at a time to a host not well known", ToHeaders: true},
+		kind:   &queue.Label{Text: "requests of one kind at a time", ToHeaders: true},
+		alone:  &queue.Label{Text: "refusals of this request alone", ToHeaders: true},
+		asker:  &queue.Label{Text: "one request that asks", ToHeaders: true},
 	}
 }
 
@@ -66,7 +67,7 @@ type quota struct {
 	size    headers.Opt[float64]
 	refill  float64 // units per second; zero: unknown
 	terms   *learnTerms
-	account *account
+	account *queue.Account
 	scope   *scope
 	kinds   []*kind // the kinds of request that it binds
 	counted bool    // our requests' costs in its unit are known

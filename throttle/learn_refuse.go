@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // overloaded learns from an answer that says that the host is overloaded. That
@@ -69,7 +70,7 @@ func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) 
 		most = min(most, suspectPause)
 	}
 	news := h.refuse(now, g.sent, said, f.guess(), most, l.good < settledIn, l.terms.jitter())
-	if !news && h.until.Sub(l.pausedBy(h, k).paused.Time()) < coarse {
+	if !news && h.until.Sub(l.pausedBy(h, k).Paused.Time()) < coarse {
 		return lesson{}
 	}
 	f.resume(h.until)
@@ -102,7 +103,7 @@ func (l *learner) narrow(now time.Time, g *ticket, s headers.Signal) (narrow *qu
 }
 
 // pausedBy is the account that h pauses, which a request of kind k met.
-func (l *learner) pausedBy(h *hold, k *kind) *account {
+func (l *learner) pausedBy(h *hold, k *kind) *queue.Account {
 	if h == k.hold {
 		return &k.account
 	}

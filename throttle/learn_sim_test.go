@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // bout is a discrete-event run of one learner against a server, without an
@@ -92,14 +93,14 @@ func (b *bout) send() {
 	b.under++
 	ms := b.meters()
 	marks := make([]meter.Token, len(ms))
-	g := &ticket{kind: b.k, sent: b.now.Time(), permit: new(permit)}
+	g := &ticket{kind: b.k, sent: b.now.Time(), permit: new(placed)}
 	for i, m := range ms {
 		marks[i] = m.Take(b.now, 1, true)
 		switch m := m.(type) {
 		case *kind:
-			g.permit.draws = append(g.permit.draws, draw{a: &m.account, mark: marks[i]})
+			g.permit.Needs = append(g.permit.Needs, queue.Need{Account: &m.account, Token: marks[i]})
 		case *quota:
-			g.permit.draws = append(g.permit.draws, draw{a: m.account, mark: marks[i]})
+			g.permit.Needs = append(g.permit.Needs, queue.Need{Account: m.account, Token: marks[i]})
 		}
 	}
 	b.at(b.way(), func() {

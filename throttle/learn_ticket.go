@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // A ticket is what learning wants to know of a request that ended.
@@ -11,19 +12,19 @@ type ticket struct {
 	kind   *kind
 	sent   time.Time // when it was granted
 	cost   Cost
-	permit *permit // not answered yet; nil: it drew on nothing
+	permit *placed // not answered yet; nil: it drew on nothing
 	solo   *solo   // nil: not refused
 	where  where   // zero: not known
 	probe  bool    // of a circuit, which asks as seldom as it likes: a failure shows no rate
 }
 
-func (g *ticket) mark(a *account) (m meter.Token, drew bool) {
+func (g *ticket) mark(a *queue.Account) (m meter.Token, drew bool) {
 	if g.permit == nil {
 		return 0, false
 	}
-	for i := range g.permit.draws {
-		if d := &g.permit.draws[i]; d.a == a {
-			return d.mark, true
+	for i := range g.permit.Needs {
+		if d := &g.permit.Needs[i]; d.Account == a {
+			return d.Token, true
 		}
 	}
 	return 0, false

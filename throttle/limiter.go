@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirhttp/weir/internal/table"
 	"github.com/weirhttp/weir/throttle/internal/fleet"
-	"github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // Limiter keeps budgets by key, without HTTP: N posts a minute per user, a
@@ -19,7 +19,7 @@ import (
 // flight, for budgets with InFlight, is held from Take until Settle or Cancel of
 // its grant; Try and TakeUpTo need one to be free but hold none.
 type Limiter struct {
-	engine *engine
+	engine *queue.Domain
 	limits limits
 	plans  map[string]*plan // by key
 	other  *plan
@@ -38,7 +38,7 @@ func NewLimiter(c LimiterConfig) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Limiter{engine: newEngine(), limits: lim, lane: c.Lane, onWait: c.OnWait}
+	l := &Limiter{engine: queue.NewDomain(), limits: lim, lane: c.Lane, onWait: c.OnWait}
 	if l.other, err = limiterPlan("Default", c.Default); err != nil {
 		return nil, err
 	}
@@ -49,9 +49,9 @@ func NewLimiter(c LimiterConfig) (*Limiter, error) {
 		}
 	}
 	for _, p := range l.plans {
-		l.engine.walls += p.walls()
+		l.engine.Walls += p.walls()
 	}
-	l.engine.walls += l.other.walls()
+	l.engine.Walls += l.other.walls()
 	l.keys = table.New(lim.maxKeys, l.fresh, l.idle)
 	if c.Store != nil {
 		if l.fleet, err = c.Fleet.new(c.Store); err != nil {
@@ -81,13 +81,13 @@ func (l *Limiter) fresh(key string) scope {
 		p = l.other
 	}
 	e := l.engine
-	s := scope{key: key, gate: account{meter: meter.Open{}, terms: &e.gate}}
+	s := scope{key: key, Group: queue.Group{Gate: e.NewGate()}}
 	if p.budget.zero() {
 		return s
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	accounts := p.accounts(e.now(), nil, &e.clock, nil)
+	e.Lock()
+	defer e.Unlock()
+	accounts := p.accounts(e.Now(), nil, &e.Clock, nil)
 	s.own = make([]member, len(accounts))
 	for i, a := range accounts {
 		s.own[i].a = a
@@ -97,9 +97,9 @@ func (l *Limiter) fresh(key string) scope {
 
 // idle reports whether nothing would be lost by forgetting s.
 func (l *Limiter) idle(s *scope, _ time.Time) bool {
-	l.engine.mu.Lock()
-	defer l.engine.mu.Unlock()
-	return s.idle(l.engine.now())
+	l.engine.Lock()
+	defer l.engine.Unlock()
+	return s.idle(l.engine.Now())
 }
 
 // Take waits until key has room for c, at most until ctx ends or MaxWait has
@@ -124,7 +124,7 @@ func (l *Limiter) TakeUpTo(ctx context.Context, key, unit string, most int64) (i
 	if unit == "" {
 		unit = requests
 	}
-	q := ask{unit: unit, upTo: most}
+	q := ask{unit: unit, Request: queue.Request{UpTo: most}}
 	if l.fleet != nil {
 		return l.takePartShared(ctx, key, &q)
 	}
@@ -133,8 +133,8 @@ func (l *Limiter) TakeUpTo(ctx context.Context, key, unit string, most int64) (i
 		return 0, err
 	}
 	for _, d := range g.draws() {
-		if d.n != 0 && d.a.terms.unit != "" {
-			return d.n, nil
+		if d.N != 0 && d.Account.Label.Unit != "" {
+			return d.N, nil
 		}
 	}
 	return most, nil // nothing limits it
@@ -149,21 +149,21 @@ func (l *Limiter) take(ctx context.Context, key string, q *ask) (Grant, error) {
 	if ctx.Err() != nil {
 		return Grant{}, context.Cause(ctx)
 	}
-	q.scope = l.lock(key)
+	q.to(l.lock(key))
 	e := l.engine
-	now := e.now()
-	var room [4]draw
+	now := e.Now()
+	var room [4]queue.Need
 	draws := q.scope.draws(room[:0], q)
-	if e.enter(now, draws, q) {
+	if e.Enter(now, draws, &q.Request) {
 		q.scope.counters.granted++
-		if q.upTo > 0 {
-			e.free(now, &permit{draws: draws, granted: now, answered: now})
+		if q.UpTo > 0 {
+			e.Free(now, &queue.Permit{Needs: draws, Granted: now, Answered: now})
 		}
 		g := l.grant(draws, now)
-		e.mu.Unlock()
+		e.Unlock()
 		return g, nil
 	}
-	e.mu.Unlock()
+	e.Unlock()
 	return l.takeLater(ctx, key, *q)
 }
 
@@ -171,15 +171,15 @@ func (l *Limiter) take(ctx context.Context, key string, q *ask) (Grant, error) {
 // evicted before that is released.
 func (l *Limiter) lock(key string) *scope {
 	e := l.engine
-	e.mu.Lock()
+	e.Lock()
 	for l.hot == nil || l.hot.Key != key || l.hot.Overflow {
 		if l.hot != nil {
 			l.hot.Release()
 			l.hot = nil
 		}
-		e.mu.Unlock() // the table calls idle, which takes it
+		e.Unlock() // the table calls idle, which takes it
 		entry := l.keys.Acquire(key, time.Time{})
-		e.mu.Lock()
+		e.Lock()
 		if l.hot != nil {
 			l.hot.Release()
 		}
@@ -189,10 +189,10 @@ func (l *Limiter) lock(key string) *scope {
 		}
 	}
 	s := &l.hot.Value
-	if s.gate.scope == nil { // fresh from the table, where it stays
-		s.gate.scope = s
+	if s.Gate.Group == nil { // fresh from the table, where it stays
+		s.Gate.Group = &s.Group
 		for _, m := range s.own {
-			m.a.scope = s
+			m.a.Group = &s.Group
 		}
 	}
 	return s
@@ -203,14 +203,14 @@ func (l *Limiter) lock(key string) *scope {
 func (l *Limiter) takeLater(ctx context.Context, key string, q ask) (Grant, error) {
 	entry := l.keys.Acquire(key, time.Time{})
 	defer entry.Release()
-	q.scope = &entry.Value
-	p := patience{ctx: ctx, full: maxWaitFrom(ctx, l.limits.maxWait), queue: l.limits.maxQueue, onWait: l.onWait}
-	p.most = p.full
-	q.priority = priorityFrom(ctx)
+	q.to(&entry.Value)
+	p := wish{Patience: queue.Patience{Ctx: ctx, Full: maxWaitFrom(ctx, l.limits.maxWait), Queue: l.limits.maxQueue}, onWait: l.onWait}
+	p.Most = p.Full
+	q.Priority = priorityFrom(ctx)
 	if l.lane != nil {
-		q.lane = l.lane(ctx)
+		q.Lane = l.lane(ctx)
 	}
-	drawn, at, _, err := l.engine.take(&q, nil, &p)
+	drawn, at, _, err := q.take(l.engine, nil, &p)
 	if err != nil {
 		if e, ok := err.(*Error); ok && e.Key == "" {
 			e.Key = key // of the overflow
@@ -218,10 +218,10 @@ func (l *Limiter) takeLater(ctx context.Context, key string, q ask) (Grant, erro
 		return Grant{}, err
 	}
 	e := l.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if q.upTo > 0 {
-		e.free(e.now(), &permit{draws: drawn, granted: at, answered: at})
+	e.Lock()
+	defer e.Unlock()
+	if q.UpTo > 0 {
+		e.Free(e.Now(), &queue.Permit{Needs: drawn, Granted: at, Answered: at})
 	}
 	return l.grant(drawn, at), nil
 }
@@ -239,27 +239,29 @@ func (l *Limiter) Try(key string, c Cost) Decision {
 
 func (l *Limiter) try(key string, c Cost) (Decision, Grant) {
 	e := l.engine
-	q := ask{cost: c, scope: l.lock(key)}
-	defer e.mu.Unlock()
-	now := e.now()
-	var room [4]draw
+	q := ask{cost: c}
+	q.to(l.lock(key))
+	defer e.Unlock()
+	now := e.Now()
+	var room [4]queue.Need
 	draws := q.scope.draws(room[:0], &q)
 	d := Decision{}
 	switch {
-	case c.check() != nil || fits(now, draws) != nil:
+	case c.check() != nil || queue.NeverFits(now, draws) != nil:
 		d.RetryAfter = unknown
-	case e.enter(now, draws, &q):
+	case e.Enter(now, draws, &q.Request):
 		d.Allowed = true
 		q.scope.counters.granted++
-		e.free(now, &permit{draws: draws, granted: now, answered: now})
+		e.Free(now, &queue.Permit{Needs: draws, Granted: now, Answered: now})
 	default:
-		if drawn, ok := e.overtake(now, &q, draws); ok {
+		if drawn, ok := e.Overtake(now, &q.Request, draws); ok {
 			draws, d.Allowed = drawn, true
-			e.free(now, &permit{draws: draws, granted: now, answered: now})
+			q.scope.counters.grant(now)
+			e.Free(now, &queue.Permit{Needs: draws, Granted: now, Answered: now})
 			break
 		}
-		t, _ := e.estimate(now, &q, draws)
-		d.RetryAfter = behind(now, t, draws).Until(now)
+		t, _ := e.Estimate(now, &q.Request, draws)
+		d.RetryAfter = queue.Behind(now, t, draws).Until(now)
 	}
 	var g Grant
 	switch {
@@ -273,14 +275,14 @@ func (l *Limiter) try(key string, c Cost) (Decision, Grant) {
 }
 
 // describe fills in what is left, from the account with the least.
-func (d *Decision) describe(now instant, draws []draw) {
+func (d *Decision) describe(now instant, draws []queue.Need) {
 	found := false
 	for i := range draws {
-		a := draws[i].a
-		if a.terms.unit == "" || draws[i].n == 0 {
+		a := draws[i].Account
+		if a.Label.Unit == "" || draws[i].N == 0 {
 			continue
 		}
-		v := a.meter.State(now)
+		v := a.Meter.State(now)
 		if left := min(v.Units(), v.Limit); !found || left < d.Remaining {
 			found, d.Limit, d.Remaining = true, v.Limit, left
 		}
@@ -297,10 +299,10 @@ func (d *Decision) describe(now instant, draws []draw) {
 func (l *Limiter) Pause(key string, until time.Time) {
 	e := l.engine
 	s := l.lock(key)
-	defer e.mu.Unlock()
-	now := e.now()
-	t := e.at(now, until)
-	sooner := t < s.gate.paused
+	defer e.Unlock()
+	now := e.Now()
+	t := e.At(now, until)
+	sooner := t < s.Gate.Paused
 	if sooner {
 		s.wake(now)
 	}
@@ -310,5 +312,5 @@ func (l *Limiter) Pause(key string, until time.Time) {
 	if t > now {
 		s.quiet(now, t)
 	}
-	e.pause(now, &s.gate, t, t, "paused by hand")
+	s.shut(e, now, t, "paused by hand")
 }

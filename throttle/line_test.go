@@ -121,99 +121,6 @@ func TestRequestCancelEndsTheWait(t *testing.T) {
 	})
 }
 
-// Of two waiters the one of the higher class goes first, and of one class the
-// older one.
-func TestRank(t *testing.T) {
-	for _, test := range []struct {
-		p, q   int
-		s, t   uint64
-		before bool
-	}{{0, 0, 1, 2, true}, {0, 0, 2, 1, false}, {1, 0, 2, 1, true}, {0, 1, 1, 2, false}, {-1, 0, 1, 2, false}} {
-		w, v := &waiter{ask: ask{priority: test.p, seq: test.s}}, &waiter{ask: ask{priority: test.q, seq: test.t}}
-		if w.before(v) != test.before {
-			t.Errorf("%+v: %t", test, !test.before)
-		}
-	}
-}
-
-// fill makes a line of waiters: priority, lane and units of each, by arrival.
-func fill(places ...ask) (*line, []*waiter) {
-	l := &line{a: &account{}}
-	var all []*waiter
-	for i, q := range places {
-		w := &waiter{ask: q}
-		w.seq = uint64(i + 1)
-		l.add(w, q.upTo)
-		all = append(all, w)
-	}
-	return l, all
-}
-
-// What goes before a newcomer: all of higher classes, its own lane, and as many
-// turns of each other lane as it has to await itself.
-func TestUnitsAhead(t *testing.T) {
-	l, _ := fill(ask{lane: "a", upTo: 1}, ask{lane: "a", upTo: 2}, ask{lane: "b", upTo: 10}, ask{lane: "b", upTo: 10},
-		ask{lane: "b", upTo: 10}, ask{priority: 1, upTo: 100}, ask{priority: -1, upTo: 1000})
-	for _, test := range []struct {
-		priority int
-		lane     string
-		want     int64
-	}{
-		{2, "a", 0}, {1, "a", 100 / 1}, {1, "", 100}, {-1, "", 1000 + 33 + 100}, {-2, "", 1133},
-		{0, "a", 100 + 3 + 30}, // third in its lane: three turns of the other
-		{0, "b", 100 + 30 + 3}, // fourth: all of the other
-		{0, "c", 100 + 33*2/5}, // first: one turn of each
-	} {
-		if got := l.ahead(&ask{priority: test.priority, lane: test.lane}); got != test.want {
-			t.Errorf("priority %d, lane %q: %d units, want %d", test.priority, test.lane, got, test.want)
-		}
-	}
-	l, _ = fill(ask{lane: "a", upTo: 10}, ask{lane: "a", upTo: 10})
-	for lane, want := range map[string]int64{"a": 20, "b": 10} {
-		if got := l.ahead(&ask{lane: lane}); got != want {
-			t.Errorf("lane %q: %d units, want %d", lane, got, want)
-		}
-	}
-}
-
-// Of eight grants made while lower classes wait, one goes to the oldest of
-// them; the count begins anew when they come.
-func TestShareOfLowerClasses(t *testing.T) {
-	var places []ask
-	for range 20 {
-		places = append(places, ask{priority: 1})
-	}
-	l, _ := fill(places...)
-	grant := func() *waiter {
-		w := l.pick()
-		l.remove(w.claims[0], true)
-		w.claims = nil
-		return w
-	}
-	for range 3 {
-		grant() // while nobody of a lower class waits
-	}
-	var low []*waiter
-	for i, p := range []int{-1, 0, 0} {
-		w := &waiter{ask: ask{priority: p, seq: uint64(100 + i)}}
-		l.add(w, 1)
-		low = append(low, w)
-	}
-	for round, want := range low[:2] {
-		for i := range share - 1 {
-			if w := grant(); w.priority != 1 {
-				t.Fatalf("round %d: grant %d to class %d", round, i, w.priority)
-			}
-		}
-		if w := grant(); w != want {
-			t.Fatalf("round %d: the share went to %d, want %d", round, w.seq, want.seq)
-		}
-	}
-	if l.size() != 4 || l.oldest() != l.pick() {
-		t.Errorf("%d are left", l.size())
-	}
-}
-
 // What a wait is for is told, also if no time is known.
 func TestWhatIsWaitedForIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -258,11 +165,11 @@ func TestWhoGoesFirstReplansOthers(t *testing.T) {
 			t.Fatalf("%d have gone, want 3", n)
 		}
 		e := tr.engine
-		e.mu.Lock()
-		if len(e.dirty) > 0 {
-			t.Errorf("%d lines are not planned anew", len(e.dirty))
+		e.Lock()
+		if err := e.Check(); err != nil {
+			t.Error(err)
 		}
-		e.mu.Unlock()
+		e.Unlock()
 		wg.Wait()
 	})
 }

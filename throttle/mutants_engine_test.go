@@ -155,22 +155,22 @@ func newBudgetsOf(t *testing.T, other string, hosts ...string) *budgets {
 func TestWaitsForWhatWasLearned(t *testing.T) {
 	l := learning1()
 	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
-	if got := l.host.words(hourIn); !strings.HasPrefix(got, "at most ") {
+	if got := l.host.Words(hourIn); !strings.HasPrefix(got, "at most ") {
 		t.Errorf("a fresh host: %s", got)
 	}
 	k.hold = &hold{until: at0(30 * sec), source: "retry-after"}
-	if got := k.words(hourIn); !strings.HasPrefix(got, "paused until ") || !strings.HasSuffix(got, "said by Retry-After, for GET /x only") {
+	if got := k.Words(hourIn); !strings.HasPrefix(got, "paused until ") || !strings.HasSuffix(got, "said by Retry-After, for GET /x only") {
 		t.Errorf("a paused kind: %s", got)
 	}
-	if got := k.words(hourIn.Add(30 * sec)); strings.HasPrefix(got, "paused") {
+	if got := k.Words(hourIn.Add(30 * sec)); strings.HasPrefix(got, "paused") {
 		t.Errorf("afterwards: %s", got)
 	}
 	l.hold = &hold{until: at0(30 * sec)}
-	if got := l.words(hourIn); !strings.HasSuffix(got, ", a guess after a refusal") {
+	if got := l.Words(hourIn); !strings.HasSuffix(got, ", a guess after a refusal") {
 		t.Errorf("a paused credential: %s", got)
 	}
 	l.hold.capped, l.hold.source = true, "x-ratelimit-reset"
-	if got := l.words(hourIn); !strings.HasSuffix(got, "said by X-RateLimit-Reset, capped") {
+	if got := l.Words(hourIn); !strings.HasSuffix(got, "said by X-RateLimit-Reset, capped") {
 		t.Errorf("a capped pause: %s", got)
 	}
 	if d := l.ETA(hourIn, 5, 1).Until(hourIn); d != 30*sec {

@@ -47,18 +47,18 @@ func TestLearnerAsAMeter(t *testing.T) {
 		}
 	}
 	l := learning1()
-	if l.words(hourIn) != "others are to go first" {
-		t.Error(l.words(hourIn))
+	if l.Words(hourIn) != "others are to go first" {
+		t.Error(l.Words(hourIn))
 	}
 	l.finder = new(finder)
-	if l.words(hourIn) != "others are to go first" || l.Regain(1) != firstGuess {
-		t.Error(l.words(hourIn))
+	if l.Words(hourIn) != "others are to go first" || l.Regain(1) != firstGuess {
+		t.Error(l.Words(hourIn))
 	}
-	if l.finder = steady(0); l.words(hourIn) != "about 10/s, found by its refusals" || l.Regain(1) != 80*time.Millisecond {
-		t.Error(l.words(hourIn), l.Regain(1))
+	if l.finder = steady(0); l.Words(hourIn) != "about 10/s, found by its refusals" || l.Regain(1) != 80*time.Millisecond {
+		t.Error(l.Words(hourIn), l.Regain(1))
 	}
-	if l.finder.rate = 0.5; l.words(hourIn) != "about 0.5/s, found by its refusals" {
-		t.Error(l.words(hourIn))
+	if l.finder.rate = 0.5; l.Words(hourIn) != "about 0.5/s, found by its refusals" {
+		t.Error(l.Words(hourIn))
 	}
 	host := l.host
 	for range firstFlight {
@@ -188,7 +188,7 @@ func TestCausesInWords(t *testing.T) {
 			t.Errorf("got %s, want %s", got, test.want)
 		}
 	}
-	if got := l.host.words(hourIn); got != "at most 3 at a time until it has answered more" {
+	if got := l.host.Words(hourIn); got != "at most 3 at a time until it has answered more" {
 		t.Error(got)
 	}
 	f := &finder{rate: 10}
@@ -211,7 +211,7 @@ func TestCausesInWords(t *testing.T) {
 		t.Error("a quota without a unit is one of requests")
 	}
 	q = heardQuota(3, 10, sec, 0, nil)
-	if got := q.words(hourIn.Add(sec)); got != "one request asks what is left, after the reset said by " {
+	if got := q.Words(hourIn.Add(sec)); got != "one request asks what is left, after the reset said by " {
 		t.Error(got)
 	}
 }

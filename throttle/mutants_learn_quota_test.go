@@ -229,10 +229,11 @@ func TestCredentialsBeyondTheMost(t *testing.T) {
 	}
 	l := of(7)
 	l.hold = nil
-	if l.account.line = (&line{}); m.drop(hourIn) {
+	leave := waitFor(&l.account)
+	if m.drop(hourIn) {
 		t.Error("one that is waited for is forgotten")
 	}
-	l.account.line = nil
+	leave()
 	b := of(maxCredentials)
 	if b.hold = (&hold{until: at0(sec)}); b == a || len(m.by) != maxCredentials || of(7) != a {
 		t.Error("no room was made")
@@ -241,10 +242,12 @@ func TestCredentialsBeyondTheMost(t *testing.T) {
 	if !m.idle(hourIn) {
 		t.Error("nothing binds")
 	}
-	if m.by[0].account.line = (&line{}); m.idle(hourIn) {
+	leave = waitFor(&m.by[0].account)
+	if m.idle(hourIn) {
 		t.Error("somebody waits")
 	}
-	m.by[0].account.line, m.other = nil, learning1()
+	leave()
+	m.other = learning1()
 	if m.other.hold = (&hold{until: at0(sec)}); m.idle(hourIn) {
 		t.Error("the rest is paused")
 	}

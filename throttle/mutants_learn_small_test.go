@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // Small rules of what is learned of stated limits.
@@ -100,12 +101,12 @@ func TestEndsThatSayNothingOfTheRate(t *testing.T) {
 	l := learning1()
 	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
 	q := heardQuota(7, 10, time.Minute, 0, nil)
-	q.account = &account{meter: q}
+	q.account = &queue.Account{Meter: q}
 	l.quotas = append(l.quotas, q)
 	l.bind(q, k, 1)
 	q.early = 2
 	g := under(k, 3, hourIn)
-	g.permit.draws = append(g.permit.draws, draw{a: q.account, n: 1})
+	g.permit.Needs = append(g.permit.Needs, queue.Need{Account: q.account, N: 1})
 	if l.finish(at0(sec), g, unsent, 0, headers.Signal{}); q.early != 2 {
 		t.Errorf("%v from before", q.early)
 	}

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // A part that had to be waited for, and a try that passes one that waits for
@@ -147,39 +145,6 @@ func TestChangedBudgetKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// A lower class counts from when it begins to wait, not what went before.
-func TestShareBeginsWithTheWait(t *testing.T) {
-	l := &line{a: &account{}}
-	l.add(&waiter{ask: ask{priority: 1, seq: 1}}, 1)
-	l.passed = 5
-	l.add(&waiter{ask: ask{priority: 0, seq: 2}}, 1)
-	if l.passed != 0 {
-		t.Errorf("passed over %d times when it came", l.passed)
-	}
-	l.passed = 5
-	l.add(&waiter{ask: ask{priority: -1, seq: 3}}, 1)
-	if l.passed != 5 {
-		t.Errorf("passed over %d times, want 5: another one waits already", l.passed)
-	}
-}
-
-// Whatever an account is waited for or paused by keeps its record.
-func TestIdleAccounts(t *testing.T) {
-	for name, test := range map[string]struct {
-		a    account
-		idle bool
-	}{
-		"at rest":       {account{meter: meter.Open{}}, true},
-		"paused":        {account{meter: meter.Open{}, paused: 11}, false},
-		"paused by now": {account{meter: meter.Open{}, paused: 10}, true},
-		"waited for":    {account{meter: meter.Open{}, line: &line{}}, false},
-	} {
-		if got := test.a.idle(10); got != test.idle {
-			t.Errorf("%s: idle %t", name, got)
-		}
-	}
-}
-
 // An outlook is that of all layers, and a request without a host has none here.
 func TestOutlookOfLayers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -250,23 +215,11 @@ func TestStatsOfPartitionsAndRoutes(t *testing.T) {
 		r, entry := tr.partition("h", "me")
 		defer entry.Release()
 		for _, m := range r.own {
-			if m.a.scope != &r.scope {
+			if m.a.Group != &r.Group {
 				t.Error("an account of another scope than its own")
 			}
 		}
 	})
-}
-
-// A wait is over when it is granted and when it is refused.
-func TestWaitersThatAreOver(t *testing.T) {
-	for _, w := range []*waiter{{granted: true}, {err: &Error{}}} {
-		if !w.over() {
-			t.Errorf("granted %t, %v: not over", w.granted, w.err)
-		}
-	}
-	if (&waiter{}).over() {
-		t.Error("over before it ended")
-	}
 }
 
 // At the instant a pause ends there is none.

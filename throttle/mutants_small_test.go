@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 	"github.com/weirhttp/weir/throttle/store"
 )
 
@@ -49,14 +50,14 @@ func TestKindAsAMeter(t *testing.T) {
 	}
 	l.other = newKind(l, kindKey{rest: otherRequests})
 	n := 0
-	l.each(func(*account) { n++ })
+	l.each(func(*queue.Account) { n++ })
 	if n != 2 {
 		t.Errorf("%d accounts of two kinds", n)
 	}
 	if l.waited() {
 		t.Error("nobody waits")
 	}
-	k.account.line = &line{}
+	defer waitFor(&k.account)()
 	if !l.waited() {
 		t.Error("somebody waits for the first of two")
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // Outlook is how long r would wait here and below if it were sent now, and the
@@ -30,7 +31,7 @@ func (t *Transport) Ahead(r *http.Request, tr *trip.Trip) (time.Duration, error)
 }
 
 func (t *Transport) outlook(r *http.Request, tr *trip.Trip) (time.Duration, error) {
-	p, q := &passage{t: t, tr: tr, r: r, stage: accounted}, ask{r: r}
+	p, q := &passage{t: t, tr: tr, r: r, stage: accounted}, ask{r: r, Request: queue.Request{Held: true}}
 	defer p.end()
 	home, err := p.prepare(&q)
 	if err != nil {
@@ -39,22 +40,23 @@ func (t *Transport) outlook(r *http.Request, tr *trip.Trip) (time.Duration, erro
 	p.rank(r.Context(), &q)
 	patience := p.patience(r.Context())
 	e := t.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := e.now()
+	e.Lock()
+	defer e.Unlock()
+	now := e.Now()
 	p.resolve(now, &q, home)
-	patience.trip = p.kind.slow.usual()
+	patience.Trip = p.kind.slow.usual()
 	draws := q.scope.draws(p.room[:0], &q)
-	if d := fits(now, draws); d != nil {
-		return 0, q.error(NeverFits, d.a, 0)
+	if a := queue.NeverFits(now, draws); a != nil {
+		return 0, q.refused(&queue.Refusal{Reason: queue.Unfit, Account: a})
 	}
 	shared := p.fleetWait(&q)
-	at, a := e.estimate(now, &q, draws)
+	q.By = &q
+	at, a := e.Estimate(now, &q.Request, draws)
 	if a == nil {
 		return shared, nil
 	}
-	if err := e.tooLate(now, at, a, &q, draws, &patience); err != nil {
-		return err.RetryAfter, err
+	if r := e.TooLate(now, at, a, &q.Request, draws, &patience.Patience); r != nil {
+		return r.Wait, q.refused(r)
 	}
 	if at == never {
 		at = now

@@ -9,6 +9,7 @@ import (
 	"github.com/weirhttp/weir/internal/table"
 	"github.com/weirhttp/weir/internal/trip"
 	"github.com/weirhttp/weir/throttle/internal/fleet"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // passage is one request on its way through a Transport, in one allocation.
@@ -25,9 +26,9 @@ type passage struct {
 	stage   stage
 	inside  bool   // counted as entered
 	settled bool   // under the engine's lock
-	permit  permit // under the engine's lock
+	permit  placed // under the engine's lock
 	shared  *fleet.Grant
-	room    [2]draw
+	room    [2]queue.Need
 	answer  *http.Response
 	body    *answerBody // nil: no place is held until it is done
 }
@@ -43,7 +44,7 @@ const (
 
 // enter waits for all that the request draws on.
 func (p *passage) enter() error {
-	t, q, ctx := p.t, ask{r: p.r}, p.r.Context()
+	t, q, ctx := p.t, ask{r: p.r, Request: queue.Request{Held: true}}, p.r.Context()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -61,25 +62,25 @@ func (p *passage) enter() error {
 // that wait need is not looked up for it.
 func (p *passage) pass(q *ask, home *record) bool {
 	e := p.t.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	last := e.last
-	now := e.now()
+	e.Lock()
+	defer e.Unlock()
+	last := e.Last()
+	now := e.Now()
 	p.resolve(now, q, home)
 	k := p.kind
 	own := q.scope.owned(p.room[:0], q)
 	draws := k.stated(own, q)
-	if q.shut(now) != nil || !room(now, own) || !k.open(now) || !room(now, draws[len(own):]) {
+	if q.Shut(now) != nil || !queue.Room(now, own) || !k.open(now) || !queue.Room(now, draws[len(own):]) {
 		return false
 	}
-	charge(now, draws, true)
+	queue.Charge(now, draws, true)
 	p.count()
 	p.counts().grant(now)
 	p.granted(draws, now)
 	p.permit.enter(now, k)
 	var read time.Time
 	if now > last { // else e's time stands still: in a testing/synctest bubble that it was not made in
-		read = e.epoch.Add(time.Duration(now))
+		read = e.Epoch.Add(time.Duration(now))
 	}
 	p.tr.Clock(read)
 	return true
@@ -91,11 +92,11 @@ func (p *passage) wait(ctx context.Context, q *ask, home *record) error {
 	p.rank(ctx, q)
 	p.tr.Clock(time.Time{})
 	patience := p.patience(ctx)
-	t.engine.mu.Lock()
-	now := t.engine.now()
+	t.engine.Lock()
+	now := t.engine.Now()
 	p.resolve(now, q, home)
 	p.count()
-	draws, at, waited, err := t.engine.takeLocked(now, q, p.room[:0], &patience)
+	draws, at, waited, err := q.takeLocked(t.engine, now, p.room[:0], &patience)
 	p.tr.Waited += waited
 	if err != nil {
 		return err
@@ -115,8 +116,8 @@ func (p *passage) count() {
 }
 
 // granted notes what p was given at at.
-func (p *passage) granted(draws []draw, at instant) {
-	p.permit = permit{draws: draws, granted: at}
+func (p *passage) granted(draws []queue.Need, at instant) {
+	p.permit = placed{Permit: queue.Permit{Needs: draws, Granted: at}}
 	p.tr.Grant = p
 }
 
@@ -130,13 +131,14 @@ func (p *passage) prepare(q *ask) (*record, error) {
 	if t.config.Partition != nil {
 		if part := t.config.Partition(q.r); part != "" {
 			p.record, p.part = t.partition(host, part)
-			q.host = &home.scope
+			q.Host = &home.Group
 		}
 	}
-	q.scope = &p.record.scope
+	q.to(&p.record.scope)
 	q.credential = t.credentialOf(q.r)
 	if last, ok := p.tr.Grant.(*passage); ok && last.t == t {
-		p.solo, q.solo = last.solo, last.solo
+		p.solo = last.solo
+		q.follow(last.solo)
 	}
 	cost, given := costFrom(q.r.Context())
 	if !given && t.config.Cost != nil {
@@ -153,12 +155,12 @@ func (p *passage) prepare(q *ask) (*record, error) {
 
 // rank fills in q what says whose turn it is among those that wait.
 func (p *passage) rank(ctx context.Context, q *ask) {
-	q.seq, q.priority = p.tr.Order, priorityFrom(ctx)
+	q.Seq, q.Priority = p.tr.Order, priorityFrom(ctx)
 	if p.solo != nil && p.solo.order > 0 {
-		q.seq = p.solo.order
+		q.Seq = p.solo.order
 	}
 	if lane := p.t.config.Lane; lane != nil {
-		q.lane = lane(q.r)
+		q.Lane = lane(q.r)
 	}
 }
 
@@ -175,15 +177,15 @@ func (p *passage) resolve(now instant, q *ask, home *record) {
 }
 
 // patience is how long the request may wait.
-func (p *passage) patience(ctx context.Context) patience {
+func (p *passage) patience(ctx context.Context) wish {
 	full := maxWaitFrom(ctx, p.t.limits.maxWait)
 	//lint:ignore SA1019 http.Client with a Timeout still sets it
-	w := patience{ctx: ctx, cancel: p.r.Cancel, most: full, full: full, queue: p.t.limits.maxQueue, onWait: p.t.config.OnWait}
+	w := wish{Patience: queue.Patience{Ctx: ctx, Cancel: p.r.Cancel, Most: full, Full: full, Queue: p.t.limits.maxQueue}, onWait: p.t.config.OnWait}
 	switch {
 	case p.tr.Hedge:
-		w.most = -1
+		w.Most = -1
 	case full > 0:
-		w.most = max(0, full-p.tr.Waited)
+		w.Most = max(0, full-p.tr.Waited)
 	}
 	if p.tr.Caller != nil {
 		w.hook = p.tr.Caller

@@ -4,14 +4,15 @@ import (
 	"strconv"
 
 	"github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // plan is what a budget makes of a scope: terms, and the meters to make.
 type plan struct {
 	budget Budget
-	specs  []meter.Spec // of the rates
-	terms  []*terms     // likewise
-	flight *terms       // nil: no limit in flight
+	specs  []meter.Spec   // of the rates
+	terms  []*queue.Label // likewise
+	flight *queue.Label   // nil: no limit in flight
 }
 
 // newPlan compiles b, which stands under pattern; route is the pattern if it
@@ -21,49 +22,49 @@ func newPlan(pattern, route string, b Budget) *plan {
 	for _, r := range p.budget.Rates {
 		spec := r.spec()
 		p.specs = append(p.specs, spec)
-		p.terms = append(p.terms, &terms{unit: spec.Unit, text: r.String(), spec: meter.NewRate(spec), pattern: pattern, route: route})
+		p.terms = append(p.terms, &queue.Label{Unit: spec.Unit, Text: r.String(), Rate: meter.NewRate(spec), Pattern: pattern, Route: route})
 	}
 	if b.InFlight > 0 {
-		p.flight = &terms{text: strconv.Itoa(b.InFlight) + " in flight", pattern: pattern, route: route}
+		p.flight = &queue.Label{Text: strconv.Itoa(b.InFlight) + " in flight", Pattern: pattern, Route: route}
 	}
 	return p
 }
 
 // accounts makes p's accounts. Those of old that count the same go on under the
 // new terms, others of the same unit pass on what they have seen.
-func (p *plan) accounts(now instant, s *scope, clock *meter.Wall, old []*account) []*account {
-	list := make([]*account, 0, len(p.terms)+1)
-	left := append([]*account(nil), old...)
+func (p *plan) accounts(now instant, g *queue.Group, clock *meter.Wall, old []*queue.Account) []*queue.Account {
+	list := make([]*queue.Account, 0, len(p.terms)+1)
+	left := append([]*queue.Account(nil), old...)
 	for _, t := range p.terms {
 		a := reuse(left, t)
 		if a == nil {
-			m := meter.NewRated(now, t.spec, clock)
+			m := meter.NewRated(now, t.Rate, clock)
 			if o := heir(old, t); o != nil {
 				m.Inherit(now, o)
 			}
-			a = &account{meter: m, terms: t, scope: s}
+			a = &queue.Account{Meter: m, Label: t, Group: g}
 		} else {
-			a.meter.(*meter.Rated).Change(now, t.spec)
-			a.terms = t
+			a.Meter.(*meter.Rated).Change(now, t.Rate)
+			a.Label = t
 		}
 		list = append(list, a)
 	}
 	if p.flight != nil {
 		a := reuse(left, p.flight)
 		if a == nil {
-			a = &account{meter: &meter.InFlight{}, scope: s}
+			a = &queue.Account{Meter: &meter.InFlight{}, Group: g}
 		}
-		a.meter.(*meter.InFlight).Limit = int64(p.budget.InFlight)
-		a.terms = p.flight
+		a.Meter.(*meter.InFlight).Limit = int64(p.budget.InFlight)
+		a.Label = p.flight
 		list = append(list, a)
 	}
 	return list
 }
 
 // reuse takes the account out of left that counts what t does, if there is one.
-func reuse(left []*account, t *terms) *account {
+func reuse(left []*queue.Account, t *queue.Label) *queue.Account {
 	for i, a := range left {
-		if a != nil && a.terms.route == t.route && a.terms.unit == t.unit && sameCount(a.terms.spec, t.spec) {
+		if a != nil && a.Label.Route == t.Route && a.Label.Unit == t.Unit && sameCount(a.Label.Rate, t.Rate) {
 			left[i] = nil
 			return a
 		}
@@ -80,11 +81,11 @@ func sameCount(s, t *meter.Rate) bool {
 }
 
 // heir is the meter of old that remembers longest what t counts.
-func heir(old []*account, t *terms) *meter.Rated {
+func heir(old []*queue.Account, t *queue.Label) *meter.Rated {
 	var best *meter.Rated
 	for _, a := range old {
-		m, ok := a.meter.(*meter.Rated)
-		if ok && a.terms.route == t.route && a.terms.unit == t.unit && (best == nil || m.Per > best.Per) {
+		m, ok := a.Meter.(*meter.Rated)
+		if ok && a.Label.Route == t.Route && a.Label.Unit == t.Unit && (best == nil || m.Per > best.Per) {
 			best = m
 		}
 	}

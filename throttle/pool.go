@@ -1,5 +1,7 @@
 package throttle
 
+import "github.com/weirhttp/weir/throttle/internal/queue"
+
 const (
 	poolLooks = 16   // how many pools a newcomer may look at to make room
 	mostLooks = 1024 // likewise, with what those before it have left
@@ -11,12 +13,12 @@ type poolKey struct{ pool, part string }
 // pooled is a pool's accounts as of some budgets.
 type pooled struct {
 	version  uint64
-	accounts []*account
+	accounts []*queue.Account
 }
 
 // pool returns the accounts of a pool for r's partition. Beyond MaxKeys of
 // them that are not idle, partitions share one.
-func (t *Transport) pool(now instant, name string, r *record) []*account {
+func (t *Transport) pool(now instant, name string, r *record) []*queue.Account {
 	k := poolKey{name, r.part}
 	if t.pools[k] == nil && r.part != "" && (t.stranger(now, name, r) || len(t.pools) >= t.limits.maxKeys && !t.dropPools(now, r.part)) {
 		k.part = ""
@@ -24,11 +26,11 @@ func (t *Transport) pool(now instant, name string, r *record) []*account {
 	p := t.pools[k]
 	if b := t.budgets; p == nil || p.version != b.version {
 		next := &pooled{version: b.version}
-		var old []*account
+		var old []*queue.Account
 		if p != nil {
 			old = p.accounts
 		}
-		next.accounts = b.pools[name].accounts(now, nil, &t.engine.clock, old)
+		next.accounts = b.pools[name].accounts(now, nil, &t.engine.Clock, old)
 		t.pools[k] = next
 		p = next
 	}
@@ -54,17 +56,9 @@ func (t *Transport) stranger(now instant, name string, r *record) bool {
 // draws on who waits, none of part's. The records that have them get others
 // when they are used.
 func (t *Transport) dropPools(now instant, part string) bool {
-	e := t.engine
-	if e.waiting > len(e.expiry) {
-		return false // some wait whom the heap does not know
-	}
-	drawn := make(map[*account]bool)
-	for _, w := range e.expiry {
-		for _, d := range w.draws {
-			if d.a.scope == nil {
-				drawn[d.a] = true
-			}
-		}
+	drawn, known := t.engine.Shared()
+	if !known {
+		return false
 	}
 	n := len(t.pools)
 	t.looks = min(t.looks+poolLooks, mostLooks)
@@ -88,7 +82,7 @@ func (t *Transport) dropPools(now instant, part string) bool {
 // idle reports whether nothing would be lost by forgetting p.
 func (p *pooled) idle(now instant) bool {
 	for _, a := range p.accounts {
-		if !a.idle(now) {
+		if !a.Idle(now) {
 			return false
 		}
 	}
@@ -96,7 +90,7 @@ func (p *pooled) idle(now instant) bool {
 }
 
 // among reports whether one of p's accounts is in the set.
-func (p *pooled) among(set map[*account]bool) bool {
+func (p *pooled) among(set map[*queue.Account]bool) bool {
 	for _, a := range p.accounts {
 		if set[a] {
 			return true

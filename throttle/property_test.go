@@ -362,8 +362,8 @@ func (c *crowd) caller(t *testing.T, tr *Transport, rnd *rand.Rand) {
 func (c *crowd) settled(t *testing.T, tr *Transport) {
 	time.Sleep(time.Hour)
 	e := tr.engine
-	if e.waiting != 0 || len(e.expiry) != 0 || len(e.dirty) != 0 {
-		t.Errorf("%d waiting, %d expiring, %d dirty lines in the end, want none", e.waiting, len(e.expiry), len(e.dirty))
+	if err := e.Check(); err != nil || e.Waiting != 0 {
+		t.Errorf("%d waiting in the end, want none; %v", e.Waiting, err)
 	}
 	for _, h := range tr.Stats().Hosts {
 		if h.InFlight != 0 || len(h.Restrictions) != 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/pattern"
 	"github.com/weirhttp/weir/internal/table"
-	"github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // record is what a Transport keeps of a host, or of a partition of it.
@@ -24,8 +24,8 @@ type record struct {
 // newRecord makes the record of a host and partition. The engine's lock is held.
 func (t *Transport) newRecord(now instant, host, part, shown string) *record {
 	r := &record{t: t, host: host, part: part}
-	r.scope = scope{key: shown, gate: account{meter: meter.Open{}, terms: &t.engine.gate}}
-	r.gate.scope = &r.scope
+	r.scope = scope{key: shown, Group: queue.Group{Gate: t.engine.NewGate()}}
+	r.Gate.Group = &r.Group
 	r.renew(now)
 	return r
 }
@@ -39,10 +39,10 @@ func (r *record) renew(now instant) {
 	}
 	r.version = b.version
 	r.routes = b.set.Host(r.host)
-	old := make(map[string][]*account)
+	old := make(map[string][]*queue.Account)
 	for _, m := range r.own {
-		if m.a.scope != nil {
-			route := m.a.terms.route
+		if m.a.Group != nil {
+			route := m.a.Label.Route
 			old[route] = append(old[route], m.a)
 		}
 	}
@@ -56,22 +56,20 @@ func (r *record) renew(now instant) {
 		own = r.members(now, own, plan, i+1, old[route])
 	}
 	r.own = own
-	r.rest(now, r.gate.paused, false)
-	if r.waiters != nil {
-		for w := r.waiters; w != nil; w = w.next {
-			w.match(r.routes) // their numbers are others now
-		}
-		r.t.engine.redraw(now, &r.scope)
+	r.rest(now, r.Gate.Paused, false)
+	if r.Waiting > 0 {
+		r.asks(func(q *ask) { q.match(r.routes) }) // their numbers are others now
+		r.t.engine.Redraw(now, &r.Group)
 	}
 }
 
 // members appends the accounts of one plan.
-func (r *record) members(now instant, to []member, p *plan, route int, old []*account) []member {
-	var list []*account
+func (r *record) members(now instant, to []member, p *plan, route int, old []*queue.Account) []member {
+	var list []*queue.Account
 	if p.budget.Pool != "" {
 		list = r.t.pool(now, p.budget.Pool, r)
 	} else {
-		list = p.accounts(now, &r.scope, &r.t.engine.clock, old)
+		list = p.accounts(now, &r.Group, &r.t.engine.Clock, old)
 	}
 	if to == nil {
 		to = make([]member, 0, len(list))
@@ -85,9 +83,9 @@ func (r *record) members(now instant, to []member, p *plan, route int, old []*ac
 // Idle is for the table of hosts.
 func (r *record) Idle(time.Time) bool {
 	e := r.t.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return r.idleNow(e.now())
+	e.Lock()
+	defer e.Unlock()
+	return r.idleNow(e.Now())
 }
 
 func (r *record) idleNow(now instant) bool {
@@ -108,13 +106,13 @@ func (t *Transport) of(entry *hosts.Entry, key string) *record {
 		}
 		return t.overflow(r, key)
 	}
-	t.engine.mu.Lock()
+	t.engine.Lock()
 	shown := key
 	if entry.Overflow {
 		shown = "others"
 	}
-	r := t.newRecord(t.engine.now(), key, "", shown)
-	t.engine.mu.Unlock()
+	r := t.newRecord(t.engine.Now(), key, "", shown)
+	t.engine.Unlock()
 	r = entry.Value.Occupy(hosts.Throttle, r).(*record)
 	if entry.Overflow {
 		return t.overflow(r, key)
@@ -125,8 +123,8 @@ func (t *Transport) of(entry *hosts.Entry, key string) *record {
 // overflow returns what hosts share for which there is no room: those to which
 // the same budgets apply share one of each.
 func (t *Transport) overflow(r *record, key string) *record {
-	t.engine.mu.Lock()
-	defer t.engine.mu.Unlock()
+	t.engine.Lock()
+	defer t.engine.Unlock()
 	return t.overflowLocked(r, key)
 }
 
@@ -143,7 +141,7 @@ func (t *Transport) overflowLocked(r *record, key string) *record {
 		if r.over == nil {
 			r.over = make(map[string]*record)
 		}
-		o = t.newRecord(t.engine.now(), key, "", "others")
+		o = t.newRecord(t.engine.Now(), key, "", "others")
 		r.over[name] = o
 	}
 	return o
@@ -153,20 +151,20 @@ func (t *Transport) overflowLocked(r *record, key string) *record {
 func (t *Transport) partition(host, part string) (*record, *table.Entry[record]) {
 	entry := t.parts.Acquire(host+"\x00"+part, time.Time{})
 	e := t.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.Lock()
+	defer e.Unlock()
 	r := &entry.Value
 	if entry.Overflow {
 		r.t = t
 		return t.overflowLocked(r, host), entry
 	}
 	if r.t == nil { // the table's own
-		fresh := t.newRecord(e.now(), host, part, host+"#"+t.shown(part))
+		fresh := t.newRecord(e.Now(), host, part, host+"#"+t.shown(part))
 		*r = *fresh
-		r.gate.scope = &r.scope
+		r.Gate.Group = &r.Group
 		for _, m := range r.own {
-			if m.a.scope != nil {
-				m.a.scope = &r.scope
+			if m.a.Group != nil {
+				m.a.Group = &r.Group
 			}
 		}
 	}

@@ -103,23 +103,25 @@ func (p *passage) finish(end ending) {
 		p.shared.Answered()
 	}
 	e := p.t.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := e.now()
+	e.Lock()
+	defer e.Unlock()
+	now := e.Now()
 	if !p.left() { // a hook panicked after the answer
-		e.free(now, &p.permit)
+		e.Free(now, &p.permit.Permit)
 		return
 	}
 	p.learn(now, end, 0, &headers.Signal{})
 	if end == unsent {
 		p.shared.Cancel()
 		p.counts().more().refunded++
-		e.back(now, &p.permit)
+		p.permit.vacate(now)
+		e.Return(now, &p.permit.Permit)
 		p.again(now)
 		return
 	}
 	p.counts().retry(p.tr.After(), 1)
-	e.lost(now, &p.permit)
+	p.permit.vacate(now)
+	e.Lost(now, &p.permit.Permit)
 	p.again(now)
 }
 
@@ -149,9 +151,9 @@ func (p *passage) end() {
 		p.finish(cancelled) // a panic or Goexit, of the base or a hook: it may have been sent
 	}
 	if p.inside {
-		p.t.engine.mu.Lock()
+		p.t.engine.Lock()
 		p.left()
-		p.t.engine.mu.Unlock()
+		p.t.engine.Unlock()
 	}
 	if p.part != nil {
 		p.part.Release()

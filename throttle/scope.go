@@ -4,16 +4,16 @@ import (
 	"net/http"
 
 	"github.com/weirhttp/weir/internal/pattern"
+	"github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // scope is what requests have in common that draw on the same accounts: a key
 // of a Limiter; a host, and a partition of it.
 type scope struct {
-	key      string   // as people see it
-	gate     account  // every request draws on it: pauses
-	own      []member // from budgets
-	waiters  *waiter  // any order
-	waiting  int
+	queue.Group
+	key      string     // as people see it
+	own      []member   // from budgets
 	entered  int        // requests of a Transport that wait or are not answered yet
 	version  uint64     // of the budgets that own was made from
 	counters counters   // of all routes, or of the first if there is a book
@@ -24,77 +24,91 @@ type scope struct {
 // member is an account and the route for whose requests it counts, from 1; 0:
 // for all.
 type member struct {
-	a     *account
+	a     *queue.Account
 	route int
 }
 
-// ask is a request as the engine sees it.
+// ask is a request, and what decides on which accounts it draws.
 type ask struct {
+	queue.Request
 	scope      *scope
-	seq        uint64
-	priority   int
-	lane       string
 	cost       Cost
 	learn      *kind         // what is known of its kind of request; nil: nothing
 	own        *kind         // what is known of its credential alone, if learn is of several; else nil
 	solo       *solo         // of a request that was refused; nil: it was not
 	now        instant       // when that was last looked at
-	host       *scope        // whose gate counts too; nil: none
 	r          *http.Request // of a Transport; nil: none
 	credential uint64        // of a Transport: keyed hash of whose r is; zero: nobody's
 	routes     uint64        // bits of the first 64 routes that match
 	many       *[]uint64     // of those after; nil: none
 	unit       string        // of a request for a part; "": none
-	upTo       int64
 }
 
-// held reports whether units count until the answer.
-func (q *ask) held() bool { return q.r != nil }
+// asks calls f for every request that waits in s.
+func (s *scope) asks(f func(q *ask)) {
+	s.Each(func(w *queue.Waiter) { f(w.By.(*ask)) })
+}
 
-// answeredAt is the permit.answered of what q was just granted.
-func (q *ask) answeredAt(granted instant) instant {
-	if q.held() {
-		return 0
+// to says that q is one of s.
+func (q *ask) to(s *scope) { q.scope, q.Group = s, &s.Group }
+
+// follow says that q was refused before, which o knows; nil: it was not.
+func (q *ask) follow(o *solo) {
+	if q.solo = o; o != nil {
+		q.Alone = &o.account
 	}
-	return granted
+}
+
+// needs is draws as of now, for one that waits.
+func (q *ask) Needs(now instant, buf []queue.Need) []queue.Need {
+	q.now = now
+	return q.scope.draws(buf, q)
+}
+
+// Doubts reports that others share what q draws on, who may not share it with q.
+func (q *ask) Doubts() bool { return q.own != nil }
+
+// Barred is until when q's own credential was told to wait; it waits for the others.
+func (q *ask) Barred(now instant) (instant, *queue.Account) {
+	return q.own.learner.barred(now), &q.learn.learner.account
 }
 
 // of is how many units q draws on a.
-func (q *ask) of(a *account) int64 {
-	t := a.terms
+func (q *ask) of(a *queue.Account) int64 {
+	t := a.Label
 	switch {
-	case t.unit == "":
+	case t.Unit == "":
 		return 1
 	case q.unit != "":
-		if t.unit == q.unit {
+		if t.Unit == q.unit {
 			return 1
 		}
 		return 0
-	case q.cost == nil && t.unit == requests:
+	case q.cost == nil && t.Unit == requests:
 		return 1
 	}
-	return q.cost.of(t.unit)
+	return q.cost.of(t.Unit)
 }
 
 // draws appends what q draws on, but for the gate.
-func (s *scope) draws(buf []draw, q *ask) []draw {
+func (s *scope) draws(buf []queue.Need, q *ask) []queue.Need {
 	buf = s.owned(buf, q)
 	if q.learn != nil {
 		buf = q.learn.draws(buf, q)
 	}
 	if q.solo != nil {
-		buf = append(buf, draw{a: &q.solo.account, n: 1})
+		buf = append(buf, queue.Need{Account: &q.solo.account, N: 1})
 	}
 	return buf
 }
 
 // owned is the part of draws that stands in budgets.
-func (s *scope) owned(buf []draw, q *ask) []draw {
+func (s *scope) owned(buf []queue.Need, q *ask) []queue.Need {
 	for _, m := range s.own {
-		if m.route > 0 && !q.on(m.route-1) || m.a.scope == nil && len(buf) > 0 && has(buf, m.a) {
+		if m.route > 0 && !q.on(m.route-1) || m.a.Group == nil && len(buf) > 0 && has(buf, m.a) {
 			continue
 		}
-		buf = append(buf, draw{a: m.a, n: q.of(m.a)})
+		buf = append(buf, queue.Need{Account: m.a, N: q.of(m.a)})
 	}
 	return buf
 }
@@ -137,48 +151,62 @@ func (q *ask) set(i int) {
 	(*q.many)[i/64-1] |= 1 << (i % 64)
 }
 
-func has(draws []draw, a *account) bool {
+func has(draws []queue.Need, a *queue.Account) bool {
 	for i := range draws {
-		if draws[i].a == a {
+		if draws[i].Account == a {
 			return true
 		}
 	}
 	return false
 }
 
-// gates appends the gates, which those that wait may wait for.
-func (q *ask) gates(buf []draw) []draw {
-	buf = append(buf, draw{a: &q.scope.gate, n: 1})
-	if q.host != nil {
-		buf = append(buf, draw{a: &q.host.gate, n: 1})
-	}
-	return buf
-}
-
-// shut is a gate that q may not pass now, or nil.
-func (q *ask) shut(now instant) *account {
-	if g := &q.scope.gate; g.paused > now || g.line != nil {
-		return g
-	}
-	if q.host != nil && (q.host.gate.paused > now || q.host.gate.line != nil) {
-		return &q.host.gate
-	}
-	return nil
-}
-
 // idle reports whether s is as good as new.
 func (s *scope) idle(now instant) bool {
-	if s.waiting > 0 || s.gate.paused > now {
+	if s.Waiting > 0 || s.Gate.Paused > now {
 		return false
 	}
 	for _, m := range s.own {
-		if !m.a.idle(now) {
+		if !m.a.Idle(now) {
 			return false
 		}
 	}
 	return s.learned.idle(now)
 }
 
-func (a *account) idle(now instant) bool {
-	return a.line == nil && a.paused <= now && a.meter.State(now).Idle
+// shut pauses s by hand until the given instant; one that has passed ends the pause.
+func (s *scope) shut(e *queue.Domain, now, until instant, why string) {
+	if until > now && s.Gate.Paused <= now {
+		s.counters.more().byHand++
+	}
+	e.Pause(now, &s.Gate, until, until, why)
+}
+
+// rest is quiet for a pause by hand until the given instant, which may have
+// passed. sooner says that the pause before it would have ended later.
+func (s *scope) rest(now, until instant, sooner bool) {
+	if sooner {
+		s.wake(now)
+	}
+	s.learned.all(func(l *learner) { until = max(until, l.account.Paused) })
+	if until > now {
+		s.quiet(now, until)
+	}
+}
+
+// quiet sees to it that the flow of s resumes at its shaped rates after a pause.
+func (s *scope) quiet(now, until instant) {
+	for _, o := range s.own {
+		if m, ok := o.a.Meter.(*meter.Rated); ok && o.a.Group != nil {
+			m.Drain(now, until)
+		}
+	}
+}
+
+// wake undoes quiet for a pause that ends before its time.
+func (s *scope) wake(now instant) {
+	for _, o := range s.own {
+		if m, ok := o.a.Meter.(*meter.Rated); ok && o.a.Group != nil {
+			m.Resume(now)
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 const (
@@ -43,12 +44,12 @@ type solo struct {
 	hold    hold      // its own
 	alone   bool      // its last refusal was its own
 	order   uint64    // its rank among those that wait, once it has refusals of its own; zero: that of its arrival
-	account account
+	account queue.Account
 }
 
 func newSolo(k *kind) *solo {
 	o := &solo{kind: k}
-	o.account = account{meter: o, terms: k.learner.terms.words.alone}
+	o.account = queue.Account{Meter: o, Label: k.learner.terms.words.alone}
 	return o
 }
 
@@ -74,8 +75,7 @@ func (o *solo) again(now time.Time, g *ticket, s headers.Signal) (own bool) {
 	said, _, _ := l.hintOf(now, k, s)
 	o.hold.refuse(now, g.sent, said, firstGuess, l.terms.maxPause, false, l.terms.jitter())
 	at := instantOf(now)
-	o.account.paused, o.account.sure = at.Add(o.hold.until.Sub(now)), at.Add(o.hold.sure.Sub(now))
-	o.account.why = o.hold.words(now, l.terms.zero) + ", for this request alone: others are served"
+	o.account.Rest(at.Add(o.hold.until.Sub(now)), at.Add(o.hold.sure.Sub(now)), o.hold.words(now, l.terms.zero)+", for this request alone: others are served")
 	return true
 }
 
@@ -132,17 +132,15 @@ func (f *fates) recant(o *solo) bool {
 func (o *solo) lift(now instant) {
 	if o != nil {
 		o.hold.lift()
-		o.account.paused, o.account.sure = now, now
+		o.account.Rest(now, now, "")
 	}
 }
 
 // lift ends every pause that was learned of requests of s, for all or for one.
 // Then those that wait are to be planned anew.
-func (s *scope) lift(e *engine, now instant) {
+func (s *scope) lift(e *queue.Domain, now instant) {
 	s.learned.lift(e, now)
-	for w := s.waiters; w != nil; w = w.next {
-		w.solo.lift(now)
-	}
+	s.asks(func(q *ask) { q.solo.lift(now) })
 }
 
 // at is when the request may go as far as it alone is concerned: when a pause for
@@ -157,9 +155,9 @@ func (o *solo) At(now instant, _ int64) instant {
 	return t
 }
 
-func (o *solo) words(now instant) string {
-	if o.account.paused > now {
-		return o.account.why
+func (o *solo) Words(now instant) string {
+	if o.account.Paused > now {
+		return o.account.Why
 	}
 	return "others may ask first whether the pause is over"
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/table"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // Stats is a copy of what a Transport knows, host by host.
@@ -88,30 +89,30 @@ func (t *Transport) Stats() Stats {
 			return
 		}
 		r := o.(*record)
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		now := e.now()
+		e.Lock()
+		defer e.Unlock()
+		now := e.Now()
 		if !entry.Overflow {
 			s.Hosts = append(s.Hosts, r.stats(now, nil))
 		}
-		if r.gate.paused > now {
+		if r.Gate.Paused > now {
 			paused[r.host] = r
 		}
 		s.Hosts = append(s.Hosts, r.others(now)...)
 	})
 	t.parts.All(func(entry *table.Entry[record]) {
-		e.mu.Lock()
-		defer e.mu.Unlock()
+		e.Lock()
+		defer e.Unlock()
 		r := &entry.Value
 		if r.t == nil {
 			return
 		}
 		if !entry.Overflow {
-			h := r.stats(e.now(), paused[r.host])
+			h := r.stats(e.Now(), paused[r.host])
 			h.Partition = t.shown(r.part)
 			s.Hosts = append(s.Hosts, h)
 		}
-		s.Hosts = append(s.Hosts, r.others(e.now())...)
+		s.Hosts = append(s.Hosts, r.others(e.Now())...)
 	})
 	return s
 }
@@ -130,12 +131,12 @@ func (r *record) others(now instant) (list []HostStats) {
 // that is paused by hand; nil: it is not. The engine's lock is held.
 func (r *record) stats(now instant, home *record) HostStats {
 	r.renew(now)
-	h := HostStats{Host: r.host, State: StateOK, Queue: r.waiting, InFlight: r.entered - r.waiting}
+	h := HostStats{Host: r.host, State: StateOK, Queue: r.Waiting, InFlight: r.entered - r.Waiting}
 	var holding []holding
 	h.Learned, holding = r.learnedLimits(now)
-	gate := &r.gate
-	if home != nil && home.gate.paused > gate.paused {
-		gate = &home.gate
+	gate := &r.Gate
+	if home != nil && home.Gate.Paused > gate.Paused {
+		gate = &home.Gate
 	}
 	r.budgets(now, &h, gate, holding)
 	for _, l := range h.Learned {
@@ -151,31 +152,31 @@ func (r *record) stats(now instant, home *record) HostStats {
 
 // budgets adds what was configured: pauses by hand and the limits of budgets.
 // One that only rests until a pause ends is not told as one that is spent.
-func (r *record) budgets(now instant, h *HostStats, gate *account, learned []holding) {
+func (r *record) budgets(now instant, h *HostStats, gate *queue.Account, learned []holding) {
 	rests := func(at instant) bool {
-		return at <= gate.paused || slices.ContainsFunc(learned, func(l holding) bool {
+		return at <= gate.Paused || slices.ContainsFunc(learned, func(l holding) bool {
 			return l.what == causeHold && l.limit.Wait == at.Until(now)
 		})
 	}
-	if gate.paused > now {
+	if gate.Paused > now {
 		h.State = StatePaused
-		h.Restrictions = append(h.Restrictions, Restriction{Why: gate.why, For: gate.paused.Until(now)})
+		h.Restrictions = append(h.Restrictions, Restriction{Why: gate.Why, For: gate.Paused.Until(now)})
 	}
 	if len(r.own) > 0 {
 		h.Budgets = make([]BudgetStats, 0, len(r.own))
 	}
 	for _, m := range r.own {
-		v := m.a.meter.State(now)
-		t := m.a.terms
+		v := m.a.Meter.State(now)
+		t := m.a.Label
 		h.Budgets = append(h.Budgets, BudgetStats{
-			Pattern: t.pattern, Text: t.text, Unit: t.unit,
+			Pattern: t.Pattern, Text: t.Text, Unit: t.Unit,
 			Limit: v.Limit, Unspent: v.Unspent, Left: v.Left, FullIn: v.Full.Until(now),
 		})
-		at := m.a.at(now, 1)
-		if at <= now && m.a.line == nil || at > now && rests(at) {
+		at := m.a.At(now, 1)
+		if at <= now && !m.a.Waited() || at > now && rests(at) {
 			continue
 		}
-		x := Restriction{Unit: t.unit, Why: m.a.reason(now)}
+		x := Restriction{Unit: t.Unit, Why: m.a.Reason(now)}
 		if at != never {
 			x.For = at.Until(now)
 		}

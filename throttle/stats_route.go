@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // RouteStats is one route of a host: the requests that a budget's pattern
@@ -25,7 +27,7 @@ type RouteStats struct {
 
 // routeStats adds the routes to h, and to its counts what they counted. held is
 // what was learned that lets nothing through. The engine's lock is held.
-func (r *record) routeStats(now instant, h *HostStats, gate *account, held []holding) {
+func (r *record) routeStats(now instant, h *HostStats, gate *queue.Account, held []holding) {
 	r.counters.addTo(&h.Counts)
 	if name, known := r.firstRoute(); known {
 		h.Routes = make([]RouteStats, 1, r.routesCounted())
@@ -94,47 +96,47 @@ func (s *scope) routesCounted() int {
 // queued adds those that wait: of each route the one that waits longest tells
 // what one like it would wait for.
 func (r *record) queued(now instant, h *HostStats) {
-	if r.waiters == nil {
+	if r.Waiting == 0 {
 		return
 	}
 	at := make(map[*route]int) // in h.Routes; the first is 0
 	r.beside(func(o *route) { at[o] = len(at) + 1 })
-	oldest := make([]*waiter, len(h.Routes))
-	for w := r.waiters; w != nil; w = w.next {
-		i := at[w.learn.routeOf()]
-		if h.Routes[i].Queue++; oldest[i] == nil || w.since < oldest[i].since {
+	oldest := make([]*queue.Waiter, len(h.Routes))
+	r.Each(func(w *queue.Waiter) {
+		i := at[w.By.(*ask).learn.routeOf()]
+		if h.Routes[i].Queue++; oldest[i] == nil || w.Since < oldest[i].Since {
 			oldest[i] = w
 		}
-	}
+	})
 	for i, w := range oldest {
 		if w == nil {
 			continue
 		}
 		x := &h.Routes[i]
-		x.OldestWait = time.Duration(now - w.since)
+		x.OldestWait = time.Duration(now - w.Since)
 		h.OldestWait = max(h.OldestWait, x.OldestWait)
 		x.State = StateWaiting
-		newcomer, draws := w.newcomer()
-		t, a := r.t.engine.estimate(now, &newcomer, draws)
+		newcomer, draws := newcomer(w)
+		t, a := r.t.engine.Estimate(now, &newcomer, draws)
 		if a == nil {
 			continue // it goes as soon as we let go of the lock
 		}
-		if a.paused > now {
+		if a.Paused > now {
 			x.State = StatePaused
 		}
-		if x.Why, x.For = a.reason(now), 0; t != never {
+		if x.Why, x.For = a.Reason(now), 0; t != never {
 			x.For = t.Until(now)
 		}
 	}
 }
 
 // newcomer is one like w that comes now: nobody has refused it yet.
-func (w *waiter) newcomer() (ask, []draw) {
-	q, draws := w.ask, w.draws
-	q.seq = 0
-	if q.solo != nil {
-		draws = slices.DeleteFunc(slices.Clone(draws), func(d draw) bool { return d.a == &q.solo.account })
-		q.solo = nil
+func newcomer(w *queue.Waiter) (queue.Request, []queue.Need) {
+	q, draws := w.Request, w.Needs
+	q.Seq = 0
+	if q.Alone != nil {
+		draws = slices.DeleteFunc(slices.Clone(draws), func(d queue.Need) bool { return d.Account == q.Alone })
+		q.Alone = nil
 	}
 	return q, draws
 }
@@ -148,16 +150,16 @@ func (k *kind) routeOf() *route {
 }
 
 // heldUp says in x what lets no request of a route through now: what ends last.
-func (r *record) heldUp(now instant, x *RouteStats, o *route, gate *account, held []holding) {
+func (r *record) heldUp(now instant, x *RouteStats, o *route, gate *queue.Account, held []holding) {
 	x.State = StateOK
 	because := func(why string, d time.Duration) {
 		if x.Why == "" || d > x.For {
 			x.Why, x.For = why, d
 		}
 	}
-	if gate.paused > now {
+	if gate.Paused > now {
 		x.State = StatePaused
-		because(gate.why, gate.paused.Until(now))
+		because(gate.Why, gate.Paused.Until(now))
 	}
 	for _, m := range r.own {
 		if m.route > 0 {
@@ -165,11 +167,11 @@ func (r *record) heldUp(now instant, x *RouteStats, o *route, gate *account, hel
 				continue
 			}
 		}
-		switch t := m.a.at(now, 1); {
+		switch t := m.a.At(now, 1); {
 		case t == never:
-			because(m.a.reason(now), 0)
+			because(m.a.Reason(now), 0)
 		case t > now:
-			because(m.a.reason(now), t.Until(now))
+			because(m.a.Reason(now), t.Until(now))
 		}
 	}
 	for i := range held {

@@ -15,6 +15,7 @@ import (
 	"github.com/weirhttp/weir/internal/table"
 	"github.com/weirhttp/weir/internal/trip"
 	"github.com/weirhttp/weir/throttle/internal/fleet"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // Transport is an http.RoundTripper that sends each request when there is room
@@ -38,7 +39,7 @@ type Transport struct {
 	parts     *table.Table[record]
 	innermost bool
 	secret    [32]byte // of the HMAC that shows partitions
-	engine    *engine
+	engine    *queue.Domain
 	learning  learning
 	fleet     *fleet.Fleet // nil without a Store
 
@@ -54,7 +55,7 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	t := &Transport{base: base, config: c, engine: newEngine(), pools: make(map[poolKey]*pooled)}
+	t := &Transport{base: base, config: c, engine: queue.NewDomain(), pools: make(map[poolKey]*pooled)}
 	var err error
 	if t.limits, err = bounds(c.MaxWait, c.MaxQueue, c.MaxKeys); err != nil {
 		return nil, err
@@ -65,7 +66,7 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 	if t.budgets, err = newBudgets(1, c.Default, c.Budgets); err != nil {
 		return nil, fmt.Errorf("throttle: %w", err)
 	}
-	t.engine.walls = t.budgets.walls()
+	t.engine.Walls = t.budgets.walls()
 	if _, err := rand.Read(t.secret[:]); err != nil {
 		return nil, fmt.Errorf("throttle: %w", err)
 	}
@@ -106,7 +107,7 @@ func (t *Transport) resolve() error {
 		t.peek = 4 << 10
 	}
 	c.Budgets = nil // budgets has a copy
-	t.learning = newLearning(c, t.engine.epoch)
+	t.learning = newLearning(c, t.engine.Epoch)
 	return nil
 }
 
@@ -149,15 +150,15 @@ func (t *Transport) SetBudget(text string, b Budget) error {
 		}
 	}
 	e := t.engine
-	e.mu.Lock()
+	e.Lock()
 	next, err := t.budgets.with(text, b)
 	if err != nil {
-		e.mu.Unlock()
+		e.Unlock()
 		return fmt.Errorf("throttle: SetBudget: %w", err)
 	}
 	t.budgets = next
-	e.walls = next.walls()
-	e.mu.Unlock()
+	e.Walls = next.walls()
+	e.Unlock()
 	t.each(func(r *record, now instant) { r.renew(now) })
 	return nil
 }
@@ -166,9 +167,9 @@ func (t *Transport) SetBudget(text string, b Budget) error {
 func (t *Transport) each(f func(r *record, now instant)) {
 	e := t.engine
 	call := func(r *record) {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		now := e.now()
+		e.Lock()
+		defer e.Unlock()
+		now := e.Now()
 		f(r, now)
 		for _, o := range r.over {
 			f(o, now)
@@ -180,9 +181,9 @@ func (t *Transport) each(f func(r *record, now instant)) {
 		}
 	})
 	t.parts.All(func(entry *table.Entry[record]) {
-		e.mu.Lock()
+		e.Lock()
 		made := entry.Value.t != nil
-		e.mu.Unlock()
+		e.Unlock()
 		if made {
 			call(&entry.Value)
 		}
@@ -213,47 +214,36 @@ func (t *Transport) pauseHost(key string, until time.Time, why string) {
 	defer entry.Release()
 	r := t.of(entry, key)
 	e := t.engine
-	e.mu.Lock()
-	now := e.now()
+	e.Lock()
+	now := e.Now()
 	at, sooner := now, false
 	if until.IsZero() {
 		r.lift(e, now)
 		r.wake(now)
 	} else {
-		at = e.at(now, until)
-		sooner = at < r.gate.paused
+		at = e.At(now, until)
+		sooner = at < r.Gate.Paused
 		r.rest(now, at, sooner)
 	}
-	e.pause(now, &r.gate, at, at, why)
-	e.mu.Unlock()
+	r.shut(e, now, at, why)
+	e.Unlock()
 	t.tellHost(key, until, sooner)
 	t.parts.All(func(entry *table.Entry[record]) {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		p, now := &entry.Value, e.now()
+		e.Lock()
+		defer e.Unlock()
+		p, now := &entry.Value, e.Now()
 		if p.t == nil || p.host != key {
 			return
 		}
 		if until.IsZero() { // the server's word to this partition ends too
-			e.pause(now, &p.gate, now, now, "")
+			p.shut(e, now, now, "")
 			p.lift(e, now)
 			p.wake(now)
 		} else {
 			p.rest(now, at, sooner)
 		}
-		for w := p.waiters; w != nil; w = w.next {
-			e.retry(w)
-		}
-		e.run(now)
-		e.recheck(now, &p.scope)
+		e.Replan(now, &p.Group)
 	})
-}
-
-// retry has all lines of w looked at again.
-func (e *engine) retry(w *waiter) {
-	for _, k := range w.claims {
-		e.mark(k.line.a)
-	}
 }
 
 // CloseIdleConnections forwards to the base.

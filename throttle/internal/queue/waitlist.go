@@ -1,53 +1,55 @@
-package throttle
+package queue
 
 import (
 	"container/heap"
 	"sort"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
-// share is the guaranteed share of the lower classes of a line: of share
+// share is the guaranteed share of the lower classes of a waitlist: of share
 // grants made while one of them waits, at least one is theirs.
 const share = 8
 
-// line is those that were found short of one account. Its order is this:
+// A waitlist is those that were found short of one account. Its order is this:
 //
 // Of the classes that wait, the highest goes first, except that every 8th
 // grant made while a lower class waits goes to the waiter of the lower ones
 // that arrived first. Within a class, lanes take turns. Within a lane, the
 // order is that of arrival, and a retry has its request's.
 //
-// The waiter whose turn it is, the pick, keeps it until it is granted, so that
+// The waiter whose turn it is, the head, keeps it until it is granted, so that
 // a large request is not starved by smaller ones. Two things move it aside.
 //
-// If there is room for the pick here, but it is short of another account, the
-// line is held for it only if what it holds up could not be had again in the
-// time it still has to wait there. Otherwise it leaves this line, waits in the
+// If there is room for the head here, but it is short of another account, the
+// waitlist is held for it only if what it holds up could not be had again in the
+// time it still has to wait there. Otherwise it leaves this waitlist, waits in the
 // other, and comes back to its place if it finds this account short then: a
 // request that waits an hour for its route does not hold up the host. It does so
 // for 16 waits at most, or as often where only an event ends the wait, and then
 // holds its places, so that limits in flight that overlap, each of them always
 // full, do not starve it.
 //
-// If the pick must also await its turn in another line, those that rank before
+// If the head must also await its turn in another waitlist, those that rank before
 // it (of a higher class, or older) may pass it. Of any waiters that await one
 // another's turns, the first in rank can therefore always go.
-type line struct {
-	a       *account
+type waitlist struct {
+	account *Account
 	classes []*class // that wait, highest first
 	passed  int      // grants to the highest class since a lower one waits or had its share
-	n       int
+	size    int
 	units   int64
 	dirty   bool
-	first   instant // when the first wait in it ends, or before
-	wake    instant // when timer fires; never: it does not
+	first   meter.Instant // when the first wait in it ends, or before
+	wake    meter.Instant // when timer fires; never: it does not
 	timer   *time.Timer
 }
 
-// class is the waiters of one priority in a line.
+// class is the waiters of one priority in a waitlist.
 type class struct {
 	priority int
-	all      claims // oldest on top
+	all      places // oldest on top
 	lanes    map[string]*lane
 	turn     *lane // whose turn it is, in a ring
 	units    int64
@@ -56,39 +58,39 @@ type class struct {
 // lane is the waiters of one lane in a class.
 type lane struct {
 	name       string
-	q          claims // oldest on top
+	q          places // oldest on top
 	next, prev *lane
 	units      int64
 	newest     uint64 // seq of all that came
 }
 
-// claim is a waiter's place in one line.
-type claim struct {
-	w       *waiter
-	n       int64
-	line    *line
+// place is a waiter's place in one waitlist.
+type place struct {
+	waiter  *Waiter
+	units   int64
+	list    *waitlist
 	class   *class
 	lane    *lane
 	inClass int // indexes into the heaps
 	inLane  int
 }
 
-func (l *line) size() int { return l.n }
+func (l *waitlist) len() int { return l.size }
 
-// pick is whose turn it is. The line is not empty.
-func (l *line) pick() *waiter {
-	return l.now().turn.q.a[0].w
+// head is whose turn it is. The waitlist is not empty.
+func (l *waitlist) head() *Waiter {
+	return l.now().turn.q.a[0].waiter
 }
 
 // now is the class whose turn it is.
-func (l *line) now() *class {
+func (l *waitlist) now() *class {
 	top := l.classes[0]
 	if len(l.classes) == 1 || l.passed < share-1 {
 		return top
 	}
 	low := l.classes[1]
 	for _, c := range l.classes[2:] {
-		if c.all.a[0].w.seq < low.all.a[0].w.seq {
+		if c.all.a[0].waiter.Seq < low.all.a[0].waiter.Seq {
 			low = c
 		}
 	}
@@ -96,13 +98,13 @@ func (l *line) now() *class {
 }
 
 // oldest is the first in rank: the oldest of the highest class.
-func (l *line) oldest() *waiter { return l.classes[0].all.a[0].w }
+func (l *waitlist) oldest() *Waiter { return l.classes[0].all.a[0].waiter }
 
 // add puts w at its place.
-func (l *line) add(w *waiter, n int64) {
-	i := sort.Search(len(l.classes), func(i int) bool { return l.classes[i].priority <= w.priority })
-	if i == len(l.classes) || l.classes[i].priority != w.priority {
-		c := &class{priority: w.priority, lanes: make(map[string]*lane), all: claims{byClass: true}}
+func (l *waitlist) add(w *Waiter, n int64) {
+	i := sort.Search(len(l.classes), func(i int) bool { return l.classes[i].priority <= w.Priority })
+	if i == len(l.classes) || l.classes[i].priority != w.Priority {
+		c := &class{priority: w.Priority, lanes: make(map[string]*lane), all: places{byClass: true}}
 		l.classes = append(l.classes, nil)
 		copy(l.classes[i+1:], l.classes[i:])
 		l.classes[i] = c
@@ -111,23 +113,23 @@ func (l *line) add(w *waiter, n int64) {
 		}
 	}
 	c := l.classes[i]
-	ln := c.lanes[w.lane]
+	ln := c.lanes[w.Lane]
 	if ln == nil {
-		ln = c.newLane(w.lane)
+		ln = c.newLane(w.Lane)
 	}
-	k := &claim{w: w, n: n, line: l, class: c, lane: ln}
+	k := &place{waiter: w, units: n, list: l, class: c, lane: ln}
 	heap.Push(&c.all, k)
 	heap.Push(&ln.q, k)
-	if l.n == 0 {
-		l.first = never
+	if l.size == 0 {
+		l.first = meter.Never
 	}
 	l.first = min(l.first, w.ends())
-	l.n++
+	l.size++
 	l.units += n
 	c.units += n
 	ln.units += n
-	ln.newest = max(ln.newest, w.seq)
-	w.claims = append(w.claims, k)
+	ln.newest = max(ln.newest, w.Seq)
+	w.places = append(w.places, k)
 }
 
 // newLane puts a lane at the end of the round.
@@ -144,7 +146,7 @@ func (c *class) newLane(name string) *lane {
 }
 
 // remove takes a waiter out. If it was granted, the turn goes on.
-func (l *line) remove(k *claim, granted bool) {
+func (l *waitlist) remove(k *place, granted bool) {
 	c, ln := k.class, k.lane
 	if granted {
 		l.count(c)
@@ -154,10 +156,10 @@ func (l *line) remove(k *claim, granted bool) {
 	}
 	heap.Remove(&c.all, k.inClass)
 	heap.Remove(&ln.q, k.inLane)
-	l.n--
-	l.units -= k.n
-	c.units -= k.n
-	ln.units -= k.n
+	l.size--
+	l.units -= k.units
+	c.units -= k.units
+	ln.units -= k.units
 	if len(ln.q.a) == 0 {
 		if c.turn == ln {
 			c.turn = ln.next
@@ -175,7 +177,7 @@ func (l *line) remove(k *claim, granted bool) {
 }
 
 // count notes a grant to class c.
-func (l *line) count(c *class) {
+func (l *waitlist) count(c *class) {
 	if c != l.classes[0] || len(l.classes) == 1 {
 		l.passed = 0
 		return
@@ -185,17 +187,17 @@ func (l *line) count(c *class) {
 
 // ahead estimates how many units are granted before those of q, which may be
 // older than some that wait.
-func (l *line) ahead(q *ask) int64 {
+func (l *waitlist) ahead(q *Request) int64 {
 	var sum int64
 	for _, c := range l.classes {
 		switch {
-		case c.priority > q.priority:
+		case c.priority > q.Priority:
 			sum += c.units
-		case c.priority == q.priority:
+		case c.priority == q.Priority:
 			sum += c.ahead(q)
 		}
 	}
-	if len(l.classes) > 0 && l.classes[0].priority > q.priority {
+	if len(l.classes) > 0 && l.classes[0].priority > q.Priority {
 		sum = min(sum, l.shared(q))
 	}
 	return sum
@@ -204,12 +206,12 @@ func (l *line) ahead(q *ask) int64 {
 // shared is what goes before q, of a lower class, if that goes by the share of
 // all lower classes: those of them that are older, and share-1 of the highest
 // before each.
-func (l *line) shared(q *ask) int64 {
+func (l *waitlist) shared(q *Request) int64 {
 	top, sum, older := l.classes[0], int64(0), 0
 	for _, c := range l.classes[1:] {
 		units, n := c.units, len(c.all.a)
-		if q.seq > 0 {
-			units, n = c.all.older(q.seq)
+		if q.Seq > 0 {
+			units, n = c.all.older(q.Seq)
 		}
 		sum, older = sum+units, older+n
 	}
@@ -224,12 +226,12 @@ func (l *line) shared(q *ask) int64 {
 }
 
 // ahead is what goes first in the class if lanes take turns.
-func (c *class) ahead(q *ask) int64 {
+func (c *class) ahead(q *Request) int64 {
 	others, own, depth := c.units, int64(0), 1
 	lanes, waiters := len(c.lanes), len(c.all.a)
-	if ln := c.lanes[q.lane]; ln != nil {
+	if ln := c.lanes[q.Lane]; ln != nil {
 		others -= ln.units
-		own, depth = ln.older(q.seq)
+		own, depth = ln.older(q.Seq)
 		depth++
 		lanes--
 		waiters -= len(ln.q.a)
@@ -252,31 +254,31 @@ func (ln *lane) older(seq uint64) (units int64, n int) {
 	return ln.q.older(seq)
 }
 
-// claims is a heap of places, by arrival.
-type claims struct {
-	a       []*claim
+// places is a heap of places, by arrival.
+type places struct {
+	a       []*place
 	byClass bool
 }
 
 // older is how many units, and how many waiters, were there before seq.
-func (h *claims) older(seq uint64) (units int64, n int) {
+func (h *places) older(seq uint64) (units int64, n int) {
 	for _, k := range h.a {
-		if k.w.seq < seq {
-			units, n = units+k.n, n+1
+		if k.waiter.Seq < seq {
+			units, n = units+k.units, n+1
 		}
 	}
 	return units, n
 }
 
-func (h *claims) Len() int           { return len(h.a) }
-func (h *claims) Less(i, j int) bool { return h.a[i].w.seq < h.a[j].w.seq }
-func (h *claims) Swap(i, j int) {
+func (h *places) Len() int           { return len(h.a) }
+func (h *places) Less(i, j int) bool { return h.a[i].waiter.Seq < h.a[j].waiter.Seq }
+func (h *places) Swap(i, j int) {
 	h.a[i], h.a[j] = h.a[j], h.a[i]
 	h.set(i)
 	h.set(j)
 }
 
-func (h *claims) set(i int) {
+func (h *places) set(i int) {
 	if h.byClass {
 		h.a[i].inClass = i
 	} else {
@@ -285,13 +287,13 @@ func (h *claims) set(i int) {
 }
 
 // Push is for container/heap.
-func (h *claims) Push(x any) {
-	h.a = append(h.a, x.(*claim))
+func (h *places) Push(x any) {
+	h.a = append(h.a, x.(*place))
 	h.set(len(h.a) - 1)
 }
 
 // Pop is for container/heap.
-func (h *claims) Pop() any {
+func (h *places) Pop() any {
 	last := len(h.a) - 1
 	k := h.a[last]
 	h.a[last] = nil

@@ -1,0 +1,108 @@
+package queue
+
+import "github.com/weirhttp/weir/throttle/internal/meter"
+
+// A Need is units of one account that a request draws.
+type Need struct {
+	Account *Account
+	N       int64 // units; an account with none of them is not waited for
+	Token   meter.Token
+}
+
+// An Account is one limit: a meter, a pause, and those that wait. Whoever makes one
+// sets Meter, Label and Group; Pause and Rest set the rest.
+type Account struct {
+	Meter    meter.Meter
+	Label    *Label
+	Group    *Group    // whose waiters a pause of it concerns; nil: it is shared by several
+	waitlist *waitlist // nil: nobody waits
+	Paused   meter.Instant
+	Sure     meter.Instant // until when the pause is certain, not guessed
+	Why      string        // of the pause, in words
+}
+
+// A Label says what an account counts and for whom. It may be shared and does not
+// change.
+type Label struct {
+	Unit      string      // "": one for each request, whatever it costs
+	Text      string      // the limit in words: "100000/h"
+	ToHeaders bool        // unit "": the place is given back when headers come
+	Says      bool        // its meter's words are told to those that are refused, too, instead of Text
+	Rate      *meter.Rate // of a configured rate, whose units stay spent if no answer comes; nil: none
+	Pattern   string      // the budget it stands in; "": Default
+	Route     string      // the pattern, if it names more than a host
+}
+
+// At is the earliest instant at which n units may be granted, as Meter.At.
+func (a *Account) At(now meter.Instant, n int64) meter.Instant {
+	t := a.Meter.At(now, n)
+	if a.Paused > now {
+		return max(t, a.Paused)
+	}
+	return t
+}
+
+// Enter grants needs at once if there is room and nobody is to go first; then
+// it charges them. That is the fast path: it does not allocate.
+func (e *Domain) Enter(now meter.Instant, needs []Need, q *Request) bool {
+	if q.Shut(now) != nil || !Room(now, needs) {
+		return false
+	}
+	if q.UpTo > 1 {
+		stretch(now, needs, q.UpTo)
+	}
+	Charge(now, needs, q.Held)
+	return true
+}
+
+// Room reports whether there is room for needs and nobody is to go first.
+func Room(now meter.Instant, needs []Need) bool {
+	for i := range needs {
+		d := &needs[i]
+		if d.N == 0 {
+			continue
+		}
+		if !d.Account.Clear(now) || d.Account.Meter.At(now, d.N) > now {
+			return false
+		}
+	}
+	return true
+}
+
+// Clear reports that nobody waits for a, nor is it paused.
+func (a *Account) Clear(now meter.Instant) bool { return a.waitlist == nil && a.Paused <= now }
+
+// Charge takes the units of needs whatever there is.
+func Charge(now meter.Instant, needs []Need, held bool) {
+	for i := range needs {
+		if d := &needs[i]; d.N != 0 {
+			d.Token = d.Account.Meter.Take(now, d.N, held)
+		}
+	}
+}
+
+// NeverFits is an account that can never grant its need, or nil.
+func NeverFits(now meter.Instant, needs []Need) *Account {
+	for i := range needs {
+		if d := &needs[i]; d.N != 0 && d.N > d.Account.Meter.State(now).Most {
+			return d.Account
+		}
+	}
+	return nil
+}
+
+// Idle reports whether nothing would be lost by forgetting a.
+func (a *Account) Idle(now meter.Instant) bool {
+	return a.waitlist == nil && a.Paused <= now && a.Meter.State(now).Idle
+}
+
+// Waited reports whether somebody waits for a.
+func (a *Account) Waited() bool { return a.waitlist != nil }
+
+// Queued is how many wait for a.
+func (a *Account) Queued() int {
+	if a.waitlist == nil {
+		return 0
+	}
+	return a.waitlist.len()
+}

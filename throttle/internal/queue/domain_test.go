@@ -1,0 +1,216 @@
+package queue
+
+import (
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
+)
+
+// shop is a domain and a group of requests that need one unit of each of its
+// accounts.
+type shop struct {
+	*Domain
+	group    Group
+	accounts []*Account
+}
+
+func newShop(meters ...meter.Meter) *shop {
+	s := &shop{Domain: NewDomain()}
+	s.group.Gate = s.NewGate()
+	s.group.Gate.Group = &s.group
+	for _, m := range meters {
+		s.accounts = append(s.accounts, &Account{Meter: m, Label: &Label{Unit: "requests", Text: "a limit"}, Group: &s.group})
+	}
+	return s
+}
+
+// rateOf is the meter of a rate per hour.
+func rateOf(limit, burst int) *meter.Rated {
+	return meter.NewRated(1, meter.NewRate(meter.Spec{Limit: limit, Per: time.Hour, Burst: burst, Unit: "requests"}), nil)
+}
+
+func (s *shop) Needs(_ meter.Instant, buf []Need) []Need {
+	for _, a := range s.accounts {
+		buf = append(buf, Need{Account: a, N: 1})
+	}
+	return buf
+}
+
+func (s *shop) Doubts() bool { return false }
+
+func (s *shop) Barred(now meter.Instant) (meter.Instant, *Account) { return now, nil }
+
+func (s *shop) request(seq uint64) *Request {
+	return &Request{Group: &s.group, Seq: seq, By: s}
+}
+
+// join lets q wait without end.
+func (s *shop) join(now meter.Instant, q *Request) *Waiter {
+	w := newWaiter(q, s.Needs(now, nil))
+	s.list(now, w)
+	s.try(now, w)
+	return w
+}
+
+// TestTenThousandWaiters: exact order within a class, and one timer for all.
+func TestTenThousandWaiters(t *testing.T) {
+	s := newShop(rateOf(1, 1))
+	s.mu.Lock() // the waitlist's timer finds it locked
+	defer s.mu.Unlock()
+	if !s.Enter(1, s.Needs(1, nil), s.request(0)) {
+		t.Fatal("not idle")
+	}
+	var all []*Waiter
+	for i := range 10000 {
+		w := s.join(1, s.request(uint64(i+1)))
+		if w.granted {
+			t.Fatal("granted")
+		}
+		s.Run(1)
+		all = append(all, w)
+	}
+	now := meter.Instant(1)
+	for i, w := range all {
+		if w.granted {
+			t.Fatalf("number %d went early", i)
+		}
+		now += meter.Instant(time.Hour)
+		s.Mark(s.accounts[0])
+		s.Run(now)
+		if !w.granted || i+1 < len(all) && all[i+1].granted {
+			t.Fatalf("at %d: not exactly one more was granted, in order", i)
+		}
+	}
+	if s.accounts[0].Waited() || s.Waiting != 0 {
+		t.Errorf("%d still wait", s.Waiting)
+	}
+}
+
+// TestEstimateKnowsItsPlace: a request that comes again, and so goes before
+// those that came after it, is not refused for a wait that is theirs.
+func TestEstimateKnowsItsPlace(t *testing.T) {
+	s := newShop(rateOf(3600, 1))
+	s.mu.Lock() // the waitlist's timer finds it locked
+	defer s.mu.Unlock()
+	if !s.Enter(1, s.Needs(1, nil), s.request(0)) {
+		t.Fatal("not idle")
+	}
+	for i := range 100 {
+		q := s.request(uint64(10 * (i + 1)))
+		q.Lane = []string{"a", "b"}[i%2]
+		if s.join(1, q).granted {
+			t.Fatal("granted")
+		}
+	}
+	for _, tt := range []struct {
+		seq  uint64
+		want time.Duration // its turn comes after the other lane's as many
+	}{{5, 1}, {205, 21}, {0, 101}, {5000, 101}} {
+		q := s.request(tt.seq)
+		q.Lane = "a"
+		at, _ := s.Estimate(1, q, s.Needs(1, nil))
+		if got := at.Until(1).Round(time.Second); (got - tt.want*time.Second).Abs() > time.Second {
+			t.Errorf("order %d: got %v, want about %v", tt.seq, got, tt.want*time.Second)
+		}
+	}
+}
+
+// tide is a meter that has room at times, whatever happens.
+type tide struct {
+	meter.Open
+	turns []time.Duration // room from the first to the second, from the third on, ...
+}
+
+func (m tide) At(now meter.Instant, _ int64) meter.Instant {
+	for i, t := range m.turns {
+		if at := meter.Instant(1 + t); now < at {
+			if i%2 == 0 {
+				return at
+			}
+			return now
+		}
+	}
+	return now
+}
+
+func (tide) Regain(int64) time.Duration { return time.Minute } // places in waitlist are held
+
+// Who waits for two accounts is let in as soon as both have room, though one
+// that had it first may have none when the other gets it.
+func TestRoomThatGoesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(tide{turns: []time.Duration{time.Second, 3 * time.Second, 5 * time.Second}}, tide{turns: []time.Duration{4 * time.Second}})
+		start, p := time.Now(), &Patience{Ctx: t.Context(), Most: time.Minute, Full: time.Minute, Queue: 1}
+		s.mu.Lock()
+		now := s.Now()
+		w, f, refused := s.Queue(now, s.request(0), s.Needs(now, nil), p)
+		s.mu.Unlock()
+		if refused != nil {
+			t.Fatalf("%+v", refused)
+		}
+		w.Await(p)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if end := s.Finish(s.Now(), w, p); !end.Granted || time.Since(start) != 5*time.Second {
+			t.Errorf("waited for %v of %+v: %+v, want 5s", time.Since(start), f, end)
+		}
+	})
+}
+
+// Whatever an account is waited for or paused by keeps its record.
+func TestIdleAccounts(t *testing.T) {
+	for name, test := range map[string]struct {
+		a    Account
+		idle bool
+	}{
+		"at rest":       {Account{Meter: meter.Open{}}, true},
+		"paused":        {Account{Meter: meter.Open{}, Paused: 11}, false},
+		"paused by now": {Account{Meter: meter.Open{}, Paused: 10}, true},
+		"waited for":    {Account{Meter: meter.Open{}, waitlist: &waitlist{}}, false},
+	} {
+		if got := test.a.Idle(10); got != test.idle {
+			t.Errorf("%s: idle %t", name, got)
+		}
+	}
+}
+
+// A wait is over when it is granted and when it is refused.
+func TestWaitersThatAreOver(t *testing.T) {
+	for _, w := range []*Waiter{{granted: true}, {refused: &Refusal{}}} {
+		if !w.over() {
+			t.Errorf("granted %t, %v: not over", w.granted, w.refused)
+		}
+	}
+	if (&Waiter{}).over() {
+		t.Error("over before it ended")
+	}
+}
+
+// BenchmarkQueue is the cost of one grant with that many waiting.
+func BenchmarkQueue(b *testing.B) {
+	for _, n := range []int{100, 10000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			s := newShop(rateOf(1, 1))
+			s.Enter(1, s.Needs(1, nil), s.request(0))
+			seq := uint64(0)
+			join := func(now meter.Instant) {
+				seq++
+				s.join(now, s.request(seq))
+			}
+			for range n {
+				join(1)
+			}
+			b.ReportAllocs()
+			now := meter.Instant(1)
+			for b.Loop() {
+				now += meter.Instant(time.Hour)
+				join(now)
+				s.Mark(s.accounts[0])
+				s.Run(now)
+			}
+		})
+	}
+}

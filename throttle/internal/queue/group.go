@@ -1,0 +1,83 @@
+package queue
+
+import "github.com/weirhttp/weir/throttle/internal/meter"
+
+// A Group is what requests have in common that wait for the same limits: a key
+// of a Limiter; a host, or a partition of it. Its fields are read and written
+// under the domain's lock.
+type Group struct {
+	Gate    Account // every request waits for it: pauses
+	Waiting int     // requests
+	waiters *Waiter // in any order
+}
+
+// NewGate makes the gate of a group, which is to be its Group.
+func (e *Domain) NewGate() Account { return Account{Meter: meter.Open{}, Label: &e.gate} }
+
+// Each calls f for every waiter of g. It must not grant or refuse any.
+func (g *Group) Each(f func(w *Waiter)) {
+	for w := g.waiters; w != nil; w = w.next {
+		f(w)
+	}
+}
+
+// A Request is what the queue knows of a request.
+type Request struct {
+	Group    *Group
+	Host     *Group   // whose gate counts too; nil: none
+	Seq      uint64   // its place in the order of arrival; zero: it comes last
+	Priority int      // higher goes first
+	Lane     string   // lanes of one priority take turns
+	Held     bool     // its units count until the answer
+	UpTo     int64    // of a request for a part: as many as it wants; zero: all its needs
+	Alone    *Account // as long as this is short, the request waits for nothing else; nil: none
+	By       Owner    // of one that waits: whose it is
+}
+
+// An Owner is whose request waits.
+type Owner interface {
+	// Needs appends what the request draws on as of now.
+	Needs(now meter.Instant, buf []Need) []Need
+
+	// Doubts reports that what was learned of its accounts may not hold for the
+	// request, as it was learned of others: of these nothing is certain but what
+	// Barred says, the account and until when it lets the request not through.
+	Doubts() bool
+	Barred(now meter.Instant) (until meter.Instant, a *Account)
+}
+
+// gates appends the gates, which those that wait may wait for.
+func (q *Request) gates(buf []Need) []Need {
+	buf = append(buf, Need{Account: &q.Group.Gate, N: 1})
+	if q.Host != nil {
+		buf = append(buf, Need{Account: &q.Host.Gate, N: 1})
+	}
+	return buf
+}
+
+// gateCount is how many gates appends.
+func (q *Request) gateCount() int {
+	if q.Host != nil {
+		return 2
+	}
+	return 1
+}
+
+// Shut is a gate that q may not pass now, or nil.
+func (q *Request) Shut(now meter.Instant) *Account {
+	if g := &q.Group.Gate; !g.Clear(now) {
+		return g
+	}
+	if q.Host != nil && !q.Host.Gate.Clear(now) {
+		return &q.Host.Gate
+	}
+	return nil
+}
+
+// answeredAt is the Permit.Answered of what q was just granted.
+func (q *Request) answeredAt(granted meter.Instant) meter.Instant {
+	if q.Held {
+		return 0
+	}
+	return granted
+}

@@ -1,0 +1,151 @@
+package queue
+
+import (
+	"sort"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
+)
+
+// Redraw works out anew what those that wait in g draw on: their owners
+// name other needs than before.
+func (e *Domain) Redraw(now meter.Instant, g *Group) {
+	all := make([]*Waiter, 0, g.Waiting)
+	g.Each(func(w *Waiter) { all = append(all, w) })
+	sort.Slice(all, func(i, j int) bool { return all[i].before(all[j]) })
+	for _, w := range all {
+		needs := w.gates(w.By.Needs(now, nil))
+		for i := len(w.places) - 1; i >= 0; i-- {
+			k := w.places[i]
+			if n := drawn(needs, k.list.account); n != k.units {
+				e.unclaim(k, false)
+			}
+		}
+		w.Needs = needs
+		if a := NeverFits(now, needs); a != nil {
+			e.refuse(now, w, &Refusal{Reason: Unfit, Account: a})
+		}
+	}
+	for _, w := range all {
+		if !w.over() && !e.try(now, w) {
+			e.retry(w) // by other terms, other times
+		}
+	}
+	e.Run(now)
+	e.Recheck(now, g)
+}
+
+// Replan plans those anew that wait in g: an account of theirs has changed.
+func (e *Domain) Replan(now meter.Instant, g *Group) {
+	g.Each(e.retry)
+	e.Run(now)
+	e.Recheck(now, g)
+}
+
+// retry marks all waitlists that w stands in.
+func (e *Domain) retry(w *Waiter) {
+	for _, k := range w.places {
+		e.Mark(k.list.account)
+	}
+}
+
+// drawn is what needs take from a.
+func drawn(needs []Need, a *Account) int64 {
+	for i := range needs {
+		if needs[i].Account == a {
+			return needs[i].N
+		}
+	}
+	return 0
+}
+
+// Pause stops a until the given instant; one that has passed ends the pause.
+// Until sure that is certain: what waits for a and cannot wait that long is
+// refused.
+func (e *Domain) Pause(now meter.Instant, a *Account, until, sure meter.Instant, why string) {
+	a.Rest(until, sure, why)
+	e.Mark(a)
+	if a.Group != nil {
+		a.Group.Each(e.retry) // they may wait in other waitlists only
+	}
+	e.Run(now)
+	if a.Group != nil && sure > now {
+		e.Recheck(now, a.Group)
+	}
+}
+
+// Rest is pause without a look at those that wait.
+func (a *Account) Rest(until, sure meter.Instant, why string) {
+	a.Paused, a.Sure, a.Why = until, sure, why
+}
+
+// Overtake grants q, which may not wait, if there is room now and it ranks before
+// those that wait for more. If so it returns what was charged.
+func (e *Domain) Overtake(now meter.Instant, q *Request, needs []Need) ([]Need, bool) {
+	for i := range needs {
+		if d := &needs[i]; d.N != 0 && d.Account.At(now, d.N) > now {
+			return nil, false
+		}
+	}
+	w := newWaiter(q, needs)
+	if w.Seq == 0 {
+		e.seq++
+		w.Seq = e.seq
+	}
+	e.list(now, w)
+	ok := e.try(now, w)
+	if !ok {
+		e.leave(w)
+	}
+	e.Run(now)
+	return w.Needs, ok
+}
+
+// Behind is t, when needs may be granted, or if that is now, so that only ranks
+// stand against it, when they may be after all those that wait.
+func Behind(now, t meter.Instant, needs []Need) meter.Instant {
+	if t > now {
+		return t
+	}
+	for i := range needs {
+		d := &needs[i]
+		if d.N == 0 || d.Account.waitlist == nil {
+			continue
+		}
+		if u := d.Account.Meter.ETA(max(now, d.Account.Paused), d.Account.waitlist.units, d.N); u != meter.Never {
+			t = max(t, u)
+		}
+	}
+	return t
+}
+
+// Estimate is when needs would be granted if they queued now, and the account
+// that this is due to, nil if that is now. never: only an event can say.
+func (e *Domain) Estimate(now meter.Instant, q *Request, needs []Need) (meter.Instant, *Account) {
+	t, bound := now, (*Account)(nil)
+	if g := q.Shut(now); g != nil {
+		t, bound = max(now, g.Paused), g
+	}
+	var event *Account
+	for i := range needs {
+		d := &needs[i]
+		if d.N == 0 {
+			continue
+		}
+		var ahead int64
+		if l := d.Account.waitlist; l != nil {
+			ahead = l.ahead(q)
+		}
+		switch u := d.Account.Meter.ETA(max(now, d.Account.Paused), ahead, d.N); {
+		case u == meter.Never:
+			event = d.Account
+		case u > t || bound == nil && (u > now || d.Account.waitlist != nil):
+			t, bound = max(t, u), d.Account
+		case u == t && bound != nil && bound.Paused <= now && d.Account.Paused > now:
+			bound = d.Account // says more than a budget that rests as long as it is paused
+		}
+	}
+	if event != nil && t <= now {
+		return meter.Never, event
+	}
+	return t, bound
+}

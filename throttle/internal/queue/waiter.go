@@ -1,0 +1,283 @@
+package queue
+
+import (
+	"container/heap"
+	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
+)
+
+// A Waiter is a request that waits. It holds no units and no promise: all it has
+// is its places in waitlists.
+type Waiter struct {
+	Request
+	Needs   []Need
+	places  []*place
+	yielded int           // how often it left a waitlist because it waited longer elsewhere
+	aside   meter.Instant // until when another account lets it wait: leaving more waitlists before is not counted again
+	left    meter.Instant // when it left the last
+	turns   int           // how many it left then
+
+	expires    meter.Instant // when it is refused; never: it is not
+	Since      meter.Instant // when its wait began
+	allowed    time.Duration // from its beginning until expires
+	deadline   meter.Instant // of its context; never: none
+	inExpiry   int           // index into the heap, plus one
+	next, prev *Waiter       // in its group
+
+	ready   chan struct{} // has one element when the wait is over
+	granted bool
+	At      meter.Instant // when it was granted
+	refused *Refusal      // why it was refused; nil: it was not
+}
+
+// newWaiter makes a waiter of q.
+func newWaiter(q *Request, needs []Need) *Waiter {
+	w := &Waiter{Request: *q, ready: make(chan struct{}, 1)}
+	w.Needs = w.gates(append(make([]Need, 0, len(needs)+2), needs...))
+	w.expires, w.deadline = meter.Never, meter.Never
+	return w
+}
+
+// mayYield is for how many waits a waiter may leave its waitlists; then it holds its
+// places. mayTurn is how many it may leave at one instant for one wait.
+const (
+	mayYield = 16
+	mayTurn  = 4
+)
+
+// before reports whether w ranks before v.
+func (w *Waiter) before(v *Waiter) bool {
+	if w.Priority != v.Priority {
+		return w.Priority > v.Priority
+	}
+	return w.Seq < v.Seq
+}
+
+// in returns w's place in a's waitlist, or nil.
+func (w *Waiter) in(a *Account) *place {
+	if a.waitlist != nil {
+		for _, k := range w.places {
+			if k.list == a.waitlist {
+				return k
+			}
+		}
+	}
+	return nil
+}
+
+// needs is how many units of a w draws.
+func (w *Waiter) needs(a *Account) int64 {
+	for i := range w.Needs {
+		if w.Needs[i].Account == a {
+			return w.Needs[i].N
+		}
+	}
+	return 0
+}
+
+// opens is when l has room for w, or if that is now, when all its waitlists have:
+// what has room now may have none when the others do.
+func (w *Waiter) opens(now meter.Instant, l *waitlist) meter.Instant {
+	t := l.account.At(now, w.needs(l.account))
+	if t > now {
+		return t
+	}
+	for _, k := range w.places {
+		t = max(t, k.list.account.At(now, k.units))
+	}
+	return t
+}
+
+// stuck reports whether w must await its turn in some waitlist.
+func (w *Waiter) stuck() bool {
+	for _, k := range w.places {
+		if k.list.head() != w {
+			return true
+		}
+	}
+	return false
+}
+
+// yields reports whether w, the head of l, should leave l: there is room for it,
+// and what others take meanwhile will be there again when it needs it.
+func (w *Waiter) yields(now meter.Instant, l *waitlist) bool {
+	k := w.in(l.account)
+	if k == nil || len(w.places) < 2 || l.account.At(now, k.units) > now {
+		return false
+	}
+	wait := now
+	for _, o := range w.places {
+		switch a := o.list.account; {
+		case o == k:
+		case o.list.head() == w:
+			wait = max(wait, a.At(now, o.units))
+		default:
+			wait = max(wait, a.Meter.ETA(max(now, a.Paused), o.list.units-o.units, o.units))
+		}
+	}
+	if wait <= now.Add(l.account.Meter.Regain(k.units)) {
+		return false
+	}
+	if w.left != now {
+		w.left, w.turns = now, 0
+	}
+	if now < w.aside && w.turns < mayTurn {
+		w.turns++
+		return true
+	}
+	if w.yielded >= mayYield {
+		return false
+	}
+	w.yielded++
+	if wait != meter.Never {
+		w.aside = wait
+	}
+	return true
+}
+
+// stretch makes a request for a part as large as there is room for.
+func stretch(now meter.Instant, needs []Need, most int64) {
+	for i := range needs {
+		if d := &needs[i]; d.N != 0 && d.Account.Label.Unit != "" {
+			most = min(most, d.Account.Meter.State(now).Units())
+		}
+	}
+	for i := range needs {
+		if d := &needs[i]; d.N != 0 && d.Account.Label.Unit != "" {
+			d.N = max(1, most)
+		}
+	}
+}
+
+// done ends the wait.
+func (w *Waiter) done(now meter.Instant) {
+	w.At = now
+	w.ready <- struct{}{}
+}
+
+// over reports whether the wait has ended.
+func (w *Waiter) over() bool { return w.granted || w.refused != nil }
+
+// list puts w among the waiters of its group and of the domain.
+func (e *Domain) list(now meter.Instant, w *Waiter) {
+	s := w.Group
+	w.next = s.waiters
+	if s.waiters != nil {
+		s.waiters.prev = w
+	}
+	s.waiters = w
+	s.Waiting++
+	e.Waiting++
+	if w.expires != meter.Never {
+		heap.Push(&e.expiry, w)
+		e.watch(now)
+	}
+}
+
+// unlist undoes list.
+func (e *Domain) unlist(w *Waiter) {
+	s := w.Group
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else {
+		s.waiters = w.next
+	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	}
+	w.next, w.prev = nil, nil
+	s.Waiting--
+	e.Waiting--
+	if w.inExpiry > 0 {
+		heap.Remove(&e.expiry, w.inExpiry-1)
+		if len(e.expiry) == 0 {
+			e.timer.Stop()
+			e.wake = meter.Never
+		}
+	}
+}
+
+// watch sets the timer by which waits that became too long are ended.
+func (e *Domain) watch(now meter.Instant) {
+	if len(e.expiry) == 0 {
+		return
+	}
+	t := e.expiry[0].expires
+	switch {
+	case e.timer == nil:
+		e.wake = t
+		e.timer = time.AfterFunc(t.Until(now), e.expire)
+	case e.wake == meter.Never || t < e.wake:
+		e.wake = t
+		e.timer.Reset(t.Until(now))
+	}
+}
+
+// expire refuses those whose time is up, unless there is room for them just now.
+func (e *Domain) expire() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.Now()
+	e.wake = meter.Never
+	for len(e.expiry) > 0 && e.expiry[0].expires <= now {
+		w := e.expiry[0]
+		e.retry(w)
+		if e.Run(now); !w.over() {
+			e.refuse(now, w, w.tooLong(now))
+		}
+	}
+	e.Run(now)
+	e.watch(now)
+}
+
+// refuse ends a wait without a grant.
+func (e *Domain) refuse(now meter.Instant, w *Waiter, r *Refusal) {
+	w.refused = r
+	e.leave(w)
+	w.done(now)
+}
+
+// expiries is a heap of waiters by when they are refused.
+type expiries []*Waiter
+
+func (h expiries) Len() int           { return len(h) }
+func (h expiries) Less(i, j int) bool { return h[i].expires < h[j].expires }
+func (h expiries) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].inExpiry, h[j].inExpiry = i+1, j+1
+}
+
+// Push is for container/heap.
+func (h *expiries) Push(x any) {
+	w := x.(*Waiter)
+	*h = append(*h, w)
+	w.inExpiry = len(*h)
+}
+
+// Pop is for container/heap.
+func (h *expiries) Pop() any {
+	last := len(*h) - 1
+	w := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	w.inExpiry = 0
+	return w
+}
+
+// Shared returns the accounts without a group that those who wait draw on; known
+// is false if there may be more.
+func (e *Domain) Shared() (drawn map[*Account]bool, known bool) {
+	if e.Waiting > len(e.expiry) {
+		return nil, false // some wait whom the heap does not know
+	}
+	drawn = make(map[*Account]bool)
+	for _, w := range e.expiry {
+		for _, d := range w.Needs {
+			if d.Account.Group == nil {
+				drawn[d.Account] = true
+			}
+		}
+	}
+	return drawn, true
+}

@@ -1,0 +1,112 @@
+package queue
+
+import "testing"
+
+// Of two waiters the one of the higher class goes first, and of one class the
+// older one.
+func TestRank(t *testing.T) {
+	for _, test := range []struct {
+		p, q   int
+		s, t   uint64
+		before bool
+	}{{0, 0, 1, 2, true}, {0, 0, 2, 1, false}, {1, 0, 2, 1, true}, {0, 1, 1, 2, false}, {-1, 0, 1, 2, false}} {
+		w, v := &Waiter{Request: Request{Priority: test.p, Seq: test.s}}, &Waiter{Request: Request{Priority: test.q, Seq: test.t}}
+		if w.before(v) != test.before {
+			t.Errorf("%+v: %t", test, !test.before)
+		}
+	}
+}
+
+// fill makes a waitlist of waiters: priority, lane and units of each, by arrival.
+func fill(places ...Request) (*waitlist, []*Waiter) {
+	l := &waitlist{account: &Account{}}
+	var all []*Waiter
+	for i, q := range places {
+		w := &Waiter{Request: q}
+		w.Seq = uint64(i + 1)
+		l.add(w, q.UpTo)
+		all = append(all, w)
+	}
+	return l, all
+}
+
+// What goes before a newcomer: all of higher classes, its own lane, and as many
+// turns of each other lane as it has to await itself.
+func TestUnitsAhead(t *testing.T) {
+	l, _ := fill(Request{Lane: "a", UpTo: 1}, Request{Lane: "a", UpTo: 2}, Request{Lane: "b", UpTo: 10}, Request{Lane: "b", UpTo: 10},
+		Request{Lane: "b", UpTo: 10}, Request{Priority: 1, UpTo: 100}, Request{Priority: -1, UpTo: 1000})
+	for _, test := range []struct {
+		priority int
+		lane     string
+		want     int64
+	}{
+		{2, "a", 0}, {1, "a", 100 / 1}, {1, "", 100}, {-1, "", 1000 + 33 + 100}, {-2, "", 1133},
+		{0, "a", 100 + 3 + 30}, // third in its lane: three turns of the other
+		{0, "b", 100 + 30 + 3}, // fourth: all of the other
+		{0, "c", 100 + 33*2/5}, // first: one turn of each
+	} {
+		if got := l.ahead(&Request{Priority: test.priority, Lane: test.lane}); got != test.want {
+			t.Errorf("priority %d, lane %q: %d units, want %d", test.priority, test.lane, got, test.want)
+		}
+	}
+	l, _ = fill(Request{Lane: "a", UpTo: 10}, Request{Lane: "a", UpTo: 10})
+	for lane, want := range map[string]int64{"a": 20, "b": 10} {
+		if got := l.ahead(&Request{Lane: lane}); got != want {
+			t.Errorf("lane %q: %d units, want %d", lane, got, want)
+		}
+	}
+}
+
+// Of eight grants made while lower classes wait, one goes to the oldest of
+// them; the count begins anew when they come.
+func TestShareOfLowerClasses(t *testing.T) {
+	var places []Request
+	for range 20 {
+		places = append(places, Request{Priority: 1})
+	}
+	l, _ := fill(places...)
+	grant := func() *Waiter {
+		w := l.head()
+		l.remove(w.places[0], true)
+		w.places = nil
+		return w
+	}
+	for range 3 {
+		grant() // while nobody of a lower class waits
+	}
+	var low []*Waiter
+	for i, p := range []int{-1, 0, 0} {
+		w := &Waiter{Request: Request{Priority: p, Seq: uint64(100 + i)}}
+		l.add(w, 1)
+		low = append(low, w)
+	}
+	for round, want := range low[:2] {
+		for i := range share - 1 {
+			if w := grant(); w.Priority != 1 {
+				t.Fatalf("round %d: grant %d to class %d", round, i, w.Priority)
+			}
+		}
+		if w := grant(); w != want {
+			t.Fatalf("round %d: the share went to %d, want %d", round, w.Seq, want.Seq)
+		}
+	}
+	if l.len() != 4 || l.oldest() != l.head() {
+		t.Errorf("%d are left", l.len())
+	}
+}
+
+// A lower class counts from when it begins to wait, not what went before.
+func TestShareBeginsWithTheWait(t *testing.T) {
+	l := &waitlist{account: &Account{}}
+	l.add(&Waiter{Request: Request{Priority: 1, Seq: 1}}, 1)
+	l.passed = 5
+	l.add(&Waiter{Request: Request{Priority: 0, Seq: 2}}, 1)
+	if l.passed != 0 {
+		t.Errorf("passed over %d times when it came", l.passed)
+	}
+	l.passed = 5
+	l.add(&Waiter{Request: Request{Priority: -1, Seq: 3}}, 1)
+	if l.passed != 5 {
+		t.Errorf("passed over %d times, want 5: another one waits already", l.passed)
+	}
+}
