@@ -104,7 +104,7 @@ func (e *Domain) sweep(now meter.Instant, l *waitlist, w *Waiter) (refused bool)
 		return false
 	}
 	var all []*Waiter
-	for _, c := range l.classes {
+	for _, c := range l.high.a {
 		for _, k := range c.all.a {
 			all = append(all, k.waiter)
 		}

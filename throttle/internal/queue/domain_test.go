@@ -189,6 +189,35 @@ func TestWaitersThatAreOver(t *testing.T) {
 	}
 }
 
+// BenchmarkPriorities is the cost of one grant with that many waiting, each of a
+// priority of its own.
+func BenchmarkPriorities(b *testing.B) {
+	for _, n := range []int{1000, 16000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			s := newShop(rateOf(1, 1))
+			s.Enter(1, s.Needs(1, nil), s.request(0))
+			seq := uint64(0)
+			join := func(now meter.Instant) {
+				seq++
+				q := s.request(seq)
+				q.Priority = int(seq * 7919 % 1_000_003)
+				s.join(now, q)
+			}
+			for range n {
+				join(1)
+			}
+			b.ReportAllocs()
+			now := meter.Instant(1)
+			for b.Loop() {
+				now += meter.Instant(time.Hour)
+				join(now)
+				s.Mark(s.accounts[0])
+				s.Run(now)
+			}
+		})
+	}
+}
+
 // BenchmarkQueue is the cost of one grant with that many waiting.
 func BenchmarkQueue(b *testing.B) {
 	for _, n := range []int{100, 10000} {

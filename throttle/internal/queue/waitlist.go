@@ -2,7 +2,6 @@ package queue
 
 import (
 	"container/heap"
-	"sort"
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/meter"
@@ -36,8 +35,10 @@ const share = 8
 // another's turns, the first in rank can therefore always go.
 type waitlist struct {
 	account *Account
-	classes []*class // that wait, highest first
-	passed  int      // grants to the highest class since a lower one waits or had its share
+	classes map[int]*class // that wait, by priority
+	high    classes        // the same, highest on top
+	old     classes        // the same, the one whose oldest waiter arrived first on top
+	passed  int            // grants to the highest class since a lower one waits or had its share
 	size    int
 	units   int64
 	dirty   bool
@@ -53,6 +54,8 @@ type class struct {
 	lanes    map[string]*lane
 	turn     *lane // whose turn it is, in a ring
 	units    int64
+	inHigh   int // indexes into the heaps
+	inOld    int
 }
 
 // lane is the waiters of one lane in a class.
@@ -84,35 +87,29 @@ func (l *waitlist) head() *Waiter {
 
 // now is the class whose turn it is.
 func (l *waitlist) now() *class {
-	top := l.classes[0]
-	if len(l.classes) == 1 || l.passed < share-1 {
+	top := l.high.a[0]
+	if len(l.high.a) == 1 || l.passed < share-1 {
 		return top
 	}
-	low := l.classes[1]
-	for _, c := range l.classes[2:] {
-		if c.all.a[0].waiter.Seq < low.all.a[0].waiter.Seq {
-			low = c
-		}
+	if low := l.old.a[0]; low != top {
+		return low
+	}
+	low := l.old.a[1] // the second of a heap is one of the two below the first
+	if len(l.old.a) > 2 && l.old.Less(2, 1) {
+		low = l.old.a[2]
 	}
 	return low
 }
 
 // oldest is the first in rank: the oldest of the highest class.
-func (l *waitlist) oldest() *Waiter { return l.classes[0].all.a[0].waiter }
+func (l *waitlist) oldest() *Waiter { return l.high.a[0].all.a[0].waiter }
 
 // add puts w at its place.
 func (l *waitlist) add(w *Waiter, n int64) {
-	i := sort.Search(len(l.classes), func(i int) bool { return l.classes[i].priority <= w.Priority })
-	if i == len(l.classes) || l.classes[i].priority != w.Priority {
-		c := &class{priority: w.Priority, lanes: make(map[string]*lane), all: places{byClass: true}}
-		l.classes = append(l.classes, nil)
-		copy(l.classes[i+1:], l.classes[i:])
-		l.classes[i] = c
-		if i == 1 && len(l.classes) == 2 { // a lower one begins to wait
-			l.passed = 0
-		}
+	c := l.classes[w.Priority]
+	if c == nil {
+		c = &class{priority: w.Priority, lanes: make(map[string]*lane), all: places{byClass: true}}
 	}
-	c := l.classes[i]
 	ln := c.lanes[w.Lane]
 	if ln == nil {
 		ln = c.newLane(w.Lane)
@@ -120,6 +117,7 @@ func (l *waitlist) add(w *Waiter, n int64) {
 	k := &place{waiter: w, units: n, list: l, class: c, lane: ln}
 	heap.Push(&c.all, k)
 	heap.Push(&ln.q, k)
+	l.enlist(c)
 	if l.size == 0 {
 		l.first = meter.Never
 	}
@@ -130,6 +128,23 @@ func (l *waitlist) add(w *Waiter, n int64) {
 	ln.units += n
 	ln.newest = max(ln.newest, w.Seq)
 	w.places = append(w.places, k)
+}
+
+// enlist puts c where it belongs, which has one more waiter.
+func (l *waitlist) enlist(c *class) {
+	if l.classes[c.priority] != nil {
+		heap.Fix(&l.old, c.inOld)
+		return
+	}
+	if l.classes == nil {
+		l.classes, l.old.byAge = make(map[int]*class), true
+	}
+	l.classes[c.priority] = c
+	heap.Push(&l.high, c)
+	heap.Push(&l.old, c)
+	if len(l.high.a) == 2 && l.high.a[0] != c { // a lower one begins to wait
+		l.passed = 0
+	}
 }
 
 // newLane puts a lane at the end of the round.
@@ -154,7 +169,15 @@ func (l *waitlist) remove(k *place, granted bool) {
 			c.turn = ln.next
 		}
 	}
-	heap.Remove(&c.all, k.inClass)
+	if len(c.all.a) == 1 {
+		heap.Remove(&l.high, c.inHigh)
+		heap.Remove(&l.old, c.inOld)
+		delete(l.classes, c.priority)
+		c.all.a = nil
+	} else {
+		heap.Remove(&c.all, k.inClass)
+		heap.Fix(&l.old, c.inOld)
+	}
 	heap.Remove(&ln.q, k.inLane)
 	l.size--
 	l.units -= k.units
@@ -167,18 +190,11 @@ func (l *waitlist) remove(k *place, granted bool) {
 		ln.prev.next, ln.next.prev = ln.next, ln.prev
 		delete(c.lanes, ln.name)
 	}
-	if len(c.all.a) == 0 {
-		i := 0
-		for l.classes[i] != c {
-			i++
-		}
-		l.classes = append(l.classes[:i], l.classes[i+1:]...)
-	}
 }
 
 // count notes a grant to class c.
 func (l *waitlist) count(c *class) {
-	if c != l.classes[0] || len(l.classes) == 1 {
+	if c != l.high.a[0] || len(l.high.a) == 1 {
 		l.passed = 0
 		return
 	}
@@ -189,7 +205,7 @@ func (l *waitlist) count(c *class) {
 // older than some that wait.
 func (l *waitlist) ahead(q *Request) int64 {
 	var sum int64
-	for _, c := range l.classes {
+	for _, c := range l.high.a {
 		switch {
 		case c.priority > q.Priority:
 			sum += c.units
@@ -197,7 +213,7 @@ func (l *waitlist) ahead(q *Request) int64 {
 			sum += c.ahead(q)
 		}
 	}
-	if len(l.classes) > 0 && l.classes[0].priority > q.Priority {
+	if len(l.high.a) > 0 && l.high.a[0].priority > q.Priority {
 		sum = min(sum, l.shared(q))
 	}
 	return sum
@@ -207,8 +223,8 @@ func (l *waitlist) ahead(q *Request) int64 {
 // all lower classes: those of them that are older, and share-1 of the highest
 // before each.
 func (l *waitlist) shared(q *Request) int64 {
-	top, sum, older := l.classes[0], int64(0), 0
-	for _, c := range l.classes[1:] {
+	top, sum, older := l.high.a[0], int64(0), 0
+	for _, c := range l.high.a[1:] {
 		units, n := c.units, len(c.all.a)
 		if q.Seq > 0 {
 			units, n = c.all.older(q.Seq)
@@ -216,7 +232,7 @@ func (l *waitlist) shared(q *Request) int64 {
 		sum, older = sum+units, older+n
 	}
 	turns := (share - 1) * (older + 1)
-	if len(l.classes) > 1 {
+	if len(l.high.a) > 1 {
 		turns = max(0, turns-l.passed)
 	}
 	if turns >= len(top.all.a) {
@@ -299,4 +315,48 @@ func (h *places) Pop() any {
 	h.a[last] = nil
 	h.a = h.a[:last]
 	return k
+}
+
+// classes is a heap of classes: by priority, or by the arrival of their oldest.
+type classes struct {
+	a     []*class
+	byAge bool
+}
+
+func (h *classes) Len() int { return len(h.a) }
+
+func (h *classes) Less(i, j int) bool {
+	if h.byAge {
+		return h.a[i].all.a[0].waiter.Seq < h.a[j].all.a[0].waiter.Seq
+	}
+	return h.a[i].priority > h.a[j].priority
+}
+
+func (h *classes) Swap(i, j int) {
+	h.a[i], h.a[j] = h.a[j], h.a[i]
+	h.set(i)
+	h.set(j)
+}
+
+func (h *classes) set(i int) {
+	if h.byAge {
+		h.a[i].inOld = i
+	} else {
+		h.a[i].inHigh = i
+	}
+}
+
+// Push is for container/heap.
+func (h *classes) Push(x any) {
+	h.a = append(h.a, x.(*class))
+	h.set(len(h.a) - 1)
+}
+
+// Pop is for container/heap.
+func (h *classes) Pop() any {
+	last := len(h.a) - 1
+	c := h.a[last]
+	h.a[last] = nil
+	h.a = h.a[:last]
+	return c
 }

@@ -1,6 +1,11 @@
 package queue
 
-import "testing"
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
 
 // Of two waiters the one of the higher class goes first, and of one class the
 // older one.
@@ -109,4 +114,65 @@ func TestShareBeginsWithTheWait(t *testing.T) {
 	if l.passed != 5 {
 		t.Errorf("passed over %d times, want 5: another one waits already", l.passed)
 	}
+}
+
+// Whatever comes and goes, of however many priorities, the turn is that of the
+// highest, and every eighth time that of the oldest of all others.
+func TestTurnsOfManyPriorities(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := &waitlist{account: &Account{}}
+		var all []*Waiter
+		passed, seq := 0, uint64(0)
+		classes := func() map[int]int {
+			n := make(map[int]int)
+			for _, w := range all {
+				n[w.Priority]++
+			}
+			return n
+		}
+		best := func(less func(w, v *Waiter) bool) *Waiter {
+			return slices.MinFunc(all, func(w, v *Waiter) int {
+				if less(w, v) {
+					return -1
+				}
+				return 1
+			})
+		}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			was := classes()
+			if len(all) == 0 || rapid.IntRange(0, 2).Draw(t, "what") == 0 {
+				seq++
+				w := &Waiter{Request: Request{Priority: rapid.IntRange(-4, 4).Draw(t, "priority"), Seq: seq}}
+				if all = append(all, w); len(was) == 1 && was[w.Priority] == 0 && best((*Waiter).before) != w {
+					passed = 0
+				}
+				l.add(w, 1)
+				continue
+			}
+			top := best((*Waiter).before)
+			want := top
+			if len(was) > 1 && passed >= share-1 {
+				want = best(func(w, v *Waiter) bool {
+					if a, b := w.Priority == top.Priority, v.Priority == top.Priority; a != b {
+						return b
+					}
+					return w.Seq < v.Seq
+				})
+			}
+			if got := l.head(); got != want || l.oldest() != top {
+				t.Fatalf("it is the turn of %d, priority %d, want %d, priority %d", got.Seq, got.Priority, want.Seq, want.Priority)
+			}
+			gone, granted := want, rapid.Bool().Draw(t, "granted")
+			if !granted {
+				gone = rapid.SampledFrom(all).Draw(t, "gone")
+			} else if passed++; len(was) == 1 || want.Priority != top.Priority {
+				passed = 0
+			}
+			l.remove(gone.places[0], granted)
+			all = slices.DeleteFunc(all, func(w *Waiter) bool { return w == gone })
+			if len(all) != l.len() || len(classes()) != len(l.high.a) || len(l.high.a) != len(l.old.a) || len(l.old.a) != len(l.classes) {
+				t.Fatalf("%d wait, of %d priorities; the list has %d of %d", len(all), len(classes()), l.len(), len(l.classes))
+			}
+		}
+	})
 }
