@@ -5,10 +5,13 @@ import (
 	"net/http"
 	"runtime"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/internal/trip"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 	"golang.org/x/time/rate"
 )
@@ -175,4 +178,45 @@ func BenchmarkGrantLearned(b *testing.B) {
 		e.Answered(now, &queue.Permit{Needs: draws, Granted: now}, true)
 		e.Unlock()
 	}
+}
+
+// BenchmarkNewLimits is an answer that names a limit that nobody has heard of,
+// with 10000 waiting for its host.
+func BenchmarkNewLimits(b *testing.B) {
+	const waiting = 10000
+	under := make(chan *passage, 1)
+	gone := make(chan struct{})
+	var queued sync.WaitGroup
+	queued.Add(waiting)
+	tr := newTransport(b, newBase(func(r *http.Request) (*http.Response, error) {
+		under <- trip.From(r.Context()).Grant.(*passage)
+		<-gone
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody}, nil
+	}), Config{Default: MustParseBudget("1/h"), MaxQueue: waiting, OnWait: func(w Wait) {
+		if !w.Over {
+			queued.Done()
+		}
+	}})
+	ctx, cancel := context.WithCancel(WithMaxWait(context.Background(), 100000*time.Hour))
+	var wg sync.WaitGroup
+	for range waiting + 1 {
+		wg.Go(func() {
+			r, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://a/x", nil)
+			tr.RoundTrip(r)
+		})
+	}
+	p := <-under
+	queued.Wait()
+	limit := headers.Limit{Quota: headers.Opt[float64]{Value: 100, Known: true}, Remaining: headers.Opt[float64]{Value: 50, Known: true},
+		Reset: headers.Opt[time.Duration]{Value: time.Minute, Known: true}, ResetMeans: headers.Boundary}
+	i := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		i++
+		limit.Name = strconv.Itoa(i)
+		p.heard(tr.engine.Read(), http.StatusOK, &headers.Signal{Limits: []headers.Limit{limit}}, true)
+	}
+	cancel()
+	close(gone)
+	wg.Wait()
 }

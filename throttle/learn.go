@@ -48,6 +48,7 @@ type learner struct {
 	changes    bool          // kinds are bound by other quotas than before
 	used       bool          // a request of its credential was made
 	recurs     bool          // and another, though that was not refused
+	binds      bool          // likewise, but nobody waits for one that binds him no more
 	met        bool          // answered
 	account    queue.Account
 }

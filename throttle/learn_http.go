@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -214,10 +215,13 @@ func (p *passage) heed(now instant, news lesson) {
 		return
 	}
 	l, e := k.learner, p.t.engine
-	if l.changes {
-		l.changes = false
+	switch {
+	case l.changes:
 		e.Redraw(now, &l.scope.Group)
+	case l.binds:
+		e.Extend(now, &l.scope.Group, l.stated(now, l.quotas...))
 	}
+	l.changes, l.binds = false, false
 	p.lifted(now, l.hold, &l.account)
 	p.lifted(now, k.hold, &k.account)
 	switch news.what {
@@ -232,8 +236,18 @@ func (p *passage) heed(now instant, news lesson) {
 		}
 		e.Pause(now, a, until, now.Add(news.hold.sure.Sub(now.Time())), news.in(now.Time(), l))
 	case causeQuota:
-		e.Recheck(now, &l.scope.Group)
+		e.Recheck(now, &l.scope.Group, l.stated(now, news.quota))
 	}
+}
+
+// stated is when the last of the quotas is there again for everybody, as far as
+// the server has stated that: nobody has to wait for them for certain until later.
+func (l *learner) stated(now instant, quotas ...*quota) instant {
+	end := now
+	for _, q := range quotas {
+		end = max(end, q.Sure(now, now, 0, math.MaxInt64))
+	}
+	return end
 }
 
 // lifted ends a's pause if h does not ask for it any more.

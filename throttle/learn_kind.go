@@ -223,6 +223,9 @@ func (l *learner) drop(q *quota) {
 func (l *learner) release(q *quota) {
 	for _, k := range q.kinds {
 		k.quotas = slices.DeleteFunc(k.quotas, func(o *quota) bool { return o == q })
+		l.binds = true
+	}
+	if q.account != nil && q.account.Waited() {
 		l.changes = true
 	}
 	q.kinds, q.early = nil, 0
@@ -250,7 +253,7 @@ func (l *learner) bind(q *quota, k *kind, units float64) {
 		return // when it is spent, others are told
 	}
 	q.early += max(0, units*float64(k.slow.now+k.slow.old-1)-q.out) // some may have drawn on it before it bound nobody
-	l.changes = true
+	l.binds = true
 }
 
 func (q *quota) unbind(k *kind) {

@@ -105,8 +105,8 @@ func TestQuotasAreBounded(t *testing.T) {
 	}
 	free, gone := l.quotas[9], l.quotas[4]
 	free.left, gone.reset.Known = 1, false
-	l.changes = false
-	if q := l.quotaOf(at0(0), headers.Limit{Name: "more"}, k, nil); q == nil || q.key.name != "more" || len(l.quotas) != maxQuotas || !l.changes {
+	l.binds = false
+	if q := l.quotaOf(at0(0), headers.Limit{Name: "more"}, k, nil); q == nil || q.key.name != "more" || len(l.quotas) != maxQuotas || !l.binds || l.changes {
 		t.Fatalf("%v of %d", q, len(l.quotas))
 	}
 	for _, q := range append(l.quotas, k.quotas...) {
@@ -118,9 +118,9 @@ func TestQuotasAreBounded(t *testing.T) {
 		t.Errorf("the kind has %d", len(k.quotas))
 	}
 	l.drop(free)
-	l.changes = false
+	l.binds = false
 	l.bind(k.quotas[0], k, 1)
-	if l.changes {
+	if l.binds {
 		t.Error("bound twice")
 	}
 	k.slow.now = 4

@@ -116,7 +116,7 @@ func (r *record) queued(now instant, h *HostStats) {
 		x.OldestWait = time.Duration(now - w.Since)
 		h.OldestWait = max(h.OldestWait, x.OldestWait)
 		x.State = StateWaiting
-		newcomer, draws := newcomer(w)
+		newcomer, draws := newcomer(now, w)
 		t, a := r.t.engine.Estimate(now, &newcomer, draws)
 		if a == nil {
 			continue // it goes as soon as we let go of the lock
@@ -131,11 +131,11 @@ func (r *record) queued(now instant, h *HostStats) {
 }
 
 // newcomer is one like w that comes now: nobody has refused it yet.
-func newcomer(w *queue.Waiter) (queue.Request, []queue.Need) {
-	q, draws := w.Request, w.Needs
+func newcomer(now instant, w *queue.Waiter) (queue.Request, []queue.Need) {
+	q, draws := w.Request, w.By.Needs(now, nil)
 	q.Seq = 0
 	if q.Alone != nil {
-		draws = slices.DeleteFunc(slices.Clone(draws), func(d queue.Need) bool { return d.Account == q.Alone })
+		draws = slices.DeleteFunc(draws, func(d queue.Need) bool { return d.Account == q.Alone })
 		q.Alone = nil
 	}
 	return q, draws

@@ -73,11 +73,14 @@ func (d *Need) doubtful(q *Request) bool {
 }
 
 // Recheck refuses those of g whose wait certainly cannot end in time any more,
-// even if nobody else waited.
-func (e *Domain) Recheck(now meter.Instant, g *Group) {
+// even if nobody else waited. It looks only at those whose time ends before the
+// given instant: it is known that nobody has to wait for longer.
+func (e *Domain) Recheck(now meter.Instant, g *Group, until meter.Instant) {
 	for w := g.waiters; w != nil; {
 		next := w.next
-		e.doom(now, w)
+		if w.ends() < until {
+			e.doom(now, w)
+		}
 		w = next
 	}
 	e.Run(now)
@@ -85,6 +88,9 @@ func (e *Domain) Recheck(now meter.Instant, g *Group) {
 
 // doom refuses w if it certainly cannot be granted in time.
 func (e *Domain) doom(now meter.Instant, w *Waiter) bool {
+	if e.renew(now, w); len(w.places) == 0 && e.try(now, w) {
+		return false
+	}
 	t, a := certain(now, &w.Request, w.Needs, false)
 	if t <= w.ends() {
 		return false

@@ -156,6 +156,7 @@ func (e *Domain) ring(l *waitlist) {
 // try grants w if all it needs is there and it is its turn everywhere. If not,
 // it joins the waitlists of the accounts it is short of.
 func (e *Domain) try(now meter.Instant, w *Waiter) bool {
+	e.renew(now, w)
 	if !e.stand(now, w) {
 		return false
 	}

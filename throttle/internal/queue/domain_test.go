@@ -15,6 +15,7 @@ type shop struct {
 	*Domain
 	group    Group
 	accounts []*Account
+	asked    int // how often its needs
 }
 
 func newShop(meters ...meter.Meter) *shop {
@@ -33,6 +34,7 @@ func rateOf(limit, burst int) *meter.Rated {
 }
 
 func (s *shop) Needs(_ meter.Instant, buf []Need) []Need {
+	s.asked++
 	for _, a := range s.accounts {
 		buf = append(buf, Need{Account: a, N: 1})
 	}
@@ -186,6 +188,72 @@ func TestWaitersThatAreOver(t *testing.T) {
 	}
 	if (&Waiter{}).over() {
 		t.Error("over before it ended")
+	}
+}
+
+// stated is a meter that is spent until an instant, for certain.
+type stated struct {
+	meter.Open
+	until meter.Instant
+}
+
+func (m stated) At(now meter.Instant, _ int64) meter.Instant { return max(now, m.until) }
+
+func (m stated) ETA(now meter.Instant, _, _ int64) meter.Instant { return max(now, m.until) }
+
+func (m stated) Sure(now, _ meter.Instant, _, _ int64) meter.Instant { return max(now, m.until) }
+
+// When those that wait draw on one more account, only those are asked that it
+// dooms, and the others when it is their turn. Then they wait for it in order.
+func TestMoreToDrawOn(t *testing.T) {
+	const hour = meter.Instant(time.Hour)
+	s := newShop(rateOf(1, 1))
+	s.mu.Lock() // the timers find it locked
+	defer s.mu.Unlock()
+	s.Enter(1, s.Needs(1, nil), s.request(0))
+	var all []*Waiter
+	for i := range 1000 {
+		w := s.join(1, s.request(uint64(i+1)))
+		if i%100 == 99 {
+			w.expires = 2*hour - 1
+		}
+		all = append(all, w)
+	}
+	s.accounts = append(s.accounts, &Account{Meter: stated{until: 2 * hour}, Label: &Label{Text: "more"}, Group: &s.group})
+	s.asked = 0
+	s.Extend(1, &s.group, 2*hour)
+	if s.asked > 12 {
+		t.Errorf("%d were asked what they draw on, want the 10 that are doomed and those whose turn it is", s.asked)
+	}
+	for i, w := range all {
+		if doomed := i%100 == 99; doomed != (w.refused != nil) || doomed && w.refused.Account != s.accounts[1] {
+			t.Fatalf("number %d: refused %+v", i, w.refused)
+		}
+	}
+	s.Mark(s.accounts[0])
+	s.Run(1 + hour) // there is room, but not at the new account
+	if all[0].granted || !s.accounts[1].Waited() {
+		t.Error("the first went without what it draws on now")
+	}
+	s.Mark(s.accounts[1])
+	s.Run(2 * hour)
+	if !all[0].granted || all[1].granted {
+		t.Errorf("the first is granted: %t, the second: %t", all[0].granted, all[1].granted)
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// BenchmarkExtend is the cost of one more account for so many that wait.
+func BenchmarkExtend(b *testing.B) {
+	s := newShop(rateOf(1, 1))
+	s.Enter(1, s.Needs(1, nil), s.request(0))
+	for i := range 10000 {
+		s.join(1, s.request(uint64(i+1)))
+	}
+	for b.Loop() {
+		s.Extend(1, &s.group, meter.Instant(time.Hour))
 	}
 }
 

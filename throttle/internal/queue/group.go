@@ -9,6 +9,7 @@ type Group struct {
 	Gate    Account // every request waits for it: pauses
 	Waiting int     // requests
 	waiters *Waiter // in any order
+	version uint32  // of what those that wait draw on
 }
 
 // NewGate makes the gate of a group, which is to be its Group.

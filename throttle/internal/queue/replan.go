@@ -12,16 +12,10 @@ func (e *Domain) Redraw(now meter.Instant, g *Group) {
 	all := make([]*Waiter, 0, g.Waiting)
 	g.Each(func(w *Waiter) { all = append(all, w) })
 	sort.Slice(all, func(i, j int) bool { return all[i].before(all[j]) })
+	g.version++
 	for _, w := range all {
-		needs := w.gates(w.By.Needs(now, nil))
-		for i := len(w.places) - 1; i >= 0; i-- {
-			k := w.places[i]
-			if n := drawn(needs, k.list.account); n != k.units {
-				e.unclaim(k, false)
-			}
-		}
-		w.Needs = needs
-		if a := NeverFits(now, needs); a != nil {
+		e.renew(now, w)
+		if a := NeverFits(now, w.Needs); a != nil {
 			e.refuse(now, w, &Refusal{Reason: Unfit, Account: a})
 		}
 	}
@@ -31,14 +25,38 @@ func (e *Domain) Redraw(now meter.Instant, g *Group) {
 		}
 	}
 	e.Run(now)
-	e.Recheck(now, g)
+	e.Recheck(now, g, meter.Never)
+}
+
+// Extend says that those that wait in g draw on more accounts than before, and
+// still on all that anybody of them waits for. Their owners are asked when it is
+// their turn, so this takes hardly any time for each. None of the new accounts
+// makes anybody wait for certain longer than until the given instant.
+func (e *Domain) Extend(now meter.Instant, g *Group, until meter.Instant) {
+	g.version++
+	e.Recheck(now, g, until)
+}
+
+// renew asks w's owner what it draws on, if that may be other than it was. It takes
+// w out of the waitlists of accounts on which it draws otherwise.
+func (e *Domain) renew(now meter.Instant, w *Waiter) {
+	if w.version == w.Group.version {
+		return
+	}
+	w.version = w.Group.version
+	w.Needs = w.gates(w.By.Needs(now, w.Needs[:0]))
+	for i := len(w.places) - 1; i >= 0; i-- {
+		if k := w.places[i]; drawn(w.Needs, k.list.account) != k.units {
+			e.unclaim(k, false)
+		}
+	}
 }
 
 // Replan plans those anew that wait in g: an account of theirs has changed.
 func (e *Domain) Replan(now meter.Instant, g *Group) {
 	g.Each(e.retry)
 	e.Run(now)
-	e.Recheck(now, g)
+	e.Recheck(now, g, meter.Never)
 }
 
 // retry marks all waitlists that w stands in.
@@ -69,7 +87,7 @@ func (e *Domain) Pause(now meter.Instant, a *Account, until, sure meter.Instant,
 	}
 	e.Run(now)
 	if a.Group != nil && sure > now {
-		e.Recheck(now, a.Group)
+		e.Recheck(now, a.Group, meter.Never)
 	}
 }
 

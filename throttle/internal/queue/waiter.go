@@ -11,6 +11,7 @@ import (
 // is its places in waitlists.
 type Waiter struct {
 	Request
+	version uint32 // of its group, when its owner named Needs
 	Needs   []Need
 	places  []*place
 	yielded int           // how often it left a waitlist because it waited longer elsewhere
@@ -36,6 +37,7 @@ func newWaiter(q *Request, needs []Need) *Waiter {
 	w := &Waiter{Request: *q, ready: make(chan struct{}, 1)}
 	w.Needs = w.gates(append(make([]Need, 0, len(needs)+2), needs...))
 	w.expires, w.deadline = meter.Never, meter.Never
+	w.version = w.Group.version
 	return w
 }
 
