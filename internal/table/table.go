@@ -20,7 +20,7 @@ const (
 	// shardFrom is the capacity from which the table is split: below it the
 	// bound is exact, above it each shard has an equal part of it.
 	shardFrom = 4096
-	shards    = 16
+	shards    = 16 // a power of two
 	// strangers is the number of bits that remember who drew on the overflow.
 	strangers = 1 << 16
 	// dead is the number of holders of an entry that was dropped: whoever finds
@@ -123,7 +123,7 @@ func (t *Table[V]) Acquire(key string, now time.Time) *Entry[V] {
 
 func (t *Table[V]) hash(key string) uint64 { return maphash.String(t.seed, key) }
 
-func (t *Table[V]) shardOf(h uint64) *shard[V] { return &t.shards[h%uint64(len(t.shards))] }
+func (t *Table[V]) shardOf(h uint64) *shard[V] { return &t.shards[h&uint64(len(t.shards)-1)] }
 
 // Seen is Acquire for a key whose entry is there; nil: it is not.
 func (t *Table[V]) Seen(key string) *Entry[V] {
