@@ -10,6 +10,7 @@ import (
 type Rate struct {
 	Spec
 	perSecond float64
+	grain     Instant // see Spec.Grain
 	span      Instant // of a bucket's units in transit; zero: a window counts them
 	shaped    bool
 	warm      *warmSpec // nil: none
@@ -17,7 +18,7 @@ type Rate struct {
 
 // NewRate makes a rate of s.
 func NewRate(s Spec) *Rate {
-	r := &Rate{Spec: s, perSecond: s.PerSecond()}
+	r := &Rate{Spec: s, perSecond: s.PerSecond(), grain: s.Grain()}
 	r.shaped = s.WarmUp == 0 && (s.Bucket || s.Burst < s.Limit)
 	if s.Bucket {
 		r.span = spanOf(r.perSecond, s.Burst)

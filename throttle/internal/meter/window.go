@@ -25,19 +25,24 @@ func (s Spec) Grain() Instant {
 // server may have seen them: when their answer came, or the transit after they
 // were granted if that is sooner. The zero value is empty.
 type window struct {
-	sent Log         // by that moment
-	out  *unanswered // granted, not answered, younger than the transit; nil: none were ever
+	sent   Log         // by that moment
+	out    *unanswered // granted, not answered, younger than the transit; nil: none were ever
+	looked Instant     // when it was last brought up to date
 }
 
 // look dates what is under way for longer than the transit, and forgets what has
 // left the window.
 func (w *window) look(now Instant, s *Rate) {
+	if now == w.looked { // as when a grant follows the question: what came since is younger
+		return
+	}
+	w.looked = now
 	for {
 		t, ok := w.out.next(now - s.transit())
 		if !ok {
 			break
 		}
-		w.sent.Add(t.At+s.transit(), t.N, s.Grain())
+		w.sent.Add(t.At+s.transit(), t.N, s.grain)
 	}
 	if w.sent.Forget(now - Instant(s.Per)); len(w.sent.Entries) == 0 {
 		w.out.shrink() // an idle key is small
@@ -82,7 +87,7 @@ func (w *window) take(now Instant, s *Rate, n int64, held bool) {
 	if held {
 		w.under().add(now, n)
 	} else {
-		w.sent.Add(now, n, s.Grain())
+		w.sent.Add(now, n, s.grain)
 	}
 }
 
@@ -113,7 +118,7 @@ func (w *window) under() *unanswered {
 func (w *window) answered(now Instant, s *Rate, n int64, granted Instant) {
 	w.look(now, s)
 	if n = w.out.remove(granted, n); n > 0 {
-		w.sent.Add(now, n, s.Grain())
+		w.sent.Add(now, n, s.grain)
 	}
 }
 
