@@ -27,12 +27,28 @@ type content struct {
 	Ledger store.Ledger `json:"ledger"`
 }
 
-const unfinished = ".new-" // begins the names of files that are not whole yet
+const (
+	unfinished = ".new-" // begins the names of files that are not whole yet
+	bad        = ".bad"  // ends the names of those that were corrupt, the last one of each key
+)
 
-// errCorrupt says that a file was not written by a Store. It is left as it is:
-// to begin anew would give everything away that is spent. One that the machine's
-// crash has emptied says nothing about that, and stands in nobody's way.
+// errCorrupt says that no Store wrote what a file holds, or that it cannot be
+// true. One that the machine's crash has emptied says nothing, and stands in
+// nobody's way.
 var errCorrupt = errors.New("not a ledger")
+
+// aside renames a corrupt file, so that somebody can look at it, and says so.
+// The next call begins anew, with what its process remembers: a budget that
+// nobody can use until somebody looks is worse.
+func (f file) aside(err error) error {
+	if !errors.Is(err, errCorrupt) {
+		return err
+	}
+	if e := os.Rename(f.path, f.path+bad); e != nil {
+		return errors.Join(err, e)
+	}
+	return fmt.Errorf("%w; it is kept as %s, and the key begins anew", err, f.path+bad)
+}
 
 func (f file) read() (store.Ledger, error) {
 	data, err := os.ReadFile(f.path)
@@ -46,7 +62,11 @@ func (f file) read() (store.Ledger, error) {
 		return store.Ledger{}, nil
 	}
 	var c content
-	if err := json.Unmarshal(data, &c); err != nil {
+	err = json.Unmarshal(data, &c)
+	if err == nil {
+		err = c.Ledger.Validate()
+	}
+	if err != nil {
 		return store.Ledger{}, fmt.Errorf("%s: %w: %w", f.path, errCorrupt, err)
 	}
 	return c.Ledger, nil

@@ -12,6 +12,10 @@
 // the machine's. The directory must be on a local disk: network file systems
 // keep such locks badly.
 //
+// A file that holds what no Store writes, or what cannot be true, is renamed to
+// end in ".bad", by a call that fails and says so. The next one begins the key
+// anew, with what its process remembers.
+//
 // How long a call takes is up to the file system, and with [Config.Sync] to the
 // disk: tens of microseconds to tens of milliseconds. While somebody else holds
 // the lock it is tried again every millisecond. Give Fleet.Deadline a second
@@ -107,7 +111,7 @@ func (s *Store) book(ctx context.Context, b store.Booking) (store.Booked, error)
 	ledgers := make([]store.Ledger, len(files))
 	for i := range files {
 		if ledgers[i], err = files[i].read(); err != nil {
-			return store.Booked{}, s.fail("book", b.Draws[i].Key, err)
+			return store.Booked{}, s.fail("book", b.Draws[i].Key, files[i].aside(err))
 		}
 	}
 	now := s.now()
@@ -168,7 +172,7 @@ func (s *Store) change(ctx context.Context, op, key string, step func(store.Ledg
 	defer unlock()
 	l, err := f.read()
 	if err != nil {
-		return s.fail(op, key, err)
+		return s.fail(op, key, f.aside(err))
 	}
 	now := s.now()
 	next := step(l, now)

@@ -159,8 +159,8 @@ func TestSurvivesARestart(t *testing.T) {
 }
 
 // TestCrashOfTheMachine: a file whose bytes never came to the disk, as a file
-// system leaves it that had its name there, is one that was lost. Any other
-// that is no ledger stays an error.
+// system leaves it that had its name there, is one that was lost. Of any other
+// that is no ledger one call says so.
 func TestCrashOfTheMachine(t *testing.T) {
 	for name, test := range map[string]struct {
 		left string
@@ -184,9 +184,12 @@ func TestCrashOfTheMachine(t *testing.T) {
 			if err := os.WriteFile(s.file("k").path, []byte(test.left), 0o600); err != nil {
 				t.Fatal(err)
 			}
+			if _, err := s.Book(t.Context(), request("k", 0, limit(4))); (err == nil) != test.lost {
+				t.Errorf("got %v", err)
+			}
 			for i, want := range []store.Outcome{store.BookedAll, store.Refused} {
 				r, err := s.Book(t.Context(), request("k", 3, limit(4)))
-				if (err == nil) != test.lost || test.lost && r.Outcome != want {
+				if err != nil || r.Outcome != want {
 					t.Errorf("booking %d: outcome %d, %v", i, r.Outcome, err)
 				}
 			}
@@ -260,24 +263,50 @@ func TestCrashAnywhere(t *testing.T) {
 	}
 }
 
-func TestCorruptFileIsNamed(t *testing.T) {
+// TestCorruptFileIsKeptAside: what cannot be true is not believed, nor thrown
+// away; it holds up one call, which says so.
+func TestCorruptFileIsKeptAside(t *testing.T) {
 	s, err := Open(t.TempDir(), Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Book(t.Context(), request("k", 1, limit(4))); err != nil {
-		t.Fatal(err)
-	}
 	f := s.file("k")
-	if err := os.WriteFile(f.path, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err = s.Book(t.Context(), request("k", 1, limit(4)))
-	if !errors.Is(err, store.ErrBusy) || !strings.Contains(err.Error(), f.path) || !strings.Contains(err.Error(), `"k"`) {
-		t.Errorf("got %v, want ErrBusy that names the key and %s", err, f.path)
-	}
-	if data, _ := os.ReadFile(f.path); string(data) != "mine" {
-		t.Errorf("the file now holds %q", data)
+	for name, change := range map[string]func(string) string{
+		"text":         func(string) string { return "mine" },
+		"minus units":  func(j string) string { return strings.Replace(j, `"units":4`, `"units":-1e300`, 1) },
+		"many units":   func(j string) string { return strings.Replace(j, `"units":4`, `"units":1e300`, 1) },
+		"no such kind": func(j string) string { return strings.Replace(j, `"kind":2`, `"kind":7`, 1) },
+		"for ever":     func(j string) string { return strings.Replace(j, `"expires":`, `"expires":9`, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			last, err := s.Book(t.Context(), request("k", 4, limit(4)))
+			if err != nil || last.Outcome != store.BookedAll {
+				t.Fatalf("got %+v, %v", last, err)
+			}
+			data, err := os.ReadFile(f.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wrong := change(string(data))
+			if err := os.WriteFile(f.path, []byte(wrong), 0o600); err != nil || wrong == string(data) {
+				t.Fatal(err, wrong)
+			}
+			again := request("k", 1, limit(4))
+			again.Draws[0].Seen = store.Seen{Standing: last.Keys[0]}
+			_, err = s.Book(t.Context(), again)
+			if !errors.Is(err, store.ErrBusy) || !strings.Contains(err.Error(), f.path+".bad") || !strings.Contains(err.Error(), `"k"`) {
+				t.Errorf("got %v, want ErrBusy that names the key and %s.bad", err, f.path)
+			}
+			if data, _ := os.ReadFile(f.path + ".bad"); string(data) != wrong {
+				t.Errorf("aside is %q", data)
+			}
+			if r, err := s.Book(t.Context(), again); err != nil || r.Outcome != store.Refused || r.Keys[0].Levels[0] != 4 {
+				t.Errorf("who remembers gets %+v, %v", r, err)
+			}
+			if err := os.Remove(f.path); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }
 

@@ -137,3 +137,53 @@ func (n News) Validate() error {
 	}
 	return nil
 }
+
+// Validate reports the first thing in l that no booking, refund or news leads
+// to: for stores that read a Ledger from where others may write.
+func (l Ledger) Validate() error {
+	const most = 3 * int64(MaxHorizon/time.Microsecond) // after At
+	latest := min(max(0, l.At), math.MaxInt64-most) + most
+	for name, at := range map[string]int64{"gen": l.Gen, "at": l.At, "pause": l.Pause, "heals": l.Heals, "expires": l.Expires} {
+		if at < 0 || name != "gen" && at > latest {
+			return fmt.Errorf("%s %d, at %d", name, at, l.At)
+		}
+	}
+	for _, a := range l.Accounts {
+		if err := a.validate(latest); err != nil {
+			return fmt.Errorf("account %q: %w", a.ID, err)
+		}
+	}
+	if len(l.Stated) > MaxStated {
+		return fmt.Errorf("%d stated quotas, want at most %d", len(l.Stated), MaxStated)
+	}
+	for _, s := range l.Stated {
+		if len(s.ID) > MaxID || len(s.Unit) > MaxID || !(s.Remaining >= 0) || s.Remaining > float64(MaxAmount) || s.Ends < 0 || s.Ends > latest {
+			return fmt.Errorf("stated %q: %v remaining until %d", s.ID, s.Remaining, s.Ends)
+		}
+	}
+	return nil
+}
+
+// validate allows a Meter the credit below zero, and any account what is forced
+// upon it a thousand times.
+func (a Account) validate(latest int64) error {
+	const amount = float64(MaxAmount)
+	switch {
+	case a.Kind < MeterLimit || a.Kind > CalendarLimit:
+		return fmt.Errorf("kind %d", a.Kind)
+	case len(a.ID) > MaxID:
+		return fmt.Errorf("ID of %d bytes, want at most %d", len(a.ID), MaxID)
+	case !(a.Level >= -amount && a.Level <= 1000*amount) || a.Kind != MeterLimit && a.Level < 0:
+		return fmt.Errorf("level %v", a.Level)
+	case a.Ends < 0 || a.Ends > latest:
+		return fmt.Errorf("ends at %d", a.Ends)
+	}
+	last := int64(0)
+	for _, e := range a.Entries {
+		if !(e.Units >= 0) || e.Units > 1000*amount || e.At < last || e.At > latest {
+			return fmt.Errorf("%v units at %d, after some at %d", e.Units, e.At, last)
+		}
+		last = e.At
+	}
+	return nil
+}

@@ -160,6 +160,9 @@ func (h *history) book(ctx context.Context, s Setup, st store.Store) error {
 	}
 	next, wantR := store.Book(s.Now(), ls, b)
 	for i, l := range next {
+		if err := l.Validate(); err != nil {
+			return fmt.Errorf("Book %+v leads to a ledger of which %w", b, err)
+		}
 		h.ledgers[b.Draws[i].Key] = l
 	}
 	got, err := st.Book(ctx, b)
