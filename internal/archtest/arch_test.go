@@ -37,6 +37,9 @@ var allowed = map[string][]string{
 	"throttle/internal/queue":    {"weir/throttle/internal/meter"},
 	"throttle/internal/fleet":    {"weir/throttle/internal/meter", "weir/throttle/store"},
 	"throttle/internal/farstore": {"weir/throttle/store"},
+
+	"throttle/internal/learn":           {"weir/headers", "weir/throttle/internal/meter"},
+	"throttle/internal/learn/learntest": {"weir/headers", "weir/throttle/internal/learn"},
 }
 
 func TestImports(t *testing.T) {

@@ -1,0 +1,237 @@
+package learn
+
+import (
+	"math"
+	"slices"
+)
+
+const maxCandidates = 16 // what 8 KiB has room for beside the log
+
+// A candidate is a limiter that may be the server's.
+type candidate struct {
+	shape
+	state
+	size    float64
+	score   float64 // logarithm of how likely it is; higher is likelier
+	against float64 // of that, what speaks against it
+	weight  float64 // share of all
+	fixed   bool    // the server said the size
+	aligned bool    // windows on whole multiples of the period, by the server's clock
+	prior   float64
+}
+
+func (c *candidate) alike(d *candidate) bool {
+	if c.family != d.family || c.refused != d.refused {
+		return false
+	}
+	if c.family == atOnce {
+		return true
+	}
+	if r := float64(c.per) / float64(d.per); r < .99 || r > 1.01 {
+		return false
+	}
+	if c.aligned && d.aligned {
+		return true
+	}
+	if c.family == windowClock || c.family == counter {
+		off := mod(c.phase-d.phase, c.per)
+		return min(off, c.per-off) < c.per/16
+	}
+	return true
+}
+
+// A bank holds the candidates that explain what was seen best.
+type bank struct {
+	record
+	timing
+	of        []candidate // likeliest first, at most maxCandidates
+	stale     bool        // the states are not those at the end of the log
+	unix      Instant     // the server's clock, in Unix time, less ours; 0: not known
+	doubt     Instant     // by how much that may be off
+	limit     float64     // that the server stated; zero: none
+	extra     Instant     // slack beyond what the round trips suggest
+	mean      Instant     // round trip
+	event     Instant     // the last time that something was sent or answered
+	busy      int         // requests under way
+	surprises int         // acceptances that the leader had no room for, since it leads
+}
+
+// fit judges a candidate anew and brings its state to the end of the log.
+func (b *bank) fit(c *candidate, p *replay) {
+	if c.aligned && b.unix != 0 {
+		c.phase = mod(-b.unix, c.per)
+	}
+	p.run(&c.shape, &b.record, b.timing)
+	fixed := 0.0
+	if c.fixed {
+		fixed = c.size
+	}
+	c.size, c.against = p.size(fixed, b.limit)
+	c.score = p.told(&c.shape, c.size, &b.record, b.timing) - c.prior - c.against
+	c.state = p.end
+}
+
+// refit judges those that are there.
+func (b *bank) refit() {
+	var p replay
+	for i := range b.of {
+		b.fit(&b.of[i], &p)
+	}
+	b.weigh()
+	for i := range b.log {
+		b.log[i].against = 0
+	}
+	b.stale = false
+}
+
+// rebuild searches for candidates that explain the log better.
+func (b *bank) rebuild(said []stated) {
+	var p replay
+	old := b.of
+	b.of = make([]candidate, 0, maxCandidates)
+	for i := range old {
+		b.try(old[i], &p)
+	}
+	b.propose(said, func(c candidate) { b.try(c, &p) })
+	b.weigh()
+	for i := range b.log {
+		b.log[i].against = 0
+	}
+	b.surprises, b.stale = 0, false
+	b.regrain()
+}
+
+// try takes a candidate in if it is among the likeliest.
+func (b *bank) try(c candidate, p *replay) {
+	if c.per <= 0 || slices.ContainsFunc(b.of, func(d candidate) bool { return c.alike(&d) }) {
+		return
+	}
+	b.fit(&c, p)
+	if len(b.of) < maxCandidates {
+		b.of = append(b.of, c)
+		return
+	}
+	worst := 0
+	for i := range b.of {
+		if b.of[i].score < b.of[worst].score {
+			worst = i
+		}
+	}
+	if c.score > b.of[worst].score {
+		b.of[worst] = c
+	}
+}
+
+// weigh sorts the candidates and shares out their weights.
+func (b *bank) weigh() {
+	slices.SortStableFunc(b.of, func(x, y candidate) int {
+		switch {
+		case x.score > y.score:
+			return -1
+		case x.score < y.score:
+			return 1
+		}
+		return 0
+	})
+	sum := 0.0
+	for i := range b.of {
+		c := &b.of[i]
+		c.weight = math.Exp(c.score - b.of[0].score)
+		sum += c.weight
+	}
+	for i := range b.of {
+		b.of[i].weight /= sum
+	}
+}
+
+// regrain makes the log as fine as the leader needs it.
+func (b *bank) regrain() {
+	if len(b.of) == 0 {
+		return
+	}
+	c := &b.of[0]
+	b.grain = max(leastGrain, min(c.per/128, 1e9))
+	if c.family == bucket {
+		b.grain = max(leastGrain, min(c.per/4, 1e8))
+	}
+}
+
+// send notes n units that are sent now, and who had no room for them.
+func (b *bank) send(now Instant, n, busy int) {
+	if b.compact(now) {
+		b.stale = true
+	}
+	l := b.sent(now, n, busy)
+	if b.stale {
+		return
+	}
+	at := now + b.half
+	for i := range b.of {
+		c := &b.of[i]
+		if c.family == atOnce {
+			c.level = b.work * float64(busy)
+		}
+		c.pass(&c.state, at, b.log, b.half)
+		if c.peek(c.state, at+b.slack, b.log, b.half)+float64(n) > c.size+1e-3 {
+			l.against |= 1 << i
+		}
+		c.add(&c.state, at, float64(n))
+	}
+}
+
+// accepted notes that what was sent then was accepted.
+func (b *bank) accepted(sent Instant, n int) {
+	l := b.find(sent)
+	if l == nil {
+		return
+	}
+	l.under -= min(l.under, uint16(n))
+	l.taken += uint16(n)
+	if l.against != 0 {
+		if l.against&1 != 0 {
+			b.surprises++
+		}
+		b.stale = true
+	}
+}
+
+// refuses notes a refusal. It reports whether it begins an epoch, and whether
+// the leader had foreseen it.
+func (b *bank) refuses(now, sent, hint Instant, n int) (begins, foreseen bool) {
+	l := b.find(sent)
+	if l != nil {
+		foreseen = l.against&1 != 0
+		l.under -= min(l.under, uint16(n))
+		l.refused += uint16(n)
+	}
+	b.stale = true
+	return b.record.refused(l, now, sent, hint), foreseen
+}
+
+// time takes in what is known of the way to the server.
+func (b *bank) time(t *trips) {
+	b.timing = t.timing()
+	b.slack += min(b.extra, t.least)
+}
+
+// widen tries whether the leader would have foreseen a refusal, had arrivals been
+// further off than they were thought to be. Requests that were sent in a burst
+// come back to a border in one, so that the latest of many arrivals counts.
+func (b *bank) widen() {
+	if len(b.of) == 0 || b.of[0].weight < widenAt {
+		return
+	}
+	c, old := b.of[0], b.slack
+	var p replay
+	b.fit(&c, &p)
+	tight := c.against
+	b.slack *= 2
+	if b.fit(&c, &p); c.against < tight-.5 {
+		b.extra += old
+	} else {
+		b.slack = old
+	}
+}
+
+// widenAt: a leader of less weight is more likely to be wrong itself.
+const widenAt = .5

@@ -1,0 +1,82 @@
+package learn
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// TestTheTruthIsNeverDropped: a candidate that nothing speaks against stays,
+// whatever else is proposed.
+func TestTheTruthIsNeverDropped(t *testing.T) {
+	for name, s := range shapes {
+		if s.family == bucket {
+			s.per = second / 5 // rates are proposed by what was accepted; this one is round
+		}
+		b := serve(rand.New(rand.NewPCG(2, 5)), &s, 10)
+		b.timing = timing{slack: 1}
+		b.of = []candidate{{shape: s}}
+		b.rebuild(nil)
+		found := false
+		for i := range b.of {
+			found = found || b.of[i].alike(&candidate{shape: s}) && b.of[i].against < 1
+		}
+		if !found {
+			t.Errorf("%s is gone: %v", name, b.of)
+		}
+	}
+}
+
+// TestTheOrderOfAnswersDoesNotMatter within a flight: those that were sent
+// together tell the same, whichever is heard first.
+func TestTheOrderOfAnswersDoesNotMatter(t *testing.T) {
+	outcome := func(order []int) string {
+		var l Learner
+		for i := range 8 {
+			l.Sent(zero+Instant(i)*10*second/1000, 1)
+		}
+		for _, i := range order {
+			sent, now := zero+Instant(i)*10*second/1000, zero+second/5
+			if i < 5 {
+				l.Accepted(now, sent, 1, Answer{})
+			} else {
+				l.Refused(now, sent, 1, Answer{})
+			}
+		}
+		l.Next(zero+second/5, 1, 3)
+		return l.Candidates()[0].Limit
+	}
+	want := outcome([]int{0, 1, 2, 3, 4, 5, 6, 7})
+	for _, order := range [][]int{{7, 6, 5, 4, 3, 2, 1, 0}, {3, 5, 0, 7, 1, 6, 2, 4}} {
+		if got := outcome(order); got != want {
+			t.Errorf("in order %v: %s, want %s", order, got, want)
+		}
+	}
+}
+
+// TestAFullLogStaysFull: merging and dropping keep the log within its bound,
+// in order, and lose nobody who is still young.
+func TestAFullLogStaysFull(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 4))
+	var b bank
+	now := zero
+	for range 20000 {
+		now += Instant(r.ExpFloat64() * .02e9)
+		b.send(now, 1, 0)
+		b.accepted(now, 1)
+		if len(b.log) > maxRecords || cap(b.log) > 2*maxRecords {
+			t.Fatalf("%d records of %d", len(b.log), cap(b.log))
+		}
+	}
+	n := 0.0
+	for i := range b.log {
+		if i > 0 && b.log[i].at < b.log[i-1].last {
+			t.Fatalf("record %d is older than the one before", i)
+		}
+		if b.log[i].at > now-second {
+			n += b.log[i].units(false)
+		}
+	}
+	if n < 25 || n > 90 {
+		t.Errorf("%v of about 50 requests of the last second are kept", n)
+	}
+}

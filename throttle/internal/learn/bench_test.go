@@ -1,0 +1,67 @@
+package learn
+
+import (
+	"testing"
+	"time"
+)
+
+// BenchmarkHealthy is what a server that never refuses pays for a call.
+func BenchmarkHealthy(b *testing.B) {
+	var l Learner
+	now := zero
+	b.ReportAllocs()
+	for b.Loop() {
+		l.Next(now, 1, 1)
+		l.Sent(now, 1)
+		now += trip
+		l.Accepted(now, now-trip, 1, Answer{})
+	}
+}
+
+// settled is a learner that knows its server: 100 a second, bucket of 10.
+func settled(b *testing.B) (*Learner, Instant) {
+	l, now, used, at := new(Learner), zero, 0.0, zero
+	for range 3000 {
+		if t := l.Next(now, 1, 5).At; t > now && t != never {
+			now = t
+		}
+		l.Sent(now, 1)
+		used, at = max(0, used-100*time.Duration(now-at).Seconds()), now
+		if used+1 <= 10 {
+			used++
+			l.Accepted(now+trip, now, 1, Answer{})
+		} else {
+			l.Refused(now+trip, now, 1, Answer{})
+		}
+		now += trip / 16
+	}
+	return l, now
+}
+
+// BenchmarkSettled is a whole call at a server whose limit is known.
+func BenchmarkSettled(b *testing.B) {
+	l, now := settled(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if t := l.Next(now, 1, 1).At; t > now && t != never {
+			now = t
+		}
+		l.Sent(now, 1)
+		now += trip
+		l.Accepted(now, now-trip, 1, Answer{})
+	}
+}
+
+// BenchmarkRebuild is the longest single step: a search over a full log.
+func BenchmarkRebuild(b *testing.B) {
+	l, _ := settled(b)
+	m := l.mind
+	for i := range 400 {
+		m.bank.sent(m.sentAt+Instant(i)*second, 1, 1)
+		m.bank.compact(m.sentAt + Instant(i)*second)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		m.bank.rebuild(m.said)
+	}
+}

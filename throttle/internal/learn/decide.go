@@ -1,0 +1,229 @@
+package learn
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// A Reason is why something has to wait.
+type Reason uint8
+
+const (
+	Free      Reason = iota // nothing stands against it
+	Asked                   // the server asked for a pause
+	Stated                  // a limit that the server stated is spent
+	Believed                // the likeliest limits have no room
+	Found                   // as Believed, but somebody has to find out whether more passes
+	TooMany                 // so many are under way that an answer has to come first
+	Untrusted               // after a refusal few are under way until answers come
+)
+
+// A Plan is when something may be sent.
+type Plan struct {
+	At      Instant // now, or later; never: after the next answer
+	Certain bool    // the server said so itself; else it is a guess, which may change
+	Reason  Reason
+	p       float64 // how likely it is accepted then
+}
+
+const (
+	leastPrice = 2e8 // what a refusal costs at least, in time of those who wait
+	priceUnits = 3   // and in units of the rate; with 6, time p90 4.1 instead of 3.7 on train
+	mostRisk   = 1.5 // refusals to be expected of what is under way; with .7 time p90 4.5 instead of 4.1 on train
+	lateBy     = 1.25
+	mostOf     = .5
+	knownAt    = .7 // of the weights, and a stated limit's flow is known
+	surely     = .9 // accepted, what is sent although a stated limit is spent
+	mostQueue  = 50 // of those who wait count for whom to follow; 20 and 150 did the same on train
+	streakPart = 4  // of the time since a streak of refusals began passes between two
+)
+
+// Next is when n units may be sent. waiting is how many requests wait, this
+// one included.
+func (l *Learner) Next(now Instant, n, waiting int) Plan {
+	m := l.mind
+	if m == nil {
+		if !l.start.allows(int(l.busy)) {
+			return Plan{At: never, Reason: TooMany, p: 1}
+		}
+		return Plan{At: now, p: 1}
+	}
+	if m.fresh && m.plan.At > now && waiting <= m.climb.waiting*2 {
+		return m.plan
+	}
+	m.bank.time(&l.trips)
+	m.plan = m.next(now, n, waiting, l)
+	if m.plan.At == never && l.busy <= 0 { // no answer will come
+		m.plan.At = now
+	}
+	m.fresh = true
+	m.climb.waiting = max(1, waiting)
+	return m.plan
+}
+
+func (m *mind) next(now Instant, n, waiting int, l *Learner) Plan {
+	if m.pause > now {
+		return Plan{At: m.pause, Certain: true, Reason: Asked, p: 1}
+	}
+	if at, sure, g := m.opens(now, float64(n)); at > now {
+		return m.beyond(g, now, n, waiting, Plan{At: at, Certain: sure, Reason: Stated, p: 1})
+	}
+	busy := int(l.busy)
+	if len(m.bank.epochs) == 0 || m.strange == 0 {
+		if !l.start.allows(busy) {
+			return Plan{At: never, Reason: TooMany, p: 1}
+		}
+		return Plan{At: now, p: 1}
+	}
+	if float64(busy) >= m.allow {
+		return Plan{At: never, Reason: Untrusted, p: 1}
+	}
+	if m.bank.stale {
+		m.bank.refit()
+	}
+	p := m.decide(now, n, waiting)
+	if p.At <= now && busy > 0 && m.risk+1-p.p > mostRisk {
+		return Plan{At: never, Reason: Untrusted, p: 1}
+	}
+	if p.At > now {
+		p = m.climb.upward(now, p, m, waiting)
+	}
+	return p
+}
+
+// beyond is when something may be sent although a stated limit is spent until
+// its reset: when it is known how that limit flows back, or to find out.
+func (m *mind) beyond(g *stated, now Instant, n, waiting int, p Plan) Plan {
+	if m.bank.knows(g) {
+		if q := m.decide(now, n, waiting); q.At < p.At && q.p >= surely {
+			return q
+		}
+		return p
+	}
+	if t := m.probe(g, now, waiting); t > 0 && t < p.At {
+		if t <= now {
+			g.asks = true
+		}
+		return Plan{At: max(now, t), Reason: Found, p: 1}
+	}
+	return p
+}
+
+// knows reports whether the candidates say how a stated limit flows back. That
+// is finer than its reset, which is in whole seconds, and may be that of the
+// last unit or of the next.
+func (b *bank) knows(g *stated) bool {
+	if g == nil || len(b.epochs) == 0 {
+		return false
+	}
+	if b.stale {
+		b.refit()
+	}
+	sum := 0.0
+	for i := range b.of {
+		if c := &b.of[i]; c.size == g.limit && c.against < 1 {
+			sum += c.weight
+		}
+	}
+	return sum > knownAt
+}
+
+// A chance is a candidate's word: when there is room, and how long the queue
+// takes then.
+type chance struct {
+	at     Instant
+	queue  float64
+	weight float64
+}
+
+// price is what a refusal costs those who wait, in nanoseconds.
+func (m *mind) price() float64 {
+	c := &m.bank.of[0]
+	unit := 1e9 / max(1e-4, c.rate(c.size))
+	return max(leastPrice, float64(2*m.bank.mean), float64(m.paused), min(priceUnits*unit, 6e10))
+}
+
+// decide chooses the candidate to follow. To follow the k-th by time costs, if
+// one that has room earlier is the server's, the longer wait, for all who wait;
+// if a later one is, a refusal and then its wait.
+func (m *mind) decide(now Instant, n, waiting int) Plan {
+	var buf [maxCandidates]chance
+	k := 0
+	half := float64(min(waiting, mostQueue)) / 2
+	total := 0.0
+	for i := range m.bank.of {
+		c := &m.bank.of[i]
+		if c.weight < .004 && i > 0 {
+			break
+		}
+		buf[k] = chance{m.bank.ready(c, now, float64(n)), half * 1e9 / max(1e-4, c.rate(c.size)), c.weight}
+		total += c.weight
+		k++
+	}
+	ch := buf[:k]
+	slices.SortFunc(ch, func(a, b chance) int { return cmp.Compare(a.at, b.at) })
+	price := m.price()
+	best, cost, p := 0, math.Inf(1), 0.0
+	sure := 0.0
+	most := ch[k-1].at
+	for i := range ch {
+		sure += ch[i].weight / total
+		if sure >= mostOf {
+			most = min(most, ch[i].at)
+		}
+		x := sure * (float64(ch[i].at-now) + ch[i].queue)
+		for _, d := range ch[i+1:] {
+			x += d.weight / total * (price + float64(d.at-now) + d.queue)
+		}
+		if x < cost-1 {
+			best, cost, p = i, x, sure
+		}
+	}
+	at := ch[best].at
+	at = min(at, m.latest(now, most))
+	if e := &m.bank.epochs[len(m.bank.epochs)-1]; m.taken < m.refused && e.streak > 2 {
+		at = max(at, m.refused+(m.refused-m.streak)/streakPart)
+	}
+	return Plan{At: at, Reason: Believed, p: min(1, p)}
+}
+
+// latest is the progress that is promised: no wait is longer than lateBy times
+// that until the candidates have room by mostOf their weights.
+func (m *mind) latest(now, most Instant) Instant {
+	since := max(m.refused, m.sentAt)
+	if late := since + Instant(lateBy*float64(most-since)); most > now && (m.late == 0 || late < m.late) {
+		m.late = late
+	}
+	if m.late == 0 { // they had room all along
+		return never
+	}
+	return max(now, m.late)
+}
+
+// ready is when a request may be sent so that a candidate has room when it
+// arrives.
+func (b *bank) ready(c *candidate, now Instant, n float64) Instant {
+	if c.family == atOnce {
+		if b.work*float64(b.busy)+n <= max(c.size, n) {
+			return now
+		}
+		return max(now, b.event+2*b.mean) // a request that takes far longer than usual does not count for ever
+	}
+	at, size := now+b.half, max(c.size, n)
+	if c.family == bucket && size >= n+1 { // what arrives closer together than it was sent finds some room
+		size -= min(float64(b.slack)/float64(c.per), size-n)
+	}
+	t := c.shape.ready(c.state, size, n, at, b.log, b.half)
+	if t <= at {
+		return now
+	}
+	t -= b.half
+	if c.family != bucket || size < n+1 { // borders are as sharp as they are known
+		t += b.slack
+		if c.aligned {
+			t += b.doubt
+		}
+	}
+	return max(now, t)
+}

@@ -1,0 +1,55 @@
+// Package learn says when something may be sent to a server whose limits nobody
+// configured. It keeps one model for what the server states in headers, for
+// what it hints by Retry-After and for what its refusals show.
+//
+// A [Learner] is told what was sent and how that ended, in order of time, and
+// asked by [Learner.Next] when the next may be sent. Its answer is an instant, a
+// reason, and whether the server said so itself: only then may a request that
+// cannot wait so long be turned away. [Learner.Candidates] are the limits that
+// it believes in, as people write them.
+//
+// # Words
+//
+// A shape is one of the few kinds of limiter that people write (bucket, sliding
+// log, window from the first request or by a clock, counter of two windows,
+// requests at a time), with its period and phase. A candidate is a shape with a
+// size and a weight. The level is how many units are in use. An epoch is the
+// refusals of what was sent before the first of them was heard: one event. A
+// stated limit is one that answers describe; what remains of it is observed, so
+// no shape has to be guessed until it is spent. A climb is the search upward.
+//
+// # How it works
+//
+// The level of a shape does not depend on its size. One replay of the log gives
+// all levels: what was accepted says that the size is at least the level it
+// reached, what was refused that it is at most the level it found. So only
+// shapes are searched, and sizes follow: the roundest that fits. What does not
+// fit counts against a candidate, less as it grows old, and so do odd numbers,
+// rare families and hints that it would not have given. A refusal that the
+// leader did not foresee, or three acceptances, start a search.
+//
+// Next follows that candidate which costs those who wait least: following one
+// that has room late costs time if an earlier one is right, following one that
+// has room early costs a refusal if a later one is. A belief that is too slow
+// refuses nothing, so requests that wait pay for finding out.
+//
+// # What holds
+//
+// Nothing is sent before a wait ends that the server asked for in so many words
+// (up to MaxPause, or longer if two answers agree), but for a refusal that is
+// explained by requests under way: then it binds the refused one alone. Without
+// such a wait Next does not recede while nothing happens: asked again at the
+// instant that it named, it says now. Names, numbers and sequences that a
+// server makes up cost no more than 8 KiB and 2 ms a step. A Learner that saw
+// neither a refusal nor a stated limit is 256 bytes and makes no garbage.
+//
+// There is no clock, no lock and no HTTP here but headers.Signal. Who owns a
+// Learner calls one method at a time. What makes requests of one kind bound by
+// one Learner, and what a configured budget says, is the caller's business.
+//
+// # How it was judged
+//
+// The package learntest draws random servers, networks and demands. Constants
+// were chosen on its train set and judged on its test set, which has kinds,
+// dialects and ranges that train has not.
+package learn

@@ -1,0 +1,264 @@
+package learn
+
+import "math"
+
+// hinted is how many of the last refusals' hints are compared with what a
+// candidate would have said.
+const hinted = 4
+
+// A slot is what one epoch asks of a candidate's size, in units: all that was
+// accepted since the epoch before needed reached, and what was refused first
+// found level in use, so that the size is below level+1.
+type slot struct {
+	reached float64 // zero: nothing was accepted
+	level   float64 // -1: the last slot, which no refusal ends
+	late    float64 // least level found by later refusals of the epoch; -1: none
+	void    bool    // nothing can be said of this refusal
+	fade    bool    // the log does not reach back far enough to judge it
+}
+
+// A replay is what one pass over the log says of a shape, whatever its size.
+type replay struct {
+	slots [maxEpochs + 1]slot
+	n     int
+	end   state
+	hints [hinted]struct {
+		st   state
+		at   Instant
+		hint Instant
+	}
+	nhints int
+}
+
+// A timing is what is known of the way to the server: half of the shortest
+// round trip, by how much arrivals may be off, and which part of a round trip
+// the server works.
+type timing struct {
+	half, slack Instant
+	work        float64
+}
+
+// busyDoubt is by which part the requests at the server may be more or fewer
+// than those under way times work.
+const busyDoubt = .1
+
+// run replays the log. Doubt about when requests arrived goes in the shape's
+// favour.
+func (p *replay) run(s *shape, r *record, t timing) {
+	p.n, p.nhints = 0, 0
+	if len(r.log) == 0 {
+		return
+	}
+	st := s.begin(r.log[0].at + t.half)
+	cur := slot{level: -1, late: -1}
+	last := uint16(0)
+	for i := range r.log {
+		l := &r.log[i]
+		early := 0.0
+		if s.family == atOnce {
+			st.level = max(0, t.work*(float64(l.busy)+1-float64(l.refused))) // of what was sent together
+			early = (1 + busyDoubt) * st.level
+		} else if l.refused > 0 {
+			early = s.peek(st, l.at+t.half-t.slack, r.log, t.half) // before what is about to go by does
+		}
+		s.pass(&st, l.last+t.half, r.log, t.half)
+		s.add(&st, l.last+t.half, float64(l.under)+float64(l.taken))
+		if l.taken > 0 {
+			cur.reached = max(cur.reached, s.reached(st, l, r.log, t))
+		}
+		if l.refused == 0 {
+			continue
+		}
+		cur.level = max(early, s.inUse(&st, max(l.at+t.half, st.start)))
+		if l.epoch != 0 && l.epoch != last {
+			last = l.epoch
+			p.ends(&cur, r, l, st, l.at+t.half, s)
+			cur = slot{late: -1}
+		} else if l.epoch != 0 && p.n > 0 {
+			p.later(cur.level)
+		}
+		cur.level = -1
+		if s.refused {
+			s.add(&st, l.last+t.half, float64(l.refused))
+		}
+	}
+	p.push(cur)
+	p.end = st
+}
+
+// reached is the level that what was accepted of a rec shows, which was just
+// added.
+func (s *shape) reached(st state, l *rec, log []rec, t timing) float64 {
+	if s.family == atOnce {
+		return (1 - busyDoubt) * st.level
+	}
+	return s.peek(st, l.last+t.half+t.slack, log, t.half) - float64(l.under)
+}
+
+// later notes one more refusal of the epoch that ended the last slot.
+func (p *replay) later(level float64) {
+	if b := &p.slots[p.n-1]; b.late < 0 || level < b.late {
+		b.late = level
+	}
+}
+
+// ends ends a slot with the first refusal of an epoch.
+func (p *replay) ends(cur *slot, r *record, l *rec, st state, at Instant, s *shape) {
+	i := r.epochAt(l.epoch)
+	if i < 0 {
+		cur.void = true
+		p.push(*cur)
+		return
+	}
+	e := &r.epochs[i]
+	cur.void = e.streak >= streakSays
+	cur.fade = r.cut && at-r.log[0].at < s.memory(1)
+	p.push(*cur)
+	if e.hint >= 0 && !cur.void {
+		if p.nhints == hinted {
+			copy(p.hints[:], p.hints[1:])
+			p.nhints--
+		}
+		h := &p.hints[p.nhints]
+		h.st, h.at, h.hint = st, at, e.hint
+		p.nhints++
+	}
+}
+
+func (p *replay) push(s slot) {
+	if p.n == len(p.slots) {
+		copy(p.slots[:], p.slots[1:])
+		p.n--
+	}
+	p.slots[p.n] = s
+	p.n++
+}
+
+const (
+	// streakSays: the refusals of a streak say nothing of the quota from this one
+	// on; the server may have shut the client out. Without it twice as many calls
+	// were lost on train.
+	streakSays = 12
+
+	againstTaken   = 1.5 // an acceptance that the candidate would have refused, and
+	mostExcess     = 1.5 // up to that much more the more it is beyond the size
+	againstRefused = 1.5 // a refusal where it had room, and up to mostRoom more
+	mostRoom       = 3.0
+	againstLate    = .3 // such a refusal that was not the first of its epoch
+	unjudged       = .7 // a refusal older than the log can judge; free of charge made windows of an hour unfalsifiable
+)
+
+// penalty is what the evidence says against a size.
+func (p *replay) penalty(size float64) float64 {
+	sum := 0.0
+	for i := range p.n {
+		s := &p.slots[i]
+		x := 0.0
+		if s.reached > size+1e-3 {
+			x = againstTaken + min(mostExcess, s.reached-size-1e-3)
+		}
+		switch {
+		case s.level < 0 || s.void:
+		case s.fade:
+			x += unjudged
+		case size > s.level+1-1e-6:
+			x += againstRefused + mostRoom*min(1, 2*(size-s.level-1)/size)
+		}
+		if s.late >= 0 && !s.void && size > s.late+1-1e-6 {
+			x += againstLate
+		}
+		sum += x * (1 - float64(p.n-1-i)/maxEpochs)
+	}
+	return sum
+}
+
+// size is the likeliest one, and how much speaks against it. fixed is the size
+// if it is known, stated a number that the server named; zero: none.
+func (p *replay) size(fixed, stated float64) (size, against float64) {
+	if fixed > 0 {
+		return fixed, p.penalty(fixed)
+	}
+	try := func(s float64) {
+		if s < 1 {
+			return
+		}
+		c := p.penalty(s) + .5*odd(s)
+		if s == stated {
+			c = p.penalty(s) - sizeSaid
+		}
+		if size == 0 || c < against {
+			size, against = s, c
+		}
+	}
+	try(stated)
+	lo, hi := p.bounds()
+	if math.IsInf(hi, 1) { // no refusal says where it ends
+		if size == 0 {
+			size, against = 2*lo, p.penalty(2*lo)+2
+		}
+		return size, against
+	}
+	if s := roundestCount(lo-1e-3, hi-1e-6); s > 0 {
+		try(s)
+		try(math.Ceil(hi - 1 - 1e-6))
+		return size, against
+	}
+	try(math.Ceil(lo - 1e-3))
+	for i := max(0, p.n-8); i < p.n; i++ {
+		s := &p.slots[i]
+		if s.level >= 0 && !s.void {
+			try(math.Ceil(s.level - 1e-6)) // the largest below level+1
+			if s.reached > 0 && s.reached < s.level {
+				try(roundestCount(s.reached, s.level))
+			}
+		}
+	}
+	return max(1, size), against
+}
+
+// bounds are what all slots together leave: the size is at least lo, and below
+// hi.
+func (p *replay) bounds() (lo, hi float64) {
+	lo, hi = 1, math.Inf(1)
+	for i := range p.n {
+		s := &p.slots[i]
+		lo = max(lo, s.reached)
+		if s.level >= 0 && !s.void && !s.fade {
+			hi = min(hi, s.level+1)
+		}
+	}
+	return lo, hi
+}
+
+// sizeSaid: the server named this number as a limit.
+const sizeSaid = 2
+
+const (
+	// With 1, stalls grew by half on train.
+	hintFits  = .6 // a hint is what the candidate would have said, perhaps rounded up; each of the last four
+	hintLong  = .4 // it is longer than what the candidate would have said
+	hintShort = .2 // shorter: real servers' hints are up to 2 s too short
+	hintSpan  = 1. // all hints are the period, in whole seconds of at least 2
+)
+
+// told compares what a candidate would have said with the hints.
+func (p *replay) told(s *shape, size float64, r *record, t timing) (sum float64) {
+	same := p.nhints > 0
+	for i := range p.nhints {
+		h := &p.hints[i]
+		wait := s.ready(h.st, size, 1, h.at, r.log, t.half) - h.at
+		switch d := h.hint - wait; {
+		case d < -t.slack-5e7:
+			sum -= hintShort
+		case d <= 1e9+t.slack:
+			sum += hintFits
+		default:
+			sum -= hintLong
+		}
+		same = same && h.hint == p.hints[0].hint
+	}
+	if same && p.hints[0].hint >= 2e9 && p.hints[0].hint == s.per && s.family != bucket {
+		sum += hintSpan
+	}
+	return sum
+}

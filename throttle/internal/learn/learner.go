@@ -1,0 +1,270 @@
+package learn
+
+import (
+	"math"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/meter"
+)
+
+// An Instant is a moment of the caller's clock, which never steps back.
+type Instant = meter.Instant
+
+const never = meter.Never
+
+// An Answer is what an answer said beside whether it was a refusal. The zero
+// Answer says nothing.
+type Answer struct {
+	Signal   *headers.Signal // nil: it said nothing of limits
+	Date     int64           // of its Date header, in Unix seconds; zero: none
+	Absolute bool            // its resets were instants of the server's clock
+	MaxPause time.Duration   // the longest wait to believe that nothing else bears out; zero: 5 min
+}
+
+// A Learner is what is known of the limits of one server, for one credential and
+// one kind of request. Tell it what is sent and how that ended, ask Next when
+// the next may be sent. The zero Learner knows nothing and holds nobody. It is
+// not safe for concurrent use.
+type Learner struct {
+	mind  *mind // nil: nothing was refused or stated
+	trips trips
+	start start
+	busy  int32 // under way
+	past  past
+}
+
+// A mind is what only a refusal or a stated limit needs.
+type mind struct {
+	bank    bank
+	climb   climb
+	wall    wall
+	said    []stated
+	pause   Instant // the server said: nothing before
+	served  Instant // the latest of those that were accepted was sent
+	told    Instant // when the last hint ends, however far that is
+	toldAt  Instant
+	paused  Instant // the span that it said last, beyond what was sent meanwhile
+	sentAt  Instant // the last send
+	refused Instant // when the last refusal was heard
+	streak  Instant // when the first refusal since the last acceptance was heard
+	taken   Instant // when the last acceptance was heard
+	late    Instant // when something is sent at the latest, unless something happens; see latest
+	allow   float64 // requests at a time since the last epoch
+	strange int8    // above zero: there were refusals that no stated limit explains
+	risk    float64 // sum over those under way of how likely each is refused
+	plan    Plan    // the last, while nothing happens
+	fresh   bool    // it still holds
+}
+
+// think makes the mind that an event needs.
+func (l *Learner) think() *mind {
+	if l.mind == nil {
+		l.mind = &mind{allow: math.Inf(1)}
+		l.past.into(&l.mind.bank.record, int(l.busy)+1)
+		l.mind.bank.grain = max(leastGrain, l.trips.slack())
+	}
+	return l.mind
+}
+
+// Sent notes that n units are sent now.
+func (l *Learner) Sent(now Instant, n int) {
+	n = max(0, min(n, maxUnits))
+	if l.mind == nil {
+		l.past.sent(now, n, int(l.busy))
+	} else {
+		l.mind.send(now, n, int(l.busy), l.trips)
+	}
+	l.busy++
+}
+
+const maxUnits = 1 << 14 // at once; beyond, count in larger units
+
+// Accepted notes that what was sent then was not refused.
+func (l *Learner) Accepted(now, sent Instant, n int, a Answer) {
+	l.ended(now, sent)
+	l.start.well(l.trips.mean)
+	if l.mind == nil && (a.Signal == nil || len(a.Signal.Limits) == 0) {
+		return
+	}
+	m := l.think()
+	m.bank.time(&l.trips)
+	m.bank.mean, m.bank.busy = l.trips.mean, int(l.busy)
+	m.accepted(now, sent, max(0, min(n, maxUnits)))
+	m.hear(now, sent, a, true)
+	if len(m.said) > 0 {
+		l.start.limit = max(l.start.limit, fullFlight) // the server says what it bears
+	}
+}
+
+// Refused notes that what was sent then was refused for a limit. It reports
+// whether that is news, not one more refusal of the same event.
+func (l *Learner) Refused(now, sent Instant, n int, a Answer) (news bool) {
+	l.ended(now, sent)
+	m := l.think()
+	m.bank.time(&l.trips)
+	m.bank.mean, m.bank.busy = l.trips.mean, int(l.busy)
+	hint := Instant(-1)
+	if a.Signal != nil && a.Signal.RetryAfter.Known {
+		hint = m.believe(Instant(max(0, a.Signal.RetryAfter.Value)), now, a.maxPause())
+	}
+	m.hear(now, sent, a, false)
+	return m.refuse(now, sent, hint, max(0, min(n, maxUnits)), m.explains(a))
+}
+
+// strangeFor is how many refusals that stated limits explain it takes until the
+// server is trusted again to state all of its limits.
+const strangeFor = 3
+
+const (
+	mostHint  = 25 * Instant(time.Hour)  // however well it is borne out; then one request asks again
+	mostSlack = 2 * Instant(time.Second) // by how much the hints of real servers were seen to be off
+)
+
+func (a *Answer) maxPause() Instant {
+	if a.MaxPause <= 0 {
+		return Instant(5 * time.Minute)
+	}
+	return Instant(a.MaxPause)
+}
+
+// believe bounds a hint. A long one counts in full if another, some time
+// before, named the same instant: no answer bears out itself.
+func (m *mind) believe(hint, now, most Instant) Instant {
+	hint = min(hint, 1e18)
+	end := now + hint
+	if off := end - m.told; m.told != 0 && now-m.toldAt > 2*mostSlack && max(off, -off) <= mostSlack {
+		most = max(most, mostHint)
+	}
+	m.told, m.toldAt = end, now
+	return min(hint, most)
+}
+
+// Lost notes that what was sent then brought no answer. The server may have
+// counted it.
+func (l *Learner) Lost(now, sent Instant, n int) {
+	l.busy--
+	if l.mind != nil {
+		l.mind.bank.accepted(sent, max(0, min(n, maxUnits)))
+		l.mind.fresh = false
+	}
+}
+
+// Unsent notes that what Sent noted was not sent after all.
+func (l *Learner) Unsent(now, sent Instant, n int) {
+	l.busy--
+	if l.mind == nil {
+		l.past.unsent(sent, n)
+		return
+	}
+	if r := l.mind.bank.find(sent); r != nil {
+		r.under -= min(r.under, uint16(n))
+		l.mind.bank.stale = true
+	}
+	l.mind.fresh = false
+}
+
+// Settled notes that what was sent then cost so many units more than was said,
+// or less.
+func (l *Learner) Settled(sent Instant, more int) {
+	if l.mind == nil {
+		return
+	}
+	if r := l.mind.bank.find(sent); r != nil {
+		r.taken = uint16(max(0, min(int(r.taken)+more, 1<<15)))
+		l.mind.bank.stale, l.mind.fresh = true, false
+	}
+}
+
+func (l *Learner) ended(now, sent Instant) {
+	l.busy--
+	l.trips.sample(now - sent)
+}
+
+// hear takes in what an answer said.
+func (m *mind) hear(now, sent Instant, a Answer, accepted bool) {
+	if m.wall.date(a.Date, sent, now); m.wall.known {
+		m.bank.unix, m.bank.doubt = (m.wall.lo+m.wall.hi)/2, m.wall.doubt()
+	}
+	if a.Signal != nil {
+		m.observe(&a, sent, now, accepted)
+	}
+}
+
+func (m *mind) send(now Instant, n, busy int, t trips) {
+	m.bank.time(&t)
+	if m.plan.p < 1 {
+		m.risk += 1 - m.plan.p
+	}
+	m.climb.sent(now, &m.plan)
+	for i := range m.said {
+		if g := &m.said[i]; g.asks {
+			g.asks, g.probed = false, now
+		}
+	}
+	m.bank.send(now, n, busy)
+	m.bank.busy = busy + 1
+	m.sentAt, m.bank.event, m.late, m.fresh = now, now, 0, false
+}
+
+func (m *mind) accepted(now, sent Instant, n int) {
+	m.fresh = false
+	m.settle()
+	m.taken, m.bank.event, m.late = now, now, 0
+	m.served = max(m.served, sent)
+	m.bank.accepted(sent, n)
+	if m.allow < 1<<10 {
+		m.allow++
+	}
+	m.climb.accepted(sent)
+	if m.bank.surprises >= 3 {
+		m.bank.rebuild(m.said)
+	}
+}
+
+// settle takes the risk of one that was answered out.
+func (m *mind) settle() {
+	m.risk -= m.risk / float64(max(1, m.bank.busy+1))
+}
+
+// crowded reports whether a refusal is most likely one because of others under
+// way. Then a pause is for the refused request alone: others may go as soon as
+// answers come.
+func (m *mind) crowded() bool {
+	return len(m.bank.of) > 0 && m.bank.of[0].family == atOnce && m.bank.of[0].weight > .6
+}
+
+func (m *mind) refuse(now, sent, hint Instant, n int, explained bool) bool {
+	m.fresh = false
+	m.settle()
+	m.bank.event, m.late = now, 0
+	begins, foreseen := m.bank.refuses(now, sent, hint, n)
+	if hint >= 0 && !m.crowded() {
+		m.pause = max(m.pause, now+hint)
+	}
+	if !begins {
+		return false
+	}
+	if m.taken >= m.refused {
+		m.streak = now
+	}
+	m.refused = now
+	m.climb.refused(now, sent)
+	if !explained {
+		m.allow, m.strange = 1, strangeFor // from 4 at a time on, three times the losses on train
+	} else if m.strange > 0 {
+		m.strange--
+	}
+	if hint >= 0 {
+		m.paused = hint
+	}
+	if !foreseen {
+		m.bank.widen()
+	}
+	if len(m.bank.of) == 0 || !foreseen || m.bank.of[0].weight < .9 {
+		m.bank.rebuild(m.said)
+	} else {
+		m.bank.refit()
+	}
+	return true
+}

@@ -1,0 +1,283 @@
+package learn
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/weirhttp/weir/headers"
+)
+
+const (
+	second = Instant(time.Second)
+	trip   = 20 * Instant(time.Millisecond)
+	zero   = 1000 * second
+)
+
+func waits(d time.Duration) Answer {
+	return Answer{Signal: &headers.Signal{Throttled: true, RetryAfter: headers.Opt[time.Duration]{Value: d, Known: true}}}
+}
+
+func left(quota, remaining float64, reset time.Duration) Answer {
+	return Answer{Signal: &headers.Signal{Limits: []headers.Limit{{
+		Quota:     headers.Opt[float64]{Value: quota, Known: true},
+		Remaining: headers.Opt[float64]{Value: remaining, Known: true},
+		Reset:     headers.Opt[time.Duration]{Value: reset, Known: true},
+	}}}}
+}
+
+// TestHealthyServersCostLittle: a server that never refuses gets few bytes and
+// no garbage.
+func TestHealthyServersCostLittle(t *testing.T) {
+	if n := unsafe.Sizeof(Learner{}); n > 256 {
+		t.Errorf("a Learner is %d bytes, want at most 256", n)
+	}
+	var l Learner
+	now := zero
+	allocs := testing.AllocsPerRun(5000, func() {
+		if p := l.Next(now, 1, 1); p.At != now {
+			t.Fatalf("waits until %v", p.At)
+		}
+		l.Sent(now, 1)
+		now += trip
+		l.Accepted(now, now-trip, 1, Answer{})
+	})
+	if allocs > 0 || l.mind != nil {
+		t.Errorf("%v allocations, mind %v", allocs, l.mind)
+	}
+}
+
+// TestAFreshServerGetsFewAtATime: and more with every answer.
+func TestAFreshServerGetsFewAtATime(t *testing.T) {
+	var l Learner
+	fly := func() (n int) {
+		for l.Next(zero, 1, 100).At <= zero {
+			l.Sent(zero, 1)
+			n++
+		}
+		return n
+	}
+	if n := fly(); n != firstFlight {
+		t.Errorf("%d at a time, want %d", n, firstFlight)
+	}
+	for range 40 {
+		l.Accepted(zero+trip, zero, 1, Answer{})
+		l.Sent(zero, 1)
+	}
+	if n := firstFlight + fly(); n < 8 || n > fullFlight {
+		t.Errorf("%d at a time after 40 answers", n)
+	}
+}
+
+// TestAnAskedPauseIsCertain: nothing goes before it ends, and a longer one of a
+// later answer counts, too.
+func TestAnAskedPauseIsCertain(t *testing.T) {
+	var l Learner
+	l.Sent(zero, 1)
+	l.Sent(zero, 1)
+	l.Refused(zero+trip, zero, 1, waits(2*time.Second))
+	l.Refused(zero+2*trip, zero, 1, waits(5*time.Second))
+	want := zero + 2*trip + 5*second
+	if p := l.Next(zero+3*trip, 1, 1); p.At != want || !p.Certain || p.Reason != Asked {
+		t.Errorf("got %+v, want until %v", p, want)
+	}
+}
+
+// TestOneAnswerDoesNotBearOutItself: a wait of a day is believed for MaxPause,
+// until another answer names the same instant.
+func TestOneAnswerDoesNotBearOutItself(t *testing.T) {
+	var l Learner
+	l.Sent(zero, 1)
+	l.Refused(zero, zero, 1, waits(24*time.Hour))
+	if got, want := l.Next(zero, 1, 1).At, zero+300*second; got != want {
+		t.Errorf("believes until %v, want %v", got, want)
+	}
+	later := zero + 301*second
+	l.Sent(later, 1)
+	l.Refused(later, later, 1, waits(24*time.Hour-301*time.Second))
+	if got, want := l.Next(later, 1, 1).At, zero+24*3600*second; got != want {
+		t.Errorf("borne out it is believed until %v, want %v", got, want)
+	}
+}
+
+// TestAStatedLimitIsNotOverrun: what remains less what was sent since may go,
+// then nothing until the reset.
+func TestAStatedLimitIsNotOverrun(t *testing.T) {
+	var l Learner
+	l.Sent(zero, 1)
+	now := zero + trip
+	l.Accepted(now, zero, 1, left(10, 9, 30*time.Second))
+	n := 0
+	for ; l.Next(now, 1, 1).At <= now; n++ {
+		l.Sent(now, 1)
+	}
+	if n != 9 {
+		t.Errorf("sent %d, want the 9 that remain", n)
+	}
+	if p := l.Next(now, 1, 1); p.Reason != Stated || p.At < zero+29*second || p.At > now+30*second {
+		t.Errorf("got %+v, want the reset", p)
+	}
+}
+
+// TestNothingOfNothingHoldsNobody: who is served has more than that. A reset
+// without what remains does not say that nothing does.
+func TestNothingOfNothingHoldsNobody(t *testing.T) {
+	odd := left(1000, 0, time.Hour)
+	odd.Signal.Limits[0].Remaining.Known = false
+	for name, a := range map[string]Answer{"0 of 0": left(0, 0, time.Hour), "reset alone": odd} {
+		var l Learner
+		now := zero
+		for i := range 50 {
+			if p := l.Next(now, 1, 1); p.At > now {
+				t.Fatalf("%s: request %d waits until %v", name, i, p.At)
+			}
+			l.Sent(now, 1)
+			now += trip
+			l.Accepted(now, now-trip, 1, a)
+		}
+	}
+}
+
+// TestAnAcceptanceContradictsNothingLeft: a server that says 0 left on every
+// answer, and serves, is not obeyed for ever.
+func TestAnAcceptanceContradictsNothingLeft(t *testing.T) {
+	var l Learner
+	now, held := zero, Instant(0)
+	for range 60 {
+		p := l.Next(now, 1, 5)
+		held += max(0, p.At-now)
+		now = max(now, p.At)
+		l.Sent(now, 1)
+		now += trip
+		l.Accepted(now, now-trip, 1, left(60, 0, 10*time.Second))
+	}
+	if held > 60*second {
+		t.Errorf("held for %v", time.Duration(held))
+	}
+}
+
+// TestHostileServers: whatever is said and answered, in whatever order, memory
+// stays bounded, weights are numbers, and Next keeps its word.
+func TestHostileServers(t *testing.T) {
+	for seed := range uint64(50) {
+		hostile(t, rand.New(rand.NewPCG(seed, 1)), 400)
+	}
+}
+
+func FuzzLearner(f *testing.F) {
+	f.Add(uint64(1), uint64(2))
+	f.Fuzz(func(t *testing.T, a, b uint64) { hostile(t, rand.New(rand.NewPCG(a, b)), 300) })
+}
+
+// hostile plays a server that makes everything up.
+func hostile(t *testing.T, r *rand.Rand, steps int) {
+	t.Helper()
+	var l Learner
+	now := zero
+	var sent []Instant
+	for range steps {
+		now += Instant(r.ExpFloat64() * math.Pow(10, 4+5*r.Float64()))
+		if k := len(sent); k > 0 && r.IntN(3) > 0 {
+			i := r.IntN(k)
+			s := sent[i]
+			sent = append(sent[:i], sent[i+1:]...)
+			answer(&l, r, now, s)
+		}
+		waiting := 1 + r.IntN(100)
+		p := l.Next(now, 1, waiting)
+		keepsItsWord(t, &l, now, p, waiting, len(sent))
+		if p.At <= now || r.IntN(20) == 0 { // some do not ask
+			n := 1
+			if r.IntN(50) == 0 {
+				n = r.IntN(1 << 20)
+			}
+			l.Sent(now, n)
+			sent = append(sent, now)
+		}
+		bounded(t, &l)
+	}
+}
+
+func answer(l *Learner, r *rand.Rand, now, sent Instant) {
+	a := Answer{Date: int64(r.Uint64() >> r.IntN(64)), Absolute: r.IntN(2) == 0}
+	if r.IntN(2) == 0 {
+		a.Date = int64(now/second) + 1.7e9
+	}
+	g := &headers.Signal{RetryAfter: headers.Opt[time.Duration]{Value: time.Duration(r.Int64() >> r.IntN(60)), Known: r.IntN(3) == 0}}
+	for range r.IntN(3) * r.IntN(4) {
+		g.Limits = append(g.Limits, headers.Limit{
+			Name:      string(rune('a' + r.IntN(26))),
+			Quota:     headers.Opt[float64]{Value: float64(r.Uint64() >> r.IntN(64)), Known: r.IntN(4) > 0},
+			Remaining: headers.Opt[float64]{Value: float64(r.Uint64() >> r.IntN(64)), Known: r.IntN(4) > 0},
+			Reset:     headers.Opt[time.Duration]{Value: time.Duration(r.Int64() >> r.IntN(60)), Known: r.IntN(4) > 0},
+			Window:    headers.Opt[time.Duration]{Value: time.Duration(r.Int64() >> r.IntN(60)), Known: r.IntN(4) == 0},
+		})
+	}
+	if r.IntN(4) > 0 {
+		a.Signal = g
+	}
+	switch r.IntN(8) {
+	case 0:
+		l.Lost(now, sent, 1)
+	case 1:
+		l.Unsent(now, sent, 1)
+	case 2, 3:
+		l.Refused(now, sent, 1, a)
+	default:
+		l.Accepted(now, sent, 1, a)
+		l.Settled(sent, r.IntN(9)-4)
+	}
+}
+
+// keepsItsWord: who comes back at the instant that Next named may go then,
+// if nothing happened. Only answers are waited for without an instant.
+func keepsItsWord(t *testing.T, l *Learner, now Instant, p Plan, waiting, under int) {
+	t.Helper()
+	switch {
+	case p.At < now:
+		t.Fatalf("at %v Next says %v", now, p.At)
+	case p.At == never && under == 0:
+		t.Fatalf("waits for an answer, and none is under way: %+v", p)
+	case p.At > now && p.At != never:
+		then := *l
+		if l.mind != nil {
+			m := *l.mind
+			m.bank.of = append([]candidate(nil), m.bank.of...)
+			m.bank.log = append([]rec(nil), m.bank.log...)
+			m.said = append([]stated(nil), m.said...)
+			then.mind = &m
+		}
+		at := p.At
+		var trail []Plan
+		for range 30 { // one reason after the other may hold it
+			q := then.Next(at, 1, waiting)
+			if q.At <= at || q.At == never {
+				return
+			}
+			at = q.At
+			trail = append(trail, q)
+		}
+		t.Fatalf("Next recedes for ever: %v, %+v, then %+v", now, p, trail)
+	}
+}
+
+func bounded(t *testing.T, l *Learner) {
+	t.Helper()
+	m := l.mind
+	if m == nil {
+		return
+	}
+	size := unsafe.Sizeof(*l) + unsafe.Sizeof(*m) +
+		uintptr(cap(m.bank.log))*unsafe.Sizeof(rec{}) + uintptr(cap(m.bank.epochs))*unsafe.Sizeof(epoch{}) +
+		uintptr(cap(m.bank.of))*unsafe.Sizeof(candidate{}) + uintptr(cap(m.said))*unsafe.Sizeof(stated{})
+	if size > 10<<10 {
+		t.Fatalf("%d bytes: log %d, epochs %d, candidates %d, stated %d", size, cap(m.bank.log), cap(m.bank.epochs), cap(m.bank.of), cap(m.said))
+	}
+	for _, c := range l.Candidates() {
+		if math.IsNaN(c.Weight) || math.IsNaN(c.Against) {
+			t.Fatalf("%+v", c)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package learn
+
+import "time"
+
+const (
+	maxRecords = 160 // of the log: 5 KB
+	maxEpochs  = 24  // a contradiction is forgotten after that many refusals
+	leastGrain = Instant(time.Millisecond / 4)
+)
+
+// A rec is what was sent within one grain, and what became of it.
+type rec struct {
+	at, last              Instant // of the first and the last of them
+	under, taken, refused uint16
+	epoch                 uint16 // of those that were refused; zero: none was
+	against               uint16 // bit i: candidate i had no room for one of them
+	busy                  uint16 // that were under way when the last of them was sent
+}
+
+// units are those that count at a server which counts refused ones or not.
+func (r *rec) units(refusedToo bool) float64 {
+	n := float64(r.under) + float64(r.taken)
+	if refusedToo {
+		n += float64(r.refused)
+	}
+	return n
+}
+
+// An epoch is the refusals of what was sent before the first of them was
+// heard: one event, of which only the first counts in full.
+type epoch struct {
+	id     uint16
+	streak uint8 // epochs in a row without an acceptance between
+	heard  Instant
+	sent   Instant // of the earliest that was refused
+	hint   Instant // a span; -1: none
+}
+
+// A record is the log of a learner, oldest first, and its epochs.
+type record struct {
+	log    []rec
+	grain  Instant
+	epochs []epoch // oldest first, at most maxEpochs
+	lastID uint16
+	cut    bool // the log does not reach back to the first request any more
+}
+
+// sent notes a request and returns its rec.
+func (r *record) sent(now Instant, n, busy int) *rec {
+	if k := len(r.log); k > 0 {
+		l := &r.log[k-1]
+		if now-l.at < r.grain && l.refused == 0 && l.under < 1<<15 && l.taken < 1<<15 {
+			l.last, l.busy = max(l.last, now), uint16(busy)
+			l.under += uint16(n)
+			return l
+		}
+		now = max(now, l.last)
+	}
+	r.log = append(r.log, rec{at: now, last: now, under: uint16(n), busy: uint16(busy)})
+	return &r.log[len(r.log)-1]
+}
+
+// find is the rec of a request that was sent then. nil: it is forgotten.
+func (r *record) find(sent Instant) *rec {
+	lo, hi := 0, len(r.log)
+	for lo < hi {
+		if mid := (lo + hi) / 2; r.log[mid].at <= sent {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	for i := lo - 1; i >= 0 && i >= lo-3; i-- { // a neighbour, where instants were equal
+		if r.log[i].under > 0 {
+			return &r.log[i]
+		}
+	}
+	return nil
+}
+
+// refused notes a refusal and reports whether it begins an epoch.
+func (r *record) refused(l *rec, now, sent, hint Instant) (begins bool) {
+	if k := len(r.epochs); k > 0 && sent < r.epochs[k-1].heard {
+		e := &r.epochs[k-1]
+		for i := k - 2; i >= 0 && sent < r.epochs[i].heard; i-- {
+			e = &r.epochs[i]
+		}
+		e.hint, e.sent = max(e.hint, hint), min(e.sent, sent)
+		if l != nil {
+			l.epoch = e.id
+		}
+		return false
+	}
+	if len(r.epochs) == maxEpochs {
+		copy(r.epochs, r.epochs[1:])
+		r.epochs = r.epochs[:maxEpochs-1]
+	}
+	r.lastID++
+	streak := uint8(1)
+	if k := len(r.epochs); k > 0 && !r.takenSince(r.epochs[k-1].heard) {
+		streak = min(r.epochs[k-1].streak+1, 200)
+	}
+	r.epochs = append(r.epochs, epoch{r.lastID, streak, now, sent, hint})
+	if l != nil {
+		l.epoch = r.lastID
+	}
+	return true
+}
+
+// takenSince reports whether what was sent since then was accepted.
+func (r *record) takenSince(t Instant) bool {
+	for i := len(r.log) - 1; i >= 0 && r.log[i].at >= t; i-- {
+		if r.log[i].taken > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// sentAfter is how many units were sent later than that and may count.
+func (r *record) sentAfter(t Instant) (n float64) {
+	for i := len(r.log) - 1; i >= 0 && r.log[i].last >= t; i-- {
+		if r.log[i].at > t {
+			n += r.log[i].units(false)
+		} else { // of those sent at the same time what is not answered yet
+			n += float64(r.log[i].under)
+		}
+	}
+	return n
+}
+
+// compact makes room when the log is full: it merges accepted neighbours where
+// that blurs a date by no more than a part of its age, and drops the oldest if
+// that is not enough. It reports whether it did anything.
+func (r *record) compact(now Instant) bool {
+	if len(r.log) < maxRecords {
+		return false
+	}
+	for part := Instant(128); len(r.log) > maxRecords*3/4 && part >= 8; part /= 2 {
+		r.merge(now, part)
+	}
+	if n := len(r.log); n > maxRecords*3/4 {
+		r.cut = true
+		keep := copy(r.log, r.log[n-maxRecords*3/4:])
+		r.log = r.log[:keep]
+	}
+	return true
+}
+
+func (r *record) merge(now, part Instant) {
+	k := 0
+	for i := 1; i < len(r.log); i++ {
+		a, b := &r.log[k], &r.log[i]
+		near := b.last-a.at <= max(r.grain, (now-b.last)/part)
+		if near && a.plain() && b.plain() && int(a.taken)+int(b.taken) < 1<<15 {
+			a.last, a.taken, a.against, a.busy = b.last, a.taken+b.taken, a.against|b.against, max(a.busy, b.busy)
+			continue
+		}
+		k++
+		r.log[k] = *b
+	}
+	r.log = r.log[:k+1]
+}
+
+func (r *rec) plain() bool { return r.under == 0 && r.refused == 0 }
+
+// epochAt is the index of an epoch; -1: it is forgotten.
+func (r *record) epochAt(id uint16) int {
+	for i := len(r.epochs) - 1; i >= 0; i-- {
+		if r.epochs[i].id == id {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,214 @@
+package learn
+
+import (
+	"math"
+	"time"
+)
+
+// leastWork: where the server works for a smaller part of each round trip, few
+// are there at a time, however many are under way.
+const leastWork = .15
+
+// propose calls try with every limiter that is worth a look: the usual ones,
+// those that the data suggests, and those that the server named.
+func (b *bank) propose(said []stated, try func(candidate)) {
+	if len(b.epochs) == 0 || len(b.log) == 0 {
+		return
+	}
+	for i := range said {
+		b.said(&said[i], try)
+	}
+	for _, u := range usual {
+		b.windows(Instant(u.per), u.cost, try)
+	}
+	e := &b.epochs[len(b.epochs)-1]
+	if e.hint > 0 {
+		b.windows(e.hint, oddPeriod(e.hint), try)
+		if start := b.burst(e); start > 0 {
+			if p := wholeSpan(e.heard + e.hint - start); p > 0 {
+				b.windows(p, oddPeriod(p), try)
+			}
+		}
+	}
+	b.between(try)
+	b.buckets(e, try)
+	if b.work > leastWork {
+		try(candidate{shape: shape{family: atOnce, per: max(1, b.mean)}, prior: .8})
+	}
+}
+
+// windows proposes all families with windows of a period.
+func (b *bank) windows(per Instant, cost float64, try func(candidate)) {
+	if per < 1e8 || per > 25*Instant(time.Hour) {
+		return
+	}
+	for _, refused := range [...]bool{false, true} {
+		c := cost
+		if refused {
+			if !b.moreRefused() {
+				break
+			}
+			c += 1.2 // few servers count them
+		}
+		try(candidate{shape: shape{family: slidingLog, refused: refused, per: per}, prior: c + .2})
+		try(candidate{shape: shape{family: windowFirst, refused: refused, per: per}, prior: c + .2})
+	}
+	if b.unix != 0 && b.doubt < per/4 {
+		try(candidate{shape: shape{family: windowClock, per: per}, aligned: true, prior: cost + .4})
+		try(candidate{shape: shape{family: counter, per: per}, aligned: true, prior: cost + .8})
+	}
+	phases := [8]Instant{}
+	n := 0
+	for i := len(b.epochs) - 1; i >= 0 && n < 4; i-- {
+		if t := b.nextTaken(b.epochs[i].heard); t > 0 {
+			phases[n], n = mod(t+b.half-b.slack, per), n+1
+		}
+		if h := b.epochs[i].hint; h > 0 {
+			phases[n], n = mod(b.epochs[i].heard-b.half+h, per), n+1
+		}
+	}
+	for i, ph := range phases[:n] {
+		try(candidate{shape: shape{family: windowClock, per: per, phase: ph}, prior: cost + 1.2})
+		if i == 0 {
+			try(candidate{shape: shape{family: counter, per: per, phase: ph}, prior: cost + 1.6})
+		}
+	}
+}
+
+// moreRefused reports whether so many were refused that it matters whether
+// they count.
+func (b *bank) moreRefused() bool {
+	n := 0
+	for i := range b.log {
+		n += int(b.log[i].refused)
+	}
+	return n > 1
+}
+
+// nextTaken is when the first that was accepted after t was sent; 0: none was.
+func (b *bank) nextTaken(t Instant) Instant {
+	for i := range b.log {
+		if l := &b.log[i]; l.at >= t && l.taken > 0 {
+			return l.at
+		}
+	}
+	return 0
+}
+
+// burst is when the burst began that ended in e: after the last pause before.
+func (b *bank) burst(e *epoch) Instant {
+	start, last := Instant(0), Instant(0)
+	for i := range b.log {
+		l := &b.log[i]
+		if l.at >= e.heard {
+			break
+		}
+		if start == 0 || l.at-last > max(2*(last-start), 4*b.half) {
+			start = l.at
+		}
+		last = l.last
+	}
+	return start
+}
+
+// wholeSpan is the whole second that a hint rounded up points to.
+func wholeSpan(d Instant) Instant {
+	s := Instant(time.Second)
+	return Instant(roundest(float64(max(s/2, d-s))/1e9, float64(d)/1e9) * 1e9)
+}
+
+// between proposes the periods that lie between a refusal and the acceptance
+// after it, as seen from the burst's start and its end.
+func (b *bank) between(try func(candidate)) {
+	for i := len(b.epochs) - 1; i >= max(0, len(b.epochs)-3); i-- {
+		e := &b.epochs[i]
+		next := b.nextTaken(e.heard)
+		start := b.burst(e)
+		if next == 0 || start == 0 {
+			continue
+		}
+		refused := e.sent
+		for j := i + 1; j < len(b.epochs) && b.epochs[j].sent < next; j++ {
+			refused = b.epochs[j].sent
+		}
+		lo, hi := float64(refused-start)/1e9, float64(next-start+b.slack)/1e9
+		p := Instant(roundest(max(.1, lo), hi) * 1e9)
+		b.windows(p, oddPeriod(p), try)
+	}
+}
+
+// buckets proposes rates: round ones about what was accepted, and what was
+// accepted between two refusals.
+func (b *bank) buckets(e *epoch, try func(candidate)) {
+	flow := func(rate, cost float64) {
+		if rate > 1e-4 && rate < 1e5 {
+			try(candidate{shape: shape{family: bucket, per: Instant(1e9 / rate)}, prior: cost})
+		}
+	}
+	pace := b.pace()
+	unit := math.Pow(10, math.Floor(math.Log10(pace)))
+	for _, u := range [...]float64{unit / 10, unit, unit * 10} {
+		for _, m := range [...]float64{1, 1.5, 2, 2.5, 3, 4, 5, 6, 8} {
+			if r := m * u; r > pace/6 && r < pace*3 {
+				flow(r, .3+.6*odd(m))
+			}
+		}
+	}
+	for _, m := range [...]float64{1, 2, 3, 5, 6, 10, 12, 15, 20, 30} { // so many a minute
+		if r := m / 60; r > pace/6 && r < pace*3 {
+			flow(r, .6+.5*odd(m))
+		}
+	}
+	if e.hint > 0 && e.hint%1e9 != 0 {
+		flow(1e9/float64(e.hint), 1)
+	}
+	for i := len(b.epochs) - 1; i > 0 && i >= len(b.epochs)-4; i-- {
+		for _, j := range [...]int{i - 1, i - 3} {
+			if j < 0 {
+				continue
+			}
+			from, to := b.epochs[j].sent, b.epochs[i].sent
+			k, t := b.takenBetween(from, to), float64(to-from)/1e9
+			if k >= 1 && t > 0 {
+				r := roundest(max(.3, k-.9)/t, (k+.9)/t)
+				flow(r, .8+.5*odd(r))
+			}
+		}
+	}
+}
+
+func (b *bank) takenBetween(from, to Instant) (n float64) {
+	for i := range b.log {
+		if l := &b.log[i]; l.at > from && l.at <= to {
+			n += float64(l.taken)
+		}
+	}
+	return n
+}
+
+// pace is how many were accepted a second, over what the log holds.
+func (b *bank) pace() float64 {
+	n := 0.0
+	for i := range b.log {
+		n += float64(b.log[i].taken)
+	}
+	last := b.log[len(b.log)-1].last
+	return max(1e-3, n) / max(1e-3, float64(last-b.log[0].at+2*b.half)/1e9)
+}
+
+// said proposes what the server stated: a size is the stated limit.
+func (b *bank) said(g *stated, try func(candidate)) {
+	if g.limit < 1 || g.window <= 0 {
+		return
+	}
+	for _, f := range [...]family{windowFirst, slidingLog, windowClock, bucket} {
+		c := candidate{shape: shape{family: f, per: g.window}, size: g.limit, fixed: true, prior: -1}
+		if f == windowClock {
+			c.phase = mod(g.reset, c.per)
+		}
+		if f == bucket {
+			c.per = Instant(float64(g.window) / g.limit)
+		}
+		try(c)
+	}
+}

@@ -1,0 +1,108 @@
+package learn
+
+import (
+	"math"
+	"time"
+)
+
+// Limits are written by people, who like round numbers. odd is how much less
+// likely a number is than a round one, as a logarithm.
+func odd(x float64) float64 {
+	if x <= 0 {
+		return 8
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(x)+1e-9))
+	m := x / unit // in [1, 10)
+	for _, r := range [...]struct {
+		m, cost float64
+	}{{1, 0}, {2, .3}, {5, .3}, {3, .7}, {4, .9}, {6, .9}, {1.5, .9}, {2.5, .9}, {8, 1.1}, {1.2, 1.3}, {7, 1.5}, {9, 1.5}, {7.5, 1.6}} {
+		if math.Abs(m-r.m) < 1e-6 {
+			return r.cost
+		}
+	}
+	switch {
+	case whole(m * 2):
+		return 1.8
+	case whole(m * 10):
+		return 2.2
+	case whole(m * 20):
+		return 2.8
+	case whole(m * 100):
+		return 3.4
+	}
+	return 4
+}
+
+func whole(x float64) bool { return math.Abs(x-math.Round(x)) < 1e-6 }
+
+// roundest is the likeliest number of [lo, hi], of those with few digits.
+func roundest(lo, hi float64) float64 {
+	if hi <= lo {
+		return lo
+	}
+	best, cost := (lo+hi)/2, 9.0
+	unit := math.Pow(10, math.Ceil(math.Log10(hi)))
+	for range 5 {
+		for _, step := range [...]float64{unit, unit / 2, unit / 4} {
+			n := math.Ceil(lo/step - 1e-9)
+			for k := 0; k < 12 && n*step <= hi*(1+1e-9); k++ {
+				if n > 0 {
+					if c := odd(n * step); c < cost {
+						best, cost = n*step, c
+					}
+				}
+				n++
+			}
+		}
+		if cost < 1 {
+			break
+		}
+		unit /= 10
+	}
+	return best
+}
+
+// roundestCount is roundest among whole numbers; 0: there is none.
+func roundestCount(lo, hi float64) float64 {
+	lo, hi = math.Ceil(lo-1e-6), math.Floor(hi+1e-6)
+	if lo < 1 {
+		lo = 1
+	}
+	if hi < lo {
+		return 0
+	}
+	best, cost := lo, odd(lo)
+	if r := math.Round(roundest(lo, hi)); r >= lo && r <= hi && odd(r) <= cost {
+		best, cost = r, odd(r)
+	}
+	if c := odd(hi); c < cost {
+		best = hi
+	}
+	return best
+}
+
+// usual are the periods that most limits have.
+var usual = [...]struct {
+	per  time.Duration
+	cost float64
+}{
+	{time.Second, 0}, {2 * time.Second, .8}, {5 * time.Second, .8}, {10 * time.Second, .3}, {15 * time.Second, 1}, {30 * time.Second, .8},
+	{time.Minute, 0}, {5 * time.Minute, .8}, {10 * time.Minute, .9}, {15 * time.Minute, .8}, {time.Hour, .4},
+}
+
+// oddPeriod is odd for a period.
+func oddPeriod(p Instant) float64 {
+	for _, u := range usual {
+		if Instant(u.per) == p {
+			return u.cost
+		}
+	}
+	s := float64(p) / 1e9
+	switch {
+	case whole(s / 60):
+		return 1.2 + .5*odd(s/60)
+	case whole(s):
+		return 1.5 + .5*odd(s)
+	}
+	return 2.5 + .5*odd(s)
+}

@@ -1,0 +1,167 @@
+package learn
+
+import (
+	"math"
+	"time"
+)
+
+// A family is a kind of limiter that people write.
+type family uint8
+
+const (
+	bucket      family = iota // a level that flows off at a rate: token bucket, GCRA, nginx's limit_req
+	slidingLog                // at most size in any window
+	windowFirst               // a window begins with the first request after the last one's end
+	windowClock               // windows begin at multiples of the period, by some clock
+	counter                   // the window before counts by the part of it that still overlaps
+	atOnce                    // requests under way
+)
+
+// A shape is a limiter without its size: what it counts, and how that goes by.
+type shape struct {
+	family  family
+	refused bool    // refused requests count
+	per     Instant // of a window; of a bucket: what one unit takes to flow off
+	phase   Instant // where windows by a clock begin
+}
+
+// A state is where a limiter of a shape stands. Its level is in units in use,
+// which does not depend on the limiter's size.
+type state struct {
+	level, prev float64 // prev: the window before's
+	start       Instant // of the window; of a bucket: when level was true
+	head        int32   // first record of the log that counts
+	open        bool    // a window has begun
+}
+
+// begin is the state before the first request.
+func (s *shape) begin(at Instant) state {
+	st := state{start: at}
+	if s.family == windowClock || s.family == counter {
+		st.start, st.open = at-mod(at-s.phase, s.per), true
+	}
+	return st
+}
+
+func mod(a, b Instant) Instant {
+	if m := a % b; m >= 0 {
+		return m
+	} else {
+		return m + b
+	}
+}
+
+// pass lets time go by until at. half is what a request takes to arrive.
+func (s *shape) pass(st *state, at Instant, log []rec, half Instant) {
+	switch s.family {
+	case bucket:
+		if d := at - st.start; d > 0 {
+			st.level = max(0, st.level-float64(d)/float64(s.per))
+			st.start = at
+		}
+	case slidingLog:
+		for int(st.head) < len(log) && log[st.head].last+half+s.per <= at {
+			st.level -= log[st.head].units(s.refused)
+			st.head++
+		}
+	case atOnce:
+	case windowFirst:
+		if st.open && at >= st.start+s.per {
+			st.open, st.level = false, 0
+		}
+	default:
+		if n := (at - st.start) / s.per; n > 0 {
+			st.prev = st.level
+			if n > 1 {
+				st.prev = 0
+			}
+			st.level, st.start = 0, st.start+n*s.per
+		}
+	}
+}
+
+// add counts units that arrive at at, until when time has passed.
+func (s *shape) add(st *state, at Instant, n float64) {
+	if s.family == atOnce {
+		return
+	}
+	if s.family == windowFirst && !st.open && n > 0 {
+		st.open, st.start = true, at
+	}
+	st.level += n
+}
+
+// inUse is the level at at, until when time has passed.
+func (s *shape) inUse(st *state, at Instant) float64 {
+	if s.family == counter && st.prev > 0 {
+		return st.level + st.prev*(1-float64(at-st.start)/float64(s.per))
+	}
+	return st.level
+}
+
+// peek is the level at another instant; the state stays. One before the
+// state's own is judged as if it were that.
+func (s *shape) peek(st state, at Instant, log []rec, half Instant) float64 {
+	if at < st.start && s.family == bucket {
+		return st.level + float64(st.start-at)/float64(s.per)*min(1, st.level)
+	}
+	s.pass(&st, at, log, half)
+	return s.inUse(&st, max(at, st.start))
+}
+
+// ready is when n units have room beside what is in use, if nothing else comes.
+func (s *shape) ready(st state, size, n float64, at Instant, log []rec, half Instant) Instant {
+	s.pass(&st, at, log, half)
+	if s.family == atOnce {
+		return at + s.per // when one that is under way ends
+	}
+	over := s.inUse(&st, max(at, st.start)) + n - size
+	if over <= 1e-6 || st.level == 0 && st.prev == 0 {
+		return at
+	}
+	switch s.family {
+	case bucket:
+		return at + Instant(math.Ceil(over*float64(s.per)))
+	case slidingLog:
+		for i := int(st.head); i < len(log); i++ {
+			if over -= log[i].units(s.refused); over <= 1e-6 {
+				return log[i].last + half + s.per
+			}
+		}
+		return at + s.per
+	case counter:
+		return s.readyCounter(&st, size, n, at)
+	}
+	return st.start + s.per
+}
+
+// readyCounter: the window before fades within this one, and this one within
+// the next.
+func (s *shape) readyCounter(st *state, size, n float64, at Instant) Instant {
+	per := float64(s.per)
+	if free := size - n - st.level; free >= 0 {
+		return max(at, st.start+Instant(per*(1-min(1, free/st.prev)))+1)
+	}
+	return st.start + s.per + Instant(per*max(0, 1-max(0, size-n)/st.level)) + 1
+}
+
+// rate is how many of size pass a second in the long run.
+func (s *shape) rate(size float64) float64 {
+	if s.family == bucket {
+		return float64(time.Second) / float64(s.per)
+	}
+	return size * float64(time.Second) / float64(s.per)
+}
+
+// memory is how far back a request can matter.
+func (s *shape) memory(size float64) Instant {
+	switch s.family {
+	case bucket:
+		return Instant(min(1e17, size*float64(s.per)))
+	case atOnce:
+		return 0
+	case counter:
+		return 2 * s.per
+	}
+	return s.per
+}

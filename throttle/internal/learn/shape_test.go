@@ -1,0 +1,110 @@
+package learn
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+var shapes = map[string]shape{
+	"bucket":       {family: bucket, per: second / 7},
+	"sliding log":  {family: slidingLog, per: 3 * second},
+	"first window": {family: windowFirst, per: 3 * second},
+	"clock window": {family: windowClock, per: 3 * second, phase: second},
+	"counter":      {family: counter, per: 3 * second, phase: second},
+}
+
+// TestThereIsRoomWhenReady: at the instant that ready names there is room, and
+// shortly before it there is none.
+func TestThereIsRoomWhenReady(t *testing.T) {
+	for name, s := range shapes {
+		r := rand.New(rand.NewPCG(1, 9))
+		var log []rec
+		at := zero
+		st := s.begin(at)
+		const size = 12
+		waited := 0
+		for range 3000 {
+			at += Instant(r.ExpFloat64() * .1e9)
+			s.pass(&st, at, log, 0)
+			ready := s.ready(st, size, 1, at, log, 0)
+			if got := s.peek(st, ready, log, 0) + 1; got > size+1e-3 {
+				t.Fatalf("%s: %v of %d in use when it is ready", name, got, size)
+			}
+			if early := ready - 1e6; early > at {
+				waited++
+				if got := s.peek(st, early, log, 0) + 1; got <= size-1e-3 {
+					t.Fatalf("%s: %v of %d in use before it is ready", name, got, size)
+				}
+			}
+			at = ready
+			log = append(log, rec{at: at, last: at, taken: 1})
+			s.pass(&st, at, log, 0)
+			s.add(&st, at, 1)
+		}
+		if waited < 100 {
+			t.Errorf("%s: waited %d times", name, waited)
+		}
+	}
+}
+
+// TestTheLevelDoesNotDependOnTheSize: one replay explains every size, so what a
+// limiter of any size accepts and refuses is explained by that size.
+func TestTheLevelDoesNotDependOnTheSize(t *testing.T) {
+	for name, s := range shapes {
+		for seed := range uint64(40) {
+			r := rand.New(rand.NewPCG(seed, 5))
+			size := float64(1 + r.IntN(30))
+			b := serve(r, &s, size)
+			var p replay
+			p.run(&s, &b.record, timing{slack: 1})
+			if x := p.penalty(size); x > 1e-9 {
+				t.Fatalf("%s of %v: %v speaks against the truth", name, size, x)
+			}
+			if got, _ := p.size(0, 0); math.Abs(got-size) > 1 {
+				t.Errorf("%s of %v: found %v", name, size, got)
+			}
+		}
+	}
+}
+
+// serve is the log of a limiter that gets more than it allows.
+func serve(r *rand.Rand, s *shape, size float64) *bank {
+	b := &bank{}
+	b.grain = 1
+	at := zero
+	st := s.begin(at)
+	for range 150 {
+		at += Instant(r.ExpFloat64()*.05e9) + 10
+		l := b.sent(at, 1, 0)
+		l.under = 0
+		s.pass(&st, at, b.log, 0)
+		if s.inUse(&st, at)+1 <= size {
+			l.taken = 1
+			s.add(&st, at, 1)
+		} else {
+			l.refused = 1
+			b.record.refused(l, at+1, at, -1)
+			at += Instant(r.ExpFloat64() * .5e9)
+		}
+	}
+	return b
+}
+
+// TestRoundNumbers: the likeliest number of an interval is one that people write.
+func TestRoundNumbers(t *testing.T) {
+	for _, c := range []struct{ lo, hi, want float64 }{
+		{97, 104, 100}, {37, 44, 40}, {58, 61, 60}, {4.6, 5.3, 5}, {.48, .53, .5}, {900, 1100, 1000}, {14.2, 15.6, 15},
+	} {
+		if got := roundest(c.lo, c.hi); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("roundest(%v, %v) = %v, want %v", c.lo, c.hi, got, c.want)
+		}
+	}
+	for range 1000 {
+		lo := math.Exp(rand.Float64()*20 - 8)
+		hi := lo * (1 + rand.Float64())
+		if got := roundest(lo, hi); got < lo*(1-1e-9) || got > hi*(1+1e-9) {
+			t.Fatalf("roundest(%v, %v) = %v", lo, hi, got)
+		}
+	}
+}

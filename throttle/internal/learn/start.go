@@ -1,0 +1,132 @@
+package learn
+
+import "math"
+
+const (
+	firstFlight = 4    // requests at a time to a server that has not answered yet
+	fullFlight  = 64   // at a time, until provenGood answers
+	provenGood  = 1000 // answers after which only refusals limit
+)
+
+// A start is how many requests at a time a server gets that never refused: few
+// at first, more with each answer, because what is under way when a limit is
+// reached is refused.
+type start struct {
+	limit float64 // zero: firstFlight
+	good  int32
+}
+
+func (s *start) well(trip Instant) {
+	s.good = min(s.good+1, provenGood)
+	if s.limit == 0 {
+		s.limit = firstFlight
+	}
+	s.limit = min(fullFlight, s.limit+min(1, max(.2, float64(trip)/1e9)))
+}
+
+func (s *start) allows(busy int) bool {
+	return s.good >= provenGood || busy < max(firstFlight, int(s.limit))
+}
+
+// trips is how long answers take to come.
+type trips struct {
+	least, mean, off Instant // off: mean distance from mean
+}
+
+func (t *trips) sample(d Instant) {
+	d = max(0, d)
+	if t.mean == 0 {
+		t.least, t.mean, t.off = d, d, d/8
+		return
+	}
+	t.least = min(t.least+(t.mean-t.least)/256, d) // it may grow longer
+	e := d - t.mean
+	t.mean += e / 8
+	t.off += (max(e, -e) - t.off) / 8
+}
+
+// slack is by how much an arrival may be off from half of the shortest trip.
+func (t *trips) slack() Instant { return min(t.least, 2*t.off) + 5e5 }
+
+func (t *trips) timing() timing {
+	return timing{t.least / 2, t.slack(), max(0, 1-float64(t.least)/float64(max(1, t.mean)))}
+}
+
+// past is the log of a server that never refused, in as few bytes as explain
+// its first refusal: the older, the coarser.
+type past struct {
+	base Instant // what at counts from
+	of   [pasts]few
+	n    int32
+}
+
+// few are requests that were sent within a short time.
+type few struct {
+	at   uint32 // when the first of them was, in ticks since base
+	n    uint16
+	busy uint16 // under way when the last of them was sent
+}
+
+const (
+	pasts = 20      // with 10 the first refusal told less of windows
+	tick  = 1 << 18 // ns, so that 13 days fit
+)
+
+func (p *past) sent(now Instant, n, busy int) {
+	at := (now - p.base) / tick
+	if p.n == 0 || at > math.MaxUint32 || at < 0 {
+		p.base, p.n, at = now, 0, 0
+	}
+	if p.n > 0 {
+		if l := &p.of[p.n-1]; uint32(at)-l.at < 4 {
+			l.n, l.busy = uint16(min(int(l.n)+n, math.MaxUint16)), uint16(min(busy, math.MaxUint16))
+			return
+		}
+	}
+	if p.n == pasts {
+		p.merge(uint32(at))
+	}
+	p.of[p.n] = few{uint32(at), uint16(min(n, math.MaxUint16)), uint16(min(busy, math.MaxUint16))}
+	p.n++
+}
+
+// merge joins the two neighbours whose distance is least for their age.
+func (p *past) merge(now uint32) {
+	best, gap, age := 0, uint64(1), uint64(0)
+	for i := range pasts - 1 {
+		g, a := uint64(p.of[i+1].at-p.of[i].at), uint64(now-p.of[i].at)
+		if g*age < gap*a { // g/a is less than gap/age
+			best, gap, age = i, g, a
+		}
+	}
+	l, next := &p.of[best], &p.of[best+1]
+	l.n, l.busy = uint16(min(int(l.n)+int(next.n), math.MaxUint16)), max(l.busy, next.busy)
+	copy(p.of[best+1:], p.of[best+2:p.n])
+	p.n--
+}
+
+func (p *past) unsent(sent Instant, n int) {
+	for i := int(p.n) - 1; i >= 0; i-- {
+		if l := &p.of[i]; p.base+Instant(l.at)*tick <= sent {
+			l.n -= min(l.n, uint16(n))
+			return
+		}
+	}
+}
+
+// into hands the log on. The last busy units are those under way.
+func (p *past) into(r *record, busy int) {
+	r.log = make([]rec, p.n, maxRecords)
+	for i := int(p.n) - 1; i >= 0; i-- {
+		x := &p.of[i]
+		n := min(x.n, 1<<15)
+		under := uint16(min(int(n), max(0, busy)))
+		busy -= int(under)
+		at := p.base + Instant(x.at)*tick
+		last := at
+		if i+1 < int(p.n) && n > 1 { // those merged were sent some time before the next
+			last += (p.base + Instant(p.of[i+1].at)*tick - at) / 2
+		}
+		r.log[i] = rec{at: at, last: last, under: under, taken: n - under, busy: x.busy}
+	}
+}
