@@ -6,10 +6,29 @@ import (
 	"time"
 )
 
+// Failures by chance and a collapse are told apart by what retries bring. If
+// they succeed as first attempts do, each is worth what it costs the host, and
+// all that the user allows are made. If none succeeds they only add to what
+// brought the host down. So a retry that succeeds pays for itself and for
+// worth that failed, and the tokens are the running sum of a sequential test
+// (Wald's) of "a retry succeeds in one case of five or more" against "in
+// hardly any": they grow while more than one in 1+worth succeeds, and are gone
+// after Tokens/cost failures more than that, within the first second of an
+// outage at 20 calls a second.
+//
+// A success that came after a timeout, or while answers take longer and longer,
+// pays for itself only: the host is overloaded, where a retry that is served
+// takes the place of somebody else's first attempt.
 const (
-	cost    = 14 // of a retry or a hedge; returned if it succeeds
-	earn    = 1  // by a request that succeeds at the first try
-	trickle = 3  // per second, so that a bad period ends even without traffic
+	cost = 14 // of a retry or a hedge; returned if it succeeds
+	// worth is how many failed retries one that succeeds outweighs. Of calls to
+	// a host that fails 8 of 10 attempts, three attempts serve half; with 8 one
+	// call in fifty there finds no tokens left, with 6 one in ten, and with 4 they
+	// are gone after some seconds. With 9 and more they would also last
+	// for a host that answers one in ten.
+	worth   = 8
+	earn    = 1 // by a request that succeeds at the first try
+	trickle = 3 // per second, so that a bad period ends even without traffic
 )
 
 // allowance is a bucket of tokens. Its zero value is full.
@@ -71,6 +90,8 @@ func (a *allowance) left(size int, now time.Time) float64 {
 // reward pays back what a success earns.
 func (l *loop) reward() {
 	switch {
+	case l.paid && l.cause != TimedOut && !l.h.slows():
+		l.h.allowance.give((1+worth)*cost, time.Now())
 	case l.paid, l.won && !l.c.Allowance.Disable:
 		l.h.allowance.give(cost, time.Now())
 	case l.retries == 0 && !l.hedged:

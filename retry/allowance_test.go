@@ -80,12 +80,17 @@ func TestAllowance(t *testing.T) {
 }
 
 // What fills the allowance again: a retry that succeeds gives its own cost
-// back, a request that succeeds at the first try earns one.
+// back and that of eight that failed, a request that succeeds at the first try
+// earns one.
 func TestAllowanceIsEarned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := play(step{status: 503}, step{status: 503}, step{status: 503}, step{status: 503}, step{status: 200})
+		steps := make([]step, 3*5, 20)
+		for i := range steps {
+			steps[i].status = 503
+		}
+		s := play(append(steps, step{status: 503}, step{status: 200})...)
 		rt := newTransport(t, s, Config{Backoff: fixed(0)})
-		for i, want := range []float64{500 - 2*cost, 500 - 2*cost, 500 - 2*cost + earn, 500 - 2*cost + 2*earn} {
+		for i, want := range []float64{500 - 2*cost, 500 - 4*cost, 500 - 6*cost, 500 - 8*cost, 500 - 10*cost, 500 - 2*cost, 500 - 2*cost + earn, 500 - 2*cost + 2*earn} {
 			rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
 			if got := rt.Stats().Hosts["a.example"].Allowance; got != want {
 				t.Errorf("after request %d: %v, want %v", i+1, got, want)

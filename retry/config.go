@@ -97,10 +97,15 @@ type Config struct {
 
 // Allowance is what retries and hedges of one host are paid from, so that an
 // outage is not multiplied by them: a host that answers nothing gets about
-// Tokens/14 retries at once and one every five seconds thereafter. A retry or
-// hedge costs 14 tokens, which come back if it succeeds or is never made; a
-// request that succeeds at the first try earns 1, and each second 3. An answer
-// that Check or the server wants another for is no success.
+// Tokens/14 retries at once and one every five seconds thereafter. A host that
+// fails at random gets all attempts that the user allows.
+//
+// A retry or hedge costs 14 tokens, which come back if it succeeds or is never
+// made. A retry that succeeds brings back those of eight others as well, unless
+// the attempt before it timed out or the host has lately become much slower. So
+// the tokens last as long as one retry in nine succeeds and the host is not
+// overloaded. A request that succeeds at the first try earns 1, and each second
+// 3. An answer that Check or the server wants another for is no success.
 type Allowance struct {
 	Tokens  int  // the most there can be, and what a host starts with; at least 14. Zero: 500
 	Disable bool // retries are free

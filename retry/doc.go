@@ -55,8 +55,9 @@
 // request goes back into the throttle's queue, where it keeps its place, and
 // pays neither an attempt nor allowance for it.
 //
-// Each host has an [Allowance] that retries and hedges are paid from, so that
-// they stop when most of them fail.
+// Each host has an [Allowance] that retries and hedges are paid from. As long as
+// retries succeed the failures are chance, and all attempts are made; when next
+// to none does, or answers take longer and longer, retries stop.
 //
 // # Time
 //

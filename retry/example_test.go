@@ -160,7 +160,7 @@ func ExampleTransport_SetHost() {
 }
 
 func ExampleTransport_Stats() {
-	transport, err := retry.New(&server{answers: []int{503, 502, 200}}, retry.Config{Backoff: at(0)})
+	transport, err := retry.New(&server{answers: []int{503, 502, 500}}, retry.Config{Backoff: at(0)})
 	if err != nil {
 		panic(err)
 	}
@@ -171,7 +171,7 @@ func ExampleTransport_Stats() {
 	resp.Body.Close()
 	s := transport.Stats()
 	fmt.Println(s.Attempts, s.Retries)
-	fmt.Println(s.Hosts["api.example.com"].Allowance < 500) // the first retry was not paid back
+	fmt.Println(s.Hosts["api.example.com"].Allowance < 500) // retries that fail are not paid back
 	// Output:
 	// 3 map[bad gateway:1 unavailable:1]
 	// true

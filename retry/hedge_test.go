@@ -82,7 +82,7 @@ func TestHedge(t *testing.T) {
 		{"a 404 wins", []lane{{9 * s, 200}, {s, 404}}, 3 * s, 404, 2, true, 1, 500, 2},
 		{"the first fails, the hedge saves it", []lane{{3 * s, 0}, {4 * s, 200}}, 6 * s, 200, 2, true, 0, 500, 2},
 		{"the first fails with 503, the hedge saves it", []lane{{3 * s, 503}, {4 * s, 200}}, 6 * s, 200, 2, true, 0, 500, 2},
-		{"both fail", []lane{{3 * s, 503}, {4 * s, 503}, {0, 200}}, 6 * s, 200, 3, false, 0, 498, 2},
+		{"both fail", []lane{{3 * s, 503}, {4 * s, 503}, {0, 200}}, 6 * s, 200, 3, false, 0, 500, 2},
 	} {
 		for _, withBody := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {

@@ -16,6 +16,7 @@ type host struct {
 	attempts  atomic.Int64
 	stripe    uint32 // of Transport.attempts
 	latency   latency
+	pace      atomic.Pointer[pace] // nil: nothing was timed yet
 	known     atomic.Pointer[known]
 }
 

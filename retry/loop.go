@@ -206,6 +206,7 @@ func (l *loop) settle(o Outcome) {
 	l.made++
 	l.counted++
 	l.t.attempted(l.h)
+	l.h.timed(l.tr)
 	if l.made > 1 {
 		l.t.count.retries[l.cause].Add(1)
 		l.h.count.retries[l.cause].Add(1)

@@ -51,10 +51,10 @@ func (s *striped) sum() (n int64) {
 	return n
 }
 
-// attempted counts an attempt.
-func (t *Transport) attempted(h *host) {
+// attempted counts an attempt, and returns how many of the host's that makes.
+func (t *Transport) attempted(h *host) int64 {
 	t.attempts[h.stripe].n.Add(1)
-	h.attempts.Add(1)
+	return h.attempts.Add(1)
 }
 
 func (c *counts) byOutcome() map[string]int64 {

@@ -106,7 +106,9 @@ func (t *Transport) Enter(r *http.Request, tr *trip.Trip) (*http.Response, error
 	tr.Next()
 	resp, err := t.onward.Send(r, tr)
 	if served(resp, tr) {
-		t.attempted(h)
+		if t.attempted(h)%sampled == 0 {
+			h.timed(tr)
+		}
 		h.allowance.earned()
 		return resp, nil
 	}
