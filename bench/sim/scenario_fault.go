@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"net/http"
 	"sync"
@@ -13,57 +12,6 @@ import (
 	"github.com/weirhttp/weir"
 	"github.com/weirhttp/weir/retry"
 )
-
-// brownOuts is E5: requests fail at random. The targets are what a retry
-// allowance like that of the AWS SDKs (500 tokens, 14 a retry) permits.
-func brownOuts() (all []scenario) {
-	for _, x := range []struct{ p, load, good float64 }{
-		{0.05, 1.06, 0.995}, {0.1, 1.12, 0.995}, {0.2, 1.25, 0.985}, {0.3, 1.25, 0.80}, {0.5, 1.25, 0.53}, {0.8, 1.25, 0.20}, {1, 1.02, 0},
-	} {
-		short := brownOut(x.p, time.Minute, most("attempts per call", x.load, 1.5), least("share that succeeds", x.good, 0))
-		if all = append(all, short); x.p >= 0.5 { // the circuit's open periods grow
-			long := brownOut(x.p, 10*time.Minute, short.targets...)
-			long.strategies = long.strategies[:1]
-			all = append(all, long)
-		}
-	}
-	return all
-}
-
-func brownOut(p float64, d time.Duration, targets ...target) scenario {
-	open := weir.Config{}
-	open.Breaker.Disable = true
-	unbroken := weirWith(open)
-	unbroken.name = "weir without breaker"
-	return scenario{
-		id: "E5", what: fmt.Sprintf("100/s for %.0f s, each attempt fails with probability %g", d.Seconds(), p),
-		quick:      d == time.Minute && (p == 0.1 || p == 1),
-		strategies: append([]strategy{weirWith(weir.Config{}), unbroken, naiveRetry(3, time.Second, 100*time.Millisecond)}, libraries(usual(3, time.Second))...),
-		targets:    targets,
-		run: func(t *testing.T, st strategy, seed uint64, r *result) {
-			s := newServer(seed, nil, silent)
-			s.work = func(s *server, _ *http.Request) outcome {
-				if s.random.Float64() < p {
-					return outcome{status: 503}
-				}
-				return outcome{}
-			}
-			c := st.make(s, seed)
-			var mu sync.Mutex
-			calls, good := 0, 0
-			offer(t.Context(), newDice(seed), 100, d, c.call, func(_ time.Time, ok bool) {
-				mu.Lock()
-				defer mu.Unlock()
-				calls++
-				if ok {
-					good++
-				}
-			})
-			r.add("attempts per call", float64(s.arrivals)/float64(calls))
-			r.add("share that succeeds", float64(good)/float64(calls))
-		},
-	}
-}
 
 // replicas is E8: one of ten replicas is slow.
 func replicas() scenario {

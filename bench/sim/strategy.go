@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -24,7 +25,11 @@ type strategy struct {
 }
 
 func request(ctx context.Context) *http.Request {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://api.example/v1/items", nil)
+	url := "http://api.example/v1/items"
+	if shard, ok := ctx.Value(shardKey{}).(int); ok {
+		url += "?shard=" + strconv.Itoa(shard)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		panic(err)
 	}
