@@ -228,7 +228,7 @@ func TestClassifyRulesAllLayers(t *testing.T) {
 						}
 						return tt.classify(s)
 					}},
-					Breaker: breaker.Config{Consecutive: 1, MinCalls: 1},
+					Breaker: breaker.Config{Consecutive: 1, MinCalls: 1, FailureRate: 0.5},
 				}))(t)
 				post := func() error {
 					r, _ := http.NewRequestWithContext(t.Context(), "POST", "http://h/x", strings.NewReader("body"))
@@ -274,7 +274,7 @@ func TestThrottledProbeIsAGoodSign(t *testing.T) {
 			t.Fatalf("%v, circuit %v", err, rt.Circuits().State("h"))
 		}
 		down = false
-		time.Sleep(time.Second)
+		time.Sleep(5 * time.Second)
 		resp, err := rt.RoundTrip(get(t, "http://h/"))
 		if err != nil || rt.Circuits().State("h") != breaker.Closed {
 			t.Fatalf("%v, circuit %v", err, rt.Circuits().State("h"))

@@ -46,8 +46,8 @@
 // who calls it; a fresh host is started slowly. Requests wait for budget at most 75 s, an attempt may take
 // 30 s to its response headers, a request has three attempts, and retries are
 // paid from an allowance per host, so that an outage is not amplified. Five
-// failures in a row without any answer, or half of at least twenty calls in
-// the window, open a host's circuit.
+// failures in a row without any answer, twenty of any kind, or more in a row if
+// the host fails at random, open its circuit.
 //
 // Every field of Config that is zero means such a default. The ones that are
 // changed first:

@@ -28,7 +28,7 @@ func TestLoopsEndWhenTheCircuitOpens(t *testing.T) {
 			return testnet.Answer(r, 502, nil, testnet.NewBody("down")), nil
 		}), weir.Config{
 			Retry:   retry.Config{MaxAttempts: 100, Allowance: retry.Allowance{Disable: true}},
-			Breaker: breaker.Config{MinCalls: 5, OpenFor: time.Hour, MaxOpenFor: time.Hour},
+			Breaker: breaker.Config{MinCalls: 5, FailureRate: 0.5, OpenFor: time.Hour, MaxOpenFor: time.Hour},
 		}))(t)
 		resp, err := rt.RoundTrip(get(t, "http://h/"))
 		if err != nil || resp.StatusCode != 502 {

@@ -29,6 +29,7 @@ type Circuits struct {
 	epoch  atomic.Uint64               // counts changes of state of all circuits
 	ids    atomic.Uint64               // of slots
 
+	eager   atomic.Int64 // settings with a FallbackOn there have been
 	nforced atomic.Int64 // len(forced), so that asking costs nothing when it is 0
 	mu      sync.Mutex
 	forced  map[string]*hold     // by canonical host; apart from the records, which may be evicted
@@ -54,6 +55,9 @@ func NewCircuits(c Config) (*Circuits, error) {
 	cs := &Circuits{forced: make(map[string]*hold), own: make(map[string]*settings)}
 	rand.Read(cs.secret[:])
 	cs.book.Store(&book{usual: s})
+	if s.FallbackOn != nil {
+		cs.eager.Add(1)
+	}
 	return cs, nil
 }
 
@@ -74,6 +78,9 @@ func (c *Circuits) SetHost(pat string, cfg Config) error {
 	own, err := resolve(cfg)
 	if err != nil {
 		return fmt.Errorf("%w (for %s)", err, p.Text)
+	}
+	if own.FallbackOn != nil {
+		c.eager.Add(1)
 	}
 	if err := c.keep(p.Text, own); err != nil {
 		return fmt.Errorf("breaker: %w", err)

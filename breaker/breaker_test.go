@@ -88,7 +88,7 @@ func TestOpensAndComesBack(t *testing.T) {
 			t.Fatalf("another host: %v", err)
 		}
 		h.set(status(200))
-		time.Sleep(time.Second)
+		time.Sleep(5 * time.Second)
 		for i := range 3 {
 			if code, err := get(rt, "http://a.example/"); code != 200 {
 				t.Fatalf("probe %d: %v", i, err)

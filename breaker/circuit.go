@@ -34,21 +34,20 @@ type circuit struct {
 	failed     int       // failures in a row, also of probes
 	lastBad    time.Time // last failure or slow call
 
-	grow      time.Time     // from then on open periods double
-	doubled   uint          // how often the open period has
-	period    time.Duration // the last one, before jitter
-	notBefore time.Time     // when the open period ends
-	earliest  time.Time     // when it may be ended early for one in line whose time runs out
-	probe     slot          // the newest attempt at the wire
-	overtaken uint          // probes that others did not wait for, since one came back
-	candidate slot          // the one request between Door and wire that may become it
-	good      int           // probes
-	slowGood  int           // of these, slow
-	bad       int           // probes
-	asked     time.Time     // when a request last came while not closed
+	chance    chance
+	probe     slot      // the newest attempt at the wire
+	goodProbe uint64    // id of the newest that was good
+	overtaken uint      // probes that others did not wait for, since one came back
+	candidate slot      // the one request between Door and wire that may become it
+	good      int       // probes
+	slowGood  int       // of these, slow
+	bad       int       // probes
+	asked     time.Time // when a request last came while not closed
 
+	allotment
 	line line
 	silences
+	hurries
 	changes
 	tally
 }
@@ -112,7 +111,7 @@ func (c *circuit) try(a *ask, now time.Time) (pass, bool) {
 	if !c.bound(a.r) {
 		return c.pass(), true
 	}
-	due := !now.Before(c.notBefore) && !c.probe.taken(now, c.probeLease())
+	due := c.due(now)
 	if c.cfg.RetriesOnly {
 		return c.tryFirst(a, due, now)
 	}
@@ -181,6 +180,7 @@ func (c *circuit) begin(t *trip.Trip, now time.Time) (pass, bool) {
 	p.probe = c.of.ids.Add(1)
 	c.probe = slot{id: p.probe, at: now}
 	c.probes++
+	c.spend(now)
 	t.Probe = true
 	return p, true
 }
@@ -195,11 +195,19 @@ func (c *circuit) leave(p pass) {
 	}
 }
 
+// lose is leave for one who brings nothing back: the next probe may go at once.
+func (c *circuit) lose(p pass) {
+	if p.probe != 0 && p.probe == c.probe.id {
+		c.refund()
+	}
+	c.leave(p)
+}
+
 // abandon frees the slots of a pass. It does nothing once they are free.
 func (c *circuit) abandon(p pass) {
 	c.mu.Lock()
 	defer c.unlock()
-	c.leave(p)
+	c.lose(p)
 	c.dispatch(time.Now())
 }
 
@@ -218,14 +226,24 @@ func (c *circuit) report(p pass, v verdict, ctx context.Context) {
 // judge is report for an attempt that counts if it is not too old. What it
 // says of whether the host lives is heard however old it is.
 func (c *circuit) judge(p pass, v verdict, now time.Time, ctx context.Context) {
+	if v.took > 0 {
+		c.timed(v.took, now)
+	}
 	switch {
 	case v.answered && c.state != Closed && c.only && !c.bound(v.r):
 		c.hears(v.r, now)
 		c.good, c.slowGood, c.bad = 0, 0, 0
 		c.close("another route was answered", now, ctx)
 		return
+	case c.refutes(v):
+		c.hears(v.r, now)
+		c.good, c.slowGood, c.bad = 0, 0, 0
+		c.close("the host answers, only later than callers wait", now, ctx)
+		return
 	case v.answered:
 		c.hears(v.r, now)
+	case c.hurried(v, now):
+		return
 	case v.silent && c.own(v, now):
 		return
 	}
@@ -234,7 +252,10 @@ func (c *circuit) judge(p pass, v verdict, now time.Time, ctx context.Context) {
 	case c.state == Closed:
 		c.count(v, now, ctx)
 	case p.probe != 0:
-		if c.state == HalfOpen {
+		if c.state == HalfOpen && (v.outcome != Failure || p.probe > c.goodProbe) { // what came later knows better
+			if v.outcome == Success {
+				c.goodProbe = max(c.goodProbe, p.probe)
+			}
 			c.countProbe(v, now, ctx)
 		}
 	case v.outcome == Failure && !v.silent: // of one that was not bound: it is not only silence
@@ -281,7 +302,7 @@ func (c *circuit) idle(now time.Time) bool {
 		}
 	}
 	if c.state != Closed {
-		last = c.notBefore
+		last = c.latest
 		if c.asked.After(last) {
 			last = c.asked
 		}

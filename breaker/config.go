@@ -22,13 +22,17 @@ type Config struct {
 	MinCalls int
 
 	// FailureRate is the share of failures among the calls of the Window
-	// from which on the circuit opens: above 0, at most 1. Zero: 0.5.
+	// from which on the circuit opens: above 0, at most 1. It also decides
+	// the vote of probes, and how long a run of failures may be is then
+	// Consecutive alone. Zero: failures that look like chance do not open the
+	// circuit, as the package's documentation has it; 0.5 if Consecutive is negative.
 	FailureRate float64
 
 	// Consecutive is how many failures in a row without any answer (refused
 	// connections, resets, silence) open the circuit, whatever MinCalls and
 	// FailureRate say; four times as many failures of any kind in a row do so
-	// as well. Zero: 5. Negative: neither does.
+	// as well. A host that lately failed at random is allowed more of both, unless
+	// FailureRate is set. Zero: 5. Negative: neither does.
 	Consecutive int
 
 	// SlowCall is how long a call may take from the wire to the headers
@@ -40,26 +44,24 @@ type Config struct {
 	// above 0, at most 1. Zero: 1.
 	SlowRate float64
 
-	// OpenFor is how long an open circuit waits for its first probe, and for
-	// the next ones until the host is given up: 5 s after the circuit opened,
-	// or a Window after it did so although a probe, or one of the last five
-	// calls, was good. Later periods double, up to MaxOpenFor, until a probe is
-	// good; if the circuit closes and within a period opens again because
-	// nothing is good, they go on where they were. Each is longer or shorter by
-	// up to a fifth, at random. A Retry-After of the answer that opened the
-	// circuit raises it, up to MaxOpenFor. Zero: 250 ms, or MaxOpenFor if that
-	// is shorter.
+	// OpenFor is the shortest time from the opening to the first probe, and
+	// from one probe that failed to the next, longer or shorter by up to a fifth,
+	// at random. A Retry-After of the answer that opened the circuit raises it,
+	// up to MaxOpenFor. Zero: 250 ms, or MaxOpenFor if that is shorter.
 	OpenFor time.Duration
 
-	// MaxOpenFor bounds every open period. Zero: 60 s, or OpenFor if that is
+	// MaxOpenFor is the longest time between two probes if any requests come at
+	// all: usually one in a hundred refused requests is a probe. Set it to
+	// OpenFor to probe by the clock alone. Zero: 60 s, or OpenFor if that is
 	// longer.
 	MaxOpenFor time.Duration
 
 	// Probes is how many good answers, asked for one at a time unless one is
-	// away for OpenFor, close a half-open circuit, if less than FailureRate of its probes have failed by
-	// then. When that can no longer be, or when a probe fails and none of the
-	// last five calls was good (of the last Consecutive, if that is fewer), it
-	// opens again. Zero: 3.
+	// away for OpenFor, close a half-open circuit, if not more than six probes
+	// failed for each good one, and the first did not. With a FailureRate less
+	// than that of its probes may have failed, and when that can no longer be, or
+	// when a probe fails and none of the last five calls was good (of the last
+	// Consecutive, if that is fewer), it opens again. Zero: 3.
 	Probes int
 
 	// Patience is how long one request may wait for a circuit that is not
@@ -93,13 +95,25 @@ type Config struct {
 	// package's documentation. Nil: the table.
 	Classify func(*http.Response, error) Outcome
 
-	// Fallback answers for a request that the Door or the Meter refused: from
-	// a cache, from another host. It gets the request as the Door got it, its
-	// body closed (GetBody opens another), and the refusal. A response goes to
-	// the caller, an error too; if both are nil the refusal does. It is called
-	// once per request, by the Door on the way out, never for a request whose
-	// caller has gone. Nil: the refusal.
+	// Fallback answers for a request that the Door or the Meter refused, and,
+	// while the circuit is not closed, for one that ended in an error or in a
+	// 5xx of the host, as probes may: from a cache, from another host, with an
+	// empty answer. It gets the request as the Door got it, its body closed
+	// (GetBody opens another), and the error; for an answer a *StatusError. A
+	// refused request was not sent; any other may have been processed.
+	//
+	// A response goes to the caller. So does an error, unless the host gave an
+	// answer: then that one does, and so does what there was before if both are
+	// nil. Fallback is called once per request, by the Door on the way out, never
+	// for a request whose caller has cancelled it; one whose deadline has passed
+	// can still be answered from memory. Nil: what there was.
 	Fallback func(*http.Request, error) (*http.Response, error)
+
+	// FallbackOn says what Fallback answers for besides: it is asked about each
+	// request that came to something else, an answer (whose body it must not
+	// touch) or an error, whatever the circuit's state. OnFailure names any
+	// error and any 5xx. Nil: nothing else.
+	FallbackOn func(*http.Response, error) bool
 
 	// OnStateChange is told of each change of a circuit, in their order, by
 	// the request that caused it, or by the call of Force, Release or SetHost,
@@ -114,7 +128,6 @@ const DefaultWindow = 30 * time.Second
 const (
 	defaultOpenFor    = 250 * time.Millisecond
 	defaultMaxOpenFor = 60 * time.Second
-	firstPeriods      = 5 * time.Second // how long an outage is probed at OpenFor before periods grow
 	minWindow         = 10 * time.Millisecond
 	minOpenFor        = time.Millisecond
 	maxDuration       = 100000 * time.Hour // leaves room to calculate
@@ -123,7 +136,10 @@ const (
 
 // settings is a Config whose defaults are resolved. A pointer to one is also
 // its identity: a circuit whose settings are no longer its host's is replaced.
-type settings struct{ Config }
+type settings struct {
+	Config
+	classic bool // FailureRate decides, not chance
+}
 
 func resolve(c Config) (*settings, error) {
 	if err := c.check(); err != nil {
@@ -131,7 +147,10 @@ func resolve(c Config) (*settings, error) {
 	}
 	fill(&c.Window, DefaultWindow)
 	fill(&c.MinCalls, 20)
-	fill(&c.FailureRate, 0.5)
+	classic := c.FailureRate != 0 || c.Consecutive < 0
+	if classic {
+		fill(&c.FailureRate, 0.5)
+	}
 	fill(&c.Consecutive, 5)
 	fill(&c.SlowRate, 1)
 	fill(&c.Probes, 3)
@@ -143,7 +162,7 @@ func resolve(c Config) (*settings, error) {
 	case c.MaxOpenFor == 0:
 		c.MaxOpenFor = max(defaultMaxOpenFor, c.OpenFor)
 	}
-	return &settings{c}, nil
+	return &settings{c, classic}, nil
 }
 
 func fill[T comparable](v *T, otherwise T) {
@@ -184,6 +203,9 @@ func (c *Config) check() error {
 	}
 	if c.RetriesOnly && c.Patience > 0 {
 		return fmt.Errorf("breaker: RetriesOnly excludes Patience (%v): first attempts never wait", c.Patience)
+	}
+	if c.FallbackOn != nil && c.Fallback == nil {
+		return fmt.Errorf("breaker: FallbackOn without Fallback")
 	}
 	if c.SlowRate != 0 && c.SlowCall == 0 {
 		return fmt.Errorf("breaker: SlowRate %v without SlowCall", c.SlowRate)

@@ -53,8 +53,14 @@ func TestConfigDefaults(t *testing.T) {
 		if got.OpenFor != test.want.OpenFor || got.MaxOpenFor != test.want.MaxOpenFor {
 			t.Errorf("%v and %v", got.OpenFor, got.MaxOpenFor)
 		}
-		if got.Window != DefaultWindow || got.MinCalls != 20 || got.FailureRate != 0.5 || got.Consecutive != 5 || got.SlowRate != 1 || got.Probes != 3 {
+		if got.Window != DefaultWindow || got.MinCalls != 20 || got.FailureRate != 0 || got.classic || got.Consecutive != 5 || got.SlowRate != 1 || got.Probes != 3 {
 			t.Errorf("%+v", got)
+		}
+	}
+	for _, c := range []Config{{FailureRate: .3}, {Consecutive: -1}} {
+		got := circuits(t, c).settings("")
+		if want := max(c.FailureRate, .5*float64(-min(c.Consecutive, 0))); !got.classic || got.FailureRate != want {
+			t.Errorf("%+v: FailureRate %v", c, got.FailureRate)
 		}
 	}
 }

@@ -30,12 +30,16 @@ func (c *circuit) count(v verdict, now time.Time, ctx context.Context) {
 	}
 	if v.outcome == Success {
 		c.failed = 0
+		c.chance.succeeded()
 		if !v.slow && (c.calls == nil || now.Sub(c.lastBad) > c.cfg.Window) {
 			c.rest()
+			c.chance = chance{}
+			c.calm.Store(now.Sub(c.pressed) > c.cfg.Window) // answers are timed as long as callers are in a hurry
 			return
 		}
 	} else {
 		c.failed++
+		c.chance.failed()
 		c.noted(v, now)
 		if !v.answered && !c.interrupted(v, now) {
 			if c.unanswered++; c.unanswered == 1 {
@@ -68,10 +72,14 @@ func (c *circuit) feed(v verdict) {
 	n := c.cfg.Consecutive
 	switch {
 	case n < 0 || v.outcome != Failure:
-	case c.unanswered >= n:
+	case c.hopeless(c.unanswered, n):
 		c.tripping, c.reason = true, number(c.unanswered, "failure")+" in a row without an answer"
-	case c.failed >= 4*n:
+	case c.hopeless(c.failed, 4*n):
 		c.tripping, c.reason = true, number(c.failed, "failure")+" in a row"
+	}
+	c.chance.timed(v.silent && !v.hasty)
+	if !c.cfg.classic && c.chance.timeouts >= 0.5 && !c.tripping {
+		c.tripping, c.reason = true, "half of the calls timed out"
 	}
 	tell(c.calls, v.outcome == Failure)
 	if c.slow == nil || c.calls.State() != gobreaker.StateClosed {
@@ -82,6 +90,16 @@ func (c *circuit) feed(v verdict) {
 		c.tripping = true
 		tell(c.calls, true)
 	}
+}
+
+// hopeless reports whether a run of n failures opens the circuit, if least in a
+// row are too many for a host that was well. With a FailureRate of the user's
+// least decides.
+func (c *circuit) hopeless(n, least int) bool {
+	if c.cfg.classic {
+		return n >= least
+	}
+	return c.chance.hopeless(n, least)
 }
 
 // number is n things in words.
@@ -123,6 +141,9 @@ func (c *circuit) core(what string, rate float64) *core {
 			if c.tripping {
 				return true
 			}
+			if rate == 0 {
+				return false // FailureRate: see chance
+			}
 			judged := n.TotalSuccesses + n.TotalFailures
 			if int64(judged) < int64(c.cfg.MinCalls) || float64(n.TotalFailures) < rate*float64(judged) {
 				return false
@@ -152,8 +173,10 @@ func (c *circuit) countProbe(v verdict, now time.Time, ctx context.Context) {
 	case v.outcome == Ignore && !v.alive:
 		if v.retryAfter > 0 { // no verdict, but the server said when to ask again
 			c.notBefore = now.Add(min(v.retryAfter, c.cfg.MaxOpenFor))
-			c.earliest = c.notBefore
+			c.latest, c.earliest = c.notBefore, c.notBefore
 			c.dismiss(now)
+		} else {
+			c.refund()
 		}
 		return
 	default:
@@ -187,39 +210,31 @@ func (c *circuit) alive() bool {
 	return c.failed < n
 }
 
+// gamble is how many failed probes one good one outweighs: while a seventh
+// succeeds, a call that makes three attempts is served more often than one in
+// three.
+const gamble = 6
+
 // hopeful reports whether a half-open circuit whose probe has failed can still
-// close: the host has shown life lately, and if all other probes are good,
-// less than FailureRate of them have failed.
+// close: a probe was good, and not many more have failed. With a FailureRate
+// the host has shown life lately, and if all other probes are good, less than
+// FailureRate of them have failed.
 func (c *circuit) hopeful() bool {
+	if !c.cfg.classic {
+		return c.good > c.slowGood && c.bad <= gamble*c.good
+	}
 	return c.alive() && float64(c.bad) < c.cfg.FailureRate*float64(c.bad+c.cfg.Probes)
 }
 
 // open begins an open period, for the reason noted.
 func (c *circuit) open(v verdict, now time.Time, ctx context.Context) {
-	alive, grace := c.alive() && !v.slow, firstPeriods
-	if alive || c.state == HalfOpen {
-		grace = max(grace, c.cfg.Window)
-	}
 	if c.state == Closed {
 		c.trips++
-		if c.grow.IsZero() || now.Sub(c.changed) > c.period || alive { // not the same outage as before
-			c.grow, c.doubled = now.Add(grace), 0
-		}
 	}
+	c.hasty = v.hasty && (c.state != Closed && c.hasty || c.state == Closed && c.sure.Before(c.run))
 	c.only = c.silenced(v, now)
 	c.tripping, c.unanswered = false, 0
-	switch {
-	case c.state == HalfOpen && c.good > c.slowGood: // not dead, only bad at times
-		c.grow, c.doubled = now.Add(grace), 0
-	case !now.Before(c.grow) && c.cfg.OpenFor<<c.doubled < c.cfg.MaxOpenFor:
-		c.doubled++
-	}
-	c.period = min(c.cfg.OpenFor<<c.doubled, c.cfg.MaxOpenFor)
-	c.notBefore = now.Add(jitter(c.period, v.retryAfter, c.cfg.MaxOpenFor))
-	c.earliest = now.Add(max(v.retryAfter, min(c.period, max(c.cfg.OpenFor, lastChances))))
-	if c.earliest.After(c.notBefore) {
-		c.earliest = c.notBefore
-	}
+	c.allot(v, now)
 	c.shift(Open, c.reason, now, ctx)
 	c.dismiss(now)
 }
@@ -253,6 +268,7 @@ func (c *circuit) close(reason string, now time.Time, ctx context.Context) {
 	c.rest()
 	c.unanswered, c.failed, c.lastBad, c.tripping = 0, 0, time.Time{}, false
 	if c.bad > 0 {
+		c.chance.seen(c.good, c.bad)
 		c.lastBad = now
 		c.calm.Store(false)
 		c.start()
@@ -260,6 +276,7 @@ func (c *circuit) close(reason string, now time.Time, ctx context.Context) {
 			tell(c.calls, i >= c.good)
 		}
 	}
+	c.chance.timeouts = 0
 	c.shift(Closed, reason, now, ctx)
 	c.line.ramp(now, c.cfg.Probes)
 }
@@ -282,7 +299,7 @@ func (c *circuit) shift(to State, reason string, now time.Time, ctx context.Cont
 	if c.cfg.OnStateChange != nil && from != to {
 		ch := Change{Ctx: ctx, Host: c.host, Shard: c.shard, From: from, To: to, Reason: reason, At: now}
 		if to == Open {
-			ch.Until = c.notBefore
+			ch.Until = c.latest
 		}
 		c.pending = append(c.pending, ch)
 	}

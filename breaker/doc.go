@@ -58,18 +58,44 @@
 //
 // # States
 //
-//	closed -> open       FailureRate or SlowRate over MinCalls in Window, or
-//	                     Consecutive failures without an answer
-//	open -> half-open    a request comes after the open period
-//	half-open -> open    a probe failed, and either none of the last five
-//	                     calls was good, or too many failed for FailureRate
+//	closed -> open       a run of failures that is more than chance, or half
+//	                     of the calls timed out, or SlowRate in Window; with
+//	                     FailureRate that rate in Window, or a run
+//	open -> half-open    a request comes when a probe is due
+//	half-open -> open    a probe failed, and it was the first, or more than six
+//	                     failed for each good one; with FailureRate none of the
+//	                     last five calls was good, or too many failed for it
 //	half-open -> closed  Probes good ones
 //	open -> closed       silence opened it, and another route was answered
 //	half-open -> closed  the same
 //
-// So a host that works at times is used at times: with the defaults the better
-// of five probes decide, and open periods stay as short as the first. One that
-// shows no life gets one probe a period, and the periods grow.
+// # Chance and collapse
+//
+// A host that fails at random is worth its calls: of those that make three
+// attempts each, seven in eight are served if half of the attempts fail. So a
+// circuit opens only when calls are hopeless. That is told by how many failures
+// in a row are more than chance: 5 without any answer (Consecutive) or 20 of any
+// kind for a host that was well, 17 for one that lately failed half of its calls,
+// 52 for one that failed four in five, at most 60. The run is so long that a host
+// which goes on as before shows it once in 100000 attempts. Timeouts are not taken
+// for chance: half of the calls ending so open the circuit. Users who want the
+// classic half of all failures set FailureRate to 0.5.
+//
+// A caller's deadline says how long the caller waits, not how long the host
+// takes. While the host answers, deadlines shorter than its slowest answers are
+// no failures; if deadlines alone have opened the circuit, the first answer
+// closes it.
+//
+// # Probes
+//
+// What it costs to find out is a share of what the host is spared. One of a hundred
+// requests that are turned away (or made to wait) goes as a probe, but no two within
+// OpenFor, and one per MaxOpenFor where few requests come. The first of an outage
+// goes after 5 s at the latest. So many processes together send a dead host one
+// in a hundred of their requests, and how long it takes to find it back depends on
+// the traffic and not on the outage: half a second at 200 calls a second, 5 s at
+// 20, up to MaxOpenFor below two. Programs that make few calls may set MaxOpenFor
+// to some seconds. After a good probe the next ones follow at once.
 //
 // An open circuit is Open until a request comes; there is no timer unless
 // requests wait. Only the forgetting of a record (its host quiet for a Window,

@@ -2,10 +2,7 @@ package breaker
 
 import (
 	"net/http"
-	"time"
 
-	"github.com/weirhttp/weir/internal/hosts"
-	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/trip"
 )
 
@@ -46,10 +43,10 @@ func (d *door) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 	} else {
 		resp, err = d.roundTrip(r, t)
 	}
-	if err != nil {
-		return d.otherwise(r, t, err)
+	if served(resp, err) && d.circuits.eager.Load() == 0 {
+		return resp, nil
 	}
-	return resp, nil
+	return d.otherwise(r, t, resp, err)
 }
 
 func (d *door) roundTrip(r *http.Request, t *trip.Trip) (*http.Response, error) {
@@ -71,54 +68,4 @@ func (d *door) roundTrip(r *http.Request, t *trip.Trip) (*http.Response, error) 
 		t.MarkSent()
 	}
 	return d.onward.Send(r, t)
-}
-
-// otherwise asks the Fallback to answer instead of a refusal by a circuit.
-func (d *door) otherwise(r *http.Request, t *trip.Trip, refused error) (*http.Response, error) {
-	by := notsent.Refused(refused)
-	if by != notsent.Door && by != notsent.Meter || r.Context().Err() != nil || left(r) {
-		return nil, refused
-	}
-	f := d.circuits.settings(hosts.Name(t.Entry, r)).Fallback
-	if f == nil {
-		return nil, refused
-	}
-	resp, err := f(r, refused)
-	switch {
-	case resp == nil && err == nil:
-		return nil, refused
-	case resp == nil && t.Sent(): // what the fallback sent is not all
-		return nil, notsent.Deny(err)
-	case resp == nil:
-		return nil, err
-	}
-	if resp.Body == nil {
-		resp.Body = http.NoBody
-	}
-	if resp.Request == nil {
-		resp.Request = r
-	}
-	d.circuits.fellBack(r)
-	return resp, nil
-}
-
-// fellBack counts an answer of Fallback's. The trip of r has ended.
-func (c *Circuits) fellBack(r *http.Request) {
-	e := c.home.Load().Acquire(hosts.Key(r), time.Now())
-	defer e.Release()
-	host := hosts.Name(e, r)
-	c.mu.Lock()
-	h, forced := c.forced[host]
-	if forced {
-		h.fallbacks++
-	}
-	c.mu.Unlock()
-	if forced {
-		return
-	}
-	if cir := c.find(e, c.settings(host), r, false); cir != nil {
-		cir.mu.Lock()
-		cir.fallbacks++
-		cir.mu.Unlock()
-	}
 }

@@ -218,7 +218,7 @@ func ExampleConfig_serveStale() {
 	// error
 	// error
 	// error
-	// error
+	// fresh, stale: true
 	// fresh, stale: true
 }
 

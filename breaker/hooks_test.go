@@ -115,7 +115,7 @@ func TestReasons(t *testing.T) {
 			t.Errorf("reason %q, want %q", got, want)
 		}
 	}
-	cs, h, rt := rig(t, Config{MinCalls: 10})
+	cs, h, rt := rig(t, Config{MinCalls: 10, FailureRate: .5})
 	for i := range 10 {
 		h.set([]answer{status(500), status(200)}[i%2])
 		get(rt, site)

@@ -147,11 +147,8 @@ func (c *circuit) dispatch(now time.Time) {
 			}
 			l.next = l.next.Add(l.step(now))
 			l.settle(l.first(), c.pass(), nil)
-		case now.Before(c.notBefore):
-			c.arm(now, c.notBefore)
-			return
-		case c.probe.taken(now, c.probeLease()):
-			c.arm(now, c.probe.at.Add(c.probeLease()))
+		case !c.due(now):
+			c.arm(now, c.next(now))
 			return
 		case l.wire.Len() > 0:
 			w := l.first()
@@ -210,7 +207,7 @@ func (c *circuit) dismiss(now time.Time) {
 func (c *circuit) refusal(by notsent.By, now time.Time, cause, ctx error) *Error {
 	return &Error{
 		Host: c.host, Shard: c.shard, State: c.state,
-		RetryAfter: max(0, c.notBefore.Sub(now)),
+		RetryAfter: max(0, c.expected(now).Sub(now)),
 		by:         by, cause: cause, ctx: ctx,
 	}
 }

@@ -24,13 +24,15 @@ type model struct {
 	lastBad    time.Time
 	unanswered int
 	failed     int
-	grow       time.Time
 	changed    time.Time
-	doubled    int
-	period     time.Duration
-	notBefore  time.Time
-	probe      *step // at the wire, the newest
-	overtaken  int   // probes that others did not wait for
+	spared     int           // turned away, less a hundred for each probe
+	notBefore  time.Time     // no probe before
+	latest     time.Time     // the next request is one from then on
+	begun      bool          // latest is new
+	most       time.Duration // from now, then
+	probe      *step         // at the wire, the newest
+	good1      int           // number of the newest good probe
+	overtaken  int           // probes that others did not wait for
 	good       int
 	bad        int
 	tripped    int
@@ -52,6 +54,7 @@ type step struct {
 	era   int // start: when it was let in
 	began time.Time
 	isTry bool // it is a probe
+	n     int  // its number
 	gate  chan answer
 }
 
@@ -61,14 +64,21 @@ func (s *step) GoString() string {
 }
 
 func (m *model) due(now time.Time) bool {
-	lost := m.probe != nil && now.Sub(m.probe.began) >= min(m.cfg.OpenFor<<m.overtaken, m.cfg.Window/2)
-	return !now.Before(m.notBefore) && (m.probe == nil || lost)
+	if m.voting() {
+		lost := m.probe != nil && now.Sub(m.probe.began) >= min(m.cfg.OpenFor<<m.overtaken, m.cfg.Window/2)
+		return !now.Before(m.notBefore) && (m.probe == nil || lost)
+	}
+	lost := m.probe != nil && now.Sub(m.probe.began) >= m.cfg.OpenFor
+	return !now.Before(m.notBefore) && (m.spared >= 100 || !now.Before(m.latest)) && (m.probe == nil || lost)
 }
+
+func (m *model) voting() bool { return m.state == HalfOpen && m.good+m.bad > 0 }
 
 // start says whether a request passes.
 func (m *model) start(s *step, now time.Time) bool {
 	if m.state != Closed {
 		if !m.due(now) {
+			m.spared++
 			return false
 		}
 		if m.state == Open {
@@ -78,8 +88,9 @@ func (m *model) start(s *step, now time.Time) bool {
 		if m.probe != nil {
 			m.overtaken++
 		}
-		m.probe, s.isTry = s, true
 		m.probes++
+		m.probe, s.isTry, s.n = s, true, m.probes
+		m.spared, m.begun, m.most = max(m.spared-100, -100), true, m.cfg.MaxOpenFor
 	}
 	s.era, s.began = m.era, now
 	return true
@@ -94,8 +105,12 @@ func (m *model) turn(to State, now time.Time) {
 }
 
 func (m *model) end(s *step, now time.Time) {
-	if m.probe == s {
+	current := m.probe == s
+	if current {
 		m.probe = nil
+	}
+	if lost := s.how == "panic"; lost && current || s.how == "cancelled" && m.state == HalfOpen && s.era == m.era {
+		m.spared = max(m.spared, 100)
 	}
 	if s.era != m.era {
 		return
@@ -103,6 +118,7 @@ func (m *model) end(s *step, now time.Time) {
 	bad := s.how == "500" || s.how == "reset"
 	if m.state == HalfOpen {
 		switch {
+		case bad && s.n < m.good1: // older than one that was good
 		case bad:
 			m.bad++
 			m.overtaken = 0
@@ -111,8 +127,12 @@ func (m *model) end(s *step, now time.Time) {
 			}
 		case s.how == "later":
 			m.notBefore = now.Add(min(2*time.Second, m.cfg.MaxOpenFor))
+			m.latest, m.begun = m.notBefore, false
 		case s.how != "cancelled" && s.how != "panic":
 			m.failed, m.overtaken = 0, 0
+			if s.how == "200" {
+				m.good1 = max(m.good1, s.n)
+			}
 			if m.good++; m.good == m.cfg.Probes {
 				m.turn(Closed, now)
 				m.calls, m.origin, m.lastBad, m.unanswered = nil, time.Time{}, time.Time{}, 0
@@ -174,21 +194,11 @@ func (m *model) overdue(now time.Time) bool {
 func (m *model) open(now time.Time) {
 	if m.state == Closed {
 		m.tripped++
-		switch {
-		case !m.dead():
-			m.grow, m.doubled = now.Add(m.cfg.Window), 0
-		case now.Sub(m.changed) > m.period || m.grow.IsZero():
-			m.grow, m.doubled = now.Add(5*time.Second), 0
-		}
+		m.spared, m.begun, m.most = 0, true, min(m.cfg.MaxOpenFor, 5*time.Second)
+	} else if m.good > 0 {
+		m.spared = max(m.spared, 100)
 	}
 	m.calls, m.unanswered = nil, 0
-	switch {
-	case m.state == HalfOpen && m.good > 0:
-		m.grow, m.doubled = now.Add(m.cfg.Window), 0
-	case !now.Before(m.grow) && m.cfg.OpenFor<<m.doubled < m.cfg.MaxOpenFor:
-		m.doubled++
-	}
-	m.period = min(m.cfg.OpenFor<<m.doubled, m.cfg.MaxOpenFor)
 	m.turn(Open, now)
 }
 
@@ -219,7 +229,7 @@ func play(t *testing.T, c Config, steps []*step) error {
 		case "sleep":
 			time.Sleep(s.sleep)
 		case "due":
-			time.Sleep(time.Until(m.notBefore))
+			time.Sleep(time.Until(m.latest))
 		case "end":
 			if len(running) > 0 {
 				at := s.which % len(running)
@@ -268,15 +278,35 @@ func (m *model) compare(cs *Circuits, now time.Time) error {
 	if got.Trips != uint64(m.tripped) || got.Probes != uint64(m.probes) {
 		return fmt.Errorf("%d trips and %d probes, want %d and %d", got.Trips, got.Probes, m.tripped, m.probes)
 	}
-	if m.state == Open && now.Equal(m.changed) {
-		d := got.NotBefore.Sub(now)
-		if float64(d) < 0.8*float64(m.period) || float64(d) > 1.2*float64(m.period) || d > m.cfg.MaxOpenFor {
-			return fmt.Errorf("open for %v, want about %v", d, m.period)
-		}
-		m.notBefore = got.NotBefore
+	return m.learn(cs, got.NotBefore, now)
+}
+
+// learn takes over the instants that are random, if they are within bounds.
+func (m *model) learn(cs *Circuits, latest, now time.Time) error {
+	if m.state == Closed {
+		m.begun = false
+		return nil
 	}
-	if m.state != Closed && !got.NotBefore.Equal(m.notBefore) {
-		return fmt.Errorf("not before %v, want %v", got.NotBefore, m.notBefore)
+	e := cs.home.Load().Find("a.example")
+	defer e.Release()
+	c := cs.record(&e.Value).sole.Load()
+	if m.state == Open && now.Equal(m.changed) {
+		d := c.notBefore.Sub(now)
+		if float64(d) < 0.8*float64(m.cfg.OpenFor) || float64(d) > 1.2*float64(m.cfg.OpenFor) || d > m.cfg.MaxOpenFor {
+			return fmt.Errorf("no probe for %v, want about %v", d, m.cfg.OpenFor)
+		}
+		if m.notBefore = c.notBefore; m.latest.Before(m.notBefore) {
+			m.latest = m.notBefore
+		}
+	}
+	if m.begun {
+		if d := latest.Sub(now); d > m.most || float64(d) < .8*float64(m.most) {
+			return fmt.Errorf("a probe in %v at the latest, want about %v", d, m.most)
+		}
+		m.begun, m.latest = false, latest
+	}
+	if !latest.Equal(m.latest) {
+		return fmt.Errorf("not before %v, want %v", latest, m.latest)
 	}
 	return nil
 }

@@ -39,6 +39,8 @@ type verdict struct {
 	alive      bool    // ignored, but a probe may take it as a good sign
 	slow       bool
 	silent     bool          // a clock on our side ended it before the host said a word
+	hasty      bool          // silent: the clock was the caller's deadline
+	took       time.Duration // answered: from the wire to the headers; zero: not known
 	retryAfter time.Duration // what the server asked for
 	why        string        // in words, for a failure
 	r          *http.Request // of the attempt
@@ -115,6 +117,9 @@ func (a *attempt) lasted(d time.Duration) bool {
 // failure, whatever its status.
 func (a *attempt) answer() verdict {
 	v := verdict{outcome: Success, answered: true}
+	if since := a.sent(); !since.IsZero() {
+		v.took = time.Since(since)
+	}
 	s, ruled := a.signal()
 	switch code := a.resp.StatusCode; {
 	case code == http.StatusTooManyRequests && !ruled, code == http.StatusRequestTimeout, s.Throttled && (ruled || code == http.StatusOK):
@@ -163,7 +168,7 @@ func (a *attempt) failure() verdict {
 	}
 	if err := a.ended(); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) && a.lasted(patientCaller) && !a.body.blocked() {
-			silent.why = "deadline exceeded on the wire"
+			silent.hasty, silent.why = true, "deadline exceeded on the wire"
 			return silent
 		}
 		return ignored

@@ -312,7 +312,7 @@ func TestPatienceLeavesAsItIsLetIn(t *testing.T) {
 		time.Sleep(time.Second)
 		c.mu.Lock()
 		start := time.Now()
-		c.notBefore = start
+		c.notBefore, c.latest = start, start
 		c.dispatch(start)
 		cancel()
 		c.mu.Unlock()

@@ -97,7 +97,7 @@ func TestPeerReloadForgets(t *testing.T) {
 			t.Fatal(err)
 		}
 		want(t, cs, Open, "another host's settings")
-		cs.SetHost("a.example", Config{MinCalls: 3})
+		cs.SetHost("a.example", Config{MinCalls: 3, FailureRate: .5})
 		cs.SetHost("b.example", Config{MinCalls: 3})
 		want(t, cs, Closed, "its own settings are new")
 		h.set(status(500))

@@ -107,7 +107,7 @@ func TestPeerHungProbeWedges(t *testing.T) {
 			if _, err := get(rt, site); notsent.Refused(err) != notsent.Door {
 				t.Fatalf("beside a probe: %v", err)
 			}
-			time.Sleep(15 * time.Second)
+			time.Sleep(time.Minute)
 		}
 		h.set(status(200))
 		for range 3 {
@@ -133,7 +133,7 @@ func TestPeerProbeOfAnotherTimeHoldsThePlace(t *testing.T) {
 		first, second := make(chan bool), make(chan bool)
 		h.set(func(r *http.Request) (*http.Response, error) { <-first; return status(200)(r) })
 		go get(rt, site)
-		time.Sleep(15 * time.Second)
+		time.Sleep(time.Minute)
 		h.set(func(r *http.Request) (*http.Response, error) { <-second; return status(200)(r) })
 		go get(rt, site)
 		synctest.Wait()

@@ -25,8 +25,8 @@ func load(t *testing.T, rt http.RoundTripper, perSecond int, lasts time.Duration
 }
 
 // TestDeadHost: 100 calls a second to a host that is dead for a minute, in
-// four ways, cost it at most 60, and the first calls after are seen within
-// one open period.
+// four ways, cost it a hundredth of them and the 20 failures that it takes to
+// notice, and it is seen to be back when another hundred have come.
 func TestDeadHost(t *testing.T) {
 	for name, dead := range map[string]answer{
 		"refused": down,
@@ -44,7 +44,7 @@ func TestDeadHost(t *testing.T) {
 				before := h.calls.Load()
 				h.set(dead)
 				load(t, rt, 100, 60*time.Second, func(int) { get(rt, site) })
-				if n := h.calls.Load() - before; n > 60 || n < 10 {
+				if n := h.calls.Load() - before; n > 82 || n < 10 {
 					t.Errorf("%d calls while dead", n)
 				} else {
 					t.Logf("%d calls while dead", n)
@@ -55,7 +55,7 @@ func TestDeadHost(t *testing.T) {
 					get(rt, site)
 					time.Sleep(10 * time.Millisecond)
 				}
-				if d := time.Since(back); d > time.Minute {
+				if d := time.Since(back); d > 1100*time.Millisecond {
 					t.Errorf("seen to be back after %v", d)
 				}
 			})
@@ -182,59 +182,5 @@ func TestSlowCalls(t *testing.T) {
 		h.set(status(500))
 		get(rt, site)
 		want(t, cs, Closed, "a failure, no slow call since")
-	})
-}
-
-// TestOpenPeriods grow after the first 5 s of an outage, up to MaxOpenFor,
-// and go on growing if it reopens soon after it closed.
-func TestOpenPeriods(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{MaxOpenFor: 8 * time.Second})
-		h.set(down)
-		start := time.Now()
-		var longest time.Duration
-		period := func() time.Duration {
-			c := cs.Stats().Circuits[0]
-			return c.NotBefore.Sub(c.Since)
-		}
-		for range 5 {
-			get(rt, site)
-		}
-		for time.Since(start) < 2*time.Minute {
-			if d := period(); time.Since(start) < 5*time.Second && (d < 200*time.Millisecond || d > 300*time.Millisecond) {
-				t.Fatalf("%v after %v", d, time.Since(start))
-			} else if longest = max(longest, d); d > 8*time.Second {
-				t.Fatalf("%v", d)
-			}
-			due(t, cs)
-			get(rt, site)
-		}
-		if d := period(); d < 6*time.Second {
-			t.Errorf("after two minutes: %v", d)
-		}
-		flap := func() {
-			due(t, cs)
-			h.set(status(200))
-			for range 3 {
-				get(rt, site)
-			}
-			want(t, cs, Closed, "three good probes")
-			h.set(down)
-		}
-		flap()
-		for range 5 {
-			get(rt, site)
-		}
-		if d := period(); d < 6*time.Second {
-			t.Errorf("reopened at once: %v", d)
-		}
-		flap()
-		time.Sleep(time.Minute)
-		for range 5 {
-			get(rt, site)
-		}
-		if d := period(); d > 300*time.Millisecond {
-			t.Errorf("another outage: %v", d)
-		}
 	})
 }

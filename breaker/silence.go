@@ -167,6 +167,9 @@ func (c *circuit) noted(v verdict, now time.Time) {
 	if !v.silent {
 		c.noise = now
 	}
+	if !v.hasty {
+		c.sure = now
+	}
 }
 
 // silenced reports whether a circuit that v opens is opened by silence alone:

@@ -248,7 +248,7 @@ func TestAskingIsNoProbe(t *testing.T) {
 // TestSilenceIsRemembered: what is known of silent routes is not evicted.
 func TestSilenceIsRemembered(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		c := newCircuit(circuits(t, Config{}), &settings{Config{Window: time.Minute}}, "a.example", "", 0)
+		c := newCircuit(circuits(t, Config{}), &settings{Config: Config{Window: time.Minute}}, "a.example", "", 0)
 		c.own(verdict{silent: true, left: time.Now().Add(-time.Second), route: 1}, time.Now())
 		if c.idle(time.Now().Add(119 * time.Second)) {
 			t.Error("forgotten")

@@ -22,7 +22,7 @@ type CircuitStats struct {
 	Forced    bool      // an operator holds it so
 	Reason    string    // of the last change, in words
 	Since     time.Time // when that was; zero: never
-	NotBefore time.Time // Open, HalfOpen: when probes may go
+	NotBefore time.Time // Open, HalfOpen: when the next request is a probe, however few there were
 	Calls     int       // Closed: judged in the Window since something bad happened; HalfOpen: probes
 	Failures  int       // of these
 	Slow      int       // of these
@@ -72,7 +72,7 @@ func (c *circuit) stats() CircuitStats {
 		Trips: c.trips, Probes: c.probes, Refused: c.refused, Fallbacks: c.fallbacks, Waiting: c.line.len(),
 	}
 	if c.state != Closed {
-		s.NotBefore = c.notBefore
+		s.NotBefore = c.latest
 	}
 	switch {
 	case c.state == HalfOpen:

@@ -58,7 +58,7 @@ func (c *circuit) admit(a *ask) (pass, error) {
 		return pass{}, errMoved
 	}
 	if p, ok := c.try(a, now); ok {
-		defer c.unlessTold(&told, func() { c.leave(p) })
+		defer c.unlessTold(&told, func() { c.lose(p) })
 		c.unlock()
 		told = true
 		return p, nil
@@ -91,11 +91,14 @@ func (c *circuit) forsake(w *waiter) {
 	if !w.done {
 		c.line.settle(w, pass{}, nil)
 	}
-	c.leave(w.pass)
+	c.lose(w.pass)
 }
 
 // join puts the request in line if there is a chance that it can go in time.
 func (c *circuit) join(a *ask, now time.Time) (*waiter, error) {
+	if !a.trip.Hedge && a.trip.Held().IsZero() {
+		c.spare(now)
+	}
 	if c.cfg.Patience <= 0 || a.trip.Hedge || c.line.len() >= maxWaiting {
 		c.refused++
 		return nil, c.refusal(refuser(a.by), now, nil, nil)
@@ -189,11 +192,10 @@ func (c *circuit) hurry(w *waiter) time.Duration {
 	case !now.Before(c.earliest) && !c.probe.taken(now, c.probeLease()):
 		if w.by == trip.Meter {
 			if p, ok := c.begin(w.trip, now); ok {
-				c.notBefore = now
 				c.line.settle(w, p, nil)
 			}
 		} else if !c.candidate.taken(now, candidateLease) {
-			c.notBefore = now
+			c.notBefore, c.latest = now, now
 			c.line.settle(w, c.nominate(w.trip, now), nil)
 		}
 	}
@@ -221,7 +223,7 @@ func (c *circuit) quit(a *ask, w *waiter, gone bool, cause, ctx error) (pass, er
 	case w.done && !gone:
 		return w.pass, w.err
 	case w.done:
-		c.leave(w.pass)
+		c.lose(w.pass)
 	default:
 		c.line.settle(w, pass{}, nil)
 	}
@@ -247,7 +249,7 @@ func (c *circuit) outlook(a *ask) (time.Duration, error) {
 		return wait, c.refusal(notsent.Meter, now, nil, nil)
 	}
 	if c.cfg.Patience <= 0 {
-		if wait == 0 && !c.probe.taken(now, c.probeLease()) {
+		if c.due(now) {
 			return 0, nil
 		}
 		return wait, c.refusal(notsent.Meter, now, nil, nil)

@@ -128,13 +128,13 @@ func TestCircuit(t *testing.T) {
 		if got.State != "open" || got.Circuit == nil || got.Circuit.Trips != 1 || got.Circuit.Refused != 2 || got.Attempts != 5 {
 			t.Fatalf("%+v %+v", got, got.Circuit)
 		}
-		if len(got.Why) == 0 || !strings.HasPrefix(got.Why[0].Text, "circuit open: ") || got.Why[0].For <= 0 || got.Why[0].For > 1 {
+		if len(got.Why) == 0 || !strings.HasPrefix(got.Why[0].Text, "circuit open: ") || got.Why[0].For <= 0 || got.Why[0].For > 5 {
 			t.Errorf("why: %+v", got.Why)
 		}
 		if r := got.Routes; len(r) != 1 || r[0].State != "open" || r[0].Why == nil || *r[0].Why != got.Why[0] {
 			t.Errorf("routes: %+v", r)
 		}
-		time.Sleep(2 * time.Second)
+		time.Sleep(5 * time.Second)
 		if got := hostNamed(t, snapshot(t, h), "api.example"); got.Circuit.ProbeIn != 0 {
 			t.Errorf("probe in %v s, want now", got.Circuit.ProbeIn)
 		}

@@ -1,5 +1,5 @@
-// Fallback answers from elsewhere while a host's circuit is open: from a cache
-// of older answers, or from another host.
+// Fallback answers from elsewhere when a host fails: from a cache of older
+// answers, from another host, or with nothing where a page can do without.
 //
 //	go run ./examples/fallback
 package main
@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/weirhttp/weir"
@@ -41,7 +42,8 @@ func run(ctx context.Context, w io.Writer, news, mirror string, down func()) err
 	elsewhere := &otherHost{from: news, to: mirror}
 	transport, err := weir.New(nil, weir.Config{
 		Breaker: breaker.Config{
-			Fallback:    first(cache.fallback, elsewhere.fallback),
+			Fallback:    first(cache.fallback, empty, elsewhere.fallback),
+			FallbackOn:  breaker.OnFailure, // not only while the circuit is open
 			Consecutive: 2,
 			OpenFor:     time.Minute,
 		},
@@ -59,6 +61,7 @@ func run(ctx context.Context, w io.Writer, news, mirror string, down func()) err
 		show(ctx, w, client, news+"/a")
 	}
 	show(ctx, w, client, news+"/b")
+	show(ctx, w, client, news+"/suggestions/a")
 	return transport.Close()
 }
 
@@ -72,6 +75,17 @@ func first(fallbacks ...func(*http.Request, error) (*http.Response, error)) func
 		}
 		return nil, nil // the caller gets the refusal
 	}
+}
+
+// empty is for what a page can do without.
+func empty(r *http.Request, _ error) (*http.Response, error) {
+	if !strings.HasPrefix(r.URL.Path, "/suggestions/") {
+		return nil, nil
+	}
+	return &http.Response{
+		Status: "204 No Content", StatusCode: http.StatusNoContent, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Cache-Status": {"fallback; detail=empty"}}, Request: r, Body: http.NoBody,
+	}, nil
 }
 
 // show makes one call and prints what came of it.
