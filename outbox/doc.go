@@ -91,6 +91,9 @@
 // had promised. Concurrent writes share one sync. An open outbox needs some 20
 // bytes of memory for each entry, and the bodies of those on their way.
 //
+// While the disk is full nothing more is kept, which is an error, but what is kept
+// is delivered and removed: the file has up to 1 MiB to spare for that.
+//
 // Pages of entries that are gone are used again, so the file is as large as the
 // most it ever held. [New] writes it anew, without them, if they are more than
 // half of it: a program that runs for months and once held much can Close its

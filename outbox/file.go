@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,9 +55,10 @@ type file struct {
 }
 
 type write struct {
-	fn   func(*bolt.Tx) error
-	then func()     // called once it is on the disk, in the order of the writes; may be nil
-	done chan error // holds one
+	fn    func(*bolt.Tx) error
+	then  func() // called once it is on the disk, in the order of the writes; may be nil
+	grows bool
+	done  chan error // holds one
 }
 
 // openFile opens the file at path, or creates it: elsewhere first, so that a
@@ -222,10 +224,19 @@ func (f *file) view(fn func(*bolt.Tx) error) error {
 }
 
 // write runs fn in a transaction together with those of other callers and
-// returns when it is on the disk, and then has been called. If one of them
-// fails, all do, and none of their thens is called.
+// returns when it is on the disk, and then has been called. If the transaction
+// fails, each is tried in one of its own: one that finds no room, say, does not
+// keep another from making some. fn may be called again for that.
 func (f *file) write(fn func(*bolt.Tx) error, then func()) error {
-	w := &write{fn: fn, then: then, done: make(chan error, 1)}
+	return f.submit(&write{fn: fn, then: then, done: make(chan error, 1)})
+}
+
+// grow is write for what makes the file larger.
+func (f *file) grow(fn func(*bolt.Tx) error, then func()) error {
+	return f.submit(&write{fn: fn, then: then, grows: true, done: make(chan error, 1)})
+}
+
+func (f *file) submit(w *write) error {
 	f.mu.Lock()
 	f.queue = append(f.queue, w)
 	f.mu.Unlock()
@@ -245,10 +256,27 @@ func (f *file) commit() {
 	queue := f.queue
 	f.queue = nil
 	f.mu.Unlock()
-	if len(queue) == 0 {
+	if err := f.transact(queue); err == nil || len(queue) == 1 {
+		f.finish(queue, err)
 		return
 	}
-	err := f.guard(func() error {
+	for i := range queue {
+		one := queue[i : i+1]
+		f.finish(one, f.transact(one))
+	}
+}
+
+// transact writes all of queue in one transaction.
+func (f *file) transact(queue []*write) error {
+	if len(queue) == 0 {
+		return nil
+	}
+	return f.named(f.guard(func() error {
+		if slices.ContainsFunc(queue, func(w *write) bool { return w.grows }) {
+			if err := f.spare(); err != nil {
+				return err
+			}
+		}
 		return f.db.Update(func(tx *bolt.Tx) error {
 			for _, w := range queue {
 				if err := w.fn(tx); err != nil {
@@ -257,8 +285,10 @@ func (f *file) commit() {
 			}
 			return nil
 		})
-	})
-	err = f.named(err)
+	}))
+}
+
+func (f *file) finish(queue []*write, err error) {
 	for _, w := range queue {
 		if err == nil && w.then != nil {
 			w.then()
@@ -267,6 +297,29 @@ func (f *file) commit() {
 	for _, w := range queue {
 		w.done <- err
 	}
+}
+
+// Pages that are free, and have their place on the disk, when anything is added
+// to the file: removing an entry writes a handful of pages, too, and must not
+// fail because the disk is full. spareMost are made at a time, so that the syncs
+// this takes are few.
+const (
+	spareLeast = 32
+	spareMost  = 256
+)
+
+// spare sees to it that there are enough of them.
+func (f *file) spare() error {
+	stats := f.db.Stats()
+	if stats.FreePageN+stats.PendingPageN >= spareLeast {
+		return nil
+	}
+	name, size := []byte("spare"), spareMost*f.db.Info().PageSize
+	err := f.db.Update(func(tx *bolt.Tx) error { return tx.Bucket([]byte("notes")).Put(name, make([]byte, size)) })
+	if err != nil {
+		return err
+	}
+	return f.db.Update(func(tx *bolt.Tx) error { return tx.Bucket([]byte("notes")).Delete(name) })
 }
 
 // close waits for transactions that run. It may be called again.

@@ -74,7 +74,7 @@ func (t *Transport) keep(r *http.Request, k *keeper, f *failure) (string, error)
 // write is keep's end: room for value is reserved.
 func (t *Transport) write(rec *record, value []byte, f *failure) (string, error) {
 	c := change{queue: rec.queue, kept: rec.Kept.UnixNano(), size: int64(len(value)), to: pending}
-	err := t.file.write(func(tx *bolt.Tx) (err error) {
+	err := t.file.grow(func(tx *bolt.Tx) (err error) {
 		b := tx.Bucket([]byte("pending"))
 		if c.id, err = b.NextSequence(); err != nil {
 			return err

@@ -8,8 +8,9 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// shrinkFrom is the size below which a file is left as it is.
-const shrinkFrom = 1 << 20
+// shrinkFrom is the size below which a file is left as it is: more than it has
+// to spare anyway.
+const shrinkFrom = 2 << 20
 
 // shrink writes the file anew, without its free pages, if they are more than
 // half of it. It is called before the file is used. If it cannot be done, for
