@@ -211,11 +211,13 @@ func (e *Domain) stand(now meter.Instant, w *Waiter) bool {
 	return ok
 }
 
-// apart leaves w in the waitlist of o alone.
+// apart leaves w in the waitlist of o alone, which then says when w is looked at
+// next.
 func (e *Domain) apart(w *Waiter, o *Account) {
 	for i := len(w.places) - 1; i >= 0; i-- {
 		if k := w.places[i]; k.list.account != o {
 			e.unclaim(k, false)
+			e.Mark(o)
 		}
 	}
 	if w.in(o) == nil {

@@ -311,3 +311,47 @@ func BenchmarkQueue(b *testing.B) {
 		})
 	}
 }
+
+// until is room for everybody from an instant on.
+type until struct {
+	meter.Open
+	at meter.Instant
+}
+
+func (u *until) At(now meter.Instant, _ int64) meter.Instant     { return max(now, u.at) }
+func (u *until) ETA(now meter.Instant, _, _ int64) meter.Instant { return max(now, u.at) }
+func (u *until) Regain(int64) time.Duration                      { return time.Hour } // nobody makes room for others here
+
+// A waiter that waits for itself again, while it stood in another waitlist, is
+// woken when it need no longer.
+func TestAWaiterIsWokenWhenItWaitsForItselfAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit, alone := &until{}, &until{}
+		s := newShop(limit)
+		q := s.request(1)
+		q.Alone = &Account{Meter: alone, Label: s.accounts[0].Label}
+		at := func(change func(now meter.Instant)) {
+			s.Lock()
+			defer s.Unlock()
+			now := s.Now()
+			change(now)
+			s.Run(now)
+		}
+		var w *Waiter
+		at(func(now meter.Instant) {
+			alone.at, limit.at = now.Add(time.Second), now.Add(time.Minute)
+			w = s.join(now, q)
+		})
+		time.Sleep(2 * time.Second) // now it waits for the limit
+		at(func(now meter.Instant) {
+			alone.at, limit.at = now.Add(time.Second), now
+			s.Mark(s.accounts[0])
+		})
+		time.Sleep(2 * time.Second)
+		at(func(meter.Instant) {
+			if !w.granted {
+				t.Error("it still waits")
+			}
+		})
+	})
+}
