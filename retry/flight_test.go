@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/weirhttp/weir/internal/testnet"
 )
@@ -171,4 +172,12 @@ func TestLateStrike(t *testing.T) {
 			t.Errorf("after an hour: %v", context.Cause(&f.ctx))
 		}
 	})
+}
+
+// The runtime gives out memory by sizes, of which 160 is one: with more, each
+// attempt that has a timeout costs 176 bytes.
+func TestFlightSize(t *testing.T) {
+	if n := unsafe.Sizeof(flight{}); n > 160 {
+		t.Errorf("%d bytes", n)
+	}
 }
