@@ -92,8 +92,12 @@ func (w *wire) Enter(r *http.Request, t *trip.Trip) (*http.Response, error) {
 		}
 		t.Depart()
 		resp, err := w.call(r)
+		if err == nil { // there is nothing else to say
+			t.MarkSent()
+			return resp, nil
+		}
 		w.note(t, r, err, nil)
-		return resp, err
+		return nil, err
 	}
 	f := &flight{stall: stall}
 	over := ctx
