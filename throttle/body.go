@@ -20,9 +20,8 @@ var (
 // read to its end, failed, or its request's context ended. Exactly once.
 type answerBody struct {
 	io.ReadCloser
-	p      *passage
-	stop   func() bool // of the watch on the context
-	closed bool        // under the engine's lock
+	p    *passage
+	stop func() bool // of the watch on the context
 }
 
 // upgraded is an answerBody of a connection that was switched to another
@@ -71,7 +70,7 @@ func (b *answerBody) close() {
 	e := b.p.t.engine
 	e.Lock()
 	defer e.Unlock()
-	b.closed = true
+	b.p.permit.closed = true
 }
 
 // places reports whether places in flight are still held. The engine's lock is
@@ -91,7 +90,6 @@ func (p *passage) watch(resp *http.Response, holds bool) {
 		return
 	}
 	b := &answerBody{ReadCloser: resp.Body, p: p}
-	p.body = b
 	if ctx := p.r.Context(); ctx.Done() != nil {
 		b.stop = context.AfterFunc(ctx, p.free)
 	}
@@ -108,12 +106,12 @@ func (p *passage) settle(actual Cost) error {
 	e.Lock()
 	defer e.Unlock()
 	switch {
-	case p.body != nil && p.body.closed:
+	case p.permit.closed:
 		return errClosed
-	case p.settled:
+	case p.permit.settled:
 		return errSettled
 	}
-	p.settled = true
+	p.permit.settled = true
 	e.Settle(e.Now(), &p.permit.Permit, actual)
 	p.shared.Settle(actual)
 	return nil

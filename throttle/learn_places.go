@@ -79,6 +79,7 @@ type placed struct {
 	queue.Permit
 	kind  *kind     // whose places are taken; nil: none, or given back
 	marks [3]uint32 // of the places: the server's, the host's, the kind's
+	progress
 }
 
 // enter takes the places of a request of k.

@@ -31,7 +31,8 @@ func (t *Transport) Ahead(r *http.Request, tr *trip.Trip) (time.Duration, error)
 }
 
 func (t *Transport) outlook(r *http.Request, tr *trip.Trip) (time.Duration, error) {
-	p, q := &passage{t: t, tr: tr, r: r, stage: accounted}, ask{r: r, Request: queue.Request{Held: true}}
+	p, q := &passage{t: t, tr: tr, r: r}, ask{r: r, Request: queue.Request{Held: true}}
+	p.permit.stage = accounted
 	defer p.end()
 	home, err := p.prepare(&q)
 	if err != nil {

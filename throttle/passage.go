@@ -14,23 +14,28 @@ import (
 
 // passage is one request on its way through a Transport, in one allocation.
 type passage struct {
-	t       *Transport
-	tr      *trip.Trip
-	record  *record
-	part    *table.Entry[record] // of the partition, held; nil: none
-	r       *http.Request
-	cost    Cost
-	kind    *kind // of request; nil: not found out yet
-	own     *kind // of its credential, if kind is that of several; else nil
-	solo    *solo // of an earlier attempt, or of this one; nil: not refused
+	t      *Transport
+	tr     *trip.Trip
+	record *record
+	part   *table.Entry[record] // of the partition, held; nil: none
+	r      *http.Request
+	cost   Cost
+	kind   *kind  // of request; nil: not found out yet
+	own    *kind  // of its credential, if kind is that of several; else nil
+	solo   *solo  // of an earlier attempt, or of this one; nil: not refused
+	permit placed // under the engine's lock
+	shared *fleet.Grant
+	room   [2]queue.Need
+	answer *http.Response
+}
+
+// progress is what a passage has done. It stands in placed because there it takes
+// no memory of its own.
+type progress struct {
 	stage   stage
-	inside  bool   // counted as entered
-	settled bool   // under the engine's lock
-	permit  placed // under the engine's lock
-	shared  *fleet.Grant
-	room    [2]queue.Need
-	answer  *http.Response
-	body    *answerBody // nil: no place is held until it is done
+	inside  bool // counted as entered
+	settled bool // under the engine's lock
+	closed  bool // the answer's body, if that is watched; under the engine's lock
 }
 
 // stage is how far a passage has come.
@@ -112,12 +117,12 @@ func (p *passage) wait(ctx context.Context, q *ask, home *record) error {
 func (p *passage) count() {
 	p.record.entered++
 	p.kind.enter(1)
-	p.inside = true
+	p.permit.inside = true
 }
 
 // granted notes what p was given at at.
 func (p *passage) granted(draws []queue.Need, at instant) {
-	p.permit = placed{Permit: queue.Permit{Needs: draws, Granted: at}}
+	p.permit.Permit = queue.Permit{Needs: draws, Granted: at}
 	p.tr.Grant = p
 }
 

@@ -73,7 +73,7 @@ func (p *passage) send() (*http.Response, error) {
 	if t.innermost {
 		p.tr.MarkSent()
 	}
-	p.stage = sending
+	p.permit.stage = sending
 	p.tr.Yields = true
 	p.tr.Keep(nil, nil)
 	resp, err := t.onward.Send(p.r, p.tr)
@@ -82,7 +82,7 @@ func (p *passage) send() (*http.Response, error) {
 		err = errNeither
 	}
 	if err != nil {
-		p.stage = accounted
+		p.permit.stage = accounted
 		p.finish(p.lost(err))
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (p *passage) send() (*http.Response, error) {
 		p.tellFleet(resp)
 	}
 	p.watch(resp, holds)
-	p.stage = accounted
+	p.permit.stage = accounted
 	return resp, nil
 }
 
@@ -128,11 +128,11 @@ func (p *passage) finish(end ending) {
 // left notes that p neither waits nor awaits an answer any more, if it did.
 // The engine's lock is held.
 func (p *passage) left() bool {
-	was := p.inside
+	was := p.permit.inside
 	if was {
 		p.record.entered--
 		p.kind.enter(-1)
-		p.inside = false
+		p.permit.inside = false
 	}
 	return was
 }
@@ -141,7 +141,7 @@ func (p *passage) left() bool {
 // a panic. What is still in flight keeps the partition's record from being
 // evicted.
 func (p *passage) end() {
-	switch p.stage {
+	switch p.permit.stage {
 	case entering: // refused, or a hook panicked
 		trip.CloseBody(p.r)
 	case sending:
@@ -150,7 +150,7 @@ func (p *passage) end() {
 		}
 		p.finish(cancelled) // a panic or Goexit, of the base or a hook: it may have been sent
 	}
-	if p.inside {
+	if p.permit.inside {
 		p.t.engine.Lock()
 		p.left()
 		p.t.engine.Unlock()
