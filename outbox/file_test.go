@@ -157,16 +157,15 @@ func TestTornFile(t *testing.T) {
 // A byte that changed in an entry, wherever, is found when the file is opened.
 func TestCorruptEntry(t *testing.T) {
 	path, data := filled(t)
-	at := bytes.Index(data, []byte("payload payload"))
-	for _, offset := range []int{at, bytes.Index(data, []byte(`"Kept":`)) + 12} {
+	for marker, at := range map[string]int{"payload payload": 0, `"Kept":`: 12} {
 		bad := bytes.Clone(data)
-		for { // all copies: some lie in free pages
-			bad[offset] ^= 1
-			next := bytes.Index(bad[offset+1:], data[offset-5:offset+5])
+		for i := 0; ; i++ { // all copies: some lie in free pages
+			next := bytes.Index(data[i:], []byte(marker))
 			if next < 0 {
 				break
 			}
-			offset += next + 6
+			i += next
+			bad[i+at] ^= 1
 		}
 		replace(t, path, bad)
 		if _, err := New(nil, Config{Path: path, Patterns: []string{"h"}}); !errors.Is(err, ErrCorrupt) {

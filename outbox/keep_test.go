@@ -313,3 +313,15 @@ func ofHost(s *server, host string) (bodies []string) {
 	}
 	return bodies
 }
+
+// After Close nothing can be promised, and so nothing is sent either.
+func TestKeepFirstAfterClose(t *testing.T) {
+	s := &server{}
+	o := box(t, s, Config{KeepFirst: true})
+	if err := o.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if id, err := post(t, o, "http://api.example/", "x"); !errors.Is(err, ErrClosed) || id != "" || len(s.requests()) != 0 {
+		t.Errorf("kept %q, %v, sent %q", id, err, s.bodies())
+	}
+}
