@@ -254,11 +254,11 @@ func (s *Store) Refund(ctx context.Context, r store.Refund) error {
 	for i, l := range r.Limits {
 		switch l.Kind {
 		case store.MeterLimit:
-			args = append(args, "m", l.ID, r.Units[i], l.Rate/1e6, r.Held[i])
+			args = append(args, "m", l.ID, r.Units[i], l.Rate/1e6, r.Held[i], l.Size)
 		case store.CalendarLimit:
-			args = append(args, "c", l.ID, r.Units[i], l.Per.Microseconds(), r.Held[i])
+			args = append(args, "c", l.ID, r.Units[i], l.Per.Microseconds(), r.Held[i], l.Size)
 		default:
-			args = append(args, "l", l.ID, r.Units[i], l.Grain.Microseconds(), r.Held[i])
+			args = append(args, "l", l.ID, r.Units[i], l.Grain.Microseconds(), r.Held[i], l.Size)
 		}
 	}
 	_, err := s.run(ctx, s.refund, []string{s.name(r.Key)}, args)

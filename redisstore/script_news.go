@@ -8,14 +8,14 @@ local old = redis.call('HMGET', key, 'g', 't')
 if tonumber(old[1]) ~= gen or gen == 0 or restored(gen) then return 0 end
 local at = tonumber(old[2]) or 0
 for i = 1, num() do
-  local kind, id, units, a, held = str(), str(), num(), num(), num()
+  local kind, id, units, a, held, size = str(), str(), num(), num(), num(), num()
   local field = kind .. id
   local value = redis.call('HGET', key, field)
   if value and units > 0 then
     if kind == 'm' then
       local level = tonumber(value) or 0
       local drained = level - a * max(0, now - at)
-      held = held - a * max(0, now - booked)
+      held = held - a * max(0, now - booked) - max(0, drained - size)
       redis.call('HSET', key, field, format('%.17g', level - min(units, max(0, min(drained, held)))))
     elseif kind == 'c' then
       local level, ends = pair(value)

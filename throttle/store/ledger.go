@@ -152,7 +152,11 @@ func (l Ledger) AfterRefund(now time.Time, r Refund) Ledger {
 		switch p.Kind {
 		case MeterLimit:
 			drained := a.Level - float64(p.perMicro()*float64(max(0, now.UnixMicro()-l.At)))
-			held := r.Held[i] - float64(p.perMicro()*float64(max(0, now.UnixMicro()-r.At)))
+			// What will have drained when the last one starts that is booked
+			// ahead is in nobody's way then: to take it off would let another
+			// start together with that one.
+			ahead := max(0, drained-p.Size)
+			held := r.Held[i] - float64(p.perMicro()*float64(max(0, now.UnixMicro()-r.At))) - ahead
 			a.Level -= min(units, max(0, min(drained, held)))
 		case CalendarLimit:
 			if r.Ready < a.Ends && r.Ready >= a.Ends-p.Per.Microseconds() {

@@ -185,7 +185,8 @@ type Booked struct {
 
 // A Refund gives units of one key's booking back. [Booked.Refund] makes one.
 // However late it comes, a Meter takes back only what of the booking has not
-// drained by then: what has, others may have booked again.
+// drained by then, or when the last one starts that is booked ahead: what has,
+// others may have booked again.
 type Refund struct {
 	Key    string
 	Gen    int64

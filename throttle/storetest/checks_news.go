@@ -56,6 +56,31 @@ func lateRefund(ctx context.Context, s Setup) error {
 	})
 }
 
+// refundBehind: a unit comes back when the next one is booked ahead. Its place in
+// time is gone: another would start together with that one. The last place is not.
+func refundBehind(ctx context.Context, s Setup) error {
+	m := meter("m", 1, 4)
+	b := booking("k", time.Second, 1, 1, m)
+	r, err := want(ctx, s.Stores[0], b, all, 0)
+	if err != nil {
+		return err
+	}
+	if _, err := want(ctx, s.Stores[1], b, one, 250*time.Millisecond); err != nil {
+		return err
+	}
+	if err := s.Stores[0].Refund(ctx, r.Refund(b, 0, []int64{1}, nil)); err != nil {
+		return err
+	}
+	if r, err = want(ctx, s.Stores[0], b, one, 500*time.Millisecond); err != nil {
+		return err
+	}
+	if err := s.Stores[0].Refund(ctx, r.Refund(b, 0, []int64{1}, nil)); err != nil {
+		return err
+	}
+	_, err = want(ctx, s.Stores[1], b, one, 500*time.Millisecond)
+	return err
+}
+
 func refundOfOldState(ctx context.Context, s Setup) error {
 	m := meter("m", 4, 1)
 	b := booking("k", 0, 4, 4, m)

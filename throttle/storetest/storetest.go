@@ -64,6 +64,7 @@ func checks() []check {
 		{"force charges above the size", forceCharges},
 		{"a refund gives back what has not drained", refundGivesBack},
 		{"a late refund gives back nothing that others have booked since", lateRefund},
+		{"a refund lets nobody start together with those booked ahead", refundBehind},
 		{"a refund of an older state changes nothing", refundOfOldState},
 		{"a refund of what has left the window changes nothing", refundOfOldUnits},
 		{"moved units count from when they came", movedCounts},

@@ -1,0 +1,273 @@
+package store
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var modelStates = flag.Int("ledger.states", 3000, "how many states of each model of the ledger are explored")
+
+// The model is a ledger and two or three processes that ask it for one unit at a
+// time, over a network that delays, reorders and loses messages. What they do is
+// explored in orders by chance, and in all orders, the shortest first, from where
+// each has been served once; -ledger.states says how many. An answer that comes a tick late is given back, as a
+// process does that waits no longer. A server may be put back to an earlier
+// state, or lose it, once.
+const (
+	modelTick = 250 * time.Millisecond
+	modelEnd  = 9 // ticks
+	modelAsks = 4 // of each process
+)
+
+var modelStart = time.Unix(1_800_000_000, 0)
+
+type modelMessage struct {
+	kind   byte // 'a'sk, 'r'eply, 'b'ack
+	from   int
+	at     int // tick it was sent, or asked
+	era    int64
+	seen   Seen
+	reply  Booked
+	refund Refund
+
+	newcomer bool // the reply is to somebody who remembered nothing
+}
+
+type modelProcess struct {
+	seen  Standing
+	heard int // tick
+	asks  int // left
+	spoke bool
+}
+
+type modelState struct {
+	now     int
+	era     int64
+	ledger  Ledger
+	saved   *Ledger
+	fault   bool // has happened
+	lost    bool // all, by the fault
+	procs   []modelProcess
+	flight  []modelMessage
+	sent    []int // ticks
+	unknown int   // sent on answers from before the fault that came after it, or by newcomers to a store that has lost all
+}
+
+func (s *modelState) time() time.Time { return modelStart.Add(time.Duration(s.now) * modelTick) }
+
+func (s modelState) clone() modelState {
+	s.procs, s.flight, s.sent = slices.Clone(s.procs), slices.Clone(s.flight), slices.Clone(s.sent)
+	return s
+}
+
+type model struct {
+	limit Limit
+	wait  time.Duration
+	r     *rand.Rand
+	seen  map[string]bool
+	t     *testing.T
+}
+
+func (m *model) booking(seen Seen) Booking {
+	return Booking{MaxWait: m.wait, Draws: []Draw{{Key: "k", Limits: []Limit{m.limit}, Units: []UnitCost{{"requests", 1, 1}}, Seen: seen}}}
+}
+
+// steps calls visit with each state that may follow s.
+func (m *model) steps(s modelState, visit func(modelState, string)) {
+	for i, p := range s.procs {
+		if p.asks > 0 && len(s.flight) < 4 {
+			n := s.clone()
+			n.procs[i].asks--
+			msg := modelMessage{kind: 'a', from: i, at: s.now, era: s.era}
+			if p.seen.Gen != 0 {
+				msg.seen = Seen{Standing: p.seen, Age: time.Duration(s.now-p.heard) * modelTick}
+			}
+			n.flight = append(n.flight, msg)
+			visit(n, fmt.Sprint("ask ", i))
+		}
+	}
+	for i, msg := range s.flight {
+		n := s.clone()
+		n.flight = slices.Delete(n.flight, i, i+1)
+		visit(m.deliver(n, msg), fmt.Sprintf("deliver %c of %d", msg.kind, msg.from))
+	}
+	if s.saved == nil && !s.fault && s.ledger.Gen != 0 {
+		n := s.clone()
+		n.saved = &s.ledger
+		visit(n, "save")
+	}
+	if !s.fault && s.ledger.Gen != 0 {
+		n := s.clone()
+		n.fault, n.lost, n.era, n.ledger = true, s.saved == nil, s.era+1, Ledger{}
+		if s.saved != nil {
+			n.ledger = *s.saved
+		}
+		n.ledger.Era, n.saved = n.era, nil
+		visit(n, "restore")
+	}
+	if s.now < modelEnd && !m.silent(s) {
+		n := s.clone()
+		n.now++
+		visit(n, "tick")
+	}
+}
+
+// silent says that time may not go on: processes with work to do ask while a
+// ledger heals. Of those that do not the ledger cannot know.
+func (m *model) silent(s modelState) bool {
+	if !s.fault {
+		return false
+	}
+	for _, p := range s.procs {
+		if p.seen.Gen != 0 && !p.spoke {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *model) deliver(s modelState, msg modelMessage) modelState {
+	p := &s.procs[msg.from]
+	switch msg.kind {
+	case 'a':
+		b := m.booking(msg.seen)
+		if msg.seen.Gen != 0 {
+			b.Draws[0].Seen.Age += time.Duration(s.now-msg.at) * modelTick
+		}
+		next, r := Book(s.time(), []Ledger{s.ledger}, b)
+		if next != nil {
+			s.ledger = next[0]
+		}
+		if msg.era == s.era {
+			p.spoke = true
+		}
+		s.flight = append(s.flight, modelMessage{kind: 'r', from: msg.from, at: msg.at, era: s.era, reply: r, newcomer: msg.seen.Gen == 0})
+	case 'b':
+		s.ledger = s.ledger.AfterRefund(s.time(), msg.refund)
+	case 'r':
+		granted := msg.reply.Outcome == BookedAll || msg.reply.Outcome == BookedOne
+		k := msg.reply.Keys[0]
+		if k.Gen != 0 && (p.seen.Gen != k.Gen || p.seen.At <= k.At) {
+			p.seen, p.heard = k, s.now
+		}
+		switch late := s.now > msg.at; {
+		case granted && late:
+			f := msg.reply.Refund(m.booking(Seen{}), 0, []int64{1}, nil)
+			s.flight = append(s.flight, modelMessage{kind: 'b', from: msg.from, at: s.now, refund: f})
+		case granted:
+			s.sent = append(s.sent, s.now+int((msg.reply.Wait+modelTick-1)/modelTick))
+			if msg.era != s.era || msg.newcomer && s.lost {
+				s.unknown++
+			}
+		}
+	}
+	return s
+}
+
+// check compares what was sent with the limit.
+func (m *model) check(s modelState) error {
+	slices.Sort(s.sent)
+	for i := range s.sent {
+		for j := i; j < len(s.sent); j++ {
+			w := time.Duration(s.sent[j]-s.sent[i]) * modelTick
+			most := m.limit.Size
+			if m.limit.Kind == MeterLimit {
+				most += m.limit.Rate * w.Seconds()
+			} else if w >= m.limit.Per {
+				break
+			}
+			if n := float64(j - i + 1); n > most+1e-6+float64(s.unknown) {
+				return fmt.Errorf("%v units within %v at ticks %v, want at most %v, and %d that the store cannot know of", n, w, s.sent, most, s.unknown)
+			}
+		}
+	}
+	return nil
+}
+
+func TestLedgerModel(t *testing.T) {
+	for name, m := range map[string]model{
+		"log of two processes":          {limit: Limit{ID: "l", Kind: LogLimit, Size: 2, Per: time.Second}},
+		"log, booked ahead":             {limit: Limit{ID: "l", Kind: LogLimit, Size: 1, Per: 500 * time.Millisecond}, wait: 500 * time.Millisecond},
+		"meter of two processes":        {limit: Limit{ID: "m", Kind: MeterLimit, Size: 2, Rate: 1}},
+		"meter of three, booked ahead":  {limit: Limit{ID: "m", Kind: MeterLimit, Size: 1, Rate: 4}, wait: 500 * time.Millisecond},
+		"calendar that does not turn":   {limit: Limit{ID: "c", Kind: CalendarLimit, Size: 2, Per: time.Hour, Ends: modelStart.Add(time.Minute)}},
+		"log of three that ask for few": {limit: Limit{ID: "l", Kind: LogLimit, Size: 3, Per: 2 * time.Second}},
+		"log of two that ask for few":   {limit: Limit{ID: "l", Kind: LogLimit, Size: 2, Per: 2 * time.Second}},
+		"log of three processes, exact": {limit: Limit{ID: "l", Kind: LogLimit, Size: 3, Per: 2 * time.Second}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m.t, m.seen, m.r = t, make(map[string]bool), rand.New(rand.NewPCG(1, 1))
+			first := modelState{era: 1, ledger: Ledger{Era: 1}, procs: make([]modelProcess, 2)}
+			if strings.Contains(name, "three") {
+				first.procs = append(first.procs, modelProcess{})
+			}
+			for i := range first.procs {
+				first.procs[i].asks = modelAsks
+				if strings.Contains(name, "few") {
+					first.procs[i].asks = 2
+				}
+			}
+			m.explore(first, nil)
+			if strings.Contains(name, "few") {
+				m.seen = make(map[string]bool)
+				for i := range first.procs { // each has been served once
+					first.procs[i].asks--
+					first = m.deliver(first, modelMessage{kind: 'a', from: i, era: first.era})
+					answer := first.flight[0]
+					first.flight = nil
+					first = m.deliver(first, answer)
+				}
+				m.exhaust(first)
+			}
+			t.Log(len(m.seen), "states")
+		})
+	}
+}
+
+// explore visits the states after s, each once, deepest first, in an order by
+// chance: what is left out when there are too many is not all of one kind.
+func (m *model) explore(s modelState, path []string) bool {
+	if err := m.check(s); err != nil {
+		m.t.Errorf("%v, after %s", err, strings.Join(path, ", "))
+		return false
+	}
+	type follow struct {
+		s    modelState
+		step string
+	}
+	var all []follow
+	m.steps(s, func(n modelState, step string) { all = append(all, follow{n, step}) })
+	m.r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for _, n := range all {
+		key := fmt.Sprintf("%+v", n.s)
+		if m.seen[key] || len(m.seen) >= *modelStates {
+			continue
+		}
+		m.seen[key] = true
+		if !m.explore(n.s, append(slices.Clone(path), n.step)) {
+			return false
+		}
+	}
+	return true
+}
+
+// exhaust visits all states after s, those first that take the fewest steps.
+func (m *model) exhaust(s modelState) {
+	for list := []modelState{s}; len(list) > 0; list = list[1:] {
+		if err := m.check(list[0]); err != nil {
+			m.t.Fatal(err)
+		}
+		m.steps(list[0], func(n modelState, _ string) {
+			key := fmt.Sprintf("%+v", n)
+			if !m.seen[key] && len(m.seen) < 8**modelStates {
+				m.seen[key] = true
+				list = append(list, n)
+			}
+		})
+	}
+}
