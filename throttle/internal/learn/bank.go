@@ -7,6 +7,16 @@ import (
 
 const maxCandidates = 16 // what 8 KiB has room for beside the log
 
+const (
+	firstPatience = 3
+	mostPatience  = 256
+)
+
+// heavyAt: candidates of less weight are judged anew with the next refusal only.
+// If each acceptance against any of them were to judge all, a call would cost
+// 100 us.
+const heavyAt = .02
+
 // A candidate is a limiter that may be the server's.
 type candidate struct {
 	shape
@@ -53,6 +63,10 @@ type bank struct {
 	mean      Instant     // round trip
 	event     Instant     // the last time that something was sent or answered
 	busy      int         // requests under way
+	heavy     uint16      // bit i: candidate i has weight enough that an acceptance against it matters at once
+	doubts    int         // acceptances against such, since all were judged
+	bears     int         // so many before all are judged again; twice as many each time, until a refusal
+	patience  int         // surprises until a search; twice as many after each that a refusal did not start
 	surprises int         // acceptances that the leader had no room for, since it leads
 }
 
@@ -139,8 +153,12 @@ func (b *bank) weigh() {
 		c.weight = math.Exp(c.score - b.of[0].score)
 		sum += c.weight
 	}
+	b.heavy = 0
 	for i := range b.of {
 		b.of[i].weight /= sum
+		if b.of[i].weight >= heavyAt {
+			b.heavy |= 1 << i
+		}
 	}
 }
 
@@ -187,11 +205,13 @@ func (b *bank) accepted(sent Instant, n int) {
 	}
 	l.under -= min(l.under, uint16(n))
 	l.taken += uint16(n)
-	if l.against != 0 {
-		if l.against&1 != 0 {
-			b.surprises++
+	if l.against&1 != 0 {
+		b.surprises++
+	}
+	if l.against&b.heavy != 0 {
+		if b.doubts++; b.doubts > b.bears {
+			b.doubts, b.bears, b.stale = 0, min(2*b.bears+1, mostPatience), true
 		}
-		b.stale = true
 	}
 }
 

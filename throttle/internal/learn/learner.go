@@ -217,7 +217,8 @@ func (m *mind) accepted(now, sent Instant, n int) {
 		m.allow++
 	}
 	m.climb.accepted(sent)
-	if m.bank.surprises >= 3 {
+	if m.bank.surprises >= m.bank.patience && len(m.bank.epochs) > 0 {
+		m.bank.patience = min(2*m.bank.patience, mostPatience)
 		m.bank.rebuild(m.said)
 	}
 }
@@ -248,7 +249,7 @@ func (m *mind) refuse(now, sent, hint Instant, n int, explained bool) bool {
 	if m.taken >= m.refused {
 		m.streak = now
 	}
-	m.refused = now
+	m.refused, m.bank.patience, m.bank.bears = now, firstPatience, 0
 	m.climb.refused(now, sent)
 	if !explained {
 		m.allow, m.strange = 1, strangeFor // from 4 at a time on, three times the losses on train

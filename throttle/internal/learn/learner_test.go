@@ -161,7 +161,7 @@ func TestAnAcceptanceContradictsNothingLeft(t *testing.T) {
 // TestHostileServers: whatever is said and answered, in whatever order, memory
 // stays bounded, weights are numbers, and Next keeps its word.
 func TestHostileServers(t *testing.T) {
-	for seed := range uint64(50) {
+	for seed := range uint64(15) {
 		hostile(t, rand.New(rand.NewPCG(seed, 1)), 400)
 	}
 }
