@@ -156,3 +156,46 @@ func TestOnlyTheCertainPartOfAWaitRefuses(t *testing.T) {
 		})
 	}
 }
+
+// Requests under way may be counted already in what the server last said is left.
+// So it is not certain that nothing is left for others, who wait for their answers.
+func TestWhatIsUnderWayMayBeCountedAlready(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		left := 6
+		b := newBase(func(r *http.Request) (*http.Response, error) {
+			mu.Lock()
+			status, h := 200, http.Header{}
+			if left--; left < 0 {
+				status, left = 429, 0
+			}
+			h.Set("X-RateLimit-Limit", "100")
+			h.Set("X-RateLimit-Remaining", strconv.Itoa(left))
+			h.Set("X-RateLimit-Reset", "1000")
+			mu.Unlock()
+			if r.URL.RawQuery == "slow" { // counted at once, answered late
+				if err := testnet.Wait(r.Context(), 10*sec); err != nil {
+					return nil, err
+				}
+			}
+			return testnet.Answer(r, status, h, nil), nil
+		})
+		tr := newTransport(t, b, Config{})
+		mustGet(t, tr, "http://h/")
+		var wg sync.WaitGroup
+		call := func(url string) {
+			wg.Go(func() {
+				if resp, err := get(t, t.Context(), tr, url); err != nil || resp.StatusCode != 200 {
+					t.Errorf("%s: %v, %v", url, resp, err)
+				}
+			})
+		}
+		call("http://h/?slow")
+		call("http://h/?slow")
+		time.Sleep(sec)
+		mustGet(t, tr, "http://h/") // 2 left
+		call("http://h/")
+		call("http://h/")
+		wg.Wait()
+	})
+}

@@ -129,6 +129,7 @@ func (q *quota) Take(now instant, n int64, held bool) (m meter.Token) {
 	q.lastSent = now.Time()
 	if q.counted {
 		q.out += float64(n)
+		q.sentSince, q.statedAt = q.since()+n, instantOf(q.basis)
 	}
 	if q.trail != nil {
 		q.trail.out += n
@@ -153,8 +154,11 @@ func (q *quota) Answered(now instant, n int64, m meter.Token, _ instant) (more b
 // back gives the place of a request whose units are not counted back, or those
 // of one that was never sent. What is given back after the answer came, the
 // server counted otherwise.
-func (q *quota) Return(_ instant, n int64, m meter.Token, _, answered instant) {
+func (q *quota) Return(_ instant, n int64, m meter.Token, granted, answered instant) {
 	if answered == 0 {
+		if q.counted && granted >= q.statedAt {
+			q.sentSince = max(0, q.sentSince-n)
+		}
 		q.release(n, m)
 	}
 }
@@ -265,7 +269,8 @@ func (l *learner) idle(now time.Time) bool {
 }
 
 // sure is when the server has stated that there will be n units more, after those
-// of ahead. How a quota flows or slides without the server's word, and by how much
+// of ahead. What was sent before the server last stated what is left may be counted
+// in that already, although its answer is still to come. How a quota flows or slides without the server's word, and by how much
 // resets have proved too early, was found.
 func (q *quota) Sure(now, _ instant, ahead, n int64) instant {
 	t := now.Time()
@@ -274,7 +279,7 @@ func (q *quota) Sure(now, _ instant, ahead, n int64) instant {
 	if q.size.Known {
 		cost = min(cost, max(1, q.size.Value))
 	}
-	lack := float64(ahead) + cost - q.level(t)
+	lack := float64(ahead) + cost - (q.level(t) + q.flying() - float64(q.since()))
 	if q.sharing.unsure() {
 		lack = cost - q.left // those under way or ahead may draw on others
 	}

@@ -81,6 +81,10 @@ type quota struct {
 	early float64   // likewise, of requests that went before it was known
 	left  float64   // units left when the answers received so far were given
 	basis time.Time // when left was learned
+
+	sentSince int64   // units sent since statedAt; see since
+	statedAt  instant // basis at the last start
+
 	reset headers.Opt[time.Time]
 	means headers.ResetMeans
 	agree int // answers that named the same reset
@@ -103,6 +107,14 @@ type quota struct {
 
 // flying is the number of units under way that may be missing from left.
 func (q *quota) flying() float64 { return q.out + q.early }
+
+// since is the number of units that were surely sent after left was learned.
+func (q *quota) since() int64 {
+	if q.statedAt != instantOf(q.basis) {
+		return 0
+	}
+	return q.sentSince
+}
 
 // level is what may be spent now.
 func (q *quota) level(now time.Time) float64 {
