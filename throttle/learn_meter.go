@@ -279,7 +279,7 @@ func (q *quota) Sure(now, _ instant, ahead, n int64) instant {
 	if q.size.Known {
 		cost = min(cost, max(1, q.size.Value))
 	}
-	lack := float64(ahead) + cost - (q.level(t) + q.flying() - float64(q.since()))
+	lack := float64(ahead) + cost - q.level(t) - max(0, q.flying()-float64(q.since()))
 	if q.sharing.unsure() {
 		lack = cost - q.left // those under way or ahead may draw on others
 	}
