@@ -61,8 +61,9 @@ func (q *ask) takeLocked(e *queue.Domain, now instant, buf []queue.Need, p *wish
 		return nil, 0, 0, err
 	}
 	q.counts().more().waited++
+	begins := q.expects(now, f, p) // before a change gives the account other words
 	e.Unlock()
-	return q.await(e, w, q.expects(now, f, p), now, p)
+	return q.await(e, w, begins, now, p)
 }
 
 // expects is what OnWait is told of a wait that begins.
@@ -99,14 +100,18 @@ func (q *ask) await(e *queue.Domain, w *queue.Waiter, wait Wait, since instant, 
 	add(&q.counts().more().waits, waited)
 	end = e.Finish(now, w, &p.Patience)
 	q.count(now, w.At, end)
+	var err error // in words of now, which a change may replace
+	if !end.Granted {
+		err = q.outcome(end, p)
+	}
 	e.Unlock()
 	over = !end.Granted
 	if p.onWait != nil {
 		wait.Over, wait.Waited, wait.Granted = true, waited, end.Granted
 		p.onWait(wait)
 	}
-	if over = true; !end.Granted {
-		return nil, 0, waited, q.outcome(end, p)
+	if over = true; err != nil {
+		return nil, 0, waited, err
 	}
 	return w.Needs, w.At, waited, nil
 }
