@@ -20,7 +20,7 @@ func TestRecordOfAHostIsSmall(t *testing.T) {
 		requests[i] = get(t, fmt.Sprintf("http://h%d.example.com/v1/items", i))
 	}
 	before, done := heapInUse(), 0
-	for _, n := range []int{1000, 10000, 100000} {
+	for _, n := range []int{10000, 100000} { // fewer would measure what else the process keeps
 		for ; done < n; done++ {
 			resp, err := rt.RoundTrip(requests[done])
 			if err != nil {
