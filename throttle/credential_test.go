@@ -89,44 +89,45 @@ func TestSignedRequestsLearnTogether(t *testing.T) {
 func bearing(t *testing.T, rt http.RoundTripper, workers, calls int, token func(call int) string) (took []time.Duration) {
 	t.Helper()
 	var mu sync.Mutex
+	together(workers, calls, func(n int) (goOn bool) {
+		begun := time.Now()
+		for {
+			r, err := http.NewRequestWithContext(t.Context(), "GET", "http://h/v1", nil)
+			if err != nil {
+				t.Error(err)
+				return false
+			}
+			r.Header.Set("Authorization", "Bearer "+token(n))
+			resp, err := rt.RoundTrip(r)
+			if err != nil {
+				t.Error(err)
+				return false
+			}
+			resp.Body.Close()
+			if resp.StatusCode == 200 {
+				break
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		took = append(took, time.Since(begun))
+		return true
+	})
+	return took
+}
+
+// together makes calls, numbered from 0, on that many goroutines. One whose call
+// says so makes no more of them.
+func together(workers, calls int, call func(n int) (goOn bool)) {
+	var next atomic.Int64
 	var wg sync.WaitGroup
-	next := 0
 	for range workers {
 		wg.Go(func() {
-			for {
-				mu.Lock()
-				n := next
-				next++
-				mu.Unlock()
-				if n >= calls {
-					return
-				}
-				begun := time.Now()
-				for {
-					r, err := http.NewRequestWithContext(t.Context(), "GET", "http://h/v1", nil)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					r.Header.Set("Authorization", "Bearer "+token(n))
-					resp, err := rt.RoundTrip(r)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					resp.Body.Close()
-					if resp.StatusCode == 200 {
-						break
-					}
-				}
-				mu.Lock()
-				took = append(took, time.Since(begun))
-				mu.Unlock()
+			for n := int(next.Add(1)) - 1; n < calls && call(n); n = int(next.Add(1)) - 1 {
 			}
 		})
 	}
 	wg.Wait()
-	return took
 }
 
 // TestATokenPerRequestIsOneCredential: where each request has a token of its own
@@ -320,38 +321,25 @@ func tenantsHeld(t *testing.T, seed uint64, spent, workers, uses int, stated boo
 	tr := newTransport(t, base, Config{})
 	whole := slices.Clone(left)
 	var mu sync.Mutex
-	var wg sync.WaitGroup
-	next := 0
-	for range workers {
-		wg.Go(func() {
-			for {
-				mu.Lock()
-				n := next
-				next++
-				mu.Unlock()
-				if n >= len(whole)*uses {
-					return
-				}
-				tenant := n % len(whole)
-				r, err := http.NewRequestWithContext(WithMaxWait(t.Context(), time.Second), "GET", "http://h/v1", nil)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				r.Header.Set("Authorization", fmt.Sprint("Bearer ", tenant))
-				resp, err := tr.RoundTrip(r)
-				if err == nil {
-					resp.Body.Close()
-				}
-				mu.Lock()
-				if err != nil && whole[tenant] > 0 {
-					held++
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
+	together(workers, len(whole)*uses, func(n int) (goOn bool) {
+		tenant := n % len(whole)
+		r, err := http.NewRequestWithContext(WithMaxWait(t.Context(), time.Second), "GET", "http://h/v1", nil)
+		if err != nil {
+			t.Error(err)
+			return false
+		}
+		r.Header.Set("Authorization", fmt.Sprint("Bearer ", tenant))
+		resp, err := tr.RoundTrip(r)
+		if err == nil {
+			resp.Body.Close()
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil && whole[tenant] > 0 {
+			held++
+		}
+		return true
+	})
 	return held
 }
 

@@ -262,26 +262,7 @@ func BenchmarkExtend(b *testing.B) {
 func BenchmarkPriorities(b *testing.B) {
 	for _, n := range []int{1000, 16000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			s := newShop(rateOf(1, 1))
-			s.Enter(1, s.Needs(1, nil), s.request(0))
-			seq := uint64(0)
-			join := func(now meter.Instant) {
-				seq++
-				q := s.request(seq)
-				q.Priority = int(seq * 7919 % 1_000_003)
-				s.join(now, q)
-			}
-			for range n {
-				join(1)
-			}
-			b.ReportAllocs()
-			now := meter.Instant(1)
-			for b.Loop() {
-				now += meter.Instant(time.Hour)
-				join(now)
-				s.Mark(s.accounts[0])
-				s.Run(now)
-			}
+			benchGrants(b, n, func(q *Request) { q.Priority = int(q.Seq * 7919 % 1_000_003) })
 		})
 	}
 }
@@ -289,26 +270,31 @@ func BenchmarkPriorities(b *testing.B) {
 // BenchmarkQueue is the cost of one grant with that many waiting.
 func BenchmarkQueue(b *testing.B) {
 	for _, n := range []int{100, 10000} {
-		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			s := newShop(rateOf(1, 1))
-			s.Enter(1, s.Needs(1, nil), s.request(0))
-			seq := uint64(0)
-			join := func(now meter.Instant) {
-				seq++
-				s.join(now, s.request(seq))
-			}
-			for range n {
-				join(1)
-			}
-			b.ReportAllocs()
-			now := meter.Instant(1)
-			for b.Loop() {
-				now += meter.Instant(time.Hour)
-				join(now)
-				s.Mark(s.accounts[0])
-				s.Run(now)
-			}
-		})
+		b.Run(strconv.Itoa(n), func(b *testing.B) { benchGrants(b, n, func(*Request) {}) })
+	}
+}
+
+// benchGrants makes one grant an hour while n wait, each as set says.
+func benchGrants(b *testing.B, n int, set func(*Request)) {
+	s := newShop(rateOf(1, 1))
+	s.Enter(1, s.Needs(1, nil), s.request(0))
+	seq := uint64(0)
+	join := func(now meter.Instant) {
+		seq++
+		q := s.request(seq)
+		set(q)
+		s.join(now, q)
+	}
+	for range n {
+		join(1)
+	}
+	b.ReportAllocs()
+	now := meter.Instant(1)
+	for b.Loop() {
+		now += meter.Instant(time.Hour)
+		join(now)
+		s.Mark(s.accounts[0])
+		s.Run(now)
 	}
 }
 
