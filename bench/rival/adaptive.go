@@ -5,6 +5,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/weirhttp/weir/bench/wait"
 )
 
 // Adaptive is the adaptive retry mode of the AWS SDKs, made again from its
@@ -54,7 +56,7 @@ func (a *adaptive) rate() float64 {
 
 func (a *adaptive) enter(ctx context.Context) error {
 	for d := a.acquire(); d > 0; d = a.acquire() {
-		if err := sleep(ctx, d); err != nil {
+		if err := wait.For(ctx, d); err != nil {
 			return err
 		}
 	}

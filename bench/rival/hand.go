@@ -9,6 +9,8 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"github.com/sony/gobreaker/v2"
 	"golang.org/x/time/rate"
+
+	"github.com/weirhttp/weir/bench/wait"
 )
 
 // Hand is the round tripper that many teams write: x/time/rate's Wait,
@@ -65,7 +67,7 @@ func (h *hand) RoundTrip(r *http.Request) (*http.Response, error) {
 			}
 			drop(resp)
 		}
-		if err := sleep(r.Context(), d); err != nil {
+		if err := wait.For(r.Context(), d); err != nil {
 			return nil, err
 		}
 		if r.GetBody != nil {

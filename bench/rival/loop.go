@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"time"
+
+	"github.com/weirhttp/weir/bench/wait"
 )
 
 // Loop is the loop that most programs write: some attempts, Retry-After in
@@ -68,7 +70,7 @@ func (l *loop) RoundTrip(r *http.Request) (*http.Response, error) {
 			if hinted {
 				d = told
 			}
-			if err := sleep(r.Context(), d); err != nil {
+			if err := wait.For(r.Context(), d); err != nil {
 				return nil, err
 			}
 		}

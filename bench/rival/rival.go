@@ -5,7 +5,6 @@
 package rival
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"strconv"
@@ -107,17 +106,5 @@ func drop(resp *http.Response) {
 	if resp != nil {
 		io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
 		resp.Body.Close()
-	}
-}
-
-// sleep waits, unless ctx ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/weirhttp/weir/bench/wait"
 )
 
 // Shared is what careful programs write against servers that say little: one
@@ -42,7 +44,7 @@ func (s *shared) enter(ctx context.Context) error {
 		}
 		s.mu.Unlock()
 		if pause > 0 {
-			if err := sleep(ctx, pause); err != nil {
+			if err := wait.For(ctx, pause); err != nil {
 				return err
 			}
 			continue

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/bench/wait"
 )
 
 // A figure is one number that a run came to.
@@ -60,7 +62,7 @@ func jobs(ctx context.Context, c client, n, workers int) (took time.Duration, fa
 					mu.Lock()
 					failed++
 					mu.Unlock()
-					_ = pause(ctx, 10*time.Millisecond) // a refusal takes no time; virtual time must pass
+					_ = wait.For(ctx, 10*time.Millisecond) // a refusal takes no time; virtual time must pass
 				}
 			}
 		})
@@ -76,7 +78,7 @@ func offer(ctx context.Context, d *dice, perSecond float64, during time.Duration
 	end := time.Now().Add(during)
 	for {
 		gap := seconds(-math.Log(1-d.float()) / perSecond)
-		if pause(ctx, gap) != nil || !time.Now().Before(end) {
+		if wait.For(ctx, gap) != nil || !time.Now().Before(end) {
 			break
 		}
 		wg.Go(func() {

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"math"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/weirhttp/weir/bench/wait"
 )
 
 // A dialect is how a server tells its quota.
@@ -76,36 +77,22 @@ func (s *server) way() time.Duration {
 	return s.oneWay[0] + time.Duration(s.random.Int64N(int64(s.oneWay[1]-s.oneWay[0])+1))
 }
 
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		r.Body.Close()
 	}
 	ctx := r.Context()
-	if err := pause(ctx, s.way()); err != nil {
+	if err := wait.For(ctx, s.way()); err != nil {
 		return nil, err
 	}
 	resp, out := s.decide(r)
-	if err := pause(ctx, out.took); err != nil {
+	if err := wait.For(ctx, out.took); err != nil {
 		return nil, err
 	}
 	if out.reset {
 		return nil, io.ErrUnexpectedEOF
 	}
-	if err := pause(ctx, s.way()); err != nil {
+	if err := wait.For(ctx, s.way()); err != nil {
 		return nil, err
 	}
 	return resp, nil

@@ -9,8 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirhttp/weir"
 	"golang.org/x/time/rate"
+
+	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/bench/wait"
 )
 
 // A client makes one call and reports whether it succeeded in the end.
@@ -84,7 +86,7 @@ type naive struct {
 
 func (c *naive) call(ctx context.Context) bool {
 	for n := 0; c.attempts == 0 || n < c.attempts; n++ {
-		if n > 0 && pause(ctx, c.d.backoff(c.base, 20*time.Second, n-1)) != nil {
+		if n > 0 && wait.For(ctx, c.d.backoff(c.base, 20*time.Second, n-1)) != nil {
 			return false
 		}
 		if status := try(ctx, c.s, c.timeout); !again(status) {
@@ -108,7 +110,7 @@ type limited struct {
 
 func (c *limited) call(ctx context.Context) bool {
 	for n := 0; ; n++ {
-		if n > 0 && pause(ctx, c.d.backoff(time.Second, 20*time.Second, n-1)) != nil {
+		if n > 0 && wait.For(ctx, c.d.backoff(time.Second, 20*time.Second, n-1)) != nil {
 			return false
 		}
 		if c.l.Wait(ctx) != nil {

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"sync"
 	"time"
+
+	"github.com/weirhttp/weir/bench/wait"
 )
 
 // A Result is what one caller made of one case.
@@ -78,7 +80,7 @@ func (p *play) batch(ctx context.Context) {
 					return
 				}
 				if !p.call(ctx, k) {
-					_ = sleep(ctx, 10*time.Millisecond) // who is refused without a wait must not stop the clock
+					_ = wait.For(ctx, 10*time.Millisecond) // who is refused without a wait must not stop the clock
 				}
 			}
 		})
@@ -90,7 +92,7 @@ func (p *play) batch(ctx context.Context) {
 func (p *play) open(ctx context.Context) {
 	var wg sync.WaitGroup
 	for k, at := range p.c.Demand.Wants {
-		if sleep(ctx, at-p.world.now()) != nil {
+		if wait.For(ctx, at-p.world.now()) != nil {
 			break
 		}
 		wg.Go(func() { p.call(ctx, k) })

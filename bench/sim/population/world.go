@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/weirhttp/weir/bench/wait"
 )
 
 // A world is the case's server and the network before it, as a RoundTripper.
@@ -73,14 +75,14 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 		w.wait(w.now())
 		w.mu.Unlock()
 	}()
-	if err := sleep(ctx, up); err != nil {
+	if err := wait.For(ctx, up); err != nil {
 		return nil, err
 	}
 	resp, took := w.decide(k, r)
-	if err := sleep(ctx, took); err != nil {
+	if err := wait.For(ctx, took); err != nil {
 		return nil, err
 	}
-	if err := sleep(ctx, down); err != nil {
+	if err := wait.For(ctx, down); err != nil {
 		return nil, err
 	}
 	return resp, nil
@@ -121,21 +123,6 @@ func (c *Case) speak(a *answer) time.Duration {
 		stated = max(stated, a.retryAfter(ceil(a.Next)))
 	}
 	return stated
-}
-
-// sleep waits, unless ctx ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // silence finds the longest time in which callers waited and the server had
