@@ -9,6 +9,8 @@
 //	GET /stats.json  all hosts
 //	GET /events      server-sent events, one a second: what the page shows
 //
+// With [WithOutbox] it also shows what package outbox keeps, by queue.
+//
 // It only reads, unless [WithControls] is given. It answers requests whose
 // Host is a loopback name or one of [AllowHosts], and that carry no headers of
 // a proxy: a page in a browser cannot reach it under a name that somebody else

@@ -25,6 +25,8 @@ type frame struct {
 	Detail   *Host          `json:"detail,omitempty"`
 	Events   []Event        `json:"events"` // the newest first
 	Controls bool           `json:"controls,omitempty"`
+	Outbox   []Kept         `json:"outbox,omitempty"` // of its queues, the first; in the list of hosts only
+	Queues   int            `json:"queues,omitempty"` // of it, in all
 }
 
 // question is what a page wants to see.
@@ -68,6 +70,9 @@ func (h *handler) frame(ask question) frame {
 	f := frame{
 		At: s.At, Total: len(s.Hosts), Counts: make(map[string]int), Controls: h.controls,
 		Rows: []*Host{}, Events: newest(events, ask.host, ask.part),
+	}
+	if ask.host == "" {
+		f.Outbox, f.Queues = s.Outbox[:min(len(s.Outbox), keepRows)], len(s.Outbox)
 	}
 	part := strings.ToLower(strings.TrimSpace(ask.q))
 	for _, row := range s.Hosts {

@@ -124,5 +124,5 @@ func typed(files http.Handler) http.Handler {
 
 func (h *handler) stats(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(view(h.t, time.Now()))
+	json.NewEncoder(w).Encode(h.watch.view(time.Now()))
 }

@@ -13,8 +13,9 @@ import (
 // Snapshot is what GET /stats.json answers.
 type Snapshot struct {
 	At     time.Time `json:"at"`
-	Bounds []float64 `json:"bounds"` // seconds: the upper ends of the buckets of all Durations
-	Hosts  []*Host   `json:"hosts"`  // by name, then partition
+	Bounds []float64 `json:"bounds"`           // seconds: the upper ends of the buckets of all Durations
+	Hosts  []*Host   `json:"hosts"`            // by name, then partition
+	Outbox []Kept    `json:"outbox,omitempty"` // its queues, the stuck ones first; see WithOutbox
 }
 
 // Host is all that is known about one host, or one partition of it.

@@ -31,6 +31,7 @@ type Event struct {
 // what changed between them.
 type watch struct {
 	t      *weir.Transport
+	outbox Outbox // nil: there is none
 	mu     sync.Mutex
 	last   Snapshot
 	before map[string]seen
@@ -46,10 +47,16 @@ func (w *watch) look() (Snapshot, []Event) {
 	defer w.mu.Unlock()
 	now := time.Now()
 	if w.before == nil || now.Sub(w.last.At) >= time.Second/2 {
-		w.last = view(w.t, now)
+		w.last = w.view(now)
 		w.compare()
 	}
 	return w.last, w.events
+}
+
+func (w *watch) view(now time.Time) Snapshot {
+	s := view(w.t, now)
+	s.Outbox = kept(w.outbox, now)
+	return s
 }
 
 // seen is a host as it was at the last look, and as it was when its counts

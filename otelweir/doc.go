@@ -50,6 +50,16 @@
 //	weir.client.circuit.refusals   {attempt}  counter
 //	weir.client.circuit.fallbacks  {answer}   counter of requests that the program's fallback answered
 //
+// From an outbox that is observed ([Reporter.ObserveOutbox]), by weir.queue:
+//
+//	weir.outbox.pending            {entry}    gauge: to be sent
+//	weir.outbox.dead               {entry}    gauge: set aside
+//	weir.outbox.size               By         gauge: of both
+//	weir.outbox.oldest             s          gauge: how long the oldest pending entry is kept
+//	weir.outbox.stuck              s          gauge: for how long no try was a success; 0 if the last one was
+//	weir.outbox.delivered          {entry}    counter
+//	weir.outbox.set_aside          {entry}    counter
+//
 // Events on the caller's span, if it records: weir.wait, weir.attempt (with
 // http.request.resend_count), weir.learned, weir.circuit.
 //

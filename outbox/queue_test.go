@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/inspect"
 )
 
 // enqueue keeps one request to url with body for each of bodies.
@@ -262,6 +264,9 @@ func TestKeysAreQueues(t *testing.T) {
 		t.Errorf("left: %q", names)
 	}
 }
+
+// The page shows the queues.
+var _ inspect.Outbox = (*Transport)(nil)
 
 // What Queues tells of a queue in trouble, one that is drained, and one with the
 // dead in it.

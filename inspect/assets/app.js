@@ -2,6 +2,7 @@
 import * as charts from "./charts.js";
 import * as detail from "./detail.js";
 import * as list from "./list.js";
+import * as outbox from "./outbox.js";
 import { make, put } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
@@ -42,6 +43,7 @@ function show(frame) {
   charts.forget(at);
   if (!ask.host) {
     list.show(frame, fresh);
+    outbox.show(frame.outbox, frame.queues);
   } else if (frame.detail) {
     detail.show(frame.detail, frame.controls === true);
     charts.show(frame.detail);
@@ -91,6 +93,7 @@ list.setup(ask, () => {
 });
 list.mark(ask);
 detail.setup();
+outbox.setup();
 addEventListener("hashchange", () => {
   route();
   scrollTo(0, 0);

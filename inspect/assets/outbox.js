@@ -1,0 +1,57 @@
+// The queues of the outbox: what is kept, and what cannot be delivered.
+import { badge, make, number, plural, put, seconds } from "./words.js";
+
+const columns = [
+  ["name", "Queue", null],
+  ["state", "State", null],
+  ["pending", "Pending", (q) => number(q.pending)],
+  ["oldest", "Oldest", (q) => q.oldest > 0 ? seconds(q.oldest) : "\u2013"],
+  ["dead", "Set aside", (q) => number(q.dead)],
+  ["delivered", "Delivered", (q) => number(q.delivered)],
+];
+const $ = (id) => document.getElementById(id);
+
+export function setup() {
+  for (const [name, title] of columns) {
+    const th = make("th", "c-" + name, title);
+    th.scope = "col";
+    document.querySelector("#outbox thead tr").append(th);
+  }
+}
+
+// show brings the table up to date; of many queues it has the first.
+export function show(queues, all) {
+  $("outbox-card").hidden = !queues || queues.length === 0;
+  if (!queues) return;
+  put($("outbox-title"), all > queues.length ? `Outbox: the first ${number(queues.length)} of ${number(all)} queues` : "Outbox");
+  const body = document.querySelector("#outbox tbody");
+  while (body.children.length > queues.length) body.lastChild.remove();
+  queues.forEach((q, i) => update(body.children[i] || body.appendChild(build()), q));
+}
+
+function build() {
+  const tr = make("tr");
+  for (const [name] of columns) tr.append(make("td", "c-" + name));
+  tr.children[0].append(make("b"), make("small"));
+  tr.children[1].append(make("span"));
+  return tr;
+}
+
+function update(tr, q) {
+  const [name, why] = tr.children[0].children;
+  put(name, q.queue);
+  name.title = q.queue;
+  put(why, reason(q));
+  why.title = why.textContent;
+  badge(tr.children[1].firstChild, q.state);
+  columns.forEach(([, , text], i) => {
+    if (text) put(tr.children[i], text(q));
+  });
+}
+
+// reason says why a queue is not delivered.
+function reason(q) {
+  if (q.state === "ok") return "nothing waits";
+  if (q.state !== "stuck") return q.state === "sending" ? "one is on its way" : "waits for its turn";
+  return `${q.why}, for ${seconds(q.stuck)}, ${plural(q.tries, "try", "tries")}`;
+}
