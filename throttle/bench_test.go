@@ -158,9 +158,9 @@ func BenchmarkGrantLearned(b *testing.B) {
 	if len(rec.Learned) != 1 || len(rec.Budgets) != 2 {
 		b.Fatalf("%d limits are learned beside %d of its own", len(rec.Learned), len(rec.Budgets))
 	}
-	entry := tr.hosts.Acquire("a", time.Time{})
-	home := tr.of(entry, "a")
-	e := tr.engine
+	home := homeOf(tr, "a")
+	e := home.lock()
+	e.Unlock()
 	q := &ask{Request: queue.Request{Held: true}, r: r}
 	q.to(&home.scope)
 	e.Lock()
@@ -214,7 +214,7 @@ func BenchmarkNewLimits(b *testing.B) {
 	for b.Loop() {
 		i++
 		limit.Name = strconv.Itoa(i)
-		p.heard(tr.engine.Read(), http.StatusOK, &headers.Signal{Limits: []headers.Limit{limit}}, true)
+		p.heard(tr.domains.Read(), http.StatusOK, &headers.Signal{Limits: []headers.Limit{limit}}, true)
 	}
 	cancel()
 	close(gone)

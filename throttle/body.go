@@ -59,22 +59,19 @@ func (b *answerBody) done() {
 
 // free gives the places in flight back, once.
 func (p *passage) free() {
-	e := p.t.engine
-	e.Lock()
+	e := p.record.lock()
 	defer e.Unlock()
 	e.Free(e.Now(), &p.permit.Permit)
 }
 
 // close notes that the body is closed.
 func (b *answerBody) close() {
-	e := b.p.t.engine
-	e.Lock()
+	e := b.p.record.lock()
 	defer e.Unlock()
 	b.p.permit.closed = true
 }
 
-// places reports whether places in flight are still held. The engine's lock is
-// held.
+// places reports whether places in flight are still held. The lock is held.
 func (p *passage) places() bool {
 	for i := range p.permit.Needs {
 		if d := &p.permit.Needs[i]; d.N != 0 && d.Account.Label.Unit == "" {
@@ -102,8 +99,7 @@ func (p *passage) watch(resp *http.Response, holds bool) {
 
 // settle is Settle.
 func (p *passage) settle(actual Cost) error {
-	e := p.t.engine
-	e.Lock()
+	e := p.record.lock()
 	defer e.Unlock()
 	switch {
 	case p.permit.closed:

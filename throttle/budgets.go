@@ -10,7 +10,7 @@ import (
 // budgets is what Config.Budgets and Default mean at one time. It does not
 // change; SetBudget makes another one.
 type budgets struct {
-	version uint64
+	version uint32
 	by      map[string]Budget // by pattern
 	set     *pattern.Set[*plan]
 	other   *plan
@@ -18,7 +18,7 @@ type budgets struct {
 }
 
 // newBudgets compiles budgets. Errors name the field.
-func newBudgets(version uint64, other Budget, by map[string]Budget) (*budgets, error) {
+func newBudgets(version uint32, other Budget, by map[string]Budget) (*budgets, error) {
 	b := &budgets{version: version, by: make(map[string]Budget, len(by)), pools: make(map[string]*plan)}
 	plans := make(map[string]*plan, len(by))
 	compile := func(field, text, route string, budget Budget) (*plan, error) {

@@ -31,16 +31,15 @@ func storeKey(host, route, part string) string {
 // fleetDraws is what p draws on in the store: its host always, for pauses, then
 // the routes that match and the pools of either.
 func (p *passage) fleetDraws(q *ask) []fleet.Key {
-	e := p.t.engine
-	e.Lock()
+	e := p.record.lock()
 	defer e.Unlock()
 	return p.fleetDrawn(q)
 }
 
-// fleetDrawn is fleetDraws under the engine's lock.
+// fleetDrawn is fleetDraws with the lock held.
 func (p *passage) fleetDrawn(q *ask) []fleet.Key {
 	r := p.record
-	plan := p.t.budgets.other
+	plan := p.t.budgets.Load().other
 	if r.routes.Found {
 		plan = r.routes.Value
 	}
@@ -80,7 +79,7 @@ func (p *passage) pooledDraw(ds []fleet.Key, plan *plan) []fleet.Key {
 }
 
 // fleetWait is how long p would wait for the store, as far as this process has
-// been told. The engine's lock is held.
+// been told. The lock is held.
 func (p *passage) fleetWait(q *ask) time.Duration {
 	if p.t.fleet == nil {
 		return 0
@@ -98,8 +97,7 @@ func (p *passage) share(ctx context.Context, q *ask, w *wish, waited time.Durati
 	}
 	g, refusal := p.t.fleet.Book(ctx, p.fleetDraws(q), q.cost, fleet.Options{Priority: q.Priority, MaxWait: most, Held: true})
 	p.tr.Waited += time.Since(begin)
-	e := p.t.engine
-	e.Lock()
+	e := p.record.lock()
 	defer e.Unlock()
 	now := e.Now()
 	if refusal == nil {
@@ -132,8 +130,7 @@ func (p *passage) tellFleet(resp *http.Response) {
 		s = headers.Parse(resp, time.Now())
 	}
 	if s.Throttled || s.RetryAfter.Known {
-		e := p.t.engine
-		e.Lock()
+		e := p.record.lock()
 		n.Pause = min(p.pausedTo().Until(e.Now()), p.t.config.MaxPause)
 		e.Unlock()
 	}
@@ -154,8 +151,7 @@ func (p *passage) tellFleet(resp *http.Response) {
 // believed is for how long others should obey what an answer to p says of a limit,
 // who cannot see it contradicted; zero: not at all.
 func (p *passage) believed(l headers.Limit) time.Duration {
-	p.t.engine.Lock()
-	defer p.t.engine.Unlock()
+	defer p.record.lock().Unlock()
 	if p.kind == nil {
 		return store.MaxHorizon
 	}
@@ -200,12 +196,8 @@ func (t *Transport) tellHost(host string, until time.Time, sooner bool) {
 	}
 	t.fleet.Pause(storeKey(host, "", ""), until, sooner)
 	t.parts.All(func(entry *table.Entry[record]) {
-		t.engine.Lock()
-		p := &entry.Value
-		part, met := p.part, p.t != nil && p.host == host
-		t.engine.Unlock()
-		if met {
-			t.fleet.Pause(storeKey(host, "", part), until, sooner)
+		if p := &entry.Value; p.made() && p.host == host {
+			t.fleet.Pause(storeKey(host, "", p.part), until, sooner)
 		}
 	})
 }

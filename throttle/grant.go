@@ -29,7 +29,7 @@ type bits struct {
 }
 
 // grant makes a Grant of what was drawn, the gate left out. It is called under
-// the engine's lock.
+// the domain's lock.
 func (l *Limiter) grant(draws []queue.Need, at instant) Grant {
 	if l.bits == nil || l.bits.next == len(l.bits.words)*64 {
 		l.bits = new(bits)

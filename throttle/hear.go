@@ -28,7 +28,7 @@ func (t *Transport) hear(p *passage, resp *http.Response) bool {
 		p.tr.Throttled = said.Throttled || resp.StatusCode == http.StatusServiceUnavailable && said.RetryAfter.Known
 	}
 	bare := resp.Body == nil || resp.Body == http.NoBody
-	news, holds := p.heard(t.engine.Read(), resp.StatusCode, said, bare)
+	news, holds := p.heard(t.domains.Read(), resp.StatusCode, said, bare)
 	if news != nil {
 		t.config.OnLearn(*news)
 	}
@@ -37,8 +37,7 @@ func (t *Transport) hear(p *passage, resp *http.Response) bool {
 
 // heard is hear under the lock.
 func (p *passage) heard(at instant, status int, s *headers.Signal, bare bool) (told *Learned, holds bool) {
-	e := p.t.engine
-	e.Lock()
+	e := p.record.lock()
 	defer e.Unlock()
 	now := e.NowFrom(at)
 	p.left()

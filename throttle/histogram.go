@@ -58,7 +58,7 @@ type tally struct {
 	carry  *[len(histogramBounds) + 1]uint32 // nil: nothing yet
 }
 
-// add counts d in *t, which is made if need be. The engine's lock is held.
+// add counts d in *t, which is made if need be. The lock is held.
 func add(t **tally, d time.Duration) {
 	if *t == nil {
 		*t = new(tally)

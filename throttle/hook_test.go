@@ -44,7 +44,7 @@ func TestPanickingHookLeavesNothing(t *testing.T) {
 			defer func() { recover() }()
 			get(t, t.Context(), tr, "http://a/")
 		}()
-		if s := tr.Stats().Hosts[0]; s.Queue != 0 || s.InFlight != 0 || tr.engine.Waiting != 0 {
+		if s := tr.Stats().Hosts[0]; s.Queue != 0 || s.InFlight != 0 || waiting(t, tr) != 0 {
 			t.Errorf("left behind: %+v", s)
 		}
 		time.Sleep(time.Second)

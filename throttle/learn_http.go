@@ -45,7 +45,7 @@ func newLearning(c *Config, epoch time.Time) learning {
 
 // kindOf is what is learned of requests like q's, and if others share that, what is
 // learned of its own credential. home is the record of the host. known says that
-// this was asked before. The engine's lock is held.
+// this was asked before. The lock is held.
 func (t *Transport) kindOf(now instant, q *ask, home *scope, route string, known bool) (k, own *kind) {
 	s := q.scope
 	if s.learned == nil {
@@ -159,7 +159,7 @@ func firstSegment(path string) string {
 
 // learn takes in how the attempt ended, before its places and units are given
 // back. s is nil if it was answered well and the answer states nothing. It
-// returns what was news. The engine's lock is held, and again has to follow.
+// returns what was news. The lock is held, and again has to follow.
 func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) lesson {
 	if p.kind == nil {
 		return lesson{}
@@ -196,7 +196,7 @@ func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) 
 
 // again plans everyone anew who waits for something learned.
 func (p *passage) again(now instant) {
-	k, e := p.kind, p.t.engine
+	k, e := p.kind, p.record.domain.Load()
 	if k == nil || e.Waiting == 0 {
 		return
 	}
@@ -207,14 +207,14 @@ func (p *passage) again(now instant) {
 	e.Run(now)
 }
 
-// heed puts what was learned into effect for those that wait. The engine's
+// heed puts what was learned into effect for those that wait. The
 // lock is held.
 func (p *passage) heed(now instant, news lesson) {
 	k := p.kind
 	if k == nil {
 		return
 	}
-	l, e := k.learner, p.t.engine
+	l, e := k.learner, p.record.domain.Load()
 	switch {
 	case l.changes:
 		e.Redraw(now, &l.scope.Group)
@@ -258,11 +258,11 @@ func (p *passage) lifted(now instant, h *hold, a *queue.Account) {
 	if a == &p.kind.learner.account && p.record.Gate.Paused <= now {
 		p.record.wake(now)
 	}
-	p.t.engine.Pause(now, a, now, now, "")
+	p.record.domain.Load().Pause(now, a, now, now, "")
 }
 
 // pausedTo is the end of the pause of p's host or partition, as far as p's
-// credential knows. The engine's lock is held.
+// credential knows. The lock is held.
 func (p *passage) pausedTo() instant {
 	if p.kind == nil {
 		return p.record.Gate.Paused
@@ -280,7 +280,7 @@ func (p *passage) lost(err error) ending {
 		return cancelled
 	case ctx.Err() == nil || p.tr.Cause() == trip.AttemptTimeout:
 		return failed
-	case errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Since(p.t.engine.Epoch)-time.Duration(p.permit.Granted) >= time.Second:
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Since(p.t.domains.Epoch)-time.Duration(p.permit.Granted) >= time.Second:
 		return failed // the host had time enough
 	}
 	return cancelled

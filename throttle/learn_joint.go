@@ -26,7 +26,7 @@ const (
 // does. What an answer says to one of them its own learner hears too, and that is
 // whose limits it draws on once it is used again, or once strangers prove to have
 // limits of their own. To find that out one at a time asks while the others have to
-// wait. The engine's lock guards it.
+// wait. The domain's lock guards it.
 type joint struct {
 	common  *learner // of strangers; nil: they are apart
 	twin    *learner // own of the first, where common was that before; nil: it was not

@@ -19,16 +19,17 @@ import (
 // flight, for budgets with InFlight, is held from Take until Settle or Cancel of
 // its grant; Try and TakeUpTo need one to be free but hold none.
 type Limiter struct {
-	engine *queue.Domain
-	limits limits
-	plans  map[string]*plan // by key
-	other  *plan
-	keys   *table.Table[scope]
-	hot    *table.Entry[scope] // the key used last, held; under the engine's lock
-	lane   func(context.Context) string
-	onWait func(Wait)
-	bits   *bits        // under the engine's lock
-	fleet  *fleet.Fleet // nil without a Store
+	domains *queue.Domains
+	engine  *queue.Domain
+	limits  limits
+	plans   map[string]*plan // by key
+	other   *plan
+	keys    *table.Table[scope]
+	hot     *table.Entry[scope] // the key used last, held; under the domain's lock
+	lane    func(context.Context) string
+	onWait  func(Wait)
+	bits    *bits        // under the domain's lock
+	fleet   *fleet.Fleet // nil without a Store
 }
 
 // NewLimiter validates c and returns a Limiter. Budgets with a Pool are an
@@ -38,7 +39,8 @@ func NewLimiter(c LimiterConfig) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Limiter{engine: queue.NewDomain(), limits: lim, lane: c.Lane, onWait: c.OnWait}
+	l := &Limiter{domains: queue.NewDomains(), limits: lim, lane: c.Lane, onWait: c.OnWait}
+	l.engine = l.domains.Shared
 	if l.other, err = limiterPlan("Default", c.Default); err != nil {
 		return nil, err
 	}
@@ -49,9 +51,9 @@ func NewLimiter(c LimiterConfig) (*Limiter, error) {
 		}
 	}
 	for _, p := range l.plans {
-		l.engine.Walls += p.walls()
+		l.domains.Walls.Add(int64(p.walls()))
 	}
-	l.engine.Walls += l.other.walls()
+	l.domains.Walls.Add(int64(l.other.walls()))
 	l.keys = table.New(lim.maxKeys, l.fresh, l.idle)
 	if c.Store != nil {
 		if l.fleet, err = c.Fleet.new(c.Store); err != nil {
@@ -81,13 +83,13 @@ func (l *Limiter) fresh(key string) scope {
 		p = l.other
 	}
 	e := l.engine
-	s := scope{key: key, Group: queue.Group{Gate: e.NewGate()}}
+	s := scope{key: key, Group: queue.Group{Gate: l.domains.NewGate()}}
 	if p.budget.zero() {
 		return s
 	}
 	e.Lock()
 	defer e.Unlock()
-	accounts := p.accounts(e.Now(), nil, &e.Clock, nil)
+	accounts := p.accounts(e.Now(), nil, &l.domains.Clock, nil)
 	s.own = make([]member, len(accounts))
 	for i, a := range accounts {
 		s.own[i].a = a
@@ -167,7 +169,7 @@ func (l *Limiter) take(ctx context.Context, key string, q *ask) (Grant, error) {
 	return l.takeLater(ctx, key, *q)
 }
 
-// lock takes the engine's lock and returns the scope of key, which is not
+// lock takes the domain's lock and returns the scope of key, which is not
 // evicted before that is released.
 func (l *Limiter) lock(key string) *scope {
 	e := l.engine
@@ -260,7 +262,7 @@ func (l *Limiter) try(key string, c Cost) (Decision, Grant) {
 			e.Free(now, &queue.Permit{Needs: draws, Granted: now, Answered: now})
 			break
 		}
-		t, _ := e.Estimate(now, &q.Request, draws)
+		t, _ := queue.Estimate(now, &q.Request, draws)
 		d.RetryAfter = queue.Behind(now, t, draws).Until(now)
 	}
 	var g Grant
@@ -301,7 +303,7 @@ func (l *Limiter) Pause(key string, until time.Time) {
 	s := l.lock(key)
 	defer e.Unlock()
 	now := e.Now()
-	t := e.At(now, until)
+	t := now.Add(time.Until(until))
 	sooner := t < s.Gate.Paused
 	if sooner {
 		s.wake(now)

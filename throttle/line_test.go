@@ -164,12 +164,7 @@ func TestWhoGoesFirstReplansOthers(t *testing.T) {
 		if n := len(b.times()); n != 3 {
 			t.Fatalf("%d have gone, want 3", n)
 		}
-		e := tr.engine
-		e.Lock()
-		if err := e.Check(); err != nil {
-			t.Error(err)
-		}
-		e.Unlock()
+		waiting(t, tr)
 		wg.Wait()
 	})
 }

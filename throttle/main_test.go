@@ -26,10 +26,37 @@ const (
 	mayYield = 16 // so often a waiter makes room for others
 )
 
+// waiting is how many requests wait in tr, in all domains, each of which is as it
+// should be when its lock is free.
+func waiting(t testing.TB, tr *Transport) (n int) {
+	t.Helper()
+	seen := make(map[*queue.Domain]bool)
+	tr.each(func(r *record) {
+		e := r.lock()
+		defer e.Unlock()
+		if seen[e] {
+			return
+		}
+		seen[e] = true
+		if n += e.Waiting; e.Check() != nil {
+			t.Error(r.key, e.Check())
+		}
+	})
+	return n
+}
+
+// homeOf is the record of a host that is known.
+func homeOf(tr *Transport, host string) *record {
+	entry := tr.hosts.Acquire(host, time.Time{})
+	defer entry.Release()
+	return tr.of(entry, host)
+}
+
 // waitFor lets somebody wait for a, until left is called.
 func waitFor(a *queue.Account) (leave func()) {
-	d, g := queue.NewDomain(), new(queue.Group)
-	g.Gate = d.NewGate()
+	all, g := queue.NewDomains(), new(queue.Group)
+	d := all.Shared
+	g.Gate = all.NewGate()
 	paused := a.Paused
 	a.Paused = never
 	p := &queue.Patience{Ctx: context.Background(), Most: time.Minute, Queue: 1}

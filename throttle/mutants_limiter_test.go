@@ -212,7 +212,7 @@ func TestStatsOfPartitionsAndRoutes(t *testing.T) {
 		if want := []string{"h#", "h#" + tr.shown("me")}; !slices.Equal(parts, want) {
 			t.Errorf("%q, want %q", parts, want)
 		}
-		r, entry := tr.partition("h", "me")
+		r, entry := tr.partition(homeOf(tr, "h"), "h", "me")
 		defer entry.Release()
 		for _, m := range r.own {
 			if m.a.Group != &r.Group {

@@ -40,10 +40,8 @@ func (t *Transport) outlook(r *http.Request, tr *trip.Trip) (time.Duration, erro
 	}
 	p.rank(r.Context(), &q)
 	patience := p.patience(r.Context())
-	e := t.engine
-	e.Lock()
+	e, _, now := p.record.current()
 	defer e.Unlock()
-	now := e.Now()
 	p.resolve(now, &q, home)
 	patience.Trip = p.kind.slow.usual()
 	draws := q.scope.draws(p.room[:0], &q)
@@ -52,11 +50,11 @@ func (t *Transport) outlook(r *http.Request, tr *trip.Trip) (time.Duration, erro
 	}
 	shared := p.fleetWait(&q)
 	q.By = &q
-	at, a := e.Estimate(now, &q.Request, draws)
+	at, a := queue.Estimate(now, &q.Request, draws)
 	if a == nil {
 		return shared, nil
 	}
-	if r := e.TooLate(now, at, a, &q.Request, draws, &patience.Patience); r != nil {
+	if r := queue.TooLate(now, at, a, &q.Request, draws, &patience.Patience); r != nil {
 		return r.Wait, q.refused(r)
 	}
 	if at == never {

@@ -23,7 +23,7 @@ type passage struct {
 	kind   *kind  // of request; nil: not found out yet
 	own    *kind  // of its credential, if kind is that of several; else nil
 	solo   *solo  // of an earlier attempt, or of this one; nil: not refused
-	permit placed // under the engine's lock
+	permit placed // under the lock of record's domain
 	shared *fleet.Grant
 	room   [2]queue.Need
 	answer *http.Response
@@ -34,8 +34,8 @@ type passage struct {
 type progress struct {
 	stage   stage
 	inside  bool // counted as entered
-	settled bool // under the engine's lock
-	closed  bool // the answer's body, if that is watched; under the engine's lock
+	settled bool // under the lock of the record's domain
+	closed  bool // the answer's body, if that is watched; likewise
 }
 
 // stage is how far a passage has come.
@@ -66,11 +66,8 @@ func (p *passage) enter() error {
 // pass enters if there is room now and nobody is to go first. What only those
 // that wait need is not looked up for it.
 func (p *passage) pass(q *ask, home *record) bool {
-	e := p.t.engine
-	e.Lock()
+	e, last, now := p.record.current()
 	defer e.Unlock()
-	last := e.Last()
-	now := e.Now()
 	p.resolve(now, q, home)
 	k := p.kind
 	own := q.scope.owned(p.room[:0], q)
@@ -85,7 +82,7 @@ func (p *passage) pass(q *ask, home *record) bool {
 	p.permit.enter(now, k)
 	var read time.Time
 	if now > last { // else e's time stands still: in a testing/synctest bubble that it was not made in
-		read = e.Epoch.Add(time.Duration(now))
+		read = p.t.domains.Epoch.Add(time.Duration(now))
 	}
 	p.tr.Clock(read)
 	return true
@@ -97,11 +94,10 @@ func (p *passage) wait(ctx context.Context, q *ask, home *record) error {
 	p.rank(ctx, q)
 	p.tr.Clock(time.Time{})
 	patience := p.patience(ctx)
-	t.engine.Lock()
-	now := t.engine.Now()
+	e, _, now := p.record.current()
 	p.resolve(now, q, home)
 	p.count()
-	draws, at, waited, err := q.takeLocked(t.engine, now, p.room[:0], &patience)
+	draws, at, waited, err := q.takeLocked(e, now, p.room[:0], &patience)
 	p.tr.Waited += waited
 	if err != nil {
 		return err
@@ -135,7 +131,7 @@ func (p *passage) prepare(q *ask) (*record, error) {
 	p.record = home
 	if t.config.Partition != nil {
 		if part := t.config.Partition(q.r); part != "" {
-			p.record, p.part = t.partition(host, part)
+			p.record, p.part = t.partition(home, host, part)
 			q.Host = &home.Group
 		}
 	}
@@ -170,9 +166,8 @@ func (p *passage) rank(ctx context.Context, q *ask) {
 }
 
 // resolve finds the routes that the request matches and what is known of its
-// kind. The engine's lock is held.
+// kind. The lock of the record's domain is held, and the record is current.
 func (p *passage) resolve(now instant, q *ask, home *record) {
-	p.record.renew(now)
 	route := q.match(p.record.routes)
 	p.kind, p.own = p.t.kindOf(now, q, &home.scope, route, p.kind != nil)
 	q.own = p.own

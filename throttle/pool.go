@@ -12,25 +12,25 @@ type poolKey struct{ pool, part string }
 
 // pooled is a pool's accounts as of some budgets.
 type pooled struct {
-	version  uint64
+	version  uint32
 	accounts []*queue.Account
 }
 
 // pool returns the accounts of a pool for r's partition. Beyond MaxKeys of
-// them that are not idle, partitions share one.
+// them that are not idle, partitions share one. The shared domain's lock is held.
 func (t *Transport) pool(now instant, name string, r *record) []*queue.Account {
 	k := poolKey{name, r.part}
 	if t.pools[k] == nil && r.part != "" && (t.stranger(now, name, r) || len(t.pools) >= t.limits.maxKeys && !t.dropPools(now, r.part)) {
 		k.part = ""
 	}
 	p := t.pools[k]
-	if b := t.budgets; p == nil || p.version != b.version {
+	if b := t.budgets.Load(); p == nil || p.version != b.version {
 		next := &pooled{version: b.version}
 		var old []*queue.Account
 		if p != nil {
 			old = p.accounts
 		}
-		next.accounts = b.pools[name].accounts(now, nil, &t.engine.Clock, old)
+		next.accounts = b.pools[name].accounts(now, nil, &t.domains.Clock, old)
 		t.pools[k] = next
 		p = next
 	}
@@ -56,14 +56,14 @@ func (t *Transport) stranger(now instant, name string, r *record) bool {
 // draws on who waits, none of part's. The records that have them get others
 // when they are used.
 func (t *Transport) dropPools(now instant, part string) bool {
-	drawn, known := t.engine.Shared()
+	drawn, known := t.domains.Shared.Shared()
 	if !known {
 		return false
 	}
 	n := len(t.pools)
 	t.looks = min(t.looks+poolLooks, mostLooks)
 	for k, p := range t.pools {
-		if k.part != part && (k.part != "" || t.budgets.pools[k.pool] == nil) && p.idle(now) && !p.among(drawn) {
+		if k.part != part && (k.part != "" || t.budgets.Load().pools[k.pool] == nil) && p.idle(now) && !p.among(drawn) {
 			delete(t.pools, k)
 		}
 		if t.looks--; t.looks <= 0 {
@@ -73,9 +73,9 @@ func (t *Transport) dropPools(now instant, part string) bool {
 	if len(t.pools) == n {
 		return false
 	}
-	next := *t.budgets
+	next := *t.budgets.Load()
 	next.version++
-	t.budgets = &next
+	t.budgets.Store(&next)
 	return true
 }
 

@@ -69,7 +69,7 @@ func TestPartitionsOfAPoolAreNotForgotten(t *testing.T) {
 			{75, "c", false}, // though b, too, could make room
 			{85, "c", true},
 		} {
-			time.Sleep(step.minute*time.Minute - time.Duration(tr.engine.Read()))
+			time.Sleep(step.minute*time.Minute - time.Duration(tr.domains.Read()))
 			if got := tr.goes(t, step.part+"/x"); got != step.goes {
 				t.Errorf("%s goes in minute %d: %v, want %v", step.part, step.minute, got, step.goes)
 			}

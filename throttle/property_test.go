@@ -361,9 +361,8 @@ func (c *crowd) caller(t *testing.T, tr *Transport, rnd *rand.Rand) {
 // is there again.
 func (c *crowd) settled(t *testing.T, tr *Transport) {
 	time.Sleep(time.Hour)
-	e := tr.engine
-	if err := e.Check(); err != nil || e.Waiting != 0 {
-		t.Errorf("%d waiting in the end, want none; %v", e.Waiting, err)
+	if n := waiting(t, tr); n != 0 {
+		t.Errorf("%d waiting in the end, want none", n)
 	}
 	for _, h := range tr.Stats().Hosts {
 		if h.InFlight != 0 || len(h.Restrictions) != 0 {

@@ -1,8 +1,11 @@
 package throttle
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhttp/weir/internal/hosts"
@@ -11,34 +14,74 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
-// record is what a Transport keeps of a host, or of a partition of it.
+// record is what a Transport keeps of a host, or of a partition of it. A host's
+// domain is its partitions' too, as they wait for its pauses and share its slow
+// start. Hosts of a pool share theirs, and so does what has no record of its own.
 type record struct {
 	scope
 	t      *Transport
+	domain atomic.Pointer[queue.Domain] // or one that has joined it; nil: the record is not made yet
 	host   string
 	part   string
 	routes *pattern.Routes[*plan]
-	over   map[string]*record // in the overflow's record: by what applies to a host
+	over   map[string]*record // in the overflow's record: by what applies to a host. Under the shared domain's lock
 }
 
-// newRecord makes the record of a host and partition. The engine's lock is held.
-func (t *Transport) newRecord(now instant, host, part, shown string) *record {
-	r := &record{t: t, host: host, part: part}
-	r.scope = scope{key: shown, Group: queue.Group{Gate: t.engine.NewGate()}}
+// make makes the record of a host and partition in domain d. Nobody else knows r,
+// or they hold d's lock. What it draws on it gets when it is used.
+func (r *record) make(t *Transport, d *queue.Domain, host, part, shown string) *record {
+	r.t, r.host, r.part = t, host, part
+	r.scope = scope{key: shown, Group: queue.Group{Gate: t.domains.NewGate()}}
 	r.Gate.Group = &r.Group
-	r.renew(now)
+	r.domain.Store(d)
 	return r
 }
 
-// renew makes the accounts of r from the budgets as they are now, and plans
-// those anew that wait.
-func (r *record) renew(now instant) {
-	b := r.t.budgets
-	if r.version == b.version {
-		return
+// made reports whether there is something in r's place in a table.
+func (r *record) made() bool { return r.domain.Load() != nil }
+
+// lock takes the lock of r's domain, which guards all of r. Until it is given up
+// r.domain is that domain.
+func (r *record) lock() *queue.Domain {
+	d := r.domain.Load()
+	e := d.Lock()
+	if e != d {
+		r.domain.Store(e)
 	}
-	r.version = b.version
-	r.routes = b.set.Host(r.host)
+	return e
+}
+
+// current is lock, of r with accounts as the budgets are now. It returns when the
+// domain last looked at the clock, too.
+func (r *record) current() (e *queue.Domain, last, now instant) {
+	for {
+		e := r.lock()
+		last := e.Last()
+		if now := e.Now(); r.renew(e, now) {
+			return e, last, now
+		}
+		e.Unlock()
+		queue.Join(e, r.t.domains.Shared)
+	}
+}
+
+// renew makes the accounts of r from the budgets as they are now, and plans
+// those anew that wait. It reports false if r needs the shared domain for that,
+// where the accounts of pools are.
+func (r *record) renew(e *queue.Domain, now instant) bool {
+	b := r.t.budgets.Load()
+	if r.version == b.version {
+		return true
+	}
+	routes := b.set.Host(r.host)
+	plan := b.other
+	if routes.Found {
+		plan = routes.Value
+	}
+	if e != r.t.domains.Shared && anyPool(plan, routes) {
+		return false
+	}
+	r.version, r.routes = b.version, routes
 	old := make(map[string][]*queue.Account)
 	for _, m := range r.own {
 		if m.a.Group != nil {
@@ -46,21 +89,31 @@ func (r *record) renew(now instant) {
 			old[route] = append(old[route], m.a)
 		}
 	}
-	plan := b.other
-	if r.routes.Found {
-		plan = r.routes.Value
-	}
 	own := r.members(now, nil, plan, 0, old[""])
-	for i := range r.routes.Len() {
-		route, plan := r.routes.Route(i)
+	for i := range routes.Len() {
+		route, plan := routes.Route(i)
 		own = r.members(now, own, plan, i+1, old[route])
 	}
 	r.own = own
 	r.rest(now, r.Gate.Paused, false)
 	if r.Waiting > 0 {
 		r.asks(func(q *ask) { q.match(r.routes) }) // their numbers are others now
-		r.t.engine.Redraw(now, &r.Group)
+		e.Redraw(now, &r.Group)
 	}
+	return true
+}
+
+// anyPool reports whether a host to which these budgets apply draws on a pool.
+func anyPool(plan *plan, routes *pattern.Routes[*plan]) bool {
+	if plan.budget.Pool != "" {
+		return true
+	}
+	for i := range routes.Len() {
+		if _, plan := routes.Route(i); plan.budget.Pool != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // members appends the accounts of one plan.
@@ -69,7 +122,7 @@ func (r *record) members(now instant, to []member, p *plan, route int, old []*qu
 	if p.budget.Pool != "" {
 		list = r.t.pool(now, p.budget.Pool, r)
 	} else {
-		list = p.accounts(now, &r.Group, &r.t.engine.Clock, old)
+		list = p.accounts(now, &r.Group, &r.t.domains.Clock, old)
 	}
 	if to == nil {
 		to = make([]member, 0, len(list))
@@ -82,54 +135,42 @@ func (r *record) members(now instant, to []member, p *plan, route int, old []*qu
 
 // Idle is for the table of hosts.
 func (r *record) Idle(time.Time) bool {
-	e := r.t.engine
-	e.Lock()
-	defer e.Unlock()
-	return r.idleNow(e.Now())
-}
-
-func (r *record) idleNow(now instant) bool {
-	for _, o := range r.over {
-		if !o.idle(now) {
+	for _, o := range r.others() {
+		if !o.Idle(time.Time{}) {
 			return false
 		}
 	}
-	return r.entered == 0 && r.idle(now)
+	e := r.lock()
+	defer e.Unlock()
+	return r.entered == 0 && r.idle(e.Now())
 }
 
 // of returns the record of the host of entry. key is the canonical host.
 func (t *Transport) of(entry *hosts.Entry, key string) *record {
-	if o := entry.Value.Occupant(hosts.Throttle); o != nil {
-		r := o.(*record)
-		if !entry.Overflow {
-			return r
+	o := entry.Value.Occupant(hosts.Throttle)
+	if o == nil {
+		r := new(record)
+		if entry.Overflow {
+			r.make(t, t.domains.Shared, key, "", "others")
+		} else {
+			r.make(t, t.domains.New(), key, "", key)
 		}
-		return t.overflow(r, key)
+		o = entry.Value.Occupy(hosts.Throttle, r)
+		e, _, _ := o.(*record).current() // of a pool the host's share comes before its partitions'
+		e.Unlock()
 	}
-	t.engine.Lock()
-	shown := key
 	if entry.Overflow {
-		shown = "others"
+		return o.(*record).overflow(key)
 	}
-	r := t.newRecord(t.engine.Now(), key, "", shown)
-	t.engine.Unlock()
-	r = entry.Value.Occupy(hosts.Throttle, r).(*record)
-	if entry.Overflow {
-		return t.overflow(r, key)
-	}
-	return r
+	return o.(*record)
 }
 
 // overflow returns what hosts share for which there is no room: those to which
-// the same budgets apply share one of each.
-func (t *Transport) overflow(r *record, key string) *record {
-	t.engine.Lock()
-	defer t.engine.Unlock()
-	return t.overflowLocked(r, key)
-}
-
-func (t *Transport) overflowLocked(r *record, key string) *record {
-	routes := t.budgets.set.Host(key)
+// the same budgets apply share one of each. r is the overflow's record.
+func (r *record) overflow(key string) *record {
+	e := r.lock()
+	defer e.Unlock()
+	routes := r.t.budgets.Load().set.Host(key)
 	sign := []string{routes.Pattern}
 	for i := range routes.Len() {
 		text, _ := routes.Route(i)
@@ -141,32 +182,41 @@ func (t *Transport) overflowLocked(r *record, key string) *record {
 		if r.over == nil {
 			r.over = make(map[string]*record)
 		}
-		o = t.newRecord(t.engine.Now(), key, "", "others")
+		o = new(record).make(r.t, e, key, "", "others")
 		r.over[name] = o
 	}
 	return o
 }
 
-// partition returns the record of a partition of host, held: its entry is to be released.
-func (t *Transport) partition(host, part string) (*record, *table.Entry[record]) {
-	entry := t.parts.Acquire(host+"\x00"+part, time.Time{})
-	e := t.engine
-	e.Lock()
+// others are the records in r, if it is the overflow's.
+func (r *record) others() []*record {
+	e := r.lock()
 	defer e.Unlock()
-	r := &entry.Value
+	return slices.Collect(maps.Values(r.over))
+}
+
+// partition returns the record of a partition of a host, whose record is home. It
+// is held: its entry is to be released.
+func (t *Transport) partition(home *record, host, part string) (*record, *table.Entry[record]) {
+	entry := t.parts.Acquire(host+"\x00"+part, time.Time{})
+	r, d := &entry.Value, home.domain.Load()
 	if entry.Overflow {
-		r.t = t
-		return t.overflowLocked(r, host), entry
+		d = t.domains.Shared
 	}
-	if r.t == nil { // the table's own
-		fresh := t.newRecord(e.Now(), host, part, host+"#"+t.shown(part))
-		*r = *fresh
-		r.Gate.Group = &r.Group
-		for _, m := range r.own {
-			if m.a.Group != nil {
-				m.a.Group = &r.Group
-			}
+	if !r.made() {
+		e := d.Lock()
+		if !r.made() {
+			r.make(t, e, host, part, host+"#"+t.shown(part))
 		}
+		e.Unlock()
+	}
+	if entry.Overflow {
+		r = r.overflow(host)
+	}
+	if r.domain.Load() != home.domain.Load() { // home was met anew, or one of them is shared
+		queue.Join(r.domain.Load(), home.domain.Load())
+		r.lock().Unlock() // now both know
+		home.lock().Unlock()
 	}
 	return r, entry
 }

@@ -102,8 +102,7 @@ func (p *passage) finish(end ending) {
 	if end != unsent {
 		p.shared.Answered()
 	}
-	e := p.t.engine
-	e.Lock()
+	e := p.record.lock()
 	defer e.Unlock()
 	now := e.Now()
 	if !p.left() { // a hook panicked after the answer
@@ -126,7 +125,7 @@ func (p *passage) finish(end ending) {
 }
 
 // left notes that p neither waits nor awaits an answer any more, if it did.
-// The engine's lock is held.
+// The lock is held.
 func (p *passage) left() bool {
 	was := p.permit.inside
 	if was {
@@ -151,9 +150,9 @@ func (p *passage) end() {
 		p.finish(cancelled) // a panic or Goexit, of the base or a hook: it may have been sent
 	}
 	if p.permit.inside {
-		p.t.engine.Lock()
+		e := p.record.lock()
 		p.left()
-		p.t.engine.Unlock()
+		e.Unlock()
 	}
 	if p.part != nil {
 		p.part.Release()

@@ -28,7 +28,7 @@ type seldom struct {
 	waits   *tally               // nil: none is over yet
 }
 
-// more is where events are counted. The engine's lock is held.
+// more is where events are counted. The lock is held.
 func (c *counters) more() *seldom {
 	if c.rest == nil {
 		c.rest = new(seldom)
@@ -74,10 +74,10 @@ type route struct {
 	entered int // requests that wait or are not answered yet
 }
 
-// counts is where a request is counted. The engine's lock is held.
+// counts is where a request is counted. The lock is held.
 func (q *ask) counts() *counters { return q.scope.countersOf(q.learn) }
 
-// counts is where the request is counted. The engine's lock is held.
+// counts is where the request is counted. The lock is held.
 func (p *passage) counts() *counters { return p.record.countersOf(p.kind) }
 
 func (s *scope) countersOf(k *kind) *counters {

@@ -14,8 +14,8 @@ type scope struct {
 	queue.Group
 	key      string     // as people see it
 	own      []member   // from budgets
-	entered  int        // requests of a Transport that wait or are not answered yet
-	version  uint64     // of the budgets that own was made from
+	entered  int32      // requests of a Transport that wait or are not answered yet
+	version  uint32     // of the budgets that own was made from
 	counters counters   // of all routes, or of the first if there is a book
 	book     *routeBook // nil: there was one route at most
 	learned  *learned   // by the requests of a Transport; nil: nothing yet

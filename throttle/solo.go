@@ -157,7 +157,7 @@ func (o *solo) At(now instant, _ int64) instant {
 
 func (o *solo) Words(now instant) string {
 	if o.account.Paused > now {
-		return o.account.Why
+		return o.account.Why()
 	}
 	return "others may ask first whether the pause is over"
 }

@@ -81,62 +81,62 @@ type Restriction struct {
 // and holds nobody up for longer.
 func (t *Transport) Stats() Stats {
 	s := Stats{Hosts: make([]HostStats, 0, t.hosts.Len()+t.parts.Len())}
-	e := t.engine
-	paused := make(map[string]*record) // hosts, whose partitions are too
+	paused := make(map[string]*queue.Account) // gates of hosts, whose partitions rest too
 	t.hosts.All(func(entry *hosts.Entry) {
 		o := entry.Value.Occupant(hosts.Throttle)
 		if o == nil {
 			return
 		}
 		r := o.(*record)
-		e.Lock()
-		defer e.Unlock()
-		now := e.Now()
 		if !entry.Overflow {
+			e, _, now := r.current()
+			defer e.Unlock()
 			s.Hosts = append(s.Hosts, r.stats(now, nil))
-		}
-		if r.Gate.Paused > now {
-			paused[r.host] = r
-		}
-		s.Hosts = append(s.Hosts, r.others(now)...)
-	})
-	t.parts.All(func(entry *table.Entry[record]) {
-		e.Lock()
-		defer e.Unlock()
-		r := &entry.Value
-		if r.t == nil {
+			if gate := r.Gate; gate.Paused > now {
+				paused[r.host] = &gate
+			}
 			return
 		}
-		if !entry.Overflow {
-			h := r.stats(e.Now(), paused[r.host])
+		s.Hosts = r.overflows(s.Hosts)
+	})
+	t.parts.All(func(entry *table.Entry[record]) {
+		r := &entry.Value
+		switch {
+		case !r.made():
+		case entry.Overflow:
+			s.Hosts = r.overflows(s.Hosts)
+		default:
+			e, _, now := r.current()
+			defer e.Unlock()
+			h := r.stats(now, paused[r.host])
 			h.Partition = t.shown(r.part)
 			s.Hosts = append(s.Hosts, h)
 		}
-		s.Hosts = append(s.Hosts, r.others(e.Now())...)
 	})
 	return s
 }
 
-// others describes what hosts share for which there was no room.
-func (r *record) others(now instant) (list []HostStats) {
-	for _, o := range r.over {
+// overflows appends what hosts share for which there was no room.
+func (r *record) overflows(list []HostStats) []HostStats {
+	for _, o := range r.others() {
+		e, _, now := o.current()
 		h := o.stats(now, nil)
+		e.Unlock()
 		h.Host, h.Overflow = "others", true
 		list = append(list, h)
 	}
 	return list
 }
 
-// stats describes r. home is the record of its host if r is of a partition and
-// that is paused by hand; nil: it is not. The engine's lock is held.
-func (r *record) stats(now instant, home *record) HostStats {
-	r.renew(now)
-	h := HostStats{Host: r.host, State: StateOK, Queue: r.Waiting, InFlight: r.entered - r.Waiting}
+// stats describes r, which is current. home is a copy of its host's gate if r is of
+// a partition and the host is paused by hand; nil: it is not. The lock is held.
+func (r *record) stats(now instant, home *queue.Account) HostStats {
+	h := HostStats{Host: r.host, State: StateOK, Queue: r.Waiting, InFlight: int(r.entered) - r.Waiting}
 	var holding []holding
 	h.Learned, holding = r.learnedLimits(now)
 	gate := &r.Gate
-	if home != nil && home.Gate.Paused > gate.Paused {
-		gate = &home.Gate
+	if home != nil && home.Paused > gate.Paused {
+		gate = home
 	}
 	r.budgets(now, &h, gate, holding)
 	for _, l := range h.Learned {
@@ -160,7 +160,7 @@ func (r *record) budgets(now instant, h *HostStats, gate *queue.Account, learned
 	}
 	if gate.Paused > now {
 		h.State = StatePaused
-		h.Restrictions = append(h.Restrictions, Restriction{Why: gate.Why, For: gate.Paused.Until(now)})
+		h.Restrictions = append(h.Restrictions, Restriction{Why: gate.Why(), For: gate.Paused.Until(now)})
 	}
 	if len(r.own) > 0 {
 		h.Budgets = make([]BudgetStats, 0, len(r.own))

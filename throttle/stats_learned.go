@@ -39,7 +39,7 @@ type holding struct {
 }
 
 // learnedLimits is what was learned by the requests of r, and what of it holds
-// them up. The engine's lock is held.
+// them up. The lock is held.
 func (r *record) learnedLimits(now instant) (all []LearnedLimit, held []holding) {
 	at := now.Time()
 	r.learned.all(func(l *learner) {

@@ -26,13 +26,13 @@ type RouteStats struct {
 }
 
 // routeStats adds the routes to h, and to its counts what they counted. held is
-// what was learned that lets nothing through. The engine's lock is held.
+// what was learned that lets nothing through. The lock is held.
 func (r *record) routeStats(now instant, h *HostStats, gate *queue.Account, held []holding) {
 	r.counters.addTo(&h.Counts)
 	if name, known := r.firstRoute(); known {
 		h.Routes = make([]RouteStats, 1, r.routesCounted())
 		x := &h.Routes[0]
-		x.Route, x.InFlight, x.Counts = name, r.entered, h.Counts
+		x.Route, x.InFlight, x.Counts = name, int(r.entered), h.Counts
 		x.RefusedBy, x.Retries = maps.Clone(h.RefusedBy), maps.Clone(h.Retries)
 		r.heldUp(now, x, nil, gate, held)
 	}
@@ -117,7 +117,7 @@ func (r *record) queued(now instant, h *HostStats) {
 		h.OldestWait = max(h.OldestWait, x.OldestWait)
 		x.State = StateWaiting
 		newcomer, draws := newcomer(now, w)
-		t, a := r.t.engine.Estimate(now, &newcomer, draws)
+		t, a := queue.Estimate(now, &newcomer, draws)
 		if a == nil {
 			continue // it goes as soon as we let go of the lock
 		}
@@ -159,7 +159,7 @@ func (r *record) heldUp(now instant, x *RouteStats, o *route, gate *queue.Accoun
 	}
 	if gate.Paused > now {
 		x.State = StatePaused
-		because(gate.Why, gate.Paused.Until(now))
+		because(gate.Why(), gate.Paused.Until(now))
 	}
 	for _, m := range r.own {
 		if m.route > 0 {

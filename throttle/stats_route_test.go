@@ -275,7 +275,7 @@ func TestOneRouteTakesNoMemory(t *testing.T) {
 		for i := range 10 {
 			c.do(t.Context(), "GET", "/v1/x", "Authorization", fmt.Sprint(i))
 		}
-		c.rt.each(func(r *record, _ instant) {
+		c.rt.each(func(r *record) {
 			if r.book != nil {
 				t.Error("a book for one route")
 			}

@@ -21,7 +21,7 @@ var errCanceled = errors.New("throttle: request canceled while it waited")
 // take grants q, after a wait if need be. The draws it returns are those that
 // were charged, at the instant returned; they stand in buf if there is room.
 func (q *ask) take(e *queue.Domain, buf []queue.Need, p *wish) ([]queue.Need, instant, time.Duration, error) {
-	e.Lock()
+	e = e.Lock()
 	return q.takeLocked(e, e.Now(), buf, p)
 }
 
@@ -94,7 +94,7 @@ func (q *ask) await(e *queue.Domain, w *queue.Waiter, wait Wait, since instant, 
 		p.onWait(wait)
 	}
 	w.Await(&p.Patience)
-	e.Lock()
+	e = e.Lock()
 	now := e.Now()
 	waited := time.Duration(now - since)
 	add(&q.counts().more().waits, waited)
@@ -147,7 +147,7 @@ func (q *ask) outcome(end queue.Ending, p *wish) error {
 
 // forsake ends the wait of w, whose hook panicked; its end may be known already.
 func (q *ask) forsake(e *queue.Domain, w *queue.Waiter, end queue.Ending) {
-	e.Lock()
+	e = e.Lock()
 	defer e.Unlock()
 	if end.Granted {
 		q.counts().granted--

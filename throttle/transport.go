@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhttp/weir/internal/hosts"
@@ -39,14 +41,16 @@ type Transport struct {
 	parts     *table.Table[record]
 	innermost bool
 	secret    [32]byte // of the HMAC that shows partitions
-	engine    *queue.Domain
+	domains   *queue.Domains
 	learning  learning
 	fleet     *fleet.Fleet // nil without a Store
 
-	// Under the engine's lock.
-	budgets *budgets
-	pools   map[poolKey]*pooled
-	looks   int // at pools, that newcomers have left
+	budgets  atomic.Pointer[budgets] // changes under the shared domain's lock
+	changing sync.Mutex              // of those who call SetBudget
+
+	// Under the shared domain's lock.
+	pools map[poolKey]*pooled
+	looks int // at pools, that newcomers have left
 }
 
 // New validates c and returns a Transport that sends through base; nil means
@@ -55,7 +59,7 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	t := &Transport{base: base, config: c, engine: queue.NewDomain(), pools: make(map[poolKey]*pooled)}
+	t := &Transport{base: base, config: c, domains: queue.NewDomains(), pools: make(map[poolKey]*pooled)}
 	var err error
 	if t.limits, err = bounds(c.MaxWait, c.MaxQueue, c.MaxKeys); err != nil {
 		return nil, err
@@ -63,10 +67,11 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 	if err := t.resolve(); err != nil {
 		return nil, err
 	}
-	if t.budgets, err = newBudgets(1, c.Default, c.Budgets); err != nil {
+	b, err := newBudgets(1, c.Default, c.Budgets)
+	if err != nil {
 		return nil, fmt.Errorf("throttle: %w", err)
 	}
-	t.engine.Walls = t.budgets.walls()
+	t.adopt(b)
 	if _, err := rand.Read(t.secret[:]); err != nil {
 		return nil, fmt.Errorf("throttle: %w", err)
 	}
@@ -107,14 +112,14 @@ func (t *Transport) resolve() error {
 		t.peek = 4 << 10
 	}
 	c.Budgets = nil // budgets has a copy
-	t.learning = newLearning(c, t.engine.Epoch)
+	t.learning = newLearning(c, t.domains.Epoch)
 	return nil
 }
 
 // keep gives each host that is named outright its place for good.
 func (t *Transport) keep() error {
 	named := 0
-	for text := range t.budgets.by {
+	for text := range t.budgets.Load().by {
 		if p, err := pattern.Parse(text); err == nil && !p.Wild {
 			if named++; named > t.limits.maxKeys {
 				return fmt.Errorf("throttle: MaxKeys: %d is too few for the hosts that Budgets names", t.limits.maxKeys)
@@ -128,7 +133,7 @@ func (t *Transport) keep() error {
 }
 
 // idlePart is record.Idle for a table of records.
-func (r *record) idlePart(now time.Time) bool { return r.t == nil || r.Idle(now) }
+func (r *record) idlePart(now time.Time) bool { return !r.made() || r.Idle(now) }
 
 // shown is a partition as people may see it.
 func (t *Transport) shown(part string) string {
@@ -149,30 +154,36 @@ func (t *Transport) SetBudget(text string, b Budget) error {
 			return err
 		}
 	}
-	e := t.engine
-	e.Lock()
-	next, err := t.budgets.with(text, b)
+	t.changing.Lock()
+	defer t.changing.Unlock()
+	next, err := t.budgets.Load().with(text, b)
 	if err != nil {
-		e.Unlock()
 		return fmt.Errorf("throttle: SetBudget: %w", err)
 	}
-	t.budgets = next
-	e.Walls = next.walls()
+	e := t.domains.Shared.Lock()
+	next.version = t.budgets.Load().version + 1 // as a newcomer may have made room among the pools
+	t.adopt(next)
 	e.Unlock()
-	t.each(func(r *record, now instant) { r.renew(now) })
+	t.each(func(r *record) {
+		e, _, _ := r.current()
+		e.Unlock()
+	})
 	return nil
 }
 
-// each calls f for every record, under the engine's lock.
-func (t *Transport) each(f func(r *record, now instant)) {
-	e := t.engine
+// adopt makes b what counts from now on. If others may look, the shared domain's
+// lock is held.
+func (t *Transport) adopt(b *budgets) {
+	t.domains.Walls.Store(int64(b.walls()))
+	t.budgets.Store(b)
+}
+
+// each calls f for every record, no lock held.
+func (t *Transport) each(f func(r *record)) {
 	call := func(r *record) {
-		e.Lock()
-		defer e.Unlock()
-		now := e.Now()
-		f(r, now)
-		for _, o := range r.over {
-			f(o, now)
+		f(r)
+		for _, o := range r.others() {
+			f(o)
 		}
 	}
 	t.hosts.All(func(entry *hosts.Entry) {
@@ -181,10 +192,7 @@ func (t *Transport) each(f func(r *record, now instant)) {
 		}
 	})
 	t.parts.All(func(entry *table.Entry[record]) {
-		e.Lock()
-		made := entry.Value.t != nil
-		e.Unlock()
-		if made {
+		if entry.Value.made() {
 			call(&entry.Value)
 		}
 	})
@@ -213,15 +221,14 @@ func (t *Transport) pauseHost(key string, until time.Time, why string) {
 	entry := t.hosts.Acquire(key, time.Now())
 	defer entry.Release()
 	r := t.of(entry, key)
-	e := t.engine
-	e.Lock()
+	e := r.lock()
 	now := e.Now()
 	at, sooner := now, false
 	if until.IsZero() {
 		r.lift(e, now)
 		r.wake(now)
 	} else {
-		at = e.At(now, until)
+		at = now.Add(time.Until(until))
 		sooner = at < r.Gate.Paused
 		r.rest(now, at, sooner)
 	}
@@ -229,12 +236,13 @@ func (t *Transport) pauseHost(key string, until time.Time, why string) {
 	e.Unlock()
 	t.tellHost(key, until, sooner)
 	t.parts.All(func(entry *table.Entry[record]) {
-		e.Lock()
-		defer e.Unlock()
-		p, now := &entry.Value, e.Now()
-		if p.t == nil || p.host != key {
+		p := &entry.Value
+		if !p.made() || p.host != key {
 			return
 		}
+		e := p.lock()
+		defer e.Unlock()
+		now := e.Now()
 		if until.IsZero() { // the server's word to this partition ends too
 			p.shut(e, now, now, "")
 			p.lift(e, now)

@@ -2,6 +2,7 @@ package meter
 
 import (
 	"math"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,15 +18,31 @@ type calendar struct {
 }
 
 // A Wall relates instants to the clock on the wall. That may step, so its owner
-// sets it anew before each call.
+// keeps it before each call. It is safe for concurrent use.
 type Wall struct {
-	Zero int64 // what the wall's clock showed at instant 0, in nanoseconds since 1970
+	zero atomic.Int64 // what the wall's clock showed at instant 0, in nanoseconds since 1970
+}
+
+// mostOff is by how much a Wall may be off that is kept. Its owner's two readings
+// never agree to the nanosecond, and what does not change is not written, so that
+// processors need not fetch it from one another; the clocks of servers are off by
+// more.
+const mostOff = int64(100 * time.Microsecond)
+
+// Set says what the clock showed at instant 0.
+func (w *Wall) Set(zero int64) { w.zero.Store(zero) }
+
+// Keep is Set if the clock has stepped or drifted since.
+func (w *Wall) Keep(zero int64) {
+	if off := zero - w.zero.Load(); off < -mostOff || off > mostOff {
+		w.Set(zero)
+	}
 }
 
 // roll begins the window that now is in, if it is another one. When the clock
 // steps back into an earlier window, what is used stays used.
 func (c *calendar) roll(now Instant, s *Rate) {
-	wall := c.clock.Zero + int64(now)
+	wall := c.clock.zero.Load() + int64(now)
 	if wall >= c.start && wall < c.end {
 		return
 	}
@@ -34,7 +51,7 @@ func (c *calendar) roll(now Instant, s *Rate) {
 	c.start = WindowStart(t, s.Per).UnixNano()
 	c.end = WindowEnd(t, s.Per).UnixNano()
 	if ended {
-		c.out.forget(Instant(c.start-c.clock.Zero) - s.transit())
+		c.out.forget(Instant(c.start-c.clock.zero.Load()) - s.transit())
 		c.used = c.out.sum
 	}
 }
@@ -44,7 +61,7 @@ func (c *calendar) at(now Instant, s *Rate, n int64) Instant {
 	if n <= int64(s.Limit)-c.used {
 		return now
 	}
-	return Instant(c.end - c.clock.Zero)
+	return Instant(c.end - c.clock.zero.Load())
 }
 
 func (c *calendar) take(now Instant, s *Rate, n int64, held bool) {
@@ -69,7 +86,7 @@ func (c *calendar) back(now Instant, s *Rate, n int64, granted, answered Instant
 	} else {
 		date = min(date, answered)
 	}
-	if c.clock.Zero+int64(date) >= c.start {
+	if c.clock.zero.Load()+int64(date) >= c.start {
 		c.used = max(c.out.sum, c.used-n)
 	}
 }
@@ -78,6 +95,6 @@ func (c *calendar) back(now Instant, s *Rate, n int64, granted, answered Instant
 func (c *calendar) state(now Instant, r *Rate, s *State) {
 	c.roll(now, r)
 	if s.Left = float64(int64(r.Limit) - c.used); c.used > 0 {
-		s.Full, s.Idle = Instant(c.end-c.clock.Zero), false
+		s.Full, s.Idle = Instant(c.end-c.clock.zero.Load()), false
 	}
 }

@@ -27,7 +27,7 @@ type scriptGrant struct {
 // newScript begins at the first instant, at noon of 2026-01-15 UTC.
 func newScript(t *testing.T, rate string) *script {
 	noon := time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)
-	s := &script{t: t, clock: &Wall{Zero: noon.UnixNano() - 1}, now: 1}
+	s := &script{t: t, clock: wallAt(noon.Add(-1)), now: 1}
 	s.m = NewRated(s.now, rateOf(rate), s.clock)
 	return s
 }

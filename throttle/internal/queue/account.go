@@ -17,8 +17,29 @@ type Account struct {
 	Group    *Group    // whose waiters a pause of it concerns; nil: it is shared by several
 	waitlist *waitlist // nil: nobody waits
 	Paused   meter.Instant
-	Sure     meter.Instant // until when the pause is certain, not guessed
-	Why      string        // of the pause, in words
+	pause    *pause // the last one; nil: there was none
+}
+
+// pause is what few accounts ever need.
+type pause struct {
+	sure meter.Instant // until when it is certain, not guessed
+	why  string        // in words
+}
+
+// Why is the reason of the last pause, in words.
+func (a *Account) Why() string {
+	if a.pause == nil {
+		return ""
+	}
+	return a.pause.why
+}
+
+// sure is until when the last pause is certain.
+func (a *Account) sure() meter.Instant {
+	if a.pause == nil {
+		return 0
+	}
+	return a.pause.sure
 }
 
 // A Label says what an account counts and for whom. It may be shared and does not

@@ -24,8 +24,8 @@ const bulk = time.Second
 func certain(now meter.Instant, q *Request, needs []Need, queue bool) (t meter.Instant, bound *Account) {
 	from := now
 	pause := func(a *Account) {
-		if a.Sure > from {
-			from, bound = a.Sure, a
+		if sure := a.sure(); sure > from {
+			from, bound = sure, a
 		}
 	}
 	pause(&q.Group.Gate)

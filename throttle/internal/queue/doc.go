@@ -9,6 +9,10 @@
 // common for which the same limits are made (a key, a host, a partition of one);
 // all of them pass its gate, which has no limit and only pauses. A [Domain] is
 // what one lock guards: groups, their accounts, a reading of the clock, timers.
+// Groups whose requests need accounts in common are in one domain; others had
+// better not be, so that they do not wait for one another's lock. [Domains] are all
+// those of one owner: their instants count from one moment, and two of them can
+// be joined.
 //
 // # How a request goes
 //
@@ -36,7 +40,9 @@
 // otherwise, and passes the now that the domain gave under it: time never steps
 // back. Whoever changes what an account may grant calls Mark and then Run before
 // the lock is given up, or a method that does (Pause, Redraw, the Permit's): then
-// every change is planned. An account belongs to one domain. Nothing here calls
+// every change is planned. An account belongs to one domain, for good: domains are
+// joined and never parted, as what was granted may be given back long after. Nobody
+// but [Join] holds the locks of two domains. Nothing here calls
 // anybody's code but a Meter and an [Owner], counts for statistics, makes errors
 // or knows what HTTP or learning is.
 package queue

@@ -1,287 +1,181 @@
 package queue
 
 import (
+	"container/heap"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
-// A Domain is a lock and what it guards. It is arithmetic on instants: methods are
-// called with the lock held and never block.
-type Domain struct {
-	mu    sync.Mutex
-	Epoch time.Time // instant 0, about; does not change
-	last  meter.Instant
-	Clock meter.Wall // of accounts that look at it
-	Walls int        // how many may; zero: Clock is not kept
-	seq   uint64     // of the last waiter that brought no order of its own
-
-	gate Label // of every group's gate
-
-	dirty   []*waitlist // to be planned anew
-	expiry  expiries
-	timer   *time.Timer   // for expiry
-	wake    meter.Instant // when timer fires
-	Waiting int           // requests
+// Domains are those of one owner: a Transport or a Limiter. Their instants count
+// from one moment, so one that is taken in one of them can be compared in another.
+type Domains struct {
+	Epoch   time.Time    // instant 0, about; does not change
+	Clock   meter.Wall   // of accounts that look at it
+	Walls   atomic.Int64 // how many may; zero: Clock is not kept
+	Shared  *Domain      // of all that has no domain of its own; Join never ends it
+	gate    Label        // of every group's gate
+	joining sync.Mutex   // of those who hold the locks of two domains
 }
 
-// NewDomain returns a domain in which nobody waits.
-func NewDomain() *Domain {
-	epoch := time.Now().Add(-1) // no instant is zero
-	return &Domain{Epoch: epoch, Clock: meter.Wall{Zero: epoch.UnixNano()}, last: 1, gate: Label{Text: "pause"}}
+// A Domain is a lock and what it guards. It is arithmetic on instants: methods are
+// called with the lock held and never block. As long as nobody waits it owns no
+// timer and hardly any memory.
+type Domain struct {
+	mu      sync.Mutex
+	last    meter.Instant
+	of      *Domains
+	into    *Domain // that has taken its place; nil: none. Changes under joining as well
+	crowd   *crowd  // nil: nobody waits
+	Waiting int     // requests
+}
+
+// A crowd is what a domain needs as long as somebody waits.
+type crowd struct {
+	dirty  []*waitlist // to be planned anew
+	expiry expiries
+	timer  *time.Timer   // for expiry
+	wake   meter.Instant // when timer fires; Never: it does not
+	seq    uint64        // of the last waiter that brought no order of its own
+}
+
+// NewDomains returns domains of which there is but the shared one.
+func NewDomains() *Domains {
+	d := &Domains{Epoch: time.Now().Add(-1), gate: Label{Text: "pause"}} // no instant is zero
+	d.Clock.Set(d.Epoch.UnixNano())
+	d.Shared = d.New()
+	return d
+}
+
+// New returns a domain in which nobody waits.
+func (d *Domains) New() *Domain { return &Domain{of: d, last: 1} }
+
+// NewGate makes the gate of a group, which is to be its Group.
+func (d *Domains) NewGate() Account { return Account{Meter: meter.Open{}, Label: &d.gate} }
+
+// Read reads the clock without a lock.
+func (d *Domains) Read() meter.Instant { return meter.Instant(time.Since(d.Epoch)) }
+
+// Lock takes the lock of e, or of the domain that has taken e's place, and returns
+// the one whose lock it is. Until Unlock nothing else does.
+func (e *Domain) Lock() *Domain {
+	for {
+		e.mu.Lock()
+		into := e.into
+		if into == nil {
+			return e
+		}
+		e.mu.Unlock()
+		e = into
+	}
+}
+
+// Unlock gives the lock up.
+func (e *Domain) Unlock() { e.mu.Unlock() }
+
+// Join makes one domain of two and returns it. All that waits and is under way in
+// either goes on in that one, for good: what a request holds may be given back long
+// after. No lock is held.
+func Join(a, b *Domain) *Domain {
+	d := a.of
+	d.joining.Lock()
+	defer d.joining.Unlock()
+	for a.into != nil {
+		a = a.into
+	}
+	for b.into != nil {
+		b = b.into
+	}
+	switch {
+	case a == b:
+		return a
+	case a == d.Shared:
+		a, b = b, a
+	}
+	a.mu.Lock() // nobody else locks two, so in any order
+	defer a.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last = max(b.last, a.last)
+	a.into = b
+	a.hand(b)
+	return b
+}
+
+// hand gives those that wait in e to another domain. The timers of their waitlists
+// find it by e.
+func (e *Domain) hand(to *Domain) {
+	c := e.crowd
+	if c == nil {
+		return
+	}
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	x := to.gather()
+	x.seq = max(x.seq, c.seq)
+	for _, w := range c.expiry {
+		heap.Push(&x.expiry, w)
+	}
+	to.Waiting += e.Waiting
+	e.Waiting, e.crowd = 0, nil
+	to.watch(to.Now())
+}
+
+// gather returns the crowd of e, made if need be.
+func (e *Domain) gather() *crowd {
+	if e.crowd == nil {
+		e.crowd = &crowd{wake: meter.Never}
+	}
+	return e.crowd
+}
+
+// order is the next place in the order of arrival.
+func (c *crowd) order() uint64 {
+	c.seq++
+	return c.seq
 }
 
 // Now reads the clock. Only now, taken under the lock, is ever compared with
 // anything: time does not step back.
 func (e *Domain) Now() meter.Instant {
-	if e.Walls > 0 {
+	if e.of.Walls.Load() > 0 {
 		t := time.Now()
-		e.last = max(e.last, meter.Instant(t.Sub(e.Epoch)))
-		e.Clock.Zero = t.UnixNano() - int64(e.last)
+		e.last = max(e.last, meter.Instant(t.Sub(e.of.Epoch)))
+		e.of.Clock.Keep(t.UnixNano() - int64(e.last))
 		return e.last
 	}
-	e.last = max(e.last, e.Read())
+	e.last = max(e.last, e.of.Read())
 	return e.last
 }
-
-// Read reads the clock without the lock.
-func (e *Domain) Read() meter.Instant { return meter.Instant(time.Since(e.Epoch)) }
 
 // NowFrom is Now as of a reading of the clock that was taken before the lock, if
 // nothing later has been seen. It is for what has happened already; what is
 // granted needs Now.
 func (e *Domain) NowFrom(at meter.Instant) meter.Instant {
-	if e.Walls > 0 {
+	if e.of.Walls.Load() > 0 {
 		return e.Now()
 	}
 	e.last = max(e.last, at)
 	return e.last
 }
 
-// At is the instant of t.
-func (e *Domain) At(now meter.Instant, t time.Time) meter.Instant { return now.Add(time.Until(t)) }
-
-// Lock takes the domain's lock, which guards all that stands in it.
-func (e *Domain) Lock() { e.mu.Lock() }
-
-// Unlock gives it up.
-func (e *Domain) Unlock() { e.mu.Unlock() }
-
 // Last is the latest reading of the clock.
 func (e *Domain) Last() meter.Instant { return e.last }
 
-// Mark notes that a's waitlist must be looked at.
-func (e *Domain) Mark(a *Account) {
-	if l := a.waitlist; l != nil && !l.dirty {
-		l.dirty = true
-		e.dirty = append(e.dirty, l)
-	}
-}
-
-// Run grants what can be granted and sets the timers of the waitlists that wait.
-func (e *Domain) Run(now meter.Instant) {
-	for len(e.dirty) > 0 {
-		last := len(e.dirty) - 1
-		l := e.dirty[last]
-		e.dirty = e.dirty[:last]
-		l.dirty = false
-		if l.len() > 0 {
-			e.plan(now, l)
-		}
-	}
-}
-
-// plan grants from the head of l as long as something fits.
-func (e *Domain) plan(now meter.Instant, l *waitlist) {
-	for l.len() > 0 {
-		w := l.head()
-		if e.try(now, w) || w.in(l.account) == nil {
-			continue
-		}
-		if w.yields(now, l) {
-			e.unclaim(w.in(l.account), false)
-			continue
-		}
-		if o := l.oldest(); o != w && o.before(w) && w.stuck() && e.try(now, o) {
-			continue
-		}
-		break
-	}
-	if l.len() == 0 {
-		return
-	}
-	w := l.head()
-	t := w.opens(now, l)
-	if t > now && e.sweep(now, l, w) {
-		e.Mark(l.account)
-		return
-	}
-	if o := l.oldest(); o != w && w.stuck() {
-		if u := o.opens(now, l); u > now && (u < t || t <= now) {
-			t = u
-		}
-	}
-	e.arm(now, l, t)
-}
-
-// arm sets the timer of l to t; if t is past, another waitlist must move first.
-func (e *Domain) arm(now meter.Instant, l *waitlist, t meter.Instant) {
-	if t <= now || t == meter.Never {
-		if l.timer != nil && l.wake != meter.Never {
-			l.timer.Stop()
-			l.wake = meter.Never
-		}
-		return
-	}
-	if l.timer == nil {
-		l.timer = time.AfterFunc(t.Until(now), func() { e.ring(l) })
-	} else if l.wake != t {
-		l.timer.Reset(t.Until(now))
-	}
-	l.wake = t
-}
-
-// ring is a waitlist's timer.
-func (e *Domain) ring(l *waitlist) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := e.Now()
-	l.wake = meter.Never
-	e.Mark(l.account)
-	e.Run(now)
-}
-
-// try grants w if all it needs is there and it is its turn everywhere. If not,
-// it joins the waitlists of the accounts it is short of.
-func (e *Domain) try(now meter.Instant, w *Waiter) bool {
-	e.renew(now, w)
-	if !e.stand(now, w) {
-		return false
-	}
-	for _, c := range w.places {
-		p := c.list.head()
-		if p != w && !(w.before(p) && p.stuck()) {
-			return false
-		}
-	}
-	if w.UpTo > 1 {
-		stretch(now, w.Needs, w.UpTo)
-	}
-	w.Needs = w.Needs[:len(w.Needs)-w.gateCount()] // which counted for the wait alone
-	Charge(now, w.Needs, w.Held)
-	w.granted = true
-	e.leave(w)
-	w.done(now)
-	return true
-}
-
-// stand puts w into the waitlists of the accounts that it is short of, or that
-// others wait for, and reports whether it is short of none. One that waits for
-// itself stands in no other waitlist.
-func (e *Domain) stand(now meter.Instant, w *Waiter) bool {
-	if o := w.Alone; o != nil && o.At(now, 1) > now {
-		e.apart(w, o)
-		return false
-	}
-	ok, passed := true, false
-	for i := range w.Needs {
-		d := &w.Needs[i]
-		if d.N == 0 {
-			continue
-		}
-		short := d.Account.At(now, d.N) > now
-		if short {
-			ok = false
-		}
-		switch {
-		case !short && d.Account.waitlist == nil || w.in(d.Account) != nil:
-		case !short && w.left == now:
-			passed = true // w has just left it
-		default:
-			e.join(w, d)
-		}
-	}
-	for i := 0; ok && passed && i < len(w.Needs); i++ {
-		if d := &w.Needs[i]; d.N != 0 && d.Account.waitlist != nil && w.in(d.Account) == nil {
-			e.join(w, d)
-		}
-	}
-	return ok
-}
-
-// apart leaves w in the waitlist of o alone, which then says when w is looked at
-// next.
-func (e *Domain) apart(w *Waiter, o *Account) {
-	for i := len(w.places) - 1; i >= 0; i-- {
-		if k := w.places[i]; k.list.account != o {
-			e.unclaim(k, false)
-			e.Mark(o)
-		}
-	}
-	if w.in(o) == nil {
-		e.join(w, &Need{Account: o, N: 1})
-	}
-}
-
-// join puts w into the waitlist of d's account.
-func (e *Domain) join(w *Waiter, d *Need) {
-	a := d.Account
-	if a.waitlist == nil {
-		a.waitlist = &waitlist{account: a, wake: meter.Never}
-	}
-	l := a.waitlist
-	var was *Waiter
-	if l.len() > 0 {
-		was = l.head()
-	}
-	l.add(w, d.N)
-	if was != nil && was != w && l.head() != was {
-		for _, c := range was.places { // others may pass it elsewhere now
-			e.Mark(c.list.account)
-		}
-	}
-	e.Mark(a)
-}
-
-// leave takes w out of all its waitlists.
-func (e *Domain) leave(w *Waiter) {
-	for len(w.places) > 0 {
-		e.unclaim(w.places[len(w.places)-1], w.granted)
-	}
-	e.unlist(w)
-}
-
-// unclaim takes a waiter out of one waitlist.
-func (e *Domain) unclaim(k *place, granted bool) {
-	l := k.list
-	l.remove(k, granted)
-	w := k.waiter
-	for i := range w.places {
-		if w.places[i] == k {
-			last := len(w.places) - 1
-			w.places[i] = w.places[last]
-			w.places = w.places[:last]
-			break
-		}
-	}
-	if l.len() > 0 {
-		e.Mark(l.account)
-		return
-	}
-	if l.timer != nil {
-		l.timer.Stop()
-	}
-	l.account.waitlist = nil
-}
-
 // Check returns what is wrong with e, if its lock was free until now: then no
-// change is left unplanned and nobody has gone but in the list of those whose
-// time ends. It is for tests.
+// change is left unplanned, nobody has gone but in the list of those whose time
+// ends, and where nobody waits nothing is kept for it. It is for tests.
 func (e *Domain) Check() error {
-	if len(e.dirty) > 0 || len(e.expiry) > e.Waiting {
-		return fmt.Errorf("queue: %d waitlists are not planned; the time of %d waiters ends, of %d", len(e.dirty), len(e.expiry), e.Waiting)
+	c := e.crowd
+	switch {
+	case c == nil && e.Waiting > 0, c != nil && e.Waiting == 0:
+		return fmt.Errorf("queue: %d wait, and their crowd is %v", e.Waiting, c)
+	case c != nil && (len(c.dirty) > 0 || len(c.expiry) > e.Waiting):
+		return fmt.Errorf("queue: %d waitlists are not planned; the time of %d waiters ends, of %d", len(c.dirty), len(c.expiry), e.Waiting)
 	}
 	return nil
 }

@@ -19,8 +19,8 @@ type shop struct {
 }
 
 func newShop(meters ...meter.Meter) *shop {
-	s := &shop{Domain: NewDomain()}
-	s.group.Gate = s.NewGate()
+	s := &shop{Domain: NewDomains().Shared}
+	s.group.Gate = s.of.NewGate()
 	s.group.Gate.Group = &s.group
 	for _, m := range meters {
 		s.accounts = append(s.accounts, &Account{Meter: m, Label: &Label{Unit: "requests", Text: "a limit"}, Group: &s.group})
@@ -113,7 +113,7 @@ func TestEstimateKnowsItsPlace(t *testing.T) {
 	}{{5, 1}, {205, 21}, {0, 101}, {5000, 101}} {
 		q := s.request(tt.seq)
 		q.Lane = "a"
-		at, _ := s.Estimate(1, q, s.Needs(1, nil))
+		at, _ := Estimate(1, q, s.Needs(1, nil))
 		if got := at.Until(1).Round(time.Second); (got - tt.want*time.Second).Abs() > time.Second {
 			t.Errorf("order %d: got %v, want about %v", tt.seq, got, tt.want*time.Second)
 		}

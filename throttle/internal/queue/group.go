@@ -12,9 +12,6 @@ type Group struct {
 	version uint32  // of what those that wait draw on
 }
 
-// NewGate makes the gate of a group, which is to be its Group.
-func (e *Domain) NewGate() Account { return Account{Meter: meter.Open{}, Label: &e.gate} }
-
 // Each calls f for every waiter of g. It must not grant or refuse any.
 func (g *Group) Each(f func(w *Waiter)) {
 	for w := g.waiters; w != nil; w = w.next {

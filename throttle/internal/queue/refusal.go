@@ -65,7 +65,7 @@ func (w *Waiter) binding(now meter.Instant) (*Account, meter.Instant) {
 func (q *Request) refusal(now, t meter.Instant, a *Account, end meter.Instant, needs []Need) *Refusal {
 	rests := func(o *Account) meter.Instant {
 		if end > now {
-			return o.Sure
+			return o.sure()
 		}
 		return o.Paused
 	}
@@ -78,7 +78,7 @@ func (q *Request) refusal(now, t meter.Instant, a *Account, end meter.Instant, n
 	}
 	switch {
 	case rests(a) > now:
-		r.Reason, r.Why = Paused, a.Why
+		r.Reason, r.Why = Paused, a.Why()
 	case a.Label.Says:
 		r.Why = a.Reason(now)
 	}

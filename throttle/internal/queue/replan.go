@@ -91,9 +91,13 @@ func (e *Domain) Pause(now meter.Instant, a *Account, until, sure meter.Instant,
 	}
 }
 
-// Rest is pause without a look at those that wait.
+// Rest is Pause without a look at those that wait. A pause has a reason; what only
+// ends one has none.
 func (a *Account) Rest(until, sure meter.Instant, why string) {
-	a.Paused, a.Sure, a.Why = until, sure, why
+	a.Paused, a.pause = until, nil
+	if why != "" {
+		a.pause = &pause{sure, why}
+	}
 }
 
 // Overtake grants q, which may not wait, if there is room now and it ranks before
@@ -106,8 +110,7 @@ func (e *Domain) Overtake(now meter.Instant, q *Request, needs []Need) ([]Need, 
 	}
 	w := newWaiter(q, needs)
 	if w.Seq == 0 {
-		e.seq++
-		w.Seq = e.seq
+		w.Seq = e.gather().order()
 	}
 	e.list(now, w)
 	ok := e.try(now, w)
@@ -138,7 +141,7 @@ func Behind(now, t meter.Instant, needs []Need) meter.Instant {
 
 // Estimate is when needs would be granted if they queued now, and the account
 // that this is due to, nil if that is now. never: only an event can say.
-func (e *Domain) Estimate(now meter.Instant, q *Request, needs []Need) (meter.Instant, *Account) {
+func Estimate(now meter.Instant, q *Request, needs []Need) (meter.Instant, *Account) {
 	t, bound := now, (*Account)(nil)
 	if g := q.Shut(now); g != nil {
 		t, bound = max(now, g.Paused), g

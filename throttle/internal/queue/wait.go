@@ -29,8 +29,8 @@ type Forecast struct {
 // Queue lets q wait if that can end in time. q is copied; needs are its needs as
 // of now.
 func (e *Domain) Queue(now meter.Instant, q *Request, needs []Need, p *Patience) (*Waiter, Forecast, *Refusal) {
-	t, a := e.Estimate(now, q, needs)
-	if r := e.TooLate(now, t, a, q, needs, p); r != nil {
+	t, a := Estimate(now, q, needs)
+	if r := TooLate(now, t, a, q, needs, p); r != nil {
 		return nil, Forecast{}, r
 	}
 	expires, deadline := p.ends(now)
@@ -49,8 +49,7 @@ func (e *Domain) Queue(now meter.Instant, q *Request, needs []Need, p *Patience)
 		w.expires, w.allowed = deadline, deadline.Until(now)
 	}
 	if w.Seq == 0 {
-		e.seq++
-		w.Seq = e.seq
+		w.Seq = e.gather().order()
 	}
 	e.list(now, w)
 	e.try(now, w)
@@ -69,7 +68,7 @@ func (p *Patience) ends(now meter.Instant) (expires, deadline meter.Instant) {
 
 // TooLate refuses a wait that certainly ends later than p allows. If p allows
 // none any more, it refuses one for a until t, however that is known.
-func (e *Domain) TooLate(now, t meter.Instant, a *Account, q *Request, needs []Need, p *Patience) *Refusal {
+func TooLate(now, t meter.Instant, a *Account, q *Request, needs []Need, p *Patience) *Refusal {
 	if p.Most < 0 {
 		return q.refusal(now, Behind(now, t, needs), a, now, needs)
 	}
@@ -99,7 +98,7 @@ func (a *Account) Reason(now meter.Instant) string {
 	}
 	switch {
 	case a.Paused > now:
-		return a.Why
+		return a.Why()
 	case a.Label.Unit == "":
 		return a.Label.Text + ", all taken"
 	}

@@ -171,8 +171,8 @@ func (e *Domain) list(now meter.Instant, w *Waiter) {
 	s.waiters = w
 	s.Waiting++
 	e.Waiting++
-	if w.expires != meter.Never {
-		heap.Push(&e.expiry, w)
+	if c := e.gather(); w.expires != meter.Never {
+		heap.Push(&c.expiry, w)
 		e.watch(now)
 	}
 }
@@ -191,39 +191,46 @@ func (e *Domain) unlist(w *Waiter) {
 	w.next, w.prev = nil, nil
 	s.Waiting--
 	e.Waiting--
+	c := e.crowd
 	if w.inExpiry > 0 {
-		heap.Remove(&e.expiry, w.inExpiry-1)
-		if len(e.expiry) == 0 {
-			e.timer.Stop()
-			e.wake = meter.Never
+		heap.Remove(&c.expiry, w.inExpiry-1)
+		if len(c.expiry) == 0 {
+			c.timer.Stop()
+			c.wake = meter.Never
 		}
+	}
+	if e.Waiting == 0 {
+		e.crowd = nil
 	}
 }
 
 // watch sets the timer by which waits that became too long are ended.
 func (e *Domain) watch(now meter.Instant) {
-	if len(e.expiry) == 0 {
+	c := e.crowd
+	if c == nil || len(c.expiry) == 0 {
 		return
 	}
-	t := e.expiry[0].expires
+	t := c.expiry[0].expires
 	switch {
-	case e.timer == nil:
-		e.wake = t
-		e.timer = time.AfterFunc(t.Until(now), e.expire)
-	case e.wake == meter.Never || t < e.wake:
-		e.wake = t
-		e.timer.Reset(t.Until(now))
+	case c.timer == nil:
+		c.wake = t
+		c.timer = time.AfterFunc(t.Until(now), e.expire)
+	case c.wake == meter.Never || t < c.wake:
+		c.wake = t
+		c.timer.Reset(t.Until(now))
 	}
 }
 
 // expire refuses those whose time is up, unless there is room for them just now.
 func (e *Domain) expire() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e = e.Lock()
+	defer e.Unlock()
 	now := e.Now()
-	e.wake = meter.Never
-	for len(e.expiry) > 0 && e.expiry[0].expires <= now {
-		w := e.expiry[0]
+	if e.crowd != nil {
+		e.crowd.wake = meter.Never
+	}
+	for e.crowd != nil && len(e.crowd.expiry) > 0 && e.crowd.expiry[0].expires <= now {
+		w := e.crowd.expiry[0]
 		e.retry(w)
 		if e.Run(now); !w.over() {
 			e.refuse(now, w, w.tooLong(now))
@@ -270,11 +277,14 @@ func (h *expiries) Pop() any {
 // Shared returns the accounts without a group that those who wait draw on; known
 // is false if there may be more.
 func (e *Domain) Shared() (drawn map[*Account]bool, known bool) {
-	if e.Waiting > len(e.expiry) {
+	drawn = make(map[*Account]bool)
+	if e.crowd == nil {
+		return drawn, true
+	}
+	if e.Waiting > len(e.crowd.expiry) {
 		return nil, false // some wait whom the heap does not know
 	}
-	drawn = make(map[*Account]bool)
-	for _, w := range e.expiry {
+	for _, w := range e.crowd.expiry {
 		for _, d := range w.Needs {
 			if d.Account.Group == nil {
 				drawn[d.Account] = true

@@ -1,0 +1,99 @@
+package queue
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
+)
+
+// TestThoseWhoWaitGoOnInAJoinedDomain: in their order and at the same times, and
+// who gives up still costs nothing.
+func TestThoseWhoWaitGoOnInAJoinedDomain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := NewDomains()
+		s := newShop(vague{rateOf(3600, 1)})
+		s.Domain = all.New()
+		s.Lock()
+		s.Enter(s.Now(), s.Needs(0, nil), s.request(0))
+		s.Unlock()
+		var wg sync.WaitGroup
+		start, ends := time.Now(), make([]time.Duration, 4)
+		for i, most := range []time.Duration{time.Minute, time.Minute, 1500 * time.Millisecond, time.Minute} {
+			p := &Patience{Ctx: context.Background(), Most: most, Full: most, Queue: 10}
+			e := s.Domain.Lock()
+			w, _, r := e.Queue(e.Now(), s.request(uint64(i+1)), s.Needs(0, nil), p)
+			e.Unlock()
+			if r != nil {
+				t.Fatalf("number %d may not wait: %+v", i, r)
+			}
+			wg.Go(func() {
+				w.Await(p)
+				ends[i] = time.Since(start)
+				e := e.Lock()
+				defer e.Unlock()
+				if granted := e.Finish(e.Now(), w, p).Granted; granted != (most == time.Minute) {
+					t.Errorf("number %d is granted: %v", i, granted)
+				}
+			})
+		}
+		time.Sleep(500 * time.Millisecond)
+		if Join(all.Shared, s.Domain) != all.Shared {
+			t.Error("the shared domain was joined to another")
+		}
+		wg.Wait()
+		e := s.Domain.Lock()
+		defer e.Unlock()
+		if e != all.Shared || e.Check() != nil || e.Waiting != 0 {
+			t.Errorf("%d wait; %v", e.Waiting, e.Check())
+		}
+		for i, want := range []time.Duration{time.Second, 2 * time.Second, 1500 * time.Millisecond, 3 * time.Second} {
+			if (ends[i] - want).Abs() > time.Millisecond {
+				t.Errorf("number %d ended after %v, want %v", i, ends[i], want)
+			}
+		}
+	})
+}
+
+// vague is a meter of which nothing is certain, so that it refuses nobody at once.
+type vague struct{ meter.Meter }
+
+// TestDomainsJoinInAnyOrder: two locks are never taken in two orders, and in the
+// end all are one.
+func TestDomainsJoinInAnyOrder(t *testing.T) {
+	all := NewDomains()
+	list := []*Domain{all.Shared}
+	for range 63 {
+		list = append(list, all.New())
+	}
+	var wg sync.WaitGroup
+	for i := range list {
+		wg.Go(func() {
+			for k := range list {
+				Join(list[(i*7+k)%len(list)], list[k])
+				e := list[i].Lock()
+				e.Waiting++
+				e.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	n := 0
+	for _, d := range list {
+		e := d.Lock()
+		if e != all.Shared {
+			t.Error("a domain of its own")
+		}
+		e.Unlock()
+		if d.crowd != nil {
+			t.Error("a crowd where nobody waits")
+		}
+		n += d.Waiting
+	}
+	if n != len(list)*len(list) {
+		t.Errorf("%d steps are counted, want %d", n, len(list)*len(list))
+	}
+}

@@ -1,0 +1,212 @@
+package queue
+
+import (
+	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
+)
+
+// Mark notes that a's waitlist must be looked at.
+func (e *Domain) Mark(a *Account) {
+	if l := a.waitlist; l != nil && !l.dirty {
+		l.dirty = true
+		e.crowd.dirty = append(e.crowd.dirty, l)
+	}
+}
+
+// Run grants what can be granted and sets the timers of the waitlists that wait.
+func (e *Domain) Run(now meter.Instant) {
+	for e.crowd != nil && len(e.crowd.dirty) > 0 {
+		c := e.crowd
+		last := len(c.dirty) - 1
+		l := c.dirty[last]
+		c.dirty = c.dirty[:last]
+		l.dirty = false
+		if l.len() > 0 {
+			e.plan(now, l)
+		}
+	}
+}
+
+// plan grants from the head of l as long as something fits.
+func (e *Domain) plan(now meter.Instant, l *waitlist) {
+	for l.len() > 0 {
+		w := l.head()
+		if e.try(now, w) || w.in(l.account) == nil {
+			continue
+		}
+		if w.yields(now, l) {
+			e.unclaim(w.in(l.account), false)
+			continue
+		}
+		if o := l.oldest(); o != w && o.before(w) && w.stuck() && e.try(now, o) {
+			continue
+		}
+		break
+	}
+	if l.len() == 0 {
+		return
+	}
+	w := l.head()
+	t := w.opens(now, l)
+	if t > now && e.sweep(now, l, w) {
+		e.Mark(l.account)
+		return
+	}
+	if o := l.oldest(); o != w && w.stuck() {
+		if u := o.opens(now, l); u > now && (u < t || t <= now) {
+			t = u
+		}
+	}
+	e.arm(now, l, t)
+}
+
+// arm sets the timer of l to t; if t is past, another waitlist must move first.
+func (e *Domain) arm(now meter.Instant, l *waitlist, t meter.Instant) {
+	if t <= now || t == meter.Never {
+		if l.timer != nil && l.wake != meter.Never {
+			l.timer.Stop()
+			l.wake = meter.Never
+		}
+		return
+	}
+	if l.timer == nil {
+		l.timer = time.AfterFunc(t.Until(now), func() { e.ring(l) })
+	} else if l.wake != t {
+		l.timer.Reset(t.Until(now))
+	}
+	l.wake = t
+}
+
+// ring is a waitlist's timer.
+func (e *Domain) ring(l *waitlist) {
+	e = e.Lock()
+	defer e.Unlock()
+	now := e.Now()
+	l.wake = meter.Never
+	e.Mark(l.account)
+	e.Run(now)
+}
+
+// try grants w if all it needs is there and it is its turn everywhere. If not,
+// it joins the waitlists of the accounts it is short of.
+func (e *Domain) try(now meter.Instant, w *Waiter) bool {
+	e.renew(now, w)
+	if !e.stand(now, w) {
+		return false
+	}
+	for _, c := range w.places {
+		p := c.list.head()
+		if p != w && !(w.before(p) && p.stuck()) {
+			return false
+		}
+	}
+	if w.UpTo > 1 {
+		stretch(now, w.Needs, w.UpTo)
+	}
+	w.Needs = w.Needs[:len(w.Needs)-w.gateCount()] // which counted for the wait alone
+	Charge(now, w.Needs, w.Held)
+	w.granted = true
+	e.leave(w)
+	w.done(now)
+	return true
+}
+
+// stand puts w into the waitlists of the accounts that it is short of, or that
+// others wait for, and reports whether it is short of none. One that waits for
+// itself stands in no other waitlist.
+func (e *Domain) stand(now meter.Instant, w *Waiter) bool {
+	if o := w.Alone; o != nil && o.At(now, 1) > now {
+		e.apart(w, o)
+		return false
+	}
+	ok, passed := true, false
+	for i := range w.Needs {
+		d := &w.Needs[i]
+		if d.N == 0 {
+			continue
+		}
+		short := d.Account.At(now, d.N) > now
+		if short {
+			ok = false
+		}
+		switch {
+		case !short && d.Account.waitlist == nil || w.in(d.Account) != nil:
+		case !short && w.left == now:
+			passed = true // w has just left it
+		default:
+			e.join(w, d)
+		}
+	}
+	for i := 0; ok && passed && i < len(w.Needs); i++ {
+		if d := &w.Needs[i]; d.N != 0 && d.Account.waitlist != nil && w.in(d.Account) == nil {
+			e.join(w, d)
+		}
+	}
+	return ok
+}
+
+// apart leaves w in the waitlist of o alone, which then says when w is looked at
+// next.
+func (e *Domain) apart(w *Waiter, o *Account) {
+	for i := len(w.places) - 1; i >= 0; i-- {
+		if k := w.places[i]; k.list.account != o {
+			e.unclaim(k, false)
+			e.Mark(o)
+		}
+	}
+	if w.in(o) == nil {
+		e.join(w, &Need{Account: o, N: 1})
+	}
+}
+
+// join puts w into the waitlist of d's account.
+func (e *Domain) join(w *Waiter, d *Need) {
+	a := d.Account
+	if a.waitlist == nil {
+		a.waitlist = &waitlist{account: a, wake: meter.Never}
+	}
+	l := a.waitlist
+	var was *Waiter
+	if l.len() > 0 {
+		was = l.head()
+	}
+	l.add(w, d.N)
+	if was != nil && was != w && l.head() != was {
+		for _, c := range was.places { // others may pass it elsewhere now
+			e.Mark(c.list.account)
+		}
+	}
+	e.Mark(a)
+}
+
+// leave takes w out of all its waitlists.
+func (e *Domain) leave(w *Waiter) {
+	for len(w.places) > 0 {
+		e.unclaim(w.places[len(w.places)-1], w.granted)
+	}
+	e.unlist(w)
+}
+
+// unclaim takes a waiter out of one waitlist.
+func (e *Domain) unclaim(k *place, granted bool) {
+	l := k.list
+	l.remove(k, granted)
+	w := k.waiter
+	for i := range w.places {
+		if w.places[i] == k {
+			last := len(w.places) - 1
+			w.places[i] = w.places[last]
+			w.places = w.places[:last]
+			break
+		}
+	}
+	if l.len() > 0 {
+		e.Mark(l.account)
+		return
+	}
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	l.account.waitlist = nil
+}
