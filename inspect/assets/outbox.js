@@ -51,7 +51,9 @@ function update(tr, q) {
 
 // reason says why a queue is not delivered.
 function reason(q) {
-  if (q.state === "ok") return "nothing waits";
-  if (q.state !== "stuck") return q.state === "sending" ? "one is on its way" : "waits for its turn";
+  const aside = q.dead > 0 ? `${number(q.dead)} set aside` : "";
+  if (q.state === "ok") return aside || "nothing is pending";
+  if (q.state === "sending") return "one is on its way";
+  if (q.state !== "stuck") return "waits for its turn";
   return `${q.why}, for ${seconds(q.stuck)}, ${plural(q.tries, "try", "tries")}`;
 }
