@@ -44,9 +44,16 @@ type Config struct {
 	Key func(*http.Request) string
 
 	// Concurrency is how many entries, each of another queue, may be on their
-	// way at a time. At most half of them are of queues whose last try got no
-	// answer or which have not been tried: however many hang, those that
-	// answer have the other half. Zero: 16.
+	// way at a time. Zero: 16.
+	//
+	// However many hosts hang, half of these places are for queues whose last
+	// try was answered. At most a quarter of them are for queues whose last try
+	// was not answered. The rest are for queues that have not been tried. An
+	// entry that has been on its way for 5 s, or for twice as long as the last
+	// answer of its queue took, is ended if another queue waits for its place;
+	// it is sent again later, with the same key. So a queue that has not been
+	// tried waits at most 5 s for every Concurrency/4 queues that hang and
+	// stand before it. If Concurrency is less than 4, it may wait for Timeout.
 	Concurrency int
 
 	// FailedStatus lists answers, each from 400 to 599, that count as failed
@@ -109,7 +116,7 @@ type Config struct {
 	MaxAge time.Duration
 
 	// Timeout bounds one sending by Drain, from Prepare to the end of the
-	// answer's body. Zero: 5 min.
+	// answer's body; see Concurrency for what may end it before. Zero: 5 min.
 	Timeout time.Duration
 
 	// Client sends what is drained. It may be the one whose Transport is
@@ -119,7 +126,8 @@ type Config struct {
 	Client *http.Client
 
 	// OnStuck is called after each try that leaves an entry where it is, and
-	// its queue waiting behind it. OnDrained is called when the last pending
+	// its queue waiting behind it; also one that was ended because other
+	// queues waited (see Concurrency). OnDrained is called when the last pending
 	// entry of a queue that was stuck, or that New found in the file, was
 	// delivered or set aside. They are called by the Drain or Run that tried,
 	// without locks, for several queues at a time, and hold up no other queue.

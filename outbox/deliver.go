@@ -6,8 +6,8 @@ import (
 )
 
 // deliver sends one entry and writes down what became of it.
-func (r *round) deliver(q *queue, s slot) {
-	t := r.t
+func (r *round) deliver(f *flight, s slot) {
+	t, q := r.t, f.queue
 	whole := false
 	defer func() {
 		p := recover()
@@ -22,7 +22,7 @@ func (r *round) deliver(q *queue, s slot) {
 		r.panicked = p
 		t.signal()
 	}()
-	if p, v, cause := r.try(q, s); p != nil {
+	if p, v, cause := r.try(f, s); p != nil {
 		behind, err := t.settle(p, v, cause)
 		st := r.settled(q, p, v, cause, err)
 		if v == Later && t.s.OnStuck != nil {
@@ -37,15 +37,15 @@ func (r *round) deliver(q *queue, s slot) {
 
 // try sends an entry and gives its place back, whatever happens. The parcel is
 // nil if nothing was learnt about the entry.
-func (r *round) try(q *queue, s slot) (p *parcel, v Verdict, cause *Error) {
+func (r *round) try(f *flight, s slot) (p *parcel, v Verdict, cause *Error) {
 	t := r.t
 	sent, over := false, false
 	defer func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.vacate(q)
+		t.vacate(f)
 		if over {
-			r.note(q, s, sent, v, cause)
+			r.note(f, s, sent, v, cause)
 		}
 		t.signal()
 	}()
@@ -63,30 +63,26 @@ func (r *round) try(q *queue, s slot) (p *parcel, v Verdict, cause *Error) {
 		v, cause = Dead, p.failed(0, fmt.Errorf("older than %v", t.s.MaxAge))
 	default:
 		sent = true
-		v, cause = t.send(r.ctx, p)
+		v, cause = t.send(f.ctx, p)
 		if r.ctx.Err() != nil && cause != nil && cause.Err != nil {
 			return nil, v, nil // it was ended, and says nothing about the entry
+		}
+		if f.ctx.Err() != nil && v == Later && cause.Err != nil {
+			cause = p.failed(0, moved(f.ends.Sub(f.begun)))
 		}
 	}
 	over = true
 	return p, v, cause
 }
 
-// vacate gives the place of q back; t.mu is held.
-func (t *Transport) vacate(q *queue) {
-	q.sending = false
-	t.sending--
-	if q.doubt {
-		q.doubt = false
-		t.doubtful--
-	}
-	t.forget(q)
-}
-
-// note has q know what became of its entry; t.mu is held.
-func (r *round) note(q *queue, s slot, sent bool, v Verdict, cause *Error) {
+// note has the queue know what became of its entry; t.mu is held.
+func (r *round) note(f *flight, s slot, sent bool, v Verdict, cause *Error) {
+	q := f.queue
 	if sent {
-		q.working = cause == nil || cause.Status != 0
+		q.last = silent
+		if cause == nil || cause.Status != 0 {
+			q.last, q.took = answered, time.Since(f.begun)
+		}
 	}
 	if v != Later {
 		q.settled = append(q.settled, s.id)
@@ -96,12 +92,9 @@ func (r *round) note(q *queue, s slot, sent bool, v Verdict, cause *Error) {
 		}
 		return
 	}
-	q.stuck(q.begun, cause.why())
-	if r.ended != nil {
-		r.ended[q] = true
-		if r.first == nil || cause.ID < r.first.ID {
-			r.first = cause
-		}
+	q.stuck(f.wakes, cause)
+	if r.ended != nil && !q.moved {
+		r.end(q, cause)
 	}
 }
 

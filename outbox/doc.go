@@ -1,11 +1,17 @@
 // Package outbox keeps requests that must not be lost in a file until they are
 // delivered: webhooks, orders, audit records. It makes one of two promises. With
 // [Config.KeepFirst], and for what is given to [Transport.Enqueue], a request is
-// on the disk before anything of it is sent, the caller gets his answer at once,
+// on the disk before anything of it is sent, the caller gets an answer at once,
 // 202 or an id, and whatever happens to the process after that loses nothing.
-// Without it a request is sent first, the caller gets the server's answer, and
-// only one that fails is written to the disk and answered with 202: until then,
-// which takes as long as the base tries, it dies with the process.
+// Without KeepFirst a request is sent first, and the caller gets the server's
+// answer. Only a request that fails is written to the disk and answered with
+// 202. Until then, which takes as long as the base tries, it dies with the
+// process.
+//
+// Kept requests are sent at least once, not exactly once: a request whose answer
+// was lost is sent again, and after a kill up to 16 requests of each queue are
+// sent again although they were answered. Each request has one idempotency key
+// for all its sendings, by which the server can tell.
 //
 // It is an [http.RoundTripper] to stand around weir's Transport:
 //
@@ -75,7 +81,8 @@
 //
 // # At least once
 //
-// A request that failed may have been carried out all the same, and a process
+// A request that failed may have been carried out all the same, one that was
+// ended to make room for others too (see [Config.Concurrency]), and a process
 // that dies between a server's answer and its own note of it sends the entry
 // again: up to 16 entries of each queue, in their order. So every request that
 // is kept, or that a pattern names, carries an idempotency key from before its
@@ -105,14 +112,18 @@
 // [Transport.Run] sends what is kept as soon as it can be sent, [Transport.Drain]
 // once what is pending now: up to Config.Concurrency queues side by side, one
 // entry of each at a time, through the base and so under its budgets, pauses,
-// retries and circuits. A server that hangs or is down holds up its own queue
-// and no other. What becomes of an entry:
+// retries and circuits. A server that is down holds up its own queue and no
+// other. A server that hangs does so, too, unless more hang than there are
+// places: then those that answered before go on as they did, and one that was
+// not tried yet waits until each that hangs before it has had 5 s, once (see
+// [Config.Concurrency]). What becomes of an entry:
 //
 //   - a 2xx, or a 303: delivered, and removed;
 //   - an error, 401, 407, 408, 409, 421, 425, 429 or 5xx: later. The entry
 //     stays first of its queue, which waits for Run's next turn or the next
 //     Drain, so that order is kept and a server that is down gets one request
-//     a turn; an open circuit refuses that one before it is sent;
+//     a turn; an open circuit refuses that one before it is sent, and a server
+//     that sent Retry-After is left alone until then, for up to an hour;
 //   - any other answer, which would be the same the next time, and a cost
 //     above what its budget can ever hold: dead. Redirects are such answers,
 //     but for a 307 or 308 to the same host, which is followed. So is an entry

@@ -18,10 +18,12 @@ const maxSettling = 16
 // were delivered. The first entry of a queue that cannot be delivered yet
 // (refused by an open circuit, no answer, an answer that says later) ends the
 // turn of that queue, whose entries stay in their order; those of other queues
-// are still sent. The error is nil if all were delivered or set aside, else an
-// *Error about the oldest that was tried and was not, ctx.Err(), ErrClosed, or
-// what is wrong with the file. Call it again to go on: entries are sent at least
-// once, each time with the key they were first sent with.
+// are still sent. Nothing is sent to a server whose Retry-After, up to an hour,
+// is not over: its last answer counts once more. The error is nil if all were
+// delivered or set aside, else an *Error about the oldest that was not,
+// ctx.Err(), ErrClosed, or what is wrong with the file. Call it again to go on:
+// entries are sent at least once, each time with the key they were first sent
+// with.
 //
 // The requests carry ctx's values: a throttle.WithPriority below zero lets live
 // requests go first.
@@ -125,9 +127,9 @@ func (t *Transport) signal() {
 // step sends one entry, or waits until there may be one to send. It reports
 // whether the round goes on.
 func (r *round) step() bool {
-	q, s, at, open := r.claim()
-	if q != nil {
-		r.tasks.Go(func() { r.deliver(q, s) })
+	f, s, at, open := r.claim()
+	if f != nil {
+		r.tasks.Go(func() { r.deliver(f, s) })
 		return true
 	}
 	if !open {
@@ -150,7 +152,7 @@ func (r *round) step() bool {
 // claim takes the next queue whose turn it is and the entry to send, or says
 // that there is none: whether there may be later, and at what time if that is
 // known.
-func (r *round) claim() (q *queue, s slot, at time.Time, open bool) {
+func (r *round) claim() (f *flight, s slot, at time.Time, open bool) {
 	t := r.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -159,31 +161,39 @@ func (r *round) claim() (q *queue, s slot, at time.Time, open bool) {
 	}
 	now := time.Now()
 	open = r.ended == nil
+	var waiting crowd
 	for i := range t.order {
 		q := t.order[(t.turn+i)%len(t.order)]
 		s, ok := q.next()
 		if !ok || s.id > r.last || r.ended[q] {
 			continue
 		}
+		if r.spares(q, s, now) {
+			continue
+		}
 		open = true
-		if ready, when := r.ready(q, s, now); !ready {
-			if !when.IsZero() && (at.IsZero() || when.Before(at)) {
-				at = when
-			}
-			continue
+		ready, when := r.ready(q, s, now)
+		switch {
+		case !ready:
+			at = earlier(at, when)
+		case q.flight != nil:
+		case !t.place(q):
+			waiting.add(t, q)
+		default:
+			t.turn = (t.turn + i + 1) % len(t.order)
+			return t.depart(r.ctx, q, now), s, at, true
 		}
-		if q.sending || !t.place(q) {
-			continue
-		}
-		t.turn = (t.turn + i + 1) % len(t.order)
-		q.sending, q.begun = true, t.wakes
-		t.sending++
-		if q.doubt = !q.working; q.doubt {
-			t.doubtful++
-		}
-		return q, s, at, true
 	}
-	return nil, s, at, open
+	return nil, s, earlier(at, t.makeRoom(waiting, now)), open
+}
+
+// spares ends a Drain's turn of a queue whose server has asked to be left alone.
+func (r *round) spares(q *queue, s slot, now time.Time) bool {
+	if r.ended == nil || !q.until.After(now) || r.t.expired(s, now) {
+		return false
+	}
+	r.end(q, q.asked)
+	return true
 }
 
 // ready reports whether the round may send, or set aside, the entry of q at s,
@@ -193,18 +203,24 @@ func (r *round) ready(q *queue, s slot, now time.Time) (bool, time.Time) {
 		return true, time.Time{}
 	}
 	ok, at := q.due(r.every, r.t.wakes, now)
-	if old := r.t.expiry(s).Add(1); !ok && r.t.s.MaxAge > 0 && (at.IsZero() || old.Before(at)) {
-		at = old
+	if old := r.t.expiry(s).Add(1); !ok && r.t.s.MaxAge > 0 {
+		at = earlier(at, old)
 	}
 	return ok, at
 }
 
-// place reports whether an entry of q may be sent beside those on their way. Of
-// the places queues that were not answered when they were last tried, or have
-// not been tried, get half: those that hang leave the other half to those that
-// do not.
-func (t *Transport) place(q *queue) bool {
-	most := t.s.Concurrency
-	return t.sending < most && t.settling < maxSettling*most && len(q.settled) < maxSettling &&
-		(q.working || t.doubtful < max(1, most/2))
+// end ends a Drain's turn of q, whose first entry is left because of cause.
+func (r *round) end(q *queue, cause *Error) {
+	r.ended[q] = true
+	if r.first == nil || cause.ID < r.first.ID {
+		r.first = cause
+	}
+}
+
+// earlier is the earlier of two times, of which a zero one is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }

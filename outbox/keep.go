@@ -47,7 +47,7 @@ func (t *Transport) Enqueue(req *http.Request) (id string, err error) {
 // failure is what came of a request before it was kept.
 type failure struct {
 	wakes uint64 // Transport.wakes before it was sent
-	why   string
+	cause *Error // without an ID: it has none yet
 }
 
 // keep writes r, with a key and its body in k if it can be read only once, to
@@ -86,8 +86,11 @@ func (t *Transport) write(rec *record, value []byte, f *failure) (string, error)
 		t.unreserve(c.size)
 		t.stats.Kept++
 		if q := t.apply(c); f != nil && len(q.pending) == 1 {
-			q.stuck(f.wakes, f.why)
-			q.working = false
+			f.cause.ID = formatID(c.id)
+			q.stuck(f.wakes, f.cause)
+			if f.cause.Err != nil {
+				q.last = silent
+			}
 		}
 		t.signal()
 	})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -14,6 +15,11 @@ import (
 const (
 	// longestName is how much of what Config.Key says is the name of a queue.
 	longestName = 200
+
+	// longestAsked bounds how long a server can have its queue left alone by
+	// one answer. It can say so again: a longer wait costs the queue at most
+	// one try an hour, a wrong one at most an hour.
+	longestAsked = time.Hour
 
 	// maxIdle is how many queues with nothing in them are remembered, for
 	// their counts. More cost memory only: some 200 bytes each.
@@ -47,18 +53,21 @@ type queue struct {
 	bytes   int64 // of both
 	at      int   // in Transport.order; -1: nothing is pending
 
-	sending bool     // one of pending is on its way
-	begun   uint64   // Transport.wakes when that began
-	doubt   bool     // it has one of the places for queues that were not answered
-	settled []uint64 // ids of pending that were answered for good; the file does not say so yet
-	working bool     // the last try was answered
+	flight  *flight       // of the one of pending that is on its way; nil: none is
+	settled []uint64      // ids of pending that were answered for good; the file does not say so yet
+	last    try           // what came of the last one
+	took    time.Duration // how long the last answer took
 
 	// Of a queue that cannot be delivered:
 	since time.Time // its first try without success after one with; zero: none
 	tried time.Time // its last one
 	wakes uint64    // Transport.wakes before that
 	tries int       // since then
-	why   string    // what came of the last
+	cause *Error    // what came of the last; nil: it is not stuck
+	moved bool      // that was ended to make room: it is tried again as soon as there is room
+
+	until time.Time // when its server may be asked again, by its own word
+	asked *Error    // the answer that said so
 
 	behind    time.Time // since when there is a backlog to call OnDrained about; zero: there is none
 	delivered uint64
@@ -86,7 +95,7 @@ func (q *queue) next() (slot, bool) {
 func (q *queue) empty() bool { return len(q.pending) == 0 && q.dead == 0 }
 
 // stuck notes that a try has failed, which began when Transport.wakes was wakes.
-func (q *queue) stuck(wakes uint64, why string) {
+func (q *queue) stuck(wakes uint64, cause *Error) {
 	now := time.Now()
 	if q.since.IsZero() {
 		q.since = now
@@ -94,23 +103,30 @@ func (q *queue) stuck(wakes uint64, why string) {
 	if q.behind.IsZero() {
 		q.behind = now
 	}
-	q.tried, q.wakes, q.why = now, wakes, why
+	q.tried, q.wakes, q.cause = now, wakes, cause
 	q.tries++
+	q.moved = errors.As(cause.Err, new(moved))
+	q.until, q.asked = now.Add(min(cause.RetryAfter, longestAsked)), cause
 }
 
 // moves notes that a try has not failed.
-func (q *queue) moves() { q.since, q.tried, q.tries, q.why = time.Time{}, time.Time{}, 0, "" }
+func (q *queue) moves() {
+	q.since, q.tried, q.tries, q.cause, q.moved = time.Time{}, time.Time{}, 0, nil, false
+}
 
-// due is when Run may try a queue again: now, at the time returned, or, if
-// that is zero, once it is woken.
+// due reports whether Run may try a queue again now, or else at what time; a
+// zero time is when it is woken.
 func (q *queue) due(every time.Duration, wakes uint64, now time.Time) (bool, time.Time) {
-	if q.since.IsZero() || q.wakes != wakes {
-		return true, time.Time{}
-	}
-	if every <= 0 {
+	at := q.until
+	switch {
+	case q.since.IsZero() || q.moved || q.wakes != wakes:
+	case every <= 0:
 		return false, time.Time{}
+	default:
+		if regular := q.tried.Add(every); regular.After(at) {
+			at = regular
+		}
 	}
-	at := q.tried.Add(every)
 	return !at.After(now), at
 }
 
@@ -227,7 +243,7 @@ func (t *Transport) enlist(q *queue) {
 
 // forget bounds the queues that are remembered although nothing is in them.
 func (t *Transport) forget(q *queue) {
-	if q.empty() && !q.sending && t.idle > maxIdle {
+	if q.empty() && q.flight == nil && t.idle > maxIdle {
 		t.idle--
 		delete(t.queues, q.name)
 	}

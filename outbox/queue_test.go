@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/inspect"
+	"github.com/weirhttp/weir/internal/testnet"
 )
 
 // enqueue keeps one request to url with body for each of bodies.
@@ -61,8 +62,9 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	if d < 0 {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
-	} else if d > 0 {
-		time.Sleep(d)
+	}
+	if err := testnet.Wait(r.Context(), d); err != nil {
+		return nil, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -492,8 +494,8 @@ func TestPanic(t *testing.T) {
 	}()
 	broken = false
 	mustDrain(t, o, 1)
-	if o.sending != 0 || o.doubtful != 0 || o.settling != 0 || len(o.rounds) != 0 {
-		t.Errorf("%d sending, %d of them doubtful, %d settling, %d rounds", o.sending, o.doubtful, o.settling, len(o.rounds))
+	if len(o.flights) != 0 || o.flying != [tries]int{} || o.settling != 0 || len(o.rounds) != 0 {
+		t.Errorf("%d on their way, %v, %d settling, %d rounds", len(o.flights), o.flying, o.settling, len(o.rounds))
 	}
 }
 

@@ -3,6 +3,8 @@ package outbox
 import (
 	"context"
 	"errors"
+	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,4 +85,56 @@ func TestRunUntilClose(t *testing.T) {
 func TestWakeNil(t *testing.T) {
 	var o *Transport
 	o.Wake()
+}
+
+// A queue whose server has asked to be left alone is not sent to before then, by
+// Run, by Wake or by Drain; nor for longer than an hour, whatever it asked for.
+func TestRetryAfterOfAStuckQueue(t *testing.T) {
+	for _, tt := range []struct {
+		name, asked string
+		every       time.Duration
+		want        []time.Duration // of the sendings, since the first
+	}{
+		{"longer than every", "90", 20 * time.Second, []time.Duration{0, 90 * time.Second, 180 * time.Second}},
+		{"shorter than every", "5", 40 * time.Second, []time.Duration{0, 40 * time.Second, 80 * time.Second}},
+		{"none", "", 40 * time.Second, []time.Duration{0, 40 * time.Second, 80 * time.Second}},
+		{"a year", "31536000", time.Minute, []time.Duration{0, time.Hour, 2 * time.Hour}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var sent []time.Duration
+			start := time.Now()
+			o := box(t, tripper(func(r *http.Request) (*http.Response, error) {
+				r.Body.Close()
+				resp := &http.Response{StatusCode: 503, Header: http.Header{}, Body: http.NoBody, Request: r}
+				if tt.asked != "" {
+					resp.Header.Set("Retry-After", tt.asked)
+				}
+				if sent = append(sent, time.Since(start)); len(sent) == 3 {
+					resp.StatusCode = 200
+				}
+				return resp, nil
+			}), Config{Patterns: []string{}})
+			enqueue(t, o, "http://a/", "x")
+			stop := running(t, o, tt.every)
+			time.Sleep(4 * time.Second)
+			n, err := o.Drain(t.Context())
+			if tt.asked == "" {
+				tt.want = []time.Duration{0, 4 * time.Second, 44 * time.Second}
+			} else {
+				o.Wake()
+				var left *Error
+				if n != 0 || !errors.As(err, &left) || left.Status != 503 || left.RetryAfter.String() != tt.asked+"s" && left.RetryAfter < time.Minute {
+					t.Errorf("%s: Drain = %d, %+v", tt.name, n, err)
+				}
+			}
+			time.Sleep(3 * time.Hour)
+			stop()
+			if tt.name == "shorter than every" { // Wake had it tried as soon as that was allowed
+				tt.want = []time.Duration{0, 5 * time.Second, 45 * time.Second}
+			}
+			if !slices.Equal(sent, tt.want) || o.Stats().Delivered != 1 {
+				t.Errorf("%s: sent after %v, want %v", tt.name, sent, tt.want)
+			}
+		})
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/plain"
 )
@@ -29,6 +30,8 @@ type Error struct {
 	ID, Host string
 	Status   int   // of the answer; zero: there was none
 	Err      error // nil if there was an answer
+
+	RetryAfter time.Duration // the answer asked to be left alone for that long; zero: it did not
 }
 
 func (e *Error) Error() string {
@@ -92,7 +95,14 @@ func (t *Transport) send(ctx context.Context, p *parcel) (Verdict, *Error) {
 	if v == Delivered {
 		return v, nil
 	}
-	return v, p.failed(resp.StatusCode, nil)
+	cause := p.failed(resp.StatusCode, nil)
+	cause.RetryAfter = asked(resp)
+	return v, cause
+}
+
+// asked is how long an answer asks to be left alone.
+func asked(resp *http.Response) time.Duration {
+	return headers.Parse(resp, time.Now()).RetryAfter.Value
 }
 
 // expired reports whether an entry is older than MaxAge.

@@ -53,8 +53,11 @@ func (t *Transport) Queues() []QueueStats {
 	all := make([]QueueStats, 0, len(t.queues))
 	for _, q := range t.queues {
 		s := QueueStats{
-			Queue: q.name, Pending: len(q.pending), Dead: q.dead, Bytes: q.bytes, Sending: q.sending,
-			Stuck: q.since, Tries: q.tries, Why: q.why, Delivered: q.delivered, SetAside: q.setAside,
+			Queue: q.name, Pending: len(q.pending), Dead: q.dead, Bytes: q.bytes, Sending: q.flight != nil,
+			Stuck: q.since, Tries: q.tries, Delivered: q.delivered, SetAside: q.setAside,
+		}
+		if q.cause != nil {
+			s.Why = q.cause.why()
 		}
 		if len(q.pending) > 0 {
 			s.Oldest = time.Unix(0, q.pending[0].kept)

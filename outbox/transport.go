@@ -12,7 +12,6 @@ import (
 
 	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/notsent"
-	"github.com/weirhttp/weir/internal/plain"
 )
 
 // Transport is an http.RoundTripper that keeps requests, to send them through
@@ -35,10 +34,10 @@ type Transport struct {
 	idle     int      // of queues: with nothing in them
 	order    []*queue // with something pending, in the order of their turns
 	turn     int      // in order: whose it is
-	sending  int      // entries on their way
-	doubtful int      // of these: of queues whose last try was not answered
-	settling int      // entries answered for good, of which the file does not say so yet
-	wakes    uint64   // calls of Wake
+	flights  []*flight
+	flying   [tries]int // flights by what came of their queue's try before
+	settling int        // entries answered for good, of which the file does not say so yet
+	wakes    uint64     // calls of Wake
 	rounds   map[*round]struct{}
 	closed   bool
 }
@@ -121,11 +120,9 @@ func (t *Transport) live(req, sent *http.Request, body *keeper) (*http.Response,
 	if !t.failed(req, resp, err) {
 		return resp, err
 	}
-	f := &failure{wakes: wakes}
-	if err != nil {
-		f.why = plain.Text(err)
-	} else {
-		f.why = answer(resp.StatusCode)
+	f := &failure{wakes: wakes, cause: &Error{Host: hosts.Key(sent), Err: err}}
+	if err == nil {
+		f.cause.Status, f.cause.RetryAfter = resp.StatusCode, asked(resp)
 	}
 	id, missed := t.keep(sent, body, f)
 	if missed != nil {
