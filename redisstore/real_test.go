@@ -140,19 +140,22 @@ func TestRealScriptIsTheLedger(t *testing.T) {
 func TestBrokenScriptsAreCaught(t *testing.T) {
 	server := startServer(t)
 	for name, tc := range map[string]struct{ from, to string }{
-		"no charge of a meter":  {"max(used(v, l, first), l.rate * (ready - now)) + c", "l.level"},
-		"no charge of a log":    {"l.es[#l.es + 1] = {ready, c}", ""},
-		"no write at all":       {"redis.call(unpack(set))", ""},
-		"no time of the meters": {"v.at, v.merged = now, false", "v.merged = false"},
-		"fourteen digits":       {"value = format('%.17g', l.level)", "value = format('%.6g', l.level)"},
-		"charge on refusal":     {"local write = outcome == 1 or outcome == 2", "local write = outcome < 3\nif outcome == 0 then which = 'first' end"},
-		"books ahead on two":    {"(#views > 1 and wait > 0)", "false"},
-		"pause is not kept":     {"set[#set + 1] = 'p'\n    set[#set + 1] = int(v.pause)", "redis.call('HDEL', v.key, 'p')"},
-		"stated not charged":    {"s.remaining = max(0, s.remaining - cost(v, s.unit, which))", ""},
-		"hints ignored":         {"lost = v.seengen ~= v.gen or v.seenat > v.at", "lost = false"},
-		"charged before healed": {"or v.heals > now then return false", "then return false"},
-		"restored unnoticed":    {"local function restored(gen) return gen ~= 0", "local function restored(gen) return false"},
-		"calendar never turns":  {"l.level, l.ends = 0, ends", "l.ends = ends"},
+		"no charge of a meter":    {"max(used(v, l, first), l.rate * (ready - now)) + c", "l.level"},
+		"no charge of a log":      {"l.es[#l.es + 1] = {ready, c}", ""},
+		"no write at all":         {"redis.call(unpack(set))", ""},
+		"no time of the meters":   {"v.at, v.merged = now, false", "v.merged = false"},
+		"fourteen digits":         {"value, idle = format('%.17g", "value, idle = format('%.6g"},
+		"others' time forgotten":  {"max(0, now - (at - back))", "max(0, now - v.at)"},
+		"others' end forgotten":   {"expires = max(expires, o.idle + 1000000)", ""},
+		"others do not step back": {"if back > 0 then value = packed(es, per) end", ""},
+		"charge on refusal":       {"local write = outcome == 1 or outcome == 2", "local write = outcome < 3\nif outcome == 0 then which = 'first' end"},
+		"books ahead on two":      {"(#views > 1 and wait > 0)", "false"},
+		"pause is not kept":       {"set[#set + 1] = 'p'\n    set[#set + 1] = int(v.pause)", "redis.call('HDEL', v.key, 'p')"},
+		"stated not charged":      {"s.remaining = max(0, s.remaining - cost(v, s.unit, which))", ""},
+		"hints ignored":           {"lost = v.seengen ~= v.gen or v.seenat > v.at", "lost = false"},
+		"charged before healed":   {"or v.heals > now then return false", "then return false"},
+		"restored unnoticed":      {"local function restored(gen) return gen ~= 0", "local function restored(gen) return false"},
+		"calendar never turns":    {"l.level, l.ends = 0, ends", "l.ends = ends"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			broken := strings.Replace(luaBook, tc.from, tc.to, 1)

@@ -5,13 +5,16 @@ package redisstore
 // a hash:
 //
 //	g        names its state, see store.Standing
-//	t        as of when its meters stand, microseconds of the server's clock
+//	t        when it was last written, microseconds of the server's clock
 //	p        nothing starts before; absent: no pause
 //	h        nothing is charged before, see store.Ledger; absent: it may be
-//	m<id>    meter: level
-//	l<id>    log: "at units at units ...", oldest first
+//	m<id>    meter: "level rest", or "level rest at" if it is as of another time than t
+//	l<id>    log: "at units at units ... rest", oldest first
 //	c<id>    calendar: "used ends"
 //	s<n>:<unit><id>  stated quota, n the length of unit: "remaining ends"
+//
+// The rest is for how long after its time, or its last entry, a limit is in use:
+// from then on it is as good as new.
 //
 // Only what is given in KEYS is touched, so Cluster and proxies can route.
 // Instants are below 2^53 and never pass through tostring, which keeps 14
@@ -36,11 +39,12 @@ local function pair(s)
   local a, b = string.match(s or '', '^(%S+) (%S+)')
   return tonumber(a) or 0, tonumber(b) or 0
 end
+-- entries are those of a log that are in the window of length per; all if it is nil.
 local function entries(s, per, back)
   local es = {}
   for a, b in string.gmatch(s or '', '(%S+) (%S+)') do
     local t, n = (tonumber(a) or 0) - back, tonumber(b) or 0
-    if t + per > now and n > 0 then es[#es + 1] = {t, n} end
+    if not per or (t + per > now and n > 0) then es[#es + 1] = {t, n} end
   end
   return es
 end
@@ -55,9 +59,15 @@ local function takeunits(es, grain, at, units)
     end
   end
 end
-local function packed(es)
+local function meter(s, written)
+  local level, rest, at = string.match(s or '', '^(%S+) (%S+) ?(%S*)$')
+  return tonumber(level), tonumber(rest) or 0, tonumber(at) or written
+end
+local function rest(s) return tonumber(string.match(s, '(%S+)$')) or 0 end
+local function packed(es, rest)
   local s = {}
   for i = 1, #es do s[i] = format('%.0f %.17g', es[i][1], es[i][2]) end
+  s[#s + 1] = int(rest)
   return table.concat(s, ' ')
 end
 `

@@ -37,17 +37,28 @@ local function charge(v, ready, which)
     chargelimit(v, l, l.unit.first, l.unit[which], ready)
     local field, value, idle = l.kind .. l.id, nil, now
     if l.kind == 'm' then
-      value = format('%.17g', l.level)
-      idle = now + ceilwait(max(0, l.level + max(0, l.credit)), l.rate)
+      local rest = ceilwait(max(0, l.level + max(0, l.credit)), l.rate)
+      value, idle = format('%.17g %.0f', l.level, rest), now + rest
     elseif l.kind == 'c' then
       value, idle = format('%.17g %.0f', l.level, l.ends), l.ends
     else
-      value = packed(l.es)
       if #l.es > 0 then idle = l.es[#l.es][1] + l.per end
+      value = packed(l.es, l.per)
     end
     set[#set + 1] = field
     set[#set + 1] = value
     expires = max(expires, idle + 1000000)
+  end
+  for i = 1, #v.others do
+    local o = v.others[i]
+    if not o.value then v.gone[#v.gone + 1] = o.field
+    else
+      if o.value ~= v.f[o.field] then
+        set[#set + 1] = o.field
+        set[#set + 1] = o.value
+      end
+      expires = max(expires, o.idle + 1000000)
+    end
   end
   for i = 1, #v.stated do
     local s = v.stated[i]

@@ -6,27 +6,26 @@ const luaRefund = luaCommon + `
 local key, gen, booked, ready = KEYS[1], num(), num(), num()
 local old = redis.call('HMGET', key, 'g', 't')
 if tonumber(old[1]) ~= gen or gen == 0 or restored(gen) then return 0 end
-local at = tonumber(old[2]) or 0
 for i = 1, num() do
   local kind, id, units, a, held, size = str(), str(), num(), num(), num(), num()
   local field = kind .. id
   local value = redis.call('HGET', key, field)
   if value and units > 0 then
     if kind == 'm' then
-      local level = tonumber(value) or 0
+      local level, _, at = meter(value, tonumber(old[2]) or 0)
+      level = level or 0
       local drained = level - a * max(0, now - at)
       held = held - a * max(0, now - booked) - max(0, drained - size)
-      redis.call('HSET', key, field, format('%.17g', level - min(units, max(0, min(drained, held)))))
+      redis.call('HSET', key, field, format('%.17g', level - min(units, max(0, min(drained, held)))) .. string.match(value, ' .*$'))
     elseif kind == 'c' then
       local level, ends = pair(value)
       if ready < ends and ready >= ends - a then
         redis.call('HSET', key, field, format('%.17g %.0f', max(0, level - units), ends))
       end
     else
-      local es = {}
-      for t, n in string.gmatch(value, '(%S+) (%S+)') do es[#es + 1] = {tonumber(t) or 0, tonumber(n) or 0} end
+      local es = entries(value, nil, 0)
       takeunits(es, a, ready, units)
-      redis.call('HSET', key, field, packed(es))
+      redis.call('HSET', key, field, packed(es, rest(value)))
     end
   end
 end

@@ -40,8 +40,8 @@ local function readlimit(v, lost, age, back)
   if l.kind == 'm' then
     l.rate, l.credit = num(), num()
     local most = num()
-    l.level = tonumber(old) or -max(0, l.credit)
-    l.level = max(-max(0, l.credit), l.level - l.rate * max(0, now - v.at))
+    local level, _, at = meter(old, v.at)
+    l.level = max(-max(0, l.credit), (level or -max(0, l.credit)) - l.rate * max(0, now - (at - back)))
     if v.seengen ~= 0 then seen = num() end
     if lost and seen and seen <= most and seen - l.rate * age > l.level then
       l.level = seen - l.rate * age
@@ -72,6 +72,34 @@ local function readlimit(v, lost, age, back)
     movelog(v, l)
   end
   return l
+end
+
+-- undrawn are the fields of limits that the draw does not name, and what they
+-- become: others of the key draw on them. false: they are over.
+local function undrawn(v, raw, back)
+  local named, others = {}, {}
+  for i = 1, #v.limits do named[v.limits[i].kind .. v.limits[i].id] = true end
+  for i = 1, #raw, 2 do
+    local field, value, kind = raw[i], raw[i + 1], string.match(raw[i], '^[mlc]')
+    if kind and not named[field] then
+      local idle = now
+      if kind == 'm' then
+        local level, rest, at = meter(value, v.at)
+        idle = at - back + rest
+        value = format('%.17g %.0f %.0f', level or 0, rest, at - back)
+      elseif kind == 'l' then
+        local es, per = entries(value, nil, back), rest(value)
+        if #es > 0 then idle = es[#es][1] + per end
+        if back > 0 then value = packed(es, per) end
+      else
+        local _, ends = pair(value)
+        idle = ends
+      end
+      if idle + 1000000 <= now then value = false end
+      others[#others + 1] = {field = field, value = value, idle = idle}
+    end
+  end
+  return others
 end
 
 local function view(key)
@@ -113,6 +141,7 @@ local function view(key)
     v.moved[i] = m
   end
   for i = 1, num() do v.limits[i] = readlimit(v, lost, age, back) end
+  v.others = undrawn(v, raw, back)
   v.fresh = #v.limits > 0 and (older or (v.raised and was == 0))
   v.heals = min(max(0, (tonumber(f.h) or 0) - back), now + 1000000)
   if v.fresh then v.heals = now + 1000000 end

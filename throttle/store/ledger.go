@@ -27,7 +27,7 @@ type Ledger struct {
 	// what is older is only noticed when somebody comes who remembers more.
 	Era      int64          `json:"-"`
 	Gen      int64          `json:"gen"`             // names this state, see newGen
-	At       int64          `json:"at"`              // as of when the meters stand
+	At       int64          `json:"at"`              // when it was last written
 	Pause    int64          `json:"pause,omitempty"` // nothing starts before
 	Heals    int64          `json:"heals,omitempty"` // nothing is charged before, see above
 	Expires  int64          `json:"expires"`         // idle from then on
@@ -35,16 +35,19 @@ type Ledger struct {
 	Stated   []LedgerStated `json:"stated,omitempty"`
 }
 
-// A Account is the state of one limit.
+// An Account is the state of one limit. Bookings need not draw on all limits of
+// a key: processes with older settings have others.
 type Account struct {
 	Kind    LimitKind `json:"kind"`
 	ID      string    `json:"id"`
-	Level   float64   `json:"level,omitempty"`   // Meter: as of At; Calendar: units used in the window that ends at Ends
+	Idle    int64     `json:"idle,omitempty"`    // as good as new from then on
+	At      int64     `json:"at,omitempty"`      // Meter: as of when Level stands
+	Level   float64   `json:"level,omitempty"`   // Meter: units in use; Calendar: used in the window that ends at Ends
 	Ends    int64     `json:"ends,omitempty"`    // Calendar
 	Entries []Entry   `json:"entries,omitempty"` // Log, oldest first
 }
 
-// A Entry is units that start at one instant.
+// An Entry is units that start at one instant.
 type Entry struct {
 	At    int64   `json:"at"`
 	Units float64 `json:"units"`
@@ -151,7 +154,7 @@ func (l Ledger) AfterRefund(now time.Time, r Refund) Ledger {
 		}
 		switch p.Kind {
 		case MeterLimit:
-			drained := a.Level - float64(p.perMicro()*float64(max(0, now.UnixMicro()-l.At)))
+			drained := a.Level - float64(p.perMicro()*float64(max(0, now.UnixMicro()-a.At)))
 			// What will have drained when the last one starts that is booked
 			// ahead is in nobody's way then: to take it off would let another
 			// start together with that one.

@@ -19,7 +19,10 @@ func (v *ledgerView) charge(ready int64, o Outcome) Ledger {
 		if c := u.cost(o); c > 0 {
 			v.chargeLimit(p, v.accts[i], float64(u.First), c, ready)
 		}
-		l.Expires = max(l.Expires, v.accts[i].idleAt(p, v.now)+microSecond)
+		v.accts[i].Idle = v.accts[i].idleAt(p, v.now)
+	}
+	for _, a := range l.Accounts {
+		l.Expires = max(l.Expires, a.Idle+microSecond)
 	}
 	for i, s := range l.Stated {
 		for _, u := range v.draw.Units {

@@ -1,5 +1,7 @@
 package store
 
+import "slices"
+
 // A ledgerView is a ledger as it stands at an instant, for one draw.
 type ledgerView struct {
 	now    int64
@@ -21,8 +23,12 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 	back := max(0, l.At-now) // the clock stepped back
 	v := ledgerView{now: now, draw: d, was: l, ledger: l, back: back}
 	n := &v.ledger
-	n.Accounts = make([]Account, len(l.Accounts), len(l.Accounts)+len(d.Limits))
-	copy(n.Accounts, l.Accounts)
+	n.Accounts = make([]Account, 0, len(l.Accounts)+len(d.Limits))
+	for _, a := range l.Accounts {
+		if a.shift(back); a.Idle+microSecond > now || d.draws(a) {
+			n.Accounts = append(n.Accounts, a)
+		}
+	}
 	if n.Pause -= back; n.Pause <= 0 || l.Pause == 0 {
 		n.Pause = 0
 	}
@@ -43,7 +49,7 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 	n.Heals = min(max(0, n.Heals-back), now+Ahead.Microseconds())
 	for _, p := range d.Limits {
 		if n.account(p) == nil {
-			a := Account{Kind: p.Kind, ID: p.ID}
+			a := Account{Kind: p.Kind, ID: p.ID, At: now}
 			if p.Kind == MeterLimit {
 				a.Level = -max(0, p.Credit)
 			}
@@ -53,7 +59,7 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 	for i, p := range d.Limits {
 		a := n.account(p)
 		v.accts = append(v.accts, a)
-		a.advance(p, l.At, now, back)
+		a.advance(p, now)
 		if lost && len(d.Seen.Levels) > 0 {
 			v.merged = true
 			raised := a.merge(p, now, d.Seen.since(p, now), d.Seen.Levels[i])
@@ -78,11 +84,30 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 	return v
 }
 
-// advance brings a from at, when it was written, to now.
-func (a *Account) advance(p Limit, at, now, back int64) {
+// draws reports whether one of d's limits is a's.
+func (d Draw) draws(a Account) bool {
+	return slices.ContainsFunc(d.Limits, func(p Limit) bool { return a.Kind == p.Kind && a.ID == p.ID })
+}
+
+// shift moves what a is dated by as far as the clock has stepped back. The
+// windows of a Calendar are the clock's own.
+func (a *Account) shift(back int64) {
+	if back == 0 || a.Kind == CalendarLimit {
+		return
+	}
+	a.At, a.Idle = a.At-back, a.Idle-back
+	a.Entries = slices.Clone(a.Entries)
+	for i := range a.Entries {
+		a.Entries[i].At -= back
+	}
+}
+
+// advance brings a to now.
+func (a *Account) advance(p Limit, now int64) {
 	switch p.Kind {
 	case MeterLimit:
-		a.Level = max(-max(0, p.Credit), a.Level-float64(p.perMicro()*float64(max(0, now-at))))
+		a.Level = max(-max(0, p.Credit), a.Level-float64(p.perMicro()*float64(max(0, now-a.At))))
+		a.At = now
 	case CalendarLimit:
 		per := p.Per.Microseconds()
 		ends := p.Ends.UnixMicro()
@@ -94,7 +119,7 @@ func (a *Account) advance(p Limit, at, now, back int64) {
 	case LogLimit:
 		var es []Entry
 		for _, e := range a.Entries {
-			if e.At -= back; e.At+p.Per.Microseconds() > now && e.Units > 0 {
+			if e.At+p.Per.Microseconds() > now && e.Units > 0 {
 				es = append(es, e)
 			}
 		}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -61,7 +62,7 @@ func TestLedgerCalendarRolls(t *testing.T) {
 	day := Limit{Kind: CalendarLimit, Size: 10, Per: 10 * time.Second, Ends: time.UnixMicro(4 * s)} // ends at 104 s
 	for ends, kept := range map[int64]bool{104 * s: true, 104*s - 1: false, 94 * s: false, 114 * s: true, 114*s + 1: false} {
 		a := Account{Level: 3, Ends: ends}
-		a.advance(day, now, now, 0)
+		a.advance(day, now)
 		if kept && (a.Level != 3 || a.Ends != ends) || !kept && (a.Level != 0 || a.Ends != 104*s) {
 			t.Errorf("ends at %d: %+v", ends, a)
 		}
@@ -142,5 +143,25 @@ func TestRefusalHealsWhatThereIs(t *testing.T) {
 	b.Draws[0].Seen.Paused = time.Minute
 	if next, r := Book(ledgerNow.Add(time.Second), ls, b); r.Outcome != Refused || len(next) != 2 || next[0].Pause == 0 || r.Keys[0].Gen != next[0].Gen {
 		t.Errorf("got %+v and %+v, want a refusal that keeps the pause", r, next)
+	}
+}
+
+// A key that is never idle keeps no limits that nobody draws on any more: their
+// accounts go a second after they would be as good as new.
+func TestLedgerForgetsLimitsThatNobodyUses(t *testing.T) {
+	const most = 3 // the one drawn on, one that is still in use, one in its last second
+	for _, kind := range []LimitKind{MeterLimit, LogLimit, CalendarLimit} {
+		now, ls := ledgerNow, make([]Ledger, 1)
+		for i := range 200 {
+			limit := Limit{ID: fmt.Sprint(i), Kind: kind, Size: 1, Rate: 1, Per: time.Second, Ends: ledgerNow}
+			next, r := Book(now, ls, Booking{Draws: []Draw{{Key: "k", Limits: []Limit{limit}, Units: []UnitCost{{"requests", 1, 1}}}}})
+			if r.Outcome != BookedAll {
+				t.Fatalf("limit %d: outcome %d", i, r.Outcome)
+			}
+			if ls = next; len(ls[0].Accounts) > most {
+				t.Fatalf("kind %d: %d accounts after %d limits, want at most %d", kind, len(ls[0].Accounts), i+1, most)
+			}
+			now = now.Add(time.Second)
+		}
 	}
 }

@@ -175,8 +175,11 @@ func (a Account) validate(latest int64) error {
 		return fmt.Errorf("ID of %d bytes, want at most %d", len(a.ID), MaxID)
 	case !(a.Level >= -amount && a.Level <= 1000*amount) || a.Kind != MeterLimit && a.Level < 0:
 		return fmt.Errorf("level %v", a.Level)
-	case a.Ends < 0 || a.Ends > latest:
-		return fmt.Errorf("ends at %d", a.Ends)
+	}
+	for name, at := range map[string]int64{"at": a.At, "idle": a.Idle, "ends": a.Ends} {
+		if at < 0 || at > latest {
+			return fmt.Errorf("%s %d", name, at)
+		}
 	}
 	last := int64(0)
 	for _, e := range a.Entries {

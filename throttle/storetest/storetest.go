@@ -74,6 +74,9 @@ func checks() []check {
 		{"a stated quota binds every handle until its reset", statedBinds},
 		{"a stated quota only tightens within its window", statedTightens},
 		{"a clock that steps back stalls nobody and mints nothing", clockBack},
+		{"a limit drains while others of its key are drawn on", undrawnDrains},
+		{"a limit lasts while others of its key are drawn on", undrawnLasts},
+		{"a clock that steps back moves limits that are not drawn on", undrawnKeepsItsDistance},
 		{"keys are any bytes", anyKey},
 		{"faulty bookings are refused by name", faults},
 		{"state comes back from what a process has seen", heals},
@@ -150,7 +153,7 @@ type step struct {
 
 func walk(ctx context.Context, s Setup, steps []step) error {
 	for i, st := range steps {
-		if st.advance > 0 {
+		if st.advance != 0 {
 			s.Advance(st.advance)
 		}
 		if _, err := want(ctx, s.Stores[st.handle], st.book, st.outcome, st.wait); err != nil {

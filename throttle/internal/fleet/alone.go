@@ -61,7 +61,7 @@ func spent(b store.Booking, now time.Time) []store.Ledger {
 		ls[i] = store.Ledger{Gen: 1, At: at, Expires: at + store.MaxHorizon.Microseconds()}
 		for _, p := range d.Limits {
 			if p.Kind == store.MeterLimit {
-				ls[i].Accounts = append(ls[i].Accounts, store.Account{Kind: p.Kind, ID: p.ID, Level: p.Size})
+				ls[i].Accounts = append(ls[i].Accounts, store.Account{Kind: p.Kind, ID: p.ID, At: at, Level: p.Size})
 			}
 		}
 	}
