@@ -2,6 +2,7 @@ package weir_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"runtime"
 	"strconv"
@@ -30,7 +31,8 @@ type perName struct {
 	of       func(r *http.Request) string
 	make     func(name string) *counter
 	counters map[string]*counter
-	after    bool // refusals say when to come back, too
+	delay    func() time.Duration // of an answer on its way back; nil: 20 ms
+	after    bool                 // refusals say when to come back, too
 	refused  int
 	hits     map[string]int
 }
@@ -60,8 +62,12 @@ func (s *perName) RoundTrip(r *http.Request) (*http.Response, error) {
 	if s.after && status == 429 {
 		h.Set("Retry-After", strconv.Itoa(int(c.ends.Sub(now).Seconds())+1))
 	}
+	delay := 20 * time.Millisecond
+	if s.delay != nil {
+		delay = s.delay()
+	}
 	s.mu.Unlock()
-	time.Sleep(20 * time.Millisecond)
+	time.Sleep(delay)
 	return testnet.Answer(r, status, h, nil), nil
 }
 
@@ -186,6 +192,37 @@ func TestLimitsPerResource(t *testing.T) {
 	}
 }
 
+// TestLimitsPerResourceInAnyOrder: nor does it lose any where answers overtake one
+// another, so that what they say is left rises and falls.
+func TestLimitsPerResourceInAnyOrder(t *testing.T) {
+	for seed := range uint64(80) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		resources, callers, calls, spread := 2+r.IntN(15), 1+r.IntN(3), 5+r.IntN(60), 5+r.IntN(100)
+		s := &perName{of: func(r *http.Request) string { return r.URL.Path }, make: func(string) *counter {
+			return &counter{size: calls, per: 15 * time.Minute}
+		}, delay: func() time.Duration { return time.Duration(1+r.IntN(spread)) * time.Millisecond }}
+		shared(t, fmt.Sprint(seed), s, func(t *testing.T, rt http.RoundTripper) {
+			var lost atomic.Int64
+			var wg sync.WaitGroup
+			start := time.Now()
+			for c := range resources * callers {
+				wg.Go(func() {
+					for i := c / resources; i < calls; i += callers {
+						if status, _ := visit(t, rt, fmt.Sprintf("/%d", 100+c%resources)); status != 200 {
+							lost.Add(1)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			if took, most := time.Since(start), 30*time.Second; lost.Load() > 0 || s.refused > 0 || took > most {
+				t.Errorf("%d calls to each of %d by %d callers, answers within %d ms: %d lost, %d refused, %v; want none, within %v",
+					calls, resources, callers, spread, lost.Load(), s.refused, took, most)
+			}
+		})
+	}
+}
+
 // TestOneLimitForManyPaths: a limit that all paths draw on binds paths that were
 // never seen, too: it is not asked about again and again.
 func TestOneLimitForManyPaths(t *testing.T) {
@@ -213,6 +250,46 @@ func TestOneLimitForManyPaths(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestOneLimitInAnyOrder: nor is it taken for several where answers overtake one
+// another: all of it is used, and hardly anything is refused.
+func TestOneLimitInAnyOrder(t *testing.T) {
+	sent, refused := 0, 0
+	for seed := range uint64(80) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		paths, callers, spread := 2+r.IntN(40), 1+r.IntN(30), 5+r.IntN(100)
+		size, per := 20+r.IntN(100), time.Duration(5+r.IntN(30))*time.Second
+		s := &perName{of: func(*http.Request) string { return "" }, make: func(string) *counter {
+			return &counter{size: size, per: per}
+		}, delay: func() time.Duration { return time.Duration(1+r.IntN(spread)) * time.Millisecond }}
+		shared(t, fmt.Sprint(seed), s, func(t *testing.T, rt http.RoundTripper) {
+			var lost atomic.Int64
+			var wg sync.WaitGroup
+			start := time.Now()
+			calls := 3 * size
+			for c := range callers {
+				wg.Go(func() {
+					for i := c; i < calls; i += callers {
+						if status, _ := visit(t, rt, fmt.Sprintf("/%d", i%paths)); status != 200 {
+							lost.Add(1)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			sent, refused = sent+calls, refused+s.refused
+			if took, most := time.Since(start), 3*per+20*time.Second; lost.Load() > 0 || took > most {
+				t.Errorf("%d per %v of %d paths, %d callers, answers within %d ms: %d lost, %d refused, %v; want none lost, within %v",
+					size, per, paths, callers, spread, lost.Load(), s.refused, took, most)
+			}
+		})
+	}
+	if refused > sent/50 {
+		t.Errorf("%d of %d refused, want at most one in fifty", refused, sent)
+	} else {
+		t.Logf("%d of %d refused", refused, sent)
 	}
 }
 

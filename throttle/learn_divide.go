@@ -81,7 +81,7 @@ func (l *learner) divide(q *quota, level int, clean bool) {
 func (l *learner) sort(now time.Time, q *quota, g *ticket, limit headers.Limit, cost float64, refused bool) {
 	s := &q.sharing
 	if left, ok := remaining(limit); ok && !refused {
-		q.witness(now, g.sent, g.where, left, cost)
+		q.witness(g.where, left, cost)
 	} else if refused && g.where != (where{}) {
 		s.share(g.where, g.strange())
 	}

@@ -17,9 +17,18 @@ import (
 
 const (
 	mostSeen  = 256 // stems and paths of a quota that are compared; with more it is taken for one limit
-	settledAt = 6   // answers that speak for one limit, after which no more are compared
-	apartAt   = -5  // answers that speak for several: chance makes a bucket look so once or twice
-	refusedIs = 3   // answers that the refusal of one that asked counts for: two refusals settle it
+	settledAt = 6   // votes for one limit, after which no more are compared
+	apartAt   = -5  // votes for several: chance makes a bucket look so once or twice
+	refusedIs = 3   // votes that the refusal of one that asked counts for: two refusals settle it
+
+	// A comparison is made when twice as much of others was answered as may be
+	// under way, and so many units beside: else what answers that overtake one
+	// another leave open is as large as what is to be told apart. A bucket into
+	// which units flow then looks by chance as though it were several about one
+	// time in six.
+	comparedAfter  = 4
+	votesOf        = 2   // a comparison in which one guess is right and the other is wrong
+	votesOfNeither = 0.5 // one in which both are wrong: answers overtook one another, or units flowed in
 )
 
 // A where tells requests apart more finely than kinds do, by keyed hashes of
@@ -28,6 +37,10 @@ type where struct {
 	stem uint64 // without what may be the id of an object
 	full uint64
 }
+
+// newStems is the hash under which stems that come for the first time are compared.
+// Those of where are odd.
+const newStems = 0
 
 // How finely a quota tells requests apart.
 const (
@@ -121,12 +134,21 @@ func newWhere(seed maphash.Seed, method, path string) where {
 // A sharing is what a quota knows of who shares it.
 type sharing struct {
 	depth  uint8
-	common [2]int8            // for one limit of several stems, and of several paths of a stem; negative: against
-	seen   map[uint64]float64 // of stems and paths, what was left when last said; nil: none
-	last   where              // of the last answer
-	said   float64            // left, as it said
-	heard  time.Time          // when
-	more   [2]bool            // there are several stems, several paths of a stem
+	common [2]float32       // votes for one limit of several stems, and of several paths of a stem; negative: against
+	seen   map[uint64]drawn // stems and paths; nil: none
+	count  float64          // units answered
+	last   where            // of the last answer
+	more   [2]bool          // there are several stems, several paths of a stem
+}
+
+// drawn is what a stem or a path has drawn on a quota.
+type drawn struct {
+	left  float64 // as its last answer said
+	count float64 // units answered
+
+	// A comparison begins with what was left, and the counts of its own and of
+	// all with which it is compared: of all stems, or of all paths of its stem.
+	base, own, all float64
 }
 
 // settled reports that requests of one kind were seen to share the quota.
@@ -172,11 +194,11 @@ func (q *quota) mayAsk(now time.Time, w where, n float64) bool {
 	if strange {
 		s.more[level] = true
 	}
-	if strange && s.common[level] >= settledAt || !strange && (!s.unsure() || s.seen[w.full] < n) {
+	if strange && s.common[level] >= settledAt || !strange && (!s.unsure() || s.seen[w.full].left < n) {
 		return false
 	}
 	q.roll(now)
-	return !q.asking && q.reset.Known && q.left < n && !q.flows
+	return !q.asking && q.reset.Known && q.left < n && !(q.flows && q.rate() > 0)
 }
 
 // apart reports whether an answer to a request to w, that was sent at sent, can
@@ -203,51 +225,81 @@ func (q *quota) over(sent time.Time) bool {
 		!sent.Before(q.basis) && sent.Before(q.reset.Value.Add(-coarse))
 }
 
-// witness compares an answer to a request to w, that was sent at sent, with what
-// w's own last answer makes expect, and with the last one to others.
-func (q *quota) witness(now, sent time.Time, w where, left, cost float64) {
+// witness takes in what an answer to a request to w says is left, and compares.
+func (q *quota) witness(w where, left, cost float64) {
 	s := &q.sharing
 	if s.settled() || w == (where{}) {
 		return
 	}
 	if s.seen == nil {
-		s.seen = make(map[uint64]float64, 4)
+		s.seen = make(map[uint64]drawn, 4)
 	}
-	if s.last != (where{}) && w.full != s.last.full {
-		s.compare(w, left, cost, q.flying(), !sent.Before(s.heard))
+	if s.last != (where{}) && w.stem != s.last.stem {
+		s.more[0] = true
+	} else if s.last != (where{}) && w.full != s.last.full {
+		s.more[1] = true
 	}
-	s.last, s.said, s.heard = w, left, now
-	if len(s.seen)+2 > mostSeen {
+	s.last = w
+	if len(s.seen)+4 > mostSeen {
 		s.common[1] = settledAt // nor is there room to tell more paths apart
 		if s.depth == byKind {
 			s.common[0], s.seen = settledAt, nil
 		}
 		return
 	}
-	s.seen[w.stem] = left
+	s.count += cost
+	stem := s.drew(0, w.stem, newStems, s.count, left, cost, q.flying())
 	if s.depth != byStem || s.common[1] < settledAt {
-		s.seen[w.full] = left
+		s.drew(1, w.full, ^w.stem, stem.count, left, cost, q.flying())
 	}
 }
 
-// compare votes. For one limit speaks that less is left than the others were told
-// of, by no more than can be under way; against it, that w's own count goes on
-// though the others' was lower before. after tells that the request was sent when
-// they had been told.
-func (s *sharing) compare(w where, left, cost, flying float64, after bool) {
-	level, own := 0, w.stem
-	if w.stem == s.last.stem {
-		level, own = 1, w.full
+// drew takes in an answer of a stem or a path. all is what was answered of those
+// with which it is compared. Where they share one limit as much less is left as all
+// of them drew; where each has its own, as it drew itself. Those that come for the
+// first time are compared with those that came before them, under the hash fresh.
+func (s *sharing) drew(level int, hash, fresh uint64, all, left, cost, flying float64) drawn {
+	d, known := s.seen[hash]
+	if !known {
+		first := s.seen[fresh]
+		s.seen[fresh] = s.compare(level, first, all, left, flying, true)
 	}
-	s.more[level] = true
-	before, known := s.seen[own]
-	goesOn := known && math.Abs(left-(before-cost)) < 0.5
-	fell := s.said - left
+	d.left, d.count = left, d.count+cost
+	d = s.compare(level, d, all, left, flying, !known)
+	s.seen[hash] = d
+	return d
+}
+
+// compare votes when the comparison that d began is due, and begins the next.
+func (s *sharing) compare(level int, d drawn, all, left, flying float64, fresh bool) drawn {
+	own, drop := d.count-d.own, d.base-left
+	others := all - d.all - own
+	due := 2*flying + comparedAfter
+	if fresh {
+		due = 2*flying + 1 // they only speak for one limit, and units that flow in do not
+	}
 	switch {
-	case goesOn && after && fell < cost-0.5:
-		s.common[level]--
-	case !goesOn && fell > cost-0.5 && fell <= cost+flying+2 && s.common[level] < settledAt:
-		s.common[level]++
+	case d.all > 0 && drop >= 0 && others < due:
+		return d
+	case d.all == 0 || drop < 0:
+	case drop > own+others-flying-0.5:
+		s.vote(level, min(votesOf, float32(others)))
+	case fresh: // their own may have been drawn on by somebody else
+	case math.Abs(drop-own) < 0.5:
+		s.vote(level, -votesOf)
+	case math.Abs(drop-own) < 0.5+flying*own/(own+others):
+		s.vote(level, -1)
+	default:
+		s.vote(level, votesOfNeither)
+	}
+	d.base, d.own, d.all = left, d.count, all
+	return d
+}
+
+// vote counts votes for one limit, as long as none is settled.
+func (s *sharing) vote(level int, votes float32) {
+	if s.common[level] < settledAt {
+		s.common[level] += votes
 	}
 }
 
@@ -256,15 +308,15 @@ func (s *sharing) compare(w where, left, cost, flying float64, after bool) {
 func (s *sharing) share(w where, asked bool) {
 	level, strange := s.strange(w)
 	for i := range s.common {
-		if asked && s.common[i] < settledAt && (!strange || i == level) {
-			s.common[i] += refusedIs
+		if asked && (!strange || i == level) {
+			s.vote(i, refusedIs)
 		}
 	}
 	if s.seen == nil && !s.settled() {
-		s.seen = make(map[uint64]float64, 4)
+		s.seen = make(map[uint64]drawn, 4)
 	}
 	if s.seen != nil && len(s.seen)+2 <= mostSeen {
-		s.seen[w.stem], s.seen[w.full] = 0, 0
+		s.seen[w.stem], s.seen[w.full] = drawn{}, drawn{}
 	}
 }
 
