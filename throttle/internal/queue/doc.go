@@ -32,7 +32,8 @@
 // nothing. Within a priority and lane the order is that of arrival; lanes take
 // turns; one of 8 grants made while a lower priority waits is a lower one's. A
 // younger request passes older ones only if it draws on no account that they are
-// short of. Only what is certain refuses anybody, and it does so at once.
+// short of. Only what is certain refuses anybody, and it does so at once; of very
+// many the lock is given up in between.
 //
 // # Invariants
 //

@@ -40,6 +40,10 @@ type crowd struct {
 	timer  *time.Timer   // for expiry
 	wake   meter.Instant // when timer fires; Never: it does not
 	seq    uint64        // of the last waiter that brought no order of its own
+
+	lists   []*waitlist // all
+	reviews []*review   // to be gone on with
+	working bool        // a timer goes on with them
 }
 
 // NewDomains returns domains of which there is but the shared one.
@@ -119,6 +123,12 @@ func (e *Domain) hand(to *Domain) {
 	x.seq = max(x.seq, c.seq)
 	for _, w := range c.expiry {
 		heap.Push(&x.expiry, w)
+	}
+	for _, l := range c.lists {
+		x.enroll(l)
+	}
+	if x.reviews = append(x.reviews, c.reviews...); len(c.reviews) > 0 {
+		to.later(x)
 	}
 	to.Waiting += e.Waiting
 	e.Waiting, e.crowd = 0, nil

@@ -165,6 +165,7 @@ func (e *Domain) join(w *Waiter, d *Need) {
 	a := d.Account
 	if a.waitlist == nil {
 		a.waitlist = &waitlist{account: a, wake: meter.Never}
+		e.gather().enroll(a.waitlist)
 	}
 	l := a.waitlist
 	var was *Waiter
@@ -209,4 +210,5 @@ func (e *Domain) unclaim(k *place, granted bool) {
 		l.timer.Stop()
 	}
 	l.account.waitlist = nil
+	e.crowd.strike(l)
 }

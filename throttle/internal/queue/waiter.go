@@ -180,6 +180,7 @@ func (e *Domain) list(now meter.Instant, w *Waiter) {
 // unlist undoes list.
 func (e *Domain) unlist(w *Waiter) {
 	s := w.Group
+	e.crowd.forget(w)
 	if w.prev != nil {
 		w.prev.next = w.next
 	} else {
@@ -221,7 +222,8 @@ func (e *Domain) watch(now meter.Instant) {
 	}
 }
 
-// expire refuses those whose time is up, unless there is room for them just now.
+// expire refuses those whose time is up, unless there is room for them just now. If
+// there are more than a slice of them, the timer comes again for the others.
 func (e *Domain) expire() {
 	e = e.Lock()
 	defer e.Unlock()
@@ -229,7 +231,7 @@ func (e *Domain) expire() {
 	if e.crowd != nil {
 		e.crowd.wake = meter.Never
 	}
-	for e.crowd != nil && len(e.crowd.expiry) > 0 && e.crowd.expiry[0].expires <= now {
+	for n := 0; n < slice/look && e.crowd != nil && len(e.crowd.expiry) > 0 && e.crowd.expiry[0].expires <= now; n++ {
 		w := e.crowd.expiry[0]
 		e.retry(w)
 		if e.Run(now); !w.over() {

@@ -42,6 +42,7 @@ type waitlist struct {
 	size    int
 	units   int64
 	dirty   bool
+	at      int           // in the domain's waitlists
 	first   meter.Instant // when the first wait in it ends, or before
 	wake    meter.Instant // when timer fires; never: it does not
 	timer   *time.Timer
