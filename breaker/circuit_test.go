@@ -1,11 +1,72 @@
 package breaker
 
 import (
+	"errors"
 	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
 )
+
+// TestOpenPeriodsAreJittered: circuits that open together do not probe together.
+func TestOpenPeriodsAreJittered(t *testing.T) {
+	seen := make(map[time.Duration]bool)
+	for range 100 {
+		d := jitter(time.Second, 0, time.Minute)
+		if d < 800*time.Millisecond || d > 1200*time.Millisecond {
+			t.Fatalf("%v", d)
+		}
+		seen[d] = true
+		if d = jitter(time.Minute, 0, time.Minute); d < 48*time.Second || d > time.Minute {
+			t.Fatalf("at the longest: %v", d)
+		}
+		if d = jitter(time.Second, 10*time.Second, time.Minute); d < 10*time.Second || d > 12*time.Second {
+			t.Fatalf("with Retry-After: %v", d)
+		}
+		if d = jitter(time.Second, 1<<62, time.Minute); d != time.Minute {
+			t.Fatalf("with a huge Retry-After: %v", d)
+		}
+	}
+	if len(seen) < 90 {
+		t.Errorf("%d different periods of 100", len(seen))
+	}
+}
+
+func TestOpenPeriodHeedsRetryAfter(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{})
+		h.set(answerWith(500, "Retry-After", "20"))
+		for range 20 {
+			get(rt, site)
+		}
+		_, err := get(rt, site)
+		var e *Error
+		if !errors.As(err, &e) || e.RetryAfter < 20*time.Second || e.RetryAfter > 24*time.Second {
+			t.Errorf("opened by Retry-After 20: %v", err)
+		}
+		due(t, cs)
+		h.set(answerWith(503, "Retry-After", "30"))
+		get(rt, site)
+		want(t, cs, HalfOpen, "a probe was throttled")
+		if _, err = get(rt, site); !errors.As(err, &e) || e.RetryAfter != 30*time.Second || e.State != HalfOpen {
+			t.Errorf("probe answered Retry-After 30: %v", err)
+		}
+		h.set(answerWith(503, "Retry-After", "86400"))
+		time.Sleep(30 * time.Second)
+		get(rt, site)
+		if _, err = get(rt, site); !errors.As(err, &e) || e.RetryAfter != time.Minute {
+			t.Errorf("a day: %v", err)
+		}
+		_, h, rt = rig(t, Config{Consecutive: 1, Classify: func(*http.Response, error) Outcome { return Failure }})
+		h.set(answerWith(429, "Retry-After", "20"))
+		for range 4 {
+			get(rt, site)
+		}
+		if _, err = get(rt, site); !errors.As(err, &e) || e.RetryAfter < 20*time.Second {
+			t.Errorf("429, classified as failure: %v", err)
+		}
+	})
+}
 
 // TestSlowProbesHoldNobodyUp: the next probe goes when its hundred requests
 // have been turned away, whether the one before is back or not.

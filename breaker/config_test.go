@@ -65,6 +65,29 @@ func TestConfigDefaults(t *testing.T) {
 	}
 }
 
+// What lies on a bound is allowed.
+func TestConfigBounds(t *testing.T) {
+	for _, c := range []Config{
+		{Window: minWindow}, {Window: maxDuration}, {SlowCall: 1, SlowRate: 1}, {OpenFor: minOpenFor}, {MaxOpenFor: minOpenFor},
+		{OpenFor: time.Second, MaxOpenFor: time.Second}, {MinCalls: maxCount}, {Probes: maxCount}, {Consecutive: maxCount}, {Consecutive: -1},
+		{FailureRate: 1}, {Patience: maxDuration}, {RetriesOnly: true},
+	} {
+		if _, err := NewCircuits(c); err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// What is no pattern is refused and named.
+func TestSetHostRefusesWhatIsNoPattern(t *testing.T) {
+	cs := circuits(t, Config{})
+	for _, pat := range []string{"", "a b", "*.*.example", "a.example/path"} {
+		if err := cs.SetHost(pat, Config{}); err == nil || !strings.HasPrefix(err.Error(), "breaker: ") {
+			t.Errorf("%q: %v", pat, err)
+		}
+	}
+}
+
 func TestSetHost(t *testing.T) {
 	cs := circuits(t, Config{MinCalls: 1})
 	for pat, n := range map[string]int{"*.example": 2, "*.b.example": 3, "a.example": 4, "127.0.0.1:8080": 5} {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
@@ -96,6 +97,18 @@ func TestFallbackOn(t *testing.T) {
 		}
 		if _, err := NewCircuits(Config{FallbackOn: OnFailure}); err == nil {
 			t.Error("FallbackOn without Fallback is accepted")
+		}
+	})
+}
+
+// The error of a fallback that failed comes out.
+func TestErrorOfFallback(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gone := errors.New("no copy either")
+		cs := circuits(t, Config{Fallback: func(*http.Request, error) (*http.Response, error) { return nil, gone }})
+		cs.Force("a.example", Open)
+		if _, err := get(cs.Door(&host{answer: down}), site); !errors.Is(err, gone) {
+			t.Errorf("refused: %v, want the fallback's error", err)
 		}
 	})
 }

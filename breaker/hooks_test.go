@@ -295,6 +295,28 @@ func TestStateText(t *testing.T) {
 	}
 }
 
+func TestHookMayCallBack(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var cs *Circuits
+		var saw []State
+		c := Config{OnStateChange: func(ch Change) {
+			saw = append(saw, ch.To)
+			if got := cs.State(ch.Host); got != ch.To {
+				t.Errorf("told of %v, found %v", ch.To, got)
+			}
+			cs.Stats()
+			if ch.To == Open && len(saw) == 1 {
+				cs.Force("b.example", Open)
+				cs.Release("b.example")
+			}
+		}}
+		cs = circuits(t, c)
+		h := new(host)
+		rt := cs.Door(cs.Meter(h))
+		open(t, cs, h, rt)
+	})
+}
+
 // TestConcurrency hammers one host from many goroutines while it fails and
 // recovers, is forced and released, and its settings change. It fails by a
 // race, a deadlock, or a circuit that stays open.

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -131,6 +132,14 @@ func live(t *testing.T, patience time.Duration, down []weather, list []arrival) 
 	}
 	synctest.Wait()
 	return broken
+}
+
+// The signal by which a throttle takes a wait over has a text of its own, in
+// case it is seen.
+func TestYieldText(t *testing.T) {
+	if got := new(yield).Error(); !strings.HasPrefix(got, "breaker: ") {
+		t.Errorf("text %q", got)
+	}
 }
 
 // TestLine plays generated histories of outages and of requests that wait,

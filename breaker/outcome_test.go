@@ -266,6 +266,38 @@ func (a announcing) Read(p []byte) (int, error) {
 	return copy(p, "x"), nil
 }
 
+// Each Outcome has a word, and no other value has one.
+func TestOutcomeWords(t *testing.T) {
+	for o, want := range []string{"default", "success", "failure", "ignore", "invalid", "invalid"} {
+		if got := Outcome(o).String(); got != want {
+			t.Errorf("%d: %s, want %s", o, got, want)
+		}
+	}
+}
+
+// A limit that is spent says nothing about the host, whatever the status.
+func TestThrottledServerErrors(t *testing.T) {
+	for code, want := range map[string]Outcome{
+		"ThrottlingException": Ignore, "ConcurrentLimitExceeded": Ignore, "ServiceUnavailable": Failure,
+	} {
+		r := httptest.NewRequest("GET", site, nil)
+		if got := outcomeOf(t, Config{}, r, answerWith(503, "X-Amzn-ErrorType", code)); got != want {
+			t.Errorf("503 %s: got %v, want %v", code, got, want)
+		}
+	}
+}
+
+// A header value with a control character is the caller's mistake.
+func TestControlCharacters(t *testing.T) {
+	for value, want := range map[string]Outcome{"x\x7f": Ignore, "x\x1f": Ignore, "x\x80": Failure, "x y": Failure} {
+		r := httptest.NewRequest("GET", site, nil)
+		r.Header["A"] = []string{value}
+		if got := outcomeOf(t, Config{}, r, failing(errReset)); got != want {
+			t.Errorf("%q: got %v, want %v", value, got, want)
+		}
+	}
+}
+
 // A request's trailers are its body's from the first Read on: a base may go on
 // reading after it has returned.
 func TestTrailersAreTheBodys(t *testing.T) {

@@ -135,6 +135,22 @@ func TestShardNamesAreSecret(t *testing.T) {
 	}
 }
 
+// Shards are told apart where they show.
+func TestShardsShowApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cs := circuits(t, Config{Shard: func(r *http.Request) string { return r.URL.Path }})
+		rt := cs.Meter(&host{answer: down})
+		for range 5 {
+			get(rt, site+"a")
+			get(rt, site+"b")
+		}
+		list := cs.Stats().Circuits
+		if len(list) != 2 || list[0].Shard == list[1].Shard || len(list[0].Shard) != 8 {
+			t.Errorf("stats %+v, want two circuits with names of their own", list)
+		}
+	})
+}
+
 // TestRetriesOnly: first attempts pass and probe; retries and hedges do not.
 func TestRetriesOnly(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -304,6 +304,39 @@ func TestStrings(t *testing.T) {
 	}
 }
 
+// The clock of a response is its Date; a cached copy's quotas are no more.
+func TestClockOfAResponse(t *testing.T) {
+	h := func(pairs ...string) http.Header {
+		m := http.Header{"X-Ratelimit-Limit": {"10"}, "X-Ratelimit-Reset": {"1768478460"}}
+		for i := 0; i < len(pairs); i += 2 {
+			m[pairs[i]] = []string{pairs[i+1]}
+		}
+		return m
+	}
+	for _, c := range []struct {
+		h    http.Header
+		want string
+	}{
+		{h(), "at most 10 requests, resets in 1m0s"},
+		{h("Date", "Thu, 15 Jan 2026 12:00:30 GMT"), "at most 10 requests, resets in 30s"},
+		{h("date", "Thu, 15 Jan 2026 12:00:50 GMT", "Date", "Thu, 15 Jan 2026 12:00:30 GMT"), "at most 10 requests, resets in 30s"},
+		{h("Date", "yesterday"), "at most 10 requests, resets in 1m0s"},
+		{h("Age", "0"), "at most 10 requests, resets in 1m0s"},
+		{h("Age", "1"), "nothing said"},
+		{h("age", "1"), "nothing said"},
+		{h("Age", "x"), "at most 10 requests, resets in 1m0s"},
+	} {
+		if got := Parse(response(200, c.h), noon).String(); got != c.want {
+			t.Errorf("%v: %s, want %s", c.h, got, c.want)
+		}
+	}
+	for status, want := range map[int]string{429: "throttled (quota)", 420: "throttled (quota)", 430: "throttled (quota)", 509: "throttled (quota)", 529: "throttled (overload)", 503: "nothing said"} {
+		if got := Parse(response(status, http.Header{}), time.Time{}).String(); got != want {
+			t.Errorf("a bare %d: %s", status, got)
+		}
+	}
+}
+
 // Silent tells of headers what Parse makes of them: in the corpus, which is all
 // about headers that speak, and beside them in those that never do.
 func TestSilent(t *testing.T) {

@@ -174,6 +174,28 @@ func TestLeaversMakeNoAttempt(t *testing.T) {
 	}
 }
 
+// A failure that is not repeated earns nothing.
+func TestFailuresEarnNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := play(step{status: 500})
+		rt := newTransport(t, s, Config{MaxAttempts: 2, Backoff: fixed(0)})
+		left := func() float64 { return rt.Stats().Hosts["a.example"].Allowance }
+		get(t, rt, "GET")
+		spent := left()
+		for _, st := range []step{{status: 500}, {status: 501}, {err: errReset}} {
+			s.steps = []step{st}
+			get(t, rt, "POST")
+			if got := left(); got != spent {
+				t.Errorf("%+v: %v tokens are left, want %v", st, got, spent)
+			}
+		}
+		s.steps = []step{{status: 404}}
+		if get(t, rt, "POST"); left() != spent+earn {
+			t.Errorf("after an answer %v tokens are left, want %v", left(), spent+earn)
+		}
+	})
+}
+
 // What was not paid is not paid back to an allowance that others have spent.
 func TestFreeHedgesPayNothingBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

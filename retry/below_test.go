@@ -249,6 +249,16 @@ func TestNoTimeIsDeadline(t *testing.T) {
 	}
 }
 
+// Wire hands on what a layer below it says about waiting.
+func TestWireAsksBelow(t *testing.T) {
+	layer := &fakeLayer{base: play(step{status: 200}), layer: trip.Meter,
+		outlook: func(*http.Request) (time.Duration, error) { return time.Minute, errReset }}
+	wait, err := trip.Outlook(Wire(layer, Config{}), request(t, "GET", "http://a.example/", ""))
+	if wait != time.Minute || err != errReset {
+		t.Errorf("got %v, %v; the layer below said 1m0s and an error", wait, err)
+	}
+}
+
 // An answer in hand that says that a POST was refused is not returned if a later
 // attempt may have been processed: its caller might repeat it.
 func TestAnswerInHandAndNotTheLast(t *testing.T) {

@@ -204,6 +204,36 @@ func TestEndedWhileWriting(t *testing.T) {
 	}
 }
 
+// What the base says of an attempt proves what was sent, also without timeouts,
+// and also of one that a timeout ended.
+func TestProofOfWhatWasSent(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		timeout time.Duration
+		err     error
+		unsent  bool
+	}{
+		{"no such request", -1, errors.New("net/http: invalid method"), true},
+		{"reset", -1, errReset, false},
+		{"dialing took too long", time.Second, &dialError, true},
+		{"no answer for too long", time.Second, errReset, false},
+	} {
+		bubble(t, test.name, func(t *testing.T) {
+			base := testnet.Func(func(r *http.Request) (*http.Response, error) {
+				if test.timeout > 0 {
+					<-r.Context().Done()
+				}
+				return nil, test.err
+			})
+			rt := newTransport(t, base, Config{MaxAttempts: 1, AttemptTimeout: test.timeout, StallTimeout: -1})
+			_, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
+			if err == nil || errors.Is(err, notsent.Err) != test.unsent {
+				t.Errorf("got %v; not sent: %t", err, !test.unsent)
+			}
+		})
+	}
+}
+
 // tracing is somebody's layer below that has a trace of its own.
 func tracing(base http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {

@@ -174,6 +174,28 @@ func TestLateStrike(t *testing.T) {
 	})
 }
 
+// halves is a connection whose writing side can be closed alone.
+type halves struct {
+	io.ReadWriteCloser
+	closed int
+}
+
+func (h *halves) CloseWrite() error {
+	h.closed++
+	return errReset
+}
+
+// CloseWrite of a switched connection is the connection's, if it has one.
+func TestDuplexCloseWrite(t *testing.T) {
+	h := new(halves)
+	if err := (&duplex{w: h}).CloseWrite(); err != errReset || h.closed != 1 {
+		t.Errorf("got %v after %d calls", err, h.closed)
+	}
+	if err := (&duplex{w: struct{ io.ReadWriteCloser }{}}).CloseWrite(); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("got %v of a connection without", err)
+	}
+}
+
 // The runtime gives out memory by sizes, of which 160 is one: with more, each
 // attempt that has a timeout costs 176 bytes.
 func TestFlightSize(t *testing.T) {

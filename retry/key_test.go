@@ -108,6 +108,25 @@ func TestPanicClosesBody(t *testing.T) {
 	})
 }
 
+// A hook that panics before anything was sent leaves no body open.
+func TestPanicOfKeyClosesBody(t *testing.T) {
+	body := testnet.NewBody("x")
+	r := request(t, "POST", "http://a.example/", "")
+	r.Body = body
+	rt := newTransport(t, play(step{status: 200}), Config{IdempotencyKey: func(*http.Request) string { panic("hook") }})
+	func() {
+		defer func() {
+			if recover() != "hook" {
+				t.Error("the panic did not pass")
+			}
+		}()
+		rt.RoundTrip(r)
+	}()
+	if body.Closes() == 0 {
+		t.Error("the body was left open")
+	}
+}
+
 // An entry without a value says, as to net/http, that the request may be repeated
 // and that no key is to be sent.
 func TestIdempotentWithoutAKey(t *testing.T) {

@@ -1,6 +1,7 @@
 package retry
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -215,6 +216,100 @@ func TestPolicyAttemptTimeout(t *testing.T) {
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Each kind of distrust is enough.
+func TestDistrusted(t *testing.T) {
+	for _, err := range []error{
+		&tls.CertificateVerificationError{Err: errReset}, x509.UnknownAuthorityError{},
+		x509.CertificateInvalidError{}, x509.HostnameError{Certificate: new(x509.Certificate)},
+	} {
+		if !distrusted(err) {
+			t.Errorf("%T is taken for trust", err)
+		}
+	}
+	if distrusted(errors.New("tls: something else")) {
+		t.Error("any error is taken for distrust")
+	}
+}
+
+// An error of Check ends the request, whether there was an answer or not.
+func TestErrorOfCheckEndsTheRequest(t *testing.T) {
+	errCheck := errors.New("enough")
+	for name, s := range map[string]step{"an answer": {status: 500}, "none": {err: errReset}} {
+		bubble(t, name, func(t *testing.T) {
+			rt := newTransport(t, play(s), Config{Check: func(context.Context, *http.Response, error) (bool, error) { return false, errCheck }})
+			if resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", "")); resp != nil || !errors.Is(err, errCheck) {
+				t.Errorf("got %v, %v", resp, err)
+			}
+		})
+	}
+}
+
+// No vote makes a permanent failure worth another attempt, or unsafe.
+func TestCheckCannotRepeatThePermanent(t *testing.T) {
+	for _, method := range []string{"GET", "POST"} {
+		bubble(t, method, func(t *testing.T) {
+			var reasons []Reason
+			s := play(step{err: errors.New("unsupported protocol scheme \"ftp\"")})
+			rt := newTransport(t, s, Config{
+				Check:     func(context.Context, *http.Response, error) (bool, error) { return true, nil },
+				OnAttempt: func(a Attempt) { reasons = append(reasons, a.Reason) },
+			})
+			rt.RoundTrip(request(t, method, "http://a.example/", ""))
+			if s.calls() != 1 || len(reasons) != 1 || reasons[0] != Final {
+				t.Errorf("%d attempts, %v", s.calls(), reasons)
+			}
+		})
+	}
+}
+
+// A 403 is a throttled answer if its headers or the throttle below say so, and
+// one of them is enough.
+func TestA403ThatThrottles(t *testing.T) {
+	for _, test := range []struct {
+		name, header string
+		told         bool
+		want         Outcome
+	}{
+		{"neither", "X-Nothing: 1", false, Answered},
+		{"its headers", "Retry-After: 1; X-RateLimit-Remaining: 0; X-RateLimit-Limit: 60; X-RateLimit-Reset: 1", false, Throttled},
+		{"the throttle", "X-Nothing: 1", true, Throttled},
+	} {
+		bubble(t, test.name, func(t *testing.T) {
+			var first Outcome
+			layer := &fakeLayer{base: play(step{status: 403, header: test.header}, step{status: 200}), layer: trip.Throttle,
+				after: func(resp *http.Response, tr *trip.Trip) { tr.Throttled = test.told && resp.StatusCode == 403 }}
+			rt := newTransport(t, layer, Config{OnAttempt: func(a Attempt) {
+				if a.Number == 1 {
+					first = a.Outcome
+				}
+			}})
+			get(t, rt, "GET")
+			if first != test.want {
+				t.Errorf("got %v, want %v", first, test.want)
+			}
+		})
+	}
+}
+
+// No vote makes a POST repeatable, and the hook is told why there was no retry.
+func TestUnsafeIsSaid(t *testing.T) {
+	yes := func(context.Context, *http.Response, error) (bool, error) { return true, nil }
+	for name, c := range map[string]Config{"policy": {}, "Check": {Check: yes}} {
+		bubble(t, name, func(t *testing.T) {
+			var reasons []Reason
+			c.OnAttempt = func(a Attempt) { reasons = append(reasons, a.Reason) }
+			s := play(step{status: 500})
+			resp, err := newTransport(t, s, c).RoundTrip(request(t, "POST", "http://a.example/", "x"))
+			if err != nil || resp.StatusCode != 500 || s.calls() != 1 {
+				t.Fatalf("%v, %v after %d attempts", resp, err, s.calls())
+			}
+			if len(reasons) != 1 || reasons[0] != Unsafe {
+				t.Errorf("reasons %v, want %v", reasons, Unsafe)
+			}
+		})
+	}
+}
 
 // linked is a RoundTripper that speaks for the layers below it.
 type linked struct {

@@ -228,6 +228,30 @@ type withTable struct {
 	table *hosts.Table
 }
 
+// Settings given to a host later hold from its next request on.
+func TestLaterSettingsHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := play(step{status: 500})
+		rt := newTransport(t, s, Config{})
+		for i, attempts := range []int{2, 1, 3, 1} {
+			if err := rt.SetHost("a.example", Config{MaxAttempts: attempts}); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				before := s.calls()
+				resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp.Body.Close()
+				if got := s.calls() - before; got != attempts {
+					t.Errorf("settings %d: %d attempts, want %d", i, got, attempts)
+				}
+			}
+		}
+	})
+}
+
 func (w withTable) Link() trip.Link {
 	k := w.fakeLayer.Link()
 	k.Hosts = w.table

@@ -205,3 +205,65 @@ func TestDraftsKeepTheCarefulValue(t *testing.T) {
 		}
 	}
 }
+
+// Which halves are joined, and which name goes to which limit.
+func TestJoinedOrApart(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		header http.Header
+		want   string
+	}{
+		{"a label names the limit of its family",
+			http.Header{"Ratelimit": {`"default";r=7`}, "X-Ratelimit-Limit": {"10"}, "X-Ratelimit-Remaining": {"5"}, "X-Ratelimit-Resource": {"core"}},
+			"default: 7 requests left; core: 5 of 10 requests left"},
+		{"and no limit that has a name",
+			http.Header{"X-Other-Ratelimit-Limit": {"70"}, "X-Other-Ratelimit-Remaining": {"7"}, "X-Ratelimit-Limit": {"10"}, "X-Ratelimit-Remaining": {"5"}, "X-Ratelimit-Resource": {"core"}},
+			"other: 7 of 70 requests left; core: 5 of 10 requests left"},
+		{"two halves without a name",
+			http.Header{"X-Quota-Remaining": {"5"}, "X-Ratelimit-Limit": {"10"}},
+			"5 of 10 requests left"},
+		{"a half with a name stays apart",
+			http.Header{"X-Quota-Remaining": {"5"}, "X-Ratelimit-Core-Limit": {"10"}},
+			"5 requests left; core: at most 10 requests"},
+		{"two resets are two limits",
+			http.Header{"X-Quota-Reset": {"5"}, "X-Ratelimit-Limit": {"10"}, "X-Ratelimit-Reset": {"9"}},
+			"requests, resets in 5s; at most 10 requests, resets in 9s"},
+		{"a window within a word",
+			http.Header{"X-Ratelimit-Perdaylimit": {"10"}, "X-Ratelimit-Perdayremaining": {"9"}},
+			"9 of 10 requests left per 24h0m0s"},
+		{"the unnamed rest of a named quota",
+			http.Header{"X-Ratelimit-Daily-Limit": {"100"}, "X-Ratelimit-Remaining": {"9"}},
+			"daily: 9 of 100 requests left per 24h0m0s"},
+		{"hard and soft are names",
+			http.Header{"X-Ratelimit-Hard-Limit": {"10"}, "X-Ratelimit-Soft-Limit": {"9"}},
+			"hard: at most 10 requests; soft: at most 9 requests"},
+		{"a quota and its policy in one line",
+			http.Header{"X-Ratelimit-Limit": {"100, 100;w=60"}, "X-Ratelimit-Remaining": {"9"}},
+			"9 of 100 requests left per 1m0s"},
+	} {
+		if got := Parse(response(200, c.header), noon).String(); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// Units other than requests.
+func TestUnitsOfNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"X-Ratelimit-Limit-Bytes": "at most 100 bytes", "X-Ratelimit-Limit-Tokens": "at most 100 tokens",
+		"X-Ratelimit-Limit-Requests": "at most 100 requests", "X-Ratelimit-Limit": "at most 100 requests",
+	} {
+		if got := Parse(response(200, http.Header{name: {"100"}}), noon).String(); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// Limits of two partitions are two limits.
+func TestPartitionsStayApart(t *testing.T) {
+	s := Parse(response(200, http.Header{"Ratelimit": {`"p";r=5;pk=:YQ==:, "p";r=7;pk=:Yg==:`}}), noon)
+	if len(s.Limits) != 2 || s.Limits[0].Partition == s.Limits[1].Partition ||
+		s.Limits[0].Remaining.Value+s.Limits[1].Remaining.Value != 12 {
+		t.Errorf("got %v", s)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -90,6 +91,69 @@ func TestUserFunctionsFail(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestHooksCallBack: functions of the user's may send requests through the
+// Transport that called them, also with the context they were given.
+func TestHooksCallBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rt *weir.Transport
+		var nested atomic.Int64
+		again := func(ctx context.Context) {
+			if ctx.Value(valueKey{}) != nil {
+				return
+			}
+			nested.Add(1)
+			ctx = context.WithValue(ctx, valueKey{}, "nested")
+			if resp, err := rt.RoundTrip(get(t, "http://h/nested").WithContext(ctx)); err == nil {
+				resp.Body.Close()
+			} else {
+				t.Errorf("nested: %v", err)
+			}
+		}
+		ask := func(r *http.Request) string { again(r.Context()); return "" }
+		n := 0
+		base := testnet.Func(func(r *http.Request) (*http.Response, error) {
+			if n++; n%5 == 1 {
+				return testnet.Answer(r, 500, nil, nil), nil
+			}
+			return testnet.Answer(r, 200, http.Header{"Ratelimit-Policy": {`"a";q=100;w=60`}, "Ratelimit": {`"a";r=90;t=30`}}, nil), nil
+		})
+		rt = must(weir.New(base, weir.Config{
+			Throttle: throttle.Config{
+				Default:   throttle.MustParseBudget("50/s burst 2"),
+				Partition: ask, Lane: ask, Cost: func(r *http.Request) throttle.Cost { again(r.Context()); return nil },
+				OnWait: func(w throttle.Wait) { again(w.Ctx) }, OnLearn: func(l throttle.Learned) { again(l.Ctx) },
+			},
+			Retry: retry.Config{
+				OnAttempt:      func(a retry.Attempt) { again(a.Ctx) },
+				IdempotencyKey: ask,
+				Check: func(ctx context.Context, resp *http.Response, err error) (bool, error) {
+					again(ctx)
+					return resp == nil || resp.StatusCode >= 500, nil
+				},
+			},
+			Breaker: breaker.Config{
+				Shard: ask,
+				Classify: func(resp *http.Response, _ error) breaker.Outcome {
+					again(context.WithoutCancel(resp.Request.Context()))
+					return breaker.Default
+				},
+				OnStateChange: func(c breaker.Change) { again(c.Ctx) },
+			},
+		}))(t)
+		for range 8 {
+			r := must(http.NewRequest("POST", "http://h/", strings.NewReader("x")))(t)
+			resp, err := rt.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+		}
+		if nested.Load() < 50 {
+			t.Errorf("only %d nested calls", nested.Load())
+		}
+	})
 }
 
 func userFails(t *testing.T, c weir.Config, failing *atomic.Bool) {

@@ -10,9 +10,7 @@ import (
 	"time"
 )
 
-// Each test here is a mistake that some other breaker makes.
-
-func TestPeerStaleCounts(t *testing.T) {
+func TestFailuresLeaveTheWindow(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		cs, h, rt := rig(t, Config{Window: 10 * time.Second})
 		h.set(status(500))
@@ -29,7 +27,7 @@ func TestPeerStaleCounts(t *testing.T) {
 	})
 }
 
-func TestPeerOneCircuitForAllHosts(t *testing.T) {
+func TestEachHostHasItsOwnCircuit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		cs, h, rt := rig(t, Config{})
 		open(t, cs, h, rt)
@@ -42,7 +40,7 @@ func TestPeerOneCircuitForAllHosts(t *testing.T) {
 	})
 }
 
-func TestPeerNeverEvicts(t *testing.T) {
+func TestIdleCircuitsMakeRoom(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		cs := circuits(t, Config{})
 		h := &host{answer: down}
@@ -65,8 +63,8 @@ func TestPeerNeverEvicts(t *testing.T) {
 	})
 }
 
-// TestPeerForgetsOpenCircuit fills the table while one circuit is open.
-func TestPeerForgetsOpenCircuit(t *testing.T) {
+// TestOpenCircuitOutlivesStrangers fills the table while one circuit is open.
+func TestOpenCircuitOutlivesStrangers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		cs := circuits(t, Config{OpenFor: time.Hour, MaxOpenFor: time.Hour})
 		h := &host{answer: down}
@@ -88,8 +86,8 @@ func TestPeerForgetsOpenCircuit(t *testing.T) {
 	})
 }
 
-// TestPeerReloadForgets: settings of one host leave the others' circuits be.
-func TestPeerReloadForgets(t *testing.T) {
+// TestSettingsOfOneHostLeaveOthersBe: settings of one host leave the others' circuits be.
+func TestSettingsOfOneHostLeaveOthersBe(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		cs, h, rt := rig(t, Config{})
 		open(t, cs, h, rt)
@@ -108,9 +106,9 @@ func TestPeerReloadForgets(t *testing.T) {
 	})
 }
 
-// TestPeerReloadMixes: an attempt under other settings neither counts nor
+// TestAttemptUnderOldSettingsDoesNotCount: an attempt under other settings neither counts nor
 // brings those settings back.
-func TestPeerReloadMixes(t *testing.T) {
+func TestAttemptUnderOldSettingsDoesNotCount(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		cs, h, rt := rig(t, Config{Consecutive: 1})
 		gate := make(chan bool)
@@ -132,8 +130,8 @@ func TestPeerReloadMixes(t *testing.T) {
 	})
 }
 
-// TestPeerDoubleReport: an attempt counts once.
-func TestPeerDoubleReport(t *testing.T) {
+// TestAnAttemptCountsOnce: an attempt counts once.
+func TestAnAttemptCountsOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		cs, h, rt := rig(t, Config{Consecutive: -1, MinCalls: 10})
 		h.set(status(500))

@@ -1,0 +1,140 @@
+package headers
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// Bodies in XML and in plain text.
+func TestBodiesThatAreNoJSON(t *testing.T) {
+	aws := "<Error><Code>ServerBusy</Code><Message>Reduce your request rate</Message></Error>"
+	for _, c := range []struct {
+		status int
+		body   string
+		want   string
+	}{
+		{503, aws, "throttled (overload)"},
+		{503, `<?xml version="1.0"?>` + "\n" + aws, "throttled (overload)"},
+		{200, aws, "throttled (overload)"},
+		{200, "<Page>" + aws + "</Page>", "nothing said"},
+		{400, "<Page>" + aws + "</Page>", "throttled (overload)"},
+		{503, "<Page><Code>ServerBusy</Code></Page>", "nothing said"},
+		{503, "<Error><Code>ServerBusy", "nothing said"},
+		{503, "<Error><Code>Other</Code></Error>", "nothing said"},
+		{403, "<Error><Code>Other</Code><Message>Rate limit reached</Message></Error>", "throttled (quota)"},
+		{403, "<Error><Message>No such key</Message></Error>", "nothing said"},
+		{403, "  \ufeff" + aws, "throttled (overload)"},
+		{403, "error code: 1015", "throttled (ban)"},
+		{403, "error code: 1020", "nothing said"},
+		{403, "Too Many Requests", "throttled (quota)"},
+		{403, "Forbidden", "nothing said"},
+		{403, " ", "nothing said"},
+		{503, "<Error>" + strings.Repeat(" ", 4096) + "<Code>ServerBusy</Code></Error>", "nothing said"},
+	} {
+		if got := ParseBody(response(c.status, http.Header{}), []byte(c.body), noon).String(); got != c.want {
+			t.Errorf("%d %.60s: %s, want %s", c.status, c.body, got, c.want)
+		}
+	}
+}
+
+// Members of a JSON body, in the answer itself, in its error, and in its data.
+func TestMembersOfABody(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"retry_after":5}`:                               "throttled (quota), retry after 5s",
+		`{"retryAfterMs":1500}`:                           "throttled (quota), retry after 1.5s",
+		`{"error":{"details":[{"retryDelay":"7s"}]}}`:     "throttled (quota), retry after 7s",
+		`{"data":{"retry_after":5}}`:                      "throttled (quota)",
+		`{"items":[{"error":{"retry_after":5}}]}`:         "throttled (quota)",
+		`{"error":{"data":{"retry_after":5}}}`:            "throttled (quota)",
+		`{"data":{"x":1},"error":{"retry_after":5}}`:      "throttled (quota), retry after 5s",
+		`{"error":{"data":{"x":1},"retry_after":5}}`:      "throttled (quota), retry after 5s",
+		`{"backoff":10}`:                                  "throttled (quota), retry after 10s",
+		`{"error":{"backoff":10}}`:                        "throttled (quota)",
+		`{"estimated_time_to_regain_access":2}`:           "throttled (quota), retry after 2m0s",
+		`{"error":["EService: Throttled: 1768478430"]}`:   "throttled (quota), retry after 30s",
+		`{"error":["EService: Throttled: 30"]}`:           "throttled (quota)",
+		`{"error":["EService: Other: 1768478430"]}`:       "throttled (quota)",
+		`{"error":{"headers":{"retry-after":"9"}}}`:       "throttled (quota), retry after 9s",
+		`{"headers":{"retry-after":"9"}}`:                 "throttled (quota)",
+		`{"error":{"headers":{"retry-after":{"x":"9"}}}}`: "throttled (quota)",
+		`{"error":{"headers":{"a":"b"},"retry_after":3}}`: "throttled (quota), retry after 3s",
+		`{"error":{"policyName":"DAILY"}}`:                "throttled (no allowance)",
+		`{"error":{"policyName":"HOURLY"}}`:               "throttled (quota)",
+		`{"error":{"quotaId":"PerMinute"}}`:               "throttled (quota)",
+		`{"extensions":{"cost":{"throttleStatus":{"maximumAvailable":1000,"currentlyAvailable":7,"restoreRate":50}}}}`: "throttled (quota); 7 of 1000 points left, refills 50/s",
+		`{"type":"overloaded_error"}`:                    "throttled (overload)",
+		`{"errors":[{"message":"x"}],"retry_in":"soon"}`: "throttled (quota)",
+		`{"retry_after":"-5"}`:                           "throttled (quota)",
+	} {
+		if got := ParseBody(response(429, http.Header{}), []byte(body), noon).String(); got != want {
+			t.Errorf("%s: %s, want %s", body, got, want)
+		}
+	}
+	for body, want := range map[string]bool{ // in a served answer types and words are data
+		`{"type":"rate_limited"}`: false, `{"status":"rate_limited"}`: false, `{"status":429}`: true, `{"code":"rate_limited"}`: true,
+		`{"name":"throttled"}`: false, `{"error":{"type":"rate_limited"}}`: true, `{"error":"ratelimited"}`: true, `{"item":{"code":"rate_limited"}}`: false,
+		`[{"error":"ratelimited"}]`: true, `{"message":"rate limit"}`: false,
+	} {
+		if got := ParseBody(response(200, http.Header{}), []byte(body), noon); got.Throttled != want {
+			t.Errorf("%s: %v", body, got)
+		}
+	}
+}
+
+// Codes, however they are written, and texts that are none.
+func TestCodes(t *testing.T) {
+	for code, want := range map[string]Kind{
+		"ThrottlingException": Quota, "throttled": Quota, "com.amazon#ThrottlingException": Quota, "ThrottlingException:http://x/": Quota,
+		"EAPI:Rate limit exceeded": Quota, "https://iana.org/x#quota-exceeded": Quota, "rate-limited": Quota, "RATE_LIMIT_REACHED": Quota, "TooManyRequests": Quota,
+		"XTooManyRequestsY": Quota, "429": Quota, "99991400": Quota, "quotaExceeded": NoAllowance, "quota_exceeded": Quota, "concurrent_limit_exceeded": Concurrency,
+		"lock_timeout": Concurrency, "Slow-Down": Quota, "server_busy": Overload, "ip_banned": Ban, "insufficient_quota": NoAllowance,
+		"": NoKind, ":": NoKind, "notfound": NoKind, "1:2:3:4:5:6:7:8:9:10:11:throttled": Quota, "1:2:3:4:5:6:7:8:9:10:11:12:throttled": NoKind,
+		strings.Repeat("-", 87) + "throttled": Quota, strings.Repeat("-", 88) + "throttled": NoKind,
+		"throttled" + strings.Repeat("x", 87): Quota, "throttled" + strings.Repeat("x", 88): NoKind,
+	} {
+		if got, ok := kindOfCode(code); got != want || ok != (want != NoKind) {
+			t.Errorf("%q: %v, %t; want %v", code, got, ok, want)
+		}
+	}
+	for text, want := range map[string]Kind{"endpoint-concurrency": Concurrency, "LOCK_TIMEOUT": Concurrency, "overloaded": Overload, "no capacity": Overload, "Service": Overload, "service unavailable": NoKind, "": NoKind} {
+		if got := kindOfReason(text); got != want {
+			t.Errorf("reason %q: %v, want %v", text, got, want)
+		}
+	}
+	for _, text := range []string{"Rate limit", "rate-limited", "ratelimit", "too many requests!", "Too many calls", "request limit", "Throttled", "abuse detection", "QUOTA EXCEEDED", "call limit",
+		strings.Repeat(" ", 1014) + "rate limit"} {
+		if !saysLimit(text) {
+			t.Errorf("%.20q does not speak of a limit", text)
+		}
+	}
+	for _, text := range []string{"", "rate", "limit", "rat limit", "rate limi", strings.Repeat(" ", 1015) + "rate limit"} {
+		if saysLimit(text) {
+			t.Errorf("%.20q speaks of a limit", text)
+		}
+	}
+	all := []Kind{NoKind, Quota, Overload, Concurrency, Ban, NoAllowance}
+	for i, a := range all {
+		for k, b := range all {
+			if got, want := stronger(a, b), all[max(i, k)]; got != want {
+				t.Errorf("%v and %v: %v, want %v", a, b, got, want)
+			}
+		}
+	}
+	if got := string(letters(make([]byte, 0, 6), "aZ-0_9éAz!q")); got != "az09az" {
+		t.Errorf("letters: %s", got)
+	}
+}
+
+// Quotas in a body count where the body says them of itself, not of an item.
+func TestQuotaInBody(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"items":[],"quota_max":300,"quota_remaining":7}`:    "7 of 300 requests left",
+		`{"items":[{"quota_max":300,"quota_remaining":7}]}`:   "nothing said",
+		`{"a":{"quota_max":300},"b":{"quota_remaining":"7"}}`: "nothing said",
+	} {
+		if got := ParseBody(response(200, http.Header{}), []byte(body), noon).String(); got != want {
+			t.Errorf("%s: %s, want %s", body, got, want)
+		}
+	}
+}

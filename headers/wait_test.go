@@ -1,0 +1,70 @@
+package headers
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Tests in this file were written for changes of the code that no other test
+// noticed; docs/testing-weir.md says how they are found.
+
+// A delay header is a wait in a refusal only: elsewhere it tells of time
+// already lost.
+func TestDelayOnlyInRefusals(t *testing.T) {
+	for status, want := range map[int]Opt[time.Duration]{429: some(5 * time.Second), 503: some(5 * time.Second), 200: {}, 500: {}} {
+		s := Parse(response(status, http.Header{"X-Ratelimit-Delay": {"5"}}), noon)
+		if s.RetryAfter != want {
+			t.Errorf("%d: wait %v, want %v", status, s.RetryAfter, want)
+		}
+	}
+}
+
+// What a server says about retrying is read and shown.
+func TestShouldRetryValues(t *testing.T) {
+	for value, want := range map[string]string{
+		"true": "asks to retry", "false": "asks not to retry", "False": "asks not to retry", "maybe": "nothing said",
+	} {
+		if got := Parse(response(500, http.Header{"X-Should-Retry": {value}}), noon).String(); got != want {
+			t.Errorf("%q: %s, want %s", value, got, want)
+		}
+	}
+}
+
+// Of several waits the longest counts, and the finer of two that are the same.
+func TestWhichWait(t *testing.T) {
+	s, none := time.Second, Opt[time.Duration]{}
+	for _, c := range []struct{ coarse, fine, want Opt[time.Duration] }{
+		{none, none, none}, {some(5 * s), none, some(5 * s)}, {none, some(5 * s), some(5 * s)},
+		{some(5 * s), some(4500 * time.Millisecond), some(4500 * time.Millisecond)},
+		{some(5 * s), some(4*s + 1), some(4*s + 1)}, {some(5 * s), some(4 * s), some(5 * s)},
+		{some(5 * s), some(6*s - 1), some(6*s - 1)}, {some(5 * s), some(6 * s), some(6 * s)}, {some(5 * s), some(60 * s), some(60 * s)},
+		{some(5 * s), some(s), some(5 * s)},
+	} {
+		w := waits{c.coarse, c.fine}
+		if got := w.wait(); got != c.want {
+			t.Errorf("%+v: got %v", c, got)
+		}
+	}
+	for values, want := range map[string]Opt[time.Duration]{
+		"5": some(5 * s), "5, 9": some(9 * s), "9,5": some(9 * s), "x, 5": some(5 * s), "x": none, "": none, ",": none, "x,5": some(5 * s),
+		"5 | 9": some(9 * s), "9 | 5": some(9 * s), "5,x": some(5 * s),
+		"Thu, 15 Jan 2026 12:00:30 GMT": some(30 * s), "Thu, 15 Jan 2026 12:00:30 GMT, Thu, 15 Jan 2026 12:00:50 GMT": some(50 * s),
+		"5, Thu, 15 Jan 2026 12:00:30 GMT": some(30 * s), "Thu, 15 Jan 2026 12:00:30 GMT, 40": some(40 * s),
+		"Foo, 15 Jan 2026 12:00:30 GMT": none, "Foo, 7": some(7 * s), `"5"`: some(5 * s), "'5'": some(5 * s), `"5'`: none, `"`: none,
+		strings.Repeat("1,", maxItems-1) + "9": some(9 * s), strings.Repeat("1,", maxItems) + "9": some(s),
+	} {
+		if got := longestWait(strings.Split(values, " | "), s, noon); got != want {
+			t.Errorf("%q: %v, want %v", values, got, want)
+		}
+	}
+	lines := make([]string, maxLines+1)
+	for i := range lines {
+		lines[i] = fmt.Sprint(i)
+	}
+	if got := longestWait(lines, s, noon); got != some((maxLines-1)*s) {
+		t.Errorf("of %d lines: %v", len(lines), got)
+	}
+}
