@@ -1,12 +1,13 @@
 // Package weir is an http.RoundTripper for programs that call other people's
-// HTTP APIs. It never sends more than it may, obeys what a server says about
-// its quota in whatever dialect the server says it, retries only what is safe
-// to retry, and leaves a broken host alone.
+// HTTP APIs. It keeps to the budgets that are configured and to the quotas that
+// servers state, in whatever dialect. A quota that nobody states it finds by a
+// few refusals. It retries only what is safe to send twice, and leaves a broken
+// host alone.
 //
 //	client, err := weir.NewClient(weir.Config{})
 //
-// is all that most programs need. A request walks five rooms in a straight
-// line, and its answer walks back through the same rooms:
+// is all that most programs need. A request passes five layers, and its answer
+// passes them in the opposite order:
 //
 //	breaker.Door    refuses at once while the host's circuit is open
 //	retry           attempts, delays, replaying the body
@@ -15,39 +16,44 @@
 //	retry.Wire      the attempt's clock, and proof of what was sent
 //	base            http.Transport, or whatever was passed to New
 //
-// Each room is a package of its own and works alone: [throttle.New],
+// A budget is how much may be sent to a host, such as 5 requests a second and 20
+// at a time. A circuit is what is known about whether a host works; while it is
+// open, requests are refused without being sent. Each layer also works alone:
+// [throttle.New],
 // [retry.New] and [breaker.NewCircuits] wrap any http.RoundTripper, and
 // [throttle.NewLimiter] keeps the same budgets without HTTP.
 //
 // # What a request goes through
 //
-// At the Door it is refused at once if its host is known to be broken; nothing
-// was spent on it. Then it queues, in order of arrival within its priority, for
-// room in everything that binds it: budgets that were configured, limits that
-// the server stated, the rate at which the server was found to accept, and the
-// pause that somebody else's 429 began. Units are taken at the moment it goes,
-// from all of these or from none, so whoever gives up while waiting costs
-// nothing, and a change re-plans all who wait. A wait that certainly cannot
-// end before the deadline, or within MaxWait, fails at once and says how long it
-// would be; one that is only estimated goes on until then.
+// If its host is known to be broken, the Door refuses it at once, before it has
+// spent any budget. Otherwise it queues, in order of arrival within its priority,
+// until there is room in everything that binds it: budgets that were configured,
+// limits that the server stated, the rate at which the server was found to
+// accept, and a pause that another request's 429 began. It then takes what it
+// costs from all of these at once. So a request that gives up while it waits
+// costs nothing, and a change of a budget counts for all that wait. A request
+// whose wait certainly cannot end before its deadline, or within MaxWait, fails
+// at once, and the error says how long the wait would be. If the wait is only
+// estimated, the request waits until then.
 //
-// Only then does the clock of the attempt start. What came back is heard on the
-// way out: what it says about quotas by the throttle, what it says about the
-// host by the circuit, and retry decides whether the request may be sent again:
-// only if it is idempotent, or carries an Idempotency-Key, or was certainly not
-// processed; only if the wait fits; only if the host's allowance for retries
-// pays for it. A retry keeps its place in the queue.
+// Only then does the attempt's timeout start. When the answer comes back, the
+// throttle reads what it says about quotas, the circuit counts whether the host
+// works, and retry decides whether the request is sent again. That needs three
+// things. The request is idempotent, has an Idempotency-Key, or was certainly
+// not processed. The delay fits the deadline. The host's allowance, which pays
+// for all retries to a host, is not used up. A retry keeps its place in the queue.
 //
 // # By default
 //
 // A host has no budget until it states or shows a limit. What it states in
-// rate-limit headers is obeyed from the first answer on, until answers
-// contradict it; a 429, or a 503 that says when to come back, pauses everyone
-// who calls it; a fresh host is started slowly. Requests wait for budget at most 75 s, an attempt may take
-// 30 s to its response headers, a request has three attempts, and retries are
-// paid from an allowance per host, so that an outage is not amplified. Five
-// failures in a row without any answer, twenty of any kind, or more in a row if
-// the host fails at random, open its circuit.
+// rate-limit headers is obeyed from the first answer on, until answers contradict
+// it. A 429, or a 503 that says when to come back, pauses all requests to the
+// host. A new host gets few requests at a time at first. A request waits at most
+// 75 s for budget and has three attempts; each must have its response headers
+// within 30 s. Retries are paid from an allowance per host, so that a host that
+// is down is not flooded with them. Its circuit opens after five failures in a
+// row without any answer, after twenty of any kind, or after more in a row if
+// the host fails at random.
 //
 // Every field of Config that is zero means such a default. The ones that are
 // changed first:
@@ -63,23 +69,26 @@
 // # Learning
 //
 // Limits that headers state, in whatever dialect (package
-// [github.com/weirhttp/weir/headers]), become accounts beside the configured
-// ones, in their own units, kept apart by credential: what adds the Authorization
-// (oauth2.Transport) stands around a Transport, not below it, where its callers
-// would look like one. throttle.Config.Credential says who asks if it is not that. Where a server says nothing but 429, its rate is found as
-// TCP finds a link's. Nothing that is learned ever loosens what was configured,
-// and all of it shows, with its reason in words, in [Transport.Stats],
-// throttle.Config.OnLearn and on the page of package inspect.
+// [github.com/weirhttp/weir/headers]), bind in addition to configured budgets, in
+// their own units. They are kept apart by credential: the Authorization header,
+// or what throttle.Config.Credential returns. So put what adds that header
+// (oauth2.Transport) around a Transport, not below it, where all callers would
+// look like one. If a server says nothing but 429, its rate is found as TCP finds
+// a link's: it rises until requests are refused, and then falls. Nothing that is
+// learned ever loosens what was configured. [Transport.Stats],
+// throttle.Config.OnLearn and the page of package inspect show all that was
+// learned, and why.
 //
 // # Bodies and streams
 //
-// A response body belongs to the caller: streams stream, 101 stays writable,
-// and closing it gives the request's place back. A request body is sent again
-// only if net/http could do so (GetBody), or if Retry.BufferBody keeps it.
+// A response body is not read ahead: streams arrive as they are sent, the body of
+// a 101 can be written to, and closing it frees the request's place. A request
+// body is sent again only if net/http could do so (GetBody), or if
+// Retry.BufferBody keeps it.
 //
 // # Errors
 //
-// A response obtained is a response returned, also the last 429 or 503. An
+// If a server answered, its answer is returned, also the last 429 or 503. An
 // error is one of these, found by [errors.As] also through *url.Error:
 //
 //	*throttle.Error  the wait for budget would not fit: RetryAfter says it

@@ -138,7 +138,7 @@ func write(r result.Run, out string) error {
 // left alone.
 func pages(r result.Run, root string) error {
 	return errors.Join(
-		result.Replace(filepath.Join(root, "README.md"), r.Summary("bench/results/")),
+		result.Replace(filepath.Join(root, "README.md"), r.Brief("bench/results/")),
 		result.Replace(filepath.Join(root, "docs", "performance.md"), r.Full("../bench/results/")),
 	)
 }

@@ -1,7 +1,20 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that the tests run against, if it may, and
-# fetches the modules that they want.
+# fetches the modules that they want. It asks before it installs anything. With
+# CI=true it installs without a question; where nobody can be asked, nothing.
 source "$(dirname "$0")/lib.sh"
+
+# may asks whether to do what $1 says. No answer is no.
+may() {
+	[ "${CI:-}" != true ] || return 0
+	if [ ! -t 0 ]; then
+		echo "not done, because nobody can be asked (CI=true does it): $1" >&2
+		return 1
+	fi
+	local answer=
+	read -rp "$1? [y/N] " answer || true
+	[[ "$answer" == [yY]* ]]
+}
 
 need=()
 wants() { command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ] || need+=("$2"); }
@@ -13,6 +26,8 @@ npm_packages() {
 	[ -d interop/node ] || return 0
 	step "npm packages of interop/node"
 	if command -v npm >/dev/null; then
+		if [ -d interop/node/node_modules ] && [ "${CI:-}" != true ]; then return; fi
+		may "install the npm packages of interop/node into interop/node/node_modules" || return 0
 		(cd interop/node && again npm ci --no-audit --no-fund)
 	else
 		echo "interop/node wants Node 20 or newer with npm" >&2
@@ -41,7 +56,7 @@ go_modules() {
 
 if [ ${#need[@]} -eq 0 ]; then
 	:
-elif [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+elif [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && may "install the Debian packages ${need[*]}"; then
 	step "installing ${need[*]}"
 	export DEBIAN_FRONTEND=noninteractive
 	# The servers are started by the tests, on ports of their own.

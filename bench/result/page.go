@@ -2,6 +2,7 @@ package result
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -55,6 +56,9 @@ func (r Run) Full(folder string) string {
 	if ahead := r.ahead(); len(ahead) > 0 {
 		fmt.Fprintf(&b, "### Where a rival is ahead\n\n- %s\n\n", strings.Join(ahead, "\n- "))
 	}
+	if t := r.summary(); len(t.Rows) > 0 {
+		fmt.Fprintf(&b, "### All in one table\n\n%s\n%s\n\n", t.Markdown(), summaryNote)
+	}
 	for _, s := range r.Sections {
 		fmt.Fprintf(&b, "### %s\n\n%s (%.0f s)\n\n", strings.ToUpper(s.Name[:1])+s.Name[1:], s.About, s.Seconds)
 		for _, p := range s.Plots {
@@ -98,8 +102,8 @@ func (r Run) ahead() []string {
 	return out
 }
 
-// Summary is what the README shows: one row per rival.
-func (r Run) Summary(folder string) string {
+// summary has one row per rival.
+func (r Run) summary() Table {
 	t := Table{Columns: []Column{
 		{Name: "added to a GET, ns", Better: -1}, {Name: "allocations", Better: -1, Digits: 1}, {Name: "throughput of bare", Better: 1, Digits: 2, Slack: .06},
 		{Name: "unknown quotas: lost of 100 calls", Better: -1, Digits: 1}, {Name: "429 per success", Better: -1, Digits: 2},
@@ -114,9 +118,57 @@ func (r Run) Summary(folder string) string {
 		row.Cells = append(row.Cells, r.cell("outage503", name, 1), r.cell("outage503", name, 2), r.outageErrors(name))
 		t.Rows = append(t.Rows, row)
 	}
-	return t.Markdown() + "\nThe first row is what the base costs by itself. Timeouts on; attempts per call and errors are of a 503 outage; quotas are five kinds of servers, the rate not told. " +
-		"\"weir, patient\" waits for the circuit (`Breaker.Patience`). Rows where others are ahead, the method and all figures: [docs/performance.md](docs/performance.md).\n\n" +
-		r.where() + "\n\n![What reaches a server during an outage](" + folder + "outage503.svg)\n\n![Refusals per success](" + folder + "quota-429.svg)\n\n![Time of the whole work](" + folder + "quota-time.svg)\n"
+	return t
+}
+
+const summaryNote = "The first row is what the base costs by itself. Timeouts on; attempts per call and errors are of a 503 outage; quotas are five kinds of servers, the rate not told. " +
+	"\"weir, patient\" waits for the circuit (`Breaker.Patience`)."
+
+// Brief is what the README shows: three figures of weir's beside the others'.
+func (r Run) Brief(folder string) string {
+	t := r.summary()
+	others := func(columns ...int) string {
+		var all []string
+		for _, c := range columns {
+			all = append(all, t.others(c))
+		}
+		return " (others: " + strings.Join(all, ", ") + ").\n"
+	}
+	return "- **Cost of a call**: " + t.ours(0) + " ns and " + t.ours(1) + " allocations" + others(0, 1) +
+		"- **A quota that the client is not told**: of 100 calls " + t.ours(3) + " are lost, and each success costs " + t.ours(4) + " refusals" + others(3, 4) +
+		"- **An outage**: " + t.ours(5) + " attempts per call reach the server, and calls succeed again " + t.ours(6) + " ms after it ends" + others(5, 6) + "\n" +
+		"The others are " + strings.Join(t.names(), ", ") + ". Their figures one by one, where they are ahead, and how all this was measured: [docs/performance.md](docs/performance.md).\n\n" +
+		"![Refusals per success](" + folder + "quota-429.svg)\n"
+}
+
+// ours is what stands in a column of weir's row.
+func (t Table) ours(column int) string {
+	return cell(find(t, func(s string) bool { return s == "weir" }), column).Text(t.Columns[column])
+}
+
+// others is the range of a column over the rivals.
+func (t Table) others(column int) string {
+	var all []Cell
+	for _, row := range t.Rows {
+		if c := row.Cells[column]; !row.Ours && !row.Aside && !c.None {
+			all = append(all, c)
+		}
+	}
+	if len(all) == 0 {
+		return "-"
+	}
+	by := func(a, b Cell) int { return cmp.Compare(a.Value, b.Value) }
+	return slices.MinFunc(all, by).Text(t.Columns[column]) + " to " + slices.MaxFunc(all, by).Text(t.Columns[column])
+}
+
+// names are the rivals.
+func (t Table) names() (names []string) {
+	for _, row := range t.Rows {
+		if !row.Ours && !row.Aside {
+			names = append(names, row.Name)
+		}
+	}
+	return names
 }
 
 // rivals are the rows of the outage, in its order.

@@ -104,3 +104,36 @@ func TestBusy(t *testing.T) {
 		}
 	}
 }
+
+// The README has weir's figures and the range of the others', the page all of them.
+func TestBrief(t *testing.T) {
+	r, err := ReadJSON("../results/results.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if brief := strings.TrimSpace(r.Brief("bench/results/")); !strings.Contains(string(readme), brief) {
+		t.Errorf("README.md has not what the last run says:\n%s", brief)
+	}
+	table := Table{
+		Columns: []Column{{Name: "ns"}, {Name: "allocations", Digits: 1}},
+		Rows: []Row{
+			{Name: "net/http", Aside: true, Cells: []Cell{Num(1), Num(1)}},
+			{Name: "weir", Ours: true, Cells: []Cell{Num(600), Num(3)}},
+			{Name: "a", Cells: []Cell{Num(500), None()}},
+			{Name: "b", Cells: []Cell{Num(700), Num(24)}},
+			{Name: "c", Cells: []Cell{Num(6000), Num(5)}},
+		},
+	}
+	for i, want := range []string{"600 beside 500 to 6000", "3.0 beside 5.0 to 24.0"} {
+		if got := table.ours(i) + " beside " + table.others(i); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if got := strings.Join(table.names(), " "); got != "a b c" {
+		t.Errorf("rivals %q", got)
+	}
+}
