@@ -35,11 +35,11 @@ type Domain struct {
 
 // A crowd is what a domain needs as long as somebody waits.
 type crowd struct {
-	dirty  []*waitlist // to be planned anew
-	expiry expiries
-	timer  *time.Timer   // for expiry
-	wake   meter.Instant // when timer fires; Never: it does not
-	seq    uint64        // of the last waiter that brought no order of its own
+	dirty  []*waitlist            // to be planned anew
+	expiry heaped[*Waiter, byEnd] // of those whose time ends
+	timer  *time.Timer            // for expiry
+	wake   meter.Instant          // when timer fires; Never: it does not
+	seq    uint64                 // of the last waiter that brought no order of its own
 
 	lists   []*waitlist // all
 	reviews []*review   // to be gone on with
@@ -121,7 +121,7 @@ func (e *Domain) hand(to *Domain) {
 	}
 	x := to.gather()
 	x.seq = max(x.seq, c.seq)
-	for _, w := range c.expiry {
+	for _, w := range c.expiry.a {
 		heap.Push(&x.expiry, w)
 	}
 	for _, l := range c.lists {
@@ -184,8 +184,8 @@ func (e *Domain) Check() error {
 	switch {
 	case c == nil && e.Waiting > 0, c != nil && e.Waiting == 0:
 		return fmt.Errorf("queue: %d wait, and their crowd is %v", e.Waiting, c)
-	case c != nil && (len(c.dirty) > 0 || len(c.expiry) > e.Waiting):
-		return fmt.Errorf("queue: %d waitlists are not planned; the time of %d waiters ends, of %d", len(c.dirty), len(c.expiry), e.Waiting)
+	case c != nil && (len(c.dirty) > 0 || len(c.expiry.a) > e.Waiting):
+		return fmt.Errorf("queue: %d waitlists are not planned; the time of %d waiters ends, of %d", len(c.dirty), len(c.expiry.a), e.Waiting)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ type Waiter struct {
 	Since      meter.Instant // when its wait began
 	allowed    time.Duration // from its beginning until expires
 	deadline   meter.Instant // of its context; never: none
-	inExpiry   int           // index into the heap, plus one
+	inExpiry   int           // index into the heap; -1: it is not in it
 	next, prev *Waiter       // in its group
 
 	ready   chan struct{} // has one element when the wait is over
@@ -34,7 +34,7 @@ type Waiter struct {
 
 // newWaiter makes a waiter of q.
 func newWaiter(q *Request, needs []Need) *Waiter {
-	w := &Waiter{Request: *q, ready: make(chan struct{}, 1)}
+	w := &Waiter{Request: *q, ready: make(chan struct{}, 1), inExpiry: -1}
 	w.Needs = w.gates(append(make([]Need, 0, len(needs)+2), needs...))
 	w.expires, w.deadline = meter.Never, meter.Never
 	w.version = w.Group.version
@@ -193,9 +193,9 @@ func (e *Domain) unlist(w *Waiter) {
 	s.Waiting--
 	e.Waiting--
 	c := e.crowd
-	if w.inExpiry > 0 {
-		heap.Remove(&c.expiry, w.inExpiry-1)
-		if len(c.expiry) == 0 {
+	if w.inExpiry >= 0 {
+		heap.Remove(&c.expiry, w.inExpiry)
+		if len(c.expiry.a) == 0 {
 			c.timer.Stop()
 			c.wake = meter.Never
 		}
@@ -208,10 +208,10 @@ func (e *Domain) unlist(w *Waiter) {
 // watch sets the timer by which waits that became too long are ended.
 func (e *Domain) watch(now meter.Instant) {
 	c := e.crowd
-	if c == nil || len(c.expiry) == 0 {
+	if c == nil || len(c.expiry.a) == 0 {
 		return
 	}
-	t := c.expiry[0].expires
+	t := c.expiry.a[0].expires
 	switch {
 	case c.timer == nil:
 		c.wake = t
@@ -231,8 +231,8 @@ func (e *Domain) expire() {
 	if e.crowd != nil {
 		e.crowd.wake = meter.Never
 	}
-	for n := 0; n < slice/look && e.crowd != nil && len(e.crowd.expiry) > 0 && e.crowd.expiry[0].expires <= now; n++ {
-		w := e.crowd.expiry[0]
+	for n := 0; n < slice/look && e.crowd != nil && len(e.crowd.expiry.a) > 0 && e.crowd.expiry.a[0].expires <= now; n++ {
+		w := e.crowd.expiry.a[0]
 		e.retry(w)
 		if e.Run(now); !w.over() {
 			e.refuse(now, w, w.tooLong(now))
@@ -249,33 +249,6 @@ func (e *Domain) refuse(now meter.Instant, w *Waiter, r *Refusal) {
 	w.done(now)
 }
 
-// expiries is a heap of waiters by when they are refused.
-type expiries []*Waiter
-
-func (h expiries) Len() int           { return len(h) }
-func (h expiries) Less(i, j int) bool { return h[i].expires < h[j].expires }
-func (h expiries) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].inExpiry, h[j].inExpiry = i+1, j+1
-}
-
-// Push is for container/heap.
-func (h *expiries) Push(x any) {
-	w := x.(*Waiter)
-	*h = append(*h, w)
-	w.inExpiry = len(*h)
-}
-
-// Pop is for container/heap.
-func (h *expiries) Pop() any {
-	last := len(*h) - 1
-	w := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	w.inExpiry = 0
-	return w
-}
-
 // Shared returns the accounts without a group that those who wait draw on; known
 // is false if there may be more.
 func (e *Domain) Shared() (drawn map[*Account]bool, known bool) {
@@ -283,10 +256,10 @@ func (e *Domain) Shared() (drawn map[*Account]bool, known bool) {
 	if e.crowd == nil {
 		return drawn, true
 	}
-	if e.Waiting > len(e.crowd.expiry) {
+	if e.Waiting > len(e.crowd.expiry.a) {
 		return nil, false // some wait whom the heap does not know
 	}
-	for _, w := range e.crowd.expiry {
+	for _, w := range e.crowd.expiry.a {
 		for _, d := range w.Needs {
 			if d.Account.Group == nil {
 				drawn[d.Account] = true

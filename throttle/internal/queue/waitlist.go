@@ -36,9 +36,9 @@ const share = 8
 type waitlist struct {
 	account *Account
 	classes map[int]*class // that wait, by priority
-	high    classes        // the same, highest on top
-	old     classes        // the same, the one whose oldest waiter arrived first on top
-	passed  int            // grants to the highest class since a lower one waits or had its share
+	high    heaped[*class, byPriority]
+	old     heaped[*class, byAge] // the same
+	passed  int                   // grants to the highest class since a lower one waits or had its share
 	size    int
 	units   int64
 	dirty   bool
@@ -51,7 +51,7 @@ type waitlist struct {
 // class is the waiters of one priority in a waitlist.
 type class struct {
 	priority int
-	all      places // oldest on top
+	all      heaped[*place, inClass]
 	lanes    map[string]*lane
 	turn     *lane // whose turn it is, in a ring
 	units    int64
@@ -62,7 +62,7 @@ type class struct {
 // lane is the waiters of one lane in a class.
 type lane struct {
 	name       string
-	q          places // oldest on top
+	q          heaped[*place, inLane]
 	next, prev *lane
 	units      int64
 	newest     uint64 // seq of all that came
@@ -109,7 +109,7 @@ func (l *waitlist) oldest() *Waiter { return l.high.a[0].all.a[0].waiter }
 func (l *waitlist) add(w *Waiter, n int64) {
 	c := l.classes[w.Priority]
 	if c == nil {
-		c = &class{priority: w.Priority, lanes: make(map[string]*lane), all: places{byClass: true}}
+		c = &class{priority: w.Priority, lanes: make(map[string]*lane)}
 	}
 	ln := c.lanes[w.Lane]
 	if ln == nil {
@@ -138,7 +138,7 @@ func (l *waitlist) enlist(c *class) {
 		return
 	}
 	if l.classes == nil {
-		l.classes, l.old.byAge = make(map[int]*class), true
+		l.classes = make(map[int]*class)
 	}
 	l.classes[c.priority] = c
 	heap.Push(&l.high, c)
@@ -228,7 +228,7 @@ func (l *waitlist) shared(q *Request) int64 {
 	for _, c := range l.high.a[1:] {
 		units, n := c.units, len(c.all.a)
 		if q.Seq > 0 {
-			units, n = c.all.older(q.Seq)
+			units, n = senior(c.all.a, q.Seq)
 		}
 		sum, older = sum+units, older+n
 	}
@@ -268,96 +268,15 @@ func (ln *lane) older(seq uint64) (units int64, n int) {
 	if seq == 0 || seq > ln.newest {
 		return ln.units, len(ln.q.a)
 	}
-	return ln.q.older(seq)
+	return senior(ln.q.a, seq)
 }
 
-// places is a heap of places, by arrival.
-type places struct {
-	a       []*place
-	byClass bool
-}
-
-// older is how many units, and how many waiters, were there before seq.
-func (h *places) older(seq uint64) (units int64, n int) {
-	for _, k := range h.a {
+// senior is how many units, and how many waiters, of list were there before seq.
+func senior(list []*place, seq uint64) (units int64, n int) {
+	for _, k := range list {
 		if k.waiter.Seq < seq {
 			units, n = units+k.units, n+1
 		}
 	}
 	return units, n
-}
-
-func (h *places) Len() int           { return len(h.a) }
-func (h *places) Less(i, j int) bool { return h.a[i].waiter.Seq < h.a[j].waiter.Seq }
-func (h *places) Swap(i, j int) {
-	h.a[i], h.a[j] = h.a[j], h.a[i]
-	h.set(i)
-	h.set(j)
-}
-
-func (h *places) set(i int) {
-	if h.byClass {
-		h.a[i].inClass = i
-	} else {
-		h.a[i].inLane = i
-	}
-}
-
-// Push is for container/heap.
-func (h *places) Push(x any) {
-	h.a = append(h.a, x.(*place))
-	h.set(len(h.a) - 1)
-}
-
-// Pop is for container/heap.
-func (h *places) Pop() any {
-	last := len(h.a) - 1
-	k := h.a[last]
-	h.a[last] = nil
-	h.a = h.a[:last]
-	return k
-}
-
-// classes is a heap of classes: by priority, or by the arrival of their oldest.
-type classes struct {
-	a     []*class
-	byAge bool
-}
-
-func (h *classes) Len() int { return len(h.a) }
-
-func (h *classes) Less(i, j int) bool {
-	if h.byAge {
-		return h.a[i].all.a[0].waiter.Seq < h.a[j].all.a[0].waiter.Seq
-	}
-	return h.a[i].priority > h.a[j].priority
-}
-
-func (h *classes) Swap(i, j int) {
-	h.a[i], h.a[j] = h.a[j], h.a[i]
-	h.set(i)
-	h.set(j)
-}
-
-func (h *classes) set(i int) {
-	if h.byAge {
-		h.a[i].inOld = i
-	} else {
-		h.a[i].inHigh = i
-	}
-}
-
-// Push is for container/heap.
-func (h *classes) Push(x any) {
-	h.a = append(h.a, x.(*class))
-	h.set(len(h.a) - 1)
-}
-
-// Pop is for container/heap.
-func (h *classes) Pop() any {
-	last := len(h.a) - 1
-	c := h.a[last]
-	h.a[last] = nil
-	h.a = h.a[:last]
-	return c
 }
