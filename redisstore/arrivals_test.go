@@ -25,7 +25,7 @@ func TestSixteenProcessesAtTheAPI(t *testing.T) {
 	const members, spread = 16, 200 * time.Millisecond
 	s := startServer(t)
 	log, meter, bucket := startAPI(t), startAPI(t), startAPI(t)
-	end := processes(t, members, job{
+	ws := processes(t, members, job{
 		Redis: s.addr, Members: members, Callers: 2, Deadline: patience, Spread: spread,
 		Budgets: map[string]string{log.host: "40/4s burst 40", meter.host: "100/s", bucket.host: "25/s bucket 10"},
 	})
@@ -35,7 +35,7 @@ func TestSixteenProcessesAtTheAPI(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	d := end()
+	d := end(t, ws)
 	if d.Failed > 0 {
 		t.Errorf("%d requests failed", d.Failed)
 	}
@@ -86,26 +86,15 @@ func before(at []int64, t int64) int {
 func TestRedisIsGoneForTenSeconds(t *testing.T) {
 	const members, callers, rate, outage = 16, 2, 80, 10 * time.Second
 	s, a := startServer(t), startAPI(t)
-	end := processes(t, members, job{Redis: s.addr, Members: members, Callers: callers, Budgets: map[string]string{a.host: "80/s"}})
-	wait := func(what string, ok func() bool) {
-		t.Helper()
-		for range 6000 {
-			if ok() {
-				return
-			}
-			time.Sleep(10 * time.Millisecond) // real processes, real time
-		}
-		t.Fatal("never:", what)
-	}
-	wait("a second's worth", func() bool { return len(a.seen()) > rate })
+	ws := processes(t, members, job{Redis: s.addr, Members: members, Callers: callers, Budgets: map[string]string{a.host: "80/s"}})
+	a.await(t, rate)
 	s.kill()
 	down := time.Now().UnixMicro()
 	time.Sleep(outage)
 	up := time.Now().UnixMicro()
 	s.restart(t)
-	n := len(a.seen())
-	wait("it goes on", func() bool { return len(a.seen()) > n+rate })
-	d := end()
+	a.await(t, rate)
+	d := end(t, ws)
 	if d.Failed > 0 {
 		t.Errorf("%d requests failed", d.Failed)
 	}

@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -43,6 +42,7 @@ type job struct {
 	Callers  int
 	Deadline time.Duration
 	Spread   time.Duration
+	Lease    time.Duration
 }
 
 // done is what a worker says on its standard output.
@@ -68,7 +68,7 @@ func work(in io.Reader, out io.Writer) error {
 	}
 	noted := &ledgerOfGrants{Store: st, done: done{Granted: make(map[string][]int64)}}
 	c := throttle.Config{Budgets: make(map[string]throttle.Budget), MaxWait: time.Hour, DisableLearning: true, Store: noted,
-		Fleet: throttle.FleetConfig{Members: j.Members, Deadline: j.Deadline, Spread: j.Spread}}
+		Fleet: throttle.FleetConfig{Members: j.Members, Deadline: j.Deadline, Spread: j.Spread, Lease: j.Lease}}
 	for host, text := range j.Budgets {
 		c.Budgets[host] = throttle.MustParseBudget(text)
 	}
@@ -191,16 +191,30 @@ func (a *api) seen() []int64 {
 	return append([]int64(nil), a.at...)
 }
 
-// processes runs n workers on j. end ends them and returns what they say, in
-// one: the sum, the longest stall, all grants.
-func processes(t *testing.T, n int, j job) (end func() done) {
+// await waits until more than n further requests have arrived.
+func (a *api) await(t *testing.T, n int) {
 	t.Helper()
-	type worker struct {
-		cmd *exec.Cmd
-		in  io.Closer
-		out io.Reader
+	before := len(a.seen())
+	for range 6000 {
+		if len(a.seen()) > before+n {
+			return
+		}
+		time.Sleep(10 * time.Millisecond) // real processes, real time
 	}
-	var ws []worker
+	t.Fatalf("%d requests arrived, want more than %d", len(a.seen())-before, n)
+}
+
+// A worker is a process that works on a job.
+type worker struct {
+	cmd *exec.Cmd
+	in  io.Closer
+	out io.Reader
+	done
+}
+
+// processes runs n workers on j.
+func processes(t *testing.T, n int, j job) (ws []*worker) {
+	t.Helper()
 	for range n {
 		cmd := exec.CommandContext(t.Context(), os.Args[0])
 		cmd.Env, cmd.Stderr = append(os.Environ(), workerEnv+"=1"), os.Stderr
@@ -218,28 +232,31 @@ func processes(t *testing.T, n int, j job) (end func() done) {
 		if err := json.NewEncoder(in).Encode(j); err != nil {
 			t.Fatal(err)
 		}
-		ws = append(ws, worker{cmd, in, out})
+		ws = append(ws, &worker{cmd: cmd, in: in, out: out})
 	}
-	return func() done {
-		t.Helper()
-		all := done{Granted: make(map[string][]int64)}
-		for _, w := range ws {
-			w.in.Close()
-		}
-		for i, w := range ws {
-			var d done
-			if err := json.NewDecoder(w.out).Decode(&d); err != nil {
-				t.Fatalf("worker %s: %v", strconv.Itoa(i), err)
-			}
-			if err := w.cmd.Wait(); err != nil {
-				t.Error(err)
-			}
-			all.Failed += d.Failed
-			all.Stall = max(all.Stall, d.Stall)
-			for key, at := range d.Granted {
-				all.Granted[key] = append(all.Granted[key], at...)
-			}
-		}
-		return all
+	return ws
+}
+
+// end ends workers and returns what they say, in one: the sum, the longest
+// stall, all grants.
+func end(t *testing.T, ws []*worker) done {
+	t.Helper()
+	all := done{Granted: make(map[string][]int64)}
+	for _, w := range ws {
+		w.in.Close()
 	}
+	for i, w := range ws {
+		if err := json.NewDecoder(w.out).Decode(&w.done); err != nil {
+			t.Fatalf("worker %d: %v", i, err)
+		}
+		if err := w.cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+		all.Failed += w.Failed
+		all.Stall = max(all.Stall, w.Stall)
+		for key, at := range w.Granted {
+			all.Granted[key] = append(all.Granted[key], at...)
+		}
+	}
+	return all
 }

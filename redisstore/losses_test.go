@@ -1,0 +1,115 @@
+//go:build unix
+
+package redisstore
+
+import (
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// What it costs when processes of a fleet stop, die or lose their way to Redis:
+// the bounds of docs/fleets.md, with real processes. How much of a bound shows
+// depends on the machine; none of them does.
+
+// TestAProcessStandsStill: what a process had on its way when it was stopped
+// (SIGSTOP, a suspended machine) arrives when it goes on, beside what the others
+// may send then: at most one request of each of its callers.
+func TestAProcessStandsStill(t *testing.T) {
+	const members, callers, limit, per = 4, 2, 40, 2 * time.Second
+	s, a := startServer(t), startAPI(t)
+	ws := processes(t, members, job{Redis: s.addr, Members: members, Callers: callers, Deadline: patience,
+		Budgets: map[string]string{a.host: "40/2s burst 40"}})
+	a.await(t, limit)
+	stopped := ws[0].cmd.Process
+	if err := stopped.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	a.await(t, limit) // the others have all of it
+	time.Sleep(2 * per)
+	if err := stopped.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	a.await(t, limit)
+	d := end(t, ws)
+	others := time.Duration(0)
+	for _, w := range ws[1:] {
+		others = max(others, w.Stall)
+	}
+	a.judge(t, d, per, limit, callers, others)
+}
+
+// TestProcessesAreKilled: what a process had booked ahead when it was killed, and
+// what it had on its way, counts until the window is over. Nothing is sent beyond
+// the limit, and the others go on.
+func TestProcessesAreKilled(t *testing.T) {
+	const members, killed, callers, limit, per = 6, 3, 2, 60, 2 * time.Second
+	s, a := startServer(t), startAPI(t)
+	ws := processes(t, members, job{Redis: s.addr, Members: members, Callers: callers, Deadline: patience, Lease: 200 * time.Millisecond,
+		Budgets: map[string]string{a.host: "60/2s burst 60"}})
+	a.await(t, 2*limit)
+	for _, w := range ws[:killed] {
+		if err := w.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = w.cmd.Wait() // it says that it was killed
+	}
+	a.await(t, 2*limit)
+	d := end(t, ws[killed:])
+	d.Granted = nil // the dead say nothing
+	a.judge(t, d, per, limit, 0, d.Stall)
+}
+
+// TestHalfIsCutOff: processes that lose their way to Redis go on with their shares
+// of the rate, beside what Redis gives to the others, for as long as that lasts.
+func TestHalfIsCutOff(t *testing.T) {
+	const members, callers, rate = 8, 2, 80
+	s, a := startServer(t), startAPI(t)
+	proxy, _ := proxied(t, s)
+	j := job{Redis: s.addr, Members: members, Callers: callers, Deadline: time.Second, Budgets: map[string]string{a.host: "80/s"}}
+	ws := processes(t, members/2, j)
+	j.Redis = proxy.Listen
+	ws = append(ws, processes(t, members/2, j)...)
+	a.await(t, rate)
+	toxic(t, proxy, `{"name":"x","type":"timeout","attributes":{"timeout":0}}`)
+	cut := time.Now().UnixMicro()
+	a.await(t, 4*rate)
+	mended := time.Now().UnixMicro()
+	if err := proxy.Toxics.RemoveToxic(t.Context(), "x"); err != nil {
+		t.Fatal(err)
+	}
+	a.await(t, rate)
+	if d := end(t, ws); d.Failed > 0 {
+		t.Errorf("%d requests failed", d.Failed)
+	}
+	at := a.seen()
+	slices.Sort(at)
+	n, took := before(at, mended)-before(at, cut), float64(mended-cut)/1e6
+	// The rate, the shares of a half, one request of each process where it begins,
+	// and those on their way.
+	if most := rate*(took+1) + rate/2*took + members + members*callers; float64(n) > most {
+		t.Errorf("%d requests in %.1f s, want at most %.0f", n, took, most)
+	}
+	t.Logf("%d requests in %.1f s, %.2f of the rate", n, took, float64(n)/rate/took)
+}
+
+// judge compares what arrived within per with what may: limit, and more of those
+// that were held up. stall is for how long processes were not let run that were to
+// be: longer than an eighth of the window, and requests may come late.
+func (a *api) judge(t *testing.T, d done, per time.Duration, limit, more int, stall time.Duration) {
+	t.Helper()
+	at := a.seen()
+	slices.Sort(at)
+	worst := mostIn(at, per)
+	if d.Failed > 0 {
+		t.Errorf("%d requests failed", d.Failed)
+	}
+	if granted := d.Granted[a.host]; d.Granted != nil && len(at) > len(granted) {
+		t.Errorf("%d requests arrived, %d were granted", len(at), len(granted))
+	}
+	if worst > limit+more && stall < per/8 {
+		t.Errorf("%d requests within %v, want at most %d and %d", worst, per, limit, more)
+	}
+	t.Logf("%d arrived, at most %d within %v of %d and %d; longest stall %v", len(at), worst, per, limit, more, stall)
+}
