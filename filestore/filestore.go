@@ -153,7 +153,10 @@ func (s *Store) tell(ctx context.Context, key string, n store.News) error {
 	if err := n.Validate(); err != nil {
 		return err
 	}
-	n.Stated = slices.Clone(n.Stated)
+	n.Stated, n.Refill = slices.Clone(n.Stated), slices.Clone(n.Refill)
+	for i := range n.Refill {
+		n.Refill[i].ID = utf8(n.Refill[i].ID)
+	}
 	for i := range n.Stated {
 		n.Stated[i].ID, n.Stated[i].Unit = utf8(n.Stated[i].ID), utf8(n.Stated[i].Unit)
 	}

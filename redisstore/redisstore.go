@@ -277,6 +277,11 @@ func (s *Store) Tell(ctx context.Context, key string, n store.News) error {
 	for _, q := range n.Stated {
 		args = append(args, q.ID, q.Unit, q.Remaining, micros(q.Reset))
 	}
+	args = append(args, len(n.Refill))
+	for _, r := range n.Refill {
+		kind := map[store.LimitKind]string{store.MeterLimit: "m", store.LogLimit: "l", store.CalendarLimit: "c"}[r.Kind]
+		args = append(args, kind, r.ID, r.Units)
+	}
 	_, err := s.run(ctx, s.tell, []string{s.name(key)}, args)
 	if err != nil {
 		return s.fail("tell", key, err)

@@ -86,6 +86,30 @@ for i = 1, num() do
     set[#set + 1] = f[field]
   end
 end
+for i = 1, num() do
+  local kind, id, units = str(), str(), num()
+  local field = kind .. id
+  local value = f[field]
+  if value then
+    if kind == 'm' then
+      value = format('%.17g', max(-1e15, (tonumber(value) or 0) - units))
+    elseif kind == 'c' then
+      local level, ends = pair(value)
+      value = format('%.17g %.0f', max(0, level - units), ends)
+    else
+      local es = {}
+      for t, n in string.gmatch(value, '(%S+) (%S+)') do
+        local back = min(units, tonumber(n) or 0)
+        units = units - back
+        es[#es + 1] = {tonumber(t) or 0, (tonumber(n) or 0) - back}
+      end
+      value = packed(es)
+    end
+    f[field] = value
+    set[#set + 1] = field
+    set[#set + 1] = value
+  end
+end
 if #gone > 0 then redis.call('HDEL', key, unpack(gone)) end
 if #set > 0 then redis.call('HSET', key, unpack(set)) end
 local left = ceil((expires - now) / 1000)

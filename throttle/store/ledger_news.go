@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // AfterNews returns l knowing n. The meters keep their date, as their rates are
 // not known here.
@@ -25,7 +28,36 @@ func (l Ledger) AfterNews(now time.Time, n News) Ledger {
 		l.Stated = withStated(l.Stated, s, at)
 		l.Expires = max(l.Expires, at+ceilMicro(s.Reset)+microSecond)
 	}
+	if len(n.Refill) > 0 {
+		l.Accounts = slices.Clone(l.Accounts)
+	}
+	for _, r := range n.Refill {
+		for i := range l.Accounts {
+			if a := &l.Accounts[i]; a.Kind == r.Kind && a.ID == r.ID {
+				a.refill(float64(r.Units))
+			}
+		}
+	}
 	return l
+}
+
+// refill takes units off. How low a Meter's level may be is known when it is next
+// drawn on: its rate and credit are not known here.
+func (a *Account) refill(units float64) {
+	switch a.Kind {
+	case MeterLimit:
+		a.Level = max(-float64(MaxAmount), a.Level-units)
+	case CalendarLimit:
+		a.Level = max(0, a.Level-units)
+	case LogLimit:
+		es := slices.Clone(a.Entries)
+		for i := range es {
+			back := min(units, es[i].Units)
+			es[i].Units -= back
+			units -= back
+		}
+		a.Entries = es
+	}
 }
 
 func withStated(ss []LedgerStated, s Stated, at int64) []LedgerStated {

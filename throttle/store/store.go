@@ -197,10 +197,21 @@ type Refund struct {
 	Held   []float64 // per limit: a Meter's level at At, less what went back since
 }
 
-// News is what a server said that all processes should know. Zero fields say nothing.
+// News is what a server, or an operator, said that all processes should know. Zero
+// fields say nothing.
 type News struct {
 	Pause  time.Duration // nothing starts before that has passed; a later end wins; negative: resume
 	Stated []Stated
+	Refill []Refill // at most 16
+}
+
+// Refill is units of a limit that an operator gives by hand: as if as many of
+// those in use, of a Log the oldest, had not been booked. No more than all of
+// them go back. A limit that the key has not is passed over.
+type Refill struct {
+	Kind  LimitKind
+	ID    string
+	Units int64
 }
 
 // Stated is a quota as the server stated it. It only ever tightens: within one

@@ -135,6 +135,14 @@ func (n News) Validate() error {
 			return fmt.Errorf("store: News.Stated %q: %d remaining for %v", s.ID, s.Remaining, s.Reset)
 		}
 	}
+	if len(n.Refill) > MaxParts {
+		return fmt.Errorf("store: News.Refill has %d entries, want at most %d", len(n.Refill), MaxParts)
+	}
+	for _, r := range n.Refill {
+		if r.Units < 0 || r.Units > MaxAmount || len(r.ID) > MaxID || r.Kind < MeterLimit || r.Kind > CalendarLimit {
+			return fmt.Errorf("store: News.Refill %q: %d units of kind %d", r.ID, r.Units, r.Kind)
+		}
+	}
 	return nil
 }
 

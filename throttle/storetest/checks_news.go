@@ -259,3 +259,49 @@ func races(ctx context.Context, s Setup) error {
 	}
 	return errors.Join(errs...)
 }
+
+// refills: units that are given by hand go to every handle, the oldest of a log
+// first, and no memory of those that were in use takes them away again.
+func refills(ctx context.Context, s Setup) error {
+	m, l := meter("m", 4, 1), windowLog("l", 5, 10*time.Second, 0)
+	d := store.Limit{ID: "d", Kind: store.CalendarLimit, Size: 6, Per: time.Hour, Ends: s.Now().Truncate(time.Hour).Add(24 * time.Hour)}
+	first, err := want(ctx, s.Stores[0], booking("k", 0, 2, 2, m, l, d), all, 0)
+	if err != nil {
+		return err
+	}
+	s.Advance(time.Second)
+	if _, err := want(ctx, s.Stores[0], booking("k", 0, 3, 3, m, l, d), all, 0); err != nil {
+		return err
+	}
+	give := func(n int64) error {
+		return s.Stores[0].Tell(ctx, "k", store.News{Refill: []store.Refill{
+			{Kind: store.MeterLimit, ID: "m", Units: n}, {Kind: store.LogLimit, ID: "l", Units: n},
+			{Kind: store.CalendarLimit, ID: "d", Units: n}, {Kind: store.MeterLimit, ID: "none", Units: n},
+		}})
+	}
+	if err := give(3); err != nil {
+		return err
+	}
+	seen := booking("k", 0, 4, 4, d)
+	seen.Draws[0].Seen = store.Seen{Standing: first.Keys[0], Age: time.Second}
+	seen.Draws[0].Seen.Levels = first.Keys[0].Levels[2:]
+	if err := walk(ctx, s, []step{
+		{0, 1, booking("k", 0, 4, 4, m), refused, time.Second}, // three of four
+		{0, 1, booking("k", 0, 3, 3, m), all, 0},
+		{0, 1, booking("k", 0, 3, 3, l), all, 0},
+		{0, 1, booking("k", 0, 1, 1, l), refused, 10 * time.Second}, // those of a second ago are gone
+		{0, 1, seen, all, 0},
+	}); err != nil {
+		return err
+	}
+	if err := give(store.MaxAmount); err != nil {
+		return err
+	}
+	return walk(ctx, s, []step{ // all, and no more
+		{0, 1, booking("k", 0, 5, 5, m), impossible, 0},
+		{0, 1, booking("k", 0, 4, 4, m), all, 0},
+		{0, 1, booking("k", 0, 1, 1, m), refused, time.Second},
+		{0, 1, booking("k", 0, 5, 5, l), all, 0},
+		{0, 1, booking("k", 0, 6, 6, d), all, 0},
+	})
+}

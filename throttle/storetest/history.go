@@ -250,6 +250,11 @@ func (h *history) tell(ctx context.Context, s Setup, st store.Store) error {
 		n.Stated = []store.Stated{{ID: ids[h.r.IntN(len(ids))], Unit: []string{"requests", "tokens"}[h.r.IntN(2)],
 			Remaining: int64(h.r.IntN(40)), Reset: time.Duration(h.r.IntN(6e6)) * time.Microsecond}}
 	}
+	if h.r.IntN(4) == 0 {
+		for _, l := range h.draw(s, key).Limits {
+			n.Refill = append(n.Refill, store.Refill{Kind: l.Kind, ID: l.ID, Units: h.r.Int64N(12)})
+		}
+	}
 	h.ledgers[key] = h.ledger(s, key).AfterNews(s.Now(), n)
 	if err := st.Tell(ctx, key, n); err != nil {
 		return fmt.Errorf("Tell: %w", err)

@@ -73,6 +73,7 @@ func checks() []check {
 		{"a later pause wins and a resume ends it", pauseLaterWins},
 		{"a stated quota binds every handle until its reset", statedBinds},
 		{"a stated quota only tightens within its window", statedTightens},
+		{"a refill by hand is there for every handle", refills},
 		{"a clock that steps back stalls nobody and mints nothing", clockBack},
 		{"a limit drains while others of its key are drawn on", undrawnDrains},
 		{"a limit lasts while others of its key are drawn on", undrawnLasts},
