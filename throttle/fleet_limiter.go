@@ -10,26 +10,27 @@ import (
 // A Limiter with a Store asks its own queue first, which keeps priorities, lanes
 // and the whole rate, then the store, which has the last word.
 
-// shared is what key draws on in the store. Rates are the key's own: two
-// processes that configure a key differently share what they name alike.
-func (l *Limiter) shared(key string) []fleet.Key {
-	p := l.plans[key]
-	if p == nil {
-		p = l.other
+func (l *Limiter) takeShared(ctx context.Context, keys []string, q *ask) (Grant, error) {
+	start := time.Now()
+	shared, err := l.shared(keys)
+	if err != nil {
+		return Grant{}, err
 	}
-	return []fleet.Key{{ID: key, Name: key, Rates: p.specs}}
-}
-
-func (l *Limiter) takeShared(ctx context.Context, key string, q *ask) (Grant, error) {
-	begin := time.Now()
-	g, err := l.take(ctx, key, q)
+	var g Grant
+	if len(keys) == 1 {
+		g, err = l.take(ctx, keys[0], q)
+	} else {
+		g, err = l.takeTogether(ctx, keys, *q)
+	}
 	if err != nil {
 		return g, err
 	}
-	booked, refusal := l.fleet.Book(ctx, l.shared(key), q.cost, fleet.Options{Priority: priorityFrom(ctx), MaxWait: l.patience(ctx, begin)})
+	booked, refusal := l.fleet.Book(ctx, shared, q.cost, fleet.Options{Priority: priorityFrom(ctx), MaxWait: l.patience(ctx, start)})
 	if refusal != nil {
 		g.Cancel()
-		return Grant{}, refusedByStore(refusal)
+		err := refusedByStore(refusal)
+		l.takeBack(keys, err)
+		return Grant{}, err
 	}
 	g.fleet = booked
 	return g, nil
@@ -43,7 +44,11 @@ func (l *Limiter) patience(ctx context.Context, begin time.Time) time.Duration {
 // takePartShared takes what both have, or waits for one. What the store has is
 // a guess from its last answer; if it was too high, a smaller part is tried.
 func (l *Limiter) takePartShared(ctx context.Context, key string, q *ask) (int64, error) {
-	begin := time.Now()
+	start := time.Now()
+	keys, err := l.shared([]string{key})
+	if err != nil {
+		return 0, err
+	}
 	g, err := l.take(ctx, key, q)
 	if err != nil {
 		return 0, err
@@ -57,10 +62,9 @@ func (l *Limiter) takePartShared(ctx context.Context, key string, q *ask) (int64
 	if n == 0 {
 		n = q.UpTo // nothing limits it here
 	}
-	keys := l.shared(key)
 	part := min(n, max(1, l.sharedRoom(keys, q.unit)))
 	for {
-		wait := l.patience(ctx, begin)
+		wait := l.patience(ctx, start)
 		if part > 1 {
 			wait = -1
 		}
@@ -73,7 +77,9 @@ func (l *Limiter) takePartShared(ctx context.Context, key string, q *ask) (int64
 		}
 		if part == 1 || ctx.Err() != nil {
 			g.Cancel()
-			return 0, refusedByStore(refusal)
+			err := refusedByStore(refusal)
+			l.takeBack([]string{key}, err)
+			return 0, err
 		}
 		part = max(1, min(part-1, l.sharedRoom(keys, q.unit)))
 	}
@@ -86,22 +92,52 @@ func (l *Limiter) takePartShared(ctx context.Context, key string, q *ask) (int64
 	return part, nil
 }
 
-func (l *Limiter) tryShared(key string, c Cost) Decision {
-	d, g := l.try(key, c)
-	if !d.Allowed {
-		return d
+func (l *Limiter) tryShared(keys []string, c Cost, held bool) (Grant, Decision) {
+	shared, err := l.shared(keys)
+	if err != nil {
+		return Grant{}, Decision{RetryAfter: unknown}
 	}
-	keys := l.shared(key)
-	if _, refusal := l.fleet.Book(context.Background(), keys, c, fleet.Options{MaxWait: -1}); refusal != nil {
+	var d Decision
+	var g Grant
+	if len(keys) == 1 {
+		d, g = l.try(keys[0], c, held)
+	} else {
+		g, d = l.tryTogether(keys, c, held)
+	}
+	if !d.Allowed {
+		return Grant{}, d
+	}
+	booked, refusal := l.fleet.Book(context.Background(), shared, c, fleet.Options{MaxWait: -1})
+	if refusal != nil {
 		g.Cancel()
 		d.Allowed, d.RetryAfter = false, unknown
 		if refusal.Reason != fleet.NeverFits {
 			d.RetryAfter = refusal.Wait
 		}
+		l.takeBack(keys, refusedByStore(refusal))
 	}
-	left, full := l.fleet.Left(keys, c)
+	left, full := l.fleet.Left(shared, c)
 	d.Remaining, d.ResetAfter = min(d.Remaining, left), max(d.ResetAfter, full)
-	return d
+	if !d.Allowed || !held {
+		return Grant{}, d
+	}
+	g.fleet = booked
+	return g, d
+}
+
+// takeBack counts what was granted here and refused by the store.
+func (l *Limiter) takeBack(keys []string, why error) {
+	for _, key := range keys {
+		s := l.lock(key)
+		c := &s.counters
+		c.granted--
+		if e, ok := why.(*Error); ok {
+			c.refuse(l.engine.Now(), e.Reason)
+		} else {
+			c.more().cancelled++
+		}
+		l.engine.Unlock()
+	}
 }
 
 // sharedRoom guesses how many of unit the store would book at once.

@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/weirhttp/weir/internal/table"
@@ -22,86 +21,49 @@ type Limiter struct {
 	domains *queue.Domains
 	engine  *queue.Domain
 	limits  limits
-	plans   map[string]*plan // by key
-	other   *plan
-	keys    *table.Table[scope]
-	hot     *table.Entry[scope] // the key used last, held; under the domain's lock
+	rules   *rules
+	keys    *table.Table[subject]
 	lane    func(context.Context) string
 	onWait  func(Wait)
-	bits    *bits        // under the domain's lock
 	fleet   *fleet.Fleet // nil without a Store
+
+	// Under the domain's lock.
+	hot        *table.Entry[subject] // the key used last, held
+	over       map[string]*subject   // by rule: what keys share for which there was no room
+	overflowed int64                 // calls of such keys
+	joint      map[*queue.Group]int  // groups of those that wait for several keys
+	bits       *bits
 }
 
-// NewLimiter validates c and returns a Limiter. Budgets with a Pool are an
-// error: a Limiter's keys have budgets of their own.
+// NewLimiter validates c and returns a Limiter. An error names the field, and
+// the key or pattern of Budgets. Budgets with a Pool are an error: a Limiter's
+// keys have budgets of their own. So are two patterns that name some key and
+// have as many characters, stars aside, and a Default beside Budget.
 func NewLimiter(c LimiterConfig) (*Limiter, error) {
 	lim, err := bounds(c.MaxWait, c.MaxQueue, c.MaxKeys)
 	if err != nil {
 		return nil, err
 	}
-	l := &Limiter{domains: queue.NewDomains(), limits: lim, lane: c.Lane, onWait: c.OnWait}
+	l := &Limiter{domains: queue.NewDomains(), limits: lim, lane: c.Lane, onWait: c.OnWait,
+		over: make(map[string]*subject), joint: make(map[*queue.Group]int)}
+	fits := func(string, Budget) error { return nil }
 	l.engine = l.domains.Shared
-	if l.other, err = limiterPlan("Default", c.Default); err != nil {
-		return nil, err
-	}
-	l.plans = make(map[string]*plan, len(c.Budgets))
-	for key, b := range c.Budgets {
-		if l.plans[key], err = limiterPlan(fmt.Sprintf("Budgets[%q]", key), b); err != nil {
-			return nil, err
-		}
-	}
-	for _, p := range l.plans {
-		l.domains.Walls.Add(int64(p.walls()))
-	}
-	l.domains.Walls.Add(int64(l.other.walls()))
-	l.keys = table.New(lim.maxKeys, l.fresh, l.idle)
 	if c.Store != nil {
 		if l.fleet, err = c.Fleet.new(c.Store); err != nil {
 			return nil, err
 		}
-		if err = storableAll(c.Default, c.Budgets, l.fleet); err != nil {
-			return nil, err
-		}
+		fits = func(field string, b Budget) error { return storable(field, b, l.fleet) }
 	}
+	if l.rules, err = newRules(&c, fits); err != nil {
+		return nil, err
+	}
+	l.keys = table.New(lim.maxKeys, l.fresh, l.idle)
 	return l, nil
 }
 
-func limiterPlan(field string, b Budget) (*plan, error) {
-	if err := b.check(); err != nil {
-		return nil, fmt.Errorf("throttle: %s.%w", field, err)
-	}
-	if b.Pool != "" {
-		return nil, fmt.Errorf("throttle: %s.Pool: %q: a Limiter's keys have budgets of their own", field, b.Pool)
-	}
-	return newPlan("", "", b), nil
-}
-
-// fresh makes the scope of a new key. The overflow's key is "".
-func (l *Limiter) fresh(key string) scope {
-	p := l.plans[key]
-	if p == nil {
-		p = l.other
-	}
-	e := l.engine
-	s := scope{key: key, Group: queue.Group{Gate: l.domains.NewGate()}}
-	if p.budget.zero() {
-		return s
-	}
-	e.Lock()
-	defer e.Unlock()
-	accounts := p.accounts(e.Now(), nil, &l.domains.Clock, nil)
-	s.own = make([]member, len(accounts))
-	for i, a := range accounts {
-		s.own[i].a = a
-	}
-	return s
-}
-
-// idle reports whether nothing would be lost by forgetting s.
-func (l *Limiter) idle(s *scope, _ time.Time) bool {
-	l.engine.Lock()
-	defer l.engine.Unlock()
-	return s.idle(l.engine.Now())
+// fresh is what is kept of a new key, before it is first locked.
+func (l *Limiter) fresh(key string) subject {
+	return subject{scope: scope{key: key, Group: queue.Group{Gate: l.domains.NewGate()}}}
 }
 
 // Take waits until key has room for c, at most until ctx ends or MaxWait has
@@ -111,7 +73,7 @@ func (l *Limiter) idle(s *scope, _ time.Time) bool {
 func (l *Limiter) Take(ctx context.Context, key string, c Cost) (Grant, error) {
 	q := ask{cost: c}
 	if l.fleet != nil {
-		return l.takeShared(ctx, key, &q)
+		return l.takeShared(ctx, []string{key}, &q)
 	}
 	return l.take(ctx, key, &q)
 }
@@ -143,16 +105,16 @@ func (l *Limiter) TakeUpTo(ctx context.Context, key, unit string, most int64) (i
 }
 
 func (l *Limiter) take(ctx context.Context, key string, q *ask) (Grant, error) {
-	if q.cost != nil {
-		if err := q.cost.check(); err != nil {
-			return Grant{}, err
-		}
+	if err := begin(ctx, q.cost); err != nil {
+		return Grant{}, err
 	}
-	if ctx.Err() != nil {
-		return Grant{}, context.Cause(ctx)
-	}
-	q.to(l.lock(key))
+	s := l.lock(key)
 	e := l.engine
+	if s.rule.err != nil {
+		defer e.Unlock()
+		return Grant{}, s.rule.err
+	}
+	q.to(&s.scope)
 	now := e.Now()
 	var room [4]queue.Need
 	draws := q.scope.draws(room[:0], q)
@@ -169,57 +131,38 @@ func (l *Limiter) take(ctx context.Context, key string, q *ask) (Grant, error) {
 	return l.takeLater(ctx, key, *q)
 }
 
-// lock takes the domain's lock and returns the scope of key, which is not
-// evicted before that is released.
-func (l *Limiter) lock(key string) *scope {
-	e := l.engine
-	e.Lock()
-	for l.hot == nil || l.hot.Key != key || l.hot.Overflow {
-		if l.hot != nil {
-			l.hot.Release()
-			l.hot = nil
-		}
-		e.Unlock() // the table calls idle, which takes it
-		entry := l.keys.Acquire(key, time.Time{})
-		e.Lock()
-		if l.hot != nil {
-			l.hot.Release()
-		}
-		l.hot = entry
-		if entry.Overflow {
-			break
+// begin returns why a call cannot even begin.
+func begin(ctx context.Context, c Cost) error {
+	if c != nil {
+		if err := c.check(); err != nil {
+			return err
 		}
 	}
-	s := &l.hot.Value
-	if s.Gate.Group == nil { // fresh from the table, where it stays
-		s.Gate.Group = &s.Group
-		for _, m := range s.own {
-			m.a.Group = &s.Group
-		}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	return s
+	return nil
 }
 
 // takeLater is the part of take that allocates. A key somebody waits for is
 // held.
 func (l *Limiter) takeLater(ctx context.Context, key string, q ask) (Grant, error) {
-	entry := l.keys.Acquire(key, time.Time{})
+	p := l.wish(ctx, &q)
+	entry, s := l.hold(key)
 	defer entry.Release()
-	q.to(&entry.Value)
-	p := wish{Patience: queue.Patience{Ctx: ctx, Full: maxWaitFrom(ctx, l.limits.maxWait), Queue: l.limits.maxQueue}, onWait: l.onWait}
-	p.Most = p.Full
-	q.Priority = priorityFrom(ctx)
-	if l.lane != nil {
-		q.Lane = l.lane(ctx)
+	e := l.engine
+	if s.rule.err != nil {
+		defer e.Unlock()
+		return Grant{}, s.rule.err
 	}
-	drawn, at, _, err := q.take(l.engine, nil, &p)
+	q.to(&s.scope)
+	drawn, at, _, err := q.takeLocked(e, e.Now(), nil, &p)
 	if err != nil {
-		if e, ok := err.(*Error); ok && e.Key == "" {
-			e.Key = key // of the overflow
+		if e, ok := err.(*Error); ok && s.over {
+			e.Key = key
 		}
 		return Grant{}, err
 	}
-	e := l.engine
 	e.Lock()
 	defer e.Unlock()
 	if q.UpTo > 0 {
@@ -228,76 +171,21 @@ func (l *Limiter) takeLater(ctx context.Context, key string, q ask) (Grant, erro
 	return l.grant(drawn, at), nil
 }
 
-// Try spends c if key has room for it now and nobody waits who goes first: its
-// priority is zero, and it comes last of those. It never waits. A cost that never fits, or is negative, is not allowed and has
-// the longest RetryAfter there is.
-func (l *Limiter) Try(key string, c Cost) Decision {
-	if l.fleet != nil {
-		return l.tryShared(key, c)
+// wish is how long a call with this context may wait, and q who goes first.
+func (l *Limiter) wish(ctx context.Context, q *ask) wish {
+	p := wish{Patience: queue.Patience{Ctx: ctx, Full: maxWaitFrom(ctx, l.limits.maxWait), Queue: l.limits.maxQueue}, onWait: l.onWait}
+	p.Most = p.Full
+	q.Priority = priorityFrom(ctx)
+	if l.lane != nil {
+		q.Lane = l.lane(ctx)
 	}
-	d, _ := l.try(key, c)
-	return d
-}
-
-func (l *Limiter) try(key string, c Cost) (Decision, Grant) {
-	e := l.engine
-	q := ask{cost: c}
-	q.to(l.lock(key))
-	defer e.Unlock()
-	now := e.Now()
-	var room [4]queue.Need
-	draws := q.scope.draws(room[:0], &q)
-	d := Decision{}
-	switch {
-	case c.check() != nil || queue.NeverFits(now, draws) != nil:
-		d.RetryAfter = unknown
-	case e.Enter(now, draws, &q.Request):
-		d.Allowed = true
-		q.scope.counters.granted++
-		e.Free(now, &queue.Permit{Needs: draws, Granted: now, Answered: now})
-	default:
-		if drawn, ok := e.Overtake(now, &q.Request, draws); ok {
-			draws, d.Allowed = drawn, true
-			q.scope.counters.grant(now)
-			e.Free(now, &queue.Permit{Needs: draws, Granted: now, Answered: now})
-			break
-		}
-		t, _ := queue.Estimate(now, &q.Request, draws)
-		d.RetryAfter = queue.Behind(now, t, draws).Until(now)
-	}
-	var g Grant
-	switch {
-	case !d.Allowed:
-		q.scope.counters.more().refused++
-	case l.fleet != nil:
-		g = l.grant(draws, now)
-	}
-	d.describe(now, draws)
-	return d, g
-}
-
-// describe fills in what is left, from the account with the least.
-func (d *Decision) describe(now instant, draws []queue.Need) {
-	found := false
-	for i := range draws {
-		a := draws[i].Account
-		if a.Label.Unit == "" || draws[i].N == 0 {
-			continue
-		}
-		v := a.Meter.State(now)
-		if left := min(v.Units(), v.Limit); !found || left < d.Remaining {
-			found, d.Limit, d.Remaining = true, v.Limit, left
-		}
-		d.ResetAfter = max(d.ResetAfter, v.Full.Until(now))
-	}
-	if !found {
-		d.Limit, d.Remaining = int64(unknown), int64(unknown)
-	}
+	return p
 }
 
 // Pause lets nothing through for key until the given time: a penalty for one
 // that broke the rules. A time that has passed ends the pause. Those that wait
-// and cannot wait that long are refused at once.
+// and cannot wait that long are refused at once. Of a key beyond MaxKeys it
+// pauses all that share its account, unless there is a Store.
 func (l *Limiter) Pause(key string, until time.Time) {
 	e := l.engine
 	s := l.lock(key)
@@ -305,14 +193,22 @@ func (l *Limiter) Pause(key string, until time.Time) {
 	now := e.Now()
 	t := now.Add(time.Until(until))
 	sooner := t < s.Gate.Paused
+	if l.fleet != nil {
+		l.fleet.Pause(key, until, sooner || s.over)
+		if s.over {
+			return
+		}
+	}
 	if sooner {
 		s.wake(now)
-	}
-	if l.fleet != nil {
-		l.fleet.Pause(key, until, sooner)
 	}
 	if t > now {
 		s.quiet(now, t)
 	}
 	s.shut(e, now, t, "paused by hand")
+	for g := range l.joint {
+		if g != &s.Group {
+			e.Replan(now, g)
+		}
+	}
 }

@@ -24,13 +24,13 @@ func TestDecision(t *testing.T) {
 			cost  int64
 			want  Decision
 		}{
-			{0, 1, Decision{true, 5, 4, 0, s}},
-			{0, 3, Decision{true, 5, 1, 0, 4 * s}},
-			{0, 2, Decision{false, 5, 1, s, 4 * s}},
-			{s, 2, Decision{true, 5, 0, 0, 5 * s}},
-			{0, 1, Decision{false, 5, 0, s, 5 * s}},
-			{2500 * time.Millisecond, 1, Decision{true, 5, 1, 0, 3500 * time.Millisecond}},
-			{time.Hour, 1, Decision{true, 5, 4, 0, s}},
+			{0, 1, Decision{true, 5, 4, 0, s, requests, 5 * s}},
+			{0, 3, Decision{true, 5, 1, 0, 4 * s, requests, 5 * s}},
+			{0, 2, Decision{false, 5, 1, s, 4 * s, requests, 5 * s}},
+			{s, 2, Decision{true, 5, 0, 0, 5 * s, requests, 5 * s}},
+			{0, 1, Decision{false, 5, 0, s, 5 * s, requests, 5 * s}},
+			{2500 * time.Millisecond, 1, Decision{true, 5, 1, 0, 3500 * time.Millisecond, requests, 5 * s}},
+			{time.Hour, 1, Decision{true, 5, 4, 0, s, requests, 5 * s}},
 		}
 		for i, step := range steps {
 			time.Sleep(step.sleep)

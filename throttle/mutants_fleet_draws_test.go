@@ -153,7 +153,7 @@ func TestSharedRefusalGivesBack(t *testing.T) {
 			if err := take(ls[1], t); err == nil {
 				t.Errorf("%s: no error", name)
 			}
-			if d, _ := ls[1].try("k", Cost{"tokens": 100}); !d.Allowed {
+			if d, _ := ls[1].try("k", Cost{"tokens": 100}, false); !d.Allowed {
 				t.Errorf("%s: of its own it has %d left, want all", name, d.Remaining)
 			}
 		})
@@ -169,7 +169,7 @@ func TestSharedPart(t *testing.T) {
 				t.Errorf("took %d, %v, want %d", n, err, want)
 			}
 		}
-		if d, _ := ls[1].try("k", Cost{"tokens": 71}); d.Allowed || d.Remaining != 70 {
+		if d, _ := ls[1].try("k", Cost{"tokens": 71}, false); d.Allowed || d.Remaining != 70 {
 			t.Errorf("of its own it has %d left, want 70", d.Remaining)
 		}
 		if n, err := ls[1].TakeUpTo(t.Context(), "k", "pages", 5); n != 5 || err != nil {

@@ -30,6 +30,11 @@ func newPlan(pattern, route string, b Budget) *plan {
 	return p
 }
 
+// flightOnly is p without its rates.
+func (p *plan) flightOnly() *plan {
+	return &plan{budget: Budget{InFlight: p.budget.InFlight}, flight: p.flight}
+}
+
 // accounts makes p's accounts. Those of old that count the same go on under the
 // new terms, others of the same unit pass on what they have seen.
 func (p *plan) accounts(now instant, g *queue.Group, clock *meter.Wall, old []*queue.Account) []*queue.Account {

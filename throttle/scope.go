@@ -42,6 +42,12 @@ type ask struct {
 	routes     uint64        // bits of the first 64 routes that match
 	many       *[]uint64     // of those after; nil: none
 	unit       string        // of a request for a part; "": none
+	more       *others       // of a Limiter: the keys it draws on besides; nil: none
+}
+
+// others are the scopes of a call that draws on several keys, without the first.
+type others struct {
+	scopes []*scope
 }
 
 // asks calls f for every request that waits in s.
@@ -93,6 +99,9 @@ func (q *ask) of(a *queue.Account) int64 {
 // draws appends what q draws on, but for the gate.
 func (s *scope) draws(buf []queue.Need, q *ask) []queue.Need {
 	buf = s.owned(buf, q)
+	if q.more != nil {
+		return q.more.draws(buf, q)
+	}
 	if q.learn != nil {
 		buf = q.learn.draws(buf, q)
 	}

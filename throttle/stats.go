@@ -152,7 +152,7 @@ func (r *record) stats(now instant, home *queue.Account) HostStats {
 
 // budgets adds what was configured: pauses by hand and the limits of budgets.
 // One that only rests until a pause ends is not told as one that is spent.
-func (r *record) budgets(now instant, h *HostStats, gate *queue.Account, learned []holding) {
+func (s *scope) budgets(now instant, h *HostStats, gate *queue.Account, learned []holding) {
 	rests := func(at instant) bool {
 		return at <= gate.Paused || slices.ContainsFunc(learned, func(l holding) bool {
 			return l.what == causeHold && l.limit.Wait == at.Until(now)
@@ -162,10 +162,10 @@ func (r *record) budgets(now instant, h *HostStats, gate *queue.Account, learned
 		h.State = StatePaused
 		h.Restrictions = append(h.Restrictions, Restriction{Why: gate.Why(), For: gate.Paused.Until(now)})
 	}
-	if len(r.own) > 0 {
-		h.Budgets = make([]BudgetStats, 0, len(r.own))
+	if len(s.own) > 0 {
+		h.Budgets = make([]BudgetStats, 0, len(s.own))
 	}
-	for _, m := range r.own {
+	for _, m := range s.own {
 		v := m.a.Meter.State(now)
 		t := m.a.Label
 		h.Budgets = append(h.Budgets, BudgetStats{

@@ -18,14 +18,9 @@ type wish struct {
 // errCanceled is what a request's own Cancel channel ends it with.
 var errCanceled = errors.New("throttle: request canceled while it waited")
 
-// take grants q, after a wait if need be. The draws it returns are those that
-// were charged, at the instant returned; they stand in buf if there is room.
-func (q *ask) take(e *queue.Domain, buf []queue.Need, p *wish) ([]queue.Need, instant, time.Duration, error) {
-	e = e.Lock()
-	return q.takeLocked(e, e.Now(), buf, p)
-}
-
-// takeLocked is take with the lock held, which it gives up.
+// takeLocked grants q, after a wait if need be. The lock is held, and given up.
+// The draws it returns are those that were charged, at the instant returned; they
+// stand in buf if there is room.
 func (q *ask) takeLocked(e *queue.Domain, now instant, buf []queue.Need, p *wish) ([]queue.Need, instant, time.Duration, error) {
 	draws := q.scope.draws(buf[:0], q)
 	if e.Enter(now, draws, &q.Request) {
@@ -173,7 +168,7 @@ func reasonOf(r queue.Reason) Reason {
 func (q *ask) refused(r *queue.Refusal) *Error {
 	err := &Error{Key: q.scope.key, RetryAfter: r.Wait, Reason: reasonOf(r.Reason), deadline: r.Deadline, bound: r.Bound}
 	if a := r.Account; a != nil {
-		err.Unit, err.detail = a.Label.Unit, a.Label.Text
+		err.Unit, err.detail, err.group = a.Label.Unit, a.Label.Text, a.Group
 	}
 	if r.Why != "" {
 		err.detail = r.Why

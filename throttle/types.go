@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // Config says what a [Transport] lets through. The zero Config limits nothing
@@ -74,15 +75,38 @@ type Config struct {
 
 // LimiterConfig says what a [Limiter] lets through. NewLimiter copies it.
 type LimiterConfig struct {
-	Default  Budget                           // of each key that Budgets does not name. Zero: unlimited
-	Budgets  map[string]Budget                // by key
+	Default Budget // of each key that neither Budgets nor Budget knows. Zero: unlimited
+
+	// Budgets are by key. A "*" in one stands for any text, also none:
+	// "*:reply" names "ann:reply" and "bob:reply", each with a budget of its own.
+	// Of those that name a key it is the key itself, or else the longest (stars
+	// not counted) whose budget it has, that one alone.
+	Budgets map[string]Budget
+
+	// Budget says the budget of each key that Budgets does not name, for limits
+	// that are data: of a user's plan, or written in the key. It is called when a
+	// key is first used, used again after it was forgotten, or used again after
+	// SetBudget, under no lock; it may be called at the same time for several
+	// keys. What the zero Budget names is unlimited. Keys for which it returns
+	// what is no budget are refused, and Take says why. It goes without a
+	// Default. nil: Default.
+	Budget func(key string) Budget
+
 	Lane     func(ctx context.Context) string // lanes take fair turns in one key's budget; called with the context of Take. nil: one lane
 	MaxWait  time.Duration                    // longest wait of one Take; zero: 75 s; negative: never wait
 	MaxQueue int                              // waiting calls per key; zero: 10000
-	MaxKeys  int                              // keys kept; zero: 100000. Only full accounts are evicted; beyond, newcomers share one overflow account
-	Store    Store                            // shares the budgets with other processes; nil: this process only
-	Fleet    FleetConfig                      // how Store is used; see there. Without a Store it is not looked at
-	OnWait   func(Wait)                       // as in Config
+
+	// MaxKeys is how many keys are kept; zero: 100000. Only full accounts are
+	// evicted. Beyond, newcomers share one account of each budget until there is
+	// room: they may be refused for what others spent, never let through for it,
+	// and Stats counts them. With a Store they do not share: each has its own
+	// account there, and only its places in flight, and the order of those that
+	// wait, are shared with others in this process.
+	MaxKeys int
+
+	Store  Store       // shares the budgets with other processes; nil: this process only
+	Fleet  FleetConfig // how Store is used; see there. Without a Store it is not looked at
+	OnWait func(Wait)  // as in Config
 }
 
 // Wait is one request's wait for budget, as OnWait sees it.
@@ -106,16 +130,6 @@ type Learned struct {
 	Unit string          // of the limit; "" for a pause
 	Name string          // of the limit, as the server calls it; "" if it has none
 	Why  string          // what is known now, and from where, in words
-}
-
-// Decision is the answer of [Limiter.Try]. Its fields mean what the five
-// replies of redis-cell mean.
-type Decision struct {
-	Allowed    bool
-	Limit      int64         // of the rate that has least left: a window's Limit or a Bucket. Remaining never reaches it where Burst is less
-	Remaining  int64         // units that could be spent now, after this decision
-	RetryAfter time.Duration // zero if allowed; else the wait after which the same would be, if nobody else draws. Never when nothing can be said: then the largest Duration
-	ResetAfter time.Duration // until everything is there again, if nobody draws
 }
 
 // Reason is why a request was refused.
@@ -149,6 +163,7 @@ type Error struct {
 	detail   string        // the rate that bound, in words; "" if none
 	bound    time.Duration // what the wait exceeds; zero if none
 	deadline bool          // bound is the request's own deadline
+	group    *queue.Group  // of the account that bound; nil: several groups have it
 }
 
 // Error says package, key, what was refused and with which figures.

@@ -95,11 +95,8 @@ func (e *Domain) try(now meter.Instant, w *Waiter) bool {
 	if !e.stand(now, w) {
 		return false
 	}
-	for _, c := range w.places {
-		p := c.list.head()
-		if p != w && !(w.before(p) && p.stuck()) {
-			return false
-		}
+	if !w.first() {
+		return false
 	}
 	if w.UpTo > 1 {
 		stretch(now, w.Needs, w.UpTo)
@@ -109,6 +106,17 @@ func (e *Domain) try(now meter.Instant, w *Waiter) bool {
 	w.granted = true
 	e.leave(w)
 	w.done(now)
+	return true
+}
+
+// first reports whether it is w's turn in all its waitlists.
+func (w *Waiter) first() bool {
+	for _, c := range w.places {
+		p := c.list.head()
+		if p != w && !(w.before(p) && p.stuck()) {
+			return false
+		}
+	}
 	return true
 }
 

@@ -103,22 +103,48 @@ func (a *Account) Rest(until, sure meter.Instant, why string) {
 // Overtake grants q, which may not wait, if there is room now and it ranks before
 // those that wait for more. If so it returns what was charged.
 func (e *Domain) Overtake(now meter.Instant, q *Request, needs []Need) ([]Need, bool) {
-	for i := range needs {
-		if d := &needs[i]; d.N != 0 && d.Account.At(now, d.N) > now {
-			return nil, false
-		}
+	if !there(now, needs) {
+		return nil, false
 	}
-	w := newWaiter(q, needs)
-	if w.Seq == 0 {
-		w.Seq = e.gather().order()
-	}
-	e.list(now, w)
+	w := e.newcomer(now, q, needs)
 	ok := e.try(now, w)
 	if !ok {
 		e.leave(w)
 	}
 	e.Run(now)
 	return w.Needs, ok
+}
+
+// Passes reports whether Overtake would grant q.
+func (e *Domain) Passes(now meter.Instant, q *Request, needs []Need) bool {
+	if !there(now, needs) {
+		return false
+	}
+	w := e.newcomer(now, q, needs)
+	ok := e.stand(now, w) && w.first()
+	e.leave(w)
+	e.Run(now)
+	return ok
+}
+
+// there reports whether there is room for needs, whoever waits.
+func there(now meter.Instant, needs []Need) bool {
+	for i := range needs {
+		if d := &needs[i]; d.N != 0 && d.Account.At(now, d.N) > now {
+			return false
+		}
+	}
+	return true
+}
+
+// newcomer is a waiter for q, in no waitlist yet.
+func (e *Domain) newcomer(now meter.Instant, q *Request, needs []Need) *Waiter {
+	w := newWaiter(q, needs)
+	if w.Seq == 0 {
+		w.Seq = e.gather().order()
+	}
+	e.list(now, w)
+	return w
 }
 
 // Behind is t, when needs may be granted, or if that is now, so that only ranks

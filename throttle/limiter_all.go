@@ -1,0 +1,214 @@
+package throttle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/weirhttp/weir/internal/table"
+	"github.com/weirhttp/weir/throttle/internal/fleet"
+	"github.com/weirhttp/weir/throttle/internal/queue"
+	"github.com/weirhttp/weir/throttle/store"
+)
+
+// TakeAll is Take for a call that several keys have to bear, such as a plan, a
+// user and an endpoint: it waits until all of them have room for c, and spends it
+// of all of them in one step, or of none. A key that is named twice bears it
+// once. Its lane and its place in MaxQueue are those of the first key. With a
+// Store there may be 16 keys at most.
+func (l *Limiter) TakeAll(ctx context.Context, keys []string, c Cost) (Grant, error) {
+	if len(keys) == 1 {
+		return l.Take(ctx, keys[0], c)
+	}
+	if err := begin(ctx, c); err != nil || len(keys) == 0 {
+		return Grant{}, err
+	}
+	if err := l.storable(keys); err != nil {
+		return Grant{}, err
+	}
+	if l.fleet != nil {
+		return l.takeShared(ctx, keys, &ask{cost: c})
+	}
+	return l.takeTogether(ctx, keys, ask{cost: c})
+}
+
+// TryAll is TryTake for several keys, as TakeAll is Take: it spends c of all of
+// them if all have room now, or nothing. The Decision is about the rate of them
+// that has least left; RetryAfter is when all would have room.
+func (l *Limiter) TryAll(keys []string, c Cost) (Grant, Decision) {
+	switch {
+	case len(keys) == 1:
+		return l.TryTake(keys[0], c)
+	case l.storable(keys) != nil:
+		return Grant{}, Decision{RetryAfter: unknown}
+	case l.fleet != nil:
+		return l.tryShared(keys, c, true)
+	}
+	return l.tryTogether(keys, c, true)
+}
+
+// storable returns an error if a Store cannot decide on so many keys at once.
+func (l *Limiter) storable(keys []string) error {
+	if l.fleet != nil && len(keys) > store.MaxParts {
+		return fmt.Errorf("throttle: %d keys are more than the %d that a Store decides on at once", len(keys), store.MaxParts)
+	}
+	return nil
+}
+
+func (l *Limiter) takeTogether(ctx context.Context, keys []string, q ask) (Grant, error) {
+	p := l.wish(ctx, &q)
+	t := l.together(keys)
+	defer t.release()
+	e := l.engine
+	if t.err != nil {
+		defer e.Unlock()
+		return Grant{}, t.err
+	}
+	t.asked(&q)
+	g := q.Group
+	l.joint[g]++
+	drawn, at, _, err := q.takeLocked(e, e.Now(), nil, &p)
+	e.Lock()
+	defer e.Unlock()
+	if l.joint[g]--; l.joint[g] == 0 {
+		delete(l.joint, g)
+	}
+	if err != nil {
+		return Grant{}, t.named(err)
+	}
+	for _, s := range q.more.scopes {
+		s.counters.granted++
+	}
+	return l.grant(drawn, at), nil
+}
+
+func (l *Limiter) tryTogether(keys []string, c Cost, held bool) (Grant, Decision) {
+	if len(keys) == 0 {
+		return Grant{}, Decision{Allowed: true, Limit: int64(unknown), Remaining: int64(unknown)}
+	}
+	t := l.together(keys)
+	defer t.release()
+	defer l.engine.Unlock()
+	if t.err != nil {
+		return Grant{}, Decision{RetryAfter: unknown}
+	}
+	q := ask{cost: c}
+	t.asked(&q)
+	d, draws, now := l.decide(t.subjects[0], &q, nil, false)
+	return l.tried(&d, draws, now, held), d
+}
+
+// several is keys, held.
+type several struct {
+	entries  []*table.Entry[subject]
+	keys     []string
+	subjects []*subject // keys without room may share one
+	err      error      // of the first that may not be asked
+}
+
+// together holds keys and takes the domain's lock.
+func (l *Limiter) together(keys []string) *several {
+	t := new(several)
+	made := false
+	defer func() {
+		if !made { // the user's function panicked
+			t.release()
+		}
+	}()
+	for _, key := range keys {
+		if slices.Contains(t.keys, key) {
+			continue
+		}
+		entry, _ := l.hold(key)
+		l.engine.Unlock()
+		t.keys, t.entries = append(t.keys, key), append(t.entries, entry)
+	}
+	rules := make([]*rule, len(t.keys))
+	version := l.rules.version.Load()
+	for i, entry := range t.entries {
+		if entry.Overflow {
+			rules[i] = l.rules.of(t.keys[i])
+		}
+	}
+	l.engine.Lock()
+	for i, entry := range t.entries {
+		s := &entry.Value
+		if entry.Overflow {
+			s = l.share(rules[i], version)
+		}
+		t.subjects = append(t.subjects, s)
+		if t.err == nil {
+			t.err = s.rule.err
+		}
+	}
+	made = true
+	return t
+}
+
+func (t *several) release() {
+	for _, e := range t.entries {
+		e.Release()
+	}
+}
+
+// asked makes q one that draws on all keys.
+func (t *several) asked(q *ask) {
+	q.to(&t.subjects[0].scope)
+	q.more = new(others)
+	for _, s := range t.subjects[1:] {
+		q.more.scopes = append(q.more.scopes, &s.scope)
+	}
+}
+
+// named gives a refusal the key that it is for.
+func (t *several) named(err error) error {
+	if e, ok := err.(*Error); ok {
+		e.Key = t.keys[0]
+		for i, s := range t.subjects {
+			if e.group == &s.Group {
+				e.Key = t.keys[i]
+			}
+		}
+	}
+	return err
+}
+
+// shared is what keys draw on in the store. Rates are the key's own: two
+// processes that configure a key differently share what they name alike.
+func (l *Limiter) shared(keys []string) ([]fleet.Key, error) {
+	list := make([]fleet.Key, 0, len(keys))
+	for _, key := range keys {
+		s := l.lock(key)
+		r := s.rule
+		l.engine.Unlock()
+		if r.err != nil {
+			return nil, r.err
+		}
+		if !slices.ContainsFunc(list, func(k fleet.Key) bool { return k.ID == key }) {
+			list = append(list, r.shared(key)...)
+		}
+	}
+	return list, nil
+}
+
+func (r *rule) shared(key string) []fleet.Key {
+	return []fleet.Key{{ID: key, Name: key, Rates: r.plan.specs}}
+}
+
+// draws appends what q draws on of keys besides the first, pauses by hand
+// included. Keys without room may share an account, of which it draws for each.
+func (o *others) draws(buf []queue.Need, q *ask) []queue.Need {
+	for _, s := range o.scopes {
+		if s != q.scope {
+			buf = append(buf, queue.Need{Account: &s.Gate, N: 1})
+		}
+		for _, m := range s.own {
+			if i := slices.IndexFunc(buf, func(d queue.Need) bool { return d.Account == m.a }); i >= 0 {
+				buf[i].N += q.of(m.a)
+				continue
+			}
+			buf = append(buf, queue.Need{Account: m.a, N: q.of(m.a)})
+		}
+	}
+	return buf
+}

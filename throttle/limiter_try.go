@@ -1,0 +1,131 @@
+package throttle
+
+import (
+	"github.com/weirhttp/weir/throttle/internal/queue"
+)
+
+// Try spends c if key has room for it now and nobody waits who goes first: its
+// priority is zero, and it comes last of those. It never waits. A place in flight
+// must be free, but is not held: see TryTake. A cost that never fits, or is
+// negative, is not allowed and has the longest RetryAfter there is.
+func (l *Limiter) Try(key string, c Cost) Decision {
+	if l.fleet != nil {
+		_, d := l.tryShared([]string{key}, c, false)
+		return d
+	}
+	d, _ := l.try(key, c, false)
+	return d
+}
+
+// TryTake is Try with a Grant, by which a place in flight is held until its
+// Settle or Cancel. If it is not allowed there is none: the Grant is zero.
+func (l *Limiter) TryTake(key string, c Cost) (Grant, Decision) {
+	if l.fleet != nil {
+		return l.tryShared([]string{key}, c, true)
+	}
+	d, g := l.try(key, c, true)
+	return g, d
+}
+
+// Look says what Try would, and spends nothing. Remaining is what could be spent
+// now. With a Store, which is asked, its RetryAfter may be too long where units
+// are kept one by one.
+func (l *Limiter) Look(key string, c Cost) Decision {
+	q := ask{cost: c}
+	s := l.lock(key)
+	var room [4]queue.Need
+	d, _, _ := l.decide(s, &q, room[:0], true)
+	r := s.rule
+	l.engine.Unlock()
+	if l.fleet == nil || r.err != nil || c.check() != nil {
+		return d
+	}
+	left, full, wait := l.fleet.Look(r.shared(key), c)
+	if wait > 0 {
+		d.Allowed, d.RetryAfter = false, max(d.RetryAfter, wait)
+	}
+	d.Remaining, d.ResetAfter = min(d.Remaining, left), max(d.ResetAfter, full)
+	return d
+}
+
+// try is Try and TryTake without a Store. Only a grant that is held, or that a
+// Store may yet refuse, is made one.
+func (l *Limiter) try(key string, c Cost, held bool) (Decision, Grant) {
+	q := ask{cost: c}
+	s := l.lock(key)
+	defer l.engine.Unlock()
+	var room [4]queue.Need
+	d, draws, now := l.decide(s, &q, room[:0], false)
+	return d, l.tried(&d, draws, now, held)
+}
+
+// tried makes the grant of what decide granted.
+func (l *Limiter) tried(d *Decision, draws []queue.Need, now instant, held bool) (g Grant) {
+	if !d.Allowed {
+		return g
+	}
+	if !held {
+		l.engine.Free(now, &queue.Permit{Needs: draws, Granted: now, Answered: now})
+	}
+	if held || l.fleet != nil {
+		g = l.grant(draws, now)
+	}
+	return g
+}
+
+// decide is try for q, which is one of s, with the lock held; looking spends
+// nothing. What q draws on is appended to buf.
+func (l *Limiter) decide(s *subject, q *ask, buf []queue.Need, look bool) (d Decision, draws []queue.Need, now instant) {
+	e := l.engine
+	if now = e.Now(); s.rule.err != nil {
+		d.RetryAfter = unknown
+		return d, nil, now
+	}
+	q.to(&s.scope)
+	draws = s.draws(buf, q)
+	reason := WaitTooLong
+	switch {
+	case q.cost.check() != nil:
+		d.RetryAfter, reason = unknown, NeverFits
+	case look && q.Shut(now) == nil && queue.Room(now, draws), !look && e.Enter(now, draws, &q.Request):
+		d.Allowed = true
+	case queue.NeverFits(now, draws) != nil:
+		d.RetryAfter, reason = unknown, NeverFits
+	default:
+		var drawn []queue.Need
+		if look {
+			d.Allowed = e.Passes(now, &q.Request, draws)
+		} else if drawn, d.Allowed = e.Overtake(now, &q.Request, draws); d.Allowed {
+			draws = drawn
+		}
+		if !d.Allowed {
+			t, a := queue.Estimate(now, &q.Request, draws)
+			d.RetryAfter = queue.Behind(now, t, draws).Until(now)
+			if a != nil && a.Paused > now {
+				reason = Paused
+			}
+		}
+	}
+	if !look {
+		q.tally(now, d.Allowed, reason)
+	}
+	d.describe(now, draws)
+	return d, draws, now
+}
+
+// tally counts a decision for each of q's keys.
+func (q *ask) tally(now instant, granted bool, reason Reason) {
+	count := func(s *scope) {
+		if granted {
+			s.counters.granted++
+		} else {
+			s.counters.refuse(now, reason)
+		}
+	}
+	count(q.scope)
+	if q.more != nil {
+		for _, s := range q.more.scopes {
+			count(s)
+		}
+	}
+}
