@@ -2,6 +2,7 @@ package retry
 
 import (
 	"context"
+	"net/http"
 	"time"
 )
 
@@ -14,8 +15,9 @@ type Attempt struct {
 	Hedged   bool   // a hedge was sent beside it
 	HedgeWon bool   // and it is the hedge's outcome that is told
 	Outcome  Outcome
-	Status   int   // zero: no response
-	Err      error // nil: there was a response
+	Status   int            // zero: no response
+	Err      error          // nil: there was a response
+	Response *http.Response // whose body is the caller's, or goes before the next attempt; nil: there was none
 	Reason   Reason
 	Delay    time.Duration // before the next attempt, if Reason is Again
 	For      For           // what Delay waits for

@@ -90,6 +90,21 @@ type Config struct {
 	// RandomKey is one such function. nil: no keys.
 	IdempotencyKey func(*http.Request) string
 
+	// Prepare is called with what is sent next, before each attempt, and with
+	// how many there were before it: to sign it anew, say. The request is a copy
+	// that keeps what was changed before, headers of its own included; its Body is
+	// not to be touched, nor its URL's host. An error ends the request with that
+	// error. A hedge is sent as its first attempt was prepared. nil: not called.
+	Prepare func(r *http.Request, before int) error
+
+	// GiveUp has the last word on a request that got no better answer although
+	// Check, or the table, wanted one, or that ended in an error: it gets the last
+	// answer, if there is one, the error, if there is one, and the number of
+	// attempts, and returns what the caller gets, an answer or an error. It closes
+	// the body of an answer that it replaces. It is not called when the caller
+	// has left. nil: the last answer, or else the error.
+	GiveUp func(resp *http.Response, err error, attempts int) (*http.Response, error)
+
 	// OnAttempt is called after each attempt, before the delay. It is called
 	// on the caller's goroutine without a lock held and should be brief.
 	OnAttempt func(Attempt)
@@ -163,7 +178,7 @@ func (c Config) resolve() (Config, error) {
 // simple reports that nobody is asked or told about a first attempt that is
 // answered well, and none is made beside it.
 func (c *Config) simple() bool {
-	return c.Check == nil && c.OnAttempt == nil && c.IdempotencyKey == nil && !c.Hedge.on()
+	return c.Check == nil && c.Prepare == nil && c.OnAttempt == nil && c.IdempotencyKey == nil && !c.Hedge.on()
 }
 
 // timeouts are the two that Wire needs, with what zero means filled in.

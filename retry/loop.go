@@ -43,6 +43,7 @@ type loop struct {
 	floor       time.Duration  // the server's wait, said in an answer that was dropped
 	closeNext   bool           // r has a body that nobody was given yet
 	open        *http.Response // that is neither returned nor held yet
+	unprepared  error          // of Prepare
 }
 
 // prepare makes what the attempts share out of the caller's request.
@@ -91,13 +92,15 @@ func (l *loop) resume(resp *http.Response, err error) (*http.Response, error) {
 func (l *loop) follow(resp *http.Response, err error) (*http.Response, error) {
 	for ; ; resp, err = l.attempt() {
 		l.open = resp
+		if l.unprepared != nil {
+			return l.end(nil, l.unprepared, true)
+		}
 		o, sig := l.judge(resp, err)
 		l.settle(o)
 		p := l.plan(o, sig, resp, err)
 		l.tell(o, resp, err, p)
 		if p.reason != Again && p.reason != Queued {
-			l.open = nil
-			return l.last(o, p, resp, err)
+			return l.over(o, p, resp, err)
 		}
 		l.hold(resp)
 		l.open = nil
@@ -123,6 +126,11 @@ func (l *loop) finish() {
 
 // attempt sends l.r once, with a hedge beside it if there may be one.
 func (l *loop) attempt() (resp *http.Response, err error) {
+	if l.c.Prepare != nil {
+		if l.unprepared = l.ready(); l.unprepared != nil {
+			return nil, l.unprepared
+		}
+	}
 	l.tr.Next()
 	l.closeNext, l.hedged, l.won, l.floor = false, false, false, 0
 	if l.c.Hedge.on() && l.tr.Number == 1 && l.mayHedge() {
@@ -220,7 +228,7 @@ func (l *loop) tell(o Outcome, resp *http.Response, err error, p plan) {
 	}
 	a := Attempt{
 		Ctx: l.tr.Caller, Host: l.name, Method: l.r.Method, Number: int(l.tr.Number), Hedged: l.hedged, HedgeWon: l.won,
-		Outcome: o, Err: err, Reason: p.reason, Delay: p.sleep, For: p.waitFor, Waited: l.tr.Waited,
+		Outcome: o, Err: err, Response: resp, Reason: p.reason, Delay: p.sleep, For: p.waitFor, Waited: l.tr.Waited,
 	}
 	if resp != nil {
 		a.Status = resp.StatusCode
