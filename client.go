@@ -31,6 +31,22 @@ type Config struct {
 	// not beside, those above; of several patterns that match a host, the
 	// most specific one's apply, alone.
 	Hosts map[string]Host
+
+	// Fallback answers for a request that came to an error, be it a refusal of
+	// the throttle or the circuit, the network's, or that of Breaker.Fallback, and
+	// for one whose answer FallbackOn names. It is called once, last: when all
+	// attempts are over. It gets the request as it came, its body closed (GetBody
+	// opens another), and the error; for an answer a *breaker.StatusError.
+	//
+	// A response goes to the caller. So does an error, unless there was an answer:
+	// then that one does, and so does what there was if both are nil. It is not
+	// called for a request whose caller has cancelled it; one whose deadline has
+	// passed can still be answered from memory. Nil: what there was.
+	Fallback func(*http.Request, error) (*http.Response, error)
+
+	// FallbackOn names the answers that Fallback is asked to replace; it does not
+	// touch their bodies. Nil: none.
+	FallbackOn func(*http.Response) bool
 }
 
 // Host is what a host pattern may have of its own. Nil: Config's.
@@ -49,6 +65,7 @@ type Transport struct {
 	retry    *retry.Transport
 	throttle *throttle.Transport
 	circuits *breaker.Circuits
+	fallback *fallback // nil: none
 }
 
 // New returns a Transport that sends through base; nil means
@@ -58,11 +75,14 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 	if base == nil {
 		base = http.DefaultTransport
 	}
+	if c.FallbackOn != nil && c.Fallback == nil {
+		return nil, errors.New("weir: FallbackOn without Fallback")
+	}
 	breakerConfig, err := fitWindow(c.Breaker, c.Retry.AttemptTimeout)
 	if err != nil {
 		return nil, err
 	}
-	t := new(Transport)
+	t := &Transport{fallback: newFallback(c)}
 	if t.circuits, err = breaker.NewCircuits(breakerConfig); err != nil {
 		return nil, err
 	}
@@ -158,7 +178,11 @@ func fitWindow(c breaker.Config, attempt time.Duration) (breaker.Config, error) 
 // or wraps a *throttle.Error, *breaker.Error or *retry.Error where one of
 // them is the reason.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	return t.door.RoundTrip(r)
+	resp, err := t.door.RoundTrip(r)
+	if t.fallback == nil {
+		return resp, err
+	}
+	return t.fallback.instead(r, resp, err)
 }
 
 // CloseIdleConnections closes those of the base.
@@ -180,11 +204,17 @@ type Stats struct {
 	Throttle throttle.Stats
 	Retry    retry.Stats
 	Breaker  breaker.Stats
+
+	Fallbacks int64 // requests that Config.Fallback answered
 }
 
 // Stats returns what the layers count and know at this moment. Layers are
 // read one after the other, so sums between them may differ by what happened
 // meanwhile.
 func (t *Transport) Stats() Stats {
-	return Stats{Throttle: t.throttle.Stats(), Retry: t.retry.Stats(), Breaker: t.circuits.Stats()}
+	s := Stats{Throttle: t.throttle.Stats(), Retry: t.retry.Stats(), Breaker: t.circuits.Stats()}
+	if t.fallback != nil {
+		s.Fallbacks = t.fallback.answered.Load()
+	}
+	return s
 }

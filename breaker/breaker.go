@@ -34,6 +34,9 @@ type Circuits struct {
 	mu      sync.Mutex
 	forced  map[string]*hold     // by canonical host; apart from the records, which may be evicted
 	own     map[string]*settings // by canonical pattern
+
+	doing  sync.Once
+	caller *door // of Do
 }
 
 // book is all settings; it does not change.

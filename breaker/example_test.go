@@ -2,6 +2,7 @@ package breaker_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -254,4 +255,22 @@ func ExampleConfig_anotherHost() {
 	defer resp.Body.Close()
 	fmt.Println(resp.StatusCode, "from", resp.Request.URL.Host)
 	// Output: 200 from mirror.example.com
+}
+
+// A circuit for what is no HTTP host: a database, a queue.
+func ExampleCircuits_Do() {
+	circuits, _ := breaker.NewCircuits(breaker.Config{})
+	query := func(context.Context) error { return errors.New("connection refused") }
+	for range 6 {
+		err := circuits.Do(context.Background(), "orders-db", query)
+		var refused *breaker.Error
+		fmt.Println(errors.As(err, &refused), circuits.State("orders-db"))
+	}
+	// Output:
+	// false closed
+	// false closed
+	// false closed
+	// false closed
+	// false open
+	// true open
 }
