@@ -1,5 +1,5 @@
 // Limiter limits what users do rather than what a client sends: each user may
-// write five posts a minute. The limit itself is three lines.
+// write five posts a minute. The limit is an http.Handler around the program's own.
 //
 //	go run ./examples/limiter
 package main
@@ -11,31 +11,32 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"strconv"
-	"time"
 
 	"github.com/weirhttp/weir/throttle"
 )
 
-// newForum returns a handler that takes posts, each user's at most five in any
-// minute.
-func newForum() (http.Handler, error) {
-	posts, err := throttle.NewLimiter(throttle.LimiterConfig{ // one: say what a user may do
-		Default: throttle.MustParseBudget("5/m burst 5"),
-	})
+// limited lets five requests a minute of each user through to next, and tells
+// every client how many are left and when to come again.
+func limited(next http.Handler) (http.Handler, error) {
+	posts, err := throttle.NewLimiter(throttle.LimiterConfig{Default: throttle.MustParseBudget("5/m burst 5")})
 	if err != nil {
 		return nil, err
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d := posts.Try(r.FormValue("user"), nil) // two: ask
-		w.Header().Set("X-Posts-Left", strconv.FormatInt(d.Remaining, 10))
-		if !d.Allowed { // three: say no
-			w.Header().Set("Retry-After", strconv.Itoa(int((d.RetryAfter+time.Second-1)/time.Second)))
+		d := posts.Try(r.FormValue("user"), nil)
+		d.WriteHeader(w.Header())
+		if !d.Allowed {
 			http.Error(w, "too many posts", http.StatusTooManyRequests)
 			return
 		}
-		w.WriteHeader(http.StatusCreated)
+		next.ServeHTTP(w, r)
 	}), nil
+}
+
+// newForum returns a handler that takes posts, each user's at most five in any
+// minute.
+func newForum() (http.Handler, error) {
+	return limited(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusCreated) }))
 }
 
 func main() {
@@ -53,7 +54,7 @@ func main() {
 func post(w io.Writer, forum http.Handler, user string) {
 	answer := httptest.NewRecorder()
 	forum.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/posts?user="+user, nil))
-	fmt.Fprintf(w, "%s posts: %s, %s left", user, http.StatusText(answer.Code), answer.Header().Get("X-Posts-Left"))
+	fmt.Fprintf(w, "%s posts: %s, %s", user, http.StatusText(answer.Code), answer.Header().Get("RateLimit"))
 	if after := answer.Header().Get("Retry-After"); after != "" {
 		fmt.Fprintf(w, ", again in %s s", after)
 	}

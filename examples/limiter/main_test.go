@@ -23,15 +23,15 @@ func TestFivePostsAMinute(t *testing.T) {
 		time.Sleep(55 * time.Second) // the first post is now more than a minute old
 		post(&b, forum, "ada")
 		post(&b, forum, "ada")
-		want := `ada posts: Created, 4 left
-ada posts: Created, 3 left
-ada posts: Created, 2 left
-ada posts: Created, 1 left
-ada posts: Created, 0 left
-ada posts: Too Many Requests, 0 left, again in 55 s
-bob posts: Created, 4 left
-ada posts: Created, 0 left
-ada posts: Too Many Requests, 0 left, again in 1 s
+		want := `ada posts: Created, "requests";r=4;t=60
+ada posts: Created, "requests";r=3;t=60
+ada posts: Created, "requests";r=2;t=60
+ada posts: Created, "requests";r=1;t=60
+ada posts: Created, "requests";r=0;t=60
+ada posts: Too Many Requests, "requests";r=0;t=59, again in 55 s
+bob posts: Created, "requests";r=4;t=60
+ada posts: Created, "requests";r=0;t=60
+ada posts: Too Many Requests, "requests";r=0;t=60, again in 1 s
 `
 		if got := b.String(); got != want {
 			t.Errorf("got\n%swant\n%s", got, want)

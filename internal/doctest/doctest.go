@@ -16,7 +16,7 @@ import (
 
 // known are the packages that a block may name.
 var known = []string{
-	"context", "errors", "fmt", "net/http", "net/http/httptest", "testing", "testing/synctest", "time",
+	"context", "errors", "fmt", "net/http", "net/http/httptest", "strings", "database/sql", "testing", "testing/synctest", "time",
 	"github.com/weirhttp/weir", "github.com/weirhttp/weir/breaker", "github.com/weirhttp/weir/headers",
 	"github.com/weirhttp/weir/inspect", "github.com/weirhttp/weir/retry", "github.com/weirhttp/weir/throttle",
 	"github.com/weirhttp/weir/filestore", "github.com/weirhttp/weir/outbox", "github.com/weirhttp/weir/redisstore",
@@ -139,10 +139,13 @@ var given = []struct{ name, typ string }{
 	{"ctx", "context.Context"},
 	{"t", "*testing.T"},
 	{"transport", "*weir.Transport"},
+	{"circuits", "*breaker.Circuits"},
+	{"db", "*sql.DB"},
+	{"old", "*retryablehttp.Client"},
 }
 
 // made are the names that a block may make without using them.
-var made = []string{"config", "client", "resp", "err", "ctx", "limiter"}
+var made = []string{"config", "client", "resp", "err", "ctx", "limiter", "transport"}
 
 // declares reports whether a block stands at the top of a file.
 func declares(block string) bool {

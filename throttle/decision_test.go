@@ -1,0 +1,79 @@
+package throttle
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+)
+
+// What a Decision writes is understood as it was meant, by this library too: how
+// many of how many units are left for how long, and when to come again.
+func TestWriteHeaderIsUnderstood(t *testing.T) {
+	for _, test := range []struct {
+		budget string
+		cost   Cost
+		want   string // unit, quota, left, window, reset, Retry-After
+	}{
+		{"10/m burst 10", Cost{requests: 4}, "requests 10 6 1m0s 1m0s -"},
+		{"10/m burst 10", Cost{requests: 11}, "requests 10 10 1m0s 1s -"},
+		{"1000 tokens/h burst 1000", Cost{"tokens": 1000}, "tokens 1000 0 1h0m0s 1h0m0s -"},
+		{"60/m bucket 5", Cost{requests: 5}, "requests 5 0 5s 5s -"},
+		{"5/s burst 1, 3/m burst 3", Cost{requests: 1}, "requests 5 0 1s 1m0s -"},
+		{"2 in flight", nil, ""},
+		{"unlimited", nil, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := http.Header{}
+			newLimiter(t, test.budget).Try("k", test.cost).WriteHeader(h)
+			s := headers.Parse(&http.Response{StatusCode: 200, Header: h}, time.Now())
+			got := ""
+			for _, l := range s.Limits {
+				after := "-"
+				if s.RetryAfter.Known {
+					after = s.RetryAfter.Value.String()
+				}
+				got += fmt.Sprint(l.Unit, " ", l.Quota.Value, " ", l.Remaining.Value, " ", l.Window.Value, " ", l.Reset.Value, " ", after)
+			}
+			if got != test.want {
+				t.Errorf("%s: %v is understood as %q, want %q", test.budget, h, got, test.want)
+			}
+		})
+	}
+}
+
+// Waits are rounded up: who comes when he was told to is not refused again.
+func TestWriteHeaderNamesAWaitThatIsEnough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, "7/3s burst 2")
+		for range 100 {
+			d := l.Try("k", nil)
+			if d.Allowed {
+				continue
+			}
+			h := http.Header{"Retry-After": {"99"}}
+			d.WriteHeader(h)
+			after, err := time.ParseDuration(h.Get("Retry-After") + "s")
+			if err != nil || after < time.Second || len(h["Retry-After"]) != 1 {
+				t.Fatal(h, err)
+			}
+			time.Sleep(after)
+			if !l.Try("k", nil).Allowed {
+				t.Fatalf("refused after the wait of %v that was named for %v", after, d.RetryAfter)
+			}
+		}
+		h := http.Header{}
+		l.Try("k", Cost{requests: 100}).WriteHeader(h)
+		if h.Get("Retry-After") != "" {
+			t.Errorf("a wait for what never fits: %v", h)
+		}
+		h = http.Header{}
+		Decision{Allowed: true, Unit: "bytes", Limit: 1<<62 + 1, Remaining: -5, Per: time.Millisecond}.WriteHeader(h)
+		if got, want := fmt.Sprint(h), `map[Ratelimit:["bytes";r=0;t=1] Ratelimit-Policy:["bytes";q=999999999999999;qu="content-bytes";w=1]]`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
