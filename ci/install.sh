@@ -21,6 +21,7 @@ wants() { command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ] || need+=("$2"); }
 [ -d redisstore ] && wants redis-server redis-server
 [ -d interop/nginx ] && wants nginx nginx
 [ -d interop/page ] && wants chromium chromium
+[ -d examples/proxy ] && wants curl curl
 
 npm_packages() {
 	[ -d interop/node ] || return 0
