@@ -28,29 +28,37 @@ func (c *served) done(_ time.Time, ok bool) {
 
 func (c *served) share() float64 { return float64(c.good) / float64(max(1, c.calls)) }
 
+// ends are how a host that fails does so.
+var ends = []struct {
+	words string
+	outcome
+}{
+	{"answers 500", outcome{status: 500}},
+	{"answers 503", outcome{status: 503}},
+	{"resets connections", outcome{reset: true}},
+}
+
 // brownOuts is E5: attempts fail at random. What three attempts can do is
 // 1-p^3; they are 1+p+p^2 on average.
 func brownOuts() (all []scenario) {
-	for _, x := range []struct{ p, share float64 }{{.1, .99}, {.2, .99}, {.3, .99}, {.5, .95}, {.7, .85}, {.8, .8}, {.9, 0}} {
-		for _, end := range []outcome{{status: 500}, {reset: true}} {
-			good, load := x.share*(1-x.p*x.p*x.p), 1+x.p+x.p*x.p+.05
-			all = append(all, brownOut(x.p, time.Minute, end, least("share that succeeds", good, good-.02), most("attempts per call", load, load+.02)))
+	for _, d := range []time.Duration{time.Minute, 10 * time.Minute} {
+		for _, x := range []struct{ p, share float64 }{{.1, .99}, {.3, .99}, {.5, .95}, {.8, .8}} {
+			for i := range ends {
+				good, load := x.share*(1-x.p*x.p*x.p), 1+x.p+x.p*x.p+.05
+				all = append(all, brownOut(x.p, d, i, least("share that succeeds", good, good-.02), most("attempts per call", load, load+.02)))
+			}
 		}
 	}
-	for _, p := range []float64{.3, .5, .8} { // what a circuit that opens by chance costs in the long run
-		all = append(all, brownOut(p, 10*time.Minute, outcome{status: 500}), brownOut(p, time.Minute, outcome{status: 503}))
+	for i := range ends {
+		all = append(all, brownOut(1, time.Minute, i, most("attempts per call after 1 s", .02, .02)))
 	}
-	return append(all, brownOut(1, time.Minute, outcome{status: 500}, most("attempts per call after 1 s", .02, .02)))
+	return all
 }
 
-func brownOut(p float64, d time.Duration, end outcome, targets ...target) scenario {
-	how := fmt.Sprintf("is answered %d", end.status)
-	if end.reset {
-		how = "is reset"
-	}
+func brownOut(p float64, d time.Duration, end int, targets ...target) scenario {
 	return scenario{
-		id: "E5", what: fmt.Sprintf("100/s for %.0f s, each attempt %s with probability %g", d.Seconds(), how, p),
-		quick:      d == time.Minute && (p == 0.3 || p == 1),
+		id: "E5", what: fmt.Sprintf("100/s for %.0f s; the host %s with probability %g", d.Seconds(), ends[end].words, p),
+		quick:      d == time.Minute && (p == .3 || p == .8 || p == 1),
 		strategies: append([]strategy{weirWith(weir.Config{}), naiveRetry(3, time.Second, 100*time.Millisecond)}, libraries(usual(3, time.Second))...),
 		targets:    targets,
 		run: func(t *testing.T, st strategy, seed uint64, r *result) {
@@ -58,7 +66,7 @@ func brownOut(p float64, d time.Duration, end outcome, targets ...target) scenar
 			s.keep = true
 			s.work = func(s *server, _ *http.Request) outcome {
 				if s.random.Float64() < p {
-					return end
+					return ends[end].outcome
 				}
 				return outcome{}
 			}
@@ -188,26 +196,12 @@ func recovery(t *testing.T, st strategy, seed uint64, bad outcome, rate int, las
 		return outcome{}
 	}
 	c := st.make(s, seed)
-	var mu sync.Mutex
-	var lost []time.Duration // when calls began that failed
-	var all sync.WaitGroup
-	for at := time.Duration(0); at < end; at += time.Second / time.Duration(rate) {
-		time.Sleep(at - time.Since(s.begin))
-		all.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-			defer cancel()
-			if !c.call(ctx) {
-				mu.Lock()
-				defer mu.Unlock()
-				lost = append(lost, at)
-			}
-		})
-	}
-	all.Wait()
-	sent, back := make([]time.Duration, len(s.log)), up
-	for i, m := range s.log {
-		sent[i] = m.at
-	}
+	lost := evenly(s, rate, end, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		return c.call(ctx)
+	})
+	sent, back := s.sent(), up
 	for _, at := range lost {
 		back = max(back, at)
 	}
@@ -219,6 +213,33 @@ func recovery(t *testing.T, st strategy, seed uint64, bad outcome, rate int, las
 	r.add("goodput back (s)", (back - up).Seconds())
 	r.add("peak by arrivals", float64(peak)/float64(rate))
 	r.add("lost before", float64(len(between(lost, 0, down-2*time.Second))))
+}
+
+// evenly makes calls at equal distances, and returns when those began that failed.
+func evenly(s *server, rate int, end time.Duration, call func() bool) (lost []time.Duration) {
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for at := time.Duration(0); at < end; at += time.Second / time.Duration(rate) {
+		time.Sleep(at - time.Since(s.begin))
+		all.Go(func() {
+			if !call() {
+				mu.Lock()
+				defer mu.Unlock()
+				lost = append(lost, at)
+			}
+		})
+	}
+	all.Wait()
+	return lost
+}
+
+// sent is when each request arrived.
+func (s *server) sent() []time.Duration {
+	sent := make([]time.Duration, len(s.log))
+	for i, m := range s.log {
+		sent[i] = m.at
+	}
+	return sent
 }
 
 // hurried is a host whose answers take 3 s, and callers of whom most wait for 2 s.
@@ -279,6 +300,86 @@ func processes() scenario {
 				}
 			}
 			r.add("upstream by arrivals after 2 s", float64(n)/(250*58))
+		},
+	}
+}
+
+// patients are callers who rather wait, through outages of three lengths.
+func patients() (all []scenario) {
+	for _, x := range []struct {
+		lasts time.Duration
+		rate  int
+	}{{3 * time.Second, 100}, {time.Minute, 100}, {10 * time.Minute, 10}} {
+		for _, end := range []outcome{{status: 503}, {reset: true}, {took: time.Hour}} {
+			words := fmt.Sprintf("answers %d", end.status)
+			if end.reset {
+				words = "resets connections"
+			} else if end.took > 0 {
+				words = "never answers"
+			}
+			var c weir.Config
+			c.Breaker.Patience = x.lasts + time.Minute
+			c.Retry.AttemptTimeout = 2 * time.Second
+			all = append(all, scenario{
+				id: "Patience", what: fmt.Sprintf("%d/s, Patience a minute longer than the outage; from 10 s on the host %s for %v", x.rate, words, x.lasts),
+				strategies: []strategy{weirWith(c)},
+				targets:    []target{most("calls that fail", 0, 0), most("upstream by arrivals after 1 s", .01, .03), most("peak by arrivals", 1.5, 1.7)},
+				run: func(t *testing.T, st strategy, seed uint64, r *result) {
+					patience(t, st, seed, end, x.rate, x.lasts, r)
+				},
+			})
+		}
+	}
+	return all
+}
+
+func patience(t *testing.T, st strategy, seed uint64, bad outcome, rate int, lasts time.Duration, r *result) {
+	const down = 10 * time.Second
+	up := down + lasts
+	s := newServer(seed, nil, silent)
+	s.keep = true
+	s.work = func(s *server, _ *http.Request) outcome {
+		if at := time.Since(s.begin); at >= down && at < up {
+			return bad
+		}
+		return outcome{}
+	}
+	c := st.make(s, seed)
+	lost := evenly(s, rate, up+30*time.Second, func() bool { return c.call(t.Context()) })
+	sent, peak := s.sent(), 0
+	for w := up; w < sent[len(sent)-1]; w += time.Second {
+		peak = max(peak, len(between(sent, w, w+time.Second)))
+	}
+	r.add("calls that fail", float64(len(lost)))
+	r.add("upstream by arrivals after 1 s", float64(len(between(sent, down+time.Second, up)))/(float64(rate)*(lasts-time.Second).Seconds()))
+	r.add("peak by arrivals", float64(peak)/float64(rate))
+}
+
+// thousands are as many small clients, none of which asks often enough to know soon
+// that the host is dead.
+func thousands() scenario {
+	return scenario{
+		id: "Processes", what: "2000 processes of a call each 10 s; the host answers 503 from 10 s to 70 s",
+		strategies: append([]strategy{weirWith(weir.Config{})}, libraries(usual(3, 2*time.Second))...),
+		targets:    []target{most("attempts per call while it is down", 3, 3)},
+		run: func(t *testing.T, st strategy, seed uint64, r *result) {
+			s := newServer(seed, nil, silent)
+			s.keep = true
+			s.work = func(s *server, _ *http.Request) (o outcome) {
+				if at := time.Since(s.begin); at >= 10*time.Second && at < 70*time.Second {
+					o.status = 503
+				}
+				return o
+			}
+			var wg sync.WaitGroup
+			for i := range uint64(2000) {
+				c := st.make(s, seed*2000+i)
+				wg.Go(func() {
+					offer(t.Context(), newDice(seed*2000+i), .1, 90*time.Second, c.call, func(time.Time, bool) {})
+				})
+			}
+			wg.Wait()
+			r.add("attempts per call while it is down", float64(len(between(s.sent(), 10*time.Second, 70*time.Second)))/(200*60))
 		},
 	}
 }

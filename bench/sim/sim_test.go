@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,7 +59,8 @@ func TestReport(t *testing.T) {
 	}
 	first, _ := strconv.Atoi(os.Getenv("WEIR_SIM_FIRST"))
 	seeds, _ := strconv.Atoi(os.Getenv("WEIR_SIM_SEEDS"))
-	only := os.Getenv("WEIR_SIM_ONLY")
+	only, alone := os.Getenv("WEIR_SIM_ONLY"), os.Getenv("WEIR_SIM_ALONE") == "true"
+	wanted := regexp.MustCompile("^(?:" + only + ")")
 	out := report{}
 	if only == "" {
 		out.Plots = plots(t)
@@ -66,11 +68,14 @@ func TestReport(t *testing.T) {
 	var runs [][]figure // one for each scenario, strategy and seed, in this order
 	t.Run("run", func(t *testing.T) {
 		for _, sc := range scenarios() {
-			if !strings.HasPrefix(sc.name(), only) {
+			if !wanted.MatchString(sc.name()) {
 				continue
 			}
 			out.Rows = append(out.Rows, sc.summary())
 			for _, st := range sc.strategies {
+				if alone && st.name != "weir" {
+					continue
+				}
 				for i := range seeds {
 					runs = append(runs, nil)
 					mine := len(runs) - 1

@@ -39,10 +39,10 @@ func (c *libraryClient) call(ctx context.Context) bool {
 	return resp.StatusCode == 200
 }
 
-// libraries are failsafe-go, all its layers on, and go-retryablehttp, which
-// retries only. Both obey Retry-After, and no other header.
+// libraries are failsafe-go, all its layers on, go-retryablehttp, which retries
+// only, and what many write by hand. All obey Retry-After, and no other header.
 func libraries(p rival.Policy) []strategy {
-	return []strategy{library(rival.Failsafe(), p), library(rival.Retryable(), p)}
+	return []strategy{library(rival.Failsafe(), p), library(rival.Retryable(), p), library(rival.Hand(), p)}
 }
 
 // adaptiveRetry is the adaptive mode of the AWS SDKs.

@@ -48,14 +48,16 @@ func main() {
 	seeds := flag.Int("seeds", 20, "seeds for each scenario and strategy")
 	first := flag.Int("first", 2001, "first seed; the tests use 1 and 2")
 	dir := flag.String("dir", "sim", "folder of package sim, where RESULTS.md and plots go")
-	only := flag.String("only", "", "run only scenarios whose names begin so, and print their table")
+	only := flag.String("only", "", "run only scenarios whose names begin like this regular expression, and print their tables")
+	alone := flag.Bool("alone", false, "run weir without its rivals")
+	lines := flag.Bool("lines", false, "with -only: print a line for each target instead")
 	flag.Parse()
-	if err := run(*dir, *first, *seeds, *only); err != nil {
+	if err := run(*dir, *first, *seeds, *only, *alone, *lines); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(dir string, first, seeds int, only string) error {
+func run(dir string, first, seeds int, only string, alone, lines bool) error {
 	tmp, err := os.CreateTemp("", "sim-*.json")
 	if err != nil {
 		return err
@@ -65,7 +67,7 @@ func run(dir string, first, seeds int, only string) error {
 	begin := time.Now()
 	cmd := exec.Command("go", "test", "-count=1", "-timeout=2h", "-run=^TestReport$", ".")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "WEIR_SIM_OUT="+tmp.Name(), fmt.Sprint("WEIR_SIM_FIRST=", first), fmt.Sprint("WEIR_SIM_SEEDS=", seeds), "WEIR_SIM_ONLY="+only)
+	cmd.Env = append(os.Environ(), "WEIR_SIM_OUT="+tmp.Name(), fmt.Sprint("WEIR_SIM_FIRST=", first), fmt.Sprint("WEIR_SIM_SEEDS=", seeds), "WEIR_SIM_ONLY="+only, fmt.Sprint("WEIR_SIM_ALONE=", alone))
 	cmd.Stderr = os.Stderr
 	if out, err := cmd.Output(); err != nil {
 		return fmt.Errorf("go test: %w\n%s", err, out)
@@ -77,6 +79,10 @@ func run(dir string, first, seeds int, only string) error {
 	var r report
 	if err := json.Unmarshal(text, &r); err != nil {
 		return err
+	}
+	if only != "" && lines {
+		fmt.Print(r.lines())
+		return nil
 	}
 	page := r.markdown(first, seeds, time.Since(begin))
 	if only != "" {
@@ -136,6 +142,31 @@ target is marked.
 		b.WriteByte('\n')
 	}
 	b.WriteString(notes)
+	return b.String()
+}
+
+// lines renders one table: each target, and what every strategy came to.
+func (r *report) lines() string {
+	var b strings.Builder
+	var columns []string
+	for _, row := range r.Rows {
+		for _, st := range row.Strategies {
+			if !slices.Contains(columns, st) && slices.ContainsFunc(r.Figures, func(f figure) bool { return f.Strategy == st }) {
+				columns = append(columns, st)
+			}
+		}
+	}
+	fmt.Fprintf(&b, "| scenario | figure | target | %s |\n|---|---|---|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
+	for _, row := range r.Rows {
+		for _, t := range row.Targets {
+			name := strings.TrimSpace(t.Figure)
+			fmt.Fprintf(&b, "| %s | %s | %s |", row.Name, name, row.target(name))
+			for _, st := range columns {
+				fmt.Fprintf(&b, " %s |", r.cell(row, st, name))
+			}
+			b.WriteByte('\n')
+		}
+	}
 	return b.String()
 }
 
