@@ -169,7 +169,12 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 	k.busy *= busyKept
 	overload := status == http.StatusServiceUnavailable && s.Kind != headers.Quota || status == 529 || refused && s.Kind == headers.Overload
 	news := lesson{}
-	if k.suspect.judge(now, overload && !s.RetryAfter.Known) {
+	bare := overload && !s.RetryAfter.Known
+	chance := !g.probe && k.tossed(now, g.sent, bare)
+	if chance {
+		k.slow.absolve()
+	}
+	if chance || k.suspect.judge(now, bare) {
 		l.restart(k)
 		l.hold.lift()
 		k.hold.lift()

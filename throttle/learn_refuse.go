@@ -14,8 +14,14 @@ func (l *learner) overloaded(now time.Time, g *ticket, s headers.Signal) lesson 
 	k := g.kind
 	k.busy += 1 - busyKept
 	k.streak = min(k.streak+1, manyAnswers)
+	if !s.Throttled && !s.RetryAfter.Known && k.suspect.random(now) {
+		return lesson{}
+	}
+	if k.busy >= calm && k.serves(now) {
+		k.watch(now)
+	}
 	k.slow.lost(now, max(1, now.Sub(g.sent)))
-	narrow := !l.terms.pausesOnly && !g.probe && (k.suspect.suspected() && k.serves(now) || k.slow.few() && k.limiter(now))
+	narrow := !l.terms.pausesOnly && !g.probe && (k.suspect.suspected() && k.serves(now) || k.slow.few() && k.limiter(now) && (k.slow.good < proven || k.suspect.alternates()))
 	if !s.Throttled && !s.RetryAfter.Known && !narrow {
 		return lesson{what: causeFlight, kind: k}
 	}

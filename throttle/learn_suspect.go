@@ -6,6 +6,13 @@ import "time"
 // whether a pause is of any use.
 const suspectPause = time.Second
 
+// calm is the share of 503s below which nobody asks any more why there are so many.
+const calm = 0.3
+
+// proven is after how many good answers a host that refuses all is rather down than
+// a limiter that has been asked too much: it served as much before.
+const proven = 30
+
 // limiter reports whether a host that says it is overloaded rather limits us:
 // it serves some, and refuses most however few are under way.
 func (k *kind) limiter(now time.Time) bool {
@@ -19,13 +26,54 @@ func (k *kind) serves(now time.Time) bool {
 	return k.served != 0 && (ago < time.Second || ago < 5*time.Second && k.streak < 5)
 }
 
-// A suspect is a host that was taken for a limiter because of its 503s. If it
-// says as many at a lower rate, it just fails often.
+// A suspect is a host that often says that it is overloaded. While few requests are
+// under way its answers are tossed like a coin: if they prove to be chance, they say
+// nothing of what may be sent. Until then it is taken for a limiter, if it is so often
+// overloaded however few are under way. If it says as many 503s at a lower rate,
+// it is none either.
 type suspect struct {
-	since   time.Time // zero: not suspected
+	coin    coin
+	watched time.Time // answers to what was sent before are not tossed; zero: none is
+	since   time.Time // zero: not taken for a limiter
 	answers int       // that count; negative: so many do not
 	busy    int
-	not     time.Time // until then it is known to be none
+	not     time.Time // until then it is known to be no limiter
+	chance  time.Time // until then it is known to refuse by chance
+}
+
+// random reports whether 503s are known to be chance.
+func (s *suspect) random(now time.Time) bool { return s != nil && now.Before(s.chance) }
+
+// watch begins to toss, unless that was done.
+func (k *kind) watch(now time.Time) {
+	if k.suspect == nil {
+		k.suspect = new(suspect)
+	}
+	if s := k.suspect; s.watched.IsZero() {
+		s.watched, s.coin = now, coin{}
+	}
+}
+
+// alternates reports whether there were good answers since watch.
+func (s *suspect) alternates() bool { return s != nil && s.coin.begun }
+
+// tossed takes in an answer to a request sent at sent, and reports whether it has
+// shown that 503s are chance.
+func (k *kind) tossed(now, sent time.Time, busy bool) bool {
+	s := k.suspect
+	switch {
+	case s == nil || s.watched.IsZero() || s.random(now):
+		return false
+	case k.busy < calm:
+		s.watched = time.Time{}
+		return false
+	case !k.slow.few() || sent.Before(s.watched) || !s.coin.toss(busy):
+		return false
+	}
+	s.watched, s.since = time.Time{}, time.Time{}
+	s.not = now.Add(forgetRate)
+	s.chance = s.not
+	return true
 }
 
 func (s *suspect) suspected() bool { return s != nil && !s.since.IsZero() }

@@ -197,6 +197,12 @@ func (f *slowStart) lost(now time.Time, said time.Duration) {
 	f.shrink(now, n, max(1, leftByLoss*n))
 }
 
+// absolve takes back all cuts: what they were for does not come from load.
+func (f *slowStart) absolve() {
+	f.ease, f.drain, f.losses = 0, 0, nil
+	f.free = f.stated || f.good >= provenGood
+}
+
 // few reports whether no more than two are allowed at a time, or will be.
 func (f *slowStart) few() bool { return !f.free && f.limit > 0 && f.limit-f.drain < 3 }
 
