@@ -47,6 +47,7 @@ type circuit struct {
 	allotment
 	line line
 	silences
+	absences
 	hurries
 	changes
 	tally

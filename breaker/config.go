@@ -74,7 +74,9 @@ type Config struct {
 	// At most 10000 wait for one circuit. An attempt that follows such a wait
 	// costs neither one of the request's attempts nor allowance; nor does one
 	// that follows an OpenFor later when the host has failed Consecutive times
-	// in a row, so that the circuit may be about to open. Zero: refuse at once.
+	// in a row, so that the circuit may be about to open. Zero: refuse at once,
+	// unless the host comes and goes, as the package's documentation has it, and
+	// there is no Fallback and no FailureRate; 1 ns: always refuse at once.
 	Patience time.Duration
 
 	// RetriesOnly makes a circuit that is not closed refuse retries and

@@ -230,6 +230,7 @@ func (c *circuit) hopeful() bool {
 func (c *circuit) open(v verdict, now time.Time, ctx context.Context) {
 	if c.state == Closed {
 		c.trips++
+		c.away(v)
 	}
 	c.hasty = v.hasty && (c.state != Closed && c.hasty || c.state == Closed && c.sure.Before(c.run))
 	c.only = c.silenced(v, now)
@@ -265,6 +266,7 @@ func (c *circuit) probed() string {
 // close begins the closed state. If a probe failed, the probes are the first
 // calls of its window; else nothing is counted.
 func (c *circuit) close(reason string, now time.Time, ctx context.Context) {
+	c.back(c.opened, now)
 	c.rest()
 	c.unanswered, c.failed, c.lastBad, c.tripping = 0, 0, time.Time{}, false
 	if c.bad > 0 {

@@ -115,4 +115,10 @@
 // the callers' deadlines, by a second or so, then costs no request an error
 // that can be repeated, but the very first where calls are few. The line leaves
 // one by one as probes, then at the rate at which it grew.
+//
+// Without Patience requests wait for a host that comes and goes: that failed
+// before for 10 s or less and was well for no more than ten times as long since. They
+// wait until it has been away for twice as long as it was then, or until their
+// deadline. It makes no more probes. A host whose failures are timeouts is not
+// waited for.
 package breaker

@@ -99,7 +99,7 @@ func (c *circuit) join(a *ask, now time.Time) (*waiter, error) {
 	if !a.trip.Hedge && a.trip.Held().IsZero() {
 		c.spare(now)
 	}
-	if c.cfg.Patience <= 0 || a.trip.Hedge || c.line.len() >= maxWaiting {
+	if c.patience(now) <= 0 || a.trip.Hedge || c.line.len() >= maxWaiting {
 		c.refused++
 		return nil, c.refusal(refuser(a.by), now, nil, nil)
 	}
@@ -128,7 +128,10 @@ func (c *circuit) until(a *ask, now time.Time) (time.Time, error) {
 	if a.trip.Held().IsZero() {
 		a.trip.Hold(now)
 	}
-	until := a.trip.Held().Add(c.cfg.Patience)
+	until := now.Add(c.patience(now))
+	if c.cfg.Patience > 0 {
+		until = a.trip.Held().Add(c.cfg.Patience)
+	}
 	if d, ok := a.r.Context().Deadline(); ok {
 		if d = d.Add(-min(50*time.Millisecond, d.Sub(now)/20)); d.Before(until) {
 			return d, context.DeadlineExceeded
@@ -189,7 +192,7 @@ func (c *circuit) hurry(w *waiter) time.Duration {
 		c.line.settle(w, c.pass(), nil)
 	case !now.Before(w.until):
 		return 0
-	case !now.Before(c.earliest) && !c.probe.taken(now, c.probeLease()):
+	case c.cfg.Patience > 0 && !now.Before(c.earliest) && !c.probe.taken(now, c.probeLease()):
 		if w.by == trip.Meter {
 			if p, ok := c.begin(w.trip, now); ok {
 				c.line.settle(w, p, nil)
@@ -248,7 +251,7 @@ func (c *circuit) outlook(a *ask) (time.Duration, error) {
 	if c.cfg.RetriesOnly || a.trip.Hedge {
 		return wait, c.refusal(notsent.Meter, now, nil, nil)
 	}
-	if c.cfg.Patience <= 0 {
+	if c.patience(now) <= 0 {
 		if c.due(now) {
 			return 0, nil
 		}

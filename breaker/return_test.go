@@ -1,0 +1,121 @@
+package breaker
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/internal/testnet"
+)
+
+// comesAndGoes is a host that is well and then away, again and again. late counts
+// what reaches it when it has been away for a second.
+func comesAndGoes(late *atomic.Int64, well, away time.Duration) answer {
+	begin := time.Now()
+	return func(r *http.Request) (*http.Response, error) {
+		at := time.Since(begin) % (well + away)
+		if at >= well+time.Second {
+			late.Add(1)
+		}
+		if at >= well {
+			return status(500)(r)
+		}
+		return takes(20 * time.Millisecond)(r)
+	}
+}
+
+// Of the calls that a host could serve which comes and goes, no more are lost than
+// until its first return is found out. It gets no more probes than else, and a
+// host that was well for long is not waited for.
+func TestAHostThatComesAndGoesIsWaitedFor(t *testing.T) {
+	for name, x := range map[string]struct {
+		config     Config
+		well, away time.Duration
+		waits      bool
+	}{
+		"away for a third":      {Config{}, 10 * time.Second, 5 * time.Second, true},
+		"away for a sixth":      {Config{}, 15 * time.Second, 3 * time.Second, true},
+		"away for half":         {Config{}, 6 * time.Second, 6 * time.Second, true},
+		"well for long":         {Config{}, 60 * time.Second, 3 * time.Second, false},
+		"away for long":         {Config{}, 40 * time.Second, 20 * time.Second, false},
+		"a classic rule":        {Config{FailureRate: .5}, 10 * time.Second, 5 * time.Second, false},
+		"never wait":            {Config{Patience: 1}, 10 * time.Second, 5 * time.Second, false},
+		"a Fallback answers":    {Config{Fallback: noFallback}, 10 * time.Second, 5 * time.Second, false},
+		"first attempts do not": {Config{RetriesOnly: true}, 10 * time.Second, 5 * time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				const perSecond, cycles = 100, 8
+				var late, lost, waited atomic.Int64
+				cs := circuits(t, x.config)
+				rt := cs.Door(cs.Meter(testnet.Func(comesAndGoes(&late, x.well, x.away))))
+				begin, cycle := time.Now(), x.well+x.away
+				load(t, rt, perSecond, cycles*cycle, func(int) {
+					now := time.Now()
+					ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+					defer cancel()
+					resp, err := rt.RoundTrip(httptest.NewRequest("GET", site, nil).WithContext(ctx))
+					if time.Since(now) > time.Second {
+						waited.Add(1)
+					}
+					good := err == nil && resp.StatusCode == 200
+					if at := now.Sub(begin); !good && at > cycle+2*time.Second && at%cycle < x.well {
+						lost.Add(1)
+					}
+				})
+				if (waited.Load() > 0) != x.waits {
+					t.Errorf("%d calls waited, want some: %t", waited.Load(), x.waits)
+				}
+				if could := int64((cycles - 1) * x.well.Seconds() * perSecond); x.waits && lost.Load() > could/100 {
+					t.Errorf("lost %d of %d that could be served", lost.Load(), could)
+				}
+				if n, of := late.Load(), int64(cycles*(x.away-time.Second).Seconds()*perSecond); n > of/100+cycles && !x.config.RetriesOnly {
+					t.Errorf("%d of %d requests reached the host while it was away, want one in a hundred", n, of)
+				}
+			})
+		})
+	}
+}
+
+func noFallback(*http.Request, error) (*http.Response, error) { return nil, errors.New("nothing here") }
+
+// A host that returned soon once is not waited for longer than twice that: whoever
+// comes later is refused at once. One that is silent is never waited for.
+func TestWhoDoesNotReturnIsNotWaitedFor(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{})
+		beat := func(d time.Duration, a answer) {
+			h.set(a)
+			load(t, rt, 100, d, func(int) { get(rt, site) })
+		}
+		beat(5*time.Second, status(200))
+		beat(3*time.Second, down)
+		beat(10*time.Second, status(200))
+		h.set(down)
+		longest, refusedAt := time.Duration(0), time.Now()
+		load(t, rt, 100, 30*time.Second, func(int) {
+			now := time.Now()
+			get(rt, site)
+			longest = max(longest, time.Since(now))
+			if time.Since(now) == 0 {
+				refusedAt = now
+			}
+		})
+		if longest < 3*time.Second || longest > 9*time.Second {
+			t.Errorf("the longest wait was %v, want what the host was away, to twice that", longest)
+		}
+		if time.Since(refusedAt) > time.Second {
+			t.Errorf("calls still wait at the end")
+		}
+		want(t, cs, Open, "at the end")
+	})
+	var a absences
+	a.away(verdict{silent: true})
+	if a.back(time.Now().Add(-time.Second), time.Now()); a.lasted > 0 {
+		t.Errorf("an absence of silence of %v is remembered", a.lasted)
+	}
+}
