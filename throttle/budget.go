@@ -38,6 +38,12 @@ type Rate struct {
 	// is as long as it is there. Nil: windows slide.
 	Align *time.Location
 
+	// Even spreads what is left of a window of Align over what is left of its
+	// time: 2400 a day that begin at noon go at 200 an hour, and so do 1200 that
+	// are left then. It replaces Burst. With a Store that is so for all processes
+	// together. False: units go as they come.
+	Even bool
+
 	// WarmUp eases a cold host in: after idling, the rate climbs from a third
 	// to full over this time, one unit after the other, as in Guava's
 	// SmoothWarmingUp. It replaces Burst. Zero: none.
@@ -92,7 +98,7 @@ func (r Rate) burst() int {
 		return r.Bucket
 	case r.Burst > 0:
 		return r.Burst
-	case r.WarmUp > 0:
+	case r.WarmUp > 0, r.Even:
 		return 1
 	}
 	return max(1, r.Limit/10)
@@ -100,7 +106,7 @@ func (r Rate) burst() int {
 
 // spec is r as the rooms below count it.
 func (r Rate) spec() meter.Spec {
-	return meter.Spec{Limit: r.Limit, Per: r.Per, Burst: r.burst(), Bucket: r.Bucket > 0, Unit: r.unit(), Align: r.Align, WarmUp: r.WarmUp}
+	return meter.Spec{Limit: r.Limit, Per: r.Per, Burst: r.burst(), Bucket: r.Bucket > 0, Unit: r.unit(), Align: r.Align, Even: r.Even, WarmUp: r.WarmUp}
 }
 
 // perSecond is the long-run rate.
@@ -125,6 +131,10 @@ func (r Rate) check() error {
 		return fmt.Errorf("Bucket: %d stands beside Burst %d; a rate has one of them", r.Bucket, r.Burst)
 	case r.Bucket > 0 && r.Align != nil:
 		return fmt.Errorf("Bucket: %d stands beside Align %v; a plain bucket has no windows", r.Bucket, r.Align)
+	case r.Even && r.Align == nil:
+		return fmt.Errorf("Even: a window that slides has no end to spread it to: set Align, or Burst 1, which spaces units at Limit/Per")
+	case r.Even && (r.Burst > 1 || r.WarmUp > 0):
+		return fmt.Errorf("Even: it stands beside a burst of %d and a WarmUp of %v; what is spread evenly has neither", r.burst(), r.WarmUp)
 	case r.WarmUp < 0:
 		return fmt.Errorf("WarmUp: %v is negative", r.WarmUp)
 	case r.WarmUp > longest:

@@ -16,13 +16,14 @@ import (
 //	2/s bucket 40
 //	90000 tokens/m, 500/m
 //	1000/d align America/Los_Angeles
+//	2400/d even align Europe/Berlin
 //	100/10s warmup 30s, 8 in flight, pool search
 //	unlimited
 //
 // Items are separated by commas. A rate is a count, a space and a unit unless
 // that is requests, a slash and a length of time: ns, us, ms, s, m, h, d, w (also
 // as words: second, min, hours, ...), with a count before it unless that is 1.
-// After it may stand burst, bucket, align and warmup with their values. A unit
+// After it may stand even, and burst, bucket, align and warmup with their values. A unit
 // may have any name but one that looks like requests ("req"); nothing is drawn
 // on it but by a [Cost] that names it. An error shows the piece it is about,
 // what was expected there and, where it is obvious, the right spelling.
@@ -301,6 +302,10 @@ func (p *parser) setting(r *Rate) (err error) {
 		if err = once(r.Align == nil); err == nil {
 			r.Align, err = p.place()
 		}
+	case "even":
+		if err = once(!r.Even); err == nil {
+			r.Even = true
+		}
 	case "warmup":
 		if err = once(r.WarmUp == 0); err == nil {
 			at := p.pos
@@ -309,7 +314,7 @@ func (p *parser) setting(r *Rate) (err error) {
 			}
 		}
 	default:
-		err = p.fail(from, "burst, bucket, align or warmup, or a comma")
+		err = p.fail(from, "burst, bucket, even, align or warmup, or a comma")
 	}
 	return err
 }

@@ -6,7 +6,8 @@ import (
 )
 
 // meant is the right spelling of a rate that is spelled in another common way:
-// "100 per minute", "0.5/s", "10W/h" (10 000 each, in China), "1MB/s", "10rps".
+// "100 per minute", "0.5/s", "10W/h" (10 000 each, in China), "1MB/s", "10rps",
+// "100/s burst 200".
 // "": it is not obvious.
 func meant(item string) string {
 	p := parser{text: item}
@@ -19,14 +20,21 @@ func meant(item string) string {
 		return ""
 	}
 	text := r.text() + p.text[p.pos:]
-	if text == item {
-		return ""
+	if text != item && readable(text) {
+		return text
 	}
-	check := parser{text: text}
-	if b, err := check.budget(); err != nil || b.check() != nil {
-		return ""
+	// A burst above the limit is what a bucket has.
+	if text = strings.Replace(text, " burst ", " bucket ", 1); text != item && readable(text) {
+		return text
 	}
-	return text
+	return ""
+}
+
+// readable reports whether text is a budget.
+func readable(text string) bool {
+	p := parser{text: text}
+	b, err := p.budget()
+	return err == nil && b.check() == nil
 }
 
 // loose is a rate as people write it.

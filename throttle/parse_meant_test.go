@@ -31,6 +31,8 @@ func TestErrorsNameTheRightSpelling(t *testing.T) {
 		{"5/Minute", `"Minute"`, "5/m"},
 		{"5/hr", `"hr"`, "5/h"},
 		{"5/1.5s", `".5s"`, "10/3s"},
+		{"100/s burst 200", `"100/s burst 200"`, "100/s bucket 200"},
+		{"100 per minute burst 200", `"per minute burst 200"`, "100/m bucket 200"},
 
 		{"5M/M", `"M/M"`, ""}, // minutes or months
 		{"5/month", `"month"`, ""},

@@ -82,7 +82,7 @@ func TestParseBudgetErrors(t *testing.T) {
 		{"99999999999999999999/s", `at "99999999999999999999/s": expected a smaller number`},
 		{"5/99999999999d", `expected a time of at most 10 years`},
 		{"-5/s", `at "-5/s": expected a rate`},
-		{"5/s 6/s", `at "6/s": expected burst, bucket, align or warmup, or a comma`},
+		{"5/s 6/s", `at "6/s": expected burst, bucket, even, align or warmup, or a comma`},
 		{"5/s,", `at the end: expected a rate`},
 		{"0 in flight", `expected one number of requests in flight, at least 1`},
 		{"5/s, unlimited", `at "unlimited": expected a rate, for the budget is limited already`},

@@ -43,6 +43,9 @@ func (r Rate) String() string {
 	if r.Bucket != 0 {
 		t.WriteString(" bucket " + strconv.Itoa(r.Bucket))
 	}
+	if r.Even {
+		t.WriteString(" even")
+	}
 	if r.Align != nil {
 		t.WriteString(" align " + r.Align.String())
 	}

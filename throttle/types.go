@@ -26,7 +26,7 @@ type Config struct {
 	MaxKeys  int           // hosts and partitions kept; zero: 100000. Only full accounts are evicted; beyond, newcomers share one overflow account
 	MaxPause time.Duration // longest pause believed without corroboration by another answer; zero: 5 min
 
-	Pace            bool        // spread a quota evenly over its window instead of spending it as it comes
+	Pace            bool        // spread quotas that servers state evenly over their windows instead of spending them as they come. Budgets of yours say so themselves: "2400/d even align UTC"
 	PeekBody        int64       // bytes of a throttled or GraphQL answer's body that may be read for hints (and are given back); zero: 4 KiB; negative: none
 	DisableLearning bool        // pauses stay, learned accounts and rates go
 	Store           Store       // shares the budgets with other processes; nil: this process only

@@ -19,7 +19,9 @@ func (q *queue) booking(now time.Time) store.Booking {
 		for i := range ls {
 			ls[i].Unit = unitIndex(q.units, units[ls[i].Unit])
 		}
-		b.Draws = append(b.Draws, store.Draw{Key: d.ID, Limits: ls, Units: us, Seen: q.f.recall(d.ID, len(ls), now)})
+		seen := q.f.recall(d.ID, len(ls), now)
+		even(ls, d.Rates, q.f.c, seen, now)
+		b.Draws = append(b.Draws, store.Draw{Key: d.ID, Limits: ls, Units: us, Seen: seen})
 	}
 	return b
 }

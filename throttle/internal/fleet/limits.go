@@ -32,6 +32,24 @@ func storeLimits(rates []meter.Spec, c Config, now time.Time) (ls []store.Limit,
 	return ls, units
 }
 
+// even sets the pace of those of ls, made of rates, that spread what is left of a
+// window over what is left of its time, as the store last said what that is.
+func even(ls []store.Limit, rates []meter.Spec, c Config, seen store.Seen, now time.Time) {
+	i := 0
+	for _, r := range rates {
+		n := len(storeLimit(r, c, now))
+		if r.Even && n == 2 {
+			day, shape := ls[i], &ls[i+1]
+			left, time := day.Size, day.Ends.Sub(now)
+			if seen.Age < day.Per-time { // it was said in this window
+				left = seen.Room(i, day)
+			}
+			shape.Rate = max(1, left) / max(time.Seconds(), 1e-3)
+		}
+		i += n
+	}
+}
+
 // limitID names a limit by what may not change without a fresh start: its unit
 // and its window. It is short, as stores keep it with every key.
 func limitID(ls []store.Limit, kind store.LimitKind, r meter.Spec) string {

@@ -19,7 +19,7 @@ type Rate struct {
 // NewRate makes a rate of s.
 func NewRate(s Spec) *Rate {
 	r := &Rate{Spec: s, perSecond: s.PerSecond(), grain: s.Grain()}
-	r.shaped = s.WarmUp == 0 && (s.Bucket || s.Burst < s.Limit)
+	r.shaped = s.WarmUp == 0 && !s.Even && (s.Bucket || s.Burst < s.Limit)
 	if s.Bucket {
 		r.span = spanOf(r.perSecond, s.Burst)
 	}
@@ -51,6 +51,7 @@ type Rated struct {
 	window   window
 	warm     *warm
 	calendar *calendar
+	even     *even // nil: units go as they come
 }
 
 // NewRated makes a meter that nothing was taken from. Only a rate with Align looks
@@ -65,6 +66,9 @@ func NewRated(now Instant, s *Rate, clock *Wall) *Rated {
 	}
 	if s.Align != nil {
 		m.calendar = &calendar{clock: clock}
+	}
+	if s.Even {
+		m.even = new(even)
 	}
 	return m
 }
@@ -86,6 +90,8 @@ func (m *Rated) shapeAt(now Instant, n int64) Instant {
 		return max(now, m.warm.next)
 	case m.shaped:
 		return m.bucket.at(now, m.Rate, n)
+	case m.even != nil:
+		return m.even.due(now, m.calendar, m.Rate)
 	}
 	return now
 }
@@ -104,6 +110,8 @@ func (m *Rated) ETA(now Instant, ahead, n int64) Instant {
 		if m.short(need) {
 			shape = now.Add(Seconds(need / m.perSecond))
 		}
+	case m.even != nil:
+		shape = m.even.eta(now, m.calendar, m.Rate, ahead)
 	}
 	if m.Bucket {
 		return shape
@@ -141,6 +149,8 @@ func (m *Rated) Take(now Instant, n int64, held bool) Token {
 		return Token(m.warm.take(now, m.Rate.warm, n))
 	case m.shaped:
 		return m.bucket.take(now, m.Rate, n, held)
+	case m.even != nil:
+		m.even.take(now, n)
 	}
 	return 0
 }
@@ -173,6 +183,8 @@ func (m *Rated) Return(now Instant, n int64, k Token, granted, answered Instant)
 			m.bucket.answered(now, m.Rate, n, granted)
 		}
 		m.bucket.back(now, m.Rate, n, k)
+	case m.even != nil:
+		m.even.back(n, granted)
 	}
 }
 
@@ -212,6 +224,11 @@ func (m *Rated) Change(now Instant, s *Rate) {
 	}
 	if s.shaped && !m.shaped {
 		m.bucket.gaps.begin()
+	}
+	if !s.Even {
+		m.even = nil
+	} else if m.even == nil {
+		m.even = new(even)
 	}
 	m.Rate = s
 	if s.shaped {
@@ -270,6 +287,8 @@ func (m *Rated) State(now Instant) State {
 		m.warm.state(now, m.Rate.warm, &s)
 	case m.shaped:
 		m.bucket.state(now, m.Rate, &s)
+	case m.even != nil:
+		m.even.state(now, m.calendar, m.Rate, &s)
 	}
 	s.Left = max(0, s.Left)
 	if m.Bucket {

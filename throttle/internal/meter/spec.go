@@ -21,6 +21,7 @@ type Spec struct {
 	Bucket bool           // it is a plain token bucket of Burst units; there is no window
 	Unit   string         // never ""
 	Align  *time.Location // windows start at multiples of Per of this place's clock; nil: they slide
+	Even   bool           // with Align: what is left of a window is spread over what is left of its time
 	WarmUp time.Duration  // the rate climbs from a third to full over this time; zero: it does not
 }
 
