@@ -57,7 +57,8 @@ func (r *record) current() (e *queue.Domain, last, now instant) {
 	for {
 		e := r.lock()
 		last := e.Last()
-		if now := e.Now(); r.renew(e, now) {
+		now := e.Now()
+		if r.version == r.t.budgets.Load().version || r.renew(e, now) {
 			return e, last, now
 		}
 		e.Unlock()
@@ -65,14 +66,11 @@ func (r *record) current() (e *queue.Domain, last, now instant) {
 	}
 }
 
-// renew makes the accounts of r from the budgets as they are now, and plans
+// renew makes the accounts of r from the budgets, which have changed, and plans
 // those anew that wait. It reports false if r needs the shared domain for that,
 // where the accounts of pools are.
 func (r *record) renew(e *queue.Domain, now instant) bool {
 	b := r.t.budgets.Load()
-	if r.version == b.version {
-		return true
-	}
 	routes := b.set.Host(r.host)
 	plan := b.other
 	if routes.Found {

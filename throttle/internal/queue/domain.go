@@ -66,15 +66,18 @@ func (d *Domains) Read() meter.Instant { return meter.Instant(time.Since(d.Epoch
 // Lock takes the lock of e, or of the domain that has taken e's place, and returns
 // the one whose lock it is. Until Unlock nothing else does.
 func (e *Domain) Lock() *Domain {
-	for {
-		e.mu.Lock()
-		into := e.into
-		if into == nil {
-			return e
-		}
-		e.mu.Unlock()
-		e = into
+	e.mu.Lock()
+	if e.into == nil {
+		return e
 	}
+	return e.follow()
+}
+
+// follow is Lock of a domain that was joined to another, and is locked.
+func (e *Domain) follow() *Domain {
+	into := e.into
+	e.mu.Unlock()
+	return into.Lock()
 }
 
 // Unlock gives the lock up.
