@@ -113,7 +113,7 @@ func Join(a, b *Domain) *Domain {
 }
 
 // hand gives those that wait in e to another domain. The timers of their waitlists
-// find it by e.
+// and of reviews find it by e.
 func (e *Domain) hand(to *Domain) {
 	c := e.crowd
 	if c == nil {
@@ -130,9 +130,7 @@ func (e *Domain) hand(to *Domain) {
 	for _, l := range c.lists {
 		x.enroll(l)
 	}
-	if x.reviews = append(x.reviews, c.reviews...); len(c.reviews) > 0 {
-		to.later(x)
-	}
+	x.reviews, x.working = append(x.reviews, c.reviews...), x.working || c.working
 	to.Waiting += e.Waiting
 	e.Waiting, e.crowd = 0, nil
 	to.watch(to.Now())
