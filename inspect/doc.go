@@ -9,7 +9,8 @@
 //	GET /stats.json  all hosts
 //	GET /events      server-sent events, one a second: what the page shows
 //
-// With [WithOutbox] it also shows what package outbox keeps, by queue.
+// With [WithLimiter] it also shows the keys of a throttle.Limiter, and
+// with [WithOutbox] it shows what package outbox keeps, by queue.
 //
 // It only reads, unless [WithControls] is given. It answers requests whose
 // Host is a loopback name or one of [AllowHosts], and that carry no headers of

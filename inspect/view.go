@@ -23,6 +23,7 @@ type Snapshot struct {
 // hedges, circuit) stands at the host itself and at each of its partitions.
 type Host struct {
 	Name      string `json:"name"`
+	Limiter   string `json:"limiter,omitempty"`   // whose key it is; "": it is a host; see WithLimiter
 	Partition string `json:"partition,omitempty"` // eight hex digits
 	State     string `json:"state"`               // "ok", "waiting", "paused", "refusing", "half-open", "open"
 	Why       []Hold `json:"why,omitempty"`       // what holds requests up, the longest first

@@ -30,12 +30,13 @@ type Event struct {
 // watch takes snapshots for those who look, one for all of them, and notes
 // what changed between them.
 type watch struct {
-	t      *weir.Transport
-	outbox Outbox // nil: there is none
-	mu     sync.Mutex
-	last   Snapshot
-	before map[string]seen
-	events []Event // the newest last; what was handed out is never written again
+	t        *weir.Transport
+	outbox   Outbox // nil: there is none
+	limiters []limiter
+	mu       sync.Mutex
+	last     Snapshot
+	before   map[string]seen
+	events   []Event // the newest last; what was handed out is never written again
 }
 
 func newWatch(t *weir.Transport) *watch { return &watch{t: t} }
@@ -55,6 +56,9 @@ func (w *watch) look() (Snapshot, []Event) {
 
 func (w *watch) view(now time.Time) Snapshot {
 	s := view(w.t, now)
+	for _, l := range w.limiters {
+		s.Hosts = append(s.Hosts, l.rows()...)
+	}
 	s.Outbox = kept(w.outbox, now)
 	return s
 }
@@ -76,6 +80,10 @@ func (w *watch) compare() {
 			continue
 		}
 		old, known := w.before[key]
+		if !known && h.Limiter != "" { // it may have been there, and not been shown
+			now[key] = seen{host: h, told: h}
+			continue
+		}
 		if !known {
 			w.note(h, "first seen")
 			none := &Host{State: ok}

@@ -60,6 +60,18 @@
 //	weir.outbox.delivered          {entry}    counter
 //	weir.outbox.set_aside          {entry}    counter
 //
+// From a throttle.Limiter that is observed ([Reporter.ObserveLimiter]), by
+// weir.limiter, its keys added up. Of keys that were forgotten and met again
+// between two collections the counts are too low:
+//
+//	weir.limiter.queue.length      {call}     gauge
+//	weir.limiter.queue.oldest      s          gauge
+//	weir.limiter.refusing          {key}      gauge: keys most of whose latest calls are turned away
+//	weir.limiter.granted           {call}     counter
+//	weir.limiter.waits             {call}     counter
+//	weir.limiter.refusals          {call}     counter by weir.reason
+//	weir.limiter.overflow          {call}     counter of those for which there was no room: see throttle.LimiterStats
+//
 // Events on the caller's span, if it records: weir.wait, weir.attempt (with
 // http.request.resend_count), weir.learned, weir.circuit.
 //

@@ -16,7 +16,7 @@ export function show(host, controls) {
     for (const id of ["limits", "facts"]) $(id).replaceChildren();
   }
   badge($("badge"), host.state);
-  $("controls").hidden = !controls;
+  $("controls").hidden = !controls || Boolean(host.limiter);
   why(host);
   tile("Queue", number(host.queue));
   tile("Oldest wait", host.oldestWait > 0 ? seconds(host.oldestWait) : "\u2013");
