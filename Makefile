@@ -1,5 +1,5 @@
 # make test is what CI runs; see CONTRIBUTING.md.
-.PHONY: test quick lint fuzz bench population soak mutants fmt
+.PHONY: test quick lint fuzz bench brownouts population soak mutants fmt
 
 test: ## everything: what is needed is installed, every module tested
 	ci/test.sh
@@ -15,6 +15,9 @@ fuzz: ## 30 s for each fuzz target
 
 bench: ## weir beside its rivals, ten minutes; BENCHFLAGS=-quick for 90 s
 	go run ./bench $(BENCHFLAGS)
+
+brownouts: ## weir and its rivals in outages and brown-outs, a line for each target; N=20 SEED=2001
+	go run ./bench/sim/report -dir bench/sim -only 'E5|Fault|Recovery|Patience|Hurry|Processes|E6|E7' -lines -seeds $(or $(N),20) -first $(or $(SEED),2001)
 
 population: ## random servers, tables; SEED=1 N=200, SET=test with a seed of its own
 	go run ./bench/sim/population/report -set $(or $(SET),train) -seed $(or $(SEED),1) -n $(or $(N),200)
