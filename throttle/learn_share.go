@@ -28,7 +28,7 @@ const (
 	// time in six.
 	comparedAfter  = 4
 	votesOf        = 2   // a comparison in which one guess is right and the other is wrong
-	votesOfNeither = 0.5 // one in which both are wrong: answers overtook one another, or units flowed in
+	votesOfNeither = 0.5 // one in which both are wrong: units flowed in
 )
 
 // A where tells requests apart more finely than kinds do, by keyed hashes of
@@ -146,9 +146,10 @@ type drawn struct {
 	left  float64 // as its last answer said
 	count float64 // units answered
 
-	// A comparison begins with what was left, and the counts of its own and of
-	// all with which it is compared: of all stems, or of all paths of its stem.
-	base, own, all float64
+	// A comparison begins with what was left and what was under way, and the counts
+	// of its own and of all with which it is compared: of all stems, or of all
+	// paths of its stem.
+	base, open, own, all float64
 }
 
 // settled reports that requests of one kind were seen to share the quota.
@@ -272,27 +273,27 @@ func (s *sharing) drew(level int, hash, fresh uint64, all, left, cost, flying fl
 
 // compare votes when the comparison that d began is due, and begins the next.
 func (s *sharing) compare(level int, d drawn, all, left, flying float64, fresh bool) drawn {
-	own, drop := d.count-d.own, d.base-left
+	own, drop, open := d.count-d.own, d.base-left, max(d.open, flying)
 	others := all - d.all - own
-	due := 2*flying + comparedAfter
-	if fresh {
-		due = 2*flying + 1 // they only speak for one limit, and units that flow in do not
+	due := 2*open + comparedAfter
+	if fresh && open <= 1 {
+		due = 3 // nothing else is open, and units that flow in speak for nothing here
 	}
 	switch {
 	case d.all > 0 && drop >= 0 && others < due:
 		return d
 	case d.all == 0 || drop < 0:
-	case drop > own+others-flying-0.5:
+	case drop > own+others-open-0.5:
 		s.vote(level, min(votesOf, float32(others)))
 	case fresh: // their own may have been drawn on by somebody else
 	case math.Abs(drop-own) < 0.5:
 		s.vote(level, -votesOf)
-	case math.Abs(drop-own) < 0.5+flying*own/(own+others):
+	case math.Abs(drop-own) < 0.5+open*own/(own+others):
 		s.vote(level, -1)
-	default:
+	case drop > own+open: // more than its own that overtook one another
 		s.vote(level, votesOfNeither)
 	}
-	d.base, d.own, d.all = left, d.count, all
+	d.base, d.open, d.own, d.all = left, flying, d.count, all
 	return d
 }
 
