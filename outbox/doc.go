@@ -36,12 +36,12 @@
 //
 // Entries stand in queues: one for each host, or for each key that [Config.Key]
 // makes of a request. Those of one queue are sent one after the other, in the
-// order in which they were kept; those of others are not waited for. In both
-// modes a request whose queue holds anything goes behind it, without being
-// sent, so that none overtakes another that was answered before it: somebody has
-// to call [Transport.Run], or [Transport.Drain] now and then, or the queue grows
-// from its first failure on. Requests that are under way at the same time have
-// no order.
+// order in which they were kept. They do not wait for entries of other queues. In
+// both modes a request whose queue holds anything goes behind it, without being
+// sent, so that no request overtakes one that was answered before it. So the
+// program has to call [Transport.Run], or [Transport.Drain] now and then.
+// Otherwise a queue grows from its first failure on. Requests that are under way
+// at the same time have no order.
 //
 // # What cannot be kept
 //
@@ -55,29 +55,30 @@
 //
 // # What failed means
 //
-// This is about requests that are sent first. Any error of the base, a refusal
-// by weir included, counts as failed, but not the caller's own cancellation: who
-// gave up does not want the request sent. A deadline that passed is not giving
-// up. Nor does the refusal of a request whose cost exceeds what its budget can
-// ever hold. Answers count as failed only if Config.FailedStatus names them; that
-// response is then closed, which is the one case in which a response obtained is
-// not the response returned.
+// This is about requests that are sent first. An error of the base counts as
+// failed, also a refusal by weir. There are two exceptions. If the caller cancels
+// the request, it is not kept, because the caller no longer wants it sent; if the
+// caller's deadline passes, it is kept. If a request costs more than its budget can
+// ever hold, it is not kept either. An answer counts as failed only if
+// Config.FailedStatus names its status. That response is then closed, and the
+// caller gets the 202 instead.
 //
 // # What is kept
 //
-// Method, URL, header, and a body of up to Config.MaxBody. Credentials are
-// not: neither the headers listed at Config.Secrets nor the URL's userinfo
-// touch the disk unless Config.KeepCredentials says so. Config.Prepare puts
-// them back when the entry is sent. Better still, let a RoundTripper inside
-// the base add them, where the outbox never sees them. The query is kept as it
-// is, secrets in it included, so do not name such requests.
+// The method, the URL, the header and a body of up to Config.MaxBody are kept.
+// Credentials are not: the headers listed at Config.Secrets and the URL's userinfo
+// do not reach the disk unless Config.KeepCredentials says so. Config.Prepare puts
+// them back when the entry is sent. It is better if a RoundTripper inside the base
+// adds them, because then the outbox never sees them. The query is kept as it is,
+// with any secrets in it, so do not name such requests.
 //
-// What is kept first is read to its end first, for as long as the caller's
-// context lasts. A body that is sent first and has a GetBody is read again once
-// the request has failed; any other is remembered as it streams by, so nothing
-// waits and nothing is read ahead of the server. A body that turns out longer
-// than MaxBody goes on streaming and is not kept. The part of a body that a
-// failed request left unread is read to its end, for at most five seconds.
+// With KeepFirst, and by Enqueue, the body is read to its end before anything is
+// sent, for as long as the caller's context lasts. If a request is sent first and
+// has a GetBody, its body is read again once the request has failed. Any other
+// body is remembered as it is sent; nothing waits for that, and nothing is read
+// before the server takes it. A body that turns out longer than MaxBody is sent
+// and not kept. What a failed request left unread of its body is read to the end,
+// for at most five seconds.
 //
 // # At least once
 //
@@ -98,14 +99,14 @@
 // had promised. Concurrent writes share one sync. An open outbox needs some 20
 // bytes of memory for each entry, and the bodies of those on their way.
 //
-// While the disk is full nothing more is kept, which is an error, but what is kept
-// is delivered and removed: the file has up to 1 MiB to spare for that.
+// While the disk is full nothing more can be kept, which is an error, but what is
+// kept is still delivered and removed. The file has up to 1 MiB to spare for that.
 //
-// Pages of entries that are gone are used again, so the file is as large as the
-// most it ever held. [New] writes it anew, without them, if they are more than
-// half of it: a program that runs for months and once held much can Close its
-// outbox and open it again. A file made by an earlier version opens as it is;
-// versions before a newer format refuse a file with entries in it.
+// The space of entries that are gone is used again, so the file is as large as the
+// most it ever held. If more than half of it is free, [New] writes it anew, small.
+// So a program that runs for months and once held much can Close its outbox and
+// open it again. A file made by an earlier version opens as it is; an earlier
+// version refuses a file of a newer format that has entries in it.
 //
 // # Draining
 //
@@ -124,19 +125,19 @@
 //     Drain, so that order is kept and a server that is down gets one request
 //     a turn; an open circuit refuses that one before it is sent, and a server
 //     that sent Retry-After is left alone until then, for up to an hour;
-//   - any other answer, which would be the same the next time, and a cost
-//     above what its budget can ever hold: dead. Redirects are such answers,
-//     but for a 307 or 308 to the same host, which is followed. So is an entry
-//     whose later answers were Config.MaxTries (those of them that speak of the
-//     entry, not of load or credentials), and one older than Config.MaxAge.
+//   - any other answer: dead, because it would be the same the next time. A
+//     redirect is such an answer; only a 307 or 308 to the same host is followed.
+//     An entry is also dead if it costs more than its budget can ever hold, if it
+//     is older than Config.MaxAge, or if Config.MaxTries answers said "later"
+//     (only answers that speak of the entry count, not of load or credentials).
 //
 // Dead entries are set aside, so that they do not block those behind them.
-// [Transport.DeadLetters] lists them with a reason, and they count towards the
-// bounds, until [Transport.Requeue] or [Transport.Discard] is called on them:
-// nothing promised is dropped silently. An entry that only ever fails with an
-// error is not set aside by itself before MaxAge, because an outage looks the
-// same; Config.Verdict can do it, and decides everything else too, also by what
-// is in the answer.
+// [Transport.DeadLetters] lists them with a reason. They count towards the bounds
+// until [Transport.Requeue] or [Transport.Discard] is called on them, so nothing
+// that was promised is dropped silently. An entry that only ever fails with an
+// error is not set aside before MaxAge, because an outage looks the same.
+// Config.Verdict can set it aside, and can decide about every answer, also by what
+// is in it.
 //
 // [Transport.Queues] says how each queue does, as do the page of package inspect
 // and the metrics of otelweir; Config.OnStuck and OnDrained are told when a queue
