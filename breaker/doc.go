@@ -2,11 +2,15 @@
 // circuit opens and requests are refused at once, until a few probes, one at
 // a time, show that it works again.
 //
-// A Circuits has two faces, which share one circuit per host. The Door stands
-// before everything else, so that a refused request has cost nothing. The
-// Meter stands last before the wire, so that every attempt of a retry loop is
-// judged, nothing that still waits for budget holds the probe's place, and a
-// running loop ends when the circuit opens.
+// A circuit is what is known about a host. Closed, it lets requests through; open,
+// it refuses them; half-open, it lets single requests through as probes, to find
+// out whether the host works again.
+//
+// A Circuits makes two RoundTrippers, which share one circuit per host. The Door
+// stands before everything else, so that a refused request has cost nothing. The
+// Meter stands last before the network, so that it sees every attempt of a retry
+// loop, that no request which still waits for budget takes a probe's place, and
+// that a running loop ends when the circuit opens.
 //
 //	cs, err := breaker.NewCircuits(breaker.Config{})
 //	rt := cs.Door(cs.Meter(http.DefaultTransport))
@@ -32,15 +36,15 @@
 //	no host, unknown scheme, bad header or body  ignored
 //	panic                                        ignored
 //
-// Success and failure are calls of the rolling window and may be slow besides
-// (Config.SlowCall). What an attempt was that began before the circuit's last
-// change does not matter any more.
+// Successes and failures are counted in the rolling window. They may also be slow
+// (Config.SlowCall). An attempt that began before the circuit's last change is not
+// counted.
 //
 // # Silence
 //
-// An attempt that a clock on our side has ended met with silence: a dead host
-// looks so, and a long poll without news. It is a failure without an answer,
-// unless something shows that the host lives.
+// Silence is an attempt that a timeout or deadline of this program has ended. A
+// dead host is silent, and so is a long poll without news. Silence counts as a
+// failure without an answer, unless something shows that the host works.
 //
 // Silence is its route's own, and ignored, if the host answered on another route
 // during the second half of it, or between it and the silence before. The other
@@ -50,8 +54,8 @@
 // failure, but no part of a run without an answer.
 //
 // If nothing but silence has opened a circuit, it refuses the routes that were
-// silent. Others pass, and an answer to one of them closes it. More than four
-// silent routes are no matter of routes: then all of this is void.
+// silent. Other routes pass, and an answer to one of them closes it. If more than
+// four routes are silent, the host is taken to be silent, and none of this holds.
 //
 // A route is a method, a path without what looks like an identifier, and the
 // names in the query.
@@ -88,37 +92,39 @@
 //
 // # Probes
 //
-// What it costs to find out is a share of what the host is spared. One of a hundred
-// requests that are turned away (or made to wait) goes as a probe, but no two within
-// OpenFor, and one per MaxOpenFor where few requests come. The first of an outage
-// goes after 5 s at the latest. So many processes together send a dead host one
-// in a hundred of their requests, and how long it takes to find it back depends on
-// the traffic and not on the outage: half a second at 200 calls a second, 5 s at
-// 20, up to MaxOpenFor below two. Programs that make few calls may set MaxOpenFor
-// to some seconds. After a good probe the next ones follow at once.
+// One of a hundred requests that are turned away (or made to wait) is sent as a
+// probe, but no two within OpenFor, and at least one per MaxOpenFor if requests
+// come. The first one of an outage is sent after 5 s at the latest. So many
+// processes together send a dead host one in a hundred of their requests. How long
+// it takes until a host is found to work again depends on the traffic and not on
+// the outage: half a second at 200 calls a second, 5 s at 20, up to MaxOpenFor
+// below two. Programs that make few calls may set MaxOpenFor to some seconds. After
+// a good probe the next ones follow at once.
 //
 // An open circuit is Open until a request comes; there is no timer unless
 // requests wait. Only the forgetting of a record (its host quiet for a Window,
 // its table full) makes a circuit closed by itself.
 //
-// A probe that is ignored, lost, or ends in a panic has no say: its place goes
-// to the next. A slow one holds up nobody for longer than OpenFor; for twice as
-// long, each time, if others have not come back either. The counting is done by github.com/sony/gobreaker/v2.
+// A probe that is ignored, lost, or ends in a panic does not count, and the next
+// one goes in its place. If a probe has no answer after OpenFor, the next one goes
+// as well; each further one waits twice as long. The counting is done by
+// github.com/sony/gobreaker/v2.
 //
 // # Waiting
 //
-// With Config.Patience requests wait instead of being refused: new ones at the
-// Door, those that were on their way when the circuit opened at the Meter, and
-// running retry loops before their next attempt, which then costs them none.
-// Loops also wait a moment when the last Consecutive calls have failed, lest
-// their attempts be used up before the circuit opens. An outage shorter than
-// the callers' deadlines, by a second or so, then costs no request an error
-// that can be repeated, but the very first where calls are few. The line leaves
-// one by one as probes, then at the rate at which it grew.
+// Patience is how long a request may wait for a circuit instead of being refused
+// (Config.Patience). New requests wait at the Door, requests that were on their way
+// when the circuit opened wait at the Meter, and running retry loops wait before
+// their next attempt, which then costs them none. Loops also wait a moment when the
+// last Consecutive calls have failed, so that their attempts are not used up before
+// the circuit opens. If an outage is shorter than the callers' deadlines by a second
+// or so, no request that may be repeated fails because of it, except the very first
+// if calls are few. Those that wait leave one by one as probes, and then at the rate
+// at which they came.
 //
-// Without Patience requests wait for a host that comes and goes: that failed
-// before for 10 s or less and was well for no more than ten times as long since. They
-// wait until it has been away for twice as long as it was then, or until their
-// deadline. It makes no more probes. A host whose failures are timeouts is not
-// waited for.
+// Without Patience requests are refused, unless the host comes and goes: it failed
+// before for 10 s or less, and was well for no more than ten times as long since.
+// Then they wait until it has been away for twice as long as it was before, or until
+// their deadline. This makes no more probes. A host whose failures are timeouts is
+// not waited for.
 package breaker

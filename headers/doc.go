@@ -4,7 +4,7 @@
 // [Parse] looks at the status and the headers, [ParseBody] at the body too.
 // Both return a [Signal]: whether the request was refused and why, how long the
 // server asks to wait, and every limit that the response describes. They are
-// pure functions of what they are given.
+// pure functions of what they are given. Parse never reads the body.
 //
 // # What is read
 //
@@ -25,11 +25,11 @@
 // # Rules worth knowing
 //
 // A reset or a wait may be a delta, a Unix time in s, ms, µs or ns, a date or a
-// duration; its size and shape decide, never its name. Everything absolute is
-// turned into a delta from the server's own clock, its Date header.
+// duration; its size and shape decide, never its name. Points in time become
+// durations from the server's own clock, its Date header.
 //
-// Two families of headers that agree on a counter are one [Limit]; where their
-// numbers differ, both are there. Of a header that was sent twice the smallest
+// If two families of headers say the same of a counter, they make one [Limit]; if
+// their numbers differ, they make two. If a header was sent twice, the smallest
 // remaining and the longest reset count.
 //
 // An answer from a cache (Age above 0) has no limits: they are of another time.

@@ -12,14 +12,15 @@
 // With [WithLimiter] it also shows the keys of a throttle.Limiter, and
 // with [WithOutbox] it shows what package outbox keeps, by queue.
 //
-// It only reads, unless [WithControls] is given. It answers requests whose
-// Host is a loopback name or one of [AllowHosts], and that carry no headers of
-// a proxy: a page in a browser cannot reach it under a name that somebody else
-// points at this machine, nor can others through a proxy on it that says it is
-// one, which not every proxy does unless told to. Nothing on it is secret in
-// itself, but put it behind your own authentication if others can reach the
-// address: a handler around it, which takes the proxy's headers off if there is
-// one of yours.
+// It only reads, unless [WithControls] is given.
+//
+// It answers requests whose Host is a loopback name or one of [AllowHosts], and
+// that have no headers of a proxy. So a page in a browser cannot reach it under a
+// name that somebody else points at this machine, and others cannot reach it
+// through a proxy on this machine that adds such headers. (Not every proxy does.)
+// The page shows no secrets. Put it behind your own authentication all the same if
+// others can reach the address: a handler around it, which removes the headers of
+// your own proxy.
 //
 // Nothing runs in the background. History begins when somebody first looks. A
 // page that is open is a request under way: give http.Server.Shutdown a deadline.

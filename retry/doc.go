@@ -3,10 +3,10 @@
 //
 // # What is retried
 //
-// The outcome of an attempt decides, and whether the request may be processed
-// twice: because its method is idempotent (GET, HEAD, OPTIONS, TRACE, PUT,
-// DELETE), or because it carries an Idempotency-Key. An entry of that name
-// without a value is not sent and says the same, as it does to net/http.
+// Two things decide: how the attempt ended, and whether the request may be
+// processed twice. It may if its method is idempotent (GET, HEAD, OPTIONS, TRACE,
+// PUT, DELETE), or if it has an Idempotency-Key. An Idempotency-Key without a value
+// is not sent and means the same, as it does to net/http.
 //
 //	outcome                                        idempotent  other
 //	                                               or keyed    methods
@@ -25,17 +25,17 @@
 //	the caller left; refused by a layer of ours    never       never
 //	anything else                                  never       never
 //
-// A server that says not to retry (X-Should-Retry and its like) is obeyed
-// always; one that says to retry is believed for what may be processed twice.
+// If a server says not to retry (X-Should-Retry and its like), the request is not
+// retried. If it says to retry, requests that may be processed twice are retried.
 // A request is retried only if its body can be had again: it has none, has
 // GetBody, can be read at an offset (a file), was kept (Config.BufferBody), or
 // was not touched.
 //
 // That nothing was processed is never guessed. Dial errors and refused HTTP/2
-// streams prove it; for methods that are not idempotent, so does an attempt
+// streams prove it. For methods that are not idempotent, an attempt also proves it
 // that failed without a connection, or by itself before a header was written
-// (net/http/httptrace). One that somebody ended proves nothing once it has a
-// connection: what is blocked in a Write may go out later.
+// (net/http/httptrace). An attempt that a timeout or the caller ended proves
+// nothing once it has a connection, because bytes of it may be sent later.
 // net/http repeats some requests by itself: those on a kept-alive connection
 // that broke before the first byte of an answer, if safe or keyed, and HTTP/2
 // streams that were refused. It is one attempt as seen from here.
@@ -44,33 +44,35 @@
 //
 // The delay is the policy's ([Config].Backoff) or the server's Retry-After
 // with some jitter, whichever is longer: never less than the server asked
-// for. If it does not fit the caller's deadline or MaxDelay, if no attempt is
-// left, or if the layer below would refuse the next one, the answer in hand is
-// returned, unread. Otherwise it is read into memory, up to 64 KiB and for up
-// to 100 ms, which frees its connection, and is what the request ends with if
-// no later attempt brings a response. Only where a later one may have been
-// processed, and must not be twice, the request ends with that one's error.
+// for. If the delay exceeds the caller's deadline or MaxDelay, if no attempt is
+// left, or if the layer below would refuse the next one, the last response is
+// returned, unread. Otherwise that response is read into memory, up to 64 KiB and
+// for up to 100 ms, which frees its connection. The request ends with it if no
+// later attempt brings a response. There is one exception: if a later attempt may
+// have been processed, and the request must not be processed twice, the request
+// ends with that attempt's error.
 //
-// With a throttle below, an answer that was throttled is not delayed here: the
-// request goes back into the throttle's queue, where it keeps its place, and
-// pays neither an attempt nor allowance for it.
+// If a throttle stands below, it waits for throttled answers: the request goes
+// back into the throttle's queue, where it keeps its place. That costs neither an
+// attempt nor allowance.
 //
-// Each host has an [Allowance] that retries and hedges are paid from. As long as
-// retries succeed the failures are chance, and all attempts are made; when next
-// to none does, or answers take longer and longer, retries stop.
+// Each host has an [Allowance], an account that pays for retries and hedges. A
+// retry that succeeds fills it again. So all attempts are made while failures are
+// chance, and retries stop when hardly any succeeds or answers take longer and
+// longer.
 //
 // # Time
 //
-// [Wire] bounds one attempt: dialling, sending and the wait for its headers, and
-// each Read of its body that is blocked. Its clocks do not run while the request
-// waits below retry or for a connection that others have, while its own body is
-// sent, nor while the caller is slow to read. The caller's context bounds the
-// request.
+// [Wire] sets the timeouts of one attempt: one for dialling, sending and the wait
+// for its headers, and one for each Read of its body that is blocked. They do not
+// count the time in which the request waits in a queue or for a connection that
+// others have, in which its own body is sent, or in which the caller does not
+// read. The caller's context bounds the request as a whole.
 //
 // # Not by itself
 //
 // Keys ([Config].IdempotencyKey) and hedges ([Hedge]) are used only if asked
-// for. A 421 asks for another connection, which only the base can choose. A
-// body that breaks off after its headers were returned is the caller's to deal
-// with: he may have used what he read.
+// for. A 421 asks for another connection, which only the base can choose. If a
+// body breaks off after its headers were returned, the request is not retried,
+// because the caller may have used what it has read.
 package retry
