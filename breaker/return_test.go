@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -96,10 +97,13 @@ func TestWhoDoesNotReturnIsNotWaitedFor(t *testing.T) {
 		beat(3*time.Second, down)
 		beat(10*time.Second, status(200))
 		h.set(down)
+		var mu sync.Mutex
 		longest, refusedAt := time.Duration(0), time.Now()
 		load(t, rt, 100, 30*time.Second, func(int) {
 			now := time.Now()
 			get(rt, site)
+			mu.Lock()
+			defer mu.Unlock()
 			longest = max(longest, time.Since(now))
 			if time.Since(now) == 0 {
 				refusedAt = now
