@@ -40,11 +40,15 @@ func (p *passage) read(resp *http.Response) (s headers.Signal, ruled bool) {
 		s = headers.Parse(resp, now)
 	}
 	if p.t.config.Classify == nil {
+		p.explain(resp.StatusCode, &s)
 		return s, false
 	}
 	was := s.Throttled
-	s = p.classify(resp, s)
-	return s, s.Throttled != was
+	if s = p.classify(resp, s); s.Throttled != was {
+		return s, true
+	}
+	p.explain(resp.StatusCode, &s)
+	return s, false
 }
 
 // graphQL reports whether resp may be a GraphQL answer that refuses without

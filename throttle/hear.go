@@ -47,7 +47,7 @@ func (p *passage) heard(at instant, status int, s *headers.Signal, bare bool) (t
 		c.more().throttled++
 	}
 	add(&c.latency, time.Duration(now-p.permit.Granted))
-	news := p.learn(now, replied, status, s)
+	news := p.learn(now, replied, status, p.unexplained(s))
 	p.heed(now, news)
 	p.permit.vacate(now)
 	e.Answered(now, &p.permit.Permit, bare)

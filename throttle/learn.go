@@ -58,21 +58,23 @@ type learner struct {
 // with.
 type kind struct {
 	meter.Open
-	key     kindKey
-	learner *learner
-	slow    slowStart
-	quotas  []*quota
-	apart   bool     // it has limits of its own: hold and finder here count, not the learner's finder
-	streak  int32    // answers since served that said that the host is overloaded; at most manyAnswers
-	hold    *hold    // of a limit that names this kind; nil: there was none
-	finder  *finder  // if apart
-	last    instant  // start
-	busy    float64  // share of the last answers that said that the host is overloaded
-	served  instant  // the last good answer; zero: none
-	suspect *suspect // nil: never suspected
-	account queue.Account
-	route   *route     // where its requests are counted; nil: in the scope itself
-	paths   *kindPaths // nil: none was looked at
+	key      kindKey
+	learner  *learner
+	slow     slowStart
+	quotas   []*quota
+	apart    bool     // it has limits of its own: hold and finder here count, not the learner's finder
+	streak   int32    // answers since served that said that the host is overloaded; at most manyAnswers
+	vain     int32    // 503s in a row that said no more, one for each burst; at most manyAnswers
+	hold     *hold    // of a limit that names this kind; nil: there was none
+	finder   *finder  // if apart
+	last     instant  // start
+	busy     float64  // share of the last answers that said that the host is overloaded
+	served   instant  // the last good answer; zero: none
+	heard503 instant  // the last 503 that counts in vain
+	suspect  *suspect // nil: never suspected
+	account  queue.Account
+	route    *route     // where its requests are counted; nil: in the scope itself
+	paths    *kindPaths // nil: none was looked at
 }
 
 // busyKept is what each answer leaves of kind.busy.
@@ -165,6 +167,9 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 		l.unanswered(now, g, end)
 		return lesson{}
 	}
+	if bare503(status, &s) {
+		k.note503(instantOf(now), instantOf(g.sent))
+	}
 	refused := s.Throttled
 	k.busy *= busyKept
 	overload := status == http.StatusServiceUnavailable && s.Kind != headers.Quota || status == 529 || refused && s.Kind == headers.Overload
@@ -224,7 +229,7 @@ func (l *learner) well(now instant, k *kind, sent instant) {
 	l.host.slow.well(now, took)
 	k.slow.stated = k.slow.stated || len(k.quotas) > 0
 	k.slow.well(now, took)
-	k.served, k.streak = now, 0
+	k.served, k.streak, k.vain = now, 0, 0
 	if l.hold != nil || k.hold != nil {
 		l.hold.good(sent.Time())
 		k.hold.good(sent.Time())

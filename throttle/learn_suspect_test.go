@@ -74,3 +74,36 @@ func TestFailedProbesShowNoRate(t *testing.T) {
 		})
 	}
 }
+
+// TestWhoIsSparedAsALimiter: a 503 that says no more may be a limiter's if the host has
+// just served somebody, and few have asked in vain since.
+func TestWhoIsSparedAsALimiter(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		k      kind
+		pauses bool
+		spares bool
+	}{
+		{"it has just served", kind{served: hourIn.Add(-briefly + 1)}, false, true},
+		{"a second ago", kind{served: hourIn.Add(-briefly)}, false, false},
+		{"it never served", kind{}, false, false},
+		{"only pauses are learned", kind{served: hourIn}, true, false},
+		{"some asked in vain", kind{served: hourIn, vain: spared - 1}, false, true},
+		{"one more did", kind{served: hourIn, vain: spared}, false, false},
+		{"it is known to be none", kind{served: hourIn, suspect: &suspect{not: at0(1)}}, false, false},
+		{"it was", kind{served: hourIn, suspect: &suspect{not: at0(0)}}, false, true},
+	} {
+		test.k.learner = learning1()
+		test.k.learner.terms.pausesOnly = test.pauses
+		if got := test.k.spares(hourIn); got != test.spares {
+			t.Errorf("%s: spared %t", test.name, got)
+		}
+	}
+	k := kind{heard503: hourIn}
+	for _, sent := range []instant{hourIn, hourIn.Add(1), hourIn.Add(2)} { // the last two in one burst
+		k.note503(hourIn.Add(sec), sent)
+	}
+	if k.vain != 1 {
+		t.Errorf("%d asked in vain, want 1: those of one burst are one", k.vain)
+	}
+}

@@ -36,6 +36,7 @@ type progress struct {
 	inside  bool // counted as entered
 	settled bool // under the lock of the record's domain
 	closed  bool // the answer's body, if that is watched; likewise
+	guessed bool // its answer was called a refusal by explain; likewise
 }
 
 // stage is how far a passage has come.
