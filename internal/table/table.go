@@ -214,6 +214,7 @@ func (t *Table[V]) room(s *shard[V], now time.Time) bool {
 		s.ring[s.hand] = s.ring[last]
 		s.ring[last] = nil
 		s.ring = s.ring[:last]
+		s.hand++ // or newcomers would drop one another, and those that are old stay
 	}
 	return len(s.ring) < s.cap
 }

@@ -82,6 +82,20 @@ func TestIdleEntriesMakeRoom(t *testing.T) {
 	}
 }
 
+// An idle entry makes room however many come once and no more.
+func TestOldEntriesMakeRoomForNewcomers(t *testing.T) {
+	const size = 10
+	tab := accounts(size)
+	for i := range 3 * size {
+		tab.Acquire(fmt.Sprint(i), time.Now()).Release()
+	}
+	for i := range size {
+		if tab.Find(fmt.Sprint(i)) != nil {
+			t.Errorf("entry %d is still there after %d others", i, 3*size-i)
+		}
+	}
+}
+
 // TestARowOfBusyEntriesTurnsNobodyAway: a newcomer finds the idle entries behind
 // it, if few had to look for any before.
 func TestARowOfBusyEntriesTurnsNobodyAway(t *testing.T) {
