@@ -92,18 +92,17 @@ for i = 1, num() do
   local value = f[field]
   if value then
     if kind == 'm' then
-      value = format('%.17g', max(-1e15, (tonumber(value) or 0) - units))
+      value = format('%.17g', max(-1e15, (meter(value, 0) or 0) - units)) .. string.match(value, ' .*$')
     elseif kind == 'c' then
       local level, ends = pair(value)
       value = format('%.17g %.0f', max(0, level - units), ends)
     else
-      local es = {}
-      for t, n in string.gmatch(value, '(%S+) (%S+)') do
-        local back = min(units, tonumber(n) or 0)
-        units = units - back
-        es[#es + 1] = {tonumber(t) or 0, (tonumber(n) or 0) - back}
+      local es = entries(value, nil, 0)
+      for i = 1, #es do
+        local back = min(units, es[i][2])
+        units, es[i][2] = units - back, es[i][2] - back
       end
-      value = packed(es)
+      value = packed(es, rest(value))
     end
     f[field] = value
     set[#set + 1] = field
