@@ -74,6 +74,29 @@ func slidingCounter(n int, per time.Duration) func(*http.Request, time.Duration)
 	}
 }
 
+// lostOf sends jobs from workers and returns how many did not end with a 200.
+func lostOf(t *testing.T, rt http.RoundTripper, jobs, workers int) int {
+	t.Helper()
+	var left, lost atomic.Int64
+	left.Store(int64(jobs))
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				resp, err := rt.RoundTrip(get(t, "http://h/"))
+				if err != nil || resp.StatusCode != 200 {
+					lost.Add(1)
+				}
+				if err == nil {
+					resp.Body.Close()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return int(lost.Load())
+}
+
 // A rate that refusals show, and pauses that nobody asked for, refuse nobody:
 // whoever has time waits, and finds that there was room in time.
 func TestAGuessRefusesNobody(t *testing.T) {
@@ -101,25 +124,9 @@ func TestAGuessRefusesNobody(t *testing.T) {
 					s.header = http.Header{"Retry-After": {test.hint}}
 				}
 				rt := must(weir.New(s, weir.Config{}))(t)
-				var left, lost atomic.Int64
-				left.Store(int64(test.jobs))
-				var wg sync.WaitGroup
-				for range test.workers {
-					wg.Go(func() {
-						for left.Add(-1) >= 0 {
-							resp, err := rt.RoundTrip(get(t, "http://h/"))
-							if err != nil || resp.StatusCode != 200 {
-								lost.Add(1)
-							}
-							if err == nil {
-								resp.Body.Close()
-							}
-						}
-					})
-				}
-				wg.Wait()
-				if lost.Load() > 0 {
-					t.Errorf("%d of %d were lost to a guess", lost.Load(), test.jobs)
+				lost := lostOf(t, rt, test.jobs, test.workers)
+				if lost > 0 {
+					t.Errorf("%d of %d were lost to a guess", lost, test.jobs)
 				}
 			})
 		})

@@ -57,27 +57,11 @@ func TestALimiterThatSaysOnly503LosesHardlyACall(t *testing.T) {
 						opened.Add(1)
 					}
 				}}}))(t)
-				var left, lost atomic.Int64
-				left.Store(int64(20 * tt.rate))
-				var wg sync.WaitGroup
 				start := time.Now()
-				for range tt.callers {
-					wg.Go(func() {
-						for left.Add(-1) >= 0 {
-							resp, err := rt.RoundTrip(get(t, "http://h/"))
-							if err != nil || resp.StatusCode != 200 {
-								lost.Add(1)
-							}
-							if err == nil {
-								resp.Body.Close()
-							}
-						}
-					})
-				}
-				wg.Wait()
-				t.Logf("%v, %d lost", time.Since(start), lost.Load())
-				if float64(lost.Load()) > 20*tt.rate/100 || opened.Load() > 0 {
-					t.Errorf("%d of %v calls lost, want at most one in a hundred; the circuit opened %d times", lost.Load(), 20*tt.rate, opened.Load())
+				lost := lostOf(t, rt, int(20*tt.rate), tt.callers)
+				t.Logf("%v, %d lost", time.Since(start), lost)
+				if float64(lost) > 20*tt.rate/100 || opened.Load() > 0 {
+					t.Errorf("%d of %v calls lost, want at most one in a hundred; the circuit opened %d times", lost, 20*tt.rate, opened.Load())
 				}
 			})
 		})
