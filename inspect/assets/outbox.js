@@ -1,5 +1,5 @@
 // The queues of the outbox: what is kept, and what cannot be delivered.
-import { badge, make, number, plural, put, seconds } from "./words.js";
+import { badge, heads, make, number, plural, put, rows, seconds } from "./words.js";
 
 const columns = [
   ["name", "Queue", null],
@@ -12,11 +12,7 @@ const columns = [
 const $ = (id) => document.getElementById(id);
 
 export function setup() {
-  for (const [name, title] of columns) {
-    const th = make("th", "c-" + name, title);
-    th.scope = "col";
-    document.querySelector("#outbox thead tr").append(th);
-  }
+  heads("#outbox", columns);
 }
 
 // show brings the table up to date; of many queues it has the first.
@@ -24,9 +20,7 @@ export function show(queues, all) {
   $("outbox-card").hidden = !queues || queues.length === 0;
   if (!queues) return;
   put($("outbox-title"), all > queues.length ? `Outbox: the first ${number(queues.length)} of ${number(all)} queues` : "Outbox");
-  const body = document.querySelector("#outbox tbody");
-  while (body.children.length > queues.length) body.lastChild.remove();
-  queues.forEach((q, i) => update(body.children[i] || body.appendChild(build()), q));
+  rows("#outbox", queues, build, update);
 }
 
 function build() {

@@ -1,5 +1,5 @@
 // The routes of one host: which of them waits, and what for.
-import { badge, hold, make, number, put, retries, seconds, took } from "./words.js";
+import { badge, heads, hold, make, number, put, retries, rows, seconds, took } from "./words.js";
 
 const columns = [
   ["route", "Route", null],
@@ -18,11 +18,7 @@ const rank = { ok: 0, waiting: 1, paused: 2, refusing: 3, "half-open": 4, open: 
 const $ = (id) => document.getElementById(id);
 
 export function setup() {
-  for (const [name, title] of columns) {
-    const th = make("th", "c-" + name, title);
-    th.scope = "col";
-    document.querySelector("#routes thead tr").append(th);
-  }
+  heads("#routes", columns);
 }
 
 // show brings the table up to date: what is held up stands first. The circuit
@@ -32,9 +28,7 @@ export function show(all, circuit) {
   const routes = [...(all || [])].sort((a, b) => rank[b.state] - rank[a.state] || Number(!a.why) - Number(!b.why));
   $("routes-card").hidden = routes.length === 0;
   if (routes.length > 0 && circuit && circuit.refused > 0) routes.push({ name: "any route", byCircuit: circuit });
-  const body = document.querySelector("#routes tbody");
-  while (body.children.length > routes.length) body.lastChild.remove();
-  routes.forEach((r, i) => update(body.children[i] || body.appendChild(build()), r));
+  rows("#routes", routes, build, update);
 }
 
 export function clear() {

@@ -79,6 +79,22 @@ export function make(tag, name, ...inside) {
   return e;
 }
 
+// heads names the columns of a table, each [name, title, ...].
+export function heads(table, columns) {
+  for (const [name, title] of columns) {
+    const th = make("th", "c-" + name, title);
+    th.scope = "col";
+    document.querySelector(table + " thead tr").append(th);
+  }
+}
+
+// rows gives a table a row for each item, and keeps those that are there.
+export function rows(table, items, build, update) {
+  const body = document.querySelector(table + " tbody");
+  while (body.children.length > items.length) body.lastChild.remove();
+  items.forEach((item, i) => update(body.children[i] || body.appendChild(build()), item));
+}
+
 // put changes text only where it differs, so that selections survive.
 export function put(e, text) {
   if (e.textContent !== text) e.textContent = text;
