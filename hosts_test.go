@@ -1,6 +1,7 @@
 package weir_test
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -41,7 +42,7 @@ func TestHosts(t *testing.T) {
 				n := 0
 				rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
 					n++
-					return broken()(r)
+					return nil, io.ErrUnexpectedEOF
 				}), c))(t)
 				if resp, err := rt.RoundTrip(get(t, "http://"+host+"/")); err == nil {
 					t.Error(resp.Status)

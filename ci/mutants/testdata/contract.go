@@ -20,8 +20,11 @@ type verdict struct {
 	detail string
 }
 
-// everyRule selects the tests that hold rules.
-const everyRule = "^Test(Transport|Patience|NoWindow)"
+// ruleFolder is where the tests that hold rules are, and everyRule selects them.
+const (
+	ruleFolder = "internal/chaintest"
+	everyRule  = "^Test(Transport|Patience|NoWindow)"
+)
 
 func contract(o options) (bool, error) {
 	mutants, err := readMutants(o.list)
@@ -85,12 +88,12 @@ func (o options) try(i int, m mutant) verdict {
 	if err != nil {
 		return verdict{"broken", err.Error()}
 	}
-	bin, said, err := o.build(name, ".", overlay)
+	bin, said, err := o.build(name, ruleFolder, overlay)
 	if err != nil {
 		return verdict{"broken", said}
 	}
 	defer os.Remove(bin)
-	r := o.test(bin, ".", 0, nil, "-test.run", m.test, "-test.v")
+	r := o.test(bin, ruleFolder, 0, nil, "-test.run", m.test, "-test.v")
 	switch {
 	case !strings.Contains(r.out, "=== RUN"):
 		return verdict{"stale", "no test matches " + m.test}
@@ -99,7 +102,7 @@ func (o options) try(i int, m mutant) verdict {
 	case !o.others:
 		return verdict{"killed", ""}
 	}
-	return verdict{"killed", failed(o.test(bin, ".", 0, nil, "-test.run", everyRule).out)}
+	return verdict{"killed", failed(o.test(bin, ruleFolder, 0, nil, "-test.run", everyRule).out)}
 }
 
 var ruleFailed = regexp.MustCompile(`(?m)^ {4,8}--- FAIL: (Test\w+/(?:HTTP\d/)?[^/ ]+) `)

@@ -1,0 +1,79 @@
+package weir_test
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
+)
+
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func get(t testing.TB, url string) *http.Request {
+	t.Helper()
+	return must(http.NewRequest("GET", url, nil))(t)
+}
+
+// stub is a base that answers every request with status 200 and "ok".
+func stub(r *http.Request) (*http.Response, error) {
+	return testnet.Answer(r, 200, nil, testnet.NewBody("ok")), nil
+}
+
+// TestNewClientKeepsConnections: one host may have as many idle connections as
+// all may have, also where there is no limit to that.
+func TestNewClientKeepsConnections(t *testing.T) {
+	const calls = 10
+	d := http.DefaultTransport.(*http.Transport)
+	defer func(was int) { d.MaxIdleConns = was }(d.MaxIdleConns)
+	for most, want := range map[int]int64{100: calls, 0: calls, 4: 2*calls - 4} {
+		d.MaxIdleConns = most
+		client := must(weir.NewClient(weir.Config{Throttle: throttle.Config{DisableLearning: true}}))(t)
+		var made atomic.Int64
+		all := make(chan *sync.WaitGroup, 1) // that are under way in this wave
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			wave := <-all
+			all <- wave
+			wave.Done()
+			wave.Wait()
+		}))
+		server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+			if s == http.StateNew {
+				made.Add(1)
+			}
+		}
+		server.Start()
+		for range 2 {
+			var wave, done sync.WaitGroup
+			wave.Add(calls)
+			all <- &wave
+			for range calls {
+				done.Go(func() {
+					if resp, err := client.Get(server.URL); err != nil || resp.Body.Close() != nil {
+						t.Error(err)
+					}
+				})
+			}
+			done.Wait()
+			<-all
+		}
+		if made.Load() != want {
+			t.Errorf("MaxIdleConns %d: %d connections for two waves of %d calls, want %d", most, made.Load(), calls, want)
+		}
+		client.CloseIdleConnections()
+		server.Close()
+	}
+}

@@ -1,0 +1,217 @@
+package chaintest
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/throttle"
+)
+
+// poison refuses every request to /refused and serves all others.
+func poison(r *http.Request, _ time.Duration) bool { return r.URL.Path != "/v1/refused" }
+
+// A few requests are refused whatever their rate, as those for a locked object
+// are or those that are too large. They wait alone: after the first pause the
+// others go as if they were not there.
+func TestWhatIsAlwaysRefusedWaitsAlone(t *testing.T) {
+	for _, test := range []struct {
+		name, method, hint string
+		n                  int           // requests that are refused
+		at                 time.Duration // when they are sent
+		pausesOnly         bool
+	}{
+		{"a POST", "POST", "", 1, 30 * time.Second, false},
+		{"a POST, with a hint of 1 s", "POST", "1", 1, 30 * time.Second, false},
+		{"a POST, with a hint of 5 s", "POST", "5", 1, 30 * time.Second, false},
+		{"a GET like the others", "GET", "", 1, 30 * time.Second, false},
+		{"a GET like the others, with a hint", "GET", "1", 1, 30 * time.Second, false},
+		{"the first request of all", "POST", "1", 1, 0, false},
+		{"five POSTs", "POST", "", 5, 30 * time.Second, false},
+		{"five POSTs, with a hint", "POST", "1", 5, 30 * time.Second, false},
+		{"a POST, where nothing else is learned", "POST", "1", 1, 30 * time.Second, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &limited{start: time.Now(), way: 20 * time.Millisecond, allow: poison}
+				if test.hint != "" {
+					s.header = http.Header{"Retry-After": {test.hint}}
+				}
+				rt := must(weir.New(s, weir.Config{Throttle: throttle.Config{DisableLearning: test.pausesOnly}}))(t)
+				var wg sync.WaitGroup
+				for range test.n {
+					wg.Go(func() {
+						time.Sleep(test.at)
+						r := get(t, "http://h/v1/refused")
+						if r.Method = test.method; test.method == "POST" {
+							r = must(http.NewRequestWithContext(t.Context(), "POST", "http://h/v1/refused", strings.NewReader("large")))(t)
+						}
+						resp, err := rt.RoundTrip(r)
+						if err != nil || resp.StatusCode != 429 {
+							t.Errorf("what is refused got %v, %v, want its 429", resp, err)
+						}
+						if got := time.Since(s.start) - test.at; got < 60*time.Second {
+							t.Errorf("what is refused was given up after %v", got)
+						}
+					})
+				}
+				type call struct{ at, took time.Duration }
+				var mu sync.Mutex
+				var calls []call
+				lost := 0
+				for i := range 1200 {
+					wg.Go(func() {
+						time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+						at := time.Since(s.start)
+						resp, err := rt.RoundTrip(get(t, "http://h/v1/served"))
+						mu.Lock()
+						defer mu.Unlock()
+						if err != nil || resp.StatusCode != 200 {
+							lost++
+						}
+						calls = append(calls, call{at, time.Since(s.start) - at})
+					})
+				}
+				wg.Wait()
+				over := test.at + 3*time.Second // the first pause is, and those it held up are through
+				if test.hint == "5" {
+					over += 5 * time.Second
+				}
+				late := 0
+				for _, c := range calls {
+					if c.at > over && c.took > time.Second {
+						late++
+					}
+				}
+				slices.SortFunc(calls, func(a, b call) int { return int(b.took - a.took) })
+				if lost > 0 || late > 0 {
+					t.Errorf("%d of 1200 were lost and %d were more than 1 s late, want none", lost, late)
+				}
+			})
+		})
+	}
+}
+
+// leakyBucket lets rate requests a second pass, and burst at once.
+func leakyBucket(rate, burst float64) func(*http.Request, time.Duration) bool {
+	tokens, last := burst, time.Duration(0)
+	return func(_ *http.Request, now time.Duration) bool {
+		tokens = min(burst, tokens+(now-last).Seconds()*rate)
+		if last = now; tokens < 1 {
+			return false
+		}
+		tokens--
+		return true
+	}
+}
+
+// A limit that refuses one request after the other is everybody's, also if the
+// same are refused again while others are served: its rate is found with as few
+// refusals as if each were counted.
+func TestALimitOfAllIsNobodysOwn(t *testing.T) {
+	closed := func(n int, until time.Duration) func(*http.Request, time.Duration) bool {
+		serve := leakyBucket(50, 50)
+		return func(r *http.Request, now time.Duration) bool { return (n == 0 || now >= until) && serve(r, now) }
+	}
+	for _, test := range []struct {
+		name          string
+		allow         func(*http.Request, time.Duration) bool
+		hint          string
+		workers, jobs int
+		refused       int           // at most
+		took          time.Duration // at most
+	}{
+		{"ten a second", leakyBucket(10, 10), "", 64, 600, 25, 75 * time.Second},
+		{"ten a second, with a hint", leakyBucket(10, 10), "1", 64, 600, 20, 80 * time.Second},
+		{"one a second", leakyBucket(1, 1), "", 16, 60, 24, 100 * time.Second},
+		{"nothing for half a minute", closed(1, 30*time.Second), "", 20, 400, 25, 60 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &limited{start: time.Now(), way: 20 * time.Millisecond, allow: test.allow}
+				if test.hint != "" {
+					s.header = http.Header{"Retry-After": {test.hint}}
+				}
+				rt := must(weir.New(s, weir.Config{Throttle: throttle.Config{MaxWait: 10 * time.Minute}}))(t)
+				var left atomic.Int64
+				left.Store(int64(test.jobs))
+				var wg sync.WaitGroup
+				for range test.workers {
+					wg.Go(func() {
+						for left.Add(-1) >= 0 {
+							if resp, err := rt.RoundTrip(get(t, "http://h/")); err != nil || resp.StatusCode != 200 {
+								t.Errorf("%v, %v", resp, err)
+							}
+						}
+					})
+				}
+				wg.Wait()
+				took := time.Since(s.start)
+				if s.refused > test.refused || took > test.took {
+					t.Errorf("%d refused in %v, want at most %d in %v", s.refused, took, test.refused, test.took)
+				}
+			})
+		})
+	}
+}
+
+// Resume ends the wait of a request that waits alone, too.
+func TestResumeEndsTheWaitOfOneAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := false
+		s := &limited{start: time.Now(), way: 20 * time.Millisecond, header: http.Header{"Retry-After": {"10"}},
+			allow: func(r *http.Request, _ time.Duration) bool { return open || poison(r, 0) }}
+		rt := must(weir.New(s, weir.Config{}))(t)
+		ended := make(chan time.Duration, 1)
+		go func() {
+			resp, err := rt.RoundTrip(get(t, "http://h/v1/refused"))
+			if err != nil || resp.StatusCode != 200 {
+				t.Errorf("%v, %v", resp, err)
+			}
+			ended <- time.Since(s.start)
+		}()
+		for time.Since(s.start) < 30*time.Second {
+			time.Sleep(100 * time.Millisecond)
+			if _, err := rt.RoundTrip(get(t, "http://h/v1/served")); err != nil {
+				t.Error(err)
+			}
+		}
+		s.mu.Lock()
+		open = true
+		s.mu.Unlock()
+		at := time.Since(s.start)
+		rt.Throttle().Resume("h")
+		if took := <-ended - at; took > 50*time.Millisecond {
+			t.Errorf("served %v after Resume", took)
+		}
+	})
+}
+
+// A request that was refused and waits does not hide that the server asked
+// everybody to pause.
+func TestThePauseOfAllShowsWhileTheRefusedWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &limited{start: time.Now(), way: 20 * time.Millisecond, header: http.Header{"Retry-After": {"30"}},
+			allow: func(_ *http.Request, at time.Duration) bool { return at > 30*time.Second }}
+		rt := must(weir.New(s, weir.Config{}))(t)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := rt.RoundTrip(get(t, "http://h/v1"))
+			ended <- err
+		}()
+		time.Sleep(time.Second)
+		h := rt.Stats().Throttle.Hosts[0]
+		if h.State != throttle.StatePaused || h.Routes[0].State != throttle.StatePaused || h.Queue != 1 {
+			t.Errorf("host %s, route %s, %d waiting; want paused, with one that waits", h.State, h.Routes[0].State, h.Queue)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}

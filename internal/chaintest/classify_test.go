@@ -1,0 +1,315 @@
+package chaintest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/breaker"
+	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
+	"github.com/weirhttp/weir/throttle"
+)
+
+// shop is a GraphQL API as Shopify's: a bucket of points that each query draws
+// on, and what cannot be drawn is refused with status 200.
+type shop struct {
+	size, rate, need float64
+	mu               sync.Mutex
+	left             float64
+	last             time.Time
+	refused          int
+	executed         map[string]int // mutations, by their text
+}
+
+func (s *shop) RoundTrip(r *http.Request) (*http.Response, error) {
+	text, err := io.ReadAll(r.Body)
+	r.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	time.Sleep(20 * time.Millisecond)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	s.left = min(s.size, s.left+now.Sub(s.last).Seconds()*s.rate)
+	s.last = now
+	body, actual := `{"errors":[{"message":"Throttled","extensions":{"code":"THROTTLED"}}]`, "null"
+	if s.left >= s.need {
+		s.left -= s.need
+		s.executed[string(text)]++
+		body, actual = `{"data":{"done":true}`, fmt.Sprint(s.need)
+	} else {
+		s.refused++
+	}
+	body += fmt.Sprintf(`,"extensions":{"cost":{"requestedQueryCost":%v,"actualQueryCost":%s,"throttleStatus":{"maximumAvailable":%v,"currentlyAvailable":%v,"restoreRate":%v}}}}`,
+		s.need, actual, s.size, int(s.left), s.rate)
+	return testnet.Answer(r, 200, http.Header{"Content-Type": {"application/json; charset=utf-8"}}, testnet.NewBody(body)), nil
+}
+
+// A GraphQL mutation that was refused as THROTTLED is repeated like a request
+// that got a 429, after the time that the server's figures ask for; each is
+// executed once. Who says what his requests cost is hardly refused at all.
+func TestGraphQLThrottledIsRepeated(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		cost    func(*http.Request) throttle.Cost
+		refused int
+	}{
+		{"nothing said about costs", nil, 20},
+		{"costs said", func(*http.Request) throttle.Cost { return throttle.Cost{"points": 300} }, 8},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const calls, ideal = 12, (12*300 - 1000) / 50
+				s := &shop{size: 1000, rate: 50, need: 300, left: 1000, last: time.Now(), executed: make(map[string]int)}
+				rt := must(weir.New(s, weir.Config{Throttle: throttle.Config{Cost: tt.cost}}))(t)
+				began := time.Now()
+				var all sync.WaitGroup
+				for i := range calls {
+					all.Go(func() {
+						r, _ := http.NewRequestWithContext(t.Context(), "POST", "https://shop.example/admin/api/2026-01/graphql.json", strings.NewReader(fmt.Sprint(i)))
+						resp, err := rt.RoundTrip(r)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						text, _ := io.ReadAll(resp.Body)
+						resp.Body.Close()
+						if !strings.Contains(string(text), `"done":true`) {
+							t.Errorf("%s", text)
+						}
+					})
+				}
+				all.Wait()
+				took := time.Since(began)
+				t.Logf("%v (ideal %ds), %d refused", took, ideal, s.refused)
+				for text, n := range s.executed {
+					if n != 1 {
+						t.Errorf("mutation %s was executed %d times", text, n)
+					}
+				}
+				if len(s.executed) != calls || s.refused > tt.refused || took > ideal*time.Second*3/2 {
+					t.Errorf("%d executed, %d refused, after %v; want %d, at most %d, at most half more than %d s", len(s.executed), s.refused, took, calls, tt.refused, ideal)
+				}
+			})
+		})
+	}
+}
+
+// Which answers of status 200 and 400 are taken for refusals, and that of all
+// others nothing is read.
+func TestGraphQLAnswers(t *testing.T) {
+	const (
+		refusal = `{"errors":[{"type":"RATE_LIMITED","message":"API rate limit exceeded"}]}`
+		json    = "application/json"
+	)
+	for _, tt := range []struct {
+		name, method, path string
+		status             int
+		kind, body         string
+		throttled, read    bool
+	}{
+		{"GitHub", "POST", "/graphql", 200, json, refusal, true, true},
+		{"GitHub Enterprise", "POST", "/api/graphql", 200, json, refusal, true, true},
+		{"by GET", "GET", "/graphql", 200, json, refusal, true, true},
+		{"Linear, by status 400", "POST", "/graphql", 400, json, `{"errors":[{"extensions":{"code":"RATELIMITED"}}]}`, true, true},
+		{"by the answer's type", "POST", "/v2", 200, "application/graphql-response+json; charset=utf-8", refusal, true, true},
+		{"good", "POST", "/graphql", 200, json, `{"data":{"a":1}}`, false, true},
+		{"served in part", "POST", "/graphql", 200, json, `{"data":{"a":1,"b":null},"errors":[{"path":["b"],"extensions":{"code":"THROTTLED"}}]}`, false, true},
+		{"longer than PeekBody", "POST", "/graphql", 200, json, refusal + strings.Repeat(" ", 5000), true, true},
+		{"too long to be sure", "POST", "/graphql", 200, json, refusal[:len(refusal)-1] + strings.Repeat(" ", 5000) + "}", false, true},
+		{"another path", "POST", "/v1/items", 200, json, refusal, false, false},
+		{"another path by GET", "GET", "/v1/items", 200, json, refusal, false, false},
+		{"a page about it", "GET", "/docs/about-graphql", 200, json, refusal, false, false},
+		{"another method", "PUT", "/graphql", 200, json, refusal, false, false},
+		{"another status", "POST", "/graphql", 201, json, refusal, false, false},
+		{"events", "POST", "/graphql", 200, "text/event-stream", "data: " + refusal + "\n\n", false, false},
+		{"parts", "POST", "/graphql", 200, "multipart/mixed; boundary=x", refusal, false, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n, first := 0, testnet.NewBody(tt.body)
+				rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+					if n++; n > 1 {
+						return stub(r)
+					}
+					resp := testnet.Answer(r, tt.status, http.Header{"Content-Type": {tt.kind}}, first)
+					resp.ContentLength = -1
+					return resp, nil
+				}), weir.Config{}))(t)
+				r := get(t, "https://api.example"+tt.path)
+				r.Method = tt.method
+				resp, err := rt.RoundTrip(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if again := n == 2; again != tt.throttled {
+					t.Errorf("%d attempts", n)
+				}
+				if read := first.Reads() > 0; read != tt.read {
+					t.Errorf("read before it was given to the caller: %t", read)
+				}
+				if got, err := io.ReadAll(resp.Body); n == 1 && (string(got) != tt.body || err != nil) {
+					t.Errorf("the caller got %.60q, %v", got, err)
+				}
+				resp.Body.Close()
+			})
+		})
+	}
+}
+
+// The last refusal of a row, when there is no more time, is the caller's, whole.
+func TestGraphQLRefusalIsReturned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const refusal = `{"errors":[{"extensions":{"code":"THROTTLED"}}]}`
+		rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+			return testnet.Answer(r, 200, http.Header{"Content-Type": {"application/json"}}, testnet.NewBody(refusal)), nil
+		}), weir.Config{}))(t)
+		r := get(t, "https://api.example/graphql")
+		r.Method = "POST"
+		resp, err := rt.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(resp.Body); string(got) != refusal || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+		resp.Body.Close()
+	})
+}
+
+// What Classify says is so for all layers: what it calls throttled is repeated
+// whatever its method and opens no circuit; what it calls no limit is neither
+// repeated nor a bad sign. It is called once for each answer.
+func TestClassifyRulesAllLayers(t *testing.T) {
+	busy := func(s headers.Signal) headers.Signal {
+		s.Throttled, s.RetryAfter = true, headers.Opt[time.Duration]{Value: time.Second, Known: true}
+		return s
+	}
+	none := func(s headers.Signal) headers.Signal { return headers.Signal{} }
+	same := func(s headers.Signal) headers.Signal { return s }
+	for _, tt := range []struct {
+		name     string
+		status   int
+		classify func(headers.Signal) headers.Signal
+		attempts int // of a POST that would be served at the third
+		open     bool
+	}{
+		{"a 500 that is throttled", 500, busy, 3, false},
+		{"a 503 that is throttled", 503, busy, 3, false},
+		{"a 200 that is throttled", 200, busy, 3, false},
+		{"a 500", 500, same, 1, true},
+		{"a 429", 429, same, 3, false},
+		{"a 429 that is no limit", 429, none, 1, false},
+		{"a 503 that is no limit", 503, none, 1, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sent, asked, bad := 0, 0, 2
+				rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+					r.Body.Close()
+					if sent++; sent > bad {
+						return stub(r)
+					}
+					return testnet.Answer(r, tt.status, nil, testnet.NewBody("x")), nil
+				}), weir.Config{
+					Throttle: throttle.Config{Classify: func(resp *http.Response, s headers.Signal) headers.Signal {
+						if asked++; asked > bad {
+							return s
+						}
+						return tt.classify(s)
+					}},
+					Breaker: breaker.Config{Consecutive: 1, MinCalls: 1, FailureRate: 0.5},
+				}))(t)
+				post := func() error {
+					r, _ := http.NewRequestWithContext(t.Context(), "POST", "http://h/x", strings.NewReader("body"))
+					resp, err := rt.RoundTrip(r)
+					if err == nil {
+						resp.Body.Close()
+					}
+					return err
+				}
+				if err := post(); err != nil {
+					t.Error(err)
+				}
+				if sent != tt.attempts || asked != sent {
+					t.Errorf("%d attempts, Classify asked %d times; want %d", sent, asked, tt.attempts)
+				}
+				var refused *breaker.Error
+				if err := post(); errors.As(err, &refused) != tt.open {
+					t.Errorf("then %v; want the circuit open: %t", err, tt.open)
+				}
+			})
+		})
+	}
+}
+
+// A throttled probe is a good sign, as a 429 is: the host lives.
+func TestThrottledProbeIsAGoodSign(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := true
+		rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+			if down {
+				return nil, io.ErrUnexpectedEOF
+			}
+			return testnet.Answer(r, 500, nil, testnet.NewBody("x")), nil
+		}), weir.Config{
+			Retry:   retry.Config{MaxAttempts: 1},
+			Breaker: breaker.Config{Consecutive: 1, Probes: 1},
+			Throttle: throttle.Config{Classify: func(_ *http.Response, s headers.Signal) headers.Signal {
+				s.Throttled = true
+				return s
+			}},
+		}))(t)
+		if _, err := rt.RoundTrip(get(t, "http://h/")); err == nil || rt.Circuits().State("h") != breaker.Open {
+			t.Fatalf("%v, circuit %v", err, rt.Circuits().State("h"))
+		}
+		down = false
+		time.Sleep(5 * time.Second)
+		resp, err := rt.RoundTrip(get(t, "http://h/"))
+		if err != nil || rt.Circuits().State("h") != breaker.Closed {
+			t.Fatalf("%v, circuit %v", err, rt.Circuits().State("h"))
+		}
+		resp.Body.Close()
+	})
+}
+
+// A hedge does not win with an answer that was throttled.
+func TestThrottledHedgeDoesNotWin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		var mu sync.Mutex
+		rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+			mu.Lock()
+			n++
+			first := n == 1
+			mu.Unlock()
+			if !first {
+				return testnet.Answer(r, 200, http.Header{"Content-Type": {"application/json"}}, testnet.NewBody(`{"errors":[{"extensions":{"code":"THROTTLED"}}]}`)), nil
+			}
+			select {
+			case <-time.After(2 * time.Second):
+			case <-r.Context().Done():
+				return nil, r.Context().Err()
+			}
+			return testnet.Answer(r, 200, http.Header{"Content-Type": {"application/json"}}, testnet.NewBody(`{"data":1}`)), nil
+		}), weir.Config{Retry: retry.Config{Hedge: retry.Hedge{After: time.Second}}}))(t)
+		resp, err := rt.RoundTrip(get(t, "https://api.example/graphql?query={a}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, _ := io.ReadAll(resp.Body); string(text) != `{"data":1}` || n != 2 {
+			t.Errorf("%s after %d attempts, want the first one's answer", text, n)
+		}
+		resp.Body.Close()
+	})
+}

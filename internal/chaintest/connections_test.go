@@ -1,0 +1,86 @@
+package chaintest
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/breaker"
+	"github.com/weirhttp/weir/internal/testnet"
+)
+
+// Calls that wait until the base has a connection for them are neither lost nor
+// a sign that the host is slow, however long they wait.
+func TestFewConnections(t *testing.T) {
+	for _, http2 := range []bool{false, true} {
+		t.Run(fmt.Sprintf("http2=%v", http2), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				base, n, stop := testnet.Server(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					testnet.Wait(r.Context(), time.Second)
+				}), http2)
+				base.MaxConnsPerHost = 2
+				rt := must(weir.New(base, weir.Config{}))(t)
+				var wg sync.WaitGroup
+				for range 200 {
+					wg.Go(func() {
+						resp, err := rt.RoundTrip(get(t, "http://h/"))
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						io.Copy(io.Discard, resp.Body)
+						resp.Body.Close()
+					})
+				}
+				wg.Wait()
+				if state := rt.Circuits().State("h"); state != breaker.Closed || n.Dialed.Load() > 2 {
+					t.Errorf("the circuit is %v, %d connections", state, n.Dialed.Load())
+				}
+				if s := rt.Stats().Retry; s.Attempts != 200 {
+					t.Errorf("%d attempts for 200 calls", s.Attempts)
+				}
+				rt.Close()
+				stop()
+			})
+		})
+	}
+}
+
+// Nor are callers with deadlines who leave that queue: those that stay are
+// served.
+func TestCallersLeaveTheQueueForConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base, _, stop := testnet.Server(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			testnet.Wait(r.Context(), time.Second)
+		}), false)
+		base.MaxConnsPerHost = 1
+		rt := must(weir.New(base, weir.Config{}))(t)
+		var wg sync.WaitGroup
+		for i := range 60 {
+			wg.Go(func() {
+				client := http.Client{Transport: rt}
+				if i%3 > 0 {
+					client.Timeout = 2500 * time.Millisecond
+				}
+				resp, err := client.Get("http://h/")
+				if err == nil {
+					io.Copy(io.Discard, resp.Body)
+					resp.Body.Close()
+				} else if i%3 == 0 {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		for _, c := range rt.Stats().Breaker.Circuits {
+			t.Errorf("failures are counted: %+v", c)
+		}
+		rt.Close()
+		stop()
+	})
+}

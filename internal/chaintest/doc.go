@@ -1,0 +1,12 @@
+// Package chaintest holds the tests of the whole chain: what the layers promise
+// together, over stubs, over real HTTP/1.1 and HTTP/2, in the order of [weir.New]
+// and in any other. The tests of one layer stand in its package, and those of what
+// the root package itself says, of its documents and of its cost per call, in the
+// root.
+//
+// Each file has the tests of one subject. rules_test.go runs the rules of the
+// RoundTripper contract, which are in contract*_test.go, for the chain and for each
+// layer alone. A new rule needs a mutant in ci/mutants/contract.txt.
+//
+// [weir.New]: https://pkg.go.dev/github.com/weirhttp/weir#New
+package chaintest

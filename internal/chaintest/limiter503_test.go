@@ -1,0 +1,163 @@
+package chaintest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/breaker"
+	"github.com/weirhttp/weir/internal/testnet"
+)
+
+// limitReq is nginx's limit_req with nodelay, which says 503 and no more.
+func limitReq(rate, burst float64, trip time.Duration) testnet.Func {
+	var mu sync.Mutex
+	excess, last := 0.0, time.Time{}
+	return func(r *http.Request) (*http.Response, error) {
+		time.Sleep(trip / 2)
+		defer time.Sleep(trip / 2)
+		mu.Lock()
+		defer mu.Unlock()
+		now := time.Now()
+		e := max(0, excess-now.Sub(last).Seconds()*rate+1)
+		if last.IsZero() {
+			e = 0
+		}
+		if e > burst {
+			return testnet.Answer(r, 503, nil, nil), nil
+		}
+		excess, last = e, now
+		return testnet.Answer(r, 200, nil, nil), nil
+	}
+}
+
+// TestALimiterThatSaysOnly503LosesHardlyACall: nginx's limit_req refuses with a 503
+// that says no more. It opens no circuit, and at most one call in a hundred meets
+// three refusals that might be an outage's: mostly none, one of 200 in one of 200 runs.
+func TestALimiterThatSaysOnly503LosesHardlyACall(t *testing.T) {
+	for _, tt := range []struct {
+		rate, burst float64
+		trip        time.Duration
+		callers     int
+	}{
+		{10, 20, 40 * time.Millisecond, 20}, {10, 20, 5 * time.Millisecond, 4}, {50, 100, 20 * time.Millisecond, 50},
+		{100, 20, 10 * time.Millisecond, 30}, {5, 10, 100 * time.Millisecond, 10}, {20, 5, 30 * time.Millisecond, 8},
+	} {
+		t.Run(fmt.Sprintf("%v/s of %v, %v away, %d callers", tt.rate, tt.burst, tt.trip, tt.callers), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opened := atomic.Int64{}
+				rt := must(weir.New(limitReq(tt.rate, tt.burst, tt.trip), weir.Config{Breaker: breaker.Config{OnStateChange: func(c breaker.Change) {
+					if c.To == breaker.Open {
+						opened.Add(1)
+					}
+				}}}))(t)
+				start := time.Now()
+				lost := lostOf(t, rt, int(20*tt.rate), tt.callers)
+				t.Logf("%v, %d lost", time.Since(start), lost)
+				if float64(lost) > 20*tt.rate/100 || opened.Load() > 0 {
+					t.Errorf("%d of %v calls lost, want at most one in a hundred; the circuit opened %d times", lost, 20*tt.rate, opened.Load())
+				}
+			})
+		})
+	}
+}
+
+// TestAHostThatGoesDownIsLeftAloneSoon: 503s that might be a limiter's are an outage
+// when a host has served nobody for a second, or has been asked in vain some times.
+func TestAHostThatGoesDownIsLeftAloneSoon(t *testing.T) {
+	for _, tt := range []struct {
+		every, open time.Duration
+		sent        int64
+	}{{5 * time.Millisecond, 250 * time.Millisecond, 80}, {50 * time.Millisecond, time.Second, 40}, {200 * time.Millisecond, 3 * time.Second, 40}} {
+		synctest.Test(t, func(t *testing.T) {
+			const down = 10 * time.Second
+			start := time.Now()
+			var sent, opened atomic.Int64
+			rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+				time.Sleep(5 * time.Millisecond)
+				if time.Since(start) < down {
+					return stub(r)
+				}
+				sent.Add(1)
+				return testnet.Answer(r, 503, nil, nil), nil
+			}), weir.Config{Breaker: breaker.Config{OnStateChange: func(c breaker.Change) {
+				if c.To == breaker.Open {
+					opened.CompareAndSwap(0, int64(time.Since(start)-down))
+				}
+			}}}))(t)
+			var wg sync.WaitGroup
+			for time.Since(start) < down+20*time.Second {
+				wg.Go(func() {
+					if resp, err := rt.RoundTrip(get(t, "http://h/")); err == nil {
+						resp.Body.Close()
+					}
+				})
+				time.Sleep(tt.every)
+			}
+			wg.Wait()
+			after := time.Duration(opened.Load())
+			t.Logf("a call every %v: open after %v, %d sent in 20 s", tt.every, after, sent.Load())
+			if after == 0 || after > tt.open || sent.Load() > tt.sent {
+				t.Errorf("a call every %v: open after %v, %d sent in 20 s, want at most %v and %d", tt.every, after, sent.Load(), tt.open, tt.sent)
+			}
+		})
+	}
+}
+
+// TestAFlakyHostIsNotTakenForALimiter: a host that says 503 at random is served as
+// soon as before, and is asked no more often than repeats need.
+func TestAFlakyHostIsNotTakenForALimiter(t *testing.T) {
+	for _, tt := range []struct {
+		p        float64
+		good     int64 // of 3000
+		mean     time.Duration
+		attempts float64 // per call
+	}{
+		{.01, 3000, 11 * time.Millisecond, 1.02}, {.05, 2999, 14 * time.Millisecond, 1.07}, {.1, 2995, 20 * time.Millisecond, 1.15},
+		{.3, 2850, time.Second, 1.5}, {.5, 2500, time.Second, 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			dice := rand.New(rand.NewPCG(3, 5))
+			var mu sync.Mutex
+			var sent, good, took atomic.Int64
+			rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+				time.Sleep(10 * time.Millisecond)
+				sent.Add(1)
+				mu.Lock()
+				defer mu.Unlock()
+				if dice.Float64() < tt.p {
+					return testnet.Answer(r, 503, nil, nil), nil
+				}
+				return stub(r)
+			}), weir.Config{}))(t)
+			var wg sync.WaitGroup
+			const calls = 3000
+			for range calls {
+				wg.Go(func() {
+					start := time.Now()
+					resp, err := rt.RoundTrip(get(t, "http://h/"))
+					if err == nil {
+						resp.Body.Close()
+						if resp.StatusCode == 200 {
+							good.Add(1)
+							took.Add(int64(time.Since(start)))
+						}
+					}
+				})
+				time.Sleep(20 * time.Millisecond)
+			}
+			wg.Wait()
+			mean, attempts := time.Duration(took.Load()/max(1, good.Load())), float64(sent.Load())/calls
+			t.Logf("%v fails: %d of %d served, in %v on average, %.2f attempts per call", tt.p, good.Load(), calls, mean, attempts)
+			if good.Load() < tt.good || mean > tt.mean || attempts > tt.attempts {
+				t.Errorf("%v fails: want %d served, in %v, %.2f attempts", tt.p, tt.good, tt.mean, tt.attempts)
+			}
+		})
+	}
+}

@@ -1,0 +1,166 @@
+package chaintest
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/breaker"
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
+)
+
+// TestNotSentAfterReuse: net/http sends a replayable request again by itself
+// when a kept connection is lost. If it cannot dial then, its error is that of
+// a dial, though the request was on the wire before.
+func TestNotSentAfterReuse(t *testing.T) {
+	for _, method := range []string{"GET", "PUT", "DELETE"} {
+		t.Run(method, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var seen int
+				var n *testnet.Net
+				base, n, stop := testnet.Server(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if seen++; seen == 2 {
+						n.Refuse.Store(true)
+						panic(http.ErrAbortHandler) // processed, and the connection closed without an answer
+					}
+				}), false)
+				defer stop()
+				rt := must(weir.New(base, weir.Config{}))(t)
+				for i := range 2 {
+					r := get(t, "http://h/")
+					r.Method = method
+					resp, err := rt.RoundTrip(r)
+					if i == 0 {
+						if err != nil {
+							t.Fatal(err)
+						}
+						io.Copy(io.Discard, resp.Body)
+						resp.Body.Close()
+						continue
+					}
+					if err == nil || errors.Is(err, weir.ErrNotSent) {
+						t.Errorf("%v, not sent: %v; the server saw %d requests", err, errors.Is(err, weir.ErrNotSent), seen)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestNotSentOfFallback: what a Fallback says about its own request is not said
+// about the one it stands in for.
+func TestNotSentOfFallback(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		other := must(weir.New(testnet.Func(stub), weir.Config{}))(t)
+		other.Circuits().Force("other", breaker.Open)
+		asked := 0
+		var rt *weir.Transport
+		rt = must(weir.New(broken(), weir.Config{
+			Retry: retry.Config{Delay: forced(&rt)},
+			Breaker: breaker.Config{Fallback: func(*http.Request, error) (*http.Response, error) {
+				asked++
+				return other.RoundTrip(get(t, "http://other/"))
+			}},
+		}))(t)
+		_, err := rt.RoundTrip(get(t, "http://h/"))
+		if asked != 1 || err == nil || errors.Is(err, weir.ErrNotSent) {
+			t.Errorf("fallback asked %d times; %v, not sent: %v", asked, err, errors.Is(err, weir.ErrNotSent))
+		}
+	})
+}
+
+// TestFallbackAfterSending: a Fallback answers also for a request of which an
+// earlier attempt was sent.
+func TestFallbackAfterSending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rt *weir.Transport
+		rt = must(weir.New(broken(), weir.Config{
+			Retry: retry.Config{Delay: forced(&rt)},
+			Breaker: breaker.Config{Fallback: func(r *http.Request, _ error) (*http.Response, error) {
+				return stub(r)
+			}},
+		}))(t)
+		if resp, err := rt.RoundTrip(get(t, "http://h/")); err != nil || resp.StatusCode != 200 {
+			t.Errorf("%v, %v; want the Fallback's answer", resp, err)
+		}
+	})
+}
+
+// forced opens the circuit when the delay before the second attempt begins.
+func forced(rt **weir.Transport) func(_, _ time.Duration, _ int, _ *http.Response) time.Duration {
+	return func(_, _ time.Duration, _ int, _ *http.Response) time.Duration {
+		(*rt).Circuits().Force("h", breaker.Open)
+		return time.Second
+	}
+}
+
+func broken() testnet.Func {
+	return func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }
+}
+
+// TestNotSentOfCheck: nor is what Check's error says.
+func TestNotSentOfCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		inner := must(weir.New(testnet.Func(func(*http.Request) (*http.Response, error) {
+			return nil, &net.OpError{Op: "dial", Err: errors.New("refused")}
+		}), weir.Config{Retry: retry.Config{MaxAttempts: 1}}))(t)
+		base := testnet.Func(func(r *http.Request) (*http.Response, error) {
+			if n++; n == 1 {
+				return nil, io.ErrUnexpectedEOF
+			}
+			return inner.RoundTrip(r)
+		})
+		rt := must(weir.New(base, weir.Config{Retry: retry.Config{
+			Check: retryOnce(&n),
+		}}))(t)
+		_, err := rt.RoundTrip(get(t, "http://h/"))
+		if n != 2 || err == nil || errors.Is(err, weir.ErrNotSent) {
+			t.Errorf("%d attempts; %v, not sent: %v", n, err, errors.Is(err, weir.ErrNotSent))
+		}
+	})
+}
+
+// TestNotSentNested: a chain below another may have sent something before it
+// was refused.
+func TestNotSentNested(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var inner *weir.Transport
+		inner = must(weir.New(broken(), weir.Config{Retry: retry.Config{Delay: forced(&inner)}}))(t)
+		outer := must(weir.New(inner, weir.Config{}))(t)
+		_, err := outer.RoundTrip(get(t, "http://h/"))
+		var refused *breaker.Error
+		if !errors.As(err, &refused) || errors.Is(err, weir.ErrNotSent) {
+			t.Errorf("%v, not sent: %v", err, errors.Is(err, weir.ErrNotSent))
+		}
+		if h := outer.Stats().Throttle.Hosts; len(h) != 1 || h[0].Refunded != 0 {
+			t.Errorf("refunded what was sent: %+v", h)
+		}
+	})
+}
+
+// several is an error that cannot be compared.
+type several []error
+
+func (s several) Error() string { return "several" }
+
+// TestErrorsNeedNotCompare: an error of any type can be shown.
+func TestErrorsNeedNotCompare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := must(weir.New(testnet.Func(func(*http.Request) (*http.Response, error) {
+			return nil, several{io.EOF}
+		}), weir.Config{}))(t)
+		_, err := rt.RoundTrip(get(t, "http://h/"))
+		var s several
+		if !errors.As(err, &s) || !strings.Contains(err.Error(), "several") {
+			t.Errorf("%v", err)
+		}
+	})
+}

@@ -1,0 +1,77 @@
+package chaintest
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/breaker"
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
+	"github.com/weirhttp/weir/throttle"
+)
+
+// TestAnyOrder: up to three layers in any order, each more than once: no error
+// claims that nothing was sent if something was, and a POST that may have been
+// processed is not sent again.
+func TestAnyOrder(t *testing.T) {
+	orders := [][]int{{}}
+	for i := 0; len(orders[i]) < 3; i++ {
+		for next := range layersOver(t) {
+			orders = append(orders, append(orders[i][:len(orders[i]):len(orders[i])], next))
+		}
+	}
+	for _, order := range orders {
+		for method, most := range map[string]int{"GET": 27, "POST": 1} {
+			synctest.Test(t, func(t *testing.T) {
+				calls := 0
+				var rt http.RoundTripper = testnet.Func(func(r *http.Request) (*http.Response, error) {
+					calls++
+					return nil, errors.Join(io.ErrUnexpectedEOF, r.Body.Close())
+				})
+				for _, i := range order {
+					rt = layersOver(t)[i](rt)
+				}
+				_, err := rt.RoundTrip(must(http.NewRequest(method, "http://h/", strings.NewReader("body")))(t))
+				if errors.Is(err, weir.ErrNotSent) || !errors.Is(err, io.ErrUnexpectedEOF) || calls > most {
+					t.Errorf("%v: %s sent %d times: %v, not sent: %t", order, method, calls, err, errors.Is(err, weir.ErrNotSent))
+				}
+			})
+		}
+	}
+}
+
+func layersOver(t *testing.T) []func(http.RoundTripper) http.RoundTripper {
+	cs := must(breaker.NewCircuits(breaker.Config{Consecutive: -1}))(t)
+	return []func(http.RoundTripper) http.RoundTripper{
+		cs.Door, cs.Meter,
+		func(rt http.RoundTripper) http.RoundTripper { return must(retry.New(rt, retry.Config{}))(t) },
+		func(rt http.RoundTripper) http.RoundTripper { return must(throttle.New(rt, throttle.Config{}))(t) },
+		func(rt http.RoundTripper) http.RoundTripper { return retry.Wire(rt, retry.Config{}) },
+	}
+}
+
+// TestMeterAboveRetry: a Meter around a retry layer knows how long it took.
+func TestMeterAboveRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := must(retry.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+			time.Sleep(2 * time.Second)
+			return stub(r)
+		}), retry.Config{}))(t)
+		cs := must(breaker.NewCircuits(breaker.Config{SlowCall: time.Second, MinCalls: 3}))(t)
+		rt := cs.Door(cs.Meter(slow))
+		for range 3 {
+			if _, err := rt.RoundTrip(get(t, "http://h/")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := cs.State("h"); got != breaker.Open {
+			t.Errorf("after three slow calls it is %v", got)
+		}
+	})
+}
