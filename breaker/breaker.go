@@ -176,25 +176,26 @@ func (c *Circuits) automatic(key string) State {
 
 // Force holds all circuits of a host, written as for State, Open or Closed until
 // Release, whatever becomes of its requests, which are not judged meanwhile. It
-// works for a host that no request has gone to yet. Requests that wait for the circuit are
-// refused or released at once. Another state, or a host beyond the 100000 that
-// can be held at a time, is ignored.
-func (c *Circuits) Force(host string, s State) {
+// works for a host that no request has gone to yet. Requests that wait for the
+// circuit are refused or released at once. Another state is an error, and so is
+// a host beyond the 100000 that can be held at a time.
+func (c *Circuits) Force(host string, s State) error {
 	if s != Open && s != Closed {
-		return
+		return fmt.Errorf("breaker: Force %s: a circuit is held %v or %v, not %v", host, Open, Closed, s)
 	}
 	for _, key := range hosts.Spelled(host) {
 		before := c.State(key)
 		c.mu.Lock()
 		if _, ok := c.forced[key]; !ok && len(c.forced) >= maxForced {
 			c.mu.Unlock()
-			continue
+			return fmt.Errorf("breaker: Force %s: %d hosts are held already", host, maxForced)
 		}
 		c.forced[key] = &hold{state: s, since: time.Now()}
 		c.nforced.Store(int64(len(c.forced)))
 		c.mu.Unlock()
 		c.reset(key, before, s, byHand(s))
 	}
+	return nil
 }
 
 // Release ends what Force began. The circuits of the host go on by themselves,

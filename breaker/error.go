@@ -30,6 +30,17 @@ func (s State) String() string {
 // MarshalText makes a State readable in JSON.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
+// UnmarshalText reads what MarshalText wrote.
+func (s *State) UnmarshalText(text []byte) error {
+	for _, known := range []State{Closed, HalfOpen, Open} {
+		if string(text) == known.String() {
+			*s = known
+			return nil
+		}
+	}
+	return fmt.Errorf("breaker: %q is no state of a circuit", text)
+}
+
 // Error is the refusal of a request because its host's circuit is not closed.
 // The attempt it stands for was not sent; an earlier one of the same request
 // may have been. It is context.DeadlineExceeded if the wait for the circuit,
@@ -41,7 +52,7 @@ type Error struct {
 	State      State         // Open or HalfOpen
 	RetryAfter time.Duration // until the open period ends; zero: not known (forced open, or a probe is under way)
 
-	by    notsent.By
+	by
 	cause error // why a wait for the circuit ended; nil: there was none
 	ctx   error // the context's own word, if cause is another
 }
@@ -65,17 +76,15 @@ func (e *Error) Error() string {
 // had to wait, longer than its deadline allowed.
 func (e *Error) Timeout() bool { return e.Is(context.DeadlineExceeded) }
 
-// Temporary is true: a later call may succeed.
-func (e *Error) Temporary() bool { return true }
-
 // Is reports whether target is what the request's context said.
 func (e *Error) Is(target error) bool { return e.ctx != nil && target == e.ctx }
 
 // Unwrap returns why a wait for the circuit ended, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
-// RefusedBy tells the layers above who refused.
-func (e *Error) RefusedBy() notsent.By { return e.by }
+// by tells the layers above who refused; an alias, so that the method which it
+// lends is no part of the documented API.
+type by = notsent.By
 
 func refuser(l trip.Layer) notsent.By {
 	if l == trip.Door {

@@ -7,10 +7,27 @@ import (
 	"github.com/weirhttp/weir/internal/notsent"
 )
 
-// A refusal is temporary.
-func TestRefusalIsTemporary(t *testing.T) {
-	if e := new(Error); !e.Temporary() || e.Timeout() {
-		t.Errorf("temporary %v, timeout %v", e.Temporary(), e.Timeout())
+// A refusal is no timeout by itself.
+func TestRefusalIsNoTimeout(t *testing.T) {
+	if new(Error).Timeout() {
+		t.Error("the zero Error is a timeout")
+	}
+}
+
+// A state is read as it was written, and nothing else is.
+func TestStateIsReadAsWritten(t *testing.T) {
+	for _, s := range []State{Closed, Open, HalfOpen} {
+		text, err := s.MarshalText()
+		got := Open
+		if err2 := got.UnmarshalText(text); err != nil || err2 != nil || got != s {
+			t.Errorf("%v became %q and %v: %v, %v", s, text, got, err, err2)
+		}
+	}
+	got := HalfOpen
+	for _, text := range []string{"", "OPEN", "ajar", "invalid"} {
+		if err := got.UnmarshalText([]byte(text)); err == nil || got != HalfOpen {
+			t.Errorf("%q became %v, %v", text, got, err)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,7 +52,11 @@ func TestForce(t *testing.T) {
 		cs.Force("a.example", Closed)
 		cs.Release("a.example")
 		want(t, cs, Closed, "nothing is left of the time before Force")
-		cs.Force("a.example", HalfOpen)
+		for _, s := range []State{HalfOpen, Open + 1} {
+			if err := cs.Force("a.example", s); err == nil || !strings.Contains(err.Error(), "breaker: Force a.example: a circuit is held open or closed, not") {
+				t.Errorf("Force %v: %v", s, err)
+			}
+		}
 		want(t, cs, Closed, "half-open cannot be held")
 		cs.Release("never.seen")
 		var got []State

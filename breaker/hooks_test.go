@@ -242,7 +242,7 @@ func TestHookThatCausesChanges(t *testing.T) {
 func TestStats(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		cs, h, rt := rig(t, Config{})
-		if s := cs.Stats(); len(s.Circuits) != 0 || s.Hosts != 0 {
+		if s := cs.Stats(); len(s.Circuits) != 0 || s.Kept != 0 {
 			t.Errorf("at first: %+v", s)
 		}
 		get(rt, "http://b.example/")
@@ -256,7 +256,7 @@ func TestStats(t *testing.T) {
 		}
 		cs.Force("c.example", Open)
 		s := cs.Stats()
-		if len(s.Circuits) != 3 || s.Hosts != 2 {
+		if len(s.Circuits) != 3 || s.Kept != 2 {
 			t.Fatalf("%+v", s)
 		}
 		a, b, c := s.Circuits[0], s.Circuits[1], s.Circuits[2]

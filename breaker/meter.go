@@ -34,7 +34,7 @@ func (c *Circuits) Meter(base http.RoundTripper) http.RoundTripper {
 }
 
 // Link tells the layer above about the chain from here down.
-func (m *meter) Link() trip.Link { return m.link.At(m) }
+func (m *meter) Link() trip.Link { return m.link.At(m, m) }
 
 // CloseIdleConnections forwards to the base.
 func (m *meter) CloseIdleConnections() { trip.CloseIdle(m.base) }

@@ -51,7 +51,7 @@ func TestIdleCircuitsMakeRoom(t *testing.T) {
 			for i := range 1000 {
 				get(rt, "http://h"+string(rune('a'+round))+strconv.Itoa(i)+".example/")
 			}
-			if n := cs.Stats().Hosts; n > 100 {
+			if n := cs.Stats().Kept; n > 100 {
 				t.Fatalf("%d records", n)
 			}
 			time.Sleep(time.Minute)

@@ -11,7 +11,7 @@ import (
 // Stats is what the circuits do at one moment: a plain copy.
 type Stats struct {
 	Circuits []CircuitStats // those about which there is something to say, by Host and Shard
-	Hosts    int            // records of hosts kept, with and without a circuit
+	Kept     int            // records of hosts kept, with and without a circuit
 }
 
 // CircuitStats is one circuit.
@@ -44,7 +44,7 @@ func (c *Circuits) Stats() Stats {
 	}
 	c.mu.Unlock()
 	if home := c.home.Load(); home != nil {
-		s.Hosts = home.Len()
+		s.Kept = home.Len()
 		home.All(func(e *hosts.Entry) {
 			if r := c.record(&e.Value); r != nil {
 				for _, cir := range r.all() {

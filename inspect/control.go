@@ -42,7 +42,9 @@ func (h *handler) control() {
 		return ""
 	})
 	post("/open", func(host string, _ *http.Request) string {
-		h.t.Circuits().Force(host, breaker.Open)
+		if err := h.t.Circuits().Force(host, breaker.Open); err != nil {
+			return err.Error()
+		}
 		return ""
 	})
 	post("/release", func(host string, _ *http.Request) string {

@@ -1,7 +1,7 @@
 // Package inspect shows what a weir.Transport is doing: a live page that
 // answers "why is my call waiting", and the same as JSON.
 //
-//	http.Handle("/weir/", http.StripPrefix("/weir", inspect.Handler(t)))
+//	http.Handle("/weir/", http.StripPrefix("/weir", inspect.Handler(t, inspect.Config{})))
 //
 // serves
 //
@@ -9,12 +9,12 @@
 //	GET /stats.json  all hosts
 //	GET /events      server-sent events, one a second: what the page shows
 //
-// With [WithLimiter] it also shows the keys of a throttle.Limiter, and
-// with [WithOutbox] it shows what package outbox keeps, by queue.
+// With [Config].Limiters it also shows the keys of throttle.Limiters, and with
+// Config.Outbox what package outbox keeps, by queue.
 //
-// It only reads, unless [WithControls] is given.
+// It only reads, unless Config.Controls is set.
 //
-// It answers requests whose Host is a loopback name or one of [AllowHosts], and
+// It answers requests whose Host is a loopback name or one of Config.AllowHosts, and
 // that have no headers of a proxy. So a page in a browser cannot reach it under a
 // name that somebody else points at this machine, and others cannot reach it
 // through a proxy on this machine that adds such headers. (Not every proxy does.)

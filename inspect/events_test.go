@@ -22,7 +22,7 @@ func TestStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := transport(t, answers{}, weir.Config{Throttle: budget("100/s burst 100")})
 		send(t, w, "api.example", 1)
-		base, _, stop := testnet.Server(t, Handler(w), false)
+		base, _, stop := testnet.Server(t, Handler(w, Config{}), false)
 		defer stop()
 		r, err := http.NewRequestWithContext(t.Context(), "GET", "http://localhost/events?host=api.example", nil)
 		if err != nil {
@@ -76,7 +76,7 @@ func TestHostileNames(t *testing.T) {
 	for _, name := range names {
 		send(t, w, name, 1)
 	}
-	h := Handler(w).(*handler)
+	h := Handler(w, Config{}).(*handler)
 	text, err := json.Marshal(h.frame(question{host: names[0]}))
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func TestFilter(t *testing.T) {
 		send(t, w, strings.ToLower(name), 1)
 	}
 	w.Throttle().Pause("cdn.example", time.Now().Add(time.Hour))
-	h := Handler(w).(*handler)
+	h := Handler(w, Config{}).(*handler)
 	tests := []struct {
 		ask  question
 		want string
@@ -159,7 +159,7 @@ func TestFilter(t *testing.T) {
 func TestEventsInWords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := transport(t, answers{"api.example": always(500)}, weir.Config{})
-		h := Handler(w).(*handler)
+		h := Handler(w, Config{}).(*handler)
 		h.frame(question{}) // history begins
 		look := func() { time.Sleep(time.Second); h.frame(question{}) }
 		look()
@@ -195,7 +195,7 @@ func TestEventsAddUp(t *testing.T) {
 		c.Throttle.MaxWait = -1
 		w := transport(t, answers{}, c)
 		send(t, w, "api.example", 1)
-		h := Handler(w).(*handler)
+		h := Handler(w, Config{}).(*handler)
 		h.frame(question{})
 		for range 25 {
 			if _, err := w.RoundTrip(request(t.Context(), "api.example")); err == nil {
@@ -243,7 +243,7 @@ func TestEventsAreBounded(t *testing.T) {
 // Several look while requests are made.
 func TestLooksAtTheSameTime(t *testing.T) {
 	w := transport(t, answers{"b.example": always(500)}, weir.Config{Throttle: budget("1000/s burst 1000")})
-	h := Handler(w).(*handler)
+	h := Handler(w, Config{}).(*handler)
 	var done sync.WaitGroup
 	for range 4 {
 		done.Go(func() {
@@ -270,7 +270,7 @@ func TestLooksAtTheSameTime(t *testing.T) {
 func TestManyHosts(t *testing.T) {
 	w := transport(t, answers{}, weir.Config{Throttle: budget("5/s, 1000/h")})
 	meet(t, w, 10000)
-	h := Handler(w).(*handler)
+	h := Handler(w, Config{}).(*handler)
 	f := h.frame(question{sort: "-host"})
 	if f.Total != 10000 || f.Found != 10000 || len(f.Rows) != keepRows || f.Rows[0].Name != "host9999.example" {
 		t.Errorf("%d hosts, %d found, %d rows", f.Total, f.Found, len(f.Rows))

@@ -18,7 +18,7 @@ func ExampleHandler() {
 	}
 	defer t.Close()
 	mux := http.NewServeMux()
-	mux.Handle("/weir/", http.StripPrefix("/weir", inspect.Handler(t)))
+	mux.Handle("/weir/", http.StripPrefix("/weir", inspect.Handler(t, inspect.Config{})))
 	// go http.ListenAndServe("localhost:8080", mux)
 
 	for _, url := range []string{"http://localhost:8080/weir/", "http://rebound.example:8080/weir/"} {
@@ -31,13 +31,13 @@ func ExampleHandler() {
 	// http://rebound.example:8080/weir/ 403
 }
 
-func ExampleAllowHosts() {
+func ExampleConfig_allowHosts() {
 	t, err := weir.New(nil, weir.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer t.Close()
-	page := inspect.Handler(t, inspect.AllowHosts("worker-7.internal"))
+	page := inspect.Handler(t, inspect.Config{AllowHosts: []string{"worker-7.internal"}})
 	w := httptest.NewRecorder()
 	page.ServeHTTP(w, httptest.NewRequest("GET", "http://worker-7.internal:8080/stats.json", nil))
 	fmt.Println(w.Code, w.Header().Get("Content-Type"))
@@ -46,13 +46,13 @@ func ExampleAllowHosts() {
 
 // A page with controls pauses hosts and switches circuits. Put it behind
 // your own authentication.
-func ExampleWithControls() {
+func ExampleConfig_controls() {
 	t, err := weir.New(nil, weir.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer t.Close()
-	page := inspect.Handler(t, inspect.WithControls())
+	page := inspect.Handler(t, inspect.Config{Controls: true})
 	r := httptest.NewRequest("POST", "http://localhost:8080/open", nil)
 	r.PostForm = map[string][]string{"host": {"api.example.com"}}
 	r.Header.Set("Sec-Fetch-Site", "same-origin") // browsers say where a request comes from

@@ -4,14 +4,17 @@ import (
 	"embed"
 	"encoding/json"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // assets is the page. It is a variable because that is how files are embedded;
@@ -20,23 +23,25 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// Option changes what Handler serves.
-type Option func(*handler)
+// Config says what [Handler] serves. The zero Config is a page about the
+// transport alone, for this machine, that only reads.
+type Config struct {
+	// AllowHosts are names under which the page may be asked for, without port,
+	// besides the loopback names: localhost, *.localhost and loopback addresses.
+	AllowHosts []string
 
-// WithControls adds POST /pause, /resume, /open and /release, and their
-// buttons: an operator's pause of a host and the switch of its circuit.
-// Requests from other origins are refused (net/http.CrossOriginProtection).
-func WithControls() Option { return func(h *handler) { h.controls = true } }
+	// Controls adds POST /pause, /resume, /open and /release, and their buttons:
+	// an operator's pause of a host and the switch of its circuit. Requests from
+	// other origins are refused (net/http.CrossOriginProtection).
+	Controls bool
 
-// AllowHosts adds names under which the page may be asked for, without port.
-// By default these are the loopback names only: localhost, *.localhost and
-// loopback addresses.
-func AllowHosts(names ...string) Option {
-	return func(h *handler) {
-		for _, n := range names {
-			h.allowed[strings.ToLower(strings.TrimSuffix(n, "."))] = true
-		}
-	}
+	// Limiters adds the keys of Limiters, by a name for each, to the list: each key
+	// as a host whose name is that of the Limiter, a colon and the key. Keys are
+	// shown as they are: let them be none that are secret.
+	Limiters map[string]*throttle.Limiter
+
+	// Outbox adds the queues of an outbox around the transport. nil: none.
+	Outbox Outbox
 }
 
 type handler struct {
@@ -48,11 +53,17 @@ type handler struct {
 }
 
 // Handler returns the page and its data for t. It is safe for concurrent use.
-func Handler(t *weir.Transport, opts ...Option) http.Handler {
-	h := &handler{t: t, watch: newWatch(t), allowed: make(map[string]bool), mux: http.NewServeMux()}
-	for _, o := range opts {
-		o(h)
+func Handler(t *weir.Transport, c Config) http.Handler {
+	h := &handler{t: t, watch: newWatch(t), controls: c.Controls, allowed: make(map[string]bool), mux: http.NewServeMux()}
+	for _, n := range c.AllowHosts {
+		h.allowed[strings.ToLower(strings.TrimSuffix(n, "."))] = true
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.Limiters)) {
+		if l := c.Limiters[name]; l != nil {
+			h.watch.limiters = append(h.watch.limiters, limiter{name, l})
+		}
+	}
+	h.watch.outbox = c.Outbox
 	files, err := fs.Sub(assets, "assets")
 	if err != nil {
 		panic(err) // assets is compiled in
@@ -103,7 +114,7 @@ func (h *handler) refuse(r *http.Request) string {
 	if ip, err := netip.ParseAddr(host); err == nil && ip.IsLoopback() {
 		return ""
 	}
-	return "inspect: not served under this host name; see AllowHosts"
+	return "inspect: not served under this host name; see Config.AllowHosts"
 }
 
 // typed names the types of the page's files: what the system says about their

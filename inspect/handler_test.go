@@ -17,7 +17,7 @@ import (
 // A page under a name that somebody else points at this machine must not
 // reach it, nor one that comes through a proxy.
 func TestWhoIsServed(t *testing.T) {
-	h := Handler(transport(t, answers{}, weir.Config{}), AllowHosts("Ops.Example.com.", "10.0.0.7"))
+	h := Handler(transport(t, answers{}, weir.Config{}), Config{AllowHosts: []string{"Ops.Example.com.", "10.0.0.7"}})
 	tests := []struct {
 		host, header string
 		want         int
@@ -68,7 +68,7 @@ func TestWhoIsServed(t *testing.T) {
 }
 
 func TestPolicyStandsOnEveryAnswer(t *testing.T) {
-	h := Handler(transport(t, answers{}, weir.Config{}))
+	h := Handler(transport(t, answers{}, weir.Config{}), Config{})
 	tests := []struct{ path, host, kind string }{
 		{"/", "localhost", "text/html; charset=utf-8"},
 		{"/app.js", "localhost", "text/javascript; charset=utf-8"},
@@ -133,7 +133,7 @@ func TestPageKeepsItsPolicy(t *testing.T) {
 
 func TestReadOnlyByDefault(t *testing.T) {
 	w := transport(t, answers{}, weir.Config{})
-	h := Handler(w)
+	h := Handler(w, Config{})
 	send(t, w, "api.example", 1)
 	for _, path := range []string{"/pause", "/resume", "/open", "/release", "/"} {
 		if got := post(h, path, url.Values{"host": {"api.example"}, "for": {"1h"}}, nil).Code; got != http.StatusMethodNotAllowed {
@@ -150,7 +150,7 @@ func TestReadOnlyByDefault(t *testing.T) {
 
 func TestControls(t *testing.T) {
 	w := transport(t, answers{}, weir.Config{})
-	h := Handler(w, WithControls())
+	h := Handler(w, Config{Controls: true})
 	send(t, w, "api.example", 1)
 	steps := []struct {
 		path, length string
@@ -178,7 +178,7 @@ func TestControls(t *testing.T) {
 
 func TestControlsRefuse(t *testing.T) {
 	w := transport(t, answers{}, weir.Config{})
-	h := Handler(w, WithControls())
+	h := Handler(w, Config{Controls: true})
 	with := func(name, value string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set(name, value) }
 	}

@@ -11,13 +11,6 @@ import (
 // those that were refused or granted most. A limiter may have a hundred thousand.
 const keepKeys = 1000
 
-// WithLimiter adds the keys of a throttle.Limiter to the list, each as a host whose
-// name is that of the limiter, a colon and the key. Keys are shown as they are: let
-// them be none that are secret. It may be given several times, with other names.
-func WithLimiter(name string, l *throttle.Limiter) Option {
-	return func(h *handler) { h.watch.limiters = append(h.watch.limiters, limiter{name, l}) }
-}
-
 type limiter struct {
 	name string
 	l    *throttle.Limiter
@@ -27,7 +20,7 @@ type limiter struct {
 func (l limiter) rows() []*Host {
 	s := l.l.Stats()
 	slices.SortFunc(s.Keys, func(a, b throttle.HostStats) int {
-		return cmp.Or(cmp.Compare(rank(b.State), rank(a.State)), cmp.Compare(b.Queue, a.Queue),
+		return cmp.Or(cmp.Compare(rank(string(b.State)), rank(string(a.State))), cmp.Compare(b.Queue, a.Queue),
 			cmp.Compare(b.Refused, a.Refused), cmp.Compare(b.Granted, a.Granted), cmp.Compare(a.Host, b.Host))
 	})
 	list := make([]*Host, 0, min(len(s.Keys), keepKeys))

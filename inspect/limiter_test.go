@@ -18,7 +18,7 @@ func TestLimiter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := Handler(transport(t, answers{}, weir.Config{}), WithLimiter("posts", l), WithControls())
+		h := Handler(transport(t, answers{}, weir.Config{}), Config{Limiters: map[string]*throttle.Limiter{"posts": l}, Controls: true})
 		for range 3 {
 			l.Try("ann", nil)
 		}

@@ -12,11 +12,11 @@ import (
 
 // States of a host besides those of its circuit.
 const (
-	ok      = throttle.StateOK
-	waiting = throttle.StateWaiting
-	paused  = throttle.StatePaused
+	ok      = string(throttle.StateOK)
+	waiting = string(throttle.StateWaiting)
+	paused  = string(throttle.StatePaused)
 
-	refusing = throttle.StateRefusing
+	refusing = string(throttle.StateRefusing)
 )
 
 // endless is what a budget says of a time that nobody knows.
@@ -29,7 +29,7 @@ type Fact struct {
 	Source string  `json:"source,omitempty"` // where it comes from: "said by RateLimit"
 	Name   string  `json:"name,omitempty"`   // what the host calls it
 	Unit   string  `json:"unit,omitempty"`
-	For    string  `json:"for,omitempty"`   // the only kind of requests that it binds: "GET /search"
+	Route  string  `json:"route,omitempty"` // the only kind of requests that it binds: "GET /search"
 	Limit  float64 `json:"limit,omitempty"` // units of which Left are left; 0: not known
 	Left   float64 `json:"left"`            // of Limit
 	Until  string  `json:"until,omitempty"` // when it is over or all of it is back, by this program's clock
@@ -38,7 +38,7 @@ type Fact struct {
 // hostOf is what package throttle knows about a host.
 func hostOf(t *throttle.HostStats) *Host {
 	h := &Host{
-		Name: t.Host, Partition: t.Partition, State: t.State,
+		Name: t.Host, Partition: t.Partition, State: string(t.State),
 		Queue: t.Queue, OldestWait: t.OldestWait.Seconds(), InFlight: t.InFlight,
 		Counts: countsOf(&t.Counts), Allowance: -1,
 	}
@@ -83,7 +83,7 @@ func routesOf(all []throttle.RouteStats) []Route {
 	for i := range all {
 		t := &all[i]
 		list[i] = Route{
-			Name: t.Route, State: t.State, Queue: t.Queue, OldestWait: t.OldestWait.Seconds(), InFlight: t.InFlight,
+			Name: t.Route, State: string(t.State), Queue: t.Queue, OldestWait: t.OldestWait.Seconds(), InFlight: t.InFlight,
 			Counts: countsOf(&t.Counts),
 		}
 		if t.Why != "" {
@@ -145,7 +145,7 @@ func pause(h Hold) int {
 
 // factOf is l as the page shows it. Only of what is left there is a bar.
 func factOf(l *throttle.LearnedLimit) Fact {
-	f := Fact{Text: l.Why, Kind: l.Kind, Source: l.Source, Name: l.Name, Unit: l.Unit, For: l.For}
+	f := Fact{Text: l.Why, Kind: string(l.Kind), Source: l.Source, Name: l.Name, Unit: l.Unit, Route: l.Route}
 	if l.Source != "" {
 		f.Text = strings.Replace(l.Why, ", "+l.Source, "", 1)
 	}

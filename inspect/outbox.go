@@ -27,9 +27,6 @@ type OutboxQueue = struct {
 	SetAside  uint64
 }
 
-// WithOutbox adds the queues of an outbox around the transport.
-func WithOutbox(o Outbox) Option { return func(h *handler) { h.watch.outbox = o } }
-
 // Kept is one queue of the outbox. Durations are in seconds.
 type Kept struct {
 	Queue     string  `json:"queue"`

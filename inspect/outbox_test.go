@@ -21,13 +21,13 @@ func TestOutbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
 		w := transport(t, answers{}, weir.Config{})
-		h := Handler(w, WithOutbox(queues{
+		h := Handler(w, Config{Outbox: queues{
 			{Queue: "a.example", Delivered: 7},
 			{Queue: "b.example", Pending: 2, Oldest: now.Add(-time.Minute), Sending: true},
 			{Queue: "c.example", Pending: 90, Dead: 3, Bytes: 5000, Oldest: now.Add(-time.Hour), Stuck: now.Add(-30 * time.Second), Tries: 4, Why: "answer 503", SetAside: 3},
 			{Queue: "d.example", Dead: 1},
 			{Queue: "e.example", Pending: 1, Oldest: now},
-		}))
+		}})
 		want := []Kept{
 			{Queue: "c.example", State: "stuck", Pending: 90, Dead: 3, Bytes: 5000, Oldest: 3600, Stuck: 30, Tries: 4, Why: "answer 503", SetAside: 3},
 			{Queue: "b.example", State: "sending", Pending: 2, Oldest: 60},
@@ -44,7 +44,7 @@ func TestOutbox(t *testing.T) {
 		if f := h.(*handler).frame(question{host: "a.example"}); f.Outbox != nil {
 			t.Errorf("in an event about a host: %+v", f.Outbox)
 		}
-		if body := ask(Handler(w), "GET", "/stats.json", nil).Body.String(); strings.Contains(body, "outbox") {
+		if body := ask(Handler(w, Config{}), "GET", "/stats.json", nil).Body.String(); strings.Contains(body, "outbox") {
 			t.Errorf("without one: %s", body)
 		}
 	})
@@ -53,7 +53,7 @@ func TestOutbox(t *testing.T) {
 // An event is short, however many queues there are.
 func TestManyQueues(t *testing.T) {
 	many := make(queues, 3*keepRows)
-	f := Handler(transport(t, answers{}, weir.Config{}), WithOutbox(many)).(*handler).frame(question{})
+	f := Handler(transport(t, answers{}, weir.Config{}), Config{Outbox: many}).(*handler).frame(question{})
 	if len(f.Outbox) != keepRows || f.Queues != 3*keepRows {
 		t.Errorf("%d of %d queues", len(f.Outbox), f.Queues)
 	}

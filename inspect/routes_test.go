@@ -37,7 +37,7 @@ func TestRoutes(t *testing.T) {
 			}
 			return 200, http.Header{}
 		}}, c)
-		h := Handler(w)
+		h := Handler(w, Config{})
 		for _, path := range []string{"/search", "/search", "/export", "/items"} {
 			if err := call(t, w, path); err != nil {
 				t.Fatal(err)
@@ -72,7 +72,7 @@ func TestRoutes(t *testing.T) {
 func TestRowsAreBrief(t *testing.T) {
 	w := transport(t, answers{}, weir.Config{})
 	send(t, w, "api.example", 1)
-	f := Handler(w).(*handler).frame(question{host: "api.example"})
+	f := Handler(w, Config{}).(*handler).frame(question{host: "api.example"})
 	if f.Rows[0].Routes != nil || f.Rows[0].Latency.Counts != nil || f.Rows[0].Granted != 1 {
 		t.Errorf("row %+v", f.Rows[0])
 	}

@@ -23,7 +23,7 @@ import (
 func TestStatsFollowARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := transport(t, answers{}, weir.Config{Throttle: budget("3/m burst 3")})
-		h := Handler(w)
+		h := Handler(w, Config{})
 		send(t, w, "api.example", 3)
 		ctx, cancel := context.WithCancel(t.Context())
 		var done sync.WaitGroup
@@ -59,7 +59,7 @@ func TestStatsFollowARun(t *testing.T) {
 func TestBudgetsShowTheirWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := transport(t, answers{}, weir.Config{Throttle: budget("5000/h")})
-		h := Handler(w)
+		h := Handler(w, Config{})
 		send(t, w, "api.example", 3)
 		if b := hostNamed(t, snapshot(t, h), "api.example").Budgets[0]; b.Limit != 5000 || b.Left != 4997 {
 			t.Errorf("after three of 5000: %+v", b)
@@ -79,7 +79,7 @@ func TestLearnedLimits(t *testing.T) {
 			}
 		}}
 		w := transport(t, base, weir.Config{})
-		h := Handler(w)
+		h := Handler(w, Config{})
 		send(t, w, "api.example", 7)
 		got := hostNamed(t, snapshot(t, h), "api.example")
 		if len(got.Learned) != 1 || got.Learned[0].Limit != 10 || got.Learned[0].Left != 3 ||
@@ -100,7 +100,7 @@ func TestLearnedLimits(t *testing.T) {
 func TestPausedByTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := transport(t, answers{"api.example": always(429, "Retry-After", "30")}, weir.Config{Throttle: throttle.Config{MaxWait: -1}})
-		h := Handler(w)
+		h := Handler(w, Config{})
 		send(t, w, "api.example", 1) // the answer is returned: its wait would not fit
 		got := hostNamed(t, snapshot(t, h), "api.example")
 		if got.State != paused || len(got.Why) == 0 || !strings.HasSuffix(got.Why[0].Text, "said by Retry-After") ||
@@ -118,7 +118,7 @@ func TestCircuit(t *testing.T) {
 		c := weir.Config{}
 		c.Retry.MaxAttempts = 1
 		w := transport(t, dead, c)
-		h := Handler(w)
+		h := Handler(w, Config{})
 		for range 7 {
 			if _, err := w.RoundTrip(request(t.Context(), "api.example")); err == nil {
 				t.Fatal("an answer")
@@ -154,7 +154,7 @@ func TestPatience(t *testing.T) {
 			}
 			return testnet.Answer(r, 200, http.Header{}, http.NoBody), nil
 		}), c)
-		h := Handler(w)
+		h := Handler(w, Config{})
 		for range 5 {
 			if _, err := w.RoundTrip(request(t.Context(), "api.example")); err == nil {
 				t.Fatal("an answer")
@@ -187,12 +187,12 @@ func TestPartitions(t *testing.T) {
 	c.Throttle.Partition = func(r *http.Request) string { return "secret-key" }
 	w := transport(t, answers{}, c)
 	send(t, w, "api.example", 2)
-	page := ask(Handler(w), "GET", "/stats.json", nil).Body.String()
+	page := ask(Handler(w, Config{}), "GET", "/stats.json", nil).Body.String()
 	if strings.Contains(page, "secret") {
 		t.Error("the page tells the partition's key")
 	}
 	found := false
-	for _, h := range snapshot(t, Handler(w)).Hosts {
+	for _, h := range snapshot(t, Handler(w, Config{})).Hosts {
 		if h.Partition != "" {
 			found = true
 			if len(h.Partition) != 8 || h.Name != "api.example" || h.Granted != 2 || h.Attempts != 2 {
@@ -208,7 +208,7 @@ func TestPartitions(t *testing.T) {
 // What was forced before any request is there too.
 func TestForcedBeforeMet(t *testing.T) {
 	w := transport(t, answers{}, weir.Config{})
-	h := Handler(w, WithControls())
+	h := Handler(w, Config{Controls: true})
 	post(h, "/open", map[string][]string{"host": {"api.example"}}, nil)
 	s := snapshot(t, h)
 	if len(s.Hosts) != 1 || s.Hosts[0].State != "open" || !s.Hosts[0].Circuit.Forced || s.Hosts[0].Allowance != -1 {
@@ -229,8 +229,8 @@ func TestFacts(t *testing.T) {
 			Fact{Kind: "quota", Unit: "requests", Text: "5 left", Source: "said by RateLimit"}},
 		{throttle.LearnedLimit{Kind: "quota", Limit: 10, Left: -1, Source: "after the reset said by RateLimit", Why: "one request asks what is left, after the reset said by RateLimit"},
 			Fact{Kind: "quota", Text: "one request asks what is left", Source: "after the reset said by RateLimit"}},
-		{throttle.LearnedLimit{Kind: "rate", Limit: 5, Left: -1, Source: "found by its refusals", For: "GET /a", Why: "about 5/s, found by its refusals, for GET /a only"},
-			Fact{Kind: "rate", Text: "about 5/s, for GET /a only", Source: "found by its refusals", For: "GET /a"}},
+		{throttle.LearnedLimit{Kind: "rate", Limit: 5, Left: -1, Source: "found by its refusals", Route: "GET /a", Why: "about 5/s, found by its refusals, for GET /a only"},
+			Fact{Kind: "rate", Text: "about 5/s, for GET /a only", Source: "found by its refusals", Route: "GET /a"}},
 		{throttle.LearnedLimit{Kind: "in flight", Limit: 4, Left: -1, Why: "at most 4 at a time until it has answered more"},
 			Fact{Kind: "in flight", Text: "at most 4 at a time until it has answered more"}},
 	}
@@ -264,7 +264,7 @@ func TestCounts(t *testing.T) {
 		c := weir.Config{Throttle: budget("1/m")}
 		c.Retry.MaxAttempts = 1
 		w := transport(t, base, c)
-		h := Handler(w)
+		h := Handler(w, Config{})
 		send(t, w, "api.example", 2) // the second waits for a minute
 		send(t, w, "busy.example", 1)
 		if _, err := w.RoundTrip(request(t.Context(), "busy.example")); err == nil {
@@ -307,7 +307,7 @@ func TestRefusingShows(t *testing.T) {
 			return testnet.Answer(r, 200, nil, nil), nil
 		}
 		w := transport(t, answers{}, c)
-		h := Handler(w).(*handler)
+		h := Handler(w, Config{}).(*handler)
 		h.frame(question{})
 		for range 50 {
 			if resp, err := w.RoundTrip(request(t.Context(), "a.example")); err == nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhttp/weir"
 	"github.com/weirhttp/weir/breaker"
+	"github.com/weirhttp/weir/retry"
 	"github.com/weirhttp/weir/throttle"
 )
 
@@ -15,7 +16,7 @@ type Snapshot struct {
 	At     time.Time `json:"at"`
 	Bounds []float64 `json:"bounds"`           // seconds: the upper ends of the buckets of all Durations
 	Hosts  []*Host   `json:"hosts"`            // by name, then partition
-	Outbox []Kept    `json:"outbox,omitempty"` // its queues, the stuck ones first; see WithOutbox
+	Outbox []Kept    `json:"outbox,omitempty"` // its queues, the stuck ones first; see Config.Outbox
 }
 
 // Host is all that is known about one host, or one partition of it.
@@ -23,7 +24,7 @@ type Snapshot struct {
 // hedges, circuit) stands at the host itself and at each of its partitions.
 type Host struct {
 	Name      string `json:"name"`
-	Limiter   string `json:"limiter,omitempty"`   // whose key it is; "": it is a host; see WithLimiter
+	Limiter   string `json:"limiter,omitempty"`   // whose key it is; "": it is a host; see Config.Limiters
 	Partition string `json:"partition,omitempty"` // eight hex digits
 	State     string `json:"state"`               // "ok", "waiting", "paused", "refusing", "half-open", "open"
 	Why       []Hold `json:"why,omitempty"`       // what holds requests up, the longest first
@@ -116,6 +117,10 @@ type Circuit struct {
 func view(t *weir.Transport, now time.Time) Snapshot {
 	stats := t.Stats()
 	circuits := worst(stats.Breaker.Circuits)
+	retries := make(map[string]*retry.HostStats, len(stats.Retry.Hosts))
+	for i := range stats.Retry.Hosts {
+		retries[stats.Retry.Hosts[i].Host] = &stats.Retry.Hosts[i]
+	}
 	s := Snapshot{At: now, Bounds: bounds(), Hosts: make([]*Host, 0, len(stats.Throttle.Hosts)+len(circuits))}
 	met := make(map[string]bool, len(circuits))
 	for i := range stats.Throttle.Hosts {
@@ -125,7 +130,7 @@ func view(t *weir.Transport, now time.Time) Snapshot {
 		if from.Overflow && h.Partition == "" {
 			name = "*" // what package retry calls those that share a record
 		}
-		if r, ok := stats.Retry.Hosts[name]; ok {
+		if r := retries[name]; r != nil {
 			h.Requests, h.Attempts, h.Hedges, h.Allowance = r.Requests, r.Attempts, r.Hedges, r.Allowance
 		}
 		if c := circuits[h.Name]; c != nil {
@@ -161,7 +166,7 @@ func durations(h *throttle.Histogram) Durations {
 	if h.Count == 0 {
 		return Durations{}
 	}
-	return Durations{h.Count, h.Sum.Seconds(), h.Quantile(0.5).Seconds(), h.Quantile(0.95).Seconds(), h.Counts[:]}
+	return Durations{h.Count, h.Sum.Seconds(), h.Quantile(0.5).Seconds(), h.Quantile(0.95).Seconds(), h.Counts}
 }
 
 // worst returns the circuit of each host, of several shards the one in the

@@ -61,7 +61,8 @@ func (r *Reporter) observe(s weir.Stats, o metric.Observer) {
 			r.limits(h, o) // of many that share a name a sum of what is left says nothing; nor does what none draws on
 		}
 	}
-	for host, h := range s.Retry.Hosts {
+	for _, h := range s.Retry.Hosts {
+		host := h.Host
 		if h.Allowance >= 0 && host != "*" && r.host(host).name != other {
 			o.ObserveFloat64(r.allowance, h.Allowance, r.with(host))
 		}
@@ -101,7 +102,7 @@ func (r *Reporter) limits(h *throttle.HostStats, o metric.Observer) {
 		if !r.part(h.Host, 'l', l.Source+" "+l.Unit, maxBudgets) {
 			continue // servers can make up as many as they like
 		}
-		key := [3]string{l.Source, l.Unit, r.route(h.Host, l.For)}
+		key := [3]string{l.Source, l.Unit, r.route(h.Host, l.Route)}
 		if old, ok := left[key]; l.Left >= 0 && (ok || len(left) < maxBudgets) && (!ok || l.Left < old) {
 			left[key] = l.Left
 		}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // Both bounds hold exactly, across a restart too, and give room back. When they
@@ -165,16 +165,9 @@ func TestHooksCallBack(t *testing.T) {
 	}
 }
 
-// never is how a throttle refuses a cost that no waiting can meet.
-type never struct{ temporary bool }
-
-func (n *never) Error() string         { return "throttle: the cost never fits" }
-func (n *never) Temporary() bool       { return n.temporary }
-func (n *never) RefusedBy() notsent.By { return notsent.Throttle }
-
 // What can never be sent is not promised, and does not block those behind it.
 func TestNeverFits(t *testing.T) {
-	refusal := &never{temporary: true}
+	refusal := &throttle.Error{Key: "api.example", Reason: throttle.QueueFull}
 	o := box(t, tripper(func(r *http.Request) (*http.Response, error) {
 		if r.Body != nil {
 			r.Body.Close()
@@ -183,7 +176,7 @@ func TestNeverFits(t *testing.T) {
 	}), Config{})
 	mustKeep(t, o, "http://api.example/", "x")
 	mustKeep(t, o, "http://api.example/", "y")
-	refusal.temporary = false
+	refusal.Reason = throttle.NeverFits
 	if _, err := post(t, o, "http://other.api.example/", "z"); !errors.Is(err, refusal) {
 		t.Errorf("%v, want %v", err, refusal)
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/hosts"
-	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // Transport is an http.RoundTripper that keeps requests, to send them through
@@ -228,12 +228,8 @@ func (t *Transport) failed(req *http.Request, resp *http.Response, err error) bo
 // hopeless reports a refusal by weir that no later try would escape: a cost
 // above what its budget can ever hold.
 func hopeless(err error) bool {
-	var refusal notsent.Refusal
-	if !errors.As(err, &refusal) {
-		return false
-	}
-	t, ok := refusal.(interface{ Temporary() bool })
-	return ok && !t.Temporary()
+	var refusal *throttle.Error
+	return errors.As(err, &refusal) && refusal.Reason == throttle.NeverFits
 }
 
 // late reports that ctx has a deadline and that it has passed.

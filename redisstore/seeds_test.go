@@ -267,7 +267,7 @@ func TestSeedTokenServerFallback(t *testing.T) {
 			}
 			return granted
 		}
-		seed := count(throttle.FleetConfig{WhenDown: throttle.Open}) // each keeps the whole limit to itself
+		seed := count(throttle.FleetConfig{WhenDown: throttle.FailOpen}) // each keeps the whole limit to itself
 		ours := count(throttle.FleetConfig{WhenDown: throttle.ShareRates})
 		if seed < 9*n || ours > n+processes || ours < n/2 {
 			t.Errorf("in a second without the store: whole limits let %d through, want about 1000; shares %d, want at most 110", seed, ours)

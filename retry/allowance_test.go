@@ -92,7 +92,7 @@ func TestAllowanceIsEarned(t *testing.T) {
 		rt := newTransport(t, s, Config{Backoff: fixed(0)})
 		for i, want := range []float64{500 - 2*cost, 500 - 4*cost, 500 - 6*cost, 500 - 8*cost, 500 - 10*cost, 500 - 2*cost, 500 - 2*cost + earn, 500 - 2*cost + 2*earn} {
 			rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
-			if got := rt.Stats().Hosts["a.example"].Allowance; got != want {
+			if got := hostIn(rt.Stats(), "a.example").Allowance; got != want {
 				t.Errorf("after request %d: %v, want %v", i+1, got, want)
 			}
 		}
@@ -167,7 +167,7 @@ func TestLeaversMakeNoAttempt(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			st := rt.Stats()
-			if st.Attempts != tt.want || st.Requests != tt.want || st.Retries != nil || st.Hosts["a.example"].Allowance != defaultTokens {
+			if st.Attempts != tt.want || st.Requests != tt.want || st.Retries != nil || hostIn(st, "a.example").Allowance != defaultTokens {
 				t.Errorf("%+v, want %d attempts, %d tokens", st, tt.want, defaultTokens)
 			}
 		})
@@ -179,7 +179,7 @@ func TestFailuresEarnNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := play(step{status: 500})
 		rt := newTransport(t, s, Config{MaxAttempts: 2, Backoff: fixed(0)})
-		left := func() float64 { return rt.Stats().Hosts["a.example"].Allowance }
+		left := func() float64 { return hostIn(rt.Stats(), "a.example").Allowance }
 		get(t, rt, "GET")
 		spent := left()
 		for _, st := range []step{{status: 500}, {status: 501}, {err: errReset}} {

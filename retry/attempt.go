@@ -20,7 +20,7 @@ type Attempt struct {
 	Response *http.Response // whose body is the caller's, or goes before the next attempt; nil: there was none
 	Reason   Reason
 	Delay    time.Duration // before the next attempt, if Reason is Again
-	For      For           // what Delay waits for
+	DelayBy  DelayBy       // why Delay is as long as it is
 	Waited   time.Duration // what the request has waited for budget so far
 	Took     time.Duration // from the wire to the headers of the answer, or to what came instead; zero: it did not reach the wire
 }
@@ -58,21 +58,21 @@ func (r Reason) String() string {
 	return "invalid"
 }
 
-// For is what a delay waits for.
-type For uint8
+// DelayBy is what decides how long a delay is.
+type DelayBy uint8
 
 const (
-	Nothing For = iota
-	Backoff     // the delay policy
-	Server      // the server's Retry-After
-	Queue       // the layers below: budget or a circuit
+	Nothing DelayBy = iota
+	Backoff         // the delay policy
+	Server          // the server's Retry-After
+	Queue           // the layers below: budget or a circuit
 )
 
 // String returns "nothing", "backoff", "server" or "queue".
-func (f For) String() string {
+func (d DelayBy) String() string {
 	names := [...]string{"nothing", "backoff", "server", "queue"}
-	if int(f) < len(names) {
-		return names[f]
+	if int(d) < len(names) {
+		return names[d]
 	}
 	return "invalid"
 }

@@ -52,7 +52,7 @@ func TestRefusedRetryIsPaidBack(t *testing.T) {
 		if err != nil || resp.StatusCode != 503 {
 			t.Errorf("got %v, %v", resp, err)
 		}
-		if got := rt.Stats().Hosts["a.example"].Allowance; got != 500 {
+		if got := hostIn(rt.Stats(), "a.example").Allowance; got != 500 {
 			t.Errorf("allowance %v", got)
 		}
 	})
@@ -115,7 +115,7 @@ func TestThrottledGoesBackInLine(t *testing.T) {
 		if seen[5].Waited != 15*time.Second || seen[5].Reason != Final {
 			t.Errorf("last: %+v", seen[5])
 		}
-		if st := rt.Stats(); st.Hosts["a.example"].Allowance != 500 || st.Retries["throttled"] != 5 || st.Attempts != 6 || st.Requests != 1 {
+		if st := rt.Stats(); hostIn(st, "a.example").Allowance != 500 || st.Retries["throttled"] != 5 || st.Attempts != 6 || st.Requests != 1 {
 			t.Errorf("stats: %+v", st)
 		}
 	})
@@ -172,7 +172,7 @@ func TestOutlookRefuses(t *testing.T) {
 		if err != nil || body.Reads() != 0 || text(t, resp) != "sorry" {
 			t.Errorf("got %v, %v", resp, err)
 		}
-		if got := rt.Stats().Hosts["a.example"].Allowance; got != 500 {
+		if got := hostIn(rt.Stats(), "a.example").Allowance; got != 500 {
 			t.Errorf("allowance %v was touched", got)
 		}
 	})
@@ -194,7 +194,7 @@ func TestWaitsForCircuit(t *testing.T) {
 		if err != nil || resp.StatusCode != 200 || !reflect.DeepEqual(s.times, []time.Duration{0, 7 * time.Second, 14 * time.Second}) {
 			t.Errorf("got %v, %v at %v", resp, err, s.times)
 		}
-		if got := rt.Stats().Hosts["a.example"].Allowance; got != 500 {
+		if got := hostIn(rt.Stats(), "a.example").Allowance; got != 500 {
 			t.Errorf("probes cost %v", 500-got)
 		}
 	})

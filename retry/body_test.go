@@ -70,7 +70,7 @@ func TestGetBodyFails(t *testing.T) {
 			}
 			rt := newTransport(t, s, Config{})
 			resp, err := rt.RoundTrip(r)
-			if s.calls() != 1 || rt.Stats().Hosts["a.example"].Allowance != 500 {
+			if s.calls() != 1 || hostIn(rt.Stats(), "a.example").Allowance != 500 {
 				t.Errorf("%d attempts, stats %+v", s.calls(), rt.Stats())
 			}
 			if withAnswer {

@@ -54,7 +54,7 @@ func jitter(wait time.Duration, n int, room time.Duration) time.Duration {
 
 // delay returns how long to wait before the next attempt: never less than
 // the server asked for.
-func (l *loop) delay(resp *http.Response, server time.Duration, now time.Time) (time.Duration, For, Reason) {
+func (l *loop) delay(resp *http.Response, server time.Duration, now time.Time) (time.Duration, DelayBy, Reason) {
 	d, ok := l.policyDelay(resp)
 	if !ok {
 		return 0, Nothing, Declined

@@ -171,7 +171,7 @@ func ExampleTransport_Stats() {
 	resp.Body.Close()
 	s := transport.Stats()
 	fmt.Println(s.Attempts, s.Retries)
-	fmt.Println(s.Hosts["api.example.com"].Allowance < 500) // retries that fail are not paid back
+	fmt.Println(s.Hosts[0].Allowance < 500) // retries that fail are not paid back
 	// Output:
 	// 3 map[bad gateway:1 unavailable:1]
 	// true

@@ -207,7 +207,7 @@ func TestOutageIsNotAmplified(t *testing.T) {
 			t.Errorf("%d requests made %d calls, want at most %.0f", requests, calls, most)
 		}
 		st := rt.Stats()
-		if st.Attempts != int64(calls) || st.Retries["unavailable"] != int64(calls-requests) || fmt.Sprint(st.Hosts["a.example"].Retries) != fmt.Sprint(st.Retries) {
+		if st.Attempts != int64(calls) || st.Retries["unavailable"] != int64(calls-requests) || fmt.Sprint(hostIn(st, "a.example").Retries) != fmt.Sprint(st.Retries) {
 			t.Errorf("stats %+v for %d calls", st, calls)
 		}
 	})

@@ -200,7 +200,7 @@ func TestHedgeWithoutItsBodyIsFree(t *testing.T) {
 		if err != nil || resp.StatusCode != 200 {
 			t.Fatal(resp, err)
 		}
-		if st := rt.Stats(); st.Hedges != 0 || st.Hosts["a.example"].Allowance != 500 {
+		if st := rt.Stats(); st.Hedges != 0 || hostIn(st, "a.example").Allowance != 500 {
 			t.Errorf("%+v", st)
 		}
 	})
@@ -212,7 +212,7 @@ func TestHedgesCountForTheirHost(t *testing.T) {
 		d := &duel{lanes: []lane{{1500 * time.Millisecond, 200}}}
 		rt := newTransport(t, d, Config{Hedge: Hedge{After: time.Second}})
 		get(t, rt, "GET")
-		if st := rt.Stats(); st.Hedges != 1 || st.Hosts["a.example"].Hedges != 1 {
+		if st := rt.Stats(); st.Hedges != 1 || hostIn(st, "a.example").Hedges != 1 {
 			t.Errorf("stats %+v", st)
 		}
 	})

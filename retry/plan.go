@@ -15,7 +15,7 @@ import (
 type plan struct {
 	reason  Reason        // Again or Queued: another one
 	sleep   time.Duration // before it
-	waitFor For
+	delayBy DelayBy
 	err     error // to return instead of the attempt's outcome
 	refusal error // of a layer below, if Reason is Blocked
 }
@@ -58,15 +58,15 @@ func (l *loop) plan(o Outcome, sig headers.Signal, resp *http.Response, err erro
 	case refusal != nil:
 		return plan{reason: Blocked, refusal: refusal}
 	}
-	p := plan{reason: Queued, waitFor: Queue}
+	p := plan{reason: Queued, delayBy: Queue}
 	if !free || !throttled && server > wait {
-		p.sleep, p.waitFor, p.reason = l.delay(resp, server, now)
+		p.sleep, p.delayBy, p.reason = l.delay(resp, server, now)
 		if p.reason != Again {
 			return plan{reason: p.reason}
 		}
 	}
 	if l.tr.Patient && wait > p.sleep { // for the circuit: nobody queues there
-		p.sleep, p.waitFor = wait, Queue
+		p.sleep, p.delayBy = wait, Queue
 	}
 	// What of the wait is certain, the throttle has weighed; for the rest one queues.
 	if deadline, ok := l.ctx.Deadline(); ok && !now.Add(p.sleep).Before(deadline) {

@@ -217,7 +217,7 @@ func TestHostSettingsOnOverflow(t *testing.T) {
 		if want := []time.Duration{30 * time.Second, time.Second, 30 * time.Second}; !reflect.DeepEqual(limits, want) {
 			t.Errorf("got %v, want %v", limits, want)
 		}
-		if st := rt.Stats(); st.Hosts["*"].Attempts != 3 {
+		if st := rt.Stats(); hostIn(st, "*").Attempts != 3 {
 			t.Errorf("stats %+v", st)
 		}
 	})

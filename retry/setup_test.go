@@ -165,3 +165,13 @@ var errReset = errors.New("connection reset by peer")
 var dialError = net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 
 func background() context.Context { return context.Background() }
+
+// hostIn is what st says of a host; zero: nothing.
+func hostIn(st Stats, name string) HostStats {
+	for _, h := range st.Hosts {
+		if h.Host == name {
+			return h
+		}
+	}
+	return HostStats{}
+}

@@ -9,17 +9,18 @@ import (
 
 // Stats is a plain copy of what a Transport has counted.
 type Stats struct {
-	Requests  int64                // of which an attempt was made
-	Attempts  int64                // all that were made, hedges included
-	Retries   map[string]int64     // attempts after the first, by the Outcome they followed; nil: none
-	Hedges    int64                // sent
-	HedgesWon int64                // whose answer was used
-	Hosts     map[string]HostStats // by canonical host; those evicted are missing
+	Requests  int64            // of which an attempt was made
+	Attempts  int64            // all that were made, hedges included
+	Retries   map[string]int64 // attempts after the first, by the Outcome they followed; nil: none
+	Hedges    int64            // sent
+	HedgesWon int64            // whose answer was used
+	Hosts     []HostStats      // in no order; those evicted are missing
 }
 
 // HostStats is the part of one host, its fields as in [Stats]. A host that is
 // forgotten and met again begins anew.
 type HostStats struct {
+	Host      string // canonical; "*": those that share a record, as there was no room
 	Requests  int64
 	Attempts  int64
 	Retries   map[string]int64
@@ -83,7 +84,7 @@ func (t *Transport) Stats() Stats {
 	s := Stats{
 		Attempts: t.attempts.sum(), Retries: t.count.byOutcome(),
 		Hedges: t.count.hedges.Load(), HedgesWon: t.count.won.Load(),
-		Hosts: make(map[string]HostStats),
+		Hosts: make([]HostStats, 0, t.link.Hosts.Len()),
 	}
 	s.Requests = first(s.Attempts, s.Hedges, s.Retries)
 	now := time.Now()
@@ -110,7 +111,8 @@ func (t *Transport) Stats() Stats {
 		if e.Overflow {
 			name = "*"
 		}
-		s.Hosts[name] = hs
+		hs.Host = name
+		s.Hosts = append(s.Hosts, hs)
 	})
 	return s
 }

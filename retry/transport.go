@@ -18,6 +18,7 @@ import (
 // A response that was obtained is returned, whatever its status: the last one
 // if there is no time, allowance or attempt left for another.
 type Transport struct {
+	chain
 	base     http.RoundTripper
 	link     trip.Link // of base
 	onward   trip.Onward
@@ -47,7 +48,20 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 	}
 	t := &Transport{base: base, link: trip.Under(base, trip.Retry), c: c, own: make(map[string]*Config)}
 	t.onward = trip.NewOnward(base, trip.Retry, t.link.Hosts)
+	t.chain = trip.NewChain(t.link.With(trip.Retry).At(t, (*room)(t)))
 	return t, nil
+}
+
+// chain tells the layer above what stands here; an alias, so that the methods
+// which it lends are no part of the documented API.
+type chain = trip.Chain
+
+// room is a Transport as the layer of weir above it knows it.
+type room Transport
+
+// Enter is RoundTrip together with the request's trip.
+func (r *room) Enter(req *http.Request, tr *trip.Trip) (*http.Response, error) {
+	return (*Transport)(r).enter(req, tr)
 }
 
 // SetHost gives the hosts that a pattern names (api.example.com,
@@ -76,9 +90,6 @@ func (t *Transport) SetHost(host string, c Config) error {
 	return nil
 }
 
-// Link tells the layer above what stands here.
-func (t *Transport) Link() trip.Link { return t.link.With(trip.Retry).At(t) }
-
 // CloseIdleConnections closes those of the base.
 func (t *Transport) CloseIdleConnections() { trip.CloseIdle(t.base) }
 
@@ -90,11 +101,11 @@ func (t *Transport) RoundTrip(r *http.Request) (resp *http.Response, err error) 
 	if made {
 		defer func() { err = tr.End(err) }()
 	}
-	return t.Enter(r, tr)
+	return t.enter(r, tr)
 }
 
-// Enter is RoundTrip for the layer of weir above this one.
-func (t *Transport) Enter(r *http.Request, tr *trip.Trip) (*http.Response, error) {
+// enter is RoundTrip within tr.
+func (t *Transport) enter(r *http.Request, tr *trip.Trip) (*http.Response, error) {
 	h, name, ctx := t.host(tr), hosts.Name(tr.Entry, r), r.Context()
 	c := t.settings(tr, h, name)
 	if !c.simple() || !repeatable(r) || overrideOf(ctx) != nil {

@@ -39,7 +39,7 @@ type wire struct {
 	clocks         *clocks
 }
 
-func (w *wire) Link() trip.Link { return w.link.With(trip.Wire).At(w) }
+func (w *wire) Link() trip.Link { return w.link.With(trip.Wire).At(w, w) }
 
 func (w *wire) Outlook(r *http.Request) (time.Duration, error) { return trip.Outlook(w.base, r) }
 

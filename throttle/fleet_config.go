@@ -74,10 +74,10 @@ const (
 	// rates, plus one request a process, and a Burst or Bucket more where an
 	// outage begins or ends.
 	ShareRates WhenDown = iota
-	// Closed refuses with [StoreDown].
-	Closed
-	// Open lets everything through that this process's own budgets allow.
-	Open
+	// FailClosed refuses with [StoreDown].
+	FailClosed
+	// FailOpen lets everything through that this process's own budgets allow.
+	FailOpen
 )
 
 // StoreState is how a Store last answered.
@@ -119,10 +119,10 @@ func (c FleetConfig) check() error {
 	switch {
 	case c.Members < 0:
 		return fmt.Errorf("throttle: Fleet.Members: %d is negative", c.Members)
-	case c.WhenDown > Open:
+	case c.WhenDown > FailOpen:
 		return fmt.Errorf("throttle: Fleet.WhenDown: %d is unknown", c.WhenDown)
 	case c.Members == 0 && c.WhenDown == ShareRates:
-		return fmt.Errorf("throttle: Fleet.Members: 0: set it to the largest number of processes that share the Store: while that is gone, each goes on with its part of the rates (or set Fleet.WhenDown to Closed or Open)")
+		return fmt.Errorf("throttle: Fleet.Members: 0: set it to the largest number of processes that share the Store: while that is gone, each goes on with its part of the rates (or set Fleet.WhenDown to FailClosed or FailOpen)")
 	case c.Deadline < 0:
 		return fmt.Errorf("throttle: Fleet.Deadline: %v is negative", c.Deadline)
 	case c.Spread < 0:

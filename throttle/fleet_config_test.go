@@ -11,13 +11,13 @@ import (
 
 func TestFleetConfigNamesFaults(t *testing.T) {
 	for want, c := range map[string]FleetConfig{
-		"throttle: Fleet.Members: 0: set it to the largest number of processes that share the Store: while that is gone, each goes on with its part of the rates (or set Fleet.WhenDown to Closed or Open)": {},
+		"throttle: Fleet.Members: 0: set it to the largest number of processes that share the Store: while that is gone, each goes on with its part of the rates (or set Fleet.WhenDown to FailClosed or FailOpen)": {},
 
-		"throttle: Fleet.Spread: 9601h0m0s is longer than any window a Store keeps, which is 9600h0m0s": {WhenDown: Open, Spread: 9601 * time.Hour},
+		"throttle: Fleet.Spread: 9601h0m0s is longer than any window a Store keeps, which is 9600h0m0s": {WhenDown: FailOpen, Spread: 9601 * time.Hour},
 		"throttle: Fleet.Members: -1 is negative":                                                       {Members: -1},
 		"throttle: Fleet.WhenDown: 3 is unknown":                                                        {WhenDown: 3},
-		"throttle: Fleet.Deadline: -1s is negative":                                                     {WhenDown: Open, Deadline: -time.Second},
-		"throttle: Fleet.Lease: 2m0s is not within 0 and 1 min":                                         {WhenDown: Open, Lease: 2 * time.Minute},
+		"throttle: Fleet.Deadline: -1s is negative":                                                     {WhenDown: FailOpen, Deadline: -time.Second},
+		"throttle: Fleet.Lease: 2m0s is not within 0 and 1 min":                                         {WhenDown: FailOpen, Lease: 2 * time.Minute},
 	} {
 		if _, err := c.new(store.NewMemory()); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
@@ -37,7 +37,7 @@ func TestLongSpreadIsNamed(t *testing.T) {
 		{"5/400d", "throttle: Default: 5/400d does not fit into a Store: ", 0},
 		{"5/s", "", time.Hour},
 	} {
-		tr, err := New(nil, Config{Default: MustParseBudget(tt.budget), Store: store.NewMemory(), Fleet: FleetConfig{WhenDown: Open, Spread: tt.spread}})
+		tr, err := New(nil, Config{Default: MustParseBudget(tt.budget), Store: store.NewMemory(), Fleet: FleetConfig{WhenDown: FailOpen, Spread: tt.spread}})
 		if got := fmt.Sprint(err); tt.want == "" && err != nil || tt.want != "" && !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%s with a spread of %v: %v, want %s", tt.budget, tt.spread, err, tt.want)
 		}

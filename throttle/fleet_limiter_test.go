@@ -129,7 +129,7 @@ func TestSharedNeedsMembers(t *testing.T) {
 // After Close nothing is granted, whatever the state of the store was and
 // whatever goes on without it.
 func TestNothingIsGrantedAfterClose(t *testing.T) {
-	for _, down := range []WhenDown{ShareRates, Closed, Open} {
+	for _, down := range []WhenDown{ShareRates, FailClosed, FailOpen} {
 		for _, gone := range []error{nil, errors.New("connection refused"), ErrStoreBusy} {
 			synctest.Test(t, func(t *testing.T) {
 				s := farstore.New(time.Millisecond)

@@ -24,9 +24,9 @@ func HistogramBounds() []time.Duration {
 // Histogram counts durations by length. Its buckets are fixed, so that those of
 // several hosts or processes can be added up. The zero Histogram is empty.
 type Histogram struct {
-	Counts [len(histogramBounds) + 1]int64 // by HistogramBounds, each without those before it; the last: longer than all bounds
-	Count  int64                           // of all
-	Sum    time.Duration                   // of all
+	Counts []int64       // by HistogramBounds, each without those before it; the last: longer than all bounds. nil: Count is 0
+	Count  int64         // of all
+	Sum    time.Duration // of all
 }
 
 // Quantile estimates the duration that the share q, between 0 and 1, of all does
@@ -34,9 +34,12 @@ type Histogram struct {
 // spread evenly; of those beyond the last bound that bound is all that is known.
 // An empty Histogram has 0.
 func (h *Histogram) Quantile(q float64) time.Duration {
+	if len(h.Counts) == 0 {
+		return 0
+	}
 	rank := max(0, min(q, 1)) * float64(h.Count)
 	low := time.Duration(0)
-	for i, high := range histogramBounds {
+	for i, high := range histogramBounds[:min(len(histogramBounds), len(h.Counts))] {
 		n := float64(h.Counts[i])
 		if n > 0 && rank <= n {
 			return low + time.Duration(rank/n*float64(high-low))
@@ -116,6 +119,9 @@ func (t *tally) addTo(h *Histogram) {
 	}
 	if h.Sum += t.sum; h.Sum < 0 {
 		h.Sum = math.MaxInt64
+	}
+	if h.Counts == nil {
+		h.Counts = make([]int64, len(t.counts))
 	}
 	for i, n := range t.counts {
 		all := int64(n)

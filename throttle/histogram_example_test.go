@@ -7,9 +7,10 @@ import (
 )
 
 func ExampleHistogram() {
-	latency := throttle.Histogram{Count: 100} // as from Stats().Hosts[0].Latency
-	latency.Counts[3] = 90                    // between 10 and 25 ms
-	latency.Counts[8] = 10                    // between 500 ms and 1 s
+	latency := throttle.Histogram{ // as from Stats().Hosts[0].Latency
+		Count:  100,
+		Counts: []int64{3: 90, 8: 10, 15: 0}, // between 10 and 25 ms, and between 500 ms and 1 s
+	}
 	for i, n := range latency.Counts {
 		if bounds := throttle.HistogramBounds(); n > 0 && i < len(bounds) {
 			fmt.Println(n, "up to", bounds[i])

@@ -153,7 +153,7 @@ func TestLostAttempts(t *testing.T) {
 				}
 				fewer := false
 				for _, x := range statsOf(t, tr).Learned {
-					fewer = fewer || x.Kind == LearnedFlights
+					fewer = fewer || x.Kind == LearnedConcurrency
 				}
 				if fewer != test.lost {
 					t.Errorf("fewer at a time: %t, want %t; %+v", fewer, test.lost, statsOf(t, tr).Learned)

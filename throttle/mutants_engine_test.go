@@ -214,12 +214,12 @@ func TestLearnedLimitsInFields(t *testing.T) {
 		return x
 	}
 	until := zero.Add(time.Hour + 30*sec)
-	want := LearnedLimit{Kind: LearnedQuota, Name: "core", Unit: "tokens", For: "GET /a", Source: "said by X-RateLimit-Remaining", Limit: 10, Per: time.Minute, Left: 3, Until: until}
+	want := LearnedLimit{Kind: LearnedQuota, Name: "core", Unit: "tokens", Route: "GET /a", Source: "said by X-RateLimit-Remaining", Limit: 10, Per: time.Minute, Left: 3, Until: until}
 	if got := limit(cause{what: causeQuota, quota: q}); got != want {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 	l.bind(q, b, 1)
-	want.For = ""
+	want.Route = ""
 	if got := limit(cause{what: causeQuota, quota: q}); got != want {
 		t.Errorf("of two kinds: got %+v", got)
 	}
@@ -229,11 +229,11 @@ func TestLearnedLimitsInFields(t *testing.T) {
 		t.Errorf("asking: got %+v", got)
 	}
 	a.hold = &hold{until: at0(30 * sec), source: "retry-after"}
-	want = LearnedLimit{Kind: LearnedPause, For: "GET /a", Source: "said by Retry-After", Left: -1, Until: until}
+	want = LearnedLimit{Kind: LearnedPause, Route: "GET /a", Source: "said by Retry-After", Left: -1, Until: until}
 	if got := limit(cause{what: causeHold, hold: a.hold, kind: a}); got != want {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
-	want.For = ""
+	want.Route = ""
 	if got := limit(cause{what: causeHold, hold: a.hold}); got != want {
 		t.Errorf("of the credential: %+v", got)
 	}
@@ -243,11 +243,11 @@ func TestLearnedLimitsInFields(t *testing.T) {
 		t.Errorf("at its end: %+v", got)
 	}
 	a.finder = &finder{rate: 4}
-	want = LearnedLimit{Kind: LearnedRate, Unit: requests, For: "GET /a", Source: "found by its refusals", Limit: 4, Per: sec, Left: -1}
+	want = LearnedLimit{Kind: LearnedRate, Unit: requests, Route: "GET /a", Source: "found by its refusals", Limit: 4, Per: sec, Left: -1}
 	if got := limit(cause{what: causeRate, finder: a.finder, kind: a}); got != want {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
-	want.For, want.Limit, want.Per = "", 60, time.Minute
+	want.Route, want.Limit, want.Per = "", 60, time.Minute
 	f := &finder{rate: 4, windows: windows{stage: sureWindows, size: 60, period: time.Minute}}
 	if got := limit(cause{what: causeRate, finder: f, kind: b}); got != want {
 		t.Errorf("got %+v\nwant %+v", got, want)

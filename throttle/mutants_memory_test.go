@@ -14,11 +14,11 @@ import (
 func TestStoreStateIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := farstore.New(time.Millisecond)
-		l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("10/s"), Store: s, Fleet: FleetConfig{WhenDown: Open}})
+		l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("10/s"), Store: s, Fleet: FleetConfig{WhenDown: FailOpen}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		tr := sharedTransports(t, s, Config{Default: MustParseBudget("10/s"), Fleet: FleetConfig{WhenDown: Open}}, 1, newBase(nil))[0]
+		tr := sharedTransports(t, s, Config{Default: MustParseBudget("10/s"), Fleet: FleetConfig{WhenDown: FailOpen}}, 1, newBase(nil))[0]
 		defer tr.Close()
 		ask := func(n int) {
 			for range n {
@@ -41,11 +41,11 @@ func TestStoreStateIsTold(t *testing.T) {
 		if alone.StoreState() != StoreUp || newTransport(t, nil, Config{}).StoreState() != StoreUp {
 			t.Error("without a store nothing is down")
 		}
-		if _, err := (FleetConfig{WhenDown: Open, Spread: -1}).new(s); err == nil || err.Error() != "throttle: Fleet.Spread: -1ns is negative" {
+		if _, err := (FleetConfig{WhenDown: FailOpen, Spread: -1}).new(s); err == nil || err.Error() != "throttle: Fleet.Spread: -1ns is negative" {
 			t.Error(err)
 		}
 		for lease, ok := range map[time.Duration]bool{-1: false, 0: true, time.Minute: true, time.Minute + 1: false} {
-			if _, err := (FleetConfig{WhenDown: Open, Lease: lease}).new(s); (err == nil) != ok {
+			if _, err := (FleetConfig{WhenDown: FailOpen, Lease: lease}).new(s); (err == nil) != ok {
 				t.Errorf("a lease of %v: %v", lease, err)
 			}
 		}

@@ -17,11 +17,11 @@ func (t *Transport) Outlook(r *http.Request) (time.Duration, error) {
 		defer entry.Release()
 		tr = &trip.Trip{Request: &trip.Request{Entry: entry, Table: t.hosts}}
 	}
-	return t.Ahead(r, tr)
+	return t.ahead(r, tr)
 }
 
-// Ahead is Outlook for the layer of weir above this one.
-func (t *Transport) Ahead(r *http.Request, tr *trip.Trip) (time.Duration, error) {
+// ahead is Outlook within tr.
+func (t *Transport) ahead(r *http.Request, tr *trip.Trip) (time.Duration, error) {
 	below, err := t.onward.Outlook(r, tr)
 	if err != nil || r.URL == nil || r.URL.Host == "" {
 		return below, err

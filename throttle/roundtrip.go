@@ -18,11 +18,11 @@ func (t *Transport) RoundTrip(r *http.Request) (_ *http.Response, err error) {
 	if made {
 		defer func() { err = tr.End(err) }()
 	}
-	return t.Enter(r, tr)
+	return t.enter(r, tr)
 }
 
-// Enter is RoundTrip for the layer of weir above this one.
-func (t *Transport) Enter(r *http.Request, tr *trip.Trip) (*http.Response, error) {
+// enter is RoundTrip within tr.
+func (t *Transport) enter(r *http.Request, tr *trip.Trip) (*http.Response, error) {
 	if r.URL == nil || r.URL.Host == "" {
 		return t.onward.Send(r, tr)
 	}

@@ -20,7 +20,7 @@ type HostStats struct {
 	Partition string // eight hex digits; "": the host itself
 	Overflow  bool   // shared by all for which there was no room
 
-	State        string // StateRefusing, StatePaused, StateWaiting or StateOK: the first that is true of it or of one of its routes
+	State        State // StateRefusing, StatePaused, StateWaiting or StateOK: the first that is true of it or of one of its routes
 	Budgets      []BudgetStats
 	Restrictions []Restriction // what is not free now
 	Queue        int           // requests that wait
@@ -32,18 +32,21 @@ type HostStats struct {
 	Routes  []RouteStats   // what its requests were for, by name; nil: there was none
 }
 
-// States of a host or a route.
+// State is what a host or a route does with requests, in words.
+type State string
+
+// The states there are.
 const (
-	StateOK      = "ok"
-	StateWaiting = "waiting" // requests wait
-	StatePaused  = "paused"  // nothing is let through for a while
+	StateOK      State = "ok"
+	StateWaiting State = "waiting" // requests wait
+	StatePaused  State = "paused"  // nothing is let through for a while
 
 	// StateRefusing says that, of the requests that were let through or turned
 	// away in the last 10 to 20 s and those that wait now, at least half were
 	// turned away: by a budget, a pause, the queue's end, or because their
 	// deadline passed while they waited. An open circuit turns requests away
 	// before; its state is in package breaker's Stats.
-	StateRefusing = "refusing"
+	StateRefusing State = "refusing"
 )
 
 // Counts are numbers since a host was first met.

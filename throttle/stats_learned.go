@@ -7,21 +7,24 @@ import (
 	"time"
 )
 
-// What a LearnedLimit is.
+// LearnedKind is what a LearnedLimit is, in words.
+type LearnedKind string
+
+// The kinds there are.
 const (
-	LearnedPause   = "pause"     // nothing is let through for a while
-	LearnedRate    = "rate"      // units per time that the host was found to bear
-	LearnedQuota   = "quota"     // units that the host said are left
-	LearnedFlights = "in flight" // requests at a time
+	LearnedPause       LearnedKind = "pause"     // nothing is let through for a while
+	LearnedRate        LearnedKind = "rate"      // units per time that the host was found to bear
+	LearnedQuota       LearnedKind = "quota"     // units that the host said are left
+	LearnedConcurrency LearnedKind = "in flight" // requests at a time
 )
 
 // LearnedLimit is a limit that a host stated or showed, taken apart, so that
 // nobody has to read the words.
 type LearnedLimit struct {
-	Kind   string        // LearnedPause, LearnedRate, LearnedQuota or LearnedFlights
+	Kind   LearnedKind
 	Name   string        // what the host calls it; "": nothing
 	Unit   string        // "requests", "tokens"; "" of a pause
-	For    string        // the only kind of requests that it is known to bind: "GET /search", or a pattern of a budget; "": not one only
+	Route  string        // the only kind of requests that it is known to bind: "GET /search", or a pattern of a budget; "": not one only
 	Source string        // where it comes from, in words: "said by RateLimit", "found by its refusals"; "": an assumption
 	Limit  float64       // units at once, or per Per; 0: not known, or a pause
 	Per    time.Duration // in which Limit counts; 0: not known, or no matter
@@ -68,7 +71,7 @@ func (c cause) limit(now time.Time, l *learner) LearnedLimit {
 			x.Until = onWall(l.terms.zero, c.hold.until)
 		}
 		if c.kind != nil && c.hold == c.kind.hold {
-			x.For = c.kind.key.String()
+			x.Route = c.kind.key.String()
 		}
 	case causeRate:
 		x.Kind, x.Unit, x.Source = LearnedRate, requests, "found by its refusals"
@@ -77,17 +80,17 @@ func (c cause) limit(now time.Time, l *learner) LearnedLimit {
 			x.Limit, x.Per = figure(w.size), w.period
 		}
 		if c.kind != nil && c.finder == c.kind.finder {
-			x.For = c.kind.key.String()
+			x.Route = c.kind.key.String()
 		}
 	case causeQuota:
 		c.quota.limit(now, &x)
 		if kinds := c.quota.kinds; len(kinds) == 1 && len(l.kinds) > 1 {
-			x.For = kinds[0].key.String()
+			x.Route = kinds[0].key.String()
 		}
 	case causeFlight:
-		x.Kind, x.Unit, x.Limit = LearnedFlights, requests, float64(l.host.slow.allowed())
+		x.Kind, x.Unit, x.Limit = LearnedConcurrency, requests, float64(l.host.slow.allowed())
 		if n := c.kind.slow.allowed(); n > 0 && (l.host.slow.free || n <= l.host.slow.allowed()) {
-			x.Limit, x.For, x.Source = float64(n), c.kind.key.String(), "shown by its answers"
+			x.Limit, x.Route, x.Source = float64(n), c.kind.key.String(), "shown by its answers"
 		}
 	}
 	return x

@@ -29,7 +29,7 @@ func TestRefusingIsNotOK(t *testing.T) {
 		c     Config
 		head  http.Header // of answers
 		do    func(t *testing.T, tr *Transport)
-		state string
+		state State
 	}{
 		{"nothing is left and callers are in a hurry", Config{}, spent, func(t *testing.T, tr *Transport) { brief(t, tr, 50) }, StateRefusing},
 		{"a budget is spent", Config{Default: MustParseBudget("1/h")}, nil, func(t *testing.T, tr *Transport) { brief(t, tr, 2) }, StateRefusing},

@@ -16,7 +16,7 @@ import (
 // host bind it too.
 type RouteStats struct {
 	Route      string // "GET /search", or the pattern; "other requests": all those beyond 64 routes. A segment that may be a key is cut short
-	State      string // StateRefusing, StatePaused, StateWaiting or StateOK, the first that is true
+	State      State  // StateRefusing, StatePaused, StateWaiting or StateOK, the first that is true
 	Queue      int    // requests that wait
 	OldestWait time.Duration
 	InFlight   int
@@ -80,8 +80,8 @@ func (r *record) refusing(now instant, h *HostStats) {
 }
 
 // graver reports whether state a deserves a look before b.
-func graver(a, b string) bool {
-	order := []string{StateOK, StateWaiting, StatePaused, StateRefusing}
+func graver(a, b State) bool {
+	order := []State{StateOK, StateWaiting, StatePaused, StateRefusing}
 	return slices.Index(order, a) > slices.Index(order, b)
 }
 

@@ -216,7 +216,7 @@ func TestStatsOfOneRoutesLimit(t *testing.T) {
 		if x := routeNamed(t, h, "GET /search"); x.State != StateOK || x.Why != h.Learned[0].Why || x.For < 39*time.Second {
 			t.Errorf("%+v", x)
 		}
-		if len(h.Learned) != 1 || h.Learned[0].For != "GET /search" {
+		if len(h.Learned) != 1 || h.Learned[0].Route != "GET /search" {
 			t.Errorf("%+v", h.Learned)
 		}
 	})

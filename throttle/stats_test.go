@@ -225,7 +225,7 @@ func TestStatsOfTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := farstore.New(time.Second)
 		rt, err := New(slowly(func(int) (int, http.Header) { return 200, http.Header{} }), Config{
-			Default: MustParseBudget("100/s"), Store: store, Fleet: FleetConfig{WhenDown: Closed, Deadline: 5 * time.Second},
+			Default: MustParseBudget("100/s"), Store: store, Fleet: FleetConfig{WhenDown: FailClosed, Deadline: 5 * time.Second},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -31,6 +31,7 @@ import (
 // however long answers take, and the server too never sees more than Limit in
 // any window, as long as no request needs more than that tenth to reach it.
 type Transport struct {
+	chain
 	base      http.RoundTripper
 	onward    trip.Onward
 	config    Config
@@ -81,6 +82,7 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 		below.Hosts = hosts.New(t.limits.maxKeys)
 	}
 	t.link = below.With(trip.Throttle)
+	t.chain = trip.NewChain(t.link.At(t, (*room)(t)))
 	t.hosts = below.Hosts
 	t.onward = trip.NewOnward(base, trip.Throttle, t.hosts)
 	t.hosts.Resize(t.limits.maxKeys)
@@ -267,5 +269,19 @@ func (t *Transport) Close() error {
 	return nil
 }
 
-// Link tells the layer above about the chain.
-func (t *Transport) Link() trip.Link { return t.link.At(t) }
+// chain tells the layer above about this one; an alias, so that the methods
+// which it lends are no part of the documented API.
+type chain = trip.Chain
+
+// room is a Transport as the layer of weir above it knows it.
+type room Transport
+
+// Enter is RoundTrip together with the request's trip.
+func (r *room) Enter(req *http.Request, tr *trip.Trip) (*http.Response, error) {
+	return (*Transport)(r).enter(req, tr)
+}
+
+// Ahead is Outlook together with the request's trip.
+func (r *room) Ahead(req *http.Request, tr *trip.Trip) (time.Duration, error) {
+	return (*Transport)(r).ahead(req, tr)
+}

@@ -160,6 +160,7 @@ type Error struct {
 	RetryAfter time.Duration // the wait that would have been needed, as estimated; zero if none helps, or only other requests' ends do
 	Reason     Reason
 
+	refusal
 	detail   string        // the rate that bound, in words; "" if none
 	bound    time.Duration // what the wait exceeds; zero if none
 	deadline bool          // bound is the request's own deadline
@@ -201,14 +202,12 @@ func (e *Error) Error() string {
 	return "throttle: " + e.Key + ": " + what
 }
 
-// RefusedBy tells the layers of weir whose refusal this is.
-func (e *Error) RefusedBy() notsent.By { return notsent.Throttle }
+// refusal tells the layers of weir whose refusal this is; an alias, so that the
+// method which it lends is no part of the documented API.
+type refusal = notsent.ByThrottle
 
 // Timeout reports whether the request's own deadline is why.
 func (e *Error) Timeout() bool { return e.deadline }
-
-// Temporary reports whether the same request may be granted later.
-func (e *Error) Temporary() bool { return e.Reason != NeverFits }
 
 // Is makes errors.Is(err, context.DeadlineExceeded) true when the request's own
 // deadline is why.

@@ -17,9 +17,6 @@ func TestReasonsInWords(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if (&Error{Reason: NeverFits}).Temporary() || !(&Error{Reason: QueueFull}).Temporary() {
-		t.Error("only what never fits is refused for good")
-	}
 	if _, err := NewLimiter(LimiterConfig{Default: Budget{InFlight: math.MaxInt32}}); err != nil {
 		t.Error(err)
 	}
@@ -112,16 +109,15 @@ func TestRefusalsInWords(t *testing.T) {
 		go take(long, "k", nil)
 		synctest.Wait()
 		for got, want := range map[string]string{
-			take(t.Context(), "k", nil):                         "throttle: k: wait of 3m0s exceeds the 1m0s limit (1/90s)",
-			take(short, "k", nil):                               "throttle: k: wait of 3m0s exceeds the 1.5s left until the deadline (1/90s)",
-			take(WithMaxWait(t.Context(), -1), "k", nil):        "throttle: k: wait of 3m0s where none is allowed (1/90s)",
-			take(long, "k", nil):                                "throttle: k: queue is full (1/90s)",
-			take(t.Context(), "k", Cost{"tokens": 6}):           "throttle: k: cost exceeds what can ever be spent at once (5 tokens/s burst 5)",
-			take(t.Context(), "p", nil):                         "throttle: p: paused: wait of 1h0m0s exceeds the 1m0s limit (paused by hand)",
-			take(t.Context(), "k", Cost{"tokens": -1}):          "throttle: cost of -1 tokens is negative",
-			Reason(99).String() + WaitTooLong.String():          "reason 99wait too long",
-			(&Error{Key: "k", Reason: StoreDown}).Error():       "throttle: k: store down",
-			fmt.Sprint((&Error{Reason: NeverFits}).Temporary()): "false",
+			take(t.Context(), "k", nil):                   "throttle: k: wait of 3m0s exceeds the 1m0s limit (1/90s)",
+			take(short, "k", nil):                         "throttle: k: wait of 3m0s exceeds the 1.5s left until the deadline (1/90s)",
+			take(WithMaxWait(t.Context(), -1), "k", nil):  "throttle: k: wait of 3m0s where none is allowed (1/90s)",
+			take(long, "k", nil):                          "throttle: k: queue is full (1/90s)",
+			take(t.Context(), "k", Cost{"tokens": 6}):     "throttle: k: cost exceeds what can ever be spent at once (5 tokens/s burst 5)",
+			take(t.Context(), "p", nil):                   "throttle: p: paused: wait of 1h0m0s exceeds the 1m0s limit (paused by hand)",
+			take(t.Context(), "k", Cost{"tokens": -1}):    "throttle: cost of -1 tokens is negative",
+			Reason(99).String() + WaitTooLong.String():    "reason 99wait too long",
+			(&Error{Key: "k", Reason: StoreDown}).Error(): "throttle: k: store down",
 		} {
 			if got != want {
 				t.Errorf("got %q, want %q", got, want)

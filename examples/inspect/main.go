@@ -68,7 +68,7 @@ func run(ctx context.Context, listen string, show bool) error {
 		return err
 	}
 	// These lines are what a program of your own needs.
-	page := &http.Server{Handler: inspect.Handler(transport, inspect.WithControls())}
+	page := &http.Server{Handler: inspect.Handler(transport, inspect.Config{Controls: true})}
 	go page.Serve(at)
 	defer page.Close()
 

@@ -43,7 +43,7 @@ func TestEveryTroubleShows(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer transport.Close()
-		page := inspect.Handler(transport)
+		page := inspect.Handler(transport, inspect.Config{})
 		ctx, cancel := context.WithTimeout(t.Context(), 65*time.Second)
 		defer cancel()
 		done := make(chan struct{})

@@ -125,7 +125,7 @@ func run(ctx context.Context, s *settings, w io.Writer) error {
 		return err
 	}
 	if s.page != "" {
-		if err := serve("page", s.page, inspect.Handler(transport)); err != nil {
+		if err := serve("page", s.page, inspect.Handler(transport, inspect.Config{})); err != nil {
 			return err
 		}
 	}

@@ -26,6 +26,16 @@ type Refusal interface {
 	RefusedBy() By
 }
 
+// RefusedBy makes what embeds a By a [Refusal], without a method of its own that
+// users of an exported error would see.
+func (b By) RefusedBy() By { return b }
+
+// ByThrottle is By, always Throttle, also in an Error that a user made.
+type ByThrottle struct{}
+
+// RefusedBy is Throttle.
+func (ByThrottle) RefusedBy() By { return Throttle }
+
 // Refused reports who refused, if err is or wraps a refusal.
 func Refused(err error) By {
 	if err == nil {

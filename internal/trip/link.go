@@ -11,14 +11,25 @@ import (
 // down.
 type Link struct {
 	Hosts *hosts.Table
-	Has   [Wire + 1]bool // which layers stand there
-	Wired bool           // a Wire stands there, or in another chain further down
-	top   Layer          // the first of them
-	room  Room           // that one; nil: it is none
+	Has   [Wire + 1]bool    // which layers stand there
+	Wired bool              // a Wire stands there, or in another chain further down
+	top   Layer             // the first of them
+	at    http.RoundTripper // that one, if it is a room; nil: it is none
+	room  Room              // how it is entered
 }
 
 // Linked is implemented by every layer of ours.
 type Linked interface{ Link() Link }
+
+// Chain makes what embeds it Linked, without a method of its own that users of
+// an exported layer would see.
+type Chain struct{ link Link }
+
+// NewChain returns the Chain of a layer whose link is k.
+func NewChain(k Link) Chain { return Chain{k} }
+
+// Link tells the layer above about the chain.
+func (c Chain) Link() Link { return c.link }
 
 // Outlooker is the optional method that retry asks before a delay: how long
 // r, sent now, would wait below, and whether that would be refused.
@@ -48,15 +59,15 @@ func Under(base http.RoundTripper, l Layer) Link {
 
 // With returns the link with layer l added.
 func (k Link) With(l Layer) Link {
-	k.Has[l], k.top, k.room = true, l, nil
+	k.Has[l], k.top, k.at, k.room = true, l, nil, nil
 	k.Wired = k.Wired || l == Wire
 	return k
 }
 
-// At returns the link with its first layer named, which takes requests together
-// with their trips.
-func (k Link) At(r Room) Link {
-	k.room = r
+// At returns the link with its first layer named, and how that takes requests
+// together with their trips.
+func (k Link) At(layer http.RoundTripper, r Room) Link {
+	k.at, k.room = layer, r
 	return k
 }
 

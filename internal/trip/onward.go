@@ -36,9 +36,9 @@ func NewOnward(base http.RoundTripper, l Layer, table *hosts.Table) Onward {
 	o := Onward{base: base, layer: l, table: table}
 	if linked, ok := base.(Linked); ok {
 		if k := linked.Link(); k.Hosts == table && k.top > l {
-			if any(k.room) == any(base) {
+			if k.at == base {
 				o.room = k.room
-				o.scout, _ = base.(scout)
+				o.scout, _ = k.room.(scout)
 			}
 			o.joins = o.room == nil // also what embeds a layer, and has more to do than that one
 		}

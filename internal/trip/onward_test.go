@@ -28,7 +28,7 @@ func (s *step) RoundTrip(r *http.Request) (*http.Response, error) {
 // room is a step that takes trips.
 type room struct{ step }
 
-func (s *room) Link() Link { return s.link.At(s) }
+func (s *room) Link() Link { return s.link.At(s, s) }
 
 func (s *room) Enter(_ *http.Request, t *Trip) (*http.Response, error) {
 	s.found, s.own = t, false

@@ -48,7 +48,7 @@ func TestOutbox(t *testing.T) {
 		many = append(many, inspect.OutboxQueue{Queue: fmt.Sprintf("customer-%d", i), Pending: i % 7, Oldest: time.Now()})
 	}
 	for name, o := range map[string]kept{"few": few, "many": many} {
-		page := httptest.NewServer(inspect.Handler(w, inspect.WithOutbox(o)))
+		page := httptest.NewServer(inspect.Handler(w, inspect.Config{Outbox: o}))
 		for _, width := range []int64{390, 1400} {
 			for _, scheme := range []string{"light", "dark"} {
 				b.look(width, 1000, scheme)

@@ -35,7 +35,7 @@ func part(list, label string) string {
 // from the script, none from what the server says.
 func TestPage(t *testing.T) {
 	b := browser(t)
-	r := start(t)
+	r := start(t, inspect.Config{})
 	r.wait()
 	b.look(1200, 900, "light")
 	b.open(r.page.URL)
@@ -53,7 +53,7 @@ func TestPage(t *testing.T) {
 			t.FailNow() // those that follow begin where it ends
 		}
 	}
-	controlled := start(t, inspect.WithControls()) // up to the end: a page that loses its server says so
+	controlled := start(t, inspect.Config{Controls: true}) // up to the end: a page that loses its server says so
 	t.Run("controls", func(t *testing.T) { controls(b.in(t), controlled) })
 	refusing := turnAway(t)
 	t.Run("turned away", func(t *testing.T) { turnedAway(b.in(t), refusing) })

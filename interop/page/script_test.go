@@ -71,7 +71,7 @@ type run struct {
 }
 
 // start makes the requests of the script and serves the page.
-func start(t *testing.T, options ...inspect.Option) *run {
+func start(t *testing.T, page inspect.Config) *run {
 	c := weir.Config{}
 	c.Throttle.MaxWait = 2 * time.Hour
 	c.Throttle.Budgets = map[string]throttle.Budget{
@@ -85,7 +85,7 @@ func start(t *testing.T, options ...inspect.Option) *run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &run{t: t, weir: w, page: httptest.NewServer(inspect.Handler(w, options...))}
+	r := &run{t: t, weir: w, page: httptest.NewServer(inspect.Handler(w, page))}
 	t.Cleanup(func() {
 		r.page.CloseClientConnections()
 		r.page.Close()
@@ -200,7 +200,7 @@ func turnAway(t *testing.T) *run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &run{t: t, weir: w, page: httptest.NewServer(inspect.Handler(w))}
+	r := &run{t: t, weir: w, page: httptest.NewServer(inspect.Handler(w, inspect.Config{}))}
 	t.Cleanup(func() {
 		r.page.CloseClientConnections()
 		r.page.Close()

@@ -68,7 +68,7 @@ func busy(t *testing.T) (page string, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(inspect.Handler(w))
+	server := httptest.NewServer(inspect.Handler(w, inspect.Config{}))
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	do := func(host, path string, patience time.Duration) {

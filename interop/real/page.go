@@ -13,7 +13,7 @@ import (
 // Page is all that the live page of rt serves: itself, its numbers, and what
 // it streams in three seconds. Call it in a bubble.
 func Page(rt *weir.Transport) string {
-	h := inspect.Handler(rt)
+	h := inspect.Handler(rt, inspect.Config{})
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
 	var all string
