@@ -71,6 +71,9 @@ func (l *line) first() *waiter {
 // is older than those behind it.
 func (l *line) add(w *waiter) {
 	q := l.queue(w.by)
+	if w.trip.Order == 0 {
+		w.trip.Order = w.trip.Table.Arrive()
+	}
 	e := q.Back()
 	for e != nil && e.Value.(*waiter).trip.Order > w.trip.Order {
 		e = e.Prev()

@@ -18,7 +18,7 @@ import (
 // A record may be forgotten when its allowance is full, and not before.
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := new(host)
+		h := &host{past: new(past)}
 		if !h.Idle(time.Now()) {
 			t.Error("a fresh record is kept")
 		}

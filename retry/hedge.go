@@ -199,7 +199,7 @@ func (h *hedge) run() {
 		return
 	}
 	h.sent = true
-	h.t.attempted(h.host)
+	h.host.attempts.Add(1)
 	h.mu.Lock()
 	won := err == nil && good(resp, tr) && !h.decided
 	h.decided = h.decided || won

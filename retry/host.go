@@ -14,7 +14,8 @@ type host struct {
 	allowance allowance
 	count     counts
 	attempts  atomic.Int64
-	stripe    uint32 // of Transport.attempts
+	past      *past
+	kept      int64 // of attempts, in past; under its lock
 	latency   latency
 	pace      atomic.Pointer[pace] // nil: nothing was timed yet
 	known     atomic.Pointer[known]
@@ -29,6 +30,14 @@ type known struct {
 // Idle reports that the allowance is full: then nothing is lost but counts
 // and what was learned about latency.
 func (h *host) Idle(now time.Time) bool {
+	if !h.idle(now) {
+		return false
+	}
+	h.past.keep(h)
+	return true
+}
+
+func (h *host) idle(now time.Time) bool {
 	if !h.allowance.short.Load() {
 		return true
 	}
@@ -44,9 +53,9 @@ func (t *Transport) host(tr *trip.Trip) *host {
 	if h, ok := rec.Occupant(hosts.Retry).(*host); ok {
 		return h
 	}
-	h, ok := rec.Occupy(hosts.Retry, &host{stripe: t.hosts.Add(1) % stripes}).(*host)
+	h, ok := rec.Occupy(hosts.Retry, &host{past: &t.past}).(*host)
 	if !ok { // cannot be: the slot is ours
-		return new(host)
+		return &host{past: &t.past}
 	}
 	return h
 }

@@ -213,7 +213,7 @@ func (l *loop) settle(o Outcome) {
 	}
 	l.made++
 	l.counted++
-	l.t.attempted(l.h)
+	l.h.attempts.Add(1)
 	l.h.timed(l.tr)
 	if l.made > 1 {
 		l.t.count.retries[l.cause].Add(1)

@@ -1,6 +1,7 @@
 package retry
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,27 +36,31 @@ type counts struct {
 	hedges, won atomic.Int64
 }
 
-// stripes is among how many cache lines the hosts of a Transport are spread,
-// each of which counts there: more than there are processors, as a rule.
-const stripes = 64
-
-// striped is a number that all requests add to.
-type striped [stripes]struct {
-	n atomic.Int64
-	_ [56]byte // neighbours do not share a cache line
+// past is the attempts at hosts that may be forgotten. What a host counts is its
+// own, so that calls to different hosts write nothing in common: all are summed
+// up when somebody asks.
+type past struct {
+	mu sync.Mutex
+	n  int64
 }
 
-func (s *striped) sum() (n int64) {
-	for i := range s {
-		n += s[i].n.Load()
+// keep adds what h has counted since it was last called.
+func (p *past) keep(h *host) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := h.attempts.Load()
+	p.n, h.kept = p.n+n-h.kept, n
+}
+
+// sum is past attempts and those of hosts that are known.
+func (p *past) sum(known []*host) int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.n
+	for _, h := range known {
+		n += h.attempts.Load() - h.kept
 	}
 	return n
-}
-
-// attempted counts an attempt, and returns how many of the host's that makes.
-func (t *Transport) attempted(h *host) int64 {
-	t.attempts[h.stripe].n.Add(1)
-	return h.attempts.Add(1)
 }
 
 func (c *counts) byOutcome() map[string]int64 {
@@ -82,17 +87,18 @@ func first(attempts, hedges int64, retries map[string]int64) int64 {
 // Stats returns what was counted so far. It is safe to call at any time.
 func (t *Transport) Stats() Stats {
 	s := Stats{
-		Attempts: t.attempts.sum(), Retries: t.count.byOutcome(),
-		Hedges: t.count.hedges.Load(), HedgesWon: t.count.won.Load(),
+		Retries: t.count.byOutcome(),
+		Hedges:  t.count.hedges.Load(), HedgesWon: t.count.won.Load(),
 		Hosts: make([]HostStats, 0, t.link.Hosts.Len()),
 	}
-	s.Requests = first(s.Attempts, s.Hedges, s.Retries)
+	var known []*host
 	now := time.Now()
 	t.link.Hosts.All(func(e *hosts.Entry) {
 		h, ok := e.Value.Occupant(hosts.Retry).(*host)
 		if !ok {
 			return
 		}
+		known = append(known, h)
 		hs := HostStats{
 			Attempts: h.attempts.Load(), Retries: h.count.byOutcome(),
 			Hedges: h.count.hedges.Load(), HedgesWon: h.count.won.Load(), Allowance: -1,
@@ -114,5 +120,7 @@ func (t *Transport) Stats() Stats {
 		hs.Host = name
 		s.Hosts = append(s.Hosts, hs)
 	})
+	s.Attempts = t.past.sum(known)
+	s.Requests = first(s.Attempts, s.Hedges, s.Retries)
 	return s
 }

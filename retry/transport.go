@@ -19,13 +19,12 @@ import (
 // if there is no time, allowance or attempt left for another.
 type Transport struct {
 	chain
-	base     http.RoundTripper
-	link     trip.Link // of base
-	onward   trip.Onward
-	c        Config // resolved
-	count    counts
-	attempts striped
-	hosts    atomic.Uint32 // met so far
+	base   http.RoundTripper
+	link   trip.Link // of base
+	onward trip.Onward
+	c      Config // resolved
+	count  counts
+	past   past
 
 	mu      sync.Mutex // for SetHost
 	own     map[string]*Config
@@ -117,7 +116,7 @@ func (t *Transport) enter(r *http.Request, tr *trip.Trip) (*http.Response, error
 	tr.Next()
 	resp, err := t.onward.Send(r, tr)
 	if served(resp, tr) {
-		if t.attempted(h)%sampled == 0 {
+		if h.attempts.Add(1)%sampled == 0 {
 			h.timed(tr)
 		}
 		h.allowance.earned()

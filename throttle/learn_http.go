@@ -189,7 +189,7 @@ func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) 
 	}
 	news := k.learner.finish(now.Time(), &g, end, status, *s)
 	if p.solo != nil && p.solo.alone {
-		p.solo.order = p.tr.Table.Arrive() // behind those that wait already
+		p.solo.order = p.record.domain.Load().Arrive(now) // behind those that wait already
 	}
 	return news
 }

@@ -77,6 +77,7 @@ func (p *passage) pass(q *ask, home *record) bool {
 		return false
 	}
 	queue.Charge(now, draws, true)
+	p.arrive(e, now)
 	p.count()
 	p.counts().grant(now)
 	p.granted(draws, now)
@@ -96,6 +97,10 @@ func (p *passage) wait(ctx context.Context, q *ask, home *record) error {
 	p.tr.Clock(time.Time{})
 	patience := p.patience(ctx)
 	e, _, now := p.record.current()
+	p.arrive(e, now)
+	if q.Seq = p.tr.Order; p.solo != nil && p.solo.order > 0 {
+		q.Seq = p.solo.order
+	}
 	p.resolve(now, q, home)
 	p.count()
 	draws, at, waited, err := q.takeLocked(e, now, p.room[:0], &patience)
@@ -108,6 +113,15 @@ func (p *passage) wait(ctx context.Context, q *ask, home *record) error {
 		return nil
 	}
 	return p.share(ctx, q, &patience, waited)
+}
+
+// arrive gives the request its place in the order of arrival, unless it has one.
+// The lock is held: requests of a domain can be counted under it, and only those
+// are compared.
+func (p *passage) arrive(e *queue.Domain, now instant) {
+	if p.tr.Order == 0 {
+		p.tr.Order = e.Arrive(now)
+	}
 }
 
 // count notes that p waits or is under way.
@@ -157,10 +171,7 @@ func (p *passage) prepare(q *ask) (*record, error) {
 
 // rank fills in q what says whose turn it is among those that wait.
 func (p *passage) rank(ctx context.Context, q *ask) {
-	q.Seq, q.Priority = p.tr.Order, priorityFrom(ctx)
-	if p.solo != nil && p.solo.order > 0 {
-		q.Seq = p.solo.order
-	}
+	q.Priority = priorityFrom(ctx)
 	if lane := p.t.config.Lane; lane != nil {
 		q.Lane = lane(q.r)
 	}

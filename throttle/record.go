@@ -27,6 +27,13 @@ type record struct {
 	over   map[string]*record // in the overflow's record: by what applies to a host. Under the shared domain's lock
 }
 
+// homeRecord is the record of a host that has a domain of its own. What a call
+// writes of the two stands together.
+type homeRecord struct {
+	domain queue.Domain
+	record
+}
+
 // make makes the record of a host and partition in domain d. Nobody else knows r,
 // or they hold d's lock. What it draws on it gets when it is used.
 func (r *record) make(t *Transport, d *queue.Domain, host, part, shown string) *record {
@@ -147,11 +154,13 @@ func (r *record) Idle(time.Time) bool {
 func (t *Transport) of(entry *hosts.Entry, key string) *record {
 	o := entry.Value.Occupant(hosts.Throttle)
 	if o == nil {
-		r := new(record)
+		var r *record
 		if entry.Overflow {
-			r.make(t, t.domains.Shared, key, "", "others")
+			r = new(record).make(t, t.domains.Shared, key, "", "others")
 		} else {
-			r.make(t, t.domains.New(), key, "", key)
+			h := new(homeRecord)
+			t.domains.Begin(&h.domain)
+			r = h.make(t, &h.domain, key, "", key)
 		}
 		o = entry.Value.Occupy(hosts.Throttle, r)
 		e, _, _ := o.(*record).current() // of a pool the host's share comes before its partitions'

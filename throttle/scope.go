@@ -11,14 +11,14 @@ import (
 // scope is what requests have in common that draw on the same accounts: a key
 // of a Limiter; a host, and a partition of it.
 type scope struct {
+	entered  int32    // requests of a Transport that wait or are not answered yet
+	version  uint32   // of the budgets that own was made from
+	counters counters // of all routes, or of the first if there is a book
 	queue.Group
-	key      string     // as people see it
-	own      []member   // from budgets
-	entered  int32      // requests of a Transport that wait or are not answered yet
-	version  uint32     // of the budgets that own was made from
-	counters counters   // of all routes, or of the first if there is a book
-	book     *routeBook // nil: there was one route at most
-	learned  *learned   // by the requests of a Transport; nil: nothing yet
+	key     string     // as people see it
+	own     []member   // from budgets
+	book    *routeBook // nil: there was one route at most
+	learned *learned   // by the requests of a Transport; nil: nothing yet
 }
 
 // member is an account and the route for whose requests it counts, from 1; 0:

@@ -84,6 +84,7 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 	t.link = below.With(trip.Throttle)
 	t.chain = trip.NewChain(t.link.At(t, (*room)(t)))
 	t.hosts = below.Hosts
+	t.domains.Before = instant(t.domains.Epoch.Sub(t.hosts.Epoch))
 	t.onward = trip.NewOnward(base, trip.Throttle, t.hosts)
 	t.hosts.Resize(t.limits.maxKeys)
 	t.parts = table.New(t.limits.maxKeys, func(string) record { return record{} }, (*record).idlePart)

@@ -50,14 +50,15 @@ type Entry = table.Entry[Host]
 // Table is the bounded table of records.
 type Table struct {
 	*table.Table[Host]
-	_     [56]byte // order is written by all requests, what stands beside it read
+	Epoch time.Time // from which the order of arrival counts; does not change
+	_     [56]byte  // order is written by those that wait, what stands beside it read by all
 	order atomic.Uint64
 	_     [56]byte
 }
 
 // New returns a table of at most size records.
 func New(size int) *Table {
-	return &Table{Table: table.New(size, fresh, (*Host).idle)}
+	return &Table{Table: table.New(size, fresh, (*Host).idle), Epoch: time.Now()}
 }
 
 func fresh(key string) Host {
@@ -78,8 +79,19 @@ func (t *Table) Of(r *http.Request) *Entry {
 	return t.Acquire(Key(r), time.Time{})
 }
 
-// Arrive numbers the requests of a chain in the order of their arrival.
-func (t *Table) Arrive() uint64 { return t.order.Add(1) }
+// Arrive returns the place of a request that arrives now in the order of
+// arrival: the time since Epoch, or one more than the last if that is later. So
+// it can be compared with what others count who do so, and nothing is written by
+// all calls: it is for those that wait, of whom there are few.
+func (t *Table) Arrive() uint64 {
+	for {
+		last := t.order.Load()
+		next := max(last+1, uint64(max(0, time.Since(t.Epoch))))
+		if t.order.CompareAndSwap(last, next) {
+			return next
+		}
+	}
+}
 
 // Occupant returns what stands in slot s, or nil.
 func (h *Host) Occupant(s Slot) Occupant {

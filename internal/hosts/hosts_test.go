@@ -93,8 +93,9 @@ func TestOccupants(t *testing.T) {
 	if tab.Acquire("b", time.Now()).Overflow {
 		t.Error("a host whose occupants are all idle does not make room")
 	}
-	if a, b := tab.Arrive(), tab.Arrive(); a >= b {
-		t.Errorf("arrivals %d, %d are not in order", a, b)
+	before := uint64(time.Since(tab.Epoch))
+	if a, b := tab.Arrive(), tab.Arrive(); a < before || a >= b || b > uint64(time.Since(tab.Epoch))+2 {
+		t.Errorf("arrivals %d, %d after %d are not in order of time", a, b, before)
 	}
 }
 

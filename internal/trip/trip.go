@@ -42,7 +42,6 @@ const (
 type Request struct {
 	Entry  *hosts.Entry // the host's record; its Key is the canonical host
 	Table  *hosts.Table
-	Order  uint64          // arrival: retries keep it, so they keep their place
 	Caller context.Context // the caller's, for hooks and for judging deadlines
 	sent   atomic.Bool     // by a hedge, or by others; see split
 	first  Layer           // that made its trip
@@ -58,6 +57,7 @@ type Trip struct {
 	context.Context               // see Over; nil: none yet
 	AttemptTimeout  time.Duration // retry: for Wire; zero: Wire's own; negative: none
 	StallTimeout    time.Duration // likewise
+	Order           uint64        // arrival, in nanoseconds or a few more: retries keep it, so they keep their place. Zero: it has not come to a queue yet
 	Waited          time.Duration // throttle: sum of this request's waits for budget
 	Grant           any           // throttle: of the newest attempt; Settle finds it here, and it is an Ear
 	rare            *rare         // nil: nothing of it
@@ -309,7 +309,7 @@ func begin(r *http.Request, l Layer, table *hosts.Table, offer Layer) (t *Trip, 
 	b.trip.Request = &b.request
 	b.trip.at = uint32(offer)
 	q := &b.request
-	q.Table, q.Order, q.Caller, q.first = table, table.Arrive(), ctx, l
+	q.Table, q.Caller, q.first = table, ctx, l
 	q.Entry = table.Of(r)
 	return &b.trip, true
 }

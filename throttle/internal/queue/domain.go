@@ -13,12 +13,13 @@ import (
 // Domains are those of one owner: a Transport or a Limiter. Their instants count
 // from one moment, so one that is taken in one of them can be compared in another.
 type Domains struct {
-	Epoch   time.Time    // instant 0, about; does not change
-	Clock   meter.Wall   // of accounts that look at it
-	Walls   atomic.Int64 // how many may; zero: Clock is not kept
-	Shared  *Domain      // of all that has no domain of its own; Join never ends it
-	gate    Label        // of every group's gate
-	joining sync.Mutex   // of those who hold the locks of two domains
+	Epoch   time.Time     // instant 0, about; does not change
+	Clock   meter.Wall    // of accounts that look at it
+	Before  meter.Instant // from what the order of arrival counts to Epoch; does not change
+	Walls   atomic.Int64  // how many may; zero: Clock is not kept
+	Shared  *Domain       // of all that has no domain of its own; Join never ends it
+	gate    Label         // of every group's gate
+	joining sync.Mutex    // of those who hold the locks of two domains
 }
 
 // A Domain is a lock and what it guards. It is arithmetic on instants: methods are
@@ -27,6 +28,7 @@ type Domains struct {
 type Domain struct {
 	mu      sync.Mutex
 	last    meter.Instant
+	order   uint64 // the last that Arrive returned
 	of      *Domains
 	into    *Domain // that has taken its place; nil: none. Changes under joining as well
 	crowd   *crowd  // nil: nobody waits
@@ -55,7 +57,14 @@ func NewDomains() *Domains {
 }
 
 // New returns a domain in which nobody waits.
-func (d *Domains) New() *Domain { return &Domain{of: d, last: 1} }
+func (d *Domains) New() *Domain {
+	e := new(Domain)
+	d.Begin(e)
+	return e
+}
+
+// Begin makes of the zero e what New returns.
+func (d *Domains) Begin(e *Domain) { e.of, e.last = d, 1 }
 
 // NewGate makes the gate of a group, which is to be its Group.
 func (d *Domains) NewGate() Account { return Account{Meter: meter.Open{}, Label: &d.gate} }
@@ -106,7 +115,7 @@ func Join(a, b *Domain) *Domain {
 	defer a.mu.Unlock()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.last = max(b.last, a.last)
+	b.last, b.order = max(b.last, a.last), max(b.order, a.order)
 	a.into = b
 	a.hand(b)
 	return b
@@ -172,6 +181,15 @@ func (e *Domain) NowFrom(at meter.Instant) meter.Instant {
 	}
 	e.last = max(e.last, at)
 	return e.last
+}
+
+// Arrive returns the place in the order of arrival of a request that came at now,
+// for Request.Seq: the time, in nanoseconds since a moment that is from before
+// all of Domains, or one more than the last if that is later. So those of domains
+// that are joined can be compared, and what others count in this way.
+func (e *Domain) Arrive(now meter.Instant) uint64 {
+	e.order = max(e.order+1, uint64(max(0, now+e.of.Before)))
+	return e.order
 }
 
 // Last is the latest reading of the clock.

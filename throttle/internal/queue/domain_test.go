@@ -341,3 +341,35 @@ func TestAWaiterIsWokenWhenItWaitsForItselfAgain(t *testing.T) {
 		})
 	})
 }
+
+// The order of arrival is strict where time stands still, follows it where it
+// passes, and goes on when domains are joined.
+func TestArrivalsAreInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := NewDomains()
+		a, b := d.New(), d.New()
+		last := uint64(0)
+		next := func(e *Domain) {
+			t.Helper()
+			e = e.Lock()
+			defer e.Unlock()
+			if n := e.Arrive(e.Now()); n <= last {
+				t.Errorf("%d after %d", n, last)
+			} else {
+				last = n
+			}
+		}
+		for range 1000 {
+			next(a)
+		}
+		time.Sleep(time.Millisecond)
+		next(b)
+		time.Sleep(time.Millisecond)
+		for range 1000 {
+			next(a)
+		}
+		Join(a, b)
+		next(b)
+		next(a)
+	})
+}
