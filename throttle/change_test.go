@@ -12,8 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weirhttp/weir/internal/testnet"
 	"pgregory.net/rapid"
+
+	"github.com/weirhttp/weir/internal/testnet"
 )
 
 // changes is a Transport under budgets that change, and what its server saw.
@@ -236,52 +237,4 @@ func TestSetBudgetOfOnePattern(t *testing.T) {
 			limits(step.a, step.b, step.c, step.other)
 		}
 	})
-}
-
-func TestSetBudgetReachesTheQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBase(nil)
-		tr := newTransport(t, b, Config{Default: MustParseBudget("2/m burst 2")})
-		var wg sync.WaitGroup
-		for range 5 {
-			wg.Go(func() { get(t, WithMaxWait(t.Context(), time.Hour), tr, "http://a/") })
-		}
-		time.Sleep(10 * time.Second)
-		if err := tr.SetBudget("a", MustParseBudget("4/m burst 4")); err != nil {
-			t.Fatal(err)
-		}
-		wg.Wait()
-		sameTimes(t, b.times(), 0, 0, 10*time.Second, 10*time.Second, time.Minute)
-	})
-}
-
-// TestLoweredAndRaisedBudgetsMoveTheQueue: the next grant is at the time that the
-// new budget says, earlier or later.
-func TestLoweredAndRaisedBudgetsMoveTheQueue(t *testing.T) {
-	for _, test := range []struct {
-		from, to    string
-		after, want time.Duration
-	}{
-		{"1/h", "1/20s", 10 * time.Second, 20 * time.Second},
-		{"1/h", "1/2h", 10 * time.Second, 2 * time.Hour},
-		{"1/h", "2/h burst 2", 10 * time.Second, 10 * time.Second},
-		{"1/h", "unlimited", 10 * time.Second, 10 * time.Second},
-		{"10/100s burst 1", "100/100s burst 1", 5 * time.Second, 5500 * time.Millisecond},
-		{"100/100s burst 1", "10/100s burst 1", 500 * time.Millisecond, 5500 * time.Millisecond},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBase(nil)
-			tr := newTransport(t, b, Config{Budgets: map[string]Budget{"a": MustParseBudget(test.from)}, MaxWait: 9 * time.Hour, DisableLearning: true})
-			var wg sync.WaitGroup
-			for range 2 {
-				wg.Go(func() { mustGet(t, tr, "http://a/") })
-			}
-			time.Sleep(test.after)
-			if err := tr.SetBudget("a", MustParseBudget(test.to)); err != nil {
-				t.Fatal(err)
-			}
-			wg.Wait()
-			sameTimes(t, b.times(), 0, test.want)
-		})
-	}
 }

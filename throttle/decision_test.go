@@ -77,3 +77,28 @@ func TestWriteHeaderNamesAWaitThatIsEnough(t *testing.T) {
 		}
 	})
 }
+
+// A decision tells of the limit with the least left, the first of equals, and
+// of none that the request does not draw on, unless it draws on none at all.
+func TestDecisionsNameALimit(t *testing.T) {
+	for _, test := range []struct {
+		budget      string
+		cost        Cost
+		limit, left int64
+	}{
+		{"3 tokens/m burst 3, 2/s burst 2", Cost{"tokens": 2}, 3, 1},
+		{"2/s burst 2, 3 tokens/m burst 3", Cost{"tokens": 2}, 2, 1},
+		{"3 tokens/m burst 3, 2/s burst 2", Cost{"tokens": 3}, 3, 0},
+		{"10/s burst 10, 100 tokens/m burst 100, 1 in flight", Cost{requests: 0, "tokens": 5}, 100, 95},
+		{"10/s burst 10, 1 in flight", nil, 10, 9},
+		{"10/s burst 10, 1 in flight", Cost{requests: 0}, 10, 10},
+		{"10 tokens/s burst 10, 1 in flight", Cost{requests: 0}, 10, 10},
+		{"1 in flight", nil, int64(unknown), int64(unknown)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			if d := newLimiter(t, test.budget).Try("k", test.cost); !d.Allowed || d.Limit != test.limit || d.Remaining != test.left {
+				t.Errorf("%s: %+v, want %d of %d left", test.budget, d, test.left, test.limit)
+			}
+		})
+	}
+}

@@ -1,10 +1,14 @@
 package throttle
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/farstore"
 
 	"github.com/weirhttp/weir/throttle/store"
 )
@@ -45,4 +49,46 @@ func TestLongSpreadIsNamed(t *testing.T) {
 			tr.Close()
 		}
 	}
+}
+
+// How the store does is told by Limiters and Transports alike.
+func TestStoreStateIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := farstore.New(time.Millisecond)
+		l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("10/s"), Store: s, Fleet: FleetConfig{WhenDown: FailOpen}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr := sharedTransports(t, s, Config{Default: MustParseBudget("10/s"), Fleet: FleetConfig{WhenDown: FailOpen}}, 1, newBase(nil))[0]
+		defer tr.Close()
+		ask := func(n int) {
+			for range n {
+				l.Take(t.Context(), "k", nil)
+				mustGet(t, tr, "http://h/")
+				time.Sleep(100 * time.Millisecond)
+			}
+		}
+		ask(1)
+		if l.StoreState() != StoreUp || tr.StoreState() != StoreUp {
+			t.Error("it is up")
+		}
+		s.Fail(errors.New("gone"), false)
+		ask(5)
+		if l.StoreState() != StoreGone || tr.StoreState() != StoreGone {
+			t.Errorf("it is gone, and said to be %v and %v", l.StoreState(), tr.StoreState())
+		}
+		l.Close()
+		alone := newLimiter(t, "10/s")
+		if alone.StoreState() != StoreUp || newTransport(t, nil, Config{}).StoreState() != StoreUp {
+			t.Error("without a store nothing is down")
+		}
+		if _, err := (FleetConfig{WhenDown: FailOpen, Spread: -1}).new(s); err == nil || err.Error() != "throttle: Fleet.Spread: -1ns is negative" {
+			t.Error(err)
+		}
+		for lease, ok := range map[time.Duration]bool{-1: false, 0: true, time.Minute: true, time.Minute + 1: false} {
+			if _, err := (FleetConfig{WhenDown: FailOpen, Lease: lease}).new(s); (err == nil) != ok {
+				t.Errorf("a lease of %v: %v", lease, err)
+			}
+		}
+	})
 }

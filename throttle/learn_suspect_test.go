@@ -107,3 +107,61 @@ func TestWhoIsSparedAsALimiter(t *testing.T) {
 		t.Errorf("%d asked in vain, want 1: those of one burst are one", k.vain)
 	}
 }
+
+// A host that serves some and refuses most, however few are under way, limits.
+func TestLimitersThatSayTheyAreOverloaded(t *testing.T) {
+	for _, test := range []struct {
+		name            string
+		k               kind
+		serves, limiter bool
+	}{
+		{"half are refused", kind{busy: 0.5, served: hourIn.Add(-sec + 1), streak: 100}, true, true},
+		{"fewer", kind{busy: 0.49, served: hourIn.Add(-sec + 1)}, true, false},
+		{"it never served", kind{busy: 1}, false, false},
+		{"a second ago", kind{busy: 1, served: hourIn.Add(-sec), streak: 5}, false, false},
+		{"with few asked since", kind{busy: 1, served: hourIn.Add(-sec), streak: 4}, true, true},
+		{"five seconds ago", kind{busy: 1, served: hourIn.Add(-5 * sec), streak: 4}, false, false},
+		{"nearly", kind{busy: 1, served: hourIn.Add(-5*sec + 1), streak: 4}, true, true},
+		{"it is known to be none", kind{busy: 1, served: hourIn, suspect: &suspect{not: at0(1)}}, true, false},
+		{"it was", kind{busy: 1, served: hourIn, suspect: &suspect{not: at0(0)}}, true, true},
+	} {
+		if got := test.k.serves(at0(0)); got != test.serves {
+			t.Errorf("%s: serves %t", test.name, got)
+		}
+		if got := test.k.limiter(at0(0)); got != test.limiter {
+			t.Errorf("%s: limits %t", test.name, got)
+		}
+	}
+}
+
+// Of sixteen answers at the rate found, after sixteen that do not count, four that
+// say that the host is overloaded prove it to be no limiter, at once.
+func TestSuspectsAreJudged(t *testing.T) {
+	var none *suspect
+	if none.suspected() || none.judge(at0(0), true) || new(suspect).judge(at0(0), true) {
+		t.Error("nobody is suspected")
+	}
+	for _, busy := range []int{3, 4} {
+		s := none.begin(at0(sec))
+		for i := range 16 {
+			if s.judge(at0(sec), true) {
+				t.Fatalf("judged by answer %d", i)
+			}
+		}
+		for i := range 16 {
+			proved := s.judge(at0(2*sec), i < busy)
+			if proved != (i == 3 && busy == 4) {
+				t.Fatalf("%d of sixteen: proved %t by answer %d", busy, proved, i)
+			}
+		}
+		if s.suspected() != (busy == 3) || s.answers != 0 || s.busy != 0 {
+			t.Errorf("%d of sixteen: %+v", busy, s)
+		}
+		if busy == 4 && s.not != at0(2*sec+forgetRate) {
+			t.Errorf("none until %v", s.not)
+		}
+		if again := s.begin(at0(3 * sec)); again != s || s.answers != -16 || s.since != at0(3*sec) {
+			t.Errorf("suspected again: %+v", s)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -11,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/internal/testnet"
 )
 
 // server is a simulated API: it answers after a round trip, and decides when
@@ -115,6 +118,32 @@ func TestAStatedQuotaIsSpentWithoutRefusals(t *testing.T) {
 		t.Logf("%v, %d refused", took, s.refused)
 		if failed > 0 || s.good != 200 || s.refused > 4 || took > 9500*time.Millisecond {
 			t.Errorf("got %d answers, %d errors, %d refusals in %v, want 200, 0, at most 4 in 9.5s", s.good, failed, s.refused, took)
+		}
+	})
+}
+
+// A server that says how many requests are left binds each credential by its
+// own count, and none by another's.
+func TestSpentQuotasOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		left := map[string]string{"a": "0", "b": "5"}
+		tr := newTransport(t, newBase(func(r *http.Request) (*http.Response, error) {
+			return testnet.Answer(r, 200, http.Header{"X-Ratelimit-Limit": {"10"}, "X-Ratelimit-Remaining": {left[r.Header.Get("Authorization")]}, "X-Ratelimit-Reset": {"30"}}, nil), nil
+		}), Config{})
+		send := func(who string) error {
+			r, _ := http.NewRequestWithContext(police(t), "GET", "http://h/x", nil)
+			r.Header.Set("Authorization", who)
+			_, err := tr.RoundTrip(r)
+			return err
+		}
+		for _, who := range []string{"a", "b", "b"} {
+			if err := send(who); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var e *Error
+		if err := send("a"); !errors.As(err, &e) || e.RetryAfter > 30*sec || e.RetryAfter < 28*sec {
+			t.Errorf("got %v", err)
 		}
 	})
 }

@@ -8,57 +8,6 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
-// Small rules of what is learned of stated limits.
-func TestQuotasAtTheirBounds(t *testing.T) {
-	q := heardQuota(0, 10, 30*sec, 20*sec, nil)
-	if got := q.ETA(hourIn, 1, 1).Until(hourIn); got != 32*sec {
-		t.Errorf("behind one: %v", got)
-	}
-	q = heardQuota(0, 10, sec, sec, func(q *quota) { q.slides, q.trail = 1, &trail{} })
-	if q.roll(at0(sec)); !q.asking {
-		t.Error("nothing is left on the trail, and yet nobody may ask")
-	}
-	q = heardQuota(9, 10, sec, sec, nil)
-	if q.trace(at0(0), at0(0), headers.Limit{Remaining: known(9.0)}, 1, true, false); q.trail.shared != at0(aloneAfter*sec) {
-		t.Errorf("somebody spent one: shared until %v", q.trail.shared)
-	}
-	q = heardQuota(5, 10, 30*sec, 0, nil)
-	if q.hear(at0(sec), at0(sec), headers.Limit{Remaining: known(6.0)}, 1, false, false); q.left != 5 {
-		t.Errorf("%v left: without a reset it is the same window", q.left)
-	}
-	for window, rises := range map[time.Duration]int{shortWindow: 1, shortWindow + 1: 0} {
-		q = heardQuota(5, 10, 30*sec, window, nil)
-		if q.window(at0(6*sec), at0(5*sec), 5, 1, false, at0(30*sec), true); q.rises != rises {
-			t.Errorf("%v: %d rises", window, q.rises)
-		}
-	}
-	if got := heardQuota(1, 1, 30*sec, 0, nil).wait(at0(0), 5); got != 0 {
-		t.Errorf("a cost above a size of one: %v", got)
-	}
-	q = heardQuota(5, 10, 30*sec, 20*sec, func(q *quota) { q.terms, q.lastSent = &learnTerms{maxPause: 5 * time.Minute, pace: true}, at0(0) })
-	if got := q.wait(at0(0), 1); got != 6*sec {
-		t.Errorf("five in 30 s: %v apart", got)
-	}
-	q = heardQuota(0, 10, 0, 9*sec, func(q *quota) { q.size.Known = false })
-	if got := q.guess(); got != 9*sec {
-		t.Errorf("a window of unknown size: %v", got)
-	}
-	q = heardQuota(0, 10, 0, 0, func(q *quota) { q.flows, q.refill = true, 0.5 })
-	if q.ask(); q.asking {
-		t.Error("a bucket goes on by its rate")
-	}
-	q = heardQuota(0, 10, 0, 0, nil)
-	if q.note(headers.Limit{Reset: known(10 * sec), ResetMeans: headers.Full}); q.refill != 0 {
-		t.Errorf("nothing was said of what is left: %v/s", q.refill)
-	}
-	for rigid, want := range map[int]int{3: 2, 1: 0, 0: 0} {
-		q.rigid = rigid
-		if q.restart(at0(0), 5, at0(sec), true); q.rigid != want {
-			t.Errorf("%d windows: %d left", rigid, q.rigid)
-		}
-	}
-}
-
 // Small rules of windows, rates and of who makes room.
 func TestLearningAtItsBounds(t *testing.T) {
 	w := surely(func(w *windows) { w.spent, w.passed, w.next = 10, 10, at0(12*sec) })

@@ -148,3 +148,28 @@ func TestOutlookIsWhatHappens(t *testing.T) {
 	}
 	t.Log(counts)
 }
+
+// An outlook is that of all layers, and a request without a host has none here.
+func TestOutlookOfLayers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		below := newTransport(t, newBase(nil), Config{Default: MustParseBudget("1/m burst 1"), MaxWait: -1})
+		tr := newTransport(t, below, Config{Default: MustParseBudget("1/s burst 1")})
+		r, _ := http.NewRequestWithContext(t.Context(), "GET", "http://h/", nil)
+		if d, err := tr.Outlook(r); d != 0 || err != nil {
+			t.Errorf("%v, %v", d, err)
+		}
+		mustGet(t, tr, "http://h/")
+		var e *Error
+		if _, err := tr.Outlook(r); !errors.As(err, &e) || e.Reason != WaitTooLong {
+			t.Errorf("%v, want the refusal below", err)
+		}
+		for _, r := range []*http.Request{{}, {URL: r.URL.JoinPath()}} {
+			if r.URL != nil {
+				r.URL.Host = ""
+			}
+			if d, err := newTransport(t, newBase(nil), Config{}).Outlook(r); d != 0 || err != nil {
+				t.Errorf("%v: %v, %v", r.URL, d, err)
+			}
+		}
+	})
+}

@@ -193,3 +193,73 @@ func TestUpgradedBodyCanBeWritten(t *testing.T) {
 	w.Close()
 	mustGet(t, tr, "http://a/")
 }
+
+// A place that a part, or a try, needed is given back at once.
+func TestPartsHoldNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, "100/s burst 100, 1 in flight")
+		for _, most := range []int64{1, 1, 7} {
+			if n, err := l.TakeUpTo(police(t), "k", "", most); n != most || err != nil {
+				t.Errorf("%d of %d, %v", n, most, err)
+			}
+			if d := l.Try("k", nil); !d.Allowed {
+				t.Errorf("%+v", d)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := l.Take(ctx, "k", nil); err != context.Canceled {
+			t.Errorf("a context that has ended: %v", err)
+		}
+		g, err := l.Take(t.Context(), "k", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := newQueued(t, l)
+		q.wg.Go(func() { // who waits for a part gets all there is then
+			n, err := l.TakeUpTo(t.Context(), "k", "", 1000)
+			if n < 90 || err != nil {
+				t.Errorf("%d, %v", n, err)
+			}
+		})
+		time.Sleep(2 * sec)
+		g.Cancel()
+		q.wg.Wait()
+	})
+}
+
+// A part that had to be waited for, and a try that passes one that waits for
+// more, hold no place either.
+func TestLaterPartsHoldNoPlace(t *testing.T) {
+	for _, most := range []int64{1, 7} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(t, "1/s burst 1, 1 in flight")
+			for i := range 3 {
+				if n, err := l.TakeUpTo(t.Context(), "k", "", most); n != 1 || err != nil {
+					t.Errorf("part %d of %d: %d, %v", i, most, n, err)
+				}
+			}
+			time.Sleep(sec)
+			if _, err := l.Take(police(t), "k", nil); err != nil {
+				t.Errorf("after parts of %d: %v", most, err)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, "10 tokens/10s burst 10, 1 in flight")
+		if d := l.Try("k", Cost{"tokens": 6}); !d.Allowed {
+			t.Fatalf("%+v", d)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := l.Take(WithPriority(t.Context(), -1), "k", Cost{"tokens": 8}); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		if d := l.Try("k", Cost{"tokens": 1}); !d.Allowed {
+			t.Errorf("%+v, want it before one of a lower priority", d)
+		}
+		wg.Wait()
+	})
+}

@@ -171,23 +171,6 @@ func TestStatsOfPausedRoutes(t *testing.T) {
 	})
 }
 
-// TestStatsOfPausedPartitions: a host that is paused by hand pauses its partitions.
-func TestStatsOfPausedPartitions(t *testing.T) {
-	c := calling(t, Config{Partition: func(r *http.Request) string { return r.Header.Get("Key") }})
-	if err := c.do(t.Context(), "GET", "/a", "Key", "secret"); err != nil {
-		t.Fatal(err)
-	}
-	c.rt.Pause("api.example", time.Now().Add(time.Hour))
-	for _, h := range c.rt.Stats().Hosts {
-		if h.State != StatePaused || len(h.Restrictions) != 1 || h.Restrictions[0].Why != "paused by hand" {
-			t.Errorf("%q: %+v", h.Partition, h)
-		}
-		if h.Partition != "" && routeNamed(t, h, "GET /a").Why != "paused by hand" {
-			t.Errorf("%+v", h.Routes)
-		}
-	}
-}
-
 // TestStatsOfOneRoutesLimit: a limit that the server states of one route holds up
 // that route alone.
 func TestStatsOfOneRoutesLimit(t *testing.T) {

@@ -273,3 +273,20 @@ func BenchmarkStatsCount(b *testing.B) {
 		add(&c.latency, time.Duration(i&1023)*time.Millisecond)
 	}
 }
+
+// Only a Retry-After makes a 503 one that throttles.
+func TestA503ThatThrottles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for status, want := range map[int][2]int64{503: {0, 1}, 429: {1, 1}, 500: {0, 0}} {
+			for i, header := range []http.Header{{}, {"Retry-After": {"1"}}} {
+				tr := newTransport(t, newBase(func(r *http.Request) (*http.Response, error) {
+					return testnet.Answer(r, status, header, nil), nil
+				}), Config{})
+				mustGet(t, tr, "http://h/")
+				if got := statsOf(t, tr).Throttled; got != want[i] {
+					t.Errorf("%d with %v: %d throttled", status, header, got)
+				}
+			}
+		}
+	})
+}

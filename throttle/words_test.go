@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -125,4 +126,39 @@ func TestRefusalsInWords(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 	})
+}
+
+// A refusal names the limit that is waited for longest, whichever stands first.
+func TestRefusalNamesWhatBindsLongest(t *testing.T) {
+	for _, budget := range []string{"1/s burst 1, 1 tokens/m burst 1", "1 tokens/m burst 1, 1/s burst 1"} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(t, budget)
+			cost := Cost{"tokens": 1}
+			if d := l.Try("k", cost); !d.Allowed {
+				t.Fatal(d)
+			}
+			if d := l.Try("k", cost); d.RetryAfter != time.Minute || d.ResetAfter != time.Minute || d.Remaining != 0 {
+				t.Errorf("%s: %+v", budget, d)
+			}
+			var e *Error
+			_, err := l.Take(police(t), "k", cost)
+			if !errors.As(err, &e) || e.Unit != "tokens" || e.RetryAfter != time.Minute {
+				t.Errorf("%s: at once: %v", budget, err)
+			}
+			g, _ := l.Take(t.Context(), "j", cost)
+			q := newQueued(t, l)
+			q.wg.Go(func() { // whose wait becomes too long on its way
+				_, err := l.Take(WithMaxWait(t.Context(), 61*sec), "j", cost)
+				q.mu.Lock()
+				q.err["j"], q.at["j"] = err, time.Since(q.start)
+				q.mu.Unlock()
+			})
+			time.Sleep(2 * sec)
+			g.Settle(Cost{requests: 1, "tokens": 2})
+			q.wg.Wait()
+			if err := q.err["j"]; !errors.As(err, &e) || e.Unit != "tokens" || e.Reason != WaitTooLong || !strings.Contains(err.Error(), "1 tokens/m") {
+				t.Errorf("%s: on its way: %v", budget, err)
+			}
+		})
+	}
 }

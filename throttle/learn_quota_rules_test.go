@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"hash/maphash"
 	"testing"
 	"time"
 
@@ -204,51 +203,53 @@ func TestPausesMove(t *testing.T) {
 	}
 }
 
-// Credentials beyond the most that are told apart share one learner, unless
-// one of which nothing binds makes room.
-func TestCredentialsBeyondTheMost(t *testing.T) {
-	one := learning1()
-	tr := &Transport{learning: learning{terms: one.terms, seed: maphash.MakeSeed()}}
-	m := &learned{}
-	of := func(i int) *learner {
-		return m.learner(hourIn, tr, one.scope, one.host, uint64('a'+i))
+// Small rules of what is learned of stated limits.
+func TestQuotasAtTheirBounds(t *testing.T) {
+	q := heardQuota(0, 10, 30*sec, 20*sec, nil)
+	if got := q.ETA(hourIn, 1, 1).Until(hourIn); got != 32*sec {
+		t.Errorf("behind one: %v", got)
 	}
-	for i := range maxCredentials {
-		of(i).hold = &hold{until: at0(sec)}
+	q = heardQuota(0, 10, sec, sec, func(q *quota) { q.slides, q.trail = 1, &trail{} })
+	if q.roll(at0(sec)); !q.asking {
+		t.Error("nothing is left on the trail, and yet nobody may ask")
 	}
-	a := of(maxCredentials)
-	if m.other != a || of(maxCredentials+1) != a || len(m.by) != maxCredentials {
-		t.Errorf("%d apart", len(m.by))
+	q = heardQuota(9, 10, sec, sec, nil)
+	if q.trace(at0(0), at0(0), headers.Limit{Remaining: known(9.0)}, 1, true, false); q.trail.shared != at0(aloneAfter*sec) {
+		t.Errorf("somebody spent one: shared until %v", q.trail.shared)
 	}
-	n := 0
-	if m.all(func(*learner) { n++ }); n != maxCredentials+1 {
-		t.Errorf("%d in all", n)
+	q = heardQuota(5, 10, 30*sec, 0, nil)
+	if q.hear(at0(sec), at0(sec), headers.Limit{Remaining: known(6.0)}, 1, false, false); q.left != 5 {
+		t.Errorf("%v left: without a reset it is the same window", q.left)
 	}
-	if m.drop(hourIn) || m.idle(hourIn) {
-		t.Error("one that is paused is forgotten")
+	for window, rises := range map[time.Duration]int{shortWindow: 1, shortWindow + 1: 0} {
+		q = heardQuota(5, 10, 30*sec, window, nil)
+		if q.window(at0(6*sec), at0(5*sec), 5, 1, false, at0(30*sec), true); q.rises != rises {
+			t.Errorf("%v: %d rises", window, q.rises)
+		}
 	}
-	l := of(7)
-	l.hold = nil
-	leave := waitFor(&l.account)
-	if m.drop(hourIn) {
-		t.Error("one that is waited for is forgotten")
+	if got := heardQuota(1, 1, 30*sec, 0, nil).wait(at0(0), 5); got != 0 {
+		t.Errorf("a cost above a size of one: %v", got)
 	}
-	leave()
-	b := of(maxCredentials)
-	if b.hold = (&hold{until: at0(sec)}); b == a || len(m.by) != maxCredentials || of(7) != a {
-		t.Error("no room was made")
+	q = heardQuota(5, 10, 30*sec, 20*sec, func(q *quota) { q.terms, q.lastSent = &learnTerms{maxPause: 5 * time.Minute, pace: true}, at0(0) })
+	if got := q.wait(at0(0), 1); got != 6*sec {
+		t.Errorf("five in 30 s: %v apart", got)
 	}
-	m = &learned{by: []*learner{learning1()}}
-	if !m.idle(hourIn) {
-		t.Error("nothing binds")
+	q = heardQuota(0, 10, 0, 9*sec, func(q *quota) { q.size.Known = false })
+	if got := q.guess(); got != 9*sec {
+		t.Errorf("a window of unknown size: %v", got)
 	}
-	leave = waitFor(&m.by[0].account)
-	if m.idle(hourIn) {
-		t.Error("somebody waits")
+	q = heardQuota(0, 10, 0, 0, func(q *quota) { q.flows, q.refill = true, 0.5 })
+	if q.ask(); q.asking {
+		t.Error("a bucket goes on by its rate")
 	}
-	leave()
-	m.other = learning1()
-	if m.other.hold = (&hold{until: at0(sec)}); m.idle(hourIn) {
-		t.Error("the rest is paused")
+	q = heardQuota(0, 10, 0, 0, nil)
+	if q.note(headers.Limit{Reset: known(10 * sec), ResetMeans: headers.Full}); q.refill != 0 {
+		t.Errorf("nothing was said of what is left: %v/s", q.refill)
+	}
+	for rigid, want := range map[int]int{3: 2, 1: 0, 0: 0} {
+		q.rigid = rigid
+		if q.restart(at0(0), 5, at0(sec), true); q.rigid != want {
+			t.Errorf("%d windows: %d left", rigid, q.rigid)
+		}
 	}
 }

@@ -3,6 +3,8 @@ package throttle
 import (
 	"testing"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // What a credential's account waits for, and when those behind others may go.
@@ -213,5 +215,45 @@ func TestCausesInWords(t *testing.T) {
 	q = heardQuota(3, 10, sec, 0, nil)
 	if got := q.Words(hourIn.Add(sec)); got != "one request asks what is left, after the reset said by " {
 		t.Error(got)
+	}
+}
+
+// A kind without a pause is not held up, and one whose question was answered is
+// asked for again.
+func TestKindAsAMeter(t *testing.T) {
+	l := learning1()
+	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+	if k.At(hourIn, 1) != hourIn {
+		t.Error("a fresh kind is held up")
+	}
+	k.hold = &hold{since: at0(-sec), until: at0(sec), asking: true}
+	if got := k.At(hourIn, 1).Until(hourIn); got != sec {
+		t.Errorf("paused for %v", got)
+	}
+	later := hourIn.Add(sec)
+	m := k.Take(later, 1, true)
+	if m&markAsks == 0 || k.At(later, 1) != never {
+		t.Error("more than one asks")
+	}
+	k.Return(later, 1, m&^markAsks, later, 0)
+	if k.At(later, 1) != never {
+		t.Error("another one's end is no answer to who asks")
+	}
+	k.Return(later, 1, m, later, 0)
+	if k.At(later, 1) != later {
+		t.Error("who asked is gone, and the next one may not")
+	}
+	l.other = newKind(l, kindKey{rest: otherRequests})
+	n := 0
+	l.each(func(*queue.Account) { n++ })
+	if n != 2 {
+		t.Errorf("%d accounts of two kinds", n)
+	}
+	if l.waited() {
+		t.Error("nobody waits")
+	}
+	defer waitFor(&k.account)()
+	if !l.waited() {
+		t.Error("somebody waits for the first of two")
 	}
 }

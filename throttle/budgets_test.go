@@ -1,0 +1,85 @@
+package throttle
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/queue"
+)
+
+// A meter that takes another's place is told only what counted the same.
+func TestHeirs(t *testing.T) {
+	old := func(rate, route string, spent int64) *queue.Account {
+		r := MustParseBudget(rate).Rates[0]
+		m := meter.NewRated(1, meter.NewRate(r.spec()), &meter.Wall{})
+		m.Take(1, spent, false)
+		return &queue.Account{Meter: m, Label: &queue.Label{Unit: r.unit(), Route: route, Rate: meter.NewRate(r.spec())}}
+	}
+	all := []*queue.Account{old("10/m", "", 1), old("10/h", "", 2), old("10/h", "/a", 3), old("10 tokens/d", "", 4), old("10/s", "", 5),
+		{Meter: &meter.InFlight{}, Label: &queue.Label{Unit: requests}}}
+	for _, test := range []struct {
+		unit, route string
+		want        int64
+	}{{requests, "", 2}, {requests, "/a", 3}, {"tokens", "", 4}, {"tokens", "/a", 0}, {"bytes", "", 0}} {
+		m := heir(all, &queue.Label{Unit: test.unit, Route: test.route})
+		got := int64(0)
+		if m != nil {
+			got = 10 - int64(m.State(1).Unspent)
+		}
+		if got != test.want {
+			t.Errorf("%+v: got the meter that saw %d", test, got)
+		}
+	}
+}
+
+// Budgets are equal if all of them is; a place in flight is no rate.
+func TestBudgetsThatAreEqual(t *testing.T) {
+	if r := meter.NewRate(MustParseBudget("5/m").Rates[0].spec()); sameCount(r, nil) || sameCount(nil, r) || !sameCount(nil, nil) {
+		t.Error("a rate goes on as places in flight")
+	}
+	b := MustParseBudget("5/s, 6 tokens/m, 3 in flight, pool x")
+	for _, other := range []string{"5/s, 6 tokens/m, 3 in flight", "5/s, 6 tokens/m, 2 in flight, pool x", "5/s, 3 in flight, pool x", "5/s, 6 bytes/m, 3 in flight, pool x",
+		"5/s, 7 tokens/m, 3 in flight, pool x", "5/s, 6 tokens/m, 3 in flight, pool y", "5/s, 6 tokens/m align UTC, 3 in flight, pool x"} {
+		if c := MustParseBudget(other); b.equal(c) || c.equal(b) || !c.equal(c.clone()) {
+			t.Errorf("%s equals %s", other, b)
+		}
+	}
+}
+
+// Rates that look at the clock on the wall are counted, whoever's they are.
+func TestWallsOfBudgets(t *testing.T) {
+	b, err := newBudgets(1, MustParseBudget("5/d align UTC, 1/s"), map[string]Budget{"a": MustParseBudget("5/d align UTC"), "b": MustParseBudget("7/s")})
+	if err != nil || b.walls() != 2 {
+		t.Errorf("%d, %v, want 2", b.walls(), err)
+	}
+}
+
+// A budget for another spelling of a pattern takes the place of the first one.
+func TestBudgetOfAnotherSpelling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(nil), Config{Budgets: map[string]Budget{"H": MustParseBudget("5/s"), "i": MustParseBudget("7/s")}})
+		for _, text := range []string{"6/s", "8/s"} {
+			if err := tr.SetBudget("h", MustParseBudget(text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		limit := func(host string) (n int64) {
+			mustGet(t, tr, "http://"+host+"/")
+			for _, h := range tr.Stats().Hosts {
+				for _, b := range h.Budgets {
+					if h.Host == host {
+						n += b.Limit
+					}
+				}
+			}
+			return n
+		}
+		if h, i := limit("h"), limit("i"); h != 8 || i != 7 {
+			t.Errorf("%d and %d a second, want 8 and 7", h, i)
+		}
+		if err := tr.SetBudget("h", Budget{}); err != nil || limit("h") != 0 {
+			t.Errorf("%v, %d a second without a budget", err, limit("h"))
+		}
+	})
+}

@@ -1,0 +1,92 @@
+package throttle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+)
+
+// Whoever shares a short window is not seen in every one of them. Our own units
+// say when it is over only where nobody else was seen for some of them.
+func TestTrailKnowsOthersForSomeWindows(t *testing.T) {
+	const per = time.Second
+	q := &quota{counted: true, size: known(20.0), key: quotaKey{window: per}}
+	now := at0(time.Minute)
+	hear := func(left float64, refused bool) {
+		sent := now.Add(-20 * time.Millisecond)
+		q.trace(now, sent, headers.Limit{Remaining: known(left)}, 1, false, refused)
+	}
+	hear(19, false)
+	if d := q.trail.wait(now, 20, 20, 0, per); d != per {
+		t.Errorf("alone it is full again in %v, want %v", d, per)
+	}
+	for _, refused := range []bool{false, true} {
+		hear(8, refused)
+		if d := q.trail.wait(now.Add(3*per), 20, 1, 0, per); d != forever {
+			t.Errorf("refused %t: it tells %v though others were seen three windows ago", refused, d)
+		}
+		if d := q.trail.wait(now.Add(4*per), 20, 1, 0, per); d != 0 {
+			t.Errorf("refused %t: it tells %v when nobody was seen for four windows, want 0", refused, d)
+		}
+		now = now.Add(10 * per)
+	}
+}
+
+// A trail is kept of short windows whose size is known.
+func TestTrailsOfShortWindows(t *testing.T) {
+	limit := headers.Limit{Remaining: known(8.0)}
+	for name, test := range map[string]struct {
+		q    *quota
+		kept bool
+	}{
+		"short":       {heardQuota(8, 10, 2*sec, 2*sec, nil), true},
+		"the longest": {heardQuota(8, 10, shortWindow, shortWindow, nil), true},
+		"longer":      {heardQuota(8, 10, shortWindow, shortWindow+1, nil), false},
+		"no window":   {heardQuota(8, 10, sec, 0, nil), false},
+		"no size":     {heardQuota(8, 10, sec, sec, func(q *quota) { q.size.Known = false }), false},
+		"not counted": {heardQuota(8, 10, sec, sec, func(q *quota) { q.counted = false }), false},
+		"of less":     {heardQuota(8, 0.5, sec, sec, nil), false},
+		"of one":      {heardQuota(1, 1, sec, sec, nil), true},
+	} {
+		if test.q.trace(at0(sec), at0(0), limit, 1, true, false); (test.q.trail != nil) != test.kept {
+			t.Errorf("%s: kept %t", name, !test.kept)
+		}
+	}
+	q := heardQuota(8, 10, 2*sec, 2*sec, nil)
+	if d := q.trail.wait(at0(0), 10, 1, 0, 2*sec); d != forever {
+		t.Errorf("none: %v", d)
+	}
+	for i := range 4 {
+		q.trace(at0(time.Duration(i)*sec/4), at0(0), headers.Limit{Remaining: known(9 - float64(i))}, 1, false, false)
+	}
+	if n := q.trail.count(at0(-1)); n != 4 {
+		t.Errorf("%v units on the trail", n)
+	}
+	if n := q.trail.count(at0(sec / 4)); n != 2 {
+		t.Errorf("%v units after the second", n)
+	}
+	for _, test := range []struct {
+		at   time.Duration
+		cost float64
+		want time.Duration
+	}{{sec, 6, 0}, {sec, 7, sec}, {sec, 8, 5 * sec / 4}, {2 * sec, 7, 0}, {2 * sec, 8, sec / 4}, {sec, 11, forever}} {
+		if got := q.trail.wait(at0(test.at), 10, test.cost, 0, 2*sec); got != test.want {
+			t.Errorf("%v units at %v: %v, want %v", test.cost, test.at, got, test.want)
+		}
+	}
+	if got := q.trail.wait(at0(sec), 10, 5, 2, 2*sec); got != sec {
+		t.Errorf("with two that it misses: %v", got)
+	}
+	q.trace(at0(sec), at0(0), headers.Limit{Remaining: known(2.0)}, 1, true, false) // others spend of it
+	if got := q.trail.wait(at0(sec), 10, 1, 0, 2*sec); got != forever {
+		t.Errorf("while others spend of it: %v", got)
+	}
+	if got := q.trail.wait(at0(9*sec), 10, 1, 0, 2*sec); got != 0 {
+		t.Errorf("four windows later: %v", got)
+	}
+	q.trace(at0(4*sec), at0(0), headers.Limit{}, 1, true, true)
+	if q.trail.shared != at0(12*sec) {
+		t.Errorf("after a refusal it is not believed until %v", q.trail.shared.Sub(at0(0)))
+	}
+}
