@@ -51,6 +51,7 @@ type limitedServer struct {
 	size    float64 // of a bucket
 	window  time.Duration
 	trip    time.Duration
+	jitter  float64 // of the trip
 	workers int
 	calls   int // that the test makes
 }

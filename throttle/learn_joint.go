@@ -11,10 +11,12 @@ import (
 // logarithm to base 2.
 const (
 	jointPrior  = 2                      // most clients whose tokens never recur are one to the server
-	jointSure   = 8                      // one in 256: beyond doubt
+	jointSure   = 8.5                    // one in 360: beyond doubt
 	partAt      = 1                      // below, they are apart
-	mostJoint   = 12                     // so that evidence against it counts within a few answers
+	mostJoint   = jointSure + 4          // so that evidence against it counts within a few answers
 	mostBits    = jointSure - jointPrior // of one answer
+	followed    = -.4                    // one in four of those that follow may pass, as a bucket fills
+	inOrder     = .3                     // of answers do not overtake others, before it is known
 	mostFirst   = 64                     // first answers of which the part that was refused is known
 	askAgain    = 10 * time.Second       // after it is beyond doubt; twice as long after each refusal
 	brieflyShut = 2 * time.Second        // a wait for others' limits that is not worth finding out
@@ -41,13 +43,24 @@ type joint struct {
 	stated  *learner // the last that was told what is left, while they are apart
 	first   float64  // first answers, and refusals among them
 	refused float64
+	wave    wave
+	falls   float64 // times that what is left for them fell, and those by one
+	steps   float64
+}
+
+// A wave is what was sent after a request that is refused, before that was heard.
+type wave struct {
+	first  instant // when the one was sent that was heard to be refused first
+	end    instant // when that was heard
+	passed instant // when the last that was accepted was sent
+	bits   float64 // for one limit, so far
 }
 
 // sure is the learner of a credential if it is beyond doubt that those that do not
 // recur share one; nil: it is not.
 func (m *learned) sure(now instant, key uint64) *learner {
 	j := m.joint
-	if j == nil || j.common == nil || j.score < jointSure || now-j.at > instant(forgetRate) || j.asks(now) {
+	if j == nil || j.common == nil || j.bits() < jointSure || now-j.at > instant(forgetRate) || j.asks(now) {
 		return nil
 	}
 	for _, l := range m.by {
@@ -79,8 +92,8 @@ func (m *learned) shared(now instant, l *learner, known bool) *learner {
 		}
 	}
 	if now-j.at > instant(forgetRate) {
-		j.score, j.at = jointPrior, now
-	} else if j.common == nil && j.score < partAt {
+		j.score, j.wave, j.at = jointPrior, wave{}, now
+	} else if j.common == nil && j.bits() < partAt {
 		return nil
 	}
 	if j.common == nil {
@@ -103,7 +116,7 @@ func (j *joint) ask(now instant, l *learner) {
 
 // next lets one of those that wait ask. It reports whether one does.
 func (j *joint) next(now instant) bool {
-	if j.common == nil || j.score >= jointSure || !j.asks(now) {
+	if j.common == nil || j.bits() >= jointSure || !j.asks(now) {
 		return false
 	}
 	asks := false
@@ -182,7 +195,7 @@ func (l *learner) alone() bool {
 // still teaches the one that they had in common.
 func (m *learned) part() {
 	common := m.joint.common
-	m.joint.common = nil
+	m.joint.common, m.joint.wave = nil, wave{}
 	common.everyKind((*kind).leave)
 	common.scope.asks(func(q *ask) {
 		if q.own != nil && q.learn.learner == common {

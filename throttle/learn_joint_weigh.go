@@ -15,7 +15,8 @@ func (m *learned) weigh(now, sent instant, l *learner, one bool, s *headers.Sign
 	refused := s != nil && s.Throttled
 	switch {
 	case one && l == j.common:
-		if s != nil {
+		j.follows(now, sent, refused)
+		if s != nil && !refused {
 			j.compare(now, sent, l, s.Limits)
 		}
 	case l == j.asker:
@@ -46,19 +47,41 @@ func (m *learned) weigh(now, sent instant, l *learner, one bool, s *headers.Sign
 // answered weighs the answer to one that went while others had to wait. If they
 // share one limit it is refused.
 func (j *joint) answered(now, sent instant, refused bool) {
-	if refused {
-		j.add(now, math.Log2((j.first+2)/(j.refused+1)))
+	if refused { // however many are, half of those with limits of their own have something left
+		j.add(now, max(1, min(j.surprise(), mostBits)))
 	} else if sent < j.until {
 		j.add(now, -j.until.Until(sent).Seconds())
 	}
 }
 
-// add adds evidence. However many are refused, half of those that have limits of
-// their own still have something left.
-func (j *joint) add(now instant, bits float64) {
-	if bits > 0 {
-		bits = max(1, min(bits, mostBits))
+// follows weighs the answer to one that was sent before the others were held up. Of
+// one limit what follows the first that is refused is refused too; one that is not
+// takes back what those before it have told.
+func (j *joint) follows(now, sent instant, refused bool) {
+	w := &j.wave
+	switch {
+	case !refused:
+		if sent >= w.first && sent < w.end {
+			w.bits = 0
+		}
+		w.passed = max(w.passed, sent)
+	case sent >= w.end:
+		j.score = j.bits()
+		w.first, w.end, w.bits = sent, now, 0
+	case sent >= w.passed:
+		w.bits, j.at = min(w.bits+j.surprise()+followed, mostBits), now
 	}
+}
+
+// bits is all the evidence for one limit.
+func (j *joint) bits() float64 { return min(j.score+j.wave.bits, mostJoint) }
+
+// surprise is what a refusal tells if limits of their own are spent as often as
+// strangers were refused.
+func (j *joint) surprise() float64 { return math.Log2((j.first + 2) / (j.refused + 1)) }
+
+// add adds evidence.
+func (j *joint) add(now instant, bits float64) {
 	j.score, j.at = max(-jointSure, min(j.score+bits, mostJoint)), now
 }
 
@@ -78,7 +101,7 @@ func (j *joint) count(now instant, refused bool) {
 // request that drew on l.
 func (m *learned) settle(now instant, l *learner) {
 	j := m.joint
-	switch sure := j.score >= jointSure; {
+	switch sure := j.bits() >= jointSure; {
 	case sure && j.gap == 0:
 		j.gap, j.asked = askAgain, now.Add(askAgain)
 		m.by = slices.DeleteFunc(m.by, func(o *learner) bool {
@@ -91,7 +114,7 @@ func (m *learned) settle(now instant, l *learner) {
 	case !sure:
 		j.gap = 0
 	}
-	if j.common != nil && j.score < partAt {
+	if j.common != nil && j.bits() < partAt {
 		m.part()
 		l.changes = true
 	}
@@ -116,12 +139,25 @@ func (j *joint) compare(now, sent instant, l *learner, limits []headers.Limit) {
 		was := max(0, q.left)
 		switch {
 		case left < was && was-left <= flight+1 && left < limit.Quota.Value-1:
-			j.add(now, max(1, math.Log2(limit.Quota.Value/(2*flight+3))))
+			near := math.Log2(limit.Quota.Value / (2*flight + 3)) // one of so many falls no farther
+			j.add(now, max(0, near)+j.order(was-left == 1, min(was, flight+1)))
 		case !sent.Time().Before(q.basis) && left > was+q.gained(now.Time(), limit.Quota.Value)+flight+1 && q.reset.Known && q.reset.Value.Sub(now.Time()) > brieflyShut:
 			j.add(now, -mostBits)
 		}
 		return
 	}
+}
+
+// order weighs a fall of what is left to one of as many values. Of one limit each
+// answer has one less than the last, unless they overtake one another: how often they
+// do not is counted.
+func (j *joint) order(byOne bool, values float64) (bits float64) {
+	part := (j.steps + inOrder) / (j.falls + 1)
+	if j.falls++; !byOne {
+		return 0
+	}
+	j.steps++
+	return math.Log2(part*values + 1 - part)
 }
 
 // gained is how many units a bucket of that size, full at its reset, may have gained

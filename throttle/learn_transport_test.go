@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ import (
 type server struct {
 	mu      sync.Mutex
 	trip    time.Duration
+	jitter  float64 // of each way, as a part of it
 	answer  func(r *http.Request, now time.Time) *http.Response
 	good    int
 	refused int
@@ -30,7 +32,7 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		r.Body.Close()
 	}
-	time.Sleep(s.trip / 2)
+	time.Sleep(s.leg())
 	s.mu.Lock()
 	resp := s.answer(r, time.Now())
 	if resp.StatusCode < 400 {
@@ -39,10 +41,15 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 		s.refused++
 	}
 	s.mu.Unlock()
-	time.Sleep(s.trip / 2)
+	time.Sleep(s.leg())
 	resp.Request = r
 	resp.Body = io.NopCloser(strings.NewReader(""))
 	return resp, nil
+}
+
+// leg is how long a request takes one way.
+func (s *server) leg() time.Duration {
+	return time.Duration((1 + s.jitter*(2*rand.Float64()-1)) * float64(s.trip/2))
 }
 
 func reply(status int, pairs ...string) *http.Response {
