@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/weirhttp/weir/internal/testnet"
 )
@@ -163,7 +164,7 @@ func TestKeysAreSmall(t *testing.T) {
 	runtime.KeepAlive(l)
 }
 
-// TestPathsOfOneHost: every pattern that matches applies, also far beyond 64.
+// Every pattern that matches applies, also far beyond 64.
 func TestManyRoutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		budgets := map[string]Budget{"a": MustParseBudget("1000/s burst 1000")}
@@ -234,4 +235,12 @@ func TestIdleKeysAreForgotten(t *testing.T) {
 			t.Error("two keys that were idle had to make room")
 		}
 	})
+}
+
+// The runtime gives out memory by sizes, of which 208 is one: with more, each
+// attempt costs 224 bytes.
+func TestPassageSize(t *testing.T) {
+	if n := unsafe.Sizeof(passage{}); n > 208 {
+		t.Errorf("%d bytes", n)
+	}
 }

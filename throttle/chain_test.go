@@ -75,7 +75,7 @@ func TestWaitsOfARequestAreSummed(t *testing.T) {
 	})
 }
 
-// TestHedgesNeverQueue.
+// A hedge that would have to wait is not sent.
 func TestHedgesNeverQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := newTransport(t, newBase(nil), Config{Default: MustParseBudget("1/s"), DisableLearning: true})

@@ -148,3 +148,26 @@ func TestLoweredAndRaisedBudgetsMoveTheQueue(t *testing.T) {
 		})
 	}
 }
+
+// A budget that is raised moves those who wait already, and one that was as
+// good as zero wakes them. (x/time/rate: a waiter parked at limit 0 slept for
+// ever.)
+func TestRaisedBudgetWakesTheParked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(nil)
+		tr := newTransport(t, b, Config{Default: MustParseBudget("1/3650d")})
+		mustGet(t, tr, "http://a/")
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := get(t, WithMaxWait(t.Context(), 1e6*time.Hour), tr, "http://a/"); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(time.Hour)
+		if err := tr.SetBudget("a", MustParseBudget("1000/s")); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		sameTimes(t, b.times(), 0, time.Hour)
+	})
+}

@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -98,6 +99,62 @@ func TestDecisionsNameALimit(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			if d := newLimiter(t, test.budget).Try("k", test.cost); !d.Allowed || d.Limit != test.limit || d.Remaining != test.left {
 				t.Errorf("%s: %+v, want %d of %d left", test.budget, d, test.left, test.limit)
+			}
+		})
+	}
+}
+
+// TestDecision: the same allowed, limit, remaining, retry-after, reset-after as
+// redis-cell with a burst of 5 and 60 a minute.
+func TestDecision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const s = time.Second
+		l := newLimiter(t, "60/m bucket 5")
+		steps := []struct {
+			sleep time.Duration
+			cost  int64
+			want  Decision
+		}{
+			{0, 1, Decision{true, 5, 4, 0, s, requests, 5 * s}},
+			{0, 3, Decision{true, 5, 1, 0, 4 * s, requests, 5 * s}},
+			{0, 2, Decision{false, 5, 1, s, 4 * s, requests, 5 * s}},
+			{s, 2, Decision{true, 5, 0, 0, 5 * s, requests, 5 * s}},
+			{0, 1, Decision{false, 5, 0, s, 5 * s, requests, 5 * s}},
+			{2500 * time.Millisecond, 1, Decision{true, 5, 1, 0, 3500 * time.Millisecond, requests, 5 * s}},
+			{time.Hour, 1, Decision{true, 5, 4, 0, s, requests, 5 * s}},
+		}
+		for i, step := range steps {
+			time.Sleep(step.sleep)
+			if got := l.Try("k", Cost{requests: step.cost}); got != step.want {
+				t.Errorf("step %d: got %+v, want %+v", i, got, step.want)
+			}
+		}
+	})
+}
+
+// A Decision about a limit as large as an int is as sane as any.
+func TestDecisionAboutTheLargestLimit(t *testing.T) {
+	for _, r := range []Rate{
+		{Limit: math.MaxInt, Per: time.Second},
+		{Limit: math.MaxInt, Per: time.Second, Burst: math.MaxInt},
+		{Limit: math.MaxInt, Per: time.Second, Bucket: math.MaxInt},
+		{Limit: 1, Per: time.Second, Bucket: math.MaxInt},
+		{Limit: math.MaxInt, Per: 24 * time.Hour, Burst: math.MaxInt, Align: time.UTC},
+		{Limit: math.MaxInt, Per: time.Second, Unit: "bytes"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l, err := NewLimiter(LimiterConfig{Default: Budget{Rates: []Rate{r}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range []int64{1, 1000} {
+				d := l.Try("k", Cost{r.unit(): n})
+				if !d.Allowed || d.Limit != math.MaxInt || d.Remaining < math.MaxInt/20 || d.RetryAfter != 0 || d.ResetAfter < 0 {
+					t.Errorf("%v, %d units: %+v", r, n, d)
+				}
+			}
+			if n, err := l.TakeUpTo(t.Context(), "k", r.unit(), 7); n != 7 || err != nil {
+				t.Errorf("%v: %d of 7, %v", r, n, err)
 			}
 		})
 	}

@@ -123,3 +123,59 @@ func TestFleetTellsWhatMatters(t *testing.T) {
 		})
 	}
 }
+
+func TestTransportsSharePausesByHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ts := sharedTransports(t, farstore.New(time.Millisecond), Config{MaxWait: time.Second}, 2,
+			answers(func(*http.Request) *http.Response { return answer(200) }))
+		ts[0].Pause("api.example", time.Now().Add(time.Minute))
+		time.Sleep(10 * time.Millisecond)
+		var e *Error
+		if err := visit(t, ts[1], "https://api.example/"); !errors.As(err, &e) || e.Reason != Paused {
+			t.Errorf("got %v, want a pause", err)
+		}
+		if err := visit(t, ts[1], "https://other.example/"); err != nil {
+			t.Errorf("another host: %v", err)
+		}
+		ts[0].Resume("api.example")
+		time.Sleep(2 * time.Second)
+		if err := visit(t, ts[1], "https://api.example/"); err != nil {
+			t.Errorf("after Resume: %v", err)
+		}
+	})
+}
+
+// A pause by hand that ends sooner than the one before ends sooner for all.
+func TestTransportsShortenPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		part := func(r *http.Request) string { return r.URL.Path[1:] }
+		ts := sharedTransports(t, farstore.New(time.Millisecond), Config{MaxWait: time.Second, Partition: part}, 2,
+			answers(func(*http.Request) *http.Response { return answer(200) }))
+		urls := []string{"https://api.example/", "https://api.example/p"}
+		for _, url := range urls {
+			if err := visit(t, ts[0], url); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, d := range []time.Duration{time.Hour, 2 * time.Second} {
+			ts[0].Pause("api.example", time.Now().Add(d))
+			time.Sleep(100 * time.Millisecond)
+			for _, tr := range ts {
+				for _, url := range urls {
+					var e *Error
+					if err := visit(t, tr, url); !errors.As(err, &e) || e.Reason != Paused {
+						t.Errorf("%s: got %v, want a pause", url, err)
+					}
+				}
+			}
+		}
+		time.Sleep(4 * time.Second)
+		for _, tr := range ts {
+			for _, url := range urls {
+				if err := visit(t, tr, url); err != nil {
+					t.Errorf("%s after the pause: %v", url, err)
+				}
+			}
+		}
+	})
+}

@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,6 +82,27 @@ func TestStatsAtTheEndOfAPause(t *testing.T) {
 				t.Errorf("%v before the end: %v, %+v, %+v", left, h.State, h.Routes, h.Restrictions)
 			}
 			time.Sleep(left - left/time.Minute)
+		}
+	})
+}
+
+// Sleepers do not wake as a herd that passes without asking.
+// (redpanda-data/connect#1567)
+func TestNoHerdAfterAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(nil)
+		tr := newTransport(t, b, Config{Default: MustParseBudget("10/s burst 5")})
+		tr.Pause("a", time.Now().Add(time.Minute))
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() { mustGet(t, tr, "http://a/") })
+		}
+		wg.Wait()
+		at := b.times()
+		for i := 1; i < len(at); i++ {
+			if at[0] < time.Minute || at[i]-at[i-1] < 99*time.Millisecond {
+				t.Fatalf("resumed at %v, want one by one from 1m on", at)
+			}
 		}
 	})
 }

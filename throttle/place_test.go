@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -262,4 +263,23 @@ func TestLaterPartsHoldNoPlace(t *testing.T) {
 		}
 		wg.Wait()
 	})
+}
+
+type badCloser struct{ io.Reader }
+
+var errClose = errors.New("close failed")
+
+func (badCloser) Close() error { return errClose }
+
+// What the base's body says when it is closed comes out.
+func TestErrorOfCloseComesOut(t *testing.T) {
+	base := testnet.Func(func(r *http.Request) (*http.Response, error) {
+		return testnet.Answer(r, 200, nil, badCloser{strings.NewReader("x")}), nil
+	})
+	rt := newTransport(t, base, Config{Default: Budget{InFlight: 1}})
+	for range 2 { // the place comes back all the same
+		if err := mustGet(t, rt, "http://a.example/").Body.Close(); err != errClose {
+			t.Errorf("got %v, want %v", err, errClose)
+		}
+	}
 }

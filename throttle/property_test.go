@@ -2,21 +2,12 @@ package throttle
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
-	"net/http"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/weirhttp/weir/internal/hosts"
-	"github.com/weirhttp/weir/internal/notsent"
-	"github.com/weirhttp/weir/internal/testnet"
-	"github.com/weirhttp/weir/internal/trip"
 	"pgregory.net/rapid"
 )
 
@@ -242,136 +233,4 @@ func TestNoWindowIsExceeded(t *testing.T) {
 			}
 		})
 	})
-}
-
-// fleetOf is 64 goroutines that send with random costs, some of which give up.
-type crowd struct {
-	waits, cancels, refunds, refusals, sent atomic.Int64
-}
-
-// refusal stands for the breaker's Meter.
-type meterRefusal struct{ error }
-
-func (meterRefusal) RefusedBy() notsent.By { return notsent.Meter }
-
-// metered is a base that passes for a breaker's Meter.
-type metered struct{ http.RoundTripper }
-
-func (metered) Link() trip.Link { return trip.Link{Hosts: hosts.New(100)}.With(trip.Meter) }
-
-// TestCrowd: 64 goroutines over random budgets, costs, cancellations, refusals
-// below and pauses; the log is the server's, which counts a request at some
-// time between its being sent and its answer.
-func TestCrowd(t *testing.T) {
-	var all crowd
-	for seed := range uint64(12) {
-		synctest.Test(t, func(t *testing.T) { all.run(t, seed) })
-	}
-	for what, n := range map[string]int64{
-		"waits": all.waits.Load(), "cancels": all.cancels.Load(), "refunds": all.refunds.Load(),
-		"refusals": all.refusals.Load(), "requests": all.sent.Load(),
-	} {
-		if n < 20 {
-			t.Errorf("%d %s in all, want many: the test has no teeth", n, what)
-		}
-	}
-}
-
-func (c *crowd) run(t *testing.T, seed uint64) {
-	rnd := rand.New(rand.NewPCG(seed, 7))
-	rates := []Rate{
-		{Limit: 1 + rnd.IntN(200), Per: time.Second * time.Duration(1+rnd.IntN(5))},
-		{Limit: 300 + rnd.IntN(3000), Per: 10 * time.Second, Burst: 300, Unit: "tokens"},
-		{Limit: 100 + rnd.IntN(200), Per: 20 * time.Second},
-	}
-	most := int64(1 + rnd.IntN(30))
-	budget := Budget{Rates: rates, InFlight: int(most)}
-	var mu sync.Mutex
-	logs := make(map[string][]arrived)
-	var flying, peak atomic.Int64
-	start := time.Now()
-	base := testnet.Func(func(r *http.Request) (*http.Response, error) {
-		mu.Lock()
-		before, after, refuse := rnd.IntN(40), rnd.IntN(300), rnd.IntN(10) == 0
-		mu.Unlock()
-		if refuse {
-			return nil, meterRefusal{errors.New("open")}
-		}
-		if n := flying.Add(1); n > peak.Load() {
-			peak.Store(n)
-		}
-		defer flying.Add(-1)
-		time.Sleep(time.Duration(before) * time.Millisecond)
-		cost, _ := costFrom(r.Context())
-		mu.Lock()
-		now := time.Since(start)
-		logs[requests] = append(logs[requests], arrived{now, 1})
-		logs["tokens"] = append(logs["tokens"], arrived{now, cost["tokens"]})
-		mu.Unlock()
-		c.sent.Add(1)
-		time.Sleep(time.Duration(after) * time.Millisecond)
-		return testnet.Answer(r, 200, nil, testnet.NewBody("x")), nil
-	})
-	tr := newTransport(t, metered{base}, Config{Default: budget, MaxWait: 15 * time.Second, OnWait: func(w Wait) {
-		if !w.Over {
-			c.waits.Add(1)
-		}
-	}})
-	var wg sync.WaitGroup
-	for i := range uint64(64) {
-		wg.Go(func() { c.caller(t, tr, rand.New(rand.NewPCG(seed, i))) })
-	}
-	time.Sleep(5 * time.Second)
-	tr.Pause("a", time.Now().Add(2*time.Second))
-	wg.Wait()
-	for _, r := range rates {
-		judge(t.Errorf, r, logs[r.unit()])
-	}
-	if peak.Load() > most {
-		t.Errorf("%d in flight, at most %d", peak.Load(), most)
-	}
-	c.settled(t, tr)
-}
-
-// caller sends a few requests.
-func (c *crowd) caller(t *testing.T, tr *Transport, rnd *rand.Rand) {
-	for range 12 {
-		time.Sleep(time.Duration(rnd.IntN(1000)) * time.Millisecond)
-		ctx, cancel := context.WithCancel(WithCost(t.Context(), Cost{"tokens": int64(rnd.IntN(120))}))
-		if rnd.IntN(4) == 0 {
-			time.AfterFunc(time.Duration(1+rnd.IntN(2000))*time.Millisecond, cancel)
-		}
-		resp, err := get(t, ctx, tr, "http://a/")
-		var e *Error
-		switch {
-		case errors.As(err, &e):
-			c.refusals.Add(1)
-		case notsent.Refused(err) == notsent.Meter:
-			c.refunds.Add(1)
-		case err != nil:
-			c.cancels.Add(1)
-		default:
-			resp.Body.Close()
-		}
-		cancel()
-	}
-}
-
-// settled: whatever happened, nothing is left behind, and in the end everything
-// is there again.
-func (c *crowd) settled(t *testing.T, tr *Transport) {
-	time.Sleep(time.Hour)
-	if n := waiting(t, tr); n != 0 {
-		t.Errorf("%d waiting in the end, want none", n)
-	}
-	for _, h := range tr.Stats().Hosts {
-		if h.InFlight != 0 || len(h.Restrictions) != 0 {
-			t.Errorf("%+v in the end, want nothing in flight and nothing restricted", h)
-		}
-		for _, b := range h.Budgets {
-			if b.Limit != int64(b.Left) && b.Unit == "" || b.FullIn != 0 {
-				t.Errorf("%s in the end: %v of %d left, full in %v", b.Text, b.Left, b.Limit, b.FullIn)
-			}
-		}
-	}
 }

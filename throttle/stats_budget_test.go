@@ -44,6 +44,27 @@ func TestStatsUnspent(t *testing.T) {
 	}
 }
 
+// A pause keeps budgets from saving up a burst meanwhile. That is not said of
+// them as if they were spent: what has room when the pause ends is not told.
+func TestStatsOfAPauseNameNoBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(nil), Config{Default: MustParseBudget("5/s, 10/h burst 2, 8 in flight")})
+		mustGet(t, tr, "http://h/")
+		tr.Pause("h", time.Now().Add(time.Minute))
+		h := statsOf(t, tr)
+		if len(h.Restrictions) != 1 || h.Restrictions[0].Why != "paused by hand" || h.Restrictions[0].For != time.Minute {
+			t.Errorf("while nothing else holds: %+v", h.Restrictions)
+		}
+		tr.Resume("h")
+		mustGet(t, tr, "http://h/")
+		tr.Pause("h", time.Now().Add(time.Minute))
+		h = statsOf(t, tr)
+		if len(h.Restrictions) != 2 || h.Restrictions[1].Why != "10/h burst 2 is spent" || h.Restrictions[1].For <= time.Minute {
+			t.Errorf("a budget that holds for longer: %+v", h.Restrictions)
+		}
+	})
+}
+
 // The same of a pause that the server asked for: it is what a request waits for
 // and what its route shows.
 func TestStatsOfAServersPauseNameNoBudget(t *testing.T) {
@@ -69,27 +90,6 @@ func TestStatsOfAServersPauseNameNoBudget(t *testing.T) {
 		mustGet(t, tr, "http://h/a")
 		if len(waited) != 2 || !said(waited[0]) || waited[1] != waited[0] {
 			t.Errorf("waited for %q", waited)
-		}
-	})
-}
-
-// A pause keeps budgets from saving up a burst meanwhile. That is not said of
-// them as if they were spent: what has room when the pause ends is not told.
-func TestStatsOfAPauseNameNoBudget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tr := newTransport(t, newBase(nil), Config{Default: MustParseBudget("5/s, 10/h burst 2, 8 in flight")})
-		mustGet(t, tr, "http://h/")
-		tr.Pause("h", time.Now().Add(time.Minute))
-		h := statsOf(t, tr)
-		if len(h.Restrictions) != 1 || h.Restrictions[0].Why != "paused by hand" || h.Restrictions[0].For != time.Minute {
-			t.Errorf("while nothing else holds: %+v", h.Restrictions)
-		}
-		tr.Resume("h")
-		mustGet(t, tr, "http://h/")
-		tr.Pause("h", time.Now().Add(time.Minute))
-		h = statsOf(t, tr)
-		if len(h.Restrictions) != 2 || h.Restrictions[1].Why != "10/h burst 2 is spent" || h.Restrictions[1].For <= time.Minute {
-			t.Errorf("a budget that holds for longer: %+v", h.Restrictions)
 		}
 	})
 }

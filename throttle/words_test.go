@@ -162,3 +162,20 @@ func TestRefusalNamesWhatBindsLongest(t *testing.T) {
 		})
 	}
 }
+
+// Waits are shown rounded up: who waits that long is not too early.
+func TestRoundIsNeverShorter(t *testing.T) {
+	for d, want := range map[time.Duration]time.Duration{
+		time.Minute:                      time.Minute,
+		time.Minute + 1:                  time.Minute + time.Second,
+		time.Second + 1:                  time.Second + time.Millisecond,
+		time.Millisecond:                 time.Millisecond,
+		999 * time.Nanosecond:            999 * time.Nanosecond,
+		unknown:                          unknown.Truncate(time.Second),
+		59*time.Second + time.Nanosecond: 59*time.Second + time.Millisecond,
+	} {
+		if got := round(d); got != want {
+			t.Errorf("%v: got %v, want %v", d, got, want)
+		}
+	}
+}

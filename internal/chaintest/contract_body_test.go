@@ -320,7 +320,7 @@ func trickleDiscarded(t *testing.T, l layer) {
 	}
 }
 
-// TestNotSent: ErrNotSent is reported if nothing of any attempt reached the
+// TestTransportNotSent: ErrNotSent is reported if nothing of any attempt reached the
 // network, and only then.
 func TestTransportNotSent(t *testing.T) {
 	dial := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}

@@ -3,6 +3,7 @@ package throttle
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
@@ -196,6 +197,89 @@ func TestWhatIsUnderWayMayBeCountedAlready(t *testing.T) {
 		mustGet(t, tr, "http://h/") // 2 left
 		call("http://h/")
 		call("http://h/")
+		wg.Wait()
+	})
+}
+
+// unhurried answers after 100 ms.
+type unhurried struct{}
+
+func (unhurried) RoundTrip(r *http.Request) (*http.Response, error) {
+	time.Sleep(100 * time.Millisecond)
+	return testnet.Answer(r, 200, nil, http.NoBody), nil
+}
+
+// What cannot be served in time is refused at once, not when its time is up:
+// the estimate knows that units count until Per after their answers.
+func TestOverloadIsRefusedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, unhurried{}, Config{Default: MustParseBudget("100/s burst 1")})
+		rnd := rand.New(rand.NewPCG(1, 1))
+		var mu sync.Mutex
+		var good, refused, late int
+		var wg sync.WaitGroup
+		for range 150 * 30 {
+			time.Sleep(time.Duration(rnd.ExpFloat64() * float64(time.Second) / 150))
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				defer cancel()
+				begin := time.Now()
+				resp, err := get(t, ctx, tr, "http://a/")
+				mu.Lock()
+				defer mu.Unlock()
+				var e *Error
+				switch {
+				case errors.As(err, &e) && time.Since(begin) > time.Millisecond:
+					late++
+				case errors.As(err, &e):
+					refused++
+				case err != nil:
+					t.Error(err)
+				default:
+					good++
+					resp.Body.Close()
+				}
+			})
+		}
+		wg.Wait()
+		if late > (refused+late)/100 || refused < 1000 || good < 2700 {
+			t.Errorf("%d served, %d refused at once, %d after a wait; want at least 2700, 1000, and no more than a hundredth", good, refused, late)
+		}
+	})
+}
+
+// One of every eight grants is a lower class's: it is not refused for a wait
+// behind all of a higher one.
+func TestLowerClassesAreNotRefusedTheirShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, "10/s bucket 1")
+		burst(t, l, 1)
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() {
+				if _, err := l.Take(t.Context(), "k", nil); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		start := time.Now()
+		for i := range 3 {
+			wg.Go(func() {
+				want := time.Duration(i+1) * share * time.Second / 10
+				ctx, cancel := context.WithTimeout(WithPriority(t.Context(), -1-i), want+time.Millisecond)
+				defer cancel()
+				if _, err := l.Take(ctx, "k", nil); err != nil || time.Since(start) != want {
+					t.Errorf("the lower class got %v after %v, want its turn after %v", err, time.Since(start), want)
+				}
+			})
+			synctest.Wait()
+		}
+		ctx, cancel := context.WithTimeout(WithPriority(t.Context(), -1), 2*time.Second)
+		defer cancel()
+		if _, err := l.Take(ctx, "k", nil); err == nil || time.Since(start) > 0 {
+			t.Errorf("one too many got %v after %v, want a refusal at once", err, time.Since(start))
+		}
 		wg.Wait()
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"slices"
 	"sync"
@@ -12,62 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 )
-
-// TestDecision: the same allowed, limit, remaining, retry-after, reset-after as
-// redis-cell with a burst of 5 and 60 a minute.
-func TestDecision(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const s = time.Second
-		l := newLimiter(t, "60/m bucket 5")
-		steps := []struct {
-			sleep time.Duration
-			cost  int64
-			want  Decision
-		}{
-			{0, 1, Decision{true, 5, 4, 0, s, requests, 5 * s}},
-			{0, 3, Decision{true, 5, 1, 0, 4 * s, requests, 5 * s}},
-			{0, 2, Decision{false, 5, 1, s, 4 * s, requests, 5 * s}},
-			{s, 2, Decision{true, 5, 0, 0, 5 * s, requests, 5 * s}},
-			{0, 1, Decision{false, 5, 0, s, 5 * s, requests, 5 * s}},
-			{2500 * time.Millisecond, 1, Decision{true, 5, 1, 0, 3500 * time.Millisecond, requests, 5 * s}},
-			{time.Hour, 1, Decision{true, 5, 4, 0, s, requests, 5 * s}},
-		}
-		for i, step := range steps {
-			time.Sleep(step.sleep)
-			if got := l.Try("k", Cost{requests: step.cost}); got != step.want {
-				t.Errorf("step %d: got %+v, want %+v", i, got, step.want)
-			}
-		}
-	})
-}
-
-// A Decision about a limit as large as an int is as sane as any.
-func TestDecisionAboutTheLargestLimit(t *testing.T) {
-	for _, r := range []Rate{
-		{Limit: math.MaxInt, Per: time.Second},
-		{Limit: math.MaxInt, Per: time.Second, Burst: math.MaxInt},
-		{Limit: math.MaxInt, Per: time.Second, Bucket: math.MaxInt},
-		{Limit: 1, Per: time.Second, Bucket: math.MaxInt},
-		{Limit: math.MaxInt, Per: 24 * time.Hour, Burst: math.MaxInt, Align: time.UTC},
-		{Limit: math.MaxInt, Per: time.Second, Unit: "bytes"},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			l, err := NewLimiter(LimiterConfig{Default: Budget{Rates: []Rate{r}}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, n := range []int64{1, 1000} {
-				d := l.Try("k", Cost{r.unit(): n})
-				if !d.Allowed || d.Limit != math.MaxInt || d.Remaining < math.MaxInt/20 || d.RetryAfter != 0 || d.ResetAfter < 0 {
-					t.Errorf("%v, %d units: %+v", r, n, d)
-				}
-			}
-			if n, err := l.TakeUpTo(t.Context(), "k", r.unit(), 7); n != 7 || err != nil {
-				t.Errorf("%v: %d of 7, %v", r, n, err)
-			}
-		})
-	}
-}
 
 func TestTakeUpTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -90,7 +33,7 @@ func TestTakeUpTo(t *testing.T) {
 	})
 }
 
-// TestWaitsEndWhenTheyTooLong: MaxWait holds also where no estimate was possible.
+// MaxWait holds also where no estimate was possible.
 func TestMaxWaitEndsWaitsOfUnknownLength(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(slow(0))
