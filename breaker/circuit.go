@@ -49,6 +49,7 @@ type circuit struct {
 	silences
 	absences
 	hurries
+	guessed bool // not closed: on suspicion, see vigil
 	changes
 	tally
 }
@@ -239,7 +240,11 @@ func (c *circuit) judge(p pass, v verdict, now time.Time, ctx context.Context) {
 	case c.refutes(v):
 		c.hears(v.r, now)
 		c.good, c.slowGood, c.bad = 0, 0, 0
+		guessed := c.guessed && p.probe == 0
 		c.close("the host answers, only later than callers wait", now, ctx)
+		if guessed { // it works on what it has, and those who wait are late
+			c.line.gap, c.line.next = 0, now
+		}
 		return
 	case v.answered:
 		c.hears(v.r, now)
@@ -250,6 +255,9 @@ func (c *circuit) judge(p pass, v verdict, now time.Time, ctx context.Context) {
 	}
 	switch {
 	case p.epoch < c.since:
+		if c.guessed && v.outcome == Failure && !v.answered {
+			c.confirmed(v, now)
+		}
 	case c.state == Closed:
 		c.count(v, now, ctx)
 	case p.probe != 0:

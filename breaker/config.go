@@ -67,16 +67,16 @@ type Config struct {
 	// Patience is how long one request may wait for a circuit that is not
 	// closed, counted from when it first had to, if its deadline allows. The
 	// waiting leave in the order they came, first as probes, and when the
-	// circuit has closed spread over as long as the first of them waited, for
-	// the first 10 s at two fifths of that pace, or sooner if their time runs
-	// out. One whose time runs out may end an open period that has grown, as a
+	// circuit has closed at a third of the rate at which they came, at least ten
+	// a second, or faster if the time of one would end before his turn. One whose time runs out may end an open period that has grown, as a
 	// probe, at most once a second and never before the server's Retry-After.
 	// At most 10000 wait for one circuit. An attempt that follows such a wait
 	// costs neither one of the request's attempts nor allowance; nor does one
 	// that follows an OpenFor later when the host has failed Consecutive times
 	// in a row, so that the circuit may be about to open. Zero: refuse at once,
-	// unless the host comes and goes, as the package's documentation has it, and
-	// there is no Fallback and no FailureRate; 1 ns: always refuse at once.
+	// unless the host comes and goes, and there is no Fallback and no FailureRate,
+	// or is only suspected of silence, as the package's documentation has it;
+	// 1 ns: always refuse at once.
 	Patience time.Duration
 
 	// RetriesOnly makes a circuit that is not closed refuse retries and

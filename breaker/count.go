@@ -234,7 +234,7 @@ func (c *circuit) open(v verdict, now time.Time, ctx context.Context) {
 	}
 	c.hasty = v.hasty && (c.state != Closed && c.hasty || c.state == Closed && c.sure.Before(c.run))
 	c.only = c.silenced(v, now)
-	c.tripping, c.unanswered = false, 0
+	c.tripping, c.unanswered, c.guessed = false, 0, false
 	c.allot(v, now)
 	c.shift(Open, c.reason, now, ctx)
 	c.dismiss(now)
@@ -267,6 +267,7 @@ func (c *circuit) probed() string {
 // calls of its window; else nothing is counted.
 func (c *circuit) close(reason string, now time.Time, ctx context.Context) {
 	c.back(c.opened, now)
+	c.guessed = false
 	c.rest()
 	c.unanswered, c.failed, c.lastBad, c.tripping = 0, 0, time.Time{}, false
 	if c.bad > 0 {
@@ -280,6 +281,7 @@ func (c *circuit) close(reason string, now time.Time, ctx context.Context) {
 	}
 	c.chance.timeouts = 0
 	c.shift(Closed, reason, now, ctx)
+	c.line.inTurn = c.mute && c.cfg.Patience == 0
 	c.line.ramp(now, c.cfg.Probes)
 }
 

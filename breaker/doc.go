@@ -58,6 +58,15 @@
 // silent. Other routes pass, and an answer to one of them closes it. If more than
 // four routes are silent, the host is taken to be silent, and none of this holds.
 //
+// A host that swallows requests is suspected before their time runs out. A request
+// is due when it has been under way four times as long as the slowest lately took on
+// its route, and for half a second. When five are due that were sent within a second,
+// and nobody has been answered since, the circuit opens; those who come wait for it
+// until their deadline, or for half a Window, and are not refused. An answer to any
+// request closes it, and they go. Five failures confirm it. This needs the Wire of
+// package retry below the Meter. It does not hold with Shard, RetriesOnly,
+// FailureRate, Consecutive above 5, or a Patience of 1 ns.
+//
 // A route is a method, a path without what looks like an identifier, and the
 // names in the query.
 //
@@ -71,7 +80,9 @@
 //	                     failed for each good one; with FailureRate none of the
 //	                     last five calls was good, or too many failed for it
 //	half-open -> closed  Probes good ones
+//	closed -> open       so many are due that the host is suspected of silence
 //	open -> closed       silence opened it, and another route was answered
+//	open -> closed       a suspicion, and anybody was answered
 //	half-open -> closed  the same
 //
 // # Chance and collapse
@@ -117,11 +128,12 @@
 // (Config.Patience). New requests wait at the Door, requests that were on their way
 // when the circuit opened wait at the Meter, and running retry loops wait before
 // their next attempt, which then costs them none. Loops also wait a moment when the
-// last Consecutive calls have failed, so that their attempts are not used up before
-// the circuit opens. If an outage is shorter than the callers' deadlines by a second
+// last calls have failed, from two on if so many are no chance, and from Consecutive
+// on that costs them no attempt, so that their attempts are not used up before the
+// circuit opens. If an outage is shorter than the callers' deadlines by a second
 // or so, no request that may be repeated fails because of it, except the very first
-// if calls are few. Those that wait leave one by one as probes, and then at the rate
-// at which they came.
+// if calls are few. Those that wait leave one by one as probes, and then at a third
+// of the rate at which they came, or as much faster as their Patience needs.
 //
 // Without Patience requests are refused, unless the host comes and goes: it failed
 // before for 10 s or less, and was well for no more than ten times as long since.

@@ -3,6 +3,7 @@ package breaker
 import (
 	"context"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 
 // TestPatientOutlook: a request whose attempt has failed hears whether its
 // next one may wait and costs nothing: while the circuit is not closed, and
-// from Consecutive failures in a row on.
+// from Consecutive failures in a row on. It waits after fewer, too, but not where
+// so many are chance.
 func TestPatientOutlook(t *testing.T) {
 	const patience, openFor = 10 * time.Second, 300 * time.Millisecond
 	for _, x := range []struct {
@@ -27,9 +29,14 @@ func TestPatientOutlook(t *testing.T) {
 		patient   bool
 	}{
 		{name: "nothing known"},
-		{name: "four failures", calls: "bbbb"},
+		{name: "one failure", calls: "b"},
+		{name: "two failures", calls: "bb", lo: openFor, hi: openFor},
+		{name: "four failures", calls: "bbbb", lo: openFor, hi: openFor},
 		{name: "five failures", calls: "bbbbb", lo: openFor, hi: openFor, patient: true},
-		{name: "five, not in a row", calls: "bbbgbb"},
+		{name: "five, not in a row", calls: "bbbgbb", lo: openFor, hi: openFor},
+		{name: "five, not two in a row", calls: "bgbgbgbgb"},
+		{name: "four of a host that fails half", calls: strings.Repeat("bg", 40) + "bbbb"},
+		{name: "five of a host that fails half", calls: strings.Repeat("bg", 40) + "bbbbb", lo: openFor, hi: openFor, patient: true},
 		{name: "fewer, by Consecutive", c: Config{Consecutive: 2}, calls: "bb", lo: openFor, hi: openFor, patient: true},
 		{name: "no Consecutive", c: Config{Consecutive: -1}, calls: "bbbbbbbb"},
 		{name: "no Patience", impatient: true, calls: "bbbbb"},

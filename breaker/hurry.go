@@ -40,7 +40,8 @@ func (c *circuit) hurried(v verdict, now time.Time) bool {
 }
 
 // refutes reports whether v, an answer, shows that the callers whose deadlines
-// opened the circuit did not wait long enough.
+// opened the circuit, or those who suspected the host of silence, did not wait long
+// enough.
 func (c *circuit) refutes(v verdict) bool {
-	return c.state != Closed && c.hasty && v.answered && v.outcome == Success
+	return c.state != Closed && v.answered && (c.hasty && v.outcome == Success || c.guessed && v.outcome != Failure)
 }

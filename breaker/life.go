@@ -19,35 +19,82 @@ type sign struct {
 	route route
 }
 
-// life is the newest sign of life of a host with which all is well. It stands
-// in the host's record and is noted without a lock, at most once a tick.
-type life struct{ newest atomic.Pointer[sign] }
+// news is the newest sign of life of a host with which all is well, and how long
+// after it the host was last heard, as of up to a tick ago.
+type news struct {
+	sign
+	after time.Duration
+}
+
+// life is what the host's record knows of when the host answered. The news are
+// noted without a lock, at most once a tick.
+type life struct {
+	newest atomic.Pointer[news]
+	vigil  atomic.Pointer[vigil] // nil: none yet
+}
 
 // Idle implements hosts.Occupant.
 func (*life) Idle(time.Time) bool { return true }
 
-// hear notes that r, sent by t, was answered. Where nobody knows when it was
-// sent, nothing is noted.
-func hear(h *hosts.Host, t *trip.Trip, r *http.Request) {
+// lifeOf returns what a host's record knows; nil: the host never answered.
+func lifeOf(h *hosts.Host) *life {
+	l, _ := h.Occupant(hosts.Life).(*life)
+	return l
+}
+
+// hear notes that r, sent by t, was answered; well says that all is well with the
+// host as far as this circuit's owner knows. Where nobody knows when r was sent,
+// nothing is noted.
+func hear(h *hosts.Host, t *trip.Trip, r *http.Request, well bool) {
 	at := t.OnWire()
 	if at.IsZero() {
 		return
 	}
-	l, _ := h.Occupant(hosts.Life).(*life)
+	l := lifeOf(h)
 	if l == nil {
-		l, _ = h.Occupy(hosts.Life, new(life)).(*life)
+		if l, _ = h.Occupy(hosts.Life, new(life)).(*life); l == nil {
+			return
+		}
 	}
-	if s := l.newest.Load(); s != nil && at.Sub(s.at) < tick {
+	s := l.newest.Load()
+	if s != nil && at.Sub(s.at) < tick && s.after-at.Sub(s.at) < brisk && !doubtful(h) {
 		return
 	}
-	l.newest.Store(&sign{at, routeOf(r)})
+	l.note(s, at, r, well)
+}
+
+// note is hear for an answer that is worth noting.
+func (l *life) note(old *news, at time.Time, r *http.Request, well bool) {
+	now, route := time.Now(), routeOf(r)
+	switch {
+	case well && (old == nil || at.Sub(old.at) >= tick):
+		l.newest.Store(&news{sign{at, route}, now.Sub(at)})
+	case old != nil && now.Sub(old.at)-old.after >= tick:
+		l.newest.Store(&news{old.sign, now.Sub(old.at)})
+	}
+	v := l.vigil.Load()
+	if v == nil && old != nil {
+		l.vigil.CompareAndSwap(nil, &vigil{start: now})
+		v = l.vigil.Load()
+	}
+	if v != nil {
+		v.answered(route, now.Sub(at), now, well)
+	}
+}
+
+// vigilOf returns what a host's record knows of its silence, or nil.
+func vigilOf(h *hosts.Host) *vigil {
+	if l := lifeOf(h); l != nil {
+		return l.vigil.Load()
+	}
+	return nil
 }
 
 // heard returns what hear has noted.
 func heard(h *hosts.Host) sign {
-	if l, ok := h.Occupant(hosts.Life).(*life); ok {
+	if l := lifeOf(h); l != nil {
 		if s := l.newest.Load(); s != nil {
-			return *s
+			return s.sign
 		}
 	}
 	return sign{}

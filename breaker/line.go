@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"container/list"
+	"math"
 	"net/http"
 	"time"
 
@@ -19,8 +20,14 @@ const (
 	// catchUp is how late the release of a line may be and still make up for
 	// it: timers are, and a stalled process must not make a herd of it.
 	catchUp = 10 * time.Millisecond
-	// easing is how long a line is released more slowly at first.
-	easing = 10 * time.Second
+	// ease is how many times as far apart those in line are released as they came.
+	// The host, just back from an outage, so gets a third more than it was asked
+	// for while it was down, and with those whom nobody stopped, such as retries
+	// that were about to go, not half as much more. Twice as far would be just
+	// too little.
+	ease = 3
+	// farthest is how far apart they are at most: no host minds ten a second more.
+	farthest = 100 * time.Millisecond
 )
 
 // line is who waits for a circuit. Those at the wire hold budget and places
@@ -29,8 +36,8 @@ type line struct {
 	wire, door list.List // of *waiter
 	timer      *time.Timer
 	gap        time.Duration // closed: between two that are released
-	easy       time.Time     // closed: until then, more than that
 	next       time.Time     // closed: when the next one is
+	inTurn     bool          // closed: whose time runs out before is refused
 }
 
 // waiter is one request in line. Its goroutine waits for settled, after which
@@ -105,33 +112,37 @@ func (l *line) stop() {
 	}
 }
 
-// ramp spreads those in line over as long as the first of them has waited,
-// and goes at two fifths of that pace for a while at first: then the host,
-// just back from an outage, gets at most one and a half times what it was asked
-// for while it was down, newcomers and the probes that went just before
-// included, and at most twice that later.
+// ramp spreads those in line: as ease has it, or less far apart if somebody's time
+// would end before his turn, but no closer than they came: then the host gets
+// twice what it was asked for. The first goes as late as if the probes that went
+// just before had been released, too.
 func (l *line) ramp(now time.Time, probes int) {
 	if l.len() == 0 {
 		return
 	}
-	oldest := now
+	oldest, n, gap := now, 0, time.Duration(math.MaxInt64)
 	for _, q := range [...]*list.List{&l.wire, &l.door} {
 		for e := q.Front(); e != nil; e = e.Next() {
-			if w := e.Value.(*waiter); w.since.Before(oldest) {
+			w := e.Value.(*waiter)
+			if w.since.Before(oldest) {
 				oldest = w.since
 			}
+			n++
+			gap = min(gap, w.last().Sub(now)/time.Duration(n+probes))
 		}
 	}
-	l.gap, l.easy = now.Sub(oldest)/time.Duration(l.len()), now.Add(easing)
-	l.next = now.Add(min(l.step(now)*time.Duration(probes), 10*catchUp))
+	least := now.Sub(oldest) / time.Duration(n)
+	l.gap = min(max(least, min(gap, ease*least)), farthest)
+	l.next = now.Add(min(l.gap*time.Duration(probes), farthest))
 }
 
-// step is how long after one the next is released.
-func (l *line) step(now time.Time) time.Duration {
-	if now.Before(l.easy) {
-		return 5 * l.gap / 2
+// last is when w must go if the circuit is closed. Patience ends when it goes, a
+// deadline when it has its answer.
+func (w *waiter) last() time.Time {
+	if w.late == nil {
+		return w.until
 	}
-	return l.gap
+	return w.chance
 }
 
 // dispatch lets those pass whose turn it is and sets the timer for the next.
@@ -148,7 +159,7 @@ func (c *circuit) dispatch(now time.Time) {
 			if earliest := now.Add(-catchUp); l.next.Before(earliest) {
 				l.next = earliest
 			}
-			l.next = l.next.Add(l.step(now))
+			l.next = l.next.Add(l.gap)
 			l.settle(l.first(), c.pass(), nil)
 		case !c.due(now):
 			c.arm(now, c.next(now))
@@ -166,6 +177,9 @@ func (c *circuit) dispatch(now time.Time) {
 			return
 		default:
 			w := l.first()
+			if c.mute { // an answer may take as long as anybody waits for it
+				w = l.door.Back().Value.(*waiter)
+			}
 			l.settle(w, c.nominate(w.trip, now), nil)
 		}
 	}
@@ -208,8 +222,12 @@ func (c *circuit) dismiss(now time.Time) {
 }
 
 func (c *circuit) refusal(by notsent.By, now time.Time, cause, ctx error) *Error {
+	state := c.state
+	if state == Closed { // just closed, and its line is being released
+		state = HalfOpen
+	}
 	return &Error{
-		Host: c.host, Shard: c.shard, State: c.state,
+		Host: c.host, Shard: c.shard, State: state,
 		RetryAfter: max(0, c.expected(now).Sub(now)),
 		by:         by, cause: cause, ctx: ctx,
 	}

@@ -180,3 +180,37 @@ func TestLine(t *testing.T) {
 		}
 	})
 }
+
+// TestRamp: those in line go three times as far apart as they came, at most 100 ms,
+// but sooner if the time of one would end before his turn, and never closer
+// than they came.
+func TestRamp(t *testing.T) {
+	now := time.Now()
+	for _, x := range []struct {
+		name     string
+		n        int
+		waited   time.Duration // by the first of them; they came evenly
+		patience time.Duration
+		late     error
+		gap      time.Duration
+	}{
+		{"much time", 1000, 10 * time.Second, time.Hour, nil, 30 * time.Millisecond},
+		{"few", 10, 10 * time.Second, time.Hour, nil, farthest},
+		{"one", 1, 10 * time.Second, time.Hour, nil, farthest},
+		{"twice as long as they waited", 1000, 10 * time.Second, 20 * time.Second, nil, 20 * time.Millisecond},
+		{"no time for that", 1000, 10 * time.Second, 11 * time.Second, nil, 11 * time.Millisecond},
+		{"no time at all", 1000, 10 * time.Second, 10 * time.Second, nil, 10 * time.Millisecond},
+		{"a deadline, and time for an answer", 1000, 10 * time.Second, 20 * time.Second, context.DeadlineExceeded, 19 * time.Millisecond},
+	} {
+		var l line
+		for i := range x.n {
+			came := now.Add(-x.waited + time.Duration(i)*x.waited/time.Duration(x.n))
+			until := came.Add(x.patience)
+			l.add(&waiter{by: trip.Door, since: came, until: until, chance: until.Add(-time.Second), late: x.late,
+				trip: &trip.Trip{Order: uint64(i + 1)}, settled: make(chan struct{})})
+		}
+		if l.ramp(now, 3); (l.gap - x.gap).Abs() > 100*time.Microsecond {
+			t.Errorf("%s: %v apart, want %v", x.name, l.gap, x.gap)
+		}
+	}
+}

@@ -56,14 +56,14 @@ func begun(t *trip.Trip, f func() (*http.Response, error)) (resp *http.Response,
 // Enter is RoundTrip for the layer above.
 func (m *meter) Enter(r *http.Request, t *trip.Trip) (*http.Response, error) {
 	p, ok := m.circuits.calm(t)
-	if !ok || !m.timed {
+	if !ok || !m.timed || still(t.Host(), t) {
 		return m.guard(r, t)
 	}
 	t.Probe = false
 	q, body := watch(r)
 	resp, err := m.onward.Send(q, t)
 	if p.cfg.plainlyGood(resp, err) && t.Host().Occupant(hosts.Breaker) == nil {
-		hear(t.Host(), t, r)
+		hear(t.Host(), t, r, true)
 		return resp, nil
 	}
 	return m.judge(t.Entry, p, &attempt{cfg: p.cfg, trip: t, r: q, resp: resp, err: err, body: body})
@@ -98,6 +98,11 @@ func (m *meter) guard(r *http.Request, t *trip.Trip) (*http.Response, error) {
 	}
 	if m.innermost {
 		t.MarkSent()
+	}
+	if m.timed && p.probe == 0 && !t.Hedge && a.body == nil && still(&e.Value, t) {
+		if v := vigilOf(&e.Value); v != nil {
+			defer v.end(v.begin(routeOf(r), t.Reading()))
+		}
 	}
 	a.resp, a.err = m.onward.Send(a.r, t)
 	return m.judge(e, p, &a)
@@ -144,7 +149,8 @@ func (m *meter) Ahead(r *http.Request, t *trip.Trip) (time.Duration, error) {
 // enter is admit. It closes the body of a request that does not pass, also if
 // Shard or the hook panics, unless the request is to come again.
 func (c *Circuits) enter(e *hosts.Entry, by trip.Layer, t *trip.Trip, r *http.Request) (p pass, err error) {
-	if p, ok := c.usual(e); ok {
+	watchful := by == trip.Meter && doubtful(&e.Value)
+	if p, ok := c.usual(e); ok && !watchful {
 		return p, nil
 	}
 	passed := false
@@ -153,6 +159,9 @@ func (c *Circuits) enter(e *hosts.Entry, by trip.Layer, t *trip.Trip, r *http.Re
 			trip.CloseBody(r)
 		}
 	}()
+	if watchful {
+		c.doubt(e, t, r)
+	}
 	p, err = c.admit(e, by, t, r)
 	passed = err == nil || err == errYield
 	return p, err
@@ -229,10 +238,13 @@ func (c *Circuits) report(e *hosts.Entry, p pass, a *attempt) {
 		return
 	}
 	if cir == nil && e.Value.Occupant(hosts.Breaker) == nil && a.cfg.plainlyGood(a.resp, a.err) {
-		hear(&e.Value, a.trip, a.r)
+		hear(&e.Value, a.trip, a.r, true)
 		return
 	}
 	v := a.judge()
+	if v.answered {
+		hear(&e.Value, a.trip, a.r, v.outcome != Failure)
+	}
 	if cir == nil { // there may be one by now
 		if c.settings(hosts.Name(e, a.r)) != p.cfg {
 			return // and it may have other settings
@@ -240,9 +252,6 @@ func (c *Circuits) report(e *hosts.Entry, p pass, a *attempt) {
 		cir = c.find(e, p.cfg, a.r, false)
 	}
 	if v.outcome != Failure && !v.slow && p.probe == 0 && (cir == nil || cir.calm.Load()) {
-		if v.answered {
-			hear(&e.Value, a.trip, a.r)
-		}
 		return
 	}
 	if cir == nil {

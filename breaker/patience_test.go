@@ -188,11 +188,12 @@ func TestPatienceEndsInTheRamp(t *testing.T) {
 }
 
 // TestPatienceRelease: under steady traffic the host gets at most one and a
-// half times what arrives when it is back, after a long outage at most twice,
-// and everybody who waited is served.
+// half times what arrives when it is back, or twice if Patience leaves no time for
+// less, and everybody who waited is served.
 func TestPatienceRelease(t *testing.T) {
-	release(t, 5*time.Millisecond, 3500*time.Millisecond, 30)
-	release(t, 20*time.Millisecond, 30*time.Second, 10+1)
+	release(t, 5*time.Millisecond, 3500*time.Millisecond, 28)
+	release(t, 20*time.Millisecond, 30*time.Second, 7+1)
+	release(t, 20*time.Millisecond, 55*time.Second, 10+1)
 }
 
 func release(t *testing.T, every, outage time.Duration, most int) {
@@ -242,8 +243,7 @@ func release(t *testing.T, every, outage time.Duration, most int) {
 }
 
 // TestPatienceOrder: the line is first come, first served, one probe at a
-// time, then spread over as long as the first waited, more slowly for
-// the first ten seconds.
+// time, then spread.
 func TestPatienceOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		cs, h, rt := rig(t, Config{Patience: time.Minute, OpenFor: 10 * time.Second, Consecutive: 1})
@@ -271,13 +271,13 @@ func TestPatienceOrder(t *testing.T) {
 			}
 		}
 		for i := 3; i < len(at); i++ { // three probes at once, then the ramp
-			if i > 3 && at[i]-at[i-1] < 900*time.Millisecond {
+			if at[i]-at[i-1] != farthest {
 				t.Errorf("released at %v", at)
 				break
 			}
 		}
-		if at[2] != 0 || at[3] > 100*time.Millisecond || at[7] < 9*time.Second || at[10] > 20*time.Second {
-			t.Errorf("released at %v", at)
+		if at[2] != 0 {
+			t.Errorf("probes at %v", at)
 		}
 	})
 }

@@ -51,6 +51,8 @@ func (a *absences) back(opened, now time.Time) {
 // closed.
 func (c *circuit) patience(now time.Time) time.Duration {
 	switch {
+	case c.guessed:
+		return max(c.cfg.Patience, c.cfg.Window/2) // an attempt's timeout
 	case c.cfg.Patience > 0, c.cfg.RetriesOnly, c.cfg.Fallback != nil, c.cfg.classic, c.mute:
 		return c.cfg.Patience
 	case c.lasted == 0, c.opened.Sub(c.returned) > oftenAway*c.lasted:

@@ -100,7 +100,7 @@ func (c *circuit) spend(now time.Time) {
 func (c *circuit) longestGap(now time.Time) time.Duration {
 	d := c.cfg.MaxOpenFor
 	if c.cfg.Patience > 0 {
-		d = min(d, max(c.cfg.OpenFor, now.Sub(c.opened)))
+		d = min(d, max(c.cfg.OpenFor, lastChances, now.Sub(c.opened)))
 	}
 	return d
 }

@@ -188,11 +188,14 @@ func (c *circuit) hurry(w *waiter) time.Duration {
 	now := time.Now()
 	switch {
 	case w.done:
-	case c.state == Closed:
+	case c.state == Closed && !c.line.inTurn && !now.Before(w.last()):
 		c.line.settle(w, c.pass(), nil)
 	case !now.Before(w.until):
-		return 0
-	case c.cfg.Patience > 0 && !now.Before(c.earliest) && !c.probe.taken(now, c.probeLease()):
+		if !c.guessed || w.late != nil {
+			return 0
+		}
+		c.line.settle(w, c.pass(), nil) // nobody is refused on suspicion
+	case c.state != Closed && c.cfg.Patience > 0 && !now.Before(c.earliest) && !c.probe.taken(now, c.probeLease()):
 		if w.by == trip.Meter {
 			if p, ok := c.begin(w.trip, now); ok {
 				c.line.settle(w, p, nil)
@@ -273,15 +276,21 @@ func (c *circuit) outlook(a *ask) (time.Duration, error) {
 
 // doubt is how long a request that has failed waits for a circuit that may be
 // about to open: its attempts must not be used up before that. What it costs
-// the host ends with the circuit's opening or the next good answer.
+// the host ends with the circuit's opening or the next good answer. From
+// Consecutive failures on its next attempt costs nothing. As few as two make it
+// wait, if that is much for this host: others will know.
 func (c *circuit) doubt(a *ask, now time.Time) time.Duration {
-	failing := c.cfg.Consecutive > 0 && c.failed >= c.cfg.Consecutive
-	if !failing || c.cfg.Patience <= 0 || a.trip.Hedge {
+	n := c.cfg.Consecutive
+	likely := n > 0 && c.failed >= n
+	if !c.cfg.classic {
+		n = min(n, max(2, c.chance.run/3))
+	}
+	if n <= 0 || c.failed < n || c.cfg.Patience <= 0 || a.trip.Hedge {
 		return 0
 	}
 	if until, _ := c.until(a, now); !now.Add(c.cfg.OpenFor).Before(until) {
 		return 0
 	}
-	a.trip.Patient = true
+	a.trip.Patient = likely
 	return c.cfg.OpenFor
 }

@@ -149,14 +149,20 @@ func (t *Trip) Next() {
 // calls Clock with zero.
 func (t *Trip) Clock(now time.Time) { t.clock, t.departed = now, false }
 
-// Depart is called by Wire when it hands an attempt to the base. It returns
-// the time, which OnWire repeats.
-func (t *Trip) Depart() time.Time {
+// Reading is the time, read once for it and for Depart. What Clock says holds for
+// it, too.
+func (t *Trip) Reading() time.Time {
 	if t.clock.IsZero() {
 		t.clock = time.Now()
 	}
-	t.departed = true
 	return t.clock
+}
+
+// Depart is called by Wire when it hands an attempt to the base. It returns
+// the time, which OnWire repeats.
+func (t *Trip) Depart() time.Time {
+	t.departed = true
+	return t.Reading()
 }
 
 // OnWire is when this attempt was handed to the base; zero if it was not.
