@@ -9,7 +9,6 @@ import (
 
 	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/notsent"
-	"github.com/weirhttp/weir/internal/pattern"
 	"github.com/weirhttp/weir/retry"
 	"github.com/weirhttp/weir/throttle"
 )
@@ -26,7 +25,8 @@ type Config struct {
 	Retry    retry.Config
 	Breaker  breaker.Config
 
-	// Hosts has settings of their own for hosts that need them, by host
+	// Hosts has settings of their own for hosts that need them (SetHost adds
+	// and changes some later), by host
 	// pattern ("api.example.com", "*.example.com"). They stand instead of,
 	// not beside, those above; of several patterns that match a host, the
 	// most specific one's apply, alone.
@@ -51,8 +51,9 @@ type Config struct {
 
 // Host is what a host pattern may have of its own. Nil: Config's.
 type Host struct {
-	Retry   *retry.Config
-	Breaker *breaker.Config
+	Throttle *throttle.HostConfig
+	Retry    *retry.Config
+	Breaker  *breaker.Config
 }
 
 // Transport is an http.RoundTripper that keeps to budgets, obeys what servers
@@ -66,6 +67,7 @@ type Transport struct {
 	throttle *throttle.Transport
 	circuits *breaker.Circuits
 	fallback *fallback // nil: none
+	settings settings
 }
 
 // New returns a Transport that sends through base; nil means
@@ -94,7 +96,7 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 		return nil, errors.Join(err, t.throttle.Close())
 	}
 	t.door = t.circuits.Door(t.retry)
-	if err := t.setHosts(c); err != nil {
+	if err := t.settings.begin(t, c); err != nil {
 		return nil, errors.Join(err, t.throttle.Close())
 	}
 	return t, nil
@@ -118,41 +120,6 @@ func NewClient(c Config) (*http.Client, error) {
 		return nil, err
 	}
 	return &http.Client{Transport: t}, nil
-}
-
-// setHosts tells the layers of all patterns if it tells them of one: of those
-// that match a host they take the most specific.
-func (t *Transport) setHosts(c Config) error {
-	if _, err := pattern.NewSet(c.Hosts); err != nil { // two that mean the same: either could win
-		return fmt.Errorf("weir: Hosts: %w", err)
-	}
-	var retries, circuits bool
-	for _, h := range c.Hosts {
-		retries = retries || h.Retry != nil
-		circuits = circuits || h.Breaker != nil || h.Retry != nil && h.Retry.AttemptTimeout != c.Retry.AttemptTimeout
-	}
-	for text, h := range c.Hosts {
-		if h.Retry == nil {
-			h.Retry = &c.Retry
-		}
-		if h.Breaker == nil {
-			h.Breaker = &c.Breaker
-		}
-		settings, err := fitWindow(*h.Breaker, h.Retry.AttemptTimeout)
-		if err != nil {
-			return fmt.Errorf("weir: Hosts[%q]: %w", text, err)
-		}
-		if retries {
-			err = t.retry.SetHost(text, *h.Retry)
-		}
-		if err == nil && circuits {
-			err = t.circuits.SetHost(text, settings)
-		}
-		if err != nil {
-			return fmt.Errorf("weir: Hosts: %w", err)
-		}
-	}
-	return nil
 }
 
 // fitWindow makes sure that a breaker's window sees attempts that end by

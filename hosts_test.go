@@ -12,6 +12,7 @@ import (
 	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/retry"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // TestHosts: the most specific pattern that matches a host decides about all of
@@ -110,4 +111,63 @@ func TestHostsNamedTwice(t *testing.T) {
 	if _, err := weir.New(testnet.Func(stub), c); err == nil || !strings.Contains(err.Error(), "API.example.com.") {
 		t.Errorf("got %v, want an error that names both", err)
 	}
+}
+
+// SetHost changes what a host has of its own while requests go, for this pattern
+// alone: the circuits of others stay as they are. What a layer does not take
+// changes none.
+func TestSetHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		c := weir.Config{
+			Retry: retry.Config{MaxAttempts: 4}, Breaker: breaker.Config{Consecutive: 2, MaxOpenFor: time.Hour, OpenFor: time.Hour},
+			Hosts: map[string]weir.Host{"down.example": {Breaker: &breaker.Config{Consecutive: 1, OpenFor: time.Hour, MaxOpenFor: time.Hour}}},
+		}
+		rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+			n++
+			return nil, io.ErrUnexpectedEOF
+		}), c))(t)
+		attempts := func(host string) int {
+			n = 0
+			if resp, err := rt.RoundTrip(get(t, "http://"+host+"/")); err == nil {
+				t.Error(resp.Status)
+			}
+			return n
+		}
+		attempts("down.example")
+		for _, h := range []weir.Host{
+			{Throttle: &throttle.HostConfig{MaxPause: -1}},
+			{Retry: &retry.Config{MaxAttempts: -1}, Throttle: &throttle.HostConfig{MaxWait: -1}},
+			{Breaker: &breaker.Config{FailureRate: 2}, Retry: &retry.Config{MaxAttempts: 1}},
+			{Breaker: &breaker.Config{Window: time.Second}, Retry: &retry.Config{MaxAttempts: 1}},
+		} {
+			if err := rt.SetHost("a.example", h); err == nil || !strings.Contains(err.Error(), `weir: SetHost "a.example": `) {
+				t.Errorf("%+v: %v", h, err)
+			}
+		}
+		if got := attempts("a.example"); got != 2 {
+			t.Errorf("%d attempts after settings that were refused, want 2 of 4: the circuit opens", got)
+		}
+		if err := rt.SetHost("*.example", weir.Host{Breaker: &breaker.Config{Disable: true}, Throttle: &throttle.HostConfig{MaxWait: -1}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := rt.Circuits().State("down.example"); got != breaker.Open {
+			t.Errorf("another pattern's circuit is %v", got)
+		}
+		rt.Throttle().Pause("b.example", time.Now().Add(time.Second))
+		if got := attempts("b.example"); got != 0 {
+			t.Errorf("%d attempts at a paused host that may not wait", got)
+		}
+		rt.Throttle().Pause("down.example", time.Now().Add(time.Second)) // its own pattern says nothing of waits
+		if err := rt.SetHost("DOWN.example.", weir.Host{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := attempts("down.example"); got != 2 {
+			t.Errorf("%d attempts, want 2: Config's again, after the pause", got)
+		}
+		rt.Throttle().Resume("b.example")
+		if got := attempts("b.example"); got != 4 {
+			t.Errorf("%d attempts, want 4 where no circuit opens", got)
+		}
+	})
 }

@@ -15,6 +15,8 @@ type budgets struct {
 	set     *pattern.Set[*plan]
 	other   *plan
 	pools   map[string]*plan
+	hosts   *pattern.Set[*hostTerms] // settings of their own; nil: no host has any
+	said    map[string]*hostTerms    // the same, by pattern
 }
 
 // newBudgets compiles budgets. Errors name the field.
@@ -80,7 +82,36 @@ func (b *budgets) with(text string, budget Budget) (*budgets, error) {
 	if budget.Pool != "" && other.Pool == budget.Pool {
 		other = budget
 	}
-	return newBudgets(b.version+1, other, by)
+	next, err := newBudgets(b.version+1, other, by)
+	if err != nil {
+		return nil, err
+	}
+	next.hosts, next.said = b.hosts, b.said
+	return next, nil
+}
+
+// withHost returns b with the settings of one pattern changed.
+func (b *budgets) withHost(p pattern.Pattern, h *hostTerms) (*budgets, error) {
+	next := *b
+	next.version++
+	next.said = maps.Clone(b.said)
+	if next.said == nil {
+		next.said = make(map[string]*hostTerms)
+	}
+	next.said[p.Text] = h
+	var err error
+	next.hosts, err = pattern.NewSet(next.said)
+	return &next, err
+}
+
+// terms are the settings of a host; nil: those of all.
+func (b *budgets) terms(host string) *hostTerms {
+	if b.hosts != nil {
+		if r := b.hosts.Host(host); r.Found {
+			return r.Value
+		}
+	}
+	return nil
 }
 
 // walls is how many rates look at the wall's clock.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/fleet"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // A Limiter with a Store asks its own queue first, which keeps priorities, lanes
@@ -43,25 +44,17 @@ func (l *Limiter) patience(ctx context.Context, begin time.Time) time.Duration {
 
 // takePartShared takes what both have, or waits for one. What the store has is
 // a guess from its last answer; if it was too high, a smaller part is tried.
-func (l *Limiter) takePartShared(ctx context.Context, key string, q *ask) (int64, error) {
+func (l *Limiter) takePartShared(ctx context.Context, key string, q *ask) (Grant, int64, error) {
 	start := time.Now()
 	keys, err := l.shared([]string{key})
 	if err != nil {
-		return 0, err
+		return Grant{}, 0, err
 	}
 	g, err := l.take(ctx, key, q)
 	if err != nil {
-		return 0, err
+		return Grant{}, 0, err
 	}
-	n := int64(0)
-	for _, d := range g.draws() {
-		if d.N != 0 && d.Account.Label.Unit != "" {
-			n = d.N
-		}
-	}
-	if n == 0 {
-		n = q.UpTo // nothing limits it here
-	}
+	n := g.some(q.UpTo)
 	part := min(n, max(1, l.sharedRoom(keys, q.unit)))
 	for {
 		wait := l.patience(ctx, start)
@@ -79,17 +72,17 @@ func (l *Limiter) takePartShared(ctx context.Context, key string, q *ask) (int64
 			g.Cancel()
 			err := refusedByStore(refusal)
 			l.takeBack([]string{key}, err)
-			return 0, err
+			return Grant{}, 0, err
 		}
 		part = max(1, min(part-1, l.sharedRoom(keys, q.unit)))
 	}
 	if part < n {
-		booked := g.fleet
-		g.fleet = nil // what is settled is the local part
-		g.Settle(Cost{q.unit: part})
-		g.fleet = booked
+		l.engine.Lock()
+		now := l.engine.Now()
+		l.engine.Settle(now, &queue.Permit{Needs: g.draws(), Granted: g.at, Answered: g.at}, Cost{q.unit: part})
+		l.engine.Unlock()
 	}
-	return part, nil
+	return g, part, nil
 }
 
 func (l *Limiter) tryShared(keys []string, c Cost, held bool) (Grant, Decision) {

@@ -131,7 +131,7 @@ func (p *passage) tellFleet(resp *http.Response) {
 	}
 	if s.Throttled || s.RetryAfter.Known {
 		e := p.record.lock()
-		n.Pause = min(p.pausedTo().Until(e.Now()), p.t.config.MaxPause)
+		n.Pause = min(p.pausedTo().Until(e.Now()), p.t.terms(p.record.host).maxPause)
 		e.Unlock()
 	}
 	for _, l := range s.Limits {
@@ -163,7 +163,7 @@ func (p *passage) believed(l headers.Limit) time.Duration {
 	case q.ignored:
 		return 0
 	}
-	return p.t.config.MaxPause
+	return p.t.terms(p.record.host).maxPause
 }
 
 // statedByServer returns l if it is a quota of requests with a tenth or less

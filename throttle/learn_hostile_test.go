@@ -218,9 +218,10 @@ func TestHugeNumbersDoNotOverflow(t *testing.T) {
 func TestCredentialsBeyondTheMost(t *testing.T) {
 	one := learning1()
 	tr := &Transport{learning: learning{terms: one.terms, seed: maphash.MakeSeed()}}
+	tr.budgets.Store(&budgets{})
 	m := &learned{}
 	of := func(i int) *learner {
-		return m.learner(hourIn, tr, one.scope, one.host, uint64('a'+i))
+		return m.learner(hourIn, tr, "a", one.scope, one.host, uint64('a'+i))
 	}
 	for i := range maxCredentials {
 		of(i).hold = &hold{until: at0(sec)}

@@ -46,7 +46,7 @@ func newLearning(c *Config, epoch time.Time) learning {
 // kindOf is what is learned of requests like q's, and if others share that, what is
 // learned of its own credential. home is the record of the host. known says that
 // this was asked before. The lock is held.
-func (t *Transport) kindOf(now instant, q *ask, home *scope, route string, known bool) (k, own *kind) {
+func (t *Transport) kindOf(now instant, q *ask, host string, home *scope, route string, known bool) (k, own *kind) {
 	s := q.scope
 	if s.learned == nil {
 		s.learned = &learned{}
@@ -66,14 +66,14 @@ func (t *Transport) kindOf(now instant, q *ask, home *scope, route string, known
 			return l.kindOf(key, now), nil
 		}
 	}
-	l := s.learned.learner(now, t, s, home.learned.start, q.credential)
+	l := s.learned.learner(now, t, host, s, home.learned.start, q.credential)
 	if common := s.learned.shared(now, l, known); common != nil {
 		return common.kindOf(key, now), l.kindOf(key, now)
 	}
 	return l.kindOf(key, now), nil
 }
 
-func (m *learned) learner(now instant, t *Transport, s *scope, start *hostStart, key uint64) *learner {
+func (m *learned) learner(now instant, t *Transport, host string, s *scope, start *hostStart, key uint64) *learner {
 	for _, l := range m.by {
 		if l.credential == key {
 			return l
@@ -81,11 +81,11 @@ func (m *learned) learner(now instant, t *Transport, s *scope, start *hostStart,
 	}
 	if len(m.by) >= maxCredentials && !m.drop(now) {
 		if m.other == nil {
-			m.other = newLearner(t.learning.terms, s, start)
+			m.other = newLearner(t.terms(host), s, start)
 		}
 		return m.other
 	}
-	l := newLearner(t.learning.terms, s, start)
+	l := newLearner(t.terms(host), s, start)
 	l.credential = key
 	m.by = append(m.by, l)
 	return l

@@ -80,28 +80,44 @@ func (l *Limiter) Take(ctx context.Context, key string, c Cost) (Grant, error) {
 
 // TakeUpTo takes as many of unit as there are, at most the given number, and
 // returns how many that were. If there are none it waits for the first, as Take
-// does.
+// does. What may have to be given back takes TakeSome.
 func (l *Limiter) TakeUpTo(ctx context.Context, key, unit string, most int64) (int64, error) {
-	if most <= 0 {
-		return 0, nil
+	_, n, err := l.part(ctx, key, ask{unit: unit, Request: queue.Request{UpTo: most}})
+	return n, err
+}
+
+// TakeSome is TakeUpTo with a Grant, by which a place in flight is held, and what
+// was taken can go back or be settled. A most of zero or less takes nothing.
+func (l *Limiter) TakeSome(ctx context.Context, key, unit string, most int64) (Grant, int64, error) {
+	return l.part(ctx, key, ask{unit: unit, place: true, Request: queue.Request{UpTo: most}})
+}
+
+// part takes a part of what q asks for, and says how much.
+func (l *Limiter) part(ctx context.Context, key string, q ask) (Grant, int64, error) {
+	if q.UpTo <= 0 {
+		return Grant{}, 0, nil
 	}
-	if unit == "" {
-		unit = requests
+	if q.unit == "" {
+		q.unit = requests
 	}
-	q := ask{unit: unit, Request: queue.Request{UpTo: most}}
 	if l.fleet != nil {
 		return l.takePartShared(ctx, key, &q)
 	}
 	g, err := l.take(ctx, key, &q)
 	if err != nil {
-		return 0, err
+		return Grant{}, 0, err
 	}
+	return g, g.some(q.UpTo), nil
+}
+
+// some is how many units g has; most, if nothing limits them.
+func (g *Grant) some(most int64) int64 {
 	for _, d := range g.draws() {
 		if d.N != 0 && d.Account.Label.Unit != "" {
-			return d.N, nil
+			return d.N
 		}
 	}
-	return most, nil // nothing limits it
+	return most
 }
 
 func (l *Limiter) take(ctx context.Context, key string, q *ask) (Grant, error) {
@@ -120,7 +136,7 @@ func (l *Limiter) take(ctx context.Context, key string, q *ask) (Grant, error) {
 	draws := q.scope.draws(room[:0], q)
 	if e.Enter(now, draws, &q.Request) {
 		q.scope.counters.granted++
-		if q.UpTo > 0 {
+		if q.UpTo > 0 && !q.place {
 			e.Free(now, &queue.Permit{Needs: draws, Granted: now, Answered: now})
 		}
 		g := l.grant(draws, now)
@@ -165,7 +181,7 @@ func (l *Limiter) takeLater(ctx context.Context, key string, q ask) (Grant, erro
 	}
 	e.Lock()
 	defer e.Unlock()
-	if q.UpTo > 0 {
+	if q.UpTo > 0 && !q.place {
 		e.Free(e.Now(), &queue.Permit{Needs: drawn, Granted: at, Answered: at})
 	}
 	return l.grant(drawn, at), nil

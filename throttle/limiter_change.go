@@ -118,3 +118,14 @@ func (l *Limiter) fill(key string, of func(unit string) int64) error {
 	}
 	return nil
 }
+
+// BudgetOf is the budget of a key as it is now: what Budgets, Budget or Default
+// say, or SetBudget said. The error is the one Take would return if what Budget
+// says is no budget.
+func (l *Limiter) BudgetOf(key string) (Budget, error) {
+	r := l.rules.of(key)
+	if r.err != nil {
+		return Budget{}, r.err
+	}
+	return r.plan.budget.clone(), nil
+}

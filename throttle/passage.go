@@ -181,16 +181,16 @@ func (p *passage) rank(ctx context.Context, q *ask) {
 // kind. The lock of the record's domain is held, and the record is current.
 func (p *passage) resolve(now instant, q *ask, home *record) {
 	route := q.match(p.record.routes)
-	p.kind, p.own = p.t.kindOf(now, q, &home.scope, route, p.kind != nil)
+	p.kind, p.own = p.t.kindOf(now, q, home.host, &home.scope, route, p.kind != nil)
 	q.own = p.own
-	if q.learn, q.now = p.kind, now; !p.kind.slow.free && !p.t.config.DisableLearning {
+	if q.learn, q.now = p.kind, now; !p.kind.slow.free && !p.kind.learner.terms.pausesOnly {
 		p.kind.pace(q)
 	}
 }
 
 // patience is how long the request may wait.
 func (p *passage) patience(ctx context.Context) wish {
-	full := maxWaitFrom(ctx, p.t.limits.maxWait)
+	full := maxWaitFrom(ctx, p.t.maxWait(p.record.host))
 	//lint:ignore SA1019 http.Client with a Timeout still sets it
 	w := wish{Patience: queue.Patience{Ctx: ctx, Cancel: p.r.Cancel, Most: full, Full: full, Queue: p.t.limits.maxQueue}, onWait: p.t.config.OnWait}
 	switch {

@@ -87,6 +87,7 @@ func (r *record) renew(e *queue.Domain, now instant) bool {
 		return false
 	}
 	r.version, r.routes = b.version, routes
+	r.learned.heed(r.t.terms(r.host))
 	old := make(map[string][]*queue.Account)
 	for _, m := range r.own {
 		if m.a.Group != nil {
@@ -179,6 +180,9 @@ func (r *record) overflow(key string) *record {
 	defer e.Unlock()
 	routes := r.t.budgets.Load().set.Host(key)
 	sign := []string{routes.Pattern}
+	if own := r.t.budgets.Load().hosts; own != nil {
+		sign = append(sign, own.Host(key).Pattern)
+	}
 	for i := range routes.Len() {
 		text, _ := routes.Route(i)
 		sign = append(sign, text)

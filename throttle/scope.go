@@ -42,6 +42,7 @@ type ask struct {
 	routes     uint64        // bits of the first 64 routes that match
 	many       *[]uint64     // of those after; nil: none
 	unit       string        // of a request for a part; "": none
+	place      bool          // that one holds its place in flight
 	more       *others       // of a Limiter: the keys it draws on besides; nil: none
 }
 

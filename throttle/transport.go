@@ -109,7 +109,7 @@ func (t *Transport) resolve() error {
 		}
 	}
 	if c.MaxPause == 0 {
-		c.MaxPause = 5 * time.Minute
+		c.MaxPause = defaultMaxPause
 	}
 	if t.peek = c.PeekBody; c.PeekBody == 0 {
 		t.peek = 4 << 10
@@ -147,21 +147,30 @@ func (t *Transport) shown(part string) string {
 
 // SetBudget changes the budget of a pattern, or adds one. Everyone queued is
 // planned anew at once; what was spent stays spent. The zero Budget lifts the
-// pattern's limits. Where b has a pool, it becomes the budget of the whole pool.
-func (t *Transport) SetBudget(text string, b Budget) error {
-	if err := b.check(); err != nil {
+// pattern's limits. Where it has a pool, it becomes the budget of the whole pool.
+func (t *Transport) SetBudget(text string, budget Budget) error {
+	if err := budget.check(); err != nil {
 		return fmt.Errorf("throttle: SetBudget %q: %w", text, err)
 	}
 	if t.fleet != nil {
-		if err := storable("SetBudget "+strconv.Quote(text), b, t.fleet); err != nil {
+		if err := storable("SetBudget "+strconv.Quote(text), budget, t.fleet); err != nil {
 			return err
 		}
 	}
-	t.changing.Lock()
-	defer t.changing.Unlock()
-	next, err := t.budgets.Load().with(text, b)
+	err := t.change(func(b *budgets) (*budgets, error) { return b.with(text, budget) })
 	if err != nil {
 		return fmt.Errorf("throttle: SetBudget: %w", err)
+	}
+	return nil
+}
+
+// change makes the budgets anew, and plans everyone anew who waits.
+func (t *Transport) change(f func(b *budgets) (*budgets, error)) error {
+	t.changing.Lock()
+	defer t.changing.Unlock()
+	next, err := f(t.budgets.Load())
+	if err != nil {
+		return err
 	}
 	e := t.domains.Shared.Lock()
 	next.version = t.budgets.Load().version + 1 // as a newcomer may have made room among the pools
@@ -172,6 +181,19 @@ func (t *Transport) SetBudget(text string, b Budget) error {
 		e.Unlock()
 	})
 	return nil
+}
+
+// Budgets returns the budgets as they are now, by pattern, with Default under
+// "". A pattern has the spelling of [Config].Budgets or SetBudget. The copy is
+// the caller's.
+func (t *Transport) Budgets() map[string]Budget {
+	b := t.budgets.Load()
+	list := make(map[string]Budget, len(b.by)+1)
+	for text, budget := range b.by {
+		list[text] = budget.clone()
+	}
+	list[""] = b.other.budget.clone()
+	return list
 }
 
 // adopt makes b what counts from now on. If others may look, the shared domain's

@@ -238,11 +238,15 @@ type limits struct {
 	maxKeys  int
 }
 
+// defaultMaxWait is somewhat more than a minute, so that a request outlasts a
+// window of a minute that is spent.
+const defaultMaxWait = 75 * time.Second
+
 // bounds validates and resolves MaxWait, MaxQueue and MaxKeys.
 func bounds(wait time.Duration, queue, keys int) (limits, error) {
 	l := limits{wait, queue, keys}
 	if wait == 0 {
-		l.maxWait = 75 * time.Second
+		l.maxWait = defaultMaxWait
 	}
 	if queue < 0 {
 		return l, fmt.Errorf("throttle: MaxQueue: %d is negative", queue)
