@@ -282,34 +282,3 @@ func TestThrottledProbeIsAGoodSign(t *testing.T) {
 		resp.Body.Close()
 	})
 }
-
-// A hedge does not win with an answer that was throttled.
-func TestThrottledHedgeDoesNotWin(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := 0
-		var mu sync.Mutex
-		rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
-			mu.Lock()
-			n++
-			first := n == 1
-			mu.Unlock()
-			if !first {
-				return testnet.Answer(r, 200, http.Header{"Content-Type": {"application/json"}}, testnet.NewBody(`{"errors":[{"extensions":{"code":"THROTTLED"}}]}`)), nil
-			}
-			select {
-			case <-time.After(2 * time.Second):
-			case <-r.Context().Done():
-				return nil, r.Context().Err()
-			}
-			return testnet.Answer(r, 200, http.Header{"Content-Type": {"application/json"}}, testnet.NewBody(`{"data":1}`)), nil
-		}), weir.Config{Retry: retry.Config{Hedge: retry.Hedge{After: time.Second}}}))(t)
-		resp, err := rt.RoundTrip(get(t, "https://api.example/graphql?query={a}"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if text, _ := io.ReadAll(resp.Body); string(text) != `{"data":1}` || n != 2 {
-			t.Errorf("%s after %d attempts, want the first one's answer", text, n)
-		}
-		resp.Body.Close()
-	})
-}

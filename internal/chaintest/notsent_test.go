@@ -164,3 +164,33 @@ func TestErrorsNeedNotCompare(t *testing.T) {
 		}
 	})
 }
+
+// TestTransportNotSent: ErrNotSent is reported if nothing of any attempt reached the
+// network, and only then.
+func TestTransportNotSent(t *testing.T) {
+	dial := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
+	for _, tt := range []struct {
+		name string
+		errs []error // of successive attempts; the last repeats
+		want bool
+	}{
+		{"never connected", []error{dial}, true},
+		{"reset once, then never connected", []error{io.ErrUnexpectedEOF, dial}, false},
+		{"reset", []error{io.ErrUnexpectedEOF}, false},
+	} {
+		check(t, []rule{{name: tt.name, layers: looping, check: func(t *testing.T, l layer) {
+			n := 0
+			rt := l.wrap(t, testnet.Func(func(*http.Request) (*http.Response, error) {
+				n++
+				return nil, tt.errs[min(n, len(tt.errs))-1]
+			}))
+			_, err := rt.RoundTrip(get(t, "http://h/"))
+			if got := errors.Is(err, weir.ErrNotSent); got != tt.want {
+				t.Errorf("after %d attempts: %v: not sent %v, want %v", n, err, got, tt.want)
+			}
+			if !errors.Is(err, tt.errs[len(tt.errs)-1]) {
+				t.Errorf("%v does not wrap the last attempt's error", err)
+			}
+		}}})
+	}
+}

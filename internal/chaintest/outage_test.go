@@ -1,6 +1,10 @@
 package chaintest
 
 import (
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -9,7 +13,9 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // TestOutageOf503: a server that says only 503 for a while is broken and not a
@@ -51,4 +57,155 @@ func TestOutageOf503(t *testing.T) {
 			t.Errorf("%d calls served promptly from a second after the server is back, want 300", n)
 		}
 	})
+}
+
+const slowDown = `<?xml version="1.0" encoding="UTF-8"?><Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>`
+
+// TestSlowDownIsNoOutage: a 503 that says in its body alone that it refuses for
+// quota (S3) opens no circuit, unless nobody may read bodies; another does.
+func TestSlowDownIsNoOutage(t *testing.T) {
+	for _, tt := range []struct {
+		name, body string
+		peek       int64
+		opens      bool
+	}{
+		{"says so", slowDown, 0, false},
+		{"says nothing", "<html><h1>503 Service Unavailable</h1></html>", 0, true},
+		{"says so to nobody", slowDown, -1, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var opened atomic.Int64
+				var last atomic.Value
+				last.Store("")
+				rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+					time.Sleep(10 * time.Millisecond)
+					return testnet.Answer(r, 503, http.Header{"Content-Type": {"application/xml"}}, testnet.NewBody(tt.body)), nil
+				}), weir.Config{
+					Throttle: throttle.Config{PeekBody: tt.peek, MaxWait: 30 * time.Second},
+					Breaker: breaker.Config{OnStateChange: func(c breaker.Change) {
+						if c.To == breaker.Open {
+							opened.Add(1)
+						}
+					}},
+				}))(t)
+				var wg sync.WaitGroup
+				for range 40 {
+					wg.Go(func() {
+						resp, err := rt.RoundTrip(get(t, "http://h/"))
+						if err != nil {
+							return
+						}
+						b, err := io.ReadAll(resp.Body)
+						if err != nil {
+							t.Error(err)
+						}
+						last.Store(string(b))
+						resp.Body.Close()
+					})
+				}
+				wg.Wait()
+				if got := opened.Load() > 0; got != tt.opens {
+					t.Errorf("the circuit opened %d times", opened.Load())
+				}
+				if last.Load() != tt.body {
+					t.Errorf("the body arrived as %q", last.Load())
+				}
+			})
+		})
+	}
+}
+
+// failing is a host that answers in some 40 ms, and with the given status when bad
+// says so, at a time since its beginning.
+func failing(status int, sent *atomic.Int64, bad func(r *rand.Rand, at time.Duration) bool) http.RoundTripper {
+	var mu sync.Mutex
+	random, begin := rand.New(rand.NewPCG(9, uint64(status))), time.Now()
+	return testnet.Func(func(r *http.Request) (*http.Response, error) {
+		mu.Lock()
+		broken, took := bad(random, time.Since(begin)), 30*time.Millisecond+time.Duration(random.Int64N(int64(20*time.Millisecond)))
+		mu.Unlock()
+		sent.Add(1)
+		if err := testnet.Wait(r.Context(), took); err != nil {
+			return nil, err
+		}
+		if broken {
+			return testnet.Answer(r, status, nil, http.NoBody), nil
+		}
+		return stub(r)
+	})
+}
+
+// steady makes perSecond calls a second, and reports for each when it began and
+// whether it was served.
+func steady(t *testing.T, rt http.RoundTripper, perSecond int, during time.Duration, each func(at time.Duration, ok bool)) {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	for at := time.Duration(0); at < during; at += time.Second / time.Duration(perSecond) {
+		wg.Go(func() {
+			resp, err := rt.RoundTrip(get(t, "http://h/v1"))
+			mu.Lock()
+			defer mu.Unlock()
+			each(at, err == nil && resp.StatusCode == 200)
+		})
+		time.Sleep(time.Second / time.Duration(perSecond))
+	}
+	wg.Wait()
+}
+
+// TestChanceIsServed: of calls to a host that fails four attempts of five at random
+// most are served that three attempts can serve, whatever it says when it fails.
+func TestChanceIsServed(t *testing.T) {
+	for _, status := range []int{500, 503} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const p = .8
+				var sent atomic.Int64
+				rt := must(weir.New(failing(status, &sent, func(r *rand.Rand, _ time.Duration) bool { return r.Float64() < p }), weir.Config{}))(t)
+				calls, served := 0., 0.
+				steady(t, rt, 100, 40*time.Second, func(_ time.Duration, ok bool) {
+					if calls++; ok {
+						served++
+					}
+				})
+				if best := 1 - math.Pow(p, 3); served/calls < .65*best { // chance has a part in it; over many seeds it is .9
+					t.Errorf("served %.3f, three attempts can serve %.3f", served/calls, best)
+				}
+				if most := 1 + p + p*p + .05; float64(sent.Load())/calls > most {
+					t.Errorf("%.2f attempts per call, want %.2f at most", float64(sent.Load())/calls, most)
+				}
+			})
+		})
+	}
+}
+
+// TestShortOutageIsNoLimit: a host that answers 503 to everything for 3 s is left
+// alone after the first second, and is found to be back as soon as its calls allow.
+func TestShortOutageIsNoLimit(t *testing.T) {
+	for perSecond, back := range map[int]time.Duration{20: 5 * time.Second, 200: time.Second} {
+		t.Run(fmt.Sprint(perSecond, " a second"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const down, up = 10 * time.Second, 13 * time.Second
+				var sent, late atomic.Int64
+				rt := must(weir.New(failing(503, &sent, func(_ *rand.Rand, at time.Duration) bool {
+					if at > down+time.Second && at < up {
+						late.Add(1)
+					}
+					return at >= down && at < up
+				}), weir.Config{}))(t)
+				last := time.Duration(0)
+				steady(t, rt, perSecond, 30*time.Second, func(at time.Duration, ok bool) {
+					if !ok {
+						last = max(last, at)
+					}
+				})
+				if late.Load() > int64(2*perSecond/100) {
+					t.Errorf("%d attempts after the first second, want 1 %% of %d at most", late.Load(), 2*perSecond)
+				}
+				if last-up > back {
+					t.Errorf("calls failed until %v after the outage, want %v at most", last-up, back)
+				}
+			})
+		})
+	}
 }

@@ -111,3 +111,8 @@ func TestTransportHTTP(t *testing.T) {
 		t.Run(name, func(t *testing.T) { check(t, httpRules(http2)) })
 	}
 }
+
+func get(t testing.TB, url string) *http.Request {
+	t.Helper()
+	return must(http.NewRequest("GET", url, nil))(t)
+}
