@@ -25,7 +25,7 @@ const maxCredentials = 256
 type learned struct {
 	by    []*learner // by credential, at most maxCredentials
 	other *learner
-	start *hostStart // the host's; a partition's scope has its own too, unused
+	start *hostStart // of a host; nil in a partition, which starts with its host
 	joint *joint     // nil: there was but one credential
 }
 

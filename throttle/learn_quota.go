@@ -95,7 +95,7 @@ type quota struct {
 	rises    int  // answers that showed it rising before its reset
 	steady   int  // answers that showed that it does not, in a window that is tested
 	slides   int  // answers that showed units leaving the window one by one
-	rigid    int  // windows for which it was shown that it does not
+	rigid    int  // for how many more windows it is taken not to flow, as nothing was seen to come back before a reset
 	asking   bool // the reset has passed; one request asks what there is now
 	asked    bool
 	slack    time.Duration // by how much resets have proved too early

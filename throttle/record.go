@@ -24,7 +24,7 @@ type record struct {
 	host   string
 	part   string
 	routes *pattern.Routes[*plan]
-	over   map[string]*record // in the overflow's record: by what applies to a host. Under the shared domain's lock
+	over   map[string]*record // of the overflow: the records that hosts beyond MaxKeys share, one for each set of budgets. The shared domain's lock guards it
 }
 
 // homeRecord is the record of a host that has a domain of its own. What a call

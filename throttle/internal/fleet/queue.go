@@ -35,8 +35,8 @@ type queue struct {
 	refused   shortage
 	busy      time.Time // the store is not asked before
 	timer     *time.Timer
-	over      *time.Timer // for those whose turn to be told does not come; nil: not armed
-	overAt    time.Time
+	over      *time.Timer // ends the waits of those whose time is over before their turn comes; nil: not armed
+	overAt    time.Time   // when it strikes
 	lease     lease
 	late      lateness
 	local     []store.Ledger // shares of the rates while the store is gone; nil: not begun
