@@ -101,8 +101,10 @@ func remaining(l headers.Limit) (float64, bool) {
 	return 0, false
 }
 
+// resetAt is when the window ends, as an answer says. One that says "now" and leaves
+// something means that nobody has to wait: it says nothing of the window.
 func (q *quota) resetAt(now time.Time, l headers.Limit) (time.Time, bool) {
-	if !l.Reset.Known {
+	if left, ok := remaining(l); !l.Reset.Known || l.Reset.Value <= 0 && ok && left >= 1 {
 		return time.Time{}, false
 	}
 	return now.Add(min(l.Reset.Value, 400*24*time.Hour) + q.slack), true

@@ -154,3 +154,19 @@ func TestSpentQuotasOfOthers(t *testing.T) {
 		}
 	})
 }
+
+// TestResetNowIsNoEnd: a server whose reset says when the next request may come says
+// zero as long as something is left. That is no end of a window, after which all who
+// wait might go.
+func TestResetNowIsNoEnd(t *testing.T) {
+	for _, dialect := range []dialect{xAlways, ietfAlways} {
+		for _, trip := range []time.Duration{5 * time.Millisecond, 80 * time.Millisecond} {
+			s := limitedServer{kind: slidingLog, dialect: dialect, quota: 17, window: 2 * time.Second, trip: trip, workers: 91, calls: 85}
+			for range 8 { // the answers to what is under way at once come in any order
+				if n := s.refusals(t, func(int) string { return "one" }); n > 3 {
+					t.Errorf("%v: %d of %d calls refused, want three at most", s, n, s.calls)
+				}
+			}
+		}
+	}
+}
