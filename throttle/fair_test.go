@@ -154,7 +154,9 @@ func TestGroupsDoNotDeadlock(t *testing.T) {
 			}
 			time.Sleep(time.Hour)
 			synctest.Wait()
-			left = c.l.engine.Waiting
+			e, k := c.l.lock("k")
+			left = k.Waiting
+			e.Unlock()
 			if left == 0 {
 				c.wg.Wait()
 			}

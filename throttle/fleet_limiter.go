@@ -77,10 +77,9 @@ func (l *Limiter) takePartShared(ctx context.Context, key string, q *ask) (Grant
 		part = max(1, min(part-1, l.sharedRoom(keys, q.unit)))
 	}
 	if part < n {
-		l.engine.Lock()
-		now := l.engine.Now()
-		l.engine.Settle(now, &queue.Permit{Needs: g.draws(), Granted: g.at, Answered: g.at}, Cost{q.unit: part})
-		l.engine.Unlock()
+		e := g.of.lock()
+		e.Settle(e.Now(), &queue.Permit{Needs: g.draws(), Granted: g.at, Answered: g.at}, Cost{q.unit: part})
+		e.Unlock()
 	}
 	return g, part, nil
 }
@@ -121,15 +120,15 @@ func (l *Limiter) tryShared(keys []string, c Cost, held bool) (Grant, Decision) 
 // takeBack counts what was granted here and refused by the store.
 func (l *Limiter) takeBack(keys []string, why error) {
 	for _, key := range keys {
-		s := l.lock(key)
+		e, s := l.lock(key)
 		c := &s.counters
 		c.granted--
-		if e, ok := why.(*Error); ok {
-			c.refuse(l.engine.Now(), e.Reason)
+		if refused, ok := why.(*Error); ok {
+			c.refuse(e.Now(), refused.Reason)
 		} else {
 			c.more().cancelled++
 		}
-		l.engine.Unlock()
+		e.Unlock()
 	}
 }
 

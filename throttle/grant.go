@@ -12,7 +12,7 @@ import (
 // zero Grant is nothing. Of Cancel and Settle only the first call counts, on any
 // copy.
 type Grant struct {
-	l     *Limiter
+	of    *subject       // the first key's
 	word  *atomic.Uint64 // one bit of it says whether the grant was ended
 	bit   uint64
 	at    instant
@@ -22,21 +22,21 @@ type Grant struct {
 	fleet *fleet.Grant // nil without a Store
 }
 
-// bits are flags of many grants, so that a grant needs no memory of its own.
-type bits struct {
-	next  int
-	words [16]atomic.Uint64
+// flag returns a bit that no other grant has, so that a grant needs no memory of
+// its own. The domain's lock is held.
+func (s *subject) flag() (word *atomic.Uint64, bit uint64) {
+	if s.word == nil || s.flags == 64 {
+		s.word, s.flags = new(atomic.Uint64), 0
+	}
+	s.flags++
+	return s.word, 1 << (s.flags - 1)
 }
 
-// grant makes a Grant of what was drawn, the gate left out. It is called under
-// the domain's lock.
-func (l *Limiter) grant(draws []queue.Need, at instant) Grant {
-	if l.bits == nil || l.bits.next == len(l.bits.words)*64 {
-		l.bits = new(bits)
-	}
-	i := l.bits.next
-	l.bits.next++
-	g := Grant{l: l, at: at, word: &l.bits.words[i/64], bit: 1 << (i % 64)}
+// grant makes a Grant of what was drawn on s, and perhaps others with it, the gate
+// left out. Their domain's lock is held.
+func (s *subject) grant(draws []queue.Need, at instant) Grant {
+	g := Grant{of: s, at: at}
+	g.word, g.bit = s.flag()
 	for _, d := range draws {
 		switch {
 		case d.Account.Label.Unit == "" && d.N == 0:
@@ -62,7 +62,7 @@ func (g *Grant) draws() []queue.Need {
 
 // end reports whether this is the first end of the grant.
 func (g *Grant) end() bool {
-	return g.l != nil && g.word.Or(g.bit)&g.bit == 0
+	return g.of != nil && g.word.Or(g.bit)&g.bit == 0
 }
 
 // Cancel says that nothing was sent: what was granted goes back. Of a token
@@ -73,8 +73,7 @@ func (g Grant) Cancel() {
 		return
 	}
 	g.fleet.Cancel()
-	e := g.l.engine
-	e.Lock()
+	e := g.of.lock()
 	defer e.Unlock()
 	e.Return(e.Now(), &queue.Permit{Needs: g.own(), Granted: g.at, Answered: g.at})
 }
@@ -87,8 +86,7 @@ func (g Grant) Settle(actual Cost) {
 		return
 	}
 	g.fleet.Settle(actual)
-	e := g.l.engine
-	e.Lock()
+	e := g.of.lock()
 	defer e.Unlock()
 	now, p := e.Now(), &queue.Permit{Needs: g.own(), Granted: g.at, Answered: g.at}
 	e.Settle(now, p, actual)

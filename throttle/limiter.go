@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhttp/weir/internal/table"
@@ -19,7 +20,6 @@ import (
 // its grant; Try and TakeUpTo need one to be free but hold none.
 type Limiter struct {
 	domains *queue.Domains
-	engine  *queue.Domain
 	limits  limits
 	rules   *rules
 	keys    *table.Table[subject]
@@ -27,12 +27,8 @@ type Limiter struct {
 	onWait  func(Wait)
 	fleet   *fleet.Fleet // nil without a Store
 
-	// Under the domain's lock.
-	hot        *table.Entry[subject] // the key used last, held
-	over       map[string]*subject   // by rule: what keys share for which there was no room
-	overflowed int64                 // calls of such keys
-	joint      map[*queue.Group]int  // groups of those that wait for several keys
-	bits       *bits
+	over       map[string]*subject // by rule: what keys share for which there was no room. Under the shared domain's lock
+	overflowed atomic.Int64        // calls of such keys
 }
 
 // NewLimiter validates c and returns a Limiter. An error names the field, and
@@ -44,10 +40,8 @@ func NewLimiter(c LimiterConfig) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Limiter{domains: queue.NewDomains(), limits: lim, lane: c.Lane, onWait: c.OnWait,
-		over: make(map[string]*subject), joint: make(map[*queue.Group]int)}
+	l := &Limiter{domains: queue.NewDomains(), limits: lim, lane: c.Lane, onWait: c.OnWait, over: make(map[string]*subject)}
 	fits := func(string, Budget) error { return nil }
-	l.engine = l.domains.Shared
 	if c.Store != nil {
 		if l.fleet, err = c.Fleet.new(c.Store); err != nil {
 			return nil, err
@@ -63,7 +57,7 @@ func NewLimiter(c LimiterConfig) (*Limiter, error) {
 
 // fresh is what is kept of a new key, before it is first locked.
 func (l *Limiter) fresh(key string) subject {
-	return subject{scope: scope{key: key, Group: queue.Group{Gate: l.domains.NewGate()}}}
+	return subject{home: l.domains.Fresh(), scope: scope{key: key, Group: queue.Group{Gate: l.domains.NewGate()}}}
 }
 
 // Take waits until key has room for c, at most until ctx ends or MaxWait has
@@ -124,8 +118,7 @@ func (l *Limiter) take(ctx context.Context, key string, q *ask) (Grant, error) {
 	if err := begin(ctx, q.cost); err != nil {
 		return Grant{}, err
 	}
-	s := l.lock(key)
-	e := l.engine
+	e, s := l.lock(key)
 	if s.rule.err != nil {
 		defer e.Unlock()
 		return Grant{}, s.rule.err
@@ -139,7 +132,7 @@ func (l *Limiter) take(ctx context.Context, key string, q *ask) (Grant, error) {
 		if q.UpTo > 0 && !q.place {
 			e.Free(now, &queue.Permit{Needs: draws, Granted: now, Answered: now})
 		}
-		g := l.grant(draws, now)
+		g := s.grant(draws, now)
 		e.Unlock()
 		return g, nil
 	}
@@ -164,9 +157,8 @@ func begin(ctx context.Context, c Cost) error {
 // held.
 func (l *Limiter) takeLater(ctx context.Context, key string, q ask) (Grant, error) {
 	p := l.wish(ctx, &q)
-	entry, s := l.hold(key)
+	entry, e, s := l.hold(key)
 	defer entry.Release()
-	e := l.engine
 	if s.rule.err != nil {
 		defer e.Unlock()
 		return Grant{}, s.rule.err
@@ -179,12 +171,12 @@ func (l *Limiter) takeLater(ctx context.Context, key string, q ask) (Grant, erro
 		}
 		return Grant{}, err
 	}
-	e.Lock()
+	e = s.lock()
 	defer e.Unlock()
 	if q.UpTo > 0 && !q.place {
 		e.Free(e.Now(), &queue.Permit{Needs: drawn, Granted: at, Answered: at})
 	}
-	return l.grant(drawn, at), nil
+	return s.grant(drawn, at), nil
 }
 
 // wish is how long a call with this context may wait, and q who goes first.
@@ -203,8 +195,7 @@ func (l *Limiter) wish(ctx context.Context, q *ask) wish {
 // and cannot wait that long are refused at once. Of a key beyond MaxKeys it
 // pauses all that share its account, unless there is a Store.
 func (l *Limiter) Pause(key string, until time.Time) {
-	e := l.engine
-	s := l.lock(key)
+	e, s := l.lock(key)
 	defer e.Unlock()
 	now := e.Now()
 	t := now.Add(time.Until(until))
@@ -222,9 +213,7 @@ func (l *Limiter) Pause(key string, until time.Time) {
 		s.quiet(now, t)
 	}
 	s.shut(e, now, t, "paused by hand")
-	for g := range l.joint {
-		if g != &s.Group {
-			e.Replan(now, g)
-		}
+	for g := range s.joint {
+		e.Replan(now, g)
 	}
 }

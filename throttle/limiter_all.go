@@ -57,45 +57,43 @@ func (l *Limiter) storable(keys []string) error {
 
 func (l *Limiter) takeTogether(ctx context.Context, keys []string, q ask) (Grant, error) {
 	p := l.wish(ctx, &q)
-	t := l.together(keys)
+	t, e := l.together(keys)
 	defer t.release()
-	e := l.engine
 	if t.err != nil {
 		defer e.Unlock()
 		return Grant{}, t.err
 	}
 	t.asked(&q)
 	g := q.Group
-	l.joint[g]++
+	t.join(g, 1)
 	drawn, at, _, err := q.takeLocked(e, e.Now(), nil, &p)
-	e.Lock()
+	e = t.subjects[0].lock()
 	defer e.Unlock()
-	if l.joint[g]--; l.joint[g] == 0 {
-		delete(l.joint, g)
-	}
+	t.join(g, -1)
 	if err != nil {
 		return Grant{}, t.named(err)
 	}
 	for _, s := range q.more.scopes {
 		s.counters.granted++
 	}
-	return l.grant(drawn, at), nil
+	return t.subjects[0].grant(drawn, at), nil
 }
 
 func (l *Limiter) tryTogether(keys []string, c Cost, held bool) (Grant, Decision) {
 	if len(keys) == 0 {
 		return Grant{}, Decision{Allowed: true, Limit: int64(unknown), Remaining: int64(unknown)}
 	}
-	t := l.together(keys)
+	t, e := l.together(keys)
 	defer t.release()
-	defer l.engine.Unlock()
+	defer e.Unlock()
 	if t.err != nil {
 		return Grant{}, Decision{RetryAfter: unknown}
 	}
 	q := ask{cost: c}
 	t.asked(&q)
-	d, draws, now := l.decide(t.subjects[0], &q, nil, false)
-	return l.tried(&d, draws, now, held), d
+	s := t.subjects[0]
+	d, draws, now := l.decide(e, s, &q, nil, false)
+	return l.tried(e, s, &d, draws, now, held), d
 }
 
 // several is keys, held.
@@ -106,8 +104,9 @@ type several struct {
 	err      error      // of the first that may not be asked
 }
 
-// together holds keys and takes the domain's lock.
-func (l *Limiter) together(keys []string) *several {
+// together holds keys and takes the lock of their domain, which is one: keys that
+// are taken together once share it for as long as they are kept.
+func (l *Limiter) together(keys []string) (*several, *queue.Domain) {
 	t := new(several)
 	made := false
 	defer func() {
@@ -119,22 +118,23 @@ func (l *Limiter) together(keys []string) *several {
 		if slices.Contains(t.keys, key) {
 			continue
 		}
-		entry, _ := l.hold(key)
-		l.engine.Unlock()
+		entry, e, _ := l.hold(key)
+		e.Unlock()
 		t.keys, t.entries = append(t.keys, key), append(t.entries, entry)
 	}
-	rules := make([]*rule, len(t.keys))
+	rules, homes := make([]*rule, len(t.keys)), make([]*queue.Domain, len(t.keys))
 	version := l.rules.version.Load()
 	for i, entry := range t.entries {
+		homes[i] = &entry.Value.home
 		if entry.Overflow {
-			rules[i] = l.rules.of(t.keys[i])
+			homes[i], rules[i] = l.domains.Shared, l.rules.of(t.keys[i])
 		}
 	}
-	l.engine.Lock()
+	e := lockJoined(homes)
 	for i, entry := range t.entries {
 		s := &entry.Value
 		if entry.Overflow {
-			s = l.share(rules[i], version)
+			s = l.share(e, rules[i], version)
 		}
 		t.subjects = append(t.subjects, s)
 		if t.err == nil {
@@ -142,7 +142,39 @@ func (l *Limiter) together(keys []string) *several {
 		}
 	}
 	made = true
-	return t
+	return t, e
+}
+
+// lockJoined makes one domain of all and takes its lock.
+func lockJoined(all []*queue.Domain) *queue.Domain {
+	for {
+		e := all[0].Lock()
+		if !slices.ContainsFunc(all, func(d *queue.Domain) bool { return !e.Is(d) }) {
+			return e
+		}
+		e.Unlock()
+		for _, d := range all[1:] {
+			queue.Join(all[0], d)
+		}
+	}
+}
+
+// join notes at the keys besides the first that n more requests of g, the group of
+// that one, wait for them.
+func (t *several) join(g *queue.Group, n int) {
+	for _, s := range t.subjects[1:] {
+		if &s.Group == g {
+			continue // keys without room share it
+		}
+		if s.joint == nil {
+			s.joint = make(map[*queue.Group]int)
+		}
+		if s.joint[g] += n; s.joint[g] == 0 {
+			if delete(s.joint, g); len(s.joint) == 0 {
+				s.joint = nil
+			}
+		}
+	}
 }
 
 func (t *several) release() {
@@ -178,9 +210,9 @@ func (t *several) named(err error) error {
 func (l *Limiter) shared(keys []string) ([]fleet.Key, error) {
 	list := make([]fleet.Key, 0, len(keys))
 	for _, key := range keys {
-		s := l.lock(key)
+		e, s := l.lock(key)
 		r := s.rule
-		l.engine.Unlock()
+		e.Unlock()
 		if r.err != nil {
 			return nil, r.err
 		}

@@ -10,7 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/internal/table"
 	"github.com/weirhttp/weir/throttle/internal/farstore"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // withAndWithoutStore runs f for a Limiter of its own and for one with a Store.
@@ -33,12 +35,20 @@ func withAndWithoutStore(t *testing.T, c LimiterConfig, f func(t *testing.T, l *
 
 // quiet returns what is wrong with l, if nothing happens and so many wait.
 func quiet(l *Limiter, waiting int) error {
-	l.engine.Lock()
-	defer l.engine.Unlock()
-	if l.engine.Waiting != waiting || waiting == 0 && len(l.joint) != 0 {
-		return fmt.Errorf("%d wait, %d groups for several keys, want %d", l.engine.Waiting, len(l.joint), waiting)
+	var err error
+	wait, joint := 0, 0
+	domains := make(map[*queue.Domain]bool)
+	l.keys.All(func(entry *table.Entry[subject]) {
+		e := entry.Value.lock()
+		defer e.Unlock()
+		if joint += len(entry.Value.joint); !domains[e] {
+			domains[e], wait, err = true, wait+e.Waiting, errors.Join(err, e.Check())
+		}
+	})
+	if wait != waiting || waiting == 0 && joint != 0 {
+		return fmt.Errorf("%d wait, %d groups for several keys, want %d", wait, joint, waiting)
 	}
-	return l.engine.Check()
+	return err
 }
 
 var planAndUser = LimiterConfig{Budgets: budgetsOf(map[string]string{

@@ -32,29 +32,29 @@ func (l *Limiter) SetBudget(pattern string, b Budget) error {
 // refresh brings what is kept of a key up to date, if anybody waits for it.
 // Others are when they are used.
 func (l *Limiter) refresh(entry *table.Entry[subject]) {
-	e := l.engine
 	if entry.Overflow {
-		e.Lock()
+		e := l.domains.Shared.Lock()
 		defer e.Unlock()
 		for _, s := range l.over {
 			if r := l.rules.again(s.rule); r != nil {
-				l.renew(s, r, l.rules.version.Load())
+				l.renew(e, s, r, l.rules.version.Load())
 			}
 		}
 		return
 	}
-	e.Lock()
-	waits := entry.Value.Waiting > 0 || len(l.joint) > 0
-	made := entry.Value.rule != nil
+	s := &entry.Value
+	e := s.lock()
+	waits := s.Waiting > 0 || len(s.joint) > 0
+	made := s.rule != nil
 	e.Unlock()
 	if !waits || !made {
 		return
 	}
 	version := l.rules.version.Load()
 	r := l.rules.of(entry.Key)
-	e.Lock()
+	e = s.lock()
 	defer e.Unlock()
-	l.renew(&entry.Value, r, version)
+	l.renew(e, s, r, version)
 }
 
 // again is what became of the rule of a pattern; nil: there is none of its name.
@@ -95,8 +95,7 @@ func (l *Limiter) Reset(key string) error {
 
 // fill gives key as many units as of says of each.
 func (l *Limiter) fill(key string, of func(unit string) int64) error {
-	e := l.engine
-	s := l.lock(key)
+	e, s := l.lock(key)
 	r := s.rule
 	if r.err == nil {
 		now := e.Now()

@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhttp/weir/internal/table"
@@ -11,53 +12,47 @@ import (
 // subject is what a Limiter keeps of a key. It is made when the key is first
 // locked: until then, and in the table's overflow entry, it has no rule.
 type subject struct {
+	home queue.Domain // see lock
 	scope
-	rule *rule
-	over bool // shared by keys of one rule for which there was no room
+	rule  *rule
+	joint map[*queue.Group]int // groups of other keys, of which so many wait for this one too; nil: none
+
+	word  *atomic.Uint64 // of the newest grants; nil: none yet
+	flags uint8          // bits of word that grants have
+	over  bool           // shared by keys of one rule for which there was no room
 }
 
-// lock takes the domain's lock and returns what is kept of key, which is not
-// evicted before that is released.
-func (l *Limiter) lock(key string) *subject {
-	e := l.engine
-	e.Lock()
-	if h := l.hot; h != nil && h.Key == key && h.Value.version == l.rules.version.Load() {
-		return &h.Value
+// lock takes the lock of s's domain. That is its own until s is taken together
+// with other keys: then they share one. What keys without room share is in the
+// shared domain.
+func (s *subject) lock() *queue.Domain { return s.home.Lock() }
+
+// lock returns what is kept of key, and takes its domain's lock, until which is
+// given up it is not dropped.
+func (l *Limiter) lock(key string) (*queue.Domain, *subject) {
+	if entry := l.keys.Glance(key); entry != nil {
+		s := &entry.Value
+		e := s.lock()
+		if s.version == l.rules.version.Load() && entry.Visit() {
+			return e, s
+		}
+		e.Unlock()
 	}
-	return l.lockOther(key)
+	entry, e, s := l.hold(key)
+	entry.Release() // whoever wants to drop it takes the lock first, to ask whether it is idle
+	return e, s
 }
 
-// lockOther is lock for a key that is not the one used last. It gives up the
-// lock meanwhile: the table calls idle, which takes it.
-func (l *Limiter) lockOther(key string) *subject {
-	e := l.engine
-	if l.hot != nil {
-		l.hot.Release()
-		l.hot = nil
-	}
-	e.Unlock()
-	entry, s := l.hold(key)
-	if entry.Overflow {
-		entry.Release() // what the key shares there stays as long as it is not idle
-		return s
-	}
-	if l.hot != nil {
-		l.hot.Release()
-	}
-	l.hot = entry
-	return s
-}
-
-// hold finds the place of key, takes the domain's lock and returns what is kept
-// of key. The place is to be released.
-func (l *Limiter) hold(key string) (*table.Entry[subject], *subject) {
-	e := l.engine
+// hold finds the place of key, and returns what is kept of it with its domain's
+// lock taken. The place is to be released.
+func (l *Limiter) hold(key string) (*table.Entry[subject], *queue.Domain, *subject) {
 	entry := l.keys.Acquire(key, time.Time{})
 	version := l.rules.version.Load()
+	s := &entry.Value
 	if !entry.Overflow {
-		e.Lock()
-		if entry.Value.version == version {
-			return entry, &entry.Value
+		e := s.lock()
+		if s.version == version {
+			return entry, e, s
 		}
 		e.Unlock()
 	}
@@ -69,37 +64,40 @@ func (l *Limiter) hold(key string) (*table.Entry[subject], *subject) {
 	}()
 	r := l.rules.of(key)
 	done = true
-	e.Lock()
 	if entry.Overflow {
-		l.overflowed++
-		return entry, l.share(r, version)
+		l.overflowed.Add(1)
+		e := l.domains.Shared.Lock()
+		return entry, e, l.share(e, r, version)
 	}
-	l.renew(&entry.Value, r, version)
-	return entry, &entry.Value
+	e := s.lock()
+	l.renew(e, s, r, version)
+	return entry, e, s
 }
 
-// share is what keys of r share for which there is no room. The domain's lock is held.
-func (l *Limiter) share(r *rule, version uint32) *subject {
+// share is what keys of r share for which there is no room. e is the shared domain,
+// locked.
+func (l *Limiter) share(e *queue.Domain, r *rule, version uint32) *subject {
 	s := l.over[r.name]
 	if s == nil {
 		if len(l.over) >= mostOver {
-			l.forget()
+			l.forget(e)
 		}
 		if len(l.over) >= mostOver {
 			r = &rule{err: fmt.Errorf("throttle: MaxKeys: %d keys with room to keep are in use, and %d budgets beyond", l.limits.maxKeys, mostOver)}
 		}
 		s = &subject{scope: scope{key: "others", Group: queue.Group{Gate: l.domains.NewGate()}}, over: true}
+		l.domains.Share(&s.home)
 		if r.err == nil {
 			l.over[r.name] = s
 		}
 	}
-	l.renew(s, r, version)
+	l.renew(e, s, r, version)
 	return s
 }
 
 // forget drops what keys without room share and nobody uses.
-func (l *Limiter) forget() {
-	now := l.engine.Now()
+func (l *Limiter) forget(e *queue.Domain) {
+	now := e.Now()
 	for name, s := range l.over {
 		if s.idle(now) {
 			delete(l.over, name)
@@ -108,18 +106,17 @@ func (l *Limiter) forget() {
 }
 
 // renew makes the accounts of s by r, as of a version of the rules, and plans
-// those anew that wait. The domain's lock is held.
-func (l *Limiter) renew(s *subject, r *rule, version uint32) {
+// those anew that wait. e is its domain, locked.
+func (l *Limiter) renew(e *queue.Domain, s *subject, r *rule, version uint32) {
 	if s.rule == r {
 		s.version = version
 		return
 	}
 	if s.rule != nil {
-		defer l.redraw(s)
+		defer s.redraw(e)
 	}
 	s.rule, s.version = r, version
 	s.Gate.Group = &s.Group
-	e := l.engine
 	old := make([]*queue.Account, 0, len(s.own))
 	for _, m := range s.own {
 		old = append(old, m.a)
@@ -143,29 +140,32 @@ func (l *Limiter) renew(s *subject, r *rule, version uint32) {
 	s.rest(now, s.Gate.Paused, false)
 }
 
-// redraw plans those anew that wait for s.
-func (l *Limiter) redraw(s *subject) {
-	now := l.engine.Last()
+// redraw plans those anew that wait for s, which is locked.
+func (s *subject) redraw(e *queue.Domain) {
+	now := e.Last()
 	if s.Waiting > 0 {
-		l.engine.Redraw(now, &s.Group)
+		e.Redraw(now, &s.Group)
 	}
-	for g := range l.joint { // of several keys, this may be one
-		if g != &s.Group {
-			l.engine.Redraw(now, g)
-		}
+	for g := range s.joint {
+		e.Redraw(now, g)
 	}
 }
 
 // idle reports whether nothing would be lost by forgetting s.
 func (l *Limiter) idle(s *subject, _ time.Time) bool {
-	l.engine.Lock()
-	defer l.engine.Unlock()
-	now := l.engine.Now()
-	if s.rule != nil {
-		return s.scope.idle(now)
+	e := s.lock()
+	made, idle := s.rule != nil, false
+	if made {
+		idle = s.scope.idle(e.Now())
 	}
+	e.Unlock()
+	if made {
+		return idle
+	}
+	e = l.domains.Shared.Lock()
+	defer e.Unlock()
 	for _, o := range l.over {
-		if !o.scope.idle(now) {
+		if !o.scope.idle(e.Now()) {
 			return false
 		}
 	}

@@ -24,23 +24,24 @@ type LimiterStats struct {
 // holds nobody up for longer.
 func (l *Limiter) Stats() LimiterStats {
 	s := LimiterStats{Keys: make([]HostStats, 0, l.keys.Len())}
-	e := l.engine
 	l.keys.All(func(entry *table.Entry[subject]) {
-		e.Lock()
-		defer e.Unlock()
-		now := e.Now()
 		if !entry.Overflow {
+			e := entry.Value.lock()
+			defer e.Unlock()
 			if entry.Value.rule != nil {
-				s.Keys = append(s.Keys, entry.Value.stats(now, entry.Key))
+				s.Keys = append(s.Keys, entry.Value.stats(e.Now(), entry.Key))
 			}
 			return
 		}
+		e := l.domains.Shared.Lock()
+		defer e.Unlock()
+		now := e.Now()
 		for _, o := range l.over {
 			h := o.stats(now, "others")
 			h.Overflow = true
 			s.Keys = append(s.Keys, h)
 		}
-		s.Overflow = l.overflowed
+		s.Overflow = l.overflowed.Load()
 	})
 	return s
 }

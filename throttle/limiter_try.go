@@ -32,11 +32,11 @@ func (l *Limiter) TryTake(key string, c Cost) (Grant, Decision) {
 // are kept one by one.
 func (l *Limiter) Look(key string, c Cost) Decision {
 	q := ask{cost: c}
-	s := l.lock(key)
+	e, s := l.lock(key)
 	var room [4]queue.Need
-	d, _, _ := l.decide(s, &q, room[:0], true)
+	d, _, _ := l.decide(e, s, &q, room[:0], true)
 	r := s.rule
-	l.engine.Unlock()
+	e.Unlock()
 	if l.fleet == nil || r.err != nil || c.check() != nil {
 		return d
 	}
@@ -52,31 +52,30 @@ func (l *Limiter) Look(key string, c Cost) Decision {
 // Store may yet refuse, is made one.
 func (l *Limiter) try(key string, c Cost, held bool) (Decision, Grant) {
 	q := ask{cost: c}
-	s := l.lock(key)
-	defer l.engine.Unlock()
+	e, s := l.lock(key)
+	defer e.Unlock()
 	var room [4]queue.Need
-	d, draws, now := l.decide(s, &q, room[:0], false)
-	return d, l.tried(&d, draws, now, held)
+	d, draws, now := l.decide(e, s, &q, room[:0], false)
+	return d, l.tried(e, s, &d, draws, now, held)
 }
 
 // tried makes the grant of what decide granted.
-func (l *Limiter) tried(d *Decision, draws []queue.Need, now instant, held bool) (g Grant) {
+func (l *Limiter) tried(e *queue.Domain, s *subject, d *Decision, draws []queue.Need, now instant, held bool) (g Grant) {
 	if !d.Allowed {
 		return g
 	}
 	if !held {
-		l.engine.Free(now, &queue.Permit{Needs: draws, Granted: now, Answered: now})
+		e.Free(now, &queue.Permit{Needs: draws, Granted: now, Answered: now})
 	}
 	if held || l.fleet != nil {
-		g = l.grant(draws, now)
+		g = s.grant(draws, now)
 	}
 	return g
 }
 
 // decide is try for q, which is one of s, with the lock held; looking spends
 // nothing. What q draws on is appended to buf.
-func (l *Limiter) decide(s *subject, q *ask, buf []queue.Need, look bool) (d Decision, draws []queue.Need, now instant) {
-	e := l.engine
+func (l *Limiter) decide(e *queue.Domain, s *subject, q *ask, buf []queue.Need, look bool) (d Decision, draws []queue.Need, now instant) {
 	if now = e.Now(); s.rule.err != nil {
 		d.RetryAfter = unknown
 		return d, nil, now

@@ -94,7 +94,7 @@ func TestTryTakeHoldsPlaces(t *testing.T) {
 		if d := l.Look("k", nil); d.Remaining != 99 {
 			t.Errorf("%d left, want 99: one was given back", d.Remaining)
 		}
-		if g, d := l.TryTake("k", Cost{requests: 1000}); d.Allowed || d.RetryAfter != unknown || g.l != nil {
+		if g, d := l.TryTake("k", Cost{requests: 1000}); d.Allowed || d.RetryAfter != unknown || g.of != nil {
 			t.Errorf("more than ever fits: %+v", d)
 		}
 		for i := range 2 {

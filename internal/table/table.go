@@ -134,6 +134,22 @@ func (t *Table[V]) Seen(key string) *Entry[V] {
 	return nil
 }
 
+// Glance is Seen for one who does not hold what it finds, but calls Visit.
+func (t *Table[V]) Glance(key string) *Entry[V] {
+	h := t.hash(key)
+	return t.shardOf(h).index.Load().find(h, key)
+}
+
+// Visit reports whether e, which the caller does not hold, is still in its table. It
+// is called under a lock that idle takes, too: until that is given up e is not
+// dropped, nor after that if it is not idle then.
+func (e *Entry[V]) Visit() bool {
+	if !e.touched.Load() {
+		e.touched.Store(true)
+	}
+	return !e.dropped()
+}
+
 // dropped reports that e is in its table no more.
 func (e *Entry[V]) dropped() bool { return e.refs.Load() < dead/2 }
 
@@ -205,7 +221,7 @@ func (t *Table[V]) room(s *shard[V], now time.Time) bool {
 			s.hand = 0
 		}
 		e := s.ring[s.hand]
-		if e.touched.Swap(false) || e.refs.Load() != 0 || !t.idle(&e.Value, now) || !e.refs.CompareAndSwap(0, dead) {
+		if e.touched.Swap(false) || e.refs.Load() != 0 || !t.idle(&e.Value, now) || !e.drop() {
 			s.hand++
 			continue
 		}
@@ -217,6 +233,19 @@ func (t *Table[V]) room(s *shard[V], now time.Time) bool {
 		s.hand++ // or newcomers would drop one another, and those that are old stay
 	}
 	return len(s.ring) < s.cap
+}
+
+// drop marks e as dropped and reports whether it is. It is not if anybody holds it,
+// or used it since it was found idle: then it may be idle no more.
+func (e *Entry[V]) drop() bool {
+	if !e.refs.CompareAndSwap(0, dead) {
+		return false
+	}
+	if e.touched.Load() {
+		e.refs.Add(-dead)
+		return false
+	}
+	return true
 }
 
 // meet remembers that the key of hash h drew on the overflow.

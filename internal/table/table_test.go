@@ -303,3 +303,29 @@ func TestDroppedEntriesAreNotKept(t *testing.T) {
 		t.Errorf("%d of 10000 are found, want 100", found)
 	}
 }
+
+// An entry that is used between the question whether it is idle and its end stays:
+// held and released, or visited by one who does not hold it.
+func TestEntriesUsedMeanwhileAreNotDropped(t *testing.T) {
+	for name, use := range map[string]func(e *Entry[int]) bool{
+		"held":    func(e *Entry[int]) bool { ok := e.Hold(); e.Release(); return ok },
+		"visited": (*Entry[int]).Visit,
+	} {
+		var e *Entry[int]
+		asked := 0
+		tab := New(1, func(string) int { return 0 }, func(*int, time.Time) bool {
+			if asked++; asked == 1 && !use(e) {
+				t.Errorf("%s: it was gone already", name)
+			}
+			return asked == 1
+		})
+		e = tab.Acquire("a", time.Time{})
+		e.Release()
+		for asked == 0 {
+			tab.Acquire("b", time.Time{}).Release()
+		}
+		if tab.Glance("a") != e || !e.Visit() {
+			t.Errorf("%s: dropped", name)
+		}
+	}
+}

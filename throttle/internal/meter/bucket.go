@@ -12,12 +12,13 @@ import (
 // that those who come later wait for.
 //
 // As long as there is plenty, what is taken is only noted. It is charged in one
-// step when the bucket runs short; if it is full before, nothing is left to charge.
+// step when the bucket runs short; if it is full before, nothing is left to charge,
+// and there need be no limiter: most keys never run short.
 type bucket struct {
-	lim       rate.Limiter
-	noted     float64 // taken, not charged to lim
-	since     Instant // when the first of it was taken
-	tokens    float64 // as of seen
+	lim       *rate.Limiter // nil: it would be full
+	noted     float64       // taken, not charged to lim
+	since     Instant       // when the first of it was taken
+	tokens    float64       // as of seen
 	seen      Instant
 	drained   float64 // tokens that drain took
 	end       Instant // of the pause it took them for
@@ -27,7 +28,16 @@ type bucket struct {
 
 // fill makes b a bucket that holds tokens of size at now, at any level.
 func (b *bucket) fill(now Instant, perSecond float64, size int, tokens float64) {
-	b.lim = rate.Limiter{}
+	if b.tokens, b.seen, b.noted = tokens, now, 0; tokens >= float64(size) {
+		b.lim = nil
+		return
+	}
+	b.open(now, perSecond, size, tokens)
+}
+
+// open makes the limiter of a bucket that held so many tokens at now.
+func (b *bucket) open(now Instant, perSecond float64, size int, tokens float64) {
+	b.lim = new(rate.Limiter)
 	whole := 0.0
 	if tokens < 0 {
 		whole = math.Ceil(-tokens)
@@ -40,7 +50,6 @@ func (b *bucket) fill(now Instant, perSecond float64, size int, tokens float64) 
 	b.lim.SetLimitAt(from, rate.Limit(perSecond))
 	b.lim.SetBurstAt(from, size)
 	b.owe(from, size, whole)
-	b.tokens, b.seen, b.noted = tokens, now, 0
 }
 
 // owe takes n tokens whatever there is: a debt, by reservations. Where an int
@@ -76,7 +85,9 @@ func (b *bucket) look(now Instant, s *Rate) {
 func (b *bucket) flow(now Instant, s *Rate, most int) {
 	b.tokens += float64(now-b.seen) / 1e9 * s.perSecond
 	if b.tokens >= float64(most) {
-		b.tokens, b.noted = float64(most), 0
+		if b.tokens, b.noted = float64(most), 0; most == s.Burst {
+			b.lim = nil
+		}
 	}
 	b.seen = now
 }
@@ -113,15 +124,18 @@ func (b *bucket) take(now Instant, s *Rate, n int64, held bool) Token {
 	}
 	b.tokens -= float64(n)
 	if b.noted += float64(n); b.tokens < 1 || b.noted > float64(s.Burst) {
-		b.charge(s.Burst)
+		b.charge(s)
 	}
 	return m
 }
 
 // charge charges what is noted as of the first of it: since then lim may have
 // been full, and what flows into it then is lost.
-func (b *bucket) charge(size int) {
-	t := b.since.Time()
+func (b *bucket) charge(s *Rate) {
+	t, size := b.since.Time(), s.Burst
+	if b.lim == nil {
+		b.open(b.since, s.perSecond, size, float64(size))
+	}
 	if b.noted > float64(size) || !b.lim.AllowN(t, int(b.noted)) {
 		b.owe(t, size, b.noted)
 	}

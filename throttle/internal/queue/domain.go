@@ -30,9 +30,10 @@ type Domain struct {
 	last    meter.Instant
 	order   uint64 // the last that Arrive returned
 	of      *Domains
-	into    *Domain // that has taken its place; nil: none. Changes under joining as well
-	crowd   *crowd  // nil: nobody waits
-	Waiting int     // requests
+	into    atomic.Pointer[Domain] // that has taken its place; nil: none. Changes once, under joining as well
+	joined  int                    // that it has taken the place of
+	crowd   *crowd                 // nil: nobody waits
+	Waiting int                    // requests
 }
 
 // A crowd is what a domain needs as long as somebody waits.
@@ -66,6 +67,15 @@ func (d *Domains) New() *Domain {
 // Begin makes of the zero e what New returns.
 func (d *Domains) Begin(e *Domain) { e.of, e.last = d, 1 }
 
+// Fresh is the domain that New returns, for the memory of somebody else.
+func (d *Domains) Fresh() Domain { return Domain{of: d, last: 1} }
+
+// Share makes of the zero e a domain that is joined to the shared one.
+func (d *Domains) Share(e *Domain) {
+	d.Begin(e)
+	e.into.Store(d.Shared)
+}
+
 // NewGate makes the gate of a group, which is to be its Group.
 func (d *Domains) NewGate() Account { return Account{Meter: meter.Open{}, Label: &d.gate} }
 
@@ -76,7 +86,7 @@ func (d *Domains) Read() meter.Instant { return meter.Instant(time.Since(d.Epoch
 // the one whose lock it is. Until Unlock nothing else does.
 func (e *Domain) Lock() *Domain {
 	e.mu.Lock()
-	if e.into == nil {
+	if e.into.Load() == nil {
 		return e
 	}
 	return e.follow()
@@ -84,9 +94,19 @@ func (e *Domain) Lock() *Domain {
 
 // follow is Lock of a domain that was joined to another, and is locked.
 func (e *Domain) follow() *Domain {
-	into := e.into
+	into := e.into.Load()
 	e.mu.Unlock()
 	return into.Lock()
+}
+
+// Is reports whether o is e or was joined to it. e's lock is held.
+func (e *Domain) Is(o *Domain) bool {
+	for ; o != nil; o = o.into.Load() {
+		if o == e {
+			return true
+		}
+	}
+	return false
 }
 
 // Unlock gives the lock up.
@@ -99,16 +119,16 @@ func Join(a, b *Domain) *Domain {
 	d := a.of
 	d.joining.Lock()
 	defer d.joining.Unlock()
-	for a.into != nil {
-		a = a.into
+	for a.into.Load() != nil {
+		a = a.into.Load()
 	}
-	for b.into != nil {
-		b = b.into
+	for b.into.Load() != nil {
+		b = b.into.Load()
 	}
 	switch {
 	case a == b:
 		return a
-	case a == d.Shared:
+	case a == d.Shared, b != d.Shared && a.joined > b.joined: // so that nobody has a long way to the last
 		a, b = b, a
 	}
 	a.mu.Lock() // nobody else locks two, so in any order
@@ -116,7 +136,8 @@ func Join(a, b *Domain) *Domain {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last, b.order = max(b.last, a.last), max(b.order, a.order)
-	a.into = b
+	a.into.Store(b)
+	b.joined += a.joined + 1
 	a.hand(b)
 	return b
 }
