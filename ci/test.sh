@@ -23,7 +23,7 @@ for m in $(modules); do
 	[ "$m" = . ] || test_module "$m"
 done
 step "a million keys"
-go test -run '^TestMillion' -timeout 10m ./throttle
+WEIR_MILLION=1 go test -run '^TestMillion' -timeout 10m ./throttle
 for m in $(modules); do
 	step "without the workspace: $m"
 	(cd "$m" && GOWORK=off go build ./... && GOWORK=off go test -short -timeout 20m ./...)

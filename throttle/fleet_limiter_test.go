@@ -223,3 +223,32 @@ func TestSharedPart(t *testing.T) {
 		}
 	})
 }
+
+// A Limiter's Take with a store obeys MaxWait, gets parts, and pauses for all.
+func TestSharedLimiterParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ls := sharedLimiters(t, store.NewMemory(), "10/h burst 10", 2)
+		for i, step := range []struct {
+			most, want int64
+		}{{4, 4}, {1, 1}, {7, 5}} {
+			if n, err := ls[i%2].TakeUpTo(t.Context(), "k", "", step.most); err != nil || n != step.want {
+				t.Errorf("step %d: %d, %v", i, n, err)
+			}
+		}
+		start := time.Now()
+		var e *Error
+		if _, err := ls[1].Take(WithMaxWait(t.Context(), time.Minute), "k", nil); !errors.As(err, &e) || e.Reason != WaitTooLong || time.Since(start) > sec {
+			t.Errorf("got %v after %v", err, time.Since(start))
+		}
+		ls[0].Pause("j", time.Now().Add(30*sec))
+		time.Sleep(sec)
+		if d := ls[1].Try("j", nil); d.Allowed || d.RetryAfter < 28*sec || d.RetryAfter > 30*sec {
+			t.Errorf("a pause of another process: %+v", d)
+		}
+		ls[0].Pause("j", time.Now())
+		time.Sleep(sec)
+		if d := ls[1].Try("j", nil); !d.Allowed {
+			t.Errorf("its end: %+v", d)
+		}
+	})
+}

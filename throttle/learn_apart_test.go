@@ -1,10 +1,13 @@
 package throttle
 
 import (
+	"context"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -134,5 +137,82 @@ func TestASpentEndpointHoldsUpNobody(t *testing.T) {
 			})
 		}
 		wg.Wait()
+	})
+}
+
+func TestTwoCredentialsDoNotPauseEachOther(t *testing.T) {
+	n := 0
+	learnRun(t, Config{}, func(r *http.Request, now time.Time) *http.Response {
+		if n++; n == 1 {
+			return reply(429, "Retry-After", "20")
+		}
+		return reply(200)
+	}, func(t *testing.T, rt *Transport, _ *server) {
+		one(t, rt, "http://h/v1", "Authorization", "Bearer a")
+		if status, took := one(t, rt, "http://h/v1", "Authorization", "Bearer b"); status != 200 || took > time.Second {
+			t.Errorf("the other credential got %d after %v, want 200 at once", status, took)
+		}
+		if status, took := one(t, rt, "http://h/v1", "Authorization", "Bearer a"); status != 200 || took < 19*time.Second {
+			t.Errorf("the refused credential got %d after %v, want 200 after 20s", status, took)
+		}
+	})
+}
+
+func TestANamedLimitDoesNotStopOtherKinds(t *testing.T) {
+	var zero time.Time
+	learnRun(t, Config{}, func(r *http.Request, now time.Time) *http.Response {
+		if zero.IsZero() {
+			zero = now
+		}
+		if strings.HasPrefix(r.URL.Path, "/search/") {
+			if now.Sub(zero) < 30*time.Second {
+				return reply(403, "X-RateLimit-Limit", "30", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", reset(zero, 30*time.Second), "X-RateLimit-Resource", "search")
+			}
+			return reply(200, "X-RateLimit-Limit", "30", "X-RateLimit-Remaining", "29", "X-RateLimit-Reset", reset(zero, 90*time.Second), "X-RateLimit-Resource", "search")
+		}
+		return reply(200, "X-RateLimit-Limit", "5000", "X-RateLimit-Remaining", "4000", "X-RateLimit-Reset", reset(zero, time.Hour), "X-RateLimit-Resource", "core")
+	}, func(t *testing.T, rt *Transport, _ *server) {
+		one(t, rt, "http://h/repos/x")
+		one(t, rt, "http://h/search/x")
+		if status, took := one(t, rt, "http://h/repos/x"); status != 200 || took > time.Second {
+			t.Errorf("another kind got %d after %v, want 200 at once", status, took)
+		}
+		if status, took := one(t, rt, "http://h/search/y"); status != 200 || took < 28*time.Second || took > 33*time.Second {
+			t.Errorf("the limited kind got %d after %v, want 200 after 30s", status, took)
+		}
+	})
+}
+
+func TestOneSlowEndpointDoesNotSlowOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sleepy{server: server{trip: 20 * time.Millisecond}}
+		s.work = func(r *http.Request) (time.Duration, *http.Response) {
+			if strings.HasPrefix(r.URL.Path, "/slow") {
+				return time.Hour, nil
+			}
+			return 10 * time.Millisecond, nil
+		}
+		rt, err := New(s, Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		swarm(rt, 400, "http://h/fast")
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range 30 {
+				r, _ := http.NewRequest("GET", "http://h/slow", nil)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				_, _ = rt.RoundTrip(r.WithContext(ctx))
+				cancel()
+			}
+		}()
+		time.Sleep(20 * time.Second)
+		start := time.Now()
+		swarm(rt, 400, "http://h/fast")
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("400 quick requests took %v beside a dead endpoint, want well under a second", took)
+		}
+		<-done
 	})
 }

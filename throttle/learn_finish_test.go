@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strconv"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,7 +13,6 @@ import (
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
-	"github.com/weirhttp/weir/throttle/store"
 )
 
 // under starts n requests of kind k and returns the ticket of the last.
@@ -161,119 +158,4 @@ func TestLostAttempts(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Resume ends what the server asked for, for the host and its partitions, and
-// lets those go that wait.
-func TestResumeEndsTheServersPause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		refuse := true
-		tr := newTransport(t, newBase(func(r *http.Request) (*http.Response, error) {
-			if refuse {
-				return testnet.Answer(r, 429, http.Header{"Retry-After": {"60"}}, nil), nil
-			}
-			return testnet.Answer(r, 200, nil, nil), nil
-		}), Config{Partition: func(r *http.Request) string { return strings.Trim(r.URL.Path, "/") }})
-		for _, path := range []string{"", "a"} {
-			mustGet(t, tr, "http://h/"+path)
-		}
-		refuse = false
-		start := time.Now()
-		done := make(chan time.Duration, 2)
-		for _, path := range []string{"", "a"} {
-			go func() {
-				mustGet(t, tr, "http://h/"+path)
-				done <- time.Since(start)
-			}()
-		}
-		time.Sleep(5 * sec)
-		tr.Resume("h")
-		for range 2 {
-			if d := <-done; d != 5*sec {
-				t.Errorf("one went after %v, want at once after 5s", d)
-			}
-		}
-	})
-}
-
-// A pause of the kinds beyond those told apart is shown and ended as others are.
-func TestResumeEndsThePauseOfOtherKinds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		refuse := false
-		b := newBase(func(r *http.Request) (*http.Response, error) {
-			if refuse {
-				return testnet.Answer(r, 429, http.Header{"Ratelimit": {`"search";r=0;t=60`}, "Ratelimit-Policy": {`"search";q=9;w=60`}, "Retry-After": {"60"}}, nil), nil
-			}
-			return testnet.Answer(r, 200, nil, nil), nil
-		})
-		tr := newTransport(t, b, Config{})
-		for i := range maxKinds {
-			mustGet(t, tr, "http://h/"+strconv.Itoa(i))
-		}
-		refuse = true
-		mustGet(t, tr, "http://h/one-more")
-		refuse = false
-		mustGet(t, tr, "http://h/1")
-		if n := len(tr.Stats().Hosts[0].Learned); n != 2 {
-			t.Errorf("%d limits are shown, want the pause and the quota: %+v", n, tr.Stats().Hosts[0].Learned)
-		}
-		time.Sleep(sec)
-		tr.Resume("h")
-		for _, k := range tr.Stats().Hosts[0].Learned {
-			if k.Kind == LearnedPause {
-				t.Errorf("paused still: %v", k.Why)
-			}
-		}
-	})
-}
-
-// Retries, streams and other responses have one owner each: Settle finds no
-// other's grant.
-func TestSettleOfAnotherResponse(t *testing.T) {
-	tr := newTransport(t, newBase(nil), Config{Default: MustParseBudget("100 tokens/m burst 100")})
-	resp := mustGet(t, tr, "http://h/")
-	other := *resp
-	if err := Settle(&other, Cost{"tokens": 5}); err != errNoGrant {
-		t.Errorf("a copy: %v", err)
-	}
-	if err := Settle(resp, Cost{"tokens": 5}); err != nil {
-		t.Error(err)
-	}
-	if err := Settle(resp, Cost{"tokens": 5}); err != errSettled {
-		t.Errorf("twice: %v", err)
-	}
-	for _, resp := range []*http.Response{nil, {}} {
-		if err := Settle(resp, nil); err != errNoGrant {
-			t.Errorf("none: %v", err)
-		}
-	}
-}
-
-// A Limiter's Take with a store obeys MaxWait, gets parts, and pauses for all.
-func TestSharedLimiterParts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ls := sharedLimiters(t, store.NewMemory(), "10/h burst 10", 2)
-		for i, step := range []struct {
-			most, want int64
-		}{{4, 4}, {1, 1}, {7, 5}} {
-			if n, err := ls[i%2].TakeUpTo(t.Context(), "k", "", step.most); err != nil || n != step.want {
-				t.Errorf("step %d: %d, %v", i, n, err)
-			}
-		}
-		start := time.Now()
-		var e *Error
-		if _, err := ls[1].Take(WithMaxWait(t.Context(), time.Minute), "k", nil); !errors.As(err, &e) || e.Reason != WaitTooLong || time.Since(start) > sec {
-			t.Errorf("got %v after %v", err, time.Since(start))
-		}
-		ls[0].Pause("j", time.Now().Add(30*sec))
-		time.Sleep(sec)
-		if d := ls[1].Try("j", nil); d.Allowed || d.RetryAfter < 28*sec || d.RetryAfter > 30*sec {
-			t.Errorf("a pause of another process: %+v", d)
-		}
-		ls[0].Pause("j", time.Now())
-		time.Sleep(sec)
-		if d := ls[1].Try("j", nil); !d.Allowed {
-			t.Errorf("its end: %+v", d)
-		}
-	})
 }

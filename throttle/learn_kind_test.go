@@ -90,70 +90,6 @@ func TestKindsAreBounded(t *testing.T) {
 	}
 }
 
-// Limits beyond the bound are not kept, unless one that does not bind can go:
-// the one that was not heard of for the longest time.
-func TestQuotasAreBounded(t *testing.T) {
-	l := learning1()
-	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
-	for i := range maxQuotas {
-		q := l.quotaOf(at0(0), headers.Limit{Name: fmt.Sprint(i)}, k, nil)
-		q.heard, q.left, q.reset = at0(time.Duration(i)*sec), 0, known(at0(time.Hour))
-		l.bind(q, k, 1)
-	}
-	if l.quotaOf(at0(0), headers.Limit{Name: "more"}, k, nil) != nil || l.quotaOf(at0(0), headers.Limit{Name: "7"}, k, nil) != l.quotas[7] {
-		t.Error("one more than there is room for")
-	}
-	free, gone := l.quotas[9], l.quotas[4]
-	free.left, gone.reset.Known = 1, false
-	l.binds = false
-	if q := l.quotaOf(at0(0), headers.Limit{Name: "more"}, k, nil); q == nil || q.key.name != "more" || len(l.quotas) != maxQuotas || !l.binds || l.changes {
-		t.Fatalf("%v of %d", q, len(l.quotas))
-	}
-	for _, q := range append(l.quotas, k.quotas...) {
-		if q == gone {
-			t.Error("what was dropped is still there")
-		}
-	}
-	if len(k.quotas) != maxQuotas-1 {
-		t.Errorf("the kind has %d", len(k.quotas))
-	}
-	l.drop(free)
-	l.binds = false
-	l.bind(k.quotas[0], k, 1)
-	if l.binds {
-		t.Error("bound twice")
-	}
-	k.slow.now = 4
-	q := l.quotaOf(at0(0), headers.Limit{Name: "new"}, k, nil)
-	l.bind(q, k, 2)
-	if q.early != 6 || len(q.kinds) != 1 {
-		t.Errorf("%v units are missing of three others under way", q.early)
-	}
-	q.unbind(k)
-	if len(q.kinds) != 0 {
-		t.Error("still bound")
-	}
-}
-
-// A limit that is not mentioned any more is forgotten after ten minutes, or two
-// of its windows.
-func TestQuotasAreForgotten(t *testing.T) {
-	for _, test := range []struct {
-		window, after time.Duration
-		kept          bool
-	}{{0, forgetAt, true}, {0, forgetAt + 1, false}, {time.Hour, 2 * time.Hour, true}, {time.Hour, 2*time.Hour + 1, false}, {sec, forgetAt, true}} {
-		l := learning1()
-		k := l.kindOf(kindKey{"GET", "x"}, hourIn)
-		q := l.quotaOf(at0(0), headers.Limit{Name: "a"}, k, nil)
-		q.heard, q.key.window = at0(0), test.window
-		l.bind(q, k, 1)
-		l.forget(at0(test.after), k)
-		if kept := len(k.quotas) == 1 && len(l.quotas) == 1; kept != test.kept {
-			t.Errorf("%+v: kept %t", test, kept)
-		}
-	}
-}
-
 // Refusals belong to one kind if others sent later were accepted: eight of
 // them, and three refusals.
 func TestBlame(t *testing.T) {
@@ -269,49 +205,6 @@ func TestConcurrencyOrRate(t *testing.T) {
 		}
 		if got := l.concurrency(g, test.s); got != test.want {
 			t.Errorf("%s: %t", test.name, got)
-		}
-	}
-}
-
-// The words for what was learned.
-func TestLearnedInWords(t *testing.T) {
-	for x, want := range map[float64]string{0: "0", 5: "5", 5.25: "5.25", 99.99: "100", 100.4: "100", 123.6: "124", 1e6: "1000000", 1e15: "1e+15", 0.123456: "0.123"} {
-		if got := amount(x); got != want {
-			t.Errorf("%v: %s, want %s", x, got, want)
-		}
-	}
-	zero := time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)
-	at := func(d time.Duration) time.Time { return time.Time{}.Add(d) }
-	for d, want := range map[time.Duration]string{sec: "12:00:01", 12 * time.Hour: "00:00:00", 12*time.Hour + 1: "2026-01-16 00:00:00", 48 * time.Hour: "2026-01-17 12:00:00"} {
-		if got := clock(at(0), zero, at(d)); got != want {
-			t.Errorf("%v: %s, want %s", d, got, want)
-		}
-	}
-	for name, want := range map[string]string{"body": "the body", "x-ratelimit-limit": "X-RateLimit-Limit", "ratelimit": "RateLimit", "retry-after": "Retry-After"} {
-		if got := fieldName(name); got != want {
-			t.Errorf("%s: %s", name, got)
-		}
-	}
-	said := func(change func(*quota)) *quota {
-		q := heardQuota(3, 10, 0, 0, change)
-		q.source = "x-ratelimit-remaining"
-		return q
-	}
-	for _, test := range []struct {
-		q    *quota
-		want string
-	}{
-		{said(nil), "3 of 10 left, said by X-RateLimit-Remaining"},
-		{said(func(q *quota) { q.size.Known = false }), "3 left, said by X-RateLimit-Remaining"},
-		{said(func(q *quota) { q.key.name, q.key.unit = "core", "tokens" }), `3 of 10 tokens left of "core", said by X-RateLimit-Remaining`},
-		{said(func(q *quota) { q.reset = known(at0(30 * sec)) }), "3 of 10 left until 13:00:30, said by X-RateLimit-Remaining"},
-		{said(func(q *quota) { q.flows, q.refill = true, 2.5 }), "3 of 10 left, 2.5 more per second, said by X-RateLimit-Remaining"},
-		{said(func(q *quota) { q.refill = 2.5 }), "3 of 10 left, said by X-RateLimit-Remaining"},
-		{said(func(q *quota) { q.out = 5 }), "0 of 10 left, said by X-RateLimit-Remaining"},
-		{said(func(q *quota) { q.asking, q.key.name = true, "core" }), `one request asks what is left of "core", after the reset said by X-RateLimit-Remaining`},
-	} {
-		if got := test.q.told(at0(0), zero); got != test.want {
-			t.Errorf("got %s\nwant %s", got, test.want)
 		}
 	}
 }

@@ -155,18 +155,104 @@ func TestSpentQuotasOfOthers(t *testing.T) {
 	})
 }
 
-// TestResetNowIsNoEnd: a server whose reset says when the next request may come says
-// zero as long as something is left. That is no end of a window, after which all who
-// wait might go.
-func TestResetNowIsNoEnd(t *testing.T) {
-	for _, dialect := range []dialect{xAlways, ietfAlways} {
-		for _, trip := range []time.Duration{5 * time.Millisecond, 80 * time.Millisecond} {
-			s := limitedServer{kind: slidingLog, dialect: dialect, quota: 17, window: 2 * time.Second, trip: trip, workers: 91, calls: 85}
-			for range 8 { // the answers to what is under way at once come in any order
-				if n := s.refusals(t, func(int) string { return "one" }); n > 3 {
-					t.Errorf("%v: %d of %d calls refused, want three at most", s, n, s.calls)
-				}
+// learnRun runs f in virtual time with a Transport over a server.
+func learnRun(t *testing.T, c Config, answer func(r *http.Request, now time.Time) *http.Response, f func(t *testing.T, rt *Transport, s *server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(26 * 365 * 24 * time.Hour) // Unix times of the year 2000 are not taken for such
+		s := &server{trip: 40 * time.Millisecond, answer: answer}
+		rt, err := New(s, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(t, rt, s)
+	})
+}
+
+// one sends a request and returns its status and how long it took.
+func one(t *testing.T, rt http.RoundTripper, url string, pairs ...string) (int, time.Duration) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		r.Header.Set(pairs[i], pairs[i+1])
+	}
+	start := time.Now()
+	resp, err := rt.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode, time.Since(start)
+}
+
+func reset(now time.Time, d time.Duration) string { return strconv.FormatInt(now.Add(d).Unix(), 10) }
+
+func TestAUnitThatIsNotCountedPausesAndIsAsked(t *testing.T) {
+	n := 0
+	learnRun(t, Config{}, func(_ *http.Request, now time.Time) *http.Response {
+		if n++; n == 1 {
+			return reply(429, "X-RateLimit-Limit-Tokens", "1000", "X-RateLimit-Remaining-Tokens", "0", "X-RateLimit-Reset-Tokens", "6s")
+		}
+		return reply(200, "X-RateLimit-Limit-Tokens", "1000", "X-RateLimit-Remaining-Tokens", "10", "X-RateLimit-Reset-Tokens", "6s")
+	}, func(t *testing.T, rt *Transport, _ *server) {
+		one(t, rt, "http://h/v1")
+		if status, took := one(t, rt, "http://h/v1"); status != 200 || took < 5*time.Second || took > 10*time.Second {
+			t.Errorf("got %d after %v, want 200 after the reset", status, took)
+		}
+		for range 10 {
+			if _, took := one(t, rt, "http://h/v1"); took > time.Second {
+				t.Fatalf("waited %v for a unit that nobody counts", took)
 			}
 		}
+	})
+}
+
+// patient lets requests wait for hours.
+type patient struct{ *Transport }
+
+func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
+	return p.Transport.RoundTrip(r.WithContext(WithMaxWait(r.Context(), 10*time.Hour)))
+}
+
+// once sends n requests, one try each.
+func once(rt http.RoundTripper, n int, url string) {
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			r, _ := http.NewRequest("GET", url, nil)
+			if resp, err := rt.RoundTrip(r); err == nil {
+				resp.Body.Close()
+			}
+		})
 	}
+	wg.Wait()
+}
+
+func restrictionsOf(rt *Transport) string {
+	var all []string
+	for _, h := range rt.Stats().Hosts {
+		for _, r := range h.Restrictions {
+			all = append(all, r.Why)
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+func TestARefusalWithPlentyLeftIsOfAnotherLimit(t *testing.T) {
+	n := 0
+	learnRun(t, Config{}, func(_ *http.Request, now time.Time) *http.Response {
+		if n++; n == 2 {
+			return reply(429, "X-RateLimit-Limit", "5000", "X-RateLimit-Remaining", "4000", "X-RateLimit-Reset", reset(now, time.Hour))
+		}
+		return reply(200, "X-RateLimit-Limit", "5000", "X-RateLimit-Remaining", "4000", "X-RateLimit-Reset", reset(now, time.Hour))
+	}, func(t *testing.T, rt *Transport, _ *server) {
+		one(t, rt, "http://h/v1")
+		one(t, rt, "http://h/v1")
+		if status, took := one(t, rt, "http://h/v1"); status != 200 || took > 5*time.Second {
+			t.Errorf("got %d after %v, want the reset of a limit with plenty left not waited for", status, took)
+		}
+	})
 }

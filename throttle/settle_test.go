@@ -145,3 +145,25 @@ func TestBytesWrittenAndRead(t *testing.T) {
 		sameTimes(t, b.times(), 0, 0, time.Second, time.Second, 2*time.Second)
 	})
 }
+
+// Retries, streams and other responses have one owner each: Settle finds no
+// other's grant.
+func TestSettleOfAnotherResponse(t *testing.T) {
+	tr := newTransport(t, newBase(nil), Config{Default: MustParseBudget("100 tokens/m burst 100")})
+	resp := mustGet(t, tr, "http://h/")
+	other := *resp
+	if err := Settle(&other, Cost{"tokens": 5}); err != errNoGrant {
+		t.Errorf("a copy: %v", err)
+	}
+	if err := Settle(resp, Cost{"tokens": 5}); err != nil {
+		t.Error(err)
+	}
+	if err := Settle(resp, Cost{"tokens": 5}); err != errSettled {
+		t.Errorf("twice: %v", err)
+	}
+	for _, resp := range []*http.Response{nil, {}} {
+		if err := Settle(resp, nil); err != errNoGrant {
+			t.Errorf("none: %v", err)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -158,4 +159,96 @@ func TestUsualTimeOfAnAnswer(t *testing.T) {
 	if got := (&slowStart{}).usual(); got != 0 {
 		t.Errorf("of a fresh host: %v", got)
 	}
+}
+
+// sleepy is a server that has work to do before it answers.
+type sleepy struct {
+	server
+	work func(r *http.Request) (time.Duration, *http.Response)
+	busy int
+}
+
+func (s *sleepy) RoundTrip(r *http.Request) (*http.Response, error) {
+	time.Sleep(s.trip / 2)
+	s.mu.Lock()
+	d, resp := s.work(r)
+	if resp == nil {
+		s.busy++
+	} else {
+		s.refused++
+	}
+	s.mu.Unlock()
+	if resp == nil {
+		if err := testnet.Wait(r.Context(), d); err != nil {
+			s.mu.Lock()
+			s.busy--
+			s.mu.Unlock()
+			return nil, err
+		}
+		s.mu.Lock()
+		s.busy--
+		s.good++
+		s.mu.Unlock()
+		resp = reply(200)
+	}
+	time.Sleep(s.trip / 2)
+	resp.Request, resp.Body = r, http.NoBody
+	return resp, nil
+}
+
+func TestAConcurrencyLimitCutsRequestsAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sleepy{server: server{trip: 20 * time.Millisecond}}
+		s.work = func(*http.Request) (time.Duration, *http.Response) {
+			if s.busy >= 2 {
+				return 0, reply(429)
+			}
+			return time.Second, nil
+		}
+		rt, err := New(s, Config{MaxWait: 10 * time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		failed := swarm(rt, 60, "http://h/v1")
+		if took := time.Since(start); failed > 0 || s.refused > 20 || took > 45*time.Second {
+			t.Errorf("%d errors, %d refusals, %v; want 0, at most 20, at most 45s (30s is ideal)", failed, s.refused, took)
+		}
+	})
+}
+
+func TestOpenStreamsTakeNoPlace(t *testing.T) {
+	learnRun(t, Config{}, func(*http.Request, time.Time) *http.Response { return reply(200) },
+		func(t *testing.T, rt *Transport, _ *server) {
+			start := time.Now()
+			for range 200 {
+				r, _ := http.NewRequest("GET", "http://h/events", nil)
+				resp, err := rt.RoundTrip(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.Body.Close() // all stay open until the end
+			}
+			if took := time.Since(start); took > 9*time.Second {
+				t.Errorf("200 streams took %v to open, want a round trip each", took)
+			}
+		})
+}
+
+func TestAThousandOnAFreshHost(t *testing.T) {
+	used, until := 0, time.Time{}
+	learnRun(t, Config{MaxWait: 5 * time.Minute}, func(_ *http.Request, now time.Time) *http.Response {
+		if now.After(until) {
+			used, until = 0, now.Add(time.Minute)
+		}
+		if used++; used > 500 {
+			return reply(429, "Retry-After", strconv.Itoa(int(until.Sub(now).Seconds())+1))
+		}
+		return reply(200)
+	}, func(t *testing.T, rt *Transport, s *server) {
+		failed := swarm(rt, 1000, "http://h/v1")
+		if failed > 0 || s.good != 1000 || s.refused > 70 {
+			t.Errorf("%d answers, %d errors, %d refusals, want 1000, 0, at most about 64", s.good, failed, s.refused)
+		}
+	})
 }

@@ -1,0 +1,140 @@
+package throttle
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir/internal/testnet"
+)
+
+func TestRemainingWithoutReset(t *testing.T) {
+	tokens, last := 20.0, time.Time{}
+	learnRun(t, Config{}, func(_ *http.Request, now time.Time) *http.Response {
+		if !last.IsZero() {
+			tokens = min(20, tokens+now.Sub(last).Seconds()*10)
+		}
+		last = now
+		if tokens < 1 {
+			return reply(429, "X-RateLimit-Remaining", "0")
+		}
+		tokens--
+		return reply(200, "X-RateLimit-Remaining", strconv.Itoa(int(tokens)))
+	}, func(t *testing.T, rt *Transport, s *server) {
+		start := time.Now()
+		failed := swarm(rt, 120, "http://h/v1")
+		if took := time.Since(start); failed > 0 || s.refused > 12 || took > 20*time.Second {
+			t.Errorf("%d errors, %d refusals, %v; want 0, at most 12, at most 20s (10s is ideal)", failed, s.refused, took)
+		}
+	})
+}
+
+func TestRollingResets(t *testing.T) {
+	var log []time.Time
+	learnRun(t, Config{}, func(_ *http.Request, now time.Time) *http.Response {
+		for len(log) > 0 && now.Sub(log[0]) >= 10*time.Second {
+			log = log[1:]
+		}
+		status := 200
+		if len(log) < 50 {
+			log = append(log, now)
+		} else {
+			status = 429
+		}
+		left := (10*time.Second - now.Sub(log[0]) + time.Second - 1) / time.Second
+		return reply(status, "RateLimit-Policy", `"default";q=50;w=10`, "RateLimit", fmt.Sprintf(`"default";r=%d;t=%d`, 50-len(log), left))
+	}, func(t *testing.T, rt *Transport, s *server) {
+		start := time.Now()
+		failed := swarm(rt, 200, "http://h/v1")
+		if took := time.Since(start); failed > 0 || s.refused > 4 || took > 35*time.Second {
+			t.Errorf("%d errors, %d refusals, %v; want 0, at most 4, at most 35s (30s is ideal)", failed, s.refused, took)
+		}
+	})
+}
+
+func TestPaceSpreadsAWindow(t *testing.T) {
+	var zero time.Time
+	left := 60
+	var sent []time.Time
+	learnRun(t, Config{Pace: true}, func(_ *http.Request, now time.Time) *http.Response {
+		if zero.IsZero() {
+			zero = now.Truncate(time.Second)
+		}
+		sent = append(sent, now)
+		left--
+		return reply(200, "X-RateLimit-Limit", "60", "X-RateLimit-Remaining", strconv.Itoa(left), "X-RateLimit-Reset", reset(zero, time.Minute))
+	}, func(t *testing.T, rt *Transport, _ *server) {
+		swarm(rt, 50, "http://h/v1")
+		if took := sent[len(sent)-1].Sub(sent[0]); took < 45*time.Second || took > 58*time.Second {
+			t.Errorf("50 of 60 a minute took %v, want about 50s", took)
+		}
+	})
+}
+
+// TestFinerReset: a server whose window starts with its first request states
+// the window's end twice: in whole seconds of the clock, rounded up, and
+// exactly. Nobody waits for the roundings.
+func TestFinerReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(10 * time.Millisecond) // just after a whole second rounding costs most
+		const limit, window = 20, 2 * time.Second
+		var mu sync.Mutex
+		left, refused := 0, 0
+		var ends time.Time
+		b := newBase(func(r *http.Request) (*http.Response, error) {
+			time.Sleep(5 * time.Millisecond)
+			mu.Lock()
+			defer mu.Unlock()
+			now := time.Now()
+			if !now.Before(ends) {
+				left, ends = limit, now.Add(window)
+			}
+			h := http.Header{
+				"Date":              {now.UTC().Format(http.TimeFormat)},
+				"Retry-After":       {fmt.Sprint(float64(ends.Sub(now).Milliseconds()) / 1000)},
+				"X-Ratelimit-Limit": {fmt.Sprint(limit)}, "X-Ratelimit-Reset": {fmt.Sprint(ends.Add(time.Second - 1).Unix())},
+			}
+			status := 200
+			if left--; left < 0 {
+				left, status = 0, 429
+				refused++
+			}
+			h.Set("X-Ratelimit-Remaining", fmt.Sprint(left))
+			return testnet.Answer(r, status, h, nil), nil
+		})
+		tr := newTransport(t, b, Config{})
+		start := time.Now()
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				for range 10 {
+					mustGet(t, tr, "http://a/")
+				}
+			})
+		}
+		wg.Wait()
+		if took, ideal := time.Since(start), 9*window; took > ideal*11/10 || refused > 2 {
+			t.Errorf("took %v with %d refusals, ideal %v", took, refused, ideal)
+		}
+	})
+}
+
+// TestResetNowIsNoEnd: a server whose reset says when the next request may come says
+// zero as long as something is left. That is no end of a window, after which all who
+// wait might go.
+func TestResetNowIsNoEnd(t *testing.T) {
+	for _, dialect := range []dialect{xAlways, ietfAlways} {
+		for _, trip := range []time.Duration{5 * time.Millisecond, 80 * time.Millisecond} {
+			s := limitedServer{kind: slidingLog, dialect: dialect, quota: 17, window: 2 * time.Second, trip: trip, workers: 91, calls: 85}
+			for range 8 { // the answers to what is under way at once come in any order
+				if n := s.refusals(t, func(int) string { return "one" }); n > 3 {
+					t.Errorf("%v: %d of %d calls refused, want three at most", s, n, s.calls)
+				}
+			}
+		}
+	}
+}
