@@ -34,13 +34,6 @@ func ParseBody(resp *http.Response, body []byte, now time.Time) Signal {
 	return parse(resp, body, now)
 }
 
-func parse(resp *http.Response, body []byte, now time.Time) Signal {
-	if len(body) == 0 && Silent(resp.Header) {
-		return bare(resp.StatusCode)
-	}
-	return parseSome(resp, body, now)
-}
-
 // Silent reports whether no header of h is of interest here, as in most
 // responses: of such a response Parse knows its status, and needs no now. The
 // media type of GraphQL is of interest, because such a body may be a refusal
@@ -60,8 +53,7 @@ func Silent(h http.Header) bool {
 	return true
 }
 
-// parseSome is parse for a response with a header of interest, or a body.
-func parseSome(resp *http.Response, body []byte, now time.Time) Signal {
+func parse(resp *http.Response, body []byte, now time.Time) Signal {
 	var space [16]entry
 	found, clock := collect(space[:0], resp.Header)
 	if len(found) == 0 && len(body) == 0 {
