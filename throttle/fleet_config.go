@@ -60,7 +60,7 @@ type FleetConfig struct {
 	Lease time.Duration
 
 	// OnStore is called when the state of the Store changes, on a goroutine of
-	// the throttle's, never under a lock. It must not call Close, which waits
+	// the throttle's or of a request that waits, never under a lock. It must not call Close, which waits
 	// for it. nil: not called.
 	OnStore func(StoreChange)
 }

@@ -18,7 +18,8 @@
 // A request waits for a call no longer than Deadline. An answer that comes later
 // is given back, and counts as none when the store is judged. What an error
 // leaves unknown is never sent on. A refund is sent at most once. Every call runs on a
-// goroutine that ends with its context, and Close waits for them all. The lock of
+// goroutine that ends with its context, or on that of the one request that waits for
+// it, and Close waits for them all. The lock of
 // a queue may be held when the Fleet's or the guard's is taken, never the other
 // way round, and no lock is held during a call.
 //

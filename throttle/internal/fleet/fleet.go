@@ -13,8 +13,8 @@ import (
 
 // A Fleet asks a Store for room. Requests that draw on the same keys wait in
 // one queue, whose waiters ride together on one call. Calls run on goroutines
-// that live for a second at most, or Deadline if that is longer; Close waits for
-// them, and cuts them off after Deadline.
+// that live for a second at most, or Deadline if that is longer, or on that of a
+// request which is alone; Close waits for them, and cuts them off after Deadline.
 // A Fleet is safe for concurrent use.
 type Fleet struct {
 	store store.Store
@@ -90,13 +90,9 @@ func (f *Fleet) ended() bool {
 // start runs call on a goroutine of its own, for as long as patience. It
 // reports false after Close.
 func (f *Fleet) start(call func(ctx context.Context)) bool {
-	f.mu.Lock()
-	if f.closed {
-		f.mu.Unlock()
+	if !f.hold() {
 		return false
 	}
-	f.calls.Add(1)
-	f.mu.Unlock()
 	go func() {
 		defer f.calls.Done()
 		ctx, cancel := context.WithTimeout(f.ctx, f.patience())
@@ -104,6 +100,16 @@ func (f *Fleet) start(call func(ctx context.Context)) bool {
 		call(ctx)
 	}()
 	return true
+}
+
+// hold makes Close wait until calls.Done is called. It reports false after Close.
+func (f *Fleet) hold() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.closed {
+		f.calls.Add(1)
+	}
+	return !f.closed
 }
 
 // patience is how long a call may take. Requests wait for it no longer than

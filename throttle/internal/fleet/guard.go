@@ -184,6 +184,14 @@ func (g *guard) now() State {
 	return g.state
 }
 
+// quick reports whether the store has lately answered in a small part of the time
+// that requests wait for it.
+func (g *guard) quick() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.state == Up && g.failed == 0 && g.met && g.trip < min(quickly, g.f.c.Deadline)/8
+}
+
 // tripTime is how long calls take that are answered in time.
 func (g *guard) tripTime() time.Duration {
 	g.mu.Lock()

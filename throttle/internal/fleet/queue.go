@@ -39,6 +39,9 @@ type queue struct {
 	overAt    time.Time   // when it strikes
 	lease     lease
 	late      lateness
+	entering  *waiter        // during its enter
+	own       *ride          // that entering is to make itself
+	slow      bool           // the last of these was cut off
 	local     []store.Ledger // shares of the rates while the store is gone; nil: not begun
 	apart     time.Time      // when they began
 }
@@ -113,8 +116,14 @@ func (q *queue) enter(w *waiter) {
 	q.f.mu.Lock()
 	q.guests--
 	q.f.mu.Unlock()
+	q.entering = w
 	q.pump(now)
+	r := q.own
+	q.entering, q.own = nil, nil
 	q.mu.Unlock()
+	if r != nil {
+		r.drive()
+	}
 }
 
 // covers reports whether a asks for at least as much as b of everything.
