@@ -7,9 +7,9 @@ import (
 )
 
 // credentialOf is the key under which a request's credential is kept: a keyed
-// hash, so that no secret is. Zero: it has none.
-func (t *Transport) credentialOf(r *http.Request) uint64 {
-	credential := ""
+// hash, so that no secret is, and the credential itself, which is not to be kept.
+// Zero: it has none.
+func (t *Transport) credentialOf(r *http.Request) (key uint64, credential string) {
 	switch {
 	case t.config.Credential != nil:
 		credential = t.config.Credential(r)
@@ -19,9 +19,9 @@ func (t *Transport) credentialOf(r *http.Request) uint64 {
 		}
 	}
 	if credential == "" {
-		return 0
+		return 0, ""
 	}
-	return maphash.String(t.learning.seed, credential)
+	return maphash.String(t.learning.seed, credential), credential
 }
 
 // whose is the part of an Authorization header that says for whom it speaks.

@@ -76,9 +76,13 @@ func (t *Transport) maxWait(host string) time.Duration {
 // heed lets what was learned go on under other terms.
 func (m *learned) heed(terms *learnTerms) {
 	m.all(func(l *learner) {
-		l.terms = terms
+		of := terms
+		if from := l.terms.before; from != nil {
+			of = terms.from(from)
+		}
+		l.terms = of
 		for _, q := range l.quotas {
-			q.terms = terms
+			q.terms = of
 		}
 	})
 }

@@ -44,6 +44,7 @@ type learner struct {
 	quotas     []*quota      // at most maxQuotas
 	paths      *learnedPaths // nil: no limit was stated
 	blame      *blame        // nil: never refused
+	whose      uint16        // the caller, as Knowledge says it; zero: anyone
 	good       int32         // good answers, at most manyAnswers
 	changes    bool          // kinds are bound by other quotas than before
 	used       bool          // a request of its credential was made
@@ -118,6 +119,9 @@ func (l *learner) kindOf(key kindKey, now instant) *kind {
 	}
 	k := newKind(l, key)
 	l.kinds = append(l.kinds, k)
+	if l.terms.before != nil {
+		l.recall(k, now.Time())
+	}
 	return k
 }
 

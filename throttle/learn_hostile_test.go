@@ -221,7 +221,7 @@ func TestCredentialsBeyondTheMost(t *testing.T) {
 	tr.budgets.Store(&budgets{})
 	m := &learned{}
 	of := func(i int) *learner {
-		return m.learner(hourIn, tr, "a", one.scope, one.host, uint64('a'+i))
+		return m.learner(hourIn, tr, &record{host: "a"}, one.host, &ask{credential: uint64('a' + i)})
 	}
 	for i := range maxCredentials {
 		of(i).hold = &hold{until: at0(sec)}

@@ -46,7 +46,7 @@ func newLearning(c *Config, epoch time.Time) learning {
 // kindOf is what is learned of requests like q's, and if others share that, what is
 // learned of its own credential. home is the record of the host. known says that
 // this was asked before. The lock is held.
-func (t *Transport) kindOf(now instant, q *ask, host string, home *scope, route string, known bool) (k, own *kind) {
+func (t *Transport) kindOf(now instant, q *ask, r *record, home *scope, route string, known bool) (k, own *kind) {
 	s := q.scope
 	if s.learned == nil {
 		s.learned = &learned{}
@@ -66,27 +66,32 @@ func (t *Transport) kindOf(now instant, q *ask, host string, home *scope, route 
 			return l.kindOf(key, now), nil
 		}
 	}
-	l := s.learned.learner(now, t, host, s, home.learned.start, q.credential)
+	l := s.learned.learner(now, t, r, home.learned.start, q)
 	if common := s.learned.shared(now, l, known); common != nil {
 		return common.kindOf(key, now), l.kindOf(key, now)
 	}
 	return l.kindOf(key, now), nil
 }
 
-func (m *learned) learner(now instant, t *Transport, host string, s *scope, start *hostStart, key uint64) *learner {
+// learner is what is learned in r's scope of the credential of q.
+func (m *learned) learner(now instant, t *Transport, r *record, start *hostStart, q *ask) *learner {
 	for _, l := range m.by {
-		if l.credential == key {
+		if l.credential == q.credential {
 			return l
 		}
 	}
 	if len(m.by) >= maxCredentials && !m.drop(now) {
 		if m.other == nil {
-			m.other = newLearner(t.terms(host), s, start)
+			m.other = newLearner(t.terms(r.host), &r.scope, start)
 		}
 		return m.other
 	}
-	l := newLearner(t.terms(host), s, start)
-	l.credential = key
+	l := newLearner(t.terms(r.host), &r.scope, start)
+	l.credential = q.credential
+	var from *before
+	if l.whose, from = t.known.claim(r, q.whose); from != nil {
+		l.terms = l.terms.from(from)
+	}
 	m.by = append(m.by, l)
 	return l
 }

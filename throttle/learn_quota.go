@@ -28,6 +28,7 @@ type learnTerms struct {
 	seed       maphash.Seed
 	words      *learnWords
 	jitter     func() float64 // uniform in [0,1)
+	before     *before        // of one caller, who has terms of his own then: what is known from another run; nil: nothing
 }
 
 // learnWords are terms that all hosts share.

@@ -151,7 +151,7 @@ func (p *passage) prepare(q *ask) (*record, error) {
 		}
 	}
 	q.to(&p.record.scope)
-	q.credential = t.credentialOf(q.r)
+	q.credential, q.whose = t.credentialOf(q.r)
 	if last, ok := p.tr.Grant.(*passage); ok && last.t == t {
 		p.solo = last.solo
 		q.follow(last.solo)
@@ -181,7 +181,7 @@ func (p *passage) rank(ctx context.Context, q *ask) {
 // kind. The lock of the record's domain is held, and the record is current.
 func (p *passage) resolve(now instant, q *ask, home *record) {
 	route := q.match(p.record.routes)
-	p.kind, p.own = p.t.kindOf(now, q, home.host, &home.scope, route, p.kind != nil)
+	p.kind, p.own = p.t.kindOf(now, q, p.record, &home.scope, route, p.kind != nil)
 	q.own = p.own
 	if q.learn, q.now = p.kind, now; !p.kind.slow.free && !p.kind.learner.terms.pausesOnly {
 		p.kind.pace(q)

@@ -39,6 +39,7 @@ type ask struct {
 	now        instant       // when that was last looked at
 	r          *http.Request // of a Transport; nil: none
 	credential uint64        // of a Transport: keyed hash of whose r is; zero: nobody's
+	whose      string        // of a Transport: whose r is; "": nobody's
 	routes     uint64        // bits of the first 64 routes that match
 	many       *[]uint64     // of those after; nil: none
 	unit       string        // of a request for a part; "": none

@@ -44,6 +44,7 @@ type Transport struct {
 	secret    [32]byte // of the HMAC that shows partitions
 	domains   *queue.Domains
 	learning  learning
+	known     *knowledge
 	fleet     *fleet.Fleet // nil without a Store
 
 	budgets  atomic.Pointer[budgets] // changes under the shared domain's lock
@@ -73,6 +74,9 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 		return nil, fmt.Errorf("throttle: %w", err)
 	}
 	t.adopt(b)
+	if t.known, err = newKnowledge(c.Learned, t.limits.maxKeys, time.Now()); err != nil {
+		return nil, fmt.Errorf("throttle: %w", err)
+	}
 	if _, err := rand.Read(t.secret[:]); err != nil {
 		return nil, fmt.Errorf("throttle: %w", err)
 	}
@@ -114,7 +118,7 @@ func (t *Transport) resolve() error {
 	if t.peek = c.PeekBody; c.PeekBody == 0 {
 		t.peek = 4 << 10
 	}
-	c.Budgets = nil // budgets has a copy
+	c.Budgets, c.Learned = nil, Knowledge{} // budgets and known have copies
 	t.learning = newLearning(c, t.domains.Epoch)
 	return nil
 }

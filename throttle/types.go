@@ -29,6 +29,7 @@ type Config struct {
 	Pace            bool        // spread quotas that servers state evenly over their windows instead of spending them as they come. Budgets of yours say so themselves: "2400/d even align UTC"
 	PeekBody        int64       // bytes of a throttled or GraphQL answer's body that may be read for hints (and are given back); zero: 4 KiB; negative: none
 	DisableLearning bool        // pauses stay, learned accounts and rates go
+	Learned         Knowledge   // what Transport.Learned said when the program ran before; zero: nothing
 	Store           Store       // shares the budgets with other processes; nil: this process only
 	Fleet           FleetConfig // how Store is used; see there. Without a Store it is not looked at
 

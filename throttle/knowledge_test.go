@@ -1,0 +1,301 @@
+package throttle
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir/internal/testnet"
+)
+
+// restarted is what the next run gets of what tr has learned: what a file held.
+func restarted(t *testing.T, tr *Transport) (k Knowledge) {
+	t.Helper()
+	text, err := json.Marshal(tr.Learned())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &k); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// served makes n calls, some at a time, each until it is served.
+func served(t *testing.T, tr *Transport, url string, n, atOnce int, as string) {
+	t.Helper()
+	var wg sync.WaitGroup
+	turn := make(chan bool, atOnce)
+	for range n {
+		turn <- true
+		wg.Go(func() {
+			defer func() { <-turn }()
+			for {
+				r, _ := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+				r.Header.Set("Authorization", as)
+				resp, err := tr.RoundTrip(r)
+				if err != nil {
+					continue // it waits no longer than MaxWait, and is to be served
+				}
+				resp.Body.Close()
+				if resp.StatusCode < 400 {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// A program that starts again goes on with what it had learned: it is refused far
+// less than one that starts from nothing, and takes hardly longer.
+func TestLearnedOutlivesRuns(t *testing.T) {
+	fill := func(per time.Duration, bucket float64) func() func(*http.Request) (*http.Response, error) {
+		return func() func(*http.Request) (*http.Response, error) { // a bucket that says only when to come back, or nothing
+			var mu sync.Mutex
+			left, at := bucket, time.Now()
+			return func(r *http.Request) (*http.Response, error) {
+				time.Sleep(20 * time.Millisecond)
+				mu.Lock()
+				defer mu.Unlock()
+				now := time.Now()
+				left, at = min(bucket, left+now.Sub(at).Seconds()/per.Seconds()), now
+				if left < 1 {
+					return testnet.Answer(r, 429, nil, nil), nil
+				}
+				left--
+				return testnet.Answer(r, 200, nil, nil), nil
+			}
+		}
+	}
+	quota := func() func(*http.Request) (*http.Response, error) { // 20 a minute, from its first request on, and says so when it refuses
+		var mu sync.Mutex
+		var ends time.Time
+		left := 20
+		return func(r *http.Request) (*http.Response, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if now := time.Now(); !now.Before(ends) {
+				left, ends = 20, now.Add(time.Minute)
+			}
+			h := http.Header{"X-Ratelimit-Limit": {"20"}, "X-Ratelimit-Remaining": {fmt.Sprint(max(0, left-1))}, "X-Ratelimit-Reset": {fmt.Sprint(int(math.Ceil(time.Until(ends).Seconds())))}}
+			if left == 0 {
+				return testnet.Answer(r, 429, h, nil), nil
+			}
+			left--
+			return testnet.Answer(r, 200, h, nil), nil
+		}
+	}
+	for name, tt := range map[string]struct {
+		server        func() func(*http.Request) (*http.Response, error)
+		first, second int
+		most          int // refused in the second run; -1: the half of those of a run from nothing
+	}{
+		"a rate that is only refused": {fill(50*time.Millisecond, 5), 300, 300, -1},
+		"a quota that is spent":       {quota, 20, 5, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var refused [2]int
+				var took [2]time.Duration
+				for i := range refused {
+					serve := tt.server()
+					n, mu := 0, sync.Mutex{}
+					b := newBase(func(r *http.Request) (*http.Response, error) {
+						resp, err := serve(r)
+						if resp.StatusCode == 429 {
+							mu.Lock()
+							n++
+							mu.Unlock()
+						}
+						return resp, err
+					})
+					first := newTransport(t, b, Config{})
+					served(t, first, "http://a/x/1", tt.first, 32, "Bearer s3cret")
+					c := Config{}
+					if i == 1 {
+						c.Learned = restarted(t, first)
+					}
+					n = 0
+					begin := time.Now()
+					second := newTransport(t, b, c)
+					served(t, second, "http://a/x/1", tt.second, 32, "Bearer s3cret")
+					refused[i], took[i] = n, time.Since(begin)
+				}
+				t.Logf("refused from nothing %d in %v, from what was learned %d in %v", refused[0], took[0], refused[1], took[1])
+				most := tt.most
+				if most < 0 {
+					most = refused[0] / 2
+				}
+				if refused[0] == 0 || refused[1] > most || took[1] > took[0]*11/10+time.Second {
+					t.Errorf("want at most %d", most)
+				}
+			})
+		})
+	}
+}
+
+// Each kind of limit comes back, for those that it bound.
+func TestLearnedComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		later := time.Now().Add(2 * time.Minute)
+		whose := func(part, credential string) string {
+			n := &knowledge{salt: make([]byte, 16)}
+			return fmt.Sprintf("%04x", n.whose(part, credential))
+		}
+		c := Config{Learned: Knowledge{Version: 1, Salt: make([]byte, 16), Hosts: []KnownHost{
+			{Host: "a", Whose: whose("", "Bearer one"), At: time.Now(), Limits: []KnownLimit{
+				{Kind: LearnedPause, Routes: []string{"GET /slow"}, Source: "Retry-After", Until: later},
+				{Kind: LearnedQuota, Routes: []string{"GET /search", "POST /search"}, Name: "search", Unit: "requests", Source: "X-RateLimit-Remaining", Limit: 30, Per: time.Minute, Left: 1, Until: later},
+				{Kind: LearnedConcurrency, Limit: 40},
+				{Kind: LearnedConcurrency, Routes: []string{"GET /few"}, Source: "answers", Limit: 2},
+				{Kind: LearnedConcurrency, Routes: []string{"GET /many"}, Limit: 40},
+				{Kind: LearnedRate, Routes: []string{"GET /rare"}, Unit: "requests", Limit: 0.1, Per: time.Second},
+			}},
+		}}}
+		b := newBase(slow(time.Second))
+		tr := newTransport(t, b, c)
+		for _, as := range []string{"Bearer one", "Bearer two"} {
+			bound := as == "Bearer one"
+			took := func(path string, n int) time.Duration {
+				start := time.Now()
+				served(t, tr, "http://a"+path, n, n, as)
+				return time.Since(start).Round(time.Second / 10)
+			}
+			if d := took("/other", 1); d != time.Second {
+				t.Errorf("%s: what nothing binds took %v", as, d)
+			}
+			if d := took("/slow", 1); (d > time.Minute) != bound {
+				t.Errorf("%s: what is paused took %v", as, d)
+			}
+			if bound && took("/many", 40) != time.Second {
+				t.Errorf("%s: 40 at a time are borne no more", as)
+			}
+			if d := took("/few", 4); (d > time.Second*3/2) != bound {
+				t.Errorf("%s: four where two at a time were borne took %v", as, d)
+			}
+			if d := took("/rare", 3); (d > 10*time.Second) != bound {
+				t.Errorf("%s: three at one in ten seconds took %v", as, d)
+			}
+		}
+	})
+}
+
+// What is learned says neither who called nor what may be a secret, and what was
+// not needed in one run is there for the next.
+func TestLearnedHoldsNoSecrets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(func(r *http.Request) (*http.Response, error) {
+			return testnet.Answer(r, 429, http.Header{"Retry-After": {"200"}, "X-Ratelimit-Limit": {"10"}, "X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"200"}}, nil), nil
+		})
+		tr := newTransport(t, b, Config{Partition: func(*http.Request) string { return "partition-key" }})
+		for _, path := range []string{"/plain/1", "/bot1234567:AAE-token/send"} {
+			r, _ := http.NewRequest("GET", "http://user:password@a"+path+"?q=query", nil)
+			r.Header.Set("Authorization", "Bearer credential")
+			if _, err := tr.RoundTrip(r); err != nil {
+				break // the first has spent it all
+			}
+		}
+		k := restarted(t, tr)
+		for range 3 { // nobody asks in these runs
+			k = restarted(t, newTransport(t, b, Config{Learned: k}))
+		}
+		if len(k.Hosts) != 1 || k.Hosts[0].Host != "a" || len(k.Hosts[0].Limits) < 2 {
+			t.Fatalf("%+v", k)
+		}
+		text := fmt.Sprintf("%+v", k)
+		for _, secret := range []string{"partition-key", "credential", "password", "query", "1234567", "AAE"} {
+			if strings.Contains(text, secret) {
+				t.Errorf("%q stands in %s", secret, text)
+			}
+		}
+		time.Sleep(5 * time.Minute)
+		if k := restarted(t, newTransport(t, b, Config{Learned: k})); len(k.Hosts) != 0 {
+			t.Errorf("what is over is kept: %+v", k)
+		}
+	})
+}
+
+// Knowledge that is old, forged or broken holds nobody up for longer than one
+// answer of a server could.
+func TestLearnedThatIsNotTrue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		far, soon := now.Add(1000000*time.Hour), now.Add(time.Hour)
+		one := func(l KnownLimit) []KnownHost { return []KnownHost{{Host: "a", At: now, Limits: []KnownLimit{l}}} }
+		for name, k := range map[string]Knowledge{
+			"another form":       {Version: 2, Salt: make([]byte, 16), Hosts: one(KnownLimit{Kind: LearnedPause, Until: soon})},
+			"no salt":            {Version: 1, Hosts: one(KnownLimit{Kind: LearnedPause, Until: soon})},
+			"old":                {Hosts: []KnownHost{{Host: "a", At: now.Add(-8 * 24 * time.Hour), Limits: []KnownLimit{{Kind: LearnedPause, Until: soon}}}}},
+			"of the future":      {Hosts: []KnownHost{{Host: "a", At: soon.Add(time.Minute), Limits: []KnownLimit{{Kind: LearnedPause, Until: soon}}}}},
+			"no kind":            {Hosts: one(KnownLimit{Limit: 1, Per: far.Sub(now), Until: soon})},
+			"a pause for ever":   {Hosts: one(KnownLimit{Kind: LearnedPause, Until: far})},
+			"a pause":            {Hosts: one(KnownLimit{Kind: LearnedPause, Until: soon})},
+			"a pause, long ago":  {Hosts: one(KnownLimit{Kind: LearnedPause, Until: now.Add(-far.Sub(now))})},
+			"never":              {Hosts: one(KnownLimit{Kind: LearnedRate, Limit: 1e-300, Per: 1})},
+			"hardly ever":        {Hosts: one(KnownLimit{Kind: LearnedRate, Limit: 1, Per: 10000 * time.Hour})},
+			"no number":          {Hosts: one(KnownLimit{Kind: LearnedRate, Limit: math.NaN(), Per: time.Second})},
+			"without end":        {Hosts: one(KnownLimit{Kind: LearnedRate, Limit: math.Inf(1), Per: time.Second})},
+			"no window":          {Hosts: one(KnownLimit{Kind: LearnedRate, Limit: 1, Per: 0})},
+			"before its time":    {Hosts: one(KnownLimit{Kind: LearnedRate, Limit: 10, Per: -time.Hour})},
+			"a window of a year": {Hosts: one(KnownLimit{Kind: LearnedRate, Limit: 8, Per: 365 * 24 * time.Hour})},
+			"none at a time":     {Hosts: one(KnownLimit{Kind: LearnedConcurrency, Source: "answers", Limit: 0.5})},
+			"one at a time":      {Hosts: one(KnownLimit{Kind: LearnedConcurrency, Source: "answers", Limit: 1})},
+			"nothing left":       {Hosts: one(KnownLimit{Kind: LearnedQuota, Routes: []string{"GET /x"}, Limit: 10, Until: far})},
+			"nothing of a day":   {Hosts: one(KnownLimit{Kind: LearnedQuota, Routes: []string{"GET /x"}, Limit: 10, Until: now.Add(24 * time.Hour)})},
+			"less than nothing":  {Hosts: one(KnownLimit{Kind: LearnedQuota, Routes: []string{"GET /x"}, Limit: 10, Left: -1e9, Until: soon})},
+			"another's host":     {Hosts: []KnownHost{{Host: "b", At: now, Limits: []KnownLimit{{Kind: LearnedPause, Until: soon}}}}},
+			"too much":           {Hosts: one(KnownLimit{Kind: LearnedPause, Name: strings.Repeat("x", 300), Until: soon})},
+			"control characters": {Hosts: one(KnownLimit{Kind: LearnedPause, Source: "a\x1b[31m", Until: soon})},
+		} {
+			if k.Version == 0 {
+				k.Version, k.Salt = 1, make([]byte, 16)
+			}
+			tr := newTransport(t, newBase(nil), Config{Learned: k, MaxWait: time.Hour})
+			start := time.Now()
+			for range 3 {
+				mustGet(t, tr, "http://a/x")
+			}
+			if d := time.Since(start); d > 5*time.Minute {
+				t.Errorf("%s: three requests took %v", name, d)
+			}
+			restarted(t, tr) // is plain JSON again
+		}
+		many := Knowledge{Version: 1, Salt: make([]byte, 16)}
+		for i := range 5000 {
+			many.Hosts = append(many.Hosts, KnownHost{Host: fmt.Sprint("h", i%50), At: now, Limits: []KnownLimit{{Kind: LearnedPause, Until: soon}}})
+		}
+		if got := len(newTransport(t, newBase(nil), Config{Learned: many, MaxKeys: 70}).Learned().Hosts); got != 70 {
+			t.Errorf("%d are kept, want MaxKeys", got)
+		}
+	})
+}
+
+// Any bytes that are JSON of the form are harmless.
+func FuzzKnowledge(f *testing.F) {
+	f.Add([]byte(`{"version":1,"salt":"AAAAAAAAAAAAAAAAAAAAAA==","hosts":[{"host":"a","at":"2000-01-01T00:00:00Z","limits":[{"kind":"pause","until":"2000-01-01T01:00:00Z"},{"kind":"rate","limit":0.01,"per":1000000000},{"kind":"quota","routes":["GET /x"],"limit":9,"until":"2000-01-01T01:00:00Z"},{"kind":"in flight","limit":1,"source":"x"}]}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var k Knowledge
+		if json.Unmarshal(text, &k) != nil {
+			return
+		}
+		synctest.Test(t, func(t *testing.T) {
+			tr := newTransport(t, newBase(nil), Config{Learned: k, MaxWait: 20 * time.Minute})
+			start := time.Now()
+			mustGet(t, tr, "http://a/x")
+			mustGet(t, tr, "http://a/x")
+			if d := time.Since(start); d > 11*time.Minute {
+				t.Errorf("two requests took %v", d)
+			}
+			if _, err := json.Marshal(tr.Learned()); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}

@@ -1,0 +1,211 @@
+package throttle
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+)
+
+// This file is all that knows of both what a learner holds and the form in which
+// that is kept while a program does not run.
+
+// keep is what the next run should know of l's caller, as plain limits.
+func (l *learner) keep(now time.Time) (list []KnownLimit) {
+	pause := func(h *hold, routes []string) {
+		if h.wait(now) > 0 && h.until.After(now) {
+			list = append(list, KnownLimit{Kind: LearnedPause, Routes: routes, Source: h.source, Until: onWall(l.terms.zero, h.until)})
+		}
+	}
+	rate := func(f *finder, routes []string) {
+		switch {
+		case f == nil || !f.binds(now):
+		case f.windows.stage == sureWindows:
+			list = append(list, KnownLimit{Kind: LearnedRate, Routes: routes, Unit: requests, Limit: f.windows.size, Per: f.windows.period})
+		case f.rate > 0:
+			list = append(list, KnownLimit{Kind: LearnedRate, Routes: routes, Unit: requests, Limit: f.rate, Per: time.Second})
+		}
+	}
+	pause(l.hold, nil)
+	rate(l.finder, nil)
+	atOnce := func(s *slowStart, routes []string) {
+		switch n := s.borne(); {
+		case s.ease > 0:
+			list = append(list, KnownLimit{Kind: LearnedConcurrency, Routes: routes, Source: shownByAnswers, Limit: n})
+		case n > firstFlight:
+			list = append(list, KnownLimit{Kind: LearnedConcurrency, Routes: routes, Limit: n})
+		}
+	}
+	atOnce(&l.host.slow, nil)
+	for _, k := range l.kinds {
+		name := k.key.String()
+		if name != k.key.whole() {
+			continue // it may be a secret, and is not shown whole
+		}
+		routes := []string{name}
+		pause(k.hold, routes)
+		if k.apart {
+			rate(k.finder, routes)
+		}
+		atOnce(&k.slow, routes)
+	}
+	for _, q := range l.quotas {
+		if x, ok := q.keep(now); ok {
+			list = append(list, x)
+		}
+	}
+	return list[:min(len(list), knownLimits)]
+}
+
+// shownByAnswers is the source of a limit on requests at a time that is more than
+// a slow start's.
+const shownByAnswers = "answers"
+
+// borne is how many requests at a time a host bears, as far as it has shown.
+func (s *slowStart) borne() float64 {
+	if s.free {
+		return fullFlight
+	}
+	return min(float64(max(1, s.allowed())), fullFlight)
+}
+
+// whole is a kind's name with nothing cut, as far as that can be read back.
+func (k kindKey) whole() string {
+	if k.method == "" {
+		return k.rest
+	}
+	return k.method + " /" + k.rest
+}
+
+// keep is q as it is kept: while its window lasts, and of all paths of a kind.
+func (q *quota) keep(now time.Time) (KnownLimit, bool) {
+	q.roll(now)
+	if q.ignored || q.asking || !q.reset.Known || !q.size.Known || q.left >= plentiful || q.sharing.depth > byKind {
+		return KnownLimit{}, false
+	}
+	x := KnownLimit{
+		Kind: LearnedQuota, Name: q.id.name, Part: q.id.partition, Unit: q.id.unit, Source: q.source, Per: q.id.window,
+		Limit: figure(q.size.Value), Left: min(figure(q.level(now)), figure(q.size.Value)), Until: onWall(q.terms.zero, q.reset.Value),
+	}
+	for _, k := range q.kinds {
+		if name := k.key.String(); name == k.key.whole() {
+			x.Routes = append(x.Routes, name)
+		}
+	}
+	return x, len(x.Routes) > 0
+}
+
+// before is what is known of a caller from another run.
+type before struct {
+	limits   []KnownLimit
+	recalled bool // those that bind all kinds
+}
+
+// from is t for one caller of whom something is known from another run. Few are,
+// so a learner has no place of its own for that.
+func (t *learnTerms) from(b *before) *learnTerms {
+	own := *t
+	own.before = b
+	return &own
+}
+
+// recall lets a kind of l's begin with what is known from before.
+func (l *learner) recall(k *kind, now time.Time) {
+	name := k.key.String()
+	from := l.terms.before
+	for i := range from.limits {
+		x := &from.limits[i]
+		all := len(x.Routes) == 0
+		if all && from.recalled || !all && !slices.Contains(x.Routes, name) || l.terms.pausesOnly && x.Kind != LearnedPause {
+			continue
+		}
+		until := now.Add(x.Until.Sub(onWall(l.terms.zero, now)))
+		switch x.Kind {
+		case LearnedPause:
+			h := l.holdOf()
+			if !all {
+				k.hold = &hold{}
+				h = k.hold
+			}
+			h.recall(now, until, l.terms.maxPause, x.Source)
+		case LearnedRate:
+			f := l.finderOf(k)
+			if !all && !k.apart {
+				k.apart, k.finder = true, &finder{}
+				if k.hold == nil {
+					k.hold = new(hold)
+				}
+				f = k.finder
+			}
+			f.recall(now, x.Limit, x.Per, l.terms.maxPause)
+		case LearnedConcurrency:
+			s := &k.slow
+			if all {
+				s = &l.host.slow
+			}
+			s.recall(now, x.Limit, x.Source != "")
+		case LearnedQuota:
+			l.recallQuota(now, k, x, until)
+		}
+	}
+	from.recalled = true
+}
+
+// recallQuota takes x as what an answer to a request of kind k states now.
+func (l *learner) recallQuota(now time.Time, k *kind, x *KnownLimit, until time.Time) {
+	if !until.After(now) {
+		return
+	}
+	known := func(v float64) headers.Opt[float64] { return headers.Opt[float64]{Value: v, Known: true} }
+	limit := headers.Limit{
+		Name: x.Name, Unit: x.Unit, Partition: x.Part, Source: x.Source, Quota: known(x.Limit), Remaining: known(x.Left),
+		Window: headers.Opt[time.Duration]{Value: x.Per, Known: x.Per > 0},
+		Reset:  headers.Opt[time.Duration]{Value: until.Sub(now), Known: true},
+	}
+	g := ticket{kind: k, sent: now}
+	l.hearLimit(now, &g, limit, false, nil)
+}
+
+// recall lets h rest until then, for as long as one answer is believed. One
+// request asks then whether the pause is over, as after any.
+func (h *hold) recall(now, until time.Time, most time.Duration, source string) {
+	if until = earlier(until, now.Add(most)); until.After(h.until) && until.After(now) {
+		h.until, h.since, h.began, h.asking, h.source = until, now, now, true, source
+	}
+}
+
+// recall lets f begin at a rate that was found before, from where it feels its way
+// as after any. A belief that would hold requests up for longer than a pause may
+// is none.
+func (f *finder) recall(now time.Time, limit float64, per, most time.Duration) {
+	rate := limit / per.Seconds()
+	if f.rate > 0 || !(rate*most.Seconds() >= 1) {
+		return
+	}
+	f.top, f.low, f.rate, f.k, f.began, f.last = rate, rate, rate, guessedK, now, now
+	f.resume(now)
+	if per > leastWindow && per <= most && limit >= leastShare {
+		f.windows.stage, f.windows.size, f.windows.period = sureWindows, limit, per
+		f.windows.gap = time.Duration(float64(per) / trialPart / limit)
+	}
+}
+
+// recall lets s begin with what the host bore before. What it grew to it may have
+// at once; what it was cut to, because of losses, is where it grows from.
+func (s *slowStart) recall(now time.Time, n float64, cut bool) {
+	n = max(1, min(n, fullFlight))
+	switch {
+	case s.free || s.limit > 0:
+	case cut:
+		s.shrink(now, n, n)
+	default:
+		s.limit = n
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
