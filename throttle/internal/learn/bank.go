@@ -61,6 +61,7 @@ type bank struct {
 	limit     float64     // that the server stated; zero: none
 	extra     Instant     // slack beyond what the round trips suggest
 	mean      Instant     // round trip
+	flow      float64     // accepted a second, when all were judged last
 	event     Instant     // the last time that something was sent or answered
 	busy      int         // requests under way
 	heavy     uint16      // bit i: candidate i has weight enough that an acceptance against it matters at once
@@ -80,7 +81,7 @@ func (b *bank) fit(c *candidate, p *replay) {
 	if c.fixed {
 		fixed = c.size
 	}
-	c.size, c.against = p.size(fixed, b.limit)
+	c.size, c.against = p.size(fixed, b.limit, c.size)
 	c.score = p.told(&c.shape, c.size, &b.record, b.timing) - c.prior - c.against
 	c.state = p.end
 }
@@ -153,7 +154,7 @@ func (b *bank) weigh() {
 		c.weight = math.Exp(c.score - b.of[0].score)
 		sum += c.weight
 	}
-	b.heavy = 0
+	b.heavy, b.flow = 0, b.pace()
 	for i := range b.of {
 		b.of[i].weight /= sum
 		if b.of[i].weight >= heavyAt {
@@ -162,15 +163,16 @@ func (b *bank) weigh() {
 	}
 }
 
-// regrain makes the log as fine as the leader needs it.
+// regrain makes the log as fine as the leader needs it, but no finer than arrivals are
+// known. A leader that is wrong must not blur what would show it.
 func (b *bank) regrain() {
 	if len(b.of) == 0 {
 		return
 	}
 	c := &b.of[0]
-	b.grain = max(leastGrain, min(c.per/128, 1e9))
+	b.grain = max(leastGrain, min(c.per/128, b.slack))
 	if c.family == bucket {
-		b.grain = max(leastGrain, min(c.per/4, 1e8))
+		b.grain = max(leastGrain, min(c.per/4, b.slack))
 	}
 }
 

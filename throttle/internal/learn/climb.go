@@ -5,28 +5,32 @@ import "math"
 // A climb is the search upward. A belief at half of the true rate explains all
 // that was seen and refuses nothing: what shows it is that requests wait while
 // nothing is refused. So they pay: a request is sent before its time when what
-// all who wait may win is worth more than what a refusal costs them, by the
-// odds that the belief is too slow, which every failure halves. Each that is
-// accepted before its time lends two more, so that any belief is left behind
-// within a few round trips.
+// all who wait may win, or a share of the time for which there was a queue, is worth
+// more than what a refusal costs, by the odds that the belief is too slow, which every
+// failure halves. If it is accepted, the gap between two sends shrinks with each round
+// trip in which all were, so that any belief is left behind within a few round trips,
+// and without bursts.
 type climb struct {
 	fails   float64
 	failed  Instant // when fails was true
-	credit  float64 // requests that may be sent before their time now
+	gap     Instant // between two sends while it lasts; zero: it has not begun
+	first   Instant // gap when it began
+	step    Instant // what is sent from then on shows whether gap is borne
 	probe   Instant // when the first of them was sent; zero: none was
 	waiting int     // when the plan was made
 	due     Instant // when the last one would have been sent in its time
 	cost    Instant // by how much later than that the next was accepted after one was refused
 	paid    bool    // cost is still to be measured
+	idle    Instant // when nobody had to wait last
 }
 
 const (
-	climbWin   = .05   // share of the believed wait that is won, times the odds that it is; with .02 time p90 4.5 instead of 4.1 on train
+	climbWin   = .05   // share of the believed wait, or of the time with a queue, that is won, times the odds that it is; with .02 time p90 4.5 instead of 4.1 on train
 	climbStep  = .8    // of the wait is the latest instant to find out
 	climbFirst = 4     // prices after the last send is the first, and twice that after a failure
 	failHalves = 600e9 // with 120 s, a few more refusals on train, no faster
-	lends      = 2
-	mostCredit = 64
+	coarse     = .5    // of the gap, each round trip in which all were accepted, as long as no climb has failed
+	fine       = .8    // likewise, afterwards
 )
 
 func (c *climb) forget(now Instant) {
@@ -39,20 +43,24 @@ func (c *climb) upward(now Instant, p Plan, m *mind, waiting int) Plan {
 	if m.taken < m.refused || m.sentAt == 0 || p.At == never {
 		return p
 	}
-	if c.credit >= 1 {
-		p.At, p.Reason, p.p = now, Found, 1
+	base := max(m.sentAt, m.refused)
+	if c.gap > 0 {
+		if at := base + c.gap; at < p.At {
+			p.At, p.Reason, p.p = max(now, at), Found, 1
+		}
 		return p
 	}
-	base := max(m.sentAt, m.refused)
 	wait := float64(p.At - base)
 	price := max(leastPrice, float64(2*m.bank.mean), float64(m.paused), float64(c.cost))
 	c.forget(now)
-	if wait <= 0 || c.probe != 0 || climbWin*math.Exp2(-2*c.fails)*float64(waiting)*wait < price {
+	queued := float64(now - max(c.idle, m.refused)) // for so long somebody has waited, and nobody was refused
+	if wait <= 0 || c.probe != 0 || climbWin*math.Exp2(-2*c.fails)*max(float64(waiting)*wait, queued) < price {
 		return p
 	}
 	c.due = p.At
 	if at := base + Instant(min(climbStep*wait, climbFirst*price*math.Exp2(c.fails))); at < p.At {
 		p.At, p.Reason, p.p = max(now, at), Found, 1
+		c.first = at - base
 	}
 	return p
 }
@@ -61,23 +69,31 @@ func (c *climb) sent(now Instant, p *Plan) {
 	if p.Reason != Found {
 		return
 	}
-	c.credit = max(0, c.credit-1)
 	if c.probe == 0 {
-		c.probe = now
+		c.probe, c.step = now, now
 	}
 }
 
-func (c *climb) accepted(sent Instant) {
+func (c *climb) accepted(now, sent Instant) {
 	if c.paid {
 		c.paid, c.cost = false, max(c.cost/2, sent-c.due)
 	}
 	if c.probe != 0 && sent >= c.probe {
-		c.credit = min(mostCredit, c.credit+lends)
+		if c.gap == 0 {
+			c.gap = max(1, c.first)
+		}
+		if sent >= c.step {
+			part := fine
+			if c.fails < .5 {
+				part = coarse
+			}
+			c.gap, c.step = max(1, Instant(part*float64(c.gap))), now
+		}
 	}
 }
 
-// idle ends a climb: everything may be sent in its time.
-func (c *climb) idle() { c.credit, c.probe = 0, 0 }
+// end ends a climb: everything may be sent in its time.
+func (c *climb) end() { c.gap, c.probe = 0, 0 }
 
 func (c *climb) refused(now, sent Instant) {
 	if c.probe != 0 && sent >= c.probe {
@@ -85,5 +101,5 @@ func (c *climb) refused(now, sent Instant) {
 		c.fails++
 		c.paid = true
 	}
-	c.idle()
+	c.end()
 }

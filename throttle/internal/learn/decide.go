@@ -28,15 +28,17 @@ type Plan struct {
 }
 
 const (
-	leastPrice = 2e8 // what a refusal costs at least, in time of those who wait
-	priceUnits = 3   // and in units of the rate; with 6, time p90 4.1 instead of 3.7 on train
-	mostRisk   = 1.5 // refusals to be expected of what is under way; with .7 time p90 4.5 instead of 4.1 on train
+	leastPrice = 2e8  // what a refusal costs at least, in time of those who wait
+	priceUnits = 3    // and in units of the rate; with 6, time p90 4.1 instead of 3.7 on train
+	mostRisk   = 1.5  // refusals to be expected of what is under way; with .7 time p90 4.5 instead of 4.1 on train
+	riskEarned = .005 // and in addition for each that was accepted since the last refusal; with .02, no difference on train
 	lateBy     = 1.25
 	mostOf     = .5
-	knownAt    = .7 // of the weights, and a stated limit's flow is known
-	surely     = .9 // accepted, what is sent although a stated limit is spent
-	mostQueue  = 50 // of those who wait count for whom to follow; 20 and 150 did the same on train
-	streakPart = 4  // of the time since a streak of refusals began passes between two
+	knownAt    = .7  // of the weights, and a stated limit's flow is known
+	surely     = .9  // accepted, what is sent although a stated limit is spent
+	forThose   = .25 // of a wait in vain is that of each who waits behind; with .12, time p99 36 instead of 30 on train
+	mostQueue  = 50  // of those who wait count for whom to follow; 20 and 150 did the same on train
+	streakPart = 4   // of the time since a streak of refusals began passes between two
 )
 
 // Next is when n units may be sent. waiting is how many requests wait, this
@@ -49,13 +51,24 @@ func (l *Learner) Next(now Instant, n, waiting int) Plan {
 		}
 		return Plan{At: now, p: 1}
 	}
-	if m.fresh && m.plan.At > now && waiting <= m.climb.waiting*2 {
-		return m.plan
+	old := Plan{At: never}
+	if m.fresh {
+		if old = m.plan; old.At <= now && old.Reason >= Believed {
+			m.plan.At = now // whatever would be thought of it now: nothing happened
+			return m.plan
+		}
+		if old.At > now && waiting <= m.climb.waiting*2 {
+			return old
+		}
+		waiting = max(waiting, m.climb.waiting)
 	}
 	m.bank.time(&l.trips)
 	m.plan = m.next(now, n, waiting, l)
 	if m.plan.At == never && l.busy <= 0 { // no answer will come
 		m.plan.At = now
+	}
+	if old.At > now && old.At < m.plan.At {
+		m.plan = old
 	}
 	m.fresh = true
 	m.climb.waiting = max(1, waiting)
@@ -70,7 +83,7 @@ func (m *mind) next(now Instant, n, waiting int, l *Learner) Plan {
 		return m.beyond(g, now, n, waiting, Plan{At: at, Certain: sure, Reason: Stated, p: 1})
 	}
 	busy := int(l.busy)
-	if len(m.bank.epochs) == 0 || m.strange == 0 {
+	if len(m.bank.of) == 0 || m.strange == 0 {
 		if !l.start.allows(busy) {
 			return Plan{At: never, Reason: TooMany, p: 1}
 		}
@@ -83,11 +96,14 @@ func (m *mind) next(now Instant, n, waiting int, l *Learner) Plan {
 		m.bank.refit()
 	}
 	p := m.decide(now, n, waiting)
-	if p.At <= now && busy > 0 && m.risk+1-p.p > mostRisk {
+	if p.At <= now && busy > 0 && m.risk+1-p.p > mostRisk+riskEarned*min(m.allow, 1<<10) {
 		return Plan{At: never, Reason: Untrusted, p: 1}
 	}
 	if p.At > now {
-		p = m.climb.upward(now, p, m, waiting)
+		return m.climb.upward(now, p, m, waiting)
+	}
+	if waiting <= 1 {
+		m.climb.idle = now
 	}
 	return p
 }
@@ -114,7 +130,7 @@ func (m *mind) beyond(g *stated, now Instant, n, waiting int, p Plan) Plan {
 // is finer than its reset, which is in whole seconds, and may be that of the
 // last unit or of the next.
 func (b *bank) knows(g *stated) bool {
-	if g == nil || len(b.epochs) == 0 {
+	if g == nil || len(b.of) == 0 {
 		return false
 	}
 	if b.stale {
@@ -129,54 +145,54 @@ func (b *bank) knows(g *stated) bool {
 	return sum > knownAt
 }
 
-// A chance is a candidate's word: when there is room, and how long the queue
-// takes then.
+// A chance is a candidate's word on when there is room.
 type chance struct {
 	at     Instant
-	queue  float64
 	weight float64
 }
 
-// price is what a refusal costs those who wait, in nanoseconds.
-func (m *mind) price() float64 {
+// price is what a refusal costs those who wait, in nanoseconds: units of the believed
+// rate, but no more than of the rate that was seen, or than the time for which nothing
+// was accepted, so that the waits of those who know nothing yet grow step by step. It is
+// never less than the server asked for.
+func (m *mind) price(now Instant) float64 {
 	c := &m.bank.of[0]
-	unit := 1e9 / max(1e-4, c.rate(c.size))
-	return max(leastPrice, float64(2*m.bank.mean), float64(m.paused), min(priceUnits*unit, 6e10))
+	units := priceUnits * 1e9 / max(1e-4, c.rate(c.size))
+	seen := max(float64(now-m.taken), priceUnits*1e9/m.bank.flow)
+	return max(leastPrice, float64(2*m.bank.mean), float64(m.paused), min(units, seen, 6e10))
 }
 
-// decide chooses the candidate to follow. To follow the k-th by time costs, if
-// one that has room earlier is the server's, the longer wait, for all who wait;
-// if a later one is, a refusal and then its wait.
+// decide chooses the instant at which to send. If a candidate that has room earlier is
+// the server's, everybody has waited in vain since then, and those who wait behind will
+// likewise; if one that has room later is, it costs a refusal.
 func (m *mind) decide(now Instant, n, waiting int) Plan {
 	var buf [maxCandidates]chance
 	k := 0
-	half := float64(min(waiting, mostQueue)) / 2
 	total := 0.0
 	for i := range m.bank.of {
 		c := &m.bank.of[i]
 		if c.weight < .004 && i > 0 {
 			break
 		}
-		buf[k] = chance{m.bank.ready(c, now, float64(n)), half * 1e9 / max(1e-4, c.rate(c.size)), c.weight}
+		buf[k] = chance{m.bank.ready(c, now, float64(n)), c.weight}
 		total += c.weight
 		k++
 	}
 	ch := buf[:k]
 	slices.SortFunc(ch, func(a, b chance) int { return cmp.Compare(a.at, b.at) })
-	price := m.price()
+	price, behind := m.price(now), 1+forThose*float64(min(waiting, mostQueue))
 	best, cost, p := 0, math.Inf(1), 0.0
-	sure := 0.0
+	sure, vain := 0.0, 0.0 // vain: sum over those that have room of their weights times how long they have had it
 	most := ch[k-1].at
 	for i := range ch {
+		if i > 0 {
+			vain += sure * float64(ch[i].at-ch[i-1].at)
+		}
 		sure += ch[i].weight / total
 		if sure >= mostOf {
 			most = min(most, ch[i].at)
 		}
-		x := sure * (float64(ch[i].at-now) + ch[i].queue)
-		for _, d := range ch[i+1:] {
-			x += d.weight / total * (price + float64(d.at-now) + d.queue)
-		}
-		if x < cost-1 {
+		if x := behind*vain + (1-sure)*price; x < cost-1 {
 			best, cost, p = i, x, sure
 		}
 	}

@@ -2,10 +2,6 @@ package learn
 
 import "math"
 
-// hinted is how many of the last refusals' hints are compared with what a
-// candidate would have said.
-const hinted = 4
-
 // A slot is what one epoch asks of a candidate's size, in units: all that was
 // accepted since the epoch before needed reached, and what was refused first
 // found level in use, so that the size is below level+1.
@@ -22,6 +18,9 @@ type replay struct {
 	slots [maxEpochs + 1]slot
 	n     int
 	end   state
+	vague Instant // until then, nobody knows any more when exactly they were sent: they were merged
+	some  float64 // and so many were the last of them
+	blur  float64 // units of a bucket that flow off within the doubt about arrivals
 	hints [hinted]struct {
 		st   state
 		at   Instant
@@ -45,15 +44,22 @@ const busyDoubt = .1
 // run replays the log. Doubt about when requests arrived goes in the shape's
 // favour.
 func (p *replay) run(s *shape, r *record, t timing) {
-	p.n, p.nhints = 0, 0
+	p.n, p.nhints, p.blur = 0, 0, 0
+	if s.family == bucket {
+		p.blur = float64(t.slack) / float64(s.per)
+	}
 	if len(r.log) == 0 {
 		return
 	}
 	st := s.begin(r.log[0].at + t.half)
 	cur := slot{level: -1, late: -1}
 	last := uint16(0)
+	p.vague = math.MinInt64 / 4
 	for i := range r.log {
 		l := &r.log[i]
+		if l.merged && l.last-l.at > max(s.per/16, t.slack) {
+			p.vague, p.some = l.last, float64(l.taken)
+		}
 		early := 0.0
 		if s.family == atOnce {
 			st.level = max(0, t.work*(float64(l.busy)+1-float64(l.refused))) // of what was sent together
@@ -61,10 +67,9 @@ func (p *replay) run(s *shape, r *record, t timing) {
 		} else if l.refused > 0 {
 			early = s.peek(st, l.at+t.half-t.slack, r.log, t.half) // before what is about to go by does
 		}
-		s.pass(&st, l.last+t.half, r.log, t.half)
-		s.add(&st, l.last+t.half, float64(l.under)+float64(l.taken))
+		s.spread(&st, l, r.log, t.half)
 		if l.taken > 0 {
-			cur.reached = max(cur.reached, s.reached(st, l, r.log, t))
+			cur.reached = max(cur.reached, p.reached(s, st, l, r.log, t))
 		}
 		if l.refused == 0 {
 			continue
@@ -87,12 +92,26 @@ func (p *replay) run(s *shape, r *record, t timing) {
 }
 
 // reached is the level that what was accepted of a rec shows, which was just
-// added.
-func (s *shape) reached(st state, l *rec, log []rec, t timing) float64 {
+// added: at least so much, whenever exactly those that were merged were sent.
+func (p *replay) reached(s *shape, st state, l *rec, log []rec, t timing) float64 {
 	if s.family == atOnce {
 		return (1 - busyDoubt) * st.level
 	}
-	return s.peek(st, l.last+t.half+t.slack, log, t.half) - float64(l.under)
+	span := l.last - l.at
+	if s.family == slidingLog && span > s.per { // they were not all in use at once
+		return st.level - float64(l.under) - float64(l.taken)*(1-float64(s.per)/float64(span))
+	}
+	at := l.last + t.half + t.slack
+	level := s.peek(st, at, log, t.half) - float64(l.under)
+	if s.family == slidingLog && int(st.head) < len(log) { // of the first that counts, some may have gone by
+		if h := &log[st.head]; h.last > h.at {
+			level -= h.units(s.refused) * min(1, max(0, float64(at-s.per-t.half-h.at)/float64(h.last-h.at)))
+		}
+	}
+	if s.family != bucket && l.last-p.vague < 2*s.per {
+		level -= p.some
+	}
+	return level
 }
 
 // later notes one more refusal of the epoch that ended the last slot.
@@ -112,7 +131,10 @@ func (p *replay) ends(cur *slot, r *record, l *rec, st state, at Instant, s *sha
 	}
 	e := &r.epochs[i]
 	cur.void = e.streak >= streakSays
-	cur.fade = r.cut && at-r.log[0].at < s.memory(1)
+	cur.fade = r.cut && (at-r.log[0].at < s.memory(1) || s.family == bucket && st.spare < cur.level)
+	if l.at-p.vague < s.memory(max(1, cur.level)) {
+		cur.level += p.some // so high it may have been
+	}
 	p.push(*cur)
 	if e.hint >= 0 && !cur.void {
 		if p.nhints == hinted {
@@ -145,11 +167,15 @@ const (
 	againstRefused = 1.5 // a refusal where it had room, and up to mostRoom more
 	mostRoom       = 3.0
 	againstLate    = .3 // such a refusal that was not the first of its epoch
+	blurred        = 1  // of what doubt leaves unlikely counts for each refusal; with .5 and 2, nothing changed on train
 	unjudged       = .7 // a refusal older than the log can judge; free of charge made windows of an hour unfalsifiable
 )
 
 // penalty is what the evidence says against a size.
 func (p *replay) penalty(size float64) float64 {
+	// A bucket that flows off within the doubt about arrivals explains any refusal by
+	// two that happened to arrive together, but does not make it likely.
+	unlikely := math.Log1p(p.blur/size) * blurred
 	sum := 0.0
 	for i := range p.n {
 		s := &p.slots[i]
@@ -163,6 +189,8 @@ func (p *replay) penalty(size float64) float64 {
 			x += unjudged
 		case size > s.level+1-1e-6:
 			x += againstRefused + mostRoom*min(1, 2*(size-s.level-1)/size)
+		default:
+			x += unlikely
 		}
 		if s.late >= 0 && !s.void && size > s.late+1-1e-6 {
 			x += againstLate
@@ -173,8 +201,8 @@ func (p *replay) penalty(size float64) float64 {
 }
 
 // size is the likeliest one, and how much speaks against it. fixed is the size
-// if it is known, stated a number that the server named; zero: none.
-func (p *replay) size(fixed, stated float64) (size, against float64) {
+// if it is known, stated a number that the server named, was what it was before; zero: none.
+func (p *replay) size(fixed, stated, was float64) (size, against float64) {
 	if fixed > 0 {
 		return fixed, p.penalty(fixed)
 	}
@@ -193,6 +221,9 @@ func (p *replay) size(fixed, stated float64) (size, against float64) {
 	try(stated)
 	lo, hi := p.bounds()
 	if math.IsInf(hi, 1) { // no refusal says where it ends
+		if was >= lo {
+			try(was)
+		}
 		if size == 0 {
 			size, against = 2*lo, p.penalty(2*lo)+2
 		}
@@ -232,33 +263,3 @@ func (p *replay) bounds() (lo, hi float64) {
 
 // sizeSaid: the server named this number as a limit.
 const sizeSaid = 2
-
-const (
-	// With 1, stalls grew by half on train.
-	hintFits  = .6 // a hint is what the candidate would have said, perhaps rounded up; each of the last four
-	hintLong  = .4 // it is longer than what the candidate would have said
-	hintShort = .2 // shorter: real servers' hints are up to 2 s too short
-	hintSpan  = 1. // all hints are the period, in whole seconds of at least 2
-)
-
-// told compares what a candidate would have said with the hints.
-func (p *replay) told(s *shape, size float64, r *record, t timing) (sum float64) {
-	same := p.nhints > 0
-	for i := range p.nhints {
-		h := &p.hints[i]
-		wait := s.ready(h.st, size, 1, h.at, r.log, t.half) - h.at
-		switch d := h.hint - wait; {
-		case d < -t.slack-5e7:
-			sum -= hintShort
-		case d <= 1e9+t.slack:
-			sum += hintFits
-		default:
-			sum -= hintLong
-		}
-		same = same && h.hint == p.hints[0].hint
-	}
-	if same && p.hints[0].hint >= 2e9 && p.hints[0].hint == s.per && s.family != bucket {
-		sum += hintSpan
-	}
-	return sum
-}

@@ -216,7 +216,7 @@ func (m *mind) accepted(now, sent Instant, n int) {
 	if m.allow < 1<<10 {
 		m.allow++
 	}
-	m.climb.accepted(sent)
+	m.climb.accepted(now, sent)
 	if m.bank.surprises >= m.bank.patience && len(m.bank.epochs) > 0 {
 		m.bank.patience = min(2*m.bank.patience, mostPatience)
 		m.bank.rebuild(m.said)

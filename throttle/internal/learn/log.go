@@ -15,6 +15,7 @@ type rec struct {
 	epoch                 uint16 // of those that were refused; zero: none was
 	against               uint16 // bit i: candidate i had no room for one of them
 	busy                  uint16 // that were under way when the last of them was sent
+	merged                bool   // of recs that were sent some time apart
 }
 
 // units are those that count at a server which counts refused ones or not.
@@ -153,6 +154,7 @@ func (r *record) merge(now, part Instant) {
 		a, b := &r.log[k], &r.log[i]
 		near := b.last-a.at <= max(r.grain, (now-b.last)/part)
 		if near && a.plain() && b.plain() && int(a.taken)+int(b.taken) < 1<<15 {
+			a.merged = a.merged || b.merged || b.last-a.at > r.grain
 			a.last, a.taken, a.against, a.busy = b.last, a.taken+b.taken, a.against|b.against, max(a.busy, b.busy)
 			continue
 		}

@@ -146,10 +146,10 @@ func (b *bank) buckets(e *epoch, try func(candidate)) {
 		}
 	}
 	pace := b.pace()
-	unit := math.Pow(10, math.Floor(math.Log10(pace)))
-	for _, u := range [...]float64{unit / 10, unit, unit * 10} {
+	top := max(3*pace, b.closest())
+	for unit := math.Pow(10, math.Floor(math.Log10(pace/6))); unit < top; unit *= 10 {
 		for _, m := range [...]float64{1, 1.5, 2, 2.5, 3, 4, 5, 6, 8} {
-			if r := m * u; r > pace/6 && r < pace*3 {
+			if r := m * unit; r > pace/6 && r < top {
 				flow(r, .3+.6*odd(m))
 			}
 		}
@@ -188,12 +188,34 @@ func (b *bank) takenBetween(from, to Instant) (n float64) {
 
 // pace is how many were accepted a second, over what the log holds.
 func (b *bank) pace() float64 {
+	if len(b.log) == 0 {
+		return 1e-3
+	}
 	n := 0.0
 	for i := range b.log {
 		n += float64(b.log[i].taken)
 	}
 	last := b.log[len(b.log)-1].last
 	return max(1e-3, n) / max(1e-3, float64(last-b.log[0].at+2*b.half)/1e9)
+}
+
+// closest is the rate of the refusal that followed closest on the request before it: a
+// bucket of one unit that flowed off faster would have accepted it, however slow the
+// demand was otherwise. No faster ones are worth a look than those that flow off within
+// the doubt about arrivals.
+func (b *bank) closest() float64 {
+	least, last := never, Instant(0)
+	for i := range b.log {
+		l := &b.log[i]
+		if l.taken+l.refused == 0 {
+			continue
+		}
+		if last != 0 && l.refused > 0 {
+			least = min(least, l.at-last)
+		}
+		last = l.last
+	}
+	return 1e9 / float64(max(least, b.slack, 1e4))
 }
 
 // said proposes what the server stated: a size is the stated limit.

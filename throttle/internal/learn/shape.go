@@ -32,6 +32,7 @@ type state struct {
 	start       Instant // of the window; of a bucket: when level was true
 	head        int32   // first record of the log that counts
 	open        bool    // a window has begun
+	spare       float64 // units that an empty bucket had no use for: so much of what was in it before the log began is gone
 }
 
 // begin is the state before the first request.
@@ -56,8 +57,11 @@ func (s *shape) pass(st *state, at Instant, log []rec, half Instant) {
 	switch s.family {
 	case bucket:
 		if d := at - st.start; d > 0 {
-			st.level = max(0, st.level-float64(d)/float64(s.per))
+			st.level -= float64(d) / float64(s.per)
 			st.start = at
+			if st.level < 0 {
+				st.spare, st.level = st.spare-st.level, 0
+			}
 		}
 	case slidingLog:
 		for int(st.head) < len(log) && log[st.head].last+half+s.per <= at {
@@ -89,6 +93,45 @@ func (s *shape) add(st *state, at Instant, n float64) {
 		st.open, st.start = true, at
 	}
 	st.level += n
+}
+
+// spread counts what was sent within a rec. What was merged is taken to have come
+// evenly, so that a merged rec never shows a higher level than there was.
+func (s *shape) spread(st *state, l *rec, log []rec, half Instant) {
+	n, span := float64(l.under)+float64(l.taken), float64(l.last-l.at)
+	if n <= 1 || span <= 0 || s.family == atOnce {
+		s.pass(st, l.last+half, log, half)
+		s.add(st, l.last+half, n)
+		return
+	}
+	at, last := l.at+half, l.last+half
+	s.pass(st, at, log, half)
+	switch s.family {
+	case bucket:
+		flowed := span / float64(s.per)
+		st.level = max(1, st.level+n-flowed, n-flowed*n/(n-1))
+		st.start = max(st.start, last)
+	case slidingLog:
+		s.pass(st, last, log, half)
+		st.level += n
+	case windowFirst:
+		if !st.open {
+			st.open, st.start = true, at
+		}
+		if gone := (last - st.start) / s.per; gone > 0 {
+			st.start, st.level = st.start+gone*s.per, 0
+			n *= float64(last-st.start) / span
+		}
+		st.level += n
+	default:
+		old := st.start
+		s.pass(st, last, log, half)
+		if st.start > old {
+			st.prev += n * float64(min(st.start-at, s.per)) / span
+			n *= float64(last-st.start) / span
+		}
+		st.level += n
+	}
 }
 
 // inUse is the level at at, until when time has passed.
