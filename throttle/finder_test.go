@@ -78,3 +78,18 @@ func afterOneRefusal(hint time.Duration, rate float64) func(r *http.Request) (*h
 		return testnet.Answer(r, 429, http.Header{"Retry-After": {strconv.Itoa(int(hint.Seconds()))}}, nil), nil
 	}
 }
+
+// One a second starts a second after the one before, and those behind others
+// wait for these as well.
+func TestSlowRatesKeepTheirDistance(t *testing.T) {
+	f := at10()
+	f.rate, f.top, f.low = 1, 1, 1
+	if f.start(at0(0)); f.next != at0(sec) {
+		t.Errorf("the next in %v, want 1s", f.next.Sub(at0(0)))
+	}
+	l := learning1()
+	l.finder = &finder{rate: 0.5, top: 0.5, low: 0.5, k: firstK, next: at0(sec), last: at0(0)}
+	if got := l.ETA(hourIn, 1, 1).Until(hourIn); got != 3*sec {
+		t.Errorf("behind one: %v, want 3s", got)
+	}
+}

@@ -216,3 +216,11 @@ func TestWindowsAfterARefusal(t *testing.T) {
 		}
 	}
 }
+
+// Who comes when a window is spent waits for the beginning of the next one.
+func TestASpentWindowWaitsForTheNext(t *testing.T) {
+	w := surely(func(w *windows) { w.spent, w.passed, w.next = 10, 10, at0(12*sec) })
+	if d, _ := w.wait(at0(11 * sec)); d != sec {
+		t.Errorf("%v, want what is left until it begins", d)
+	}
+}

@@ -159,3 +159,29 @@ func TestLostAttempts(t *testing.T) {
 		})
 	}
 }
+
+// Who drew on a quota is none of those from before; a refusal of one too many at
+// a time answers who asks, and says nothing of the rate.
+func TestEndsThatSayNothingOfTheRate(t *testing.T) {
+	l := learning1()
+	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+	q := heardQuota(7, 10, time.Minute, 0, nil)
+	q.account = &queue.Account{Meter: q}
+	l.quotas = append(l.quotas, q)
+	l.bind(q, k, 1)
+	q.early = 2
+	g := under(k, 3, hourIn)
+	g.permit.Needs = append(g.permit.Needs, queue.Need{Account: q.account, N: 1})
+	if l.finish(at0(sec), g, unsent, 0, headers.Signal{}); q.early != 2 {
+		t.Errorf("%v from before", q.early)
+	}
+	l = learning1()
+	k = l.kindOf(kindKey{"GET", "x"}, hourIn)
+	l.hold = &hold{since: at0(-sec), until: at0(0), asking: true}
+	k.hold = &hold{since: at0(-sec), until: at0(0), asking: true}
+	l.finder = at10()
+	l.finish(at0(sec), under(k, 3, hourIn), replied, 429, headers.Signal{Throttled: true, Kind: headers.Concurrency})
+	if l.hold.asking || k.hold.asking || l.finder.rate != 0 || k.slow.ceiling != 2 {
+		t.Errorf("%+v, %+v, %v/s, %v at a time", l.hold, k.hold, l.finder.rate, k.slow.ceiling)
+	}
+}

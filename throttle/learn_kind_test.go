@@ -90,41 +90,6 @@ func TestKindsAreBounded(t *testing.T) {
 	}
 }
 
-// Refusals belong to one kind if others sent later were accepted: eight of
-// them, and three refusals.
-func TestBlame(t *testing.T) {
-	for _, test := range []struct {
-		refusals, others int
-		after            time.Duration
-		apart            bool
-	}{{3, 8, sec, true}, {2, 8, sec, false}, {3, 7, sec, false}, {3, 8, 0, false}, {3, 8, -sec, false}} {
-		l := learning1()
-		a, b := l.kindOf(kindKey{"GET", "a"}, hourIn), l.kindOf(kindKey{"GET", "b"}, hourIn)
-		l.blame = new(blame)
-		for i := range test.refusals {
-			if i == test.refusals-1 {
-				for range test.others {
-					l.blame.good(b, at0(test.after))
-					l.blame.good(a, at0(test.after)) // its own do not count
-				}
-			}
-			l.blame.refused(l, a, at0(0))
-		}
-		if a.apart != test.apart || b.apart {
-			t.Errorf("%+v: apart %t, the other %t", test, a.apart, b.apart)
-		}
-		if !test.apart {
-			continue
-		}
-		l.blame.refused(l, b, at0(59*sec))
-		if a.apart {
-			t.Error("another kind is refused as well, soon after: a common limit")
-		}
-	}
-	var none *blame
-	none.good(&kind{}, at0(0)) // nobody was refused
-}
-
 // What a refusal says about when to come back.
 func TestHints(t *testing.T) {
 	limit := func(name string, left float64, reset time.Duration) headers.Limit {

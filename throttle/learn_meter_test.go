@@ -172,52 +172,6 @@ func TestFlowsGoOnInAFinder(t *testing.T) {
 	}
 }
 
-// A limit on requests at a time says whether it is the kind's or the host's.
-func TestCausesInWords(t *testing.T) {
-	l := learning1()
-	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
-	for _, test := range []struct {
-		kind, host slowStart
-		want       string
-	}{
-		{slowStart{limit: 3}, slowStart{limit: 3}, "at most 3 at a time for GET /x, shown by its answers"},
-		{slowStart{limit: 4}, slowStart{limit: 3}, "at most 3 at a time until it has answered more"},
-		{slowStart{limit: 9}, slowStart{limit: 3, free: true}, "at most 9 at a time for GET /x, shown by its answers"},
-		{slowStart{free: true}, slowStart{limit: 3}, "at most 3 at a time until it has answered more"},
-	} {
-		k.slow, l.host.slow = test.kind, test.host
-		if got := (cause{what: causeFlight, kind: k}).in(at0(0), l); got != test.want {
-			t.Errorf("got %s, want %s", got, test.want)
-		}
-	}
-	if got := l.host.Words(hourIn); got != "at most 3 at a time until it has answered more" {
-		t.Error(got)
-	}
-	f := &finder{rate: 10}
-	if got := (cause{what: causeRate, finder: f, kind: k}).in(at0(0), l); got != "about 10/s, found by its refusals" {
-		t.Error(got)
-	}
-	if k.finder = f; (cause{what: causeRate, finder: f, kind: k}).in(at0(0), l) != "about 10/s, found by its refusals, for GET /x only" {
-		t.Error("not for the kind only")
-	}
-	if (cause{}).in(at0(0), l) != "" {
-		t.Error("nothing has words")
-	}
-	q := heardQuota(3, 10, 0, 0, func(q *quota) { q.key.name, q.key.unit = "core", "tokens" })
-	for c, want := range map[cause][2]string{{what: causeQuota, quota: q}: {"tokens", "core"}, {what: causeRate, finder: f}: {}, {}: {}} {
-		if c.unit() != want[0] || c.name() != want[1] {
-			t.Errorf("%v: %q of %q", c.what, c.unit(), c.name())
-		}
-	}
-	if q.key.unit = ""; (cause{what: causeQuota, quota: q}).unit() != requests {
-		t.Error("a quota without a unit is one of requests")
-	}
-	q = heardQuota(3, 10, sec, 0, nil)
-	if got := q.Words(hourIn.Add(sec)); got != "one request asks what is left, after the reset said by " {
-		t.Error(got)
-	}
-}
-
 // A kind without a pause is not held up, and one whose question was answered is
 // asked for again.
 func TestKindAsAMeter(t *testing.T) {
@@ -255,5 +209,35 @@ func TestKindAsAMeter(t *testing.T) {
 	defer waitFor(&k.account)()
 	if !l.waited() {
 		t.Error("somebody waits for the first of two")
+	}
+}
+
+// What is learned of a kind apart, and of all others, begins anew where it
+// proved wrong.
+func TestRestartedLearning(t *testing.T) {
+	l := learning1()
+	k := l.kindOf(kindKey{"GET", "a"}, hourIn)
+	for range 3 {
+		l.Take(hourIn, 1, true)
+	}
+	l.accept(k, hourIn, hourIn)
+	if l.flow.accepted != 1 || l.flow.started != 3 || l.flow.out != 3 {
+		t.Errorf("%+v", l.flow)
+	}
+	l.Return(hourIn, 1, 0, hourIn, 0)
+	l.restart(k)
+	if l.flow != (flow{out: 2}) {
+		t.Errorf("%+v", l.flow)
+	}
+	own, common := &finder{rate: 3}, &finder{rate: 5}
+	k.finder, l.finder = own, common
+	l.restart(k)
+	if l.finderOf(k) != common || common.rate != 0 || own.rate != 3 {
+		t.Errorf("the common rate %v, its own %v", common.rate, own.rate)
+	}
+	k.apart = true
+	l.restart(k)
+	if l.finderOf(k) != own || own.rate != 0 {
+		t.Errorf("its own %v", own.rate)
 	}
 }

@@ -171,38 +171,6 @@ func TestQuotaRules(t *testing.T) {
 	}
 }
 
-// A kind that has limits of its own takes the pause and the rate along; proof
-// that a host is no limiter ends both.
-func TestPausesMove(t *testing.T) {
-	l := learning1()
-	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
-	l.hold = &hold{since: at0(0), until: at0(9 * sec), asking: true, asked: true}
-	l.finder = at10()
-	l.finder.windows.out = 4
-	l.blame = &blame{kind: k, sent: at0(0), refusal: 2, others: 8}
-	l.blame.refused(l, k, at0(sec))
-	if !k.apart || k.hold.until != at0(9*sec) || k.hold.asked || k.finder.rate != 10 || k.finder.windows.out != 0 {
-		t.Errorf("%+v, %+v", k.hold, k.finder)
-	}
-	if l.hold.wait(at0(0)) != 0 || !l.hold.asked || l.finder.rate != 0 || l.finder.windows.out != 4 {
-		t.Errorf("the others: %+v, %+v", l.hold, l.finder)
-	}
-	l.hold.until = at0(9 * sec)
-	k.suspect = &suspect{since: at0(0), answers: 15, busy: 4}
-	l.finish(at0(2*sec), under(k, 1, hourIn.Add(sec)), replied, 200, headers.Signal{})
-	if l.hold.wait(at0(2*sec)) != 0 || k.hold.wait(at0(2*sec)) != 0 || k.finder.rate != 0 {
-		t.Errorf("no limiter: %+v, %+v, %+v", l.hold, k.hold, k.finder)
-	}
-	n := 0
-	if l.restrictions(at0(2*sec), func(c cause, _ time.Duration) { n++ }); n != 0 {
-		t.Errorf("%d restrictions", n)
-	}
-	k.finder.rate, l.finder.rate = 0.5, 0.5
-	if l.restrictions(at0(2*sec), func(c cause, _ time.Duration) { n++ }); n != 2 {
-		t.Errorf("%d restrictions of two rates", n)
-	}
-}
-
 // Small rules of what is learned of stated limits.
 func TestQuotasAtTheirBounds(t *testing.T) {
 	q := heardQuota(0, 10, 30*sec, 20*sec, nil)

@@ -190,3 +190,27 @@ func TestQuotasAreForgotten(t *testing.T) {
 		}
 	}
 }
+
+// A quota restricts if it is not plentiful, and makes room for another if a unit
+// is left of it.
+func TestQuotasThatBindStay(t *testing.T) {
+	l := learning1()
+	l.quotas = []*quota{heardQuota(plentiful, 10, 0, 0, nil), heardQuota(1, 10, 30*sec, 0, nil)}
+	n := 0
+	l.restrictions(at0(0), func(c cause, _ time.Duration) {
+		if c.what == causeQuota {
+			n++
+		}
+	})
+	if n != 1 {
+		t.Errorf("%d quotas restrict, want the one that does", n)
+	}
+	l.quotas = l.quotas[1:]
+	if !l.dropQuota(at0(0)) || len(l.quotas) != 0 {
+		t.Error("one with a unit left does not bind")
+	}
+	l.quotas = []*quota{heardQuota(0.9, 10, 30*sec, 0, nil)}
+	if l.dropQuota(at0(0)) {
+		t.Error("one that binds is dropped")
+	}
+}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhttp/weir/headers"
+
 	"github.com/weirhttp/weir/internal/trip"
 )
 
@@ -163,5 +165,48 @@ func TestSuspectsAreJudged(t *testing.T) {
 		if again := s.begin(at0(3 * sec)); again != s || s.answers != -16 || s.since != at0(3*sec) {
 			t.Errorf("suspected again: %+v", s)
 		}
+	}
+}
+
+// An answer that says that the host is overloaded makes it suspect if few are
+// under way already; then the rate is found.
+func TestOverloadedOrLimited(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		limit   float64 // at a time, before
+		s       headers.Signal
+		change  func(l *learner, k *kind)
+		suspect bool
+		rate    bool
+		what    causeKind
+	}{
+		{"many at a time", 9, headers.Signal{}, func(*learner, *kind) {}, false, false, causeFlight},
+		{"five", 5, headers.Signal{}, func(*learner, *kind) {}, false, false, causeFlight},
+		{"three", 3.5, headers.Signal{}, func(*learner, *kind) {}, true, true, causeHold},
+		{"with a wait", 3.5, headers.Signal{RetryAfter: known(sec)}, func(*learner, *kind) {}, true, false, causeHold},
+		{"many, but suspected", 9, headers.Signal{}, func(_ *learner, k *kind) { k.suspect = k.suspect.begin(at0(0)) }, true, true, causeHold},
+		{"suspected, and serves none", 9, headers.Signal{}, func(_ *learner, k *kind) { k.suspect, k.served = k.suspect.begin(at0(0)), 0 }, true, false, causeFlight},
+		{"only pauses are learned", 2, headers.Signal{}, func(l *learner, _ *kind) { l.terms.pausesOnly = true }, false, false, causeFlight},
+		{"no limit", 0, headers.Signal{}, func(_ *learner, k *kind) { k.slow.free = true }, false, false, causeFlight},
+	} {
+		l := learning1()
+		k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+		k.busy, k.served = 0.9, hourIn.Add(sec/2)
+		g := under(k, 9, hourIn)
+		k.slow.limit = test.limit
+		test.change(l, k)
+		got := l.overloaded(at0(sec), g, test.s)
+		if got.what != test.what || k.suspect.suspected() != test.suspect || k.streak != 1 || k.busy != 0.9+1.0/16 {
+			t.Errorf("%s: %v, suspected %t, streak %d, busy %v", test.name, got.what, k.suspect.suspected(), k.streak, k.busy)
+		}
+		if rate := l.finder != nil && l.finder.rate > 0; rate != test.rate {
+			t.Errorf("%s: a rate is found: %t", test.name, rate)
+		}
+	}
+	l := learning1()
+	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+	k.streak = manyAnswers
+	if l.overloaded(at0(sec), under(k, 9, hourIn), headers.Signal{}); k.streak != manyAnswers {
+		t.Errorf("%d in a row are counted", k.streak)
 	}
 }

@@ -1,0 +1,100 @@
+package throttle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+)
+
+// Refusals that belong to one kind take its pause and its rate along, and leave
+// the others free.
+func TestBlameMovesThePause(t *testing.T) {
+	l := learning1()
+	a, b := l.kindOf(kindKey{"GET", "a"}, hourIn), l.kindOf(kindKey{"GET", "b"}, hourIn)
+	refuse := func(at time.Duration) {
+		g := under(a, 1, hourIn.Add(at))
+		l.finish(at0(at), g, replied, 429, headers.Signal{Throttled: true, RetryAfter: known(5 * sec)})
+	}
+	for i := range 3 {
+		at := time.Duration(i) * 10 * sec
+		refuse(at)
+		for j := range 8 {
+			g := under(b, 1, hourIn.Add(at+sec+time.Duration(j)))
+			l.finish(at0(at+2*sec), g, replied, 200, headers.Signal{})
+		}
+	}
+	if !a.apart || a.hold == nil || a.finder == nil || b.apart {
+		t.Fatalf("apart %t, hold %v", a.apart, a.hold)
+	}
+	if l.hold.wait(at0(20*sec)) != 0 || a.hold.wait(at0(20*sec)) < 5*sec {
+		t.Errorf("all wait %v, the kind %v", l.hold.wait(at0(20*sec)), a.hold.wait(at0(20*sec)))
+	}
+}
+
+// A kind that has limits of its own takes the pause and the rate along; proof
+// that a host is no limiter ends both.
+func TestPausesMove(t *testing.T) {
+	l := learning1()
+	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+	l.hold = &hold{since: at0(0), until: at0(9 * sec), asking: true, asked: true}
+	l.finder = at10()
+	l.finder.windows.out = 4
+	l.blame = &blame{kind: k, sent: at0(0), refusal: 2, others: 8}
+	l.blame.refused(l, k, at0(sec))
+	if !k.apart || k.hold.until != at0(9*sec) || k.hold.asked || k.finder.rate != 10 || k.finder.windows.out != 0 {
+		t.Errorf("%+v, %+v", k.hold, k.finder)
+	}
+	if l.hold.wait(at0(0)) != 0 || !l.hold.asked || l.finder.rate != 0 || l.finder.windows.out != 4 {
+		t.Errorf("the others: %+v, %+v", l.hold, l.finder)
+	}
+	l.hold.until = at0(9 * sec)
+	k.suspect = &suspect{since: at0(0), answers: 15, busy: 4}
+	l.finish(at0(2*sec), under(k, 1, hourIn.Add(sec)), replied, 200, headers.Signal{})
+	if l.hold.wait(at0(2*sec)) != 0 || k.hold.wait(at0(2*sec)) != 0 || k.finder.rate != 0 {
+		t.Errorf("no limiter: %+v, %+v, %+v", l.hold, k.hold, k.finder)
+	}
+	n := 0
+	if l.restrictions(at0(2*sec), func(c cause, _ time.Duration) { n++ }); n != 0 {
+		t.Errorf("%d restrictions", n)
+	}
+	k.finder.rate, l.finder.rate = 0.5, 0.5
+	if l.restrictions(at0(2*sec), func(c cause, _ time.Duration) { n++ }); n != 2 {
+		t.Errorf("%d restrictions of two rates", n)
+	}
+}
+
+// Refusals belong to one kind if others sent later were accepted: eight of
+// them, and three refusals.
+func TestBlame(t *testing.T) {
+	for _, test := range []struct {
+		refusals, others int
+		after            time.Duration
+		apart            bool
+	}{{3, 8, sec, true}, {2, 8, sec, false}, {3, 7, sec, false}, {3, 8, 0, false}, {3, 8, -sec, false}} {
+		l := learning1()
+		a, b := l.kindOf(kindKey{"GET", "a"}, hourIn), l.kindOf(kindKey{"GET", "b"}, hourIn)
+		l.blame = new(blame)
+		for i := range test.refusals {
+			if i == test.refusals-1 {
+				for range test.others {
+					l.blame.good(b, at0(test.after))
+					l.blame.good(a, at0(test.after)) // its own do not count
+				}
+			}
+			l.blame.refused(l, a, at0(0))
+		}
+		if a.apart != test.apart || b.apart {
+			t.Errorf("%+v: apart %t, the other %t", test, a.apart, b.apart)
+		}
+		if !test.apart {
+			continue
+		}
+		l.blame.refused(l, b, at0(59*sec))
+		if a.apart {
+			t.Error("another kind is refused as well, soon after: a common limit")
+		}
+	}
+	var none *blame
+	none.good(&kind{}, at0(0)) // nobody was refused
+}
