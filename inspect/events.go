@@ -6,12 +6,17 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// keepRows bounds the list that the page shows at a time.
-const keepRows = 200
+// pageRows is how many hosts the page shows at a time: as many as one scrolls
+// through, and as a frame of 100 KB holds.
+const pageRows = 100
+
+// keepQueues bounds the list of an outbox's queues.
+const keepQueues = 200
 
 // frame is one server-sent event: what the page shows now.
 type frame struct {
@@ -21,7 +26,8 @@ type frame struct {
 	Queue    int            `json:"queue"`  // requests that wait, at all hosts
 	Oldest   float64        `json:"oldest"` // seconds that the oldest of them has waited
 	Found    int            `json:"found"`  // hosts that the question is about
-	Rows     []*Host        `json:"rows"`   // the first of these
+	From     int            `json:"from"`   // of these, those that stand before Rows
+	Rows     []*Host        `json:"rows"`   // one page of them
 	Detail   *Host          `json:"detail,omitempty"`
 	Events   []Event        `json:"events"` // the newest first
 	Controls bool           `json:"controls,omitempty"`
@@ -34,12 +40,14 @@ type question struct {
 	q          string // a part of a host's name
 	state      string // "": all
 	sort       string // a column, with "-" before it for descending
+	page       int    // of the list, from 0; beyond the last it is the last
 	host, part string // whose details to send; "": nobody's
 }
 
 // events streams frames until the client leaves.
 func (h *handler) events(w http.ResponseWriter, r *http.Request) {
-	ask := question{r.FormValue("q"), r.FormValue("state"), r.FormValue("sort"), r.FormValue("host"), r.FormValue("part")}
+	page, _ := strconv.Atoi(r.FormValue("page")) // the first, if it is none
+	ask := question{r.FormValue("q"), r.FormValue("state"), r.FormValue("sort"), page, r.FormValue("host"), r.FormValue("part")}
 	out := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	tick := time.NewTicker(time.Second)
@@ -72,7 +80,7 @@ func (h *handler) frame(ask question) frame {
 		Rows: []*Host{}, Events: newest(events, ask.host, ask.part),
 	}
 	if ask.host == "" {
-		f.Outbox, f.Queues = s.Outbox[:min(len(s.Outbox), keepRows)], len(s.Outbox)
+		f.Outbox, f.Queues = s.Outbox[:min(len(s.Outbox), keepQueues)], len(s.Outbox)
 	}
 	part := strings.ToLower(strings.TrimSpace(ask.q))
 	for _, row := range s.Hosts {
@@ -87,8 +95,8 @@ func (h *handler) frame(ask question) frame {
 		}
 	}
 	f.Found = len(f.Rows)
-	arrange(f.Rows, ask.sort)
-	f.Rows = f.Rows[:min(len(f.Rows), keepRows)]
+	f.From = pageRows * max(0, min(ask.page, (f.Found-1)/pageRows))
+	f.Rows = arrange(f.Rows, ask.sort, f.From+pageRows)[f.From:]
 	for i, row := range f.Rows {
 		f.Rows[i] = row.brief()
 	}
@@ -102,17 +110,34 @@ func (h *Host) brief() *Host {
 	return &short
 }
 
-// arrange sorts rows by a column, "-" before it for descending. Rows that are
-// equal stand by name, as do all of an unknown column.
-func arrange(rows []*Host, order string) {
+// arrange returns the first rows, at most so many, in the order of a column, "-"
+// before it for descending. Rows that are equal stay as they stand, by name, as do
+// all of an unknown column. rows is overwritten.
+func arrange(rows []*Host, order string, most int) []*Host {
 	column, down := strings.CutPrefix(order, "-")
 	by := columnOf(column)
-	slices.SortStableFunc(rows, func(a, b *Host) int {
+	compare := func(a, b *Host) int {
 		if down {
 			a, b = b, a
 		}
 		return by(a, b)
-	})
+	}
+	if len(rows) < 4*most {
+		slices.SortStableFunc(rows, compare)
+		return rows[:min(len(rows), most)]
+	}
+	first := make([]*Host, 0, 2*most) // of a hundred thousand nearly all are passed by
+	for _, row := range rows {
+		if len(first) >= most && compare(row, first[most-1]) >= 0 {
+			continue // first is sorted up to there
+		}
+		if first = append(first, row); len(first) == most || len(first) == cap(first) {
+			slices.SortStableFunc(first, compare)
+			first = first[:most]
+		}
+	}
+	slices.SortStableFunc(first, compare)
+	return first[:min(len(first), most)]
 }
 
 func columnOf(name string) func(a, b *Host) int {

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -122,9 +124,25 @@ func TestSorting(t *testing.T) {
 	}
 	for order, want := range tests {
 		got := slices.Clone(rows)
-		arrange(got, order)
-		if names(got) != want {
-			t.Errorf("%q: %s, want %s", order, names(got), want)
+		if got := names(arrange(got, order, len(rows))); got != want {
+			t.Errorf("%q: %s, want %s", order, got, want)
+		}
+	}
+}
+
+// The first rows are those that a sort of all would put first, in its order.
+func TestFirstOfMany(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	rows := make([]*Host, 5000)
+	for i := range rows {
+		rows[i] = &Host{Name: fmt.Sprint(i), State: []string{ok, waiting, "open"}[r.IntN(3)], Queue: r.IntN(5), Counts: Counts{Granted: r.Int64N(900)}}
+	}
+	for _, order := range []string{"-state", "state", "-granted", "queue", "", "-host"} {
+		all := arrange(slices.Clone(rows), order, len(rows))
+		for _, most := range []int{1, 2, 99, 100, 300, 1249, 1250, 1251, 4999} {
+			if got := arrange(slices.Clone(rows), order, most); !slices.Equal(got, all[:most]) {
+				t.Errorf("%q: the first %d are others", order, most)
+			}
 		}
 	}
 }
@@ -272,8 +290,17 @@ func TestManyHosts(t *testing.T) {
 	meet(t, w, 10000)
 	h := Handler(w, Config{}).(*handler)
 	f := h.frame(question{sort: "-host"})
-	if f.Total != 10000 || f.Found != 10000 || len(f.Rows) != keepRows || f.Rows[0].Name != "host9999.example" {
+	if f.Total != 10000 || f.Found != 10000 || len(f.Rows) != pageRows || f.Rows[0].Name != "host9999.example" {
 		t.Errorf("%d hosts, %d found, %d rows", f.Total, f.Found, len(f.Rows))
+	}
+	for page, want := range map[int][2]int{-1: {0, 100}, 0: {0, 100}, 41: {4100, 100}, 99: {9900, 100}, 100: {9900, 100}, math.MaxInt / 100: {9900, 100}} {
+		f := h.frame(question{sort: "host", page: page})
+		if f.From != want[0] || len(f.Rows) != want[1] || f.Found != 10000 || !slices.IsSortedFunc(f.Rows, func(a, b *Host) int { return strings.Compare(a.Name, b.Name) }) {
+			t.Errorf("page %d: %d rows from %d, %s", page, len(f.Rows), f.From, f.Rows[0].Name)
+		}
+	}
+	if f := h.frame(question{q: "host123", page: 3}); f.From != 0 || len(f.Rows) != 11 {
+		t.Errorf("beyond the last page: %d rows from %d", len(f.Rows), f.From)
 	}
 	if f := h.frame(question{q: "host123", host: "host7.example"}); f.Found != 11 || f.Detail == nil || f.Detail.Granted != 1 {
 		t.Errorf("%d found, detail %+v", f.Found, f.Detail)

@@ -52,9 +52,9 @@ func TestOutbox(t *testing.T) {
 
 // An event is short, however many queues there are.
 func TestManyQueues(t *testing.T) {
-	many := make(queues, 3*keepRows)
+	many := make(queues, 3*keepQueues)
 	f := Handler(transport(t, answers{}, weir.Config{}), Config{Outbox: many}).(*handler).frame(question{})
-	if len(f.Outbox) != keepRows || f.Queues != 3*keepRows {
+	if len(f.Outbox) != keepQueues || f.Queues != 3*keepQueues {
 		t.Errorf("%d of %d queues", len(f.Outbox), f.Queues)
 	}
 }

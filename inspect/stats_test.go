@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -329,6 +330,24 @@ func TestRefusingShows(t *testing.T) {
 		}
 		if !slices.ContainsFunc(f.Events, func(e Event) bool { return strings.HasPrefix(e.Text, "refusing, was ok") }) {
 			t.Errorf("no event says so: %v", f.Events)
+		}
+	})
+}
+
+// What is sent host by host is the text that all of it would have been at once.
+func TestStatsAsOneText(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, n := range []int{0, 1, 3} {
+			w := transport(t, answers{}, weir.Config{Throttle: budget("5/s")})
+			meet(t, w, n)
+			h := Handler(w, Config{Outbox: queues{{Queue: "hosts\":[", Pending: 1}}}).(*handler)
+			want, err := json.Marshal(h.watch.view(time.Now()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.TrimSpace(ask(h, "GET", "/stats.json", nil).Body.String()); got != string(want) {
+				t.Errorf("%d hosts: got\n%s\nwant\n%s", n, got, want)
+			}
 		}
 	})
 }

@@ -6,13 +6,14 @@ import * as outbox from "./outbox.js";
 import { make, put } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
-const ask = { q: "", state: "", sort: "-state", host: "", part: "" };
+const ask = { q: "", state: "", sort: "-state", page: 0, host: "", part: "" };
 let source = null;
 let fresh = true; // the next frame is the first answer to what is asked
 let later = 0;
 let focus = null; // what to focus when the next view is there
 
 function connect() {
+  later = 0;
   if (source) source.close();
   fresh = true;
   source = new EventSource("events?" + new URLSearchParams(ask));
@@ -42,6 +43,7 @@ function show(frame) {
   if (frame.detail) charts.note(at, frame.detail);
   charts.forget(at);
   if (!ask.host) {
+    if (!later) ask.page = frame.from / 100; // there may be fewer hosts than there were
     list.show(frame, fresh);
     outbox.show(frame.outbox, frame.queues);
   } else if (frame.detail) {
@@ -86,7 +88,8 @@ function route() {
   connect();
 }
 
-list.setup(ask, () => {
+list.setup(ask, (page) => {
+  ask.page = page || 0; // another order begins at the top
   list.mark(ask);
   clearTimeout(later);
   later = setTimeout(connect, 120);

@@ -86,7 +86,7 @@ function limits(host) {
     all.push({
       title: f.limit > 0 ? (f.name || number(f.limit) + " " + (f.unit || "requests")) : f.text,
       left: f.left, limit: f.limit || 0, note: f.until ? "back at " + f.until : "",
-      from: "learned" + (f.source ? ", " + f.source : "") + (f.for && (f.limit > 0 || !f.text.includes(f.for)) ? ", for " + f.for + " only" : ""),
+      from: "learned" + (f.source ? ", " + f.source : "") + (f.route && (f.limit > 0 || !f.text.includes(f.route)) ? ", for " + f.route + " only" : ""),
     });
   }
   const place = $("limits");

@@ -37,6 +37,13 @@ export function setup(ask, changed) {
     chips.set(state, button);
     $("chips").append(button);
   }
+  for (const [id, text, step] of [["before", "Previous", -1], ["after", "Next", 1]]) {
+    put($(id), text);
+    $(id).addEventListener("click", () => {
+      changed(Math.max(0, ask.page + step));
+      document.querySelector("#all > .tools").scrollIntoView({ block: "nearest" });
+    });
+  }
   $("filter").addEventListener("input", () => {
     ask.q = $("filter").value;
     changed();
@@ -85,8 +92,11 @@ export function show(frame, fresh) {
   }
   $("none").hidden = frame.rows.length > 0;
   put($("none"), frame.total === 0 ? "No requests yet. Hosts appear here with their first request." : "No host matches.");
-  put($("found"), frame.found > frame.rows.length
-    ? `The first ${number(frame.rows.length)} of ${number(frame.found)} are shown. Sort or filter to see others.` : "\u00a0");
+  const all = frame.found <= frame.rows.length;
+  $("pages").classList.toggle("one", all);
+  put($("found"), all ? "\u00a0" : `${number(frame.from + 1)} to ${number(frame.from + frame.rows.length)} of ${number(frame.found)}`);
+  $("before").disabled = frame.from === 0;
+  $("after").disabled = frame.from + frame.rows.length >= frame.found;
 }
 
 // headline answers the questions of the page: is anything turned away, does
