@@ -185,3 +185,27 @@ func (t *Transport) Stats() Stats {
 	}
 	return s
 }
+
+// StatsOf is Stats of the hosts for which want returns true, for those who look at
+// many hosts often; throttle.Transport.StatsOf says what stamp is. Sums over all
+// hosts are left out, and so are circuits: Circuits().Stats() has those about which
+// there is something to say.
+func (t *Transport) StatsOf(want func(host, partition string, stamp uint64) bool) Stats {
+	s := Stats{Throttle: t.throttle.StatsOf(want)}
+	asked := make(map[string]bool, len(s.Throttle.Hosts))
+	for i := range s.Throttle.Hosts {
+		h := &s.Throttle.Hosts[i]
+		name := h.Host
+		if h.Overflow {
+			name = "*"
+		}
+		if asked[name] {
+			continue // a partition
+		}
+		asked[name] = true
+		if r, ok := t.retry.StatsOf(name); ok {
+			s.Retry.Hosts = append(s.Retry.Hosts, r)
+		}
+	}
+	return s
+}

@@ -74,7 +74,7 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) frame(ask question) frame {
-	s, events := h.watch.look()
+	s, events := h.watch.look(key{ask.host, ask.part})
 	f := frame{
 		At: s.At, Total: len(s.Hosts), Counts: make(map[string]int), Controls: h.controls,
 		Rows: []*Host{}, Events: newest(events, ask.host, ask.part),
@@ -97,6 +97,7 @@ func (h *handler) frame(ask question) frame {
 	f.Found = len(f.Rows)
 	f.From = pageRows * max(0, min(ask.page, (f.Found-1)/pageRows))
 	f.Rows = arrange(f.Rows, ask.sort, f.From+pageRows)[f.From:]
+	h.watch.showed(f.Rows)
 	for i, row := range f.Rows {
 		f.Rows[i] = row.brief()
 	}

@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // The first frame comes at once, the others one a second; the stream ends
@@ -304,6 +306,89 @@ func TestManyHosts(t *testing.T) {
 	}
 	if f := h.frame(question{q: "host123", host: "host7.example"}); f.Found != 11 || f.Detail == nil || f.Detail.Granted != 1 {
 		t.Errorf("%d found, detail %+v", f.Found, f.Detail)
+	}
+}
+
+// A look costs what has changed, not what there is: hosts at which nothing happened
+// are not looked at, whatever their state was shown to be, and those that are shown
+// are.
+func TestQuietHostsAreNotLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const quiet = 2000
+		w := transport(t, answers{"busy.example": always(200)}, weir.Config{Throttle: budget("5/s, 1000/h")})
+		meet(t, w, quiet)
+		h := Handler(w, Config{}).(*handler)
+		looked := func() (n int) {
+			at := time.Now()
+			for _, s := range h.watch.hosts {
+				if s.at.Equal(at) {
+					n++
+				}
+			}
+			return n
+		}
+		h.frame(question{})
+		if got := looked(); got != quiet {
+			t.Errorf("%d looked at first, want all", got)
+		}
+		time.Sleep(2 * time.Second)
+		h.frame(question{q: "host7.example"}) // these were shown, and are looked at once more
+		if got := looked(); got != pageRows {
+			t.Errorf("%d looked at, want the %d that were shown", got, pageRows)
+		}
+		for range 5 {
+			time.Sleep(time.Second)
+			h.frame(question{q: "host7.example"})
+		}
+		if got := looked(); got != 1 {
+			t.Errorf("%d looked at, want the one that is shown", got)
+		}
+		send(t, w, "host3.example", 1)
+		w.Throttle().Pause("host4.example", time.Now().Add(time.Hour))
+		w.Throttle().SetBudget("host5.example", throttle.MustParseBudget("1/s"))
+		w.Circuits().Force("host6.example", breaker.Open)
+		time.Sleep(time.Second)
+		f := h.frame(question{q: "host7.example"})
+		for _, name := range []string{"host3.example", "host4.example", "host6.example"} {
+			if s := h.watch.hosts[key{name, ""}]; !s.at.Equal(time.Now()) {
+				t.Errorf("%s: what happened there was not looked at", name)
+			}
+		}
+		if f.Counts[paused] != 1 || f.Counts["open"] != 1 || f.Total != quiet {
+			t.Errorf("%+v", f.Counts)
+		}
+		if f := h.frame(question{host: "host9.example"}); f.Detail == nil || f.Detail.Granted != 1 {
+			t.Errorf("detail: %+v", f.Detail)
+		}
+		time.Sleep(2 * time.Minute) // budgets have grown
+		h.frame(question{q: "host7.example"})
+		if got := looked(); got < quiet*9/10 {
+			t.Errorf("%d looked at after two minutes", got)
+		}
+		if got := hostNamed(t, snapshot(t, h), "host5.example").Budgets; len(got) != 1 {
+			t.Errorf("all hosts: %+v", got)
+		}
+	})
+}
+
+// BenchmarkFrame is one frame of a page about 100000 hosts, of which a hundred have
+// something to do between two looks.
+func BenchmarkFrame(b *testing.B) {
+	w := transport(b, answers{}, weir.Config{Throttle: budget("5/s, 1000/h")})
+	meet(b, w, 100000)
+	h := Handler(w, Config{}).(*handler)
+	h.frame(question{sort: "-state"})
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		for i := range 100 {
+			send(b, w, fmt.Sprintf("host%d.example", i*977), 1)
+		}
+		h.watch.last.At = time.Time{} // it is time to look again
+		b.StartTimer()
+		if f := h.frame(question{sort: "-state", q: "host"}); f.Total != 100000 {
+			b.Fatal(f.Total)
+		}
 	}
 }
 

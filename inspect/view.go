@@ -117,12 +117,27 @@ type Circuit struct {
 func view(t *weir.Transport, now time.Time) Snapshot {
 	stats := t.Stats()
 	circuits := worst(stats.Breaker.Circuits)
+	s := Snapshot{At: now, Bounds: bounds(), Hosts: hostsOf(&stats, circuits, now)}
+	met := make(map[string]bool, len(circuits))
+	for _, h := range s.Hosts {
+		met[h.Name] = true
+	}
+	s.Hosts = append(s.Hosts, unmet(circuits, func(name string) bool { return met[name] }, now)...)
+	slices.SortFunc(s.Hosts, byName)
+	return s
+}
+
+func byName(a, b *Host) int {
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Partition, b.Partition))
+}
+
+// hostsOf are the hosts of stats, in its order.
+func hostsOf(stats *weir.Stats, circuits map[string]*breaker.CircuitStats, now time.Time) []*Host {
 	retries := make(map[string]*retry.HostStats, len(stats.Retry.Hosts))
 	for i := range stats.Retry.Hosts {
 		retries[stats.Retry.Hosts[i].Host] = &stats.Retry.Hosts[i]
 	}
-	s := Snapshot{At: now, Bounds: bounds(), Hosts: make([]*Host, 0, len(stats.Throttle.Hosts)+len(circuits))}
-	met := make(map[string]bool, len(circuits))
+	list := make([]*Host, len(stats.Throttle.Hosts))
 	for i := range stats.Throttle.Hosts {
 		from := &stats.Throttle.Hosts[i]
 		h := hostOf(from)
@@ -134,22 +149,23 @@ func view(t *weir.Transport, now time.Time) Snapshot {
 			h.Requests, h.Attempts, h.Hedges, h.Allowance = r.Requests, r.Attempts, r.Hedges, r.Allowance
 		}
 		if c := circuits[h.Name]; c != nil {
-			met[h.Name] = true
 			h.circuit(c, now)
 		}
-		s.Hosts = append(s.Hosts, h)
+		list[i] = h
 	}
+	return list
+}
+
+// unmet are the hosts whose circuits were forced before any request.
+func unmet(circuits map[string]*breaker.CircuitStats, met func(name string) bool, now time.Time) (list []*Host) {
 	for name, c := range circuits {
-		if !met[name] { // forced before any request
+		if !met(name) {
 			h := &Host{Name: name, State: ok, Allowance: -1}
 			h.circuit(c, now)
-			s.Hosts = append(s.Hosts, h)
+			list = append(list, h)
 		}
 	}
-	slices.SortFunc(s.Hosts, func(a, b *Host) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Partition, b.Partition))
-	})
-	return s
+	return list
 }
 
 // bounds are those of package throttle, in seconds.

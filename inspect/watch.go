@@ -27,32 +27,142 @@ type Event struct {
 	Text      string    `json:"text"`
 }
 
-// watch takes snapshots for those who look, one for all of them, and notes
-// what changed between them.
+// watch looks at the transport for those who look at the page, once for all of
+// them, and notes what has changed since. Of a hundred thousand hosts most have
+// not: those are not looked at.
 type watch struct {
 	t        *weir.Transport
 	outbox   Outbox // nil: there is none
 	limiters []limiter
-	mu       sync.Mutex
-	last     Snapshot
-	before   map[string]seen
-	events   []Event // the newest last; what was handed out is never written again
+
+	mu     sync.Mutex
+	last   Snapshot
+	looks  uint64
+	hosts  map[key]*seen // of the transport
+	order  []*seen       // the same, by name and partition
+	before map[key]told  // what events were told of
+	untold map[key]bool  // of these, those of which more is to be told
+	events []Event       // the newest last; what was handed out is never written again
 }
 
-func newWatch(t *weir.Transport) *watch { return &watch{t: t} }
+// key names a host or partition.
+type key struct{ name, partition string }
 
-// look returns a snapshot that is at most half a second old, and the events
-// so far.
-func (w *watch) look() (Snapshot, []Event) {
+func keyOf(h *Host) key { return key{h.Name, h.Partition} }
+
+// seen is a host as it was when it was last looked at.
+type seen struct {
+	host  *Host // never written to
+	stamp uint64
+	look  uint64    // the last in which it was there
+	at    time.Time // when it was looked at
+	shown time.Time // when it last stood in a frame
+}
+
+const (
+	// freshFor is how long a host is looked at each time that stood in a frame:
+	// the page shows it next time, too.
+	freshFor = 3 * time.Second
+	// staleAfter is when one is looked at at which nothing happened, since what is
+	// left of its budgets has grown: a sixtieth of them a second.
+	staleAfter = time.Minute
+)
+
+func newWatch(t *weir.Transport) *watch { return &watch{t: t, hosts: make(map[key]*seen)} }
+
+// look returns what is known, at most half a second old, and the events so far.
+// show is a host to look at in any case.
+func (w *watch) look(show key) (Snapshot, []Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
+	if s := w.hosts[show]; s != nil {
+		s.shown = now
+	}
 	if w.before == nil || now.Sub(w.last.At) >= time.Second/2 {
-		w.last = w.view(now)
-		w.compare()
+		changed := w.refresh(now)
+		w.compare(changed)
 	}
 	return w.last, w.events
 }
+
+// showed notes which rows a frame has.
+func (w *watch) showed(rows []*Host) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, h := range rows {
+		if s := w.hosts[keyOf(h)]; s != nil {
+			s.shown = w.last.At
+		}
+	}
+}
+
+// refresh takes a snapshot, and returns the hosts that were looked at for it.
+func (w *watch) refresh(now time.Time) (changed []*Host) {
+	circuits := worst(w.t.Circuits().Stats().Circuits)
+	w.looks++
+	known, fresh := 0, false
+	stats := w.t.StatsOf(func(name, partition string, stamp uint64) bool {
+		s := w.hosts[key{name, partition}]
+		if s == nil {
+			s, fresh = &seen{}, true
+			w.hosts[key{name, partition}] = s
+			w.order = append(w.order, s)
+		}
+		known++
+		s.look = w.looks
+		if s.host != nil && s.stamp == stamp && s.host.State == ok && s.host.Circuit == nil && circuits[name] == nil &&
+			now.Sub(s.shown) > freshFor && (s.host.full() || now.Sub(s.at) < staleAfter) {
+			return false
+		}
+		s.stamp, s.at = stamp, now
+		return true
+	})
+	changed = hostsOf(&stats, circuits, now)
+	var others []*Host
+	for i, h := range changed {
+		if stats.Throttle.Hosts[i].Overflow {
+			others = append(others, h) // several of one name
+			continue
+		}
+		w.hosts[keyOf(h)].host = h
+	}
+	if gone := known < len(w.order); gone || fresh {
+		w.arrange()
+	}
+	w.last = Snapshot{At: now, Bounds: bounds(), Hosts: make([]*Host, 0, len(w.order)+len(others))}
+	for _, s := range w.order {
+		w.last.Hosts = append(w.last.Hosts, s.host)
+	}
+	more := append(others, unmet(circuits, func(name string) bool { return w.hosts[key{name, ""}] != nil }, now)...)
+	if w.last.Hosts = append(w.last.Hosts, more...); len(more) > 0 {
+		slices.SortFunc(w.last.Hosts, byName)
+		changed = append(changed, more[len(others):]...)
+	}
+	for _, l := range w.limiters {
+		rows := l.rows()
+		w.last.Hosts, changed = append(w.last.Hosts, rows...), append(changed, rows...)
+	}
+	w.last.Outbox = kept(w.outbox, now)
+	return changed
+}
+
+// arrange drops the hosts that are gone and puts the others in order.
+func (w *watch) arrange() {
+	w.order = slices.DeleteFunc(w.order, func(s *seen) bool { return s.look != w.looks || s.host == nil })
+	slices.SortFunc(w.order, func(a, b *seen) int { return byName(a.host, b.host) })
+	if len(w.order) < len(w.hosts) {
+		for k, s := range w.hosts {
+			if s.look != w.looks || s.host == nil {
+				delete(w.hosts, k)
+				delete(w.before, k)
+			}
+		}
+	}
+}
+
+// full reports whether time alone changes nothing of h: all its limits are whole.
+func (h *Host) full() bool { return h.left() >= 1 }
 
 func (w *watch) view(now time.Time) Snapshot {
 	s := view(w.t, now)
@@ -63,48 +173,73 @@ func (w *watch) view(now time.Time) Snapshot {
 	return s
 }
 
-// seen is a host as it was at the last look, and as it was when its counts
+// told is a host as it was at the last look, and as it was when its counts
 // were told.
-type seen struct {
+type told struct {
 	host, told *Host
 	at         time.Time // when they were told; zero: never
 }
 
-// compare notes what has changed since the last look.
-func (w *watch) compare() {
-	now := make(map[string]seen, len(w.last.Hosts))
-	for _, h := range w.last.Hosts {
-		key := h.Name + " " + h.Partition
-		if w.before == nil {
-			now[key] = seen{host: h, told: h} // the first look knows no changes
-			continue
+// compare notes what has changed since the last look, at the hosts that were looked
+// at and those of which not all was told.
+func (w *watch) compare(changed []*Host) {
+	if w.before == nil { // the first look knows no changes
+		w.before, w.untold = make(map[key]told, len(changed)), make(map[key]bool)
+		for _, h := range changed {
+			w.before[keyOf(h)] = told{host: h, told: h}
 		}
-		old, known := w.before[key]
-		if !known && h.Limiter != "" { // it may have been there, and not been shown
-			now[key] = seen{host: h, told: h}
-			continue
+		return
+	}
+	if len(changed) <= keepEvents { // of more not all would be told
+		slices.SortStableFunc(changed, byName)
+	}
+	for _, h := range changed {
+		delete(w.untold, keyOf(h))
+		w.tell(h)
+	}
+	for _, k := range slices.Collect(maps.Keys(w.untold)) {
+		delete(w.untold, k)
+		if old, known := w.before[k]; known {
+			w.tell(old.host)
 		}
-		if !known {
-			w.note(h, "first seen")
-			none := &Host{State: ok}
-			old = seen{host: none, told: none}
+	}
+	if len(w.before) > 2*(len(w.hosts)+len(changed))+100 { // keys of limiters that are not shown any more
+		now := make(map[key]bool, len(changed))
+		for _, h := range changed {
+			now[keyOf(h)] = true
 		}
-		if text := turn(old.host, h); text != "" {
+		maps.DeleteFunc(w.before, func(k key, _ told) bool { return w.hosts[k] == nil && !now[k] })
+	}
+}
+
+// tell notes what has changed at h.
+func (w *watch) tell(h *Host) {
+	old, known := w.before[keyOf(h)]
+	switch {
+	case !known && h.Limiter != "": // it may have been there, and not been shown
+		w.before[keyOf(h)] = told{host: h, told: h}
+		return
+	case !known:
+		w.note(h, "first seen")
+		none := &Host{State: ok}
+		old = told{host: none, told: none}
+	}
+	if text := turn(old.host, h); text != "" {
+		w.note(h, text)
+	}
+	if w.last.At.Sub(old.at) >= sumOver {
+		texts := counted(old.told, h)
+		for _, text := range texts {
 			w.note(h, text)
 		}
-		if w.last.At.Sub(old.at) >= sumOver {
-			texts := counted(old.told, h)
-			for _, text := range texts {
-				w.note(h, text)
-			}
-			if old.told = h; len(texts) > 0 {
-				old.at = w.last.At
-			}
+		if old.told = h; len(texts) > 0 {
+			old.at = w.last.At
 		}
-		old.host = h
-		now[key] = old
+	} else {
+		w.untold[keyOf(h)] = true
 	}
-	w.before = now
+	old.host = h
+	w.before[keyOf(h)] = old
 }
 
 // note keeps the newest events.

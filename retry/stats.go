@@ -94,33 +94,57 @@ func (t *Transport) Stats() Stats {
 	var known []*host
 	now := time.Now()
 	t.link.Hosts.All(func(e *hosts.Entry) {
-		h, ok := e.Value.Occupant(hosts.Retry).(*host)
-		if !ok {
-			return
+		if h, ok := e.Value.Occupant(hosts.Retry).(*host); ok {
+			known = append(known, h)
+			s.Hosts = append(s.Hosts, t.hostStats(e, h, now))
 		}
-		known = append(known, h)
-		hs := HostStats{
-			Attempts: h.attempts.Load(), Retries: h.count.byOutcome(),
-			Hedges: h.count.hedges.Load(), HedgesWon: h.count.won.Load(), Allowance: -1,
-		}
-		hs.Requests = first(hs.Attempts, hs.Hedges, hs.Retries)
-		c := &t.c
-		if set := t.perHost.Load(); set != nil {
-			if r := set.Host(e.Key); r.Found {
-				c = r.Value
-			}
-		}
-		if !c.Allowance.Disable {
-			hs.Allowance = h.allowance.left(c.Allowance.Tokens, now)
-		}
-		name := e.Key
-		if e.Overflow {
-			name = "*"
-		}
-		hs.Host = name
-		s.Hosts = append(s.Hosts, hs)
 	})
 	s.Attempts = t.past.sum(known)
 	s.Requests = first(s.Attempts, s.Hedges, s.Retries)
 	return s
+}
+
+// StatsOf is the part of one host, by its canonical name; false: nothing is known
+// of it. It is for those who look at few of many hosts.
+func (t *Transport) StatsOf(name string) (s HostStats, ok bool) {
+	if name == "*" {
+		t.link.Hosts.All(func(e *hosts.Entry) {
+			if h, is := e.Value.Occupant(hosts.Retry).(*host); is && e.Overflow {
+				s, ok = t.hostStats(e, h, time.Now()), true
+			}
+		})
+		return s, ok
+	}
+	e := t.link.Hosts.Find(name)
+	if e == nil {
+		return s, false
+	}
+	defer e.Release()
+	h, ok := e.Value.Occupant(hosts.Retry).(*host)
+	if ok {
+		s = t.hostStats(e, h, time.Now())
+	}
+	return s, ok
+}
+
+// hostStats is what was counted of h, the host of e.
+func (t *Transport) hostStats(e *hosts.Entry, h *host, now time.Time) HostStats {
+	hs := HostStats{
+		Host: e.Key, Attempts: h.attempts.Load(), Retries: h.count.byOutcome(),
+		Hedges: h.count.hedges.Load(), HedgesWon: h.count.won.Load(), Allowance: -1,
+	}
+	hs.Requests = first(hs.Attempts, hs.Hedges, hs.Retries)
+	c := &t.c
+	if set := t.perHost.Load(); set != nil {
+		if r := set.Host(e.Key); r.Found {
+			c = r.Value
+		}
+	}
+	if !c.Allowance.Disable {
+		hs.Allowance = h.allowance.left(c.Allowance.Tokens, now)
+	}
+	if e.Overflow {
+		hs.Host = "*"
+	}
+	return hs
 }

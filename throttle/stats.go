@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirhttp/weir/internal/hosts"
@@ -82,41 +83,81 @@ type Restriction struct {
 
 // Stats returns a copy of the Transport's state. It looks at one host at a time
 // and holds nobody up for longer.
-func (t *Transport) Stats() Stats {
-	s := Stats{Hosts: make([]HostStats, 0, t.hosts.Len()+t.parts.Len())}
+func (t *Transport) Stats() Stats { return t.StatsOf(nil) }
+
+// StatsOf is Stats of the hosts and partitions for which want returns true, and of
+// all that share a record as there was no room. It is for those who look at many
+// hosts often: stamp changes when a request is made, ends, waits or is refused,
+// with a pause by hand and with new budgets, and as long as it is the same only
+// what time brings can have changed: what is left of budgets, or the end of a pause.
+// want is called under no lock; nil: all are wanted.
+func (t *Transport) StatsOf(want func(host, partition string, stamp uint64) bool) Stats {
+	var s Stats
+	if want == nil {
+		s.Hosts = make([]HostStats, 0, t.hosts.Len()+t.parts.Len())
+	}
 	paused := make(map[string]*queue.Account) // gates of hosts, whose partitions rest too
+	add := func(r *record, partition string) {
+		if want != nil {
+			e := r.lock()
+			stamp := r.stamp()
+			e.Unlock()
+			if !want(r.host, partition, stamp) {
+				return
+			}
+		}
+		e, _, now := r.current()
+		defer e.Unlock()
+		h := r.stats(now, paused[r.host])
+		h.Partition = partition
+		s.Hosts = append(s.Hosts, h)
+	}
 	t.hosts.All(func(entry *hosts.Entry) {
 		o := entry.Value.Occupant(hosts.Throttle)
 		if o == nil {
 			return
 		}
 		r := o.(*record)
-		if !entry.Overflow {
-			e, _, now := r.current()
-			defer e.Unlock()
-			s.Hosts = append(s.Hosts, r.stats(now, nil))
-			if gate := r.Gate; gate.Paused > now {
-				paused[r.host] = &gate
-			}
+		if entry.Overflow {
+			s.Hosts = r.overflows(s.Hosts)
 			return
 		}
-		s.Hosts = r.overflows(s.Hosts)
+		add(r, "")
+		if t.parts.Len() > 0 {
+			e := r.lock()
+			if gate := r.Gate; gate.Paused > e.Now() {
+				paused[r.host] = &gate
+			}
+			e.Unlock()
+		}
 	})
 	t.parts.All(func(entry *table.Entry[record]) {
-		r := &entry.Value
-		switch {
+		switch r := &entry.Value; {
 		case !r.made():
 		case entry.Overflow:
 			s.Hosts = r.overflows(s.Hosts)
 		default:
-			e, _, now := r.current()
-			defer e.Unlock()
-			h := r.stats(now, paused[r.host])
-			h.Partition = t.shown(r.part)
-			s.Hosts = append(s.Hosts, h)
+			add(r, strings.TrimPrefix(r.key, r.host+"#"))
 		}
 	})
 	return s
+}
+
+// stamp differs when something has happened to r. The lock is held.
+func (r *record) stamp() uint64 {
+	stamp := uint64(r.version)
+	mix := func(n int64) { stamp = (stamp ^ uint64(n)) * 0x9e3779b97f4a7c15; stamp ^= stamp >> 29 }
+	mix(int64(r.Gate.Paused))
+	mix(r.counters.granted)
+	mix(int64(r.entered))
+	mix(int64(r.Waiting))
+	if c := r.counters.rest; c != nil {
+		mix(c.waited)
+		mix(c.refused + c.throttled<<20)
+		mix(c.cancelled + c.refunded<<20)
+		mix(c.paused + c.byHand<<20)
+	}
+	return stamp
 }
 
 // overflows appends what hosts share for which there was no room.
