@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-github/v75/github"
+	"github.com/google/go-github/v87/github"
 
 	"github.com/weirhttp/weir"
 )
@@ -58,8 +58,7 @@ func TestGitHubChecksByItself(t *testing.T) {
 	s := sdks()[0]
 	q := &quota{limit: 5, per: time.Hour, state: s.state, deny: s.deny}
 	bubble(t, q.over(says(s.body)), weir.Config{}, func(t *testing.T, c *http.Client) {
-		gh := newGitHub(c, true)
-		gh.DisableRateLimitCheck = false
+		gh := gitHub(c)
 		var limited int
 		for range 8 {
 			_, _, err := gh.Users.Get(t.Context(), "octocat")

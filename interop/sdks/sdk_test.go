@@ -20,7 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/google/go-github/v75/github"
+	"github.com/google/go-github/v87/github"
 	"github.com/openai/openai-go/v3"
 	openaiopt "github.com/openai/openai-go/v3/option"
 	"github.com/slack-go/slack"
@@ -41,9 +41,16 @@ func multipartOf(r *http.Request) (*multipart.Reader, error) {
 // when nobody says otherwise, or is told not to in the way docs/sdks.md says.
 
 func newGitHub(c *http.Client, _ bool) *github.Client {
-	gh := github.NewClient(c)
-	gh.BaseURL, gh.UploadURL = mustURL("http://api.github.test/"), mustURL("http://uploads.github.test/")
-	gh.DisableRateLimitCheck = true // or it fails by itself what weir would let wait
+	return gitHub(c, github.WithDisableRateLimitCheck()) // or it fails by itself what weir would let wait
+}
+
+func gitHub(c *http.Client, more ...github.ClientOptionsFunc) *github.Client {
+	gh, err := github.NewClient(append([]github.ClientOptionsFunc{
+		github.WithHTTPClient(c), github.WithEnterpriseURLs("http://api.github.test/", "http://uploads.github.test/"),
+	}, more...)...)
+	if err != nil {
+		panic(err)
+	}
 	return gh
 }
 
