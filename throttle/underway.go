@@ -45,10 +45,10 @@ type underway struct {
 	late   [spans - 1]int // of these, those of the generations before, the oldest last
 	old    int            // that do not count any more
 	gen    uint32         // the present generation
-	since  instant        // when it began
 	host   bool           // of a host, not of a kind
 	firmer uint8          // how often patience doubled because those that did not count did matter
 	heard  uint8          // good answers, as far as they matter to quick
+	since  instant        // when the present generation began; it stands here as the fields above fill a word
 	quick  time.Duration  // what a quarter of the good answers take at most; zero: none yet
 }
 
