@@ -7,7 +7,6 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
-	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -52,14 +51,6 @@ func gitHub(c *http.Client, more ...github.ClientOptionsFunc) *github.Client {
 		panic(err)
 	}
 	return gh
-}
-
-func mustURL(s string) *url.URL {
-	u, err := url.Parse(s)
-	if err != nil {
-		panic(err)
-	}
-	return u
 }
 
 func newStripe(c *http.Client, own bool) *stripe.Client {
@@ -314,6 +305,7 @@ func sdks() []sdk {
 				}
 			},
 		},
+		gitLab(), minIO(), kubernetesAPI(),
 	}
 }
 

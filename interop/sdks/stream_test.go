@@ -13,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/openai/openai-go/v3"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weirhttp/weir"
 )
@@ -131,5 +133,36 @@ func TestSlowDownloads(t *testing.T) {
 				t.Errorf("%d bytes, %v", len(got), err)
 			}
 		})
+	})
+}
+
+// TestWatches: a watch of Kubernetes hears each event when it happens, however long
+// nothing does. An API server says of a watch in JSON that it is JSON, and no more.
+func TestWatches(t *testing.T) {
+	event := func(i int) string {
+		return fmt.Sprintf(`{"type":"MODIFIED","object":{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"%d"}}}`+"\n", i)
+	}
+	h := slowly("application/json", pause, event(0), event(1), event(2))
+	bubble(t, h, weir.Config{}, func(t *testing.T, c *http.Client) {
+		set, err := newKubernetes(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := arrivals{start: time.Now()}
+		w, err := set.CoreV1().Namespaces().Watch(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Stop()
+		for e := range w.ResultChan() {
+			ns, ok := e.Object.(*corev1.Namespace)
+			if !ok || ns.Name != fmt.Sprint(a.n) {
+				t.Fatalf("event %d: %v %v", a.n, e.Type, e.Object)
+			}
+			a.add(t)
+		}
+		if a.n != 3 {
+			t.Errorf("%d events, want 3", a.n)
+		}
 	})
 }
