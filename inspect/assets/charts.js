@@ -60,7 +60,7 @@ function options(kind, area, moved) {
   const ink = colour(kind.second ? "--second" : "--accent"), muted = colour("--muted"), line = colour("--line");
   const axis = { stroke: muted, font: "12px system-ui, sans-serif", grid: { stroke: line, width: 1 }, ticks: { show: false } };
   return {
-    width: area.clientWidth, height: 132, padding: [8, 4, 0, 0],
+    width: area.clientWidth, height: 132, padding: [8, 28, 0, 0], // half of the last time on the axis stands to the right of its place
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false }, sync: { key: "host" }, points: { size: 7 } },
     scales: { x: { time: true, range: (u, low, high) => [Math.min(low, high - 60), high] }, y: { range: (u, low, high) => [0, kind.top || Math.max(1, high * 1.15)] } },
