@@ -1,12 +1,17 @@
 package weir_test
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/weirhttp/weir"
 	"github.com/weirhttp/weir/internal/testnet"
@@ -76,4 +81,38 @@ func TestNewClientKeepsConnections(t *testing.T) {
 		client.CloseIdleConnections()
 		server.Close()
 	}
+}
+
+// TestTransport: one call through all layers. The request is the caller's and stays
+// as it was, its body is read whole by each attempt, what the server asks for is
+// waited for, and the caller gets the last answer. All else that the layers promise
+// together stands in internal/chaintest.
+func TestTransport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var bodies []string
+		base := testnet.Func(func(r *http.Request) (*http.Response, error) {
+			data, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			bodies = append(bodies, string(data))
+			resp := &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: r}
+			if len(bodies) == 1 {
+				resp.StatusCode = 429
+				resp.Header.Set("Retry-After", "7")
+			}
+			return resp, nil
+		})
+		rt := must(weir.New(base, weir.Config{}))(t)
+		r := must(http.NewRequest("PUT", "http://api.example.com/item", strings.NewReader("data")))(t)
+		begun := time.Now()
+		resp := must(rt.RoundTrip(r))(t)
+		resp.Body.Close()
+		if took := time.Since(begun); resp.StatusCode != 200 || took < 7*time.Second || took > 10*time.Second {
+			t.Errorf("%d after %v, want 200 after the 7 s that were asked for", resp.StatusCode, took)
+		}
+		if !slices.Equal(bodies, []string{"data", "data"}) || len(r.Header) != 0 || r.Method != "PUT" {
+			t.Errorf("sent %q; the caller's request is %v", bodies, r)
+		}
+	})
 }
