@@ -93,8 +93,9 @@ func (t *Transport) Stats() Stats { return t.StatsOf(nil) }
 // want is called under no lock; nil: all are wanted.
 func (t *Transport) StatsOf(want func(host, partition string, stamp uint64) bool) Stats {
 	var s Stats
+	parts := t.parts.Len()
 	if want == nil {
-		s.Hosts = make([]HostStats, 0, t.hosts.Len()+t.parts.Len())
+		s.Hosts = make([]HostStats, 0, t.hosts.Len()+parts)
 	}
 	paused := make(map[string]*queue.Account) // gates of hosts, whose partitions rest too
 	add := func(r *record, partition string) {
@@ -123,7 +124,7 @@ func (t *Transport) StatsOf(want func(host, partition string, stamp uint64) bool
 			return
 		}
 		add(r, "")
-		if t.parts.Len() > 0 {
+		if parts > 0 {
 			e := r.lock()
 			if gate := r.Gate; gate.Paused > e.Now() {
 				paused[r.host] = &gate
