@@ -31,7 +31,8 @@ func (p *passage) speaks(resp *http.Response) bool {
 
 // read is what resp says: its headers, and for what may be a refusal also the
 // first bytes of its body, which are given back. It may wait for these. ruled
-// tells that Classify decided otherwise about Throttled.
+// tells that Classify decided otherwise about Throttled, or called Quota what may
+// have been executed (a 529).
 func (p *passage) read(resp *http.Response) (s headers.Signal, ruled bool) {
 	now := time.Now()
 	if p.t.peek > 0 && (peek.Tells(resp) || p.graphQL(resp) && peek.Readable(resp)) {
@@ -43,8 +44,9 @@ func (p *passage) read(resp *http.Response) (s headers.Signal, ruled bool) {
 		p.explain(resp.StatusCode, &s)
 		return s, false
 	}
-	was := s.Throttled
-	if s = p.classify(resp, s); s.Throttled != was {
+	was := s
+	s = p.classify(resp, s)
+	if s.Throttled != was.Throttled || was.Kind == headers.Overload && s.Kind == headers.Quota {
 		return s, true
 	}
 	p.explain(resp.StatusCode, &s)
