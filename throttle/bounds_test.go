@@ -137,7 +137,7 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// TestKeysAreSmall: an idle key with one plain rate takes at most 768 bytes.
+// TestKeysAreSmall: a key with one plain rate takes at most 300 bytes.
 func TestKeysAreSmall(t *testing.T) {
 	const n = 20000
 	l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("100/m"), MaxKeys: 1 << 20})
@@ -158,8 +158,8 @@ func TestKeysAreSmall(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	size := float64(after.HeapAlloc-before.HeapAlloc) / n
 	t.Logf("%.0f bytes a key", size)
-	if size > 768 {
-		t.Errorf("%.0f bytes a key, want at most 768", size)
+	if size > 300 {
+		t.Errorf("%.0f bytes a key, want at most 300", size)
 	}
 	runtime.KeepAlive(l)
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
@@ -38,15 +39,18 @@ func (d *Decision) least(now instant, draws []queue.Need, all bool) (found bool)
 		}
 		v := a.Meter.State(now)
 		if left := min(v.Units(), v.Limit); !found || left < d.Remaining {
-			found, d.Limit, d.Remaining = true, v.Limit, left
-			d.Unit, d.Per = a.Label.Unit, a.Label.Rate.Per
-			if r := a.Label.Rate; r.Bucket {
-				d.Per = r.Fills()
-			}
+			found = true
+			d.rate(a.Label, &v)
 		}
 		d.ResetAfter = max(d.ResetAfter, v.Full.Until(now))
 	}
 	return found
+}
+
+// rate fills in what is left of the rate that t names.
+func (d *Decision) rate(t *queue.Label, v *meter.State) {
+	d.Limit, d.Remaining = v.Limit, min(v.Units(), v.Limit)
+	d.Unit, d.Per = t.Unit, t.Rate.Window
 }
 
 // WriteHeader adds to h, the headers of an answer, what a client should know of

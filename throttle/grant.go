@@ -12,35 +12,36 @@ import (
 // zero Grant is nothing. Of Cancel and Settle only the first call counts, on any
 // copy.
 type Grant struct {
-	of    *subject       // the first key's
+	of    *subject       // the first key's; nil: the key was small
+	small *kept          // instead of of
 	word  *atomic.Uint64 // one bit of it says whether the grant was ended
-	bit   uint64
+	bit   uint8          // which
+	n     uint8
 	at    instant
-	n     int
 	few   [3]queue.Need
 	more  []queue.Need // instead of few
 	fleet *fleet.Grant // nil without a Store
 }
 
-// flag returns a bit that no other grant has, so that a grant needs no memory of
-// its own. The domain's lock is held.
-func (s *subject) flag() (word *atomic.Uint64, bit uint64) {
-	if s.word == nil || s.flags == 64 {
-		s.word, s.flags = new(atomic.Uint64), 0
+// nextFlag returns a bit that no other grant has, so that a grant needs no memory of
+// its own: the next of *word, of which so many are used. The key's lock is held.
+func nextFlag(word **atomic.Uint64, used *uint8) (*atomic.Uint64, uint8) {
+	if *word == nil || *used == 64 {
+		*word, *used = new(atomic.Uint64), 0
 	}
-	s.flags++
-	return s.word, 1 << (s.flags - 1)
+	*used++
+	return *word, *used - 1
 }
 
 // grant makes a Grant of what was drawn on s, and perhaps others with it, the gate
 // left out. Their domain's lock is held.
 func (s *subject) grant(draws []queue.Need, at instant) Grant {
 	g := Grant{of: s, at: at}
-	g.word, g.bit = s.flag()
+	g.word, g.bit = nextFlag(&s.word, &s.flags)
 	for _, d := range draws {
 		switch {
 		case d.Account.Label.Unit == "" && d.N == 0:
-		case g.n < len(g.few):
+		case int(g.n) < len(g.few):
 			g.few[g.n] = d
 			g.n++
 		default:
@@ -62,7 +63,20 @@ func (g *Grant) draws() []queue.Need {
 
 // end reports whether this is the first end of the grant.
 func (g *Grant) end() bool {
-	return g.of != nil && g.word.Or(g.bit)&g.bit == 0
+	return g.word != nil && g.word.Or(1<<g.bit)>>g.bit&1 == 0
+}
+
+// lock takes the lock of the first key, which is a domain's unless the key is still
+// small. What was granted when it was is in the account then that it has got since.
+func (g *Grant) lock() *queue.Domain {
+	if g.small == nil {
+		return g.of.lock()
+	}
+	e, s := g.small.lock()
+	if s != nil {
+		g.few[0].Account = s.first
+	}
+	return e
 }
 
 // Cancel says that nothing was sent: what was granted goes back. Of a token
@@ -73,7 +87,12 @@ func (g Grant) Cancel() {
 		return
 	}
 	g.fleet.Cancel()
-	e := g.of.lock()
+	e := g.lock()
+	if e == nil {
+		defer g.small.mu.Unlock()
+		g.small.back(&g)
+		return
+	}
 	defer e.Unlock()
 	e.Return(e.Now(), &queue.Permit{Needs: g.own(), Granted: g.at, Answered: g.at})
 }
@@ -86,7 +105,12 @@ func (g Grant) Settle(actual Cost) {
 		return
 	}
 	g.fleet.Settle(actual)
-	e := g.of.lock()
+	e := g.lock()
+	if e == nil {
+		defer g.small.mu.Unlock()
+		g.small.settle(&g, actual)
+		return
+	}
 	defer e.Unlock()
 	now, p := e.Now(), &queue.Permit{Needs: g.own(), Granted: g.at, Answered: g.at}
 	e.Settle(now, p, actual)

@@ -22,7 +22,7 @@ type Limiter struct {
 	domains *queue.Domains
 	limits  limits
 	rules   *rules
-	keys    *table.Table[subject]
+	keys    *table.Table[kept]
 	lane    func(context.Context) string
 	onWait  func(Wait)
 	fleet   *fleet.Fleet // nil without a Store
@@ -56,20 +56,27 @@ func NewLimiter(c LimiterConfig) (*Limiter, error) {
 }
 
 // fresh is what is kept of a new key, before it is first locked.
-func (l *Limiter) fresh(key string) subject {
-	return subject{home: l.domains.Fresh(), scope: scope{key: key, Group: queue.Group{Gate: l.domains.NewGate()}}}
-}
+func (l *Limiter) fresh(string) kept { return kept{domains: l.domains} }
 
 // Take waits until key has room for c, at most until ctx ends or MaxWait has
 // passed, and spends it. A wait that cannot end in time is refused at once with
 // an [*Error], and so is a cost that never fits; nothing is spent then. When ctx
 // is cancelled, Take returns its cause and has spent nothing.
-func (l *Limiter) Take(ctx context.Context, key string, c Cost) (Grant, error) {
-	q := ask{cost: c}
+func (l *Limiter) Take(ctx context.Context, key string, c Cost) (g Grant, err error) {
 	if l.fleet != nil {
-		return l.takeShared(ctx, []string{key}, &q)
+		return l.takeShared(ctx, []string{key}, &ask{cost: c})
 	}
-	return l.take(ctx, key, &q)
+	if err := begin(ctx, c); err != nil {
+		return g, err
+	}
+	k, e, s := l.meet(key)
+	if s == nil {
+		if k.take(&g, k.rule.units(c), 0) {
+			return g, nil
+		}
+		e, s = k.grow(key)
+	}
+	return l.takeFrom(ctx, key, &ask{cost: c}, e, s)
 }
 
 // TakeUpTo takes as many of unit as there are, at most the given number, and
@@ -107,18 +114,29 @@ func (l *Limiter) part(ctx context.Context, key string, q ask) (Grant, int64, er
 // some is how many units g has; most, if nothing limits them.
 func (g *Grant) some(most int64) int64 {
 	for _, d := range g.draws() {
-		if d.N != 0 && d.Account.Label.Unit != "" {
+		if d.N != 0 && (g.small != nil || d.Account.Label.Unit != "") {
 			return d.N
 		}
 	}
 	return most
 }
 
-func (l *Limiter) take(ctx context.Context, key string, q *ask) (Grant, error) {
+func (l *Limiter) take(ctx context.Context, key string, q *ask) (g Grant, err error) {
 	if err := begin(ctx, q.cost); err != nil {
-		return Grant{}, err
+		return g, err
 	}
-	e, s := l.lock(key)
+	k, e, s := l.meet(key)
+	if s == nil {
+		if k.take(&g, q.units(k.rule.small), q.UpTo) {
+			return g, nil
+		}
+		e, s = k.grow(key)
+	}
+	return l.takeFrom(ctx, key, q, e, s)
+}
+
+// takeFrom is take for a key that is not small, whose lock is held and given up.
+func (l *Limiter) takeFrom(ctx context.Context, key string, q *ask, e *queue.Domain, s *subject) (Grant, error) {
 	if s.rule.err != nil {
 		defer e.Unlock()
 		return Grant{}, s.rule.err

@@ -98,7 +98,7 @@ func (l *Limiter) tryTogether(keys []string, c Cost, held bool) (Grant, Decision
 
 // several is keys, held.
 type several struct {
-	entries  []*table.Entry[subject]
+	entries  []*table.Entry[kept]
 	keys     []string
 	subjects []*subject // keys without room may share one
 	err      error      // of the first that may not be asked
@@ -125,14 +125,15 @@ func (l *Limiter) together(keys []string) (*several, *queue.Domain) {
 	rules, homes := make([]*rule, len(t.keys)), make([]*queue.Domain, len(t.keys))
 	version := l.rules.version.Load()
 	for i, entry := range t.entries {
-		homes[i] = &entry.Value.home
 		if entry.Overflow {
 			homes[i], rules[i] = l.domains.Shared, l.rules.of(t.keys[i])
+		} else {
+			homes[i] = &entry.Value.subject.Load().home
 		}
 	}
 	e := lockJoined(homes)
 	for i, entry := range t.entries {
-		s := &entry.Value
+		s := entry.Value.subject.Load()
 		if entry.Overflow {
 			s = l.share(e, rules[i], version)
 		}

@@ -38,10 +38,14 @@ func quiet(l *Limiter, waiting int) error {
 	var err error
 	wait, joint := 0, 0
 	domains := make(map[*queue.Domain]bool)
-	l.keys.All(func(entry *table.Entry[subject]) {
-		e := entry.Value.lock()
+	l.keys.All(func(entry *table.Entry[kept]) {
+		s := entry.Value.subject.Load()
+		if s == nil {
+			return
+		}
+		e := s.lock()
 		defer e.Unlock()
-		if joint += len(entry.Value.joint); !domains[e] {
+		if joint += len(s.joint); !domains[e] {
 			domains[e], wait, err = true, wait+e.Waiting, errors.Join(err, e.Check())
 		}
 	})

@@ -31,7 +31,7 @@ func (l *Limiter) SetBudget(pattern string, b Budget) error {
 
 // refresh brings what is kept of a key up to date, if anybody waits for it.
 // Others are when they are used.
-func (l *Limiter) refresh(entry *table.Entry[subject]) {
+func (l *Limiter) refresh(entry *table.Entry[kept]) {
 	if entry.Overflow {
 		e := l.domains.Shared.Lock()
 		defer e.Unlock()
@@ -42,7 +42,10 @@ func (l *Limiter) refresh(entry *table.Entry[subject]) {
 		}
 		return
 	}
-	s := &entry.Value
+	s := entry.Value.subject.Load()
+	if s == nil {
+		return
+	}
 	e := s.lock()
 	waits := s.Waiting > 0 || len(s.joint) > 0
 	made := s.rule != nil

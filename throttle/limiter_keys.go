@@ -9,12 +9,13 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
-// subject is what a Limiter keeps of a key. It is made when the key is first
-// locked: until then, and in the table's overflow entry, it has no rule.
+// subject is what is kept of a key that is not small, and of what keys share for
+// which there is no room. Until renew it has no rule.
 type subject struct {
 	home queue.Domain // see lock
 	scope
 	rule  *rule
+	first *queue.Account       // on which the key's grants drew while it was small; nil: it never was
 	joint map[*queue.Group]int // groups of other keys, of which so many wait for this one too; nil: none
 
 	word  *atomic.Uint64 // of the newest grants; nil: none yet
@@ -27,34 +28,52 @@ type subject struct {
 // shared domain.
 func (s *subject) lock() *queue.Domain { return s.home.Lock() }
 
-// lock returns what is kept of key, and takes its domain's lock, until which is
-// given up it is not dropped.
+// lock returns what is kept of key, which is not small from then on, and takes its
+// domain's lock, until which is given up it is not dropped.
 func (l *Limiter) lock(key string) (*queue.Domain, *subject) {
-	if entry := l.keys.Glance(key); entry != nil {
-		s := &entry.Value
-		e := s.lock()
-		if s.version == l.rules.version.Load() && entry.Visit() {
-			return e, s
-		}
-		e.Unlock()
+	k, e, s := l.meet(key)
+	if s == nil {
+		return k.grow(key)
 	}
-	entry, e, s := l.hold(key)
-	entry.Release() // whoever wants to drop it takes the lock first, to ask whether it is idle
 	return e, s
 }
 
-// hold finds the place of key, and returns what is kept of it with its domain's
-// lock taken. The place is to be released.
-func (l *Limiter) hold(key string) (*table.Entry[subject], *queue.Domain, *subject) {
+// meet is lock for one who can do with a small key: then it is locked, and there is
+// no subject. Of keys for which there is no room there is only that.
+func (l *Limiter) meet(key string) (*kept, *queue.Domain, *subject) {
+	if entry := l.keys.Glance(key); entry != nil {
+		k := &entry.Value
+		e, s := k.lock()
+		if k.asOf(s) == l.rules.version.Load() && entry.Visit() {
+			return k, e, s
+		}
+		k.unlock(e)
+	}
+	entry, k, e, s := l.find(key)
+	entry.Release() // whoever wants to drop it takes the lock first, to ask whether it is idle
+	return k, e, s
+}
+
+// hold is lock of a key whose place is held. The place is to be released.
+func (l *Limiter) hold(key string) (*table.Entry[kept], *queue.Domain, *subject) {
+	entry, k, e, s := l.find(key)
+	if s == nil {
+		e, s = k.grow(key)
+	}
+	return entry, e, s
+}
+
+// find is meet of a key whose place is held. The place is to be released.
+func (l *Limiter) find(key string) (*table.Entry[kept], *kept, *queue.Domain, *subject) {
 	entry := l.keys.Acquire(key, time.Time{})
 	version := l.rules.version.Load()
-	s := &entry.Value
+	k := &entry.Value
 	if !entry.Overflow {
-		e := s.lock()
-		if s.version == version {
-			return entry, e, s
+		e, s := k.lock()
+		if k.asOf(s) == version {
+			return entry, k, e, s
 		}
-		e.Unlock()
+		k.unlock(e)
 	}
 	done := false
 	defer func() {
@@ -67,11 +86,22 @@ func (l *Limiter) hold(key string) (*table.Entry[subject], *queue.Domain, *subje
 	if entry.Overflow {
 		l.overflowed.Add(1)
 		e := l.domains.Shared.Lock()
-		return entry, e, l.share(e, r, version)
+		return entry, nil, e, l.share(e, r, version)
 	}
-	e := s.lock()
+	e, s := k.lock()
+	switch {
+	case s != nil:
+	case k.rule == r:
+		k.version = version
+		return entry, k, nil, nil
+	case k.rule == nil && l.fleet == nil && r.small != nil:
+		k.begin(r, version)
+		return entry, k, nil, nil
+	default:
+		e, s = k.grow(key)
+	}
 	l.renew(e, s, r, version)
-	return entry, e, s
+	return entry, k, e, s
 }
 
 // share is what keys of r share for which there is no room. e is the shared domain,
@@ -151,14 +181,19 @@ func (s *subject) redraw(e *queue.Domain) {
 	}
 }
 
-// idle reports whether nothing would be lost by forgetting s.
-func (l *Limiter) idle(s *subject, _ time.Time) bool {
-	e := s.lock()
-	made, idle := s.rule != nil, false
-	if made {
+// idle reports whether nothing would be lost by forgetting k.
+func (l *Limiter) idle(k *kept, _ time.Time) (idle bool) {
+	e, s := k.lock()
+	made := true
+	switch {
+	case s != nil:
 		idle = s.scope.idle(e.Now())
+	case k.rule != nil:
+		idle = k.meter.State(k.now()).Idle
+	default:
+		made = false
 	}
-	e.Unlock()
+	k.unlock(e)
 	if made {
 		return idle
 	}

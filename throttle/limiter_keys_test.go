@@ -251,9 +251,9 @@ func TestKeysHaveDomainsOfTheirOwn(t *testing.T) {
 func TestAKeyIsNotDroppedOnceSpent(t *testing.T) {
 	l := limiterOf(t, LimiterConfig{Default: MustParseBudget("1/h burst 1"), MaxKeys: 1})
 	var between func()
-	l.keys = table.New(1, l.fresh, func(s *subject, now time.Time) bool {
-		idle := l.idle(s, now)
-		if f := between; f != nil && idle && s.key != "" {
+	l.keys = table.New(1, l.fresh, func(k *kept, now time.Time) bool {
+		idle := l.idle(k, now)
+		if f := between; f != nil && idle && k.rule != nil {
 			between = nil
 			f()
 		}

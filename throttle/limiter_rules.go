@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // A rule is what a Limiter's settings say of some keys. Keys of one rule have the
@@ -15,7 +17,17 @@ type rule struct {
 	name    string // tells rules apart: "p" and the pattern, "b" and the budget that Budget said, "" for Default
 	pattern string // as in Budgets; "": none
 	plan    *plan
-	err     error // why keys of it are refused: what Budget said is no budget. plan is nil then
+	err     error        // why keys of it are refused: what Budget said is no budget. plan is nil then
+	small   *queue.Label // the rate of keys that can be small: plan's only one. nil: they cannot
+	usual   int64        // units that a call without a Cost draws of it
+}
+
+func newRule(name, pattern string, p *plan) *rule {
+	r := &rule{name: name, pattern: pattern, plan: p}
+	if s := p.specs; len(s) == 1 && s[0].Align == nil && s[0].WarmUp == 0 && p.flight == nil {
+		r.small, r.usual = p.terms[0], Cost(nil).of(s[0].Unit)
+	}
+	return r
 }
 
 const (
@@ -50,7 +62,7 @@ func newRules(c *LimiterConfig, check func(field string, b Budget) error) (*rule
 	if err != nil {
 		return nil, err
 	}
-	r.other = &rule{plan: plan}
+	r.other = newRule("", "", plan)
 	for _, key := range slices.Sorted(maps.Keys(c.Budgets)) {
 		if _, err := r.set(fmt.Sprintf("Budgets[%q]", key), key, c.Budgets[key]); err != nil {
 			return nil, err
@@ -85,7 +97,7 @@ func (r *rules) set(field, pattern string, b Budget) (whole bool, err error) {
 	if plan.flight != nil {
 		plan.flight.Pattern = pattern
 	}
-	next := &rule{name: "p" + pattern, pattern: pattern, plan: plan}
+	next := newRule("p"+pattern, pattern, plan)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !strings.Contains(pattern, "*") {
@@ -158,7 +170,7 @@ func (r *rules) intern(b Budget) *rule {
 		}
 		delete(r.said, other) // any: the map's order is random
 	}
-	next := &rule{name: "b" + text, plan: plan}
+	next := newRule("b"+text, "", plan)
 	r.said[text] = next
 	return next
 }

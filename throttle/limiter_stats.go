@@ -24,12 +24,10 @@ type LimiterStats struct {
 // holds nobody up for longer.
 func (l *Limiter) Stats() LimiterStats {
 	s := LimiterStats{Keys: make([]HostStats, 0, l.keys.Len())}
-	l.keys.All(func(entry *table.Entry[subject]) {
+	l.keys.All(func(entry *table.Entry[kept]) {
 		if !entry.Overflow {
-			e := entry.Value.lock()
-			defer e.Unlock()
-			if entry.Value.rule != nil {
-				s.Keys = append(s.Keys, entry.Value.stats(e.Now(), entry.Key))
+			if h, ok := entry.Value.stats(entry.Key); ok {
+				s.Keys = append(s.Keys, h)
 			}
 			return
 		}
@@ -46,9 +44,22 @@ func (l *Limiter) Stats() LimiterStats {
 	return s
 }
 
+// stats describes k; ok is false if it was not used yet.
+func (k *kept) stats(key string) (h HostStats, ok bool) {
+	e, s := k.lock()
+	defer k.unlock(e)
+	switch {
+	case s != nil && s.rule != nil:
+		return s.stats(e.Now(), key), true
+	case s == nil && k.rule != nil:
+		return k.full(key).stats(k.now(), key), true
+	}
+	return h, false
+}
+
 // stats describes s. The domain's lock is held.
 func (s *subject) stats(now instant, key string) HostStats {
-	h := HostStats{Host: key, State: StateOK, Queue: int(s.Waiting)}
+	h := HostStats{Host: key, State: StateOK, Queue: s.Waiting}
 	s.budgets(now, &h, &s.Gate, nil)
 	s.counters.addTo(&h.Counts)
 	if s.counters.rest != nil {
@@ -60,7 +71,7 @@ func (s *subject) stats(now instant, key string) HostStats {
 			h.State = StateWaiting
 		}
 	}
-	if s.counters.refusing(now, int(s.Waiting)) {
+	if s.counters.refusing(now, s.Waiting) {
 		h.State = StateRefusing
 	}
 	return h

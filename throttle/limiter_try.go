@@ -8,33 +8,53 @@ import (
 // priority is zero, and it comes last of those. It never waits. A place in flight
 // must be free, but is not held: see TryTake. A cost that never fits, or is
 // negative, is not allowed and has the longest RetryAfter there is.
-func (l *Limiter) Try(key string, c Cost) Decision {
+func (l *Limiter) Try(key string, c Cost) (d Decision) {
 	if l.fleet != nil {
-		_, d := l.tryShared([]string{key}, c, false)
+		_, d = l.tryShared([]string{key}, c, false)
 		return d
 	}
-	d, _ := l.try(key, c, false)
+	k, e, s := l.meet(key)
+	if s == nil {
+		if k.try(&d, nil, c, true) {
+			return d
+		}
+		e, s = k.grow(key)
+	}
+	d, _ = l.tryFrom(c, false, e, s)
 	return d
 }
 
 // TryTake is Try with a Grant, by which a place in flight is held until its
 // Settle or Cancel. If it is not allowed there is none: the Grant is zero.
-func (l *Limiter) TryTake(key string, c Cost) (Grant, Decision) {
+func (l *Limiter) TryTake(key string, c Cost) (g Grant, d Decision) {
 	if l.fleet != nil {
 		return l.tryShared([]string{key}, c, true)
 	}
-	d, g := l.try(key, c, true)
+	k, e, s := l.meet(key)
+	if s == nil {
+		if k.try(&d, &g, c, true) {
+			return g, d
+		}
+		e, s = k.grow(key)
+	}
+	d, g = l.tryFrom(c, true, e, s)
 	return g, d
 }
 
 // Look says what Try would, and spends nothing. Remaining is what could be spent
 // now. With a Store, which is asked, its RetryAfter may be too long where units
 // are kept one by one.
-func (l *Limiter) Look(key string, c Cost) Decision {
+func (l *Limiter) Look(key string, c Cost) (d Decision) {
+	k, e, s := l.meet(key)
+	if s == nil {
+		if k.try(&d, nil, c, false) {
+			return d
+		}
+		e, s = k.grow(key)
+	}
 	q := ask{cost: c}
-	e, s := l.lock(key)
 	var room [4]queue.Need
-	d, _, _ := l.decide(e, s, &q, room[:0], true)
+	d, _, _ = l.decide(e, s, &q, room[:0], true)
 	r := s.rule
 	e.Unlock()
 	if l.fleet == nil || r.err != nil || c.check() != nil {
@@ -48,12 +68,17 @@ func (l *Limiter) Look(key string, c Cost) Decision {
 	return d
 }
 
-// try is Try and TryTake without a Store. Only a grant that is held, or that a
-// Store may yet refuse, is made one.
+// try is Try and TryTake without the Store's word.
 func (l *Limiter) try(key string, c Cost, held bool) (Decision, Grant) {
-	q := ask{cost: c}
 	e, s := l.lock(key)
+	return l.tryFrom(c, held, e, s)
+}
+
+// tryFrom is try for a key that is not small, whose lock is held and given up. Only a
+// grant that is held, or that a Store may yet refuse, is made one.
+func (l *Limiter) tryFrom(c Cost, held bool, e *queue.Domain, s *subject) (Decision, Grant) {
 	defer e.Unlock()
+	q := ask{cost: c}
 	var room [4]queue.Need
 	d, draws, now := l.decide(e, s, &q, room[:0], false)
 	return d, l.tried(e, s, &d, draws, now, held)

@@ -82,8 +82,10 @@ func (q *ask) Barred(now instant) (instant, *queue.Account) {
 }
 
 // of is how many units q draws on a.
-func (q *ask) of(a *queue.Account) int64 {
-	t := a.Label
+func (q *ask) of(a *queue.Account) int64 { return q.units(a.Label) }
+
+// units is how many units q draws on an account with that label.
+func (q *ask) units(t *queue.Label) int64 {
 	switch {
 	case t.Unit == "":
 		return 1

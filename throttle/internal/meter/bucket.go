@@ -20,9 +20,9 @@ type bucket struct {
 	since     Instant       // when the first of it was taken
 	tokens    float64       // as of seen
 	seen      Instant
-	drained   float64 // tokens that drain took
-	end       Instant // of the pause it took them for
-	inTransit inTransit
+	drained   float64    // tokens that drain took
+	end       Instant    // of the pause it took them for
+	inTransit *inTransit // nil: nothing was ever held
 	gaps      gaps
 }
 
@@ -117,6 +117,9 @@ func (b *bucket) take(now Instant, s *Rate, n int64, held bool) Token {
 	b.look(now, s)
 	m := b.gaps.note(b.tokens, s.Burst)
 	if held && s.span > 0 {
+		if b.inTransit == nil {
+			b.inTransit = new(inTransit)
+		}
 		b.inTransit.add(now, s.span, n)
 	}
 	if b.noted == 0 {
@@ -204,8 +207,9 @@ func (b *bucket) begin(now Instant, s *Rate, tokens float64, pause Instant) {
 
 // state tells s what is in the bucket.
 func (b *bucket) state(now Instant, r *Rate, s *State) {
-	b.look(now, r)
-	s.Left = min(s.Left, b.tokens)
+	if b.look(now, r); b.tokens < s.Left {
+		s.Left = b.tokens
+	}
 	if in := float64(r.Burst) - b.tokens; in > 1e-9 {
 		s.Full, s.Idle = max(s.Full, now.Add(Seconds(in/r.perSecond))), false
 	}

@@ -15,7 +15,12 @@ import "sort"
 // of a bucket without grants.
 type gaps struct {
 	last Token // grant
-	full Token // the last grant before which there was no gap of a grain
+	wide *wide // nil: there never was a gap of a grain
+}
+
+// wide is the gaps of a grain or more.
+type wide struct {
+	full Token // the last grant before which there was none
 	log  []gap // since then
 }
 
@@ -34,67 +39,78 @@ func (g *gaps) note(tokens float64, size int) Token {
 	g.last++
 	now, grain := float64(size)-tokens, float64(size)/gapParts
 	if now < grain {
-		g.full = g.last
-		g.clear()
+		g.wide.begin(g.last)
 		return g.last
 	}
-	now = min(now, float64(size)) // a debt is no larger gap, so that there is a largest
-	for i := len(g.log) - 1; i >= 0 && now < g.log[i].size+grain; i-- {
-		now = min(now, g.log[i].size)
-		g.log = g.log[:i]
+	w := g.wide
+	if w == nil {
+		w = &wide{full: g.last - 1}
+		g.wide = w
 	}
-	g.log = append(g.log, gap{g.last, now})
+	now = min(now, float64(size)) // a debt is no larger gap, so that there is a largest
+	for i := len(w.log) - 1; i >= 0 && now < w.log[i].size+grain; i-- {
+		now = min(now, w.log[i].size)
+		w.log = w.log[:i]
+	}
+	w.log = append(w.log, gap{g.last, now})
 	return g.last
 }
 
 // begin says that no grant so far has taken anything.
 func (g *gaps) begin() {
 	g.last++
-	g.full = g.last
-	g.clear()
+	g.wide.begin(g.last)
 }
 
-// clear forgets all gaps: the bucket was full after them.
-func (g *gaps) clear() {
-	if g.log = g.log[:0]; cap(g.log) > 8 {
-		g.log = nil // an idle key is small
+// begin forgets all gaps: the bucket was full after them, before that grant.
+func (w *wide) begin(full Token) {
+	if w == nil {
+		return
+	}
+	w.full = full
+	if w.log = w.log[:0]; cap(w.log) > 8 {
+		w.log = nil // an idle key is small
 	}
 }
 
 // give is how many of n tokens the grant may give back to a bucket that has so
 // many, and notes that they are there.
 func (g *gaps) give(grant Token, n, tokens float64, size int) float64 {
-	if g.full > grant {
+	w := g.wide
+	if w == nil { // all gaps before grants were less than a grain
+		w = &wide{full: g.last}
+	}
+	if w.full > grant {
 		return 0
 	}
-	first := sort.Search(len(g.log), func(i int) bool { return g.log[i].grant > grant })
+	first := sort.Search(len(w.log), func(i int) bool { return w.log[i].grant > grant })
 	n = min(n, float64(size)-tokens)
-	if first < len(g.log) {
-		n = min(n, g.log[first].size)
+	if first < len(w.log) {
+		n = min(n, w.log[first].size)
 	}
 	if n <= 0 {
 		return 0
 	}
-	for i := first; i < len(g.log); i++ {
-		g.log[i].size -= n
+	for i := first; i < len(w.log); i++ {
+		w.log[i].size -= n
 	}
-	g.tidy(float64(size) / gapParts)
+	w.tidy(float64(size) / gapParts)
 	return n
 }
 
 // tidy drops the gaps that a later one is smaller than.
-func (g *gaps) tidy(grain float64) {
-	kept := len(g.log)
-	for i := len(g.log) - 1; i >= 0; i-- {
+func (w *wide) tidy(grain float64) {
+	kept := len(w.log)
+	for i := len(w.log) - 1; i >= 0; i-- {
 		switch {
-		case g.log[i].size < grain:
-			g.full = g.log[i].grant
-			g.log = g.log[:copy(g.log, g.log[kept:])]
+		case w.log[i].size < grain:
+			w.full = w.log[i].grant
+			w.log = w.log[:copy(w.log, w.log[kept:])]
 			return
-		case kept == len(g.log) || g.log[i].size < g.log[kept].size:
+		case kept == len(w.log) || w.log[i].size < w.log[kept].size:
 			kept--
-			g.log[kept] = g.log[i]
+			w.log[kept] = w.log[i]
 		}
 	}
-	g.log = g.log[:copy(g.log, g.log[kept:])]
+	w.log = w.log[:copy(w.log, w.log[kept:])]
 }

@@ -11,8 +11,8 @@ const mostInTransit = time.Second
 // was, and what would flow in meanwhile is lost. So a bucket is taken to hold
 // at most its size less these. They are forgotten after a while, so that slow
 // answers do not cost a bucket its rate: after the time it takes to fill, or
-// mostInTransit if that is less, and no sooner than half of it. The zero value
-// counts none.
+// mostInTransit if that is less, and no sooner than half of it. nil counts
+// none and adds none.
 type inTransit struct {
 	span    Instant // number of the present one
 	present int64
@@ -26,7 +26,7 @@ func spanOf(perSecond float64, size int) Instant {
 
 // count is how many are in transit at now.
 func (y *inTransit) count(now, span Instant) int64 {
-	if span <= 0 {
+	if y == nil || span <= 0 {
 		return 0
 	}
 	switch i := now / span; {

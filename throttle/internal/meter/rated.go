@@ -9,6 +9,7 @@ import (
 // that have it share it.
 type Rate struct {
 	Spec
+	Window    time.Duration // Per; of a bucket, in which it fills
 	perSecond float64
 	grain     Instant // see Spec.Grain
 	span      Instant // of a bucket's units in transit; zero: a window counts them
@@ -18,9 +19,10 @@ type Rate struct {
 
 // NewRate makes a rate of s.
 func NewRate(s Spec) *Rate {
-	r := &Rate{Spec: s, perSecond: s.PerSecond(), grain: s.Grain()}
+	r := &Rate{Spec: s, Window: s.Per, perSecond: s.PerSecond(), grain: s.Grain()}
 	r.shaped = s.WarmUp == 0 && !s.Even && (s.Bucket || s.Burst < s.Limit)
 	if s.Bucket {
+		r.Window = Seconds(float64(s.Burst) / r.perSecond)
 		r.span = spanOf(r.perSecond, s.Burst)
 	}
 	if s.WarmUp > 0 {
@@ -47,37 +49,48 @@ func (s *Rate) Continues(o *Rate) bool {
 // one with Bucket has no window.
 type Rated struct {
 	*Rate
-	bucket   bucket // if shaped
-	window   window
-	warm     *warm
-	calendar *calendar
-	even     *even // nil: units go as they come
+	bucket bucket // if shaped
+	window window
+	rare   *rare // of a rate that warms up, or with Align; nil: it is neither
+}
+
+// rare is what few rates need, so that a key with a plain one is small.
+type rare struct {
+	warm     warm     // of a rate that warms up
+	calendar calendar // with Align
+	even     even     // with Align, if units do not go as they come
 }
 
 // NewRated makes a meter that nothing was taken from. Only a rate with Align looks
 // at the clock, which may be nil for others.
 func NewRated(now Instant, s *Rate, clock *Wall) *Rated {
-	m := &Rated{Rate: s}
+	m := new(Rated)
+	m.Begin(now, s, clock)
+	return m
+}
+
+// Begin makes of the zero m what NewRated returns.
+func (m *Rated) Begin(now Instant, s *Rate, clock *Wall) {
+	m.Rate = s
 	if s.shaped {
 		m.bucket.fill(now, s.perSecond, s.Burst, float64(s.Burst))
 	}
+	if s.warm != nil || s.Align != nil {
+		m.rare = &rare{calendar: calendar{clock: clock}}
+	}
 	if s.warm != nil {
-		m.warm = &warm{stored: s.warm.most, next: now}
+		m.rare.warm = warm{stored: s.warm.most, next: now}
 	}
-	if s.Align != nil {
-		m.calendar = &calendar{clock: clock}
-	}
-	if s.Even {
-		m.even = new(even)
-	}
-	return m
 }
+
+// Seen is the latest instant that m, of a rate without Align or WarmUp, knows of.
+func (m *Rated) Seen() Instant { return max(m.bucket.seen, m.window.looked) }
 
 func (m *Rated) At(now Instant, n int64) Instant {
 	t := now
 	switch {
-	case m.calendar != nil:
-		t = m.calendar.at(now, m.Rate, n)
+	case m.Align != nil:
+		t = m.rare.calendar.at(now, m.Rate, n)
 	case !m.Bucket:
 		t = m.window.at(now, m.Rate, n)
 	}
@@ -87,11 +100,11 @@ func (m *Rated) At(now Instant, n int64) Instant {
 func (m *Rated) shapeAt(now Instant, n int64) Instant {
 	switch {
 	case m.warm != nil:
-		return max(now, m.warm.next)
+		return max(now, m.rare.warm.next)
 	case m.shaped:
 		return m.bucket.at(now, m.Rate, n)
-	case m.even != nil:
-		return m.even.due(now, m.calendar, m.Rate)
+	case m.Even:
+		return m.rare.even.due(now, &m.rare.calendar, m.Rate)
 	}
 	return now
 }
@@ -101,7 +114,7 @@ func (m *Rated) ETA(now Instant, ahead, n int64) Instant {
 	shape := now
 	switch {
 	case m.warm != nil:
-		if shape = max(now, m.warm.next); ahead > 0 {
+		if shape = max(now, m.rare.warm.next); ahead > 0 {
 			shape = shape.Add(Seconds(float64(ahead) / m.perSecond))
 		}
 	case m.shaped:
@@ -110,8 +123,8 @@ func (m *Rated) ETA(now Instant, ahead, n int64) Instant {
 		if m.short(need) {
 			shape = now.Add(Seconds(need / m.perSecond))
 		}
-	case m.even != nil:
-		shape = m.even.eta(now, m.calendar, m.Rate, ahead)
+	case m.Even:
+		shape = m.rare.even.eta(now, &m.rare.calendar, m.Rate, ahead)
 	}
 	if m.Bucket {
 		return shape
@@ -120,8 +133,8 @@ func (m *Rated) ETA(now Instant, ahead, n int64) Instant {
 	windows := math.Floor(max(0, units-1) / float64(m.Limit))
 	rest := int64(units - windows*float64(m.Limit))
 	first, per := now, m.Per
-	if m.calendar != nil {
-		first = m.calendar.at(now, m.Rate, rest)
+	if m.Align != nil {
+		first = m.rare.calendar.at(now, m.Rate, rest)
 	} else {
 		first = m.window.at(now, m.Rate, max(1, rest))
 		if late := m.window.answersIn(per); late > 0 && first > now {
@@ -139,26 +152,26 @@ func (m *Rated) Regain(n int64) time.Duration { return Seconds(float64(n) / m.pe
 
 func (m *Rated) Take(now Instant, n int64, held bool) Token {
 	switch {
-	case m.calendar != nil:
-		m.calendar.take(now, m.Rate, n, held)
+	case m.Align != nil:
+		m.rare.calendar.take(now, m.Rate, n, held)
 	case !m.Bucket:
 		m.window.take(now, m.Rate, n, held)
 	}
 	switch {
 	case m.warm != nil:
-		return Token(m.warm.take(now, m.Rate.warm, n))
+		return Token(m.rare.warm.take(now, m.warm, n))
 	case m.shaped:
 		return m.bucket.take(now, m.Rate, n, held)
-	case m.even != nil:
-		m.even.take(now, n)
+	case m.Even:
+		m.rare.even.take(now, n)
 	}
 	return 0
 }
 
 func (m *Rated) Answered(now Instant, n int64, _ Token, granted Instant) (more bool) {
 	switch {
-	case m.calendar != nil:
-		m.calendar.answered(now, m.Rate, n, granted)
+	case m.Align != nil:
+		m.rare.calendar.answered(now, m.Rate, n, granted)
 	case !m.Bucket:
 		m.window.answered(now, m.Rate, n, granted)
 	case m.span > 0:
@@ -170,21 +183,21 @@ func (m *Rated) Answered(now Instant, n int64, _ Token, granted Instant) (more b
 
 func (m *Rated) Return(now Instant, n int64, k Token, granted, answered Instant) {
 	switch {
-	case m.calendar != nil:
-		m.calendar.back(now, m.Rate, n, granted, answered)
+	case m.Align != nil:
+		m.rare.calendar.back(now, m.Rate, n, granted, answered)
 	case !m.Bucket:
 		m.window.back(now, m.Rate, n, granted, answered)
 	}
 	switch {
 	case m.warm != nil:
-		m.warm.back(now, m.Rate.warm, n, Instant(k))
+		m.rare.warm.back(now, m.warm, n, Instant(k))
 	case m.shaped:
 		if answered == 0 && m.span > 0 {
 			m.bucket.answered(now, m.Rate, n, granted)
 		}
 		m.bucket.back(now, m.Rate, n, k)
-	case m.even != nil:
-		m.even.back(n, granted)
+	case m.Even:
+		m.rare.even.back(n, granted)
 	}
 }
 
@@ -215,20 +228,18 @@ func (m *Rated) Change(now Instant, s *Rate) {
 	switch {
 	case m.shaped:
 		used = m.bucket.used(now, m.Rate)
-	case m.warm == nil && !m.Bucket && m.calendar == nil:
+	case m.warm == nil && !m.Bucket && m.Align == nil:
 		m.window.look(now, m.Rate)
 		used = min(float64(m.window.used()), float64(s.Burst)) // more is no debt: it may be long ago
 	}
 	if s.warm != nil {
-		m.warm.stored *= s.warm.most / m.Rate.warm.most
+		m.rare.warm.stored *= s.warm.most / m.warm.most
 	}
 	if s.shaped && !m.shaped {
 		m.bucket.gaps.begin()
 	}
-	if !s.Even {
-		m.even = nil
-	} else if m.even == nil {
-		m.even = new(even)
+	if s.Even && !m.Even {
+		m.rare.even = even{}
 	}
 	m.Rate = s
 	if s.shaped {
@@ -242,9 +253,9 @@ func (m *Rated) Inherit(now Instant, o *Rated) {
 	if o.shaped {
 		used = o.bucket.used(now, o.Rate)
 	}
-	if !o.Bucket && o.calendar == nil {
+	if !o.Bucket && o.Align == nil {
 		o.window.look(now, o.Rate)
-		if !m.Bucket && m.calendar == nil {
+		if !m.Bucket && m.Align == nil {
 			m.window.inherit(now, m.Rate, &o.window)
 		}
 		used = max(used, float64(o.window.used()))
@@ -276,23 +287,27 @@ func (m *Rated) State(now Instant) State {
 	}
 	s.Left = float64(s.Limit)
 	switch {
-	case m.calendar != nil:
-		m.calendar.state(now, m.Rate, &s)
+	case m.Align != nil:
+		m.rare.calendar.state(now, m.Rate, &s)
 	case !m.Bucket:
 		m.window.state(now, m.Rate, &s)
 	}
-	s.Unspent = max(0, s.Left)
+	s.Unspent = s.Left
 	switch {
 	case m.warm != nil:
-		m.warm.state(now, m.Rate.warm, &s)
+		m.rare.warm.state(now, m.warm, &s)
 	case m.shaped:
 		m.bucket.state(now, m.Rate, &s)
-	case m.even != nil:
-		m.even.state(now, m.calendar, m.Rate, &s)
+	case m.Even:
+		m.rare.even.state(now, &m.rare.calendar, m.Rate, &s)
 	}
-	s.Left = max(0, s.Left)
+	if s.Left < 0 { // max of floats takes a while, and each Try asks
+		s.Left = 0
+	}
 	if m.Bucket {
 		s.Unspent = s.Left
+	} else if s.Unspent < 0 {
+		s.Unspent = 0
 	}
 	return s
 }

@@ -9,14 +9,14 @@ func (m *Rated) Refill(now Instant, n int64) {
 		return
 	}
 	switch {
-	case m.calendar != nil:
-		m.calendar.refill(now, m.Rate, n)
+	case m.Align != nil:
+		m.rare.calendar.refill(now, m.Rate, n)
 	case !m.Bucket:
 		m.window.refill(now, m.Rate, n)
 	}
 	switch {
 	case m.warm != nil:
-		m.warm.refill(now, m.Rate.warm, n)
+		m.rare.warm.refill(now, m.warm, n)
 	case m.shaped:
 		m.bucket.refill(now, m.Rate, n)
 	}

@@ -39,6 +39,3 @@ func CostOf(cost map[string]int64, unit string) int64 {
 	}
 	return 0
 }
-
-// Fills is how long it takes to fill an empty bucket of Burst units.
-func (s Spec) Fills() time.Duration { return Seconds(float64(s.Burst) / s.PerSecond()) }

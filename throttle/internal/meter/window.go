@@ -37,7 +37,7 @@ func (w *window) look(now Instant, s *Rate) {
 		return
 	}
 	w.looked = now
-	for {
+	for w.out != nil {
 		t, ok := w.out.next(now - s.transit())
 		if !ok {
 			break
