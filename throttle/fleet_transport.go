@@ -10,6 +10,7 @@ import (
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/table"
 	"github.com/weirhttp/weir/throttle/internal/fleet"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 	"github.com/weirhttp/weir/throttle/store"
 )
 
@@ -30,14 +31,14 @@ func storeKey(host, route, part string) string {
 
 // fleetDraws is what p draws on in the store: its host always, for pauses, then
 // the routes that match and the pools of either.
-func (p *passage) fleetDraws(q *ask) []fleet.Key {
+func (p *passage) fleetDraws(q *ask, needs []queue.Need) []fleet.Key {
 	e := p.record.lock()
 	defer e.Unlock()
-	return p.fleetDrawn(q)
+	return p.fleetDrawn(e.Now(), q, needs)
 }
 
 // fleetDrawn is fleetDraws with the lock held.
-func (p *passage) fleetDrawn(q *ask) []fleet.Key {
+func (p *passage) fleetDrawn(now instant, q *ask, needs []queue.Need) []fleet.Key {
 	r := p.record
 	plan := p.t.budgets.Load().other
 	if r.routes.Found {
@@ -49,6 +50,7 @@ func (p *passage) fleetDrawn(q *ask) []fleet.Key {
 	} else {
 		ds = p.pooledDraw(ds, plan)
 	}
+	ds[0].Tallies = p.tallies(now, needs, store.MaxParts-2*len(ds[0].Rates))
 	for i := range r.routes.Len() {
 		if !q.on(i) {
 			continue
@@ -80,22 +82,27 @@ func (p *passage) pooledDraw(ds []fleet.Key, plan *plan) []fleet.Key {
 
 // fleetWait is how long p would wait for the store, as far as this process has
 // been told. The lock is held.
-func (p *passage) fleetWait(q *ask) time.Duration {
+func (p *passage) fleetWait(now instant, q *ask, needs []queue.Need) time.Duration {
 	if p.t.fleet == nil {
 		return 0
 	}
-	return p.t.fleet.Outlook(p.fleetDrawn(q))
+	return p.t.fleet.Outlook(p.fleetDrawn(now, q, needs))
 }
 
 // share asks the store for what this process's own budgets granted. What the
-// store refuses goes back to them.
-func (p *passage) share(ctx context.Context, q *ask, w *wish, waited time.Duration) error {
+// store refuses goes back to them; again says that only others' use of a limit that
+// the server states was in the way, for which p waits here. tallied lets it be.
+func (p *passage) share(ctx context.Context, q *ask, w *wish, waited time.Duration, tallied bool) (again bool, err error) {
 	begin := time.Now()
 	most := w.Most
 	if most > 0 {
 		most = max(0, most-waited)
 	}
-	g, refusal := p.t.fleet.Book(ctx, p.fleetDraws(q), q.cost, fleet.Options{Priority: q.Priority, MaxWait: most, Held: true})
+	needs := p.permit.Needs
+	if !tallied {
+		needs = nil
+	}
+	g, refusal := p.t.fleet.Book(ctx, p.fleetDraws(q, needs), q.cost, fleet.Options{Priority: q.Priority, MaxWait: most, Held: true})
 	p.tr.Waited += time.Since(begin)
 	e := p.record.lock()
 	defer e.Unlock()
@@ -103,19 +110,28 @@ func (p *passage) share(ctx context.Context, q *ask, w *wish, waited time.Durati
 	if refusal == nil {
 		p.shared = g
 		p.permit.Resume(now)
-		return nil
+		return false, nil
 	}
 	c := p.counts()
 	c.granted--
-	err := refusedByStore(refusal)
-	if e, ok := err.(*Error); ok {
+	err = refusedByStore(refusal)
+	switch e, ok := err.(*Error); {
+	case refusal.Reason == fleet.Spent:
+		again, err = true, nil
+		for i := range needs {
+			if q, ok := needs[i].Account.Meter.(*quota); ok && q.shared.tally != nil && needs[i].Token&markAsks != 0 {
+				q.barred(now.Time())
+			}
+		}
+	case ok:
 		c.refuse(now, e.Reason)
-	} else {
+	default:
 		c.more().cancelled++
 	}
 	p.permit.vacate(now)
 	e.Return(now, &p.permit.Permit)
-	return err
+	p.again(now)
+	return again, err
 }
 
 // tellFleet lets the other processes know what an answer said: the pause this
@@ -158,10 +174,10 @@ func (p *passage) believed(l headers.Limit) time.Duration {
 	p.kind.learner.hearFrom(p.kind.whereOf(p.r))
 	q := p.kind.learner.known(l, p.kind, nil)
 	switch {
+	case q != nil && (q.ignored || q.shared.based): // all count it, and ask when it comes back
+		return 0
 	case q == nil || q.belief.credit > 1:
 		return store.MaxHorizon
-	case q.ignored:
-		return 0
 	}
 	return p.t.terms(p.record.host).maxPause
 }

@@ -51,6 +51,8 @@ type learner struct {
 	recurs     bool          // and another, though that was not refused
 	binds      bool          // likewise, but nobody waits for one that binds him no more
 	met        bool          // answered
+	tallies    uint8         // that were made
+	caller     string        // with a Store, as all processes name it
 	account    queue.Account
 }
 
@@ -221,6 +223,7 @@ func (l *learner) unanswered(now time.Time, g *ticket, end ending) {
 		if q.sharing.binds(g.where) {
 			units, _ := unitsOf(g.cost, q.key.unit)
 			q.left -= units // perhaps; the next answer knows
+			q.shared.took(units)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (q *quota) hear(now, sent time.Time, l headers.Limit, cost float64, refused
 	reset, hasReset := q.resetAt(now, l)
 	if asked {
 		q.asking = q.asking && refused
-		if refused && !q.rolled.IsZero() {
+		if refused && !q.rolled.IsZero() && !(q.shared.based && l.Reset.Value > mostSlack) { // or others have spent the new window
 			q.slack = min(mostSlack, q.slack+250*time.Millisecond)
 		}
 	}
@@ -220,7 +220,7 @@ func (q *quota) window(now, sent time.Time, left, cost float64, refused bool, re
 		q.slides++
 		return
 	}
-	if q.rises++; q.rises >= 3 && q.rigid == 0 && q.means != headers.Boundary {
+	if q.rises++; q.rises >= 3 && q.rigid == 0 && q.shared.tally == nil && q.means != headers.Boundary {
 		q.flows, q.left = true, left
 	}
 }

@@ -37,9 +37,16 @@ type learning struct {
 
 func newLearning(c *Config, epoch time.Time) learning {
 	seed := maphash.MakeSeed()
+	members := 0
+	if c.Store != nil && c.Fleet.WhenDown == ShareRates {
+		members = c.Fleet.Members
+	}
 	return learning{
-		terms: &learnTerms{seed: seed, maxPause: c.MaxPause, pace: c.Pace, pausesOnly: c.DisableLearning, zero: epoch, words: newLearnWords(), jitter: rand.Float64},
-		seed:  seed,
+		terms: &learnTerms{
+			seed: seed, maxPause: c.MaxPause, pace: c.Pace, pausesOnly: c.DisableLearning, fleet: c.Store != nil, members: members,
+			zero: epoch, words: newLearnWords(), jitter: rand.Float64,
+		},
+		seed: seed,
 	}
 }
 
@@ -56,6 +63,9 @@ func (t *Transport) kindOf(now instant, q *ask, r *record, home *scope, route st
 	}
 	if home.learned.start == nil {
 		home.learned.start = newHostStart(t.learning.terms.words)
+		if t.fleet != nil {
+			home.learned.start.slow.limit = 1 // all processes of the fleet may begin now
+		}
 	}
 	key := kindKey{rest: route}
 	if route == "" {
@@ -88,6 +98,9 @@ func (m *learned) learner(now instant, t *Transport, r *record, start *hostStart
 	}
 	l := newLearner(t.terms(r.host), &r.scope, start)
 	l.credential = q.credential
+	if t.fleet != nil {
+		l.caller = digest(q.whose)
+	}
 	var from *before
 	if l.whose, from = t.known.claim(r, q.whose); from != nil {
 		l.terms = l.terms.from(from)
@@ -188,7 +201,7 @@ func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) 
 	if s.Throttled && p.solo == nil {
 		p.solo = newSolo(k)
 	}
-	g := ticket{kind: k, sent: p.permit.Granted.Time(), cost: p.cost, permit: &p.permit, solo: p.solo, probe: p.tr.Probe}
+	g := ticket{kind: k, sent: p.permit.Granted.Time(), cost: p.cost, permit: &p.permit, solo: p.solo, probe: p.tr.Probe, booked: p.shared}
 	if len(k.quotas) > 0 || len(s.Limits) > 0 {
 		g.where = k.whereOf(p.r)
 	}

@@ -195,7 +195,7 @@ func (f *finder) recall(now time.Time, limit float64, per, most time.Duration) {
 func (s *slowStart) recall(now time.Time, n float64, cut bool) {
 	n = max(1, min(n, fullFlight))
 	switch {
-	case s.free || s.limit > 0:
+	case s.free || s.limit > 1: // a fleet begins with one
 	case cut:
 		s.shrink(now, n, n)
 	default:

@@ -127,6 +127,7 @@ func (q *quota) Take(now instant, n int64, held bool) (m meter.Token) {
 		return 0
 	}
 	q.lastSent = now.Time()
+	q.shared.mine += float64(n)
 	if q.counted {
 		q.out += float64(n)
 		q.sentSince, q.statedAt = q.since()+n, instantOf(q.basis)

@@ -24,6 +24,8 @@ type learnTerms struct {
 	maxPause   time.Duration
 	pace       bool
 	pausesOnly bool      // nothing is learned but pauses
+	fleet      bool      // there is a Store
+	members    int       // of the fleet, of which each has a share; zero: none has
 	zero       time.Time // what our zero time is on the wall, for words
 	seed       maphash.Seed
 	words      *learnWords
@@ -77,6 +79,7 @@ type quota struct {
 	ignored bool // nothing speaks for its word: it binds nobody
 	sharing sharing
 	spent   bool // the last answer left nothing
+	shared  shared
 
 	out   float64   // units under way, of requests that drew on it
 	early float64   // likewise, of requests that went before it was known
@@ -107,7 +110,7 @@ type quota struct {
 }
 
 // flying is the number of units under way that may be missing from left.
-func (q *quota) flying() float64 { return q.out + q.early }
+func (q *quota) flying() float64 { return max(q.out+q.early, q.shared.elsewhere()) }
 
 // since is the number of units that were surely sent after left was learned.
 func (q *quota) since() int64 {
@@ -120,13 +123,15 @@ func (q *quota) since() int64 {
 // level is what may be spent now.
 func (q *quota) level(now time.Time) float64 {
 	left := q.left
+	away := q.flying()
 	if q.flows {
 		left += q.rate() * now.Sub(q.basis).Seconds()
 		if q.size.Known {
-			left = min(left, max(1, q.size.Value, q.left)) // less than a unit gathers until it is one
+			most := max(1, q.size.Value, q.left) // less than a unit gathers until it is one
+			left = min(left, most+q.shared.elsewhere())
 		}
 	}
-	return left - q.flying()
+	return left - away
 }
 
 // rate is how fast it refills, in units per second; zero: unknown.
@@ -182,6 +187,7 @@ func (q *quota) ask() {
 	if q.flows && q.rate() > 0 {
 		return // it goes on by its rate
 	}
+	q.shared.opens(q.left)
 	q.asking, q.left = true, q.sizeOr(plentiful)
 	q.windows++
 }
@@ -212,28 +218,30 @@ func (q *quota) wait(now time.Time, cost float64) time.Duration {
 	if q.size.Known {
 		cost = min(cost, max(1, q.size.Value)) // more than there ever is goes when all is there
 	}
-	lack := cost - q.level(now)
+	lack := cost - q.room(q.level(now))
 	switch {
+	case q.shared.blind() && q.out+q.early > 0:
+		return forever
 	case lack <= 1e-9 && q.terms.pace:
 		return q.paced(now, cost)
 	case lack <= 1e-9 && q.testing():
 		return q.sparing(now)
 	case lack <= 1e-9:
-		return 0
+		return q.turn(now, cost)
 	case q.flows && q.rate() > 0:
 		d := time.Duration(min(lack/q.rate(), 1e6) * float64(time.Second))
 		if most := q.basis.Add(q.terms.maxPause).Sub(now); d <= q.terms.maxPause || d <= most {
 			return max(time.Millisecond, d)
-		} else if most <= 0 && q.flying() > 0 {
+		} else if most <= 0 && q.out+q.early > 0 {
 			return forever
 		} else {
 			return max(0, most)
 		}
-	case q.left >= cost && q.sharing.unsure():
+	case q.left >= cost && q.sharing.unsure() && q.out+q.early > 0:
 		return forever // perhaps what is under way draws on others
 	case q.reset.Known:
 		return min(q.until().Sub(now), q.trailed(now, cost))
-	case q.flying() > 0:
+	case q.out+q.early > 0:
 		return forever
 	}
 	if d := q.basis.Add(q.guess()).Sub(now); d > 0 {
@@ -288,5 +296,6 @@ func (q *quota) ended(asked, good bool, cost float64) {
 	}
 	if good && q.counted {
 		q.left -= cost
+		q.shared.took(cost)
 	}
 }

@@ -85,14 +85,16 @@ func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) 
 
 // narrow returns the quota that explains a refusal if it is not that of all
 // requests of its kind, or not known to be: then it binds those that share it, and
-// nobody else has to pause.
+// nobody else has to pause. Nor has anybody if all processes count it: others may
+// have spent it, and who paused for longer than its window lasts would come late to
+// the next one, too.
 func (l *learner) narrow(now time.Time, g *ticket, s headers.Signal) (narrow *quota) {
 	if l.terms.pausesOnly {
 		return nil
 	}
 	for _, limit := range s.Limits {
 		q := l.known(limit, g.kind, nil)
-		if q == nil || q.ignored || !exhausted(limit) || !g.strange() && q.sharing.depth == byKind {
+		if q == nil || q.ignored || !exhausted(limit) || !g.strange() && q.sharing.depth == byKind && !q.shared.based {
 			continue
 		}
 		if s.RetryAfter.Known {

@@ -29,7 +29,7 @@ type trail struct {
 // units, which drew on q or went before q was known.
 func (q *quota) trace(now, sent time.Time, l headers.Limit, units float64, drew, refused bool) {
 	per := q.key.window
-	if !q.counted || !q.size.Known || q.size.Value < 1 || per <= 0 || per > shortWindow {
+	if !q.counted || q.shared.tally != nil || !q.size.Known || q.size.Value < 1 || per <= 0 || per > shortWindow {
 		q.trail = nil
 		return
 	}

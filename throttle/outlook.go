@@ -48,7 +48,7 @@ func (t *Transport) outlook(r *http.Request, tr *trip.Trip) (time.Duration, erro
 	if a := queue.NeverFits(now, draws); a != nil {
 		return 0, q.refused(&queue.Refusal{Reason: queue.Unfit, Account: a})
 	}
-	shared := p.fleetWait(&q)
+	shared := p.fleetWait(now, &q, draws)
 	q.By = &q
 	at, a := queue.Estimate(now, &q.Request, draws)
 	if a == nil {

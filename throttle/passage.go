@@ -103,17 +103,32 @@ func (p *passage) wait(ctx context.Context, q *ask, home *record) error {
 	}
 	p.resolve(now, q, home)
 	p.count()
-	draws, at, waited, err := q.takeLocked(e, now, p.room[:0], &patience)
-	p.tr.Waited += waited
-	if err != nil {
-		return err
+	for vain := 0; ; {
+		draws, at, waited, err := q.takeLocked(e, now, p.room[:0], &patience)
+		p.tr.Waited += waited
+		if err != nil {
+			return err
+		}
+		p.granted(draws, at)
+		if t.fleet == nil {
+			return nil
+		}
+		again, err := p.share(ctx, q, &patience, waited, vain < mostVain)
+		if !again {
+			return err
+		}
+		if vain++; waited > 0 {
+			vain = 1
+		}
+		patience = p.patience(ctx)
+		e, _, now = p.record.current()
+		p.resolve(now, q, home)
 	}
-	p.granted(draws, at)
-	if t.fleet == nil {
-		return nil
-	}
-	return p.share(ctx, q, &patience, waited)
 }
+
+// mostVain is how often in a row the Store may refuse, because of what others drew,
+// what this process takes to be there. Then it sees for itself.
+const mostVain = 3
 
 // arrive gives the request its place in the order of arrival, unless it has one.
 // The lock is held: requests of a domain can be counted under it, and only those

@@ -21,7 +21,7 @@ func (q *queue) alone(now time.Time) time.Duration {
 		q.waiting = nil
 		return 0
 	}
-	b := q.booking(now)
+	b := q.rated(now)
 	for i := range b.Draws {
 		d := &b.Draws[i]
 		for j, l := range d.Limits {

@@ -8,7 +8,17 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
+// booking asks for nothing yet of all that q draws on.
 func (q *queue) booking(now time.Time) store.Booking {
+	b := q.rated(now)
+	for i, k := range q.keys {
+		q.withTallies(&b.Draws[i], k.Tallies)
+	}
+	return b
+}
+
+// rated is booking without tallies.
+func (q *queue) rated(now time.Time) store.Booking {
 	var b store.Booking
 	for _, d := range q.keys {
 		ls, units := storeLimits(d.Rates, q.f.c, now)
@@ -80,11 +90,17 @@ func (q *queue) back(batch []*waiter) {
 func (q *queue) answered(batch []*waiter, booking store.Booking, r store.Booked, sent time.Time, extra int64) {
 	now := time.Now()
 	b := newBatch(q, booking, r, sent)
+	if tallySpent(booking, r) {
+		q.back(batch)
+		q.short = false
+		q.refuseAll(Spent)
+		return
+	}
 	switch r.Outcome {
 	case store.BookedAll:
 		q.short = len(batch) == 1 && len(q.waiting) > 0 && extra == 0
-		for _, w := range batch {
-			q.grant(w, b, now)
+		for i, w := range batch {
+			q.grant(w, b, now, q.after(batch[i+1:])...)
 		}
 		q.lease.begin(q, b, batch[0].cost, extra)
 	case store.BookedOne:
@@ -146,7 +162,7 @@ func (q *queue) force(units []int64) {
 		r, err := q.f.store.Book(ctx, b)
 		q.f.guard.heard(err, time.Since(now), false)
 		if err == nil {
-			q.f.heard(b, r)
+			q.heard(b, r)
 		}
 	})
 }

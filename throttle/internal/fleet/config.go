@@ -39,9 +39,10 @@ const (
 // A Key is something shared that a request draws on. The same ID always has
 // the same Rates, until a budget is changed.
 type Key struct {
-	ID    string // the same in every process
-	Name  string // for refusals; no secrets
-	Rates []meter.Spec
+	ID      string // the same in every process
+	Name    string // for refusals; no secrets
+	Rates   []meter.Spec
+	Tallies []*Tally // of limits that the server states
 }
 
 // Options are those of one booking.
@@ -62,6 +63,7 @@ const (
 	NeverFits                   // the cost exceeds a limit
 	Down                        // the store cannot be asked, and WhenDown says Refuse
 	Ended                       // Close was called
+	Spent                       // nothing is left of a Tally, as far as this process knows
 )
 
 // A Refusal says why nothing was booked.

@@ -11,7 +11,8 @@
 // A [Key] is what is drawn on, a [Grant] what was booked. A lease is room booked
 // ahead of demand. A place is where the store keeps the units of a grant: units
 // that reached the server late are moved there. While a store is gone, the
-// process goes on alone, with its share of every rate.
+// process goes on alone, with its share of every rate. A [Tally] counts what all
+// processes draw of a limit that nobody configured.
 //
 // # What holds
 //

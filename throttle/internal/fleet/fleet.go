@@ -174,12 +174,15 @@ func (f *Fleet) queue(draws []Key) *queue {
 }
 
 func queueName(draws []Key) string {
-	if len(draws) == 1 {
+	if len(draws) == 1 && len(draws[0].Tallies) == 0 {
 		return draws[0].ID
 	}
 	var b strings.Builder
 	for _, d := range draws {
 		b.WriteString(d.ID)
+		for _, t := range d.Tallies {
+			b.WriteString(t.id)
+		}
 		b.WriteByte(0)
 	}
 	return b.String()
@@ -247,6 +250,9 @@ func (f *Fleet) heard(b store.Booking, r store.Booked) {
 				break
 			}
 			delete(f.seen, key) // any: the map's order is random
+		}
+		if n := ratedLimits(d); n < len(d.Limits) {
+			k.Levels = k.Levels[:n] // tallies remember their own
 		}
 		f.seen[d.Key] = heardOf{k, now}
 	}

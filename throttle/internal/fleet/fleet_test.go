@@ -37,7 +37,7 @@ func on(key string, rates ...meter.Spec) []Key {
 		rates[i].Unit = cmp.Or(rates[i].Unit, meter.Requests)
 		rates[i].Burst = cmp.Or(rates[i].Burst, max(1, rates[i].Limit/10))
 	}
-	return []Key{{key, key, rates}}
+	return []Key{{ID: key, Name: key, Rates: rates}}
 }
 
 // rates are those of a text such as "5 tokens/s burst 2, 9/90s bucket 3".

@@ -13,6 +13,7 @@ import (
 type Grant struct {
 	batch *batch // nil: granted without the store
 	cost  []int64
+	after []int64 // what those of the batch cost that come after it; nil: none do
 	ready time.Time
 	once  sync.Once
 

@@ -172,7 +172,7 @@ func (q *queue) tellLate(now time.Time, open time.Duration) {
 		r, err := q.f.store.Book(ctx, b)
 		q.f.guard.heard(err, time.Since(now), false)
 		if err == nil {
-			q.f.heard(b, r)
+			q.heard(b, r)
 		}
 		q.mu.Lock()
 		defer q.mu.Unlock()

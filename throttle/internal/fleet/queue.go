@@ -76,6 +76,11 @@ func newQueue(f *Fleet, name string, draws []Key) *queue {
 				q.units = append(q.units, r.Unit)
 			}
 		}
+		for _, t := range d.Tallies {
+			if unitIndex(q.units, t.unit) < 0 {
+				q.units = append(q.units, t.unit)
+			}
+		}
 	}
 	return q
 }
@@ -83,7 +88,7 @@ func newQueue(f *Fleet, name string, draws []Key) *queue {
 // draws reports whether q draws on the keys in ds as ds says.
 func (q *queue) draws(ds []Key) bool {
 	return slices.EqualFunc(q.keys, ds, func(a, b Key) bool {
-		return a.ID == b.ID && slices.Equal(a.Rates, b.Rates)
+		return a.ID == b.ID && slices.Equal(a.Rates, b.Rates) && slices.Equal(a.Tallies, b.Tallies)
 	})
 }
 
@@ -191,14 +196,15 @@ func (q *queue) ringOver() {
 	q.pump(now)
 }
 
-func (q *queue) grant(w *waiter, b *batch, ready time.Time) {
+// grant ends w's wait well. after is what those of b cost that come after it.
+func (q *queue) grant(w *waiter, b *batch, ready time.Time, after ...int64) {
 	if w.gone {
 		if b != nil {
 			b.refund(w.cost, b.place)
 		}
 		return
 	}
-	w.grant = &Grant{batch: b, cost: w.cost, ready: ready}
+	w.grant = &Grant{batch: b, cost: w.cost, after: after, ready: ready}
 	if b != nil {
 		w.grant.place = b.place
 	}

@@ -21,7 +21,7 @@ func (q *queue) repay(ctx context.Context, begin time.Time) {
 	if local == nil {
 		return
 	}
-	b, owes := q.booking(now), false
+	b, owes := q.rated(now), false
 	b.Force = true
 	for i := range b.Draws {
 		owes = owe(&b.Draws[i], local[i], now, now.Sub(apart), q.f.c.Members) || owes
@@ -33,7 +33,7 @@ func (q *queue) repay(ctx context.Context, begin time.Time) {
 	defer cancel()
 	r, err := q.f.store.Book(ctx, b)
 	if err == nil {
-		q.f.heard(b, r)
+		q.heard(b, r)
 		return
 	}
 	q.mu.Lock()

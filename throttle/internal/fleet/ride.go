@@ -121,7 +121,7 @@ func (r *ride) heard(booked store.Booked, err error) {
 	if err != nil {
 		q.back(r.batch)
 	} else {
-		q.f.heard(r.booking, booked)
+		q.heard(r.booking, booked)
 		q.answered(r.batch, r.booking, booked, r.sent, r.extra)
 	}
 	q.late.heard(q, r.told, r.sent, booked, err)
@@ -169,7 +169,7 @@ func (r *ride) tooLate(ctx context.Context, booked store.Booked, err error) {
 	if err != nil {
 		return
 	}
-	q.f.heard(r.booking, booked)
+	q.heard(r.booking, booked)
 	d := r.booking.Draws[0]
 	units := make([]int64, len(d.Units))
 	for i, u := range d.Units {
@@ -205,7 +205,7 @@ func (q *queue) probe(now time.Time) {
 			if err != nil {
 				break
 			}
-			q.f.heard(b, r)
+			q.heard(b, r)
 			if took <= q.f.c.Deadline {
 				q.repay(ctx, time.Now())
 				break

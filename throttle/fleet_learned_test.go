@@ -1,0 +1,293 @@
+package throttle
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/farstore"
+)
+
+// A budgeted server has one limit, which it counts in one of three ways and states
+// in one of four. Everything follows from its seed.
+type budgeted struct {
+	counts, states string
+	size           int
+	per            time.Duration
+	after          bool // refusals carry Retry-After, whatever else is stated
+	way            func() time.Duration
+
+	mu      sync.Mutex
+	start   time.Time
+	window  int64
+	used    int
+	level   float64
+	at      time.Time
+	sent    []time.Time
+	served  int
+	refused int
+
+	outage time.Duration // when the store goes; zero: never
+}
+
+var (
+	countsIn = []string{"fixed", "log", "bucket"}
+	statesIn = []string{"x-ratelimit", "ietf", "retry-after", "silent"}
+)
+
+func newBudgeted(seed uint64, counts, states string) *budgeted {
+	r := rand.New(rand.NewPCG(seed, 21))
+	b := &budgeted{counts: counts, states: states, after: r.IntN(2) == 0}
+	b.size = int(math.Round(20 * math.Pow(15, r.Float64()))) // 20 to 300
+	b.per = time.Duration(2+r.IntN(19)) * time.Second
+	trip := time.Duration(10+r.IntN(70)) * time.Millisecond
+	b.way = func() time.Duration { // one way; under the lock
+		return time.Duration(float64(trip) / 2 * (0.75 + 0.5*r.Float64()))
+	}
+	b.start = time.Now().Add(-time.Duration(r.Float64() * float64(b.per)))
+	b.at = b.start
+	return b
+}
+
+func (b *budgeted) travel() {
+	b.mu.Lock()
+	d := b.way()
+	b.mu.Unlock()
+	time.Sleep(d)
+}
+
+func (b *budgeted) RoundTrip(r *http.Request) (*http.Response, error) {
+	b.travel()
+	b.mu.Lock()
+	resp := b.answer(time.Now())
+	b.mu.Unlock()
+	b.travel()
+	resp.Request = r
+	return resp, nil
+}
+
+// answer decides at now; left and reset are as it states them.
+func (b *budgeted) answer(now time.Time) *http.Response {
+	var ok bool
+	var left int
+	var reset, wait time.Duration
+	switch b.counts {
+	case "fixed":
+		if n := int64(now.Sub(b.start) / b.per); n != b.window {
+			b.window, b.used = n, 0
+		}
+		if ok = b.used < b.size; ok {
+			b.used++
+		}
+		left, reset = b.size-b.used, b.start.Add(time.Duration(b.window+1)*b.per).Sub(now)
+		wait = reset
+	case "log":
+		b.sent = slices.DeleteFunc(b.sent, func(t time.Time) bool { return now.Sub(t) >= b.per })
+		if ok = len(b.sent) < b.size; ok {
+			b.sent = append(b.sent, now)
+		}
+		left, reset = b.size-len(b.sent), b.sent[0].Add(b.per).Sub(now)
+		wait = reset
+	default:
+		rate := float64(b.size) / b.per.Seconds()
+		b.level, b.at = max(0, b.level-rate*now.Sub(b.at).Seconds()), now
+		if ok = b.level+1 <= float64(b.size)+1e-9; ok {
+			b.level++
+		}
+		left = int(float64(b.size) - b.level + 1e-9)
+		reset = time.Duration(b.level / rate * 1e9)
+		wait = time.Duration(1 / rate * 1e9)
+	}
+	seconds := func(d time.Duration) string { return strconv.Itoa(int(math.Ceil(d.Seconds()))) }
+	var h []string
+	switch b.states {
+	case "x-ratelimit":
+		h = []string{"X-RateLimit-Limit", strconv.Itoa(b.size), "X-RateLimit-Remaining", strconv.Itoa(left), "X-RateLimit-Reset", seconds(reset)}
+	case "ietf":
+		h = []string{"RateLimit-Policy", fmt.Sprintf(`"default";q=%d;w=%d`, b.size, int(b.per.Seconds())), "RateLimit", fmt.Sprintf(`"default";r=%d;t=%s`, left, seconds(reset))}
+	}
+	if ok {
+		b.served++
+		return answer(200, h...)
+	}
+	b.refused++
+	if b.states == "retry-after" || b.after && b.states != "silent" {
+		h = append(h, "Retry-After", seconds(wait))
+	}
+	return answer(429, h...)
+}
+
+// A working is what came of some work.
+type working struct {
+	took            time.Duration
+	served, refused int
+	each            []int // served, by process
+}
+
+// work lets n processes of workers each do jobs in all, or as many as they can in
+// most if jobs is zero.
+func (b *budgeted) work(t testing.TB, n, workers, jobs int, most time.Duration) (w working) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if jobs == 0 {
+		ctx, cancel = context.WithTimeout(ctx, most)
+		defer cancel()
+	}
+	s := farstore.New(time.Millisecond)
+	if b.outage > 0 {
+		defer time.AfterFunc(max(1, b.outage), func() { s.Fail(context.DeadlineExceeded, true) }).Stop()
+	}
+	w.each = make([]int, n)
+	begin := time.Now()
+	var all sync.WaitGroup
+	for i := range n {
+		c := Config{MaxWait: time.Hour}
+		if n > 1 {
+			c.Store, c.Fleet = s, FleetConfig{Members: n}
+		}
+		tr, err := New(b, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tr.Close()
+		var mu sync.Mutex
+		todo := jobs / n
+		for range workers {
+			all.Go(func() {
+				for {
+					mu.Lock()
+					more := jobs == 0 || todo > 0
+					todo--
+					mu.Unlock()
+					for good := false; more && !good; {
+						r, _ := http.NewRequestWithContext(ctx, "GET", "https://api.example/items", nil)
+						resp, err := tr.RoundTrip(r)
+						if err != nil {
+							if jobs > 0 {
+								t.Error(err)
+							}
+							return
+						}
+						_, _ = io.Copy(io.Discard, resp.Body)
+						resp.Body.Close()
+						if good = resp.StatusCode == 200; good {
+							mu.Lock()
+							w.each[i]++
+							mu.Unlock()
+						}
+					}
+					if !more {
+						return
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	w.took, w.served, w.refused = time.Since(begin), b.served, b.refused
+	return w
+}
+
+// unevenness is by what part the share of a process differs most from an equal one.
+func (w working) unevenness() (most float64) {
+	mean := float64(w.served) / float64(len(w.each))
+	for _, n := range w.each {
+		most = max(most, math.Abs(float64(n)-mean)/mean)
+	}
+	return most
+}
+
+// fleets is sixteen processes that know no budget beside one that does the same work,
+// for some seeds.
+type fleets struct {
+	ratio, uneven float64 // means: of makespans, or of what was served; see unevenness
+	one, many     float64 // refusals, likewise
+}
+
+func measure(t *testing.T, counts, states string, endless bool, seeds ...uint64) (f fleets) {
+	const processes, windows = 16, 6
+	for _, seed := range seeds {
+		var b *budgeted
+		run := func(n int) (w working) {
+			synctest.Test(t, func(t *testing.T) {
+				b = newBudgeted(seed, counts, states)
+				jobs := 0
+				if !endless { // to end where a window does would measure nothing but its edge
+					jobs = (b.size*windows - b.size/2) / processes * processes
+				}
+				w = b.work(t, n, 64/n, jobs, windows*b.per)
+			})
+			return w
+		}
+		one, many := run(1), run(processes)
+		ratio := many.took.Seconds() / one.took.Seconds()
+		if endless {
+			ratio = float64(one.served) / float64(max(1, many.served))
+		}
+		t.Logf("%-6s %-11s endless %-5v %d: %3d per %2.0f s, ratio %.2f, refused %3d -> %3d, uneven %.2f", counts, states, endless, seed,
+			b.size, b.per.Seconds(), ratio, one.refused, many.refused, many.unevenness())
+		n := float64(len(seeds))
+		f.ratio, f.uneven = f.ratio+ratio/n, f.uneven+many.unevenness()/n
+		f.one, f.many = f.one+float64(one.refused)/n, f.many+float64(many.refused)/n
+	}
+	return f
+}
+
+// Sixteen processes without any budget take at most 1.15 times as long as one does for
+// the same work where the server states its limit, and are refused at most twice as
+// often and once more each: of a sliding log, whose reset says when the first unit
+// comes back, four times each.
+func TestFleetWithoutBudgets(t *testing.T) {
+	for _, counts := range countsIn {
+		for _, states := range statesIn[:2] {
+			for _, endless := range []bool{false, true} {
+				f := measure(t, counts, states, endless, 11, 12, 13)
+				each := 1.0
+				if counts == "log" {
+					each = 4
+				}
+				if f.ratio > 1.15 || f.many > 2*f.one+16*each {
+					t.Errorf("%s, %s, endless %v: %+v", counts, states, endless, f)
+				}
+				if counts == "fixed" && f.uneven > 1 {
+					t.Errorf("%s: one process had more than twice its share, or the like: %.2f", states, f.uneven)
+				}
+			}
+		}
+	}
+}
+
+// Where the server states nothing but a Retry-After, or nothing, a fleet has pauses in
+// common and what each process found. It does not lose more than half of the limit.
+func TestFleetOfUnstatedLimits(t *testing.T) {
+	for _, counts := range countsIn {
+		for _, states := range statesIn[2:] {
+			if f := measure(t, counts, states, true, 11); f.ratio > 2 {
+				t.Errorf("%s, %s: %+v", counts, states, f)
+			}
+		}
+	}
+}
+
+// While the store is gone each process takes its part of what the server states.
+func TestFleetWithoutBudgetsAndStore(t *testing.T) {
+	for _, seed := range []uint64{11, 12, 13} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBudgeted(seed, "fixed", "ietf")
+			b.outage = 2 * b.per
+			w := b.work(t, 16, 4, 0, 8*b.per)
+			if w.served < 8*b.size*4/5 || w.refused > 3*16 {
+				t.Errorf("%d per %v: %d served, %d refused", b.size, b.per, w.served, w.refused)
+			}
+		})
+	}
+}
