@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,5 +58,55 @@ func TestBudgetsGuide(t *testing.T) {
 	}
 	if len(rows) < 7 {
 		t.Errorf("only %d budgets found: %q", len(rows), rows)
+	}
+}
+
+// names are what the modules export that the guides speak of.
+func names(t *testing.T) map[string]bool {
+	return doctest.Names(t, ".", ".", "throttle", "throttle/store", "throttle/storetest", "retry", "breaker", "headers", "inspect",
+		"redisstore", "filestore", "outbox", "otelweir")
+}
+
+// ours is how a name of ours begins in a guide.
+var ours = regexp.MustCompile(`^(weir|throttle|store|storetest|retry|breaker|headers|inspect|redisstore|filestore|outbox|otelweir|Throttle|Retry|Breaker|Config|Host|Transport|Limiter|Circuits|Decision)\.`)
+
+// TestGuidesNameWhatThereIs: a name in the README or a guide is exported.
+func TestGuidesNameWhatThereIs(t *testing.T) {
+	exported := names(t)
+	for _, file := range append(guides(t), "CHANGELOG.md") {
+		text := doctest.Text(t, file)
+		if file == "CHANGELOG.md" {
+			text = changes.ReplaceAllString(text, "")
+		}
+		for _, name := range doctest.Quoted(text) {
+			if ours.MatchString(name) && !exported[name] {
+				t.Errorf("%s: there is no %s", file, name)
+			}
+		}
+	}
+}
+
+// changes are the rows of CHANGELOG.md's table of names.
+var changes = regexp.MustCompile(`(?m)^\| (.*) \| (.*) \|\n`)
+
+// TestChangedNames: in CHANGELOG.md's table of changed names, what stands on the
+// right is exported, and what stands on the left alone is not.
+func TestChangedNames(t *testing.T) {
+	exported, n := names(t), 0
+	for _, row := range changes.FindAllStringSubmatch(doctest.Text(t, "CHANGELOG.md"), -1) {
+		here := doctest.Quoted(row[2])
+		for _, name := range here {
+			if n++; ours.MatchString(name) && !exported[name] {
+				t.Errorf("there is no %s", name)
+			}
+		}
+		for _, name := range doctest.Quoted(row[1]) {
+			if n++; exported[name] && !slices.Contains(here, name) {
+				t.Errorf("%s is still there", name)
+			}
+		}
+	}
+	if n < 40 {
+		t.Errorf("only %d names found", n)
 	}
 }

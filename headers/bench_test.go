@@ -2,6 +2,7 @@ package headers
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -85,3 +86,48 @@ func BenchmarkParseBody(b *testing.B) {
 }
 
 func BenchmarkParseNoLimits(b *testing.B) { benchmarkParse(b, response(200, otherHeaders())) }
+
+// benchmarkRecall is what a Memory makes of answers that differ in what remains.
+func benchmarkRecall(b *testing.B, set func(h http.Header, n int)) {
+	var m Memory
+	var answers [20]*http.Response
+	for n := range answers {
+		h := otherHeaders()
+		set(h, n)
+		answers[n] = response(200, h)
+	}
+	m.Parse(answers[0], noon)
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		if _, ok := m.Recall(answers[n%len(answers)]); !ok {
+			b.Fatal("not recalled")
+		}
+	}
+}
+
+func BenchmarkRecallGitHub(b *testing.B) {
+	benchmarkRecall(b, func(h http.Header, n int) {
+		for name, lines := range githubHeaders() {
+			h[name] = lines
+		}
+		h.Set("X-Ratelimit-Remaining", strconv.Itoa(4987-n))
+		h.Set("X-Ratelimit-Used", strconv.Itoa(13+n))
+	})
+}
+
+func BenchmarkRecallStructured(b *testing.B) {
+	benchmarkRecall(b, func(h http.Header, n int) {
+		h.Set("Ratelimit", `"burst";r=`+strconv.Itoa(19-n%20)+`;t=2, "hour";r=`+strconv.Itoa(840-n)+`;t=1800`)
+		h.Set("Ratelimit-Policy", `"burst";q=20;w=2, "hour";q=1000;w=3600`)
+	})
+}
+
+func BenchmarkRecallAffixed(b *testing.B) {
+	benchmarkRecall(b, func(h http.Header, n int) {
+		for _, unit := range []string{"Requests", "Tokens"} {
+			h.Set("X-Ratelimit-Limit-"+unit, "150000")
+			h.Set("X-Ratelimit-Remaining-"+unit, strconv.Itoa(149984-n))
+			h.Set("X-Ratelimit-Reset-"+unit, "6m"+strconv.Itoa(n)+"s")
+		}
+	})
+}

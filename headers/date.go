@@ -41,10 +41,13 @@ type civil struct {
 	hasZone, am                   bool
 }
 
+// fixedLen is the length of the form that fixed reads.
+const fixedLen = len("Thu, 15 Jan 2026 12:00:00 GMT")
+
 // fixed reads the one form that servers must send, by the places of its parts:
 // "Thu, 15 Jan 2026 12:00:00 GMT".
 func (c *civil) fixed(s string) bool {
-	if len(s) != 29 || s[3:5] != ", " || s[7] != ' ' || s[11] != ' ' || s[16] != ' ' || s[19] != ':' || s[22] != ':' ||
+	if len(s) != fixedLen || s[3:5] != ", " || s[7] != ' ' || s[11] != ' ' || s[16] != ' ' || s[19] != ':' || s[22] != ':' ||
 		s[25:] != " GMT" || !isWeekday(s[:3]) {
 		return false
 	}

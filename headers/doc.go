@@ -4,7 +4,8 @@
 // [Parse] looks at the status and the headers, [ParseBody] at the body too.
 // Both return a [Signal]: whether the request was refused and why, how long the
 // server asks to wait, and every limit that the response describes. They are
-// pure functions of what they are given. Parse never reads the body.
+// pure functions of what they are given. Parse never reads the body. A [Memory]
+// returns what Parse does, sooner for answers of a host that has spoken before.
 //
 // # What is read
 //

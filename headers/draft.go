@@ -50,6 +50,8 @@ type parser struct {
 	text   texts
 	waits  waits
 	source string // the header being read, as the response spells it
+
+	compared bool // whether two drafts are one was decided by their numbers
 }
 
 // texts are the values of label headers.

@@ -8,7 +8,10 @@ func (p *parser) mergeFamilies() {
 		a := p.at(i)
 		for k := i + 1; k < p.n && !a.dead; k++ {
 			b := p.at(k)
-			if b.dead || a.vendor != b.vendor || a.Unit != b.Unit || !a.sameAs(b) {
+			if b.dead || !a.couldBe(b) {
+				continue
+			}
+			if p.compared = true; !a.sameAs(b) {
 				continue
 			}
 			// The better described one takes the other in.
@@ -33,12 +36,16 @@ func (d *draft) rank() int {
 	return 1
 }
 
-// sameAs reports whether a and b describe one counter.
+// couldBe reports whether a and b may describe one counter, if their numbers
+// say so.
+func (a *draft) couldBe(b *draft) bool {
+	return a.vendor == b.vendor && a.Unit == b.Unit && a.place == b.place &&
+		(a.Partition == b.Partition || a.Partition == "" || b.Partition == "") &&
+		!(a.Window.Known && b.Window.Known && a.Window != b.Window) && sameName(a, b)
+}
+
+// sameAs reports whether a and b, which could be one, describe one counter.
 func (a *draft) sameAs(b *draft) bool {
-	if a.place != b.place || a.Partition != b.Partition && a.Partition != "" && b.Partition != "" ||
-		a.Window.Known && b.Window.Known && a.Window != b.Window || !sameName(a, b) {
-		return false
-	}
 	if a.family != b.family && (b.onlyReset() && a.origin == fromStructured || a.onlyReset() && b.origin == fromStructured) {
 		return true
 	}

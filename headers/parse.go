@@ -168,10 +168,7 @@ func lower(c byte) byte {
 // parseFound is the long way, for responses that say something.
 func parseFound(resp *http.Response, found []entry, text []byte, now time.Time, age string) Signal {
 	p := parser{status: resp.StatusCode, now: now}
-	if r := resp.Request; r != nil && r.URL != nil {
-		p.names.host = r.URL.Hostname()
-		p.host = hostRowOf(p.names.host)
-	}
+	p.from(hostOf(resp))
 	p.headers(found)
 	fromHeaders := p.waits
 	var b body
@@ -190,6 +187,20 @@ func parseFound(resp *http.Response, found []entry, text []byte, now time.Time, 
 	s.ShouldRetry = p.text.advice
 	s.Throttled, s.Kind = p.refused(s.Limits, &b)
 	return s
+}
+
+// hostOf is the host that resp came from; "": not known.
+func hostOf(resp *http.Response) string {
+	if r := resp.Request; r != nil && r.URL != nil {
+		return r.URL.Hostname()
+	}
+	return ""
+}
+
+// from says which host the response came from.
+func (p *parser) from(host string) {
+	p.names.host = host
+	p.host = hostRowOf(host)
 }
 
 // headers reads all headers of interest, those last that only add to others.

@@ -13,12 +13,12 @@ const (
 	sureStructured = 7
 )
 
+// mostDelta is the longest reset that is taken as a delta: windows of a year occur.
+const mostDelta = 366 * day
+
 // resets reads the lines of a reset header; of several the longest counts.
 func (p *parser) resets(m *meaning, lines []string) {
-	scale := m.scale
-	if p.host != nil && p.host.scale > 0 {
-		scale = p.host.scale
-	}
+	scale := p.resetScale(m)
 	keep := func(s string) bool {
 		s, _, _ = strings.Cut(s, ";") // draft -03 allows parameters
 		v, sure, means, ok := parseReset(trim(s), scale, p.now)
@@ -36,6 +36,14 @@ func (p *parser) resets(m *meaning, lines []string) {
 	}
 }
 
+// resetScale is what a bare number in a reset header counts whose name means m.
+func (p *parser) resetScale(m *meaning) time.Duration {
+	if p.host != nil && p.host.scale > 0 {
+		return p.host.scale
+	}
+	return m.scale
+}
+
 // parseReset reads a reset in any form seen: a delta or a Unix time, told apart
 // by size, a duration, a date. unit is what a bare delta counts. What is past
 // is 0. A number that is neither a delta of a year nor a date of this
@@ -49,7 +57,7 @@ func parseReset(s string, unit time.Duration, now time.Time) (v time.Duration, s
 		if negative {
 			return 0, sureDelta, Unknown, true
 		}
-		if v := d.times(unit); v <= 366*day {
+		if v := d.times(unit); v <= mostDelta {
 			return v, sureDelta, Unknown, true
 		}
 		if t, ok := d.instant(); ok {

@@ -29,22 +29,31 @@ func (p *passage) speaks(resp *http.Response) bool {
 	return resp.StatusCode >= 400 || p.t.config.Classify != nil || !headers.Silent(resp.Header) || asksGraphQL(p.r)
 }
 
+// recall is read, if the host has stated its limits in these headers before and
+// there is nothing else to look at.
+func (p *passage) recall(resp *http.Response) (s headers.Signal, ok bool) {
+	s, ok = p.record.memory.Recall(resp)
+	return s, ok && p.t.config.Classify == nil && !p.graphQL(resp)
+}
+
 // read is what resp says: its headers, and for what may be a refusal also the
 // first bytes of its body, which are given back. It may wait for these. ruled
-// tells that Classify decided otherwise about Throttled.
+// tells that Classify decided otherwise about Throttled, or called Quota what may
+// have been executed (a 529).
 func (p *passage) read(resp *http.Response) (s headers.Signal, ruled bool) {
 	now := time.Now()
 	if p.t.peek > 0 && (peek.Tells(resp) || p.graphQL(resp) && peek.Readable(resp)) {
 		s = headers.ParseBody(resp, peek.Start(p.r.Context(), resp, p.t.peek), now)
 	} else {
-		s = headers.Parse(resp, now)
+		s = p.record.memory.Parse(resp, now)
 	}
 	if p.t.config.Classify == nil {
 		p.explain(resp.StatusCode, &s)
 		return s, false
 	}
-	was := s.Throttled
-	if s = p.classify(resp, s); s.Throttled != was {
+	was := s
+	s = p.classify(resp, s)
+	if s.Throttled != was.Throttled || was.Kind == headers.Overload && s.Kind == headers.Quota {
 		return s, true
 	}
 	p.explain(resp.StatusCode, &s)

@@ -155,7 +155,7 @@ func TestGroupsDoNotDeadlock(t *testing.T) {
 			time.Sleep(time.Hour)
 			synctest.Wait()
 			e, k := c.l.lock("k")
-			left = k.Waiting
+			left = int(k.Waiting)
 			e.Unlock()
 			if left == 0 {
 				c.wg.Wait()

@@ -17,6 +17,8 @@ func (t *Transport) hear(p *passage, resp *http.Response) bool {
 	p.tr.Throttled = false
 	if known := p.tr.Heard(resp); known != nil {
 		said = &known.Signal
+	} else if s, ok := p.recall(resp); ok {
+		said = &s
 	} else if p.speaks(resp) {
 		s, ruled := p.read(resp)
 		if resp.StatusCode >= 400 || s.Throttled || ruled { // else no other layer asks

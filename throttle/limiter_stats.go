@@ -59,7 +59,7 @@ func (k *kept) stats(key string) (h HostStats, ok bool) {
 
 // stats describes s. The domain's lock is held.
 func (s *subject) stats(now instant, key string) HostStats {
-	h := HostStats{Host: key, State: StateOK, Queue: s.Waiting}
+	h := HostStats{Host: key, State: StateOK, Queue: int(s.Waiting)}
 	s.budgets(now, &h, &s.Gate, nil)
 	s.counters.addTo(&h.Counts)
 	if s.counters.rest != nil {
@@ -71,7 +71,7 @@ func (s *subject) stats(now instant, key string) HostStats {
 			h.State = StateWaiting
 		}
 	}
-	if s.counters.refusing(now, s.Waiting) {
+	if s.counters.refusing(now, int(s.Waiting)) {
 		h.State = StateRefusing
 	}
 	return h

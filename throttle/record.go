@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/pattern"
 	"github.com/weirhttp/weir/internal/table"
@@ -24,6 +25,7 @@ type record struct {
 	host   string
 	part   string
 	routes *pattern.Routes[*plan]
+	memory headers.Memory     // of the layout of answers; it needs no lock
 	over   map[string]*record // of the overflow: the records that hosts beyond MaxKeys share, one for each set of budgets. The shared domain's lock guards it
 }
 

@@ -176,7 +176,7 @@ func (r *record) overflows(list []HostStats) []HostStats {
 // stats describes r, which is current. home is a copy of its host's gate if r is of
 // a partition and the host is paused by hand; nil: it is not. The lock is held.
 func (r *record) stats(now instant, home *queue.Account) HostStats {
-	h := HostStats{Host: r.host, State: StateOK, Queue: r.Waiting, InFlight: int(r.entered) - r.Waiting}
+	h := HostStats{Host: r.host, State: StateOK, Queue: int(r.Waiting), InFlight: int(r.entered - r.Waiting)}
 	var holding []holding
 	h.Learned, holding = r.learnedLimits(now)
 	gate := &r.Gate

@@ -48,7 +48,9 @@ type Config struct {
 	//
 	//   - Throttled: the request was refused for its rate and not executed. It
 	//     waits and is repeated as after a 429, whatever its method and the
-	//     status. A Kind of zero then means headers.Quota.
+	//     status. A Kind of zero then means headers.Quota. A 529 is Throttled
+	//     already, of the Kind headers.Overload: it may have been executed, until
+	//     its Kind is set to headers.Quota.
 	//   - not Throttled: the answer is no refusal. A 429 is then final, and a
 	//     good sign to the circuit; a 503 remains a failure.
 	//   - RetryAfter and Limits are believed as far as a server's own are.

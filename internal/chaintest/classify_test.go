@@ -282,3 +282,42 @@ func TestThrottledProbeIsAGoodSign(t *testing.T) {
 		resp.Body.Close()
 	})
 }
+
+// A 529 may have been executed, so a POST that gets one is not repeated, unless
+// Classify calls it a refusal for quota.
+func TestOverloadThatIsCalledQuotaIsRepeated(t *testing.T) {
+	for _, tt := range []struct {
+		kind headers.Kind
+		want int // attempts
+	}{{headers.Overload, 1}, {headers.Quota, 2}} {
+		t.Run(fmt.Sprint(tt.kind), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sent := 0
+				base := testnet.Func(func(r *http.Request) (*http.Response, error) {
+					r.Body.Close()
+					if sent++; sent == 1 {
+						return testnet.Answer(r, 529, nil, nil), nil
+					}
+					return testnet.Answer(r, 200, nil, nil), nil
+				})
+				rt, err := weir.New(base, weir.Config{Throttle: throttle.Config{Classify: func(resp *http.Response, s headers.Signal) headers.Signal {
+					if resp.StatusCode == 529 {
+						s.Kind = tt.kind
+					}
+					return s
+				}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp, err := (&http.Client{Transport: rt}).Post("http://model.test/", "text/plain", strings.NewReader("hello"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp.Body.Close()
+				if sent != tt.want {
+					t.Errorf("%d attempts, want %d", sent, tt.want)
+				}
+			})
+		})
+	}
+}

@@ -18,7 +18,7 @@ import (
 var known = []string{
 	"context", "errors", "fmt", "net/http", "net/http/httptest", "strings", "database/sql", "testing", "testing/synctest", "time",
 	"github.com/weirhttp/weir", "github.com/weirhttp/weir/breaker", "github.com/weirhttp/weir/headers",
-	"github.com/weirhttp/weir/inspect", "github.com/weirhttp/weir/retry", "github.com/weirhttp/weir/throttle",
+	"github.com/weirhttp/weir/inspect", "github.com/weirhttp/weir/retry", "github.com/weirhttp/weir/throttle", "github.com/weirhttp/weir/throttle/store",
 	"github.com/weirhttp/weir/filestore", "github.com/weirhttp/weir/outbox", "github.com/weirhttp/weir/redisstore",
 	"github.com/hashicorp/go-retryablehttp", "github.com/redis/go-redis/v9",
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-github/v87/github"
+	"github.com/google/go-github/v92/github"
 
 	"github.com/weirhttp/weir"
 )
@@ -18,6 +18,9 @@ import (
 // the SDK retries by itself, too.
 func TestQuota(t *testing.T) {
 	for _, s := range sdks() {
+		if s.deny == nil {
+			continue
+		}
 		for _, own := range []bool{true, false} {
 			name := s.name + ", its retries off"
 			if own {

@@ -19,11 +19,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/google/go-github/v87/github"
+	"github.com/google/go-github/v92/github"
 	"github.com/openai/openai-go/v3"
 	openaiopt "github.com/openai/openai-go/v3/option"
 	"github.com/slack-go/slack"
-	"github.com/stripe/stripe-go/v82"
+	"github.com/stripe/stripe-go/v85"
 	"google.golang.org/api/option"
 	"google.golang.org/api/storage/v1"
 )
@@ -136,8 +136,8 @@ type sdk struct {
 	name string
 	// state and deny are how the API speaks of its quota.
 	state func(h http.Header, s standing)
-	deny  func(w http.ResponseWriter, wait int, n int64)
-	body  string // of a good answer to call
+	deny  func(w http.ResponseWriter, wait int, n int64) // nil: it has none
+	body  string                                         // of a good answer to call
 	call  func(c *http.Client, own bool) func(context.Context) error
 	// How many of TestQuota's 60 calls may be refused: one in twenty where the
 	// API states what is left, some per window where it must be found.
@@ -305,7 +305,7 @@ func sdks() []sdk {
 				}
 			},
 		},
-		gitLab(), minIO(), kubernetesAPI(),
+		gitLab(), minIO(), kubernetesAPI(), docker(),
 	}
 }
 

@@ -22,14 +22,18 @@ import (
 // pause is longer than StallTimeout, which is not for event streams.
 const pause = 90 * time.Second
 
-// slowly answers with parts of a body, one a pause.
+// slowly answers with parts of a body, one a pause, as long as somebody reads it.
 func slowly(kind string, pause time.Duration, parts ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", kind)
 		for i, p := range parts {
 			if i > 0 {
-				time.Sleep(pause)
+				select {
+				case <-time.After(pause):
+				case <-r.Context().Done(): // it was cut
+					return
+				}
 			}
 			io.WriteString(w, p)
 			w.(http.Flusher).Flush()

@@ -7,8 +7,8 @@ import "github.com/weirhttp/weir/throttle/internal/meter"
 // under the domain's lock.
 type Group struct {
 	Gate    Account // every request waits for it: pauses
-	Waiting int     // requests
 	waiters *Waiter // in any order
+	Waiting int32   // requests
 	version uint32  // of what those that wait draw on
 }
 

@@ -161,7 +161,7 @@ func (e *Domain) sweep(now meter.Instant, l *waitlist, w *Waiter) (refused bool)
 // retryAll marks the waitlists in which those of g stand: all of the domain, if
 // these are fewer than those who wait.
 func (e *Domain) retryAll(g *Group) {
-	if e.crowd == nil || g.Waiting <= len(e.crowd.lists) {
+	if e.crowd == nil || int(g.Waiting) <= len(e.crowd.lists) {
 		g.Each(e.retry)
 		return
 	}

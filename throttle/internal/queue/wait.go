@@ -34,7 +34,7 @@ func (e *Domain) Queue(now meter.Instant, q *Request, needs []Need, p *Patience)
 		return nil, Forecast{}, r
 	}
 	expires, deadline := p.ends(now)
-	if q.Group.Waiting >= p.Queue {
+	if int(q.Group.Waiting) >= p.Queue {
 		r := q.refusal(now, t, a, meter.Never, needs)
 		r.Reason = Full
 		return nil, Forecast{}, r
