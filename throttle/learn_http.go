@@ -184,7 +184,7 @@ func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) 
 	}
 	k := p.parted()
 	if m := k.learner.home(); end == replied && m != nil && m.joint != nil {
-		m.weigh(now, p.permit.Granted, k.learner, p.own != nil, s)
+		m.weigh(now, p.permit.Granted, k, p.own != nil, s)
 		defer func() { k.learner.changes = m.joint.next(now) || k.learner.changes }()
 		if p.own != nil {
 			p.own.told(now.Time(), ticket{sent: p.permit.Granted.Time(), cost: p.cost}, s)

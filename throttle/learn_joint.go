@@ -160,7 +160,7 @@ func (l *learner) barred(now instant) instant {
 }
 
 // told is what a stranger's own learner hears of an answer that those learn from who
-// share one.
+// share one, and what these hear of the answer to one that asked for itself.
 func (k *kind) told(now time.Time, g ticket, s *headers.Signal) {
 	l := k.learner
 	if s == nil || !s.Throttled {

@@ -9,9 +9,9 @@ import (
 )
 
 // weigh takes the answer to a stranger for or against one limit of all, before it
-// is learned from. The request drew on l; one says that it drew for one of several.
-func (m *learned) weigh(now, sent instant, l *learner, one bool, s *headers.Signal) {
-	j := m.joint
+// is learned from. The request was one of k; one says that it drew for one of several.
+func (m *learned) weigh(now, sent instant, k *kind, one bool, s *headers.Signal) {
+	j, l := m.joint, k.learner
 	refused := s != nil && s.Throttled
 	switch {
 	case one && l == j.common:
@@ -24,6 +24,9 @@ func (m *learned) weigh(now, sent instant, l *learner, one bool, s *headers.Sign
 		j.answered(now, sent, refused)
 		if j.gap = min(2*j.gap, forgetRate); s != nil && !refused && j.common != nil {
 			j.compare(now, sent, j.common, s.Limits)
+		}
+		if j.common != nil { // if they share a limit, it drew on that
+			j.common.kindOf(k.key, now).told(now.Time(), ticket{sent: sent.Time()}, s)
 		}
 	case j.common == nil && !l.recurs && !l.met:
 		if sent >= j.heard && sent < j.until {
@@ -56,19 +59,20 @@ func (j *joint) answered(now, sent instant, refused bool) {
 
 // follows weighs the answer to one that was sent before the others were held up. Of
 // one limit what follows the first that is refused is refused too; one that is not
-// takes back what those before it have told.
+// takes back what those before it have told. Which of two that were sent at the same
+// instant came first is not known, so they tell nothing of one another.
 func (j *joint) follows(now, sent instant, refused bool) {
 	w := &j.wave
 	switch {
 	case !refused:
-		if sent >= w.first && sent < w.end {
+		if sent > w.first && sent <= w.end {
 			w.bits = 0
 		}
 		w.passed = max(w.passed, sent)
-	case sent >= w.end:
+	case sent > w.end:
 		j.score = j.bits()
 		w.first, w.end, w.bits = sent, now, 0
-	case sent >= w.passed:
+	case sent > w.passed:
 		w.bits, j.at = min(w.bits+j.surprise()+followed, mostBits), now
 	}
 }
