@@ -97,6 +97,9 @@ func (s *shared) elsewhere() float64 {
 	return float64(max(0, n-s.base)) + s.doubt
 }
 
+// booked is that without what may have been counted when that was stated.
+func (s *shared) booked() float64 { return max(0, s.elsewhere()-s.doubt) }
+
 // room is how much of level this process may draw.
 func (q *quota) room(level float64) float64 {
 	if k := float64(q.terms.members); q.shared.alone && k > 0 {
