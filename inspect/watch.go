@@ -40,6 +40,7 @@ type watch struct {
 	looks  uint64
 	hosts  map[key]*seen // of the transport
 	order  []*seen       // the same, by name and partition
+	met    []*seen       // the same, in the order in which the transport named them last
 	before map[key]told  // what events were told of
 	untold map[key]bool  // of these, those of which more is to be told
 	events []Event       // the newest last; what was handed out is never written again
@@ -52,7 +53,10 @@ func keyOf(h *Host) key { return key{h.Name, h.Partition} }
 
 // seen is a host as it was when it was last looked at.
 type seen struct {
+	key
 	host  *Host // never written to
+	quiet bool  // host is ok, and no circuit says anything of it
+	full  bool  // time alone changes nothing of it: all its limits are whole
 	stamp uint64
 	look  uint64    // the last in which it was there
 	at    time.Time // when it was looked at
@@ -103,16 +107,11 @@ func (w *watch) refresh(now time.Time) (changed []*Host) {
 	w.looks++
 	known, fresh := 0, false
 	stats := w.t.StatsOf(func(name, partition string, stamp uint64) bool {
-		s := w.hosts[key{name, partition}]
-		if s == nil {
-			s, fresh = &seen{}, true
-			w.hosts[key{name, partition}] = s
-			w.order = append(w.order, s)
-		}
-		known++
+		s, is := w.meet(known, key{name, partition})
+		known, fresh = known+1, fresh || is
 		s.look = w.looks
-		if s.host != nil && s.stamp == stamp && s.host.State == ok && s.host.Circuit == nil && circuits[name] == nil &&
-			now.Sub(s.shown) > freshFor && (s.host.full() || now.Sub(s.at) < staleAfter) {
+		if s.quiet && s.stamp == stamp && (len(circuits) == 0 || circuits[name] == nil) &&
+			now.Sub(s.shown) > freshFor && (s.full || now.Sub(s.at) < staleAfter) {
 			return false
 		}
 		s.stamp, s.at = stamp, now
@@ -125,8 +124,10 @@ func (w *watch) refresh(now time.Time) (changed []*Host) {
 			others = append(others, h) // several of one name
 			continue
 		}
-		w.hosts[keyOf(h)].host = h
+		s := w.hosts[keyOf(h)]
+		s.host, s.quiet, s.full = h, h.State == ok && h.Circuit == nil, h.left() >= 1
 	}
+	w.met = w.met[:known]
 	if gone := known < len(w.order); gone || fresh {
 		w.arrange()
 	}
@@ -147,6 +148,26 @@ func (w *watch) refresh(now time.Time) (changed []*Host) {
 	return changed
 }
 
+// meet returns the i-th host that the transport names, and whether it is new. As long
+// as none comes or goes it is the i-th of the look before: to find a hundred thousand
+// by their names takes a while.
+func (w *watch) meet(i int, k key) (s *seen, fresh bool) {
+	if i < len(w.met) && w.met[i].key == k {
+		return w.met[i], false
+	}
+	if s = w.hosts[k]; s == nil {
+		s, fresh = &seen{key: k}, true
+		w.hosts[k] = s
+		w.order = append(w.order, s)
+	}
+	if i < len(w.met) {
+		w.met[i] = s
+	} else {
+		w.met = append(w.met, s)
+	}
+	return s, fresh
+}
+
 // arrange drops the hosts that are gone and puts the others in order.
 func (w *watch) arrange() {
 	w.order = slices.DeleteFunc(w.order, func(s *seen) bool { return s.look != w.looks || s.host == nil })
@@ -160,9 +181,6 @@ func (w *watch) arrange() {
 		}
 	}
 }
-
-// full reports whether time alone changes nothing of h: all its limits are whole.
-func (h *Host) full() bool { return h.left() >= 1 }
 
 func (w *watch) view(now time.Time) Snapshot {
 	s := view(w.t, now)

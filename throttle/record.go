@@ -19,9 +19,9 @@ import (
 // domain is its partitions' too, as they wait for its pauses and share its slow
 // start. Hosts of a pool share theirs, and so does what has no record of its own.
 type record struct {
+	domain atomic.Pointer[queue.Domain] // or one that has joined it; nil: the record is not made yet
 	scope
 	t      *Transport
-	domain atomic.Pointer[queue.Domain] // or one that has joined it; nil: the record is not made yet
 	host   string
 	part   string
 	routes *pattern.Routes[*plan]

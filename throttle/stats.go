@@ -98,22 +98,28 @@ func (t *Transport) StatsOf(want func(host, partition string, stamp uint64) bool
 		s.Hosts = make([]HostStats, 0, t.hosts.Len()+parts)
 	}
 	paused := make(map[string]*queue.Account) // gates of hosts, whose partitions rest too
-	add := func(r *record, partition string) {
+	add := func(r *record, host, partition string) {
 		if want != nil {
 			e := r.lock()
 			stamp := r.stamp()
+			if parts > 0 && partition == "" {
+				r.gate(e, paused)
+			}
 			e.Unlock()
-			if !want(r.host, partition, stamp) {
+			if !want(host, partition, stamp) {
 				return
 			}
 		}
 		e, _, now := r.current()
 		defer e.Unlock()
-		h := r.stats(now, paused[r.host])
+		if parts > 0 && partition == "" {
+			r.gate(e, paused)
+		}
+		h := r.stats(now, paused[host])
 		h.Partition = partition
 		s.Hosts = append(s.Hosts, h)
 	}
-	t.hosts.All(func(entry *hosts.Entry) {
+	t.hosts.Each(func(entry *hosts.Entry) {
 		o := entry.Value.Occupant(hosts.Throttle)
 		if o == nil {
 			return
@@ -123,25 +129,26 @@ func (t *Transport) StatsOf(want func(host, partition string, stamp uint64) bool
 			s.Hosts = r.overflows(s.Hosts)
 			return
 		}
-		add(r, "")
-		if parts > 0 {
-			e := r.lock()
-			if gate := r.Gate; gate.Paused > e.Now() {
-				paused[r.host] = &gate
-			}
-			e.Unlock()
-		}
+		add(r, entry.Key, "")
 	})
-	t.parts.All(func(entry *table.Entry[record]) {
+	t.parts.Each(func(entry *table.Entry[record]) {
 		switch r := &entry.Value; {
 		case !r.made():
 		case entry.Overflow:
 			s.Hosts = r.overflows(s.Hosts)
 		default:
-			add(r, strings.TrimPrefix(r.key, r.host+"#"))
+			add(r, r.host, strings.TrimPrefix(r.key, r.host+"#"))
 		}
 	})
 	return s
+}
+
+// gate notes a copy of r's gate if r is paused by hand. The lock is held.
+func (r *record) gate(e *queue.Domain, paused map[string]*queue.Account) {
+	if r.Gate.Paused > e.Now() {
+		gate := r.Gate
+		paused[r.host] = &gate
+	}
 }
 
 // stamp differs when something has happened to r. The lock is held.

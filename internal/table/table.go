@@ -213,6 +213,24 @@ func (t *Table[V]) All(f func(e *Entry[V])) {
 	f(&t.overflow)
 }
 
+// Each is All without holding the entries, for those who look at many and do not
+// mind if one is dropped meanwhile: nothing is written of any.
+func (t *Table[V]) Each(f func(e *Entry[V])) {
+	var list []*Entry[V]
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.mu.Lock()
+		list = append(list[:0], s.ring...)
+		s.mu.Unlock()
+		for _, e := range list {
+			if !e.dropped() {
+				f(e)
+			}
+		}
+	}
+	f(&t.overflow)
+}
+
 // room makes sure that one more entry fits, dropping an idle one if need be.
 func (t *Table[V]) room(s *shard[V], now time.Time) bool {
 	s.looks = min(s.looks+lookAt, mostLooks)

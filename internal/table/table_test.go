@@ -220,6 +220,28 @@ func TestAllHoldsWhatItShows(t *testing.T) {
 	}
 }
 
+func TestEachShowsAllThatStaysAndHoldsNone(t *testing.T) {
+	tab := accounts(8)
+	for i := range 8 {
+		tab.Acquire(fmt.Sprint(i), time.Now()).Release()
+	}
+	seen := map[string]bool{}
+	tab.Each(func(e *Entry[*account]) {
+		seen[e.Key] = true
+		if n := e.refs.Load(); n != 0 && !e.Overflow {
+			t.Errorf("%s has %d holders while shown, want none", e.Key, n)
+		}
+	})
+	for i := range 8 {
+		if !seen[fmt.Sprint(i)] {
+			t.Errorf("Each did not show entry %d", i)
+		}
+	}
+	if len(seen) != 9 {
+		t.Errorf("Each showed %d entries, want 8 and the overflow", len(seen))
+	}
+}
+
 func TestConcurrentUse(t *testing.T) {
 	tab := New(64, func(string) int { return 0 }, func(*int, time.Time) bool { return true })
 	var wg sync.WaitGroup
