@@ -22,18 +22,22 @@ import (
 )
 
 // floors is a base that now and then asks for a wait and notes who comes too
-// early.
+// early. A request that it refuses again, while it serves others, has to wait by
+// itself.
 type floors struct {
 	mu     sync.Mutex
 	random *rand.Rand
 	until  time.Time
+	said   time.Time            // when until was: who comes at the same instant did not know
+	own    map[string]time.Time // by request: until when each waits that was refused
 	asked  int
 	early  []time.Duration
 }
 
 func (f *floors) RoundTrip(r *http.Request) (*http.Response, error) {
+	name := r.Header.Get("Name")
 	f.mu.Lock()
-	if d := time.Until(f.until); d > 0 {
+	if d := max(time.Until(f.until), time.Until(f.own[name])); d > 0 && time.Now().After(f.said) {
 		f.early = append(f.early, d)
 	}
 	took, dice := time.Duration(f.random.IntN(200))*time.Millisecond, f.random.IntN(30)
@@ -55,29 +59,32 @@ func (f *floors) RoundTrip(r *http.Request) (*http.Response, error) {
 		at := time.Now().Add(wait).Truncate(time.Second)
 		wait, value = time.Until(at), at.UTC().Format(http.TimeFormat)
 	}
-	if at := time.Now().Add(wait); at.After(f.until) {
-		f.until = at
+	at, again := time.Now().Add(wait), !f.own[name].IsZero()
+	if f.own[name] = at; !again && at.After(f.until) {
+		f.until, f.said = at, time.Now()
 	}
 	status := []int{429, 503}[f.random.IntN(2)]
 	return testnet.Answer(r, status, http.Header{"Retry-After": {value}}, testnet.NewBody("later")), nil
 }
 
 // TestWaitsAreFloors: no attempt of anybody reaches a server within the wait
-// that it has asked for, with hedges and all.
+// that it has asked for, with hedges and all. What it says when it refuses a request
+// again binds at least that request.
 func TestWaitsAreFloors(t *testing.T) {
 	for seed := range uint64(4) {
 		synctest.Test(t, func(t *testing.T) {
-			base := &floors{random: rand.New(rand.NewPCG(seed, 5))}
+			base := &floors{random: rand.New(rand.NewPCG(seed, 5)), own: make(map[string]time.Time)}
 			rt := must(weir.New(base, weir.Config{
 				Retry:    retry.Config{Hedge: retry.Hedge{After: 100 * time.Millisecond}},
 				Throttle: throttle.Config{MaxWait: time.Hour, MaxPause: time.Hour},
 				Breaker:  breaker.Config{Patience: time.Minute},
 			}))(t)
 			var wg sync.WaitGroup
-			for range 64 {
+			for worker := range 64 {
 				wg.Go(func() {
-					for range 6 {
+					for turn := range 6 {
 						r := must(http.NewRequest("PUT", "http://h/", strings.NewReader("x")))(t)
+						r.Header.Set("Name", fmt.Sprint(worker, ".", turn))
 						if resp, err := rt.RoundTrip(r); err == nil {
 							resp.Body.Close()
 						} else {
