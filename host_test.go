@@ -15,9 +15,9 @@ import (
 	"github.com/weirhttp/weir/throttle"
 )
 
-// TestHosts: the most specific pattern that matches a host decides about all of
+// TestTheMostSpecificHostPatternDecides: the most specific pattern that matches a host decides about all of
 // its layers. What it does not set is Config's, not another pattern's.
-func TestHosts(t *testing.T) {
+func TestTheMostSpecificHostPatternDecides(t *testing.T) {
 	c := weir.Config{
 		Retry:   retry.Config{MaxAttempts: 4},
 		Breaker: breaker.Config{Consecutive: 2},
@@ -56,9 +56,9 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestHostsWindows: attempts that time out count in the window of their host,
+// TestTimeoutsCountInTheirHostsWindow: attempts that time out count in the window of their host,
 // by whatever pattern either is set.
-func TestHostsWindows(t *testing.T) {
+func TestTimeoutsCountInTheirHostsWindow(t *testing.T) {
 	long, short := &retry.Config{AttemptTimeout: 10 * time.Minute}, &breaker.Config{Window: time.Minute}
 	for name, tt := range map[string]struct {
 		c    weir.Config
@@ -116,7 +116,7 @@ func TestHostsNamedTwice(t *testing.T) {
 // SetHost changes what a host has of its own while requests go, for this pattern
 // alone: the circuits of others stay as they are. What a layer does not take
 // changes none.
-func TestSetHost(t *testing.T) {
+func TestSetHostChangesOnePatternAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
 		c := weir.Config{

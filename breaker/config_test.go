@@ -88,7 +88,7 @@ func TestSetHostRefusesWhatIsNoPattern(t *testing.T) {
 	}
 }
 
-func TestSetHost(t *testing.T) {
+func TestSetHostChangesAHostsCircuit(t *testing.T) {
 	cs := circuits(t, Config{MinCalls: 1})
 	for pat, n := range map[string]int{"*.example": 2, "*.b.example": 3, "a.example": 4, "127.0.0.1:8080": 5} {
 		if err := cs.SetHost(pat, Config{MinCalls: n}); err != nil {

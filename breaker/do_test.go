@@ -11,7 +11,7 @@ import (
 
 // Do opens the circuit of a name as requests open a host's, refuses without
 // calling, and closes it by probes.
-func TestDo(t *testing.T) {
+func TestDoOpensAndClosesByName(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var saw []Change
 		cs := circuits(t, Config{OnStateChange: func(c Change) { saw = append(saw, c) }})
@@ -67,7 +67,7 @@ func wantOf(t *testing.T, cs *Circuits, name string, s State) {
 
 // A caller that leaves blames nobody, nor does what Classify ignores; a deadline
 // that passes after more than a second does.
-func TestDoCounts(t *testing.T) {
+func TestDoBlamesNobodyForACallerWhoLeaves(t *testing.T) {
 	none := errors.New("no such row")
 	for _, test := range []struct {
 		name string

@@ -123,7 +123,7 @@ func TestCloseIdleConnections(t *testing.T) {
 	(&http.Client{Transport: cs.Door(cs.Meter(testnet.Func(status(200))))}).CloseIdleConnections()
 }
 
-func TestNilBase(t *testing.T) {
+func TestANilBaseIsDefaultTransport(t *testing.T) {
 	cs := circuits(t, Config{})
 	if cs.Door(nil).(*door).base != http.DefaultTransport || cs.Meter(nil).(*meter).base != http.DefaultTransport {
 		t.Error("nil is not http.DefaultTransport")
@@ -160,9 +160,9 @@ func TestForeignLayers(t *testing.T) {
 	})
 }
 
-// TestTwoSets: two sets of circuits in one chain do not take one another's
+// TestTwoSetsKeepTheirOwnRecords: two sets of circuits in one chain do not take one another's
 // records.
-func TestTwoSets(t *testing.T) {
+func TestTwoSetsKeepTheirOwnRecords(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		strict, lax := circuits(t, Config{Consecutive: 3}), circuits(t, Config{Consecutive: 6})
 		h := &host{answer: down}
@@ -202,8 +202,8 @@ func TestMiddlewareWithOurContext(t *testing.T) {
 	}
 }
 
-// TestOverflow: hosts for which the table has no room pass and are not judged.
-func TestOverflow(t *testing.T) {
+// TestHostsWithoutRoomPass: hosts for which the table has no room pass and are not judged.
+func TestHostsWithoutRoomPass(t *testing.T) {
 	cs := circuits(t, Config{})
 	h := &host{answer: down}
 	m := cs.Meter(h).(*meter)
@@ -232,7 +232,7 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-func TestFallback(t *testing.T) {
+func TestFallbackAnswersForRefusals(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var calls atomic.Int64
 		var err error
@@ -290,7 +290,7 @@ func TestFallback(t *testing.T) {
 	})
 }
 
-func TestError(t *testing.T) {
+func TestErrorNamesHostAndState(t *testing.T) {
 	for _, test := range []struct {
 		err  *Error
 		want string

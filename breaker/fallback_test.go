@@ -57,7 +57,7 @@ func TestFallbackAnswersForProbes(t *testing.T) {
 
 // FallbackOn names what else the Fallback answers for, and that is counted
 // too, also for a host about which nothing bad is known.
-func TestFallbackOn(t *testing.T) {
+func TestFallbackOnNamesWhatElseIsAnswered(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		cached := func(r *http.Request, err error) (*http.Response, error) {
 			return testnet.Answer(r, 203, nil, nil), nil

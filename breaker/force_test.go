@@ -12,7 +12,7 @@ import (
 	"github.com/weirhttp/weir/internal/notsent"
 )
 
-func TestForce(t *testing.T) {
+func TestAForcedStateHoldsUntilRelease(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var saw []Change
 		cs, h, rt := rig(t, Config{OnStateChange: func(c Change) { saw = append(saw, c) }})
@@ -191,7 +191,7 @@ func TestForceKnowsPorts(t *testing.T) {
 	}
 }
 
-func TestDisable(t *testing.T) {
+func TestADisabledCircuitNeverOpens(t *testing.T) {
 	cs, h, rt := rig(t, Config{Disable: true})
 	h.set(down)
 	for range 100 {

@@ -14,8 +14,8 @@ import (
 	"github.com/weirhttp/weir/internal/testnet"
 )
 
-// TestChanges carry who, what, why and until when, in their order.
-func TestChanges(t *testing.T) {
+// TestChangesSayWhoWhatAndWhy carry who, what, why and until when, in their order.
+func TestChangesSayWhoWhatAndWhy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		type key struct{}
 		var saw []Change
@@ -101,7 +101,7 @@ func TestSetHostIsAChange(t *testing.T) {
 	})
 }
 
-func TestReasons(t *testing.T) {
+func TestTheReasonOfAnOpenCircuitIsNamed(t *testing.T) {
 	for want, base := range map[string]answer{
 		"20 failures in a row":                  status(500),
 		"5 failures in a row without an answer": down,
@@ -239,7 +239,7 @@ func TestHookThatCausesChanges(t *testing.T) {
 	})
 }
 
-func TestStats(t *testing.T) {
+func TestStatsHoldOnlyCircuitsWithNews(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		cs, h, rt := rig(t, Config{})
 		if s := cs.Stats(); len(s.Circuits) != 0 || s.Kept != 0 {

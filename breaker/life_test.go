@@ -96,9 +96,9 @@ func TestAnsweredRoutesAreNotSilentByNature(t *testing.T) {
 	}
 }
 
-// TestStages: what an attempt that our clock ended was waiting for says whom
+// TestWhatWasWaitedForSaysWhomAnEndConcerns: what an attempt that our clock ended was waiting for says whom
 // its end concerns: all of its host, its route alone, or nobody.
-func TestStages(t *testing.T) {
+func TestWhatWasWaitedForSaysWhomAnEndConcerns(t *testing.T) {
 	for stage, x := range map[trip.Stage]struct {
 		want  State
 		other bool // another route may ask

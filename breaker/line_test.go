@@ -142,11 +142,11 @@ func TestYieldText(t *testing.T) {
 	}
 }
 
-// TestLine plays generated histories of outages and of requests that wait,
+// TestNoLineHasMoreThanOneProbe plays generated histories of outages and of requests that wait,
 // are cancelled, or run out of time: there is never more than one probe, no
 // request outlives its deadline or waits beyond Patience, and in the end the
 // circuit is closed and nobody is left in line.
-func TestLine(t *testing.T) {
+func TestNoLineHasMoreThanOneProbe(t *testing.T) {
 	if f := flag.Lookup("rapid.seed"); f.Value.String() == "0" {
 		f.Value.Set("20261122")
 		defer f.Value.Set("0")
@@ -181,10 +181,10 @@ func TestLine(t *testing.T) {
 	})
 }
 
-// TestRamp: those in line go three times as far apart as they came, at most 100 ms,
+// TestThoseInLineLeaveAtAThirdOfTheirRate: those in line go three times as far apart as they came, at most 100 ms,
 // but sooner if the time of one would end before his turn, and never closer
 // than they came.
-func TestRamp(t *testing.T) {
+func TestThoseInLineLeaveAtAThirdOfTheirRate(t *testing.T) {
 	now := time.Now()
 	for _, x := range []struct {
 		name     string

@@ -183,8 +183,8 @@ func TestDialKnowsTheDeadlineFirst(t *testing.T) {
 	}
 }
 
-// TestClassify is asked first, and Default leaves it to the table.
-func TestClassify(t *testing.T) {
+// TestClassifyIsAskedFirst is asked first, and Default leaves it to the table.
+func TestClassifyIsAskedFirst(t *testing.T) {
 	for _, say := range []Outcome{Default, Success, Failure, Ignore, 99} {
 		want := say
 		if say == Default || say == 99 {
@@ -250,7 +250,7 @@ type errReader struct{}
 
 func (errReader) Read([]byte) (int, error) { return 0, errors.New("disk on fire") }
 
-func TestTokens(t *testing.T) {
+func TestWhatIsAToken(t *testing.T) {
 	for s, want := range map[string]bool{"": false, "GET": true, "X-a_b!": true, "a b": false, "a:b": false, "é": false, "a\x7f": false} {
 		if got := token(s); got != want {
 			t.Errorf("token(%q) = %v", s, got)

@@ -176,8 +176,8 @@ func TestPatienceAtTheMeter(t *testing.T) {
 	})
 }
 
-// TestOutlook is what retry and throttle are told.
-func TestOutlook(t *testing.T) {
+// TestOutlookTellsTheWaitForTheCircuit is what retry and throttle are told.
+func TestOutlookTellsTheWaitForTheCircuit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for _, patience := range []time.Duration{0, time.Minute} {
 			cs, h, _ := rig(t, Config{Patience: patience, OpenFor: 10 * time.Second})

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestRoutes: requests of one line are of one route, those of different lines
+// TestWhichRequestsAreOfOneRoute: requests of one line are of one route, those of different lines
 // of different ones.
-func TestRoutes(t *testing.T) {
+func TestWhichRequestsAreOfOneRoute(t *testing.T) {
 	lines := [][]string{
 		{"GET /things", "GET /things?"},
 		{"POST /things"},

@@ -24,11 +24,11 @@ func load(t *testing.T, rt http.RoundTripper, perSecond int, lasts time.Duration
 	all.Wait()
 }
 
-// TestDeadHost: 100 calls a second to a host that is dead for a minute, in
+// TestADeadHostGetsAHundredth: 100 calls a second to a host that is dead for a minute, in
 // four ways, cost it a hundredth of them and the 20 failures that it takes to
 // notice, and it is seen to be back when another hundred have come, or when the
 // time is over that its last failure asked for.
-func TestDeadHost(t *testing.T) {
+func TestADeadHostGetsAHundredth(t *testing.T) {
 	for name, dead := range map[string]answer{
 		"refused": down,
 		"500":     status(500),
@@ -87,8 +87,8 @@ func TestShortOutageIsNoticedFast(t *testing.T) {
 	})
 }
 
-// TestNeverOpens: what says nothing against the host, for ten minutes.
-func TestNeverOpens(t *testing.T) {
+// TestWhatSaysNothingAgainstAHostOpensNothing: what says nothing against the host, for ten minutes.
+func TestWhatSaysNothingAgainstAHostOpensNothing(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var shards [6000]int
 	for i := range shards {
@@ -148,8 +148,8 @@ func TestNeverOpens(t *testing.T) {
 	}
 }
 
-// TestSlowCalls open by a rate of their own, from the wire to the headers.
-func TestSlowCalls(t *testing.T) {
+// TestSlowCallsOpenByTheirOwnRate open by a rate of their own, from the wire to the headers.
+func TestSlowCallsOpenByTheirOwnRate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		cs, h, rt := rig(t, Config{SlowCall: time.Second, SlowRate: 0.5})
 		takes := func(d time.Duration) answer {

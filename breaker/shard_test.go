@@ -19,7 +19,7 @@ func firstSegment(r *http.Request) string {
 	return segment
 }
 
-func TestShard(t *testing.T) {
+func TestEachShardHasACircuit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var saw []Change
 		cs, h, rt := rig(t, Config{Shard: firstSegment, OnStateChange: func(c Change) { saw = append(saw, c) }})
@@ -151,8 +151,8 @@ func TestShardsShowApart(t *testing.T) {
 	})
 }
 
-// TestRetriesOnly: first attempts pass and probe; retries and hedges do not.
-func TestRetriesOnly(t *testing.T) {
+// TestRetriesOnlyLetsFirstAttemptsPass: first attempts pass and probe; retries and hedges do not.
+func TestRetriesOnlyLetsFirstAttemptsPass(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		cs := circuits(t, Config{RetriesOnly: true})
 		h := &host{answer: down}

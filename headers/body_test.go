@@ -83,7 +83,7 @@ func TestMembersOfABody(t *testing.T) {
 }
 
 // Codes, however they are written, and texts that are none.
-func TestCodes(t *testing.T) {
+func TestWhichCodesAreRefusals(t *testing.T) {
 	for code, want := range map[string]Kind{
 		"ThrottlingException": Quota, "throttled": Quota, "com.amazon#ThrottlingException": Quota, "ThrottlingException:http://x/": Quota,
 		"EAPI:Rate limit exceeded": Quota, "https://iana.org/x#quota-exceeded": Quota, "rate-limited": Quota, "RATE_LIMIT_REACHED": Quota, "TooManyRequests": Quota,

@@ -28,10 +28,10 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// TestBounds holds that what is read of one response is bounded, and that its
+// TestWhatIsReadOfOneAnswerIsBounded holds that what is read of one response is bounded, and that its
 // size alone never makes it slow: each of these takes well under a second, or
 // the test times out in a run of the race detector.
-func TestBounds(t *testing.T) {
+func TestWhatIsReadOfOneAnswerIsBounded(t *testing.T) {
 	many := http.Header{}
 	for i := range 10000 {
 		many[fmt.Sprintf("X-Ratelimit-Limit-N%d", i)] = []string{"5"}
@@ -185,8 +185,8 @@ func TestRowsPass(t *testing.T) {
 	}
 }
 
-// TestKinds holds which refusals are told apart.
-func TestKinds(t *testing.T) {
+// TestRefusalsAreToldApart holds which refusals are told apart.
+func TestRefusalsAreToldApart(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		status int
@@ -225,9 +225,9 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestDuplicates holds that two families that agree are one limit, and that two
+// TestFamiliesThatAgreeAreOneLimit holds that two families that agree are one limit, and that two
 // which do not are two.
-func TestDuplicates(t *testing.T) {
+func TestFamiliesThatAgreeAreOneLimit(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		h    http.Header
@@ -250,9 +250,9 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
-// TestUntouched holds that the response and its request are left as they were,
+// TestTheAnswerIsLeftAsItWas holds that the response and its request are left as they were,
 // and that a bare response is no trouble.
-func TestUntouched(t *testing.T) {
+func TestTheAnswerIsLeftAsItWas(t *testing.T) {
 	if got := Parse(&http.Response{}, time.Time{}); !reflect.DeepEqual(got, Signal{}) {
 		t.Errorf("the zero response says %v", got)
 	}
@@ -290,8 +290,8 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// TestStrings holds the words of kinds and of resets.
-func TestStrings(t *testing.T) {
+// TestWordsOfKindsAndResets holds the words of kinds and of resets.
+func TestWordsOfKindsAndResets(t *testing.T) {
 	for k, want := range []string{"unknown", "quota", "concurrency", "overload", "ban", "no allowance", "invalid"} {
 		if got := Kind(k).String(); got != want {
 			t.Errorf("Kind(%d) is %q, want %q", k, got, want)

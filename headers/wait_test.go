@@ -34,7 +34,7 @@ func TestShouldRetryValues(t *testing.T) {
 }
 
 // Of several waits the longest counts, and the finer of two that are the same.
-func TestWhichWait(t *testing.T) {
+func TestOfSeveralWaitsTheLongestCounts(t *testing.T) {
 	s, none := time.Second, Opt[time.Duration]{}
 	for _, c := range []struct{ coarse, fine, want Opt[time.Duration] }{
 		{none, none, none}, {some(5 * s), none, some(5 * s)}, {none, some(5 * s), some(5 * s)},

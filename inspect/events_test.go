@@ -22,7 +22,7 @@ import (
 
 // The first frame comes at once, the others one a second; the stream ends
 // with the client.
-func TestStream(t *testing.T) {
+func TestAFrameASecondUntilTheClientLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := transport(t, answers{}, weir.Config{Throttle: budget("100/s burst 100")})
 		send(t, w, "api.example", 1)
@@ -101,7 +101,7 @@ func names(rows []*Host) string {
 	return strings.Join(all, " ")
 }
 
-func TestSorting(t *testing.T) {
+func TestWorstHostsComeFirst(t *testing.T) {
 	rows := []*Host{
 		{Name: "a", State: ok, Queue: 0, OldestWait: 0, InFlight: 5, Counts: Counts{Granted: 10, Refused: 1}},
 		{Name: "b", State: "open", Queue: 0, InFlight: 0, Counts: Counts{Granted: 30}, Circuit: &Circuit{Refused: 9}},
@@ -149,7 +149,7 @@ func TestFirstOfMany(t *testing.T) {
 	}
 }
 
-func TestFilter(t *testing.T) {
+func TestHostsAreFoundByAPartOfTheirName(t *testing.T) {
 	w := transport(t, answers{}, weir.Config{})
 	for _, name := range []string{"api.example", "API.other", "cdn.example"} {
 		send(t, w, strings.ToLower(name), 1)

@@ -148,7 +148,7 @@ func TestReadOnlyByDefault(t *testing.T) {
 	}
 }
 
-func TestControls(t *testing.T) {
+func TestControlsChangeAHost(t *testing.T) {
 	w := transport(t, answers{}, weir.Config{})
 	h := Handler(w, Config{Controls: true})
 	send(t, w, "api.example", 1)

@@ -21,10 +21,10 @@ func call(t *testing.T, w *weir.Transport, path string) error {
 	return err
 }
 
-// TestRoutes: what a host's requests wait for is what the oldest of them waits
+// TestARouteWaitsForWhatItsOldestRequestWaitsFor: what a host's requests wait for is what the oldest of them waits
 // for, not what would be waited for longest by requests that nobody makes; and it
 // is said of which route that is so.
-func TestRoutes(t *testing.T) {
+func TestARouteWaitsForWhatItsOldestRequestWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := weir.Config{}
 		c.Throttle.Budgets = map[string]throttle.Budget{

@@ -217,9 +217,9 @@ func TestForcedBeforeMet(t *testing.T) {
 	}
 }
 
-// TestFacts: what is learned is shown without its source, which stands apart; a
+// TestWhatWasLearnedIsShownWithItsSourceApart: what is learned is shown without its source, which stands apart; a
 // bar is shown only of what has a limit and is known to have something left.
-func TestFacts(t *testing.T) {
+func TestWhatWasLearnedIsShownWithItsSourceApart(t *testing.T) {
 	tests := []struct {
 		limit throttle.LearnedLimit
 		want  Fact
@@ -242,8 +242,8 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// TestUntil: a time of day that is not near has its date.
-func TestUntil(t *testing.T) {
+// TestATimeThatIsNotNearHasItsDate: a time of day that is not near has its date.
+func TestATimeThatIsNotNearHasItsDate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := time.Date(2000, 1, 1, 11, 0, 0, 0, time.UTC) // a bubble begins at midnight
 		if got := factOf(&throttle.LearnedLimit{Until: at}).Until; got != "11:00:00" {

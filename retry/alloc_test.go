@@ -17,7 +17,7 @@ func stub() testnet.Func {
 
 // The happy path costs the trip that all layers share, and nothing else; with
 // timeouts or what a POST's error must prove, the attempt's own context.
-func TestAllocs(t *testing.T) {
+func TestAHealthyCallCostsTheTrip(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	get := request(t, "GET", "http://a.example/", "").WithContext(ctx)

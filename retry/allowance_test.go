@@ -16,7 +16,7 @@ import (
 )
 
 // A record may be forgotten when its allowance is full, and not before.
-func TestIdle(t *testing.T) {
+func TestAFullAllowanceMayBeForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{past: new(past)}
 		if !h.Idle(time.Now()) {
@@ -38,7 +38,7 @@ func TestIdle(t *testing.T) {
 
 // The allowance never gives more than it holds and what time brings, whatever
 // the order of takes and gives, and a clock that steps back brings nothing.
-func TestAllowance(t *testing.T) {
+func TestAllowanceGivesNoMoreThanItHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a allowance
 		now := time.Now()

@@ -18,7 +18,7 @@ import (
 
 // Refusals of our own layers are never retried; the first one is returned as
 // it is.
-func TestRefusals(t *testing.T) {
+func TestRefusalsOfOurLayersAreNotRetried(t *testing.T) {
 	for _, by := range []notsent.By{notsent.Throttle, notsent.Door, notsent.Meter} {
 		synctest.Test(t, func(t *testing.T) {
 			calls := 0
@@ -59,7 +59,7 @@ func TestRefusedRetryIsPaidBack(t *testing.T) {
 }
 
 // ErrNotSent is claimed only for all attempts together.
-func TestNotSent(t *testing.T) {
+func TestErrNotSentIsClaimedForAllAttemptsTogether(t *testing.T) {
 	dial := step{err: fmt.Errorf("base: %w", &dialError)}
 	for _, tt := range []struct {
 		name  string

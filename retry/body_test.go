@@ -19,7 +19,7 @@ import (
 
 // The first attempt gets the caller's own body, each later one a new one of
 // GetBody; each is closed, and the request is not touched.
-func TestGetBody(t *testing.T) {
+func TestEachAttemptGetsABodyOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made []*testnet.Body
 		fresh := func() (io.ReadCloser, error) {
@@ -104,7 +104,7 @@ func TestNoBodyStays(t *testing.T) {
 
 // A body without GetBody is sent again if nothing of it was read, or if it was
 // kept; it is closed once, at the end.
-func TestOneShot(t *testing.T) {
+func TestABodyThatWasNotReadOrWasKeptIsSentAgain(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		read   int64 // what the failing attempt reads; -1: all
@@ -207,7 +207,7 @@ func TestBodyReadError(t *testing.T) {
 
 // The write loop of an attempt that has ended may still be reading when the
 // next one starts: nothing is lost, mixed or raced.
-func TestLateReader(t *testing.T) {
+func TestALateReaderMixesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pr, pw := io.Pipe()
 		want := strings.Repeat("0123456789", 1000)
@@ -253,7 +253,7 @@ func withoutBody(r *http.Request) *http.Request {
 
 // A late Close by the write loop of an attempt that has ended does not close
 // the body under the next one.
-func TestLateClose(t *testing.T) {
+func TestALateCloseLeavesTheNextAttemptItsBody(t *testing.T) {
 	for _, buffer := range []int64{0, 100} {
 		synctest.Test(t, func(t *testing.T) {
 			pr, pw := io.Pipe()
@@ -310,7 +310,7 @@ func (bomb) Close() error                      { return nil }
 
 // A body that panics does so where a base can recover it, and leaves nothing
 // locked or waiting.
-func TestBodyPanics(t *testing.T) {
+func TestABodyThatPanicsLocksNothing(t *testing.T) {
 	for name, body := range map[string]io.ReadCloser{
 		"in order":     struct{ io.ReadCloser }{bomb{}},
 		"at an offset": bomb{strings.NewReader("")},

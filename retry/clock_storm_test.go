@@ -24,7 +24,7 @@ func (stalling) Close() error { return nil }
 // Attempts on many goroutines share clocks with those whose timeouts are a
 // thousand times shorter or longer, while idle ones are stopped. Each of those
 // that hang is ended, not before its time, and no other is.
-func TestClockStorm(t *testing.T) {
+func TestSharedClocksEndEachHangingAttempt(t *testing.T) {
 	w := Wire(roundTrip(func(r *http.Request) (*http.Response, error) {
 		switch r.URL.Path {
 		case "/hangs":

@@ -104,7 +104,7 @@ func TestRequestAndResponseStay(t *testing.T) {
 }
 
 // What breaks the contract below does not break it above.
-func TestBrokenBase(t *testing.T) {
+func TestABrokenBaseDoesNotBreakTheContractAbove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body := testnet.NewBody("x")
 		for name, f := range map[string]roundTrip{
@@ -132,7 +132,7 @@ func TestBrokenBase(t *testing.T) {
 }
 
 // CloseIdleConnections reaches the base.
-func TestCloseIdle(t *testing.T) {
+func TestCloseIdleConnectionsReachesTheBase(t *testing.T) {
 	b := &idler{}
 	(&http.Client{Transport: newTransport(t, b, Config{})}).CloseIdleConnections()
 	if b.closed != 1 {

@@ -22,7 +22,7 @@ import (
 // What a base that is watched shows of a failed POST decides: whether it may
 // be sent again, and whether anything reached the network. A base that shows
 // nothing is taken to have sent it.
-func TestEvidence(t *testing.T) {
+func TestWhatABaseShowsDecidesAboutAPOST(t *testing.T) {
 	for _, tt := range []struct {
 		name              string
 		asked, got, wrote bool
@@ -119,7 +119,7 @@ func TestNotSentOfAnotherRequest(t *testing.T) {
 
 // A base that is a client of clients names several URLs, the words of which are
 // neither shown nor taken for a reason not to try again.
-func TestURLsInURLs(t *testing.T) {
+func TestInnerURLsAreNeitherShownNorRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var err error = errReset
 		for range 3 {

@@ -42,7 +42,7 @@ func faults() []fault {
 
 // For each fault, how often the server really received and processed the
 // request: what is not idempotent is never processed twice.
-func TestFaults(t *testing.T) {
+func TestNoFaultProcessesAPOSTTwice(t *testing.T) {
 	for _, f := range faults() {
 		for _, kind := range []string{"GET", "PUT", "keyed POST", "POST"} {
 			bubble(t, f.name+", "+kind, func(t *testing.T) {

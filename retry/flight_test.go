@@ -41,7 +41,7 @@ func TestFlowingBody(t *testing.T) {
 
 // A body that stalls ends with an error that says so, is a timeout, and does
 // not look like the end.
-func TestStall(t *testing.T) {
+func TestAStalledBodyEndsInATimeout(t *testing.T) {
 	h := func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "half")
 		w.(http.Flusher).Flush()
@@ -152,7 +152,7 @@ func newFlight(p *clocks, again bool) *flight {
 }
 
 // A clock that fires just as it is stopped or set anew ends nothing.
-func TestLateStrike(t *testing.T) {
+func TestALateClockEndsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlight(newClocks(), false)
 		f.start(f.ctx.clocks.now(), time.Hour)
@@ -198,7 +198,7 @@ func TestDuplexCloseWrite(t *testing.T) {
 
 // The runtime gives out memory by sizes, of which 160 is one: with more, each
 // attempt that has a timeout costs 176 bytes.
-func TestFlightSize(t *testing.T) {
+func TestAFlightTakes160Bytes(t *testing.T) {
 	if n := unsafe.Sizeof(flight{}); n > 160 {
 		t.Errorf("%d bytes", n)
 	}

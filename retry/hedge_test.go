@@ -60,7 +60,7 @@ func (d *duel) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // Who wins, who pays, and that the loser is cancelled and closed.
-func TestHedge(t *testing.T) {
+func TestTheLoserOfAHedgeIsCancelledAndClosed(t *testing.T) {
 	const s = time.Second
 	for _, tt := range []struct {
 		name     string

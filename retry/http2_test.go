@@ -111,7 +111,7 @@ func (s *streamServer) serve(c frames) {
 
 // What HTTP/2 says about a request that was not answered decides whether a
 // POST is sent again. net/http itself repeats refused streams for a while.
-func TestStreams(t *testing.T) {
+func TestWhatHTTP2SaysOfAStreamDecidesAboutAPOST(t *testing.T) {
 	refuse := func(times int) func(frames, uint32, int) bool {
 		return func(c frames, stream uint32, nth int) bool {
 			if nth <= times {

@@ -117,7 +117,7 @@ func TestNoRoomForDelay(t *testing.T) {
 
 // Jitter on top of a server's wait never reaches over the deadline or
 // MaxDelay, and spreads.
-func TestJitterFits(t *testing.T) {
+func TestJitterStaysWithinTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := make(map[time.Duration]bool)
 		for range 200 {

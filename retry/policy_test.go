@@ -19,7 +19,7 @@ import (
 
 // How often each outcome is sent, by what may happen twice: the table of the
 // package comment.
-func TestPolicy(t *testing.T) {
+func TestEachOutcomeIsSentAsOftenAsTheTableSays(t *testing.T) {
 	dial := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 	for _, tt := range []struct {
 		name             string
@@ -123,7 +123,7 @@ func (e h2) As(target any) bool {
 func h2Error(code uint32) error { return fmt.Errorf("http2: %w", h2{1, code, nil}) }
 
 // Each method of RFC 9110, and what is not one.
-func TestIdempotent(t *testing.T) {
+func TestWhichMethodsAreIdempotent(t *testing.T) {
 	for method, want := range map[string]bool{
 		"": true, "GET": true, "HEAD": true, "OPTIONS": true, "TRACE": true, "PUT": true, "DELETE": true,
 		"POST": false, "PATCH": false, "CONNECT": false, "get": false, "PROPFIND": false,
@@ -218,7 +218,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // Each kind of distrust is enough.
-func TestDistrusted(t *testing.T) {
+func TestEachKindOfDistrustIsEnough(t *testing.T) {
 	for _, err := range []error{
 		&tls.CertificateVerificationError{Err: errReset}, x509.UnknownAuthorityError{},
 		x509.CertificateInvalidError{}, x509.HostnameError{Certificate: new(x509.Certificate)},

@@ -69,7 +69,7 @@ func TestQuietStreams(t *testing.T) {
 }
 
 // What names a stream is found however it is written, and nothing else is.
-func TestQuiet(t *testing.T) {
+func TestWhatNamesAStreamIsFound(t *testing.T) {
 	for _, tt := range []struct {
 		kind, query string
 		want        bool

@@ -21,7 +21,7 @@ import (
 
 // Check votes on everything, errors included; its vote is necessary and not
 // sufficient, and its error ends the request.
-func TestCheck(t *testing.T) {
+func TestCheckMayForbidAndNotAllow(t *testing.T) {
 	yes := func(context.Context, *http.Response, error) (bool, error) { return true, nil }
 	no := func(context.Context, *http.Response, error) (bool, error) { return false, nil }
 	bad := errors.New("enough")
@@ -62,7 +62,7 @@ func TestCheck(t *testing.T) {
 
 // Delay is called with 0 and MaxDelay and attempts from 0; what it returns is
 // clamped, and never shortens the server's wait.
-func TestDelay(t *testing.T) {
+func TestDelayNeverShortensTheServersWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var args []string
 		delays := []time.Duration{-time.Hour, 5 * time.Second, time.Hour}
@@ -132,7 +132,7 @@ func (c *counting) Reset()                     { c.n = 0 }
 func (c *counting) NextBackOff() time.Duration { c.n++; return c.n * time.Second }
 
 // The default delay is uniform between 0 and 100 ms, 200 ms, ... 20 s.
-func TestFullJitter(t *testing.T) {
+func TestTheDefaultDelayIsUniform(t *testing.T) {
 	most := make([]time.Duration, 12)
 	for range 2000 {
 		b := fullJitter()
@@ -154,7 +154,7 @@ func TestFullJitter(t *testing.T) {
 }
 
 // With changes one request; SetHost the hosts of a pattern, from now on.
-func TestOverrides(t *testing.T) {
+func TestWithChangesOneRequestSetHostAHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := play(step{status: 503})
 		rt := newTransport(t, s, Config{})

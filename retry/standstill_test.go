@@ -13,7 +13,7 @@ import (
 
 // A timer of a process that runs is a little late at most; one that is later
 // was held up. The shorter its time, the less of that is a standstill.
-func TestStoodStill(t *testing.T) {
+func TestATimerThatIsLateTellsAStandstill(t *testing.T) {
 	for _, tt := range []struct {
 		late, limit time.Duration
 		want        bool
@@ -37,7 +37,7 @@ func TestStoodStill(t *testing.T) {
 
 // In suspend the wall's clock goes on alone. That it is set by a little, or back,
 // is no suspend.
-func TestSlept(t *testing.T) {
+func TestTheWallsClockTellsASuspend(t *testing.T) {
 	for _, tt := range []struct {
 		wall, other time.Duration
 		want        bool
@@ -92,7 +92,7 @@ func TestLateClockStrikesAgain(t *testing.T) {
 // What fails when the process goes on fails because of the standstill, whether
 // its own clock, its caller's or another attempt's shows that; and nothing that
 // was not under way then, nor long after.
-func TestFrozen(t *testing.T) {
+func TestAStandstillIsNotTheHostsFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		none := background
 		var left time.Time

@@ -8,7 +8,7 @@ import (
 )
 
 // Each value of the enumerations has words of its own, and no other value has.
-func TestWords(t *testing.T) {
+func TestEachValueHasItsWord(t *testing.T) {
 	seen := make(map[string]bool)
 	check := func(kind, got string, valid bool) {
 		t.Helper()

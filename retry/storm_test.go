@@ -90,10 +90,10 @@ func (s *stormServer) connection(c net.Conn) {
 	}
 }
 
-// TestStorm sends 10000 requests through a server that fails at random:
+// TestTenThousandRequestsGetTheirOwnAnswers sends 10000 requests through a server that fails at random:
 // every answer belongs to its request, no POST has its effect twice, and no
 // connection is left behind; nor is a goroutine, or the bubble would not end.
-func TestStorm(t *testing.T) {
+func TestTenThousandRequestsGetTheirOwnAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stormServer{faultServer: faultServer{n: testnet.New()}, rng: rand.New(rand.NewPCG(1, 2)), done: make(map[string]int)}
 		s.wg.Go(s.run)
@@ -186,7 +186,7 @@ func (s *stormServer) one(t *testing.T, rt http.RoundTripper, id string, i int) 
 }
 
 // The same over HTTP/2, where all requests share a connection.
-func TestStormHTTP2(t *testing.T) {
+func TestTenThousandRequestsOverOneConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stormServer{rng: rand.New(rand.NewPCG(3, 4)), done: make(map[string]int)}
 		base, n, stop := testnet.Server(t, http.HandlerFunc(s.serveHTTP), true)

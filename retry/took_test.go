@@ -9,9 +9,9 @@ import (
 	"github.com/weirhttp/weir/internal/testnet"
 )
 
-// TestTook: the hook is told how long an attempt was on the wire, without the
+// TestTookIsTheTimeOnTheWire: the hook is told how long an attempt was on the wire, without the
 // delays before it, and nothing of one that did not get there.
-func TestTook(t *testing.T) {
+func TestTookIsTheTimeOnTheWire(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		var took []time.Duration
 		var after []string

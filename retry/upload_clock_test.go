@@ -74,7 +74,7 @@ func (n *noting) Read(b []byte) (int, error) {
 
 // An upload that nothing is taken of any more ends AttemptTimeout later, and so
 // does an attempt whose answer does not come that long after the upload.
-func TestUploadEnds(t *testing.T) {
+func TestAnUploadThatStopsEnds(t *testing.T) {
 	const limit = 5 * time.Second
 	for _, tt := range []struct {
 		name  string
@@ -126,7 +126,7 @@ func (d *dripping) Read(b []byte) (int, error) {
 }
 
 // A source may be slow, but not silent for AttemptTimeout.
-func TestSlowSource(t *testing.T) {
+func TestASlowSourceIsNotCutASilentOneIs(t *testing.T) {
 	h := func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }
 	for every, ok := range map[time.Duration]bool{4 * time.Second: true, 6 * time.Second: false} {
 		over(t, h, Config{AttemptTimeout: 5 * time.Second, MaxAttempts: 1}, func(t *testing.T, rt *Transport, _ *testnet.Net) {

@@ -177,7 +177,7 @@ type atEnd func()
 func (f atEnd) Read([]byte) (int, error) { f(); return 0, io.EOF }
 
 // What Wire notes for those above: when it went, why it ended, what was sent.
-func TestWireNotes(t *testing.T) {
+func TestWireNotesWhatWasSentAndWhyItEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := testnet.New()
 		n.Refuse.Store(true)
@@ -219,7 +219,7 @@ func TestWireNotes(t *testing.T) {
 }
 
 // Wire alone takes its own limits, and those of With.
-func TestWireAlone(t *testing.T) {
+func TestWireAloneKeepsItsLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := roundTrip(func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done()

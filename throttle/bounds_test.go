@@ -107,7 +107,7 @@ func TestHostsBeyondMaxKeysKeepTheirBudgets(t *testing.T) {
 	})
 }
 
-func TestNoAllocation(t *testing.T) {
+func TestAGrantAllocatesNothing(t *testing.T) {
 	for _, test := range []struct {
 		budget string
 		cost   Cost

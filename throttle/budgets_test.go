@@ -9,7 +9,7 @@ import (
 )
 
 // A meter that takes another's place is told only what counted the same.
-func TestHeirs(t *testing.T) {
+func TestAMeterInheritsOnlyWhatCountedTheSame(t *testing.T) {
 	old := func(rate, route string, spent int64) *queue.Account {
 		r := MustParseBudget(rate).Rates[0]
 		m := meter.NewRated(1, meter.NewRate(r.spec()), &meter.Wall{})

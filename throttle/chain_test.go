@@ -89,7 +89,7 @@ func TestHedgesNeverQueue(t *testing.T) {
 	})
 }
 
-func TestOutlook(t *testing.T) {
+func TestOutlookIsTheWaitThatFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := newTransport(t, newBase(nil), Config{Default: MustParseBudget("1/10s, 5 tokens/s burst 5"), MaxWait: 15 * time.Second, DisableLearning: true})
 		ask := func(ctx context.Context) (time.Duration, error) {
@@ -223,9 +223,9 @@ func TestWhatWasNotSentSaysSo(t *testing.T) {
 	})
 }
 
-// TestBrokenBase: a base that returns nothing at all, and requests that name no
+// TestABaseThatReturnsNothingIsAnError: a base that returns nothing at all, and requests that name no
 // host.
-func TestBrokenBase(t *testing.T) {
+func TestABaseThatReturnsNothingIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := newTransport(t, newBase(func(*http.Request) (*http.Response, error) { return nil, nil }), Config{Default: MustParseBudget("9/h, 1 in flight")})
 		for range 2 {

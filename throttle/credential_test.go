@@ -17,7 +17,7 @@ import (
 	"github.com/weirhttp/weir/internal/testnet"
 )
 
-func TestWhose(t *testing.T) {
+func TestCredentialOfAnAuthorization(t *testing.T) {
 	for _, tt := range []struct{ header, want string }{
 		{"Bearer abc=,id=5", "Bearer abc=,id=5"},
 		{"Basic dXNlcjpwYXNz", "Basic dXNlcjpwYXNz"},

@@ -19,9 +19,9 @@ import (
 	"github.com/weirhttp/weir/internal/testnet"
 )
 
-// TestCrowdOfHosts: routes, pools, partitions, more hosts than are kept, and
+// TestNoWindowIsExceededByACrowdOfHosts: routes, pools, partitions, more hosts than are kept, and
 // budgets that change meanwhile. The log is the server's, by account.
-func TestCrowdOfHosts(t *testing.T) {
+func TestNoWindowIsExceededByACrowdOfHosts(t *testing.T) {
 	waits, refusals := 0, 0
 	for seed := range uint64(6) {
 		synctest.Test(t, func(t *testing.T) {
@@ -176,10 +176,10 @@ type metered struct{ http.RoundTripper }
 
 func (metered) Link() trip.Link { return trip.Link{Hosts: hosts.New(100)}.With(trip.Meter) }
 
-// TestCrowd: 64 goroutines over random budgets, costs, cancellations, refusals
+// TestNoWindowIsExceededByACrowd: 64 goroutines over random budgets, costs, cancellations, refusals
 // below and pauses; the log is the server's, which counts a request at some
 // time between its being sent and its answer.
-func TestCrowd(t *testing.T) {
+func TestNoWindowIsExceededByACrowd(t *testing.T) {
 	var all crowd
 	for seed := range uint64(12) {
 		synctest.Test(t, func(t *testing.T) { all.run(t, seed) })

@@ -104,9 +104,9 @@ func TestDecisionsNameALimit(t *testing.T) {
 	}
 }
 
-// TestDecision: the same allowed, limit, remaining, retry-after, reset-after as
+// TestDecisionIsAsRedisCells: the same allowed, limit, remaining, retry-after, reset-after as
 // redis-cell with a burst of 5 and 60 a minute.
-func TestDecision(t *testing.T) {
+func TestDecisionIsAsRedisCells(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const s = time.Second
 		l := newLimiter(t, "60/m bucket 5")

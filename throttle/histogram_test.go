@@ -58,7 +58,7 @@ func TestTallyIsSmallAndWide(t *testing.T) {
 	}
 }
 
-func TestQuantile(t *testing.T) {
+func TestQuantileLiesWithinItsBucket(t *testing.T) {
 	var h Histogram
 	if got := h.Quantile(0.5); got != 0 {
 		t.Errorf("median of nothing: %v", got)

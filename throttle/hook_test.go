@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestHooks(t *testing.T) {
+func TestOnWaitTellsBeforeAndAfterAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type mark struct{}
 		var l *Limiter

@@ -66,7 +66,7 @@ func TestHostSettings(t *testing.T) {
 }
 
 // Pace spreads what a host has stated over its window, for that host alone.
-func TestHostPace(t *testing.T) {
+func TestHostPaceSpreadsItsQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for host, paced := range map[string]bool{"own": true, "other": false} {
 			b := newBase(quotaOf(9))
@@ -85,7 +85,7 @@ func TestHostPace(t *testing.T) {
 }
 
 // MaxPause bounds what a host may ask for by one answer.
-func TestHostMaxPause(t *testing.T) {
+func TestHostMaxPauseBoundsOneAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(func(r *http.Request) (*http.Response, error) {
 			return testnet.Answer(r, 429, http.Header{"Retry-After": {"86400"}}, nil), nil

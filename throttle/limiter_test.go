@@ -31,7 +31,7 @@ func sends(t *testing.T, l *Limiter, n int) []time.Duration {
 	return at
 }
 
-func TestShapes(t *testing.T) {
+func TestEachShapeOfRateSendsAtItsTimes(t *testing.T) {
 	const s = time.Second
 	tests := []struct {
 		name, budget string
@@ -81,9 +81,9 @@ func TestDeadlineIsRefusedAtOnce(t *testing.T) {
 	})
 }
 
-// TestAlignedQuota resets at midnight there, and counts what is under way then
+// TestAlignedQuotaComesBackAtMidnight resets at midnight there, and counts what is under way then
 // on both sides.
-func TestAlignedQuota(t *testing.T) {
+func TestAlignedQuotaComesBackAtMidnight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // 2000-01-01 00:00 UTC is 16:00 of the day before in Los Angeles
 		l := newLimiter(t, "10/d burst 10 align America/Los_Angeles")
 		if n := burst(t, l, 20); n != 10 {
@@ -104,8 +104,8 @@ func TestAlignedQuota(t *testing.T) {
 	})
 }
 
-// TestWarmUp: the figures of Guava's SmoothWarmingUp.
-func TestWarmUp(t *testing.T) {
+// TestWarmUpIsAsGuavas: the figures of Guava's SmoothWarmingUp.
+func TestWarmUpIsAsGuavas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, "2/s warmup 4s")
 		start := time.Now()

@@ -9,7 +9,7 @@ import (
 )
 
 // A part that was taken can go back, be settled, and holds its place meanwhile.
-func TestTakeSome(t *testing.T) {
+func TestAPartThatWasTakenCanGoBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("10 rows/m burst 10, 2 in flight"), MaxWait: -1})
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-func TestTakeUpTo(t *testing.T) {
+func TestTakeUpToTakesAPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, "10/s burst 4, 100 tokens/m burst 100")
 		start := time.Now()

@@ -254,8 +254,8 @@ func TestALongStreamHoldsUpItsRouteOnly(t *testing.T) {
 	})
 }
 
-// TestStats tell what is held up and why.
-func TestStats(t *testing.T) {
+// TestStatsTellWhatHoldsRequestsUp tell what is held up and why.
+func TestStatsTellWhatHoldsRequestsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := newTransport(t, newBase(slow(0)), Config{Default: MustParseBudget("2/m burst 2, 1 in flight"), DisableLearning: true})
 		mustGet(t, tr, "http://a/").Body.Close()

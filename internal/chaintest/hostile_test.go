@@ -123,9 +123,9 @@ func liars() map[string]http.Header {
 	}
 }
 
-// TestLiars: whatever a server says, each request ends within the caps, no
+// TestWhateverAServerSaysEachRequestEnds: whatever a server says, each request ends within the caps, no
 // wait is negative, and a good answer is served again afterwards.
-func TestLiars(t *testing.T) {
+func TestWhateverAServerSaysEachRequestEnds(t *testing.T) {
 	for name, h := range liars() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { liar(t, h) })

@@ -81,7 +81,7 @@ func (l *lingering) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // Those who go on with a request or its answer after the end, or beside it,
 // see one attempt only, over HTTP/1 and HTTP/2, with repeats and hedges.
-func TestLateUsers(t *testing.T) {
+func TestLateUsersSeeOneAttempt(t *testing.T) {
 	var n atomic.Int64
 	h := func(w http.ResponseWriter, r *http.Request) {
 		switch i := n.Add(1); {

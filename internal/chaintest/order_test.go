@@ -16,10 +16,10 @@ import (
 	"github.com/weirhttp/weir/throttle"
 )
 
-// TestAnyOrder: up to three layers in any order, each more than once: no error
+// TestNoOrderOfLayersClaimsFalselyThatNothingWasSent: up to three layers in any order, each more than once: no error
 // claims that nothing was sent if something was, and a POST that may have been
 // processed is not sent again.
-func TestAnyOrder(t *testing.T) {
+func TestNoOrderOfLayersClaimsFalselyThatNothingWasSent(t *testing.T) {
 	orders := [][]int{{}}
 	for i := 0; len(orders[i]) < 3; i++ {
 		for next := range layersOver(t) {

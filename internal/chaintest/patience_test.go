@@ -20,10 +20,10 @@ import (
 	"github.com/weirhttp/weir/retry"
 )
 
-// TestPatience: with Patience, an outage shorter than the callers' patience
+// TestPatienceOutlastsAnOutage: with Patience, an outage shorter than the callers' patience
 // costs no request an error, however the outage shows and however requests
 // come.
-func TestPatience(t *testing.T) {
+func TestPatienceOutlastsAnOutage(t *testing.T) {
 	outages := map[string]func(*http.Request) (*http.Response, error){
 		"refused": func(r *http.Request) (*http.Response, error) {
 			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}

@@ -81,10 +81,10 @@ func world(n *atomic.Int64) http.Handler {
 	return mux
 }
 
-// TestVices: over real connections, with http.Client around: redirect loops,
+// TestViciousServersLeaveNothingBehind: over real connections, with http.Client around: redirect loops,
 // Timeout, Cancel, bodies that block in either direction, and nothing is left
 // behind (else the bubble does not end).
-func TestVices(t *testing.T) {
+func TestViciousServersLeaveNothingBehind(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		t.Run(fmt.Sprint("HTTP/2 ", http2), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { vices(t, http2) })

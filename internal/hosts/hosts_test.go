@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-func TestCanonical(t *testing.T) {
+func TestOneHostHasOneName(t *testing.T) {
 	tests := []struct{ scheme, host, want string }{
 		{"https", "api.github.com", "api.github.com"},
 		{"HTTPS", "API.GitHub.com:443", "api.github.com"},
@@ -72,7 +72,7 @@ type busy bool
 
 func (b *busy) Idle(time.Time) bool { return !bool(*b) }
 
-func TestOccupants(t *testing.T) {
+func TestTheFirstOccupantStaysWhileBusy(t *testing.T) {
 	tab := New(1)
 	e := tab.Acquire("a", time.Now())
 	one, two := new(busy), new(busy)

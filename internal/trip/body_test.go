@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestReady(t *testing.T) {
+func TestWhichBodiesCanNeitherBlockNorFail(t *testing.T) {
 	type named struct{ *bytes.Reader }
 	for _, tt := range []struct {
 		name string

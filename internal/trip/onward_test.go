@@ -37,7 +37,7 @@ func (s *room) Enter(_ *http.Request, t *Trip) (*http.Response, error) {
 
 // A base of the same chain has the trip of the layer above, whether it is
 // handed to it or found; any other base makes its own.
-func TestOnward(t *testing.T) {
+func TestABaseOfTheChainHasItsTrip(t *testing.T) {
 	tab, other := hosts.New(10), hosts.New(10)
 	at := func(l Layer, tab *hosts.Table) step { return step{link: Link{Hosts: tab}.With(l), layer: l} }
 	for _, tt := range []struct {

@@ -7,7 +7,7 @@ import (
 
 // A new trip costs memory of the next size the runtime has. Beyond 512 bytes that
 // is of a slower kind, too.
-func TestSize(t *testing.T) {
+func TestATripTakesNoLargerSizeOfMemory(t *testing.T) {
 	if n := unsafe.Sizeof(box{}); n > 480 {
 		t.Errorf("%d bytes", n)
 	}

@@ -100,7 +100,7 @@ func TestForkSharesTheRequest(t *testing.T) {
 	}
 }
 
-func TestNext(t *testing.T) {
+func TestTheNextAttemptBeginsAnew(t *testing.T) {
 	_, trip, _ := Begin(request(t), Retry, hosts.New(10))
 	trip.SetCause(AttemptTimeout)
 	trip.SetCause(CallerDone)
@@ -116,7 +116,7 @@ func TestNext(t *testing.T) {
 }
 
 // Depart takes a reading that was noted, unless something was waited for since.
-func TestDepart(t *testing.T) {
+func TestDepartTakesTheNotedTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, trip, _ := Begin(request(t), Retry, hosts.New(10))
 		for _, waits := range []bool{false, true} {

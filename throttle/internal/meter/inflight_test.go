@@ -19,7 +19,7 @@ func TestMeterOfPlaces(t *testing.T) {
 }
 
 // Nobody knows when all places in flight will be free while one is out.
-func TestFlightView(t *testing.T) {
+func TestNobodyKnowsWhenPlacesInFlightAreFree(t *testing.T) {
 	for out, want := range map[int64]Instant{0: 5, 1: Never, 2: Never} {
 		if v := (&InFlight{Limit: 2, out: out}).State(5); v.Full != want || v.Left != float64(2-out) {
 			t.Errorf("%d out: %+v", out, v)

@@ -6,7 +6,7 @@ import (
 )
 
 // Instants do not overflow.
-func TestInstants(t *testing.T) {
+func TestInstantsDoNotOverflow(t *testing.T) {
 	for _, test := range []struct {
 		t    Instant
 		d    time.Duration

@@ -28,7 +28,7 @@ func TestYoungUnitsAgeAndAreDropped(t *testing.T) {
 }
 
 // A span is half of what a bucket takes to fill, or half a second.
-func TestSpans(t *testing.T) {
+func TestSpanIsHalfOfFillingOrHalfASecond(t *testing.T) {
 	for size, want := range map[int]Instant{1000: Instant(sec / 2), 11: Instant(sec / 2), 6: Instant(sec / 4), 1: 0} {
 		if got := spanOf(10, size); got != want {
 			t.Errorf("a bucket of %d: a span of %v", size, got)

@@ -29,9 +29,9 @@ func TestMemoryDoesNotDependOnLimit(t *testing.T) {
 	}
 }
 
-// TestConservation: what is granted, given back and settled adds up, to the
+// TestUnitsAddUpAtAnyTime: what is granted, given back and settled adds up, to the
 // unit, at any time.
-func TestConservation(t *testing.T) {
+func TestUnitsAddUpAtAnyTime(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		limit := rapid.IntRange(100, 5000).Draw(rt, "limit")
 		s := NewRate(Spec{Limit: limit, Per: time.Hour, Burst: limit})
@@ -105,7 +105,7 @@ func TestLargeWindowsAreNearlyExact(t *testing.T) {
 }
 
 // A drifting sum of fractions does not lose or mint units in a long run.
-func TestNoDrift(t *testing.T) {
+func TestALongRunNeitherLosesNorMintsUnits(t *testing.T) {
 	s := NewRate(Spec{Limit: 1, Per: 3 * time.Second, Burst: 1, Bucket: true})
 	m := NewRated(1, s, nil)
 	now, n := Instant(1), 0

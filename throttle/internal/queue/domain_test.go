@@ -163,7 +163,7 @@ func TestRoomThatGoesAgain(t *testing.T) {
 }
 
 // Whatever an account is waited for or paused by keeps its record.
-func TestIdleAccounts(t *testing.T) {
+func TestAWaitOrAPauseKeepsARecord(t *testing.T) {
 	for name, test := range map[string]struct {
 		a    Account
 		idle bool

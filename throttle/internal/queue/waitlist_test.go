@@ -9,7 +9,7 @@ import (
 
 // Of two waiters the one of the higher class goes first, and of one class the
 // older one.
-func TestRank(t *testing.T) {
+func TestHigherClassThenOlderGoesFirst(t *testing.T) {
 	for _, test := range []struct {
 		p, q   int
 		s, t   uint64
@@ -37,7 +37,7 @@ func fill(places ...Request) (*waitlist, []*Waiter) {
 
 // What goes before a newcomer: all of higher classes, its own lane, and as many
 // turns of each other lane as it has to await itself.
-func TestUnitsAhead(t *testing.T) {
+func TestWhatGoesBeforeANewcomer(t *testing.T) {
 	l, _ := fill(Request{Lane: "a", UpTo: 1}, Request{Lane: "a", UpTo: 2}, Request{Lane: "b", UpTo: 10}, Request{Lane: "b", UpTo: 10},
 		Request{Lane: "b", UpTo: 10}, Request{Priority: 1, UpTo: 100}, Request{Priority: -1, UpTo: 1000})
 	for _, test := range []struct {
