@@ -21,7 +21,8 @@ func mostlyFree(t *testing.T) (path string, entries []Entry, size int64) {
 	o := box(t, nil, Config{Path: path, Patterns: []string{}})
 	ids := make([]string, 60)
 	for i := range ids {
-		r := must(http.NewRequest("POST", fmt.Sprintf("http://h%d/event%d", i%3, i), strings.NewReader(strings.Repeat("x", 1<<16))))
+		body := fmt.Sprintf("for event%d", i) + strings.Repeat("x", 1<<16)
+		r := must(http.NewRequest("POST", fmt.Sprintf("http://h%d/event%d", i%3, i), strings.NewReader(body)))
 		ids[i] = must(o.Enqueue(r))
 	}
 	var wg sync.WaitGroup
