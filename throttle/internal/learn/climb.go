@@ -51,10 +51,14 @@ func (c *climb) upward(now Instant, p Plan, m *mind, waiting int) Plan {
 		return p
 	}
 	wait := float64(p.At - base)
-	price := max(leastPrice, float64(2*m.bank.mean), float64(m.paused), float64(c.cost))
+	lead := &m.bank.of[0]
+	unit := min(1e9/max(1e-4, lead.rate(lead.size)), 6e10)
+	price := max(leastPrice, float64(2*m.bank.mean), float64(m.paused), float64(c.cost), unit)
 	c.forget(now)
 	queued := float64(now - max(c.idle, m.refused)) // for so long somebody has waited, and nobody was refused
-	if wait <= 0 || c.probe != 0 || climbWin*math.Exp2(-2*c.fails)*max(float64(waiting)*wait, queued) < price {
+	all := float64(waiting) * wait                  // until all have gone
+	odds := math.Exp2(-2*c.fails) * climbWin
+	if wait <= 0 || c.probe != 0 || max(odds*max(all, queued), m.bank.faster(wait)*math.Exp2(-c.fails)*all) < price {
 		return p
 	}
 	c.due = p.At
@@ -63,6 +67,25 @@ func (c *climb) upward(now Instant, p Plan, m *mind, waiting int) Plan {
 		c.first = at - base
 	}
 	return p
+}
+
+// faster is the part of the time of those who wait that other candidates expect to save,
+// by how likely they are, if one is sent for each wait now.
+func (b *bank) faster(wait float64) (part float64) {
+	lead := b.of[0].rate(b.of[0].size)
+	if b.of[0].family == bucket {
+		lead = min(lead, 1e9/max(1, wait))
+	}
+	for i := range b.of {
+		c := &b.of[i]
+		if c.family == atOnce {
+			continue
+		}
+		if r := c.rate(c.size); r > lead {
+			part += c.weight * (1 - lead/r)
+		}
+	}
+	return part
 }
 
 func (c *climb) sent(now Instant, p *Plan) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 )
 
 // A Reason is why something has to wait.
@@ -33,11 +34,15 @@ const (
 	mostRisk   = 1.5  // refusals to be expected of what is under way; with .7 time p90 4.5 instead of 4.1 on train
 	riskEarned = .005 // and in addition for each that was accepted since the last refusal; with .02, no difference on train
 	lateBy     = 1.25
+	unsure     = .5  // weighs the leader, and no wait was named: then none is longer than
+	shortWait  = 8e9 // or than
+	shortPart  = 6   // of the time since the first refusal, so that who waits learns soon that it is over
 	mostOf     = .5
 	knownAt    = .7  // of the weights, and a stated limit's flow is known
 	surely     = .9  // accepted, what is sent although a stated limit is spent
 	forThose   = .25 // of a wait in vain is that of each who waits behind; with .12, time p99 36 instead of 30 on train
 	mostQueue  = 50  // of those who wait count for whom to follow; 20 and 150 did the same on train
+	farLonger  = 16  // times as long as usual an answer takes, of what counts no more
 	streakPart = 4   // of the time since a streak of refusals began passes between two
 )
 
@@ -76,6 +81,9 @@ func (l *Learner) Next(now Instant, n, waiting int) Plan {
 }
 
 func (m *mind) next(now Instant, n, waiting int, l *Learner) Plan {
+	if m.lifted {
+		return Plan{At: now, p: 1}
+	}
 	if m.pause > now {
 		return Plan{At: m.pause, Certain: true, Reason: Asked, p: 1}
 	}
@@ -90,14 +98,14 @@ func (m *mind) next(now Instant, n, waiting int, l *Learner) Plan {
 		return Plan{At: now, p: 1}
 	}
 	if float64(busy) >= m.allow {
-		return Plan{At: never, Reason: Untrusted, p: 1}
+		return Plan{At: m.answers(now), Reason: Untrusted, p: 1}
 	}
 	if m.bank.stale {
 		m.bank.refit()
 	}
 	p := m.decide(now, n, waiting)
 	if p.At <= now && busy > 0 && m.risk+1-p.p > mostRisk+riskEarned*min(m.allow, 1<<10) {
-		return Plan{At: never, Reason: Untrusted, p: 1}
+		return Plan{At: m.answers(now), Reason: Untrusted, p: 1}
 	}
 	if p.At > now {
 		return m.climb.upward(now, p, m, waiting)
@@ -106,6 +114,15 @@ func (m *mind) next(now Instant, n, waiting int, l *Learner) Plan {
 		m.climb.idle = now
 	}
 	return p
+}
+
+// answers is when an answer is waited for no more: what is under way may be a long poll.
+func (m *mind) answers(now Instant) Instant {
+	usual := m.bank.mean
+	if usual == 0 { // nobody knows
+		usual = Instant(time.Second / 2)
+	}
+	return max(now, m.bank.event+max(Instant(time.Second), farLonger*usual))
 }
 
 // beyond is when something may be sent although a stated limit is spent until
@@ -198,8 +215,15 @@ func (m *mind) decide(now Instant, n, waiting int) Plan {
 	}
 	at := ch[best].at
 	at = min(at, m.latest(now, most))
-	if e := &m.bank.epochs[len(m.bank.epochs)-1]; m.taken < m.refused && e.streak > 2 {
+	if k := len(m.bank.epochs); m.taken < m.refused && m.bank.epochs[k-1].streak > 2 {
 		at = max(at, m.refused+(m.refused-m.streak)/streakPart)
+	}
+	last := max(m.refused, m.sentAt)
+	if m.paused == 0 && m.bank.of[0].weight < unsure {
+		at = min(at, max(now, last+max(shortWait, (m.refused-m.streak)/shortPart)))
+	}
+	if m.most > 0 && at > last+m.most {
+		at = max(now, last+m.most)
 	}
 	return Plan{At: at, Reason: Believed, p: min(1, p)}
 }

@@ -55,6 +55,8 @@ type mind struct {
 	risk    float64 // sum over those under way of how likely each is refused
 	plan    Plan    // the last, while nothing happens
 	fresh   bool    // it still holds
+	most    Instant // the longest wait that nothing bears out
+	lifted  bool    // one may go whatever is believed
 }
 
 // think makes the mind that an event needs.
@@ -109,6 +111,7 @@ func (l *Learner) Refused(now, sent Instant, n int, a Answer) (news bool) {
 		hint = m.believe(Instant(max(0, a.Signal.RetryAfter.Value)), now, a.maxPause())
 	}
 	m.hear(now, sent, a, false)
+	m.most = a.maxPause()
 	return m.refuse(now, sent, hint, max(0, min(n, maxUnits)), m.explains(a))
 }
 
@@ -204,7 +207,7 @@ func (m *mind) send(now Instant, n, busy int, t trips) {
 	}
 	m.bank.send(now, n, busy)
 	m.bank.busy = busy + 1
-	m.sentAt, m.bank.event, m.late, m.fresh = now, now, 0, false
+	m.sentAt, m.bank.event, m.late, m.fresh, m.lifted = now, now, 0, false, false
 }
 
 func (m *mind) accepted(now, sent Instant, n int) {
