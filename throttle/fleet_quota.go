@@ -56,22 +56,30 @@ type shared struct {
 	alone bool // while the Store is gone, each process takes its part of what is left
 }
 
-// tallied is q's tally; nil if it can have none.
-func (q *quota) tallied(l *learner) *fleet.Tally {
-	s := &q.shared
-	switch {
-	case !l.terms.fleet || q.ignored || !q.counted || q.sharing.depth > byKind || len(q.key.unit) > mostUnit:
+// shares reports that q may be counted in the Store.
+func (q *quota) shares() bool {
+	return q.terms.fleet && !q.ignored && q.counted && q.sharing.depth == byKind && len(q.key.unit) <= mostUnit
+}
+
+// tallied is q's tally; nil if it has none.
+func (q *quota) tallied() *fleet.Tally {
+	if s := &q.shared; !q.shares() || s.tried && s.size != q.sizeOr(0) {
 		*s = shared{}
-		return nil
-	case s.tried && s.size == q.sizeOr(0):
-		return s.tally
 	}
-	*s = shared{tried: true, size: q.sizeOr(0)}
-	if l.tallies < mostTallies {
-		l.tallies++
-		s.tally = fleet.NewTally(q.fleetID(l.caller), unitName(q.key.unit))
+	return q.shared.tally
+}
+
+// tallyFor is q's tally for the caller to whom l belongs, made if it had none; nil:
+// l has too many.
+func (q *quota) tallyFor(l *learner, caller string) *fleet.Tally {
+	if t, s := q.tallied(), &q.shared; t == nil && q.shares() && !s.tried {
+		*s = shared{tried: true, size: q.sizeOr(0), alone: s.alone}
+		if l.tallies < mostTallies {
+			l.tallies++
+			s.tally = fleet.NewTally(q.fleetID(caller), unitName(q.key.unit))
+		}
 	}
-	return s.tally
+	return q.shared.tally
 }
 
 // fleetID names q in every process.
@@ -79,6 +87,15 @@ func (q *quota) fleetID(caller string) string {
 	size := strconv.FormatFloat(q.shared.size, 'g', -1, 64)
 	text := strconv.Quote(caller) + strconv.Quote(q.id.name) + strconv.Quote(q.id.unit) + strconv.Quote(q.id.partition)
 	return digest(text + q.id.window.String() + " " + size)
+}
+
+// fleetName names in every process whose request q is to l; "": a stranger's, who
+// shares l with others.
+func (q *ask) fleetName(l *learner) string {
+	if q.credential != l.credential {
+		return ""
+	}
+	return digest(q.whose)
 }
 
 // digest names what may be a secret.
@@ -110,18 +127,23 @@ func (q *quota) room(level float64) float64 {
 
 // blind reports that no answer has brought a count yet: one request at a time goes
 // until one does.
-func (s *shared) blind() bool { return s.tally != nil && !s.based }
+func (q *quota) blind() bool {
+	s := &q.shared
+	return !s.based && !s.alone && (s.tally != nil || !s.tried && q.shares())
+}
 
 // share takes in the count when the request was booked whose answer was heard now.
-func (q *quota) share(now time.Time, l *learner, booked *fleet.Grant) {
-	t, s := q.tallied(l), &q.shared
+func (q *quota) share(now time.Time, booked *fleet.Grant) {
+	t, s := q.tallied(), &q.shared
 	n, known := booked.Counts(t)
 	switch {
 	case known:
 		s.alone = false
-	case t != nil && booked.Alone():
-		n, known = t.Count()
+	case q.shares() && booked.Alone():
 		s.alone = true
+		if t != nil {
+			n, known = t.Count()
+		}
 	}
 	if known && (!s.based || q.basis.Equal(now)) {
 		s.doubt = min(math.Abs(float64(n-s.base))/2, q.sizeOr(0)/mostDoubt)
@@ -176,13 +198,13 @@ func (q *quota) bound(now time.Time) {
 }
 
 // tallies are those of needs, at most so many. The lock is held.
-func (p *passage) tallies(now instant, needs []queue.Need, most int) (list []*fleet.Tally) {
+func (p *passage) tallies(now instant, a *ask, needs []queue.Need, most int) (list []*fleet.Tally) {
 	for i := range needs {
 		q, ok := needs[i].Account.Meter.(*quota)
 		if !ok || len(list) == most || q.size.Known && float64(needs[i].N) > q.size.Value {
 			continue
 		}
-		if t := q.tallied(p.kind.learner); t != nil {
+		if t := q.tallyFor(p.kind.learner, a.fleetName(p.kind.learner)); t != nil {
 			q.bound(now.Time())
 			list = append(list, t)
 		}

@@ -50,7 +50,7 @@ func (p *passage) fleetDrawn(now instant, q *ask, needs []queue.Need) []fleet.Ke
 	} else {
 		ds = p.pooledDraw(ds, plan)
 	}
-	ds[0].Tallies = p.tallies(now, needs, store.MaxParts-2*len(ds[0].Rates))
+	ds[0].Tallies = p.tallies(now, q, needs, store.MaxParts-2*len(ds[0].Rates))
 	for i := range r.routes.Len() {
 		if !q.on(i) {
 			continue

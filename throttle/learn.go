@@ -51,8 +51,7 @@ type learner struct {
 	recurs     bool          // and another, though that was not refused
 	binds      bool          // likewise, but nobody waits for one that binds him no more
 	met        bool          // answered
-	tallies    uint8         // that were made
-	caller     string        // with a Store, as all processes name it
+	tallies    uint8         // made for it, see fleet.Tally
 	account    queue.Account
 }
 

@@ -98,9 +98,6 @@ func (m *learned) learner(now instant, t *Transport, r *record, start *hostStart
 	}
 	l := newLearner(t.terms(r.host), &r.scope, start)
 	l.credential = q.credential
-	if t.fleet != nil {
-		l.caller = digest(q.whose)
-	}
 	var from *before
 	if l.whose, from = t.known.claim(r, q.whose); from != nil {
 		l.terms = l.terms.from(from)

@@ -220,7 +220,7 @@ func (q *quota) wait(now time.Time, cost float64) time.Duration {
 	}
 	lack := cost - q.room(q.level(now))
 	switch {
-	case q.shared.blind() && q.out+q.early > 0:
+	case q.blind() && q.out+q.early > 0:
 		return forever
 	case lack <= 1e-9 && q.terms.pace:
 		return q.paced(now, cost)
