@@ -195,7 +195,7 @@ func (p *passage) rank(ctx context.Context, q *ask) {
 // resolve finds the routes that the request matches and what is known of its
 // kind. The lock of the record's domain is held, and the record is current.
 func (p *passage) resolve(now instant, q *ask, home *record) {
-	route := q.match(p.record.routes)
+	route := q.match()
 	p.kind, p.own = p.t.kindOf(now, q, p.record, &home.scope, route, p.kind != nil)
 	q.own = p.own
 	if q.learn, q.now = p.kind, now; !p.kind.slow.free && !p.kind.learner.terms.pausesOnly {

@@ -24,7 +24,6 @@ type record struct {
 	t      *Transport
 	host   string
 	part   string
-	routes *pattern.Routes[*plan]
 	memory headers.Memory     // of the layout of answers; it needs no lock
 	over   map[string]*record // of the overflow: the records that hosts beyond MaxKeys share, one for each set of budgets. The shared domain's lock guards it
 }
@@ -105,7 +104,6 @@ func (r *record) renew(e *queue.Domain, now instant) bool {
 	r.own = own
 	r.rest(now, r.Gate.Paused, false)
 	if r.Waiting > 0 {
-		r.asks(func(q *ask) { q.match(r.routes) }) // their numbers are others now
 		e.Redraw(now, &r.Group)
 	}
 	return true

@@ -15,10 +15,11 @@ type scope struct {
 	version  uint32   // of the budgets that own was made from
 	counters counters // of all routes, or of the first if there is a book
 	queue.Group
-	key     string     // as people see it
-	own     []member   // from budgets
-	book    *routeBook // nil: there was one route at most
-	learned *learned   // by the requests of a Transport; nil: nothing yet
+	key     string                 // as people see it
+	own     []member               // from budgets
+	routes  *pattern.Routes[*plan] // of a Transport: that own was made from
+	book    *routeBook             // nil: there was one route at most
+	learned *learned               // by the requests of a Transport; nil: nothing yet
 }
 
 // member is an account and the route for whose requests it counts, from 1; 0:
@@ -44,6 +45,7 @@ type ask struct {
 	many       *[]uint64     // of those after; nil: none
 	unit       string        // of a request for a part; "": none
 	place      bool          // that one holds its place in flight
+	matched    uint32        // the version of the budgets whose routes these are
 	more       *others       // of a Limiter: the keys it draws on besides; nil: none
 }
 
@@ -69,7 +71,9 @@ func (q *ask) follow(o *solo) {
 
 // needs is draws as of now, for one that waits.
 func (q *ask) Needs(now instant, buf []queue.Need) []queue.Need {
-	q.now = now
+	if q.now = now; q.r != nil && q.matched != q.scope.version {
+		q.match() // their numbers are others now
+	}
 	return q.scope.draws(buf, q)
 }
 
@@ -128,8 +132,9 @@ func (s *scope) owned(buf []queue.Need, q *ask) []queue.Need {
 
 // match finds the routes that q's request matches and returns the first of
 // them; "": none.
-func (q *ask) match(routes *pattern.Routes[*plan]) (first string) {
-	q.routes, q.many = 0, nil
+func (q *ask) match() (first string) {
+	routes := q.scope.routes
+	q.routes, q.many, q.matched = 0, nil, q.scope.version
 	least := routes.Len()
 	routes.Each(q.r, func(i int) {
 		q.set(i)

@@ -32,8 +32,9 @@
 // nothing. Within a priority and lane the order is that of arrival; lanes take
 // turns; one of 8 grants made while a lower priority waits is a lower one's. A
 // younger request passes older ones only if it draws on no account that they are
-// short of. Only what is certain refuses anybody, and it does so at once; of very
-// many the lock is given up in between.
+// short of. Only what is certain refuses anybody, and it does so at once.
+// One who comes, goes or is granted takes O(log n); what befalls very many is done in
+// slices, and between them the lock is given up.
 //
 // # Invariants
 //
@@ -41,9 +42,9 @@
 // otherwise, and passes the now that the domain gave under it: time never steps
 // back. Whoever changes what an account may grant calls Mark and then Run before
 // the lock is given up, or a method that does (Pause, Redraw, the Permit's): then
-// every change is planned. An account belongs to one domain, for good: domains are
-// joined and never parted, as what was granted may be given back long after. Nobody
-// but [Join] holds the locks of two domains. Nothing here calls
-// anybody's code but a Meter and an [Owner], counts for statistics, makes errors
-// or knows what HTTP or learning is.
+// every change is planned, or a timer goes on with it at once. An account belongs to
+// one domain, for good: domains are joined and never parted, as what was granted may
+// be given back long after. Nobody but [Join] holds the locks of two domains. Nothing
+// here calls anybody's code but a Meter and an [Owner], counts for statistics, makes
+// errors or knows what HTTP or learning is.
 package queue

@@ -20,6 +20,7 @@ type Domains struct {
 	Shared  *Domain       // of all that has no domain of its own; Join never ends it
 	gate    Label         // of every group's gate
 	joining sync.Mutex    // of those who hold the locks of two domains
+	waiters atomic.Uint64 // so many have waited
 }
 
 // A Domain is a lock and what it guards. It is arithmetic on instants: methods are
@@ -42,11 +43,11 @@ type crowd struct {
 	expiry heaped[*Waiter, byEnd] // of those whose time ends
 	timer  *time.Timer            // for expiry
 	wake   meter.Instant          // when timer fires; Never: it does not
-	seq    uint64                 // of the last waiter that brought no order of its own
 
 	lists   []*waitlist // all
-	reviews []*review   // to be gone on with
-	working bool        // a timer goes on with them
+	redraws []*Group    // to be gone on with, and so are reviews and what is dirty
+	reviews []*review
+	working bool // a timer goes on with them
 }
 
 // NewDomains returns domains of which there is but the shared one.
@@ -153,14 +154,19 @@ func (e *Domain) hand(to *Domain) {
 		c.timer.Stop()
 	}
 	x := to.gather()
-	x.seq = max(x.seq, c.seq)
-	for _, w := range c.expiry.a {
+	few := c.expiry.a
+	if len(few) > len(x.expiry.a) {
+		few, x.expiry.a = x.expiry.a, few
+	}
+	for _, w := range few {
 		heap.Push(&x.expiry, w)
 	}
 	for _, l := range c.lists {
 		x.enroll(l)
 	}
-	x.reviews, x.working = append(x.reviews, c.reviews...), x.working || c.working
+	x.dirty = append(x.dirty, c.dirty...)
+	x.redraws, x.reviews = append(x.redraws, c.redraws...), append(x.reviews, c.reviews...)
+	x.working = x.working || c.working
 	to.Waiting += e.Waiting
 	e.Waiting, e.crowd = 0, nil
 	to.watch(to.Now())
@@ -172,12 +178,6 @@ func (e *Domain) gather() *crowd {
 		e.crowd = &crowd{wake: meter.Never}
 	}
 	return e.crowd
-}
-
-// order is the next place in the order of arrival.
-func (c *crowd) order() uint64 {
-	c.seq++
-	return c.seq
 }
 
 // Now reads the clock. Only now, taken under the lock, is ever compared with
@@ -224,7 +224,7 @@ func (e *Domain) Check() error {
 	switch {
 	case c == nil && e.Waiting > 0, c != nil && e.Waiting == 0:
 		return fmt.Errorf("queue: %d wait, and their crowd is %v", e.Waiting, c)
-	case c != nil && (len(c.dirty) > 0 || len(c.expiry.a) > e.Waiting):
+	case c != nil && (len(c.dirty) > 0 && !c.working || len(c.expiry.a) > e.Waiting):
 		return fmt.Errorf("queue: %d waitlists are not planned; the time of %d waiters ends, of %d", len(c.dirty), len(c.expiry.a), e.Waiting)
 	}
 	return nil

@@ -248,6 +248,8 @@ func TestMoreToDrawOn(t *testing.T) {
 // BenchmarkExtend is the cost of one more account for so many that wait.
 func BenchmarkExtend(b *testing.B) {
 	s := newShop(rateOf(1, 1))
+	s.mu.Lock() // the timers find it locked
+	defer s.mu.Unlock()
 	s.Enter(1, s.Needs(1, nil), s.request(0))
 	for i := range 10000 {
 		s.join(1, s.request(uint64(i+1)))

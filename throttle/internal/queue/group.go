@@ -7,17 +7,34 @@ import "github.com/weirhttp/weir/throttle/internal/meter"
 // under the domain's lock.
 type Group struct {
 	Gate    Account // every request waits for it: pauses
-	waiters *Waiter // in any order
+	line    *line   // nil: nobody waits
 	Waiting int32   // requests
 	version uint32  // of what those that wait draw on
 }
 
-// Each calls f for every waiter of g. It must not grant or refuse any.
+// A line is all that wait in a group.
+type line struct {
+	ranks   tree[*Waiter, inGroup]
+	redraws bool    // a Redraw is under way
+	redrawn *Waiter // it has come as far as the rank of this one, who may have gone; nil: to nobody yet
+}
+
+// after is the one that ranks next after w; nil: there is none. The first ranks
+// after nil.
+func (n *line) after(w *Waiter) *Waiter {
+	return n.ranks.from(func(v *Waiter) bool { return w != nil && !w.before(v) })
+}
+
+// Each calls f for every waiter of g, by rank. It must not grant or refuse any.
 func (g *Group) Each(f func(w *Waiter)) {
-	for w := g.waiters; w != nil; w = w.next {
-		f(w)
+	if g.line != nil {
+		g.line.ranks.each(g.line.ranks.root, f)
 	}
 }
+
+// redraws reports whether those that wait in g are being asked anew what they draw
+// on: until then nobody passes them.
+func (g *Group) redraws() bool { return g.line != nil && g.line.redraws }
 
 // A Request is what the queue knows of a request.
 type Request struct {
@@ -63,7 +80,7 @@ func (q *Request) gateCount() int {
 
 // Shut is a gate that q may not pass now, or nil.
 func (q *Request) Shut(now meter.Instant) *Account {
-	if g := &q.Group.Gate; !g.Clear(now) {
+	if g := &q.Group.Gate; !g.Clear(now) || q.Group.redraws() {
 		return g
 	}
 	if q.Host != nil && !q.Host.Gate.Clear(now) {

@@ -34,28 +34,36 @@ func (h *heaped[T, O]) Pop() any {
 	return x
 }
 
-// inClass and inLane order places by arrival.
+// byRank orders places as they would be granted if there were no lanes, and byAge
+// and inLane by arrival.
 type (
-	inClass struct{}
-	inLane  struct{}
+	byRank struct{}
+	byAge  struct{}
+	inLane struct{}
 )
 
-func (inClass) less(x, y *place) bool { return x.waiter.Seq < y.waiter.Seq }
-func (inClass) at(k *place) *int      { return &k.inClass }
-func (inLane) less(x, y *place) bool  { return x.waiter.Seq < y.waiter.Seq }
-func (inLane) at(k *place) *int       { return &k.inLane }
+func (byRank) less(x, y *place) bool       { return x.waiter.before(y.waiter) }
+func (byRank) at(k *place) *branch[*place] { return &k.inRank }
+func (byRank) units(k *place) int64        { return k.units }
+func (byAge) less(x, y *place) bool        { return x.waiter.older(y.waiter) }
+func (byAge) at(k *place) *branch[*place]  { return &k.inAge }
+func (byAge) units(k *place) int64         { return k.units }
+func (inLane) less(x, y *place) bool       { return x.waiter.older(y.waiter) }
+func (inLane) at(k *place) *branch[*place] { return &k.inLane }
+func (inLane) units(k *place) int64        { return k.units }
 
-// byPriority orders classes, the highest first, and byAge by the arrival of their
-// oldest.
-type (
-	byPriority struct{}
-	byAge      struct{}
-)
+// byOldest orders classes by the arrival of their oldest.
+type byOldest struct{}
 
-func (byPriority) less(x, y *class) bool { return x.priority > y.priority }
-func (byPriority) at(c *class) *int      { return &c.inHigh }
-func (byAge) less(x, y *class) bool      { return x.all.a[0].waiter.Seq < y.all.a[0].waiter.Seq }
-func (byAge) at(c *class) *int           { return &c.inOld }
+func (byOldest) less(x, y *class) bool { return x.oldest.waiter.older(y.oldest.waiter) }
+func (byOldest) at(c *class) *int      { return &c.inOld }
+
+// inGroup orders waiters by rank.
+type inGroup struct{}
+
+func (inGroup) less(x, y *Waiter) bool        { return x.before(y) }
+func (inGroup) at(w *Waiter) *branch[*Waiter] { return &w.inGroup }
+func (inGroup) units(*Waiter) int64           { return 0 }
 
 // byEnd orders waiters by when they are refused.
 type byEnd struct{}

@@ -14,24 +14,38 @@ func (e *Domain) Mark(a *Account) {
 	}
 }
 
-// Run grants what can be granted and sets the timers of the waitlists that wait.
+// Run grants what can be granted and sets the timers of the waitlists that wait. If
+// very many can be, it goes on once the lock was given up.
 func (e *Domain) Run(now meter.Instant) {
-	for e.crowd != nil && len(e.crowd.dirty) > 0 {
+	for left := slice / look; e.crowd != nil && len(e.crowd.dirty) > 0; {
 		c := e.crowd
+		if left <= 0 {
+			e.later(c)
+			return
+		}
 		last := len(c.dirty) - 1
 		l := c.dirty[last]
 		c.dirty = c.dirty[:last]
 		l.dirty = false
+		left--
 		if l.len() > 0 {
-			e.plan(now, l)
+			left -= e.plan(now, l, left)
 		}
 	}
 }
 
-// plan grants from the head of l as long as something fits.
-func (e *Domain) plan(now meter.Instant, l *waitlist) {
-	for l.len() > 0 {
+// plan grants from the head of l as long as something fits, looks at so many at
+// most, and returns how many it has looked at.
+func (e *Domain) plan(now meter.Instant, l *waitlist, most int) (n int) {
+	for ; l.len() > 0; n++ {
+		if n > most {
+			e.Mark(l.account)
+			return n
+		}
 		w := l.head()
+		if w.held() {
+			return n // what holds it looks at l again
+		}
 		if e.try(now, w) || w.in(l.account) == nil {
 			continue
 		}
@@ -45,13 +59,13 @@ func (e *Domain) plan(now meter.Instant, l *waitlist) {
 		break
 	}
 	if l.len() == 0 {
-		return
+		return n
 	}
 	w := l.head()
 	t := w.opens(now, l)
 	if t > now && e.sweep(now, l, w) {
 		e.Mark(l.account)
-		return
+		return n
 	}
 	if o := l.oldest(); o != w && w.stuck() {
 		if u := o.opens(now, l); u > now && (u < t || t <= now) {
@@ -59,6 +73,7 @@ func (e *Domain) plan(now meter.Instant, l *waitlist) {
 		}
 	}
 	e.arm(now, l, t)
+	return n
 }
 
 // arm sets the timer of l to t; if t is past, another waitlist must move first.
@@ -91,6 +106,9 @@ func (e *Domain) ring(l *waitlist) {
 // try grants w if all it needs is there and it is its turn everywhere. If not,
 // it joins the waitlists of the accounts it is short of.
 func (e *Domain) try(now meter.Instant, w *Waiter) bool {
+	if w.held() {
+		return false
+	}
 	e.renew(now, w)
 	if !e.stand(now, w) {
 		return false

@@ -1,31 +1,45 @@
 package queue
 
 import (
-	"sort"
+	"slices"
 
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // Redraw works out anew what those that wait in g draw on: their owners
-// name other needs than before.
+// name other needs than before. They are asked in the order of their ranks, and none
+// of g goes before that has come to its rank.
 func (e *Domain) Redraw(now meter.Instant, g *Group) {
-	all := make([]*Waiter, 0, g.Waiting)
-	g.Each(func(w *Waiter) { all = append(all, w) })
-	sort.Slice(all, func(i, j int) bool { return all[i].before(all[j]) })
 	g.version++
-	for _, w := range all {
+	if g.line == nil {
+		return
+	}
+	if c := e.crowd; !slices.Contains(c.redraws, g) {
+		c.redraws = append(c.redraws, g)
+	}
+	g.line.redraws, g.line.redrawn = true, nil
+	if !e.crowd.working {
+		e.work(now)
+	}
+	e.Run(now)
+}
+
+// redraw does a slice of g's Redraw and returns how much of it is left over.
+func (e *Domain) redraw(now meter.Instant, g *Group, left int) int {
+	for ; g.line != nil && left > 0; left -= look {
+		w := g.line.after(g.line.redrawn)
+		if w == nil {
+			break
+		}
+		g.line.redrawn = w
 		e.renew(now, w)
 		if a := NeverFits(now, w.Needs); a != nil {
 			e.refuse(now, w, &Refusal{Reason: Unfit, Account: a})
-		}
-	}
-	for _, w := range all {
-		if !w.over() && !e.try(now, w) {
+		} else if !e.try(now, w) {
 			e.retry(w) // by other terms, other times
 		}
 	}
-	e.Run(now)
-	e.Recheck(now, g, meter.Never)
+	return left
 }
 
 // Extend says that those that wait in g draw on more accounts than before, and
@@ -121,7 +135,7 @@ func (e *Domain) Passes(now meter.Instant, q *Request, needs []Need) bool {
 		return false
 	}
 	w := e.newcomer(now, q, needs)
-	ok := e.stand(now, w) && w.first()
+	ok := !w.held() && e.stand(now, w) && w.first()
 	e.leave(w)
 	e.Run(now)
 	return ok
@@ -140,9 +154,6 @@ func there(now meter.Instant, needs []Need) bool {
 // newcomer is a waiter for q, in no waitlist yet.
 func (e *Domain) newcomer(now meter.Instant, q *Request, needs []Need) *Waiter {
 	w := newWaiter(q, needs)
-	if w.Seq == 0 {
-		w.Seq = e.gather().order()
-	}
 	e.list(now, w)
 	return w
 }
@@ -158,7 +169,7 @@ func Behind(now, t meter.Instant, needs []Need) meter.Instant {
 		if d.N == 0 || d.Account.waitlist == nil {
 			continue
 		}
-		if u := d.Account.Meter.ETA(max(now, d.Account.Paused), d.Account.waitlist.units, d.N); u != meter.Never {
+		if u := d.Account.Meter.ETA(max(now, d.Account.Paused), d.Account.waitlist.ranks.total(), d.N); u != meter.Never {
 			t = max(t, u)
 		}
 	}
@@ -169,7 +180,7 @@ func Behind(now, t meter.Instant, needs []Need) meter.Instant {
 // that this is due to, nil if that is now. never: only an event can say.
 func Estimate(now meter.Instant, q *Request, needs []Need) (meter.Instant, *Account) {
 	t, bound := now, (*Account)(nil)
-	if g := q.Shut(now); g != nil {
+	if g := q.Shut(now); g != nil && !g.Clear(now) {
 		t, bound = max(now, g.Paused), g
 	}
 	var event *Account

@@ -9,7 +9,8 @@ import (
 
 // What has to be done for each of many who wait is done in slices: in between the
 // lock is given up, so that an answer or a newcomer need not wait for all of them.
-// Nobody is granted out of turn meanwhile, as whoever waits stays in its waitlists.
+// Nobody is granted out of turn meanwhile: whoever waits stays in its waitlists, and
+// who is still to be asked what it draws on now holds up those that rank after it.
 const (
 	// slice is how many waiters are passed by before the lock is given up: a
 	// millisecond or two where they are not in the processor's cache.
@@ -20,78 +21,118 @@ const (
 	look = 8
 )
 
-// A review looks at all that wait in a group and refuses those whose wait certainly
-// cannot end in time any more. Those that come later need none: Queue does the same.
+// A review looks at all that wait in a group, or for an account, and refuses those
+// whose wait certainly cannot end in time any more. Those that come later need none:
+// Queue does the same.
 type review struct {
-	group *Group
+	group *Group        // nil: those in list
+	list  *waitlist     // the first of whose ends is to be found
 	until meter.Instant // those whose time ends later are passed by
-	next  *Waiter       // the first that is still to be looked at; nil: all were
+	last  *Waiter       // the last that was looked at; nil: nobody was
 	again bool          // once more, from the beginning
-	list  *waitlist     // only those in it, the first of whose ends is to be found; nil: all
 	first meter.Instant // of the ends of those that stay
+}
+
+// next is the one to be looked at next, by rank; nil: all were.
+func (r *review) next() *Waiter {
+	if r.list == nil {
+		if r.group.line == nil {
+			return nil
+		}
+		return r.group.line.after(r.last)
+	}
+	k := r.list.ranks.from(func(k *place) bool { return r.last != nil && !r.last.before(k.waiter) })
+	if k == nil {
+		return nil
+	}
+	return k.waiter
 }
 
 // Recheck refuses those of g whose wait certainly cannot end in time any more,
 // even if nobody else waited. It looks only at those whose time ends before the
 // given instant: it is known that nobody has to wait for longer.
 func (e *Domain) Recheck(now meter.Instant, g *Group, until meter.Instant) {
-	e.review(now, g, nil, until)
+	if g.line != nil {
+		e.review(now, review{group: g, until: until})
+	}
 	e.Run(now)
 }
 
 // review begins a review and reports whether it has refused somebody already.
 // What is left of it follows by itself. Run has to follow.
-func (e *Domain) review(now meter.Instant, g *Group, l *waitlist, until meter.Instant) bool {
-	c := e.crowd
-	if c == nil || g.waiters == nil {
-		return false
-	}
-	i := slices.IndexFunc(c.reviews, func(r *review) bool { return r.group == g && r.list == l })
-	if i < 0 {
-		c.reviews = append(c.reviews, &review{group: g, until: until, next: g.waiters, list: l, first: meter.Never})
-	} else {
-		r := c.reviews[i]
-		r.again, r.until = true, max(r.until, until)
-	}
-	if c.working {
+func (e *Domain) review(now meter.Instant, r review) bool {
+	e.crowd.add(r)
+	if e.crowd.working {
 		return false // a slice was done already
 	}
 	return e.work(now)
 }
 
-// work does a slice of the reviews and reports whether it has refused somebody.
+// add puts r among the reviews.
+func (c *crowd) add(r review) {
+	i := slices.IndexFunc(c.reviews, func(o *review) bool { return o.group == r.group && o.list == r.list })
+	if i < 0 {
+		r.first = meter.Never
+		c.reviews = append(c.reviews, &r)
+		return
+	}
+	o := c.reviews[i]
+	o.again, o.until = true, max(o.until, r.until)
+}
+
+// work does a slice of what has to be done for each of many and reports whether it
+// has refused somebody. It goes on by itself.
 func (e *Domain) work(now meter.Instant) (refused bool) {
 	c := e.crowd
-	for left := slice; len(c.reviews) > 0; {
-		r := c.reviews[0]
-		for ; r.next != nil && left > 0; left-- {
-			w := r.next
-			r.next = w.next
-			if r.list != nil && w.in(r.list.account) == nil {
-				continue
-			}
-			if w.ends() < r.until {
-				left -= look
-				if e.doom(now, w) {
-					refused = true
-					continue
-				}
-			}
-			r.first = min(r.first, w.ends())
+	left := slice
+	for len(c.redraws) > 0 {
+		g := c.redraws[0]
+		if left = e.redraw(now, g, left); left <= 0 {
+			e.later(c)
+			return false
 		}
-		switch {
-		case r.next != nil:
+		c.redraws = slices.Delete(c.redraws, 0, 1)
+		if g.line != nil {
+			g.line.redraws = false
+			e.retryAll(g) // they may have held up others
+			c.add(review{group: g, until: meter.Never})
+		}
+	}
+	for len(c.reviews) > 0 {
+		r := c.reviews[0]
+		if r.do(e, now, &left, &refused); left <= 0 {
 			e.later(c)
 			return refused
-		case r.again:
-			r.again, r.next, r.first = false, r.group.waiters, meter.Never
+		}
+		if r.again {
+			r.again, r.last, r.first = false, nil, meter.Never
 			continue
-		case r.list != nil:
+		}
+		if r.list != nil {
 			r.list.first = min(r.list.first, r.first)
 		}
 		c.reviews = slices.Delete(c.reviews, 0, 1)
 	}
 	return refused
+}
+
+// do does as much of r as is left of the slice.
+func (r *review) do(e *Domain, now meter.Instant, left *int, refused *bool) {
+	for ; *left > 0; *left-- {
+		w := r.next()
+		if w == nil {
+			return
+		}
+		r.last = w
+		if w.ends() < r.until {
+			*left -= look
+			if e.doom(now, w) {
+				*refused = true
+				continue
+			}
+		}
+		r.first = min(r.first, w.ends())
+	}
 }
 
 // later sees to it that work goes on once the lock was given up.
@@ -139,23 +180,7 @@ func (e *Domain) sweep(now meter.Instant, l *waitlist, w *Waiter) (refused bool)
 		return false
 	}
 	l.first = meter.Never // of those that come; the review adds the others
-	if g := l.account.Group; g != nil {
-		return e.review(now, g, l, meter.Never)
-	}
-	var all []*Waiter
-	for _, c := range l.high.a {
-		for _, k := range c.all.a {
-			all = append(all, k.waiter)
-		}
-	}
-	for _, w := range all {
-		if e.doom(now, w) {
-			refused = true
-		} else {
-			l.first = min(l.first, w.ends())
-		}
-	}
-	return refused
+	return e.review(now, review{list: l, until: meter.Never})
 }
 
 // retryAll marks the waitlists in which those of g stand: all of the domain, if
@@ -182,13 +207,4 @@ func (c *crowd) strike(l *waitlist) {
 	c.lists[l.at].at = l.at
 	c.lists[last] = nil
 	c.lists = c.lists[:last]
-}
-
-// forget takes w, which waits no more, out of the reviews.
-func (c *crowd) forget(w *Waiter) {
-	for _, r := range c.reviews {
-		if r.next == w {
-			r.next = w.next
-		}
-	}
 }

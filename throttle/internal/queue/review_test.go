@@ -63,9 +63,10 @@ func TestAPauseRefusesManyInSlices(t *testing.T) {
 			t.Errorf("%d of %d were refused with the lock held, want at most %d", n, many, slice/look)
 		}
 		for _, r := range e.crowd.reviews { // the next one gives up
-			w := r.next
-			e.Abandon(now, w)
-			w.ready <- struct{}{} // as if it had been told
+			if w := r.next(); w != nil {
+				e.Abandon(now, w)
+				w.ready <- struct{}{} // as if it had been told
+			}
 		}
 		e.Pause(now, &s.group.Gate, now.Add(2*time.Hour), now.Add(2*time.Hour), "paused")
 		if e.crowd == nil {

@@ -48,9 +48,6 @@ func (e *Domain) Queue(now meter.Instant, q *Request, needs []Need, p *Patience)
 	if p.Trip > 0 && deadline < expires { // not when it is over, but while an answer can still come
 		w.expires, w.allowed = deadline, deadline.Until(now)
 	}
-	if w.Seq == 0 {
-		w.Seq = e.gather().order()
-	}
 	e.list(now, w)
 	e.try(now, w)
 	e.Run(now)

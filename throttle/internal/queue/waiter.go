@@ -19,12 +19,13 @@ type Waiter struct {
 	left    meter.Instant // when it left the last
 	turns   int           // how many it left then
 
-	expires    meter.Instant // when it is refused; never: it is not
-	Since      meter.Instant // when its wait began
-	allowed    time.Duration // from its beginning until expires
-	deadline   meter.Instant // of its context; never: none
-	inExpiry   int           // index into the heap; -1: it is not in it
-	next, prev *Waiter       // in its group
+	expires  meter.Instant // when it is refused; never: it is not
+	Since    meter.Instant // when its wait began
+	allowed  time.Duration // from its beginning until expires
+	deadline meter.Instant // of its context; never: none
+	inExpiry int           // index into the heap; -1: it is not in it
+	inGroup  branch[*Waiter]
+	id       uint64 // a number of its own: of two that came at once, the one that waited first goes first
 
 	ready   chan struct{} // has one element when the wait is over
 	granted bool
@@ -53,7 +54,22 @@ func (w *Waiter) before(v *Waiter) bool {
 	if w.Priority != v.Priority {
 		return w.Priority > v.Priority
 	}
-	return w.Seq < v.Seq
+	return w.older(v)
+}
+
+// older reports whether w came before v.
+func (w *Waiter) older(v *Waiter) bool {
+	if w.Seq != v.Seq {
+		return w.Seq < v.Seq
+	}
+	return w.id < v.id
+}
+
+// held reports whether w is still to be asked what it draws on now, before it may
+// go: those that rank before it are asked first.
+func (w *Waiter) held() bool {
+	n := w.Group.line
+	return n != nil && n.redraws && (n.redrawn == nil || n.redrawn.before(w))
 }
 
 // in returns w's place in a's waitlist, or nil.
@@ -115,7 +131,7 @@ func (w *Waiter) yields(now meter.Instant, l *waitlist) bool {
 		case o.list.head() == w:
 			wait = max(wait, a.At(now, o.units))
 		default:
-			wait = max(wait, a.Meter.ETA(max(now, a.Paused), o.list.units-o.units, o.units))
+			wait = max(wait, a.Meter.ETA(max(now, a.Paused), o.list.ranks.total()-o.units, o.units))
 		}
 	}
 	if wait <= now.Add(l.account.Meter.Regain(k.units)) {
@@ -164,11 +180,13 @@ func (w *Waiter) over() bool { return w.granted || w.refused != nil }
 // list puts w among the waiters of its group and of the domain.
 func (e *Domain) list(now meter.Instant, w *Waiter) {
 	s := w.Group
-	w.next = s.waiters
-	if s.waiters != nil {
-		s.waiters.prev = w
+	if w.id = e.of.waiters.Add(1); w.Seq == 0 {
+		w.Seq = w.id
 	}
-	s.waiters = w
+	if s.line == nil {
+		s.line = new(line)
+	}
+	s.line.ranks.insert(w)
 	s.Waiting++
 	e.Waiting++
 	if c := e.gather(); w.expires != meter.Never {
@@ -180,16 +198,9 @@ func (e *Domain) list(now meter.Instant, w *Waiter) {
 // unlist undoes list.
 func (e *Domain) unlist(w *Waiter) {
 	s := w.Group
-	e.crowd.forget(w)
-	if w.prev != nil {
-		w.prev.next = w.next
-	} else {
-		s.waiters = w.next
+	if s.line.ranks.remove(w); s.line.ranks.root == nil {
+		s.line = nil
 	}
-	if w.next != nil {
-		w.next.prev = w.prev
-	}
-	w.next, w.prev = nil, nil
 	s.Waiting--
 	e.Waiting--
 	c := e.crowd
@@ -234,7 +245,11 @@ func (e *Domain) expire() {
 	for n := 0; n < slice/look && e.crowd != nil && len(e.crowd.expiry.a) > 0 && e.crowd.expiry.a[0].expires <= now; n++ {
 		w := e.crowd.expiry.a[0]
 		e.retry(w)
-		if e.Run(now); !w.over() {
+		e.Run(now)
+		if e.crowd != nil && len(e.crowd.dirty) > 0 {
+			break // there may be room for it yet
+		}
+		if !w.over() {
 			e.refuse(now, w, w.tooLong(now))
 		}
 	}

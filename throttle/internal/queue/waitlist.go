@@ -35,12 +35,11 @@ const share = 8
 // another's turns, the first in rank can therefore always go.
 type waitlist struct {
 	account *Account
-	classes map[int]*class // that wait, by priority
-	high    heaped[*class, byPriority]
-	old     heaped[*class, byAge] // the same
-	passed  int                   // grants to the highest class since a lower one waits or had its share
-	size    int
-	units   int64
+	ranks   tree[*place, byRank]
+	ages    tree[*place, byAge] // the same
+	classes map[int]*class      // that wait, by priority
+	old     heaped[*class, byOldest]
+	passed  int // grants to the highest class since a lower one waits or had its share
 	dirty   bool
 	at      int           // in the domain's waitlists
 	first   meter.Instant // when the first wait in it ends, or before
@@ -51,45 +50,44 @@ type waitlist struct {
 // class is the waiters of one priority in a waitlist.
 type class struct {
 	priority int
-	all      heaped[*place, inClass]
+	oldest   *place
 	lanes    map[string]*lane
 	turn     *lane // whose turn it is, in a ring
+	n        int
 	units    int64
-	inHigh   int // indexes into the heaps
-	inOld    int
+	inOld    int // index into the heap
 }
 
 // lane is the waiters of one lane in a class.
 type lane struct {
 	name       string
-	q          heaped[*place, inLane]
+	q          tree[*place, inLane]
 	next, prev *lane
-	units      int64
-	newest     uint64 // seq of all that came
 }
 
 // place is a waiter's place in one waitlist.
 type place struct {
-	waiter  *Waiter
-	units   int64
-	list    *waitlist
-	class   *class
-	lane    *lane
-	inClass int // indexes into the heaps
-	inLane  int
+	waiter *Waiter
+	units  int64
+	list   *waitlist
+	class  *class
+	lane   *lane
+	inRank branch[*place]
+	inAge  branch[*place]
+	inLane branch[*place]
 }
 
-func (l *waitlist) len() int { return l.size }
+func (l *waitlist) len() int { return l.ranks.len() }
 
 // head is whose turn it is. The waitlist is not empty.
 func (l *waitlist) head() *Waiter {
-	return l.now().turn.q.a[0].waiter
+	return l.now().turn.q.min.waiter
 }
 
 // now is the class whose turn it is.
 func (l *waitlist) now() *class {
-	top := l.high.a[0]
-	if len(l.high.a) == 1 || l.passed < share-1 {
+	top := l.top()
+	if len(l.classes) == 1 || l.passed < share-1 {
 		return top
 	}
 	if low := l.old.a[0]; low != top {
@@ -103,49 +101,53 @@ func (l *waitlist) now() *class {
 }
 
 // oldest is the first in rank: the oldest of the highest class.
-func (l *waitlist) oldest() *Waiter { return l.high.a[0].all.a[0].waiter }
+func (l *waitlist) oldest() *Waiter { return l.ranks.min.waiter }
+
+// top is the highest class.
+func (l *waitlist) top() *class { return l.ranks.min.class }
 
 // add puts w at its place.
 func (l *waitlist) add(w *Waiter, n int64) {
 	c := l.classes[w.Priority]
 	if c == nil {
-		c = &class{priority: w.Priority, lanes: make(map[string]*lane)}
+		c = l.newClass(w.Priority)
 	}
 	ln := c.lanes[w.Lane]
 	if ln == nil {
 		ln = c.newLane(w.Lane)
 	}
 	k := &place{waiter: w, units: n, list: l, class: c, lane: ln}
-	heap.Push(&c.all, k)
-	heap.Push(&ln.q, k)
-	l.enlist(c)
-	if l.size == 0 {
+	if l.len() == 0 {
 		l.first = meter.Never
 	}
 	l.first = min(l.first, w.ends())
-	l.size++
-	l.units += n
+	l.ranks.insert(k)
+	l.ages.insert(k)
+	ln.q.insert(k)
+	c.n++
 	c.units += n
-	ln.units += n
-	ln.newest = max(ln.newest, w.Seq)
+	switch {
+	case c.n == 1:
+		c.oldest = k
+		heap.Push(&l.old, c)
+		if len(l.classes) == 2 && l.top() != c { // a lower one begins to wait
+			l.passed = 0
+		}
+	case w.before(c.oldest.waiter):
+		c.oldest = k
+		heap.Fix(&l.old, c.inOld)
+	}
 	w.places = append(w.places, k)
 }
 
-// enlist puts c where it belongs, which has one more waiter.
-func (l *waitlist) enlist(c *class) {
-	if l.classes[c.priority] != nil {
-		heap.Fix(&l.old, c.inOld)
-		return
-	}
+// newClass makes a class for the first of its priority.
+func (l *waitlist) newClass(priority int) *class {
 	if l.classes == nil {
 		l.classes = make(map[int]*class)
 	}
-	l.classes[c.priority] = c
-	heap.Push(&l.high, c)
-	heap.Push(&l.old, c)
-	if len(l.high.a) == 2 && l.high.a[0] != c { // a lower one begins to wait
-		l.passed = 0
-	}
+	c := &class{priority: priority, lanes: make(map[string]*lane)}
+	l.classes[priority] = c
+	return c
 }
 
 // newLane puts a lane at the end of the round.
@@ -170,21 +172,20 @@ func (l *waitlist) remove(k *place, granted bool) {
 			c.turn = ln.next
 		}
 	}
-	if len(c.all.a) == 1 {
-		heap.Remove(&l.high, c.inHigh)
+	l.ranks.remove(k)
+	l.ages.remove(k)
+	ln.q.remove(k)
+	c.n--
+	c.units -= k.units
+	switch {
+	case c.n == 0:
 		heap.Remove(&l.old, c.inOld)
 		delete(l.classes, c.priority)
-		c.all.a = nil
-	} else {
-		heap.Remove(&c.all, k.inClass)
+	case c.oldest == k:
+		c.oldest = l.ranks.from(func(o *place) bool { return o.waiter.Priority > c.priority })
 		heap.Fix(&l.old, c.inOld)
 	}
-	heap.Remove(&ln.q, k.inLane)
-	l.size--
-	l.units -= k.units
-	c.units -= k.units
-	ln.units -= k.units
-	if len(ln.q.a) == 0 {
+	if ln.q.len() == 0 {
 		if c.turn == ln {
 			c.turn = ln.next
 		}
@@ -195,7 +196,7 @@ func (l *waitlist) remove(k *place, granted bool) {
 
 // count notes a grant to class c.
 func (l *waitlist) count(c *class) {
-	if c != l.high.a[0] || len(l.high.a) == 1 {
+	if c != l.top() || len(l.classes) == 1 {
 		l.passed = 0
 		return
 	}
@@ -205,16 +206,11 @@ func (l *waitlist) count(c *class) {
 // ahead estimates how many units are granted before those of q, which may be
 // older than some that wait.
 func (l *waitlist) ahead(q *Request) int64 {
-	var sum int64
-	for _, c := range l.high.a {
-		switch {
-		case c.priority > q.Priority:
-			sum += c.units
-		case c.priority == q.Priority:
-			sum += c.ahead(q)
-		}
+	sum, _ := l.ranks.before(func(k *place) bool { return k.waiter.Priority > q.Priority })
+	if c := l.classes[q.Priority]; c != nil {
+		sum += c.ahead(q)
 	}
-	if len(l.high.a) > 0 && l.high.a[0].priority > q.Priority {
+	if l.len() > 0 && l.top().priority > q.Priority {
 		sum = min(sum, l.shared(q))
 	}
 	return sum
@@ -224,34 +220,33 @@ func (l *waitlist) ahead(q *Request) int64 {
 // all lower classes: those of them that are older, and share-1 of the highest
 // before each.
 func (l *waitlist) shared(q *Request) int64 {
-	top, sum, older := l.high.a[0], int64(0), 0
-	for _, c := range l.high.a[1:] {
-		units, n := c.units, len(c.all.a)
-		if q.Seq > 0 {
-			units, n = senior(c.all.a, q.Seq)
-		}
-		sum, older = sum+units, older+n
+	top := l.top()
+	sum, older := l.ages.total()-top.units, l.len()-top.n
+	if q.Seq > 0 {
+		sum, older = l.ages.before(func(k *place) bool { return k.waiter.Seq < q.Seq })
+		units, n := l.ranks.before(func(k *place) bool { return k.class == top && k.waiter.Seq < q.Seq })
+		sum, older = sum-units, older-n
 	}
 	turns := (share - 1) * (older + 1)
-	if len(l.high.a) > 1 {
+	if len(l.classes) > 1 {
 		turns = max(0, turns-l.passed)
 	}
-	if turns >= len(top.all.a) {
+	if turns >= top.n {
 		return sum + top.units
 	}
-	return sum + int64(float64(top.units)*float64(turns)/float64(len(top.all.a)))
+	return sum + int64(float64(top.units)*float64(turns)/float64(top.n))
 }
 
 // ahead is what goes first in the class if lanes take turns.
 func (c *class) ahead(q *Request) int64 {
 	others, own, depth := c.units, int64(0), 1
-	lanes, waiters := len(c.lanes), len(c.all.a)
+	lanes, waiters := len(c.lanes), c.n
 	if ln := c.lanes[q.Lane]; ln != nil {
-		others -= ln.units
+		others -= ln.q.total()
 		own, depth = ln.older(q.Seq)
 		depth++
 		lanes--
-		waiters -= len(ln.q.a)
+		waiters -= ln.q.len()
 	}
 	if lanes <= 0 {
 		return own
@@ -265,18 +260,5 @@ func (c *class) ahead(q *Request) int64 {
 // older is how many units, and how many waiters, were there before seq; zero
 // is a newcomer's.
 func (ln *lane) older(seq uint64) (units int64, n int) {
-	if seq == 0 || seq > ln.newest {
-		return ln.units, len(ln.q.a)
-	}
-	return senior(ln.q.a, seq)
-}
-
-// senior is how many units, and how many waiters, of list were there before seq.
-func senior(list []*place, seq uint64) (units int64, n int) {
-	for _, k := range list {
-		if k.waiter.Seq < seq {
-			units, n = units+k.units, n+1
-		}
-	}
-	return units, n
+	return ln.q.before(func(k *place) bool { return seq == 0 || k.waiter.Seq < seq })
 }

@@ -1,0 +1,184 @@
+package queue
+
+// A tree holds elements in order and knows how many units those have that go
+// before a given point. Each step takes O(log n), whoever comes or goes: it is a
+// treap (Seidel and Aragon, 1996), a search tree by the order of its elements that
+// is a heap by random numbers.
+type tree[T comparable, O branching[T]] struct {
+	o    O
+	root T
+	min  T // the first; nil: it is empty
+	seed uint64
+}
+
+// A branching is the order of a tree's elements, which is total, and where each
+// keeps its branch.
+type branching[T any] interface {
+	less(x, y T) bool
+	at(x T) *branch[T]
+	units(x T) int64
+}
+
+// branch is what an element keeps of a tree that it is in.
+type branch[T any] struct {
+	left, right T
+	units       int64 // of the element and all below it
+	n           int32 // likewise how many they are
+	level       uint32
+}
+
+// len is how many elements there are.
+func (t *tree[T, O]) len() int {
+	_, n := t.sum(t.root)
+	return n
+}
+
+// total is the units of all.
+func (t *tree[T, O]) total() int64 {
+	units, _ := t.sum(t.root)
+	return units
+}
+
+func (t *tree[T, O]) sum(x T) (units int64, n int) {
+	if none := *new(T); x == none {
+		return 0, 0
+	}
+	b := t.o.at(x)
+	return b.units, int(b.n)
+}
+
+// fix works out anew what x keeps of those below it.
+func (t *tree[T, O]) fix(x T) {
+	b := t.o.at(x)
+	b.units, b.n = t.o.units(x), 1
+	for _, y := range [...]T{b.left, b.right} {
+		units, n := t.sum(y)
+		b.units, b.n = b.units+units, b.n+int32(n)
+	}
+}
+
+// insert adds x, which is in no other tree that keeps its branch there.
+func (t *tree[T, O]) insert(x T) {
+	t.seed = t.seed*6364136223846793005 + 1442695040888963407 // Knuth's generator: nobody outside chooses what comes when
+	*t.o.at(x) = branch[T]{level: uint32(t.seed >> 32)}
+	if none := *new(T); t.min == none || t.o.less(x, t.min) {
+		t.min = x
+	}
+	t.root = t.put(t.root, x)
+}
+
+func (t *tree[T, O]) put(r, x T) T {
+	none := *new(T)
+	if r == none || t.o.at(x).level > t.o.at(r).level {
+		b := t.o.at(x)
+		b.left, b.right = t.split(r, x)
+		t.fix(x)
+		return x
+	}
+	b := t.o.at(r)
+	if t.o.less(x, r) {
+		b.left = t.put(b.left, x)
+	} else {
+		b.right = t.put(b.right, x)
+	}
+	b.units, b.n = b.units+t.o.units(x), b.n+1
+	return r
+}
+
+// split parts what is below and at r into those before x and those after.
+func (t *tree[T, O]) split(r, x T) (before, after T) {
+	if none := *new(T); r == none {
+		return none, none
+	}
+	b := t.o.at(r)
+	if t.o.less(r, x) {
+		b.right, after = t.split(b.right, x)
+		before = r
+	} else {
+		before, b.left = t.split(b.left, x)
+		after = r
+	}
+	t.fix(r)
+	return before, after
+}
+
+// remove takes x out.
+func (t *tree[T, O]) remove(x T) {
+	t.root = t.cut(t.root, x)
+	*t.o.at(x) = branch[T]{} // it keeps nobody in memory
+	if t.min == x {
+		t.min = t.from(func(T) bool { return false })
+	}
+}
+
+func (t *tree[T, O]) cut(r, x T) T {
+	b := t.o.at(r)
+	if r == x {
+		return t.merge(b.left, b.right)
+	}
+	if t.o.less(x, r) {
+		b.left = t.cut(b.left, x)
+	} else {
+		b.right = t.cut(b.right, x)
+	}
+	b.units, b.n = b.units-t.o.units(x), b.n-1
+	return r
+}
+
+// merge joins what is before with what is after.
+func (t *tree[T, O]) merge(before, after T) T {
+	none := *new(T)
+	switch {
+	case before == none:
+		return after
+	case after == none:
+		return before
+	case t.o.at(before).level > t.o.at(after).level:
+		b := t.o.at(before)
+		b.right = t.merge(b.right, after)
+		t.fix(before)
+		return before
+	}
+	b := t.o.at(after)
+	b.left = t.merge(before, b.left)
+	t.fix(after)
+	return after
+}
+
+// before is the units of those that go before a point, and how many they are:
+// passed is true of these and of no others.
+func (t *tree[T, O]) before(passed func(T) bool) (units int64, n int) {
+	for x := t.root; x != *new(T); {
+		b := t.o.at(x)
+		if !passed(x) {
+			x = b.left
+			continue
+		}
+		u, m := t.sum(b.left)
+		units, n = units+u+t.o.units(x), n+m+1
+		x = b.right
+	}
+	return units, n
+}
+
+// from is the first after a point, as for before; nil: there is none.
+func (t *tree[T, O]) from(passed func(T) bool) (first T) {
+	for x := t.root; x != *new(T); {
+		if passed(x) {
+			x = t.o.at(x).right
+		} else {
+			first, x = x, t.o.at(x).left
+		}
+	}
+	return first
+}
+
+// each calls f for all that are below and at r, in order. f must not change t.
+func (t *tree[T, O]) each(r T, f func(T)) {
+	if none := *new(T); r == none {
+		return
+	}
+	t.each(t.o.at(r).left, f)
+	f(r)
+	t.each(t.o.at(r).right, f)
+}
