@@ -253,6 +253,9 @@ func (c *circuit) judge(p pass, v verdict, now time.Time, ctx context.Context) {
 	case v.silent && c.own(v, now):
 		return
 	}
+	if v.outcome == Failure {
+		c.vain(v, now)
+	}
 	switch {
 	case p.epoch < c.since:
 		if c.guessed && v.outcome == Failure && !v.answered {

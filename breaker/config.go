@@ -73,10 +73,15 @@ type Config struct {
 	// At most 10000 wait for one circuit. An attempt that follows such a wait
 	// costs neither one of the request's attempts nor allowance; nor does one
 	// that follows an OpenFor later when the host has failed Consecutive times
-	// in a row, so that the circuit may be about to open. Zero: refuse at once,
-	// unless the host comes and goes, and there is no Fallback and no FailureRate,
-	// or is only suspected of silence, as the package's documentation has it;
-	// 1 ns: always refuse at once.
+	// in a row, so that the circuit may be about to open.
+	//
+	// Zero: refuse at once, but in two cases, in which a request waits until its
+	// deadline at most. If the host comes and goes, and there is no Fallback and no
+	// FailureRate, it waits for 20 s at most. If the host is only suspected of
+	// silence, or, again without these two, was silent only to callers whose
+	// deadlines are shorter, it waits for half a Window at most, which is 30 s in a
+	// weir.Transport with the default attempt timeout. The package's documentation
+	// has the rules. 1 ns: always refuse at once.
 	Patience time.Duration
 
 	// RetriesOnly makes a circuit that is not closed refuse retries and

@@ -231,6 +231,7 @@ func (c *circuit) open(v verdict, now time.Time, ctx context.Context) {
 	if c.state == Closed {
 		c.trips++
 		c.away(v)
+		c.hold, c.sounded = now.Add(c.waited), false
 	}
 	c.hasty = v.hasty && (c.state != Closed && c.hasty || c.state == Closed && c.sure.Before(c.run))
 	c.only = c.silenced(v, now)

@@ -100,7 +100,11 @@
 // A caller's deadline says how long the caller waits, not how long the host
 // takes. While the host answers, deadlines shorter than its slowest answers are
 // no failures; if deadlines alone have opened the circuit, the first answer
-// closes it.
+// closes it. Until it has been open for as long as one of them lasted, callers who
+// wait longer than these by a quarter are not refused: the first is sent as a
+// probe, and the others wait for an answer, until their deadline or for half a
+// Window. This does not hold with FailureRate, RetriesOnly, a Fallback, or a
+// Patience of 1 ns.
 //
 // # Probes
 //

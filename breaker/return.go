@@ -49,9 +49,9 @@ func (a *absences) back(opened, now time.Time) {
 
 // patience is how long a request may wait that comes now and finds the circuit not
 // closed.
-func (c *circuit) patience(now time.Time) time.Duration {
+func (c *circuit) patience(a *ask, now time.Time) time.Duration {
 	switch {
-	case c.guessed:
+	case c.guessed, c.outlasts(a, now):
 		return max(c.cfg.Patience, c.cfg.Window/2) // an attempt's timeout
 	case c.cfg.Patience > 0, c.cfg.RetriesOnly, c.cfg.Fallback != nil, c.cfg.classic, c.mute:
 		return c.cfg.Patience

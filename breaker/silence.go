@@ -134,7 +134,7 @@ func (c *circuit) interrupted(v verdict, now time.Time) bool {
 
 // hears notes an answer to r.
 func (c *circuit) hears(r *http.Request, now time.Time) {
-	c.spoke = now
+	c.spoke, c.waited = now, 0
 	if now.Sub(c.other.at) < tick {
 		return
 	}
@@ -166,9 +166,6 @@ func (s *silences) forget(now time.Time, run bool) {
 func (c *circuit) noted(v verdict, now time.Time) {
 	if !v.silent {
 		c.noise = now
-	}
-	if !v.hasty {
-		c.sure = now
 	}
 }
 

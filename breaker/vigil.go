@@ -190,7 +190,13 @@ func doubtful(h *hosts.Host) bool {
 // suspicious reports whether circuits with these settings open on suspicion: not
 // if their user says what opens them, or that nobody waits.
 func (s *settings) suspicious() bool {
-	return !s.Disable && !s.classic && !s.RetriesOnly && s.Shard == nil && s.Consecutive <= crowd && (s.Patience == 0 || s.Patience >= minOpenFor)
+	return !s.Disable && s.Shard == nil && s.Consecutive <= crowd && s.lenient()
+}
+
+// lenient reports whether requests may wait for a circuit, though nobody asked for
+// it.
+func (s *settings) lenient() bool {
+	return !s.classic && !s.RetriesOnly && (s.Patience == 0 || s.Patience >= minOpenFor)
 }
 
 // doubt opens the circuit of a host that has fallen silent. It is called for a
@@ -242,6 +248,7 @@ func (c *circuit) confirmed(v verdict, now time.Time) {
 	}
 	c.guessed = false
 	c.hasty = !c.sure.After(c.opened)
+	c.hold, c.sounded = now.Add(c.waited), false
 	c.reason = number(c.unanswered, "failure") + " in a row without an answer"
 	if c.cfg.Fallback != nil {
 		c.line.settleAll(errMoved)

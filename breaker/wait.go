@@ -99,7 +99,7 @@ func (c *circuit) join(a *ask, now time.Time) (*waiter, error) {
 	if !a.trip.Hedge && a.trip.Held().IsZero() {
 		c.spare(now)
 	}
-	if c.patience(now) <= 0 || a.trip.Hedge || c.line.len() >= maxWaiting {
+	if c.patience(a, now) <= 0 || a.trip.Hedge || c.line.len() >= maxWaiting {
 		c.refused++
 		return nil, c.refusal(refuser(a.by), now, nil, nil)
 	}
@@ -107,6 +107,10 @@ func (c *circuit) join(a *ask, now time.Time) (*waiter, error) {
 	if !now.Before(until) || until.Before(c.earliest) {
 		c.refused++
 		return nil, c.refusal(refuser(a.by), now, late, late)
+	}
+	if !c.sounded && c.outlasts(a, now) {
+		c.sounded = true
+		c.refund()
 	}
 	if c.candidate.id != 0 && c.candidate.who == a.trip.Request { // overtaken on its way to the wire
 		c.candidate = slot{}
@@ -128,7 +132,7 @@ func (c *circuit) until(a *ask, now time.Time) (time.Time, error) {
 	if a.trip.Held().IsZero() {
 		a.trip.Hold(now)
 	}
-	until := now.Add(c.patience(now))
+	until := now.Add(c.patience(a, now))
 	if c.cfg.Patience > 0 {
 		until = a.trip.Held().Add(c.cfg.Patience)
 	}
@@ -254,7 +258,7 @@ func (c *circuit) outlook(a *ask) (time.Duration, error) {
 	if c.cfg.RetriesOnly || a.trip.Hedge {
 		return wait, c.refusal(notsent.Meter, now, nil, nil)
 	}
-	if c.patience(now) <= 0 {
+	if c.patience(a, now) <= 0 {
 		if c.due(now) {
 			return 0, nil
 		}
