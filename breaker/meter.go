@@ -137,7 +137,7 @@ func (m *meter) Ahead(r *http.Request, t *trip.Trip) (time.Duration, error) {
 	if own {
 		defer e.Release()
 	}
-	t.Patient = false
+	t.Patient, t.Doubtful = false, false
 	wait, err := m.circuits.outlook(e, t, r)
 	if err != nil {
 		return wait, err

@@ -295,6 +295,6 @@ func (c *circuit) doubt(a *ask, now time.Time) time.Duration {
 	if until, _ := c.until(a, now); !now.Add(c.cfg.OpenFor).Before(until) {
 		return 0
 	}
-	a.trip.Patient = likely
+	a.trip.Patient, a.trip.Doubtful = likely, !likely
 	return c.cfg.OpenFor
 }

@@ -200,6 +200,24 @@ func TestWaitsForCircuit(t *testing.T) {
 	})
 }
 
+// A loop also waits where the host may be well, but then its attempts count.
+func TestWaitsForADoubtfulCircuit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := play(step{status: 503}, step{status: 503}, step{status: 200})
+		layer := &fakeLayer{base: Wire(s, Config{}), layer: trip.Meter,
+			outlook: func(r *http.Request) (time.Duration, error) {
+				trip.From(r.Context()).Doubtful = true
+				return 7 * time.Second, nil
+			},
+		}
+		rt := newTransport(t, layer, Config{MaxAttempts: 2})
+		resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
+		if err != nil || resp.StatusCode != 503 || !reflect.DeepEqual(s.times, []time.Duration{0, 7 * time.Second}) {
+			t.Errorf("got %v, %v at %v", resp, err, s.times)
+		}
+	})
+}
+
 // The server's own wait rules where it is longer than the circuit's.
 func TestServersWaitBeforeCircuits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -67,6 +67,7 @@ type Trip struct {
 	Throttled       bool          // throttle: the answer just returned was throttled, and the next call of this trip will wait it out. retry clears it before each attempt
 	Probe           bool          // breaker: the Door let it in as the half-open candidate, or the attempt just made was a probe
 	Patient         bool          // breaker: a Meter, asked for its outlook, found the host failing and that this request may wait for it: its next attempt costs nothing
+	Doubtful        bool          // breaker: likewise, but the host may be well, and its next attempt costs what it always does
 	Unprocessed     bool          // Wire: proof that the server processed nothing of the attempt that just failed; retry clears it before each attempt
 	Yields          bool          // throttle: a Meter that would make this attempt wait returns a Yield instead, so that nothing is held meanwhile
 	departed        bool          // this attempt was handed to the base, at clock
