@@ -100,7 +100,10 @@ func (f *fates) well(sent instant) {
 	}
 }
 
-// share is that of refusals, but for those of one request, which had so many.
+// share is that of refusals, but for those of one request, which had so many. It
+// is zero where no other was refused, however few were served: a prior would hold up
+// the others for a second pause, and for a third, beside a request that is refused
+// among the first of all.
 func (f *fates) share(its int) float64 {
 	refused := max(0, f.refused-float64(its))
 	return refused / max(1, f.served+refused)
