@@ -134,17 +134,19 @@ func (w *Waiter) yields(now meter.Instant, l *waitlist) bool {
 			wait = max(wait, a.Meter.ETA(max(now, a.Paused), o.list.ranks.total()-o.units, o.units))
 		}
 	}
-	if wait <= now.Add(l.account.Meter.Regain(k.units)) {
+	regain := l.account.Meter.Regain(k.units)
+	if wait <= now.Add(regain) {
 		return false
 	}
 	if w.left != now {
 		w.left, w.turns = now, 0
 	}
-	if now < w.aside && w.turns < mayTurn {
+	free := regain <= 0 // others take nothing away from it there
+	if (free || now < w.aside) && w.turns < mayTurn {
 		w.turns++
 		return true
 	}
-	if w.yielded >= mayYield {
+	if free || w.yielded >= mayYield {
 		return false
 	}
 	w.yielded++

@@ -28,7 +28,8 @@ const share = 8
 // request that waits an hour for its route does not hold up the host. It does so
 // for 16 waits at most, or as often where only an event ends the wait, and then
 // holds its places, so that limits in flight that overlap, each of them always
-// full, do not starve it.
+// full, do not starve it. An account whose units are back at once, as a gate that
+// only pauses, is held for nobody.
 //
 // If the head must also await its turn in another waitlist, those that rank before
 // it (of a higher class, or older) may pass it. Of any waiters that await one
