@@ -227,7 +227,7 @@ func (p *play) run(r *rand.Rand, of []*queue.Account) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if r.IntN(4) == 0 {
-		defer time.AfterFunc(gives, cancel).Stop()
+		defer time.AfterFunc(max(1, gives), cancel).Stop()
 	}
 	e := p.e.Lock()
 	now := e.Now()

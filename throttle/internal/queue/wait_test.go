@@ -104,7 +104,7 @@ func TestWaitsThatAreGuessedEndWhenTheyAreOver(t *testing.T) {
 				}
 				defer cancel()
 				if test.cancel > 0 {
-					time.AfterFunc(test.cancel, cancel)
+					time.AfterFunc(max(1, test.cancel), cancel)
 				}
 				start, pa := time.Now(), minute(ctx)
 				pa.Trip = test.trip
@@ -282,4 +282,82 @@ func TestAGateIsHeldForNobody(t *testing.T) {
 			p.e.Unlock()
 		}
 	})
+}
+
+// doubter is a request for which what was learned of others may not hold.
+type doubter struct {
+	*player
+	until meter.Instant // Barred
+}
+
+func (d doubter) Doubts() bool { return true }
+
+func (d doubter) Barred(now meter.Instant) (meter.Instant, *queue.Account) {
+	return max(now, d.until), d.accounts[0]
+}
+
+// For one that has doubts only what is configured is certain, and what bars itself.
+func TestDoubtsLeaveWhatIsConfigured(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		configured bool
+		barred     time.Duration
+		refused    bool
+	}{{"learned", false, 0, false}, {"configured", true, 0, true}, {"barred", false, time.Hour, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPlay(t)
+			a := p.rate(1, time.Hour)
+			if !test.configured {
+				a.Label = &queue.Label{Unit: meter.Requests, Text: "learned"}
+			}
+			p.e.Lock()
+			defer p.e.Unlock()
+			p.enters(a)
+			now := p.e.Now()
+			for _, doubts := range []bool{true, false} {
+				q := p.player(now, a)
+				if doubts {
+					q.By = doubter{q, now.Add(test.barred)}
+				}
+				w, _, r := p.e.Queue(now, &q.Request, q.Needs(now, nil), minute(t.Context()))
+				if want := test.refused || !doubts; (r != nil) != want {
+					t.Errorf("%s: with doubts %t refused %+v, want it %t", test.name, doubts, r, want)
+				}
+				if w != nil {
+					p.e.Abandon(now, w)
+				}
+			}
+		})
+	}
+}
+
+// A grant that nobody waits for any more is given back, whether it awaits an answer
+// or not.
+func TestAGrantOfOneWhoHasGoneIsGivenBack(t *testing.T) {
+	for _, held := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPlay(t)
+			a := p.rate(1, time.Second)
+			p.e.Lock()
+			p.e.Answered(p.e.Now(), p.enters(a), true)
+			now := p.e.Now()
+			q := p.player(now, a)
+			q.Held = held
+			w, f, _ := p.e.Queue(now, &q.Request, q.Needs(now, nil), minute(t.Context()))
+			if f.Why != "1/1s is spent" {
+				t.Errorf("it waits as %q", f.Why)
+			}
+			p.e.Unlock()
+			time.Sleep(3 * time.Second / 2)
+			p.e.Lock()
+			defer p.e.Unlock()
+			if got := p.left(a); got != 0 {
+				t.Errorf("held %t: %d left, want none as it was granted", held, got)
+			}
+			p.e.Abandon(p.e.Now(), w)
+			if got := p.left(a); got != 1 {
+				t.Errorf("held %t: %d left once it has gone, want 1", held, got)
+			}
+		})
+	}
 }
