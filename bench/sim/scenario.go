@@ -39,7 +39,7 @@ func scenarios() []scenario {
 	all = append(all, recoveries()...)
 	all = append(all, patients()...)
 	all = append(all, hurried(), processes(), thousands())
-	all = append(all, metastable())
+	all = append(all, metastable(0), metastable(.25))
 	all = append(all, herds()...)
 	all = append(all, crowds()...)
 	all = append(all, replicas(), overload())

@@ -251,7 +251,7 @@ func hurried() scenario {
 	return scenario{
 		id: "Hurry", what: "10/s for 60 s; answers take 3 s; three callers of four have a deadline of 2 s, the others of 30 s",
 		strategies: append([]strategy{weirWith(weir.Config{})}, libraries(usual(3, 30*time.Second))...),
-		targets:    []target{most("patient callers lost", .01, .02)},
+		targets:    []target{most("patient callers lost", .01, .01)},
 		quick:      true,
 		run: func(t *testing.T, st strategy, seed uint64, r *result) {
 			s := newServer(seed, nil, silent)

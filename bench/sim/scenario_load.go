@@ -64,14 +64,19 @@ func jain(v []float64) float64 {
 }
 
 // metastable is E6: an overload that outlives its cause, because the server
-// works on what nobody waits for any more.
-func metastable() scenario {
-	c := weir.Config{}
-	c.Retry.AttemptTimeout = time.Second
-	c.Throttle.MaxWait = 2 * time.Second
+// works on what nobody waits for any more. Callers wait for a second; or else
+// the patient do so for half a minute, and the others for a second.
+func metastable(patient float64) scenario {
+	c, timeout, words := weir.Config{}, time.Second, ""
+	if patient == 0 {
+		c.Retry.AttemptTimeout = time.Second
+		c.Throttle.MaxWait = 2 * time.Second
+	} else {
+		timeout, words = 30*time.Second, "; one caller in four has a deadline of 30 s, the others of 1 s"
+	}
 	return scenario{
-		id: "E6", what: "280/s offered to a server of 300/s; it stands still from 20 s to 30 s",
-		strategies: append([]strategy{weirWith(c), naiveRetry(4, time.Second, 100*time.Millisecond)}, libraries(usual(4, time.Second))...),
+		id: "E6", what: "280/s offered to a server of 300/s; it stands still from 20 s to 30 s" + words,
+		strategies: append([]strategy{weirWith(c), naiveRetry(4, time.Second, 100*time.Millisecond)}, libraries(usual(4, timeout))...),
 		targets:    []target{most("recovered after (s)", 10, 20), most("attempts per call", 1.0, 1.2), least("goodput after", 0.97, 0.85)},
 		run: func(t *testing.T, st strategy, seed uint64, r *result) {
 			s := newServer(seed, nil, silent)
@@ -89,9 +94,20 @@ func metastable() scenario {
 				free = free.Add(seconds(-math.Log(1-s.random.Float64()) / 300))
 				return outcome{took: free.Sub(now)}
 			}
-			c := st.make(s, seed)
+			c, d := st.make(s, seed), newDice(seed+1)
 			good, calls := newTally(), newTally()
-			offer(t.Context(), newDice(seed), 280, 90*time.Second, c.call, func(begin time.Time, ok bool) {
+			offer(t.Context(), newDice(seed), 280, 90*time.Second, func(ctx context.Context) bool {
+				if patient == 0 {
+					return c.call(ctx)
+				}
+				wait := time.Second
+				if d.float() < patient {
+					wait = timeout
+				}
+				ctx, cancel := context.WithTimeout(ctx, wait)
+				defer cancel()
+				return c.call(ctx)
+			}, func(begin time.Time, ok bool) {
 				calls.add(begin)
 				if ok {
 					good.add(time.Now())
