@@ -51,9 +51,14 @@ type Config struct {
 	OpenFor time.Duration
 
 	// MaxOpenFor is the longest time between two probes if any requests come at
-	// all: usually one in a hundred refused requests is a probe. Set it to
-	// OpenFor to probe by the clock alone. Zero: 60 s, or OpenFor if that is
-	// longer.
+	// all. One of a hundred requests that are turned away (or made to wait) is
+	// sent as a probe, but no two within OpenFor, and the first one of an outage
+	// after 5 s at the latest. So many processes together send a dead host one in
+	// a hundred of their requests. How long it takes until a host is found to work
+	// again depends on the traffic and not on the outage: half a second at 200
+	// calls a second, 5 s at 20, up to MaxOpenFor below two. Programs that make few
+	// calls may set it to some seconds. Set it to OpenFor to probe by the clock
+	// alone. Zero: 60 s, or OpenFor if that is longer.
 	MaxOpenFor time.Duration
 
 	// Probes is how many good answers, asked for one at a time unless one is
@@ -61,27 +66,42 @@ type Config struct {
 	// failed for each good one, and the first did not. With a FailureRate less
 	// than that of its probes may have failed, and when that can no longer be, or
 	// when a probe fails and none of the last five calls was good (of the last
-	// Consecutive, if that is fewer), it opens again. Zero: 3.
+	// Consecutive, if that is fewer), it opens again. After a good probe the next
+	// one follows at once. One that is ignored, lost, or ends in a panic does not
+	// count, and the next one goes in its place. If a probe has no answer after
+	// OpenFor, the next one goes as well; each further one waits twice as long.
+	// Zero: 3.
 	Probes int
 
 	// Patience is how long one request may wait for a circuit that is not
-	// closed, counted from when it first had to, if its deadline allows. The
-	// waiting leave in the order they came, first as probes, and when the
-	// circuit has closed at a third of the rate at which they came, at least ten
-	// a second, or faster if the time of one would end before his turn. One whose time runs out may end an open period that has grown, as a
-	// probe, at most once a second and never before the server's Retry-After.
-	// At most 10000 wait for one circuit. An attempt that follows such a wait
-	// costs neither one of the request's attempts nor allowance; nor does one
-	// that follows an OpenFor later when the host has failed Consecutive times
-	// in a row, so that the circuit may be about to open.
+	// closed, counted from when it first had to, if its deadline allows. New
+	// requests wait at the Door, those on their way when the circuit opened at the
+	// Meter, and running retry loops before their next attempt, which then costs
+	// neither one of the request's attempts nor allowance. Loops also wait a moment
+	// when the last calls have failed, from two on if so many are no chance; when
+	// the host has failed Consecutive times in a row, that costs them nothing
+	// either. So their attempts are not used up before the circuit opens. If an
+	// outage is shorter than the callers' deadlines by a second or so, no request
+	// that may be repeated fails because of it, except the very first if calls are
+	// few.
+	//
+	// Those that wait leave in the order in which they came, first as probes, and
+	// when the circuit has closed at a third of the rate at which they came, at
+	// least ten a second, or faster if the time of one would end before its turn.
+	// One whose time runs out may end an open period that has grown, as a probe, at
+	// most once a second and never before the server's Retry-After. At most 10000
+	// wait for one circuit.
 	//
 	// Zero: refuse at once, but in two cases, in which a request waits until its
-	// deadline at most. If the host comes and goes, and there is no Fallback and no
-	// FailureRate, it waits for 20 s at most. If the host is only suspected of
-	// silence, or, again without these two, was silent only to callers whose
-	// deadlines are shorter, it waits for half a Window at most, which is 30 s in a
-	// weir.Transport with the default attempt timeout. The package's documentation
-	// has the rules. 1 ns: always refuse at once.
+	// deadline at most. A host comes and goes if it failed before for 10 s or less,
+	// not by timeouts, and was well for no more than ten times as long since. If
+	// there is no Fallback and no FailureRate, a request waits until such a host
+	// has been away for twice as long as it was before, for 20 s at most. If the
+	// host is only suspected of silence, or, again without these two, was silent
+	// only to callers whose deadlines are shorter, it waits for half a Window at
+	// most, which is 30 s in a weir.Transport with the default attempt timeout. The
+	// package's documentation says what silence is. None of this makes more probes.
+	// 1 ns: always refuse at once.
 	Patience time.Duration
 
 	// RetriesOnly makes a circuit that is not closed refuse retries and

@@ -85,6 +85,12 @@
 //	open -> closed       a suspicion, and anybody was answered
 //	half-open -> closed  the same
 //
+// An open circuit is Open until a request comes; there is no timer unless
+// requests wait. Only the forgetting of a record (its host quiet for a Window,
+// its table full) makes a circuit closed by itself. [Config].MaxOpenFor says which
+// requests are probes, Patience which of them wait for a circuit. The counting is
+// done by github.com/sony/gobreaker/v2.
+//
 // # Chance and collapse
 //
 // A host that fails at random is worth its calls: of those that make three
@@ -105,43 +111,4 @@
 // probe, and the others wait for an answer, until their deadline or for half a
 // Window. This does not hold with FailureRate, RetriesOnly, a Fallback, or a
 // Patience of 1 ns.
-//
-// # Probes
-//
-// One of a hundred requests that are turned away (or made to wait) is sent as a
-// probe, but no two within OpenFor, and at least one per MaxOpenFor if requests
-// come. The first one of an outage is sent after 5 s at the latest. So many
-// processes together send a dead host one in a hundred of their requests. How long
-// it takes until a host is found to work again depends on the traffic and not on
-// the outage: half a second at 200 calls a second, 5 s at 20, up to MaxOpenFor
-// below two. Programs that make few calls may set MaxOpenFor to some seconds. After
-// a good probe the next ones follow at once.
-//
-// An open circuit is Open until a request comes; there is no timer unless
-// requests wait. Only the forgetting of a record (its host quiet for a Window,
-// its table full) makes a circuit closed by itself.
-//
-// A probe that is ignored, lost, or ends in a panic does not count, and the next
-// one goes in its place. If a probe has no answer after OpenFor, the next one goes
-// as well; each further one waits twice as long. The counting is done by
-// github.com/sony/gobreaker/v2.
-//
-// # Waiting
-//
-// Patience is how long a request may wait for a circuit instead of being refused
-// (Config.Patience). New requests wait at the Door, requests that were on their way
-// when the circuit opened wait at the Meter, and running retry loops wait before
-// their next attempt, which then costs them none. Loops also wait a moment when the
-// last calls have failed, from two on if so many are no chance, and from Consecutive
-// on that costs them no attempt, so that their attempts are not used up before the
-// circuit opens. If an outage is shorter than the callers' deadlines by a second
-// or so, no request that may be repeated fails because of it, except the very first
-// if calls are few. Those that wait leave one by one as probes, and then at a third
-// of the rate at which they came, or as much faster as their Patience needs.
-//
-// Without Patience requests are refused, unless the host comes and goes: it failed
-// before for 10 s or less, and was well for no more than ten times as long since.
-// Then they wait until it has been away for twice as long as it was before, or until
-// their deadline. This makes no more probes. A host whose failures are timeouts is
-// not waited for.
 package breaker

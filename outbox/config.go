@@ -19,6 +19,22 @@ type Config struct {
 	// mode if it is wider; its directory must exist. One process at a time
 	// can have it open. One that is killed while it creates the file may
 	// leave a small Path.*.new behind, which nothing needs.
+	//
+	// It is a bbolt database. A write is synced before it counts; a process
+	// killed at any instruction leaves a file that opens and holds all it had
+	// promised. Concurrent writes share one sync. An open outbox needs some 20
+	// bytes of memory for each entry, and the bodies of those on their way.
+	//
+	// While the disk is full nothing more can be kept, which is an error, but
+	// what is kept is still delivered and removed. The file has up to 1 MiB to
+	// spare for that.
+	//
+	// The space of entries that are gone is used again, so the file is as large
+	// as the most it ever held. If more than half of it is free, New writes it
+	// anew, small. So a program that runs for months and once held much can Close
+	// its outbox and open it again. A file made by an earlier version opens as it
+	// is; an earlier version refuses a file of a newer format that has entries in
+	// it.
 	Path string
 
 	// Patterns name the requests that may be kept, as
@@ -99,8 +115,8 @@ type Config struct {
 
 	// Verdict decides about what Drain got for an entry: a response, whose
 	// body it may read but need not close, or an error, without the URL that
-	// http.Client puts around it. The zero Verdict leaves it to the rule in
-	// the package comment. It may be called for several queues at a time.
+	// http.Client puts around it. The zero Verdict leaves it to the rule of
+	// Transport.Drain. It may be called for several queues at a time.
 	// Nil: always that rule.
 	Verdict func(Entry, *http.Response, error) Verdict
 

@@ -92,44 +92,14 @@
 // (A key also tells weir's retry, and net/http, that they may repeat a POST:
 // name a pattern only if its server honours keys, or if twice does no harm.)
 //
-// # The file
-//
-// It is a bbolt database of mode 0600. A write is synced before it counts; a
-// process killed at any instruction leaves a file that opens and holds all it
-// had promised. Concurrent writes share one sync. An open outbox needs some 20
-// bytes of memory for each entry, and the bodies of those on their way.
-//
-// While the disk is full nothing more can be kept, which is an error, but what is
-// kept is still delivered and removed. The file has up to 1 MiB to spare for that.
-//
-// The space of entries that are gone is used again, so the file is as large as the
-// most it ever held. If more than half of it is free, [New] writes it anew, small.
-// So a program that runs for months and once held much can Close its outbox and
-// open it again. A file made by an earlier version opens as it is; an earlier
-// version refuses a file of a newer format that has entries in it.
-//
 // # Draining
 //
 // [Transport.Run] sends what is kept as soon as it can be sent, [Transport.Drain]
 // once what is pending now: up to Config.Concurrency queues side by side, one
 // entry of each at a time, through the base and so under its budgets, pauses,
 // retries and circuits. A server that is down holds up its own queue and no
-// other. A server that hangs does so, too, unless more hang than there are
-// places: then those that answered before go on as they did, and one that was
-// not tried yet waits until each that hangs before it has had 5 s, once (see
-// [Config.Concurrency]). What becomes of an entry:
-//
-//   - a 2xx, or a 303: delivered, and removed;
-//   - an error, 401, 407, 408, 409, 421, 425, 429 or 5xx: later. The entry
-//     stays first of its queue, which waits for Run's next turn or the next
-//     Drain, so that order is kept and a server that is down gets one request
-//     a turn; an open circuit refuses that one before it is sent, and a server
-//     that sent Retry-After is left alone until then, for up to an hour;
-//   - any other answer: dead, because it would be the same the next time. A
-//     redirect is such an answer; only a 307 or 308 to the same host is followed.
-//     An entry is also dead if it costs more than its budget can ever hold, if it
-//     is older than Config.MaxAge, or if Config.MaxTries answers said "later"
-//     (only answers that speak of the entry count, not of load or credentials).
+// other; [Config.Concurrency] says what happens if many hang. [Transport.Drain]
+// says which answers deliver an entry, leave it for later, or set it aside as dead.
 //
 // Dead entries are set aside, so that they do not block those behind them.
 // [Transport.DeadLetters] lists them with a reason. They count towards the bounds

@@ -25,6 +25,19 @@ const maxSettling = 16
 // entries are sent at least once, each time with the key they were first sent
 // with.
 //
+// What becomes of an entry, unless Config.Verdict decides otherwise:
+//
+//   - a 2xx, or a 303: delivered, and removed;
+//   - an error, 401, 407, 408, 409, 421, 425, 429 or 5xx: later. The entry
+//     stays first of its queue, which waits for Run's next turn or the next
+//     Drain, so that order is kept and a server that is down gets one request
+//     a turn; an open circuit refuses that one before it is sent;
+//   - any other answer: dead, because it would be the same the next time. A
+//     redirect is such an answer; only a 307 or 308 to the same host is followed.
+//     An entry is also dead if it costs more than its budget can ever hold, if it
+//     is older than Config.MaxAge, or if Config.MaxTries answers said "later"
+//     (only answers that speak of the entry count, not of load or credentials).
+//
 // The requests carry ctx's values: a throttle.WithPriority below zero lets live
 // requests go first.
 //

@@ -18,7 +18,7 @@ import (
 type Verdict int
 
 const (
-	Default   Verdict = iota // as the package comment says
+	Default   Verdict = iota // as Transport.Drain says
 	Delivered                // done: the entry is removed
 	Later                    // it stays first of its queue, whose others wait behind it
 	Dead                     // it is set aside, and its queue goes on
