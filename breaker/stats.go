@@ -45,7 +45,7 @@ func (c *Circuits) Stats() Stats {
 	c.mu.Unlock()
 	if home := c.home.Load(); home != nil {
 		s.Kept = home.Len()
-		home.All(func(e *hosts.Entry) {
+		home.Each(func(e *hosts.Entry) {
 			if r := c.record(&e.Value); r != nil {
 				for _, cir := range r.all() {
 					if _, held := forced[r.host]; !held && cir.cfg == c.settings(r.host) {

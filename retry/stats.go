@@ -107,19 +107,14 @@ func (t *Transport) Stats() Stats {
 // StatsOf is the part of one host, by its canonical name; false: nothing is known
 // of it. It is for those who look at few of many hosts.
 func (t *Transport) StatsOf(name string) (s HostStats, ok bool) {
+	var e *hosts.Entry
 	if name == "*" {
-		t.link.Hosts.All(func(e *hosts.Entry) {
-			if h, is := e.Value.Occupant(hosts.Retry).(*host); is && e.Overflow {
-				s, ok = t.hostStats(e, h, time.Now()), true
-			}
-		})
-		return s, ok
-	}
-	e := t.link.Hosts.Find(name)
-	if e == nil {
+		e = t.link.Hosts.Overflow()
+	} else if e = t.link.Hosts.Find(name); e == nil {
 		return s, false
+	} else {
+		defer e.Release()
 	}
-	defer e.Release()
 	h, ok := e.Value.Occupant(hosts.Retry).(*host)
 	if ok {
 		s = t.hostStats(e, h, time.Now())

@@ -87,9 +87,10 @@ func (t *Transport) Stats() Stats { return t.StatsOf(nil) }
 
 // StatsOf is Stats of the hosts and partitions for which want returns true, and of
 // all that share a record as there was no room. It is for those who look at many
-// hosts often: stamp changes when a request is made, ends, waits or is refused,
-// with a pause by hand and with new budgets, and as long as it is the same only
-// what time brings can have changed: what is left of budgets, or the end of a pause.
+// hosts often: stamp changes when a request is made, ends, waits or is refused, with
+// a pause by hand, and with new budgets when the next request meets them. As long as
+// it is the same only what time brings can have changed: what is left of budgets, or
+// the end of a pause.
 // want is called under no lock; nil: all are wanted.
 func (t *Transport) StatsOf(want func(host, partition string, stamp uint64) bool) Stats {
 	var s Stats
@@ -98,38 +99,48 @@ func (t *Transport) StatsOf(want func(host, partition string, stamp uint64) bool
 		s.Hosts = make([]HostStats, 0, t.hosts.Len()+parts)
 	}
 	paused := make(map[string]*queue.Account) // gates of hosts, whose partitions rest too
-	add := func(r *record, host, partition string) {
-		if want != nil {
-			e := r.lock()
-			stamp := r.stamp()
-			if parts > 0 && partition == "" {
-				r.gate(e, paused)
-			}
-			e.Unlock()
-			if !want(host, partition, stamp) {
-				return
-			}
-		}
-		e, _, now := r.current()
-		defer e.Unlock()
+	gate := func(e *queue.Domain, r *record, partition string) {
 		if parts > 0 && partition == "" {
 			r.gate(e, paused)
+		}
+	}
+	wanted := func(r *record, host, partition string) bool {
+		if want == nil {
+			return true
+		}
+		e := r.lock()
+		stamp := r.stamp()
+		gate(e, r, partition)
+		e.Unlock()
+		return want(host, partition, stamp)
+	}
+	add := func(r *record, host, partition string) {
+		e, _, now := r.current()
+		defer e.Unlock()
+		if want == nil { // else it is known
+			gate(e, r, partition)
 		}
 		h := r.stats(now, paused[host])
 		h.Partition = partition
 		s.Hosts = append(s.Hosts, h)
 	}
 	t.hosts.Each(func(entry *hosts.Entry) {
-		o := entry.Value.Occupant(hosts.Throttle)
-		if o == nil {
+		if !entry.Value.Has(hosts.Throttle) {
 			return
 		}
-		r := o.(*record)
-		if entry.Overflow {
+		calm := false // nothing has happened since n changed
+		if want != nil && parts == 0 && !entry.Overflow {
+			n, held := entry.Uses()
+			if calm = !held; calm && !want(entry.Key, "", uint64(n)) {
+				return
+			}
+		}
+		switch r := entry.Value.Occupant(hosts.Throttle).(*record); {
+		case entry.Overflow:
 			s.Hosts = r.overflows(s.Hosts)
-			return
+		case calm || wanted(r, entry.Key, ""):
+			add(r, entry.Key, "")
 		}
-		add(r, entry.Key, "")
 	})
 	t.parts.Each(func(entry *table.Entry[record]) {
 		switch r := &entry.Value; {
@@ -137,7 +148,9 @@ func (t *Transport) StatsOf(want func(host, partition string, stamp uint64) bool
 		case entry.Overflow:
 			s.Hosts = r.overflows(s.Hosts)
 		default:
-			add(r, r.host, strings.TrimPrefix(r.key, r.host+"#"))
+			if part := strings.TrimPrefix(r.key, r.host+"#"); wanted(r, r.host, part) {
+				add(r, r.host, part)
+			}
 		}
 	})
 	return s

@@ -101,6 +101,9 @@ func (h *Host) Occupant(s Slot) Occupant {
 	return nil
 }
 
+// Has reports whether anything stands in slot s, without a look at it.
+func (h *Host) Has(s Slot) bool { return h.slots[s].Load() != nil }
+
 // Occupy puts o into slot s if it is free and returns what stands there now.
 func (h *Host) Occupy(s Slot, o Occupant) Occupant {
 	if h.slots[s].CompareAndSwap(nil, &o) {

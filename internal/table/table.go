@@ -46,8 +46,14 @@ type Entry[V any] struct {
 	Value    V
 	Overflow bool // shared by all keys for which there is no room
 	refs     atomic.Int32
-	touched  atomic.Bool // acquired again since the hand passed
+	marks    atomic.Uint32 // touched, used
+	uses     atomic.Uint32 // see Uses
 }
+
+const (
+	touched = 1 << iota // acquired again since the hand passed
+	used                // acquired since Uses was called
+)
 
 type shard[V any] struct {
 	index atomic.Pointer[index[V]] // of ring; changed under mu only
@@ -116,6 +122,8 @@ func (t *Table[V]) Acquire(key string, now time.Time) *Entry[V] {
 	}
 	e = &Entry[V]{Key: key, Value: t.fresh(key)}
 	e.refs.Store(1)
+	e.marks.Store(used)
+	e.uses.Store(uint32(now.UnixNano())) // not what it was of an entry of that key that was dropped
 	t.insert(s, h, e)
 	s.ring = append(s.ring, e)
 	return e
@@ -144,10 +152,26 @@ func (t *Table[V]) Glance(key string) *Entry[V] {
 // is called under a lock that idle takes, too: until that is given up e is not
 // dropped, nor after that if it is not idle then.
 func (e *Entry[V]) Visit() bool {
-	if !e.touched.Load() {
-		e.touched.Store(true)
-	}
+	e.mark()
 	return !e.dropped()
+}
+
+// mark notes that e is used. It writes only what is not noted yet.
+func (e *Entry[V]) mark() {
+	if e.marks.Load() != touched|used {
+		e.marks.Store(touched | used)
+	}
+}
+
+// Uses is a number that has changed if e was acquired or visited since it was called
+// last, and whether anybody holds e now: then more may follow without a change. A
+// change that is being made just now may show at the next call only.
+func (e *Entry[V]) Uses() (n uint32, held bool) {
+	if e.marks.Load()&used != 0 {
+		e.marks.And(^uint32(used))
+		e.uses.Add(1)
+	}
+	return e.uses.Load(), e.refs.Load() != 0
 }
 
 // dropped reports that e is in its table no more.
@@ -159,14 +183,12 @@ func (e *Entry[V]) Hold() bool {
 		e.refs.Add(-1)
 		return false
 	}
-	if !e.touched.Load() {
-		e.touched.Store(true)
-	}
+	e.mark()
 	return true
 }
 
 // Find returns the entry of key without making one; nil if there is none.
-// The caller releases what it finds.
+// The caller releases what it finds. That does not count for Uses.
 func (t *Table[V]) Find(key string) *Entry[V] {
 	h := t.hash(key)
 	s := t.shardOf(h)
@@ -194,37 +216,33 @@ func (t *Table[V]) Len() int {
 	return n
 }
 
-// All calls f for each entry, the overflow last, holding no lock during f.
-func (t *Table[V]) All(f func(e *Entry[V])) {
-	for i := range t.shards {
-		s := &t.shards[i]
-		s.mu.Lock()
-		held := make([]*Entry[V], len(s.ring))
-		copy(held, s.ring)
-		for _, e := range held {
-			e.refs.Add(1)
-		}
-		s.mu.Unlock()
-		for _, e := range held {
-			f(e)
-			e.Release()
-		}
-	}
-	f(&t.overflow)
-}
+// Overflow is the entry that all keys share for which there is no room.
+func (t *Table[V]) Overflow() *Entry[V] { return &t.overflow }
+
+// All calls f for each entry, the overflow last, holding no lock during f. It does not
+// count for Uses.
+func (t *Table[V]) All(f func(e *Entry[V])) { t.each(true, f) }
 
 // Each is All without holding the entries, for those who look at many and do not
 // mind if one is dropped meanwhile: nothing is written of any.
-func (t *Table[V]) Each(f func(e *Entry[V])) {
+func (t *Table[V]) Each(f func(e *Entry[V])) { t.each(false, f) }
+
+func (t *Table[V]) each(hold bool, f func(e *Entry[V])) {
 	var list []*Entry[V]
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.mu.Lock()
 		list = append(list[:0], s.ring...)
+		for i := 0; hold && i < len(list); i++ {
+			list[i].refs.Add(1)
+		}
 		s.mu.Unlock()
 		for _, e := range list {
-			if !e.dropped() {
-				f(e)
+			if !hold && e.dropped() {
+				continue
+			}
+			if f(e); hold {
+				e.Release()
 			}
 		}
 	}
@@ -239,7 +257,7 @@ func (t *Table[V]) room(s *shard[V], now time.Time) bool {
 			s.hand = 0
 		}
 		e := s.ring[s.hand]
-		if e.touched.Swap(false) || e.refs.Load() != 0 || !t.idle(&e.Value, now) || !e.drop() {
+		if e.marks.And(^uint32(touched))&touched != 0 || e.refs.Load() != 0 || !t.idle(&e.Value, now) || !e.drop() {
 			s.hand++
 			continue
 		}
@@ -259,7 +277,7 @@ func (e *Entry[V]) drop() bool {
 	if !e.refs.CompareAndSwap(0, dead) {
 		return false
 	}
-	if e.touched.Load() {
+	if e.marks.Load()&touched != 0 {
 		e.refs.Add(-dead)
 		return false
 	}

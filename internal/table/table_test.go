@@ -351,3 +351,36 @@ func TestEntriesUsedMeanwhileAreNotDropped(t *testing.T) {
 		}
 	}
 }
+
+// Whoever looks again and again sees which entries were used meanwhile, however many
+// look: to look, and to find, is not to use.
+func TestUsesTellWhatWasUsed(t *testing.T) {
+	tab := accounts(10)
+	e := tab.Acquire("a", time.Now())
+	last, held := e.Uses()
+	if !held {
+		t.Error("nobody is said to hold it")
+	}
+	e.Release()
+	for _, test := range []struct {
+		name string
+		do   func()
+		want bool
+	}{
+		{"nothing", func() {}, false},
+		{"found", func() { tab.Find("a").Release() }, false},
+		{"one of all", func() { tab.All(func(*Entry[*account]) {}) }, false},
+		{"looked at", func() { tab.Each(func(e *Entry[*account]) { e.Uses() }) }, false},
+		{"acquired", func() { tab.Acquire("a", time.Now()).Release() }, true},
+		{"acquired, and looked at by another", func() { tab.Seen("a").Release(); e.Uses() }, true},
+		{"visited", func() { tab.Glance("a").Visit() }, true},
+		{"nothing more", func() {}, false},
+	} {
+		test.do()
+		n, held := e.Uses()
+		if got := n != last; got != test.want || held {
+			t.Errorf("%s: used: %t, held: %t", test.name, got, held)
+		}
+		last = n
+	}
+}
