@@ -1,6 +1,10 @@
 package throttle
 
-import "github.com/weirhttp/weir/throttle/internal/queue"
+import (
+	"slices"
+
+	"github.com/weirhttp/weir/throttle/internal/queue"
+)
 
 const (
 	poolLooks = 16   // how many pools a newcomer may look at to make room
@@ -52,18 +56,14 @@ func (t *Transport) stranger(now instant, name string, r *record) bool {
 	return false
 }
 
-// dropPools makes room by forgetting accounts that are full and that nobody
-// draws on who waits, none of part's. The records that have them get others
+// dropPools makes room by forgetting accounts that are full and that nobody draws on
+// who waits, none of part's. The records that have them get others
 // when they are used.
 func (t *Transport) dropPools(now instant, part string) bool {
-	drawn, known := t.domains.Shared.Shared()
-	if !known {
-		return false
-	}
 	n := len(t.pools)
 	t.looks = min(t.looks+poolLooks, mostLooks)
 	for k, p := range t.pools {
-		if k.part != part && (k.part != "" || t.budgets.Load().pools[k.pool] == nil) && p.idle(now) && !p.among(drawn) {
+		if k.part != part && (k.part != "" || t.budgets.Load().pools[k.pool] == nil) && p.idle(now) && !slices.ContainsFunc(p.accounts, t.domains.Shared.Drawn) {
 			delete(t.pools, k)
 		}
 		if t.looks--; t.looks <= 0 {
@@ -87,14 +87,4 @@ func (p *pooled) idle(now instant) bool {
 		}
 	}
 	return true
-}
-
-// among reports whether one of p's accounts is in the set.
-func (p *pooled) among(set map[*queue.Account]bool) bool {
-	for _, a := range p.accounts {
-		if set[a] {
-			return true
-		}
-	}
-	return false
 }

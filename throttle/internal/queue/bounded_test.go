@@ -44,6 +44,7 @@ func (m counted) State(now meter.Instant) meter.State {
 type throng struct {
 	*shop
 	asked tally
+	pool  *Account // of no group; nobody has to wait for it
 	now   meter.Instant
 	all   []*Waiter
 }
@@ -57,7 +58,7 @@ const (
 )
 
 func newThrong(t *testing.T, set func(i int, q *Request), p Patience) *throng {
-	th := &throng{shop: newShop(), now: 1}
+	th := &throng{shop: newShop(), now: 1, pool: &Account{Meter: meter.Open{}, Label: &Label{Unit: "requests"}}}
 	for range 2 {
 		th.add(rateOf(1, 1))
 	}
@@ -69,6 +70,7 @@ func newThrong(t *testing.T, set func(i int, q *Request), p Patience) *throng {
 	p.Ctx, p.Queue, p.Full = context.Background(), throngs, p.Most
 	for i := range throngs {
 		q := th.request(uint64(i + 1))
+		q.By = th
 		set(i, q)
 		th.step(t, "a newcomer", 30, func() {
 			w, _, r := th.Queue(th.now, q, th.Needs(1, nil), &p)
@@ -87,7 +89,7 @@ func (th *throng) add(m *meter.Rated) {
 
 func (th *throng) Needs(now meter.Instant, buf []Need) []Need {
 	th.asked.n++
-	return th.shop.Needs(now, buf)
+	return append(th.shop.Needs(now, buf), Need{Account: th.pool, N: 1})
 }
 
 // step does what, and checks that it asks at most so much.
@@ -110,6 +112,9 @@ func (th *throng) rest(t *testing.T, name string) (slices int) {
 	}
 	if err := th.Check(); err != nil {
 		t.Error(err)
+	}
+	if th.crowd != nil && th.crowd.drawn[th.pool] != th.Waiting {
+		t.Errorf("%d draw on the pool, want the %d that wait", th.crowd.drawn[th.pool], th.Waiting)
 	}
 	return slices
 }
@@ -190,6 +195,7 @@ func TestWorkUnderTheLockIsBounded(t *testing.T) {
 			for _, w := range th.all {
 				th.step(t, "one that gives up", 30, func() { th.Abandon(1, w) })
 			}
+			th.rest(t, "the rest")
 		},
 		"as many priorities": func(t *testing.T) {
 			th := newThrong(t, func(i int, q *Request) { q.Priority, q.Lane = i*7919%1_000_003, strconv.Itoa(i%3) }, long)

@@ -44,8 +44,9 @@ type crowd struct {
 	timer  *time.Timer            // for expiry
 	wake   meter.Instant          // when timer fires; Never: it does not
 
-	lists   []*waitlist // all
-	redraws []*Group    // to be gone on with, and so are reviews and what is dirty
+	lists   []*waitlist      // all
+	drawn   map[*Account]int // without a group: so many draw on it, whether they wait for it or not
+	redraws []*Group         // to be gone on with, and so are reviews and what is dirty
 	reviews []*review
 	working bool // a timer goes on with them
 }
@@ -163,6 +164,9 @@ func (e *Domain) hand(to *Domain) {
 	}
 	for _, l := range c.lists {
 		x.enroll(l)
+	}
+	for a, n := range c.drawn {
+		x.draw(a, n)
 	}
 	x.dirty = append(x.dirty, c.dirty...)
 	x.redraws, x.reviews = append(x.redraws, c.redraws...), append(x.reviews, c.reviews...)

@@ -119,10 +119,10 @@ func (e *Domain) try(now meter.Instant, w *Waiter) bool {
 	if w.UpTo > 1 {
 		stretch(now, w.Needs, w.UpTo)
 	}
-	w.Needs = w.Needs[:len(w.Needs)-w.gateCount()] // which counted for the wait alone
-	Charge(now, w.Needs, w.Held)
 	w.granted = true
 	e.leave(w)
+	w.Needs = w.Needs[:len(w.Needs)-w.gateCount()] // which counted for the wait alone
+	Charge(now, w.Needs, w.Held)
 	w.done(now)
 	return true
 }

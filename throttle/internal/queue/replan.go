@@ -58,7 +58,9 @@ func (e *Domain) renew(now meter.Instant, w *Waiter) {
 		return
 	}
 	w.version = w.Group.version
+	e.crowd.count(w, -1)
 	w.Needs = w.gates(w.By.Needs(now, w.Needs[:0]))
+	e.crowd.count(w, 1)
 	for i := len(w.places) - 1; i >= 0; i-- {
 		if k := w.places[i]; drawn(w.Needs, k.list.account) != k.units {
 			e.unclaim(k, false)

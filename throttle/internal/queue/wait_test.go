@@ -230,26 +230,27 @@ func TestWhatCanNeverGoIsRefused(t *testing.T) {
 	})
 }
 
-// The accounts that hosts share are known if all who wait have an end.
-func TestSharedAccountsOfThoseWhoWait(t *testing.T) {
+// It is known on which accounts without a group somebody draws who waits, also for
+// another.
+func TestAccountsThatThoseWhoWaitDrawOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlay(t)
-		own, pool := p.rate(1, time.Second), p.rate(1, time.Second)
+		own, pool := p.rate(1, 20*time.Second), p.rate(1, time.Second)
 		pool.Group = nil
 		p.e.Lock()
 		defer p.e.Unlock()
-		if drawn, known := p.e.Shared(); len(drawn) != 0 || !known {
-			t.Errorf("%v, %t where nobody waits", drawn, known)
+		if p.e.Drawn(pool) {
+			t.Error("drawn on where nobody waits")
 		}
-		p.enters(own, pool)
+		p.enters(own)
 		w := p.waits(own, pool)
 		p.waits(own)
-		if drawn, known := p.e.Shared(); len(drawn) != 1 || !drawn[pool] || !known {
-			t.Errorf("%v, %t, want the pool", drawn, known)
+		if !p.e.Drawn(pool) || pool.Waited() {
+			t.Errorf("drawn on: %t, want it; waited for: %t", p.e.Drawn(pool), pool.Waited())
 		}
 		p.e.Abandon(p.e.Now(), w)
-		if drawn, known := p.e.Shared(); len(drawn) != 0 || !known {
-			t.Errorf("%v, %t once it has gone", drawn, known)
+		if p.e.Drawn(pool) {
+			t.Error("drawn on once it has gone")
 		}
 	})
 }

@@ -191,15 +191,40 @@ func (e *Domain) list(now meter.Instant, w *Waiter) {
 	s.line.ranks.insert(w)
 	s.Waiting++
 	e.Waiting++
-	if c := e.gather(); w.expires != meter.Never {
+	c := e.gather()
+	c.count(w, 1)
+	if w.expires != meter.Never {
 		heap.Push(&c.expiry, w)
 		e.watch(now)
 	}
 }
 
+// count notes of the accounts without a group which w draws on that n more do.
+func (c *crowd) count(w *Waiter, n int) {
+	for i := range w.Needs {
+		if a := w.Needs[i].Account; a.Group == nil {
+			c.draw(a, n)
+		}
+	}
+}
+
+func (c *crowd) draw(a *Account, n int) {
+	if c.drawn == nil {
+		c.drawn = make(map[*Account]int)
+	}
+	if c.drawn[a] += n; c.drawn[a] == 0 {
+		delete(c.drawn, a)
+	}
+}
+
+// Drawn reports whether somebody who waits draws on a, which has no group, even if
+// another account is what is waited for.
+func (e *Domain) Drawn(a *Account) bool { return e.crowd != nil && e.crowd.drawn[a] > 0 }
+
 // unlist undoes list.
 func (e *Domain) unlist(w *Waiter) {
 	s := w.Group
+	e.crowd.count(w, -1)
 	if s.line.ranks.remove(w); s.line.ranks.root == nil {
 		s.line = nil
 	}
@@ -264,24 +289,4 @@ func (e *Domain) refuse(now meter.Instant, w *Waiter, r *Refusal) {
 	w.refused = r
 	e.leave(w)
 	w.done(now)
-}
-
-// Shared returns the accounts without a group that those who wait draw on; known
-// is false if there may be more.
-func (e *Domain) Shared() (drawn map[*Account]bool, known bool) {
-	drawn = make(map[*Account]bool)
-	if e.crowd == nil {
-		return drawn, true
-	}
-	if e.Waiting > len(e.crowd.expiry.a) {
-		return nil, false // some wait whom the heap does not know
-	}
-	for _, w := range e.crowd.expiry.a {
-		for _, d := range w.Needs {
-			if d.Account.Group == nil {
-				drawn[d.Account] = true
-			}
-		}
-	}
-	return drawn, true
 }
