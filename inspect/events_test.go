@@ -413,7 +413,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	b.Run("view", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if n := len(view(w, time.Now()).Hosts); n != 10000 {
+			if n := len(allOf(newWatch(w), atOnce)); n != 10000 {
 				b.Fatal(n)
 			}
 		}

@@ -135,14 +135,12 @@ func typed(files http.Handler) http.Handler {
 	})
 }
 
-// stats answers with all hosts, one after the other: a hundred thousand need no
-// buffer of a hundred megabytes. Its form is that of a Snapshot.
+// stats answers with all hosts, one after the other, of which few are copied at a
+// time: a hundred thousand need no hundred megabytes. Its form is that of a Snapshot.
 func (h *handler) stats(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	s := h.watch.view(time.Now())
-	hosts := s.Hosts
-	s.Hosts = []*Host{}
-	frame, err := json.Marshal(s)
+	now := time.Now()
+	frame, err := json.Marshal(Snapshot{At: now, Bounds: bounds(), Hosts: []*Host{}, Outbox: kept(h.watch.outbox, now)})
 	if err != nil {
 		http.Error(w, "inspect: "+err.Error(), http.StatusInternalServerError)
 		return
@@ -152,17 +150,19 @@ func (h *handler) stats(w http.ResponseWriter, _ *http.Request) {
 	out := bufio.NewWriterSize(w, 32<<10)
 	out.Write(before)
 	out.WriteString(list)
-	for i, host := range hosts {
-		text, err := json.Marshal(host)
-		if err != nil {
-			return // a text that ends early is no JSON
+	comma := ""
+	h.watch.all(now, atOnce, func(host *Host) bool {
+		var text []byte
+		if text, err = json.Marshal(host); err != nil {
+			return false // a text that ends early is no JSON
 		}
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		if _, err := out.Write(text); err != nil {
-			return // nobody reads it
-		}
+		out.WriteString(comma)
+		comma = ","
+		_, err = out.Write(text) // an error: nobody reads it
+		return err == nil
+	})
+	if err != nil {
+		return
 	}
 	out.Write(after)
 	out.WriteByte('\n')

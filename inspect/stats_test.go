@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -341,13 +342,53 @@ func TestStatsAsOneText(t *testing.T) {
 			w := transport(t, answers{}, weir.Config{Throttle: budget("5/s")})
 			meet(t, w, n)
 			h := Handler(w, Config{Outbox: queues{{Queue: "hosts\":[", Pending: 1}}}).(*handler)
-			want, err := json.Marshal(h.watch.view(time.Now()))
+			all := Snapshot{At: time.Now(), Bounds: bounds(), Hosts: allOf(h.watch, n+1), Outbox: kept(h.watch.outbox, time.Now())}
+			want, err := json.Marshal(all)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := strings.TrimSpace(ask(h, "GET", "/stats.json", nil).Body.String()); got != string(want) {
 				t.Errorf("%d hosts: got\n%s\nwant\n%s", n, got, want)
 			}
+		}
+	})
+}
+
+// allOf are all hosts, so many of which are looked at at once.
+func allOf(w *watch, atOnce int) []*Host {
+	list := []*Host{}
+	w.all(time.Now(), atOnce, func(h *Host) bool {
+		list = append(list, h)
+		return true
+	})
+	return list
+}
+
+// However few hosts are looked at at once, all are there once and in order: those
+// with a record of their own, those that share one, and those with a circuit alone.
+func TestAllHostsAFewAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := transport(t, answers{}, weir.Config{Throttle: throttle.Config{
+			Default: throttle.MustParseBudget("5/h burst 5"), MaxKeys: 8,
+		}})
+		meet(t, w, 12)
+		for _, name := range []string{"a.example", "others", "z.example"} {
+			w.Circuits().Force(name, breaker.Open)
+		}
+		watch := newWatch(w)
+		want := allOf(watch, 1000)
+		if len(want) != 8+1+3 || !slices.IsSortedFunc(want, byName) {
+			t.Fatalf("%d hosts: %+v", len(want), want)
+		}
+		for _, atOnce := range []int{1, 2, 3, 7, 8, 9} {
+			if got := allOf(watch, atOnce); !reflect.DeepEqual(got, want) {
+				t.Errorf("%d at once: %d hosts, want %d", atOnce, len(got), len(want))
+			}
+		}
+		n := 0
+		watch.all(time.Now(), 2, func(*Host) bool { n++; return n < 3 })
+		if n != 3 {
+			t.Errorf("%d hosts for one who stops after 3", n)
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -113,22 +112,8 @@ type Circuit struct {
 	Waiting  int     `json:"waiting"`
 }
 
-// view takes a snapshot of t.
-func view(t *weir.Transport, now time.Time) Snapshot {
-	stats := t.Stats()
-	circuits := worst(stats.Breaker.Circuits)
-	s := Snapshot{At: now, Bounds: bounds(), Hosts: hostsOf(&stats, circuits, now)}
-	met := make(map[string]bool, len(circuits))
-	for _, h := range s.Hosts {
-		met[h.Name] = true
-	}
-	s.Hosts = append(s.Hosts, unmet(circuits, func(name string) bool { return met[name] }, now)...)
-	slices.SortFunc(s.Hosts, byName)
-	return s
-}
-
 func byName(a, b *Host) int {
-	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Partition, b.Partition))
+	return keyOf(a).compare(keyOf(b))
 }
 
 // hostsOf are the hosts of stats, in its order.

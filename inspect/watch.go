@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/throttle"
 )
 
 const (
@@ -48,6 +50,10 @@ type watch struct {
 
 // key names a host or partition.
 type key struct{ name, partition string }
+
+func (k key) compare(o key) int {
+	return cmp.Or(cmp.Compare(k.name, o.name), cmp.Compare(k.partition, o.partition))
+}
 
 func keyOf(h *Host) key { return key{h.Name, h.Partition} }
 
@@ -182,13 +188,62 @@ func (w *watch) arrange() {
 	}
 }
 
-func (w *watch) view(now time.Time) Snapshot {
-	s := view(w.t, now)
-	for _, l := range w.limiters {
-		s.Hosts = append(s.Hosts, l.rows()...)
+// atOnce is how many hosts of the transport stats.json looks at before it sends them.
+// Their copies take some 36 MB; with fewer, all hosts are passed by more often.
+const atOnce = 10000
+
+// all calls yield for all hosts in turn, in the order of a Snapshot, until it returns
+// false. It looks at so many of the transport's at once.
+func (w *watch) all(now time.Time, atOnce int, yield func(h *Host) bool) {
+	circuits := worst(w.t.Circuits().Stats().Circuits)
+	var keys []key
+	met := make(map[string]bool, len(circuits))
+	stats := w.t.StatsOf(func(name, partition string, _ uint64) bool {
+		if keys = append(keys, key{name, partition}); circuits[name] != nil {
+			met[name] = true
+		}
+		return false
+	})
+	more := append(hostsOf(&stats, circuits, now), unmet(circuits, func(name string) bool { return met[name] }, now)...) // of all that share a record, and of none
+	slices.SortFunc(keys, key.compare)
+	var from key // of the part that is looked at next
+	for last := false; !last; {
+		last = len(keys) <= atOnce
+		var end key
+		if !last {
+			keys = keys[atOnce:]
+			end = keys[0]
+		}
+		in := func(k key) bool { return k.compare(from) >= 0 && (last || k.compare(end) < 0) }
+		stats := w.t.StatsOf(func(name, partition string, _ uint64) bool { return in(key{name, partition}) })
+		stats.Throttle.Hosts = slices.DeleteFunc(stats.Throttle.Hosts, func(h throttle.HostStats) bool { return h.Overflow })
+		list := hostsOf(&stats, circuits, now)
+		for _, h := range more {
+			if in(keyOf(h)) {
+				list = append(list, h)
+			}
+		}
+		slices.SortFunc(list, byName)
+		if !each(list, yield) {
+			return
+		}
+		from = end
 	}
-	s.Outbox = kept(w.outbox, now)
-	return s
+	for _, l := range w.limiters {
+		if !each(l.rows(), yield) {
+			return
+		}
+	}
+}
+
+// each calls yield until it returns false, and reports whether it never did.
+func each(list []*Host, yield func(h *Host) bool) bool {
+	for _, h := range list {
+		if !yield(h) {
+			return false
+		}
+	}
+	return true
 }
 
 // told is a host as it was at the last look, and as it was when its counts
