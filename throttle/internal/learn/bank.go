@@ -31,7 +31,7 @@ type candidate struct {
 }
 
 func (c *candidate) alike(d *candidate) bool {
-	if c.family != d.family || c.refused != d.refused {
+	if c.family != d.family || c.refused != d.refused || c.again != d.again || c.ban != d.ban {
 		return false
 	}
 	if c.family == atOnce {
@@ -68,6 +68,7 @@ type bank struct {
 	doubts    int         // acceptances against such, since all were judged
 	bears     int         // so many before all are judged again; twice as many each time, until a refusal
 	patience  int         // surprises until a search; twice as many after each that a refusal did not start
+	shut      [2]spread   // how long bans may be: of those that the first refusal begins, and each anew; zero: none was seen
 	surprises int         // acceptances that the leader had no room for, since it leads
 }
 
@@ -192,7 +193,7 @@ func (b *bank) send(now Instant, n, busy int) {
 			c.level = b.work * float64(busy)
 		}
 		c.pass(&c.state, at, b.log, b.half)
-		if c.peek(c.state, at+b.slack, b.log, b.half)+float64(n) > c.size+1e-3 {
+		if c.barred > at || c.peek(c.state, at+b.slack, b.log, b.half)+float64(n) > c.size+1e-3 {
 			l.against |= 1 << i
 		}
 		c.add(&c.state, at, float64(n))

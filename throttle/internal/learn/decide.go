@@ -35,8 +35,7 @@ const (
 	riskEarned = .005 // and in addition for each that was accepted since the last refusal; with .02, no difference on train
 	lateBy     = 1.25
 	unsure     = .5  // weighs the leader, and no wait was named: then none is longer than
-	shortWait  = 8e9 // or than
-	shortPart  = 6   // of the time since the first refusal, so that who waits learns soon that it is over
+	shortWait  = 8e9 // or than the time since the first refusal, so that who waits learns soon that it is over
 	mostOf     = .5
 	knownAt    = .7  // of the weights, and a stated limit's flow is known
 	surely     = .9  // accepted, what is sent although a stated limit is spent
@@ -166,6 +165,7 @@ func (b *bank) knows(g *stated) bool {
 type chance struct {
 	at     Instant
 	weight float64
+	price  float64 // of a refusal, if it is the server's, as price
 }
 
 // price is what a refusal costs those who wait, in nanoseconds: units of the believed
@@ -185,19 +185,21 @@ func (m *mind) price(now Instant) float64 {
 func (m *mind) decide(now Instant, n, waiting int) Plan {
 	var buf [maxCandidates]chance
 	k := 0
-	total := 0.0
+	total, dear := 0.0, 0.0 // dear: sum over those that have no room of their weights times prices
+	price := m.price(now)
 	for i := range m.bank.of {
 		c := &m.bank.of[i]
 		if c.weight < .004 && i > 0 {
 			break
 		}
-		buf[k] = chance{m.bank.ready(c, now, float64(n)), c.weight}
+		buf[k] = chance{m.bank.ready(c, now, float64(n)), c.weight, max(price, float64(c.ban))}
 		total += c.weight
+		dear += c.weight * buf[k].price
 		k++
 	}
 	ch := buf[:k]
 	slices.SortFunc(ch, func(a, b chance) int { return cmp.Compare(a.at, b.at) })
-	price, behind := m.price(now), 1+forThose*float64(min(waiting, mostQueue))
+	behind := 1 + forThose*float64(min(waiting, mostQueue))
 	best, cost, p := 0, math.Inf(1), 0.0
 	sure, vain := 0.0, 0.0 // vain: sum over those that have room of their weights times how long they have had it
 	most := ch[k-1].at
@@ -206,10 +208,11 @@ func (m *mind) decide(now Instant, n, waiting int) Plan {
 			vain += sure * float64(ch[i].at-ch[i-1].at)
 		}
 		sure += ch[i].weight / total
+		dear -= ch[i].weight * ch[i].price
 		if sure >= mostOf {
 			most = min(most, ch[i].at)
 		}
-		if x := behind*vain + (1-sure)*price; x < cost-1 {
+		if x := behind*vain + max(0, dear)/total; x < cost-1 {
 			best, cost, p = i, x, sure
 		}
 	}
@@ -220,7 +223,7 @@ func (m *mind) decide(now Instant, n, waiting int) Plan {
 	}
 	last := max(m.refused, m.sentAt)
 	if m.paused == 0 && m.bank.of[0].weight < unsure {
-		at = min(at, max(now, last+max(shortWait, (m.refused-m.streak)/shortPart)))
+		at = min(at, max(now, last+max(shortWait, m.refused-m.streak)))
 	}
 	if m.most > 0 && at > last+m.most {
 		at = max(now, last+m.most)

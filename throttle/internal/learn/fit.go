@@ -10,6 +10,7 @@ type slot struct {
 	level   float64 // -1: the last slot, which no refusal ends
 	late    float64 // least level found by later refusals of the epoch; -1: none
 	void    bool    // nothing can be said of this refusal
+	broken  bool    // something was accepted during a ban
 	fade    bool    // the log does not reach back far enough to judge it
 }
 
@@ -67,6 +68,7 @@ func (p *replay) run(s *shape, r *record, t timing) {
 		} else if l.refused > 0 {
 			early = s.peek(st, l.at+t.half-t.slack, r.log, t.half) // before what is about to go by does
 		}
+		cur.broken = cur.broken || l.taken > 0 && st.barred > l.last+t.half+t.slack
 		s.spread(&st, l, r.log, t.half)
 		if l.taken > 0 {
 			cur.reached = max(cur.reached, p.reached(s, st, l, r.log, t))
@@ -75,11 +77,13 @@ func (p *replay) run(s *shape, r *record, t timing) {
 			continue
 		}
 		cur.level = max(early, s.inUse(&st, max(l.at+t.half, st.start)))
+		banned := s.refuses(&st, l.last+t.half, t.slack)
 		if l.epoch != 0 && l.epoch != last {
 			last = l.epoch
+			cur.void = banned
 			p.ends(&cur, r, l, st, l.at+t.half, s)
 			cur = slot{late: -1}
-		} else if l.epoch != 0 && p.n > 0 {
+		} else if l.epoch != 0 && p.n > 0 && !banned {
 			p.later(cur.level)
 		}
 		cur.level = -1
@@ -130,13 +134,14 @@ func (p *replay) ends(cur *slot, r *record, l *rec, st state, at Instant, s *sha
 		return
 	}
 	e := &r.epochs[i]
-	cur.void = e.streak >= streakSays
+	row := e.streak >= streakSays
+	cur.void = cur.void || row
 	cur.fade = r.cut && (at-r.log[0].at < s.memory(1) || s.family == bucket && st.spare < cur.level)
 	if l.at-p.vague < s.memory(max(1, cur.level)) {
 		cur.level += p.some // so high it may have been
 	}
 	p.push(*cur)
-	if e.hint >= 0 && !cur.void {
+	if e.hint >= 0 && !row {
 		if p.nhints == hinted {
 			copy(p.hints[:], p.hints[1:])
 			p.nhints--
@@ -182,6 +187,9 @@ func (p *replay) penalty(size float64) float64 {
 		x := 0.0
 		if s.reached > size+1e-3 {
 			x = againstTaken + min(mostExcess, s.reached-size-1e-3)
+		}
+		if s.broken {
+			x += againstTaken + mostExcess
 		}
 		switch {
 		case s.level < 0 || s.void:

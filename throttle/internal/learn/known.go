@@ -99,6 +99,24 @@ func (l *Learner) Forget() {
 	*l = Learner{trips: l.trips, start: l.start, busy: l.busy}
 }
 
+// Reopened makes l as good as new after a row of refusals that no limit explains, but
+// for what it says of bans.
+func (l *Learner) Reopened() {
+	if l.mind == nil {
+		return
+	}
+	b := &l.mind.bank
+	b.rows()
+	shut := b.shut
+	l.Forget()
+	l.think().bank.shut = shut
+}
+
+// Shuts reports whether who was refused seems to be shut out for a while.
+func (l *Learner) Shuts() bool {
+	return l.mind != nil && (l.mind.bank.shut[0].hi > 0 || l.mind.bank.shut[1].hi > 0)
+}
+
 // Lift ends the wait that the server asked for, and lets one request go whatever is
 // believed.
 func (l *Learner) Lift() {

@@ -32,6 +32,7 @@ func (b *bank) propose(said []stated, try func(candidate)) {
 	}
 	b.between(try)
 	b.buckets(e, try)
+	b.bans(try)
 	if b.work > leastWork {
 		try(candidate{shape: shape{family: atOnce, per: max(1, b.mean)}, prior: .8})
 	}

@@ -23,6 +23,8 @@ type shape struct {
 	refused bool    // refused requests count
 	per     Instant // of a window; of a bucket: what one unit takes to flow off
 	phase   Instant // where windows by a clock begin
+	ban     Instant // for so long after a refusal all are refused; zero: only those that have no room
+	again   bool    // one that is refused meanwhile begins the ban anew
 }
 
 // A state is where a limiter of a shape stands. Its level is in units in use,
@@ -32,6 +34,7 @@ type state struct {
 	start       Instant // of the window; of a bucket: when level was true
 	head        int32   // first record of the log that counts
 	open        bool    // a window has begun
+	barred      Instant // until then all are refused
 	spare       float64 // units that an empty bucket had no use for: so much of what was in it before the log began is gone
 }
 
@@ -54,6 +57,12 @@ func mod(a, b Instant) Instant {
 
 // pass lets time go by until at. half is what a request takes to arrive.
 func (s *shape) pass(st *state, at Instant, log []rec, half Instant) {
+	if s.ban > 0 && st.barred != 0 && at >= st.barred {
+		st.barred = 0
+		if s.family == windowFirst { // all is forgotten
+			st.open, st.level = false, 0
+		}
+	}
 	switch s.family {
 	case bucket:
 		if d := at - st.start; d > 0 {
@@ -142,6 +151,19 @@ func (s *shape) inUse(st *state, at Instant) float64 {
 	return st.level
 }
 
+// refuses takes in that what arrived at at was refused. It reports whether the ban
+// explains it.
+func (s *shape) refuses(st *state, at, slack Instant) bool {
+	if s.ban == 0 {
+		return false
+	}
+	barred := at < st.barred+slack
+	if !barred || s.again {
+		st.barred = max(st.barred, at+s.ban)
+	}
+	return barred
+}
+
 // peek is the level at another instant; the state stays. One before the
 // state's own is judged as if it were that.
 func (s *shape) peek(st state, at Instant, log []rec, half Instant) float64 {
@@ -155,6 +177,10 @@ func (s *shape) peek(st state, at Instant, log []rec, half Instant) float64 {
 // ready is when n units have room beside what is in use, if nothing else comes.
 func (s *shape) ready(st state, size, n float64, at Instant, log []rec, half Instant) Instant {
 	s.pass(&st, at, log, half)
+	if st.barred > at {
+		at = st.barred
+		s.pass(&st, at, log, half)
+	}
 	if s.family == atOnce {
 		return at + s.per // when one that is under way ends
 	}

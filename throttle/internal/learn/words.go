@@ -43,7 +43,7 @@ func (l *Learner) Candidates() []Candidate {
 		p.run(&c.shape, &m.bank.record, m.bank.timing)
 		for _, s := range p.slots[:p.n] {
 			switch refused := s.level >= 0 && !s.void && !s.fade; {
-			case s.reached > c.size+1e-3, refused && c.size > s.level+1-1e-6:
+			case s.broken, s.reached > c.size+1e-3, refused && c.size > s.level+1-1e-6:
 				x.Misses++
 			case refused:
 				x.Explains++
@@ -88,6 +88,12 @@ func (c *candidate) String() string {
 	}
 	if c.refused {
 		s += ", refused requests count"
+	}
+	if c.ban > 0 {
+		s += ", a refusal shuts out for " + span(c.ban)
+	}
+	if c.again {
+		s += ", and each one meanwhile anew"
 	}
 	return s
 }
