@@ -231,8 +231,8 @@ func TestWhatWasLearnedIsShownWithItsSourceApart(t *testing.T) {
 			Fact{Kind: "quota", Unit: "requests", Text: "5 left", Source: "said by RateLimit"}},
 		{throttle.LearnedLimit{Kind: "quota", Limit: 10, Left: -1, Source: "after the reset said by RateLimit", Why: "one request asks what is left, after the reset said by RateLimit"},
 			Fact{Kind: "quota", Text: "one request asks what is left", Source: "after the reset said by RateLimit"}},
-		{throttle.LearnedLimit{Kind: "rate", Limit: 5, Left: -1, Source: "found by its refusals", Route: "GET /a", Why: "about 5/s, found by its refusals, for GET /a only"},
-			Fact{Kind: "rate", Text: "about 5/s, for GET /a only", Source: "found by its refusals", Route: "GET /a"}},
+		{throttle.LearnedLimit{Kind: "rate", Limit: 5, Left: -1, Source: "found by its refusals", Route: "GET /a", Why: "looks like 5/s, found by its refusals, for GET /a only"},
+			Fact{Kind: "rate", Text: "looks like 5/s, for GET /a only", Source: "found by its refusals", Route: "GET /a"}},
 		{throttle.LearnedLimit{Kind: "in flight", Limit: 4, Left: -1, Why: "at most 4 at a time until it has answered more"},
 			Fact{Kind: "in flight", Text: "at most 4 at a time until it has answered more"}},
 	}

@@ -59,7 +59,7 @@ func TestAnIdleClientsPaceIsNoRate(t *testing.T) {
 					}
 					most, n := time.Minute, 2
 					if hint != "" { // which tells the least rate there is
-						most, n = 10*time.Second, 8
+						most, n = 30*time.Second, 8
 					}
 					for range 5 {
 						var wg sync.WaitGroup

@@ -37,8 +37,8 @@ type learner struct {
 	credential uint64 // keyed hash of whose the Authorization header is; zero: none
 	host       *hostStart
 	hold       *hold         // nil: never refused
-	finder     *finder       // nil: nothing was refused that a rate may explain
-	flow       flow          // until there is a finder
+	evidence   *evidence     // of limits that nobody states; nil: there was one request at most
+	begun      prelude       // until there is evidence
 	kinds      []*kind       // at most maxKinds
 	other      *kind         // shared by the kinds beyond maxKinds
 	quotas     []*quota      // at most maxQuotas
@@ -64,16 +64,16 @@ type kind struct {
 	learner  *learner
 	slow     slowStart
 	quotas   []*quota
-	apart    bool     // it has limits of its own: hold and finder here count, not the learner's finder
-	streak   int32    // answers since served that said that the host is overloaded; at most manyAnswers
-	vain     int32    // 503s in a row that said no more, one for each burst; at most manyAnswers
-	hold     *hold    // of a limit that names this kind; nil: there was none
-	finder   *finder  // if apart
-	last     instant  // start
-	busy     float64  // share of the last answers that said that the host is overloaded
-	served   instant  // the last good answer; zero: none
-	heard503 instant  // the last 503 that counts in vain
-	suspect  *suspect // nil: never suspected
+	apart    bool      // it has limits of its own: hold and evidence here count, not the learner's
+	streak   int32     // answers since served that said that the host is overloaded; at most manyAnswers
+	vain     int32     // 503s in a row that said no more, one for each burst; at most manyAnswers
+	hold     *hold     // of a limit that names this kind; nil: there was none
+	evidence *evidence // if apart
+	last     instant   // start
+	busy     float64   // share of the last answers that said that the host is overloaded
+	served   instant   // the last good answer; zero: none
+	heard503 instant   // the last 503 that counts in vain
+	suspect  *suspect  // nil: never suspected
 	account  queue.Account
 	route    *route     // where its requests are counted; nil: in the scope itself
 	paths    *kindPaths // nil: none was looked at
@@ -218,6 +218,9 @@ func (l *learner) unanswered(now time.Time, g *ticket, end ending) {
 	if end == unsent {
 		return
 	}
+	if e := g.kind.evidenceNow(); e != nil {
+		e.lost(instantOf(now), instantOf(g.sent))
+	}
 	for _, q := range g.kind.quotas {
 		if q.sharing.binds(g.where) {
 			units, _ := unitsOf(g.cost, q.key.unit)
@@ -239,10 +242,12 @@ func (l *learner) well(now instant, k *kind, sent instant) {
 	if l.hold != nil || k.hold != nil {
 		l.hold.good(sent.Time())
 		k.hold.good(sent.Time())
-		l.finderOf(k).fates.well(sent)
+		if l.terms.pausesOnly {
+			l.evidenceOf(k).fates.well(sent)
+		}
 	}
 	if !l.terms.pausesOnly {
-		l.accept(k, now, sent)
+		k.evidenceNow().accepted(now, sent)
 		if l.blame != nil {
 			l.blame.good(k, sent.Time())
 		}

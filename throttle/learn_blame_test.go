@@ -7,8 +7,7 @@ import (
 	"github.com/weirhttp/weir/headers"
 )
 
-// Refusals that belong to one kind take its pause and its rate along, and leave
-// the others free.
+// Refusals that belong to one kind take its pause along, and leave the others free.
 func TestBlameMovesThePause(t *testing.T) {
 	l := learning1()
 	a, b := l.kindOf(kindKey{"GET", "a"}, hourIn), l.kindOf(kindKey{"GET", "b"}, hourIn)
@@ -24,7 +23,7 @@ func TestBlameMovesThePause(t *testing.T) {
 			l.finish(at0(at+2*sec), g, replied, 200, headers.Signal{})
 		}
 	}
-	if !a.apart || a.hold == nil || a.finder == nil || b.apart {
+	if !a.apart || a.hold == nil || a.evidence == nil || b.apart {
 		t.Fatalf("apart %t, hold %v", a.apart, a.hold)
 	}
 	if l.hold.wait(at0(20*sec)) != 0 || a.hold.wait(at0(20*sec)) < 5*sec {
@@ -32,33 +31,32 @@ func TestBlameMovesThePause(t *testing.T) {
 	}
 }
 
-// A kind that has limits of its own takes the pause and the rate along; proof
-// that a host is no limiter ends both.
+// A kind that has limits of its own takes the pause along; proof that a host is no
+// limiter ends it.
 func TestPausesMove(t *testing.T) {
 	l := learning1()
 	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
 	l.hold = &hold{since: at0(0), until: at0(9 * sec), asking: true, asked: true}
-	l.finder = at10()
-	l.finder.windows.out = 4
+	l.evidence = believing(10, sec, 1)
 	l.blame = &blame{kind: k, sent: at0(0), refusal: 2, others: 8}
 	l.blame.refused(l, k, at0(sec))
-	if !k.apart || k.hold.until != at0(9*sec) || k.hold.asked || k.finder.rate != 10 || k.finder.windows.out != 0 {
-		t.Errorf("%+v, %+v", k.hold, k.finder)
+	if !k.apart || k.hold.until != at0(9*sec) || k.hold.asked || k.evidence == nil {
+		t.Errorf("%+v", k.hold)
 	}
-	if l.hold.wait(at0(0)) != 0 || !l.hold.asked || l.finder.rate != 0 || l.finder.windows.out != 4 {
-		t.Errorf("the others: %+v, %+v", l.hold, l.finder)
+	if l.hold.wait(at0(0)) != 0 || !l.hold.asked || l.evidence.believes() {
+		t.Errorf("the others: %+v", l.hold)
 	}
-	l.hold.until = at0(9 * sec)
+	l.hold.until, k.evidence = at0(9*sec), believing(10, sec, 1)
 	k.suspect = &suspect{since: at0(0), answers: 15, busy: 4}
 	l.finish(at0(2*sec), under(k, 1, hourIn.Add(sec)), replied, 200, headers.Signal{})
-	if l.hold.wait(at0(2*sec)) != 0 || k.hold.wait(at0(2*sec)) != 0 || k.finder.rate != 0 {
-		t.Errorf("no limiter: %+v, %+v, %+v", l.hold, k.hold, k.finder)
+	if l.hold.wait(at0(2*sec)) != 0 || k.hold.wait(at0(2*sec)) != 0 || k.evidence.believes() {
+		t.Errorf("no limiter: %+v, %+v", l.hold, k.hold)
 	}
 	n := 0
 	if l.restrictions(at0(2*sec), func(c cause, _ time.Duration) { n++ }); n != 0 {
 		t.Errorf("%d restrictions", n)
 	}
-	k.finder.rate, l.finder.rate = 0.5, 0.5
+	k.evidence, l.evidence = believing(.5, sec, 1), believing(.5, sec, 1)
 	if l.restrictions(at0(2*sec), func(c cause, _ time.Duration) { n++ }); n != 2 {
 		t.Errorf("%d restrictions of two rates", n)
 	}

@@ -179,9 +179,9 @@ func TestEndsThatSayNothingOfTheRate(t *testing.T) {
 	k = l.kindOf(kindKey{"GET", "x"}, hourIn)
 	l.hold = &hold{since: at0(-sec), until: at0(0), asking: true}
 	k.hold = &hold{since: at0(-sec), until: at0(0), asking: true}
-	l.finder = at10()
+	l.evidence = believing(10, sec, 1)
 	l.finish(at0(sec), under(k, 3, hourIn), replied, 429, headers.Signal{Throttled: true, Kind: headers.Concurrency})
-	if l.hold.asking || k.hold.asking || l.finder.rate != 0 || k.slow.ceiling != 2 {
-		t.Errorf("%+v, %+v, %v/s, %v at a time", l.hold, k.hold, l.finder.rate, k.slow.ceiling)
+	if l.hold.asking || k.hold.asking || l.evidence.believes() || k.slow.ceiling != 2 {
+		t.Errorf("%+v, %+v, %v at a time", l.hold, k.hold, k.slow.ceiling)
 	}
 }

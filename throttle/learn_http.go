@@ -336,11 +336,11 @@ func (m *learned) all(f func(l *learner)) {
 func (m *learned) lift(e *queue.Domain, now instant) {
 	m.all(func(l *learner) {
 		l.hold.lift()
-		l.finder.lift(now.Time())
+		l.evidence.lift(now)
 		e.Pause(now, &l.account, now, now, "")
 		l.everyKind(func(k *kind) {
 			k.hold.lift()
-			k.finder.lift(now.Time())
+			k.evidence.lift(now)
 			e.Pause(now, &k.account, now, now, "")
 		})
 	})

@@ -280,13 +280,12 @@ func (b *blame) refused(l *learner, k *kind, sent time.Time) {
 	if b.refusal++; b.refusal < 3 || b.others < 8 || k.apart {
 		return
 	}
-	h, f := *l.holdOf(), *l.finderOf(k)
+	h := *l.holdOf()
 	k.apart = true
-	k.hold, k.finder = &h, &f
-	k.finder.fates = fates{}
-	k.hold.asked, k.finder.windows.out = false, 0
+	k.hold, k.evidence = &h, newEvidence()
+	k.hold.asked = false
 	l.hold.lift()
-	l.finder.forget()
+	l.restart(nil)
 }
 
 func (b *blame) good(k *kind, sent time.Time) {

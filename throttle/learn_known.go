@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/learn"
 )
 
 // This file is all that knows of both what a learner holds and the form in which
@@ -17,17 +18,16 @@ func (l *learner) keep(now time.Time) (list []KnownLimit) {
 			list = append(list, KnownLimit{Kind: LearnedPause, Routes: routes, Source: h.source, Until: onWall(l.terms.zero, h.until)})
 		}
 	}
-	rate := func(f *finder, routes []string) {
-		switch {
-		case f == nil || !f.binds(now):
-		case f.windows.stage == sureWindows:
-			list = append(list, KnownLimit{Kind: LearnedRate, Routes: routes, Unit: requests, Limit: f.windows.size, Per: f.windows.period})
-		case f.rate > 0:
-			list = append(list, KnownLimit{Kind: LearnedRate, Routes: routes, Unit: requests, Limit: f.rate, Per: time.Second})
+	rate := func(e *evidence, routes []string) {
+		if !e.binds(instantOf(now)) {
+			return
+		}
+		if x, ok := e.found(); ok {
+			list = append(list, KnownLimit{Kind: LearnedRate, Routes: routes, Unit: requests, Limit: x.Units, Per: x.Per, Left: x.Burst})
 		}
 	}
 	pause(l.hold, nil)
-	rate(l.finder, nil)
+	rate(l.evidence, nil)
 	atOnce := func(s *slowStart, routes []string) {
 		switch n := s.borne(); {
 		case s.ease > 0:
@@ -45,7 +45,7 @@ func (l *learner) keep(now time.Time) (list []KnownLimit) {
 		routes := []string{name}
 		pause(k.hold, routes)
 		if k.apart {
-			rate(k.finder, routes)
+			rate(k.evidence, routes)
 		}
 		atOnce(&k.slow, routes)
 	}
@@ -129,15 +129,15 @@ func (l *learner) recall(k *kind, now time.Time) {
 			}
 			h.recall(now, until, l.terms.maxPause, x.Source)
 		case LearnedRate:
-			f := l.finderOf(k)
+			h := &l.hold
 			if !all && !k.apart {
-				k.apart, k.finder = true, &finder{}
-				if k.hold == nil {
-					k.hold = new(hold)
-				}
-				f = k.finder
+				k.apart, k.evidence = true, newEvidence()
+				h = &k.hold
 			}
-			f.recall(now, x.Limit, x.Per, l.terms.maxPause)
+			if *h == nil {
+				*h = new(hold)
+			}
+			l.evidenceOf(k).recall(instantOf(now), x, l.terms.maxPause)
 		case LearnedConcurrency:
 			s := &k.slow
 			if all {
@@ -174,19 +174,12 @@ func (h *hold) recall(now, until time.Time, most time.Duration, source string) {
 	}
 }
 
-// recall lets f begin at a rate that was found before, from where it feels its way
-// as after any. A belief that would hold requests up for longer than a pause may
-// is none.
-func (f *finder) recall(now time.Time, limit float64, per, most time.Duration) {
-	rate := limit / per.Seconds()
-	if f.rate > 0 || !(rate*most.Seconds() >= 1) {
-		return
-	}
-	f.top, f.low, f.rate, f.k, f.began, f.last = rate, rate, rate, guessedK, now, now
-	f.resume(now)
-	if per > leastWindow && per <= most && limit >= leastShare {
-		f.windows.stage, f.windows.size, f.windows.period = sureWindows, limit, per
-		f.windows.gap = time.Duration(float64(per) / trialPart / limit)
+// recall lets e begin with a limit that was found before. A belief that would hold
+// requests up for longer than a pause may is none.
+func (e *evidence) recall(now instant, x *KnownLimit, most time.Duration) {
+	if x.Limit/x.Per.Seconds()*most.Seconds() >= 1 {
+		e.last = now
+		e.Recall(now, learn.Limit{Units: x.Limit, Per: x.Per, Burst: x.Left})
 	}
 }
 

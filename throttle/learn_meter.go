@@ -35,52 +35,48 @@ func in(now instant, d time.Duration) instant {
 }
 
 func (l *learner) At(now instant, _ int64) instant {
-	if l.hold == nil && l.finder == nil {
+	if l.hold == nil {
 		return now
 	}
-	t := now.Time()
-	d := l.hold.wait(t)
-	if !l.terms.pausesOnly {
-		d = max(d, l.finder.wait(t))
+	at := in(now, l.hold.wait(now.Time()))
+	if at != never && !l.terms.pausesOnly {
+		at = max(at, l.evidence.at(now, l.account.Queued()))
 	}
-	return in(now, d)
+	return at
 }
 
 func (l *learner) Take(now instant, _ int64, _ bool) (m meter.Token) {
 	if l.hold.start() {
 		m = markAsks
 	}
-	switch {
-	case l.terms.pausesOnly:
-	case l.finder != nil:
-		l.finder.start(now.Time())
-	default:
-		l.flow.start(now)
+	if !l.terms.pausesOnly {
+		l.sent(now)
 	}
 	return m
 }
 
-func (l *learner) Return(_ instant, _ int64, m meter.Token, _, _ instant) {
+func (l *learner) Return(now instant, _ int64, m meter.Token, granted, _ instant) {
 	l.hold.over(m&markAsks != 0)
-	if l.finder != nil {
-		l.finder.windows.done()
-	} else {
-		l.flow.done()
+	switch {
+	case l.terms.pausesOnly:
+	case l.evidence != nil:
+		l.evidence.over(now, granted)
+	default:
+		l.begun.out = false
 	}
 }
 
 func (k *kind) At(now instant, _ int64) instant {
-	var d time.Duration
+	at := now
 	if k.hold != nil {
-		t := now.Time()
-		if d = k.hold.wait(t); k.apart {
-			d = max(d, k.finder.wait(t))
+		if at = in(now, k.hold.wait(now.Time())); k.apart && at != never {
+			at = max(at, k.evidence.at(now, k.account.Queued()))
 		}
 	}
-	if d == 0 {
+	if at == now {
 		return k.slow.opens(now)
 	}
-	return in(now, d)
+	return at
 }
 
 func (k *kind) Take(now instant, _ int64, _ bool) (m meter.Token) {
@@ -93,16 +89,16 @@ func (k *kind) Take(now instant, _ int64, _ bool) (m meter.Token) {
 	}
 	k.last = now
 	if k.apart {
-		k.finder.start(now.Time())
+		k.evidence.sent(now)
 	}
 	return m
 }
 
-func (k *kind) Return(_ instant, _ int64, m meter.Token, _, _ instant) {
+func (k *kind) Return(now instant, _ int64, m meter.Token, granted, _ instant) {
 	k.slow.end(generation(m))
 	k.hold.over(m&markAsks != 0)
 	if k.apart {
-		k.finder.windows.done()
+		k.evidence.over(now, granted)
 	}
 }
 
@@ -183,8 +179,8 @@ func (l *learner) Words(now instant) string {
 	switch {
 	case l.hold.wait(t) > 0:
 		return cause{what: causeHold, hold: l.hold}.in(t, l)
-	case l.finder != nil && l.finder.rate > 0:
-		return cause{what: causeRate, finder: l.finder}.in(t, l)
+	case l.evidence.believes():
+		return cause{what: causeRate, found: l.evidence}.in(t, l)
 	}
 	return "others are to go first"
 }
@@ -207,25 +203,22 @@ func (q *quota) Words(now instant) string {
 }
 
 func (l *learner) ETA(now instant, ahead, _ int64) instant {
-	f, d := l.finder, l.hold.wait(now.Time())
-	if f != nil && !l.terms.pausesOnly {
-		d = max(d, f.outlook(now.Time()))
-		if ahead > 0 && d != forever && f.windows.stage == noWindows && f.rate > 0 {
-			d += meter.Seconds(float64(ahead) / f.rate)
-		}
+	at := in(now, l.hold.wait(now.Time()))
+	if at != never && !l.terms.pausesOnly {
+		at = l.evidence.outlook(now, at, ahead, l.account.Queued())
 	}
-	return in(now, d)
+	return at
 }
 
-func (k *kind) ETA(now instant, _, _ int64) instant {
-	d := k.hold.wait(now.Time())
-	if k.apart {
-		d = max(d, k.finder.outlook(now.Time()))
+func (k *kind) ETA(now instant, ahead, _ int64) instant {
+	at := in(now, k.hold.wait(now.Time()))
+	if k.apart && at != never {
+		at = k.evidence.outlook(now, at, ahead, k.account.Queued())
 	}
-	if d == 0 && !k.slow.roomy(now) {
+	if at == now && !k.slow.roomy(now) {
 		return never
 	}
-	return in(now, d)
+	return at
 }
 
 func (s *hostStart) ETA(now instant, _, _ int64) instant {
@@ -243,14 +236,14 @@ func (q *quota) ETA(now instant, ahead, n int64) instant {
 	return max(t, q.Sure(now, now, ahead, n))
 }
 
-func (l *learner) Regain(int64) time.Duration   { return l.finder.guess() }
+func (l *learner) Regain(int64) time.Duration   { return l.evidence.regain() }
 func (k *kind) Regain(int64) time.Duration      { return time.Second }
 func (s *hostStart) Regain(int64) time.Duration { return time.Second }
 func (q *quota) Regain(int64) time.Duration     { return q.guess() }
 
 // idle reports that forgetting all of l would lose nothing that still binds.
 func (l *learner) idle(now time.Time) bool {
-	if l.hold.wait(now) > 0 || l.finder.binds(now) {
+	if l.hold.wait(now) > 0 || l.evidence.binds(instantOf(now)) {
 		return false
 	}
 	idle := true

@@ -9,41 +9,45 @@ import (
 
 // What a credential's account waits for, and when those behind others may go.
 func TestLearnerAsAMeter(t *testing.T) {
-	steady := func(next time.Duration) *finder {
-		return &finder{rate: 10, top: 10, low: 10, k: firstK, next: at0(next), last: at0(0)}
+	windowed := func(spent int) *evidence {
+		e := believing(10, 9*sec, 0)
+		for range spent {
+			e.Sent(hourIn, 1)
+			e.accepted(hourIn, hourIn)
+		}
+		return e
 	}
-	windowed := func(stage windowStage, spent float64) *finder {
-		return &finder{windows: windows{stage: stage, size: 10, spent: spent, passed: spent, ends: at0(9 * sec), opened: at0(0)}, rate: 10, next: at0(sec)}
-	}
+	steady := believing(.5, sec, 1)
+	steady.Sent(hourIn, 1)
+	steady.accepted(hourIn, hourIn)
+	open := new(hold)
 	asked := &hold{until: at0(0), asking: true, asked: true}
 	for _, test := range []struct {
 		name   string
 		h      *hold
-		f      *finder
+		e      *evidence
 		pauses bool
 		at     time.Duration
 		eta    time.Duration // after 5 others
 	}{
 		{"nothing learned", nil, nil, false, 0, 0},
 		{"a pause", &hold{until: at0(3 * sec)}, nil, false, 3 * sec, 3 * sec},
-		{"a rate", nil, steady(2 * sec), false, 2 * sec, 2500 * time.Millisecond},
-		{"a longer pause", &hold{until: at0(3 * sec)}, steady(2 * sec), false, 3 * sec, 3500 * time.Millisecond},
-		{"a shorter one", &hold{until: at0(sec)}, steady(2 * sec), false, 2 * sec, 2500 * time.Millisecond},
-		{"only pauses are learned", &hold{until: at0(sec)}, steady(2 * sec), true, sec, sec},
-		{"one asks", asked, steady(2 * sec), false, -1, -1},
-		{"no rate yet", nil, &finder{next: at0(2 * sec)}, false, 0, 0},
-		{"a window with room", nil, windowed(sureWindows, 9), false, 0, 0},
-		{"a window without", nil, windowed(sureWindows, 10), false, 9 * sec, 9 * sec},
-		{"one that is tried", nil, windowed(trialWindows, 10), false, 9 * sec, 9 * sec},
+		{"a rate", open, steady, false, 2 * sec, 12 * sec},
+		{"a longer pause", &hold{until: at0(3 * sec)}, steady, false, 3 * sec, 13 * sec},
+		{"a shorter one", &hold{until: at0(sec)}, steady, false, 2 * sec, 12 * sec},
+		{"only pauses are learned", &hold{until: at0(sec)}, steady, true, sec, sec},
+		{"one asks", asked, steady, false, -1, -1},
+		{"no limit yet", open, newEvidence(), false, 0, 0},
+		{"a window with room", open, windowed(4), false, 0, 0},
 	} {
 		l := learning1()
-		l.hold, l.finder, l.terms.pausesOnly = test.h, test.f, test.pauses
+		l.hold, l.evidence, l.terms.pausesOnly = test.h, test.e, test.pauses
 		for what, got := range map[string]instant{"at": l.At(hourIn, 1), "eta": l.ETA(hourIn, 5, 1)} {
 			want := test.at
 			if what == "eta" {
 				want = test.eta
 			}
-			if want < 0 && got != never || want >= 0 && got.Until(hourIn) != want {
+			if want < 0 && got != never || want >= 0 && (got.Until(hourIn)-want).Abs() > time.Millisecond {
 				t.Errorf("%s: %s in %v, want %v", test.name, what, got.Until(hourIn), want)
 			}
 		}
@@ -52,15 +56,12 @@ func TestLearnerAsAMeter(t *testing.T) {
 	if l.Words(hourIn) != "others are to go first" {
 		t.Error(l.Words(hourIn))
 	}
-	l.finder = new(finder)
+	l.evidence = newEvidence()
 	if l.Words(hourIn) != "others are to go first" || l.Regain(1) != firstGuess {
 		t.Error(l.Words(hourIn))
 	}
-	if l.finder = steady(0); l.Words(hourIn) != "about 10/s, found by its refusals" || l.Regain(1) != 80*time.Millisecond {
+	if l.evidence = believing(10, sec, 3); l.Words(hourIn) != "looks like 10/s, bucket of 3, found by its refusals" || l.Regain(1) != 100*time.Millisecond {
 		t.Error(l.Words(hourIn), l.Regain(1))
-	}
-	if l.finder.rate = 0.5; l.Words(hourIn) != "about 0.5/s, found by its refusals" {
-		t.Error(l.Words(hourIn))
 	}
 	host := l.host
 	for range firstFlight {
@@ -81,44 +82,19 @@ func TestLearnerAsAMeter(t *testing.T) {
 	}
 }
 
-// Starts and ends are counted by who has the rate: the credential's flow, its
-// finder, or that of a kind apart.
-func TestStartsAreCounted(t *testing.T) {
+// TestWhoIsPacedByWhat: a kind that is apart waits for its own limit, all others for
+// that of their credential.
+func TestWhoIsPacedByWhat(t *testing.T) {
 	l := learning1()
 	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
-	m := l.Take(hourIn, 1, true)
-	if m != 0 || l.flow.out != 1 || l.flow.started != 1 || l.flow.began != hourIn {
-		t.Errorf("%v, %+v", m, l.flow)
-	}
-	if l.Return(hourIn, 1, m, hourIn, 0); l.flow.out != 0 || l.flow.started != 1 {
-		t.Errorf("%+v", l.flow)
-	}
-	l.hold, l.finder = &hold{asking: true}, new(finder)
-	m = l.Take(hourIn, 1, true)
-	if m != markAsks || l.finder.windows.out != 1 || l.flow.started != 1 || !l.hold.asked {
-		t.Errorf("%v, %+v", m, l.finder.windows)
-	}
-	if l.Return(hourIn, 1, m, hourIn, 0); l.finder.windows.out != 0 || l.hold.asked {
-		t.Errorf("%+v", l.finder.windows)
-	}
-	l.terms.pausesOnly = true
-	if l.Take(hourIn, 1, true); l.finder.windows.out != 0 {
-		t.Error("a rate is learned")
-	}
-	k.apart, k.finder, k.hold = true, &finder{rate: 10, next: at0(2 * sec)}, &hold{until: at0(sec)}
-	if got := k.At(hourIn, 1).Until(hourIn); got != 2*sec {
+	k.apart, k.evidence, k.hold = true, believing(.5, sec, 1), &hold{until: at0(sec)}
+	k.Take(hourIn, 1, true)
+	k.evidence.accepted(hourIn, hourIn)
+	if got := k.At(hourIn, 1).Until(hourIn); got < 2*sec {
 		t.Errorf("a kind apart waits for %v", got)
 	}
 	if k.apart = false; k.At(hourIn, 1).Until(hourIn) != sec {
-		t.Error("one of the rest waits for its finder")
-	}
-	k.apart = true
-	m = k.Take(hourIn, 1, true)
-	if k.finder.windows.out != 1 || k.slow.now != 1 || k.last != hourIn || m != 0 {
-		t.Errorf("%v, %+v", m, k.finder.windows)
-	}
-	if k.Return(hourIn, 1, m, hourIn, 0); k.finder.windows.out != 0 || k.slow.now != 0 {
-		t.Errorf("%+v", k.finder.windows)
+		t.Error("one of the rest waits for its own")
 	}
 }
 
@@ -135,40 +111,6 @@ func TestWhoStartsAlone(t *testing.T) {
 		if m := k.Take(hourIn.Add(test.after), 1, true); (m == markLone) != test.lone {
 			t.Errorf("%+v: mark %d", test, m)
 		}
-	}
-}
-
-// What a finder knows of the time before it was made.
-func TestFlowsGoOnInAFinder(t *testing.T) {
-	var w flow
-	w.out = 3
-	if f := w.finder(); f.windows != (windows{out: 3}) || !f.began.IsZero() {
-		t.Errorf("nothing started: %+v", f)
-	}
-	for i := range 5 {
-		w.start(hourIn.Add(time.Duration(i) * sec))
-	}
-	w.done()
-	w.accepted = 4
-	f := w.finder()
-	if f.began != at0(0) || f.last != at0(4*sec) || f.accepted != 4 || f.total != 4 || f.recent != 1 || f.heard != at0(4*sec) || f.rate != 0 {
-		t.Errorf("%+v", f)
-	}
-	if want := (windows{out: 7, opened: at0(0), next: at0(4 * sec), spent: 5, passed: 4}); f.windows != want {
-		t.Errorf("%+v, want %+v", f.windows, want)
-	}
-	if w.start(hourIn.Add(4*sec + forgetRate)); w.started != 6 {
-		t.Errorf("%+v", w)
-	}
-	if w.start(w.last.Add(forgetRate + 1)); w.started != 1 || w.accepted != 0 || w.out != 9 || w.began != w.last {
-		t.Errorf("after a long idling: %+v", w)
-	}
-	w = flow{began: hourIn, last: hourIn, accepted: 4}
-	if f := w.finder(); f.recent != 2 {
-		t.Errorf("%v/s lately, if all began at once", f.recent)
-	}
-	if w.done(); w.out != 0 {
-		t.Errorf("%d under way", w.out)
 	}
 }
 
@@ -217,27 +159,13 @@ func TestKindAsAMeter(t *testing.T) {
 func TestRestartedLearning(t *testing.T) {
 	l := learning1()
 	k := l.kindOf(kindKey{"GET", "a"}, hourIn)
-	for range 3 {
-		l.Take(hourIn, 1, true)
-	}
-	l.accept(k, hourIn, hourIn)
-	if l.flow.accepted != 1 || l.flow.started != 3 || l.flow.out != 3 {
-		t.Errorf("%+v", l.flow)
-	}
-	l.Return(hourIn, 1, 0, hourIn, 0)
-	l.restart(k)
-	if l.flow != (flow{out: 2}) {
-		t.Errorf("%+v", l.flow)
-	}
-	own, common := &finder{rate: 3}, &finder{rate: 5}
-	k.finder, l.finder = own, common
-	l.restart(k)
-	if l.finderOf(k) != common || common.rate != 0 || own.rate != 3 {
-		t.Errorf("the common rate %v, its own %v", common.rate, own.rate)
+	own, common := believing(3, sec, 1), believing(5, sec, 1)
+	k.evidence, l.evidence = own, common
+	if l.restart(k); common.believes() || !own.believes() {
+		t.Error("of one of the rest, not the common limit is forgotten")
 	}
 	k.apart = true
-	l.restart(k)
-	if l.finderOf(k) != own || own.rate != 0 {
-		t.Errorf("its own %v", own.rate)
+	if l.restart(k); own.believes() {
+		t.Error("of a kind apart, its own limit is not forgotten")
 	}
 }

@@ -41,10 +41,13 @@ func (l *learner) concurrency(g *ticket, s headers.Signal) bool {
 	if s.Kind == headers.Concurrency {
 		return true
 	}
+	if e := g.kind.evidenceNow(); e != nil && e.Shuts() {
+		return false
+	}
 	return (g.lone() || g.kind.slow.tight() || g.kind.slow.silent()) && !s.RetryAfter.Known && len(s.Limits) == 0 && len(g.kind.quotas) == 0 && s.Kind != headers.Overload
 }
 
-// refuse pauses, and lets the finder react if the rate may be what was wrong.
+// refuse pauses, and tells the evidence if a limit may be what was wrong.
 func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) lesson {
 	k := g.kind
 	if q := l.narrow(now, g, s); q != nil {
@@ -65,21 +68,28 @@ func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) 
 			l.hold.good(g.sent)
 		}
 	}
-	f := l.finderOf(k)
-	if rate && !explained && !l.terms.pausesOnly && !k.slow.silent() {
-		kept := said
-		kept.wait, _ = believe(said, l.terms.maxPause) // as the pause will be
-		f.refuse(now, g.sent, kept, l.host.slow.rtt, h.inVain(g.sent))
+	f, at := l.evidenceOf(k), instantOf(now)
+	inVain := h.inVain(g.sent)
+	switch {
+	case !rate || explained || l.terms.pausesOnly || k.slow.silent():
+	case s.Throttled:
+		f.refused(at, instantOf(g.sent), said, l.terms.maxPause)
+	default:
+		f.overloaded(at, instantOf(g.sent), inVain)
 	}
 	most := l.terms.maxPause
 	if !said.known && k.suspect.suspected() {
 		most = min(most, suspectPause)
 	}
-	news := h.refuse(now, g.sent, said, f.guess(), most, l.good < settledIn, l.terms.jitter())
+	if f.believes() && s.Throttled {
+		inVain = max(0, inVain-inVainOf)
+	}
+	guess := guessed(f.guess(at, l.account.Queued()), most, inVain)
+	news := h.refuse(now, g.sent, said, guess, most, l.good < settledIn, l.terms.jitter())
 	if !news && h.until.Sub(l.pausedBy(h, k).Paused.Time()) < coarse {
 		return lesson{}
 	}
-	f.resume(h.until)
+	f.pace.resume(h.until)
 	return lesson{what: causeHold, hold: h, kind: k}
 }
 

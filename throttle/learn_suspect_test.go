@@ -199,7 +199,7 @@ func TestOverloadedOrLimited(t *testing.T) {
 		if got.what != test.what || k.suspect.suspected() != test.suspect || k.streak != 1 || k.busy != 0.9+1.0/16 {
 			t.Errorf("%s: %v, suspected %t, streak %d, busy %v", test.name, got.what, k.suspect.suspected(), k.streak, k.busy)
 		}
-		if rate := l.finder != nil && l.finder.rate > 0; rate != test.rate {
+		if rate := l.evidence != nil && (l.evidence.Since() > 0 || l.evidence.paced()); rate != test.rate {
 			t.Errorf("%s: a rate is found: %t", test.name, rate)
 		}
 	}

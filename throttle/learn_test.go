@@ -61,7 +61,7 @@ func TestHoldGrowsWhenAskedInVain(t *testing.T) {
 			now := at0(0)
 			var waits []time.Duration
 			for range 60 { // a guess takes a sixth of the time so far at most
-				h.refuse(now.Add(time.Millisecond), now, said, time.Second, 5*time.Minute, false, 0.5)
+				h.refuse(now.Add(time.Millisecond), now, said, guessed(time.Second, 5*time.Minute, h.inVain(now)), 5*time.Minute, false, 0.5)
 				waits = append(waits, h.wait(now))
 				now = h.until.Add(time.Millisecond)
 			}
@@ -235,74 +235,6 @@ func TestQuotaFollowsAServerThatChangesIt(t *testing.T) {
 	q.hear(at0(2*time.Second), at0(1500*time.Millisecond), stating(900, 1000, 58*time.Second, headers.Boundary), 1, false, false)
 	if got := q.level(at0(2 * time.Second)); got != 900 {
 		t.Errorf("%v left, want the 900 that a later answer states", got)
-	}
-}
-
-func TestFinderReactsOncePerBurst(t *testing.T) {
-	var f finder
-	for i := range 100 {
-		f.start(at0(time.Duration(i) * 10 * time.Millisecond))
-		f.good(at0(time.Duration(i)*10*time.Millisecond+5*time.Millisecond), at0(time.Duration(i)*10*time.Millisecond))
-	}
-	if !f.refuse(at0(time.Second), at0(990*time.Millisecond), hint{}, 10*time.Millisecond, 0) {
-		t.Fatal("no reaction")
-	}
-	rate := f.rate
-	if rate < 80 || rate > 90 {
-		t.Errorf("rate %v after 100/s were accepted, want 85", rate)
-	}
-	for range 50 {
-		if f.refuse(at0(1010*time.Millisecond), at0(995*time.Millisecond), hint{}, 10*time.Millisecond, 0) {
-			t.Fatal("reacts twice to one burst")
-		}
-	}
-	if f.rate != rate {
-		t.Errorf("rate fell to %v", f.rate)
-	}
-}
-
-// The curve is the same at any scale: after K the rate is where it was refused,
-// after twice that twice as high, and a rate that is not used stands still.
-func TestFinderGrowsAlongACurveWithoutScale(t *testing.T) {
-	for _, top := range []float64{1, 50, 5000} {
-		used := func(busy bool, after time.Duration) float64 {
-			f := finder{rate: restartAt * top, top: top, low: restartAt * top, k: firstK}
-			f.resume(at0(0))
-			for now := time.Duration(0); now < after; now += 50 * time.Millisecond {
-				if busy {
-					f.sent = 1e9
-				}
-				f.grow(at0(now))
-			}
-			if busy {
-				f.sent = 1e9
-			}
-			f.grow(at0(after))
-			return f.rate / top
-		}
-		for _, c := range []struct {
-			busy  bool
-			after time.Duration
-			want  float64
-		}{{true, 0, 0.85}, {true, firstK, 1}, {true, 2 * firstK, 2}, {false, 2 * firstK, 0.85}} {
-			if !c.busy && top < 5 {
-				continue // use is judged by four requests at least
-			}
-			if got := used(c.busy, c.after); math.Abs(got-c.want) > 0.06 {
-				t.Errorf("top %v, used %v: after %v %.2f of it, want %.2f", top, c.busy, c.after, got, c.want)
-			}
-		}
-	}
-}
-
-func TestRoundWindow(t *testing.T) {
-	for in, want := range map[time.Duration]time.Duration{
-		9400 * time.Millisecond: 10 * time.Second, 10600 * time.Millisecond: 10 * time.Second,
-		59200 * time.Millisecond: time.Minute, 7300 * time.Millisecond: 8 * time.Second, 3600*time.Second + 1: time.Hour,
-	} {
-		if got := roundWindow(in); got != want {
-			t.Errorf("%v rounded to %v, want %v", in, got, want)
-		}
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // What a wait is for.
@@ -23,11 +25,11 @@ const (
 // A cause is what makes a request wait. Words are made of it only when
 // somebody reads them.
 type cause struct {
-	what   causeKind
-	hold   *hold
-	finder *finder
-	quota  *quota
-	kind   *kind
+	what  causeKind
+	hold  *hold
+	found *evidence
+	quota *quota
+	kind  *kind
 }
 
 // A lesson is something that was learned; the zero lesson is nothing new.
@@ -55,10 +57,10 @@ func (c cause) in(now time.Time, l *learner) string {
 	case causeHold:
 		return c.hold.words(now, l.terms.zero) + c.kind.scope(l, c.hold)
 	case causeRate:
-		if c.kind != nil && c.finder == c.kind.finder {
-			return c.finder.words() + ", for " + c.kind.key.String() + " only"
+		if c.kind != nil && c.found == c.kind.evidence {
+			return c.found.words() + ", for " + c.kind.key.String() + " only"
 		}
-		return c.finder.words()
+		return c.found.words()
 	case causeQuota:
 		return c.quota.told(now, l.terms.zero)
 	case causeFlight:
@@ -109,13 +111,6 @@ func (h *hold) after() string {
 		return " after a refusal"
 	}
 	return fmt.Sprintf(" after %d refusals in a row", h.strikes+1)
-}
-
-func (f *finder) words() string {
-	if w := &f.windows; w.stage == sureWindows {
-		return fmt.Sprintf("about %s per %s, found by its refusals", amount(w.size), round(w.period))
-	}
-	return "about " + amount(f.rate) + "/s, found by its refusals"
 }
 
 func (q *quota) told(now, zero time.Time) string {
@@ -189,16 +184,24 @@ func (l *learner) restrictions(now time.Time, add func(c cause, d time.Duration)
 	if l.terms.pausesOnly {
 		return
 	}
-	if f := l.finder; f != nil && f.rate > 0 {
-		add(cause{what: causeRate, finder: f}, f.wait(now))
+	found := func(e *evidence, k *kind, a *queue.Account) {
+		if e.believes() {
+			at := instantOf(now)
+			d := forever
+			if t := e.at(at, a.Queued()); t != never {
+				d = t.Until(at)
+			}
+			add(cause{what: causeRate, found: e, kind: k}, d)
+		}
 	}
+	found(l.evidence, nil, &l.account)
 	l.everyKind(func(k *kind) {
 		held(k.hold, k)
 		if k.slow.ease > 0 {
 			add(cause{what: causeFlight, kind: k}, 0)
 		}
-		if k.apart && k.finder.rate > 0 {
-			add(cause{what: causeRate, finder: k.finder, kind: k}, k.finder.wait(now))
+		if k.apart {
+			found(k.evidence, k, &k.account)
 		}
 	})
 	for _, q := range l.quotas {

@@ -113,17 +113,6 @@ func TestWaitsForWhatWasLearned(t *testing.T) {
 	if d := k.ETA(hourIn, 5, 1).Until(hourIn); d != 30*sec {
 		t.Errorf("paused: %v", d)
 	}
-	for _, test := range []struct {
-		f    finder
-		want string
-	}{
-		{finder{rate: 12.5}, "about 12.5/s, found by its refusals"},
-		{finder{rate: 2, windows: windows{stage: sureWindows, size: 60, period: time.Minute}}, "about 60 per 1m0s, found by its refusals"},
-	} {
-		if got := test.f.words(); got != test.want {
-			t.Errorf("got %s, want %s", got, test.want)
-		}
-	}
 	for x, want := range map[float64]float64{-1: 0, 0: 0, 5: 5} {
 		if got := figure(x); got != want {
 			t.Errorf("figure %v: %v", x, got)
@@ -176,22 +165,22 @@ func TestLearnedLimitsInFields(t *testing.T) {
 	if got := limit(cause{what: causeHold, hold: a.hold}); got != want {
 		t.Errorf("at its end: %+v", got)
 	}
-	a.finder = &finder{rate: 4}
+	a.evidence = believing(4, sec, 1)
 	want = LearnedLimit{Kind: LearnedRate, Unit: requests, Route: "GET /a", Source: "found by its refusals", Limit: 4, Per: sec, Left: -1}
-	if got := limit(cause{what: causeRate, finder: a.finder, kind: a}); got != want {
+	if got := limit(cause{what: causeRate, found: a.evidence, kind: a}); got != want {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 	want.Route, want.Limit, want.Per = "", 60, time.Minute
-	f := &finder{rate: 4, windows: windows{stage: sureWindows, size: 60, period: time.Minute}}
-	if got := limit(cause{what: causeRate, finder: f, kind: b}); got != want {
+	f := believing(60, time.Minute, 0)
+	if got := limit(cause{what: causeRate, found: f, kind: b}); got != want {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 	shown := 0
 	l.restrictions(at0(0), func(c cause, d time.Duration) { shown++ })
-	if shown != 1 { // the quota; a's pause is over, its finder is not apart
+	if shown != 1 { // the quota; a's pause is over, it is not apart
 		t.Errorf("%d are shown", shown)
 	}
-	a.apart, a.hold.until, l.finder = true, at0(sec), f
+	a.apart, a.hold.until, l.evidence = true, at0(sec), f
 	b.slow.ease = 3
 	shown = 0
 	l.restrictions(at0(0), func(c cause, d time.Duration) { shown++ })
@@ -226,18 +215,18 @@ func TestCausesInWords(t *testing.T) {
 	if got := l.host.Words(hourIn); got != "at most 3 at a time until it has answered more" {
 		t.Error(got)
 	}
-	f := &finder{rate: 10}
-	if got := (cause{what: causeRate, finder: f, kind: k}).in(at0(0), l); got != "about 10/s, found by its refusals" {
+	f := believing(10, sec, 5)
+	if got := (cause{what: causeRate, found: f, kind: k}).in(at0(0), l); got != "looks like 10/s, bucket of 5, found by its refusals" {
 		t.Error(got)
 	}
-	if k.finder = f; (cause{what: causeRate, finder: f, kind: k}).in(at0(0), l) != "about 10/s, found by its refusals, for GET /x only" {
+	if k.evidence = f; (cause{what: causeRate, found: f, kind: k}).in(at0(0), l) != "looks like 10/s, bucket of 5, found by its refusals, for GET /x only" {
 		t.Error("not for the kind only")
 	}
 	if (cause{}).in(at0(0), l) != "" {
 		t.Error("nothing has words")
 	}
 	q := heardQuota(3, 10, 0, 0, func(q *quota) { q.key.name, q.key.unit = "core", "tokens" })
-	for c, want := range map[cause][2]string{{what: causeQuota, quota: q}: {"tokens", "core"}, {what: causeRate, finder: f}: {}, {}: {}} {
+	for c, want := range map[cause][2]string{{what: causeQuota, quota: q}: {"tokens", "core"}, {what: causeRate, found: f}: {}, {}: {}} {
 		if c.unit() != want[0] || c.name() != want[1] {
 			t.Errorf("%v: %q of %q", c.what, c.unit(), c.name())
 		}

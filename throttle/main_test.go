@@ -54,19 +54,27 @@ func homeOf(tr *Transport, host string) *record {
 
 // waitFor lets somebody wait for a, until left is called.
 func waitFor(a *queue.Account) (leave func()) {
+	paused := a.Paused
+	defer func() { a.Paused = paused }()
+	return crowdAt(a)()
+}
+
+// crowdAt is a domain in which any number wait for a, which is paused for ever: each call
+// lets one more, until what it returns is called.
+func crowdAt(a *queue.Account) (join func() (leave func())) {
 	all, g := queue.NewDomains(), new(queue.Group)
 	d := all.Shared
 	g.Gate = all.NewGate()
-	paused := a.Paused
-	a.Paused = never
-	p := &queue.Patience{Ctx: context.Background(), Most: time.Minute, Queue: 1}
-	d.Lock()
-	defer d.Unlock()
-	w, _, _ := d.Queue(d.Now(), &queue.Request{Group: g}, []queue.Need{{Account: a, N: 1}}, p)
-	a.Paused = paused
-	return func() {
+	return func() func() {
+		a.Paused = never
+		p := &queue.Patience{Ctx: context.Background(), Most: time.Hour, Queue: 1 << 20}
 		d.Lock()
 		defer d.Unlock()
-		d.Abandon(d.Now(), w)
+		w, _, _ := d.Queue(d.Now(), &queue.Request{Group: g}, []queue.Need{{Account: a, N: 1}}, p)
+		return func() {
+			d.Lock()
+			defer d.Unlock()
+			d.Abandon(d.Now(), w)
+		}
 	}
 }

@@ -8,8 +8,7 @@ const (
 	firstGuess   = 500 * time.Millisecond // of a pause, when the server gives no hint and nothing was measured
 	leastGuess   = 20 * time.Millisecond
 	mostGuess    = 60 * time.Second
-	shortGuess   = 8 * time.Second // a guess doubles up to this; a longer one is at most the
-	guessPart    = 6               // part of the time since the first refusal, so that who waits a minute learns within 13 s that it is over, and MaxWait is 75 s
+	shortGuess   = 8 * time.Second // a longer guess is at most the time since the first refusal: it doubles what is lost, and is longer than a ban of half a minute that each refusal begins anew before MaxWait, 75 s, is over
 	firstSpread  = 2 * time.Second
 	mostSpread   = 30 * time.Second
 	mostSlack    = 2 * time.Second // how much too short hints of real servers were seen to be
@@ -69,7 +68,7 @@ func (h *hold) refuse(now, sent time.Time, said hint, guess, maxPause time.Durat
 	if h.strikes == 0 {
 		h.began = now
 	} else if !said.known {
-		wait = min(wait, max(shortGuess, now.Sub(h.began)/guessPart))
+		wait = min(wait, max(shortGuess, now.Sub(h.began)))
 	}
 	h.since, h.met = now, false
 	h.asking, h.source = true, said.source
@@ -113,14 +112,20 @@ func (h *hold) inVain(sent time.Time) int {
 	return h.strikes + 1
 }
 
+// guessed is the pause after a refusal without a hint: first, or twice as long for each
+// that was in vain before.
+func guessed(first, maxPause time.Duration, inVain int) time.Duration {
+	first = max(leastGuess, first)
+	for range min(inVain, 20) {
+		first = min(2*first, mostGuess, maxPause)
+	}
+	return first
+}
+
 // length is the pause for a refusal that is news.
 func (h *hold) length(said hint, guess, maxPause time.Duration, fresh bool, spread float64) time.Duration {
 	h.capped = false
 	if !said.known {
-		guess = max(leastGuess, guess)
-		for range min(h.strikes, 20) {
-			guess = min(2*guess, mostGuess, maxPause)
-		}
 		return time.Duration(float64(guess) * (0.75 + 0.5*spread)) // so that strangers do not meet again
 	}
 	wait, capped := believe(said, maxPause)
@@ -142,6 +147,13 @@ func (h *hold) length(said hint, guess, maxPause time.Duration, fresh bool, spre
 		wait += time.Duration(spread * float64(min(room, mostSpread)))
 	}
 	return wait
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // believe bounds a hint.

@@ -41,12 +41,12 @@ func TestLengthOfAPause(t *testing.T) {
 	} {
 		h := test.h
 		h.capped = true
-		if got := h.length(test.said, test.guess, most, test.fresh, test.spread); got != test.want || h.capped != (test.name == "capped") {
+		if got := h.length(test.said, guessed(test.guess, most, h.strikes), most, test.fresh, test.spread); got != test.want || h.capped != (test.name == "capped") {
 			t.Errorf("%s: %v, want %v; capped %t", test.name, got, test.want, h.capped)
 		}
 	}
 	h := hold{strikes: 5}
-	if got := h.length(hint{}, sec, 10*sec, false, 0.5); got != 10*sec {
+	if got := h.length(hint{}, guessed(sec, 10*sec, h.strikes), 10*sec, false, 0.5); got != 10*sec {
 		t.Errorf("a guess grows to %v, though a pause may be 10s", got)
 	}
 }

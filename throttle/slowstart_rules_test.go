@@ -1,9 +1,12 @@
 package throttle
 
 import (
+	"math"
 	"testing"
 	"time"
 )
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(b)) }
 
 // How a limit on requests at a time grows with a good answer.
 func TestSlowStartGrows(t *testing.T) {

@@ -57,7 +57,7 @@ func newSolo(k *kind) *solo {
 // own.
 func (o *solo) again(now time.Time, g *ticket, s headers.Signal) (own bool) {
 	k, l := g.kind, g.kind.learner
-	w := l.finderOf(k)
+	w := l.evidenceOf(k)
 	f := &w.fates
 	own = o.refused > 0 && f.sent.Time().After(o.heard) && s.Kind != headers.Concurrency &&
 		math.Pow(f.share(o.counted), float64(o.refused+1)) < chance
@@ -87,7 +87,7 @@ type fates struct {
 	teaching        *teaching // nil: none
 }
 
-// A teaching is all refusals that a finder has known since it knew nothing. When
+// A teaching is all refusals that evidence has known since it knew nothing. When
 // all requests that had a part in it prove to have refusals of their own, it was
 // none.
 type teaching struct{ requests int }
@@ -110,8 +110,8 @@ func (f *fates) share(its int) float64 {
 }
 
 // teach notes that o has a part in what w is about to learn.
-func (f *fates) teach(o *solo, w *finder) {
-	if w.rate == 0 && w.windows.stage == noWindows {
+func (f *fates) teach(o *solo, w *evidence) {
+	if w.blank() {
 		f.teaching = new(teaching)
 	}
 	if f.teaching != nil && o.taught != f.teaching {

@@ -75,11 +75,10 @@ func (c cause) limit(now time.Time, l *learner) LearnedLimit {
 		}
 	case causeRate:
 		x.Kind, x.Unit, x.Source = LearnedRate, requests, "found by its refusals"
-		x.Limit, x.Per = figure(c.finder.rate), time.Second
-		if w := &c.finder.windows; w.stage == sureWindows {
-			x.Limit, x.Per = figure(w.size), w.period
+		if f, ok := c.found.found(); ok {
+			x.Limit, x.Per = figure(f.Units), f.Per
 		}
-		if c.kind != nil && c.finder == c.kind.finder {
+		if c.kind != nil && c.found == c.kind.evidence {
 			x.Route = c.kind.key.String()
 		}
 	case causeQuota:

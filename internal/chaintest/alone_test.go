@@ -128,9 +128,9 @@ func TestALimitOfAllIsNobodysOwn(t *testing.T) {
 		took          time.Duration // at most
 	}{
 		{"ten a second", leakyBucket(10, 10), "", 64, 600, 25, 75 * time.Second},
-		{"ten a second, with a hint", leakyBucket(10, 10), "1", 64, 600, 20, 80 * time.Second},
+		{"ten a second, with a hint", leakyBucket(10, 10), "1", 64, 600, 30, 65 * time.Second},
 		{"one a second", leakyBucket(1, 1), "", 16, 60, 24, 100 * time.Second},
-		{"nothing for half a minute", closed(1, 30*time.Second), "", 20, 400, 25, 60 * time.Second},
+		{"nothing for half a minute", closed(1, 30*time.Second), "", 20, 400, 50, 50 * time.Second},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -1,0 +1,259 @@
+package throttle
+
+import (
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/learn"
+	"github.com/weirhttp/weir/throttle/internal/meter"
+)
+
+// evidence is what a learner, or a kind of request that is apart, gives to the model
+// of limits that nobody states, and what that answers. It is told of each request when
+// it is sent and when it ended, whatever else is made of that: what comes to its end
+// untold was no evidence. Its owner guards it.
+type evidence struct {
+	learn.Learner
+	pace  *pace // of a host that refuses by 503s which say no more; nil: there was none
+	fates fates
+	began instant // the first request, or the first after a long idling
+	good  float64 // accepted since then
+	last  instant // request
+	row   int     // refusals since one was accepted, one for each burst
+	told  instant // when the request was sent whose end was told last; it is about to be given back
+}
+
+func newEvidence() *evidence {
+	e := new(evidence)
+	e.Trust() // slowStart sees to requests at a time
+	return e
+}
+
+// A prelude is what evidence wants to know of the time before it was made: by the
+// second request. A host that is called once costs no more than this.
+type prelude struct {
+	first instant // when the first request was sent; zero: none was
+	out   bool    // it is under way
+}
+
+// forgetRate is for how long a limit is believed that nothing bears out any more.
+const forgetRate = 10 * time.Minute
+
+// sent notes a request of l.
+func (l *learner) sent(now instant) {
+	if l.evidence == nil {
+		if l.begun.first == 0 {
+			l.begun = prelude{now, true}
+			return
+		}
+		l.evidenceOf(nil)
+	}
+	l.evidence.sent(now)
+}
+
+// sent notes a request. After a long idling nothing is known.
+func (e *evidence) sent(now instant) {
+	if now-e.last > instant(forgetRate) {
+		e.forget()
+	}
+	if e.began == 0 {
+		e.began = now
+	}
+	e.last = now
+	if e.pace != nil { // hardly any has one: it costs the others no call
+		e.pace.start(now.Time())
+	}
+	e.Sent(now, 1)
+}
+
+// forget makes e as good as new but for what is under way.
+func (e *evidence) forget() {
+	e.Forget()
+	e.pace, e.began, e.good = nil, 0, 0
+}
+
+// evidenceOf is the evidence for a kind, made if need be; nil is any kind that is not
+// apart.
+func (l *learner) evidenceOf(k *kind) *evidence {
+	if k != nil && k.apart {
+		return k.evidence
+	}
+	if l.evidence == nil {
+		l.evidence = newEvidence()
+		l.evidence.fates.served = float64(min(l.good, memory))
+		if b := l.begun; b.first != 0 {
+			if l.evidence.sent(b.first); !b.out {
+				l.evidence.accepted(b.first, b.first)
+			}
+		}
+	}
+	return l.evidence
+}
+
+// restart forgets the limit that was found for a kind.
+func (l *learner) restart(k *kind) {
+	l.evidenceOf(k).forget()
+}
+
+// evidenceNow is evidenceOf, but nil if it was not made.
+func (k *kind) evidenceNow() *evidence {
+	if k.apart {
+		return k.evidence
+	}
+	return k.learner.evidence
+}
+
+// accepted notes an accepted answer.
+func (e *evidence) accepted(now, sent instant) {
+	if e != nil {
+		e.told = sent
+		if e.row > mostRow && e.Unsure() {
+			e.Reopened() // it was not for a quota
+			e.pace, e.began, e.good = nil, 0, 0
+		}
+		e.row = 0
+		e.good++
+		e.fates.well(sent)
+		if e.pace != nil {
+			e.pace.good(now.Time())
+		}
+		e.Accepted(now, sent, 1, learn.Answer{})
+	}
+}
+
+// refused notes a refusal.
+func (e *evidence) refused(now, sent instant, said hint, most time.Duration) {
+	e.told = sent
+	a := learn.Answer{MaxPause: most}
+	if said.known {
+		a.Signal = &headers.Signal{RetryAfter: headers.Opt[time.Duration]{Value: said.wait, Known: true}}
+	}
+	if e.Refused(now, sent, 1, a) {
+		e.row++
+	}
+}
+
+// overloaded notes a 503 that says no more, after so many in a row that asked in vain
+// whether the pause is over.
+func (e *evidence) overloaded(now, sent instant, strikes int) {
+	if e.pace == nil {
+		e.pace = new(pace)
+	}
+	span := max(time.Duration(now-e.began), 10*time.Millisecond)
+	e.pace.refuse(now.Time(), sent.Time(), max(e.good, .5)/span.Seconds(), e.UnderWay(), strikes)
+}
+
+// lost notes a request that brought no answer, but may have been counted.
+func (e *evidence) lost(now, sent instant) {
+	e.told = sent
+	e.Lost(now, sent, 1)
+}
+
+// over ends what was sent then.
+func (e *evidence) over(now, sent instant) {
+	if e.told == sent {
+		e.told = 0
+		return
+	}
+	e.Unsent(now, sent, 1)
+}
+
+// at is when one may be sent, if so many wait.
+func (e *evidence) at(now instant, waiting int) instant {
+	if e == nil {
+		return now
+	}
+	at := e.Next(now, 1, max(1, waiting)).At
+	if e.pace != nil {
+		at = max(at, now.Add(e.pace.wait(now.Time())))
+	}
+	return at
+}
+
+// outlook is about when one may be sent after ahead others, at the earliest at from.
+func (e *evidence) outlook(now, from instant, ahead int64, waiting int) instant {
+	switch {
+	case e == nil:
+		return from
+	case from == now && ahead == 0:
+		return e.at(now, waiting)
+	}
+	at := e.Outlook(from, ahead)
+	if e.pace != nil && e.pace.rate > 0 {
+		at = max(at, from.Add(e.pace.wait(from.Time())+meter.Seconds(float64(ahead)/e.pace.rate)))
+	}
+	return at
+}
+
+// lift lets a flow that would resume later do so now.
+func (e *evidence) lift(now instant) {
+	if e == nil {
+		return
+	}
+	if e.Lift(); e.pace != nil && e.pace.next.After(now.Time()) {
+		e.pace.resume(now.Time())
+	}
+}
+
+// believes reports whether there is a limit that may hold requests up.
+func (e *evidence) believes() bool { return e != nil && (e.Believes() || e.paced()) }
+
+func (e *evidence) paced() bool { return e.pace != nil && e.pace.rate > 0 }
+
+// blank reports whether nothing was refused since nothing was known.
+func (e *evidence) blank() bool { return e.Since() == 0 && !e.paced() }
+
+// found is the limit that holds requests up, in figures.
+func (e *evidence) found() (learn.Limit, bool) {
+	if e.paced() {
+		return learn.Limit{Units: e.pace.rate, Per: time.Second}, true
+	}
+	return e.Leader()
+}
+
+// binds reports whether forgetting e would lose something.
+func (e *evidence) binds(now instant) bool {
+	return e.believes() && now-e.last < instant(forgetRate)
+}
+
+// mostRow is how many refusals in a row tell of a quota, as long as no limit explains them
+// well. A host that refuses all for a while and says no more has some other reason.
+const mostRow = 4
+
+// inVainOf is how many refusals in a row the model is left to explain: then each guess
+// is twice as long.
+const inVainOf = 2
+
+// guess is the pause after a refusal without a hint: what one request takes at least.
+func (e *evidence) guess(now instant, waiting int) time.Duration {
+	if e.pace != nil {
+		return e.pace.guess()
+	}
+	if !e.believes() {
+		return firstGuess
+	}
+	p := e.Next(now, 1, max(1, waiting))
+	if p.Reason >= learn.TooMany { // the answers that are to come say more
+		return min(e.regain(), firstGuess)
+	}
+	return max(p.At.Until(now), min(e.regain()*4/5, firstGuess))
+}
+
+// regain is about how long it takes until one more may be sent.
+func (e *evidence) regain() time.Duration {
+	if e == nil {
+		return firstGuess
+	}
+	x, ok := e.found()
+	if !ok {
+		return firstGuess
+	}
+	return min(time.Duration(x.Per.Seconds()/x.Units*float64(time.Second)), mostGuess)
+}
+
+func (e *evidence) words() string {
+	if e.paced() {
+		return e.pace.words()
+	}
+	return "looks like " + e.Words() + ", found by its refusals"
+}
