@@ -12,7 +12,8 @@
 //
 // A shape is one of the few kinds of limiter that people write (bucket, sliding
 // log, window from the first request or by a clock, counter of two windows,
-// requests at a time), with its period and phase. A candidate is a shape with a
+// requests at a time), with its period, its phase, and the ban, if there is one: for so
+// long after a refusal all are refused. A candidate is a shape with a
 // size and a weight. The level is how many units are in use. An epoch is the
 // refusals of what was sent before the first of them was heard: one event. A
 // stated limit is one that answers describe; what remains of it is observed, so

@@ -83,11 +83,12 @@ func (g *game) happen(e event) {
 	switch {
 	case !e.answer:
 		g.limit.pass(&g.st, g.now, g.log, 0)
-		if e.ok = g.limit.inUse(&g.st, g.now)+1 <= g.size+1e-6; e.ok {
+		if e.ok = g.st.barred <= g.now && g.limit.inUse(&g.st, g.now)+1 <= g.size+1e-6; e.ok {
 			g.limit.add(&g.st, g.now, 1)
 			g.log = append(g.log, rec{at: g.now, last: g.now, taken: 1})
 			g.served = append(g.served, e.sent)
 		} else {
+			g.limit.refuses(&g.st, g.now, 0)
 			g.refused++
 		}
 		e.at, e.answer = g.now+g.way(), true

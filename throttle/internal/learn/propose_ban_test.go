@@ -1,0 +1,66 @@
+package learn
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestBansAreLearnt: of a limiter that shuts out who asks for more, nothing but its
+// refusals tells. Its ban is found out and waited for, and then hardly anything is refused.
+// Where a ban is longer than the window and each refusal begins it anew, that often fails:
+// then a slow rate explains as much, and a tenth is served.
+func TestBansAreLearnt(t *testing.T) {
+	for _, c := range []struct {
+		size     float64
+		per, ban Instant
+		again    bool
+		named    int     // of 8, at least
+		served   float64 // of the limit, at least
+	}{{20, 2 * second, 2 * second, true, 7, .25}, {20, 2 * second, 5 * second, true, 2, .08}, {20, 2 * second, 5 * second, false, 7, .25}, {50, 5 * second, 10 * second, false, 6, .25}} {
+		named, lasts := 0, 0
+		for seed := range uint64(8) {
+			g := &game{r: rand.New(rand.NewPCG(seed, 3)), size: c.size, trip: Instant(30 * time.Millisecond), callers: 50,
+				limit: shape{family: windowFirst, per: c.per, ban: c.ban, again: c.again}}
+			g.play(zero + 120*second)
+			if strings.Contains(g.l.Words(), "shuts out") {
+				named++
+			}
+			before := g.refused
+			g.play(zero + 240*second)
+			lasts += g.refused - before
+			if n, want := float64(g.since(zero+120*second))/120, c.size/(float64(c.per)/1e9); n < want*c.served {
+				t.Errorf("%v per %v, ban %v, again %t, seed %d: %.1f/s are served of %.1f/s", c.size, span(c.per), span(c.ban), c.again, seed, n, want)
+			}
+		}
+		if named < c.named || lasts > 8*30 {
+			t.Errorf("%v per %v, ban %v, again %t: named %d of 8, want %d; %d refused in the second two minutes, want at most 30 a run", c.size, span(c.per), span(c.ban), c.again, named, c.named, lasts)
+		}
+		t.Logf("%v per %v, ban %v, again %t: named %d of 8, %d refused in the second two minutes", c.size, span(c.per), span(c.ban), c.again, named, lasts)
+	}
+}
+
+// TestRowsSayHowLongABanIs: it is longer than the gaps in which it held, and no longer
+// than the one after which it did not.
+func TestRowsSayHowLongABanIs(t *testing.T) {
+	b := &bank{record: record{log: []rec{
+		{at: zero, last: zero, taken: 5},
+		{at: zero + second, last: zero + second, refused: 3, epoch: 1},
+		{at: zero + 2*second, last: zero + 2*second, refused: 1, epoch: 2},
+		{at: zero + 5*second, last: zero + 5*second, refused: 1, epoch: 3},
+		{at: zero + 9*second, last: zero + 9*second, taken: 1},
+	}}}
+	b.rows()
+	if want := [2]spread{{4 * second, 8 * second}, {3 * second, 4 * second}}; b.shut != want {
+		t.Errorf("bans are %v, want %v", b.shut, want)
+	}
+	b.shut[0].within(6*second, 7*second)
+	if want := (spread{6 * second, 7 * second}); b.shut[0] != want {
+		t.Errorf("narrowed to %v, want %v", b.shut[0], want)
+	}
+	b.shut[0].within(second, 2*second)
+	if want := (spread{second, 2 * second}); b.shut[0] != want {
+		t.Errorf("what contradicts it leaves %v, want %v", b.shut[0], want)
+	}
+}
