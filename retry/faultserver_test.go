@@ -42,15 +42,7 @@ type result struct {
 	received, processed int
 }
 
-func (s *faultServer) run() {
-	for {
-		c, err := s.n.Accept()
-		if err != nil {
-			return
-		}
-		s.wg.Go(func() { s.serve(c) })
-	}
-}
+func (s *faultServer) run() { s.n.Each(&s.wg, s.serve) }
 
 func (s *faultServer) bad() bool {
 	s.mu.Lock()
@@ -60,7 +52,6 @@ func (s *faultServer) bad() bool {
 }
 
 func (s *faultServer) serve(c net.Conn) {
-	defer c.Close()
 	if s.fault.accept != nil && s.bad() {
 		s.fault.accept(c)
 		return

@@ -56,18 +56,7 @@ func (c frames) goAway(last, code uint32) {
 	c.send(frameGoAway, 0, 0, binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, last), code))
 }
 
-func (s *streamServer) run() {
-	for {
-		c, err := s.n.Accept()
-		if err != nil {
-			return
-		}
-		s.wg.Go(func() {
-			defer c.Close()
-			s.serve(frames{c})
-		})
-	}
-}
+func (s *streamServer) run() { s.n.Each(&s.wg, func(c net.Conn) { s.serve(frames{c}) }) }
 
 func (s *streamServer) serve(c frames) {
 	preface := make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))

@@ -55,18 +55,7 @@ func (s *stormServer) storm(r *http.Request) (text string, hang time.Duration, k
 	return good, 0, true
 }
 
-func (s *stormServer) run() {
-	for {
-		c, err := s.n.Accept()
-		if err != nil {
-			return
-		}
-		s.wg.Go(func() {
-			defer c.Close()
-			s.connection(c)
-		})
-	}
-}
+func (s *stormServer) run() { s.n.Each(&s.wg, s.connection) }
 
 func (s *stormServer) connection(c net.Conn) {
 	for br := bufio.NewReader(c); ; {

@@ -1,5 +1,5 @@
 // The queues of the outbox: what is kept, and what cannot be delivered.
-import { badge, heads, make, number, plural, put, rows, seconds } from "./words.js";
+import { badge, heads, number, plural, put, row, rows, seconds } from "./words.js";
 
 const columns = [
   ["name", "Queue", null],
@@ -20,15 +20,7 @@ export function show(queues, all) {
   $("outbox-card").hidden = !queues || queues.length === 0;
   if (!queues) return;
   put($("outbox-title"), all > queues.length ? `Outbox: the first ${number(queues.length)} of ${number(all)} queues` : "Outbox");
-  rows("#outbox", queues, build, update);
-}
-
-function build() {
-  const tr = make("tr");
-  for (const [name] of columns) tr.append(make("td", "c-" + name));
-  tr.children[0].append(make("b"), make("small"));
-  tr.children[1].append(make("span"));
-  return tr;
+  rows("#outbox", queues, () => row(columns), update);
 }
 
 function update(tr, q) {

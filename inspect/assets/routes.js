@@ -1,5 +1,5 @@
 // The routes of one host: which of them waits, and what for.
-import { badge, heads, hold, make, number, put, retries, rows, seconds, took } from "./words.js";
+import { badge, heads, hold, number, put, retries, row, rows, seconds, took } from "./words.js";
 
 const columns = [
   ["route", "Route", null],
@@ -28,19 +28,11 @@ export function show(all, circuit) {
   const routes = [...(all || [])].sort((a, b) => rank[b.state] - rank[a.state] || Number(!a.why) - Number(!b.why));
   $("routes-card").hidden = routes.length === 0;
   if (routes.length > 0 && circuit && circuit.refused > 0) routes.push({ name: "any route", byCircuit: circuit });
-  rows("#routes", routes, build, update);
+  rows("#routes", routes, () => row(columns), update);
 }
 
 export function clear() {
   show([]);
-}
-
-function build() {
-  const tr = make("tr");
-  for (const [name] of columns) tr.append(make("td", "c-" + name));
-  tr.children[0].append(make("b"), make("small"));
-  tr.children[1].append(make("span"));
-  return tr;
 }
 
 function update(tr, r) {

@@ -88,6 +88,15 @@ export function heads(table, columns) {
   }
 }
 
+// row returns a row of cells: a name and why in the first, a badge in the second.
+export function row(columns) {
+  const tr = make("tr");
+  for (const [name] of columns) tr.append(make("td", "c-" + name));
+  tr.children[0].append(make("b"), make("small"));
+  tr.children[1].append(make("span"));
+  return tr;
+}
+
 // rows gives a table a row for each item, and keeps those that are there.
 export function rows(table, items, build, update) {
   const body = document.querySelector(table + " tbody");

@@ -63,6 +63,21 @@ func (n *Net) Accept() (net.Conn, error) {
 	}
 }
 
+// Each has serve look after each connection, in a goroutine of wg, and closes it then.
+// It returns when n is closed.
+func (n *Net) Each(wg *sync.WaitGroup, serve func(net.Conn)) {
+	for {
+		c, err := n.Accept()
+		if err != nil {
+			return
+		}
+		wg.Go(func() {
+			defer c.Close()
+			serve(c)
+		})
+	}
+}
+
 func (n *Net) Close() error {
 	n.once.Do(func() { close(n.done) })
 	return nil
