@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-retryablehttp"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
 )
 
 // answers answers with one status after the other, the last for good, and keeps
@@ -56,7 +57,7 @@ func brought() *retryablehttp.Client {
 // through sends one request by FromClient of c and returns what the caller sees.
 func through(t *testing.T, c *retryablehttp.Client, s *answers, method, body string) (status int, text string, err error) {
 	t.Helper()
-	rt, err := New(s, FromClient(c))
+	rt, err := retry.New(s, retry.FromClient(c))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +237,7 @@ func TestPrepareLeavesTheCallersRequestAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body := &closes{Reader: strings.NewReader("x")}
 		r, _ := http.NewRequest("PUT", "http://a.example/", body)
-		rt, err := New(&answers{statuses: []int{200}}, Config{Prepare: func(r *http.Request, before int) error {
+		rt, err := retry.New(&answers{statuses: []int{200}}, retry.Config{Prepare: func(r *http.Request, before int) error {
 			r.Header.Set("A", "b")
 			return errors.New("no")
 		}})
@@ -316,7 +317,7 @@ func TestFromClientCancelled(t *testing.T) {
 			t.Error("asked to give up")
 			return nil, errors.New("gave up")
 		}
-		rt, err := New(&answers{statuses: []int{0}}, FromClient(c))
+		rt, err := retry.New(&answers{statuses: []int{0}}, retry.FromClient(c))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -345,7 +346,7 @@ func TestGiveUpWithoutAWord(t *testing.T) {
 			"both": func(r *http.Response, _ error, _ int) (*http.Response, error) { return r, errors.New("e") },
 		} {
 			body.closed = 0
-			rt, err := New(base, Config{MaxAttempts: 1, GiveUp: f})
+			rt, err := retry.New(base, retry.Config{MaxAttempts: 1, GiveUp: f})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -361,7 +362,7 @@ func TestGiveUpWithoutAWord(t *testing.T) {
 func ExampleFromClient() {
 	old := retryablehttp.NewClient() // as it stands in your program
 	old.RetryMax = 5
-	rt, err := New(nil, FromClient(old))
+	rt, err := retry.New(nil, retry.FromClient(old))
 	fmt.Println(rt != nil, err)
 	// Output: true <nil>
 }

@@ -1,29 +1,31 @@
-package store
+package store_test
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // TestLedgerClockSteps polices by a clock that steps: a caller that asks all the
 // time, and is refused or let in at once. By true time a step back neither
 // stalls it nor mints anything; one ahead lets the size through again.
 func TestLedgerClockSteps(t *testing.T) {
-	for _, l := range []Limit{
-		{ID: "m", Kind: MeterLimit, Size: 5, Rate: 5},
-		{ID: "m", Kind: MeterLimit, Size: 2, Rate: 8.0 / 1.05, Credit: 8},
-		{ID: "l", Kind: LogLimit, Size: 5, Per: time.Second},
-		{ID: "l", Kind: LogLimit, Size: 200, Per: 40 * time.Second, Grain: 400 * time.Millisecond},
+	for _, l := range []store.Limit{
+		{ID: "m", Kind: store.MeterLimit, Size: 5, Rate: 5},
+		{ID: "m", Kind: store.MeterLimit, Size: 2, Rate: 8.0 / 1.05, Credit: 8},
+		{ID: "l", Kind: store.LogLimit, Size: 5, Per: time.Second},
+		{ID: "l", Kind: store.LogLimit, Size: 200, Per: 40 * time.Second, Grain: 400 * time.Millisecond},
 	} {
 		most := func(w time.Duration) float64 { return l.Size + l.Rate*w.Seconds() }
-		if l.Kind == LogLimit {
+		if l.Kind == store.LogLimit {
 			most = func(w time.Duration) float64 { return l.Size * float64(1+w/l.Per) }
 		}
 		t.Run(fmt.Sprint(l.Kind, l.Size), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, uint64(l.Size)))
-			var ledgers [1]Ledger
+			var ledgers [1]store.Ledger
 			var in []time.Duration
 			var ahead int
 			clock := time.Unix(1_800_000_000, 0)
@@ -37,12 +39,12 @@ func TestLedgerClockSteps(t *testing.T) {
 					clock = clock.Add(time.Duration(r.Int64N(int64(time.Hour))))
 					ahead++
 				}
-				b := Booking{Draws: []Draw{{Key: "k", Limits: []Limit{l}, Units: []UnitCost{{Unit: "requests", First: 1, All: 1}}}}}
-				next, k := Book(clock, ledgers[:], b)
+				b := store.Booking{Draws: []store.Draw{{Key: "k", Limits: []store.Limit{l}, Units: []store.UnitCost{{Unit: "requests", First: 1, All: 1}}}}}
+				next, k := store.Book(clock, ledgers[:], b)
 				if next != nil {
 					ledgers[0] = next[0]
 				}
-				if k.Outcome == BookedAll {
+				if k.Outcome == store.BookedAll {
 					in = append(in, now)
 				}
 			}

@@ -1,4 +1,4 @@
-package store
+package store_test
 
 import (
 	"flag"
@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 var modelStates = flag.Int("ledger.states", 3000, "how many states of each model of the ledger are explored")
@@ -31,15 +33,15 @@ type modelMessage struct {
 	from   int
 	at     int // tick it was sent, or asked
 	era    int64
-	seen   Seen
-	reply  Booked
-	refund Refund
+	seen   store.Seen
+	reply  store.Booked
+	refund store.Refund
 
 	newcomer bool // the reply is to somebody who remembered nothing
 }
 
 type modelProcess struct {
-	seen  Standing
+	seen  store.Standing
 	heard int // tick
 	asks  int // left
 	spoke bool
@@ -48,8 +50,8 @@ type modelProcess struct {
 type modelState struct {
 	now     int
 	era     int64
-	ledger  Ledger
-	saved   *Ledger
+	ledger  store.Ledger
+	saved   *store.Ledger
 	fault   bool // has happened
 	lost    bool // all, by the fault
 	procs   []modelProcess
@@ -66,15 +68,15 @@ func (s modelState) clone() modelState {
 }
 
 type model struct {
-	limit Limit
+	limit store.Limit
 	wait  time.Duration
 	r     *rand.Rand
 	seen  map[string]bool
 	t     *testing.T
 }
 
-func (m *model) booking(seen Seen) Booking {
-	return Booking{MaxWait: m.wait, Draws: []Draw{{Key: "k", Limits: []Limit{m.limit}, Units: []UnitCost{{"requests", 1, 1}}, Seen: seen}}}
+func (m *model) booking(seen store.Seen) store.Booking {
+	return store.Booking{MaxWait: m.wait, Draws: []store.Draw{{Key: "k", Limits: []store.Limit{m.limit}, Units: []store.UnitCost{{"requests", 1, 1}}, Seen: seen}}}
 }
 
 // steps calls visit with each state that may follow s.
@@ -85,7 +87,7 @@ func (m *model) steps(s modelState, visit func(modelState, string)) {
 			n.procs[i].asks--
 			msg := modelMessage{kind: 'a', from: i, at: s.now, era: s.era}
 			if p.seen.Gen != 0 {
-				msg.seen = Seen{Standing: p.seen, Age: time.Duration(s.now-p.heard) * modelTick}
+				msg.seen = store.Seen{Standing: p.seen, Age: time.Duration(s.now-p.heard) * modelTick}
 			}
 			n.flight = append(n.flight, msg)
 			visit(n, fmt.Sprint("ask ", i))
@@ -103,7 +105,7 @@ func (m *model) steps(s modelState, visit func(modelState, string)) {
 	}
 	if !s.fault && s.ledger.Gen != 0 {
 		n := s.clone()
-		n.fault, n.lost, n.era, n.ledger = true, s.saved == nil, s.era+1, Ledger{}
+		n.fault, n.lost, n.era, n.ledger = true, s.saved == nil, s.era+1, store.Ledger{}
 		if s.saved != nil {
 			n.ledger = *s.saved
 		}
@@ -139,7 +141,7 @@ func (m *model) deliver(s modelState, msg modelMessage) modelState {
 		if msg.seen.Gen != 0 {
 			b.Draws[0].Seen.Age += time.Duration(s.now-msg.at) * modelTick
 		}
-		next, r := Book(s.time(), []Ledger{s.ledger}, b)
+		next, r := store.Book(s.time(), []store.Ledger{s.ledger}, b)
 		if next != nil {
 			s.ledger = next[0]
 		}
@@ -150,14 +152,14 @@ func (m *model) deliver(s modelState, msg modelMessage) modelState {
 	case 'b':
 		s.ledger = s.ledger.AfterRefund(s.time(), msg.refund)
 	case 'r':
-		granted := msg.reply.Outcome == BookedAll || msg.reply.Outcome == BookedOne
+		granted := msg.reply.Outcome == store.BookedAll || msg.reply.Outcome == store.BookedOne
 		k := msg.reply.Keys[0]
 		if k.Gen != 0 && (p.seen.Gen != k.Gen || p.seen.At <= k.At) {
 			p.seen, p.heard = k, s.now
 		}
 		switch late := s.now > msg.at; {
 		case granted && late:
-			f := msg.reply.Refund(m.booking(Seen{}), 0, []int64{1}, nil)
+			f := msg.reply.Refund(m.booking(store.Seen{}), 0, []int64{1}, nil)
 			s.flight = append(s.flight, modelMessage{kind: 'b', from: msg.from, at: s.now, refund: f})
 		case granted:
 			s.sent = append(s.sent, s.now+int((msg.reply.Wait+modelTick-1)/modelTick))
@@ -176,7 +178,7 @@ func (m *model) check(s modelState) error {
 		for j := i; j < len(s.sent); j++ {
 			w := time.Duration(s.sent[j]-s.sent[i]) * modelTick
 			most := m.limit.Size
-			if m.limit.Kind == MeterLimit {
+			if m.limit.Kind == store.MeterLimit {
 				most += m.limit.Rate * w.Seconds()
 			} else if w >= m.limit.Per {
 				break
@@ -191,18 +193,18 @@ func (m *model) check(s modelState) error {
 
 func TestLedgerModel(t *testing.T) {
 	for name, m := range map[string]model{
-		"log of two processes":          {limit: Limit{ID: "l", Kind: LogLimit, Size: 2, Per: time.Second}},
-		"log, booked ahead":             {limit: Limit{ID: "l", Kind: LogLimit, Size: 1, Per: 500 * time.Millisecond}, wait: 500 * time.Millisecond},
-		"meter of two processes":        {limit: Limit{ID: "m", Kind: MeterLimit, Size: 2, Rate: 1}},
-		"meter of three, booked ahead":  {limit: Limit{ID: "m", Kind: MeterLimit, Size: 1, Rate: 4}, wait: 500 * time.Millisecond},
-		"calendar that does not turn":   {limit: Limit{ID: "c", Kind: CalendarLimit, Size: 2, Per: time.Hour, Ends: modelStart.Add(time.Minute)}},
-		"log of three that ask for few": {limit: Limit{ID: "l", Kind: LogLimit, Size: 3, Per: 2 * time.Second}},
-		"log of two that ask for few":   {limit: Limit{ID: "l", Kind: LogLimit, Size: 2, Per: 2 * time.Second}},
-		"log of three processes, exact": {limit: Limit{ID: "l", Kind: LogLimit, Size: 3, Per: 2 * time.Second}},
+		"log of two processes":          {limit: store.Limit{ID: "l", Kind: store.LogLimit, Size: 2, Per: time.Second}},
+		"log, booked ahead":             {limit: store.Limit{ID: "l", Kind: store.LogLimit, Size: 1, Per: 500 * time.Millisecond}, wait: 500 * time.Millisecond},
+		"meter of two processes":        {limit: store.Limit{ID: "m", Kind: store.MeterLimit, Size: 2, Rate: 1}},
+		"meter of three, booked ahead":  {limit: store.Limit{ID: "m", Kind: store.MeterLimit, Size: 1, Rate: 4}, wait: 500 * time.Millisecond},
+		"calendar that does not turn":   {limit: store.Limit{ID: "c", Kind: store.CalendarLimit, Size: 2, Per: time.Hour, Ends: modelStart.Add(time.Minute)}},
+		"log of three that ask for few": {limit: store.Limit{ID: "l", Kind: store.LogLimit, Size: 3, Per: 2 * time.Second}},
+		"log of two that ask for few":   {limit: store.Limit{ID: "l", Kind: store.LogLimit, Size: 2, Per: 2 * time.Second}},
+		"log of three processes, exact": {limit: store.Limit{ID: "l", Kind: store.LogLimit, Size: 3, Per: 2 * time.Second}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m.t, m.seen, m.r = t, make(map[string]bool), rand.New(rand.NewPCG(1, 1))
-			first := modelState{era: 1, ledger: Ledger{Era: 1}, procs: make([]modelProcess, 2)}
+			first := modelState{era: 1, ledger: store.Ledger{Era: 1}, procs: make([]modelProcess, 2)}
 			if strings.Contains(name, "three") {
 				first.procs = append(first.procs, modelProcess{})
 			}

@@ -1,8 +1,10 @@
-package meter
+package meter_test
 
 import (
 	"testing"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // TestWindowsFollowOneAnother: without a gap, each beginning where the last
@@ -12,14 +14,14 @@ func TestWindowsFollowOneAnother(t *testing.T) {
 		for _, per := range []time.Duration{24 * time.Hour, 12 * time.Hour, 7 * time.Hour, time.Hour} {
 			at := time.Date(2011, 1, 1, 0, 0, 0, 0, zone(t, place))
 			for stop := at.AddDate(8, 0, 0); at.Before(stop); {
-				start, end := WindowStart(at, per), WindowEnd(at, per)
+				start, end := meter.WindowStart(at, per), meter.WindowEnd(at, per)
 				if start.After(at) || !end.After(at) || end.Sub(start) > per+25*time.Hour {
 					t.Fatalf("%s per %v: %v lies in %v to %v", place, per, at, start, end)
 				}
-				if last := WindowStart(end.Add(-1), per); !last.Equal(start) {
+				if last := meter.WindowStart(end.Add(-1), per); !last.Equal(start) {
 					t.Fatalf("%s per %v: %v to %v, but its last instant lies in one from %v", place, per, start, end, last)
 				}
-				if next := WindowStart(end, per); !next.Equal(end) {
+				if next := meter.WindowStart(end, per); !next.Equal(end) {
 					t.Fatalf("%s per %v: after %v to %v comes %v", place, per, start, end, next)
 				}
 				at = end
@@ -56,7 +58,7 @@ func TestWindowsOfAPlace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		start, end := WindowStart(at, test.per), WindowEnd(at, test.per)
+		start, end := meter.WindowStart(at, test.per), meter.WindowEnd(at, test.per)
 		if s, e := start.UTC().Format(layout), end.UTC().Format(layout); s != test.start || e != test.end {
 			t.Errorf("%s in %s, per %v: got %s to %s, want %s to %s", test.at, test.place, test.per, s, e, test.start, test.end)
 		}
