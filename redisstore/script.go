@@ -21,7 +21,9 @@ package redisstore
 // digits.
 
 const luaCommon = `
-local max, min, floor, ceil, format = math.max, math.min, math.floor, math.ceil, string.format
+local max, min, floor, ceil = math.max, math.min, math.floor, math.ceil
+local format, match, sub, byte, find = string.format, string.match, string.sub, string.byte, string.find
+local ARGV, tonumber = ARGV, tonumber
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local arg = 0
@@ -30,13 +32,14 @@ local function num() arg = arg + 1 return tonumber(ARGV[arg]) end
 -- A run of the server is known by its replication ID, which changes with every
 -- start and promotion. Who may not ask, or is not answered, cannot tell.
 local info = redis.pcall('INFO', 'replication')
-local id = type(info) == 'string' and string.match(info, 'master_replid:(%x%x%x)')
+local at = type(info) == 'string' and find(info, 'master_replid:', 1, true)
+local id = at and sub(info, at + 14, at + 16)
 local era = id and tonumber(id, 16) or 0
 local function restored(gen) return gen ~= 0 and floor(gen / 524288) ~= era end
 local function newgen() return era * 524288 + max(1, now % 524288) end
 local function int(n) return format('%.0f', n) end
 local function pair(s)
-  local a, b = string.match(s or '', '^(%S+) (%S+)')
+  local a, b = match(s or '', '^(%S+) (%S+)')
   return tonumber(a) or 0, tonumber(b) or 0
 end
 -- entries are those of a log that are in the window of length per; all if it is nil.
@@ -60,10 +63,10 @@ local function takeunits(es, grain, at, units)
   end
 end
 local function meter(s, written)
-  local level, rest, at = string.match(s or '', '^(%S+) (%S+) ?(%S*)$')
+  local level, rest, at = match(s or '', '^(%S+) (%S+) ?(%S*)$')
   return tonumber(level), tonumber(rest) or 0, tonumber(at) or written
 end
-local function rest(s) return tonumber(string.match(s, '(%S+)$')) or 0 end
+local function rest(s) return tonumber(match(s, '(%S+)$')) or 0 end
 local function packed(es, rest)
   local s = {}
   for i = 1, #es do s[i] = format('%.0f %.17g', es[i][1], es[i][2]) end
@@ -101,11 +104,11 @@ for k = 1, #views do
   local v = views[k]
   if write then charge(v, now + wait, which) end
   reply[#reply + 1] = int(v.merged and v.seengen or v.gen)
-  reply[#reply + 1] = int(v.merged and v.seenat or v.at)
-  reply[#reply + 1] = int(max(0, v.pause - now))
+  reply[#reply + 1] = v.written or int(v.merged and v.seenat or v.at)
+  reply[#reply + 1] = v.pause > now and int(v.pause - now) or '0'
   for i = 1, #v.limits do
     local l = v.limits[i]
-    reply[#reply + 1] = format('%.17g', l.kind == 'l' and total(l) or l.level)
+    reply[#reply + 1] = l.text or format('%.17g', l.kind == 'l' and total(l) or l.level)
   end
 end
 return reply

@@ -29,23 +29,27 @@ local function charge(v, ready, which)
     return
   end
   if v.gen == 0 then v.gen = newgen() end
-  v.at, v.merged = now, false
+  v.merged, v.written = false, int(now)
   local expires = max(now, v.heals) + 1000000
-  local set = {'HSET', v.key, 't', int(now), 'g', int(v.gen)}
+  local set = {'HSET', v.key, 't', v.written}
+  if v.gen ~= tonumber(v.f.g) then
+    set[5], set[6] = 'g', int(v.gen)
+  end
   for i = 1, #v.limits do
     local l = v.limits[i]
     chargelimit(v, l, l.unit.first, l.unit[which], ready)
-    local field, value, idle = l.kind .. l.id, nil, now
+    local value, idle
     if l.kind == 'm' then
       local rest = ceilwait(max(0, l.level + max(0, l.credit)), l.rate)
-      value, idle = format('%.17g %.0f', l.level, rest), now + rest
+      l.text = format('%.17g', l.level)
+      value, idle = l.text .. ' ' .. int(rest), now + rest
     elseif l.kind == 'c' then
       value, idle = format('%.17g %.0f', l.level, l.ends), l.ends
     else
-      if #l.es > 0 then idle = l.es[#l.es][1] + l.per end
+      idle = #l.es > 0 and l.es[#l.es][1] + l.per or now
       value = packed(l.es, l.per)
     end
-    set[#set + 1] = field
+    set[#set + 1] = l.field
     set[#set + 1] = value
     expires = max(expires, idle + 1000000)
   end

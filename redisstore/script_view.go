@@ -34,16 +34,18 @@ local function movelog(v, l)
 end
 
 local function readlimit(v, lost, age, back)
-  local l = {kind = str(), id = str()}
-  l.unit, l.size, l.tol = v.units[num()], num(), num()
-  local old, seen = v.f[l.kind .. l.id], nil
+  local field = str()
+  local l = {field = field, kind = sub(field, 1, 1), unit = v.units[num()], size = num(), tol = 0, rate = 0, credit = 0, level = 0, text = false}
+  l.tol = 1e-9 + l.size * 1e-12
+  local old, seen = v.f[field], nil
+  if old then v.others = v.others - 1 end
   if l.kind == 'm' then
     l.rate, l.credit = num(), num()
-    local most = num()
+    local most = str()
     local level, _, at = meter(old, v.at)
     l.level = max(-max(0, l.credit), (level or -max(0, l.credit)) - l.rate * max(0, now - (at - back)))
     if v.seengen ~= 0 then seen = num() end
-    if lost and seen and seen <= most and seen - l.rate * age > l.level then
+    if lost and seen and seen <= tonumber(most) and seen - l.rate * age > l.level then
       l.level = seen - l.rate * age
       v.raised = v.raised or l.level > l.tol
     end
@@ -77,10 +79,11 @@ end
 -- undrawn are the fields of limits that the draw does not name, and what they
 -- become: others of the key draw on them. false: they are over.
 local function undrawn(v, raw, back)
+  if v.others == 0 then return {} end
   local named, others = {}, {}
-  for i = 1, #v.limits do named[v.limits[i].kind .. v.limits[i].id] = true end
+  for i = 1, #v.limits do named[v.limits[i].field] = true end
   for i = 1, #raw, 2 do
-    local field, value, kind = raw[i], raw[i + 1], string.match(raw[i], '^[mlc]')
+    local field, value, kind = raw[i], raw[i + 1], match(raw[i], '^[mlc]')
     if kind and not named[field] then
       local idle = now
       if kind == 'm' then
@@ -104,9 +107,19 @@ end
 
 local function view(key)
   local raw = redis.call('HGETALL', key)
-  local f, v = {}, {key = key, units = {}, limits = {}, stated = {}, gone = {}}
-  for i = 1, #raw, 2 do f[raw[i]] = raw[i + 1] end
-  v.f, v.gen, v.at, v.pause = f, tonumber(f.g) or 0, tonumber(f.t) or 0, tonumber(f.p) or 0
+  local f, limits, stated = {}, 0, false
+  for i = 1, #raw, 2 do
+    local field = raw[i]
+    local kind = byte(field)
+    f[field] = raw[i + 1]
+    if kind == 115 then stated = true -- s
+    elseif kind == 109 or kind == 108 or kind == 99 then limits = limits + 1 end -- m, l, c
+  end
+  local v = {
+    key = key, f = f, gen = tonumber(f.g) or 0, at = tonumber(f.t) or 0, pause = tonumber(f.p) or 0,
+    units = {}, limits = {}, stated = {}, gone = {}, moved = {}, others = limits,
+    seengen = 0, seenat = 0, back = 0, heals = 0, raised = false, fresh = false, merged = false,
+  }
   local back = max(0, v.at - now)
   v.back = back
   if v.pause > 0 then v.pause = max(0, v.pause - back) end
@@ -114,18 +127,18 @@ local function view(key)
     local name, first, all = str(), num(), num()
     v.units[i] = {i = i, name = name, none = 0, first = first, all = all}
   end
-  for i = 1, #raw, 2 do
-    local n, rest = string.match(raw[i], '^s(%d+):(.*)$')
+  for i = 1, stated and #raw or 0, 2 do
+    local n, rest = match(raw[i], '^s(%d+):(.*)$')
     if n then
       local remaining, ends = pair(raw[i + 1])
       if ends - back > now then
-        v.stated[#v.stated + 1] = {field = raw[i], unit = string.sub(rest, 1, tonumber(n)), remaining = remaining, ends = ends - back}
+        v.stated[#v.stated + 1] = {field = raw[i], unit = sub(rest, 1, tonumber(n)), remaining = remaining, ends = ends - back}
       else
         v.gone[#v.gone + 1] = raw[i]
       end
     end
   end
-  v.seengen, v.seenat = num(), 0
+  v.seengen = num()
   local age, paused, lost = 0, 0, false
   if v.seengen ~= 0 then
     v.seenat, age, paused = num(), num(), num()
@@ -134,7 +147,6 @@ local function view(key)
   local was = v.gen
   local older = restored(was) or (lost and v.seengen == was)
   if back > 0 or older then v.gen = newgen() end
-  v.moved = {}
   for i = 1, num() do
     local m = {gen = num(), from = num(), to = now - num(), units = {}}
     for j = 1, #v.units do m.units[j] = num() end

@@ -87,15 +87,15 @@ func bookArgs(b store.Booking) []any {
 }
 
 func limitArgs(args []any, l store.Limit) []any {
-	size, tolerance := digits(l.Size), digits(1e-9+l.Size*1e-12)
+	size := digits(l.Size)
 	switch l.Kind {
 	case store.MeterLimit:
 		most := l.Size + max(0, l.Credit) + l.Rate*3600
-		return append(args, "m", l.ID, l.Unit+1, size, tolerance, digits(l.Rate/1e6), digits(l.Credit), digits(most))
+		return append(args, "m"+l.ID, l.Unit+1, size, digits(l.Rate/1e6), digits(l.Credit), digits(most))
 	case store.CalendarLimit:
-		return append(args, "c", l.ID, l.Unit+1, size, tolerance, l.Per.Microseconds(), l.Ends.UnixMicro())
+		return append(args, "c"+l.ID, l.Unit+1, size, l.Per.Microseconds(), l.Ends.UnixMicro())
 	}
-	return append(args, "l", l.ID, l.Unit+1, size, tolerance, l.Per.Microseconds(), l.Grain.Microseconds())
+	return append(args, "l"+l.ID, l.Unit+1, size, l.Per.Microseconds(), l.Grain.Microseconds())
 }
 
 // readBooked reads [outcome, wait, now, draw, limit] and per key [gen, at,
