@@ -28,11 +28,6 @@ const (
 	// spared it little more, and left more over.
 	mostDoubt = 16
 
-	// Of a new window each process takes its share first. The others may hear of it
-	// up to a second later, as resets are told in whole seconds, and a little.
-	mostTurn = 1250 * time.Millisecond
-	turnPart = 4 // of the window at most
-
 	mostUnit = 40 // bytes of a unit's name
 )
 
@@ -43,6 +38,7 @@ type shared struct {
 	tried bool         // it was
 	based bool         // base is known
 	base  int64        // the count when what is left was stated
+	sent  time.Time    // when the request was sent whose answer stated it
 	// doubt is how many units may have been booked before base and arrived at the
 	// server after it stated what is left: of those that were booked within the
 	// last round trip or so, about half.
@@ -51,8 +47,9 @@ type shared struct {
 	// how long it lasts at most.
 	end  int64
 	span time.Duration
-	mine float64 // units that this process has drawn in this window
+	turn turn
 
+	slide slide
 	alone bool // while the Store is gone, each process takes its part of what is left
 }
 
@@ -133,7 +130,7 @@ func (q *quota) blind() bool {
 }
 
 // share takes in the count when the request was booked whose answer was heard now.
-func (q *quota) share(now time.Time, booked *fleet.Grant) {
+func (q *quota) share(now, sent time.Time, l headers.Limit, booked *fleet.Grant) {
 	t, s := q.tallied(), &q.shared
 	n, known := booked.Counts(t)
 	switch {
@@ -146,8 +143,13 @@ func (q *quota) share(now time.Time, booked *fleet.Grant) {
 		}
 	}
 	if known && (!s.based || q.basis.Equal(now)) {
-		s.doubt = min(math.Abs(float64(n-s.base))/2, q.sizeOr(0)/mostDoubt)
-		s.base, s.based = n, true
+		trip := now.Sub(sent).Seconds()
+		lately := min(1, trip/max(trip, sent.Sub(s.sent).Seconds())) // what part of the bookings
+		s.doubt = min(math.Abs(float64(n-s.base))*lately/2, q.sizeOr(0)/mostDoubt)
+		s.base, s.based, s.sent = n, true, sent
+	}
+	if left, ok := remaining(l); ok && known {
+		s.slides(q, now, sent, left, n)
 	}
 	if q.reset.Known {
 		s.span = max(s.span, q.key.window, q.reset.Value.Sub(now))
@@ -158,16 +160,14 @@ func (q *quota) share(now time.Time, booked *fleet.Grant) {
 func (s *shared) took(units float64) { s.base += int64(units) }
 
 // opens notes that a window may have ended, of which left units were left.
-func (s *shared) opens(left float64) { s.end, s.mine = s.base+int64(left), 0 }
-
-// turn is how long cost units more have to wait for other processes' share of a
-// window that has just begun.
-func (q *quota) turn(now time.Time, cost float64) time.Duration {
-	s := &q.shared
-	if s.tally == nil || q.terms.members == 0 || s.mine+cost <= math.Ceil(q.sizeOr(0)/float64(q.terms.members)) {
-		return 0
+func (s *shared) opens(left float64) {
+	s.end = s.base + int64(left)
+	if s.tally != nil {
+		s.slide.rolled, _ = s.tally.Count()
 	}
-	return max(0, q.rolled.Add(min(s.span/turnPart, mostTurn)).Sub(now))
+	if s.alone {
+		s.turn.lead = 0 // nobody knows what the others draw
+	}
 }
 
 // barred takes in that the store refused one that asked: a window's worth was booked

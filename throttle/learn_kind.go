@@ -120,7 +120,7 @@ func (l *learner) hearLimit(now time.Time, g *ticket, limit headers.Limit, refus
 		l.bind(q, k, units)
 	}
 	q.hear(now, g.sent, limit, units, refused, g.asked(q))
-	q.share(now, g.booked)
+	q.share(now, g.sent, limit, g.booked)
 	q.trace(now, g.sent, limit, units, g.drew(q), refused)
 	l.sort(now, q, g, limit, units, refused)
 	if !refused || exhausted(limit) {

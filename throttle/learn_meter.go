@@ -123,7 +123,7 @@ func (q *quota) Take(now instant, n int64, held bool) (m meter.Token) {
 		return 0
 	}
 	q.lastSent = now.Time()
-	q.shared.mine += float64(n)
+	q.shared.draw(float64(n))
 	if q.counted {
 		q.out += float64(n)
 		q.sentSince, q.statedAt = q.since()+n, instantOf(q.basis)
@@ -153,6 +153,7 @@ func (q *quota) Answered(now instant, n int64, m meter.Token, _ instant) (more b
 // server counted otherwise.
 func (q *quota) Return(_ instant, n int64, m meter.Token, granted, answered instant) {
 	if answered == 0 {
+		q.shared.draw(-float64(n))
 		if q.counted && granted >= q.statedAt {
 			q.sentSince = max(0, q.sentSince-n)
 		}

@@ -173,9 +173,13 @@ func (q *quota) roll(now time.Time) {
 			q.reset.Value = now.Add(d) // it was that of units that have left since
 			return
 		}
+		if q.slid(now) {
+			return
+		}
 		if q.flows {
 			q.left = q.level(back) + q.flying() // what flowed in stays
 		}
+		q.shared.rolls(q.rolled, back)
 		q.rolled, q.basis = back, back
 		q.reset.Known, q.agree = false, 0
 		q.ask()
@@ -196,7 +200,7 @@ func (q *quota) ask() {
 // evenly. Only so does it show whether they are windows at all: a bucket
 // refills meanwhile, and need not be left to fill until its rounded reset.
 func (q *quota) testing() bool {
-	return q.windows > 0 && q.windows <= 2 && q.rigid == 0 && q.means != headers.Boundary &&
+	return q.shared.tally == nil && q.windows > 0 && q.windows <= 2 && q.rigid == 0 && q.means != headers.Boundary &&
 		q.key.window > 0 && q.key.window <= shortWindow && q.sizeOr(0) >= 4
 }
 
@@ -219,6 +223,9 @@ func (q *quota) wait(now time.Time, cost float64) time.Duration {
 		cost = min(cost, max(1, q.size.Value)) // more than there ever is goes when all is there
 	}
 	lack := cost - q.room(q.level(now))
+	if lack > 1e-9 {
+		q.shared.lacks(now)
+	}
 	switch {
 	case q.blind() && q.out+q.early > 0:
 		return forever
@@ -227,7 +234,7 @@ func (q *quota) wait(now time.Time, cost float64) time.Duration {
 	case lack <= 1e-9 && q.testing():
 		return q.sparing(now)
 	case lack <= 1e-9:
-		return q.turn(now, cost)
+		return q.turn(now, cost, cost-lack)
 	case q.flows && q.rate() > 0:
 		d := time.Duration(min(lack/q.rate(), 1e6) * float64(time.Second))
 		if most := q.basis.Add(q.terms.maxPause).Sub(now); d <= q.terms.maxPause || d <= most {

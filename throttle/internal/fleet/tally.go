@@ -25,6 +25,7 @@ type Tally struct {
 	count int64 // booked since this process knows it
 	shift int64 // what of that the store counts no more
 	most  int64
+	past  past // nil: nobody asked for it
 }
 
 const (
@@ -78,6 +79,9 @@ func (t *Tally) heard(s store.Standing, level float64, own int64) int64 {
 		n = t.count + own
 	}
 	t.known, t.at, t.count = true, s.At, n
+	if t.past != nil {
+		t.past = t.past.add(time.Now(), n)
+	}
 	return n
 }
 

@@ -1,0 +1,60 @@
+package fleet
+
+import "time"
+
+// past is how far a tally's count was at what times, as far as this process heard of
+// it: oldest first. What was booked between two times counts from the later one.
+type past []mark
+
+type mark struct {
+	at time.Time
+	n  int64
+}
+
+// mostMarks is how many are kept. Of more every second one goes, so that what it
+// counted counts from the next one.
+const mostMarks = 128
+
+// add notes a count that was heard at now.
+func (p past) add(now time.Time, n int64) past {
+	switch last := len(p) - 1; {
+	case last >= 0 && n <= p[last].n:
+		return p
+	case len(p) == mostMarks:
+		for i := range mostMarks / 2 {
+			p[i] = p[2*i]
+		}
+		p = p[:mostMarks/2]
+	}
+	return append(p, mark{now, n})
+}
+
+// forget drops what is older than the last mark until then.
+func (p past) forget(until time.Time) past {
+	i := 0
+	for i+1 < len(p) && !p[i+1].at.After(until) {
+		i++
+	}
+	return p[i:]
+}
+
+// Past is how far the count was that long ago or earlier, and in how long it will be
+// as long ago that it went on; zero: it did not. It is not known for the time before
+// Past was first called.
+func (t *Tally) Past(ago time.Duration) (n int64, next time.Duration, known bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	if t.past == nil {
+		t.past = past{}.add(now, t.count)
+	}
+	at := now.Add(-ago)
+	t.past = t.past.forget(at)
+	if t.past[0].at.After(at) {
+		return 0, 0, false
+	}
+	if len(t.past) > 1 {
+		next = t.past[1].at.Sub(at)
+	}
+	return t.past[0].n, next, true
+}
