@@ -36,6 +36,7 @@ type budgeted struct {
 	served  int
 	refused int
 
+	far    time.Duration // a trip to the store is half to one and a half of it; zero: a millisecond
 	outage time.Duration // when the store goes; zero: never
 }
 
@@ -142,7 +143,10 @@ func (b *budgeted) work(t testing.TB, n, workers, jobs int, most time.Duration) 
 		ctx, cancel = context.WithTimeout(ctx, most)
 		defer cancel()
 	}
-	s := farstore.New(time.Millisecond)
+	r := rand.New(rand.NewPCG(1, 1))
+	s := farstore.Vary(func() time.Duration {
+		return max(time.Millisecond, b.far/2+time.Duration(r.Float64()*float64(b.far)))
+	})
 	if b.outage > 0 {
 		defer time.AfterFunc(max(1, b.outage), func() { s.Fail(context.DeadlineExceeded, true) }).Stop()
 	}
@@ -214,12 +218,18 @@ type fleets struct {
 }
 
 func measure(t *testing.T, counts, states string, endless bool, seeds ...uint64) (f fleets) {
+	return measureFar(t, 0, counts, states, endless, seeds...)
+}
+
+// measureFar is measure with a store that is far away.
+func measureFar(t *testing.T, far time.Duration, counts, states string, endless bool, seeds ...uint64) (f fleets) {
 	const processes, windows = 16, 6
 	for _, seed := range seeds {
 		var b *budgeted
 		run := func(n int) (w working) {
 			synctest.Test(t, func(t *testing.T) {
 				b = newBudgeted(seed, counts, states)
+				b.far = far
 				jobs := 0
 				if !endless { // to end where a window does would measure nothing but its edge
 					jobs = (b.size*windows - b.size/2) / processes * processes
@@ -256,6 +266,23 @@ func TestFleetWithoutBudgets(t *testing.T) {
 				if counts != "bucket" && f.uneven > 1.2 {
 					t.Errorf("%s, %s: one process had more than twice its share: %.2f", counts, states, f.uneven)
 				}
+			}
+		}
+	}
+}
+
+// So it is with a store that is far away. One whose answers come now before
+// FleetConfig.Deadline and now after it makes some go alone while others do not know:
+// refusals are four each then, at most, and the time up to 1.3 times as long.
+func TestFleetOfAFarStore(t *testing.T) {
+	for _, test := range []struct {
+		far         time.Duration
+		ratio, each float64
+	}{{20 * time.Millisecond, 1.15, 1.5}, {30 * time.Millisecond, 1.15, 1.5}, {50 * time.Millisecond, 1.3, 4}} {
+		for _, counts := range countsIn {
+			f := measureFar(t, test.far, counts, "ietf", false, 11, 12, 13)
+			if f.ratio > test.ratio || f.many > 2*f.one+16*test.each {
+				t.Errorf("%s, store %v away: %+v", counts, test.far, f)
 			}
 		}
 	}

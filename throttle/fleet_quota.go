@@ -50,7 +50,10 @@ type shared struct {
 	turn turn
 
 	slide slide
-	alone bool // while the Store is gone, each process takes its part of what is left
+	// While the Store is gone each process takes its part of what is left, and for a
+	// window longer: others may not have noticed that it is back.
+	alone bool
+	lone  time.Time // when it was last
 }
 
 // shares reports that q may be counted in the Store.
@@ -135,9 +138,9 @@ func (q *quota) share(now, sent time.Time, l headers.Limit, booked *fleet.Grant)
 	n, known := booked.Counts(t)
 	switch {
 	case known:
-		s.alone = false
+		s.alone = s.alone && now.Sub(s.lone) < s.span
 	case q.shares() && booked.Alone():
-		s.alone = true
+		s.alone, s.lone = true, now
 		if t != nil {
 			n, known = t.Count()
 		}

@@ -310,3 +310,19 @@ func TestFleetRemembersTheLatest(t *testing.T) {
 		}
 	})
 }
+
+// How old a state is that was seen is read from the monotonic clock: a step of the
+// wall's makes no state older, or younger, than it is.
+func TestAgesDoNotFollowTheWallClock(t *testing.T) {
+	f := testFleet(t, store.NewMemory(), Config{Members: 1})
+	if _, r := f.Book(context.Background(), on("k", rates("10/s")...), nil, Options{MaxWait: time.Second}); r != nil {
+		t.Fatal(r)
+	}
+	when := f.seen["k"].when
+	if !strings.Contains(when.String(), " m=") {
+		t.Errorf("seen at %v, without a reading of the monotonic clock", when)
+	}
+	if age := f.recall("k", len(f.seen["k"].Levels), when.Add(3*time.Second)).Age; age != 3*time.Second {
+		t.Errorf("an age of %v, want 3s", age)
+	}
+}

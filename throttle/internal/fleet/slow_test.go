@@ -38,10 +38,10 @@ func served(t *testing.T, s store.Store, budget string) (n, changes int) {
 func TestSlowStoreServesWhatADeadOneDoes(t *testing.T) {
 	ms := time.Millisecond
 	trips, share := make(map[string]func(*rand.Rand) time.Duration), make(map[string]float64)
-	for _, rtt := range []time.Duration{10 * ms, 25 * ms, 45 * ms, 55 * ms, 100 * ms, 300 * ms, 900 * ms, 2000 * ms} {
+	for _, rtt := range []time.Duration{10 * ms, 25 * ms, 45 * ms, 50 * ms, 55 * ms, 100 * ms, 300 * ms, 900 * ms, 2000 * ms} {
 		trips[rtt.String()] = func(*rand.Rand) time.Duration { return rtt }
 	}
-	for _, rtt := range []time.Duration{25 * ms, 45 * ms, 55 * ms, 100 * ms} {
+	for _, rtt := range []time.Duration{25 * ms, 45 * ms, 50 * ms, 55 * ms, 100 * ms} {
 		share["about "+rtt.String()] = 0.8 // it comes and goes by chance
 		trips["about "+rtt.String()] = func(r *rand.Rand) time.Duration { return rtt/2 + time.Duration(r.Int64N(int64(rtt))) }
 	}
