@@ -202,25 +202,58 @@ func TestKillAndEmptyRestart(t *testing.T) {
 	book(t, st, b, store.Refused)
 }
 
-// TestServerClockJumps: by the script's clock set back and ahead.
+// TestServerClockJumps: by the script's clock, of which ten units a hundred seconds
+// were spent. A step back gives nothing, and what is dated ends when it would have. A
+// step ahead gives what drained, or left the window, that much early: the size at
+// most, once.
 func TestServerClockJumps(t *testing.T) {
-	set := standing(t, startServer(t))
-	st := set.Stores[0]
-	limit := meterLimit(5, 1)
-	for _, n := range []int64{2, 3} {
-		book(t, st, request("k", n, limit), store.BookedAll)
+	const size, per = 10, 100 * time.Second
+	server := startServer(t)
+	for _, kind := range []store.LimitKind{store.MeterLimit, store.LogLimit, store.CalendarLimit} {
+		for step, most := range map[time.Duration][3]int{ // by kind
+			-time.Hour: {0, 0, 0}, -30 * time.Second: {0, 0, 0}, 30 * time.Second: {3, 0, 0}, time.Hour: {size, size, size},
+		} {
+			t.Run(fmt.Sprintf("%d %v", kind, step), func(t *testing.T) {
+				set := standing(t, server)
+				st := set.Stores[0]
+				l := store.Limit{ID: "1", Kind: kind, Size: size}
+				switch kind {
+				case store.MeterLimit:
+					l.Rate = size / per.Seconds()
+				case store.LogLimit:
+					l.Per = per
+				case store.CalendarLimit:
+					l.Per, l.Ends = per, set.Now()
+				}
+				more := func() (n int) {
+					for book(t, st, request("k", size+1, l), store.Impossible); ; n++ {
+						r, err := st.Book(t.Context(), request("k", 1, l))
+						if err != nil {
+							t.Fatal(err)
+						}
+						if r.Outcome != store.BookedAll {
+							return n
+						}
+					}
+				}
+				if n := more(); n != size {
+					t.Fatalf("%d units at first, want %d", n, size)
+				}
+				set.Advance(step)
+				if n := more(); n != most[kind-1] {
+					t.Errorf("%d units after the step, want %d", n, most[kind-1])
+				}
+				rest := per
+				if kind == store.CalendarLimit && step == -30*time.Second {
+					rest -= step // its windows are the clock's own
+				}
+				set.Advance(rest)
+				if n := more(); n != size {
+					t.Errorf("%d units after another %v, want %d", n, rest, size)
+				}
+			})
+		}
 	}
-	set.Advance(-time.Hour)
-	r := book(t, st, request("k", 1, limit), store.Refused)
-	if r.Wait != time.Second {
-		t.Errorf("after a jump back by an hour the wait is %v, want 1 s as before", r.Wait)
-	}
-	set.Advance(time.Second)
-	book(t, st, request("k", 1, limit), store.BookedAll)
-	set.Advance(2 * time.Hour)
-	book(t, st, request("k", 6, limit), store.Impossible)
-	book(t, st, request("k", 5, limit), store.BookedAll) // a jump ahead gives the size, no more
-	book(t, st, request("k", 1, limit), store.Refused)
 }
 
 // TestExpiry: a key is gone from Redis when it says nothing any more, and stays

@@ -53,7 +53,8 @@ local function readlimit(v, lost, age, back)
     local per, ends = num(), num()
     ends = ends + (floor((now - ends) / per) + 1) * per
     l.level, l.ends = pair(old)
-    if l.ends < ends or l.ends > ends + per then l.level, l.ends = 0, ends end
+    if l.ends < ends then l.level, l.ends = 0, ends
+    elseif l.ends > ends + per then l.ends = ends end
     if v.seengen ~= 0 then seen = num() end
     if lost and seen and now - age >= l.ends - per and min(seen, l.size) > l.level then
       l.level, v.raised = min(seen, l.size), true

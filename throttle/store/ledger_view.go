@@ -112,9 +112,11 @@ func (a *Account) advance(p Limit, now int64) {
 		per := p.Per.Microseconds()
 		ends := p.Ends.UnixMicro()
 		ends += (floorDiv(now-ends, per) + 1) * per
-		// A window that ends later is one that a clock ahead of ours opened.
-		if a.Ends < ends || a.Ends > ends+per {
+		switch {
+		case a.Ends < ends:
 			a.Ends, a.Level = ends, 0
+		case a.Ends > ends+per:
+			a.Ends = ends // a clock ahead of ours opened it: its units were sent all the same
 		}
 	case LogLimit:
 		var es []Entry

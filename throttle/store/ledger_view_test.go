@@ -60,11 +60,14 @@ func TestLedgerMerges(t *testing.T) {
 func TestLedgerCalendarRolls(t *testing.T) {
 	const now, s = 100_000_000, 1_000_000
 	day := Limit{Kind: CalendarLimit, Size: 10, Per: 10 * time.Second, Ends: time.UnixMicro(4 * s)} // ends at 104 s
-	for ends, kept := range map[int64]bool{104 * s: true, 104*s - 1: false, 94 * s: false, 114 * s: true, 114*s + 1: false} {
+	for ends, want := range map[int64]Account{
+		104 * s: {Level: 3, Ends: 104 * s}, 114 * s: {Level: 3, Ends: 114 * s},
+		104*s - 1: {Ends: 104 * s}, 94 * s: {Ends: 104 * s},
+		114*s + 1: {Level: 3, Ends: 104 * s}, // the clock was ahead when it was opened
+	} {
 		a := Account{Level: 3, Ends: ends}
-		a.advance(day, now)
-		if kept && (a.Level != 3 || a.Ends != ends) || !kept && (a.Level != 0 || a.Ends != 104*s) {
-			t.Errorf("ends at %d: %+v", ends, a)
+		if a.advance(day, now); a.Level != want.Level || a.Ends != want.Ends {
+			t.Errorf("ends at %d: %+v, want %+v", ends, a, want)
 		}
 	}
 	for ready, level := range map[int64]float64{94*s - 1: 3, 94 * s: 1, 104*s - 1: 1, 104 * s: 3} {
