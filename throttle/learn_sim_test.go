@@ -340,7 +340,7 @@ func TestQuotasAreFoundWithFewRefusals(t *testing.T) {
 		{"bucket 50/s bare", bucket(50, 50), 0, 3000, 59, 1.01, .03},
 		{"bucket 500/s bare", bucket(500, 100), 0, 30000, 60, 1.1, .01},
 		{"bucket 1/s retry-after", bucket(1, 1), 1, 60, 59, 1.3, .2},
-		{"bucket 2/s of one retry-after", bucket(2, 1), 1, 120, 59.5, 1.2, .1},
+		{"bucket 2/s of one retry-after", bucket(2, 1), 1, 120, 59.5, 1.35, .12},
 		{"bucket 5/s of one retry-after", bucket(5, 1), 1, 300, 59.8, 1.25, .04},
 		{"bucket 5/s retry-after", bucket(5, 5), 1, 300, 59, 1.05, .08},
 		{"bucket 50/s retry-after", bucket(50, 50), 1, 3000, 59, 1.1, .05},
@@ -361,13 +361,24 @@ func TestQuotasAreFoundWithFewRefusals(t *testing.T) {
 		}, 3, 500, 7.3, 1.15, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBout(1, c.jobs, 64)
-			b.serve = c.serve(c.style)
-			b.run(t, time.Duration(4*c.ideal)*time.Second)
-			took, wasted := b.took.Seconds()/c.ideal, float64(b.refused)/float64(b.good)
-			t.Logf("%.3f x ideal, %.3f refusals per success (%d)", took, wasted, b.refused)
-			if b.good < c.jobs || took > c.most || wasted > c.wasted {
-				t.Errorf("got %d of %d done in %.3f x ideal with %.3f refusals per success, want %.2f, %.2f", b.good, c.jobs, took, wasted, c.most, c.wasted)
+			seeds := uint64(1)
+			if c.jobs <= 1000 { // few refusals: chance decides about each
+				seeds = 5
+			}
+			took, wasted := 0.0, 0.0
+			for seed := range seeds {
+				b := newBout(1+seed, c.jobs, 64)
+				b.serve = c.serve(c.style)
+				b.run(t, time.Duration(4*c.ideal)*time.Second)
+				if b.good < c.jobs {
+					t.Errorf("got %d of %d done", b.good, c.jobs)
+				}
+				took += b.took.Seconds() / c.ideal / float64(seeds)
+				wasted += float64(b.refused) / float64(c.jobs) / float64(seeds)
+			}
+			t.Logf("%.3f x ideal, %.3f refusals per success", took, wasted)
+			if took > c.most || wasted > c.wasted {
+				t.Errorf("%.3f x ideal with %.3f refusals per success, want %.2f, %.2f", took, wasted, c.most, c.wasted)
 			}
 		})
 	}

@@ -8,7 +8,8 @@ const (
 	firstGuess   = 500 * time.Millisecond // of a pause, when the server gives no hint and nothing was measured
 	leastGuess   = 20 * time.Millisecond
 	mostGuess    = 60 * time.Second
-	shortGuess   = 8 * time.Second // a longer guess is at most the time since the first refusal: it doubles what is lost, and is longer than a ban of half a minute that each refusal begins anew before MaxWait, 75 s, is over
+	shortGuess   = 12 * time.Second // a guess doubles up to this: who was refused just before a minute is over learns within MaxWait, 75 s, that it is; and bans of ten seconds, which each refusal begins anew, end
+	guessPart    = 5                // a longer one is at most that part of the time since the first refusal
 	firstSpread  = 2 * time.Second
 	mostSpread   = 30 * time.Second
 	mostSlack    = 2 * time.Second // how much too short hints of real servers were seen to be
@@ -68,7 +69,7 @@ func (h *hold) refuse(now, sent time.Time, said hint, guess, maxPause time.Durat
 	if h.strikes == 0 {
 		h.began = now
 	} else if !said.known {
-		wait = min(wait, max(shortGuess, now.Sub(h.began)))
+		wait = min(wait, max(shortGuess, now.Sub(h.began)/guessPart))
 	}
 	h.since, h.met = now, false
 	h.asking, h.source = true, said.source

@@ -34,8 +34,9 @@ const (
 	mostRisk   = 1.5  // refusals to be expected of what is under way; with .7 time p90 4.5 instead of 4.1 on train
 	riskEarned = .005 // and in addition for each that was accepted since the last refusal; with .02, no difference on train
 	lateBy     = 1.25
-	unsure     = .5  // weighs the leader, and no wait was named: then none is longer than
-	shortWait  = 8e9 // or than the time since the first refusal, so that who waits learns soon that it is over
+	unsure     = .5   // weighs the leader, and no wait was named: then none is longer than
+	shortWait  = 12e9 // or than
+	shortPart  = 5    // of the time since the first refusal: as throttle's shortGuess and guessPart
 	mostOf     = .5
 	knownAt    = .7  // of the weights, and a stated limit's flow is known
 	surely     = .9  // accepted, what is sent although a stated limit is spent
@@ -223,7 +224,7 @@ func (m *mind) decide(now Instant, n, waiting int) Plan {
 	}
 	last := max(m.refused, m.sentAt)
 	if m.paused == 0 && m.bank.of[0].weight < unsure {
-		at = min(at, max(now, last+max(shortWait, m.refused-m.streak)))
+		at = min(at, max(now, last+max(shortWait, (m.refused-m.streak)/shortPart)))
 	}
 	if m.most > 0 && at > last+m.most {
 		at = max(now, last+m.most)
