@@ -39,7 +39,7 @@ func TestPausesMove(t *testing.T) {
 	l.hold = &hold{since: at0(0), until: at0(9 * sec), asking: true, asked: true}
 	l.evidence = believing(10, sec, 1)
 	l.blame = &blame{kind: k, sent: at0(0), refusal: 2, others: 8}
-	l.blame.refused(l, k, at0(sec))
+	l.blame.refused(l, k, at0(sec), false)
 	if !k.apart || k.hold.until != at0(9*sec) || k.hold.asked || k.evidence == nil {
 		t.Errorf("%+v", k.hold)
 	}
@@ -80,7 +80,7 @@ func TestBlame(t *testing.T) {
 					l.blame.good(a, at0(test.after)) // its own do not count
 				}
 			}
-			l.blame.refused(l, a, at0(0))
+			l.blame.refused(l, a, at0(0), false)
 		}
 		if a.apart != test.apart || b.apart {
 			t.Errorf("%+v: apart %t, the other %t", test, a.apart, b.apart)
@@ -88,7 +88,7 @@ func TestBlame(t *testing.T) {
 		if !test.apart {
 			continue
 		}
-		l.blame.refused(l, b, at0(59*sec))
+		l.blame.refused(l, b, at0(59*sec), false)
 		if a.apart {
 			t.Error("another kind is refused as well, soon after: a common limit")
 		}

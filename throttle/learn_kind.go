@@ -261,35 +261,60 @@ func (q *quota) unbind(k *kind) {
 	q.kinds = slices.DeleteFunc(q.kinds, func(o *kind) bool { return o == k })
 }
 
-// blame finds out whether refusals belong to one kind of request alone: it was
-// refused several times while others, sent after that, were accepted.
+// blame finds out whether refusals belong to one kind of request alone: a guess after
+// the first, if others were served, and known when it was refused several times while
+// others, sent after that, were accepted.
 type blame struct {
 	kind    *kind
 	sent    time.Time
 	refusal int
 	others  int
+	common  time.Time // when kinds were refused that one limit binds; zero: none were
 }
 
-func (b *blame) refused(l *learner, k *kind, sent time.Time) {
+const (
+	sureRefusals = 3           // of one kind, and
+	sureOthers   = 8           // accepted of others meanwhile: then it has limits of its own
+	bothWithin   = time.Minute // two kinds that are refused within are bound by one limit
+)
+
+// refused takes in a refusal. guessed is whether the server said nothing of how long to
+// stay away, so that it is for weir to choose who does.
+func (b *blame) refused(l *learner, k *kind, sent time.Time, guessed bool) {
 	if b.kind != k {
-		if b.kind != nil && k != b.kind && !k.apart && b.kind.apart && sent.Sub(b.sent) < time.Minute {
-			b.kind.apart = false // the next one is refused as well: a common limit after all
+		if b.kind != nil && !k.apart && sent.Sub(b.sent) < bothWithin {
+			b.common, b.kind.apart = sent, false
 		}
-		*b = blame{kind: k, sent: sent}
+		*b = blame{kind: k, sent: sent, common: b.common}
 	}
-	if b.refusal++; b.refusal < 3 || b.others < 8 || k.apart {
-		return
+	b.refusal++
+	first := guessed && b.refusal == 1 && (b.common.IsZero() || sent.Sub(b.common) > forgetRate) && l.serves(k, sent)
+	if !k.apart && (first || b.refusal >= sureRefusals && b.others >= sureOthers) {
+		l.part(k)
 	}
-	h := *l.holdOf()
-	k.apart = true
-	k.hold, k.evidence = &h, newEvidence()
-	k.hold.asked = false
-	l.hold.lift()
-	l.restart(nil)
 }
 
 func (b *blame) good(k *kind, sent time.Time) {
 	if b != nil && b.kind != nil && k != b.kind && sent.After(b.sent) {
 		b.others++
 	}
+}
+
+// serves reports whether another kind than k was served lately.
+func (l *learner) serves(k *kind, now time.Time) bool {
+	return slices.ContainsFunc(l.kinds, func(o *kind) bool {
+		return o != k && o.served != 0 && now.Sub(o.served.Time()) < bothWithin
+	})
+}
+
+// part lets k alone have the limit and the pause that were found.
+func (l *learner) part(k *kind) {
+	h := *l.holdOf()
+	k.apart, k.hold, k.evidence = true, &h, l.evidenceOf(nil)
+	k.hold.asked = false
+	l.hold.lift()
+	l.evidence = newEvidence()
+	l.evidence.fates = k.evidence.fates
+	l.evidence.Under(k.evidence.UnderWay())
+	k.evidence.Under(k.slow.now + k.slow.old)
 }

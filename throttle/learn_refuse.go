@@ -59,7 +59,7 @@ func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) 
 		if l.blame == nil {
 			l.blame = new(blame)
 		}
-		l.blame.refused(l, k, g.sent)
+		l.blame.refused(l, k, g.sent, !said.known)
 		if named || k.apart {
 			if k.hold == nil {
 				k.hold = new(hold)

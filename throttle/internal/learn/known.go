@@ -47,6 +47,9 @@ func (l *Learner) Unsure() bool {
 	return m != nil && m.paused == 0 && len(m.bank.of) > 0 && m.bank.of[0].weight < unsure
 }
 
+// Under says how many are under way.
+func (l *Learner) Under(n int) { l.busy = int32(n) }
+
 // UnderWay is how many are.
 func (l *Learner) UnderWay() int { return int(max(0, l.busy)) }
 
