@@ -154,8 +154,12 @@ func runLimiters(_ context.Context, s Size) ([]result.Table, []result.Plot, erro
 	if err != nil {
 		return nil, nil, err
 	}
+	crowd, err := waiters(s)
+	if err != nil {
+		return nil, nil, err
+	}
 	exact, err := accuracy(s)
-	return []result.Table{grants, million, exact}, nil, err
+	return []result.Table{grants, million, crowd, exact}, nil, err
 }
 
 // manyKeys measures one limiter after the other, as all of them at once need

@@ -117,8 +117,12 @@ func runOverhead(_ context.Context, s Size) ([]result.Table, []result.Plot, erro
 	if err != nil {
 		return nil, nil, err
 	}
+	headers, err := headerCosts(s)
+	if err != nil {
+		return nil, nil, err
+	}
 	off, on := overheadTable(all, measured, false), overheadTable(all, measured, true)
-	return []result.Table{off, on, hosts}, []result.Plot{overheadPlot(on)}, nil
+	return []result.Table{off, on, headers, hosts}, []result.Plot{overheadPlot(on)}, nil
 }
 
 func overheadTable(all []contender, m [][]cost, timeouts bool) result.Table {
