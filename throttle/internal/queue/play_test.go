@@ -198,7 +198,7 @@ func (r *player) inTurn(now meter.Instant) {
 // somebody else who waits draws on one of its accounts.
 func (p *play) settled() {
 	synctest.Wait()
-	p.e = p.e.Lock()
+	p.e.Lock()
 	defer p.e.Unlock()
 	now := p.e.Now()
 	if err := p.e.Check(); err != nil {
