@@ -147,12 +147,14 @@ func TestATokenPerRequestIsOneCredential(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			run := func(token func(int) string) (refused int, took time.Duration) {
-				synctest.Test(t, func(t *testing.T) {
-					s := &server{trip: 40 * time.Millisecond, answer: test.answer()}
-					start := time.Now()
-					bearing(t, newTransport(t, s, Config{}), 20, 300, token)
-					refused, took = s.refused, time.Since(start)
-				})
+				for range 5 {
+					synctest.Test(t, func(t *testing.T) {
+						s := &server{trip: 40 * time.Millisecond, answer: test.answer()}
+						start := time.Now()
+						bearing(t, newTransport(t, s, Config{}), 20, 300, token)
+						refused, took = refused+s.refused, took+time.Since(start)
+					})
+				}
 				return
 			}
 			one, ideal := run(func(int) string { return "one" })
