@@ -265,3 +265,61 @@ func TestSentinel(t *testing.T) {
 	book(t, st, request("k", 3, meterLimit(3, 0.001)), store.BookedAll)
 	book(t, primary.store(t), request("k", 1, meterLimit(3, 0.001)), store.Refused)
 }
+
+// TestSentinelFailsOver: the primary dies, and Sentinel promotes a replica, which may
+// not have heard of all that was granted: its connection is cut before the last. The
+// client finds it, a newcomer waits, and no more is granted than was left.
+func TestSentinelFailsOver(t *testing.T) {
+	primary := startServer(t, "--repl-diskless-sync-delay", "0")
+	host, port, _ := net.SplitHostPort(primary.addr)
+	startServer(t, "--replicaof", host+" "+port)
+	conf := filepath.Join(t.TempDir(), "sentinel.conf")
+	text := fmt.Sprintf("sentinel monitor quota %s %s 1\nsentinel down-after-milliseconds quota 500\nsentinel failover-timeout quota 5000\n", host, port)
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sentinel := startSentinel(t, conf)
+	client := redis.NewFailoverClient(&redis.FailoverOptions{
+		MasterName: "quota", SentinelAddrs: []string{sentinel.addr}, ContextTimeoutEnabled: true,
+		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+	})
+	t.Cleanup(func() { client.Close() })
+	st, err := New(client, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit := meterLimit(10, 0.001)
+	book(t, st, request("k", 4, limit), store.BookedAll)
+	if n, err := primary.client(t).Wait(t.Context(), 1, 30*time.Second).Result(); err != nil || n != 1 {
+		t.Fatalf("%d replicas, %v", n, err)
+	}
+	watched := redis.NewSentinelClient(&redis.Options{Addr: sentinel.addr})
+	defer watched.Close()
+	until(t, "Sentinel knows the replica", func() bool {
+		rs, err := watched.Replicas(t.Context(), "quota").Result()
+		return err == nil && len(rs) == 1 && rs[0]["flags"] == "slave"
+	})
+	if err := primary.client(t).Do(t.Context(), "client", "kill", "type", "replica").Err(); err != nil {
+		t.Fatal(err)
+	}
+	first := book(t, st, request("k", 3, limit), store.BookedAll)
+	last := book(t, st, request("k", 2, limit), store.BookedAll)
+	primary.kill()
+	until(t, "the client finds the new primary", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := st.Book(ctx, request("other", 1, limit))
+		return err == nil
+	})
+	healed(t, st, limit, first, last)
+}
+
+// until waits for other processes, in real time.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("never: " + what)
+		}
+	}
+}
