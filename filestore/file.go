@@ -24,6 +24,7 @@ type file struct {
 // content is what a file holds. Key is for people.
 type content struct {
 	Key    string       `json:"key"`
+	Era    int64        `json:"era,omitempty"` // see store.Ledger; zero until the file is put back
 	Ledger store.Ledger `json:"ledger"`
 }
 
@@ -50,26 +51,28 @@ func (f file) aside(err error) error {
 	return fmt.Errorf("%w; it is kept as %s, and the key begins anew", err, f.path+bad)
 }
 
-func (f file) read() (store.Ledger, error) {
+func (f file) read() (c content, err error) {
 	data, err := os.ReadFile(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return store.Ledger{}, nil
+		return content{}, nil
 	}
 	if err != nil {
-		return store.Ledger{}, err
+		return content{}, err
 	}
 	if n := len(data); n == 0 || data[n-1] == 0 { // file systems know names and sizes before bytes
-		return store.Ledger{}, nil
+		return content{}, nil
 	}
-	var c content
 	err = json.Unmarshal(data, &c)
 	if err == nil {
 		err = c.Ledger.Validate()
 	}
-	if err != nil {
-		return store.Ledger{}, fmt.Errorf("%s: %w: %w", f.path, errCorrupt, err)
+	if err == nil && (c.Era < 0 || c.Era > mostEra) {
+		err = fmt.Errorf("era %d", c.Era)
 	}
-	return c.Ledger, nil
+	if err != nil {
+		return content{}, fmt.Errorf("%s: %w: %w", f.path, errCorrupt, err)
+	}
+	return c, nil
 }
 
 // write replaces f by a new file of the same directory, which others see whole
@@ -77,7 +80,7 @@ func (f file) read() (store.Ledger, error) {
 // swept up by the next new key of the shard, the first write of a process to it,
 // or a later one: see sweepEvery.
 func (s *Store) write(f file, key string, l store.Ledger, now time.Time) error {
-	data, err := json.Marshal(content{strconv.QuoteToASCII(key), l})
+	data, err := json.Marshal(content{strconv.QuoteToASCII(key), l.Era, l})
 	if err != nil {
 		return err
 	}
@@ -144,7 +147,7 @@ func (s *Store) sweep(f file, now time.Time) {
 		if path == f.path {
 			continue // it is about to be written
 		}
-		if l, err := (file{path: path}).read(); err == nil && l.Idle(now) {
+		if c, err := (file{path: path}).read(); err == nil && c.Ledger.Idle(now) {
 			_ = os.Remove(path)
 		}
 	}

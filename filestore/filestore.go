@@ -16,6 +16,10 @@
 // end in ".bad", by a call that fails and says so. The next one begins the key
 // anew, with what its process remembers.
 //
+// A file that is put back from a backup says less than was granted. On Linux that is
+// noticed: the key is not charged for a second, so that those who remember more can say
+// so. Elsewhere it is noticed when one of them asks.
+//
 // How long a call takes is up to the file system, and with [Config.Sync] to the
 // disk: tens of microseconds to tens of milliseconds. While somebody else holds
 // the lock it is tried again every millisecond. Give Fleet.Deadline a second
@@ -53,14 +57,15 @@ type Config struct {
 // calls, so there is nothing to close. Two Stores of one directory, in one
 // process or in two, share its budgets.
 type Store struct {
-	dir     string
-	locks   string // where the locks are: dir
-	sync    bool
-	now     func() time.Time
-	flush   func(dir string) error
-	turns   [shards]chan struct{} // this Store's own turn at a shard's lock
-	overdue atomic.Int64          // calls that were left behind, see within
-	swept   [shards]time.Time     // when this Store last swept the shard; who has the lock may look
+	dir      string
+	locks    string // where the locks are: dir
+	sync     bool
+	now      func() time.Time
+	flush    func(dir string) error
+	replaced func(path string, at time.Time) bool // the ledger's file, after it was written
+	turns    [shards]chan struct{}                // this Store's own turn at a shard's lock
+	overdue  atomic.Int64                         // calls that were left behind, see within
+	swept    [shards]time.Time                    // when this Store last swept the shard; who has the lock may look
 }
 
 const (
@@ -81,6 +86,7 @@ func Open(dir string, c Config) (*Store, error) {
 		return nil, fmt.Errorf("filestore: %w", err)
 	}
 	s := &Store{dir: dir, locks: dir, sync: c.Sync, now: time.Now, flush: syncDir}
+	s.replaced = s.replacedFile
 	for i := range s.turns {
 		s.turns[i] = make(chan struct{}, 1)
 	}
@@ -110,9 +116,11 @@ func (s *Store) book(ctx context.Context, b store.Booking) (store.Booked, error)
 	defer unlock()
 	ledgers := make([]store.Ledger, len(files))
 	for i := range files {
-		if ledgers[i], err = files[i].read(); err != nil {
+		c, err := files[i].read()
+		if err != nil {
 			return store.Booked{}, s.fail("book", b.Draws[i].Key, files[i].aside(err))
 		}
+		ledgers[i] = s.of(files[i], c)
 	}
 	now := s.now()
 	next, r := store.Book(now, ledgers, b)
@@ -173,12 +181,12 @@ func (s *Store) change(ctx context.Context, op, key string, step func(store.Ledg
 		return s.fail(op, key, err)
 	}
 	defer unlock()
-	l, err := f.read()
+	c, err := f.read()
 	if err != nil {
 		return s.fail(op, key, f.aside(err))
 	}
 	now := s.now()
-	next := step(l, now)
+	next := step(s.of(f, c), now)
 	if next.Gen == 0 {
 		return nil // nothing is known of the key
 	}

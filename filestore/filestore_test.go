@@ -276,6 +276,7 @@ func TestCorruptFileIsKeptAside(t *testing.T) {
 		"minus units":  func(j string) string { return strings.Replace(j, `"units":4`, `"units":-1e300`, 1) },
 		"many units":   func(j string) string { return strings.Replace(j, `"units":4`, `"units":1e300`, 1) },
 		"no such kind": func(j string) string { return strings.Replace(j, `"kind":2`, `"kind":7`, 1) },
+		"no such era":  func(j string) string { return strings.Replace(j, `"ledger":`, `"era":4096,"ledger":`, 1) },
 		"for ever":     func(j string) string { return strings.Replace(j, `"expires":`, `"expires":9`, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
