@@ -289,10 +289,9 @@ func TestSentinelFailsOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	limit := meterLimit(10, 0.001)
+	replicated(t, primary)
 	book(t, st, request("k", 4, limit), store.BookedAll)
-	if n, err := primary.client(t).Wait(t.Context(), 1, 30*time.Second).Result(); err != nil || n != 1 {
-		t.Fatalf("%d replicas, %v", n, err)
-	}
+	replicated(t, primary)
 	watched := redis.NewSentinelClient(&redis.Options{Addr: sentinel.addr})
 	defer watched.Close()
 	until(t, "Sentinel knows the replica", func() bool {

@@ -133,10 +133,9 @@ func TestOldReplicaIsPromoted(t *testing.T) {
 	replica := startServer(t, "--replicaof", host+" "+port)
 	st, now := old.store(t), replica.store(t)
 	limit := meterLimit(10, 0.001)
+	replicated(t, old) // the first replica of a server changes its replication ID
 	book(t, st, request("k", 4, limit), store.BookedAll)
-	if n, err := old.client(t).Wait(t.Context(), 1, 30*time.Second).Result(); err != nil || n != 1 {
-		t.Fatalf("%d replicas, %v", n, err)
-	}
+	replicated(t, old)
 	if _, err := now.Book(t.Context(), request("k", 1, limit)); err == nil || errors.Is(err, store.ErrBusy) {
 		t.Errorf("a replica answered %v, want READONLY as of a store that is gone", err)
 	}
@@ -148,6 +147,14 @@ func TestOldReplicaIsPromoted(t *testing.T) {
 	old.kill()
 
 	healed(t, now, limit, first, last)
+}
+
+// replicated waits until a replica of s has all.
+func replicated(t *testing.T, s *server) {
+	t.Helper()
+	if n, err := s.client(t).Wait(t.Context(), 1, patience).Result(); err != nil || n != 1 {
+		t.Fatalf("%d replicas, %v", n, err)
+	}
 }
 
 // healed says that a server of which 9 of 10 were granted knows 4 of them, and
