@@ -268,8 +268,8 @@ func TestConstantHintIsFoundToBeABucket(t *testing.T) {
 			return status, s
 		}
 		b.run(t, time.Minute)
-		if took := b.took.Seconds(); took > 30 || b.refused > 40 {
-			t.Errorf("seed %d: took %.1f s with %d refusals, want at most 30 and 40", seed, took, b.refused)
+		if took := b.took.Seconds(); took > 30 || b.refused > 80 {
+			t.Errorf("seed %d: took %.1f s with %d refusals, want at most 30 and 80", seed, took, b.refused)
 		}
 	}
 }
@@ -288,7 +288,7 @@ func TestFewRefusalsTellABucketsRate(t *testing.T) {
 	}{
 		{50, 10, 500, 200 * time.Microsecond, 3, .05}, {50, 10, 500, 5 * time.Millisecond, 4, .05},
 		{100, 20, 1000, 200 * time.Microsecond, 3, .05},
-		{200, 50, 1000, 200 * time.Microsecond, 3, .05}, {200, 50, 1000, 5 * time.Millisecond, 7, .05}, {200, 40, 1000, 20 * time.Millisecond, 6, .2},
+		{200, 50, 1000, 200 * time.Microsecond, 3, .05}, {200, 50, 1000, 5 * time.Millisecond, 7, .15}, {200, 40, 1000, 20 * time.Millisecond, 6, .3},
 		{500, 100, 3000, 5 * time.Millisecond, 7, .85}, {1000, 200, 8000, 5 * time.Millisecond, 13, .5},
 	} {
 		var lost, pauses []float64

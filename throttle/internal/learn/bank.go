@@ -64,6 +64,7 @@ type bank struct {
 	flow      float64     // accepted a second, when all were judged last
 	event     Instant     // the last time that something was sent or answered
 	busy      int         // requests under way
+	paused    Instant     // the span that the server said last, beyond what was sent meanwhile
 	heavy     uint16      // bit i: candidate i has weight enough that an acceptance against it matters at once
 	doubts    int         // acceptances against such, since all were judged
 	bears     int         // so many before all are judged again; twice as many each time, until a refusal

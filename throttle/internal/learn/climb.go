@@ -53,7 +53,7 @@ func (c *climb) upward(now Instant, p Plan, m *mind, waiting int) Plan {
 	wait := float64(p.At - base)
 	lead := &m.bank.of[0]
 	unit := min(1e9/max(1e-4, lead.rate(lead.size)), 6e10)
-	price := max(leastPrice, float64(2*m.bank.mean), float64(m.paused), float64(c.cost), unit)
+	price := max(leastPrice, float64(2*m.bank.mean), float64(m.bank.paused), float64(c.cost), unit)
 	c.forget(now)
 	queued := float64(now - max(c.idle, m.refused)) // for so long somebody has waited, and nobody was refused
 	all := float64(waiting) * wait                  // until all have gone

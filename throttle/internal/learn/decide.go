@@ -34,6 +34,8 @@ const (
 	mostRisk   = 1.5  // refusals to be expected of what is under way; with .7 time p90 4.5 instead of 4.1 on train
 	riskEarned = .005 // and in addition for each that was accepted since the last refusal; with .02, no difference on train
 	lateBy     = 1.25
+	dearAt     = 50   // units flow off in the pause that a refusal costs, from where on
+	margin     = 3    // times the doubt about arrivals stays free of a bucket: it is lost once, and saves refusals again and again
 	unsure     = .5   // weighs the leader, and no wait was named: then none is longer than
 	shortWait  = 12e9 // or than
 	shortPart  = 5    // of the time since the first refusal: as throttle's shortGuess and guessPart
@@ -177,7 +179,7 @@ func (m *mind) price(now Instant) float64 {
 	c := &m.bank.of[0]
 	units := priceUnits * 1e9 / max(1e-4, c.rate(c.size))
 	seen := max(float64(now-m.taken), priceUnits*1e9/m.bank.flow)
-	return max(leastPrice, float64(2*m.bank.mean), float64(m.paused), min(units, seen, 6e10))
+	return max(leastPrice, float64(2*m.bank.mean), float64(m.bank.paused), min(units, seen, 6e10))
 }
 
 // decide chooses the instant at which to send. If a candidate that has room earlier is
@@ -223,7 +225,7 @@ func (m *mind) decide(now Instant, n, waiting int) Plan {
 		at = max(at, m.refused+(m.refused-m.streak)/streakPart)
 	}
 	last := max(m.refused, m.sentAt)
-	if m.paused == 0 && m.bank.of[0].weight < unsure {
+	if m.bank.paused == 0 && m.bank.of[0].weight < unsure {
 		at = min(at, max(now, last+max(shortWait, (m.refused-m.streak)/shortPart)))
 	}
 	if m.most > 0 && at > last+m.most {
@@ -256,7 +258,11 @@ func (b *bank) ready(c *candidate, now Instant, n float64) Instant {
 	}
 	at, size := now+b.half, max(c.size, n)
 	if c.family == bucket && size >= n+1 { // what arrives closer together than it was sent finds some room
-		size -= min(float64(b.slack)/float64(c.per), size-n)
+		doubt := float64(b.slack) / float64(c.per)
+		if b.paused > dearAt*c.per {
+			doubt *= margin
+		}
+		size -= min(doubt, size-n)
 	}
 	t := c.shape.ready(c.state, size, n, at, b.log, b.half)
 	if t <= at {

@@ -44,7 +44,7 @@ func (l *Learner) Words() string {
 // Unsure reports whether no limit is likelier than not, and no wait was named.
 func (l *Learner) Unsure() bool {
 	m := l.mind
-	return m != nil && m.paused == 0 && len(m.bank.of) > 0 && m.bank.of[0].weight < unsure
+	return m != nil && m.bank.paused == 0 && len(m.bank.of) > 0 && m.bank.of[0].weight < unsure
 }
 
 // Under says how many are under way.

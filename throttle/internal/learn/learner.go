@@ -44,7 +44,6 @@ type mind struct {
 	served  Instant // the latest of those that were accepted was sent
 	told    Instant // when the last hint ends, however far that is
 	toldAt  Instant
-	paused  Instant // the span that it said last, beyond what was sent meanwhile
 	sentAt  Instant // the last send
 	refused Instant // when the last refusal was heard
 	streak  Instant // when the first refusal since the last acceptance was heard
@@ -260,7 +259,7 @@ func (m *mind) refuse(now, sent, hint Instant, n int, explained bool) bool {
 		m.strange--
 	}
 	if hint >= 0 {
-		m.paused = hint
+		m.bank.paused = hint
 	}
 	if !foreseen {
 		m.bank.widen()
