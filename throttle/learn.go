@@ -120,6 +120,7 @@ func (l *learner) kindOf(key kindKey, now instant) *kind {
 	}
 	k := newKind(l, key)
 	l.kinds = append(l.kinds, k)
+	l.blame.met(l, now.Time())
 	if l.terms.before != nil {
 		l.recall(k, now.Time())
 	}

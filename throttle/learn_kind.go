@@ -269,6 +269,8 @@ type blame struct {
 	sent    time.Time
 	refusal int
 	others  int
+	guessed bool      // no refusal of it said how long to stay away
+	parted  bool      // by met: those that wait do not know yet
 	common  time.Time // when kinds were refused that one limit binds; zero: none were
 }
 
@@ -285,12 +287,28 @@ func (b *blame) refused(l *learner, k *kind, sent time.Time, guessed bool) {
 		if b.kind != nil && !k.apart && sent.Sub(b.sent) < bothWithin {
 			b.common, b.kind.apart = sent, false
 		}
-		*b = blame{kind: k, sent: sent, common: b.common}
+		*b = blame{kind: k, sent: sent, guessed: true, common: b.common}
 	}
 	b.refusal++
-	first := guessed && b.refusal == 1 && (b.common.IsZero() || sent.Sub(b.common) > forgetRate) && l.serves(k, sent)
+	b.guessed = b.guessed && guessed
+	first := b.refusal == 1 && b.alone(sent) && l.serves(k, sent)
 	if !k.apart && (first || b.refusal >= sureRefusals && b.others >= sureOthers) {
 		l.part(k)
+	}
+}
+
+// alone reports whether it is for weir to choose who stays away, and nothing tells that
+// kinds have limits in common.
+func (b *blame) alone(now time.Time) bool {
+	return b.guessed && (b.common.IsZero() || now.Sub(b.common) > forgetRate)
+}
+
+// met takes in that a kind is asked for the first time: what another was refused is not
+// known to bind it.
+func (b *blame) met(l *learner, now time.Time) {
+	if b != nil && b.kind != nil && !b.kind.apart && len(l.kinds) == 2 && b.alone(now) {
+		l.part(b.kind)
+		b.parted = true
 	}
 }
 

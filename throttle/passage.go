@@ -197,6 +197,10 @@ func (p *passage) rank(ctx context.Context, q *ask) {
 func (p *passage) resolve(now instant, q *ask, home *record) {
 	route := q.match()
 	p.kind, p.own = p.t.kindOf(now, q, p.record, &home.scope, route, p.kind != nil)
+	if l := p.kind.learner; l.blame != nil && l.blame.parted {
+		l.blame.parted = false
+		p.lifted(now, l.hold, &l.account)
+	}
 	q.own = p.own
 	if q.learn, q.now = p.kind, now; !p.kind.slow.free && !p.kind.learner.terms.pausesOnly {
 		p.kind.pace(q)

@@ -254,12 +254,13 @@ func TestHTTPBin(t *testing.T) {
 		{"/cache", 200}, {"/trailers?x=1", 200}, {"/links/3", 200},
 	} {
 		t.Run(tt.path, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			if tt.status == 429 || tt.status == 503 || tt.status == 500 {
 				ctx = retry.With(ctx, retry.Override{MaxAttempts: 2})
 			}
-			req, err := http.NewRequestWithContext(throttle.WithMaxWait(ctx, 2*time.Second), "GET", o.URL+tt.path, nil)
+			// After two refusals that say no more the next call to their route waits up to 10 s.
+			req, err := http.NewRequestWithContext(throttle.WithMaxWait(ctx, 20*time.Second), "GET", o.URL+tt.path, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
