@@ -112,8 +112,12 @@ func (p *replay) reached(s *shape, st state, l *rec, log []rec, t timing) float6
 			level -= h.units(s.refused) * min(1, max(0, float64(at-s.per-t.half-h.at)/float64(h.last-h.at)))
 		}
 	}
-	if s.family != bucket && l.last-p.vague < 2*s.per {
+	switch {
+	case s.family == bucket || l.last-p.vague >= 2*s.per:
+	case l.last > p.vague || span > s.per:
 		level -= p.some
+	case s.family != slidingLog: // a border may lie between those of this rec
+		level -= p.some / 2
 	}
 	return level
 }
@@ -169,6 +173,7 @@ const (
 
 	againstTaken   = 1.5 // an acceptance that the candidate would have refused, and
 	mostExcess     = 1.5 // up to that much more the more it is beyond the size
+	againstTwice   = 1   // and for each doubling beyond twice the size: no doubt about arrivals explains that
 	againstRefused = 1.5 // a refusal where it had room, and up to mostRoom more
 	mostRoom       = 3.0
 	againstLate    = .3 // such a refusal that was not the first of its epoch
@@ -186,7 +191,7 @@ func (p *replay) penalty(size float64) float64 {
 		s := &p.slots[i]
 		x := 0.0
 		if s.reached > size+1e-3 {
-			x = againstTaken + min(mostExcess, s.reached-size-1e-3)
+			x = againstTaken + min(mostExcess, s.reached-size-1e-3) + againstTwice*max(0, math.Log2(s.reached/size)-1)
 		}
 		if s.broken {
 			x += againstTaken + mostExcess
