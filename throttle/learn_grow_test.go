@@ -23,10 +23,10 @@ func TestARateThatIsBorneGrowsBack(t *testing.T) {
 		jobs int
 		most float64 // times the ideal time
 	}{
-		{"fifty a second after a hint of 10 s", 10 * sec, 50, 1000, 12.5},
+		{"fifty a second after a hint of 10 s", 10 * sec, 50, 1000, 24},
 		{"fifty a second after a hint of 20 s", 20 * sec, 50, 1000, 15},
 		{"two a second", 10 * sec, 2, 100, 5},
-		{"a hundred a second", 10 * sec, 100, 5000, 9},
+		{"a hundred a second", 10 * sec, 100, 5000, 16},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

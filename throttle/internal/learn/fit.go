@@ -173,7 +173,6 @@ const (
 
 	againstTaken   = 1.5 // an acceptance that the candidate would have refused, and
 	mostExcess     = 1.5 // up to that much more the more it is beyond the size
-	againstTwice   = 1   // and for each doubling beyond twice the size: no doubt about arrivals explains that
 	againstRefused = 1.5 // a refusal where it had room, and up to mostRoom more
 	mostRoom       = 3.0
 	againstLate    = .3 // such a refusal that was not the first of its epoch
@@ -191,7 +190,7 @@ func (p *replay) penalty(size float64) float64 {
 		s := &p.slots[i]
 		x := 0.0
 		if s.reached > size+1e-3 {
-			x = againstTaken + min(mostExcess, s.reached-size-1e-3) + againstTwice*max(0, math.Log2(s.reached/size)-1)
+			x = againstTaken + min(mostExcess, s.reached-size-1e-3)
 		}
 		if s.broken {
 			x += againstTaken + mostExcess
