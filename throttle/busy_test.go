@@ -74,7 +74,7 @@ func TestBusyMachineIsNotTakenForASlowServer(t *testing.T) {
 	}
 	const ideal = seeds * (calls - 10) * time.Second / 50
 	t.Logf("%.2f times the ideal, %d refusals", float64(took)/float64(ideal), refused)
-	if refused == 0 || took > ideal*13/5 {
-		t.Errorf("took %v with %d refusals, want some and at most 2.6 times %v", took, refused, ideal)
+	if refused == 0 || took > ideal*3 {
+		t.Errorf("took %v with %d refusals, want some and at most 3 times %v", took, refused, ideal)
 	}
 }
