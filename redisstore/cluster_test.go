@@ -243,16 +243,17 @@ func TestClusterHangs(t *testing.T) {
 	})
 }
 
-// TestSentinel: a client that asks a Sentinel where the primary is.
-func TestSentinel(t *testing.T) {
-	primary := startServer(t)
+// behindSentinel is a Store whose client asks a Sentinel, which is told to watch primary,
+// where the primary is. more is what else the Sentinel is told.
+func behindSentinel(t *testing.T, primary *server, more string) (st *Store, sentinel *server) {
+	t.Helper()
 	host, port, _ := net.SplitHostPort(primary.addr)
 	conf := filepath.Join(t.TempDir(), "sentinel.conf")
-	text := fmt.Sprintf("sentinel monitor quota %s %s 1\n", host, port)
+	text := fmt.Sprintf("sentinel monitor quota %s %s 1\n%s", host, port, more)
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	sentinel := startSentinel(t, conf)
+	sentinel = startSentinel(t, conf)
 	client := redis.NewFailoverClient(&redis.FailoverOptions{
 		MasterName: "quota", SentinelAddrs: []string{sentinel.addr}, ContextTimeoutEnabled: true,
 		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
@@ -262,6 +263,13 @@ func TestSentinel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return st, sentinel
+}
+
+// TestSentinel: a client that asks a Sentinel where the primary is.
+func TestSentinel(t *testing.T) {
+	primary := startServer(t)
+	st, _ := behindSentinel(t, primary, "")
 	book(t, st, request("k", 3, meterLimit(3, 0.001)), store.BookedAll)
 	book(t, primary.store(t), request("k", 1, meterLimit(3, 0.001)), store.Refused)
 }
@@ -273,21 +281,7 @@ func TestSentinelFailsOver(t *testing.T) {
 	primary := startServer(t, "--repl-diskless-sync-delay", "0")
 	host, port, _ := net.SplitHostPort(primary.addr)
 	startServer(t, "--replicaof", host+" "+port)
-	conf := filepath.Join(t.TempDir(), "sentinel.conf")
-	text := fmt.Sprintf("sentinel monitor quota %s %s 1\nsentinel down-after-milliseconds quota 500\nsentinel failover-timeout quota 5000\n", host, port)
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	sentinel := startSentinel(t, conf)
-	client := redis.NewFailoverClient(&redis.FailoverOptions{
-		MasterName: "quota", SentinelAddrs: []string{sentinel.addr}, ContextTimeoutEnabled: true,
-		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
-	})
-	t.Cleanup(func() { client.Close() })
-	st, err := New(client, Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	st, sentinel := behindSentinel(t, primary, "sentinel down-after-milliseconds quota 500\nsentinel failover-timeout quota 5000\n")
 	limit := meterLimit(10, 0.001)
 	replicated(t, primary)
 	book(t, st, request("k", 4, limit), store.BookedAll)
