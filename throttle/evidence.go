@@ -69,8 +69,11 @@ func (e *evidence) sent(now instant) {
 // forget makes e as good as new but for what is under way.
 func (e *evidence) forget() {
 	e.Forget()
-	e.pace, e.began, e.good = nil, 0, 0
+	e.anew()
 }
+
+// anew forgets what is measured beside the model.
+func (e *evidence) anew() { e.pace, e.began, e.good = nil, 0, 0 }
 
 // evidenceOf is the evidence for a kind, made if need be; nil is any kind that is not
 // apart.
@@ -109,7 +112,7 @@ func (e *evidence) accepted(now, sent instant) {
 		e.told = sent
 		if e.row > mostRow && e.Unsure() {
 			e.Reopened() // it was not for a quota
-			e.pace, e.began, e.good = nil, 0, 0
+			e.anew()
 		}
 		e.row = 0
 		e.good++

@@ -42,7 +42,7 @@ func (b *bank) banned(ban Instant, again bool, old []candidate, try func(candida
 	}
 	for _, c := range old {
 		if c.ban == 0 && c.family != atOnce && c.family != windowFirst {
-			with(candidate{shape: c.shape, size: c.size, fixed: c.fixed, aligned: c.aligned, prior: c.prior})
+			with(c)
 		}
 	}
 }
