@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/learn"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
@@ -15,7 +16,7 @@ import (
 type evidence struct {
 	learn.Learner
 	pace  *pace // of a host that refuses by 503s which say no more; nil: there was none
-	fates fates
+	fates attribution.Fates
 	began instant // the first request, or the first after a long idling
 	good  float64 // accepted since then
 	last  instant // request
@@ -37,7 +38,7 @@ type prelude struct {
 }
 
 // forgetRate is for how long a limit is believed that nothing bears out any more.
-const forgetRate = 10 * time.Minute
+const forgetRate = attribution.Remembered
 
 // sent notes a request of l.
 func (l *learner) sent(now instant) {
@@ -83,7 +84,7 @@ func (l *learner) evidenceOf(k *kind) *evidence {
 	}
 	if l.evidence == nil {
 		l.evidence = newEvidence()
-		l.evidence.fates.served = float64(min(l.good, memory))
+		l.evidence.fates = attribution.FatesOf(int(l.good))
 		if b := l.begun; b.first != 0 {
 			if l.evidence.sent(b.first); !b.out {
 				l.evidence.accepted(b.first, b.first)
@@ -116,7 +117,7 @@ func (e *evidence) accepted(now, sent instant) {
 		}
 		e.row = 0
 		e.good++
-		e.fates.well(sent)
+		e.fates.Served(sent)
 		if e.pace != nil {
 			e.pace.good(now.Time())
 		}

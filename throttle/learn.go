@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
@@ -65,22 +66,14 @@ type kind struct {
 	slow     slowStart
 	quotas   []*quota
 	apart    bool      // it has limits of its own: hold and evidence here count, not the learner's
-	streak   int32     // answers since served that said that the host is overloaded; at most manyAnswers
-	vain     int32     // 503s in a row that said no more, one for each burst; at most manyAnswers
 	hold     *hold     // of a limit that names this kind; nil: there was none
 	evidence *evidence // if apart
 	last     instant   // start
-	busy     float64   // share of the last answers that said that the host is overloaded
-	served   instant   // the last good answer; zero: none
-	heard503 instant   // the last 503 that counts in vain
-	suspect  *suspect  // nil: never suspected
+	overload attribution.Overload
 	account  queue.Account
 	route    *route     // where its requests are counted; nil: in the scope itself
 	paths    *kindPaths // nil: none was looked at
 }
-
-// busyKept is what each answer leaves of kind.busy.
-const busyKept = 15.0 / 16
 
 func newLearner(t *learnTerms, s *scope, host *hostStart) *learner {
 	l := &learner{terms: t, scope: s, host: host}
@@ -173,19 +166,16 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 		l.unanswered(now, g, end)
 		return lesson{}
 	}
-	if bare503(status, &s) {
-		k.note503(instantOf(now), instantOf(g.sent))
-	}
 	refused := s.Throttled
-	k.busy *= busyKept
 	overload := status == http.StatusServiceUnavailable && s.Kind != headers.Quota || status == 529 || refused && s.Kind == headers.Overload
 	news := lesson{}
-	bare := overload && !s.RetryAfter.Known
-	chance := !g.probe && k.tossed(now, g.sent, bare)
-	if chance {
+	verdict := k.overload.Heard(instantOf(now), instantOf(g.sent), attribution.Reply{
+		Busy: overload && !s.RetryAfter.Known, Bare: bare503(status, &s), Few: k.slow.few(), Probe: g.probe,
+	})
+	if verdict == attribution.Chance {
 		k.slow.absolve()
 	}
-	if chance || k.suspect.judge(now, bare) {
+	if verdict != attribution.Open {
 		l.restart(k)
 		l.hold.lift()
 		k.hold.lift()
@@ -239,12 +229,12 @@ func (l *learner) well(now instant, k *kind, sent instant) {
 	l.host.slow.well(now, took)
 	k.slow.stated = k.slow.stated || len(k.quotas) > 0
 	k.slow.well(now, took)
-	k.served, k.streak, k.vain = now, 0, 0
+	k.overload.Served(now)
 	if l.hold != nil || k.hold != nil {
 		l.hold.good(sent.Time())
 		k.hold.good(sent.Time())
 		if l.terms.pausesOnly {
-			l.evidenceOf(k).fates.well(sent)
+			l.evidenceOf(k).fates.Served(sent)
 		}
 	}
 	if !l.terms.pausesOnly {

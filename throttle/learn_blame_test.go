@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/attribution"
 )
 
 // Refusals that belong to one kind take its pause along, and leave the others free.
@@ -47,8 +48,12 @@ func TestPausesMove(t *testing.T) {
 		t.Errorf("the others: %+v", l.hold)
 	}
 	l.hold.until, k.evidence = at0(9*sec), believing(10, sec, 1)
-	k.suspect = &suspect{since: at0(0), answers: 15, busy: 4}
-	l.finish(at0(2*sec), under(k, 1, hourIn.Add(sec)), replied, 200, headers.Signal{})
+	suspect(k, hourIn)
+	for range 16 + 3 { // the first sixteen do not count, and a fourth proves it
+		k.overload.Heard(hourIn.Add(sec), hourIn, attribution.Reply{Busy: true})
+	}
+	l.finish(at0(2*sec), under(k, 1, hourIn.Add(sec)), replied, 503, headers.Signal{})
+	k.slow.absolve() // of the overload itself
 	if l.hold.wait(at0(2*sec)) != 0 || k.hold.wait(at0(2*sec)) != 0 || k.evidence.believes() {
 		t.Errorf("no limiter: %+v, %+v", l.hold, k.hold)
 	}

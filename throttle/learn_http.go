@@ -14,6 +14,7 @@ import (
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
@@ -187,8 +188,8 @@ func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) 
 			p.own.told(now.Time(), ticket{sent: p.permit.Granted.Time(), cost: p.cost}, s)
 		}
 	}
-	if s == nil && len(k.quotas) == 0 && k.suspect == nil { // it tells that it was good, no more
-		k.busy *= busyKept
+	if s == nil && len(k.quotas) == 0 && k.overload.Quiet() { // it tells that it was good, no more
+		k.overload.Heard(now, p.permit.Granted, attribution.Reply{})
 		k.learner.well(now, k, p.permit.Granted)
 		return lesson{}
 	}

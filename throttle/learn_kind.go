@@ -321,7 +321,7 @@ func (b *blame) good(k *kind, sent time.Time) {
 // serves reports whether another kind than k was served lately.
 func (l *learner) serves(k *kind, now time.Time) bool {
 	return slices.ContainsFunc(l.kinds, func(o *kind) bool {
-		return o != k && o.served != 0 && now.Sub(o.served.Time()) < bothWithin
+		return o != k && o.overload.ServedWithin(instantOf(now), bothWithin)
 	})
 }
 

@@ -12,21 +12,14 @@ import (
 // proves to be a limit that does not say its name.
 func (l *learner) overloaded(now time.Time, g *ticket, s headers.Signal) lesson {
 	k := g.kind
-	k.busy += 1 - busyKept
-	k.streak = min(k.streak+1, manyAnswers)
-	if !s.Throttled && !s.RetryAfter.Known && k.suspect.random(now) {
+	at, plain := instantOf(now), !s.Throttled && !s.RetryAfter.Known
+	if k.overload.Overloaded(at, plain) {
 		return lesson{}
 	}
-	if k.busy >= calm && k.serves(now) {
-		k.watch(now)
-	}
 	k.slow.lost(now, max(1, now.Sub(g.sent)))
-	narrow := !l.terms.pausesOnly && !g.probe && (k.suspect.suspected() && k.serves(now) || k.slow.few() && k.limiter(now) && (k.slow.good < proven || k.suspect.alternates()))
-	if !s.Throttled && !s.RetryAfter.Known && !narrow {
+	narrow := !l.terms.pausesOnly && !g.probe && k.overload.Limits(at, k.slow.few(), k.slow.good < proven)
+	if plain && !narrow {
 		return lesson{what: causeFlight, kind: k}
-	}
-	if narrow && !k.suspect.suspected() {
-		k.suspect = k.suspect.begin(now)
 	}
 	return l.refuse(now, g, s, !s.RetryAfter.Known && narrow)
 }
@@ -78,7 +71,7 @@ func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) 
 		f.overloaded(at, instantOf(g.sent), inVain)
 	}
 	most := l.terms.maxPause
-	if !said.known && k.suspect.suspected() {
+	if !said.known && k.overload.Suspected() {
 		most = min(most, suspectPause)
 	}
 	if f.believes() && s.Throttled {

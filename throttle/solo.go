@@ -1,23 +1,15 @@
 package throttle
 
 import (
-	"math"
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 const (
-	// chance is how likely refusals in a row may be by chance, from how often others
-	// are refused, to be taken for the request's own. A larger one takes some of a
-	// server that refuses a tenth at random for such, and starts others earlier than
-	// that asked for; a smaller one holds up everybody once more for a few requests
-	// that are refused together.
-	chance = 1.0 / 5000
-	memory = 512 // answers of which that is known
-
 	askStep  = 10 * time.Millisecond // see solo.at: longer than timers are late, and no time to who waits for a pause
 	askSteps = 10                    // at most
 )
@@ -36,14 +28,11 @@ const (
 // served, it is known when this one goes.
 type solo struct {
 	meter.Open
+	attribution.Request
 	kind    *kind
-	refused int       // times in a row
-	counted int       // of these, in the learner's fates
-	heard   time.Time // the last of these
-	taught  *teaching // that it had a part in; nil: none
-	hold    hold      // its own
-	alone   bool      // its last refusal was its own
-	order   uint64    // its rank among those that wait, once it has refusals of its own; zero: that of its arrival
+	hold    hold   // its own
+	alone   bool   // its last refusal was its own
+	order   uint64 // its rank among those that wait, once it has refusals of its own; zero: that of its arrival
 	account queue.Account
 }
 
@@ -58,18 +47,12 @@ func newSolo(k *kind) *solo {
 func (o *solo) again(now time.Time, g *ticket, s headers.Signal) (own bool) {
 	k, l := g.kind, g.kind.learner
 	w := l.evidenceOf(k)
-	f := &w.fates
-	own = o.refused > 0 && f.sent.Time().After(o.heard) && s.Kind != headers.Concurrency &&
-		math.Pow(f.share(o.counted), float64(o.refused+1)) < chance
-	o.kind, o.heard, o.alone = k, now, own
-	o.refused++
+	own, untaught := w.fates.Refused(instantOf(now), &o.Request, w.blank(), s.Kind == headers.Concurrency)
+	o.kind, o.alone = k, own
 	if !own {
-		f.refused++
-		o.counted++
-		f.teach(o, w)
 		return false
 	}
-	if f.recant(o) {
+	if untaught {
 		l.restart(k)
 	}
 	said, _, _ := l.hintOf(now, k, s)
@@ -77,58 +60,6 @@ func (o *solo) again(now time.Time, g *ticket, s headers.Signal) (own bool) {
 	at := instantOf(now)
 	o.account.Rest(at.Add(o.hold.until.Sub(now)), at.Add(o.hold.sure.Sub(now)), o.hold.words(now, l.terms.zero)+", for this request alone: others are served")
 	return true
-}
-
-// fates are how the last answers of an account came out, but for refusals of a
-// request's own.
-type fates struct {
-	served, refused float64
-	sent            instant   // when the latest request was sent that was served
-	teaching        *teaching // nil: none
-}
-
-// A teaching is all refusals that evidence has known since it knew nothing. When
-// all requests that had a part in it prove to have refusals of their own, it was
-// none.
-type teaching struct{ requests int }
-
-// well notes that a request was served that was sent at sent.
-func (f *fates) well(sent instant) {
-	f.sent = max(f.sent, sent)
-	if f.served++; f.served+f.refused > memory {
-		f.served, f.refused = f.served/2, f.refused/2
-	}
-}
-
-// share is that of refusals, but for those of one request, which had so many. It
-// is zero where no other was refused, however few were served: a prior would hold up
-// the others for a second pause, and for a third, beside a request that is refused
-// among the first of all.
-func (f *fates) share(its int) float64 {
-	refused := max(0, f.refused-float64(its))
-	return refused / max(1, f.served+refused)
-}
-
-// teach notes that o has a part in what w is about to learn.
-func (f *fates) teach(o *solo, w *evidence) {
-	if w.blank() {
-		f.teaching = new(teaching)
-	}
-	if f.teaching != nil && o.taught != f.teaching {
-		o.taught = f.teaching
-		f.teaching.requests++
-	}
-}
-
-// recant takes back o's part in what was learned. It reports whether nothing is
-// left of that.
-func (f *fates) recant(o *solo) bool {
-	if o.taught == nil || o.taught != f.teaching {
-		return false
-	}
-	o.taught = nil
-	f.teaching.requests--
-	return f.teaching.requests == 0
 }
 
 // lift ends o's pause.
@@ -152,7 +83,7 @@ func (o *solo) At(now instant, _ int64) instant {
 	t := now
 	for _, h := range [...]*hold{o.kind.learner.hold, o.kind.hold} {
 		if h != nil && h.asking && !h.asked {
-			t = max(t, instantOf(h.until).Add(time.Duration(min(o.refused, askSteps))*askStep))
+			t = max(t, instantOf(h.until).Add(time.Duration(min(o.Refusals(), askSteps))*askStep))
 		}
 	}
 	return t

@@ -33,10 +33,11 @@ var allowed = map[string][]string{
 	"throttle/store":     {},
 	"throttle/storetest": {"weir/throttle/store"},
 
-	"throttle/internal/meter":    {"golang.org/x/time/rate"},
-	"throttle/internal/queue":    {"weir/throttle/internal/meter"},
-	"throttle/internal/fleet":    {"weir/throttle/internal/meter", "weir/throttle/store"},
-	"throttle/internal/farstore": {"weir/throttle/store"},
+	"throttle/internal/meter":       {"golang.org/x/time/rate"},
+	"throttle/internal/attribution": {"weir/throttle/internal/meter"},
+	"throttle/internal/queue":       {"weir/throttle/internal/meter"},
+	"throttle/internal/fleet":       {"weir/throttle/internal/meter", "weir/throttle/store"},
+	"throttle/internal/farstore":    {"weir/throttle/store"},
 
 	"throttle/internal/learn":           {"weir/headers", "weir/throttle/internal/meter"},
 	"throttle/internal/learn/learntest": {"weir/headers", "weir/throttle/internal/learn"},

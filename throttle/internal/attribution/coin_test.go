@@ -1,18 +1,20 @@
-package throttle
+package attribution_test
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/attribution"
 )
 
 // tossUntil tosses a coin with answers until it is known to be chance, and returns
 // how many that took, at most most.
 func tossUntil(most int, bad func() bool) int {
-	var c coin
+	var c attribution.Coin
 	for n := range most {
-		if c.toss(bad()) {
+		if c.Toss(bad()) {
 			return n + 1
 		}
 	}

@@ -1,8 +1,8 @@
-package throttle
+package attribution
 
 import "math"
 
-// A coin finds out whether refusals depend on what was sent. Those of a host
+// A Coin finds out whether refusals depend on what was sent. Those of a host
 // that fails at random do not: between two good answers lies, as with coins, any
 // number of bad ones, and their variance is m(m+1), where m is their mean. A rate
 // limit refuses until there is room again: with requests that follow one another
@@ -12,8 +12,8 @@ import "math"
 //
 // It is tossed while few requests are under way, so that answers come in the order
 // in which they were decided, and so that there are not too many at a time. The zero
-// coin was never tossed.
-type coin struct {
+// Coin was never tossed.
+type Coin struct {
 	run          int // bad answers since the last good one
 	gaps         int // good answers but the first
 	pairs        int // of these, without a bad one in between
@@ -38,8 +38,8 @@ const (
 	apart = 3.
 )
 
-// toss takes in one more answer. It reports whether the last runs were chance.
-func (c *coin) toss(bad bool) (chance bool) {
+// Toss takes in one more answer. It reports whether the last runs were chance.
+func (c *Coin) Toss(bad bool) (chance bool) {
 	if bad {
 		c.run++
 		return false
@@ -60,11 +60,11 @@ func (c *coin) toss(bad bool) (chance bool) {
 		return false
 	}
 	chance = c.chance()
-	*c = coin{begun: true}
+	*c = Coin{begun: true}
 	return chance
 }
 
-func (c *coin) chance() bool {
+func (c *Coin) chance() bool {
 	const n = tosses
 	mean := c.sum / n
 	part := (c.squares - n*mean*mean) / (n - 1) / (mean * (mean + 1))

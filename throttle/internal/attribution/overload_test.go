@@ -1,0 +1,195 @@
+package attribution_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/attribution"
+	"github.com/weirhttp/weir/throttle/internal/meter"
+)
+
+const (
+	sec  = time.Second
+	zero = meter.Instant(time.Hour)
+)
+
+// busy lets o be answered n times that the host is overloaded, by answers that say
+// when to come back if not bare.
+func busy(o *attribution.Overload, n int, at meter.Instant, r attribution.Reply) {
+	for range n {
+		o.Heard(at, at, r)
+		o.Overloaded(at, r.Busy)
+	}
+}
+
+// proveNone lets o's host prove to be no limiter at that instant.
+func proveNone(t *testing.T, o *attribution.Overload, at meter.Instant) {
+	t.Helper()
+	o.Served(at)
+	busy(o, 20, at, attribution.Reply{})
+	if !o.Limits(at, true, true) {
+		t.Fatal("not suspected")
+	}
+	for range 16 + 4 {
+		if o.Heard(at, at, attribution.Reply{Busy: true}) == attribution.NoLimiter {
+			return
+		}
+	}
+	t.Fatal("nothing is proved")
+}
+
+// A 503 that says no more may be a limiter's if the host has just served somebody,
+// and few bursts were answered so in vain since.
+func TestWhoIsSparedAsALimiter(t *testing.T) {
+	bare := attribution.Reply{Busy: true, Bare: true}
+	for _, test := range []struct {
+		name  string
+		do    func(o *attribution.Overload)
+		after time.Duration
+		want  bool
+	}{
+		{"it has just served", func(o *attribution.Overload) { o.Served(zero) }, sec - 1, true},
+		{"a second ago", func(o *attribution.Overload) { o.Served(zero) }, sec, false},
+		{"it never served", func(o *attribution.Overload) {}, 0, false},
+		{"one asked in vain", func(o *attribution.Overload) { o.Served(zero); o.Heard(zero, zero, bare) }, 0, true},
+		{"two did", func(o *attribution.Overload) {
+			o.Served(zero)
+			o.Heard(zero, zero, bare)
+			o.Heard(zero+2, zero+1, bare)
+		}, 2, false},
+		{"two of one burst", func(o *attribution.Overload) {
+			o.Served(zero)
+			o.Heard(zero+1, zero, bare)
+			o.Heard(zero+2, zero+1, bare)
+		}, 2, true},
+		{"two did, before it served", func(o *attribution.Overload) {
+			o.Heard(zero, zero, bare)
+			o.Heard(zero+2, zero+1, bare)
+			o.Served(zero + 2)
+		}, 2, true},
+		{"it is known to be none", func(o *attribution.Overload) {
+			proveNone(t, o, zero)
+			o.Served(zero.Add(attribution.Remembered - 1))
+		}, attribution.Remembered - 1, false},
+		{"it was", func(o *attribution.Overload) {
+			proveNone(t, o, zero)
+			o.Served(zero.Add(attribution.Remembered))
+		}, attribution.Remembered, true},
+	} {
+		var o attribution.Overload
+		if test.do(&o); o.Spares(zero.Add(test.after)) != test.want {
+			t.Errorf("%s: spared %t", test.name, !test.want)
+		}
+	}
+}
+
+// A host that serves some and refuses most, however few are under way, limits: eleven
+// busy answers after none are more than half of what is remembered.
+func TestLimitersThatSayTheyAreOverloaded(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		busy       int
+		served     time.Duration // before the last answer; negative: never
+		few, young bool
+		want       bool
+	}{
+		{"most are refused", 11, 0, true, true, true},
+		{"fewer", 10, 0, true, true, false},
+		{"many at a time", 11, 0, false, true, false},
+		{"it served many before", 11, 0, true, false, false},
+		{"it never served", 11, -1, true, true, false},
+		{"nearly a second ago", 11, sec - 1, true, true, true},
+		{"a second ago, and five were refused since", 11, sec, true, true, false},
+	} {
+		var o attribution.Overload
+		if test.served >= 0 {
+			o.Served(zero)
+		}
+		busy(&o, test.busy, zero.Add(max(0, test.served)), attribution.Reply{})
+		if got := o.Limits(zero.Add(max(0, test.served)), test.few, test.young); got != test.want || o.Suspected() != test.want {
+			t.Errorf("%s: limits %t, suspected %t", test.name, got, o.Suspected())
+		}
+	}
+	for ago, want := range map[time.Duration]bool{5*sec - 1: true, 5 * sec: false} {
+		var o attribution.Overload
+		busy(&o, 20, zero, attribution.Reply{})
+		o.Served(zero)
+		busy(&o, 4, zero.Add(ago), attribution.Reply{})
+		if got := o.Limits(zero.Add(ago), true, true); got != want {
+			t.Errorf("served %v ago, asked four times since: limits %t", ago, got)
+		}
+	}
+}
+
+// Of sixteen answers at the rate found, after sixteen that do not count, four that
+// say that the host is overloaded prove it to be no limiter, at once; with three it
+// stays suspected.
+func TestSuspectsAreJudged(t *testing.T) {
+	for _, n := range []int{3, 4} {
+		var o attribution.Overload
+		o.Served(zero)
+		busy(&o, 20, zero, attribution.Reply{})
+		if !o.Limits(zero, true, true) {
+			t.Fatal("not suspected")
+		}
+		for i := range 16 {
+			if v := o.Heard(zero, zero, attribution.Reply{Busy: true}); v != attribution.Open {
+				t.Fatalf("judged by answer %d: %v", i, v)
+			}
+		}
+		for i := range 16 {
+			v := o.Heard(zero.Add(sec), zero, attribution.Reply{Busy: i < n})
+			if (v == attribution.NoLimiter) != (i == 3 && n == 4) || v == attribution.Chance {
+				t.Fatalf("%d of sixteen: %v by answer %d", n, v, i)
+			}
+		}
+		if o.Suspected() != (n == 3) || o.Quiet() {
+			t.Errorf("%d of sixteen: suspected %t, quiet %t", n, o.Suspected(), o.Quiet())
+		}
+		o.Served(zero.Add(sec))
+		busy(&o, 20, zero.Add(sec), attribution.Reply{})
+		if got := o.Limits(zero.Add(sec), true, true); got != (n == 3) {
+			t.Errorf("%d of sixteen: it limits %t right after", n, got)
+		}
+	}
+}
+
+// A host that fails at random is found out, unless it is asked by many at a time or by
+// a circuit. Then its overloads tell nothing, until that is forgotten.
+func TestChanceIsAVerdict(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		r    attribution.Reply
+		want bool
+	}{
+		{"few at a time", attribution.Reply{Few: true}, true},
+		{"many at a time", attribution.Reply{}, false},
+		{"probes", attribution.Reply{Few: true, Probe: true}, false},
+	} {
+		r := rand.New(rand.NewPCG(7, 1))
+		var o attribution.Overload
+		found, now := false, zero
+		for range 1000 {
+			now = now.Add(10 * time.Millisecond)
+			reply := test.r
+			reply.Busy = r.Float64() < .7
+			if found = o.Heard(now, now, reply) == attribution.Chance; found {
+				break
+			}
+			if reply.Busy {
+				o.Overloaded(now, true)
+			} else {
+				o.Served(now)
+			}
+		}
+		if found != test.want {
+			t.Errorf("%s: found %t", test.name, found)
+			continue
+		}
+		until := now.Add(attribution.Remembered)
+		if o.Overloaded(until-1, true) != test.want || o.Overloaded(until-1, false) || o.Overloaded(until, true) {
+			t.Errorf("%s: what is chance is not for ten minutes, or more than that", test.name)
+		}
+	}
+}
