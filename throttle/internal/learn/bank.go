@@ -17,6 +17,9 @@ const (
 // 100 us.
 const heavyAt = .02
 
+// liveAt: candidates of less weight have no say in when something is sent.
+const liveAt = .004
+
 // A candidate is a limiter that may be the server's.
 type candidate struct {
 	shape
@@ -65,6 +68,7 @@ type bank struct {
 	event     Instant     // the last time that something was sent or answered
 	busy      int         // requests under way
 	paused    Instant     // the span that the server said last, beyond what was sent meanwhile
+	live      int         // so many have weight enough that somebody asks when they have room: only their states are kept
 	heavy     uint16      // bit i: candidate i has weight enough that an acceptance against it matters at once
 	doubts    int         // acceptances against such, since all were judged
 	bears     int         // so many before all are judged again; twice as many each time, until a refusal
@@ -156,9 +160,11 @@ func (b *bank) weigh() {
 		c.weight = math.Exp(c.score - b.of[0].score)
 		sum += c.weight
 	}
-	b.heavy, b.flow = 0, b.pace()
+	b.live, b.heavy, b.flow = min(1, len(b.of)), 0, b.pace()
 	for i := range b.of {
-		b.of[i].weight /= sum
+		if b.of[i].weight /= sum; b.of[i].weight >= liveAt {
+			b.live = i + 1
+		}
 		if b.of[i].weight >= heavyAt {
 			b.heavy |= 1 << i
 		}
@@ -188,13 +194,13 @@ func (b *bank) send(now Instant, n, busy int) {
 		return
 	}
 	at := now + b.half
-	for i := range b.of {
+	for i := range b.of[:b.live] {
 		c := &b.of[i]
 		if c.family == atOnce {
 			c.level = b.work * float64(busy)
 		}
 		c.pass(&c.state, at, b.log, b.half)
-		if c.barred > at || c.peek(c.state, at+b.slack, b.log, b.half)+float64(n) > c.size+1e-3 {
+		if c.barred > at || c.peek(&c.state, at+b.slack, b.log, b.half)+float64(n) > c.size+1e-3 {
 			l.against |= 1 << i
 		}
 		c.add(&c.state, at, float64(n))

@@ -18,10 +18,11 @@ func BenchmarkHealthy(b *testing.B) {
 	}
 }
 
-// settled is a learner that knows its server: 100 a second, bucket of 10.
-func settled(b *testing.B) (*Learner, Instant) {
+// after is a learner after so many calls to its server: 100 a second, bucket of 10. After
+// thousands it knows it.
+func after(calls int) (*Learner, Instant) {
 	l, now, used, at := new(Learner), zero, 0.0, zero
-	for range 3000 {
+	for range calls {
 		if t := l.Next(now, 1, 5).At; t > now && t != never {
 			now = t
 		}
@@ -40,7 +41,7 @@ func settled(b *testing.B) (*Learner, Instant) {
 
 // BenchmarkSettled is a whole call at a server whose limit is known.
 func BenchmarkSettled(b *testing.B) {
-	l, now := settled(b)
+	l, now := after(3000)
 	b.ReportAllocs()
 	for b.Loop() {
 		if t := l.Next(now, 1, 1).At; t > now && t != never {
@@ -52,9 +53,17 @@ func BenchmarkSettled(b *testing.B) {
 	}
 }
 
+// BenchmarkSearching is a call of the first 500 at a server whose limit is to be found.
+func BenchmarkSearching(b *testing.B) {
+	b.ReportAllocs()
+	for n := 0; n < b.N; n += 500 {
+		after(500)
+	}
+}
+
 // BenchmarkRebuild is the longest single step: a search over a full log.
 func BenchmarkRebuild(b *testing.B) {
-	l, _ := settled(b)
+	l, _ := after(3000)
 	m := l.mind
 	for i := range 400 {
 		m.bank.sent(m.sentAt+Instant(i)*second, 1, 1)

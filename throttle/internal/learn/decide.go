@@ -69,7 +69,6 @@ func (l *Learner) Next(now Instant, n, waiting int) Plan {
 		}
 		waiting = max(waiting, m.climb.waiting)
 	}
-	m.bank.time(&l.trips)
 	m.plan = m.next(now, n, waiting, l)
 	if m.plan.At == never && l.busy <= 0 { // no answer will come
 		m.plan.At = now
@@ -190,11 +189,8 @@ func (m *mind) decide(now Instant, n, waiting int) Plan {
 	k := 0
 	total, dear := 0.0, 0.0 // dear: sum over those that have no room of their weights times prices
 	price := m.price(now)
-	for i := range m.bank.of {
+	for i := range m.bank.of[:m.bank.live] {
 		c := &m.bank.of[i]
-		if c.weight < .004 && i > 0 {
-			break
-		}
 		buf[k] = chance{m.bank.ready(c, now, float64(n)), c.weight, max(price, float64(c.ban))}
 		total += c.weight
 		dear += c.weight * buf[k].price
@@ -263,6 +259,9 @@ func (b *bank) ready(c *candidate, now Instant, n float64) Instant {
 			doubt *= margin
 		}
 		size -= min(doubt, size-n)
+	}
+	if c.family == bucket && c.barred <= at && c.peek(&c.state, at, b.log, b.half)+n-size <= almost {
+		return now
 	}
 	t := c.shape.ready(c.state, size, n, at, b.log, b.half)
 	if t <= at {

@@ -66,7 +66,7 @@ func (p *replay) run(s *shape, r *record, t timing) {
 			st.level = max(0, t.work*(float64(l.busy)+1-float64(l.refused))) // of what was sent together
 			early = (1 + busyDoubt) * st.level
 		} else if l.refused > 0 {
-			early = s.peek(st, l.at+t.half-t.slack, r.log, t.half) // before what is about to go by does
+			early = s.peek(&st, l.at+t.half-t.slack, r.log, t.half) // before what is about to go by does
 		}
 		cur.broken = cur.broken || l.taken > 0 && st.barred > l.last+t.half+t.slack
 		s.spread(&st, l, r.log, t.half)
@@ -106,7 +106,7 @@ func (p *replay) reached(s *shape, st state, l *rec, log []rec, t timing) float6
 		return st.level - float64(l.under) - float64(l.taken)*(1-float64(s.per)/float64(span))
 	}
 	at := l.last + t.half + t.slack
-	level := s.peek(st, at, log, t.half) - float64(l.under)
+	level := s.peek(&st, at, log, t.half) - float64(l.under)
 	if s.family == slidingLog && int(st.head) < len(log) { // of the first that counts, some may have gone by
 		if h := &log[st.head]; h.last > h.at {
 			level -= h.units(s.refused) * min(1, max(0, float64(at-s.per-t.half-h.at)/float64(h.last-h.at)))

@@ -64,6 +64,7 @@ func (l *Learner) think() *mind {
 		l.mind = &mind{allow: math.Inf(1)}
 		l.past.into(&l.mind.bank.record, int(l.busy)+1)
 		l.mind.bank.grain = max(leastGrain, l.trips.slack())
+		l.mind.bank.time(&l.trips)
 	}
 	return l.mind
 }
@@ -74,7 +75,7 @@ func (l *Learner) Sent(now Instant, n int) {
 	if l.mind == nil {
 		l.past.sent(now, n, int(l.busy))
 	} else {
-		l.mind.send(now, n, int(l.busy), l.trips)
+		l.mind.send(now, n, int(l.busy))
 	}
 	l.busy++
 }
@@ -111,7 +112,9 @@ func (l *Learner) Refused(now, sent Instant, n int, a Answer) (news bool) {
 	}
 	m.hear(now, sent, a, false)
 	m.most = a.maxPause()
-	return m.refuse(now, sent, hint, max(0, min(n, maxUnits)), m.explains(a))
+	news = m.refuse(now, sent, hint, max(0, min(n, maxUnits)), m.explains(a))
+	m.bank.time(&l.trips) // it may be further off than was thought
+	return news
 }
 
 // strangeFor is how many refusals that stated limits explain it takes until the
@@ -193,8 +196,7 @@ func (m *mind) hear(now, sent Instant, a Answer, accepted bool) {
 	}
 }
 
-func (m *mind) send(now Instant, n, busy int, t trips) {
-	m.bank.time(&t)
+func (m *mind) send(now Instant, n, busy int) {
 	if m.plan.p < 1 {
 		m.risk += 1 - m.plan.p
 	}

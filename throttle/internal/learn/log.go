@@ -137,7 +137,7 @@ func (r *record) compact(now Instant) bool {
 	if len(r.log) < maxRecords {
 		return false
 	}
-	for part := Instant(128); len(r.log) > maxRecords*3/4 && part >= 8; part /= 2 {
+	for part := 7; len(r.log) > maxRecords*3/4 && part >= 3; part-- {
 		r.merge(now, part)
 	}
 	if n := len(r.log); n > maxRecords*3/4 {
@@ -148,18 +148,20 @@ func (r *record) compact(now Instant) bool {
 	return true
 }
 
-func (r *record) merge(now, part Instant) {
+// merge merges neighbours that are closer than a part of their age, as a power of two.
+func (r *record) merge(now Instant, part int) {
 	k := 0
 	for i := 1; i < len(r.log); i++ {
 		a, b := &r.log[k], &r.log[i]
-		near := b.last-a.at <= max(r.grain, (now-b.last)/part)
+		near := b.last-a.at <= max(r.grain, (now-b.last)>>part)
 		if near && a.plain() && b.plain() && int(a.taken)+int(b.taken) < 1<<15 {
 			a.merged = a.merged || b.merged || b.last-a.at > r.grain
 			a.last, a.taken, a.against, a.busy = b.last, a.taken+b.taken, a.against|b.against, max(a.busy, b.busy)
 			continue
 		}
-		k++
-		r.log[k] = *b
+		if k++; k < i {
+			r.log[k] = *b
+		}
 	}
 	r.log = r.log[:k+1]
 }

@@ -65,9 +65,8 @@ func (s *shape) pass(st *state, at Instant, log []rec, half Instant) {
 	}
 	switch s.family {
 	case bucket:
-		if d := at - st.start; d > 0 {
-			st.level -= float64(d) / float64(s.per)
-			st.start = at
+		if at > st.start {
+			st.level, st.start = s.flowed(st, at), at
 			if st.level < 0 {
 				st.spare, st.level = st.spare-st.level, 0
 			}
@@ -164,15 +163,27 @@ func (s *shape) refuses(st *state, at, slack Instant) bool {
 	return barred
 }
 
+// flowed is the level of a bucket later than st; below zero by what it had no use for.
+func (s *shape) flowed(st *state, at Instant) float64 {
+	return st.level - float64(at-st.start)/float64(s.per)
+}
+
 // peek is the level at another instant; the state stays. One before the
 // state's own is judged as if it were that.
-func (s *shape) peek(st state, at Instant, log []rec, half Instant) float64 {
-	if at < st.start && s.family == bucket {
+func (s *shape) peek(st *state, at Instant, log []rec, half Instant) float64 {
+	switch {
+	case s.family == bucket && at < st.start:
 		return st.level + float64(st.start-at)/float64(s.per)*min(1, st.level)
+	case s.family == bucket:
+		return max(0, s.flowed(st, at))
 	}
-	s.pass(&st, at, log, half)
-	return s.inUse(&st, max(at, st.start))
+	then := *st
+	s.pass(&then, at, log, half)
+	return s.inUse(&then, max(at, then.start))
 }
+
+// almost is by how much a level may exceed a size for what sums of fractions are off.
+const almost = 1e-6
 
 // ready is when n units have room beside what is in use, if nothing else comes.
 func (s *shape) ready(st state, size, n float64, at Instant, log []rec, half Instant) Instant {
@@ -185,7 +196,7 @@ func (s *shape) ready(st state, size, n float64, at Instant, log []rec, half Ins
 		return at + s.per // when one that is under way ends
 	}
 	over := s.inUse(&st, max(at, st.start)) + n - size
-	if over <= 1e-6 || st.level == 0 && st.prev == 0 {
+	if over <= almost || st.level == 0 && st.prev == 0 {
 		return at
 	}
 	switch s.family {
@@ -193,7 +204,7 @@ func (s *shape) ready(st state, size, n float64, at Instant, log []rec, half Ins
 		return at + Instant(math.Ceil(over*float64(s.per)))
 	case slidingLog:
 		for i := int(st.head); i < len(log); i++ {
-			if over -= log[i].units(s.refused); over <= 1e-6 {
+			if over -= log[i].units(s.refused); over <= almost {
 				return log[i].last + half + s.per
 			}
 		}

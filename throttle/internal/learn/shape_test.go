@@ -28,12 +28,12 @@ func TestThereIsRoomWhenReady(t *testing.T) {
 			at += Instant(r.ExpFloat64() * .1e9)
 			s.pass(&st, at, log, 0)
 			ready := s.ready(st, size, 1, at, log, 0)
-			if got := s.peek(st, ready, log, 0) + 1; got > size+1e-3 {
+			if got := s.peek(&st, ready, log, 0) + 1; got > size+1e-3 {
 				t.Fatalf("%s: %v of %d in use when it is ready", name, got, size)
 			}
 			if early := ready - 1e6; early > at {
 				waited++
-				if got := s.peek(st, early, log, 0) + 1; got <= size-1e-3 {
+				if got := s.peek(&st, early, log, 0) + 1; got <= size-1e-3 {
 					t.Fatalf("%s: %v of %d in use before it is ready", name, got, size)
 				}
 			}

@@ -17,7 +17,10 @@ type start struct {
 }
 
 func (s *start) well(trip Instant) {
-	s.good = min(s.good+1, provenGood)
+	if s.good >= provenGood {
+		return
+	}
+	s.good++
 	if s.limit == 0 {
 		s.limit = firstFlight
 	}
