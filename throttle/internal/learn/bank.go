@@ -187,7 +187,7 @@ func (b *bank) regrain() {
 // send notes n units that are sent now, and who had no room for them.
 func (b *bank) send(now Instant, n, busy int) {
 	if b.compact(now) {
-		b.stale = true
+		b.recount()
 	}
 	l := b.sent(now, n, busy)
 	if b.stale {
@@ -204,6 +204,24 @@ func (b *bank) send(now Instant, n, busy int) {
 			l.against |= 1 << i
 		}
 		c.add(&c.state, at, float64(n))
+	}
+}
+
+// recount brings the states in line with a log whose recs were merged. What was
+// made of the evidence stays: nothing happened.
+func (b *bank) recount() {
+	if b.stale {
+		return
+	}
+	for i := range b.of[:b.live] {
+		c := &b.of[i]
+		if c.family != slidingLog {
+			continue
+		}
+		c.head, c.level = 0, 0
+		for k := range b.log {
+			c.level += b.log[k].units(c.refused)
+		}
 	}
 }
 

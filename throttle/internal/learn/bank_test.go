@@ -80,3 +80,26 @@ func TestAFullLogStaysFull(t *testing.T) {
 		t.Errorf("%v of about 50 requests of the last second are kept", n)
 	}
 }
+
+// TestALogThatIsMergedKeepsTheLevels: what is in use stays the same when the log gets
+// shorter, and nothing is judged again for it.
+func TestALogThatIsMergedKeepsTheLevels(t *testing.T) {
+	var b bank
+	b.grain, b.of, b.live = 1, []candidate{{shape: shape{family: slidingLog, per: 10 * second}, size: 50, weight: 1}}, 1
+	merged := 0
+	for i := range 1000 {
+		now, before := zero+Instant(i)*second/4, len(b.log)
+		b.send(now, 1, 1)
+		b.accepted(now, 1)
+		if len(b.log) > before {
+			continue
+		}
+		merged++
+		if c := b.of[0]; b.stale || max(c.level-40, 40-c.level) > 1 {
+			t.Fatalf("after %d, %v are in use; stale: %v", i, c.level, b.stale)
+		}
+	}
+	if merged == 0 {
+		t.Error("the log was never merged")
+	}
+}
