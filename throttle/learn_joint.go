@@ -4,22 +4,12 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/attribution"
 )
 
-// Whether credentials that are used once share one limit is weighed in bits: by how
-// many times likelier that makes an answer than limits of their own do, as a
-// logarithm to base 2.
 const (
-	jointPrior  = 2                      // most clients whose tokens never recur are one to the server
-	jointSure   = 8.5                    // one in 360: beyond doubt
-	partAt      = 1                      // below, they are apart
-	mostJoint   = jointSure + 4          // so that evidence against it counts within a few answers
-	mostBits    = jointSure - jointPrior // of one answer
-	followed    = -.4                    // one in four of those that follow may pass, as a bucket fills
-	inOrder     = .3                     // of answers do not overtake others, before it is known
-	mostFirst   = 64                     // first answers of which the part that was refused is known
-	askAgain    = 10 * time.Second       // after it is beyond doubt; twice as long after each refusal
-	brieflyShut = 2 * time.Second        // a wait for others' limits that is not worth finding out
+	askAgain    = 10 * time.Second // after it is beyond doubt; twice as long after each refusal
+	brieflyShut = 2 * time.Second  // a wait for others' limits that is not worth finding out
 )
 
 // joint is what is known of the strangers of a scope: credentials that were used
@@ -30,37 +20,23 @@ const (
 // limits of their own. To find that out one at a time asks while the others have to
 // wait. The domain's lock guards it.
 type joint struct {
-	common  *learner // of strangers; nil: they are apart
-	twin    *learner // own of the first, where common was that before; nil: it was not
-	began   instant  // when it was taken
-	score   float64
-	at      instant  // of the last evidence
-	asker   *learner // of the one that asks; nil: none does
-	asked   instant  // until then nobody else asks
-	gap     time.Duration
-	heard   instant  // when the last of them was refused
-	until   instant  // when they had to wait when that one asked, or the last that was apart
-	stated  *learner // the last that was told what is left, while they are apart
-	first   float64  // first answers, and refusals among them
-	refused float64
-	wave    wave
-	falls   float64 // times that what is left for them fell, and those by one
-	steps   float64
-}
-
-// A wave is what was sent after a request that is refused, before that was heard.
-type wave struct {
-	first  instant // when the one was sent that was heard to be refused first
-	end    instant // when that was heard
-	passed instant // when the last that was accepted was sent
-	bits   float64 // for one limit, so far
+	common *learner // of strangers; nil: they are apart
+	twin   *learner // own of the first, where common was that before; nil: it was not
+	began  instant  // when it was taken
+	proof  attribution.Strangers
+	asker  *learner // of the one that asks; nil: none does
+	asked  instant  // until then nobody else asks
+	gap    time.Duration
+	heard  instant  // when the last of them was refused
+	until  instant  // when they had to wait when that one asked, or the last that was apart
+	stated *learner // the last that was told what is left, while they are apart
 }
 
 // sure is the learner of a credential if it is beyond doubt that those that do not
 // recur share one; nil: it is not.
 func (m *learned) sure(now instant, key uint64) *learner {
 	j := m.joint
-	if j == nil || j.common == nil || j.bits() < jointSure || now-j.at > instant(forgetRate) || j.asks(now) {
+	if j == nil || j.common == nil || !j.proof.Sure() || j.proof.Stale(now) || j.asks(now) {
 		return nil
 	}
 	for _, l := range m.by {
@@ -82,7 +58,8 @@ func (m *learned) shared(now instant, l *learner, known bool) *learner {
 		return nil
 	}
 	if j == nil {
-		j = &joint{score: jointPrior, at: now}
+		j = new(joint)
+		j.proof.Begin(now)
 		m.joint = j
 		if first := m.by[0]; first != l && !first.recurs && first.hold == nil && len(first.quotas) == 0 {
 			j.common, j.began = first, now // a token made for the first request
@@ -91,9 +68,9 @@ func (m *learned) shared(now instant, l *learner, known bool) *learner {
 			m.by[0] = j.twin
 		}
 	}
-	if now-j.at > instant(forgetRate) {
-		j.score, j.wave, j.at = jointPrior, wave{}, now
-	} else if j.common == nil && j.bits() < partAt {
+	if j.proof.Stale(now) {
+		j.proof.Begin(now)
+	} else if j.common == nil && j.proof.Apart() {
 		return nil
 	}
 	if j.common == nil {
@@ -116,7 +93,7 @@ func (j *joint) ask(now instant, l *learner) {
 
 // next lets one of those that wait ask. It reports whether one does.
 func (j *joint) next(now instant) bool {
-	if j.common == nil || j.bits() >= jointSure || !j.asks(now) {
+	if j.common == nil || j.proof.Sure() || !j.asks(now) {
 		return false
 	}
 	asks := false
@@ -195,7 +172,8 @@ func (l *learner) alone() bool {
 // still teaches the one that they had in common.
 func (m *learned) part() {
 	common := m.joint.common
-	m.joint.common, m.joint.wave = nil, wave{}
+	m.joint.common = nil
+	m.joint.proof.Parted()
 	common.everyKind((*kind).leave)
 	common.scope.asks(func(q *ask) {
 		if q.own != nil && q.learn.learner == common {

@@ -11,7 +11,8 @@
 //
 // An [Overload] asks why one kind of request is answered that the host is overloaded;
 // a [Coin] is how it tells chance from a limit. [Fates] ask whether a refusal is one
-// request's own, of which a [Request] is what it knows.
+// request's own, of which a [Request] is what it knows. [Strangers] are credentials that
+// are used once: it asks whether they share one limit.
 //
 // # Promises
 //
