@@ -1,25 +1,24 @@
 package breaker
 
-import "math"
-
 // A circuit opens when calls are hopeless. Whether they are is told from chance
 // by a run of failures: how long it must be depends on how often the host has
 // lately succeeded. After good days a few failures in a row say that it is down.
 // A host that fails half of its attempts has such runs all day, and still serves
 // 7 of 8 calls that make three attempts each.
 //
-// So the run that opens is one that a host which goes on as before would show
-// only once in 1/rare attempts. It is never shorter than Consecutive allows,
-// and never longer than longest.
+// How often it fails is itself known from a few calls only. So the run that opens
+// is one that a host of which these calls were seen shows once in 1/rare attempts, over
+// all rates at which it may fail (the beta-binomial distribution). It is never
+// shorter than Consecutive allows, and never longer than longest.
 //
 // Timeouts are no chance. They come from load, keep each caller for as long as
 // one may take, and more of the same makes them worse: when half of the calls
 // end so, the circuit opens.
 
 const (
-	// rare is the probability of a run that is not put down to chance. At 100
-	// calls a second 1e-5 opens the circuit of a host that fails half of them
-	// once in some 20 minutes, for about a second; 1e-3 would each 10 s.
+	// rare is the probability of a run that is not put down to chance. With 1e-5 a
+	// host that fails half of 100 calls a second opens its circuit once in an hour,
+	// for about a second; with 1e-4 once in 6 minutes, with 1e-3 every 20 s.
 	rare = 1e-5
 	// longest is the run that opens whatever was before. A host that succeeds
 	// once in five hardly has one, one that succeeds once in ten has one a
@@ -40,17 +39,22 @@ type chance struct {
 	run      int     // failures that are not put down to chance, as of the last success
 }
 
-// succeeded and failed count a call.
 func (c *chance) succeeded() {
 	c.bad -= c.bad / memory
 	c.expect()
 }
 
-// expect works out the run.
+func (c *chance) failed() { c.bad += (1 - c.bad) / memory }
+
+// expect works out the run: each further failure makes the next more likely.
 func (c *chance) expect() {
 	c.run = 0
-	if c.bad > 0 {
-		c.run = int(min(longest, math.Ceil(math.Log(rare)/math.Log(c.bad))))
+	if c.bad == 0 {
+		return
+	}
+	failed := c.bad * memory
+	for p := 1.; p > rare && c.run < longest; c.run++ {
+		p *= (failed + float64(c.run)) / (memory + float64(c.run))
 	}
 }
 
@@ -60,8 +64,6 @@ func (c *chance) seen(good, bad int) {
 	c.bad = max(c.bad, float64(bad)/float64(good+bad))
 	c.expect()
 }
-
-func (c *chance) failed() { c.bad += (1 - c.bad) / memory }
 
 // timed counts a call that our own clock has ended, or not.
 func (c *chance) timed(out bool) {

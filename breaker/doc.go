@@ -97,8 +97,8 @@
 // attempts each, seven in eight are served if half of the attempts fail. So a
 // circuit opens only when calls are hopeless. That is told by how many failures
 // in a row are more than chance: 5 without any answer (Consecutive) or 20 of any
-// kind for a host that was well, 17 for one that lately failed half of its calls,
-// 52 for one that failed four in five, at most 60. The run is so long that a host
+// kind for a host that was well, 13 for one that lately failed three calls of ten,
+// 25 for one that failed half, never more than 60. The run is so long that a host
 // which goes on as before shows it once in 100000 attempts. Timeouts are not taken
 // for chance: half of the calls ending so open the circuit. Users who want the
 // classic half of all failures set FailureRate to 0.5.
