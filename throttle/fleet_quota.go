@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/fleet"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
@@ -58,7 +59,7 @@ type shared struct {
 
 // shares reports that q may be counted in the Store.
 func (q *quota) shares() bool {
-	return q.terms.fleet && !q.ignored && q.counted && q.sharing.depth == byKind && len(q.key.unit) <= mostUnit
+	return q.terms.fleet && !q.ignored && q.counted && q.sharing.Depth() == attribution.ByKind && len(q.key.unit) <= mostUnit
 }
 
 // tallied is q's tally; nil if it has none.

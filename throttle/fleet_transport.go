@@ -176,7 +176,7 @@ func (p *passage) believed(l headers.Limit) time.Duration {
 	switch {
 	case q != nil && (q.ignored || q.shared.based): // all count it, and ask when it comes back
 		return 0
-	case q == nil || q.belief.credit > 1:
+	case q == nil || q.belief.Firm():
 		return store.MaxHorizon
 	}
 	return p.t.terms(p.record.host).maxPause

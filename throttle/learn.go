@@ -213,7 +213,7 @@ func (l *learner) unanswered(now time.Time, g *ticket, end ending) {
 		e.lost(instantOf(now), instantOf(g.sent))
 	}
 	for _, q := range g.kind.quotas {
-		if q.sharing.binds(g.where) {
+		if q.sharing.Binds(g.where) {
 			units, _ := unitsOf(g.cost, q.key.unit)
 			q.left -= units // perhaps; the next answer knows
 			q.shared.took(units)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
@@ -16,7 +17,7 @@ const wrongAt = 5
 // A division says that limits of one name are told apart by stem or path.
 type division struct {
 	id    quotaKey
-	depth uint8
+	depth attribution.Depth
 	vain  int8 // refusals in a row of what had room, while another of them was spent
 }
 
@@ -56,14 +57,12 @@ func (l *learner) doubt(now time.Time, q *quota, roomy, refused bool) {
 		}
 	}
 	l.paths.divided = slices.DeleteFunc(l.paths.divided, func(o division) bool { return o.id == q.id })
-	q.sharing, l.changes = sharing{}, true
+	q.sharing, l.changes = attribution.Sharing{}, true
 }
 
-// divide tells limits of q's name apart from now on, one level below level. If
-// clean, q is that of those that were seen with it; else it was a mixture, and
-// is forgotten.
-func (l *learner) divide(q *quota, level int, clean bool) {
-	depth := uint8(level + 1)
+// divide tells limits of q's name apart from now on, so finely. If clean, q is that of
+// those that were seen with it; else it was a mixture, and is forgotten.
+func (l *learner) divide(q *quota, depth attribution.Depth, clean bool) {
 	if d := l.division(q.id); d != nil {
 		d.depth = max(d.depth, depth)
 	} else if len(l.paths.divided) < maxQuotas {
@@ -74,23 +73,24 @@ func (l *learner) divide(q *quota, level int, clean bool) {
 		l.drop(q)
 		return
 	}
-	q.sharing.depth, q.early = depth, 0
+	q.sharing.Divide(depth)
+	q.early = 0
 }
 
 // sort takes in what an answer tells of who shares q.
 func (l *learner) sort(now time.Time, q *quota, g *ticket, limit headers.Limit, cost float64, refused bool) {
 	s := &q.sharing
 	if left, ok := remaining(limit); ok && !refused {
-		q.witness(g.where, left, cost)
-	} else if refused && g.where != (where{}) {
-		s.share(g.where, g.strange())
+		s.Answered(g.where, left, cost, q.flying())
+	} else if refused {
+		s.Refused(g.where, g.strange())
 	}
-	if level, divided := s.divided(); divided {
-		l.divide(q, level, false)
+	if depth, divided := s.Divided(); divided {
+		l.divide(q, depth, false)
 		return
 	}
 	spent := q.left < 1 && q.reset.Known
-	if spent && !q.spent && !s.settled() {
+	if spent && !q.spent && !s.Settled() {
 		l.changes = true // some of those that wait may ask
 	}
 	q.spent = spent

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/attribution"
 )
 
 // hear learns from an answer that mentions q: to a request sent at sent, of
@@ -223,6 +224,29 @@ func (q *quota) window(now, sent time.Time, left, cost float64, refused bool, re
 	if q.rises++; q.rises >= 3 && q.rigid == 0 && q.shared.tally == nil && q.means != headers.Boundary {
 		q.flows, q.left = true, left
 	}
+}
+
+// weigh takes an answer for or against the word of q, before it is learned from.
+func (q *quota) weigh(now time.Time, l headers.Limit, cost float64, refused, asked bool) {
+	left, ok := remaining(l)
+	if !ok {
+		return
+	}
+	size := l.Quota
+	if !size.Known {
+		size = q.size
+	}
+	w := attribution.Word{
+		Left: left, Size: q.sizeOr(0), Cost: cost, Quota: size.Known && size.Value > 0 && left <= size.Value,
+		Refused: refused, Asks: asked, Holds: left < 1 || q.account.Waited(), Flows: q.flows && q.rate() > 0,
+	}
+	if !q.counted {
+		w.Cost = 1 // at least, of something
+	}
+	if reset, known := q.resetAt(now, l); known {
+		w.Reset = instantOf(reset)
+	}
+	q.ignored = !q.belief.Weigh(instantOf(now), w)
 }
 
 func (q *quota) sizeOr(otherwise float64) float64 {

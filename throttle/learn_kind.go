@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
@@ -81,7 +82,7 @@ func (l *learner) hear(now time.Time, g *ticket, s headers.Signal, refused bool)
 		}
 	}
 	for _, q := range k.quotas {
-		if slices.Contains(heard[:n], q) || !q.sharing.binds(g.where) || g.strange() {
+		if slices.Contains(heard[:n], q) || !q.sharing.Binds(g.where) || g.strange() {
 			continue
 		}
 		units, _ := unitsOf(g.cost, q.key.unit)
@@ -102,8 +103,8 @@ func (l *learner) hearLimit(now time.Time, g *ticket, limit headers.Limit, refus
 		return nil, false
 	}
 	units, counted := unitsOf(g.cost, q.key.unit)
-	if level, apart := q.apart(g.sent, g.where, limit, units, refused); apart {
-		l.divide(q, level, true)
+	if depth, apart := q.apart(g.sent, g.where, limit, units, refused); apart {
+		l.divide(q, depth, true)
 		if q = l.quotaOf(now, limit, k, said); q == nil {
 			return nil, false
 		}
@@ -140,8 +141,8 @@ func (l *learner) known(limit headers.Limit, k *kind, said []*quota) (known *quo
 			continue
 		}
 		near := 0
-		if q.sharing.depth > byKind {
-			if !q.sharing.knows(l.from().at(q.sharing.depth)) {
+		if q.sharing.Depth() > attribution.ByKind {
+			if !q.sharing.Binds(l.from()) {
 				continue
 			}
 			near = 4
@@ -178,9 +179,9 @@ func (l *learner) quotaOf(now time.Time, limit headers.Limit, k *kind, said []*q
 		return nil
 	}
 	q := &quota{id: key, key: key, source: limit.Source, terms: l.terms, scope: l.scope}
-	if l.from() != (where{}) {
+	if l.from() != (attribution.Where{}) {
 		if d := l.division(key); d != nil {
-			q.sharing.depth = d.depth
+			q.sharing.Divide(d.depth)
 		}
 	}
 	l.quotas = append(l.quotas, q)
@@ -250,7 +251,7 @@ func (l *learner) bind(q *quota, k *kind, units float64) {
 	}
 	q.kinds = append(q.kinds, k)
 	k.quotas = append(k.quotas, q)
-	if q.sharing.depth > byKind {
+	if q.sharing.Depth() > attribution.ByKind {
 		return // when it is spent, others are told
 	}
 	q.early += max(0, units*float64(k.slow.now+k.slow.old-1)-q.out) // some may have drawn on it before it bound nobody

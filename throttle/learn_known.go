@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/learn"
 )
 
@@ -80,7 +81,7 @@ func (k kindKey) whole() string {
 // keep is q as it is kept: while its window lasts, and of all paths of a kind.
 func (q *quota) keep(now time.Time) (KnownLimit, bool) {
 	q.roll(now)
-	if q.ignored || q.asking || !q.reset.Known || !q.size.Known || q.left >= plentiful || q.sharing.depth > byKind {
+	if q.ignored || q.asking || !q.reset.Known || !q.size.Known || q.left >= plentiful || q.sharing.Depth() > attribution.ByKind {
 		return KnownLimit{}, false
 	}
 	x := KnownLimit{

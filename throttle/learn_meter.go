@@ -275,7 +275,7 @@ func (q *quota) Sure(now, _ instant, ahead, n int64) instant {
 		cost = min(cost, max(1, q.size.Value))
 	}
 	lack := float64(ahead) + cost - q.level(t) - max(0, q.flying()-max(float64(q.since()), q.shared.booked()))
-	if q.sharing.unsure() {
+	if q.sharing.Unsure() {
 		lack = cost - q.left // those under way or ahead may draw on others
 	}
 	if !q.counted {

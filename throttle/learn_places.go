@@ -28,9 +28,9 @@ func (k *kind) stated(buf []queue.Need, q *ask) []queue.Need {
 		if n <= 0 {
 			continue
 		}
-		if !x.sharing.settled() {
+		if !x.sharing.Settled() {
 			w := k.whereOf(q.r)
-			if !x.sharing.binds(w) {
+			if !x.sharing.Binds(w) {
 				continue
 			}
 			if x.mayAsk(q.now.Time(), w, float64(n)) {

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 const (
-	staleAfter  = 60 * time.Second // a remaining without a reset says nothing after that
 	plentiful   = math.MaxInt32    // what is left when nobody knows
 	forgetAt    = 10 * time.Minute // a quota not mentioned for that long (and two windows) is dropped
 	mostWindow  = 400 * 24 * time.Hour
@@ -75,9 +75,9 @@ type quota struct {
 	kinds   []*kind // the kinds of request that it binds
 	counted bool    // our requests' costs in its unit are known
 	trail   *trail  // nil: its window is long, or not known
-	belief  belief
+	belief  attribution.Belief
 	ignored bool // nothing speaks for its word: it binds nobody
-	sharing sharing
+	sharing attribution.Sharing
 	spent   bool // the last answer left nothing
 	shared  shared
 
@@ -163,7 +163,7 @@ func (q *quota) until() time.Time {
 // one request at a time knows how much it holds.
 func (q *quota) roll(now time.Time) {
 	if !q.reset.Known {
-		if now.Sub(q.basis) > staleAfter {
+		if now.Sub(q.basis) > attribution.StaleAfter {
 			q.left, q.basis = q.sizeOr(plentiful), now
 		}
 		return
@@ -244,7 +244,7 @@ func (q *quota) wait(now time.Time, cost float64) time.Duration {
 		} else {
 			return max(0, most)
 		}
-	case q.left >= cost && q.sharing.unsure() && q.out+q.early > 0:
+	case q.left >= cost && q.sharing.Unsure() && q.out+q.early > 0:
 		return forever // perhaps what is under way draws on others
 	case q.reset.Known:
 		return min(q.until().Sub(now), q.trailed(now, cost))

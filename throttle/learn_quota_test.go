@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/attribution"
 )
 
 // heardQuota is a quota that was heard of at at0(0) and may be changed further.
@@ -57,7 +58,7 @@ func TestQuotaWaits(t *testing.T) {
 		{"no reset: a second", heardQuota(0, 10, 0, 0, nil), 0, 1, sec},
 		{"no reset, a window known: its part for a unit", heardQuota(0, 10, 0, 20*sec, nil), 0, 1, 2 * sec},
 		{"and then one asks", heardQuota(0, 10, 0, 0, nil), sec, 1, 0},
-		{"stale", heardQuota(0, 10, 0, 0, nil), staleAfter + 1, 1, 0},
+		{"stale", heardQuota(0, 10, 0, 0, nil), attribution.StaleAfter + 1, 1, 0},
 	} {
 		if got := test.q.wait(at0(test.at), test.cost); got != test.want {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
@@ -97,7 +98,7 @@ func (l *learner) narrow(now time.Time, g *ticket, s headers.Signal) (narrow *qu
 	}
 	for _, limit := range s.Limits {
 		q := l.known(limit, g.kind, nil)
-		if q == nil || q.ignored || !exhausted(limit) || !g.strange() && q.sharing.depth == byKind && !q.shared.based {
+		if q == nil || q.ignored || !exhausted(limit) || !g.strange() && q.sharing.Depth() == attribution.ByKind && !q.shared.based {
 			continue
 		}
 		if s.RetryAfter.Known {
@@ -140,7 +141,7 @@ func (l *learner) hintOf(now time.Time, k *kind, s headers.Signal) (h hint, name
 			continue
 		}
 		q := l.known(limit, k, nil)
-		explained = explained || q == nil || !q.belief.vain
+		explained = explained || q == nil || !q.belief.Vain()
 		reset := min(limit.Reset.Value, 400*24*time.Hour)
 		supported := q != nil && q.reset.Known && q.supported(now)
 		if s.RetryAfter.Known {

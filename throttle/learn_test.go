@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
@@ -199,7 +200,7 @@ func TestQuotaWithoutResetGoesStale(t *testing.T) {
 	if d := q.wait(at0(0), 1); d <= 0 {
 		t.Error("a spent quota lets one through at once")
 	}
-	if d := q.wait(at0(staleAfter+time.Second), 1); d != 0 {
+	if d := q.wait(at0(attribution.StaleAfter+time.Second), 1); d != 0 {
 		t.Errorf("wait %v for what was said a minute ago, want 0", d)
 	}
 }

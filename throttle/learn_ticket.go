@@ -3,6 +3,7 @@ package throttle
 import (
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/fleet"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
@@ -13,11 +14,11 @@ type ticket struct {
 	kind   *kind
 	sent   time.Time // when it was granted
 	cost   Cost
-	permit *placed      // not answered yet; nil: it drew on nothing
-	solo   *solo        // nil: not refused
-	where  where        // zero: not known
-	booked *fleet.Grant // in the Store; nil: not
-	probe  bool         // of a circuit, which asks as seldom as it likes: a failure shows no rate
+	permit *placed           // not answered yet; nil: it drew on nothing
+	solo   *solo             // nil: not refused
+	where  attribution.Where // zero: not known
+	booked *fleet.Grant      // in the Store; nil: not
+	probe  bool              // of a circuit, which asks as seldom as it likes: a failure shows no rate
 }
 
 func (g *ticket) mark(a *queue.Account) (m meter.Token, drew bool) {

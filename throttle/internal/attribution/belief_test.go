@@ -1,0 +1,105 @@
+package attribution_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/attribution"
+)
+
+// What could be a quota is obeyed at once, and until it is contradicted; what could
+// not, when it behaves as one.
+func TestWhoseWordIsObeyed(t *testing.T) {
+	reset := zero.Add(time.Hour)
+	word := func(left float64) attribution.Word {
+		return attribution.Word{Left: left, Size: 10, Cost: 1, Reset: reset, Quota: true, Holds: true}
+	}
+	odd := func(left float64) attribution.Word {
+		return attribution.Word{Left: left, Cost: 1, Reset: reset, Holds: true}
+	}
+	refused := func(w attribution.Word) attribution.Word { w.Refused = true; return w }
+	asks := func(w attribution.Word) attribution.Word { w.Asks = true; return w }
+	free := func(w attribution.Word) attribution.Word { w.Holds = false; return w }
+	flows := func(w attribution.Word) attribution.Word { w.Flows = true; return w }
+	for _, test := range []struct {
+		name  string
+		words []attribution.Word
+		want  bool
+	}{
+		{"it could be a quota", []attribution.Word{word(5)}, true},
+		{"it could not", []attribution.Word{odd(5)}, false},
+		{"it could not, but falls", []attribution.Word{odd(5), odd(4)}, true},
+		{"it could not, but refuses with nothing left", []attribution.Word{refused(odd(0))}, true},
+		{"it could not, and refuses with something left", []attribution.Word{refused(odd(5))}, false},
+		{"what was accepted took nothing", []attribution.Word{word(5), word(5), word(5)}, false},
+		{"nobody waits for it", []attribution.Word{free(word(5)), free(word(5)), free(word(5))}, true},
+		{"it flows back", []attribution.Word{flows(word(5)), flows(word(5)), flows(word(5))}, true},
+		{"it fell before", []attribution.Word{word(6), word(5), word(5), word(5), word(5)}, true},
+		{"the reset brought nothing", []attribution.Word{word(0), asks(word(0))}, false},
+		{"the reset brought something", []attribution.Word{word(0), asks(word(10))}, true},
+		{"the one that asked was refused", []attribution.Word{word(0), refused(asks(word(0)))}, true},
+		{"another window began", []attribution.Word{word(3), word(9), word(8)}, true},
+	} {
+		var b attribution.Belief
+		obeyed := false
+		for _, w := range test.words {
+			obeyed = b.Weigh(zero, w)
+		}
+		if obeyed != test.want {
+			t.Errorf("%s: obeyed %t", test.name, obeyed)
+		}
+	}
+}
+
+// A word that refusals bear out stands more contradictions each time, but no more than a
+// server needs that has ceased to mean it.
+func TestProvedWordsAreBelievedForLonger(t *testing.T) {
+	spent := attribution.Word{Left: 0, Size: 10, Cost: 1, Reset: zero.Add(time.Hour), Quota: true, Holds: true}
+	for round, want := range []int{4, 16, 64, 64} {
+		var b attribution.Belief
+		w := spent
+		w.Refused = true
+		for range round + 1 {
+			b.Weigh(zero, w)
+		}
+		if b.Vain() || !b.Firm() {
+			t.Fatalf("after %d refusals: vain %t, firm %t", round+1, b.Vain(), b.Firm())
+		}
+		w.Refused, w.Asks = false, true
+		n := 1
+		for ; b.Weigh(zero, w); n++ {
+			if !b.Vain() {
+				t.Fatal("contradicted, and not in vain")
+			}
+		}
+		if n != want {
+			t.Errorf("after %d refusals it stands %d contradictions, want %d", round+1, n, want)
+		}
+	}
+}
+
+// What is left says nothing of the window before: after its end, or a minute where
+// nobody said when that is.
+func TestWindowsAreTakenOneByOne(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		reset time.Duration
+		after time.Duration
+		want  bool
+	}{
+		{"in the same window", time.Hour, time.Minute, false},
+		{"in the next", time.Minute, time.Minute, true},
+		{"no reset was said, a minute ago", 0, attribution.StaleAfter, false},
+		{"longer ago", 0, attribution.StaleAfter + 1, true},
+	} {
+		var b attribution.Belief
+		w := attribution.Word{Left: 5, Size: 10, Cost: 2, Quota: true, Holds: true}
+		if test.reset > 0 {
+			w.Reset = zero.Add(test.reset)
+		}
+		b.Weigh(zero, w)
+		if got := b.Weigh(zero.Add(test.after), w); got != test.want {
+			t.Errorf("%s: obeyed %t", test.name, got)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package attribution_test
+
+import (
+	"fmt"
+	"hash/maphash"
+	"testing"
+
+	"github.com/weirhttp/weir/throttle/internal/attribution"
+)
+
+var seed = maphash.MakeSeed()
+
+func get(path string) attribution.Where { return attribution.WhereOf(seed, "GET", path) }
+
+// Paths that differ in what may be an id have a stem in common.
+func TestStemsLeaveIDsOut(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		is   attribution.Depth // how finely b is told apart from a
+	}{
+		{"/users/7/posts", "/users/81/posts", attribution.ByPath},
+		{"/users/7/posts", "/users/7/likes", attribution.ByStem},
+		{"/a/x:y", "/a/b%20c", attribution.ByPath},
+		{"/a/b", "/a/c", attribution.ByStem},
+	} {
+		var s attribution.Sharing
+		s.Answered(get(test.a), 10, 1, 0)
+		if d, strange := s.Strange(get(test.b)); !strange || d != test.is {
+			t.Errorf("%s after %s: depth %d, strange %t", test.b, test.a, d, strange)
+		}
+		if _, strange := s.Strange(get(test.a)); strange {
+			t.Errorf("%s is strange to itself", test.a)
+		}
+	}
+	var s attribution.Sharing
+	s.Answered(get("/a"), 10, 1, 0)
+	if _, strange := s.Strange(attribution.Where{}); strange {
+		t.Error("what tells nothing is strange")
+	}
+}
+
+// Answers in turn to two paths settle what they share: what is left falls by what both
+// have drawn, or by what each has.
+func TestWhoSharesIsCounted(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		a, b  string
+		one   bool
+		depth attribution.Depth
+	}{
+		{"two stems, one limit", "/a", "/b", true, 0},
+		{"two ids, one limit", "/a/1", "/a/2", true, 0},
+		{"two stems, a limit each", "/a", "/b", false, attribution.ByStem},
+		{"two ids, a limit each", "/a/1", "/a/2", false, attribution.ByPath},
+	} {
+		var s attribution.Sharing
+		left := map[string]float64{test.a: 1000, test.b: 1000}
+		divided, depth := false, attribution.Depth(0)
+		for i := 0; i < 200 && !divided; i++ {
+			path := test.a
+			if i%2 == 1 {
+				path = test.b
+			}
+			left[path]--
+			if test.one {
+				left[test.a], left[test.b] = min(left[test.a], left[path]), min(left[test.b], left[path])
+			}
+			s.Answered(get(path), left[path], 1, 0)
+			depth, divided = s.Divided()
+		}
+		if divided == test.one || depth != test.depth {
+			t.Errorf("%s: divided %t, to depth %d", test.name, divided, depth)
+		}
+		if s.Unsure() == test.one {
+			t.Errorf("%s: unsure %t", test.name, s.Unsure())
+		}
+		if !divided {
+			continue
+		}
+		s.Divide(depth)
+		if !s.Binds(get(test.a)) || s.Binds(get("/z/3")) || s.Settled() {
+			t.Errorf("%s: once divided, it binds what it was seen with, and nothing else", test.name)
+		}
+	}
+}
+
+// A path that a spent limit was not seen with may ask whether it has its own, until two
+// of those were refused.
+func TestStrangePathsAsk(t *testing.T) {
+	var s attribution.Sharing
+	s.Answered(get("/a"), 0, 1, 0)
+	if s.MayAsk(get("/a"), 1) {
+		t.Error("it is known to have nothing left")
+	}
+	for i := range 2 {
+		path := get(fmt.Sprint("/new-", string(rune('a'+i))))
+		if !s.MayAsk(path, 1) {
+			t.Fatalf("the %d. may not ask", i+1)
+		}
+		s.Refused(path, true)
+	}
+	if s.MayAsk(get("/other"), 1) {
+		t.Error("two were refused that asked, and a third may")
+	}
+}
+
+// However many paths a server is asked for, what is kept of them is bounded: with more
+// it is one limit.
+func TestManyPathsAreOneLimit(t *testing.T) {
+	var s attribution.Sharing
+	for i := range 10000 {
+		s.Answered(get(fmt.Sprintf("/%c%c%c", 'a'+i%26, 'a'+i/26%26, 'a'+i/676%26)), 50, 1, 0)
+	}
+	if !s.Settled() {
+		t.Error("ten thousand paths are still compared")
+	}
+}
