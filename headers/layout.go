@@ -16,6 +16,9 @@ func newLayout(resp *http.Response, now time.Time) *layout {
 		return nil
 	}
 	f := &layout{host: strings.Clone(hostOf(resp)), key: -1}
+	f.named = !strings.ContainsAny(f.host, ":[]")
+	f.know("Date", asDate)
+	f.know("Age", asAge)
 	if t, ok := parseTime(c.date.value); ok {
 		now = t
 		if new(civil).fixed(c.date.value) {
@@ -53,11 +56,7 @@ func (f *layout) readAll(p *parser, found []entry) bool {
 	for _, e := range found {
 		m := p.names.read(e.name)
 		if m.role == roleNone {
-			if len(f.aside) == maxAside {
-				return false
-			}
-			f.know(e.name)
-			f.aside = append(f.aside, strings.Clone(e.name))
+			f.know(strings.Clone(e.name), asAside)
 			continue
 		}
 		if len(e.lines) != 1 {
@@ -74,13 +73,11 @@ func (f *layout) readAll(p *parser, found []entry) bool {
 			f.key = len(f.slots)
 		}
 		f.dated = f.dated || x.figure.role == roleReset && x.figure.sure == sureDate
-		f.know(x.name)
+		f.know(x.name, int8(len(f.slots)))
 		f.slots = append(f.slots, x)
 	}
 	return true
 }
-
-func (f *layout) know(name string) { f.sizes |= 1 << (len(name) & 63) }
 
 // has reports whether another header states the same number.
 func (f *layout) has(x figure) bool {
@@ -245,13 +242,14 @@ func (f *layout) place(p *parser) bool {
 	return n > 0
 }
 
-// lookAside remembers the names that are of no interest, which takes longer to see
-// than that they are remembered.
+// lookAside remembers the names that are of no interest, as far as there is room for
+// them: that takes longer to see than that they are remembered.
 func (f *layout) lookAside(h http.Header) {
+	room := maxLayoutText - f.text()
 	for name := range h {
-		if !ordinary(name) && aside(name) && name != "Date" && name != "Age" && len(f.aside) < maxAside {
-			f.know(name)
-			f.aside = append(f.aside, strings.Clone(name))
+		if len(f.names) < maxNames && len(name) <= room && aside(name) && f.as(name) == asStrange {
+			f.know(strings.Clone(name), asAside)
+			room -= len(name)
 		}
 	}
 }
@@ -260,13 +258,13 @@ func (f *layout) lookAside(h http.Header) {
 func (f *layout) text() int {
 	n := len(f.host)
 	for _, x := range f.slots {
-		n += len(x.name) + len(x.value)
+		n += len(x.value)
 		for _, it := range x.items {
 			n += len(it.before)
 		}
 	}
-	for _, name := range f.aside {
-		n += len(name)
+	for _, k := range f.names {
+		n += len(k.name)
 	}
 	for _, l := range f.limits {
 		n += len(l.Name) + len(l.Unit) + len(l.Scope) + len(l.Partition) + len(l.Source)

@@ -2,8 +2,6 @@ package headers
 
 import (
 	"net/http"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -25,7 +23,7 @@ type Memory struct {
 }
 
 type kept struct {
-	layouts [maxLayouts]atomic.Pointer[layout] // none of them changes
+	layouts [maxLayouts]atomic.Pointer[layout] // none of them changes, but for spare
 	found   atomic.Uint32                      // layouts, also those that others took the place of
 	strange atomic.Uint32                      // answers without a known layout, as far as they could have one
 }
@@ -34,28 +32,31 @@ const (
 	maxLayouts    = 4       // a host has a layout for each of its resources, as GitHub's core, search and graphql
 	maxLayoutText = 2 << 10 // bytes; the longest layout in testdata has 500
 	maxSlots      = 16      // headers, and numbers of one structured field
-	maxAside      = 8       // names of no interest; more are looked at again each time
+	maxNames      = 40      // headers, of the 20 to 30 that most answers have; more are looked at again each time
 	seldom        = 32      // of so many answers of unknown layout one is remembered: that takes as long as Parse
 )
 
-// Recall is [Parse], if resp has a layout that m remembers; else ok is false.
-func (m *Memory) Recall(resp *http.Response) (s Signal, ok bool) {
+// Recall is [Parse], if resp has a layout that m remembers; else it returns nil.
+// What it returns is the caller's until [Recalled.Done].
+func (m *Memory) Recall(resp *http.Response) *Recalled {
 	k := m.kept.Load()
 	if k == nil || resp.StatusCode >= 400 {
-		return s, false
+		return nil
 	}
+	one := k.layouts[1].Load() == nil // then there is nothing to choose
 	for i := range k.layouts {
 		f := k.layouts[i].Load()
 		if f == nil {
 			break
 		}
-		if f.may(resp.Header) {
-			if s, ok = f.read(resp); ok {
-				return s, true
-			}
+		if !one && !f.may(resp.Header) {
+			continue
+		}
+		if r := f.recall(resp); r != nil {
+			return r
 		}
 	}
-	return Signal{}, false
+	return nil
 }
 
 // Parse is [Parse], and remembers the layout of resp. It is for those that Recall
@@ -83,15 +84,17 @@ func (m *Memory) Parse(resp *http.Response, now time.Time) Signal {
 type layout struct {
 	host   string
 	slots  []slot
-	key    int      // the slot in which layouts are most likely to differ; -1: none
-	aside  []string // names of no interest, besides those of ordinary
-	sizes  uint64   // a bit for each length of a name above, modulo 64
-	dated  bool     // some reset is an instant: the answer has to have a date
-	day    string   // how the Date of the first such answer began; "": it was written in another way
+	key    int  // the slot in which layouts are most likely to differ; -1: none
+	named  bool // host is a name, as it stands in a URL
+	dated  bool // some reset is an instant: the answer has to have a date
+	names  []known
+	byLen  [64]uint8 // of the first of names of such a length, modulo 64, one more; 0: none
+	day    string    // how the Date of the first such answer began; "": it was written in another way
 	starts time.Time
 	advice Opt[bool]
 	limits []Limit // those of the first such answer
 	sums   []derived
+	spare  atomic.Pointer[Recalled] // nil: somebody has it
 }
 
 // derived is a number of a limit that follows from two others, as in draft.derive.
@@ -128,77 +131,6 @@ func (f *layout) may(h http.Header) bool {
 	return len(lines) == 1 && lines[0] == x.value
 }
 
-// read reads resp, if it has the layout f.
-func (f *layout) read(resp *http.Response) (s Signal, ok bool) {
-	var values [maxSlots]string
-	date, ok := f.collect(&values, resp.Header)
-	if !ok || hostOf(resp) != f.host {
-		return s, false
-	}
-	for i := range f.slots {
-		if x := &f.slots[i]; x.figure.role == roleNone && len(x.items) == 0 && values[i] != x.value {
-			return s, false
-		}
-	}
-	var now time.Time
-	if f.dated {
-		if now, ok = f.clock(date); !ok {
-			return s, false
-		}
-	}
-	limits := slices.Clone(f.limits)
-	for i := range f.slots {
-		x := &f.slots[i]
-		if x.figure.role != roleNone && !x.figure.read(limits, values[i], now) ||
-			len(x.items) > 0 && !x.readItems(limits, values[i]) {
-			return s, false
-		}
-	}
-	for _, d := range f.sums {
-		if l := &limits[d.limit]; d.remaining {
-			l.Remaining = some(max(l.Quota.Value-l.Used.Value, 0))
-		} else {
-			l.Quota = some(l.Used.Value + l.Remaining.Value)
-		}
-	}
-	return Signal{ShouldRetry: f.advice, Limits: limits}, true
-}
-
-// collect puts the values of the slots in their places. ok is false if h has not
-// just these headers of interest, with one line each, or is out of a cache.
-func (f *layout) collect(values *[maxSlots]string, h http.Header) (date string, ok bool) {
-	n := 0
-	for name, lines := range h {
-		if len(lines) == 0 {
-			continue
-		}
-		if f.sizes>>(len(name)&63)&1 != 0 {
-			if i := f.slot(name); i >= 0 {
-				if len(lines) != 1 {
-					return "", false
-				}
-				values[i] = lines[0]
-				n++
-				continue
-			}
-			if slices.Contains(f.aside, name) {
-				continue
-			}
-		}
-		switch {
-		case name == "Date":
-			date = lines[0]
-		case name == "Age":
-			if lines[0] != "0" {
-				return "", false
-			}
-		case !aside(name):
-			return "", false
-		}
-	}
-	return date, n == len(f.slots)
-}
-
 // clock is parseTime, sooner for another time of the day that f knows.
 func (f *layout) clock(date string) (time.Time, bool) {
 	if n := len(f.day); n == 0 || len(date) != fixedLen || date[:n] != f.day || date[19] != ':' || date[22] != ':' || date[25:] != " GMT" {
@@ -213,47 +145,12 @@ func (f *layout) clock(date string) (time.Time, bool) {
 	return f.starts.Add(time.Duration(h*3600+m*60+s) * time.Second), true
 }
 
-func (f *layout) slot(name string) int {
-	for i := range f.slots {
-		if f.slots[i].name == name {
-			return i
-		}
-	}
-	return -1
-}
-
 // aside reports whether Parse does not look at headers of that name.
 func aside(name string) bool {
 	return ordinary(name) || !isClock(name, "date") && !isClock(name, "age") && !promising(name)
 }
 
 func isClock(name, clock string) bool { return len(name) == len(clock) && around(name, 0, clock) }
-
-// read reads a value that is one number.
-func (x *figure) read(limits []Limit, s string, now time.Time) bool {
-	l := &limits[x.limit]
-	if x.role == roleReset {
-		v, sure, means, ok := parseReset(s, x.scale, now)
-		if !ok || sure != x.sure || means != x.means || !single(s) {
-			return false
-		}
-		l.Reset.Value = v
-		return true
-	}
-	v, ok := parseDecimal(s)
-	if ok {
-		x.count(l, v.float())
-	}
-	return ok
-}
-
-func (x *figure) count(l *Limit, v float64) {
-	if x.role == roleUsed {
-		l.Used.Value = v
-	} else {
-		l.Remaining.Value = v
-	}
-}
 
 // single reports whether the reader of resets takes s as one value, as it is.
 func single(s string) bool {
@@ -263,34 +160,6 @@ func single(s string) bool {
 		}
 	}
 	return true
-}
-
-// readItems reads the numbers of a structured field.
-func (x *slot) readItems(limits []Limit, s string) bool {
-	for i := range x.items {
-		item := &x.items[i]
-		rest, ok := strings.CutPrefix(s, item.before)
-		n := digits(rest)
-		if !ok || !item.readInteger(&limits[item.limit], rest[:n]) {
-			return false
-		}
-		s = rest[n:]
-	}
-	return s == x.value
-}
-
-// readInteger reads a number of a structured field, all digits.
-func (x *figure) readInteger(l *Limit, s string) bool {
-	v, ok := parseDecimal(s)
-	if !ok || len(s) > 20 { // longer ones are no integers
-		return false
-	}
-	if x.role != roleReset {
-		x.count(l, v.float())
-		return true
-	}
-	l.Reset.Value = v.times(time.Second)
-	return l.Reset.Value <= mostDelta // else it is an instant
 }
 
 func digits(s string) (n int) {

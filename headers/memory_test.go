@@ -14,6 +14,18 @@ import (
 	"time"
 )
 
+// recalled is what m recalls of resp; ok is false if it does not.
+func recalled(m *Memory, resp *http.Response) (s Signal, ok bool) {
+	r := m.Recall(resp)
+	if r == nil {
+		return s, false
+	}
+	defer r.Done()
+	s = r.Signal
+	s.Limits = slices.Clone(s.Limits)
+	return s, true
+}
+
 // A host's answers are recalled once one of them was parsed, in the dialects that
 // most servers speak, and mean what Parse says.
 func TestMemoryRecalls(t *testing.T) {
@@ -53,7 +65,7 @@ func TestMemoryRecalls(t *testing.T) {
 				h.Set("X-Github-Request-Id", strconv.Itoa(n))
 				h.Set("Content-Type", "text/plain")
 				resp := response(200+n%3, h)
-				got, ok := m.Recall(resp)
+				got, ok := recalled(&m, resp)
 				if want := Parse(resp, noon); !ok {
 					got = m.Parse(resp, noon)
 					if n > 1 {
@@ -92,14 +104,14 @@ func TestMemoryIsAskedNothingNew(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var m Memory
 			m.Parse(response(200, fuzzHeader(known)), noon)
-			if _, ok := m.Recall(response(200, fuzzHeader(known))); !ok {
+			if _, ok := recalled(&m, response(200, fuzzHeader(known))); !ok {
 				t.Fatal("the same is not recalled")
 			}
 			text := known + tt.new
 			if tt.old != "" {
 				text = strings.Replace(known, tt.old, tt.new, 1)
 			}
-			if s, ok := m.Recall(response(tt.status, fuzzHeader(text))); ok {
+			if s, ok := recalled(&m, response(tt.status, fuzzHeader(text))); ok {
 				t.Errorf("recalled %v", s)
 			}
 		})
@@ -113,11 +125,11 @@ func TestMemoryTellsHostsApart(t *testing.T) {
 		resp := response(200, http.Header{"X-Ratelimit-Remaining": {"5"}, "X-Ratelimit-Reset": {"60"}})
 		resp.Request = &http.Request{URL: &url.URL{Host: host}}
 		want := Parse(resp, noon)
-		if s, ok := m.Recall(resp); ok && !reflect.DeepEqual(s, want) {
+		if s, ok := recalled(&m, resp); ok && !reflect.DeepEqual(s, want) {
 			t.Errorf("%q: %v, want %v", host, s, want)
 		}
 		m.Parse(resp, noon)
-		if s, ok := m.Recall(resp); !ok || !reflect.DeepEqual(s, want) {
+		if s, ok := recalled(&m, resp); !ok || !reflect.DeepEqual(s, want) {
 			t.Errorf("%q: %v, %v, want %v", host, s, ok, want)
 		}
 	}
@@ -159,8 +171,8 @@ func TestMemoryIsBounded(t *testing.T) {
 			if f == nil {
 				continue
 			}
-			if len(f.slots) > maxSlots || len(f.aside) > maxAside || f.text() > maxLayoutText {
-				t.Fatalf("layout of %d headers, %d names, %d bytes", len(f.slots), len(f.aside), f.text())
+			if len(f.slots) > maxSlots || len(f.names) > maxNames || f.text() > maxLayoutText {
+				t.Fatalf("layout of %d headers, %d names, %d bytes", len(f.slots), len(f.names), f.text())
 			}
 		}
 	}
@@ -169,21 +181,21 @@ func TestMemoryIsBounded(t *testing.T) {
 // A host that states its limits by resource, as GitHub does, is remembered for each.
 func TestMemoryOfSeveralResources(t *testing.T) {
 	var m Memory
-	recalled := 0
+	hits := 0
 	for n := range 100 {
 		resp := response(200, http.Header{"X-Ratelimit-Remaining": {strconv.Itoa(n)}, "X-Ratelimit-Resource": {"r" + strconv.Itoa(n%maxLayouts)}})
-		s, ok := m.Recall(resp)
+		s, ok := recalled(&m, resp)
 		if !ok {
 			s = m.Parse(resp, noon)
 		} else {
-			recalled++
+			hits++
 		}
 		if want := Parse(resp, noon); !reflect.DeepEqual(s, want) {
 			t.Errorf("answer %d: %v, want %v", n, s, want)
 		}
 	}
-	if recalled != 100-maxLayouts {
-		t.Errorf("%d of 100 answers were recalled", recalled)
+	if hits != 100-maxLayouts {
+		t.Errorf("%d of 100 answers were recalled", hits)
 	}
 }
 
@@ -196,7 +208,7 @@ func TestMemoryIsSharedByGoroutines(t *testing.T) {
 		wg.Go(func() {
 			for n := range 200 {
 				resp := response(200, http.Header{"X-Ratelimit-Remaining": {strconv.Itoa(n)}, "X-Ratelimit-Resource": {"r" + strconv.Itoa((n+g)%6)}})
-				s, ok := m.Recall(resp)
+				s, ok := recalled(&m, resp)
 				if !ok {
 					s = m.Parse(resp, noon)
 				}
@@ -245,7 +257,7 @@ func checkMemory(t *testing.T, rnd *rand.Rand, text, host string) {
 		}
 		now := noon.Add(time.Duration(rnd.IntN(4)) * time.Hour)
 		want := Parse(resp, now)
-		if got, ok := m.Recall(resp); ok && !reflect.DeepEqual(got, want) {
+		if got, ok := recalled(&m, resp); ok && !reflect.DeepEqual(got, want) {
 			t.Fatalf("%d %q %v\nrecalled %+v\nparsed   %+v", resp.StatusCode, host, h, got, want)
 		} else if !ok {
 			if got := m.Parse(resp, now); !reflect.DeepEqual(got, want) {

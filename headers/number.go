@@ -24,6 +24,9 @@ func parseDecimal(s string) (decimal, bool) {
 		return d, false
 	}
 	i, groups := 0, false
+	for ; i < len(s) && i < 19 && s[i] >= '0' && s[i] <= '9'; i++ { // so many fit, without looking
+		d.whole = d.whole*10 + uint64(s[i]-'0')
+	}
 	for ; i < len(s) && s[i] != '.'; i++ {
 		switch c := s[i]; {
 		case c >= '0' && c <= '9':

@@ -30,10 +30,14 @@ func (p *passage) speaks(resp *http.Response) bool {
 }
 
 // recall is read, if the host has stated its limits in these headers before and
-// there is nothing else to look at.
-func (p *passage) recall(resp *http.Response) (s headers.Signal, ok bool) {
-	s, ok = p.record.memory.Recall(resp)
-	return s, ok && p.t.config.Classify == nil && !p.graphQL(resp)
+// there is nothing else to look at; else it returns nil.
+func (p *passage) recall(resp *http.Response) *headers.Recalled {
+	r := p.record.memory.Recall(resp)
+	if r != nil && (p.t.config.Classify != nil || p.graphQL(resp)) {
+		r.Done()
+		return nil
+	}
+	return r
 }
 
 // read is what resp says: its headers, and for what may be a refusal also the

@@ -17,8 +17,9 @@ func (t *Transport) hear(p *passage, resp *http.Response) bool {
 	p.tr.Throttled = false
 	if known := p.tr.Heard(resp); known != nil {
 		said = &known.Signal
-	} else if s, ok := p.recall(resp); ok {
-		said = &s
+	} else if r := p.recall(resp); r != nil {
+		defer r.Done()
+		said = &r.Signal
 	} else if p.speaks(resp) {
 		s, ruled := p.read(resp)
 		if resp.StatusCode >= 400 || s.Throttled || ruled { // else no other layer asks

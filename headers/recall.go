@@ -1,0 +1,231 @@
+package headers
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Recalled is what a [Memory] made of an answer. It is read anew for each answer of
+// a layout, so that of an answer only what changed is read, and no memory is made
+// for it: its Signal is not to be changed, nor kept beyond Done.
+type Recalled struct {
+	Signal
+	of   *layout
+	date text // for which
+	now  time.Time
+	was  [maxSlots]text // of the resets that Limits has, if now is the same: an instant stays for a window
+}
+
+// Done gives r back. It is called once; if it is not, the next answer costs memory.
+func (r *Recalled) Done() { r.of.spare.Store(r) }
+
+// text is a short text, kept without what it was a part of.
+type text struct {
+	n    uint8 // zero: none
+	text [longText]byte
+}
+
+const longText = 31 // bytes; a date has 29
+
+func (t *text) is(s string) bool { return t.n > 0 && string(t.text[:t.n]) == s }
+
+func (t *text) keep(s string) {
+	if t.n = 0; len(s) <= longText {
+		t.n = uint8(copy(t.text[:], s))
+	}
+}
+
+// recall reads resp, if it has the layout f; else it returns nil.
+func (f *layout) recall(resp *http.Response) *Recalled {
+	var values [maxSlots]string
+	date, ok := f.collect(&values, resp.Header)
+	if !ok || !f.from(resp) {
+		return nil
+	}
+	for i := range f.slots {
+		if x := &f.slots[i]; x.figure.role == roleNone && len(x.items) == 0 && values[i] != x.value {
+			return nil
+		}
+	}
+	r := f.spare.Swap(nil)
+	if r == nil {
+		r = &Recalled{Signal: Signal{ShouldRetry: f.advice, Limits: slices.Clone(f.limits)}, of: f}
+	}
+	if !r.read(date, &values) {
+		r.Done()
+		return nil
+	}
+	return r
+}
+
+// from reports whether resp came from f's host.
+func (f *layout) from(resp *http.Response) bool {
+	if r := resp.Request; f.named && r != nil && r.URL != nil && r.URL.Host == f.host {
+		return true // without a port to cut off
+	}
+	return hostOf(resp) == f.host
+}
+
+// read takes over the numbers of an answer of r's layout.
+func (r *Recalled) read(date string, values *[maxSlots]string) bool {
+	f := r.of
+	if f.dated && !r.date.is(date) {
+		now, ok := f.clock(date)
+		if !ok {
+			return false
+		}
+		r.now = now
+		r.date.keep(date)
+		for i := range f.slots {
+			r.was[i].n = 0
+		}
+	}
+	for i := range f.slots {
+		switch x := &f.slots[i]; {
+		case x.figure.role == roleReset:
+			if r.was[i].is(values[i]) {
+				continue
+			}
+			r.was[i].n = 0
+			if !x.figure.readReset(r.Limits, values[i], r.now) {
+				return false
+			}
+			r.was[i].keep(values[i])
+		case x.figure.role != roleNone:
+			if !x.figure.read(r.Limits, values[i]) {
+				return false
+			}
+		case len(x.items) > 0 && !x.readItems(r.Limits, values[i]):
+			return false
+		}
+	}
+	for _, d := range f.sums {
+		if l := &r.Limits[d.limit]; d.remaining {
+			l.Remaining = some(max(l.Quota.Value-l.Used.Value, 0))
+		} else {
+			l.Quota = some(l.Used.Value + l.Remaining.Value)
+		}
+	}
+	return true
+}
+
+// known is a name that answers of a layout have.
+type known struct {
+	name string
+	as   int8  // the slot, or one of the below
+	next uint8 // of the names of the same length, one more; 0: none
+}
+
+const (
+	asAside = -1 - iota // of no interest
+	asDate
+	asAge
+	asStrange // not known
+)
+
+// know adds a name.
+func (f *layout) know(name string, as int8) {
+	at := &f.byLen[len(name)&63]
+	f.names = append(f.names, known{name: name, as: as, next: *at})
+	*at = uint8(len(f.names))
+}
+
+// as is what name stands for.
+func (f *layout) as(name string) int8 {
+	for i := f.byLen[len(name)&63]; i != 0; {
+		k := &f.names[i-1]
+		if k.name == name {
+			return k.as
+		}
+		i = k.next
+	}
+	return asStrange
+}
+
+// collect puts the values of the slots in their places. ok is false if h has not
+// just these headers of interest, with one line each, or is out of a cache.
+func (f *layout) collect(values *[maxSlots]string, h http.Header) (date string, ok bool) {
+	n := 0
+	for name, lines := range h {
+		if len(lines) == 0 {
+			continue
+		}
+		switch as := f.as(name); as {
+		case asAside:
+		case asDate:
+			date = lines[0]
+		case asAge:
+			if lines[0] != "0" {
+				return "", false
+			}
+		case asStrange:
+			if !aside(name) {
+				return "", false
+			}
+		default:
+			if len(lines) != 1 {
+				return "", false
+			}
+			values[as] = lines[0]
+			n++
+		}
+	}
+	return date, n == len(f.slots)
+}
+
+// read reads a value that is one number of units.
+func (x *figure) read(limits []Limit, s string) bool {
+	v, ok := parseDecimal(s)
+	if ok {
+		x.count(&limits[x.limit], v.float())
+	}
+	return ok
+}
+
+// readReset reads a value that is one reset.
+func (x *figure) readReset(limits []Limit, s string, now time.Time) bool {
+	v, sure, means, ok := parseReset(s, x.scale, now)
+	if !ok || sure != x.sure || means != x.means || !single(s) {
+		return false
+	}
+	limits[x.limit].Reset.Value = v
+	return true
+}
+
+func (x *figure) count(l *Limit, v float64) {
+	if x.role == roleUsed {
+		l.Used.Value = v
+	} else {
+		l.Remaining.Value = v
+	}
+}
+
+// readItems reads the numbers of a structured field.
+func (x *slot) readItems(limits []Limit, s string) bool {
+	for i := range x.items {
+		item := &x.items[i]
+		rest, ok := strings.CutPrefix(s, item.before)
+		n := digits(rest)
+		if !ok || !item.readInteger(&limits[item.limit], rest[:n]) {
+			return false
+		}
+		s = rest[n:]
+	}
+	return s == x.value
+}
+
+// readInteger reads a number of a structured field, all digits.
+func (x *figure) readInteger(l *Limit, s string) bool {
+	v, ok := parseDecimal(s)
+	if !ok || len(s) > 20 { // longer ones are no integers
+		return false
+	}
+	if x.role != roleReset {
+		x.count(l, v.float())
+		return true
+	}
+	l.Reset.Value = v.times(time.Second)
+	return l.Reset.Value <= mostDelta // else it is an instant
+}
