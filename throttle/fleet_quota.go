@@ -39,7 +39,7 @@ type shared struct {
 	tried bool         // it was
 	based bool         // base is known
 	base  int64        // the count when what is left was stated
-	sent  time.Time    // when the request was sent whose answer stated it
+	sent  instant      // when the request was sent whose answer stated it
 	// doubt is how many units may have been booked before base and arrived at the
 	// server after it stated what is left: of those that were booked within the
 	// last round trip or so, about half.
@@ -54,7 +54,7 @@ type shared struct {
 	// While the Store is gone each process takes its part of what is left, and for a
 	// window longer: others may not have noticed that it is back.
 	alone bool
-	lone  time.Time // when it was last
+	lone  instant // when it was last
 }
 
 // shares reports that q may be counted in the Store.
@@ -134,7 +134,7 @@ func (q *quota) blind() bool {
 }
 
 // share takes in the count when the request was booked whose answer was heard now.
-func (q *quota) share(now, sent time.Time, l headers.Limit, booked *fleet.Grant) {
+func (q *quota) share(now, sent instant, l headers.Limit, booked *fleet.Grant) {
 	t, s := q.tallied(), &q.shared
 	n, known := booked.Counts(t)
 	switch {
@@ -146,7 +146,7 @@ func (q *quota) share(now, sent time.Time, l headers.Limit, booked *fleet.Grant)
 			n, known = t.Count()
 		}
 	}
-	if known && (!s.based || q.basis.Equal(now)) {
+	if known && (!s.based || q.basis == now) {
 		trip := now.Sub(sent).Seconds()
 		lately := min(1, trip/max(trip, sent.Sub(s.sent).Seconds())) // what part of the bookings
 		s.doubt = min(math.Abs(float64(n-s.base))*lately/2, q.sizeOr(0)/mostDoubt)
@@ -177,18 +177,18 @@ func (s *shared) opens(left float64) {
 // barred takes in that the store refused one that asked: a window's worth was booked
 // since the last one ended, as far as this process knows. The next one asks the server
 // whatever was booked, as a window may be shorter than it was once said to be.
-func (q *quota) barred(now time.Time) {
+func (q *quota) barred(now instant) {
 	s := &q.shared
 	if n, known := s.tally.Count(); q.asking && known && s.span > 0 {
 		q.asking, q.left, q.basis = false, 0, now
 		s.base = n
-		q.reset = headers.Opt[time.Time]{Value: q.rolled.Add(s.span * (1 + now.Sub(q.rolled)/s.span)), Known: true}
+		q.reset = headers.Opt[instant]{Value: q.rolled.Add(s.span * (1 + now.Sub(q.rolled)/s.span)), Known: true}
 		s.span = 0
 	}
 }
 
 // bound lets the tally of q go as far as there is something left.
-func (q *quota) bound(now time.Time) {
+func (q *quota) bound(now instant) {
 	q.roll(now)
 	most := int64(fleet.Unbounded)
 	switch s := &q.shared; {
@@ -209,7 +209,7 @@ func (p *passage) tallies(now instant, a *ask, needs []queue.Need, most int) (li
 			continue
 		}
 		if t := q.tallyFor(p.kind.learner, a.fleetName(p.kind.learner)); t != nil {
-			q.bound(now.Time())
+			q.bound(now)
 			list = append(list, t)
 		}
 	}

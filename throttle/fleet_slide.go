@@ -1,10 +1,6 @@
 package throttle
 
-import (
-	"time"
-
-	"github.com/weirhttp/weir/headers"
-)
+import "github.com/weirhttp/weir/headers"
 
 // A sliding log says when its first unit comes back, and after a burst many do. To
 // ask then, one request of each process, costs as many refusals. But what all booked
@@ -27,7 +23,7 @@ type slide struct {
 }
 
 // slides takes in an answer that left units when the count was n.
-func (s *shared) slides(q *quota, now, sent time.Time, left float64, n int64) {
+func (s *shared) slides(q *quota, now, sent instant, left float64, n int64) {
 	if !q.size.Known || s.tally == nil || q.flows {
 		return
 	}
@@ -36,7 +32,7 @@ func (s *shared) slides(q *quota, now, sent time.Time, left float64, n int64) {
 	if !known {
 		return
 	}
-	if all, then := float64(s.slide.rolled), float64(before); !q.rolled.IsZero() && sent.After(q.rolled) && all-then > max(2, q.size.Value/8) {
+	if all, then := float64(s.slide.rolled), float64(before); q.rolled != 0 && sent > q.rolled && all-then > max(2, q.size.Value/8) {
 		if all-gone > gone-then {
 			s.slide.seen = min(s.slide.seen+1, 2*surelySlides)
 		} else {
@@ -47,15 +43,15 @@ func (s *shared) slides(q *quota, now, sent time.Time, left float64, n int64) {
 }
 
 // rolls takes in that a reset passed at now, and one at last before.
-func (s *shared) rolls(last, now time.Time) {
-	if !last.IsZero() && now.Sub(last) < s.span-coarse-coarse/4 {
+func (s *shared) rolls(last, now instant) {
+	if last != 0 && now.Sub(last) < s.span-coarse-coarse/4 {
 		s.slide.seen = min(s.slide.seen+1, 2*surelySlides)
 	}
 }
 
 // slid brings q to now if its server counts in a sliding window: what all booked
 // within one counts. It reports false if that is not known, or nothing was booked.
-func (q *quota) slid(now time.Time) bool {
+func (q *quota) slid(now instant) bool {
 	s := &q.shared
 	if s.slide.seen < surelySlides || s.tally == nil || !s.based || s.alone || s.span <= 0 || !q.size.Known {
 		return false
@@ -68,6 +64,6 @@ func (q *quota) slid(now time.Time) bool {
 	}
 	q.left, q.basis = q.size.Value-float64(n-before)-s.slide.foreign, now
 	s.base, s.doubt = n, 0
-	q.reset = headers.Opt[time.Time]{Value: now.Add(next), Known: true}
+	q.reset = headers.Opt[instant]{Value: now.Add(next), Known: true}
 	return true
 }

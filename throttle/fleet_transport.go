@@ -120,7 +120,7 @@ func (p *passage) share(ctx context.Context, q *ask, w *wish, waited time.Durati
 		again, err = true, nil
 		for i := range needs {
 			if q, ok := needs[i].Account.Meter.(*quota); ok && q.shared.tally != nil && needs[i].Token&markAsks != 0 {
-				q.barred(now.Time())
+				q.barred(now)
 			}
 		}
 	case ok:

@@ -181,7 +181,7 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 		k.hold.lift()
 	}
 	if !l.terms.pausesOnly && (len(s.Limits) > 0 || len(k.quotas) > 0) {
-		news = l.hear(now, g, s, refused)
+		news = l.hear(instantOf(now), g, s, refused)
 	}
 	switch {
 	case refused && g.solo != nil && g.solo.again(now, g, s):

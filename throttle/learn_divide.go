@@ -36,10 +36,10 @@ func (l *learner) division(id quotaKey) *division {
 
 // doubt takes in an answer about q, which had room or not, for or against its
 // division: if it was wrong, those that have room are refused when another is spent.
-func (l *learner) doubt(now time.Time, q *quota, roomy, refused bool) {
+func (l *learner) doubt(now instant, q *quota, roomy, refused bool) {
 	d := l.division(q.id)
 	if d == nil || !slices.ContainsFunc(l.quotas, func(o *quota) bool {
-		return o != q && o.id == q.id && o.left < 1 && o.reset.Known && now.Before(o.reset.Value)
+		return o != q && o.id == q.id && o.left < 1 && o.reset.Known && now < o.reset.Value
 	}) {
 		return
 	}
@@ -78,7 +78,7 @@ func (l *learner) divide(q *quota, depth attribution.Depth, clean bool) {
 }
 
 // sort takes in what an answer tells of who shares q.
-func (l *learner) sort(now time.Time, q *quota, g *ticket, limit headers.Limit, cost float64, refused bool) {
+func (l *learner) sort(now instant, q *quota, g *ticket, limit headers.Limit, cost float64, refused bool) {
 	s := &q.sharing
 	if left, ok := remaining(limit); ok && !refused {
 		s.Answered(g.where, left, cost, q.flying())

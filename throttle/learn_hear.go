@@ -9,9 +9,9 @@ import (
 
 // hear learns from an answer that mentions q: to a request sent at sent, of
 // cost units, refused or not, asked for being the one that asked.
-func (q *quota) hear(now, sent time.Time, l headers.Limit, cost float64, refused, asked bool) {
+func (q *quota) hear(now, sent instant, l headers.Limit, cost float64, refused, asked bool) {
 	q.roll(now)
-	first := q.heard.IsZero()
+	first := q.heard == 0
 	q.heard = now
 	if first {
 		q.born = now
@@ -21,7 +21,7 @@ func (q *quota) hear(now, sent time.Time, l headers.Limit, cost float64, refused
 	reset, hasReset := q.resetAt(now, l)
 	if asked {
 		q.asking = q.asking && refused
-		if refused && !q.rolled.IsZero() && !(q.shared.based && l.Reset.Value > mostSlack) { // or others have spent the new window
+		if refused && q.rolled != 0 && !(q.shared.based && l.Reset.Value > mostSlack) { // or others have spent the new window
 			q.slack = min(mostSlack, q.slack+250*time.Millisecond)
 		}
 	}
@@ -30,20 +30,20 @@ func (q *quota) hear(now, sent time.Time, l headers.Limit, cost float64, refused
 	}
 	if !ok {
 		if hasReset {
-			q.keepReset(reset, !sent.Before(q.basis))
+			q.keepReset(reset, sent >= q.basis)
 		}
 		return
 	}
-	switch newer := !sent.Before(q.basis); {
+	switch newer := sent >= q.basis; {
 	case first:
 		q.restart(now, left, reset, hasReset)
 	case hasReset && q.isLater(now, reset):
 		q.restart(now, left, reset, hasReset)
 	case !hasReset && !q.reset.Known && newer:
 		q.left, q.basis = left, now // without a reset the newest answer rules
-	case q.asking || sent.Before(q.rolled):
+	case q.asking || sent < q.rolled:
 		// An answer out of the last window, or not the one that was asked for.
-		if !sent.Before(q.rolled) {
+		if sent >= q.rolled {
 			q.lower(now, left, reset, hasReset)
 		}
 	case q.flows:
@@ -104,16 +104,16 @@ func remaining(l headers.Limit) (float64, bool) {
 
 // resetAt is when the window ends, as an answer says. One that says "now" and leaves
 // something means that nobody has to wait: it says nothing of the window.
-func (q *quota) resetAt(now time.Time, l headers.Limit) (time.Time, bool) {
+func (q *quota) resetAt(now instant, l headers.Limit) (instant, bool) {
 	if left, ok := remaining(l); !l.Reset.Known || l.Reset.Value <= 0 && ok && left >= 1 {
-		return time.Time{}, false
+		return 0, false
 	}
 	return now.Add(min(l.Reset.Value, 400*24*time.Hour) + q.slack), true
 }
 
 // isLater reports that reset belongs to a later window than the one known. The
 // reset's roundings, and the time the answer took, do not make it so.
-func (q *quota) isLater(now, reset time.Time) bool {
+func (q *quota) isLater(now, reset instant) bool {
 	if !q.reset.Known {
 		return !q.asking && !q.flows && now.Sub(q.basis) > coarse
 	}
@@ -124,20 +124,20 @@ func (q *quota) isLater(now, reset time.Time) bool {
 	return reset.Sub(q.reset.Value) > near && !q.flows
 }
 
-func (q *quota) restart(now time.Time, left float64, reset time.Time, hasReset bool) {
+func (q *quota) restart(now instant, left float64, reset instant, hasReset bool) {
 	q.left, q.basis = left, now
 	q.rises, q.steady, q.agree, q.asking, q.asked = 0, 0, 0, false, false
 	q.rigid = max(0, q.rigid-1)
-	q.reset = headers.Opt[time.Time]{Value: reset, Known: hasReset}
+	q.reset = headers.Opt[instant]{Value: reset, Known: hasReset}
 }
 
 // lower takes the tighter of what is known and what is said.
-func (q *quota) lower(now time.Time, left float64, reset time.Time, hasReset bool) {
+func (q *quota) lower(now instant, left float64, reset instant, hasReset bool) {
 	if left <= q.left {
 		q.left, q.basis = left, now
 	}
 	if hasReset && !q.reset.Known {
-		q.reset = headers.Opt[time.Time]{Value: reset, Known: true}
+		q.reset = headers.Opt[instant]{Value: reset, Known: true}
 	}
 }
 
@@ -145,14 +145,14 @@ func (q *quota) lower(now time.Time, left float64, reset time.Time, hasReset boo
 // apart, a newer one that differs is right, and of those that agree the
 // earliest is the nearest, because most are rounded up. Only newer ones, which
 // answer what was sent after the last was heard, make it surer.
-func (q *quota) keepReset(reset time.Time, newer bool) {
+func (q *quota) keepReset(reset instant, newer bool) {
 	near := coarse
 	if q.means == headers.Boundary {
 		near = max(coarse, q.key.window/20)
 	}
 	switch d := reset.Sub(q.reset.Value); {
 	case !q.reset.Known || d.Abs() > near && newer:
-		q.reset, q.agree = headers.Opt[time.Time]{Value: reset, Known: true}, 0
+		q.reset, q.agree = headers.Opt[instant]{Value: reset, Known: true}, 0
 		return
 	case newer && q.means == headers.Next && q.key.window > shortWindow:
 		q.reset.Value = reset // it moves on with what leaves the window
@@ -166,14 +166,14 @@ func (q *quota) keepReset(reset time.Time, newer bool) {
 	}
 }
 
-func (q *quota) setReset(reset time.Time, has bool) {
+func (q *quota) setReset(reset instant, has bool) {
 	if has {
-		q.reset = headers.Opt[time.Time]{Value: reset, Known: true}
+		q.reset = headers.Opt[instant]{Value: reset, Known: true}
 	}
 }
 
 // flow learns from an answer about a bucket.
-func (q *quota) flow(now, sent time.Time, left float64, newer, refused bool) {
+func (q *quota) flow(now, sent instant, left float64, newer, refused bool) {
 	if refused && newer && q.left+q.rate()*sent.Sub(q.basis).Seconds() >= 1 && left < 1 && q.refill == 0 {
 		// It was thought to have refilled and had not: a window after all.
 		q.flows, q.rises, q.rigid = false, 0, 8
@@ -189,8 +189,8 @@ func (q *quota) flow(now, sent time.Time, left float64, newer, refused bool) {
 }
 
 // window learns from an answer about a window that is not over.
-func (q *quota) window(now, sent time.Time, left, cost float64, refused bool, reset time.Time, hasReset bool) {
-	newer := !sent.Before(q.basis)
+func (q *quota) window(now, sent instant, left, cost float64, refused bool, reset instant, hasReset bool) {
+	newer := sent >= q.basis
 	rise := left + cost - q.left
 	if !newer || rise < 0.5 || refused {
 		if q.testing() && !refused && left < keptUnits {
@@ -227,7 +227,7 @@ func (q *quota) window(now, sent time.Time, left, cost float64, refused bool, re
 }
 
 // weigh takes an answer for or against the word of q, before it is learned from.
-func (q *quota) weigh(now time.Time, l headers.Limit, cost float64, refused, asked bool) {
+func (q *quota) weigh(now instant, l headers.Limit, cost float64, refused, asked bool) {
 	left, ok := remaining(l)
 	if !ok {
 		return
@@ -243,10 +243,8 @@ func (q *quota) weigh(now time.Time, l headers.Limit, cost float64, refused, ask
 	if !q.counted {
 		w.Cost = 1 // at least, of something
 	}
-	if reset, known := q.resetAt(now, l); known {
-		w.Reset = instantOf(reset)
-	}
-	q.ignored = !q.belief.Weigh(instantOf(now), w)
+	w.Reset, _ = q.resetAt(now, l)
+	q.ignored = !q.belief.Weigh(now, w)
 }
 
 func (q *quota) sizeOr(otherwise float64) float64 {

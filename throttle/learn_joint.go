@@ -120,8 +120,8 @@ func (j *joint) asks(now instant) bool {
 func (l *learner) shut(now instant) instant {
 	t := l.barred(now)
 	for _, q := range l.quotas {
-		if q.roll(now.Time()); q.reset.Known && q.left < 1 && !q.ignored {
-			t = max(t, now.Add(q.until().Sub(now.Time())))
+		if q.roll(now); q.reset.Known && q.left < 1 && !q.ignored {
+			t = max(t, q.until())
 		}
 	}
 	return t
@@ -148,7 +148,7 @@ func (k *kind) told(now time.Time, g ticket, s *headers.Signal) {
 	}
 	g.kind, g.permit = k, nil
 	if !l.terms.pausesOnly && len(s.Limits) > 0 {
-		l.hear(now, &g, *s, s.Throttled)
+		l.hear(instantOf(now), &g, *s, s.Throttled)
 	}
 	if s.Throttled {
 		l.refuse(now, &g, *s, false)

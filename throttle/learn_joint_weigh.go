@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"slices"
-	"time"
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
@@ -83,13 +82,13 @@ func (j *joint) compare(now, sent instant, l *learner, limits []headers.Limit) {
 		if q == nil {
 			return
 		}
-		if q.roll(now.Time()); q.asking {
+		if q.roll(now); q.asking {
 			return
 		}
 		j.proof.Compare(now, attribution.Level{
-			Left: left, Size: limit.Quota.Value, Was: max(0, q.left), Gained: q.gained(now.Time(), limit.Quota.Value),
+			Left: left, Size: limit.Quota.Value, Was: max(0, q.left), Gained: q.gained(now, limit.Quota.Value),
 			UnderWay: float64(l.host.slow.now + l.host.slow.old),
-			New:      !sent.Time().Before(q.basis) && q.reset.Known && q.reset.Value.Sub(now.Time()) > brieflyShut,
+			New:      sent >= q.basis && q.reset.Known && q.reset.Value.Sub(now) > brieflyShut,
 		})
 		return
 	}
@@ -97,7 +96,7 @@ func (j *joint) compare(now, sent instant, l *learner, limits []headers.Limit) {
 
 // gained is how many units a bucket of that size, full at its reset, may have gained
 // since q was heard of.
-func (q *quota) gained(now time.Time, size float64) float64 {
+func (q *quota) gained(now instant, size float64) float64 {
 	whole := q.reset.Value.Sub(q.basis)
 	if !q.reset.Known || whole <= 0 {
 		return 0

@@ -64,7 +64,7 @@ func keyOf(l headers.Limit) quotaKey {
 
 // hear gives every limit of an answer to its account. Accounts that the answer
 // does not mention count on by themselves.
-func (l *learner) hear(now time.Time, g *ticket, s headers.Signal, refused bool) (news lesson) {
+func (l *learner) hear(now instant, g *ticket, s headers.Signal, refused bool) (news lesson) {
 	k := g.kind
 	var heard [maxQuotas]*quota
 	n := 0
@@ -94,7 +94,7 @@ func (l *learner) hear(now time.Time, g *ticket, s headers.Signal, refused bool)
 
 // hearLimit gives one limit of an answer to its account, which it returns, nil if
 // there is none. said are those of the answer that were heard before.
-func (l *learner) hearLimit(now time.Time, g *ticket, limit headers.Limit, refused bool, said []*quota) (q *quota, news bool) {
+func (l *learner) hearLimit(now instant, g *ticket, limit headers.Limit, refused bool, said []*quota) (q *quota, news bool) {
 	k := g.kind
 	if _, ok := remaining(limit); !ok && (!limit.Reset.Known || l.known(limit, k, said) == nil) {
 		return nil, false // what does not say how much is left says nothing about now
@@ -102,8 +102,9 @@ func (l *learner) hearLimit(now time.Time, g *ticket, limit headers.Limit, refus
 	if q = l.quotaOf(now, limit, k, said); q == nil {
 		return nil, false
 	}
+	sent := instantOf(g.sent)
 	units, counted := unitsOf(g.cost, q.key.unit)
-	if depth, apart := q.apart(g.sent, g.where, limit, units, refused); apart {
+	if depth, apart := q.apart(sent, g.where, limit, units, refused); apart {
 		l.divide(q, depth, true)
 		if q = l.quotaOf(now, limit, k, said); q == nil {
 			return nil, false
@@ -112,17 +113,17 @@ func (l *learner) hearLimit(now time.Time, g *ticket, limit headers.Limit, refus
 	if counted && !q.counted || q.account == nil {
 		q.count(counted)
 	}
-	roomy := q.heard.IsZero() || q.left >= 1
-	news = q.heard.IsZero() || q.asking || q.ignored
+	roomy := q.heard == 0 || q.left >= 1
+	news = q.heard == 0 || q.asking || q.ignored
 	if q.weigh(now, limit, units, refused, g.asked(q)); q.ignored {
 		l.release(q)
 		news = false
 	} else {
 		l.bind(q, k, units)
 	}
-	q.hear(now, g.sent, limit, units, refused, g.asked(q))
-	q.share(now, g.sent, limit, g.booked)
-	q.trace(now, g.sent, limit, units, g.drew(q), refused)
+	q.hear(now, sent, limit, units, refused, g.asked(q))
+	q.share(now, sent, limit, g.booked)
+	q.trace(now, sent, limit, units, g.drew(q), refused)
 	l.sort(now, q, g, limit, units, refused)
 	if !refused || exhausted(limit) {
 		l.doubt(now, q, roomy, refused)
@@ -170,7 +171,7 @@ func (l *learner) parted(limit headers.Limit, k *kind) bool {
 }
 
 // quotaOf is known, of a new account if there is room for one.
-func (l *learner) quotaOf(now time.Time, limit headers.Limit, k *kind, said []*quota) *quota {
+func (l *learner) quotaOf(now instant, limit headers.Limit, k *kind, said []*quota) *quota {
 	key := keyOf(limit)
 	if q := l.known(limit, k, said); q != nil {
 		return q
@@ -202,10 +203,10 @@ func (q *quota) count(counted bool) {
 
 // dropQuota makes room by forgetting the account that was not heard of for
 // the longest time, if it does not bind at the moment.
-func (l *learner) dropQuota(now time.Time) bool {
+func (l *learner) dropQuota(now instant) bool {
 	var oldest *quota
 	for _, q := range l.quotas {
-		if (oldest == nil || q.heard.Before(oldest.heard)) && (q.left >= 1 || !q.reset.Known || q.ignored) {
+		if (oldest == nil || q.heard < oldest.heard) && (q.left >= 1 || !q.reset.Known || q.ignored) {
 			oldest = q
 		}
 	}
@@ -234,7 +235,7 @@ func (l *learner) release(q *quota) {
 }
 
 // forget drops the accounts of k that the server has long ceased to mention.
-func (l *learner) forget(now time.Time, k *kind) {
+func (l *learner) forget(now instant, k *kind) {
 	for i := len(k.quotas) - 1; i >= 0; i-- {
 		if q := k.quotas[i]; now.Sub(q.heard) > max(forgetAt, 2*q.key.window) {
 			l.drop(q)

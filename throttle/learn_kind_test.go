@@ -124,9 +124,9 @@ func TestHints(t *testing.T) {
 		}
 	}
 	l := learning1()
-	q := l.quotaOf(at0(0), limit("", 0, 30*sec), nil, nil)
+	q := l.quotaOf(hourIn, limit("", 0, 30*sec), nil, nil)
 	for agree, want := range map[int]bool{1: false, 2: true} {
-		q.agree, q.reset = agree, known(at0(30*sec))
+		q.agree, q.reset = agree, known(hourIn.Add(30*sec))
 		for wait, near := range map[time.Duration]bool{0: true, 30 * sec: true, 26600 * time.Millisecond: false, 26700 * time.Millisecond: true, 33500 * time.Millisecond: true, 33700 * time.Millisecond: false} {
 			s := headers.Signal{Limits: []headers.Limit{limit("", 0, 30*sec)}}
 			if wait > 0 {
@@ -166,7 +166,7 @@ func TestConcurrencyOrRate(t *testing.T) {
 			g.permit = &placed{Permit: queue.Permit{Needs: []queue.Need{{Account: &k.account, N: 1, Token: markLone}}}}
 		}
 		if test.stated {
-			l.bind(l.quotaOf(at0(0), headers.Limit{}, k, nil), k, 1)
+			l.bind(l.quotaOf(hourIn, headers.Limit{}, k, nil), k, 1)
 		}
 		if got := l.concurrency(g, test.s); got != test.want {
 			t.Errorf("%s: %t", test.name, got)
@@ -189,7 +189,7 @@ func TestIdleLearners(t *testing.T) {
 		"a full one":          {func(l *learner, _ *kind) { l.quotas = append(l.quotas, heardQuota(10, 10, 30*sec, 0, nil)) }, true},
 		"one without a reset": {func(l *learner, _ *kind) { l.quotas = append(l.quotas, heardQuota(3, 10, 0, 0, nil)) }, true},
 		"one that is over": {func(l *learner, _ *kind) {
-			l.quotas = append(l.quotas, heardQuota(3, 10, sec, 0, func(q *quota) { q.reset.Value = now }))
+			l.quotas = append(l.quotas, heardQuota(3, 10, sec, 0, func(q *quota) { q.reset.Value = instantOf(now) }))
 		}, true},
 		"a pause": {func(_ *learner, k *kind) { k.hold = &hold{until: now.Add(sec)} }, false},
 	} {

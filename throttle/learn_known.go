@@ -51,7 +51,7 @@ func (l *learner) keep(now time.Time) (list []KnownLimit) {
 		atOnce(&k.slow, routes)
 	}
 	for _, q := range l.quotas {
-		if x, ok := q.keep(now); ok {
+		if x, ok := q.keep(instantOf(now)); ok {
 			list = append(list, x)
 		}
 	}
@@ -79,14 +79,14 @@ func (k kindKey) whole() string {
 }
 
 // keep is q as it is kept: while its window lasts, and of all paths of a kind.
-func (q *quota) keep(now time.Time) (KnownLimit, bool) {
+func (q *quota) keep(now instant) (KnownLimit, bool) {
 	q.roll(now)
 	if q.ignored || q.asking || !q.reset.Known || !q.size.Known || q.left >= plentiful || q.sharing.Depth() > attribution.ByKind {
 		return KnownLimit{}, false
 	}
 	x := KnownLimit{
 		Kind: LearnedQuota, Name: q.id.name, Part: q.id.partition, Unit: q.id.unit, Source: q.source, Per: q.id.window,
-		Limit: figure(q.size.Value), Left: min(figure(q.level(now)), figure(q.size.Value)), Until: onWall(q.terms.zero, q.reset.Value),
+		Limit: figure(q.size.Value), Left: min(figure(q.level(now)), figure(q.size.Value)), Until: onWall(q.terms.zero, q.reset.Value.Time()),
 	}
 	for _, k := range q.kinds {
 		if name := k.key.String(); name == k.key.whole() {
@@ -164,7 +164,7 @@ func (l *learner) recallQuota(now time.Time, k *kind, x *KnownLimit, until time.
 		Reset:  headers.Opt[time.Duration]{Value: until.Sub(now), Known: true},
 	}
 	g := ticket{kind: k, sent: now}
-	l.hearLimit(now, &g, limit, false, nil)
+	l.hearLimit(instantOf(now), &g, limit, false, nil)
 }
 
 // recall lets h rest until then, for as long as one answer is believed. One

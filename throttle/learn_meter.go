@@ -113,20 +113,20 @@ func (s *hostStart) Return(_ instant, _ int64, m meter.Token, _, _ instant) {
 }
 
 func (q *quota) At(now instant, n int64) instant {
-	return in(now, q.wait(now.Time(), float64(n)))
+	return in(now, q.wait(now, float64(n)))
 }
 
 func (q *quota) Take(now instant, n int64, held bool) (m meter.Token) {
-	q.roll(now.Time())
+	q.roll(now)
 	if !held {
 		q.left -= float64(n) // a settlement
 		return 0
 	}
-	q.lastSent = now.Time()
+	q.lastSent = now
 	q.shared.draw(float64(n))
 	if q.counted {
 		q.out += float64(n)
-		q.sentSince, q.statedAt = q.since()+n, instantOf(q.basis)
+		q.sentSince, q.statedAt = q.since()+n, q.basis
 	}
 	if q.trail != nil {
 		q.trail.out += n
@@ -199,8 +199,8 @@ func (s *hostStart) Words(instant) string {
 }
 
 func (q *quota) Words(now instant) string {
-	q.roll(now.Time())
-	return q.told(now.Time(), q.terms.zero)
+	q.roll(now)
+	return q.told(now, q.terms.zero)
 }
 
 func (l *learner) ETA(now instant, ahead, _ int64) instant {
@@ -255,7 +255,7 @@ func (l *learner) idle(now time.Time) bool {
 		return false
 	}
 	for _, q := range l.quotas {
-		q.roll(now)
+		q.roll(instantOf(now))
 		if q.reset.Known && q.left < q.sizeOr(plentiful) && !q.ignored {
 			return false
 		}
@@ -268,13 +268,12 @@ func (l *learner) idle(now time.Time) bool {
 // in that already, although its answer is still to come. How a quota flows or slides without the server's word, and by how much
 // resets have proved too early, was found.
 func (q *quota) Sure(now, _ instant, ahead, n int64) instant {
-	t := now.Time()
-	q.roll(t)
+	q.roll(now)
 	cost := float64(n)
 	if q.size.Known {
 		cost = min(cost, max(1, q.size.Value))
 	}
-	lack := float64(ahead) + cost - q.level(t) - max(0, q.flying()-max(float64(q.since()), q.shared.booked()))
+	lack := float64(ahead) + cost - q.level(now) - max(0, q.flying()-max(float64(q.since()), q.shared.booked()))
 	if q.sharing.Unsure() {
 		lack = cost - q.left // those under way or ahead may draw on others
 	}
@@ -285,14 +284,14 @@ func (q *quota) Sure(now, _ instant, ahead, n int64) instant {
 	case q.asking || lack <= 1e-9:
 		return now
 	case q.flows && q.refill > 0 && q.trickles:
-		most := q.basis.Add(q.terms.maxPause).Sub(t)
+		most := q.basis.Add(q.terms.maxPause).Sub(now)
 		return now.Add(max(0, min(meter.Seconds(lack/q.refill), most)))
 	case q.flows || !q.reset.Known:
 		return now
 	}
-	d := q.until().Sub(t) - q.slack
+	d := q.until().Sub(now) - q.slack
 	if q.counted {
-		d = min(d, q.trailed(t, cost))
+		d = min(d, q.trailed(now, cost))
 	}
 	return now.Add(max(0, d))
 }

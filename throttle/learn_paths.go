@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
@@ -65,7 +64,7 @@ func (k *kind) asker() *asker {
 
 // mayAsk reports whether requests of n units to w may go though q is spent: it is not
 // sure that they draw on it.
-func (q *quota) mayAsk(now time.Time, w attribution.Where, n float64) bool {
+func (q *quota) mayAsk(now instant, w attribution.Where, n float64) bool {
 	if !q.sharing.MayAsk(w, n) {
 		return false
 	}
@@ -77,7 +76,7 @@ func (q *quota) mayAsk(now time.Time, w attribution.Where, n float64) bool {
 // not be of q: w was not seen with q, which had nothing left, and yet it was
 // served, with as much left as of a count of its own. Or the sizes differ. d is how
 // finely q's own requests are told apart then.
-func (q *quota) apart(sent time.Time, w attribution.Where, l headers.Limit, cost float64, refused bool) (d attribution.Depth, apart bool) {
+func (q *quota) apart(sent instant, w attribution.Where, l headers.Limit, cost float64, refused bool) (d attribution.Depth, apart bool) {
 	d, strange := q.sharing.Strange(w)
 	if !strange {
 		return 0, false
@@ -91,7 +90,7 @@ func (q *quota) apart(sent time.Time, w attribution.Where, l headers.Limit, cost
 
 // over reports whether a request that was sent at sent would have been refused by
 // q, as far as was known then.
-func (q *quota) over(sent time.Time) bool {
+func (q *quota) over(sent instant) bool {
 	return !q.asking && !q.flows && q.left < 1 && q.reset.Known &&
-		!sent.Before(q.basis) && sent.Before(q.reset.Value.Add(-coarse))
+		sent >= q.basis && sent < q.reset.Value.Add(-coarse)
 }

@@ -33,7 +33,7 @@ func (k *kind) stated(buf []queue.Need, q *ask) []queue.Need {
 			if !x.sharing.Binds(w) {
 				continue
 			}
-			if x.mayAsk(q.now.Time(), w, float64(n)) {
+			if x.mayAsk(q.now, w, float64(n)) {
 				asks = true
 				continue
 			}

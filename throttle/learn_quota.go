@@ -81,15 +81,15 @@ type quota struct {
 	spent   bool // the last answer left nothing
 	shared  shared
 
-	out   float64   // units under way, of requests that drew on it
-	early float64   // likewise, of requests that went before it was known
-	left  float64   // units left when the answers received so far were given
-	basis time.Time // when left was learned
+	out   float64 // units under way, of requests that drew on it
+	early float64 // likewise, of requests that went before it was known
+	left  float64 // units left when the answers received so far were given
+	basis instant // when left was learned
 
 	sentSince int64   // units sent since statedAt; see since
 	statedAt  instant // basis at the last start
 
-	reset headers.Opt[time.Time]
+	reset headers.Opt[instant]
 	means headers.ResetMeans
 	agree int // answers that named the same reset
 
@@ -103,10 +103,10 @@ type quota struct {
 	asking   bool // the reset has passed; one request asks what there is now
 	asked    bool
 	slack    time.Duration // by how much resets have proved too early
-	rolled   time.Time     // when the last window was taken to end
-	lastSent time.Time     // the last start, for Pace
-	born     time.Time     // when first heard of
-	heard    time.Time
+	rolled   instant       // when the last window was taken to end
+	lastSent instant       // the last start, for Pace
+	born     instant       // when first heard of
+	heard    instant
 }
 
 // flying is the number of units under way that may be missing from left.
@@ -114,14 +114,14 @@ func (q *quota) flying() float64 { return max(q.out+q.early, q.shared.elsewhere(
 
 // since is the number of units that were surely sent after left was learned.
 func (q *quota) since() int64 {
-	if q.statedAt != instantOf(q.basis) {
+	if q.statedAt != q.basis {
 		return 0
 	}
 	return q.sentSince
 }
 
 // level is what may be spent now.
-func (q *quota) level(now time.Time) float64 {
+func (q *quota) level(now instant) float64 {
 	left := q.left
 	away := q.flying()
 	if q.flows {
@@ -147,13 +147,13 @@ func (q *quota) rate() float64 {
 
 // supported reports that the reset was said often enough to be waited for,
 // however far it is.
-func (q *quota) supported(now time.Time) bool {
+func (q *quota) supported(now instant) bool {
 	return q.agree >= 2 && q.reset.Value.Sub(now) <= mostBelieved
 }
 
 // until is when the reset is waited for no longer.
-func (q *quota) until() time.Time {
-	if most := q.basis.Add(q.terms.maxPause); q.reset.Value.After(most) && !q.supported(q.basis) {
+func (q *quota) until() instant {
+	if most := q.basis.Add(q.terms.maxPause); q.reset.Value > most && !q.supported(q.basis) {
 		return most
 	}
 	return q.reset.Value
@@ -161,14 +161,14 @@ func (q *quota) until() time.Time {
 
 // roll brings q to now: past its reset there is a new window, of which only
 // one request at a time knows how much it holds.
-func (q *quota) roll(now time.Time) {
+func (q *quota) roll(now instant) {
 	if !q.reset.Known {
 		if now.Sub(q.basis) > attribution.StaleAfter {
 			q.left, q.basis = q.sizeOr(plentiful), now
 		}
 		return
 	}
-	if back := q.until(); !now.Before(back) {
+	if back := q.until(); now >= back {
 		if d := q.trail.wait(now, q.sizeOr(0), 1, q.early, q.key.window); q.slides > 0 && d > 0 && d < forever {
 			q.reset.Value = now.Add(d) // it was that of units that have left since
 			return
@@ -205,7 +205,7 @@ func (q *quota) testing() bool {
 }
 
 // wait is how long cost units have to wait; forever: until an answer comes.
-func (q *quota) wait(now time.Time, cost float64) time.Duration {
+func (q *quota) wait(now instant, cost float64) time.Duration {
 	q.roll(now)
 	if q.asking {
 		if q.asked && q.trailed(now, cost) > 0 {
@@ -223,8 +223,8 @@ func (q *quota) wait(now time.Time, cost float64) time.Duration {
 		cost = min(cost, max(1, q.size.Value)) // more than there ever is goes when all is there
 	}
 	lack := cost - q.room(q.level(now))
-	if lack > 1e-9 {
-		q.shared.lacks(now)
+	if lack > 1e-9 && q.shared.tally != nil {
+		q.shared.lacks(now.Time())
 	}
 	switch {
 	case q.blind() && q.out+q.early > 0:
@@ -233,8 +233,10 @@ func (q *quota) wait(now time.Time, cost float64) time.Duration {
 		return q.paced(now, cost)
 	case lack <= 1e-9 && q.testing():
 		return q.sparing(now)
+	case lack <= 1e-9 && q.shared.tally == nil:
+		return 0
 	case lack <= 1e-9:
-		return q.turn(now, cost, cost-lack)
+		return q.turn(now.Time(), cost, cost-lack)
 	case q.flows && q.rate() > 0:
 		d := time.Duration(min(lack/q.rate(), 1e6) * float64(time.Second))
 		if most := q.basis.Add(q.terms.maxPause).Sub(now); d <= q.terms.maxPause || d <= most {
@@ -274,8 +276,8 @@ func (q *quota) guess() time.Duration {
 
 // paced spreads what is left evenly over the rest of the window. A window that
 // was not said often makes no longer gaps than a pause may be.
-func (q *quota) paced(now time.Time, cost float64) time.Duration {
-	if q.lastSent.IsZero() {
+func (q *quota) paced(now instant, cost float64) time.Duration {
+	if q.lastSent == 0 {
 		return 0
 	}
 	gap := 0.0

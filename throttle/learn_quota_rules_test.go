@@ -25,8 +25,8 @@ func TestQuotaOfABucket(t *testing.T) {
 		{"refused with more", 8, false, true, 5},
 	} {
 		q := heardQuota(5, 10, 0, 10*sec, func(q *quota) { q.flows, q.out, q.early = true, 2, 1 })
-		q.flow(at0(2*sec), at0(sec), test.left, test.newer, test.refused)
-		if moved := q.basis == at0(2*sec); q.left != test.want || moved != (test.want != 5) || !q.flows {
+		q.flow(hourIn.Add(2*sec), hourIn.Add(sec), test.left, test.newer, test.refused)
+		if moved := q.basis == hourIn.Add(2*sec); q.left != test.want || moved != (test.want != 5) || !q.flows {
 			t.Errorf("%s: %v left, as of now: %t", test.name, q.left, moved)
 		}
 	}
@@ -45,8 +45,8 @@ func TestQuotaOfABucket(t *testing.T) {
 		{"no refusal", sec, 0, 0, true, false, true},
 	} {
 		q := heardQuota(0, 10, 0, 10*sec, func(q *quota) { q.flows, q.refill, q.rises = true, test.refill, 3 })
-		q.flow(at0(2*sec), at0(test.sent), test.left, test.newer, test.refused)
-		if q.flows != test.flows || (q.rigid == 8 && q.rises == 0 && q.basis == at0(2*sec)) == test.flows {
+		q.flow(hourIn.Add(2*sec), hourIn.Add(test.sent), test.left, test.newer, test.refused)
+		if q.flows != test.flows || (q.rigid == 8 && q.rises == 0 && q.basis == hourIn.Add(2*sec)) == test.flows {
 			t.Errorf("%s: %+v", test.name, q)
 		}
 	}
@@ -68,14 +68,14 @@ func TestQuotaAsks(t *testing.T) {
 		{"refused", 3, true, true, 0, true, 250 * time.Millisecond},
 		{"another one's answer", 3, false, false, 0, true, 0},
 	} {
-		q := heardQuota(10, 10, 0, 0, func(q *quota) { q.asking, q.rolled = true, at0(0) })
-		q.hear(at0(sec), at0(sec/2), headers.Limit{Remaining: known(test.left), Reset: known(30 * sec)}, 1, test.refused, test.asked)
+		q := heardQuota(10, 10, 0, 0, func(q *quota) { q.asking, q.rolled = true, hourIn })
+		q.hear(hourIn.Add(sec), hourIn.Add(sec/2), headers.Limit{Remaining: known(test.left), Reset: known(30 * sec)}, 1, test.refused, test.asked)
 		if q.slides != test.slides || q.asking != test.asking || q.slack != test.slack {
 			t.Errorf("%s: %+v", test.name, q)
 		}
 	}
 	q := heardQuota(10, 10, 0, 0, func(q *quota) { q.asking = true })
-	q.hear(at0(sec), at0(sec/2), headers.Limit{Remaining: known(0.0)}, 1, true, true)
+	q.hear(hourIn.Add(sec), hourIn.Add(sec/2), headers.Limit{Remaining: known(0.0)}, 1, true, true)
 	if q.slack != 0 {
 		t.Errorf("no reset was too early: %v", q.slack)
 	}
@@ -85,17 +85,17 @@ func TestQuotaAsks(t *testing.T) {
 func TestQuotaLowers(t *testing.T) {
 	for left, want := range map[float64]float64{4: 4, 5: 5, 6: 5} {
 		q := heardQuota(5, 10, 0, 0, nil)
-		q.lower(at0(sec), left, at0(9*sec), true)
-		if q.left != want || (q.basis == at0(sec)) != (left <= 5) || q.reset != known(at0(9*sec)) {
+		q.lower(hourIn.Add(sec), left, hourIn.Add(9*sec), true)
+		if q.left != want || (q.basis == hourIn.Add(sec)) != (left <= 5) || q.reset != known(hourIn.Add(9*sec)) {
 			t.Errorf("%v: %+v", left, q)
 		}
-		if q.lower(at0(sec), left, at0(20*sec), true); q.reset != known(at0(9*sec)) {
+		if q.lower(hourIn.Add(sec), left, hourIn.Add(20*sec), true); q.reset != known(hourIn.Add(9*sec)) {
 			t.Errorf("a later reset: %v", q.reset)
 		}
 	}
 	for left, rises := range map[float64]int{4.49: 0, 4.5: 1, 6: 1} {
 		q := heardQuota(5, 10, 30*sec, 0, nil)
-		if q.window(at0(sec), at0(sec/2), left, 1, false, at0(30*sec), true); q.rises != rises {
+		if q.window(hourIn.Add(sec), hourIn.Add(sec/2), left, 1, false, hourIn.Add(30*sec), true); q.rises != rises {
 			t.Errorf("%v left of 5 and one spent: %d rises", left, q.rises)
 		}
 	}
@@ -104,7 +104,7 @@ func TestQuotaLowers(t *testing.T) {
 // Which windows are tested, and how their last units are spent.
 func TestQuotaTests(t *testing.T) {
 	tested := func(change func(q *quota)) *quota {
-		return heardQuota(10, 20, 0, 2*sec, func(q *quota) { q.windows, q.lastSent = 1, at0(0); change(q) })
+		return heardQuota(10, 20, 0, 2*sec, func(q *quota) { q.windows, q.lastSent = 1, hourIn; change(q) })
 	}
 	for _, test := range []struct {
 		name   string
@@ -132,13 +132,13 @@ func TestQuotaTests(t *testing.T) {
 		if got := test.q.testing(); got != test.tested {
 			t.Errorf("%s: tested %t", test.name, got)
 		}
-		if got := test.q.wait(at0(0), 1); got != test.wait {
+		if got := test.q.wait(hourIn, 1); got != test.wait {
 			t.Errorf("%s: %v, want %v", test.name, got, test.wait)
 		}
 	}
 	for steady, rigid := range map[int]int{0: 0, 1: 0, 2: 8} {
 		q := tested(func(q *quota) { q.left, q.steady = 4, steady })
-		if q.window(at0(sec), at0(sec/2), 3, 1, false, at0(2*sec), true); q.rigid != rigid || q.steady != steady+1 {
+		if q.window(hourIn.Add(sec), hourIn.Add(sec/2), 3, 1, false, hourIn.Add(2*sec), true); q.rigid != rigid || q.steady != steady+1 {
 			t.Errorf("after %d: %d, %d", steady, q.steady, q.rigid)
 		}
 	}
@@ -151,7 +151,7 @@ func TestQuotaRules(t *testing.T) {
 		t.Errorf("%v per second", q.rate())
 	}
 	q = heardQuota(0, 10, 0, 0, func(q *quota) { q.flows, q.refill, q.terms = true, 1.0/256, &learnTerms{maxPause: 252 * sec} })
-	if got := q.wait(at0(4*sec), 1); got != 252*sec {
+	if got := q.wait(hourIn.Add(4*sec), 1); got != 252*sec {
 		t.Errorf("just as long as a pause may be: %v", got)
 	}
 	for segment, want := range map[string]bool{"v0": false, "v9": false, "azAZ-_.~{}": false, "a@": true, "a[": true, "a`": true, "a|": true, "a/": true, "a:": true} {
@@ -178,28 +178,28 @@ func TestQuotasAtTheirBounds(t *testing.T) {
 		t.Errorf("behind one: %v", got)
 	}
 	q = heardQuota(0, 10, sec, sec, func(q *quota) { q.slides, q.trail = 1, &trail{} })
-	if q.roll(at0(sec)); !q.asking {
+	if q.roll(hourIn.Add(sec)); !q.asking {
 		t.Error("nothing is left on the trail, and yet nobody may ask")
 	}
 	q = heardQuota(9, 10, sec, sec, nil)
-	if q.trace(at0(0), at0(0), headers.Limit{Remaining: known(9.0)}, 1, true, false); q.trail.shared != at0(aloneAfter*sec) {
+	if q.trace(hourIn, hourIn, headers.Limit{Remaining: known(9.0)}, 1, true, false); q.trail.shared != hourIn.Add(aloneAfter*sec) {
 		t.Errorf("somebody spent one: shared until %v", q.trail.shared)
 	}
 	q = heardQuota(5, 10, 30*sec, 0, nil)
-	if q.hear(at0(sec), at0(sec), headers.Limit{Remaining: known(6.0)}, 1, false, false); q.left != 5 {
+	if q.hear(hourIn.Add(sec), hourIn.Add(sec), headers.Limit{Remaining: known(6.0)}, 1, false, false); q.left != 5 {
 		t.Errorf("%v left: without a reset it is the same window", q.left)
 	}
 	for window, rises := range map[time.Duration]int{shortWindow: 1, shortWindow + 1: 0} {
 		q = heardQuota(5, 10, 30*sec, window, nil)
-		if q.window(at0(6*sec), at0(5*sec), 5, 1, false, at0(30*sec), true); q.rises != rises {
+		if q.window(hourIn.Add(6*sec), hourIn.Add(5*sec), 5, 1, false, hourIn.Add(30*sec), true); q.rises != rises {
 			t.Errorf("%v: %d rises", window, q.rises)
 		}
 	}
-	if got := heardQuota(1, 1, 30*sec, 0, nil).wait(at0(0), 5); got != 0 {
+	if got := heardQuota(1, 1, 30*sec, 0, nil).wait(hourIn, 5); got != 0 {
 		t.Errorf("a cost above a size of one: %v", got)
 	}
-	q = heardQuota(5, 10, 30*sec, 20*sec, func(q *quota) { q.terms, q.lastSent = &learnTerms{maxPause: 5 * time.Minute, pace: true}, at0(0) })
-	if got := q.wait(at0(0), 1); got != 6*sec {
+	q = heardQuota(5, 10, 30*sec, 20*sec, func(q *quota) { q.terms, q.lastSent = &learnTerms{maxPause: 5 * time.Minute, pace: true}, hourIn })
+	if got := q.wait(hourIn, 1); got != 6*sec {
 		t.Errorf("five in 30 s: %v apart", got)
 	}
 	q = heardQuota(0, 10, 0, 9*sec, func(q *quota) { q.size.Known = false })
@@ -216,7 +216,7 @@ func TestQuotasAtTheirBounds(t *testing.T) {
 	}
 	for rigid, want := range map[int]int{3: 2, 1: 0, 0: 0} {
 		q.rigid = rigid
-		if q.restart(at0(0), 5, at0(sec), true); q.rigid != want {
+		if q.restart(hourIn, 5, hourIn.Add(sec), true); q.rigid != want {
 			t.Errorf("%d windows: %d left", rigid, q.rigid)
 		}
 	}

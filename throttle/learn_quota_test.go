@@ -8,14 +8,14 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 )
 
-// heardQuota is a quota that was heard of at at0(0) and may be changed further.
+// heardQuota is a quota that was heard of at hourIn and may be changed further.
 func heardQuota(left, size float64, reset, window time.Duration, change func(*quota)) *quota {
 	q := newQuota()
 	q.key.window = window
 	q.size = known(size)
-	q.left, q.basis, q.heard, q.born = left, at0(0), at0(0), at0(0)
+	q.left, q.basis, q.heard, q.born = left, hourIn, hourIn, hourIn
 	if reset > 0 {
-		q.reset = known(at0(reset))
+		q.reset = known(hourIn.Add(reset))
 	}
 	if change != nil {
 		change(q)
@@ -60,7 +60,7 @@ func TestQuotaWaits(t *testing.T) {
 		{"and then one asks", heardQuota(0, 10, 0, 0, nil), sec, 1, 0},
 		{"stale", heardQuota(0, 10, 0, 0, nil), attribution.StaleAfter + 1, 1, 0},
 	} {
-		if got := test.q.wait(at0(test.at), test.cost); got != test.want {
+		if got := test.q.wait(hourIn.Add(test.at), test.cost); got != test.want {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 	}
@@ -81,7 +81,7 @@ func TestQuotaLevels(t *testing.T) {
 		{"without a size", heardQuota(5, 10, 0, 0, func(q *quota) { q.flows, q.refill, q.size.Known = true, 100, false }), 305},
 		{"under way", heardQuota(5, 10, time.Minute, 10*sec, func(q *quota) { q.out, q.early = 2, 1 }), 2},
 	} {
-		if got := test.q.level(at0(3 * sec)); got != test.want {
+		if got := test.q.level(hourIn.Add(3 * sec)); got != test.want {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 	}
@@ -163,11 +163,11 @@ func TestQuotaNotes(t *testing.T) {
 	q := newQuota()
 	q.slack = sec
 	for stated, want := range map[time.Duration]time.Duration{0: sec, sec: 2 * sec, 9999 * 24 * time.Hour: 400*24*time.Hour + sec} {
-		if at, ok := q.resetAt(at0(0), headers.Limit{Reset: known(stated)}); !ok || at != at0(want) {
+		if at, ok := q.resetAt(hourIn, headers.Limit{Reset: known(stated)}); !ok || at != hourIn.Add(want) {
 			t.Errorf("a reset in %v: %v, %t", stated, at, ok)
 		}
 	}
-	if _, ok := q.resetAt(at0(0), headers.Limit{}); ok {
+	if _, ok := q.resetAt(hourIn, headers.Limit{}); ok {
 		t.Error("a reset that nobody stated")
 	}
 }
@@ -176,7 +176,7 @@ func TestQuotaNotes(t *testing.T) {
 func TestQuotaPaces(t *testing.T) {
 	paced := func(q *quota) *quota {
 		q.terms = &learnTerms{maxPause: 5 * time.Minute, pace: true}
-		q.lastSent = at0(0)
+		q.lastSent = hourIn
 		return q
 	}
 	for _, test := range []struct {
@@ -196,9 +196,9 @@ func TestQuotaPaces(t *testing.T) {
 		{"five in a day, said often", paced(heardQuota(5, 10, 24*time.Hour, 0, func(q *quota) { q.agree = 2 })), 0, 1, 24 * time.Hour / 5},
 		{"five in a month, said often", paced(heardQuota(5, 10, 720*time.Hour, 0, func(q *quota) { q.agree = 2 })), 0, 1, mostBelieved},
 		{"hardly any rate", paced(heardQuota(5, 10, 0, 0, func(q *quota) { q.flows, q.refill = true, 1e-15 })), 0, 1, 5 * time.Minute},
-		{"the first", func() *quota { q := paced(heardQuota(5, 10, 30*sec, 0, nil)); q.lastSent = time.Time{}; return q }(), 0, 1, 0},
+		{"the first", func() *quota { q := paced(heardQuota(5, 10, 30*sec, 0, nil)); q.lastSent = 0; return q }(), 0, 1, 0},
 	} {
-		if got := test.q.wait(at0(test.at), test.cost); got != test.want {
+		if got := test.q.wait(hourIn.Add(test.at), test.cost); got != test.want {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 	}
@@ -212,7 +212,7 @@ func TestQuotaAsAMeter(t *testing.T) {
 		t.Errorf("there is room, and yet a wait until %v", got)
 	}
 	m := q.Take(now, 5, true)
-	if left := q.level(now.Time()); left != 0 || m != 0 {
+	if left := q.level(now); left != 0 || m != 0 {
 		t.Errorf("%v left", left)
 	}
 	if got, want := q.ETA(now, 4, 1), now.Add(38*sec); got != want {
@@ -226,17 +226,17 @@ func TestQuotaAsAMeter(t *testing.T) {
 		t.Errorf("%v under way", q.out)
 	}
 	q.Return(now, 5, m, now, 0)
-	if q.out != 0 || q.level(now.Time()) != 5 {
+	if q.out != 0 || q.level(now) != 5 {
 		t.Errorf("%v under way", q.out)
 	}
 	q.Take(now, 2, false) // a settlement
-	if q.level(now.Time()) != 3 {
-		t.Errorf("%v left", q.level(now.Time()))
+	if q.level(now) != 3 {
+		t.Errorf("%v left", q.level(now))
 	}
 	q.ended(false, true, 1)
 	q.ended(false, false, 1) // refused: not counted
-	if q.level(now.Time()) != 2 {
-		t.Errorf("%v left", q.level(now.Time()))
+	if q.level(now) != 2 {
+		t.Errorf("%v left", q.level(now))
 	}
 	later := now.Add(30 * sec)
 	m = q.Take(later, 1, true)

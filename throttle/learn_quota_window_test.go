@@ -30,11 +30,11 @@ func TestQuotaResets(t *testing.T) {
 		{"where one asks", heardQuota(5, 10, 0, 0, func(q *quota) { q.asking = true }), time.Hour, false},
 		{"of a bucket without", heardQuota(5, 10, 0, 0, func(q *quota) { q.flows = true }), time.Hour, false},
 	} {
-		if got := test.q.isLater(at0(2*sec), at0(test.reset)); got != test.later {
+		if got := test.q.isLater(hourIn.Add(2*sec), hourIn.Add(test.reset)); got != test.later {
 			t.Errorf("%s: later %t", test.name, got)
 		}
 	}
-	if heardQuota(5, 10, 0, 0, nil).isLater(at0(coarse), at0(time.Hour)) {
+	if heardQuota(5, 10, 0, 0, nil).isLater(hourIn.Add(coarse), hourIn.Add(time.Hour)) {
 		t.Error("a reset that is first heard of just after what is left is no later window's")
 	}
 	for _, test := range []struct {
@@ -61,9 +61,9 @@ func TestQuotaResets(t *testing.T) {
 		{"but not in a short window", heardQuota(5, 10, 30*sec, shortWindow, func(q *quota) { q.means = headers.Next }), 31 * sec, true, 30 * sec, 1},
 		{"nor by an older answer", heardQuota(5, 10, 30*sec, time.Minute, func(q *quota) { q.means = headers.Next }), 31 * sec, false, 30 * sec, 0},
 	} {
-		test.q.keepReset(at0(test.reset), test.newer)
-		if !test.q.reset.Known || test.q.reset.Value != at0(test.want) || test.q.agree != test.agree {
-			t.Errorf("%s: %v, said %d times", test.name, test.q.reset.Value.Sub(at0(0)), test.q.agree)
+		test.q.keepReset(hourIn.Add(test.reset), test.newer)
+		if !test.q.reset.Known || test.q.reset.Value != hourIn.Add(test.want) || test.q.agree != test.agree {
+			t.Errorf("%s: %v, said %d times", test.name, test.q.reset.Value.Sub(hourIn), test.q.agree)
 		}
 	}
 }
@@ -90,20 +90,20 @@ func TestQuotaWithinAWindow(t *testing.T) {
 		{"its own cost explains it", sec, 4, 4, 1, false, false},
 	} {
 		q := newQuota()
-		q.hear(at0(0), at0(-sec), says(5, time.Minute), 1, false, false)
-		q.hear(at0(2*sec), at0(2*sec-test.sent), says(test.left, 58*sec), test.cost, test.refused, test.asked)
+		q.hear(hourIn, hourIn.Add(-sec), says(5, time.Minute), 1, false, false)
+		q.hear(hourIn.Add(2*sec), hourIn.Add(2*sec-test.sent), says(test.left, 58*sec), test.cost, test.refused, test.asked)
 		if q.left != test.want {
 			t.Errorf("%s: %v left, want %v", test.name, q.left, test.want)
 		}
 	}
 	q := newQuota()
-	q.hear(at0(0), at0(-sec), says(5, 30*sec), 1, false, false)
-	q.hear(at0(2*sec), at0(sec), says(8, 60*sec), 1, false, false) // the next window
-	if q.left != 8 || q.reset.Value != at0(62*sec) {
+	q.hear(hourIn, hourIn.Add(-sec), says(5, 30*sec), 1, false, false)
+	q.hear(hourIn.Add(2*sec), hourIn.Add(sec), says(8, 60*sec), 1, false, false) // the next window
+	if q.left != 8 || q.reset.Value != hourIn.Add(62*sec) {
 		t.Errorf("%v left until %v", q.left, q.reset.Value)
 	}
-	q.hear(at0(3*sec), at0(2500*time.Millisecond), headers.Limit{Reset: known(10 * sec), Source: "x"}, 1, false, false)
-	if q.left != 8 || q.reset.Value != at0(13*sec) {
+	q.hear(hourIn.Add(3*sec), hourIn.Add(2500*time.Millisecond), headers.Limit{Reset: known(10 * sec), Source: "x"}, 1, false, false)
+	if q.left != 8 || q.reset.Value != hourIn.Add(13*sec) {
 		t.Errorf("after a reset alone %v left until %v", q.left, q.reset.Value)
 	}
 }
@@ -112,16 +112,16 @@ func TestQuotaWithinAWindow(t *testing.T) {
 func TestQuotaWithoutResets(t *testing.T) {
 	q := newQuota()
 	only := func(left float64) headers.Limit { return headers.Limit{Remaining: known(left), Source: "x"} }
-	q.hear(at0(0), at0(-sec), only(5), 1, false, false)
-	q.hear(at0(2*sec), at0(sec), only(9), 1, false, false)
+	q.hear(hourIn, hourIn.Add(-sec), only(5), 1, false, false)
+	q.hear(hourIn.Add(2*sec), hourIn.Add(sec), only(9), 1, false, false)
 	if q.left != 9 {
 		t.Errorf("%v left, want the 9 that a newer answer says", q.left)
 	}
-	q.hear(at0(3*sec), at0(sec), only(7), 1, false, false)
+	q.hear(hourIn.Add(3*sec), hourIn.Add(sec), only(7), 1, false, false)
 	if q.left != 7 {
 		t.Errorf("%v left, want the 7 that an older answer says: it is less", q.left)
 	}
-	q.hear(at0(4*sec), at0(sec), only(8), 1, false, false)
+	q.hear(hourIn.Add(4*sec), hourIn.Add(sec), only(8), 1, false, false)
 	if q.left != 7 {
 		t.Errorf("%v left, want 7 still", q.left)
 	}
@@ -133,17 +133,17 @@ func TestQuotasAreBounded(t *testing.T) {
 	l := learning1()
 	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
 	for i := range maxQuotas {
-		q := l.quotaOf(at0(0), headers.Limit{Name: fmt.Sprint(i)}, k, nil)
-		q.heard, q.left, q.reset = at0(time.Duration(i)*sec), 0, known(at0(time.Hour))
+		q := l.quotaOf(hourIn, headers.Limit{Name: fmt.Sprint(i)}, k, nil)
+		q.heard, q.left, q.reset = hourIn.Add(time.Duration(i)*sec), 0, known(hourIn.Add(time.Hour))
 		l.bind(q, k, 1)
 	}
-	if l.quotaOf(at0(0), headers.Limit{Name: "more"}, k, nil) != nil || l.quotaOf(at0(0), headers.Limit{Name: "7"}, k, nil) != l.quotas[7] {
+	if l.quotaOf(hourIn, headers.Limit{Name: "more"}, k, nil) != nil || l.quotaOf(hourIn, headers.Limit{Name: "7"}, k, nil) != l.quotas[7] {
 		t.Error("one more than there is room for")
 	}
 	free, gone := l.quotas[9], l.quotas[4]
 	free.left, gone.reset.Known = 1, false
 	l.binds = false
-	if q := l.quotaOf(at0(0), headers.Limit{Name: "more"}, k, nil); q == nil || q.key.name != "more" || len(l.quotas) != maxQuotas || !l.binds || l.changes {
+	if q := l.quotaOf(hourIn, headers.Limit{Name: "more"}, k, nil); q == nil || q.key.name != "more" || len(l.quotas) != maxQuotas || !l.binds || l.changes {
 		t.Fatalf("%v of %d", q, len(l.quotas))
 	}
 	for _, q := range append(l.quotas, k.quotas...) {
@@ -161,7 +161,7 @@ func TestQuotasAreBounded(t *testing.T) {
 		t.Error("bound twice")
 	}
 	k.slow.now = 4
-	q := l.quotaOf(at0(0), headers.Limit{Name: "new"}, k, nil)
+	q := l.quotaOf(hourIn, headers.Limit{Name: "new"}, k, nil)
 	l.bind(q, k, 2)
 	if q.early != 6 || len(q.kinds) != 1 {
 		t.Errorf("%v units are missing of three others under way", q.early)
@@ -181,10 +181,10 @@ func TestQuotasAreForgotten(t *testing.T) {
 	}{{0, forgetAt, true}, {0, forgetAt + 1, false}, {time.Hour, 2 * time.Hour, true}, {time.Hour, 2*time.Hour + 1, false}, {sec, forgetAt, true}} {
 		l := learning1()
 		k := l.kindOf(kindKey{"GET", "x"}, hourIn)
-		q := l.quotaOf(at0(0), headers.Limit{Name: "a"}, k, nil)
-		q.heard, q.key.window = at0(0), test.window
+		q := l.quotaOf(hourIn, headers.Limit{Name: "a"}, k, nil)
+		q.heard, q.key.window = hourIn, test.window
 		l.bind(q, k, 1)
-		l.forget(at0(test.after), k)
+		l.forget(hourIn.Add(test.after), k)
 		if kept := len(k.quotas) == 1 && len(l.quotas) == 1; kept != test.kept {
 			t.Errorf("%+v: kept %t", test, kept)
 		}
@@ -197,7 +197,7 @@ func TestQuotasThatBindStay(t *testing.T) {
 	l := learning1()
 	l.quotas = []*quota{heardQuota(plentiful, 10, 0, 0, nil), heardQuota(1, 10, 30*sec, 0, nil)}
 	n := 0
-	l.restrictions(at0(0), func(c cause, _ time.Duration) {
+	l.restrictions(hourIn.Time(), func(c cause, _ time.Duration) {
 		if c.what == causeQuota {
 			n++
 		}
@@ -206,11 +206,11 @@ func TestQuotasThatBindStay(t *testing.T) {
 		t.Errorf("%d quotas restrict, want the one that does", n)
 	}
 	l.quotas = l.quotas[1:]
-	if !l.dropQuota(at0(0)) || len(l.quotas) != 0 {
+	if !l.dropQuota(hourIn) || len(l.quotas) != 0 {
 		t.Error("one with a unit left does not bind")
 	}
 	l.quotas = []*quota{heardQuota(0.9, 10, 30*sec, 0, nil)}
-	if l.dropQuota(at0(0)) {
+	if l.dropQuota(hourIn) {
 		t.Error("one that binds is dropped")
 	}
 }

@@ -103,8 +103,8 @@ func (l *learner) narrow(now time.Time, g *ticket, s headers.Signal) (narrow *qu
 		}
 		if s.RetryAfter.Known {
 			wait, _ := believe(hint{wait: s.RetryAfter.Value}, l.terms.maxPause)
-			if end := now.Add(wait); !q.reset.Known || q.reset.Value.Before(end) {
-				q.reset = headers.Opt[time.Time]{Value: end, Known: true}
+			if end := instantOf(now).Add(wait); !q.reset.Known || q.reset.Value < end {
+				q.reset = headers.Opt[instant]{Value: end, Known: true}
 			}
 		}
 		if q.reset.Known {
@@ -143,7 +143,7 @@ func (l *learner) hintOf(now time.Time, k *kind, s headers.Signal) (h hint, name
 		q := l.known(limit, k, nil)
 		explained = explained || q == nil || !q.belief.Vain()
 		reset := min(limit.Reset.Value, 400*24*time.Hour)
-		supported := q != nil && q.reset.Known && q.supported(now)
+		supported := q != nil && q.reset.Known && q.supported(instantOf(now))
 		if s.RetryAfter.Known {
 			h.supported = h.supported || supported && (reset-h.wait).Abs() <= 2*time.Second+h.wait/20
 			continue

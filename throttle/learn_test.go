@@ -160,8 +160,8 @@ func TestLateAnswersCannotRaiseAQuota(t *testing.T) {
 		var all []*flying
 		for step := range 4000 {
 			now = now.Add(time.Millisecond)
-			if q.heard.IsZero() && step > 0 || len(all) < 40 && q.At(now, 1) <= now {
-				if !q.heard.IsZero() || len(all) < 2 {
+			if q.heard == 0 && step > 0 || len(all) < 40 && q.At(now, 1) <= now {
+				if q.heard != 0 || len(all) < 2 {
 					f := &flying{sent: now, arrives: now.Add(time.Duration(1+r.IntN(30)) * time.Millisecond), m: q.Take(now, 1, true)}
 					f.answered = f.arrives.Add(time.Duration(1+r.IntN(60)) * time.Millisecond)
 					all = append(all, f)
@@ -180,7 +180,7 @@ func TestLateAnswersCannotRaiseAQuota(t *testing.T) {
 			for _, f := range all {
 				if f.answered <= now && !f.seen {
 					f.seen = true
-					q.hear(now.Time(), f.sent.Time(), stating(f.says, 20, time.Hour, headers.Boundary), 1, false, f.m != 0)
+					q.hear(now, f.sent, stating(f.says, 20, time.Hour, headers.Boundary), 1, false, f.m != 0)
 					q.Answered(now, 1, f.m, now)
 				}
 			}
@@ -196,19 +196,19 @@ func TestLateAnswersCannotRaiseAQuota(t *testing.T) {
 
 func TestQuotaWithoutResetGoesStale(t *testing.T) {
 	q := newQuota()
-	q.hear(at0(0), at0(-time.Second), headers.Limit{Remaining: known(0.0), Source: "x"}, 1, false, false)
-	if d := q.wait(at0(0), 1); d <= 0 {
+	q.hear(hourIn, hourIn.Add(-time.Second), headers.Limit{Remaining: known(0.0), Source: "x"}, 1, false, false)
+	if d := q.wait(hourIn, 1); d <= 0 {
 		t.Error("a spent quota lets one through at once")
 	}
-	if d := q.wait(at0(attribution.StaleAfter+time.Second), 1); d != 0 {
+	if d := q.wait(hourIn.Add(attribution.StaleAfter+time.Second), 1); d != 0 {
 		t.Errorf("wait %v for what was said a minute ago, want 0", d)
 	}
 }
 
 func TestQuotaAsksAfterItsReset(t *testing.T) {
 	q := newQuota()
-	q.hear(at0(0), at0(-time.Second), stating(0, 100, 30*time.Second, headers.Boundary), 1, false, false)
-	if d := q.wait(at0(0), 1); d != 30*time.Second {
+	q.hear(hourIn, hourIn.Add(-time.Second), stating(0, 100, 30*time.Second, headers.Boundary), 1, false, false)
+	if d := q.wait(hourIn, 1); d != 30*time.Second {
 		t.Errorf("wait %v, want 30s", d)
 	}
 	now := instant(0).Add(time.Hour + 30*time.Second)
@@ -219,22 +219,22 @@ func TestQuotaAsksAfterItsReset(t *testing.T) {
 	if m&markAsks == 0 || q.At(now, 1) != never {
 		t.Error("more than one request asks what there is")
 	}
-	q.hear(now.Time().Add(time.Second), now.Time(), stating(99, 100, 30*time.Second, headers.Boundary), 1, false, true)
+	q.hear(now.Add(time.Second), now, stating(99, 100, 30*time.Second, headers.Boundary), 1, false, true)
 	q.Answered(now, 1, m, now)
-	if got := q.level(now.Time()); got != 99 {
+	if got := q.level(now); got != 99 {
 		t.Errorf("%v left, want 99", got)
 	}
 }
 
 func TestQuotaFollowsAServerThatChangesIt(t *testing.T) {
 	q := newQuota()
-	q.hear(at0(0), at0(-1), stating(50, 100, time.Minute, headers.Boundary), 1, false, false)
-	q.hear(at0(time.Second), at0(500*time.Millisecond), stating(3, 10, 59*time.Second, headers.Boundary), 1, false, false)
-	if got := q.level(at0(time.Second)); got != 3 || q.size.Value != 10 {
+	q.hear(hourIn, hourIn.Add(-1), stating(50, 100, time.Minute, headers.Boundary), 1, false, false)
+	q.hear(hourIn.Add(time.Second), hourIn.Add(500*time.Millisecond), stating(3, 10, 59*time.Second, headers.Boundary), 1, false, false)
+	if got := q.level(hourIn.Add(time.Second)); got != 3 || q.size.Value != 10 {
 		t.Errorf("%v of %v left, want 3 of 10", got, q.size.Value)
 	}
-	q.hear(at0(2*time.Second), at0(1500*time.Millisecond), stating(900, 1000, 58*time.Second, headers.Boundary), 1, false, false)
-	if got := q.level(at0(2 * time.Second)); got != 900 {
+	q.hear(hourIn.Add(2*time.Second), hourIn.Add(1500*time.Millisecond), stating(900, 1000, 58*time.Second, headers.Boundary), 1, false, false)
+	if got := q.level(hourIn.Add(2 * time.Second)); got != 900 {
 		t.Errorf("%v left, want the 900 that a later answer states", got)
 	}
 }

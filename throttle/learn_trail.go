@@ -22,12 +22,12 @@ type trail struct {
 	spec   meter.Spec
 	spent  meter.Log // by when its answer came
 	out    int64     // not answered
-	shared time.Time // until then, somebody else does, or the window is not what was said
+	shared instant   // until then, somebody else does, or the window is not what was said
 }
 
 // trace keeps q's trail: it learns from an answer to a request of so many
 // units, which drew on q or went before q was known.
-func (q *quota) trace(now, sent time.Time, l headers.Limit, units float64, drew, refused bool) {
+func (q *quota) trace(now, sent instant, l headers.Limit, units float64, drew, refused bool) {
 	per := q.key.window
 	if !q.counted || q.shared.tally != nil || !q.size.Known || q.size.Value < 1 || per <= 0 || per > shortWindow {
 		q.trail = nil
@@ -40,11 +40,11 @@ func (q *quota) trace(now, sent time.Time, l headers.Limit, units float64, drew,
 	}
 	t.spec.Limit, t.spec.Per = int(min(q.size.Value, plentiful)), per+trailSlack
 	if !drew && !refused {
-		t.add(instantOf(now), int64(units))
+		t.add(now, int64(units))
 	}
 	left, ok := remaining(l)
 	if refused || ok && q.size.Value-left >= t.count(sent.Add(-per))+q.early+1 {
-		t.shared = later(t.shared, now.Add(aloneAfter*per))
+		t.shared = max(t.shared, now.Add(aloneAfter*per))
 	}
 }
 
@@ -57,10 +57,10 @@ func (t *trail) add(now instant, n int64) {
 }
 
 // count is the units on the trail after from, those under way included.
-func (t *trail) count(from time.Time) float64 {
-	n, i := t.out, instantOf(from)
+func (t *trail) count(from instant) float64 {
+	n := t.out
 	for _, s := range t.spent.Entries {
-		if s.At > i {
+		if s.At > from {
 			n += s.N
 		}
 	}
@@ -69,8 +69,8 @@ func (t *trail) count(from time.Time) float64 {
 
 // wait is how long cost units of a quota of that size and window have to wait;
 // forever if the trail does not tell. early are units that it misses.
-func (t *trail) wait(now time.Time, size, cost, early float64, per time.Duration) time.Duration {
-	if t == nil || now.Before(t.shared) {
+func (t *trail) wait(now instant, size, cost, early float64, per time.Duration) time.Duration {
+	if t == nil || now < t.shared {
 		return forever
 	}
 	need := t.count(now.Add(-per)) + early + cost - size
@@ -78,11 +78,11 @@ func (t *trail) wait(now time.Time, size, cost, early float64, per time.Duration
 		return 0
 	}
 	for _, s := range t.spent.Entries {
-		if s.At.Add(per) <= instantOf(now) {
+		if s.At.Add(per) <= now {
 			continue
 		}
 		if need -= float64(s.N); need <= 0 {
-			return s.At.Add(per).Until(instantOf(now))
+			return s.At.Add(per).Until(now)
 		}
 	}
 	return forever
@@ -90,7 +90,7 @@ func (t *trail) wait(now time.Time, size, cost, early float64, per time.Duration
 
 // trailed is how long cost units have to wait by q's trail, within what the
 // stated reset may be rounded by; forever if it does not tell.
-func (q *quota) trailed(now time.Time, cost float64) time.Duration {
+func (q *quota) trailed(now instant, cost float64) time.Duration {
 	d := q.trail.wait(now, q.sizeOr(0), cost, q.early, q.key.window)
 	if d != forever && q.reset.Known {
 		d = max(d, q.reset.Value.Add(-coarse).Sub(now))
@@ -101,15 +101,15 @@ func (q *quota) trailed(now time.Time, cost float64) time.Duration {
 // explained reports that the trail explains why an answer to a request sent at
 // sent says that left units are left, though fewer were thought to be: some
 // have left the window. A bucket has more of them.
-func (q *quota) explained(now, sent time.Time, left, cost float64) bool {
+func (q *quota) explained(now, sent instant, left, cost float64) bool {
 	t := q.trail
 	if t == nil {
 		return false
 	}
-	from := instantOf(now.Add(2*now.Sub(sent) + q.key.window/32 - q.key.window))
+	from := now.Add(2*now.Sub(sent) + q.key.window/32 - q.key.window)
 	sure := cost // counted for certain when the answer was given
 	for _, s := range t.spent.Entries {
-		if s.At > from && s.At <= instantOf(sent) {
+		if s.At > from && s.At <= sent {
 			sure += float64(s.N)
 		}
 	}
@@ -118,7 +118,7 @@ func (q *quota) explained(now, sent time.Time, left, cost float64) bool {
 
 // sparing is how long a request waits in a window that is tested: the last few
 // units of it are spent one after the other, to see whether others flow in.
-func (q *quota) sparing(now time.Time) time.Duration {
+func (q *quota) sparing(now instant) time.Duration {
 	size := q.size.Value
 	gap := 0.8 / size
 	if size >= 4*keptUnits {
@@ -130,4 +130,9 @@ func (q *quota) sparing(now time.Time) time.Duration {
 	return max(0, q.lastSent.Add(time.Duration(gap*float64(q.key.window))).Sub(now))
 }
 
-func instantOf(t time.Time) instant { return instant(t.Sub(time.Time{})) }
+// instantOf is the instant that t was made of. Sub would take three times as long,
+// as it looks whether the difference is too large.
+func instantOf(t time.Time) instant {
+	const zero = 62135596800 // seconds from the zero time to 1970
+	return instant((t.Unix()+zero)*int64(time.Second)) + instant(t.Nanosecond())
+}

@@ -12,7 +12,7 @@ import (
 func TestTrailKnowsOthersForSomeWindows(t *testing.T) {
 	const per = time.Second
 	q := &quota{counted: true, size: known(20.0), key: quotaKey{window: per}}
-	now := at0(time.Minute)
+	now := hourIn.Add(time.Minute)
 	hear := func(left float64, refused bool) {
 		sent := now.Add(-20 * time.Millisecond)
 		q.trace(now, sent, headers.Limit{Remaining: known(left)}, 1, false, refused)
@@ -49,21 +49,21 @@ func TestTrailsOfShortWindows(t *testing.T) {
 		"of less":     {heardQuota(8, 0.5, sec, sec, nil), false},
 		"of one":      {heardQuota(1, 1, sec, sec, nil), true},
 	} {
-		if test.q.trace(at0(sec), at0(0), limit, 1, true, false); (test.q.trail != nil) != test.kept {
+		if test.q.trace(hourIn.Add(sec), hourIn, limit, 1, true, false); (test.q.trail != nil) != test.kept {
 			t.Errorf("%s: kept %t", name, !test.kept)
 		}
 	}
 	q := heardQuota(8, 10, 2*sec, 2*sec, nil)
-	if d := q.trail.wait(at0(0), 10, 1, 0, 2*sec); d != forever {
+	if d := q.trail.wait(hourIn, 10, 1, 0, 2*sec); d != forever {
 		t.Errorf("none: %v", d)
 	}
 	for i := range 4 {
-		q.trace(at0(time.Duration(i)*sec/4), at0(0), headers.Limit{Remaining: known(9 - float64(i))}, 1, false, false)
+		q.trace(hourIn.Add(time.Duration(i)*sec/4), hourIn, headers.Limit{Remaining: known(9 - float64(i))}, 1, false, false)
 	}
-	if n := q.trail.count(at0(-1)); n != 4 {
+	if n := q.trail.count(hourIn.Add(-1)); n != 4 {
 		t.Errorf("%v units on the trail", n)
 	}
-	if n := q.trail.count(at0(sec / 4)); n != 2 {
+	if n := q.trail.count(hourIn.Add(sec / 4)); n != 2 {
 		t.Errorf("%v units after the second", n)
 	}
 	for _, test := range []struct {
@@ -71,22 +71,22 @@ func TestTrailsOfShortWindows(t *testing.T) {
 		cost float64
 		want time.Duration
 	}{{sec, 6, 0}, {sec, 7, sec}, {sec, 8, 5 * sec / 4}, {2 * sec, 7, 0}, {2 * sec, 8, sec / 4}, {sec, 11, forever}} {
-		if got := q.trail.wait(at0(test.at), 10, test.cost, 0, 2*sec); got != test.want {
+		if got := q.trail.wait(hourIn.Add(test.at), 10, test.cost, 0, 2*sec); got != test.want {
 			t.Errorf("%v units at %v: %v, want %v", test.cost, test.at, got, test.want)
 		}
 	}
-	if got := q.trail.wait(at0(sec), 10, 5, 2, 2*sec); got != sec {
+	if got := q.trail.wait(hourIn.Add(sec), 10, 5, 2, 2*sec); got != sec {
 		t.Errorf("with two that it misses: %v", got)
 	}
-	q.trace(at0(sec), at0(0), headers.Limit{Remaining: known(2.0)}, 1, true, false) // others spend of it
-	if got := q.trail.wait(at0(sec), 10, 1, 0, 2*sec); got != forever {
+	q.trace(hourIn.Add(sec), hourIn, headers.Limit{Remaining: known(2.0)}, 1, true, false) // others spend of it
+	if got := q.trail.wait(hourIn.Add(sec), 10, 1, 0, 2*sec); got != forever {
 		t.Errorf("while others spend of it: %v", got)
 	}
-	if got := q.trail.wait(at0(9*sec), 10, 1, 0, 2*sec); got != 0 {
+	if got := q.trail.wait(hourIn.Add(9*sec), 10, 1, 0, 2*sec); got != 0 {
 		t.Errorf("four windows later: %v", got)
 	}
-	q.trace(at0(4*sec), at0(0), headers.Limit{}, 1, true, true)
-	if q.trail.shared != at0(12*sec) {
-		t.Errorf("after a refusal it is not believed until %v", q.trail.shared.Sub(at0(0)))
+	q.trace(hourIn.Add(4*sec), hourIn, headers.Limit{}, 1, true, true)
+	if q.trail.shared != hourIn.Add(12*sec) {
+		t.Errorf("after a refusal it is not believed until %v", q.trail.shared.Sub(hourIn))
 	}
 }

@@ -62,7 +62,7 @@ func (c cause) in(now time.Time, l *learner) string {
 		}
 		return c.found.words()
 	case causeQuota:
-		return c.quota.told(now, l.terms.zero)
+		return c.quota.told(instantOf(now), l.terms.zero)
 	case causeFlight:
 		if n := c.kind.slow.allowed(); n > 0 && (l.host.slow.free || n <= l.host.slow.allowed()) {
 			return fmt.Sprintf("at most %d at a time for %s, shown by its answers", n, c.kind.key)
@@ -113,7 +113,7 @@ func (h *hold) after() string {
 	return fmt.Sprintf(" after %d refusals in a row", h.strikes+1)
 }
 
-func (q *quota) told(now, zero time.Time) string {
+func (q *quota) told(now instant, zero time.Time) string {
 	if q.asking {
 		return "one request asks what is left" + q.called() + ", after the reset said by " + fieldName(q.source)
 	}
@@ -126,7 +126,7 @@ func (q *quota) told(now, zero time.Time) string {
 	}
 	s += " left" + q.called()
 	if q.reset.Known {
-		s += " until " + clock(now, zero, q.reset.Value)
+		s += " until " + clock(now.Time(), zero, q.reset.Value.Time())
 	} else if r := q.rate(); q.flows && r > 0 {
 		s += ", " + amount(r) + " more per second"
 	}
@@ -205,7 +205,7 @@ func (l *learner) restrictions(now time.Time, add func(c cause, d time.Duration)
 		}
 	})
 	for _, q := range l.quotas {
-		if d := q.wait(now, 1); q.left < plentiful && !q.ignored {
+		if d := q.wait(instantOf(now), 1); q.left < plentiful && !q.ignored {
 			add(cause{what: causeQuota, quota: q}, d)
 		}
 	}

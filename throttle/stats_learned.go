@@ -82,7 +82,7 @@ func (c cause) limit(now time.Time, l *learner) LearnedLimit {
 			x.Route = c.kind.key.String()
 		}
 	case causeQuota:
-		c.quota.limit(now, &x)
+		c.quota.limit(instantOf(now), &x)
 		if kinds := c.quota.kinds; len(kinds) == 1 && len(l.kinds) > 1 {
 			x.Route = kinds[0].key.String()
 		}
@@ -96,7 +96,7 @@ func (c cause) limit(now time.Time, l *learner) LearnedLimit {
 }
 
 // limit fills in what q is.
-func (q *quota) limit(now time.Time, x *LearnedLimit) {
+func (q *quota) limit(now instant, x *LearnedLimit) {
 	x.Kind, x.Unit, x.Source = LearnedQuota, unitName(q.key.unit), "said by "+fieldName(q.source)
 	x.Limit, x.Per = figure(q.sizeOr(0)), q.key.window
 	if q.asking {
@@ -105,7 +105,7 @@ func (q *quota) limit(now time.Time, x *LearnedLimit) {
 	}
 	x.Left = figure(q.level(now))
 	if q.reset.Known {
-		x.Until = onWall(q.terms.zero, q.reset.Value)
+		x.Until = onWall(q.terms.zero, q.reset.Value.Time())
 	}
 }
 

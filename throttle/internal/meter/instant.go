@@ -26,6 +26,9 @@ func (t Instant) Add(d time.Duration) Instant {
 	return Never
 }
 
+// Sub is the time from u to t, which both are moments.
+func (t Instant) Sub(u Instant) time.Duration { return time.Duration(t - u) }
+
 // Until is the time from now to t, never negative; Unknown if t is Never.
 func (t Instant) Until(now Instant) time.Duration {
 	switch {
