@@ -79,6 +79,32 @@ func TestMemoryRecalls(t *testing.T) {
 	}
 }
 
+// An answer of a known layout makes no memory.
+func TestMemoryRecallsWithoutAllocations(t *testing.T) {
+	var m Memory
+	resp := response(200, fuzzHeader("Date:Thu, 15 Jan 2026 12:00:00 GMT\nX-Ratelimit-Limit:5000\nX-Ratelimit-Remaining:17\nX-Ratelimit-Reset:1768480000"))
+	m.Parse(resp, noon)
+	if n := testing.AllocsPerRun(100, func() { m.Recall(resp).Done() }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// A reset that is an instant is reckoned from the date of its own answer, also after
+// one of that date that could not be read to its end.
+func TestMemoryReckonsResetsFromTheirDate(t *testing.T) {
+	answer := func(second, remaining string) *http.Response {
+		return response(200, fuzzHeader("Date:Thu, 15 Jan 2026 12:00:"+second+" GMT\nA-Ratelimit-Remaining:"+remaining+"\nA-Ratelimit-Reset:1768480000"))
+	}
+	var m Memory
+	m.Parse(answer("00", "9"), noon)
+	for _, tt := range []struct{ second, remaining string }{{"00", "9"}, {"01", "8"}, {"02", "none"}, {"02", "7"}, {"02", "6"}, {"00", "5"}} {
+		resp := answer(tt.second, tt.remaining)
+		if got, ok := recalled(&m, resp); ok != (tt.remaining != "none") || ok && !reflect.DeepEqual(got, Parse(resp, noon)) {
+			t.Errorf("%v: recalled %v, %v, want %v", tt, got, ok, Parse(resp, noon))
+		}
+	}
+}
+
 // What only Parse can tell is not recalled: other headers than before, other texts,
 // refusals, answers out of a cache.
 func TestMemoryIsAskedNothingNew(t *testing.T) {

@@ -152,24 +152,19 @@ func (f *layout) collect(values *[maxSlots]string, h http.Header) (date string, 
 		if len(lines) == 0 {
 			continue
 		}
-		switch as := f.as(name); as {
-		case asAside:
-		case asDate:
-			date = lines[0]
-		case asAge:
-			if lines[0] != "0" {
-				return "", false
-			}
-		case asStrange:
-			if !aside(name) {
-				return "", false
-			}
-		default:
+		as := f.as(name)
+		switch {
+		case as >= 0:
 			if len(lines) != 1 {
 				return "", false
 			}
 			values[as] = lines[0]
 			n++
+		case as == asAside:
+		case as == asDate:
+			date = lines[0]
+		case as == asAge && lines[0] != "0", as == asStrange && !aside(name):
+			return "", false
 		}
 	}
 	return date, n == len(f.slots)

@@ -134,7 +134,7 @@ func (q *quota) blind() bool {
 }
 
 // share takes in the count when the request was booked whose answer was heard now.
-func (q *quota) share(now, sent instant, l headers.Limit, booked *fleet.Grant) {
+func (q *quota) share(now, sent instant, l *headers.Limit, booked *fleet.Grant) {
 	t, s := q.tallied(), &q.shared
 	n, known := booked.Counts(t)
 	switch {

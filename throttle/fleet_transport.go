@@ -172,7 +172,7 @@ func (p *passage) believed(l headers.Limit) time.Duration {
 		return store.MaxHorizon
 	}
 	p.kind.learner.hearFrom(p.kind.whereOf(p.r))
-	q := p.kind.learner.known(l, p.kind, nil)
+	q := p.kind.learner.known(&l, p.kind, nil)
 	switch {
 	case q != nil && (q.ignored || q.shared.based): // all count it, and ask when it comes back
 		return 0

@@ -9,7 +9,7 @@ import (
 
 // hear learns from an answer that mentions q: to a request sent at sent, of
 // cost units, refused or not, asked for being the one that asked.
-func (q *quota) hear(now, sent instant, l headers.Limit, cost float64, refused, asked bool) {
+func (q *quota) hear(now, sent instant, l *headers.Limit, cost float64, refused, asked bool) {
 	q.roll(now)
 	first := q.heard == 0
 	q.heard = now
@@ -68,7 +68,7 @@ func finer(reset, after headers.Opt[time.Duration]) headers.Opt[time.Duration] {
 }
 
 // note takes down what the server says about the limit itself.
-func (q *quota) note(l headers.Limit) {
+func (q *quota) note(l *headers.Limit) {
 	if l.Quota.Known && l.Quota.Value > 0 {
 		q.size = l.Quota
 	}
@@ -92,7 +92,7 @@ func (q *quota) note(l headers.Limit) {
 }
 
 // remaining is what an answer says is left.
-func remaining(l headers.Limit) (float64, bool) {
+func remaining(l *headers.Limit) (float64, bool) {
 	switch {
 	case l.Remaining.Known:
 		return l.Remaining.Value, true
@@ -104,7 +104,7 @@ func remaining(l headers.Limit) (float64, bool) {
 
 // resetAt is when the window ends, as an answer says. One that says "now" and leaves
 // something means that nobody has to wait: it says nothing of the window.
-func (q *quota) resetAt(now instant, l headers.Limit) (instant, bool) {
+func (q *quota) resetAt(now instant, l *headers.Limit) (instant, bool) {
 	if left, ok := remaining(l); !l.Reset.Known || l.Reset.Value <= 0 && ok && left >= 1 {
 		return 0, false
 	}
@@ -227,7 +227,7 @@ func (q *quota) window(now, sent instant, left, cost float64, refused bool, rese
 }
 
 // weigh takes an answer for or against the word of q, before it is learned from.
-func (q *quota) weigh(now instant, l headers.Limit, cost float64, refused, asked bool) {
+func (q *quota) weigh(now instant, l *headers.Limit, cost float64, refused, asked bool) {
 	left, ok := remaining(l)
 	if !ok {
 		return
@@ -256,7 +256,7 @@ func (q *quota) sizeOr(otherwise float64) float64 {
 
 // exhausted reports that a refusal was this quota's doing, as far as the
 // answer tells.
-func exhausted(l headers.Limit) bool {
+func exhausted(l *headers.Limit) bool {
 	if left, ok := remaining(l); ok {
 		return left <= 0
 	}

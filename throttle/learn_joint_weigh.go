@@ -73,7 +73,8 @@ func (m *learned) settle(now instant, l *learner) {
 
 // compare weighs what is left for a stranger against what was for those known to l.
 func (j *joint) compare(now, sent instant, l *learner, limits []headers.Limit) {
-	for _, limit := range limits {
+	for i := range limits {
+		limit := &limits[i]
 		left, ok := remaining(limit)
 		if !ok || !limit.Quota.Known || unitName(limit.Unit) != requests {
 			continue

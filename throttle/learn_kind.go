@@ -58,7 +58,7 @@ func unitsOf(c Cost, unit string) (float64, bool) {
 	return float64(n), ok
 }
 
-func keyOf(l headers.Limit) quotaKey {
+func keyOf(l *headers.Limit) quotaKey {
 	return quotaKey{l.Name, l.Unit, l.Partition, l.Window.Value}
 }
 
@@ -68,9 +68,12 @@ func (l *learner) hear(now instant, g *ticket, s headers.Signal, refused bool) (
 	k := g.kind
 	var heard [maxQuotas]*quota
 	n := 0
-	for _, limit := range s.Limits {
-		if !refused {
-			limit.Reset = finer(limit.Reset, s.RetryAfter)
+	for i := range s.Limits {
+		limit := &s.Limits[i]
+		if !refused && s.RetryAfter.Known {
+			exact := *limit
+			exact.Reset = finer(limit.Reset, s.RetryAfter)
+			limit = &exact
 		}
 		q, isNews := l.hearLimit(now, g, limit, refused, heard[:n])
 		if isNews {
@@ -94,7 +97,7 @@ func (l *learner) hear(now instant, g *ticket, s headers.Signal, refused bool) (
 
 // hearLimit gives one limit of an answer to its account, which it returns, nil if
 // there is none. said are those of the answer that were heard before.
-func (l *learner) hearLimit(now instant, g *ticket, limit headers.Limit, refused bool, said []*quota) (q *quota, news bool) {
+func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refused bool, said []*quota) (q *quota, news bool) {
 	k := g.kind
 	if _, ok := remaining(limit); !ok && (!limit.Reset.Known || l.known(limit, k, said) == nil) {
 		return nil, false // what does not say how much is left says nothing about now
@@ -135,7 +138,7 @@ func (l *learner) hearLimit(now instant, g *ticket, limit headers.Limit, refused
 // or nil. Limits of one name, or without any, are one limit if they are of one
 // size, or bind one kind; those of one answer, of which said are heard already,
 // are several.
-func (l *learner) known(limit headers.Limit, k *kind, said []*quota) (known *quota) {
+func (l *learner) known(limit *headers.Limit, k *kind, said []*quota) (known *quota) {
 	key, best := keyOf(limit), 0
 	for _, q := range l.quotas {
 		if q.id != key || slices.Contains(said, q) {
@@ -163,7 +166,7 @@ func (l *learner) known(limit headers.Limit, k *kind, said []*quota) (known *quo
 
 // parted reports whether a limit that a request of kind k came back with has
 // another account for other kinds.
-func (l *learner) parted(limit headers.Limit, k *kind) bool {
+func (l *learner) parted(limit *headers.Limit, k *kind) bool {
 	key := keyOf(limit)
 	return slices.ContainsFunc(l.quotas, func(q *quota) bool {
 		return q.id == key && len(q.kinds) > 0 && !slices.Contains(q.kinds, k)
@@ -171,7 +174,7 @@ func (l *learner) parted(limit headers.Limit, k *kind) bool {
 }
 
 // quotaOf is known, of a new account if there is room for one.
-func (l *learner) quotaOf(now instant, limit headers.Limit, k *kind, said []*quota) *quota {
+func (l *learner) quotaOf(now instant, limit *headers.Limit, k *kind, said []*quota) *quota {
 	key := keyOf(limit)
 	if q := l.known(limit, k, said); q != nil {
 		return q

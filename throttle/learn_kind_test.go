@@ -124,7 +124,7 @@ func TestHints(t *testing.T) {
 		}
 	}
 	l := learning1()
-	q := l.quotaOf(hourIn, limit("", 0, 30*sec), nil, nil)
+	q := l.quotaOf(hourIn, ref(limit("", 0, 30*sec)), nil, nil)
 	for agree, want := range map[int]bool{1: false, 2: true} {
 		q.agree, q.reset = agree, known(hourIn.Add(30*sec))
 		for wait, near := range map[time.Duration]bool{0: true, 30 * sec: true, 26600 * time.Millisecond: false, 26700 * time.Millisecond: true, 33500 * time.Millisecond: true, 33700 * time.Millisecond: false} {
@@ -166,7 +166,7 @@ func TestConcurrencyOrRate(t *testing.T) {
 			g.permit = &placed{Permit: queue.Permit{Needs: []queue.Need{{Account: &k.account, N: 1, Token: markLone}}}}
 		}
 		if test.stated {
-			l.bind(l.quotaOf(hourIn, headers.Limit{}, k, nil), k, 1)
+			l.bind(l.quotaOf(hourIn, &headers.Limit{}, k, nil), k, 1)
 		}
 		if got := l.concurrency(g, test.s); got != test.want {
 			t.Errorf("%s: %t", test.name, got)

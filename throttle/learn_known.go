@@ -158,7 +158,7 @@ func (l *learner) recallQuota(now time.Time, k *kind, x *KnownLimit, until time.
 		return
 	}
 	known := func(v float64) headers.Opt[float64] { return headers.Opt[float64]{Value: v, Known: true} }
-	limit := headers.Limit{
+	limit := &headers.Limit{
 		Name: x.Name, Unit: x.Unit, Partition: x.Part, Source: x.Source, Quota: known(x.Limit), Remaining: known(x.Left),
 		Window: headers.Opt[time.Duration]{Value: x.Per, Known: x.Per > 0},
 		Reset:  headers.Opt[time.Duration]{Value: until.Sub(now), Known: true},

@@ -76,7 +76,7 @@ func (q *quota) mayAsk(now instant, w attribution.Where, n float64) bool {
 // not be of q: w was not seen with q, which had nothing left, and yet it was
 // served, with as much left as of a count of its own. Or the sizes differ. d is how
 // finely q's own requests are told apart then.
-func (q *quota) apart(sent instant, w attribution.Where, l headers.Limit, cost float64, refused bool) (d attribution.Depth, apart bool) {
+func (q *quota) apart(sent instant, w attribution.Where, l *headers.Limit, cost float64, refused bool) (d attribution.Depth, apart bool) {
 	d, strange := q.sharing.Strange(w)
 	if !strange {
 		return 0, false

@@ -69,13 +69,13 @@ func TestQuotaAsks(t *testing.T) {
 		{"another one's answer", 3, false, false, 0, true, 0},
 	} {
 		q := heardQuota(10, 10, 0, 0, func(q *quota) { q.asking, q.rolled = true, hourIn })
-		q.hear(hourIn.Add(sec), hourIn.Add(sec/2), headers.Limit{Remaining: known(test.left), Reset: known(30 * sec)}, 1, test.refused, test.asked)
+		q.hear(hourIn.Add(sec), hourIn.Add(sec/2), &headers.Limit{Remaining: known(test.left), Reset: known(30 * sec)}, 1, test.refused, test.asked)
 		if q.slides != test.slides || q.asking != test.asking || q.slack != test.slack {
 			t.Errorf("%s: %+v", test.name, q)
 		}
 	}
 	q := heardQuota(10, 10, 0, 0, func(q *quota) { q.asking = true })
-	q.hear(hourIn.Add(sec), hourIn.Add(sec/2), headers.Limit{Remaining: known(0.0)}, 1, true, true)
+	q.hear(hourIn.Add(sec), hourIn.Add(sec/2), &headers.Limit{Remaining: known(0.0)}, 1, true, true)
 	if q.slack != 0 {
 		t.Errorf("no reset was too early: %v", q.slack)
 	}
@@ -182,11 +182,11 @@ func TestQuotasAtTheirBounds(t *testing.T) {
 		t.Error("nothing is left on the trail, and yet nobody may ask")
 	}
 	q = heardQuota(9, 10, sec, sec, nil)
-	if q.trace(hourIn, hourIn, headers.Limit{Remaining: known(9.0)}, 1, true, false); q.trail.shared != hourIn.Add(aloneAfter*sec) {
+	if q.trace(hourIn, hourIn, &headers.Limit{Remaining: known(9.0)}, 1, true, false); q.trail.shared != hourIn.Add(aloneAfter*sec) {
 		t.Errorf("somebody spent one: shared until %v", q.trail.shared)
 	}
 	q = heardQuota(5, 10, 30*sec, 0, nil)
-	if q.hear(hourIn.Add(sec), hourIn.Add(sec), headers.Limit{Remaining: known(6.0)}, 1, false, false); q.left != 5 {
+	if q.hear(hourIn.Add(sec), hourIn.Add(sec), &headers.Limit{Remaining: known(6.0)}, 1, false, false); q.left != 5 {
 		t.Errorf("%v left: without a reset it is the same window", q.left)
 	}
 	for window, rises := range map[time.Duration]int{shortWindow: 1, shortWindow + 1: 0} {
@@ -211,7 +211,7 @@ func TestQuotasAtTheirBounds(t *testing.T) {
 		t.Error("a bucket goes on by its rate")
 	}
 	q = heardQuota(0, 10, 0, 0, nil)
-	if q.note(headers.Limit{Reset: known(10 * sec), ResetMeans: headers.Full}); q.refill != 0 {
+	if q.note(&headers.Limit{Reset: known(10 * sec), ResetMeans: headers.Full}); q.refill != 0 {
 		t.Errorf("nothing was said of what is left: %v/s", q.refill)
 	}
 	for rigid, want := range map[int]int{3: 2, 1: 0, 0: 0} {

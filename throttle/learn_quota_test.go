@@ -117,10 +117,10 @@ func TestWhatAnAnswerSaysIsLeft(t *testing.T) {
 		{headers.Limit{UsedRatio: known(0.99)}, 0, false, false},
 		{headers.Limit{}, 0, false, false},
 	} {
-		if left, ok := remaining(test.l); left != test.left || ok != test.ok {
+		if left, ok := remaining(&test.l); left != test.left || ok != test.ok {
 			t.Errorf("%+v: %v, %t", test.l, left, ok)
 		}
-		if got := exhausted(test.l); got != test.out {
+		if got := exhausted(&test.l); got != test.out {
 			t.Errorf("%+v: exhausted %t", test.l, got)
 		}
 	}
@@ -155,7 +155,7 @@ func TestQuotaNotes(t *testing.T) {
 		{"faster than was seen", heardQuota(4, 10, 0, 0, func(q *quota) { q.refill, q.flows = 1, true }), headers.Limit{Remaining: known(4.0), Reset: known(3 * sec), ResetMeans: full}, 10, 0, 2, true},
 	} {
 		q := test.q
-		q.note(test.l)
+		q.note(&test.l)
 		if q.size.Value != test.size || q.key.window != test.window || q.refill != test.refill || q.flows != test.flows {
 			t.Errorf("%s: size %v, window %v, refill %v, flows %t", test.name, q.size, q.key.window, q.refill, q.flows)
 		}
@@ -163,11 +163,11 @@ func TestQuotaNotes(t *testing.T) {
 	q := newQuota()
 	q.slack = sec
 	for stated, want := range map[time.Duration]time.Duration{0: sec, sec: 2 * sec, 9999 * 24 * time.Hour: 400*24*time.Hour + sec} {
-		if at, ok := q.resetAt(hourIn, headers.Limit{Reset: known(stated)}); !ok || at != hourIn.Add(want) {
+		if at, ok := q.resetAt(hourIn, &headers.Limit{Reset: known(stated)}); !ok || at != hourIn.Add(want) {
 			t.Errorf("a reset in %v: %v, %t", stated, at, ok)
 		}
 	}
-	if _, ok := q.resetAt(hourIn, headers.Limit{}); ok {
+	if _, ok := q.resetAt(hourIn, &headers.Limit{}); ok {
 		t.Error("a reset that nobody stated")
 	}
 }

@@ -90,19 +90,19 @@ func TestQuotaWithinAWindow(t *testing.T) {
 		{"its own cost explains it", sec, 4, 4, 1, false, false},
 	} {
 		q := newQuota()
-		q.hear(hourIn, hourIn.Add(-sec), says(5, time.Minute), 1, false, false)
-		q.hear(hourIn.Add(2*sec), hourIn.Add(2*sec-test.sent), says(test.left, 58*sec), test.cost, test.refused, test.asked)
+		q.hear(hourIn, hourIn.Add(-sec), ref(says(5, time.Minute)), 1, false, false)
+		q.hear(hourIn.Add(2*sec), hourIn.Add(2*sec-test.sent), ref(says(test.left, 58*sec)), test.cost, test.refused, test.asked)
 		if q.left != test.want {
 			t.Errorf("%s: %v left, want %v", test.name, q.left, test.want)
 		}
 	}
 	q := newQuota()
-	q.hear(hourIn, hourIn.Add(-sec), says(5, 30*sec), 1, false, false)
-	q.hear(hourIn.Add(2*sec), hourIn.Add(sec), says(8, 60*sec), 1, false, false) // the next window
+	q.hear(hourIn, hourIn.Add(-sec), ref(says(5, 30*sec)), 1, false, false)
+	q.hear(hourIn.Add(2*sec), hourIn.Add(sec), ref(says(8, 60*sec)), 1, false, false) // the next window
 	if q.left != 8 || q.reset.Value != hourIn.Add(62*sec) {
 		t.Errorf("%v left until %v", q.left, q.reset.Value)
 	}
-	q.hear(hourIn.Add(3*sec), hourIn.Add(2500*time.Millisecond), headers.Limit{Reset: known(10 * sec), Source: "x"}, 1, false, false)
+	q.hear(hourIn.Add(3*sec), hourIn.Add(2500*time.Millisecond), &headers.Limit{Reset: known(10 * sec), Source: "x"}, 1, false, false)
 	if q.left != 8 || q.reset.Value != hourIn.Add(13*sec) {
 		t.Errorf("after a reset alone %v left until %v", q.left, q.reset.Value)
 	}
@@ -112,16 +112,16 @@ func TestQuotaWithinAWindow(t *testing.T) {
 func TestQuotaWithoutResets(t *testing.T) {
 	q := newQuota()
 	only := func(left float64) headers.Limit { return headers.Limit{Remaining: known(left), Source: "x"} }
-	q.hear(hourIn, hourIn.Add(-sec), only(5), 1, false, false)
-	q.hear(hourIn.Add(2*sec), hourIn.Add(sec), only(9), 1, false, false)
+	q.hear(hourIn, hourIn.Add(-sec), ref(only(5)), 1, false, false)
+	q.hear(hourIn.Add(2*sec), hourIn.Add(sec), ref(only(9)), 1, false, false)
 	if q.left != 9 {
 		t.Errorf("%v left, want the 9 that a newer answer says", q.left)
 	}
-	q.hear(hourIn.Add(3*sec), hourIn.Add(sec), only(7), 1, false, false)
+	q.hear(hourIn.Add(3*sec), hourIn.Add(sec), ref(only(7)), 1, false, false)
 	if q.left != 7 {
 		t.Errorf("%v left, want the 7 that an older answer says: it is less", q.left)
 	}
-	q.hear(hourIn.Add(4*sec), hourIn.Add(sec), only(8), 1, false, false)
+	q.hear(hourIn.Add(4*sec), hourIn.Add(sec), ref(only(8)), 1, false, false)
 	if q.left != 7 {
 		t.Errorf("%v left, want 7 still", q.left)
 	}
@@ -133,17 +133,17 @@ func TestQuotasAreBounded(t *testing.T) {
 	l := learning1()
 	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
 	for i := range maxQuotas {
-		q := l.quotaOf(hourIn, headers.Limit{Name: fmt.Sprint(i)}, k, nil)
+		q := l.quotaOf(hourIn, &headers.Limit{Name: fmt.Sprint(i)}, k, nil)
 		q.heard, q.left, q.reset = hourIn.Add(time.Duration(i)*sec), 0, known(hourIn.Add(time.Hour))
 		l.bind(q, k, 1)
 	}
-	if l.quotaOf(hourIn, headers.Limit{Name: "more"}, k, nil) != nil || l.quotaOf(hourIn, headers.Limit{Name: "7"}, k, nil) != l.quotas[7] {
+	if l.quotaOf(hourIn, &headers.Limit{Name: "more"}, k, nil) != nil || l.quotaOf(hourIn, &headers.Limit{Name: "7"}, k, nil) != l.quotas[7] {
 		t.Error("one more than there is room for")
 	}
 	free, gone := l.quotas[9], l.quotas[4]
 	free.left, gone.reset.Known = 1, false
 	l.binds = false
-	if q := l.quotaOf(hourIn, headers.Limit{Name: "more"}, k, nil); q == nil || q.key.name != "more" || len(l.quotas) != maxQuotas || !l.binds || l.changes {
+	if q := l.quotaOf(hourIn, &headers.Limit{Name: "more"}, k, nil); q == nil || q.key.name != "more" || len(l.quotas) != maxQuotas || !l.binds || l.changes {
 		t.Fatalf("%v of %d", q, len(l.quotas))
 	}
 	for _, q := range append(l.quotas, k.quotas...) {
@@ -161,7 +161,7 @@ func TestQuotasAreBounded(t *testing.T) {
 		t.Error("bound twice")
 	}
 	k.slow.now = 4
-	q := l.quotaOf(hourIn, headers.Limit{Name: "new"}, k, nil)
+	q := l.quotaOf(hourIn, &headers.Limit{Name: "new"}, k, nil)
 	l.bind(q, k, 2)
 	if q.early != 6 || len(q.kinds) != 1 {
 		t.Errorf("%v units are missing of three others under way", q.early)
@@ -181,7 +181,7 @@ func TestQuotasAreForgotten(t *testing.T) {
 	}{{0, forgetAt, true}, {0, forgetAt + 1, false}, {time.Hour, 2 * time.Hour, true}, {time.Hour, 2*time.Hour + 1, false}, {sec, forgetAt, true}} {
 		l := learning1()
 		k := l.kindOf(kindKey{"GET", "x"}, hourIn)
-		q := l.quotaOf(hourIn, headers.Limit{Name: "a"}, k, nil)
+		q := l.quotaOf(hourIn, &headers.Limit{Name: "a"}, k, nil)
 		q.heard, q.key.window = hourIn, test.window
 		l.bind(q, k, 1)
 		l.forget(hourIn.Add(test.after), k)

@@ -96,7 +96,8 @@ func (l *learner) narrow(now time.Time, g *ticket, s headers.Signal) (narrow *qu
 	if l.terms.pausesOnly {
 		return nil
 	}
-	for _, limit := range s.Limits {
+	for i := range s.Limits {
+		limit := &s.Limits[i]
 		q := l.known(limit, g.kind, nil)
 		if q == nil || q.ignored || !exhausted(limit) || !g.strange() && q.sharing.Depth() == attribution.ByKind && !q.shared.based {
 			continue
@@ -129,7 +130,8 @@ func (l *learner) hintOf(now time.Time, k *kind, s headers.Signal) (h hint, name
 	if s.RetryAfter.Known {
 		h = hint{wait: min(s.RetryAfter.Value, mostWindow), known: true, source: "Retry-After"}
 	}
-	for _, limit := range s.Limits {
+	for i := range s.Limits {
+		limit := &s.Limits[i]
 		if d := refills(limit); d > h.wait && !s.RetryAfter.Known { // that explains no rate: what others need is not known
 			h = hint{wait: d, known: true, source: limit.Source}
 		}
@@ -157,7 +159,7 @@ func (l *learner) hintOf(now time.Time, k *kind, s headers.Signal) (h hint, name
 
 // refills is how long a bucket needs until it holds what the refused request
 // needs, if the server said all three figures; 0: it did not, or never will.
-func refills(l headers.Limit) time.Duration {
+func refills(l *headers.Limit) time.Duration {
 	left, known := remaining(l)
 	lack := l.Cost.Value - left
 	if !known || lack <= 0 || l.Refill.Value <= 0 || l.Quota.Known && l.Cost.Value > l.Quota.Value {

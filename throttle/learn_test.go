@@ -180,7 +180,7 @@ func TestLateAnswersCannotRaiseAQuota(t *testing.T) {
 			for _, f := range all {
 				if f.answered <= now && !f.seen {
 					f.seen = true
-					q.hear(now, f.sent, stating(f.says, 20, time.Hour, headers.Boundary), 1, false, f.m != 0)
+					q.hear(now, f.sent, ref(stating(f.says, 20, time.Hour, headers.Boundary)), 1, false, f.m != 0)
 					q.Answered(now, 1, f.m, now)
 				}
 			}
@@ -196,7 +196,7 @@ func TestLateAnswersCannotRaiseAQuota(t *testing.T) {
 
 func TestQuotaWithoutResetGoesStale(t *testing.T) {
 	q := newQuota()
-	q.hear(hourIn, hourIn.Add(-time.Second), headers.Limit{Remaining: known(0.0), Source: "x"}, 1, false, false)
+	q.hear(hourIn, hourIn.Add(-time.Second), &headers.Limit{Remaining: known(0.0), Source: "x"}, 1, false, false)
 	if d := q.wait(hourIn, 1); d <= 0 {
 		t.Error("a spent quota lets one through at once")
 	}
@@ -207,7 +207,7 @@ func TestQuotaWithoutResetGoesStale(t *testing.T) {
 
 func TestQuotaAsksAfterItsReset(t *testing.T) {
 	q := newQuota()
-	q.hear(hourIn, hourIn.Add(-time.Second), stating(0, 100, 30*time.Second, headers.Boundary), 1, false, false)
+	q.hear(hourIn, hourIn.Add(-time.Second), ref(stating(0, 100, 30*time.Second, headers.Boundary)), 1, false, false)
 	if d := q.wait(hourIn, 1); d != 30*time.Second {
 		t.Errorf("wait %v, want 30s", d)
 	}
@@ -219,7 +219,7 @@ func TestQuotaAsksAfterItsReset(t *testing.T) {
 	if m&markAsks == 0 || q.At(now, 1) != never {
 		t.Error("more than one request asks what there is")
 	}
-	q.hear(now.Add(time.Second), now, stating(99, 100, 30*time.Second, headers.Boundary), 1, false, true)
+	q.hear(now.Add(time.Second), now, ref(stating(99, 100, 30*time.Second, headers.Boundary)), 1, false, true)
 	q.Answered(now, 1, m, now)
 	if got := q.level(now); got != 99 {
 		t.Errorf("%v left, want 99", got)
@@ -228,12 +228,12 @@ func TestQuotaAsksAfterItsReset(t *testing.T) {
 
 func TestQuotaFollowsAServerThatChangesIt(t *testing.T) {
 	q := newQuota()
-	q.hear(hourIn, hourIn.Add(-1), stating(50, 100, time.Minute, headers.Boundary), 1, false, false)
-	q.hear(hourIn.Add(time.Second), hourIn.Add(500*time.Millisecond), stating(3, 10, 59*time.Second, headers.Boundary), 1, false, false)
+	q.hear(hourIn, hourIn.Add(-1), ref(stating(50, 100, time.Minute, headers.Boundary)), 1, false, false)
+	q.hear(hourIn.Add(time.Second), hourIn.Add(500*time.Millisecond), ref(stating(3, 10, 59*time.Second, headers.Boundary)), 1, false, false)
 	if got := q.level(hourIn.Add(time.Second)); got != 3 || q.size.Value != 10 {
 		t.Errorf("%v of %v left, want 3 of 10", got, q.size.Value)
 	}
-	q.hear(hourIn.Add(2*time.Second), hourIn.Add(1500*time.Millisecond), stating(900, 1000, 58*time.Second, headers.Boundary), 1, false, false)
+	q.hear(hourIn.Add(2*time.Second), hourIn.Add(1500*time.Millisecond), ref(stating(900, 1000, 58*time.Second, headers.Boundary)), 1, false, false)
 	if got := q.level(hourIn.Add(2 * time.Second)); got != 900 {
 		t.Errorf("%v left, want the 900 that a later answer states", got)
 	}
@@ -275,3 +275,5 @@ func TestSlowStart(t *testing.T) {
 		t.Errorf("%d at a time after a slow round trip, want twice as many", slow.allowed())
 	}
 }
+
+func ref[T any](v T) *T { return &v }

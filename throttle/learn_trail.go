@@ -27,7 +27,7 @@ type trail struct {
 
 // trace keeps q's trail: it learns from an answer to a request of so many
 // units, which drew on q or went before q was known.
-func (q *quota) trace(now, sent instant, l headers.Limit, units float64, drew, refused bool) {
+func (q *quota) trace(now, sent instant, l *headers.Limit, units float64, drew, refused bool) {
 	per := q.key.window
 	if !q.counted || q.shared.tally != nil || !q.size.Known || q.size.Value < 1 || per <= 0 || per > shortWindow {
 		q.trail = nil

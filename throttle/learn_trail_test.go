@@ -15,7 +15,7 @@ func TestTrailKnowsOthersForSomeWindows(t *testing.T) {
 	now := hourIn.Add(time.Minute)
 	hear := func(left float64, refused bool) {
 		sent := now.Add(-20 * time.Millisecond)
-		q.trace(now, sent, headers.Limit{Remaining: known(left)}, 1, false, refused)
+		q.trace(now, sent, &headers.Limit{Remaining: known(left)}, 1, false, refused)
 	}
 	hear(19, false)
 	if d := q.trail.wait(now, 20, 20, 0, per); d != per {
@@ -49,7 +49,7 @@ func TestTrailsOfShortWindows(t *testing.T) {
 		"of less":     {heardQuota(8, 0.5, sec, sec, nil), false},
 		"of one":      {heardQuota(1, 1, sec, sec, nil), true},
 	} {
-		if test.q.trace(hourIn.Add(sec), hourIn, limit, 1, true, false); (test.q.trail != nil) != test.kept {
+		if test.q.trace(hourIn.Add(sec), hourIn, &limit, 1, true, false); (test.q.trail != nil) != test.kept {
 			t.Errorf("%s: kept %t", name, !test.kept)
 		}
 	}
@@ -58,7 +58,7 @@ func TestTrailsOfShortWindows(t *testing.T) {
 		t.Errorf("none: %v", d)
 	}
 	for i := range 4 {
-		q.trace(hourIn.Add(time.Duration(i)*sec/4), hourIn, headers.Limit{Remaining: known(9 - float64(i))}, 1, false, false)
+		q.trace(hourIn.Add(time.Duration(i)*sec/4), hourIn, &headers.Limit{Remaining: known(9 - float64(i))}, 1, false, false)
 	}
 	if n := q.trail.count(hourIn.Add(-1)); n != 4 {
 		t.Errorf("%v units on the trail", n)
@@ -78,14 +78,14 @@ func TestTrailsOfShortWindows(t *testing.T) {
 	if got := q.trail.wait(hourIn.Add(sec), 10, 5, 2, 2*sec); got != sec {
 		t.Errorf("with two that it misses: %v", got)
 	}
-	q.trace(hourIn.Add(sec), hourIn, headers.Limit{Remaining: known(2.0)}, 1, true, false) // others spend of it
+	q.trace(hourIn.Add(sec), hourIn, &headers.Limit{Remaining: known(2.0)}, 1, true, false) // others spend of it
 	if got := q.trail.wait(hourIn.Add(sec), 10, 1, 0, 2*sec); got != forever {
 		t.Errorf("while others spend of it: %v", got)
 	}
 	if got := q.trail.wait(hourIn.Add(9*sec), 10, 1, 0, 2*sec); got != 0 {
 		t.Errorf("four windows later: %v", got)
 	}
-	q.trace(hourIn.Add(4*sec), hourIn, headers.Limit{}, 1, true, true)
+	q.trace(hourIn.Add(4*sec), hourIn, &headers.Limit{}, 1, true, true)
 	if q.trail.shared != hourIn.Add(12*sec) {
 		t.Errorf("after a refusal it is not believed until %v", q.trail.shared.Sub(hourIn))
 	}

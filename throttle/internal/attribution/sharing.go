@@ -31,11 +31,12 @@ const newStems = 0
 // nothing.
 type Sharing struct {
 	depth  Depth
-	common [2]float32       // votes for one limit of several stems, and of several paths of a stem; negative: against
-	seen   map[uint64]drawn // stems and paths; nil: none
-	count  float64          // units answered
-	last   Where            // of the last answer
-	more   [2]bool          // there are several stems, several paths of a stem
+	common [2]float32        // votes for one limit of several stems, and of several paths of a stem; negative: against
+	seen   map[uint64]*drawn // stems and paths; nil: none
+	lately [2]*drawn         // of these the stem and the path of last, which most often come again; nil: to be looked up
+	count  float64           // units answered
+	last   Where             // of the last answer
+	more   [2]bool           // there are several stems, several paths of a stem
 }
 
 // drawn is what a stem or a path has drawn on a quota.
@@ -67,9 +68,14 @@ func (s *Sharing) Unsure() bool {
 		s.depth != ByPath && s.more[1] && s.common[1] < settledAt
 }
 
-func (s *Sharing) knows(hash uint64) bool {
-	_, ok := s.seen[hash]
-	return ok
+func (s *Sharing) knows(hash uint64) bool { return s.seen[hash] != nil }
+
+// left is what the last answer of a stem or a path said was left; zero: there was none.
+func (s *Sharing) left(hash uint64) float64 {
+	if d := s.seen[hash]; d != nil {
+		return d.left
+	}
+	return 0
 }
 
 // Binds reports whether requests to w, of a kind that the limit binds, draw on it.
@@ -106,7 +112,7 @@ func (s *Sharing) MayAsk(w Where, n float64) bool {
 		s.more[level] = true
 		return s.common[level] < settledAt
 	}
-	return s.Unsure() && s.seen[w.full].left >= n
+	return s.Unsure() && s.left(w.full) >= n
 }
 
 // Answered takes in that an answer to a request to w, of cost units, said that left are
@@ -116,18 +122,20 @@ func (s *Sharing) Answered(w Where, left, cost, underWay float64) {
 		return
 	}
 	if s.seen == nil {
-		s.seen = make(map[uint64]drawn, 4)
+		s.seen = make(map[uint64]*drawn, 4)
 	}
 	if s.last != (Where{}) && w.stem != s.last.stem {
 		s.more[0] = true
 	} else if s.last != (Where{}) && w.full != s.last.full {
 		s.more[1] = true
 	}
-	s.last = w
+	if s.last != w {
+		s.last, s.lately = w, [2]*drawn{}
+	}
 	if len(s.seen)+4 > mostSeen {
 		s.common[1] = settledAt // nor is there room to tell more paths apart
 		if s.depth == ByKind {
-			s.common[0], s.seen = settledAt, nil
+			s.common[0], s.seen, s.lately = settledAt, nil, [2]*drawn{}
 		}
 		return
 	}
@@ -142,20 +150,28 @@ func (s *Sharing) Answered(w Where, left, cost, underWay float64) {
 // with which it is compared. Where they share one limit as much less is left as all
 // of them drew; where each has its own, as it drew itself. Those that come for the
 // first time are compared with those that came before them, under the hash fresh.
-func (s *Sharing) drew(level int, hash, fresh uint64, all, left, cost, flying float64) drawn {
-	d, known := s.seen[hash]
-	if !known {
-		first := s.seen[fresh]
-		s.seen[fresh] = s.compare(level, first, all, left, flying, true)
+func (s *Sharing) drew(level int, hash, fresh uint64, all, left, cost, flying float64) *drawn {
+	d := s.lately[level]
+	if d == nil {
+		d = s.seen[hash]
 	}
+	known := d != nil
+	if !known {
+		d = new(drawn)
+		s.seen[hash] = d
+		if s.seen[fresh] == nil {
+			s.seen[fresh] = new(drawn)
+		}
+		s.compare(level, s.seen[fresh], all, left, flying, true)
+	}
+	s.lately[level] = d
 	d.left, d.count = left, d.count+cost
-	d = s.compare(level, d, all, left, flying, !known)
-	s.seen[hash] = d
+	s.compare(level, d, all, left, flying, !known)
 	return d
 }
 
 // compare votes when the comparison that d began is due, and begins the next.
-func (s *Sharing) compare(level int, d drawn, all, left, flying float64, fresh bool) drawn {
+func (s *Sharing) compare(level int, d *drawn, all, left, flying float64, fresh bool) {
 	own, drop, open := d.count-d.own, d.base-left, max(d.open, flying)
 	others := all - d.all - own
 	due := 2*open + comparedAfter
@@ -164,7 +180,7 @@ func (s *Sharing) compare(level int, d drawn, all, left, flying float64, fresh b
 	}
 	switch {
 	case d.all > 0 && drop >= 0 && others < due:
-		return d
+		return
 	case d.all == 0 || drop < 0:
 	case drop > own+others-open-0.5:
 		s.vote(level, min(votesOf, float32(others)))
@@ -177,7 +193,6 @@ func (s *Sharing) compare(level int, d drawn, all, left, flying float64, fresh b
 		s.vote(level, votesOfNeither)
 	}
 	d.base, d.open, d.own, d.all = left, flying, d.count, all
-	return d
 }
 
 // vote counts votes for one limit, as long as none is settled.
@@ -200,10 +215,11 @@ func (s *Sharing) Refused(w Where, asked bool) {
 		}
 	}
 	if s.seen == nil && !s.Settled() {
-		s.seen = make(map[uint64]drawn, 4)
+		s.seen = make(map[uint64]*drawn, 4)
 	}
 	if s.seen != nil && len(s.seen)+2 <= mostSeen {
-		s.seen[w.stem], s.seen[w.full] = drawn{}, drawn{}
+		s.seen[w.stem], s.seen[w.full] = new(drawn), new(drawn)
+		s.lately = [2]*drawn{}
 	}
 }
 
