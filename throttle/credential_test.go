@@ -51,38 +51,48 @@ func TestCredentialOfAnAuthorization(t *testing.T) {
 }
 
 // TestSignedRequestsLearnTogether: what a server told one signed request holds
-// for the next of the same key, and not for another's.
+// for the next of the same key, and not for another's. So it is with tokens that are
+// made anew.
 func TestSignedRequestsLearnTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		start, n := time.Now(), 0
-		b := newBase(func(r *http.Request) (*http.Response, error) {
-			if n++; n == 1 {
-				return testnet.Answer(r, 429, http.Header{"Retry-After": {"30"}}, nil), nil
-			}
-			return testnet.Answer(r, 200, nil, nil), nil
+	for name, authorization := range map[string]func(key, serial string) string{
+		"signed": func(key, serial string) string {
+			return "AWS4-HMAC-SHA256 Credential=" + key + "/20260115/x/s3/aws4_request, Signature=" + serial
+		},
+		"JWT": func(key, serial string) string { return bearer(`{"sub": "` + key + `", "jti": "` + serial + `"}`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start, n := time.Now(), 0
+				b := newBase(func(r *http.Request) (*http.Response, error) {
+					if n++; n == 1 {
+						return testnet.Answer(r, 429, http.Header{"Retry-After": {"30"}}, nil), nil
+					}
+					return testnet.Answer(r, 200, nil, nil), nil
+				})
+				tr := newTransport(t, b, Config{})
+				ask := func(key, serial string) time.Duration {
+					r, err := http.NewRequestWithContext(t.Context(), "GET", "http://s3/", nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.Header.Set("Authorization", authorization(key, serial))
+					resp, err := tr.RoundTrip(r)
+					if err != nil {
+						t.Fatal(err)
+					}
+					resp.Body.Close()
+					return time.Since(start)
+				}
+				ask("A", "1")
+				if at := ask("B", "2"); at >= 30*time.Second {
+					t.Errorf("another key waited until %v", at)
+				}
+				if at := ask("A", "3"); at < 30*time.Second {
+					t.Errorf("the same key went at %v, the server said 30s", at)
+				}
+			})
 		})
-		tr := newTransport(t, b, Config{})
-		signed := func(key, signature string) time.Duration {
-			r, err := http.NewRequestWithContext(t.Context(), "GET", "http://s3/", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+key+"/20260115/x/s3/aws4_request, Signature="+signature)
-			resp, err := tr.RoundTrip(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp.Body.Close()
-			return time.Since(start)
-		}
-		signed("A", "1")
-		if at := signed("B", "2"); at >= 30*time.Second {
-			t.Errorf("another key waited until %v", at)
-		}
-		if at := signed("A", "3"); at < 30*time.Second {
-			t.Errorf("the same key went at %v, the server said 30s", at)
-		}
-	})
+	}
 }
 
 // bearing sends calls through a transport from that many goroutines, each with the

@@ -37,8 +37,9 @@ type Config struct {
 	// of a host is kept apart by what it returns; "" is nobody's. It is called
 	// once for each attempt, never under a lock, and only a keyed hash of the
 	// result is kept. nil: the Authorization header; of a signed one, the key that
-	// signed. Credentials that are used once, such as tokens made anew for each
-	// request, are taken for one without it unless answers show otherwise.
+	// signed; of a JSON Web Token (RFC 7519) the issuer, subject and client that it
+	// names, unchecked. Other credentials that are used once are taken for one
+	// without it unless answers show otherwise.
 	Credential func(*http.Request) string
 
 	// Classify decides what an answer says about the server's limits. It is
