@@ -48,7 +48,8 @@ type crowd struct {
 	drawn   map[*Account]int // without a group: so many draw on it, whether they wait for it or not
 	redraws []*Group         // to be gone on with, and so are reviews and what is dirty
 	reviews []*review
-	working bool // a timer goes on with them
+	strays  [][]*Waiter // from domains that were joined: they are to come into expiry. One that has no index waits no more
+	working bool        // a timer goes on with them
 }
 
 // NewDomains returns domains of which there is but the shared one.
@@ -159,10 +160,12 @@ func (e *Domain) hand(to *Domain) {
 	if len(few) > len(x.expiry.a) {
 		few, x.expiry.a = x.expiry.a, few
 	}
-	for _, w := range few {
-		heap.Push(&x.expiry, w)
+	x.strays = append(append(x.strays, c.strays...), few)
+	lists := c.lists
+	if len(lists) > len(x.lists) {
+		lists, x.lists = x.lists, lists
 	}
-	for _, l := range c.lists {
+	for _, l := range lists {
 		x.enroll(l)
 	}
 	for a, n := range c.drawn {
@@ -173,7 +176,30 @@ func (e *Domain) hand(to *Domain) {
 	x.working = x.working || c.working
 	to.Waiting += e.Waiting
 	e.Waiting, e.crowd = 0, nil
-	to.watch(to.Now())
+	to.settle(to.Now(), slice)
+}
+
+// settle lets as many strays as are left of a slice come into the order of those whose
+// time ends, and returns how much of it is left over. If nothing is, it goes on by
+// itself.
+func (e *Domain) settle(now meter.Instant, left int) int {
+	c := e.crowd
+	for len(c.strays) > 0 && left > 0 {
+		list := c.strays[0]
+		if len(list) == 0 {
+			c.strays = c.strays[1:]
+			continue
+		}
+		if w := list[0]; w.inExpiry >= 0 {
+			heap.Push(&c.expiry, w)
+		}
+		c.strays[0] = list[1:]
+		left -= look
+	}
+	if e.watch(now); left <= 0 {
+		e.later(c)
+	}
+	return left
 }
 
 // gather returns the crowd of e, made if need be.

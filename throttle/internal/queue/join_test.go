@@ -97,3 +97,69 @@ func TestDomainsJoinInAnyOrder(t *testing.T) {
 		t.Errorf("%d steps are counted, want %d", n, len(list)*len(list))
 	}
 }
+
+// TestJoiningManyGoesInSlices: the time of very many that wait ends as before when
+// their domain is joined to one where as many do, and the lock is given up after a
+// bounded part of that. Who gives up meanwhile is out of it.
+func TestJoiningManyGoesInSlices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 5000
+		all := NewDomains()
+		var waiters []*Waiter
+		var shops [2]*shop
+		p := &Patience{Ctx: context.Background(), Most: time.Minute, Full: time.Minute, Queue: 2 * n}
+		for i := range shops {
+			s := newShop(vague{rateOf(1, 1)})
+			s.Domain = all.New()
+			s.Lock()
+			s.Enter(s.Now(), s.Needs(0, nil), s.request(0))
+			for k := range n {
+				w, _, r := s.Queue(s.Now(), s.request(uint64(k+1)), s.Needs(0, nil), p)
+				if r != nil {
+					t.Fatalf("number %d may not wait: %+v", k, r)
+				}
+				waiters = append(waiters, w)
+			}
+			s.Unlock()
+			shops[i] = s
+		}
+		e := Join(shops[0].Domain, shops[1].Domain).Lock()
+		ordered := len(e.crowd.expiry.a)
+		if ordered > n+slice/look {
+			t.Errorf("%d came into the order of ends with the lock held, want at most %d", ordered-n, slice/look)
+		}
+		now := e.Now()
+		for _, w := range append(waiters[:100:100], waiters[2*n-100:]...) { // of each domain
+			e.Abandon(now, w)
+		}
+		for e.crowd.working {
+			was := len(e.crowd.expiry.a)
+			e.crowd.working = false
+			e.work(now)
+			e.Run(now)
+			if k := len(e.crowd.expiry.a) - was; k > slice/look {
+				t.Fatalf("%d came into the order of ends with the lock held", k)
+			}
+		}
+		if k := len(e.crowd.expiry.a); k != e.Waiting || k != 2*n-200 {
+			t.Errorf("the time of %d ends, of the %d that wait; want %d", k, e.Waiting, 2*n-200)
+		}
+		for i, w := range e.crowd.expiry.a {
+			if w.inExpiry != i {
+				t.Fatalf("number %d does not know its place", i)
+			}
+		}
+		e.Unlock()
+		time.Sleep(2 * time.Minute)
+		e = e.Lock()
+		defer e.Unlock()
+		if err := e.Check(); err != nil || e.Waiting != 0 {
+			t.Errorf("%d wait after their time has ended; %v", e.Waiting, err)
+		}
+		for i, w := range waiters {
+			if w.granted == (w.refused != nil) {
+				t.Fatalf("number %d is granted: %t, refused: %+v", i, w.granted, w.refused)
+			}
+		}
+	})
+}

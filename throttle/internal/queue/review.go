@@ -85,6 +85,11 @@ func (c *crowd) add(r review) {
 func (e *Domain) work(now meter.Instant) (refused bool) {
 	c := e.crowd
 	left := slice
+	if len(c.strays) > 0 {
+		if left = e.settle(now, left); left <= 0 {
+			return false
+		}
+	}
 	for len(c.redraws) > 0 {
 		g := c.redraws[0]
 		if left = e.redraw(now, g, left); left <= 0 {

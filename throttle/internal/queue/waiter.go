@@ -231,8 +231,10 @@ func (e *Domain) unlist(w *Waiter) {
 	s.Waiting--
 	e.Waiting--
 	c := e.crowd
-	if w.inExpiry >= 0 {
-		heap.Remove(&c.expiry, w.inExpiry)
+	if i := w.inExpiry; i >= len(c.expiry.a) || i >= 0 && c.expiry.a[i] != w {
+		w.inExpiry = -1 // a stray
+	} else if i >= 0 {
+		heap.Remove(&c.expiry, i)
 		if len(c.expiry.a) == 0 {
 			c.timer.Stop()
 			c.wake = meter.Never
