@@ -21,6 +21,8 @@ type evidence struct {
 	good  float64 // accepted since then
 	last  instant // request
 	row   int     // refusals since one was accepted, one for each burst
+	plain bool    // it was refused by more than 503s
+	vague bool    // it was refused by 503s alone, after many were served; see weighs
 	told  instant // when the request was sent whose end was told last; it is about to be given back
 }
 
@@ -74,7 +76,7 @@ func (e *evidence) forget() {
 }
 
 // anew forgets what is measured beside the model.
-func (e *evidence) anew() { e.pace, e.began, e.good = nil, 0, 0 }
+func (e *evidence) anew() { e.pace, e.began, e.good, e.plain, e.vague = nil, 0, 0, false, false }
 
 // evidenceOf is the evidence for a kind, made if need be; nil is any kind that is not
 // apart.
@@ -137,6 +139,19 @@ func (e *evidence) refused(now, sent instant, said hint, most time.Duration) {
 	}
 }
 
+// weighs reports whether a refusal may be for a limit. A host that is overloaded says
+// 503, too: so if it has served many, these have to be explained by a limit, and one that
+// refuses otherwise is no limiter when it says 503.
+func (e *evidence) weighs(by503, young bool) bool {
+	switch {
+	case !by503:
+		e.plain, e.vague = true, false
+	case !e.plain:
+		e.vague = e.vague || !young && e.blank()
+	}
+	return !by503 || !e.plain
+}
+
 // overloaded notes a 503 that says no more, after so many in a row that asked in vain
 // whether the pause is over.
 func (e *evidence) overloaded(now, sent instant, strikes int) {
@@ -167,7 +182,10 @@ func (e *evidence) at(now instant, waiting int) instant {
 	if e == nil {
 		return now
 	}
-	at := e.Next(now, 1, max(1, waiting)).At
+	at := now
+	if e.sure() {
+		at = e.Next(now, 1, max(1, waiting)).At
+	}
 	if e.pace != nil {
 		at = max(at, now.Add(e.pace.wait(now.Time())))
 	}
@@ -182,7 +200,10 @@ func (e *evidence) outlook(now, from instant, ahead int64, waiting int) instant 
 	case from == now && ahead == 0:
 		return e.at(now, waiting)
 	}
-	at := e.Outlook(from, ahead)
+	at := from
+	if e.sure() {
+		at = e.Outlook(from, ahead)
+	}
 	if e.pace != nil && e.pace.rate > 0 {
 		at = max(at, from.Add(e.pace.wait(from.Time())+meter.Seconds(float64(ahead)/e.pace.rate)))
 	}
@@ -200,7 +221,10 @@ func (e *evidence) lift(now instant) {
 }
 
 // believes reports whether there is a limit that may hold requests up.
-func (e *evidence) believes() bool { return e != nil && (e.Believes() || e.paced()) }
+func (e *evidence) believes() bool { return e != nil && (e.Believes() && e.sure() || e.paced()) }
+
+// sure reports whether the limit that the model believes in, if any, is one.
+func (e *evidence) sure() bool { return !e.vague || e.Explains() }
 
 func (e *evidence) paced() bool { return e.pace != nil && e.pace.rate > 0 }
 
@@ -211,6 +235,9 @@ func (e *evidence) blank() bool { return e.Since() == 0 && !e.paced() }
 func (e *evidence) found() (learn.Limit, bool) {
 	if e.paced() {
 		return learn.Limit{Units: e.pace.rate, Per: time.Second}, true
+	}
+	if !e.sure() {
+		return learn.Limit{}, false
 	}
 	return e.Leader()
 }

@@ -22,7 +22,7 @@ func (l *learner) overloaded(now time.Time, g *ticket, s headers.Signal) lesson 
 	if plain && !narrow {
 		return lesson{what: causeFlight, kind: k}
 	}
-	return l.refuse(now, g, s, !s.RetryAfter.Known && narrow)
+	return l.refuse(now, g, s, narrow || s.RetryAfter.Known && !g.probe)
 }
 
 // concurrency reports that a refusal was for requests at a time, not for
@@ -66,8 +66,10 @@ func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) 
 	inVain := h.inVain(g.sent)
 	switch {
 	case !rate || explained || l.terms.pausesOnly || k.slow.silent():
-	case s.Throttled:
-		f.refused(at, instantOf(g.sent), said, l.terms.maxPause)
+	case s.Throttled || said.known:
+		if f.weighs(!s.Throttled, l.good < proven) {
+			f.refused(at, instantOf(g.sent), said, l.terms.maxPause)
+		}
 	default:
 		f.overloaded(at, instantOf(g.sent), inVain)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/weirhttp/weir/internal/testnet"
 )
 
-// limitReq is nginx's limit_req with nodelay, which says 503 and no more.
-func limitReq(rate, burst float64, trip time.Duration) testnet.Func {
+// limitReq is nginx's limit_req with nodelay, which says 503 and no more than header.
+func limitReq(rate, burst float64, trip time.Duration, header http.Header) testnet.Func {
 	var mu sync.Mutex
 	excess, last := 0.0, time.Time{}
 	return func(r *http.Request) (*http.Response, error) {
@@ -30,7 +30,7 @@ func limitReq(rate, burst float64, trip time.Duration) testnet.Func {
 			e = 0
 		}
 		if e > burst {
-			return testnet.Answer(r, 503, nil, nil), nil
+			return testnet.Answer(r, 503, header.Clone(), nil), nil
 		}
 		excess, last = e, now
 		return testnet.Answer(r, 200, nil, nil), nil
@@ -52,7 +52,7 @@ func TestALimiterThatSaysOnly503LosesHardlyACall(t *testing.T) {
 		t.Run(fmt.Sprintf("%v/s of %v, %v away, %d callers", tt.rate, tt.burst, tt.trip, tt.callers), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				opened := atomic.Int64{}
-				rt := must(weir.New(limitReq(tt.rate, tt.burst, tt.trip), weir.Config{Breaker: breaker.Config{OnStateChange: func(c breaker.Change) {
+				rt := must(weir.New(limitReq(tt.rate, tt.burst, tt.trip, nil), weir.Config{Breaker: breaker.Config{OnStateChange: func(c breaker.Change) {
 					if c.To == breaker.Open {
 						opened.Add(1)
 					}
@@ -64,6 +64,73 @@ func TestALimiterThatSaysOnly503LosesHardlyACall(t *testing.T) {
 					t.Errorf("%d of %v calls lost, want at most one in a hundred; the circuit opened %d times", lost, 20*tt.rate, opened.Load())
 				}
 			})
+		})
+	}
+}
+
+// TestALimiterThatSays503AndAWaitIsFound: its limit is learned as that of one which says
+// 429.
+func TestALimiterThatSays503AndAWaitIsFound(t *testing.T) {
+	for _, tt := range []struct{ rate, burst float64 }{{10, 20}, {5, 10}, {50, 5}} {
+		synctest.Test(t, func(t *testing.T) {
+			var sent atomic.Int64
+			server := limitReq(tt.rate, tt.burst, 20*time.Millisecond, http.Header{"Retry-After": {"1"}})
+			rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+				sent.Add(1)
+				return server(r)
+			}), weir.Config{}))(t)
+			start, calls := time.Now(), int(40*tt.rate)
+			lost := lostOf(t, rt, calls, 20)
+			refused, took := int(sent.Load())-calls+lost, time.Since(start)
+			t.Logf("%v/s: %d of %d refused, %d lost, in %v", tt.rate, refused, calls, lost, took)
+			if lost > 0 || refused > calls/10 || took > time.Minute {
+				t.Errorf("%v/s: %d of %d refused, %d lost, in %v; want a tenth, none, in 40 s", tt.rate, refused, calls, lost, took)
+			}
+		})
+	}
+}
+
+// TestAnOverloadIsNoLimit: a host that has served many, then says 503 at random and when
+// to come back, is called as often as before once it serves again.
+func TestAnOverloadIsNoLimit(t *testing.T) {
+	for _, tt := range []struct {
+		share float64
+		long  time.Duration
+		wait  string
+	}{{1, 2 * time.Second, "5"}, {.5, 2 * time.Minute, "1"}, {.2, 2 * time.Minute, "5"}} {
+		synctest.Test(t, func(t *testing.T) {
+			const begins = 10 * time.Second
+			ends := begins + tt.long
+			dice, start := rand.New(rand.NewPCG(1, 2)), time.Now()
+			var mu sync.Mutex
+			var good atomic.Int64
+			rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+				time.Sleep(20 * time.Millisecond)
+				mu.Lock()
+				defer mu.Unlock()
+				if at := time.Since(start); at > begins && at < ends && dice.Float64() < tt.share {
+					return testnet.Answer(r, 503, http.Header{"Retry-After": {tt.wait}}, nil), nil
+				}
+				return stub(r)
+			}), weir.Config{}))(t)
+			var wg sync.WaitGroup
+			for time.Since(start) < ends+20*time.Second {
+				wg.Go(func() {
+					resp, err := rt.RoundTrip(get(t, "http://h/"))
+					if err != nil {
+						return
+					}
+					resp.Body.Close()
+					if after := time.Since(start) - ends; resp.StatusCode == 200 && after > 10*time.Second && after < 15*time.Second {
+						good.Add(1)
+					}
+				})
+				time.Sleep(5 * time.Millisecond)
+			}
+			wg.Wait()
+			if n := good.Load(); n < 900 {
+				t.Errorf("%v of all for %v: %d of 1000 are served from 10 to 15 s after it", tt.share, tt.long, n)
+			}
 		})
 	}
 }

@@ -47,6 +47,24 @@ func (l *Learner) Unsure() bool {
 	return m != nil && m.bank.paused == 0 && len(m.bank.of) > 0 && m.bank.of[0].weight < unsure
 }
 
+// Explains reports whether a limit explains several refusals, with hardly anything against
+// it: then they are neither chance nor an overload's.
+func (l *Learner) Explains() bool {
+	m := l.mind
+	if m == nil || len(m.bank.of) == 0 || len(m.bank.epochs) < explained {
+		return false
+	}
+	if m.bank.stale {
+		m.bank.refit()
+	}
+	return m.bank.of[0].against < contradicted
+}
+
+const (
+	explained    = 3 // an overload of two seconds makes two, and any limit explains these
+	contradicted = 1 // less than one acceptance or refusal that is not old
+)
+
 // Under says how many are under way.
 func (l *Learner) Under(n int) { l.busy = int32(n) }
 
