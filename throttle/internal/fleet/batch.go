@@ -19,21 +19,30 @@ func (q *queue) booking(now time.Time) store.Booking {
 
 // rated is booking without tallies.
 func (q *queue) rated(now time.Time) store.Booking {
-	var b store.Booking
-	for _, d := range q.keys {
-		ls, units := storeLimits(d.Rates, q.f.c, now)
+	b := store.Booking{Draws: make([]store.Draw, 0, len(q.keys))}
+	for k, d := range q.keys {
+		ls := slices.Clone(q.limits[k])
+		if ls == nil {
+			ls = q.limitsOf(d, now)
+		}
 		us := make([]store.UnitCost, len(q.units))
 		for i, unit := range q.units {
 			us[i].Unit = unit
-		}
-		for i := range ls {
-			ls[i].Unit = unitIndex(q.units, units[ls[i].Unit])
 		}
 		seen := q.f.recall(d.ID, len(ls), now)
 		even(ls, d.Rates, q.f.c, seen, now)
 		b.Draws = append(b.Draws, store.Draw{Key: d.ID, Limits: ls, Units: us, Seen: seen})
 	}
 	return b
+}
+
+// limitsOf returns the limits of a key as the store keeps them, of q's units.
+func (q *queue) limitsOf(k Key, now time.Time) []store.Limit {
+	ls, units := storeLimits(k.Rates, q.f.c, now)
+	for i := range ls {
+		ls[i].Unit = unitIndex(q.units, units[ls[i].Unit])
+	}
+	return ls
 }
 
 // batch puts the costs of the first waiters into b, as many as fit by what is

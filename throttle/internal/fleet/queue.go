@@ -22,8 +22,9 @@ type queue struct {
 	f      *Fleet
 	name   string
 	keys   []Key
-	units  []string // of all draws; costs are in this order
-	guests int      // meter.Requests about to enter; under Fleet.mu
+	units  []string        // of all draws; costs are in this order
+	limits [][]store.Limit // per key; nil of one that has to do with the time of day
+	guests int             // meter.Requests about to enter; under Fleet.mu
 
 	mu        sync.Mutex
 	waiting   []*waiter
@@ -42,6 +43,7 @@ type queue struct {
 	entering  *waiter        // during its enter
 	own       *ride          // that entering is to make itself
 	slow      bool           // the last of these was cut off
+	cutoff    cutoff         // of these
 	local     []store.Ledger // shares of the rates while the store is gone; nil: not begun
 	apart     time.Time      // when they began
 }
@@ -82,6 +84,13 @@ func newQueue(f *Fleet, name string, draws []Key) *queue {
 			}
 		}
 	}
+	for _, d := range draws {
+		var ls []store.Limit
+		if !slices.ContainsFunc(d.Rates, func(r meter.Spec) bool { return r.Align != nil }) {
+			ls = q.limitsOf(d, time.Now())
+		}
+		q.limits = append(q.limits, ls)
+	}
 	return q
 }
 
@@ -116,13 +125,15 @@ func (q *queue) enter(w *waiter) {
 	}
 	if !w.gone {
 		q.waiting = slices.Insert(q.waiting, i, w)
-		q.watch(w)
 	}
 	q.f.mu.Lock()
 	q.guests--
 	q.f.mu.Unlock()
 	q.entering = w
 	q.pump(now)
+	if q.own == nil && w.grant == nil && w.refusal == nil {
+		q.watch(w)
+	}
 	r := q.own
 	q.entering, q.own = nil, nil
 	q.mu.Unlock()

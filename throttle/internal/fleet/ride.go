@@ -25,7 +25,8 @@ type ride struct {
 	sent    time.Time
 	extra   int64 // leased
 	told    []*move
-	over    *time.Timer // at Deadline; nil: the one request makes the call itself
+	over    *time.Timer // at Deadline; nil: the one request makes the call itself, until cut ends
+	cut     context.Context
 
 	// under the queue's lock
 	answered bool // before Deadline; or else
@@ -42,7 +43,7 @@ func (q *queue) send(now time.Time) bool {
 	r.told = q.late.tell(&b, now, -1)
 	r.booking = b
 	if q.alike(r) {
-		q.own = r
+		q.own, r.cut = r, q.cutoff.at(q.f, now)
 	} else {
 		r.over = time.AfterFunc(q.f.c.Deadline, r.leave)
 		if !q.f.start(r.run) {
@@ -68,21 +69,42 @@ func (q *queue) alike(r *ride) bool {
 		w.ends.Sub(r.sent) > quickly && q.f.guard.quick() && q.f.hold()
 }
 
+// A cutoff ends calls that requests make themselves, quickly or Deadline after they
+// are sent, or an eighth of that earlier: calls that follow one another share a
+// timer, as each new one would wake another thread of the process.
+type cutoff struct {
+	ctx  context.Context
+	stop context.CancelFunc
+	ends time.Time
+}
+
+func (c *cutoff) at(f *Fleet, sent time.Time) context.Context {
+	limit := f.quickly()
+	if c.ends.Sub(sent) < limit-limit/8 || c.ctx.Err() != nil {
+		if c.stop != nil {
+			c.stop()
+		}
+		c.ends = sent.Add(limit)
+		c.ctx, c.stop = context.WithDeadline(f.ctx, c.ends)
+	}
+	return c.ctx
+}
+
+func (f *Fleet) quickly() time.Duration { return min(quickly, f.c.Deadline) }
+
 // drive makes the call on the goroutine of the request that waits for it.
 func (r *ride) drive() {
 	q := r.q
 	defer q.f.calls.Done()
-	limit := min(quickly, q.f.c.Deadline)
-	ctx, cancel := context.WithTimeout(q.f.ctx, limit)
-	defer cancel()
-	booked, err := q.f.store.Book(ctx, r.booking)
-	took := time.Since(r.sent)
+	booked, err := q.f.store.Book(r.cut, r.booking)
+	now := time.Now()
 	if err == nil {
-		q.repay(ctx, r.sent)
+		q.repay(r.cut, r.sent)
 	}
-	cut := err != nil && took >= limit
-	if !cut || took >= q.f.c.Deadline {
-		q.f.guard.heard(err, took, false)
+	ends, _ := r.cut.Deadline()
+	cut := err != nil && !now.Before(ends)
+	if !cut || q.f.quickly() == q.f.c.Deadline {
+		q.f.guard.heard(err, now.Sub(r.sent), false)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -106,6 +106,26 @@ func TestACallOfOnesOwnIsCutOff(t *testing.T) {
 	}
 }
 
+// Calls of one's own share the timer that cuts them off: however many came before
+// it, one that takes less than seven eighths of 50 ms is left alone.
+func TestACallOfOnesOwnHasItsTime(t *testing.T) {
+	for before := range 60 {
+		synctest.Test(t, func(t *testing.T) {
+			s := &lone{takes: time.Millisecond}
+			f := testFleet(t, s, Config{Deadline: time.Second})
+			s.base = runtime.NumGoroutine()
+			for range 5 + before {
+				take(f, t.Context(), on("k", rates("1000/s")...), nil, 0, time.Minute)
+			}
+			s.takes, s.calls = 43*time.Millisecond, 0
+			take(f, t.Context(), on("k", rates("1000/s")...), nil, 0, time.Minute)
+			if s.calls != 1 || s.more != 0 {
+				t.Errorf("after %d quick ones: %d calls, %d goroutines more, want 1, 0", before, s.calls, s.more)
+			}
+		})
+	}
+}
+
 // Close ends a call of one's own after Deadline, as others.
 func TestCloseEndsACallOfOnesOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
