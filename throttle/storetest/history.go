@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/weirhttp/weir/throttle/store"
@@ -85,8 +86,9 @@ func (h *history) saveOrRestore(s Setup) {
 func (h *history) advance(s Setup) {
 	switch n := h.r.IntN(200); n % 10 {
 	case 0, 1, 2, 3:
-		if n < 4 && s.Back {
-			s.Advance(-time.Duration(h.r.Int64N(int64(time.Minute))).Truncate(time.Microsecond))
+		if n < 14 && s.Back {
+			most := []time.Duration{time.Minute, 2 * time.Second}[n%2]
+			s.Advance(-time.Duration(h.r.Int64N(int64(most))).Truncate(time.Microsecond))
 		}
 	case 9:
 		s.Advance(time.Duration(h.r.Int64N(int64(90 * time.Second))).Truncate(time.Microsecond))
@@ -109,7 +111,11 @@ func (h *history) advance(s Setup) {
 	}
 }
 
-func (h *history) key() string { return h.prefix + string('a'+rune(h.r.IntN(3))) }
+func (h *history) key() string { return h.prefix + string('a'+rune(h.r.IntN(4))) }
+
+// usual reports whether key mostly has what most keys have: the same meters, of one
+// unit. Stores may have a shorter way for them.
+func (h *history) usual(key string) bool { return strings.HasSuffix(key, "d") && h.r.IntN(100) > 0 }
 
 func (h *history) draw(s Setup, key string) store.Draw {
 	limits := []store.Limit{
@@ -122,6 +128,10 @@ func (h *history) draw(s Setup, key string) store.Draw {
 	}
 	h.r.Shuffle(len(limits), func(i, j int) { limits[i], limits[j] = limits[j], limits[i] })
 	d := store.Draw{Key: key, Limits: limits[:h.r.IntN(4)], Units: []store.UnitCost{h.cost("requests", 4), h.cost("tokens", 9)}}
+	if h.usual(key) {
+		d.Units = d.Units[:1]
+		d.Limits = []store.Limit{{ID: "u", Kind: store.MeterLimit, Size: 12, Rate: 7.3}, {ID: "v", Kind: store.MeterLimit, Size: 8, Rate: 16.0 / 3, Credit: 16}}
+	}
 	if h.r.IntN(6) == 0 { // a memory, true or not
 		d.Seen = store.Seen{Age: time.Duration(h.r.IntN(3e6)) * time.Microsecond, Standing: store.Standing{
 			Gen: s.Now().UnixMicro() - int64(h.r.IntN(1e7)), At: s.Now().UnixMicro() - int64(h.r.IntN(1e6)),
@@ -193,8 +203,8 @@ func (h *history) move(s Setup, d *store.Draw) {
 		}
 		age := time.Duration(h.r.Int64N(1 + max(0, int64(s.Now().Sub(h.when[i]))))).Truncate(time.Microsecond)
 		m := store.Moved{Gen: k.Gen, From: h.booked[i].Ready, Age: age}
-		for _, u := range o.Units {
-			m.Units = append(m.Units, int64(h.r.IntN(1+int(u.All))))
+		for i := range d.Units {
+			m.Units = append(m.Units, int64(h.r.IntN(1+int(o.Units[min(i, len(o.Units)-1)].All))))
 		}
 		d.Moved = append(d.Moved, m)
 	}
@@ -228,7 +238,10 @@ func (h *history) refund(ctx context.Context, s Setup, st store.Store) error {
 	}
 	h.last[i] = store.Booking{}
 	k := h.r.IntN(len(b.Draws))
-	units := []int64{b.Draws[k].Units[0].First, b.Draws[k].Units[1].First}
+	var units []int64
+	for _, u := range b.Draws[k].Units {
+		units = append(units, u.First)
+	}
 	f := r.Refund(b, k, units, nil)
 	h.ledgers[f.Key] = h.ledger(s, f.Key).AfterRefund(s.Now(), f)
 	if err := st.Refund(ctx, f); err != nil {
