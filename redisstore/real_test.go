@@ -105,12 +105,13 @@ func standingScript(t testing.TB, sc script) script {
 	t.Helper()
 	source := sc.source
 	for from, to := range map[string]string{
-		"redis.call('TIME')":                                              "redis.call('HMGET', 'clock', 's', 'us')",
-		"local era = id and tonumber(id, 16) or 0":                        "local era = tonumber(redis.call('HGET', 'clock', 'era') or 0)",
-		"redis.call('PEXPIRE', key,":                                      "redis.call('HSET', 'ttl', key,",
-		"redis.call('PEXPIRE', v.key, int(ceil((expires - now) / 1000)))": "redis.call('HSET', 'ttl', v.key, int(expires))",
-		"local left = ceil((expires - now) / 1000)":                       "local left = expires",
-		"redis.call('PTTL', key)":                                         "tonumber(redis.call('HGET', 'ttl', key) or 0)",
+		"redis.call('TIME')":                                                               "redis.call('HMGET', 'clock', 's', 'us')",
+		"local era = id and tonumber(id, 16) or 0":                                         "local era = tonumber(redis.call('HGET', 'clock', 'era') or 0)",
+		"redis.call('PEXPIRE', key,":                                                       "redis.call('HSET', 'ttl', key,",
+		"redis.call('PEXPIRE', v.key, int(ceil((expires - now) / 1000)))":                  "redis.call('HSET', 'ttl', v.key, int(expires))",
+		"redis.call('PEXPIRE', KEYS[1], format('%.0f', math.ceil(longest / 1000) + 1000))": "redis.call('HSET', 'ttl', KEYS[1], format('%.0f', now + longest + 1000000))",
+		"local left = ceil((expires - now) / 1000)":                                        "local left = expires",
+		"redis.call('PTTL', key)":                                                          "tonumber(redis.call('HGET', 'ttl', key) or 0)",
 	} {
 		source = strings.ReplaceAll(source, from, to)
 	}
@@ -156,19 +157,34 @@ func TestBrokenScriptsAreCaught(t *testing.T) {
 		"charged before healed":   {"or v.heals > now then return false", "then return false"},
 		"restored unnoticed":      {"local function restored(gen) return gen ~= 0", "local function restored(gen) return false"},
 		"calendar never turns":    {"l.level, l.ends = 0, ends", "l.ends = ends"},
+		"usual: no charge":        {"level = level + all", ""},
+		"usual: no limit":         {"if level > size + (1e-9 + size * 1e-12) then return end", ""},
+		"usual: never drains":     {"level = level - rate * (now - at)", ""},
+		"usual: no time":          {"{'HSET', key, 't', written,", "{'HSET', key, 't', raw[2],"},
+		"usual: expires early":    {"if rest > longest then longest = rest end", ""},
+		"usual: restored":         {" or math.floor(gen / 524288) ~= era then return end", " then return end"},
+		"usual: hints ignored":    {"if seen and (ARGV[7] ~= raw[4] or ARGV[8] + 0 > at) then return end", ""},
+		"usual: clock steps back": {"or at > now or not gen", "or not gen"},
+		"usual: others' fields":   {" or #raw ~= 4 + 2 * n then", " or #raw < 4 + 2 * n then"},
+		"usual: forced":           {"if #KEYS > 1 or ARGV[2] ~= '0' or", "if #KEYS > 1 or"},
+		"usual: one key of two":   {"if #KEYS > 1 or ARGV[2]", "if ARGV[2]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			broken := strings.Replace(luaBook, tc.from, tc.to, 1)
 			if broken == luaBook {
 				t.Fatalf("the script does not contain %q", tc.from)
 			}
-			err := storetest.Test(func() storetest.Setup {
+			setup := func() storetest.Setup {
 				set := standing(t, server)
 				for _, s := range set.Stores {
 					s.(*Store).book = standingScript(t, newScript(broken))
 				}
 				return set
-			})
+			}
+			err := storetest.Test(setup)
+			for seed := uint64(0); err == nil && seed < 3; seed++ {
+				err = storetest.Histories(t.Context(), setup(), 300+seed, 4000)
+			}
 			if err == nil {
 				t.Error("the conformance suite did not notice")
 			}

@@ -28,7 +28,6 @@ import (
 	"errors"
 	"fmt"
 	"sort"
-	"strconv"
 	"strings"
 	"time"
 
@@ -123,6 +122,9 @@ func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error)
 	if err := b.Validate(); err != nil {
 		return store.Booked{}, err
 	}
+	if !s.cluster || len(b.Draws) == 1 {
+		return s.bookSlot(ctx, b)
+	}
 	groups := s.groups(b)
 	if len(groups) == 1 {
 		return s.bookSlot(ctx, b)
@@ -135,7 +137,7 @@ func (s *Store) bookSlot(ctx context.Context, b store.Booking) (store.Booked, er
 	for i, d := range b.Draws {
 		keys[i] = s.name(d.Key)
 	}
-	v, err := s.run(ctx, s.book, keys, bookArgs(b))
+	v, err := s.run(ctx, s.book, bookArgs(command(20*len(keys), keys...), b))
 	if err != nil {
 		return store.Booked{}, s.fail("book", b.Draws[0].Key, err)
 	}
@@ -151,9 +153,6 @@ func (s *Store) groups(b store.Booking) [][]int {
 	order := make([]int, len(b.Draws))
 	for i := range order {
 		order[i] = i
-	}
-	if !s.cluster || len(b.Draws) == 1 {
-		return [][]int{order}
 	}
 	sort.Slice(order, func(i, j int) bool { return s.name(b.Draws[order[i]].Key) < s.name(b.Draws[order[j]].Key) })
 	var groups [][]int
@@ -250,7 +249,7 @@ func (s *Store) Refund(ctx context.Context, r store.Refund) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
-	args := []any{r.Gen, r.At, r.Ready, len(r.Limits)}
+	args := append(command(4+6*len(r.Limits), s.name(r.Key)), r.Gen, r.At, r.Ready, len(r.Limits))
 	for i, l := range r.Limits {
 		switch l.Kind {
 		case store.MeterLimit:
@@ -261,7 +260,7 @@ func (s *Store) Refund(ctx context.Context, r store.Refund) error {
 			args = append(args, "l", l.ID, r.Units[i], l.Grain.Microseconds(), r.Held[i], l.Size)
 		}
 	}
-	_, err := s.run(ctx, s.refund, []string{s.name(r.Key)}, args)
+	_, err := s.run(ctx, s.refund, args)
 	if err != nil {
 		return s.fail("refund", r.Key, err)
 	}
@@ -273,7 +272,7 @@ func (s *Store) Tell(ctx context.Context, key string, n store.News) error {
 	if err := n.Validate(); err != nil {
 		return err
 	}
-	args := []any{micros(n.Pause), len(n.Stated)}
+	args := append(command(8, s.name(key)), micros(n.Pause), len(n.Stated))
 	for _, q := range n.Stated {
 		args = append(args, q.ID, q.Unit, q.Remaining, micros(q.Reset))
 	}
@@ -282,7 +281,7 @@ func (s *Store) Tell(ctx context.Context, key string, n store.News) error {
 		kind := map[store.LimitKind]string{store.MeterLimit: "m", store.LogLimit: "l", store.CalendarLimit: "c"}[r.Kind]
 		args = append(args, kind, r.ID, r.Units)
 	}
-	_, err := s.run(ctx, s.tell, []string{s.name(key)}, args)
+	_, err := s.run(ctx, s.tell, args)
 	if err != nil {
 		return s.fail("tell", key, err)
 	}
@@ -296,6 +295,3 @@ func micros(d time.Duration) int64 {
 	}
 	return int64((d + time.Microsecond - 1) / time.Microsecond)
 }
-
-// floats are sent with all their digits.
-func digits(f float64) string { return strconv.FormatFloat(f, 'g', 17, 64) }

@@ -20,24 +20,28 @@ package redisstore
 // Instants are below 2^53 and never pass through tostring, which keeps 14
 // digits.
 
-const luaCommon = `
-local max, min, floor, ceil = math.max, math.min, math.floor, math.ceil
-local format, match, sub, byte, find = string.format, string.match, string.sub, string.byte, string.find
-local ARGV, tonumber = ARGV, tonumber
+// luaNow reads the clock and finds out which run of the server this is.
+const luaNow = `
+local ARGV, tonumber, redis, string, math = ARGV, tonumber, redis, string, math
 local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
-local arg = 0
-local function str() arg = arg + 1 return ARGV[arg] end
-local function num() arg = arg + 1 return tonumber(ARGV[arg]) end
+local now = time[1] * 1000000 + time[2]
 -- A run of the server is known by its replication ID, which changes with every
 -- start and promotion. Who may not ask, or is not answered, cannot tell.
 local info = redis.pcall('INFO', 'replication')
-local at = type(info) == 'string' and find(info, 'master_replid:', 1, true)
-local id = at and sub(info, at + 14, at + 16)
+local at = type(info) == 'string' and string.find(info, 'master_replid:', 1, true)
+local id = at and string.sub(info, at + 14, at + 16)
 local era = id and tonumber(id, 16) or 0
+`
+
+const luaCommon = `
+local max, min, floor, ceil = math.max, math.min, math.floor, math.ceil
+local format, match, sub, byte = string.format, string.match, string.sub, string.byte
 local function restored(gen) return gen ~= 0 and floor(gen / 524288) ~= era end
-local function newgen() return era * 524288 + max(1, now % 524288) end
 local function int(n) return format('%.0f', n) end
+local arg = 0
+local function str() arg = arg + 1 return ARGV[arg] end
+local function num() arg = arg + 1 return tonumber(ARGV[arg]) end
+local function newgen() return era * 524288 + max(1, now % 524288) end
 local function pair(s)
   local a, b = match(s or '', '^(%S+) (%S+)')
   return tonumber(a) or 0, tonumber(b) or 0
@@ -75,7 +79,7 @@ local function packed(es, rest)
 end
 `
 
-const luaBook = luaCommon + luaView + luaWait + luaCharge + `
+const luaBook = luaNow + luaUsual + luaCommon + luaView + luaWait + luaCharge + `
 local maxwait, force = num(), num() == 1
 local views = {}
 for k = 1, #KEYS do views[k] = view(KEYS[k]) end

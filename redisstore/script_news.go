@@ -2,7 +2,7 @@ package redisstore
 
 // What changes a key without booking.
 
-const luaRefund = luaCommon + `
+const luaRefund = luaNow + luaCommon + `
 local key, gen, booked, ready = KEYS[1], num(), num(), num()
 local old = redis.call('HMGET', key, 'g', 't')
 if tonumber(old[1]) ~= gen or gen == 0 or restored(gen) then return 0 end
@@ -32,7 +32,7 @@ end
 return 1
 `
 
-const luaTell = luaCommon + `
+const luaTell = luaNow + luaCommon + `
 local key, pause = KEYS[1], num()
 local raw = redis.call('HGETALL', key)
 local f, stated, set = {}, {}, {}
@@ -41,7 +41,7 @@ for i = 1, #raw, 2 do
   if string.match(raw[i], '^s%d+:') then stated[#stated + 1] = raw[i] end
 end
 if not f.g then
-  set = {'g', int(newgen()), 't', int(now)}
+  set = {'t', int(now), 'g', int(newgen())}
 end
 local at = max(now, tonumber(f.t) or 0)
 local expires = at + 1000000

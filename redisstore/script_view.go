@@ -41,11 +41,11 @@ local function readlimit(v, lost, age, back)
   if old then v.others = v.others - 1 end
   if l.kind == 'm' then
     l.rate, l.credit = num(), num()
-    local most = str()
+    local most = l.size + max(0, l.credit) + l.rate * 3600000000
     local level, _, at = meter(old, v.at)
     l.level = max(-max(0, l.credit), (level or -max(0, l.credit)) - l.rate * max(0, now - (at - back)))
     if v.seengen ~= 0 then seen = num() end
-    if lost and seen and seen <= tonumber(most) and seen - l.rate * age > l.level then
+    if lost and seen and seen <= most and seen - l.rate * age > l.level then
       l.level = seen - l.rate * age
       v.raised = v.raised or l.level > l.tol
     end
@@ -107,7 +107,7 @@ local function undrawn(v, raw, back)
 end
 
 local function view(key)
-  local raw = redis.call('HGETALL', key)
+  local raw = raw or redis.call('HGETALL', key)
   local f, limits, stated = {}, 0, false
   for i = 1, #raw, 2 do
     local field = raw[i]

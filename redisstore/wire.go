@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,43 +19,45 @@ type once struct{ *redis.Cmd }
 
 func (once) NoRetry() bool { return true }
 
+// command begins a call of a script on keys that takes some n arguments.
+func command(n int, keys ...string) []any {
+	c := make([]any, 2, 3+len(keys)+n)
+	c = append(c, len(keys))
+	for _, k := range keys {
+		c = append(c, k)
+	}
+	return c
+}
+
 // run sends the script's hash, and its source to a server that does not know
 // the hash: scripts are lost in restarts and failovers and by SCRIPT FLUSH.
 // NOSCRIPT means that nothing was run, so this repeats nothing.
-func (s *Store) run(ctx context.Context, sc script, keys []string, args []any) (any, error) {
+func (s *Store) run(ctx context.Context, sc script, c []any) (any, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err // go-redis would still dial
 	}
-	v, err := s.eval(ctx, "evalsha", sc.sha, keys, args)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		v, err = s.eval(ctx, "eval", sc.source, keys, args)
+	c[0], c[1] = "evalsha", sc.sha
+	v, err := s.send(ctx, c)
+	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+		c[0], c[1] = "eval", sc.source
+		v, err = s.send(ctx, c)
 	}
 	return v, err
 }
 
-func (s *Store) eval(ctx context.Context, name, script string, keys []string, args []any) (any, error) {
-	all := make([]any, 0, 3+len(keys)+len(args))
-	all = append(all, name, script, len(keys))
-	for _, k := range keys {
-		all = append(all, k)
-	}
-	for _, a := range args {
-		if f, ok := a.(float64); ok {
-			a = digits(f)
-		}
-		all = append(all, a)
-	}
-	cmd := once{redis.NewCmd(ctx, all...)}
+func (s *Store) send(ctx context.Context, c []any) (any, error) {
+	cmd := once{redis.NewCmd(ctx, c...)}
 	_ = s.client.Process(ctx, cmd) // the command holds the error
 	return cmd.Result()
 }
 
-func bookArgs(b store.Booking) []any {
+// bookArgs are a call's arguments. Numbers go out with all the digits that they need.
+func bookArgs(args []any, b store.Booking) []any {
 	force := 0
 	if b.Force {
 		force = 1
 	}
-	args := []any{micros(b.MaxWait), force}
+	args = append(args, micros(b.MaxWait), force)
 	for _, d := range b.Draws {
 		args = append(args, len(d.Units))
 		for _, u := range d.Units {
@@ -75,11 +78,11 @@ func bookArgs(b store.Booking) []any {
 		for i, l := range d.Limits {
 			args = limitArgs(args, l)
 			if d.Seen.Gen != 0 {
-				seen := ""
 				if len(d.Seen.Levels) > 0 {
-					seen = digits(d.Seen.Levels[i])
+					args = append(args, d.Seen.Levels[i])
+				} else {
+					args = append(args, "")
 				}
-				args = append(args, seen)
 			}
 		}
 	}
@@ -87,21 +90,22 @@ func bookArgs(b store.Booking) []any {
 }
 
 func limitArgs(args []any, l store.Limit) []any {
-	size := digits(l.Size)
 	switch l.Kind {
 	case store.MeterLimit:
-		most := l.Size + max(0, l.Credit) + l.Rate*3600
-		return append(args, "m"+l.ID, l.Unit+1, size, digits(l.Rate/1e6), digits(l.Credit), digits(most))
+		return append(args, "m"+l.ID, l.Unit+1, l.Size, l.Rate/1e6, l.Credit)
 	case store.CalendarLimit:
-		return append(args, "c"+l.ID, l.Unit+1, size, l.Per.Microseconds(), l.Ends.UnixMicro())
+		return append(args, "c"+l.ID, l.Unit+1, l.Size, l.Per.Microseconds(), l.Ends.UnixMicro())
 	}
-	return append(args, "l"+l.ID, l.Unit+1, size, l.Per.Microseconds(), l.Grain.Microseconds())
+	return append(args, "l"+l.ID, l.Unit+1, l.Size, l.Per.Microseconds(), l.Grain.Microseconds())
 }
 
 // readBooked reads [outcome, wait, now, draw, limit] and per key [gen, at,
-// paused, level...]. Redis cuts numbers to integers, so what is none comes as
-// text.
+// paused, level...], or what is usual. Redis cuts numbers to integers, so what is
+// none comes as text.
 func readBooked(v any, b store.Booking) (store.Booked, error) {
+	if text, ok := v.(string); ok {
+		return readUsual(text, b)
+	}
 	list, ok := v.([]any)
 	if !ok {
 		return store.Booked{}, fmt.Errorf("reply %T, want a list", v)
@@ -120,6 +124,26 @@ func readBooked(v any, b store.Booking) (store.Booked, error) {
 		r.Keys = append(r.Keys, k)
 	}
 	return r, p.err
+}
+
+// readUsual reads "at gen" and "level rest" for each limit of the only key, all of
+// which was booked.
+func readUsual(text string, b store.Booking) (store.Booked, error) {
+	var err error
+	next := func() (word string) { word, text, _ = strings.Cut(text, " "); return word }
+	whole := func() int64 {
+		n, e := strconv.ParseInt(next(), 10, 64)
+		err = errors.Join(err, e)
+		return n
+	}
+	k := store.Standing{At: whole(), Gen: whole(), Levels: make([]float64, len(b.Draws[0].Limits))}
+	for i := range k.Levels {
+		f, e := strconv.ParseFloat(next(), 64)
+		err = errors.Join(err, e)
+		k.Levels[i] = f
+		next()
+	}
+	return store.Booked{Outcome: store.BookedAll, Ready: k.At, Keys: []store.Standing{k}, Draw: -1, Limit: -1}, err
 }
 
 type reply struct {
