@@ -52,6 +52,7 @@ type learner struct {
 	recurs     bool          // and another, though that was not refused
 	binds      bool          // likewise, but nobody waits for one that binds him no more
 	met        bool          // answered
+	left       bool          // it was that of strangers, who have limits of their own now
 	tallies    uint8         // made for it, see fleet.Tally
 	account    queue.Account
 }

@@ -28,6 +28,9 @@ type learned struct {
 	other *learner
 	start *hostStart // of a host; nil in a partition, which starts with its host
 	joint *joint     // nil: there was but one credential
+
+	alone   instant // when the last pause ends that is for one request alone
+	resumed instant // when those were ended last
 }
 
 // learning is what a Transport needs to learn.

@@ -5,10 +5,12 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 const (
 	askAgain    = 10 * time.Second // after it is beyond doubt; twice as long after each refusal
+	mostAsked   = 1000             // of those that wait: who asks is one of the first
 	brieflyShut = 2 * time.Second  // a wait for others' limits that is not worth finding out
 )
 
@@ -91,18 +93,20 @@ func (j *joint) ask(now instant, l *learner) {
 	j.asker, j.until, j.asked = l, j.common.barred(now), now.Add(max(j.gap, time.Second))
 }
 
-// next lets one of those that wait ask. It reports whether one does.
+// next lets one of the first that wait ask. It reports whether one does.
 func (j *joint) next(now instant) bool {
 	if j.common == nil || j.proof.Sure() || !j.asks(now) {
 		return false
 	}
-	asks := false
-	j.common.scope.asks(func(q *ask) {
-		if !asks && q.own != nil && q.learn.learner == j.common && q.own.learner.hold == nil {
+	left, asks := mostAsked, false
+	j.common.scope.Walk(nil, func(w *queue.Waiter) bool {
+		q := w.By.(*ask)
+		if asks = q.own != nil && q.learn.learner == j.common && q.own.learner.hold == nil; asks {
 			j.ask(now, q.own.learner)
 			q.learn, q.own = q.own, nil
-			asks = true
 		}
+		left--
+		return left > 0 && !asks
 	})
 	return asks
 }
@@ -168,18 +172,21 @@ func (l *learner) alone() bool {
 	return l.home() == nil || l.home().joint == nil || l.home().joint.common == l
 }
 
-// part gives strangers limits of their own, also those that wait. What is under way
-// still teaches the one that they had in common.
+// part gives strangers limits of their own, those that wait as soon as they are asked
+// what they draw on. What is under way still teaches the one that they had in common.
 func (m *learned) part() {
 	common := m.joint.common
-	m.joint.common = nil
+	m.joint.common, common.left = nil, true
 	m.joint.proof.Parted()
 	common.everyKind((*kind).leave)
-	common.scope.asks(func(q *ask) {
-		if q.own != nil && q.learn.learner == common {
-			q.learn, q.own = q.own, nil
-		}
-	})
+}
+
+// part gives q what was learned of its own credential if strangers were parted since it
+// shared what was learned of them.
+func (q *ask) part() {
+	if q.own != nil && q.learn.learner.left {
+		q.learn, q.own = q.own, nil
+	}
 }
 
 // parted is the kind that p drew on: its own if strangers were parted while it waited.

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/table"
-	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // LimiterStats is a copy of what a Limiter knows.
@@ -66,7 +65,7 @@ func (s *subject) stats(now instant, key string) HostStats {
 		h.Pauses += s.counters.rest.byHand
 	}
 	if s.Waiting > 0 {
-		h.OldestWait = s.oldest(now)
+		h.OldestWait = time.Duration(now - s.Oldest().Since)
 		if h.State == StateOK {
 			h.State = StateWaiting
 		}
@@ -75,10 +74,4 @@ func (s *subject) stats(now instant, key string) HostStats {
 		h.State = StateRefusing
 	}
 	return h
-}
-
-// oldest is how long the one has waited that waits longest.
-func (s *subject) oldest(now instant) (d time.Duration) {
-	s.Each(func(w *queue.Waiter) { d = max(d, time.Duration(now-w.Since)) })
-	return d
 }

@@ -54,11 +54,6 @@ type others struct {
 	scopes []*scope
 }
 
-// asks calls f for every request that waits in s.
-func (s *scope) asks(f func(q *ask)) {
-	s.Each(func(w *queue.Waiter) { f(w.By.(*ask)) })
-}
-
 // to says that q is one of s.
 func (q *ask) to(s *scope) { q.scope, q.Group = s, &s.Group }
 
@@ -74,6 +69,8 @@ func (q *ask) Needs(now instant, buf []queue.Need) []queue.Need {
 	if q.now = now; q.r != nil && q.matched != q.scope.version {
 		q.match() // their numbers are others now
 	}
+	q.part()
+	q.solo.lift(q.now)
 	return q.scope.draws(buf, q)
 }
 

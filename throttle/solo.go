@@ -58,23 +58,30 @@ func (o *solo) again(now time.Time, g *ticket, s headers.Signal) (own bool) {
 	said, _, _ := l.hintOf(now, k, s)
 	o.hold.refuse(now, g.sent, said, firstGuess, l.terms.maxPause, false, l.terms.jitter())
 	at := instantOf(now)
-	o.account.Rest(at.Add(o.hold.until.Sub(now)), at.Add(o.hold.sure.Sub(now)), o.hold.words(now, l.terms.zero)+", for this request alone: others are served")
+	until := at.Add(o.hold.until.Sub(now))
+	m := l.home()
+	m.alone = max(m.alone, until)
+	o.account.Rest(until, at.Add(o.hold.sure.Sub(now)), o.hold.words(now, l.terms.zero)+", for this request alone: others are served")
 	return true
 }
 
-// lift ends o's pause.
+// lift ends o's pause if it began before Resume was called.
 func (o *solo) lift(now instant) {
-	if o != nil {
+	if o != nil && !o.hold.since.IsZero() && instantOf(o.hold.since) <= o.kind.learner.home().resumed {
 		o.hold.lift()
 		o.account.Rest(now, now, "")
 	}
 }
 
-// lift ends every pause that was learned of requests of s, for all or for one.
-// Then those that wait are to be planned anew.
+// lift ends every pause that was learned of requests of s for all, and sees to it that
+// those of one request end: there may be as many as wait, so Redraw asks them. Then
+// those that wait are to be planned anew.
 func (s *scope) lift(e *queue.Domain, now instant) {
 	s.learned.lift(e, now)
-	s.asks(func(q *ask) { q.solo.lift(now) })
+	if m := s.learned; m != nil && m.alone > now {
+		m.resumed, m.alone = now, 0
+		e.Redraw(now, &s.Group)
+	}
 }
 
 // at is when the request may go as far as it alone is concerned: when a pause for

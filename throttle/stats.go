@@ -115,12 +115,14 @@ func (t *Transport) StatsOf(want func(host, partition string, stamp uint64) bool
 		return want(host, partition, stamp)
 	}
 	add := func(r *record, host, partition string) {
-		e, _, now := r.current()
+		e, _, _ := r.current()
+		who, e := r.census(e)
 		defer e.Unlock()
+		now := e.Now()
 		if want == nil { // else it is known
 			gate(e, r, partition)
 		}
-		h := r.stats(now, paused[host])
+		h := r.stats(now, paused[host], who)
 		h.Partition = partition
 		s.Hosts = append(s.Hosts, h)
 	}
@@ -184,8 +186,9 @@ func (r *record) stamp() uint64 {
 // overflows appends what hosts share for which there was no room.
 func (r *record) overflows(list []HostStats) []HostStats {
 	for _, o := range r.others() {
-		e, _, now := o.current()
-		h := o.stats(now, nil)
+		e, _, _ := o.current()
+		who, e := o.census(e)
+		h := o.stats(e.Now(), nil, who)
 		e.Unlock()
 		h.Host, h.Overflow = "others", true
 		list = append(list, h)
@@ -194,8 +197,9 @@ func (r *record) overflows(list []HostStats) []HostStats {
 }
 
 // stats describes r, which is current. home is a copy of its host's gate if r is of
-// a partition and the host is paused by hand; nil: it is not. The lock is held.
-func (r *record) stats(now instant, home *queue.Account) HostStats {
+// a partition and the host is paused by hand; nil: it is not. who waits is counted
+// already. The lock is held.
+func (r *record) stats(now instant, home *queue.Account, who census) HostStats {
 	h := HostStats{Host: r.host, State: StateOK, Queue: int(r.Waiting), InFlight: int(r.entered - r.Waiting)}
 	var holding []holding
 	h.Learned, holding = r.learnedLimits(now)
@@ -211,7 +215,7 @@ func (r *record) stats(now instant, home *queue.Account) HostStats {
 		}
 		h.Restrictions = append(h.Restrictions, Restriction{Unit: unit, Why: r.key + ": " + l.Why, For: l.Wait, Learned: true})
 	}
-	r.routeStats(now, &h, gate, holding)
+	r.routeStats(now, &h, gate, holding, who)
 	return h
 }
 

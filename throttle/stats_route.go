@@ -26,8 +26,9 @@ type RouteStats struct {
 }
 
 // routeStats adds the routes to h, and to its counts what they counted. held is
-// what was learned that lets nothing through. The lock is held.
-func (r *record) routeStats(now instant, h *HostStats, gate *queue.Account, held []holding) {
+// what was learned that lets nothing through, who waits is counted already. The lock
+// is held.
+func (r *record) routeStats(now instant, h *HostStats, gate *queue.Account, held []holding, who census) {
 	r.counters.addTo(&h.Counts)
 	if name, known := r.firstRoute(); known {
 		h.Routes = make([]RouteStats, 1, r.routesCounted())
@@ -47,11 +48,11 @@ func (r *record) routeStats(now instant, h *HostStats, gate *queue.Account, held
 		r.heldUp(now, x, o, gate, held)
 		h.Routes[0].InFlight -= o.entered
 	})
-	r.queued(now, h)
+	r.queued(now, h, who)
 	r.refusing(now, h)
 	for i := range h.Routes {
 		x := &h.Routes[i]
-		x.InFlight -= x.Queue
+		x.InFlight = max(0, x.InFlight-x.Queue) // some of those that waited may have gone since
 		if graver(x.State, h.State) {
 			h.State = x.State
 		}
@@ -93,28 +94,69 @@ func (s *scope) routesCounted() int {
 	return len(s.book.by) + 2
 }
 
+// counted is how many who wait are counted before the lock is given up: a part of a
+// millisecond.
+const counted = 4000
+
+// A census is who waits, by where their requests are counted.
+type census map[*route]*waiters
+
+type waiters struct {
+	n      int
+	oldest *queue.Waiter // of these
+}
+
+// census counts those that wait in r, whose domain's lock is held. If they are many it
+// gives the lock up in between; it returns the domain whose lock is held then.
+func (r *record) census(e *queue.Domain) (census, *queue.Domain) {
+	if r.Waiting == 0 {
+		return nil, e
+	}
+	c := make(census)
+	var last *queue.Waiter
+	for {
+		n := 0
+		r.Walk(last, func(w *queue.Waiter) bool {
+			c.add(w)
+			last = w
+			n++
+			return n < counted
+		})
+		if n < counted {
+			return c, e
+		}
+		e.Unlock()
+		e, _, _ = r.current()
+	}
+}
+
+func (c census) add(w *queue.Waiter) {
+	o := w.By.(*ask).learn.routeOf()
+	of := c[o]
+	if of == nil {
+		of = new(waiters)
+		c[o] = of
+	}
+	if of.n++; of.oldest == nil || w.Since < of.oldest.Since {
+		of.oldest = w
+	}
+}
+
 // queued adds those that wait: of each route the one that waits longest tells
 // what one like it would wait for.
-func (r *record) queued(now instant, h *HostStats) {
+func (r *record) queued(now instant, h *HostStats, c census) {
 	if r.Waiting == 0 {
 		return
 	}
+	h.OldestWait = time.Duration(now - r.Oldest().Since)
 	at := make(map[*route]int) // in h.Routes; the first is 0
 	r.beside(func(o *route) { at[o] = len(at) + 1 })
-	oldest := make([]*queue.Waiter, len(h.Routes))
-	r.Each(func(w *queue.Waiter) {
-		i := at[w.By.(*ask).learn.routeOf()]
-		if h.Routes[i].Queue++; oldest[i] == nil || w.Since < oldest[i].Since {
-			oldest[i] = w
+	for o, of := range c {
+		x, w := &h.Routes[at[o]], of.oldest
+		if x.Queue += of.n; !w.Waits() {
+			continue // it has gone since it was counted
 		}
-	})
-	for i, w := range oldest {
-		if w == nil {
-			continue
-		}
-		x := &h.Routes[i]
 		x.OldestWait = time.Duration(now - w.Since)
-		h.OldestWait = max(h.OldestWait, x.OldestWait)
 		x.State = StateWaiting
 		newcomer, draws := newcomer(now, w)
 		t, a := queue.Estimate(now, &newcomer, draws)

@@ -140,6 +140,54 @@ func TestStatsByRoute(t *testing.T) {
 	})
 }
 
+// TestStatsOfVeryManyThatWait: those that wait are counted once each, though the lock
+// is given up in between, and whatever comes and goes meanwhile.
+func TestStatsOfVeryManyThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 2*counted + 100
+		c := calling(t, Config{MaxQueue: 2 * n, MaxWait: 5 * time.Minute})
+		c.rt.Pause("api.example", time.Now().Add(time.Minute))
+		var done sync.WaitGroup
+		for i := range n {
+			path := "/items"
+			if i%4 == 0 {
+				path = "/orders"
+			}
+			done.Go(func() { c.do(t.Context(), "GET", path) })
+			if i < 2 {
+				synctest.Wait()
+				time.Sleep(10 * time.Second)
+			}
+		}
+		synctest.Wait()
+		h := statsOf(t, c.rt)
+		items, orders := routeNamed(t, h, "GET /items"), routeNamed(t, h, "GET /orders")
+		if h.Queue != n || h.OldestWait != 20*time.Second || orders.Queue != n/4 || orders.OldestWait != 20*time.Second ||
+			items.Queue != n-n/4 || items.OldestWait != 10*time.Second {
+			t.Errorf("%d of %d wait, for %v; items: %d for %v; orders: %d for %v",
+				h.Queue, n, h.OldestWait, items.Queue, items.OldestWait, orders.Queue, orders.OldestWait)
+		}
+		gone, leave := context.WithCancel(t.Context())
+		for range 100 {
+			done.Go(func() { c.do(gone, "GET", "/items") })
+		}
+		synctest.Wait()
+		leave()
+		for range 20 {
+			if h = statsOf(t, c.rt); h.Queue < n || h.Queue > n+100 {
+				t.Errorf("%d wait while 100 of %d leave", h.Queue, n+100)
+			}
+			for _, x := range h.Routes {
+				if x.InFlight < 0 || x.InFlight > 100 || x.Queue > n {
+					t.Errorf("while some leave: %+v", x)
+				}
+			}
+		}
+		c.rt.Resume("api.example")
+		done.Wait()
+	})
+}
+
 // TestStatsOfPausedRoutes: a pause that the whole host asked for shows at each of
 // its routes, and counts where it was begun; one by hand counts at no route.
 func TestStatsOfPausedRoutes(t *testing.T) {

@@ -15,21 +15,60 @@ type Group struct {
 // A line is all that wait in a group.
 type line struct {
 	ranks   tree[*Waiter, inGroup]
+	first   *Waiter // of those that wait, in the order in which they began to
+	last    *Waiter
 	redraws bool    // a Redraw is under way
 	redrawn *Waiter // it has come as far as the rank of this one, who may have gone; nil: to nobody yet
 }
 
 // after is the one that ranks next after w; nil: there is none. The first ranks
 // after nil.
-func (n *line) after(w *Waiter) *Waiter {
-	return n.ranks.from(func(v *Waiter) bool { return w != nil && !w.before(v) })
+func (n *line) after(w *Waiter) *Waiter { return n.ranks.from(w.passed) }
+
+// passed reports whether v is w or ranks before it; nothing ranks before nil.
+func (w *Waiter) passed(v *Waiter) bool { return w != nil && !w.before(v) }
+
+// Walk calls f for the waiters of g by rank, as long as it reports true, beginning with
+// the one that ranks next after w, which may have gone since; nil: with the first. f must
+// not grant or refuse any.
+func (g *Group) Walk(w *Waiter, f func(w *Waiter) bool) {
+	if g.line != nil {
+		g.line.ranks.walk(g.line.ranks.root, w.passed, f)
+	}
 }
 
-// Each calls f for every waiter of g, by rank. It must not grant or refuse any.
-func (g *Group) Each(f func(w *Waiter)) {
-	if g.line != nil {
-		g.line.ranks.each(g.line.ranks.root, f)
+// Oldest is the one of g's waiters that waits longest; nil: nobody waits.
+func (g *Group) Oldest() *Waiter {
+	if g.line == nil {
+		return nil
 	}
+	return g.line.first
+}
+
+// enter puts w at the end of those that wait, and quit takes it out.
+func (n *line) enter(w *Waiter) {
+	n.ranks.insert(w)
+	if w.prev = n.last; w.prev != nil {
+		w.prev.next = w
+	} else {
+		n.first = w
+	}
+	n.last = w
+}
+
+func (n *line) quit(w *Waiter) {
+	n.ranks.remove(w)
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else {
+		n.first = w.next
+	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	} else {
+		n.last = w.prev
+	}
+	w.prev, w.next = nil, nil
 }
 
 // redraws reports whether those that wait in g are being asked anew what they draw

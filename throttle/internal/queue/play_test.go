@@ -161,7 +161,7 @@ func (p *play) covers(a, b []queue.Need) bool {
 
 // waiting is all that wait.
 func (p *play) waiting() (all []*queue.Waiter) {
-	p.group.Each(func(w *queue.Waiter) { all = append(all, w) })
+	p.group.Walk(nil, func(w *queue.Waiter) bool { all = append(all, w); return true })
 	return all
 }
 

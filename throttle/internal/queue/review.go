@@ -192,7 +192,7 @@ func (e *Domain) sweep(now meter.Instant, l *waitlist, w *Waiter) (refused bool)
 // these are fewer than those who wait.
 func (e *Domain) retryAll(g *Group) {
 	if e.crowd == nil || int(g.Waiting) <= len(e.crowd.lists) {
-		g.Each(e.retry)
+		g.Walk(nil, func(w *Waiter) bool { e.retry(w); return true })
 		return
 	}
 	for _, l := range e.crowd.lists {

@@ -173,12 +173,16 @@ func (t *tree[T, O]) from(passed func(T) bool) (first T) {
 	return first
 }
 
-// each calls f for all that are below and at r, in order. f must not change t.
-func (t *tree[T, O]) each(r T, f func(T)) {
-	if none := *new(T); r == none {
-		return
+// walk calls f for those of x and below it that go after a point, in order, as long as
+// it reports true; passed is true of those before. It reports whether f always did.
+func (t *tree[T, O]) walk(x T, passed, f func(T) bool) bool {
+	if none := *new(T); x == none {
+		return true
 	}
-	t.each(t.o.at(r).left, f)
-	f(r)
-	t.each(t.o.at(r).right, f)
+	b := t.o.at(x)
+	left, right := b.left, b.right
+	if !passed(x) && !(t.walk(left, passed, f) && f(x)) {
+		return false
+	}
+	return t.walk(right, passed, f)
 }

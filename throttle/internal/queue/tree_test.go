@@ -36,7 +36,7 @@ func TestTreeKnowsWhatGoesBefore(t *testing.T) {
 				slices.SortFunc(all, func(x, y *place) int { return int(x.waiter.Seq) - int(y.waiter.Seq) })
 			}
 			var list []*place
-			tr.each(tr.root, func(k *place) { list = append(list, k) })
+			tr.walk(tr.root, func(*place) bool { return false }, func(k *place) bool { list = append(list, k); return true })
 			if !slices.Equal(list, all) {
 				t.Fatalf("%d elements, want %d in order", len(list), len(all))
 			}

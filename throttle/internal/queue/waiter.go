@@ -25,6 +25,8 @@ type Waiter struct {
 	deadline meter.Instant // of its context; never: none
 	inExpiry int           // index into the heap; -1: it is not in it
 	inGroup  branch[*Waiter]
+	prev     *Waiter // in the order in which those of its group began to wait
+	next     *Waiter
 	id       uint64 // a number of its own: of two that came at once, the one that waited first goes first
 
 	ready   chan struct{} // has one element when the wait is over
@@ -176,6 +178,9 @@ func (w *Waiter) done(now meter.Instant) {
 	w.ready <- struct{}{}
 }
 
+// Waits reports whether w still waits.
+func (w *Waiter) Waits() bool { return w.next != nil || w.Group.line != nil && w.Group.line.last == w }
+
 // over reports whether the wait has ended.
 func (w *Waiter) over() bool { return w.granted || w.refused != nil }
 
@@ -188,7 +193,7 @@ func (e *Domain) list(now meter.Instant, w *Waiter) {
 	if s.line == nil {
 		s.line = new(line)
 	}
-	s.line.ranks.insert(w)
+	s.line.enter(w)
 	s.Waiting++
 	e.Waiting++
 	c := e.gather()
@@ -225,7 +230,7 @@ func (e *Domain) Drawn(a *Account) bool { return e.crowd != nil && e.crowd.drawn
 func (e *Domain) unlist(w *Waiter) {
 	s := w.Group
 	e.crowd.count(w, -1)
-	if s.line.ranks.remove(w); s.line.ranks.root == nil {
+	if s.line.quit(w); s.line.first == nil {
 		s.line = nil
 	}
 	s.Waiting--
