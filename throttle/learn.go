@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
+	"github.com/weirhttp/weir/throttle/internal/concurrency"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
@@ -64,7 +65,7 @@ type kind struct {
 	meter.Open
 	key      kindKey
 	learner  *learner
-	slow     slowStart
+	slow     concurrency.Limit
 	quotas   []*quota
 	apart    bool      // it has limits of its own: hold and evidence here count, not the learner's
 	hold     *hold     // of a limit that names this kind; nil: there was none
@@ -83,14 +84,13 @@ func newLearner(t *learnTerms, s *scope, host *hostStart) *learner {
 }
 
 func newHostStart(words *learnWords) *hostStart {
-	s := &hostStart{slow: slowStart{underway: underway{host: true}}}
+	s := &hostStart{slow: concurrency.Host()}
 	s.account = queue.Account{Meter: s, Label: words.host}
 	return s
 }
 
 func newKind(l *learner, key kindKey) *kind {
-	k := &kind{key: key, learner: l}
-	k.slow.quick = l.host.slow.quick
+	k := &kind{key: key, learner: l, slow: l.host.slow.Kind()}
 	k.account = queue.Account{Meter: k, Label: l.terms.words.kind, Group: &l.scope.Group}
 	k.route = l.scope.routeOf(key)
 	return k
@@ -137,7 +137,7 @@ func (l *learner) dropKind(now instant) bool {
 }
 
 func (k *kind) idle(now instant) bool {
-	return now-k.last > instant(time.Minute) && k.slow.idle(now.Time()) && k.hold.wait(now.Time()) == 0 &&
+	return now-k.last > instant(time.Minute) && k.slow.Idle(now) && k.hold.wait(now.Time()) == 0 &&
 		!k.account.Waited()
 }
 
@@ -171,10 +171,10 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 	overload := status == http.StatusServiceUnavailable && s.Kind != headers.Quota || status == 529 || refused && s.Kind == headers.Overload
 	news := lesson{}
 	verdict := k.overload.Heard(instantOf(now), instantOf(g.sent), attribution.Reply{
-		Busy: overload && !s.RetryAfter.Known, Bare: bare503(status, &s), Few: k.slow.few(), Probe: g.probe,
+		Busy: overload && !s.RetryAfter.Known, Bare: bare503(status, &s), Few: k.slow.Few(), Probe: g.probe,
 	})
 	if verdict == attribution.Chance {
-		k.slow.absolve()
+		k.slow.Absolve()
 	}
 	if verdict != attribution.Open {
 		l.restart(k)
@@ -188,7 +188,7 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 	case refused && g.solo != nil && g.solo.again(now, g, s):
 		return lesson{}
 	case refused && l.concurrency(g, s):
-		k.slow.crowded(now, g.sent)
+		k.slow.Crowded(instantOf(now), instantOf(g.sent))
 		l.hold.good(g.sent)
 		k.hold.good(g.sent)
 		l.restart(k)
@@ -205,7 +205,7 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 // unanswered learns from a request that brought no answer.
 func (l *learner) unanswered(now time.Time, g *ticket, end ending) {
 	if end == failed {
-		g.kind.slow.lost(now, 0)
+		g.kind.slow.Lost(instantOf(now), 0)
 	}
 	if end == unsent {
 		return
@@ -225,11 +225,15 @@ func (l *learner) unanswered(now time.Time, g *ticket, end ending) {
 // well learns from a good answer to a request of kind k that was sent at sent.
 func (l *learner) well(now instant, k *kind, sent instant) {
 	l.good = min(l.good+1, manyAnswers)
-	l.host.slow.stated = l.host.slow.stated || len(k.quotas) > 0 && l.alone()
+	if len(k.quotas) > 0 {
+		k.slow.Stated()
+		if l.alone() {
+			l.host.slow.Stated()
+		}
+	}
 	took := time.Duration(now - sent)
-	l.host.slow.well(now, took)
-	k.slow.stated = k.slow.stated || len(k.quotas) > 0
-	k.slow.well(now, took)
+	l.host.slow.Answered(now, took)
+	k.slow.Answered(now, took)
 	k.overload.Served(now)
 	if l.hold != nil || k.hold != nil {
 		l.hold.good(sent.Time())

@@ -53,7 +53,7 @@ func TestPausesMove(t *testing.T) {
 		k.overload.Heard(hourIn.Add(sec), hourIn, attribution.Reply{Busy: true})
 	}
 	l.finish(at0(2*sec), under(k, 1, hourIn.Add(sec)), replied, 503, headers.Signal{})
-	k.slow.absolve() // of the overload itself
+	k.slow.Absolve() // of the overload itself
 	if l.hold.wait(at0(2*sec)) != 0 || k.hold.wait(at0(2*sec)) != 0 || k.evidence.believes() {
 		t.Errorf("no limiter: %+v, %+v", l.hold, k.hold)
 	}

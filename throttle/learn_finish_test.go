@@ -44,7 +44,7 @@ func TestUnansweredRequests(t *testing.T) {
 		if news := l.finish(at0(sec), g, test.end, 0, headers.Signal{}); news.what != causeNone {
 			t.Errorf("%s: news %+v", name, news)
 		}
-		if lost := k.slow.ease > 0; lost != test.lost || q.left != test.left || q.early != 1 || l.good != 0 {
+		if lost := k.slow.Cut(); lost != test.lost || q.left != test.left || q.early != 1 || l.good != 0 {
 			t.Errorf("%s: lost %t, %v left, %v of before", name, lost, q.left, q.early)
 		}
 		q.early = 0
@@ -65,14 +65,14 @@ func TestGoodAnswers(t *testing.T) {
 	if l.hold.asking || k.hold.asking {
 		t.Error("the question whether the pause is over is still open")
 	}
-	if l.good != 1 || k.slow.good != 1 || l.host.slow.good != 1 || !k.overload.ServedWithin(hourIn.Add(2*sec), 1) {
-		t.Errorf("good %d, %d, %d", l.good, k.slow.good, l.host.slow.good)
+	if l.good != 1 || k.slow.Good() != 1 || l.host.slow.Good() != 1 || !k.overload.ServedWithin(hourIn.Add(2*sec), 1) {
+		t.Errorf("good %d, %d, %d", l.good, k.slow.Good(), l.host.slow.Good())
 	}
-	if k.slow.stated || l.host.slow.stated {
+	if k.slow.Free() || l.host.slow.Free() {
 		t.Error("no limit was stated")
 	}
 	l.finish(at0(3*sec), under(k, 1, hourIn.Add(2*sec)), replied, 200, headers.Signal{Limits: []headers.Limit{stating(5, 10, time.Minute, headers.Boundary)}})
-	if !k.slow.stated || !l.host.slow.stated || len(k.quotas) != 1 || l.quotas[0].left != 5 {
+	if !k.slow.Free() || !l.host.slow.Free() || len(k.quotas) != 1 || l.quotas[0].left != 5 {
 		t.Errorf("%d quotas", len(k.quotas))
 	}
 }
@@ -109,7 +109,7 @@ func TestRefusedAnswers(t *testing.T) {
 		if d := k.hold.wait(at0(sec)); d != test.kind {
 			t.Errorf("%s: the kind is paused for %v", name, d)
 		}
-		if cut := k.slow.ease > 0; cut != (test.what == causeFlight || test.status == 503 || name == "overload, says so") {
+		if cut := k.slow.Cut(); cut != (test.what == causeFlight || test.status == 503 || name == "overload, says so") {
 			t.Errorf("%s: fewer at a time: %t", name, cut)
 		}
 	}
@@ -180,7 +180,7 @@ func TestEndsThatSayNothingOfTheRate(t *testing.T) {
 	k.hold = &hold{since: at0(-sec), until: at0(0), asking: true}
 	l.evidence = believing(10, sec, 1)
 	l.finish(at0(sec), under(k, 3, hourIn), replied, 429, headers.Signal{Throttled: true, Kind: headers.Concurrency})
-	if l.hold.asking || k.hold.asking || l.evidence.believes() || k.slow.ceiling != 2 {
-		t.Errorf("%+v, %+v, %v at a time", l.hold, k.hold, k.slow.ceiling)
+	if l.hold.asking || k.hold.asking || l.evidence.believes() || k.slow.Allowed() != 2 {
+		t.Errorf("%+v, %+v, %v at a time", l.hold, k.hold, k.slow.Allowed())
 	}
 }

@@ -68,7 +68,7 @@ func (t *Transport) kindOf(now instant, q *ask, r *record, home *scope, route st
 	if home.learned.start == nil {
 		home.learned.start = newHostStart(t.learning.terms.words)
 		if t.fleet != nil {
-			home.learned.start.slow.limit = 1 // all processes of the fleet may begin now
+			home.learned.start.slow.Recall(now, 1, false) // all processes of the fleet may begin now
 		}
 	}
 	key := kindKey{rest: route}

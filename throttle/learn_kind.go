@@ -258,7 +258,7 @@ func (l *learner) bind(q *quota, k *kind, units float64) {
 	if q.sharing.Depth() > attribution.ByKind {
 		return // when it is spent, others are told
 	}
-	q.early += max(0, units*float64(k.slow.now+k.slow.old-1)-q.out) // some may have drawn on it before it bound nobody
+	q.early += max(0, units*float64(k.slow.UnderWay()-1)-q.out) // some may have drawn on it before it bound nobody
 	l.binds = true
 }
 
@@ -339,5 +339,5 @@ func (l *learner) part(k *kind) {
 	l.evidence = newEvidence()
 	l.evidence.fates = k.evidence.fates
 	l.evidence.Under(k.evidence.UnderWay())
-	k.evidence.Under(k.slow.now + k.slow.old)
+	k.evidence.Under(k.slow.UnderWay())
 }

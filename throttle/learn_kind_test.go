@@ -160,7 +160,9 @@ func TestConcurrencyOrRate(t *testing.T) {
 	} {
 		l := learning1()
 		k := l.kindOf(kindKey{"GET", "x"}, hourIn)
-		k.slow.now = test.under
+		for range test.under {
+			k.slow.Start(hourIn)
+		}
 		g := &ticket{kind: k}
 		if test.lone {
 			g.permit = &placed{Permit: queue.Permit{Needs: []queue.Need{{Account: &k.account, N: 1, Token: markLone}}}}
@@ -182,9 +184,9 @@ func TestIdleLearners(t *testing.T) {
 		idle   bool
 	}{
 		"nothing":             {func(*learner, *kind) {}, true},
-		"a request under way": {func(_ *learner, k *kind) { k.slow.now = 1 }, false},
-		"fewer at a time":     {func(_ *learner, k *kind) { k.slow.ease, k.slow.losses = 3, &losses{last: now.Add(-59 * sec)} }, false},
-		"a minute ago":        {func(_ *learner, k *kind) { k.slow.ease, k.slow.losses = 3, &losses{last: now.Add(-time.Minute)} }, true},
+		"a request under way": {func(_ *learner, k *kind) { k.slow.Start(hourIn) }, false},
+		"fewer at a time":     {func(_ *learner, k *kind) { k.slow.Lost(hourIn.Add(-59*sec), 0) }, false},
+		"a minute ago":        {func(_ *learner, k *kind) { k.slow.Lost(hourIn.Add(-time.Minute), 0) }, true},
 		"a quota in use":      {func(l *learner, _ *kind) { l.quotas = append(l.quotas, heardQuota(3, 10, 30*sec, 0, nil)) }, false},
 		"a full one":          {func(l *learner, _ *kind) { l.quotas = append(l.quotas, heardQuota(10, 10, 30*sec, 0, nil)) }, true},
 		"one without a reset": {func(l *learner, _ *kind) { l.quotas = append(l.quotas, heardQuota(3, 10, 0, 0, nil)) }, true},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
+	"github.com/weirhttp/weir/throttle/internal/concurrency"
 	"github.com/weirhttp/weir/throttle/internal/learn"
 )
 
@@ -29,11 +30,11 @@ func (l *learner) keep(now time.Time) (list []KnownLimit) {
 	}
 	pause(l.hold, nil)
 	rate(l.evidence, nil)
-	atOnce := func(s *slowStart, routes []string) {
-		switch n := s.borne(); {
-		case s.ease > 0:
+	atOnce := func(s *concurrency.Limit, routes []string) {
+		switch n, grown := s.Borne(); {
+		case s.Cut():
 			list = append(list, KnownLimit{Kind: LearnedConcurrency, Routes: routes, Source: shownByAnswers, Limit: n})
-		case n > firstFlight:
+		case grown:
 			list = append(list, KnownLimit{Kind: LearnedConcurrency, Routes: routes, Limit: n})
 		}
 	}
@@ -61,14 +62,6 @@ func (l *learner) keep(now time.Time) (list []KnownLimit) {
 // shownByAnswers is the source of a limit on requests at a time that is more than
 // a slow start's.
 const shownByAnswers = "answers"
-
-// borne is how many requests at a time a host bears, as far as it has shown.
-func (s *slowStart) borne() float64 {
-	if s.free {
-		return fullFlight
-	}
-	return min(float64(max(1, s.allowed())), fullFlight)
-}
 
 // whole is a kind's name with nothing cut, as far as that can be read back.
 func (k kindKey) whole() string {
@@ -144,7 +137,7 @@ func (l *learner) recall(k *kind, now time.Time) {
 			if all {
 				s = &l.host.slow
 			}
-			s.recall(now, x.Limit, x.Source != "")
+			s.Recall(instantOf(now), x.Limit, x.Source != "")
 		case LearnedQuota:
 			l.recallQuota(now, k, x, until)
 		}
@@ -181,19 +174,6 @@ func (e *evidence) recall(now instant, x *KnownLimit, most time.Duration) {
 	if x.Limit/x.Per.Seconds()*most.Seconds() >= 1 {
 		e.last = now
 		e.Recall(now, learn.Limit{Units: x.Limit, Per: x.Per, Burst: x.Left})
-	}
-}
-
-// recall lets s begin with what the host bore before. What it grew to it may have
-// at once; what it was cut to, because of losses, is where it grows from.
-func (s *slowStart) recall(now time.Time, n float64, cut bool) {
-	n = max(1, min(n, fullFlight))
-	switch {
-	case s.free || s.limit > 1: // a fleet begins with one
-	case cut:
-		s.shrink(now, n, n)
-	default:
-		s.limit = n
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/concurrency"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
@@ -23,7 +24,7 @@ func generation(m meter.Token) uint32 { return uint32(m >> markBits) }
 // hostStart is the meter of a host's slow start, shared by all credentials.
 type hostStart struct {
 	meter.Open
-	slow    slowStart
+	slow    concurrency.Limit
 	account queue.Account
 }
 
@@ -74,7 +75,7 @@ func (k *kind) At(now instant, _ int64) instant {
 		}
 	}
 	if at == now {
-		return k.slow.opens(now)
+		return k.slow.Opens(now)
 	}
 	return at
 }
@@ -83,8 +84,8 @@ func (k *kind) Take(now instant, _ int64, _ bool) (m meter.Token) {
 	if k.hold.start() {
 		m |= markAsks
 	}
-	m |= meter.Token(k.slow.start(now)) << markBits
-	if trip := max(k.slow.rtt, 50*time.Millisecond); k.slow.others() > 0 && now-k.last >= instant(trip) {
+	m |= meter.Token(k.slow.Start(now)) << markBits
+	if trip := max(k.slow.Trip(), 50*time.Millisecond); k.slow.Others() > 0 && now-k.last >= instant(trip) {
 		m |= markLone
 	}
 	k.last = now
@@ -95,21 +96,21 @@ func (k *kind) Take(now instant, _ int64, _ bool) (m meter.Token) {
 }
 
 func (k *kind) Return(now instant, _ int64, m meter.Token, granted, _ instant) {
-	k.slow.end(generation(m))
+	k.slow.End(generation(m))
 	k.hold.over(m&markAsks != 0)
 	if k.apart {
 		k.evidence.over(now, granted)
 	}
 }
 
-func (s *hostStart) At(now instant, _ int64) instant { return s.slow.opens(now) }
+func (s *hostStart) At(now instant, _ int64) instant { return s.slow.Opens(now) }
 
 func (s *hostStart) Take(now instant, _ int64, _ bool) meter.Token {
-	return meter.Token(s.slow.start(now)) << markBits
+	return meter.Token(s.slow.Start(now)) << markBits
 }
 
 func (s *hostStart) Return(_ instant, _ int64, m meter.Token, _, _ instant) {
-	s.slow.end(generation(m))
+	s.slow.End(generation(m))
 }
 
 func (q *quota) At(now instant, n int64) instant {
@@ -195,7 +196,7 @@ func (k *kind) Words(now instant) string {
 }
 
 func (s *hostStart) Words(instant) string {
-	return "at most " + strconv.Itoa(s.slow.allowed()) + " at a time until it has answered more"
+	return "at most " + strconv.Itoa(s.slow.Allowed()) + " at a time until it has answered more"
 }
 
 func (q *quota) Words(now instant) string {
@@ -216,14 +217,14 @@ func (k *kind) ETA(now instant, ahead, _ int64) instant {
 	if k.apart && at != never {
 		at = k.evidence.outlook(now, at, ahead, k.account.Queued())
 	}
-	if at == now && !k.slow.roomy(now) {
+	if at == now && !k.slow.Roomy(now) {
 		return never
 	}
 	return at
 }
 
 func (s *hostStart) ETA(now instant, _, _ int64) instant {
-	if s.slow.roomy(now) {
+	if s.slow.Roomy(now) {
 		return now
 	}
 	return never
@@ -249,7 +250,7 @@ func (l *learner) idle(now time.Time) bool {
 	}
 	idle := true
 	l.everyKind(func(k *kind) {
-		idle = idle && k.slow.now+k.slow.old == 0 && k.hold.wait(now) == 0 && (k.slow.ease == 0 || now.Sub(k.slow.last) >= time.Minute)
+		idle = idle && k.slow.Idle(instantOf(now)) && k.hold.wait(now) == 0
 	})
 	if !idle {
 		return false

@@ -64,17 +64,18 @@ func TestLearnerAsAMeter(t *testing.T) {
 		t.Error(l.Words(hourIn), l.Regain(1))
 	}
 	host := l.host
-	for range firstFlight {
+	k := new(kind)
+	for range 4 { // as many as go at first
 		if host.At(hourIn, 1) != hourIn {
 			t.Error("a place is left")
 		}
 		host.Take(hourIn, 1, true)
+		k.Take(hourIn, 1, true)
 	}
-	k := &kind{slow: slowStart{underway: underway{now: firstFlight, since: never / 2}}}
 	if host.ETA(hourIn, 5, 1) != never || k.ETA(hourIn, 5, 1) != never {
 		t.Error("no place is left")
 	}
-	if host.At(hourIn, 1) != hourIn.Add(freshPatience/spans) || k.At(hourIn, 1) <= hourIn || !host.slow.full || !k.slow.full {
+	if host.At(hourIn, 1) == never || host.At(hourIn, 1) <= hourIn || k.At(hourIn, 1) <= hourIn {
 		t.Error("no place is left before those under way do not count any more")
 	}
 	if host.Regain(1) != sec || new(kind).Regain(1) != sec {
@@ -107,7 +108,11 @@ func TestWhoStartsAlone(t *testing.T) {
 		after time.Duration
 		lone  bool
 	}{{1, 0, 50 * time.Millisecond, true}, {1, 0, 50*time.Millisecond - 1, false}, {0, 0, sec, false}, {1, sec, sec, true}, {1, sec, sec - 1, false}} {
-		k := kind{slow: slowStart{underway: underway{now: test.now, since: never / 2, heard: 1}, rtt: test.rtt}, last: hourIn}
+		k := kind{last: hourIn}
+		k.slow.Answered(hourIn, test.rtt)
+		for range test.now {
+			k.slow.Start(hourIn)
+		}
 		if m := k.Take(hourIn.Add(test.after), 1, true); (m == markLone) != test.lone {
 			t.Errorf("%+v: mark %d", test, m)
 		}

@@ -59,8 +59,8 @@ func (k *kind) pace(q *ask) {
 			}
 		}
 	}
-	if k.slow.pace = pace; pace > 0 {
-		k.learner.host.slow.pace = pace
+	if k.slow.Pace(pace); pace > 0 {
+		k.learner.host.slow.Pace(pace)
 	}
 }
 

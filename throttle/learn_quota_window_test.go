@@ -160,7 +160,9 @@ func TestQuotasAreBounded(t *testing.T) {
 	if l.binds {
 		t.Error("bound twice")
 	}
-	k.slow.now = 4
+	for range 4 {
+		k.slow.Start(hourIn)
+	}
 	q := l.quotaOf(hourIn, &headers.Limit{Name: "new"}, k, nil)
 	l.bind(q, k, 2)
 	if q.early != 6 || len(q.kinds) != 1 {

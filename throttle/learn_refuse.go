@@ -17,8 +17,8 @@ func (l *learner) overloaded(now time.Time, g *ticket, s headers.Signal) lesson 
 	if k.overload.Overloaded(at, plain) {
 		return lesson{}
 	}
-	k.slow.lost(now, max(1, now.Sub(g.sent)))
-	narrow := !l.terms.pausesOnly && !g.probe && k.overload.Limits(at, k.slow.few(), k.slow.good < proven)
+	k.slow.Lost(at, max(1, now.Sub(g.sent)))
+	narrow := !l.terms.pausesOnly && !g.probe && k.overload.Limits(at, k.slow.Few(), k.slow.Good() < proven)
 	if plain && !narrow {
 		return lesson{what: causeFlight, kind: k}
 	}
@@ -29,7 +29,7 @@ func (l *learner) overloaded(now time.Time, g *ticket, s headers.Signal) lesson 
 // requests per time: the server says so, or it refused one that started alone
 // while others were under way.
 func (l *learner) concurrency(g *ticket, s headers.Signal) bool {
-	if l.terms.pausesOnly || g.kind.slow.now+g.kind.slow.old <= 1 {
+	if l.terms.pausesOnly || g.kind.slow.UnderWay() <= 1 {
 		return false // with nothing else under way only time helps
 	}
 	if s.Kind == headers.Concurrency {
@@ -38,7 +38,7 @@ func (l *learner) concurrency(g *ticket, s headers.Signal) bool {
 	if e := g.kind.evidenceNow(); e != nil && e.Shuts() {
 		return false
 	}
-	return (g.lone() || g.kind.slow.tight() || g.kind.slow.silent()) && !s.RetryAfter.Known && len(s.Limits) == 0 && len(g.kind.quotas) == 0 && s.Kind != headers.Overload
+	return (g.lone() || g.kind.slow.Tight() || g.kind.slow.Silent()) && !s.RetryAfter.Known && len(s.Limits) == 0 && len(g.kind.quotas) == 0 && s.Kind != headers.Overload
 }
 
 // refuse pauses, and tells the evidence if a limit may be what was wrong.
@@ -65,7 +65,7 @@ func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) 
 	f, at := l.evidenceOf(k), instantOf(now)
 	inVain := h.inVain(g.sent)
 	switch {
-	case !rate || explained || l.terms.pausesOnly || k.slow.silent():
+	case !rate || explained || l.terms.pausesOnly || k.slow.Silent():
 	case s.Throttled || said.known:
 		if f.weighs(!s.Throttled, l.good < proven) {
 			f.refused(at, instantOf(g.sent), said, l.terms.maxPause)

@@ -110,13 +110,13 @@ func TestOverloadedOrLimited(t *testing.T) {
 		{"many, but suspected", 9, headers.Signal{}, func(_ *learner, k *kind) { suspect(k, hourIn.Add(sec/2)) }, true, true, causeHold},
 		{"suspected, and serves none", 9, headers.Signal{}, func(_ *learner, k *kind) { suspect(k, hourIn.Add(-10*sec)) }, true, false, causeFlight},
 		{"only pauses are learned", 2, headers.Signal{}, func(l *learner, _ *kind) { l.terms.pausesOnly = true }, false, false, causeFlight},
-		{"no limit", 0, headers.Signal{}, func(_ *learner, k *kind) { k.slow.free = true }, false, false, causeFlight},
+		{"no limit", 0, headers.Signal{}, func(_ *learner, k *kind) { k.slow.Stated(); k.slow.Answered(hourIn, 0) }, false, false, causeFlight},
 	} {
 		l := learning1()
 		k := l.kindOf(kindKey{"GET", "x"}, hourIn)
 		burden(k, hourIn.Add(sec/2))
 		g := under(k, 9, hourIn)
-		k.slow.limit = test.limit
+		k.slow.Recall(hourIn, test.limit, false)
 		test.change(l, k)
 		got := l.overloaded(at0(sec), g, test.s)
 		if got.what != test.what || k.overload.Suspected() != test.suspect {

@@ -239,41 +239,4 @@ func TestQuotaFollowsAServerThatChangesIt(t *testing.T) {
 	}
 }
 
-func TestSlowStart(t *testing.T) {
-	var f slowStart
-	if f.allowed() != firstFlight {
-		t.Fatalf("%d at a time to a fresh host", f.allowed())
-	}
-	for range provenGood - 1 {
-		f.well(hourIn, 20*time.Millisecond)
-	}
-	if f.allowed() != fullFlight {
-		t.Errorf("%d at a time after %d good answers, want %d", f.allowed(), f.good, fullFlight)
-	}
-	f.well(hourIn, 20*time.Millisecond)
-	if f.allowed() != 0 {
-		t.Error("still limited after a thousand good answers")
-	}
-	f.now = 100
-	for range 40 {
-		f.lost(at0(time.Second), 0)
-	}
-	if f.allowed() != 70 {
-		t.Errorf("%d at a time after one burst of losses of 100, want 70", f.allowed())
-	}
-	for i := range 40 {
-		f.lost(at0(time.Duration(2+i)*time.Second), 0)
-	}
-	if f.allowed() != 1 {
-		t.Errorf("%d at a time after many losses, want 1", f.allowed())
-	}
-	var slow slowStart
-	for range 4 {
-		slow.well(hourIn, 2*time.Second)
-	}
-	if slow.allowed() != 8 {
-		t.Errorf("%d at a time after a slow round trip, want twice as many", slow.allowed())
-	}
-}
-
 func ref[T any](v T) *T { return &v }

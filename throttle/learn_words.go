@@ -64,10 +64,10 @@ func (c cause) in(now time.Time, l *learner) string {
 	case causeQuota:
 		return c.quota.told(instantOf(now), l.terms.zero)
 	case causeFlight:
-		if n := c.kind.slow.allowed(); n > 0 && (l.host.slow.free || n <= l.host.slow.allowed()) {
+		if n := c.kind.slow.Allowed(); n > 0 && (l.host.slow.Free() || n <= l.host.slow.Allowed()) {
 			return fmt.Sprintf("at most %d at a time for %s, shown by its answers", n, c.kind.key)
 		}
-		return fmt.Sprintf("at most %d at a time until it has answered more", l.host.slow.allowed())
+		return fmt.Sprintf("at most %d at a time until it has answered more", l.host.slow.Allowed())
 	}
 	return ""
 }
@@ -197,7 +197,7 @@ func (l *learner) restrictions(now time.Time, add func(c cause, d time.Duration)
 	found(l.evidence, nil, &l.account)
 	l.everyKind(func(k *kind) {
 		held(k.hold, k)
-		if k.slow.ease > 0 {
+		if k.slow.Cut() {
 			add(cause{what: causeFlight, kind: k}, 0)
 		}
 		if k.apart {

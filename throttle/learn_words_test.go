@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/concurrency"
 )
 
 func TestWhatWasLearnedIsTold(t *testing.T) {
@@ -181,7 +183,7 @@ func TestLearnedLimitsInFields(t *testing.T) {
 		t.Errorf("%d are shown", shown)
 	}
 	a.apart, a.hold.until, l.evidence = true, at0(sec), f
-	b.slow.ease = 3
+	b.slow.Lost(hourIn, 0)
 	shown = 0
 	l.restrictions(at0(0), func(c cause, d time.Duration) { shown++ })
 	if shown != 5 {
@@ -194,18 +196,30 @@ func TestLearnedLimitsInFields(t *testing.T) {
 	}
 }
 
+// atMost lets so many go at a time, free any number.
+func atMost(n float64) (f concurrency.Limit) {
+	f.Recall(hourIn, n, false)
+	return f
+}
+
+func free() (f concurrency.Limit) {
+	f.Stated()
+	f.Answered(hourIn, sec)
+	return f
+}
+
 // A limit on requests at a time says whether it is the kind's or the host's.
 func TestCausesInWords(t *testing.T) {
 	l := learning1()
 	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
 	for _, test := range []struct {
-		kind, host slowStart
+		kind, host concurrency.Limit
 		want       string
 	}{
-		{slowStart{limit: 3}, slowStart{limit: 3}, "at most 3 at a time for GET /x, shown by its answers"},
-		{slowStart{limit: 4}, slowStart{limit: 3}, "at most 3 at a time until it has answered more"},
-		{slowStart{limit: 9}, slowStart{limit: 3, free: true}, "at most 9 at a time for GET /x, shown by its answers"},
-		{slowStart{free: true}, slowStart{limit: 3}, "at most 3 at a time until it has answered more"},
+		{atMost(3), atMost(3), "at most 3 at a time for GET /x, shown by its answers"},
+		{atMost(4), atMost(3), "at most 3 at a time until it has answered more"},
+		{atMost(9), free(), "at most 9 at a time for GET /x, shown by its answers"},
+		{free(), atMost(3), "at most 3 at a time until it has answered more"},
 	} {
 		k.slow, l.host.slow = test.kind, test.host
 		if got := (cause{what: causeFlight, kind: k}).in(at0(0), l); got != test.want {

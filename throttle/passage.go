@@ -202,7 +202,7 @@ func (p *passage) resolve(now instant, q *ask, home *record) {
 		p.lifted(now, l.hold, &l.account)
 	}
 	q.own = p.own
-	if q.learn, q.now = p.kind, now; !p.kind.slow.free && !p.kind.learner.terms.pausesOnly {
+	if q.learn, q.now = p.kind, now; !p.kind.slow.Free() && !p.kind.learner.terms.pausesOnly {
 		p.kind.pace(q)
 	}
 }

@@ -150,17 +150,6 @@ func TestCallsThatWaitForOneAnother(t *testing.T) {
 	})
 }
 
-// An answer usually comes within its mean time and twice the mean distance from
-// it; a deadline is for that, too.
-func TestUsualTimeOfAnAnswer(t *testing.T) {
-	if got := (&slowStart{rtt: 5 * sec, off: sec}).usual(); got != 7*sec {
-		t.Errorf("got %v", got)
-	}
-	if got := (&slowStart{}).usual(); got != 0 {
-		t.Errorf("of a fresh host: %v", got)
-	}
-}
-
 // sleepy is a server that has work to do before it answers.
 type sleepy struct {
 	server

@@ -87,8 +87,8 @@ func (c cause) limit(now time.Time, l *learner) LearnedLimit {
 			x.Route = kinds[0].key.String()
 		}
 	case causeFlight:
-		x.Kind, x.Unit, x.Limit = LearnedConcurrency, requests, float64(l.host.slow.allowed())
-		if n := c.kind.slow.allowed(); n > 0 && (l.host.slow.free || n <= l.host.slow.allowed()) {
+		x.Kind, x.Unit, x.Limit = LearnedConcurrency, requests, float64(l.host.slow.Allowed())
+		if n := c.kind.slow.Allowed(); n > 0 && (l.host.slow.Free() || n <= l.host.slow.Allowed()) {
 			x.Limit, x.Route, x.Source = float64(n), c.kind.key.String(), "shown by its answers"
 		}
 	}

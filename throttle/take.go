@@ -42,7 +42,7 @@ func (q *ask) takeLocked(e *queue.Domain, now instant, buf []queue.Need, p *wish
 	}
 	if r == nil {
 		if q.learn != nil {
-			p.Trip = q.learn.slow.usual()
+			p.Trip = q.learn.slow.Usual()
 		}
 		mine := *q // the caller's stays on its stack
 		mine.By = &mine

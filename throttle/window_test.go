@@ -189,25 +189,3 @@ func settler(t *testing.T, rt http.RoundTripper, rnd *rand.Rand, until time.Time
 		cancel()
 	}
 }
-
-// A host's slow start does not hold requests below the rate that is configured
-// for them where answers are slow. What went wrong does.
-func TestSlowStartKeepsTheConfiguredPace(t *testing.T) {
-	slow := slowStart{pace: sec / 10, rtt: freshPatience, begun: hourIn}
-	for name, test := range map[string]struct {
-		change func(f *slowStart)
-		want   instant
-	}{
-		"slow answers":          {func(f *slowStart) {}, hourIn.Add(sec / 10)},
-		"none for a long time":  {func(f *slowStart) { f.rtt, f.old = 0, 1 }, hourIn.Add(sec / 10)},
-		"no rate is configured": {func(f *slowStart) { f.pace = 0 }, never},
-		"quick answers":         {func(f *slowStart) { f.rtt-- }, never},
-		"no answer yet":         {func(f *slowStart) { f.rtt = 0 }, never},
-		"a loss":                {func(f *slowStart) { f.ease = 1 }, never},
-	} {
-		f := slow
-		if test.change(&f); f.paced() != test.want {
-			t.Errorf("%s: the next may start at %v, want %v", name, f.paced(), test.want)
-		}
-	}
-}

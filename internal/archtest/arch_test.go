@@ -34,6 +34,7 @@ var allowed = map[string][]string{
 	"throttle/storetest": {"weir/throttle/store"},
 
 	"throttle/internal/meter":       {"golang.org/x/time/rate"},
+	"throttle/internal/concurrency": {"weir/throttle/internal/meter"},
 	"throttle/internal/attribution": {"weir/throttle/internal/meter"},
 	"throttle/internal/queue":       {"weir/throttle/internal/meter"},
 	"throttle/internal/fleet":       {"weir/throttle/internal/meter", "weir/throttle/store"},

@@ -1,8 +1,10 @@
-package throttle
+package concurrency
 
 import (
 	"math"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 const (
@@ -13,17 +15,18 @@ const (
 	lentPerOld  = 4                      // more at a time for each that does not count any more: 24 after the first four
 	leastTrip   = 200 * time.Millisecond // between two cuts, when round trips are shorter
 	leftByLoss  = 0.7                    // of what was under way, as in RFC 9438
+	ceilingFor  = 10 * time.Minute       // is what a crowd showed believed without another
 )
 
-// A slowStart is a learned limit on requests at a time, as TCP's window is one on
+// A Limit is a learned limit on requests at a time, as TCP's window is one on
 // packets. It begins small and grows with each good answer until the host has
 // proved itself: twofold per round trip if one takes a second, more gently if
 // many fit into one, because what is under way when a quota ends is refused.
 // What goes wrong cuts it. It counts requests from their start to the headers of
 // their answers, so long streams take no place, and those that are under way for
-// far longer than usual only until then. The zero slowStart is that of a host
+// far longer than usual only until then. The zero Limit is that of a host
 // never met. Its owner guards it.
-type slowStart struct {
+type Limit struct {
 	underway
 	limit   float64       // zero: firstFlight
 	drain   float64       // by how much limit is still to be cut
@@ -37,20 +40,20 @@ type slowStart struct {
 	*losses               // nil: none yet
 
 	pace  time.Duration // between requests at the rate that is configured for them; zero: none is
-	begun instant       // when the last request started
+	begun meter.Instant // when the last request started
 }
 
-// losses is what a slowStart knows of what went wrong.
+// losses is what a Limit knows of what went wrong.
 type losses struct {
-	cut     time.Time
-	last    time.Time
-	crowd   time.Time // the last refusal because of others under way
-	ceiling float64   // how many the host was seen to serve at a time; zero: not seen
-	atIt    int       // good answers since
+	cut     meter.Instant
+	last    meter.Instant
+	crowd   meter.Instant // the last refusal because of others under way
+	ceiling float64       // how many the host was seen to serve at a time; zero: not seen
+	atIt    int           // good answers since
 }
 
-// allowed is how many may be under way, of those that count; zero: no limit.
-func (f *slowStart) allowed() int {
+// Allowed is how many may be under way, of those that count; zero: no limit.
+func (f *Limit) Allowed() int {
 	switch {
 	case f.free:
 		return 0
@@ -67,19 +70,19 @@ func (f *slowStart) allowed() int {
 // lent is for how many more there is room as long as nothing went wrong: each
 // request that does not count any more was accepted, and shows that others would
 // be. With it no more than fullFlight are under way, as with good answers.
-func (f *slowStart) lent() int { return max(0, min(lentPerOld*f.old, fullFlight-f.old)) }
+func (f *Limit) lent() int { return max(0, min(lentPerOld*f.old, fullFlight-f.old)) }
 
-// opens is when a request may start if none ends before, and notes if that is
+// Opens is when a request may start if none ends before, and notes if that is
 // not now.
-func (f *slowStart) opens(now instant) instant {
+func (f *Limit) Opens(now meter.Instant) meter.Instant {
 	if f.free { // most are: it costs them no call
 		return now
 	}
 	return f.opensAt(now)
 }
 
-func (f *slowStart) opensAt(now instant) instant {
-	if f.roomy(now) {
+func (f *Limit) opensAt(now meter.Instant) meter.Instant {
+	if f.Roomy(now) {
 		return now
 	}
 	f.full = true
@@ -90,16 +93,16 @@ func (f *slowStart) opensAt(now instant) instant {
 // does not hold requests below that rate where answers are slow: there, all that
 // the rate lets through are under way at a time. Never where no rate is
 // configured, where answers are not known to be slow, or where something went wrong.
-func (f *slowStart) paced() instant {
+func (f *Limit) paced() meter.Instant {
 	if f.pace == 0 || f.ease > 0 || f.old == 0 && f.rtt < freshPatience {
-		return never
+		return meter.Never
 	}
 	return f.begun.Add(f.pace)
 }
 
-// roomy reports whether a request may start.
-func (f *slowStart) roomy(now instant) bool {
-	n := f.allowed()
+// Roomy reports whether a request may start.
+func (f *Limit) Roomy(now meter.Instant) bool {
+	n := f.Allowed()
 	if n == 0 || f.now < n {
 		return true
 	}
@@ -107,24 +110,24 @@ func (f *slowStart) roomy(now instant) bool {
 	return f.now < n || f.paced() <= now
 }
 
-// start counts a request and returns what end wants to know.
-func (f *slowStart) start(now instant) uint32 {
-	gen := f.underway.start(now)
+// Start counts a request and returns what end wants to know.
+func (f *Limit) Start(now meter.Instant) uint32 {
+	gen := f.underway.Start(now)
 	f.begun = now
-	if n := f.allowed(); n > 0 && f.now >= n {
+	if n := f.Allowed(); n > 0 && f.now >= n {
 		f.full = true
 	}
 	return gen
 }
 
-// end ends what start began.
-func (f *slowStart) end(gen uint32) {
-	f.underway.end(gen)
+// End ends what start began.
+func (f *Limit) End(gen uint32) {
+	f.underway.End(gen)
 	f.shed(1 - leftByLoss)
 }
 
 // shed lowers the limit by at most that much, if it is still to be cut.
-func (f *slowStart) shed(most float64) {
+func (f *Limit) shed(most float64) {
 	if f.drain > 0 {
 		d := min(f.drain, most)
 		f.limit -= d
@@ -132,8 +135,8 @@ func (f *slowStart) shed(most float64) {
 	}
 }
 
-// well learns from a good answer that took so long.
-func (f *slowStart) well(now instant, took time.Duration) {
+// Answered learns from a good answer that took so long.
+func (f *Limit) Answered(now meter.Instant, took time.Duration) {
 	f.good = min(f.good+1, provenGood)
 	f.sample(took)
 	f.took(took)
@@ -154,7 +157,7 @@ func (f *slowStart) well(now instant, took time.Duration) {
 		if f.atIt++; f.full && float64(f.atIt) >= max(16, 4*f.ceiling) {
 			f.ceiling, f.atIt = f.ceiling+1, 0 // perhaps it is more now
 		}
-		if now.Time().Sub(f.crowd) > forgetRate {
+		if time.Duration(now-f.crowd) > ceilingFor {
 			f.ceiling = 0
 		}
 		return
@@ -163,29 +166,29 @@ func (f *slowStart) well(now instant, took time.Duration) {
 		// Four places per round trip: each answer of a full window adds its part.
 		f.limit += 4 / f.limit
 	}
-	if f.limit >= 2*f.ease && now.Time().Sub(f.last) > 10*time.Second {
+	if f.limit >= 2*f.ease && time.Duration(now-f.last) > 10*time.Second {
 		f.ease, f.free, f.firmer = 0, f.good >= provenGood, 0
 		f.limit = min(f.limit, fullFlight)
 	}
 }
 
-// lost learns from a request that the host could not serve in time: the window
+// Lost learns from a request that the host could not serve in time: the window
 // shrinks by three tenths, once for all that were under way together. It does so
 // as they end, as in RFC 6937, so that it is never smaller than what is under
 // way: nobody waits for the end of a long poll because another call failed. Those
 // that fail with it free no place for others.
 // said is how long the host took to say so itself; zero: it did not.
-func (f *slowStart) lost(now time.Time, said time.Duration) {
+func (f *Limit) Lost(now meter.Instant, said time.Duration) {
 	apart := max(leastTrip, min(f.rtt, time.Second))
 	if said > 0 {
 		apart = max(leastTrip/10, min(f.rtt, said))
 	}
-	if f.losses != nil && now.Sub(f.cut) < apart {
+	if f.losses != nil && time.Duration(now-f.cut) < apart {
 		f.shed(1)
 		return
 	}
 	f.shed(f.drain) // the last was not the only one
-	f.recount(instantOf(now))
+	f.recount(now)
 	n := float64(max(1, f.now))
 	switch {
 	case f.free:
@@ -197,26 +200,26 @@ func (f *slowStart) lost(now time.Time, said time.Duration) {
 	f.shrink(now, n, max(1, leftByLoss*n))
 }
 
-// absolve takes back all cuts: what they were for does not come from load.
-func (f *slowStart) absolve() {
+// Absolve takes back all cuts: what they were for does not come from load.
+func (f *Limit) Absolve() {
 	f.ease, f.drain, f.losses = 0, 0, nil
 	f.free = f.stated || f.good >= provenGood
 }
 
-// few reports whether no more than two are allowed at a time, or will be.
-func (f *slowStart) few() bool { return !f.free && f.limit > 0 && f.limit-f.drain < 3 }
+// Few reports whether no more than two are allowed at a time, or will be.
+func (f *Limit) Few() bool { return !f.free && f.limit > 0 && f.limit-f.drain < 3 }
 
-// crowded learns from a request that was refused because others were under
+// Crowded learns from a request that was refused because others were under
 // way: those are what the host serves at a time.
-func (f *slowStart) crowded(now, sent time.Time) {
-	again := f.losses != nil && sent.Before(f.cut)
+func (f *Limit) Crowded(now, sent meter.Instant) {
+	again := f.losses != nil && sent < f.cut
 	if again && f.heard > 0 {
 		return // perhaps fewer are under way because some were answered
 	}
-	early := f.silent() || again
-	f.recount(instantOf(now))
+	early := f.Silent() || again
+	f.recount(now)
 	n := max(1, f.now-1)
-	if a := f.allowed(); a > 0 {
+	if a := f.Allowed(); a > 0 {
 		n = min(n, a)
 	}
 	f.shrink(now, float64(n), float64(n))
@@ -225,18 +228,18 @@ func (f *slowStart) crowded(now, sent time.Time) {
 	}
 }
 
-// silent reports that requests were accepted, as it seems, but none was answered
-// well yet. What is refused then came too early to tell of a rate.
-func (f *slowStart) silent() bool { return f.heard == 0 && f.old > 0 }
+// Silent reports that requests were accepted, as it seems, but none was answered
+// Answered yet. What is refused then came too early to tell of a rate.
+func (f *Limit) Silent() bool { return f.heard == 0 && f.old > 0 }
 
-// tight reports whether more are under way than the host was lately seen to
+// Tight reports whether more are under way than the host was lately seen to
 // serve at a time.
-func (f *slowStart) tight() bool {
+func (f *Limit) Tight() bool {
 	return f.losses != nil && f.ceiling > 0 && float64(f.now) >= f.ceiling
 }
 
 // shrink sets the limit, which is to be cut to another.
-func (f *slowStart) shrink(now time.Time, limit, to float64) {
+func (f *Limit) shrink(now meter.Instant, limit, to float64) {
 	f.limit, f.drain, f.free, f.full = limit, limit-to, false, false
 	f.ease = max(1, to)
 	if f.losses == nil {
@@ -245,7 +248,7 @@ func (f *slowStart) shrink(now time.Time, limit, to float64) {
 	f.cut, f.last = now, now
 }
 
-func (f *slowStart) sample(rtt time.Duration) {
+func (f *Limit) sample(rtt time.Duration) {
 	if rtt <= 0 {
 		return
 	}
@@ -257,10 +260,10 @@ func (f *slowStart) sample(rtt time.Duration) {
 	f.rtt += (rtt - f.rtt) / 8
 }
 
-// usual is what nearly all good answers take; zero: not known.
-func (f *slowStart) usual() time.Duration { return f.rtt + 2*f.off }
+// Usual is what nearly all good answers take; zero: not known.
+func (f *Limit) Usual() time.Duration { return f.rtt + 2*f.off }
 
-// idle reports that forgetting f loses nothing that still matters.
-func (f *slowStart) idle(now time.Time) bool {
-	return f.now+f.old == 0 && (f.losses == nil || now.Sub(f.last) > time.Minute)
+// Idle reports that forgetting f loses nothing that still matters.
+func (f *Limit) Idle(now meter.Instant) bool {
+	return f.UnderWay() == 0 && (f.ease == 0 || time.Duration(now-f.last) >= time.Minute)
 }

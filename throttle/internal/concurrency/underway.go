@@ -1,8 +1,10 @@
-package throttle
+package concurrency
 
 import (
 	"math"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 const (
@@ -48,12 +50,12 @@ type underway struct {
 	host   bool           // of a host, not of a kind
 	firmer uint8          // how often patience doubled because those that did not count did matter
 	heard  uint8          // good answers, as far as they matter to quick
-	since  instant        // when the present generation began; it stands here as the fields above fill a word
+	since  meter.Instant  // when the present generation began; it stands here as the fields above fill a word
 	quick  time.Duration  // what a quarter of the good answers take at most; zero: none yet
 }
 
 // span is how long a generation lasts.
-func (u *underway) span() instant {
+func (u *underway) span() meter.Instant {
 	p := freshPatience
 	switch {
 	case u.quick == 0:
@@ -66,11 +68,11 @@ func (u *underway) span() instant {
 		x := math.Exp2(float64(u.firmer) + float64(u.old)/brake)
 		p = time.Duration(min(float64(p)*x, float64(time.Hour)))
 	}
-	return instant(p / spans)
+	return meter.Instant(p / spans)
 }
 
-// start counts a request and returns its generation, which end wants to know.
-func (u *underway) start(now instant) uint32 {
+// Start counts a request and returns its generation, which end wants to know.
+func (u *underway) Start(now meter.Instant) uint32 {
 	u.age(now)
 	if u.now == 0 {
 		u.since = now
@@ -79,8 +81,8 @@ func (u *underway) start(now instant) uint32 {
 	return u.gen
 }
 
-// end ends what start began.
-func (u *underway) end(gen uint32) {
+// End ends what start began.
+func (u *underway) End(gen uint32) {
 	switch ago := u.ago(gen); {
 	case ago >= spans && u.old > 0:
 		u.old--
@@ -95,7 +97,7 @@ func (u *underway) end(gen uint32) {
 func (u *underway) ago(gen uint32) uint32 { return (u.gen - gen) & genMask }
 
 // age ends the generations that are over.
-func (u *underway) age(now instant) {
+func (u *underway) age(now meter.Instant) {
 	for u.now > 0 && now >= u.turn() {
 		u.since = u.turn()
 		young := u.now
@@ -111,11 +113,11 @@ func (u *underway) age(now instant) {
 }
 
 // turn is when the present generation ends.
-func (u *underway) turn() instant { return u.since + u.span() }
+func (u *underway) turn() meter.Instant { return u.since + u.span() }
 
-// others is how many beside one that just started may be why it is refused. As
+// Others is how many beside one that just started may be why it is refused. As
 // long as it is not known what is usual, those that do not count are among them.
-func (u *underway) others() int {
+func (u *underway) Others() int {
 	if u.heard == 0 {
 		return u.now + u.old - 1
 	}
@@ -124,7 +126,7 @@ func (u *underway) others() int {
 
 // recount lets those that do not count any more count again, with all others and
 // for twice as long: it was seen that they matter.
-func (u *underway) recount(now instant) {
+func (u *underway) recount(now meter.Instant) {
 	if u.old == 0 {
 		return
 	}

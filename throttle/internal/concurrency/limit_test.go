@@ -1,0 +1,270 @@
+package concurrency
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
+)
+
+const hourIn = meter.Instant(time.Hour)
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(b)) }
+
+// How a limit on requests at a time grows with a good answer.
+func TestSlowStartGrows(t *testing.T) {
+	lost := func(ceiling float64) *losses {
+		return &losses{cut: hourIn.Add(0), last: hourIn.Add(0), crowd: hourIn.Add(0), ceiling: ceiling}
+	}
+	for _, test := range []struct {
+		name  string
+		f     Limit
+		at    time.Duration
+		limit float64
+		free  bool
+	}{
+		{"the first answer", Limit{}, time.Second, 4.2, false},
+		{"a slow round trip", Limit{limit: 10, rtt: time.Second / 2}, time.Second, 10.5, false},
+		{"a very slow one", Limit{limit: 10, rtt: 5 * time.Second}, time.Second, 11, false},
+		{"up to the most", Limit{limit: 63.9}, time.Second, 64, false},
+		{"the limits are stated", Limit{limit: 10, stated: true}, time.Second, 10.2, true},
+		{"a thousand", Limit{limit: 64, good: 999}, time.Second, 64, true},
+		{"one less", Limit{limit: 64, good: 998}, time.Second, 64, false},
+		{"free already", Limit{limit: 3, good: 5, free: true}, time.Second, 3, true},
+		{"after a loss, not full", Limit{limit: 10, ease: 10, losses: lost(0)}, time.Second, 10, false},
+		{"after a loss, full", Limit{limit: 10, ease: 10, full: true, losses: lost(0)}, time.Second, 10.4, false},
+		{"twice as many again, too soon", Limit{limit: 20, ease: 10, good: 999, losses: lost(0)}, 10 * time.Second, 20, false},
+		{"and late enough", Limit{limit: 20, ease: 10, good: 999, losses: lost(0)}, 10*time.Second + 1, 20, true},
+		{"not proved", Limit{limit: 20, ease: 10, good: 998, losses: lost(0)}, 11 * time.Second, 20, false},
+		{"not twice as many", Limit{limit: 19.9, ease: 10, good: 999, losses: lost(0)}, 11 * time.Second, 19.9, false},
+		{"far more", Limit{limit: 90, ease: 10, losses: lost(0)}, 11 * time.Second, 64, false},
+		{"below a ceiling", Limit{limit: 4, ease: 4, losses: lost(8)}, time.Second, 4.25, false},
+		{"at it", Limit{limit: 7.95, ease: 4, losses: lost(8)}, time.Second, 8, false},
+	} {
+		f := test.f
+		if f.Answered(hourIn.Add(test.at), 0); !near(f.limit, test.limit) || f.free != test.free {
+			t.Errorf("%s: %v, free %t", test.name, f.limit, f.free)
+		}
+	}
+}
+
+// A ceiling is tried after sixteen answers at it, or four for each place, and
+// forgotten after ten minutes.
+func TestCeilingsAreTried(t *testing.T) {
+	for _, test := range []struct {
+		ceiling float64
+		atIt    int
+		full    bool
+		at      time.Duration
+		want    float64
+		counted int
+	}{
+		{2, 14, true, time.Second, 2, 15}, {2, 15, true, time.Second, 3, 0}, {2, 15, false, time.Second, 2, 16}, {8, 30, true, time.Second, 8, 31}, {8, 31, true, time.Second, 9, 0},
+		{2, 0, true, ceilingFor, 2, 1}, {2, 0, true, ceilingFor + 1, 0, 1},
+	} {
+		f := Limit{limit: 2, ease: 2, full: test.full, losses: &losses{crowd: hourIn.Add(0), ceiling: test.ceiling, atIt: test.atIt}}
+		if f.Answered(hourIn.Add(test.at), 0); f.ceiling != test.want || f.atIt != test.counted {
+			t.Errorf("%+v: %v after %d answers", test, f.ceiling, f.atIt)
+		}
+	}
+}
+
+// A loss leaves seven tenths of what was under way, once per round trip, when
+// that has ended.
+func TestSlowStartLoses(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		f     Limit
+		after time.Duration // of the last cut; zero: there was none
+		quick bool
+		want  float64
+	}{
+		{"the first", Limit{limit: 30, underway: underway{now: 10}}, 0, false, 7},
+		{"more under way than allowed", Limit{limit: 20, underway: underway{now: 50}}, 0, false, 14},
+		{"no limit", Limit{free: true, underway: underway{now: 50}}, 0, false, 35},
+		{"one", Limit{limit: 20, underway: underway{now: 1}}, 0, false, 1},
+		{"too soon", Limit{limit: 20, underway: underway{now: 20}}, leastTrip - 1, false, 20},
+		{"a fifth of a second later", Limit{limit: 20, underway: underway{now: 20}}, leastTrip, false, 14},
+		{"within a round trip", Limit{limit: 20, underway: underway{now: 20}, rtt: time.Second / 2}, time.Second/2 - 1, false, 20},
+		{"after one", Limit{limit: 20, underway: underway{now: 20}, rtt: time.Second / 2}, time.Second / 2, false, 14},
+		{"within a second of a long one", Limit{limit: 20, underway: underway{now: 20}, rtt: 5 * time.Second}, time.Second - 1, false, 20},
+		{"after it", Limit{limit: 20, underway: underway{now: 20}, rtt: 5 * time.Second}, time.Second, false, 14},
+		{"said at once", Limit{limit: 20, underway: underway{now: 20}}, leastTrip / 10, true, 14},
+		{"said at once, too soon", Limit{limit: 20, underway: underway{now: 20}}, leastTrip/10 - 1, true, 20},
+		{"said at once, within a round trip", Limit{limit: 20, underway: underway{now: 20}, rtt: 5 * time.Second}, 5*time.Second - 1, true, 20},
+		{"said at once, after one", Limit{limit: 20, underway: underway{now: 20}, rtt: 5 * time.Second}, 5 * time.Second, true, 14},
+	} {
+		f := test.f
+		f.full = true
+		said := time.Duration(0)
+		if test.quick {
+			said = time.Minute
+		}
+		if test.after > 0 {
+			f.losses = &losses{cut: hourIn.Add(-test.after)}
+		}
+		f.Lost(hourIn.Add(0), said)
+		cut := test.after == 0 || f.cut == hourIn.Add(0)
+		if !near(f.limit-f.drain, test.want) || f.full == cut || cut && (!near(f.ease, test.want) || f.free || f.last != hourIn.Add(0)) {
+			t.Errorf("%s: %+v", test.name, f)
+		}
+	}
+}
+
+// A refusal because of others under way tells how many the host serves.
+func TestCrowdedHosts(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		f     Limit
+		after time.Duration // the cut before, since the request was sent
+		want  float64
+	}{
+		{"itself is one too many", Limit{limit: 20, underway: underway{now: 5}}, 0, 4},
+		{"not more than allowed", Limit{limit: 3, underway: underway{now: 9}}, 0, 3},
+		{"one is allowed", Limit{limit: 1, underway: underway{now: 9}}, 0, 1},
+		{"no limit", Limit{free: true, underway: underway{now: 9}}, 0, 8},
+		{"alone", Limit{limit: 20, underway: underway{now: 1}}, 0, 1},
+		{"cut at that moment", Limit{limit: 20, underway: underway{now: 5}, losses: &losses{cut: hourIn.Add(-time.Second)}}, 0, 4},
+		{"cut since", Limit{limit: 20, underway: underway{now: 5, heard: 1}, losses: &losses{cut: hourIn.Add(-time.Second + 1)}}, 0, 0},
+	} {
+		f := test.f
+		f.Crowded(hourIn.Add(0), hourIn.Add(-time.Second))
+		if test.want == 0 {
+			if f.limit != 20 || f.ceiling != 0 {
+				t.Errorf("%s: %+v", test.name, f)
+			}
+			continue
+		}
+		if f.limit != test.want || f.ceiling != test.want || f.crowd != hourIn.Add(0) || f.cut != hourIn.Add(0) || f.ease != test.want {
+			t.Errorf("%s: %+v", test.name, f)
+		}
+		for now, tight := range map[int]bool{int(test.want) - 1: false, int(test.want): true} {
+			if f.now = now; f.Tight() != tight {
+				t.Errorf("%s: %d of them: tight %t", test.name, now, !tight)
+			}
+		}
+	}
+	f := Limit{underway: underway{now: 3}}
+	if f.Tight() {
+		t.Error("nothing was refused")
+	}
+	if f.losses = new(losses); f.Tight() {
+		t.Error("no ceiling")
+	}
+}
+
+// Room, the mean time of an answer, and when a slow start may be forgotten.
+func TestSlowStartFigures(t *testing.T) {
+	f := Limit{limit: 2.9, underway: underway{now: 1, since: meter.Never / 2}}
+	if f.Opens(hourIn) != hourIn || f.full {
+		t.Error("one of two")
+	}
+	if f.now = 2; f.Roomy(hourIn) || f.full {
+		t.Error("two of two, but nobody is held up")
+	}
+	if f.Opens(hourIn) == hourIn || !f.full {
+		t.Error("two of two")
+	}
+	if f.limit = 0.5; f.Allowed() != 1 {
+		t.Errorf("%d at a time", f.Allowed())
+	}
+	if f.free = true; f.Opens(hourIn) != hourIn {
+		t.Error("no limit")
+	}
+	f = Limit{}
+	for i, rtt := range []time.Duration{0, 800, 1600, 0, -5, 100} {
+		f.sample(rtt)
+		want := []time.Duration{0, 800, 900, 900, 900, 800}[i]
+		off := []time.Duration{0, 0, 100, 100, 100, 187}[i]
+		if f.rtt != want || f.off != off {
+			t.Errorf("sample %d: %d, off %d", i, f.rtt, f.off)
+		}
+	}
+	for name, test := range map[string]struct {
+		f    Limit
+		idle bool
+	}{
+		"fresh":             {Limit{}, true},
+		"under way":         {Limit{underway: underway{now: 1}}, false},
+		"just lost":         {Limit{ease: 3, losses: &losses{last: hourIn.Add(-time.Minute + 1)}}, false},
+		"lost a minute ago": {Limit{ease: 3, losses: &losses{last: hourIn.Add(-time.Minute)}}, true},
+		"got over it":       {Limit{losses: &losses{last: hourIn.Add(-time.Minute + 1)}}, true},
+		"under way still":   {Limit{underway: underway{now: 1}, losses: &losses{last: hourIn.Add(-time.Hour)}}, false},
+	} {
+		if test.f.Idle(hourIn.Add(0)) != test.idle {
+			t.Errorf("%s: idle %t", name, !test.idle)
+		}
+	}
+}
+
+// A limit begins with four, is gone after a thousand good answers, and is cut by losses.
+func TestSlowStart(t *testing.T) {
+	var f Limit
+	if f.Allowed() != firstFlight {
+		t.Fatalf("%d at a time to a fresh host", f.Allowed())
+	}
+	for range provenGood - 1 {
+		f.Answered(hourIn, 20*time.Millisecond)
+	}
+	if f.Allowed() != fullFlight {
+		t.Errorf("%d at a time after %d good answers, want %d", f.Allowed(), f.good, fullFlight)
+	}
+	f.Answered(hourIn, 20*time.Millisecond)
+	if f.Allowed() != 0 {
+		t.Error("still limited after a thousand good answers")
+	}
+	f.now = 100
+	for range 40 {
+		f.Lost(hourIn.Add(time.Second), 0)
+	}
+	if f.Allowed() != 70 {
+		t.Errorf("%d at a time after one burst of losses of 100, want 70", f.Allowed())
+	}
+	for i := range 40 {
+		f.Lost(hourIn.Add(time.Duration(2+i)*time.Second), 0)
+	}
+	if f.Allowed() != 1 {
+		t.Errorf("%d at a time after many losses, want 1", f.Allowed())
+	}
+	var slow Limit
+	for range 4 {
+		slow.Answered(hourIn, 2*time.Second)
+	}
+	if slow.Allowed() != 8 {
+		t.Errorf("%d at a time after a slow round trip, want twice as many", slow.Allowed())
+	}
+}
+
+// A host's slow start does not hold requests below the rate that is configured
+// for them where answers are slow. What went wrong does.
+func TestSlowStartKeepsTheConfiguredPace(t *testing.T) {
+	slow := Limit{pace: time.Second / 10, rtt: freshPatience, begun: hourIn}
+	for name, test := range map[string]struct {
+		change func(f *Limit)
+		want   meter.Instant
+	}{
+		"slow answers":          {func(f *Limit) {}, hourIn.Add(time.Second / 10)},
+		"none for a long time":  {func(f *Limit) { f.rtt, f.old = 0, 1 }, hourIn.Add(time.Second / 10)},
+		"no rate is configured": {func(f *Limit) { f.pace = 0 }, meter.Never},
+		"quick answers":         {func(f *Limit) { f.rtt-- }, meter.Never},
+		"no answer yet":         {func(f *Limit) { f.rtt = 0 }, meter.Never},
+		"a loss":                {func(f *Limit) { f.ease = 1 }, meter.Never},
+	} {
+		f := slow
+		if test.change(&f); f.paced() != test.want {
+			t.Errorf("%s: the next may start at %v, want %v", name, f.paced(), test.want)
+		}
+	}
+}
+
+// An answer usually comes within its mean time and twice the mean distance from
+// it; a deadline is for that, too.
+func TestUsualTimeOfAnAnswer(t *testing.T) {
+	if got := (&Limit{rtt: 5 * time.Second, off: time.Second}).Usual(); got != 7*time.Second {
+		t.Errorf("got %v", got)
+	}
+	if got := (&Limit{}).Usual(); got != 0 {
+		t.Errorf("of a fresh host: %v", got)
+	}
+}
