@@ -114,7 +114,7 @@ func (l *learner) kindOf(key kindKey, now instant) *kind {
 	}
 	k := newKind(l, key)
 	l.kinds = append(l.kinds, k)
-	l.blame.met(l, now.Time())
+	l.blame.met(l, now)
 	if l.terms.before != nil {
 		l.recall(k, now.Time())
 	}
@@ -245,7 +245,7 @@ func (l *learner) well(now instant, k *kind, sent instant) {
 	if !l.terms.pausesOnly {
 		k.evidenceNow().accepted(now, sent)
 		if l.blame != nil {
-			l.blame.good(k, sent.Time())
+			l.blame.good(k, sent)
 		}
 	}
 }

@@ -39,8 +39,13 @@ func TestPausesMove(t *testing.T) {
 	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
 	l.hold = &hold{since: at0(0), until: at0(9 * sec), asking: true, asked: true}
 	l.evidence = believing(10, sec, 1)
-	l.blame = &blame{kind: k, sent: at0(0), refusal: 2, others: 8}
-	l.blame.refused(l, k, at0(sec), false)
+	l.blame = new(blame)
+	for i := range 3 {
+		for range 4 * i {
+			l.blame.good(l.kindOf(kindKey{"GET", "y"}, hourIn), hourIn.Add(1))
+		}
+		l.blame.refused(l, k, hourIn, false)
+	}
 	if !k.apart || k.hold.until != at0(9*sec) || k.hold.asked || k.evidence == nil {
 		t.Errorf("%+v", k.hold)
 	}
@@ -67,37 +72,28 @@ func TestPausesMove(t *testing.T) {
 	}
 }
 
-// Refusals belong to one kind if others sent later were accepted: eight of
-// them, and three refusals.
+// What is served of a kind that is refused does not tell that it has limits of its own,
+// and once another is refused soon after, it has none.
 func TestBlame(t *testing.T) {
-	for _, test := range []struct {
-		refusals, others int
-		after            time.Duration
-		apart            bool
-	}{{3, 8, sec, true}, {2, 8, sec, false}, {3, 7, sec, false}, {3, 8, 0, false}, {3, 8, -sec, false}} {
+	for _, others := range []bool{true, false} {
 		l := learning1()
 		a, b := l.kindOf(kindKey{"GET", "a"}, hourIn), l.kindOf(kindKey{"GET", "b"}, hourIn)
 		l.blame = new(blame)
-		for i := range test.refusals {
-			if i == test.refusals-1 {
-				for range test.others {
-					l.blame.good(b, at0(test.after))
-					l.blame.good(a, at0(test.after)) // its own do not count
+		for range 3 {
+			for range 8 {
+				if l.blame.good(a, hourIn.Add(sec)); others {
+					l.blame.good(b, hourIn.Add(sec))
 				}
 			}
-			l.blame.refused(l, a, at0(0), false)
+			l.blame.refused(l, a, hourIn, false)
 		}
-		if a.apart != test.apart || b.apart {
-			t.Errorf("%+v: apart %t, the other %t", test, a.apart, b.apart)
+		if a.apart != others || b.apart {
+			t.Errorf("others served %t: apart %t, the other %t", others, a.apart, b.apart)
 		}
-		if !test.apart {
-			continue
-		}
-		l.blame.refused(l, b, at0(59*sec), false)
-		if a.apart {
+		if l.blame.refused(l, b, hourIn.Add(59*sec), false); a.apart {
 			t.Error("another kind is refused as well, soon after: a common limit")
 		}
 	}
 	var none *blame
-	none.good(&kind{}, at0(0)) // nobody was refused
+	none.good(&kind{}, hourIn) // nobody was refused
 }

@@ -4,7 +4,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
@@ -266,67 +265,46 @@ func (q *quota) unbind(k *kind) {
 	q.kinds = slices.DeleteFunc(q.kinds, func(o *kind) bool { return o == k })
 }
 
-// blame finds out whether refusals belong to one kind of request alone: a guess after
-// the first, if others were served, and known when it was refused several times while
-// others, sent after that, were accepted.
+// blame is on which kind of request the last refusal was blamed.
 type blame struct {
-	kind    *kind
-	sent    time.Time
-	refusal int
-	others  int
-	guessed bool      // no refusal of it said how long to stay away
-	parted  bool      // by met: those that wait do not know yet
-	common  time.Time // when kinds were refused that one limit binds; zero: none were
+	attribution.Blame
+	kind   *kind
+	parted bool // by met: those that wait do not know yet
 }
 
-const (
-	sureRefusals = 3           // of one kind, and
-	sureOthers   = 8           // accepted of others meanwhile: then it has limits of its own
-	bothWithin   = time.Minute // two kinds that are refused within are bound by one limit
-)
-
 // refused takes in a refusal. guessed is whether the server said nothing of how long to
-// stay away, so that it is for weir to choose who does.
-func (b *blame) refused(l *learner, k *kind, sent time.Time, guessed bool) {
+// stay away.
+func (b *blame) refused(l *learner, k *kind, sent instant, guessed bool) {
 	if b.kind != k {
-		if b.kind != nil && !k.apart && sent.Sub(b.sent) < bothWithin {
-			b.common, b.kind.apart = sent, false
+		if last := b.kind; b.Another(sent, k.apart) {
+			last.apart = false
 		}
-		*b = blame{kind: k, sent: sent, guessed: true, common: b.common}
+		b.kind, b.parted = k, false
 	}
-	b.refusal++
-	b.guessed = b.guessed && guessed
-	first := b.refusal == 1 && b.alone(sent) && l.serves(k, sent)
-	if !k.apart && (first || b.refusal >= sureRefusals && b.others >= sureOthers) {
+	if b.Refused(sent, guessed, l.serves(k, sent)) && !k.apart {
 		l.part(k)
 	}
 }
 
-// alone reports whether it is for weir to choose who stays away, and nothing tells that
-// kinds have limits in common.
-func (b *blame) alone(now time.Time) bool {
-	return b.guessed && (b.common.IsZero() || now.Sub(b.common) > forgetRate)
-}
-
 // met takes in that a kind is asked for the first time: what another was refused is not
 // known to bind it.
-func (b *blame) met(l *learner, now time.Time) {
-	if b != nil && b.kind != nil && !b.kind.apart && len(l.kinds) == 2 && b.alone(now) {
+func (b *blame) met(l *learner, now instant) {
+	if b != nil && b.kind != nil && !b.kind.apart && len(l.kinds) == 2 && b.Alone(now) {
 		l.part(b.kind)
 		b.parted = true
 	}
 }
 
-func (b *blame) good(k *kind, sent time.Time) {
-	if b != nil && b.kind != nil && k != b.kind && sent.After(b.sent) {
-		b.others++
+func (b *blame) good(k *kind, sent instant) {
+	if b != nil && b.kind != nil && k != b.kind {
+		b.Served(sent)
 	}
 }
 
 // serves reports whether another kind than k was served lately.
-func (l *learner) serves(k *kind, now time.Time) bool {
+func (l *learner) serves(k *kind, now instant) bool {
 	return slices.ContainsFunc(l.kinds, func(o *kind) bool {
-		return o != k && o.overload.ServedWithin(instantOf(now), bothWithin)
+		return o != k && o.overload.ServedWithin(now, attribution.BothWithin)
 	})
 }
 

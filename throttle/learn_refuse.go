@@ -53,7 +53,7 @@ func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) 
 		if l.blame == nil {
 			l.blame = new(blame)
 		}
-		l.blame.refused(l, k, g.sent, !said.known)
+		l.blame.refused(l, k, instantOf(g.sent), !said.known)
 		if named || k.apart {
 			if k.hold == nil {
 				k.hold = new(hold)
