@@ -2,10 +2,9 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -64,6 +63,7 @@ func clusterStore(t *testing.T, nodes []*server, c Config) *Store {
 	client := redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: []string{nodes[0].addr, nodes[1].addr}, ContextTimeoutEnabled: true,
 		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+		ClusterStateReloadInterval: time.Hour, // of its own accord: when a node is gone we tell it
 	})
 	t.Cleanup(func() { client.Close() })
 	st, err := New(client, c)
@@ -221,7 +221,10 @@ func (h *hung) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 // answer, takes no longer than the call was allowed to.
 func TestClusterHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, ContextTimeoutEnabled: true})
+		client := redis.NewClusterClient(&redis.ClusterOptions{
+			Addrs: []string{"127.0.0.1:1"}, ContextTimeoutEnabled: true,
+			ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) { return nil, errors.New("nobody there") },
+		})
 		defer client.Close()
 		h := new(hung)
 		client.AddHook(h)
@@ -241,78 +244,4 @@ func TestClusterHangs(t *testing.T) {
 			t.Errorf("%d calls took %v, want 3 in 100 ms", h.calls, took)
 		}
 	})
-}
-
-// behindSentinel is a Store whose client asks a Sentinel, which is told to watch primary,
-// where the primary is. more is what else the Sentinel is told.
-func behindSentinel(t *testing.T, primary *server, more string) (st *Store, sentinel *server) {
-	t.Helper()
-	host, port, _ := net.SplitHostPort(primary.addr)
-	conf := filepath.Join(t.TempDir(), "sentinel.conf")
-	text := fmt.Sprintf("sentinel monitor quota %s %s 1\n%s", host, port, more)
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	sentinel = startSentinel(t, conf)
-	client := redis.NewFailoverClient(&redis.FailoverOptions{
-		MasterName: "quota", SentinelAddrs: []string{sentinel.addr}, ContextTimeoutEnabled: true,
-		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
-	})
-	t.Cleanup(func() { client.Close() })
-	st, err := New(client, Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return st, sentinel
-}
-
-// TestSentinel: a client that asks a Sentinel where the primary is.
-func TestSentinel(t *testing.T) {
-	primary := startServer(t)
-	st, _ := behindSentinel(t, primary, "")
-	book(t, st, request("k", 3, meterLimit(3, 0.001)), store.BookedAll)
-	book(t, primary.store(t), request("k", 1, meterLimit(3, 0.001)), store.Refused)
-}
-
-// TestSentinelFailsOver: the primary dies, and Sentinel promotes a replica, which may
-// not have heard of all that was granted: its connection is cut before the last. The
-// client finds it, a newcomer waits, and no more is granted than was left.
-func TestSentinelFailsOver(t *testing.T) {
-	primary := startServer(t, "--repl-diskless-sync-delay", "0")
-	host, port, _ := net.SplitHostPort(primary.addr)
-	startServer(t, "--replicaof", host+" "+port)
-	st, sentinel := behindSentinel(t, primary, "sentinel down-after-milliseconds quota 500\nsentinel failover-timeout quota 5000\n")
-	limit := meterLimit(10, 0.001)
-	replicated(t, primary)
-	book(t, st, request("k", 4, limit), store.BookedAll)
-	replicated(t, primary)
-	watched := redis.NewSentinelClient(&redis.Options{Addr: sentinel.addr})
-	defer watched.Close()
-	until(t, "Sentinel knows the replica", func() bool {
-		rs, err := watched.Replicas(t.Context(), "quota").Result()
-		return err == nil && len(rs) == 1 && rs[0]["flags"] == "slave"
-	})
-	if err := primary.client(t).Do(t.Context(), "client", "kill", "type", "replica").Err(); err != nil {
-		t.Fatal(err)
-	}
-	first := book(t, st, request("k", 3, limit), store.BookedAll)
-	last := book(t, st, request("k", 2, limit), store.BookedAll)
-	primary.kill()
-	until(t, "the client finds the new primary", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := st.Book(ctx, request("other", 1, limit))
-		return err == nil
-	})
-	healed(t, st, limit, first, last)
-}
-
-// until waits for other processes, in real time.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("never: " + what)
-		}
-	}
 }

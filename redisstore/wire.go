@@ -45,10 +45,19 @@ func (s *Store) run(ctx context.Context, sc script, c []any) (any, error) {
 	return v, err
 }
 
+// send sends c once. A ClusterClient looks for another node only when it repeats a
+// command, or once a minute: it is told when a node does not answer.
 func (s *Store) send(ctx context.Context, c []any) (any, error) {
 	cmd := once{redis.NewCmd(ctx, c...)}
 	_ = s.client.Process(ctx, cmd) // the command holds the error
-	return cmd.Result()
+	v, err := cmd.Result()
+	if err != nil && s.cluster {
+		var answer redis.Error
+		if !errors.As(err, &answer) {
+			s.client.(*redis.ClusterClient).ReloadState(ctx)
+		}
+	}
+	return v, err
 }
 
 // bookArgs are a call's arguments. Numbers go out with all the digits that they need.
