@@ -395,46 +395,6 @@ func TestStoreOfAnUnreachableServer(t *testing.T) {
 	}
 }
 
-// TestCommandsOfAnAccessList: the commands that the documentation names are
-// enough, and without INFO all but the notice of a restart works.
-func TestCommandsOfAnAccessList(t *testing.T) {
-	s := startServer(t)
-	named := "+evalsha +eval +time +info +hget +hmget +hgetall +hset +hdel +pexpire +pttl"
-	for user, commands := range map[string]string{"all": named, "less": strings.Replace(named, "+info ", "", 1)} {
-		args := []any{"acl", "setuser", user, "on", ">right", "~weir1:*"}
-		for _, c := range strings.Fields(commands) {
-			args = append(args, c)
-		}
-		if err := s.client(t).Do(t.Context(), args...).Err(); err != nil {
-			t.Fatal(err)
-		}
-		st := s.store(t, func(o *redis.Options) { o.Username, o.Password = user, "right" })
-		b := request(user, 2, meterLimit(10, 0.001))
-		r := book(t, st, b, store.BookedAll)
-		if whole := r.Keys[0].Gen >= 1<<19; whole != (user == "all") && s.era(t) != "000" {
-			t.Errorf("user %q: a state of era %d", user, r.Keys[0].Gen>>19)
-		}
-		if err := st.Refund(t.Context(), r.Refund(b, 0, []int64{1}, nil)); err != nil {
-			t.Error(err)
-		}
-		for _, n := range []store.News{{Pause: time.Second}, {Pause: -1}} {
-			if err := st.Tell(t.Context(), user, n); err != nil {
-				t.Error(err)
-			}
-		}
-		if r := book(t, st, b, store.BookedAll); r.Keys[0].Levels[0] > 3 {
-			t.Errorf("user %q: level %v after a refund", user, r.Keys[0].Levels[0])
-		}
-	}
-}
-
-// era is what the server's state is named by.
-func (s *server) era(t *testing.T) string {
-	info := s.client(t).Info(t.Context(), "replication").Val()
-	_, id, _ := strings.Cut(info, "master_replid:")
-	return id[:min(3, len(id))]
-}
-
 // A key that is always in use keeps no limits that nobody draws on any more.
 func TestKeysShrink(t *testing.T) {
 	const limits = 200
