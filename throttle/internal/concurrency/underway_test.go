@@ -1,0 +1,195 @@
+package concurrency_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/concurrency"
+	"github.com/weirhttp/weir/throttle/internal/meter"
+)
+
+const begin = meter.Instant(time.Hour)
+
+// full is a limit with so many requests under way as it lets through, and since when
+// they are.
+func full(t *testing.T, f *concurrency.Limit, n int) (since []uint32) {
+	t.Helper()
+	for i := range n {
+		if f.Opens(begin) != begin {
+			t.Fatalf("only %d may go", i)
+		}
+		since = append(since, f.Start(begin))
+	}
+	if f.Opens(begin) == begin || f.Roomy(begin) {
+		t.Fatalf("more than %d may go", n)
+	}
+	return since
+}
+
+// wait is until when nobody else goes if none of those under way ends.
+func wait(f *concurrency.Limit) time.Duration {
+	now := begin
+	for f.Opens(now) > now {
+		now = f.Opens(now)
+	}
+	return now.Until(begin)
+}
+
+// TestWhatTakesFarLongerCountsNoMore: three quarters of a second where nothing was
+// answered yet; sixteen times as long as a quick answer where it was, and a second at
+// least; of a whole host always a second.
+func TestWhatTakesFarLongerCountsNoMore(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		f     concurrency.Limit
+		quick time.Duration // of an answer; zero: there was none
+		want  time.Duration
+	}{
+		{"nothing was answered", concurrency.Limit{}, 0, 750 * time.Millisecond},
+		{"quickly", concurrency.Limit{}, 10 * time.Millisecond, time.Second},
+		{"slowly", concurrency.Limit{}, 100 * time.Millisecond, 1600 * time.Millisecond},
+		{"slowly, by the host", concurrency.Host(), 100 * time.Millisecond, time.Second},
+	} {
+		const n = 4
+		f := test.f
+		if test.quick > 0 {
+			f.End(f.Start(begin))
+			f.Answered(begin, test.quick)
+		}
+		gens := full(t, &f, n)
+		if got := wait(&f); got != test.want {
+			t.Errorf("%s: the next goes after %v, want %v", test.name, got, test.want)
+		}
+		if f.UnderWay() != n {
+			t.Errorf("%s: %d are under way", test.name, f.UnderWay())
+		}
+		late := begin.Add(test.want)
+		for f.Opens(late) == late {
+			f.Start(late)
+		}
+		if got := f.UnderWay(); got != n+n+4*n { // for each that was accepted, as it seems, four more
+			t.Errorf("%s: %d are under way then", test.name, got)
+		}
+		was := f.UnderWay()
+		for _, g := range gens {
+			f.End(g)
+		}
+		if f.UnderWay() != was-n {
+			t.Errorf("%s: %d of them ended, and %d are under way", test.name, n, f.UnderWay())
+		}
+	}
+}
+
+// TestALossCountsThoseThatWereForgotten: once a request was lost, those that took long
+// did matter, count again and for twice as long.
+func TestALossCountsThoseThatWereForgotten(t *testing.T) {
+	var f concurrency.Limit
+	full(t, &f, 4)
+	late := begin.Add(wait(&f))
+	if f.Silent() != true {
+		t.Error("four were accepted, as it seems, and none was answered")
+	}
+	f.Lost(late, 0)
+	if f.Roomy(late) || f.UnderWay() != 4 || !f.Cut() || f.Silent() {
+		t.Errorf("room %t, %d under way, cut %t", f.Roomy(late), f.UnderWay(), f.Cut())
+	}
+	now := late
+	for !f.Roomy(now) {
+		now = f.Opens(now)
+	}
+	if got := now.Until(late); got < 375*time.Millisecond || got > 1500*time.Millisecond {
+		t.Errorf("they count for %v more", got)
+	}
+}
+
+// TestManyThatTakeLongAreWaitedForLonger: a host that never answers gets no flood.
+func TestManyThatTakeLongAreWaitedForLonger(t *testing.T) {
+	var f concurrency.Limit
+	now, n := begin, 0
+	for now < begin.Add(time.Minute) {
+		if at := f.Opens(now); at > now {
+			now = at
+			continue
+		}
+		f.Start(now)
+		n++
+	}
+	if n < 64 || n > 160 {
+		t.Errorf("%d in the first minute of a host that answers nothing", n)
+	}
+}
+
+// TestWhatWasNotForLoadIsTakenBack: a host that failed by chance is free again as it was.
+func TestWhatWasNotForLoadIsTakenBack(t *testing.T) {
+	for _, proven := range []bool{true, false} {
+		var f concurrency.Limit
+		if f.Answered(begin, time.Second); proven {
+			f.Stated()
+			f.Answered(begin, time.Second)
+		}
+		g := f.Start(begin)
+		f.Lost(begin.Add(time.Second), 0)
+		f.End(g)
+		if !f.Cut() || !f.Few() || f.Free() {
+			t.Errorf("cut %t, few %t, free %t", f.Cut(), f.Few(), f.Free())
+		}
+		if f.Absolve(); f.Cut() || f.Free() != proven {
+			t.Errorf("proven %t: cut %t, free %t", proven, f.Cut(), f.Free())
+		}
+	}
+}
+
+// TestACrowdShowsTheNumber: one that is refused because of the others shows how many the
+// host serves at a time; where some were accepted long ago and none was answered, it may
+// have been a rate.
+func TestACrowdShowsTheNumber(t *testing.T) {
+	for _, answered := range []bool{true, false} {
+		var f concurrency.Limit
+		if answered {
+			f.Answered(begin, 50*time.Millisecond)
+		}
+		full(t, &f, 4)
+		if f.Others() != 3 {
+			t.Errorf("%d others", f.Others())
+		}
+		now := begin
+		if !answered {
+			now = now.Add(wait(&f))
+		}
+		f.Crowded(now.Add(time.Millisecond), now)
+		if f.Allowed() != 3 || f.Tight() != answered {
+			t.Errorf("answered %t: %d at a time, tight %t", answered, f.Allowed(), f.Tight())
+		}
+	}
+}
+
+// TestWhatIsKeptIsHadAgain: what a host was seen to bear is what the next run begins
+// with, and what it was cut to is where that grows from.
+func TestWhatIsKeptIsHadAgain(t *testing.T) {
+	var f concurrency.Limit
+	if n, grown := f.Borne(); n != 4 || grown {
+		t.Errorf("of a fresh host %v, grown %t", n, grown)
+	}
+	for range 31 {
+		f.Answered(begin, 20*time.Millisecond)
+	}
+	n, grown := f.Borne()
+	if n != 10 || !grown {
+		t.Errorf("after 31 answers %v, grown %t", n, grown)
+	}
+	for _, cut := range []bool{true, false} {
+		var g concurrency.Limit
+		g.Recall(begin, n, cut)
+		if g.Allowed() != 10 || g.Cut() != cut {
+			t.Errorf("%d at a time, cut %t, want 10, %t", g.Allowed(), g.Cut(), cut)
+		}
+		if g.Recall(begin, 1e9, false); g.Allowed() != 10 {
+			t.Errorf("recalled twice: %d at a time", g.Allowed())
+		}
+	}
+	f.Stated()
+	f.Answered(begin, time.Second)
+	if n, grown = f.Borne(); n != 64 || !grown {
+		t.Errorf("of a host without a limit %v, grown %t", n, grown)
+	}
+}
