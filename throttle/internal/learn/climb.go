@@ -118,10 +118,15 @@ func (c *climb) accepted(now, sent Instant) {
 // end ends a climb: everything may be sent in its time.
 func (c *climb) end() { c.gap, c.probe = 0, 0 }
 
+// fail notes that one looked for more in vain.
+func (c *climb) fail(now Instant) {
+	c.forget(now)
+	c.fails++
+}
+
 func (c *climb) refused(now, sent Instant) {
 	if c.probe != 0 && sent >= c.probe {
-		c.forget(now)
-		c.fails++
+		c.fail(now)
 		c.paid = true
 	}
 	c.end()

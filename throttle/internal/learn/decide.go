@@ -51,6 +51,7 @@ const (
 // Next is when n units may be sent. waiting is how many requests wait, this
 // one included.
 func (l *Learner) Next(now Instant, n, waiting int) Plan {
+	l.settle(now, keptFor)
 	m := l.mind
 	if m == nil {
 		if !l.start.allows(int(l.busy)) {

@@ -44,6 +44,9 @@
 // server makes up cost no more than 10 KiB and 2 ms a step. A Learner that saw
 // neither a refusal nor a stated limit is 256 bytes and makes no garbage.
 //
+// A process of a fleet tells its Learner of what others sent and were refused, too. Two
+// that know of the same find the same limit, see Elsewhere.
+//
 // There is no clock, no lock and no HTTP here but headers.Signal. Who owns a
 // Learner calls one method at a time. What makes requests of one kind bound by
 // one Learner, and what a configured budget says, is the caller's business.

@@ -117,7 +117,7 @@ func (l *Learner) Recall(now Instant, x Limit) {
 
 // Forget makes l as good as new, but for what is under way.
 func (l *Learner) Forget() {
-	*l = Learner{trips: l.trips, start: l.start, busy: l.busy}
+	*l = Learner{trips: l.trips, start: l.start, busy: l.busy, away: l.away}
 }
 
 // Reopened makes l as good as new after a row of refusals that no limit explains, but

@@ -32,6 +32,7 @@ type Learner struct {
 	start start
 	busy  int32 // under way
 	past  past
+	away  *away // nil: others sent nothing
 }
 
 // A mind is what only a refusal or a stated limit needs.

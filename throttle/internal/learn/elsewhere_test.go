@@ -1,0 +1,111 @@
+package learn
+
+import (
+	"testing"
+	"time"
+)
+
+// Who only hears of what another one sends finds the limit that this one finds, and
+// takes as much of it for used.
+func TestWhatOthersSendTeachesAsMuch(t *testing.T) {
+	const size, per = 20, 10 * second
+	for _, hint := range []time.Duration{-1, 4 * time.Second} {
+		var own, hears Learner
+		hears.Sent(zero-second, 1)
+		hears.Accepted(zero-second+trip, zero-second, 1, Answer{}) // it knows how long answers take
+		used, window := 0, Instant(0)
+		for now := zero; now < zero+12*per; {
+			if at := own.Next(now, 1, 4).At; at > now {
+				now = min(at, now+second)
+				continue
+			}
+			own.Sent(now, 1)
+			hears.Elsewhere(now, 1)
+			if w := now / per; w != window {
+				window, used = w, 0
+			}
+			if used++; used <= size {
+				own.Accepted(now+trip, now, 1, Answer{})
+				hears.Heard(now + 2*trip)
+			} else {
+				a := Answer{MaxPause: time.Minute}
+				if hint >= 0 {
+					a = waits(hint)
+				}
+				own.Refused(now+trip, now, 1, a)
+				hears.ElsewhereRefused(now+trip, 1, hint, time.Minute)
+			}
+			now += 2 * trip
+		}
+		a, known := own.Leader()
+		if b, heard := hears.Leader(); !known || !heard || a != b {
+			t.Errorf("hint %v: %q where it was sent, %q where it was heard of", hint, own.Words(), hears.Words())
+		}
+		if now := zero + 13*per; own.Next(now, 1, 1).At > now || own.Room(now) != hears.Room(now) {
+			t.Errorf("hint %v: room for %d where it was sent, for %d where it was heard of", hint, own.Room(now), hears.Room(now))
+		}
+	}
+}
+
+// A refusal that others met is evidence, and so is for how long it asked.
+func TestRefusalsOfOthersAreHeeded(t *testing.T) {
+	var l Learner
+	now := zero
+	for range 20 {
+		l.Elsewhere(now, 1)
+		now += trip
+	}
+	l.Heard(now)
+	l.ElsewhereRefused(now, 2, 7*time.Second, time.Minute)
+	if p := l.Next(now, 1, 1); !l.Believes() || p.At != now+7*second || l.Room(now) != 0 {
+		t.Errorf("believes %v, the next in %v, room for %d", l.Believes(), time.Duration(p.At-now), l.Room(now))
+	}
+	if l.Next(now+5*second, 1, 1); l.UnderWay() != 0 {
+		t.Errorf("%d are taken to be under way", l.UnderWay())
+	}
+}
+
+// What others have sent is under way until it was heard, a round trip later, that it was
+// not refused; if nothing is heard any more, for two seconds.
+func TestWhatOthersSendIsUnderWayForAWhile(t *testing.T) {
+	for _, heard := range []bool{true, false} {
+		var l Learner
+		now := zero
+		l.Sent(now, 1)
+		l.Accepted(now+trip, now, 1, Answer{})
+		now += second
+		l.Elsewhere(now, 3)
+		if at := l.Lands(); at <= now || at > now+3*trip {
+			t.Errorf("to be asked again in %v", time.Duration(at-now))
+		}
+		l.Heard(now + trip/2)
+		if n := l.UnderWay(); n != 3 {
+			t.Errorf("%d under way before an answer can have come", n)
+		}
+		now += 3 * trip
+		if heard {
+			l.Heard(now)
+		} else if l.Next(now, 1, 1); l.UnderWay() == 3 {
+			now += keptFor
+			l.Next(now, 1, 1)
+		}
+		if n := l.UnderWay(); n != 0 || l.Lands() != never {
+			t.Errorf("heard %v: %d under way", heard, n)
+		}
+	}
+}
+
+// However much others send, little is kept of it.
+func TestLittleIsKeptOfOthers(t *testing.T) {
+	var l Learner
+	for i := range Instant(1000) {
+		l.Elsewhere(zero+i, 1<<30)
+		l.ElsewhereRefused(zero+i, 1, time.Hour, time.Minute)
+	}
+	if n := len(l.away.marks); n > mostMarks || cap(l.away.marks) > 2*mostMarks {
+		t.Errorf("%d marks", n)
+	}
+	if l.Next(zero+3*second, 1, 1); l.UnderWay() < 0 {
+		t.Errorf("%d under way", l.UnderWay())
+	}
+}
