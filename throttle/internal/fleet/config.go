@@ -42,7 +42,8 @@ type Key struct {
 	ID      string // the same in every process
 	Name    string // for refusals; no secrets
 	Rates   []meter.Spec
-	Tallies []*Tally // of limits that the server states
+	Tallies []*Tally // of limits that nobody configured
+	AtOnce  bool     // nothing is booked ahead: what is counted is sent
 }
 
 // Options are those of one booking.

@@ -105,6 +105,9 @@ func (b *batch) refund(units []int64, at *place) {
 
 func (b *batch) giveBack(ctx context.Context, units []int64, at *place) {
 	for i := range b.booking.Draws {
+		for _, t := range b.q.keys[i].Tallies {
+			t.gave(units[unitIndex(b.q.units, t.unit)])
+		}
 		b.mu.Lock()
 		r := b.booked.Refund(b.booking, i, units, b.given[i])
 		b.mu.Unlock()

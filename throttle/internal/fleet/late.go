@@ -17,11 +17,12 @@ import (
 // after little more than a quarter. Bookings reach half a window ahead: none is
 // made on room that is not free after all.
 type lateness struct {
-	slack time.Duration // by which an answer may be late at no cost
-	due   time.Duration // within which the store is told; zero: no rate needs it
-	open  []*Grant      // not answered
-	late  []*Grant      // answered late, not told
-	timer *time.Timer   // nil: not armed
+	atOnce bool          // nothing is booked ahead
+	slack  time.Duration // by which an answer may be late at no cost
+	due    time.Duration // within which the store is told; zero: no rate needs it
+	open   []*Grant      // not answered
+	late   []*Grant      // answered late, not told
+	timer  *time.Timer   // nil: not armed
 }
 
 // mostSilence is the longest that news waits.
@@ -47,6 +48,7 @@ type move struct {
 func newLateness(draws []Key, c Config, now time.Time) lateness {
 	var n lateness
 	for _, d := range draws {
+		n.atOnce = n.atOnce || d.AtOnce
 		for _, r := range d.Rates {
 			slack, due := spread(r, c), min(r.Per/8, mostSilence)
 			switch storeLimit(r, c, now)[0].Kind {
@@ -66,6 +68,9 @@ func newLateness(draws []Key, c Config, now time.Time) lateness {
 
 // ahead is how far bookings may reach.
 func (n *lateness) ahead() time.Duration {
+	if n.atOnce {
+		return 0
+	}
 	if n.due == 0 {
 		return store.Ahead
 	}

@@ -71,3 +71,21 @@ func (f *Fleet) ask(keys []Key) {
 	}
 	<-heard
 }
+
+// Ask asks the store how key stands, and calls then when it is known. No request waits for it.
+func (f *Fleet) Ask(key Key, then func()) {
+	now := time.Now()
+	if !f.guard.allows(now) {
+		return
+	}
+	f.start(func(ctx context.Context) {
+		q := newQueue(f, "", []Key{key}) // nobody waits in it
+		b := q.booking(now)
+		r, err := f.store.Book(ctx, b)
+		f.guard.heard(err, time.Since(now), false)
+		if err == nil {
+			q.heard(b, r)
+			then()
+		}
+	})
+}

@@ -19,13 +19,18 @@ import (
 type Tally struct {
 	id, unit string
 
-	mu    sync.Mutex
-	known bool
-	at    int64 // when the store last changed it, by its clock
-	count int64 // booked since this process knows it
-	shift int64 // what of that the store counts no more
-	most  int64
-	past  past // nil: nobody asked for it
+	mu     sync.Mutex
+	known  bool
+	at     int64 // when the store last changed it, by its clock
+	count  int64 // booked since this process knows it
+	shift  int64 // what of that the store counts no more
+	own    int64 // what of all that was ever counted this process booked
+	most   int64
+	while  *Tally // most holds while the count of this one is still
+	still  int64
+	adds   int64 // that are to be added; see Fleet.Add
+	adding bool  // a call is on its way
+	past   past  // nil: nobody asked for it
 }
 
 const (
@@ -48,6 +53,15 @@ func (t *Tally) Bound(most int64) {
 	t.most = most
 }
 
+// BoundWhile is Bound until the count of other goes on: then nothing of t is booked until
+// it is bound anew.
+func (t *Tally) BoundWhile(most int64, other *Tally) {
+	n, _ := other.Count()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.most, t.while, t.still = most, other, n
+}
+
 // Count is how far the count was when it was last heard of.
 func (t *Tally) Count() (n int64, known bool) {
 	t.mu.Lock()
@@ -55,11 +69,31 @@ func (t *Tally) Count() (n int64, known bool) {
 	return t.count, t.known
 }
 
+// Others is how many units other processes booked, as far as this one heard.
+func (t *Tally) Others() (n int64, known bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.count - t.own, t.known
+}
+
+// gave takes in that units of this process's go back.
+func (t *Tally) gave(units int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.own -= units
+}
+
 // limit is t as a store keeps it, and its level as it was last heard of.
 func (t *Tally) limit(unit int) (store.Limit, float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := store.Limit{ID: t.id, Kind: store.CalendarLimit, Unit: unit, Per: tallyPer, Ends: time.Unix(0, 0), Size: float64(store.MaxAmount)}
+	if t.while != nil {
+		if n, _ := t.while.Count(); n != t.still {
+			l.Size = 0.5
+			return l, float64(t.count - t.shift)
+		}
+	}
 	if t.most < Unbounded {
 		l.Size = min(max(float64(t.most-t.shift), 0.5), l.Size) // half a unit holds none
 	}
@@ -70,6 +104,7 @@ func (t *Tally) limit(unit int) (store.Limit, float64) {
 func (t *Tally) heard(s store.Standing, level float64, own int64) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.own += own
 	n := int64(level) + t.shift
 	switch {
 	case t.known && s.At < t.at:

@@ -120,3 +120,101 @@ func TestTalliesBindNobodyAlone(t *testing.T) {
 		}
 	})
 }
+
+// A process tells apart what it booked and what others did, also when some of it goes
+// back, and what it adds without a request.
+func TestTalliesKnowOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := farstore.New(time.Millisecond)
+		var fs [2]*Fleet
+		var keys [2][]Key
+		var tallies [2]*Tally
+		for i := range fs {
+			fs[i] = New(s, Config{Members: 2})
+			defer fs[i].Close()
+			keys[i], tallies[i] = tallied(Unbounded)
+		}
+		others := func(i int, want int64) {
+			t.Helper()
+			fs[i].Ask(keys[i][0], func() {})
+			time.Sleep(time.Second)
+			if n, known := tallies[i].Others(); !known || n != want {
+				t.Errorf("process %d: others have %d, %v, want %d", i, n, known, want)
+			}
+		}
+		g, _ := book(fs[0], keys[0])
+		for range 3 {
+			if _, r := book(fs[0], keys[0]); r != nil {
+				t.Fatal(r)
+			}
+		}
+		others(0, 0)
+		others(1, 4)
+		if _, r := book(fs[1], keys[1]); r != nil {
+			t.Fatal(r)
+		}
+		others(0, 1)
+		g.Cancel()
+		time.Sleep(time.Second)
+		others(0, 1)
+		others(1, 3)
+		for range 3 {
+			fs[1].Add("k", tallies[1:], []int64{5})
+		}
+		time.Sleep(time.Second)
+		others(0, 16)
+		others(1, 3)
+	})
+}
+
+// A bound that holds while another count is still, holds no longer when that goes on.
+func TestTallyIsBoundAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := farstore.New(time.Millisecond)
+		f, other := New(s, Config{Members: 2}), New(s, Config{Members: 2})
+		defer f.Close()
+		defer other.Close()
+		units, lost := NewTally("units", "requests"), NewTally("lost", "lost")
+		keys := []Key{{ID: "k", Name: "k", Tallies: []*Tally{units, lost}, AtOnce: true}}
+		units.BoundWhile(100, lost)
+		if _, r := book(f, keys); r != nil {
+			t.Fatal(r)
+		}
+		other.Add("k", []*Tally{NewTally("lost", "lost")}, []int64{1})
+		time.Sleep(time.Second)
+		if _, r := book(f, keys); r != nil {
+			t.Fatal("nobody had heard", r)
+		}
+		if _, r := book(f, keys); r == nil || r.Reason != Spent {
+			t.Errorf("booked under a bound of before: %+v", r)
+		}
+		units.BoundWhile(100, lost)
+		if _, r := book(f, keys); r != nil {
+			t.Error(r)
+		}
+	})
+}
+
+// Nothing is booked into a pause where all that is counted is to be sent at once.
+func TestNothingIsBookedAheadOfAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := farstore.New(time.Millisecond)
+		f, other := New(s, Config{Members: 2}), New(s, Config{Members: 2})
+		defer f.Close()
+		defer other.Close()
+		keys, tally := tallied(Unbounded)
+		keys[0].AtOnce = true
+		other.Pause("k", time.Now().Add(900*time.Millisecond), false)
+		time.Sleep(100 * time.Millisecond)
+		begin := time.Now()
+		go book(f, keys)
+		time.Sleep(700 * time.Millisecond)
+		if n, _ := tally.Count(); n != 0 {
+			t.Errorf("%d booked during a pause", n)
+		}
+		time.Sleep(300 * time.Millisecond)
+		if n, _ := tally.Count(); n != 1 {
+			t.Errorf("%d booked %v after", n, time.Since(begin))
+		}
+	})
+}
