@@ -24,6 +24,7 @@ type evidence struct {
 	plain bool    // it was refused by more than 503s
 	vague bool    // it was refused by 503s alone, after many were served; see weighs
 	told  instant // when the request was sent whose end was told last; it is about to be given back
+	peers *peers  // of a fleet; nil: nothing is shared
 }
 
 func newEvidence() *evidence {
@@ -45,7 +46,7 @@ const forgetRate = attribution.Remembered
 // sent notes a request of l.
 func (l *learner) sent(now instant) {
 	if l.evidence == nil {
-		if l.begun.first == 0 {
+		if l.begun.first == 0 && !l.terms.fleet {
 			l.begun = prelude{now, true}
 			return
 		}
@@ -67,6 +68,7 @@ func (e *evidence) sent(now instant) {
 		e.pace.start(now.Time())
 	}
 	e.Sent(now, 1)
+	e.peers.drew(1)
 }
 
 // forget makes e as good as new but for what is under way.
@@ -137,6 +139,9 @@ func (e *evidence) refused(now, sent instant, said hint, most time.Duration) {
 	if e.Refused(now, sent, 1, a) {
 		e.row++
 	}
+	if e.sure() {
+		e.peers.refused(said)
+	}
 }
 
 // weighs reports whether a refusal may be for a limit. A host that is overloaded says
@@ -168,6 +173,14 @@ func (e *evidence) lost(now, sent instant) {
 	e.Lost(now, sent, 1)
 }
 
+// resume dates a request anew, as it is sent only now.
+func (e *evidence) resume(now, sent instant) {
+	if e != nil && now > sent {
+		e.Unsent(now, sent, 1)
+		e.Sent(now, 1)
+	}
+}
+
 // over ends what was sent then.
 func (e *evidence) over(now, sent instant) {
 	if e.told == sent {
@@ -175,6 +188,7 @@ func (e *evidence) over(now, sent instant) {
 		return
 	}
 	e.Unsent(now, sent, 1)
+	e.peers.drew(-1)
 }
 
 // at is when one may be sent, if so many wait.
@@ -184,7 +198,7 @@ func (e *evidence) at(now instant, waiting int) instant {
 	}
 	at := now
 	if e.sure() {
-		at = e.Next(now, 1, max(1, waiting)).At
+		at = e.peers.at(now, e.Next(now, 1, max(1, waiting)).At)
 	}
 	if e.pace != nil {
 		at = max(at, now.Add(e.pace.wait(now.Time())))

@@ -23,7 +23,9 @@ var ErrStoreBusy = store.ErrBusy
 // Every request asks the Store, also one whose host has no budget, for there
 // may be a pause that another process heard of. A wait for the Store's room may
 // exceed MaxWait by two Deadlines, never the request's own deadline, and is not
-// told to OnWait.
+// told to OnWait. While requests wait for a limit that nobody configured or stated,
+// a process asks it what the others sent: ten times a second at most, and fewer with
+// more Members.
 type FleetConfig struct {
 	// Members is the largest number of processes that share the Store. While
 	// it is gone each goes on with that fraction of every rate, and of what a

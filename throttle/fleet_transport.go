@@ -30,11 +30,13 @@ func storeKey(host, route, part string) string {
 }
 
 // fleetDraws is what p draws on in the store: its host always, for pauses, then
-// the routes that match and the pools of either.
-func (p *passage) fleetDraws(q *ask, needs []queue.Need) []fleet.Key {
+// the routes that match and the pools of either; and what is counted there of limits
+// that are found.
+func (p *passage) fleetDraws(q *ask, needs []queue.Need) ([]fleet.Key, *peers) {
 	e := p.record.lock()
 	defer e.Unlock()
-	return p.fleetDrawn(e.Now(), q, needs)
+	keys := p.fleetDrawn(e.Now(), q, needs)
+	return keys, p.booking()
 }
 
 // fleetDrawn is fleetDraws with the lock held.
@@ -50,7 +52,9 @@ func (p *passage) fleetDrawn(now instant, q *ask, needs []queue.Need) []fleet.Ke
 	} else {
 		ds = p.pooledDraw(ds, plan)
 	}
-	ds[0].Tallies = p.tallies(now, q, needs, store.MaxParts-2*len(ds[0].Rates))
+	ds[0].Tallies = p.foundTallies(now, q)
+	ds[0].AtOnce = len(ds[0].Tallies) > 0
+	ds[0].Tallies = append(ds[0].Tallies, p.tallies(now, q, needs, store.MaxParts-2*len(ds[0].Rates)-len(ds[0].Tallies))...)
 	for i := range r.routes.Len() {
 		if !q.on(i) {
 			continue
@@ -102,13 +106,16 @@ func (p *passage) share(ctx context.Context, q *ask, w *wish, waited time.Durati
 	if !tallied {
 		needs = nil
 	}
-	g, refusal := p.t.fleet.Book(ctx, p.fleetDraws(q, needs), q.cost, fleet.Options{Priority: q.Priority, MaxWait: most, Held: true})
+	keys, found := p.fleetDraws(q, needs)
+	g, refusal := p.t.fleet.Book(ctx, keys, q.cost, fleet.Options{Priority: q.Priority, MaxWait: most, Held: true})
 	p.tr.Waited += time.Since(begin)
 	e := p.record.lock()
 	defer e.Unlock()
 	now := e.Now()
+	found.booked(now)
 	if refusal == nil {
 		p.shared = g
+		p.kind.evidenceNow().resume(now, p.permit.Granted)
 		p.permit.Resume(now)
 		return false, nil
 	}
@@ -148,6 +155,7 @@ func (p *passage) tellFleet(resp *http.Response) {
 	if s.Throttled || s.RetryAfter.Known {
 		e := p.record.lock()
 		n.Pause = min(p.pausedTo().Until(e.Now()), p.t.terms(p.record.host).maxPause)
+		p.tellRefused()
 		e.Unlock()
 	}
 	for _, l := range s.Limits {

@@ -81,7 +81,8 @@ func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) 
 		inVain = max(0, inVain-inVainOf)
 	}
 	guess := guessed(f.guess(at, l.account.Queued()), most, inVain)
-	news := h.refuse(now, g.sent, said, guess, most, l.good < settledIn, l.terms.jitter())
+	fresh := l.good < settledIn && !f.peers.counted(g.booked) // a fleet is no herd
+	news := h.refuse(now, g.sent, said, guess, most, fresh, l.terms.jitter())
 	if !news && h.until.Sub(l.pausedBy(h, k).Paused.Time()) < coarse {
 		return lesson{}
 	}

@@ -18,8 +18,8 @@ import (
 // All durations in requests and replies are relative: the only clock that
 // decides is the store's own.
 //
-// What is shared are rates, pauses, and quotas a server states. Places in
-// flight, lanes, warming up and pacing stay each process's own: its own budgets
+// What is shared are rates, pauses, quotas a server states, and counts of what all sent
+// and were refused where the server states none. Places in flight, lanes, warming up and pacing stay each process's own: its own budgets
 // are asked first, and what they grant is then booked in the Store.
 type Store interface {
 	// Book charges b to every key it names, or to none. The reply says

@@ -1,0 +1,238 @@
+package throttle
+
+import (
+	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/fleet"
+	"github.com/weirhttp/weir/throttle/internal/learn"
+)
+
+// Limits that nobody configured or stated are found by what is sent and refused. In a
+// fleet all processes find them together: the Store counts what all send and what all
+// were refused, and each process learns from both as though all of that were its own.
+// So they believe in much the same limits, know how much of them is used, and draw on
+// them as on one account: who takes something for free that another one took meanwhile
+// is refused by the Store, hears of it, and thinks again.
+
+// Units of what is counted beside requests. No request costs any.
+const (
+	refusals = "refusals"
+	askedFor = "asked ms" // milliseconds that refusals asked to wait, together
+)
+
+// fewUnits may all have been sent lately. Of more that were counted before a process
+// came nobody knows when they were sent.
+const fewUnits = 64
+
+// peers is what evidence knows of other processes. Its owner guards it. A nil peers
+// is that of evidence which shares nothing.
+type peers struct {
+	of                  *evidence
+	sent, vain, waiting *fleet.Tally // units, refusals, milliseconds
+	members             int
+	maxPause            time.Duration
+	hold                **hold // of who draws on the evidence
+	ask                 func() // asks the Store what others did
+
+	open  int64   // own units that were granted here, and are on their way to the Store
+	met   bool    // the Store has said how many there were before
+	units int64   // that others have sent, as far as the evidence was told
+	lost  int64   // refusals of others, likewise
+	wait  int64   // milliseconds that these asked for
+	tell  int64   // own refusals that the Store was not told of
+	told  int64   // milliseconds that these asked for
+	asked instant // when the Store was asked last
+	turn  turn
+}
+
+// peersOf is what e, from which p learns, knows of other processes; nil: it shares nothing,
+// as another limit is known, or l has too many counts.
+func (p *passage) peersOf(e *evidence, caller string) *peers {
+	k, l := p.kind, p.kind.learner
+	plan := p.t.budgets.Load().other
+	if p.record.routes.Found {
+		plan = p.record.routes.Value
+	}
+	if e == nil || l.terms.pausesOnly || len(k.quotas) > 0 || len(plan.specs) > 0 {
+		return nil
+	}
+	if e.peers == nil && l.tallies < mostTallies {
+		l.tallies++
+		e.peers = p.newPeers(e, caller)
+	}
+	return e.peers
+}
+
+func (p *passage) newPeers(e *evidence, caller string) *peers {
+	l, a := p.kind.learner, &p.kind.learner.account
+	o := &peers{of: e, members: l.terms.members, maxPause: l.terms.maxPause, hold: &l.hold}
+	if p.kind.apart {
+		caller += " " + p.kind.key.String()
+		o.hold, a = &p.kind.hold, &p.kind.account
+	}
+	id := digest(caller)
+	o.sent, o.vain, o.waiting = fleet.NewTally("s"+id, requests), fleet.NewTally("r"+id, refusals), fleet.NewTally("w"+id, askedFor)
+	t, r := p.t, p.record
+	key := fleet.Key{ID: storeKey(r.host, "", r.part), Name: r.key, Tallies: o.tallies()}
+	o.ask = func() {
+		t.fleet.Ask(key, func() {
+			d := r.lock()
+			defer d.Unlock()
+			now := d.Now()
+			o.hear(now)
+			d.Mark(a)
+			d.Run(now)
+		})
+	}
+	return o
+}
+
+func (o *peers) tallies() []*fleet.Tally { return []*fleet.Tally{o.sent, o.vain, o.waiting} }
+
+// foundTallies are those of what p draws on that is found. The lock is held.
+func (p *passage) foundTallies(now instant, a *ask) []*fleet.Tally {
+	e := p.kind.evidenceNow()
+	o := p.peersOf(e, a.fleetName(p.kind.learner))
+	if o == nil {
+		return nil
+	}
+	most := int64(fleet.Unbounded)
+	if n, known := o.sent.Count(); known {
+		if room := e.Room(now); room < learn.Unlimited {
+			most = n + max(1, o.open) + int64(room)
+		}
+	}
+	o.sent.BoundWhile(most, o.vain)
+	return o.tallies()
+}
+
+// booking notes that a unit of p's is on its way to the Store.
+func (p *passage) booking() *peers {
+	e := p.kind.evidenceNow()
+	if e == nil || e.peers == nil {
+		return nil
+	}
+	e.peers.open++
+	return e.peers
+}
+
+// booked takes in that the Store has answered.
+func (o *peers) booked(now instant) {
+	if o != nil {
+		o.open--
+		o.hear(now)
+	}
+}
+
+// hear lets the evidence learn what other processes have sent and were refused.
+func (o *peers) hear(now instant) {
+	units, known := o.sent.Others()
+	if !known {
+		return
+	}
+	lost, _ := o.vain.Others()
+	wait, _ := o.waiting.Others()
+	if !o.met {
+		if o.met = true; units > fewUnits {
+			o.units, o.lost, o.wait = units, lost, wait
+		}
+	}
+	if units > o.units {
+		o.of.Elsewhere(now, int(units-o.units))
+		o.units = units
+	}
+	if n := lost - o.lost; n > 0 {
+		if *o.hold == nil {
+			*o.hold = new(hold)
+		}
+		o.of.ElsewhereRefused(now, int(n), each(wait-o.wait, n), o.maxPause)
+		o.lost, o.wait = lost, max(wait, o.wait)
+	}
+	o.of.Heard(now)
+}
+
+// each is for how long each of n refusals asked that asked for so many milliseconds
+// together, in whole seconds as servers do; negative: for nothing.
+func each(ms, n int64) time.Duration {
+	if ms <= 0 {
+		return -1
+	}
+	return (time.Duration(ms/n)*time.Millisecond + time.Second - 1).Truncate(time.Second)
+}
+
+// refused notes a refusal that others are to know of.
+func (o *peers) refused(said hint) {
+	if o != nil {
+		o.tell++
+		if said.known {
+			o.told += said.wait.Milliseconds()
+		}
+	}
+}
+
+// tellRefused lets the other processes know of refusals. The lock is held.
+func (p *passage) tellRefused() {
+	if e := p.kind.evidenceNow(); e != nil && e.peers != nil && e.peers.tell > 0 {
+		o := e.peers
+		p.t.fleet.Add(storeKey(p.record.host, "", p.record.part), []*fleet.Tally{o.vain, o.waiting}, []int64{o.tell, o.told})
+		o.tell, o.told = 0, 0
+	}
+}
+
+// counted reports whether what was booked is counted for others.
+func (o *peers) counted(g *fleet.Grant) bool {
+	if o == nil {
+		return false
+	}
+	_, known := g.Counts(o.sent)
+	return known
+}
+
+// drew takes in that this process drew units, or gave them back if they are negative.
+func (o *peers) drew(units float64) {
+	if o != nil {
+		o.turn.lead += units
+	}
+}
+
+// at is when it is the turn of this process, of what may be sent at at; or before that,
+// when to ask again.
+func (o *peers) at(now, at instant) instant {
+	if o == nil {
+		return at
+	}
+	if at > now {
+		o.turn.lacks(now.Time())
+		return o.asks(now, at)
+	}
+	x, ok := o.of.found()
+	if !ok || o.members == 0 {
+		return at
+	}
+	k := float64(o.members)
+	span := x.Per
+	if x.Burst > 0 { // a bucket has no window: one unit for each
+		span = time.Duration(k * float64(o.of.regain()))
+	}
+	share := float64(o.of.Room(now)) / k
+	ahead := o.turn.ahead(o.sent, k, max(x.Units, x.Burst)) + 1 - share
+	return now.Add(o.turn.wait(now.Time(), ahead, max(1, share), span, o.units))
+}
+
+// asks asks the Store what others did, if it is time to, while requests wait until at, and
+// returns when to see to it again. A fleet of the largest size asks a hundred times a
+// second in all, a process ten times; and sooner where a refusal may be heard of. So
+// all have much the same log: without that, those that wait learn late what others sent,
+// and take it for sent lately.
+func (o *peers) asks(now, at instant) instant {
+	if !o.of.Believes() {
+		return at
+	}
+	pause := max(100*time.Millisecond, time.Duration(o.members)*10*time.Millisecond)
+	next := max(min(o.asked.Add(pause), o.of.Lands()), o.asked.Add(pause/2))
+	if next <= now {
+		o.asked, next = now, now.Add(pause/2)
+		o.ask()
+	}
+	return min(at, next)
+}
