@@ -174,7 +174,7 @@ func (r *record) queued(now instant, h *HostStats, c census) {
 
 // newcomer is one like w that comes now: nobody has refused it yet.
 func newcomer(now instant, w *queue.Waiter) (queue.Request, []queue.Need) {
-	q, draws := w.Request, w.By.Needs(now, nil)
+	q, draws := *w.Request, w.By.Needs(now, nil)
 	q.Seq = 0
 	if q.Alone != nil {
 		draws = slices.DeleteFunc(draws, func(d queue.Need) bool { return d.Account == q.Alone })

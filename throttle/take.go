@@ -44,10 +44,10 @@ func (q *ask) takeLocked(e *queue.Domain, now instant, buf []queue.Need, p *wish
 		if q.learn != nil {
 			p.Trip = q.learn.slow.Usual()
 		}
-		mine := *q // the caller's stays on its stack
+		mine := *q // the waiter keeps it; the caller's stays on its stack
 		mine.By = &mine
+		w, f, r = e.Queue(now, &mine.Request, draws, &p.Patience)
 		q = &mine
-		w, f, r = e.Queue(now, &q.Request, draws, &p.Patience)
 	}
 	if r != nil {
 		err := q.refused(r)

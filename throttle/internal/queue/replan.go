@@ -155,7 +155,8 @@ func there(now meter.Instant, needs []Need) bool {
 
 // newcomer is a waiter for q, in no waitlist yet.
 func (e *Domain) newcomer(now meter.Instant, q *Request, needs []Need) *Waiter {
-	w := newWaiter(q, needs)
+	own := *q // the caller's stays on its stack
+	w := newWaiter(&own, needs)
 	e.list(now, w)
 	return w
 }

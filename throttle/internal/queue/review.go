@@ -166,7 +166,7 @@ func (e *Domain) doom(now meter.Instant, w *Waiter) bool {
 	if e.renew(now, w); len(w.places) == 0 && e.try(now, w) {
 		return false
 	}
-	t, a := certain(now, &w.Request, w.Needs, false)
+	t, a := certain(now, w.Request, w.Needs, false)
 	if t <= w.ends() {
 		return false
 	}
@@ -180,7 +180,7 @@ func (w *Waiter) ends() meter.Instant { return min(w.expires, w.deadline) }
 // sweep is Recheck for those that wait for an account that is short for w, the
 // head, for long. It reports whether somebody was refused.
 func (e *Domain) sweep(now meter.Instant, l *waitlist, w *Waiter) (refused bool) {
-	t, _ := certain(now, &w.Request, w.Needs, false)
+	t, _ := certain(now, w.Request, w.Needs, false)
 	if t < now.Add(bulk) || t <= l.first {
 		return false
 	}

@@ -12,7 +12,7 @@ import (
 type ages = tree[*place, byAge]
 
 func placed(seq uint64, units int64) *place {
-	return &place{waiter: &Waiter{Request: Request{Seq: seq}, id: seq}, units: units}
+	return &place{waiter: &Waiter{Request: &Request{Seq: seq}, id: seq}, units: units}
 }
 
 // Whatever comes and goes, a tree knows the first, what goes before any point, and

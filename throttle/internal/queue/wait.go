@@ -26,8 +26,8 @@ type Forecast struct {
 	Ahead   int           // requests that wait for the same
 }
 
-// Queue lets q wait if that can end in time. q is copied; needs are its needs as
-// of now.
+// Queue lets q wait if that can end in time. q is the waiter's then; needs are its
+// needs as of now.
 func (e *Domain) Queue(now meter.Instant, q *Request, needs []Need, p *Patience) (*Waiter, Forecast, *Refusal) {
 	t, a := Estimate(now, q, needs)
 	if r := TooLate(now, t, a, q, needs, p); r != nil {

@@ -9,15 +9,18 @@ import (
 
 // A Waiter is a request that waits. It holds no units and no promise: all it has
 // is its places in waitlists.
+//
+// Thousands may wait: counts are as small as they may be, and stand together.
 type Waiter struct {
-	Request
-	version uint32 // of its group, when its owner named Needs
+	*Request
 	Needs   []Need
 	places  []*place
-	yielded int           // how often it left a waitlist because it waited longer elsewhere
 	aside   meter.Instant // until when another account lets it wait: leaving more waitlists before is not counted again
 	left    meter.Instant // when it left the last
-	turns   int           // how many it left then
+	turns   int32         // how many it left then
+	yielded int32         // how often it left a waitlist because it waited longer elsewhere
+	version uint32        // of its group, when its owner named Needs
+	granted bool
 
 	expires  meter.Instant // when it is refused; never: it is not
 	Since    meter.Instant // when its wait began
@@ -30,14 +33,13 @@ type Waiter struct {
 	id       uint64 // a number of its own: of two that came at once, the one that waited first goes first
 
 	ready   chan struct{} // has one element when the wait is over
-	granted bool
 	At      meter.Instant // when it was granted
 	refused *Refusal      // why it was refused; nil: it was not
 }
 
-// newWaiter makes a waiter of q.
+// newWaiter makes a waiter of q, which is its own from then on.
 func newWaiter(q *Request, needs []Need) *Waiter {
-	w := &Waiter{Request: *q, ready: make(chan struct{}, 1), inExpiry: -1}
+	w := &Waiter{Request: q, ready: make(chan struct{}, 1), inExpiry: -1}
 	w.Needs = w.gates(append(make([]Need, 0, len(needs)+2), needs...))
 	w.expires, w.deadline = meter.Never, meter.Never
 	w.version = w.Group.version

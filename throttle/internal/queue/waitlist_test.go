@@ -3,6 +3,7 @@ package queue
 import (
 	"slices"
 	"testing"
+	"unsafe"
 
 	"pgregory.net/rapid"
 )
@@ -15,7 +16,7 @@ func TestHigherClassThenOlderGoesFirst(t *testing.T) {
 		s, t   uint64
 		before bool
 	}{{0, 0, 1, 2, true}, {0, 0, 2, 1, false}, {1, 0, 2, 1, true}, {0, 1, 1, 2, false}, {-1, 0, 1, 2, false}} {
-		w, v := &Waiter{Request: Request{Priority: test.p, Seq: test.s}}, &Waiter{Request: Request{Priority: test.q, Seq: test.t}}
+		w, v := &Waiter{Request: &Request{Priority: test.p, Seq: test.s}}, &Waiter{Request: &Request{Priority: test.q, Seq: test.t}}
 		if w.before(v) != test.before {
 			t.Errorf("%+v: %t", test, !test.before)
 		}
@@ -27,7 +28,7 @@ func fill(places ...Request) (*waitlist, []*Waiter) {
 	l := &waitlist{account: &Account{}}
 	var all []*Waiter
 	for i, q := range places {
-		w := &Waiter{Request: q}
+		w := &Waiter{Request: &q}
 		w.Seq = uint64(i + 1)
 		l.add(w, q.UpTo)
 		all = append(all, w)
@@ -81,7 +82,7 @@ func TestShareOfLowerClasses(t *testing.T) {
 	}
 	var low []*Waiter
 	for i, p := range []int{-1, 0, 0} {
-		w := &Waiter{Request: Request{Priority: p, Seq: uint64(100 + i)}}
+		w := &Waiter{Request: &Request{Priority: p, Seq: uint64(100 + i)}}
 		l.add(w, 1)
 		low = append(low, w)
 	}
@@ -103,14 +104,14 @@ func TestShareOfLowerClasses(t *testing.T) {
 // A lower class counts from when it begins to wait, not what went before.
 func TestShareBeginsWithTheWait(t *testing.T) {
 	l := &waitlist{account: &Account{}}
-	l.add(&Waiter{Request: Request{Priority: 1, Seq: 1}}, 1)
+	l.add(&Waiter{Request: &Request{Priority: 1, Seq: 1}}, 1)
 	l.passed = 5
-	l.add(&Waiter{Request: Request{Priority: 0, Seq: 2}}, 1)
+	l.add(&Waiter{Request: &Request{Priority: 0, Seq: 2}}, 1)
 	if l.passed != 0 {
 		t.Errorf("passed over %d times when it came", l.passed)
 	}
 	l.passed = 5
-	l.add(&Waiter{Request: Request{Priority: -1, Seq: 3}}, 1)
+	l.add(&Waiter{Request: &Request{Priority: -1, Seq: 3}}, 1)
 	if l.passed != 5 {
 		t.Errorf("passed over %d times, want 5: another one waits already", l.passed)
 	}
@@ -142,7 +143,7 @@ func TestTurnsOfManyPriorities(t *testing.T) {
 			was := classes()
 			if len(all) == 0 || rapid.IntRange(0, 2).Draw(t, "what") == 0 {
 				seq++
-				w := &Waiter{Request: Request{Priority: rapid.IntRange(-4, 4).Draw(t, "priority"), Seq: seq}}
+				w := &Waiter{Request: &Request{Priority: rapid.IntRange(-4, 4).Draw(t, "priority"), Seq: seq}}
 				if all = append(all, w); len(was) == 1 && was[w.Priority] == 0 && best((*Waiter).before) != w {
 					passed = 0
 				}
@@ -175,4 +176,11 @@ func TestTurnsOfManyPriorities(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Ten thousand may wait for one host: each costs memory of a size the runtime has.
+func TestAWaiterTakesNoLargerSizeOfMemory(t *testing.T) {
+	if n := unsafe.Sizeof(Waiter{}); n > 208 {
+		t.Errorf("%d bytes", n)
+	}
 }
