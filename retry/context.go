@@ -24,7 +24,6 @@ type attemptContext struct {
 	mu     sync.Mutex
 	whole  context.Context // what context makes of it; nil: nobody has waited
 	cancel context.CancelCauseFunc
-	cause  error // if over
 	over   bool
 
 	full bool // see newTrail
@@ -45,10 +44,10 @@ func (c *attemptContext) adopt(whole context.Context, cancel context.CancelCause
 	if first {
 		c.whole, c.cancel = whole, cancel
 	}
-	whole, over, cause := c.whole, c.over, c.cause
+	whole, over := c.whole, c.over
 	c.mu.Unlock()
 	if !first || over {
-		cancel(cause)
+		cancel(nil) // with a cause, end has made whole before
 	}
 	return whole
 }
@@ -61,20 +60,24 @@ func (c *attemptContext) state() (whole context.Context, over bool) {
 
 // end ends it. Only the first call counts.
 func (c *attemptContext) end(cause error) {
+	if cause != nil {
+		c.real() // which keeps the cause, for which there is no place here
+	}
 	c.mu.Lock()
-	cancel := c.finish(cause)
+	cancel := c.finish()
 	c.mu.Unlock()
 	if cancel != nil {
 		cancel(cause)
 	}
 }
 
-// finish is end with mu held. What it returns is to be called without it.
-func (c *attemptContext) finish(cause error) context.CancelCauseFunc {
+// finish is end with mu held. What it returns is to be called without it, with the
+// cause.
+func (c *attemptContext) finish() context.CancelCauseFunc {
 	if c.over {
 		return nil
 	}
-	c.over, c.cause = true, cause
+	c.over = true
 	return c.cancel
 }
 

@@ -78,7 +78,7 @@ func (f *flight) stop(last bool) (limit time.Duration, expired bool) {
 	f.over = true
 	c := f.clock
 	f.clock = nil
-	cancel := f.ctx.finish(nil)
+	cancel := f.ctx.finish()
 	f.ctx.mu.Unlock()
 	if c != nil && f.again {
 		f.ctx.clocks.put(c)
