@@ -58,7 +58,7 @@ func (c *climb) upward(now Instant, p Plan, m *mind, waiting int) Plan {
 	queued := float64(now - max(c.idle, m.refused)) // for so long somebody has waited, and nobody was refused
 	all := float64(waiting) * wait                  // until all have gone
 	odds := math.Exp2(-2*c.fails) * climbWin
-	if wait <= 0 || c.probe != 0 || max(odds*max(all, queued), m.bank.faster(wait)*math.Exp2(-c.fails)*all) < price {
+	if wait <= 0 || c.probe != 0 || max(odds*max(all, queued), m.bank.faster()*math.Exp2(-c.fails)*all) < price {
 		return p
 	}
 	c.due = p.At
@@ -70,12 +70,9 @@ func (c *climb) upward(now Instant, p Plan, m *mind, waiting int) Plan {
 }
 
 // faster is the part of the time of those who wait that other candidates expect to save,
-// by how likely they are, if one is sent for each wait now.
-func (b *bank) faster(wait float64) (part float64) {
+// by how likely they are.
+func (b *bank) faster() (part float64) {
 	lead := b.of[0].rate(b.of[0].size)
-	if b.of[0].family == bucket {
-		lead = min(lead, 1e9/max(1, wait))
-	}
 	for i := range b.of {
 		c := &b.of[i]
 		if c.family == atOnce {
