@@ -67,6 +67,7 @@ type bank struct {
 	flow      float64     // accepted a second, when all were judged last
 	event     Instant     // the last time that something was sent or answered
 	busy      int         // requests under way
+	risen     uint16      // the epoch after which more was accepted than the leader bore; zero: never
 	paused    Instant     // the span that the server said last, beyond what was sent meanwhile
 	live      int         // so many have weight enough that somebody asks when they have room: only their states are kept
 	heavy     uint16      // bit i: candidate i has weight enough that an acceptance against it matters at once
@@ -95,6 +96,7 @@ func (b *bank) fit(c *candidate, p *replay) {
 // refit judges those that are there.
 func (b *bank) refit() {
 	var p replay
+	b.rise(&p)
 	for i := range b.of {
 		b.fit(&b.of[i], &p)
 	}
@@ -105,9 +107,28 @@ func (b *bank) refit() {
 	b.stale = false
 }
 
+// rise notes when more was accepted than the leader bears. The limit may have risen
+// then: what was refused before says nothing of what it is now, for odds that are the
+// same for all candidates. It tells the replay.
+func (b *bank) rise(p *replay) {
+	defer func() { p.risen = b.risen }()
+	if len(b.of) == 0 || b.of[0].weight < widenAt || b.of[0].family == atOnce {
+		return
+	}
+	c := &b.of[0]
+	p.run(&c.shape, &b.record, b.timing)
+	for i := p.n - 1; i > 0; i-- {
+		if p.slots[i].reached > c.size+1+p.blur {
+			b.risen = p.slots[i-1].epoch
+			return
+		}
+	}
+}
+
 // rebuild searches for candidates that explain the log better.
 func (b *bank) rebuild(said []stated) {
 	var p replay
+	b.rise(&p)
 	old := b.of
 	b.of = make([]candidate, 0, maxCandidates)
 	for i := range old {

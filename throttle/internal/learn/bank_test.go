@@ -103,3 +103,41 @@ func TestALogThatIsMergedKeepsTheLevels(t *testing.T) {
 		t.Error("the log was never merged")
 	}
 }
+
+// TestABurstIsNotMergedWithWhatFollows: however short the log gets, a bucket seems as
+// full as it is to who looks at the log alone.
+func TestABurstIsNotMergedWithWhatFollows(t *testing.T) {
+	s := shape{family: bucket, per: second / 100}
+	st := s.begin(zero)
+	var b bank
+	b.grain = leastGrain
+	now, merged := zero, 0
+	for i := range 2000 {
+		switch i % 200 {
+		case 0:
+			now += second
+		case 1, 8:
+			now += second / 25
+		default:
+			if now += second / 1000; i%200 > 90 {
+				now += second * 9 / 1000
+			}
+		}
+		s.pass(&st, now, nil, 0)
+		before := len(b.log)
+		b.send(now, 1, 0)
+		b.accepted(now, 1)
+		if s.add(&st, now, 1); len(b.log) > before {
+			continue
+		}
+		merged++
+		var p replay
+		p.run(&s, &b.record, timing{})
+		if off := p.end.level - st.level; max(off, -off) > 1 {
+			t.Fatalf("after %d, %.1f of what was sent is in the bucket; by a log of %d records it is %.1f", i, st.level, len(b.log), p.end.level)
+		}
+	}
+	if merged == 0 {
+		t.Error("the log was never merged")
+	}
+}

@@ -9,6 +9,7 @@ type slot struct {
 	reached float64 // zero: nothing was accepted
 	level   float64 // -1: the last slot, which no refusal ends
 	late    float64 // least level found by later refusals of the epoch; -1: none
+	epoch   uint16  // that ends it; zero: none does
 	void    bool    // nothing can be said of this refusal
 	broken  bool    // something was accepted during a ban
 	fade    bool    // the log does not reach back far enough to judge it
@@ -19,6 +20,7 @@ type replay struct {
 	slots [maxEpochs + 1]slot
 	n     int
 	end   state
+	risen uint16  // the epoch after which the limit rose; zero: it did not
 	vague Instant // until then, nobody knows any more when exactly they were sent: they were merged
 	some  float64 // and so many were the last of them
 	blur  float64 // units of a bucket that flow off within the doubt about arrivals
@@ -58,7 +60,7 @@ func (p *replay) run(s *shape, r *record, t timing) {
 	p.vague = math.MinInt64 / 4
 	for i := range r.log {
 		l := &r.log[i]
-		if l.merged && l.last-l.at > max(s.per/16, t.slack) {
+		if l.off > 0 && l.last-l.at > max(s.per/16, t.slack) {
 			p.vague, p.some = l.last, float64(l.taken)
 		}
 		early := 0.0
@@ -131,6 +133,7 @@ func (p *replay) later(level float64) {
 
 // ends ends a slot with the first refusal of an epoch.
 func (p *replay) ends(cur *slot, r *record, l *rec, st state, at Instant, s *shape) {
+	cur.epoch = l.epoch
 	i := r.epochAt(l.epoch)
 	if i < 0 {
 		cur.void = true
@@ -177,6 +180,7 @@ const (
 	mostRoom       = 3.0
 	againstLate    = .3 // such a refusal that was not the first of its epoch
 	blurred        = 1  // of what doubt leaves unlikely counts for each refusal; with .5 and 2, nothing changed on train
+	riseOdds       = 2  // few limits rise; with 3, the same on train
 	unjudged       = .7 // a refusal older than the log can judge; free of charge made windows of an hour unfalsifiable
 )
 
@@ -185,8 +189,8 @@ func (p *replay) penalty(size float64) float64 {
 	// A bucket that flows off within the doubt about arrivals explains any refusal by
 	// two that happened to arrive together, but does not make it likely.
 	unlikely := math.Log1p(p.blur/size) * blurred
-	sum := 0.0
-	for i := range p.n {
+	sum, since := 0.0, math.Inf(1)
+	for i := p.n - 1; i >= 0; i-- {
 		s := &p.slots[i]
 		x := 0.0
 		if s.reached > size+1e-3 {
@@ -207,9 +211,12 @@ func (p *replay) penalty(size float64) float64 {
 		if s.late >= 0 && !s.void && size > s.late+1-1e-6 {
 			x += againstLate
 		}
+		if s.epoch != 0 && s.epoch == p.risen {
+			since = sum + riseOdds
+		}
 		sum += x * (1 - float64(p.n-1-i)/maxEpochs)
 	}
-	return sum
+	return min(sum, since)
 }
 
 // size is the likeliest one, and how much speaks against it. fixed is the size
@@ -247,6 +254,9 @@ func (p *replay) size(fixed, stated, was float64) (size, against float64) {
 		return size, against
 	}
 	try(math.Ceil(lo - 1e-3))
+	if s := &p.slots[p.n-1]; p.risen != 0 && s.level < 0 && s.reached > 0 {
+		try(roundestCount(s.reached, 2*s.reached))
+	}
 	for i := max(0, p.n-8); i < p.n; i++ {
 		s := &p.slots[i]
 		if s.level >= 0 && !s.void {

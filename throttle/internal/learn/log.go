@@ -1,6 +1,9 @@
 package learn
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 const (
 	maxRecords = 160 // of the log: 5 KB
@@ -15,7 +18,7 @@ type rec struct {
 	epoch                 uint16 // of those that were refused; zero: none was
 	against               uint16 // bit i: candidate i had no room for one of them
 	busy                  uint16 // that were under way when the last of them was sent
-	merged                bool   // of recs that were sent some time apart
+	off                   uint16 // by so many quarters of a unit the count was off at some time, had they come evenly
 }
 
 // units are those that count at a server which counts refused ones or not.
@@ -130,15 +133,22 @@ func (r *record) sentAfter(t Instant) (n float64) {
 	return n
 }
 
+// mostUneven is the coarsest merging: as good as one of any neighbours.
+const mostUneven = 1 << 14
+
 // compact makes room when the log is full: it merges accepted neighbours where
-// that blurs a date by no more than a part of its age, and drops the oldest if
-// that is not enough. It reports whether it did anything.
+// that blurs a date by no more than a part of its age, first those that came as evenly
+// as if they were one, and drops the oldest if that is not enough. A burst and what
+// followed it evenly stay apart: as one, they would show a bucket emptier than it was.
+// It reports whether it did anything.
 func (r *record) compact(now Instant) bool {
 	if len(r.log) < maxRecords {
 		return false
 	}
-	for part := 7; len(r.log) > maxRecords*3/4 && part >= 3; part-- {
-		r.merge(now, part)
+	for uneven := 1; len(r.log) > maxRecords*3/4 && uneven <= mostUneven; uneven *= 4 {
+		for part := 7; len(r.log) > maxRecords*3/4 && part >= 3; part-- {
+			r.merge(now, part, float64(uneven))
+		}
 	}
 	if n := len(r.log); n > maxRecords*3/4 {
 		r.cut = true
@@ -148,14 +158,15 @@ func (r *record) compact(now Instant) bool {
 	return true
 }
 
-// merge merges neighbours that are closer than a part of their age, as a power of two.
-func (r *record) merge(now Instant, part int) {
+// merge merges neighbours that are closer than a part of their age, as a power of two,
+// and came as evenly as that.
+func (r *record) merge(now Instant, part int, uneven float64) {
 	k := 0
 	for i := 1; i < len(r.log); i++ {
 		a, b := &r.log[k], &r.log[i]
 		near := b.last-a.at <= max(r.grain, (now-b.last)>>part)
-		if near && a.plain() && b.plain() && int(a.taken)+int(b.taken) < 1<<15 {
-			a.merged = a.merged || b.merged || b.last-a.at > r.grain
+		if near && a.plain() && b.plain() && int(a.taken)+int(b.taken) < 1<<15 && a.uneven(b) <= uneven {
+			a.off = uint16(a.uneven(b))
 			a.last, a.taken, a.against, a.busy = b.last, a.taken+b.taken, a.against|b.against, max(a.busy, b.busy)
 			continue
 		}
@@ -164,6 +175,17 @@ func (r *record) merge(now Instant, part int) {
 		}
 	}
 	r.log = r.log[:k+1]
+}
+
+// uneven is what off is of a and b as one.
+func (a *rec) uneven(b *rec) float64 {
+	off := float64(max(a.off, b.off))
+	k, n, span := float64(a.taken), float64(a.taken)+float64(b.taken), float64(b.last-a.at)
+	if n < 2 || span <= 0 {
+		return off
+	}
+	each := (n - 1) / span
+	return off + 4*max(math.Abs(k-1-each*float64(a.last-a.at)), math.Abs(k-each*float64(b.at-a.at)))
 }
 
 func (r *rec) plain() bool { return r.under == 0 && r.refused == 0 }

@@ -148,6 +148,22 @@ func TestASlowRateIsLeftBehind(t *testing.T) {
 	}
 }
 
+// TestALimitThatRisesIsLeftBehindForGood: refusals from before it rose do not bring the
+// old one back.
+func TestALimitThatRisesIsLeftBehindForGood(t *testing.T) {
+	for i := range uint64(20) {
+		rise := []float64{3, 10}[i%2]
+		g := newGame(5, 5, 20*time.Millisecond, 50)
+		g.r = rand.New(rand.NewPCG(i, 1))
+		g.play(zero + 30*second)
+		g.limit.per = Instant(float64(g.limit.per) / rise)
+		g.play(zero + 90*second)
+		if n, want := float64(g.since(zero+80*second))/10, 5*rise; n < .7*want {
+			t.Errorf("seed %d, %v times as much: %v/s are served, want %v/s", i, rise, n, want)
+		}
+	}
+}
+
 // TestSlowDemandIsNoLimit: who sent one a second because nobody wanted more learns
 // from a refusal that there is a limit, not that it is one a minute.
 func TestSlowDemandIsNoLimit(t *testing.T) {
