@@ -268,8 +268,8 @@ func TestConstantHintIsFoundToBeABucket(t *testing.T) {
 			return status, s
 		}
 		b.run(t, time.Minute)
-		if took := b.took.Seconds(); took > 30 || b.refused > 80 {
-			t.Errorf("seed %d: took %.1f s with %d refusals, want at most 30 and 80", seed, took, b.refused)
+		if took := b.took.Seconds(); took > 24 || b.refused > 50 {
+			t.Errorf("seed %d: took %.1f s with %d refusals, want at most 24 and 50", seed, took, b.refused)
 		}
 	}
 }

@@ -166,7 +166,7 @@ func herds() []scenario {
 	one := scenario{
 		id: "E7", what: "one process of 1000 jobs, the same server", quick: true,
 		strategies: append([]strategy{weirWith(patient()), naiveRetry(0, 0, time.Second)}, libraries(stubborn())...),
-		targets:    []target{most("refusals", 0.1, 0.2), most("drained after (s)", 15.4, 32)},
+		targets:    []target{most("refusals", 0.1, 0.2), most("drained after (s)", 15.4, 20)},
 		run: func(t *testing.T, st strategy, seed uint64, r *result) {
 			s := newServer(seed, newBucket(100, 100), retryAfter)
 			s.tell = "5"
