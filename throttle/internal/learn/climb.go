@@ -17,6 +17,7 @@ type climb struct {
 	first   Instant // gap when it began
 	step    Instant // what is sent from then on shows whether gap is borne
 	probe   Instant // when the first of them was sent; zero: none was
+	won     int     // accepted of what was sent since then
 	waiting int     // when the plan was made
 	due     Instant // when the last one would have been sent in its time
 	cost    Instant // by how much later than that the next was accepted after one was refused
@@ -29,6 +30,7 @@ const (
 	climbStep  = .8    // of the wait is the latest instant to find out
 	climbFirst = 4     // prices after the last send is the first, and twice that after a failure
 	failHalves = 600e9 // with 120 s, a few more refusals on train, no faster
+	wins       = 2     // times what the leader bears show that it is too slow; chance and jitter pass a few more than it bears
 	coarse     = .5    // of the gap, each round trip in which all were accepted, as long as no climb has failed
 	fine       = .8    // likewise, afterwards
 )
@@ -90,7 +92,7 @@ func (c *climb) sent(now Instant, p *Plan) {
 		return
 	}
 	if c.probe == 0 {
-		c.probe, c.step = now, now
+		c.probe, c.step, c.won = now, now, 0
 	}
 }
 
@@ -99,6 +101,7 @@ func (c *climb) accepted(now, sent Instant) {
 		c.paid, c.cost = false, max(c.cost/2, sent-c.due)
 	}
 	if c.probe != 0 && sent >= c.probe {
+		c.won++
 		if c.gap == 0 {
 			c.gap = max(1, c.first)
 		}
@@ -121,10 +124,19 @@ func (c *climb) fail(now Instant) {
 	c.fails++
 }
 
-func (c *climb) refused(now, sent Instant) {
+// refused ends the climb. It was not in vain if far more was accepted than the leader
+// bears, even if the leader explains the refusal that ended it: there is more to find.
+func (c *climb) refused(now, sent Instant, b *bank) {
 	if c.probe != 0 && sent >= c.probe {
-		c.fail(now)
+		if len(b.of) == 0 || float64(c.won) <= wins*b.of[0].bears(sent-c.probe) {
+			c.fail(now)
+		}
 		c.paid = true
 	}
 	c.end()
+}
+
+// bears is how much c lets through in so long a time.
+func (c *candidate) bears(d Instant) float64 {
+	return c.size + c.rate(c.size)*float64(d)/1e9
 }

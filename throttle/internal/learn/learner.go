@@ -255,7 +255,7 @@ func (m *mind) refuse(now, sent, hint Instant, n int, explained bool) bool {
 		m.streak = now
 	}
 	m.refused, m.bank.patience, m.bank.bears = now, firstPatience, 0
-	m.climb.refused(now, sent)
+	m.climb.refused(now, sent, &m.bank)
 	if !explained {
 		m.allow, m.strange = 1, strangeFor // from 4 at a time on, three times the losses on train
 	} else if m.strange > 0 {
