@@ -119,7 +119,7 @@ func TestACallOfOnesOwnHasItsTime(t *testing.T) {
 			}
 			s.takes, s.calls = 43*time.Millisecond, 0
 			take(f, t.Context(), on("k", rates("1000/s")...), nil, 0, time.Minute)
-			if s.calls != 1 || s.more != 0 {
+			if s.calls != 1 || s.more > 0 {
 				t.Errorf("after %d quick ones: %d calls, %d goroutines more, want 1, 0", before, s.calls, s.more)
 			}
 		})
