@@ -174,11 +174,16 @@ func (q *quota) setReset(reset instant, has bool) {
 
 // flow learns from an answer about a bucket.
 func (q *quota) flow(now, sent instant, left float64, newer, refused bool) {
-	if refused && newer && q.left+q.rate()*sent.Sub(q.basis).Seconds() >= 1 && left < 1 && q.refill == 0 {
-		// It was thought to have refilled and had not: a window after all.
-		q.flows, q.rises, q.rigid = false, 0, 8
-		q.left, q.basis = left, now
-		return
+	switch {
+	case !newer:
+	case !refused && q.left < 1:
+		q.flowed = min(q.flowed+1, surelyFlows)
+	case refused && q.left+q.rate()*sent.Sub(q.basis).Seconds() >= 1 && left < 1 && q.refill == 0:
+		if q.flowed -= dryCosts; q.flowed < 0 { // a window after all
+			q.flows, q.flowed, q.rises, q.rigid = false, 0, 0, 8
+			q.left, q.basis = left, now
+			return
+		}
 	}
 	// What is said is rounded down and was true when it was said. What was
 	// reckoned is kept as long as the two agree.

@@ -17,6 +17,13 @@ const (
 	mostWindow  = 400 * 24 * time.Hour
 	shortWindow = 5 * time.Second // resets of these say little, rounded as they are
 	coarse      = time.Second     // resets are rounded to seconds, up or down
+
+	// Of a quota that flows, an answer that was good because of what had flowed in bears
+	// that out by one, and a refusal where enough should have flowed in speaks against it by
+	// dryCosts. Jitter and a changed rate refuse single requests of a bucket; a window
+	// refuses all of them.
+	surelyFlows = 8
+	dryCosts    = 4
 )
 
 // learnTerms are the settings that learning depends on.
@@ -96,6 +103,7 @@ type quota struct {
 	windows  int  // that ended since it was heard of
 	trickles bool // the server stated how fast it refills
 	flows    bool // it refills all the time, as a bucket does, rather than at the reset
+	flowed   int  // how well that is borne out, at most surelyFlows
 	rises    int  // answers that showed it rising before its reset
 	steady   int  // answers that showed that it does not, in a window that is tested
 	slides   int  // answers that showed units leaving the window one by one

@@ -63,8 +63,15 @@ func reply(status int, pairs ...string) *http.Response {
 // stated is a token bucket that tells in the fields of the IETF's draft what
 // is left.
 func stated(rate, burst float64) func(*http.Request, time.Time) *http.Response {
-	tokens, last := burst, time.Now()
+	return statedAsOf(func(time.Time) (float64, float64) { return rate, burst })
+}
+
+// statedAsOf is stated, of a bucket whose rate and size are those of the moment.
+func statedAsOf(of func(now time.Time) (rate, burst float64)) func(*http.Request, time.Time) *http.Response {
+	last := time.Now()
+	_, tokens := of(last)
 	return func(_ *http.Request, now time.Time) *http.Response {
+		rate, burst := of(now)
 		tokens = min(burst, tokens+now.Sub(last).Seconds()*rate)
 		last = now
 		status := 200
