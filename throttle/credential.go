@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// credentialOf is the key under which the credential of a request to home is kept: a
-// keyed hash, so that no secret is, and the credential itself, which is not to be kept.
+// credentialOf is the key under which a request's credential is kept: a keyed
+// hash, so that no secret is, and the credential itself, which is not to be kept.
 // Zero: it has none.
-func (t *Transport) credentialOf(r *http.Request, home *record) (key uint64, credential string) {
+func (t *Transport) credentialOf(r *http.Request) (key uint64, credential string) {
 	switch {
 	case t.config.Credential != nil:
 		credential = t.config.Credential(r)
 	default:
 		if h := r.Header["Authorization"]; len(h) > 0 {
 			if isJWT(h[0]) {
-				return t.callerOfJWT(home, h[0])
+				return t.callerOfJWT(h[0])
 			}
 			credential = whose(h[0])
 		}

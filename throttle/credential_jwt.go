@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"hash/maphash"
 	"strings"
+	"sync/atomic"
 )
 
 // A JSON Web Token (RFC 7519) is often made anew, for each hour or for each request,
@@ -29,18 +30,22 @@ func isJWT(header string) bool {
 	return strings.HasPrefix(token, "eyJ") && (strings.EqualFold(scheme, "bearer") || strings.EqualFold(scheme, "dpop") || strings.EqualFold(scheme, "jwt"))
 }
 
-// jwt is the token that a host was last sent, and the caller it speaks for.
+// jwts are tokens that were read, each in a place that its hash says, where the next
+// one takes it. Most callers send one token many times.
+type jwts [64]atomic.Pointer[jwt]
+
+// jwt is a token and the caller it speaks for.
 type jwt struct {
 	token  uint64 // keyed hash
 	key    uint64 // of whose
 	caller string // digest
 }
 
-// callerOfJWT is credentialOf for a header that may carry a JWT. What was found out of
-// the last one is kept in home, as most callers send one token many times.
-func (t *Transport) callerOfJWT(home *record, header string) (key uint64, credential string) {
+// callerOfJWT is credentialOf for a header that seems to carry a JWT.
+func (t *Transport) callerOfJWT(header string) (key uint64, credential string) {
 	token := maphash.String(t.learning.seed, header)
-	if last := home.jwt.Load(); last != nil && last.token == token {
+	place := &t.learning.read[token%uint64(len(t.learning.read))]
+	if last := place.Load(); last != nil && last.token == token {
 		return last.key, last.caller
 	}
 	caller := callerIn(header[strings.IndexByte(header, ' ')+1:])
@@ -48,7 +53,7 @@ func (t *Transport) callerOfJWT(home *record, header string) (key uint64, creden
 		return token, header
 	}
 	key = maphash.String(t.learning.seed, caller)
-	home.jwt.Store(&jwt{token, key, caller})
+	place.Store(&jwt{token, key, caller})
 	return key, caller
 }
 

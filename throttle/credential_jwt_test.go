@@ -22,7 +22,7 @@ func TestCallerOfAJWT(t *testing.T) {
 	whose := func(header string) uint64 {
 		r := httptest.NewRequest("GET", "http://a.example/", nil)
 		r.Header.Set("Authorization", header)
-		key, _ := tr.credentialOf(r, &record{})
+		key, _ := tr.credentialOf(r)
 		return key
 	}
 	for _, x := range []struct {
@@ -64,12 +64,11 @@ func TestCallerOfAJWT(t *testing.T) {
 // TestAJWTIsReadOnce: a token that is sent again is not read again.
 func TestAJWTIsReadOnce(t *testing.T) {
 	tr := newTransport(t, &server{}, Config{})
-	home := &record{}
 	r := httptest.NewRequest("GET", "http://a.example/", nil)
 	r.Header.Set("Authorization", bearer(`{"iss":"i","sub":"s"}`))
-	key, caller := tr.credentialOf(r, home)
+	key, caller := tr.credentialOf(r)
 	if n := testing.AllocsPerRun(100, func() {
-		if k, c := tr.credentialOf(r, home); k != key || c != caller {
+		if k, c := tr.credentialOf(r); k != key || c != caller {
 			t.Fatal("another caller")
 		}
 	}); n > 0 {

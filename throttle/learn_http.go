@@ -37,6 +37,7 @@ type learned struct {
 type learning struct {
 	terms *learnTerms
 	seed  maphash.Seed
+	read  *jwts
 }
 
 func newLearning(c *Config, epoch time.Time) learning {
@@ -51,6 +52,7 @@ func newLearning(c *Config, epoch time.Time) learning {
 			zero: epoch, words: newLearnWords(), jitter: rand.Float64,
 		},
 		seed: seed,
+		read: new(jwts),
 	}
 }
 

@@ -166,7 +166,7 @@ func (p *passage) prepare(q *ask) (*record, error) {
 		}
 	}
 	q.to(&p.record.scope)
-	q.credential, q.whose = t.credentialOf(q.r, home)
+	q.credential, q.whose = t.credentialOf(q.r)
 	if last, ok := p.tr.Grant.(*passage); ok && last.t == t {
 		p.solo = last.solo
 		q.follow(last.solo)

@@ -24,9 +24,8 @@ type record struct {
 	t      *Transport
 	host   string
 	part   string
-	memory headers.Memory      // of the layout of answers; it needs no lock
-	jwt    atomic.Pointer[jwt] // of the last request that had one
-	over   map[string]*record  // of the overflow: the records that hosts beyond MaxKeys share, one for each set of budgets. The shared domain's lock guards it
+	memory headers.Memory     // of the layout of answers; it needs no lock
+	over   map[string]*record // of the overflow: the records that hosts beyond MaxKeys share, one for each set of budgets. The shared domain's lock guards it
 }
 
 // homeRecord is the record of a host that has a domain of its own. What a call
