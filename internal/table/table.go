@@ -17,8 +17,8 @@ const (
 	// it, those that come upon a row of busy entries have besides, up to mostLooks.
 	lookAt    = 16
 	mostLooks = 1024
-	// shardFrom is the capacity from which the table is split: below it the
-	// bound is exact, above it each shard has an equal part of it.
+	// shardFrom is the capacity from which the table is split, so that those who
+	// insert do not wait for one another. The bound is one for all shards.
 	shardFrom = 4096
 	shards    = 16 // a power of two
 	// strangers is the number of bits that remember who drew on the overflow.
@@ -33,6 +33,8 @@ type Table[V any] struct {
 	fresh    func(key string) V
 	idle     func(v *V, now time.Time) bool
 	seed     maphash.Seed
+	size     int64        // most entries
+	entries  atomic.Int64 // of all shards; only who adds or drops one writes it
 	shards   []shard[V]
 	overflow Entry[V]
 	gone     Entry[V]                      // in the place of dropped entries; dropped itself
@@ -58,7 +60,6 @@ const (
 type shard[V any] struct {
 	index atomic.Pointer[index[V]] // of ring; changed under mu only
 	mu    sync.Mutex
-	cap   int
 	ring  []*Entry[V]
 	hand  int
 	looks int      // that insertions have left
@@ -88,12 +89,7 @@ func (t *Table[V]) Resize(size int) {
 	if len(t.shards) != n && t.Len() == 0 {
 		t.shards = make([]shard[V], n)
 	}
-	for i := range t.shards {
-		s := &t.shards[i]
-		s.mu.Lock()
-		s.cap = max(1, size/len(t.shards))
-		s.mu.Unlock()
-	}
+	t.size = int64(max(1, size))
 }
 
 // Acquire returns the entry of key, which stays in the table until it is
@@ -115,7 +111,7 @@ func (t *Table[V]) Acquire(key string, now time.Time) *Entry[V] {
 	if now.IsZero() {
 		now = time.Now()
 	}
-	if t.met1.Load() && t.stranger(h, now) || !t.room(s, now) {
+	if t.met1.Load() && t.stranger(h, now) || !t.room(h, now) {
 		t.meet(h)
 		t.overflow.refs.Add(1)
 		return &t.overflow
@@ -205,16 +201,7 @@ func (t *Table[V]) Find(key string) *Entry[V] {
 func (e *Entry[V]) Release() { e.refs.Add(-1) }
 
 // Len is the number of entries, the overflow not counted.
-func (t *Table[V]) Len() int {
-	n := 0
-	for i := range t.shards {
-		s := &t.shards[i]
-		s.mu.Lock()
-		n += len(s.ring)
-		s.mu.Unlock()
-	}
-	return n
-}
+func (t *Table[V]) Len() int { return int(t.entries.Load()) }
 
 // Overflow is the entry that all keys share for which there is no room.
 func (t *Table[V]) Overflow() *Entry[V] { return &t.overflow }
@@ -249,26 +236,70 @@ func (t *Table[V]) each(hold bool, f func(e *Entry[V])) {
 	f(&t.overflow)
 }
 
-// room makes sure that one more entry fits, dropping an idle one if need be.
-func (t *Table[V]) room(s *shard[V], now time.Time) bool {
+// room makes sure that one more entry fits, and counts it. If there is no place it
+// drops an idle one: of the shard of h, which is locked, or else of another.
+func (t *Table[V]) room(h uint64, now time.Time) bool {
+	s := t.shardOf(h)
 	s.looks = min(s.looks+lookAt, mostLooks)
-	for ; s.looks > 0 && len(s.ring) >= s.cap; s.looks-- {
+	for !t.claim() {
+		own := s.looks
+		if len(t.shards) > 1 {
+			own = (own + 1) / 2 // or a busy shard would leave none for the others
+		}
+		if !t.evict(s, &s.looks, own, now) && !t.evictBeside(h, &s.looks, now) {
+			return false
+		}
+	}
+	return true
+}
+
+// claim counts one more entry, if there is a place.
+func (t *Table[V]) claim() bool {
+	for {
+		n := t.entries.Load()
+		if n >= t.size {
+			return false
+		}
+		if t.entries.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// evictBeside is evict for the other shards, one after the other.
+func (t *Table[V]) evictBeside(h uint64, looks *int, now time.Time) (found bool) {
+	for i := 1; i < len(t.shards) && *looks > 0 && !found; i++ {
+		if o := t.shardOf(h + uint64(i)); o.mu.TryLock() { // two who wait for one another would do so for ever
+			found = t.evict(o, looks, *looks, now)
+			o.mu.Unlock()
+		}
+	}
+	return found
+}
+
+// evict drops an idle entry of s, which is locked. It takes as many looks as it needs,
+// at most that many, and has seen all in two rounds: in the first those that were used
+// are spared.
+func (t *Table[V]) evict(s *shard[V], looks *int, most int, now time.Time) bool {
+	for n := min(most, 2*len(s.ring)); n > 0; n-- {
+		*looks--
 		if s.hand >= len(s.ring) {
 			s.hand = 0
 		}
 		e := s.ring[s.hand]
+		s.hand++ // also past one that is dropped, or newcomers would drop one another, and those that are old stay
 		if e.marks.And(^uint32(touched))&touched != 0 || e.refs.Load() != 0 || !t.idle(&e.Value, now) || !e.drop() {
-			s.hand++
 			continue
 		}
 		s.index.Load().remove(t.hash(e.Key), e, &t.gone)
 		last := len(s.ring) - 1
-		s.ring[s.hand] = s.ring[last]
+		s.ring[s.hand-1] = s.ring[last]
 		s.ring[last] = nil
 		s.ring = s.ring[:last]
-		s.hand++ // or newcomers would drop one another, and those that are old stay
+		t.entries.Add(-1)
+		return true
 	}
-	return len(s.ring) < s.cap
+	return false
 }
 
 // drop marks e as dropped and reports whether it is. It is not if anybody holds it,

@@ -149,6 +149,53 @@ func TestShardedBound(t *testing.T) {
 	}
 }
 
+// TestAFullTableKeepsAll: as many keys as are kept stay, however they are spread,
+// and each is made once.
+func TestAFullTableKeepsAll(t *testing.T) {
+	const size = 4 * shardFrom
+	made := 0
+	tab := New(size, func(string) int { made++; return 0 }, func(*int, time.Time) bool { return true })
+	for range 3 {
+		for i := range size {
+			tab.Acquire(fmt.Sprint(i), time.Now()).Release()
+		}
+	}
+	if made != size+1 { // the overflow
+		t.Errorf("%d values were made for %d keys and the overflow", made, size)
+	}
+}
+
+// TestIdleEntriesOfOtherShardsMakeRoom: where a newcomer's own shard is busy,
+// what is idle elsewhere goes.
+func TestIdleEntriesOfOtherShardsMakeRoom(t *testing.T) {
+	tab := accounts(shardFrom)
+	busy := &tab.shards[0]
+	for i := range shardFrom {
+		key := fmt.Sprint(i)
+		e := tab.Acquire(key, time.Now())
+		if tab.shardOf(tab.hash(key)) == busy {
+			e.Value.spent = 1
+		}
+		e.Release()
+	}
+	for i, came := 0, 0; came < 100; i++ {
+		key := fmt.Sprint("new", i)
+		if tab.shardOf(tab.hash(key)) != busy {
+			continue
+		}
+		came++
+		e := tab.Acquire(key, time.Now())
+		if e.Overflow {
+			t.Fatalf("newcomer %d found no room among %d entries, nearly all idle", came, tab.Len())
+		}
+		e.Value.spent = 1
+		e.Release()
+	}
+	if n := tab.Len(); n > shardFrom {
+		t.Errorf("Len = %d, want at most %d", n, shardFrom)
+	}
+}
+
 func TestOverflowIsNotSpentTwice(t *testing.T) {
 	tab := accounts(1)
 	first := tab.Acquire("first", time.Now())
