@@ -43,6 +43,15 @@ type Circuits struct {
 type book struct {
 	usual *settings
 	hosts *pattern.Set[*settings] // nil: all are usual
+	plain *settings               // usual, if they hold for all hosts and are not Disable; else nil
+}
+
+func newBook(usual *settings, hosts *pattern.Set[*settings]) *book {
+	b := &book{usual: usual, hosts: hosts}
+	if hosts == nil && !usual.Disable {
+		b.plain = usual
+	}
+	return b
 }
 
 // maxForced bounds how many hosts are held by Force.
@@ -57,7 +66,7 @@ func NewCircuits(c Config) (*Circuits, error) {
 	}
 	cs := &Circuits{forced: make(map[string]*hold), own: make(map[string]*settings)}
 	rand.Read(cs.secret[:])
-	cs.book.Store(&book{usual: s})
+	cs.book.Store(newBook(s, nil))
 	if s.FallbackOn != nil {
 		cs.eager.Add(1)
 	}
@@ -103,7 +112,7 @@ func (c *Circuits) keep(pat string, own *settings) error {
 		return err
 	}
 	c.own = all
-	c.book.Store(&book{usual: c.book.Load().usual, hosts: set})
+	c.book.Store(newBook(c.book.Load().usual, set))
 	return nil
 }
 

@@ -38,19 +38,19 @@ func (d *door) CloseIdleConnections() { trip.CloseIdle(d.base) }
 
 func (d *door) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 	t, made := d.onward.Begin(r)
-	if made {
-		resp, err = begun(t, func() (*http.Response, error) { return d.roundTrip(r, t) })
-	} else {
-		resp, err = d.roundTrip(r, t)
-	}
+	resp, err = d.roundTrip(r, t, made)
 	if served(resp, err) && d.circuits.eager.Load() == 0 {
 		return resp, nil
 	}
 	return d.otherwise(r, t, resp, err)
 }
 
-func (d *door) roundTrip(r *http.Request, t *trip.Trip) (*http.Response, error) {
-	if _, ok := d.circuits.calm(t); ok && !d.innermost {
+// roundTrip is RoundTrip without fallbacks, within t, which it ends if made is set.
+func (d *door) roundTrip(r *http.Request, t *trip.Trip, made bool) (_ *http.Response, err error) {
+	if made {
+		defer func() { err = t.End(err) }()
+	}
+	if s, _ := d.circuits.calm(t); s != nil && !d.innermost {
 		return d.onward.Send(r, t)
 	}
 	e, own := d.circuits.hold(t, r)

@@ -57,8 +57,10 @@ func hear(h *hosts.Host, t *trip.Trip, r *http.Request, well bool) {
 		}
 	}
 	s := l.newest.Load()
-	if s != nil && at.Sub(s.at) < tick && s.after-at.Sub(s.at) < brisk && !doubtful(h) {
-		return
+	if s != nil && !l.doubtful() {
+		if age := at.Sub(s.at); age < tick && s.after-age < brisk {
+			return
+		}
 	}
 	l.note(s, at, r, well)
 }

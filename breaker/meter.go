@@ -39,34 +39,29 @@ func (m *meter) Link() trip.Link { return m.link.At(m, m) }
 // CloseIdleConnections forwards to the base.
 func (m *meter) CloseIdleConnections() { trip.CloseIdle(m.base) }
 
-func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
+func (m *meter) RoundTrip(r *http.Request) (_ *http.Response, err error) {
 	t, made := m.onward.Begin(r)
-	if !made {
-		return m.Enter(r, t)
+	if made {
+		defer func() { err = t.End(err) }()
 	}
-	return begun(t, func() (*http.Response, error) { return m.Enter(r, t) })
-}
-
-// begun runs f for the layer that made the trip, which ends it, also by panic.
-func begun(t *trip.Trip, f func() (*http.Response, error)) (resp *http.Response, err error) {
-	defer func() { err = t.End(err) }()
-	return f()
+	return m.Enter(r, t)
 }
 
 // Enter is RoundTrip for the layer above.
 func (m *meter) Enter(r *http.Request, t *trip.Trip) (*http.Response, error) {
-	p, ok := m.circuits.calm(t)
-	if !ok || !m.timed || still(t.Host(), t) {
+	h := t.Host()
+	s, epoch := m.circuits.calm(t)
+	if s == nil || !m.timed || lifeOf(h).still(t) {
 		return m.guard(r, t)
 	}
 	t.Probe = false
 	q, body := watch(r)
 	resp, err := m.onward.Send(q, t)
-	if p.cfg.plainlyGood(resp, err) && t.Host().Occupant(hosts.Breaker) == nil {
-		hear(t.Host(), t, r, true)
+	if s.plainlyGood(resp, err) && !h.Has(hosts.Breaker) {
+		hear(h, t, r, true)
 		return resp, nil
 	}
-	return m.judge(t.Entry, p, &attempt{cfg: p.cfg, trip: t, r: q, resp: resp, err: err, body: body})
+	return m.judge(t.Entry, pass{cfg: s, epoch: epoch}, &attempt{cfg: s, trip: t, r: q, resp: resp, err: err, body: body})
 }
 
 // guard is Enter where not all is well, or somebody has more to say.
@@ -99,7 +94,7 @@ func (m *meter) guard(r *http.Request, t *trip.Trip) (*http.Response, error) {
 	if m.innermost {
 		t.MarkSent()
 	}
-	if m.timed && p.probe == 0 && !t.Hedge && a.body == nil && still(&e.Value, t) {
+	if m.timed && p.probe == 0 && !t.Hedge && a.body == nil && lifeOf(&e.Value).still(t) {
 		if v := vigilOf(&e.Value); v != nil {
 			defer v.end(v.begin(routeOf(r), t.Reading()))
 		}
@@ -149,9 +144,9 @@ func (m *meter) Ahead(r *http.Request, t *trip.Trip) (time.Duration, error) {
 // enter is admit. It closes the body of a request that does not pass, also if
 // Shard or the hook panics, unless the request is to come again.
 func (c *Circuits) enter(e *hosts.Entry, by trip.Layer, t *trip.Trip, r *http.Request) (p pass, err error) {
-	watchful := by == trip.Meter && doubtful(&e.Value)
-	if p, ok := c.usual(e); ok && !watchful {
-		return p, nil
+	watchful := by == trip.Meter && lifeOf(&e.Value).doubtful()
+	if s, epoch := c.usual(e); s != nil && !watchful {
+		return pass{cfg: s, epoch: epoch}, nil
 	}
 	passed := false
 	defer func() {
@@ -168,21 +163,22 @@ func (c *Circuits) enter(e *hosts.Entry, by trip.Layer, t *trip.Trip, r *http.Re
 }
 
 // calm is usual for a request whose host's record is the circuits' own.
-func (c *Circuits) calm(t *trip.Trip) (pass, bool) {
+func (c *Circuits) calm(t *trip.Trip) (s *settings, epoch uint64) {
 	if t.Table != c.home.Load() {
-		return pass{}, false
+		return nil, 0
 	}
 	return c.usual(t.Entry)
 }
 
-// usual is admit for most requests: their host has no circuit, no settings of
-// its own, and no operator has said anything about any.
-func (c *Circuits) usual(e *hosts.Entry) (pass, bool) {
-	b, epoch := c.book.Load(), c.epoch.Load()
-	if b.hosts != nil || b.usual.Disable || c.nforced.Load() != 0 || e.Value.Occupant(hosts.Breaker) != nil {
-		return pass{}, false
+// usual is admit for most requests: their host has no circuit, no host has settings
+// of its own, and no operator has said anything about any. It returns what their
+// pass consists of. For others s is nil.
+func (c *Circuits) usual(e *hosts.Entry) (s *settings, epoch uint64) {
+	s, epoch = c.book.Load().plain, c.epoch.Load()
+	if c.nforced.Load() != 0 || e.Value.Has(hosts.Breaker) {
+		return nil, 0
 	}
-	return pass{cfg: b.usual, epoch: epoch}, true
+	return s, epoch
 }
 
 // admit finds out whether a request may pass, and waits if it may.

@@ -172,8 +172,7 @@ func (v *vigil) silent(now time.Time) (since time.Time, r route, alone, ok bool)
 
 // still reports whether a host that answered before has lately been heard by
 // nobody, so that its requests are watched.
-func still(h *hosts.Host, t *trip.Trip) bool {
-	l := lifeOf(h)
+func (l *life) still(t *trip.Trip) bool {
 	if l == nil {
 		return false
 	}
@@ -182,8 +181,11 @@ func still(h *hosts.Host, t *trip.Trip) bool {
 }
 
 // doubtful reports whether requests to a host that has fallen silent are watched.
-func doubtful(h *hosts.Host) bool {
-	v := vigilOf(h)
+func (l *life) doubtful() bool {
+	if l == nil {
+		return false
+	}
+	v := l.vigil.Load()
 	return v != nil && v.kept.Load()
 }
 
