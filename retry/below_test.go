@@ -93,7 +93,7 @@ func TestThrottledGoesBackInLine(t *testing.T) {
 		wait := time.Duration(0)
 		layer := &fakeLayer{base: Wire(s, Config{}), layer: trip.Throttle,
 			outlook: func(*http.Request) (time.Duration, error) { return wait, nil },
-			before:  func(_ *http.Request, tr *trip.Trip) error { time.Sleep(wait); tr.Waited += wait; return nil },
+			before:  func(_ *http.Request, tr *trip.Trip) error { time.Sleep(wait); tr.Wait(wait); return nil },
 			after: func(resp *http.Response, tr *trip.Trip) {
 				tr.Throttled, wait = resp.StatusCode == 429, 3*time.Second
 			},

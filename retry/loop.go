@@ -228,7 +228,7 @@ func (l *loop) tell(o Outcome, resp *http.Response, err error, p plan) {
 	}
 	a := Attempt{
 		Ctx: l.tr.Caller, Host: l.name, Method: l.r.Method, Number: int(l.tr.Number), Hedged: l.hedged, HedgeWon: l.won,
-		Outcome: o, Err: err, Response: resp, Reason: p.reason, Delay: p.sleep, DelayBy: p.delayBy, Waited: l.tr.Waited,
+		Outcome: o, Err: err, Response: resp, Reason: p.reason, Delay: p.sleep, DelayBy: p.delayBy, Waited: l.tr.Waited(),
 	}
 	if resp != nil {
 		a.Status = resp.StatusCode

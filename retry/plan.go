@@ -142,10 +142,10 @@ func serverDelay(o Outcome, sig headers.Signal) (d time.Duration) {
 // a circuit. A layer that promised a wait and did not wait is not believed for
 // long.
 func (l *loop) believes(wait time.Duration) bool {
-	if wait > 0 || l.tr.Waited > l.waited {
+	if wait > 0 || l.tr.Waited() > l.waited {
 		l.free = 0
 	}
-	l.waited = l.tr.Waited
+	l.waited = l.tr.Waited()
 	l.free++
 	return l.free <= maxFree
 }

@@ -109,6 +109,6 @@ func (p *passage) settle(actual Cost) error {
 	}
 	p.permit.settled = true
 	e.Settle(e.Now(), &p.permit.Permit, actual)
-	p.shared.Settle(actual)
+	p.shared().Settle(actual)
 	return nil
 }

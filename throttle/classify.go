@@ -17,7 +17,7 @@ import (
 
 // Hear is trip.Ear's.
 func (p *passage) Hear(resp *http.Response) *trip.Said {
-	if !p.speaks(resp) {
+	if p.record == nil || !p.speaks(resp) { // nil: no attempt came here
 		return nil
 	}
 	s, ruled := p.read(resp)
@@ -26,14 +26,14 @@ func (p *passage) Hear(resp *http.Response) *trip.Said {
 
 // speaks reports whether resp has to be read: most answers say nothing.
 func (p *passage) speaks(resp *http.Response) bool {
-	return resp.StatusCode >= 400 || p.t.config.Classify != nil || !headers.Silent(resp.Header) || asksGraphQL(p.r)
+	return resp.StatusCode >= 400 || p.record.t.config.Classify != nil || !headers.Silent(resp.Header) || asksGraphQL(p.r)
 }
 
 // recall is read, if the host has stated its limits in these headers before and
 // there is nothing else to look at; else it returns nil.
 func (p *passage) recall(resp *http.Response) *headers.Recalled {
 	r := p.record.memory.Recall(resp)
-	if r != nil && (p.t.config.Classify != nil || p.graphQL(resp)) {
+	if r != nil && (p.record.t.config.Classify != nil || p.graphQL(resp)) {
 		r.Done()
 		return nil
 	}
@@ -46,12 +46,12 @@ func (p *passage) recall(resp *http.Response) *headers.Recalled {
 // have been executed (a 529).
 func (p *passage) read(resp *http.Response) (s headers.Signal, ruled bool) {
 	now := time.Now()
-	if p.t.peek > 0 && (peek.Tells(resp) || p.graphQL(resp) && peek.Readable(resp)) {
-		s = headers.ParseBody(resp, peek.Start(p.r.Context(), resp, p.t.peek), now)
+	if p.record.t.peek > 0 && (peek.Tells(resp) || p.graphQL(resp) && peek.Readable(resp)) {
+		s = headers.ParseBody(resp, peek.Start(p.r.Context(), resp, p.record.t.peek), now)
 	} else {
 		s = p.record.memory.Parse(resp, now)
 	}
-	if p.t.config.Classify == nil {
+	if p.record.t.config.Classify == nil {
 		p.explain(resp.StatusCode, &s)
 		return s, false
 	}
@@ -89,13 +89,13 @@ func (p *passage) classify(resp *http.Response, s headers.Signal) headers.Signal
 	if shown.Request == nil {
 		shown.Request = p.r
 	}
-	if shown.Body = http.NoBody; p.t.peek > 0 && peek.Readable(resp) {
-		start := &startOf{ctx: p.r.Context(), resp: resp, most: p.t.peek}
+	if shown.Body = http.NoBody; p.record.t.peek > 0 && peek.Readable(resp) {
+		start := &startOf{ctx: p.r.Context(), resp: resp, most: p.record.t.peek}
 		defer start.end()
 		shown.Body = start
 	}
 	throttled := s.Throttled
-	s = sound(p.t.config.Classify(&shown, s))
+	s = sound(p.record.t.config.Classify(&shown, s))
 	if s.Throttled && !throttled && s.Kind == headers.NoKind {
 		s.Kind = headers.Quota
 	}

@@ -49,7 +49,7 @@ type peers struct {
 // as another limit is known, or l has too many counts.
 func (p *passage) peersOf(e *evidence, caller string) *peers {
 	k, l := p.kind, p.kind.learner
-	plan := p.t.budgets.Load().other
+	plan := p.record.t.budgets.Load().other
 	if p.record.routes.Found {
 		plan = p.record.routes.Value
 	}
@@ -72,7 +72,7 @@ func (p *passage) newPeers(e *evidence, caller string) *peers {
 	}
 	id := digest(caller)
 	o.sent, o.vain, o.waiting = fleet.NewTally("s"+id, requests), fleet.NewTally("r"+id, refusals), fleet.NewTally("w"+id, askedFor)
-	t, r := p.t, p.record
+	t, r := p.record.t, p.record
 	key := fleet.Key{ID: storeKey(r.host, "", r.part), Name: r.key, Tallies: o.tallies()}
 	o.ask = func() {
 		t.fleet.Ask(key, func() {
@@ -174,7 +174,7 @@ func (o *peers) refused(said hint) {
 func (p *passage) tellRefused() {
 	if e := p.kind.evidenceNow(); e != nil && e.peers != nil && e.peers.tell > 0 {
 		o := e.peers
-		p.t.fleet.Add(storeKey(p.record.host, "", p.record.part), []*fleet.Tally{o.vain, o.waiting}, []int64{o.tell, o.told})
+		p.record.t.fleet.Add(storeKey(p.record.host, "", p.record.part), []*fleet.Tally{o.vain, o.waiting}, []int64{o.tell, o.told})
 		o.tell, o.told = 0, 0
 	}
 }

@@ -42,7 +42,7 @@ func (p *passage) fleetDraws(q *ask, needs []queue.Need) ([]fleet.Key, *peers) {
 // fleetDrawn is fleetDraws with the lock held.
 func (p *passage) fleetDrawn(now instant, q *ask, needs []queue.Need) []fleet.Key {
 	r := p.record
-	plan := p.t.budgets.Load().other
+	plan := p.record.t.budgets.Load().other
 	if r.routes.Found {
 		plan = r.routes.Value
 	}
@@ -87,10 +87,10 @@ func (p *passage) pooledDraw(ds []fleet.Key, plan *plan) []fleet.Key {
 // fleetWait is how long p would wait for the store, as far as this process has
 // been told. The lock is held.
 func (p *passage) fleetWait(now instant, q *ask, needs []queue.Need) time.Duration {
-	if p.t.fleet == nil {
+	if p.record.t.fleet == nil {
 		return 0
 	}
-	return p.t.fleet.Outlook(p.fleetDrawn(now, q, needs))
+	return p.record.t.fleet.Outlook(p.fleetDrawn(now, q, needs))
 }
 
 // share asks the store for what this process's own budgets granted. What the
@@ -107,14 +107,14 @@ func (p *passage) share(ctx context.Context, q *ask, w *wish, waited time.Durati
 		needs = nil
 	}
 	keys, found := p.fleetDraws(q, needs)
-	g, refusal := p.t.fleet.Book(ctx, keys, q.cost, fleet.Options{Priority: q.Priority, MaxWait: most, Held: true})
-	p.tr.Waited += time.Since(begin)
+	g, refusal := p.record.t.fleet.Book(ctx, keys, q.cost, fleet.Options{Priority: q.Priority, MaxWait: most, Held: true})
+	p.tr.Wait(time.Since(begin))
 	e := p.record.lock()
 	defer e.Unlock()
 	now := e.Now()
 	found.booked(now)
 	if refusal == nil {
-		p.shared = g
+		p.more().shared = g
 		p.kind.evidenceNow().resume(now, p.permit.Granted)
 		p.permit.Resume(now)
 		return false, nil
@@ -154,7 +154,7 @@ func (p *passage) tellFleet(resp *http.Response) {
 	}
 	if s.Throttled || s.RetryAfter.Known {
 		e := p.record.lock()
-		n.Pause = min(p.pausedTo().Until(e.Now()), p.t.terms(p.record.host).maxPause)
+		n.Pause = min(p.pausedTo().Until(e.Now()), p.record.t.terms(p.record.host).maxPause)
 		p.tellRefused()
 		e.Unlock()
 	}
@@ -168,7 +168,7 @@ func (p *passage) tellFleet(resp *http.Response) {
 	}
 	if n.Pause > 0 || len(n.Stated) > 0 {
 		n.Pause = max(0, n.Pause)
-		p.t.fleet.Tell(storeKey(p.record.host, "", p.record.part), n)
+		p.record.t.fleet.Tell(storeKey(p.record.host, "", p.record.part), n)
 	}
 }
 
@@ -187,7 +187,7 @@ func (p *passage) believed(l headers.Limit) time.Duration {
 	case q == nil || q.belief.Firm():
 		return store.MaxHorizon
 	}
-	return p.t.terms(p.record.host).maxPause
+	return p.record.t.terms(p.record.host).maxPause
 }
 
 // statedByServer returns l if it is a quota of requests with a tenth or less

@@ -56,7 +56,7 @@ func (p *passage) heard(at instant, status int, s *headers.Signal, bare bool) (t
 	e.Answered(now, &p.permit.Permit, bare)
 	holds = !bare && p.places()
 	p.again(now)
-	if news.what == causeNone || p.t.config.OnLearn == nil {
+	if news.what == causeNone || p.record.t.config.OnLearn == nil {
 		return nil, holds
 	}
 	return p.told(now, news), holds

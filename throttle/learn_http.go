@@ -187,10 +187,10 @@ func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) 
 	}
 	k := p.parted()
 	if m := k.learner.home(); end == replied && m != nil && m.joint != nil {
-		m.weigh(now, p.permit.Granted, k, p.own != nil, s)
+		m.weigh(now, p.permit.Granted, k, p.own() != nil, s)
 		defer func() { k.learner.changes = m.joint.next(now) || k.learner.changes }()
-		if p.own != nil {
-			p.own.told(now.Time(), ticket{sent: p.permit.Granted.Time(), cost: p.cost}, s)
+		if p.own() != nil {
+			p.own().told(now.Time(), ticket{sent: p.permit.Granted.Time(), cost: p.cost()}, s)
 		}
 	}
 	if s == nil && len(k.quotas) == 0 && k.overload.Quiet() { // it tells that it was good, no more
@@ -201,16 +201,16 @@ func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) 
 	if s == nil {
 		s = &headers.Signal{}
 	}
-	if s.Throttled && p.solo == nil {
-		p.solo = newSolo(k)
+	if s.Throttled && p.solo() == nil {
+		p.more().solo = newSolo(k)
 	}
-	g := ticket{kind: k, sent: p.permit.Granted.Time(), cost: p.cost, permit: &p.permit, solo: p.solo, probe: p.tr.Probe, booked: p.shared}
+	g := ticket{kind: k, sent: p.permit.Granted.Time(), cost: p.cost(), permit: &p.permit, solo: p.solo(), probe: p.tr.Probe, booked: p.shared()}
 	if len(k.quotas) > 0 || len(s.Limits) > 0 {
 		g.where = k.whereOf(p.r)
 	}
 	news := k.learner.finish(now.Time(), &g, end, status, *s)
-	if p.solo != nil && p.solo.alone {
-		p.solo.order = p.record.domain.Load().Arrive(now) // behind those that wait already
+	if o := p.solo(); o != nil && o.alone {
+		o.order = p.record.domain.Load().Arrive(now) // behind those that wait already
 	}
 	return news
 }
@@ -301,7 +301,7 @@ func (p *passage) lost(err error) ending {
 		return cancelled
 	case ctx.Err() == nil || p.tr.Cause() == trip.AttemptTimeout:
 		return failed
-	case errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Since(p.t.domains.Epoch)-time.Duration(p.permit.Granted) >= time.Second:
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Since(p.record.t.domains.Epoch)-time.Duration(p.permit.Granted) >= time.Second:
 		return failed // the host had time enough
 	}
 	return cancelled
@@ -310,7 +310,7 @@ func (p *passage) lost(err error) ending {
 // refusedHere reports whether a refusal came from this chain's own Meter. One
 // of another chain, which is the base, may come after something was sent.
 func (p *passage) refusedHere(err error) bool {
-	return p.t.link.Has[trip.Meter] && p.tr.OnWire().IsZero() || errors.Is(err, notsent.Err)
+	return p.record.t.link.Has[trip.Meter] && p.tr.OnWire().IsZero() || errors.Is(err, notsent.Err)
 }
 
 // told is news as OnLearn sees it.

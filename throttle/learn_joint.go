@@ -191,11 +191,11 @@ func (q *ask) part() {
 
 // parted is the kind that p drew on: its own if strangers were parted while it waited.
 func (p *passage) parted() *kind {
-	if j := p.kind.learner.home(); p.own == nil && j != nil && j.joint.owns(p.kind.learner, p.permit.Granted) {
-		p.own = j.joint.twin.kindOf(p.kind.key, p.permit.Granted)
+	if j := p.kind.learner.home(); p.own() == nil && j != nil && j.joint.owns(p.kind.learner, p.permit.Granted) {
+		p.more().own = j.joint.twin.kindOf(p.kind.key, p.permit.Granted)
 	}
-	if p.own != nil && has(p.permit.Needs, &p.own.learner.account) {
-		p.kind, p.own = p.own, nil
+	if own := p.own(); own != nil && has(p.permit.Needs, &own.learner.account) {
+		p.kind, p.few.own = own, nil
 	}
 	return p.kind
 }

@@ -12,21 +12,81 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
-// passage is one request on its way through a Transport, in one allocation.
+// passage is one request on its way through a Transport.
 type passage struct {
-	t      *Transport
-	tr     *trip.Trip
-	record *record
-	part   *table.Entry[record] // of the partition, held; nil: none
+	tr     *trip.Trip // nil: nobody has used the passage
+	record *record    // nil: not found out yet
 	r      *http.Request
-	cost   Cost
 	kind   *kind  // of request; nil: not found out yet
-	own    *kind  // of its credential, if kind is that of several; else nil
-	solo   *solo  // of an earlier attempt, or of this one; nil: not refused
 	permit placed // under the lock of record's domain
-	shared *fleet.Grant
 	room   [2]queue.Need
 	answer *http.Response
+	few    *few // nil: nothing of it
+}
+
+// few is what few passages have: the others are spared its memory.
+type few struct {
+	part   *table.Entry[record] // of the partition, held; nil: none
+	cost   Cost
+	own    *kind // of its credential, if passage.kind is that of several; else nil
+	solo   *solo // of an earlier attempt, or of this one; nil: not refused
+	shared *fleet.Grant
+}
+
+// more is where what few have is written.
+func (p *passage) more() *few {
+	if p.few == nil {
+		p.few = new(few)
+	}
+	return p.few
+}
+
+func (p *passage) own() *kind {
+	if p.few == nil {
+		return nil
+	}
+	return p.few.own
+}
+
+func (p *passage) solo() *solo {
+	if p.few == nil {
+		return nil
+	}
+	return p.few.solo
+}
+
+func (p *passage) cost() Cost {
+	if p.few == nil {
+		return nil
+	}
+	return p.few.cost
+}
+
+func (p *passage) shared() *fleet.Grant {
+	if p.few == nil {
+		return nil
+	}
+	return p.few.shared
+}
+
+// firstPassage is a trip and the passage of its first attempt, in one allocation.
+type firstPassage struct {
+	trip.Box
+	passage passage
+}
+
+func newFirst() *trip.Box {
+	f := new(firstPassage)
+	f.Grant(&f.passage)
+	return &f.Box
+}
+
+// placeIn returns a passage that nobody has used: tr's own, or another.
+func placeIn(tr *trip.Trip) *passage {
+	if p, ok := tr.Grant.(*passage); ok && p.tr == nil {
+		return p
+	}
+	return new(passage)
 }
 
 // progress is what a passage has done. It stands in placed because there it takes
@@ -49,16 +109,16 @@ const (
 )
 
 // enter waits for all that the request draws on.
-func (p *passage) enter() error {
-	t, q, ctx := p.t, ask{r: p.r, Request: queue.Request{Held: true}}, p.r.Context()
+func (p *passage) enter(t *Transport) error {
+	q, ctx := ask{r: p.r, Request: queue.Request{Held: true}}, p.r.Context()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	home, err := p.prepare(&q)
+	home, err := p.prepare(t, &q)
 	if err != nil {
 		return err
 	}
-	if t.fleet != nil || p.solo != nil || !p.pass(&q, home) {
+	if t.fleet != nil || p.solo() != nil || !p.pass(&q, home) {
 		return p.wait(ctx, &q, home)
 	}
 	return nil
@@ -84,7 +144,7 @@ func (p *passage) pass(q *ask, home *record) bool {
 	p.permit.enter(now, k)
 	var read time.Time
 	if now > last { // else e's time stands still: in a testing/synctest bubble that it was not made in
-		read = p.t.domains.Epoch.Add(time.Duration(now))
+		read = p.record.t.domains.Epoch.Add(time.Duration(now))
 	}
 	p.tr.Clock(read)
 	return true
@@ -92,20 +152,20 @@ func (p *passage) pass(q *ask, home *record) bool {
 
 // wait enters after a wait if need be.
 func (p *passage) wait(ctx context.Context, q *ask, home *record) error {
-	t := p.t
+	t := p.record.t
 	p.rank(ctx, q)
 	p.tr.Clock(time.Time{})
 	patience := p.patience(ctx)
 	e, _, now := p.record.current()
 	p.arrive(e, now)
-	if q.Seq = p.tr.Order; p.solo != nil && p.solo.order > 0 {
-		q.Seq = p.solo.order
+	if q.Seq = p.tr.Order; q.solo != nil && q.solo.order > 0 {
+		q.Seq = q.solo.order
 	}
 	p.resolve(now, q, home)
 	p.count()
 	for vain := 0; ; {
 		draws, at, waited, err := q.takeLocked(e, now, p.room[:0], &patience)
-		p.tr.Waited += waited
+		p.tr.Wait(waited)
 		if err != nil {
 			return err
 		}
@@ -154,29 +214,28 @@ func (p *passage) granted(draws []queue.Need, at instant) {
 
 // prepare fills in q as far as the user's functions say, so no lock is held,
 // and returns the host's record.
-func (p *passage) prepare(q *ask) (*record, error) {
-	t := p.t
+func (p *passage) prepare(t *Transport, q *ask) (*record, error) {
 	host := hosts.Name(p.tr.Entry, q.r)
 	home := t.of(p.tr.Entry, host)
 	p.record = home
 	if t.config.Partition != nil {
 		if part := t.config.Partition(q.r); part != "" {
-			p.record, p.part = t.partition(home, host, part)
+			p.record, p.more().part = t.partition(home, host, part)
 			q.Host = &home.Group
 		}
 	}
 	q.to(&p.record.scope)
 	q.credential, q.whose = t.credentialOf(q.r)
-	if last, ok := p.tr.Grant.(*passage); ok && last.t == t {
-		p.solo = last.solo
-		q.follow(last.solo)
+	if last, ok := p.tr.Grant.(*passage); ok && last.solo() != nil && last.record.t == t {
+		p.more().solo = last.few.solo
+		q.follow(last.few.solo)
 	}
 	cost, given := costFrom(q.r.Context())
 	if !given && t.config.Cost != nil {
 		cost = t.config.Cost(q.r)
 	}
-	q.cost, p.cost = cost, cost
 	if cost != nil {
+		q.cost, p.more().cost = cost, cost
 		if err := cost.check(); err != nil {
 			return nil, err
 		}
@@ -187,7 +246,7 @@ func (p *passage) prepare(q *ask) (*record, error) {
 // rank fills in q what says whose turn it is among those that wait.
 func (p *passage) rank(ctx context.Context, q *ask) {
 	q.Priority = priorityFrom(ctx)
-	if lane := p.t.config.Lane; lane != nil {
+	if lane := p.record.t.config.Lane; lane != nil {
 		q.Lane = lane(q.r)
 	}
 }
@@ -196,12 +255,14 @@ func (p *passage) rank(ctx context.Context, q *ask) {
 // kind. The lock of the record's domain is held, and the record is current.
 func (p *passage) resolve(now instant, q *ask, home *record) {
 	route := q.match()
-	p.kind, p.own = p.t.kindOf(now, q, p.record, &home.scope, route, p.kind != nil)
+	p.kind, q.own = p.record.t.kindOf(now, q, p.record, &home.scope, route, p.kind != nil)
+	if q.own != p.own() {
+		p.more().own = q.own
+	}
 	if l := p.kind.learner; l.blame != nil && l.blame.parted {
 		l.blame.parted = false
 		p.lifted(now, l.hold, &l.account)
 	}
-	q.own = p.own
 	if q.learn, q.now = p.kind, now; !p.kind.slow.Free() && !p.kind.learner.terms.pausesOnly {
 		p.kind.pace(q)
 	}
@@ -209,14 +270,14 @@ func (p *passage) resolve(now instant, q *ask, home *record) {
 
 // patience is how long the request may wait.
 func (p *passage) patience(ctx context.Context) wish {
-	full := maxWaitFrom(ctx, p.t.maxWait(p.record.host))
+	full := maxWaitFrom(ctx, p.record.t.maxWait(p.record.host))
 	//lint:ignore SA1019 http.Client with a Timeout still sets it
-	w := wish{Patience: queue.Patience{Ctx: ctx, Cancel: p.r.Cancel, Most: full, Full: full, Queue: p.t.limits.maxQueue}, onWait: p.t.config.OnWait}
+	w := wish{Patience: queue.Patience{Ctx: ctx, Cancel: p.r.Cancel, Most: full, Full: full, Queue: p.record.t.limits.maxQueue}, onWait: p.record.t.config.OnWait}
 	switch {
 	case p.tr.Hedge:
 		w.Most = -1
 	case full > 0:
-		w.Most = max(0, full-p.tr.Waited)
+		w.Most = max(0, full-p.tr.Waited())
 	}
 	if p.tr.Caller != nil {
 		w.hook = p.tr.Caller

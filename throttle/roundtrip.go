@@ -59,9 +59,10 @@ func (t *Transport) later(y trip.Yield, r *http.Request, tr *trip.Trip) (*http.R
 
 // attempt lets r go when there is room.
 func (t *Transport) attempt(r *http.Request, tr *trip.Trip) (*http.Response, error) {
-	p := &passage{t: t, tr: tr, r: r}
+	p := placeIn(tr)
+	p.tr, p.r = tr, r
 	defer p.end()
-	if err := p.enter(); err != nil {
+	if err := p.enter(t); err != nil {
 		return nil, err
 	}
 	return p.send()
@@ -69,7 +70,7 @@ func (t *Transport) attempt(r *http.Request, tr *trip.Trip) (*http.Response, err
 
 // send hands the attempt to the base and takes in how it ended.
 func (p *passage) send() (*http.Response, error) {
-	t := p.t
+	t := p.record.t
 	if t.innermost {
 		p.tr.MarkSent()
 	}
@@ -87,7 +88,7 @@ func (p *passage) send() (*http.Response, error) {
 		return nil, err
 	}
 	p.answer = resp
-	p.shared.Answered()
+	p.shared().Answered()
 	holds := t.hear(p, resp)
 	if t.fleet != nil {
 		p.tellFleet(resp)
@@ -100,7 +101,7 @@ func (p *passage) send() (*http.Response, error) {
 // finish ends a passage without an answer.
 func (p *passage) finish(end ending) {
 	if end != unsent {
-		p.shared.Answered()
+		p.shared().Answered()
 	}
 	e := p.record.lock()
 	defer e.Unlock()
@@ -111,7 +112,7 @@ func (p *passage) finish(end ending) {
 	}
 	p.learn(now, end, 0, &headers.Signal{})
 	if end == unsent {
-		p.shared.Cancel()
+		p.shared().Cancel()
 		p.counts().more().refunded++
 		p.permit.vacate(now)
 		e.Return(now, &p.permit.Permit)
@@ -154,8 +155,8 @@ func (p *passage) end() {
 		p.left()
 		e.Unlock()
 	}
-	if p.part != nil {
-		p.part.Release()
+	if p.few != nil && p.few.part != nil {
+		p.few.part.Release()
 	}
 }
 

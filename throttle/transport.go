@@ -86,6 +86,7 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 		below.Hosts = hosts.New(t.limits.maxKeys)
 	}
 	t.link = below.With(trip.Throttle)
+	t.link.New = newFirst
 	t.chain = trip.NewChain(t.link.At(t, (*room)(t)))
 	t.hosts = below.Hosts
 	t.domains.Before = instant(t.domains.Epoch.Sub(t.hosts.Epoch))

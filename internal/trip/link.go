@@ -13,6 +13,7 @@ type Link struct {
 	Hosts *hosts.Table
 	Has   [Wire + 1]bool    // which layers stand there
 	Wired bool              // a Wire stands there, or in another chain further down
+	New   func() *Box       // makes the memory of a trip; nil: nobody needs more than that
 	top   Layer             // the first of them
 	at    http.RoundTripper // that one, if it is a room; nil: it is none
 	room  Room              // how it is entered

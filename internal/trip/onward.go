@@ -23,22 +23,26 @@ type Onward struct {
 	base  http.RoundTripper
 	layer Layer // that sends
 	table *hosts.Table
-	room  Room  // the base, if it is a layer of the same chain
-	scout scout // that one, if it can be asked
-	joins bool  // the base is of the same chain, and looks for the trip itself
-	apart bool  // the base is a layer of another chain
+	room  Room        // the base, if it is a layer of the same chain
+	scout scout       // that one, if it can be asked
+	joins bool        // the base is of the same chain, and looks for the trip itself
+	apart bool        // the base is a layer of another chain
+	fresh func() *Box // makes the memory of a trip
 }
 
 // NewOnward returns how layer l, whose hosts are in table, sends to base. A
 // base that is a layer of the same chain shares the trip; any other makes its
 // own, also if it was given our context.
 func NewOnward(base http.RoundTripper, l Layer, table *hosts.Table) Onward {
-	o := Onward{base: base, layer: l, table: table}
+	o := Onward{base: base, layer: l, table: table, fresh: newBox}
 	if linked, ok := base.(Linked); ok {
 		if k := linked.Link(); k.Hosts == table && k.top > l {
 			if k.at == base {
 				o.room = k.room
 				o.scout, _ = k.room.(scout)
+			}
+			if k.New != nil {
+				o.fresh = k.New
 			}
 			o.joins = o.room == nil // also what embeds a layer, and has more to do than that one
 		}
@@ -53,7 +57,7 @@ func (o *Onward) Begin(r *http.Request) (t *Trip, made bool) {
 	if o.joins {
 		offer = o.layer
 	}
-	return begin(r, o.layer, o.table, offer)
+	return begin(r, o.layer, o.table, offer, o.fresh)
 }
 
 // Send hands r on. t is its trip.

@@ -58,8 +58,7 @@ type Trip struct {
 	AttemptTimeout  time.Duration // retry: for Wire; zero: Wire's own; negative: none
 	StallTimeout    time.Duration // likewise
 	Order           uint64        // arrival, in nanoseconds or a few more: retries keep it, so they keep their place. Zero: it has not come to a queue yet
-	Waited          time.Duration // throttle: sum of this request's waits for budget
-	Grant           any           // throttle: of the newest attempt; Settle finds it here, and it is an Ear
+	Grant           any           // throttle: of the newest attempt; Settle finds it here, and it is an Ear. Before the first: what Box.Grant said
 	rare            *rare         // nil: nothing of it
 	clock           time.Time     // see Depart
 	Number          int32         // retry: which attempt of the request this is, from 1; 0 without a retry layer
@@ -70,21 +69,22 @@ type Trip struct {
 	Doubtful        bool          // breaker: likewise, but the host may be well, and its next attempt costs what it always does
 	Unprocessed     bool          // Wire: proof that the server processed nothing of the attempt that just failed; retry clears it before each attempt
 	Yields          bool          // throttle: a Meter that would make this attempt wait returns a Yield instead, so that nothing is held meanwhile
+	Stage           Stage         // Wire: of the attempt that just failed; retry clears it before each attempt
 	departed        bool          // this attempt was handed to the base, at clock
 	sent            bool          // not by a hedge
+	found           Layer         // the outermost that found it in a context; None: none had to
+	copied          bool          // r is used
 	cause           atomic.Uint32
 	at              uint32 // Layer, and split; atomic because a late user of our context may ask
-	found           Layer  // the outermost that found it in a context; None: none had to
-	copied          bool   // r is used
-	Stage           Stage  // Wire: of the attempt that just failed; retry clears it before each attempt
 	r               http.Request
 }
 
 // rare is what few requests have: where all goes well it costs no memory.
 type rare struct {
-	after string    // see After
-	held  time.Time // see Held
-	said  *Said     // see Hear
+	after  string        // see After
+	held   time.Time     // see Held
+	said   *Said         // see Hear
+	waited time.Duration // see Waited
 }
 
 // rarely returns the rare part of t, made if need be.
@@ -106,6 +106,21 @@ func (t *Trip) After() string {
 
 // Follow says what After is to return. Retry calls it.
 func (t *Trip) Follow(outcome string) { t.rarely().after = outcome }
+
+// Waited is the sum of this request's waits for budget.
+func (t *Trip) Waited() time.Duration {
+	if t.rare == nil {
+		return 0
+	}
+	return t.rare.waited
+}
+
+// Wait adds to what Waited returns. The throttle calls it.
+func (t *Trip) Wait(d time.Duration) {
+	if d != 0 {
+		t.rarely().waited += d
+	}
+}
 
 // Held is when this request first had to wait for its circuit, from when its
 // Patience counts; zero: it has not.
@@ -220,11 +235,18 @@ type Yield interface {
 
 type key struct{}
 
-// box is one allocation for all that a new trip needs.
-type box struct {
+// Box is the memory of a new trip. A layer that needs memory for each request, too,
+// embeds one in a type of its own and makes that (Link.New): one allocation of 640
+// bytes takes 70 % of the time of two, of 480 and 208.
+type Box struct {
 	trip    Trip
 	request Request
 }
+
+// Grant says what Trip.Grant is as long as no attempt was granted.
+func (b *Box) Grant(g any) { b.trip.Grant = g }
+
+func newBox() *Box { return new(Box) }
 
 // Value is context.Context's.
 func (t *Trip) Value(k any) any {
@@ -292,13 +314,13 @@ func From(ctx context.Context) *Trip {
 // our context (a token source, a hook) is another request and gets its own.
 // Layers that know one another hand the trip on beside the request (Onward).
 func Begin(r *http.Request, l Layer, table *hosts.Table) (_ *http.Request, t *Trip, made bool) {
-	if t, made = begin(r, l, table, l); made {
+	if t, made = begin(r, l, table, l, newBox); made {
 		r = t.Dress(r)
 	}
 	return r, t, made
 }
 
-func begin(r *http.Request, l Layer, table *hosts.Table, offer Layer) (t *Trip, made bool) {
+func begin(r *http.Request, l Layer, table *hosts.Table, offer Layer, fresh func() *Box) (t *Trip, made bool) {
 	ctx := r.Context()
 	if t := From(ctx); t != nil && t.Table == table {
 		if at := t.layer(); at < l && t.goesTo(r) && atomic.CompareAndSwapUint32(&t.at, uint32(at), uint32(offer)) { // else another was faster
@@ -312,7 +334,7 @@ func begin(r *http.Request, l Layer, table *hosts.Table, offer Layer) (t *Trip, 
 			atomic.OrUint32(&t.at, split)
 		}
 	}
-	b := new(box)
+	b := fresh()
 	b.trip.Request = &b.request
 	b.trip.at = uint32(offer)
 	q := &b.request
