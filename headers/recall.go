@@ -147,28 +147,61 @@ func (f *layout) as(name string) int8 {
 // collect puts the values of the slots in their places. ok is false if h has not
 // just these headers of interest, with one line each, or is out of a cache.
 func (f *layout) collect(values *[maxSlots]string, h http.Header) (date string, ok bool) {
-	n := 0
+	if c, all := f.pick(values, h); all {
+		return c.date, c.whole(f)
+	}
+	c := collected{values: values}
 	for name, lines := range h {
-		if len(lines) == 0 {
-			continue
-		}
 		as := f.as(name)
-		switch {
-		case as >= 0:
-			if len(lines) != 1 {
-				return "", false
-			}
-			values[as] = lines[0]
-			n++
-		case as == asAside:
-		case as == asDate:
-			date = lines[0]
-		case as == asAge && lines[0] != "0", as == asStrange && !aside(name):
+		if as == asStrange && len(lines) > 0 && !aside(name) {
 			return "", false
 		}
+		c.take(as, lines)
 	}
-	return date, n == len(f.slots)
+	return c.date, c.whole(f)
 }
+
+// pick is collect if all names of h are known, as those of a server nearly always
+// are: to look for each in h takes less time than to walk through h and find out what
+// each is.
+func (f *layout) pick(values *[maxSlots]string, h http.Header) (c collected, all bool) {
+	c.values = values
+	missing := len(f.names) - len(h) // as many are not there, if all of h are known
+	for i := 0; missing >= 0 && i < len(f.names); i++ {
+		k := &f.names[i]
+		if lines, there := h[k.name]; there {
+			c.take(k.as, lines)
+		} else {
+			missing--
+		}
+	}
+	return c, missing == 0
+}
+
+// collected is what was found of a layout in an answer.
+type collected struct {
+	values *[maxSlots]string
+	date   string
+	n      int  // slots
+	other  bool // something is not as it has to be
+}
+
+// take takes a header in.
+func (c *collected) take(as int8, lines []string) {
+	switch {
+	case len(lines) == 0:
+	case as >= 0:
+		c.values[as] = lines[0]
+		c.n++
+		c.other = c.other || len(lines) != 1
+	case as == asDate:
+		c.date = lines[0]
+	case as == asAge:
+		c.other = c.other || lines[0] != "0"
+	}
+}
+
+func (c *collected) whole(f *layout) bool { return !c.other && c.n == len(f.slots) }
 
 // read reads a value that is one number of units.
 func (x *figure) read(limits []Limit, s string) bool {
