@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	askAgain    = 10 * time.Second // after it is beyond doubt; twice as long after each refusal
-	mostAsked   = 1000             // of those that wait: who asks is one of the first
-	brieflyShut = 2 * time.Second  // a wait for others' limits that is not worth finding out
+	askAgain    = time.Minute     // after answers last said so, when it is beyond doubt; twice as long after each refusal
+	mostAsked   = 1000            // of those that wait: who asks is one of the first
+	brieflyShut = 2 * time.Second // a wait for others' limits that is not worth finding out
 )
 
 // joint is what is known of the strangers of a scope: credentials that were used
@@ -113,7 +113,7 @@ func (j *joint) next(now instant) bool {
 
 // asks reports whether a stranger may ask for itself: the others have long to wait.
 func (j *joint) asks(now instant) bool {
-	if now < j.asked {
+	if now < j.asked || j.proof.Sure() && now < j.proof.Last().Add(j.gap) {
 		return false
 	}
 	until := j.common.shut(now)

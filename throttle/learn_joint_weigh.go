@@ -87,7 +87,7 @@ func (j *joint) compare(now, sent instant, l *learner, limits []headers.Limit) {
 			return
 		}
 		j.proof.Compare(now, attribution.Level{
-			Left: left, Size: limit.Quota.Value, Was: max(0, q.left), Gained: q.gained(now, limit.Quota.Value),
+			Left: left, Was: max(0, q.left), Gained: q.gained(now, limit.Quota.Value),
 			UnderWay: float64(l.host.slow.UnderWay()),
 			New:      sent >= q.basis && q.reset.Known && q.reset.Value.Sub(now) > brieflyShut,
 		})

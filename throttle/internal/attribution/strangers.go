@@ -2,6 +2,7 @@ package attribution
 
 import (
 	"math"
+	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
@@ -15,8 +16,11 @@ const (
 	partAt     = 1                      // below, they are apart
 	mostJoint  = jointSure + 4          // so that evidence against it counts within a few answers
 	mostBits   = jointSure - jointPrior // of one answer
-	followed   = -.4                    // one in four of those that follow may pass, as a bucket fills
-	inOrder    = .3                     // of answers do not overtake others, before it is known
+	mostOdds   = 1 << 13                // of a wave or a descent, so that what comes next counts
+	followed   = 1.5                    // refused of two and a half that follow a refusal, before
+	followers  = 2.5                    // any of them is heard: a bucket lets some pass
+	tight      = .25                    // of shared limits let few pass; of the others a wave tells nothing
+	rounded    = time.Second            // of what a server says to wait: whole seconds, rounded up
 	mostFirst  = 64                     // first answers of which the part that was refused is known
 )
 
@@ -28,33 +32,39 @@ type Strangers struct {
 	first   float64       // first answers, and refusals among them
 	refused float64
 	wave    wave
-	falls   float64 // times that what is left for them fell, and those by one
-	steps   float64
+	waves   float64 // odds for one limit that lets few pass after a refusal, less 1
+	descent descent
 }
 
-// A wave is what was sent after a request that is refused, before that was heard.
+// A wave is what was sent with or after a request that is refused, before that was
+// heard.
 type wave struct {
-	first  meter.Instant // when the one was sent that was heard to be refused first
-	end    meter.Instant // when that was heard
-	passed meter.Instant // when the last that was accepted was sent
-	bits   float64       // for one limit, so far
+	first   meter.Instant // when the one was sent that was heard to be refused first
+	end     meter.Instant // when that was heard
+	count   float64       // of those that were heard after it
+	refused float64       // of these
 }
 
 // A Level is what an answer to a stranger says is left, and what was known before of
 // the limit that may be common, in units.
 type Level struct {
-	Left, Size float64
-	Was        float64 // less what was sent since
-	Gained     float64 // at most, since it was Was
-	UnderWay   float64
-	New        bool // sent after Was was known, and long before the limit is reset
+	Left     float64
+	Was      float64 // less what was sent since
+	Gained   float64 // at most, since it was Was
+	UnderWay float64
+	New      bool // sent after Was was known, and long before the limit is reset
 }
 
 // Begin starts from what is likely of anybody.
-func (j *Strangers) Begin(now meter.Instant) { j.score, j.wave, j.at = jointPrior, wave{}, now }
+func (j *Strangers) Begin(now meter.Instant) {
+	*j = Strangers{score: jointPrior, at: now, first: j.first, refused: j.refused}
+}
 
 // Stale reports whether the evidence is too old to be believed: then Begin is called.
 func (j *Strangers) Stale(now meter.Instant) bool { return now-j.at > meter.Instant(Remembered) }
+
+// Last is when answers last told anything.
+func (j *Strangers) Last() meter.Instant { return j.at }
 
 // Sure reports whether it is beyond doubt that they share one limit.
 func (j *Strangers) Sure() bool { return j.bits() >= jointSure }
@@ -68,40 +78,43 @@ func (j *Strangers) Answered(now, sent, until meter.Instant, refused bool) {
 	if refused { // however many are, half of those with limits of their own have something left
 		j.add(now, max(1, min(j.surprise(), mostBits)))
 	} else if sent < until {
-		j.add(now, -until.Until(sent).Seconds())
+		j.add(now, -max(0, (until.Until(sent)-rounded).Seconds()))
 	}
 }
 
 // Follows weighs the answer to one that was sent before the others were held up. Of
-// one limit what follows the first that is refused is refused too; one that is not
-// takes back what those before it have told. Which of two that were sent at the same
-// instant came first is not known, so they tell nothing of one another.
+// one limit most of what follows the first that is refused is refused too, whatever
+// the part of all that is. How many pass depends on the load, so each wave begins with
+// the same guess.
 func (j *Strangers) Follows(now, sent meter.Instant, refused bool) {
 	w := &j.wave
-	switch {
-	case !refused:
-		if sent > w.first && sent <= w.end {
-			w.bits = 0
-		}
-		w.passed = max(w.passed, sent)
-	case sent > w.end:
-		j.score = j.bits()
-		w.first, w.end, w.bits = sent, now, 0
-	case sent > w.passed:
-		w.bits, j.at = min(w.bits+j.surprise()+followed, mostBits), now
+	if refused && sent > w.end {
+		*w = wave{first: sent, end: now}
+		return
 	}
+	if sent < w.first || sent > w.end {
+		return
+	}
+	one, own := (w.refused+followed)/(w.count+followers), j.part()
+	w.count++
+	if refused {
+		w.refused++
+		j.at = now
+	} else {
+		one, own = 1-one, 1-own
+	}
+	j.waves = min((1+j.waves)*one/own, mostOdds) - 1
 }
 
-// Compare weighs what is left for a stranger: if that goes on where it was for others,
-// they are one. What is left of one limit falls.
+// Compare weighs what is left for a stranger. If that goes on where it was for others,
+// they are one; if there is far more of it, they are not.
 func (j *Strangers) Compare(now meter.Instant, l Level) {
-	fall := l.Was - l.Left
-	switch {
-	case fall > 0 && fall <= l.UnderWay+1 && l.Left < l.Size-1:
-		near := math.Log2(l.Size / (2*l.UnderWay + 3)) // one of so many falls no farther
-		j.add(now, max(0, near)+j.order(fall == 1, min(l.Was, l.UnderWay+1)))
-	case l.New && l.Left > l.Was+l.Gained+l.UnderWay+1:
+	if l.New && l.Left > l.Was+l.Gained+l.UnderWay+1 {
+		j.fold()
 		j.add(now, -mostBits)
+	}
+	if j.descent.add(l) {
+		j.at = now
 	}
 }
 
@@ -120,25 +133,24 @@ func (j *Strangers) Count(refused bool) {
 func (j *Strangers) Parted() { j.wave = wave{} }
 
 // bits is all the evidence for one limit.
-func (j *Strangers) bits() float64 { return min(j.score+j.wave.bits, mostJoint) }
+func (j *Strangers) bits() float64 {
+	return min(j.score+math.Log2(1+j.waves*tight)+j.descent.bits(), mostJoint)
+}
 
-// surprise is what a refusal tells if limits of their own are spent as often as
-// strangers were refused.
-func (j *Strangers) surprise() float64 { return math.Log2((j.first + 2) / (j.refused + 1)) }
+// fold makes what waves and what is left have told a part of the score: what comes next
+// may outweigh it.
+func (j *Strangers) fold() {
+	j.score, j.waves, j.descent = j.bits(), 0, descent{}
+}
+
+// part is how likely the next stranger is refused if each has a limit of its own: as
+// often as those before it were.
+func (j *Strangers) part() float64 { return (j.refused + 1) / (j.first + 2) }
+
+// surprise is what a refusal tells if nothing of one limit passes.
+func (j *Strangers) surprise() float64 { return -math.Log2(j.part()) }
 
 // add adds evidence.
 func (j *Strangers) add(now meter.Instant, bits float64) {
 	j.score, j.at = max(-jointSure, min(j.score+bits, mostJoint)), now
-}
-
-// order weighs a fall of what is left to one of as many values. Of one limit each
-// answer has one less than the last, unless they overtake one another: how often they
-// do not is counted.
-func (j *Strangers) order(byOne bool, values float64) (bits float64) {
-	part := (j.steps + inOrder) / (j.falls + 1)
-	if j.falls++; !byOne {
-		return 0
-	}
-	j.steps++
-	return math.Log2(part*values + 1 - part)
 }
