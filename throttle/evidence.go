@@ -198,7 +198,12 @@ func (e *evidence) at(now instant, waiting int) instant {
 	}
 	at := now
 	if e.sure() {
-		at = e.peers.at(now, e.Next(now, 1, max(1, waiting)).At)
+		first := e.peers.lone(now)
+		if at = e.Next(now, 1, max(1, waiting)).At; first {
+			at = e.peers.at(now, at)
+		} else {
+			at = max(at, now.Add(e.regain()))
+		}
 	}
 	if e.pace != nil {
 		at = max(at, now.Add(e.pace.wait(now.Time())))

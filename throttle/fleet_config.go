@@ -28,9 +28,9 @@ var ErrStoreBusy = store.ErrBusy
 // more Members.
 type FleetConfig struct {
 	// Members is the largest number of processes that share the Store. While
-	// it is gone each goes on with that fraction of every rate, and of what a
-	// server states; of a new window that a server states each takes that
-	// fraction first. Needed, and only used, when WhenDown is ShareRates.
+	// it is gone each goes on with that fraction of every rate, of what a server
+	// states and of what was found; of a new window that a server states each takes
+	// that fraction first. Needed, and only used, when WhenDown is ShareRates.
 	Members int
 
 	// WhenDown says what happens to requests while the Store is slow, busy or

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"math"
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/fleet"
@@ -43,6 +44,10 @@ type peers struct {
 	told  int64   // milliseconds that these asked for
 	asked instant // when the Store was asked last
 	turn  turn
+
+	alone  bool           // the last request went without the Store
+	owed   float64        // units that the others may send before this process may again, then
+	jitter func() float64 // uniform in [0,1)
 }
 
 // peersOf is what e, from which p learns, knows of other processes; nil: it shares nothing,
@@ -65,7 +70,7 @@ func (p *passage) peersOf(e *evidence, caller string) *peers {
 
 func (p *passage) newPeers(e *evidence, caller string) *peers {
 	l, a := p.kind.learner, &p.kind.learner.account
-	o := &peers{of: e, members: l.terms.members, maxPause: l.terms.maxPause, hold: &l.hold}
+	o := &peers{of: e, members: l.terms.members, maxPause: l.terms.maxPause, hold: &l.hold, jitter: l.terms.jitter}
 	if p.kind.apart {
 		caller += " " + p.kind.key.String()
 		o.hold, a = &p.kind.hold, &p.kind.account
@@ -116,12 +121,33 @@ func (p *passage) booking() *peers {
 	return e.peers
 }
 
-// booked takes in that the Store has answered.
-func (o *peers) booked(now instant) {
-	if o != nil {
-		o.open--
-		o.hear(now)
+// booked takes in what was granted; nil: nothing was.
+func (o *peers) booked(now instant, g *fleet.Grant) {
+	if o == nil {
+		return
 	}
+	o.open--
+	o.hear(now)
+	switch alone := g.Alone(); {
+	case alone && !o.alone && o.members > 0:
+		o.alone, o.owed = true, math.Floor(o.jitter()*float64(o.members)) // so that not all go first
+	case g != nil && !alone:
+		o.alone = false
+	}
+}
+
+// lone lets the others go first while the Store is gone: what this process sends they
+// are taken to send, too, each of them, as soon as there is room for it. So it goes on with
+// its part of what it believes in. It reports whether their turn is over.
+func (o *peers) lone(now instant) bool {
+	if o == nil || !o.alone || !o.of.Believes() {
+		return true
+	}
+	room := o.of.Room(now)
+	n := min(int(o.owed), room)
+	o.of.Supposed(now, n)
+	o.owed -= float64(n)
+	return n < room
 }
 
 // hear lets the evidence learn what other processes have sent and were refused.
@@ -192,6 +218,9 @@ func (o *peers) counted(g *fleet.Grant) bool {
 func (o *peers) drew(units float64) {
 	if o != nil {
 		o.turn.lead += units
+		if o.alone {
+			o.owed += units * float64(o.members-1)
+		}
 	}
 }
 

@@ -359,34 +359,3 @@ func TestFleetWithBudgetsAsksNoMore(t *testing.T) {
 		}
 	})
 }
-
-// While the store is gone, whether it was ever there or not, each process takes its
-// part of what the server states.
-func TestFleetWithoutBudgetsAndStore(t *testing.T) {
-	for _, never := range []bool{false, true} {
-		for _, seed := range []uint64{11, 12, 13} {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBudgeted(seed, "fixed", "ietf")
-				if b.outage = 1; !never {
-					b.outage = 2 * b.per
-				}
-				w := b.work(t, 16, 4, 0, 8*b.per)
-				if w.served < 8*b.size*4/5 || w.refused > 3*16 {
-					t.Errorf("from %v: %d per %v: %d served, %d refused", b.outage, b.size, b.per, w.served, w.refused)
-				}
-			})
-		}
-	}
-}
-
-// A process that has never met the store sends as many at a time as one without.
-func TestFleetThatNeverMetItsStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBudgeted(11, "fixed", "ietf")
-		b.size, b.per, b.outage = 5000, 10*time.Second, 1
-		b.way = func() time.Duration { return 50 * time.Millisecond }
-		if w := b.work(t, 16, 4, 0, b.per); w.served < 3000 {
-			t.Errorf("%d served of some 5000", w.served)
-		}
-	})
-}

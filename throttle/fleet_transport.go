@@ -112,7 +112,7 @@ func (p *passage) share(ctx context.Context, q *ask, w *wish, waited time.Durati
 	e := p.record.lock()
 	defer e.Unlock()
 	now := e.Now()
-	found.booked(now)
+	found.booked(now, g)
 	if refusal == nil {
 		p.more().shared = g
 		p.kind.evidenceNow().resume(now, p.permit.Granted)

@@ -57,6 +57,16 @@ func (l *Learner) Elsewhere(now Instant, n int) {
 	l.busy += int32(n)
 }
 
+// Supposed notes n units that others are taken to have sent, of which nothing will be
+// heard: they use up what there is, and are evidence of nothing.
+func (l *Learner) Supposed(now Instant, n int) {
+	if m := l.mind; m != nil && n > 0 {
+		m.plan, m.fresh = Plan{At: never, p: 1}, false // it was not made for them
+		m.bank.time(&l.trips)
+		m.bank.send(now, min(n, maxUnits), int(l.busy))
+	}
+}
+
 // ElsewhereRefused notes that n units of others were refused: those that were heard
 // of last. asked is how long they were asked to wait, negative: they were not; most is
 // as Answer.MaxPause.

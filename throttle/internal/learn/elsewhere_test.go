@@ -95,6 +95,31 @@ func TestWhatOthersSendIsUnderWayForAWhile(t *testing.T) {
 	}
 }
 
+// What others are taken to have sent takes room, and bears out no limit.
+func TestWhatIsSupposedIsNoEvidence(t *testing.T) {
+	const size = 20
+	var l Learner
+	now := zero
+	for i := range size + 1 {
+		l.Sent(now, 1)
+		if i < size {
+			l.Accepted(now+trip, now, 1, Answer{})
+		} else {
+			l.Refused(now+trip, now, 1, waits(10*time.Second))
+		}
+		now += 2 * trip
+	}
+	now += 30 * second
+	believed, room, busy := l.Words(), l.Room(now), l.UnderWay()
+	for range 10 {
+		l.Supposed(now, size/2)
+		now += trip
+	}
+	if words, left := l.Words(), l.Room(now); words != believed || left >= room || l.UnderWay() != busy {
+		t.Errorf("%q and room for %d, then %q and %d; %d under way", believed, room, words, left, l.UnderWay())
+	}
+}
+
 // However much others send, little is kept of it.
 func TestLittleIsKeptOfOthers(t *testing.T) {
 	var l Learner

@@ -1,0 +1,72 @@
+package throttle
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// While the store is gone, whether it was ever there or not, each process takes its
+// part of what the server states.
+func TestFleetWithoutBudgetsAndStore(t *testing.T) {
+	for _, never := range []bool{false, true} {
+		for _, seed := range []uint64{11, 12, 13} {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBudgeted(seed, "fixed", "ietf")
+				if b.outage = 1; !never {
+					b.outage = 2 * b.per
+				}
+				w := b.work(t, 16, 4, 0, 8*b.per)
+				if w.served < 8*b.size*4/5 || w.refused > 3*16 {
+					t.Errorf("from %v: %d per %v: %d served, %d refused", b.outage, b.size, b.per, w.served, w.refused)
+				}
+			})
+		}
+	}
+}
+
+// A process that has never met the store sends as many at a time as one without.
+func TestFleetThatNeverMetItsStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudgeted(11, "fixed", "ietf")
+		b.size, b.per, b.outage = 5000, 10*time.Second, 1
+		b.way = func() time.Duration { return 50 * time.Millisecond }
+		if w := b.work(t, 16, 4, 0, b.per); w.served < 3000 {
+			t.Errorf("%d served of some 5000", w.served)
+		}
+	})
+}
+
+// While the store is gone each process takes its part of a limit that they found.
+func TestFleetOfUnstatedLimitsWithoutStore(t *testing.T) {
+	const processes, windows, outage = 16, 9, 4
+	sum := 0.0
+	for _, counts := range countsIn {
+		for _, states := range statesIn[2:] {
+			var served, refused float64 // of what there is, and by each process in a window
+			for _, seed := range []uint64{11, 12} {
+				synctest.Test(t, func(t *testing.T) {
+					b := newBudgeted(seed, counts, states)
+					b.outage = outage * b.per
+					var before working
+					time.AfterFunc(b.outage, func() {
+						b.mu.Lock()
+						defer b.mu.Unlock()
+						before = working{served: b.served, refused: b.refused}
+					})
+					w := b.work(t, processes, 4, 0, windows*b.per)
+					served += float64(w.served-before.served) / float64((windows-outage)*b.size) / 2
+					refused += float64(w.refused-before.refused) / ((windows - outage) * processes) / 2
+				})
+			}
+			t.Logf("%s, %s: %.2f of what there is served, %.2f refused", counts, states, served, refused)
+			if served < 0.5 {
+				t.Errorf("%s, %s: %.2f of what there is was served", counts, states, served)
+			}
+			sum += refused
+		}
+	}
+	if mean := sum / 6; mean > 0.9 { // with the whole of it each: 1.86
+		t.Errorf("each was refused %.2f times in a window", mean)
+	}
+}
