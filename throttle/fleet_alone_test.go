@@ -49,7 +49,7 @@ func TestFleetOfUnstatedLimitsWithoutStore(t *testing.T) {
 					b := newBudgeted(seed, counts, states)
 					b.outage = outage * b.per
 					var before working
-					time.AfterFunc(b.outage, func() {
+					time.AfterFunc(max(1, b.outage), func() {
 						b.mu.Lock()
 						defer b.mu.Unlock()
 						before = working{served: b.served, refused: b.refused}

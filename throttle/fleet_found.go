@@ -77,18 +77,7 @@ func (p *passage) newPeers(e *evidence, caller string) *peers {
 	}
 	id := digest(caller)
 	o.sent, o.vain, o.waiting = fleet.NewTally("s"+id, requests), fleet.NewTally("r"+id, refusals), fleet.NewTally("w"+id, askedFor)
-	t, r := p.record.t, p.record
-	key := fleet.Key{ID: storeKey(r.host, "", r.part), Name: r.key, Tallies: o.tallies()}
-	o.ask = func() {
-		t.fleet.Ask(key, func() {
-			d := r.lock()
-			defer d.Unlock()
-			now := d.Now()
-			o.hear(now)
-			d.Mark(a)
-			d.Run(now)
-		})
-	}
+	o.ask = p.asks(fleet.Key{ID: storeKey(p.record.host, "", p.record.part), Name: p.record.key, Tallies: o.tallies()}, a, o.hear)
 	return o
 }
 
@@ -257,7 +246,7 @@ func (o *peers) asks(now, at instant) instant {
 	if !o.of.Believes() {
 		return at
 	}
-	pause := max(100*time.Millisecond, time.Duration(o.members)*10*time.Millisecond)
+	pause := askPause(o.members)
 	next := max(min(o.asked.Add(pause), o.of.Lands()), o.asked.Add(pause/2))
 	if next <= now {
 		o.asked, next = now, now.Add(pause/2)

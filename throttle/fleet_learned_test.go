@@ -254,7 +254,8 @@ func measureFar(t *testing.T, far time.Duration, counts, states string, endless 
 
 // Sixteen processes without any budget take at most 1.15 times as long as one does for
 // the same work where the server states its limit, and are refused at most twice as
-// often and once or twice more each.
+// often and once or twice more each. With endless work none is further than three fifths
+// from an equal share.
 func TestFleetWithoutBudgets(t *testing.T) {
 	for _, counts := range countsIn {
 		for _, states := range statesIn[:2] {
@@ -263,8 +264,8 @@ func TestFleetWithoutBudgets(t *testing.T) {
 				if f.ratio > 1.15 || f.many > 2*f.one+1.5*16 {
 					t.Errorf("%s, %s, endless %v: %+v", counts, states, endless, f)
 				}
-				if counts != "bucket" && f.uneven > 1.2 {
-					t.Errorf("%s, %s: one process had more than twice its share: %.2f", counts, states, f.uneven)
+				if f.uneven > 0.6 {
+					t.Errorf("%s, %s: one process was %.2f off an equal share", counts, states, f.uneven)
 				}
 			}
 		}

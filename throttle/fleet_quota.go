@@ -51,6 +51,7 @@ type shared struct {
 	turn turn
 
 	slide slide
+	marks marks
 	// While the Store is gone each process takes its part of what is left, and for a
 	// window longer: others may not have noticed that it is back.
 	alone bool
@@ -134,7 +135,7 @@ func (q *quota) blind() bool {
 }
 
 // share takes in the count when the request was booked whose answer was heard now.
-func (q *quota) share(now, sent instant, l *headers.Limit, booked *fleet.Grant) {
+func (q *quota) share(now, sent instant, l *headers.Limit, units float64, booked *fleet.Grant) {
 	t, s := q.tallied(), &q.shared
 	n, known := booked.Counts(t)
 	switch {
@@ -153,6 +154,9 @@ func (q *quota) share(now, sent instant, l *headers.Limit, booked *fleet.Grant) 
 		s.base, s.based, s.sent = n, true, sent
 	}
 	if left, ok := remaining(l); ok && known {
+		if left < plentiful {
+			q.tell(n+int64(left), q.out+q.early <= max(1, units))
+		}
 		s.slides(q, now, sent, left, n)
 	}
 	if q.reset.Known {
@@ -209,8 +213,12 @@ func (p *passage) tallies(now instant, a *ask, needs []queue.Need, most int) (li
 			continue
 		}
 		if t := q.tallyFor(p.kind.learner, a.fleetName(p.kind.learner)); t != nil {
+			q.shared.marks.join(p, q.account, t)
 			q.bound(now)
 			list = append(list, t)
+			if len(list) < most {
+				list = append(list, q.shared.marks.tally)
+			}
 		}
 	}
 	return list

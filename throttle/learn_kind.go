@@ -124,7 +124,7 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 		l.bind(q, k, units)
 	}
 	q.hear(now, sent, limit, units, refused, g.asked(q))
-	q.share(now, sent, limit, g.booked)
+	q.share(now, sent, limit, units, g.booked)
 	q.trace(now, sent, limit, units, g.drew(q), refused)
 	l.sort(now, q, g, limit, units, refused)
 	if !refused || exhausted(limit) {

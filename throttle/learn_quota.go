@@ -230,6 +230,7 @@ func (q *quota) wait(now instant, cost float64) time.Duration {
 	if q.size.Known {
 		cost = min(cost, max(1, q.size.Value)) // more than there ever is goes when all is there
 	}
+	q.learns(now)
 	lack := cost - q.room(q.level(now))
 	if lack > 1e-9 && q.shared.tally != nil {
 		q.shared.lacks(now.Time())
@@ -257,7 +258,7 @@ func (q *quota) wait(now instant, cost float64) time.Duration {
 	case q.left >= cost && q.sharing.Unsure() && q.out+q.early > 0:
 		return forever // perhaps what is under way draws on others
 	case q.reset.Known:
-		return min(q.until().Sub(now), q.trailed(now, cost))
+		return q.watch(now, min(q.until().Sub(now), q.trailed(now, cost)))
 	case q.out+q.early > 0:
 		return forever
 	}

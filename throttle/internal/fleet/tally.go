@@ -46,6 +46,9 @@ const (
 // NewTally returns a tally of units; id names the limit in all processes.
 func NewTally(id, unit string) *Tally { return &Tally{id: tallyMark + id, unit: unit, most: Unbounded} }
 
+// Mark returns what tells how far the count of t may go, see [Fleet.Raise].
+func (t *Tally) Mark() *Tally { return NewTally("m"+t.id, "mark") }
+
 // Bound lets the count go up to most, in what this process books from now on.
 func (t *Tally) Bound(most int64) {
 	t.mu.Lock()
