@@ -1,8 +1,9 @@
-package throttle
+package throttle_test
 
 import (
 	"context"
 	"errors"
+	"github.com/weirhttp/weir/throttle"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -86,7 +87,7 @@ func TestCancelAfterANanosecond(t *testing.T) {
 func TestCancelCountsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, "10/m bucket 10")
-		g, err := l.Take(police(t), "k", Cost{requests: 2})
+		g, err := l.Take(police(t), "k", throttle.Cost{requests: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +98,7 @@ func TestCancelCountsOnce(t *testing.T) {
 		for range 3 {
 			g.Cancel()
 			copied.Cancel()
-			copied.Settle(Cost{requests: 0})
+			copied.Settle(throttle.Cost{requests: 0})
 		}
 		if n := burst(t, l, 10); n != 2 {
 			t.Errorf("%d come back, want 2", n)
@@ -112,7 +113,7 @@ func TestStaleCancelsMintNothing(t *testing.T) {
 		t.Run(budget, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLimiter(t, budget)
-				var stale []Grant
+				var stale []throttle.Grant
 				for range 20 {
 					g, err := l.Take(police(t), "k", nil)
 					if err != nil {
@@ -139,7 +140,7 @@ func TestGrantedAndGoneAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 20 {
 			ctx, cancel := context.WithCancel(t.Context())
-			l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("1/m bucket 1"), OnWait: func(w Wait) {
+			l, err := throttle.NewLimiter(throttle.LimiterConfig{Default: throttle.MustParseBudget("1/m bucket 1"), OnWait: func(w throttle.Wait) {
 				if !w.Over {
 					time.Sleep(time.Minute) // granted meanwhile
 					synctest.Wait()

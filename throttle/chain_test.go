@@ -1,8 +1,9 @@
-package throttle
+package throttle_test
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -14,11 +15,12 @@ import (
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // loop stands for retry above the throttle: one trip for all its attempts.
 type loop struct {
-	t        *Transport
+	t        *throttle.Transport
 	attempts int
 	hedge    bool
 }
@@ -44,7 +46,7 @@ func (l *loop) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 func TestARetryKeepsItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(nil)
-		tr := newTransport(t, b, Config{Default: MustParseBudget("1/s"), DisableLearning: true})
+		tr := newTransport(t, b, throttle.Config{Default: throttle.MustParseBudget("1/s"), DisableLearning: true})
 		var wg sync.WaitGroup
 		for _, path := range []string{"/a", "/b", "/c"} {
 			wg.Go(func() { mustGet(t, &loop{t: tr, attempts: 2}, "http://h"+path) })
@@ -52,8 +54,8 @@ func TestARetryKeepsItsPlace(t *testing.T) {
 		}
 		wg.Wait()
 		var got string
-		for _, a := range b.arrived {
-			got += a.path
+		for _, a := range b.Arrived {
+			got += a.Path
 		}
 		if want := "/a/a/b/b/c/c"; got != want {
 			t.Errorf("arrived in the order %s, want %s", got, want)
@@ -65,24 +67,24 @@ func TestARetryKeepsItsPlace(t *testing.T) {
 func TestWaitsOfARequestAreSummed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(nil)
-		tr := newTransport(t, b, Config{Default: MustParseBudget("1/2s"), MaxWait: 5 * time.Second, DisableLearning: true})
+		tr := newTransport(t, b, throttle.Config{Default: throttle.MustParseBudget("1/2s"), MaxWait: 5 * time.Second, DisableLearning: true})
 		_, err := get(t, t.Context(), &loop{t: tr, attempts: 9}, "http://h/")
-		var e *Error
-		if !errors.As(err, &e) || e.Reason != WaitTooLong || e.RetryAfter != 2*time.Second {
+		var e *throttle.Error
+		if !errors.As(err, &e) || e.Reason != throttle.WaitTooLong || e.RetryAfter != 2*time.Second {
 			t.Errorf("got %v, want a refusal of 2s", err)
 		}
-		sameTimes(t, b.times(), 0, 2*time.Second, 4*time.Second)
+		sameTimes(t, b.Times(), 0, 2*time.Second, 4*time.Second)
 	})
 }
 
 // A hedge that would have to wait is not sent.
 func TestHedgesNeverQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr := newTransport(t, newBase(nil), Config{Default: MustParseBudget("1/s"), DisableLearning: true})
+		tr := newTransport(t, newBase(nil), throttle.Config{Default: throttle.MustParseBudget("1/s"), DisableLearning: true})
 		mustGet(t, tr, "http://h/")
 		start := time.Now()
 		_, err := get(t, t.Context(), &loop{t: tr, attempts: 1, hedge: true}, "http://h/")
-		var e *Error
+		var e *throttle.Error
 		if !errors.As(err, &e) || time.Since(start) != 0 {
 			t.Errorf("got %v after %v, want a refusal at once", err, time.Since(start))
 		}
@@ -91,7 +93,7 @@ func TestHedgesNeverQueue(t *testing.T) {
 
 func TestOutlookIsTheWaitThatFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr := newTransport(t, newBase(nil), Config{Default: MustParseBudget("1/10s, 5 tokens/s burst 5"), MaxWait: 15 * time.Second, DisableLearning: true})
+		tr := newTransport(t, newBase(nil), throttle.Config{Default: throttle.MustParseBudget("1/10s, 5 tokens/s burst 5"), MaxWait: 15 * time.Second, DisableLearning: true})
 		ask := func(ctx context.Context) (time.Duration, error) {
 			r, _ := http.NewRequestWithContext(ctx, "GET", "http://h/", nil)
 			return tr.Outlook(r)
@@ -108,12 +110,12 @@ func TestOutlookIsTheWaitThatFollows(t *testing.T) {
 		if _, err := ask(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("with 3s left: got %v, want a refusal", err)
 		}
-		if _, err := ask(WithCost(t.Context(), Cost{"tokens": 6})); err == nil {
+		if _, err := ask(throttle.WithCost(t.Context(), throttle.Cost{"tokens": 6})); err == nil {
 			t.Error("a cost that never fits has an outlook")
 		}
 		tr.Pause("h", time.Now().Add(time.Minute))
-		var e *Error
-		if _, err := ask(t.Context()); !errors.As(err, &e) || e.Reason != Paused || e.RetryAfter != time.Minute {
+		var e *throttle.Error
+		if _, err := ask(t.Context()); !errors.As(err, &e) || e.Reason != throttle.Paused || e.RetryAfter != time.Minute {
 			t.Errorf("paused: got %v, want a refusal of 1m", err)
 		}
 		tr.Resume("h")
@@ -134,7 +136,7 @@ func TestOverRealHTTP(t *testing.T) {
 			})
 			base, n, stop := testnet.Server(t, handler, http2)
 			defer stop()
-			tr := newTransport(t, base, Config{Default: MustParseBudget("10/s, 1 in flight"), DisableLearning: true})
+			tr := newTransport(t, base, throttle.Config{Default: throttle.MustParseBudget("10/s, 1 in flight"), DisableLearning: true})
 			client := &http.Client{Transport: tr}
 			for range 3 {
 				r, _ := http.NewRequestWithContext(t.Context(), "POST", "http://a/", io.MultiReader(testnet.NewBody("hello")))
@@ -165,12 +167,12 @@ func TestOverRealHTTP(t *testing.T) {
 func TestTwoThrottlesInOneChain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(nil)
-		inner := newTransport(t, b, Config{Default: MustParseBudget("1/s"), DisableLearning: true})
-		outer := newTransport(t, inner, Config{Default: MustParseBudget("2/5s burst 2"), DisableLearning: true})
+		inner := newTransport(t, b, throttle.Config{Default: throttle.MustParseBudget("1/s"), DisableLearning: true})
+		outer := newTransport(t, inner, throttle.Config{Default: throttle.MustParseBudget("2/5s burst 2"), DisableLearning: true})
 		for range 3 {
 			mustGet(t, outer, "http://h/")
 		}
-		at := b.times()
+		at := b.Times()
 		if at[0] != 0 || at[1] < time.Second || at[2] < 5*time.Second || at[2] > 6*time.Second {
 			t.Errorf("arrived at %v, want both budgets kept", at)
 		}
@@ -186,18 +188,18 @@ func TestSettleReachesAllThrottles(t *testing.T) {
 		"strangers between":  func(rt http.RoundTripper) http.RoundTripper { return hidden{rt} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inner := newTransport(t, newBase(nil), Config{Default: MustParseBudget("1000 tokens/m burst 1000")})
-			outer := newTransport(t, between(inner), Config{Default: MustParseBudget("100 tokens/m burst 100")})
-			resp, err := get(t, WithCost(t.Context(), Cost{"tokens": 50}), outer, "http://h/")
+			inner := newTransport(t, newBase(nil), throttle.Config{Default: throttle.MustParseBudget("1000 tokens/m burst 1000")})
+			outer := newTransport(t, between(inner), throttle.Config{Default: throttle.MustParseBudget("100 tokens/m burst 100")})
+			resp, err := get(t, throttle.WithCost(t.Context(), throttle.Cost{"tokens": 50}), outer, "http://h/")
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, want := range []error{nil, errSettled} {
-				if err := Settle(resp, Cost{"tokens": 10}); err != want {
+			for _, want := range []string{"<nil>", "throttle: Settle: settled already"} {
+				if err := fmt.Sprint(throttle.Settle(resp, throttle.Cost{"tokens": 10})); err != want {
 					t.Errorf("got %v, want %v", err, want)
 				}
 			}
-			for tr, want := range map[*Transport]float64{inner: 990, outer: 90} {
+			for tr, want := range map[*throttle.Transport]float64{inner: 990, outer: 90} {
 				if got := tr.Stats().Hosts[0].Budgets[0].Left; got != want {
 					t.Errorf("%v left, want %v", got, want)
 				}
@@ -211,12 +213,12 @@ func TestSettleReachesAllThrottles(t *testing.T) {
 func TestWhatWasNotSentSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fail := errors.New("broken")
-		tr := newTransport(t, newBase(func(*http.Request) (*http.Response, error) { return nil, fail }), Config{Default: MustParseBudget("1/h"), MaxWait: -1})
+		tr := newTransport(t, newBase(func(*http.Request) (*http.Response, error) { return nil, fail }), throttle.Config{Default: throttle.MustParseBudget("1/h"), MaxWait: -1})
 		if _, err := get(t, t.Context(), tr, "http://h/"); !errors.Is(err, fail) || errors.Is(err, notsent.Err) {
 			t.Errorf("got %v, want the base's error, and no claim that nothing was sent", err)
 		}
 		_, err := (&http.Client{Transport: tr}).Get("http://h/")
-		var e *Error
+		var e *throttle.Error
 		if !errors.As(err, &e) || !errors.Is(err, notsent.Err) || notsent.Refused(err) != notsent.Throttle {
 			t.Errorf("got %v, want a refusal by the throttle that says that nothing was sent", err)
 		}
@@ -227,13 +229,13 @@ func TestWhatWasNotSentSaysSo(t *testing.T) {
 // host.
 func TestABaseThatReturnsNothingIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr := newTransport(t, newBase(func(*http.Request) (*http.Response, error) { return nil, nil }), Config{Default: MustParseBudget("9/h, 1 in flight")})
+		tr := newTransport(t, newBase(func(*http.Request) (*http.Response, error) { return nil, nil }), throttle.Config{Default: throttle.MustParseBudget("9/h, 1 in flight")})
 		for range 2 {
 			if resp, err := get(t, t.Context(), tr, "http://h/"); err == nil || resp != nil {
 				t.Errorf("got %v, %v, want an error", resp, err)
 			}
 		}
-		real := newTransport(t, nil, Config{})
+		real := newTransport(t, nil, throttle.Config{})
 		for _, r := range []*http.Request{{}, {Method: "GET", URL: new(url.URL)}} {
 			body := testnet.NewBody("x")
 			r.Body = body
@@ -247,8 +249,8 @@ func TestABaseThatReturnsNothingIsAnError(t *testing.T) {
 // Where a request goes at once, its outlook is no wait, also for one that may
 // not wait and where a rate is known.
 func TestOutlookOfNoWait(t *testing.T) {
-	for name, c := range map[string]Config{
-		"a budget that warms up": {Default: MustParseBudget("5/s warmup 4s"), MaxWait: -1},
+	for name, c := range map[string]throttle.Config{
+		"a budget that warms up": {Default: throttle.MustParseBudget("5/s warmup 4s"), MaxWait: -1},
 		"a rate that was found":  {MaxWait: -1},
 	} {
 		t.Run(name, func(t *testing.T) {

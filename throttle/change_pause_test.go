@@ -1,6 +1,7 @@
-package throttle
+package throttle_test
 
 import (
+	"github.com/weirhttp/weir/throttle"
 	"net/http"
 	"slices"
 	"sync"
@@ -25,10 +26,10 @@ func TestBudgetsChangeInPauses(t *testing.T) {
 		t.Run(test.from+" to "+test.to, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBase(nil)
-				tr := newTransport(t, b, Config{Budgets: map[string]Budget{"h": MustParseBudget(test.from)}})
+				tr := newTransport(t, b, throttle.Config{Budgets: map[string]throttle.Budget{"h": throttle.MustParseBudget(test.from)}})
 				mustGet(t, tr, "http://h/")
 				tr.Pause("h", time.Now().Add(time.Minute))
-				to := MustParseBudget(test.to)
+				to := throttle.MustParseBudget(test.to)
 				if err := tr.SetBudget("h", to); err != nil {
 					t.Fatal(err)
 				}
@@ -37,7 +38,7 @@ func TestBudgetsChangeInPauses(t *testing.T) {
 					wg.Go(func() { mustGet(t, tr, "http://h/") })
 				}
 				wg.Wait()
-				at, gap := b.times(), time.Second/time.Duration(to.Rates[0].perSecond())
+				at, gap := b.Times(), to.Rates[0].Per/time.Duration(to.Rates[0].Limit)
 				slices.Sort(at)
 				sameTimes(t, at[1:], time.Minute, time.Minute+gap, time.Minute+2*gap)
 			})
@@ -49,15 +50,15 @@ func TestBudgetsChangeInPauses(t *testing.T) {
 func TestPartitionsBudgetsChangeInPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(nil)
-		tr := newTransport(t, b, Config{Default: MustParseBudget("1000/s"), Partition: func(*http.Request) string { return "p" }})
+		tr := newTransport(t, b, throttle.Config{Default: throttle.MustParseBudget("1000/s"), Partition: func(*http.Request) string { return "p" }})
 		mustGet(t, tr, "http://h/")
 		tr.Pause("h", time.Now().Add(time.Minute))
-		if err := tr.SetBudget("h", MustParseBudget("20/s")); err != nil {
+		if err := tr.SetBudget("h", throttle.MustParseBudget("20/s")); err != nil {
 			t.Fatal(err)
 		}
 		tr.Resume("h")
 		mustGet(t, tr, "http://h/")
-		sameTimes(t, b.times(), 0, 0)
+		sameTimes(t, b.Times(), 0, 0)
 	})
 }
 
@@ -66,17 +67,17 @@ func TestPartitionsBudgetsChangeInPauses(t *testing.T) {
 func TestAShapeBeginsWithoutDebt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(nil)
-		tr := newTransport(t, b, Config{Default: MustParseBudget("1000/h burst 1000")})
+		tr := newTransport(t, b, throttle.Config{Default: throttle.MustParseBudget("1000/h burst 1000")})
 		for range 990 {
 			mustGet(t, tr, "http://h/")
 		}
 		time.Sleep(59 * time.Minute)
-		if err := tr.SetBudget("h", MustParseBudget("1000/h burst 100")); err != nil {
+		if err := tr.SetBudget("h", throttle.MustParseBudget("1000/h burst 100")); err != nil {
 			t.Fatal(err)
 		}
 		mustGet(t, tr, "http://h/")
 		mustGet(t, tr, "http://h/")
-		sameTimes(t, b.times()[990:], 59*time.Minute+3600*time.Millisecond, 59*time.Minute+7200*time.Millisecond)
+		sameTimes(t, b.Times()[990:], 59*time.Minute+3600*time.Millisecond, 59*time.Minute+7200*time.Millisecond)
 	})
 }
 
@@ -91,7 +92,7 @@ func TestPauseKnowsPorts(t *testing.T) {
 		{"https://b.example/v1?q", "https://b.example/"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			tr := newTransport(t, newBase(nil), Config{})
+			tr := newTransport(t, newBase(nil), throttle.Config{})
 			tr.Pause(test.paused, time.Now().Add(time.Second))
 			for _, want := range []time.Duration{time.Second, 0} {
 				start := time.Now()

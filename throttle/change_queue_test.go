@@ -1,7 +1,8 @@
-package throttle
+package throttle_test
 
 import (
 	"errors"
+	"github.com/weirhttp/weir/throttle"
 	"net/http"
 	"sync"
 	"testing"
@@ -14,16 +15,16 @@ import (
 func TestBudgetsThatChangeReachEveryWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(nil)
-		tr := newTransport(t, b, Config{Default: MustParseBudget("1/10s burst 1, 1 tokens/10s burst 1"), MaxWait: time.Hour, DisableLearning: true,
-			Cost: func(r *http.Request) Cost { return Cost{"tokens": 1} }})
+		tr := newTransport(t, b, throttle.Config{Default: throttle.MustParseBudget("1/10s burst 1, 1 tokens/10s burst 1"), MaxWait: time.Hour, DisableLearning: true,
+			Cost: func(r *http.Request) throttle.Cost { return throttle.Cost{"tokens": 1} }})
 		mustGet(t, tr, "http://h/")
 		var wg sync.WaitGroup
 		ends := make(map[string]time.Duration)
 		errs := make(map[string]error)
 		var mu sync.Mutex
 		start := time.Now()
-		send := func(name string, most time.Duration, cost Cost) {
-			ctx := WithMaxWait(WithCost(t.Context(), cost), most)
+		send := func(name string, most time.Duration, cost throttle.Cost) {
+			ctx := throttle.WithMaxWait(throttle.WithCost(t.Context(), cost), most)
 			wg.Go(func() {
 				_, err := get(t, ctx, tr, "http://h/")
 				mu.Lock()
@@ -32,22 +33,22 @@ func TestBudgetsThatChangeReachEveryWaiter(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		send("patient", time.Hour, Cost{"tokens": 1})
+		send("patient", time.Hour, throttle.Cost{"tokens": 1})
 		send("hasty", 25*sec, nil)
-		send("dear", time.Hour, Cost{requests: 0, "tokens": 1})
+		send("dear", time.Hour, throttle.Cost{requests: 0, "tokens": 1})
 		time.Sleep(sec)
-		if err := tr.SetBudget("h", MustParseBudget("1/m burst 1, 1 tokens/m burst 1")); err != nil {
+		if err := tr.SetBudget("h", throttle.MustParseBudget("1/m burst 1, 1 tokens/m burst 1")); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		var e *Error
+		var e *throttle.Error
 		mu.Lock()
-		if !errors.As(errs["hasty"], &e) || e.Reason != WaitTooLong || ends["hasty"] != sec {
+		if !errors.As(errs["hasty"], &e) || e.Reason != throttle.WaitTooLong || ends["hasty"] != sec {
 			t.Errorf("hasty: %v at %v, want a refusal at once", errs["hasty"], ends["hasty"])
 		}
 		mu.Unlock()
 		time.Sleep(sec)
-		if err := tr.SetBudget("h", MustParseBudget("1/m burst 1")); err != nil {
+		if err := tr.SetBudget("h", throttle.MustParseBudget("1/m burst 1")); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -56,7 +57,7 @@ func TestBudgetsThatChangeReachEveryWaiter(t *testing.T) {
 			t.Errorf("dear: %v at %v, want it sent when its limit was gone", errs["dear"], ends["dear"])
 		}
 		mu.Unlock()
-		tr.SetBudget("h", Budget{})
+		tr.SetBudget("h", throttle.Budget{})
 		wg.Wait()
 		if errs["patient"] != nil || ends["patient"] != 2*sec {
 			t.Errorf("patient: %v at %v", errs["patient"], ends["patient"])
@@ -71,14 +72,14 @@ func TestChangedBudgetKeepsTheOrder(t *testing.T) {
 		first      int
 	}{"by arrival": {[]int{0, 0, 0}, 0}, "by priority": {[]int{0, 2, 1}, 1}, "the last": {[]int{0, 1, 2}, 2}} {
 		synctest.Test(t, func(t *testing.T) {
-			tr := newTransport(t, newBase(nil), Config{Default: MustParseBudget("1/h burst 1"), MaxWait: 24 * time.Hour})
+			tr := newTransport(t, newBase(nil), throttle.Config{Default: throttle.MustParseBudget("1/h burst 1"), MaxWait: 24 * time.Hour})
 			mustGet(t, tr, "http://h/")
 			var mu sync.Mutex
 			var order []int
 			var wg sync.WaitGroup
 			for i, p := range test.priorities {
 				wg.Go(func() {
-					if _, err := get(t, WithPriority(t.Context(), p), tr, "http://h/"); err != nil {
+					if _, err := get(t, throttle.WithPriority(t.Context(), p), tr, "http://h/"); err != nil {
 						t.Error(err)
 					}
 					mu.Lock()
@@ -87,7 +88,7 @@ func TestChangedBudgetKeepsTheOrder(t *testing.T) {
 				})
 				synctest.Wait()
 			}
-			if err := tr.SetBudget("h", MustParseBudget("2/h burst 2")); err != nil {
+			if err := tr.SetBudget("h", throttle.MustParseBudget("2/h burst 2")); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -104,17 +105,17 @@ func TestChangedBudgetKeepsTheOrder(t *testing.T) {
 func TestSetBudgetReachesTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(nil)
-		tr := newTransport(t, b, Config{Default: MustParseBudget("2/m burst 2")})
+		tr := newTransport(t, b, throttle.Config{Default: throttle.MustParseBudget("2/m burst 2")})
 		var wg sync.WaitGroup
 		for range 5 {
-			wg.Go(func() { get(t, WithMaxWait(t.Context(), time.Hour), tr, "http://a/") })
+			wg.Go(func() { get(t, throttle.WithMaxWait(t.Context(), time.Hour), tr, "http://a/") })
 		}
 		time.Sleep(10 * time.Second)
-		if err := tr.SetBudget("a", MustParseBudget("4/m burst 4")); err != nil {
+		if err := tr.SetBudget("a", throttle.MustParseBudget("4/m burst 4")); err != nil {
 			t.Fatal(err)
 		}
 		wg.Wait()
-		sameTimes(t, b.times(), 0, 0, 10*time.Second, 10*time.Second, time.Minute)
+		sameTimes(t, b.Times(), 0, 0, 10*time.Second, 10*time.Second, time.Minute)
 	})
 }
 
@@ -134,17 +135,17 @@ func TestLoweredAndRaisedBudgetsMoveTheQueue(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBase(nil)
-			tr := newTransport(t, b, Config{Budgets: map[string]Budget{"a": MustParseBudget(test.from)}, MaxWait: 9 * time.Hour, DisableLearning: true})
+			tr := newTransport(t, b, throttle.Config{Budgets: map[string]throttle.Budget{"a": throttle.MustParseBudget(test.from)}, MaxWait: 9 * time.Hour, DisableLearning: true})
 			var wg sync.WaitGroup
 			for range 2 {
 				wg.Go(func() { mustGet(t, tr, "http://a/") })
 			}
 			time.Sleep(test.after)
-			if err := tr.SetBudget("a", MustParseBudget(test.to)); err != nil {
+			if err := tr.SetBudget("a", throttle.MustParseBudget(test.to)); err != nil {
 				t.Fatal(err)
 			}
 			wg.Wait()
-			sameTimes(t, b.times(), 0, test.want)
+			sameTimes(t, b.Times(), 0, test.want)
 		})
 	}
 }
@@ -155,19 +156,19 @@ func TestLoweredAndRaisedBudgetsMoveTheQueue(t *testing.T) {
 func TestRaisedBudgetWakesTheParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(nil)
-		tr := newTransport(t, b, Config{Default: MustParseBudget("1/3650d")})
+		tr := newTransport(t, b, throttle.Config{Default: throttle.MustParseBudget("1/3650d")})
 		mustGet(t, tr, "http://a/")
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if _, err := get(t, WithMaxWait(t.Context(), 1e6*time.Hour), tr, "http://a/"); err != nil {
+			if _, err := get(t, throttle.WithMaxWait(t.Context(), 1e6*time.Hour), tr, "http://a/"); err != nil {
 				t.Error(err)
 			}
 		})
 		time.Sleep(time.Hour)
-		if err := tr.SetBudget("a", MustParseBudget("1000/s")); err != nil {
+		if err := tr.SetBudget("a", throttle.MustParseBudget("1000/s")); err != nil {
 			t.Fatal(err)
 		}
 		wg.Wait()
-		sameTimes(t, b.times(), 0, time.Hour)
+		sameTimes(t, b.Times(), 0, time.Hour)
 	})
 }

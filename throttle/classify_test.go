@@ -68,7 +68,7 @@ func TestClassifyRules(t *testing.T) {
 				}})
 				mustGet(t, tr, "http://a/x").Body.Close()
 				mustGet(t, tr, "http://a/x").Body.Close()
-				if at := b.times()[1]; at >= 30*time.Second != tt.waits {
+				if at := b.Times()[1]; at >= 30*time.Second != tt.waits {
 					t.Errorf("the next request went after %v", at)
 				}
 				if n := tr.Stats().Hosts[0].Throttled; n != tt.throttled || asked != 2 {
@@ -157,13 +157,13 @@ func TestClassifyDoesNotHoldUp(t *testing.T) {
 			return s
 		}})
 		resp := mustGet(t, tr, "http://a/")
-		if took := time.Since(b.start); took != peek.For {
+		if took := time.Since(b.Start); took != peek.For {
 			t.Errorf("the answer came after %v, want %v", took, peek.For)
 		}
 		part := make([]byte, 10)
 		for i := range 3 {
 			n, err := resp.Body.Read(part)
-			if at := time.Since(b.start).Truncate(time.Second); string(part[:n]) != "[1]" || err != nil || at != time.Duration(10*i)*time.Second {
+			if at := time.Since(b.Start).Truncate(time.Second); string(part[:n]) != "[1]" || err != nil || at != time.Duration(10*i)*time.Second {
 				t.Errorf("read %q, %v after %v", part[:n], err, at)
 			}
 		}
@@ -194,7 +194,7 @@ func TestStatedNeedSaysWhen(t *testing.T) {
 				tr := newTransport(t, b, Config{MaxWait: time.Hour})
 				mustGet(t, tr, "http://a/graphql").Body.Close()
 				mustGet(t, tr, "http://a/graphql").Body.Close()
-				if at := b.times()[1]; at < tt.least || at > tt.most {
+				if at := b.Times()[1]; at < tt.least || at > tt.most {
 					t.Errorf("the next went after %v, want %v to %v", at, tt.least, tt.most)
 				}
 			})

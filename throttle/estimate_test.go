@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // Twenty callers work side by side. When it becomes certain that nobody can go
@@ -54,7 +55,7 @@ func TestWhatIsCertainRefusesThoseWhoWait(t *testing.T) {
 					}
 					return testnet.Answer(r, status, h, nil), nil
 				})
-				tr := newTransport(t, b, Config{Default: MustParseBudget("5/s")})
+				tr := newTransport(t, b, throttle.Config{Default: throttle.MustParseBudget("5/s")})
 				var wg sync.WaitGroup
 				for range 20 {
 					wg.Go(func() {
@@ -63,7 +64,7 @@ func TestWhatIsCertainRefusesThoseWhoWait(t *testing.T) {
 							if err != nil {
 								mu.Lock()
 								defer mu.Unlock()
-								var e *Error
+								var e *throttle.Error
 								if !errors.As(err, &e) || e.RetryAfter < 4*time.Minute || !strings.Contains(e.Error(), test.why) {
 									t.Errorf("got %v, want a refusal that says how long and why", err)
 								}
@@ -123,7 +124,7 @@ func TestOnlyTheCertainPartOfAWaitRefuses(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				tr := newTransport(t, newBase(refusing(5*time.Minute, test.hint)), Config{Default: MustParseBudget(test.budget), MaxWait: time.Hour})
+				tr := newTransport(t, newBase(refusing(5*time.Minute, test.hint)), throttle.Config{Default: throttle.MustParseBudget(test.budget), MaxWait: time.Hour})
 				start := time.Now()
 				for mustGet(t, tr, "http://h/"); time.Since(start) < test.asks; mustGet(t, tr, "http://h/") {
 				}
@@ -138,7 +139,7 @@ func TestOnlyTheCertainPartOfAWaitRefuses(t *testing.T) {
 				synctest.Wait()
 				select {
 				case err := <-ended:
-					var e *Error
+					var e *throttle.Error
 					if test.refused == 0 || !errors.As(err, &e) || e.RetryAfter < test.refused-sec || e.RetryAfter > test.refused+sec || !errors.Is(err, context.DeadlineExceeded) {
 						t.Errorf("got %v at once, want a wait of %v to refuse, zero none", err, test.refused)
 					}
@@ -181,7 +182,7 @@ func TestWhatIsUnderWayMayBeCountedAlready(t *testing.T) {
 			}
 			return testnet.Answer(r, status, h, nil), nil
 		})
-		tr := newTransport(t, b, Config{})
+		tr := newTransport(t, b, throttle.Config{})
 		mustGet(t, tr, "http://h/")
 		var wg sync.WaitGroup
 		call := func(url string) {
@@ -213,7 +214,7 @@ func (unhurried) RoundTrip(r *http.Request) (*http.Response, error) {
 // the estimate knows that units count until Per after their answers.
 func TestOverloadIsRefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr := newTransport(t, unhurried{}, Config{Default: MustParseBudget("100/s burst 1")})
+		tr := newTransport(t, unhurried{}, throttle.Config{Default: throttle.MustParseBudget("100/s burst 1")})
 		rnd := rand.New(rand.NewPCG(1, 1))
 		var mu sync.Mutex
 		var good, refused, late int
@@ -227,7 +228,7 @@ func TestOverloadIsRefusedAtOnce(t *testing.T) {
 				resp, err := get(t, ctx, tr, "http://a/")
 				mu.Lock()
 				defer mu.Unlock()
-				var e *Error
+				var e *throttle.Error
 				switch {
 				case errors.As(err, &e) && time.Since(begin) > time.Millisecond:
 					late++
@@ -267,7 +268,7 @@ func TestLowerClassesAreNotRefusedTheirShare(t *testing.T) {
 		for i := range 3 {
 			wg.Go(func() {
 				want := time.Duration(i+1) * share * time.Second / 10
-				ctx, cancel := context.WithTimeout(WithPriority(t.Context(), -1-i), want+time.Millisecond)
+				ctx, cancel := context.WithTimeout(throttle.WithPriority(t.Context(), -1-i), want+time.Millisecond)
 				defer cancel()
 				if _, err := l.Take(ctx, "k", nil); err != nil || time.Since(start) != want {
 					t.Errorf("the lower class got %v after %v, want its turn after %v", err, time.Since(start), want)
@@ -275,7 +276,7 @@ func TestLowerClassesAreNotRefusedTheirShare(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		ctx, cancel := context.WithTimeout(WithPriority(t.Context(), -1), 2*time.Second)
+		ctx, cancel := context.WithTimeout(throttle.WithPriority(t.Context(), -1), 2*time.Second)
 		defer cancel()
 		if _, err := l.Take(ctx, "k", nil); err == nil || time.Since(start) > 0 {
 			t.Errorf("one too many got %v after %v, want a refusal at once", err, time.Since(start))

@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirhttp/weir/internal/testnet"
 
+	"github.com/weirhttp/weir/throttle"
 	"pgregory.net/rapid"
 )
 
@@ -22,15 +23,15 @@ type laneKey struct{}
 // line lets waiters join one after the other and returns the order in which
 // they were granted, by name.
 type contest struct {
-	l     *Limiter
+	l     *throttle.Limiter
 	mu    sync.Mutex
 	order []string
 	wg    sync.WaitGroup
 }
 
 func newContest(t *testing.T, budget string) *contest {
-	l, err := NewLimiter(LimiterConfig{
-		Default: MustParseBudget(budget), MaxWait: 1000 * time.Hour,
+	l, err := throttle.NewLimiter(throttle.LimiterConfig{
+		Default: throttle.MustParseBudget(budget), MaxWait: 1000 * time.Hour,
 		Lane: func(ctx context.Context) string { s, _ := ctx.Value(laneKey{}).(string); return s },
 	})
 	if err != nil {
@@ -44,7 +45,7 @@ func newContest(t *testing.T, budget string) *contest {
 
 func (c *contest) join(ctx context.Context, name string, cost int64) {
 	c.wg.Go(func() {
-		if _, err := c.l.Take(ctx, "k", Cost{requests: cost}); err == nil {
+		if _, err := c.l.Take(ctx, "k", throttle.Cost{requests: cost}); err == nil {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.order = append(c.order, name)
@@ -70,10 +71,10 @@ func TestHigherClassesGoFirstAndLowerOnesGetTheirShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newContest(t, "1/s burst 1")
 		for i := range 2 {
-			c.join(WithPriority(t.Context(), -1), fmt.Sprint("low", i), 1)
+			c.join(throttle.WithPriority(t.Context(), -1), fmt.Sprint("low", i), 1)
 		}
 		for i := range 16 {
-			c.join(WithPriority(t.Context(), 1), fmt.Sprint("h", i), 1)
+			c.join(throttle.WithPriority(t.Context(), 1), fmt.Sprint("h", i), 1)
 		}
 		c.join(t.Context(), "normal", 1)
 		c.wg.Wait()
@@ -92,17 +93,17 @@ func TestOrderOfArrival(t *testing.T) {
 		gone := rapid.SliceOfN(rapid.Bool(), 25, 25).Draw(rt, "gone")
 		after := rapid.SliceOfN(rapid.IntRange(0, 5000), 25, 25).Draw(rt, "after")
 		var order []int
-		at := make(map[int]instant)
+		at := make(map[int]time.Time)
 		synctest.Test(t, func(t *testing.T) {
 			c := newContest(t, "8/s burst 4, 100/m")
 			for i, cost := range costs {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				c.wg.Go(func() {
-					if g, err := c.l.Take(ctx, "k", Cost{requests: cost}); err == nil {
+					if _, err := c.l.Take(ctx, "k", throttle.Cost{requests: cost}); err == nil {
 						c.mu.Lock()
 						defer c.mu.Unlock()
-						at[i] = g.at
+						at[i] = time.Now()
 						order = append(order, i)
 					}
 				})
@@ -115,8 +116,8 @@ func TestOrderOfArrival(t *testing.T) {
 		})
 		slices.Sort(order)
 		for k := 1; k < len(order); k++ {
-			if i, j := order[k-1], order[k]; at[i] > at[j] {
-				rt.Fatalf("%d went at %d, before %d at %d", j, at[j], i, at[i])
+			if i, j := order[k-1], order[k]; at[i].After(at[j]) {
+				rt.Fatalf("%d went at %v, before %d at %v", j, at[j], i, at[i])
 			}
 		}
 	})
@@ -144,8 +145,8 @@ func TestGroupsDoNotDeadlock(t *testing.T) {
 			for i, p := range parts {
 				time.Sleep(time.Duration(p.sleep) * 300 * time.Millisecond)
 				c.wg.Go(func() {
-					ctx := WithPriority(context.WithValue(t.Context(), laneKey{}, fmt.Sprint(p.lane)), p.class)
-					if _, err := c.l.Take(ctx, "k", Cost{"x": p.x, "y": p.y, "z": p.z}); err == nil {
+					ctx := throttle.WithPriority(context.WithValue(t.Context(), laneKey{}, fmt.Sprint(p.lane)), p.class)
+					if _, err := c.l.Take(ctx, "k", throttle.Cost{"x": p.x, "y": p.y, "z": p.z}); err == nil {
 						c.mu.Lock()
 						defer c.mu.Unlock()
 						c.order = append(c.order, fmt.Sprint(i))
@@ -154,9 +155,7 @@ func TestGroupsDoNotDeadlock(t *testing.T) {
 			}
 			time.Sleep(time.Hour)
 			synctest.Wait()
-			e, k := c.l.lock("k")
-			left = int(k.Waiting)
-			e.Unlock()
+			left = c.l.Stats().Keys[0].Queue
 			if left == 0 {
 				c.wg.Wait()
 			}
@@ -172,10 +171,10 @@ func TestGroupsDoNotDeadlock(t *testing.T) {
 func TestTransportKnowsWhoAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(nil)
-		tr := newTransport(t, b, Config{
-			Default: MustParseBudget("2/s burst 2"), DisableLearning: true,
+		tr := newTransport(t, b, throttle.Config{
+			Default: throttle.MustParseBudget("2/s burst 2"), DisableLearning: true,
 			Lane: func(r *http.Request) string { return r.URL.Path[:2] },
-			Cost: func(r *http.Request) Cost { return Cost{requests: int64(len(r.URL.Path) - 2)} },
+			Cost: func(r *http.Request) throttle.Cost { return throttle.Cost{requests: int64(len(r.URL.Path) - 2)} },
 		})
 		var wg sync.WaitGroup
 		send := func(ctx context.Context, path string) {
@@ -190,12 +189,12 @@ func TestTransportKnowsWhoAsks(t *testing.T) {
 		for _, path := range []string{"/a00", "/a11", "/b00", "/b11"} {
 			send(t.Context(), path)
 		}
-		send(WithPriority(t.Context(), 1), "/c00")
-		send(WithCost(t.Context(), Cost{requests: 0}), "/d00") // needs none
+		send(throttle.WithPriority(t.Context(), 1), "/c00")
+		send(throttle.WithCost(t.Context(), throttle.Cost{requests: 0}), "/d00") // needs none
 		wg.Wait()
 		var got []string
-		for _, a := range b.arrived {
-			got = append(got, a.path+" "+a.at.Round(time.Millisecond).String())
+		for _, a := range b.Arrived {
+			got = append(got, a.Path+" "+a.At.Round(time.Millisecond).String())
 		}
 		want := "/x00 0s, /d00 0s, /c00 1s, /a00 2s, /b00 3s, /a11 4s, /b11 5s"
 		if strings.Join(got, ", ") != want {
@@ -212,7 +211,7 @@ func TestALowerClassIsNotStarvedByOnesAndTwos(t *testing.T) {
 		burst(t, l, 2)
 		done := make(chan error, 1)
 		go func() {
-			_, err := l.Take(WithPriority(t.Context(), -1), "k", Cost{requests: 2})
+			_, err := l.Take(throttle.WithPriority(t.Context(), -1), "k", throttle.Cost{requests: 2})
 			done <- err
 		}()
 		synctest.Wait()
@@ -247,8 +246,8 @@ func overlap(t *testing.T, places int) {
 		time.Sleep(d)
 		return testnet.Answer(r, 200, nil, nil), nil
 	})
-	limit := MustParseBudget(fmt.Sprintf("%d in flight", places))
-	tr := newTransport(t, b, Config{DisableLearning: true, Budgets: map[string]Budget{"POST a": limit, "a/x": limit}})
+	limit := throttle.MustParseBudget(fmt.Sprintf("%d in flight", places))
+	tr := newTransport(t, b, throttle.Config{DisableLearning: true, Budgets: map[string]throttle.Budget{"POST a": limit, "a/x": limit}})
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	defer wg.Wait()

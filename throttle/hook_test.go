@@ -1,8 +1,9 @@
-package throttle
+package throttle_test
 
 import (
 	"context"
 	"fmt"
+	"github.com/weirhttp/weir/throttle"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -12,9 +13,9 @@ import (
 func TestOnWaitTellsBeforeAndAfterAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type mark struct{}
-		var l *Limiter
+		var l *throttle.Limiter
 		var got []string
-		l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("1/s"), OnWait: func(w Wait) {
+		l, err := throttle.NewLimiter(throttle.LimiterConfig{Default: throttle.MustParseBudget("1/s"), OnWait: func(w throttle.Wait) {
 			l.Try("other", nil) // a hook may call back
 			got = append(got, fmt.Sprintf("%s %s: %s, %d ahead, expect %v, over %v after %v, granted %v, %v",
 				w.Key, w.Unit, w.Why, w.Ahead, w.Expect, w.Over, w.Waited, w.Granted, w.Ctx.Value(mark{})))
@@ -38,7 +39,7 @@ func TestOnWaitTellsBeforeAndAfterAWait(t *testing.T) {
 // TestPanickingHookLeavesNothing behind: no waiter, no place.
 func TestPanickingHookLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr := newTransport(t, newBase(nil), Config{Default: MustParseBudget("1/s"), OnWait: func(Wait) { panic("hook") }})
+		tr := newTransport(t, newBase(nil), throttle.Config{Default: throttle.MustParseBudget("1/s"), OnWait: func(throttle.Wait) { panic("hook") }})
 		mustGet(t, tr, "http://a/")
 		func() {
 			defer func() { recover() }()
@@ -56,7 +57,7 @@ func TestPanickingHookLeavesNothing(t *testing.T) {
 // told so.
 func TestPanickingHookCountsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr := newTransport(t, newBase(nil), Config{Default: MustParseBudget("1/m"), OnWait: func(w Wait) {
+		tr := newTransport(t, newBase(nil), throttle.Config{Default: throttle.MustParseBudget("1/m"), OnWait: func(w throttle.Wait) {
 			if w.Over {
 				panic("hook")
 			}

@@ -42,7 +42,7 @@ func TestHostSettings(t *testing.T) {
 				for host, want := range map[string]time.Duration{"a.own": tt.own2, "b.own": tt.own2, "own": tt.of} {
 					b := newBase(nil)
 					if tt.left > 0 {
-						b.answer = quotaOf(tt.left)
+						b.Answer = quotaOf(tt.left)
 					}
 					tr := newTransport(t, b, Config{Default: MustParseBudget("1/s"), Partition: tt.partly})
 					if err := tr.SetHost("*.own", tt.own); err != nil {
@@ -51,7 +51,7 @@ func TestHostSettings(t *testing.T) {
 					mustGet(t, tr, "http://"+host+"/")
 					_, err := get(t, t.Context(), tr, "http://"+host+"/")
 					var refused *Error
-					switch at := b.times(); {
+					switch at := b.Times(); {
 					case want < 0:
 						if !errors.As(err, &refused) || len(at) != 1 {
 							t.Errorf("%s: %v, want a refusal", host, err)
@@ -77,7 +77,7 @@ func TestHostPaceSpreadsItsQuota(t *testing.T) {
 			for range 4 {
 				mustGet(t, tr, "http://"+host+"/")
 			}
-			if at := b.times(); (at[3] > 20*time.Second) != paced {
+			if at := b.Times(); (at[3] > 20*time.Second) != paced {
 				t.Errorf("%s: sent at %v, paced: %v", host, at, paced)
 			}
 		}
@@ -127,7 +127,7 @@ func TestHostSettingsChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		waits.Wait()
-		for _, at := range b.times()[1:] {
+		for _, at := range b.Times()[1:] {
 			if at != time.Second {
 				t.Errorf("one went at %v, want 1s: what was learned counts no more", at)
 			}

@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // hiccup refuses one request of all, though nobody asks for much.
@@ -37,7 +38,7 @@ func TestAnIdleClientsPaceIsNoRate(t *testing.T) {
 		for _, apart := range []time.Duration{30 * time.Second, 133 * time.Second, 5 * time.Minute} {
 			t.Run(fmt.Sprint(hint, apart), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					tr := newTransport(t, &hiccup{at: 21, hint: hint}, Config{})
+					tr := newTransport(t, &hiccup{at: 21, hint: hint}, throttle.Config{})
 					get := func() (status int, waited time.Duration) {
 						r, err := http.NewRequest("GET", "http://a/", nil)
 						if err != nil {

@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"net/http"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // A client with little to ask meets one refusal, and then has a lot to ask of a
@@ -32,7 +33,7 @@ func TestARateThatIsBorneGrowsBack(t *testing.T) {
 			for range 8 { // each has jitter of its own
 				synctest.Test(t, func(t *testing.T) {
 					b := newBase(afterOneRefusal(test.hint, test.rate))
-					tr := newTransport(t, b, Config{MaxWait: 24 * time.Hour})
+					tr := newTransport(t, b, throttle.Config{MaxWait: 24 * time.Hour})
 					for range 5 {
 						mustGet(t, tr, "http://h/")
 						time.Sleep(test.hint)

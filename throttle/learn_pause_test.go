@@ -54,7 +54,7 @@ func TestALaterAnswerProlongsAPause(t *testing.T) {
 		}
 		wg.Wait()
 		end := 55 * time.Second
-		sameTimes(t, b.times()[2:], end, end+100*time.Millisecond, end+200*time.Millisecond)
+		sameTimes(t, b.Times()[2:], end, end+100*time.Millisecond, end+200*time.Millisecond)
 	})
 }
 
@@ -82,7 +82,7 @@ func TestAPauseReachesThoseWhoHavePart(t *testing.T) {
 			t.Fatal(err)
 		}
 		wg.Wait()
-		sameTimes(t, b.times()[settledIn+1:], 36*time.Second)
+		sameTimes(t, b.Times()[settledIn+1:], 36*time.Second)
 	})
 }
 

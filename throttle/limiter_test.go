@@ -1,24 +1,16 @@
-package throttle
+package throttle_test
 
 import (
 	"context"
 	"errors"
+	"github.com/weirhttp/weir/throttle"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-func newLimiter(t testing.TB, budget string) *Limiter {
-	t.Helper()
-	l, err := NewLimiter(LimiterConfig{Default: MustParseBudget(budget)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
 // sends takes n units one after the other and returns when each went.
-func sends(t *testing.T, l *Limiter, n int) []time.Duration {
+func sends(t *testing.T, l *throttle.Limiter, n int) []time.Duration {
 	t.Helper()
 	start := time.Now()
 	var at []time.Duration
@@ -65,11 +57,11 @@ func TestDeadlineIsRefusedAtOnce(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		_, err := l.Take(ctx, "k", nil)
-		var e *Error
+		var e *throttle.Error
 		if !errors.As(err, &e) || !errors.Is(err, context.DeadlineExceeded) || !e.Timeout() {
 			t.Fatalf("got %v, want a refusal because of the deadline", err)
 		}
-		if e.RetryAfter != time.Minute || e.Reason != WaitTooLong || e.Key != "k" || e.Unit != "requests" {
+		if e.RetryAfter != time.Minute || e.Reason != throttle.WaitTooLong || e.Key != "k" || e.Unit != "requests" {
 			t.Errorf("got %+v, want a wait of 1m for a request of k", e)
 		}
 		if time.Since(start) != 0 {

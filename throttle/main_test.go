@@ -20,12 +20,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const (
-	sec      = time.Second
-	share    = 8  // of so many grants one is a lower class's
-	mayYield = 16 // so often a waiter makes room for others
-)
-
 // waiting is how many requests wait in tr, in all domains, each of which is as it
 // should be when its lock is free.
 func waiting(t testing.TB, tr *Transport) (n int) {

@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"context"
@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // foresight compares outlooks with what becomes of the requests.
 type foresight struct {
 	mu     sync.Mutex
 	r      *rand.Rand
-	tr     *Transport
+	tr     *throttle.Transport
 	counts map[string]int
 }
 
@@ -46,16 +47,16 @@ func (f *foresight) RoundTrip(r *http.Request) (*http.Response, error) {
 	return testnet.Answer(r, 200, h, nil), nil
 }
 
-func (f *foresight) budget() Budget {
+func (f *foresight) budget() throttle.Budget {
 	rates := []string{"5/s", "10/s burst 10", "3/s bucket 6", "20/s warmup 2s", "50/m align UTC burst 50", "200 tokens/s",
 		"100 tokens/s bucket 150", "100/10s burst 20", "300 tokens/10s burst 300"}
-	b := MustParseBudget(rates[f.int(len(rates))] + ", " + rates[f.int(len(rates))])
+	b := throttle.MustParseBudget(rates[f.int(len(rates))] + ", " + rates[f.int(len(rates))])
 	b.InFlight = f.int(3)
 	return b
 }
 
 func (f *foresight) request(ctx context.Context) *http.Request {
-	ctx = WithCost(WithPriority(ctx, f.int(2)), Cost{"tokens": int64(f.int(100))})
+	ctx = throttle.WithCost(throttle.WithPriority(ctx, f.int(2)), throttle.Cost{"tokens": int64(f.int(100))})
 	r, err := http.NewRequestWithContext(ctx, "GET", "http://h/"+string("ab"[f.int(2)]), nil)
 	if err != nil {
 		panic(err)
@@ -65,11 +66,11 @@ func (f *foresight) request(ctx context.Context) *http.Request {
 
 func (f *foresight) run(t *testing.T, seed uint64) {
 	f.r = rand.New(rand.NewPCG(seed, 5))
-	c := Config{
-		Budgets:         map[string]Budget{"h": f.budget(), "h/a": f.budget()},
+	c := throttle.Config{
+		Budgets:         map[string]throttle.Budget{"h": f.budget(), "h/a": f.budget()},
 		MaxWait:         []time.Duration{8 * time.Second, -1, time.Second}[f.int(3)],
 		DisableLearning: f.int(3) == 0, Pace: f.int(4) == 0,
-		OnWait: func(w Wait) {
+		OnWait: func(w throttle.Wait) {
 			if expect, ok := w.Ctx.Value(expectKey{}).(*time.Duration); ok && !w.Over {
 				*expect = w.Expect
 			}
@@ -116,7 +117,7 @@ func (f *foresight) compare(t *testing.T, wg *sync.WaitGroup) {
 	case ended = <-end:
 	default:
 	}
-	var foreseen, refused *Error
+	var foreseen, refused *throttle.Error
 	switch errors.As(err, &foreseen); {
 	case errors.As(ended, &refused) != (err != nil):
 		t.Errorf("outlook %v, %v, but the request ends with %v", wait, err, ended)
@@ -152,22 +153,22 @@ func TestOutlookIsWhatHappens(t *testing.T) {
 // An outlook is that of all layers, and a request without a host has none here.
 func TestOutlookOfLayers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		below := newTransport(t, newBase(nil), Config{Default: MustParseBudget("1/m burst 1"), MaxWait: -1})
-		tr := newTransport(t, below, Config{Default: MustParseBudget("1/s burst 1")})
+		below := newTransport(t, newBase(nil), throttle.Config{Default: throttle.MustParseBudget("1/m burst 1"), MaxWait: -1})
+		tr := newTransport(t, below, throttle.Config{Default: throttle.MustParseBudget("1/s burst 1")})
 		r, _ := http.NewRequestWithContext(t.Context(), "GET", "http://h/", nil)
 		if d, err := tr.Outlook(r); d != 0 || err != nil {
 			t.Errorf("%v, %v", d, err)
 		}
 		mustGet(t, tr, "http://h/")
-		var e *Error
-		if _, err := tr.Outlook(r); !errors.As(err, &e) || e.Reason != WaitTooLong {
+		var e *throttle.Error
+		if _, err := tr.Outlook(r); !errors.As(err, &e) || e.Reason != throttle.WaitTooLong {
 			t.Errorf("%v, want the refusal below", err)
 		}
 		for _, r := range []*http.Request{{}, {URL: r.URL.JoinPath()}} {
 			if r.URL != nil {
 				r.URL.Host = ""
 			}
-			if d, err := newTransport(t, newBase(nil), Config{}).Outlook(r); d != 0 || err != nil {
+			if d, err := newTransport(t, newBase(nil), throttle.Config{}).Outlook(r); d != 0 || err != nil {
 				t.Errorf("%v: %v, %v", r.URL, d, err)
 			}
 		}

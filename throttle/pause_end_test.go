@@ -1,6 +1,7 @@
-package throttle
+package throttle_test
 
 import (
+	"github.com/weirhttp/weir/throttle"
 	"net/http"
 	"sync"
 	"testing"
@@ -49,7 +50,7 @@ func TestPauseThatEndsEarly(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		tr := newTransport(t, newBase(nil), Config{Default: MustParseBudget(budget), Partition: func(r *http.Request) string { return r.URL.Query().Get("who") }})
+		tr := newTransport(t, newBase(nil), throttle.Config{Default: throttle.MustParseBudget(budget), Partition: func(r *http.Request) string { return r.URL.Query().Get("who") }})
 		urls := []string{"http://h/?who=a", "http://h/"}
 		for _, url := range urls {
 			mustGet(t, tr, url)
@@ -72,13 +73,13 @@ func TestPauseThatEndsEarly(t *testing.T) {
 // At the instant a pause ends there is none.
 func TestStatsAtTheEndOfAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr := newTransport(t, newBase(nil), Config{Default: MustParseBudget("5/s")})
+		tr := newTransport(t, newBase(nil), throttle.Config{Default: throttle.MustParseBudget("5/s")})
 		mustGet(t, tr, "http://h/")
 		tr.Pause("h", time.Now().Add(time.Minute))
 		for _, left := range []time.Duration{time.Minute, 1, 0} {
 			h := tr.Stats().Hosts[0]
 			paused := left > 0
-			if (h.State == StatePaused) != paused || (h.Routes[0].State == StatePaused) != paused || (len(h.Restrictions) > 0) != paused {
+			if (h.State == throttle.StatePaused) != paused || (h.Routes[0].State == throttle.StatePaused) != paused || (len(h.Restrictions) > 0) != paused {
 				t.Errorf("%v before the end: %v, %+v, %+v", left, h.State, h.Routes, h.Restrictions)
 			}
 			time.Sleep(left - left/time.Minute)
@@ -91,14 +92,14 @@ func TestStatsAtTheEndOfAPause(t *testing.T) {
 func TestNoHerdAfterAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(nil)
-		tr := newTransport(t, b, Config{Default: MustParseBudget("10/s burst 5")})
+		tr := newTransport(t, b, throttle.Config{Default: throttle.MustParseBudget("10/s burst 5")})
 		tr.Pause("a", time.Now().Add(time.Minute))
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() { mustGet(t, tr, "http://a/") })
 		}
 		wg.Wait()
-		at := b.times()
+		at := b.Times()
 		for i := 1; i < len(at); i++ {
 			if at[0] < time.Minute || at[i]-at[i-1] < 99*time.Millisecond {
 				t.Fatalf("resumed at %v, want one by one from 1m on", at)

@@ -50,7 +50,7 @@ func TestPausesAreShortened(t *testing.T) {
 				for _, url := range urls {
 					mustGet(t, tr, url)
 				}
-				sameTimes(t, b.times(), 0, 0, 2*time.Second, 2*time.Second)
+				sameTimes(t, b.Times(), 0, 0, 2*time.Second, 2*time.Second)
 			})
 		})
 	}
@@ -65,7 +65,7 @@ func TestAPauseOfThePastIsNone(t *testing.T) {
 		tr.Pause("h", time.Now().Add(-time.Second))
 		mustGet(t, tr, "http://h/")
 		mustGet(t, tr, "http://h/")
-		sameTimes(t, b.times(), 0, 0, 0)
+		sameTimes(t, b.Times(), 0, 0, 0)
 	})
 }
 
@@ -102,7 +102,7 @@ func TestPauseReachesPartitions(t *testing.T) {
 		}
 		tr.Resume("h")
 		wg.Wait()
-		sameTimes(t, b.times(), 0, 0, 0, 3*sec)
+		sameTimes(t, b.Times(), 0, 0, 0, 3*sec)
 	})
 }
 
@@ -119,7 +119,7 @@ func TestPauseAndResumeReachTheQueue(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		tr.Resume("a.")
 		wg.Wait()
-		sameTimes(t, b.times(), 0, 10*time.Second, 11*time.Second)
+		sameTimes(t, b.Times(), 0, 10*time.Second, 11*time.Second)
 	})
 }
 
@@ -137,8 +137,8 @@ func TestPauseRefusesThoseThatCannotWait(t *testing.T) {
 			if !errors.As(err, &e) || e.Reason != Paused || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("got %v, want a refusal because of the pause", err)
 			}
-			if time.Since(b.start) != 500*time.Millisecond {
-				t.Errorf("refused after %v, want at once", time.Since(b.start))
+			if time.Since(b.Start) != 500*time.Millisecond {
+				t.Errorf("refused after %v, want at once", time.Since(b.Start))
 			}
 		})
 		time.Sleep(500 * time.Millisecond)
@@ -162,7 +162,7 @@ func TestServerPauses(t *testing.T) {
 		}
 		mustGet(t, tr, "http://b/")
 		mustGet(t, tr, "http://a/")
-		at := b.times()
+		at := b.Times()
 		if at[1] != 0 || at[2] < 7*time.Second || at[2] > 9*time.Second {
 			t.Errorf("arrived at %v, want b at once and a after the pause", at)
 		}

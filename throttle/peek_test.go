@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"io"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirhttp/weir/internal/peek"
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // trickle gives its text after a time, and then ends.
@@ -56,9 +57,9 @@ func TestPeekedBodyIsGivenBack(t *testing.T) {
 					body := &trickle{test.wait, strings.NewReader(test.text), make(chan struct{})}
 					return testnet.Answer(r, 429, http.Header{"Content-Type": {"application/json"}, "Retry-After": {"1"}}, body), nil
 				})
-				tr := newTransport(t, b, Config{PeekBody: test.peek, Default: Budget{InFlight: 3}})
+				tr := newTransport(t, b, throttle.Config{PeekBody: test.peek, Default: throttle.Budget{InFlight: 3}})
 				resp := mustGet(t, tr, "http://a/")
-				if got := time.Since(b.start); got > test.most {
+				if got := time.Since(b.Start); got > test.most {
 					t.Errorf("answered after %v, want %v", got, test.most)
 				}
 				got, err := io.ReadAll(resp.Body)
@@ -79,7 +80,7 @@ func TestPeekEndsWithTheBody(t *testing.T) {
 			body := &trickle{time.Hour, strings.NewReader("{}"), make(chan struct{})}
 			return testnet.Answer(r, 429, http.Header{"Content-Type": {"application/json"}}, body), nil
 		})
-		resp := mustGet(t, newTransport(t, b, Config{}), "http://a/")
+		resp := mustGet(t, newTransport(t, b, throttle.Config{}), "http://a/")
 		resp.Body.Close()
 		synctest.Wait()
 	})
@@ -96,10 +97,10 @@ func TestPeekHearsTheBody(t *testing.T) {
 			text := `{"message": "You are being rate limited.", "retry_after": 40, "global": false}`
 			return testnet.Answer(r, 429, http.Header{"Content-Type": {"application/json"}}, testnet.NewBody(text)), nil
 		})
-		tr := newTransport(t, b, Config{})
+		tr := newTransport(t, b, throttle.Config{})
 		mustGet(t, tr, "http://a/")
 		mustGet(t, tr, "http://a/")
-		if at := b.times(); at[1] < 40*time.Second {
+		if at := b.Times(); at[1] < 40*time.Second {
 			t.Errorf("arrived at %v, want the second after the 40s that the body asks for", at)
 		}
 	})
@@ -114,7 +115,7 @@ func TestPeekNothing(t *testing.T) {
 			resp.ContentLength = -1
 			return resp, nil
 		})
-		resp := mustGet(t, newTransport(t, base, Config{PeekBody: -1}), "http://a/")
+		resp := mustGet(t, newTransport(t, base, throttle.Config{PeekBody: -1}), "http://a/")
 		if body.Reads() != 0 {
 			t.Errorf("%d reads", body.Reads())
 		}

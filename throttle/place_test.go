@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"context"
@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // A place is held until the body's end, and no longer, whatever is learned.
 func TestPlaceIsHeldToTheEnd(t *testing.T) {
 	for _, learning := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			tr := newTransport(t, newBase(slow(0)), Config{Default: Budget{InFlight: 1}, DisableLearning: !learning})
+			tr := newTransport(t, newBase(slow(0)), throttle.Config{Default: throttle.Budget{InFlight: 1}, DisableLearning: !learning})
 			free := func(want bool) {
 				t.Helper()
 				synctest.Wait()
@@ -76,7 +77,7 @@ func TestContextIsNotWatchedLonger(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		w := &watchedContext{Context: ctx, stops: make(map[int]bool)}
-		tr := newTransport(t, newBase(slow(0)), Config{Default: Budget{InFlight: 1}})
+		tr := newTransport(t, newBase(slow(0)), throttle.Config{Default: throttle.Budget{InFlight: 1}})
 		for range 3 {
 			resp, err := get(t, w, tr, "http://a/")
 			if err != nil {
@@ -104,7 +105,7 @@ func TestInFlightIsHeldUntilTheBodyIsDone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBase(slow(0))
-				tr := newTransport(t, b, Config{Default: Budget{InFlight: 1}})
+				tr := newTransport(t, b, throttle.Config{Default: throttle.Budget{InFlight: 1}})
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				resp, err := get(t, ctx, tr, "http://a/")
@@ -118,9 +119,9 @@ func TestInFlightIsHeldUntilTheBodyIsDone(t *testing.T) {
 				time.Sleep(time.Second)
 				end(resp, cancel)
 				wg.Wait()
-				sameTimes(t, b.times(), 0, time.Second)
-				_, err = get(t, WithMaxWait(t.Context(), -1), tr, "http://a/")
-				var e *Error
+				sameTimes(t, b.Times(), 0, time.Second)
+				_, err = get(t, throttle.WithMaxWait(t.Context(), -1), tr, "http://a/")
+				var e *throttle.Error
 				if !errors.As(err, &e) {
 					t.Errorf("a third one got %v, want a refusal: the place was given back once", err)
 				}
@@ -143,7 +144,7 @@ func TestInFlightComesBackAfterErrorAndPanic(t *testing.T) {
 			}
 			return testnet.Answer(r, 200, nil, nil), nil
 		})
-		tr := newTransport(t, b, Config{Default: Budget{InFlight: 1}})
+		tr := newTransport(t, b, throttle.Config{Default: throttle.Budget{InFlight: 1}})
 		if _, err := get(t, t.Context(), tr, "http://a/"); err != fail {
 			t.Errorf("got %v, want the base's error", err)
 		}
@@ -153,7 +154,7 @@ func TestInFlightComesBackAfterErrorAndPanic(t *testing.T) {
 		}()
 		mustGet(t, tr, "http://a/")
 		mustGet(t, tr, "http://a/") // no body: its place is free at once
-		sameTimes(t, b.times(), 0, 0, 0, 0)
+		sameTimes(t, b.Times(), 0, 0, 0, 0)
 	})
 }
 
@@ -171,7 +172,7 @@ func TestUpgradedBodyCanBeWritten(t *testing.T) {
 	b := newBase(func(r *http.Request) (*http.Response, error) {
 		return testnet.Answer(r, http.StatusSwitchingProtocols, nil, halves{client}), nil
 	})
-	tr := newTransport(t, b, Config{Default: Budget{InFlight: 1}})
+	tr := newTransport(t, b, throttle.Config{Default: throttle.Budget{InFlight: 1}})
 	resp := mustGet(t, tr, "http://a/")
 	w, ok := resp.Body.(io.ReadWriteCloser)
 	if !ok {
@@ -248,17 +249,17 @@ func TestLaterPartsHoldNoPlace(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, "10 tokens/10s burst 10, 1 in flight")
-		if d := l.Try("k", Cost{"tokens": 6}); !d.Allowed {
+		if d := l.Try("k", throttle.Cost{"tokens": 6}); !d.Allowed {
 			t.Fatalf("%+v", d)
 		}
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if _, err := l.Take(WithPriority(t.Context(), -1), "k", Cost{"tokens": 8}); err != nil {
+			if _, err := l.Take(throttle.WithPriority(t.Context(), -1), "k", throttle.Cost{"tokens": 8}); err != nil {
 				t.Error(err)
 			}
 		})
 		synctest.Wait()
-		if d := l.Try("k", Cost{"tokens": 1}); !d.Allowed {
+		if d := l.Try("k", throttle.Cost{"tokens": 1}); !d.Allowed {
 			t.Errorf("%+v, want it before one of a lower priority", d)
 		}
 		wg.Wait()
@@ -276,7 +277,7 @@ func TestErrorOfCloseComesOut(t *testing.T) {
 	base := testnet.Func(func(r *http.Request) (*http.Response, error) {
 		return testnet.Answer(r, 200, nil, badCloser{strings.NewReader("x")}), nil
 	})
-	rt := newTransport(t, base, Config{Default: Budget{InFlight: 1}})
+	rt := newTransport(t, base, throttle.Config{Default: throttle.Budget{InFlight: 1}})
 	for range 2 { // the place comes back all the same
 		if err := mustGet(t, rt, "http://a.example/").Body.Close(); err != errClose {
 			t.Errorf("got %v, want %v", err, errClose)

@@ -105,18 +105,18 @@ func TestABudgetMovesThoseWhoWaitIntoAPool(t *testing.T) {
 		if err := tr.SetBudget("h", MustParseBudget("1/s burst 1, pool p")); err != nil {
 			t.Fatal(err)
 		}
-		since := time.Since(base.start)
+		since := time.Since(base.Start)
 		wg.Wait()
-		base.mu.Lock()
-		defer base.mu.Unlock()
+		base.Mu.Lock()
+		defer base.Mu.Unlock()
 		var order []string
-		for _, a := range base.arrived[1:] {
-			order = append(order, a.path)
+		for _, a := range base.Arrived[1:] {
+			order = append(order, a.Path)
 		}
 		if !slices.Equal(order, []string{"/0", "/1", "/2", "/3", "/4"}) {
 			t.Errorf("they went as %q", order)
 		}
-		if last := base.arrived[len(base.arrived)-1].at; last > since+5*time.Second {
+		if last := base.Arrived[len(base.Arrived)-1].At; last > since+5*time.Second {
 			t.Errorf("the last went after %v, want at most 5 s after %v", last, since)
 		}
 	})

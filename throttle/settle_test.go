@@ -104,7 +104,7 @@ func TestSettleChargesTheDifference(t *testing.T) {
 		if _, err = get(t, ctx, tr, "http://a/"); err != nil {
 			t.Fatal(err)
 		}
-		sameTimes(t, b.times(), 0, 0, time.Minute)
+		sameTimes(t, b.Times(), 0, 0, time.Minute)
 	})
 }
 
@@ -142,7 +142,7 @@ func TestBytesWrittenAndRead(t *testing.T) {
 		send(1)  // waits until the first's 700 have left the window
 		send(9)  // 700 of the third are left beside the guess of 100: goes at once
 		send(95) // only 100 may be written in a second
-		sameTimes(t, b.times(), 0, 0, time.Second, time.Second, 2*time.Second)
+		sameTimes(t, b.Times(), 0, 0, time.Second, time.Second, 2*time.Second)
 	})
 }
 

@@ -41,8 +41,8 @@ func TestMaxWaitEndsWaitsOfUnknownLength(t *testing.T) {
 		mustGet(t, tr, "http://a/") // never closed
 		_, err := get(t, t.Context(), tr, "http://a/")
 		var e *Error
-		if !errors.As(err, &e) || e.Reason != WaitTooLong || e.Timeout() || time.Since(b.start) != 5*time.Second {
-			t.Errorf("got %v after %v, want a refusal after 5s", err, time.Since(b.start))
+		if !errors.As(err, &e) || e.Reason != WaitTooLong || e.Timeout() || time.Since(b.Start) != 5*time.Second {
+			t.Errorf("got %v after %v, want a refusal after 5s", err, time.Since(b.Start))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

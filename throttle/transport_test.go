@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"context"
@@ -12,92 +12,8 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
-
-// base is a stub that logs when requests arrive.
-type base struct {
-	mu      sync.Mutex
-	start   time.Time
-	arrived []arrival
-	answer  func(*http.Request) (*http.Response, error) // nil: 200 without a body
-}
-
-type arrival struct {
-	at   time.Duration
-	host string
-	path string
-}
-
-func newBase(answer func(*http.Request) (*http.Response, error)) *base {
-	return &base{start: time.Now(), answer: answer}
-}
-
-func (b *base) RoundTrip(r *http.Request) (*http.Response, error) {
-	b.mu.Lock()
-	b.arrived = append(b.arrived, arrival{time.Since(b.start), r.URL.Host, r.URL.Path})
-	b.mu.Unlock()
-	if b.answer != nil {
-		return b.answer(r)
-	}
-	return testnet.Answer(r, 200, nil, nil), nil
-}
-
-func (b *base) times() (at []time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, a := range b.arrived {
-		at = append(at, a.at)
-	}
-	return at
-}
-
-func newTransport(t testing.TB, b http.RoundTripper, c Config) *Transport {
-	t.Helper()
-	tr, err := New(b, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tr
-}
-
-func get(t testing.TB, ctx context.Context, rt http.RoundTripper, url string) (*http.Response, error) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(ctx, "GET", url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rt.RoundTrip(r)
-}
-
-func mustGet(t testing.TB, rt http.RoundTripper, url string) *http.Response {
-	t.Helper()
-	resp, err := get(t, t.Context(), rt, url)
-	if err != nil {
-		t.Fatalf("%s: %v", url, err)
-	}
-	return resp
-}
-
-// slow answers after d, with a body that must be read or closed.
-func slow(d time.Duration) func(*http.Request) (*http.Response, error) {
-	return func(r *http.Request) (*http.Response, error) {
-		if err := testnet.Wait(r.Context(), d); err != nil {
-			return nil, err
-		}
-		return testnet.Answer(r, 200, nil, testnet.NewBody("body")), nil
-	}
-}
-
-func sameTimes(t *testing.T, got []time.Duration, want ...time.Duration) {
-	t.Helper()
-	ok := len(got) == len(want)
-	for i := 0; ok && i < len(got); i++ {
-		ok = got[i] >= want[i] && got[i] <= want[i]+time.Microsecond
-	}
-	if !ok {
-		t.Errorf("arrived at %v, want %v", got, want)
-	}
-}
 
 // A unit counts until Per after its answer, or after a tenth of Per.
 func TestUnitsCountUntilPerAfterTheServerSawThem(t *testing.T) {
@@ -109,13 +25,13 @@ func TestUnitsCountUntilPerAfterTheServerSawThem(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBase(slow(answer))
-			tr := newTransport(t, b, Config{Default: MustParseBudget("2/s burst 2")})
+			tr := newTransport(t, b, throttle.Config{Default: throttle.MustParseBudget("2/s burst 2")})
 			var wg sync.WaitGroup
 			for range 4 {
 				wg.Go(func() { mustGet(t, tr, "http://a/").Body.Close() })
 			}
 			wg.Wait()
-			sameTimes(t, b.times(), 0, 0, next, next)
+			sameTimes(t, b.Times(), 0, 0, next, next)
 		})
 	}
 }
@@ -123,11 +39,11 @@ func TestUnitsCountUntilPerAfterTheServerSawThem(t *testing.T) {
 func TestRoutesDoNotHoldUpOneAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(nil)
-		tr := newTransport(t, b, Config{Budgets: map[string]Budget{
-			"a":         MustParseBudget("10/s burst 1"),
-			"a/search/": MustParseBudget("1/m"),
+		tr := newTransport(t, b, throttle.Config{Budgets: map[string]throttle.Budget{
+			"a":         throttle.MustParseBudget("10/s burst 1"),
+			"a/search/": throttle.MustParseBudget("1/m"),
 		}})
-		ctx := WithMaxWait(t.Context(), time.Hour)
+		ctx := throttle.WithMaxWait(t.Context(), time.Hour)
 		var wg sync.WaitGroup
 		fetch := func(path string) {
 			wg.Go(func() {
@@ -145,8 +61,8 @@ func TestRoutesDoNotHoldUpOneAnother(t *testing.T) {
 		}
 		wg.Wait()
 		var got []string
-		for _, a := range b.arrived {
-			got = append(got, fmt.Sprint(a.path, " ", a.at.Round(time.Millisecond)))
+		for _, a := range b.Arrived {
+			got = append(got, fmt.Sprint(a.Path, " ", a.At.Round(time.Millisecond)))
 		}
 		want := "/search/x 0s,/core 100ms,/core 200ms,/core 300ms,/core 400ms,/core 500ms,/search/x 1m0s,/search/x 2m0s"
 		if strings.Join(got, ",") != want {
@@ -158,12 +74,12 @@ func TestRoutesDoNotHoldUpOneAnother(t *testing.T) {
 func TestPartitionsAndPools(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(nil)
-		tr := newTransport(t, b, Config{
-			Default:   MustParseBudget("1/m, pool all"),
+		tr := newTransport(t, b, throttle.Config{
+			Default:   throttle.MustParseBudget("1/m, pool all"),
 			Partition: func(r *http.Request) string { return r.Header.Get("Key") },
 		})
 		ask := func(host, key string) error {
-			r, _ := http.NewRequestWithContext(WithMaxWait(t.Context(), -1), "GET", "http://"+host, nil)
+			r, _ := http.NewRequestWithContext(throttle.WithMaxWait(t.Context(), -1), "GET", "http://"+host, nil)
 			r.Header.Set("Key", key)
 			_, err := tr.RoundTrip(r)
 			return err
@@ -175,7 +91,7 @@ func TestPartitionsAndPools(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := ask("b", "secret")
-		var e *Error
+		var e *throttle.Error
 		if !errors.As(err, &e) || e.RetryAfter != time.Minute {
 			t.Fatalf("got %v, want a refusal: the pool spans hosts", err)
 		}
@@ -187,14 +103,14 @@ func TestPartitionsAndPools(t *testing.T) {
 
 func TestBodyIsClosedOnEveryRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr := newTransport(t, newBase(nil), Config{
-			Default: MustParseBudget("1/h"), MaxWait: -1,
-			Cost: func(r *http.Request) Cost {
+		tr := newTransport(t, newBase(nil), throttle.Config{
+			Default: throttle.MustParseBudget("1/h"), MaxWait: -1,
+			Cost: func(r *http.Request) throttle.Cost {
 				if r.Header.Get("Panic") != "" {
 					panic("cost")
 				}
 				if r.Header.Get("Negative") != "" {
-					return Cost{"x": -1}
+					return throttle.Cost{"x": -1}
 				}
 				return nil
 			},
@@ -229,9 +145,9 @@ func TestALongStreamHoldsUpItsRouteOnly(t *testing.T) {
 		b := newBase(func(r *http.Request) (*http.Response, error) {
 			return testnet.Answer(r, 200, nil, testnet.NewBody("body")), nil
 		})
-		tr := newTransport(t, b, Config{DisableLearning: true, Budgets: map[string]Budget{
-			"a":         MustParseBudget("2 in flight"),
-			"a/stream/": MustParseBudget("1 in flight"),
+		tr := newTransport(t, b, throttle.Config{DisableLearning: true, Budgets: map[string]throttle.Budget{
+			"a":         throttle.MustParseBudget("2 in flight"),
+			"a/stream/": throttle.MustParseBudget("1 in flight"),
 		}})
 		stream := mustGet(t, tr, "http://a/stream/1")
 		short := mustGet(t, tr, "http://a/core")
@@ -246,7 +162,7 @@ func TestALongStreamHoldsUpItsRouteOnly(t *testing.T) {
 		time.Sleep(time.Second)
 		short.Body.Close()
 		time.Sleep(time.Second)
-		if n := len(b.times()); n != 7 {
+		if n := len(b.Times()); n != 7 {
 			t.Errorf("%d requests arrived while the stream was open, want 7", n)
 		}
 		stream.Body.Close()
@@ -257,7 +173,7 @@ func TestALongStreamHoldsUpItsRouteOnly(t *testing.T) {
 // TestStatsTellWhatHoldsRequestsUp tell what is held up and why.
 func TestStatsTellWhatHoldsRequestsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr := newTransport(t, newBase(slow(0)), Config{Default: MustParseBudget("2/m burst 2, 1 in flight"), DisableLearning: true})
+		tr := newTransport(t, newBase(slow(0)), throttle.Config{Default: throttle.MustParseBudget("2/m burst 2, 1 in flight"), DisableLearning: true})
 		mustGet(t, tr, "http://a/").Body.Close()
 		mustGet(t, tr, "http://a/")
 		var wg sync.WaitGroup
@@ -267,7 +183,7 @@ func TestStatsTellWhatHoldsRequestsUp(t *testing.T) {
 		if got.Host != "a" || got.Queue != 1 || got.OldestWait != 10*time.Second || got.Granted != 2 || got.Waited != 1 {
 			t.Errorf("got %+v", got)
 		}
-		want := []Restriction{{Unit: "requests", Why: "2/m burst 2 is spent", For: 50 * time.Second}, {Why: "1 in flight, all taken"}}
+		want := []throttle.Restriction{{Unit: "requests", Why: "2/m burst 2 is spent", For: 50 * time.Second}, {Why: "1 in flight, all taken"}}
 		if fmt.Sprint(got.Restrictions) != fmt.Sprint(want) {
 			t.Errorf("restrictions are %v, want %v", got.Restrictions, want)
 		}
@@ -283,8 +199,8 @@ func TestStatsTellWhatHoldsRequestsUp(t *testing.T) {
 func TestANewRouteLeavesOthersAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(nil)
-		tr := newTransport(t, b, Config{DisableLearning: true, Budgets: map[string]Budget{
-			"a": MustParseBudget("100/s"), "a/slow": MustParseBudget("1/10s"),
+		tr := newTransport(t, b, throttle.Config{DisableLearning: true, Budgets: map[string]throttle.Budget{
+			"a": throttle.MustParseBudget("100/s"), "a/slow": throttle.MustParseBudget("1/10s"),
 		}})
 		var wg sync.WaitGroup
 		for range 2 {
@@ -292,11 +208,11 @@ func TestANewRouteLeavesOthersAlone(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		// Routes are numbered in the order of their text: this one is first.
-		if err := tr.SetBudget("a/aaa", MustParseBudget("1/20s")); err != nil {
+		if err := tr.SetBudget("a/aaa", throttle.MustParseBudget("1/20s")); err != nil {
 			t.Fatal(err)
 		}
 		wg.Wait()
 		mustGet(t, tr, "http://a/aaa")
-		sameTimes(t, b.times(), 0, 10*time.Second, 10*time.Second)
+		sameTimes(t, b.Times(), 0, 10*time.Second, 10*time.Second)
 	})
 }

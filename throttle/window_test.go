@@ -72,11 +72,11 @@ func saturated(t *testing.T, rt http.RoundTripper, b *base, n int, d time.Durati
 		})
 	}
 	time.Sleep(10 * time.Second)
-	before := len(b.times())
+	before := len(b.Times())
 	time.Sleep(d)
 	cancel()
 	wg.Wait()
-	return len(b.times()) - before
+	return len(b.Times()) - before
 }
 
 // distant is a server that a request reaches after a random time, up to a bound,

@@ -119,6 +119,6 @@ func TestSlowAnswersCostNoRate(t *testing.T) {
 		}
 		wg.Wait()
 		young := time.Second - 1 // the engine began a nanosecond earlier
-		sameTimes(t, b.times(), 0, 0, young+10*time.Second, 50*time.Second, 50*time.Second)
+		sameTimes(t, b.Times(), 0, 0, young+10*time.Second, 50*time.Second, 50*time.Second)
 	})
 }

@@ -1,0 +1,28 @@
+package throttle_test
+
+import (
+	"time"
+
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
+)
+
+const (
+	sec      = time.Second
+	requests = "requests"
+	share    = 8  // of so many grants one is a lower class's
+	mayYield = 16 // so often a waiter makes room for others
+)
+
+var (
+	newBase      = testnet.NewStub
+	get          = testnet.Get
+	mustGet      = testnet.MustGet
+	slow         = testnet.Slow
+	sameTimes    = testnet.SameTimes
+	newTransport = throttle.NewTestTransport
+	newLimiter   = throttle.NewTestLimiter
+	burst        = throttle.Burst
+	police       = throttle.Police
+	waiting      = throttle.Waiting
+)
