@@ -174,3 +174,24 @@ func TestOutlookOfLayers(t *testing.T) {
 		}
 	})
 }
+
+// An outlook keeps no host: however many were asked for, there is room for those
+// that are called.
+func TestOutlookKeepsNoHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(nil), throttle.Config{MaxKeys: 10})
+		for i := range 100 {
+			r, _ := http.NewRequestWithContext(t.Context(), "GET", "http://h"+strconv.Itoa(i), nil)
+			if _, err := tr.Outlook(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		mustGet(t, tr, "http://h/").Body.Close()
+		for _, h := range tr.Stats().Hosts {
+			if h.Overflow {
+				t.Error("there was no room for the host that was called")
+			}
+		}
+	})
+}
