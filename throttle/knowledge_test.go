@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -171,6 +172,11 @@ func TestLearnedComesBack(t *testing.T) {
 			}
 			if d := took("/other", 1); d != time.Second {
 				t.Errorf("%s: what nothing binds took %v", as, d)
+			}
+			if bound && !slices.ContainsFunc(restarted(t, tr).Hosts[0].Limits, func(l KnownLimit) bool {
+				return l.Kind == LearnedPause && slices.Equal(l.Routes, []string{"GET /slow"}) && l.Until.Sub(later).Abs() < time.Second
+			}) {
+				t.Error("the next run would not know of the pause of a route that was not called")
 			}
 			if d := took("/slow", 1); (d > time.Minute) != bound {
 				t.Errorf("%s: what is paused took %v", as, d)

@@ -56,7 +56,24 @@ func (l *learner) keep(now time.Time) (list []KnownLimit) {
 			list = append(list, x)
 		}
 	}
+	if b := l.terms.before; b != nil {
+		for _, x := range b.limits { // of routes that were not called in this run
+			if len(x.Routes) > 0 && x.credible(onWall(l.terms.zero, now)) && !slices.ContainsFunc(x.Routes, l.called) {
+				list = append(list, x)
+			}
+		}
+	}
 	return list[:min(len(list), knownLimits)]
+}
+
+// called reports whether l knows the route.
+func (l *learner) called(route string) bool {
+	for _, k := range l.kinds {
+		if k.key.String() == route {
+			return true
+		}
+	}
+	return false
 }
 
 // shownByAnswers is the source of a limit on requests at a time that is more than
