@@ -1,30 +1,29 @@
 package throttle
 
-import "github.com/weirhttp/weir/headers"
+import (
+	"math"
+
+	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/refill"
+)
 
 // A sliding log says when its first unit comes back, and after a burst many do. To
 // ask then, one request of each process, costs as many refusals. But what all booked
 // is known, and so is when it leaves the window: a fleet reckons what is left.
 
-const (
-	// surelySlides is how many answers have to show that a server goes on counting
-	// what was sent before a reset. One may, where a reset is told too early.
-	surelySlides = 1
-	// slidePart is the part of a window that units are given to leave it: requests
-	// take longer or shorter from the Store to the server.
-	slidePart = 64
-)
+// slidePart is the part of a window that units are given to leave it: requests
+// take longer or shorter from the Store to the server.
+const slidePart = 64
 
 // slide is what a quota knows of a server that counts in a sliding window.
 type slide struct {
-	seen    int     // answers after a reset that show it, at most 2*surelySlides
 	rolled  int64   // the count at the last reset
 	foreign float64 // units that others than the fleet had in the window
 }
 
 // slides takes in an answer that left units when the count was n.
 func (s *shared) slides(q *quota, now, sent instant, left float64, n int64) {
-	if !q.size.Known || s.tally == nil || q.flows {
+	if !q.size.Known || s.tally == nil || q.flows() {
 		return
 	}
 	gone := left + float64(n) - q.size.Value // units that the server counts no more
@@ -33,19 +32,16 @@ func (s *shared) slides(q *quota, now, sent instant, left float64, n int64) {
 		return
 	}
 	if all, then := float64(s.slide.rolled), float64(before); q.rolled != 0 && sent > q.rolled && all-then > max(2, q.size.Value/8) {
-		if all-gone > gone-then {
-			s.slide.seen = min(s.slide.seen+1, 2*surelySlides)
-		} else {
-			s.slide.seen = max(0, s.slide.seen-1)
-		}
+		window, log := math.Abs(all-gone), math.Abs(gone-then)
+		q.judge.Weigh([3]float64{refill.Window: window, refill.Bucket: max(window, log), refill.Log: log})
 	}
 	s.slide.foreign = max(0, float64(before)-gone)
 }
 
 // rolls takes in that a reset passed at now, and one at last before.
-func (s *shared) rolls(last, now instant) {
-	if last != 0 && now.Sub(last) < s.span-coarse-coarse/4 {
-		s.slide.seen = min(s.slide.seen+1, 2*surelySlides)
+func (q *quota) rolls(last, now instant) {
+	if q.shared.tally != nil && last != 0 && now.Sub(last) < q.shared.span-coarse-coarse/4 {
+		q.judge.Weigh([3]float64{refill.Window: math.Inf(1), refill.Bucket: math.Inf(1)})
 	}
 }
 
@@ -53,7 +49,7 @@ func (s *shared) rolls(last, now instant) {
 // within one counts. It reports false if that is not known, or nothing was booked.
 func (q *quota) slid(now instant) bool {
 	s := &q.shared
-	if s.slide.seen < surelySlides || s.tally == nil || !s.based || s.alone || s.span <= 0 || !q.size.Known {
+	if q.judge.Kind() != refill.Log || s.tally == nil || !s.based || s.alone || s.span <= 0 || !q.size.Known {
 		return false
 	}
 	n, _ := s.tally.Count()

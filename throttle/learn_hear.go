@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
+	"github.com/weirhttp/weir/throttle/internal/refill"
 )
 
 // hear learns from an answer that mentions q: to a request sent at sent, of
@@ -13,9 +14,6 @@ func (q *quota) hear(now, sent instant, l *headers.Limit, cost float64, refused,
 	q.roll(now)
 	first := q.heard == 0
 	q.heard = now
-	if first {
-		q.born = now
-	}
 	q.note(l)
 	left, ok := remaining(l)
 	reset, hasReset := q.resetAt(now, l)
@@ -24,9 +22,6 @@ func (q *quota) hear(now, sent instant, l *headers.Limit, cost float64, refused,
 		if refused && q.rolled != 0 && !(q.shared.based && l.Reset.Value > mostSlack) { // or others have spent the new window
 			q.slack = min(mostSlack, q.slack+250*time.Millisecond)
 		}
-	}
-	if asked && ok && !refused && left+cost < q.sizeOr(0)/2 {
-		q.slides++ // a window that is over at once holds more
 	}
 	if !ok {
 		if hasReset {
@@ -46,8 +41,8 @@ func (q *quota) hear(now, sent instant, l *headers.Limit, cost float64, refused,
 		if sent >= q.rolled {
 			q.lower(now, left, reset, hasReset)
 		}
-	case q.flows:
-		q.flow(now, sent, left, newer, refused)
+	case q.flows():
+		q.flow(now, left, newer, refused)
 		q.setReset(reset, hasReset)
 	default:
 		q.window(now, sent, left, cost, refused, reset, hasReset)
@@ -77,16 +72,17 @@ func (q *quota) note(l *headers.Limit) {
 	}
 	q.means = l.ResetMeans
 	if l.Refill.Known && l.Refill.Value > 0 {
-		q.refill, q.flows, q.trickles = l.Refill.Value, true, true
+		q.refill, q.trickles = l.Refill.Value, true
 	}
 	if l.ResetMeans != headers.Full || !l.Reset.Known || l.Reset.Value <= 0 || q.key.window > 0 {
 		return
 	}
-	if left, ok := remaining(l); ok && q.size.Known && left < q.size.Value && q.rigid == 0 {
+	if left, ok := remaining(l); ok && q.size.Known && left < q.size.Value {
+		q.judge.Lean(refill.Bucket)
 		// Rounded up, the time until it is full makes the rate too small, never
 		// too large: the largest seen is the nearest.
-		if r := (q.size.Value - left) / l.Reset.Value.Seconds(); r > q.refill {
-			q.refill, q.flows = r, true
+		if r := (q.size.Value - left) / l.Reset.Value.Seconds(); r > q.refill && q.judge.Kind() == refill.Bucket {
+			q.refill = r
 		}
 	}
 }
@@ -115,19 +111,18 @@ func (q *quota) resetAt(now instant, l *headers.Limit) (instant, bool) {
 // reset's roundings, and the time the answer took, do not make it so.
 func (q *quota) isLater(now, reset instant) bool {
 	if !q.reset.Known {
-		return !q.asking && !q.flows && now.Sub(q.basis) > coarse
+		return !q.asking && !q.flows() && now.Sub(q.basis) > coarse
 	}
 	near := max(coarse, q.key.window/20) + 500*time.Millisecond
-	if !q.flows && q.means != headers.Boundary && q.key.window > 0 {
+	if !q.flows() && q.means != headers.Boundary && q.key.window > 0 {
 		near = max(near, q.key.window) // it may roll
 	}
-	return reset.Sub(q.reset.Value) > near && !q.flows
+	return reset.Sub(q.reset.Value) > near && !q.flows()
 }
 
 func (q *quota) restart(now instant, left float64, reset instant, hasReset bool) {
 	q.left, q.basis = left, now
-	q.rises, q.steady, q.agree, q.asking, q.asked = 0, 0, 0, false, false
-	q.rigid = max(0, q.rigid-1)
+	q.agree, q.asking, q.asked = 0, false, false
 	q.reset = headers.Opt[instant]{Value: reset, Known: hasReset}
 }
 
@@ -173,18 +168,7 @@ func (q *quota) setReset(reset instant, has bool) {
 }
 
 // flow learns from an answer about a bucket.
-func (q *quota) flow(now, sent instant, left float64, newer, refused bool) {
-	switch {
-	case !newer:
-	case !refused && q.left < 1:
-		q.flowed = min(q.flowed+1, surelyFlows)
-	case refused && q.left+q.rate()*sent.Sub(q.basis).Seconds() >= 1 && left < 1 && q.refill == 0:
-		if q.flowed -= dryCosts; q.flowed < 0 { // a window after all
-			q.flows, q.flowed, q.rises, q.rigid = false, 0, 0, 8
-			q.left, q.basis = left, now
-			return
-		}
-	}
+func (q *quota) flow(now instant, left float64, newer, refused bool) {
 	// What is said is rounded down and was true when it was said. What was
 	// reckoned is kept as long as the two agree.
 	switch est := q.level(now) + q.flying(); {
@@ -198,11 +182,6 @@ func (q *quota) window(now, sent instant, left, cost float64, refused bool, rese
 	newer := sent >= q.basis
 	rise := left + cost - q.left
 	if !newer || rise < 0.5 || refused {
-		if q.testing() && !refused && left < keptUnits {
-			if q.steady++; q.steady >= keptUnits-1 {
-				q.rigid = 8 // nothing flowed in
-			}
-		}
 		newer = newer || left < q.left // the server saw it after those that it said more to
 		q.lower(now, left, reset, hasReset)
 		if hasReset {
@@ -212,23 +191,10 @@ func (q *quota) window(now, sent instant, left, cost float64, refused bool, rese
 	}
 	if rise > max(2, q.sizeOr(0)/4) {
 		// Too much for a trickle: the window ended before its rounded reset.
-		if !q.explained(now, sent, left, cost) {
-			q.slides = 0
-		}
 		q.restart(now, left, reset, hasReset)
 		return
 	}
 	q.left, q.basis = min(left, q.left), now
-	if q.key.window > shortWindow && now.Sub(q.born) > q.key.window {
-		return // a sliding window rises too, once it is as old as itself
-	}
-	if q.explained(now, sent, left, cost) {
-		q.slides++
-		return
-	}
-	if q.rises++; q.rises >= 3 && q.rigid == 0 && q.shared.tally == nil && q.means != headers.Boundary {
-		q.flows, q.left = true, left
-	}
 }
 
 // weigh takes an answer for or against the word of q, before it is learned from.
@@ -243,13 +209,40 @@ func (q *quota) weigh(now instant, l *headers.Limit, cost float64, refused, aske
 	}
 	w := attribution.Word{
 		Left: left, Size: q.sizeOr(0), Cost: cost, Quota: size.Known && size.Value > 0 && left <= size.Value,
-		Refused: refused, Asks: asked, Holds: left < 1 || q.account.Waited(), Flows: q.flows && q.rate() > 0,
+		Refused: refused, Asks: asked, Holds: left < 1 || q.account.Waited(), Flows: q.flows(),
 	}
 	if !q.counted {
 		w.Cost = 1 // at least, of something
 	}
 	w.Reset, _ = q.resetAt(now, l)
 	q.ignored = !q.belief.Weigh(now, w)
+}
+
+// judged asks of what kind q is, before an answer is learned from. own is what of
+// the units under way is the answer's.
+func (q *quota) judged(now, sent instant, l *headers.Limit, cost, own float64, refused bool) {
+	left, ok := remaining(l)
+	if !ok || !q.counted || q.shared.tally != nil {
+		return
+	}
+	a := refill.Answer{
+		Sent: sent, Heard: now, Left: left, Cost: cost, Refused: refused, Open: max(0, q.out+q.early-own),
+		Size: q.sizeOr(0), Rate: q.refill,
+	}
+	if l.Quota.Known {
+		a.Size = l.Quota.Value
+	}
+	if a.Rate == 0 && a.Size > 0 && q.key.window > 0 {
+		a.Rate = a.Size / q.key.window.Seconds()
+	}
+	if l.Reset.Known {
+		a.Reset, a.Doubt = now.Add(min(l.Reset.Value, mostWindow)), coarse+now.Sub(sent)
+	}
+	a.Log, a.Logged = q.logged(now, sent, own)
+	was := q.flows()
+	if q.judge.Heard(a); q.flows() != was {
+		q.left, q.basis = left, now
+	}
 }
 
 func (q *quota) sizeOr(otherwise float64) float64 {

@@ -95,12 +95,13 @@ func (j *joint) compare(now, sent instant, l *learner, limits []headers.Limit) {
 	}
 }
 
-// gained is how many units a bucket of that size, full at its reset, may have gained
-// since q was heard of.
+// gained is how many units q may have gained since it was heard of, if it is a bucket of
+// that size: at its rate, or at that which fills it until its reset.
 func (q *quota) gained(now instant, size float64) float64 {
 	whole := q.reset.Value.Sub(q.basis)
 	if !q.reset.Known || whole <= 0 {
 		return 0
 	}
-	return max(0, size-q.left) * min(1, now.Sub(q.basis).Seconds()/whole.Seconds())
+	lack := max(0, size-q.left)
+	return min(lack, max(lack/whole.Seconds(), q.rate())*now.Sub(q.basis).Seconds())
 }

@@ -123,6 +123,11 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 	} else {
 		l.bind(q, k, units)
 	}
+	own := units
+	if !g.drew(q) {
+		own = 0
+	}
+	q.judged(now, sent, limit, units, own, refused)
 	q.hear(now, sent, limit, units, refused, g.asked(q))
 	q.share(now, sent, limit, units, g.booked)
 	q.trace(now, sent, limit, units, g.drew(q), refused)

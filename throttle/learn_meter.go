@@ -284,10 +284,10 @@ func (q *quota) Sure(now, _ instant, ahead, n int64) instant {
 	switch {
 	case q.asking || lack <= 1e-9:
 		return now
-	case q.flows && q.refill > 0 && q.trickles:
+	case q.trickles:
 		most := q.basis.Add(q.terms.maxPause).Sub(now)
 		return now.Add(max(0, min(meter.Seconds(lack/q.refill), most)))
-	case q.flows || !q.reset.Known:
+	case q.flows() || !q.reset.Known:
 		return now
 	}
 	d := q.until().Sub(now) - q.slack

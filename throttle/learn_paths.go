@@ -69,7 +69,7 @@ func (q *quota) mayAsk(now instant, w attribution.Where, n float64) bool {
 		return false
 	}
 	q.roll(now)
-	return !q.asking && q.reset.Known && q.left < n && !(q.flows && q.rate() > 0)
+	return !q.asking && q.reset.Known && q.left < n && !q.flows()
 }
 
 // apart reports whether an answer to a request to w, that was sent at sent, can
@@ -91,6 +91,6 @@ func (q *quota) apart(sent instant, w attribution.Where, l *headers.Limit, cost 
 // over reports whether a request that was sent at sent would have been refused by
 // q, as far as was known then.
 func (q *quota) over(sent instant) bool {
-	return !q.asking && !q.flows && q.left < 1 && q.reset.Known &&
+	return !q.asking && !q.flows() && q.left < 1 && q.reset.Known &&
 		sent >= q.basis && sent < q.reset.Value.Add(-coarse)
 }

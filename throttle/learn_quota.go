@@ -9,6 +9,7 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
+	"github.com/weirhttp/weir/throttle/internal/refill"
 )
 
 const (
@@ -17,13 +18,6 @@ const (
 	mostWindow  = 400 * 24 * time.Hour
 	shortWindow = 5 * time.Second // resets of these say little, rounded as they are
 	coarse      = time.Second     // resets are rounded to seconds, up or down
-
-	// Of a quota that flows, an answer that was good because of what had flowed in bears
-	// that out by one, and a refusal where enough should have flowed in speaks against it by
-	// dryCosts. Jitter and a changed rate refuse single requests of a bucket; a window
-	// refuses all of them.
-	surelyFlows = 8
-	dryCosts    = 4
 )
 
 // learnTerms are the settings that learning depends on.
@@ -100,20 +94,14 @@ type quota struct {
 	means headers.ResetMeans
 	agree int // answers that named the same reset
 
-	windows  int  // that ended since it was heard of
-	trickles bool // the server stated how fast it refills
-	flows    bool // it refills all the time, as a bucket does, rather than at the reset
-	flowed   int  // how well that is borne out, at most surelyFlows
-	rises    int  // answers that showed it rising before its reset
-	steady   int  // answers that showed that it does not, in a window that is tested
-	slides   int  // answers that showed units leaving the window one by one
-	rigid    int  // for how many more windows it is taken not to flow, as nothing was seen to come back before a reset
-	asking   bool // the reset has passed; one request asks what there is now
+	windows  int          // that ended since it was heard of
+	trickles bool         // the server stated how fast it refills
+	judge    refill.Judge // whether it is a window, a bucket or a log
+	asking   bool         // the reset has passed; one request asks what there is now
 	asked    bool
 	slack    time.Duration // by how much resets have proved too early
 	rolled   instant       // when the last window was taken to end
 	lastSent instant       // the last start, for Pace
-	born     instant       // when first heard of
 	heard    instant
 }
 
@@ -132,7 +120,7 @@ func (q *quota) since() int64 {
 func (q *quota) level(now instant) float64 {
 	left := q.left
 	away := q.flying()
-	if q.flows {
+	if q.flows() {
 		left += q.rate() * now.Sub(q.basis).Seconds()
 		if q.size.Known {
 			most := max(1, q.size.Value, q.left) // less than a unit gathers until it is one
@@ -151,6 +139,11 @@ func (q *quota) rate() float64 {
 		return q.size.Value / q.key.window.Seconds()
 	}
 	return 0
+}
+
+// flows reports that it comes back all the time, at a rate that is known.
+func (q *quota) flows() bool {
+	return (q.trickles || q.judge.Kind() == refill.Bucket && q.means != headers.Boundary) && q.rate() > 0
 }
 
 // supported reports that the reset was said often enough to be waited for,
@@ -177,17 +170,17 @@ func (q *quota) roll(now instant) {
 		return
 	}
 	if back := q.until(); now >= back {
-		if d := q.trail.wait(now, q.sizeOr(0), 1, q.early, q.key.window); q.slides > 0 && d > 0 && d < forever {
+		if d := q.trail.wait(now, q.sizeOr(0), 1, q.early, q.key.window); q.judge.Kind() == refill.Log && d > 0 && d < forever {
 			q.reset.Value = now.Add(d) // it was that of units that have left since
 			return
 		}
 		if q.slid(now) {
 			return
 		}
-		if q.flows {
+		if q.flows() {
 			q.left = q.level(back) + q.flying() // what flowed in stays
 		}
-		q.shared.rolls(q.rolled, back)
+		q.rolls(q.rolled, back)
 		q.rolled, q.basis = back, back
 		q.reset.Known, q.agree = false, 0
 		q.ask()
@@ -196,7 +189,7 @@ func (q *quota) roll(now instant) {
 
 // ask makes q let one request through, whose answer tells what there is.
 func (q *quota) ask() {
-	if q.flows && q.rate() > 0 {
+	if q.flows() {
 		return // it goes on by its rate
 	}
 	q.shared.opens(q.left)
@@ -208,7 +201,7 @@ func (q *quota) ask() {
 // evenly. Only so does it show whether they are windows at all: a bucket
 // refills meanwhile, and need not be left to fill until its rounded reset.
 func (q *quota) testing() bool {
-	return q.shared.tally == nil && q.windows > 0 && q.windows <= 2 && q.rigid == 0 && q.means != headers.Boundary &&
+	return q.shared.tally == nil && q.windows > 0 && q.windows <= 2 && !q.judge.Sure() && !q.flows() && q.means != headers.Boundary &&
 		q.key.window > 0 && q.key.window <= shortWindow && q.sizeOr(0) >= 4
 }
 
@@ -242,11 +235,13 @@ func (q *quota) wait(now instant, cost float64) time.Duration {
 		return q.paced(now, cost)
 	case lack <= 1e-9 && q.testing():
 		return q.sparing(now)
+	case lack <= 1e-9 && q.shared.tally == nil && q.flows():
+		return q.dripping(now, cost)
 	case lack <= 1e-9 && q.shared.tally == nil:
 		return 0
 	case lack <= 1e-9:
 		return q.turn(now.Time(), cost, cost-lack)
-	case q.flows && q.rate() > 0:
+	case q.flows():
 		d := time.Duration(min(lack/q.rate(), 1e6) * float64(time.Second))
 		if most := q.basis.Add(q.terms.maxPause).Sub(now); d <= q.terms.maxPause || d <= most {
 			return max(time.Millisecond, d)
@@ -291,7 +286,7 @@ func (q *quota) paced(now instant, cost float64) time.Duration {
 	}
 	gap := 0.0
 	switch level := q.level(now); {
-	case q.flows && q.rate() > 0:
+	case q.flows():
 		gap = 1 / q.rate()
 	case q.reset.Known && level > 0:
 		gap = q.reset.Value.Sub(now).Seconds() / level
@@ -314,6 +309,7 @@ func (q *quota) ended(asked, good bool, cost float64) {
 	}
 	if good && q.counted {
 		q.left -= cost
+		q.judge.Spent(cost)
 		q.shared.took(cost)
 	}
 }

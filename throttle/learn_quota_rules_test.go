@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/refill"
 )
 
 // What an answer says of a bucket is rounded down: what was reckoned is kept
@@ -24,53 +25,31 @@ func TestQuotaOfABucket(t *testing.T) {
 		{"refused with less", 6.5, false, true, 6.5},
 		{"refused with more", 8, false, true, 5},
 	} {
-		q := heardQuota(5, 10, 0, 10*sec, func(q *quota) { q.flows, q.out, q.early = true, 2, 1 })
-		q.flow(hourIn.Add(2*sec), hourIn.Add(sec), test.left, test.newer, test.refused)
-		if moved := q.basis == hourIn.Add(2*sec); q.left != test.want || moved != (test.want != 5) || !q.flows {
+		q := heardQuota(5, 10, 0, 10*sec, func(q *quota) { flowing(q); q.out, q.early = 2, 1 })
+		q.flow(hourIn.Add(2*sec), test.left, test.newer, test.refused)
+		if moved := q.basis == hourIn.Add(2*sec); q.left != test.want || moved != (test.want != 5) || !q.flows() {
 			t.Errorf("%s: %v left, as of now: %t", test.name, q.left, moved)
-		}
-	}
-	for _, test := range []struct {
-		name           string
-		sent           time.Duration
-		left, refill   float64
-		newer, refused bool
-		flows          bool
-	}{
-		{"it should have had one", sec, 0, 0, true, true, false},
-		{"not yet", 900 * time.Millisecond, 0, 0, true, true, true},
-		{"it had", sec, 1, 0, true, true, true},
-		{"its rate was stated", sec, 0, 1, true, true, true},
-		{"an older answer", sec, 0, 0, false, true, true},
-		{"no refusal", sec, 0, 0, true, false, true},
-	} {
-		q := heardQuota(0, 10, 0, 10*sec, func(q *quota) { q.flows, q.refill, q.rises = true, test.refill, 3 })
-		q.flow(hourIn.Add(2*sec), hourIn.Add(test.sent), test.left, test.newer, test.refused)
-		if q.flows != test.flows || (q.rigid == 8 && q.rises == 0 && q.basis == hourIn.Add(2*sec)) == test.flows {
-			t.Errorf("%s: %+v", test.name, q)
 		}
 	}
 }
 
-// A request that asks tells whether the window slides, and whether the reset
-// was too early.
+// A request that asks tells whether the reset was too early.
 func TestQuotaAsks(t *testing.T) {
 	for _, test := range []struct {
 		name           string
 		left           float64
 		refused, asked bool
-		slides         int
 		asking         bool
 		slack          time.Duration
 	}{
-		{"half is there", 4, false, true, 0, false, 0},
-		{"less", 3, false, true, 1, false, 0},
-		{"refused", 3, true, true, 0, true, 250 * time.Millisecond},
-		{"another one's answer", 3, false, false, 0, true, 0},
+		{"half is there", 4, false, true, false, 0},
+		{"less", 3, false, true, false, 0},
+		{"refused", 3, true, true, true, 250 * time.Millisecond},
+		{"another one's answer", 3, false, false, true, 0},
 	} {
 		q := heardQuota(10, 10, 0, 0, func(q *quota) { q.asking, q.rolled = true, hourIn })
 		q.hear(hourIn.Add(sec), hourIn.Add(sec/2), &headers.Limit{Remaining: known(test.left), Reset: known(30 * sec)}, 1, test.refused, test.asked)
-		if q.slides != test.slides || q.asking != test.asking || q.slack != test.slack {
+		if q.asking != test.asking || q.slack != test.slack {
 			t.Errorf("%s: %+v", test.name, q)
 		}
 	}
@@ -93,12 +72,6 @@ func TestQuotaLowers(t *testing.T) {
 			t.Errorf("a later reset: %v", q.reset)
 		}
 	}
-	for left, rises := range map[float64]int{4.49: 0, 4.5: 1, 6: 1} {
-		q := heardQuota(5, 10, 30*sec, 0, nil)
-		if q.window(hourIn.Add(sec), hourIn.Add(sec/2), left, 1, false, hourIn.Add(30*sec), true); q.rises != rises {
-			t.Errorf("%v left of 5 and one spent: %d rises", left, q.rises)
-		}
-	}
 }
 
 // Which windows are tested, and how their last units are spent.
@@ -116,7 +89,7 @@ func TestQuotaTests(t *testing.T) {
 		{"the third", tested(func(q *quota) { q.windows = 2 }), true, 0},
 		{"the fourth", tested(func(q *quota) { q.windows = 3 }), false, 0},
 		{"the first", tested(func(q *quota) { q.windows = 0 }), false, 0},
-		{"shown to be one", tested(func(q *quota) { q.rigid = 1 }), false, 0},
+		{"shown to be one", tested(func(q *quota) { q.judge.Lean(refill.Window) }), false, 0},
 		{"said to be one", tested(func(q *quota) { q.means = headers.Boundary }), false, 0},
 		{"a long one", tested(func(q *quota) { q.key.window = shortWindow + 1 }), false, 0},
 		{"the longest", tested(func(q *quota) { q.key.window = shortWindow }), true, 0},
@@ -136,12 +109,6 @@ func TestQuotaTests(t *testing.T) {
 			t.Errorf("%s: %v, want %v", test.name, got, test.wait)
 		}
 	}
-	for steady, rigid := range map[int]int{0: 0, 1: 0, 2: 8} {
-		q := tested(func(q *quota) { q.left, q.steady = 4, steady })
-		if q.window(hourIn.Add(sec), hourIn.Add(sec/2), 3, 1, false, hourIn.Add(2*sec), true); q.rigid != rigid || q.steady != steady+1 {
-			t.Errorf("after %d: %d, %d", steady, q.steady, q.rigid)
-		}
-	}
 }
 
 // Small rules of quotas.
@@ -150,7 +117,7 @@ func TestQuotaRules(t *testing.T) {
 	if q.rate() != 0.5 {
 		t.Errorf("%v per second", q.rate())
 	}
-	q = heardQuota(0, 10, 0, 0, func(q *quota) { q.flows, q.refill, q.terms = true, 1.0/256, &learnTerms{maxPause: 252 * sec} })
+	q = heardQuota(0, 10, 0, 0, func(q *quota) { flowing(q); q.refill, q.terms = 1.0/256, &learnTerms{maxPause: 252 * sec} })
 	if got := q.wait(hourIn.Add(4*sec), 1); got != 252*sec {
 		t.Errorf("just as long as a pause may be: %v", got)
 	}
@@ -177,7 +144,7 @@ func TestQuotasAtTheirBounds(t *testing.T) {
 	if got := q.ETA(hourIn, 1, 1).Until(hourIn); got != 32*sec {
 		t.Errorf("behind one: %v", got)
 	}
-	q = heardQuota(0, 10, sec, sec, func(q *quota) { q.slides, q.trail = 1, &trail{} })
+	q = heardQuota(0, 10, sec, sec, func(q *quota) { q.judge.Lean(refill.Log); q.trail = &trail{} })
 	if q.roll(hourIn.Add(sec)); !q.asking {
 		t.Error("nothing is left on the trail, and yet nobody may ask")
 	}
@@ -188,12 +155,6 @@ func TestQuotasAtTheirBounds(t *testing.T) {
 	q = heardQuota(5, 10, 30*sec, 0, nil)
 	if q.hear(hourIn.Add(sec), hourIn.Add(sec), &headers.Limit{Remaining: known(6.0)}, 1, false, false); q.left != 5 {
 		t.Errorf("%v left: without a reset it is the same window", q.left)
-	}
-	for window, rises := range map[time.Duration]int{shortWindow: 1, shortWindow + 1: 0} {
-		q = heardQuota(5, 10, 30*sec, window, nil)
-		if q.window(hourIn.Add(6*sec), hourIn.Add(5*sec), 5, 1, false, hourIn.Add(30*sec), true); q.rises != rises {
-			t.Errorf("%v: %d rises", window, q.rises)
-		}
 	}
 	if got := heardQuota(1, 1, 30*sec, 0, nil).wait(hourIn, 5); got != 0 {
 		t.Errorf("a cost above a size of one: %v", got)
@@ -206,18 +167,12 @@ func TestQuotasAtTheirBounds(t *testing.T) {
 	if got := q.guess(); got != 9*sec {
 		t.Errorf("a window of unknown size: %v", got)
 	}
-	q = heardQuota(0, 10, 0, 0, func(q *quota) { q.flows, q.refill = true, 0.5 })
+	q = heardQuota(0, 10, 0, 0, func(q *quota) { flowing(q); q.refill = 0.5 })
 	if q.ask(); q.asking {
 		t.Error("a bucket goes on by its rate")
 	}
 	q = heardQuota(0, 10, 0, 0, nil)
 	if q.note(&headers.Limit{Reset: known(10 * sec), ResetMeans: headers.Full}); q.refill != 0 {
 		t.Errorf("nothing was said of what is left: %v/s", q.refill)
-	}
-	for rigid, want := range map[int]int{3: 2, 1: 0, 0: 0} {
-		q.rigid = rigid
-		if q.restart(hourIn, 5, hourIn.Add(sec), true); q.rigid != want {
-			t.Errorf("%d windows: %d left", rigid, q.rigid)
-		}
 	}
 }

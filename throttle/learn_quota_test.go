@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
+	"github.com/weirhttp/weir/throttle/internal/refill"
 )
 
 // heardQuota is a quota that was heard of at hourIn and may be changed further.
@@ -13,7 +14,7 @@ func heardQuota(left, size float64, reset, window time.Duration, change func(*qu
 	q := newQuota()
 	q.key.window = window
 	q.size = known(size)
-	q.left, q.basis, q.heard, q.born = left, hourIn, hourIn, hourIn
+	q.left, q.basis, q.heard = left, hourIn, hourIn
 	if reset > 0 {
 		q.reset = known(hourIn.Add(reset))
 	}
@@ -23,9 +24,11 @@ func heardQuota(left, size float64, reset, window time.Duration, change func(*qu
 	return q
 }
 
+// flowing makes a bucket of q.
+func flowing(q *quota) { q.judge.Lean(refill.Bucket) }
+
 // How long one unit, or several, have to wait for what a server stated.
 func TestQuotaWaits(t *testing.T) {
-	flows := func(q *quota) { q.flows = true }
 	for _, test := range []struct {
 		name string
 		q    *quota
@@ -48,12 +51,12 @@ func TestQuotaWaits(t *testing.T) {
 		{"a unit that we do not count", heardQuota(1, 10, 30*sec, 0, func(q *quota) { q.counted = false }), 0, 99, 0},
 		{"and that is spent", heardQuota(0, 10, 30*sec, 0, func(q *quota) { q.counted = false }), 0, 99, 30 * sec},
 		{"and nobody knows until when", heardQuota(0, 10, 0, 0, func(q *quota) { q.counted = false }), 0, 99, 0},
-		{"a bucket that fills", heardQuota(0, 10, 0, 10*sec, flows), 0, 1, sec},
-		{"has filled for a while", heardQuota(0, 10, 0, 10*sec, flows), sec / 2, 1, sec / 2},
-		{"a stated refill goes before size and window", heardQuota(0, 10, 0, 10*sec, func(q *quota) { q.flows, q.refill = true, 4 }), 0, 1, sec / 4},
-		{"a bucket that fills slowly", heardQuota(0, 10, 0, 100*time.Hour, flows), 0, 1, 5 * time.Minute},
-		{"what flowed in until the reset stays", heardQuota(0, 10, 3*sec, 10*sec, flows), 3 * sec, 4, sec},
-		{"with one under way", heardQuota(0, 10, 0, 100*time.Hour, func(q *quota) { q.flows, q.out, q.terms = true, 1, &learnTerms{maxPause: 30 * sec} }), 40 * sec, 1, forever},
+		{"a bucket that fills", heardQuota(0, 10, 0, 10*sec, flowing), 0, 1, sec},
+		{"has filled for a while", heardQuota(0, 10, 0, 10*sec, flowing), sec / 2, 1, sec / 2},
+		{"a stated refill goes before size and window", heardQuota(0, 10, 0, 10*sec, func(q *quota) { flowing(q); q.refill = 4 }), 0, 1, sec / 4},
+		{"a bucket that fills slowly", heardQuota(0, 10, 0, 100*time.Hour, flowing), 0, 1, 5 * time.Minute},
+		{"what flowed in until the reset stays", heardQuota(0, 10, 3*sec, 10*sec, flowing), 3 * sec, 4, sec},
+		{"with one under way", heardQuota(0, 10, 0, 100*time.Hour, func(q *quota) { flowing(q); q.out, q.terms = 1, &learnTerms{maxPause: 30 * sec} }), 40 * sec, 1, forever},
 		{"no reset, one under way", heardQuota(0, 10, 0, 0, func(q *quota) { q.out = 1 }), 0, 1, forever},
 		{"no reset: a second", heardQuota(0, 10, 0, 0, nil), 0, 1, sec},
 		{"no reset, a window known: its part for a unit", heardQuota(0, 10, 0, 20*sec, nil), 0, 1, 2 * sec},
@@ -75,10 +78,10 @@ func TestQuotaLevels(t *testing.T) {
 		want float64
 	}{
 		{"a window", heardQuota(5, 10, time.Minute, 10*sec, nil), 5},
-		{"a bucket", heardQuota(5, 10, 0, 10*sec, func(q *quota) { q.flows = true }), 8},
-		{"no more than fits", heardQuota(9, 10, 0, 10*sec, func(q *quota) { q.flows = true }), 10},
-		{"but what the server said", heardQuota(12, 10, 0, 10*sec, func(q *quota) { q.flows = true }), 12},
-		{"without a size", heardQuota(5, 10, 0, 0, func(q *quota) { q.flows, q.refill, q.size.Known = true, 100, false }), 305},
+		{"a bucket", heardQuota(5, 10, 0, 10*sec, flowing), 8},
+		{"no more than fits", heardQuota(9, 10, 0, 10*sec, flowing), 10},
+		{"but what the server said", heardQuota(12, 10, 0, 10*sec, flowing), 12},
+		{"without a size", heardQuota(5, 10, 0, 0, func(q *quota) { flowing(q); q.refill, q.size.Known = 100, false }), 305},
 		{"under way", heardQuota(5, 10, time.Minute, 10*sec, func(q *quota) { q.out, q.early = 2, 1 }), 2},
 	} {
 		if got := test.q.level(hourIn.Add(3 * sec)); got != test.want {
@@ -150,14 +153,14 @@ func TestQuotaNotes(t *testing.T) {
 		{"full already", newQuota(), headers.Limit{Quota: known(10.0), Remaining: known(10.0), Reset: known(3 * sec), ResetMeans: full}, 10, 0, 0, false},
 		{"full, of a window", newQuota(), headers.Limit{Quota: known(10.0), Remaining: known(4.0), Reset: known(3 * sec), ResetMeans: full, Window: known(sec)}, 10, sec, 0, false},
 		{"full, of unknown size", newQuota(), headers.Limit{Remaining: known(4.0), Reset: known(3 * sec), ResetMeans: full}, 0, 0, 0, false},
-		{"known to be rigid", heardQuota(4, 10, 0, 0, func(q *quota) { q.rigid = 1 }), headers.Limit{Remaining: known(4.0), Reset: known(3 * sec), ResetMeans: full}, 10, 0, 0, false},
-		{"slower than was seen", heardQuota(4, 10, 0, 0, func(q *quota) { q.refill, q.flows = 3, true }), headers.Limit{Remaining: known(4.0), Reset: known(3 * sec), ResetMeans: full}, 10, 0, 3, true},
-		{"faster than was seen", heardQuota(4, 10, 0, 0, func(q *quota) { q.refill, q.flows = 1, true }), headers.Limit{Remaining: known(4.0), Reset: known(3 * sec), ResetMeans: full}, 10, 0, 2, true},
+		{"known to be rigid", heardQuota(4, 10, 0, 0, func(q *quota) { q.judge.Lean(refill.Window) }), headers.Limit{Remaining: known(4.0), Reset: known(3 * sec), ResetMeans: full}, 10, 0, 0, false},
+		{"slower than was seen", heardQuota(4, 10, 0, 0, func(q *quota) { flowing(q); q.refill = 3 }), headers.Limit{Remaining: known(4.0), Reset: known(3 * sec), ResetMeans: full}, 10, 0, 3, true},
+		{"faster than was seen", heardQuota(4, 10, 0, 0, func(q *quota) { flowing(q); q.refill = 1 }), headers.Limit{Remaining: known(4.0), Reset: known(3 * sec), ResetMeans: full}, 10, 0, 2, true},
 	} {
 		q := test.q
 		q.note(&test.l)
-		if q.size.Value != test.size || q.key.window != test.window || q.refill != test.refill || q.flows != test.flows {
-			t.Errorf("%s: size %v, window %v, refill %v, flows %t", test.name, q.size, q.key.window, q.refill, q.flows)
+		if q.size.Value != test.size || q.key.window != test.window || q.refill != test.refill || q.flows() != test.flows {
+			t.Errorf("%s: size %v, window %v, refill %v, flows %t", test.name, q.size, q.key.window, q.refill, q.flows())
 		}
 	}
 	q := newQuota()
@@ -189,13 +192,13 @@ func TestQuotaPaces(t *testing.T) {
 		{"five in 30 s", paced(heardQuota(5, 10, 30*sec, 0, nil)), 0, 1, 6 * sec},
 		{"two at once", paced(heardQuota(5, 10, 30*sec, 0, nil)), 0, 2, 12 * sec},
 		{"a while later", paced(heardQuota(5, 10, 30*sec, 0, nil)), 5 * sec, 1, 0},
-		{"a bucket by its rate", paced(heardQuota(5, 10, 30*sec, 20*sec, func(q *quota) { q.flows = true })), 0, 1, 2 * sec},
+		{"a bucket by its rate", paced(heardQuota(5, 10, 30*sec, 20*sec, flowing)), 0, 1, 2 * sec},
 		{"without a reset by size and window", paced(heardQuota(5, 10, 0, 20*sec, nil)), 0, 1, 2 * sec},
 		{"nothing known", paced(heardQuota(5, 10, 0, 0, nil)), 0, 1, 0},
 		{"five in a month, said once", paced(heardQuota(5, 10, 720*time.Hour, 0, nil)), 0, 1, 5 * time.Minute},
 		{"five in a day, said often", paced(heardQuota(5, 10, 24*time.Hour, 0, func(q *quota) { q.agree = 2 })), 0, 1, 24 * time.Hour / 5},
 		{"five in a month, said often", paced(heardQuota(5, 10, 720*time.Hour, 0, func(q *quota) { q.agree = 2 })), 0, 1, mostBelieved},
-		{"hardly any rate", paced(heardQuota(5, 10, 0, 0, func(q *quota) { q.flows, q.refill = true, 1e-15 })), 0, 1, 5 * time.Minute},
+		{"hardly any rate", paced(heardQuota(5, 10, 0, 0, func(q *quota) { flowing(q); q.refill = 1e-15 })), 0, 1, 5 * time.Minute},
 		{"the first", func() *quota { q := paced(heardQuota(5, 10, 30*sec, 0, nil)); q.lastSent = 0; return q }(), 0, 1, 0},
 	} {
 		if got := test.q.wait(hourIn.Add(test.at), test.cost); got != test.want {

@@ -26,10 +26,10 @@ func TestQuotaResets(t *testing.T) {
 		{"of a window that does not", heardQuota(5, 10, 30*sec, 20*sec, func(q *quota) { q.means = headers.Boundary }), 31501 * time.Millisecond, true},
 		{"a twentieth of a long one", heardQuota(5, 10, time.Minute, time.Minute, func(q *quota) { q.means = headers.Boundary }), 63500 * time.Millisecond, false},
 		{"more than a twentieth", heardQuota(5, 10, time.Minute, time.Minute, func(q *quota) { q.means = headers.Boundary }), 63501 * time.Millisecond, true},
-		{"a bucket has no windows", heardQuota(5, 10, 30*sec, 0, func(q *quota) { q.flows = true }), time.Hour, false},
+		{"a bucket has no windows", heardQuota(5, 10, 30*sec, 0, func(q *quota) { flowing(q); q.refill = 1 }), time.Hour, false},
 		{"where none was known", heardQuota(5, 10, 0, 0, nil), time.Hour, true},
 		{"where one asks", heardQuota(5, 10, 0, 0, func(q *quota) { q.asking = true }), time.Hour, false},
-		{"of a bucket without", heardQuota(5, 10, 0, 0, func(q *quota) { q.flows = true }), time.Hour, false},
+		{"of a bucket without", heardQuota(5, 10, 0, 0, func(q *quota) { flowing(q); q.refill = 1 }), time.Hour, false},
 	} {
 		if got := test.q.isLater(hourIn.Add(2*sec), hourIn.Add(test.reset)); got != test.later {
 			t.Errorf("%s: later %t", test.name, got)

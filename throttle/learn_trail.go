@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/refill"
 )
 
 const (
@@ -98,22 +99,21 @@ func (q *quota) trailed(now instant, cost float64) time.Duration {
 	return d
 }
 
-// explained reports that the trail explains why an answer to a request sent at
-// sent says that left units are left, though fewer were thought to be: some
-// have left the window. A bucket has more of them.
-func (q *quota) explained(now, sent instant, left, cost float64) bool {
+// logged is what a sliding log would have had left when it served a request that was
+// sent at sent, by q's trail. own is what of the units under way is that request's.
+func (q *quota) logged(now, sent instant, own float64) (left refill.Span, ok bool) {
 	t := q.trail
 	if t == nil {
-		return false
+		return refill.Span{}, false
 	}
 	from := now.Add(2*now.Sub(sent) + q.key.window/32 - q.key.window)
-	sure := cost // counted for certain when the answer was given
+	counted := 0.0 // for certain
 	for _, s := range t.spent.Entries {
 		if s.At > from && s.At <= sent {
-			sure += float64(s.N)
+			counted += float64(s.N)
 		}
 	}
-	return left <= q.sizeOr(0)-sure
+	return refill.Span{Least: q.size.Value - t.count(sent.Add(-q.key.window)) - q.early + own, Most: q.size.Value - counted}, true
 }
 
 // sparing is how long a request waits in a window that is tested: the last few
@@ -128,6 +128,17 @@ func (q *quota) sparing(now instant) time.Duration {
 		gap = max(1.25/size, 1.0/64)
 	}
 	return max(0, q.lastSent.Add(time.Duration(gap*float64(q.key.window))).Sub(now))
+}
+
+// dripping is how long a request waits for a bucket that is nearly empty. What it holds
+// is stated in whole units and reckoned from there, so there may be one less: the last
+// go one after the other, a little faster than they flow in.
+func (q *quota) dripping(now instant, cost float64) time.Duration {
+	if q.level(now)-cost >= 1 {
+		return 0
+	}
+	gap := min(0.8*cost/q.rate(), q.terms.maxPause.Seconds())
+	return max(0, q.lastSent.Add(time.Duration(gap*float64(time.Second))).Sub(now))
 }
 
 // instantOf is the instant that t was made of. Sub would take three times as long,

@@ -127,7 +127,7 @@ func (q *quota) told(now instant, zero time.Time) string {
 	s += " left" + q.called()
 	if q.reset.Known {
 		s += " until " + clock(now.Time(), zero, q.reset.Value.Time())
-	} else if r := q.rate(); q.flows && r > 0 {
+	} else if r := q.rate(); q.flows() {
 		s += ", " + amount(r) + " more per second"
 	}
 	return s + ", said by " + fieldName(q.source)

@@ -58,7 +58,7 @@ func TestLearnedInWords(t *testing.T) {
 		{said(func(q *quota) { q.size.Known = false }), "3 left, said by X-RateLimit-Remaining"},
 		{said(func(q *quota) { q.key.name, q.key.unit = "core", "tokens" }), `3 of 10 tokens left of "core", said by X-RateLimit-Remaining`},
 		{said(func(q *quota) { q.reset = known(hourIn.Add(30 * sec)) }), "3 of 10 left until 13:00:30, said by X-RateLimit-Remaining"},
-		{said(func(q *quota) { q.flows, q.refill = true, 2.5 }), "3 of 10 left, 2.5 more per second, said by X-RateLimit-Remaining"},
+		{said(func(q *quota) { flowing(q); q.refill = 2.5 }), "3 of 10 left, 2.5 more per second, said by X-RateLimit-Remaining"},
 		{said(func(q *quota) { q.refill = 2.5 }), "3 of 10 left, said by X-RateLimit-Remaining"},
 		{said(func(q *quota) { q.out = 5 }), "0 of 10 left, said by X-RateLimit-Remaining"},
 		{said(func(q *quota) { q.asking, q.key.name = true, "core" }), `one request asks what is left of "core", after the reset said by X-RateLimit-Remaining`},

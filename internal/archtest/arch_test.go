@@ -36,6 +36,7 @@ var allowed = map[string][]string{
 	"throttle/internal/meter":       {"golang.org/x/time/rate"},
 	"throttle/internal/concurrency": {"weir/throttle/internal/meter"},
 	"throttle/internal/attribution": {"weir/throttle/internal/meter"},
+	"throttle/internal/refill":      {"weir/throttle/internal/meter"},
 	"throttle/internal/queue":       {"weir/throttle/internal/meter"},
 	"throttle/internal/fleet":       {"weir/throttle/internal/meter", "weir/throttle/store"},
 	"throttle/internal/farstore":    {"weir/throttle/store"},

@@ -1,0 +1,158 @@
+package refill_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/refill"
+)
+
+const sec = time.Second
+
+// heard is a series of answers 20 ms after they were asked for, to requests that went
+// one after the other.
+func heard(j *refill.Judge, size, rate float64, reset time.Duration, answers ...answer) {
+	for _, x := range answers {
+		a := refill.Answer{
+			Sent: at(x.at), Heard: at(x.at + 20*time.Millisecond), Left: x.left, Cost: 1, Refused: x.refused,
+			Size: size, Rate: rate, Doubt: sec, Log: x.log, Logged: x.log != refill.Span{},
+		}
+		if reset > 0 {
+			a.Reset = at(reset)
+		}
+		j.Heard(a)
+	}
+}
+
+type answer struct {
+	at      time.Duration
+	left    float64
+	refused bool
+	log     refill.Span
+}
+
+func at(d time.Duration) meter.Instant { return meter.Instant(time.Hour + d) }
+
+// each is one answer a second from the first on, which leave so many.
+func each(left ...float64) (list []answer) {
+	for i, n := range left {
+		list = append(list, answer{at: time.Duration(i) * sec, left: n})
+	}
+	return list
+}
+
+func TestWhatIsLeftTellsTheKind(t *testing.T) {
+	const far = time.Hour
+	exactly := func(n float64) refill.Span { return refill.Span{Least: n, Most: n} }
+	for _, test := range []struct {
+		name       string
+		size, rate float64
+		reset      time.Duration
+		answers    []answer
+		kind       refill.Kind
+		sure       bool
+	}{
+		{"nothing was heard", 10, 1, far, nil, refill.Window, false},
+		{"it falls", 100, 3, far, each(9, 8, 7, 6), refill.Window, true},
+		{"of unknown rate it falls", 10, 0, far, each(9, 8, 7, 6), refill.Window, false},
+		{"it stays", 10, 1, far, each(9, 9, 9), refill.Bucket, false},
+		{"it goes on staying", 10, 1, far, each(9, 9, 9, 9, 9, 9), refill.Bucket, true},
+		{"served though nothing was left", 10, 1, far, each(0, 0, 0), refill.Bucket, false},
+		{"once is chance", 10, 1, far, each(1, 1, 0), refill.Window, false},
+		{"of unknown rate it stays", 10, 0, far, each(5, 5, 5, 5, 5), refill.Bucket, false},
+		{"of unknown size it stays", 0, 0, far, each(9, 9, 9, 9), refill.Bucket, false},
+		{"full after each reset", 10, 0, 0, each(2, 9, 2, 9, 2, 9), refill.Window, false},
+		{"others spend of a window", 10, 1, far, each(9, 6, 5, 1), refill.Window, false},
+		{"others spend of a bucket", 100, 10, far, each(90, 96, 91, 97, 93), refill.Bucket, true},
+		{"a bucket becomes faster", 100, 10, far, each(9, 18, 27, 36, 65, 94), refill.Bucket, true},
+		{"a bucket becomes slower", 100, 10, far, each(9, 18, 27, 36, 40, 44, 48), refill.Bucket, true},
+		{"and refuses", 100, 10, far, []answer{
+			{left: 0, at: 0}, {left: 9, at: sec}, {left: 18, at: 2 * sec}, {left: 0, at: 4 * sec, refused: true}, {left: 9, at: 5 * sec},
+		}, refill.Bucket, true},
+		{"as a log has it", 10, 1, far, []answer{
+			{left: 0, at: 0}, {left: 4, at: sec, log: exactly(5)}, {left: 3, at: sec + sec/10, log: exactly(4)}, {left: 5, at: 2 * sec, log: exactly(6)},
+		}, refill.Log, true},
+		{"not as a log has it", 10, 1, far, []answer{
+			{left: 0, at: 0}, {left: 0, at: sec, log: exactly(0)}, {left: 0, at: 2 * sec, log: exactly(0)}, {left: 0, at: 3 * sec, log: exactly(0)},
+		}, refill.Bucket, false},
+		{"after its reset there is little", 10, .1, 4 * sec, []answer{
+			{left: 0, at: 0}, {left: 1, at: 6 * sec, log: exactly(2)}, {left: 0, at: 12 * sec, log: exactly(1)},
+		}, refill.Log, false},
+	} {
+		var j refill.Judge
+		heard(&j, test.size, test.rate, test.reset, test.answers...)
+		if j.Kind() != test.kind || j.Sure() != test.sure {
+			t.Errorf("%s: kind %d, sure %t, want %d, %t", test.name, j.Kind(), j.Sure(), test.kind, test.sure)
+		}
+	}
+}
+
+// Answers that overtake one another say nothing of what came back.
+func TestAnswersThatOvertakeOneAnotherTellNothing(t *testing.T) {
+	var j refill.Judge
+	hear := func(sent, got time.Duration, left, open float64) {
+		j.Heard(refill.Answer{Sent: at(sent), Heard: at(got), Left: left, Cost: 1, Open: open, Size: 100, Rate: .01})
+	}
+	hear(0, 20*time.Millisecond, 99, 0)
+	for i := range 20 { // sent together after that, heard in the wrong order
+		hear(30*time.Millisecond, time.Duration(50+i)*time.Millisecond, float64(79+i), float64(19-i))
+	}
+	hear(55*time.Millisecond, 90*time.Millisecond, 78, 0)
+	if j.Kind() != refill.Window {
+		t.Errorf("kind %d", j.Kind())
+	}
+}
+
+// What was accepted without a word is missing later.
+func TestUnitsWithoutAWordAreCounted(t *testing.T) {
+	for spent, want := range map[float64]refill.Kind{0: refill.Window, 4: refill.Bucket} {
+		var j refill.Judge
+		heard(&j, 10, 4, time.Hour, answer{left: 9})
+		j.Spent(spent)
+		heard(&j, 10, 4, time.Hour, answer{left: 8, at: sec}, answer{left: 8 - spent, at: sec + 40*time.Millisecond})
+		if spent == 4 { // known once a round trip later
+			heard(&j, 10, 4, time.Hour, answer{left: 7, at: 2 * sec})
+		}
+		if j.Kind() != want {
+			t.Errorf("%v without a word: kind %d, want %d", spent, j.Kind(), want)
+		}
+	}
+}
+
+// A server's word for a kind holds until answers contradict it.
+func TestAWordIsTakenUntilItIsContradicted(t *testing.T) {
+	for k := range refill.Kind(3) {
+		var j refill.Judge
+		if j.Lean(k); j.Kind() != k || !j.Sure() {
+			t.Errorf("kind %d, sure %t, want %d", j.Kind(), j.Sure(), k)
+		}
+	}
+	var j refill.Judge
+	j.Lean(refill.Bucket)
+	if heard(&j, 100, 10, time.Hour, each(90, 89, 88, 87, 86, 85, 84)...); j.Kind() != refill.Window {
+		t.Errorf("kind %d, though nothing came back", j.Kind())
+	}
+	if j.Lean(refill.Bucket); j.Kind() != refill.Window {
+		t.Error("a word goes before what answers have shown")
+	}
+}
+
+// However long it was borne out, some answers change a verdict; one does not.
+func TestAVerdictIsNeverFinal(t *testing.T) {
+	var j refill.Judge
+	window, log := [3]float64{refill.Bucket: 3, refill.Log: 3}, [3]float64{refill.Window: math.Inf(1), refill.Bucket: 9}
+	for range 1000 {
+		j.Weigh(window)
+	}
+	for i := range 4 {
+		if i < 2 && j.Kind() != refill.Window {
+			t.Fatalf("after %d: kind %d", i, j.Kind())
+		}
+		j.Weigh(log)
+	}
+	if j.Kind() != refill.Log {
+		t.Errorf("kind %d", j.Kind())
+	}
+}
