@@ -136,10 +136,10 @@ func (q *quota) lower(now instant, left float64, reset instant, hasReset bool) {
 	}
 }
 
-// keepReset compares a reset of the same window with the one known. Roundings
-// apart, a newer one that differs is right, and of those that agree the
-// earliest is the nearest, because most are rounded up. Only newer ones, which
-// answer what was sent after the last was heard, make it surer.
+// keepReset compares a reset of the same window with the one known. If they differ by
+// more than rounding, the newer one is right. If they agree, the earlier one is nearer
+// the truth, because most servers round up. An answer makes the reset surer only if its
+// request was sent after the last answer was heard.
 func (q *quota) keepReset(reset instant, newer bool) {
 	near := coarse
 	if q.means == headers.Boundary {

@@ -9,8 +9,7 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
-// What a meter of ours returns from take, to be had again when the request
-// ended: bits.
+// The token that Take returns holds these bits. It comes back when the request ends.
 const (
 	markAsks meter.Token = 1 << iota // it was let through to ask
 	markLone                         // it started alone while others were under way
@@ -149,9 +148,8 @@ func (q *quota) Answered(now instant, n int64, m meter.Token, _ instant) (more b
 	return false
 }
 
-// back gives the place of a request whose units are not counted back, or those
-// of one that was never sent. What is given back after the answer came, the
-// server counted otherwise.
+// Return ends what Take began for a request that was not answered. Once it was, the
+// server has counted it in its own way, and there is nothing to give back.
 func (q *quota) Return(_ instant, n int64, m meter.Token, granted, answered instant) {
 	if answered == 0 {
 		q.shared.draw(-float64(n))
@@ -264,10 +262,11 @@ func (l *learner) idle(now time.Time) bool {
 	return true
 }
 
-// sure is when the server has stated that there will be n units more, after those
-// of ahead. What was sent before the server last stated what is left may be counted
-// in that already, although its answer is still to come. How a quota flows or slides without the server's word, and by how much
-// resets have proved too early, was found.
+// Sure is when, by the server's own word, there will be n units more than those of
+// ahead. Whoever is refused until then can be told so as a fact. So what was only found
+// out brings no later instant: a rate, a sliding log, or resets that came too early. And
+// units under way count only if they were sent after the server stated what is left:
+// those sent before may be counted in that already.
 func (q *quota) Sure(now, _ instant, ahead, n int64) instant {
 	q.roll(now)
 	cost := float64(n)

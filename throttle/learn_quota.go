@@ -58,7 +58,7 @@ type quotaKey struct {
 
 // A quota is one limit as the server stated it: what remained when it last
 // said so, less what has been sent since. It follows the server's own count,
-// so it never promises more than the server does. Its owner guards it.
+// so that it promises no more than the server does. Whoever owns it holds the lock.
 //
 // Answers may overtake one another. Only an answer to a request that was sent
 // after the last one was received is surely newer; of the others the smallest
@@ -83,7 +83,7 @@ type quota struct {
 	shared  shared
 
 	out   float64 // units under way, of requests that drew on it
-	early float64 // likewise, of requests that went before it was known
+	early float64 // units under way of requests that started before it was known
 	left  float64 // units left when the answers received so far were given
 	basis instant // when left was learned
 
@@ -197,9 +197,10 @@ func (q *quota) ask() {
 	q.windows++
 }
 
-// testing reports whether the second and third of short windows are spent
-// evenly. Only so does it show whether they are windows at all: a bucket
-// refills meanwhile, and need not be left to fill until its rounded reset.
+// testing reports whether this window is spent slowly, to find out whether it is one.
+// What is spent at once tells nothing: both a window and a bucket are empty then, and
+// full again after a short reset. A bucket gives units back while it is spent slowly.
+// Only the second and third window are tested, as it costs a little time.
 func (q *quota) testing() bool {
 	return q.shared.tally == nil && q.windows > 0 && q.windows <= 2 && !q.judge.Sure() && !q.flows() && q.means != headers.Boundary &&
 		q.key.window > 0 && q.key.window <= shortWindow && q.sizeOr(0) >= 4
@@ -221,7 +222,7 @@ func (q *quota) wait(now instant, cost float64) time.Duration {
 		return 0
 	}
 	if q.size.Known {
-		cost = min(cost, max(1, q.size.Value)) // more than there ever is goes when all is there
+		cost = min(cost, max(1, q.size.Value)) // a request that costs more than the limit goes when all of it is left
 	}
 	q.learns(now)
 	lack := cost - q.room(q.level(now))

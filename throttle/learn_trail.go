@@ -15,15 +15,15 @@ const (
 	aloneAfter = 4                      // windows without a sign of others, after which there are none
 )
 
-// A trail is what we ourselves spent of a quota with a short window, by when
-// the answers came. What a server counts for so long as a window, sliding or
-// fixed, it has forgotten when the trail has. That is more exact than a reset
-// in whole seconds, as long as nobody else spends of the quota.
+// A trail is what we ourselves spent of a quota with a short window, dated by the
+// answers. A unit that is older than the window counts no more at any server, whether
+// its window is fixed or slides. That says when there is room again more exactly than a
+// reset in whole seconds, as long as nobody else spends of the quota.
 type trail struct {
 	spec   meter.Spec
 	spent  meter.Log // by when its answer came
 	out    int64     // not answered
-	shared instant   // until then, somebody else does, or the window is not what was said
+	shared instant   // until then it is not believed: somebody else spends, or the window is longer than stated
 }
 
 // trace keeps q's trail: it learns from an answer to a request of so many

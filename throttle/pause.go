@@ -8,13 +8,17 @@ const (
 	firstGuess   = 500 * time.Millisecond // of a pause, when the server gives no hint and nothing was measured
 	leastGuess   = 20 * time.Millisecond
 	mostGuess    = 60 * time.Second
-	shortGuess   = 12 * time.Second // a guess doubles up to this: who was refused just before a minute is over learns within MaxWait, 75 s, that it is; and bans of ten seconds, which each refusal begins anew, end
-	guessPart    = 5                // a longer one is at most that part of the time since the first refusal
+	guessPart    = 5 // a guess above shortGuess is at most that part of the time since the first refusal
 	firstSpread  = 2 * time.Second
 	mostSpread   = 30 * time.Second
 	mostSlack    = 2 * time.Second // how much too short hints of real servers were seen to be
 	mostBelieved = 25 * time.Hour  // of a hint, however well supported; then one request asks again
 	settledIn    = 8               // good answers after which a client is one of a steady flow, not of a herd
+
+	// A guess doubles up to shortGuess at once. That is more than ten seconds, so that a
+	// ban of ten, which each refusal begins anew, comes to its end. And it is so little
+	// that one who is refused by a limit per minute asks again within MaxWait, 75 s.
+	shortGuess = 12 * time.Second
 )
 
 // A hint is how long a refused request was told to stay away.
@@ -30,10 +34,10 @@ type hint struct {
 // so is none. Its owner guards it.
 type hold struct {
 	until time.Time // nothing starts before
-	sure  time.Time // until then because the server said so; the rest is a guess
-	since time.Time // of the last reaction: refusals of what was sent before are the same event
-	ended time.Time // when the first hint of this row of refusals ended
-	began time.Time // when the row did
+	sure  time.Time // nothing starts before by the server's word; what until is later is a guess
+	since time.Time // when it was last prolonged: a refusal of what was sent before tells nothing new
+	began time.Time // when the first of the refusals in a row came
+	ended time.Time // when the pause after that first one was over
 	told  time.Time // when the last hint ends, however far that is
 
 	strikes int           // re-openings refused in a row
