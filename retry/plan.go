@@ -65,7 +65,7 @@ func (l *loop) plan(o Outcome, sig headers.Signal, resp *http.Response, err erro
 			return plan{reason: p.reason}
 		}
 	}
-	if (l.tr.Patient || l.tr.Doubtful) && wait > p.sleep { // for the circuit: nobody queues there
+	if (l.tr.Patient || l.tr.Doubtful) && !throttled && wait > p.sleep { // for the circuit: nobody queues there
 		p.sleep, p.delayBy = wait, Queue
 	}
 	// What of the wait is certain, the throttle has weighed; for the rest one queues.
