@@ -25,7 +25,7 @@
 //	408, 429, 5xx that states a spent quota      ignored; a good sign from a probe
 //	503 that says "slow down" by a known code    the same; in the body, below a throttle that reads it
 //	503 with Retry-After                         ignored; the next probe waits that long
-//	503 of a host that has just served somebody  the same as a limiter's, below a throttle
+//	503 of what is likely a limiter              the same as its 429, below a throttle
 //	any other 5xx                                failure
 //	refused, reset, closed, TLS, DNS             failure without an answer
 //	the attempt timeout before a connection      failure without an answer

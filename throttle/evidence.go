@@ -98,6 +98,14 @@ func (l *learner) evidenceOf(k *kind) *evidence {
 	return l.evidence
 }
 
+// past is what is known of the time since the first request.
+func (e *evidence) past() attribution.Past {
+	if e == nil {
+		return attribution.Past{}
+	}
+	return attribution.Past{Since: e.began, Served: e.good}
+}
+
 // restart forgets the limit that was found for a kind.
 func (l *learner) restart(k *kind) {
 	l.evidenceOf(k).forget()
@@ -129,10 +137,10 @@ func (e *evidence) accepted(now, sent instant) {
 	}
 }
 
-// refused notes a refusal.
-func (e *evidence) refused(now, sent instant, said hint, most time.Duration) {
+// refused notes a refusal, which may be no limit's if it is doubtful.
+func (e *evidence) refused(now, sent instant, said hint, most time.Duration, doubtful bool) {
 	e.told = sent
-	a := learn.Answer{MaxPause: most}
+	a := learn.Answer{MaxPause: most, Doubtful: doubtful}
 	if said.known {
 		a.Signal = &headers.Signal{RetryAfter: headers.Opt[time.Duration]{Value: said.wait, Known: true}}
 	}

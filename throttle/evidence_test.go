@@ -53,7 +53,7 @@ func TestTheTimeBeforeEvidence(t *testing.T) {
 	}
 	l.sent(hourIn)
 	for range 2 {
-		l.evidence.refused(hourIn.Add(sec), hourIn, hint{}, time.Minute)
+		l.evidence.refused(hourIn.Add(sec), hourIn, hint{}, time.Minute, false)
 	}
 	if !l.evidence.believes() {
 		t.Error("two requests at an instant were refused, and no limit explains it")

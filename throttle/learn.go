@@ -171,7 +171,8 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 	overload := status == http.StatusServiceUnavailable && s.Kind != headers.Quota || status == 529 || refused && s.Kind == headers.Overload
 	news := lesson{}
 	verdict := k.overload.Heard(instantOf(now), instantOf(g.sent), attribution.Reply{
-		Busy: overload && !s.RetryAfter.Known, Bare: bare503(status, &s), Few: k.slow.Few(), Probe: g.probe,
+		Busy: (overload || g.limited) && !s.RetryAfter.Known, Bare: bare503(status, &s),
+		Few: k.slow.Few() || k.slow.UnderWay() <= 2, Probe: g.probe,
 	})
 	if verdict == attribution.Chance {
 		k.slow.Absolve()
@@ -196,6 +197,9 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 	case overload:
 		return l.overloaded(now, g, s)
 	case refused:
+		if g.limited {
+			k.overload.Overloaded(instantOf(now), false)
+		}
 		return l.refuse(now, g, s, true)
 	}
 	l.well(instantOf(now), k, instantOf(g.sent))
@@ -234,7 +238,7 @@ func (l *learner) well(now instant, k *kind, sent instant) {
 	took := time.Duration(now - sent)
 	l.host.slow.Answered(now, took)
 	k.slow.Answered(now, took)
-	k.overload.Served(now)
+	k.overload.Served(now, sent)
 	if l.hold != nil || k.hold != nil {
 		l.hold.good(sent.Time())
 		k.hold.good(sent.Time())

@@ -208,6 +208,7 @@ func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) 
 	if len(k.quotas) > 0 || len(s.Limits) > 0 {
 		g.where = k.whereOf(p.r)
 	}
+	g.limited = p.permit.limited
 	news := k.learner.finish(now.Time(), &g, end, status, *s)
 	if o := p.solo(); o != nil && o.alone {
 		o.order = p.record.domain.Load().Arrive(now) // behind those that wait already

@@ -67,14 +67,14 @@ func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) 
 	switch {
 	case !rate || explained || l.terms.pausesOnly || k.slow.Silent():
 	case s.Throttled || said.known:
-		if f.weighs(!s.Throttled, l.good < proven) {
-			f.refused(at, instantOf(g.sent), said, l.terms.maxPause)
+		if g.limited || f.weighs(!s.Throttled, l.good < proven) {
+			f.refused(at, instantOf(g.sent), said, l.terms.maxPause, g.limited && k.overload.Doubtful())
 		}
 	default:
 		f.overloaded(at, instantOf(g.sent), inVain)
 	}
 	most := l.terms.maxPause
-	if !said.known && k.overload.Suspected() {
+	if !said.known && (k.overload.Suspected() || g.limited && k.overload.Doubtful()) {
 		most = min(most, suspectPause)
 	}
 	if f.believes() && s.Throttled {

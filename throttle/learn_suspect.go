@@ -28,15 +28,20 @@ func (p *passage) explain(status int, s *headers.Signal) {
 	}
 	e := p.record.lock()
 	defer e.Unlock()
-	if k := p.kind; !k.learner.terms.pausesOnly && k.overload.Spares(e.Now()) {
+	k, now := p.kind, e.Now()
+	if k.learner.terms.pausesOnly {
+		return
+	}
+	p.permit.limited = k.overload.Limited(now, k.evidenceNow().past())
+	if p.permit.limited || k.overload.Spares(now) {
 		s.Throttled, s.Kind, p.permit.guessed = true, headers.Quota, true
 	}
 }
 
-// unexplained is s without what explain made of it: whether it was a refusal,
-// learning has to find out.
+// unexplained is s without what explain made of it, unless that is most likely so:
+// whether it was a refusal, learning has to find out.
 func (p *passage) unexplained(s *headers.Signal) *headers.Signal {
-	if s == nil || !p.permit.guessed {
+	if s == nil || !p.permit.guessed || p.permit.limited {
 		return s
 	}
 	said := *s

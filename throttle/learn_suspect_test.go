@@ -85,7 +85,7 @@ func suspect(k *kind, at instant) {
 
 // burden lets k be answered well once, and then that the host is overloaded.
 func burden(k *kind, at instant) {
-	k.overload.Served(at)
+	k.overload.Served(at, at)
 	for range 14 {
 		k.overload.Overloaded(at, true)
 	}

@@ -11,14 +11,15 @@ import (
 
 // A ticket is what learning wants to know of a request that ended.
 type ticket struct {
-	kind   *kind
-	sent   time.Time // when it was granted
-	cost   Cost
-	permit *placed           // not answered yet; nil: it drew on nothing
-	solo   *solo             // nil: not refused
-	where  attribution.Where // zero: not known
-	booked *fleet.Grant      // in the Store; nil: not
-	probe  bool              // of a circuit, which asks as seldom as it likes: a failure shows no rate
+	kind    *kind
+	sent    time.Time // when it was granted
+	cost    Cost
+	permit  *placed           // not answered yet; nil: it drew on nothing
+	solo    *solo             // nil: not refused
+	where   attribution.Where // zero: not known
+	booked  *fleet.Grant      // in the Store; nil: not
+	limited bool              // its answer was a 503 that said no more, and most likely a limiter's
+	probe   bool              // of a circuit, which asks as seldom as it likes: a failure shows no rate
 }
 
 func (g *ticket) mark(a *queue.Account) (m meter.Token, drew bool) {

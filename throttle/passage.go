@@ -97,6 +97,7 @@ type progress struct {
 	settled bool // under the lock of the record's domain
 	closed  bool // the answer's body, if that is watched; likewise
 	guessed bool // its answer was called a refusal by explain; likewise
+	limited bool // that is most likely so; likewise
 }
 
 // stage is how far a passage has come.

@@ -68,6 +68,52 @@ func TestALimiterThatSaysOnly503LosesHardlyACall(t *testing.T) {
 	}
 }
 
+// windowOf lets n through in each window that a request begins, and says 503 to others.
+func windowOf(n int, per, trip time.Duration) testnet.Func {
+	var mu sync.Mutex
+	var ends time.Time
+	used := 0
+	return func(r *http.Request) (*http.Response, error) {
+		time.Sleep(trip / 2)
+		defer time.Sleep(trip / 2)
+		mu.Lock()
+		defer mu.Unlock()
+		if now := time.Now(); !now.Before(ends) {
+			ends, used = now.Add(per), 0
+		}
+		if used++; used > n {
+			return testnet.Answer(r, 503, nil, nil), nil
+		}
+		return testnet.Answer(r, 200, nil, nil), nil
+	}
+}
+
+// TestAWindowThatSaysOnly503LosesNobody: a limiter that shuts out everybody for seconds
+// is no outage, if it does so as soon as it is called: its windows are waited out. How
+// soon these are found depends on chance: in 1.1 to 2 times the time that they take.
+func TestAWindowThatSaysOnly503LosesNobody(t *testing.T) {
+	for _, tt := range []struct {
+		n         int
+		per, trip time.Duration
+		callers   int
+	}{
+		{20, 2 * time.Second, 20 * time.Millisecond, 8}, {60, 10 * time.Second, 50 * time.Millisecond, 20},
+		{100, 5 * time.Second, 5 * time.Millisecond, 30}, {150, 10 * time.Second, 16 * time.Millisecond, 4},
+	} {
+		t.Run(fmt.Sprintf("%d per %v, %v away, %d callers", tt.n, tt.per, tt.trip, tt.callers), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rt := must(weir.New(windowOf(tt.n, tt.per, tt.trip), weir.Config{}))(t)
+				start := time.Now()
+				lost := lostOf(t, rt, 4*tt.n, tt.callers)
+				t.Log(time.Since(start))
+				if took := time.Since(start); lost > 0 || took > 3*3*tt.per {
+					t.Errorf("%d of %d calls lost, in %v; want none, in %v at most", lost, 4*tt.n, took, 3*3*tt.per)
+				}
+			})
+		})
+	}
+}
+
 // TestALimiterThatSays503AndAWaitIsFound: its limit is learned as that of one which says
 // 429.
 func TestALimiterThatSays503AndAWaitIsFound(t *testing.T) {

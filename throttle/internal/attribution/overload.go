@@ -35,13 +35,14 @@ type Overload struct {
 	served  meter.Instant // the last good answer; zero: none
 	burst   meter.Instant // the last bare answer that counts in vain
 	suspect *suspect      // nil: never suspected
+	run     *run          // nil: there was no bare answer
 }
 
 // A Reply is what an Overload wants to know of an answer. The zero Reply is a good one.
 type Reply struct {
 	Busy  bool // it said that the host is overloaded, and not when to come back
 	Bare  bool // it was a 503 that said no more
-	Few   bool // no more than two requests are allowed at a time
+	Few   bool // no more than two requests are allowed at a time, or were under way
 	Probe bool // of a circuit: that asks as seldom as it likes
 }
 
@@ -56,8 +57,11 @@ const (
 
 // Heard takes in the answer to a request sent at sent.
 func (o *Overload) Heard(now, sent meter.Instant, r Reply) Verdict {
-	if r.Bare && sent > o.burst {
-		o.vain, o.burst = min(o.vain+1, manyAnswers), now
+	if r.Bare {
+		o.runOf().heard(sent)
+		if sent > o.burst {
+			o.vain, o.burst = min(o.vain+1, manyAnswers), now
+		}
 	}
 	o.share *= shareKept
 	switch {
@@ -70,8 +74,20 @@ func (o *Overload) Heard(now, sent meter.Instant, r Reply) Verdict {
 	return Open
 }
 
-// Served notes that the answer was good.
-func (o *Overload) Served(now meter.Instant) { o.served, o.streak, o.vain = now, 0, 0 }
+func (o *Overload) runOf() *run {
+	if o.run == nil {
+		o.run = new(run)
+	}
+	return o.run
+}
+
+// Served notes that the answer to a request sent at sent was good.
+func (o *Overload) Served(now, sent meter.Instant) {
+	o.served, o.streak, o.vain = now, 0, 0
+	if o.run != nil {
+		o.run.served(sent)
+	}
+}
 
 // ServedWithin reports whether there was a good answer in the last d.
 func (o *Overload) ServedWithin(now meter.Instant, d time.Duration) bool {
@@ -113,6 +129,19 @@ func (o *Overload) Suspected() bool { return o.suspect.suspected() }
 
 // Quiet reports whether the host was never suspected of anything.
 func (o *Overload) Quiet() bool { return o.suspect == nil }
+
+// Limited reports whether a 503 that says no more, heard now, is a limiter's, by odds
+// that leave hardly a doubt. It is asked before Heard.
+func (o *Overload) Limited(now meter.Instant, p Past) bool {
+	if o.served == 0 || o.suspect != nil && now < o.suspect.not {
+		return false
+	}
+	return o.runOf().limits(now, p)
+}
+
+// Doubtful reports, after Limited, whether that host accepted nothing again since it
+// first refused: it may be down after all.
+func (o *Overload) Doubtful() bool { return o.run != nil && o.run.longest == 0 }
 
 // Spares reports whether a 503 that says no more may well be a limiter's.
 func (o *Overload) Spares(now meter.Instant) bool {

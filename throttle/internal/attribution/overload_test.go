@@ -26,7 +26,7 @@ func busy(o *attribution.Overload, n int, at meter.Instant, r attribution.Reply)
 // proveNone lets o's host prove to be no limiter at that instant.
 func proveNone(t *testing.T, o *attribution.Overload, at meter.Instant) {
 	t.Helper()
-	o.Served(at)
+	o.Served(at, at)
 	busy(o, 20, at, attribution.Reply{})
 	if !o.Limits(at, true, true) {
 		t.Fatal("not suspected")
@@ -49,32 +49,32 @@ func TestWhoIsSparedAsALimiter(t *testing.T) {
 		after time.Duration
 		want  bool
 	}{
-		{"it has just served", func(o *attribution.Overload) { o.Served(zero) }, sec - 1, true},
-		{"a second ago", func(o *attribution.Overload) { o.Served(zero) }, sec, false},
+		{"it has just served", func(o *attribution.Overload) { o.Served(zero, zero) }, sec - 1, true},
+		{"a second ago", func(o *attribution.Overload) { o.Served(zero, zero) }, sec, false},
 		{"it never served", func(o *attribution.Overload) {}, 0, false},
-		{"one asked in vain", func(o *attribution.Overload) { o.Served(zero); o.Heard(zero, zero, bare) }, 0, true},
+		{"one asked in vain", func(o *attribution.Overload) { o.Served(zero, zero); o.Heard(zero, zero, bare) }, 0, true},
 		{"two did", func(o *attribution.Overload) {
-			o.Served(zero)
+			o.Served(zero, zero)
 			o.Heard(zero, zero, bare)
 			o.Heard(zero+2, zero+1, bare)
 		}, 2, false},
 		{"two of one burst", func(o *attribution.Overload) {
-			o.Served(zero)
+			o.Served(zero, zero)
 			o.Heard(zero+1, zero, bare)
 			o.Heard(zero+2, zero+1, bare)
 		}, 2, true},
 		{"two did, before it served", func(o *attribution.Overload) {
 			o.Heard(zero, zero, bare)
 			o.Heard(zero+2, zero+1, bare)
-			o.Served(zero + 2)
+			o.Served(zero+2, zero+2)
 		}, 2, true},
 		{"it is known to be none", func(o *attribution.Overload) {
 			proveNone(t, o, zero)
-			o.Served(zero.Add(attribution.Remembered - 1))
+			o.Served(zero.Add(attribution.Remembered-1), zero.Add(attribution.Remembered-1))
 		}, attribution.Remembered - 1, false},
 		{"it was", func(o *attribution.Overload) {
 			proveNone(t, o, zero)
-			o.Served(zero.Add(attribution.Remembered))
+			o.Served(zero.Add(attribution.Remembered), zero.Add(attribution.Remembered))
 		}, attribution.Remembered, true},
 	} {
 		var o attribution.Overload
@@ -104,7 +104,7 @@ func TestLimitersThatSayTheyAreOverloaded(t *testing.T) {
 	} {
 		var o attribution.Overload
 		if test.served >= 0 {
-			o.Served(zero)
+			o.Served(zero, zero)
 		}
 		busy(&o, test.busy, zero.Add(max(0, test.served)), attribution.Reply{})
 		if got := o.Limits(zero.Add(max(0, test.served)), test.few, test.young); got != test.want || o.Suspected() != test.want {
@@ -114,7 +114,7 @@ func TestLimitersThatSayTheyAreOverloaded(t *testing.T) {
 	for ago, want := range map[time.Duration]bool{5*sec - 1: true, 5 * sec: false} {
 		var o attribution.Overload
 		busy(&o, 20, zero, attribution.Reply{})
-		o.Served(zero)
+		o.Served(zero, zero)
 		busy(&o, 4, zero.Add(ago), attribution.Reply{})
 		if got := o.Limits(zero.Add(ago), true, true); got != want {
 			t.Errorf("served %v ago, asked four times since: limits %t", ago, got)
@@ -128,7 +128,7 @@ func TestLimitersThatSayTheyAreOverloaded(t *testing.T) {
 func TestSuspectsAreJudged(t *testing.T) {
 	for _, n := range []int{3, 4} {
 		var o attribution.Overload
-		o.Served(zero)
+		o.Served(zero, zero)
 		busy(&o, 20, zero, attribution.Reply{})
 		if !o.Limits(zero, true, true) {
 			t.Fatal("not suspected")
@@ -147,7 +147,7 @@ func TestSuspectsAreJudged(t *testing.T) {
 		if o.Suspected() != (n == 3) || o.Quiet() {
 			t.Errorf("%d of sixteen: suspected %t, quiet %t", n, o.Suspected(), o.Quiet())
 		}
-		o.Served(zero.Add(sec))
+		o.Served(zero.Add(sec), zero.Add(sec))
 		busy(&o, 20, zero.Add(sec), attribution.Reply{})
 		if got := o.Limits(zero.Add(sec), true, true); got != (n == 3) {
 			t.Errorf("%d of sixteen: it limits %t right after", n, got)
@@ -180,7 +180,7 @@ func TestChanceIsAVerdict(t *testing.T) {
 			if reply.Busy {
 				o.Overloaded(now, true)
 			} else {
-				o.Served(now)
+				o.Served(now, now)
 			}
 		}
 		if found != test.want {

@@ -39,6 +39,8 @@ const (
 	unsure     = .5   // weighs the leader, and no wait was named: then none is longer than
 	shortWait  = 12e9 // or than
 	shortPart  = 5    // of the time since the first refusal: as throttle's shortGuess and guessPart
+	doubtWait  = 1e9  // likewise, while the host may be down: a host that is back is used again after a second,
+	doubtPart  = 4    // or a quarter of the time for which it was not
 	mostOf     = .5
 	knownAt    = .7  // of the weights, and a stated limit's flow is known
 	surely     = .9  // accepted, what is sent although a stated limit is spent
@@ -222,6 +224,9 @@ func (m *mind) decide(now Instant, n, waiting int) Plan {
 		at = max(at, m.refused+(m.refused-m.streak)/streakPart)
 	}
 	last := max(m.refused, m.sentAt)
+	if m.doubted && m.taken < m.refused {
+		at = min(at, max(now, last+max(doubtWait, (m.refused-m.streak)/doubtPart)))
+	}
 	if m.bank.paused == 0 && m.bank.of[0].weight < unsure {
 		at = min(at, max(now, last+max(shortWait, (m.refused-m.streak)/shortPart)))
 	}

@@ -19,6 +19,7 @@ type Answer struct {
 	Signal   *headers.Signal // nil: it said nothing of limits
 	Date     int64           // of its Date header, in Unix seconds; zero: none
 	Absolute bool            // its resets were instants of the server's clock
+	Doubtful bool            // of a refusal: it may be no limit's, as the host may be down
 	MaxPause time.Duration   // the longest wait to believe that nothing else bears out; zero: 5 min
 }
 
@@ -57,6 +58,7 @@ type mind struct {
 	fresh   bool    // it still holds
 	most    Instant // the longest wait that nothing bears out
 	lifted  bool    // one may go whatever is believed
+	doubted bool    // the last refusal may be no limit's
 }
 
 // think makes the mind that an event needs.
@@ -112,7 +114,7 @@ func (l *Learner) Refused(now, sent Instant, n int, a Answer) (news bool) {
 		hint = m.believe(Instant(max(0, a.Signal.RetryAfter.Value)), now, a.maxPause())
 	}
 	m.hear(now, sent, a, false)
-	m.most = a.maxPause()
+	m.most, m.doubted = a.maxPause(), a.Doubtful
 	news = m.refuse(now, sent, hint, max(0, min(n, maxUnits)), m.explains(a))
 	m.bank.time(&l.trips) // it may be further off than was thought
 	return news

@@ -281,3 +281,32 @@ func bounded(t *testing.T, l *Learner) {
 		}
 	}
 }
+
+// TestADoubtfulRefusalIsAskedAboutSoon: while the host may be down, it is asked after a
+// second or a quarter of the time for which it has refused, whatever is believed.
+func TestADoubtfulRefusalIsAskedAboutSoon(t *testing.T) {
+	for _, doubtful := range []bool{true, false} {
+		var l Learner
+		now, longest := zero, Instant(0)
+		ask := func(a *Answer) {
+			at := l.Next(now, 1, 50).At
+			longest = max(longest, at-now-max(second, (now-zero)/4))
+			now = at
+			l.Sent(now, 1)
+			if now += trip; a == nil {
+				l.Accepted(now, now-trip, 1, Answer{})
+			} else {
+				l.Refused(now, now-trip, 1, *a)
+			}
+		}
+		for range 30 {
+			ask(nil)
+		}
+		for range 12 {
+			ask(&Answer{Doubtful: doubtful})
+		}
+		if late := longest > trip; late == doubtful {
+			t.Errorf("doubtful %t: asked %v later", doubtful, time.Duration(longest))
+		}
+	}
+}
