@@ -73,8 +73,9 @@ func (b *Belief) Weigh(now meter.Instant, w Word) (obeyed bool) {
 		b.begin(now, w)
 	default:
 		b.add(w)
-		if !w.Refused && w.Holds && b.spent-(b.most-b.least) > 1-1e-9 && !w.Flows {
+		if !w.Refused && w.Holds && b.spent-(b.most-b.least)-b.flowed(now, w) > 1-1e-9 && !w.Flows {
 			b.contradict() // what was accepted took nothing
+			b.begin(now, w)
 		}
 	}
 	return b.credit > 0
@@ -100,6 +101,15 @@ func (b *Belief) over(now meter.Instant, left, size float64) bool {
 
 func (b *Belief) begin(now meter.Instant, w Word) {
 	b.began, b.ends, b.last, b.least, b.most, b.spent = now, w.Reset, w.Left, w.Left, w.Left, 0
+}
+
+// flowed is what a bucket that is full at its reset may have got back since the window
+// began.
+func (b *Belief) flowed(now meter.Instant, w Word) float64 {
+	if w.Reset <= now || w.Size <= w.Left {
+		return 0
+	}
+	return (w.Size - w.Left) * now.Until(b.began).Seconds() / w.Reset.Until(now).Seconds()
 }
 
 // add takes in one more answer about the window.
