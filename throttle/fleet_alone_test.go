@@ -40,7 +40,7 @@ func TestFleetThatNeverMetItsStore(t *testing.T) {
 // While the store is gone each process takes its part of a limit that they found.
 func TestFleetOfUnstatedLimitsWithoutStore(t *testing.T) {
 	const processes, windows, outage = 16, 9, 4
-	sum := 0.0
+	all, sum := 0.0, 0.0
 	for _, counts := range countsIn {
 		for _, states := range statesIn[2:] {
 			var served, refused float64 // of what there is, and by each process in a window
@@ -60,11 +60,14 @@ func TestFleetOfUnstatedLimitsWithoutStore(t *testing.T) {
 				})
 			}
 			t.Logf("%s, %s: %.2f of what there is served, %.2f refused", counts, states, served, refused)
-			if served < 0.5 {
+			if served < 0.25 { // a sliding log that says nothing is served .40 to .82 by chance
 				t.Errorf("%s, %s: %.2f of what there is was served", counts, states, served)
 			}
-			sum += refused
+			all, sum = all+served, sum+refused
 		}
+	}
+	if mean := all / 6; mean < 0.7 {
+		t.Errorf("%.2f of what there is was served", mean)
 	}
 	if mean := sum / 6; mean > 0.9 { // with the whole of it each: 1.86
 		t.Errorf("each was refused %.2f times in a window", mean)
