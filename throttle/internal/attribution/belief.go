@@ -104,9 +104,9 @@ func (b *Belief) begin(now meter.Instant, w Word) {
 }
 
 // flowed is what a bucket that is full at its reset may have got back since the window
-// began.
+// began. What was never seen to fall is no bucket.
 func (b *Belief) flowed(now meter.Instant, w Word) float64 {
-	if w.Reset <= now || w.Size <= w.Left {
+	if !b.Firm() || w.Reset <= now || w.Size <= w.Left {
 		return 0
 	}
 	return (w.Size - w.Left) * now.Until(b.began).Seconds() / w.Reset.Until(now).Seconds()
