@@ -13,15 +13,17 @@ import (
 // somebody is refused or has to wait, and for a pause, another budget or a call
 // of several keys, it gets a subject beside it, which goes on with the same
 // meter. From then on that has all of it, for as long as the key is kept.
+//
+// Where there are many keys a grant waits for memory more than for anything else. So
+// what it needs of one with a Bucket stands in two lines of it, with the entry's key.
 type kept struct {
-	domains *queue.Domains          // whose clock counts
 	subject atomic.Pointer[subject] // nil: the key is small. Set once, under mu
 	mu      sync.Mutex              // of a small key
 
 	// Of a small key, guarded by mu.
-	rule    *rule          // nil: the key was not used yet
 	version uint32         // of the rules, when rule was looked up
 	flags   uint8          // bits of word that grants have
+	rule    *rule          // nil: the key was not used yet
 	word    *atomic.Uint64 // of the newest grants; nil: none yet
 	granted int64
 	meter   meter.Rated // of rule's only rate; a subject's account has it later
@@ -58,7 +60,7 @@ func (k *kept) asOf(s *subject) uint32 {
 }
 
 // now reads the clock for a small key. As in a domain, time does not step back.
-func (k *kept) now() instant { return max(k.domains.Read(), k.meter.Seen()) }
+func (k *kept) now() instant { return max(k.rule.domains.Read(), k.meter.Seen()) }
 
 // begin makes k, which was not used yet, a small key of r.
 func (k *kept) begin(r *rule, version uint32) {
@@ -66,9 +68,9 @@ func (k *kept) begin(r *rule, version uint32) {
 	k.meter.Begin(k.now(), r.small.Rate, nil)
 }
 
-// full is what k would be if it were not small.
-func (k *kept) full(key string) *subject {
-	s := &subject{home: k.domains.Fresh(), scope: scope{key: key, Group: queue.Group{Gate: k.domains.NewGate()}}}
+// full is what k would be in those domains if it were not small.
+func (k *kept) full(in *queue.Domains, key string) *subject {
+	s := &subject{home: in.Fresh(), scope: scope{key: key, Group: queue.Group{Gate: in.NewGate()}}}
 	if k.rule == nil {
 		return s
 	}
@@ -80,8 +82,8 @@ func (k *kept) full(key string) *subject {
 }
 
 // grow ends that k is small, which is locked, and returns its subject, locked.
-func (k *kept) grow(key string) (*queue.Domain, *subject) {
-	s := k.full(key)
+func (k *kept) grow(in *queue.Domains, key string) (*queue.Domain, *subject) {
+	s := k.full(in, key)
 	e := s.lock()
 	e.NowFrom(k.meter.Seen())
 	k.subject.Store(s)
@@ -100,15 +102,17 @@ func (r *rule) units(c Cost) int64 {
 // take grants n units, or upTo if that is more and as far as they are there, and
 // unlocks k. If there is no room it does nothing.
 func (k *kept) take(g *Grant, n, upTo int64) bool {
-	now, token := k.now(), meter.Token(0)
-	if n != 0 {
-		if k.meter.At(now, n) > now {
-			return false
-		}
-		if upTo > 1 {
-			n = max(1, min(upTo, k.meter.State(now).Units()))
-		}
-		token = k.meter.Take(now, n, false)
+	now, token, ok := k.now(), meter.Token(0), true
+	switch {
+	case n == 0:
+	case upTo > 1 && k.meter.At(now, n) <= now:
+		n = max(1, min(upTo, k.meter.State(now).Units()))
+		fallthrough
+	default:
+		token, ok = k.meter.TakeNow(now, n)
+	}
+	if !ok {
+		return false
 	}
 	k.granted++
 	k.grant(g, now, n, token)
@@ -130,14 +134,17 @@ func (k *kept) try(d *Decision, g *Grant, c Cost, spend bool) bool {
 	if c != nil && c.check() != nil {
 		return false
 	}
-	now := k.now()
-	token, n := meter.Token(0), k.rule.units(c)
+	now, token, ok := k.now(), meter.Token(0), true
+	n := k.rule.units(c)
 	switch {
 	case n == 0:
-	case k.meter.At(now, n) > now:
-		return false
 	case spend:
-		token = k.meter.Take(now, n, false)
+		token, ok = k.meter.TakeNow(now, n)
+	default:
+		ok = k.meter.At(now, n) <= now
+	}
+	if !ok {
+		return false
 	}
 	if spend {
 		k.granted++

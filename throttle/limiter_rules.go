@@ -20,14 +20,15 @@ type rule struct {
 	err     error        // why keys of it are refused: what Budget said is no budget. plan is nil then
 	small   *queue.Label // the rate of keys that can be small: plan's only one. nil: they cannot
 	usual   int64        // units that a call without a Cost draws of it
+	domains *queue.Domains
 }
 
-func newRule(name, pattern string, p *plan) *rule {
-	r := &rule{name: name, pattern: pattern, plan: p}
+func (r *rules) rule(name, pattern string, p *plan) *rule {
+	n := &rule{name: name, pattern: pattern, plan: p, domains: r.domains}
 	if s := p.specs; len(s) == 1 && s[0].Align == nil && s[0].WarmUp == 0 && p.flight == nil {
-		r.small, r.usual = p.terms[0], Cost(nil).of(s[0].Unit)
+		n.small, n.usual = p.terms[0], Cost(nil).of(s[0].Unit)
 	}
-	return r
+	return n
 }
 
 const (
@@ -43,6 +44,7 @@ type rules struct {
 	version atomic.Uint32 // of what stands below; counts from 1
 	budget  func(key string) Budget
 	check   func(field string, b Budget) error
+	domains *queue.Domains // whose clock counts
 
 	mu    sync.RWMutex
 	exact map[string]*rule
@@ -52,8 +54,8 @@ type rules struct {
 }
 
 // newRules compiles the budgets of c.
-func newRules(c *LimiterConfig, check func(field string, b Budget) error) (*rules, error) {
-	r := &rules{budget: c.Budget, check: check, exact: make(map[string]*rule), said: make(map[string]*rule)}
+func newRules(c *LimiterConfig, in *queue.Domains, check func(field string, b Budget) error) (*rules, error) {
+	r := &rules{budget: c.Budget, check: check, domains: in, exact: make(map[string]*rule), said: make(map[string]*rule)}
 	r.version.Store(1)
 	if c.Budget != nil && !c.Default.zero() {
 		return nil, fmt.Errorf("throttle: Default: %v stands beside Budget, which says it for every key that Budgets does not name", c.Default)
@@ -62,7 +64,7 @@ func newRules(c *LimiterConfig, check func(field string, b Budget) error) (*rule
 	if err != nil {
 		return nil, err
 	}
-	r.other = newRule("", "", plan)
+	r.other = r.rule("", "", plan)
 	for _, key := range slices.Sorted(maps.Keys(c.Budgets)) {
 		if _, err := r.set(fmt.Sprintf("Budgets[%q]", key), key, c.Budgets[key]); err != nil {
 			return nil, err
@@ -97,7 +99,7 @@ func (r *rules) set(field, pattern string, b Budget) (whole bool, err error) {
 	if plan.flight != nil {
 		plan.flight.Pattern = pattern
 	}
-	next := newRule("p"+pattern, pattern, plan)
+	next := r.rule("p"+pattern, pattern, plan)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !strings.Contains(pattern, "*") {
@@ -170,7 +172,7 @@ func (r *rules) intern(b Budget) *rule {
 		}
 		delete(r.said, other) // any: the map's order is random
 	}
-	next := newRule("b"+text, "", plan)
+	next := r.rule("b"+text, "", plan)
 	r.said[text] = next
 	return next
 }

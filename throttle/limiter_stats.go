@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/table"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // LimiterStats is a copy of what a Limiter knows.
@@ -25,7 +26,7 @@ func (l *Limiter) Stats() LimiterStats {
 	s := LimiterStats{Keys: make([]HostStats, 0, l.keys.Len())}
 	l.keys.All(func(entry *table.Entry[kept]) {
 		if !entry.Overflow {
-			if h, ok := entry.Value.stats(entry.Key); ok {
+			if h, ok := entry.Value.stats(l.domains, entry.Key); ok {
 				s.Keys = append(s.Keys, h)
 			}
 			return
@@ -44,14 +45,14 @@ func (l *Limiter) Stats() LimiterStats {
 }
 
 // stats describes k; ok is false if it was not used yet.
-func (k *kept) stats(key string) (h HostStats, ok bool) {
+func (k *kept) stats(in *queue.Domains, key string) (h HostStats, ok bool) {
 	e, s := k.lock()
 	defer k.unlock(e)
 	switch {
 	case s != nil && s.rule != nil:
 		return s.stats(e.Now(), key), true
 	case s == nil && k.rule != nil:
-		return k.full(key).stats(k.now(), key), true
+		return k.full(in, key).stats(k.now(), key), true
 	}
 	return h, false
 }

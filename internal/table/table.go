@@ -45,11 +45,11 @@ type Table[V any] struct {
 // Entry is one key's place. Its holder calls Release when done with it.
 type Entry[V any] struct {
 	Key      string
-	Value    V
-	Overflow bool // shared by all keys for which there is no room
-	refs     atomic.Int32
+	refs     atomic.Int32  // these stand beside the key: who looks for that needs them, too
 	marks    atomic.Uint32 // touched, used
 	uses     atomic.Uint32 // see Uses
+	Overflow bool          // shared by all keys for which there is no room
+	Value    V
 }
 
 const (

@@ -11,33 +11,47 @@ import (
 // Its zero value is not ready; fill makes it so. Tokens may be negative: a debt
 // that those who come later wait for.
 //
-// As long as there is plenty, what is taken is only noted. It is charged in one
-// step when the bucket runs short; if it is full before, nothing is left to charge,
-// and there need be no limiter: most keys never run short.
+// As long as there is plenty, tokens is all there is to know. There is a limiter from
+// when the bucket runs short until it is full: most keys never run short.
 type bucket struct {
-	lim       *rate.Limiter // nil: it would be full
-	noted     float64       // taken, not charged to lim
+	tokens float64 // as of seen
+	seen   Instant
+	gaps   gaps
+	scarce *scarce // nil: none of it
+}
+
+// scarce is what a bucket needs that ran short, was paused or counts what is in
+// transit, so that those which did not are small.
+type scarce struct {
+	lim       *rate.Limiter // nil: there is plenty
+	noted     float64       // taken, not charged to lim: that is done in one step when the bucket runs short again
 	since     Instant       // when the first of it was taken
-	tokens    float64       // as of seen
-	seen      Instant
-	drained   float64    // tokens that drain took
-	end       Instant    // of the pause it took them for
-	inTransit *inTransit // nil: nothing was ever held
-	gaps      gaps
+	drained   float64       // tokens that drain took
+	end       Instant       // of the pause it took them for
+	inTransit inTransit
+}
+
+// rare is b.scarce, made if need be.
+func (b *bucket) rare() *scarce {
+	if b.scarce == nil {
+		b.scarce = new(scarce)
+	}
+	return b.scarce
 }
 
 // fill makes b a bucket that holds tokens of size at now, at any level.
 func (b *bucket) fill(now Instant, perSecond float64, size int, tokens float64) {
-	if b.tokens, b.seen, b.noted = tokens, now, 0; tokens >= float64(size) {
-		b.lim = nil
-		return
+	if b.tokens, b.seen = tokens, now; tokens < 1 {
+		b.open(now, perSecond, size, tokens)
+	} else if b.scarce != nil {
+		b.scarce.lim, b.scarce.noted = nil, 0
 	}
-	b.open(now, perSecond, size, tokens)
 }
 
 // open makes the limiter of a bucket that held so many tokens at now.
 func (b *bucket) open(now Instant, perSecond float64, size int, tokens float64) {
-	b.lim = new(rate.Limiter)
+	x := b.rare()
+	x.lim, x.noted = new(rate.Limiter), 0
 	whole := 0.0
 	if tokens < 0 {
 		whole = math.Ceil(-tokens)
@@ -47,49 +61,65 @@ func (b *bucket) open(now Instant, perSecond float64, size int, tokens float64) 
 	// missing there, which a wait must not show.
 	ago := min((tokens+whole)/perSecond*1e9, float64(math.MaxInt64/4))
 	from := (now - Instant(ago)).Time()
-	b.lim.SetLimitAt(from, rate.Limit(perSecond))
-	b.lim.SetBurstAt(from, size)
-	b.owe(from, size, whole)
+	x.lim.SetLimitAt(from, rate.Limit(perSecond))
+	x.lim.SetBurstAt(from, size)
+	x.owe(from, size, whole)
 }
 
 // owe takes n tokens whatever there is: a debt, by reservations. Where an int
 // is small it stops at some 10^12, lest it take minutes: tokens knows the rest.
-func (b *bucket) owe(t time.Time, size int, n float64) {
+func (x *scarce) owe(t time.Time, size int, n float64) {
 	for range 1000 {
 		if n <= 0 {
 			return
 		}
 		step := int(min(n, math.MaxInt/2))
-		b.lim.SetBurstAt(t, max(size, step)) // a raised burst adds no tokens
-		b.lim.ReserveN(t, step)
-		b.lim.SetBurstAt(t, size)
+		x.lim.SetBurstAt(t, max(size, step)) // a raised burst adds no tokens
+		x.lim.ReserveN(t, step)
+		x.lim.SetBurstAt(t, size)
 		n -= float64(step)
 	}
 }
 
 // look brings tokens up to date, as lim.TokensAt would but for what is in transit.
 func (b *bucket) look(now Instant, s *Rate) {
-	if now <= b.seen {
-		return
+	if now > b.seen { // a call saved: a grant follows the question at the same instant
+		b.flow(now, s)
 	}
-	if y := b.inTransit.count(b.seen, s.span); y > 0 {
+}
+
+// flow lets tokens flow in until now.
+func (b *bucket) flow(now Instant, s *Rate) {
+	if y := b.under(b.seen, s); y > 0 {
 		// Nobody has looked since: they are in transit until all of them are old.
-		if b.flow(min(now, (b.seen/s.span+2)*s.span), s, s.Burst-int(y)); b.seen == now {
+		if b.rise(min(now, (b.seen/s.span+2)*s.span), s, s.Burst-int(y)); b.seen == now {
 			return
 		}
 	}
-	b.flow(now, s, s.Burst)
+	b.rise(now, s, s.Burst)
 }
 
-// flow lets tokens flow in until now, up to most.
-func (b *bucket) flow(now Instant, s *Rate, most int) {
+// under is how many tokens are in transit at now.
+func (b *bucket) under(now Instant, s *Rate) int64 {
+	if b.scarce == nil {
+		return 0
+	}
+	return b.scarce.inTransit.count(now, s.span)
+}
+
+// rise lets tokens flow in until now, up to most.
+func (b *bucket) rise(now Instant, s *Rate, most int) {
 	b.tokens += float64(now-b.seen) / 1e9 * s.perSecond
-	if b.tokens >= float64(most) {
-		if b.tokens, b.noted = float64(most), 0; most == s.Burst {
-			b.lim = nil
+	b.seen = now
+	if b.tokens < float64(most) {
+		return
+	}
+	b.tokens = float64(most)
+	if x := b.scarce; x != nil {
+		if x.noted = 0; most == s.Burst {
+			x.lim = nil
 		}
 	}
-	b.seen = now
 }
 
 // at is the earliest instant at which n tokens, or all there can be, are there.
@@ -101,7 +131,7 @@ func (b *bucket) at(now Instant, s *Rate, n int64) Instant {
 		return now
 	}
 	t := now.Add(Seconds(missing / s.perSecond))
-	if n > int64(s.Burst)-b.inTransit.count(now, s.span) {
+	if n > int64(s.Burst)-b.under(now, s) {
 		t = max(t, (now/s.span+1)*s.span) // or when answers come
 	}
 	return t
@@ -117,44 +147,51 @@ func (b *bucket) take(now Instant, s *Rate, n int64, held bool) Token {
 	b.look(now, s)
 	m := b.gaps.note(b.tokens, s.Burst)
 	if held && s.span > 0 {
-		if b.inTransit == nil {
-			b.inTransit = new(inTransit)
-		}
-		b.inTransit.add(now, s.span, n)
+		b.rare().inTransit.add(now, s.span, n)
 	}
-	if b.noted == 0 {
-		b.since = now
-	}
-	b.tokens -= float64(n)
-	if b.noted += float64(n); b.tokens < 1 || b.noted > float64(s.Burst) {
-		b.charge(s)
+	was := b.tokens
+	if b.tokens -= float64(n); b.tokens < 1 || b.scarce != nil && b.scarce.lim != nil {
+		b.spend(now, s, was, float64(n))
 	}
 	return m
 }
 
+// spend charges n of so many tokens to the limiter, now or later.
+func (b *bucket) spend(now Instant, s *Rate, was, n float64) {
+	if b.scarce == nil || b.scarce.lim == nil {
+		b.open(now, s.perSecond, s.Burst, was)
+	}
+	x := b.scarce
+	if x.noted == 0 {
+		x.since = now
+	}
+	if x.noted += n; b.tokens < 1 || x.noted > float64(s.Burst) {
+		x.charge(s)
+	}
+}
+
 // charge charges what is noted as of the first of it: since then lim may have
 // been full, and what flows into it then is lost.
-func (b *bucket) charge(s *Rate) {
-	t, size := b.since.Time(), s.Burst
-	if b.lim == nil {
-		b.open(b.since, s.perSecond, size, float64(size))
+func (x *scarce) charge(s *Rate) {
+	t, size := x.since.Time(), s.Burst
+	if x.noted > float64(size) || !x.lim.AllowN(t, int(x.noted)) {
+		x.owe(t, size, x.noted)
 	}
-	if b.noted > float64(size) || !b.lim.AllowN(t, int(b.noted)) {
-		b.owe(t, size, b.noted)
-	}
-	b.noted = 0
+	x.noted = 0
 }
 
 // answered says that the answer came for n tokens taken at at.
 func (b *bucket) answered(now Instant, s *Rate, n int64, at Instant) {
 	b.look(now, s)
-	b.inTransit.drop(now, at, s.span, n)
+	if b.scarce != nil {
+		b.scarce.inTransit.drop(now, at, s.span, n)
+	}
 }
 
 // back returns n tokens of a grant, less what has overflowed since.
 func (b *bucket) back(now Instant, s *Rate, n int64, grant Token) {
 	b.look(now, s)
-	if left := b.gaps.give(grant, float64(n), b.tokens, s.Burst-int(b.inTransit.count(now, s.span))); left > 0 {
+	if left := b.gaps.give(grant, float64(n), b.tokens, s.Burst-int(b.under(now, s))); left > 0 {
 		b.fill(now, s.perSecond, s.Burst, b.tokens+left)
 	}
 }
@@ -163,11 +200,12 @@ func (b *bucket) back(now Instant, s *Rate, n int64, grant Token) {
 func (b *bucket) drain(now, until Instant, s *Rate) {
 	b.look(now, s)
 	there := 1 - until.Until(now).Seconds()*s.perSecond
-	if now >= b.end {
-		b.drained, b.end = 0, 0
+	x := b.rare()
+	if now >= x.end {
+		x.drained, x.end = 0, 0
 	}
-	if b.end = max(b.end, until); b.tokens > there {
-		b.drained += b.tokens - there
+	if x.end = max(x.end, until); b.tokens > there {
+		x.drained += b.tokens - there
 		b.fill(now, s.perSecond, s.Burst, there)
 	}
 }
@@ -179,15 +217,30 @@ func (b *bucket) resume(now Instant, s *Rate) {
 	if there := min(b.undrained(now), 1); there > b.tokens {
 		b.fill(now, s.perSecond, s.Burst, there)
 	}
-	b.drained, b.end = 0, 0
+	b.unpause()
+}
+
+// unpause forgets the last pause.
+func (b *bucket) unpause() {
+	if b.scarce != nil {
+		b.scarce.drained, b.scarce.end = 0, 0
+	}
+}
+
+// pause is until when the last pause is for which tokens were drained; zero: there is none.
+func (b *bucket) pause() Instant {
+	if b.scarce == nil {
+		return 0
+	}
+	return b.scarce.end
 }
 
 // undrained is the tokens there would be, as of the last look, had no pause taken any.
 func (b *bucket) undrained(now Instant) float64 {
-	if now >= b.end {
+	if now >= b.pause() {
 		return b.tokens
 	}
-	return b.tokens + b.drained
+	return b.tokens + b.scarce.drained
 }
 
 // used is the tokens in use, without those that a pause took.
@@ -199,8 +252,7 @@ func (b *bucket) used(now Instant, s *Rate) float64 {
 // begin begins anew with so many tokens, in a pause if that has not ended.
 func (b *bucket) begin(now Instant, s *Rate, tokens float64, pause Instant) {
 	b.fill(now, s.perSecond, s.Burst, tokens)
-	b.drained, b.end = 0, 0
-	if pause > now {
+	if b.unpause(); pause > now {
 		b.drain(now, pause, s)
 	}
 }

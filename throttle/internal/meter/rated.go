@@ -168,6 +168,23 @@ func (m *Rated) Take(now Instant, n int64, held bool) Token {
 	return 0
 }
 
+// TakeNow is Take of what awaits no answer, if At says that it may be now; or else it
+// does nothing. It is for a rate without Align or WarmUp and saves asking twice of
+// which kind m is.
+func (m *Rated) TakeNow(now Instant, n int64) (k Token, ok bool) {
+	s := m.Rate
+	if !s.Bucket && m.window.at(now, s, n) > now || s.shaped && m.bucket.at(now, s, n) > now {
+		return 0, false
+	}
+	if !s.Bucket {
+		m.window.take(now, s, n, false)
+	}
+	if s.shaped {
+		k = m.bucket.take(now, s, n, false)
+	}
+	return k, true
+}
+
 func (m *Rated) Answered(now Instant, n int64, _ Token, granted Instant) (more bool) {
 	switch {
 	case m.Align != nil:
@@ -243,7 +260,7 @@ func (m *Rated) Change(now Instant, s *Rate) {
 	}
 	m.Rate = s
 	if s.shaped {
-		m.bucket.begin(now, s, float64(s.Burst)-used, m.bucket.end)
+		m.bucket.begin(now, s, float64(s.Burst)-used, m.bucket.pause())
 	}
 }
 
@@ -261,7 +278,7 @@ func (m *Rated) Inherit(now Instant, o *Rated) {
 		used = max(used, float64(o.window.used()))
 	}
 	if m.shaped {
-		m.bucket.begin(now, m.Rate, max(0, float64(m.Burst)-used), o.bucket.end)
+		m.bucket.begin(now, m.Rate, max(0, float64(m.Burst)-used), o.bucket.pause())
 	}
 }
 

@@ -44,7 +44,7 @@ func (c *calendar) refill(now Instant, s *Rate, n int64) {
 
 func (b *bucket) refill(now Instant, s *Rate, n int64) {
 	b.look(now, s)
-	most := float64(s.Burst - int(b.inTransit.count(now, s.span)))
+	most := float64(s.Burst - int(b.under(now, s)))
 	if tokens := min(most, b.tokens+float64(n)); tokens > b.tokens {
 		b.fill(now, s.perSecond, s.Burst, tokens)
 	}
