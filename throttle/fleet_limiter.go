@@ -11,30 +11,30 @@ import (
 // A Limiter with a Store asks its own queue first, which keeps priorities, lanes
 // and the whole rate, then the store, which has the last word.
 
-func (l *Limiter) takeShared(ctx context.Context, keys []string, q *ask) (Grant, error) {
+func (l *Limiter) takeShared(ctx context.Context, keys []string, c Cost, g *Grant) error {
 	start := time.Now()
 	shared, err := l.shared(keys)
 	if err != nil {
-		return Grant{}, err
+		return err
 	}
-	var g Grant
 	if len(keys) == 1 {
-		g, err = l.take(ctx, keys[0], q)
+		err = l.take(ctx, keys[0], want{cost: c}, g)
 	} else {
-		g, err = l.takeTogether(ctx, keys, *q)
+		err = l.takeTogether(ctx, keys, c, g)
 	}
 	if err != nil {
-		return g, err
+		return err
 	}
-	booked, refusal := l.fleet.Book(ctx, shared, q.cost, fleet.Options{Priority: priorityFrom(ctx), MaxWait: l.patience(ctx, start)})
+	booked, refusal := l.fleet.Book(ctx, shared, c, fleet.Options{Priority: priorityFrom(ctx), MaxWait: l.patience(ctx, start)})
 	if refusal != nil {
 		g.Cancel()
+		*g = Grant{}
 		err := refusedByStore(refusal)
 		l.takeBack(keys, err)
-		return Grant{}, err
+		return err
 	}
 	g.fleet = booked
-	return g, nil
+	return nil
 }
 
 // patience is what is left of MaxWait since begin.
@@ -44,25 +44,24 @@ func (l *Limiter) patience(ctx context.Context, begin time.Time) time.Duration {
 
 // takePartShared takes what both have, or waits for one. What the store has is
 // a guess from its last answer; if it was too high, a smaller part is tried.
-func (l *Limiter) takePartShared(ctx context.Context, key string, q *ask) (Grant, int64, error) {
+func (l *Limiter) takePartShared(ctx context.Context, key string, m want) (g Grant, n int64, err error) {
 	start := time.Now()
 	keys, err := l.shared([]string{key})
 	if err != nil {
-		return Grant{}, 0, err
+		return g, 0, err
 	}
-	g, err := l.take(ctx, key, q)
-	if err != nil {
-		return Grant{}, 0, err
+	if err := l.take(ctx, key, m, &g); err != nil {
+		return g, 0, err
 	}
-	n := g.some(q.UpTo)
-	part := min(n, max(1, l.sharedRoom(keys, q.unit)))
+	n = g.some(m.upTo)
+	part := min(n, max(1, l.sharedRoom(keys, m.unit)))
 	for {
 		wait := l.patience(ctx, start)
 		if part > 1 {
 			wait = -1
 		}
 		cost := Cost{requests: 0}
-		cost[q.unit] = part
+		cost[m.unit] = part
 		booked, refusal := l.fleet.Book(ctx, keys, cost, fleet.Options{Priority: priorityFrom(ctx), MaxWait: wait})
 		if refusal == nil {
 			g.fleet = booked
@@ -74,11 +73,11 @@ func (l *Limiter) takePartShared(ctx context.Context, key string, q *ask) (Grant
 			l.takeBack([]string{key}, err)
 			return Grant{}, 0, err
 		}
-		part = max(1, min(part-1, l.sharedRoom(keys, q.unit)))
+		part = max(1, min(part-1, l.sharedRoom(keys, m.unit)))
 	}
 	if part < n {
 		e := g.of.lock()
-		e.Settle(e.Now(), &queue.Permit{Needs: g.draws(), Granted: g.at, Answered: g.at}, Cost{q.unit: part})
+		e.Settle(e.Now(), &queue.Permit{Needs: g.draws(), Granted: g.at, Answered: g.at}, Cost{m.unit: part})
 		e.Unlock()
 	}
 	return g, part, nil

@@ -33,10 +33,10 @@ func nextFlag(word **atomic.Uint64, used *uint8) (*atomic.Uint64, uint8) {
 	return *word, *used - 1
 }
 
-// grant makes a Grant of what was drawn on s, and perhaps others with it, the gate
-// left out. Their domain's lock is held.
-func (s *subject) grant(draws []queue.Need, at instant) Grant {
-	g := Grant{of: s, at: at}
+// grant makes the zero g a Grant of what was drawn on s, and perhaps others with it, the
+// gate left out. Their domain's lock is held.
+func (s *subject) grant(g *Grant, draws []queue.Need, at instant) {
+	g.of, g.at = s, at
 	g.word, g.bit = nextFlag(&s.word, &s.flags)
 	for _, d := range draws {
 		switch {
@@ -51,7 +51,6 @@ func (s *subject) grant(draws []queue.Need, at instant) Grant {
 			g.more = append(g.more, d)
 		}
 	}
-	return g
 }
 
 func (g *Grant) draws() []queue.Need {

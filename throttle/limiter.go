@@ -48,7 +48,7 @@ func NewLimiter(c LimiterConfig) (*Limiter, error) {
 		}
 		fits = func(field string, b Budget) error { return storable(field, b, l.fleet) }
 	}
-	if l.rules, err = newRules(&c, fits); err != nil {
+	if l.rules, err = newRules(&c, l.domains, fits); err != nil {
 		return nil, err
 	}
 	l.keys = table.New(lim.maxKeys, l.fresh, l.idle)
@@ -56,7 +56,7 @@ func NewLimiter(c LimiterConfig) (*Limiter, error) {
 }
 
 // fresh is what is kept of a new key, before it is first locked.
-func (l *Limiter) fresh(string) kept { return kept{domains: l.domains} }
+func (l *Limiter) fresh(string) kept { return kept{} }
 
 // Take waits until key has room for c, at most until ctx ends or MaxWait has
 // passed, and spends it. A wait that cannot end in time is refused at once with
@@ -64,51 +64,42 @@ func (l *Limiter) fresh(string) kept { return kept{domains: l.domains} }
 // is cancelled, Take returns its cause and has spent nothing.
 func (l *Limiter) Take(ctx context.Context, key string, c Cost) (g Grant, err error) {
 	if l.fleet != nil {
-		return l.takeShared(ctx, []string{key}, &ask{cost: c})
+		err = l.takeShared(ctx, []string{key}, c, &g)
+	} else {
+		err = l.take(ctx, key, want{cost: c}, &g)
 	}
-	if err := begin(ctx, c); err != nil {
-		return g, err
-	}
-	k, e, s := l.meet(key)
-	if s == nil {
-		if k.take(&g, k.rule.units(c), 0) {
-			return g, nil
-		}
-		e, s = k.grow(key)
-	}
-	return l.takeFrom(ctx, key, &ask{cost: c}, e, s)
+	return g, err
 }
 
 // TakeUpTo takes as many of unit as there are, at most the given number, and
 // returns how many that were. If there are none it waits for the first, as Take
 // does. What may have to be given back takes TakeSome.
 func (l *Limiter) TakeUpTo(ctx context.Context, key, unit string, most int64) (int64, error) {
-	_, n, err := l.part(ctx, key, ask{unit: unit, Request: queue.Request{UpTo: most}})
+	_, n, err := l.part(ctx, key, want{unit: unit, upTo: most})
 	return n, err
 }
 
 // TakeSome is TakeUpTo with a Grant, by which a place in flight is held, and what
 // was taken can go back or be settled. A most of zero or less takes nothing.
 func (l *Limiter) TakeSome(ctx context.Context, key, unit string, most int64) (Grant, int64, error) {
-	return l.part(ctx, key, ask{unit: unit, place: true, Request: queue.Request{UpTo: most}})
+	return l.part(ctx, key, want{unit: unit, upTo: most, place: true})
 }
 
-// part takes a part of what q asks for, and says how much.
-func (l *Limiter) part(ctx context.Context, key string, q ask) (Grant, int64, error) {
-	if q.UpTo <= 0 {
-		return Grant{}, 0, nil
+// part takes a part of what m asks for, and says how much.
+func (l *Limiter) part(ctx context.Context, key string, m want) (g Grant, n int64, err error) {
+	if m.upTo <= 0 {
+		return g, 0, nil
 	}
-	if q.unit == "" {
-		q.unit = requests
+	if m.unit == "" {
+		m.unit = requests
 	}
 	if l.fleet != nil {
-		return l.takePartShared(ctx, key, &q)
+		return l.takePartShared(ctx, key, m)
 	}
-	g, err := l.take(ctx, key, &q)
-	if err != nil {
-		return Grant{}, 0, err
+	if err = l.take(ctx, key, m, &g); err == nil {
+		n = g.some(m.upTo)
 	}
-	return g, g.some(q.UpTo), nil
+	return g, n, err
 }
 
 // some is how many units g has; most, if nothing limits them.
@@ -121,41 +112,71 @@ func (g *Grant) some(most int64) int64 {
 	return most
 }
 
-func (l *Limiter) take(ctx context.Context, key string, q *ask) (g Grant, err error) {
-	if err := begin(ctx, q.cost); err != nil {
-		return g, err
+// want is what a call of one key asks for. An ask is some five times as large: it is
+// not made where it would lie on the stack of a goroutine that waits.
+type want struct {
+	cost  Cost
+	unit  string // of a request for a part; "": none
+	upTo  int64  // of that one: so many at most
+	place bool   // that one holds its place in flight
+}
+
+// to makes the zero q an ask for m of s.
+func (m *want) to(q *ask, s *scope) {
+	q.cost, q.unit, q.place, q.UpTo = m.cost, m.unit, m.place, m.upTo
+	q.to(s)
+}
+
+// units is how many units a small key of r is drawn on for m.
+func (m *want) units(r *rule) int64 {
+	if m.unit == "" {
+		return r.units(m.cost)
+	}
+	if r.small.Unit == m.unit {
+		return 1
+	}
+	return 0
+}
+
+// take makes g a Grant of m. If it returns an error there is none.
+func (l *Limiter) take(ctx context.Context, key string, m want, g *Grant) error {
+	if err := begin(ctx, m.cost); err != nil {
+		return err
 	}
 	k, e, s := l.meet(key)
 	if s == nil {
-		if k.take(&g, q.units(k.rule.small), q.UpTo) {
-			return g, nil
+		if k.take(g, m.units(k.rule), m.upTo) {
+			return nil
 		}
-		e, s = k.grow(key)
+		e, s = k.grow(l.domains, key)
 	}
-	return l.takeFrom(ctx, key, q, e, s)
+	if over, err := takeFrom(m, e, s, g); over {
+		return err
+	}
+	return l.takeLater(ctx, key, m, g)
 }
 
-// takeFrom is take for a key that is not small, whose lock is held and given up.
-func (l *Limiter) takeFrom(ctx context.Context, key string, q *ask, e *queue.Domain, s *subject) (Grant, error) {
+// takeFrom is take for a key that is not small, whose lock is held and given up, if it
+// need not wait: over says that all is done.
+func takeFrom(m want, e *queue.Domain, s *subject, g *Grant) (over bool, err error) {
+	defer e.Unlock()
 	if s.rule.err != nil {
-		defer e.Unlock()
-		return Grant{}, s.rule.err
+		return true, s.rule.err
 	}
-	q.to(&s.scope)
+	var q ask
+	m.to(&q, &s.scope)
 	now := e.Now()
 	var room [4]queue.Need
-	draws := q.scope.draws(room[:0], q)
-	if e.Enter(now, draws, &q.Request) {
-		q.scope.counters.granted++
-		if q.UpTo > 0 && !q.place {
-			e.Free(now, &queue.Permit{Needs: draws, Granted: now, Answered: now})
-		}
-		g := s.grant(draws, now)
-		e.Unlock()
-		return g, nil
+	draws := q.scope.draws(room[:0], &q)
+	if !e.Enter(now, draws, &q.Request) {
+		return false, nil
 	}
-	e.Unlock()
-	return l.takeLater(ctx, key, *q)
+	q.scope.counters.granted++
+	if q.UpTo > 0 && !q.place {
+		e.Free(now, &queue.Permit{Needs: draws, Granted: now, Answered: now})
+	}
+	s.grant(g, draws, now)
+	return true, nil
 }
 
 // begin returns why a call cannot even begin.
@@ -172,29 +193,43 @@ func begin(ctx context.Context, c Cost) error {
 }
 
 // takeLater is the part of take that allocates. A key somebody waits for is
-// held.
-func (l *Limiter) takeLater(ctx context.Context, key string, q ask) (Grant, error) {
-	p := l.wish(ctx, &q)
+// held. The stack of a goroutine doubles when it is used up, so little is kept on it
+// while it waits: what the waiter needs is made for it at once, and what begins and
+// ends the wait are functions of their own.
+func (l *Limiter) takeLater(ctx context.Context, key string, m want, g *Grant) error {
+	q := new(ask)
+	p := l.wish(ctx, q)
 	entry, e, s := l.hold(key)
 	defer entry.Release()
 	if s.rule.err != nil {
 		defer e.Unlock()
-		return Grant{}, s.rule.err
+		return s.rule.err
 	}
-	q.to(&s.scope)
-	drawn, at, _, err := q.takeLocked(e, e.Now(), nil, &p)
+	m.to(q, &s.scope)
+	at := e.Now()
+	drawn, over, err := q.nowLocked(e, at, nil, &p)
+	if !over {
+		drawn, at, _, err = q.waitLocked(e, at, drawn, &p)
+	}
 	if err != nil {
 		if e, ok := err.(*Error); ok && s.over {
 			e.Key = key
 		}
-		return Grant{}, err
+		return err
 	}
-	e = s.lock()
+	s.granted(g, drawn, at, m.upTo > 0 && !m.place)
+	return nil
+}
+
+// granted makes g a Grant of what somebody has waited for, whose places in flight
+// are free at once if that is said.
+func (s *subject) granted(g *Grant, drawn []queue.Need, at instant, free bool) {
+	e := s.lock()
 	defer e.Unlock()
-	if q.UpTo > 0 && !q.place {
+	if free {
 		e.Free(e.Now(), &queue.Permit{Needs: drawn, Granted: at, Answered: at})
 	}
-	return s.grant(drawn, at), nil
+	s.grant(g, drawn, at)
 }
 
 // wish is how long a call with this context may wait, and q who goes first.

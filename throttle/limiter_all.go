@@ -16,20 +16,22 @@ import (
 // of all of them in one step, or of none. A key that is named twice bears it
 // once. Its lane and its place in MaxQueue are those of the first key. With a
 // Store there may be 16 keys at most.
-func (l *Limiter) TakeAll(ctx context.Context, keys []string, c Cost) (Grant, error) {
+func (l *Limiter) TakeAll(ctx context.Context, keys []string, c Cost) (g Grant, err error) {
 	if len(keys) == 1 {
 		return l.Take(ctx, keys[0], c)
 	}
-	if err := begin(ctx, c); err != nil || len(keys) == 0 {
-		return Grant{}, err
+	if err = begin(ctx, c); err != nil || len(keys) == 0 {
+		return g, err
 	}
-	if err := l.storable(keys); err != nil {
-		return Grant{}, err
+	if err = l.storable(keys); err != nil {
+		return g, err
 	}
 	if l.fleet != nil {
-		return l.takeShared(ctx, keys, &ask{cost: c})
+		err = l.takeShared(ctx, keys, c, &g)
+	} else {
+		err = l.takeTogether(ctx, keys, c, &g)
 	}
-	return l.takeTogether(ctx, keys, ask{cost: c})
+	return g, err
 }
 
 // TryAll is TryTake for several keys, as TakeAll is Take: it spends c of all of
@@ -55,28 +57,30 @@ func (l *Limiter) storable(keys []string) error {
 	return nil
 }
 
-func (l *Limiter) takeTogether(ctx context.Context, keys []string, q ask) (Grant, error) {
+func (l *Limiter) takeTogether(ctx context.Context, keys []string, c Cost, g *Grant) error {
+	q := ask{cost: c}
 	p := l.wish(ctx, &q)
 	t, e := l.together(keys)
 	defer t.release()
 	if t.err != nil {
 		defer e.Unlock()
-		return Grant{}, t.err
+		return t.err
 	}
 	t.asked(&q)
-	g := q.Group
-	t.join(g, 1)
+	first := q.Group
+	t.join(first, 1)
 	drawn, at, _, err := q.takeLocked(e, e.Now(), nil, &p)
 	e = t.subjects[0].lock()
 	defer e.Unlock()
-	t.join(g, -1)
+	t.join(first, -1)
 	if err != nil {
-		return Grant{}, t.named(err)
+		return t.named(err)
 	}
 	for _, s := range q.more.scopes {
 		s.counters.granted++
 	}
-	return t.subjects[0].grant(drawn, at), nil
+	t.subjects[0].grant(g, drawn, at)
+	return nil
 }
 
 func (l *Limiter) tryTogether(keys []string, c Cost, held bool) (Grant, Decision) {

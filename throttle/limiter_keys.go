@@ -33,7 +33,7 @@ func (s *subject) lock() *queue.Domain { return s.home.Lock() }
 func (l *Limiter) lock(key string) (*queue.Domain, *subject) {
 	k, e, s := l.meet(key)
 	if s == nil {
-		return k.grow(key)
+		return k.grow(l.domains, key)
 	}
 	return e, s
 }
@@ -58,7 +58,7 @@ func (l *Limiter) meet(key string) (*kept, *queue.Domain, *subject) {
 func (l *Limiter) hold(key string) (*table.Entry[kept], *queue.Domain, *subject) {
 	entry, k, e, s := l.find(key)
 	if s == nil {
-		e, s = k.grow(key)
+		e, s = k.grow(l.domains, key)
 	}
 	return entry, e, s
 }
@@ -98,7 +98,7 @@ func (l *Limiter) find(key string) (*table.Entry[kept], *kept, *queue.Domain, *s
 		k.begin(r, version)
 		return entry, k, nil, nil
 	default:
-		e, s = k.grow(key)
+		e, s = k.grow(l.domains, key)
 	}
 	l.renew(e, s, r, version)
 	return entry, k, e, s

@@ -18,7 +18,7 @@ func (l *Limiter) Try(key string, c Cost) (d Decision) {
 		if k.try(&d, nil, c, true) {
 			return d
 		}
-		e, s = k.grow(key)
+		e, s = k.grow(l.domains, key)
 	}
 	d, _ = l.tryFrom(c, false, e, s)
 	return d
@@ -35,7 +35,7 @@ func (l *Limiter) TryTake(key string, c Cost) (g Grant, d Decision) {
 		if k.try(&d, &g, c, true) {
 			return g, d
 		}
-		e, s = k.grow(key)
+		e, s = k.grow(l.domains, key)
 	}
 	d, g = l.tryFrom(c, true, e, s)
 	return g, d
@@ -50,7 +50,7 @@ func (l *Limiter) Look(key string, c Cost) (d Decision) {
 		if k.try(&d, nil, c, false) {
 			return d
 		}
-		e, s = k.grow(key)
+		e, s = k.grow(l.domains, key)
 	}
 	q := ask{cost: c}
 	var room [4]queue.Need
@@ -93,7 +93,7 @@ func (l *Limiter) tried(e *queue.Domain, s *subject, d *Decision, draws []queue.
 		e.Free(now, &queue.Permit{Needs: draws, Granted: now, Answered: now})
 	}
 	if held || l.fleet != nil {
-		g = s.grant(draws, now)
+		s.grant(&g, draws, now)
 	}
 	return g
 }

@@ -22,48 +22,85 @@ var errCanceled = errors.New("throttle: request canceled while it waited")
 // The draws it returns are those that were charged, at the instant returned; they
 // stand in buf if there is room.
 func (q *ask) takeLocked(e *queue.Domain, now instant, buf []queue.Need, p *wish) ([]queue.Need, instant, time.Duration, error) {
-	draws := q.scope.draws(buf[:0], q)
-	if e.Enter(now, draws, &q.Request) {
+	draws, over, err := q.nowLocked(e, now, buf, p)
+	if over {
+		return draws, now, 0, err
+	}
+	mine := *q // the waiter keeps it; the caller's stays on its stack
+	return mine.waitLocked(e, now, draws, p)
+}
+
+// nowLocked is takeLocked for what need not wait, or never fits: over says that it is
+// one or the other. If not the lock is still held, and what q draws on is returned.
+func (q *ask) nowLocked(e *queue.Domain, now instant, buf []queue.Need, p *wish) (draws []queue.Need, over bool, err error) {
+	draws = q.scope.draws(buf[:0], q)
+	if over = e.Enter(now, draws, &q.Request); over {
 		q.counts().grant(now)
 		e.Unlock()
-		return draws, now, 0, nil
+		return draws, true, nil
 	}
-	var r *queue.Refusal
-	var w *queue.Waiter
-	var f queue.Forecast
 	if a := queue.NeverFits(now, draws); a != nil {
-		r = &queue.Refusal{Reason: queue.Unfit, Account: a}
-	} else if p.Most < 0 {
+		err = q.refuseLocked(e, now, &queue.Refusal{Reason: queue.Unfit, Account: a})
+		return nil, true, err
+	}
+	if p.Most < 0 {
 		if drawn, ok := e.Overtake(now, &q.Request, draws); ok {
 			q.counts().grant(now)
 			e.Unlock()
-			return drawn, now, 0, nil
+			return drawn, true, nil
 		}
 	}
-	if r == nil {
-		if q.learn != nil {
-			p.Trip = q.learn.slow.Usual()
-		}
-		mine := *q // the waiter keeps it; the caller's stays on its stack
-		mine.By = &mine
-		w, f, r = e.Queue(now, &mine.Request, draws, &p.Patience)
-		q = &mine
-	}
-	if r != nil {
-		err := q.refused(r)
-		q.counts().refuse(now, err.Reason)
-		e.Unlock()
+	return draws, false, nil
+}
+
+// refuseLocked counts a refusal, gives the lock up and returns the error.
+func (q *ask) refuseLocked(e *queue.Domain, now instant, r *queue.Refusal) error {
+	defer e.Unlock()
+	err := q.refused(r)
+	q.counts().refuse(now, err.Reason)
+	return err
+}
+
+// waitLocked is takeLocked for what has to wait, if that can end in time. q is the
+// waiter's from then on.
+func (q *ask) waitLocked(e *queue.Domain, now instant, draws []queue.Need, p *wish) ([]queue.Need, instant, time.Duration, error) {
+	w, begins, err := q.queueLocked(e, now, draws, p)
+	if err != nil {
 		return nil, 0, 0, err
 	}
+	if begins != nil {
+		return q.awaitTold(e, w, begins, now, p)
+	}
+	w.Await(&p.Patience)
+	waited, _, err := q.finish(e, w, now, p)
+	if err != nil {
+		return nil, 0, waited, err
+	}
+	return w.Needs, w.At, waited, nil
+}
+
+// queueLocked begins a wait and gives the lock up. It returns what OnWait is to be told,
+// if there is one.
+func (q *ask) queueLocked(e *queue.Domain, now instant, draws []queue.Need, p *wish) (w *queue.Waiter, begins *Wait, err error) {
+	if q.learn != nil {
+		p.Trip = q.learn.slow.Usual()
+	}
+	q.By = q
+	w, f, r := e.Queue(now, &q.Request, draws, &p.Patience)
+	if r != nil {
+		return nil, nil, q.refuseLocked(e, now, r)
+	}
 	q.counts().more().waited++
-	begins := q.expects(now, f, p) // before a change gives the account other words
+	if p.onWait != nil {
+		begins = q.expects(now, f, p) // before a change gives the account other words
+	}
 	e.Unlock()
-	return q.await(e, w, begins, now, p)
+	return w, begins, nil
 }
 
 // expects is what OnWait is told of a wait that begins.
-func (q *ask) expects(now instant, f queue.Forecast, p *wish) Wait {
-	w := Wait{Ctx: p.hook, Key: q.scope.key, Ahead: f.Ahead, Why: f.Why}
+func (q *ask) expects(now instant, f queue.Forecast, p *wish) *Wait {
+	w := &Wait{Ctx: p.hook, Key: q.scope.key, Ahead: f.Ahead, Why: f.Why}
 	if w.Ctx == nil {
 		w.Ctx = p.Ctx
 	}
@@ -76,39 +113,39 @@ func (q *ask) expects(now instant, f queue.Forecast, p *wish) Wait {
 	return w
 }
 
-// await waits without the lock until w's wait is over.
-func (q *ask) await(e *queue.Domain, w *queue.Waiter, wait Wait, since instant, p *wish) ([]queue.Need, instant, time.Duration, error) {
+// awaitTold waits without the lock until w's wait is over, and tells OnWait.
+func (q *ask) awaitTold(e *queue.Domain, w *queue.Waiter, wait *Wait, since instant, p *wish) ([]queue.Need, instant, time.Duration, error) {
 	var end queue.Ending
 	over := false
-	if p.onWait != nil {
-		defer func() {
-			if !over {
-				q.forsake(e, w, end)
-			}
-		}()
-		p.onWait(wait)
-	}
+	defer func() {
+		if !over {
+			q.forsake(e, w, end)
+		}
+	}()
+	p.onWait(*wait)
 	w.Await(&p.Patience)
-	e = e.Lock()
-	now := e.Now()
-	waited := time.Duration(now - since)
-	add(&q.counts().more().waits, waited)
-	end = e.Finish(now, w, &p.Patience)
-	q.count(now, w.At, end)
-	var err error // in words of now, which a change may replace
-	if !end.Granted {
-		err = q.outcome(end, p)
-	}
-	e.Unlock()
+	waited, end, err := q.finish(e, w, since, p)
 	over = !end.Granted
-	if p.onWait != nil {
-		wait.Over, wait.Waited, wait.Granted = true, waited, end.Granted
-		p.onWait(wait)
-	}
+	wait.Over, wait.Waited, wait.Granted = true, waited, end.Granted
+	p.onWait(*wait)
 	if over = true; err != nil {
 		return nil, 0, waited, err
 	}
 	return w.Needs, w.At, waited, nil
+}
+
+// finish ends w's wait, which began at since. The error is why it brought no grant.
+func (q *ask) finish(e *queue.Domain, w *queue.Waiter, since instant, p *wish) (waited time.Duration, end queue.Ending, err error) {
+	e = e.Lock()
+	defer e.Unlock()
+	now := e.Now()
+	waited = time.Duration(now - since)
+	add(&q.counts().more().waits, waited)
+	end = e.Finish(now, w, &p.Patience)
+	if q.count(now, w.At, end); !end.Granted {
+		err = q.outcome(end, p) // in words of now, which a change may replace
+	}
+	return waited, end, err
 }
 
 // count counts a wait that ended at now; it was granted at at.

@@ -61,31 +61,33 @@ func (t *tree[T, O]) fix(x T) {
 func (t *tree[T, O]) insert(x T) {
 	t.seed = t.seed*6364136223846793005 + 1442695040888963407 // Knuth's generator: nobody outside chooses what comes when
 	*t.o.at(x) = branch[T]{level: uint32(t.seed >> 32)}
-	if none := *new(T); t.min == none || t.o.less(x, t.min) {
+	none := *new(T)
+	if t.min == none || t.o.less(x, t.min) {
 		t.min = x
 	}
-	t.root = t.put(t.root, x)
+	at := &t.root // down to x's place in a loop: a call for each level would double the stacks of those that wait
+	for r := *at; r != none && t.o.at(r).level >= t.o.at(x).level; r = *at {
+		at = t.step(r, x, 1)
+	}
+	b := t.o.at(x)
+	b.left, b.right = t.split(*at, x)
+	t.fix(x)
+	*at = x
 }
 
-func (t *tree[T, O]) put(r, x T) T {
-	none := *new(T)
-	if r == none || t.o.at(x).level > t.o.at(r).level {
-		b := t.o.at(x)
-		b.left, b.right = t.split(r, x)
-		t.fix(x)
-		return x
-	}
+// step counts x among those below r, or no more if n is -1, and returns where to go on
+// towards it.
+func (t *tree[T, O]) step(r, x T, n int32) *T {
 	b := t.o.at(r)
+	b.units, b.n = b.units+int64(n)*t.o.units(x), b.n+n
 	if t.o.less(x, r) {
-		b.left = t.put(b.left, x)
-	} else {
-		b.right = t.put(b.right, x)
+		return &b.left
 	}
-	b.units, b.n = b.units+t.o.units(x), b.n+1
-	return r
+	return &b.right
 }
 
-// split parts what is below and at r into those before x and those after.
+// split parts what is below and at r into those before x and those after. It goes down
+// two levels on average, whatever the size of the tree, and so does merge.
 func (t *tree[T, O]) split(r, x T) (before, after T) {
 	if none := *new(T); r == none {
 		return none, none
@@ -104,25 +106,16 @@ func (t *tree[T, O]) split(r, x T) (before, after T) {
 
 // remove takes x out.
 func (t *tree[T, O]) remove(x T) {
-	t.root = t.cut(t.root, x)
-	*t.o.at(x) = branch[T]{} // it keeps nobody in memory
+	at := &t.root
+	for *at != x {
+		at = t.step(*at, x, -1)
+	}
+	b := t.o.at(x)
+	*at = t.merge(b.left, b.right)
+	*b = branch[T]{} // it keeps nobody in memory
 	if t.min == x {
 		t.min = t.from(func(T) bool { return false })
 	}
-}
-
-func (t *tree[T, O]) cut(r, x T) T {
-	b := t.o.at(r)
-	if r == x {
-		return t.merge(b.left, b.right)
-	}
-	if t.o.less(x, r) {
-		b.left = t.cut(b.left, x)
-	} else {
-		b.right = t.cut(b.right, x)
-	}
-	b.units, b.n = b.units-t.o.units(x), b.n-1
-	return r
 }
 
 // merge joins what is before with what is after.
