@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -11,7 +12,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
+	"github.com/weirhttp/weir/internal/table"
+	"github.com/weirhttp/weir/internal/testnet"
 	"pgregory.net/rapid"
 )
 
@@ -29,6 +33,42 @@ func isSmall(l *Limiter, key string) bool {
 func enlarge(l *Limiter, key string) {
 	e, _ := l.lock(key)
 	e.Unlock()
+}
+
+// TestAKeyIsThreeLinesOfMemory: a processor fetches 64 bytes at a time, and a grant
+// waits for those. An entry of three lines begins with one; a little more, and it
+// would lie across four.
+func TestAKeyIsThreeLinesOfMemory(t *testing.T) {
+	if n := unsafe.Sizeof(table.Entry[kept]{}); n > 192 {
+		t.Errorf("a key takes %d bytes, want at most 192", n)
+	}
+}
+
+// TestWaitersHaveSmallStacks: a goroutine that waits has a stack of 4 kB, as those that
+// are larger double. Some have had a larger one before they came here.
+func TestWaitersHaveSmallStacks(t *testing.T) {
+	const callers = 5000
+	synctest.Test(t, func(t *testing.T) {
+		l := limiterOf(t, LimiterConfig{MaxWait: 1000 * time.Hour, MaxQueue: callers, Default: MustParseBudget("1/m bucket 1")})
+		ctx, cancel := context.WithCancel(t.Context())
+		l.Take(ctx, "k", nil)
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for range callers {
+			go l.Take(ctx, "k", nil)
+		}
+		synctest.Wait()
+		runtime.ReadMemStats(&after)
+		most := uint64(5 << 10) // 4 kB and what chance adds
+		if testnet.Race {
+			most = 9 << 10
+		}
+		if n := (after.StackInuse - before.StackInuse) / callers; n > most {
+			t.Errorf("a waiter has %d bytes of stack, want at most %d", n, most)
+		}
+		cancel()
+	})
 }
 
 // player is a Limiter under a schedule, and what came of that.
