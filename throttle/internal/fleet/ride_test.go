@@ -50,7 +50,7 @@ func TestOneCallerNeedsNoOtherGoroutine(t *testing.T) {
 				if _, err := take(f, t.Context(), on("k", rates("1000/s")...), nil, 0, time.Minute); err != nil {
 					t.Fatal(err)
 				}
-				if i > 0 && s.more != most {
+				if i > 0 && s.more > most {
 					t.Errorf("call %d that takes %v: %d goroutines more, want %d", i, takes, s.more, most)
 				}
 				synctest.Wait()
