@@ -56,8 +56,8 @@ func TestWhoBeginsToLimit(t *testing.T) {
 		during  time.Duration
 		refused int // until it is called a limiter; zero: it is not by a hundred
 	}{
-		{0, 0, 0}, {1, time.Second, 0}, {5, time.Second, 9}, {20, time.Second, 5}, {1000, time.Second, 6},
-		{20, 4990 * time.Millisecond, 5}, {20, 5 * time.Second, 0}, {1000, time.Hour, 0},
+		{0, 0, 0}, {1, sec / 2, 0}, {5, sec / 2, 9}, {20, sec / 2, 5}, {1000, sec / 2, 6},
+		{20, 990 * time.Millisecond, 5}, {20, time.Second, 0}, {1000, time.Hour, 0},
 	} {
 		h := newHost()
 		h.good(test.served, test.during)
@@ -107,7 +107,7 @@ func TestALimiterAcceptsAgain(t *testing.T) {
 		{"not for ten minutes", attribution.Remembered - 2*time.Second, 0, false},
 	} {
 		h := newHost()
-		if h.good(20, time.Second); h.badFor(100) == 0 || !h.Doubtful() {
+		if h.good(20, sec/2); h.badFor(100) == 0 || !h.Doubtful() {
 			t.Fatal("no limiter")
 		}
 		h.good(1, 2*time.Second+2)
@@ -125,7 +125,7 @@ func TestALimiterAcceptsAgain(t *testing.T) {
 // the answers of a flight come in any order.
 func TestLateAnswersEndNoRun(t *testing.T) {
 	h := newHost()
-	h.good(20, time.Second)
+	h.good(20, sec/2)
 	for range 2 {
 		h.bad(0)
 		h.Served(h.now, h.now-2)
