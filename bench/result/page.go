@@ -124,20 +124,24 @@ func (r Run) summary() Table {
 const summaryNote = "The first row is what the base costs by itself. Timeouts on; attempts per call and errors are of a 503 outage; quotas are five kinds of servers, the rate not told. " +
 	"\"weir, patient\" waits for the circuit (`Breaker.Patience`)."
 
-// Brief is what the README shows: three figures of weir's beside the others'.
+// Brief is what the README shows: three figures of weir's, what the others have
+// there, and when that was measured.
 func (r Run) Brief(folder string) string {
 	t := r.summary()
-	others := func(columns ...int) string {
-		var all []string
+	line := func(text string, columns ...int) string {
+		var cells []any
 		for _, c := range columns {
-			all = append(all, t.others(c))
+			cells = append(cells, t.ours(c))
 		}
-		return " (others: " + strings.Join(all, ", ") + ").\n"
+		for _, c := range columns {
+			cells = append(cells, t.others(c))
+		}
+		return fmt.Sprintf("- "+text+"\n", cells...)
 	}
-	return "- **Cost of a call**: " + t.ours(0) + " ns and " + t.ours(1) + " allocations" + others(0, 1) +
-		"- **A quota that the client is not told**: of 100 calls " + t.ours(3) + " are lost, and each success costs " + t.ours(4) + " refusals" + others(3, 4) +
-		"- **An outage**: " + t.ours(5) + " attempts per call reach the server, and calls succeed again " + t.ours(6) + " ms after it ends" + others(5, 6) + "\n" +
-		"The others are " + strings.Join(t.names(), ", ") + ". Their figures one by one, where they are ahead, and how all this was measured: [docs/performance.md](docs/performance.md).\n\n" +
+	return line("**A call costs** %s ns and %s allocations. With the others it costs %s ns and %s allocations.", 0, 1) +
+		line("**If the client is not told the quota**, %s of 100 calls fail, and %s requests are refused for each success. With the others %s calls fail, and %s requests are refused.", 3, 4) +
+		line("**In an outage**, each call sends %s attempts to the server, and calls succeed again %s ms after it. With the others it is %s attempts, and %s ms.", 5, 6) + "\n" +
+		"Measured on " + r.Machine.Date + ", at commit " + r.Commit + ". The others are " + strings.Join(t.names(), ", ") + ". [Performance](docs/performance.md) has their figures one by one, says where they are ahead, and how all this was measured.\n\n" +
 		"![Refusals per success](" + folder + "quota-429.svg)\n"
 }
 
