@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/learn"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
@@ -65,7 +66,7 @@ func (e *evidence) sent(now instant) {
 	}
 	e.last = now
 	if e.pace != nil { // hardly any has one: it costs the others no call
-		e.pace.start(now.Time())
+		e.pace.start(now)
 	}
 	e.Sent(now, 1)
 	e.peers.drew(1)
@@ -131,18 +132,18 @@ func (e *evidence) accepted(now, sent instant) {
 		e.good++
 		e.fates.Served(sent)
 		if e.pace != nil {
-			e.pace.good(now.Time())
+			e.pace.good(now)
 		}
 		e.Accepted(now, sent, 1, learn.Answer{})
 	}
 }
 
 // refused notes a refusal, which may be no limit's if it is doubtful.
-func (e *evidence) refused(now, sent instant, said hint, most time.Duration, doubtful bool) {
+func (e *evidence) refused(now, sent instant, said cooldown.Hint, most time.Duration, doubtful bool) {
 	e.told = sent
 	a := learn.Answer{MaxPause: most, Doubtful: doubtful}
-	if said.known {
-		a.Signal = &headers.Signal{RetryAfter: headers.Opt[time.Duration]{Value: said.wait, Known: true}}
+	if said.Known {
+		a.Signal = &headers.Signal{RetryAfter: headers.Opt[time.Duration]{Value: said.Wait, Known: true}}
 	}
 	if e.Refused(now, sent, 1, a) {
 		e.row++
@@ -172,7 +173,7 @@ func (e *evidence) overloaded(now, sent instant, strikes int) {
 		e.pace = new(pace)
 	}
 	span := max(time.Duration(now-e.began), 10*time.Millisecond)
-	e.pace.refuse(now.Time(), sent.Time(), max(e.good, .5)/span.Seconds(), e.UnderWay(), strikes)
+	e.pace.refuse(now, sent, max(e.good, .5)/span.Seconds(), e.UnderWay(), strikes)
 }
 
 // lost notes a request that brought no answer, but may have been counted.
@@ -214,7 +215,7 @@ func (e *evidence) at(now instant, waiting int) instant {
 		}
 	}
 	if e.pace != nil {
-		at = max(at, now.Add(e.pace.wait(now.Time())))
+		at = max(at, now.Add(e.pace.wait(now)))
 	}
 	return at
 }
@@ -232,7 +233,7 @@ func (e *evidence) outlook(now, from instant, ahead int64, waiting int) instant 
 		at = e.Outlook(from, ahead)
 	}
 	if e.pace != nil && e.pace.rate > 0 {
-		at = max(at, from.Add(e.pace.wait(from.Time())+meter.Seconds(float64(ahead)/e.pace.rate)))
+		at = max(at, from.Add(e.pace.wait(from)+meter.Seconds(float64(ahead)/e.pace.rate)))
 	}
 	return at
 }
@@ -242,8 +243,8 @@ func (e *evidence) lift(now instant) {
 	if e == nil {
 		return
 	}
-	if e.Lift(); e.pace != nil && e.pace.next.After(now.Time()) {
-		e.pace.resume(now.Time())
+	if e.Lift(); e.pace != nil && e.pace.next > now {
+		e.pace.resume(now)
 	}
 }
 
@@ -288,25 +289,25 @@ func (e *evidence) guess(now instant, waiting int) time.Duration {
 		return e.pace.guess()
 	}
 	if !e.believes() {
-		return firstGuess
+		return cooldown.FirstGuess
 	}
 	p := e.Next(now, 1, max(1, waiting))
 	if p.Reason >= learn.TooMany { // the answers that are to come say more
-		return min(e.regain(), firstGuess)
+		return min(e.regain(), cooldown.FirstGuess)
 	}
-	return max(p.At.Until(now), min(e.regain()*4/5, firstGuess))
+	return max(p.At.Until(now), min(e.regain()*4/5, cooldown.FirstGuess))
 }
 
 // regain is about how long it takes until one more may be sent.
 func (e *evidence) regain() time.Duration {
 	if e == nil {
-		return firstGuess
+		return cooldown.FirstGuess
 	}
 	x, ok := e.found()
 	if !ok {
-		return firstGuess
+		return cooldown.FirstGuess
 	}
-	return min(time.Duration(x.Per.Seconds()/x.Units*float64(time.Second)), mostGuess)
+	return min(time.Duration(x.Per.Seconds()/x.Units*float64(time.Second)), cooldown.MostGuess)
 }
 
 func (e *evidence) words() string {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/learn"
 )
 
@@ -53,7 +54,7 @@ func TestTheTimeBeforeEvidence(t *testing.T) {
 	}
 	l.sent(hourIn)
 	for range 2 {
-		l.evidence.refused(hourIn.Add(sec), hourIn, hint{}, time.Minute, false)
+		l.evidence.refused(hourIn.Add(sec), hourIn, cooldown.Hint{}, time.Minute, false)
 	}
 	if !l.evidence.believes() {
 		t.Error("two requests at an instant were refused, and no limit explains it")

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/fleet"
 	"github.com/weirhttp/weir/throttle/internal/learn"
 )
@@ -32,8 +33,8 @@ type peers struct {
 	sent, vain, waiting *fleet.Tally // units, refusals, milliseconds
 	members             int
 	maxPause            time.Duration
-	hold                **hold // of who draws on the evidence
-	ask                 func() // asks the Store what others did
+	cooldown            **cooldown.Cooldown // of who draws on the evidence
+	ask                 func()              // asks the Store what others did
 
 	open  int64   // own units that were granted here, and are on their way to the Store
 	met   bool    // the Store has said how many there were before
@@ -70,10 +71,10 @@ func (p *passage) peersOf(e *evidence, caller string) *peers {
 
 func (p *passage) newPeers(e *evidence, caller string) *peers {
 	l, a := p.kind.learner, &p.kind.learner.account
-	o := &peers{of: e, members: l.terms.members, maxPause: l.terms.maxPause, hold: &l.hold, jitter: l.terms.jitter}
+	o := &peers{of: e, members: l.terms.members, maxPause: l.terms.maxPause, cooldown: &l.cooldown, jitter: l.terms.jitter}
 	if p.kind.apart {
 		caller += " " + p.kind.key.String()
-		o.hold, a = &p.kind.hold, &p.kind.account
+		o.cooldown, a = &p.kind.cooldown, &p.kind.account
 	}
 	id := digest(caller)
 	o.sent, o.vain, o.waiting = fleet.NewTally("s"+id, requests), fleet.NewTally("r"+id, refusals), fleet.NewTally("w"+id, askedFor)
@@ -157,8 +158,8 @@ func (o *peers) hear(now instant) {
 		o.units = units
 	}
 	if n := lost - o.lost; n > 0 {
-		if *o.hold == nil {
-			*o.hold = new(hold)
+		if *o.cooldown == nil {
+			*o.cooldown = new(cooldown.Cooldown)
 		}
 		o.of.ElsewhereRefused(now, int(n), each(wait-o.wait, n), o.maxPause)
 		o.lost, o.wait = lost, max(wait, o.wait)
@@ -176,11 +177,11 @@ func each(ms, n int64) time.Duration {
 }
 
 // refused notes a refusal that others are to know of.
-func (o *peers) refused(said hint) {
+func (o *peers) refused(said cooldown.Hint) {
 	if o != nil {
 		o.tell++
-		if said.known {
-			o.told += said.wait.Milliseconds()
+		if said.Known {
+			o.told += said.Wait.Milliseconds()
 		}
 	}
 }

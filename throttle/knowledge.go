@@ -179,7 +179,7 @@ func (t *Transport) Learned() Knowledge {
 	add := func(r *record) {
 		e := r.lock()
 		defer e.Unlock()
-		at := e.Now().Time()
+		at := e.Now()
 		r.learned.all(func(l *learner) {
 			if limits := l.keep(at); len(limits) > 0 {
 				k.Hosts = append(k.Hosts, KnownHost{Host: r.host, Whose: callerOf(l.whose), At: now, Limits: limits})

@@ -8,6 +8,7 @@ import (
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/concurrency"
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
@@ -38,23 +39,23 @@ type learner struct {
 	scope      *scope
 	credential uint64 // keyed hash of whose the Authorization header is; zero: none
 	host       *hostStart
-	hold       *hold         // nil: never refused
-	evidence   *evidence     // of limits that nobody states; nil: there was one request at most
-	begun      prelude       // until there is evidence
-	kinds      []*kind       // at most maxKinds
-	other      *kind         // shared by the kinds beyond maxKinds
-	quotas     []*quota      // at most maxQuotas
-	paths      *learnedPaths // nil: no limit was stated
-	blame      *blame        // nil: never refused
-	whose      uint16        // the caller, as Knowledge says it; zero: anyone
-	good       int32         // good answers, at most manyAnswers
-	changes    bool          // kinds are bound by other quotas than before
-	used       bool          // a request of its credential was made
-	recurs     bool          // and another, though that was not refused
-	binds      bool          // likewise, but nobody waits for one that binds him no more
-	met        bool          // answered
-	left       bool          // it was that of strangers, who have limits of their own now
-	tallies    uint8         // made for it, see fleet.Tally
+	cooldown   *cooldown.Cooldown // nil: never refused
+	evidence   *evidence          // of limits that nobody states; nil: there was one request at most
+	begun      prelude            // until there is evidence
+	kinds      []*kind            // at most maxKinds
+	other      *kind              // shared by the kinds beyond maxKinds
+	quotas     []*quota           // at most maxQuotas
+	paths      *learnedPaths      // nil: no limit was stated
+	blame      *blame             // nil: never refused
+	whose      uint16             // the caller, as Knowledge says it; zero: anyone
+	good       int32              // good answers, at most manyAnswers
+	changes    bool               // kinds are bound by other quotas than before
+	used       bool               // a request of its credential was made
+	recurs     bool               // and another, though that was not refused
+	binds      bool               // likewise, but nobody waits for one that binds him no more
+	met        bool               // answered
+	left       bool               // it was that of strangers, who have limits of their own now
+	tallies    uint8              // made for it, see fleet.Tally
 	account    queue.Account
 }
 
@@ -67,10 +68,10 @@ type kind struct {
 	learner  *learner
 	slow     concurrency.Limit
 	quotas   []*quota
-	apart    bool      // it has limits of its own: hold and evidence here count, not the learner's
-	hold     *hold     // of a limit that names this kind; nil: there was none
-	evidence *evidence // if apart
-	last     instant   // start
+	apart    bool               // it has limits of its own: cooldown and evidence here count, not the learner's
+	cooldown *cooldown.Cooldown // of a limit that names this kind; nil: there was none
+	evidence *evidence          // if apart
+	last     instant            // start
 	overload attribution.Overload
 	account  queue.Account
 	route    *route     // where its requests are counted; nil: in the scope itself
@@ -116,7 +117,7 @@ func (l *learner) kindOf(key kindKey, now instant) *kind {
 	l.kinds = append(l.kinds, k)
 	l.blame.met(l, now)
 	if l.terms.before != nil {
-		l.recall(k, now.Time())
+		l.recall(k, now)
 	}
 	return k
 }
@@ -137,21 +138,21 @@ func (l *learner) dropKind(now instant) bool {
 }
 
 func (k *kind) idle(now instant) bool {
-	return now-k.last > instant(time.Minute) && k.slow.Idle(now) && k.hold.wait(now.Time()) == 0 &&
+	return now-k.last > instant(time.Minute) && k.slow.Idle(now) && k.cooldown.At(now) == now &&
 		!k.account.Waited()
 }
 
-// holdOf is the hold of l, made if need be.
-func (l *learner) holdOf() *hold {
-	if l.hold == nil {
-		l.hold = new(hold)
+// cooldownOf is the cooldown of l, made if need be.
+func (l *learner) cooldownOf() *cooldown.Cooldown {
+	if l.cooldown == nil {
+		l.cooldown = new(cooldown.Cooldown)
 	}
-	return l.hold
+	return l.cooldown
 }
 
 // finish learns from the end of a request, which still counts as under way. status
 // and s are those of its answer, if there was one. It returns what was news.
-func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s headers.Signal) lesson {
+func (l *learner) finish(now instant, g *ticket, end ending, status int, s headers.Signal) lesson {
 	k := g.kind
 	l.hearFrom(g.where)
 	if g.strange() {
@@ -170,7 +171,7 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 	refused := s.Throttled
 	overload := status == http.StatusServiceUnavailable && s.Kind != headers.Quota || status == 529 || refused && s.Kind == headers.Overload
 	news := lesson{}
-	verdict := k.overload.Heard(instantOf(now), instantOf(g.sent), attribution.Reply{
+	verdict := k.overload.Heard(now, g.sent, attribution.Reply{
 		Busy: (overload || g.limited) && !s.RetryAfter.Known, Bare: bare503(status, &s),
 		Few: k.slow.Few() || k.slow.UnderWay() <= 2, Probe: g.probe,
 	})
@@ -179,43 +180,43 @@ func (l *learner) finish(now time.Time, g *ticket, end ending, status int, s hea
 	}
 	if verdict != attribution.Open {
 		l.restart(k)
-		l.hold.lift()
-		k.hold.lift()
+		l.cooldown.Lift()
+		k.cooldown.Lift()
 	}
 	if !l.terms.pausesOnly && (len(s.Limits) > 0 || len(k.quotas) > 0) {
-		news = l.hear(instantOf(now), g, s, refused)
+		news = l.hear(now, g, s, refused)
 	}
 	switch {
 	case refused && g.solo != nil && g.solo.again(now, g, s):
 		return lesson{}
 	case refused && l.concurrency(g, s):
-		k.slow.Crowded(instantOf(now), instantOf(g.sent))
-		l.hold.good(g.sent)
-		k.hold.good(g.sent)
+		k.slow.Crowded(now, g.sent)
+		l.cooldown.Served(g.sent)
+		k.cooldown.Served(g.sent)
 		l.restart(k)
 		return lesson{what: causeFlight, kind: k}
 	case overload:
 		return l.overloaded(now, g, s)
 	case refused:
 		if g.limited {
-			k.overload.Overloaded(instantOf(now), false)
+			k.overload.Overloaded(now, false)
 		}
 		return l.refuse(now, g, s, true)
 	}
-	l.well(instantOf(now), k, instantOf(g.sent))
+	l.well(now, k, g.sent)
 	return news
 }
 
 // unanswered learns from a request that brought no answer.
-func (l *learner) unanswered(now time.Time, g *ticket, end ending) {
+func (l *learner) unanswered(now instant, g *ticket, end ending) {
 	if end == failed {
-		g.kind.slow.Lost(instantOf(now), 0)
+		g.kind.slow.Lost(now, 0)
 	}
 	if end == unsent {
 		return
 	}
 	if e := g.kind.evidenceNow(); e != nil {
-		e.lost(instantOf(now), instantOf(g.sent))
+		e.lost(now, g.sent)
 	}
 	for _, q := range g.kind.quotas {
 		if q.sharing.Binds(g.where) {
@@ -239,9 +240,9 @@ func (l *learner) well(now instant, k *kind, sent instant) {
 	l.host.slow.Answered(now, took)
 	k.slow.Answered(now, took)
 	k.overload.Served(now, sent)
-	if l.hold != nil || k.hold != nil {
-		l.hold.good(sent.Time())
-		k.hold.good(sent.Time())
+	if l.cooldown != nil || k.cooldown != nil {
+		l.cooldown.Served(sent)
+		k.cooldown.Served(sent)
 		if l.terms.pausesOnly {
 			l.evidenceOf(k).fates.Served(sent)
 		}

@@ -24,11 +24,11 @@ func TestBlameMovesThePause(t *testing.T) {
 			l.finish(at0(at+2*sec), g, replied, 200, headers.Signal{})
 		}
 	}
-	if !a.apart || a.hold == nil || a.evidence == nil || b.apart {
-		t.Fatalf("apart %t, hold %v", a.apart, a.hold)
+	if !a.apart || a.cooldown == nil || a.evidence == nil || b.apart {
+		t.Fatalf("apart %t, hold %v", a.apart, a.cooldown)
 	}
-	if l.hold.wait(at0(20*sec)) != 0 || a.hold.wait(at0(20*sec)) < 5*sec {
-		t.Errorf("all wait %v, the kind %v", l.hold.wait(at0(20*sec)), a.hold.wait(at0(20*sec)))
+	if l.cooldown.At(at0(20*sec)) != at0(20*sec) || a.cooldown.At(at0(20*sec)) < at0(25*sec) {
+		t.Errorf("all wait %v, the kind %v", l.cooldown.At(at0(20*sec)), a.cooldown.At(at0(20*sec)))
 	}
 }
 
@@ -37,7 +37,7 @@ func TestBlameMovesThePause(t *testing.T) {
 func TestPausesMove(t *testing.T) {
 	l := learning1()
 	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
-	l.hold = &hold{since: at0(0), until: at0(9 * sec), asking: true, asked: true}
+	l.cooldown = askedUntil(at0(9 * sec))
 	l.evidence = believing(10, sec, 1)
 	l.blame = new(blame)
 	for i := range 3 {
@@ -46,21 +46,21 @@ func TestPausesMove(t *testing.T) {
 		}
 		l.blame.refused(l, k, hourIn, false)
 	}
-	if !k.apart || k.hold.until != at0(9*sec) || k.hold.asked || k.evidence == nil {
-		t.Errorf("%+v", k.hold)
+	if !k.apart || k.cooldown.Opens() != at0(9*sec) || k.evidence == nil {
+		t.Errorf("%+v", k.cooldown)
 	}
-	if l.hold.wait(at0(0)) != 0 || !l.hold.asked || l.evidence.believes() {
-		t.Errorf("the others: %+v", l.hold)
+	if l.cooldown.At(at0(0)) != at0(0) || l.evidence.believes() {
+		t.Errorf("the others: %+v", l.cooldown)
 	}
-	l.hold.until, k.evidence = at0(9*sec), believing(10, sec, 1)
+	l.cooldown, k.evidence = pausedUntil(at0(9*sec)), believing(10, sec, 1)
 	suspect(k, hourIn)
 	for range 16 + 3 { // the first sixteen do not count, and a fourth proves it
 		k.overload.Heard(hourIn.Add(sec), hourIn, attribution.Reply{Busy: true})
 	}
 	l.finish(at0(2*sec), under(k, 1, hourIn.Add(sec)), replied, 503, headers.Signal{})
 	k.slow.Absolve() // of the overload itself
-	if l.hold.wait(at0(2*sec)) != 0 || k.hold.wait(at0(2*sec)) != 0 || k.evidence.believes() {
-		t.Errorf("no limiter: %+v, %+v", l.hold, k.hold)
+	if l.cooldown.At(at0(2*sec)) != at0(2*sec) || k.cooldown.At(at0(2*sec)) != at0(2*sec) || k.evidence.believes() {
+		t.Errorf("no limiter: %+v, %+v", l.cooldown, k.cooldown)
 	}
 	n := 0
 	if l.restrictions(at0(2*sec), func(c cause, _ time.Duration) { n++ }); n != 0 {

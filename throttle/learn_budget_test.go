@@ -24,13 +24,13 @@ func TestWhereTheTimeGoes(t *testing.T) {
 		b := newBout(2, c.jobs, c.jobs)
 		b.trip = 200 * time.Microsecond
 		serve := bucketServer(c.rate, c.size, 1)
-		level, last, pauses, held := c.size, instant(1), 0, time.Time{}
+		level, last, pauses, held := c.size, instant(1), 0, instant(0)
 		var lost [5]float64
 		b.serve = func(now instant) (int, headers.Signal) {
 			level += now.Until(last).Seconds() * c.rate
 			if over := level - c.size; over > 0 {
 				part := max(0, 2*pauses-2)
-				if pauses > 0 && !b.l.hold.asking { // whoever asks finds what the pause lost
+				if pauses > 0 && !b.l.cooldown.Asking() { // whoever asks finds what the pause lost
 					part++
 				}
 				level, lost[part] = c.size, lost[part]+over/c.rate
@@ -43,8 +43,8 @@ func TestWhereTheTimeGoes(t *testing.T) {
 			return status, s
 		}
 		b.onRefuse = func(instant) {
-			if b.l.hold.since != held {
-				held, pauses = b.l.hold.since, min(pauses+1, 2)
+			if b.l.cooldown.State().Since != held {
+				held, pauses = b.l.cooldown.State().Since, min(pauses+1, 2)
 			}
 		}
 		b.run(t, time.Minute)

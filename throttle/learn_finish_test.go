@@ -21,7 +21,7 @@ func under(k *kind, n int, at instant) *ticket {
 	for range n {
 		m, host, own = k.Take(at, 1, true), k.learner.host.Take(at, 1, true), k.learner.Take(at, 1, true)
 	}
-	return &ticket{kind: k, sent: at.Time(), permit: &placed{Permit: queue.Permit{Needs: []queue.Need{{Account: &k.account, N: 1, Token: m}, {Account: &k.learner.host.account, N: 1, Token: host}, {Account: &k.learner.account, N: 1, Token: own}}}}}
+	return &ticket{kind: k, sent: at, permit: &placed{Permit: queue.Permit{Needs: []queue.Need{{Account: &k.account, N: 1, Token: m}, {Account: &k.learner.host.account, N: 1, Token: host}, {Account: &k.learner.account, N: 1, Token: own}}}}}
 }
 
 // What is learned of a request that brought no answer.
@@ -58,11 +58,11 @@ func TestUnansweredRequests(t *testing.T) {
 func TestGoodAnswers(t *testing.T) {
 	l := learning1()
 	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
-	l.hold = &hold{since: at0(-sec), until: at0(0), asking: true, asked: true}
-	k.hold = &hold{since: at0(-sec), until: at0(0), asking: true, asked: true}
+	l.cooldown = askedUntil(at0(0))
+	k.cooldown = askedUntil(at0(0))
 	g := under(k, 1, hourIn.Add(sec))
 	l.finish(at0(2*sec), g, replied, 200, headers.Signal{})
-	if l.hold.asking || k.hold.asking {
+	if l.cooldown.Asking() || k.cooldown.Asking() {
 		t.Error("the question whether the pause is over is still open")
 	}
 	if l.good != 1 || k.slow.Good() != 1 || l.host.slow.Good() != 1 || !k.overload.ServedWithin(hourIn.Add(2*sec), 1) {
@@ -87,12 +87,12 @@ func TestRefusedAnswers(t *testing.T) {
 		paused time.Duration // of the credential
 		kind   time.Duration // of the kind alone
 	}{
-		"a wait":                 {1, 429, headers.Signal{Throttled: true, RetryAfter: known(5 * sec)}, causeHold, 5 * sec, 0},
-		"a named limit":          {1, 429, headers.Signal{Throttled: true, Limits: []headers.Limit{{Name: "a", Remaining: known(0.0), Reset: known(7 * sec), Source: "x"}}}, causeHold, 0, 7 * sec},
+		"a wait":                 {1, 429, headers.Signal{Throttled: true, RetryAfter: known(5 * sec)}, causeCooldown, 5 * sec, 0},
+		"a named limit":          {1, 429, headers.Signal{Throttled: true, Limits: []headers.Limit{{Name: "a", Remaining: known(0.0), Reset: known(7 * sec), Source: "x"}}}, causeCooldown, 0, 7 * sec},
 		"concurrency":            {3, 429, headers.Signal{Throttled: true, Kind: headers.Concurrency}, causeFlight, 0, 0},
 		"overload":               {3, 503, headers.Signal{}, causeFlight, 0, 0},
-		"overload with a wait":   {3, 503, headers.Signal{RetryAfter: known(5 * sec)}, causeHold, 5 * sec, 0},
-		"overload, says so":      {3, 429, headers.Signal{Throttled: true, Kind: headers.Overload}, causeHold, -1, 0},
+		"overload with a wait":   {3, 503, headers.Signal{RetryAfter: known(5 * sec)}, causeCooldown, 5 * sec, 0},
+		"overload, says so":      {3, 429, headers.Signal{Throttled: true, Kind: headers.Overload}, causeCooldown, -1, 0},
 		"a bare 529":             {3, 529, headers.Signal{}, causeFlight, 0, 0},
 		"a 500 is no such thing": {3, 500, headers.Signal{}, causeNone, 0, 0},
 	} {
@@ -103,10 +103,10 @@ func TestRefusedAnswers(t *testing.T) {
 		if news.what != test.what {
 			t.Errorf("%s: news %+v", name, news)
 		}
-		if d := l.hold.wait(at0(sec)); d != test.paused && (test.paused >= 0 || d == 0) {
+		if d := l.cooldown.At(at0(sec)).Until(at0(sec)); d != test.paused && (test.paused >= 0 || d == 0) {
 			t.Errorf("%s: paused for %v", name, d)
 		}
-		if d := k.hold.wait(at0(sec)); d != test.kind {
+		if d := k.cooldown.At(at0(sec)).Until(at0(sec)); d != test.kind {
 			t.Errorf("%s: the kind is paused for %v", name, d)
 		}
 		if cut := k.slow.Cut(); cut != (test.what == causeFlight || test.status == 503 || name == "overload, says so") {
@@ -176,11 +176,11 @@ func TestEndsThatSayNothingOfTheRate(t *testing.T) {
 	}
 	l = learning1()
 	k = l.kindOf(kindKey{"GET", "x"}, hourIn)
-	l.hold = &hold{since: at0(-sec), until: at0(0), asking: true}
-	k.hold = &hold{since: at0(-sec), until: at0(0), asking: true}
+	l.cooldown = pausedUntil(at0(0))
+	k.cooldown = pausedUntil(at0(0))
 	l.evidence = believing(10, sec, 1)
 	l.finish(at0(sec), under(k, 3, hourIn), replied, 429, headers.Signal{Throttled: true, Kind: headers.Concurrency})
-	if l.hold.asking || k.hold.asking || l.evidence.believes() || k.slow.Allowed() != 2 {
-		t.Errorf("%+v, %+v, %v at a time", l.hold, k.hold, k.slow.Allowed())
+	if l.cooldown.Asking() || k.cooldown.Asking() || l.evidence.believes() || k.slow.Allowed() != 2 {
+		t.Errorf("%+v, %+v, %v at a time", l.cooldown, k.cooldown, k.slow.Allowed())
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/refill"
 )
 
@@ -19,8 +20,8 @@ func (q *quota) hear(now, sent instant, l *headers.Limit, cost float64, refused,
 	reset, hasReset := q.resetAt(now, l)
 	if asked {
 		q.asking = q.asking && refused
-		if refused && q.rolled != 0 && !(q.shared.based && l.Reset.Value > mostSlack) { // or others have spent the new window
-			q.slack = min(mostSlack, q.slack+250*time.Millisecond)
+		if refused && q.rolled != 0 && !(q.shared.based && l.Reset.Value > cooldown.MostSlack) { // or others have spent the new window
+			q.slack = min(cooldown.MostSlack, q.slack+250*time.Millisecond)
 		}
 	}
 	if !ok {

@@ -224,7 +224,7 @@ func TestCredentialsBeyondTheMost(t *testing.T) {
 		return m.learner(hourIn, tr, &record{host: "a"}, one.host, &ask{credential: uint64('a' + i)})
 	}
 	for i := range maxCredentials {
-		of(i).hold = &hold{until: at0(sec)}
+		of(i).cooldown = pausedUntil(at0(sec))
 	}
 	a := of(maxCredentials)
 	if m.other != a || of(maxCredentials+1) != a || len(m.by) != maxCredentials {
@@ -238,14 +238,14 @@ func TestCredentialsBeyondTheMost(t *testing.T) {
 		t.Error("one that is paused is forgotten")
 	}
 	l := of(7)
-	l.hold = nil
+	l.cooldown = nil
 	leave := waitFor(&l.account)
 	if m.drop(hourIn) {
 		t.Error("one that is waited for is forgotten")
 	}
 	leave()
 	b := of(maxCredentials)
-	if b.hold = (&hold{until: at0(sec)}); b == a || len(m.by) != maxCredentials || of(7) != a {
+	if b.cooldown = pausedUntil(at0(sec)); b == a || len(m.by) != maxCredentials || of(7) != a {
 		t.Error("no room was made")
 	}
 	m = &learned{by: []*learner{learning1()}}
@@ -258,7 +258,7 @@ func TestCredentialsBeyondTheMost(t *testing.T) {
 	}
 	leave()
 	m.other = learning1()
-	if m.other.hold = (&hold{until: at0(sec)}); m.idle(hourIn) {
+	if m.other.cooldown = pausedUntil(at0(sec)); m.idle(hourIn) {
 		t.Error("the rest is paused")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/trip"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
@@ -115,7 +116,7 @@ func (m *learned) learner(now instant, t *Transport, r *record, start *hostStart
 // drop forgets a credential of which nothing binds.
 func (m *learned) drop(now instant) bool {
 	for i, l := range m.by {
-		if l.idle(now.Time()) && !l.waited() {
+		if l.idle(now) && !l.waited() {
 			m.by = slices.Delete(m.by, i, i+1)
 			l.everyKind((*kind).leave)
 			return true
@@ -127,7 +128,7 @@ func (m *learned) drop(now instant) bool {
 // idle reports that nothing that was learned would be missed.
 func (m *learned) idle(now instant) bool {
 	idle := true
-	m.all(func(l *learner) { idle = idle && l.idle(now.Time()) && !l.waited() })
+	m.all(func(l *learner) { idle = idle && l.idle(now) && !l.waited() })
 	return idle
 }
 
@@ -190,7 +191,7 @@ func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) 
 		m.weigh(now, p.permit.Granted, k, p.own() != nil, s)
 		defer func() { k.learner.changes = m.joint.next(now) || k.learner.changes }()
 		if p.own() != nil {
-			p.own().told(now.Time(), ticket{sent: p.permit.Granted.Time(), cost: p.cost()}, s)
+			p.own().told(now, ticket{sent: p.permit.Granted, cost: p.cost()}, s)
 		}
 	}
 	if s == nil && len(k.quotas) == 0 && k.overload.Quiet() { // it tells that it was good, no more
@@ -204,12 +205,12 @@ func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) 
 	if s.Throttled && p.solo() == nil {
 		p.more().solo = newSolo(k)
 	}
-	g := ticket{kind: k, sent: p.permit.Granted.Time(), cost: p.cost(), permit: &p.permit, solo: p.solo(), probe: p.tr.Probe, booked: p.shared()}
+	g := ticket{kind: k, sent: p.permit.Granted, cost: p.cost(), permit: &p.permit, solo: p.solo(), probe: p.tr.Probe, booked: p.shared()}
 	if len(k.quotas) > 0 || len(s.Limits) > 0 {
 		g.where = k.whereOf(p.r)
 	}
 	g.limited = p.permit.limited
-	news := k.learner.finish(now.Time(), &g, end, status, *s)
+	news := k.learner.finish(now, &g, end, status, *s)
 	if o := p.solo(); o != nil && o.alone {
 		o.order = p.record.domain.Load().Arrive(now) // behind those that wait already
 	}
@@ -244,19 +245,19 @@ func (p *passage) heed(now instant, news lesson) {
 		e.Extend(now, &l.scope.Group, l.stated(now, l.quotas...))
 	}
 	l.changes, l.binds = false, false
-	p.lifted(now, l.hold, &l.account)
-	p.lifted(now, k.hold, &k.account)
+	p.lifted(now, l.cooldown, &l.account)
+	p.lifted(now, k.cooldown, &k.account)
 	switch news.what {
-	case causeHold:
-		a := l.pausedBy(news.hold, k)
+	case causeCooldown:
+		a := l.pausedBy(news.cooldown, k)
 		if a.Paused <= now {
 			p.counts().more().paused++
 		}
-		until := now.Add(news.hold.until.Sub(now.Time()))
+		until := news.cooldown.Until()
 		if a == &l.account {
 			p.record.quiet(now, until)
 		}
-		e.Pause(now, a, until, now.Add(news.hold.sure.Sub(now.Time())), news.in(now.Time(), l))
+		e.Pause(now, a, until, news.cooldown.Sure(), news.in(now, l))
 	case causeQuota:
 		e.Recheck(now, &l.scope.Group, l.stated(now, news.quota))
 	}
@@ -272,9 +273,9 @@ func (l *learner) stated(now instant, quotas ...*quota) instant {
 	return end
 }
 
-// lifted ends a's pause if h does not ask for it any more.
-func (p *passage) lifted(now instant, h *hold, a *queue.Account) {
-	if h == nil || a.Paused <= now || h.until.After(now.Time()) {
+// lifted ends a's pause if c does not ask for it any more.
+func (p *passage) lifted(now instant, c *cooldown.Cooldown, a *queue.Account) {
+	if c == nil || a.Paused <= now || c.Until() > now {
 		return
 	}
 	if a == &p.kind.learner.account && p.record.Gate.Paused <= now {
@@ -319,7 +320,7 @@ func (p *passage) told(now instant, news lesson) *Learned {
 	l := p.kind.learner
 	return &Learned{
 		Ctx: p.tr.Caller, Key: p.record.key, Unit: news.unit(), Name: news.name(),
-		Why: p.record.key + ": " + news.in(now.Time(), l),
+		Why: p.record.key + ": " + news.in(now, l),
 	}
 }
 
@@ -342,11 +343,11 @@ func (m *learned) all(f func(l *learner)) {
 // lift ends every pause that was learned.
 func (m *learned) lift(e *queue.Domain, now instant) {
 	m.all(func(l *learner) {
-		l.hold.lift()
+		l.cooldown.Lift()
 		l.evidence.lift(now)
 		e.Pause(now, &l.account, now, now, "")
 		l.everyKind(func(k *kind) {
-			k.hold.lift()
+			k.cooldown.Lift()
 			k.evidence.lift(now)
 			e.Pause(now, &k.account, now, now, "")
 		})

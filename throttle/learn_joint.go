@@ -54,7 +54,7 @@ func (m *learned) sure(now instant, key uint64) *learner {
 // for the same request.
 func (m *learned) shared(now instant, l *learner, known bool) *learner {
 	j := m.joint
-	l.recurs = l.recurs || l.used && !known && (l.hold == nil || l.hold.met)
+	l.recurs = l.recurs || l.used && !known && l.cooldown.Over()
 	l.used = true
 	if l == m.other || l.recurs || j == nil && len(m.by) < 2 || known && l == j.asker {
 		return nil
@@ -63,7 +63,7 @@ func (m *learned) shared(now instant, l *learner, known bool) *learner {
 		j = new(joint)
 		j.proof.Begin(now)
 		m.joint = j
-		if first := m.by[0]; first != l && !first.recurs && first.hold == nil && len(first.quotas) == 0 {
+		if first := m.by[0]; first != l && !first.recurs && first.cooldown == nil && len(first.quotas) == 0 {
 			j.common, j.began = first, now // a token made for the first request
 			j.twin = newLearner(first.terms, first.scope, first.host)
 			j.twin.credential, j.twin.used = first.credential, true
@@ -78,7 +78,7 @@ func (m *learned) shared(now instant, l *learner, known bool) *learner {
 	if j.common == nil {
 		j.common = newLearner(l.terms, l.scope, l.host)
 	}
-	if l.hold == nil && j.asks(now) {
+	if l.cooldown == nil && j.asks(now) {
 		j.ask(now, l)
 		return nil
 	}
@@ -101,7 +101,7 @@ func (j *joint) next(now instant) bool {
 	left, asks := mostAsked, false
 	j.common.scope.Walk(nil, func(w *queue.Waiter) bool {
 		q := w.By.(*ask)
-		if asks = q.own != nil && q.learn.learner == j.common && q.own.learner.hold == nil; asks {
+		if asks = q.own != nil && q.learn.learner == j.common && q.own.learner.cooldown == nil; asks {
 			j.ask(now, q.own.learner)
 			q.learn, q.own = q.own, nil
 		}
@@ -134,25 +134,22 @@ func (l *learner) shut(now instant) instant {
 // barred is until when a refusal has said so. A limit that is spent may let some
 // pass before its reset.
 func (l *learner) barred(now instant) instant {
-	if l.hold == nil {
-		return now
-	}
-	return max(now, now.Add(l.hold.sure.Sub(now.Time())))
+	return max(now, l.cooldown.Sure())
 }
 
 // told is what a stranger's own learner hears of an answer that those learn from who
 // share one, and what these hear of the answer to one that asked for itself.
-func (k *kind) told(now time.Time, g ticket, s *headers.Signal) {
+func (k *kind) told(now instant, g ticket, s *headers.Signal) {
 	l := k.learner
 	if s == nil || !s.Throttled {
-		l.hold.good(g.sent)
+		l.cooldown.Served(g.sent)
 	}
 	if s == nil {
 		return
 	}
 	g.kind, g.permit = k, nil
 	if !l.terms.pausesOnly && len(s.Limits) > 0 {
-		l.hear(instantOf(now), &g, *s, s.Throttled)
+		l.hear(now, &g, *s, s.Throttled)
 	}
 	if s.Throttled {
 		l.refuse(now, &g, *s, false)

@@ -25,7 +25,7 @@ func (m *learned) weigh(now, sent instant, k *kind, one bool, s *headers.Signal)
 			j.compare(now, sent, j.common, s.Limits)
 		}
 		if j.common != nil { // if they share a limit, it drew on that
-			j.common.kindOf(k.key, now).told(now.Time(), ticket{sent: sent.Time()}, s)
+			j.common.kindOf(k.key, now).told(now, ticket{sent: sent}, s)
 		}
 	case j.common == nil && !l.recurs && !l.met:
 		if sent >= j.heard && sent < j.until {
@@ -35,8 +35,8 @@ func (m *learned) weigh(now, sent instant, k *kind, one bool, s *headers.Signal)
 			j.compare(now, sent, j.stated, s.Limits)
 		}
 		if j.stated = l; refused {
-			h, _, _ := l.hintOf(now.Time(), nil, *s)
-			j.until = now.Add(h.wait)
+			h, _, _ := l.hintOf(now, nil, *s)
+			j.until = now.Add(h.Wait)
 		}
 	default:
 		return

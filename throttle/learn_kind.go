@@ -104,7 +104,7 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 	if q = l.quotaOf(now, limit, k, said); q == nil {
 		return nil, false
 	}
-	sent := instantOf(g.sent)
+	sent := g.sent
 	units, counted := unitsOf(g.cost, q.key.unit)
 	if depth, apart := q.apart(sent, g.where, limit, units, refused); apart {
 		l.divide(q, depth, true)
@@ -315,10 +315,7 @@ func (l *learner) serves(k *kind, now instant) bool {
 
 // part lets k alone have the limit and the pause that were found.
 func (l *learner) part(k *kind) {
-	h := *l.holdOf()
-	k.apart, k.hold, k.evidence = true, &h, l.evidenceOf(nil)
-	k.hold.asked = false
-	l.hold.lift()
+	k.apart, k.cooldown, k.evidence = true, l.cooldownOf().Part(), l.evidenceOf(nil)
 	l.evidence = newEvidence()
 	l.evidence.fates = k.evidence.fates
 	l.evidence.Under(k.evidence.UnderWay())

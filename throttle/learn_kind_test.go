@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
@@ -105,18 +106,18 @@ func TestHints(t *testing.T) {
 	for _, test := range []struct {
 		name             string
 		s                headers.Signal
-		want             hint
+		want             cooldown.Hint
 		named, explained bool
 	}{
-		{"nothing", headers.Signal{}, hint{}, false, false},
-		{"Retry-After", after(5 * sec), hint{5 * sec, true, false, "Retry-After"}, false, false},
-		{"a year", after(9999 * 24 * time.Hour), hint{mostWindow, true, false, "Retry-After"}, false, false},
-		{"some left", headers.Signal{Limits: []headers.Limit{limit("a", 1, sec)}}, hint{}, false, false},
-		{"spent", headers.Signal{Limits: []headers.Limit{limit("", 0, 30*sec)}}, hint{30 * sec, true, false, "x-ratelimit"}, false, true},
-		{"spent, named", headers.Signal{Limits: []headers.Limit{limit("a", 0, 30*sec)}}, hint{30 * sec, true, false, "x-ratelimit"}, true, true},
-		{"spent, nobody knows until when", headers.Signal{Limits: []headers.Limit{limit("a", 0, 0)}}, hint{}, true, false},
-		{"two spent", headers.Signal{Limits: []headers.Limit{limit("", 0, 30*sec), limit("", 0, 40*sec), limit("", 0, 20*sec)}}, hint{40 * sec, true, false, "x-ratelimit"}, false, true},
-		{"both say the same", after(30*sec, limit("", 0, 30*sec)), hint{30 * sec, true, false, "Retry-After"}, false, true},
+		{"nothing", headers.Signal{}, cooldown.Hint{}, false, false},
+		{"Retry-After", after(5 * sec), cooldown.Hint{Wait: 5 * sec, Known: true, Source: "Retry-After"}, false, false},
+		{"a year", after(9999 * 24 * time.Hour), cooldown.Hint{Wait: mostWindow, Known: true, Source: "Retry-After"}, false, false},
+		{"some left", headers.Signal{Limits: []headers.Limit{limit("a", 1, sec)}}, cooldown.Hint{}, false, false},
+		{"spent", headers.Signal{Limits: []headers.Limit{limit("", 0, 30*sec)}}, cooldown.Hint{Wait: 30 * sec, Known: true, Source: "x-ratelimit"}, false, true},
+		{"spent, named", headers.Signal{Limits: []headers.Limit{limit("a", 0, 30*sec)}}, cooldown.Hint{Wait: 30 * sec, Known: true, Source: "x-ratelimit"}, true, true},
+		{"spent, nobody knows until when", headers.Signal{Limits: []headers.Limit{limit("a", 0, 0)}}, cooldown.Hint{}, true, false},
+		{"two spent", headers.Signal{Limits: []headers.Limit{limit("", 0, 30*sec), limit("", 0, 40*sec), limit("", 0, 20*sec)}}, cooldown.Hint{Wait: 40 * sec, Known: true, Source: "x-ratelimit"}, false, true},
+		{"both say the same", after(30*sec, limit("", 0, 30*sec)), cooldown.Hint{Wait: 30 * sec, Known: true, Source: "Retry-After"}, false, true},
 	} {
 		h, named, explained := learning1().hintOf(at0(0), nil, test.s)
 		if h != test.want || named != test.named || explained != test.explained {
@@ -132,8 +133,8 @@ func TestHints(t *testing.T) {
 			if wait > 0 {
 				s.RetryAfter = known(wait)
 			}
-			if h, _, _ := l.hintOf(at0(0), nil, s); h.supported != (want && near) {
-				t.Errorf("a reset that was said %d times before, a wait of %v: supported %t", agree, wait, h.supported)
+			if h, _, _ := l.hintOf(at0(0), nil, s); h.Supported != (want && near) {
+				t.Errorf("a reset that was said %d times before, a wait of %v: supported %t", agree, wait, h.Supported)
 			}
 		}
 	}
@@ -191,9 +192,9 @@ func TestIdleLearners(t *testing.T) {
 		"a full one":          {func(l *learner, _ *kind) { l.quotas = append(l.quotas, heardQuota(10, 10, 30*sec, 0, nil)) }, true},
 		"one without a reset": {func(l *learner, _ *kind) { l.quotas = append(l.quotas, heardQuota(3, 10, 0, 0, nil)) }, true},
 		"one that is over": {func(l *learner, _ *kind) {
-			l.quotas = append(l.quotas, heardQuota(3, 10, sec, 0, func(q *quota) { q.reset.Value = instantOf(now) }))
+			l.quotas = append(l.quotas, heardQuota(3, 10, sec, 0, func(q *quota) { q.reset.Value = now }))
 		}, true},
-		"a pause": {func(_ *learner, k *kind) { k.hold = &hold{until: now.Add(sec)} }, false},
+		"a pause": {func(_ *learner, k *kind) { k.cooldown = pausedUntil(now.Add(sec)) }, false},
 	} {
 		l := learning1()
 		test.change(l, l.kindOf(kindKey{"GET", "x"}, hourIn))

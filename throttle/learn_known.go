@@ -7,6 +7,7 @@ import (
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/concurrency"
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/learn"
 )
 
@@ -14,21 +15,21 @@ import (
 // that is kept while a program does not run.
 
 // keep is what the next run should know of l's caller, as plain limits.
-func (l *learner) keep(now time.Time) (list []KnownLimit) {
-	pause := func(h *hold, routes []string) {
-		if h.wait(now) > 0 && h.until.After(now) {
-			list = append(list, KnownLimit{Kind: LearnedPause, Routes: routes, Source: h.source, Until: onWall(l.terms.zero, h.until)})
+func (l *learner) keep(now instant) (list []KnownLimit) {
+	pause := func(c *cooldown.Cooldown, routes []string) {
+		if c.Until() > now {
+			list = append(list, KnownLimit{Kind: LearnedPause, Routes: routes, Source: c.State().Source, Until: onWall(l.terms.zero, c.Until().Time())})
 		}
 	}
 	rate := func(e *evidence, routes []string) {
-		if !e.binds(instantOf(now)) {
+		if !e.binds(now) {
 			return
 		}
 		if x, ok := e.found(); ok {
 			list = append(list, KnownLimit{Kind: LearnedRate, Routes: routes, Unit: requests, Limit: x.Units, Per: x.Per, Left: x.Burst})
 		}
 	}
-	pause(l.hold, nil)
+	pause(l.cooldown, nil)
 	rate(l.evidence, nil)
 	atOnce := func(s *concurrency.Limit, routes []string) {
 		switch n, grown := s.Borne(); {
@@ -45,20 +46,20 @@ func (l *learner) keep(now time.Time) (list []KnownLimit) {
 			continue // it may be a secret, and is not shown whole
 		}
 		routes := []string{name}
-		pause(k.hold, routes)
+		pause(k.cooldown, routes)
 		if k.apart {
 			rate(k.evidence, routes)
 		}
 		atOnce(&k.slow, routes)
 	}
 	for _, q := range l.quotas {
-		if x, ok := q.keep(instantOf(now)); ok {
+		if x, ok := q.keep(now); ok {
 			list = append(list, x)
 		}
 	}
 	if b := l.terms.before; b != nil {
 		for _, x := range b.limits { // of routes that were not called in this run
-			if len(x.Routes) > 0 && x.credible(onWall(l.terms.zero, now)) && !slices.ContainsFunc(x.Routes, l.called) {
+			if len(x.Routes) > 0 && x.credible(onWall(l.terms.zero, now.Time())) && !slices.ContainsFunc(x.Routes, l.called) {
 				list = append(list, x)
 			}
 		}
@@ -121,7 +122,7 @@ func (t *learnTerms) from(b *before) *learnTerms {
 }
 
 // recall lets a kind of l's begin with what is known from before.
-func (l *learner) recall(k *kind, now time.Time) {
+func (l *learner) recall(k *kind, now instant) {
 	name := k.key.String()
 	from := l.terms.before
 	for i := range from.limits {
@@ -130,31 +131,31 @@ func (l *learner) recall(k *kind, now time.Time) {
 		if all && from.recalled || !all && !slices.Contains(x.Routes, name) || l.terms.pausesOnly && x.Kind != LearnedPause {
 			continue
 		}
-		until := now.Add(x.Until.Sub(onWall(l.terms.zero, now)))
+		until := now.Add(x.Until.Sub(onWall(l.terms.zero, now.Time())))
 		switch x.Kind {
 		case LearnedPause:
-			h := l.holdOf()
+			c := l.cooldownOf()
 			if !all {
-				k.hold = &hold{}
-				h = k.hold
+				k.cooldown = new(cooldown.Cooldown)
+				c = k.cooldown
 			}
-			h.recall(now, until, l.terms.maxPause, x.Source)
+			c.Recall(now, until, l.terms.maxPause, x.Source)
 		case LearnedRate:
-			h := &l.hold
+			c := &l.cooldown
 			if !all && !k.apart {
 				k.apart, k.evidence = true, newEvidence()
-				h = &k.hold
+				c = &k.cooldown
 			}
-			if *h == nil {
-				*h = new(hold)
+			if *c == nil {
+				*c = new(cooldown.Cooldown)
 			}
-			l.evidenceOf(k).recall(instantOf(now), x, l.terms.maxPause)
+			l.evidenceOf(k).recall(now, x, l.terms.maxPause)
 		case LearnedConcurrency:
 			s := &k.slow
 			if all {
 				s = &l.host.slow
 			}
-			s.Recall(instantOf(now), x.Limit, x.Source != "")
+			s.Recall(now, x.Limit, x.Source != "")
 		case LearnedQuota:
 			l.recallQuota(now, k, x, until)
 		}
@@ -163,8 +164,8 @@ func (l *learner) recall(k *kind, now time.Time) {
 }
 
 // recallQuota takes x as what an answer to a request of kind k states now.
-func (l *learner) recallQuota(now time.Time, k *kind, x *KnownLimit, until time.Time) {
-	if !until.After(now) {
+func (l *learner) recallQuota(now instant, k *kind, x *KnownLimit, until instant) {
+	if until <= now {
 		return
 	}
 	known := func(v float64) headers.Opt[float64] { return headers.Opt[float64]{Value: v, Known: true} }
@@ -174,15 +175,7 @@ func (l *learner) recallQuota(now time.Time, k *kind, x *KnownLimit, until time.
 		Reset:  headers.Opt[time.Duration]{Value: until.Sub(now), Known: true},
 	}
 	g := ticket{kind: k, sent: now}
-	l.hearLimit(instantOf(now), &g, limit, false, nil)
-}
-
-// recall lets h rest until then, for as long as one answer is believed. One
-// request asks then whether the pause is over, as after any.
-func (h *hold) recall(now, until time.Time, most time.Duration, source string) {
-	if until = earlier(until, now.Add(most)); until.After(h.until) && until.After(now) {
-		h.until, h.since, h.began, h.asking, h.source = until, now, now, true, source
-	}
+	l.hearLimit(now, &g, limit, false, nil)
 }
 
 // recall lets e begin with a limit that was found before. A belief that would hold
@@ -192,11 +185,4 @@ func (e *evidence) recall(now instant, x *KnownLimit, most time.Duration) {
 		e.last = now
 		e.Recall(now, learn.Limit{Units: x.Limit, Per: x.Per, Burst: x.Left})
 	}
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }

@@ -35,10 +35,10 @@ func in(now instant, d time.Duration) instant {
 }
 
 func (l *learner) At(now instant, _ int64) instant {
-	if l.hold == nil {
+	if l.cooldown == nil {
 		return now
 	}
-	at := in(now, l.hold.wait(now.Time()))
+	at := l.cooldown.At(now)
 	if at != never && !l.terms.pausesOnly {
 		at = max(at, l.evidence.at(now, l.account.Queued()))
 	}
@@ -46,7 +46,7 @@ func (l *learner) At(now instant, _ int64) instant {
 }
 
 func (l *learner) Take(now instant, _ int64, _ bool) (m meter.Token) {
-	if l.hold.start() {
+	if l.cooldown.Start() {
 		m = markAsks
 	}
 	if !l.terms.pausesOnly {
@@ -56,7 +56,7 @@ func (l *learner) Take(now instant, _ int64, _ bool) (m meter.Token) {
 }
 
 func (l *learner) Return(now instant, _ int64, m meter.Token, granted, _ instant) {
-	l.hold.over(m&markAsks != 0)
+	l.cooldown.Done(m&markAsks != 0)
 	switch {
 	case l.terms.pausesOnly:
 	case l.evidence != nil:
@@ -68,8 +68,8 @@ func (l *learner) Return(now instant, _ int64, m meter.Token, granted, _ instant
 
 func (k *kind) At(now instant, _ int64) instant {
 	at := now
-	if k.hold != nil {
-		if at = in(now, k.hold.wait(now.Time())); k.apart && at != never {
+	if k.cooldown != nil {
+		if at = k.cooldown.At(now); k.apart && at != never {
 			at = max(at, k.evidence.at(now, k.account.Queued()))
 		}
 	}
@@ -80,7 +80,7 @@ func (k *kind) At(now instant, _ int64) instant {
 }
 
 func (k *kind) Take(now instant, _ int64, _ bool) (m meter.Token) {
-	if k.hold.start() {
+	if k.cooldown.Start() {
 		m |= markAsks
 	}
 	m |= meter.Token(k.slow.Start(now)) << markBits
@@ -96,7 +96,7 @@ func (k *kind) Take(now instant, _ int64, _ bool) (m meter.Token) {
 
 func (k *kind) Return(now instant, _ int64, m meter.Token, granted, _ instant) {
 	k.slow.End(generation(m))
-	k.hold.over(m&markAsks != 0)
+	k.cooldown.Done(m&markAsks != 0)
 	if k.apart {
 		k.evidence.over(now, granted)
 	}
@@ -175,22 +175,20 @@ func (q *quota) release(n int64, m meter.Token) {
 // The words are those of Wait.Why.
 
 func (l *learner) Words(now instant) string {
-	t := now.Time()
 	switch {
-	case l.hold.wait(t) > 0:
-		return cause{what: causeHold, hold: l.hold}.in(t, l)
+	case l.cooldown.At(now) > now:
+		return cause{what: causeCooldown, cooldown: l.cooldown}.in(now, l)
 	case l.evidence.believes():
-		return cause{what: causeRate, found: l.evidence}.in(t, l)
+		return cause{what: causeRate, found: l.evidence}.in(now, l)
 	}
 	return "others are to go first"
 }
 
 func (k *kind) Words(now instant) string {
-	t := now.Time()
-	if k.hold.wait(t) > 0 {
-		return cause{what: causeHold, hold: k.hold, kind: k}.in(t, k.learner)
+	if k.cooldown.At(now) > now {
+		return cause{what: causeCooldown, cooldown: k.cooldown, kind: k}.in(now, k.learner)
 	}
-	return cause{what: causeFlight, kind: k}.in(t, k.learner)
+	return cause{what: causeFlight, kind: k}.in(now, k.learner)
 }
 
 func (s *hostStart) Words(instant) string {
@@ -203,7 +201,7 @@ func (q *quota) Words(now instant) string {
 }
 
 func (l *learner) ETA(now instant, ahead, _ int64) instant {
-	at := in(now, l.hold.wait(now.Time()))
+	at := l.cooldown.At(now)
 	if at != never && !l.terms.pausesOnly {
 		at = l.evidence.outlook(now, at, ahead, l.account.Queued())
 	}
@@ -211,7 +209,7 @@ func (l *learner) ETA(now instant, ahead, _ int64) instant {
 }
 
 func (k *kind) ETA(now instant, ahead, _ int64) instant {
-	at := in(now, k.hold.wait(now.Time()))
+	at := k.cooldown.At(now)
 	if k.apart && at != never {
 		at = k.evidence.outlook(now, at, ahead, k.account.Queued())
 	}
@@ -242,19 +240,19 @@ func (s *hostStart) Regain(int64) time.Duration { return time.Second }
 func (q *quota) Regain(int64) time.Duration     { return q.guess() }
 
 // idle reports that forgetting all of l would lose nothing that still binds.
-func (l *learner) idle(now time.Time) bool {
-	if l.hold.wait(now) > 0 || l.evidence.binds(instantOf(now)) {
+func (l *learner) idle(now instant) bool {
+	if l.cooldown.At(now) > now || l.evidence.binds(now) {
 		return false
 	}
 	idle := true
 	l.everyKind(func(k *kind) {
-		idle = idle && k.slow.Idle(instantOf(now)) && k.hold.wait(now) == 0
+		idle = idle && k.slow.Idle(now) && k.cooldown.At(now) == now
 	})
 	if !idle {
 		return false
 	}
 	for _, q := range l.quotas {
-		q.roll(instantOf(now))
+		q.roll(now)
 		if q.reset.Known && q.left < q.sizeOr(plentiful) && !q.ignored {
 			return false
 		}

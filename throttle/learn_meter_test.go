@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
@@ -20,28 +21,28 @@ func TestLearnerAsAMeter(t *testing.T) {
 	steady := believing(.5, sec, 1)
 	steady.Sent(hourIn, 1)
 	steady.accepted(hourIn, hourIn)
-	open := new(hold)
-	asked := &hold{until: at0(0), asking: true, asked: true}
+	open := new(cooldown.Cooldown)
+	asked := askedUntil(at0(0))
 	for _, test := range []struct {
 		name   string
-		h      *hold
+		c      *cooldown.Cooldown
 		e      *evidence
 		pauses bool
 		at     time.Duration
 		eta    time.Duration // after 5 others
 	}{
 		{"nothing learned", nil, nil, false, 0, 0},
-		{"a pause", &hold{until: at0(3 * sec)}, nil, false, 3 * sec, 3 * sec},
+		{"a pause", pausedUntil(at0(3 * sec)), nil, false, 3 * sec, 3 * sec},
 		{"a rate", open, steady, false, 2 * sec, 12 * sec},
-		{"a longer pause", &hold{until: at0(3 * sec)}, steady, false, 3 * sec, 13 * sec},
-		{"a shorter one", &hold{until: at0(sec)}, steady, false, 2 * sec, 12 * sec},
-		{"only pauses are learned", &hold{until: at0(sec)}, steady, true, sec, sec},
+		{"a longer pause", pausedUntil(at0(3 * sec)), steady, false, 3 * sec, 13 * sec},
+		{"a shorter one", pausedUntil(at0(sec)), steady, false, 2 * sec, 12 * sec},
+		{"only pauses are learned", pausedUntil(at0(sec)), steady, true, sec, sec},
 		{"one asks", asked, steady, false, -1, -1},
 		{"no limit yet", open, newEvidence(), false, 0, 0},
 		{"a window with room", open, windowed(4), false, 0, 0},
 	} {
 		l := learning1()
-		l.hold, l.evidence, l.terms.pausesOnly = test.h, test.e, test.pauses
+		l.cooldown, l.evidence, l.terms.pausesOnly = test.c, test.e, test.pauses
 		for what, got := range map[string]instant{"at": l.At(hourIn, 1), "eta": l.ETA(hourIn, 5, 1)} {
 			want := test.at
 			if what == "eta" {
@@ -57,7 +58,7 @@ func TestLearnerAsAMeter(t *testing.T) {
 		t.Error(l.Words(hourIn))
 	}
 	l.evidence = newEvidence()
-	if l.Words(hourIn) != "others are to go first" || l.Regain(1) != firstGuess {
+	if l.Words(hourIn) != "others are to go first" || l.Regain(1) != cooldown.FirstGuess {
 		t.Error(l.Words(hourIn))
 	}
 	if l.evidence = believing(10, sec, 3); l.Words(hourIn) != "looks like 10/s, bucket of 3, found by its refusals" || l.Regain(1) != 100*time.Millisecond {
@@ -88,7 +89,7 @@ func TestLearnerAsAMeter(t *testing.T) {
 func TestWhoIsPacedByWhat(t *testing.T) {
 	l := learning1()
 	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
-	k.apart, k.evidence, k.hold = true, believing(.5, sec, 1), &hold{until: at0(sec)}
+	k.apart, k.evidence, k.cooldown = true, believing(.5, sec, 1), pausedUntil(at0(sec))
 	k.Take(hourIn, 1, true)
 	k.evidence.accepted(hourIn, hourIn)
 	if got := k.At(hourIn, 1).Until(hourIn); got < 2*sec {
@@ -127,7 +128,7 @@ func TestKindAsAMeter(t *testing.T) {
 	if k.At(hourIn, 1) != hourIn {
 		t.Error("a fresh kind is held up")
 	}
-	k.hold = &hold{since: at0(-sec), until: at0(sec), asking: true}
+	k.cooldown = pausedUntil(at0(sec))
 	if got := k.At(hourIn, 1).Until(hourIn); got != sec {
 		t.Errorf("paused for %v", got)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 	"github.com/weirhttp/weir/throttle/internal/refill"
@@ -149,7 +150,7 @@ func (q *quota) flows() bool {
 // supported reports that the reset was said often enough to be waited for,
 // however far it is.
 func (q *quota) supported(now instant) bool {
-	return q.agree >= 2 && q.reset.Value.Sub(now) <= mostBelieved
+	return q.agree >= 2 && q.reset.Value.Sub(now) <= cooldown.MostBelieved
 }
 
 // until is when the reset is waited for no longer.
@@ -269,7 +270,7 @@ func (q *quota) wait(now instant, cost float64) time.Duration {
 // guess is how long to wait for a quota that is spent and does not say when
 // it comes back.
 func (q *quota) guess() time.Duration {
-	most := min(mostGuess, q.terms.maxPause)
+	most := min(cooldown.MostGuess, q.terms.maxPause)
 	switch r := q.rate(); {
 	case r > 0:
 		return time.Duration(min(most.Seconds(), 1/r) * float64(time.Second))
@@ -296,7 +297,7 @@ func (q *quota) paced(now instant, cost float64) time.Duration {
 	}
 	most := q.terms.maxPause
 	if q.agree >= 2 {
-		most = max(most, mostBelieved)
+		most = max(most, cooldown.MostBelieved)
 	}
 	gap = min(gap*cost, most.Seconds())
 	return max(0, q.lastSent.Add(time.Duration(gap*float64(time.Second))).Sub(now))

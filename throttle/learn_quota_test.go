@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/refill"
 )
 
@@ -197,7 +198,7 @@ func TestQuotaPaces(t *testing.T) {
 		{"nothing known", paced(heardQuota(5, 10, 0, 0, nil)), 0, 1, 0},
 		{"five in a month, said once", paced(heardQuota(5, 10, 720*time.Hour, 0, nil)), 0, 1, 5 * time.Minute},
 		{"five in a day, said often", paced(heardQuota(5, 10, 24*time.Hour, 0, func(q *quota) { q.agree = 2 })), 0, 1, 24 * time.Hour / 5},
-		{"five in a month, said often", paced(heardQuota(5, 10, 720*time.Hour, 0, func(q *quota) { q.agree = 2 })), 0, 1, mostBelieved},
+		{"five in a month, said often", paced(heardQuota(5, 10, 720*time.Hour, 0, func(q *quota) { q.agree = 2 })), 0, 1, cooldown.MostBelieved},
 		{"hardly any rate", paced(heardQuota(5, 10, 0, 0, func(q *quota) { flowing(q); q.refill = 1e-15 })), 0, 1, 5 * time.Minute},
 		{"the first", func() *quota { q := paced(heardQuota(5, 10, 30*sec, 0, nil)); q.lastSent = 0; return q }(), 0, 1, 0},
 	} {

@@ -200,7 +200,7 @@ func TestQuotasThatBindStay(t *testing.T) {
 	l := learning1()
 	l.quotas = []*quota{heardQuota(plentiful, 10, 0, 0, nil), heardQuota(1, 10, 30*sec, 0, nil)}
 	n := 0
-	l.restrictions(hourIn.Time(), func(c cause, _ time.Duration) {
+	l.restrictions(hourIn, func(c cause, _ time.Duration) {
 		if c.what == causeQuota {
 			n++
 		}

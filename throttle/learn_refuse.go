@@ -5,20 +5,25 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
+
+// settledIn is after how many good answers a client is one of a steady flow, not of a
+// herd: a handful may be what all of a herd got.
+const settledIn = 8
 
 // overloaded learns from an answer that says that the host is overloaded. That
 // is a matter of requests at a time, unless it also says when to come back, or
 // proves to be a limit that does not say its name.
-func (l *learner) overloaded(now time.Time, g *ticket, s headers.Signal) lesson {
+func (l *learner) overloaded(now instant, g *ticket, s headers.Signal) lesson {
 	k := g.kind
-	at, plain := instantOf(now), !s.Throttled && !s.RetryAfter.Known
-	if k.overload.Overloaded(at, plain) {
+	plain := !s.Throttled && !s.RetryAfter.Known
+	if k.overload.Overloaded(now, plain) {
 		return lesson{}
 	}
-	k.slow.Lost(at, max(1, now.Sub(g.sent)))
-	narrow := !l.terms.pausesOnly && !g.probe && k.overload.Limits(at, k.slow.Few(), k.slow.Good() < proven)
+	k.slow.Lost(now, max(1, now.Sub(g.sent)))
+	narrow := !l.terms.pausesOnly && !g.probe && k.overload.Limits(now, k.slow.Few(), k.slow.Good() < proven)
 	if plain && !narrow {
 		return lesson{what: causeFlight, kind: k}
 	}
@@ -42,52 +47,53 @@ func (l *learner) concurrency(g *ticket, s headers.Signal) bool {
 }
 
 // refuse pauses, and tells the evidence if a limit may be what was wrong.
-func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) lesson {
+func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) lesson {
 	k := g.kind
 	if q := l.narrow(now, g, s); q != nil {
 		return lesson{what: causeQuota, quota: q}
 	}
 	said, named, explained := l.hintOf(now, k, s)
-	h := l.holdOf()
+	c := l.cooldownOf()
 	if !l.terms.pausesOnly {
 		if l.blame == nil {
 			l.blame = new(blame)
 		}
-		l.blame.refused(l, k, instantOf(g.sent), !said.known)
+		l.blame.refused(l, k, g.sent, !said.Known)
 		if named || k.apart {
-			if k.hold == nil {
-				k.hold = new(hold)
+			if k.cooldown == nil {
+				k.cooldown = new(cooldown.Cooldown)
 			}
-			h = k.hold
-			l.hold.good(g.sent)
+			c = k.cooldown
+			l.cooldown.Served(g.sent)
 		}
 	}
-	f, at := l.evidenceOf(k), instantOf(now)
-	inVain := h.inVain(g.sent)
+	f := l.evidenceOf(k)
+	inVain := c.InVain(g.sent)
 	switch {
 	case !rate || explained || l.terms.pausesOnly || k.slow.Silent():
-	case s.Throttled || said.known:
+	case s.Throttled || said.Known:
 		if g.limited || f.weighs(!s.Throttled, l.good < proven) {
-			f.refused(at, instantOf(g.sent), said, l.terms.maxPause, g.limited && k.overload.Doubtful())
+			f.refused(now, g.sent, said, l.terms.maxPause, g.limited && k.overload.Doubtful())
 		}
 	default:
-		f.overloaded(at, instantOf(g.sent), inVain)
+		f.overloaded(now, g.sent, inVain)
 	}
 	most := l.terms.maxPause
-	if !said.known && (k.overload.Suspected() || g.limited && k.overload.Doubtful()) {
+	if !said.Known && (k.overload.Suspected() || g.limited && k.overload.Doubtful()) {
 		most = min(most, suspectPause)
 	}
 	if f.believes() && s.Throttled {
 		inVain = max(0, inVain-inVainOf)
 	}
-	guess := guessed(f.guess(at, l.account.Queued()), most, inVain)
 	fresh := l.good < settledIn && !f.peers.counted(g.booked) // a fleet is no herd
-	news := h.refuse(now, g.sent, said, guess, most, fresh, l.terms.jitter())
-	if !news && h.until.Sub(l.pausedBy(h, k).Paused.Time()) < coarse {
+	news := c.Refused(now, cooldown.Refusal{
+		Sent: g.sent, Hint: said, Guess: cooldown.Guess(f.guess(now, l.account.Queued()), most, inVain), Most: most, Fresh: fresh, Spread: l.terms.jitter(),
+	})
+	if !news && c.Until().Sub(l.pausedBy(c, k).Paused) < coarse {
 		return lesson{}
 	}
-	f.pace.resume(h.until)
-	return lesson{what: causeHold, hold: h, kind: k}
+	f.pace.resume(c.Until())
+	return lesson{what: causeCooldown, cooldown: c, kind: k}
 }
 
 // narrow returns the quota that explains a refusal if it is not that of all
@@ -95,7 +101,7 @@ func (l *learner) refuse(now time.Time, g *ticket, s headers.Signal, rate bool) 
 // nobody else has to pause. Nor has anybody if all processes count it: others may
 // have spent it, and who paused for longer than its window lasts would come late to
 // the next one, too.
-func (l *learner) narrow(now time.Time, g *ticket, s headers.Signal) (narrow *quota) {
+func (l *learner) narrow(now instant, g *ticket, s headers.Signal) (narrow *quota) {
 	if l.terms.pausesOnly {
 		return nil
 	}
@@ -106,8 +112,8 @@ func (l *learner) narrow(now time.Time, g *ticket, s headers.Signal) (narrow *qu
 			continue
 		}
 		if s.RetryAfter.Known {
-			wait, _ := believe(hint{wait: s.RetryAfter.Value}, l.terms.maxPause)
-			if end := instantOf(now).Add(wait); !q.reset.Known || q.reset.Value < end {
+			wait, _ := cooldown.Hint{Wait: s.RetryAfter.Value}.Believed(l.terms.maxPause)
+			if end := now.Add(wait); !q.reset.Known || q.reset.Value < end {
 				q.reset = headers.Opt[instant]{Value: end, Known: true}
 			}
 		}
@@ -118,9 +124,9 @@ func (l *learner) narrow(now time.Time, g *ticket, s headers.Signal) (narrow *qu
 	return narrow
 }
 
-// pausedBy is the account that h pauses, which a request of kind k met.
-func (l *learner) pausedBy(h *hold, k *kind) *queue.Account {
-	if h == k.hold {
+// pausedBy is the account that c pauses, which a request of kind k met.
+func (l *learner) pausedBy(c *cooldown.Cooldown, k *kind) *queue.Account {
+	if c == k.cooldown {
 		return &k.account
 	}
 	return &l.account
@@ -129,14 +135,14 @@ func (l *learner) pausedBy(h *hold, k *kind) *queue.Account {
 // hintOf is what a refusal says about when to come back; whether it names the
 // limit, so that other kinds of request go on; and whether a stated limit that
 // is spent explains it, so that no rate has to be found.
-func (l *learner) hintOf(now time.Time, k *kind, s headers.Signal) (h hint, named, explained bool) {
+func (l *learner) hintOf(now instant, k *kind, s headers.Signal) (h cooldown.Hint, named, explained bool) {
 	if s.RetryAfter.Known {
-		h = hint{wait: min(s.RetryAfter.Value, mostWindow), known: true, source: "Retry-After"}
+		h = cooldown.Hint{Wait: min(s.RetryAfter.Value, mostWindow), Known: true, Source: "Retry-After"}
 	}
 	for i := range s.Limits {
 		limit := &s.Limits[i]
-		if d := refills(limit); d > h.wait && !s.RetryAfter.Known { // that explains no rate: what others need is not known
-			h = hint{wait: d, known: true, source: limit.Source}
+		if d := refills(limit); d > h.Wait && !s.RetryAfter.Known { // that explains no rate: what others need is not known
+			h = cooldown.Hint{Wait: d, Known: true, Source: limit.Source}
 		}
 		if !exhausted(limit) {
 			continue
@@ -148,13 +154,13 @@ func (l *learner) hintOf(now time.Time, k *kind, s headers.Signal) (h hint, name
 		q := l.known(limit, k, nil)
 		explained = explained || q == nil || !q.belief.Vain()
 		reset := min(limit.Reset.Value, 400*24*time.Hour)
-		supported := q != nil && q.reset.Known && q.supported(instantOf(now))
+		supported := q != nil && q.reset.Known && q.supported(now)
 		if s.RetryAfter.Known {
-			h.supported = h.supported || supported && (reset-h.wait).Abs() <= 2*time.Second+h.wait/20
+			h.Supported = h.Supported || supported && (reset-h.Wait).Abs() <= 2*time.Second+h.Wait/20
 			continue
 		}
-		if reset > h.wait || !h.known {
-			h = hint{wait: reset, known: true, supported: supported, source: limit.Source}
+		if reset > h.Wait || !h.Known {
+			h = cooldown.Hint{Wait: reset, Known: true, Supported: supported, Source: limit.Source}
 		}
 	}
 	return h, named, explained

@@ -102,7 +102,7 @@ func (b *bout) send() {
 	}
 	ms := b.meters()
 	marks, sent := make([]meter.Token, len(ms)), b.now
-	g := &ticket{kind: b.k, sent: b.now.Time(), permit: new(placed)}
+	g := &ticket{kind: b.k, sent: b.now, permit: new(placed)}
 	for i, m := range ms {
 		marks[i] = m.Take(b.now, 1, true)
 		switch m := m.(type) {
@@ -116,7 +116,7 @@ func (b *bout) send() {
 		status, s := b.serve(b.now)
 		b.at(b.way(), func() {
 			b.under--
-			b.l.finish(b.now.Time(), g, replied, status, s)
+			b.l.finish(b.now, g, replied, status, s)
 			for i, m := range ms {
 				m.Answered(b.now, 1, marks[i], sent)
 				if _, ok := m.(*quota); !ok {
@@ -295,10 +295,10 @@ func TestFewRefusalsTellABucketsRate(t *testing.T) {
 		for seed := range uint64(9) {
 			b := newBout(seed, c.jobs, c.jobs)
 			b.trip, b.serve = c.trip, bucketServer(c.rate, c.burst, 1)
-			since, n := time.Time{}, 0.0
+			since, n := instant(0), 0.0
 			b.onRefuse = func(instant) {
-				if b.l.hold.since != since {
-					since, n = b.l.hold.since, n+1
+				if b.l.cooldown.State().Since != since {
+					since, n = b.l.cooldown.State().Since, n+1
 				}
 			}
 			b.run(t, time.Minute)

@@ -105,9 +105,9 @@ func TestOverloadedOrLimited(t *testing.T) {
 	}{
 		{"many at a time", 9, headers.Signal{}, func(*learner, *kind) {}, false, false, causeFlight},
 		{"five", 5, headers.Signal{}, func(*learner, *kind) {}, false, false, causeFlight},
-		{"three", 3.5, headers.Signal{}, func(*learner, *kind) {}, true, true, causeHold},
-		{"with a wait", 3.5, headers.Signal{RetryAfter: known(sec)}, func(*learner, *kind) {}, true, true, causeHold},
-		{"many, but suspected", 9, headers.Signal{}, func(_ *learner, k *kind) { suspect(k, hourIn.Add(sec/2)) }, true, true, causeHold},
+		{"three", 3.5, headers.Signal{}, func(*learner, *kind) {}, true, true, causeCooldown},
+		{"with a wait", 3.5, headers.Signal{RetryAfter: known(sec)}, func(*learner, *kind) {}, true, true, causeCooldown},
+		{"many, but suspected", 9, headers.Signal{}, func(_ *learner, k *kind) { suspect(k, hourIn.Add(sec/2)) }, true, true, causeCooldown},
 		{"suspected, and serves none", 9, headers.Signal{}, func(_ *learner, k *kind) { suspect(k, hourIn.Add(-10*sec)) }, true, false, causeFlight},
 		{"only pauses are learned", 2, headers.Signal{}, func(l *learner, _ *kind) { l.terms.pausesOnly = true }, false, false, causeFlight},
 		{"no limit", 0, headers.Signal{}, func(_ *learner, k *kind) { k.slow.Stated(); k.slow.Answered(hourIn, 0) }, false, false, causeFlight},

@@ -1,139 +1,42 @@
 package throttle
 
 import (
-	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // at0 is an instant of pure tests.
-func at0(d time.Duration) time.Time { return time.Time{}.Add(time.Hour + d) }
+func at0(d time.Duration) instant { return instant(time.Hour + d) }
 
-func retryIn(d time.Duration) hint { return hint{wait: d, known: true, source: "Retry-After"} }
-
-func TestHoldObeysTheHint(t *testing.T) {
-	var h hold
-	if !h.refuse(at0(0), at0(-time.Second), retryIn(7*time.Second), 0, 5*time.Minute, false, 0.9) {
-		t.Fatal("the first refusal is no news")
-	}
-	if got := h.wait(at0(0)); got != 7*time.Second {
-		t.Errorf("wait %v, want the 7s that were said", got)
-	}
-	if got := h.wait(at0(7 * time.Second)); got != 0 {
-		t.Errorf("wait %v at the end, want 0", got)
-	}
-	if !h.start() || h.wait(at0(7*time.Second)) != forever {
-		t.Error("more than one request asks whether the pause is over")
-	}
-	h.over(true)
-	h.good(at0(7 * time.Second))
-	if h.asking || h.wait(at0(8*time.Second)) != 0 {
-		t.Error("held after a good answer")
-	}
+func retryIn(d time.Duration) cooldown.Hint {
+	return cooldown.Hint{Wait: d, Known: true, Source: "Retry-After"}
 }
 
-func TestHoldTakesABurstForOneRefusal(t *testing.T) {
-	var h hold
-	h.refuse(at0(0), at0(-20*time.Millisecond), hint{}, time.Second, 5*time.Minute, false, 0.5)
-	until := h.until
-	for i := range 50 {
-		if h.refuse(at0(time.Duration(i)*time.Millisecond), at0(-10*time.Millisecond), hint{}, time.Second, 5*time.Minute, false, 0.5) {
-			t.Fatal("a refusal of what was sent before the pause is news")
-		}
-	}
-	if h.until != until || h.strikes != 0 {
-		t.Errorf("the pause grew to %v with %d strikes", h.until.Sub(until), h.strikes)
-	}
-	h.refuse(at0(0), at0(-10*time.Millisecond), retryIn(9*time.Second), time.Second, 5*time.Minute, false, 0.5)
-	if got := h.wait(at0(0)); got != 9*time.Second {
-		t.Errorf("wait %v, want the longest hint of the burst, 9s", got)
-	}
+// pausedUntil is a pause that began a second before and is over then.
+func pausedUntil(until instant) *cooldown.Cooldown {
+	c := new(cooldown.Cooldown)
+	c.Recall(until.Add(-sec), until, time.Hour, "")
+	return c
 }
 
-func TestHoldGrowsWhenAskedInVain(t *testing.T) {
-	for name, said := range map[string]hint{"without hints": {}, "hints that are too short": retryIn(time.Second)} {
-		t.Run(name, func(t *testing.T) {
-			var h hold
-			now := at0(0)
-			var waits []time.Duration
-			for range 60 { // a guess takes a sixth of the time so far at most
-				h.refuse(now.Add(time.Millisecond), now, said, guessed(time.Second, 5*time.Minute, h.inVain(now)), 5*time.Minute, false, 0.5)
-				waits = append(waits, h.wait(now))
-				now = h.until.Add(time.Millisecond)
-			}
-			if waits[0] > 2*time.Second {
-				t.Errorf("the first pause is %v, want about a second", waits[0])
-			}
-			for i := 1; i < len(waits); i++ {
-				if waits[i] < waits[i-1] {
-					t.Errorf("pause %d is %v after %v, want them to grow", i, waits[i], waits[i-1])
-				}
-			}
-			if last := waits[len(waits)-1]; last < 20*time.Second || last > mostGuess+time.Second {
-				t.Errorf("the last pause is %v, want it long, and bounded by %v", last, mostGuess)
-			}
-		})
-	}
+// askedUntil is that, and a request asks whether it is over.
+func askedUntil(until instant) *cooldown.Cooldown {
+	c := pausedUntil(until)
+	c.Start()
+	return c
 }
 
-func TestHoldLearnsHowMuchTooShortHintsAre(t *testing.T) {
-	var h hold
-	now := at0(0)
-	h.refuse(now, now, retryIn(2*time.Second), 0, 5*time.Minute, false, 0)
-	now = h.until.Add(time.Millisecond)
-	h.refuse(now.Add(time.Millisecond), now, retryIn(0), 0, 5*time.Minute, false, 0)
-	now = h.until.Add(time.Millisecond)
-	h.good(now)
-	if h.slack < 100*time.Millisecond || h.slack > mostSlack {
-		t.Fatalf("slack %v after a hint that was too short", h.slack)
-	}
-	h.refuse(now.Add(time.Second), now.Add(time.Second), retryIn(2*time.Second), 0, 5*time.Minute, false, 0)
-	if got := h.wait(now.Add(time.Second)); got <= 2*time.Second {
-		t.Errorf("wait %v, want the 2s and the slack", got)
-	}
-	before := h.slack
-	h.good(h.until.Add(time.Millisecond))
-	if h.slack >= before {
-		t.Error("slack does not decay when it was not needed")
-	}
-}
-
-func TestHoldCapsWhatNothingSupports(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		said hint
-		want time.Duration
-	}{
-		{"a year", retryIn(365 * 24 * time.Hour), 5 * time.Minute},
-		{"the largest duration", retryIn(math.MaxInt64), 5 * time.Minute},
-		{"an hour", retryIn(time.Hour), 5 * time.Minute},
-		{"an hour that a reset supports", hint{wait: time.Hour, known: true, supported: true}, time.Hour},
-		{"a supported year", hint{wait: 365 * 24 * time.Hour, known: true, supported: true}, mostBelieved},
-		{"a negative wait", retryIn(-time.Hour), 0},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			var h hold
-			h.refuse(at0(0), at0(-1), c.said, 0, 5*time.Minute, false, 0.99)
-			if got := h.wait(at0(0)); got != c.want {
-				t.Errorf("wait %v, want %v", got, c.want)
-			}
-		})
-	}
-}
-
-func TestHoldSpreadsNewcomers(t *testing.T) {
-	for _, spread := range []float64{0, 0.5, 0.999} {
-		var h hold
-		h.refuse(at0(0), at0(-1), retryIn(5*time.Second), 0, 5*time.Minute, true, spread)
-		if got, want := h.wait(at0(0)), 5*time.Second+time.Duration(spread*float64(firstSpread)); got != want {
-			t.Errorf("wait %v, want %v", got, want)
-		}
-	}
+// saidUntil is a pause that a refusal at at0(0) asked for, of which most was believed.
+func saidUntil(until instant, most time.Duration, source string) *cooldown.Cooldown {
+	c := new(cooldown.Cooldown)
+	c.Refused(at0(0), cooldown.Refusal{Sent: at0(-sec), Hint: cooldown.Hint{Wait: until.Sub(at0(0)), Known: true, Source: source}, Most: most})
+	return c
 }
 
 func stating(left, size float64, reset time.Duration, m headers.ResetMeans) headers.Limit {

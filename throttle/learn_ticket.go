@@ -1,8 +1,6 @@
 package throttle
 
 import (
-	"time"
-
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/fleet"
 	"github.com/weirhttp/weir/throttle/internal/meter"
@@ -12,7 +10,7 @@ import (
 // A ticket is what learning wants to know of a request that ended.
 type ticket struct {
 	kind    *kind
-	sent    time.Time // when it was granted
+	sent    instant // when it was granted
 	cost    Cost
 	permit  *placed           // not answered yet; nil: it drew on nothing
 	solo    *solo             // nil: not refused

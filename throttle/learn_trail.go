@@ -140,10 +140,3 @@ func (q *quota) dripping(now instant, cost float64) time.Duration {
 	gap := min(0.8*cost/q.rate(), q.terms.maxPause.Seconds())
 	return max(0, q.lastSent.Add(time.Duration(gap*float64(time.Second))).Sub(now))
 }
-
-// instantOf is the instant that t was made of. Sub would take three times as long,
-// as it looks whether the difference is too large.
-func instantOf(t time.Time) instant {
-	const zero = 62135596800 // seconds from the zero time to 1970
-	return instant((t.Unix()+zero)*int64(time.Second)) + instant(t.Nanosecond())
-}

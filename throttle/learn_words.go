@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
@@ -16,7 +17,7 @@ type causeKind uint8
 
 const (
 	causeNone causeKind = iota
-	causeHold
+	causeCooldown
 	causeRate
 	causeQuota
 	causeFlight
@@ -25,11 +26,11 @@ const (
 // A cause is what makes a request wait. Words are made of it only when
 // somebody reads them.
 type cause struct {
-	what  causeKind
-	hold  *hold
-	found *evidence
-	quota *quota
-	kind  *kind
+	what     causeKind
+	cooldown *cooldown.Cooldown
+	found    *evidence
+	quota    *quota
+	kind     *kind
 }
 
 // A lesson is something that was learned; the zero lesson is nothing new.
@@ -52,17 +53,17 @@ func (c cause) name() string {
 }
 
 // in describes the cause, without the host.
-func (c cause) in(now time.Time, l *learner) string {
+func (c cause) in(now instant, l *learner) string {
 	switch c.what {
-	case causeHold:
-		return c.hold.words(now, l.terms.zero) + c.kind.scope(l, c.hold)
+	case causeCooldown:
+		return pauseWords(now, l.terms.zero, c.cooldown.State()) + c.kind.scope(c.cooldown)
 	case causeRate:
 		if c.kind != nil && c.found == c.kind.evidence {
 			return c.found.words() + ", for " + c.kind.key.String() + " only"
 		}
 		return c.found.words()
 	case causeQuota:
-		return c.quota.told(instantOf(now), l.terms.zero)
+		return c.quota.told(now, l.terms.zero)
 	case causeFlight:
 		if n := c.kind.slow.Allowed(); n > 0 && (l.host.slow.Free() || n <= l.host.slow.Allowed()) {
 			return fmt.Sprintf("at most %d at a time for %s, shown by its answers", n, c.kind.key)
@@ -72,45 +73,58 @@ func (c cause) in(now time.Time, l *learner) string {
 	return ""
 }
 
-func (k *kind) scope(l *learner, h *hold) string {
-	if k == nil || h != k.hold {
+func (k *kind) scope(c *cooldown.Cooldown) string {
+	if k == nil || c != k.cooldown {
 		return ""
 	}
 	return ", for " + k.key.String() + " only"
 }
 
-func (h *hold) words(now, zero time.Time) string {
-	if !now.Before(h.until) {
-		return "one request asks whether the pause is over, " + h.said()
+// pauseWords describes a pause.
+func pauseWords(now instant, zero time.Time, c cooldown.State) string {
+	if c.Until <= now {
+		return "one request asks whether the pause is over, " + pauseSource(c)
 	}
-	s := "paused until " + clock(now, zero, h.until) + ", "
-	asked := h.sure.Sub(h.since)
-	switch over := h.until.Sub(h.sure); {
-	case h.source == "":
-		return s + "a guess" + h.after()
-	case !h.sure.IsZero() && over >= max(time.Second, asked/10): // less is not worth a word
-		return s + round(over).String() + " longer than the " + round(asked).String() + " " + h.said() + ", " + h.because(over)
+	s := "paused until " + clock(now.Time(), zero, c.Until.Time()) + ", "
+	asked := c.Sure.Sub(c.Since)
+	switch over := c.Until.Sub(c.Sure); {
+	case c.Source == "":
+		return s + "a guess" + refusalsBefore(c)
+	case c.Sure != 0 && over >= max(time.Second, asked/10): // less is not worth a word
+		return s + round(over).String() + " longer than the " + round(asked).String() + " " + pauseSource(c) + ", " + whyLonger(c, over)
 	}
-	return s + h.said()
+	return s + pauseSource(c)
 }
 
-// because is why a pause is so much longer than the server asked for.
-func (h *hold) because(over time.Duration) string {
+// whyLonger is why a pause is so much longer than the server asked for.
+func whyLonger(c cooldown.State, over time.Duration) string {
 	switch {
-	case h.strikes > 0 && over > mostSlack:
-		return "a guess" + h.after()
-	case h.slack > over/2:
+	case c.InVain > 0 && over > cooldown.MostSlack:
+		return "a guess" + refusalsBefore(c)
+	case c.Slack > over/2:
 		return "as such hints were too short before"
 	}
 	return "so that not all come back at once"
 }
 
-// after is the refusals that a guess follows, in words.
-func (h *hold) after() string {
-	if h.strikes == 0 {
+// refusalsBefore is the refusals that a guess follows, in words.
+func refusalsBefore(c cooldown.State) string {
+	if c.InVain == 0 {
 		return " after a refusal"
 	}
-	return fmt.Sprintf(" after %d refusals in a row", h.strikes+1)
+	return fmt.Sprintf(" after %d refusals in a row", c.InVain+1)
+}
+
+// pauseSource is where a pause comes from, in words.
+func pauseSource(c cooldown.State) string {
+	said := "guessed from refusals"
+	if c.Source != "" {
+		said = "said by " + fieldName(c.Source)
+	}
+	if c.Capped {
+		said += ", capped"
+	}
+	return said
 }
 
 func (q *quota) told(now instant, zero time.Time) string {
@@ -174,29 +188,24 @@ func amount(x float64) string {
 }
 
 // restrictions describes everything learned that limits requests now.
-func (l *learner) restrictions(now time.Time, add func(c cause, d time.Duration)) {
-	held := func(h *hold, k *kind) {
-		if d := h.wait(now); d > 0 {
-			add(cause{what: causeHold, hold: h, kind: k}, d)
+func (l *learner) restrictions(now instant, add func(c cause, d time.Duration)) {
+	held := func(c *cooldown.Cooldown, k *kind) {
+		if d := c.At(now).Until(now); d > 0 {
+			add(cause{what: causeCooldown, cooldown: c, kind: k}, d)
 		}
 	}
-	held(l.hold, nil)
+	held(l.cooldown, nil)
 	if l.terms.pausesOnly {
 		return
 	}
 	found := func(e *evidence, k *kind, a *queue.Account) {
 		if e.believes() {
-			at := instantOf(now)
-			d := forever
-			if t := e.at(at, a.Queued()); t != never {
-				d = t.Until(at)
-			}
-			add(cause{what: causeRate, found: e, kind: k}, d)
+			add(cause{what: causeRate, found: e, kind: k}, e.at(now, a.Queued()).Until(now))
 		}
 	}
 	found(l.evidence, nil, &l.account)
 	l.everyKind(func(k *kind) {
-		held(k.hold, k)
+		held(k.cooldown, k)
 		if k.slow.Cut() {
 			add(cause{what: causeFlight, kind: k}, 0)
 		}
@@ -205,7 +214,7 @@ func (l *learner) restrictions(now time.Time, add func(c cause, d time.Duration)
 		}
 	})
 	for _, q := range l.quotas {
-		if d := q.wait(instantOf(now), 1); q.left < plentiful && !q.ignored {
+		if d := q.wait(now, 1); q.left < plentiful && !q.ignored {
 			add(cause{what: causeQuota, quota: q}, d)
 		}
 	}

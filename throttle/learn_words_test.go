@@ -94,18 +94,18 @@ func TestWaitsForWhatWasLearned(t *testing.T) {
 	if got := l.host.Words(hourIn); !strings.HasPrefix(got, "at most ") {
 		t.Errorf("a fresh host: %s", got)
 	}
-	k.hold = &hold{until: at0(30 * sec), source: "retry-after"}
+	k.cooldown = saidUntil(at0(30*sec), time.Hour, "retry-after")
 	if got := k.Words(hourIn); !strings.HasPrefix(got, "paused until ") || !strings.HasSuffix(got, "said by Retry-After, for GET /x only") {
 		t.Errorf("a paused kind: %s", got)
 	}
 	if got := k.Words(hourIn.Add(30 * sec)); strings.HasPrefix(got, "paused") {
 		t.Errorf("afterwards: %s", got)
 	}
-	l.hold = &hold{until: at0(30 * sec)}
+	l.cooldown = pausedUntil(at0(30 * sec))
 	if got := l.Words(hourIn); !strings.HasSuffix(got, ", a guess after a refusal") {
 		t.Errorf("a paused credential: %s", got)
 	}
-	l.hold.capped, l.hold.source = true, "x-ratelimit-reset"
+	l.cooldown = saidUntil(at0(time.Hour), 30*sec, "x-ratelimit-reset")
 	if got := l.Words(hourIn); !strings.HasSuffix(got, "said by X-RateLimit-Reset, capped") {
 		t.Errorf("a capped pause: %s", got)
 	}
@@ -153,18 +153,18 @@ func TestLearnedLimitsInFields(t *testing.T) {
 	if got := limit(cause{what: causeQuota, quota: q}); got != want {
 		t.Errorf("asking: got %+v", got)
 	}
-	a.hold = &hold{until: at0(30 * sec), source: "retry-after"}
+	a.cooldown = saidUntil(at0(30*sec), time.Hour, "retry-after")
 	want = LearnedLimit{Kind: LearnedPause, Route: "GET /a", Source: "said by Retry-After", Left: -1, Until: until}
-	if got := limit(cause{what: causeHold, hold: a.hold, kind: a}); got != want {
+	if got := limit(cause{what: causeCooldown, cooldown: a.cooldown, kind: a}); got != want {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 	want.Route = ""
-	if got := limit(cause{what: causeHold, hold: a.hold}); got != want {
+	if got := limit(cause{what: causeCooldown, cooldown: a.cooldown}); got != want {
 		t.Errorf("of the credential: %+v", got)
 	}
-	a.hold.until = at0(0)
+	a.cooldown = saidUntil(at0(0), time.Hour, "retry-after")
 	want.Until = time.Time{}
-	if got := limit(cause{what: causeHold, hold: a.hold}); got != want {
+	if got := limit(cause{what: causeCooldown, cooldown: a.cooldown}); got != want {
 		t.Errorf("at its end: %+v", got)
 	}
 	a.evidence = believing(4, sec, 1)
@@ -182,7 +182,7 @@ func TestLearnedLimitsInFields(t *testing.T) {
 	if shown != 1 { // the quota; a's pause is over, it is not apart
 		t.Errorf("%d are shown", shown)
 	}
-	a.apart, a.hold.until, l.evidence = true, at0(sec), f
+	a.apart, a.cooldown, l.evidence = true, pausedUntil(at0(sec)), f
 	b.slow.Lost(hourIn, 0)
 	shown = 0
 	l.restrictions(at0(0), func(c cause, d time.Duration) { shown++ })

@@ -3,6 +3,8 @@ package throttle
 import (
 	"math"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
 )
 
 const (
@@ -29,22 +31,22 @@ type pace struct {
 	rate, top, low float64 // requests per second: now (zero: no limit), where it was refused, where it restarted
 	before         float64 // top when the pause began
 	k              time.Duration
-	from           time.Time // the curve's zero
-	next           time.Time // of the next start
-	reacted        time.Time // refusals of what was sent before are old news
-	anchor         time.Time // when what was accepted is counted from; zero: it was not refused yet
-	accepted       float64   // since then
-	recent         float64   // accepted per second, lately
-	heard          time.Time // when recent was true
-	used           time.Time // until when use was judged
-	sent           float64   // since then
-	might          float64   // have been sent since then, had all been used
-	moved          time.Time // until when might was reckoned
-	last           time.Time
+	from           instant // the curve's zero
+	next           instant // of the next start
+	reacted        instant // refusals of what was sent before are old news
+	anchor         instant // when what was accepted is counted from; zero: it was not refused yet
+	accepted       float64 // since then
+	recent         float64 // accepted per second, lately
+	heard          instant // when recent was true
+	used           instant // until when use was judged
+	sent           float64 // since then
+	might          float64 // have been sent since then, had all been used
+	moved          instant // until when might was reckoned
+	last           instant
 }
 
 // wait is how long the next start has to wait.
-func (f *pace) wait(now time.Time) time.Duration {
+func (f *pace) wait(now instant) time.Duration {
 	if f == nil || f.rate == 0 {
 		return 0
 	}
@@ -52,7 +54,7 @@ func (f *pace) wait(now time.Time) time.Duration {
 }
 
 // start notes a start.
-func (f *pace) start(now time.Time) {
+func (f *pace) start(now instant) {
 	if now.Sub(f.last) > forgetRate {
 		*f = pace{}
 	}
@@ -64,13 +66,13 @@ func (f *pace) start(now time.Time) {
 	if f.sent++; f.rate == 0 {
 		return
 	}
-	gap := min(time.Duration(float64(time.Second)/f.rate), mostGuess)
-	f.next = later(f.next, now.Add(-min(catchUp, gap))).Add(gap)
+	gap := min(time.Duration(float64(time.Second)/f.rate), cooldown.MostGuess)
+	f.next = max(f.next, now.Add(-min(catchUp, gap))).Add(gap)
 }
 
 // grow moves the rate along its curve. It stands still while the rate is not
 // used, because a rate nobody tried is not known to be good.
-func (f *pace) grow(now time.Time) {
+func (f *pace) grow(now instant) {
 	// What might have been sent is summed up by the rate as it was then: by the
 	// rate that it has grown to, a flow that uses all of it seems idle.
 	f.might += f.rate * max(0, now.Sub(f.moved)).Seconds()
@@ -93,36 +95,36 @@ func (f *pace) grow(now time.Time) {
 	}
 	if x > 8 {
 		// Hundreds of times what was once refused: that limit is gone.
-		f.rate, f.reacted, f.anchor = 0, time.Time{}, time.Time{}
+		f.rate, f.reacted, f.anchor = 0, 0, 0
 	}
 }
 
 // good notes an accepted answer.
-func (f *pace) good(now time.Time) {
+func (f *pace) good(now instant) {
 	f.accepted++
 	f.recent = f.recently(now) + 1/recentFor.Seconds()
 	f.heard = now
 }
 
 // recently is the rate accepted in about the last two seconds.
-func (f *pace) recently(now time.Time) float64 {
+func (f *pace) recently(now instant) float64 {
 	return f.recent * math.Exp(-now.Sub(f.heard).Seconds()/recentFor.Seconds())
 }
 
 // guess is the first pause to try: what one request takes at the rate.
 func (f *pace) guess() time.Duration {
 	if f == nil || f.top <= 0 {
-		return firstGuess
+		return cooldown.FirstGuess
 	}
-	return min(4*firstGuess, time.Duration(0.8/f.top*float64(time.Second)))
+	return min(4*cooldown.FirstGuess, time.Duration(0.8/f.top*float64(time.Second)))
 }
 
 // refuse reacts to a refusal of a request sent at sent. accepted is how many a second
 // were accepted before the first one, out how many are under way. strikes is how many requests in a row have asked in
 // vain whether the pause is over: after some, the pause was too short rather than the
 // rate too high.
-func (f *pace) refuse(now, sent time.Time, accepted float64, out, strikes int) {
-	if !f.reacted.IsZero() && !sent.After(f.reacted) {
+func (f *pace) refuse(now, sent instant, accepted float64, out, strikes int) {
+	if f.reacted != 0 && sent <= f.reacted {
 		return
 	}
 	if f.reacted = now; strikes > 2 {
@@ -153,11 +155,11 @@ func (f *pace) cut(top float64) {
 }
 
 // measure is the rate that was accepted, and starts the next measurement.
-func (f *pace) measure(now time.Time, accepted float64, out int) float64 {
-	if f.anchor.IsZero() {
+func (f *pace) measure(now instant, accepted float64, out int) float64 {
+	if f.anchor == 0 {
 		// Its own pace may be that of a client with little to ask.
 		f.anchor, f.accepted = now, 0
-		return max(accepted, 1/(4*firstGuess).Seconds())
+		return max(accepted, 1/(4*cooldown.FirstGuess).Seconds())
 	}
 	span := now.Sub(f.anchor)
 	top := f.rate
@@ -180,7 +182,7 @@ func (f *pace) measure(now time.Time, accepted float64, out int) float64 {
 }
 
 // resume puts the curve's zero, at the latest to when the pause is over.
-func (f *pace) resume(t time.Time) {
+func (f *pace) resume(t instant) {
 	if f != nil {
 		f.from, f.used, f.moved, f.sent, f.might, f.next = t, t, t, 0, 0, t
 	}

@@ -262,7 +262,7 @@ func (p *passage) resolve(now instant, q *ask, home *record) {
 	}
 	if l := p.kind.learner; l.blame != nil && l.blame.parted {
 		l.blame.parted = false
-		p.lifted(now, l.hold, &l.account)
+		p.lifted(now, l.cooldown, &l.account)
 	}
 	if q.learn, q.now = p.kind, now; !p.kind.slow.Free() && !p.kind.learner.terms.pausesOnly {
 		p.kind.pace(q)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
 )
 
 // A pause ends at its instant: who comes then does not wait.
@@ -259,7 +260,7 @@ func TestALongerPauseSaysWhy(t *testing.T) {
 
 // That is so of the first pause, too.
 func TestAFirstPauseSaysWhatWasAdded(t *testing.T) {
-	at := func(d time.Duration) time.Time { return time.Time{}.Add(time.Hour + d) }
+	at := func(d time.Duration) instant { return instant(time.Hour + d) }
 	for _, tt := range []struct {
 		added, slack time.Duration
 		strikes      int
@@ -271,8 +272,8 @@ func TestAFirstPauseSaysWhatWasAdded(t *testing.T) {
 		{1900 * time.Millisecond, time.Second, 0, "1.9s longer than the 3s said by Retry-After, as such hints were too short before"},
 		{42 * time.Second, time.Second, 6, "42s longer than the 3s said by Retry-After, a guess after 7 refusals in a row"},
 	} {
-		h := hold{since: at(0), sure: at(3 * time.Second), until: at(3*time.Second + tt.added), slack: tt.slack, strikes: tt.strikes, source: "Retry-After"}
-		_, got, _ := strings.Cut(h.words(at(0), time.Time{}), ", ")
+		c := cooldown.State{Since: at(0), Sure: at(3 * time.Second), Until: at(3*time.Second + tt.added), Slack: tt.slack, InVain: tt.strikes, Source: "Retry-After"}
+		_, got, _ := strings.Cut(pauseWords(at(0), time.Time{}, c), ", ")
 		if got != tt.want {
 			t.Errorf("%v added, %v of slack, %d refusals before: %q, want %q", tt.added, tt.slack, tt.strikes, got, tt.want)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
@@ -29,11 +30,11 @@ const (
 type solo struct {
 	meter.Open
 	attribution.Request
-	kind    *kind
-	hold    hold   // its own
-	alone   bool   // its last refusal was its own
-	order   uint64 // its rank among those that wait, once it has refusals of its own; zero: that of its arrival
-	account queue.Account
+	kind     *kind
+	cooldown cooldown.Cooldown // its own
+	alone    bool              // its last refusal was its own
+	order    uint64            // its rank among those that wait, once it has refusals of its own; zero: that of its arrival
+	account  queue.Account
 }
 
 func newSolo(k *kind) *solo {
@@ -44,10 +45,10 @@ func newSolo(k *kind) *solo {
 
 // again learns from one more refusal. It reports whether that is the request's
 // own.
-func (o *solo) again(now time.Time, g *ticket, s headers.Signal) (own bool) {
+func (o *solo) again(now instant, g *ticket, s headers.Signal) (own bool) {
 	k, l := g.kind, g.kind.learner
 	w := l.evidenceOf(k)
-	own, untaught := w.fates.Refused(instantOf(now), &o.Request, w.blank(), s.Kind == headers.Concurrency)
+	own, untaught := w.fates.Refused(now, &o.Request, w.blank(), s.Kind == headers.Concurrency)
 	o.kind, o.alone = k, own
 	if !own {
 		return false
@@ -56,19 +57,19 @@ func (o *solo) again(now time.Time, g *ticket, s headers.Signal) (own bool) {
 		l.restart(k)
 	}
 	said, _, _ := l.hintOf(now, k, s)
-	o.hold.refuse(now, g.sent, said, firstGuess, l.terms.maxPause, false, l.terms.jitter())
-	at := instantOf(now)
-	until := at.Add(o.hold.until.Sub(now))
+	most := l.terms.maxPause
+	o.cooldown.Refused(now, cooldown.Refusal{Sent: g.sent, Hint: said, Guess: cooldown.FirstGuess, Most: most, Spread: l.terms.jitter()})
+	until := o.cooldown.Until()
 	m := l.home()
 	m.alone = max(m.alone, until)
-	o.account.Rest(until, at.Add(o.hold.sure.Sub(now)), o.hold.words(now, l.terms.zero)+", for this request alone: others are served")
+	o.account.Rest(until, o.cooldown.Sure(), pauseWords(now, l.terms.zero, o.cooldown.State())+", for this request alone: others are served")
 	return true
 }
 
 // lift ends o's pause if it began before Resume was called.
 func (o *solo) lift(now instant) {
-	if o != nil && !o.hold.since.IsZero() && instantOf(o.hold.since) <= o.kind.learner.home().resumed {
-		o.hold.lift()
+	if o != nil && o.cooldown.State().Since != 0 && o.cooldown.State().Since <= o.kind.learner.home().resumed {
+		o.cooldown.Lift()
 		o.account.Rest(now, now, "")
 	}
 }
@@ -88,9 +89,9 @@ func (s *scope) lift(e *queue.Domain, now instant) {
 // all is over, those that were refused less often may ask first.
 func (o *solo) At(now instant, _ int64) instant {
 	t := now
-	for _, h := range [...]*hold{o.kind.learner.hold, o.kind.hold} {
-		if h != nil && h.asking && !h.asked {
-			t = max(t, instantOf(h.until).Add(time.Duration(min(o.Refusals(), askSteps))*askStep))
+	for _, c := range [...]*cooldown.Cooldown{o.kind.learner.cooldown, o.kind.cooldown} {
+		if opens := c.Opens(); opens != 0 {
+			t = max(t, opens.Add(time.Duration(min(o.Refusals(), askSteps))*askStep))
 		}
 	}
 	return t

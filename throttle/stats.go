@@ -224,7 +224,7 @@ func (r *record) stats(now instant, home *queue.Account, who census) HostStats {
 func (s *scope) budgets(now instant, h *HostStats, gate *queue.Account, learned []holding) {
 	rests := func(at instant) bool {
 		return at <= gate.Paused || slices.ContainsFunc(learned, func(l holding) bool {
-			return l.what == causeHold && l.limit.Wait == at.Until(now)
+			return l.what == causeCooldown && l.limit.Wait == at.Until(now)
 		})
 	}
 	if gate.Paused > now {

@@ -44,10 +44,9 @@ type holding struct {
 // learnedLimits is what was learned by the requests of r, and what of it holds
 // them up. The lock is held.
 func (r *record) learnedLimits(now instant) (all []LearnedLimit, held []holding) {
-	at := now.Time()
 	r.learned.all(func(l *learner) {
-		l.restrictions(at, func(c cause, d time.Duration) {
-			x := c.limit(at, l)
+		l.restrictions(now, func(c cause, d time.Duration) {
+			x := c.limit(now, l)
 			if d != forever {
 				x.Wait = d
 			}
@@ -62,15 +61,15 @@ func (r *record) learnedLimits(now instant) (all []LearnedLimit, held []holding)
 }
 
 // limit is c without words, but for the last.
-func (c cause) limit(now time.Time, l *learner) LearnedLimit {
+func (c cause) limit(now instant, l *learner) LearnedLimit {
 	x := LearnedLimit{Name: c.name(), Left: -1, Why: c.in(now, l)}
 	switch c.what {
-	case causeHold:
-		x.Kind, x.Source = LearnedPause, c.hold.said()
-		if now.Before(c.hold.until) {
-			x.Until = onWall(l.terms.zero, c.hold.until)
+	case causeCooldown:
+		x.Kind, x.Source = LearnedPause, pauseSource(c.cooldown.State())
+		if until := c.cooldown.Until(); until > now {
+			x.Until = onWall(l.terms.zero, until.Time())
 		}
-		if c.kind != nil && c.hold == c.kind.hold {
+		if c.kind != nil && c.cooldown == c.kind.cooldown {
 			x.Route = c.kind.key.String()
 		}
 	case causeRate:
@@ -82,7 +81,7 @@ func (c cause) limit(now time.Time, l *learner) LearnedLimit {
 			x.Route = c.kind.key.String()
 		}
 	case causeQuota:
-		c.quota.limit(instantOf(now), &x)
+		c.quota.limit(now, &x)
 		if kinds := c.quota.kinds; len(kinds) == 1 && len(l.kinds) > 1 {
 			x.Route = kinds[0].key.String()
 		}
@@ -107,18 +106,6 @@ func (q *quota) limit(now instant, x *LearnedLimit) {
 	if q.reset.Known {
 		x.Until = onWall(q.terms.zero, q.reset.Value.Time())
 	}
-}
-
-// said is where h comes from, in words.
-func (h *hold) said() string {
-	said := "guessed from refusals"
-	if h.source != "" {
-		said = "said by " + fieldName(h.source)
-	}
-	if h.capped {
-		said += ", capped"
-	}
-	return said
 }
 
 // figure bounds a number that a server said: it is finite and not negative.

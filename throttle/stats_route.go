@@ -218,7 +218,7 @@ func (r *record) heldUp(now instant, x *RouteStats, o *route, gate *queue.Accoun
 	}
 	for i := range held {
 		if c := &held[i]; c.binds(o) {
-			if c.what == causeHold {
+			if c.what == causeCooldown {
 				x.State = StatePaused
 				if c.limit.Wait == x.For { // a budget rests as long
 					x.Why = ""

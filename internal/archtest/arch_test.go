@@ -37,11 +37,12 @@ var allowed = map[string][]string{
 	"throttle/internal/concurrency": {"weir/throttle/internal/meter"},
 	"throttle/internal/attribution": {"weir/throttle/internal/meter"},
 	"throttle/internal/refill":      {"weir/throttle/internal/meter"},
+	"throttle/internal/cooldown":    {"weir/throttle/internal/meter"},
 	"throttle/internal/queue":       {"weir/throttle/internal/meter"},
 	"throttle/internal/fleet":       {"weir/throttle/internal/meter", "weir/throttle/store"},
 	"throttle/internal/farstore":    {"weir/throttle/store"},
 
-	"throttle/internal/learn":           {"weir/headers", "weir/throttle/internal/meter"},
+	"throttle/internal/learn":           {"weir/headers", "weir/throttle/internal/cooldown", "weir/throttle/internal/meter"},
 	"throttle/internal/learn/learntest": {"weir/headers", "weir/throttle/internal/learn"},
 }
 

@@ -1,0 +1,59 @@
+package cooldown
+
+import "github.com/weirhttp/weir/throttle/internal/meter"
+
+// At is when a request may go: now, or when the pause is over; meter.Never: once the
+// request that asks is answered.
+func (c *Cooldown) At(now meter.Instant) meter.Instant {
+	switch {
+	case c == nil:
+		return now
+	case c.until > now:
+		return c.until
+	case c.question.open && c.question.asked:
+		return meter.Never
+	}
+	return now
+}
+
+// Opens is when the next request may ask whether the pause is over; zero: nobody has to,
+// or somebody does.
+func (c *Cooldown) Opens() meter.Instant {
+	if c == nil || !c.question.open || c.question.asked {
+		return 0
+	}
+	return c.until
+}
+
+// Start notes that a request was let through. It reports whether that is the one that
+// asks.
+func (c *Cooldown) Start() (asks bool) { return c != nil && c.question.Ask() }
+
+// Done ends what Start began.
+func (c *Cooldown) Done(asks bool) {
+	if c != nil {
+		c.question.Done(asks)
+	}
+}
+
+// Asking reports whether it takes an answer until the pause is over.
+func (c *Cooldown) Asking() bool { return c != nil && c.question.open }
+
+// Sure is until when nothing starts by the server's word; zero: it gave none.
+func (c *Cooldown) Sure() meter.Instant {
+	if c == nil {
+		return 0
+	}
+	return c.sure
+}
+
+// Until is when the pause is over, or was.
+func (c *Cooldown) Until() meter.Instant {
+	if c == nil {
+		return 0
+	}
+	return c.until
+}
+
+// Over reports whether a request was served since the last refusal, or none was refused.
+func (c *Cooldown) Over() bool { return c == nil || c.served }
