@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
 )
 
 // A Reason is why something has to wait.
@@ -34,13 +36,11 @@ const (
 	mostRisk   = 1.5  // refusals to be expected of what is under way; with .7 time p90 4.5 instead of 4.1 on train
 	riskEarned = .005 // and in addition for each that was accepted since the last refusal; with .02, no difference on train
 	lateBy     = 1.25
-	dearAt     = 50   // units flow off in the pause that a refusal costs, from where on
-	margin     = 3    // times the doubt about arrivals stays free of a bucket: it is lost once, and saves refusals again and again
-	unsure     = .5   // weighs the leader, and no wait was named: then none is longer than
-	shortWait  = 12e9 // or than
-	shortPart  = 5    // of the time since the first refusal: as throttle's shortGuess and guessPart
-	doubtWait  = 1e9  // likewise, while the host may be down: a host that is back is used again after a second,
-	doubtPart  = 4    // or a quarter of the time for which it was not
+	dearAt     = 50  // units flow off in the pause that a refusal costs, from where on
+	margin     = 3   // times the doubt about arrivals stays free of a bucket: it is lost once, and saves refusals again and again
+	unsure     = .5  // weighs the leader, and no wait was named: then none is longer than a guess may be
+	doubtWait  = 1e9 // is the longest wait while the host may be down: a host that is back is used again after a second,
+	doubtPart  = 4   // or a quarter of the time for which it was not
 	mostOf     = .5
 	knownAt    = .7  // of the weights, and a stated limit's flow is known
 	surely     = .9  // accepted, what is sent although a stated limit is spent
@@ -228,7 +228,7 @@ func (m *mind) decide(now Instant, n, waiting int) Plan {
 		at = min(at, max(now, last+max(doubtWait, (m.refused-m.streak)/doubtPart)))
 	}
 	if m.bank.paused == 0 && m.bank.of[0].weight < unsure {
-		at = min(at, max(now, last+max(shortWait, (m.refused-m.streak)/shortPart)))
+		at = min(at, max(now, last.Add(cooldown.LongestGuess(m.refused.Sub(m.streak)))))
 	}
 	if m.most > 0 && at > last+m.most {
 		at = max(now, last+m.most)
