@@ -152,8 +152,8 @@ func TestATokenPerRequestIsOneCredential(t *testing.T) {
 		{name: "bare", answer: func() func(*http.Request, time.Time) *http.Response { return limiting(10, 10, "") }},
 		{name: "Retry-After", answer: func() func(*http.Request, time.Time) *http.Response { return limiting(10, 10, "1") }},
 		{name: "50/s", answer: func() func(*http.Request, time.Time) *http.Response { return limiting(50, 20, "") }},
-		{name: "stated", answer: func() func(*http.Request, time.Time) *http.Response { return stated(10, 10) }},
-		{name: "40 stated", answer: func() func(*http.Request, time.Time) *http.Response { return stated(40, 100) }},
+		{name: "stated", answer: func() func(*http.Request, time.Time) *http.Response { return bucketStating(10, 10) }},
+		{name: "40 stated", answer: func() func(*http.Request, time.Time) *http.Response { return bucketStating(40, 100) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			run := func(token func(int) string) (refused int, took time.Duration) {

@@ -47,7 +47,7 @@ const forgetRate = attribution.Remembered
 // sent notes a request of l.
 func (l *learner) sent(now instant) {
 	if l.evidence == nil {
-		if l.begun.first == 0 && !l.terms.fleet {
+		if l.begun.first == 0 && !l.terms.Fleet {
 			l.begun = prelude{now, true}
 			return
 		}

@@ -44,7 +44,7 @@ type peers struct {
 	tell  int64   // own refusals that the Store was not told of
 	told  int64   // milliseconds that these asked for
 	asked instant // when the Store was asked last
-	turn  turn
+	lead  fleet.Lead
 
 	alone  bool           // the last request went without the Store
 	owed   float64        // units that the others may send before this process may again, then
@@ -71,7 +71,7 @@ func (p *passage) peersOf(e *evidence, caller string) *peers {
 
 func (p *passage) newPeers(e *evidence, caller string) *peers {
 	l, a := p.kind.learner, &p.kind.learner.account
-	o := &peers{of: e, members: l.terms.members, maxPause: l.terms.maxPause, cooldown: &l.cooldown, jitter: l.terms.jitter}
+	o := &peers{of: e, members: l.terms.Members, maxPause: l.terms.MaxPause, cooldown: &l.cooldown, jitter: l.terms.jitter}
 	if p.kind.apart {
 		caller += " " + p.kind.key.String()
 		o.cooldown, a = &p.kind.cooldown, &p.kind.account
@@ -207,7 +207,7 @@ func (o *peers) counted(g *fleet.Grant) bool {
 // drew takes in that this process drew units, or gave them back if they are negative.
 func (o *peers) drew(units float64) {
 	if o != nil {
-		o.turn.lead += units
+		o.lead.Drew(units)
 		if o.alone {
 			o.owed += units * float64(o.members-1)
 		}
@@ -221,7 +221,7 @@ func (o *peers) at(now, at instant) instant {
 		return at
 	}
 	if at > now {
-		o.turn.lacks(now.Time())
+		o.lead.Lacks(now)
 		return o.asks(now, at)
 	}
 	x, ok := o.of.found()
@@ -234,8 +234,8 @@ func (o *peers) at(now, at instant) instant {
 		span = time.Duration(k * float64(o.of.regain()))
 	}
 	share := float64(o.of.Room(now)) / k
-	ahead := o.turn.ahead(o.sent, k, max(x.Units, x.Burst)) + 1 - share
-	return now.Add(o.turn.wait(now.Time(), ahead, max(1, share), span, o.units))
+	ahead := o.lead.Ahead(o.sent, k, max(x.Units, x.Burst)) + 1 - share
+	return now.Add(o.lead.Wait(now, ahead, max(1, share), span, o.units))
 }
 
 // asks asks the Store what others did, if it is time to, while requests wait until at, and
@@ -247,7 +247,7 @@ func (o *peers) asks(now, at instant) instant {
 	if !o.of.Believes() {
 		return at
 	}
-	pause := askPause(o.members)
+	pause := fleet.AskPause(o.members)
 	next := max(min(o.asked.Add(pause), o.of.Lands()), o.asked.Add(pause/2))
 	if next <= now {
 		o.asked, next = now, now.Add(pause/2)

@@ -126,8 +126,8 @@ func (p *passage) share(ctx context.Context, q *ask, w *wish, waited time.Durati
 	case refusal.Reason == fleet.Spent:
 		again, err = true, nil
 		for i := range needs {
-			if q, ok := needs[i].Account.Meter.(*quota); ok && q.shared.tally != nil && needs[i].Token&markAsks != 0 {
-				q.barred(now)
+			if q, ok := needs[i].Account.Meter.(*quota); ok && needs[i].Token&markAsks != 0 {
+				q.Barred(now)
 			}
 		}
 	case ok:
@@ -154,7 +154,7 @@ func (p *passage) tellFleet(resp *http.Response) {
 	}
 	if s.Throttled || s.RetryAfter.Known {
 		e := p.record.lock()
-		n.Pause = min(p.pausedTo().Until(e.Now()), p.record.t.terms(p.record.host).maxPause)
+		n.Pause = min(p.pausedTo().Until(e.Now()), p.record.t.terms(p.record.host).MaxPause)
 		p.tellRefused()
 		e.Unlock()
 	}
@@ -182,12 +182,12 @@ func (p *passage) believed(l headers.Limit) time.Duration {
 	p.kind.learner.hearFrom(p.kind.whereOf(p.r))
 	q := p.kind.learner.known(&l, p.kind, nil)
 	switch {
-	case q != nil && (q.ignored || q.shared.based): // all count it, and ask when it comes back
+	case q != nil && (q.Ignored() || q.Everywhere()): // all count it, and ask when it comes back
 		return 0
-	case q == nil || q.belief.Firm():
+	case q == nil || q.Firm():
 		return store.MaxHorizon
 	}
-	return p.record.t.terms(p.record.host).maxPause
+	return p.record.t.terms(p.record.host).MaxPause
 }
 
 // statedByServer returns l if it is a quota of requests with a tenth or less

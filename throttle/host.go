@@ -43,9 +43,9 @@ func (t *Transport) SetHost(text string, c HostConfig) error {
 		return fmt.Errorf("throttle: SetHost %q: MaxPause: %v is negative", text, c.MaxPause)
 	}
 	terms := *t.learning.terms
-	terms.maxPause, terms.pace, terms.pausesOnly = c.MaxPause, c.Pace, c.DisableLearning
+	terms.MaxPause, terms.Pace, terms.pausesOnly = c.MaxPause, c.Pace, c.DisableLearning
 	if c.MaxPause == 0 {
-		terms.maxPause = defaultMaxPause
+		terms.MaxPause = defaultMaxPause
 	}
 	h := &hostTerms{learn: &terms, maxWait: c.MaxWait}
 	if c.MaxWait == 0 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/table"
+	"github.com/weirhttp/weir/throttle/internal/stated"
 )
 
 // Knowledge is what a [Transport] has learned about servers, for the next run of
@@ -110,15 +111,15 @@ func presentable(s string) bool {
 // credible reports whether l is well formed, and not over.
 func (l *KnownLimit) credible(now time.Time) bool {
 	finite := func(x float64) bool { return x >= 0 && x <= math.MaxInt32 } // not NaN either
-	if !finite(l.Limit) || !finite(l.Left) || l.Per < 0 || l.Per > mostWindow || len(l.Routes) > maxKinds ||
+	if !finite(l.Limit) || !finite(l.Left) || l.Per < 0 || l.Per > stated.MostWindow || len(l.Routes) > maxKinds ||
 		!presentable(l.Name) || !presentable(l.Part) || !presentable(l.Unit) || !presentable(l.Source) || slices.ContainsFunc(l.Routes, func(r string) bool { return !presentable(r) }) {
 		return false
 	}
 	switch l.Kind {
 	case LearnedPause:
-		return l.Until.After(now) && l.Until.Before(now.Add(mostWindow))
+		return l.Until.After(now) && l.Until.Before(now.Add(stated.MostWindow))
 	case LearnedQuota:
-		return l.Until.After(now) && l.Until.Before(now.Add(mostWindow)) && l.Limit > 0 && l.Left <= l.Limit && len(l.Routes) > 0
+		return l.Until.After(now) && l.Until.Before(now.Add(stated.MostWindow)) && l.Limit > 0 && l.Left <= l.Limit && len(l.Routes) > 0
 	case LearnedRate:
 		return l.Limit > 0 && l.Per > 0
 	case LearnedConcurrency:

@@ -160,8 +160,8 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s heade
 	}
 	for _, q := range k.quotas {
 		if !g.drew(q) {
-			units, _ := unitsOf(g.cost, q.key.unit)
-			q.early = max(0, q.early-units)
+			units, _ := unitsOf(g.cost, q.ID.Unit)
+			q.Came(units)
 		}
 	}
 	if end != replied {
@@ -219,10 +219,9 @@ func (l *learner) unanswered(now instant, g *ticket, end ending) {
 		e.lost(now, g.sent)
 	}
 	for _, q := range g.kind.quotas {
-		if q.sharing.Binds(g.where) {
-			units, _ := unitsOf(g.cost, q.key.unit)
-			q.left -= units // perhaps; the next answer knows
-			q.shared.took(units)
+		if q.Sharing.Binds(g.where) {
+			units, _ := unitsOf(g.cost, q.ID.Unit)
+			q.Lost(units)
 		}
 	}
 }

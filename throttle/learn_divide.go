@@ -8,6 +8,7 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
+	"github.com/weirhttp/weir/throttle/internal/stated"
 )
 
 // wrongAt is after how many refusals in a row limits that were told apart are one
@@ -16,13 +17,13 @@ const wrongAt = 5
 
 // A division says that limits of one name are told apart by stem or path.
 type division struct {
-	id    quotaKey
+	id    stated.Key
 	depth attribution.Depth
 	vain  int8 // refusals in a row of what had room, while another of them was spent
 }
 
 // division is that of limits of that name; nil: they are not divided.
-func (l *learner) division(id quotaKey) *division {
+func (l *learner) division(id stated.Key) *division {
 	if l.paths == nil {
 		return nil
 	}
@@ -37,9 +38,9 @@ func (l *learner) division(id quotaKey) *division {
 // doubt takes in an answer about q, which had room or not, for or against its
 // division: if it was wrong, those that have room are refused when another is spent.
 func (l *learner) doubt(now instant, q *quota, roomy, refused bool) {
-	d := l.division(q.id)
+	d := l.division(q.ID)
 	if d == nil || !slices.ContainsFunc(l.quotas, func(o *quota) bool {
-		return o != q && o.id == q.id && o.left < 1 && o.reset.Known && now < o.reset.Value
+		return o != q && o.ID == q.ID && o.SpentAt(now)
 	}) {
 		return
 	}
@@ -52,36 +53,36 @@ func (l *learner) doubt(now instant, q *quota, roomy, refused bool) {
 		return
 	}
 	for i := len(l.quotas) - 1; i >= 0; i-- {
-		if o := l.quotas[i]; o != q && o.id == q.id {
+		if o := l.quotas[i]; o != q && o.ID == q.ID {
 			l.drop(o)
 		}
 	}
-	l.paths.divided = slices.DeleteFunc(l.paths.divided, func(o division) bool { return o.id == q.id })
-	q.sharing, l.changes = attribution.Sharing{}, true
+	l.paths.divided = slices.DeleteFunc(l.paths.divided, func(o division) bool { return o.id == q.ID })
+	q.Sharing, l.changes = attribution.Sharing{}, true
 }
 
 // divide tells limits of q's name apart from now on, so finely. If clean, q is that of
 // those that were seen with it; else it was a mixture, and is forgotten.
 func (l *learner) divide(q *quota, depth attribution.Depth, clean bool) {
-	if d := l.division(q.id); d != nil {
+	if d := l.division(q.ID); d != nil {
 		d.depth = max(d.depth, depth)
 	} else if len(l.paths.divided) < maxQuotas {
-		l.paths.divided = append(l.paths.divided, division{id: q.id, depth: depth})
+		l.paths.divided = append(l.paths.divided, division{id: q.ID, depth: depth})
 	}
 	l.changes = true
 	if !clean {
 		l.drop(q)
 		return
 	}
-	q.sharing.Divide(depth)
-	q.early = 0
+	q.Sharing.Divide(depth)
+	q.Unbind()
 }
 
 // sort takes in what an answer tells of who shares q.
 func (l *learner) sort(now instant, q *quota, g *ticket, limit *headers.Limit, cost float64, refused bool) {
-	s := &q.sharing
-	if left, ok := remaining(limit); ok && !refused {
-		s.Answered(g.where, left, cost, q.flying())
+	s := &q.Sharing
+	if left, ok := stated.Remaining(limit); ok && !refused {
+		s.Answered(g.where, left, cost, q.UnderWay())
 	} else if refused {
 		s.Refused(g.where, g.strange())
 	}
@@ -89,7 +90,7 @@ func (l *learner) sort(now instant, q *quota, g *ticket, limit *headers.Limit, c
 		l.divide(q, depth, false)
 		return
 	}
-	spent := q.left < 1 && q.reset.Known
+	spent := q.Spent()
 	if spent && !q.spent && !s.Settled() {
 		l.changes = true // some of those that wait may ask
 	}

@@ -37,19 +37,20 @@ func TestUnansweredRequests(t *testing.T) {
 	} {
 		l := learning1()
 		k := l.kindOf(kindKey{"GET", "x"}, hourIn)
-		q := heardQuota(7, 10, time.Minute, 0, func(q *quota) { q.early = 2 })
+		q := heardQuota(7, 10, time.Minute)
 		l.quotas = append(l.quotas, q)
 		l.bind(q, k, 1)
+		q.Passed(2)
 		g := under(k, 3, hourIn)
 		if news := l.finish(at0(sec), g, test.end, 0, headers.Signal{}); news.what != causeNone {
 			t.Errorf("%s: news %+v", name, news)
 		}
-		if lost := k.slow.Cut(); lost != test.lost || q.left != test.left || q.early != 1 || l.good != 0 {
-			t.Errorf("%s: lost %t, %v left, %v of before", name, lost, q.left, q.early)
+		if lost := k.slow.Cut(); lost != test.lost || q.Facts(hourIn).Left != test.left || q.UnderWay() != 1 || l.good != 0 {
+			t.Errorf("%s: lost %t, %v left, %v of before", name, lost, q.Facts(hourIn).Left, q.UnderWay())
 		}
-		q.early = 0
-		if l.finish(at0(sec), g, unsent, 0, headers.Signal{}); q.early != 0 {
-			t.Errorf("%s: %v under way of those from before", name, q.early)
+		q.Came(2)
+		if l.finish(at0(sec), g, unsent, 0, headers.Signal{}); q.UnderWay() != 0 {
+			t.Errorf("%s: %v under way of those from before", name, q.UnderWay())
 		}
 	}
 }
@@ -72,7 +73,7 @@ func TestGoodAnswers(t *testing.T) {
 		t.Error("no limit was stated")
 	}
 	l.finish(at0(3*sec), under(k, 1, hourIn.Add(2*sec)), replied, 200, headers.Signal{Limits: []headers.Limit{stating(5, 10, time.Minute, headers.Boundary)}})
-	if !k.slow.Free() || !l.host.slow.Free() || len(k.quotas) != 1 || l.quotas[0].left != 5 {
+	if !k.slow.Free() || !l.host.slow.Free() || len(k.quotas) != 1 || l.quotas[0].Facts(at0(3*sec)).Left != 5 {
 		t.Errorf("%d quotas", len(k.quotas))
 	}
 }
@@ -164,15 +165,15 @@ func TestLostAttempts(t *testing.T) {
 func TestEndsThatSayNothingOfTheRate(t *testing.T) {
 	l := learning1()
 	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
-	q := heardQuota(7, 10, time.Minute, 0, nil)
+	q := heardQuota(7, 10, time.Minute)
 	q.account = &queue.Account{Meter: q}
 	l.quotas = append(l.quotas, q)
 	l.bind(q, k, 1)
-	q.early = 2
+	q.Passed(2)
 	g := under(k, 3, hourIn)
 	g.permit.Needs = append(g.permit.Needs, queue.Need{Account: q.account, N: 1})
-	if l.finish(at0(sec), g, unsent, 0, headers.Signal{}); q.early != 2 {
-		t.Errorf("%v from before", q.early)
+	if l.finish(at0(sec), g, unsent, 0, headers.Signal{}); q.UnderWay() != 2 {
+		t.Errorf("%v from before", q.UnderWay())
 	}
 	l = learning1()
 	k = l.kindOf(kindKey{"GET", "x"}, hourIn)

@@ -17,6 +17,7 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/queue"
+	"github.com/weirhttp/weir/throttle/internal/stated"
 )
 
 // maxCredentials bounds the credentials of one host or partition that are told
@@ -49,8 +50,9 @@ func newLearning(c *Config, epoch time.Time) learning {
 	}
 	return learning{
 		terms: &learnTerms{
-			seed: seed, maxPause: c.MaxPause, pace: c.Pace, pausesOnly: c.DisableLearning, fleet: c.Store != nil, members: members,
-			zero: epoch, words: newLearnWords(), jitter: rand.Float64,
+			seed: seed, pausesOnly: c.DisableLearning,
+			Terms: stated.Terms{MaxPause: c.MaxPause, Pace: c.Pace, Fleet: c.Store != nil, Members: members},
+			zero:  epoch, words: newLearnWords(), jitter: rand.Float64,
 		},
 		seed: seed,
 		read: new(jwts),

@@ -124,9 +124,7 @@ func (j *joint) asks(now instant) bool {
 func (l *learner) shut(now instant) instant {
 	t := l.barred(now)
 	for _, q := range l.quotas {
-		if q.roll(now); q.reset.Known && q.left < 1 && !q.ignored {
-			t = max(t, q.until())
-		}
+		t = max(t, q.SpentUntil(now))
 	}
 	return t
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
+	"github.com/weirhttp/weir/throttle/internal/stated"
 )
 
 // weigh takes the answer to a stranger for or against one limit of all, before it
@@ -75,7 +76,7 @@ func (m *learned) settle(now instant, l *learner) {
 func (j *joint) compare(now, sent instant, l *learner, limits []headers.Limit) {
 	for i := range limits {
 		limit := &limits[i]
-		left, ok := remaining(limit)
+		left, ok := stated.Remaining(limit)
 		if !ok || !limit.Quota.Known || unitName(limit.Unit) != requests {
 			continue
 		}
@@ -83,25 +84,15 @@ func (j *joint) compare(now, sent instant, l *learner, limits []headers.Limit) {
 		if q == nil {
 			return
 		}
-		if q.roll(now); q.asking {
+		f := q.Facts(now)
+		if f.Asking {
 			return
 		}
 		j.proof.Compare(now, attribution.Level{
-			Left: left, Was: max(0, q.left), Gained: q.gained(now, limit.Quota.Value),
+			Left: left, Was: max(0, f.Left), Gained: q.Gained(now, limit.Quota.Value),
 			UnderWay: float64(l.host.slow.UnderWay()),
-			New:      sent >= q.basis && q.reset.Known && q.reset.Value.Sub(now) > brieflyShut,
+			New:      sent >= f.Basis && f.Reset.Known && f.Reset.Value.Sub(now) > brieflyShut,
 		})
 		return
 	}
-}
-
-// gained is how many units q may have gained since it was heard of, if it is a bucket of
-// that size: at its rate, or at that which fills it until its reset.
-func (q *quota) gained(now instant, size float64) float64 {
-	whole := q.reset.Value.Sub(q.basis)
-	if !q.reset.Known || whole <= 0 {
-		return 0
-	}
-	lack := max(0, size-q.left)
-	return min(lack, max(lack/whole.Seconds(), q.rate())*now.Sub(q.basis).Seconds())
 }

@@ -153,7 +153,7 @@ func TestWhatALimitIsIsFoundOut(t *testing.T) {
 		}
 		verdict := refill.Window
 		if len(b.k.quotas) > 0 {
-			verdict = b.k.quotas[0].judge.Kind()
+			verdict = b.k.quotas[0].Facts(b.now).Kind
 		}
 		count[d.family]++
 		if verdict == refill.Window == (d.family == "window") {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
-	"github.com/weirhttp/weir/throttle/internal/queue"
+	"github.com/weirhttp/weir/throttle/internal/stated"
 )
 
 // kindKey names a kind: a budget's pattern, or a method and the first segment
@@ -57,10 +57,6 @@ func unitsOf(c Cost, unit string) (float64, bool) {
 	return float64(n), ok
 }
 
-func keyOf(l *headers.Limit) quotaKey {
-	return quotaKey{l.Name, l.Unit, l.Partition, l.Window.Value}
-}
-
 // hear gives every limit of an answer to its account. Accounts that the answer
 // does not mention count on by themselves.
 func (l *learner) hear(now instant, g *ticket, s headers.Signal, refused bool) (news lesson) {
@@ -71,7 +67,7 @@ func (l *learner) hear(now instant, g *ticket, s headers.Signal, refused bool) (
 		limit := &s.Limits[i]
 		if !refused && s.RetryAfter.Known {
 			exact := *limit
-			exact.Reset = finer(limit.Reset, s.RetryAfter)
+			exact.Reset = stated.Finer(limit.Reset, s.RetryAfter)
 			limit = &exact
 		}
 		q, isNews := l.hearLimit(now, g, limit, refused, heard[:n])
@@ -84,11 +80,11 @@ func (l *learner) hear(now instant, g *ticket, s headers.Signal, refused bool) (
 		}
 	}
 	for _, q := range k.quotas {
-		if slices.Contains(heard[:n], q) || !q.sharing.Binds(g.where) || g.strange() {
+		if slices.Contains(heard[:n], q) || !q.Sharing.Binds(g.where) || g.strange() {
 			continue
 		}
-		units, _ := unitsOf(g.cost, q.key.unit)
-		q.ended(g.asked(q), !refused, units)
+		units, _ := unitsOf(g.cost, q.ID.Unit)
+		q.Unmentioned(g.asked(q), !refused, units)
 	}
 	l.forget(now, k)
 	return news
@@ -98,41 +94,35 @@ func (l *learner) hear(now instant, g *ticket, s headers.Signal, refused bool) (
 // there is none. said are those of the answer that were heard before.
 func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refused bool, said []*quota) (q *quota, news bool) {
 	k := g.kind
-	if _, ok := remaining(limit); !ok && (!limit.Reset.Known || l.known(limit, k, said) == nil) {
+	if _, ok := stated.Remaining(limit); !ok && (!limit.Reset.Known || l.known(limit, k, said) == nil) {
 		return nil, false // what does not say how much is left says nothing about now
 	}
 	if q = l.quotaOf(now, limit, k, said); q == nil {
 		return nil, false
 	}
 	sent := g.sent
-	units, counted := unitsOf(g.cost, q.key.unit)
-	if depth, apart := q.apart(sent, g.where, limit, units, refused); apart {
+	units, counted := unitsOf(g.cost, q.ID.Unit)
+	if depth, apart := q.Apart(sent, g.where, limit, units, refused); apart {
 		l.divide(q, depth, true)
 		if q = l.quotaOf(now, limit, k, said); q == nil {
 			return nil, false
 		}
 	}
-	if counted && !q.counted || q.account == nil {
-		q.count(counted)
+	if counted && !q.Counted() || q.account == nil {
+		q.count(counted, &l.scope.Group)
 	}
-	roomy := q.heard == 0 || q.left >= 1
-	news = q.heard == 0 || q.asking || q.ignored
-	if q.weigh(now, limit, units, refused, g.asked(q)); q.ignored {
+	roomy := q.Heard() == 0 || !q.Empty()
+	news = q.Heard() == 0 || q.Asking() || q.Ignored()
+	a := stated.Answer{Sent: sent, Limit: limit, Cost: units, Drew: g.drew(q), Asked: g.asked(q), Refused: refused, Booked: g.booked}
+	if !q.Weigh(now, a) {
 		l.release(q)
 		news = false
 	} else {
 		l.bind(q, k, units)
 	}
-	own := units
-	if !g.drew(q) {
-		own = 0
-	}
-	q.judged(now, sent, limit, units, own, refused)
-	q.hear(now, sent, limit, units, refused, g.asked(q))
-	q.share(now, sent, limit, units, g.booked)
-	q.trace(now, sent, limit, units, g.drew(q), refused)
+	q.Hear(now, a)
 	l.sort(now, q, g, limit, units, refused)
-	if !refused || exhausted(limit) {
+	if !refused || stated.Exhausted(limit) {
 		l.doubt(now, q, roomy, refused)
 	}
 	return q, news
@@ -143,14 +133,14 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 // size, or bind one kind; those of one answer, of which said are heard already,
 // are several.
 func (l *learner) known(limit *headers.Limit, k *kind, said []*quota) (known *quota) {
-	key, best := keyOf(limit), 0
+	key, best := stated.KeyOf(limit), 0
 	for _, q := range l.quotas {
-		if q.id != key || slices.Contains(said, q) {
+		if q.ID != key || slices.Contains(said, q) {
 			continue
 		}
 		near := 0
-		if q.sharing.Depth() > attribution.ByKind {
-			if !q.sharing.Binds(l.from()) {
+		if q.Sharing.Depth() > attribution.ByKind {
+			if !q.Sharing.Binds(l.from()) {
 				continue
 			}
 			near = 4
@@ -158,7 +148,7 @@ func (l *learner) known(limit *headers.Limit, k *kind, said []*quota) (known *qu
 		if slices.Contains(q.kinds, k) {
 			near += 2
 		}
-		if !limit.Quota.Known || !q.size.Known || limit.Quota == q.size {
+		if !limit.Quota.Known || !q.Size().Known || limit.Quota == q.Size() {
 			near++
 		}
 		if near > best {
@@ -171,41 +161,29 @@ func (l *learner) known(limit *headers.Limit, k *kind, said []*quota) (known *qu
 // parted reports whether a limit that a request of kind k came back with has
 // another account for other kinds.
 func (l *learner) parted(limit *headers.Limit, k *kind) bool {
-	key := keyOf(limit)
+	key := stated.KeyOf(limit)
 	return slices.ContainsFunc(l.quotas, func(q *quota) bool {
-		return q.id == key && len(q.kinds) > 0 && !slices.Contains(q.kinds, k)
+		return q.ID == key && len(q.kinds) > 0 && !slices.Contains(q.kinds, k)
 	})
 }
 
 // quotaOf is known, of a new account if there is room for one.
 func (l *learner) quotaOf(now instant, limit *headers.Limit, k *kind, said []*quota) *quota {
-	key := keyOf(limit)
+	key := stated.KeyOf(limit)
 	if q := l.known(limit, k, said); q != nil {
 		return q
 	}
 	if len(l.quotas) >= maxQuotas && !l.dropQuota(now) {
 		return nil
 	}
-	q := &quota{id: key, key: key, source: limit.Source, terms: l.terms, scope: l.scope}
+	q := &quota{Limit: stated.New(key, limit.Source, &l.terms.Terms), terms: l.terms}
 	if l.from() != (attribution.Where{}) {
 		if d := l.division(key); d != nil {
-			q.sharing.Divide(d.depth)
+			q.Sharing.Divide(d.depth)
 		}
 	}
 	l.quotas = append(l.quotas, q)
 	return q
-}
-
-// count says whether requests draw units of q, or only wait for its pauses.
-func (q *quota) count(counted bool) {
-	t := &queue.Label{Text: "the limit stated by " + fieldName(q.source), ToHeaders: true}
-	if q.counted = counted; counted {
-		t.Unit, t.ToHeaders = unitName(q.key.unit), false
-	}
-	if q.account == nil {
-		q.account = &queue.Account{Meter: q, Group: &q.scope.Group}
-	}
-	q.account.Label = t
 }
 
 // dropQuota makes room by forgetting the account that was not heard of for
@@ -213,7 +191,7 @@ func (q *quota) count(counted bool) {
 func (l *learner) dropQuota(now instant) bool {
 	var oldest *quota
 	for _, q := range l.quotas {
-		if (oldest == nil || q.heard < oldest.heard) && (q.left >= 1 || !q.reset.Known || q.ignored) {
+		if (oldest == nil || q.Heard() < oldest.Heard()) && (!q.Spent() || q.Ignored()) {
 			oldest = q
 		}
 	}
@@ -238,13 +216,14 @@ func (l *learner) release(q *quota) {
 	if q.account != nil && q.account.Waited() {
 		l.changes = true
 	}
-	q.kinds, q.early = nil, 0
+	q.kinds = nil
+	q.Unbind()
 }
 
 // forget drops the accounts of k that the server has long ceased to mention.
 func (l *learner) forget(now instant, k *kind) {
 	for i := len(k.quotas) - 1; i >= 0; i-- {
-		if q := k.quotas[i]; now.Sub(q.heard) > max(forgetAt, 2*q.key.window) {
+		if q := k.quotas[i]; q.Stale(now) {
 			l.drop(q)
 		}
 	}
@@ -259,10 +238,10 @@ func (l *learner) bind(q *quota, k *kind, units float64) {
 	}
 	q.kinds = append(q.kinds, k)
 	k.quotas = append(k.quotas, q)
-	if q.sharing.Depth() > attribution.ByKind {
+	if q.Sharing.Depth() > attribution.ByKind {
 		return // when it is spent, others are told
 	}
-	q.early += max(0, units*float64(k.slow.UnderWay()-1)-q.out) // some may have drawn on it before it bound nobody
+	q.Passed(units * float64(k.slow.UnderWay()-1))
 	l.binds = true
 }
 

@@ -10,12 +10,13 @@ import (
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/queue"
+	"github.com/weirhttp/weir/throttle/internal/stated"
 )
 
 // learning1 is a learner of one credential at one host, without a server.
 func learning1() *learner {
 	s := &scope{}
-	t := &learnTerms{maxPause: 5 * time.Minute, words: newLearnWords(), jitter: func() float64 { return 0 }}
+	t := &learnTerms{Terms: stated.Terms{MaxPause: 5 * time.Minute}, words: newLearnWords(), jitter: func() float64 { return 0 }}
 	return newLearner(t, s, newHostStart(t.words))
 }
 
@@ -111,7 +112,7 @@ func TestHints(t *testing.T) {
 	}{
 		{"nothing", headers.Signal{}, cooldown.Hint{}, false, false},
 		{"Retry-After", after(5 * sec), cooldown.Hint{Wait: 5 * sec, Known: true, Source: "Retry-After"}, false, false},
-		{"a year", after(9999 * 24 * time.Hour), cooldown.Hint{Wait: mostWindow, Known: true, Source: "Retry-After"}, false, false},
+		{"a year", after(9999 * 24 * time.Hour), cooldown.Hint{Wait: stated.MostWindow, Known: true, Source: "Retry-After"}, false, false},
 		{"some left", headers.Signal{Limits: []headers.Limit{limit("a", 1, sec)}}, cooldown.Hint{}, false, false},
 		{"spent", headers.Signal{Limits: []headers.Limit{limit("", 0, 30*sec)}}, cooldown.Hint{Wait: 30 * sec, Known: true, Source: "x-ratelimit"}, false, true},
 		{"spent, named", headers.Signal{Limits: []headers.Limit{limit("a", 0, 30*sec)}}, cooldown.Hint{Wait: 30 * sec, Known: true, Source: "x-ratelimit"}, true, true},
@@ -126,8 +127,12 @@ func TestHints(t *testing.T) {
 	}
 	l := learning1()
 	q := l.quotaOf(hourIn, ref(limit("", 0, 30*sec)), nil, nil)
-	for agree, want := range map[int]bool{1: false, 2: true} {
-		q.agree, q.reset = agree, known(hourIn.Add(30*sec))
+	hears(q, at0(-2*sec), stating(9, 10, 32*sec, headers.Boundary))
+	for agree, want := range []bool{1: false, 2: true} {
+		if agree == 0 {
+			continue
+		}
+		hears(q, at0(-sec), stating(9-float64(agree), 10, 31*sec, headers.Boundary))
 		for wait, near := range map[time.Duration]bool{0: true, 30 * sec: true, 26600 * time.Millisecond: false, 26700 * time.Millisecond: true, 33500 * time.Millisecond: true, 33700 * time.Millisecond: false} {
 			s := headers.Signal{Limits: []headers.Limit{limit("", 0, 30*sec)}}
 			if wait > 0 {
@@ -188,11 +193,11 @@ func TestIdleLearners(t *testing.T) {
 		"a request under way": {func(_ *learner, k *kind) { k.slow.Start(hourIn) }, false},
 		"fewer at a time":     {func(_ *learner, k *kind) { k.slow.Lost(hourIn.Add(-59*sec), 0) }, false},
 		"a minute ago":        {func(_ *learner, k *kind) { k.slow.Lost(hourIn.Add(-time.Minute), 0) }, true},
-		"a quota in use":      {func(l *learner, _ *kind) { l.quotas = append(l.quotas, heardQuota(3, 10, 30*sec, 0, nil)) }, false},
-		"a full one":          {func(l *learner, _ *kind) { l.quotas = append(l.quotas, heardQuota(10, 10, 30*sec, 0, nil)) }, true},
-		"one without a reset": {func(l *learner, _ *kind) { l.quotas = append(l.quotas, heardQuota(3, 10, 0, 0, nil)) }, true},
+		"a quota in use":      {func(l *learner, _ *kind) { l.quotas = append(l.quotas, heardQuota(3, 10, 30*sec)) }, false},
+		"a full one":          {func(l *learner, _ *kind) { l.quotas = append(l.quotas, heardQuota(10, 10, 30*sec)) }, true},
+		"one without a reset": {func(l *learner, _ *kind) { l.quotas = append(l.quotas, heardQuota(3, 10, 0)) }, true},
 		"one that is over": {func(l *learner, _ *kind) {
-			l.quotas = append(l.quotas, heardQuota(3, 10, sec, 0, func(q *quota) { q.reset.Value = now }))
+			l.quotas = append(l.quotas, hears(newQuota(stated.Key{}), now.Add(-sec), stating(3, 10, sec, headers.Boundary)))
 		}, true},
 		"a pause": {func(_ *learner, k *kind) { k.cooldown = pausedUntil(now.Add(sec)) }, false},
 	} {

@@ -91,13 +91,13 @@ func (k kindKey) whole() string {
 
 // keep is q as it is kept: while its window lasts, and of all paths of a kind.
 func (q *quota) keep(now instant) (KnownLimit, bool) {
-	q.roll(now)
-	if q.ignored || q.asking || !q.reset.Known || !q.size.Known || q.left >= plentiful || q.sharing.Depth() > attribution.ByKind {
+	f := q.Facts(now)
+	if f.Asking || !f.Reset.Known || !f.Size.Known || !f.Told || q.Sharing.Depth() > attribution.ByKind {
 		return KnownLimit{}, false
 	}
 	x := KnownLimit{
-		Kind: LearnedQuota, Name: q.id.name, Part: q.id.partition, Unit: q.id.unit, Source: q.source, Per: q.id.window,
-		Limit: figure(q.size.Value), Left: min(figure(q.level(now)), figure(q.size.Value)), Until: onWall(q.terms.zero, q.reset.Value.Time()),
+		Kind: LearnedQuota, Name: q.ID.Name, Part: q.ID.Partition, Unit: q.ID.Unit, Source: q.Source, Per: q.ID.Window,
+		Limit: figure(f.Size.Value), Left: min(figure(f.Level), figure(f.Size.Value)), Until: onWall(q.terms.zero, f.Reset.Value.Time()),
 	}
 	for _, k := range q.kinds {
 		if name := k.key.String(); name == k.key.whole() {
@@ -139,7 +139,7 @@ func (l *learner) recall(k *kind, now instant) {
 				k.cooldown = new(cooldown.Cooldown)
 				c = k.cooldown
 			}
-			c.Recall(now, until, l.terms.maxPause, x.Source)
+			c.Recall(now, until, l.terms.MaxPause, x.Source)
 		case LearnedRate:
 			c := &l.cooldown
 			if !all && !k.apart {
@@ -149,7 +149,7 @@ func (l *learner) recall(k *kind, now instant) {
 			if *c == nil {
 				*c = new(cooldown.Cooldown)
 			}
-			l.evidenceOf(k).recall(now, x, l.terms.maxPause)
+			l.evidenceOf(k).recall(now, x, l.terms.MaxPause)
 		case LearnedConcurrency:
 			s := &k.slow
 			if all {

@@ -3,7 +3,6 @@ package throttle
 import (
 	"net/http"
 
-	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 )
 
@@ -60,37 +59,4 @@ func (k *kind) asker() *asker {
 		return nil
 	}
 	return k.paths.asker
-}
-
-// mayAsk reports whether requests of n units to w may go though q is spent: it is not
-// sure that they draw on it.
-func (q *quota) mayAsk(now instant, w attribution.Where, n float64) bool {
-	if !q.sharing.MayAsk(w, n) {
-		return false
-	}
-	q.roll(now)
-	return !q.asking && q.reset.Known && q.left < n && !q.flows()
-}
-
-// apart reports whether an answer to a request to w, that was sent at sent, can
-// not be of q: w was not seen with q, which had nothing left, and yet it was
-// served, with as much left as of a count of its own. Or the sizes differ. d is how
-// finely q's own requests are told apart then.
-func (q *quota) apart(sent instant, w attribution.Where, l *headers.Limit, cost float64, refused bool) (d attribution.Depth, apart bool) {
-	d, strange := q.sharing.Strange(w)
-	if !strange {
-		return 0, false
-	}
-	if d == attribution.ByStem && l.Quota.Known && q.size.Known && l.Quota.Value != q.size.Value {
-		return d, true
-	}
-	left, ok := remaining(l)
-	return d, ok && !refused && q.over(sent) && left+cost >= max(1, q.sizeOr(2)/2)
-}
-
-// over reports whether a request that was sent at sent would have been refused by
-// q, as far as was known then.
-func (q *quota) over(sent instant) bool {
-	return !q.asking && !q.flows() && q.left < 1 && q.reset.Known &&
-		sent >= q.basis && sent < q.reset.Value.Add(-coarse)
 }

@@ -28,12 +28,12 @@ func (k *kind) stated(buf []queue.Need, q *ask) []queue.Need {
 		if n <= 0 {
 			continue
 		}
-		if !x.sharing.Settled() {
+		if !x.Sharing.Settled() {
 			w := k.whereOf(q.r)
-			if !x.sharing.Binds(w) {
+			if !x.Sharing.Binds(w) {
 				continue
 			}
-			if x.mayAsk(q.now, w, float64(n)) {
+			if x.MayAsk(q.now, w, float64(n)) {
 				asks = true
 				continue
 			}

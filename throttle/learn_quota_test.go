@@ -1,264 +1,148 @@
 package throttle
 
 import (
+	"fmt"
+	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirhttp/weir/headers"
-	"github.com/weirhttp/weir/throttle/internal/attribution"
-	"github.com/weirhttp/weir/throttle/internal/cooldown"
-	"github.com/weirhttp/weir/throttle/internal/refill"
+	"github.com/weirhttp/weir/throttle/internal/stated"
 )
 
-// heardQuota is a quota that was heard of at hourIn and may be changed further.
-func heardQuota(left, size float64, reset, window time.Duration, change func(*quota)) *quota {
-	q := newQuota()
-	q.key.window = window
-	q.size = known(size)
-	q.left, q.basis, q.heard = left, hourIn, hourIn
-	if reset > 0 {
-		q.reset = known(hourIn.Add(reset))
-	}
-	if change != nil {
-		change(q)
-	}
+func newQuota(id stated.Key) *quota {
+	t := &learnTerms{Terms: stated.Terms{MaxPause: 5 * time.Minute}}
+	q := &quota{Limit: stated.New(id, "x-ratelimit-remaining", &t.Terms), terms: t}
+	q.Count(true, nil)
 	return q
 }
 
-// flowing makes a bucket of q.
-func flowing(q *quota) { q.judge.Lean(refill.Bucket) }
+// hears lets q learn from an answer.
+func hears(q *quota, at instant, l headers.Limit) *quota {
+	q.Hear(at, stated.Answer{Sent: at, Limit: &l})
+	return q
+}
 
-// How long one unit, or several, have to wait for what a server stated.
-func TestQuotaWaits(t *testing.T) {
+// heardQuota is a quota that was heard of at hourIn; without a reset it has none.
+func heardQuota(left, size float64, reset time.Duration) *quota {
+	l := stating(left, size, reset, headers.Boundary)
+	l.Reset.Known = reset > 0
+	return hears(newQuota(stated.Key{}), hourIn, l)
+}
+
+// Limits beyond the bound are not kept, unless one that does not bind can go:
+// the one that was not heard of for the longest time.
+func TestQuotasAreBounded(t *testing.T) {
+	l := learning1()
+	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+	for i := range maxQuotas {
+		q := l.quotaOf(hourIn, &headers.Limit{Name: fmt.Sprint(i)}, k, nil)
+		hears(q, hourIn.Add(time.Duration(i)*sec), stating(0, 10, time.Hour, headers.Boundary))
+		l.bind(q, k, 1)
+	}
+	if l.quotaOf(hourIn, &headers.Limit{Name: "more"}, k, nil) != nil || l.quotaOf(hourIn, &headers.Limit{Name: "7"}, k, nil) != l.quotas[7] {
+		t.Error("one more than there is room for")
+	}
+	free, gone := l.quotas[9], l.quotas[4]
+	hears(free, hourIn.Add(time.Hour), stating(1, 10, time.Hour, headers.Boundary))
+	hears(gone, hourIn.Add(4*sec), stating(1, 10, 2*time.Hour, headers.Boundary))
+	l.binds = false
+	if q := l.quotaOf(hourIn, &headers.Limit{Name: "more"}, k, nil); q == nil || q.ID.Name != "more" || len(l.quotas) != maxQuotas || !l.binds || l.changes {
+		t.Fatalf("%v of %d", q, len(l.quotas))
+	}
+	for _, q := range append(l.quotas, k.quotas...) {
+		if q == gone {
+			t.Error("what was dropped is still there")
+		}
+	}
+	if len(k.quotas) != maxQuotas-1 {
+		t.Errorf("the kind has %d", len(k.quotas))
+	}
+	l.drop(free)
+	l.binds = false
+	l.bind(k.quotas[0], k, 1)
+	if l.binds {
+		t.Error("bound twice")
+	}
+	for range 4 {
+		k.slow.Start(hourIn)
+	}
+	q := l.quotaOf(hourIn, &headers.Limit{Name: "new"}, k, nil)
+	l.bind(q, k, 2)
+	if q.UnderWay() != 6 || len(q.kinds) != 1 {
+		t.Errorf("%v units are missing of three others under way", q.UnderWay())
+	}
+	q.unbind(k)
+	if len(q.kinds) != 0 {
+		t.Error("still bound")
+	}
+}
+
+// A limit that is not mentioned any more is forgotten after ten minutes, or two
+// of its windows.
+func TestQuotasAreForgotten(t *testing.T) {
 	for _, test := range []struct {
-		name string
-		q    *quota
-		at   time.Duration
-		cost float64
-		want time.Duration
-	}{
-		{"some left", heardQuota(5, 10, 30*sec, 0, nil), 0, 5, 0},
-		{"too few left", heardQuota(5, 10, 30*sec, 0, nil), 0, 6, 30 * sec},
-		{"some under way", heardQuota(5, 10, 30*sec, 0, func(q *quota) { q.out = 3 }), 0, 3, 30 * sec},
-		{"some under way from before", heardQuota(5, 10, 30*sec, 0, func(q *quota) { q.early = 3 }), 0, 3, 30 * sec},
-		{"just enough beside those", heardQuota(5, 10, 30*sec, 0, func(q *quota) { q.out, q.early = 1, 2 }), 0, 2, 0},
-		{"a cost above the size counts as the size", heardQuota(10, 10, 30*sec, 0, nil), 0, 25, 0},
-		{"later", heardQuota(0, 10, 30*sec, 0, nil), 20 * sec, 1, 10 * sec},
-		{"at the reset one asks", heardQuota(0, 10, 30*sec, 0, nil), 30 * sec, 1, 0},
-		{"and the others wait for it", heardQuota(0, 10, 30*sec, 0, func(q *quota) { q.asked = true }), 30 * sec, 1, forever},
-		{"a far reset is waited for so long as a pause may be", heardQuota(0, 10, time.Hour, 0, nil), 0, 1, 5 * time.Minute},
-		{"one that was said often to its end", heardQuota(0, 10, time.Hour, 0, func(q *quota) { q.agree = 2 }), 0, 1, time.Hour},
-		{"said once more only", heardQuota(0, 10, time.Hour, 0, func(q *quota) { q.agree = 1 }), 0, 1, 5 * time.Minute},
-		{"a unit that we do not count", heardQuota(1, 10, 30*sec, 0, func(q *quota) { q.counted = false }), 0, 99, 0},
-		{"and that is spent", heardQuota(0, 10, 30*sec, 0, func(q *quota) { q.counted = false }), 0, 99, 30 * sec},
-		{"and nobody knows until when", heardQuota(0, 10, 0, 0, func(q *quota) { q.counted = false }), 0, 99, 0},
-		{"a bucket that fills", heardQuota(0, 10, 0, 10*sec, flowing), 0, 1, sec},
-		{"has filled for a while", heardQuota(0, 10, 0, 10*sec, flowing), sec / 2, 1, sec / 2},
-		{"a stated refill goes before size and window", heardQuota(0, 10, 0, 10*sec, func(q *quota) { flowing(q); q.refill = 4 }), 0, 1, sec / 4},
-		{"a bucket that fills slowly", heardQuota(0, 10, 0, 100*time.Hour, flowing), 0, 1, 5 * time.Minute},
-		{"what flowed in until the reset stays", heardQuota(0, 10, 3*sec, 10*sec, flowing), 3 * sec, 4, sec},
-		{"with one under way", heardQuota(0, 10, 0, 100*time.Hour, func(q *quota) { flowing(q); q.out, q.terms = 1, &learnTerms{maxPause: 30 * sec} }), 40 * sec, 1, forever},
-		{"no reset, one under way", heardQuota(0, 10, 0, 0, func(q *quota) { q.out = 1 }), 0, 1, forever},
-		{"no reset: a second", heardQuota(0, 10, 0, 0, nil), 0, 1, sec},
-		{"no reset, a window known: its part for a unit", heardQuota(0, 10, 0, 20*sec, nil), 0, 1, 2 * sec},
-		{"and then one asks", heardQuota(0, 10, 0, 0, nil), sec, 1, 0},
-		{"stale", heardQuota(0, 10, 0, 0, nil), attribution.StaleAfter + 1, 1, 0},
-	} {
-		if got := test.q.wait(hourIn.Add(test.at), test.cost); got != test.want {
-			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		window, after time.Duration
+		kept          bool
+	}{{0, 10 * time.Minute, true}, {0, 10*time.Minute + 1, false}, {time.Hour, 2 * time.Hour, true}, {time.Hour, 2*time.Hour + 1, false}, {sec, 10 * time.Minute, true}} {
+		l := learning1()
+		k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+		q := l.quotaOf(hourIn, &headers.Limit{Name: "a"}, k, nil)
+		hears(q, hourIn, headers.Limit{Window: headers.Opt[time.Duration]{Value: test.window, Known: test.window > 0}})
+		l.bind(q, k, 1)
+		l.forget(hourIn.Add(test.after), k)
+		if kept := len(k.quotas) == 1 && len(l.quotas) == 1; kept != test.kept {
+			t.Errorf("%+v: kept %t", test, kept)
 		}
 	}
 }
 
-// What may be spent: what is left, what has flowed in since, up to the size,
-// without what is under way.
-func TestQuotaLevels(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		q    *quota
-		want float64
-	}{
-		{"a window", heardQuota(5, 10, time.Minute, 10*sec, nil), 5},
-		{"a bucket", heardQuota(5, 10, 0, 10*sec, flowing), 8},
-		{"no more than fits", heardQuota(9, 10, 0, 10*sec, flowing), 10},
-		{"but what the server said", heardQuota(12, 10, 0, 10*sec, flowing), 12},
-		{"without a size", heardQuota(5, 10, 0, 0, func(q *quota) { flowing(q); q.refill, q.size.Known = 100, false }), 305},
-		{"under way", heardQuota(5, 10, time.Minute, 10*sec, func(q *quota) { q.out, q.early = 2, 1 }), 2},
-	} {
-		if got := test.q.level(hourIn.Add(3 * sec)); got != test.want {
-			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+// A quota restricts if it is not plentiful, and makes room for another if a unit
+// is left of it.
+func TestQuotasThatBindStay(t *testing.T) {
+	l := learning1()
+	l.quotas = []*quota{newQuota(stated.Key{}), heardQuota(1, 10, 30*sec)}
+	hears(l.quotas[0], hourIn, headers.Limit{Remaining: known(math.MaxInt32 + 0.0)})
+	n := 0
+	l.restrictions(hourIn, func(c cause, _ time.Duration) {
+		if c.what == causeQuota {
+			n++
 		}
+	})
+	if n != 1 {
+		t.Errorf("%d quotas restrict, want the one that does", n)
 	}
-	for _, test := range []struct {
-		refill, size float64
-		window       time.Duration
-		want         float64
-	}{{0, 0, 0, 0}, {3, 0, 0, 3}, {3, 10, sec, 3}, {0, 10, 5 * sec, 2}, {0, 10, 0, 0}, {0, 0, sec, 0}} {
-		q := &quota{refill: test.refill, size: headers.Opt[float64]{Value: test.size, Known: test.size > 0}}
-		q.key.window = test.window
-		if got := q.rate(); got != test.want {
-			t.Errorf("%+v: rate %v", test, got)
-		}
+	l.quotas = l.quotas[1:]
+	if !l.dropQuota(hourIn) || len(l.quotas) != 0 {
+		t.Error("one with a unit left does not bind")
+	}
+	l.quotas = []*quota{heardQuota(0.9, 10, 30*sec)}
+	if l.dropQuota(hourIn) {
+		t.Error("one that binds is dropped")
 	}
 }
 
-// What an answer says is left, and whether that is nothing.
-func TestWhatAnAnswerSaysIsLeft(t *testing.T) {
-	no := headers.Opt[float64]{}
-	for _, test := range []struct {
-		l       headers.Limit
-		left    float64
-		ok, out bool
-	}{
-		{headers.Limit{Remaining: known(3.0)}, 3, true, false},
-		{headers.Limit{Remaining: known(0.0)}, 0, true, true},
-		{headers.Limit{Quota: known(10.0), Used: known(4.0)}, 6, true, false},
-		{headers.Limit{Quota: known(10.0), Used: known(14.0)}, 0, true, true},
-		{headers.Limit{Remaining: known(3.0), Quota: known(10.0), Used: known(10.0)}, 3, true, false},
-		{headers.Limit{Quota: known(10.0), Used: no}, 0, false, false},
-		{headers.Limit{Used: known(4.0)}, 0, false, false},
-		{headers.Limit{UsedRatio: known(1.0)}, 0, false, true},
-		{headers.Limit{UsedRatio: known(0.99)}, 0, false, false},
-		{headers.Limit{}, 0, false, false},
-	} {
-		if left, ok := remaining(&test.l); left != test.left || ok != test.ok {
-			t.Errorf("%+v: %v, %t", test.l, left, ok)
-		}
-		if got := exhausted(&test.l); got != test.out {
-			t.Errorf("%+v: exhausted %t", test.l, got)
-		}
-	}
-}
-
-// What a server says about a limit itself.
-func TestQuotaNotes(t *testing.T) {
-	full := headers.Full
-	for _, test := range []struct {
-		name   string
-		q      *quota
-		l      headers.Limit
-		size   float64
-		window time.Duration
-		refill float64
-		flows  bool
-	}{
-		{"its size and window", newQuota(), headers.Limit{Quota: known(10.0), Window: known(time.Minute)}, 10, time.Minute, 0, false},
-		{"no size, no window", newQuota(), headers.Limit{Quota: known(0.0), Window: known(time.Duration(0))}, 0, 0, 0, false},
-		{"the longest window", newQuota(), headers.Limit{Window: known(mostWindow)}, 0, mostWindow, 0, false},
-		{"a window that is none", newQuota(), headers.Limit{Window: known(mostWindow + 1)}, 0, 0, 0, false},
-		{"its refill", newQuota(), headers.Limit{Refill: known(2.0)}, 0, 0, 2, true},
-		{"no refill", newQuota(), headers.Limit{Refill: known(0.0)}, 0, 0, 0, false},
-		{"full in a while", newQuota(), headers.Limit{Quota: known(10.0), Remaining: known(4.0), Reset: known(3 * sec), ResetMeans: full}, 10, 0, 2, true},
-		{"a reset that is no filling", newQuota(), headers.Limit{Quota: known(10.0), Remaining: known(4.0), Reset: known(3 * sec)}, 10, 0, 0, false},
-		{"full at once", newQuota(), headers.Limit{Quota: known(10.0), Remaining: known(4.0), Reset: known(time.Duration(0)), ResetMeans: full}, 10, 0, 0, false},
-		{"full already", newQuota(), headers.Limit{Quota: known(10.0), Remaining: known(10.0), Reset: known(3 * sec), ResetMeans: full}, 10, 0, 0, false},
-		{"full, of a window", newQuota(), headers.Limit{Quota: known(10.0), Remaining: known(4.0), Reset: known(3 * sec), ResetMeans: full, Window: known(sec)}, 10, sec, 0, false},
-		{"full, of unknown size", newQuota(), headers.Limit{Remaining: known(4.0), Reset: known(3 * sec), ResetMeans: full}, 0, 0, 0, false},
-		{"known to be rigid", heardQuota(4, 10, 0, 0, func(q *quota) { q.judge.Lean(refill.Window) }), headers.Limit{Remaining: known(4.0), Reset: known(3 * sec), ResetMeans: full}, 10, 0, 0, false},
-		{"slower than was seen", heardQuota(4, 10, 0, 0, func(q *quota) { flowing(q); q.refill = 3 }), headers.Limit{Remaining: known(4.0), Reset: known(3 * sec), ResetMeans: full}, 10, 0, 3, true},
-		{"faster than was seen", heardQuota(4, 10, 0, 0, func(q *quota) { flowing(q); q.refill = 1 }), headers.Limit{Remaining: known(4.0), Reset: known(3 * sec), ResetMeans: full}, 10, 0, 2, true},
-	} {
-		q := test.q
-		q.note(&test.l)
-		if q.size.Value != test.size || q.key.window != test.window || q.refill != test.refill || q.flows() != test.flows {
-			t.Errorf("%s: size %v, window %v, refill %v, flows %t", test.name, q.size, q.key.window, q.refill, q.flows())
-		}
-	}
-	q := newQuota()
-	q.slack = sec
-	for stated, want := range map[time.Duration]time.Duration{0: sec, sec: 2 * sec, 9999 * 24 * time.Hour: 400*24*time.Hour + sec} {
-		if at, ok := q.resetAt(hourIn, &headers.Limit{Reset: known(stated)}); !ok || at != hourIn.Add(want) {
-			t.Errorf("a reset in %v: %v, %t", stated, at, ok)
-		}
-	}
-	if _, ok := q.resetAt(hourIn, &headers.Limit{}); ok {
-		t.Error("a reset that nobody stated")
-	}
-}
-
-// A pace is what is left over what is left of the window.
-func TestQuotaPaces(t *testing.T) {
-	paced := func(q *quota) *quota {
-		q.terms = &learnTerms{maxPause: 5 * time.Minute, pace: true}
-		q.lastSent = hourIn
-		return q
-	}
-	for _, test := range []struct {
-		name string
-		q    *quota
-		at   time.Duration
-		cost float64
-		want time.Duration
-	}{
-		{"five in 30 s", paced(heardQuota(5, 10, 30*sec, 0, nil)), 0, 1, 6 * sec},
-		{"two at once", paced(heardQuota(5, 10, 30*sec, 0, nil)), 0, 2, 12 * sec},
-		{"a while later", paced(heardQuota(5, 10, 30*sec, 0, nil)), 5 * sec, 1, 0},
-		{"a bucket by its rate", paced(heardQuota(5, 10, 30*sec, 20*sec, flowing)), 0, 1, 2 * sec},
-		{"without a reset by size and window", paced(heardQuota(5, 10, 0, 20*sec, nil)), 0, 1, 2 * sec},
-		{"nothing known", paced(heardQuota(5, 10, 0, 0, nil)), 0, 1, 0},
-		{"five in a month, said once", paced(heardQuota(5, 10, 720*time.Hour, 0, nil)), 0, 1, 5 * time.Minute},
-		{"five in a day, said often", paced(heardQuota(5, 10, 24*time.Hour, 0, func(q *quota) { q.agree = 2 })), 0, 1, 24 * time.Hour / 5},
-		{"five in a month, said often", paced(heardQuota(5, 10, 720*time.Hour, 0, func(q *quota) { q.agree = 2 })), 0, 1, cooldown.MostBelieved},
-		{"hardly any rate", paced(heardQuota(5, 10, 0, 0, func(q *quota) { flowing(q); q.refill = 1e-15 })), 0, 1, 5 * time.Minute},
-		{"the first", func() *quota { q := paced(heardQuota(5, 10, 30*sec, 0, nil)); q.lastSent = 0; return q }(), 0, 1, 0},
-	} {
-		if got := test.q.wait(hourIn.Add(test.at), test.cost); got != test.want {
-			t.Errorf("%s: %v, want %v", test.name, got, test.want)
-		}
-	}
-}
-
-// What a quota shows as a meter.
-func TestQuotaAsAMeter(t *testing.T) {
-	now := instant(0).Add(time.Hour)
-	q := heardQuota(5, 10, 30*sec, 20*sec, nil)
-	if got := q.ETA(now, 3, 1); got != now {
-		t.Errorf("there is room, and yet a wait until %v", got)
-	}
-	m := q.Take(now, 5, true)
-	if left := q.level(now); left != 0 || m != 0 {
-		t.Errorf("%v left", left)
-	}
-	if got, want := q.ETA(now, 4, 1), now.Add(38*sec); got != want {
-		t.Errorf("four others go first: %v, want %v", got, want)
-	}
-	if got, want := q.ETA(now, 0, 1), now.Add(30*sec); got != want {
-		t.Errorf("alone: %v, want %v", got, want)
-	}
-	q.Return(now, 5, m, now, now) // after the answer the server counted it otherwise
-	if q.out != 5 {
-		t.Errorf("%v under way", q.out)
-	}
-	q.Return(now, 5, m, now, 0)
-	if q.out != 0 || q.level(now) != 5 {
-		t.Errorf("%v under way", q.out)
-	}
-	q.Take(now, 2, false) // a settlement
-	if q.level(now) != 3 {
-		t.Errorf("%v left", q.level(now))
-	}
-	q.ended(false, true, 1)
-	q.ended(false, false, 1) // refused: not counted
-	if q.level(now) != 2 {
-		t.Errorf("%v left", q.level(now))
-	}
-	later := now.Add(30 * sec)
-	m = q.Take(later, 1, true)
-	if m&markAsks == 0 || q.Take(later, 1, true)&markAsks != 0 {
-		t.Error("one asks, and only one")
-	}
-	q.ended(true, false, 1)
-	if !q.asking {
-		t.Error("a refusal is no answer to who asks")
-	}
-	q.ended(true, true, 1)
-	if q.asking {
-		t.Error("an answer without a word ends the question")
-	}
-	uncounted := heardQuota(5, 10, 30*sec, 0, func(q *quota) { q.counted = false })
-	uncounted.Take(now, 7, true)
-	uncounted.ended(false, true, 1)
-	if uncounted.flying() != 0 || uncounted.left != 5 {
-		t.Errorf("a unit that is not counted: %v under way, %v left", uncounted.flying(), uncounted.left)
+// TestABucketWhoseRateChangesStaysABucket: a refusal or two, by jitter or because the
+// rate was changed, do not make a window of what was seen to flow. As a window it would
+// be spent in bursts, of which half are refused.
+func TestABucketWhoseRateChangesStaysABucket(t *testing.T) {
+	for range 10 {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			s := &server{trip: 40 * time.Millisecond, jitter: .25, answer: bucketStatingAsOf(func(now time.Time) (rate, burst float64) {
+				rate = []float64{50, 25, 100}[min(2, int(now.Sub(start)/(20*time.Second)))]
+				return rate, rate
+			})}
+			tr := newTransport(t, s, Config{MaxWait: time.Hour})
+			together(64, 50*20+25*20+100*30, func(int) bool {
+				for mustGet(t, tr, "http://h/").StatusCode != 200 {
+				}
+				return true
+			})
+			if took := time.Since(start); s.refused > 60 || took > 75*time.Second {
+				t.Errorf("%d refused in %v, want at most 60 and 75s", s.refused, took)
+			}
+		})
 	}
 }

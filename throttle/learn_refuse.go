@@ -7,6 +7,7 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/queue"
+	"github.com/weirhttp/weir/throttle/internal/stated"
 )
 
 // settledIn is after how many good answers a client is one of a steady flow, not of a
@@ -73,12 +74,12 @@ func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) le
 	case !rate || explained || l.terms.pausesOnly || k.slow.Silent():
 	case s.Throttled || said.Known:
 		if g.limited || f.weighs(!s.Throttled, l.good < proven) {
-			f.refused(now, g.sent, said, l.terms.maxPause, g.limited && k.overload.Doubtful())
+			f.refused(now, g.sent, said, l.terms.MaxPause, g.limited && k.overload.Doubtful())
 		}
 	default:
 		f.overloaded(now, g.sent, inVain)
 	}
-	most := l.terms.maxPause
+	most := l.terms.MaxPause
 	if !said.Known && (k.overload.Suspected() || g.limited && k.overload.Doubtful()) {
 		most = min(most, suspectPause)
 	}
@@ -89,7 +90,7 @@ func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) le
 	news := c.Refused(now, cooldown.Refusal{
 		Sent: g.sent, Hint: said, Guess: cooldown.Guess(f.guess(now, l.account.Queued()), most, inVain), Most: most, Fresh: fresh, Spread: l.terms.jitter(),
 	})
-	if !news && c.Until().Sub(l.pausedBy(c, k).Paused) < coarse {
+	if !news && c.Until().Sub(l.pausedBy(c, k).Paused) < stated.Coarse {
 		return lesson{}
 	}
 	f.pace.resume(c.Until())
@@ -108,17 +109,16 @@ func (l *learner) narrow(now instant, g *ticket, s headers.Signal) (narrow *quot
 	for i := range s.Limits {
 		limit := &s.Limits[i]
 		q := l.known(limit, g.kind, nil)
-		if q == nil || q.ignored || !exhausted(limit) || !g.strange() && q.sharing.Depth() == attribution.ByKind && !q.shared.based {
+		if q == nil || q.Ignored() || !stated.Exhausted(limit) || !g.strange() && q.Sharing.Depth() == attribution.ByKind && !q.Everywhere() {
 			continue
 		}
+		end := instant(0)
 		if s.RetryAfter.Known {
-			wait, _ := cooldown.Hint{Wait: s.RetryAfter.Value}.Believed(l.terms.maxPause)
-			if end := now.Add(wait); !q.reset.Known || q.reset.Value < end {
-				q.reset = headers.Opt[instant]{Value: end, Known: true}
-			}
+			wait, _ := cooldown.Hint{Wait: s.RetryAfter.Value}.Believed(l.terms.MaxPause)
+			end = now.Add(wait)
 		}
-		if q.reset.Known {
-			q.asking, narrow = false, q
+		if q.Bar(end) {
+			narrow = q
 		}
 	}
 	return narrow
@@ -137,14 +137,14 @@ func (l *learner) pausedBy(c *cooldown.Cooldown, k *kind) *queue.Account {
 // is spent explains it, so that no rate has to be found.
 func (l *learner) hintOf(now instant, k *kind, s headers.Signal) (h cooldown.Hint, named, explained bool) {
 	if s.RetryAfter.Known {
-		h = cooldown.Hint{Wait: min(s.RetryAfter.Value, mostWindow), Known: true, Source: "Retry-After"}
+		h = cooldown.Hint{Wait: min(s.RetryAfter.Value, stated.MostWindow), Known: true, Source: "Retry-After"}
 	}
 	for i := range s.Limits {
 		limit := &s.Limits[i]
 		if d := refills(limit); d > h.Wait && !s.RetryAfter.Known { // that explains no rate: what others need is not known
 			h = cooldown.Hint{Wait: d, Known: true, Source: limit.Source}
 		}
-		if !exhausted(limit) {
+		if !stated.Exhausted(limit) {
 			continue
 		}
 		named = named || limit.Name != "" || l.parted(limit, k)
@@ -152,9 +152,9 @@ func (l *learner) hintOf(now instant, k *kind, s headers.Signal) (h cooldown.Hin
 			continue
 		}
 		q := l.known(limit, k, nil)
-		explained = explained || q == nil || !q.belief.Vain()
-		reset := min(limit.Reset.Value, 400*24*time.Hour)
-		supported := q != nil && q.reset.Known && q.supported(now)
+		explained = explained || q == nil || !q.Vain()
+		reset := min(limit.Reset.Value, stated.MostWindow)
+		supported := q != nil && q.ResetAgreed(now)
 		if s.RetryAfter.Known {
 			h.Supported = h.Supported || supported && (reset-h.Wait).Abs() <= 2*time.Second+h.Wait/20
 			continue
@@ -169,10 +169,10 @@ func (l *learner) hintOf(now instant, k *kind, s headers.Signal) (h cooldown.Hin
 // refills is how long a bucket needs until it holds what the refused request
 // needs, if the server said all three figures; 0: it did not, or never will.
 func refills(l *headers.Limit) time.Duration {
-	left, known := remaining(l)
+	left, known := stated.Remaining(l)
 	lack := l.Cost.Value - left
 	if !known || lack <= 0 || l.Refill.Value <= 0 || l.Quota.Known && l.Cost.Value > l.Quota.Value {
 		return 0
 	}
-	return time.Duration(min(lack/l.Refill.Value, mostWindow.Seconds()) * float64(time.Second))
+	return time.Duration(min(lack/l.Refill.Value, stated.MostWindow.Seconds()) * float64(time.Second))
 }

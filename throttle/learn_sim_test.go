@@ -11,6 +11,7 @@ import (
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
+	"github.com/weirhttp/weir/throttle/internal/stated"
 )
 
 // bout is a discrete-event run of one learner against a server, without an
@@ -50,7 +51,7 @@ func (e *events) Pop() any     { x := (*e)[len(*e)-1]; *e = (*e)[:len(*e)-1]; re
 
 func newBout(seed uint64, jobs, workers int) *bout {
 	b := &bout{now: 1, r: rand.New(rand.NewPCG(seed, 5)), left: jobs, workers: workers, trip: 20 * time.Millisecond}
-	b.l = newLearner(&learnTerms{maxPause: 5 * time.Minute, words: newLearnWords(), jitter: b.r.Float64}, &scope{}, newHostStart(newLearnWords()))
+	b.l = newLearner(&learnTerms{Terms: stated.Terms{MaxPause: 5 * time.Minute}, words: newLearnWords(), jitter: b.r.Float64}, &scope{}, newHostStart(newLearnWords()))
 	b.k = b.l.kindOf(kindKey{"GET", "v1"}, b.now)
 	join := crowdAt(&b.l.account)
 	for range min(jobs, workers) {

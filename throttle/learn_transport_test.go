@@ -60,14 +60,14 @@ func reply(status int, pairs ...string) *http.Response {
 	return r
 }
 
-// stated is a token bucket that tells in the fields of the IETF's draft what
+// bucketStating is a token bucket that tells in the fields of the IETF's draft what
 // is left.
-func stated(rate, burst float64) func(*http.Request, time.Time) *http.Response {
-	return statedAsOf(func(time.Time) (float64, float64) { return rate, burst })
+func bucketStating(rate, burst float64) func(*http.Request, time.Time) *http.Response {
+	return bucketStatingAsOf(func(time.Time) (float64, float64) { return rate, burst })
 }
 
-// statedAsOf is stated, of a bucket whose rate and size are those of the moment.
-func statedAsOf(of func(now time.Time) (rate, burst float64)) func(*http.Request, time.Time) *http.Response {
+// bucketStatingAsOf is that, of a bucket whose rate and size are those of the moment.
+func bucketStatingAsOf(of func(now time.Time) (rate, burst float64)) func(*http.Request, time.Time) *http.Response {
 	last := time.Now()
 	_, tokens := of(last)
 	return func(_ *http.Request, now time.Time) *http.Response {
@@ -121,7 +121,7 @@ func swarm(rt http.RoundTripper, n int, url string, pairs ...string) (failed int
 
 func TestAStatedQuotaIsSpentWithoutRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{trip: 40 * time.Millisecond, answer: stated(20, 20)}
+		s := &server{trip: 40 * time.Millisecond, answer: bucketStating(20, 20)}
 		rt, err := New(s, Config{})
 		if err != nil {
 			t.Fatal(err)

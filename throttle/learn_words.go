@@ -39,7 +39,7 @@ type lesson = cause
 // unit is the unit of the account that binds; "" for all others.
 func (c cause) unit() string {
 	if c.what == causeQuota {
-		return unitName(c.quota.key.unit)
+		return unitName(c.quota.ID.Unit)
 	}
 	return ""
 }
@@ -47,7 +47,7 @@ func (c cause) unit() string {
 // name is what the server calls the limit.
 func (c cause) name() string {
 	if c.what == causeQuota {
-		return c.quota.key.name
+		return c.quota.ID.Name
 	}
 	return ""
 }
@@ -128,30 +128,31 @@ func pauseSource(c cooldown.State) string {
 }
 
 func (q *quota) told(now instant, zero time.Time) string {
-	if q.asking {
-		return "one request asks what is left" + q.called() + ", after the reset said by " + fieldName(q.source)
+	f := q.Facts(now)
+	if f.Asking {
+		return "one request asks what is left" + q.called() + ", after the reset said by " + fieldName(q.Source)
 	}
-	s := amount(max(0, q.level(now)))
-	if q.size.Known {
-		s += " of " + amount(q.size.Value)
+	s := amount(max(0, f.Level))
+	if f.Size.Known {
+		s += " of " + amount(f.Size.Value)
 	}
-	if u := unitName(q.key.unit); u != requests {
+	if u := unitName(q.ID.Unit); u != requests {
 		s += " " + u
 	}
 	s += " left" + q.called()
-	if q.reset.Known {
-		s += " until " + clock(now.Time(), zero, q.reset.Value.Time())
-	} else if r := q.rate(); q.flows() {
-		s += ", " + amount(r) + " more per second"
+	if f.Reset.Known {
+		s += " until " + clock(now.Time(), zero, f.Reset.Value.Time())
+	} else if f.Flows {
+		s += ", " + amount(f.Rate) + " more per second"
 	}
-	return s + ", said by " + fieldName(q.source)
+	return s + ", said by " + fieldName(q.Source)
 }
 
 func (q *quota) called() string {
-	if q.key.name == "" {
+	if q.ID.Name == "" {
 		return ""
 	}
-	return " of " + strconv.Quote(q.key.name)
+	return " of " + strconv.Quote(q.ID.Name)
 }
 
 func unitName(u string) string {
@@ -214,8 +215,8 @@ func (l *learner) restrictions(now instant, add func(c cause, d time.Duration)) 
 		}
 	})
 	for _, q := range l.quotas {
-		if d := q.wait(now, 1); q.left < plentiful && !q.ignored {
-			add(cause{what: causeQuota, quota: q}, d)
+		if at := q.At(now, 1); q.Facts(now).Told {
+			add(cause{what: causeQuota, quota: q}, at.Until(now))
 		}
 	}
 }

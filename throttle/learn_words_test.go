@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/concurrency"
+	"github.com/weirhttp/weir/throttle/internal/stated"
 )
 
 func TestWhatWasLearnedIsTold(t *testing.T) {
@@ -45,23 +47,22 @@ func TestLearnedInWords(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	said := func(change func(*quota)) *quota {
-		q := heardQuota(3, 10, 0, 0, change)
-		q.source = "x-ratelimit-remaining"
-		return q
-	}
+	core := heardQuota(3, 10, sec)
+	core.ID.Name, core.ID.Unit = "core", "tokens"
+	over := hears(newQuota(stated.Key{Name: "core"}), hourIn.Add(-sec), stating(3, 10, sec, headers.Boundary))
+	used := heardQuota(3, 10, 0)
+	used.Take(hourIn, 5, true)
 	for _, test := range []struct {
 		q    *quota
 		want string
 	}{
-		{said(nil), "3 of 10 left, said by X-RateLimit-Remaining"},
-		{said(func(q *quota) { q.size.Known = false }), "3 left, said by X-RateLimit-Remaining"},
-		{said(func(q *quota) { q.key.name, q.key.unit = "core", "tokens" }), `3 of 10 tokens left of "core", said by X-RateLimit-Remaining`},
-		{said(func(q *quota) { q.reset = known(hourIn.Add(30 * sec)) }), "3 of 10 left until 13:00:30, said by X-RateLimit-Remaining"},
-		{said(func(q *quota) { flowing(q); q.refill = 2.5 }), "3 of 10 left, 2.5 more per second, said by X-RateLimit-Remaining"},
-		{said(func(q *quota) { q.refill = 2.5 }), "3 of 10 left, said by X-RateLimit-Remaining"},
-		{said(func(q *quota) { q.out = 5 }), "0 of 10 left, said by X-RateLimit-Remaining"},
-		{said(func(q *quota) { q.asking, q.key.name = true, "core" }), `one request asks what is left of "core", after the reset said by X-RateLimit-Remaining`},
+		{heardQuota(3, 10, 0), "3 of 10 left, said by X-RateLimit-Remaining"},
+		{hears(newQuota(stated.Key{}), hourIn, headers.Limit{Remaining: known(3.0)}), "3 left, said by X-RateLimit-Remaining"},
+		{core, `3 of 10 tokens left of "core" until 13:00:01, said by X-RateLimit-Remaining`},
+		{heardQuota(3, 10, 30*sec), "3 of 10 left until 13:00:30, said by X-RateLimit-Remaining"},
+		{hears(newQuota(stated.Key{}), hourIn, headers.Limit{Remaining: known(3.0), Quota: known(10.0), Refill: known(2.5)}), "3 of 10 left, 2.5 more per second, said by X-RateLimit-Remaining"},
+		{used, "0 of 10 left, said by X-RateLimit-Remaining"},
+		{over, `one request asks what is left of "core", after the reset said by X-RateLimit-Remaining`},
 	} {
 		if got := test.q.told(hourIn, zero); got != test.want {
 			t.Errorf("got %s\nwant %s", got, test.want)
@@ -128,9 +129,8 @@ func TestLearnedLimitsInFields(t *testing.T) {
 	l := learning1()
 	l.terms.zero = zero
 	a, b := l.kindOf(kindKey{"GET", "a"}, hourIn), l.kindOf(kindKey{"GET", "b"}, hourIn)
-	q := heardQuota(3, 10, 30*sec, time.Minute, func(q *quota) {
-		q.source, q.key.name, q.key.unit, q.terms = "x-ratelimit-remaining", "core", "tokens", l.terms
-	})
+	q := hears(newQuota(stated.Key{Name: "core", Unit: "tokens", Window: time.Minute}), hourIn, stating(3, 10, 30*sec, headers.Boundary))
+	q.terms = l.terms
 	l.quotas = append(l.quotas, q)
 	l.bind(q, a, 1)
 	limit := func(c cause) LearnedLimit {
@@ -148,7 +148,7 @@ func TestLearnedLimitsInFields(t *testing.T) {
 	if got := limit(cause{what: causeQuota, quota: q}); got != want {
 		t.Errorf("of two kinds: got %+v", got)
 	}
-	q.asking = true
+	hears(q, hourIn.Add(-time.Hour), stating(3, 10, sec, headers.Boundary))
 	want.Source, want.Left, want.Until = "after the reset said by X-RateLimit-Remaining", -1, time.Time{}
 	if got := limit(cause{what: causeQuota, quota: q}); got != want {
 		t.Errorf("asking: got %+v", got)
@@ -239,17 +239,17 @@ func TestCausesInWords(t *testing.T) {
 	if (cause{}).in(at0(0), l) != "" {
 		t.Error("nothing has words")
 	}
-	q := heardQuota(3, 10, 0, 0, func(q *quota) { q.key.name, q.key.unit = "core", "tokens" })
+	q := newQuota(stated.Key{Name: "core", Unit: "tokens"})
 	for c, want := range map[cause][2]string{{what: causeQuota, quota: q}: {"tokens", "core"}, {what: causeRate, found: f}: {}, {}: {}} {
 		if c.unit() != want[0] || c.name() != want[1] {
 			t.Errorf("%v: %q of %q", c.what, c.unit(), c.name())
 		}
 	}
-	if q.key.unit = ""; (cause{what: causeQuota, quota: q}).unit() != requests {
+	if q.ID.Unit = ""; (cause{what: causeQuota, quota: q}).unit() != requests {
 		t.Error("a quota without a unit is one of requests")
 	}
-	q = heardQuota(3, 10, sec, 0, nil)
-	if got := q.Words(hourIn.Add(sec)); got != "one request asks what is left, after the reset said by " {
+	q = heardQuota(3, 10, sec)
+	if got := q.Words(hourIn.Add(sec)); got != "one request asks what is left, after the reset said by X-RateLimit-Remaining" {
 		t.Error(got)
 	}
 }

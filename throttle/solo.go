@@ -57,7 +57,7 @@ func (o *solo) again(now instant, g *ticket, s headers.Signal) (own bool) {
 		l.restart(k)
 	}
 	said, _, _ := l.hintOf(now, k, s)
-	most := l.terms.maxPause
+	most := l.terms.MaxPause
 	o.cooldown.Refused(now, cooldown.Refusal{Sent: g.sent, Hint: said, Guess: cooldown.FirstGuess, Most: most, Spread: l.terms.jitter()})
 	until := o.cooldown.Until()
 	m := l.home()

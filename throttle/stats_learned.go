@@ -47,7 +47,7 @@ func (r *record) learnedLimits(now instant) (all []LearnedLimit, held []holding)
 	r.learned.all(func(l *learner) {
 		l.restrictions(now, func(c cause, d time.Duration) {
 			x := c.limit(now, l)
-			if d != forever {
+			if d != unknown {
 				x.Wait = d
 			}
 			all = append(all, x)
@@ -96,15 +96,16 @@ func (c cause) limit(now instant, l *learner) LearnedLimit {
 
 // limit fills in what q is.
 func (q *quota) limit(now instant, x *LearnedLimit) {
-	x.Kind, x.Unit, x.Source = LearnedQuota, unitName(q.key.unit), "said by "+fieldName(q.source)
-	x.Limit, x.Per = figure(q.sizeOr(0)), q.key.window
-	if q.asking {
+	x.Kind, x.Unit, x.Source = LearnedQuota, unitName(q.ID.Unit), "said by "+fieldName(q.Source)
+	f := q.Facts(now)
+	x.Limit, x.Per = figure(f.Size.Value), f.Window
+	if f.Asking {
 		x.Source = "after the reset " + x.Source
 		return
 	}
-	x.Left = figure(q.level(now))
-	if q.reset.Known {
-		x.Until = onWall(q.terms.zero, q.reset.Value.Time())
+	x.Left = figure(f.Level)
+	if f.Reset.Known {
+		x.Until = onWall(q.terms.zero, f.Reset.Value.Time())
 	}
 }
 

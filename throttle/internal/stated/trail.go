@@ -1,4 +1,4 @@
-package throttle
+package stated
 
 import (
 	"math"
@@ -21,15 +21,15 @@ const (
 // reset in whole seconds, as long as nobody else spends of the quota.
 type trail struct {
 	spec   meter.Spec
-	spent  meter.Log // by when its answer came
-	out    int64     // not answered
-	shared instant   // until then it is not believed: somebody else spends, or the window is longer than stated
+	spent  meter.Log     // by when its answer came
+	out    int64         // not answered
+	shared meter.Instant // until then it is not believed: somebody else spends, or the window is longer than stated
 }
 
 // trace keeps q's trail: it learns from an answer to a request of so many
 // units, which drew on q or went before q was known.
-func (q *quota) trace(now, sent instant, l *headers.Limit, units float64, drew, refused bool) {
-	per := q.key.window
+func (q *Limit) trace(now, sent meter.Instant, l *headers.Limit, units float64, drew, refused bool) {
+	per := q.window
 	if !q.counted || q.shared.tally != nil || !q.size.Known || q.size.Value < 1 || per <= 0 || per > shortWindow {
 		q.trail = nil
 		return
@@ -43,22 +43,22 @@ func (q *quota) trace(now, sent instant, l *headers.Limit, units float64, drew, 
 	if !drew && !refused {
 		t.add(now, int64(units))
 	}
-	left, ok := remaining(l)
+	left, ok := Remaining(l)
 	if refused || ok && q.size.Value-left >= t.count(sent.Add(-per))+q.early+1 {
 		t.shared = max(t.shared, now.Add(aloneAfter*per))
 	}
 }
 
 // add notes n units that were answered now.
-func (t *trail) add(now instant, n int64) {
+func (t *trail) add(now meter.Instant, n int64) {
 	if n > 0 {
-		t.spent.Forget(now - instant(t.spec.Per))
+		t.spent.Forget(now - meter.Instant(t.spec.Per))
 		t.spent.Add(now, min(n, math.MaxInt64-t.spent.Sum-t.out), t.spec.Grain())
 	}
 }
 
 // count is the units on the trail after from, those under way included.
-func (t *trail) count(from instant) float64 {
+func (t *trail) count(from meter.Instant) float64 {
 	n := t.out
 	for _, s := range t.spent.Entries {
 		if s.At > from {
@@ -69,10 +69,10 @@ func (t *trail) count(from instant) float64 {
 }
 
 // wait is how long cost units of a quota of that size and window have to wait;
-// forever if the trail does not tell. early are units that it misses.
-func (t *trail) wait(now instant, size, cost, early float64, per time.Duration) time.Duration {
+// meter.Unknown if the trail does not tell. early are units that it misses.
+func (t *trail) wait(now meter.Instant, size, cost, early float64, per time.Duration) time.Duration {
 	if t == nil || now < t.shared {
-		return forever
+		return meter.Unknown
 	}
 	need := t.count(now.Add(-per)) + early + cost - size
 	if need <= 0 {
@@ -86,39 +86,39 @@ func (t *trail) wait(now instant, size, cost, early float64, per time.Duration) 
 			return s.At.Add(per).Until(now)
 		}
 	}
-	return forever
+	return meter.Unknown
 }
 
 // trailed is how long cost units have to wait by q's trail, within what the
-// stated reset may be rounded by; forever if it does not tell.
-func (q *quota) trailed(now instant, cost float64) time.Duration {
-	d := q.trail.wait(now, q.sizeOr(0), cost, q.early, q.key.window)
-	if d != forever && q.reset.Known {
-		d = max(d, q.reset.Value.Add(-coarse).Sub(now))
+// stated reset may be rounded by; meter.Unknown if it does not tell.
+func (q *Limit) trailed(now meter.Instant, cost float64) time.Duration {
+	d := q.trail.wait(now, q.sizeOr(0), cost, q.early, q.window)
+	if d != meter.Unknown && q.reset.Known {
+		d = max(d, q.reset.Value.Add(-Coarse).Sub(now))
 	}
 	return d
 }
 
 // logged is what a sliding log would have had left when it served a request that was
 // sent at sent, by q's trail. own is what of the units under way is that request's.
-func (q *quota) logged(now, sent instant, own float64) (left refill.Span, ok bool) {
+func (q *Limit) logged(now, sent meter.Instant, own float64) (left refill.Span, ok bool) {
 	t := q.trail
 	if t == nil {
 		return refill.Span{}, false
 	}
-	from := now.Add(2*now.Sub(sent) + q.key.window/32 - q.key.window)
+	from := now.Add(2*now.Sub(sent) + q.window/32 - q.window)
 	counted := 0.0 // for certain
 	for _, s := range t.spent.Entries {
 		if s.At > from && s.At <= sent {
 			counted += float64(s.N)
 		}
 	}
-	return refill.Span{Least: q.size.Value - t.count(sent.Add(-q.key.window)) - q.early + own, Most: q.size.Value - counted}, true
+	return refill.Span{Least: q.size.Value - t.count(sent.Add(-q.window)) - q.early + own, Most: q.size.Value - counted}, true
 }
 
 // sparing is how long a request waits in a window that is tested: the last few
 // units of it are spent one after the other, to see whether others flow in.
-func (q *quota) sparing(now instant) time.Duration {
+func (q *Limit) sparing(now meter.Instant) time.Duration {
 	size := q.size.Value
 	gap := 0.8 / size
 	if size >= 4*keptUnits {
@@ -127,16 +127,16 @@ func (q *quota) sparing(now instant) time.Duration {
 		}
 		gap = max(1.25/size, 1.0/64)
 	}
-	return max(0, q.lastSent.Add(time.Duration(gap*float64(q.key.window))).Sub(now))
+	return max(0, q.lastSent.Add(time.Duration(gap*float64(q.window))).Sub(now))
 }
 
 // dripping is how long a request waits for a bucket that is nearly empty. What it holds
 // is stated in whole units and reckoned from there, so there may be one less: the last
 // go one after the other, a little faster than they flow in.
-func (q *quota) dripping(now instant, cost float64) time.Duration {
+func (q *Limit) dripping(now meter.Instant, cost float64) time.Duration {
 	if q.level(now)-cost >= 1 {
 		return 0
 	}
-	gap := min(0.8*cost/q.rate(), q.terms.maxPause.Seconds())
+	gap := min(0.8*cost/q.rate(), q.terms.MaxPause.Seconds())
 	return max(0, q.lastSent.Add(time.Duration(gap*float64(time.Second))).Sub(now))
 }

@@ -1,4 +1,4 @@
-package throttle
+package stated
 
 import (
 	"testing"
@@ -25,7 +25,7 @@ func TestQuotaOfABucket(t *testing.T) {
 		{"refused with less", 6.5, false, true, 6.5},
 		{"refused with more", 8, false, true, 5},
 	} {
-		q := heardQuota(5, 10, 0, 10*sec, func(q *quota) { flowing(q); q.out, q.early = 2, 1 })
+		q := heardQuota(5, 10, 0, 10*sec, func(q *Limit) { flowing(q); q.out, q.early = 2, 1 })
 		q.flow(hourIn.Add(2*sec), test.left, test.newer, test.refused)
 		if moved := q.basis == hourIn.Add(2*sec); q.left != test.want || moved != (test.want != 5) || !q.flows() {
 			t.Errorf("%s: %v left, as of now: %t", test.name, q.left, moved)
@@ -47,13 +47,13 @@ func TestQuotaAsks(t *testing.T) {
 		{"refused", 3, true, true, true, 250 * time.Millisecond},
 		{"another one's answer", 3, false, false, true, 0},
 	} {
-		q := heardQuota(10, 10, 0, 0, func(q *quota) { q.asking, q.rolled = true, hourIn })
+		q := heardQuota(10, 10, 0, 0, func(q *Limit) { q.fresh.Open(); q.rolled = hourIn })
 		q.hear(hourIn.Add(sec), hourIn.Add(sec/2), &headers.Limit{Remaining: known(test.left), Reset: known(30 * sec)}, 1, test.refused, test.asked)
-		if q.asking != test.asking || q.slack != test.slack {
+		if q.fresh.IsOpen() != test.asking || q.slack != test.slack {
 			t.Errorf("%s: %+v", test.name, q)
 		}
 	}
-	q := heardQuota(10, 10, 0, 0, func(q *quota) { q.asking = true })
+	q := heardQuota(10, 10, 0, 0, func(q *Limit) { q.fresh.Open() })
 	q.hear(hourIn.Add(sec), hourIn.Add(sec/2), &headers.Limit{Remaining: known(0.0)}, 1, true, true)
 	if q.slack != 0 {
 		t.Errorf("no reset was too early: %v", q.slack)
@@ -76,31 +76,31 @@ func TestQuotaLowers(t *testing.T) {
 
 // Which windows are tested, and how their last units are spent.
 func TestQuotaTests(t *testing.T) {
-	tested := func(change func(q *quota)) *quota {
-		return heardQuota(10, 20, 0, 2*sec, func(q *quota) { q.windows, q.lastSent = 1, hourIn; change(q) })
+	tested := func(change func(q *Limit)) *Limit {
+		return heardQuota(10, 20, 0, 2*sec, func(q *Limit) { q.windows, q.lastSent = 1, hourIn; change(q) })
 	}
 	for _, test := range []struct {
 		name   string
-		q      *quota
+		q      *Limit
 		tested bool
 		wait   time.Duration
 	}{
-		{"the second", tested(func(*quota) {}), true, 0},
-		{"the third", tested(func(q *quota) { q.windows = 2 }), true, 0},
-		{"the fourth", tested(func(q *quota) { q.windows = 3 }), false, 0},
-		{"the first", tested(func(q *quota) { q.windows = 0 }), false, 0},
-		{"shown to be one", tested(func(q *quota) { q.judge.Lean(refill.Window) }), false, 0},
-		{"said to be one", tested(func(q *quota) { q.means = headers.Boundary }), false, 0},
-		{"a long one", tested(func(q *quota) { q.key.window = shortWindow + 1 }), false, 0},
-		{"the longest", tested(func(q *quota) { q.key.window = shortWindow }), true, 0},
-		{"none", tested(func(q *quota) { q.key.window = 0 }), false, 0},
-		{"of three", tested(func(q *quota) { q.size = known(3.0) }), false, 0},
-		{"of four", tested(func(q *quota) { q.size = known(4.0) }), true, 400 * time.Millisecond},
-		{"of fifteen", tested(func(q *quota) { q.size, q.key.window = known(15.0), 3*sec }), true, 160 * time.Millisecond},
-		{"five left", tested(func(q *quota) { q.left = 5 }), true, 0},
-		{"four left", tested(func(q *quota) { q.left = 4 }), true, 125 * time.Millisecond},
-		{"four left of sixteen", tested(func(q *quota) { q.left, q.size = 4, known(16.0) }), true, 156250 * time.Microsecond},
-		{"four left of many", tested(func(q *quota) { q.left, q.size = 4, known(1000.0) }), true, 31250 * time.Microsecond},
+		{"the second", tested(func(*Limit) {}), true, 0},
+		{"the third", tested(func(q *Limit) { q.windows = 2 }), true, 0},
+		{"the fourth", tested(func(q *Limit) { q.windows = 3 }), false, 0},
+		{"the first", tested(func(q *Limit) { q.windows = 0 }), false, 0},
+		{"shown to be one", tested(func(q *Limit) { q.judge.Lean(refill.Window) }), false, 0},
+		{"said to be one", tested(func(q *Limit) { q.means = headers.Boundary }), false, 0},
+		{"a long one", tested(func(q *Limit) { q.window = shortWindow + 1 }), false, 0},
+		{"the longest", tested(func(q *Limit) { q.window = shortWindow }), true, 0},
+		{"none", tested(func(q *Limit) { q.window = 0 }), false, 0},
+		{"of three", tested(func(q *Limit) { q.size = known(3.0) }), false, 0},
+		{"of four", tested(func(q *Limit) { q.size = known(4.0) }), true, 400 * time.Millisecond},
+		{"of fifteen", tested(func(q *Limit) { q.size, q.window = known(15.0), 3*sec }), true, 160 * time.Millisecond},
+		{"five left", tested(func(q *Limit) { q.left = 5 }), true, 0},
+		{"four left", tested(func(q *Limit) { q.left = 4 }), true, 125 * time.Millisecond},
+		{"four left of sixteen", tested(func(q *Limit) { q.left, q.size = 4, known(16.0) }), true, 156250 * time.Microsecond},
+		{"four left of many", tested(func(q *Limit) { q.left, q.size = 4, known(1000.0) }), true, 31250 * time.Microsecond},
 	} {
 		if got := test.q.testing(); got != test.tested {
 			t.Errorf("%s: tested %t", test.name, got)
@@ -113,18 +113,13 @@ func TestQuotaTests(t *testing.T) {
 
 // Small rules of quotas.
 func TestQuotaRules(t *testing.T) {
-	q := heardQuota(0, 10, 0, 10*sec, func(q *quota) { q.refill = 0.5 })
+	q := heardQuota(0, 10, 0, 10*sec, func(q *Limit) { q.refill = 0.5 })
 	if q.rate() != 0.5 {
 		t.Errorf("%v per second", q.rate())
 	}
-	q = heardQuota(0, 10, 0, 0, func(q *quota) { flowing(q); q.refill, q.terms = 1.0/256, &learnTerms{maxPause: 252 * sec} })
+	q = heardQuota(0, 10, 0, 0, func(q *Limit) { flowing(q); q.refill, q.terms = 1.0/256, &Terms{MaxPause: 252 * sec} })
 	if got := q.wait(hourIn.Add(4*sec), 1); got != 252*sec {
 		t.Errorf("just as long as a pause may be: %v", got)
-	}
-	for segment, want := range map[string]bool{"v0": false, "v9": false, "azAZ-_.~{}": false, "a@": true, "a[": true, "a`": true, "a|": true, "a/": true, "a:": true} {
-		if secretive(segment) != want {
-			t.Errorf("%s: a secret: %t", segment, !want)
-		}
 	}
 	whole, half := known(2*sec), known(1500*time.Millisecond)
 	for i, test := range []struct{ reset, after, want headers.Opt[time.Duration] }{
@@ -132,7 +127,7 @@ func TestQuotaRules(t *testing.T) {
 		{whole, headers.Opt[time.Duration]{Value: half.Value}, whole}, {half, known(1200 * time.Millisecond), half}, {whole, known(sec), whole},
 		{known(4 * sec), half, known(4 * sec)}, {known(3 * sec), half, half}, {known(sec), half, half}, {known(0 * sec), half, known(0 * sec)},
 	} {
-		if got := finer(test.reset, test.after); got != test.want {
+		if got := Finer(test.reset, test.after); got != test.want {
 			t.Errorf("%d: %v", i, got)
 		}
 	}
@@ -144,8 +139,8 @@ func TestQuotasAtTheirBounds(t *testing.T) {
 	if got := q.ETA(hourIn, 1, 1).Until(hourIn); got != 32*sec {
 		t.Errorf("behind one: %v", got)
 	}
-	q = heardQuota(0, 10, sec, sec, func(q *quota) { q.judge.Lean(refill.Log); q.trail = &trail{} })
-	if q.roll(hourIn.Add(sec)); !q.asking {
+	q = heardQuota(0, 10, sec, sec, func(q *Limit) { q.judge.Lean(refill.Log); q.trail = &trail{} })
+	if q.roll(hourIn.Add(sec)); !q.fresh.IsOpen() {
 		t.Error("nothing is left on the trail, and yet nobody may ask")
 	}
 	q = heardQuota(9, 10, sec, sec, nil)
@@ -159,16 +154,16 @@ func TestQuotasAtTheirBounds(t *testing.T) {
 	if got := heardQuota(1, 1, 30*sec, 0, nil).wait(hourIn, 5); got != 0 {
 		t.Errorf("a cost above a size of one: %v", got)
 	}
-	q = heardQuota(5, 10, 30*sec, 20*sec, func(q *quota) { q.terms, q.lastSent = &learnTerms{maxPause: 5 * time.Minute, pace: true}, hourIn })
+	q = heardQuota(5, 10, 30*sec, 20*sec, func(q *Limit) { q.terms, q.lastSent = &Terms{MaxPause: 5 * time.Minute, Pace: true}, hourIn })
 	if got := q.wait(hourIn, 1); got != 6*sec {
 		t.Errorf("five in 30 s: %v apart", got)
 	}
-	q = heardQuota(0, 10, 0, 9*sec, func(q *quota) { q.size.Known = false })
+	q = heardQuota(0, 10, 0, 9*sec, func(q *Limit) { q.size.Known = false })
 	if got := q.guess(); got != 9*sec {
 		t.Errorf("a window of unknown size: %v", got)
 	}
-	q = heardQuota(0, 10, 0, 0, func(q *quota) { flowing(q); q.refill = 0.5 })
-	if q.ask(); q.asking {
+	q = heardQuota(0, 10, 0, 0, func(q *Limit) { flowing(q); q.refill = 0.5 })
+	if q.ask(); q.fresh.IsOpen() {
 		t.Error("a bucket goes on by its rate")
 	}
 	q = heardQuota(0, 10, 0, 0, nil)

@@ -1,4 +1,4 @@
-package throttle
+package stated
 
 import (
 	"time"
@@ -6,20 +6,23 @@ import (
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
+	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/refill"
 )
 
 // hear learns from an answer that mentions q: to a request sent at sent, of
 // cost units, refused or not, asked for being the one that asked.
-func (q *quota) hear(now, sent instant, l *headers.Limit, cost float64, refused, asked bool) {
+func (q *Limit) hear(now, sent meter.Instant, l *headers.Limit, cost float64, refused, asked bool) {
 	q.roll(now)
 	first := q.heard == 0
 	q.heard = now
 	q.note(l)
-	left, ok := remaining(l)
+	left, ok := Remaining(l)
 	reset, hasReset := q.resetAt(now, l)
 	if asked {
-		q.asking = q.asking && refused
+		if !refused {
+			q.fresh.Close()
+		}
 		if refused && q.rolled != 0 && !(q.shared.based && l.Reset.Value > cooldown.MostSlack) { // or others have spent the new window
 			q.slack = min(cooldown.MostSlack, q.slack+250*time.Millisecond)
 		}
@@ -37,7 +40,7 @@ func (q *quota) hear(now, sent instant, l *headers.Limit, cost float64, refused,
 		q.restart(now, left, reset, hasReset)
 	case !hasReset && !q.reset.Known && newer:
 		q.left, q.basis = left, now // without a reset the newest answer rules
-	case q.asking || sent < q.rolled:
+	case q.fresh.IsOpen() || sent < q.rolled:
 		// An answer out of the last window, or not the one that was asked for.
 		if sent >= q.rolled {
 			q.lower(now, left, reset, hasReset)
@@ -46,39 +49,26 @@ func (q *quota) hear(now, sent instant, l *headers.Limit, cost float64, refused,
 		q.flow(now, left, newer, refused)
 		q.setReset(reset, hasReset)
 	default:
-		q.window(now, sent, left, cost, refused, reset, hasReset)
+		q.within(now, sent, left, cost, refused, reset, hasReset)
 	}
-}
-
-// finer is a reset stated in whole seconds, or the Retry-After beside it on an
-// answer that was no refusal, if that is the same instant told more finely
-// (rate-limiter-flexible). A date and the server's clock may both be rounded,
-// so the two can differ by 2 s, or by 1 s if the reset was cut.
-func finer(reset, after headers.Opt[time.Duration]) headers.Opt[time.Duration] {
-	over := reset.Value - after.Value
-	if !reset.Known || !after.Known || reset.Value%time.Second != 0 || after.Value%time.Second == 0 ||
-		over <= -time.Second || over >= 2*time.Second {
-		return reset
-	}
-	return after
 }
 
 // note takes down what the server says about the limit itself.
-func (q *quota) note(l *headers.Limit) {
+func (q *Limit) note(l *headers.Limit) {
 	if l.Quota.Known && l.Quota.Value > 0 {
 		q.size = l.Quota
 	}
-	if l.Window.Known && l.Window.Value > 0 && l.Window.Value <= mostWindow {
-		q.key.window = l.Window.Value
+	if l.Window.Known && l.Window.Value > 0 && l.Window.Value <= MostWindow {
+		q.window = l.Window.Value
 	}
 	q.means = l.ResetMeans
 	if l.Refill.Known && l.Refill.Value > 0 {
 		q.refill, q.trickles = l.Refill.Value, true
 	}
-	if l.ResetMeans != headers.Full || !l.Reset.Known || l.Reset.Value <= 0 || q.key.window > 0 {
+	if l.ResetMeans != headers.Full || !l.Reset.Known || l.Reset.Value <= 0 || q.window > 0 {
 		return
 	}
-	if left, ok := remaining(l); ok && q.size.Known && left < q.size.Value {
+	if left, ok := Remaining(l); ok && q.size.Known && left < q.size.Value {
 		q.judge.Lean(refill.Bucket)
 		// Rounded up, the time until it is full makes the rate too small, never
 		// too large: the largest seen is the nearest.
@@ -88,52 +78,41 @@ func (q *quota) note(l *headers.Limit) {
 	}
 }
 
-// remaining is what an answer says is left.
-func remaining(l *headers.Limit) (float64, bool) {
-	switch {
-	case l.Remaining.Known:
-		return l.Remaining.Value, true
-	case l.Quota.Known && l.Used.Known:
-		return max(0, l.Quota.Value-l.Used.Value), true
-	}
-	return 0, false
-}
-
 // resetAt is when the window ends, as an answer says. One that says "now" and leaves
 // something means that nobody has to wait: it says nothing of the window.
-func (q *quota) resetAt(now instant, l *headers.Limit) (instant, bool) {
-	if left, ok := remaining(l); !l.Reset.Known || l.Reset.Value <= 0 && ok && left >= 1 {
+func (q *Limit) resetAt(now meter.Instant, l *headers.Limit) (meter.Instant, bool) {
+	if left, ok := Remaining(l); !l.Reset.Known || l.Reset.Value <= 0 && ok && left >= 1 {
 		return 0, false
 	}
-	return now.Add(min(l.Reset.Value, 400*24*time.Hour) + q.slack), true
+	return now.Add(min(l.Reset.Value, MostWindow) + q.slack), true
 }
 
 // isLater reports that reset belongs to a later window than the one known. The
 // reset's roundings, and the time the answer took, do not make it so.
-func (q *quota) isLater(now, reset instant) bool {
+func (q *Limit) isLater(now, reset meter.Instant) bool {
 	if !q.reset.Known {
-		return !q.asking && !q.flows() && now.Sub(q.basis) > coarse
+		return !q.fresh.IsOpen() && !q.flows() && now.Sub(q.basis) > Coarse
 	}
-	near := max(coarse, q.key.window/20) + 500*time.Millisecond
-	if !q.flows() && q.means != headers.Boundary && q.key.window > 0 {
-		near = max(near, q.key.window) // it may roll
+	near := max(Coarse, q.window/20) + 500*time.Millisecond
+	if !q.flows() && q.means != headers.Boundary && q.window > 0 {
+		near = max(near, q.window) // it may roll
 	}
 	return reset.Sub(q.reset.Value) > near && !q.flows()
 }
 
-func (q *quota) restart(now instant, left float64, reset instant, hasReset bool) {
+func (q *Limit) restart(now meter.Instant, left float64, reset meter.Instant, hasReset bool) {
 	q.left, q.basis = left, now
-	q.agree, q.asking, q.asked = 0, false, false
-	q.reset = headers.Opt[instant]{Value: reset, Known: hasReset}
+	q.agree, q.fresh = 0, cooldown.Question{}
+	q.reset = headers.Opt[meter.Instant]{Value: reset, Known: hasReset}
 }
 
 // lower takes the tighter of what is known and what is said.
-func (q *quota) lower(now instant, left float64, reset instant, hasReset bool) {
+func (q *Limit) lower(now meter.Instant, left float64, reset meter.Instant, hasReset bool) {
 	if left <= q.left {
 		q.left, q.basis = left, now
 	}
 	if hasReset && !q.reset.Known {
-		q.reset = headers.Opt[instant]{Value: reset, Known: true}
+		q.reset = headers.Opt[meter.Instant]{Value: reset, Known: true}
 	}
 }
 
@@ -141,16 +120,16 @@ func (q *quota) lower(now instant, left float64, reset instant, hasReset bool) {
 // more than rounding, the newer one is right. If they agree, the earlier one is nearer
 // the truth, because most servers round up. An answer makes the reset surer only if its
 // request was sent after the last answer was heard.
-func (q *quota) keepReset(reset instant, newer bool) {
-	near := coarse
+func (q *Limit) keepReset(reset meter.Instant, newer bool) {
+	near := Coarse
 	if q.means == headers.Boundary {
-		near = max(coarse, q.key.window/20)
+		near = max(Coarse, q.window/20)
 	}
 	switch d := reset.Sub(q.reset.Value); {
 	case !q.reset.Known || d.Abs() > near && newer:
-		q.reset, q.agree = headers.Opt[instant]{Value: reset, Known: true}, 0
+		q.reset, q.agree = headers.Opt[meter.Instant]{Value: reset, Known: true}, 0
 		return
-	case newer && q.means == headers.Next && q.key.window > shortWindow:
+	case newer && q.means == headers.Next && q.window > shortWindow:
 		q.reset.Value = reset // it moves on with what leaves the window
 	case d < 0 && d >= -near:
 		q.reset.Value = reset
@@ -162,14 +141,14 @@ func (q *quota) keepReset(reset instant, newer bool) {
 	}
 }
 
-func (q *quota) setReset(reset instant, has bool) {
+func (q *Limit) setReset(reset meter.Instant, has bool) {
 	if has {
-		q.reset = headers.Opt[instant]{Value: reset, Known: true}
+		q.reset = headers.Opt[meter.Instant]{Value: reset, Known: true}
 	}
 }
 
 // flow learns from an answer about a bucket.
-func (q *quota) flow(now instant, left float64, newer, refused bool) {
+func (q *Limit) flow(now meter.Instant, left float64, newer, refused bool) {
 	// What is said is rounded down and was true when it was said. What was
 	// reckoned is kept as long as the two agree.
 	switch est := q.level(now) + q.flying(); {
@@ -178,8 +157,8 @@ func (q *quota) flow(now instant, left float64, newer, refused bool) {
 	}
 }
 
-// window learns from an answer about a window that is not over.
-func (q *quota) window(now, sent instant, left, cost float64, refused bool, reset instant, hasReset bool) {
+// within learns from an answer about a window that is not over.
+func (q *Limit) within(now, sent meter.Instant, left, cost float64, refused bool, reset meter.Instant, hasReset bool) {
 	newer := sent >= q.basis
 	rise := left + cost - q.left
 	if !newer || rise < 0.5 || refused {
@@ -199,8 +178,8 @@ func (q *quota) window(now, sent instant, left, cost float64, refused bool, rese
 }
 
 // weigh takes an answer for or against the word of q, before it is learned from.
-func (q *quota) weigh(now instant, l *headers.Limit, cost float64, refused, asked bool) {
-	left, ok := remaining(l)
+func (q *Limit) weigh(now meter.Instant, l *headers.Limit, cost float64, refused, asked bool) {
+	left, ok := Remaining(l)
 	if !ok {
 		return
 	}
@@ -210,7 +189,7 @@ func (q *quota) weigh(now instant, l *headers.Limit, cost float64, refused, aske
 	}
 	w := attribution.Word{
 		Left: left, Size: q.sizeOr(0), Cost: cost, Quota: size.Known && size.Value > 0 && left <= size.Value,
-		Refused: refused, Asks: asked, Holds: left < 1 || q.account.Waited(), Flows: q.flows(),
+		Refused: refused, Asks: asked, Holds: left < 1 || q.waited(), Flows: q.flows(),
 	}
 	if !q.counted {
 		w.Cost = 1 // at least, of something
@@ -221,8 +200,8 @@ func (q *quota) weigh(now instant, l *headers.Limit, cost float64, refused, aske
 
 // judged asks of what kind q is, before an answer is learned from. own is what of
 // the units under way is the answer's.
-func (q *quota) judged(now, sent instant, l *headers.Limit, cost, own float64, refused bool) {
-	left, ok := remaining(l)
+func (q *Limit) judged(now, sent meter.Instant, l *headers.Limit, cost, own float64, refused bool) {
+	left, ok := Remaining(l)
 	if !ok || !q.counted || q.shared.tally != nil {
 		return
 	}
@@ -233,11 +212,11 @@ func (q *quota) judged(now, sent instant, l *headers.Limit, cost, own float64, r
 	if l.Quota.Known {
 		a.Size = l.Quota.Value
 	}
-	if a.Rate == 0 && a.Size > 0 && q.key.window > 0 {
-		a.Rate = a.Size / q.key.window.Seconds()
+	if a.Rate == 0 && a.Size > 0 && q.window > 0 {
+		a.Rate = a.Size / q.window.Seconds()
 	}
 	if l.Reset.Known {
-		a.Reset, a.Doubt = now.Add(min(l.Reset.Value, mostWindow)), coarse+now.Sub(sent)
+		a.Reset, a.Doubt = now.Add(min(l.Reset.Value, MostWindow)), Coarse+now.Sub(sent)
 	}
 	a.Log, a.Logged = q.logged(now, sent, own)
 	was := q.flows()
@@ -246,18 +225,9 @@ func (q *quota) judged(now, sent instant, l *headers.Limit, cost, own float64, r
 	}
 }
 
-func (q *quota) sizeOr(otherwise float64) float64 {
+func (q *Limit) sizeOr(otherwise float64) float64 {
 	if q.size.Known {
 		return q.size.Value
 	}
 	return otherwise
-}
-
-// exhausted reports that a refusal was this quota's doing, as far as the
-// answer tells.
-func exhausted(l *headers.Limit) bool {
-	if left, ok := remaining(l); ok {
-		return left <= 0
-	}
-	return l.UsedRatio.Known && l.UsedRatio.Value >= 1
 }

@@ -1,17 +1,18 @@
-package throttle
+package stated
 
 import (
 	"testing"
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // Whoever shares a short window is not seen in every one of them. Our own units
 // say when it is over only where nobody else was seen for some of them.
 func TestTrailKnowsOthersForSomeWindows(t *testing.T) {
 	const per = time.Second
-	q := &quota{counted: true, size: known(20.0), key: quotaKey{window: per}}
+	q := &Limit{counted: true, size: known(20.0), window: per}
 	now := hourIn.Add(time.Minute)
 	hear := func(left float64, refused bool) {
 		sent := now.Add(-20 * time.Millisecond)
@@ -23,7 +24,7 @@ func TestTrailKnowsOthersForSomeWindows(t *testing.T) {
 	}
 	for _, refused := range []bool{false, true} {
 		hear(8, refused)
-		if d := q.trail.wait(now.Add(3*per), 20, 1, 0, per); d != forever {
+		if d := q.trail.wait(now.Add(3*per), 20, 1, 0, per); d != meter.Unknown {
 			t.Errorf("refused %t: it tells %v though others were seen three windows ago", refused, d)
 		}
 		if d := q.trail.wait(now.Add(4*per), 20, 1, 0, per); d != 0 {
@@ -37,15 +38,15 @@ func TestTrailKnowsOthersForSomeWindows(t *testing.T) {
 func TestTrailsOfShortWindows(t *testing.T) {
 	limit := headers.Limit{Remaining: known(8.0)}
 	for name, test := range map[string]struct {
-		q    *quota
+		q    *Limit
 		kept bool
 	}{
 		"short":       {heardQuota(8, 10, 2*sec, 2*sec, nil), true},
 		"the longest": {heardQuota(8, 10, shortWindow, shortWindow, nil), true},
 		"longer":      {heardQuota(8, 10, shortWindow, shortWindow+1, nil), false},
 		"no window":   {heardQuota(8, 10, sec, 0, nil), false},
-		"no size":     {heardQuota(8, 10, sec, sec, func(q *quota) { q.size.Known = false }), false},
-		"not counted": {heardQuota(8, 10, sec, sec, func(q *quota) { q.counted = false }), false},
+		"no size":     {heardQuota(8, 10, sec, sec, func(q *Limit) { q.size.Known = false }), false},
+		"not counted": {heardQuota(8, 10, sec, sec, func(q *Limit) { q.counted = false }), false},
 		"of less":     {heardQuota(8, 0.5, sec, sec, nil), false},
 		"of one":      {heardQuota(1, 1, sec, sec, nil), true},
 	} {
@@ -54,7 +55,7 @@ func TestTrailsOfShortWindows(t *testing.T) {
 		}
 	}
 	q := heardQuota(8, 10, 2*sec, 2*sec, nil)
-	if d := q.trail.wait(hourIn, 10, 1, 0, 2*sec); d != forever {
+	if d := q.trail.wait(hourIn, 10, 1, 0, 2*sec); d != meter.Unknown {
 		t.Errorf("none: %v", d)
 	}
 	for i := range 4 {
@@ -70,7 +71,7 @@ func TestTrailsOfShortWindows(t *testing.T) {
 		at   time.Duration
 		cost float64
 		want time.Duration
-	}{{sec, 6, 0}, {sec, 7, sec}, {sec, 8, 5 * sec / 4}, {2 * sec, 7, 0}, {2 * sec, 8, sec / 4}, {sec, 11, forever}} {
+	}{{sec, 6, 0}, {sec, 7, sec}, {sec, 8, 5 * sec / 4}, {2 * sec, 7, 0}, {2 * sec, 8, sec / 4}, {sec, 11, meter.Unknown}} {
 		if got := q.trail.wait(hourIn.Add(test.at), 10, test.cost, 0, 2*sec); got != test.want {
 			t.Errorf("%v units at %v: %v, want %v", test.cost, test.at, got, test.want)
 		}
@@ -79,7 +80,7 @@ func TestTrailsOfShortWindows(t *testing.T) {
 		t.Errorf("with two that it misses: %v", got)
 	}
 	q.trace(hourIn.Add(sec), hourIn, &headers.Limit{Remaining: known(2.0)}, 1, true, false) // others spend of it
-	if got := q.trail.wait(hourIn.Add(sec), 10, 1, 0, 2*sec); got != forever {
+	if got := q.trail.wait(hourIn.Add(sec), 10, 1, 0, 2*sec); got != meter.Unknown {
 		t.Errorf("while others spend of it: %v", got)
 	}
 	if got := q.trail.wait(hourIn.Add(9*sec), 10, 1, 0, 2*sec); got != 0 {

@@ -1,9 +1,10 @@
-package throttle
+package stated
 
 import (
 	"math"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/refill"
 )
 
@@ -22,7 +23,7 @@ type slide struct {
 }
 
 // slides takes in an answer that left units when the count was n.
-func (s *shared) slides(q *quota, now, sent instant, left float64, n int64) {
+func (s *shared) slides(q *Limit, now, sent meter.Instant, left float64, n int64) {
 	if !q.size.Known || s.tally == nil || q.flows() {
 		return
 	}
@@ -39,15 +40,15 @@ func (s *shared) slides(q *quota, now, sent instant, left float64, n int64) {
 }
 
 // rolls takes in that a reset passed at now, and one at last before.
-func (q *quota) rolls(last, now instant) {
-	if q.shared.tally != nil && last != 0 && now.Sub(last) < q.shared.span-coarse-coarse/4 {
+func (q *Limit) rolls(last, now meter.Instant) {
+	if q.shared.tally != nil && last != 0 && now.Sub(last) < q.shared.span-Coarse-Coarse/4 {
 		q.judge.Weigh([3]float64{refill.Window: math.Inf(1), refill.Bucket: math.Inf(1)})
 	}
 }
 
 // slid brings q to now if its server counts in a sliding window: what all booked
 // within one counts. It reports false if that is not known, or nothing was booked.
-func (q *quota) slid(now instant) bool {
+func (q *Limit) slid(now meter.Instant) bool {
 	s := &q.shared
 	if q.judge.Kind() != refill.Log || s.tally == nil || !s.based || s.alone || s.span <= 0 || !q.size.Known {
 		return false
@@ -60,6 +61,6 @@ func (q *quota) slid(now instant) bool {
 	}
 	q.left, q.basis = q.size.Value-float64(n-before)-s.slide.foreign, now
 	s.base, s.doubt = n, 0
-	q.reset = headers.Opt[instant]{Value: now.Add(next), Known: true}
+	q.reset = headers.Opt[meter.Instant]{Value: now.Add(next), Known: true}
 	return true
 }

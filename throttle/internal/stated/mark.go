@@ -1,10 +1,10 @@
-package throttle
+package stated
 
 import (
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/fleet"
-	"github.com/weirhttp/weir/throttle/internal/queue"
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // What an answer says is left only the process knows that got it. The others would wait
@@ -30,41 +30,25 @@ type marks struct {
 	taken int64        // how far the mark was when what is left was known
 	raise func(to int64)
 	ask   func() // asks the Store how far the count and the mark are
-	asked instant
+	asked meter.Instant
 }
 
-// join makes m the mark of t, for which requests wait in a.
-func (m *marks) join(p *passage, a *queue.Account, t *fleet.Tally) {
-	if m.tally != nil {
-		return
+// Mark is the mark of q's tally t, made if it had none. raise is to tell the Store that it
+// was raised; asks makes what asks it how far the count and the mark are.
+func (q *Limit) Mark(t *fleet.Tally, raise func(mark *fleet.Tally, to int64), asks func(mark *fleet.Tally) func()) *fleet.Tally {
+	m := &q.shared.marks
+	if m.tally == nil {
+		mark := t.Mark()
+		m.tally = mark
+		m.raise = func(to int64) { raise(mark, to) }
+		m.ask = asks(mark)
 	}
-	f, key := p.record.t.fleet, fleet.Key{ID: storeKey(p.record.host, "", p.record.part), Name: p.record.key}
-	mark := t.Mark()
-	key.Tallies = []*fleet.Tally{t, mark}
-	m.tally = mark
-	m.raise = func(to int64) { f.Raise(key.ID, t, mark, to) }
-	m.ask = p.asks(key, a, func(instant) {})
-}
-
-// asks returns what asks the Store about key, and lets then and those that wait for a
-// see to it.
-func (p *passage) asks(key fleet.Key, a *queue.Account, then func(now instant)) func() {
-	f, r := p.record.t.fleet, p.record
-	return func() {
-		f.Ask(key, func() {
-			d := r.lock()
-			defer d.Unlock()
-			now := d.Now()
-			then(now)
-			d.Mark(a)
-			d.Run(now)
-		})
-	}
+	return m.tally
 }
 
 // tell lets the other processes know how far the count may go, if that is news. While
 // more of q's requests are under way, lull is false, an answer may have overtaken many.
-func (q *quota) tell(most int64, lull bool) {
+func (q *Limit) tell(most int64, lull bool) {
 	s, size := &q.shared, q.sizeOr(0)
 	if s.marks.tally == nil || s.alone {
 		return
@@ -77,9 +61,9 @@ func (q *quota) tell(most int64, lull bool) {
 }
 
 // learns takes in that others were told of more than q takes to be left.
-func (q *quota) learns(now instant) {
+func (q *Limit) learns(now meter.Instant) {
 	s := &q.shared
-	if s.marks.tally == nil || !s.based || s.alone || q.asking {
+	if s.marks.tally == nil || !s.based || s.alone || q.fresh.IsOpen() {
 		return
 	}
 	if n, known := s.tally.Raised(s.marks.tally); known && n > s.marks.taken {
@@ -92,22 +76,16 @@ func (q *quota) learns(now instant) {
 
 // watch asks the Store what others did, if it is time to, while requests wait for d, and
 // returns for how long to wait until that is seen to again.
-func (q *quota) watch(now instant, d time.Duration) time.Duration {
+func (q *Limit) watch(now meter.Instant, d time.Duration) time.Duration {
 	s := &q.shared
-	if s.marks.tally == nil || s.alone || !s.based || q.terms.members == 0 || !q.account.Waited() {
+	if s.marks.tally == nil || s.alone || !s.based || q.terms.Members == 0 || !q.waited() {
 		return d
 	}
-	pause := max(askPause(q.terms.members), s.span/slidePart) // of a long window a small part
+	pause := max(fleet.AskPause(q.terms.Members), s.span/slidePart) // of a long window a small part
 	next := s.marks.asked.Add(pause)
 	if next <= now {
 		s.marks.asked, next = now, now.Add(pause)
 		s.marks.ask()
 	}
 	return min(d, next.Sub(now))
-}
-
-// askPause is for how long a process that waits does not ask the Store: a fleet of so many
-// asks a hundred times a second in all, and each process ten times at most.
-func askPause(members int) time.Duration {
-	return max(100*time.Millisecond, time.Duration(members)*10*time.Millisecond)
 }

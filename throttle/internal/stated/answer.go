@@ -1,0 +1,66 @@
+package stated
+
+import (
+	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/fleet"
+	"github.com/weirhttp/weir/throttle/internal/meter"
+)
+
+// An Answer is one that mentions a limit, as far as that is concerned.
+type Answer struct {
+	Sent    meter.Instant
+	Limit   *headers.Limit // as it is stated
+	Cost    float64        // of the request, in the limit's unit
+	Drew    bool           // the request drew on the limit; else the limit was not known to bind it
+	Asked   bool           // the request was let through to ask what there is
+	Refused bool
+	Booked  *fleet.Grant // what was booked in the Store for the request; nil: nothing
+}
+
+// Weigh takes an answer for or against the word of q, before Hear learns from it. It
+// reports whether q is to be obeyed.
+func (q *Limit) Weigh(now meter.Instant, a Answer) (obeyed bool) {
+	q.weigh(now, a.Limit, a.Cost, a.Refused, a.Asked)
+	return !q.ignored
+}
+
+// Hear learns from an answer.
+func (q *Limit) Hear(now meter.Instant, a Answer) {
+	own := a.Cost
+	if !a.Drew {
+		own = 0
+	}
+	q.judged(now, a.Sent, a.Limit, a.Cost, own, a.Refused)
+	q.hear(now, a.Sent, a.Limit, a.Cost, a.Refused, a.Asked)
+	q.share(now, a.Sent, a.Limit, a.Cost, a.Booked)
+	q.trace(now, a.Sent, a.Limit, a.Cost, a.Drew, a.Refused)
+}
+
+// Passed notes that so many units are under way of requests that did not draw on q, as
+// it was not known to bind them. Some of them may have drawn on it before it bound nobody.
+func (q *Limit) Passed(units float64) { q.early += max(0, units-q.out) }
+
+// Came notes that a request of so many units ended that did not draw on q.
+func (q *Limit) Came(units float64) { q.early = max(0, q.early-units) }
+
+// Unbind notes that q binds nobody any more.
+func (q *Limit) Unbind() { q.early = 0 }
+
+// Lost notes that a request of so many units brought no answer: perhaps it was counted.
+// The next answer knows.
+func (q *Limit) Lost(units float64) {
+	q.left -= units
+	q.shared.took(units)
+}
+
+// Bar takes in a refusal that q explains, and which asked to stay away until end; zero:
+// it did not say. It reports whether q says until when.
+func (q *Limit) Bar(end meter.Instant) bool {
+	if end != 0 && (!q.reset.Known || q.reset.Value < end) {
+		q.reset = headers.Opt[meter.Instant]{Value: end, Known: true}
+	}
+	if q.reset.Known {
+		q.fresh.Close()
+	}
+	return q.reset.Known
+}

@@ -1,0 +1,115 @@
+package stated
+
+import (
+	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
+)
+
+// Asks is the bit of a token that Take returns which says that the request was let
+// through to ask what there is.
+const Asks meter.Token = 1
+
+func (q *Limit) At(now meter.Instant, n int64) meter.Instant {
+	if d := q.wait(now, float64(n)); d != meter.Unknown {
+		return now.Add(d)
+	}
+	return meter.Never
+}
+
+func (q *Limit) Take(now meter.Instant, n int64, held bool) (m meter.Token) {
+	q.roll(now)
+	if !held {
+		q.left -= float64(n) // a settlement
+		return 0
+	}
+	q.lastSent = now
+	q.shared.lead.Drew(float64(n))
+	if q.counted {
+		q.out += float64(n)
+		q.sentSince, q.statedAt = q.since()+n, q.basis
+	}
+	if q.trail != nil {
+		q.trail.out += n
+	}
+	if q.fresh.Ask() {
+		m = Asks
+	}
+	return m
+}
+
+func (q *Limit) Answered(now meter.Instant, n int64, m meter.Token, _ meter.Instant) (more bool) {
+	if q.counted {
+		q.release(n, m)
+		if q.trail != nil {
+			q.trail.add(now, n)
+		}
+	}
+	return false
+}
+
+// Return ends what Take began for a request that was not answered. Once it was, the
+// server has counted it in its own way, and there is nothing to give back.
+func (q *Limit) Return(_ meter.Instant, n int64, m meter.Token, granted, answered meter.Instant) {
+	if answered == 0 {
+		q.shared.lead.Drew(-float64(n))
+		if q.counted && granted >= q.statedAt {
+			q.sentSince = max(0, q.sentSince-n)
+		}
+		q.release(n, m)
+	}
+}
+
+func (q *Limit) release(n int64, m meter.Token) {
+	if q.counted {
+		q.out = max(0, q.out-float64(n))
+	}
+	if q.trail != nil {
+		q.trail.out = max(0, q.trail.out-n)
+	}
+	q.fresh.Done(m&Asks != 0)
+}
+
+func (q *Limit) ETA(now meter.Instant, ahead, n int64) meter.Instant {
+	t := q.At(now, n)
+	if r := q.rate(); r > 0 && t > now && t != meter.Never && ahead > 0 {
+		t = t.Add(meter.Seconds(float64(ahead) / r)) // about: they come with the windows
+	}
+	return max(t, q.Sure(now, now, ahead, n))
+}
+
+// Sure is when, by the server's own word, there will be n units more than those of
+// ahead. Whoever is refused until then can be told so as a fact. So what was only found
+// out brings no later meter.Instant: a rate, a sliding log, or resets that came too early. And
+// units under way count only if they were sent after the server stated what is left:
+// those sent before may be counted in that already.
+func (q *Limit) Sure(now, _ meter.Instant, ahead, n int64) meter.Instant {
+	q.roll(now)
+	cost := float64(n)
+	if q.size.Known {
+		cost = min(cost, max(1, q.size.Value))
+	}
+	lack := float64(ahead) + cost - q.level(now) - max(0, q.flying()-max(float64(q.since()), q.shared.booked()))
+	if q.Sharing.Unsure() {
+		lack = cost - q.left // those under way or ahead may draw on others
+	}
+	if !q.counted {
+		lack = 1 - q.left
+	}
+	switch {
+	case q.fresh.IsOpen() || lack <= 1e-9:
+		return now
+	case q.trickles:
+		most := q.basis.Add(q.terms.MaxPause).Sub(now)
+		return now.Add(max(0, min(meter.Seconds(lack/q.refill), most)))
+	case q.flows() || !q.reset.Known:
+		return now
+	}
+	d := q.until().Sub(now) - q.slack
+	if q.counted {
+		d = min(d, q.trailed(now, cost))
+	}
+	return now.Add(max(0, d))
+}
+
+func (q *Limit) Regain(int64) time.Duration { return q.guess() }
