@@ -3,7 +3,6 @@ package throttle
 import (
 	"time"
 
-	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/learn"
@@ -141,11 +140,7 @@ func (e *evidence) accepted(now, sent instant) {
 // refused notes a refusal, which may be no limit's if it is doubtful.
 func (e *evidence) refused(now, sent instant, said cooldown.Hint, most time.Duration, doubtful bool) {
 	e.told = sent
-	a := learn.Answer{MaxPause: most, Doubtful: doubtful}
-	if said.Known {
-		a.Signal = &headers.Signal{RetryAfter: headers.Opt[time.Duration]{Value: said.Wait, Known: true}}
-	}
-	if e.Refused(now, sent, 1, a) {
+	if e.Refused(now, sent, 1, learn.Answer{Hint: said, MaxPause: most, Doubtful: doubtful}) {
 		e.row++
 	}
 	if e.sure() {

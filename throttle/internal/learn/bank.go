@@ -28,7 +28,6 @@ type candidate struct {
 	score   float64 // logarithm of how likely it is; higher is likelier
 	against float64 // of that, what speaks against it
 	weight  float64 // share of all
-	fixed   bool    // the server said the size
 	aligned bool    // windows on whole multiples of the period, by the server's clock
 	prior   float64
 }
@@ -61,7 +60,6 @@ type bank struct {
 	stale     bool        // the states are not those at the end of the log
 	unix      Instant     // the server's clock, in Unix time, less ours; 0: not known
 	doubt     Instant     // by how much that may be off
-	limit     float64     // that the server stated; zero: none
 	extra     Instant     // slack beyond what the round trips suggest
 	mean      Instant     // round trip
 	flow      float64     // accepted a second, when all were judged last
@@ -84,11 +82,7 @@ func (b *bank) fit(c *candidate, p *replay) {
 		c.phase = mod(-b.unix, c.per)
 	}
 	p.run(&c.shape, &b.record, b.timing)
-	fixed := 0.0
-	if c.fixed {
-		fixed = c.size
-	}
-	c.size, c.against = p.size(fixed, b.limit, c.size)
+	c.size, c.against = p.size(c.size)
 	c.score = p.told(&c.shape, c.size, &b.record, b.timing) - c.prior - c.against
 	c.state = p.end
 }
@@ -126,7 +120,7 @@ func (b *bank) rise(p *replay) {
 }
 
 // rebuild searches for candidates that explain the log better.
-func (b *bank) rebuild(said []stated) {
+func (b *bank) rebuild() {
 	var p replay
 	b.rise(&p)
 	old := b.of
@@ -134,7 +128,7 @@ func (b *bank) rebuild(said []stated) {
 	for i := range old {
 		b.try(old[i], &p)
 	}
-	b.propose(said, func(c candidate) { b.try(c, &p) })
+	b.propose(func(c candidate) { b.try(c, &p) })
 	b.weigh()
 	for i := range b.log {
 		b.log[i].against = 0

@@ -15,7 +15,7 @@ func TestTheTruthIsNeverDropped(t *testing.T) {
 		b := serve(rand.New(rand.NewPCG(2, 5)), &s, 10)
 		b.timing = timing{slack: 1}
 		b.of = []candidate{{shape: s}}
-		b.rebuild(nil)
+		b.rebuild()
 		found := false
 		for i := range b.of {
 			found = found || b.of[i].alike(&candidate{shape: s}) && b.of[i].against < 1

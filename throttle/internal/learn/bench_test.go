@@ -71,6 +71,6 @@ func BenchmarkRebuild(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		m.bank.rebuild(m.said)
+		m.bank.rebuild()
 	}
 }

@@ -29,8 +29,5 @@ func (w *wall) date(unix int64, sent, now Instant) {
 	w.lo, w.hi, w.known = lo, hi, true // the first, or the clock was set
 }
 
-// local is the latest instant at which the server's clock may show that time.
-func (w *wall) local(unix Instant) Instant { return unix - w.lo }
-
 // doubt is by how much a time of the server's clock may be off.
 func (w *wall) doubt() Instant { return (w.hi - w.lo) / 2 }

@@ -15,7 +15,6 @@ type Reason uint8
 const (
 	Free      Reason = iota // nothing stands against it
 	Asked                   // the server asked for a pause
-	Stated                  // a limit that the server stated is spent
 	Believed                // the likeliest limits have no room
 	Found                   // as Believed, but somebody has to find out whether more passes
 	TooMany                 // so many are under way that an answer has to come first
@@ -42,8 +41,6 @@ const (
 	doubtWait  = 1e9 // is the longest wait while the host may be down: a host that is back is used again after a second,
 	doubtPart  = 4   // or a quarter of the time for which it was not
 	mostOf     = .5
-	knownAt    = .7  // of the weights, and a stated limit's flow is known
-	surely     = .9  // accepted, what is sent although a stated limit is spent
 	forThose   = .25 // of a wait in vain is that of each who waits behind; with .12, time p99 36 instead of 30 on train
 	mostQueue  = 50  // of those who wait count for whom to follow; 20 and 150 did the same on train
 	farLonger  = 16  // times as long as usual an answer takes, of what counts no more
@@ -91,11 +88,8 @@ func (m *mind) next(now Instant, n, waiting int, l *Learner) Plan {
 	if m.pause > now {
 		return Plan{At: m.pause, Certain: true, Reason: Asked, p: 1}
 	}
-	if at, sure, g := m.opens(now, float64(n)); at > now {
-		return m.beyond(g, now, n, waiting, Plan{At: at, Certain: sure, Reason: Stated, p: 1})
-	}
 	busy := int(l.busy)
-	if len(m.bank.of) == 0 || m.strange == 0 {
+	if len(m.bank.of) == 0 || !m.refusing {
 		if !l.start.allows(busy) {
 			return Plan{At: never, Reason: TooMany, p: 1}
 		}
@@ -127,43 +121,6 @@ func (m *mind) answers(now Instant) Instant {
 		usual = Instant(time.Second / 2)
 	}
 	return max(now, m.bank.event+max(Instant(time.Second), farLonger*usual))
-}
-
-// beyond is when something may be sent although a stated limit is spent until
-// its reset: when it is known how that limit flows back, or to find out.
-func (m *mind) beyond(g *stated, now Instant, n, waiting int, p Plan) Plan {
-	if m.bank.knows(g) {
-		if q := m.decide(now, n, waiting); q.At < p.At && q.p >= surely {
-			return q
-		}
-		return p
-	}
-	if t := m.probe(g, now, waiting); t > 0 && t < p.At {
-		if t <= now {
-			g.asks = true
-		}
-		return Plan{At: max(now, t), Reason: Found, p: 1}
-	}
-	return p
-}
-
-// knows reports whether the candidates say how a stated limit flows back. That
-// is finer than its reset, which is in whole seconds, and may be that of the
-// last unit or of the next.
-func (b *bank) knows(g *stated) bool {
-	if g == nil || len(b.of) == 0 {
-		return false
-	}
-	if b.stale {
-		b.refit()
-	}
-	sum := 0.0
-	for i := range b.of {
-		if c := &b.of[i]; c.size == g.limit && c.against < 1 {
-			sum += c.weight
-		}
-	}
-	return sum > knownAt
 }
 
 // A chance is a candidate's word on when there is room.

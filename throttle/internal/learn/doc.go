@@ -1,6 +1,6 @@
 // Package learn says when something may be sent to a server whose limits nobody
-// configured. It keeps one model for what the server states in headers, for
-// what it hints by Retry-After and for what its refusals show.
+// configured and that states none. It keeps one model for what the server hints by
+// Retry-After and for what its refusals show.
 //
 // A [Learner] is told what was sent and how that ended, in order of time, and
 // asked by [Learner.Next] when the next may be sent. Its answer is an instant, a
@@ -15,9 +15,8 @@
 // requests at a time), with its period, its phase, and the ban, if there is one: for so
 // long after a refusal all are refused. A candidate is a shape with a
 // size and a weight. The level is how many units are in use. An epoch is the
-// refusals of what was sent before the first of them was heard: one event. A
-// stated limit is one that answers describe; what remains of it is observed, so
-// no shape has to be guessed until it is spent. A climb is the search upward.
+// refusals of what was sent before the first of them was heard: one event. A climb is
+// the search upward.
 //
 // # How it works
 //
@@ -42,12 +41,12 @@
 // such a wait Next does not recede while nothing happens: asked again at the
 // instant that it named, it says now. Names, numbers and sequences that a
 // server makes up cost no more than 10 KiB and 2 ms a step. A Learner that saw
-// neither a refusal nor a stated limit is 256 bytes and makes no garbage.
+// no refusal is 256 bytes and makes no garbage.
 //
 // A process of a fleet tells its Learner of what others sent and were refused, too. Two
 // that know of the same find the same limit, see Elsewhere.
 //
-// There is no clock, no lock and no HTTP here but headers.Signal. Who owns a
+// There is no clock, no lock and no HTTP here. Who owns a
 // Learner calls one method at a time. What makes requests of one kind bound by
 // one Learner, and what a configured budget says, is the caller's business.
 //

@@ -94,7 +94,7 @@ func (l *Learner) ElsewhereRefused(now Instant, n int, asked, most time.Duration
 		if x := m.bank.find(a.at); x != nil && x.against&1 != 0 && !m.bank.within(a.at) {
 			m.climb.fail(now) // it was to find out whether more passes, for all
 		}
-		m.refuse(now, a.at, hint, k, false)
+		m.refuse(now, a.at, hint, k)
 	}
 	l.away.marks = slices.DeleteFunc(l.away.marks, func(a mark) bool { return a.n == 0 })
 }
@@ -174,7 +174,7 @@ const Unlimited = math.MaxInt32
 // half of their weight, that have room for one.
 func (l *Learner) Room(now Instant) int {
 	m := l.mind
-	if m == nil || len(m.bank.of) == 0 || m.strange == 0 {
+	if m == nil || len(m.bank.of) == 0 || !m.refusing {
 		return Unlimited
 	}
 	if m.plan.Reason == Found || m.pause > now {

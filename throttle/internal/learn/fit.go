@@ -219,25 +219,18 @@ func (p *replay) penalty(size float64) float64 {
 	return min(sum, since)
 }
 
-// size is the likeliest one, and how much speaks against it. fixed is the size
-// if it is known, stated a number that the server named, was what it was before; zero: none.
-func (p *replay) size(fixed, stated, was float64) (size, against float64) {
-	if fixed > 0 {
-		return fixed, p.penalty(fixed)
-	}
+// size is the likeliest one, and how much speaks against it. was is
+// what it was before; zero: none.
+func (p *replay) size(was float64) (size, against float64) {
 	try := func(s float64) {
 		if s < 1 {
 			return
 		}
 		c := p.penalty(s) + .5*odd(s)
-		if s == stated {
-			c = p.penalty(s) - sizeSaid
-		}
 		if size == 0 || c < against {
 			size, against = s, c
 		}
 	}
-	try(stated)
 	lo, hi := p.bounds()
 	if math.IsInf(hi, 1) { // no refusal says where it ends
 		if was >= lo {
@@ -282,6 +275,3 @@ func (p *replay) bounds() (lo, hi float64) {
 	}
 	return lo, hi
 }
-
-// sizeSaid: the server named this number as a limit.
-const sizeSaid = 2

@@ -27,7 +27,7 @@ func (l *Learner) Leader() (x Limit, ok bool) {
 }
 
 func (l *Learner) leader() *candidate {
-	if l.mind == nil || l.mind.strange == 0 || len(l.mind.bank.of) == 0 || l.mind.bank.of[0].family == atOnce {
+	if l.mind == nil || !l.mind.refusing || len(l.mind.bank.of) == 0 || l.mind.bank.of[0].family == atOnce {
 		return nil
 	}
 	return &l.mind.bank.of[0]
@@ -73,7 +73,7 @@ func (l *Learner) UnderWay() int { return int(max(0, l.busy)) }
 
 // Believes reports whether there is a limit that may hold requests up.
 func (l *Learner) Believes() bool {
-	return l.mind != nil && l.mind.strange > 0 && len(l.mind.bank.of) > 0
+	return l.mind != nil && l.mind.refusing && len(l.mind.bank.of) > 0
 }
 
 // Since is the last time that something was sent, or refused; zero: no limit is known.
@@ -110,7 +110,7 @@ func (l *Learner) Recall(now Instant, x Limit) {
 		n := uint16(min(x.Burst, maxUnits))
 		m.bank.log = append(m.bank.log, rec{at: now, last: now, taken: n})
 	}
-	m.allow, m.strange = 1, strangeFor
+	m.allow, m.refusing = 1, true
 	m.bank.patience, m.bank.stale = firstPatience, true
 	m.taken, m.bank.event, m.climb.idle = now, now, now
 }

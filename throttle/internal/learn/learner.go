@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
@@ -16,11 +16,10 @@ const never = meter.Never
 // An Answer is what an answer said beside whether it was a refusal. The zero
 // Answer says nothing.
 type Answer struct {
-	Signal   *headers.Signal // nil: it said nothing of limits
-	Date     int64           // of its Date header, in Unix seconds; zero: none
-	Absolute bool            // its resets were instants of the server's clock
-	Doubtful bool            // of a refusal: it may be no limit's, as the host may be down
-	MaxPause time.Duration   // the longest wait to believe that nothing else bears out; zero: 5 min
+	Hint     cooldown.Hint // how long to stay away, of a refusal
+	Date     int64         // of its Date header, in Unix seconds; zero: none
+	Doubtful bool          // of a refusal: it may be no limit's, as the host may be down
+	MaxPause time.Duration // the longest wait to believe that nothing else bears out; zero: 5 min
 }
 
 // A Learner is what is known of the limits of one server, for one credential and
@@ -28,7 +27,7 @@ type Answer struct {
 // the next may be sent. The zero Learner knows nothing and holds nobody. It is
 // not safe for concurrent use.
 type Learner struct {
-	mind  *mind // nil: nothing was refused or stated
+	mind  *mind // nil: nothing was refused
 	trips trips
 	start start
 	busy  int32 // under way
@@ -36,29 +35,28 @@ type Learner struct {
 	away  *away // nil: others sent nothing
 }
 
-// A mind is what only a refusal or a stated limit needs.
+// A mind is what only a refusal needs.
 type mind struct {
-	bank    bank
-	climb   climb
-	wall    wall
-	said    []stated
-	pause   Instant // the server said: nothing before
-	served  Instant // the latest of those that were accepted was sent
-	told    Instant // when the last hint ends, however far that is
-	toldAt  Instant
-	sentAt  Instant // the last send
-	refused Instant // when the last refusal was heard
-	streak  Instant // when the first refusal since the last acceptance was heard
-	taken   Instant // when the last acceptance was heard
-	late    Instant // when something is sent at the latest, unless something happens; see latest
-	allow   float64 // requests at a time since the last epoch
-	strange int8    // above zero: there were refusals that no stated limit explains
-	risk    float64 // sum over those under way of how likely each is refused
-	plan    Plan    // the last, while nothing happens
-	fresh   bool    // it still holds
-	most    Instant // the longest wait that nothing bears out
-	lifted  bool    // one may go whatever is believed
-	doubted bool    // the last refusal may be no limit's
+	bank     bank
+	climb    climb
+	wall     wall
+	pause    Instant // the server said: nothing before
+	served   Instant // the latest of those that were accepted was sent
+	told     Instant // when the last hint ends, however far that is
+	toldAt   Instant
+	sentAt   Instant // the last send
+	refused  Instant // when the last refusal was heard
+	streak   Instant // when the first refusal since the last acceptance was heard
+	taken    Instant // when the last acceptance was heard
+	late     Instant // when something is sent at the latest, unless something happens; see latest
+	allow    float64 // requests at a time since the last epoch
+	refusing bool    // it has refused something
+	risk     float64 // sum over those under way of how likely each is refused
+	plan     Plan    // the last, while nothing happens
+	fresh    bool    // it still holds
+	most     Instant // the longest wait that nothing bears out
+	lifted   bool    // one may go whatever is believed
+	doubted  bool    // the last refusal may be no limit's
 }
 
 // think makes the mind that an event needs.
@@ -89,17 +87,14 @@ const maxUnits = 1 << 14 // at once; beyond, count in larger units
 func (l *Learner) Accepted(now, sent Instant, n int, a Answer) {
 	l.ended(now, sent)
 	l.start.well(l.trips.mean)
-	if l.mind == nil && (a.Signal == nil || len(a.Signal.Limits) == 0) {
+	m := l.mind
+	if m == nil {
 		return
 	}
-	m := l.think()
 	m.bank.time(&l.trips)
 	m.bank.mean, m.bank.busy = l.trips.mean, int(l.busy)
 	m.accepted(now, sent, max(0, min(n, maxUnits)))
-	m.hear(now, sent, a, true)
-	if len(m.said) > 0 {
-		l.start.limit = max(l.start.limit, fullFlight) // the server says what it bears
-	}
+	m.date(now, sent, a)
 }
 
 // Refused notes that what was sent then was refused for a limit. It reports
@@ -110,24 +105,15 @@ func (l *Learner) Refused(now, sent Instant, n int, a Answer) (news bool) {
 	m.bank.time(&l.trips)
 	m.bank.mean, m.bank.busy = l.trips.mean, int(l.busy)
 	hint := Instant(-1)
-	if a.Signal != nil && a.Signal.RetryAfter.Known {
-		hint = m.believe(Instant(max(0, a.Signal.RetryAfter.Value)), now, a.maxPause())
+	if a.Hint.Known {
+		hint = m.believe(Instant(max(0, a.Hint.Wait)), now, a.maxPause())
 	}
-	m.hear(now, sent, a, false)
+	m.date(now, sent, a)
 	m.most, m.doubted = a.maxPause(), a.Doubtful
-	news = m.refuse(now, sent, hint, max(0, min(n, maxUnits)), m.explains(a))
+	news = m.refuse(now, sent, hint, max(0, min(n, maxUnits)))
 	m.bank.time(&l.trips) // it may be further off than was thought
 	return news
 }
-
-// strangeFor is how many refusals that stated limits explain it takes until the
-// server is trusted again to state all of its limits.
-const strangeFor = 3
-
-const (
-	mostHint  = 25 * Instant(time.Hour)  // however well it is borne out; then one request asks again
-	mostSlack = 2 * Instant(time.Second) // by how much the hints of real servers were seen to be off
-)
 
 func (a *Answer) maxPause() Instant {
 	if a.MaxPause <= 0 {
@@ -141,8 +127,8 @@ func (a *Answer) maxPause() Instant {
 func (m *mind) believe(hint, now, most Instant) Instant {
 	hint = min(hint, 1e18)
 	end := now + hint
-	if off := end - m.told; m.told != 0 && now-m.toldAt > 2*mostSlack && max(off, -off) <= mostSlack {
-		most = max(most, mostHint)
+	if off := end.Sub(m.told); m.told != 0 && now.Sub(m.toldAt) > 2*cooldown.MostSlack && off.Abs() <= cooldown.MostSlack {
+		most = max(most, Instant(cooldown.MostBelieved))
 	}
 	m.told, m.toldAt = end, now
 	return min(hint, most)
@@ -172,30 +158,15 @@ func (l *Learner) Unsent(now, sent Instant, n int) {
 	l.mind.fresh = false
 }
 
-// Settled notes that what was sent then cost so many units more than was said,
-// or less.
-func (l *Learner) Settled(sent Instant, more int) {
-	if l.mind == nil {
-		return
-	}
-	if r := l.mind.bank.find(sent); r != nil {
-		r.taken = uint16(max(0, min(int(r.taken)+more, 1<<15)))
-		l.mind.bank.stale, l.mind.fresh = true, false
-	}
-}
-
 func (l *Learner) ended(now, sent Instant) {
 	l.busy--
 	l.trips.sample(now - sent)
 }
 
-// hear takes in what an answer said.
-func (m *mind) hear(now, sent Instant, a Answer, accepted bool) {
+// date takes in what an answer said of the server's clock.
+func (m *mind) date(now, sent Instant, a Answer) {
 	if m.wall.date(a.Date, sent, now); m.wall.known {
 		m.bank.unix, m.bank.doubt = (m.wall.lo+m.wall.hi)/2, m.wall.doubt()
-	}
-	if a.Signal != nil {
-		m.observe(&a, sent, now, accepted)
 	}
 }
 
@@ -204,11 +175,6 @@ func (m *mind) send(now Instant, n, busy int) {
 		m.risk += 1 - m.plan.p
 	}
 	m.climb.sent(now, &m.plan)
-	for i := range m.said {
-		if g := &m.said[i]; g.asks {
-			g.asks, g.probed = false, now
-		}
-	}
 	m.bank.send(now, n, busy)
 	m.bank.busy = busy + 1
 	m.sentAt, m.bank.event, m.late, m.fresh, m.lifted = now, now, 0, false, false
@@ -226,7 +192,7 @@ func (m *mind) accepted(now, sent Instant, n int) {
 	m.climb.accepted(now, sent)
 	if m.bank.surprises >= m.bank.patience && len(m.bank.epochs) > 0 {
 		m.bank.patience = min(2*m.bank.patience, mostPatience)
-		m.bank.rebuild(m.said)
+		m.bank.rebuild()
 	}
 }
 
@@ -242,7 +208,7 @@ func (m *mind) crowded() bool {
 	return len(m.bank.of) > 0 && m.bank.of[0].family == atOnce && m.bank.of[0].weight > .6
 }
 
-func (m *mind) refuse(now, sent, hint Instant, n int, explained bool) bool {
+func (m *mind) refuse(now, sent, hint Instant, n int) bool {
 	m.fresh = false
 	m.settle()
 	m.bank.event, m.late = now, 0
@@ -258,11 +224,7 @@ func (m *mind) refuse(now, sent, hint Instant, n int, explained bool) bool {
 	}
 	m.refused, m.bank.patience, m.bank.bears = now, firstPatience, 0
 	m.climb.refused(now, sent, &m.bank)
-	if !explained {
-		m.allow, m.strange = 1, strangeFor // from 4 at a time on, three times the losses on train
-	} else if m.strange > 0 {
-		m.strange--
-	}
+	m.allow, m.refusing = 1, true // from 4 at a time on, three times the losses on train
 	if hint >= 0 {
 		m.bank.paused = hint
 	}
@@ -270,7 +232,7 @@ func (m *mind) refuse(now, sent, hint Instant, n int, explained bool) bool {
 		m.bank.widen()
 	}
 	if len(m.bank.of) == 0 || !foreseen || m.bank.of[0].weight < .9 {
-		m.bank.rebuild(m.said)
+		m.bank.rebuild()
 	} else {
 		m.bank.refit()
 	}

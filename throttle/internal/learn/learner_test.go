@@ -7,7 +7,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
 )
 
 const (
@@ -17,15 +17,7 @@ const (
 )
 
 func waits(d time.Duration) Answer {
-	return Answer{Signal: &headers.Signal{Throttled: true, RetryAfter: headers.Opt[time.Duration]{Value: d, Known: true}}}
-}
-
-func left(quota, remaining float64, reset time.Duration) Answer {
-	return Answer{Signal: &headers.Signal{Limits: []headers.Limit{{
-		Quota:     headers.Opt[float64]{Value: quota, Known: true},
-		Remaining: headers.Opt[float64]{Value: remaining, Known: true},
-		Reset:     headers.Opt[time.Duration]{Value: reset, Known: true},
-	}}}}
+	return Answer{Hint: cooldown.Hint{Wait: d, Known: true}}
 }
 
 // TestHealthyServersCostLittle: a server that never refuses gets few bytes and
@@ -102,62 +94,6 @@ func TestOneAnswerDoesNotBearOutItself(t *testing.T) {
 	}
 }
 
-// TestAStatedLimitIsNotOverrun: what remains less what was sent since may go,
-// then nothing until the reset.
-func TestAStatedLimitIsNotOverrun(t *testing.T) {
-	var l Learner
-	l.Sent(zero, 1)
-	now := zero + trip
-	l.Accepted(now, zero, 1, left(10, 9, 30*time.Second))
-	n := 0
-	for ; l.Next(now, 1, 1).At <= now; n++ {
-		l.Sent(now, 1)
-	}
-	if n != 9 {
-		t.Errorf("sent %d, want the 9 that remain", n)
-	}
-	if p := l.Next(now, 1, 1); p.Reason != Stated || p.At < zero+29*second || p.At > now+30*second {
-		t.Errorf("got %+v, want the reset", p)
-	}
-}
-
-// TestNothingOfNothingHoldsNobody: who is served has more than that. A reset
-// without what remains does not say that nothing does.
-func TestNothingOfNothingHoldsNobody(t *testing.T) {
-	odd := left(1000, 0, time.Hour)
-	odd.Signal.Limits[0].Remaining.Known = false
-	for name, a := range map[string]Answer{"0 of 0": left(0, 0, time.Hour), "reset alone": odd} {
-		var l Learner
-		now := zero
-		for i := range 50 {
-			if p := l.Next(now, 1, 1); p.At > now {
-				t.Fatalf("%s: request %d waits until %v", name, i, p.At)
-			}
-			l.Sent(now, 1)
-			now += trip
-			l.Accepted(now, now-trip, 1, a)
-		}
-	}
-}
-
-// TestAnAcceptanceContradictsNothingLeft: a server that says 0 left on every
-// answer, and serves, is not obeyed for ever.
-func TestAnAcceptanceContradictsNothingLeft(t *testing.T) {
-	var l Learner
-	now, held := zero, Instant(0)
-	for range 60 {
-		p := l.Next(now, 1, 5)
-		held += max(0, p.At-now)
-		now = max(now, p.At)
-		l.Sent(now, 1)
-		now += trip
-		l.Accepted(now, now-trip, 1, left(60, 0, 10*time.Second))
-	}
-	if held > 60*second {
-		t.Errorf("held for %v", time.Duration(held))
-	}
-}
-
 // TestHostileServers: whatever is said and answered, in whatever order, memory
 // stays bounded, weights are numbers, and Next keeps its word.
 func TestHostileServers(t *testing.T) {
@@ -201,22 +137,12 @@ func hostile(t *testing.T, r *rand.Rand, steps int) {
 }
 
 func answer(l *Learner, r *rand.Rand, now, sent Instant) {
-	a := Answer{Date: int64(r.Uint64() >> r.IntN(64)), Absolute: r.IntN(2) == 0}
+	a := Answer{Date: int64(r.Uint64() >> r.IntN(64))}
 	if r.IntN(2) == 0 {
 		a.Date = int64(now/second) + 1.7e9
 	}
-	g := &headers.Signal{RetryAfter: headers.Opt[time.Duration]{Value: time.Duration(r.Int64() >> r.IntN(60)), Known: r.IntN(3) == 0}}
-	for range r.IntN(3) * r.IntN(4) {
-		g.Limits = append(g.Limits, headers.Limit{
-			Name:      string(rune('a' + r.IntN(26))),
-			Quota:     headers.Opt[float64]{Value: float64(r.Uint64() >> r.IntN(64)), Known: r.IntN(4) > 0},
-			Remaining: headers.Opt[float64]{Value: float64(r.Uint64() >> r.IntN(64)), Known: r.IntN(4) > 0},
-			Reset:     headers.Opt[time.Duration]{Value: time.Duration(r.Int64() >> r.IntN(60)), Known: r.IntN(4) > 0},
-			Window:    headers.Opt[time.Duration]{Value: time.Duration(r.Int64() >> r.IntN(60)), Known: r.IntN(4) == 0},
-		})
-	}
-	if r.IntN(4) > 0 {
-		a.Signal = g
+	if r.IntN(4) == 0 {
+		a.Hint = cooldown.Hint{Wait: time.Duration(r.Int64() >> r.IntN(60)), Known: true}
 	}
 	switch r.IntN(8) {
 	case 0:
@@ -227,7 +153,6 @@ func answer(l *Learner, r *rand.Rand, now, sent Instant) {
 		l.Refused(now, sent, 1, a)
 	default:
 		l.Accepted(now, sent, 1, a)
-		l.Settled(sent, r.IntN(9)-4)
 	}
 }
 
@@ -246,7 +171,6 @@ func keepsItsWord(t *testing.T, l *Learner, now Instant, p Plan, waiting, under 
 			m := *l.mind
 			m.bank.of = append([]candidate(nil), m.bank.of...)
 			m.bank.log = append([]rec(nil), m.bank.log...)
-			m.said = append([]stated(nil), m.said...)
 			then.mind = &m
 		}
 		at := p.At
@@ -271,9 +195,9 @@ func bounded(t *testing.T, l *Learner) {
 	}
 	size := unsafe.Sizeof(*l) + unsafe.Sizeof(*m) +
 		uintptr(cap(m.bank.log))*unsafe.Sizeof(rec{}) + uintptr(cap(m.bank.epochs))*unsafe.Sizeof(epoch{}) +
-		uintptr(cap(m.bank.of))*unsafe.Sizeof(candidate{}) + uintptr(cap(m.said))*unsafe.Sizeof(stated{})
+		uintptr(cap(m.bank.of))*unsafe.Sizeof(candidate{})
 	if size > 10<<10 {
-		t.Fatalf("%d bytes: log %d, epochs %d, candidates %d, stated %d", size, cap(m.bank.log), cap(m.bank.epochs), cap(m.bank.of), cap(m.said))
+		t.Fatalf("%d bytes: log %d, epochs %d, candidates %d", size, cap(m.bank.log), cap(m.bank.epochs), cap(m.bank.of))
 	}
 	for _, c := range l.Candidates() {
 		if math.IsNaN(c.Weight) || math.IsNaN(c.Against) {

@@ -9,14 +9,11 @@ import (
 // are there at a time, however many are under way.
 const leastWork = .15
 
-// propose calls try with every limiter that is worth a look: the usual ones,
-// those that the data suggests, and those that the server named.
-func (b *bank) propose(said []stated, try func(candidate)) {
+// propose calls try with every limiter that is worth a look: the usual ones, and
+// those that the data suggests.
+func (b *bank) propose(try func(candidate)) {
 	if len(b.epochs) == 0 || len(b.log) == 0 {
 		return
-	}
-	for i := range said {
-		b.said(&said[i], try)
 	}
 	for _, u := range usual {
 		b.windows(Instant(u.per), u.cost, try)
@@ -217,21 +214,4 @@ func (b *bank) closest() float64 {
 		last = l.last
 	}
 	return 1e9 / float64(max(least, b.slack, 1e4))
-}
-
-// said proposes what the server stated: a size is the stated limit.
-func (b *bank) said(g *stated, try func(candidate)) {
-	if g.limit < 1 || g.window <= 0 {
-		return
-	}
-	for _, f := range [...]family{windowFirst, slidingLog, windowClock, bucket} {
-		c := candidate{shape: shape{family: f, per: g.window}, size: g.limit, fixed: true, prior: -1}
-		if f == windowClock {
-			c.phase = mod(g.reset, c.per)
-		}
-		if f == bucket {
-			c.per = Instant(float64(g.window) / g.limit)
-		}
-		try(c)
-	}
 }

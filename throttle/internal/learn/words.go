@@ -11,7 +11,6 @@ func (r Reason) String() string {
 	return [...]string{
 		"nothing stands against it",
 		"the server asked for a pause",
-		"a limit that the server stated is spent",
 		"the limit that was found has no room",
 		"so many wait that it is worth finding out whether more passes",
 		"an answer has to come first",
@@ -23,7 +22,6 @@ func (r Reason) String() string {
 type Candidate struct {
 	Limit    string  // "20 per 2s, sliding"
 	Weight   float64 // share of all candidates
-	Said     bool    // the server named the number
 	Explains int     // of the refusals that are remembered, one for each event
 	Misses   int     // refusals and acceptances that it would have judged otherwise, likewise
 	Against  float64 // what that counts, less as it grows old; zero: nothing speaks against it
@@ -39,7 +37,7 @@ func (l *Learner) Candidates() []Candidate {
 	var p replay
 	for i := range m.bank.of {
 		c := &m.bank.of[i]
-		x := Candidate{Limit: c.String(), Weight: c.weight, Said: c.fixed || c.size == m.bank.limit, Against: max(0, c.against)}
+		x := Candidate{Limit: c.String(), Weight: c.weight, Against: max(0, c.against)}
 		p.run(&c.shape, &m.bank.record, m.bank.timing)
 		for _, s := range p.slots[:p.n] {
 			switch refused := s.level >= 0 && !s.void && !s.fade; {
@@ -57,11 +55,7 @@ func (l *Learner) Candidates() []Candidate {
 // String is a candidate in one line: "looks like 20 per 2s, sliding (87 %); said
 // by nobody, seen in 3 refusals, 1 speaks against it".
 func (c Candidate) String() string {
-	by := "nobody"
-	if c.Said {
-		by = "the server"
-	}
-	s := fmt.Sprintf("looks like %s (%.0f %%); said by %s, seen in %d refusals", c.Limit, 100*c.Weight, by, c.Explains)
+	s := fmt.Sprintf("looks like %s (%.0f %%); said by nobody, seen in %d refusals", c.Limit, 100*c.Weight, c.Explains)
 	if c.Misses > 0 {
 		s += fmt.Sprintf(", %d speak against it", c.Misses)
 	}

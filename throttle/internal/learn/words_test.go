@@ -41,7 +41,7 @@ func TestCandidatesSayWhatSpokeForThem(t *testing.T) {
 		now += 30 * second / 1000
 	}
 	c := l.Candidates()[0]
-	if !strings.HasPrefix(c.Limit, "10 per 10s") || c.Explains != 3 || c.Misses != 0 || c.Said {
+	if !strings.HasPrefix(c.Limit, "10 per 10s") || c.Explains != 3 || c.Misses != 0 {
 		t.Errorf("got %+v", c)
 	}
 	if s := c.String(); !strings.Contains(s, "said by nobody, seen in 3 refusals") {

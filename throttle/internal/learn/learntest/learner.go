@@ -113,9 +113,9 @@ func (l *learning) answered(j *job, sent Instant, ok bool, a *answer) {
 	} else {
 		l.learner.Refused(l.now, sent, 1, *a)
 		l.note("REFUSED")
-		if h := a.Signal.RetryAfter; h.Known { // nobody comes back before he was told to
-			j.waited += Instant(h.Value)
-			l.at(l.now+Instant(h.Value), func() {
+		if h := a.Hint; h.Known { // nobody comes back before he was told to
+			j.waited += Instant(h.Wait)
+			l.at(l.now+Instant(h.Wait), func() {
 				l.enqueue(j)
 				l.pump()
 			})

@@ -18,16 +18,15 @@ type limiter interface {
 	// nothing arrives before.
 	room(at Instant) Instant
 	take(at Instant, accepted bool)
-	told(at Instant) told
+	told() told
 	scale(f float64) // the quota changes
 	clone() limiter
 }
 
 // told is what a limiter could say of itself in a header.
 type told struct {
-	limit, left float64
-	window      time.Duration
-	reset       Instant // a new window begins, or the bucket is full
+	limit  float64
+	window time.Duration
 }
 
 // A window is a fixed window, by the clock (start is then its phase) or from
@@ -69,14 +68,7 @@ func (w *window) take(at Instant, accepted bool) {
 	}
 }
 
-func (w *window) told(at Instant) told {
-	w.roll(at)
-	reset := w.start + w.per
-	if w.first && !w.begun {
-		reset = at + w.per
-	}
-	return told{float64(w.limit), float64(max(0, w.limit-w.n)), time.Duration(w.per), reset}
-}
+func (w *window) told() told { return told{float64(w.limit), time.Duration(w.per)} }
 
 func (w *window) scale(f float64) { w.limit = max(1, int(float64(w.limit)*f)) }
 func (w *window) clone() limiter  { c := *w; return &c }
@@ -112,14 +104,7 @@ func (s *slide) take(at Instant, accepted bool) {
 	}
 }
 
-func (s *slide) told(at Instant) told {
-	s.roll(at)
-	t := told{float64(s.limit), float64(max(0, s.limit-len(s.dates))), time.Duration(s.per), at + s.per}
-	if len(s.dates) > 0 {
-		t.reset = s.dates[0] + s.per
-	}
-	return t
-}
+func (s *slide) told() told { return told{float64(s.limit), time.Duration(s.per)} }
 
 func (s *slide) scale(f float64) { s.limit = max(1, int(float64(s.limit)*f)) }
 func (s *slide) clone() limiter  { c := *s; c.dates = append([]Instant(nil), s.dates...); return &c }
@@ -175,10 +160,7 @@ func (c *counter) take(at Instant, accepted bool) {
 	}
 }
 
-func (c *counter) told(at Instant) told {
-	c.roll(at)
-	return told{float64(c.limit), math.Floor(max(0, float64(c.limit)-c.level(at))), time.Duration(c.per), c.start + c.per}
-}
+func (c *counter) told() told { return told{float64(c.limit), time.Duration(c.per)} }
 
 func (c *counter) scale(f float64) { c.limit = max(1, int(float64(c.limit)*f)) }
 func (c *counter) clone() limiter  { d := *c; return &d }
@@ -211,10 +193,7 @@ func (b *bucket) take(at Instant, accepted bool) {
 	}
 }
 
-func (b *bucket) told(at Instant) told {
-	b.roll(at)
-	return told{b.size, math.Floor(b.size - b.used + 1e-9), time.Duration(b.size / b.rate * 1e9), at + Instant(b.used/b.rate*1e9)}
-}
+func (b *bucket) told() told { return told{b.size, time.Duration(b.size / b.rate * 1e9)} }
 
 func (b *bucket) scale(f float64) { b.rate *= f }
 func (b *bucket) clone() limiter  { c := *b; return &c }

@@ -162,7 +162,7 @@ func (c *Case) demand(r *rand.Rand, limit int, per float64) {
 	}
 	first := 0.0
 	for _, l := range c.server.limits {
-		first += max(1, l.told(0).limit)
+		first += max(1, l.told().limit)
 	}
 	most := c.MaxWait.Seconds() * .6 // of waiting, of an all-knowing client
 	if len(c.server.limits) == 0 {

@@ -52,8 +52,8 @@ func (p *plain) try(j *job) {
 			return
 		}
 		wait := Instant(p.rng.Float64() * .5 * math.Pow(2, float64(min(j.attempts, 6))) * 1e9)
-		if h := a.Signal.RetryAfter; h.Known {
-			wait = Instant(h.Value) + Instant(p.rng.Float64()*.1e9)
+		if h := a.Hint; h.Known {
+			wait = Instant(h.Wait) + Instant(p.rng.Float64()*.1e9)
 		}
 		j.waited += wait
 		if j.attempts >= 10 || time.Duration(j.waited) > p.c.MaxWait {
@@ -131,8 +131,8 @@ func (a *aimd) answered(j *job, sent Instant, ok bool, s *answer) {
 		a.rate = max(.02, .7*min(a.rate, max(a.measured, .1)))
 	}
 	wait := Instant(.5e9)
-	if h := s.Signal.RetryAfter; h.Known {
-		wait = Instant(h.Value)
+	if h := s.Hint; h.Known {
+		wait = Instant(h.Wait)
 	}
 	a.paused = max(a.paused, a.now+wait)
 	j.queued = a.now
