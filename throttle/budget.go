@@ -50,8 +50,8 @@ type Rate struct {
 	WarmUp time.Duration
 }
 
-// Budget is what a host, a route or a key may spend: every one of its Rates
-// must have room, and fewer than InFlight requests be on their way. The zero
+// Budget is what a host, a route or a key may spend. A request is sent when each
+// of its Rates has room and fewer than InFlight requests are under way. The zero
 // Budget is unlimited. Its text form is that of [ParseBudget].
 type Budget struct {
 	Rates    []Rate // all must have room: 5/s and 100000/h

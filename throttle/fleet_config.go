@@ -8,29 +8,30 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-// A Store keeps the accounts that several processes share; package store has
-// its rules and one for tests, the modules redisstore and filestore hold those
-// for fleets.
+// A Store keeps the budgets that several processes share. Package store has the
+// rules of a Store, and one in memory for tests. The modules redisstore and
+// filestore have one on Redis and one in files.
 type Store = store.Store
 
 // ErrStoreBusy is wrapped by errors of a Store that answers but cannot serve.
 // Everything else counts as a store that is gone.
 var ErrStoreBusy = store.ErrBusy
 
-// FleetConfig says how a [Store] is used. The zero FleetConfig lacks Members,
-// which its policy for a store that is gone needs.
+// FleetConfig says how a [Store] is used. Members must be set, unless WhenDown is
+// FailClosed or FailOpen.
 //
-// Every request asks the Store, also one whose host has no budget, for there
-// may be a pause that another process heard of. A wait for the Store's room may
-// exceed MaxWait by two Deadlines, never the request's own deadline, and is not
-// told to OnWait. While requests wait for a limit that nobody configured or stated,
-// a process asks it what the others sent: ten times a second at most, and fewer with
-// more Members.
+// Every request asks the Store, also if its host has no budget, because another
+// process may have been told to pause. A wait for room in the Store may exceed
+// MaxWait by two Deadlines, but never the request's own deadline. OnWait is not
+// called for it. While requests wait for a limit that nobody configured or stated,
+// a process asks the Store what the others sent: ten times a second at most, and
+// less often with more Members.
 type FleetConfig struct {
-	// Members is the largest number of processes that share the Store. While
-	// it is gone each goes on with that fraction of every rate, of what a server
-	// states and of what was found; of a new window that a server states each takes
-	// that fraction first. Needed, and only used, when WhenDown is ShareRates.
+	// Members is the largest number of processes that share the Store. While the
+	// Store is gone, each process continues with that fraction of every limit,
+	// whether it was configured, stated by the server or found. When a server
+	// states a new window, each takes that fraction first. Only WhenDown
+	// ShareRates needs Members and uses it.
 	Members int
 
 	// WhenDown says what happens to requests while the Store is slow, busy or
@@ -38,28 +39,30 @@ type FleetConfig struct {
 	WhenDown WhenDown
 
 	// Deadline is how long requests wait for one call to the Store; zero: 50 ms.
-	// Then they go on as WhenDown says, and what a later answer charged is given
-	// back. A Store of which more than one answer in ten comes later counts as
-	// gone. The call itself may take a second, so that a new connection is made
-	// once. It should be some ten round trips.
+	// Then they continue as WhenDown says; what a later answer charged is given
+	// back. If more than one answer in ten comes later, the Store counts as gone.
+	// The call itself may take a second, so that there is time to make a new
+	// connection. Deadline should be some ten round trips.
 	Deadline time.Duration
 
-	// Spread is by how much the time from grant to arrival at the server
-	// differs between requests. Windows are kept longer by this. In windows of
-	// up to 64 units, and those of which more than half may go at once, units
-	// whose answer comes later count from the answer, so the promise of a Rate
-	// holds at the server whatever the Spread. Others let through what arrives
-	// later than this. Zero: 50 ms or 5 % of the window, whichever is shorter.
+	// Spread is by how much the time from grant to arrival at the server differs
+	// between requests. Windows are kept longer by this. In windows of up to 64
+	// units, and in those of which more than half may be sent at once, a unit
+	// whose answer comes later counts from the answer, so the promise of a Rate
+	// holds at the server whatever the Spread is. In other windows, units that
+	// arrive later than this can be too many. Zero: 50 ms or 5 % of the window,
+	// whichever is shorter.
 	Spread time.Duration
 
-	// Lease lets this process book ahead of demand and spend the rest without
-	// asking, for that long at most: requests that come one by one then cost
-	// no call. Windows are kept longer by this, so the promise of a Rate
-	// holds; a Bucket lets Limit*Lease/Per more through in any window. What is
-	// left is given back when the lease ends and on Close. Its price is rate: a
-	// window of Per gives Per/(Per+Spread+Lease) of what its Burst leaves, so of
-	// 100/s 91 a second without one, 83 with 100 ms and 49 with 1 s. A lease of a
-	// hundredth of the window costs a hundredth. Zero: none.
+	// Lease is how long this process may keep units that it has booked ahead.
+	// Requests that come one by one then need no call to the Store. Windows are
+	// kept longer by this, so the promise of a Rate holds; a Bucket lets
+	// Limit*Lease/Per more through in any window. Units that are left are given
+	// back when the lease ends and on Close. A lease costs some of the rate: a
+	// window of Per gives Per/(Per+Spread+Lease) of what its Burst leaves. Of
+	// 100/s that is 91 a second without a lease, 83 with one of 100 ms and 49 with
+	// one of 1 s. A lease of a hundredth of the window costs a hundredth. Zero:
+	// none.
 	Lease time.Duration
 
 	// OnStore is called when the state of the Store changes, on a goroutine of

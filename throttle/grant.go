@@ -7,10 +7,9 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
-// Grant is room that [Limiter.Take] has spent. It needs not be returned, unless
-// its budget has InFlight: units come back by themselves as time passes. The
-// zero Grant is nothing. Of Cancel and Settle only the first call counts, on any
-// copy.
+// Grant is what [Limiter.Take] has spent. It needs not be returned, unless its
+// budget has InFlight: units come back by themselves as time passes. The zero
+// Grant is nothing. Of Cancel and Settle only the first call counts, on any copy.
 type Grant struct {
 	of    *subject       // the first key's; nil: the key was small
 	small *kept          // instead of of
@@ -78,9 +77,9 @@ func (g *Grant) lock() *queue.Domain {
 	return e
 }
 
-// Cancel says that nothing was sent: what was granted goes back. Of a token
-// bucket's units only those go back that have not flowed off since, so that
-// never more can be sent than without the grant.
+// Cancel says that nothing was sent: what was granted goes back. Of a token bucket
+// only as much goes back as has not been refilled since, so that never more can be
+// sent than without the grant.
 func (g Grant) Cancel() {
 	if !g.end() {
 		return

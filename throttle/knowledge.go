@@ -21,12 +21,13 @@ import (
 // Knowledge is what a [Transport] has learned about servers, for the next run of
 // the program: Transport.Learned returns it, Config.Learned takes it. It is plain
 // data and goes through encoding/json and the like unharmed. Keep it where only
-// the program can read it: it names hosts, and from Whose, the salt and a guess
-// somebody could tell with some probability that a guessed credential is wrong.
+// the program can read it. It names hosts, and whoever guesses a credential can
+// find out from Whose and the salt, with some probability, that the guess is
+// wrong.
 //
-// What it says counts as one answer of a server would: it is used until answers
-// say otherwise, and what is stale, forged or broken costs at most waits of
-// MaxPause. The zero Knowledge is none.
+// It counts as much as one answer of the server: it is used until answers say
+// otherwise. If it is stale, forged or broken, requests wait for nothing, but
+// never longer than MaxPause. The zero Knowledge is none.
 type Knowledge struct {
 	Version int         `json:"version"` // of this form: 1. Of another nothing is used
 	Salt    []byte      `json:"salt,omitempty"`

@@ -10,10 +10,10 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
-// Limiter keeps budgets by key, without HTTP: N posts a minute per user, a
-// batch job's writes a second. Its rules are those of the [Transport]'s queue.
-// Create it with NewLimiter. It is safe for concurrent use, starts no
-// goroutine but for calls to a Store, and keeps at most MaxKeys keys.
+// Limiter keeps budgets by key, without HTTP: so many posts a minute for each
+// user, or a batch job's writes a second. Its rules are those of the [Transport]'s
+// queue. Create it with NewLimiter. It is safe for concurrent use, starts
+// goroutines only for calls to a Store, and keeps at most MaxKeys keys.
 //
 // Take waits for room, Try does not. A unit counts from its grant. A place in
 // flight, for budgets with InFlight, is held from Take until Settle or Cancel of

@@ -4,10 +4,10 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
-// Try spends c if key has room for it now and nobody waits who goes first: its
-// priority is zero, and it comes last of those. It never waits. A place in flight
-// must be free, but is not held: see TryTake. A cost that never fits, or is
-// negative, is not allowed and has the longest RetryAfter there is.
+// Try spends c if key has room for it now and nobody waits who goes first. Its
+// priority is zero, and of those with that priority it comes last. It never waits.
+// A place in flight must be free, but is not held: see TryTake. A cost that never
+// fits, or is negative, is not allowed and has the longest RetryAfter there is.
 func (l *Limiter) Try(key string, c Cost) (d Decision) {
 	if l.fleet != nil {
 		_, d = l.tryShared([]string{key}, c, false)

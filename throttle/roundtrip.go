@@ -7,9 +7,9 @@ import (
 	"github.com/weirhttp/weir/internal/trip"
 )
 
-// RoundTrip waits until every budget that r draws on has room and sends it. A
-// request that cannot go in time ends at once with an [*Error]. The response is
-// the base's own.
+// RoundTrip waits until every budget that applies to r has room, and sends it. A
+// request that cannot be sent in time ends at once with an [*Error]. The response
+// is the base's own.
 func (t *Transport) RoundTrip(r *http.Request) (_ *http.Response, err error) {
 	if r.URL == nil || r.URL.Host == "" {
 		return t.base.RoundTrip(r) // it says best what is missing
@@ -160,12 +160,12 @@ func (p *passage) end() {
 	}
 }
 
-// Settle says what the request that resp answers really cost: the difference
-// to what was reserved is charged, or goes back. Units that actual does not name
-// stay as they were, a negative value counts as zero. Of several calls only the
-// first counts. It is to be called before the body is closed; for a response
-// that no Transport of this package returned it is an error. Of Transports that
-// stand above one another it reaches all.
+// Settle says what the request that resp answers really cost: the difference to
+// what was reserved is charged, or goes back. Units that actual does not name stay
+// as they were, a negative value counts as zero. Of several calls only the first
+// counts. It is to be called before the body is closed; for a response that no
+// Transport of this package returned it is an error. If several Transports stand
+// above one another, it reaches all of them.
 func Settle(resp *http.Response, actual Cost) error {
 	if resp == nil || resp.Request == nil {
 		return errNoGrant

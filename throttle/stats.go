@@ -86,12 +86,12 @@ type Restriction struct {
 func (t *Transport) Stats() Stats { return t.StatsOf(nil) }
 
 // StatsOf is Stats of the hosts and partitions for which want returns true, and of
-// all that share a record as there was no room. It is for those who look at many
-// hosts often: stamp changes when a request is made, ends, waits or is refused, with
-// a pause by hand, and with new budgets when the next request meets them. As long as
-// it is the same only what time brings can have changed: what is left of budgets, or
-// the end of a pause.
-// want is called under no lock; nil: all are wanted.
+// the record that hosts share for which there was no room. It is for those who
+// look at many hosts often: stamp changes when a request is made, ends, waits or
+// is refused, with a pause by hand, and with new budgets when the next request
+// meets them. As long as it is the same only what time brings can have changed:
+// what is left of budgets, or the end of a pause. want is called under no lock;
+// nil: all are wanted.
 func (t *Transport) StatsOf(want func(host, partition string, stamp uint64) bool) Stats {
 	var s Stats
 	parts := t.parts.Len()

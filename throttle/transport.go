@@ -20,10 +20,10 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
-// Transport is an http.RoundTripper that sends each request when there is room
-// in every budget it draws on, in the order of arrival, and refuses at once what
-// cannot go in time. Create it with New. It is safe for concurrent use. It has no
-// goroutine of its own, but with a Store, for calls to that: Close ends those.
+// Transport is an http.RoundTripper that sends each request when there is room in
+// every budget that applies to it, in the order of arrival, and refuses at once
+// what cannot be sent in time. Create it with New. It is safe for concurrent use.
+// It has goroutines of its own only for calls to a Store; Close ends those.
 //
 // A unit of a configured rate counts from its grant until Per after the server
 // has seen it: after the answer's headers came, but no later than a tenth of Per

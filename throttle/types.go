@@ -15,31 +15,59 @@ import (
 // Config says what a [Transport] lets through. The zero Config limits nothing
 // by itself: it obeys what servers say. New copies it.
 type Config struct {
-	Default   Budget                     // of each host that no host pattern names. Zero: unlimited until the server states or shows a limit
-	Budgets   map[string]Budget          // by pattern [METHOD ]host[:port][/path], where a path that ends in "/" names all below it and a segment "*" any one; every pattern that matches applies, of host-only patterns the most specific. "*.x" gives each host a budget of its own (Pool joins them)
-	Partition func(*http.Request) string // separate budgets, say per API key. nil: one per host; what is learned is kept apart by Credential too
-	Lane      func(*http.Request) string // lanes take fair turns in one budget: tenants, job kinds. nil: one lane
-	Cost      func(*http.Request) Cost   // what a request draws; WithCost goes before it. nil: one request
+	// Default is the budget of each host that no host pattern of Budgets names.
+	// Zero: unlimited until the server states or shows a limit.
+	Default Budget
 
-	MaxWait  time.Duration // sum of a request's waits for budget, pauses included; zero: 75 s; negative: never wait (policing)
+	// Budgets are by pattern: [METHOD ]host[:port][/path]. A path that ends in "/"
+	// names all paths below it, and a segment "*" any one segment. Every pattern
+	// that matches a request applies, except that of patterns without method and
+	// path only the most specific one does. "*.x" gives each host a budget of its
+	// own; a Pool joins them.
+	Budgets map[string]Budget
+
+	// Partition names the part of a host that a request belongs to, such as its API
+	// key. Each part has budgets of its own. nil: a host has one part. What is
+	// learned is kept apart by Credential too.
+	Partition func(*http.Request) string
+
+	// Lane names the group of a request: its tenant, or its kind of job. Lanes that
+	// wait for one budget take turns. nil: all requests are in one lane.
+	Lane func(*http.Request) string
+
+	Cost func(*http.Request) Cost // what a request costs, unless WithCost says so; nil: one request
+
+	MaxWait  time.Duration // longest sum of a request's waits for budget, pauses included; zero: 75 s; negative: never wait
 	MaxQueue int           // waiting requests per host; zero: 10000
-	MaxKeys  int           // hosts and partitions kept; zero: 100000. Only full accounts are evicted; beyond, newcomers share one overflow account
-	MaxPause time.Duration // longest pause believed without corroboration by another answer; zero: 5 min
 
-	Pace            bool        // spread quotas that servers state evenly over their windows instead of spending them as they come. Budgets of yours say so themselves: "2400/d even align UTC"
-	PeekBody        int64       // bytes of a throttled or GraphQL answer's body that may be read for hints (and are given back); zero: 4 KiB; negative: none
-	DisableLearning bool        // pauses stay, learned accounts and rates go
-	Learned         Knowledge   // what Transport.Learned said when the program ran before; zero: nothing
+	// MaxKeys is how many hosts and partitions are kept. Only one whose whole budget
+	// is left is forgotten for another. If there is none, new ones share a record
+	// and what it may spend. Zero: 100000.
+	MaxKeys int
+
+	MaxPause time.Duration // longest pause that is believed if one answer alone asks for it; zero: 5 min
+
+	// Pace spreads a quota that a server states evenly over its window. False: it
+	// may be spent at once. Budgets of yours say so themselves: "2400/d even align UTC".
+	Pace bool
+
+	// PeekBody is how many bytes of a body may be read for hints, of an answer that
+	// is throttled or may be GraphQL's. The caller still gets them. Zero: 4 KiB;
+	// negative: none.
+	PeekBody int64
+
+	DisableLearning bool        // learns no limits and no rates; pauses that servers ask for stay
+	Learned         Knowledge   // what Transport.Learned returned when the program ran before; zero: nothing
 	Store           Store       // shares the budgets with other processes; nil: this process only
-	Fleet           FleetConfig // how Store is used; see there. Without a Store it is not looked at
+	Fleet           FleetConfig // how Store is used; without a Store it is not looked at
 
-	// Credential says who asks, as the server tells callers apart. What is learned
-	// of a host is kept apart by what it returns; "" is nobody's. It is called
+	// Credential names the caller, as the server tells callers apart. What is
+	// learned of a host is kept apart by it; "" is nobody's. It is called
 	// once for each attempt, never under a lock, and only a keyed hash of the
-	// result is kept. nil: the Authorization header; of a signed one, the key that
-	// signed; of a JSON Web Token (RFC 7519) the issuer, subject and client that it
-	// names, unchecked. Other credentials that are used once are taken for one
-	// without it unless answers show otherwise.
+	// result is kept. nil: the Authorization header decides. If it is signed, the
+	// caller is the key that signed. If it is a JSON Web Token (RFC 7519), the caller
+	// is the issuer, subject and client that it names, unchecked. Other tokens
+	// that were used only once are taken for one caller's until answers show otherwise.
 	Credential func(*http.Request) string
 
 	// Classify decides what an answer says about the server's limits. It is
@@ -81,19 +109,19 @@ type Config struct {
 type LimiterConfig struct {
 	Default Budget // of each key that neither Budgets nor Budget knows. Zero: unlimited
 
-	// Budgets are by key. A "*" in one stands for any text, also none:
-	// "*:reply" names "ann:reply" and "bob:reply", each with a budget of its own.
-	// Of those that name a key it is the key itself, or else the longest (stars
-	// not counted) whose budget it has, that one alone.
+	// Budgets are by key. A "*" in one stands for any text, also none: "*:reply"
+	// names "ann:reply" and "bob:reply", each with a budget of its own. If several
+	// match a key, one applies: the one that is the key itself, or else the
+	// longest (stars not counted).
 	Budgets map[string]Budget
 
 	// Budget says the budget of each key that Budgets does not name, for limits
 	// that are data: of a user's plan, or written in the key. It is called when a
 	// key is first used, used again after it was forgotten, or used again after
 	// SetBudget, under no lock; it may be called at the same time for several
-	// keys. What the zero Budget names is unlimited. Keys for which it returns
-	// what is no budget are refused, and Take says why. It goes without a
-	// Default. nil: Default.
+	// keys. What the zero Budget names is unlimited. If it returns something that
+	// is no budget, the key is refused, and Take says why. It cannot be used
+	// together with Default. nil: Default.
 	Budget func(key string) Budget
 
 	Lane     func(ctx context.Context) string // lanes take fair turns in one key's budget; called with the context of Take. nil: one lane
@@ -282,11 +310,11 @@ func WithCost(ctx context.Context, c Cost) context.Context {
 	return context.WithValue(ctx, costKey, c)
 }
 
-// WithPriority returns a context whose requests belong to priority class p.
-// A higher class goes first; zero is normal. Of every 8 grants of a queue in
-// which a lower class waits, one goes to the request that waits longest there.
-// Among requests that may not wait (MaxWait negative) it means nothing: they get
-// what is there as they come, if nobody waits whose turn it is.
+// WithPriority returns a context whose requests belong to priority class p. A
+// higher class goes first; zero is normal. Every eighth grant of a queue goes to a
+// lower class, if one waits: to its request that has waited longest. Requests that
+// may not wait (MaxWait negative) have no priority: each gets what is left when it
+// comes, unless it is the turn of one that waits.
 func WithPriority(ctx context.Context, p int) context.Context {
 	return context.WithValue(ctx, priorityKey, p)
 }
