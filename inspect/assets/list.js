@@ -100,15 +100,17 @@ export function show(frame, fresh) {
 }
 
 // headline answers the questions of the page: is anything turned away, does
-// anything wait, and where.
+// anything wait, and where. A circuit that is not closed turns requests away.
 function headline(frame) {
   const c = frame.counts;
-  const refusing = c.refusing || 0;
-  const held = (c.open || 0) + (c["half-open"] || 0) + (c.paused || 0) + (c.waiting || 0);
+  const away = (c.open || 0) + (c["half-open"] || 0) + (c.refusing || 0);
+  const held = (c.paused || 0) + (c.waiting || 0);
+  const of = (n) => `${number(n)} of ${plural(frame.total, "host", "hosts")}`;
+  const up = held === 1 ? "holds" : "hold";
   if (frame.total === 0) put($("summary"), "Nothing has been sent yet");
-  else if (refusing > 0) put($("summary"), `${number(refusing)} of ${plural(frame.total, "host", "hosts")} ${refusing === 1 ? "turns" : "turn"} requests away` + (held > 0 ? `, ${number(held)} ${held === 1 ? "holds" : "hold"} them up` : ""));
-  else if (held === 0) put($("summary"), "Everything goes straight through");
-  else put($("summary"), `${number(held)} of ${plural(frame.total, "host holds", "hosts hold")} requests up`);
+  else if (away > 0) put($("summary"), `${of(away)} ${away === 1 ? "turns" : "turn"} requests away` + (held > 0 ? `, ${number(held)} ${up} them up` : ""));
+  else if (held > 0) put($("summary"), `${of(held)} ${up} requests up`);
+  else put($("summary"), "Everything goes straight through");
   put($("summary-more"), queue(frame.queue, frame.oldest));
 }
 

@@ -62,7 +62,7 @@ func TestPage(t *testing.T) {
 
 func values(b *tab, r *run) {
 	b.until(hosts, strings.Join([]string{down, payments, search, shop, hostile, github, cdn}, " "))
-	b.until(summary, "4 of 7 hosts hold requests up")
+	b.until(summary, "1 of 7 hosts turns requests away, 3 hold them up")
 	b.until(`document.getElementById("summary-more").textContent.split(",")[0]`, "3 requests wait")
 	for _, want := range []struct{ host, column, text string }{
 		{down, "state", "open"}, {payments, "state", "paused"}, {search, "state", "waiting"}, {cdn, "state", "ok"},
@@ -384,7 +384,7 @@ func controls(b *tab, r *run) {
 // view of one, and that what routes refuse adds up with what the circuit does.
 func turnedAway(b *tab, r *run) {
 	b.open(r.page.URL)
-	b.until(summary, "1 of 3 hosts turns requests away, 1 holds them up")
+	b.until(summary, "2 of 3 hosts turn requests away")
 	b.until(cell(crowded, "state"), "refusing")
 	b.until(`Number(`+cell(crowded, "refused")+`) > 8`, "true")
 	b.until(cell(crowded, "left"), "0%")

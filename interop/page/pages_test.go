@@ -43,10 +43,16 @@ func many(t *testing.T, n int) *httptest.Server {
 	return server
 }
 
-// What stands in the page is to be read whole: no label is cut, nothing stands
-// beside the window.
-const clipped = `[...document.querySelectorAll("th button, .badge, .chips button, .pages button, .tiles dt, #found, .summary")]
-	.filter(e => e.offsetParent && e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)
+// What stands in the page is to be read whole: no label is cut or reaches into the
+// space beside it, nothing stands beside the window.
+const clipped = `[...document.querySelectorAll("th, th button, .badge, .chips button, .pages button, .tiles dt, #found, .summary, .c-host a, .c-route b")]
+	.filter(e => {
+		if (!e.offsetParent) return false
+		const text = document.createRange()
+		text.selectNodeContents(e)
+		const room = e.getBoundingClientRect().right - parseFloat(getComputedStyle(e).paddingRight)
+		return e.scrollWidth > e.clientWidth + 1 || text.getBoundingClientRect().right > room + 1 || e.matches("a, b") && e.scrollHeight > e.clientHeight + 1
+	}).map(e => e.textContent)
 	.concat(document.documentElement.scrollWidth > innerWidth ? ["the page is wider than the window"] : []).join("|")`
 
 // However many hosts there are, the page shows a hundred at a time, the worst
@@ -69,6 +75,11 @@ func TestPages(t *testing.T) {
 				b.until(rows, fmt.Sprint(min(n, 100)))
 				b.until(first, fmt.Sprintf("host%04d.a-rather-long-name.example", n-1))
 				b.until(clipped, "")
+				if n == 1 {
+					enter(b, "host0000.a-rather-long-name.example")
+					b.until(clipped, "")
+					return
+				}
 				if n <= 100 {
 					b.until(found, "")
 					b.until(`getComputedStyle(document.getElementById("after")).display`, "none")
