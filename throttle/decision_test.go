@@ -1,6 +1,7 @@
-package throttle
+package throttle_test
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // What a Decision writes is understood as it was meant, by this library too: how
@@ -16,14 +18,14 @@ import (
 func TestWriteHeaderIsUnderstood(t *testing.T) {
 	for _, test := range []struct {
 		budget string
-		cost   Cost
+		cost   throttle.Cost
 		want   string // unit, quota, left, window, reset, Retry-After
 	}{
-		{"10/m burst 10", Cost{requests: 4}, "requests 10 6 1m0s 1m0s -"},
-		{"10/m burst 10", Cost{requests: 11}, "requests 10 10 1m0s 1s -"},
-		{"1000 tokens/h burst 1000", Cost{"tokens": 1000}, "tokens 1000 0 1h0m0s 1h0m0s -"},
-		{"60/m bucket 5", Cost{requests: 5}, "requests 5 0 5s 5s -"},
-		{"5/s burst 1, 3/m burst 3", Cost{requests: 1}, "requests 5 0 1s 1m0s -"},
+		{"10/m burst 10", throttle.Cost{requests: 4}, "requests 10 6 1m0s 1m0s -"},
+		{"10/m burst 10", throttle.Cost{requests: 11}, "requests 10 10 1m0s 1s -"},
+		{"1000 tokens/h burst 1000", throttle.Cost{"tokens": 1000}, "tokens 1000 0 1h0m0s 1h0m0s -"},
+		{"60/m bucket 5", throttle.Cost{requests: 5}, "requests 5 0 5s 5s -"},
+		{"5/s burst 1, 3/m burst 3", throttle.Cost{requests: 1}, "requests 5 0 1s 1m0s -"},
 		{"2 in flight", nil, ""},
 		{"unlimited", nil, ""},
 	} {
@@ -67,12 +69,12 @@ func TestWriteHeaderNamesAWaitThatIsEnough(t *testing.T) {
 			}
 		}
 		h := http.Header{}
-		l.Try("k", Cost{requests: 100}).WriteHeader(h)
+		l.Try("k", throttle.Cost{requests: 100}).WriteHeader(h)
 		if h.Get("Retry-After") != "" {
 			t.Errorf("a wait for what never fits: %v", h)
 		}
 		h = http.Header{}
-		Decision{Allowed: true, Unit: "bytes", Limit: 1<<62 + 1, Remaining: -5, Per: time.Millisecond}.WriteHeader(h)
+		throttle.Decision{Allowed: true, Unit: "bytes", Limit: 1<<62 + 1, Remaining: -5, Per: time.Millisecond}.WriteHeader(h)
 		if got, want := fmt.Sprint(h), `map[Ratelimit:["bytes";r=0;t=1] Ratelimit-Policy:["bytes";q=999999999999999;qu="content-bytes";w=1]]`; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -84,16 +86,16 @@ func TestWriteHeaderNamesAWaitThatIsEnough(t *testing.T) {
 func TestDecisionsNameALimit(t *testing.T) {
 	for _, test := range []struct {
 		budget      string
-		cost        Cost
+		cost        throttle.Cost
 		limit, left int64
 	}{
-		{"3 tokens/m burst 3, 2/s burst 2", Cost{"tokens": 2}, 3, 1},
-		{"2/s burst 2, 3 tokens/m burst 3", Cost{"tokens": 2}, 2, 1},
-		{"3 tokens/m burst 3, 2/s burst 2", Cost{"tokens": 3}, 3, 0},
-		{"10/s burst 10, 100 tokens/m burst 100, 1 in flight", Cost{requests: 0, "tokens": 5}, 100, 95},
+		{"3 tokens/m burst 3, 2/s burst 2", throttle.Cost{"tokens": 2}, 3, 1},
+		{"2/s burst 2, 3 tokens/m burst 3", throttle.Cost{"tokens": 2}, 2, 1},
+		{"3 tokens/m burst 3, 2/s burst 2", throttle.Cost{"tokens": 3}, 3, 0},
+		{"10/s burst 10, 100 tokens/m burst 100, 1 in flight", throttle.Cost{requests: 0, "tokens": 5}, 100, 95},
 		{"10/s burst 10, 1 in flight", nil, 10, 9},
-		{"10/s burst 10, 1 in flight", Cost{requests: 0}, 10, 10},
-		{"10 tokens/s burst 10, 1 in flight", Cost{requests: 0}, 10, 10},
+		{"10/s burst 10, 1 in flight", throttle.Cost{requests: 0}, 10, 10},
+		{"10 tokens/s burst 10, 1 in flight", throttle.Cost{requests: 0}, 10, 10},
 		{"1 in flight", nil, int64(unknown), int64(unknown)},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -113,19 +115,19 @@ func TestDecisionIsAsRedisCells(t *testing.T) {
 		steps := []struct {
 			sleep time.Duration
 			cost  int64
-			want  Decision
+			want  throttle.Decision
 		}{
-			{0, 1, Decision{true, 5, 4, 0, s, requests, 5 * s}},
-			{0, 3, Decision{true, 5, 1, 0, 4 * s, requests, 5 * s}},
-			{0, 2, Decision{false, 5, 1, s, 4 * s, requests, 5 * s}},
-			{s, 2, Decision{true, 5, 0, 0, 5 * s, requests, 5 * s}},
-			{0, 1, Decision{false, 5, 0, s, 5 * s, requests, 5 * s}},
-			{2500 * time.Millisecond, 1, Decision{true, 5, 1, 0, 3500 * time.Millisecond, requests, 5 * s}},
-			{time.Hour, 1, Decision{true, 5, 4, 0, s, requests, 5 * s}},
+			{0, 1, throttle.Decision{true, 5, 4, 0, s, requests, 5 * s}},
+			{0, 3, throttle.Decision{true, 5, 1, 0, 4 * s, requests, 5 * s}},
+			{0, 2, throttle.Decision{false, 5, 1, s, 4 * s, requests, 5 * s}},
+			{s, 2, throttle.Decision{true, 5, 0, 0, 5 * s, requests, 5 * s}},
+			{0, 1, throttle.Decision{false, 5, 0, s, 5 * s, requests, 5 * s}},
+			{2500 * time.Millisecond, 1, throttle.Decision{true, 5, 1, 0, 3500 * time.Millisecond, requests, 5 * s}},
+			{time.Hour, 1, throttle.Decision{true, 5, 4, 0, s, requests, 5 * s}},
 		}
 		for i, step := range steps {
 			time.Sleep(step.sleep)
-			if got := l.Try("k", Cost{requests: step.cost}); got != step.want {
+			if got := l.Try("k", throttle.Cost{requests: step.cost}); got != step.want {
 				t.Errorf("step %d: got %+v, want %+v", i, got, step.want)
 			}
 		}
@@ -134,7 +136,7 @@ func TestDecisionIsAsRedisCells(t *testing.T) {
 
 // A Decision about a limit as large as an int is as sane as any.
 func TestDecisionAboutTheLargestLimit(t *testing.T) {
-	for _, r := range []Rate{
+	for _, r := range []throttle.Rate{
 		{Limit: math.MaxInt, Per: time.Second},
 		{Limit: math.MaxInt, Per: time.Second, Burst: math.MaxInt},
 		{Limit: math.MaxInt, Per: time.Second, Bucket: math.MaxInt},
@@ -143,17 +145,17 @@ func TestDecisionAboutTheLargestLimit(t *testing.T) {
 		{Limit: math.MaxInt, Per: time.Second, Unit: "bytes"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			l, err := NewLimiter(LimiterConfig{Default: Budget{Rates: []Rate{r}}})
+			l, err := throttle.NewLimiter(throttle.LimiterConfig{Default: throttle.Budget{Rates: []throttle.Rate{r}}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, n := range []int64{1, 1000} {
-				d := l.Try("k", Cost{r.unit(): n})
+				d := l.Try("k", throttle.Cost{cmp.Or(r.Unit, requests): n})
 				if !d.Allowed || d.Limit != math.MaxInt || d.Remaining < math.MaxInt/20 || d.RetryAfter != 0 || d.ResetAfter < 0 {
 					t.Errorf("%v, %d units: %+v", r, n, d)
 				}
 			}
-			if n, err := l.TakeUpTo(t.Context(), "k", r.unit(), 7); n != 7 || err != nil {
+			if n, err := l.TakeUpTo(t.Context(), "k", cmp.Or(r.Unit, requests), 7); n != 7 || err != nil {
 				t.Errorf("%v: %d of 7, %v", r, n, err)
 			}
 		})

@@ -1,16 +1,18 @@
-package throttle
+package throttle_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/throttle"
 	"github.com/weirhttp/weir/throttle/internal/farstore"
 )
 
 // goes counts what goes for d, with several callers who always want more.
-func goes(t *testing.T, d time.Duration, ls ...*Limiter) (n int) {
+func goes(t *testing.T, d time.Duration, ls ...*throttle.Limiter) (n int) {
 	t.Helper()
 	end := time.Now().Add(d)
 	for time.Now().Before(end) {
@@ -27,7 +29,7 @@ func goes(t *testing.T, d time.Duration, ls ...*Limiter) (n int) {
 // What is left of a window is spread over what is left of its time, whenever the
 // work begins, stops and begins again.
 func TestEvenSpreadsWhatIsLeft(t *testing.T) {
-	withAndWithoutStore(t, LimiterConfig{Default: MustParseBudget("2400/d even align UTC")}, func(t *testing.T, l *Limiter) {
+	withAndWithoutStore(t, throttle.LimiterConfig{Default: throttle.MustParseBudget("2400/d even align UTC")}, func(t *testing.T, l *throttle.Limiter) {
 		now := time.Now()
 		midnight := now.Truncate(24 * time.Hour).Add(24 * time.Hour)
 		time.Sleep(midnight.Add(12 * time.Hour).Sub(now)) // noon
@@ -49,9 +51,9 @@ func TestEvenSpreadsWhatIsLeft(t *testing.T) {
 func TestEvenHoldsForTheFleet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := farstore.New(time.Millisecond)
-		var ls []*Limiter
+		var ls []*throttle.Limiter
 		for range 2 {
-			l := limiterOf(t, LimiterConfig{Default: MustParseBudget("2400/d even align UTC"), Store: s, Fleet: FleetConfig{Members: 2}})
+			l := limiterOf(t, throttle.LimiterConfig{Default: throttle.MustParseBudget("2400/d even align UTC"), Store: s, Fleet: throttle.FleetConfig{Members: 2}})
 			defer l.Close()
 			ls = append(ls, l)
 		}
@@ -68,10 +70,10 @@ func TestEvenHoldsForTheFleet(t *testing.T) {
 // A new limit, units that come back and large costs move what is due.
 func TestEvenFollowsChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := limiterOf(t, LimiterConfig{Default: MustParseBudget("24/d even align UTC"), MaxWait: 48 * time.Hour})
+		l := limiterOf(t, throttle.LimiterConfig{Default: throttle.MustParseBudget("24/d even align UTC"), MaxWait: 48 * time.Hour})
 		time.Sleep(time.Until(time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)))
 		start := time.Now()
-		take := func(c Cost) (Grant, time.Duration) {
+		take := func(c throttle.Cost) (throttle.Grant, time.Duration) {
 			g, err := l.Take(t.Context(), "k", c)
 			if err != nil {
 				t.Fatal(err)
@@ -91,11 +93,11 @@ func TestEvenFollowsChanges(t *testing.T) {
 		g.Cancel()
 		_, d = take(nil)
 		at("one in the place of one that was cancelled", d, time.Hour)
-		_, d = take(Cost{requests: 4})
+		_, d = take(throttle.Cost{requests: 4})
 		at("four", d, 2*time.Hour)
 		_, d = take(nil)
 		at("one after four", d, 6*time.Hour)
-		if err := l.SetBudget("k", MustParseBudget("42/d even align UTC")); err != nil { // 35 are left for 18 hours: with the last, 36
+		if err := l.SetBudget("k", throttle.MustParseBudget("42/d even align UTC")); err != nil { // 35 are left for 18 hours: with the last, 36
 			t.Fatal(err)
 		}
 		_, d = take(nil)
@@ -103,13 +105,13 @@ func TestEvenFollowsChanges(t *testing.T) {
 		if d := l.Look("k", nil); d.Remaining != 0 || d.Allowed {
 			t.Errorf("%+v, want none now", d)
 		}
-		if err := l.SetBudget("k", MustParseBudget("42/d burst 42 align UTC")); err != nil {
+		if err := l.SetBudget("k", throttle.MustParseBudget("42/d burst 42 align UTC")); err != nil {
 			t.Fatal(err)
 		}
 		if n := allowed(l, "k", 100); n != 34 {
 			t.Errorf("%d at once when it is not even any more, want the 34 that are left", n)
 		}
-		if err := l.SetBudget("k", MustParseBudget("43/d even align UTC")); err != nil {
+		if err := l.SetBudget("k", throttle.MustParseBudget("43/d even align UTC")); err != nil {
 			t.Fatal(err)
 		}
 		if n := allowed(l, "k", 100); n > 1 {
@@ -130,14 +132,14 @@ func TestEvenInText(t *testing.T) {
 		"2400/d align UTC even":             "",
 		"9 tokens/h even align UTC, 1000/h": "",
 	} {
-		b, err := ParseBudget(text)
+		b, err := throttle.ParseBudget(text)
 		if want != "" {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", text, err, want)
 			}
 			continue
 		}
-		if again, err2 := ParseBudget(b.String()); err != nil || err2 != nil || !again.equal(b) || !b.Rates[0].Even {
+		if again, err2 := throttle.ParseBudget(b.String()); err != nil || err2 != nil || !reflect.DeepEqual(again, b) || !b.Rates[0].Even {
 			t.Errorf("%s: %v, %v; %s", text, err, err2, b)
 		}
 	}

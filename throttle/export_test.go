@@ -15,7 +15,13 @@ var (
 	NewTestLimiter   = newLimiter
 	Burst            = burst
 	Police           = police
-	Waiting          = waiting // the one look inside: whether anybody is still in a queue
+	LimiterOf        = limiterOf
+	BudgetsOf        = budgetsOf
+	Allowed          = allowed
+	SharedLimiters   = sharedLimiters
+	HostStatsOf      = statsOf
+	Waiting          = waiting // looks inside: whether anybody is still in a queue
+	Quiet            = quiet   // looks inside, too
 )
 
 const (

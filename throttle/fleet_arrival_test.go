@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"math/rand/v2"
@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/throttle"
 	"github.com/weirhttp/weir/throttle/internal/farstore"
 )
 
@@ -34,7 +35,7 @@ func taken(t *testing.T, lease time.Duration, trip, delay func() time.Duration) 
 	var wg sync.WaitGroup
 	end := time.Now().Add(8 * time.Second)
 	for range 4 {
-		l := limiterOf(t, LimiterConfig{Default: MustParseBudget("100/s"), MaxWait: time.Hour, Store: s, Fleet: FleetConfig{Members: 4, Lease: lease}})
+		l := limiterOf(t, throttle.LimiterConfig{Default: throttle.MustParseBudget("100/s"), MaxWait: time.Hour, Store: s, Fleet: throttle.FleetConfig{Members: 4, Lease: lease}})
 		defer l.Close()
 		for range 8 {
 			wg.Go(func() {

@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"errors"
@@ -8,22 +8,22 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/throttle"
 	"github.com/weirhttp/weir/throttle/internal/farstore"
-
 	"github.com/weirhttp/weir/throttle/store"
 )
 
 func TestFleetConfigNamesFaults(t *testing.T) {
-	for want, c := range map[string]FleetConfig{
+	for want, c := range map[string]throttle.FleetConfig{
 		"throttle: Fleet.Members: 0: set it to the largest number of processes that share the Store: while that is gone, each goes on with its part of the rates (or set Fleet.WhenDown to FailClosed or FailOpen)": {},
 
-		"throttle: Fleet.Spread: 9601h0m0s is longer than any window a Store keeps, which is 9600h0m0s": {WhenDown: FailOpen, Spread: 9601 * time.Hour},
+		"throttle: Fleet.Spread: 9601h0m0s is longer than any window a Store keeps, which is 9600h0m0s": {WhenDown: throttle.FailOpen, Spread: 9601 * time.Hour},
 		"throttle: Fleet.Members: -1 is negative":                                                       {Members: -1},
 		"throttle: Fleet.WhenDown: 3 is unknown":                                                        {WhenDown: 3},
-		"throttle: Fleet.Deadline: -1s is negative":                                                     {WhenDown: FailOpen, Deadline: -time.Second},
-		"throttle: Fleet.Lease: 2m0s is not within 0 and 1 min":                                         {WhenDown: FailOpen, Lease: 2 * time.Minute},
+		"throttle: Fleet.Deadline: -1s is negative":                                                     {WhenDown: throttle.FailOpen, Deadline: -time.Second},
+		"throttle: Fleet.Lease: 2m0s is not within 0 and 1 min":                                         {WhenDown: throttle.FailOpen, Lease: 2 * time.Minute},
 	} {
-		if _, err := c.new(store.NewMemory()); err == nil || err.Error() != want {
+		if _, err := throttle.NewLimiter(throttle.LimiterConfig{Store: store.NewMemory(), Fleet: c}); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -41,7 +41,7 @@ func TestLongSpreadIsNamed(t *testing.T) {
 		{"5/400d", "throttle: Default: 5/400d does not fit into a Store: ", 0},
 		{"5/s", "", time.Hour},
 	} {
-		tr, err := New(nil, Config{Default: MustParseBudget(tt.budget), Store: store.NewMemory(), Fleet: FleetConfig{WhenDown: FailOpen, Spread: tt.spread}})
+		tr, err := throttle.New(nil, throttle.Config{Default: throttle.MustParseBudget(tt.budget), Store: store.NewMemory(), Fleet: throttle.FleetConfig{WhenDown: throttle.FailOpen, Spread: tt.spread}})
 		if got := fmt.Sprint(err); tt.want == "" && err != nil || tt.want != "" && !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%s with a spread of %v: %v, want %s", tt.budget, tt.spread, err, tt.want)
 		}
@@ -55,11 +55,11 @@ func TestLongSpreadIsNamed(t *testing.T) {
 func TestStoreStateIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := farstore.New(time.Millisecond)
-		l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("10/s"), Store: s, Fleet: FleetConfig{WhenDown: FailOpen}})
+		l, err := throttle.NewLimiter(throttle.LimiterConfig{Default: throttle.MustParseBudget("10/s"), Store: s, Fleet: throttle.FleetConfig{WhenDown: throttle.FailOpen}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		tr := sharedTransports(t, s, Config{Default: MustParseBudget("10/s"), Fleet: FleetConfig{WhenDown: FailOpen}}, 1, newBase(nil))[0]
+		tr := sharedTransports(t, s, throttle.Config{Default: throttle.MustParseBudget("10/s"), Fleet: throttle.FleetConfig{WhenDown: throttle.FailOpen}}, 1, newBase(nil))[0]
 		defer tr.Close()
 		ask := func(n int) {
 			for range n {
@@ -69,24 +69,31 @@ func TestStoreStateIsTold(t *testing.T) {
 			}
 		}
 		ask(1)
-		if l.StoreState() != StoreUp || tr.StoreState() != StoreUp {
+		if l.StoreState() != throttle.StoreUp || tr.StoreState() != throttle.StoreUp {
 			t.Error("it is up")
 		}
 		s.Fail(errors.New("gone"), false)
 		ask(5)
-		if l.StoreState() != StoreGone || tr.StoreState() != StoreGone {
+		if l.StoreState() != throttle.StoreGone || tr.StoreState() != throttle.StoreGone {
 			t.Errorf("it is gone, and said to be %v and %v", l.StoreState(), tr.StoreState())
 		}
 		l.Close()
 		alone := newLimiter(t, "10/s")
-		if alone.StoreState() != StoreUp || newTransport(t, nil, Config{}).StoreState() != StoreUp {
+		if alone.StoreState() != throttle.StoreUp || newTransport(t, nil, throttle.Config{}).StoreState() != throttle.StoreUp {
 			t.Error("without a store nothing is down")
 		}
-		if _, err := (FleetConfig{WhenDown: FailOpen, Spread: -1}).new(s); err == nil || err.Error() != "throttle: Fleet.Spread: -1ns is negative" {
+		fleet := func(c throttle.FleetConfig) error {
+			l, err := throttle.NewLimiter(throttle.LimiterConfig{Store: s, Fleet: c})
+			if err == nil {
+				l.Close()
+			}
+			return err
+		}
+		if err := fleet(throttle.FleetConfig{WhenDown: throttle.FailOpen, Spread: -1}); err == nil || err.Error() != "throttle: Fleet.Spread: -1ns is negative" {
 			t.Error(err)
 		}
 		for lease, ok := range map[time.Duration]bool{-1: false, 0: true, time.Minute: true, time.Minute + 1: false} {
-			if _, err := (FleetConfig{WhenDown: FailOpen, Lease: lease}).new(s); (err == nil) != ok {
+			if err := fleet(throttle.FleetConfig{WhenDown: throttle.FailOpen, Lease: lease}); (err == nil) != ok {
 				t.Errorf("a lease of %v: %v", lease, err)
 			}
 		}

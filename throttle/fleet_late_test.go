@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/throttle"
 	"github.com/weirhttp/weir/throttle/internal/farstore"
 	"github.com/weirhttp/weir/throttle/store"
 )
@@ -48,7 +49,7 @@ func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // farStore is a Store whose round trips take a random time both ways.
 type farStore struct {
-	Store
+	throttle.Store
 	a *api
 }
 
@@ -61,7 +62,7 @@ func (s farStore) Book(ctx context.Context, b store.Booking) (store.Booked, erro
 
 // lateFleet runs 16 processes for some windows of rate and returns when the
 // requests arrived.
-func lateFleet(t *testing.T, rate Rate, slow time.Duration, f FleetConfig, seed uint64) *farstore.Sends {
+func lateFleet(t *testing.T, rate throttle.Rate, slow time.Duration, f throttle.FleetConfig, seed uint64) *farstore.Sends {
 	a := &api{r: rand.New(rand.NewPCG(seed, 1)), slow: slow}
 	f.Members = 16
 	s := farStore{store.NewMemory(), a}
@@ -69,7 +70,7 @@ func lateFleet(t *testing.T, rate Rate, slow time.Duration, f FleetConfig, seed 
 	defer time.AfterFunc(max(1, 12*rate.Per), cancel).Stop()
 	var wg sync.WaitGroup
 	for range f.Members {
-		tr, err := New(a, Config{Default: Budget{Rates: []Rate{rate}}, MaxWait: time.Hour, Store: s, Fleet: f})
+		tr, err := throttle.New(a, throttle.Config{Default: throttle.Budget{Rates: []throttle.Rate{rate}}, MaxWait: time.Hour, Store: s, Fleet: f})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,12 +106,12 @@ func TestFleetWindowAtTheServer(t *testing.T) {
 		{"20/s", 0, 40}, {"5/s burst 5", 0, 8}, {"40/4s burst 40", 0, 100}, {"100/s burst 100", 0, 200}, {"30/10s burst 1", 0, 80},
 		{"20/s", 100 * time.Millisecond, 30},
 	} {
-		rate := MustParseBudget(tc.rate).Rates[0]
+		rate := throttle.MustParseBudget(tc.rate).Rates[0]
 		for _, slow := range []time.Duration{rate.Per / 20, rate.Per, 3 * rate.Per} {
 			t.Run(fmt.Sprint(strings.ReplaceAll(tc.rate, "/", " a "), tc.lease, slow), func(t *testing.T) {
 				for seed := range uint64(2) {
 					synctest.Test(t, func(t *testing.T) {
-						out := lateFleet(t, rate, slow, FleetConfig{Lease: tc.lease}, seed)
+						out := lateFleet(t, rate, slow, throttle.FleetConfig{Lease: tc.lease}, seed)
 						if got := out.Most(rate.Per); got > rate.Limit {
 							t.Errorf("seed %d: %d requests arrived in a window, want at most %d", seed, got, rate.Limit)
 						}
@@ -139,12 +140,12 @@ func TestFleetMeterAtTheServer(t *testing.T) {
 	} {
 		t.Run(strings.ReplaceAll(tc.rate, "/", " a "), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				rate := MustParseBudget(tc.rate).Rates[0]
-				out := lateFleet(t, rate, tc.slow, FleetConfig{Spread: spread}, 1)
+				rate := throttle.MustParseBudget(tc.rate).Rates[0]
+				out := lateFleet(t, rate, tc.slow, throttle.FleetConfig{Spread: spread}, 1)
 				for _, w := range []time.Duration{rate.Per / 10, rate.Per, 3 * rate.Per} {
 					most := float64(rate.Limit) * max(1, math.Ceil(w.Seconds()/rate.Per.Seconds()))
 					if rate.Bucket > 0 {
-						most = float64(rate.Bucket) + rate.perSecond()*w.Seconds()
+						most = float64(rate.Bucket) + float64(rate.Limit)/rate.Per.Seconds()*w.Seconds()
 					}
 					if got := out.Most(w); float64(got) > most+tc.more {
 						t.Errorf("%d requests arrived within %v, want at most %v", got, w, most+tc.more)
@@ -166,9 +167,9 @@ func slowAnswers(d time.Duration) http.RoundTripper {
 	})
 }
 
-func tokens(t *testing.T, tr *Transport, n int64, wait time.Duration) (*http.Response, error) {
+func tokens(t *testing.T, tr *throttle.Transport, n int64, wait time.Duration) (*http.Response, error) {
 	t.Helper()
-	ctx := WithCost(WithMaxWait(t.Context(), wait), Cost{"tokens": n})
+	ctx := throttle.WithCost(throttle.WithMaxWait(t.Context(), wait), throttle.Cost{"tokens": n})
 	r, err := http.NewRequestWithContext(ctx, "GET", "https://api.example/", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +182,7 @@ func tokens(t *testing.T, tr *Transport, n int64, wait time.Duration) (*http.Res
 func TestFleetSettlesWhatCameLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := farstore.New(time.Millisecond)
-		ts := sharedTransports(t, s, Config{Default: MustParseBudget("60 tokens/m burst 60")}, 2, slowAnswers(5*time.Second))
+		ts := sharedTransports(t, s, throttle.Config{Default: throttle.MustParseBudget("60 tokens/m burst 60")}, 2, slowAnswers(5*time.Second))
 		resp, err := tokens(t, ts[0], 30, time.Second)
 		if err != nil {
 			t.Fatal(err)
@@ -189,7 +190,7 @@ func TestFleetSettlesWhatCameLate(t *testing.T) {
 		if _, err := tokens(t, ts[0], 1, time.Second); err != nil { // takes the news along
 			t.Fatal(err)
 		}
-		if err := Settle(resp, Cost{"tokens": 10}); err != nil {
+		if err := throttle.Settle(resp, throttle.Cost{"tokens": 10}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -217,7 +218,7 @@ func TestFleetTellsLateAnswersOnClose(t *testing.T) {
 			if open {
 				answer += 5 * time.Second
 			}
-			ts := sharedTransports(t, s, Config{Default: MustParseBudget("1/m burst 1"), MaxWait: time.Second}, 2, slowAnswers(answer))
+			ts := sharedTransports(t, s, throttle.Config{Default: throttle.MustParseBudget("1/m burst 1"), MaxWait: time.Second}, 2, slowAnswers(answer))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			go func() {
@@ -227,7 +228,7 @@ func TestFleetTellsLateAnswersOnClose(t *testing.T) {
 			time.Sleep(20*time.Second + time.Millisecond*10)
 			ts[0].Close()
 			synctest.Wait()
-			var e *Error
+			var e *throttle.Error
 			if err := visit(t, ts[1], "https://api.example/"); !errors.As(err, &e) || e.RetryAfter < 59*time.Second || e.RetryAfter > time.Minute+time.Second {
 				t.Errorf("open=%t: got %v, want a wait of a minute from the answer", open, err)
 			}
@@ -242,7 +243,7 @@ func TestFleetTellsLateAnswersOnClose(t *testing.T) {
 func TestFleetKeepsLateAnswersForLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := farstore.New(time.Millisecond)
-		ts := sharedTransports(t, s, Config{Default: MustParseBudget("2/m burst 2"), MaxWait: time.Second}, 2, slowAnswers(30*time.Second))
+		ts := sharedTransports(t, s, throttle.Config{Default: throttle.MustParseBudget("2/m burst 2"), MaxWait: time.Second}, 2, slowAnswers(30*time.Second))
 		time.AfterFunc(20*time.Second, func() { s.Fail(errors.New("connection refused"), false) })
 		time.AfterFunc(45*time.Second, func() { s.Fail(nil, false) })
 		if err := visit(t, ts[0], "https://api.example/"); err != nil {

@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/throttle"
 	"github.com/weirhttp/weir/throttle/internal/farstore"
 )
 
@@ -154,11 +155,11 @@ func (b *budgeted) work(t testing.TB, n, workers, jobs int, most time.Duration) 
 	begin := time.Now()
 	var all sync.WaitGroup
 	for i := range n {
-		c := Config{MaxWait: time.Hour}
+		c := throttle.Config{MaxWait: time.Hour}
 		if n > 1 {
-			c.Store, c.Fleet = s, FleetConfig{Members: n}
+			c.Store, c.Fleet = s, throttle.FleetConfig{Members: n}
 		}
-		tr, err := New(b, c)
+		tr, err := throttle.New(b, c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -325,7 +326,7 @@ func TestFleetKnowsWhatOneProcessFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudgeted(11, "fixed", "silent")
 		b.size, b.per = 20, 10*time.Second
-		ts := sharedTransports(t, farstore.New(time.Millisecond), Config{MaxWait: time.Hour}, 2, b)
+		ts := sharedTransports(t, farstore.New(time.Millisecond), throttle.Config{MaxWait: time.Hour}, 2, b)
 		for _, tr := range ts {
 			if err := visit(t, tr, "https://api.example/items"); err != nil {
 				t.Fatal(err)
@@ -341,7 +342,7 @@ func TestFleetKnowsWhatOneProcessFound(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		knows := slices.ContainsFunc(ts[1].Stats().Hosts[0].Learned, func(x LearnedLimit) bool { return x.Kind == LearnedRate })
+		knows := slices.ContainsFunc(ts[1].Stats().Hosts[0].Learned, func(x throttle.LearnedLimit) bool { return x.Kind == throttle.LearnedRate })
 		if before == 0 || b.refused > before || !knows {
 			t.Errorf("%d were refused, then %d of the other process: %+v", before, b.refused-before, ts[1].Stats().Hosts[0].Learned)
 		}
@@ -353,7 +354,7 @@ func TestFleetKnowsWhatOneProcessFound(t *testing.T) {
 func TestFleetWithBudgetsAsksNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := farstore.New(time.Millisecond)
-		tr := sharedTransports(t, s, Config{Default: MustParseBudget("1/s"), MaxWait: time.Hour}, 1, newBase(nil))[0]
+		tr := sharedTransports(t, s, throttle.Config{Default: throttle.MustParseBudget("1/s"), MaxWait: time.Hour}, 1, newBase(nil))[0]
 		for range 10 {
 			if err := visit(t, tr, "https://api.example/items"); err != nil {
 				t.Fatal(err)

@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/throttle"
 	"github.com/weirhttp/weir/throttle/internal/farstore"
 )
 
@@ -23,32 +24,32 @@ func keysAsked(s *farstore.Store) (keys []string) {
 // A request draws on its host always, on the routes it matches if they have
 // rates, and on each pool once.
 func TestFleetKeysOfARequest(t *testing.T) {
-	pooled := func(b, name string) Budget {
-		x := MustParseBudget(b)
+	pooled := func(b, name string) throttle.Budget {
+		x := throttle.MustParseBudget(b)
 		x.Pool = name
 		return x
 	}
 	for name, test := range map[string]struct {
-		other, host, route Budget
+		other, host, route throttle.Budget
 		want               []string
 	}{
-		"nothing":             {Budget{}, Budget{}, Budget{}, []string{"h"}},
-		"a default":           {MustParseBudget("9/s"), Budget{}, Budget{InFlight: 3}, []string{"h"}},
-		"a route":             {MustParseBudget("9/s"), Budget{}, MustParseBudget("5/s"), []string{"h", "h GET h/x"}},
-		"a pool":              {MustParseBudget("9/s"), pooled("5/s", "p"), Budget{}, []string{"h", "pool p"}},
-		"a route's pool":      {MustParseBudget("9/s"), Budget{}, pooled("5/s", "p"), []string{"h", "pool p"}},
-		"one pool":            {Budget{}, pooled("5/s", "p"), pooled("5/s", "p"), []string{"h", "pool p"}},
-		"two pools":           {Budget{}, pooled("5/s", "p"), pooled("6/s", "q"), []string{"h", "pool p", "pool q"}},
-		"a pool and a route":  {Budget{}, pooled("5/s", "p"), MustParseBudget("5/s"), []string{"h", "pool p", "h GET h/x"}},
-		"a pool without rate": {Budget{}, Budget{InFlight: 2, Pool: "p"}, Budget{InFlight: 3, Pool: "q"}, []string{"h"}},
+		"nothing":             {throttle.Budget{}, throttle.Budget{}, throttle.Budget{}, []string{"h"}},
+		"a default":           {throttle.MustParseBudget("9/s"), throttle.Budget{}, throttle.Budget{InFlight: 3}, []string{"h"}},
+		"a route":             {throttle.MustParseBudget("9/s"), throttle.Budget{}, throttle.MustParseBudget("5/s"), []string{"h", "h GET h/x"}},
+		"a pool":              {throttle.MustParseBudget("9/s"), pooled("5/s", "p"), throttle.Budget{}, []string{"h", "pool p"}},
+		"a route's pool":      {throttle.MustParseBudget("9/s"), throttle.Budget{}, pooled("5/s", "p"), []string{"h", "pool p"}},
+		"one pool":            {throttle.Budget{}, pooled("5/s", "p"), pooled("5/s", "p"), []string{"h", "pool p"}},
+		"two pools":           {throttle.Budget{}, pooled("5/s", "p"), pooled("6/s", "q"), []string{"h", "pool p", "pool q"}},
+		"a pool and a route":  {throttle.Budget{}, pooled("5/s", "p"), throttle.MustParseBudget("5/s"), []string{"h", "pool p", "h GET h/x"}},
+		"a pool without rate": {throttle.Budget{}, throttle.Budget{InFlight: 2, Pool: "p"}, throttle.Budget{InFlight: 3, Pool: "q"}, []string{"h"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := farstore.New(0)
-			c := Config{Default: test.other, Budgets: make(map[string]Budget)}
-			if !test.host.zero() {
+			c := throttle.Config{Default: test.other, Budgets: make(map[string]throttle.Budget)}
+			if test.host.String() != (throttle.Budget{}).String() {
 				c.Budgets["h"] = test.host
 			}
-			if !test.route.zero() {
+			if test.route.String() != (throttle.Budget{}).String() {
 				c.Budgets["GET h/x"] = test.route
 			}
 			tr := sharedTransports(t, s, c, 1, newBase(nil))[0]
@@ -66,14 +67,14 @@ func TestFleetKeysOfARequest(t *testing.T) {
 // met, in other processes too, and so does its end. Other hosts go on.
 func TestFleetTellsPartitions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := Config{Default: MustParseBudget("100/s"), MaxWait: -1, Partition: func(r *http.Request) string { return r.URL.Query().Get("who") }}
+		c := throttle.Config{Default: throttle.MustParseBudget("100/s"), MaxWait: -1, Partition: func(r *http.Request) string { return r.URL.Query().Get("who") }}
 		s := farstore.New(time.Millisecond)
 		ts := sharedTransports(t, s, c, 2, newBase(nil))
 		all := []string{"http://h/?who=a", "http://h/?who=b", "http://i/?who=a"}
-		open := func(tr *Transport, want ...bool) {
+		open := func(tr *throttle.Transport, want ...bool) {
 			t.Helper()
 			for i, url := range all {
-				var e *Error
+				var e *throttle.Error
 				err := visit(t, tr, url)
 				if (err == nil) != want[i] || !want[i] && (!errors.As(err, &e) || e.RetryAfter < 50*sec || e.RetryAfter > time.Minute) {
 					t.Errorf("%s: %v", url, err)
@@ -108,7 +109,7 @@ func TestFleetTellsWhatMatters(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := farstore.New(0)
-			tr := sharedTransports(t, s, Config{Default: MustParseBudget("100/s")}, 1,
+			tr := sharedTransports(t, s, throttle.Config{Default: throttle.MustParseBudget("100/s")}, 1,
 				answers(func(*http.Request) *http.Response { return answer(test.status, test.header...) }))[0]
 			if err := visit(t, tr, "http://h/"); err != nil {
 				t.Error(name, err)
@@ -126,12 +127,12 @@ func TestFleetTellsWhatMatters(t *testing.T) {
 
 func TestTransportsSharePausesByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ts := sharedTransports(t, farstore.New(time.Millisecond), Config{MaxWait: time.Second}, 2,
+		ts := sharedTransports(t, farstore.New(time.Millisecond), throttle.Config{MaxWait: time.Second}, 2,
 			answers(func(*http.Request) *http.Response { return answer(200) }))
 		ts[0].Pause("api.example", time.Now().Add(time.Minute))
 		time.Sleep(10 * time.Millisecond)
-		var e *Error
-		if err := visit(t, ts[1], "https://api.example/"); !errors.As(err, &e) || e.Reason != Paused {
+		var e *throttle.Error
+		if err := visit(t, ts[1], "https://api.example/"); !errors.As(err, &e) || e.Reason != throttle.Paused {
 			t.Errorf("got %v, want a pause", err)
 		}
 		if err := visit(t, ts[1], "https://other.example/"); err != nil {
@@ -149,7 +150,7 @@ func TestTransportsSharePausesByHand(t *testing.T) {
 func TestTransportsShortenPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		part := func(r *http.Request) string { return r.URL.Path[1:] }
-		ts := sharedTransports(t, farstore.New(time.Millisecond), Config{MaxWait: time.Second, Partition: part}, 2,
+		ts := sharedTransports(t, farstore.New(time.Millisecond), throttle.Config{MaxWait: time.Second, Partition: part}, 2,
 			answers(func(*http.Request) *http.Response { return answer(200) }))
 		urls := []string{"https://api.example/", "https://api.example/p"}
 		for _, url := range urls {
@@ -162,8 +163,8 @@ func TestTransportsShortenPauses(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			for _, tr := range ts {
 				for _, url := range urls {
-					var e *Error
-					if err := visit(t, tr, url); !errors.As(err, &e) || e.Reason != Paused {
+					var e *throttle.Error
+					if err := visit(t, tr, url); !errors.As(err, &e) || e.Reason != throttle.Paused {
 						t.Errorf("%s: got %v, want a pause", url, err)
 					}
 				}

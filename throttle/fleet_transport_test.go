@@ -1,9 +1,8 @@
-package throttle
+package throttle_test
 
 import (
 	"errors"
 	"io"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle"
 	"github.com/weirhttp/weir/throttle/internal/farstore"
 	"github.com/weirhttp/weir/throttle/store"
 )
@@ -37,12 +36,12 @@ func answer(status int, header ...string) *http.Response {
 	return w.Result()
 }
 
-func sharedTransports(t *testing.T, s Store, c Config, n int, base http.RoundTripper) []*Transport {
+func sharedTransports(t *testing.T, s throttle.Store, c throttle.Config, n int, base http.RoundTripper) []*throttle.Transport {
 	t.Helper()
-	var ts []*Transport
+	var ts []*throttle.Transport
 	for range n {
-		c.Store, c.Fleet = s, FleetConfig{Members: n}
-		tr, err := New(base, c)
+		c.Store, c.Fleet = s, throttle.FleetConfig{Members: n}
+		tr, err := throttle.New(base, c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +51,7 @@ func sharedTransports(t *testing.T, s Store, c Config, n int, base http.RoundTri
 	return ts
 }
 
-func visit(t *testing.T, tr *Transport, url string) error {
+func visit(t *testing.T, tr *throttle.Transport, url string) error {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
 	if err != nil {
@@ -70,9 +69,9 @@ func TestTransportsShareABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out farstore.Sends
 		base := answers(func(*http.Request) *http.Response { out.Add(); return answer(200) })
-		ts := sharedTransports(t, farstore.New(time.Millisecond), Config{
-			Default: MustParseBudget("100/s burst 10"),
-			Budgets: map[string]Budget{"GET api.example/search/": MustParseBudget("20/s")},
+		ts := sharedTransports(t, farstore.New(time.Millisecond), throttle.Config{
+			Default: throttle.MustParseBudget("100/s burst 10"),
+			Budgets: map[string]throttle.Budget{"GET api.example/search/": throttle.MustParseBudget("20/s")},
 			MaxWait: time.Hour,
 		}, 4, base)
 		done := make(chan error)
@@ -115,7 +114,7 @@ func TestTransportsShareWhatAnswersSay(t *testing.T) {
 			}
 			return answer(200)
 		})
-		ts := sharedTransports(t, farstore.New(time.Millisecond), Config{Default: MustParseBudget("100/s")}, 2, base)
+		ts := sharedTransports(t, farstore.New(time.Millisecond), throttle.Config{Default: throttle.MustParseBudget("100/s")}, 2, base)
 		if err := visit(t, ts[0], "https://api.example/"); err != nil {
 			t.Fatal(err)
 		}
@@ -139,12 +138,12 @@ func TestTransportsShareWhatAnswersSay(t *testing.T) {
 		base := answers(func(*http.Request) *http.Response {
 			return answer(200, "X-RateLimit-Limit", "5000", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "40")
 		})
-		ts := sharedTransports(t, farstore.New(time.Millisecond), Config{Default: MustParseBudget("100/s"), MaxWait: time.Second}, 2, base)
+		ts := sharedTransports(t, farstore.New(time.Millisecond), throttle.Config{Default: throttle.MustParseBudget("100/s"), MaxWait: time.Second}, 2, base)
 		if err := visit(t, ts[0], "https://api.example/"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Millisecond)
-		var e *Error
+		var e *throttle.Error
 		if err := visit(t, ts[1], "https://api.example/"); !errors.As(err, &e) || e.RetryAfter < 30*time.Second || e.Key != "api.example" {
 			t.Errorf("got %v, want a wait until the quota that was stated to the other resets", err)
 		}
@@ -156,7 +155,7 @@ func TestNoRequestFailsInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := farstore.New(time.Millisecond)
 		var out farstore.Sends
-		ts := sharedTransports(t, s, Config{Default: MustParseBudget("80/s")}, 4,
+		ts := sharedTransports(t, s, throttle.Config{Default: throttle.MustParseBudget("80/s")}, 4,
 			answers(func(*http.Request) *http.Response { out.Add(); return answer(200) }))
 		s.Fail(errors.New("connection refused"), false)
 		done := make(chan error)
@@ -181,38 +180,29 @@ func TestNoRequestFailsInAnOutage(t *testing.T) {
 		if n := len(out.At); n < 600 {
 			t.Errorf("%d requests in 10 s, want most of 800", n)
 		}
-		if ts[0].StoreState() != StoreGone {
+		if ts[0].StoreState() != throttle.StoreGone {
 			t.Errorf("state %v, want gone", ts[0].StoreState())
 		}
 	})
 }
 
-func TestStoreKeysHideSecrets(t *testing.T) {
-	if key := storeKey("api.example", "GET api.example/x", "sk-secret"); strings.Contains(key, "secret") {
-		t.Errorf("%q shows the partition", key)
-	}
-	if storeKey("h", "", "a") == storeKey("h", "", "b") || storeKey("h", "", "") == storeKey("h", "r", "") {
-		t.Error("two accounts have one key")
-	}
-}
-
 func TestSharedBudgetsAreChecked(t *testing.T) {
-	nine := Budget{}
+	nine := throttle.Budget{}
 	for i := range 9 {
-		nine.Rates = append(nine.Rates, Rate{Limit: 10, Per: time.Duration(i+1) * time.Second})
+		nine.Rates = append(nine.Rates, throttle.Rate{Limit: 10, Per: time.Duration(i+1) * time.Second})
 	}
-	c := Config{Store: store.NewMemory(), Fleet: FleetConfig{Members: 2}}
-	for want, budget := range map[string]Budget{
+	c := throttle.Config{Store: store.NewMemory(), Fleet: throttle.FleetConfig{Members: 2}}
+	for want, budget := range map[string]throttle.Budget{
 		`Budgets["api.example"]: `: nine,
-		"window of":                {Rates: []Rate{{Limit: 10, Per: 3 * 365 * 24 * time.Hour}}},
+		"window of":                {Rates: []throttle.Rate{{Limit: 10, Per: 3 * 365 * 24 * time.Hour}}},
 	} {
-		c.Budgets = map[string]Budget{"api.example": budget}
-		if _, err := New(nil, c); err == nil || !strings.Contains(err.Error(), want) {
+		c.Budgets = map[string]throttle.Budget{"api.example": budget}
+		if _, err := throttle.New(nil, c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
 	c.Budgets = nil
-	tr, err := New(nil, c)
+	tr, err := throttle.New(nil, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +214,7 @@ func TestSharedBudgetsAreChecked(t *testing.T) {
 
 func TestSharedBudgetIsChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ts := sharedTransports(t, farstore.New(time.Millisecond), Config{Default: MustParseBudget("1000/h burst 1000"), MaxWait: -1}, 2,
+		ts := sharedTransports(t, farstore.New(time.Millisecond), throttle.Config{Default: throttle.MustParseBudget("1000/h burst 1000"), MaxWait: -1}, 2,
 			answers(func(*http.Request) *http.Response { return answer(200) }))
 		for range 30 {
 			if err := visit(t, ts[0], "https://api.example/"); err != nil {
@@ -232,7 +222,7 @@ func TestSharedBudgetIsChanged(t *testing.T) {
 			}
 		}
 		for _, tr := range ts {
-			if err := tr.SetBudget("api.example", MustParseBudget("40/h burst 40")); err != nil {
+			if err := tr.SetBudget("api.example", throttle.MustParseBudget("40/h burst 40")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -246,58 +236,4 @@ func TestSharedBudgetIsChanged(t *testing.T) {
 			t.Errorf("%d were granted of 40 an hour after 30, want 10", granted)
 		}
 	})
-}
-
-// Which stated quotas are worth telling the other processes.
-func TestQuotasWorthTelling(t *testing.T) {
-	limit := func(change func(*headers.Limit)) headers.Limit {
-		l := headers.Limit{Name: "core", Unit: requests, Remaining: known(10.0), Quota: known(100.0), Reset: known(time.Minute)}
-		change(&l)
-		return l
-	}
-	tell := store.Stated{ID: "core", Unit: requests, Remaining: 10, Reset: time.Minute}
-	but := func(change func(*store.Stated)) *store.Stated {
-		s := tell
-		change(&s)
-		return &s
-	}
-	for name, test := range map[string]struct {
-		l    headers.Limit
-		want *store.Stated
-	}{
-		"a tenth left":     {limit(func(*headers.Limit) {}), &tell},
-		"more":             {limit(func(l *headers.Limit) { l.Remaining.Value = 10.5 }), nil},
-		"none":             {limit(func(l *headers.Limit) { l.Remaining.Value = 0 }), but(func(s *store.Stated) { s.Remaining = 0 })},
-		"less than none":   {limit(func(l *headers.Limit) { l.Remaining.Value = -1 }), but(func(s *store.Stated) { s.Remaining = 0 })},
-		"no size":          {limit(func(l *headers.Limit) { l.Quota.Known = false }), nil},
-		"none of no size":  {limit(func(l *headers.Limit) { l.Quota.Known, l.Remaining.Value = false, 0 }), but(func(s *store.Stated) { s.Remaining = 0 })},
-		"no unit":          {limit(func(l *headers.Limit) { l.Unit = "" }), &tell},
-		"tokens":           {limit(func(l *headers.Limit) { l.Unit = "tokens" }), nil},
-		"a partition":      {limit(func(l *headers.Limit) { l.Partition = "x" }), nil},
-		"no reset":         {limit(func(l *headers.Limit) { l.Reset.Known = false }), nil},
-		"nothing left out": {limit(func(l *headers.Limit) { l.Remaining.Known = false }), nil},
-		"full":             {limit(func(l *headers.Limit) { l.ResetMeans = headers.Full }), nil},
-		"next":             {limit(func(l *headers.Limit) { l.ResetMeans = headers.Next }), nil},
-		"a boundary":       {limit(func(l *headers.Limit) { l.ResetMeans = headers.Boundary }), &tell},
-		"too many":         {limit(func(l *headers.Limit) { l.Remaining.Value, l.Quota.Value = 2e15, 1e17 }), nil},
-		"a long name":      {limit(func(l *headers.Limit) { l.Name = strings.Repeat("n", 65) }), but(func(s *store.Stated) { s.ID = strings.Repeat("n", 64) })},
-		"a far reset":      {limit(func(l *headers.Limit) { l.Reset.Value = math.MaxInt64 }), but(func(s *store.Stated) { s.Reset = store.MaxHorizon })},
-		"a past reset":     {limit(func(l *headers.Limit) { l.Reset.Value = -1 }), but(func(s *store.Stated) { s.Reset = 0 })},
-	} {
-		got, ok := statedByServer(test.l)
-		if ok != (test.want != nil) || ok && got != *test.want {
-			t.Errorf("%s: %+v, %t", name, got, ok)
-		}
-	}
-	keys := make(map[string]bool)
-	for _, k := range [][3]string{{"h", "", ""}, {"h", "r", ""}, {"h", "", "p"}, {"h", "r", "p"}, {"h", "", "q"}, {"i", "", ""}} {
-		key := storeKey(k[0], k[1], k[2])
-		if keys[key] || strings.Contains(key, "p ") || !strings.HasPrefix(key, k[0]) {
-			t.Errorf("%v: key %q", k, key)
-		}
-		keys[key] = true
-	}
-	if storeKey("h", "", "") != "h" || storeKey("h", "GET h/r", "") != "h GET h/r" {
-		t.Error("keys that other processes know by other names")
-	}
 }

@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"context"
@@ -10,19 +10,18 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weirhttp/weir/internal/table"
+	"github.com/weirhttp/weir/throttle"
 	"github.com/weirhttp/weir/throttle/internal/farstore"
-	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // withAndWithoutStore runs f for a Limiter of its own and for one with a Store.
-func withAndWithoutStore(t *testing.T, c LimiterConfig, f func(t *testing.T, l *Limiter)) {
+func withAndWithoutStore(t *testing.T, c throttle.LimiterConfig, f func(t *testing.T, l *throttle.Limiter)) {
 	for _, name := range []string{"alone", "with a store"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := c
 				if name != "alone" {
-					c.Store, c.Fleet = farstore.New(time.Millisecond), FleetConfig{Members: 1}
+					c.Store, c.Fleet = farstore.New(time.Millisecond), throttle.FleetConfig{Members: 1}
 				}
 				l := limiterOf(t, c)
 				defer l.Close()
@@ -33,35 +32,13 @@ func withAndWithoutStore(t *testing.T, c LimiterConfig, f func(t *testing.T, l *
 	}
 }
 
-// quiet returns what is wrong with l, if nothing happens and so many wait.
-func quiet(l *Limiter, waiting int) error {
-	var err error
-	wait, joint := 0, 0
-	domains := make(map[*queue.Domain]bool)
-	l.keys.All(func(entry *table.Entry[kept]) {
-		s := entry.Value.subject.Load()
-		if s == nil {
-			return
-		}
-		e := s.lock()
-		defer e.Unlock()
-		if joint += len(s.joint); !domains[e] {
-			domains[e], wait, err = true, wait+e.Waiting, errors.Join(err, e.Check())
-		}
-	})
-	if wait != waiting || waiting == 0 && joint != 0 {
-		return fmt.Errorf("%d wait, %d groups for several keys, want %d", wait, joint, waiting)
-	}
-	return err
-}
-
-var planAndUser = LimiterConfig{Budgets: budgetsOf(map[string]string{
+var planAndUser = throttle.LimiterConfig{Budgets: budgetsOf(map[string]string{
 	"plan:*": "3/m burst 3", "user:*": "2/m burst 2", "user:big": "9/m burst 9", "end:*": "1 in flight",
 })}
 
 // TryAll spends of every key or of none.
 func TestTryAllSpendsOfAllOrNone(t *testing.T) {
-	withAndWithoutStore(t, planAndUser, func(t *testing.T, l *Limiter) {
+	withAndWithoutStore(t, planAndUser, func(t *testing.T, l *throttle.Limiter) {
 		left := func(key string) int64 { return l.Look(key, nil).Remaining }
 		for i, step := range []struct {
 			user    string
@@ -83,7 +60,7 @@ func TestTryAllSpendsOfAllOrNone(t *testing.T) {
 // TakeAll waits until all keys have room, whichever of them is short, and its
 // grant gives all of it back.
 func TestTakeAllWaitsForEveryKey(t *testing.T) {
-	withAndWithoutStore(t, planAndUser, func(t *testing.T, l *Limiter) {
+	withAndWithoutStore(t, planAndUser, func(t *testing.T, l *throttle.Limiter) {
 		start := time.Now()
 		for range 2 {
 			l.Try("user:ann", nil)
@@ -106,10 +83,10 @@ func TestTakeAllWaitsForEveryKey(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		l.Try("plan:free", Cost{requests: 3})
+		l.Try("plan:free", throttle.Cost{requests: 3})
 		start = time.Now()
 		_, err = l.TakeAll(ctx, []string{"user:big", "plan:free"}, nil)
-		var refused *Error
+		var refused *throttle.Error
 		if !errors.As(err, &refused) || refused.Key != "plan:free" || time.Since(start) > 100*time.Millisecond {
 			t.Errorf("got %v after %v, want a refusal for plan:free at once", err, time.Since(start))
 		}
@@ -121,7 +98,7 @@ func TestTakeAllWaitsForEveryKey(t *testing.T) {
 
 // A place in flight of one key is held by the grant of several.
 func TestTakeAllHoldsPlaces(t *testing.T) {
-	withAndWithoutStore(t, planAndUser, func(t *testing.T, l *Limiter) {
+	withAndWithoutStore(t, planAndUser, func(t *testing.T, l *throttle.Limiter) {
 		g, err := l.TakeAll(t.Context(), []string{"user:big", "end:x"}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -145,7 +122,7 @@ func TestTakeAllHoldsPlaces(t *testing.T) {
 func TestTakeAllHearsOfChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limiterOf(t, planAndUser)
-		l.Try("plan:free", Cost{requests: 3})
+		l.Try("plan:free", throttle.Cost{requests: 3})
 		took := make(chan time.Duration, 2)
 		start := time.Now()
 		for range 2 {
@@ -170,9 +147,9 @@ func TestTakeAllHearsOfChanges(t *testing.T) {
 		<-took
 
 		l.Pause("user:x", time.Now().Add(10*time.Second))
-		_, err := l.TakeAll(WithMaxWait(t.Context(), time.Second), []string{"plan:x", "user:x"}, nil)
-		var refused *Error
-		if !errors.As(err, &refused) || refused.Key != "user:x" || refused.Reason != Paused || refused.RetryAfter != 10*time.Second {
+		_, err := l.TakeAll(throttle.WithMaxWait(t.Context(), time.Second), []string{"plan:x", "user:x"}, nil)
+		var refused *throttle.Error
+		if !errors.As(err, &refused) || refused.Key != "user:x" || refused.Reason != throttle.Paused || refused.RetryAfter != 10*time.Second {
 			t.Errorf("got %v, want a pause of user:x", err)
 		}
 		if n := l.Look("plan:x", nil).Remaining; n != 3 {
@@ -186,7 +163,7 @@ func TestTakeAllHearsOfChanges(t *testing.T) {
 func TestTakeAllUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 5
-		l := limiterOf(t, LimiterConfig{Default: MustParseBudget("5/s burst 5"), MaxWait: time.Hour})
+		l := limiterOf(t, throttle.LimiterConfig{Default: throttle.MustParseBudget("5/s burst 5"), MaxWait: time.Hour})
 		var mu sync.Mutex
 		went := make(map[string][]time.Time)
 		var wg sync.WaitGroup

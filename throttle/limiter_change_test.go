@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/throttle"
 	"github.com/weirhttp/weir/throttle/internal/farstore"
 )
 
@@ -16,9 +17,9 @@ import (
 // go as soon as the new budget lets them.
 func TestSetBudgetOfAKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := limiterOf(t, LimiterConfig{Default: MustParseBudget("5/m burst 5")})
-		l.Try("k", Cost{requests: 5})
-		l.Try("other", Cost{requests: 5})
+		l := limiterOf(t, throttle.LimiterConfig{Default: throttle.MustParseBudget("5/m burst 5")})
+		l.Try("k", throttle.Cost{requests: 5})
+		l.Try("other", throttle.Cost{requests: 5})
 		start := time.Now()
 		took := make(chan time.Duration, 1)
 		go func() {
@@ -28,7 +29,7 @@ func TestSetBudgetOfAKey(t *testing.T) {
 			took <- time.Since(start)
 		}()
 		time.Sleep(10 * time.Second)
-		if err := l.SetBudget("k", MustParseBudget("8/m burst 8")); err != nil {
+		if err := l.SetBudget("k", throttle.MustParseBudget("8/m burst 8")); err != nil {
 			t.Fatal(err)
 		}
 		if d := <-took; d != 10*time.Second {
@@ -40,16 +41,16 @@ func TestSetBudgetOfAKey(t *testing.T) {
 		if l.Try("other", nil).Allowed {
 			t.Error("another key has a new budget too")
 		}
-		if err := l.SetBudget("k", Budget{}); err != nil {
+		if err := l.SetBudget("k", throttle.Budget{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := allowed(l, "k", 100); got != 100 {
 			t.Errorf("%d of 100 without limits", got)
 		}
-		if err := l.SetBudget("k", MustParseBudget("1/s, pool p")); err == nil || !strings.Contains(err.Error(), `SetBudget "k".Pool`) {
+		if err := l.SetBudget("k", throttle.MustParseBudget("1/s, pool p")); err == nil || !strings.Contains(err.Error(), `SetBudget "k".Pool`) {
 			t.Errorf("a pool: %v", err)
 		}
-		if err := l.SetBudget("a**", Budget{}); err == nil {
+		if err := l.SetBudget("a**", throttle.Budget{}); err == nil {
 			t.Error("two stars: no error")
 		}
 	})
@@ -60,9 +61,9 @@ func TestSetBudgetOfAKey(t *testing.T) {
 func TestSetBudgetOfAPattern(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plan := "1/h burst 1"
-		l := limiterOf(t, LimiterConfig{
+		l := limiterOf(t, throttle.LimiterConfig{
 			Budgets: budgetsOf(map[string]string{"vip:*": "1/h burst 1", "vip:ann": "1/h burst 1"}),
-			Budget:  func(string) Budget { return MustParseBudget(plan) },
+			Budget:  func(string) throttle.Budget { return throttle.MustParseBudget(plan) },
 			MaxWait: 2 * time.Hour,
 		})
 		var wg sync.WaitGroup
@@ -84,7 +85,7 @@ func TestSetBudgetOfAPattern(t *testing.T) {
 		}
 		synctest.Wait()
 		plan = "2/h burst 2"
-		if err := l.SetBudget("vip:*", MustParseBudget("2/h burst 2")); err != nil {
+		if err := l.SetBudget("vip:*", throttle.MustParseBudget("2/h burst 2")); err != nil {
 			t.Fatal(err)
 		}
 		wg.Wait()
@@ -93,10 +94,10 @@ func TestSetBudgetOfAPattern(t *testing.T) {
 				t.Errorf("%s went after %v, want %v", key, took[key], want)
 			}
 		}
-		if err := l.SetBudget("*bob", MustParseBudget("1/s")); err != nil {
+		if err := l.SetBudget("*bob", throttle.MustParseBudget("1/s")); err != nil {
 			t.Error(err) // it is shorter than vip:*
 		}
-		if err := l.SetBudget("*:bob", MustParseBudget("9/s")); err == nil {
+		if err := l.SetBudget("*:bob", throttle.MustParseBudget("9/s")); err == nil {
 			t.Error("as long as vip:*, and no error")
 		}
 	})
@@ -105,7 +106,7 @@ func TestSetBudgetOfAPattern(t *testing.T) {
 // Budgets that change under load let no more through than the largest of them.
 func TestSetBudgetUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := limiterOf(t, LimiterConfig{Default: MustParseBudget("10/s burst 10"), MaxWait: time.Hour})
+		l := limiterOf(t, throttle.LimiterConfig{Default: throttle.MustParseBudget("10/s burst 10"), MaxWait: time.Hour})
 		var mu sync.Mutex
 		var at []time.Time
 		var wg sync.WaitGroup
@@ -125,7 +126,7 @@ func TestSetBudgetUnderLoad(t *testing.T) {
 		}
 		for i := range 200 {
 			time.Sleep(100 * time.Millisecond)
-			if err := l.SetBudget([]string{"k", "*"}[i%2], MustParseBudget(fmt.Sprintf("%d/s burst %d", 5+i%6, 5+i%6))); err != nil {
+			if err := l.SetBudget([]string{"k", "*"}[i%2], throttle.MustParseBudget(fmt.Sprintf("%d/s burst %d", 5+i%6, 5+i%6))); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -145,8 +146,8 @@ func TestSetBudgetUnderLoad(t *testing.T) {
 // those that wait, too, and never more than there can be.
 func TestRefillAndReset(t *testing.T) {
 	for _, budget := range []string{"6/h burst 6", "100/h burst 6", "2/h bucket 6", "6/d burst 6 align UTC", "6 tokens/h burst 6", "6/h burst 6, 3 in flight", "300/h burst 6"} {
-		withAndWithoutStore(t, LimiterConfig{Default: MustParseBudget(budget), MaxWait: time.Minute}, func(t *testing.T, l *Limiter) {
-			c := Cost{requests: 1, "tokens": 1}
+		withAndWithoutStore(t, throttle.LimiterConfig{Default: throttle.MustParseBudget(budget), MaxWait: time.Minute}, func(t *testing.T, l *throttle.Limiter) {
+			c := throttle.Cost{requests: 1, "tokens": 1}
 			count := func() (n int) {
 				for range 20 {
 					if l.Try("k", c).Allowed {
@@ -163,14 +164,14 @@ func TestRefillAndReset(t *testing.T) {
 			if n := count(); n != 6 {
 				t.Fatalf("%s: %d at once, want 6", budget, n)
 			}
-			fill(l.Refill("k", Cost{requests: 2, "tokens": 2}))
+			fill(l.Refill("k", throttle.Cost{requests: 2, "tokens": 2}))
 			if n := count(); n != 2 {
 				t.Errorf("%s: %d after a refill of 2", budget, n)
 			}
 			start := time.Now()
 			done := make(chan error, 1)
 			go func() {
-				_, err := l.Take(WithMaxWait(t.Context(), 30*time.Hour), "k", c)
+				_, err := l.Take(throttle.WithMaxWait(t.Context(), 30*time.Hour), "k", c)
 				done <- err
 			}()
 			synctest.Wait()
@@ -182,11 +183,11 @@ func TestRefillAndReset(t *testing.T) {
 			if n := count(); n != 5 {
 				t.Errorf("%s: %d after Reset and one that waited, want 5", budget, n)
 			}
-			fill(l.Refill("k", Cost{requests: 1000, "tokens": 1000}))
+			fill(l.Refill("k", throttle.Cost{requests: 1000, "tokens": 1000}))
 			if n := count(); n != 6 {
 				t.Errorf("%s: %d after a refill of 1000, want 6", budget, n)
 			}
-			if err := l.Refill("k", Cost{requests: -1}); err == nil {
+			if err := l.Refill("k", throttle.Cost{requests: -1}); err == nil {
 				t.Errorf("%s: no error for a refill of -1", budget)
 			}
 		})
@@ -228,34 +229,34 @@ func TestResetHoldsForTheFleet(t *testing.T) {
 	})
 }
 
-func fleetLimiter(t *testing.T, s Store) *Limiter {
-	return limiterOf(t, LimiterConfig{Default: MustParseBudget("6/h burst 6"), Store: s, Fleet: FleetConfig{Members: 2}})
+func fleetLimiter(t *testing.T, s throttle.Store) *throttle.Limiter {
+	return limiterOf(t, throttle.LimiterConfig{Default: throttle.MustParseBudget("6/h burst 6"), Store: s, Fleet: throttle.FleetConfig{Members: 2}})
 }
 
 // Stats describe each key as a Transport's describe a host.
 func TestLimiterStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := limiterOf(t, LimiterConfig{Budgets: budgetsOf(map[string]string{"user:*": "5/m burst 5, 3 in flight"}), MaxKeys: 2})
+		l := limiterOf(t, throttle.LimiterConfig{Budgets: budgetsOf(map[string]string{"user:*": "5/m burst 5, 3 in flight"}), MaxKeys: 2})
 		for range 3 {
 			l.Try("user:ann", nil)
 		}
-		l.Try("user:ann", Cost{requests: 9})
-		l.Try("user:ann", Cost{requests: 4})
+		l.Try("user:ann", throttle.Cost{requests: 9})
+		l.Try("user:ann", throttle.Cost{requests: 4})
 		l.Pause("user:bob", time.Now().Add(time.Minute))
-		var refused *Error
-		if _, err := l.Take(WithMaxWait(t.Context(), -1), "user:ann", Cost{requests: 3}); !errors.As(err, &refused) {
+		var refused *throttle.Error
+		if _, err := l.Take(throttle.WithMaxWait(t.Context(), -1), "user:ann", throttle.Cost{requests: 3}); !errors.As(err, &refused) {
 			t.Fatal(err)
 		}
 		waits := make(chan error)
 		go func() {
-			_, err := l.Take(t.Context(), "user:ann", Cost{requests: 4})
+			_, err := l.Take(t.Context(), "user:ann", throttle.Cost{requests: 4})
 			waits <- err
 		}()
 		synctest.Wait()
 		time.Sleep(5 * time.Second)
 		l.Try("third", nil)
 		s := l.Stats()
-		of := make(map[string]HostStats)
+		of := make(map[string]throttle.HostStats)
 		for _, k := range s.Keys {
 			of[k.Host] = k
 		}
@@ -269,7 +270,7 @@ func TestLimiterStats(t *testing.T) {
 		if len(ann.Budgets) != 2 || ann.Budgets[0].Pattern != "user:*" || ann.Budgets[0].Limit != 5 || ann.Budgets[0].Unspent != 2 || ann.Budgets[1].Unit != "" {
 			t.Errorf("ann's budgets: %+v", ann.Budgets)
 		}
-		if bob := of["user:bob"]; bob.State != StatePaused || bob.Pauses != 1 || len(bob.Restrictions) != 1 || bob.Restrictions[0].Why != "paused by hand" {
+		if bob := of["user:bob"]; bob.State != throttle.StatePaused || bob.Pauses != 1 || len(bob.Restrictions) != 1 || bob.Restrictions[0].Why != "paused by hand" {
 			t.Errorf("bob: %+v", bob)
 		}
 		if err := <-waits; err != nil {

@@ -2,11 +2,14 @@ package throttle
 
 import (
 	"context"
+	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"testing"
 	"time"
 
+	"github.com/weirhttp/weir/internal/table"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
@@ -71,4 +74,26 @@ func crowdAt(a *queue.Account) (join func() (leave func())) {
 			d.Abandon(d.Now(), w)
 		}
 	}
+}
+
+// quiet returns what is wrong with l, if nothing happens and so many wait.
+func quiet(l *Limiter, waiting int) error {
+	var err error
+	wait, joint := 0, 0
+	domains := make(map[*queue.Domain]bool)
+	l.keys.All(func(entry *table.Entry[kept]) {
+		s := entry.Value.subject.Load()
+		if s == nil {
+			return
+		}
+		e := s.lock()
+		defer e.Unlock()
+		if joint += len(s.joint); !domains[e] {
+			domains[e], wait, err = true, wait+e.Waiting, errors.Join(err, e.Check())
+		}
+	})
+	if wait != waiting || waiting == 0 && joint != 0 {
+		return fmt.Errorf("%d wait, %d groups for several keys, want %d", wait, joint, waiting)
+	}
+	return err
 }

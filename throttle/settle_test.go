@@ -1,6 +1,7 @@
-package throttle
+package throttle_test
 
 import (
+	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -10,7 +11,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
-
+	"github.com/weirhttp/weir/throttle"
 	"github.com/weirhttp/weir/throttle/store"
 )
 
@@ -18,13 +19,13 @@ import (
 func TestSettleReachesTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ls := sharedLimiters(t, store.NewMemory(), "10/h burst 10", 2)
-		g, err := ls[0].Take(t.Context(), "k", Cost{requests: 8})
+		g, err := ls[0].Take(t.Context(), "k", throttle.Cost{requests: 8})
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.Settle(Cost{requests: 3})
+		g.Settle(throttle.Cost{requests: 3})
 		time.Sleep(sec)
-		if _, err := ls[1].Take(police(t), "k", Cost{requests: 7}); err != nil {
+		if _, err := ls[1].Take(police(t), "k", throttle.Cost{requests: 7}); err != nil {
 			t.Error(err)
 		}
 		if _, err := ls[1].Take(police(t), "k", nil); err == nil {
@@ -34,9 +35,9 @@ func TestSettleReachesTheStore(t *testing.T) {
 }
 
 // threeTokens takes three times a token of key k.
-func threeTokens(t *testing.T, l *Limiter) (grants []Grant) {
+func threeTokens(t *testing.T, l *throttle.Limiter) (grants []throttle.Grant) {
 	for range 3 {
-		g, err := l.Take(t.Context(), "k", Cost{"tokens": 1})
+		g, err := l.Take(t.Context(), "k", throttle.Cost{"tokens": 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,8 +54,8 @@ func TestHugeSettlementsDoNotOverflow(t *testing.T) {
 			l := newLimiter(t, budget)
 			grants := threeTokens(t, l)
 			for i, n := range []int64{math.MaxInt64, math.MaxInt64 / 2, math.MaxInt64 / 2} {
-				grants[i].Settle(Cost{"tokens": n})
-				if l.Try("k", Cost{"tokens": 1}).Allowed {
+				grants[i].Settle(throttle.Cost{"tokens": n})
+				if l.Try("k", throttle.Cost{"tokens": 1}).Allowed {
 					t.Errorf("%s: there is room after settling %d units", budget, n)
 				}
 			}
@@ -65,16 +66,16 @@ func TestHugeSettlementsDoNotOverflow(t *testing.T) {
 // A store is not taken for gone because it is not told of more than it can count.
 func TestHugeSettlementsReachTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("9 tokens/m bucket 9"), Store: store.NewMemory(), Fleet: FleetConfig{Members: 1}})
+		l, err := throttle.NewLimiter(throttle.LimiterConfig{Default: throttle.MustParseBudget("9 tokens/m bucket 9"), Store: store.NewMemory(), Fleet: throttle.FleetConfig{Members: 1}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		grants := threeTokens(t, l)
 		for _, g := range grants {
-			g.Settle(Cost{"tokens": math.MaxInt64})
+			g.Settle(throttle.Cost{"tokens": math.MaxInt64})
 			time.Sleep(time.Second)
 		}
-		if got := l.StoreState(); got != StoreUp {
+		if got := l.StoreState(); got != throttle.StoreUp {
 			t.Errorf("the store is %v, want up", got)
 		}
 		l.Close()
@@ -84,23 +85,23 @@ func TestHugeSettlementsReachTheStore(t *testing.T) {
 func TestSettleChargesTheDifference(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(nil)
-		tr := newTransport(t, b, Config{Default: MustParseBudget("100 tokens/m burst 100")})
-		ctx := WithCost(t.Context(), Cost{"tokens": 60})
+		tr := newTransport(t, b, throttle.Config{Default: throttle.MustParseBudget("100 tokens/m burst 100")})
+		ctx := throttle.WithCost(t.Context(), throttle.Cost{"tokens": 60})
 		resp, err := get(t, ctx, tr, "http://a/")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := Settle(resp, Cost{"tokens": 20}); err != nil {
+		if err := throttle.Settle(resp, throttle.Cost{"tokens": 20}); err != nil {
 			t.Fatal(err)
 		}
-		if err := Settle(resp, Cost{"tokens": 0}); err == nil {
+		if err := throttle.Settle(resp, throttle.Cost{"tokens": 0}); err == nil {
 			t.Error("settled twice")
 		}
 		resp, err = get(t, ctx, tr, "http://a/")
 		if err != nil {
 			t.Fatal(err)
 		}
-		Settle(resp, Cost{"tokens": 90}) // 110 of 100
+		throttle.Settle(resp, throttle.Cost{"tokens": 90}) // 110 of 100
 		if _, err = get(t, ctx, tr, "http://a/"); err != nil {
 			t.Fatal(err)
 		}
@@ -116,10 +117,10 @@ func TestBytesWrittenAndRead(t *testing.T) {
 		b := newBase(func(r *http.Request) (*http.Response, error) {
 			return testnet.Answer(r, 200, nil, testnet.NewBody(strings.Repeat("x", 700))), nil
 		})
-		tr := newTransport(t, b, Config{
-			Default: MustParseBudget("100 written/s burst 100, 1000 read/s burst 1000"),
-			Cost: func(r *http.Request) Cost {
-				return Cost{"written": max(0, r.ContentLength), "read": 100} // a guess, settled below
+		tr := newTransport(t, b, throttle.Config{
+			Default: throttle.MustParseBudget("100 written/s burst 100, 1000 read/s burst 1000"),
+			Cost: func(r *http.Request) throttle.Cost {
+				return throttle.Cost{"written": max(0, r.ContentLength), "read": 100} // a guess, settled below
 			},
 		})
 		send := func(bytes int) {
@@ -132,7 +133,7 @@ func TestBytesWrittenAndRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			n, _ := io.Copy(io.Discard, resp.Body)
-			if err := Settle(resp, Cost{"read": n}); err != nil {
+			if err := throttle.Settle(resp, throttle.Cost{"read": n}); err != nil {
 				t.Error(err)
 			}
 			resp.Body.Close()
@@ -149,20 +150,21 @@ func TestBytesWrittenAndRead(t *testing.T) {
 // Retries, streams and other responses have one owner each: Settle finds no
 // other's grant.
 func TestSettleOfAnotherResponse(t *testing.T) {
-	tr := newTransport(t, newBase(nil), Config{Default: MustParseBudget("100 tokens/m burst 100")})
+	const noGrant = "throttle: Settle: no Transport of this package returned this response"
+	tr := newTransport(t, newBase(nil), throttle.Config{Default: throttle.MustParseBudget("100 tokens/m burst 100")})
 	resp := mustGet(t, tr, "http://h/")
 	other := *resp
-	if err := Settle(&other, Cost{"tokens": 5}); err != errNoGrant {
+	if err := throttle.Settle(&other, throttle.Cost{"tokens": 5}); fmt.Sprint(err) != noGrant {
 		t.Errorf("a copy: %v", err)
 	}
-	if err := Settle(resp, Cost{"tokens": 5}); err != nil {
+	if err := throttle.Settle(resp, throttle.Cost{"tokens": 5}); err != nil {
 		t.Error(err)
 	}
-	if err := Settle(resp, Cost{"tokens": 5}); err != errSettled {
+	if err := throttle.Settle(resp, throttle.Cost{"tokens": 5}); fmt.Sprint(err) != "throttle: Settle: settled already" {
 		t.Errorf("twice: %v", err)
 	}
 	for _, resp := range []*http.Response{nil, {}} {
-		if err := Settle(resp, nil); err != errNoGrant {
+		if err := throttle.Settle(resp, nil); fmt.Sprint(err) != noGrant {
 			t.Errorf("none: %v", err)
 		}
 	}

@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"net/http"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // What is left of a window is told apart from what may go at once: an idle host
@@ -27,7 +28,7 @@ func TestStatsUnspent(t *testing.T) {
 		{"8 in flight", 8, 8, 8, 8},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			tr := newTransport(t, newBase(nil), Config{Default: MustParseBudget(test.budget)})
+			tr := newTransport(t, newBase(nil), throttle.Config{Default: throttle.MustParseBudget(test.budget)})
 			tr.Resume("h") // its record is made
 			b := statsOf(t, tr).Budgets[0]
 			if b.Limit != test.limit || b.Left != test.idle || b.Unspent != float64(test.limit) {
@@ -48,7 +49,7 @@ func TestStatsUnspent(t *testing.T) {
 // them as if they were spent: what has room when the pause ends is not told.
 func TestStatsOfAPauseNameNoBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr := newTransport(t, newBase(nil), Config{Default: MustParseBudget("5/s, 10/h burst 2, 8 in flight")})
+		tr := newTransport(t, newBase(nil), throttle.Config{Default: throttle.MustParseBudget("5/s, 10/h burst 2, 8 in flight")})
 		mustGet(t, tr, "http://h/")
 		tr.Pause("h", time.Now().Add(time.Minute))
 		h := statsOf(t, tr)
@@ -73,7 +74,7 @@ func TestStatsOfAServersPauseNameNoBudget(t *testing.T) {
 			return testnet.Answer(r, 429, http.Header{"Retry-After": {"60"}}, nil), nil
 		}
 		var waited []string
-		tr := newTransport(t, newBase(refuse), Config{Default: MustParseBudget("5/s"), OnWait: func(w Wait) { waited = append(waited, w.Why) }})
+		tr := newTransport(t, newBase(refuse), throttle.Config{Default: throttle.MustParseBudget("5/s"), OnWait: func(w throttle.Wait) { waited = append(waited, w.Why) }})
 		mustGet(t, tr, "http://h/a")
 		h := statsOf(t, tr)
 		said := func(why string) bool { // the time is jittered, and local
@@ -84,7 +85,7 @@ func TestStatsOfAServersPauseNameNoBudget(t *testing.T) {
 				t.Errorf("told as a restriction: %+v", x)
 			}
 		}
-		if got := h.Routes[0]; !said(got.Why) || got.State != StatePaused {
+		if got := h.Routes[0]; !said(got.Why) || got.State != throttle.StatePaused {
 			t.Errorf("its route: %+v", got)
 		}
 		mustGet(t, tr, "http://h/a")

@@ -1,6 +1,7 @@
 package throttle_test
 
 import (
+	"math"
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
@@ -12,6 +13,7 @@ const (
 	requests = "requests"
 	share    = 8  // of so many grants one is a lower class's
 	mayYield = 16 // so often a waiter makes room for others
+	unknown  = time.Duration(math.MaxInt64)
 )
 
 var (
@@ -25,4 +27,11 @@ var (
 	burst        = throttle.Burst
 	police       = throttle.Police
 	waiting      = throttle.Waiting
+	quiet        = throttle.Quiet
+	limiterOf    = throttle.LimiterOf
+	budgetsOf    = throttle.BudgetsOf
+	allowed      = throttle.Allowed
+
+	sharedLimiters = throttle.SharedLimiters
+	statsOf        = throttle.HostStatsOf
 )
