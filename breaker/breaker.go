@@ -17,11 +17,10 @@ import (
 	"github.com/weirhttp/weir/internal/trip"
 )
 
-// Circuits is a set of circuits, one per host, shared by the Doors and Meters
-// made from it. Make one with NewCircuits. It is safe for concurrent use,
-// starts no goroutine and has nothing to close: a host's circuit takes memory
-// from its first failure until its record in the chain's table of hosts is
-// needed for another.
+// Circuits is a set of circuits, one per host, shared by the Doors and Meters made
+// from it. Make one with NewCircuits. It is safe for concurrent use, starts no
+// goroutine and needs no Close. A host's circuit takes memory from its first
+// failure until its record in the chain's table of hosts is needed for another.
 type Circuits struct {
 	secret [32]byte                    // of the MAC of shards
 	book   atomic.Pointer[book]        // settings
@@ -144,10 +143,10 @@ func (c *Circuits) settings(host string) *settings {
 	return b.usual
 }
 
-// State is what the circuit of a host does: the operator's word if there is
-// one, else the strictest of the host's circuits. An open circuit whose period
-// has ended is Open until a request comes to probe. The host may be written
-// as in a URL, or be one; port 80 or 443 may be left out.
+// State is what the circuit of a host does: what Force set, if it did, else the
+// strictest of the host's circuits. An open circuit whose period has ended is Open
+// until a request comes to probe. The host may be written as in a URL, or be one;
+// port 80 or 443 may be left out.
 func (c *Circuits) State(host string) State {
 	for _, key := range hosts.Spelled(host) {
 		if s, ok := c.held(key); ok {

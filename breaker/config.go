@@ -61,16 +61,15 @@ type Config struct {
 	// alone. Zero: 60 s, or OpenFor if that is longer.
 	MaxOpenFor time.Duration
 
-	// Probes is how many good answers, asked for one at a time unless one is
-	// away for OpenFor, close a half-open circuit, if not more than six probes
-	// failed for each good one, and the first did not. With a FailureRate less
-	// than that of its probes may have failed, and when that can no longer be, or
-	// when a probe fails and none of the last five calls was good (of the last
-	// Consecutive, if that is fewer), it opens again. After a good probe the next
-	// one follows at once. One that is ignored, lost, or ends in a panic does not
-	// count, and the next one goes in its place. If a probe has no answer after
-	// OpenFor, the next one goes as well; each further one waits twice as long.
-	// Zero: 3.
+	// Probes is how many good probes close a half-open circuit. They are sent one
+	// at a time; after a good one the next follows at once. If the first probe
+	// fails, or more than six fail for each good one, the circuit opens again.
+	// With a FailureRate it opens when so many have failed that their share
+	// reaches FailureRate, or when a probe fails and none of the last five calls
+	// was good (of the last Consecutive, if that is fewer). A probe that is
+	// ignored, lost, or ends in a panic does not count, and another is sent
+	// instead. If a probe has no answer after OpenFor, the next one is sent beside
+	// it; each further one waits twice as long. Zero: 3.
 	Probes int
 
 	// Patience is how long one request may wait for a circuit that is not
@@ -85,36 +84,37 @@ type Config struct {
 	// that may be repeated fails because of it, except the very first if calls are
 	// few.
 	//
-	// Those that wait leave in the order in which they came, first as probes, and
-	// when the circuit has closed at a third of the rate at which they came, at
-	// least ten a second, or faster if the time of one would end before its turn.
-	// One whose time runs out may end an open period that has grown, as a probe, at
-	// most once a second and never before the server's Retry-After. At most 10000
-	// wait for one circuit.
+	// Requests that wait are sent in the order in which they came, first as
+	// probes. When the circuit has closed, they are sent at a third of the rate at
+	// which they came, at least ten a second, or faster if the time of one would
+	// otherwise end before its turn. One whose time runs out may end an open
+	// period that has grown, as a probe, at most once a second and never before
+	// the server's Retry-After. At most 10000 wait for one circuit.
 	//
-	// Zero: refuse at once, but in two cases, in which a request waits until its
-	// deadline at most. A host comes and goes if it failed before for 10 s or less,
-	// not by timeouts, and was well for no more than ten times as long since. If
-	// there is no Fallback and no FailureRate, a request waits until such a host
-	// has been away for twice as long as it was before, for 20 s at most. If the
-	// host is only suspected of silence, or, again without these two, was silent
-	// only to callers whose deadlines are shorter, it waits for half a Window at
-	// most, which is 30 s in a weir.Transport with the default attempt timeout. The
-	// package's documentation says what silence is. None of this makes more probes.
-	// 1 ns: always refuse at once.
+	// Zero: refuse at once, except in three cases, in which a request waits, but
+	// never longer than its deadline. First, the host comes and goes: it failed
+	// before for 10 s or less, not by timeouts, and has worked since then for no
+	// more than ten times as long. A request then waits until the host has been
+	// away for twice as long as the time before, and for 20 s at most. Second, the
+	// host was silent only to callers with shorter deadlines than this one's.
+	// Third, the host is only suspected of silence. In these two cases a request
+	// waits for half a Window at most, which is 30 s in a weir.Transport with the
+	// default attempt timeout. The first two cases need a Config without Fallback
+	// and FailureRate. The package's documentation says what silence is. Requests
+	// that wait so cause no more probes. 1 ns: always refuse at once.
 	Patience time.Duration
 
-	// RetriesOnly makes a circuit that is not closed refuse retries and
-	// hedges only, which needs a retry layer between Door and Meter. First
-	// attempts pass and do the probing. It excludes Patience.
+	// RetriesOnly makes a circuit that is not closed refuse retries and hedges
+	// only. First attempts pass and serve as probes. It needs a retry layer
+	// between Door and Meter, and cannot be used together with Patience.
 	RetriesOnly bool
 
-	// Shard divides a host into circuits of their own, so that one bad part
-	// does not stop the rest: by first path segment, say. It is asked once by
-	// the Door and once per attempt by the Meter and must say the same each
-	// time. At most 256 shards of a host have circuits; requests to others
-	// pass. A shard's name never shows, only eight hex digits of a MAC of it.
-	// Nil: one circuit per host.
+	// Shard names the part of a host that a request goes to, for example its first
+	// path segment. Each part has a circuit of its own, so that one bad part does
+	// not stop the rest. Shard is called once by the Door and once per attempt by
+	// the Meter, and must return the same each time. At most 256 shards of a host
+	// have circuits; requests to others pass. A shard's name never shows, only
+	// eight hex digits of a MAC of it. Nil: one circuit per host.
 	Shard func(*http.Request) string
 
 	// Classify judges how an attempt ended, given what its base returned; it
@@ -136,15 +136,16 @@ type Config struct {
 	// can still be answered from memory. Nil: what there was.
 	Fallback func(*http.Request, error) (*http.Response, error)
 
-	// FallbackOn says what Fallback answers for besides: it is asked about each
-	// request that came to something else, an answer (whose body it must not
-	// touch) or an error, whatever the circuit's state. OnFailure names any
-	// error and any 5xx. Nil: nothing else.
+	// FallbackOn says for which other requests Fallback answers, whatever the
+	// circuit's state. It is called with the answer of each, whose body it must
+	// not touch, or with its error. OnFailure returns true for any error and any
+	// 5xx. Nil: for no others.
 	FallbackOn func(*http.Response, error) bool
 
-	// OnStateChange is told of each change of a circuit, in their order, by
-	// the request that caused it, or by the call of Force, Release or SetHost,
-	// and under no lock: it may call back into the Circuits. Nil: nobody is told.
+	// OnStateChange is called for each change of a circuit, in the order of
+	// changes. It runs on the goroutine of the request that caused the change, or
+	// of the call of Force, Release or SetHost. No lock is held, so it may call
+	// back into the Circuits. Nil: not called.
 	OnStateChange func(Change)
 }
 

@@ -2,15 +2,16 @@
 // circuit opens and requests are refused at once, until a few probes, one at
 // a time, show that it works again.
 //
-// A circuit is what is known about a host. Closed, it lets requests through; open,
-// it refuses them; half-open, it lets single requests through as probes, to find
-// out whether the host works again.
+// A circuit is a record of whether a host works. While it is closed, requests
+// pass. While it is open, they are refused. While it is half-open, single requests
+// pass as probes, to find out whether the host works again.
 //
 // A Circuits makes two RoundTrippers, which share one circuit per host. The Door
 // stands before everything else, so that a refused request has cost nothing. The
-// Meter stands last before the network, so that it sees every attempt of a retry
-// loop, that no request which still waits for budget takes a probe's place, and
-// that a running loop ends when the circuit opens.
+// Meter stands last before the network. There it sees every attempt of a retry
+// loop, a loop that is running ends when the circuit opens, and no request takes a
+// probe's place while it still waits for budget. Most programs need only [Config];
+// weir.New makes the Circuits.
 //
 //	cs, err := breaker.NewCircuits(breaker.Config{})
 //	rt := cs.Door(cs.Meter(http.DefaultTransport))
@@ -37,38 +38,38 @@
 //	no host, unknown scheme, bad header or body  ignored
 //	panic                                        ignored
 //
-// Successes and failures are counted in the rolling window. They may also be slow
-// (Config.SlowCall). An attempt that began before the circuit's last change is not
-// counted.
+// Successes and failures are counted in a window of time that rolls on
+// (Config.Window). They may also count as slow (Config.SlowCall). An attempt that
+// began before the circuit's last change is not counted.
 //
 // # Silence
 //
-// Silence is an attempt that a timeout or deadline of this program has ended. A
-// dead host is silent, and so is a long poll without news. Silence counts as a
-// failure without an answer, unless something shows that the host works.
+// An attempt ends in silence if a timeout or deadline of this program has ended
+// it. That happens when the host is dead, but also with a long poll that has no
+// news. So silence counts as a failure without an answer, unless something shows
+// that the host works. A route is a method, a path without what looks like an
+// identifier, and the names in the query.
 //
-// Silence is its route's own, and ignored, if the host answered on another route
-// during the second half of it, or between it and the silence before. The other
-// route must not be silent itself. The next silences of the route are ignored as
-// well, for ten Windows at most and until the route is answered. If the host
-// answered during the second half, but not on another route, the silence is a
-// failure, but no part of a run without an answer.
+// Silence is ignored if the host answered on another route during the second half
+// of it, or between it and the silence before. The other route must not be silent
+// itself. The next silences of the same route are then ignored as well, until the
+// route is answered, for ten Windows at most. If the host answered during the
+// second half, but not on another route, the silence is a failure but not one
+// without an answer.
 //
-// If nothing but silence has opened a circuit, it refuses the routes that were
-// silent. Other routes pass, and an answer to one of them closes it. If more than
-// four routes are silent, the host is taken to be silent, and none of this holds.
+// If only silence has opened a circuit, it refuses the routes that were silent.
+// Requests to other routes pass, and an answer to one of them closes the circuit.
+// If more than four routes are silent, all routes are refused.
 //
-// A host that swallows requests is suspected before their time runs out. A request
-// is due when it has been under way four times as long as the slowest lately took on
-// its route, and for half a second. When five are due that were sent within a second,
-// and nobody has been answered since, the circuit opens; those who come wait for it
-// until their deadline, or for half a Window, and are not refused. An answer to any
-// request closes it, and they go. Five failures confirm it. This needs the Wire of
-// package retry below the Meter. It does not hold with Shard, RetriesOnly,
+// A host that accepts requests and answers none is suspected before their
+// timeouts. A request is due when it has been under way four times as long as the
+// slowest lately took on its route, and for at least half a second. When five are
+// due that were sent within a second, and nobody has been answered since, the
+// circuit opens. New requests are then not refused: they wait until their
+// deadline, or for half a Window. An answer to any request closes the circuit, and
+// they are sent. After five failures it stays open as any other. This needs the
+// Wire of package retry below the Meter. It is off with Shard, RetriesOnly,
 // FailureRate, Consecutive above 5, or a Patience of 1 ns.
-//
-// A route is a method, a path without what looks like an identifier, and the
-// names in the query.
 //
 // # States
 //
@@ -85,30 +86,30 @@
 //	open -> closed       a suspicion, and anybody was answered
 //	half-open -> closed  the same
 //
-// An open circuit is Open until a request comes; there is no timer unless
-// requests wait. Only the forgetting of a record (its host quiet for a Window,
-// its table full) makes a circuit closed by itself. [Config].MaxOpenFor says which
-// requests are probes, Patience which of them wait for a circuit. The counting is
-// done by github.com/sony/gobreaker/v2.
+// An open circuit stays Open until a request comes; there is no timer unless
+// requests wait. A circuit closes by itself only when its record is forgotten,
+// because its host was not called for a Window and the table of hosts is full.
+// [Config].MaxOpenFor says which requests are probes, and Patience which of them
+// wait for a circuit. The counting is done by github.com/sony/gobreaker/v2.
 //
 // # Chance and collapse
 //
-// A host that fails at random is worth its calls: of those that make three
-// attempts each, seven in eight are served if half of the attempts fail. So a
-// circuit opens only when calls are hopeless. That is told by how many failures
-// in a row are more than chance: 5 without any answer (Consecutive) or 20 of any
-// kind for a host that was well, 13 for one that lately failed three calls of ten,
-// 25 for one that failed half, never more than 60. The run is so long that a host
-// which goes on as before shows it once in 100000 attempts. Timeouts are not taken
-// for chance: half of the calls ending so open the circuit. Users who want the
-// classic half of all failures set FailureRate to 0.5.
+// It is worth calling a host that fails at random: if half of the attempts fail,
+// seven of eight calls with three attempts each are served. So a circuit opens
+// only after so many failures in a row that it cannot be chance. For a host that
+// worked well that is 5 without any answer (Consecutive) or 20 of any kind. For
+// one that lately failed three calls of ten it is 13, for one that failed half it
+// is 25, and it is never more than 60. A host that continues as before fails that
+// often in a row once in 100000 attempts. Timeouts are not taken for chance: the
+// circuit opens when half of the calls end so. To have it open when half of the
+// calls fail in any way, set FailureRate to 0.5.
 //
-// A caller's deadline says how long the caller waits, not how long the host
-// takes. While the host answers, deadlines shorter than its slowest answers are
-// no failures; if deadlines alone have opened the circuit, the first answer
-// closes it. Until it has been open for as long as one of them lasted, callers who
-// wait longer than these by a quarter are not refused: the first is sent as a
-// probe, and the others wait for an answer, until their deadline or for half a
-// Window. This does not hold with FailureRate, RetriesOnly, a Fallback, or a
-// Patience of 1 ns.
+// A caller's deadline says how long the caller waits, not how long the host takes.
+// While the host answers, a deadline shorter than its slowest answers is no
+// failure. If deadlines alone have opened the circuit, the first answer closes it.
+// Until the circuit has been open for as long as one of these deadlines, callers
+// whose deadline is longer by a quarter are not refused. The first of them is sent
+// as a probe, and the others wait for an answer, until their deadline or for half
+// a Window. This is off with FailureRate, RetriesOnly, a Fallback, or a Patience
+// of 1 ns.
 package breaker

@@ -41,11 +41,11 @@ func (s *State) UnmarshalText(text []byte) error {
 	return fmt.Errorf("breaker: %q is no state of a circuit", text)
 }
 
-// Error is the refusal of a request because its host's circuit is not closed.
-// The attempt it stands for was not sent; an earlier one of the same request
-// may have been. It is context.DeadlineExceeded if the wait for the circuit,
-// which Patience allows, did not fit the deadline, and is what ended the
-// request's context if that happened while it waited.
+// Error is the refusal of a request because its host's circuit is not closed. The
+// attempt that was refused was not sent; an earlier one of the same request may
+// have been. By errors.Is it is context.DeadlineExceeded if the wait for the
+// circuit, which Patience allows, exceeds the deadline. If the request's context
+// ended during the wait, it is that context's error.
 type Error struct {
 	Host       string        // canonical
 	Shard      string        // eight hex digits; "" without Config.Shard

@@ -37,11 +37,11 @@
 // Entries stand in queues: one for each host, or for each key that [Config.Key]
 // makes of a request. Those of one queue are sent one after the other, in the
 // order in which they were kept. They do not wait for entries of other queues. In
-// both modes a request whose queue holds anything goes behind it, without being
-// sent, so that no request overtakes one that was answered before it. So the
-// program has to call [Transport.Run], or [Transport.Drain] now and then.
-// Otherwise a queue grows from its first failure on. Requests that are under way
-// at the same time have no order.
+// both modes, if a request's queue holds anything, the request is put at its end
+// and not sent at once, so that no request overtakes one that was answered before
+// it. So the program has to call [Transport.Run], or [Transport.Drain] now and
+// then. Otherwise a queue grows from its first failure on. Requests that are under
+// way at the same time have no order.
 //
 // # What cannot be kept
 //
@@ -82,24 +82,26 @@
 //
 // # At least once
 //
-// A request that failed may have been carried out all the same, one that was
-// ended to make room for others too (see [Config.Concurrency]), and a process
-// that dies between a server's answer and its own note of it sends the entry
-// again: up to 16 entries of each queue, in their order. So every request that
-// is kept, or that a pattern names, carries an idempotency key from before its
-// first sending: the caller's, or 128 random bits. The same key is sent each
-// time, in each attempt; a server that honours it carries the request out once.
-// (A key also tells weir's retry, and net/http, that they may repeat a POST:
-// name a pattern only if its server honours keys, or if twice does no harm.)
+// A request may be carried out twice. If it failed, the server may have carried it
+// out all the same; so may a server whose request was ended to make room for
+// others (see [Config.Concurrency]). If the process dies after a server's answer
+// and before it has noted it, the entry is sent again: up to 16 entries of each
+// queue, in their order. So every request that is kept, or that a pattern names,
+// has an idempotency key before it is first sent: the caller's, or 128 random
+// bits. The same key is sent in each attempt, and a server that honours it carries
+// the request out once. (The key also allows weir's retry, and net/http, to repeat
+// a POST. So name a pattern only if its server honours keys, or if it does no harm
+// to carry a request out twice.)
 //
 // # Draining
 //
-// [Transport.Run] sends what is kept as soon as it can be sent, [Transport.Drain]
-// once what is pending now: up to Config.Concurrency queues side by side, one
-// entry of each at a time, through the base and so under its budgets, pauses,
-// retries and circuits. A server that is down holds up its own queue and no
-// other; [Config.Concurrency] says what happens if many hang. [Transport.Drain]
-// says which answers deliver an entry, leave it for later, or set it aside as dead.
+// [Transport.Run] sends what is kept as soon as it can be sent. [Transport.Drain]
+// sends once what is pending now. Both send from up to Config.Concurrency queues
+// at the same time, one entry of each, through the base and so under its budgets,
+// pauses, retries and circuits. A server that is down holds up its own queue and
+// no other; [Config.Concurrency] says what happens if many hang. [Transport.Drain]
+// says which answers deliver an entry, leave it for later, or set it aside as
+// dead.
 //
 // Dead entries are set aside, so that they do not block those behind them.
 // [Transport.DeadLetters] lists them with a reason. They count towards the bounds

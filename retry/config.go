@@ -29,12 +29,12 @@ type Config struct {
 	// first argument: give them one, or DefaultBackoff does not wait at all.
 	Delay retryablehttp.Backoff
 
-	// Check votes on each attempt's outcome, successes included, instead of
-	// the table in the package comment. It sees the caller's context and
-	// errors as http.Client would show them. A vote to retry is necessary and
-	// not sufficient: what might be processed twice is not sent twice,
-	// and a server's veto wins. (false, err) ends the request with err.
-	// nil: the table.
+	// Check decides after each attempt, also a successful one, whether to retry,
+	// instead of the table in the package comment. It sees the caller's context
+	// and errors as http.Client would show them. If it says no, the request is not
+	// retried. If it says yes, the request is retried only if it may be processed
+	// twice and the server does not forbid it. (false, err) ends the request with
+	// err. nil: the table.
 	Check retryablehttp.CheckRetry
 
 	// MaxDelay is the longest delay. A server that asks for more ends the
@@ -52,23 +52,25 @@ type Config struct {
 	// due that long after its end. (Of a body in memory of up to 64 KiB the
 	// beginning counts.)
 	//
-	// A timer that strikes late shows that this process stood still: the
-	// attempt then has AttemptTimeout once more, for answers that nobody has
-	// read yet, and if it fails nobody is blamed.
+	// If a timer fires late, this process stood still. The attempt then has
+	// AttemptTimeout once more, because its answer may have come and not been read
+	// yet. If it fails, that does not count as a failure of the host.
 	//
-	// A body whose own Read blocks for as long is closed; where that does not
-	// end its Read (io.NopCloser, which http.NewRequest puts around what cannot
-	// be closed), HTTP/1 waits for it past every deadline
-	// (golang.org/issue/78555). Zero: 30 s; negative: none.
+	// If the Read of the request's own body blocks for as long, the body is
+	// closed. If that does not end its Read, HTTP/1 waits for it past every
+	// deadline (golang.org/issue/78555). It does not with io.NopCloser, which
+	// http.NewRequest puts around a reader that cannot be closed. Zero: 30 s;
+	// negative: none.
 	AttemptTimeout time.Duration
 
-	// StallTimeout bounds one blocked Read of a response body. A body that
-	// flows is never cut, however long it takes, nor is a caller who does not
-	// read, what follows a 101, or a stream of messages, which may be quiet:
-	// server-sent events, gRPC, Connect, JSON lines, multipart/x-mixed-replace,
-	// a watch of Kubernetes and the like, known by the Content-Type, or by
-	// watch=true or follow=true in the query. The Read that is cut returns a
-	// *TimeoutError. With changes it for one request. Zero: 60 s; negative: none.
+	// StallTimeout bounds one blocked Read of a response body. A body of which
+	// something keeps coming is never cut off, however long it takes. Nor is one
+	// whose caller does not read, what follows a 101, or a stream of messages,
+	// which may be silent for any time: server-sent events, gRPC, Connect, JSON
+	// lines, multipart/x-mixed-replace, a watch of Kubernetes and the like.
+	// Streams are recognised by the Content-Type, or by watch=true or follow=true
+	// in the query. A Read that is cut off returns a *TimeoutError. With changes
+	// it for one request. Zero: 60 s; negative: none.
 	StallTimeout time.Duration
 
 	// BufferBody is how many bytes of a request body without GetBody may be
@@ -83,10 +85,10 @@ type Config struct {
 	// Hedge sends a second attempt beside a slow first one. Zero: off.
 	Hedge Hedge
 
-	// IdempotencyKey, if not nil, names each POST and PATCH that has no
-	// Idempotency-Key yet; all attempts of the request carry the same one,
-	// which makes them safe to repeat if the server knows that header, and
-	// must not be set for one that does not. "" leaves the request without.
+	// IdempotencyKey, if not nil, returns the key of each POST and PATCH that has
+	// no Idempotency-Key yet. All attempts of the request carry the same key, so
+	// the request is safe to repeat if the server knows that header. It must not
+	// be set for a server that does not. "" leaves the request without a key.
 	// RandomKey is one such function. nil: no keys.
 	IdempotencyKey func(*http.Request) string
 
@@ -97,12 +99,12 @@ type Config struct {
 	// error. A hedge is sent as its first attempt was prepared. nil: not called.
 	Prepare func(r *http.Request, before int) error
 
-	// GiveUp has the last word on a request that got no better answer although
-	// Check, or the table, wanted one, or that ended in an error: it gets the last
+	// GiveUp is called for a request that ended in an error, or with an answer
+	// after which Check, or the table, wanted another attempt. It gets the last
 	// answer, if there is one, the error, if there is one, and the number of
-	// attempts, and returns what the caller gets, an answer or an error. It closes
-	// the body of an answer that it replaces. It is not called when the caller
-	// has left. nil: the last answer, or else the error.
+	// attempts. It returns what the caller gets, an answer or an error. It closes
+	// the body of an answer that it replaces. It is not called when the caller has
+	// left. nil: the last answer, or else the error.
 	GiveUp func(resp *http.Response, err error, attempts int) (*http.Response, error)
 
 	// OnAttempt is called after each attempt, before the delay. It is called
@@ -110,17 +112,18 @@ type Config struct {
 	OnAttempt func(Attempt)
 }
 
-// Allowance is what retries and hedges of one host are paid from, so that an
-// outage is not multiplied by them: a host that answers nothing gets about
-// Tokens/14 retries at once and one every five seconds thereafter. A host that
-// fails at random gets all attempts that the user allows.
+// Allowance is what retries and hedges of one host are paid from, so that they do
+// not multiply the load of a host that is down. Such a host gets about Tokens/14
+// retries at once and then one every five seconds. A host that fails at random
+// gets all attempts that the user allows.
 //
 // A retry or hedge costs 14 tokens, which come back if it succeeds or is never
-// made. A retry that succeeds brings back those of eight others as well, unless
-// the attempt before it timed out or the host has lately become much slower. So
-// the tokens last as long as one retry in nine succeeds and the host is not
-// overloaded. A request that succeeds at the first try earns 1, and each second
-// 3. An answer that Check or the server wants another for is no success.
+// made. A retry that succeeds also brings back those of eight others, unless the
+// attempt before it timed out or the host has lately become much slower. So the
+// tokens last as long as one retry in nine succeeds and the host is not
+// overloaded. A request that succeeds at the first try earns 1 token, and each
+// second earns 3. If Check or the server wants another attempt, the answer is no
+// success.
 type Allowance struct {
 	Tokens  int  // the most there can be, and what a host starts with; at least 14. Zero: 500
 	Disable bool // retries are free

@@ -1,6 +1,11 @@
 // Package retry sends an HTTP request again when that is safe and likely to
 // help, and never so often that it makes an outage worse.
 //
+// Most programs need only [Config] and [Error]; weir.New makes the Transport. The other
+// types are for the hook ([Attempt]), statistics ([Stats]) and single requests
+// ([With]). Each way in which an attempt can end has a name, so go doc -all of this
+// package is long.
+//
 // # What is retried
 //
 // Two things decide: how the attempt ended, and whether the request may be
@@ -27,39 +32,39 @@
 //
 // If a server says not to retry (X-Should-Retry and its like), the request is not
 // retried. If it says to retry, requests that may be processed twice are retried.
-// A request is retried only if its body can be had again: it has none, has
-// GetBody, can be read at an offset (a file), was kept (Config.BufferBody), or
-// was not touched.
+// A request is retried only if its body can be sent again: if it has none, has
+// GetBody, can be read at an offset (a file), was kept (Config.BufferBody), or was
+// not touched.
 //
 // That nothing was processed is never guessed. Dial errors and refused HTTP/2
-// streams prove it. For methods that are not idempotent, an attempt also proves it
-// that failed without a connection, or by itself before a header was written
-// (net/http/httptrace). An attempt that a timeout or the caller ended proves
-// nothing once it has a connection, because bytes of it may be sent later.
-// net/http repeats some requests by itself: those on a kept-alive connection
-// that broke before the first byte of an answer, if safe or keyed, and HTTP/2
-// streams that were refused. It is one attempt as seen from here.
+// streams prove it. For methods that are not idempotent, it is also proved if the
+// attempt failed without a connection, or by itself before a header was written
+// (net/http/httptrace). If a timeout or the caller ended an attempt that had a
+// connection, nothing is proved, because bytes of it may be sent later. net/http
+// repeats some requests by itself: safe or keyed ones on a kept-alive connection
+// that broke before the first byte of an answer, and HTTP/2 streams that were
+// refused. Here that counts as one attempt.
 //
 // # When
 //
-// The delay is the policy's ([Config].Backoff) or the server's Retry-After
-// with some jitter, whichever is longer: never less than the server asked
-// for. If the delay exceeds the caller's deadline or MaxDelay, if no attempt is
-// left, or if the layer below would refuse the next one, the last response is
-// returned, unread. Otherwise that response is read into memory, up to 64 KiB and
-// for up to 100 ms, which frees its connection. The request ends with it if no
-// later attempt brings a response. There is one exception: if a later attempt may
-// have been processed, and the request must not be processed twice, the request
-// ends with that attempt's error.
+// The delay is the policy's ([Config].Backoff) or the server's Retry-After with
+// some jitter, whichever is longer: never less than the server asked for. If the
+// delay exceeds the caller's deadline or MaxDelay, if no attempt is left, or if
+// the layer below would refuse the next one, the last response is returned,
+// unread. Otherwise that response is read into memory, up to 64 KiB and for up to
+// 100 ms, which frees its connection. If no later attempt brings a response, the
+// caller gets that one. There is one exception: if a later attempt may have been
+// processed, and the request must not be processed twice, the caller gets that
+// attempt's error.
 //
-// If a throttle stands below, it waits for throttled answers: the request goes
-// back into the throttle's queue, where it keeps its place. That costs neither an
-// attempt nor allowance.
+// If a throttle stands below and the answer was throttled, the request goes back
+// into the throttle's queue, where it keeps its place, and waits there. That costs
+// neither an attempt nor allowance.
 //
-// Each host has an [Allowance], an account that pays for retries and hedges. A
-// retry that succeeds fills it again. So all attempts are made while failures are
-// chance, and retries stop when hardly any succeeds or answers take longer and
-// longer.
+// Each host has an [Allowance] of tokens, from which retries and hedges (second
+// attempts beside a slow first one) are paid. A retry that succeeds brings tokens
+// back. So all attempts are made if a host fails at random, and retries stop when
+// hardly any succeeds or answers take longer and longer.
 //
 // # Time
 //
@@ -71,8 +76,8 @@
 //
 // # Not by itself
 //
-// Keys ([Config].IdempotencyKey) and hedges ([Hedge]) are used only if asked
-// for. A 421 asks for another connection, which only the base can choose. If a
-// body breaks off after its headers were returned, the request is not retried,
-// because the caller may have used what it has read.
+// Idempotency keys ([Config].IdempotencyKey) and hedges ([Hedge]) are used only if
+// you configure them. A 421 asks for another connection, which only the base can
+// choose. If a body breaks off after its headers were returned, the request is not
+// retried, because the caller may have used what it has read.
 package retry

@@ -12,9 +12,9 @@ import (
 	"github.com/weirhttp/weir/internal/trip"
 )
 
-// Error is returned when several attempts brought no response, or when a
-// first one failed that the policy would repeat and something kept it from
-// being repeated. A failure that is never repeated keeps its own error.
+// Error is returned when several attempts brought no response. It is also returned
+// when the first attempt failed and something kept the policy from repeating it. A
+// failure that the policy never repeats keeps its own error.
 //
 // Its text names the host and each attempt, never a URL.
 type Error struct {
@@ -121,8 +121,8 @@ func (e *Error) Timeout() bool {
 // Temporary reports that a later request may fare better.
 func (e *Error) Temporary() bool { return e.Timeout() }
 
-// TimeoutError ends an attempt that AttemptTimeout is over for, and the Read of a
-// body that was blocked for StallTimeout.
+// TimeoutError ends an attempt that took longer than AttemptTimeout, and the Read
+// of a body that was blocked for StallTimeout.
 type TimeoutError struct {
 	Host  string
 	Limit time.Duration

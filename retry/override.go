@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Override is what one request has different from its Transport. Zero fields
-// change nothing.
+// Override has the settings of one request that differ from its Transport's. Zero
+// fields change nothing.
 type Override struct {
 	MaxAttempts    int           // as Config.MaxAttempts; negative counts as 1
 	AttemptTimeout time.Duration // as Config.AttemptTimeout; negative: none

@@ -18,9 +18,9 @@ import (
 //
 // New puts it in by itself unless there is one below already.
 //
-// Timers that are not needed any more are kept for later attempts, as
-// connections are, and CloseIdleConnections stops them. One that is left fires
-// in vain, once, within the longer of the two timeouts.
+// Timers that are not needed any more are kept for later attempts, as connections
+// are, and CloseIdleConnections stops them. A timer that is not stopped fires
+// once, within the longer of the two timeouts, and then does nothing.
 func Wire(base http.RoundTripper, c Config) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
