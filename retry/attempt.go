@@ -35,7 +35,7 @@ const (
 	Unsafe                    // the server may have processed it, and it is not idempotent
 	Exhausted                 // no attempts left
 	NoAllowance               // the host's allowance is spent
-	BodyGone                  // the request body cannot be had again
+	BodyGone                  // the request body cannot be sent again
 	TooLong                   // the server asks for more than MaxDelay
 	NoTime                    // the next attempt would start after the caller's deadline
 	Vetoed                    // the server said not to retry
@@ -49,7 +49,7 @@ const (
 func (r Reason) String() string {
 	names := [reasons]string{
 		"not retried", "retried", "queued again", "not safe to repeat", "no attempts left",
-		"no allowance left", "body cannot be had again", "the server's delay is too long",
+		"no allowance left", "body cannot be sent again", "the server's delay is too long",
 		"no time left", "the server forbids it", "declined by policy", "refused below", "cancelled",
 	}
 	if r < reasons {

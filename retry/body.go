@@ -11,7 +11,7 @@ import (
 
 var (
 	errSealed = errors.New("retry: request body read after its attempt ended")
-	errGone   = errors.New("retry: request body cannot be had again")
+	errGone   = errors.New("retry: request body cannot be sent again")
 )
 
 // closeGrace is how long a Read of a body that is being kept may go on after
@@ -91,7 +91,7 @@ func embedsAt(body io.ReadCloser) bool {
 }
 
 // next ends the last attempt's shares and returns one from the beginning; nil if the
-// body cannot be had again.
+// body cannot be sent again.
 func (p *replay) next() *share {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -130,7 +130,7 @@ type Allowance struct {
 }
 
 // Hedge says when a second attempt is sent beside the first: for idempotent or
-// keyed requests whose body can be had again, at the first try only, at most
+// keyed requests whose body can be sent again, at the first try only, at most
 // one, paid from the Allowance, and only if the layers below have room for it
 // now. The first good answer wins; the other attempt is cancelled.
 type Hedge struct {

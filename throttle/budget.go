@@ -128,19 +128,19 @@ func (r Rate) check() error {
 	case r.Bucket < 0:
 		return fmt.Errorf("Bucket: %d is negative", r.Bucket)
 	case r.Bucket > 0 && r.Burst > 0:
-		return fmt.Errorf("Bucket: %d stands beside Burst %d; a rate has one of them", r.Bucket, r.Burst)
+		return fmt.Errorf("Bucket: %d and Burst: %d are both set; a rate has one of them", r.Bucket, r.Burst)
 	case r.Bucket > 0 && r.Align != nil:
-		return fmt.Errorf("Bucket: %d stands beside Align %v; a plain bucket has no windows", r.Bucket, r.Align)
+		return fmt.Errorf("Bucket: %d and Align: %v are both set; a plain bucket has no windows", r.Bucket, r.Align)
 	case r.Even && r.Align == nil:
 		return fmt.Errorf("Even: a window that slides has no end to spread it to: set Align, or Burst 1, which spaces units at Limit/Per")
 	case r.Even && (r.Burst > 1 || r.WarmUp > 0):
-		return fmt.Errorf("Even: it stands beside a burst of %d and a WarmUp of %v; what is spread evenly has neither", r.burst(), r.WarmUp)
+		return fmt.Errorf("Even: it is set, and so is a burst of %d or a WarmUp of %v; a rate that is spread evenly has neither", r.burst(), r.WarmUp)
 	case r.WarmUp < 0:
 		return fmt.Errorf("WarmUp: %v is negative", r.WarmUp)
 	case r.WarmUp > longest:
 		return fmt.Errorf("WarmUp: %v is more than 10 years", r.WarmUp)
 	case r.WarmUp > 0 && (r.Burst > 1 || r.Bucket > 0):
-		return fmt.Errorf("WarmUp: %v stands beside a burst of %d; a rate that warms up spaces its units", r.WarmUp, r.burst())
+		return fmt.Errorf("WarmUp: %v and a burst of %d are both set; a rate that warms up spaces its units", r.WarmUp, r.burst())
 	}
 	return checkUnit(r.Unit)
 }

@@ -124,10 +124,10 @@ func TestEvenFollowsChanges(t *testing.T) {
 func TestEvenInText(t *testing.T) {
 	for text, want := range map[string]string{
 		"5/s even":                          "Even: a window that slides",
-		"5/s even burst 2 align UTC":        "Even: it stands beside a burst of 2",
+		"5/s even burst 2 align UTC":        "Even: it is set, and so is a burst of 2",
 		"5/s even warmup 2s align UTC":      "WarmUp of 2s",
 		"5/d even even align UTC":           "even once at most",
-		"5/d bucket 3 even align UTC":       "Bucket: 3 stands beside",
+		"5/d bucket 3 even align UTC":       "Bucket: 3 and",
 		"2400/d even align UTC":             "",
 		"2400/d align UTC even":             "",
 		"9 tokens/h even align UTC, 1000/h": "",

@@ -58,7 +58,7 @@ func newRules(c *LimiterConfig, in *queue.Domains, check func(field string, b Bu
 	r := &rules{budget: c.Budget, check: check, domains: in, exact: make(map[string]*rule), said: make(map[string]*rule)}
 	r.version.Store(1)
 	if c.Budget != nil && !c.Default.zero() {
-		return nil, fmt.Errorf("throttle: Default: %v stands beside Budget, which says it for every key that Budgets does not name", c.Default)
+		return nil, fmt.Errorf("throttle: Default: %v and Budget are both set; Budget alone says the budget of every key that Budgets does not name", c.Default)
 	}
 	plan, err := r.compile("Default", c.Default)
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *rules) set(field, pattern string, b Budget) (whole bool, err error) {
 	globs := slices.DeleteFunc(slices.Clone(r.globs), func(o glob) bool { return o.rule.pattern == pattern })
 	for _, o := range globs {
 		if o.literal == g.literal && bothName(o.rule.pattern, pattern) {
-			return true, fmt.Errorf("throttle: %s: some keys are named by Budgets[%q] too, and neither pattern says more of them", field, o.rule.pattern)
+			return true, fmt.Errorf("throttle: %s: Budgets[%q] matches some of the same keys, and neither pattern is more specific", field, o.rule.pattern)
 		}
 	}
 	globs = append(globs, g)

@@ -75,7 +75,7 @@ func TestParseBudgetErrors(t *testing.T) {
 		{"5/s burst 0", `at "0": expected a burst of at least 1`},
 		{"5/s burst 9, 1/m", `at "5/s burst 9": Burst: 9 exceeds the limit of 5`},
 		{"5/s burst 1 burst 2", `at "burst 2": expected burst once at most`},
-		{"5/s bucket 4 burst 2", `Bucket: 4 stands beside Burst 2`},
+		{"5/s bucket 4 burst 2", `Bucket: 4 and Burst: 2 are both set`},
 		{"0/s", `Limit: 0 is less than 1`},
 		{"5/0s", `Per: 0s is not positive`},
 		{"5/s align Middle/Earth", `at "Middle/Earth": expected a place of the time zone database`},

@@ -28,7 +28,7 @@ func (f *Fleet) Refill(k Key, of func(unit string) int64) error {
 		return errors.New("after Close")
 	}
 	if err := <-done; err != nil {
-		return fmt.Errorf("the store did not say that it has done it: %w", err)
+		return fmt.Errorf("the store has not confirmed it: %w", err)
 	}
 	f.again(k.ID)
 	return nil
