@@ -58,7 +58,8 @@ func (o *solo) again(now instant, g *ticket, s headers.Signal) (own bool) {
 	}
 	said, _, _ := l.hintOf(now, k, s)
 	most := l.terms.MaxPause
-	o.cooldown.Refused(now, cooldown.Refusal{Sent: g.sent, Hint: said, Guess: cooldown.FirstGuess, Most: most, Spread: l.terms.jitter()})
+	guess := cooldown.Guess(cooldown.FirstGuess, most, o.cooldown.InVain(g.sent))
+	o.cooldown.Refused(now, cooldown.Refusal{Sent: g.sent, Hint: said, Guess: guess, Most: most, Spread: l.terms.jitter()})
 	until := o.cooldown.Until()
 	m := l.home()
 	m.alone = max(m.alone, until)

@@ -215,3 +215,35 @@ func TestThePauseOfAllShowsWhileTheRefusedWait(t *testing.T) {
 		}
 	})
 }
+
+// Who is refused again and again without a word about when to come back asks ever more
+// seldom: it can only guess that the time is not yet.
+func TestWhatIsAlwaysRefusedAsksEverMoreSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		s := &limited{start: time.Now(), way: 20 * time.Millisecond, allow: func(r *http.Request, d time.Duration) bool {
+			if !poison(r, d) {
+				asked.Add(1)
+			}
+			return poison(r, d)
+		}}
+		rt := must(weir.New(s, weir.Config{}))(t)
+		var wg sync.WaitGroup
+		for i := range 700 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+				if resp, err := rt.RoundTrip(get(t, "http://h/v1/served")); err == nil {
+					resp.Body.Close()
+				}
+			})
+		}
+		time.Sleep(5 * time.Second)
+		if resp, err := rt.RoundTrip(get(t, "http://h/v1/refused")); err == nil {
+			resp.Body.Close()
+		}
+		wg.Wait()
+		if n := asked.Load(); n > 16 { // .5, 1, 2, 4, 8, then 12 s
+			t.Errorf("asked %d times within 75 s", n)
+		}
+	})
+}
