@@ -171,11 +171,11 @@ func BenchmarkGrantLearned(b *testing.B) {
 	for b.Loop() {
 		e.Lock()
 		now := e.Now()
-		draws := q.scope.draws(room[:0], q)
-		if !e.Enter(now, draws, &q.Request) {
+		needs := q.scope.needs(room[:0], q)
+		if !e.Enter(now, needs, &q.Request) {
 			b.Fatal("refused")
 		}
-		e.Answered(now, &queue.Permit{Needs: draws, Granted: now}, true)
+		e.Answered(now, &queue.Permit{Needs: needs, Granted: now}, true)
 		e.Unlock()
 	}
 }

@@ -25,16 +25,16 @@ type Decision struct {
 
 // describe fills in what is left, from the account with the least: of those that
 // were drawn on, or if there is none, of all.
-func (d *Decision) describe(now instant, draws []queue.Need) {
-	if !d.least(now, draws, false) && !d.least(now, draws, true) {
+func (d *Decision) describe(now instant, needs []queue.Need) {
+	if !d.least(now, needs, false) && !d.least(now, needs, true) {
 		d.Limit, d.Remaining = int64(unknown), int64(unknown)
 	}
 }
 
-func (d *Decision) least(now instant, draws []queue.Need, all bool) (found bool) {
-	for i := range draws {
-		a := draws[i].Account
-		if a.Label.Unit == "" || a.Label.Rate == nil || draws[i].N == 0 && !all {
+func (d *Decision) least(now instant, needs []queue.Need, all bool) (found bool) {
+	for i := range needs {
+		a := needs[i].Account
+		if a.Label.Unit == "" || a.Label.Rate == nil || needs[i].N == 0 && !all {
 			continue
 		}
 		v := a.Meter.State(now)

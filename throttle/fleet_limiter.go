@@ -77,7 +77,7 @@ func (l *Limiter) takePartShared(ctx context.Context, key string, m want) (g Gra
 	}
 	if part < n {
 		e := g.of.lock()
-		e.Settle(e.Now(), &queue.Permit{Needs: g.draws(), Granted: g.at, Answered: g.at}, Cost{m.unit: part})
+		e.Settle(e.Now(), &queue.Permit{Needs: g.needs(), Granted: g.at, Answered: g.at}, Cost{m.unit: part})
 		e.Unlock()
 	}
 	return g, part, nil

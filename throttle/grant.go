@@ -34,10 +34,10 @@ func nextFlag(word **atomic.Uint64, used *uint8) (*atomic.Uint64, uint8) {
 
 // grant makes the zero g a Grant of what was drawn on s, and perhaps others with it, the
 // gate left out. Their domain's lock is held.
-func (s *subject) grant(g *Grant, draws []queue.Need, at instant) {
+func (s *subject) grant(g *Grant, needs []queue.Need, at instant) {
 	g.of, g.at = s, at
 	g.word, g.bit = nextFlag(&s.word, &s.flags)
-	for _, d := range draws {
+	for _, d := range needs {
 		switch {
 		case d.Account.Label.Unit == "" && d.N == 0:
 		case int(g.n) < len(g.few):
@@ -52,7 +52,7 @@ func (s *subject) grant(g *Grant, draws []queue.Need, at instant) {
 	}
 }
 
-func (g *Grant) draws() []queue.Need {
+func (g *Grant) needs() []queue.Need {
 	if g.more != nil {
 		return g.more
 	}
@@ -116,4 +116,4 @@ func (g Grant) Settle(actual Cost) {
 }
 
 // own is a copy of the draws that may be changed.
-func (g *Grant) own() []queue.Need { return append([]queue.Need(nil), g.draws()...) }
+func (g *Grant) own() []queue.Need { return append([]queue.Need(nil), g.needs()...) }

@@ -26,7 +26,7 @@ const (
 // shows, how many requests at a time it bears. It is arithmetic on now: it
 // keeps no clock, no timer and no lock.
 //
-// What it knows stands in meters, which the engine asks and charges as it does
+// What it knows stands in meters, which the domain asks and charges as it does
 // those of budgets: the learner itself (pauses and the rate found), one for
 // each kind of request, one for each limit stated, one for the slow start of
 // the host. finish tells it how a request ended; then everyone who waits for

@@ -7,8 +7,8 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
-// draws appends what requests of kind k draw on.
-func (k *kind) draws(buf []queue.Need, q *ask) []queue.Need {
+// needs appends what requests of kind k draw on.
+func (k *kind) needs(buf []queue.Need, q *ask) []queue.Need {
 	l := k.learner
 	buf = append(buf, queue.Need{Account: &l.account, N: 1})
 	if l.terms.pausesOnly {
@@ -17,7 +17,7 @@ func (k *kind) draws(buf []queue.Need, q *ask) []queue.Need {
 	return k.stated(append(buf, queue.Need{Account: &l.host.account, N: 1}, queue.Need{Account: &k.account, N: 1}), q)
 }
 
-// stated is the part of draws that the server stated.
+// stated is the part of needs that the server stated.
 func (k *kind) stated(buf []queue.Need, q *ask) []queue.Need {
 	if len(k.quotas) == 0 {
 		return buf

@@ -25,15 +25,15 @@ type side struct {
 // start reports whether a request is let in at now.
 func (c *side) start(now instant) bool {
 	p := &passage{tr: new(trip.Trip), kind: c.k}
-	draws := c.k.draws(nil, &ask{})
+	needs := c.k.needs(nil, &ask{})
 	if c.quick {
-		draws = c.k.stated(nil, &ask{})
+		needs = c.k.stated(nil, &ask{})
 	}
-	if c.quick && !c.k.open(now) || !queue.Room(now, draws) {
+	if c.quick && !c.k.open(now) || !queue.Room(now, needs) {
 		return false
 	}
-	queue.Charge(now, draws, true)
-	p.granted(draws, now)
+	queue.Charge(now, needs, true)
+	p.granted(needs, now)
 	if c.quick {
 		p.permit.enter(now, c.k)
 	}

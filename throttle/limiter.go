@@ -104,7 +104,7 @@ func (l *Limiter) part(ctx context.Context, key string, m want) (g Grant, n int6
 
 // some is how many units g has; most, if nothing limits them.
 func (g *Grant) some(most int64) int64 {
-	for _, d := range g.draws() {
+	for _, d := range g.needs() {
 		if d.N != 0 && (g.small != nil || d.Account.Label.Unit != "") {
 			return d.N
 		}
@@ -167,15 +167,15 @@ func takeFrom(m want, e *queue.Domain, s *subject, g *Grant) (over bool, err err
 	m.to(&q, &s.scope)
 	now := e.Now()
 	var room [4]queue.Need
-	draws := q.scope.draws(room[:0], &q)
-	if !e.Enter(now, draws, &q.Request) {
+	needs := q.scope.needs(room[:0], &q)
+	if !e.Enter(now, needs, &q.Request) {
 		return false, nil
 	}
 	q.scope.counters.granted++
 	if q.UpTo > 0 && !q.place {
-		e.Free(now, &queue.Permit{Needs: draws, Granted: now, Answered: now})
+		e.Free(now, &queue.Permit{Needs: needs, Granted: now, Answered: now})
 	}
-	s.grant(g, draws, now)
+	s.grant(g, needs, now)
 	return true, nil
 }
 

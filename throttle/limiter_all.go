@@ -96,8 +96,8 @@ func (l *Limiter) tryTogether(keys []string, c Cost, held bool) (Grant, Decision
 	q := ask{cost: c}
 	t.asked(&q)
 	s := t.subjects[0]
-	d, draws, now := l.decide(e, s, &q, nil, false)
-	return l.tried(e, s, &d, draws, now, held), d
+	d, needs, now := l.decide(e, s, &q, nil, false)
+	return l.tried(e, s, &d, needs, now, held), d
 }
 
 // several is keys, held.
@@ -232,9 +232,9 @@ func (r *rule) shared(key string) []fleet.Key {
 	return []fleet.Key{{ID: key, Name: key, Rates: r.plan.specs}}
 }
 
-// draws appends what q draws on of keys besides the first, pauses by hand
+// needs appends what q draws on of keys besides the first, pauses by hand
 // included. Keys without room may share an account, of which it draws for each.
-func (o *others) draws(buf []queue.Need, q *ask) []queue.Need {
+func (o *others) needs(buf []queue.Need, q *ask) []queue.Need {
 	for _, s := range o.scopes {
 		if s != q.scope {
 			buf = append(buf, queue.Need{Account: &s.Gate, N: 1})

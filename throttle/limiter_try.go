@@ -80,51 +80,51 @@ func (l *Limiter) tryFrom(c Cost, held bool, e *queue.Domain, s *subject) (Decis
 	defer e.Unlock()
 	q := ask{cost: c}
 	var room [4]queue.Need
-	d, draws, now := l.decide(e, s, &q, room[:0], false)
-	return d, l.tried(e, s, &d, draws, now, held)
+	d, needs, now := l.decide(e, s, &q, room[:0], false)
+	return d, l.tried(e, s, &d, needs, now, held)
 }
 
 // tried makes the grant of what decide granted.
-func (l *Limiter) tried(e *queue.Domain, s *subject, d *Decision, draws []queue.Need, now instant, held bool) (g Grant) {
+func (l *Limiter) tried(e *queue.Domain, s *subject, d *Decision, needs []queue.Need, now instant, held bool) (g Grant) {
 	if !d.Allowed {
 		return g
 	}
 	if !held {
-		e.Free(now, &queue.Permit{Needs: draws, Granted: now, Answered: now})
+		e.Free(now, &queue.Permit{Needs: needs, Granted: now, Answered: now})
 	}
 	if held || l.fleet != nil {
-		s.grant(&g, draws, now)
+		s.grant(&g, needs, now)
 	}
 	return g
 }
 
 // decide is try for q, which is one of s, with the lock held; looking spends
 // nothing. What q draws on is appended to buf.
-func (l *Limiter) decide(e *queue.Domain, s *subject, q *ask, buf []queue.Need, look bool) (d Decision, draws []queue.Need, now instant) {
+func (l *Limiter) decide(e *queue.Domain, s *subject, q *ask, buf []queue.Need, look bool) (d Decision, needs []queue.Need, now instant) {
 	if now = e.Now(); s.rule.err != nil {
 		d.RetryAfter = unknown
 		return d, nil, now
 	}
 	q.to(&s.scope)
-	draws = s.draws(buf, q)
+	needs = s.needs(buf, q)
 	reason := WaitTooLong
 	switch {
 	case q.cost.check() != nil:
 		d.RetryAfter, reason = unknown, NeverFits
-	case look && q.Shut(now) == nil && queue.Room(now, draws), !look && e.Enter(now, draws, &q.Request):
+	case look && q.Shut(now) == nil && queue.Room(now, needs), !look && e.Enter(now, needs, &q.Request):
 		d.Allowed = true
-	case queue.NeverFits(now, draws) != nil:
+	case queue.NeverFits(now, needs) != nil:
 		d.RetryAfter, reason = unknown, NeverFits
 	default:
 		var drawn []queue.Need
 		if look {
-			d.Allowed = e.Passes(now, &q.Request, draws)
-		} else if drawn, d.Allowed = e.Overtake(now, &q.Request, draws); d.Allowed {
-			draws = drawn
+			d.Allowed = e.Passes(now, &q.Request, needs)
+		} else if drawn, d.Allowed = e.Overtake(now, &q.Request, needs); d.Allowed {
+			needs = drawn
 		}
 		if !d.Allowed {
-			t, a := queue.Estimate(now, &q.Request, draws)
-			d.RetryAfter = queue.Behind(now, t, draws).Until(now)
+			t, a := queue.Estimate(now, &q.Request, needs)
+			d.RetryAfter = queue.Behind(now, t, needs).Until(now)
 			if a != nil && a.Paused > now {
 				reason = Paused
 			}
@@ -133,8 +133,8 @@ func (l *Limiter) decide(e *queue.Domain, s *subject, q *ask, buf []queue.Need, 
 	if !look {
 		q.tally(now, d.Allowed, reason)
 	}
-	d.describe(now, draws)
-	return d, draws, now
+	d.describe(now, needs)
+	return d, needs, now
 }
 
 // tally counts a decision for each of q's keys.

@@ -44,17 +44,17 @@ func (t *Transport) outlook(r *http.Request, tr *trip.Trip) (time.Duration, erro
 	defer e.Unlock()
 	p.resolve(now, &q, home)
 	patience.Trip = p.kind.slow.Usual()
-	draws := q.scope.draws(p.room[:0], &q)
-	if a := queue.NeverFits(now, draws); a != nil {
+	needs := q.scope.needs(p.room[:0], &q)
+	if a := queue.NeverFits(now, needs); a != nil {
 		return 0, q.refused(&queue.Refusal{Reason: queue.Unfit, Account: a})
 	}
-	shared := p.fleetWait(now, &q, draws)
+	shared := p.fleetWait(now, &q, needs)
 	q.By = &q
-	at, a := queue.Estimate(now, &q.Request, draws)
+	at, a := queue.Estimate(now, &q.Request, needs)
 	if a == nil {
 		return shared, nil
 	}
-	if r := queue.TooLate(now, at, a, &q.Request, draws, &patience.Patience); r != nil {
+	if r := queue.TooLate(now, at, a, &q.Request, needs, &patience.Patience); r != nil {
 		return r.Wait, q.refused(r)
 	}
 	if at == never {

@@ -64,14 +64,14 @@ func (q *ask) follow(o *solo) {
 	}
 }
 
-// needs is draws as of now, for one that waits.
+// needs is needs as of now, for one that waits.
 func (q *ask) Needs(now instant, buf []queue.Need) []queue.Need {
 	if q.now = now; q.r != nil && q.matched != q.scope.version {
 		q.match() // their numbers are others now
 	}
 	q.part()
 	q.solo.lift(q.now)
-	return q.scope.draws(buf, q)
+	return q.scope.needs(buf, q)
 }
 
 // Doubts reports that others share what q draws on, who may not share it with q.
@@ -101,14 +101,14 @@ func (q *ask) units(t *queue.Label) int64 {
 	return q.cost.of(t.Unit)
 }
 
-// draws appends what q draws on, but for the gate.
-func (s *scope) draws(buf []queue.Need, q *ask) []queue.Need {
+// needs appends what q draws on, but for the gate.
+func (s *scope) needs(buf []queue.Need, q *ask) []queue.Need {
 	buf = s.owned(buf, q)
 	if q.more != nil {
-		return q.more.draws(buf, q)
+		return q.more.needs(buf, q)
 	}
 	if q.learn != nil {
-		buf = q.learn.draws(buf, q)
+		buf = q.learn.needs(buf, q)
 	}
 	if q.solo != nil {
 		buf = append(buf, queue.Need{Account: &q.solo.account, N: 1})
@@ -116,7 +116,7 @@ func (s *scope) draws(buf []queue.Need, q *ask) []queue.Need {
 	return buf
 }
 
-// owned is the part of draws that stands in budgets.
+// owned is the part of needs that stands in budgets.
 func (s *scope) owned(buf []queue.Need, q *ask) []queue.Need {
 	for _, m := range s.own {
 		if m.route > 0 && !q.on(m.route-1) || m.a.Group == nil && len(buf) > 0 && has(buf, m.a) {
@@ -166,9 +166,9 @@ func (q *ask) set(i int) {
 	(*q.many)[i/64-1] |= 1 << (i % 64)
 }
 
-func has(draws []queue.Need, a *queue.Account) bool {
-	for i := range draws {
-		if draws[i].Account == a {
+func has(needs []queue.Need, a *queue.Account) bool {
+	for i := range needs {
+		if needs[i].Account == a {
 			return true
 		}
 	}

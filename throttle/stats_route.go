@@ -158,8 +158,8 @@ func (r *record) queued(now instant, h *HostStats, c census) {
 		}
 		x.OldestWait = time.Duration(now - w.Since)
 		x.State = StateWaiting
-		newcomer, draws := newcomer(now, w)
-		t, a := queue.Estimate(now, &newcomer, draws)
+		newcomer, needs := newcomer(now, w)
+		t, a := queue.Estimate(now, &newcomer, needs)
 		if a == nil {
 			continue // it goes as soon as we let go of the lock
 		}
@@ -174,13 +174,13 @@ func (r *record) queued(now instant, h *HostStats, c census) {
 
 // newcomer is one like w that comes now: nobody has refused it yet.
 func newcomer(now instant, w *queue.Waiter) (queue.Request, []queue.Need) {
-	q, draws := *w.Request, w.By.Needs(now, nil)
+	q, needs := *w.Request, w.By.Needs(now, nil)
 	q.Seq = 0
 	if q.Alone != nil {
-		draws = slices.DeleteFunc(draws, func(d queue.Need) bool { return d.Account == q.Alone })
+		needs = slices.DeleteFunc(needs, func(d queue.Need) bool { return d.Account == q.Alone })
 		q.Alone = nil
 	}
-	return q, draws
+	return q, needs
 }
 
 // routeOf is where k's requests are counted; nil: in their scope.

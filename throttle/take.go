@@ -22,35 +22,35 @@ var errCanceled = errors.New("throttle: request canceled while it waited")
 // The draws it returns are those that were charged, at the instant returned; they
 // stand in buf if there is room.
 func (q *ask) takeLocked(e *queue.Domain, now instant, buf []queue.Need, p *wish) ([]queue.Need, instant, time.Duration, error) {
-	draws, over, err := q.nowLocked(e, now, buf, p)
+	needs, over, err := q.nowLocked(e, now, buf, p)
 	if over {
-		return draws, now, 0, err
+		return needs, now, 0, err
 	}
 	mine := *q // the waiter keeps it; the caller's stays on its stack
-	return mine.waitLocked(e, now, draws, p)
+	return mine.waitLocked(e, now, needs, p)
 }
 
 // nowLocked is takeLocked for what need not wait, or never fits: over says that it is
 // one or the other. If not the lock is still held, and what q draws on is returned.
-func (q *ask) nowLocked(e *queue.Domain, now instant, buf []queue.Need, p *wish) (draws []queue.Need, over bool, err error) {
-	draws = q.scope.draws(buf[:0], q)
-	if over = e.Enter(now, draws, &q.Request); over {
+func (q *ask) nowLocked(e *queue.Domain, now instant, buf []queue.Need, p *wish) (needs []queue.Need, over bool, err error) {
+	needs = q.scope.needs(buf[:0], q)
+	if over = e.Enter(now, needs, &q.Request); over {
 		q.counts().grant(now)
 		e.Unlock()
-		return draws, true, nil
+		return needs, true, nil
 	}
-	if a := queue.NeverFits(now, draws); a != nil {
+	if a := queue.NeverFits(now, needs); a != nil {
 		err = q.refuseLocked(e, now, &queue.Refusal{Reason: queue.Unfit, Account: a})
 		return nil, true, err
 	}
 	if p.Most < 0 {
-		if drawn, ok := e.Overtake(now, &q.Request, draws); ok {
+		if drawn, ok := e.Overtake(now, &q.Request, needs); ok {
 			q.counts().grant(now)
 			e.Unlock()
 			return drawn, true, nil
 		}
 	}
-	return draws, false, nil
+	return needs, false, nil
 }
 
 // refuseLocked counts a refusal, gives the lock up and returns the error.
@@ -63,8 +63,8 @@ func (q *ask) refuseLocked(e *queue.Domain, now instant, r *queue.Refusal) error
 
 // waitLocked is takeLocked for what has to wait, if that can end in time. q is the
 // waiter's from then on.
-func (q *ask) waitLocked(e *queue.Domain, now instant, draws []queue.Need, p *wish) ([]queue.Need, instant, time.Duration, error) {
-	w, begins, err := q.queueLocked(e, now, draws, p)
+func (q *ask) waitLocked(e *queue.Domain, now instant, needs []queue.Need, p *wish) ([]queue.Need, instant, time.Duration, error) {
+	w, begins, err := q.queueLocked(e, now, needs, p)
 	if err != nil {
 		return nil, 0, 0, err
 	}
@@ -81,12 +81,12 @@ func (q *ask) waitLocked(e *queue.Domain, now instant, draws []queue.Need, p *wi
 
 // queueLocked begins a wait and gives the lock up. It returns what OnWait is to be told,
 // if there is one.
-func (q *ask) queueLocked(e *queue.Domain, now instant, draws []queue.Need, p *wish) (w *queue.Waiter, begins *Wait, err error) {
+func (q *ask) queueLocked(e *queue.Domain, now instant, needs []queue.Need, p *wish) (w *queue.Waiter, begins *Wait, err error) {
 	if q.learn != nil {
 		p.Trip = q.learn.slow.Usual()
 	}
 	q.By = q
-	w, f, r := e.Queue(now, &q.Request, draws, &p.Patience)
+	w, f, r := e.Queue(now, &q.Request, needs, &p.Patience)
 	if r != nil {
 		return nil, nil, q.refuseLocked(e, now, r)
 	}

@@ -152,13 +152,13 @@ func (f *Fleet) Book(ctx context.Context, keys []Key, cost map[string]int64, o O
 	return w.grant, nil
 }
 
-// queue returns the queue of draws, which counts the caller as a guest.
-func (f *Fleet) queue(draws []Key) *queue {
-	name := queueName(draws)
+// queue returns the queue of keys, which counts the caller as a guest.
+func (f *Fleet) queue(keys []Key) *queue {
+	name := queueName(keys)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	q := f.queues[name]
-	if q != nil && !q.draws(draws) {
+	if q != nil && !q.draws(keys) {
 		// The budget was changed. Who waits under the old one still goes by it.
 		f.queues[name+" "+strconv.FormatUint(f.retired, 10)] = q
 		f.retired++
@@ -166,19 +166,19 @@ func (f *Fleet) queue(draws []Key) *queue {
 	}
 	if q == nil {
 		f.sweep(time.Now())
-		q = newQueue(f, name, draws)
+		q = newQueue(f, name, keys)
 		f.queues[name] = q
 	}
 	q.guests++
 	return q
 }
 
-func queueName(draws []Key) string {
-	if len(draws) == 1 && len(draws[0].Tallies) == 0 {
-		return draws[0].ID
+func queueName(keys []Key) string {
+	if len(keys) == 1 && len(keys[0].Tallies) == 0 {
+		return keys[0].ID
 	}
 	var b strings.Builder
-	for _, d := range draws {
+	for _, d := range keys {
 		b.WriteString(d.ID)
 		for _, t := range d.Tallies {
 			b.WriteString(t.id)
@@ -189,9 +189,9 @@ func queueName(draws []Key) string {
 }
 
 // Outlook is how long the store last said that keys have no room.
-func (f *Fleet) Outlook(draws []Key) time.Duration {
+func (f *Fleet) Outlook(keys []Key) time.Duration {
 	f.mu.Lock()
-	q := f.queues[queueName(draws)]
+	q := f.queues[queueName(keys)]
 	f.mu.Unlock()
 	if q == nil {
 		return 0

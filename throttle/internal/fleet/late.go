@@ -45,9 +45,9 @@ type move struct {
 }
 
 // newLateness finds out what the rates of a queue need.
-func newLateness(draws []Key, c Config, now time.Time) lateness {
+func newLateness(keys []Key, c Config, now time.Time) lateness {
 	var n lateness
-	for _, d := range draws {
+	for _, d := range keys {
 		n.atOnce = n.atOnce || d.AtOnce
 		for _, r := range d.Rates {
 			slack, due := spread(r, c), min(r.Per/8, mostSilence)

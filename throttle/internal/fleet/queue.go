@@ -69,10 +69,10 @@ type waiter struct {
 	refusal  *Refusal
 }
 
-func newQueue(f *Fleet, name string, draws []Key) *queue {
-	q := &queue{f: f, name: name, keys: slices.Clone(draws), late: newLateness(draws, f.c, time.Now())}
+func newQueue(f *Fleet, name string, keys []Key) *queue {
+	q := &queue{f: f, name: name, keys: slices.Clone(keys), late: newLateness(keys, f.c, time.Now())}
 	q.units = []string{meter.Requests}
-	for _, d := range draws {
+	for _, d := range keys {
 		for _, r := range d.Rates {
 			if unitIndex(q.units, r.Unit) < 0 {
 				q.units = append(q.units, r.Unit)
@@ -84,7 +84,7 @@ func newQueue(f *Fleet, name string, draws []Key) *queue {
 			}
 		}
 	}
-	for _, d := range draws {
+	for _, d := range keys {
 		var ls []store.Limit
 		if !slices.ContainsFunc(d.Rates, func(r meter.Spec) bool { return r.Align != nil }) {
 			ls = q.limitsOf(d, time.Now())
