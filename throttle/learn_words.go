@@ -56,7 +56,7 @@ func (c cause) name() string {
 func (c cause) in(now instant, l *learner) string {
 	switch c.what {
 	case causeCooldown:
-		return pauseWords(now, l.terms.zero, c.cooldown.State()) + c.kind.scope(c.cooldown)
+		return pauseWords(now, l.terms.zero, c.cooldown.State()) + c.kind.only(c.cooldown)
 	case causeRate:
 		if c.kind != nil && c.found == c.kind.evidence {
 			return c.found.words() + ", for " + c.kind.key.String() + " only"
@@ -73,7 +73,7 @@ func (c cause) in(now instant, l *learner) string {
 	return ""
 }
 
-func (k *kind) scope(c *cooldown.Cooldown) string {
+func (k *kind) only(c *cooldown.Cooldown) string {
 	if k == nil || c != k.cooldown {
 		return ""
 	}

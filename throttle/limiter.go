@@ -199,7 +199,7 @@ func begin(ctx context.Context, c Cost) error {
 func (l *Limiter) takeLater(ctx context.Context, key string, m want, g *Grant) error {
 	q := new(ask)
 	p := l.wish(ctx, q)
-	entry, e, s := l.hold(key)
+	entry, e, s := l.lockHeld(key)
 	defer entry.Release()
 	if s.rule.err != nil {
 		defer e.Unlock()

@@ -122,7 +122,7 @@ func (l *Limiter) together(keys []string) (*several, *queue.Domain) {
 		if slices.Contains(t.keys, key) {
 			continue
 		}
-		entry, e, _ := l.hold(key)
+		entry, e, _ := l.lockHeld(key)
 		e.Unlock()
 		t.keys, t.entries = append(t.keys, key), append(t.entries, entry)
 	}

@@ -54,8 +54,8 @@ func (l *Limiter) meet(key string) (*kept, *queue.Domain, *subject) {
 	return k, e, s
 }
 
-// hold is lock of a key whose place is held. The place is to be released.
-func (l *Limiter) hold(key string) (*table.Entry[kept], *queue.Domain, *subject) {
+// lockHeld is lock of a key whose place is held. The place is to be released.
+func (l *Limiter) lockHeld(key string) (*table.Entry[kept], *queue.Domain, *subject) {
 	entry, k, e, s := l.find(key)
 	if s == nil {
 		e, s = k.grow(l.domains, key)

@@ -262,7 +262,7 @@ func TestAKeyIsNotDroppedOnceSpent(t *testing.T) {
 	for name, take := range map[string]func(){
 		"without holding it": func() { l.Try("k", nil) },
 		"while held": func() {
-			entry, e, _ := l.hold("k")
+			entry, e, _ := l.lockHeld("k")
 			e.Unlock()
 			l.Try("k", nil)
 			entry.Release()

@@ -26,7 +26,7 @@ type rule struct {
 func (r *rules) rule(name, pattern string, p *plan) *rule {
 	n := &rule{name: name, pattern: pattern, plan: p, domains: r.domains}
 	if s := p.specs; len(s) == 1 && s[0].Align == nil && s[0].WarmUp == 0 && p.flight == nil {
-		n.small, n.usual = p.terms[0], Cost(nil).of(s[0].Unit)
+		n.small, n.usual = p.labels[0], Cost(nil).of(s[0].Unit)
 	}
 	return n
 }
@@ -93,8 +93,8 @@ func (r *rules) set(field, pattern string, b Budget) (whole bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	for i := range plan.terms {
-		plan.terms[i].Pattern = pattern
+	for i := range plan.labels {
+		plan.labels[i].Pattern = pattern
 	}
 	if plan.flight != nil {
 		plan.flight.Pattern = pattern

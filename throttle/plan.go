@@ -7,11 +7,11 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
-// plan is what a budget makes of a scope: terms, and the meters to make.
+// plan is what a budget makes of a scope: labels, and the meters to make.
 type plan struct {
 	budget Budget
 	specs  []meter.Spec   // of the rates
-	terms  []*queue.Label // likewise
+	labels []*queue.Label // likewise
 	flight *queue.Label   // nil: no limit in flight
 }
 
@@ -22,7 +22,7 @@ func newPlan(pattern, route string, b Budget) *plan {
 	for _, r := range p.budget.Rates {
 		spec := r.spec()
 		p.specs = append(p.specs, spec)
-		p.terms = append(p.terms, &queue.Label{Unit: spec.Unit, Text: r.String(), Rate: meter.NewRate(spec), Pattern: pattern, Route: route})
+		p.labels = append(p.labels, &queue.Label{Unit: spec.Unit, Text: r.String(), Rate: meter.NewRate(spec), Pattern: pattern, Route: route})
 	}
 	if b.InFlight > 0 {
 		p.flight = &queue.Label{Text: strconv.Itoa(b.InFlight) + " in flight", Pattern: pattern, Route: route}
@@ -36,11 +36,11 @@ func (p *plan) flightOnly() *plan {
 }
 
 // accounts makes p's accounts. Those of old that count the same go on under the
-// new terms, others of the same unit pass on what they have seen.
+// new labels, others of the same unit pass on what they have seen.
 func (p *plan) accounts(now instant, g *queue.Group, clock *meter.Wall, old []*queue.Account) []*queue.Account {
-	list := make([]*queue.Account, 0, len(p.terms)+1)
+	list := make([]*queue.Account, 0, len(p.labels)+1)
 	left := append([]*queue.Account(nil), old...)
-	for _, t := range p.terms {
+	for _, t := range p.labels {
 		a := reuse(left, t)
 		if a == nil {
 			m := meter.NewRated(now, t.Rate, clock)
