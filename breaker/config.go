@@ -1,6 +1,7 @@
 package breaker
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"time"
@@ -173,15 +174,15 @@ func resolve(c Config) (*settings, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	fill(&c.Window, DefaultWindow)
-	fill(&c.MinCalls, 20)
+	c.Window = cmp.Or(c.Window, DefaultWindow)
+	c.MinCalls = cmp.Or(c.MinCalls, 20)
 	classic := c.FailureRate != 0 || c.Consecutive < 0
 	if classic {
-		fill(&c.FailureRate, 0.5)
+		c.FailureRate = cmp.Or(c.FailureRate, 0.5)
 	}
-	fill(&c.Consecutive, 5)
-	fill(&c.SlowRate, 1)
-	fill(&c.Probes, 3)
+	c.Consecutive = cmp.Or(c.Consecutive, 5)
+	c.SlowRate = cmp.Or(c.SlowRate, 1)
+	c.Probes = cmp.Or(c.Probes, 3)
 	switch {
 	case c.OpenFor == 0 && c.MaxOpenFor == 0:
 		c.OpenFor, c.MaxOpenFor = defaultOpenFor, defaultMaxOpenFor
@@ -191,13 +192,6 @@ func resolve(c Config) (*settings, error) {
 		c.MaxOpenFor = max(defaultMaxOpenFor, c.OpenFor)
 	}
 	return &settings{c, classic}, nil
-}
-
-func fill[T comparable](v *T, otherwise T) {
-	var zero T
-	if *v == zero {
-		*v = otherwise
-	}
 }
 
 func (c *Config) check() error {

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -181,13 +182,13 @@ func (c Config) settle() (settings, error) {
 	if err := s.valid(); err != nil {
 		return s, err
 	}
-	s.MaxBody = orDefault(c.MaxBody, 1<<20)
-	s.MaxEntries = orDefault(c.MaxEntries, 10000)
-	s.MaxBytes = orDefault(c.MaxBytes, 64<<20)
-	s.MaxTries = orDefault(c.MaxTries, 10)
-	s.Timeout = orDefault(c.Timeout, 5*time.Minute)
-	s.Concurrency = orDefault(c.Concurrency, 16)
-	s.KeyHeader = textproto.CanonicalMIMEHeaderKey(orDefault(c.KeyHeader, "Idempotency-Key"))
+	s.MaxBody = cmp.Or(c.MaxBody, 1<<20)
+	s.MaxEntries = cmp.Or(c.MaxEntries, 10000)
+	s.MaxBytes = cmp.Or(c.MaxBytes, 64<<20)
+	s.MaxTries = cmp.Or(c.MaxTries, 10)
+	s.Timeout = cmp.Or(c.Timeout, 5*time.Minute)
+	s.Concurrency = cmp.Or(c.Concurrency, 16)
+	s.KeyHeader = textproto.CanonicalMIMEHeaderKey(cmp.Or(c.KeyHeader, "Idempotency-Key"))
 	s.FailedStatus = append([]int(nil), c.FailedStatus...)
 	for _, text := range c.Patterns {
 		p, err := pattern.Parse(text)
@@ -250,14 +251,6 @@ func credentials() []string {
 		"Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "Api-Key", "X-Auth-Token",
 		"X-Goog-Api-Key", "X-Amz-Security-Token", "Ocp-Apim-Subscription-Key", "Private-Token",
 	}
-}
-
-func orDefault[T comparable](v, otherwise T) T {
-	var zero T
-	if v == zero {
-		return otherwise
-	}
-	return v
 }
 
 // token reports whether s can be a method or the name of a header (RFC 9110,

@@ -1,6 +1,7 @@
 package retry
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"time"
@@ -168,9 +169,9 @@ func (c Config) resolve() (Config, error) {
 	case !(c.Hedge.Quantile >= 0 && c.Hedge.Quantile < 1):
 		return c, fmt.Errorf("retry: Hedge.Quantile %v: must be at least 0 and below 1", c.Hedge.Quantile)
 	}
-	def(&c.MaxAttempts, defaultAttempts)
-	def(&c.MaxDelay, defaultMaxDelay)
-	def(&c.Allowance.Tokens, defaultTokens)
+	c.MaxAttempts = cmp.Or(c.MaxAttempts, defaultAttempts)
+	c.MaxDelay = cmp.Or(c.MaxDelay, defaultMaxDelay)
+	c.Allowance.Tokens = cmp.Or(c.Allowance.Tokens, defaultTokens)
 	c.AttemptTimeout, c.StallTimeout = c.timeouts()
 	if c.Backoff == nil {
 		c.Backoff = fullJitter
@@ -187,14 +188,7 @@ func (c *Config) simple() bool {
 // timeouts are the two that Wire needs, with what zero means filled in.
 func (c Config) timeouts() (attempt, stall time.Duration) {
 	attempt, stall = c.AttemptTimeout, c.StallTimeout
-	def(&attempt, DefaultAttemptTimeout)
-	def(&stall, defaultStallTimeout)
+	attempt = cmp.Or(attempt, DefaultAttemptTimeout)
+	stall = cmp.Or(stall, defaultStallTimeout)
 	return attempt, stall
-}
-
-func def[T comparable](p *T, v T) {
-	var zero T
-	if *p == zero {
-		*p = v
-	}
 }
