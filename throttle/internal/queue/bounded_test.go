@@ -73,7 +73,7 @@ func newThrong(t *testing.T, set func(i int, q *Request), p Patience) *throng {
 		q.By = th
 		set(i, q)
 		th.step(t, "a newcomer", 30, func() {
-			w, _, r := th.Queue(th.now, q, th.Needs(1, nil), &p)
+			w, _, r := th.Queue(th.now, q, q.By.Needs(1, nil), &p)
 			if r != nil {
 				t.Fatalf("number %d may not wait: %+v", i, r)
 			}
@@ -90,6 +90,16 @@ func (th *throng) add(m *meter.Rated) {
 func (th *throng) Needs(now meter.Instant, buf []Need) []Need {
 	th.asked.n++
 	return append(th.shop.Needs(now, buf), Need{Account: th.pool, N: 1})
+}
+
+// A loner waits for an account of its own, too.
+type loner struct {
+	*throng
+	own Account
+}
+
+func (l *loner) Needs(now meter.Instant, buf []Need) []Need {
+	return append(l.throng.Needs(now, buf), Need{Account: &l.own, N: 1})
 }
 
 // step does what, and checks that it asks at most so much.
@@ -135,6 +145,18 @@ func TestWorkUnderTheLockIsBounded(t *testing.T) {
 			th := newThrong(t, alike, long)
 			th.step(t, "the pause", mostAsked, func() { th.Pause(1, &th.group.Gate, hour, hour, "paused") })
 			th.rest(t, "the rest")
+		},
+		"a pause, where each waits for itself, too": func(t *testing.T) {
+			th := newThrong(t, func(i int, q *Request) {
+				l := &loner{throng: q.By.(*throng), own: Account{Meter: meter.Open{}, Label: &Label{Unit: "requests"}}}
+				l.own.Rest(hour, hour, "paused")
+				q.By = l
+			}, long)
+			th.step(t, "the pause", mostAsked, func() { th.Pause(1, th.accounts[0], hour, hour, "paused") })
+			if n := len(th.crowd.dirty); n > slice {
+				t.Errorf("%d waitlists are marked before the lock is given up, want at most %d", n, slice)
+			}
+			many(th.rest(t, "the rest"), throngs/slice, t)
 		},
 		"a pause that nobody can bear": func(t *testing.T) {
 			th := newThrong(t, alike, long)

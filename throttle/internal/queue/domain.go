@@ -47,6 +47,7 @@ type crowd struct {
 	lists   []*waitlist      // all
 	drawn   map[*Account]int // without a group: so many draw on it, whether they wait for it or not
 	redraws []*Group         // to be gone on with, and so are reviews and what is dirty
+	marks   []*marking       // likewise
 	reviews []*review
 	strays  [][]*Waiter // from domains that were joined: they are to come into expiry. One that has no index waits no more
 	working bool        // a timer goes on with them

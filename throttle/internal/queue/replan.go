@@ -70,7 +70,7 @@ func (e *Domain) renew(now meter.Instant, w *Waiter) {
 
 // Replan plans those anew that wait in g: an account of theirs has changed.
 func (e *Domain) Replan(now meter.Instant, g *Group) {
-	e.retryAll(g)
+	e.retryAll(now, g)
 	e.Run(now)
 	e.Recheck(now, g, meter.Never)
 }
@@ -99,7 +99,7 @@ func (e *Domain) Pause(now meter.Instant, a *Account, until, sure meter.Instant,
 	a.Rest(until, sure, why)
 	e.Mark(a)
 	if a.Group != nil {
-		e.retryAll(a.Group) // they may wait in other waitlists only
+		e.retryAll(now, a.Group) // they may wait in other waitlists only
 	}
 	e.Run(now)
 	if a.Group != nil && sure > now {

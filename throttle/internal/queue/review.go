@@ -99,9 +99,21 @@ func (e *Domain) work(now meter.Instant) (refused bool) {
 		c.redraws = slices.Delete(c.redraws, 0, 1)
 		if g.line != nil {
 			g.line.redraws = false
-			e.retryAll(g) // they may have held up others
+			e.mark(g) // they may have held up others
 			c.add(review{group: g, until: meter.Never})
 		}
+	}
+	for len(c.marks) > 0 {
+		m := c.marks[0]
+		if left = m.do(e, left); left <= 0 {
+			e.later(c)
+			return false
+		}
+		if m.again {
+			m.again, m.last = false, nil
+			continue
+		}
+		c.marks = slices.Delete(c.marks, 0, 1)
 	}
 	for len(c.reviews) > 0 {
 		r := c.reviews[0]
@@ -188,16 +200,52 @@ func (e *Domain) sweep(now meter.Instant, l *waitlist, w *Waiter) (refused bool)
 	return e.review(now, review{list: l, until: meter.Never})
 }
 
-// retryAll marks the waitlists in which those of g stand: all of the domain, if
-// these are fewer than those who wait.
-func (e *Domain) retryAll(g *Group) {
-	if e.crowd == nil || int(g.Waiting) <= len(e.crowd.lists) {
-		g.Walk(nil, func(w *Waiter) bool { e.retry(w); return true })
+// A marking marks the waitlists in which those of a group stand.
+type marking struct {
+	group *Group
+	last  *Waiter // whose waitlists were marked last; nil: nobody's were
+	again bool    // once more, from the beginning
+}
+
+// retryAll marks the waitlists in which those of g stand. If they are very many, the
+// rest of them follows once the lock was given up. Run has to follow.
+func (e *Domain) retryAll(now meter.Instant, g *Group) {
+	if g.line == nil {
 		return
 	}
-	for _, l := range e.crowd.lists {
-		e.Mark(l.account)
+	if e.mark(g); len(e.crowd.marks) > 0 && !e.crowd.working {
+		e.work(now)
 	}
+}
+
+// mark is retryAll, but leaves it to work to mark many. If the domain has fewer
+// waitlists than those of g are, all of them are marked.
+func (e *Domain) mark(g *Group) {
+	c := e.crowd
+	if len(c.lists) <= min(int(g.Waiting), slice) {
+		for _, l := range c.lists {
+			e.Mark(l.account)
+		}
+		return
+	}
+	if i := slices.IndexFunc(c.marks, func(m *marking) bool { return m.group == g }); i >= 0 {
+		c.marks[i].again = true
+		return
+	}
+	c.marks = append(c.marks, &marking{group: g})
+}
+
+// do does as much of m as is left of the slice, and returns what is left of that.
+func (m *marking) do(e *Domain, left int) int {
+	for ; m.group.line != nil && left > 0; left-- {
+		w := m.group.line.after(m.last)
+		if w == nil {
+			break
+		}
+		m.last = w
+		e.retry(w)
+	}
+	return left
 }
 
 // enroll notes a waitlist that begins, and strike one that ends.
