@@ -188,6 +188,38 @@ func TestStatsOfVeryManyThatWait(t *testing.T) {
 	})
 }
 
+// TestStatsGivesTheLockUp: once for each so many that wait. Each time the record is
+// brought up to date, so it knows of budgets that were set while the lock was held.
+func TestStatsGivesTheLockUp(t *testing.T) {
+	for n, want := range map[int]bool{counted - 1: false, counted + 1: true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := calling(t, Config{MaxQueue: 2 * n, MaxWait: 5 * time.Minute})
+			c.rt.Pause("api.example", time.Now().Add(time.Minute))
+			var done sync.WaitGroup
+			for range n {
+				done.Go(func() { c.do(t.Context(), "GET", "/items") })
+			}
+			synctest.Wait()
+			r := homeOf(c.rt, "api.example")
+			e, _, _ := r.current()
+			next, err := c.rt.budgets.Load().with("other.example", Budget{InFlight: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			was := r.version
+			next.version = was + 1
+			c.rt.budgets.Store(next)
+			_, e = r.census(e)
+			if got := r.version != was; got != want {
+				t.Errorf("the lock was given up while %d were counted: %t, want %t", n, got, want)
+			}
+			e.Unlock()
+			c.rt.Resume("api.example")
+			done.Wait()
+		})
+	}
+}
+
 // TestStatsOfPausedRoutes: a pause that the whole host asked for shows at each of
 // its routes, and counts where it was begun; one by hand counts at no route.
 func TestStatsOfPausedRoutes(t *testing.T) {
