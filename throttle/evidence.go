@@ -17,14 +17,15 @@ type evidence struct {
 	learn.Learner
 	pace  *pace // of a host that refuses by 503s which say no more; nil: there was none
 	fates attribution.Fates
-	began instant // the first request, or the first after a long idling
-	good  float64 // accepted since then
-	last  instant // request
-	row   int     // refusals since one was accepted, one for each burst
-	plain bool    // it was refused by more than 503s
-	vague bool    // it was refused by 503s alone, after many were served; see weighs
-	told  instant // when the request was sent whose end was told last; it is about to be given back
-	peers *peers  // of a fleet; nil: nothing is shared
+	began instant  // the first request, or the first after a long idling
+	good  float64  // accepted since then
+	last  instant  // request
+	row   int      // refusals since one was accepted, one for each burst
+	plain bool     // it was refused by more than 503s
+	vague bool     // it was refused by 503s alone, after many were served; see weighs
+	told  instant  // when the request was sent whose end was told last; it is about to be given back
+	away  *absence // of a host that refuses, or refused, everybody; nil: it does not
+	peers *peers   // of a fleet; nil: nothing is shared
 }
 
 func newEvidence() *evidence {
@@ -67,6 +68,7 @@ func (e *evidence) sent(now instant) {
 	if e.pace != nil { // hardly any has one: it costs the others no call
 		e.pace.start(now)
 	}
+	e.away.sent(now)
 	e.Sent(now, 1)
 	e.peers.drew(1)
 }
@@ -119,22 +121,25 @@ func (k *kind) evidenceNow() *evidence {
 	return k.learner.evidence
 }
 
-// accepted notes an accepted answer.
-func (e *evidence) accepted(now, sent instant) {
-	if e != nil {
-		e.told = sent
-		if e.row > mostRow && e.Unsure() {
-			e.Reopened() // it was not for a quota
-			e.anew()
-		}
-		e.row = 0
-		e.good++
-		e.fates.Served(sent)
-		if e.pace != nil {
-			e.pace.good(now)
-		}
-		e.Accepted(now, sent, 1, learn.Answer{})
+// accepted notes an accepted answer. It reports whether the host is back that refused
+// everybody, and not for a limit.
+func (e *evidence) accepted(now, sent instant) (back bool) {
+	if e == nil {
+		return false
 	}
+	e.told = sent
+	if back = e.row > mostRow && e.Unsure(); back {
+		e.Reopened()
+		e.anew()
+	}
+	e.row = 0
+	e.good++
+	e.fates.Served(sent)
+	if e.pace != nil {
+		e.pace.good(now)
+	}
+	e.Accepted(now, sent, 1, learn.Answer{})
+	return back
 }
 
 // refused notes a refusal, which may be no limit's if it is doubtful.
@@ -212,7 +217,7 @@ func (e *evidence) at(now instant, waiting int) instant {
 	if e.pace != nil {
 		at = max(at, now.Add(e.pace.wait(now)))
 	}
-	return at
+	return e.away.at(now, at, waiting)
 }
 
 // outlook is about when one may be sent after ahead others, at the earliest at from.
@@ -230,7 +235,7 @@ func (e *evidence) outlook(now, from instant, ahead int64, waiting int) instant 
 	if e.pace != nil && e.pace.rate > 0 {
 		at = max(at, from.Add(e.pace.wait(from)+meter.Seconds(float64(ahead)/e.pace.rate)))
 	}
-	return at
+	return e.away.outlook(from, at, ahead)
 }
 
 // lift lets a flow that would resume later do so now.

@@ -238,7 +238,7 @@ func (l *learner) well(now instant, k *kind, sent instant) {
 	took := time.Duration(now - sent)
 	l.host.slow.Answered(now, took)
 	k.slow.Answered(now, took)
-	k.overload.Served(now, sent)
+	back := k.overload.Served(now, sent)
 	if l.cooldown != nil || k.cooldown != nil {
 		l.cooldown.Served(sent)
 		k.cooldown.Served(sent)
@@ -247,7 +247,10 @@ func (l *learner) well(now instant, k *kind, sent instant) {
 		}
 	}
 	if !l.terms.pausesOnly {
-		k.evidenceNow().accepted(now, sent)
+		e := k.evidenceNow()
+		if e.accepted(now, sent) || back && e != nil {
+			e.away = returned(now, l.scope.since(now), int(l.scope.Waiting))
+		}
 		if l.blame != nil {
 			l.blame.good(k, sent)
 		}

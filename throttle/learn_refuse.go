@@ -69,18 +69,26 @@ func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) le
 		}
 	}
 	f := l.evidenceOf(k)
-	inVain := c.InVain(g.sent)
+	inVain, doubtful := c.InVain(g.sent), g.limited && k.overload.Doubtful()
+	f.away = nil
+	if doubtful {
+		f.away = newAbsence(now, l.scope.since(now), int(l.scope.Waiting))
+	}
 	switch {
 	case !rate || explained || l.terms.pausesOnly || k.slow.Silent():
 	case s.Throttled || said.Known:
 		if g.limited || f.weighs(!s.Throttled, l.good < proven) {
-			f.refused(now, g.sent, said, l.terms.MaxPause, g.limited && k.overload.Doubtful())
+			f.refused(now, g.sent, said, l.terms.MaxPause, doubtful)
 		}
 	default:
 		f.overloaded(now, g.sent, inVain)
 	}
 	most := l.terms.MaxPause
-	if !said.Known && (k.overload.Suspected() || g.limited && k.overload.Doubtful()) {
+	switch {
+	case said.Known:
+	case doubtful:
+		most = min(most, suspectPause, f.away.asks.Sub(now))
+	case k.overload.Suspected():
 		most = min(most, suspectPause)
 	}
 	if f.believes() && s.Throttled {

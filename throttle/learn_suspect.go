@@ -32,7 +32,9 @@ func (p *passage) explain(status int, s *headers.Signal) {
 	if k.learner.terms.pausesOnly {
 		return
 	}
-	p.permit.limited = k.overload.Limited(now, k.evidenceNow().past())
+	past := k.evidenceNow().past()
+	past.Waits = p.record.t.maxWait(p.record.host)
+	p.permit.limited = k.overload.Limited(now, past)
 	if p.permit.limited || k.overload.Spares(now) {
 		s.Throttled, s.Kind, p.permit.guessed = true, headers.Quota, true
 	}

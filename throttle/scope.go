@@ -225,3 +225,11 @@ func (s *scope) wake(now instant) {
 		}
 	}
 }
+
+// since is when the one came that waits longest; now if nobody waits.
+func (s *scope) since(now instant) instant {
+	if w := s.Oldest(); w != nil {
+		return w.Since
+	}
+	return now
+}

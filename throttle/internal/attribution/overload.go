@@ -81,12 +81,11 @@ func (o *Overload) runOf() *run {
 	return o.run
 }
 
-// Served notes that the answer to a request sent at sent was good.
-func (o *Overload) Served(now, sent meter.Instant) {
+// Served notes that the answer to a request sent at sent was good. It reports whether
+// the host is back that was taken for a limiter, and may have been down.
+func (o *Overload) Served(now, sent meter.Instant) (back bool) {
 	o.served, o.streak, o.vain = now, 0, 0
-	if o.run != nil {
-		o.run.served(sent)
-	}
+	return o.run != nil && o.run.served(sent)
 }
 
 // ServedWithin reports whether there was a good answer in the last d.

@@ -17,10 +17,11 @@ import (
 //   - A host that served some of the answers before and failed others fails so many in
 //     a row with the probability that the beta-binomial distribution gives.
 //
-// So a host that was called for less than a second and then refuses all is a limiter, and
-// one that was called for longer is down. What follows proves it. A limiter accepts again when
+// So a host that was called for a few seconds and then refuses all is a limiter, and one
+// that was called for longer is down. What follows proves it. A limiter accepts again when
 // its window is over: if a later run lasts far longer than those that ended so, the host
-// is down. The zero run has heard nothing.
+// is down. It may be down in the first run, too. If that lasts for longer than requests
+// wait, waiting for it helps nobody. The zero run has heard nothing.
 type run struct {
 	good, bad float64       // answers before, as many of the last as tossed
 	n         int           // of the run
@@ -36,13 +37,19 @@ const (
 	// a host that fails at random serves more if it is not paused. On train, 100 in
 	// the place of 1000 lost as many calls.
 	overwhelming = 1000
-	// between is the time between two outages. A quarter of an hour is short for most
-	// hosts: with it, only a host that was first called less than a second ago is taken
-	// for a limiter. On train, some 6 % of the calls to limiters that refuse so are lost
-	// with it, .7 % with five times as long, and 17 % without a verdict. But a host that
-	// goes down then is taken for a limiter, too: those who wait for it come back all
-	// at once, and an outage after a second is what users try first.
-	between = 1000 * time.Second
+	// between is the time between two outages. More than an hour is short for most
+	// hosts: with it, a host that was first called less than five seconds ago is taken
+	// for a limiter. On train, 1 % of the calls to limiters that refuse so are lost with
+	// it, 6 % with a fifth of it, and 17 % without a verdict. A host that goes down so
+	// early is taken for a limiter, too: its callers wait, and the more of them there
+	// are the more often one asks. With far longer ones, hosts would be that go down
+	// while somebody is looking at them.
+	between = 5000 * time.Second
+	// failing is the weight of the guess that a host fails, against 1 that it does not,
+	// before it has: most do so seldom. With 1, as if any probability were as likely,
+	// a limit of 3 had to refuse fifteen in a row to be one; on train, the calls of 29
+	// limiters of 118 were lost, and with .2 those of 23.
+	failing = .2
 	// tossed is how many answers say how often a host fails, as in package breaker.
 	tossed = 32
 	// farLonger times the longest run, and someMore, is no limit's any more: windows by
@@ -55,6 +62,7 @@ const (
 type Past struct {
 	Since  meter.Instant // the first request; zero: nobody knows
 	Served float64       // requests since then
+	Waits  time.Duration // is for how long requests may wait
 }
 
 // heard takes in a 503 that says no more, to a request sent at sent.
@@ -65,12 +73,14 @@ func (r *run) heard(sent meter.Instant) {
 }
 
 // served takes in a good answer to a request sent at sent. It ends the run, unless the
-// request went before the others.
-func (r *run) served(sent meter.Instant) {
+// request went before the others. first says that it is the first that was put down to a
+// limit.
+func (r *run) served(sent meter.Instant) (first bool) {
 	if r.good++; r.n > 0 && sent > max(r.first, r.begins) {
 		if r.begins == 0 {
 			r.bad += float64(r.n)
 		} else {
+			first = r.longest == 0
 			r.longest = max(r.longest, time.Duration(sent-r.begins))
 		}
 		r.n, r.begins = 0, 0
@@ -78,6 +88,7 @@ func (r *run) served(sent meter.Instant) {
 	if all := r.good + r.bad; all > tossed {
 		r.good, r.bad = r.good*tossed/all, r.bad*tossed/all
 	}
+	return first
 }
 
 // limits reports whether the run, and one more that is heard now, are put down to a
@@ -90,7 +101,11 @@ func (r *run) limits(now meter.Instant, p Past) bool {
 	default:
 		r.begins = now
 	}
-	if r.longest > 0 && time.Duration(now-r.begins) > farLonger*r.longest+someMore {
+	most := p.Waits
+	if r.longest > 0 {
+		most = farLonger*r.longest + someMore
+	}
+	if time.Duration(now-r.begins) > most {
 		*r = run{good: r.good, bad: r.bad}
 		return false
 	}
@@ -113,7 +128,7 @@ func (r *run) begun(now meter.Instant, p Past) bool {
 func (r *run) chance() float64 {
 	p := 1.
 	for i := range min(r.n+1, tossed) {
-		p *= (r.bad + 1 + float64(i)) / (r.good + r.bad + 2 + float64(i))
+		p *= (r.bad + failing + float64(i)) / (r.good + r.bad + 1 + failing + float64(i))
 	}
 	return p
 }

@@ -14,9 +14,10 @@ type host struct {
 	attribution.Overload
 	now    meter.Instant
 	served float64
+	waits  time.Duration // of its callers
 }
 
-func newHost() *host { return &host{now: zero} }
+func newHost() *host { return &host{now: zero, waits: time.Hour} }
 
 // good is called n times at equal distances, and serves all.
 func (h *host) good(n int, during time.Duration) {
@@ -31,7 +32,7 @@ func (h *host) good(n int, during time.Duration) {
 // bad says 503 once, and reports whether that is put down to a limit.
 func (h *host) bad(after time.Duration) bool {
 	h.now = h.now.Add(after)
-	limited := h.Limited(h.now, attribution.Past{Since: zero, Served: h.served})
+	limited := h.Limited(h.now, attribution.Past{Since: zero, Served: h.served, Waits: h.waits})
 	h.Heard(h.now, h.now-1, attribution.Reply{Busy: true, Bare: true})
 	return limited
 }
@@ -56,8 +57,8 @@ func TestWhoBeginsToLimit(t *testing.T) {
 		during  time.Duration
 		refused int // until it is called a limiter; zero: it is not by a hundred
 	}{
-		{0, 0, 0}, {1, sec / 2, 0}, {5, sec / 2, 9}, {20, sec / 2, 5}, {1000, sec / 2, 6},
-		{20, 990 * time.Millisecond, 5}, {20, time.Second, 0}, {1000, time.Hour, 0},
+		{0, 0, 0}, {1, sec / 2, 15}, {3, sec / 2, 7}, {5, sec / 2, 6}, {20, sec / 2, 3}, {1000, sec / 2, 5},
+		{20, 4990 * time.Millisecond, 3}, {20, 5 * time.Second, 0}, {1000, time.Hour, 0},
 	} {
 		h := newHost()
 		h.good(test.served, test.during)
@@ -121,16 +122,31 @@ func TestALimiterAcceptsAgain(t *testing.T) {
 	}
 }
 
+// A host that has not accepted again for as long as anybody waits for it is taken to be
+// down: then its callers hear so at once.
+func TestALimiterAcceptsAgainWhileSomebodyWaits(t *testing.T) {
+	for after, want := range map[time.Duration]bool{74 * time.Second: true, 76 * time.Second: false} {
+		h := newHost()
+		h.waits = 75 * time.Second
+		if h.good(20, sec/2); h.badFor(100) == 0 {
+			t.Fatal("no limiter")
+		}
+		if got := h.bad(after); got != want {
+			t.Errorf("%v after the first refusal: limited %t", after, got)
+		}
+	}
+}
+
 // An answer to a request that went before those that were refused does not end a run:
 // the answers of a flight come in any order.
 func TestLateAnswersEndNoRun(t *testing.T) {
 	h := newHost()
-	h.good(20, sec/2)
+	h.good(5, sec/2)
 	for range 2 {
 		h.bad(0)
 		h.Served(h.now, h.now-2)
 	}
-	if h.badFor(100) != 3 {
-		t.Error("the run began anew")
+	if got := h.badFor(100); got != 2 {
+		t.Errorf("a limiter by refusal %d, want 2: the run began anew", got)
 	}
 }
