@@ -35,7 +35,7 @@ var allowed = map[string][]string{
 
 	"throttle/internal/meter":       {"golang.org/x/time/rate"},
 	"throttle/internal/concurrency": {"weir/throttle/internal/meter"},
-	"throttle/internal/attribution": {"weir/throttle/internal/meter"},
+	"throttle/internal/attribution": {"weir/throttle/internal/meter", "weir/throttle/internal/refill"},
 	"throttle/internal/refill":      {"weir/throttle/internal/meter"},
 	"throttle/internal/cooldown":    {"weir/throttle/internal/meter"},
 	"throttle/internal/stated": {"weir/headers", "weir/throttle/internal/attribution", "weir/throttle/internal/cooldown", "weir/throttle/internal/fleet",

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/refill"
 )
 
 // StaleAfter is after how long an answer says nothing any more of a limit whose reset
@@ -106,10 +107,10 @@ func (b *Belief) begin(now meter.Instant, w Word) {
 // flowed is what a bucket that is full at its reset may have got back since the window
 // began. What was never seen to fall is no bucket.
 func (b *Belief) flowed(now meter.Instant, w Word) float64 {
-	if !b.Firm() || w.Reset <= now || w.Size <= w.Left {
+	if !b.Firm() {
 		return 0
 	}
-	return (w.Size - w.Left) * now.Until(b.began).Seconds() / w.Reset.Until(now).Seconds()
+	return refill.Rate(w.Size, w.Left, w.Reset.Sub(now)) * now.Sub(b.began).Seconds()
 }
 
 // add takes in one more answer about the window.

@@ -43,6 +43,15 @@ func (s Span) off(x float64) float64 {
 	return 0
 }
 
+// Rate is at how many units a second a bucket of that size fills of which left are there,
+// if it is full after that time; zero: it is full, or nobody knows.
+func Rate(size, left float64, full time.Duration) float64 {
+	if full <= 0 {
+		return 0
+	}
+	return max(0, size-left) / full.Seconds()
+}
+
 // An Answer is what one answer shows of a limit.
 type Answer struct {
 	Sent, Heard meter.Instant

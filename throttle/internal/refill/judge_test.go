@@ -156,3 +156,17 @@ func TestAVerdictIsNeverFinal(t *testing.T) {
 		t.Errorf("kind %d", j.Kind())
 	}
 }
+
+// TestRate: a bucket that lacks a fifth of its units and is full after two seconds fills
+// in ten. What is full, or whose reset has passed, tells nothing.
+func TestRate(t *testing.T) {
+	for _, test := range []struct {
+		size, left float64
+		full       time.Duration
+		want       float64
+	}{{100, 80, 2 * time.Second, 10}, {100, 100, time.Second, 0}, {100, 120, time.Second, 0}, {100, 0, 0, 0}, {100, 0, -time.Second, 0}, {0, 0, time.Second, 0}} {
+		if got := refill.Rate(test.size, test.left, test.full); got != test.want {
+			t.Errorf("%v of %v left, full after %v: %v a second, want %v", test.left, test.size, test.full, got, test.want)
+		}
+	}
+}

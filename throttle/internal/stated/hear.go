@@ -72,7 +72,7 @@ func (q *Limit) note(l *headers.Limit) {
 		q.judge.Lean(refill.Bucket)
 		// Rounded up, the time until it is full makes the rate too small, never
 		// too large: the largest seen is the nearest.
-		if r := (q.size.Value - left) / l.Reset.Value.Seconds(); r > q.refill && q.judge.Kind() == refill.Bucket {
+		if r := refill.Rate(q.size.Value, left, l.Reset.Value); r > q.refill && q.judge.Kind() == refill.Bucket {
 			q.refill = r
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/refill"
 )
 
 // MayAsk reports whether requests of n units to w may go though q is spent: it is not
@@ -47,5 +48,5 @@ func (q *Limit) Gained(now meter.Instant, size float64) float64 {
 		return 0
 	}
 	lack := max(0, size-q.left)
-	return min(lack, max(lack/whole.Seconds(), q.rate())*now.Sub(q.basis).Seconds())
+	return min(lack, max(refill.Rate(size, q.left, whole), q.rate())*now.Sub(q.basis).Seconds())
 }
