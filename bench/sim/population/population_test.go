@@ -32,7 +32,7 @@ func TestRun(t *testing.T) {
 		return n
 	}
 	set, seed, first, n := Set(os.Getenv("WEIR_POPULATION_SET")), number("SEED"), number("FIRST"), number("N")
-	only := os.Getenv("WEIR_POPULATION_ONLY")
+	only, kind := os.Getenv("WEIR_POPULATION_ONLY"), os.Getenv("WEIR_POPULATION_KIND")
 	f, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)
@@ -41,6 +41,9 @@ func TestRun(t *testing.T) {
 	out := json.NewEncoder(f)
 	for i := range n {
 		c := Draw(set, uint64(seed), first+i)
+		if kind != "" && c.Kind != kind {
+			continue
+		}
 		for _, who := range Callers() {
 			if only != "" && who.Name != only {
 				continue

@@ -3,7 +3,6 @@ package population
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -178,10 +177,14 @@ func digits(x float64) string {
 // lost anything.
 func versus(b *strings.Builder, runs []Run) {
 	others := rows(by(runs, func(r Run) bool { return r.Caller != "weir" }), func(r Run) string { return r.Caller })
-	ours := map[int]Run{}
+	type key struct {
+		seed  uint64
+		index int
+	}
+	ours := map[key]Run{}
 	for _, r := range runs {
 		if r.Caller == "weir" {
-			ours[r.Index] = r
+			ours[key{r.Case.Seed, r.Index}] = r
 		}
 	}
 	if len(others) == 0 || len(ours) == 0 {
@@ -191,7 +194,7 @@ func versus(b *strings.Builder, runs []Run) {
 	for _, o := range others {
 		var both, slower, faster, mine, its int
 		for _, r := range o.runs {
-			switch w := ours[r.Index]; {
+			switch w := ours[key{r.Case.Seed, r.Index}]; {
 			case w.Lost > 0 && r.Lost == 0:
 				mine++
 			case w.Lost == 0 && r.Lost > 0:
@@ -243,44 +246,4 @@ func (r *Run) Badness() float64 {
 		bad += max(0, math.Log2(r.Time))
 	}
 	return bad
-}
-
-// worst lists the worst cases, and those that lose calls to a server that says
-// more than a bare 503: none should.
-func worst(b *strings.Builder, runs []Run, n int) {
-	runs = slices.SortedFunc(slices.Values(runs), func(x, y Run) int { return cmp.Compare(y.Badness(), x.Badness()) })
-	var sum float64
-	for _, r := range runs {
-		sum += r.Badness()
-	}
-	fmt.Fprintf(b, "## weir's worst cases\n\nBadness is 10 x the share lost + log2 of the time + log2(1 + refusals per success); its mean is %.3f.\n\n", sum/float64(len(runs)))
-	for _, r := range runs[:min(n, len(runs))] {
-		r.item(b)
-	}
-	b.WriteString("\n## weir's cases that lose calls, without bare 503\n\n")
-	for _, r := range runs {
-		if r.Lost > 0 && r.Case.Dialect.name != "bare 503" {
-			r.item(b)
-		}
-	}
-}
-
-// item is a case in a list, with the command that replays it.
-func (r *Run) item(b *strings.Builder) {
-	fmt.Fprintf(b, "- badness %.1f: lost %d of %d, %s refusals per success, time %s, stall %s s: %v\n  `%s`\n",
-		r.Badness(), r.Lost, r.Calls, digits(r.refusals()), digits(r.Time), digits(r.Stall), r.Case, r.Case.Replay())
-	for _, why := range often(r.Why, 3) {
-		fmt.Fprintf(b, "  - %d x %s\n", r.Why[why], why)
-	}
-	if r.Panics != "" {
-		fmt.Fprintf(b, "  - panic: %s\n", r.Panics)
-	}
-}
-
-// often are the n commonest reasons.
-func often(why map[string]int, n int) []string {
-	all := slices.SortedFunc(maps.Keys(why), func(a, b string) int {
-		return cmp.Or(cmp.Compare(why[b], why[a]), cmp.Compare(a, b))
-	})
-	return all[:min(n, len(all))]
 }

@@ -46,3 +46,20 @@ func TestQuantile(t *testing.T) {
 		}
 	}
 }
+
+func TestSlowest(t *testing.T) {
+	var runs []Run
+	for i := range 4 {
+		c := Draw(Train, 1, i)
+		c.Dialect = plain()[0]
+		runs = append(runs, Run{c, Result{Index: i, Caller: "weir", Calls: 100, Time: 1 + float64(i)}})
+	}
+	runs[3].Lost = 1 // who gives up is soon done
+	page := Slowest(runs, 1)
+	if !strings.Contains(page, "-case 2") || strings.Contains(page, "-case 1") || strings.Contains(page, "-case 3") {
+		t.Errorf("got %s, want case 2 alone", page)
+	}
+	if page := Slowest(runs, 0); page != "" {
+		t.Errorf("got %q for none", page)
+	}
+}

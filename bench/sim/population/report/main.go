@@ -3,6 +3,7 @@
 //
 //	go run ./sim/population/report -seed 1 -n 200
 //	go run ./sim/population/report -seed 1 -case 17
+//	go run ./sim/population/report -seed 71 -seeds 5 -only weir -kind concurrency -slowest 50
 package main
 
 import (
@@ -29,6 +30,7 @@ type job struct {
 	first int
 	n     int
 	only  string
+	kind  string
 	dir   string
 }
 
@@ -39,29 +41,52 @@ func main() {
 	n := flag.Int("n", 200, "how many cases")
 	one := flag.Int("case", -1, "replay this case alone, and show it")
 	only := flag.String("only", "", "only this caller, such as weir")
+	kind := flag.String("kind", "", "only servers of this kind, as the tables name them")
+	seeds := flag.Int("seeds", 1, "how many seeds, from seed on")
+	slowest := flag.Int("slowest", 0, "list so many cases by time as well, worst first")
 	flag.Parse()
 	dir, err := folder()
 	if err != nil {
 		log.Fatal(err)
 	}
-	j := job{population.Set(*set), *seed, 0, *n, *only, dir}
+	j := job{population.Set(*set), *seed, 0, *n, *only, *kind, dir}
 	if *one >= 0 {
 		j.first, j.n = *one, 1
-	} else if err := j.unused(); err != nil {
-		log.Fatal(err)
-	}
-	begin := time.Now()
-	lines, err := j.play()
-	if err != nil {
-		log.Fatal(err)
-	}
-	if *one >= 0 {
+		lines, err := j.play()
+		if err != nil {
+			log.Fatal(err)
+		}
 		show(j, lines)
 		return
 	}
-	fmt.Printf("Written by `make population SET=%s SEED=%d N=%d` in %v with %s, at commit %s.\n\n",
-		j.set, j.seed, j.n, time.Since(begin).Round(time.Second), runtime.Version(), commit())
-	fmt.Print(population.Tables(runs(j, lines)))
+	begin := time.Now()
+	all, err := j.seeds(*seeds)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Print("Written by ")
+	for i := range *seeds {
+		fmt.Printf("`make population SET=%s SEED=%d N=%d`, ", j.set, j.seed+uint64(i), j.n)
+	}
+	fmt.Printf("in %v with %s, at commit %s.\n\n", time.Since(begin).Round(time.Second), runtime.Version(), commit())
+	fmt.Print(population.Tables(all))
+	fmt.Print(population.Slowest(all, *slowest))
+}
+
+// seeds plays the cases of n seeds.
+func (j job) seeds(n int) (all []population.Run, err error) {
+	for range n {
+		if err := j.unused(); err != nil {
+			return nil, err
+		}
+		lines, err := j.play()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, runs(j, lines)...)
+		j.seed++
+	}
+	return all, nil
 }
 
 // folder is that of package population.
@@ -108,7 +133,7 @@ func (j job) play() ([]population.Line, error) {
 	defer f.Close()
 	cmd := exec.Command("go", "test", "-count=1", "-timeout=3h", "-run=^TestRun$", ".")
 	cmd.Dir = j.dir
-	for name, value := range map[string]any{"OUT": f.Name(), "SET": j.set, "SEED": j.seed, "FIRST": j.first, "N": j.n, "ONLY": j.only} {
+	for name, value := range map[string]any{"OUT": f.Name(), "SET": j.set, "SEED": j.seed, "FIRST": j.first, "N": j.n, "ONLY": j.only, "KIND": j.kind} {
 		cmd.Env = append(cmd.Env, fmt.Sprintf("WEIR_POPULATION_%s=%v", name, value))
 	}
 	cmd.Env = append(os.Environ(), cmd.Env...)
