@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-const maxCandidates = 16 // 1.7 KB; more were not tried
+const maxCandidates = 16 // 2 KB; more were not tried
 
 const (
 	firstPatience = 3

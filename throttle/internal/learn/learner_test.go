@@ -3,6 +3,7 @@ package learn
 import (
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"time"
 	"unsafe"
@@ -196,7 +197,7 @@ func bounded(t *testing.T, l *Learner) {
 	size := unsafe.Sizeof(*l) + unsafe.Sizeof(*m) +
 		uintptr(cap(m.bank.log))*unsafe.Sizeof(rec{}) + uintptr(cap(m.bank.epochs))*unsafe.Sizeof(epoch{}) +
 		uintptr(cap(m.bank.of))*unsafe.Sizeof(candidate{})
-	if size > 10<<10 {
+	if size > 8<<10 {
 		t.Fatalf("%d bytes: log %d, epochs %d, candidates %d", size, cap(m.bank.log), cap(m.bank.epochs), cap(m.bank.of))
 	}
 	for _, c := range l.Candidates() {
@@ -233,4 +234,28 @@ func TestADoubtfulRefusalIsAskedAboutSoon(t *testing.T) {
 			t.Errorf("doubtful %t: asked %v later", doubtful, time.Duration(longest))
 		}
 	}
+}
+
+// TestALearnerIsSmall: what a Learner takes on the heap that knows a server's limit.
+func TestALearnerIsSmall(t *testing.T) {
+	const many, most = 200, 8 << 10
+	all := make([]*Learner, many)
+	var before, then runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	full := 0
+	for i := range all {
+		all[i], _ = after(600)
+		full = max(full, len(all[i].mind.bank.log))
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&then)
+	if full < maxRecords*3/4 {
+		t.Errorf("a log has %d records at most, so that nothing is shown", full)
+	}
+	each := (int64(then.HeapAlloc) - int64(before.HeapAlloc)) / many
+	if t.Logf("%d bytes a Learner", each); each > most || each < 1<<10 {
+		t.Errorf("%d bytes a Learner, want at most %d", each, most)
+	}
+	runtime.KeepAlive(all)
 }

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	maxRecords = 160 // of the log: 5 KB
+	maxRecords = 128 // of the log: 4 KiB, which no size class of the heap rounds up; with 160, no faster on train, and 8.9 KiB
 	maxEpochs  = 24  // a contradiction is forgotten after that many refusals
 	leastGrain = Instant(time.Millisecond / 4)
 )
@@ -98,6 +98,9 @@ func (r *record) refused(l *rec, now, sent, hint Instant) (begins bool) {
 	if len(r.epochs) == maxEpochs {
 		copy(r.epochs, r.epochs[1:])
 		r.epochs = r.epochs[:maxEpochs-1]
+	}
+	if r.epochs == nil {
+		r.epochs = make([]epoch, 0, maxEpochs) // grown, it would be a third larger
 	}
 	r.lastID++
 	streak := uint8(1)

@@ -21,10 +21,10 @@ const (
 type shape struct {
 	family  family
 	refused bool    // refused requests count
+	again   bool    // one that is refused during a ban begins it anew
 	per     Instant // of a window; of a bucket: what one unit takes to flow off
 	phase   Instant // where windows by a clock begin
 	ban     Instant // for so long after a refusal all are refused; zero: only those that have no room
-	again   bool    // one that is refused meanwhile begins the ban anew
 }
 
 // A state is where a limiter of a shape stands. Its level is in units in use,
