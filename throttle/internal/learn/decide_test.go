@@ -1,0 +1,39 @@
+package learn
+
+import "testing"
+
+// TestNobodyIsHeldForLong: no wait is longer than 1.25 times that until the candidates have
+// room by half of their weights, however dear a refusal is and whatever the others say.
+func TestNobodyIsHeldForLong(t *testing.T) {
+	const now = zero
+	log := func(per Instant, weight float64) candidate {
+		return candidate{shape: shape{family: slidingLog, per: per}, state: state{level: 1}, size: 1, weight: weight}
+	}
+	for _, c := range []struct {
+		likely    float64 // weighs the candidate that has room after 10 s; the other has it after 1000 s
+		at, until Instant
+	}{
+		{.6, now + 10*second, now + 13*second},
+		{.4, now + 1000*second, now + 1251*second},
+	} {
+		m := &mind{sentAt: now, taken: now}
+		m.bank.of = []candidate{log(10*second, c.likely), log(1000*second, 1-c.likely)}
+		m.bank.log = []rec{{at: now, last: now, taken: 1}}
+		m.bank.live, m.bank.flow, m.bank.paused = 2, 1, 9000*second // is what a refusal costs
+		if p := m.decide(now, 1, 1); p.At < c.at || p.At > c.until {
+			t.Errorf("weight %v: waits for %v s, want %v to %v", c.likely, (p.At-now)/second, (c.at-now)/second, (c.until-now)/second)
+		}
+	}
+}
+
+// TestEveryReasonIsInPlainWords: each has its own, and none is a name of the code.
+func TestEveryReasonIsInPlainWords(t *testing.T) {
+	seen := map[string]Reason{}
+	for r := Free; r <= Untrusted; r++ {
+		words := r.String()
+		if before, twice := seen[words]; twice || len(words) < 20 {
+			t.Errorf("reason %d says %q: too little, or what reason %d says", r, words, before)
+		}
+		seen[words] = r
+	}
+}
