@@ -234,6 +234,28 @@ func TestProofOfWhatWasSent(t *testing.T) {
 	}
 }
 
+// An answer proves that its request was sent, also without timeouts: an error that
+// comes instead of it, as it was too long to be kept, does not say otherwise.
+func TestAnAnswerProvesThatItWasSent(t *testing.T) {
+	for _, timeout := range []time.Duration{-1, time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			n := 0
+			base := testnet.Func(func(r *http.Request) (*http.Response, error) {
+				if n++; n > 1 {
+					return nil, &dialError
+				}
+				resp := testnet.Answer(r, 503, nil, testnet.NewBody(strings.Repeat("x", holdBytes+1)))
+				resp.ContentLength = holdBytes + 1
+				return resp, nil
+			})
+			_, err := newTransport(t, base, Config{AttemptTimeout: timeout, StallTimeout: -1}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+			if err == nil || n < 2 || errors.Is(err, notsent.Err) {
+				t.Errorf("%v after %d attempts; not sent: %t", err, n, errors.Is(err, notsent.Err))
+			}
+		})
+	}
+}
+
 // tracing is somebody's layer below that has a trace of its own.
 func tracing(base http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {

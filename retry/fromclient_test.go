@@ -359,6 +359,82 @@ func TestGiveUpWithoutAWord(t *testing.T) {
 	})
 }
 
+// An answer that GiveUp returns beside an error is closed, as is the last one.
+func TestGiveUpWithAnAnswerAndAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		last, other := &closes{Reader: strings.NewReader("x")}, &closes{Reader: strings.NewReader("y")}
+		base := testnet.Func(func(r *http.Request) (*http.Response, error) {
+			return testnet.Answer(r, 500, nil, last), nil
+		})
+		no := errors.New("no")
+		rt, err := retry.New(base, retry.Config{MaxAttempts: 1, GiveUp: func(r *http.Response, _ error, _ int) (*http.Response, error) {
+			return testnet.Answer(r.Request, 200, nil, other), no
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, _ := http.NewRequestWithContext(t.Context(), "GET", "http://a.example/", nil)
+		if resp, err := rt.RoundTrip(r); resp != nil || err != no || last.closed == 0 || other.closed != 1 {
+			t.Errorf("%v, %v, closed %d and %d times", resp, err, last.closed, other.closed)
+		}
+	})
+}
+
+// seekable is a body that is read at an offset, and ends as end says.
+type seekable struct {
+	text *strings.Reader
+	end  error
+}
+
+func (s seekable) Read(b []byte) (int, error) { return s.text.Read(b) }
+func (s seekable) Close() error               { return nil }
+
+func (s seekable) Seek(offset int64, whence int) (int64, error) { return s.text.Seek(offset, whence) }
+
+func (s seekable) ReadAt(b []byte, off int64) (int, error) {
+	n, err := s.text.ReadAt(b, off)
+	if err != nil {
+		err = s.end
+	}
+	return n, err
+}
+
+// A body that is read at an offset ends where it ends, each time it is sent, and
+// its own error reaches the base.
+func TestBodyAtAnOffsetEnds(t *testing.T) {
+	broken := errors.New("broken disk")
+	for _, end := range []error{io.EOF, broken} {
+		synctest.Test(t, func(t *testing.T) {
+			sent := 0
+			base := testnet.Func(func(r *http.Request) (*http.Response, error) {
+				defer r.Body.Close()
+				sent++
+				var got []byte
+				for b, reads := make([]byte, 3), 0; ; reads++ {
+					n, err := r.Body.Read(b)
+					got = append(got, b[:n]...)
+					if err == nil && reads < 100 {
+						continue
+					}
+					if err != end || end == io.EOF && string(got) != "a body" {
+						t.Errorf("attempt %d: read %q, %v, want %v", sent, got, err, end)
+					}
+					return testnet.Answer(r, 503, nil, http.NoBody), nil
+				}
+			})
+			rt, err := retry.New(base, retry.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, _ := http.NewRequestWithContext(t.Context(), "PUT", "http://a.example/", nil)
+			r.Body, r.ContentLength = seekable{strings.NewReader("a body"), end}, -1
+			if resp, err := rt.RoundTrip(r); err != nil || resp.StatusCode != 503 || sent != 3 {
+				t.Errorf("%v, %v after %d attempts", resp, err, sent)
+			}
+		})
+	}
+}
+
 func ExampleFromClient() {
 	old := retryablehttp.NewClient() // as it stands in your program
 	old.RetryMax = 5
