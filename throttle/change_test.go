@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"context"
@@ -15,13 +15,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // changes is a Transport under budgets that change, and what its server saw.
 // All budgets have windows of one length, so that nothing that was spent may be
 // forgotten, whatever else changes.
 type changes struct {
-	tr     *Transport
+	tr     *throttle.Transport
 	per    time.Duration
 	mu     sync.Mutex
 	limits []arrived            // in force from then on
@@ -39,10 +40,10 @@ func (c *changes) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Header.Get("Refuse") != "" {
 		return nil, errMeter
 	}
-	cost, _ := costFrom(r.Context())
+	cost, _ := strconv.ParseInt(r.URL.RawQuery, 10, 64)
 	c.mu.Lock()
 	i := len(c.logs[r.URL.Host])
-	c.logs[r.URL.Host] = append(c.logs[r.URL.Host], arrived{time.Since(c.start), cost[requests]})
+	c.logs[r.URL.Host] = append(c.logs[r.URL.Host], arrived{time.Since(c.start), cost})
 	c.mu.Unlock()
 	resp := testnet.Answer(r, 200, http.Header{"Entry": {strconv.Itoa(i)}}, nil)
 	return resp, nil
@@ -56,8 +57,8 @@ func (c *changes) note(what string) {
 
 // send sends a request that costs n, and waits at most that long.
 func (c *changes) send(ctx context.Context, host string, n int64, refuse bool) {
-	ctx = WithCost(ctx, Cost{requests: n})
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+"/", nil)
+	ctx = throttle.WithCost(ctx, throttle.Cost{requests: n})
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+"/?"+strconv.FormatInt(n, 10), nil)
 	if err != nil {
 		panic(err)
 	}
@@ -69,7 +70,7 @@ func (c *changes) send(ctx context.Context, host string, n int64, refuse bool) {
 	if time.Since(begun) > 0 {
 		c.note("waits")
 	}
-	var e *Error
+	var e *throttle.Error
 	switch {
 	case errors.As(err, &e):
 		c.note("refusals")
@@ -97,7 +98,7 @@ func (c *changes) settle(host string, n int64) {
 	}
 	i, _ := strconv.Atoi(resp.Header.Get("Entry"))
 	n = min(n, c.logs[host][i].n)
-	if Settle(resp, Cost{requests: n}) == nil {
+	if throttle.Settle(resp, throttle.Cost{requests: n}) == nil {
 		c.logs[host][i].n = n
 		c.counts["settlements"]++
 	}
@@ -109,7 +110,7 @@ func (c *changes) set(limit, burst int) error {
 	c.limits = append(c.limits, arrived{time.Since(c.start), int64(limit)})
 	c.mu.Unlock()
 	c.note("changes")
-	return c.tr.SetBudget("*", Budget{Rates: []Rate{{Limit: limit, Per: c.per, Burst: burst}}})
+	return c.tr.SetBudget("*", throttle.Budget{Rates: []throttle.Rate{{Limit: limit, Per: c.per, Burst: burst}}})
 }
 
 // limit is what was in force at some time: at the moment of a change, either.
@@ -143,7 +144,7 @@ func (c *changes) step(ctx context.Context, s step) error {
 	case s.op < 4:
 		c.wg.Go(func() { c.send(ctx, host, 1+int64(s.which)%7, false) })
 	case s.op == 4: // one that does not wait
-		c.send(WithMaxWait(ctx, -1), host, 1+int64(s.which)%7, false)
+		c.send(throttle.WithMaxWait(ctx, -1), host, 1+int64(s.which)%7, false)
 	case s.op == 5:
 		c.wg.Go(func() { c.send(ctx, host, 1+int64(s.which)%7, true) })
 	case s.op == 6:
@@ -171,7 +172,7 @@ func TestNoWindowIsExceededByChanges(t *testing.T) {
 			c := &changes{per: per, logs: make(map[string][]arrived), last: make(map[string]*http.Response), counts: all, start: time.Now()}
 			c.limits = []arrived{{0, int64(limit)}}
 			var err error
-			if c.tr, err = New(metered{c}, Config{MaxKeys: 3, Budgets: map[string]Budget{"*": {Rates: []Rate{{Limit: limit, Per: per}}}}}); err != nil {
+			if c.tr, err = throttle.New(metered{c}, throttle.Config{MaxKeys: 3, Budgets: map[string]throttle.Budget{"*": {Rates: []throttle.Rate{{Limit: limit, Per: per}}}}}); err != nil {
 				panic(err)
 			}
 			for _, s := range steps {
@@ -200,9 +201,9 @@ func TestNoWindowIsExceededByChanges(t *testing.T) {
 // the rules of a pool are those of all its members.
 func TestSetBudgetOfOnePattern(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr := newTransport(t, newBase(nil), Config{
-			Default: MustParseBudget("5/s, pool x"),
-			Budgets: map[string]Budget{"b": MustParseBudget("7/s"), "c": MustParseBudget("5/s, pool x")},
+		tr := newTransport(t, newBase(nil), throttle.Config{
+			Default: throttle.MustParseBudget("5/s, pool x"),
+			Budgets: map[string]throttle.Budget{"b": throttle.MustParseBudget("7/s"), "c": throttle.MustParseBudget("5/s, pool x")},
 		})
 		limits := func(a, b, c, other string) {
 			t.Helper()
@@ -231,7 +232,7 @@ func TestSetBudgetOfOnePattern(t *testing.T) {
 			{"c", "3/s, pool x", "9/s", "8/s", "3/s", "3/s"},
 			{"a", "2/s, pool y", "2/s", "8/s", "3/s", "3/s"},
 		} {
-			if err := tr.SetBudget(step.pattern, MustParseBudget(step.budget)); err != nil {
+			if err := tr.SetBudget(step.pattern, throttle.MustParseBudget(step.budget)); err != nil {
 				t.Fatal(err)
 			}
 			limits(step.a, step.b, step.c, step.other)

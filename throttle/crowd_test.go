@@ -1,8 +1,10 @@
-package throttle
+package throttle_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -13,10 +15,10 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/hosts"
-	"github.com/weirhttp/weir/internal/trip"
-
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // TestNoWindowIsExceededByACrowdOfHosts: routes, pools, partitions, more hosts than are kept, and
@@ -76,16 +78,16 @@ func (b *book) RoundTrip(r *http.Request) (*http.Response, error) {
 func hosts64(t *testing.T, seed uint64) (waits, refusals int) {
 	b := &book{rnd: rand.New(rand.NewPCG(seed, 1)), start: time.Now(), log: make(map[string][]arrived)}
 	var mu sync.Mutex
-	tr := newTransport(t, metered{b}, Config{
+	tr := newTransport(t, metered{b}, throttle.Config{
 		MaxKeys: 6, MaxWait: 4 * time.Second, DisableLearning: true,
-		Budgets: map[string]Budget{
-			"*.x":         MustParseBudget("9/2s burst 3"),
-			"p":           MustParseBudget("70/3s, pool both"),
-			"q":           MustParseBudget("70/3s, pool both"),
-			"POST */slow": MustParseBudget("4/s burst 4"),
+		Budgets: map[string]throttle.Budget{
+			"*.x":         throttle.MustParseBudget("9/2s burst 3"),
+			"p":           throttle.MustParseBudget("70/3s, pool both"),
+			"q":           throttle.MustParseBudget("70/3s, pool both"),
+			"POST */slow": throttle.MustParseBudget("4/s burst 4"),
 		},
 		Partition: func(r *http.Request) string { return r.Header.Get("Key") },
-		OnWait: func(w Wait) {
+		OnWait: func(w throttle.Wait) {
 			mu.Lock()
 			defer mu.Unlock()
 			if !w.Over {
@@ -100,7 +102,7 @@ func hosts64(t *testing.T, seed uint64) (waits, refusals int) {
 			for range 15 {
 				time.Sleep(time.Duration(rnd.IntN(800)) * time.Millisecond)
 				err := wander(t, tr, rnd)
-				var e *Error
+				var e *throttle.Error
 				switch {
 				case errors.As(err, &e):
 					mu.Lock()
@@ -113,7 +115,7 @@ func hosts64(t *testing.T, seed uint64) (waits, refusals int) {
 		})
 	}
 	time.Sleep(4 * time.Second)
-	if err := tr.SetBudget("*.x", MustParseBudget("5/2s burst 5")); err != nil {
+	if err := tr.SetBudget("*.x", throttle.MustParseBudget("5/2s burst 5")); err != nil {
 		t.Error(err)
 	}
 	changed := time.Since(b.start)
@@ -123,7 +125,7 @@ func hosts64(t *testing.T, seed uint64) (waits, refusals int) {
 }
 
 // wander makes one request somewhere.
-func wander(t *testing.T, tr *Transport, rnd *rand.Rand) error {
+func wander(t *testing.T, tr *throttle.Transport, rnd *rand.Rand) error {
 	host := []string{"p", "q", "h" + strconv.Itoa(rnd.IntN(10)) + ".x"}[rnd.IntN(3)]
 	r, err := http.NewRequestWithContext(t.Context(), []string{"GET", "POST"}[rnd.IntN(2)], "http://"+host+[]string{"/", "/slow"}[rnd.IntN(2)], nil)
 	if err != nil {
@@ -145,18 +147,18 @@ func (b *book) judge(t *testing.T, changed time.Duration) {
 	for name, log := range b.log {
 		switch name[:4] {
 		case "pool":
-			judge(t.Errorf, MustParseBudget("70/3s").Rates[0], log)
+			judge(t.Errorf, throttle.MustParseBudget("70/3s").Rates[0], log)
 		case "slow":
-			judge(t.Errorf, MustParseBudget("4/s").Rates[0], log)
+			judge(t.Errorf, throttle.MustParseBudget("4/s").Rates[0], log)
 		case "host":
-			judge(t.Errorf, MustParseBudget("9/2s").Rates[0], log)
+			judge(t.Errorf, throttle.MustParseBudget("9/2s").Rates[0], log)
 			var late []arrived
 			for _, a := range log {
 				if a.at > changed+300*time.Millisecond {
 					late = append(late, a)
 				}
 			}
-			judge(t.Errorf, MustParseBudget("5/2s").Rates[0], late)
+			judge(t.Errorf, throttle.MustParseBudget("5/2s").Rates[0], late)
 		}
 	}
 }
@@ -196,13 +198,13 @@ func TestNoWindowIsExceededByACrowd(t *testing.T) {
 
 func (c *crowd) run(t *testing.T, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 7))
-	rates := []Rate{
+	rates := []throttle.Rate{
 		{Limit: 1 + rnd.IntN(200), Per: time.Second * time.Duration(1+rnd.IntN(5))},
 		{Limit: 300 + rnd.IntN(3000), Per: 10 * time.Second, Burst: 300, Unit: "tokens"},
 		{Limit: 100 + rnd.IntN(200), Per: 20 * time.Second},
 	}
 	most := int64(1 + rnd.IntN(30))
-	budget := Budget{Rates: rates, InFlight: int(most)}
+	budget := throttle.Budget{Rates: rates, InFlight: int(most)}
 	var mu sync.Mutex
 	logs := make(map[string][]arrived)
 	var flying, peak atomic.Int64
@@ -219,17 +221,17 @@ func (c *crowd) run(t *testing.T, seed uint64) {
 		}
 		defer flying.Add(-1)
 		time.Sleep(time.Duration(before) * time.Millisecond)
-		cost, _ := costFrom(r.Context())
+		tokens, _ := strconv.ParseInt(r.URL.RawQuery, 10, 64)
 		mu.Lock()
 		now := time.Since(start)
 		logs[requests] = append(logs[requests], arrived{now, 1})
-		logs["tokens"] = append(logs["tokens"], arrived{now, cost["tokens"]})
+		logs["tokens"] = append(logs["tokens"], arrived{now, tokens})
 		mu.Unlock()
 		c.sent.Add(1)
 		time.Sleep(time.Duration(after) * time.Millisecond)
 		return testnet.Answer(r, 200, nil, testnet.NewBody("x")), nil
 	})
-	tr := newTransport(t, metered{base}, Config{Default: budget, MaxWait: 15 * time.Second, OnWait: func(w Wait) {
+	tr := newTransport(t, metered{base}, throttle.Config{Default: budget, MaxWait: 15 * time.Second, OnWait: func(w throttle.Wait) {
 		if !w.Over {
 			c.waits.Add(1)
 		}
@@ -242,7 +244,7 @@ func (c *crowd) run(t *testing.T, seed uint64) {
 	tr.Pause("a", time.Now().Add(2*time.Second))
 	wg.Wait()
 	for _, r := range rates {
-		judge(t.Errorf, r, logs[r.unit()])
+		judge(t.Errorf, r, logs[cmp.Or(r.Unit, requests)])
 	}
 	if peak.Load() > most {
 		t.Errorf("%d in flight, at most %d", peak.Load(), most)
@@ -251,15 +253,16 @@ func (c *crowd) run(t *testing.T, seed uint64) {
 }
 
 // caller sends a few requests.
-func (c *crowd) caller(t *testing.T, tr *Transport, rnd *rand.Rand) {
+func (c *crowd) caller(t *testing.T, tr *throttle.Transport, rnd *rand.Rand) {
 	for range 12 {
 		time.Sleep(time.Duration(rnd.IntN(1000)) * time.Millisecond)
-		ctx, cancel := context.WithCancel(WithCost(t.Context(), Cost{"tokens": int64(rnd.IntN(120))}))
+		tokens := int64(rnd.IntN(120))
+		ctx, cancel := context.WithCancel(throttle.WithCost(t.Context(), throttle.Cost{"tokens": tokens}))
 		if rnd.IntN(4) == 0 {
 			time.AfterFunc(time.Duration(1+rnd.IntN(2000))*time.Millisecond, cancel)
 		}
-		resp, err := get(t, ctx, tr, "http://a/")
-		var e *Error
+		resp, err := get(t, ctx, tr, fmt.Sprint("http://a/?", tokens))
+		var e *throttle.Error
 		switch {
 		case errors.As(err, &e):
 			c.refusals.Add(1)
@@ -276,7 +279,7 @@ func (c *crowd) caller(t *testing.T, tr *Transport, rnd *rand.Rand) {
 
 // settled: whatever happened, nothing is left behind, and in the end everything
 // is there again.
-func (c *crowd) settled(t *testing.T, tr *Transport) {
+func (c *crowd) settled(t *testing.T, tr *throttle.Transport) {
 	time.Sleep(time.Hour)
 	if n := waiting(t, tr); n != 0 {
 		t.Errorf("%d waiting in the end, want none", n)

@@ -21,7 +21,11 @@ var (
 	SharedLimiters   = sharedLimiters
 	HostStatsOf      = statsOf
 	Waiting          = waiting // looks inside: whether anybody is still in a queue
-	Quiet            = quiet   // looks inside, too
+	Quiet            = quiet   // these look inside, too
+	IsKept           = isKept
+	IsSmall          = isSmall
+	Enlarge          = enlarge
+	FirstPart        = firstPart
 )
 
 const (

@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"context"
@@ -12,44 +12,19 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unsafe"
 
-	"github.com/weirhttp/weir/internal/table"
-	"github.com/weirhttp/weir/internal/testnet"
 	"pgregory.net/rapid"
+
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
-
-// isSmall reports whether a key is kept and small.
-func isSmall(l *Limiter, key string) bool {
-	entry := l.keys.Find(key)
-	if entry == nil {
-		return false
-	}
-	defer entry.Release()
-	return entry.Value.subject.Load() == nil
-}
-
-// enlarge sees to it that a key is not small.
-func enlarge(l *Limiter, key string) {
-	e, _ := l.lock(key)
-	e.Unlock()
-}
-
-// TestAKeyIsThreeLinesOfMemory: a processor fetches 64 bytes at a time, and a grant
-// waits for those. An entry of three lines begins with one; a little more, and it
-// would lie across four.
-func TestAKeyIsThreeLinesOfMemory(t *testing.T) {
-	if n := unsafe.Sizeof(table.Entry[kept]{}); n > 192 {
-		t.Errorf("a key takes %d bytes, want at most 192", n)
-	}
-}
 
 // TestWaitersHaveSmallStacks: a goroutine that waits has a stack of 4 kB, as those that
 // are larger double. Some have had a larger one before they came here.
 func TestWaitersHaveSmallStacks(t *testing.T) {
 	const callers = 5000
 	synctest.Test(t, func(t *testing.T) {
-		l := limiterOf(t, LimiterConfig{MaxWait: 1000 * time.Hour, MaxQueue: callers, Default: MustParseBudget("1/m bucket 1")})
+		l := limiterOf(t, throttle.LimiterConfig{MaxWait: 1000 * time.Hour, MaxQueue: callers, Default: throttle.MustParseBudget("1/m bucket 1")})
 		ctx, cancel := context.WithCancel(t.Context())
 		l.Take(ctx, "k", nil)
 		var before, after runtime.MemStats
@@ -73,9 +48,9 @@ func TestWaitersHaveSmallStacks(t *testing.T) {
 
 // player is a Limiter under a schedule, and what came of that.
 type player struct {
-	l      *Limiter
+	l      *throttle.Limiter
 	full   bool // its keys are never small
-	grants []Grant
+	grants []throttle.Grant
 	begin  time.Time
 	ctx    context.Context
 	mu     sync.Mutex
@@ -84,7 +59,7 @@ type player struct {
 
 var playedKeys = []string{"a", "b", "c"}
 
-func (p *player) grant(g Grant, err error) string {
+func (p *player) grant(g throttle.Grant, err error) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.grants = append(p.grants, g); err != nil {
@@ -95,7 +70,7 @@ func (p *player) grant(g Grant, err error) string {
 
 // play makes one step and returns what can be seen of it at once.
 func (p *player) play(i int, s step) string {
-	key, cost := playedKeys[s.which%len(playedKeys)], Cost{"requests": s.cost % 5}
+	key, cost := playedKeys[s.which%len(playedKeys)], throttle.Cost{"requests": s.cost % 5}
 	if p.l.Look(key, nil); p.full {
 		enlarge(p.l, key)
 	}
@@ -139,11 +114,11 @@ func (p *player) play(i int, s step) string {
 	case 9:
 		switch s.which % 3 {
 		case 0:
-			p.l.SetBudget(key, Budget{Rates: []Rate{{Limit: int(s.cost), Per: time.Second << (s.cost % 3), Bucket: int(s.cost % 2)}}})
+			p.l.SetBudget(key, throttle.Budget{Rates: []throttle.Rate{{Limit: int(s.cost), Per: time.Second << (s.cost % 3), Bucket: int(s.cost % 2)}}})
 		case 1:
 			p.l.Refill(key, cost)
 		default:
-			p.l.Try(key, Cost{"requests": -1})
+			p.l.Try(key, throttle.Cost{"requests": -1})
 		}
 	}
 	return ""
@@ -152,7 +127,7 @@ func (p *player) play(i int, s step) string {
 // stats is what Stats says, in words.
 func (p *player) stats() string {
 	s := p.l.Stats().Keys
-	slices.SortFunc(s, func(a, b HostStats) int { return strings.Compare(a.Host, b.Host) })
+	slices.SortFunc(s, func(a, b throttle.HostStats) int { return strings.Compare(a.Host, b.Host) })
 	return fmt.Sprintf("%+v", s)
 }
 
@@ -170,7 +145,7 @@ func TestSmallKeysDecideAsOthersDo(t *testing.T) {
 			defer cancel()
 			var both [2]*player
 			for i := range both {
-				l, err := NewLimiter(LimiterConfig{Default: Budget{Rates: []Rate{r}}})
+				l, err := throttle.NewLimiter(throttle.LimiterConfig{Default: throttle.Budget{Rates: []throttle.Rate{r}}})
 				if err != nil {
 					fail("%v", err)
 					return
@@ -196,7 +171,7 @@ func TestSmallKeysDecideAsOthersDo(t *testing.T) {
 				switch {
 				case isSmall(both[0].l, key):
 					small++
-				case both[0].l.keys.Seen(key) != nil:
+				case isKept(both[0].l, key):
 					grown++
 				}
 			}
@@ -264,7 +239,7 @@ func TestAKeyThatGrowsForgetsNothing(t *testing.T) {
 // and again once it was forgotten.
 func TestWhatKeysAreSmall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := limiterOf(t, LimiterConfig{MaxKeys: 1000, Default: MustParseBudget("2/s burst 2"), Budgets: budgetsOf(map[string]string{
+		l := limiterOf(t, throttle.LimiterConfig{MaxKeys: 1000, Default: throttle.MustParseBudget("2/s burst 2"), Budgets: budgetsOf(map[string]string{
 			"bucket": "2/s bucket 2", "two": "2/s, 100/h burst 10", "flight": "2/s, 1 in flight", "day": "2/d align UTC", "warm": "2/s warmup 4s", "free": "unlimited",
 		})})
 		for key, want := range map[string]bool{"k": true, "bucket": true, "two": false, "flight": false, "day": false, "warm": false, "free": false} {
@@ -276,8 +251,8 @@ func TestWhatKeysAreSmall(t *testing.T) {
 			"Stats":   func(string) { l.Stats() },
 			"Look":    func(key string) { l.Look(key, nil) },
 			"Cancel":  func(key string) { g, _ := l.TryTake(key, nil); g.Cancel() },
-			"Settle":  func(key string) { g, _ := l.TryTake(key, nil); g.Settle(Cost{"requests": 5}) },
-			"a rule":  func(key string) { l.SetBudget("another", MustParseBudget("1/s")); l.Look(key, nil) },
+			"Settle":  func(key string) { g, _ := l.TryTake(key, nil); g.Settle(throttle.Cost{"requests": 5}) },
+			"a rule":  func(key string) { l.SetBudget("another", throttle.MustParseBudget("1/s")); l.Look(key, nil) },
 			"no part": func(key string) { l.TakeUpTo(t.Context(), key, "bytes", 5) },
 		} {
 			if do(what); !isSmall(l, what) && what != "Stats" {
@@ -288,7 +263,7 @@ func TestWhatKeysAreSmall(t *testing.T) {
 			"refused": func(key string) { allowed(l, key, 3) },
 			"waits":   func(key string) { sendsTo(t, l, key, 3) },
 			"pause":   func(key string) { l.Pause(key, time.Now().Add(time.Hour)) },
-			"budget":  func(key string) { l.SetBudget(key, MustParseBudget("1/s")); l.Look(key, nil) },
+			"budget":  func(key string) { l.SetBudget(key, throttle.MustParseBudget("1/s")); l.Look(key, nil) },
 			"all":     func(key string) { l.TakeAll(t.Context(), []string{key, "k"}, nil) },
 		} {
 			l.Look(what, nil)
@@ -310,7 +285,7 @@ func TestWhatKeysAreSmall(t *testing.T) {
 }
 
 // sendsTo takes n units of a key one after the other.
-func sendsTo(t *testing.T, l *Limiter, key string, n int) {
+func sendsTo(t *testing.T, l *throttle.Limiter, key string, n int) {
 	t.Helper()
 	for range n {
 		if _, err := l.Take(t.Context(), key, nil); err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/weirhttp/weir/internal/table"
 	"github.com/weirhttp/weir/throttle/internal/queue"
@@ -280,5 +281,14 @@ func TestAKeyIsNotDroppedOnceSpent(t *testing.T) {
 			t.Errorf("%s: its unit was spent twice", name)
 		}
 		l.Reset("k")
+	}
+}
+
+// TestAKeyIsThreeLinesOfMemory: a processor fetches 64 bytes at a time, and a grant
+// waits for those. An entry of three lines begins with one; a little more, and it
+// would lie across four.
+func TestAKeyIsThreeLinesOfMemory(t *testing.T) {
+	if n := unsafe.Sizeof(table.Entry[kept]{}); n > 192 {
+		t.Errorf("a key takes %d bytes, want at most 192", n)
 	}
 }

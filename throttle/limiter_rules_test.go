@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"context"
@@ -8,20 +8,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/throttle"
 )
 
 // Each test here holds a rule that some other library was seen to break.
-
-// police is a context whose requests never wait.
-func police(t *testing.T) context.Context { return WithMaxWait(t.Context(), -1) }
-
-// burst takes single units until one is refused, at most n.
-func burst(t *testing.T, l *Limiter, n int) (taken int) {
-	for taken < n && l.Try("k", nil).Allowed {
-		taken++
-	}
-	return taken
-}
 
 // A sliding window never lets 2 x Limit through at a border, however large
 // the limit and however the flood is timed. (Fixed windows 200 of 100, GCRA with
@@ -37,7 +28,7 @@ func TestFloodAtAnEdge(t *testing.T) {
 					log = append(log, arrived{time.Since(start), int64(burst(t, l, 2000))})
 					time.Sleep(10*time.Millisecond + 17*time.Microsecond)
 				}
-				r := MustParseBudget(budget).Rates[0]
+				r := throttle.MustParseBudget(budget).Rates[0]
 				judge(t.Errorf, r, log)
 				var sum int64
 				for _, a := range log {
@@ -72,12 +63,12 @@ func TestTakingPartsWastesNothing(t *testing.T) {
 // refused again. (redis_rate: 200 of a burst of 10, "19 s".)
 func TestWhatNeverFitsSaysSo(t *testing.T) {
 	l := newLimiter(t, "10/s")
-	_, err := l.Take(t.Context(), "k", Cost{requests: 200})
-	var e *Error
-	if !errors.As(err, &e) || e.Reason != NeverFits || e.RetryAfter != 0 {
+	_, err := l.Take(t.Context(), "k", throttle.Cost{requests: 200})
+	var e *throttle.Error
+	if !errors.As(err, &e) || e.Reason != throttle.NeverFits || e.RetryAfter != 0 {
 		t.Errorf("got %v, want NeverFits without a wait", err)
 	}
-	if d := l.Try("k", Cost{requests: 200}); d.Allowed || d.RetryAfter != math.MaxInt64 {
+	if d := l.Try("k", throttle.Cost{requests: 200}); d.Allowed || d.RetryAfter != math.MaxInt64 {
 		t.Errorf("got %+v, want the longest RetryAfter", d)
 	}
 	if n := burst(t, l, 1); n != 1 {
@@ -123,22 +114,22 @@ func TestRefusedAttemptsAreNotCounted(t *testing.T) {
 func TestStackedRatesChargeAllOrNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, "100/h burst 100, 1/s burst 1, 10 tokens/h burst 10")
-		if _, err := l.Take(police(t), "k", Cost{"tokens": 3}); err != nil {
+		if _, err := l.Take(police(t), "k", throttle.Cost{"tokens": 3}); err != nil {
 			t.Fatal(err)
 		}
 		for range 50 {
-			if l.Try("k", Cost{"tokens": 1}).Allowed {
+			if l.Try("k", throttle.Cost{"tokens": 1}).Allowed {
 				t.Fatal("allowed")
 			}
 		}
 		time.Sleep(time.Second)
-		d := l.Try("k", Cost{"tokens": 7})
+		d := l.Try("k", throttle.Cost{"tokens": 7})
 		if !d.Allowed {
 			t.Error("the refusals were charged to another rate")
 		}
 		time.Sleep(time.Second)
-		_, err := l.Take(police(t), "k", Cost{"tokens": 1})
-		var e *Error
+		_, err := l.Take(police(t), "k", throttle.Cost{"tokens": 1})
+		var e *throttle.Error
 		if !errors.As(err, &e) || e.Unit != "tokens" {
 			t.Errorf("got %v, want a refusal that names tokens", err)
 		}
@@ -199,9 +190,9 @@ func TestCostAboveTheBucketIsPaidOff(t *testing.T) {
 		l := newLimiter(t, "100/s bucket 100")
 		start := time.Now()
 		for i, want := range []time.Duration{0, 2 * time.Second, 2 * time.Second} {
-			c := Cost{requests: 200}
+			c := throttle.Cost{requests: 200}
 			if i > 0 {
-				c = Cost{requests: 50}
+				c = throttle.Cost{requests: 50}
 			}
 			if _, err := l.Take(t.Context(), "k", c); err != nil {
 				t.Fatal(err)
@@ -232,7 +223,7 @@ func TestLargeCostsAreNotStarved(t *testing.T) {
 		}
 		time.Sleep(3*time.Second + time.Millisecond)
 		start := time.Now()
-		if _, err := l.Take(ctx, "k", Cost{requests: 100}); err != nil || time.Since(start) > 2*time.Second {
+		if _, err := l.Take(ctx, "k", throttle.Cost{requests: 100}); err != nil || time.Since(start) > 2*time.Second {
 			t.Errorf("a cost of 100 went after %v, %v, want 2s at most", time.Since(start), err)
 		}
 		cancel()
@@ -251,14 +242,14 @@ func TestCompositeRequestsAreNotStarved(t *testing.T) {
 			for range 3 {
 				wg.Go(func() {
 					for ctx.Err() == nil {
-						l.Take(ctx, "k", Cost{unit: 1})
+						l.Take(ctx, "k", throttle.Cost{unit: 1})
 					}
 				})
 			}
 			time.Sleep(500 * time.Millisecond) // y is free half a second after x
 		}
 		start := time.Now()
-		if _, err := l.Take(ctx, "k", Cost{"x": 1, "y": 1}); err != nil || time.Since(start) > 5*time.Second {
+		if _, err := l.Take(ctx, "k", throttle.Cost{"x": 1, "y": 1}); err != nil || time.Since(start) > 5*time.Second {
 			t.Errorf("went after %v, %v, want 5s at most", time.Since(start), err)
 		}
 		cancel()

@@ -97,3 +97,33 @@ func quiet(l *Limiter, waiting int) error {
 	}
 	return err
 }
+
+// isSmall reports whether a key is kept and small.
+func isSmall(l *Limiter, key string) bool {
+	entry := l.keys.Find(key)
+	if entry == nil {
+		return false
+	}
+	defer entry.Release()
+	return entry.Value.subject.Load() == nil
+}
+
+// enlarge sees to it that a key is not small.
+func enlarge(l *Limiter, key string) {
+	e, _ := l.lock(key)
+	e.Unlock()
+}
+
+// isKept reports whether a key is kept.
+func isKept(l *Limiter, key string) bool { return l.keys.Seen(key) != nil }
+
+// police is a context whose requests never wait.
+func police(t *testing.T) context.Context { return WithMaxWait(t.Context(), -1) }
+
+// burst takes single units until one is refused, at most n.
+func burst(t *testing.T, l *Limiter, n int) (taken int) {
+	for taken < n && l.Try("k", nil).Allowed {
+		taken++
+	}
+	return taken
+}

@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -97,6 +98,76 @@ func TestAPoolThatIsWaitedBesideIsKept(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		if tr.goes(t, "a/x") {
 			t.Error("two requests of one partition within an hour")
+		}
+	})
+}
+
+// firstPart is a partition for each first segment that begins with "p".
+func firstPart(r *http.Request) string {
+	if part, _, _ := strings.Cut(r.URL.Path[1:], "/"); strings.HasPrefix(part, "p") {
+		return part
+	}
+	return ""
+}
+
+// TestHostsHaveDomainsOfTheirOwn: whoever holds the lock of a host holds up
+// nobody who calls another, unless budgets tie them together. Partitions and
+// credentials of a host are one with it.
+func TestHostsHaveDomainsOfTheirOwn(t *testing.T) {
+	tr := newTransport(t, newBase(nil), Config{Partition: firstPart, Budgets: map[string]Budget{
+		"x.pool": MustParseBudget("1000/s, pool p"), "*.pool": MustParseBudget("1000/s, pool p"),
+	}})
+	for _, url := range []string{"http://a/", "http://a/p1", "http://a/p2", "http://b/", "http://x.pool/", "http://y.pool/p1"} {
+		mustGet(t, tr, url).Body.Close()
+	}
+	a := homeOf(tr, "a").domain.Load()
+	tr.each(func(r *record) {
+		e := r.lock()
+		defer e.Unlock()
+		want := a
+		switch {
+		case strings.HasSuffix(r.host, ".pool"):
+			want = tr.domains.Shared
+		case r.host == "b":
+			want = e
+			if e == a || e == tr.domains.Shared {
+				t.Error("a and b have one domain")
+			}
+		}
+		if e != want {
+			t.Errorf("%s %q is not in the domain it belongs to", r.host, r.part)
+		}
+	})
+	a.Lock()
+	tr.domains.Shared.Lock()
+	mustGet(t, tr, "http://b/").Body.Close()
+	mustGet(t, tr, "http://b/p1").Body.Close()
+	mustGet(t, tr, "http://new/").Body.Close()
+	tr.domains.Shared.Unlock()
+	a.Unlock()
+}
+
+// TestPartitionsOutliveTheirHost: a host that is met anew has one domain with
+// partitions that were kept.
+func TestPartitionsOutliveTheirHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(nil), Config{MaxKeys: 3, Partition: firstPart, Default: MustParseBudget("5/s burst 5")})
+		mustGet(t, tr, "http://a/p1").Body.Close()
+		first := homeOf(tr, "a")
+		for i := range 20 {
+			time.Sleep(time.Minute)
+			mustGet(t, tr, fmt.Sprintf("http://h%d/", i)).Body.Close()
+			mustGet(t, tr, fmt.Sprintf("http://h%d/", i)).Body.Close() // the table looks at others first
+		}
+		again := homeOf(tr, "a")
+		if again == first {
+			t.Fatal("the host was not forgotten")
+		}
+		mustGet(t, tr, "http://a/p1").Body.Close()
+		part := tr.parts.Find("a\x00p1")
+		defer part.Release()
+		if part.Value.domain.Load() != again.domain.Load() || again.domain.Load() == tr.domains.Shared {
+			t.Error("the partition and its host have two domains")
 		}
 	})
 }

@@ -1,6 +1,7 @@
-package throttle
+package throttle_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/weirhttp/weir/throttle"
 )
 
 // arrived is units that arrived somewhere at some time.
@@ -19,7 +22,7 @@ type arrived struct {
 
 // judge looks for a window above r's promise, by brute force over a log in
 // order of time. It knows nothing of how budgets are kept.
-func judge(fail func(string, ...any), r Rate, log []arrived) {
+func judge(fail func(string, ...any), r throttle.Rate, log []arrived) {
 	size := int64(r.Bucket) // a larger cost goes when the bucket is full
 	for _, a := range log {
 		size = max(size, a.n)
@@ -61,8 +64,8 @@ func bubble(t *testing.T, rt *rapid.T, f func(fail func(string, ...any))) {
 
 // genRate draws a rate whose arithmetic is exact in binary, so that a model may
 // be asked for equality.
-func genRate(t *rapid.T, largest int) Rate {
-	r := Rate{
+func genRate(t *rapid.T, largest int) throttle.Rate {
+	r := throttle.Rate{
 		Limit: 1 << rapid.IntRange(0, largest).Draw(t, "limit"),
 		Per:   time.Second << rapid.IntRange(0, 3).Draw(t, "per"),
 	}
@@ -102,7 +105,7 @@ const tick = time.Second / 64
 
 // model decides by brute force over everything that was ever granted.
 type model struct {
-	rates []Rate
+	rates []throttle.Rate
 	log   []arrived
 }
 
@@ -121,7 +124,7 @@ func (m *model) allows(now time.Duration, c int64) (ok, close bool) {
 			last = s.at
 		}
 		level = max(0, level-perSecond*(now-last).Seconds())
-		size := float64(r.burst())
+		size := float64(cmp.Or(r.Bucket, r.Burst, max(1, r.Limit/10)))
 		if r.Bucket == 0 && window+c > int64(r.Limit) {
 			return false, false
 		}
@@ -137,14 +140,14 @@ func (m *model) allows(now time.Duration, c int64) (ok, close bool) {
 // is that of a brute-force log.
 func TestModelAgrees(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		var b Budget
+		var b throttle.Budget
 		for range rapid.IntRange(1, 3).Draw(rt, "rates") {
 			b.Rates = append(b.Rates, genRate(rt, 6))
 		}
 		sleeps := rapid.SliceOfN(rapid.IntRange(0, 40), 60, 60).Draw(rt, "sleeps")
 		costs := rapid.SliceOfN(rapid.Int64Range(0, 9), 1, 60).Draw(rt, "costs")
 		bubble(t, rt, func(fail func(string, ...any)) {
-			l, err := NewLimiter(LimiterConfig{Default: b})
+			l, err := throttle.NewLimiter(throttle.LimiterConfig{Default: b})
 			if err != nil {
 				panic(err)
 			}
@@ -154,7 +157,7 @@ func TestModelAgrees(t *testing.T) {
 				now := time.Since(start)
 				want, close := m.allows(now, c)
 				want = want || c == 0
-				d := l.Try("k", Cost{requests: c})
+				d := l.Try("k", throttle.Cost{requests: c})
 				if d.Allowed != want && !close {
 					fail("%v: at %v a cost of %d is allowed: %v, want %v; log %v", b, now, c, d.Allowed, want, m.log)
 				}
@@ -163,13 +166,13 @@ func TestModelAgrees(t *testing.T) {
 				} else if d.RetryAfter != unknown { // waiting that long is enough, and needed
 					time.Sleep(d.RetryAfter - 1)
 					ok, close := m.allows(time.Since(start), c)
-					early := l.Try("k", Cost{requests: c}).Allowed
+					early := l.Try("k", throttle.Cost{requests: c}).Allowed
 					if (ok || early) && !close {
 						fail("%v: %d fits before RetryAfter of %v", b, c, d.RetryAfter)
 					}
 					if !early {
 						time.Sleep(time.Nanosecond)
-						if !l.Try("k", Cost{requests: c}).Allowed {
+						if !l.Try("k", throttle.Cost{requests: c}).Allowed {
 							fail("%v: a cost of %d does not fit after RetryAfter of %v", b, c, d.RetryAfter)
 						}
 					}
@@ -184,18 +187,18 @@ func TestModelAgrees(t *testing.T) {
 // of limits of any size.
 func TestNoWindowIsExceeded(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		var b Budget
+		var b throttle.Budget
 		for range rapid.IntRange(1, 3).Draw(rt, "rates") {
 			b.Rates = append(b.Rates, genRate(rt, 11))
 		}
 		steps := rapid.SliceOfN(genStep(), 1, 80).Draw(rt, "steps")
 		bubble(t, rt, func(fail func(string, ...any)) {
-			l, err := NewLimiter(LimiterConfig{Default: b})
+			l, err := throttle.NewLimiter(throttle.LimiterConfig{Default: b})
 			if err != nil {
 				panic(err)
 			}
 			type sent struct {
-				g Grant
+				g throttle.Grant
 				i int
 			}
 			var log []arrived
@@ -206,7 +209,7 @@ func TestNoWindowIsExceeded(t *testing.T) {
 				switch op := step.op; {
 				case op < 6:
 					c := step.cost
-					g, err := l.Take(WithMaxWait(context.Background(), -1), "k", Cost{requests: c})
+					g, err := l.Take(throttle.WithMaxWait(context.Background(), -1), "k", throttle.Cost{requests: c})
 					if err == nil {
 						log = append(log, arrived{time.Since(start), c})
 						open = append(open, sent{g, len(log) - 1})
@@ -220,8 +223,8 @@ func TestNoWindowIsExceeded(t *testing.T) {
 				case op == 7 && len(open) > 0: // cost less
 					i := step.which % len(open)
 					n := min(step.cost, log[open[i].i].n)
-					open[i].g.Settle(Cost{requests: n})
-					open[i].g.Settle(Cost{requests: 0})
+					open[i].g.Settle(throttle.Cost{requests: n})
+					open[i].g.Settle(throttle.Cost{requests: 0})
 					log[open[i].i].n = n
 					open = append(open[:i], open[i+1:]...)
 				case op == 8:

@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"context"
@@ -14,86 +14,17 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
-
-// firstPart is a partition for each first segment that begins with "p".
-func firstPart(r *http.Request) string {
-	if part, _, _ := strings.Cut(r.URL.Path[1:], "/"); strings.HasPrefix(part, "p") {
-		return part
-	}
-	return ""
-}
-
-// TestHostsHaveDomainsOfTheirOwn: whoever holds the lock of a host holds up
-// nobody who calls another, unless budgets tie them together. Partitions and
-// credentials of a host are one with it.
-func TestHostsHaveDomainsOfTheirOwn(t *testing.T) {
-	tr := newTransport(t, newBase(nil), Config{Partition: firstPart, Budgets: map[string]Budget{
-		"x.pool": MustParseBudget("1000/s, pool p"), "*.pool": MustParseBudget("1000/s, pool p"),
-	}})
-	for _, url := range []string{"http://a/", "http://a/p1", "http://a/p2", "http://b/", "http://x.pool/", "http://y.pool/p1"} {
-		mustGet(t, tr, url).Body.Close()
-	}
-	a := homeOf(tr, "a").domain.Load()
-	tr.each(func(r *record) {
-		e := r.lock()
-		defer e.Unlock()
-		want := a
-		switch {
-		case strings.HasSuffix(r.host, ".pool"):
-			want = tr.domains.Shared
-		case r.host == "b":
-			want = e
-			if e == a || e == tr.domains.Shared {
-				t.Error("a and b have one domain")
-			}
-		}
-		if e != want {
-			t.Errorf("%s %q is not in the domain it belongs to", r.host, r.part)
-		}
-	})
-	a.Lock()
-	tr.domains.Shared.Lock()
-	mustGet(t, tr, "http://b/").Body.Close()
-	mustGet(t, tr, "http://b/p1").Body.Close()
-	mustGet(t, tr, "http://new/").Body.Close()
-	tr.domains.Shared.Unlock()
-	a.Unlock()
-}
-
-// TestPartitionsOutliveTheirHost: a host that is met anew has one domain with
-// partitions that were kept.
-func TestPartitionsOutliveTheirHost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tr := newTransport(t, newBase(nil), Config{MaxKeys: 3, Partition: firstPart, Default: MustParseBudget("5/s burst 5")})
-		mustGet(t, tr, "http://a/p1").Body.Close()
-		first := homeOf(tr, "a")
-		for i := range 20 {
-			time.Sleep(time.Minute)
-			mustGet(t, tr, fmt.Sprintf("http://h%d/", i)).Body.Close()
-			mustGet(t, tr, fmt.Sprintf("http://h%d/", i)).Body.Close() // the table looks at others first
-		}
-		again := homeOf(tr, "a")
-		if again == first {
-			t.Fatal("the host was not forgotten")
-		}
-		mustGet(t, tr, "http://a/p1").Body.Close()
-		part := tr.parts.Find("a\x00p1")
-		defer part.Release()
-		if part.Value.domain.Load() != again.domain.Load() || again.domain.Load() == tr.domains.Shared {
-			t.Error("the partition and its host have two domains")
-		}
-	})
-}
 
 // TestABudgetMovesThoseWhoWaitIntoAPool: in one step, and they keep their places.
 func TestABudgetMovesThoseWhoWaitIntoAPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := newBase(nil)
-		tr := newTransport(t, base, Config{Budgets: map[string]Budget{"pooled": MustParseBudget("1/s burst 1, pool p"), "h": MustParseBudget("1/h")}})
+		tr := newTransport(t, base, throttle.Config{Budgets: map[string]throttle.Budget{"pooled": throttle.MustParseBudget("1/s burst 1, pool p"), "h": throttle.MustParseBudget("1/h")}})
 		mustGet(t, tr, "http://pooled/").Body.Close()
 		mustGet(t, tr, "http://h/0").Body.Close()
-		ctx := WithMaxWait(t.Context(), 10*time.Hour)
+		ctx := throttle.WithMaxWait(t.Context(), 10*time.Hour)
 		var wg sync.WaitGroup
 		for i := range 4 {
 			wg.Go(func() { get(t, ctx, tr, fmt.Sprintf("http://h/%d", i+1)) })
@@ -102,7 +33,7 @@ func TestABudgetMovesThoseWhoWaitIntoAPool(t *testing.T) {
 		if n := waiting(t, tr); n != 4 {
 			t.Fatalf("%d wait, want 4", n)
 		}
-		if err := tr.SetBudget("h", MustParseBudget("1/s burst 1, pool p")); err != nil {
+		if err := tr.SetBudget("h", throttle.MustParseBudget("1/s burst 1, pool p")); err != nil {
 			t.Fatal(err)
 		}
 		since := time.Since(base.Start)
@@ -134,7 +65,7 @@ func TestBudgetsChangeUnderLoad(t *testing.T) {
 
 func changing(t *testing.T, seed uint64) {
 	const most = 20 * time.Second
-	pool := MustParseBudget("40/s, pool p")
+	pool := throttle.MustParseBudget("40/s, pool p")
 	var mu sync.Mutex
 	pooled := make(map[string][]arrived) // by partition, each of which has its own
 	rnd := rand.New(rand.NewPCG(seed, 3))
@@ -149,8 +80,8 @@ func changing(t *testing.T, seed uint64) {
 		mu.Unlock()
 		time.Sleep(time.Duration(took) * time.Millisecond)
 		return testnet.Answer(r, 200, nil, testnet.NewBody("x")), nil
-	}), Config{MaxWait: most, MaxKeys: 12, Partition: firstPart, Default: MustParseBudget("30/s, 9 in flight"),
-		Budgets: map[string]Budget{"*.pool": pool}})
+	}), throttle.Config{MaxWait: most, MaxKeys: 12, Partition: firstPart, Default: throttle.MustParseBudget("30/s, 9 in flight"),
+		Budgets: map[string]throttle.Budget{"*.pool": pool}})
 	hosts := []string{"a", "b", "c", "d", "e", "1.pool", "2.pool"}
 	paths := []string{"", "p1/x", "p2", "x"}
 	var wg, done sync.WaitGroup
@@ -168,8 +99,8 @@ func changing(t *testing.T, seed uint64) {
 					time.AfterFunc(time.Duration(1+rnd.IntN(900))*time.Millisecond, cancel)
 				}
 				began := time.Now()
-				resp, err := get(t, WithPriority(ctx, rnd.IntN(2)), tr, "http://"+host+"/"+path)
-				var e *Error
+				resp, err := get(t, throttle.WithPriority(ctx, rnd.IntN(2)), tr, "http://"+host+"/"+path)
+				var e *throttle.Error
 				switch {
 				case err == nil:
 					time.Sleep(time.Duration(rnd.IntN(20)) * time.Millisecond)
@@ -203,8 +134,8 @@ func changing(t *testing.T, seed uint64) {
 }
 
 // meddle changes what it may until stop is closed.
-func meddle(t *testing.T, tr *Transport, rnd *rand.Rand, hosts []string, pool Budget, stop chan struct{}) {
-	budgets := []Budget{pool, MustParseBudget("20/s"), MustParseBudget("50/s, 3 in flight"), {}}
+func meddle(t *testing.T, tr *throttle.Transport, rnd *rand.Rand, hosts []string, pool throttle.Budget, stop chan struct{}) {
+	budgets := []throttle.Budget{pool, throttle.MustParseBudget("20/s"), throttle.MustParseBudget("50/s, 3 in flight"), {}}
 	for {
 		select {
 		case <-stop:

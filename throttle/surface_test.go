@@ -8,6 +8,8 @@ import (
 	"github.com/weirhttp/weir/throttle"
 )
 
+type base = testnet.Stub
+
 const (
 	sec      = time.Second
 	requests = "requests"
@@ -28,6 +30,10 @@ var (
 	police       = throttle.Police
 	waiting      = throttle.Waiting
 	quiet        = throttle.Quiet
+	isKept       = throttle.IsKept
+	isSmall      = throttle.IsSmall
+	enlarge      = throttle.Enlarge
+	firstPart    = throttle.FirstPart
 	limiterOf    = throttle.LimiterOf
 	budgetsOf    = throttle.BudgetsOf
 	allowed      = throttle.Allowed

@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/throttle"
 )
 
 func TestTakeUpToTakesAPart(t *testing.T) {
@@ -37,11 +39,11 @@ func TestTakeUpToTakesAPart(t *testing.T) {
 func TestMaxWaitEndsWaitsOfUnknownLength(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(slow(0))
-		tr := newTransport(t, b, Config{Default: Budget{InFlight: 1}, MaxWait: 5 * time.Second})
+		tr := newTransport(t, b, throttle.Config{Default: throttle.Budget{InFlight: 1}, MaxWait: 5 * time.Second})
 		mustGet(t, tr, "http://a/") // never closed
 		_, err := get(t, t.Context(), tr, "http://a/")
-		var e *Error
-		if !errors.As(err, &e) || e.Reason != WaitTooLong || e.Timeout() || time.Since(b.Start) != 5*time.Second {
+		var e *throttle.Error
+		if !errors.As(err, &e) || e.Reason != throttle.WaitTooLong || e.Timeout() || time.Since(b.Start) != 5*time.Second {
 			t.Errorf("got %v after %v, want a refusal after 5s", err, time.Since(b.Start))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -63,7 +65,7 @@ func TestMaxWaitEndsWaitsOfUnknownLength(t *testing.T) {
 func TestLimiterInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, "100/s burst 100, 2 in flight")
-		take := func() (Grant, error) { return l.Take(police(t), "k", nil) }
+		take := func() (throttle.Grant, error) { return l.Take(police(t), "k", nil) }
 		first, _ := take()
 		if n, err := l.TakeUpTo(police(t), "k", "", 7); n != 7 || err != nil {
 			t.Errorf("a part: got %d, %v, want 7", n, err)
@@ -110,9 +112,9 @@ func TestLimiterPauseReachesTheQueue(t *testing.T) {
 		start := time.Now()
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			_, err := l.Take(WithMaxWait(t.Context(), 5*time.Second), "k", nil)
-			var e *Error
-			if !errors.As(err, &e) || e.Reason != Paused || time.Since(start) != 50*time.Millisecond {
+			_, err := l.Take(throttle.WithMaxWait(t.Context(), 5*time.Second), "k", nil)
+			var e *throttle.Error
+			if !errors.As(err, &e) || e.Reason != throttle.Paused || time.Since(start) != 50*time.Millisecond {
 				t.Errorf("got %v after %v, want a refusal at once", err, time.Since(start))
 			}
 		})
@@ -141,11 +143,11 @@ func TestOnlyTheMetersRefusalRefunds(t *testing.T) {
 			{meterRefusal{errors.New("open")}, 10},
 			{fmt.Errorf("wrapped: %w", meterRefusal{errors.New("open")}), 10},
 			{errors.New("dial tcp: connection refused"), 9},
-			{&Error{Key: "a", Reason: QueueFull}, 9},
+			{&throttle.Error{Key: "a", Reason: throttle.QueueFull}, 9},
 			{context.DeadlineExceeded, 9},
 		} {
 			tr := newTransport(t, metered{newBase(func(*http.Request) (*http.Response, error) { return nil, test.err })},
-				Config{Default: MustParseBudget("10/m burst 10, 3 in flight"), DisableLearning: true})
+				throttle.Config{Default: throttle.MustParseBudget("10/m burst 10, 3 in flight"), DisableLearning: true})
 			if _, err := get(t, t.Context(), tr, "http://a/"); !errors.Is(err, test.err) {
 				t.Errorf("got %v, want %v itself", err, test.err)
 			}

@@ -1,6 +1,7 @@
-package throttle
+package throttle_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // A configured rate is that rate whatever answers take: nine tenths of it at
@@ -43,8 +45,9 @@ func TestRateIsTheSameWhateverAnswersTake(t *testing.T) {
 						mu.Unlock()
 						return slow(d)(r)
 					})
-					tr := newTransport(t, b, Config{Default: MustParseBudget(budget), DisableLearning: !learns, MaxWait: time.Hour})
-					rate := MustParseBudget(budget).Rates[0].perSecond()
+					tr := newTransport(t, b, throttle.Config{Default: throttle.MustParseBudget(budget), DisableLearning: !learns, MaxWait: time.Hour})
+					limit := throttle.MustParseBudget(budget).Rates[0]
+					rate := float64(limit.Limit) / limit.Per.Seconds()
 					seconds := 33.0 // thirty times a second and its transit
 					if rate > 50 {
 						seconds = 11
@@ -134,7 +137,7 @@ func TestWindowHoldsAtTheServer(t *testing.T) {
 	for seed := range uint64(30) {
 		rnd := rand.New(rand.NewPCG(seed, 12))
 		per := time.Second * time.Duration(1+rnd.IntN(4))
-		rates := []Rate{
+		rates := []throttle.Rate{
 			{Limit: 1 + rnd.IntN(150), Per: per},
 			{Limit: 20 + rnd.IntN(400), Per: 3 * per},
 			{Limit: 200 + rnd.IntN(2000), Per: 2 * per, Unit: "tokens"},
@@ -144,7 +147,7 @@ func TestWindowHoldsAtTheServer(t *testing.T) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			d := &distant{rnd: rnd, way: per / 10, start: time.Now(), arrived: make(map[string][]arrived)}
-			tr := newTransport(t, d, Config{Default: Budget{Rates: rates}, DisableLearning: true, MaxWait: time.Hour})
+			tr := newTransport(t, d, throttle.Config{Default: throttle.Budget{Rates: rates}, DisableLearning: true, MaxWait: time.Hour})
 			until := d.start.Add(20 * per)
 			var wg sync.WaitGroup
 			for i := range uint64(64) {
@@ -155,7 +158,7 @@ func TestWindowHoldsAtTheServer(t *testing.T) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			for _, r := range rates {
-				judge(func(format string, args ...any) { t.Errorf("seed %d: "+format, append([]any{seed}, args...)...) }, r, d.arrived[r.unit()])
+				judge(func(format string, args ...any) { t.Errorf("seed %d: "+format, append([]any{seed}, args...)...) }, r, d.arrived[cmp.Or(r.Unit, requests)])
 			}
 			if n := len(d.arrived[requests]); n < 20 {
 				t.Errorf("seed %d: %d requests, too few to judge", seed, n)
@@ -173,14 +176,14 @@ func settler(t *testing.T, rt http.RoundTripper, rnd *rand.Rand, until time.Time
 		}
 		estimate := 1 + rnd.Int64N(100)
 		used := rnd.Int64N(estimate + 1)
-		ctx, cancel := context.WithCancel(context.WithValue(WithCost(t.Context(), Cost{"tokens": estimate}), usedKey{}, used))
+		ctx, cancel := context.WithCancel(context.WithValue(throttle.WithCost(t.Context(), throttle.Cost{"tokens": estimate}), usedKey{}, used))
 		if rnd.IntN(6) == 0 {
 			time.AfterFunc(time.Duration(1+rnd.Int64N(int64(2*per))), cancel)
 		}
 		if resp, err := get(t, ctx, rt, "http://a/"); err == nil {
 			time.Sleep(time.Duration(rnd.Int64N(int64(per))))
 			if rnd.IntN(8) > 0 {
-				if err := Settle(resp, Cost{"tokens": used}); err != nil {
+				if err := throttle.Settle(resp, throttle.Cost{"tokens": used}); err != nil {
 					t.Error(err)
 				}
 			}
