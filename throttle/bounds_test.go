@@ -3,7 +3,10 @@ package throttle
 import (
 	"context"
 	"errors"
+	"fmt"
+	"hash/maphash"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strconv"
 	"sync"
@@ -242,5 +245,94 @@ func TestIdleKeysAreForgotten(t *testing.T) {
 func TestPassageSize(t *testing.T) {
 	if n := unsafe.Sizeof(firstPassage{}); n > 632 {
 		t.Errorf("%d bytes", n)
+	}
+}
+
+func TestManyNamesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		rt := newTransport(t, newBase(func(r *http.Request) (*http.Response, error) {
+			n++
+			name := fmt.Sprintf("limit-%d", n)
+			return testnet.Answer(r, 200, http.Header{
+				"Ratelimit-Policy": {fmt.Sprintf(`"%s";q=100;w=60`, name)}, "Ratelimit": {fmt.Sprintf(`"%s";r=50;t=60`, name)},
+			}, nil), nil
+		}), Config{})
+		for i := range 3000 {
+			mustGet(t, rt, fmt.Sprintf("http://h/%d/x", i)).Body.Close()
+		}
+		for _, l := range homeOf(rt, "h").learned.by {
+			if len(l.quotas) > maxQuotas || len(l.kinds) > maxKinds {
+				t.Errorf("%d limits and %d kinds are kept, want at most %d and %d", len(l.quotas), len(l.kinds), maxQuotas, maxKinds)
+			}
+		}
+	})
+}
+
+func TestManyCredentialsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := newTransport(t, newBase(nil), Config{})
+		for i := range 1000 {
+			r := httptest.NewRequestWithContext(t.Context(), "GET", "http://h/v1", nil)
+			r.Header.Set("Authorization", "Bearer "+strconv.Itoa(i))
+			resp, err := rt.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+		}
+		if n := len(homeOf(rt, "h").learned.by); n > maxCredentials {
+			t.Errorf("%d credentials are kept, want at most %d", n, maxCredentials)
+		}
+	})
+}
+
+// Credentials beyond the most that are told apart share one learner, unless
+// one of which nothing binds makes room.
+func TestCredentialsBeyondTheMost(t *testing.T) {
+	one := learning1()
+	tr := &Transport{learning: learning{terms: one.terms, seed: maphash.MakeSeed()}}
+	tr.budgets.Store(&budgets{})
+	m := &learned{}
+	of := func(i int) *learner {
+		return m.learner(hourIn, tr, &record{host: "a"}, one.host, &ask{credential: uint64('a' + i)})
+	}
+	for i := range maxCredentials {
+		of(i).cooldown = pausedUntil(at0(sec))
+	}
+	a := of(maxCredentials)
+	if m.other != a || of(maxCredentials+1) != a || len(m.by) != maxCredentials {
+		t.Errorf("%d apart", len(m.by))
+	}
+	n := 0
+	if m.all(func(*learner) { n++ }); n != maxCredentials+1 {
+		t.Errorf("%d in all", n)
+	}
+	if m.drop(hourIn) || m.idle(hourIn) {
+		t.Error("one that is paused is forgotten")
+	}
+	l := of(7)
+	l.cooldown = nil
+	leave := waitFor(&l.account)
+	if m.drop(hourIn) {
+		t.Error("one that is waited for is forgotten")
+	}
+	leave()
+	b := of(maxCredentials)
+	if b.cooldown = pausedUntil(at0(sec)); b == a || len(m.by) != maxCredentials || of(7) != a {
+		t.Error("no room was made")
+	}
+	m = &learned{by: []*learner{learning1()}}
+	if !m.idle(hourIn) {
+		t.Error("nothing binds")
+	}
+	leave = waitFor(&m.by[0].account)
+	if m.idle(hourIn) {
+		t.Error("somebody waits")
+	}
+	leave()
+	m.other = learning1()
+	if m.other.cooldown = pausedUntil(at0(sec)); m.idle(hourIn) {
+		t.Error("the rest is paused")
 	}
 }

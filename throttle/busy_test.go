@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"math/rand/v2"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // A busyMachine runs a server with a token bucket of 50 a second and 10 beside
@@ -65,7 +66,7 @@ func TestBusyMachineIsNotTakenForASlowServer(t *testing.T) {
 	for seed := range uint64(seeds) {
 		synctest.Test(t, func(t *testing.T) {
 			m := newBusyMachine(seed)
-			tr := newTransport(t, m, Config{Default: MustParseBudget("50/s bucket 10")})
+			tr := newTransport(t, m, throttle.Config{Default: throttle.MustParseBudget("50/s bucket 10")})
 			if failed := swarm(tr, calls, "http://a/"); failed > 0 {
 				t.Errorf("%d failed", failed)
 			}

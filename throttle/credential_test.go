@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"cmp"
@@ -15,40 +15,8 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
-
-func TestCredentialOfAnAuthorization(t *testing.T) {
-	for _, tt := range []struct{ header, want string }{
-		{"Bearer abc=,id=5", "Bearer abc=,id=5"},
-		{"Basic dXNlcjpwYXNz", "Basic dXNlcjpwYXNz"},
-		{"token ghp_x", "token ghp_x"},
-		{"sk-x", "sk-x"},
-		{"", ""},
-		{"AWS4-HMAC-SHA256 Credential=AKID/20260115/eu-north-1/s3/aws4_request, SignedHeaders=host;x-amz-date, Signature=5f", "AKID"},
-		{"HMAC-SHA256 Credential=0-l4-s0:x&SignedHeaders=x-ms-date;host&Signature=a=", "0-l4-s0:x"},
-		{"AWS AKID:c2ln", "AKID"},
-		{"SharedKey account:c2ln", "account"},
-		{`Digest realm="r", username="Mufasa", nonce="n", uri="/a", response="x"`, `"Mufasa"`},
-		{`OAuth oauth_consumer_key="c", oauth_nonce="n", oauth_signature="s", oauth_token="t"`, `"t"`},
-		{`OAuth oauth_consumer_key="c", oauth_nonce="n", oauth_signature="s"`, `"c"`},
-		{`Hawk id="dh37", ts="1353832234", nonce="j4h3g2", mac="6R4r="`, `"dh37"`},
-		{`Signature keyId="k",algorithm="hs2019",signature="s"`, `"k"`},
-		{"Scheme ,,;=&", "Scheme ,,;=&"},
-		{`Digest username="a, username=b", realm="r"`, `"a, username=b"`},
-		{`Digest realm="x, username=b", username="a\", id=c"`, `"a\", id=c"`},
-		{`Signature keyId="https://x/y?id=1&k=2;3",algorithm="hs2019",signature="s"`, `"https://x/y?id=1&k=2;3"`},
-		{`Digest username="", realm="r"`, `Digest username="", realm="r"`},
-		{`OAuth oauth_token="", oauth_consumer_key="c", oauth_signature="s"`, `"c"`},
-		{"AWS4-HMAC-SHA256 Credential=/20260115/x, Signature=5f", "AWS4-HMAC-SHA256 Credential=/20260115/x, Signature=5f"},
-		{"Scheme id=, key=2", "Scheme id=, key=2"},
-		{"AWS :c2ln", "AWS :c2ln"},
-		{`Digest username="open`, `"open`},
-	} {
-		if got := whose(tt.header); got != tt.want {
-			t.Errorf("%s\nis of %q, want %q", tt.header, got, tt.want)
-		}
-	}
-}
 
 // TestSignedRequestsLearnTogether: what a server told one signed request holds
 // for the next of the same key, and not for another's. So it is with tokens that are
@@ -69,7 +37,7 @@ func TestSignedRequestsLearnTogether(t *testing.T) {
 					}
 					return testnet.Answer(r, 200, nil, nil), nil
 				})
-				tr := newTransport(t, b, Config{})
+				tr := newTransport(t, b, throttle.Config{})
 				ask := func(key, serial string) time.Duration {
 					r, err := http.NewRequestWithContext(t.Context(), "GET", "http://s3/", nil)
 					if err != nil {
@@ -161,7 +129,7 @@ func TestATokenPerRequestIsOneCredential(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						s := &server{trip: 40 * time.Millisecond, answer: test.answer()}
 						start := time.Now()
-						bearing(t, newTransport(t, s, Config{}), 20, 300, token)
+						bearing(t, newTransport(t, s, throttle.Config{}), 20, 300, token)
 						refused, took = refused+s.refused, took+time.Since(start)
 					})
 				}
@@ -222,7 +190,7 @@ func (s limitedServer) refusals(t *testing.T, token func(call int) string) (refu
 	synctest.Test(t, func(t *testing.T) {
 		l := &limiter{limitedServer: s}
 		b := &server{trip: s.trip, jitter: s.jitter, answer: l.answer}
-		bearing(t, newTransport(t, b, Config{MaxWait: time.Hour}), s.workers, s.calls, token)
+		bearing(t, newTransport(t, b, throttle.Config{MaxWait: time.Hour}), s.workers, s.calls, token)
 		refused = b.refused
 	})
 	return refused
@@ -256,9 +224,9 @@ func TestTenantsStayApart(t *testing.T) {
 							}
 							return reply(200)
 						}}
-						tr := newTransport(t, s, Config{})
+						tr := newTransport(t, s, throttle.Config{})
 						for n := range 300 {
-							r, err := http.NewRequestWithContext(WithMaxWait(t.Context(), time.Second), "GET", "http://h/v1", nil)
+							r, err := http.NewRequestWithContext(throttle.WithMaxWait(t.Context(), time.Second), "GET", "http://h/v1", nil)
 							if err != nil {
 								t.Fatal(err)
 							}
@@ -335,12 +303,12 @@ func tenantsHeld(t *testing.T, seed uint64, spent, workers, uses, stated int) (h
 		}
 		return resp
 	}}
-	tr := newTransport(t, base, Config{})
+	tr := newTransport(t, base, throttle.Config{})
 	whole := slices.Clone(left)
 	var mu sync.Mutex
 	together(workers, len(whole)*uses, func(n int) (goOn bool) {
 		tenant := n % len(whole)
-		r, err := http.NewRequestWithContext(WithMaxWait(t.Context(), time.Second), "GET", "http://h/v1", nil)
+		r, err := http.NewRequestWithContext(throttle.WithMaxWait(t.Context(), time.Second), "GET", "http://h/v1", nil)
 		if err != nil {
 			t.Error(err)
 			return false
@@ -370,7 +338,7 @@ func TestTwoRefusedTogetherJoinNobody(t *testing.T) {
 				return reply(429, "Retry-After", "30")
 			}
 			return reply(200)
-		}}, Config{})
+		}}, throttle.Config{})
 		send := func(who string) (int, time.Duration) {
 			begun := time.Now()
 			status, _ := one(t, tr, "http://h/v1", "Authorization", who)
@@ -410,13 +378,13 @@ func TestCredentialSaysWhatIsApart(t *testing.T) {
 				return testnet.Answer(r, 429, http.Header{"Retry-After": {"20"}}, nil), nil
 			}
 			return testnet.Answer(r, 200, nil, nil), nil
-		}), Config{
+		}), throttle.Config{
 			Credential: func(r *http.Request) string { return r.Header.Get("X-Key") },
-			OnLearn:    func(l Learned) { told = append(told, fmt.Sprintf("%+v", l)) },
-			OnWait:     func(w Wait) { told = append(told, fmt.Sprintf("%+v", w)) },
+			OnLearn:    func(l throttle.Learned) { told = append(told, fmt.Sprintf("%+v", l)) },
+			OnWait:     func(w throttle.Wait) { told = append(told, fmt.Sprintf("%+v", w)) },
 		})
 		send := func(key, token string, most time.Duration) (time.Duration, error) {
-			r, err := http.NewRequestWithContext(WithMaxWait(t.Context(), most), "GET", "http://h/", nil)
+			r, err := http.NewRequestWithContext(throttle.WithMaxWait(t.Context(), most), "GET", "http://h/", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -460,9 +428,9 @@ func TestTenantsPartAgain(t *testing.T) {
 			}
 			return reply(200)
 		}}
-		tr := newTransport(t, s, Config{})
+		tr := newTransport(t, s, throttle.Config{})
 		for n := 1000; n < 1100; n++ {
-			r, err := http.NewRequestWithContext(WithMaxWait(t.Context(), time.Second), "GET", "http://h/v1", nil)
+			r, err := http.NewRequestWithContext(throttle.WithMaxWait(t.Context(), time.Second), "GET", "http://h/v1", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -476,4 +444,28 @@ func TestTenantsPartAgain(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAJWTPerRequestIsOneCaller: where each request has a JWT made for it, no more is
+// refused than with one token, and nothing takes longer.
+func TestAJWTPerRequestIsOneCaller(t *testing.T) {
+	refused := func(token func(n int) string) (n int, took time.Duration) {
+		for range 5 {
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{trip: 40 * time.Millisecond, answer: limiting(10, 10, "")}
+				start := time.Now()
+				bearing(t, newTransport(t, s, throttle.Config{}), 20, 300, token)
+				n, took = n+s.refused, took+time.Since(start)
+			})
+		}
+		return n, took
+	}
+	one, ideal := refused(func(int) string { return "one" })
+	many, took := refused(func(n int) string {
+		return strings.TrimPrefix(bearer(fmt.Sprintf(`{"iss":"app","iat":%d}`, n)), "Bearer ")
+	})
+	t.Logf("refused %d in %v with one token, %d in %v with one for each call", one, ideal, many, took)
+	if many > one+one/2+5 || took > ideal+ideal/10 {
+		t.Errorf("%d refused in %v, want about the %d in %v of one token", many, took, one, ideal)
+	}
 }

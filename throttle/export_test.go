@@ -26,6 +26,7 @@ var (
 	IsSmall          = isSmall
 	Enlarge          = enlarge
 	FirstPart        = firstPart
+	Bearer           = bearer
 )
 
 const (

@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/throttle"
 )
 
 // quarters is a fixed window of an API that states its limits.
@@ -34,10 +36,10 @@ func (w *quarters) say(h http.Header, family string, now time.Time) {
 }
 
 // endpoints is an API with a limit for each endpoint, and its budgets' patterns.
-func endpoints(limits map[string]*quarters) (Config, func(r *http.Request, now time.Time) *http.Response) {
-	c := Config{MaxWait: time.Hour, Budgets: map[string]Budget{}}
+func endpoints(limits map[string]*quarters) (throttle.Config, func(r *http.Request, now time.Time) *http.Response) {
+	c := throttle.Config{MaxWait: time.Hour, Budgets: map[string]throttle.Budget{}}
 	for path := range limits {
-		c.Budgets["a"+path] = Budget{}
+		c.Budgets["a"+path] = throttle.Budget{}
 	}
 	return c, func(r *http.Request, now time.Time) *http.Response {
 		w, resp := limits[r.URL.Path], reply(200)
@@ -59,7 +61,7 @@ func TestLimitsOfEndpoints(t *testing.T) {
 			resp.Header.Set("X-Rate-Limit-Resource", name)
 			return resp
 		}
-		learnRun(t, c, named, func(t *testing.T, rt *Transport, s *server) {
+		learnRun(t, c, named, func(t *testing.T, rt *throttle.Transport, s *server) {
 			begin := time.Now()
 			for range 15 {
 				one(t, rt, "http://a/2/users")
@@ -79,7 +81,7 @@ func TestLimitsOfEndpoints(t *testing.T) {
 func TestLimitsOfEndpointsPauseTheirOwn(t *testing.T) {
 	users := &quarters{size: 15, per: 15 * time.Minute}
 	c, answer := endpoints(map[string]*quarters{"/2/users": users, "/2/search": {size: 300, per: 15 * time.Minute}})
-	learnRun(t, c, answer, func(t *testing.T, rt *Transport, s *server) {
+	learnRun(t, c, answer, func(t *testing.T, rt *throttle.Transport, s *server) {
 		one(t, rt, "http://a/2/users")
 		one(t, rt, "http://a/2/search")
 		users.used = 15 // somebody else's
@@ -105,7 +107,7 @@ func TestTwoUnnamedLimitsInOneAnswer(t *testing.T) {
 		hour.say(resp.Header, "X-RateLimit-", now)
 		return resp
 	}
-	learnRun(t, Config{}, answer, func(t *testing.T, rt *Transport, s *server) {
+	learnRun(t, throttle.Config{}, answer, func(t *testing.T, rt *throttle.Transport, s *server) {
 		begin := time.Now()
 		failed := swarm(rt, 100, "http://a/x")
 		if took := time.Since(begin); failed > 0 || s.refused > 4 || took > 30*time.Second {
@@ -118,8 +120,8 @@ func TestTwoUnnamedLimitsInOneAnswer(t *testing.T) {
 // of the host, whose budget all share, however often they are looked at.
 func TestASpentEndpointHoldsUpNobody(t *testing.T) {
 	c, answer := endpoints(map[string]*quarters{"/search": {size: 30, per: time.Minute}, "/items": {size: 5000, per: time.Hour}})
-	c.Budgets = map[string]Budget{"a": MustParseBudget("10/s burst 1")}
-	learnRun(t, c, answer, func(t *testing.T, rt *Transport, s *server) {
+	c.Budgets = map[string]throttle.Budget{"a": throttle.MustParseBudget("10/s burst 1")}
+	learnRun(t, c, answer, func(t *testing.T, rt *throttle.Transport, s *server) {
 		var wg sync.WaitGroup
 		for range 60 {
 			wg.Go(func() { one(t, rt, "http://a/search") })
@@ -142,12 +144,12 @@ func TestASpentEndpointHoldsUpNobody(t *testing.T) {
 
 func TestTwoCredentialsDoNotPauseEachOther(t *testing.T) {
 	n := 0
-	learnRun(t, Config{}, func(r *http.Request, now time.Time) *http.Response {
+	learnRun(t, throttle.Config{}, func(r *http.Request, now time.Time) *http.Response {
 		if n++; n == 1 {
 			return reply(429, "Retry-After", "20")
 		}
 		return reply(200)
-	}, func(t *testing.T, rt *Transport, _ *server) {
+	}, func(t *testing.T, rt *throttle.Transport, _ *server) {
 		one(t, rt, "http://h/v1", "Authorization", "Bearer a")
 		if status, took := one(t, rt, "http://h/v1", "Authorization", "Bearer b"); status != 200 || took > time.Second {
 			t.Errorf("the other credential got %d after %v, want 200 at once", status, took)
@@ -160,7 +162,7 @@ func TestTwoCredentialsDoNotPauseEachOther(t *testing.T) {
 
 func TestANamedLimitDoesNotStopOtherKinds(t *testing.T) {
 	var zero time.Time
-	learnRun(t, Config{}, func(r *http.Request, now time.Time) *http.Response {
+	learnRun(t, throttle.Config{}, func(r *http.Request, now time.Time) *http.Response {
 		if zero.IsZero() {
 			zero = now
 		}
@@ -171,7 +173,7 @@ func TestANamedLimitDoesNotStopOtherKinds(t *testing.T) {
 			return reply(200, "X-RateLimit-Limit", "30", "X-RateLimit-Remaining", "29", "X-RateLimit-Reset", reset(zero, 90*time.Second), "X-RateLimit-Resource", "search")
 		}
 		return reply(200, "X-RateLimit-Limit", "5000", "X-RateLimit-Remaining", "4000", "X-RateLimit-Reset", reset(zero, time.Hour), "X-RateLimit-Resource", "core")
-	}, func(t *testing.T, rt *Transport, _ *server) {
+	}, func(t *testing.T, rt *throttle.Transport, _ *server) {
 		one(t, rt, "http://h/repos/x")
 		one(t, rt, "http://h/search/x")
 		if status, took := one(t, rt, "http://h/repos/x"); status != 200 || took > time.Second {
@@ -192,7 +194,7 @@ func TestOneSlowEndpointDoesNotSlowOthers(t *testing.T) {
 			}
 			return 10 * time.Millisecond, nil
 		}
-		rt, err := New(s, Config{})
+		rt, err := throttle.New(s, throttle.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}

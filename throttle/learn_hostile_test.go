@@ -1,25 +1,26 @@
-package throttle
+package throttle_test
 
 import (
 	"fmt"
-	"hash/maphash"
 	"math/rand/v2"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/throttle"
 )
 
 func TestAYearIsNotWaitedFor(t *testing.T) {
 	n := 0
-	learnRun(t, Config{MaxWait: time.Hour}, func(_ *http.Request, now time.Time) *http.Response {
+	learnRun(t, throttle.Config{MaxWait: time.Hour}, func(_ *http.Request, now time.Time) *http.Response {
 		if n++; n <= 3 {
 			return reply(429, "Retry-After", "31536000", "X-RateLimit-Remaining", "0", "X-RateLimit-Limit", "0", "X-RateLimit-Reset", reset(now, 365*24*time.Hour))
 		}
 		return reply(200)
-	}, func(t *testing.T, rt *Transport, s *server) {
+	}, func(t *testing.T, rt *throttle.Transport, s *server) {
 		one(t, rt, "http://h/v1")
 		why := restrictionsOf(rt)
 		if !strings.Contains(why, "Retry-After") || !strings.Contains(why, "capped") {
@@ -38,12 +39,12 @@ func TestAYearIsNotWaitedFor(t *testing.T) {
 func TestAYearIsNotWaitedForAtAKnownHost(t *testing.T) {
 	for _, good := range []int{7, 8, 100} {
 		n := 0
-		learnRun(t, Config{MaxWait: time.Hour}, func(*http.Request, time.Time) *http.Response {
+		learnRun(t, throttle.Config{MaxWait: time.Hour}, func(*http.Request, time.Time) *http.Response {
 			if n++; n == good+1 {
 				return reply(429, "Retry-After", "31536000")
 			}
 			return reply(200)
-		}, func(t *testing.T, rt *Transport, _ *server) {
+		}, func(t *testing.T, rt *throttle.Transport, _ *server) {
 			for range good + 1 {
 				one(t, rt, "http://h/v1")
 			}
@@ -56,50 +57,20 @@ func TestAYearIsNotWaitedForAtAKnownHost(t *testing.T) {
 	}
 }
 
-func TestManyNamesAreBounded(t *testing.T) {
-	n := 0
-	learnRun(t, Config{}, func(_ *http.Request, now time.Time) *http.Response {
-		n++
-		name := fmt.Sprintf("limit-%d", n)
-		return reply(200, "RateLimit-Policy", fmt.Sprintf(`"%s";q=100;w=60`, name), "RateLimit", fmt.Sprintf(`"%s";r=50;t=60`, name))
-	}, func(t *testing.T, rt *Transport, _ *server) {
-		for i := range 3000 {
-			one(t, rt, fmt.Sprintf("http://h/%d/x", i))
-		}
-		for _, l := range rt.of(rt.hosts.Acquire("h", time.Now()), "h").learned.by {
-			if len(l.quotas) > maxQuotas || len(l.kinds) > maxKinds {
-				t.Errorf("%d limits and %d kinds are kept, want at most %d and %d", len(l.quotas), len(l.kinds), maxQuotas, maxKinds)
-			}
-		}
-	})
-}
-
-func TestManyCredentialsAreBounded(t *testing.T) {
-	learnRun(t, Config{}, func(*http.Request, time.Time) *http.Response { return reply(200) },
-		func(t *testing.T, rt *Transport, _ *server) {
-			for i := range 1000 {
-				one(t, rt, "http://h/v1", "Authorization", "Bearer "+strconv.Itoa(i))
-			}
-			if n := len(rt.of(rt.hosts.Acquire("h", time.Now()), "h").learned.by); n > maxCredentials {
-				t.Errorf("%d credentials are kept, want at most %d", n, maxCredentials)
-			}
-		})
-}
-
 // A server that always serves and always lies costs at most MaxPause per
 // request, whatever it says.
 func TestLiesDoNotLockOut(t *testing.T) {
 	for seed := range uint64(8) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		pick := func(v ...string) string { return v[r.IntN(len(v))] }
-		learnRun(t, Config{MaxPause: 10 * time.Second, MaxWait: time.Hour}, func(_ *http.Request, now time.Time) *http.Response {
+		learnRun(t, throttle.Config{MaxPause: 10 * time.Second, MaxWait: time.Hour}, func(_ *http.Request, now time.Time) *http.Response {
 			number := func() string { return pick("0", "-1", "1", "7", "1e9", "99999999999999999999", "0.5", "x", "") }
 			when := func() string {
 				return pick("0", "-5", "1", "3", "31536000", reset(now, -time.Hour), reset(now, time.Second), reset(now, 400*24*time.Hour), "soon")
 			}
 			return reply(200, "X-RateLimit-Limit", number(), "X-RateLimit-Remaining", number(), "X-RateLimit-Reset", when(),
 				"RateLimit", fmt.Sprintf(`"a";r=%s;t=%s`, number(), when()), "RateLimit-Policy", fmt.Sprintf(`"a";q=%s;w=%s`, number(), when()))
-		}, func(t *testing.T, rt *Transport, _ *server) {
+		}, func(t *testing.T, rt *throttle.Transport, _ *server) {
 			for i := range 60 {
 				if _, took := one(t, rt, "http://h/v1"); took > 11*time.Second {
 					t.Fatalf("seed %d: request %d waited %v, want at most MaxPause: %s", seed, i, took, restrictionsOf(rt))
@@ -114,13 +85,13 @@ func TestLiesDoNotLockOut(t *testing.T) {
 func TestLessThanAUnitIsNoLockout(t *testing.T) {
 	for reset, longest := range map[string]time.Duration{"1ms": time.Second, "20s": 5 * time.Minute} {
 		n := 0
-		c := Config{MaxWait: time.Hour, Cost: func(*http.Request) Cost { return Cost{"tokens": 3} }}
+		c := throttle.Config{MaxWait: time.Hour, Cost: func(*http.Request) throttle.Cost { return throttle.Cost{"tokens": 3} }}
 		learnRun(t, c, func(*http.Request, time.Time) *http.Response {
 			if n++; n > 1 {
 				return reply(200)
 			}
 			return reply(200, "X-RateLimit-Limit-Tokens", "0.5", "X-RateLimit-Remaining-Tokens", "0", "X-RateLimit-Reset-Tokens", reset)
-		}, func(t *testing.T, rt *Transport, _ *server) {
+		}, func(t *testing.T, rt *throttle.Transport, _ *server) {
 			for i := range 5 {
 				if status, took := one(t, rt, "http://h/v1"); status != 200 || took > longest {
 					t.Fatalf("reset %s: request %d waited %v: %s", reset, i, took, restrictionsOf(rt))
@@ -135,12 +106,12 @@ func TestLessThanAUnitIsNoLockout(t *testing.T) {
 func TestAHostThatOftenFailsIsNotTakenForALimiter(t *testing.T) {
 	for _, p := range []float64{0.1, 0.3, 0.5, 0.8} {
 		r := rand.New(rand.NewPCG(7, 7))
-		learnRun(t, Config{MaxWait: 10 * time.Minute}, func(_ *http.Request, now time.Time) *http.Response {
+		learnRun(t, throttle.Config{MaxWait: 10 * time.Minute}, func(_ *http.Request, now time.Time) *http.Response {
 			if r.Float64() < p {
 				return reply(503)
 			}
 			return reply(200)
-		}, func(t *testing.T, rt *Transport, _ *server) {
+		}, func(t *testing.T, rt *throttle.Transport, _ *server) {
 			start := time.Now()
 			var wg sync.WaitGroup
 			for range 60 * 50 {
@@ -162,7 +133,7 @@ func TestAHostThatOftenFailsIsNotTakenForALimiter(t *testing.T) {
 
 func TestABare503OfALimiterFindsTheRate(t *testing.T) {
 	excess, last := 0.0, time.Time{}
-	learnRun(t, Config{MaxWait: 10 * time.Minute}, func(_ *http.Request, now time.Time) *http.Response {
+	learnRun(t, throttle.Config{MaxWait: 10 * time.Minute}, func(_ *http.Request, now time.Time) *http.Response {
 		if !last.IsZero() {
 			excess = max(0, excess-now.Sub(last).Seconds()*10)
 		}
@@ -172,7 +143,7 @@ func TestABare503OfALimiterFindsTheRate(t *testing.T) {
 		}
 		excess++
 		return reply(200)
-	}, func(t *testing.T, rt *Transport, s *server) {
+	}, func(t *testing.T, rt *throttle.Transport, s *server) {
 		start := time.Now()
 		left := 200
 		for range 40 {
@@ -192,7 +163,7 @@ func TestABare503OfALimiterFindsTheRate(t *testing.T) {
 
 func TestHugeNumbersDoNotOverflow(t *testing.T) {
 	n := 0
-	learnRun(t, Config{Pace: true, MaxWait: time.Hour}, func(*http.Request, time.Time) *http.Response {
+	learnRun(t, throttle.Config{Pace: true, MaxWait: time.Hour}, func(*http.Request, time.Time) *http.Response {
 		n++
 		resp := reply(200, "RateLimit-Policy", `"a";q=999999999999999;w=1`, "RateLimit", `"a";r=999999999999999;t=1`,
 			"X-RateLimit-Limit", "1"+strings.Repeat("0", 300), "X-RateLimit-Remaining", "1"+strings.Repeat("0", 300), "X-RateLimit-Reset", "1")
@@ -201,7 +172,7 @@ func TestHugeNumbersDoNotOverflow(t *testing.T) {
 			resp.Header.Set("Retry-After", "99999999999999999999999999")
 		}
 		return resp
-	}, func(t *testing.T, rt *Transport, _ *server) {
+	}, func(t *testing.T, rt *throttle.Transport, _ *server) {
 		for i := range 12 {
 			if _, took := one(t, rt, "http://h/v1"); took < 0 || took > 6*time.Minute {
 				t.Errorf("request %d waited %v, want at most MaxPause and a little", i, took)
@@ -213,52 +184,28 @@ func TestHugeNumbersDoNotOverflow(t *testing.T) {
 	})
 }
 
-// Credentials beyond the most that are told apart share one learner, unless
-// one of which nothing binds makes room.
-func TestCredentialsBeyondTheMost(t *testing.T) {
-	one := learning1()
-	tr := &Transport{learning: learning{terms: one.terms, seed: maphash.MakeSeed()}}
-	tr.budgets.Store(&budgets{})
-	m := &learned{}
-	of := func(i int) *learner {
-		return m.learner(hourIn, tr, &record{host: "a"}, one.host, &ask{credential: uint64('a' + i)})
-	}
-	for i := range maxCredentials {
-		of(i).cooldown = pausedUntil(at0(sec))
-	}
-	a := of(maxCredentials)
-	if m.other != a || of(maxCredentials+1) != a || len(m.by) != maxCredentials {
-		t.Errorf("%d apart", len(m.by))
-	}
-	n := 0
-	if m.all(func(*learner) { n++ }); n != maxCredentials+1 {
-		t.Errorf("%d in all", n)
-	}
-	if m.drop(hourIn) || m.idle(hourIn) {
-		t.Error("one that is paused is forgotten")
-	}
-	l := of(7)
-	l.cooldown = nil
-	leave := waitFor(&l.account)
-	if m.drop(hourIn) {
-		t.Error("one that is waited for is forgotten")
-	}
-	leave()
-	b := of(maxCredentials)
-	if b.cooldown = pausedUntil(at0(sec)); b == a || len(m.by) != maxCredentials || of(7) != a {
-		t.Error("no room was made")
-	}
-	m = &learned{by: []*learner{learning1()}}
-	if !m.idle(hourIn) {
-		t.Error("nothing binds")
-	}
-	leave = waitFor(&m.by[0].account)
-	if m.idle(hourIn) {
-		t.Error("somebody waits")
-	}
-	leave()
-	m.other = learning1()
-	if m.other.cooldown = pausedUntil(at0(sec)); m.idle(hourIn) {
-		t.Error("the rest is paused")
+// TestFailedProbesShowNoRate: a circuit that probes a host that fails often
+// asks as seldom as it likes. That is not taken for the rate which the host
+// allows, as it would be if these were requests like others.
+func TestFailedProbesShowNoRate(t *testing.T) {
+	for _, probes := range []bool{false, true} {
+		n := 0
+		learnRun(t, throttle.Config{}, func(r *http.Request, _ time.Time) *http.Response {
+			trip.From(r.Context()).Probe = probes
+			if n++; n%3 != 0 {
+				return reply(503)
+			}
+			return reply(200)
+		}, func(t *testing.T, rt *throttle.Transport, _ *server) {
+			paced := false
+			for range 60 {
+				one(t, rt, "http://h/v1")
+				time.Sleep(100 * time.Millisecond)
+				paced = paced || strings.Contains(restrictionsOf(rt), "found by its refusals")
+			}
+			if paced == probes {
+				t.Errorf("probes %t: paced %t", probes, paced)
+			}
+		})
 	}
 }

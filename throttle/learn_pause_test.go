@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // Two requests are refused together, and the answer that comes last asks for a
@@ -30,7 +31,7 @@ func TestALaterAnswerProlongsAPause(t *testing.T) {
 		})
 		start := time.Now()
 		var told atomic.Int32
-		tr := newTransport(t, b, Config{Default: MustParseBudget("10/s burst 9"), DisableLearning: true, OnLearn: func(Learned) { told.Add(1) }})
+		tr := newTransport(t, b, throttle.Config{Default: throttle.MustParseBudget("10/s burst 9"), DisableLearning: true, OnLearn: func(throttle.Learned) { told.Add(1) }})
 		var wg sync.WaitGroup
 		for _, pause := range []string{"4", "50"} {
 			wg.Go(func() { mustGet(t, tr, "http://h/"+pause) })
@@ -38,8 +39,8 @@ func TestALaterAnswerProlongsAPause(t *testing.T) {
 		time.Sleep(4500 * time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // the first pause ends within it
 		defer cancel()
-		var e *Error
-		if _, err := get(t, ctx, tr, "http://h/"); !errors.As(err, &e) || e.Reason != Paused {
+		var e *throttle.Error
+		if _, err := get(t, ctx, tr, "http://h/"); !errors.As(err, &e) || e.Reason != throttle.Paused {
 			t.Errorf("got %v, want a refusal because of the pause", err)
 		}
 		if at := time.Since(start); at != 5*time.Second {
@@ -69,16 +70,18 @@ func TestAPauseReachesThoseWhoHavePart(t *testing.T) {
 			}
 			return testnet.Answer(r, 200, nil, nil), nil
 		})
-		tr := newTransport(t, b, Config{Default: MustParseBudget("6/m burst 2, 60 tokens/m burst 30"), DisableLearning: true})
+		tr := newTransport(t, b, throttle.Config{Default: throttle.MustParseBudget("6/m burst 2, 60 tokens/m burst 30"), DisableLearning: true})
 		for range settledIn {
-			get(t, WithCost(t.Context(), Cost{requests: 0}), tr, "http://h/")
+			get(t, throttle.WithCost(t.Context(), throttle.Cost{requests: 0}), tr, "http://h/")
 		}
 		var wg sync.WaitGroup
-		wg.Go(func() { get(t, WithCost(t.Context(), Cost{requests: 2, "tokens": 55}), tr, "http://h/refuse") })
+		wg.Go(func() {
+			get(t, throttle.WithCost(t.Context(), throttle.Cost{requests: 2, "tokens": 55}), tr, "http://h/refuse")
+		})
 		synctest.Wait()
 		// The requests are there after 20 s, the token after 26. By then, when
 		// the pause ends, there is one request.
-		if _, err := get(t, WithCost(t.Context(), Cost{requests: 2, "tokens": 1}), tr, "http://h/"); err != nil {
+		if _, err := get(t, throttle.WithCost(t.Context(), throttle.Cost{requests: 2, "tokens": 1}), tr, "http://h/"); err != nil {
 			t.Fatal(err)
 		}
 		wg.Wait()
@@ -95,10 +98,10 @@ func TestAServersPauseIsWhy(t *testing.T) {
 				b := newBase(func(r *http.Request) (*http.Response, error) {
 					return testnet.Answer(r, 429, http.Header{"Retry-After": {"100"}}, nil), nil
 				})
-				tr := newTransport(t, b, Config{Default: MustParseBudget(budget), DisableLearning: pausesOnly})
+				tr := newTransport(t, b, throttle.Config{Default: throttle.MustParseBudget(budget), DisableLearning: pausesOnly})
 				mustGet(t, tr, "http://h/")
-				var e *Error
-				if _, err := get(t, t.Context(), tr, "http://h/"); !errors.As(err, &e) || e.Reason != Paused {
+				var e *throttle.Error
+				if _, err := get(t, t.Context(), tr, "http://h/"); !errors.As(err, &e) || e.Reason != throttle.Paused {
 					t.Errorf("%s: got %v, want a refusal because of the pause", budget, err)
 				}
 			})
@@ -123,14 +126,14 @@ func TestAnHonestHourIsWaitedFor(t *testing.T) {
 		left--
 		return reply(200, "X-RateLimit-Limit", "5", "X-RateLimit-Remaining", strconv.Itoa(left), "X-RateLimit-Reset", reset(zero, time.Hour))
 	}
-	learnRun(t, Config{}, limiter, func(t *testing.T, rt *Transport, s *server) {
+	learnRun(t, throttle.Config{}, limiter, func(t *testing.T, rt *throttle.Transport, s *server) {
 		for range 5 {
 			one(t, rt, "http://h/v1")
 		}
 		start := time.Now()
 		r, _ := http.NewRequest("GET", "http://h/v1", nil)
 		_, err := rt.RoundTrip(r)
-		var e *Error
+		var e *throttle.Error
 		if !errors.As(err, &e) || e.RetryAfter < 58*time.Minute || time.Since(start) > 0 {
 			t.Fatalf("got %v after %v, want a refusal at once that names the hour", err, time.Since(start))
 		}
@@ -143,7 +146,7 @@ func TestAnHonestHourIsWaitedFor(t *testing.T) {
 func TestRefusalsThatProlongThePenalty(t *testing.T) {
 	var last time.Time
 	used := 0
-	learnRun(t, Config{MaxWait: 10 * time.Minute}, func(_ *http.Request, now time.Time) *http.Response {
+	learnRun(t, throttle.Config{MaxWait: 10 * time.Minute}, func(_ *http.Request, now time.Time) *http.Response {
 		if now.Sub(last) >= 2*time.Second {
 			used = 0
 		}
@@ -155,7 +158,7 @@ func TestRefusalsThatProlongThePenalty(t *testing.T) {
 			last = now
 		}
 		return reply(200)
-	}, func(t *testing.T, rt *Transport, s *server) {
+	}, func(t *testing.T, rt *throttle.Transport, s *server) {
 		failed := swarm(rt, 100, "http://h/v1")
 		t.Logf("%d refused", s.refused)
 		if failed > 0 || s.good != 100 || s.refused > 100 {
@@ -166,12 +169,12 @@ func TestRefusalsThatProlongThePenalty(t *testing.T) {
 
 func TestDisableLearningKeepsPauses(t *testing.T) {
 	n := 0
-	learnRun(t, Config{DisableLearning: true}, func(_ *http.Request, now time.Time) *http.Response {
+	learnRun(t, throttle.Config{DisableLearning: true}, func(_ *http.Request, now time.Time) *http.Response {
 		if n++; n == 3 {
 			return reply(429, "Retry-After", "5")
 		}
 		return reply(200, "X-RateLimit-Limit", "60", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", reset(now, time.Minute))
-	}, func(t *testing.T, rt *Transport, _ *server) {
+	}, func(t *testing.T, rt *throttle.Transport, _ *server) {
 		for range 3 {
 			if _, took := one(t, rt, "http://h/v1"); took > time.Second {
 				t.Errorf("waited %v for a stated limit, want nothing learned", took)
@@ -193,7 +196,7 @@ func TestResumeEndsTheServersPause(t *testing.T) {
 				return testnet.Answer(r, 429, http.Header{"Retry-After": {"60"}}, nil), nil
 			}
 			return testnet.Answer(r, 200, nil, nil), nil
-		}), Config{Partition: func(r *http.Request) string { return strings.Trim(r.URL.Path, "/") }})
+		}), throttle.Config{Partition: func(r *http.Request) string { return strings.Trim(r.URL.Path, "/") }})
 		for _, path := range []string{"", "a"} {
 			mustGet(t, tr, "http://h/"+path)
 		}
@@ -226,7 +229,7 @@ func TestResumeEndsThePauseOfOtherKinds(t *testing.T) {
 			}
 			return testnet.Answer(r, 200, nil, nil), nil
 		})
-		tr := newTransport(t, b, Config{})
+		tr := newTransport(t, b, throttle.Config{})
 		for i := range maxKinds {
 			mustGet(t, tr, "http://h/"+strconv.Itoa(i))
 		}
@@ -240,7 +243,7 @@ func TestResumeEndsThePauseOfOtherKinds(t *testing.T) {
 		time.Sleep(sec)
 		tr.Resume("h")
 		for _, k := range tr.Stats().Hosts[0].Learned {
-			if k.Kind == LearnedPause {
+			if k.Kind == throttle.LearnedPause {
 				t.Errorf("paused still: %v", k.Why)
 			}
 		}

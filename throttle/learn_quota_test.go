@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/weirhttp/weir/headers"
@@ -120,29 +119,5 @@ func TestQuotasThatBindStay(t *testing.T) {
 	l.quotas = []*quota{heardQuota(0.9, 10, 30*sec)}
 	if l.dropQuota(hourIn) {
 		t.Error("one that binds is dropped")
-	}
-}
-
-// TestABucketWhoseRateChangesStaysABucket: a refusal or two, by jitter or because the
-// rate was changed, do not make a window of what was seen to flow. As a window it would
-// be spent in bursts, of which half are refused.
-func TestABucketWhoseRateChangesStaysABucket(t *testing.T) {
-	for range 10 {
-		synctest.Test(t, func(t *testing.T) {
-			start := time.Now()
-			s := &server{trip: 40 * time.Millisecond, jitter: .25, answer: bucketStatingAsOf(func(now time.Time) (rate, burst float64) {
-				rate = []float64{50, 25, 100}[min(2, int(now.Sub(start)/(20*time.Second)))]
-				return rate, rate
-			})}
-			tr := newTransport(t, s, Config{MaxWait: time.Hour})
-			together(64, 50*20+25*20+100*30, func(int) bool {
-				for mustGet(t, tr, "http://h/").StatusCode != 200 {
-				}
-				return true
-			})
-			if took := time.Since(start); s.refused > 60 || took > 75*time.Second {
-				t.Errorf("%d refused in %v, want at most 60 and 75s", s.refused, took)
-			}
-		})
 	}
 }

@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"fmt"
@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
 func TestRemainingWithoutReset(t *testing.T) {
 	tokens, last := 20.0, time.Time{}
-	learnRun(t, Config{}, func(_ *http.Request, now time.Time) *http.Response {
+	learnRun(t, throttle.Config{}, func(_ *http.Request, now time.Time) *http.Response {
 		if !last.IsZero() {
 			tokens = min(20, tokens+now.Sub(last).Seconds()*10)
 		}
@@ -24,7 +25,7 @@ func TestRemainingWithoutReset(t *testing.T) {
 		}
 		tokens--
 		return reply(200, "X-RateLimit-Remaining", strconv.Itoa(int(tokens)))
-	}, func(t *testing.T, rt *Transport, s *server) {
+	}, func(t *testing.T, rt *throttle.Transport, s *server) {
 		start := time.Now()
 		failed := swarm(rt, 120, "http://h/v1")
 		if took := time.Since(start); failed > 0 || s.refused > 12 || took > 20*time.Second {
@@ -35,7 +36,7 @@ func TestRemainingWithoutReset(t *testing.T) {
 
 func TestRollingResets(t *testing.T) {
 	var log []time.Time
-	learnRun(t, Config{}, func(_ *http.Request, now time.Time) *http.Response {
+	learnRun(t, throttle.Config{}, func(_ *http.Request, now time.Time) *http.Response {
 		for len(log) > 0 && now.Sub(log[0]) >= 10*time.Second {
 			log = log[1:]
 		}
@@ -47,7 +48,7 @@ func TestRollingResets(t *testing.T) {
 		}
 		left := (10*time.Second - now.Sub(log[0]) + time.Second - 1) / time.Second
 		return reply(status, "RateLimit-Policy", `"default";q=50;w=10`, "RateLimit", fmt.Sprintf(`"default";r=%d;t=%d`, 50-len(log), left))
-	}, func(t *testing.T, rt *Transport, s *server) {
+	}, func(t *testing.T, rt *throttle.Transport, s *server) {
 		start := time.Now()
 		failed := swarm(rt, 200, "http://h/v1")
 		if took := time.Since(start); failed > 0 || s.refused > 4 || took > 35*time.Second {
@@ -60,14 +61,14 @@ func TestPaceSpreadsAWindow(t *testing.T) {
 	var zero time.Time
 	left := 60
 	var sent []time.Time
-	learnRun(t, Config{Pace: true}, func(_ *http.Request, now time.Time) *http.Response {
+	learnRun(t, throttle.Config{Pace: true}, func(_ *http.Request, now time.Time) *http.Response {
 		if zero.IsZero() {
 			zero = now.Truncate(time.Second)
 		}
 		sent = append(sent, now)
 		left--
 		return reply(200, "X-RateLimit-Limit", "60", "X-RateLimit-Remaining", strconv.Itoa(left), "X-RateLimit-Reset", reset(zero, time.Minute))
-	}, func(t *testing.T, rt *Transport, _ *server) {
+	}, func(t *testing.T, rt *throttle.Transport, _ *server) {
 		swarm(rt, 50, "http://h/v1")
 		if took := sent[len(sent)-1].Sub(sent[0]); took < 45*time.Second || took > 58*time.Second {
 			t.Errorf("50 of 60 a minute took %v, want about 50s", took)
@@ -106,7 +107,7 @@ func TestFinerReset(t *testing.T) {
 			h.Set("X-Ratelimit-Remaining", fmt.Sprint(left))
 			return testnet.Answer(r, status, h, nil), nil
 		})
-		tr := newTransport(t, b, Config{})
+		tr := newTransport(t, b, throttle.Config{})
 		start := time.Now()
 		var wg sync.WaitGroup
 		for range 20 {

@@ -4,14 +4,13 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirhttp/weir/headers"
-
-	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/internal/testnet"
 )
 
 // TestOftenFailingHostIsSoonCleared: a host that fails every second request at
@@ -22,12 +21,21 @@ func TestOftenFailingHostIsSoonCleared(t *testing.T) {
 	reached := 0
 	for seed := range uint64(seeds) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		learnRun(t, Config{}, func(_ *http.Request, now time.Time) *http.Response {
-			if r.Float64() < 0.5 {
-				return reply(503)
-			}
-			return reply(200)
-		}, func(t *testing.T, rt *Transport, s *server) {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			sent := 0
+			rt := newTransport(t, testnet.Func(func(q *http.Request) (*http.Response, error) {
+				time.Sleep(20 * time.Millisecond)
+				mu.Lock()
+				sent++
+				status := 200
+				if r.Float64() < 0.5 {
+					status = 503
+				}
+				mu.Unlock()
+				time.Sleep(20 * time.Millisecond)
+				return testnet.Answer(q, status, nil, nil), nil
+			}), Config{})
 			rt.learning.terms.jitter = rand.New(rand.NewPCG(seed, 4)).Float64
 			var wg sync.WaitGroup
 			for range perSecond * seconds {
@@ -42,38 +50,12 @@ func TestOftenFailingHostIsSoonCleared(t *testing.T) {
 				time.Sleep(time.Second / perSecond)
 			}
 			wg.Wait()
-			t.Logf("seed %d: %d of %d", seed, s.good+s.refused, perSecond*seconds)
-			reached += s.good + s.refused
+			t.Logf("seed %d: %d of %d", seed, sent, perSecond*seconds)
+			reached += sent
 		})
 	}
 	if share := float64(reached) / (perSecond * seconds * seeds); share < 0.55 {
 		t.Errorf("%.0f %% of the requests reached the host, want 55", 100*share)
-	}
-}
-
-// TestFailedProbesShowNoRate: a circuit that probes a host that fails often
-// asks as seldom as it likes. That is not taken for the rate which the host
-// allows, as it would be if these were requests like others.
-func TestFailedProbesShowNoRate(t *testing.T) {
-	for _, probes := range []bool{false, true} {
-		n := 0
-		learnRun(t, Config{}, func(r *http.Request, _ time.Time) *http.Response {
-			trip.From(r.Context()).Probe = probes
-			if n++; n%3 != 0 {
-				return reply(503)
-			}
-			return reply(200)
-		}, func(t *testing.T, rt *Transport, _ *server) {
-			paced := false
-			for range 60 {
-				one(t, rt, "http://h/v1")
-				time.Sleep(100 * time.Millisecond)
-				paced = paced || strings.Contains(restrictionsOf(rt), "found by its refusals")
-			}
-			if paced == probes {
-				t.Errorf("probes %t: paced %t", probes, paced)
-			}
-		})
 	}
 }
 

@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"errors"
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // server is a simulated API: it answers after a round trip, and decides when
@@ -122,7 +123,7 @@ func swarm(rt http.RoundTripper, n int, url string, pairs ...string) (failed int
 func TestAStatedQuotaIsSpentWithoutRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{trip: 40 * time.Millisecond, answer: bucketStating(20, 20)}
-		rt, err := New(s, Config{})
+		rt, err := throttle.New(s, throttle.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +144,7 @@ func TestSpentQuotasOfOthers(t *testing.T) {
 		left := map[string]string{"a": "0", "b": "5"}
 		tr := newTransport(t, newBase(func(r *http.Request) (*http.Response, error) {
 			return testnet.Answer(r, 200, http.Header{"X-Ratelimit-Limit": {"10"}, "X-Ratelimit-Remaining": {left[r.Header.Get("Authorization")]}, "X-Ratelimit-Reset": {"30"}}, nil), nil
-		}), Config{})
+		}), throttle.Config{})
 		send := func(who string) error {
 			r, _ := http.NewRequestWithContext(police(t), "GET", "http://h/x", nil)
 			r.Header.Set("Authorization", who)
@@ -155,7 +156,7 @@ func TestSpentQuotasOfOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		var e *Error
+		var e *throttle.Error
 		if err := send("a"); !errors.As(err, &e) || e.RetryAfter > 30*sec || e.RetryAfter < 28*sec {
 			t.Errorf("got %v", err)
 		}
@@ -163,12 +164,12 @@ func TestSpentQuotasOfOthers(t *testing.T) {
 }
 
 // learnRun runs f in virtual time with a Transport over a server.
-func learnRun(t *testing.T, c Config, answer func(r *http.Request, now time.Time) *http.Response, f func(t *testing.T, rt *Transport, s *server)) {
+func learnRun(t *testing.T, c throttle.Config, answer func(r *http.Request, now time.Time) *http.Response, f func(t *testing.T, rt *throttle.Transport, s *server)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(26 * 365 * 24 * time.Hour) // Unix times of the year 2000 are not taken for such
 		s := &server{trip: 40 * time.Millisecond, answer: answer}
-		rt, err := New(s, c)
+		rt, err := throttle.New(s, c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,12 +200,12 @@ func reset(now time.Time, d time.Duration) string { return strconv.FormatInt(now
 
 func TestAUnitThatIsNotCountedPausesAndIsAsked(t *testing.T) {
 	n := 0
-	learnRun(t, Config{}, func(_ *http.Request, now time.Time) *http.Response {
+	learnRun(t, throttle.Config{}, func(_ *http.Request, now time.Time) *http.Response {
 		if n++; n == 1 {
 			return reply(429, "X-RateLimit-Limit-Tokens", "1000", "X-RateLimit-Remaining-Tokens", "0", "X-RateLimit-Reset-Tokens", "6s")
 		}
 		return reply(200, "X-RateLimit-Limit-Tokens", "1000", "X-RateLimit-Remaining-Tokens", "10", "X-RateLimit-Reset-Tokens", "6s")
-	}, func(t *testing.T, rt *Transport, _ *server) {
+	}, func(t *testing.T, rt *throttle.Transport, _ *server) {
 		one(t, rt, "http://h/v1")
 		if status, took := one(t, rt, "http://h/v1"); status != 200 || took < 5*time.Second || took > 10*time.Second {
 			t.Errorf("got %d after %v, want 200 after the reset", status, took)
@@ -218,10 +219,10 @@ func TestAUnitThatIsNotCountedPausesAndIsAsked(t *testing.T) {
 }
 
 // patient lets requests wait for hours.
-type patient struct{ *Transport }
+type patient struct{ *throttle.Transport }
 
 func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
-	return p.Transport.RoundTrip(r.WithContext(WithMaxWait(r.Context(), 10*time.Hour)))
+	return p.Transport.RoundTrip(r.WithContext(throttle.WithMaxWait(r.Context(), 10*time.Hour)))
 }
 
 // once sends n requests, one try each.
@@ -238,7 +239,7 @@ func once(rt http.RoundTripper, n int, url string) {
 	wg.Wait()
 }
 
-func restrictionsOf(rt *Transport) string {
+func restrictionsOf(rt *throttle.Transport) string {
 	var all []string
 	for _, h := range rt.Stats().Hosts {
 		for _, r := range h.Restrictions {
@@ -250,16 +251,57 @@ func restrictionsOf(rt *Transport) string {
 
 func TestARefusalWithPlentyLeftIsOfAnotherLimit(t *testing.T) {
 	n := 0
-	learnRun(t, Config{}, func(_ *http.Request, now time.Time) *http.Response {
+	learnRun(t, throttle.Config{}, func(_ *http.Request, now time.Time) *http.Response {
 		if n++; n == 2 {
 			return reply(429, "X-RateLimit-Limit", "5000", "X-RateLimit-Remaining", "4000", "X-RateLimit-Reset", reset(now, time.Hour))
 		}
 		return reply(200, "X-RateLimit-Limit", "5000", "X-RateLimit-Remaining", "4000", "X-RateLimit-Reset", reset(now, time.Hour))
-	}, func(t *testing.T, rt *Transport, _ *server) {
+	}, func(t *testing.T, rt *throttle.Transport, _ *server) {
 		one(t, rt, "http://h/v1")
 		one(t, rt, "http://h/v1")
 		if status, took := one(t, rt, "http://h/v1"); status != 200 || took > 5*time.Second {
 			t.Errorf("got %d after %v, want the reset of a limit with plenty left not waited for", status, took)
 		}
 	})
+}
+
+func TestWhatWasLearnedIsTold(t *testing.T) {
+	var told []string
+	c := throttle.Config{OnLearn: func(l throttle.Learned) { told = append(told, l.Why) }}
+	learnRun(t, c, func(_ *http.Request, now time.Time) *http.Response {
+		return reply(200, "X-RateLimit-Limit", "50", "X-RateLimit-Remaining", "12", "X-RateLimit-Reset", reset(now, time.Minute))
+	}, func(t *testing.T, rt *throttle.Transport, _ *server) {
+		one(t, rt, "http://api.example.com/v1")
+		want := "api.example.com: 12 of 50 left until " + time.Now().Add(time.Minute).Format("15:04") // seconds depend on roundings
+		if len(told) != 1 || !strings.HasPrefix(told[0], want) || !strings.HasSuffix(told[0], ", said by X-RateLimit-Limit") {
+			t.Errorf("told %q, want one that begins with %q", told, want)
+		}
+		if got := restrictionsOf(rt); !strings.Contains(got, want) {
+			t.Errorf("restrictions %q, want %q", got, want)
+		}
+	})
+}
+
+// TestABucketWhoseRateChangesStaysABucket: a refusal or two, by jitter or because the
+// rate was changed, do not make a window of what was seen to flow. As a window it would
+// be spent in bursts, of which half are refused.
+func TestABucketWhoseRateChangesStaysABucket(t *testing.T) {
+	for range 10 {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			s := &server{trip: 40 * time.Millisecond, jitter: .25, answer: bucketStatingAsOf(func(now time.Time) (rate, burst float64) {
+				rate = []float64{50, 25, 100}[min(2, int(now.Sub(start)/(20*time.Second)))]
+				return rate, rate
+			})}
+			tr := newTransport(t, s, throttle.Config{MaxWait: time.Hour})
+			together(64, 50*20+25*20+100*30, func(int) bool {
+				for mustGet(t, tr, "http://h/").StatusCode != 200 {
+				}
+				return true
+			})
+			if took := time.Since(start); s.refused > 60 || took > 75*time.Second {
+				t.Errorf("%d refused in %v, want at most 60 and 75s", s.refused, took)
+			}
+		})
+	}
 }

@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -10,23 +9,6 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/concurrency"
 	"github.com/weirhttp/weir/throttle/internal/stated"
 )
-
-func TestWhatWasLearnedIsTold(t *testing.T) {
-	var told []string
-	c := Config{OnLearn: func(l Learned) { told = append(told, l.Why) }}
-	learnRun(t, c, func(_ *http.Request, now time.Time) *http.Response {
-		return reply(200, "X-RateLimit-Limit", "50", "X-RateLimit-Remaining", "12", "X-RateLimit-Reset", reset(now, time.Minute))
-	}, func(t *testing.T, rt *Transport, _ *server) {
-		one(t, rt, "http://api.example.com/v1")
-		want := "api.example.com: 12 of 50 left until " + time.Now().Add(time.Minute).Format("15:04") // seconds depend on roundings
-		if len(told) != 1 || !strings.HasPrefix(told[0], want) || !strings.HasSuffix(told[0], ", said by X-RateLimit-Limit") {
-			t.Errorf("told %q, want one that begins with %q", told, want)
-		}
-		if got := restrictionsOf(rt); !strings.Contains(got, want) {
-			t.Errorf("restrictions %q, want %q", got, want)
-		}
-	})
-}
 
 // The words for what was learned.
 func TestLearnedInWords(t *testing.T) {

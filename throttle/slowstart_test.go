@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // polled is a server that answers what is called poll when it has something to
@@ -53,7 +54,7 @@ func TestLongPollsHoldUpNobody(t *testing.T) {
 		for _, call := range []string{"POST http://h/send", "GET http://h/updates"} {
 			t.Run(fmt.Sprint(polls, " beside ", call), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					tr := newTransport(t, polled(25*time.Second, 20*time.Millisecond, ok), Config{})
+					tr := newTransport(t, polled(25*time.Second, 20*time.Millisecond, ok), throttle.Config{})
 					var wg sync.WaitGroup
 					for range polls {
 						wg.Go(func() { called(t, tr, "GET", "http://h/updates?poll") })
@@ -97,7 +98,7 @@ func lossBesidePolls(t *testing.T, known, polls int, out time.Duration, what str
 			return testnet.Answer(r, 503, nil, nil), nil
 		}
 		return ok(r)
-	}), Config{})
+	}), throttle.Config{})
 	for range known {
 		called(t, tr, "GET", "http://h/updates")
 	}
@@ -137,7 +138,7 @@ func TestCallsThatWaitForOneAnother(t *testing.T) {
 			case <-r.Context().Done():
 				return nil, r.Context().Err()
 			}
-		}), Config{})
+		}), throttle.Config{})
 		start := time.Now()
 		var wg sync.WaitGroup
 		for range calls {
@@ -194,7 +195,7 @@ func TestAConcurrencyLimitCutsRequestsAtATime(t *testing.T) {
 			}
 			return time.Second, nil
 		}
-		rt, err := New(s, Config{MaxWait: 10 * time.Minute})
+		rt, err := throttle.New(s, throttle.Config{MaxWait: 10 * time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,8 +208,8 @@ func TestAConcurrencyLimitCutsRequestsAtATime(t *testing.T) {
 }
 
 func TestOpenStreamsTakeNoPlace(t *testing.T) {
-	learnRun(t, Config{}, func(*http.Request, time.Time) *http.Response { return reply(200) },
-		func(t *testing.T, rt *Transport, _ *server) {
+	learnRun(t, throttle.Config{}, func(*http.Request, time.Time) *http.Response { return reply(200) },
+		func(t *testing.T, rt *throttle.Transport, _ *server) {
 			start := time.Now()
 			for range 200 {
 				r, _ := http.NewRequest("GET", "http://h/events", nil)
@@ -226,7 +227,7 @@ func TestOpenStreamsTakeNoPlace(t *testing.T) {
 
 func TestAThousandOnAFreshHost(t *testing.T) {
 	used, until := 0, time.Time{}
-	learnRun(t, Config{MaxWait: 5 * time.Minute}, func(_ *http.Request, now time.Time) *http.Response {
+	learnRun(t, throttle.Config{MaxWait: 5 * time.Minute}, func(_ *http.Request, now time.Time) *http.Response {
 		if now.After(until) {
 			used, until = 0, now.Add(time.Minute)
 		}
@@ -234,7 +235,7 @@ func TestAThousandOnAFreshHost(t *testing.T) {
 			return reply(429, "Retry-After", strconv.Itoa(int(until.Sub(now).Seconds())+1))
 		}
 		return reply(200)
-	}, func(t *testing.T, rt *Transport, s *server) {
+	}, func(t *testing.T, rt *throttle.Transport, s *server) {
 		failed := swarm(rt, 1000, "http://h/v1")
 		if failed > 0 || s.good != 1000 || s.refused > 70 {
 			t.Errorf("%d answers, %d errors, %d refusals, want 1000, 0, at most about 64", s.good, failed, s.refused)

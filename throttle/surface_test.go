@@ -16,6 +16,9 @@ const (
 	share    = 8  // of so many grants one is a lower class's
 	mayYield = 16 // so often a waiter makes room for others
 	unknown  = time.Duration(math.MaxInt64)
+
+	settledIn = 8  // after so many good answers a client is one of a steady flow
+	maxKinds  = 64 // so many kinds of request are told apart
 )
 
 var (
@@ -34,6 +37,7 @@ var (
 	isSmall      = throttle.IsSmall
 	enlarge      = throttle.Enlarge
 	firstPart    = throttle.FirstPart
+	bearer       = throttle.Bearer
 	limiterOf    = throttle.LimiterOf
 	budgetsOf    = throttle.BudgetsOf
 	allowed      = throttle.Allowed

@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"math/rand/v2"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // policed is a server with a token bucket, behind a way that takes its time.
@@ -83,7 +84,7 @@ func TestBucketWaitsForTheServersOwn(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					r := rand.New(rand.NewPCG(seed, 8))
 					s := &policed{rate: 50, size: 10, work: c.work, way: func(n int) time.Duration { return c.way(r, n) }}
-					tr := newTransport(t, s, Config{Default: MustParseBudget("50/s bucket 10"), DisableLearning: true})
+					tr := newTransport(t, s, throttle.Config{Default: throttle.MustParseBudget("50/s bucket 10"), DisableLearning: true})
 					start := time.Now()
 					var wg sync.WaitGroup
 					for range calls {
@@ -109,7 +110,7 @@ func TestBucketWaitsForTheServersOwn(t *testing.T) {
 func TestSlowAnswersCostNoRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(slow(time.Minute))
-		tr := newTransport(t, b, Config{Default: MustParseBudget("6/m bucket 2"), DisableLearning: true})
+		tr := newTransport(t, b, throttle.Config{Default: throttle.MustParseBudget("6/m bucket 2"), DisableLearning: true})
 		var wg sync.WaitGroup
 		for _, after := range []time.Duration{0, 0, 0, 50 * time.Second, 50 * time.Second} {
 			wg.Go(func() {
