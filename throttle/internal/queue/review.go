@@ -237,7 +237,7 @@ func (e *Domain) mark(g *Group) {
 
 // do does as much of m as is left of the slice, and returns what is left of that.
 func (m *marking) do(e *Domain, left int) int {
-	for ; m.group.line != nil && left > 0; left-- {
+	for ; m.group.line != nil && left > 0; left -= look { // a waitlist each, far apart in memory
 		w := m.group.line.after(m.last)
 		if w == nil {
 			break
