@@ -10,6 +10,30 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/refill"
 )
 
+const (
+	// slackStep is by how much longer resets are waited for once one proved too early:
+	// eight of them make up for all that real servers were seen to be off.
+	slackStep = 250 * time.Millisecond
+
+	// resetPart is the part of a window by which two resets may differ and be one: a server
+	// that counts from a boundary of its own clock may round to some part of the window.
+	resetPart = 20
+
+	// onTheWay is how much later a reset may seem because its answer took so long.
+	onTheWay = 500 * time.Millisecond
+
+	// agreed answers that name a reset again, each to a request that was sent after the last
+	// answer was heard, make it sure: no answer corroborates itself.
+	agreed = 2
+
+	// risePart is the part of a limit that does not trickle in between two answers: if more
+	// is left than that, the window has ended.
+	risePart = 4
+
+	// wholeUnit: what is left is stated in whole units, so less is no rise.
+	wholeUnit = 0.5
+)
+
 // hear learns from an answer that mentions q: to a request sent at sent, of
 // cost units, refused or not, asked for being the one that asked.
 func (q *Limit) hear(now, sent meter.Instant, l *headers.Limit, cost float64, refused, asked bool) {
@@ -24,7 +48,7 @@ func (q *Limit) hear(now, sent meter.Instant, l *headers.Limit, cost float64, re
 			q.fresh.Close()
 		}
 		if refused && q.rolled != 0 && !(q.shared.based && l.Reset.Value > cooldown.MostSlack) { // or others have spent the new window
-			q.slack = min(cooldown.MostSlack, q.slack+250*time.Millisecond)
+			q.slack = min(cooldown.MostSlack, q.slack+slackStep)
 		}
 	}
 	if !ok {
@@ -93,7 +117,7 @@ func (q *Limit) isLater(now, reset meter.Instant) bool {
 	if !q.reset.Known {
 		return !q.fresh.IsOpen() && !q.flows() && now.Sub(q.basis) > Coarse
 	}
-	near := max(Coarse, q.window/20) + 500*time.Millisecond
+	near := max(Coarse, q.window/resetPart) + onTheWay
 	if !q.flows() && q.means != headers.Boundary && q.window > 0 {
 		near = max(near, q.window) // it may roll
 	}
@@ -123,7 +147,7 @@ func (q *Limit) lower(now meter.Instant, left float64, reset meter.Instant, hasR
 func (q *Limit) keepReset(reset meter.Instant, newer bool) {
 	near := Coarse
 	if q.means == headers.Boundary {
-		near = max(Coarse, q.window/20)
+		near = max(Coarse, q.window/resetPart)
 	}
 	switch d := reset.Sub(q.reset.Value); {
 	case !q.reset.Known || d.Abs() > near && newer:
@@ -161,7 +185,7 @@ func (q *Limit) flow(now meter.Instant, left float64, newer, refused bool) {
 func (q *Limit) within(now, sent meter.Instant, left, cost float64, refused bool, reset meter.Instant, hasReset bool) {
 	newer := sent >= q.basis
 	rise := left + cost - q.left
-	if !newer || rise < 0.5 || refused {
+	if !newer || rise < wholeUnit || refused {
 		newer = newer || left < q.left // the server saw it after those that it said more to
 		q.lower(now, left, reset, hasReset)
 		if hasReset {
@@ -169,7 +193,7 @@ func (q *Limit) within(now, sent meter.Instant, left, cost float64, refused bool
 		}
 		return
 	}
-	if rise > max(2, q.sizeOr(0)/4) {
+	if rise > max(2, q.sizeOr(0)/risePart) {
 		// Too much for a trickle: the window ended before its rounded reset.
 		q.restart(now, left, reset, hasReset)
 		return

@@ -143,7 +143,7 @@ func (q *Limit) flows() bool {
 // supported reports that the reset was said often enough to be waited for,
 // however far it is.
 func (q *Limit) supported(now meter.Instant) bool {
-	return q.agree >= 2 && q.reset.Value.Sub(now) <= cooldown.MostBelieved
+	return q.agree >= agreed && q.reset.Value.Sub(now) <= cooldown.MostBelieved
 }
 
 // until is when the reset is waited for no longer.

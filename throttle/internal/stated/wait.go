@@ -7,6 +7,9 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
+// farOff is as long as any wait, in seconds: it keeps what follows within a Duration.
+const farOff = 1e6
+
 // wait is how long cost units have to wait; meter.Unknown: until an answer comes.
 func (q *Limit) wait(now meter.Instant, cost float64) time.Duration {
 	q.roll(now)
@@ -44,7 +47,7 @@ func (q *Limit) wait(now meter.Instant, cost float64) time.Duration {
 	case lack <= 1e-9:
 		return q.turn(now, cost, cost-lack)
 	case q.flows():
-		d := time.Duration(min(lack/q.rate(), 1e6) * float64(time.Second))
+		d := time.Duration(min(lack/q.rate(), farOff) * float64(time.Second))
 		if most := q.basis.Add(q.terms.MaxPause).Sub(now); d <= q.terms.MaxPause || d <= most {
 			return max(time.Millisecond, d)
 		} else if most <= 0 && q.out+q.early > 0 {
@@ -83,7 +86,7 @@ func (q *Limit) paced(now meter.Instant, cost float64) time.Duration {
 		gap = 1 / q.rate()
 	}
 	most := q.terms.MaxPause
-	if q.agree >= 2 {
+	if q.agree >= agreed {
 		most = max(most, cooldown.MostBelieved)
 	}
 	gap = min(gap*cost, most.Seconds())
