@@ -3,7 +3,10 @@
 package redisstore
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -59,6 +62,61 @@ func TestProcessesAreKilled(t *testing.T) {
 	d := end(t, ws[killed:])
 	d.Granted = nil // the dead say nothing
 	a.judge(t, d, per, limit, 0, d.Stall)
+}
+
+// TestPlacesOfKilledProcesses: no more requests than may be are at the server at a time,
+// while processes are killed too, and the places of these come back.
+func TestPlacesOfKilledProcesses(t *testing.T) {
+	const members, killed, places, took = 4, 2, 6, 50 * time.Millisecond
+	s := startServer(t)
+	var mu sync.Mutex
+	now, most, all := 0, 0, 0
+	web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		now, all = now+1, all+1
+		most = max(most, now)
+		mu.Unlock()
+		select {
+		case <-time.After(took): // real processes, real time
+		case <-r.Context().Done():
+		}
+		mu.Lock()
+		now--
+		mu.Unlock()
+	}))
+	defer web.Close()
+	served := func(d time.Duration) float64 {
+		mu.Lock()
+		before := all
+		mu.Unlock()
+		time.Sleep(d)
+		mu.Lock()
+		defer mu.Unlock()
+		return float64(all-before) / d.Seconds()
+	}
+	host := web.Listener.Addr().String()
+	ws := processes(t, members, job{Redis: s.addr, Members: members, Callers: places, Deadline: time.Second, Budgets: map[string]string{host: "6 in flight"}})
+	served(time.Second)
+	before := served(3 * time.Second)
+	for _, w := range ws[:killed] {
+		if err := w.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = w.cmd.Wait() // it says that it was killed
+	}
+	less := served(5 * time.Second)
+	served(6 * time.Second)
+	after := served(3 * time.Second)
+	if d := end(t, ws[killed:]); d.Failed > 0 {
+		t.Errorf("%d requests failed", d.Failed)
+	}
+	t.Logf("%d at a time of %d; %.0f requests a second, %.0f when two of four were killed, %.0f later", most, places, before, less, after)
+	if most > places {
+		t.Errorf("%d at a time, want %d", most, places)
+	}
+	if after < .7*before {
+		t.Errorf("%.0f requests a second, %.0f after two of four were killed: their places did not come back", before, after)
+	}
 }
 
 // TestHalfIsCutOff: processes that lose their way to Redis go on with their shares

@@ -59,6 +59,7 @@ func (b *answerBody) done() {
 
 // free gives the places in flight back, once.
 func (p *passage) free() {
+	p.shared().Done()
 	e := p.record.lock()
 	defer e.Unlock()
 	e.Free(e.Now(), &p.permit.Permit)

@@ -55,7 +55,7 @@ type Rate struct {
 // Budget is unlimited. Its text form is that of [ParseBudget].
 type Budget struct {
 	Rates    []Rate // all must have room: 5/s and 100000/h
-	InFlight int    // requests at a time; a place is held until the response body is closed or read to its end. Zero: no limit
+	InFlight int    // requests at a time, of all processes that share a Store; a place is held until the response body is closed or read to its end. Zero: no limit
 	Pool     string // budgets of the same pool name are one budget, across hosts; "": its own
 }
 

@@ -143,14 +143,14 @@ func (c FleetConfig) check() error {
 
 // storable returns an error if a Store cannot keep b's rates.
 func storable(field string, b Budget, f *fleet.Fleet) error {
-	specs, c := newPlan("", "", b).specs, f.Config()
-	err := fleet.Storable(specs, c)
+	k, c := fleet.Key{Rates: newPlan("", "", b).specs, InFlight: b.InFlight}, f.Config()
+	err := fleet.Storable(k, c)
 	if err == nil {
 		return nil
 	}
 	brief := c
 	brief.Spread = 0
-	if c.Spread > 0 && fleet.Storable(specs, brief) == nil { // windows are kept longer by it
+	if c.Spread > 0 && fleet.Storable(k, brief) == nil { // windows are kept longer by it
 		return fmt.Errorf("throttle: Fleet.Spread: %v is too long for %s: %v: %w", c.Spread, field, b, err)
 	}
 	return fmt.Errorf("throttle: %s: %v does not fit into a Store: %w", field, b, err)

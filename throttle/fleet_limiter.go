@@ -64,7 +64,9 @@ func (l *Limiter) takePartShared(ctx context.Context, key string, m want) (g Gra
 		cost[m.unit] = part
 		booked, refusal := l.fleet.Book(ctx, keys, cost, fleet.Options{Priority: priorityFrom(ctx), MaxWait: wait})
 		if refusal == nil {
-			g.fleet = booked
+			if g.fleet = booked; !m.place {
+				booked.Done()
+			}
 			break
 		}
 		if part == 1 || ctx.Err() != nil {
@@ -106,6 +108,9 @@ func (l *Limiter) tryShared(keys []string, c Cost, held bool) (Grant, Decision) 
 			d.RetryAfter = refusal.Wait
 		}
 		l.takeBack(keys, refusedByStore(refusal))
+	}
+	if !held {
+		booked.Done()
 	}
 	left, full := l.fleet.Left(shared, c)
 	d.Remaining, d.ResetAfter = min(d.Remaining, left), max(d.ResetAfter, full)

@@ -252,3 +252,39 @@ func TestSharedLimiterParts(t *testing.T) {
 		}
 	})
 }
+
+// Places in flight are the fleet's.
+func TestPlacesInFlightAreTheFleets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := farstore.New(time.Millisecond)
+		ls := sharedLimiters(t, s, "3 in flight", 2)
+		var gs []Grant
+		for i := range 3 {
+			g, err := ls[i%2].Take(t.Context(), "k", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			gs = append(gs, g)
+		}
+		for i, l := range ls {
+			if d := l.Try("k", nil); d.Allowed {
+				t.Errorf("limiter %d let a fourth pass", i)
+			}
+		}
+		gs[0].Settle(nil)
+		time.Sleep(time.Second)
+		for range 3 {
+			if d := ls[1].Try("k", nil); !d.Allowed { // holds none
+				t.Error("the place did not come back")
+			}
+			time.Sleep(time.Second)
+		}
+		g, d := ls[1].TryTake("k", nil)
+		if e := ls[0].Try("k", nil); !d.Allowed || e.Allowed {
+			t.Errorf("allowed %v, then %v", d.Allowed, e.Allowed)
+		}
+		g.Cancel()
+		gs[1].Cancel()
+		gs[2].Settle(nil)
+	})
+}

@@ -22,7 +22,7 @@ func keysAsked(s *farstore.Store) (keys []string) {
 }
 
 // A request draws on its host always, on the routes it matches if they have
-// rates, and on each pool once.
+// budgets, and on each pool once.
 func TestFleetKeysOfARequest(t *testing.T) {
 	pooled := func(b, name string) throttle.Budget {
 		x := throttle.MustParseBudget(b)
@@ -34,14 +34,14 @@ func TestFleetKeysOfARequest(t *testing.T) {
 		want               []string
 	}{
 		"nothing":             {throttle.Budget{}, throttle.Budget{}, throttle.Budget{}, []string{"h"}},
-		"a default":           {throttle.MustParseBudget("9/s"), throttle.Budget{}, throttle.Budget{InFlight: 3}, []string{"h"}},
+		"a default":           {throttle.MustParseBudget("9/s"), throttle.Budget{}, throttle.Budget{InFlight: 3}, []string{"h", "h GET h/x"}},
 		"a route":             {throttle.MustParseBudget("9/s"), throttle.Budget{}, throttle.MustParseBudget("5/s"), []string{"h", "h GET h/x"}},
 		"a pool":              {throttle.MustParseBudget("9/s"), pooled("5/s", "p"), throttle.Budget{}, []string{"h", "pool p"}},
 		"a route's pool":      {throttle.MustParseBudget("9/s"), throttle.Budget{}, pooled("5/s", "p"), []string{"h", "pool p"}},
 		"one pool":            {throttle.Budget{}, pooled("5/s", "p"), pooled("5/s", "p"), []string{"h", "pool p"}},
 		"two pools":           {throttle.Budget{}, pooled("5/s", "p"), pooled("6/s", "q"), []string{"h", "pool p", "pool q"}},
 		"a pool and a route":  {throttle.Budget{}, pooled("5/s", "p"), throttle.MustParseBudget("5/s"), []string{"h", "pool p", "h GET h/x"}},
-		"a pool without rate": {throttle.Budget{}, throttle.Budget{InFlight: 2, Pool: "p"}, throttle.Budget{InFlight: 3, Pool: "q"}, []string{"h"}},
+		"a pool without rate": {throttle.Budget{}, throttle.Budget{InFlight: 2, Pool: "p"}, throttle.Budget{InFlight: 3, Pool: "q"}, []string{"h", "pool p", "pool q"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := farstore.New(0)

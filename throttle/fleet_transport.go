@@ -48,24 +48,24 @@ func (p *passage) fleetDrawn(now instant, q *ask, needs []queue.Need) []fleet.Ke
 	}
 	ds := []fleet.Key{{ID: storeKey(r.host, "", r.part), Name: r.key}}
 	if plan.budget.Pool == "" {
-		ds[0].Rates = plan.specs
+		ds[0].Rates, ds[0].InFlight = plan.specs, plan.budget.InFlight
 	} else {
 		ds = p.pooledDraw(ds, plan)
 	}
 	ds[0].Tallies = p.foundTallies(now, q)
 	ds[0].AtOnce = len(ds[0].Tallies) > 0
-	ds[0].Tallies = append(ds[0].Tallies, p.tallies(now, q, needs, store.MaxParts-2*len(ds[0].Rates)-len(ds[0].Tallies))...)
+	ds[0].Tallies = append(ds[0].Tallies, p.tallies(now, q, needs, store.MaxParts-2*len(ds[0].Rates)-2*min(ds[0].InFlight, 1)-len(ds[0].Tallies))...)
 	for i := range r.routes.Len() {
 		if !q.on(i) {
 			continue
 		}
 		route, plan := r.routes.Route(i)
 		switch {
-		case len(plan.budget.Rates) == 0:
+		case plan.budget.zero():
 		case plan.budget.Pool != "":
 			ds = p.pooledDraw(ds, plan)
 		case len(ds) < store.MaxParts:
-			ds = append(ds, fleet.Key{ID: storeKey(r.host, route, r.part), Name: r.key, Rates: plan.specs})
+			ds = append(ds, fleet.Key{ID: storeKey(r.host, route, r.part), Name: r.key, Rates: plan.specs, InFlight: plan.budget.InFlight})
 		}
 	}
 	return ds
@@ -78,10 +78,10 @@ func (p *passage) pooledDraw(ds []fleet.Key, plan *plan) []fleet.Key {
 			return ds
 		}
 	}
-	if len(plan.budget.Rates) == 0 || len(ds) == store.MaxParts {
+	if plan.budget.zero() || len(ds) == store.MaxParts {
 		return ds
 	}
-	return append(ds, fleet.Key{ID: key, Name: p.record.key, Rates: plan.specs})
+	return append(ds, fleet.Key{ID: key, Name: p.record.key, Rates: plan.specs, InFlight: plan.budget.InFlight})
 }
 
 // fleetWait is how long p would wait for the store, as far as this process has

@@ -237,3 +237,36 @@ func TestSharedBudgetIsChanged(t *testing.T) {
 		}
 	})
 }
+
+// A request holds its place, which is the fleet's, until the body of its answer is done.
+func TestRequestsHoldTheFleetsPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := answers(func(*http.Request) *http.Response { return answer(200) })
+		ts := sharedTransports(t, farstore.New(time.Millisecond), throttle.Config{Default: throttle.MustParseBudget("2 in flight"), MaxWait: time.Second}, 3, base)
+		ask := func(i int) (*http.Response, error) {
+			r, _ := http.NewRequestWithContext(t.Context(), "GET", "http://h/", nil)
+			return ts[i].RoundTrip(r)
+		}
+		var held []*http.Response
+		for i := range 2 {
+			resp, err := ask(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, resp)
+		}
+		for i := range ts {
+			if _, err := ask(i); err == nil {
+				t.Errorf("process %d sent a third", i)
+			}
+		}
+		time.Sleep(time.Minute)
+		if _, err := ask(2); err == nil {
+			t.Error("one that takes long lost its place")
+		}
+		held[0].Body.Close()
+		if _, err := ask(2); err != nil {
+			t.Error("a place did not come back: ", err)
+		}
+	})
+}

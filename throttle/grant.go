@@ -103,6 +103,7 @@ func (g Grant) Settle(actual Cost) {
 		return
 	}
 	g.fleet.Settle(actual)
+	g.fleet.Done()
 	e := g.lock()
 	if e == nil {
 		defer g.small.mu.Unlock()

@@ -229,7 +229,7 @@ func (l *Limiter) shared(keys []string) ([]fleet.Key, error) {
 }
 
 func (r *rule) shared(key string) []fleet.Key {
-	return []fleet.Key{{ID: key, Name: key, Rates: r.plan.specs}}
+	return []fleet.Key{{ID: key, Name: key, Rates: r.plan.specs, InFlight: r.plan.budget.InFlight}}
 }
 
 // needs appends what q draws on of keys besides the first, pauses by hand

@@ -93,7 +93,7 @@ func (p *passage) send() (*http.Response, error) {
 	if t.fleet != nil {
 		p.tellFleet(resp)
 	}
-	p.watch(resp, holds)
+	p.watch(resp, holds || p.shared().Flies())
 	p.permit.stage = accounted
 	return resp, nil
 }
@@ -102,6 +102,7 @@ func (p *passage) send() (*http.Response, error) {
 func (p *passage) finish(end ending) {
 	if end != unsent {
 		p.shared().Answered()
+		p.shared().Done()
 	}
 	e := p.record.lock()
 	defer e.Unlock()

@@ -56,9 +56,15 @@ func TestSharedTakeSome(t *testing.T) {
 			defer l.Close()
 			ls[i] = l
 		}
-		if _, err := ls[0].Take(t.Context(), "k", throttle.Cost{"rows": 4, "requests": 0}); err != nil {
+		first, err := ls[0].Take(t.Context(), "k", throttle.Cost{"rows": 4, "requests": 0})
+		if err != nil {
 			t.Fatal(err)
 		}
+		if _, n, err := ls[1].TakeSome(t.Context(), "k", "rows", 1); err == nil {
+			t.Errorf("%d went while the other holds the place", n)
+		}
+		first.Settle(nil)
+		time.Sleep(time.Second) // the store is told
 		g, n, err := ls[1].TakeSome(t.Context(), "k", "rows", 10)
 		if err != nil || n < 1 || n > 6 {
 			t.Fatalf("%d, %v: the store had 6", n, err)

@@ -132,8 +132,8 @@ type LimiterConfig struct {
 	// evicted. Beyond, newcomers share one account of each budget until there is
 	// room: they may be refused for what others spent, never let through for it,
 	// and Stats counts them. With a Store they do not share: each has its own
-	// account there, and only its places in flight, and the order of those that
-	// wait, are shared with others in this process.
+	// account there, and only the places in flight of this process, and the order of
+	// those that wait, are shared with others in it.
 	MaxKeys int
 
 	Store  Store       // shares the budgets with other processes; nil: this process only

@@ -19,8 +19,10 @@ import (
 // decides is the store's own.
 //
 // What is shared are rates, pauses, quotas a server states, and counts of what all sent
-// and were refused where the server states none. Places in flight, lanes, warming up and pacing stay each process's own: its own budgets
-// are asked first, and what they grant is then booked in the Store.
+// and were refused where the server states none. So are places in flight: each is a unit
+// of a Log, whose window is how long a process may be silent that has requests under way.
+// Lanes, warming up and pacing stay each process's own: its own budgets are asked first,
+// and what they grant is then booked in the Store.
 type Store interface {
 	// Book charges b to every key it names, or to none. The reply says
 	// whether the caller may start, now or after a wait, or how long it would

@@ -59,6 +59,56 @@ func movedIntoWindow(ctx context.Context, s Setup) error {
 	})
 }
 
+// underWay: a Log of which each unit is a request under way. It stays as long as it is
+// dated anew, and is free when it is given back, or a window after the last word of it. What
+// is given back late, or once more, frees nobody else's.
+func underWay(ctx context.Context, s Setup) error {
+	l := windowLog("flight", 2, 10*time.Second, 0)
+	b, none := booking("k", 0, 1, 1, l), booking("k", 0, 0, 0, l)
+	none.Force = true
+	lives, err := want(ctx, s.Stores[0], b, all, 0)
+	if err != nil {
+		return err
+	}
+	s.Advance(time.Second)
+	killed, err := want(ctx, s.Stores[1], b, all, 0)
+	if err != nil {
+		return err
+	}
+	dated := none
+	dated.Draws = []store.Draw{none.Draws[0]}
+	dated.Draws[0].Moved = []store.Moved{{Gen: lives.Keys[0].Gen, From: lives.Ready, Units: []int64{1}}}
+	s.Advance(7 * time.Second)
+	at, err := want(ctx, s.Stores[0], dated, one, 0)
+	if err != nil {
+		return err
+	}
+	if err := walk(ctx, s, []step{
+		{0, 1, b, refused, 3 * time.Second},
+		{3 * time.Second, 1, b, all, 0},
+		{0, 0, b, refused, 7 * time.Second},
+	}); err != nil {
+		return err
+	}
+	late := killed.Refund(b, 0, []int64{1}, nil)
+	if err := s.Stores[1].Refund(ctx, late); err != nil {
+		return err
+	}
+	if _, err := want(ctx, s.Stores[0], b, refused, 7*time.Second); err != nil {
+		return err
+	}
+	ends := at.Refund(b, 0, []int64{1}, nil)
+	for range 2 {
+		if err := s.Stores[0].Refund(ctx, ends); err != nil {
+			return err
+		}
+	}
+	return walk(ctx, s, []step{
+		{0, 0, b, all, 0},
+		{0, 1, b, refused, 10 * time.Second},
+	})
+}
+
 // refundOfOldUnits: a refund of what has left the window takes nothing of what
 // others have booked since.
 func refundOfOldUnits(ctx context.Context, s Setup) error {

@@ -69,6 +69,7 @@ func checks() []check {
 		{"a refund of what has left the window changes nothing", refundOfOldUnits},
 		{"moved units count from when they came", movedCounts},
 		{"moved units count in the window they came in", movedIntoWindow},
+		{"what is under way is free when it ends or nobody speaks of it", underWay},
 		{"a pause holds for every handle and ends without a herd", pauseHolds},
 		{"a later pause wins and a resume ends it", pauseLaterWins},
 		{"a stated quota binds every handle until its reset", statedBinds},

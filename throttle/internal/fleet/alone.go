@@ -24,6 +24,7 @@ func (q *queue) alone(now time.Time) time.Duration {
 	b := q.rated(now)
 	for i := range b.Draws {
 		d := &b.Draws[i]
+		d.Limits = slices.DeleteFunc(d.Limits, isFlight)
 		for j, l := range d.Limits {
 			d.Limits[j] = partOf(l, q.f.c.Members, l.Size-d.Seen.Room(j, l))
 			if l.Kind == store.LogLimit {
@@ -36,6 +37,9 @@ func (q *queue) alone(now time.Time) time.Duration {
 		q.local, q.apart = spent(b, now), now
 	}
 	for len(q.waiting) > 0 {
+		if q.flight.crowded(q) {
+			return flightPoll
+		}
 		w := q.waiting[0]
 		setCosts(&b, w.cost, w.cost)
 		next, r := store.Book(now, q.local, b)

@@ -42,7 +42,7 @@ func (q *queue) limitsOf(k Key, now time.Time) []store.Limit {
 	for i := range ls {
 		ls[i].Unit = unitIndex(q.units, units[ls[i].Unit])
 	}
-	return ls
+	return append(ls, flightLimits(k, q.flight.unit)...)
 }
 
 // batch puts the costs of the first waiters into b, as many as fit by what is
@@ -105,6 +105,7 @@ func (q *queue) answered(batch []*waiter, booking store.Booking, r store.Booked,
 		q.refuseAll(Spent)
 		return
 	}
+	q.flight.heard(q, booking, r, now)
 	switch r.Outcome {
 	case store.BookedAll:
 		q.short = len(batch) == 1 && len(q.waiting) > 0 && extra == 0
@@ -112,16 +113,23 @@ func (q *queue) answered(batch []*waiter, booking store.Booking, r store.Booked,
 			q.grant(w, b, now, q.after(batch[i+1:])...)
 		}
 		q.lease.begin(q, b, batch[0].cost, extra)
+		q.flight.yield(q, now)
 	case store.BookedOne:
 		q.short = true
 		q.notBefore = q.turn.served(now, r.Wait, q.late.ahead(), q.f.guard.tripTime())
 		q.back(batch[1:])
 		q.grant(batch[0], b, now.Add(r.Wait))
+		q.flight.yield(q, now)
 	case store.Impossible:
 		q.back(batch[1:])
 		q.refuse(batch[0], &Refusal{Name: q.at(r.Draw).Name, Unit: b.unit(r), Reason: NeverFits})
 	default:
 		q.short = true
+		if flightShort(booking, r) {
+			q.back(batch)
+			q.flight.wait(q, batch[0].cost, now)
+			return
+		}
 		q.notBefore = q.turn.refused(now, r.Wait, q.late.ahead())
 		q.refused = shortage{batch[0].cost, now.Add(r.Wait), r.Draw, r.Limit, b.unit(r)}
 		q.back(batch)

@@ -39,11 +39,14 @@ const (
 // A Key is something shared that a request draws on. The same ID always has
 // the same Rates, until a budget is changed.
 type Key struct {
-	ID      string // the same in every process
-	Name    string // for refusals; no secrets
-	Rates   []meter.Spec
-	Tallies []*Tally // of limits that nobody configured
-	AtOnce  bool     // nothing is booked ahead: what is counted is sent
+	ID    string // the same in every process
+	Name  string // for refusals; no secrets
+	Rates []meter.Spec
+	// InFlight is how many requests may be under way at a time, from the booking
+	// until Done of its Grant; zero: any number.
+	InFlight int
+	Tallies  []*Tally // of limits that nobody configured
+	AtOnce   bool     // nothing is booked ahead: what is counted is sent
 }
 
 // Options are those of one booking.

@@ -12,7 +12,8 @@
 // ahead of demand. A place is where the store keeps the units of a grant: units
 // that reached the server late are moved there. While a store is gone, the
 // process goes on alone, with its share of every rate. A [Tally] counts what all
-// processes draw of a limit that nobody configured.
+// processes draw of a limit that nobody configured. Requests are in flight, or
+// under way, from their booking until Done.
 //
 // # What holds
 //

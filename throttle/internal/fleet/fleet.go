@@ -30,6 +30,7 @@ type Fleet struct {
 	retired uint64 // queues whose budget was changed
 	seen    map[string]heardOf
 	news    map[string]*unsent
+	flying  map[string]*flying // by key
 }
 
 // heardOf is what was last heard of a key, and when.
@@ -47,7 +48,7 @@ func New(s store.Store, c Config) *Fleet {
 	if c.Deadline == 0 {
 		c.Deadline = 50 * time.Millisecond
 	}
-	f := &Fleet{store: s, c: c, queues: make(map[string]*queue), seen: make(map[string]heardOf), news: make(map[string]*unsent)}
+	f := &Fleet{store: s, c: c, queues: make(map[string]*queue), seen: make(map[string]heardOf), news: make(map[string]*unsent), flying: make(map[string]*flying)}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	f.guard.f = f
 	return f

@@ -11,6 +11,7 @@ import (
 // A Grant is room that was booked. The nil Grant is room that needed no
 // booking; its methods do nothing. Of Cancel and Settle the first call counts.
 type Grant struct {
+	q     *queue
 	batch *batch // nil: granted without the store
 	cost  []int64
 	after []int64 // what those of the batch cost that come after it; nil: none do
@@ -20,6 +21,7 @@ type Grant struct {
 	place *place    // under the queue's lock, as are those below
 	open  int       // place in lateness.open, from 1; zero: none
 	came  time.Time // the answer, if late
+	flies bool      // its queue's flight counts it
 }
 
 // batch is a booking that several meter.Requests rode on. What they give back
@@ -62,8 +64,9 @@ func (g *Grant) waitOut(ctx context.Context) error {
 // Cancel gives everything back: nothing was sent.
 func (g *Grant) Cancel() {
 	if g != nil && g.batch != nil {
-		g.once.Do(func() { g.batch.refund(g.cost, g.leave()) })
+		g.once.Do(func() { g.batch.refund(g.q.flight.without(g.cost), g.leave()) })
 	}
+	g.Done()
 }
 
 // leave ends the watch on g and returns where the store keeps it.
@@ -76,7 +79,8 @@ func (g *Grant) leave() *place {
 	return g.place
 }
 
-// Settle charges or gives back the difference to actual.
+// Settle charges or gives back the difference to actual. The request may still be
+// under way.
 func (g *Grant) Settle(actual map[string]int64) {
 	if g == nil || g.batch == nil {
 		return

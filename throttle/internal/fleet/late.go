@@ -202,7 +202,7 @@ func (n *lateness) tell(b *store.Booking, now time.Time, open time.Duration) (to
 		}
 		t := told[i]
 		t.age, t.grants = min(t.age, age), append(t.grants, g)
-		for j, c := range g.cost {
+		for j, c := range g.q.flight.without(g.cost) {
 			t.units[j] += c
 		}
 		return true

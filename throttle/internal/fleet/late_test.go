@@ -13,7 +13,7 @@ import (
 
 // held is a grant of a request whose units count from at, and who watches it.
 func held(q *queue, place *place, n int64, open bool) *Grant {
-	g := &Grant{batch: &batch{q: q}, cost: []int64{n}, place: place}
+	g := &Grant{q: q, batch: &batch{q: q}, cost: []int64{n}, place: place}
 	if open {
 		q.late.open = append(q.late.open, g)
 		g.open = len(q.late.open)

@@ -43,7 +43,7 @@ func (l *lease) serve(q *queue, now time.Time) bool {
 // returns its size. It takes at most half of what is thought to be left, so
 // that near exhaustion there are no leases.
 func (l *lease) extend(q *queue, b *store.Booking, n int) int64 {
-	if q.f.c.Lease == 0 || l.left > 0 || q.short {
+	if q.f.c.Lease == 0 || l.left > 0 || q.short || q.flight.unit > 0 { // what is under way is no lease
 		return 0
 	}
 	first := q.waiting[0].cost

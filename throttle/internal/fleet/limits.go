@@ -98,10 +98,11 @@ func storeLimit(r meter.Spec, c Config, now time.Time) []store.Limit {
 	return []store.Limit{log, shape}
 }
 
-// Storable returns an error if a store cannot keep rates: more than 16
-// limits (a small window counts twice), or a window beyond 400 days.
-func Storable(rates []meter.Spec, c Config) error {
-	ls, units := storeLimits(rates, c, time.Now())
+// Storable returns an error if a store cannot keep k: more than 16
+// limits (a small window counts twice, and so does InFlight), or a window beyond 400 days.
+func Storable(k Key, c Config) error {
+	ls, units := storeLimits(k.Rates, c, time.Now())
+	ls, units = append(ls, flightLimits(k, len(units))...), append(units, flightUnit, waitUnit)
 	d := store.Draw{Limits: ls}
 	for _, unit := range units {
 		d.Units = append(d.Units, store.UnitCost{Unit: unit})

@@ -22,7 +22,7 @@ func (f *Fleet) Look(keys []Key, cost map[string]int64) (left int64, full, wait 
 	now := time.Now()
 	for _, k := range keys {
 		ls, names := storeLimits(k.Rates, f.c, now)
-		s := f.recall(k.ID, len(ls), now)
+		s := f.recall(k.ID, len(ls)+len(flightLimits(k, 0)), now)
 		wait = max(wait, s.Paused-s.Age)
 		for i, l := range ls {
 			n := float64(meter.CostOf(cost, names[l.Unit]))

@@ -40,6 +40,7 @@ type queue struct {
 	overAt    time.Time   // when it strikes
 	lease     lease
 	late      lateness
+	flight    flight
 	entering  *waiter        // during its enter
 	own       *ride          // that entering is to make itself
 	slow      bool           // the last of these was cut off
@@ -84,12 +85,17 @@ func newQueue(f *Fleet, name string, keys []Key) *queue {
 			}
 		}
 	}
+	if slices.ContainsFunc(keys, func(d Key) bool { return d.InFlight > 0 }) {
+		q.flight.unit = len(q.units)
+		q.units = append(q.units, flightUnit, waitUnit)
+	}
 	for _, d := range keys {
 		var ls []store.Limit
 		if !slices.ContainsFunc(d.Rates, func(r meter.Spec) bool { return r.Align != nil }) {
 			ls = q.limitsOf(d, time.Now())
 		}
 		q.limits = append(q.limits, ls)
+		q.flight.limit = append(q.flight.limit, slices.IndexFunc(q.limitsOf(d, time.Now()), isFlight))
 	}
 	return q
 }
@@ -97,7 +103,7 @@ func newQueue(f *Fleet, name string, keys []Key) *queue {
 // draws reports whether q draws on the keys in ds as ds says.
 func (q *queue) draws(ds []Key) bool {
 	return slices.EqualFunc(q.keys, ds, func(a, b Key) bool {
-		return a.ID == b.ID && slices.Equal(a.Rates, b.Rates) && slices.Equal(a.Tallies, b.Tallies)
+		return a.ID == b.ID && a.InFlight == b.InFlight && slices.Equal(a.Rates, b.Rates) && slices.Equal(a.Tallies, b.Tallies)
 	})
 }
 
@@ -105,6 +111,9 @@ func (q *queue) vector(c map[string]int64) []int64 {
 	v := make([]int64, len(q.units))
 	for i, unit := range q.units {
 		v[i] = min(meter.CostOf(c, unit), store.MaxAmount/mostInBatch/2)
+	}
+	if p := &q.flight; p.unit > 0 {
+		v[p.unit], v[p.unit+1] = 1, 0
 	}
 	return v
 }
@@ -215,13 +224,14 @@ func (q *queue) grant(w *waiter, b *batch, ready time.Time, after ...int64) {
 		}
 		return
 	}
-	w.grant = &Grant{batch: b, cost: w.cost, after: after, ready: ready}
+	w.grant = &Grant{q: q, batch: b, cost: w.cost, after: after, ready: ready}
 	if b != nil {
 		w.grant.place = b.place
 	}
 	if w.held {
 		q.late.hold(q, w.grant)
 	}
+	q.flight.begins(q, w.grant)
 	close(w.done)
 }
 
@@ -239,6 +249,9 @@ func (q *queue) pump(now time.Time) {
 			continue
 		}
 		if q.full() {
+			return
+		}
+		if q.flight.unit > 0 && q.f.awaits(q) {
 			return
 		}
 		if q.notBefore.After(now) {
@@ -289,7 +302,7 @@ func (q *queue) still() {
 
 // idle reports whether nothing is lost with q. q.mu is held.
 func (q *queue) idle(now time.Time) bool {
-	return len(q.waiting) == 0 && q.calls == 0 && len(q.late.open)+len(q.late.late) == 0 && !q.lease.held(now) && !q.notBefore.After(now) &&
+	return len(q.waiting) == 0 && q.calls == 0 && len(q.late.open)+len(q.late.late)+len(q.flight.held) == 0 && !q.flight.ending && !q.lease.held(now) && !q.notBefore.After(now) &&
 		(q.local == nil || q.f.guard.now() == Up)
 }
 
@@ -312,6 +325,7 @@ func (q *queue) close() {
 	defer q.mu.Unlock()
 	q.lease.end(q)
 	q.late.close(q)
+	q.flight.close()
 	q.still()
 	q.refuseAll(Ended)
 }

@@ -14,7 +14,7 @@ func (f *Fleet) Left(keys []Key, cost map[string]int64) (units int64, full time.
 	now, left := time.Now(), float64(math.MaxInt64/2)
 	for _, k := range keys {
 		ls, names := storeLimits(k.Rates, f.c, now)
-		s := f.recall(k.ID, len(ls), now)
+		s := f.recall(k.ID, len(ls)+len(flightLimits(k, 0)), now)
 		for i, l := range ls {
 			if meter.CostOf(cost, names[l.Unit]) == 0 {
 				continue

@@ -1,0 +1,314 @@
+package fleet
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/store"
+)
+
+// A limit on requests under way is a Log in the store: a unit in its window is a
+// request under way, the window is how long a process may be silent, and until then it
+// dates its units anew. What has ended is given back. What a killed process held leaves
+// the window by itself. A second Log counts who waits: each process that does says so
+// once in its window, and those that have much let the others go first.
+const (
+	flightID, flightUnit = "flight", "~flight"
+	waitID, waitUnit     = "wait", "~wait"
+
+	// flightSilence is after what time the units of a silent process are free. A
+	// process that stands still for longer may exceed the limit by what it has under
+	// way.
+	flightSilence = 10 * time.Second
+	// flightDue is how often a process speaks of what it has under way. A store that
+	// has lost its state waits for store.Ahead until it grants any: within that all
+	// have spoken.
+	flightDue = store.Ahead * 3 / 4
+	waitPer   = time.Second
+)
+
+// flight is the requests of a queue that are under way, if a key bounds them.
+type flight struct {
+	unit    int      // of them in the queue's units, that of those that wait is the next; zero: no key bounds them
+	limit   []int    // per key, of its limits; negative: it does not bound them
+	held    []*aloft // oldest first
+	ended   []*aloft // to be given back
+	ending  bool     // a call that gives back is on its way
+	renews  *time.Timer
+	renewal bool          // a call that renews is on its way
+	waits   int           // other processes that wait, as far as was heard
+	full    bool          // no more may go, likewise
+	said    time.Time     // when this process last said that it waits
+	since   time.Time     // when it began to; zero: it does not
+	took    time.Duration // how long requests are under way, smoothed
+}
+
+// aloft is units that the store keeps in one place; nil: it does not know of them.
+type aloft struct {
+	place *place
+	n     int64
+	moves bool  // a call is on its way that says so
+	ended int64 // of n, meanwhile
+}
+
+// flightLimits are those of k besides its rates, of units that begin at unit.
+func flightLimits(k Key, unit int) []store.Limit {
+	if k.InFlight == 0 {
+		return nil
+	}
+	l := store.Limit{ID: flightID, Kind: store.LogLimit, Unit: unit, Size: float64(k.InFlight), Per: flightSilence}
+	if k.InFlight > meter.Exact {
+		l.Grain = l.Per / meter.Exact
+	}
+	return []store.Limit{l, {ID: waitID, Kind: store.LogLimit, Unit: unit + 1, Size: float64(store.MaxAmount), Per: waitPer, Grain: waitPer / meter.Exact}}
+}
+
+// isFlight reports whether l bounds or counts requests under way.
+func isFlight(l store.Limit) bool {
+	return l.Kind == store.LogLimit && (l.ID == flightID || l.ID == waitID)
+}
+
+// flightShort reports whether r refuses because too many are under way.
+func flightShort(b store.Booking, r store.Booked) bool {
+	return r.Outcome == store.Refused && r.Draw >= 0 && r.Limit >= 0 && isFlight(b.Draws[r.Draw].Limits[r.Limit])
+}
+
+// begins notes that g is under way. q.mu is held.
+func (p *flight) begins(q *queue, g *Grant) {
+	if p.unit == 0 {
+		return
+	}
+	g.flies = true
+	if last := len(p.held) - 1; g.place != nil && last >= 0 && p.held[last].place == g.place && !p.held[last].moves {
+		p.held[last].n++
+	} else {
+		p.held = append(p.held, &aloft{place: g.place, n: 1})
+	}
+	q.f.fly(q.keys, 1)
+	if g.place == nil {
+		p.arm(q, flightDue/8)
+	} else {
+		p.arm(q, flightDue)
+	}
+}
+
+// Done takes note that g's request is no longer under way, once.
+func (g *Grant) Done() {
+	if g == nil {
+		return
+	}
+	q := g.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !g.flies {
+		return
+	}
+	g.flies = false
+	now, p := time.Now(), &q.flight
+	p.took += (max(0, now.Sub(g.ready)) - p.took) / 8
+	q.f.fly(q.keys, -1)
+	h := p.held[0] // it does not matter which
+	if h.n--; h.moves {
+		h.ended++
+	} else {
+		p.ends(q, h.place, 1)
+	}
+	if h.n == 0 {
+		p.held = p.held[1:]
+	}
+	p.rest()
+	q.pump(now)
+}
+
+// rest stops the timer when there is nothing to tell.
+func (p *flight) rest() {
+	if len(p.held) == 0 && p.renews != nil {
+		p.renews.Stop()
+		p.renews = nil
+	}
+}
+
+// ends gives n units back that the store keeps there. q.mu is held.
+func (p *flight) ends(q *queue, at *place, n int64) {
+	if at == nil || n == 0 {
+		return
+	}
+	if last := len(p.ended) - 1; last >= 0 && p.ended[last].place == at {
+		p.ended[last].n += n
+	} else {
+		p.ended = append(p.ended, &aloft{place: at, n: n})
+	}
+	if !p.ending && q.f.guard.allows(time.Now()) {
+		if p.ending = q.f.start(q.land); p.ending {
+			q.lands()
+		}
+	}
+}
+
+func (q *queue) lands() {
+	for _, k := range q.keys {
+		if k.InFlight > 0 {
+			q.f.lands(k)
+		}
+	}
+}
+
+// land gives back what has ended, and what ends meanwhile. Those that wait to take the
+// place of it do not wait longer than Deadline.
+func (q *queue) land(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, q.f.c.Deadline)
+	defer cancel()
+	p := &q.flight
+	for {
+		q.mu.Lock()
+		ended := p.ended
+		p.ended = nil
+		q.mu.Unlock()
+		q.giveUp(ctx, ended)
+		q.mu.Lock()
+		if len(p.ended) == 0 || ctx.Err() != nil {
+			p.ended, p.ending = nil, false // beyond ctx the store finds out by itself
+			q.mu.Unlock()
+			return
+		}
+		q.lands()
+		q.mu.Unlock()
+	}
+}
+
+// giveUp gives ended back, key by key.
+func (q *queue) giveUp(ctx context.Context, ended []*aloft) {
+	for i, k := range q.keys {
+		if k.InFlight == 0 {
+			continue
+		}
+		n := int64(0)
+		for _, h := range ended {
+			from, begin := h.place.from[i], time.Now()
+			err := q.f.store.Refund(ctx, store.Refund{Key: k.ID, Gen: h.place.gens[i], At: from, Ready: from,
+				Limits: flightLimits(k, 0)[:1], Units: []float64{float64(h.n)}, Held: []float64{0}})
+			q.f.guard.heard(err, time.Since(begin), false)
+			if err == nil {
+				n += h.n
+			}
+		}
+		q.f.landed(k, q.flight.limit[i], n)
+	}
+}
+
+// arm sees to it that the store hears of what is under way after d. q.mu is held.
+func (p *flight) arm(q *queue, d time.Duration) {
+	if p.renews == nil && !p.renewal {
+		p.renews = time.AfterFunc(d, q.ringFlight)
+	}
+}
+
+func (q *queue) ringFlight() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.flight.renews = nil
+	q.flight.renew(q, time.Now())
+}
+
+// renew dates anew what has been under way for long, and tells what the store does not
+// know of. q.mu is held.
+func (p *flight) renew(q *queue, now time.Time) {
+	var due []*aloft
+	next := flightDue
+	for _, h := range p.held {
+		if in := h.due(now); in > 0 {
+			next = min(next, in)
+		} else if len(due) < store.MaxParts {
+			due = append(due, h)
+		}
+	}
+	ok, probe, _ := false, false, now
+	if len(due) > 0 {
+		if ok, probe, _ = q.f.guard.enter(now); probe {
+			q.probe(now) // nobody else may, when nobody waits
+		}
+		next = flightDue / 8
+	}
+	if ok {
+		b := q.dated(due, now)
+		if p.renewal = q.f.start(func(ctx context.Context) { q.renewed(ctx, b, due, now) }); p.renewal {
+			for _, h := range due {
+				h.moves = true
+			}
+			return
+		}
+	}
+	if len(p.held) > 0 && !q.f.ended() {
+		p.arm(q, next)
+	}
+}
+
+// due is how long it takes until h is to be dated anew.
+func (h *aloft) due(now time.Time) time.Duration {
+	if h.place == nil {
+		return 0
+	}
+	return h.place.begins.Add(flightDue).Sub(now)
+}
+
+// dated is a booking that dates due anew.
+func (q *queue) dated(due []*aloft, now time.Time) store.Booking {
+	b := q.booking(now)
+	b.Force = true // of nothing: pauses and what is short do not matter
+	for i := range b.Draws {
+		for _, h := range due {
+			m := store.Moved{Units: make([]int64, len(q.units))}
+			if m.Units[q.flight.unit] = h.n; h.place != nil {
+				m.Gen, m.From = h.place.gens[i], h.place.from[i]
+			}
+			b.Draws[i].Moved = append(b.Draws[i].Moved, m)
+		}
+	}
+	return b
+}
+
+// renewed makes the call of renew.
+func (q *queue) renewed(ctx context.Context, b store.Booking, due []*aloft, now time.Time) {
+	r, err := q.f.store.Book(ctx, b)
+	q.f.guard.heard(err, time.Since(now), false)
+	if err == nil {
+		q.heard(b, r)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p := &q.flight
+	p.renewal = false
+	if err == nil {
+		p.gather(q, due, newBatch(q, b, r, now).place)
+	}
+	for _, h := range due {
+		p.ends(q, h.place, h.ended)
+		h.moves, h.ended = false, 0
+	}
+	p.renew(q, time.Now())
+}
+
+// gather takes in that the store keeps what due holds in one place.
+func (p *flight) gather(q *queue, due []*aloft, at *place) {
+	all := &aloft{place: at}
+	for _, h := range due {
+		all.n += h.n
+		h.n, h.place = 0, at
+	}
+	p.held = slices.DeleteFunc(p.held, func(h *aloft) bool { return h.n == 0 })
+	if all.n > 0 {
+		p.held = append(p.held, all)
+	}
+}
+
+// Flies reports whether g waits for Done.
+func (g *Grant) Flies() bool {
+	if g == nil {
+		return false
+	}
+	g.q.mu.Lock()
+	defer g.q.mu.Unlock()
+	return g.flies
+}
