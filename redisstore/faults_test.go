@@ -174,6 +174,29 @@ func healed(t *testing.T, st store.Store, limit store.Limit, first, last store.B
 	book(t, st, newcomer, store.Refused)
 }
 
+// A state that another run of the server wrote is noticed by the usual booking too, of one
+// who remembers just what is there.
+func TestAnotherRunsStateIsNoticed(t *testing.T) {
+	s := startServer(t)
+	st, client := s.store(t), s.client(t)
+	l := store.Limit{ID: "m", Kind: store.MeterLimit, Size: 100, Rate: 1}
+	b := store.Booking{Draws: []store.Draw{{Key: "k", Limits: []store.Limit{l}, Units: []store.UnitCost{{Unit: "requests", First: 1, All: 1}}}}}
+	r, err := st.Book(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := r.Keys[0]
+	seen.Gen ^= 1 << 20
+	if err := client.HSet(t.Context(), st.name("k"), "g", seen.Gen).Err(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(5 * time.Millisecond) // as it takes at least until another server is asked
+	b.Draws[0].Seen = store.Seen{Standing: seen, Age: 5 * time.Millisecond}
+	if r, err = st.Book(t.Context(), b); err != nil || r.Outcome != store.Refused {
+		t.Errorf("outcome %v, %v, want a refusal until all have said what they remember", r.Outcome, err)
+	}
+}
+
 // TestRestartFromADump: kill -9, then a server with the data of some time ago.
 func TestRestartFromADump(t *testing.T) {
 	s := startServer(t)

@@ -20,17 +20,27 @@ package redisstore
 // Instants are below 2^53 and never pass through tostring, which keeps 14
 // digits.
 
-// luaNow reads the clock and finds out which run of the server this is.
-const luaNow = `
+// luaTime reads the clock, and says how to find out which run of the server this is.
+const luaTime = `
 local ARGV, tonumber, redis, string, math = ARGV, tonumber, redis, string, math
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 -- A run of the server is known by its replication ID, which changes with every
 -- start and promotion. Who may not ask, or is not answered, cannot tell.
-local info = redis.pcall('INFO', 'replication')
-local at = type(info) == 'string' and string.find(info, 'master_replid:', 1, true)
-local id = at and string.sub(info, at + 14, at + 16)
-local era = id and tonumber(id, 16) or 0
+local era
+local function askera()
+  local info = redis.pcall('INFO', 'replication')
+  local at = type(info) == 'string' and string.find(info, 'master_replid:', 1, true)
+  local id = at and string.sub(info, at + 14, at + 16)
+  return id and tonumber(id, 16) or 0
+end
+`
+
+// luaNow reads the clock and finds out which run of the server this is.
+const luaNow = luaTime + luaEra
+
+const luaEra = `
+era = era or askera()
 `
 
 const luaCommon = `
@@ -79,7 +89,7 @@ local function packed(es, rest)
 end
 `
 
-const luaBook = luaNow + luaUsual + luaCommon + luaView + luaWait + luaCharge + `
+const luaBook = luaTime + luaUsual + luaEra + luaCommon + luaView + luaWait + luaCharge + `
 local maxwait, force = num(), num() == 1
 local views = {}
 for k = 1, #KEYS do views[k] = view(KEYS[k]) end

@@ -87,6 +87,7 @@ local function charge(v, ready, which)
   end
   redis.call(unpack(set))
   if #v.gone > 0 then redis.call('HDEL', v.key, unpack(v.gone)) end
+  expires = ceil(expires / 250000) * 250000
   redis.call('PEXPIRE', v.key, int(ceil((expires - now) / 1000)))
 end
 `

@@ -190,6 +190,9 @@ func (l *Ledger) account(p Limit) *Account {
 
 const (
 	microSecond = int64(time.Second / time.Microsecond)
+	// expiryStep is what a charge rounds Expires up to a multiple of: where a key is
+	// charged often, its expiry need not be told to a database each time.
+	expiryStep = microSecond / 4
 	// pauseEcho is how long after a pause's end its shaping may matter, when
 	// nobody booked in between to write it down.
 	pauseEcho = 60 * microSecond

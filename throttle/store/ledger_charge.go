@@ -37,6 +37,7 @@ func (v *ledgerView) charge(ready int64, o Outcome) Ledger {
 	} else {
 		l.Pause = 0
 	}
+	l.Expires = -floorDiv(-l.Expires, expiryStep) * expiryStep
 	return *l
 }
 
