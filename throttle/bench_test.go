@@ -184,12 +184,12 @@ func BenchmarkGrantLearned(b *testing.B) {
 // with 10000 waiting for its host.
 func BenchmarkNewLimits(b *testing.B) {
 	const waiting = 10000
-	under := make(chan *passage, 1)
+	under := make(chan *attempt, 1)
 	gone := make(chan struct{})
 	var queued sync.WaitGroup
 	queued.Add(waiting)
 	tr := newTransport(b, newBase(func(r *http.Request) (*http.Response, error) {
-		under <- trip.From(r.Context()).Grant.(*passage)
+		under <- trip.From(r.Context()).Grant.(*attempt)
 		<-gone
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody}, nil
 	}), Config{Default: MustParseBudget("1/h"), MaxQueue: waiting, OnWait: func(w Wait) {

@@ -20,7 +20,7 @@ var (
 // read to its end, failed, or its request's context ended. Exactly once.
 type answerBody struct {
 	io.ReadCloser
-	p    *passage
+	p    *attempt
 	stop func() bool // of the watch on the context
 }
 
@@ -58,7 +58,7 @@ func (b *answerBody) done() {
 }
 
 // free gives the places in flight back, once.
-func (p *passage) free() {
+func (p *attempt) free() {
 	p.shared().Done()
 	e := p.record.lock()
 	defer e.Unlock()
@@ -73,7 +73,7 @@ func (b *answerBody) close() {
 }
 
 // places reports whether places in flight are still held. The lock is held.
-func (p *passage) places() bool {
+func (p *attempt) places() bool {
 	for i := range p.permit.Needs {
 		if d := &p.permit.Needs[i]; d.N != 0 && d.Account.Label.Unit == "" {
 			return true
@@ -83,7 +83,7 @@ func (p *passage) places() bool {
 }
 
 // watch wraps the body of resp, in place, if places in flight wait for its end.
-func (p *passage) watch(resp *http.Response, holds bool) {
+func (p *attempt) watch(resp *http.Response, holds bool) {
 	if !holds {
 		return
 	}
@@ -99,7 +99,7 @@ func (p *passage) watch(resp *http.Response, holds bool) {
 }
 
 // settle is Settle.
-func (p *passage) settle(actual Cost) error {
+func (p *attempt) settle(actual Cost) error {
 	e := p.record.lock()
 	defer e.Unlock()
 	switch {

@@ -16,7 +16,7 @@ import (
 )
 
 // Hear is trip.Ear's.
-func (p *passage) Hear(resp *http.Response) *trip.Said {
+func (p *attempt) Hear(resp *http.Response) *trip.Said {
 	if p.record == nil || !p.speaks(resp) { // nil: no attempt came here
 		return nil
 	}
@@ -25,13 +25,13 @@ func (p *passage) Hear(resp *http.Response) *trip.Said {
 }
 
 // speaks reports whether resp has to be read: most answers say nothing.
-func (p *passage) speaks(resp *http.Response) bool {
+func (p *attempt) speaks(resp *http.Response) bool {
 	return resp.StatusCode >= 400 || p.record.t.config.Classify != nil || !headers.Silent(resp.Header) || asksGraphQL(p.r)
 }
 
 // recall is read, if the host has stated its limits in these headers before and
 // there is nothing else to look at; else it returns nil.
-func (p *passage) recall(resp *http.Response) *headers.Recalled {
+func (p *attempt) recall(resp *http.Response) *headers.Recalled {
 	r := p.record.memory.Recall(resp)
 	if r != nil && (p.record.t.config.Classify != nil || p.graphQL(resp)) {
 		r.Done()
@@ -44,7 +44,7 @@ func (p *passage) recall(resp *http.Response) *headers.Recalled {
 // first bytes of its body, which are given back. It may wait for these. ruled
 // tells that Classify decided otherwise about Throttled, or called Quota what may
 // have been executed (a 529).
-func (p *passage) read(resp *http.Response) (s headers.Signal, ruled bool) {
+func (p *attempt) read(resp *http.Response) (s headers.Signal, ruled bool) {
 	now := time.Now()
 	if p.record.t.peek > 0 && (peek.Tells(resp) || p.graphQL(resp) && peek.Readable(resp)) {
 		s = headers.ParseBody(resp, peek.Start(p.r.Context(), resp, p.record.t.peek), now)
@@ -67,7 +67,7 @@ func (p *passage) read(resp *http.Response) (s headers.Signal, ruled bool) {
 // graphQL reports whether resp may be a GraphQL answer that refuses without
 // saying so by its status: of that media type, or an answer to a request that
 // looks like one.
-func (p *passage) graphQL(resp *http.Response) bool {
+func (p *attempt) graphQL(resp *http.Response) bool {
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusBadRequest {
 		return false
 	}
@@ -84,7 +84,7 @@ func asksGraphQL(r *http.Request) bool {
 }
 
 // classify asks Config.Classify.
-func (p *passage) classify(resp *http.Response, s headers.Signal) headers.Signal {
+func (p *attempt) classify(resp *http.Response, s headers.Signal) headers.Signal {
 	shown := *resp
 	if shown.Request == nil {
 		shown.Request = p.r

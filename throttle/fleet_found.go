@@ -53,7 +53,7 @@ type peers struct {
 
 // peersOf is what e, from which p learns, knows of other processes; nil: it shares nothing,
 // as another limit is known, or l has too many counts.
-func (p *passage) peersOf(e *evidence, caller string) *peers {
+func (p *attempt) peersOf(e *evidence, caller string) *peers {
 	k, l := p.kind, p.kind.learner
 	plan := p.record.t.budgets.Load().other
 	if p.record.routes.Found {
@@ -69,7 +69,7 @@ func (p *passage) peersOf(e *evidence, caller string) *peers {
 	return e.peers
 }
 
-func (p *passage) newPeers(e *evidence, caller string) *peers {
+func (p *attempt) newPeers(e *evidence, caller string) *peers {
 	l, a := p.kind.learner, &p.kind.learner.account
 	o := &peers{of: e, members: l.terms.Members, maxPause: l.terms.MaxPause, cooldown: &l.cooldown, jitter: l.terms.jitter}
 	if p.kind.apart {
@@ -85,7 +85,7 @@ func (p *passage) newPeers(e *evidence, caller string) *peers {
 func (o *peers) tallies() []*fleet.Tally { return []*fleet.Tally{o.sent, o.vain, o.waiting} }
 
 // foundTallies are those of what p draws on that is found. The lock is held.
-func (p *passage) foundTallies(now instant, a *ask) []*fleet.Tally {
+func (p *attempt) foundTallies(now instant, a *ask) []*fleet.Tally {
 	e := p.kind.evidenceNow()
 	o := p.peersOf(e, a.fleetName(p.kind.learner))
 	if o == nil {
@@ -102,7 +102,7 @@ func (p *passage) foundTallies(now instant, a *ask) []*fleet.Tally {
 }
 
 // booking notes that a unit of p's is on its way to the Store.
-func (p *passage) booking() *peers {
+func (p *attempt) booking() *peers {
 	e := p.kind.evidenceNow()
 	if e == nil || e.peers == nil {
 		return nil
@@ -187,7 +187,7 @@ func (o *peers) refused(said cooldown.Hint) {
 }
 
 // tellRefused lets the other processes know of refusals. The lock is held.
-func (p *passage) tellRefused() {
+func (p *attempt) tellRefused() {
 	if e := p.kind.evidenceNow(); e != nil && e.peers != nil && e.peers.tell > 0 {
 		o := e.peers
 		p.record.t.fleet.Add(storeKey(p.record.host, "", p.record.part), []*fleet.Tally{o.vain, o.waiting}, []int64{o.tell, o.told})

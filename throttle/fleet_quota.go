@@ -14,7 +14,7 @@ import (
 const mostTallies = 8
 
 // tallies are those of needs, at most so many. The lock is held.
-func (p *passage) tallies(now instant, a *ask, needs []queue.Need, most int) (list []*fleet.Tally) {
+func (p *attempt) tallies(now instant, a *ask, needs []queue.Need, most int) (list []*fleet.Tally) {
 	for i := range needs {
 		q, ok := needs[i].Account.Meter.(*quota)
 		if !ok || len(list) == most || q.Size().Known && float64(needs[i].N) > q.Size().Value {
@@ -31,7 +31,7 @@ func (p *passage) tallies(now instant, a *ask, needs []queue.Need, most int) (li
 }
 
 // tallyOf is the count of q for that caller; nil: there are too many, or it has none.
-func (p *passage) tallyOf(now instant, q *quota, caller string) *fleet.Tally {
+func (p *attempt) tallyOf(now instant, q *quota, caller string) *fleet.Tally {
 	return q.Tally(now, func(name string) *fleet.Tally {
 		l := p.kind.learner
 		if l.tallies >= mostTallies {
@@ -43,7 +43,7 @@ func (p *passage) tallyOf(now instant, q *quota, caller string) *fleet.Tally {
 }
 
 // markOf is the mark of q's count.
-func (p *passage) markOf(q *quota, t *fleet.Tally) *fleet.Tally {
+func (p *attempt) markOf(q *quota, t *fleet.Tally) *fleet.Tally {
 	f, key := p.record.t.fleet, fleet.Key{ID: storeKey(p.record.host, "", p.record.part), Name: p.record.key}
 	return q.Mark(t, func(mark *fleet.Tally, to int64) { f.Raise(key.ID, t, mark, to) }, func(mark *fleet.Tally) func() {
 		key.Tallies = []*fleet.Tally{t, mark}
@@ -53,7 +53,7 @@ func (p *passage) markOf(q *quota, t *fleet.Tally) *fleet.Tally {
 
 // asks returns what asks the Store about key, and lets then and those that wait for a
 // see to it.
-func (p *passage) asks(key fleet.Key, a *queue.Account, then func(now instant)) func() {
+func (p *attempt) asks(key fleet.Key, a *queue.Account, then func(now instant)) func() {
 	f, r := p.record.t.fleet, p.record
 	return func() {
 		f.Ask(key, func() {

@@ -32,7 +32,7 @@ func storeKey(host, route, part string) string {
 // fleetDraws is what p draws on in the store: its host always, for pauses, then
 // the routes that match and the pools of either; and what is counted there of limits
 // that are found.
-func (p *passage) fleetDraws(q *ask, needs []queue.Need) ([]fleet.Key, *peers) {
+func (p *attempt) fleetDraws(q *ask, needs []queue.Need) ([]fleet.Key, *peers) {
 	e := p.record.lock()
 	defer e.Unlock()
 	keys := p.fleetDrawn(e.Now(), q, needs)
@@ -40,7 +40,7 @@ func (p *passage) fleetDraws(q *ask, needs []queue.Need) ([]fleet.Key, *peers) {
 }
 
 // fleetDrawn is fleetDraws with the lock held.
-func (p *passage) fleetDrawn(now instant, q *ask, needs []queue.Need) []fleet.Key {
+func (p *attempt) fleetDrawn(now instant, q *ask, needs []queue.Need) []fleet.Key {
 	r := p.record
 	plan := p.record.t.budgets.Load().other
 	if r.routes.Found {
@@ -71,7 +71,7 @@ func (p *passage) fleetDrawn(now instant, q *ask, needs []queue.Need) []fleet.Ke
 	return ds
 }
 
-func (p *passage) pooledDraw(ds []fleet.Key, plan *plan) []fleet.Key {
+func (p *attempt) pooledDraw(ds []fleet.Key, plan *plan) []fleet.Key {
 	key := storeKey("pool "+plan.budget.Pool, "", p.record.part)
 	for _, d := range ds {
 		if d.ID == key {
@@ -86,7 +86,7 @@ func (p *passage) pooledDraw(ds []fleet.Key, plan *plan) []fleet.Key {
 
 // fleetWait is how long p would wait for the store, as far as this process has
 // been told. The lock is held.
-func (p *passage) fleetWait(now instant, q *ask, needs []queue.Need) time.Duration {
+func (p *attempt) fleetWait(now instant, q *ask, needs []queue.Need) time.Duration {
 	if p.record.t.fleet == nil {
 		return 0
 	}
@@ -96,7 +96,7 @@ func (p *passage) fleetWait(now instant, q *ask, needs []queue.Need) time.Durati
 // share asks the store for what this process's own budgets granted. What the
 // store refuses goes back to them; again says that only others' use of a limit that
 // the server states was in the way, for which p waits here. tallied lets it be.
-func (p *passage) share(ctx context.Context, q *ask, w *wish, waited time.Duration, tallied bool) (again bool, err error) {
+func (p *attempt) share(ctx context.Context, q *ask, w *wish, waited time.Duration, tallied bool) (again bool, err error) {
 	begin := time.Now()
 	most := w.Most
 	if most > 0 {
@@ -144,7 +144,7 @@ func (p *passage) share(ctx context.Context, q *ask, w *wish, waited time.Durati
 // tellFleet lets the other processes know what an answer said: the pause this
 // process keeps because of it, and quotas that are nearly spent. Those with
 // plenty left are not worth a call.
-func (p *passage) tellFleet(resp *http.Response) {
+func (p *attempt) tellFleet(resp *http.Response) {
 	var n store.News
 	var s headers.Signal
 	if said := p.tr.Heard(resp); said != nil {
@@ -174,7 +174,7 @@ func (p *passage) tellFleet(resp *http.Response) {
 
 // believed is for how long others should obey what an answer to p says of a limit,
 // who cannot see it contradicted; zero: not at all.
-func (p *passage) believed(l headers.Limit) time.Duration {
+func (p *attempt) believed(l headers.Limit) time.Duration {
 	defer p.record.lock().Unlock()
 	if p.kind == nil {
 		return store.MaxHorizon

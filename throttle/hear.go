@@ -12,7 +12,7 @@ import (
 // that nobody is let through in between who should not be.
 //
 // It reports whether places in flight are held until the body's end.
-func (t *Transport) hear(p *passage, resp *http.Response) bool {
+func (t *Transport) hear(p *attempt, resp *http.Response) bool {
 	var said *headers.Signal
 	p.tr.Throttled = false
 	if known := p.tr.Heard(resp); known != nil {
@@ -39,7 +39,7 @@ func (t *Transport) hear(p *passage, resp *http.Response) bool {
 }
 
 // heard is hear under the lock.
-func (p *passage) heard(at instant, status int, s *headers.Signal, bare bool) (told *Learned, holds bool) {
+func (p *attempt) heard(at instant, status int, s *headers.Signal, bare bool) (told *Learned, holds bool) {
 	e := p.record.lock()
 	defer e.Unlock()
 	now := e.NowFrom(at)

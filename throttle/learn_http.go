@@ -184,7 +184,7 @@ func firstSegment(path string) string {
 // learn takes in how the attempt ended, before its places and units are given
 // back. s is nil if it was answered well and the answer states nothing. It
 // returns what was news. The lock is held, and again has to follow.
-func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) lesson {
+func (p *attempt) learn(now instant, end ending, status int, s *headers.Signal) lesson {
 	if p.kind == nil {
 		return lesson{}
 	}
@@ -220,7 +220,7 @@ func (p *passage) learn(now instant, end ending, status int, s *headers.Signal) 
 }
 
 // again plans everyone anew who waits for something learned.
-func (p *passage) again(now instant) {
+func (p *attempt) again(now instant) {
 	k, e := p.kind, p.record.domain.Load()
 	if k == nil || e.Waiting == 0 {
 		return
@@ -234,7 +234,7 @@ func (p *passage) again(now instant) {
 
 // heed puts what was learned into effect for those that wait. The
 // lock is held.
-func (p *passage) heed(now instant, news lesson) {
+func (p *attempt) heed(now instant, news lesson) {
 	k := p.kind
 	if k == nil {
 		return
@@ -276,7 +276,7 @@ func (l *learner) stated(now instant, quotas ...*quota) instant {
 }
 
 // lifted ends a's pause if c does not ask for it any more.
-func (p *passage) lifted(now instant, c *cooldown.Cooldown, a *queue.Account) {
+func (p *attempt) lifted(now instant, c *cooldown.Cooldown, a *queue.Account) {
 	if c == nil || a.Paused <= now || c.Until() > now {
 		return
 	}
@@ -288,7 +288,7 @@ func (p *passage) lifted(now instant, c *cooldown.Cooldown, a *queue.Account) {
 
 // pausedTo is the end of the pause of p's host or partition, as far as p's
 // credential knows. The lock is held.
-func (p *passage) pausedTo() instant {
+func (p *attempt) pausedTo() instant {
 	if p.kind == nil {
 		return p.record.Gate.Paused
 	}
@@ -296,7 +296,7 @@ func (p *passage) pausedTo() instant {
 }
 
 // lost is how an attempt that brought no answer ended.
-func (p *passage) lost(err error) ending {
+func (p *attempt) lost(err error) ending {
 	ctx := p.r.Context()
 	switch {
 	case notsent.Refused(err) == notsent.Meter && p.refusedHere(err):
@@ -313,12 +313,12 @@ func (p *passage) lost(err error) ending {
 
 // refusedHere reports whether a refusal came from this chain's own Meter. One
 // of another chain, which is the base, may come after something was sent.
-func (p *passage) refusedHere(err error) bool {
+func (p *attempt) refusedHere(err error) bool {
 	return p.record.t.link.Has[trip.Meter] && p.tr.OnWire().IsZero() || errors.Is(err, notsent.Err)
 }
 
 // told is news as OnLearn sees it.
-func (p *passage) told(now instant, news lesson) *Learned {
+func (p *attempt) told(now instant, news lesson) *Learned {
 	l := p.kind.learner
 	return &Learned{
 		Ctx: p.tr.Caller, Key: p.record.key, Unit: news.unit(), Name: news.name(),

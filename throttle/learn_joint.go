@@ -185,7 +185,7 @@ func (q *ask) part() {
 }
 
 // parted is the kind that p drew on: its own if strangers were parted while it waited.
-func (p *passage) parted() *kind {
+func (p *attempt) parted() *kind {
 	if j := p.kind.learner.home(); p.own() == nil && j != nil && j.joint.owns(p.kind.learner, p.permit.Granted) {
 		p.more().own = j.joint.twin.kindOf(p.kind.key, p.permit.Granted)
 	}

@@ -93,7 +93,7 @@ func (p *placed) enter(now instant, k *kind) {
 }
 
 // vacate gives the places back, once. Those who wait for them are to be planned
-// anew (passage.again).
+// anew (attempt.again).
 func (p *placed) vacate(now instant) {
 	k := p.kind
 	if k == nil {

@@ -19,12 +19,12 @@ type side struct {
 	quick bool
 	e     *queue.Domain
 	k     *kind
-	under []*passage
+	under []*attempt
 }
 
 // start reports whether a request is let in at now.
 func (c *side) start(now instant) bool {
-	p := &passage{tr: new(trip.Trip), kind: c.k}
+	p := &attempt{tr: new(trip.Trip), kind: c.k}
 	needs := c.k.needs(nil, &ask{})
 	if c.quick {
 		needs = c.k.stated(nil, &ask{})

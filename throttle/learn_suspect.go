@@ -22,7 +22,7 @@ func bare503(status int, s *headers.Signal) bool {
 
 // explain calls an answer that says 503 and no more a refusal as long as a limiter
 // may be why: then it is no failure of the host, and the request is repeated.
-func (p *passage) explain(status int, s *headers.Signal) {
+func (p *attempt) explain(status int, s *headers.Signal) {
 	if s.Throttled || p.kind == nil || p.tr.Probe || !bare503(status, s) {
 		return
 	}
@@ -42,7 +42,7 @@ func (p *passage) explain(status int, s *headers.Signal) {
 
 // unexplained is s without what explain made of it, unless that is most likely so:
 // whether it was a refusal, learning has to find out.
-func (p *passage) unexplained(s *headers.Signal) *headers.Signal {
+func (p *attempt) unexplained(s *headers.Signal) *headers.Signal {
 	if s == nil || !p.permit.guessed || p.permit.limited {
 		return s
 	}

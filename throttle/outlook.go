@@ -31,7 +31,7 @@ func (t *Transport) ahead(r *http.Request, tr *trip.Trip) (time.Duration, error)
 }
 
 func (t *Transport) outlook(r *http.Request, tr *trip.Trip) (time.Duration, error) {
-	p, q := &passage{tr: tr, r: r}, ask{r: r, Request: queue.Request{Held: true}}
+	p, q := &attempt{tr: tr, r: r}, ask{r: r, Request: queue.Request{Held: true}}
 	p.permit.stage = accounted
 	defer p.end()
 	home, err := p.prepare(t, &q)

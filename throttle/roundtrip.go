@@ -59,7 +59,7 @@ func (t *Transport) later(y trip.Yield, r *http.Request, tr *trip.Trip) (*http.R
 
 // attempt lets r go when there is room.
 func (t *Transport) attempt(r *http.Request, tr *trip.Trip) (*http.Response, error) {
-	p := placeIn(tr)
+	p := attemptIn(tr)
 	p.tr, p.r = tr, r
 	defer p.end()
 	if err := p.enter(t); err != nil {
@@ -69,7 +69,7 @@ func (t *Transport) attempt(r *http.Request, tr *trip.Trip) (*http.Response, err
 }
 
 // send hands the attempt to the base and takes in how it ended.
-func (p *passage) send() (*http.Response, error) {
+func (p *attempt) send() (*http.Response, error) {
 	t := p.record.t
 	if t.innermost {
 		p.tr.MarkSent()
@@ -98,8 +98,8 @@ func (p *passage) send() (*http.Response, error) {
 	return resp, nil
 }
 
-// finish ends a passage without an answer.
-func (p *passage) finish(end ending) {
+// finish ends an attempt without an answer.
+func (p *attempt) finish(end ending) {
 	if end != unsent {
 		p.shared().Answered()
 		p.shared().Done()
@@ -128,7 +128,7 @@ func (p *passage) finish(end ending) {
 
 // left notes that p neither waits nor awaits an answer any more, if it did.
 // The lock is held.
-func (p *passage) left() bool {
+func (p *attempt) left() bool {
 	was := p.permit.inside
 	if was {
 		p.record.entered--
@@ -141,7 +141,7 @@ func (p *passage) left() bool {
 // end sees to it that whatever p holds is given back, however it ended, also by
 // a panic. What is still in flight keeps the partition's record from being
 // evicted.
-func (p *passage) end() {
+func (p *attempt) end() {
 	switch p.permit.stage {
 	case entering: // refused, or a hook panicked
 		trip.CloseBody(p.r)
@@ -173,7 +173,7 @@ func Settle(resp *http.Response, actual Cost) error {
 	}
 	err := errNoGrant
 	for tr := trip.From(resp.Request.Context()); tr != nil; tr = trip.From(tr.Caller) {
-		if p, ok := tr.Grant.(*passage); ok && p.answer == resp {
+		if p, ok := tr.Grant.(*attempt); ok && p.answer == resp {
 			if e := p.settle(actual); e == nil || err == errNoGrant {
 				err = e
 			}

@@ -78,7 +78,7 @@ type route struct {
 func (q *ask) counts() *counters { return q.scope.countersOf(q.learn) }
 
 // counts is where the request is counted. The lock is held.
-func (p *passage) counts() *counters { return p.record.countersOf(p.kind) }
+func (p *attempt) counts() *counters { return p.record.countersOf(p.kind) }
 
 func (s *scope) countersOf(k *kind) *counters {
 	if k != nil && k.route != nil {

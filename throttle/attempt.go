@@ -12,9 +12,9 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
-// passage is one request on its way through a Transport.
-type passage struct {
-	tr     *trip.Trip // nil: nobody has used the passage
+// attempt is one request on its way through a Transport.
+type attempt struct {
+	tr     *trip.Trip // nil: nobody has used the attempt
 	record *record    // nil: not found out yet
 	r      *http.Request
 	kind   *kind  // of request; nil: not found out yet
@@ -24,72 +24,72 @@ type passage struct {
 	few    *few // nil: nothing of it
 }
 
-// few is what few passages have: the others are spared its memory.
+// few is what few attempts have: the others are spared its memory.
 type few struct {
 	part   *table.Entry[record] // of the partition, held; nil: none
 	cost   Cost
-	own    *kind // of its credential, if passage.kind is that of several; else nil
+	own    *kind // of its credential, if attempt.kind is that of several; else nil
 	solo   *solo // of an earlier attempt, or of this one; nil: not refused
 	shared *fleet.Grant
 }
 
 // more is where what few have is written.
-func (p *passage) more() *few {
+func (p *attempt) more() *few {
 	if p.few == nil {
 		p.few = new(few)
 	}
 	return p.few
 }
 
-func (p *passage) own() *kind {
+func (p *attempt) own() *kind {
 	if p.few == nil {
 		return nil
 	}
 	return p.few.own
 }
 
-func (p *passage) solo() *solo {
+func (p *attempt) solo() *solo {
 	if p.few == nil {
 		return nil
 	}
 	return p.few.solo
 }
 
-func (p *passage) cost() Cost {
+func (p *attempt) cost() Cost {
 	if p.few == nil {
 		return nil
 	}
 	return p.few.cost
 }
 
-func (p *passage) shared() *fleet.Grant {
+func (p *attempt) shared() *fleet.Grant {
 	if p.few == nil {
 		return nil
 	}
 	return p.few.shared
 }
 
-// firstPassage is a trip and the passage of its first attempt, in one allocation.
-type firstPassage struct {
+// firstAttempt is a trip and its first attempt, in one allocation.
+type firstAttempt struct {
 	trip.Box
-	passage passage
+	attempt attempt
 }
 
 func newFirst() *trip.Box {
-	f := new(firstPassage)
-	f.Grant(&f.passage)
+	f := new(firstAttempt)
+	f.Grant(&f.attempt)
 	return &f.Box
 }
 
-// placeIn returns a passage that nobody has used: tr's own, or another.
-func placeIn(tr *trip.Trip) *passage {
-	if p, ok := tr.Grant.(*passage); ok && p.tr == nil {
+// attemptIn returns an attempt that nobody has used: tr's own, or another.
+func attemptIn(tr *trip.Trip) *attempt {
+	if p, ok := tr.Grant.(*attempt); ok && p.tr == nil {
 		return p
 	}
-	return new(passage)
+	return new(attempt)
 }
 
-// progress is what a passage has done. It stands in placed because there it takes
+// progress is what an attempt has done. It stands in placed because there it takes
 // no memory of its own.
 type progress struct {
 	stage   stage
@@ -100,7 +100,7 @@ type progress struct {
 	limited bool // that is most likely so; likewise
 }
 
-// stage is how far a passage has come.
+// stage is how far an attempt has come.
 type stage uint8
 
 const (
@@ -110,7 +110,7 @@ const (
 )
 
 // enter waits for all that the request draws on.
-func (p *passage) enter(t *Transport) error {
+func (p *attempt) enter(t *Transport) error {
 	q, ctx := ask{r: p.r, Request: queue.Request{Held: true}}, p.r.Context()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -127,7 +127,7 @@ func (p *passage) enter(t *Transport) error {
 
 // pass enters if there is room now and nobody is to go first. What only those
 // that wait need is not looked up for it.
-func (p *passage) pass(q *ask, home *record) bool {
+func (p *attempt) pass(q *ask, home *record) bool {
 	e, last, now := p.record.current()
 	defer e.Unlock()
 	p.resolve(now, q, home)
@@ -152,7 +152,7 @@ func (p *passage) pass(q *ask, home *record) bool {
 }
 
 // wait enters after a wait if need be.
-func (p *passage) wait(ctx context.Context, q *ask, home *record) error {
+func (p *attempt) wait(ctx context.Context, q *ask, home *record) error {
 	t := p.record.t
 	p.rank(ctx, q)
 	p.tr.Clock(time.Time{})
@@ -194,28 +194,28 @@ const mostVain = 3
 // arrive gives the request its place in the order of arrival, unless it has one.
 // The lock is held: requests of a domain can be counted under it, and only those
 // are compared.
-func (p *passage) arrive(e *queue.Domain, now instant) {
+func (p *attempt) arrive(e *queue.Domain, now instant) {
 	if p.tr.Order == 0 {
 		p.tr.Order = e.Arrive(now)
 	}
 }
 
 // count notes that p waits or is under way.
-func (p *passage) count() {
+func (p *attempt) count() {
 	p.record.entered++
 	p.kind.enter(1)
 	p.permit.inside = true
 }
 
 // granted notes what p was given at at.
-func (p *passage) granted(draws []queue.Need, at instant) {
+func (p *attempt) granted(draws []queue.Need, at instant) {
 	p.permit.Permit = queue.Permit{Needs: draws, Granted: at}
 	p.tr.Grant = p
 }
 
 // prepare fills in q as far as the user's functions say, so no lock is held,
 // and returns the host's record.
-func (p *passage) prepare(t *Transport, q *ask) (*record, error) {
+func (p *attempt) prepare(t *Transport, q *ask) (*record, error) {
 	host := hosts.Name(p.tr.Entry, q.r)
 	home := t.of(p.tr.Entry, host)
 	p.record = home
@@ -227,7 +227,7 @@ func (p *passage) prepare(t *Transport, q *ask) (*record, error) {
 	}
 	q.to(&p.record.scope)
 	q.credential, q.whose = t.credentialOf(q.r)
-	if last, ok := p.tr.Grant.(*passage); ok && last.solo() != nil && last.record.t == t {
+	if last, ok := p.tr.Grant.(*attempt); ok && last.solo() != nil && last.record.t == t {
 		p.more().solo = last.few.solo
 		q.follow(last.few.solo)
 	}
@@ -245,7 +245,7 @@ func (p *passage) prepare(t *Transport, q *ask) (*record, error) {
 }
 
 // rank fills in q what says whose turn it is among those that wait.
-func (p *passage) rank(ctx context.Context, q *ask) {
+func (p *attempt) rank(ctx context.Context, q *ask) {
 	q.Priority = priorityFrom(ctx)
 	if lane := p.record.t.config.Lane; lane != nil {
 		q.Lane = lane(q.r)
@@ -254,7 +254,7 @@ func (p *passage) rank(ctx context.Context, q *ask) {
 
 // resolve finds the routes that the request matches and what is known of its
 // kind. The lock of the record's domain is held, and the record is current.
-func (p *passage) resolve(now instant, q *ask, home *record) {
+func (p *attempt) resolve(now instant, q *ask, home *record) {
 	route := q.match()
 	p.kind, q.own = p.record.t.kindOf(now, q, p.record, &home.scope, route, p.kind != nil)
 	if q.own != p.own() {
@@ -270,7 +270,7 @@ func (p *passage) resolve(now instant, q *ask, home *record) {
 }
 
 // patience is how long the request may wait.
-func (p *passage) patience(ctx context.Context) wish {
+func (p *attempt) patience(ctx context.Context) wish {
 	full := maxWaitFrom(ctx, p.record.t.maxWait(p.record.host))
 	//lint:ignore SA1019 http.Client with a Timeout still sets it
 	w := wish{Patience: queue.Patience{Ctx: ctx, Cancel: p.r.Cancel, Most: full, Full: full, Queue: p.record.t.limits.maxQueue}, onWait: p.record.t.config.OnWait}
