@@ -14,22 +14,22 @@ import (
 
 // attempt is one request on its way through a Transport.
 type attempt struct {
-	tr     *trip.Trip // nil: nobody has used the attempt
-	record *record    // nil: not found out yet
-	r      *http.Request
-	kind   *kind  // of request; nil: not found out yet
-	permit placed // under the lock of record's domain
-	room   [2]queue.Need
-	answer *http.Response
-	few    *few // nil: nothing of it
+	tr       *trip.Trip // nil: nobody has used the attempt
+	record   *record    // nil: not found out yet
+	r        *http.Request
+	endpoint *endpoint // of request; nil: not found out yet
+	permit   placed    // under the lock of record's domain
+	room     [2]queue.Need
+	answer   *http.Response
+	few      *few // nil: nothing of it
 }
 
 // few is what few attempts have: the others are spared its memory.
 type few struct {
 	part   *table.Entry[record] // of the partition, held; nil: none
 	cost   Cost
-	own    *kind // of its credential, if attempt.kind is that of several; else nil
-	solo   *solo // of an earlier attempt, or of this one; nil: not refused
+	own    *endpoint // of its credential, if attempt.endpoint is that of several; else nil
+	solo   *solo     // of an earlier attempt, or of this one; nil: not refused
 	shared *fleet.Grant
 }
 
@@ -41,7 +41,7 @@ func (p *attempt) more() *few {
 	return p.few
 }
 
-func (p *attempt) own() *kind {
+func (p *attempt) own() *endpoint {
 	if p.few == nil {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (p *attempt) pass(q *ask, home *record) bool {
 	e, last, now := p.record.current()
 	defer e.Unlock()
 	p.resolve(now, q, home)
-	k := p.kind
+	k := p.endpoint
 	own := q.scope.owned(p.room[:0], q)
 	draws := k.stated(own, q)
 	if q.Shut(now) != nil || !queue.Room(now, own) || !k.open(now) || !queue.Room(now, draws[len(own):]) {
@@ -203,7 +203,7 @@ func (p *attempt) arrive(e *queue.Domain, now instant) {
 // count notes that p waits or is under way.
 func (p *attempt) count() {
 	p.record.entered++
-	p.kind.enter(1)
+	p.endpoint.enter(1)
 	p.permit.inside = true
 }
 
@@ -253,19 +253,19 @@ func (p *attempt) rank(ctx context.Context, q *ask) {
 }
 
 // resolve finds the routes that the request matches and what is known of its
-// kind. The lock of the record's domain is held, and the record is current.
+// endpoint. The lock of the record's domain is held, and the record is current.
 func (p *attempt) resolve(now instant, q *ask, home *record) {
 	route := q.match()
-	p.kind, q.own = p.record.t.kindOf(now, q, p.record, &home.scope, route, p.kind != nil)
+	p.endpoint, q.own = p.record.t.endpointOf(now, q, p.record, &home.scope, route, p.endpoint != nil)
 	if q.own != p.own() {
 		p.more().own = q.own
 	}
-	if l := p.kind.learner; l.blame != nil && l.blame.parted {
+	if l := p.endpoint.learner; l.blame != nil && l.blame.parted {
 		l.blame.parted = false
 		p.lifted(now, l.cooldown, &l.account)
 	}
-	if q.learn, q.now = p.kind, now; !p.kind.slow.Free() && !p.kind.learner.terms.pausesOnly {
-		p.kind.pace(q)
+	if q.learn, q.now = p.endpoint, now; !p.endpoint.slow.Free() && !p.endpoint.learner.terms.pausesOnly {
+		p.endpoint.pace(q)
 	}
 }
 

@@ -164,7 +164,7 @@ func BenchmarkGrantLearned(b *testing.B) {
 	q := &ask{Request: queue.Request{Held: true}, r: r}
 	q.to(&home.scope)
 	e.Lock()
-	q.learn, _ = tr.kindOf(e.Now(), q, home, &home.scope, "", false)
+	q.learn, _ = tr.endpointOf(e.Now(), q, home, &home.scope, "", false)
 	e.Unlock()
 	var room [8]queue.Need
 	b.ReportAllocs()

@@ -262,8 +262,8 @@ func TestManyNamesAreBounded(t *testing.T) {
 			mustGet(t, rt, fmt.Sprintf("http://h/%d/x", i)).Body.Close()
 		}
 		for _, l := range homeOf(rt, "h").learned.by {
-			if len(l.quotas) > maxQuotas || len(l.kinds) > maxKinds {
-				t.Errorf("%d limits and %d kinds are kept, want at most %d and %d", len(l.quotas), len(l.kinds), maxQuotas, maxKinds)
+			if len(l.quotas) > maxQuotas || len(l.endpoints) > maxEndpoints {
+				t.Errorf("%d limits and %d kinds are kept, want at most %d and %d", len(l.quotas), len(l.endpoints), maxQuotas, maxEndpoints)
 			}
 		}
 	})

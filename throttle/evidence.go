@@ -82,9 +82,9 @@ func (e *evidence) forget() {
 // anew forgets what is measured beside the model.
 func (e *evidence) anew() { e.pace, e.began, e.good, e.plain, e.vague = nil, 0, 0, false, false }
 
-// evidenceOf is the evidence for a kind, made if need be; nil is any kind that is not
+// evidenceOf is the evidence for an endpoint, made if need be; nil is any endpoint that is not
 // apart.
-func (l *learner) evidenceOf(k *kind) *evidence {
+func (l *learner) evidenceOf(k *endpoint) *evidence {
 	if k != nil && k.apart {
 		return k.evidence
 	}
@@ -108,13 +108,13 @@ func (e *evidence) past() attribution.Past {
 	return attribution.Past{Since: e.began, Served: e.good}
 }
 
-// restart forgets the limit that was found for a kind.
-func (l *learner) restart(k *kind) {
+// restart forgets the limit that was found for an endpoint.
+func (l *learner) restart(k *endpoint) {
 	l.evidenceOf(k).forget()
 }
 
 // evidenceNow is evidenceOf, but nil if it was not made.
-func (k *kind) evidenceNow() *evidence {
+func (k *endpoint) evidenceNow() *evidence {
 	if k.apart {
 		return k.evidence
 	}

@@ -54,7 +54,7 @@ type peers struct {
 // peersOf is what e, from which p learns, knows of other processes; nil: it shares nothing,
 // as another limit is known, or l has too many counts.
 func (p *attempt) peersOf(e *evidence, caller string) *peers {
-	k, l := p.kind, p.kind.learner
+	k, l := p.endpoint, p.endpoint.learner
 	plan := p.record.t.budgets.Load().other
 	if p.record.routes.Found {
 		plan = p.record.routes.Value
@@ -70,11 +70,11 @@ func (p *attempt) peersOf(e *evidence, caller string) *peers {
 }
 
 func (p *attempt) newPeers(e *evidence, caller string) *peers {
-	l, a := p.kind.learner, &p.kind.learner.account
+	l, a := p.endpoint.learner, &p.endpoint.learner.account
 	o := &peers{of: e, members: l.terms.Members, maxPause: l.terms.MaxPause, cooldown: &l.cooldown, jitter: l.terms.jitter}
-	if p.kind.apart {
-		caller += " " + p.kind.key.String()
-		o.cooldown, a = &p.kind.cooldown, &p.kind.account
+	if p.endpoint.apart {
+		caller += " " + p.endpoint.key.String()
+		o.cooldown, a = &p.endpoint.cooldown, &p.endpoint.account
 	}
 	id := digest(caller)
 	o.sent, o.vain, o.waiting = fleet.NewTally("s"+id, requests), fleet.NewTally("r"+id, refusals), fleet.NewTally("w"+id, askedFor)
@@ -86,8 +86,8 @@ func (o *peers) tallies() []*fleet.Tally { return []*fleet.Tally{o.sent, o.vain,
 
 // foundTallies are those of what p draws on that is found. The lock is held.
 func (p *attempt) foundTallies(now instant, a *ask) []*fleet.Tally {
-	e := p.kind.evidenceNow()
-	o := p.peersOf(e, a.fleetName(p.kind.learner))
+	e := p.endpoint.evidenceNow()
+	o := p.peersOf(e, a.fleetName(p.endpoint.learner))
 	if o == nil {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (p *attempt) foundTallies(now instant, a *ask) []*fleet.Tally {
 
 // booking notes that a unit of p's is on its way to the Store.
 func (p *attempt) booking() *peers {
-	e := p.kind.evidenceNow()
+	e := p.endpoint.evidenceNow()
 	if e == nil || e.peers == nil {
 		return nil
 	}
@@ -188,7 +188,7 @@ func (o *peers) refused(said cooldown.Hint) {
 
 // tellRefused lets the other processes know of refusals. The lock is held.
 func (p *attempt) tellRefused() {
-	if e := p.kind.evidenceNow(); e != nil && e.peers != nil && e.peers.tell > 0 {
+	if e := p.endpoint.evidenceNow(); e != nil && e.peers != nil && e.peers.tell > 0 {
 		o := e.peers
 		p.record.t.fleet.Add(storeKey(p.record.host, "", p.record.part), []*fleet.Tally{o.vain, o.waiting}, []int64{o.tell, o.told})
 		o.tell, o.told = 0, 0

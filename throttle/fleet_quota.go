@@ -20,7 +20,7 @@ func (p *attempt) tallies(now instant, a *ask, needs []queue.Need, most int) (li
 		if !ok || len(list) == most || q.Size().Known && float64(needs[i].N) > q.Size().Value {
 			continue
 		}
-		if t := p.tallyOf(now, q, a.fleetName(p.kind.learner)); t != nil {
+		if t := p.tallyOf(now, q, a.fleetName(p.endpoint.learner)); t != nil {
 			list = append(list, t)
 			if mark := p.markOf(q, t); len(list) < most {
 				list = append(list, mark)
@@ -33,7 +33,7 @@ func (p *attempt) tallies(now instant, a *ask, needs []queue.Need, most int) (li
 // tallyOf is the count of q for that caller; nil: there are too many, or it has none.
 func (p *attempt) tallyOf(now instant, q *quota, caller string) *fleet.Tally {
 	return q.Tally(now, func(name string) *fleet.Tally {
-		l := p.kind.learner
+		l := p.endpoint.learner
 		if l.tallies >= mostTallies {
 			return nil
 		}

@@ -115,7 +115,7 @@ func (p *attempt) share(ctx context.Context, q *ask, w *wish, waited time.Durati
 	found.booked(now, g)
 	if refusal == nil {
 		p.more().shared = g
-		p.kind.evidenceNow().resume(now, p.permit.Granted)
+		p.endpoint.evidenceNow().resume(now, p.permit.Granted)
 		p.permit.Resume(now)
 		return false, nil
 	}
@@ -176,11 +176,11 @@ func (p *attempt) tellFleet(resp *http.Response) {
 // who cannot see it contradicted; zero: not at all.
 func (p *attempt) believed(l headers.Limit) time.Duration {
 	defer p.record.lock().Unlock()
-	if p.kind == nil {
+	if p.endpoint == nil {
 		return store.MaxHorizon
 	}
-	p.kind.learner.hearFrom(p.kind.whereOf(p.r))
-	q := p.kind.learner.known(&l, p.kind, nil)
+	p.endpoint.learner.hearFrom(p.endpoint.whereOf(p.r))
+	q := p.endpoint.learner.known(&l, p.endpoint, nil)
 	switch {
 	case q != nil && (q.Ignored() || q.Everywhere()): // all count it, and ask when it comes back
 		return 0

@@ -60,7 +60,7 @@ const (
 	knowledgeForm = 1
 	knownFor      = 7 * 24 * time.Hour // a limit is seldom changed more often, and a rate that is wrong is found anew in seconds
 	knownAhead    = time.Hour          // by which At may be in the future: clocks are set
-	knownLimits   = 256                // of one host and caller: quotas, kinds at a time, and a few
+	knownLimits   = 256                // of one host and caller: quotas, endpoints at a time, and a few
 )
 
 // knowledge is what was handed to a Transport and nobody has used yet.
@@ -112,7 +112,7 @@ func presentable(s string) bool {
 // credible reports whether l is well formed, and not over.
 func (l *KnownLimit) credible(now time.Time) bool {
 	finite := func(x float64) bool { return x >= 0 && x <= math.MaxInt32 } // not NaN either
-	if !finite(l.Limit) || !finite(l.Left) || l.Per < 0 || l.Per > stated.MostWindow || len(l.Routes) > maxKinds ||
+	if !finite(l.Limit) || !finite(l.Left) || l.Per < 0 || l.Per > stated.MostWindow || len(l.Routes) > maxEndpoints ||
 		!presentable(l.Name) || !presentable(l.Part) || !presentable(l.Unit) || !presentable(l.Source) || slices.ContainsFunc(l.Routes, func(r string) bool { return !presentable(r) }) {
 		return false
 	}

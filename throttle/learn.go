@@ -16,9 +16,9 @@ import (
 // What is learned of one credential at one host is bounded, whatever the
 // server names.
 const (
-	maxQuotas   = 64
-	maxKinds    = 64
-	manyAnswers = 1000 // more are not counted
+	maxQuotas    = 64
+	maxEndpoints = 64
+	manyAnswers  = 1000 // more are not counted
 )
 
 // A learner is what is known of one credential at one host without having been
@@ -42,14 +42,14 @@ type learner struct {
 	cooldown   *cooldown.Cooldown // nil: never refused
 	evidence   *evidence          // of limits that nobody states; nil: there was one request at most
 	begun      prelude            // until there is evidence
-	kinds      []*kind            // at most maxKinds
-	other      *kind              // shared by the kinds beyond maxKinds
+	endpoints  []*endpoint        // at most maxEndpoints
+	other      *endpoint          // shared by the endpoints beyond maxEndpoints
 	quotas     []*quota           // at most maxQuotas
 	paths      *learnedPaths      // nil: no limit was stated
 	blame      *blame             // nil: never refused
 	whose      uint16             // the caller, as Knowledge says it; zero: anyone
 	good       int32              // good answers, at most manyAnswers
-	changes    bool               // kinds are bound by other quotas than before
+	changes    bool               // endpoints are bound by other quotas than before
 	used       bool               // a request of its credential was made
 	recurs     bool               // and another, though that was not refused
 	binds      bool               // likewise, but nobody waits for one that binds him no more
@@ -59,23 +59,23 @@ type learner struct {
 	account    queue.Account
 }
 
-// A kind is a kind of request: those that one budget pattern matches, or else
-// one method and first path segment. Limits bind the kinds that they were seen
+// An endpoint is a kind of request: those that one budget pattern matches, or else
+// one method and first path segment. Limits bind the endpoints that they were seen
 // with.
-type kind struct {
+type endpoint struct {
 	meter.Open
-	key      kindKey
+	key      endpointKey
 	learner  *learner
 	slow     concurrency.Limit
 	quotas   []*quota
 	apart    bool               // it has limits of its own: cooldown and evidence here count, not the learner's
-	cooldown *cooldown.Cooldown // of a limit that names this kind; nil: there was none
+	cooldown *cooldown.Cooldown // of a limit that names this endpoint; nil: there was none
 	evidence *evidence          // if apart
 	last     instant            // start
 	overload attribution.Overload
 	account  queue.Account
-	route    *route     // where its requests are counted; nil: in the scope itself
-	paths    *kindPaths // nil: none was looked at
+	route    *route         // where its requests are counted; nil: in the scope itself
+	paths    *endpointPaths // nil: none was looked at
 }
 
 func newLearner(t *learnTerms, s *scope, host *hostStart) *learner {
@@ -90,31 +90,31 @@ func newHostStart(words *learnWords) *hostStart {
 	return s
 }
 
-func newKind(l *learner, key kindKey) *kind {
-	k := &kind{key: key, learner: l, slow: l.host.slow.Kind()}
-	k.account = queue.Account{Meter: k, Label: l.terms.words.kind, Group: &l.scope.Group}
+func newEndpoint(l *learner, key endpointKey) *endpoint {
+	k := &endpoint{key: key, learner: l, slow: l.host.slow.Kind()}
+	k.account = queue.Account{Meter: k, Label: l.terms.words.endpoint, Group: &l.scope.Group}
 	k.route = l.scope.routeOf(key)
 	return k
 }
 
-// kindOf returns the kind of that name.
-func (l *learner) kindOf(key kindKey, now instant) *kind {
-	for i, k := range l.kinds {
+// endpointOf returns the endpoint of that name.
+func (l *learner) endpointOf(key endpointKey, now instant) *endpoint {
+	for i, k := range l.endpoints {
 		if k.key == key {
 			if i > 0 { // what is asked for often is found soon
-				l.kinds[i-1], l.kinds[i] = k, l.kinds[i-1]
+				l.endpoints[i-1], l.endpoints[i] = k, l.endpoints[i-1]
 			}
 			return k
 		}
 	}
-	if len(l.kinds) >= maxKinds && !l.dropKind(now) {
+	if len(l.endpoints) >= maxEndpoints && !l.dropEndpoint(now) {
 		if l.other == nil {
-			l.other = newKind(l, kindKey{rest: otherRequests})
+			l.other = newEndpoint(l, endpointKey{rest: otherRequests})
 		}
 		return l.other
 	}
-	k := newKind(l, key)
-	l.kinds = append(l.kinds, k)
+	k := newEndpoint(l, key)
+	l.endpoints = append(l.endpoints, k)
 	l.blame.met(l, now)
 	if l.terms.before != nil {
 		l.recall(k, now)
@@ -122,11 +122,11 @@ func (l *learner) kindOf(key kindKey, now instant) *kind {
 	return k
 }
 
-// dropKind makes room by forgetting a kind that has been quiet.
-func (l *learner) dropKind(now instant) bool {
-	for i, k := range l.kinds {
+// dropEndpoint makes room by forgetting an endpoint that has been quiet.
+func (l *learner) dropEndpoint(now instant) bool {
+	for i, k := range l.endpoints {
 		if k.idle(now) {
-			l.kinds = slices.Delete(l.kinds, i, i+1)
+			l.endpoints = slices.Delete(l.endpoints, i, i+1)
 			for _, q := range k.quotas {
 				q.unbind(k)
 			}
@@ -137,7 +137,7 @@ func (l *learner) dropKind(now instant) bool {
 	return false
 }
 
-func (k *kind) idle(now instant) bool {
+func (k *endpoint) idle(now instant) bool {
 	return now-k.last > instant(time.Minute) && k.slow.Idle(now) && k.cooldown.At(now) == now &&
 		!k.account.Waited()
 }
@@ -153,7 +153,7 @@ func (l *learner) cooldownOf() *cooldown.Cooldown {
 // finish learns from the end of a request, which still counts as under way. status
 // and s are those of its answer, if there was one. It returns what was news.
 func (l *learner) finish(now instant, g *ticket, end ending, status int, s headers.Signal) lesson {
-	k := g.kind
+	k := g.endpoint
 	l.hearFrom(g.where)
 	if g.strange() {
 		l.changes = true // who waited for it
@@ -194,7 +194,7 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s heade
 		l.cooldown.Served(g.sent)
 		k.cooldown.Served(g.sent)
 		l.restart(k)
-		return lesson{what: causeFlight, kind: k}
+		return lesson{what: causeFlight, endpoint: k}
 	case overload:
 		return l.overloaded(now, g, s)
 	case refused:
@@ -210,15 +210,15 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s heade
 // unanswered learns from a request that brought no answer.
 func (l *learner) unanswered(now instant, g *ticket, end ending) {
 	if end == failed {
-		g.kind.slow.Lost(now, 0)
+		g.endpoint.slow.Lost(now, 0)
 	}
 	if end == unsent {
 		return
 	}
-	if e := g.kind.evidenceNow(); e != nil {
+	if e := g.endpoint.evidenceNow(); e != nil {
 		e.lost(now, g.sent)
 	}
-	for _, q := range g.kind.quotas {
+	for _, q := range g.endpoint.quotas {
 		if q.Sharing.Binds(g.where) {
 			units, _ := unitsOf(g.cost, q.ID.Unit)
 			q.Lost(units)
@@ -226,8 +226,8 @@ func (l *learner) unanswered(now instant, g *ticket, end ending) {
 	}
 }
 
-// well learns from a good answer to a request of kind k that was sent at sent.
-func (l *learner) well(now instant, k *kind, sent instant) {
+// well learns from a good answer to a request to endpoint k that was sent at sent.
+func (l *learner) well(now instant, k *endpoint, sent instant) {
 	l.good = min(l.good+1, manyAnswers)
 	if len(k.quotas) > 0 {
 		k.slow.Stated()

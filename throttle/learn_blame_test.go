@@ -8,10 +8,10 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 )
 
-// Refusals that belong to one kind take its pause along, and leave the others free.
+// Refusals that belong to one endpoint take its pause along, and leave the others free.
 func TestBlameMovesThePause(t *testing.T) {
 	l := learning1()
-	a, b := l.kindOf(kindKey{"GET", "a"}, hourIn), l.kindOf(kindKey{"GET", "b"}, hourIn)
+	a, b := l.endpointOf(endpointKey{"GET", "a"}, hourIn), l.endpointOf(endpointKey{"GET", "b"}, hourIn)
 	refuse := func(at time.Duration) {
 		g := under(a, 1, hourIn.Add(at))
 		l.finish(at0(at), g, replied, 429, headers.Signal{Throttled: true, RetryAfter: known(5 * sec)})
@@ -32,17 +32,17 @@ func TestBlameMovesThePause(t *testing.T) {
 	}
 }
 
-// A kind that has limits of its own takes the pause along; proof that a host is no
+// An endpoint that has limits of its own takes the pause along; proof that a host is no
 // limiter ends it.
 func TestPausesMove(t *testing.T) {
 	l := learning1()
-	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+	k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
 	l.cooldown = askedUntil(at0(9 * sec))
 	l.evidence = believing(10, sec, 1)
 	l.blame = new(blame)
 	for i := range 3 {
 		for range 4 * i {
-			l.blame.good(l.kindOf(kindKey{"GET", "y"}, hourIn), hourIn.Add(1))
+			l.blame.good(l.endpointOf(endpointKey{"GET", "y"}, hourIn), hourIn.Add(1))
 		}
 		l.blame.refused(l, k, hourIn, false)
 	}
@@ -72,12 +72,12 @@ func TestPausesMove(t *testing.T) {
 	}
 }
 
-// What is served of a kind that is refused does not tell that it has limits of its own,
+// What is served of an endpoint that is refused does not tell that it has limits of its own,
 // and once another is refused soon after, it has none.
 func TestBlame(t *testing.T) {
 	for _, others := range []bool{true, false} {
 		l := learning1()
-		a, b := l.kindOf(kindKey{"GET", "a"}, hourIn), l.kindOf(kindKey{"GET", "b"}, hourIn)
+		a, b := l.endpointOf(endpointKey{"GET", "a"}, hourIn), l.endpointOf(endpointKey{"GET", "b"}, hourIn)
 		l.blame = new(blame)
 		for range 3 {
 			for range 8 {
@@ -95,5 +95,5 @@ func TestBlame(t *testing.T) {
 		}
 	}
 	var none *blame
-	none.good(&kind{}, hourIn) // nobody was refused
+	none.good(&endpoint{}, hourIn) // nobody was refused
 }

@@ -98,16 +98,16 @@ func (l *learner) sort(now instant, q *quota, g *ticket, limit *headers.Limit, c
 }
 
 // An asker is the meter by which one request at a time finds out whether a limit
-// that is spent is that of its path, too. The others of its kind wait for it.
+// that is spent is that of its path, too. The others of its endpoint wait for it.
 type asker struct {
 	meter.Open
-	kind    *kind
-	busy    bool
-	account queue.Account
+	endpoint *endpoint
+	busy     bool
+	account  queue.Account
 }
 
-func newAsker(k *kind) *asker {
-	a := &asker{kind: k}
+func newAsker(k *endpoint) *asker {
+	a := &asker{endpoint: k}
 	a.account = queue.Account{Meter: a, Label: k.learner.terms.words.asker, Group: &k.learner.scope.Group}
 	return a
 }
@@ -130,7 +130,7 @@ func (a *asker) Words(instant) string {
 // strange reports whether the request was let through to ask whether a spent limit
 // is that of its path.
 func (g *ticket) strange() bool {
-	a := g.kind.asker()
+	a := g.endpoint.asker()
 	if a == nil {
 		return false
 	}

@@ -15,13 +15,13 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
-// under starts n requests of kind k and returns the ticket of the last.
-func under(k *kind, n int, at instant) *ticket {
+// under starts n requests to endpoint k and returns the ticket of the last.
+func under(k *endpoint, n int, at instant) *ticket {
 	var m, host, own meter.Token
 	for range n {
 		m, host, own = k.Take(at, 1, true), k.learner.host.Take(at, 1, true), k.learner.Take(at, 1, true)
 	}
-	return &ticket{kind: k, sent: at, permit: &placed{Permit: queue.Permit{Needs: []queue.Need{{Account: &k.account, N: 1, Token: m}, {Account: &k.learner.host.account, N: 1, Token: host}, {Account: &k.learner.account, N: 1, Token: own}}}}}
+	return &ticket{endpoint: k, sent: at, permit: &placed{Permit: queue.Permit{Needs: []queue.Need{{Account: &k.account, N: 1, Token: m}, {Account: &k.learner.host.account, N: 1, Token: host}, {Account: &k.learner.account, N: 1, Token: own}}}}}
 }
 
 // What is learned of a request that brought no answer.
@@ -36,7 +36,7 @@ func TestUnansweredRequests(t *testing.T) {
 		"failed":    {failed, true, 6},
 	} {
 		l := learning1()
-		k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+		k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
 		q := heardQuota(7, 10, time.Minute)
 		l.quotas = append(l.quotas, q)
 		l.bind(q, k, 1)
@@ -58,7 +58,7 @@ func TestUnansweredRequests(t *testing.T) {
 // A good answer ends what earlier refusals began, and proves the host.
 func TestGoodAnswers(t *testing.T) {
 	l := learning1()
-	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+	k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
 	l.cooldown = askedUntil(at0(0))
 	k.cooldown = askedUntil(at0(0))
 	g := under(k, 1, hourIn.Add(sec))
@@ -81,12 +81,12 @@ func TestGoodAnswers(t *testing.T) {
 // What a refusal teaches: a pause, or fewer at a time.
 func TestRefusedAnswers(t *testing.T) {
 	for name, test := range map[string]struct {
-		n      int
-		status int
-		s      headers.Signal
-		what   causeKind
-		paused time.Duration // of the credential
-		kind   time.Duration // of the kind alone
+		n        int
+		status   int
+		s        headers.Signal
+		what     causeKind
+		paused   time.Duration // of the credential
+		endpoint time.Duration // of the endpoint alone
 	}{
 		"a wait":                 {1, 429, headers.Signal{Throttled: true, RetryAfter: known(5 * sec)}, causeCooldown, 5 * sec, 0},
 		"a named limit":          {1, 429, headers.Signal{Throttled: true, Limits: []headers.Limit{{Name: "a", Remaining: known(0.0), Reset: known(7 * sec), Source: "x"}}}, causeCooldown, 0, 7 * sec},
@@ -98,7 +98,7 @@ func TestRefusedAnswers(t *testing.T) {
 		"a 500 is no such thing": {3, 500, headers.Signal{}, causeNone, 0, 0},
 	} {
 		l := learning1()
-		k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+		k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
 		l.good = settledIn
 		news := l.finish(at0(sec), under(k, test.n, hourIn), replied, test.status, test.s)
 		if news.what != test.what {
@@ -107,7 +107,7 @@ func TestRefusedAnswers(t *testing.T) {
 		if d := l.cooldown.At(at0(sec)).Until(at0(sec)); d != test.paused && (test.paused >= 0 || d == 0) {
 			t.Errorf("%s: paused for %v", name, d)
 		}
-		if d := k.cooldown.At(at0(sec)).Until(at0(sec)); d != test.kind {
+		if d := k.cooldown.At(at0(sec)).Until(at0(sec)); d != test.endpoint {
 			t.Errorf("%s: the kind is paused for %v", name, d)
 		}
 		if cut := k.slow.Cut(); cut != (test.what == causeFlight || test.status == 503 || name == "overload, says so") {
@@ -164,7 +164,7 @@ func TestLostAttempts(t *testing.T) {
 // a time answers who asks, and says nothing of the rate.
 func TestEndsThatSayNothingOfTheRate(t *testing.T) {
 	l := learning1()
-	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+	k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
 	q := heardQuota(7, 10, time.Minute)
 	q.account = &queue.Account{Meter: q}
 	l.quotas = append(l.quotas, q)
@@ -176,7 +176,7 @@ func TestEndsThatSayNothingOfTheRate(t *testing.T) {
 		t.Errorf("%v from before", q.UnderWay())
 	}
 	l = learning1()
-	k = l.kindOf(kindKey{"GET", "x"}, hourIn)
+	k = l.endpointOf(endpointKey{"GET", "x"}, hourIn)
 	l.cooldown = pausedUntil(at0(0))
 	k.cooldown = pausedUntil(at0(0))
 	l.evidence = believing(10, sec, 1)

@@ -59,10 +59,10 @@ func newLearning(c *Config, epoch time.Time) learning {
 	}
 }
 
-// kindOf is what is learned of requests like q's, and if others share that, what is
+// endpointOf is what is learned of requests like q's, and if others share that, what is
 // learned of its own credential. home is the record of the host. known says that
 // this was asked before. The lock is held.
-func (t *Transport) kindOf(now instant, q *ask, r *record, home *scope, route string, known bool) (k, own *kind) {
+func (t *Transport) endpointOf(now instant, q *ask, r *record, home *scope, route string, known bool) (k, own *endpoint) {
 	s := q.scope
 	if s.learned == nil {
 		s.learned = &learned{}
@@ -76,20 +76,20 @@ func (t *Transport) kindOf(now instant, q *ask, r *record, home *scope, route st
 			home.learned.start.slow.Recall(now, 1, false) // all processes of the fleet may begin now
 		}
 	}
-	key := kindKey{rest: route}
+	key := endpointKey{rest: route}
 	if route == "" {
-		key = kindKey{methodOf(q.r), firstSegment(q.r.URL.Path)}
+		key = endpointKey{methodOf(q.r), firstSegment(q.r.URL.Path)}
 	}
 	if s.learned.joint != nil {
 		if l := s.learned.sure(now, q.credential); l != nil {
-			return l.kindOf(key, now), nil
+			return l.endpointOf(key, now), nil
 		}
 	}
 	l := s.learned.learner(now, t, r, home.learned.start, q)
 	if common := s.learned.shared(now, l, known); common != nil {
-		return common.kindOf(key, now), l.kindOf(key, now)
+		return common.endpointOf(key, now), l.endpointOf(key, now)
 	}
-	return l.kindOf(key, now), nil
+	return l.endpointOf(key, now), nil
 }
 
 // learner is what is learned in r's scope of the credential of q.
@@ -120,7 +120,7 @@ func (m *learned) drop(now instant) bool {
 	for i, l := range m.by {
 		if l.idle(now) && !l.waited() {
 			m.by = slices.Delete(m.by, i, i+1)
-			l.everyKind((*kind).leave)
+			l.everyEndpoint((*endpoint).leave)
 			return true
 		}
 	}
@@ -143,7 +143,7 @@ func (l *learner) waited() bool {
 
 // each calls f for every account of l but its own.
 func (l *learner) each(f func(a *queue.Account)) {
-	l.everyKind(func(k *kind) {
+	l.everyEndpoint(func(k *endpoint) {
 		f(&k.account)
 		if a := k.asker(); a != nil {
 			f(&a.account)
@@ -154,9 +154,9 @@ func (l *learner) each(f func(a *queue.Account)) {
 	}
 }
 
-// everyKind calls f for every kind, also that of all others.
-func (l *learner) everyKind(f func(k *kind)) {
-	for _, k := range l.kinds {
+// everyEndpoint calls f for every endpoint, also that of all others.
+func (l *learner) everyEndpoint(f func(k *endpoint)) {
+	for _, k := range l.endpoints {
 		f(k)
 	}
 	if l.other != nil {
@@ -185,7 +185,7 @@ func firstSegment(path string) string {
 // back. s is nil if it was answered well and the answer states nothing. It
 // returns what was news. The lock is held, and again has to follow.
 func (p *attempt) learn(now instant, end ending, status int, s *headers.Signal) lesson {
-	if p.kind == nil {
+	if p.endpoint == nil {
 		return lesson{}
 	}
 	k := p.parted()
@@ -207,7 +207,7 @@ func (p *attempt) learn(now instant, end ending, status int, s *headers.Signal) 
 	if s.Throttled && p.solo() == nil {
 		p.more().solo = newSolo(k)
 	}
-	g := ticket{kind: k, sent: p.permit.Granted, cost: p.cost(), permit: &p.permit, solo: p.solo(), probe: p.tr.Probe, booked: p.shared()}
+	g := ticket{endpoint: k, sent: p.permit.Granted, cost: p.cost(), permit: &p.permit, solo: p.solo(), probe: p.tr.Probe, booked: p.shared()}
 	if len(k.quotas) > 0 || len(s.Limits) > 0 {
 		g.where = k.whereOf(p.r)
 	}
@@ -221,7 +221,7 @@ func (p *attempt) learn(now instant, end ending, status int, s *headers.Signal) 
 
 // again plans everyone anew who waits for something learned.
 func (p *attempt) again(now instant) {
-	k, e := p.kind, p.record.domain.Load()
+	k, e := p.endpoint, p.record.domain.Load()
 	if k == nil || e.Waiting == 0 {
 		return
 	}
@@ -235,7 +235,7 @@ func (p *attempt) again(now instant) {
 // heed puts what was learned into effect for those that wait. The
 // lock is held.
 func (p *attempt) heed(now instant, news lesson) {
-	k := p.kind
+	k := p.endpoint
 	if k == nil {
 		return
 	}
@@ -280,7 +280,7 @@ func (p *attempt) lifted(now instant, c *cooldown.Cooldown, a *queue.Account) {
 	if c == nil || a.Paused <= now || c.Until() > now {
 		return
 	}
-	if a == &p.kind.learner.account && p.record.Gate.Paused <= now {
+	if a == &p.endpoint.learner.account && p.record.Gate.Paused <= now {
 		p.record.wake(now)
 	}
 	p.record.domain.Load().Pause(now, a, now, now, "")
@@ -289,10 +289,10 @@ func (p *attempt) lifted(now instant, c *cooldown.Cooldown, a *queue.Account) {
 // pausedTo is the end of the pause of p's host or partition, as far as p's
 // credential knows. The lock is held.
 func (p *attempt) pausedTo() instant {
-	if p.kind == nil {
+	if p.endpoint == nil {
 		return p.record.Gate.Paused
 	}
-	return max(p.record.Gate.Paused, p.kind.learner.account.Paused)
+	return max(p.record.Gate.Paused, p.endpoint.learner.account.Paused)
 }
 
 // lost is how an attempt that brought no answer ended.
@@ -319,7 +319,7 @@ func (p *attempt) refusedHere(err error) bool {
 
 // told is news as OnLearn sees it.
 func (p *attempt) told(now instant, news lesson) *Learned {
-	l := p.kind.learner
+	l := p.endpoint.learner
 	return &Learned{
 		Ctx: p.tr.Caller, Key: p.record.key, Unit: news.unit(), Name: news.name(),
 		Why: p.record.key + ": " + news.in(now, l),
@@ -348,7 +348,7 @@ func (m *learned) lift(e *queue.Domain, now instant) {
 		l.cooldown.Lift()
 		l.evidence.lift(now)
 		e.Pause(now, &l.account, now, now, "")
-		l.everyKind(func(k *kind) {
+		l.everyEndpoint(func(k *endpoint) {
 			k.cooldown.Lift()
 			k.evidence.lift(now)
 			e.Pause(now, &k.account, now, now, "")

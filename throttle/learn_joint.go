@@ -137,7 +137,7 @@ func (l *learner) barred(now instant) instant {
 
 // told is what a stranger's own learner hears of an answer that those learn from who
 // share one, and what these hear of the answer to one that asked for itself.
-func (k *kind) told(now instant, g ticket, s *headers.Signal) {
+func (k *endpoint) told(now instant, g ticket, s *headers.Signal) {
 	l := k.learner
 	if s == nil || !s.Throttled {
 		l.cooldown.Served(g.sent)
@@ -145,7 +145,7 @@ func (k *kind) told(now instant, g ticket, s *headers.Signal) {
 	if s == nil {
 		return
 	}
-	g.kind, g.permit = k, nil
+	g.endpoint, g.permit = k, nil
 	if !l.terms.pausesOnly && len(s.Limits) > 0 {
 		l.hear(now, &g, *s, s.Throttled)
 	}
@@ -173,7 +173,7 @@ func (m *learned) part() {
 	common := m.joint.common
 	m.joint.common, common.left = nil, true
 	m.joint.proof.Parted()
-	common.everyKind((*kind).leave)
+	common.everyEndpoint((*endpoint).leave)
 }
 
 // part gives q what was learned of its own credential if strangers were parted since it
@@ -184,15 +184,15 @@ func (q *ask) part() {
 	}
 }
 
-// parted is the kind that p drew on: its own if strangers were parted while it waited.
-func (p *attempt) parted() *kind {
-	if j := p.kind.learner.home(); p.own() == nil && j != nil && j.joint.owns(p.kind.learner, p.permit.Granted) {
-		p.more().own = j.joint.twin.kindOf(p.kind.key, p.permit.Granted)
+// parted is the endpoint that p drew on: its own if strangers were parted while it waited.
+func (p *attempt) parted() *endpoint {
+	if j := p.endpoint.learner.home(); p.own() == nil && j != nil && j.joint.owns(p.endpoint.learner, p.permit.Granted) {
+		p.more().own = j.joint.twin.endpointOf(p.endpoint.key, p.permit.Granted)
 	}
 	if own := p.own(); own != nil && has(p.permit.Needs, &own.learner.account) {
-		p.kind, p.few.own = own, nil
+		p.endpoint, p.few.own = own, nil
 	}
-	return p.kind
+	return p.endpoint
 }
 
 // owns reports whether what drew on l at that time was the first, before others did.

@@ -10,7 +10,7 @@ import (
 
 // weigh takes the answer to a stranger for or against one limit of all, before it
 // is learned from. The request was one of k; one says that it drew for one of several.
-func (m *learned) weigh(now, sent instant, k *kind, one bool, s *headers.Signal) {
+func (m *learned) weigh(now, sent instant, k *endpoint, one bool, s *headers.Signal) {
 	j, l := m.joint, k.learner
 	refused := s != nil && s.Throttled
 	switch {
@@ -26,7 +26,7 @@ func (m *learned) weigh(now, sent instant, k *kind, one bool, s *headers.Signal)
 			j.compare(now, sent, j.common, s.Limits)
 		}
 		if j.common != nil { // if they share a limit, it drew on that
-			j.common.kindOf(k.key, now).told(now, ticket{sent: sent}, s)
+			j.common.endpointOf(k.key, now).told(now, ticket{sent: sent}, s)
 		}
 	case j.common == nil && !l.recurs && !l.met:
 		if sent >= j.heard && sent < j.until {
@@ -59,7 +59,7 @@ func (m *learned) settle(now instant, l *learner) {
 		m.by = slices.DeleteFunc(m.by, func(o *learner) bool {
 			drop := !o.recurs && !o.waited()
 			if drop {
-				o.everyKind((*kind).leave)
+				o.everyEndpoint((*endpoint).leave)
 			}
 			return drop
 		})

@@ -40,7 +40,7 @@ func (l *learner) keep(now instant) (list []KnownLimit) {
 		}
 	}
 	atOnce(&l.host.slow, nil)
-	for _, k := range l.kinds {
+	for _, k := range l.endpoints {
 		name := k.key.String()
 		if name != k.key.whole() {
 			continue // it may be a secret, and is not shown whole
@@ -69,7 +69,7 @@ func (l *learner) keep(now instant) (list []KnownLimit) {
 
 // called reports whether l knows the route.
 func (l *learner) called(route string) bool {
-	for _, k := range l.kinds {
+	for _, k := range l.endpoints {
 		if k.key.String() == route {
 			return true
 		}
@@ -81,15 +81,15 @@ func (l *learner) called(route string) bool {
 // a slow start's.
 const shownByAnswers = "answers"
 
-// whole is a kind's name with nothing cut, as far as that can be read back.
-func (k kindKey) whole() string {
+// whole is an endpoint's name with nothing cut, as far as that can be read back.
+func (k endpointKey) whole() string {
 	if k.method == "" {
 		return k.rest
 	}
 	return k.method + " /" + k.rest
 }
 
-// keep is q as it is kept: while its window lasts, and of all paths of a kind.
+// keep is q as it is kept: while its window lasts, and of all paths of an endpoint.
 func (q *quota) keep(now instant) (KnownLimit, bool) {
 	f := q.Facts(now)
 	if f.Asking || !f.Reset.Known || !f.Size.Known || !f.Told || q.Sharing.Depth() > attribution.ByKind {
@@ -99,7 +99,7 @@ func (q *quota) keep(now instant) (KnownLimit, bool) {
 		Kind: LearnedQuota, Name: q.ID.Name, Part: q.ID.Partition, Unit: q.ID.Unit, Source: q.Source, Per: q.ID.Window,
 		Limit: figure(f.Size.Value), Left: min(figure(f.Level), figure(f.Size.Value)), Until: onWall(q.terms.zero, f.Reset.Value.Time()),
 	}
-	for _, k := range q.kinds {
+	for _, k := range q.endpoints {
 		if name := k.key.String(); name == k.key.whole() {
 			x.Routes = append(x.Routes, name)
 		}
@@ -110,7 +110,7 @@ func (q *quota) keep(now instant) (KnownLimit, bool) {
 // before is what is known of a caller from another run.
 type before struct {
 	limits   []KnownLimit
-	recalled bool // those that bind all kinds
+	recalled bool // those that bind all endpoints
 }
 
 // from is t for one caller of whom something is known from another run. Few are,
@@ -122,7 +122,7 @@ func (t *learnTerms) from(b *before) *learnTerms {
 }
 
 // recall lets a kind of l's begin with what is known from before.
-func (l *learner) recall(k *kind, now instant) {
+func (l *learner) recall(k *endpoint, now instant) {
 	name := k.key.String()
 	from := l.terms.before
 	for i := range from.limits {
@@ -163,8 +163,8 @@ func (l *learner) recall(k *kind, now instant) {
 	from.recalled = true
 }
 
-// recallQuota takes x as what an answer to a request of kind k states now.
-func (l *learner) recallQuota(now instant, k *kind, x *KnownLimit, until instant) {
+// recallQuota takes x as what an answer to a request to endpoint k states now.
+func (l *learner) recallQuota(now instant, k *endpoint, x *KnownLimit, until instant) {
 	if until <= now {
 		return
 	}
@@ -174,7 +174,7 @@ func (l *learner) recallQuota(now instant, k *kind, x *KnownLimit, until instant
 		Window: headers.Opt[time.Duration]{Value: x.Per, Known: x.Per > 0},
 		Reset:  headers.Opt[time.Duration]{Value: until.Sub(now), Known: true},
 	}
-	g := ticket{kind: k, sent: now}
+	g := ticket{endpoint: k, sent: now}
 	l.hearLimit(now, &g, limit, false, nil)
 }
 

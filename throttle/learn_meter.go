@@ -59,7 +59,7 @@ func (l *learner) Return(now instant, _ int64, m meter.Token, granted, _ instant
 	}
 }
 
-func (k *kind) At(now instant, _ int64) instant {
+func (k *endpoint) At(now instant, _ int64) instant {
 	at := now
 	if k.cooldown != nil {
 		if at = k.cooldown.At(now); k.apart && at != never {
@@ -72,7 +72,7 @@ func (k *kind) At(now instant, _ int64) instant {
 	return at
 }
 
-func (k *kind) Take(now instant, _ int64, _ bool) (m meter.Token) {
+func (k *endpoint) Take(now instant, _ int64, _ bool) (m meter.Token) {
 	if k.cooldown.Start() {
 		m |= markAsks
 	}
@@ -87,7 +87,7 @@ func (k *kind) Take(now instant, _ int64, _ bool) (m meter.Token) {
 	return m
 }
 
-func (k *kind) Return(now instant, _ int64, m meter.Token, granted, _ instant) {
+func (k *endpoint) Return(now instant, _ int64, m meter.Token, granted, _ instant) {
 	k.slow.End(generation(m))
 	k.cooldown.Done(m&markAsks != 0)
 	if k.apart {
@@ -119,11 +119,11 @@ func (l *learner) Words(now instant) string {
 	return "others are to go first"
 }
 
-func (k *kind) Words(now instant) string {
+func (k *endpoint) Words(now instant) string {
 	if k.cooldown.At(now) > now {
-		return cause{what: causeCooldown, cooldown: k.cooldown, kind: k}.in(now, k.learner)
+		return cause{what: causeCooldown, cooldown: k.cooldown, endpoint: k}.in(now, k.learner)
 	}
-	return cause{what: causeFlight, kind: k}.in(now, k.learner)
+	return cause{what: causeFlight, endpoint: k}.in(now, k.learner)
 }
 
 func (s *hostStart) Words(instant) string {
@@ -142,7 +142,7 @@ func (l *learner) ETA(now instant, ahead, _ int64) instant {
 	return at
 }
 
-func (k *kind) ETA(now instant, ahead, _ int64) instant {
+func (k *endpoint) ETA(now instant, ahead, _ int64) instant {
 	at := k.cooldown.At(now)
 	if k.apart && at != never {
 		at = k.evidence.outlook(now, at, ahead, k.account.Queued())
@@ -161,7 +161,7 @@ func (s *hostStart) ETA(now instant, _, _ int64) instant {
 }
 
 func (l *learner) Regain(int64) time.Duration   { return l.evidence.regain() }
-func (k *kind) Regain(int64) time.Duration      { return time.Second }
+func (k *endpoint) Regain(int64) time.Duration  { return time.Second }
 func (s *hostStart) Regain(int64) time.Duration { return time.Second }
 
 // idle reports that forgetting all of l would lose nothing that still binds.
@@ -170,7 +170,7 @@ func (l *learner) idle(now instant) bool {
 		return false
 	}
 	idle := true
-	l.everyKind(func(k *kind) {
+	l.everyEndpoint(func(k *endpoint) {
 		idle = idle && k.slow.Idle(now) && k.cooldown.At(now) == now
 	})
 	if !idle {

@@ -65,7 +65,7 @@ func TestLearnerAsAMeter(t *testing.T) {
 		t.Error(l.Words(hourIn), l.Regain(1))
 	}
 	host := l.host
-	k := new(kind)
+	k := new(endpoint)
 	for range 4 { // as many as go at first
 		if host.At(hourIn, 1) != hourIn {
 			t.Error("a place is left")
@@ -79,16 +79,16 @@ func TestLearnerAsAMeter(t *testing.T) {
 	if host.At(hourIn, 1) == never || host.At(hourIn, 1) <= hourIn || k.At(hourIn, 1) <= hourIn {
 		t.Error("no place is left before those under way do not count any more")
 	}
-	if host.Regain(1) != sec || new(kind).Regain(1) != sec {
+	if host.Regain(1) != sec || new(endpoint).Regain(1) != sec {
 		t.Error("a place takes about a second to come back")
 	}
 }
 
-// TestWhoIsPacedByWhat: a kind that is apart waits for its own limit, all others for
+// TestWhoIsPacedByWhat: an endpoint that is apart waits for its own limit, all others for
 // that of their credential.
 func TestWhoIsPacedByWhat(t *testing.T) {
 	l := learning1()
-	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+	k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
 	k.apart, k.evidence, k.cooldown = true, believing(.5, sec, 1), pausedUntil(at0(sec))
 	k.Take(hourIn, 1, true)
 	k.evidence.accepted(hourIn, hourIn)
@@ -109,7 +109,7 @@ func TestWhoStartsAlone(t *testing.T) {
 		after time.Duration
 		lone  bool
 	}{{1, 0, 50 * time.Millisecond, true}, {1, 0, 50*time.Millisecond - 1, false}, {0, 0, sec, false}, {1, sec, sec, true}, {1, sec, sec - 1, false}} {
-		k := kind{last: hourIn}
+		k := endpoint{last: hourIn}
 		k.slow.Answered(hourIn, test.rtt)
 		for range test.now {
 			k.slow.Start(hourIn)
@@ -120,11 +120,11 @@ func TestWhoStartsAlone(t *testing.T) {
 	}
 }
 
-// A kind without a pause is not held up, and one whose question was answered is
+// An endpoint without a pause is not held up, and one whose question was answered is
 // asked for again.
-func TestKindAsAMeter(t *testing.T) {
+func TestEndpointAsAMeter(t *testing.T) {
 	l := learning1()
-	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+	k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
 	if k.At(hourIn, 1) != hourIn {
 		t.Error("a fresh kind is held up")
 	}
@@ -145,7 +145,7 @@ func TestKindAsAMeter(t *testing.T) {
 	if k.At(later, 1) != later {
 		t.Error("who asked is gone, and the next one may not")
 	}
-	l.other = newKind(l, kindKey{rest: otherRequests})
+	l.other = newEndpoint(l, endpointKey{rest: otherRequests})
 	n := 0
 	l.each(func(*queue.Account) { n++ })
 	if n != 2 {
@@ -160,11 +160,11 @@ func TestKindAsAMeter(t *testing.T) {
 	}
 }
 
-// What is learned of a kind apart, and of all others, begins anew where it
+// What is learned of an endpoint apart, and of all others, begins anew where it
 // proved wrong.
 func TestRestartedLearning(t *testing.T) {
 	l := learning1()
-	k := l.kindOf(kindKey{"GET", "a"}, hourIn)
+	k := l.endpointOf(endpointKey{"GET", "a"}, hourIn)
 	own, common := believing(3, sec, 1), believing(5, sec, 1)
 	k.evidence, l.evidence = own, common
 	if l.restart(k); common.believes() || !own.believes() {

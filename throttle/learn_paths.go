@@ -6,8 +6,8 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 )
 
-// kindPaths is what a kind remembers of paths, once limits were stated.
-type kindPaths struct {
+// endpointPaths is what an endpoint remembers of paths, once limits were stated.
+type endpointPaths struct {
 	asker        *asker            // nil: nobody asked
 	where        attribution.Where // of method and path, the last looked at
 	method, path string
@@ -38,12 +38,12 @@ func (l *learner) from() attribution.Where {
 }
 
 // whereOf is where r goes.
-func (k *kind) whereOf(r *http.Request) attribution.Where {
+func (k *endpoint) whereOf(r *http.Request) attribution.Where {
 	if r == nil {
 		return attribution.Where{}
 	}
 	if k.paths == nil {
-		k.paths = new(kindPaths)
+		k.paths = new(endpointPaths)
 	}
 	p := k.paths
 	if method := methodOf(r); p.where == (attribution.Where{}) || p.path != r.URL.Path || p.method != method {
@@ -54,7 +54,7 @@ func (k *kind) whereOf(r *http.Request) attribution.Where {
 }
 
 // asker is the meter of those of k that ask; nil: nobody asked.
-func (k *kind) asker() *asker {
+func (k *endpoint) asker() *asker {
 	if k.paths == nil {
 		return nil
 	}

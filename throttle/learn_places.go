@@ -7,8 +7,8 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
-// needs appends what requests of kind k draw on.
-func (k *kind) needs(buf []queue.Need, q *ask) []queue.Need {
+// needs appends what requests to endpoint k draw on.
+func (k *endpoint) needs(buf []queue.Need, q *ask) []queue.Need {
 	l := k.learner
 	buf = append(buf, queue.Need{Account: &l.account, N: 1})
 	if l.terms.pausesOnly {
@@ -18,7 +18,7 @@ func (k *kind) needs(buf []queue.Need, q *ask) []queue.Need {
 }
 
 // stated is the part of needs that the server stated.
-func (k *kind) stated(buf []queue.Need, q *ask) []queue.Need {
+func (k *endpoint) stated(buf []queue.Need, q *ask) []queue.Need {
 	if len(k.quotas) == 0 {
 		return buf
 	}
@@ -50,7 +50,7 @@ func (k *kind) stated(buf []queue.Need, q *ask) []queue.Need {
 }
 
 // pace tells the slow start of k the rate that is configured for requests like q.
-func (k *kind) pace(q *ask) {
+func (k *endpoint) pace(q *ask) {
 	var pace time.Duration
 	for _, m := range q.scope.own {
 		if m.a.Label.Rate != nil && (m.route == 0 || q.on(m.route-1)) {
@@ -65,7 +65,7 @@ func (k *kind) pace(q *ask) {
 }
 
 // open reports whether a request of k may take its places at now.
-func (k *kind) open(now instant) bool {
+func (k *endpoint) open(now instant) bool {
 	l := k.learner
 	return l.account.Clear(now) && l.At(now, 1) <= now &&
 		l.host.account.Clear(now) && l.host.At(now, 1) <= now &&
@@ -74,18 +74,18 @@ func (k *kind) open(now instant) bool {
 
 // placed is a permit, and to a request that did not have to wait its places at what
 // was learned for all requests: of what the server bears, of a new host's slow
-// start, and of its kind. It takes those in one step, without a draw on each.
+// start, and of its endpoint. It takes those in one step, without a draw on each.
 type placed struct {
 	queue.Permit
-	kind  *kind     // whose places are taken; nil: none, or given back
-	marks [3]uint32 // of the places: the server's, the host's, the kind's
+	endpoint *endpoint // whose places are taken; nil: none, or given back
+	marks    [3]uint32 // of the places: the server's, the host's, the endpoint's
 	progress
 }
 
 // enter takes the places of a request of k.
-func (p *placed) enter(now instant, k *kind) {
+func (p *placed) enter(now instant, k *endpoint) {
 	l := k.learner
-	p.kind, p.marks[0] = k, uint32(l.Take(now, 1, true))
+	p.endpoint, p.marks[0] = k, uint32(l.Take(now, 1, true))
 	if !l.terms.pausesOnly {
 		p.marks[1] = uint32(l.host.Take(now, 1, true))
 		p.marks[2] = uint32(k.Take(now, 1, true))
@@ -95,11 +95,11 @@ func (p *placed) enter(now instant, k *kind) {
 // vacate gives the places back, once. Those who wait for them are to be planned
 // anew (attempt.again).
 func (p *placed) vacate(now instant) {
-	k := p.kind
+	k := p.endpoint
 	if k == nil {
 		return
 	}
-	p.kind = nil
+	p.endpoint = nil
 	l := k.learner
 	l.Return(now, 1, meter.Token(p.marks[0]), p.Granted, 0)
 	if l.terms.pausesOnly {

@@ -18,13 +18,13 @@ import (
 type side struct {
 	quick bool
 	e     *queue.Domain
-	k     *kind
+	k     *endpoint
 	under []*attempt
 }
 
 // start reports whether a request is let in at now.
 func (c *side) start(now instant) bool {
-	p := &attempt{tr: new(trip.Trip), kind: c.k}
+	p := &attempt{tr: new(trip.Trip), endpoint: c.k}
 	needs := c.k.needs(nil, &ask{})
 	if c.quick {
 		needs = c.k.stated(nil, &ask{})
@@ -69,7 +69,7 @@ func TestPlacesAreAsDraws(t *testing.T) {
 			s := &scope{}
 			s.Gate.Meter = meter.Open{}
 			sides[i] = &side{quick: i == 0, e: &queue.Domain{}}
-			sides[i].k = newLearner(terms, s, newHostStart(terms.words)).kindOf(kindKey{"GET", "x"}, 1)
+			sides[i].k = newLearner(terms, s, newHostStart(terms.words)).endpointOf(endpointKey{"GET", "x"}, 1)
 		}
 		a, b := sides[0], sides[1]
 		rough, busy := r.IntN(3)*4, r.IntN(3)*30 // in a hundred answers
@@ -112,15 +112,15 @@ func TestPlacesAreAsDraws(t *testing.T) {
 
 // Who waits goes first, whichever place he waits for, and pauses hold.
 func TestPlacesAreWaitedFor(t *testing.T) {
-	for name, upset := range map[string]func(l *learner, k *kind){
-		"a line at the server's account": func(l *learner, _ *kind) { waitFor(&l.account) },
-		"a line at the host":             func(l *learner, _ *kind) { waitFor(&l.host.account) },
-		"a line of the kind":             func(_ *learner, k *kind) { waitFor(&k.account) },
-		"a pause":                        func(l *learner, _ *kind) { l.account.Paused = hourIn + 1 },
-		"a pause of the kind":            func(_ *learner, k *kind) { k.account.Paused = hourIn + 1 },
+	for name, upset := range map[string]func(l *learner, k *endpoint){
+		"a line at the server's account": func(l *learner, _ *endpoint) { waitFor(&l.account) },
+		"a line at the host":             func(l *learner, _ *endpoint) { waitFor(&l.host.account) },
+		"a line of the kind":             func(_ *learner, k *endpoint) { waitFor(&k.account) },
+		"a pause":                        func(l *learner, _ *endpoint) { l.account.Paused = hourIn + 1 },
+		"a pause of the kind":            func(_ *learner, k *endpoint) { k.account.Paused = hourIn + 1 },
 	} {
 		l := learning1()
-		k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+		k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
 		if !k.open(hourIn) {
 			t.Fatal("a fresh kind is open")
 		}

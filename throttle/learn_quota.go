@@ -20,15 +20,15 @@ type learnTerms struct {
 }
 
 // learnWords are terms that all hosts share.
-type learnWords struct{ server, host, kind, alone, asker *queue.Label }
+type learnWords struct{ server, host, endpoint, alone, asker *queue.Label }
 
 func newLearnWords() *learnWords {
 	return &learnWords{
-		server: &queue.Label{Text: "what the server bears", ToHeaders: true, Says: true},
-		host:   &queue.Label{Text: "requests at a time to a host not well known", ToHeaders: true},
-		kind:   &queue.Label{Text: "requests of one kind at a time", ToHeaders: true},
-		alone:  &queue.Label{Text: "refusals of this request alone", ToHeaders: true},
-		asker:  &queue.Label{Text: "one request that asks", ToHeaders: true},
+		server:   &queue.Label{Text: "what the server bears", ToHeaders: true, Says: true},
+		host:     &queue.Label{Text: "requests at a time to a host not well known", ToHeaders: true},
+		endpoint: &queue.Label{Text: "requests of one kind at a time", ToHeaders: true},
+		alone:    &queue.Label{Text: "refusals of this request alone", ToHeaders: true},
+		asker:    &queue.Label{Text: "one request that asks", ToHeaders: true},
 	}
 }
 
@@ -36,10 +36,10 @@ func newLearnWords() *learnWords {
 // the lock.
 type quota struct {
 	stated.Limit
-	account *queue.Account
-	terms   *learnTerms
-	kinds   []*kind // the kinds of request that it binds
-	spent   bool    // the last answer left nothing
+	account   *queue.Account
+	terms     *learnTerms
+	endpoints []*endpoint // the kinds of request that it binds
+	spent     bool        // the last answer left nothing
 }
 
 // count says whether requests of g draw units of q, or only wait for its pauses.

@@ -34,7 +34,7 @@ func heardQuota(left, size float64, reset time.Duration) *quota {
 // the one that was not heard of for the longest time.
 func TestQuotasAreBounded(t *testing.T) {
 	l := learning1()
-	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+	k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
 	for i := range maxQuotas {
 		q := l.quotaOf(hourIn, &headers.Limit{Name: fmt.Sprint(i)}, k, nil)
 		hears(q, hourIn.Add(time.Duration(i)*sec), stating(0, 10, time.Hour, headers.Boundary))
@@ -69,11 +69,11 @@ func TestQuotasAreBounded(t *testing.T) {
 	}
 	q := l.quotaOf(hourIn, &headers.Limit{Name: "new"}, k, nil)
 	l.bind(q, k, 2)
-	if q.UnderWay() != 6 || len(q.kinds) != 1 {
+	if q.UnderWay() != 6 || len(q.endpoints) != 1 {
 		t.Errorf("%v units are missing of three others under way", q.UnderWay())
 	}
 	q.unbind(k)
-	if len(q.kinds) != 0 {
+	if len(q.endpoints) != 0 {
 		t.Error("still bound")
 	}
 }
@@ -86,7 +86,7 @@ func TestQuotasAreForgotten(t *testing.T) {
 		kept          bool
 	}{{0, 10 * time.Minute, true}, {0, 10*time.Minute + 1, false}, {time.Hour, 2 * time.Hour, true}, {time.Hour, 2*time.Hour + 1, false}, {sec, 10 * time.Minute, true}} {
 		l := learning1()
-		k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+		k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
 		q := l.quotaOf(hourIn, &headers.Limit{Name: "a"}, k, nil)
 		hears(q, hourIn, headers.Limit{Window: headers.Opt[time.Duration]{Value: test.window, Known: test.window > 0}})
 		l.bind(q, k, 1)

@@ -18,7 +18,7 @@ const settledIn = 8
 // is a matter of requests at a time, unless it also says when to come back, or
 // proves to be a limit that does not say its name.
 func (l *learner) overloaded(now instant, g *ticket, s headers.Signal) lesson {
-	k := g.kind
+	k := g.endpoint
 	plain := !s.Throttled && !s.RetryAfter.Known
 	if k.overload.Overloaded(now, plain) {
 		return lesson{}
@@ -26,7 +26,7 @@ func (l *learner) overloaded(now instant, g *ticket, s headers.Signal) lesson {
 	k.slow.Lost(now, max(1, now.Sub(g.sent)))
 	narrow := !l.terms.pausesOnly && !g.probe && k.overload.Limits(now, k.slow.Few(), k.slow.Good() < proven)
 	if plain && !narrow {
-		return lesson{what: causeFlight, kind: k}
+		return lesson{what: causeFlight, endpoint: k}
 	}
 	return l.refuse(now, g, s, narrow || s.RetryAfter.Known && !g.probe)
 }
@@ -35,21 +35,21 @@ func (l *learner) overloaded(now instant, g *ticket, s headers.Signal) lesson {
 // requests per time: the server says so, or it refused one that started alone
 // while others were under way.
 func (l *learner) concurrency(g *ticket, s headers.Signal) bool {
-	if l.terms.pausesOnly || g.kind.slow.UnderWay() <= 1 {
+	if l.terms.pausesOnly || g.endpoint.slow.UnderWay() <= 1 {
 		return false // with nothing else under way only time helps
 	}
 	if s.Kind == headers.Concurrency {
 		return true
 	}
-	if e := g.kind.evidenceNow(); e != nil && e.Shuts() {
+	if e := g.endpoint.evidenceNow(); e != nil && e.Shuts() {
 		return false
 	}
-	return (g.lone() || g.kind.slow.Tight() || g.kind.slow.Silent()) && !s.RetryAfter.Known && len(s.Limits) == 0 && len(g.kind.quotas) == 0 && s.Kind != headers.Overload
+	return (g.lone() || g.endpoint.slow.Tight() || g.endpoint.slow.Silent()) && !s.RetryAfter.Known && len(s.Limits) == 0 && len(g.endpoint.quotas) == 0 && s.Kind != headers.Overload
 }
 
 // refuse pauses, and tells the evidence if a limit may be what was wrong.
 func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) lesson {
-	k := g.kind
+	k := g.endpoint
 	if q := l.narrow(now, g, s); q != nil {
 		return lesson{what: causeQuota, quota: q}
 	}
@@ -102,11 +102,11 @@ func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) le
 		return lesson{}
 	}
 	f.pace.resume(c.Until())
-	return lesson{what: causeCooldown, cooldown: c, kind: k}
+	return lesson{what: causeCooldown, cooldown: c, endpoint: k}
 }
 
 // narrow returns the quota that explains a refusal if it is not that of all
-// requests of its kind, or not known to be: then it binds those that share it, and
+// requests to its endpoint, or not known to be: then it binds those that share it, and
 // nobody else has to pause. Nor has anybody if all processes count it: others may
 // have spent it, and who paused for longer than its window lasts would come late to
 // the next one, too.
@@ -116,7 +116,7 @@ func (l *learner) narrow(now instant, g *ticket, s headers.Signal) (narrow *quot
 	}
 	for i := range s.Limits {
 		limit := &s.Limits[i]
-		q := l.known(limit, g.kind, nil)
+		q := l.known(limit, g.endpoint, nil)
 		if q == nil || q.Ignored() || !stated.Exhausted(limit) || !g.strange() && q.Sharing.Depth() == attribution.ByKind && !q.Everywhere() {
 			continue
 		}
@@ -132,8 +132,8 @@ func (l *learner) narrow(now instant, g *ticket, s headers.Signal) (narrow *quot
 	return narrow
 }
 
-// pausedBy is the account that c pauses, which a request of kind k met.
-func (l *learner) pausedBy(c *cooldown.Cooldown, k *kind) *queue.Account {
+// pausedBy is the account that c pauses, which a request to endpoint k met.
+func (l *learner) pausedBy(c *cooldown.Cooldown, k *endpoint) *queue.Account {
 	if c == k.cooldown {
 		return &k.account
 	}
@@ -143,7 +143,7 @@ func (l *learner) pausedBy(c *cooldown.Cooldown, k *kind) *queue.Account {
 // hintOf is what a refusal says about when to come back; whether it names the
 // limit, so that other kinds of request go on; and whether a stated limit that
 // is spent explains it, so that no rate has to be found.
-func (l *learner) hintOf(now instant, k *kind, s headers.Signal) (h cooldown.Hint, named, explained bool) {
+func (l *learner) hintOf(now instant, k *endpoint, s headers.Signal) (h cooldown.Hint, named, explained bool) {
 	if s.RetryAfter.Known {
 		h = cooldown.Hint{Wait: min(s.RetryAfter.Value, stated.MostWindow), Known: true, Source: "Retry-After"}
 	}

@@ -15,12 +15,12 @@ import (
 )
 
 // bout is a discrete-event run of one learner against a server, without an
-// engine: requests of one kind, all there at the start.
+// engine: requests to one endpoint, all there at the start.
 type bout struct {
 	now    instant
 	events events
 	l      *learner
-	k      *kind
+	k      *endpoint
 	r      *rand.Rand
 	trip   time.Duration // one way; a quarter more or less
 
@@ -52,7 +52,7 @@ func (e *events) Pop() any     { x := (*e)[len(*e)-1]; *e = (*e)[:len(*e)-1]; re
 func newBout(seed uint64, jobs, workers int) *bout {
 	b := &bout{now: 1, r: rand.New(rand.NewPCG(seed, 5)), left: jobs, workers: workers, trip: 20 * time.Millisecond}
 	b.l = newLearner(&learnTerms{Terms: stated.Terms{MaxPause: 5 * time.Minute}, words: newLearnWords(), jitter: b.r.Float64}, &scope{}, newHostStart(newLearnWords()))
-	b.k = b.l.kindOf(kindKey{"GET", "v1"}, b.now)
+	b.k = b.l.endpointOf(endpointKey{"GET", "v1"}, b.now)
 	join := crowdAt(&b.l.account)
 	for range min(jobs, workers) {
 		b.leave = append(b.leave, join())
@@ -103,11 +103,11 @@ func (b *bout) send() {
 	}
 	ms := b.meters()
 	marks, sent := make([]meter.Token, len(ms)), b.now
-	g := &ticket{kind: b.k, sent: b.now, permit: new(placed)}
+	g := &ticket{endpoint: b.k, sent: b.now, permit: new(placed)}
 	for i, m := range ms {
 		marks[i] = m.Take(b.now, 1, true)
 		switch m := m.(type) {
-		case *kind:
+		case *endpoint:
 			g.permit.Needs = append(g.permit.Needs, queue.Need{Account: &m.account, Token: marks[i]})
 		case *quota:
 			g.permit.Needs = append(g.permit.Needs, queue.Need{Account: m.account, Token: marks[i]})

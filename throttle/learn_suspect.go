@@ -23,12 +23,12 @@ func bare503(status int, s *headers.Signal) bool {
 // explain calls an answer that says 503 and no more a refusal as long as a limiter
 // may be why: then it is no failure of the host, and the request is repeated.
 func (p *attempt) explain(status int, s *headers.Signal) {
-	if s.Throttled || p.kind == nil || p.tr.Probe || !bare503(status, s) {
+	if s.Throttled || p.endpoint == nil || p.tr.Probe || !bare503(status, s) {
 		return
 	}
 	e := p.record.lock()
 	defer e.Unlock()
-	k, now := p.kind, e.Now()
+	k, now := p.endpoint, e.Now()
 	if k.learner.terms.pausesOnly {
 		return
 	}

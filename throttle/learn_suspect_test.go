@@ -60,13 +60,13 @@ func TestOftenFailingHostIsSoonCleared(t *testing.T) {
 }
 
 // suspect makes k's host seem a limiter, which served somebody then and refuses most.
-func suspect(k *kind, at instant) {
+func suspect(k *endpoint, at instant) {
 	burden(k, at)
 	k.overload.Limits(at, true, true)
 }
 
 // burden lets k be answered well once, and then that the host is overloaded.
-func burden(k *kind, at instant) {
+func burden(k *endpoint, at instant) {
 	k.overload.Served(at, at)
 	for range 14 {
 		k.overload.Overloaded(at, true)
@@ -80,22 +80,22 @@ func TestOverloadedOrLimited(t *testing.T) {
 		name    string
 		limit   float64 // at a time, before
 		s       headers.Signal
-		change  func(l *learner, k *kind)
+		change  func(l *learner, k *endpoint)
 		suspect bool
 		rate    bool
 		what    causeKind
 	}{
-		{"many at a time", 9, headers.Signal{}, func(*learner, *kind) {}, false, false, causeFlight},
-		{"five", 5, headers.Signal{}, func(*learner, *kind) {}, false, false, causeFlight},
-		{"three", 3.5, headers.Signal{}, func(*learner, *kind) {}, true, true, causeCooldown},
-		{"with a wait", 3.5, headers.Signal{RetryAfter: known(sec)}, func(*learner, *kind) {}, true, true, causeCooldown},
-		{"many, but suspected", 9, headers.Signal{}, func(_ *learner, k *kind) { suspect(k, hourIn.Add(sec/2)) }, true, true, causeCooldown},
-		{"suspected, and serves none", 9, headers.Signal{}, func(_ *learner, k *kind) { suspect(k, hourIn.Add(-10*sec)) }, true, false, causeFlight},
-		{"only pauses are learned", 2, headers.Signal{}, func(l *learner, _ *kind) { l.terms.pausesOnly = true }, false, false, causeFlight},
-		{"no limit", 0, headers.Signal{}, func(_ *learner, k *kind) { k.slow.Stated(); k.slow.Answered(hourIn, 0) }, false, false, causeFlight},
+		{"many at a time", 9, headers.Signal{}, func(*learner, *endpoint) {}, false, false, causeFlight},
+		{"five", 5, headers.Signal{}, func(*learner, *endpoint) {}, false, false, causeFlight},
+		{"three", 3.5, headers.Signal{}, func(*learner, *endpoint) {}, true, true, causeCooldown},
+		{"with a wait", 3.5, headers.Signal{RetryAfter: known(sec)}, func(*learner, *endpoint) {}, true, true, causeCooldown},
+		{"many, but suspected", 9, headers.Signal{}, func(_ *learner, k *endpoint) { suspect(k, hourIn.Add(sec/2)) }, true, true, causeCooldown},
+		{"suspected, and serves none", 9, headers.Signal{}, func(_ *learner, k *endpoint) { suspect(k, hourIn.Add(-10*sec)) }, true, false, causeFlight},
+		{"only pauses are learned", 2, headers.Signal{}, func(l *learner, _ *endpoint) { l.terms.pausesOnly = true }, false, false, causeFlight},
+		{"no limit", 0, headers.Signal{}, func(_ *learner, k *endpoint) { k.slow.Stated(); k.slow.Answered(hourIn, 0) }, false, false, causeFlight},
 	} {
 		l := learning1()
-		k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+		k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
 		burden(k, hourIn.Add(sec/2))
 		g := under(k, 9, hourIn)
 		k.slow.Recall(hourIn, test.limit, false)

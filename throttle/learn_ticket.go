@@ -9,15 +9,15 @@ import (
 
 // A ticket is what learning wants to know of a request that ended.
 type ticket struct {
-	kind    *kind
-	sent    instant // when it was granted
-	cost    Cost
-	permit  *placed           // not answered yet; nil: it drew on nothing
-	solo    *solo             // nil: not refused
-	where   attribution.Where // zero: not known
-	booked  *fleet.Grant      // in the Store; nil: not
-	limited bool              // its answer was a 503 that said no more, and most likely a limiter's
-	probe   bool              // of a circuit, which asks as seldom as it likes: a failure shows no rate
+	endpoint *endpoint
+	sent     instant // when it was granted
+	cost     Cost
+	permit   *placed           // not answered yet; nil: it drew on nothing
+	solo     *solo             // nil: not refused
+	where    attribution.Where // zero: not known
+	booked   *fleet.Grant      // in the Store; nil: not
+	limited  bool              // its answer was a 503 that said no more, and most likely a limiter's
+	probe    bool              // of a circuit, which asks as seldom as it likes: a failure shows no rate
 }
 
 func (g *ticket) mark(a *queue.Account) (m meter.Token, drew bool) {
@@ -45,7 +45,7 @@ func (g *ticket) asked(q *quota) bool {
 
 // lone reports whether the request started alone while others were under way.
 func (g *ticket) lone() bool {
-	m, drew := g.mark(&g.kind.account)
+	m, drew := g.mark(&g.endpoint.account)
 	if !drew && g.permit != nil {
 		m = meter.Token(g.permit.marks[2])
 	}

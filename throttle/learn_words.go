@@ -30,7 +30,7 @@ type cause struct {
 	cooldown *cooldown.Cooldown
 	found    *evidence
 	quota    *quota
-	kind     *kind
+	endpoint *endpoint
 }
 
 // A lesson is something that was learned; the zero lesson is nothing new.
@@ -56,24 +56,24 @@ func (c cause) name() string {
 func (c cause) in(now instant, l *learner) string {
 	switch c.what {
 	case causeCooldown:
-		return pauseWords(now, l.terms.zero, c.cooldown.State()) + c.kind.only(c.cooldown)
+		return pauseWords(now, l.terms.zero, c.cooldown.State()) + c.endpoint.only(c.cooldown)
 	case causeRate:
-		if c.kind != nil && c.found == c.kind.evidence {
-			return c.found.words() + ", for " + c.kind.key.String() + " only"
+		if c.endpoint != nil && c.found == c.endpoint.evidence {
+			return c.found.words() + ", for " + c.endpoint.key.String() + " only"
 		}
 		return c.found.words()
 	case causeQuota:
 		return c.quota.told(now, l.terms.zero)
 	case causeFlight:
-		if n := c.kind.slow.Allowed(); n > 0 && (l.host.slow.Free() || n <= l.host.slow.Allowed()) {
-			return fmt.Sprintf("at most %d at a time for %s, shown by its answers", n, c.kind.key)
+		if n := c.endpoint.slow.Allowed(); n > 0 && (l.host.slow.Free() || n <= l.host.slow.Allowed()) {
+			return fmt.Sprintf("at most %d at a time for %s, shown by its answers", n, c.endpoint.key)
 		}
 		return fmt.Sprintf("at most %d at a time until it has answered more", l.host.slow.Allowed())
 	}
 	return ""
 }
 
-func (k *kind) only(c *cooldown.Cooldown) string {
+func (k *endpoint) only(c *cooldown.Cooldown) string {
 	if k == nil || c != k.cooldown {
 		return ""
 	}
@@ -190,25 +190,25 @@ func amount(x float64) string {
 
 // restrictions describes everything learned that limits requests now.
 func (l *learner) restrictions(now instant, add func(c cause, d time.Duration)) {
-	held := func(c *cooldown.Cooldown, k *kind) {
+	held := func(c *cooldown.Cooldown, k *endpoint) {
 		if d := c.At(now).Until(now); d > 0 {
-			add(cause{what: causeCooldown, cooldown: c, kind: k}, d)
+			add(cause{what: causeCooldown, cooldown: c, endpoint: k}, d)
 		}
 	}
 	held(l.cooldown, nil)
 	if l.terms.pausesOnly {
 		return
 	}
-	found := func(e *evidence, k *kind, a *queue.Account) {
+	found := func(e *evidence, k *endpoint, a *queue.Account) {
 		if e.believes() {
-			add(cause{what: causeRate, found: e, kind: k}, e.at(now, a.Queued()).Until(now))
+			add(cause{what: causeRate, found: e, endpoint: k}, e.at(now, a.Queued()).Until(now))
 		}
 	}
 	found(l.evidence, nil, &l.account)
-	l.everyKind(func(k *kind) {
+	l.everyEndpoint(func(k *endpoint) {
 		held(k.cooldown, k)
 		if k.slow.Cut() {
-			add(cause{what: causeFlight, kind: k}, 0)
+			add(cause{what: causeFlight, endpoint: k}, 0)
 		}
 		if k.apart {
 			found(k.evidence, k, &k.account)

@@ -52,8 +52,8 @@ func TestLearnedInWords(t *testing.T) {
 	}
 }
 
-// Some APIs have a key in the path. What is said about a kind must not tell it.
-func TestKindsDoNotTellKeys(t *testing.T) {
+// Some APIs have a key in the path. What is said about an endpoint must not tell it.
+func TestEndpointsDoNotTellKeys(t *testing.T) {
 	for rest, want := range map[string]string{
 		"":                          "GET /",
 		"v1":                        "GET /v1",
@@ -64,7 +64,7 @@ func TestKindsDoNotTellKeys(t *testing.T) {
 		strings.Repeat("n", 33):     "GET /nnn...",
 		":":                         "GET /...",
 	} {
-		if got := (kindKey{"GET", rest}).String(); got != want {
+		if got := (endpointKey{"GET", rest}).String(); got != want {
 			t.Errorf("%q: %q, want %q", rest, got, want)
 		}
 	}
@@ -73,7 +73,7 @@ func TestKindsDoNotTellKeys(t *testing.T) {
 // The words of what is waited for, of each kind of learned limit.
 func TestWaitsForWhatWasLearned(t *testing.T) {
 	l := learning1()
-	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+	k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
 	if got := l.host.Words(hourIn); !strings.HasPrefix(got, "at most ") {
 		t.Errorf("a fresh host: %s", got)
 	}
@@ -110,7 +110,7 @@ func TestLearnedLimitsInFields(t *testing.T) {
 	zero := time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)
 	l := learning1()
 	l.terms.zero = zero
-	a, b := l.kindOf(kindKey{"GET", "a"}, hourIn), l.kindOf(kindKey{"GET", "b"}, hourIn)
+	a, b := l.endpointOf(endpointKey{"GET", "a"}, hourIn), l.endpointOf(endpointKey{"GET", "b"}, hourIn)
 	q := hears(newQuota(stated.Key{Name: "core", Unit: "tokens", Window: time.Minute}), hourIn, stating(3, 10, 30*sec, headers.Boundary))
 	q.terms = l.terms
 	l.quotas = append(l.quotas, q)
@@ -137,7 +137,7 @@ func TestLearnedLimitsInFields(t *testing.T) {
 	}
 	a.cooldown = saidUntil(at0(30*sec), time.Hour, "retry-after")
 	want = LearnedLimit{Kind: LearnedPause, Route: "GET /a", Source: "said by Retry-After", Left: -1, Until: until}
-	if got := limit(cause{what: causeCooldown, cooldown: a.cooldown, kind: a}); got != want {
+	if got := limit(cause{what: causeCooldown, cooldown: a.cooldown, endpoint: a}); got != want {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 	want.Route = ""
@@ -151,12 +151,12 @@ func TestLearnedLimitsInFields(t *testing.T) {
 	}
 	a.evidence = believing(4, sec, 1)
 	want = LearnedLimit{Kind: LearnedRate, Unit: requests, Route: "GET /a", Source: "found by its refusals", Limit: 4, Per: sec, Left: -1}
-	if got := limit(cause{what: causeRate, found: a.evidence, kind: a}); got != want {
+	if got := limit(cause{what: causeRate, found: a.evidence, endpoint: a}); got != want {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 	want.Route, want.Limit, want.Per = "", 60, time.Minute
 	f := believing(60, time.Minute, 0)
-	if got := limit(cause{what: causeRate, found: f, kind: b}); got != want {
+	if got := limit(cause{what: causeRate, found: f, endpoint: b}); got != want {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 	shown := 0
@@ -190,21 +190,21 @@ func free() (f concurrency.Limit) {
 	return f
 }
 
-// A limit on requests at a time says whether it is the kind's or the host's.
+// A limit on requests at a time says whether it is the endpoint's or the host's.
 func TestCausesInWords(t *testing.T) {
 	l := learning1()
-	k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+	k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
 	for _, test := range []struct {
-		kind, host concurrency.Limit
-		want       string
+		endpoint, host concurrency.Limit
+		want           string
 	}{
 		{atMost(3), atMost(3), "at most 3 at a time for GET /x, shown by its answers"},
 		{atMost(4), atMost(3), "at most 3 at a time until it has answered more"},
 		{atMost(9), free(), "at most 9 at a time for GET /x, shown by its answers"},
 		{free(), atMost(3), "at most 3 at a time until it has answered more"},
 	} {
-		k.slow, l.host.slow = test.kind, test.host
-		if got := (cause{what: causeFlight, kind: k}).in(at0(0), l); got != test.want {
+		k.slow, l.host.slow = test.endpoint, test.host
+		if got := (cause{what: causeFlight, endpoint: k}).in(at0(0), l); got != test.want {
 			t.Errorf("got %s, want %s", got, test.want)
 		}
 	}
@@ -212,10 +212,10 @@ func TestCausesInWords(t *testing.T) {
 		t.Error(got)
 	}
 	f := believing(10, sec, 5)
-	if got := (cause{what: causeRate, found: f, kind: k}).in(at0(0), l); got != "looks like 10/s, bucket of 5, found by its refusals" {
+	if got := (cause{what: causeRate, found: f, endpoint: k}).in(at0(0), l); got != "looks like 10/s, bucket of 5, found by its refusals" {
 		t.Error(got)
 	}
-	if k.evidence = f; (cause{what: causeRate, found: f, kind: k}).in(at0(0), l) != "looks like 10/s, bucket of 5, found by its refusals, for GET /x only" {
+	if k.evidence = f; (cause{what: causeRate, found: f, endpoint: k}).in(at0(0), l) != "looks like 10/s, bucket of 5, found by its refusals, for GET /x only" {
 		t.Error("not for the kind only")
 	}
 	if (cause{}).in(at0(0), l) != "" {

@@ -43,7 +43,7 @@ func (t *Transport) outlook(r *http.Request, tr *trip.Trip) (time.Duration, erro
 	e, _, now := p.record.current()
 	defer e.Unlock()
 	p.resolve(now, &q, home)
-	patience.Trip = p.kind.slow.Usual()
+	patience.Trip = p.endpoint.slow.Usual()
 	needs := q.scope.needs(p.room[:0], &q)
 	if a := queue.NeverFits(now, needs); a != nil {
 		return 0, q.refused(&queue.Refusal{Reason: queue.Unfit, Account: a})

@@ -132,7 +132,7 @@ func (p *attempt) left() bool {
 	was := p.permit.inside
 	if was {
 		p.record.entered--
-		p.kind.enter(-1)
+		p.endpoint.enter(-1)
 		p.permit.inside = false
 	}
 	return was

@@ -70,17 +70,17 @@ type routeBook struct {
 type route struct {
 	name string
 	counters
-	kinds   int // that count here
-	entered int // requests that wait or are not answered yet
+	endpoints int // that count here
+	entered   int // requests that wait or are not answered yet
 }
 
 // counts is where a request is counted. The lock is held.
 func (q *ask) counts() *counters { return q.scope.countersOf(q.learn) }
 
 // counts is where the request is counted. The lock is held.
-func (p *attempt) counts() *counters { return p.record.countersOf(p.kind) }
+func (p *attempt) counts() *counters { return p.record.countersOf(p.endpoint) }
 
-func (s *scope) countersOf(k *kind) *counters {
+func (s *scope) countersOf(k *endpoint) *counters {
 	if k != nil && k.route != nil {
 		return &k.route.counters
 	}
@@ -88,14 +88,14 @@ func (s *scope) countersOf(k *kind) *counters {
 }
 
 // enter notes that a request of k waits or is sent, or with -1 that it is no more.
-func (k *kind) enter(n int) {
+func (k *endpoint) enter(n int) {
 	if k != nil && k.route != nil {
 		k.route.entered += n
 	}
 }
 
-// routeOf is where requests of a new kind are counted; nil: in s itself.
-func (s *scope) routeOf(key kindKey) *route {
+// routeOf is where requests to a new endpoint are counted; nil: in s itself.
+func (s *scope) routeOf(key endpointKey) *route {
 	name := key.String()
 	if s.book == nil {
 		first, known := s.firstRoute()
@@ -106,7 +106,7 @@ func (s *scope) routeOf(key kindKey) *route {
 	}
 	r := s.book.route(name)
 	if r != nil {
-		r.kinds++
+		r.endpoints++
 	}
 	return r
 }
@@ -117,8 +117,8 @@ func (s *scope) firstRoute() (name string, known bool) {
 		return s.book.first, true
 	}
 	s.learned.all(func(l *learner) {
-		if len(l.kinds) > 0 {
-			name, known = l.kinds[0].key.String(), true
+		if len(l.endpoints) > 0 {
+			name, known = l.endpoints[0].key.String(), true
 		}
 	})
 	return name, known
@@ -155,7 +155,7 @@ func (b *routeBook) route(name string) *route {
 func (b *routeBook) idle() int {
 	least := -1
 	for i, r := range b.by {
-		if r.kinds == 0 && r.entered == 0 && (least < 0 || r.granted < b.by[least].granted) {
+		if r.endpoints == 0 && r.entered == 0 && (least < 0 || r.granted < b.by[least].granted) {
 			least = i
 		}
 	}
@@ -163,9 +163,9 @@ func (b *routeBook) idle() int {
 }
 
 // leave notes that k is forgotten.
-func (k *kind) leave() {
+func (k *endpoint) leave() {
 	if k.route != nil {
-		k.route.kinds--
+		k.route.endpoints--
 	}
 }
 

@@ -34,8 +34,8 @@ type ask struct {
 	queue.Request
 	scope      *scope
 	cost       Cost
-	learn      *kind         // what is known of its kind of request; nil: nothing
-	own        *kind         // what is known of its credential alone, if learn is of several; else nil
+	learn      *endpoint     // what is known of its endpoint; nil: nothing
+	own        *endpoint     // what is known of its credential alone, if learn is of several; else nil
 	solo       *solo         // of a request that was refused; nil: it was not
 	now        instant       // when that was last looked at
 	r          *http.Request // of a Transport; nil: none

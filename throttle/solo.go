@@ -30,15 +30,15 @@ const (
 type solo struct {
 	meter.Open
 	attribution.Request
-	kind     *kind
+	endpoint *endpoint
 	cooldown cooldown.Cooldown // its own
 	alone    bool              // its last refusal was its own
 	order    uint64            // its rank among those that wait, once it has refusals of its own; zero: that of its arrival
 	account  queue.Account
 }
 
-func newSolo(k *kind) *solo {
-	o := &solo{kind: k}
+func newSolo(k *endpoint) *solo {
+	o := &solo{endpoint: k}
 	o.account = queue.Account{Meter: o, Label: k.learner.terms.words.alone}
 	return o
 }
@@ -46,10 +46,10 @@ func newSolo(k *kind) *solo {
 // again learns from one more refusal. It reports whether that is the request's
 // own.
 func (o *solo) again(now instant, g *ticket, s headers.Signal) (own bool) {
-	k, l := g.kind, g.kind.learner
+	k, l := g.endpoint, g.endpoint.learner
 	w := l.evidenceOf(k)
 	own, untaught := w.fates.Refused(now, &o.Request, w.blank(), s.Kind == headers.Concurrency)
-	o.kind, o.alone = k, own
+	o.endpoint, o.alone = k, own
 	if !own {
 		return false
 	}
@@ -69,7 +69,7 @@ func (o *solo) again(now instant, g *ticket, s headers.Signal) (own bool) {
 
 // lift ends o's pause if it began before Resume was called.
 func (o *solo) lift(now instant) {
-	if o != nil && o.cooldown.State().Since != 0 && o.cooldown.State().Since <= o.kind.learner.home().resumed {
+	if o != nil && o.cooldown.State().Since != 0 && o.cooldown.State().Since <= o.endpoint.learner.home().resumed {
 		o.cooldown.Lift()
 		o.account.Rest(now, now, "")
 	}
@@ -90,7 +90,7 @@ func (s *scope) lift(e *queue.Domain, now instant) {
 // all is over, those that were refused less often may ask first.
 func (o *solo) At(now instant, _ int64) instant {
 	t := now
-	for _, c := range [...]*cooldown.Cooldown{o.kind.learner.cooldown, o.kind.cooldown} {
+	for _, c := range [...]*cooldown.Cooldown{o.endpoint.learner.cooldown, o.endpoint.cooldown} {
 		if opens := c.Opens(); opens != 0 {
 			t = max(t, opens.Add(time.Duration(min(o.Refusals(), askSteps))*askStep))
 		}

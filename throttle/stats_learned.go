@@ -69,26 +69,26 @@ func (c cause) limit(now instant, l *learner) LearnedLimit {
 		if until := c.cooldown.Until(); until > now {
 			x.Until = onWall(l.terms.zero, until.Time())
 		}
-		if c.kind != nil && c.cooldown == c.kind.cooldown {
-			x.Route = c.kind.key.String()
+		if c.endpoint != nil && c.cooldown == c.endpoint.cooldown {
+			x.Route = c.endpoint.key.String()
 		}
 	case causeRate:
 		x.Kind, x.Unit, x.Source = LearnedRate, requests, "found by its refusals"
 		if f, ok := c.found.found(); ok {
 			x.Limit, x.Per = figure(f.Units), f.Per
 		}
-		if c.kind != nil && c.found == c.kind.evidence {
-			x.Route = c.kind.key.String()
+		if c.endpoint != nil && c.found == c.endpoint.evidence {
+			x.Route = c.endpoint.key.String()
 		}
 	case causeQuota:
 		c.quota.limit(now, &x)
-		if kinds := c.quota.kinds; len(kinds) == 1 && len(l.kinds) > 1 {
-			x.Route = kinds[0].key.String()
+		if endpoints := c.quota.endpoints; len(endpoints) == 1 && len(l.endpoints) > 1 {
+			x.Route = endpoints[0].key.String()
 		}
 	case causeFlight:
 		x.Kind, x.Unit, x.Limit = LearnedConcurrency, requests, float64(l.host.slow.Allowed())
-		if n := c.kind.slow.Allowed(); n > 0 && (l.host.slow.Free() || n <= l.host.slow.Allowed()) {
-			x.Limit, x.Route, x.Source = float64(n), c.kind.key.String(), "shown by its answers"
+		if n := c.endpoint.slow.Allowed(); n > 0 && (l.host.slow.Free() || n <= l.host.slow.Allowed()) {
+			x.Limit, x.Route, x.Source = float64(n), c.endpoint.key.String(), "shown by its answers"
 		}
 	}
 	return x

@@ -184,7 +184,7 @@ func newcomer(now instant, w *queue.Waiter) (queue.Request, []queue.Need) {
 }
 
 // routeOf is where k's requests are counted; nil: in their scope.
-func (k *kind) routeOf() *route {
+func (k *endpoint) routeOf() *route {
 	if k == nil {
 		return nil
 	}
@@ -231,14 +231,14 @@ func (r *record) heldUp(now instant, x *RouteStats, o *route, gate *queue.Accoun
 
 // binds reports whether c holds up requests that count in o.
 func (c *holding) binds(o *route) bool {
-	kinds := c.by.kinds
+	endpoints := c.by.endpoints
 	switch {
 	case c.quota != nil:
-		kinds = c.quota.kinds
-	case c.kind != nil:
-		return c.kind.route == o
+		endpoints = c.quota.endpoints
+	case c.endpoint != nil:
+		return c.endpoint.route == o
 	}
-	return slices.ContainsFunc(kinds, func(k *kind) bool {
+	return slices.ContainsFunc(endpoints, func(k *endpoint) bool {
 		return k.route == o && (c.what != causeRate || !k.apart)
 	})
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/stated"
 )
 
-// kindKey names a kind: a budget's pattern, or a method and the first segment
+// endpointKey names an endpoint: a budget's pattern, or a method and the first segment
 // of a path.
-type kindKey struct{ method, rest string }
+type endpointKey struct{ method, rest string }
 
 // String returns the name as in a budget's pattern. Of a segment that may be a
 // key, or that a redirect made up, only the beginning is shown.
-func (k kindKey) String() string {
+func (k endpointKey) String() string {
 	if k.method == "" {
 		return k.rest
 	}
@@ -60,7 +60,7 @@ func unitsOf(c Cost, unit string) (float64, bool) {
 // hear gives every limit of an answer to its account. Accounts that the answer
 // does not mention count on by themselves.
 func (l *learner) hear(now instant, g *ticket, s headers.Signal, refused bool) (news lesson) {
-	k := g.kind
+	k := g.endpoint
 	var heard [maxQuotas]*quota
 	n := 0
 	for i := range s.Limits {
@@ -93,7 +93,7 @@ func (l *learner) hear(now instant, g *ticket, s headers.Signal, refused bool) (
 // hearLimit gives one limit of an answer to its account, which it returns, nil if
 // there is none. said are those of the answer that were heard before.
 func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refused bool, said []*quota) (q *quota, news bool) {
-	k := g.kind
+	k := g.endpoint
 	if _, ok := stated.Remaining(limit); !ok && (!limit.Reset.Known || l.known(limit, k, said) == nil) {
 		return nil, false // what does not say how much is left says nothing about now
 	}
@@ -128,11 +128,11 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 	return q, news
 }
 
-// known returns the account of a limit that a request of kind k came back with,
+// known returns the account of a limit that a request to endpoint k came back with,
 // or nil. Limits of one name, or without any, are one limit if they are of one
-// size, or bind one kind; those of one answer, of which said are heard already,
+// size, or bind one endpoint; those of one answer, of which said are heard already,
 // are several.
-func (l *learner) known(limit *headers.Limit, k *kind, said []*quota) (known *quota) {
+func (l *learner) known(limit *headers.Limit, k *endpoint, said []*quota) (known *quota) {
 	key, best := stated.KeyOf(limit), 0
 	for _, q := range l.quotas {
 		if q.ID != key || slices.Contains(said, q) {
@@ -145,7 +145,7 @@ func (l *learner) known(limit *headers.Limit, k *kind, said []*quota) (known *qu
 			}
 			near = 4
 		}
-		if slices.Contains(q.kinds, k) {
+		if slices.Contains(q.endpoints, k) {
 			near += 2
 		}
 		if !limit.Quota.Known || !q.Size().Known || limit.Quota == q.Size() {
@@ -158,17 +158,17 @@ func (l *learner) known(limit *headers.Limit, k *kind, said []*quota) (known *qu
 	return known
 }
 
-// parted reports whether a limit that a request of kind k came back with has
-// another account for other kinds.
-func (l *learner) parted(limit *headers.Limit, k *kind) bool {
+// parted reports whether a limit that a request to endpoint k came back with has
+// another account for other endpoints.
+func (l *learner) parted(limit *headers.Limit, k *endpoint) bool {
 	key := stated.KeyOf(limit)
 	return slices.ContainsFunc(l.quotas, func(q *quota) bool {
-		return q.ID == key && len(q.kinds) > 0 && !slices.Contains(q.kinds, k)
+		return q.ID == key && len(q.endpoints) > 0 && !slices.Contains(q.endpoints, k)
 	})
 }
 
 // quotaOf is known, of a new account if there is room for one.
-func (l *learner) quotaOf(now instant, limit *headers.Limit, k *kind, said []*quota) *quota {
+func (l *learner) quotaOf(now instant, limit *headers.Limit, k *endpoint, said []*quota) *quota {
 	key := stated.KeyOf(limit)
 	if q := l.known(limit, k, said); q != nil {
 		return q
@@ -209,19 +209,19 @@ func (l *learner) drop(q *quota) {
 
 // release makes q bind nobody any more.
 func (l *learner) release(q *quota) {
-	for _, k := range q.kinds {
+	for _, k := range q.endpoints {
 		k.quotas = slices.DeleteFunc(k.quotas, func(o *quota) bool { return o == q })
 		l.binds = true
 	}
 	if q.account != nil && q.account.Waited() {
 		l.changes = true
 	}
-	q.kinds = nil
+	q.endpoints = nil
 	q.Unbind()
 }
 
 // forget drops the accounts of k that the server has long ceased to mention.
-func (l *learner) forget(now instant, k *kind) {
+func (l *learner) forget(now instant, k *endpoint) {
 	for i := len(k.quotas) - 1; i >= 0; i-- {
 		if q := k.quotas[i]; q.Stale(now) {
 			l.drop(q)
@@ -229,14 +229,14 @@ func (l *learner) forget(now instant, k *kind) {
 	}
 }
 
-// bind makes q bind requests of kind k from now on. Those under way
+// bind makes q bind requests to endpoint k from now on. Those under way
 // did not draw on it and may be missing from what remains; units is what one of
 // them costs.
-func (l *learner) bind(q *quota, k *kind, units float64) {
-	if slices.Contains(q.kinds, k) {
+func (l *learner) bind(q *quota, k *endpoint, units float64) {
+	if slices.Contains(q.endpoints, k) {
 		return
 	}
-	q.kinds = append(q.kinds, k)
+	q.endpoints = append(q.endpoints, k)
 	k.quotas = append(k.quotas, q)
 	if q.Sharing.Depth() > attribution.ByKind {
 		return // when it is spent, others are told
@@ -245,55 +245,55 @@ func (l *learner) bind(q *quota, k *kind, units float64) {
 	l.binds = true
 }
 
-func (q *quota) unbind(k *kind) {
-	q.kinds = slices.DeleteFunc(q.kinds, func(o *kind) bool { return o == k })
+func (q *quota) unbind(k *endpoint) {
+	q.endpoints = slices.DeleteFunc(q.endpoints, func(o *endpoint) bool { return o == k })
 }
 
 // blame is on which kind of request the last refusal was blamed.
 type blame struct {
 	attribution.Blame
-	kind   *kind
-	parted bool // by met: those that wait do not know yet
+	endpoint *endpoint
+	parted   bool // by met: those that wait do not know yet
 }
 
 // refused takes in a refusal. guessed is whether the server said nothing of how long to
 // stay away.
-func (b *blame) refused(l *learner, k *kind, sent instant, guessed bool) {
-	if b.kind != k {
-		if last := b.kind; b.Another(sent, k.apart) {
+func (b *blame) refused(l *learner, k *endpoint, sent instant, guessed bool) {
+	if b.endpoint != k {
+		if last := b.endpoint; b.Another(sent, k.apart) {
 			last.apart = false
 		}
-		b.kind, b.parted = k, false
+		b.endpoint, b.parted = k, false
 	}
 	if b.Refused(sent, guessed, l.serves(k, sent)) && !k.apart {
 		l.part(k)
 	}
 }
 
-// met takes in that a kind is asked for the first time: what another was refused is not
+// met takes in that an endpoint is asked for the first time: what another was refused is not
 // known to bind it.
 func (b *blame) met(l *learner, now instant) {
-	if b != nil && b.kind != nil && !b.kind.apart && len(l.kinds) == 2 && b.Alone(now) {
-		l.part(b.kind)
+	if b != nil && b.endpoint != nil && !b.endpoint.apart && len(l.endpoints) == 2 && b.Alone(now) {
+		l.part(b.endpoint)
 		b.parted = true
 	}
 }
 
-func (b *blame) good(k *kind, sent instant) {
-	if b != nil && b.kind != nil && k != b.kind {
+func (b *blame) good(k *endpoint, sent instant) {
+	if b != nil && b.endpoint != nil && k != b.endpoint {
 		b.Served(sent)
 	}
 }
 
-// serves reports whether another kind than k was served lately.
-func (l *learner) serves(k *kind, now instant) bool {
-	return slices.ContainsFunc(l.kinds, func(o *kind) bool {
+// serves reports whether another endpoint than k was served lately.
+func (l *learner) serves(k *endpoint, now instant) bool {
+	return slices.ContainsFunc(l.endpoints, func(o *endpoint) bool {
 		return o != k && o.overload.ServedWithin(now, attribution.BothWithin)
 	})
 }
 
 // part lets k alone have the limit and the pause that were found.
-func (l *learner) part(k *kind) {
+func (l *learner) part(k *endpoint) {
 	k.apart, k.cooldown, k.evidence = true, l.cooldownOf().Part(), l.evidenceOf(nil)
 	l.evidence = newEvidence()
 	l.evidence.fates = k.evidence.fates

@@ -22,9 +22,9 @@ func learning1() *learner {
 
 const hourIn = instant(time.Hour)
 
-// Names of kinds, without what may be a key.
-func TestKindNames(t *testing.T) {
-	for key, want := range map[kindKey]string{
+// Names of endpoints, without what may be a key.
+func TestEndpointNames(t *testing.T) {
+	for key, want := range map[endpointKey]string{
 		{"", "GET a/b"}:                          "GET a/b",
 		{"GET", ""}:                              "GET /",
 		{"GET", "users"}:                         "GET /users",
@@ -63,31 +63,31 @@ func TestKindNames(t *testing.T) {
 }
 
 // Kinds beyond the bound share one, until an idle one makes room.
-func TestKindsAreBounded(t *testing.T) {
+func TestEndpointsAreBounded(t *testing.T) {
 	l := learning1()
-	for i := range maxKinds {
-		k := l.kindOf(kindKey{"GET", fmt.Sprint(i)}, hourIn)
+	for i := range maxEndpoints {
+		k := l.endpointOf(endpointKey{"GET", fmt.Sprint(i)}, hourIn)
 		k.Take(hourIn, 1, true)
 		if i != 3 && i != 5 {
 			continue
 		}
 		k.Return(hourIn, 1, 0, hourIn, 0)
 	}
-	seven := l.kinds[7]
-	if got := l.kindOf(kindKey{"GET", "7"}, hourIn); got != seven {
+	seven := l.endpoints[7]
+	if got := l.endpointOf(endpointKey{"GET", "7"}, hourIn); got != seven {
 		t.Error("a kind was made twice")
 	}
-	a, b := l.kindOf(kindKey{"GET", "a"}, hourIn.Add(time.Minute)), l.kindOf(kindKey{"GET", "b"}, hourIn.Add(time.Minute))
-	if a != l.other || b != l.other || len(l.kinds) != maxKinds || a.key.String() != "other requests" {
-		t.Errorf("%v and %v beside %d kinds", a.key, b.key, len(l.kinds))
+	a, b := l.endpointOf(endpointKey{"GET", "a"}, hourIn.Add(time.Minute)), l.endpointOf(endpointKey{"GET", "b"}, hourIn.Add(time.Minute))
+	if a != l.other || b != l.other || len(l.endpoints) != maxEndpoints || a.key.String() != "other requests" {
+		t.Errorf("%v and %v beside %d kinds", a.key, b.key, len(l.endpoints))
 	}
 	later := hourIn.Add(time.Minute + 1)
 	for _, name := range []string{"a", "b"} {
-		if k := l.kindOf(kindKey{"GET", name}, later); k.key != (kindKey{"GET", name}) || len(l.kinds) != maxKinds {
+		if k := l.endpointOf(endpointKey{"GET", name}, later); k.key != (endpointKey{"GET", name}) || len(l.endpoints) != maxEndpoints {
 			t.Errorf("an idle kind did not make room for %s", name)
 		}
 	}
-	if k := l.kindOf(kindKey{"GET", "c"}, later); k != l.kinds[maxKinds-2] && k != l.other && k.key.rest != "c" {
+	if k := l.endpointOf(endpointKey{"GET", "c"}, later); k != l.endpoints[maxEndpoints-2] && k != l.other && k.key.rest != "c" {
 		t.Errorf("got %v", k.key)
 	}
 }
@@ -165,11 +165,11 @@ func TestConcurrencyOrRate(t *testing.T) {
 		{"overloaded", 2, true, headers.Signal{Kind: headers.Overload}, false, false},
 	} {
 		l := learning1()
-		k := l.kindOf(kindKey{"GET", "x"}, hourIn)
+		k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
 		for range test.under {
 			k.slow.Start(hourIn)
 		}
-		g := &ticket{kind: k}
+		g := &ticket{endpoint: k}
 		if test.lone {
 			g.permit = &placed{Permit: queue.Permit{Needs: []queue.Need{{Account: &k.account, N: 1, Token: markLone}}}}
 		}
@@ -186,23 +186,23 @@ func TestConcurrencyOrRate(t *testing.T) {
 func TestIdleLearners(t *testing.T) {
 	now := at0(0)
 	for name, test := range map[string]struct {
-		change func(l *learner, k *kind)
+		change func(l *learner, k *endpoint)
 		idle   bool
 	}{
-		"nothing":             {func(*learner, *kind) {}, true},
-		"a request under way": {func(_ *learner, k *kind) { k.slow.Start(hourIn) }, false},
-		"fewer at a time":     {func(_ *learner, k *kind) { k.slow.Lost(hourIn.Add(-59*sec), 0) }, false},
-		"a minute ago":        {func(_ *learner, k *kind) { k.slow.Lost(hourIn.Add(-time.Minute), 0) }, true},
-		"a quota in use":      {func(l *learner, _ *kind) { l.quotas = append(l.quotas, heardQuota(3, 10, 30*sec)) }, false},
-		"a full one":          {func(l *learner, _ *kind) { l.quotas = append(l.quotas, heardQuota(10, 10, 30*sec)) }, true},
-		"one without a reset": {func(l *learner, _ *kind) { l.quotas = append(l.quotas, heardQuota(3, 10, 0)) }, true},
-		"one that is over": {func(l *learner, _ *kind) {
+		"nothing":             {func(*learner, *endpoint) {}, true},
+		"a request under way": {func(_ *learner, k *endpoint) { k.slow.Start(hourIn) }, false},
+		"fewer at a time":     {func(_ *learner, k *endpoint) { k.slow.Lost(hourIn.Add(-59*sec), 0) }, false},
+		"a minute ago":        {func(_ *learner, k *endpoint) { k.slow.Lost(hourIn.Add(-time.Minute), 0) }, true},
+		"a quota in use":      {func(l *learner, _ *endpoint) { l.quotas = append(l.quotas, heardQuota(3, 10, 30*sec)) }, false},
+		"a full one":          {func(l *learner, _ *endpoint) { l.quotas = append(l.quotas, heardQuota(10, 10, 30*sec)) }, true},
+		"one without a reset": {func(l *learner, _ *endpoint) { l.quotas = append(l.quotas, heardQuota(3, 10, 0)) }, true},
+		"one that is over": {func(l *learner, _ *endpoint) {
 			l.quotas = append(l.quotas, hears(newQuota(stated.Key{}), now.Add(-sec), stating(3, 10, sec, headers.Boundary)))
 		}, true},
-		"a pause": {func(_ *learner, k *kind) { k.cooldown = pausedUntil(now.Add(sec)) }, false},
+		"a pause": {func(_ *learner, k *endpoint) { k.cooldown = pausedUntil(now.Add(sec)) }, false},
 	} {
 		l := learning1()
-		test.change(l, l.kindOf(kindKey{"GET", "x"}, hourIn))
+		test.change(l, l.endpointOf(endpointKey{"GET", "x"}, hourIn))
 		if got := l.idle(now); got != test.idle {
 			t.Errorf("%s: idle %t", name, got)
 		}
