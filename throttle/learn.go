@@ -236,7 +236,9 @@ func (l *learner) well(now instant, k *endpoint, sent instant) {
 		}
 	}
 	took := time.Duration(now - sent)
-	l.host.slow.Answered(now, took)
+	if !l.host.slow.Free() { // else it has no more to learn: what goes wrong cuts endpoints
+		l.host.slow.Answered(now, took)
+	}
 	k.slow.Answered(now, took)
 	back := k.overload.Served(now, sent)
 	if l.cooldown != nil || k.cooldown != nil {

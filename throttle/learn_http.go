@@ -189,13 +189,21 @@ func (p *attempt) learn(now instant, end ending, status int, s *headers.Signal) 
 		return lesson{}
 	}
 	k := p.parted()
-	if m := k.learner.home(); end == replied && m != nil && m.joint != nil {
-		m.weigh(now, p.permit.Granted, k, p.own() != nil, s)
-		defer func() { k.learner.changes = m.joint.next(now) || k.learner.changes }()
-		if p.own() != nil {
-			p.own().told(now, ticket{sent: p.permit.Granted, cost: p.cost()}, s)
-		}
+	m := k.learner.home()
+	if end != replied || m == nil || m.joint == nil {
+		return p.teach(now, k, end, status, s)
 	}
+	m.weigh(now, p.permit.Granted, k, p.own() != nil, s)
+	if p.own() != nil {
+		p.own().told(now, ticket{sent: p.permit.Granted, cost: p.cost()}, s)
+	}
+	news := p.teach(now, k, end, status, s)
+	k.learner.changes = m.joint.next(now) || k.learner.changes
+	return news
+}
+
+// teach tells k how the attempt ended.
+func (p *attempt) teach(now instant, k *endpoint, end ending, status int, s *headers.Signal) lesson {
 	if s == nil && len(k.quotas) == 0 && k.overload.Quiet() { // it tells that it was good, no more
 		k.overload.Heard(now, p.permit.Granted, attribution.Reply{})
 		k.learner.well(now, k, p.permit.Granted)

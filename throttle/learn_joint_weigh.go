@@ -90,7 +90,7 @@ func (j *joint) compare(now, sent instant, l *learner, limits []headers.Limit) {
 		}
 		j.proof.Compare(now, attribution.Level{
 			Left: left, Was: max(0, f.Left), Gained: q.Gained(now, limit.Quota.Value),
-			UnderWay: float64(l.host.slow.UnderWay()),
+			UnderWay: float64(l.scope.entered - l.scope.Waiting + 1), // with the one that this answers
 			New:      sent >= f.Basis && f.Reset.Known && f.Reset.Value.Sub(now) > brieflyShut,
 		})
 		return

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"math"
 	"strconv"
 	"time"
 
@@ -97,12 +98,21 @@ func (k *endpoint) Return(now instant, _ int64, m meter.Token, granted, _ instan
 
 func (s *hostStart) At(now instant, _ int64) instant { return s.slow.Opens(now) }
 
+// unplaced is the token of a request that took no place in its host's slow start,
+// which was over: from then on nobody asks how many are under way there.
+const unplaced meter.Token = math.MaxUint32
+
 func (s *hostStart) Take(now instant, _ int64, _ bool) meter.Token {
+	if s.slow.Free() {
+		return unplaced
+	}
 	return meter.Token(s.slow.Start(now)) << markBits
 }
 
 func (s *hostStart) Return(_ instant, _ int64, m meter.Token, _, _ instant) {
-	s.slow.End(generation(m))
+	if m != unplaced {
+		s.slow.End(generation(m))
+	}
 }
 
 // The words are those of Wait.Why.
