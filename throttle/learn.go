@@ -251,7 +251,7 @@ func (l *learner) well(now instant, k *endpoint, sent instant) {
 	if !l.terms.pausesOnly {
 		e := k.evidenceNow()
 		if e.accepted(now, sent) || back && e != nil {
-			e.away = returned(now, l.scope.since(now), int(l.scope.Waiting))
+			e.away = returned(now, l.scope.Came(), int(l.scope.Waiting))
 		}
 		if l.blame != nil {
 			l.blame.good(k, sent)

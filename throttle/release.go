@@ -36,10 +36,8 @@ func newAbsence(now, since instant, waiting int) *absence {
 	return &absence{asks: now.Add(max(askGap, askShare*each))}
 }
 
-// returned is the absence of a host that is back for so many, the first of whom came at
-// since.
-func returned(now, since instant, waiting int) *absence {
-	span := now.Sub(since)
+// returned is the absence of a host that is back for so many, who came within span.
+func returned(now instant, span time.Duration, waiting int) *absence {
 	gap := time.Duration(float64(span) / eased / float64(max(1, waiting)))
 	return &absence{gap: min(gap, gapAtMost), next: now, ends: now.Add(time.Duration(float64(span) / (eased - 1))), span: span}
 }

@@ -52,7 +52,7 @@ func TestThoseWhoWaitedGoOneAfterAnother(t *testing.T) {
 		{"held up for a second", 600, 3 * sec, func(at time.Duration) bool { return at > 2*sec && at < 3*sec }, 269, 13300 * time.Millisecond},
 		{"few", 10, 10 * sec, never1, 12, 1200 * time.Millisecond},
 	} {
-		a := returned(hourIn, hourIn.Add(-test.span), test.waiting)
+		a := returned(hourIn, test.span, test.waiting)
 		most, over := let(a, float64(test.waiting), float64(test.waiting)/test.span.Seconds(), test.hold)
 		if most > test.most || over == 0 || over > test.over {
 			t.Errorf("%s: %d in a second, nobody waits after %v; want %d, %v", test.name, most, over, test.most, test.over)
@@ -62,7 +62,7 @@ func TestThoseWhoWaitedGoOneAfterAnother(t *testing.T) {
 
 // One for whom nobody waits is not held, nor anybody once those who waited may have gone.
 func TestAReturnEnds(t *testing.T) {
-	a := returned(hourIn, hourIn.Add(-3*sec), 600)
+	a := returned(hourIn, 3*time.Second, 600)
 	a.sent(hourIn)
 	if now := hourIn; a.at(now, now, 0) != now || a.at(now, now, 5) == now {
 		t.Errorf("one goes at %v, one of five at %v", a.at(now, now, 0), a.at(now, now, 5))

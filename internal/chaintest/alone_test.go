@@ -153,6 +153,7 @@ func TestALimitOfAllIsNobodysOwn(t *testing.T) {
 				}
 				wg.Wait()
 				took := time.Since(s.start)
+				t.Logf("took %v, refused %d", took, s.refused)
 				if s.refused > test.refused || took > test.took {
 					t.Errorf("%d refused in %v, want at most %d in %v", s.refused, took, test.refused, test.took)
 				}

@@ -18,11 +18,12 @@ import (
 	"github.com/weirhttp/weir/throttle"
 )
 
-// TestOutageOf503: a server that says only 503 for a while is broken and not a
-// limiter. It is left alone, and used again soon after it is back.
+// TestOutageOf503: a server that worked for longer than limits take to be reached and
+// then says only 503 for a while is broken and not a limiter. It is left alone, and used
+// again soon after it is back. TestAHostThatIsBackIsNotOverrun has those that fail sooner.
 func TestOutageOf503(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const down, up = time.Second, 4500 * time.Millisecond
+		const down, up = 6 * time.Second, 9500 * time.Millisecond
 		start := time.Now()
 		var sent, good atomic.Int64
 		rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
@@ -35,7 +36,7 @@ func TestOutageOf503(t *testing.T) {
 			return stub(r)
 		}), weir.Config{}))(t)
 		var wg sync.WaitGroup
-		for time.Since(start) < 7*time.Second {
+		for time.Since(start) < 12*time.Second {
 			wg.Go(func() {
 				begun := time.Since(start)
 				resp, err := rt.RoundTrip(get(t, "http://h/"))

@@ -1,6 +1,10 @@
 package queue
 
-import "github.com/weirhttp/weir/throttle/internal/meter"
+import (
+	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
+)
 
 // A Group is what requests have in common that wait for the same limits: a key
 // of a Limiter; a host, or a partition of it. Its fields are read and written
@@ -17,6 +21,7 @@ type line struct {
 	ranks   tree[*Waiter, inGroup]
 	first   *Waiter // of those that wait, in the order in which they began to
 	last    *Waiter
+	newest  uint64  // Request.Seq of the last that arrived
 	redraws bool    // a Redraw is under way
 	redrawn *Waiter // it has come as far as the rank of this one, who may have gone; nil: to nobody yet
 }
@@ -45,8 +50,18 @@ func (g *Group) Oldest() *Waiter {
 	return g.line.first
 }
 
+// Came is for how long those that wait kept arriving: callers that send the next request
+// when the last has ended arrive no more as long as all of them wait.
+func (g *Group) Came() time.Duration {
+	if g.line == nil || g.line.newest < g.line.first.Seq {
+		return 0
+	}
+	return time.Duration(g.line.newest - g.line.first.Seq)
+}
+
 // enter puts w at the end of those that wait, and quit takes it out.
 func (n *line) enter(w *Waiter) {
+	n.newest = max(n.newest, w.Seq)
 	n.ranks.insert(w)
 	if w.prev = n.last; w.prev != nil {
 		w.prev.next = w
