@@ -212,6 +212,10 @@ func (l *learner) release(q *quota) {
 	for _, k := range q.endpoints {
 		k.quotas = slices.DeleteFunc(k.quotas, func(o *quota) bool { return o == q })
 		l.binds = true
+		if len(k.quotas) == 0 { // else those who waited for q would go all at once
+			k.slow.Unstated()
+			l.host.slow.Unstated()
+		}
 	}
 	if q.account != nil && q.account.Waited() {
 		l.changes = true

@@ -16,6 +16,13 @@ func (f *Limit) Kind() Limit { return Limit{underway: underway{quick: f.quick}} 
 // Stated notes that the server's limits are known, so that no start has to be slow.
 func (f *Limit) Stated() { f.stated = true }
 
+// Unstated takes Stated back: the server's word for its limits did not hold. Who has not
+// proved itself by then starts slowly again, from where it was.
+func (f *Limit) Unstated() {
+	f.stated = false
+	f.free = f.free && f.good >= provenGood
+}
+
 // Pace notes how far apart requests are at the rate that is configured for them; zero: none
 // is.
 func (f *Limit) Pace(pace time.Duration) { f.pace = pace }

@@ -268,3 +268,23 @@ func TestUsualTimeOfAnAnswer(t *testing.T) {
 		t.Errorf("of a fresh host: %v", got)
 	}
 }
+
+// Where the server's word for its limits did not hold, the slow start goes on: all who
+// waited for that word would go at once. Who has proved itself needs no start.
+func TestASlowStartGoesOnWhereNothingHeld(t *testing.T) {
+	for _, answers := range []int{10, provenGood} {
+		f := Host()
+		f.Stated()
+		for range answers {
+			f.End(f.Start(0))
+			f.Answered(0, 0)
+		}
+		if !f.Free() {
+			t.Errorf("after %d answers: at most %d at a time, though limits are stated", answers, f.Allowed())
+		}
+		f.Unstated()
+		if proved := answers == provenGood; f.Free() != proved {
+			t.Errorf("after %d answers, of which no limit was left: free %t, want %t", answers, f.Free(), proved)
+		}
+	}
+}
