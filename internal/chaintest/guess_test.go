@@ -2,6 +2,7 @@ package chaintest
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"strconv"
 	"sync"
@@ -90,6 +91,7 @@ func lostOf(t *testing.T, rt http.RoundTripper, jobs, workers int) int {
 					lost.Add(1)
 				}
 				if err == nil {
+					io.Copy(io.Discard, resp.Body)
 					resp.Body.Close()
 				}
 			}

@@ -319,26 +319,9 @@ func TestALimitAtATimeThatSaysOnly503LosesHardlyACall(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rt := must(weir.New(limitConn(limit), weir.Config{}))(t)
 				start := time.Now()
-				var left, lost atomic.Int64
-				left.Store(jobs)
-				var wg sync.WaitGroup
-				for range callers {
-					wg.Go(func() {
-						for left.Add(-1) >= 0 {
-							resp, err := rt.RoundTrip(get(t, "http://h/"))
-							if err != nil || resp.StatusCode != 200 {
-								lost.Add(1)
-							}
-							if err == nil {
-								io.Copy(io.Discard, resp.Body)
-								resp.Body.Close()
-							}
-						}
-					})
-				}
-				wg.Wait()
-				if took, ideal := time.Since(start), 2*time.Second*jobs/time.Duration(limit); lost.Load() > 1 || took > 3*ideal {
-					t.Errorf("%d of %d calls lost, want 1 at most; %v, want %v", lost.Load(), jobs, took, 3*ideal)
+				lost := lostOf(t, rt, jobs, callers)
+				if took, ideal := time.Since(start), 2*time.Second*jobs/time.Duration(limit); lost > 1 || took > 3*ideal {
+					t.Errorf("%d of %d calls lost, want 1 at most; %v, want %v", lost, jobs, took, 3*ideal)
 				}
 			})
 		})
