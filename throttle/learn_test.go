@@ -10,10 +10,6 @@ import (
 // at0 is an instant of pure tests.
 func at0(d time.Duration) instant { return instant(time.Hour + d) }
 
-func retryIn(d time.Duration) cooldown.Hint {
-	return cooldown.Hint{Wait: d, Known: true, Source: "Retry-After"}
-}
-
 // pausedUntil is a pause that began a second before and is over then.
 func pausedUntil(until instant) *cooldown.Cooldown {
 	c := new(cooldown.Cooldown)
