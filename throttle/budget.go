@@ -109,9 +109,6 @@ func (r Rate) spec() meter.Spec {
 	return meter.Spec{Limit: r.Limit, Per: r.Per, Burst: r.burst(), Bucket: r.Bucket > 0, Unit: r.unit(), Align: r.Align, Even: r.Even, WarmUp: r.WarmUp}
 }
 
-// perSecond is the long-run rate.
-func (r Rate) perSecond() float64 { return r.spec().PerSecond() }
-
 // check returns an error that names the field and its value.
 func (r Rate) check() error {
 	switch {
