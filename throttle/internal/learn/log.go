@@ -124,18 +124,6 @@ func (r *record) takenSince(t Instant) bool {
 	return false
 }
 
-// sentAfter is how many units were sent later than that and may count.
-func (r *record) sentAfter(t Instant) (n float64) {
-	for i := len(r.log) - 1; i >= 0 && r.log[i].last >= t; i-- {
-		if r.log[i].at > t {
-			n += r.log[i].units(false)
-		} else { // of those sent at the same time what is not answered yet
-			n += float64(r.log[i].under)
-		}
-	}
-	return n
-}
-
 // mostUneven is the coarsest merging: as good as one of any neighbours.
 const mostUneven = 1 << 14
 
