@@ -261,7 +261,7 @@ func TestFleetWithoutBudgets(t *testing.T) {
 	for _, counts := range countsIn {
 		for _, states := range statesIn[:2] {
 			for _, endless := range []bool{false, true} {
-				f := measure(t, counts, states, endless, 11, 12, 13)
+				f := measure(t, counts, states, endless, 11, 12, 13, 14, 15, 16)
 				if f.ratio > 1.15 || f.many > 2*f.one+1.5*16 {
 					t.Errorf("%s, %s, endless %v: %+v", counts, states, endless, f)
 				}
@@ -282,7 +282,7 @@ func TestFleetOfAFarStore(t *testing.T) {
 		ratio, each float64
 	}{{20 * time.Millisecond, 1, 1.5}, {30 * time.Millisecond, 1, 1.5}, {50 * time.Millisecond, 1.13, 4}} {
 		for _, counts := range countsIn {
-			f := measureFar(t, test.far, counts, "ietf", false, 11, 12, 13)
+			f := measureFar(t, test.far, counts, "ietf", false, 11, 12, 13, 14, 15, 16)
 			if f.ratio > test.ratio*1.15 || f.many > 2*f.one+16*test.each {
 				t.Errorf("%s, store %v away: %+v", counts, test.far, f)
 			}
