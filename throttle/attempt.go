@@ -98,6 +98,7 @@ type progress struct {
 	closed  bool // the answer's body, if that is watched; likewise
 	guessed bool // its answer was called a refusal by explain; likewise
 	limited bool // that is most likely so; likewise
+	read    bool // its answer's body counts for its endpoint; likewise
 }
 
 // stage is how far an attempt has come.

@@ -16,8 +16,8 @@ var (
 	errNeither = errors.New("throttle: the base returned neither a response nor an error")
 )
 
-// answerBody gives the places in flight back when the body is done: closed,
-// read to its end, failed, or its request's context ended. Exactly once.
+// answerBody gives the places in flight back, and counts no more, when the body is
+// done: closed, read to its end, failed, or its request's context ended. Exactly once.
 type answerBody struct {
 	io.ReadCloser
 	p    *attempt
@@ -62,7 +62,24 @@ func (p *attempt) free() {
 	p.shared().Done()
 	e := p.record.lock()
 	defer e.Unlock()
+	if p.permit.read {
+		p.permit.read = false
+		p.endpoint.bodies--
+	}
 	e.Free(e.Now(), &p.permit.Permit)
+}
+
+// reads reports whether an answer's body has to be counted until its end: a host that
+// says that it is overloaded may have a limit of requests at a time, and some count
+// them for so long. The lock is held.
+func (p *attempt) reads(status int) bool {
+	k := p.endpoint
+	if k == nil || status >= 400 || k.overload.Quiet() {
+		return false
+	}
+	k.bodies++
+	p.permit.read = true
+	return true
 }
 
 // close notes that the body is closed.
@@ -82,7 +99,7 @@ func (p *attempt) places() bool {
 	return false
 }
 
-// watch wraps the body of resp, in place, if places in flight wait for its end.
+// watch wraps the body of resp, in place, if something waits for its end.
 func (p *attempt) watch(resp *http.Response, holds bool) {
 	if !holds {
 		return

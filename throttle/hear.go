@@ -54,7 +54,7 @@ func (p *attempt) heard(at instant, status int, s *headers.Signal, bare bool) (t
 	p.heed(now, news)
 	p.permit.vacate(now)
 	e.Answered(now, &p.permit.Permit, bare)
-	holds = !bare && p.places()
+	holds = !bare && (p.reads(status) || p.places())
 	p.again(now)
 	if news.what == causeNone || p.record.t.config.OnLearn == nil {
 		return nil, holds

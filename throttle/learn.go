@@ -69,6 +69,7 @@ type endpoint struct {
 	slow     concurrency.Limit
 	quotas   []*quota
 	apart    bool               // it has limits of its own: cooldown and evidence here count, not the learner's
+	bodies   int32              // of answers that are being read, of a host that was overloaded
 	cooldown *cooldown.Cooldown // of a limit that names this endpoint; nil: there was none
 	evidence *evidence          // if apart
 	last     instant            // start
@@ -173,12 +174,12 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s heade
 	news := lesson{}
 	verdict := k.overload.Heard(now, g.sent, attribution.Reply{
 		Busy: (overload || g.limited) && !s.RetryAfter.Known, Bare: bare503(status, &s),
-		Few: k.slow.Few() || k.slow.UnderWay() <= 2, Probe: g.probe,
+		Load: g.load(), Probe: g.probe,
 	})
-	if verdict == attribution.Chance {
+	switch verdict {
+	case attribution.Chance:
 		k.slow.Absolve()
-	}
-	if verdict != attribution.Open {
+	case attribution.NoLimiter:
 		l.restart(k)
 		l.cooldown.Lift()
 		k.cooldown.Lift()

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/concurrency"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
@@ -15,7 +16,8 @@ import (
 const (
 	markAsks = stated.Asks   // it was let through to ask
 	markLone = markAsks << 1 // it started alone while others were under way
-	markBits = 2             // above these stands the generation in which it started
+	loadAt   = 2             // above these stands the load that it met,
+	markBits = loadAt + 4    // and above that the generation in which it started
 )
 
 // generation is that in which the request of m started.
@@ -78,6 +80,7 @@ func (k *endpoint) Take(now instant, _ int64, _ bool) (m meter.Token) {
 		m |= markAsks
 	}
 	m |= meter.Token(k.slow.Start(now)) << markBits
+	m |= meter.Token(attribution.LoadOf(k.slow.UnderWay()+int(k.bodies))) << loadAt
 	if trip := max(k.slow.Trip(), 50*time.Millisecond); k.slow.Others() > 0 && now-k.last >= instant(trip) {
 		m |= markLone
 	}

@@ -44,12 +44,20 @@ func (g *ticket) asked(q *quota) bool {
 }
 
 // lone reports whether the request started alone while others were under way.
-func (g *ticket) lone() bool {
+func (g *ticket) lone() bool { return g.started()&markLone != 0 }
+
+// load is how many were under way when the request started, itself included.
+func (g *ticket) load() attribution.Load {
+	return attribution.Load(g.started() >> loadAt & (attribution.Loads - 1))
+}
+
+// started is what the request's endpoint noted when it started.
+func (g *ticket) started() meter.Token {
 	m, drew := g.mark(&g.endpoint.account)
 	if !drew && g.permit != nil {
 		m = meter.Token(g.permit.marks[2])
 	}
-	return m&markLone != 0
+	return m
 }
 
 // An ending is how a request came out.

@@ -3,66 +3,116 @@ package attribution_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 )
 
-// tossUntil tosses a coin with answers until it is known to be chance, and returns
-// how many that took, at most most.
-func tossUntil(most int, bad func() bool) int {
+// tossUntil tosses a coin with answers to what is sent gap apart, more or less by
+// jitter of it, until it is known to be chance, and returns how many that took, at most
+// most.
+func tossUntil(r *rand.Rand, most int, gap time.Duration, jitter float64, load func() int, bad func(at time.Duration) bool) int {
 	var c attribution.Coin
+	at := time.Duration(0)
 	for n := range most {
-		if c.Toss(bad()) {
+		at += time.Duration(float64(gap) * (1 + jitter*(2*r.Float64()-1)))
+		c.Toss(zero.Add(at), attribution.LoadOf(load()), bad(at))
+		if c.Likelier() {
 			return n + 1
 		}
 	}
 	return most
 }
 
-// Refusals by chance are known as such within a second or two at 100 answers a second.
+func alone() int { return 1 }
+
+// Refusals by chance are known as such, whatever their share is and however many are
+// under way, as long as that varies or they are sent alone.
 func TestChanceIsRecognised(t *testing.T) {
-	for _, p := range []float64{.6, .7, .8, .9} {
-		r := rand.New(rand.NewPCG(5, uint64(100*p)))
-		late := 0
-		for range 1000 {
-			if tossUntil(400, func() bool { return r.Float64() < p }) == 400 {
-				late++
+	for p, most := range map[float64]int{.1: 1200, .2: 200, .3: 100, .5: 60, .7: 100, .8: 200} {
+		for name, varied := range map[string]bool{"alone": false, "1 to 20 at a time": true} {
+			var took []int
+			for seed := range uint64(200) {
+				r := rand.New(rand.NewPCG(seed, uint64(100*p)))
+				load := alone
+				if varied {
+					load = func() int { return 1 + r.IntN(20) }
+				}
+				took = append(took, tossUntil(r, 3000, 10*time.Millisecond, .9, load, func(time.Duration) bool { return r.Float64() < p }))
 			}
-		}
-		if late > 20 {
-			t.Errorf("p = %g: %d of 1000 coins took more than 400 answers", p, late)
+			slices.Sort(took)
+			if median := took[100]; median > most/2 {
+				t.Errorf("p = %g, %s: half of the coins take more than %d answers, want %d", p, name, median, most/2)
+			}
+			if took[180] > 2*most {
+				t.Errorf("p = %g, %s: a tenth takes more than %d answers, want %d", p, name, took[180], 2*most)
+			}
 		}
 	}
 }
 
-// A limiter, asked by one or two requests at a time, is not taken for chance however
-// long it is asked; nor is a host that refuses all.
+// A limiter is not taken for chance however it is asked; nor is a host that refuses all.
 func TestLimitersAreNoChance(t *testing.T) {
-	for _, gap := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond} {
-		for _, x := range []struct {
-			what string
-			take func(at time.Duration) (served bool)
-		}{
-			{"bucket of 10/s", bucketOf(10, 10)},
-			{"bucket of 1/s", bucketOf(1, 5)},
-			{"bucket of 8/s", bucketOf(8, 1)},
-			{"window of 30 per 5 s", windowOf(30, 5*time.Second)},
-			{"window of 5 per 1 s", windowOf(5, time.Second)},
-			{"down", func(time.Duration) bool { return false }},
-		} {
-			t.Run(fmt.Sprint(x.what, " every ", gap), func(t *testing.T) {
-				r := rand.New(rand.NewPCG(6, uint64(gap)))
-				at := time.Duration(0)
-				n := tossUntil(3000, func() bool {
-					at += time.Duration(float64(gap) * (.8 + .4*r.Float64()))
-					return !x.take(at)
+	for _, gap := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond, 300 * time.Millisecond} {
+		for _, jitter := range []float64{0, .2, .9} {
+			for _, x := range []struct {
+				what string
+				take func(at time.Duration) (served bool)
+			}{
+				{"bucket of 10/s", bucketOf(10, 10)},
+				{"bucket of 1/s", bucketOf(1, 5)},
+				{"bucket of 8/s", bucketOf(8, 1)},
+				{"window of 30 per 5 s", windowOf(30, 5*time.Second)},
+				{"window of 5 per 1 s", windowOf(5, time.Second)},
+				{"down", func(time.Duration) bool { return false }},
+			} {
+				t.Run(fmt.Sprint(x.what, " every ", gap, " ", jitter), func(t *testing.T) {
+					r := rand.New(rand.NewPCG(6, uint64(gap)))
+					n := tossUntil(r, 3000, gap, jitter, alone, func(at time.Duration) bool { return !x.take(at) })
+					if n < 3000 {
+						t.Errorf("taken for chance after %d answers", n)
+					}
 				})
-				if n < 3000 {
-					t.Errorf("taken for chance after %d answers", n)
-				}
-			})
+			}
+		}
+	}
+}
+
+// A host that refuses what is beyond so many at a time, nine times in ten, is no chance.
+func TestRefusalsOfManyAtATimeAreNoChance(t *testing.T) {
+	for _, limit := range []int{2, 5, 12} {
+		r := rand.New(rand.NewPCG(7, uint64(limit)))
+		load := 1
+		n := tossUntil(r, 3000, 10*time.Millisecond, .9,
+			func() int { load = 1 + r.IntN(2*limit+2); return load },
+			func(time.Duration) bool { return (load > limit) != (r.IntN(10) == 0) })
+		if n < 3000 {
+			t.Errorf("limit %d: taken for chance after %d answers", limit, n)
+		}
+	}
+}
+
+// What was taken for chance is not for ever: a host that goes down has another reason.
+func TestChanceMayEnd(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 8))
+	var c attribution.Coin
+	at := zero
+	toss := func(bad bool) {
+		at = at.Add(10 * time.Millisecond)
+		c.Toss(at, attribution.LoadOf(1+r.IntN(8)), bad)
+	}
+	for range 400 {
+		toss(r.IntN(2) == 0)
+	}
+	if !c.Likelier() || c.Unlikely() {
+		t.Fatal("the coin is not known")
+	}
+	take := windowOf(20, time.Second)
+	for n := 0; !c.Unlikely(); n++ {
+		if toss(!take(time.Duration(at))); n > 2000 {
+			t.Fatal("it is taken for a coin for ever")
 		}
 	}
 }

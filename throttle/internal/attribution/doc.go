@@ -10,8 +10,8 @@
 // # Words
 //
 // An [Overload] asks why one kind of request is answered that the host is overloaded;
-// a [Coin] is how it tells chance from a limit, and a [Past] what it takes to tell that
-// from an outage. [Fates] ask whether a refusal is one request's own, of which a [Request]
+// a [Coin] is how it tells chance from a limit, by the [Load] that was under way among
+// others, and a [Past] what it takes to tell that from an outage. [Fates] ask whether a refusal is one request's own, of which a [Request]
 // is what it knows, and a [Blame] whether it is one kind of request's own. [Strangers] are
 // credentials that are used once: it asks whether they share one limit. A [Sharing] asks the same of the
 // paths that a stated limit was seen with; a [Where] is one of these, told apart as finely

@@ -9,10 +9,6 @@ import (
 const (
 	shareKept = 15.0 / 16 // what each answer leaves of Overload.share
 
-	// calm is the share of busy answers below which nobody asks any more why there
-	// are so many.
-	calm = 0.3
-
 	manyAnswers = 1000 // more are not counted
 
 	// Some limiters refuse with a 503 that says no more (nginx's limit_req does by
@@ -42,7 +38,7 @@ type Overload struct {
 type Reply struct {
 	Busy  bool // it said that the host is overloaded, and not when to come back
 	Bare  bool // it was a 503 that said no more
-	Few   bool // no more than two requests are allowed at a time, or were under way
+	Load  Load // when the request was sent
 	Probe bool // of a circuit: that asks as seldom as it likes
 }
 
@@ -51,8 +47,8 @@ type Verdict uint8
 
 const (
 	Open      Verdict = iota // nothing new
-	Chance                   // the host fails at random, whatever is sent
-	NoLimiter                // it fails as often at a lower rate
+	Chance                   // the host fails at random, however many are under way
+	NoLimiter                // it fails so, or as often at a lower rate, and has no limit
 )
 
 // Heard takes in the answer to a request sent at sent.
@@ -64,10 +60,16 @@ func (o *Overload) Heard(now, sent meter.Instant, r Reply) Verdict {
 		}
 	}
 	o.share *= shareKept
+	if r.Busy && o.suspect == nil {
+		o.suspect = new(suspect)
+	}
+	if o.suspect != nil && !r.Probe {
+		if v := o.suspect.tossed(now, sent, r); v != Open {
+			return v
+		}
+	}
 	switch {
 	case o.suspect == nil:
-	case !r.Probe && o.tossed(now, sent, r):
-		return Chance
 	case o.suspect.judge(now, r.Busy):
 		return NoLimiter
 	}
@@ -99,13 +101,7 @@ func (o *Overload) ServedWithin(now meter.Instant, d time.Duration) bool {
 func (o *Overload) Overloaded(now meter.Instant, plain bool) (chance bool) {
 	o.share += 1 - shareKept
 	o.streak = min(o.streak+1, manyAnswers)
-	if plain && o.suspect.random(now) {
-		return true
-	}
-	if o.share >= calm && o.serves(now) {
-		o.watch(now)
-	}
-	return false
+	return plain && o.suspect.random(now)
 }
 
 // Limits reports, after Overloaded, whether the host rather limits us; then it is
@@ -126,7 +122,7 @@ func (o *Overload) Limits(now meter.Instant, few, young bool) bool {
 // proved.
 func (o *Overload) Suspected() bool { return o.suspect.suspected() }
 
-// Quiet reports whether the host was never suspected of anything.
+// Quiet reports whether the host never said that it is overloaded.
 func (o *Overload) Quiet() bool { return o.suspect == nil }
 
 // Limited reports whether a 503 that says no more, heard now, is a limiter's, by odds

@@ -155,17 +155,16 @@ func TestSuspectsAreJudged(t *testing.T) {
 	}
 }
 
-// A host that fails at random is found out, unless it is asked by many at a time or by
-// a circuit. Then its overloads tell nothing, until that is forgotten.
+// A host that fails at random is found out, unless it is asked by a circuit. Then its
+// overloads tell nothing, until that is forgotten.
 func TestChanceIsAVerdict(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		r    attribution.Reply
 		want bool
 	}{
-		{"few at a time", attribution.Reply{Few: true}, true},
-		{"many at a time", attribution.Reply{}, false},
-		{"probes", attribution.Reply{Few: true, Probe: true}, false},
+		{"one at a time", attribution.Reply{}, true},
+		{"probes", attribution.Reply{Probe: true}, false},
 	} {
 		r := rand.New(rand.NewPCG(7, 1))
 		var o attribution.Overload

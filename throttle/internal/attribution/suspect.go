@@ -2,14 +2,12 @@ package attribution
 
 import "github.com/weirhttp/weir/throttle/internal/meter"
 
-// A suspect is a host that often says that it is overloaded. While few requests are
-// under way its answers are tossed like a coin: if they prove to be chance, they say
-// nothing of what may be sent. Until then it is taken for a limiter, if it is so often
-// overloaded however few are under way. If it says as many 503s at a lower rate,
-// it is none either.
+// A suspect is a host that has said that it is overloaded. If that is likely chance, it
+// says nothing of how many may be under way; if that is sure, it has no limit at all.
+// Until then it is taken for a limiter, if it is so often overloaded however few are
+// under way. If it says as many 503s at a lower rate, it is none either.
 type suspect struct {
 	coin    Coin
-	watched meter.Instant // answers to what was sent before are not tossed; zero: none is
 	since   meter.Instant // zero: not taken for a limiter
 	answers int           // that count; negative: so many do not
 	busy    int
@@ -20,36 +18,24 @@ type suspect struct {
 // random reports whether busy answers are known to be chance.
 func (s *suspect) random(now meter.Instant) bool { return s != nil && now < s.chance }
 
-// watch begins to toss, unless that was done.
-func (o *Overload) watch(now meter.Instant) {
-	if o.suspect == nil {
-		o.suspect = new(suspect)
-	}
-	if s := o.suspect; s.watched == 0 {
-		s.watched, s.coin = now, Coin{}
-	}
-}
+// alternates reports whether it was good again after it was busy.
+func (s *suspect) alternates() bool { return s != nil && s.coin.all.good > 0 }
 
-// alternates reports whether there were good answers since watch.
-func (s *suspect) alternates() bool { return s != nil && s.coin.begun }
-
-// tossed takes in an answer to a request sent at sent, and reports whether it has
-// shown that busy answers are chance.
-func (o *Overload) tossed(now, sent meter.Instant, r Reply) bool {
-	s := o.suspect
+// tossed takes in an answer to a request sent at sent, and returns what it has shown.
+// Later answers may show that busy ones are no chance.
+func (s *suspect) tossed(now, sent meter.Instant, r Reply) Verdict {
+	s.coin.Toss(sent, r.Load, r.Busy)
 	switch {
-	case s.watched == 0 || s.random(now):
-		return false
-	case o.share < calm:
-		s.watched = 0
-		return false
-	case !r.Few || sent < s.watched || !s.coin.Toss(r.Busy):
-		return false
+	case s.random(now) && s.coin.Unlikely():
+		s.chance, s.not = 0, 0
+	case s.random(now) && now >= s.not && s.coin.Sure():
+		s.not = now.Add(Remembered)
+		return NoLimiter
+	case !s.random(now) && s.coin.Likelier():
+		s.chance = now.Add(Remembered)
+		return Chance
 	}
-	s.watched, s.since = 0, 0
-	s.not = now.Add(Remembered)
-	s.chance = s.not
-	return true
+	return Open
 }
 
 func (s *suspect) suspected() bool { return s != nil && s.since != 0 }

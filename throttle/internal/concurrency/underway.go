@@ -33,7 +33,7 @@ const (
 	// least three quarters of it.
 	spans = 4
 
-	genMask = 1<<30 - 1
+	genMask = 1<<26 - 1
 )
 
 // underway counts the requests that are under way. One that is so for far

@@ -1,0 +1,109 @@
+package chaintest
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/internal/testnet"
+)
+
+// A brownOut is a host that fails at random, after it was good for a while. Everything
+// follows from its seed.
+type brownOut struct {
+	seed       uint64
+	p          float64
+	rate       float64 // calls a second
+	trip, lead time.Duration
+	served     float64 // of what three attempts can serve
+	attempts   float64 // per call
+}
+
+func newBrownOut(seed uint64) *brownOut {
+	draw := rand.New(rand.NewPCG(seed, 77))
+	b := &brownOut{
+		seed: seed,
+		p:    float64(1+draw.IntN(8)) / 10,
+		rate: []float64{20, 50, 100, 200, 500}[draw.IntN(5)],
+		trip: time.Duration(5+draw.IntN(95)) * time.Millisecond,
+	}
+	if draw.IntN(2) == 0 {
+		b.lead = time.Duration(draw.Float64() * float64(3*time.Second))
+	}
+	return b
+}
+
+// run calls it for half a minute, each call with a deadline of two seconds.
+func (b *brownOut) run(t *testing.T) {
+	var mu sync.Mutex
+	r := rand.New(rand.NewPCG(b.seed, 78))
+	start, asked, calls, good := time.Now(), 0, 0, 0
+	rt := must(weir.New(testnet.Func(func(q *http.Request) (*http.Response, error) {
+		mu.Lock()
+		fails := r.Float64() < b.p && time.Since(start) >= b.lead
+		took := time.Duration(float64(b.trip) * (.75 + .5*r.Float64()))
+		asked++
+		mu.Unlock()
+		if err := testnet.Wait(q.Context(), took); err != nil {
+			return nil, err
+		}
+		if fails {
+			return testnet.Answer(q, 503, nil, http.NoBody), nil
+		}
+		return stub(q)
+	}), weir.Config{}))(t)
+	var wg sync.WaitGroup
+	for time.Since(start) < 30*time.Second {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			resp, err := rt.RoundTrip(get(t, "http://h/").WithContext(ctx))
+			mu.Lock()
+			defer mu.Unlock()
+			if calls++; err == nil && resp.StatusCode == 200 {
+				good++
+			}
+		})
+		mu.Lock()
+		next := time.Duration(r.ExpFloat64() / b.rate * 1e9)
+		mu.Unlock()
+		time.Sleep(next)
+	}
+	wg.Wait()
+	b.served = float64(good) / float64(calls) / (1 - math.Pow(b.p, 3))
+	b.attempts = float64(asked) / float64(calls)
+}
+
+// TestChanceIsServedAtAnyLoad: of calls to a host that fails half of its attempts at
+// random, or fewer, four fifths of those are served that three attempts can serve, however
+// often it is called and however long its answers take, though it says 503 as some
+// limiters do. One that fails more often may look like a limiter for longer than this
+// takes, and so does one in fifteen of the others.
+func TestChanceIsServedAtAnyLoad(t *testing.T) {
+	var all, hardly [2]int // of those that fail half of their attempts at most, and of the others
+	for seed := range uint64(60) {
+		b := newBrownOut(3001 + seed)
+		synctest.Test(t, b.run)
+		often := 0
+		if b.p > .5 {
+			often = 1
+		}
+		if all[often]++; b.served < .8 {
+			t.Logf("%+v", *b)
+			hardly[often]++
+		}
+		if most := 1 + b.p + b.p*b.p + .15; b.attempts > most {
+			t.Errorf("%+v: want at most %.2f attempts per call", *b, most)
+		}
+	}
+	t.Logf("hardly served: %v of %v", hardly, all)
+	if hardly[0] > all[0]/6 || hardly[0]+hardly[1] > (all[0]+all[1])/3 {
+		t.Errorf("hardly served: %v of %v hosts, want one in six of the first and one in three of all", hardly, all)
+	}
+}
