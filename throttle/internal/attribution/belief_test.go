@@ -39,6 +39,8 @@ func TestWhoseWordIsObeyed(t *testing.T) {
 		{"the reset brought something", []attribution.Word{word(0), asks(word(10))}, true},
 		{"the one that asked was refused", []attribution.Word{word(0), refused(asks(word(0)))}, true},
 		{"another window began", []attribution.Word{word(3), word(9), word(8)}, true},
+		{"another window began, in which what was accepted took nothing", []attribution.Word{word(3), word(9), word(9), word(9)}, false},
+		{"it fell before that window began, too", []attribution.Word{word(4), word(3), word(9), word(9), word(9)}, true},
 	} {
 		var b attribution.Belief
 		obeyed := false
@@ -100,6 +102,30 @@ func TestWindowsAreTakenOneByOne(t *testing.T) {
 		b.Weigh(zero, w)
 		if got := b.Weigh(zero.Add(test.after), w); got != test.want {
 			t.Errorf("%s: obeyed %t", test.name, got)
+		}
+	}
+}
+
+// A bucket that is full at its reset gets back meanwhile what was accepted, so that as much
+// is left: that contradicts nobody, as long as it was seen to fall. What it cannot have got
+// back does.
+func TestABucketThatIsSpentAsFastAsItFillsIsBelieved(t *testing.T) {
+	for name, rate := range map[string]float64{"as fast": 10, "five times as fast": 50} {
+		var b attribution.Belief
+		now := zero
+		weigh := func(left float64) bool {
+			reset := now.Add(time.Duration((100 - left) / 10 * float64(time.Second))) // 10 units a second
+			return b.Weigh(now, attribution.Word{Left: left, Size: 100, Cost: 1, Reset: reset, Quota: true, Holds: true})
+		}
+		weigh(51)
+		weigh(50)
+		obeyed := true
+		for range 500 {
+			now = now.Add(time.Duration(float64(time.Second) / rate))
+			obeyed = weigh(50) && obeyed
+		}
+		if want := rate == 10; obeyed != want {
+			t.Errorf("spent %s as it fills: obeyed %t", name, obeyed)
 		}
 	}
 }

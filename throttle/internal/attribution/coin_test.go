@@ -139,3 +139,33 @@ func windowOf(n int, per time.Duration) func(time.Duration) bool {
 		return used <= n
 	}
 }
+
+// That a host has no limit takes a hundred answers from the first bad one, however clear
+// they are.
+func TestOnlyManyAnswersAreSure(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 9))
+	var c attribution.Coin
+	for i := range 50 { // before it refuses, which tells nothing
+		c.Toss(zero.Add(time.Duration(i)), 0, false)
+	}
+	likely, sure := 0, 0
+	for n := 1; sure == 0 && n < 1000; n++ {
+		c.Toss(zero.Add(time.Duration(n)*10*time.Millisecond), 0, n == 1 || r.IntN(2) == 0)
+		if likely == 0 && c.Likelier() {
+			likely = n
+		}
+		if c.Sure() {
+			sure = n
+		}
+	}
+	if likely == 0 || likely > 60 || sure < 100 || sure > 200 {
+		t.Errorf("chance is likelier after %d answers, and sure after %d", likely, sure)
+	}
+	var none attribution.Coin
+	for i := range 300 { // as many, and nothing is likelier than a host that is down
+		none.Toss(zero.Add(time.Duration(i)*time.Millisecond), 0, true)
+	}
+	if none.Sure() {
+		t.Error("a host that refuses all is sure to be chance")
+	}
+}

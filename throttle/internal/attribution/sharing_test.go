@@ -115,3 +115,31 @@ func TestManyPathsAreOneLimit(t *testing.T) {
 		t.Error("ten thousand paths are still compared")
 	}
 }
+
+// Requests of another method have a stem of their own, and where one segment of a path
+// ends tells stems apart.
+func TestMethodsAndSegmentsTellStemsApart(t *testing.T) {
+	for _, other := range []attribution.Where{attribution.WhereOf(seed, "PUT", "/a/b"), get("/ab"), get("/a/b/"), get("/a")} {
+		var s attribution.Sharing
+		s.Answered(get("/a/b"), 10, 1, 0)
+		if d, strange := s.Strange(other); !strange || d != attribution.ByStem {
+			t.Errorf("depth %d, strange %t", d, strange)
+		}
+	}
+}
+
+// Until it is sure who shares a limit, a path that had something left when it was last
+// answered may ask, though another says that nothing is.
+func TestKnownPathsAskByWhatTheyHadLeft(t *testing.T) {
+	var s attribution.Sharing
+	s.Answered(get("/a"), 3, 1, 0)
+	s.Answered(get("/b"), 0, 1, 0)
+	for n, want := range map[float64]bool{3: true, 4: false} {
+		if s.MayAsk(get("/a"), n) != want {
+			t.Errorf("%v units of 3 that were left: may ask %t", n, !want)
+		}
+	}
+	if s.MayAsk(get("/b"), 1) {
+		t.Error("it has nothing left")
+	}
+}

@@ -160,3 +160,41 @@ func TestEvidenceOfStrangersIsBounded(t *testing.T) {
 		t.Error("it begins with an opinion")
 	}
 }
+
+// What was sent before the first that is refused, or after that was heard, is no part of
+// the wave.
+func TestWhatIsNoPartOfAWaveTellsNothing(t *testing.T) {
+	for name, off := range map[string]time.Duration{"sent before": -time.Second, "sent after it was heard": 2 * time.Second} {
+		j := newStrangers(40)
+		sent, heard := zero.Add(time.Minute), zero.Add(time.Minute+time.Second)
+		j.Follows(heard, sent, true)
+		for range 12 {
+			j.Follows(heard, sent.Add(off), false)
+		}
+		for range 6 {
+			j.Follows(heard, sent, true)
+		}
+		if !j.Sure() {
+			t.Errorf("%s: what was served then is held against one limit", name)
+		}
+	}
+}
+
+// Numbers that count down are evidence, and keep what is known from growing stale.
+func TestWhatCountsDownKeepsEvidenceFresh(t *testing.T) {
+	for down, want := range map[bool]bool{true: false, false: true} {
+		j := newStrangers(40)
+		now := zero
+		for i := range 40 {
+			now = now.Add(time.Minute)
+			left := 60.
+			if down {
+				left -= float64(i)
+			}
+			j.Compare(now, attribution.Level{Left: left, Was: 61, UnderWay: 1, New: true})
+		}
+		if j.Stale(now.Add(time.Minute)) != want {
+			t.Errorf("counts down %t: stale %t", down, !want)
+		}
+	}
+}
