@@ -192,3 +192,56 @@ func TestChanceIsAVerdict(t *testing.T) {
 		}
 	}
 }
+
+// What a host says now and then costs the others nothing: one that never said that it is
+// overloaded is quiet.
+func TestWhoIsQuiet(t *testing.T) {
+	var o attribution.Overload
+	o.Heard(zero, zero, attribution.Reply{})
+	o.Served(zero, zero)
+	if !o.Quiet() {
+		t.Error("it was never overloaded")
+	}
+	if o.Heard(zero, zero, attribution.Reply{Busy: true}); o.Quiet() {
+		t.Error("it was")
+	}
+}
+
+// A host that fails at random has no limit either, once that is sure: its 503s in a row are
+// put down to none. When it begins to limit, that is seen.
+func TestSureChanceHasNoLimit(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 1))
+	var o attribution.Overload
+	now, found := zero, []attribution.Verdict{}
+	past := attribution.Past{Since: zero.Add(-time.Second), Served: 1, Waits: time.Hour}
+	hear := func(bad bool) {
+		now = now.Add(10 * time.Millisecond)
+		if v := o.Heard(now, now-1, attribution.Reply{Busy: bad, Bare: bad}); v != attribution.Open {
+			found = append(found, v)
+		}
+		if bad {
+			o.Overloaded(now, true)
+		} else {
+			o.Served(now, now-1)
+		}
+	}
+	for range 400 {
+		hear(r.IntN(2) == 0)
+	}
+	if len(found) != 2 || found[0] != attribution.Chance || found[1] != attribution.NoLimiter {
+		t.Fatalf("verdicts %v, want chance, and then no limiter, once each", found)
+	}
+	past.Since = now.Add(-time.Second)
+	for range 4 { // which half of the others have in a row, too
+		if o.Limited(now, past) {
+			t.Fatal("a limiter, though it is sure to be none")
+		}
+		hear(true)
+	}
+	take := windowOf(20, time.Second)
+	for n := 0; o.Overloaded(now, true); n++ {
+		if hear(!take(time.Duration(now))); n > 2000 {
+			t.Fatal("what it refuses is chance for ever")
+		}
+	}
+}

@@ -150,3 +150,32 @@ func TestLateAnswersEndNoRun(t *testing.T) {
 		t.Errorf("a limiter by refusal %d, want 2: the run began anew", got)
 	}
 }
+
+// The first good answer after a run that was put down to a limit says that the host is
+// back; later ones say nothing new.
+func TestTheFirstRunThatEndsIsNews(t *testing.T) {
+	h := newHost()
+	h.good(20, sec)
+	back := func() bool {
+		h.now = h.now.Add(time.Second)
+		h.Heard(h.now, h.now-1, attribution.Reply{})
+		return h.Served(h.now, h.now-1)
+	}
+	if back() {
+		t.Error("back before it was away")
+	}
+	for run, want := range []bool{true, false} {
+		if h.badFor(10) == 0 {
+			t.Fatal("no limiter")
+		}
+		if h.Doubtful() != want {
+			t.Errorf("run %d: doubtful %t", run, !want)
+		}
+		if back() != want {
+			t.Errorf("run %d: back %t", run, !want)
+		}
+		if back() {
+			t.Errorf("run %d: back twice", run)
+		}
+	}
+}

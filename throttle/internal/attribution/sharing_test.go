@@ -143,3 +143,19 @@ func TestKnownPathsAskByWhatTheyHadLeft(t *testing.T) {
 		t.Error("it has nothing left")
 	}
 }
+
+// A limit that is told apart by stems binds all ids of a stem that it was seen with; one
+// that is told apart by paths, the path alone.
+func TestWhatADividedLimitBinds(t *testing.T) {
+	for depth, others := range map[attribution.Depth]bool{attribution.ByStem: true, attribution.ByPath: false} {
+		var s attribution.Sharing
+		s.Answered(get("/a/1"), 10, 1, 0)
+		if !s.Binds(get("/z/9")) {
+			t.Error("before, it binds everything")
+		}
+		s.Divide(depth)
+		if s.Depth() != depth || !s.Binds(get("/a/1")) || s.Binds(get("/a/2")) != others || s.Binds(get("/b/1")) {
+			t.Errorf("depth %d: it binds %t, %t, %t", s.Depth(), s.Binds(get("/a/1")), s.Binds(get("/a/2")), s.Binds(get("/b/1")))
+		}
+	}
+}
