@@ -86,7 +86,8 @@ func holds(b *store.Booking, units []int64) bool {
 	return true
 }
 
-// back returns a batch to the head of the queue, without those who gave up.
+// back returns a batch to the head of the queue, without those who gave up. The batch
+// itself is not to be used any more.
 func (q *queue) back(batch []*waiter) {
 	batch = slices.DeleteFunc(batch, func(w *waiter) bool { return w.gone })
 	q.waiting = append(batch, q.waiting...)
@@ -126,8 +127,9 @@ func (q *queue) answered(batch []*waiter, booking store.Booking, r store.Booked,
 	default:
 		q.short = true
 		if flightShort(booking, r) {
+			cost := batch[0].cost
 			q.back(batch)
-			q.flight.wait(q, batch[0].cost, now)
+			q.flight.wait(q, cost, now)
 			return
 		}
 		q.notBefore = q.turn.refused(now, r.Wait, q.late.ahead())

@@ -277,6 +277,45 @@ func TestInFlightSurvivesALoss(t *testing.T) {
 	})
 }
 
+// Callers that give up while a booking of theirs is on its way harm nobody, whatever
+// the store then says of it.
+func TestInFlightOutlivesThoseThatGiveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := farstore.New(20 * time.Millisecond)
+		f, air := New(s, Config{Members: 2}), &sky{served: make(map[int]int)}
+		defer f.Close()
+		var wg sync.WaitGroup
+		for i := range 200 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * 7 * time.Millisecond)
+				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+i*37%101)*3*time.Millisecond)
+				defer cancel()
+				g, r := f.Book(ctx, aloftKey(2), nil, Options{MaxWait: time.Hour, Held: true})
+				if r != nil {
+					return
+				}
+				air.add(1)
+				time.Sleep(300 * time.Millisecond)
+				air.add(-1)
+				g.Done()
+			})
+		}
+		wg.Wait()
+		time.Sleep(time.Second)
+		if air.most != 2 {
+			t.Errorf("%d at a time of 2", air.most)
+		}
+		for range 2 {
+			wg.Go(func() {
+				if r := air.flyOnce(f, aloftKey(2), 0, time.Second, 100*time.Millisecond); r != nil {
+					t.Errorf("a place was lost: %+v", r)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
 // Requests under way leave no timer behind, and a key without them has no more in the
 // store than before.
 func TestInFlightAsksForNothingElse(t *testing.T) {
