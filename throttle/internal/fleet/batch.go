@@ -87,9 +87,9 @@ func holds(b *store.Booking, units []int64) bool {
 }
 
 // back returns a batch to the head of the queue, without those who gave up. The batch
-// itself is not to be used any more.
+// itself stays as it is.
 func (q *queue) back(batch []*waiter) {
-	batch = slices.DeleteFunc(batch, func(w *waiter) bool { return w.gone })
+	batch = slices.DeleteFunc(slices.Clone(batch), func(w *waiter) bool { return w.gone })
 	q.waiting = append(batch, q.waiting...)
 	for _, w := range batch {
 		q.watch(w)
@@ -127,9 +127,8 @@ func (q *queue) answered(batch []*waiter, booking store.Booking, r store.Booked,
 	default:
 		q.short = true
 		if flightShort(booking, r) {
-			cost := batch[0].cost
 			q.back(batch)
-			q.flight.wait(q, cost, now)
+			q.flight.wait(q, batch[0].cost, now)
 			return
 		}
 		q.notBefore = q.turn.refused(now, r.Wait, q.late.ahead())

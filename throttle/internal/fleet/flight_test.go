@@ -33,8 +33,8 @@ func (s *sky) add(n int) {
 }
 
 // flyOnce books for a request of process i that is under way for d.
-func (s *sky) flyOnce(f *Fleet, keys []Key, i int, d, maxWait time.Duration) *Refusal {
-	g, r := f.Book(context.Background(), keys, nil, Options{MaxWait: maxWait, Held: true})
+func (s *sky) flyOnce(ctx context.Context, f *Fleet, keys []Key, i int, d, maxWait time.Duration) *Refusal {
+	g, r := f.Book(ctx, keys, nil, Options{MaxWait: maxWait, Held: true})
 	if r != nil {
 		return r
 	}
@@ -92,7 +92,7 @@ func TestInFlightIsTheFleets(t *testing.T) {
 								if test.jitter > 0 {
 									d += time.Duration(r.Int64N(int64(test.jitter)))
 								}
-								if why := air.flyOnce(f, aloftKey(test.n), i, d, time.Hour); why != nil {
+								if why := air.flyOnce(context.Background(), f, aloftKey(test.n), i, d, time.Hour); why != nil {
 									t.Errorf("refused: %+v", why)
 								}
 								<-places
@@ -133,17 +133,17 @@ func TestInFlightOfKilledProcessesComesBack(t *testing.T) {
 			}
 		}
 		var wg sync.WaitGroup
-		wg.Go(func() { air.flyOnce(lives, aloftKey(3), 1, time.Minute, time.Hour) })
+		wg.Go(func() { air.flyOnce(context.Background(), lives, aloftKey(3), 1, time.Minute, time.Hour) })
 		time.Sleep(30 * time.Second)
-		if r := air.flyOnce(lives, aloftKey(3), 1, 0, time.Second); r == nil || r.Reason != TooLong {
+		if r := air.flyOnce(context.Background(), lives, aloftKey(3), 1, 0, time.Second); r == nil || r.Reason != TooLong {
 			t.Errorf("three were under way and a fourth went: %+v", r)
 		}
 		killed.Close()
-		if r := air.flyOnce(lives, aloftKey(3), 1, 0, flightSilence-2*flightDue); r == nil {
+		if r := air.flyOnce(context.Background(), lives, aloftKey(3), 1, 0, flightSilence-2*flightDue); r == nil {
 			t.Error("a place came back at once")
 		}
 		begin := time.Now()
-		if r := air.flyOnce(lives, aloftKey(3), 1, 0, 3*flightDue); r != nil {
+		if r := air.flyOnce(context.Background(), lives, aloftKey(3), 1, 0, 3*flightDue); r != nil {
 			t.Errorf("no place came back within %v: %+v", flightSilence+flightDue, r)
 		}
 		t.Logf("back %v later", time.Since(begin))
@@ -290,14 +290,7 @@ func TestInFlightOutlivesThoseThatGiveUp(t *testing.T) {
 				time.Sleep(time.Duration(i) * 7 * time.Millisecond)
 				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+i*37%101)*3*time.Millisecond)
 				defer cancel()
-				g, r := f.Book(ctx, aloftKey(2), nil, Options{MaxWait: time.Hour, Held: true})
-				if r != nil {
-					return
-				}
-				air.add(1)
-				time.Sleep(300 * time.Millisecond)
-				air.add(-1)
-				g.Done()
+				air.flyOnce(ctx, f, aloftKey(2), 0, 300*time.Millisecond, time.Hour) // or gives up
 			})
 		}
 		wg.Wait()
@@ -307,7 +300,7 @@ func TestInFlightOutlivesThoseThatGiveUp(t *testing.T) {
 		}
 		for range 2 {
 			wg.Go(func() {
-				if r := air.flyOnce(f, aloftKey(2), 0, time.Second, 100*time.Millisecond); r != nil {
+				if r := air.flyOnce(context.Background(), f, aloftKey(2), 0, time.Second, 100*time.Millisecond); r != nil {
 					t.Errorf("a place was lost: %+v", r)
 				}
 			})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,7 +17,7 @@ import (
 // afterwards all places are free.
 func TestFleetsOutliveChaos(t *testing.T) {
 	for seed := range uint64(40) {
-		synctest.Test(t, func(t *testing.T) { (&chaos{random: rand.New(rand.NewPCG(seed, 1))}).run(t, seed) })
+		synctest.Test(t, func(t *testing.T) { new(chaos).run(t, seed) })
 	}
 }
 
@@ -43,7 +42,8 @@ func chaosKeys() [][]Key {
 }
 
 func (c *chaos) run(t *testing.T, seed uint64) {
-	trips := rand.New(rand.NewPCG(seed, 2))
+	c.random = rand.New(rand.NewPCG(seed, 1))
+	trips := rand.New(rand.NewPCG(seed, 2)) // of the store's goroutines
 	c.store = farstore.Vary(func() time.Duration {
 		if c.calm.Load() {
 			return time.Millisecond
@@ -76,8 +76,9 @@ func (c *chaos) upTo(d time.Duration) time.Duration {
 func (c *chaos) caller() func() {
 	begin, patience, took := c.upTo(8*time.Second), c.upTo(400*time.Millisecond), c.upTo(300*time.Millisecond)
 	o := Options{MaxWait: c.upTo(time.Second) - 100*time.Millisecond, Held: c.random.IntN(2) == 0, Priority: c.random.IntN(3)}
-	i, n, then := c.random.IntN(len(c.fleets)), c.random.IntN(len(chaosKeys())), c.random.IntN(6)
-	f, tally, keys := c.fleets[i], c.tallies[i], slices.Clone(chaosKeys()[n])
+	all := chaosKeys()
+	i, n, then := c.random.IntN(len(c.fleets)), c.random.IntN(len(all)), c.random.IntN(6)
+	f, tally, keys := c.fleets[i], c.tallies[i], all[n]
 	cost := map[string]int64{"requests": 1, "tokens": int64(c.random.IntN(30))}
 	if n == 2 && c.random.IntN(2) == 0 {
 		keys[0].Tallies = []*Tally{tally}
