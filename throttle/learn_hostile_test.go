@@ -102,32 +102,38 @@ func TestLessThanAUnitIsNoLockout(t *testing.T) {
 }
 
 // A host that fails at random is no limiter: its requests are not paced down
-// to nothing.
+// to nothing, in the mean of hosts that fail as often: a few in a hundred begin with so
+// long a run of bad luck that they are taken for one, for a minute or two.
 func TestAHostThatOftenFailsIsNotTakenForALimiter(t *testing.T) {
+	const hosts = 12
 	for _, p := range []float64{0.1, 0.3, 0.5, 0.8} {
-		r := rand.New(rand.NewPCG(7, 7))
-		learnRun(t, throttle.Config{MaxWait: 10 * time.Minute}, func(_ *http.Request, now time.Time) *http.Response {
-			if r.Float64() < p {
-				return reply(503)
-			}
-			return reply(200)
-		}, func(t *testing.T, rt *throttle.Transport, _ *server) {
-			start := time.Now()
-			var wg sync.WaitGroup
-			for range 60 * 50 {
-				wg.Go(func() {
-					q, _ := http.NewRequest("GET", "http://h/v1", nil)
-					if resp, err := rt.RoundTrip(q); err == nil {
-						resp.Body.Close()
-					}
-				})
-				time.Sleep(20 * time.Millisecond)
-			}
-			wg.Wait()
-			if took := time.Since(start); took > 90*time.Second {
-				t.Errorf("p = %v: 3000 requests at 50/s took %v, want a minute, or half a minute more", p, took)
-			}
-		})
+		sum := time.Duration(0)
+		for seed := range uint64(hosts) {
+			r := rand.New(rand.NewPCG(seed, 7))
+			learnRun(t, throttle.Config{MaxWait: 10 * time.Minute}, func(*http.Request, time.Time) *http.Response {
+				if r.Float64() < p {
+					return reply(503)
+				}
+				return reply(200)
+			}, func(t *testing.T, rt *throttle.Transport, _ *server) {
+				start := time.Now()
+				var wg sync.WaitGroup
+				for range 60 * 50 {
+					wg.Go(func() {
+						q, _ := http.NewRequest("GET", "http://h/v1", nil)
+						if resp, err := rt.RoundTrip(q); err == nil {
+							resp.Body.Close()
+						}
+					})
+					time.Sleep(20 * time.Millisecond)
+				}
+				wg.Wait()
+				sum += time.Since(start)
+			})
+		}
+		if took := sum / hosts; took > 90*time.Second {
+			t.Errorf("p = %v: 3000 requests at 50/s took %v, want a minute, or half a minute more", p, took)
+		}
 	}
 }
 

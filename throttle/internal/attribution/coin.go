@@ -52,10 +52,15 @@ const (
 	// alone is how likely what was sent alone is refused, if the reason is how many were
 	// under way: others may have been, of somebody else.
 	alone = .05
-	// beyondDoubt are odds of a hundred to one against each explanation, and mostSure
+	// beyondDoubt are odds of a hundred to one against an explanation, and mostSure
 	// those that a hundred answers of a host that has changed outweigh.
 	beyondDoubt = 4.6
 	mostSure    = 9.2
+	// ofTwo are odds of ten to one: so much is asked against the answer before. That has
+	// two kinds only, and if nine of ten answers are bad by chance, they are so of either:
+	// then it predicts nearly as well, and after 400 answers half of such hosts were not
+	// known at a hundred to one. With less than 2, buckets are taken for chance.
+	ofTwo = 2.3
 	// enough is more answers than come while a limit is found. Then requests are sent
 	// when it may just have room, and are refused as if at random. With 64, the calls of
 	// one in four hosts that refuse what is beyond ten at a time were lost.
@@ -144,7 +149,9 @@ func (c *Coin) Toss(sent meter.Instant, load Load, bad bool) {
 }
 
 // Likelier reports whether chance is likelier than all else, beyond doubt.
-func (c *Coin) Likelier() bool { return c.least() > beyondDoubt }
+func (c *Coin) Likelier() bool {
+	return c.odds[0] > ofTwo && min(c.odds[1], c.odds[2]) > beyondDoubt
+}
 
 // Sure reports whether that is so by many answers.
 func (c *Coin) Sure() bool { return c.Likelier() && c.all.good+c.all.bad >= enough }

@@ -31,7 +31,7 @@ func alone() int { return 1 }
 // Refusals by chance are known as such, whatever their share is and however many are
 // under way, as long as that varies or they are sent alone.
 func TestChanceIsRecognised(t *testing.T) {
-	for p, most := range map[float64]int{.1: 1200, .2: 200, .3: 100, .5: 60, .7: 100, .8: 200} {
+	for p, most := range map[float64]int{.1: 1200, .2: 200, .3: 100, .5: 60, .7: 100, .8: 200, .9: 400} {
 		for name, varied := range map[string]bool{"alone": false, "1 to 20 at a time": true} {
 			var took []int
 			for seed := range uint64(200) {
