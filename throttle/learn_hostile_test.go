@@ -103,7 +103,8 @@ func TestLessThanAUnitIsNoLockout(t *testing.T) {
 
 // A host that fails at random is no limiter: its requests are not paced down
 // to nothing, in the mean of hosts that fail as often. A few in a thousand begin with so
-// long a run of bad luck that they are taken for one, for a minute or two.
+// long a run of bad luck that they are taken for one, most for a minute or two, and one
+// until MaxWait is over.
 func TestAHostThatOftenFailsIsNotTakenForALimiter(t *testing.T) {
 	const hosts = 24
 	for _, p := range []float64{0.1, 0.3, 0.5, 0.8} {

@@ -157,6 +157,4 @@ func (c *Coin) Likelier() bool {
 func (c *Coin) Sure() bool { return c.Likelier() && c.all.good+c.all.bad >= enough }
 
 // Unlikely reports whether something else is likelier.
-func (c *Coin) Unlikely() bool { return c.least() < 0 }
-
-func (c *Coin) least() float64 { return slices.Min(c.odds[:]) }
+func (c *Coin) Unlikely() bool { return slices.Min(c.odds[:]) < 0 }
