@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/farstore"
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // tallied is a key without rates and with a tally of its own.
@@ -119,6 +120,21 @@ func TestTalliesBindNobodyAlone(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Of two calls at the same time by the store's clock the answers may come in any order:
+// the lower count is then of the one before, not of a store that lost the other.
+func TestTallyHearsTwoAnswersInAnyOrder(t *testing.T) {
+	tally := NewTally("limit", "requests")
+	tally.heard(store.Standing{At: 1}, 6, 1)
+	if n := tally.heard(store.Standing{At: 1}, 2, 1); n != 2 {
+		t.Errorf("the overtaken one was booked as %d, want 2", n)
+	}
+	n, _ := tally.Count()
+	others, _ := tally.Others()
+	if n != 6 || others != 4 {
+		t.Errorf("a count of %d, %d of others, want 6 and 4", n, others)
+	}
 }
 
 // A process tells apart what it booked and what others did, also when some of it goes
