@@ -80,19 +80,13 @@ func (j *joint) compare(now, sent instant, l *learner, limits []headers.Limit) {
 		if !ok || !limit.Quota.Known || unitName(limit.Unit) != requests {
 			continue
 		}
-		q := l.known(limit, nil, nil)
-		if q == nil {
-			return
+		level := attribution.Level{Left: left, Fresh: true, UnderWay: float64(l.underWay() + 1)} // with the one that this answers
+		if q := l.known(limit, nil, nil); q != nil {
+			f := q.Facts(now)
+			level.Fresh, level.Was, level.Gained = f.Asking, max(0, f.Left), q.Gained(now, limit.Quota.Value)
+			level.New = sent >= f.Basis && f.Reset.Known && f.Reset.Value.Sub(now) > brieflyShut
 		}
-		f := q.Facts(now)
-		if f.Asking {
-			return
-		}
-		j.proof.Compare(now, attribution.Level{
-			Left: left, Was: max(0, f.Left), Gained: q.Gained(now, limit.Quota.Value),
-			UnderWay: float64(l.scope.entered - l.scope.Waiting + 1), // with the one that this answers
-			New:      sent >= f.Basis && f.Reset.Known && f.Reset.Value.Sub(now) > brieflyShut,
-		})
+		j.proof.Compare(now, level)
 		return
 	}
 }

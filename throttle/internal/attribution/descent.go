@@ -20,31 +20,27 @@ type descent struct {
 	odds float64 // for one limit that counts down so, less 1
 }
 
-// How many numbers of a limit that counts down are expected to fit: half of them before
-// any was heard, and later as many as did, but for one in ten that it skips as units
-// flow back.
-const (
-	fitting = .5
-	fitted  = 1.
-	mostFit = .9
-)
+// fitting is how many numbers of a limit that counts down are expected to fit before any
+// was heard, and at most later: it skips one in ten as units flow back.
+const fitting = .9
 
-// add takes in one more number, and reports whether it told anything. What flows back
+// add takes in one more number, and reports whether it spoke for one limit. What flows back
 // ends the descent, and a number far above begins another: a window may have ended.
 func (d *descent) add(l Level) (told bool) {
 	left, flying := int(l.Left), max(1, int(l.UnderWay))
 	below := d.top - left
-	if d.seen == 0 || l.Gained >= 1 || -below > flying {
+	if d.seen == 0 || l.Fresh || l.Gained >= 1 || -below > flying {
 		d.top, d.seen = left, 1
 		return false
 	}
 	low := 63 - bits.LeadingZeros64(d.seen)
 	fits := below < 0 || below <= low+flying && (below > 63 || d.seen>>below&1 == 0)
-	// What is under way takes the numbers that are missing, and those below.
-	values := low + 1 - bits.OnesCount64(d.seen) + min(flying, d.top-low)
-	own := float64(values) / float64(d.top)
-	if told = own < 1 && below > 0; told {
-		p := min((d.fit+fitting)/(d.told+fitted), mostFit)
+	// What is under way takes the numbers that are missing, and else those below.
+	missing := low + 1 - bits.OnesCount64(d.seen)
+	values := max(missing, min(flying, missing+d.top-low))
+	own := float64(values) / float64(d.top+1)
+	if told = own < 1 && below >= 0; told {
+		p := min((d.fit+fitting)/(d.told+1), fitting)
 		d.told++
 		if fits {
 			d.fit++
@@ -55,7 +51,7 @@ func (d *descent) add(l Level) (told bool) {
 	}
 	if !fits {
 		d.top, d.seen = left, 1
-		return told
+		return false
 	}
 	if below < 0 {
 		d.top, d.seen, below = left, d.seen<<-below, 0

@@ -53,6 +53,7 @@ type Level struct {
 	Gained   float64 // at most, since it was Was
 	UnderWay float64
 	New      bool // sent after Was was known, and long before the limit is reset
+	Fresh    bool // nothing was known before: it is the first answer, or a reset has passed
 }
 
 // Begin starts from what is likely of anybody.
@@ -71,6 +72,18 @@ func (j *Strangers) Sure() bool { return j.bits() >= jointSure }
 
 // Apart reports whether they rather have limits of their own.
 func (j *Strangers) Apart() bool { return j.bits() < partAt }
+
+// Patience is how many times as long as at first the others may have to wait before it is
+// worth a refusal to ask. If the evidence were certain it would be twice as long for each
+// bit. Part of it is chance: with two thirds of that, tenants are joined by chance no more
+// often than if one asked at once (throttle.TestTenantsAreNotJoinedByChance), and nearly
+// no token per request is refused where one token is not.
+func (j *Strangers) Patience() float64 {
+	if j.Sure() {
+		return 1 // who is sure asks seldom
+	}
+	return math.Exp2((j.bits() - jointPrior) * 2 / 3)
+}
 
 // Answered weighs the answer to one that went while others had to wait until then. If
 // they share one limit it is refused.
@@ -109,7 +122,7 @@ func (j *Strangers) Follows(now, sent meter.Instant, refused bool) {
 // Compare weighs what is left for a stranger. If that goes on where it was for others,
 // they are one; if there is far more of it, they are not.
 func (j *Strangers) Compare(now meter.Instant, l Level) {
-	if l.New && l.Left > l.Was+l.Gained+l.UnderWay+1 {
+	if l.New && !l.Fresh && l.Left > l.Was+l.Gained+l.UnderWay+1 {
 		j.fold()
 		j.add(now, -mostBits)
 	}

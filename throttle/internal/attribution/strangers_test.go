@@ -101,6 +101,42 @@ func TestWhatIsLeftTells(t *testing.T) {
 	}
 }
 
+// Each window of few requests adds to the evidence, in whatever order its answers are
+// heard: no number of one window is held against those of the next.
+func TestWindowsOfFewTellTogether(t *testing.T) {
+	const size = 6
+	draw := rand.New(rand.NewPCG(3, 3))
+	for range 100 {
+		j, now, windows := newStrangers(40), zero, 0
+		for ; !j.Sure() && windows < 10; windows++ {
+			for i, left := range draw.Perm(size) {
+				j.Compare(now, attribution.Level{Left: float64(left), UnderWay: float64(size - i), Fresh: i == 0})
+			}
+			now = now.Add(10 * time.Second)
+		}
+		if windows > 4 {
+			t.Errorf("sure after %d windows, want at most 4", windows)
+		}
+	}
+}
+
+// The likelier it is that they share one limit, the longer the others have to wait
+// before one asks, and who is sure asks as soon as it is time.
+func TestWhoIsNearlySureHesitatesToAsk(t *testing.T) {
+	j, last := newStrangers(40), 0.
+	for i := range 4 {
+		j.Compare(zero, attribution.Level{Left: float64(12 - i), UnderWay: 1, Fresh: i == 0})
+		if p := j.Patience(); !j.Sure() && p < last || j.Sure() && p != 1 {
+			t.Errorf("after %d numbers: %v times as long, %v before, sure %t", i+1, p, last, j.Sure())
+		} else {
+			last = max(last, p)
+		}
+	}
+	if last < 4 {
+		t.Errorf("at most %v times as long as at first", last)
+	}
+}
+
 // Strangers with limits of their own are hardly ever taken for one, however many of them
 // are spent and whatever is left for the others: that begins with odds of four to one
 // for one limit, and is beyond doubt at 360 to one, so chance takes it there once in 90
