@@ -15,17 +15,18 @@ import (
 // untold was no evidence. Its owner guards it.
 type evidence struct {
 	learn.Learner
-	pace  *pace // of a host that refuses by 503s which say no more; nil: there was none
-	fates attribution.Fates
-	began instant  // the first request, or the first after a long idling
-	good  float64  // accepted since then
-	last  instant  // request
-	row   int      // refusals since one was accepted, one for each burst
-	plain bool     // it was refused by more than 503s
-	vague bool     // it was refused by 503s alone, after many were served; see weighs
-	told  instant  // when the request was sent whose end was told last; it is about to be given back
-	away  *absence // of a host that refuses, or refused, everybody; nil: it does not
-	peers *peers   // of a fleet; nil: nothing is shared
+	pace   *pace // of a host that refuses by 503s which say no more; nil: there was none
+	fates  attribution.Fates
+	began  instant  // the first request, or the first after a long idling
+	good   float64  // accepted since then
+	last   instant  // request
+	row    int      // refusals since one was accepted, one for each burst
+	plain  bool     // it was refused by more than 503s
+	vague  bool     // it was refused by 503s alone, after many were served; see weighs
+	chance bool     // the last refusal may well be chance: no limit is believed in
+	told   instant  // when the request was sent whose end was told last; it is about to be given back
+	away   *absence // of a host that refuses, or refused, everybody; nil: it does not
+	peers  *peers   // of a fleet; nil: nothing is shared
 }
 
 func newEvidence() *evidence {
@@ -251,8 +252,8 @@ func (e *evidence) lift(now instant) {
 // believes reports whether there is a limit that may hold requests up.
 func (e *evidence) believes() bool { return e != nil && (e.Believes() && e.sure() || e.paced()) }
 
-// sure reports whether the limit that the model believes in, if any, is one.
-func (e *evidence) sure() bool { return !e.vague || e.Explains() }
+// sure reports whether the limit that the model believes in, if any, is likely one.
+func (e *evidence) sure() bool { return !e.chance && (!e.vague || e.Explains()) }
 
 func (e *evidence) paced() bool { return e.pace != nil && e.pace.rate > 0 }
 

@@ -71,11 +71,12 @@ func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) le
 	f := l.evidenceOf(k)
 	inVain, doubtful := c.InVain(g.sent), g.limited && k.overload.Doubtful()
 	f.away = nil
+	f.chance = g.limited && k.overload.Plausible()
 	if doubtful {
 		f.away = newAbsence(now, l.scope.since(now), int(l.scope.Waiting))
 	}
 	switch {
-	case !rate || explained || l.terms.pausesOnly || k.slow.Silent():
+	case !rate || explained || f.chance || l.terms.pausesOnly || k.slow.Silent():
 	case s.Throttled || said.Known:
 		if g.limited || f.weighs(!s.Throttled, l.good < proven) {
 			f.refused(now, g.sent, said, l.terms.MaxPause, doubtful)
@@ -88,7 +89,7 @@ func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) le
 	case said.Known:
 	case doubtful:
 		most = min(most, suspectPause, f.away.asks.Sub(now))
-	case k.overload.Suspected():
+	case f.chance, k.overload.Suspected():
 		most = min(most, suspectPause)
 	}
 	if f.believes() && s.Throttled {

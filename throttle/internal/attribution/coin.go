@@ -153,6 +153,13 @@ func (c *Coin) Likelier() bool {
 	return c.odds[0] > ofTwo && min(c.odds[1], c.odds[2]) > beyondDoubt
 }
 
+// Plausible reports whether nothing explains the answers better than chance, and only the
+// answer before about as well. That is as much as answers tell that are few and nearly all
+// bad.
+func (c *Coin) Plausible() bool {
+	return c.odds[0] > 0 && min(c.odds[1], c.odds[2]) > beyondDoubt
+}
+
 // Sure reports whether that is so by many answers.
 func (c *Coin) Sure() bool { return c.Likelier() && c.all.good+c.all.bad >= enough }
 

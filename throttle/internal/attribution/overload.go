@@ -138,6 +138,10 @@ func (o *Overload) Limited(now meter.Instant, p Past) bool {
 // first refused: it may be down after all.
 func (o *Overload) Doubtful() bool { return o.run != nil && o.run.longest == 0 }
 
+// Plausible reports whether such a 503 may well be chance: then whoever waits long for a
+// limit waits for nothing.
+func (o *Overload) Plausible() bool { return o.suspect != nil && o.suspect.coin.Plausible() }
+
 // Spares reports whether a 503 that says no more may well be a limiter's.
 func (o *Overload) Spares(now meter.Instant) bool {
 	return o.ServedWithin(now, briefly) && o.vain < spared && (o.suspect == nil || now >= o.suspect.not)
