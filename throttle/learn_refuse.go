@@ -89,7 +89,9 @@ func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) le
 	case said.Known:
 	case doubtful:
 		most = min(most, suspectPause, f.away.asks.Sub(now))
-	case f.chance, k.overload.Suspected():
+	case f.chance:
+		most = min(most, chancePause)
+	case k.overload.Suspected():
 		most = min(most, suspectPause)
 	}
 	if f.believes() && s.Throttled {
