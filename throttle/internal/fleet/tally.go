@@ -110,9 +110,9 @@ func (t *Tally) heard(s store.Standing, level float64, own int64) int64 {
 	t.own += own
 	n := int64(level) + t.shift
 	switch {
-	case t.known && (s.At < t.at || s.At == t.at && n < t.count): // an answer that was overtaken
+	case t.known && (s.At < t.at || s.At == t.at && own > 0 && n < t.count): // an answer that was overtaken
 		return n
-	case t.known && level < float64(t.count-t.shift)/2: // no refund, but the next hour, or a store that lost it
+	case t.known && s.At > t.at && level < float64(t.count-t.shift)/2: // no refund, but the next hour, or a store that lost it
 		t.shift = t.count + own - int64(level)
 		n = t.count + own
 	}

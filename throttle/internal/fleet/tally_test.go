@@ -137,6 +137,19 @@ func TestTallyHearsTwoAnswersInAnyOrder(t *testing.T) {
 	}
 }
 
+// What goes back is no overtaken answer: who hears of it when a request is refused knows
+// that the count has fallen.
+func TestTallyHearsOfARefund(t *testing.T) {
+	tally := NewTally("limit", "requests")
+	tally.heard(store.Standing{At: 1}, 9, 1)
+	for range 3 {
+		tally.heard(store.Standing{At: 1}, 7, 0)
+	}
+	if n, _ := tally.Count(); n != 7 {
+		t.Errorf("a count of %d, want 7", n)
+	}
+}
+
 // A process tells apart what it booked and what others did, also when some of it goes
 // back, and what it adds without a request.
 func TestTalliesKnowOthers(t *testing.T) {
