@@ -248,6 +248,46 @@ func TestTenantsStayApart(t *testing.T) {
 	}
 }
 
+// TestOneThatHangsKeepsNobodyFromAsking: a tenant waits neither for another that was told
+// to come back later nor for the answer to a third.
+func TestOneThatHangsKeepsNobodyFromAsking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := make(chan struct{})
+		s := &server{trip: 40 * time.Millisecond, answer: func(r *http.Request, _ time.Time) *http.Response {
+			if r.Header.Get("Authorization") == "Bearer spent" {
+				return reply(429, "Retry-After", "300")
+			}
+			return reply(200)
+		}}
+		tr := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
+			if r.Header.Get("Authorization") == "Bearer hangs" {
+				<-hang
+			}
+			return s.RoundTrip(r)
+		}), throttle.Config{MaxWait: time.Hour})
+		var wg sync.WaitGroup
+		send := func(who string) time.Duration {
+			took := bearing(t, tr, 1, 1, func(int) string { return who })
+			return took[0]
+		}
+		wg.Go(func() { send("hangs") })
+		time.Sleep(time.Second)
+		send("first")
+		r, _ := http.NewRequest("GET", "http://h/v1", nil)
+		r.Header.Set("Authorization", "Bearer spent")
+		if resp, err := tr.RoundTrip(r); err != nil || resp.StatusCode != 429 {
+			t.Fatal(resp, err)
+		}
+		for i := range 5 {
+			if took := send(fmt.Sprint("other", i)); took > 5*time.Second {
+				t.Errorf("a tenant with a limit of its own took %v", took)
+			}
+		}
+		close(hang)
+		wg.Wait()
+	})
+}
+
 // TestTenantsAreNotJoinedByChance: of credentials that were used once or a few times
 // and have limits of their own, some of which are spent, drawn by lot, hardly ever
 // does one wait for another's: at one host in 20, where all who ask happen to be

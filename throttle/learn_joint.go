@@ -12,7 +12,6 @@ const (
 	askAgain    = time.Minute     // after answers last said so, when it is beyond doubt; twice as long after each refusal
 	mostAsked   = 1000            // of those that wait: who asks is one of the first
 	brieflyShut = 2 * time.Second // a wait for others' limits that is not worth finding out
-	soonHeard   = time.Second     // after the last that told something, the others under way may too; streams last for longer
 )
 
 // joint is what is known of the strangers of a scope: credentials that were used
@@ -113,13 +112,9 @@ func (j *joint) next(now instant) bool {
 }
 
 // asks reports whether a stranger may ask for itself: the others have long to wait, the
-// longer the likelier it is that the answer is a refusal, and nothing is under way that
-// soon tells what that answer would.
+// longer the likelier it is that the answer is a refusal.
 func (j *joint) asks(now instant) bool {
 	if now < j.asked || j.proof.Sure() && now < j.proof.Last().Add(j.gap) {
-		return false
-	}
-	if j.common.underWay() > 0 && now < j.proof.Last().Add(soonHeard) {
 		return false
 	}
 	return j.common.shut(now) > now.Add(time.Duration(float64(brieflyShut)*j.proof.Patience()))
@@ -133,9 +128,6 @@ func (l *learner) shut(now instant) instant {
 	}
 	return t
 }
-
-// underWay is how many requests of l's scope are not answered yet.
-func (l *learner) underWay() int32 { return l.scope.entered - l.scope.Waiting }
 
 // barred is until when a refusal has said so. A limit that is spent may let some
 // pass before its reset.

@@ -80,7 +80,7 @@ func (j *joint) compare(now, sent instant, l *learner, limits []headers.Limit) {
 		if !ok || !limit.Quota.Known || unitName(limit.Unit) != requests {
 			continue
 		}
-		level := attribution.Level{Left: left, Fresh: true, UnderWay: float64(l.underWay() + 1)} // with the one that this answers
+		level := attribution.Level{Left: left, Fresh: true, UnderWay: float64(l.scope.entered - l.scope.Waiting + 1)} // with the one that this answers
 		if q := l.known(limit, nil, nil); q != nil {
 			f := q.Facts(now)
 			level.Fresh, level.Was, level.Gained = f.Asking, max(0, f.Left), q.Gained(now, limit.Quota.Value)

@@ -45,7 +45,7 @@ func (d *descent) add(l Level) (told bool) {
 		if fits {
 			d.fit++
 		} else {
-			p, own = 1-p, 1-own
+			p, own = min(1-p, 1-own), 1-own // what does not fit never speaks for one limit
 		}
 		d.odds = min((1+d.odds)*p/own, mostOdds) - 1
 	}

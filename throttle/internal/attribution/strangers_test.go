@@ -120,6 +120,21 @@ func TestWindowsOfFewTellTogether(t *testing.T) {
 	}
 }
 
+// Strangers who all have as much left, as tenants have whose tokens are new, do not share
+// one limit, however many of them are under way.
+func TestTheSameNumberForAllIsNoSharedLimit(t *testing.T) {
+	for _, test := range []struct{ left, flying float64 }{{4, 4}, {10, 6}, {10, 10}, {29, 20}, {59, 50}, {99, 50}, {99, 99}} {
+		j := newStrangers(40)
+		for i := range 60 {
+			j.Compare(zero, attribution.Level{Left: test.left, Was: test.left, UnderWay: test.flying, Fresh: i == 0})
+			if j.Patience() > 1 {
+				t.Errorf("%v left, %v under way: one limit is likelier after the same number %d times", test.left, test.flying, i+1)
+				break
+			}
+		}
+	}
+}
+
 // The likelier it is that they share one limit, the longer the others have to wait
 // before one asks, and who is sure asks as soon as it is time.
 func TestWhoIsNearlySureHesitatesToAsk(t *testing.T) {
