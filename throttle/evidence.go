@@ -23,7 +23,7 @@ type evidence struct {
 	row    int      // refusals since one was accepted, one for each burst
 	plain  bool     // it was refused by more than 503s
 	vague  bool     // it was refused by 503s alone, after many were served; see weighs
-	chance bool     // the last refusal may well be chance: no limit is believed in
+	chance bool     // the last refusal may well be chance, and no limit is believed in; see doubt
 	told   instant  // when the request was sent whose end was told last; it is about to be given back
 	away   *absence // of a host that refuses, or refused, everybody; nil: it does not
 	peers  *peers   // of a fleet; nil: nothing is shared
@@ -256,6 +256,18 @@ func (e *evidence) believes() bool { return e != nil && (e.Believes() && e.sure(
 func (e *evidence) sure() bool { return !e.chance && (!e.vague || e.Explains()) }
 
 func (e *evidence) paced() bool { return e.pace != nil && e.pace.rate > 0 }
+
+// doubt notes whether refusals may well be chance. That counts where a limit helps nobody:
+// at its pace those that wait, so many of them, would not all go within most. While it may
+// help, to ask more often costs a limiter's callers more than it gains those of a host that
+// fails: buckets and logs of few units then lost up to ten times as many calls.
+func (e *evidence) doubt(plausible bool, waiting int, most time.Duration) {
+	if e == nil {
+		return
+	}
+	e.chance = false
+	e.chance = plausible && time.Duration(waiting)*e.regain() > most
+}
 
 // blank reports whether nothing was refused since nothing was known.
 func (e *evidence) blank() bool { return e.Since() == 0 && !e.paced() }

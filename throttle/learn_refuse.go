@@ -71,7 +71,7 @@ func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) le
 	f := l.evidenceOf(k)
 	inVain, doubtful := c.InVain(g.sent), g.limited && k.overload.Doubtful()
 	f.away = nil
-	f.chance = g.limited && k.overload.Plausible()
+	f.chance = f.chance && g.limited
 	if doubtful {
 		f.away = newAbsence(now, l.scope.since(now), int(l.scope.Waiting))
 	}
@@ -89,9 +89,7 @@ func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) le
 	case said.Known:
 	case doubtful:
 		most = min(most, suspectPause, f.away.asks.Sub(now))
-	case f.chance:
-		most = min(most, chancePause)
-	case k.overload.Suspected():
+	case f.chance, k.overload.Suspected():
 		most = min(most, suspectPause)
 	}
 	if f.believes() && s.Throttled {

@@ -11,12 +11,6 @@ import (
 // whether a pause is of any use.
 const suspectPause = time.Second
 
-// chancePause is the longest pause that is guessed while refusals may well be chance: then
-// answers are what is missing, and a hundred of them come in half a minute. With a second,
-// 8 of the hosts 3001 to 3060 of chaintest were hardly served, with this 4, and with a fifth
-// of it 5. Limiters that say 503 lose as many calls with each.
-const chancePause = suspectPause / 4
-
 // proven is after how many good answers a host that refuses all is rather down than
 // a limiter that has been asked too much: it served as much before.
 const proven = 30
@@ -38,9 +32,11 @@ func (p *attempt) explain(status int, s *headers.Signal) {
 	if k.learner.terms.pausesOnly {
 		return
 	}
-	past := k.evidenceNow().past()
+	found := k.evidenceNow()
+	past := found.past()
 	past.Waits = p.record.t.maxWait(p.record.host)
 	p.permit.limited = k.overload.Limited(now, past)
+	found.doubt(p.permit.limited && k.overload.Plausible(), int(k.learner.scope.Waiting), past.Waits)
 	if p.permit.limited || k.overload.Spares(now) {
 		s.Throttled, s.Kind, p.permit.guessed = true, headers.Quota, true
 	}

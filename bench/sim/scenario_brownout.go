@@ -308,12 +308,20 @@ func processes() scenario {
 	}
 }
 
-// patients are callers who rather wait, through outages of three lengths.
+// patients are callers who rather wait, through outages of three lengths. What waited is
+// sent within the rest of their patience, beside what comes anew: if that is shorter than
+// twice the outage, the peak is 1 + outage / Patience at the least.
 func patients() (all []scenario) {
 	for _, x := range []struct {
-		lasts time.Duration
-		rate  int
-	}{{3 * time.Second, 100}, {time.Minute, 100}, {10 * time.Minute, 10}} {
+		lasts    time.Duration
+		rate     int
+		patience time.Duration
+		words    string
+	}{
+		{3 * time.Second, 100, time.Minute + 3*time.Second, "a minute longer than"}, {time.Minute, 100, 2 * time.Minute, "a minute longer than"},
+		{10 * time.Minute, 10, 11 * time.Minute, "a minute longer than"},
+		{time.Minute, 100, 3 * time.Minute, "three times as long as"}, {time.Minute, 20, 3 * time.Minute, "three times as long as"},
+	} {
 		for _, end := range []outcome{{status: 503}, {reset: true}, {took: time.Hour}} {
 			words := fmt.Sprintf("answers %d", end.status)
 			if end.reset {
@@ -322,10 +330,10 @@ func patients() (all []scenario) {
 				words = "never answers"
 			}
 			var c weir.Config
-			c.Breaker.Patience = x.lasts + time.Minute
+			c.Breaker.Patience = x.patience
 			c.Retry.AttemptTimeout = 2 * time.Second
 			all = append(all, scenario{
-				id: "Patience", what: fmt.Sprintf("%d/s, Patience a minute longer than the outage; from 10 s on the host %s for %v", x.rate, words, x.lasts),
+				id: "Patience", what: fmt.Sprintf("%d/s, Patience %s the outage; from 10 s on the host %s for %v", x.rate, x.words, words, x.lasts),
 				strategies: []strategy{weirWith(c)},
 				targets:    []target{most("calls that fail", 0, 0), most("upstream by arrivals after 1 s", .01, .03), most("peak by arrivals", 1.5, 1.7)},
 				run: func(t *testing.T, st strategy, seed uint64, r *result) {

@@ -15,6 +15,7 @@ import (
 	"github.com/weirhttp/weir"
 	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // limitReq is nginx's limit_req with nodelay, which says 503 and no more than header.
@@ -66,6 +67,35 @@ func TestALimiterThatSaysOnly503LosesNoCall(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestASlowLimiterIsNotTakenForChance: of a limiter whose answers are few, most of them
+// refusals, hardly more calls are lost than the few that come first and do not wait.
+func TestASlowLimiterIsNotTakenForChance(t *testing.T) {
+	const runs, calls = 40, 40
+	lost := 0
+	for seed := range uint64(runs) {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			dice := rand.New(rand.NewPCG(seed, 5))
+			way := func() { // each way takes as long as chance has it
+				mu.Lock()
+				d := 10*time.Millisecond + time.Duration(dice.Int64N(int64(20*time.Millisecond)))
+				mu.Unlock()
+				time.Sleep(d)
+			}
+			server := limitReq(.2, 0, 0, nil)
+			rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+				way()
+				defer way()
+				return server(r)
+			}), weir.Config{Throttle: throttle.Config{MaxWait: 10 * time.Minute}}))(t)
+			lost += lostOf(t, rt, calls, 5)
+		})
+	}
+	if t.Logf("%d of %d lost", lost, runs*calls); lost > 3*runs {
+		t.Errorf("%d of %d lost in %d runs, want at most three a run", lost, runs*calls, runs)
 	}
 }
 

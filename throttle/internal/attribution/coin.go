@@ -65,6 +65,9 @@ const (
 	// when it may just have room, and are refused as if at random. With 64, the calls of
 	// one in four hosts that refuse what is beyond ten at a time were lost.
 	enough = 100
+	// someGood good answers make chance plausible. With one, and some fifteen probes that
+	// fail, everything but chance looks unlikely: each of them is of a kind of its own.
+	someGood = 3
 )
 
 // next is how likely the next answer is as bad says, if so many of either were presumed.
@@ -153,11 +156,11 @@ func (c *Coin) Likelier() bool {
 	return c.odds[0] > ofTwo && min(c.odds[1], c.odds[2]) > beyondDoubt
 }
 
-// Plausible reports whether nothing explains the answers better than chance, and only the
-// answer before about as well. That is as much as answers tell that are few and nearly all
-// bad.
+// Plausible reports whether chance explains the answers at least as well as the answer
+// before does, and far better than all else. That is as much as few answers tell that are
+// nearly all bad.
 func (c *Coin) Plausible() bool {
-	return c.odds[0] > 0 && min(c.odds[1], c.odds[2]) > beyondDoubt
+	return c.all.good >= someGood && c.odds[0] > 0 && min(c.odds[1], c.odds[2]) > beyondDoubt
 }
 
 // Sure reports whether that is so by many answers.

@@ -138,8 +138,7 @@ func (o *Overload) Limited(now meter.Instant, p Past) bool {
 // first refused: it may be down after all.
 func (o *Overload) Doubtful() bool { return o.run != nil && o.run.longest == 0 }
 
-// Plausible reports whether such a 503 may well be chance: then whoever waits long for a
-// limit waits for nothing.
+// Plausible reports whether such a 503 may well be chance.
 func (o *Overload) Plausible() bool { return o.suspect != nil && o.suspect.coin.Plausible() }
 
 // Spares reports whether a 503 that says no more may well be a limiter's.
