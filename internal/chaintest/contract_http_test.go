@@ -202,6 +202,7 @@ func blockedUpload(t *testing.T, l layer, h2 bool) {
 	if d := time.Since(start); err == nil || d > 31*time.Second {
 		t.Errorf("%v after %v", err, d)
 	}
+	synctest.Wait() // a transport may close the body after it has returned
 	if _, err := pw.Write([]byte("x")); err == nil {
 		t.Error("the body was left open")
 	}
