@@ -253,6 +253,27 @@ func measureFar(t *testing.T, far time.Duration, counts, states string, endless 
 	return f
 }
 
+// A fleet that always has more to do is refused as long as it does not know a limit, and
+// where a window begins. Each process may be refused once, and the fleet once a window.
+func TestAFleetIsSeldomRefusedWhereWindowsBegin(t *testing.T) {
+	const processes, windows = 16, 24
+	for _, states := range []string{"x-ratelimit", "ietf"} {
+		for seed := uint64(11); seed <= 16; seed++ {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBudgeted(seed, "fixed", states)
+				w := b.work(t, processes, 64/processes, 0, windows*b.per)
+				t.Logf("%s, %d: %d per %v: %d served, %d refused", states, seed, b.size, b.per, w.served, w.refused)
+				if w.refused > processes+windows {
+					t.Errorf("%s, seed %d: %d were refused in %d windows of %d, want at most %d", states, seed, w.refused, windows, b.size, processes+windows)
+				}
+				if least := (windows - 2) * b.size; w.served < least {
+					t.Errorf("%s, seed %d: %d were served, want %d", states, seed, w.served, least)
+				}
+			})
+		}
+	}
+}
+
 // Sixteen processes without any budget take at most 1.15 times as long as one does for
 // the same work where the server states its limit, and are refused at most twice as
 // often and once or twice more each. With endless work none is further than three fifths

@@ -42,6 +42,7 @@ type shared struct {
 	// how long it lasts at most.
 	end  int64
 	span time.Duration
+	most int64 // how far the count may go in the window since rolled; zero: nobody knows
 	lead fleet.Lead
 
 	slide slide
@@ -131,6 +132,9 @@ func (q *Limit) share(now, sent meter.Instant, l *headers.Limit, units float64, 
 		lately := min(1, trip/max(trip, sent.Sub(s.sent).Seconds())) // what part of the bookings
 		s.doubt = min(math.Abs(float64(n-s.base))*lately/2, q.sizeOr(0)/mostDoubt)
 		s.base, s.based, s.sent = n, true, sent
+		if s.most > 0 && now.Sub(q.rolled) < s.span/2 { // later another window may have begun
+			q.left = min(q.left, float64(max(0, s.most-n)))
+		}
 	}
 	if left, ok := Remaining(l); ok && known {
 		if left < plentiful {
@@ -146,11 +150,17 @@ func (q *Limit) share(now, sent meter.Instant, l *headers.Limit, units float64, 
 // took notes that units were taken off what is left that the count has, too.
 func (s *shared) took(units float64) { s.base += int64(units) }
 
-// opens notes that a window may have ended, of which left units were left.
-func (s *shared) opens(left float64) {
-	s.end = s.base + int64(left)
+// opens notes that a window may have ended. Whoever waited for that has watched the count:
+// what it is now was booked in old windows, so it says how far the new one goes. An answer
+// says it less well, as requests arrive in another order than they were booked.
+func (q *Limit) opens() {
+	s := &q.shared
+	s.end, s.most = s.base+int64(q.left), 0
 	if s.tally != nil {
 		s.slide.rolled, _ = s.tally.Count()
+		if s.based && !s.alone && q.size.Known && q.waited() {
+			s.most = s.slide.rolled + int64(q.size.Value)
+		}
 	}
 	if s.alone {
 		s.lead.Forget() // nobody knows what the others draw

@@ -186,7 +186,7 @@ func (q *Limit) ask() {
 	if q.flows() {
 		return // it goes on by its rate
 	}
-	q.shared.opens(q.left)
+	q.opens()
 	q.fresh.Open()
 	q.left = q.sizeOr(plentiful)
 	q.windows++
