@@ -11,7 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/internal/trip"
 )
 
 const site = "http://a.example/"
@@ -159,6 +161,9 @@ func (h *host) plays(t *testing.T, cs *Circuits, letter rune) bool {
 	}
 	return true
 }
+
+// tableOf returns the table of hosts in which a chain keeps its records.
+func tableOf(rt http.RoundTripper) *hosts.Table { return rt.(trip.Linked).Link().Hosts }
 
 func rig(t *testing.T, c Config) (*Circuits, *host, http.RoundTripper) {
 	cs := circuits(t, c)

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
@@ -93,7 +93,7 @@ func TestContract(t *testing.T) {
 				for i := range 500 {
 					rt.RoundTrip(httptest.NewRequest("GET", "http://h"+strconv.Itoa(i)+".example/", nil))
 				}
-				table := rt.(trip.Linked).Link().Hosts
+				table := tableOf(rt)
 				table.Resize(0) // one in each part of the table
 				for i := range 5000 {
 					table.Acquire("i"+strconv.Itoa(i)+".example", time.Now()).Release()
@@ -125,8 +125,14 @@ func TestCloseIdleConnections(t *testing.T) {
 
 func TestANilBaseIsDefaultTransport(t *testing.T) {
 	cs := circuits(t, Config{})
-	if cs.Door(nil).(*door).base != http.DefaultTransport || cs.Meter(nil).(*meter).base != http.DefaultTransport {
-		t.Error("nil is not http.DefaultTransport")
+	h := &host{answer: status(200)}
+	defer func(was http.RoundTripper) { http.DefaultTransport = was }(http.DefaultTransport)
+	http.DefaultTransport = h
+	for name, rt := range map[string]http.RoundTripper{"door": cs.Door(nil), "meter": cs.Meter(nil)} {
+		before := h.calls.Load()
+		if _, err := get(rt, site); err != nil || h.calls.Load() != before+1 {
+			t.Errorf("%s: nil is not http.DefaultTransport: %v", name, err)
+		}
 	}
 }
 
@@ -206,8 +212,8 @@ func TestMiddlewareWithOurContext(t *testing.T) {
 func TestHostsWithoutRoomPass(t *testing.T) {
 	cs := circuits(t, Config{})
 	h := &host{answer: down}
-	m := cs.Meter(h).(*meter)
-	m.below.Hosts.Resize(0)
+	m := cs.Meter(h)
+	tableOf(m).Resize(0)
 	rt := cs.Door(m)
 	stranger := "" // the first host for which there is no room
 	for i := 0; stranger == ""; i++ {
@@ -237,14 +243,15 @@ func TestFallbackAnswersForRefusals(t *testing.T) {
 		var calls atomic.Int64
 		var err error
 		answer := &http.Response{StatusCode: 203}
-		cs, h, rt := rig(t, Config{Fallback: func(r *http.Request, refused error) (*http.Response, error) {
+		fallback := func(r *http.Request, refused error) (*http.Response, error) {
 			calls.Add(1)
 			var e *Error
 			if !errors.As(refused, &e) || !errors.Is(refused, notsent.Err) || trip.From(r.Context()) != nil {
 				t.Errorf("Fallback got %v", refused)
 			}
 			return answer, err
-		}})
+		}
+		cs, h, rt := rig(t, Config{Fallback: fallback})
 		h.set(down)
 		for range 4 {
 			if _, err := get(rt, site); !errors.Is(err, errReset) {
@@ -280,7 +287,7 @@ func TestFallbackAnswersForRefusals(t *testing.T) {
 			t.Errorf("a Meter alone: %v", got)
 		}
 		// A refusal of the Meter that comes back through the Door.
-		cs2 := circuits(t, Config{Fallback: cs.settings("").Fallback})
+		cs2 := circuits(t, Config{Fallback: fallback})
 		cs2.Force("a.example", Closed)
 		answer = &http.Response{StatusCode: 203, Body: testnet.NewBody("stale")}
 		resp, got = cs2.Door(cs.Meter(h)).RoundTrip(r)
@@ -298,12 +305,31 @@ func TestErrorNamesHostAndState(t *testing.T) {
 		{&Error{Host: "a.example", State: Open}, "breaker: a.example: circuit is open"},
 		{&Error{Host: "a.example", State: Open, RetryAfter: 1234567 * time.Microsecond}, "breaker: a.example: circuit is open, for another 1.235s"},
 		{&Error{Host: "a.example:81", Shard: "00c0ffee", State: HalfOpen}, "breaker: a.example:81 shard 00c0ffee: circuit is half-open"},
-		{&Error{Host: "a.example", State: Open, cause: context.Canceled, ctx: context.Canceled}, "breaker: a.example: circuit is open: context canceled"},
 	} {
 		if got := test.err.Error(); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
 		}
 	}
+	bubble(t, func(t *testing.T) { // one who waited says why no longer
+		cs, h, rt := rig(t, Config{Patience: time.Hour})
+		open(t, cs, h, rt)
+		gate := make(chan answer)
+		h.set(func(r *http.Request) (*http.Response, error) { return (<-gate)(r) })
+		go get(rt, site) // the probe
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(100*time.Millisecond, cancel)
+		_, err := send(ctx, rt)
+		var e *Error
+		if !errors.As(err, &e) {
+			t.Fatal(err)
+		}
+		e.RetryAfter = 0
+		if got, want := e.Error(), "breaker: a.example: circuit is half-open: context canceled"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		gate <- status(200)
+	})
 }
 
 // TestErrorThroughClient: found through url.Error, without secrets.
@@ -324,8 +350,6 @@ func TestErrorThroughClient(t *testing.T) {
 		t.Error("a refusal is not a timeout")
 	}
 }
-
-var _ hosts.Occupant = (*record)(nil)
 
 // Answers of the Fallback are counted, for a circuit and for one held open by
 // hand; what it declines is not.

@@ -134,8 +134,8 @@ func TestForceWakesTheLine(t *testing.T) {
 func TestForceOutlivesEviction(t *testing.T) {
 	cs := circuits(t, Config{})
 	h := &host{answer: status(200)}
-	m := cs.Meter(h).(*meter)
-	m.below.Hosts.Resize(10)
+	m := cs.Meter(h)
+	tableOf(m).Resize(10)
 	rt := cs.Door(m)
 	cs.Force("a.example", Open)
 	for i := range 1000 {
@@ -149,6 +149,7 @@ func TestForceOutlivesEviction(t *testing.T) {
 
 // TestForceIsBounded: hosts beyond the bound are ignored, those within stay.
 func TestForceIsBounded(t *testing.T) {
+	const maxForced = 100000
 	cs := circuits(t, Config{})
 	for i := range maxForced + 5 {
 		cs.Force(strconv.Itoa(i)+".example", Open)

@@ -271,7 +271,7 @@ func TestPatienceOrder(t *testing.T) {
 			}
 		}
 		for i := 3; i < len(at); i++ { // three probes at once, then the ramp
-			if at[i]-at[i-1] != farthest {
+			if at[i]-at[i-1] != 100*time.Millisecond {
 				t.Errorf("released at %v", at)
 				break
 			}

@@ -44,8 +44,8 @@ func TestIdleCircuitsMakeRoom(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		cs := circuits(t, Config{})
 		h := &host{answer: down}
-		m := cs.Meter(h).(*meter)
-		m.below.Hosts.Resize(100)
+		m := cs.Meter(h)
+		tableOf(m).Resize(100)
 		rt := cs.Door(m)
 		for round := range 3 {
 			for i := range 1000 {
@@ -68,8 +68,8 @@ func TestOpenCircuitOutlivesStrangers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		cs := circuits(t, Config{OpenFor: time.Hour, MaxOpenFor: time.Hour})
 		h := &host{answer: down}
-		m := cs.Meter(h).(*meter)
-		m.below.Hosts.Resize(10)
+		m := cs.Meter(h)
+		tableOf(m).Resize(10)
 		rt := cs.Door(m)
 		for range 5 {
 			get(rt, site)
