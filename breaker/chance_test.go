@@ -8,6 +8,7 @@ import (
 // The run that opens a circuit is one in 1e5 attempts for a host that goes on
 // as it has lately: short for a host that was well, long for one that fails half.
 func TestChanceExpectsRuns(t *testing.T) {
+	const longest = 60
 	for _, x := range []struct {
 		every int // so many calls to one that succeeds; 0: all fail
 		least int
@@ -19,42 +20,60 @@ func TestChanceExpectsRuns(t *testing.T) {
 		{5, 20, [2]int{54, longest}},
 		{20, 20, [2]int{longest, longest}},
 	} {
-		var c chance
-		for i := range 400 {
-			if i%x.every == x.every-1 {
-				c.succeeded()
-			} else {
-				c.failed()
+		bubble(t, func(t *testing.T) {
+			cs, h, rt := rig(t, Config{})
+			for i := range 400 {
+				if h.set(status(500)); i%x.every == x.every-1 {
+					h.set(status(200))
+				}
+				get(rt, site)
 			}
-		}
-		n := 1
-		for !c.hopeless(n, x.least) {
-			n++
-		}
-		if n < x.want[0] || n > x.want[1] {
-			t.Errorf("one of %d succeeds: %d in a row are hopeless, want %v", x.every, n, x.want)
-		}
-	}
-	var fresh chance
-	for range 4 {
-		fresh.failed()
-	}
-	if fresh.hopeless(4, 5) || !fresh.hopeless(5, 5) {
-		t.Error("a host that never succeeded has least failures")
+			want(t, cs, Closed, "so far")
+			if h.set(status(500)); x.least == 5 {
+				h.set(down)
+			}
+			n := 0
+			for cs.State("a.example") == Closed {
+				get(rt, site)
+				n++
+			}
+			if n < x.want[0] || n > x.want[1] {
+				t.Errorf("one of %d succeeds: %d in a row are hopeless, want %v", x.every, n, x.want)
+			}
+		})
 	}
 }
 
 // What closed the circuit is remembered: a host of which four probes in five
-// failed has runs of twenty failures all day.
+// failed has runs of twenty failures all day. A better vote does not make it
+// forget how the host was before.
 func TestChanceRemembersProbes(t *testing.T) {
-	var c chance
-	c.seen(3, 12)
-	if c.hopeless(40, 20) || !c.hopeless(longest, 20) {
-		t.Errorf("%+v", c)
-	}
-	if c.seen(3, 1); c.hopeless(40, 20) {
-		t.Error("a better vote makes it forget")
-	}
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{})
+		open(t, cs, h, rt)
+		vote := func(script string) {
+			t.Helper()
+			for _, letter := range script {
+				if h.plays(t, cs, letter) {
+					get(rt, site)
+				}
+			}
+			want(t, cs, Closed, script)
+		}
+		for _, script := range []string{"gbbbbbbgbbbbbbg", "gbgg"} {
+			vote(script)
+			h.set(status(500))
+			for range 40 {
+				get(rt, site)
+			}
+			want(t, cs, Closed, script+" and 40 failures")
+			for range 20 {
+				get(rt, site)
+			}
+			want(t, cs, Open, script+" and 60 failures")
+			due(t, cs)
+		}
+	})
 }
 
 // A host that fails at random keeps its circuit closed: at 100 calls a second

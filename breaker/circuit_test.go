@@ -10,25 +10,39 @@ import (
 
 // TestOpenPeriodsAreJittered: circuits that open together do not probe together.
 func TestOpenPeriodsAreJittered(t *testing.T) {
-	seen := make(map[time.Duration]bool)
-	for range 100 {
-		d := jitter(time.Second, 0, time.Minute)
-		if d < 800*time.Millisecond || d > 1200*time.Millisecond {
-			t.Fatalf("%v", d)
-		}
-		seen[d] = true
-		if d = jitter(time.Minute, 0, time.Minute); d < 48*time.Second || d > time.Minute {
-			t.Fatalf("at the longest: %v", d)
-		}
-		if d = jitter(time.Second, 10*time.Second, time.Minute); d < 10*time.Second || d > 12*time.Second {
-			t.Fatalf("with Retry-After: %v", d)
-		}
-		if d = jitter(time.Second, 1<<62, time.Minute); d != time.Minute {
-			t.Fatalf("with a huge Retry-After: %v", d)
-		}
-	}
-	if len(seen) < 90 {
-		t.Errorf("%d different periods of 100", len(seen))
+	for _, x := range []struct {
+		name              string
+		openFor           time.Duration
+		retryAfter        string
+		shortest, longest time.Duration
+		different         int // at least, of a hundred
+	}{
+		{"by a fifth", time.Second, "", 800 * time.Millisecond, 1200 * time.Millisecond, 90},
+		{"at the longest", time.Minute, "", 48 * time.Second, time.Minute, 90},
+		{"with Retry-After", time.Second, "10", 10 * time.Second, 12 * time.Second, 90},
+		{"with a huge Retry-After", time.Second, "999999999", time.Minute, time.Minute, 1},
+	} {
+		bubble(t, func(t *testing.T) {
+			seen := make(map[time.Duration]bool)
+			for range 100 {
+				_, h, rt := rig(t, Config{OpenFor: x.openFor, MaxOpenFor: time.Minute})
+				if h.set(status(500)); x.retryAfter != "" {
+					h.set(answerWith(500, "Retry-After", x.retryAfter))
+				}
+				for range 20 {
+					get(rt, site)
+				}
+				_, err := get(rt, site)
+				var e *Error
+				if !errors.As(err, &e) || e.RetryAfter < x.shortest || e.RetryAfter > x.longest {
+					t.Fatalf("%s: %v", x.name, err)
+				}
+				seen[e.RetryAfter] = true
+			}
+			if len(seen) < x.different {
+				t.Errorf("%s: %d different periods of 100", x.name, len(seen))
+			}
+		})
 	}
 }
 

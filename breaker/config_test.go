@@ -1,7 +1,9 @@
 package breaker
 
 import (
+	"errors"
 	"math"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -43,30 +45,137 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
+// opensAfter is how many answers in a row open the circuit of a host of its own;
+// 0: more than a hundred. Before them come as many good answers as told.
+func opensAfter(cs *Circuits, name string, good int, bad answer) int {
+	h := &host{answer: status(200)}
+	rt := cs.Door(cs.Meter(h))
+	for i := range good + 100 {
+		if i == good {
+			h.set(bad)
+		}
+		if get(rt, "http://"+name+"/"); cs.State(name) == Open {
+			return i - good + 1
+		}
+	}
+	return 0
+}
+
+// A field that is zero is the default that its comment names.
 func TestConfigDefaults(t *testing.T) {
+	slow := func(r *http.Request) (*http.Response, error) {
+		time.Sleep(time.Second)
+		return status(200)(r)
+	}
+	mixed := func() answer { // half fail, the first first
+		n := 0
+		return func(r *http.Request) (*http.Response, error) {
+			n++
+			return status([]int{200, 500}[n%2])(r)
+		}
+	}
+	for _, test := range []struct {
+		name string
+		c    Config
+		bad  answer
+		want int
+	}{
+		{"Consecutive, without an answer", Config{}, down, 5},
+		{"Consecutive, of any kind", Config{}, status(500), 20},
+		{"FailureRate: half are taken for chance", Config{}, mixed(), 0},
+		{"FailureRate, where Consecutive is off", Config{Consecutive: -1}, mixed(), 21},
+		{"FailureRate of the user's", Config{FailureRate: .6}, mixed(), 0},
+		{"MinCalls", Config{FailureRate: .3}, mixed(), 21},
+		{"MinCalls where all fail", Config{Consecutive: -1}, down, 20},
+		{"SlowRate", Config{SlowCall: time.Second}, slow, 20},
+	} {
+		bubble(t, func(t *testing.T) {
+			if got := opensAfter(circuits(t, test.c), "a.example", 0, test.bad); got != test.want {
+				t.Errorf("%s: opened after %d calls, want %d", test.name, got, test.want)
+			}
+		})
+	}
+	bubble(t, func(t *testing.T) { // all must be slow: one quick call among them is too many
+		if n := opensAfter(circuits(t, Config{SlowCall: time.Second}), "a.example", 1, slow); n < 20 {
+			t.Errorf("SlowRate: opened after %d slow calls and a quick one", n)
+		}
+	})
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{})
+		h.set(down)
+		get(rt, site)
+		time.Sleep(DefaultWindow*9/10 - 1)
+		if got := cs.Stats().Circuits[0].Failures; got != 1 {
+			t.Errorf("Window: %d failures are counted at its end, want 1", got)
+		}
+		time.Sleep(DefaultWindow/10 + 1)
+		if got := cs.Stats().Circuits[0].Failures; got != 0 {
+			t.Errorf("Window: %d failures are counted after it, want none", got)
+		}
+	})
+	bubble(t, func(t *testing.T) {
+		cs, h, rt := rig(t, Config{})
+		open(t, cs, h, rt)
+		h.set(status(200))
+		for i, want := range []State{HalfOpen, HalfOpen, Closed} {
+			if get(rt, site); cs.State("a.example") != want {
+				t.Errorf("Probes: after %d good ones the circuit is %v, want %v", i+1, cs.State("a.example"), want)
+			}
+		}
+	})
 	for _, test := range []struct{ in, want Config }{
 		{Config{}, Config{OpenFor: 250 * time.Millisecond, MaxOpenFor: time.Minute}},
 		{Config{OpenFor: 2 * time.Minute}, Config{OpenFor: 2 * time.Minute, MaxOpenFor: 2 * time.Minute}},
 		{Config{MaxOpenFor: 100 * time.Millisecond}, Config{OpenFor: 100 * time.Millisecond, MaxOpenFor: 100 * time.Millisecond}},
 	} {
-		got := circuits(t, test.in).settings("")
-		if got.OpenFor != test.want.OpenFor || got.MaxOpenFor != test.want.MaxOpenFor {
-			t.Errorf("%v and %v", got.OpenFor, got.MaxOpenFor)
+		var first, later [2]time.Duration // shortest and longest: until the first probe, and to the next if nobody comes
+		note := func(at *[2]time.Duration, d time.Duration) {
+			if at[1] = max(at[1], d); at[0] == 0 || d < at[0] {
+				at[0] = d
+			}
 		}
-		if got.Window != DefaultWindow || got.MinCalls != 20 || got.FailureRate != 0 || got.classic || got.Consecutive != 5 || got.SlowRate != 1 || got.Probes != 3 {
-			t.Errorf("%+v", got)
+		for range 40 {
+			bubble(t, func(t *testing.T) {
+				cs, h, rt := rig(t, test.in)
+				h.set(down)
+				for range 5 {
+					get(rt, site)
+				}
+				_, err := get(rt, site)
+				var e *Error
+				if !errors.As(err, &e) {
+					t.Fatal(err)
+				}
+				note(&first, e.RetryAfter)
+				due(t, cs)
+				h.set(status(200))
+				get(rt, site)
+				note(&later, time.Until(cs.Stats().Circuits[0].NotBefore))
+			})
 		}
-	}
-	for _, c := range []Config{{FailureRate: .3}, {Consecutive: -1}} {
-		got := circuits(t, c).settings("")
-		if want := max(c.FailureRate, .5*float64(-min(c.Consecutive, 0))); !got.classic || got.FailureRate != want {
-			t.Errorf("%+v: FailureRate %v", c, got.FailureRate)
+		for _, x := range []struct {
+			name string
+			got  [2]time.Duration
+			want time.Duration
+		}{{"OpenFor", first, test.want.OpenFor}, {"MaxOpenFor", later, test.want.MaxOpenFor}} {
+			most := x.want
+			if x.want < test.want.MaxOpenFor {
+				most = x.want * 6 / 5
+			}
+			if x.got[0] < x.want*4/5 || x.got[1] > most || x.got[1] < x.want*9/10 {
+				t.Errorf("%+v: %s between %v and %v, want about %v", test.in, x.name, x.got[0], x.got[1], x.want)
+			}
 		}
 	}
 }
 
 // What lies on a bound is allowed.
 func TestConfigBounds(t *testing.T) {
+	const (
+		minWindow, minOpenFor = 10 * time.Millisecond, time.Millisecond
+		maxDuration           = 100000 * time.Hour
+		maxCount              = 1 << 24
+	)
 	for _, c := range []Config{
 		{Window: minWindow}, {Window: maxDuration}, {SlowCall: 1, SlowRate: 1}, {OpenFor: minOpenFor}, {MaxOpenFor: minOpenFor},
 		{OpenFor: time.Second, MaxOpenFor: time.Second}, {MinCalls: maxCount}, {Probes: maxCount}, {Consecutive: maxCount}, {Consecutive: -1},
@@ -89,17 +198,18 @@ func TestSetHostRefusesWhatIsNoPattern(t *testing.T) {
 }
 
 func TestSetHostChangesAHostsCircuit(t *testing.T) {
-	cs := circuits(t, Config{MinCalls: 1})
+	after := func(n int) Config { return Config{MinCalls: n, FailureRate: 1, Consecutive: -1} }
+	cs := circuits(t, after(1))
 	for pat, n := range map[string]int{"*.example": 2, "*.b.example": 3, "a.example": 4, "127.0.0.1:8080": 5} {
-		if err := cs.SetHost(pat, Config{MinCalls: n}); err != nil {
+		if err := cs.SetHost(pat, after(n)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := cs.SetHost("A.EXAMPLE.", Config{MinCalls: 6}); err != nil {
+	if err := cs.SetHost("A.EXAMPLE.", after(6)); err != nil {
 		t.Errorf("the same pattern again: %v", err)
 	}
 	for host, want := range map[string]int{"c.test": 1, "x.example": 2, "x.b.example": 3, "a.example": 6, "127.0.0.1:8080": 5, "127.0.0.1": 1} {
-		if got := cs.settings(host).MinCalls; got != want {
+		if got := opensAfter(cs, host, 0, status(500)); got != want {
 			t.Errorf("%s: got %d, want %d", host, got, want)
 		}
 	}

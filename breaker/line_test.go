@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -137,9 +138,21 @@ func live(t *testing.T, patience time.Duration, down []weather, list []arrival) 
 // The signal by which a throttle takes a wait over has a text of its own, in
 // case it is seen.
 func TestYieldText(t *testing.T) {
-	if got := new(yield).Error(); !strings.HasPrefix(got, "breaker: ") {
-		t.Errorf("text %q", got)
-	}
+	bubble(t, func(t *testing.T) {
+		cs, h, _ := rig(t, Config{Patience: time.Minute})
+		m := cs.Meter(h)
+		h.set(down)
+		for range 5 {
+			get(m, site)
+		}
+		r, tr, _ := trip.Begin(httptest.NewRequest("GET", site, nil), trip.Throttle, trip.Below(m).Hosts)
+		defer tr.End(nil)
+		tr.Yields = true
+		_, err := m.RoundTrip(r)
+		if _, ok := err.(trip.Yield); !ok || !strings.HasPrefix(err.Error(), "breaker: ") || notsent.Refused(err) != notsent.Meter {
+			t.Errorf("the Meter says %#v, %v", err, err)
+		}
+	})
 }
 
 // TestNoLineHasMoreThanOneProbe plays generated histories of outages and of requests that wait,
@@ -185,32 +198,62 @@ func TestNoLineHasMoreThanOneProbe(t *testing.T) {
 // but sooner if the time of one would end before his turn, and never closer
 // than they came.
 func TestThoseInLineLeaveAtAThirdOfTheirRate(t *testing.T) {
-	now := time.Now()
+	const farthest = 100 * time.Millisecond
 	for _, x := range []struct {
 		name     string
 		n        int
 		waited   time.Duration // by the first of them; they came evenly
 		patience time.Duration
-		late     error
+		limit    time.Duration // of their deadlines; 0: none
 		gap      time.Duration
 	}{
-		{"much time", 1000, 10 * time.Second, time.Hour, nil, 30 * time.Millisecond},
-		{"few", 10, 10 * time.Second, time.Hour, nil, farthest},
-		{"one", 1, 10 * time.Second, time.Hour, nil, farthest},
-		{"twice as long as they waited", 1000, 10 * time.Second, 20 * time.Second, nil, 20 * time.Millisecond},
-		{"no time for that", 1000, 10 * time.Second, 11 * time.Second, nil, 11 * time.Millisecond},
-		{"no time at all", 1000, 10 * time.Second, 10 * time.Second, nil, 10 * time.Millisecond},
-		{"a deadline, and time for an answer", 1000, 10 * time.Second, 20 * time.Second, context.DeadlineExceeded, 19 * time.Millisecond},
+		{"much time", 1000, 10 * time.Second, time.Hour, 0, 30 * time.Millisecond},
+		{"few", 10, 10 * time.Second, time.Hour, 0, farthest},
+		{"two", 2, 10 * time.Second, time.Hour, 0, farthest},
+		{"twice as long as they waited", 1000, 10 * time.Second, 20 * time.Second, 0, 20 * time.Millisecond},
+		{"no time for that", 1000, 10 * time.Second, 11 * time.Second, 0, 11 * time.Millisecond},
+		{"no time at all", 1000, 10 * time.Second, 10*time.Second + time.Millisecond, 0, 10 * time.Millisecond},
+		// He gives up 50 ms before his deadline, and goes a second before that.
+		{"a deadline, and time for an answer", 1000, 10 * time.Second, time.Hour, 20*time.Second + 50*time.Millisecond, 19 * time.Millisecond},
 	} {
-		var l line
-		for i := range x.n {
-			came := now.Add(-x.waited + time.Duration(i)*x.waited/time.Duration(x.n))
-			until := came.Add(x.patience)
-			l.add(&waiter{by: trip.Door, since: came, until: until, chance: until.Add(-time.Second), late: x.late,
-				trip: &trip.Trip{Order: uint64(i + 1)}, settled: make(chan struct{})})
-		}
-		if l.ramp(now, 3); (l.gap - x.gap).Abs() > 100*time.Microsecond {
-			t.Errorf("%s: %v apart, want %v", x.name, l.gap, x.gap)
-		}
+		bubble(t, func(t *testing.T) {
+			cs, h, rt := rig(t, Config{Patience: x.patience, Probes: 1, OpenFor: time.Hour, MaxOpenFor: time.Hour, Window: 100 * time.Hour})
+			open(t, cs, h, rt)
+			gate := make(chan answer)
+			h.set(func(r *http.Request) (*http.Response, error) { return (<-gate)(r) })
+			go get(rt, site) // the probe
+			synctest.Wait()
+			var mu sync.Mutex
+			var at []time.Time // when they were sent
+			h.set(func(r *http.Request) (*http.Response, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				at = append(at, time.Now())
+				return status(200)(r)
+			})
+			var all sync.WaitGroup
+			for range x.n {
+				all.Go(func() {
+					ctx := t.Context()
+					if x.limit > 0 {
+						var cancel context.CancelFunc
+						ctx, cancel = context.WithTimeout(ctx, x.limit)
+						defer cancel()
+					}
+					send(ctx, rt)
+				})
+				time.Sleep(x.waited / time.Duration(x.n))
+			}
+			gate <- status(200)
+			all.Wait()
+			if len(at) != x.n {
+				t.Fatalf("%s: %d of %d were sent", x.name, len(at), x.n)
+			}
+			turns := min(x.n-1, x.n/20+1) // later ones may go before their turn, as their time is up
+			gap := at[turns].Sub(at[0]) / time.Duration(turns)
+			if (gap - x.gap).Abs() > 100*time.Microsecond {
+				t.Errorf("%s: %v apart, want %v", x.name, gap, x.gap)
+			}
+		})
 	}
 }

@@ -5,18 +5,20 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/internal/trip"
 	"pgregory.net/rapid"
 )
 
 // model is the state machine as the documentation tells it, by brute force:
 // it keeps every call and counts them anew each time.
 type model struct {
-	cfg        *settings
+	cfg        Config // without zeros
 	state      State
 	era        int // changes so far
 	calls      []call
@@ -211,8 +213,9 @@ func play(t *testing.T, c Config, steps []*step) error {
 		gates <- gate
 		return (<-gate)(r)
 	}}
-	rt := cs.Door(cs.Meter(h))
-	m := &model{cfg: cs.settings("")}
+	meter := cs.Meter(h)
+	rt := cs.Door(meter)
+	m := &model{cfg: c}
 	var running []*step
 	defer func() {
 		for _, s := range running {
@@ -258,7 +261,7 @@ func play(t *testing.T, c Config, steps []*step) error {
 				finish(s)
 			}
 		}
-		if err := m.compare(cs, time.Now()); err != nil {
+		if err := m.compare(cs, meter, time.Now()); err != nil {
 			return fmt.Errorf("step %d, %s %s: %w", i, s.kind, s.how, err)
 		}
 	}
@@ -266,7 +269,7 @@ func play(t *testing.T, c Config, steps []*step) error {
 }
 
 // compare checks the circuit against the model and learns the jitter from it.
-func (m *model) compare(cs *Circuits, now time.Time) error {
+func (m *model) compare(cs *Circuits, meter http.RoundTripper, now time.Time) error {
 	if got := cs.State("a.example"); got != m.state {
 		return fmt.Errorf("circuit is %v, want %v", got, m.state)
 	}
@@ -278,24 +281,23 @@ func (m *model) compare(cs *Circuits, now time.Time) error {
 	if got.Trips != uint64(m.tripped) || got.Probes != uint64(m.probes) {
 		return fmt.Errorf("%d trips and %d probes, want %d and %d", got.Trips, got.Probes, m.tripped, m.probes)
 	}
-	return m.learn(cs, got.NotBefore, now)
+	return m.learn(meter, got.NotBefore, now)
 }
 
 // learn takes over the instants that are random, if they are within bounds.
-func (m *model) learn(cs *Circuits, latest, now time.Time) error {
+func (m *model) learn(meter http.RoundTripper, latest, now time.Time) error {
 	if m.state == Closed {
 		m.begun = false
 		return nil
 	}
-	e := cs.home.Load().Find("a.example")
-	defer e.Release()
-	c := cs.record(&e.Value).sole.Load()
 	if m.state == Open && now.Equal(m.changed) {
-		d := c.notBefore.Sub(now)
+		r, tr, _ := trip.Begin(httptest.NewRequest("GET", site, nil), trip.Retry, trip.Below(meter).Hosts)
+		defer tr.End(nil)
+		d, _ := trip.Outlook(meter, r) // until the end of the open period
 		if float64(d) < 0.8*float64(m.cfg.OpenFor) || float64(d) > 1.2*float64(m.cfg.OpenFor) || d > m.cfg.MaxOpenFor {
 			return fmt.Errorf("no probe for %v, want about %v", d, m.cfg.OpenFor)
 		}
-		if m.notBefore = c.notBefore; m.latest.Before(m.notBefore) {
+		if m.notBefore = now.Add(d); m.latest.Before(m.notBefore) {
 			m.latest = m.notBefore
 		}
 	}
@@ -357,6 +359,7 @@ func TestModel(t *testing.T) {
 			FailureRate: rapid.SampledFrom([]float64{0.5, 0.25, 0.75, 1}).Draw(rt, "FailureRate"),
 			Consecutive: rapid.IntRange(1, 6).Draw(rt, "Consecutive"),
 			Probes:      rapid.IntRange(1, 4).Draw(rt, "Probes"),
+			OpenFor:     250 * time.Millisecond,
 			MaxOpenFor:  rapid.SampledFrom([]time.Duration{300 * time.Millisecond, time.Second, time.Minute}).Draw(rt, "MaxOpenFor"),
 			OnStateChange: func(ch Change) {
 				reached[ch.To]++

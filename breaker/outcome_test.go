@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
@@ -22,15 +21,38 @@ import (
 // outcomeOf is how a Meter with settings c judges one attempt of r at base.
 func outcomeOf(t *testing.T, c Config, r *http.Request, base answer) Outcome {
 	t.Helper()
-	r, tr, _ := trip.Begin(r, trip.Meter, hosts.New(10))
-	defer tr.End(nil)
-	a := attempt{cfg: circuits(t, c).settings("a.example"), trip: tr, begun: time.Now()}
-	a.r, a.body = watch(r)
-	a.resp, a.err = base(a.r)
-	if a.resp != nil {
-		a.resp.Body.Close()
+	asked, attempts := c.Classify, 0
+	c.Consecutive, c.Window = 100, time.Hour
+	c.Classify = func(resp *http.Response, err error) Outcome {
+		switch {
+		case attempts == 1: // from a failure on, calls are counted
+			return Failure
+		case asked == nil:
+			return Default
+		}
+		return asked(resp, err)
 	}
-	return a.judge().outcome
+	cs := circuits(t, c)
+	m := cs.Meter(testnet.Func(func(r *http.Request) (*http.Response, error) {
+		if attempts++; attempts == 1 {
+			return nil, errReset
+		}
+		return base(r)
+	}))
+	first := r.WithContext(context.WithoutCancel(r.Context()))
+	first.Body = nil
+	m.RoundTrip(first)
+	if resp, err := m.RoundTrip(r); err == nil {
+		resp.Body.Close()
+	}
+	switch s := cs.Stats().Circuits[0]; {
+	case s.Failures == 2:
+		return Failure
+	case s.Calls == 2:
+		return Success
+	default:
+		return Ignore
+	}
 }
 
 func answerWith(code int, name, value string) answer {
@@ -78,7 +100,12 @@ func TestOutcomesOfAnswers(t *testing.T) {
 // TestOutcomesOfErrors is the table of the documentation, for errors.
 func TestOutcomesOfErrors(t *testing.T) {
 	reset := &net.OpError{Op: "read", Net: "tcp", Err: errors.New("connection reset by peer")}
-	refusal := &Error{Host: "a.example", State: Open, by: notsent.Meter}
+	other := circuits(t, Config{})
+	other.Force("a.example", Open)
+	_, refusal := other.Meter(testnet.Func(status(200))).RoundTrip(httptest.NewRequest("GET", site, nil))
+	if notsent.Refused(refusal) != notsent.Meter {
+		t.Fatal(refusal)
+	}
 	for _, test := range []struct {
 		name string
 		edit func(r *http.Request)
@@ -252,8 +279,19 @@ func (errReader) Read([]byte) (int, error) { return 0, errors.New("disk on fire"
 
 func TestWhatIsAToken(t *testing.T) {
 	for s, want := range map[string]bool{"": false, "GET": true, "X-a_b!": true, "a b": false, "a:b": false, "é": false, "a\x7f": false} {
-		if got := token(s); got != want {
-			t.Errorf("token(%q) = %v", s, got)
+		r := httptest.NewRequest("GET", site, nil)
+		r.Header[s] = []string{"x"}
+		wantOf := map[bool]Outcome{true: Failure, false: Ignore}[want] // the host's, or the caller's
+		if got := outcomeOf(t, Config{}, r, failing(errReset)); got != wantOf {
+			t.Errorf("a header %q: got %v, want %v", s, got, wantOf)
+		}
+		if s == "" {
+			continue // a method that is left out is GET
+		}
+		r = httptest.NewRequest("GET", site, nil)
+		r.Method = s
+		if got := outcomeOf(t, Config{}, r, failing(errReset)); got != wantOf {
+			t.Errorf("the method %q: got %v, want %v", s, got, wantOf)
 		}
 	}
 }

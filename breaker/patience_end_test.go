@@ -16,30 +16,57 @@ import (
 	"github.com/weirhttp/weir/internal/trip"
 )
 
-// TestPatienceSettledTooLate: a place given to one who has just gone goes to
-// the next.
-func TestPatienceSettledTooLate(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{Patience: time.Minute})
-		open(t, cs, h, rt)
-		r, tr, _ := trip.Begin(httptest.NewRequest("GET", site, nil), trip.Door, rt.(trip.Linked).Link().Hosts)
-		defer tr.End(nil)
-		c := cs.find(tr.Entry, cs.settings(""), r, false)
-		for _, by := range []trip.Layer{trip.Door, trip.Meter} {
-			w := &waiter{by: by, trip: tr, settled: make(chan struct{})}
-			w.place = c.line.queue(by).PushBack(w)
-			c.wake()
-			if !w.done || w.pass.probe+w.pass.candidate == 0 {
-				t.Fatalf("at the %v: %+v", by, w.pass)
+// leaving is the context of a caller who goes at one instant, while its timers and
+// channels are late: Err knows before Done does.
+type leaving struct {
+	context.Context
+	gone *atomic.Bool
+}
+
+func (l leaving) Err() error {
+	if l.gone.Load() {
+		return context.Canceled
+	}
+	return l.Context.Err()
+}
+
+// TestPatienceLeavesAsItIsLetIn: a place given to one whose caller has just gone
+// goes to the next, at once.
+func TestPatienceLeavesAsItIsLetIn(t *testing.T) {
+	for _, layer := range []string{"door", "meter"} {
+		bubble(t, func(t *testing.T) {
+			cs, h, _ := rig(t, Config{Patience: time.Minute, OpenFor: 10 * time.Second})
+			rt := cs.Meter(h)
+			if layer == "door" {
+				rt = cs.Door(rt)
 			}
-			if _, err := c.quit(&ask{by, tr, r}, w, true, context.Canceled, context.Canceled); notsent.Refused(err) == 0 {
-				t.Errorf("%v", err)
+			h.set(down)
+			for range 5 {
+				get(rt, site)
 			}
-			if c.probe.id != 0 || c.candidate.id != 0 {
-				t.Errorf("at the %v: the place is still taken", by)
+			h.set(status(200))
+			until := cs.Stats().Circuits[0].NotBefore
+			ctx := leaving{t.Context(), new(atomic.Bool)}
+			left, came := make(chan error, 1), make(chan time.Time, 1)
+			go func() {
+				_, err := send(ctx, rt)
+				left <- err
+			}()
+			synctest.Wait()
+			go func() {
+				send(t.Context(), rt)
+				came <- time.Now()
+			}()
+			time.Sleep(time.Until(until) - 1)
+			ctx.gone.Store(true)
+			if err := <-left; !errors.Is(err, context.Canceled) || notsent.Refused(err) == notsent.Nobody || !time.Now().Equal(until) {
+				t.Errorf("%s: the first got %v at %v, want to be let in at %v", layer, err, time.Now(), until)
 			}
-		}
-	})
+			if at := <-came; !at.Equal(until) {
+				t.Errorf("%s: the second came %v later", layer, at.Sub(until))
+			}
+		})
+	}
 }
 
 // TestHedgesNeitherWaitNorProbe: they take room now or never.
@@ -281,47 +308,6 @@ func TestPatienceOvertaken(t *testing.T) {
 		}
 		if d := closed.Sub(until); cs.State("a.example") != Closed || d > 700*time.Millisecond {
 			t.Errorf("%v after %v, want closed after three probes of 150 ms, one after the other", cs.State("a.example"), d)
-		}
-	})
-}
-
-// TestPatienceLeavesAsItIsLetIn: one whose caller goes at the instant at which it
-// is let in makes room for the next at once.
-func TestPatienceLeavesAsItIsLetIn(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{Patience: time.Minute, OpenFor: 10 * time.Second})
-		h.set(down)
-		for range 5 {
-			get(rt, site)
-		}
-		h.set(status(200))
-		e := cs.home.Load().Find("a.example")
-		defer e.Release()
-		c := cs.record(&e.Value).sole.Load()
-		ctx, cancel := context.WithCancel(t.Context())
-		left := make(chan error)
-		go func() {
-			_, err := send(ctx, rt)
-			left <- err
-		}()
-		synctest.Wait()
-		came := make(chan time.Time)
-		go func() {
-			send(t.Context(), rt)
-			came <- time.Now()
-		}()
-		time.Sleep(time.Second)
-		c.mu.Lock()
-		start := time.Now()
-		c.notBefore, c.latest = start, start
-		c.dispatch(start)
-		cancel()
-		c.mu.Unlock()
-		if err := <-left; !errors.Is(err, context.Canceled) {
-			t.Errorf("the first got %v", err)
-		}
-		if d := (<-came).Sub(start); d != 0 {
-			t.Errorf("the second came %v later", d)
 		}
 	})
 }

@@ -117,9 +117,25 @@ func TestWhoDoesNotReturnIsNotWaitedFor(t *testing.T) {
 		}
 		want(t, cs, Open, "at the end")
 	})
-	var a absences
-	a.away(verdict{silent: true})
-	if a.back(time.Now().Add(-time.Second), time.Now()); a.lasted > 0 {
-		t.Errorf("an absence of silence of %v is remembered", a.lasted)
+	for silent, first := range map[bool]answer{true: takes(time.Hour), false: down} {
+		bubble(t, func(t *testing.T) {
+			cs, h, rt := rig(t, Config{})
+			beat := func(d time.Duration, a answer) {
+				h.set(a)
+				load(t, rt, 20, d, func(int) { patiently(t, rt, "/") })
+			}
+			beat(time.Second, status(200))
+			beat(4*time.Second, first)
+			beat(10*time.Second, status(200))
+			want(t, cs, Closed, "the host has returned")
+			h.set(down)
+			for cs.State("a.example") == Closed {
+				get(rt, site)
+			}
+			start := time.Now()
+			if get(rt, site); silent != time.Now().Equal(start) {
+				t.Errorf("silent before: %v; then a call took %v", silent, time.Since(start))
+			}
+		})
 	}
 }

@@ -1,13 +1,18 @@
 package breaker
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/internal/testnet"
 )
 
 // TestWhichRequestsAreOfOneRoute: requests of one line are of one route, those of different lines
-// of different ones.
+// of different ones: a circuit that silence has opened binds the route that was silent.
 func TestWhichRequestsAreOfOneRoute(t *testing.T) {
 	lines := [][]string{
 		{"GET /things", "GET /things?"},
@@ -24,30 +29,68 @@ func TestWhichRequestsAreOfOneRoute(t *testing.T) {
 		{"GET /kv"},
 		{"GET /"},
 	}
-	seen := make(map[route]int)
+	request := func(s string) *http.Request {
+		method, path, _ := strings.Cut(s, " ")
+		return httptest.NewRequest(method, "http://a.example"+path, nil)
+	}
 	for i, line := range lines {
-		for _, s := range line {
-			var method, path string
-			for j := range s {
-				if s[j] == ' ' {
-					method, path = s[:j], s[j+1:]
-					break
+		bubble(t, func(t *testing.T) {
+			rt, h := silencedOn(t, func() *http.Request { return request(line[0]) })
+			for j, other := range lines {
+				for _, s := range other {
+					before := h.calls.Load()
+					_, err := rt.RoundTrip(request(s))
+					if bound := refused(err); bound != (i == j) || bound != (h.calls.Load() == before) {
+						t.Errorf("%s was silent; %s is bound: %v", line[0], s, bound)
+					}
 				}
 			}
-			got := routeOf(httptest.NewRequest(method, "http://a.example"+path, nil))
-			if at, ok := seen[got]; ok && at != i {
-				t.Errorf("%s is of the route of %s", s, lines[at][0])
-			} else if !ok && s != line[0] {
-				t.Errorf("%s is of another route than %s", s, line[0])
+			plain := request("GET " + line[0][strings.Index(line[0], "/"):])
+			plain.Method = ""
+			if _, err := rt.RoundTrip(plain); refused(err) != strings.HasPrefix(line[0], "GET ") {
+				t.Errorf("%s was silent; without a method: %v", line[0], err)
 			}
-			seen[got] = i
+		})
+	}
+}
+
+// silencedOn returns a chain whose circuit was opened by silence on one route, and
+// its host, which says nothing for or against itself any more.
+func silencedOn(t *testing.T, request func() *http.Request) (http.RoundTripper, *host) {
+	t.Helper()
+	cs, h, rt := rig(t, Config{OpenFor: time.Hour, MaxOpenFor: time.Hour})
+	h.set(takes(time.Hour))
+	for range 5 {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		rt.RoundTrip(request().WithContext(ctx))
+		cancel()
+	}
+	want(t, cs, Open, "five silences")
+	h.set(failing(context.Canceled))
+	return rt, h
+}
+
+// To find out which route a request is of costs no allocation.
+func TestRoutesTakeNoMemory(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		rt, _ := silencedOn(t, func() *http.Request { return httptest.NewRequest("GET", site+"silent", nil) })
+		r := httptest.NewRequest("GET", site+"things/1/parts?a=1&b=2", nil)
+		r.Body = nil
+		if n := testing.AllocsPerRun(100, func() { rt.RoundTrip(r) }); n > 2 {
+			t.Errorf("%v allocations for a request that is not bound, want the trip's and that of asking the circuit", n)
 		}
-	}
-	if routeOf(&http.Request{}) != routeOf(&http.Request{Method: "GET"}) {
-		t.Error("a request without a method is a GET")
-	}
-	r := httptest.NewRequest("GET", "http://a.example/things/1/parts?a=1&b=2", nil)
-	if n := testing.AllocsPerRun(100, func() { routeOf(r) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	})
+}
+
+// A request without a URL is of a route as any other, if its base takes it.
+func TestARequestWithoutAURLIsOfARoute(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := circuits(t, Config{}).Meter(&clocked{testnet.Func(status(200))})
+		for range 3 {
+			if _, err := m.RoundTrip(&http.Request{Header: http.Header{}}); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Second)
+		}
+	})
 }
