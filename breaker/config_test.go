@@ -96,8 +96,15 @@ func TestConfigDefaults(t *testing.T) {
 		})
 	}
 	bubble(t, func(t *testing.T) { // all must be slow: one quick call among them is too many
-		if n := opensAfter(circuits(t, Config{SlowCall: time.Second}), "a.example", 1, slow); n < 20 {
-			t.Errorf("SlowRate: opened after %d slow calls and a quick one", n)
+		calls := 0
+		second := func(r *http.Request) (*http.Response, error) {
+			if calls++; calls == 2 {
+				return status(200)(r)
+			}
+			return slow(r)
+		}
+		if n := opensAfter(circuits(t, Config{SlowCall: time.Second}), "a.example", 0, second); n < 27 {
+			t.Errorf("SlowRate: opened after %d calls, while the second, which was quick, counts", n)
 		}
 	})
 	bubble(t, func(t *testing.T) {
@@ -147,6 +154,9 @@ func TestConfigDefaults(t *testing.T) {
 					t.Fatal(err)
 				}
 				note(&first, e.RetryAfter)
+				if d := time.Until(cs.Stats().Circuits[0].NotBefore); d > test.want.MaxOpenFor {
+					t.Errorf("%+v: the first probe is to go after %v", test.in, d)
+				}
 				due(t, cs)
 				h.set(status(200))
 				get(rt, site)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -245,15 +247,24 @@ func TestAskingIsNoProbe(t *testing.T) {
 	})
 }
 
-// TestSilenceIsRemembered: what is known of silent routes is not evicted.
+// TestSilenceIsRemembered: what is known of silent routes is kept for two Windows,
+// though the table is full and others come.
 func TestSilenceIsRemembered(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		c := newCircuit(circuits(t, Config{}), &settings{Config: Config{Window: time.Minute}}, "a.example", "", 0)
-		c.own(verdict{silent: true, left: time.Now().Add(-time.Second), route: 1}, time.Now())
-		if c.idle(time.Now().Add(119 * time.Second)) {
+		cs, h, rt := rig(t, Config{Window: time.Minute})
+		tableOf(rt).Resize(10)
+		h.set(silentOn("/a"))
+		asks(t, rt, "a")
+		strangers := func(name string) (kept bool) {
+			for i := range 1000 {
+				get(rt, "http://"+name+strconv.Itoa(i)+".example/")
+			}
+			return slices.ContainsFunc(cs.Stats().Circuits, func(c CircuitStats) bool { return c.Host == "a.example" })
+		}
+		if time.Sleep(2*time.Minute - time.Second); !strangers("h") {
 			t.Error("forgotten")
 		}
-		if !c.idle(time.Now().Add(120 * time.Second)) {
+		if time.Sleep(time.Second); strangers("i") {
 			t.Error("kept for ever")
 		}
 	})
@@ -370,25 +381,24 @@ func TestSilentProbesBindTheirRoute(t *testing.T) {
 	})
 }
 
-// TestManyRoutesTakeNoMemory: a circuit keeps the routes it was made with room
-// for, however many are silent.
+// TestManyRoutesTakeNoMemory: however many routes are silent, a circuit keeps no
+// more than it was made with room for. It tells none of them apart then, and binds
+// all.
 func TestManyRoutesTakeNoMemory(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{Consecutive: -1, MinCalls: 1 << 20})
-		h.set(func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() })
-		for i := range 1000 {
+		const many = 1000
+		cs, h, rt := rig(t, Config{Consecutive: -1, MinCalls: many, OpenFor: time.Hour, MaxOpenFor: time.Hour})
+		h.set(takes(time.Hour))
+		for i := range many {
 			go patiently(t, rt, "/"+strings.Repeat("x", i))
 		}
 		time.Sleep(3 * time.Second)
-		c := cs.record(&cs.home.Load().Find("a.example").Value).sole.Load()
-		seen := 0
-		for _, e := range c.routes {
-			if !e.until.IsZero() {
-				seen++
+		want(t, cs, Open, "a thousand silences")
+		h.set(failing(context.Canceled))
+		for _, path := range []string{"/", "/xxx", "/" + strings.Repeat("x", many-1), "/q"} {
+			if err := patiently(t, rt, path); !refused(err) {
+				t.Errorf("a route of %d letters may ask: %v", len(path)-1, err)
 			}
-		}
-		if seen != maxSilent || c.many.IsZero() {
-			t.Errorf("%d routes are told apart, too many until %v", seen, c.many)
 		}
 	})
 }

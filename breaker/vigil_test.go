@@ -302,76 +302,152 @@ func TestASuspicionConfirmed(t *testing.T) {
 	}
 }
 
-// What is kept of a host's times is bounded, and routes beyond are one: it takes as
-// long as the slowest of them.
-func TestPacesAreBounded(t *testing.T) {
-	now := time.Now()
-	v := vigil{start: now}
-	for i := range 1000 {
-		v.answered(route(i+1), time.Duration(i)*time.Millisecond, now, true)
-	}
-	if len(v.paces) != maxPaces {
-		t.Fatalf("%d paces", len(v.paces))
-	}
-	for r, want := range map[route]time.Duration{3: 2 * time.Millisecond, 500: 999 * time.Millisecond, 5000: 999 * time.Millisecond} {
-		if got := v.pace(r).slowest; got != want {
-			t.Errorf("route %d: %v, want %v", r, got, want)
+// hush is a host that answers each route after a time of its own, until it falls
+// silent.
+type hush struct {
+	t     *testing.T
+	cs    *Circuits
+	meter http.RoundTripper
+	takes map[string]time.Duration
+	code  int
+	still bool
+}
+
+func newHush(t *testing.T) *hush {
+	h := &hush{t: t, cs: circuits(t, Config{}), takes: make(map[string]time.Duration), code: 200}
+	h.meter = h.cs.Meter(&clocked{func(r *http.Request) (*http.Response, error) {
+		if h.still {
+			return takes(forever)(r)
 		}
+		if err := testnet.Wait(r.Context(), h.takes[r.URL.Path]); err != nil {
+			return nil, err
+		}
+		return status(h.code)(r)
+	}})
+	h.answers("/", 0)
+	h.answers("/", 0) // from the second answer on times are known
+	return h
+}
+
+// answers has the host answer a request after took, and a second go by.
+func (h *hush) answers(path string, took time.Duration) {
+	h.t.Helper()
+	h.takes[path], h.still = took, false
+	if err := send1(h.t, h.meter, path, 0); err != nil {
+		h.t.Fatal(err)
 	}
-	v.answered(3, time.Second, now, true)
-	v.answered(3, time.Millisecond, now.Add(paceFor), true)
-	if got := v.pace(3).slowest; got != time.Second {
-		t.Errorf("forgotten too early: %v", got)
+	h.still = true
+	time.Sleep(time.Second)
+}
+
+// ask sends n requests, which are not answered, and returns what ends the last.
+func (h *hush) ask(path string, n int) (leave func()) {
+	for range n {
+		var ctx context.Context
+		ctx, leave = context.WithCancel(h.t.Context())
+		r := httptest.NewRequest("GET", site[:len(site)-1]+path, nil).WithContext(ctx)
+		r.Body = nil
+		go h.meter.RoundTrip(r)
+		synctest.Wait()
 	}
-	v.answered(3, time.Millisecond, now.Add(paceFor+1), true)
-	if got := v.pace(3).slowest; got != time.Millisecond {
-		t.Errorf("not forgotten: %v", got)
+	return leave
+}
+
+// suspected reports whether one who comes now finds the host suspected.
+func (h *hush) suspected() bool {
+	h.ask("/asking", 1)
+	return h.cs.State("a.example") != Closed
+}
+
+// due checks that a crowd on a route is due after d and not before.
+func (h *hush) due(path string, d time.Duration) {
+	h.t.Helper()
+	h.ask(path, 5)
+	if time.Sleep(d - 1); h.suspected() {
+		h.t.Errorf("%.8s: due before %v", path, d)
+	}
+	if time.Sleep(1); !h.suspected() {
+		h.t.Errorf("%.8s: not due after %v", path, d)
+	}
+}
+
+// What is kept of a host's times is bounded, and routes beyond are one: it takes as
+// long as the slowest of them. A slow answer counts for ten minutes.
+func TestPacesAreBounded(t *testing.T) {
+	name := func(i int) string { return "/" + strings.Repeat("x", i+1) }
+	for i, want := range map[int]time.Duration{3: 500 * time.Millisecond, 50: 4 * 990 * time.Millisecond, 200: 4 * 990 * time.Millisecond} {
+		bubble(t, func(t *testing.T) {
+			h := newHush(t)
+			for i := range 100 {
+				h.answers(name(i), time.Duration(i)*10*time.Millisecond)
+			}
+			h.due(name(i), want)
+		})
+	}
+	for more, want := range []time.Duration{4 * time.Second, 500 * time.Millisecond} {
+		bubble(t, func(t *testing.T) {
+			h := newHush(t)
+			h.answers("/a", time.Second)
+			time.Sleep(10*time.Minute - time.Second - time.Millisecond + time.Duration(more))
+			h.answers("/a", time.Millisecond)
+			h.due("/a", want)
+		})
 	}
 }
 
 // Those under way that count are those due first, each until it ends, or somebody
 // is answered.
 func TestThoseDueFirstCount(t *testing.T) {
-	now := time.Now()
-	v := vigil{start: now}
-	v.answered(1, time.Millisecond, now, true)
-	v.answered(2, time.Minute, now, true)
-	if v.end(v.begin(3, now)); v.begin(3, now) != (awaited{}) || v.n != 0 {
-		t.Error("one of an unknown route counts")
-	}
-	var slow, first awaited
-	for range crowd {
-		slow = v.begin(2, now)
-	}
-	for range crowd {
-		first = v.begin(1, now)
-	}
-	v.end(slow) // is not there any more
-	silent := func(at time.Duration) bool {
-		_, _, _, ok := v.silent(now.Add(at))
-		return ok
-	}
-	if silent(leastDue-1) || !silent(leastDue) {
-		t.Error("they are due at another time")
-	}
-	v.end(first)
-	if silent(leastDue) {
-		t.Error("one has ended")
-	}
-	v.begin(1, now.Add(rush+1))
-	if silent(forever) {
-		t.Error("they came in no rush")
-	}
-	v.answered(1, time.Minute, now, false)
-	for range crowd {
-		v.begin(1, now)
-	}
-	if !silent(leastDue) {
-		t.Error("a bad answer says how long answers take")
-	}
-	v.answered(1, time.Millisecond, now, true)
-	if silent(forever) || v.kept.Load() {
-		t.Error("somebody was answered")
+	const due = 500 * time.Millisecond
+	for name, x := range map[string]struct {
+		ask       func(h *hush)
+		after     time.Duration
+		suspected bool
+	}{
+		"quick, not due":   {func(h *hush) { h.ask("/quick", 5) }, due - 1, false},
+		"quick, due":       {func(h *hush) { h.ask("/quick", 5) }, due, true},
+		"four":             {func(h *hush) { h.ask("/quick", 4) }, forever, false},
+		"of unknown route": {func(h *hush) { h.ask("/unknown", 5) }, forever, false},
+		"slow, not due":    {func(h *hush) { h.ask("/slow", 5) }, 4*time.Minute - 1, false},
+		"slow, due":        {func(h *hush) { h.ask("/slow", 5) }, 4 * time.Minute, true},
+		"slow and quick":   {func(h *hush) { h.ask("/slow", 5); h.ask("/quick", 5) }, due, true},
+		"slow and quick, a slow one leaves": {func(h *hush) {
+			leave := h.ask("/slow", 5)
+			h.ask("/quick", 5)
+			leave()
+		}, due, true},
+		"slow and quick, a quick one leaves": {func(h *hush) { h.ask("/slow", 5); h.ask("/quick", 5)() }, due, false},
+		"one left, another came": {func(h *hush) {
+			h.ask("/quick", 5)()
+			synctest.Wait()
+			h.ask("/quick", 1)
+		}, due, true},
+		"in a second":           {func(h *hush) { h.ask("/quick", 4); time.Sleep(time.Second); h.ask("/quick", 1) }, due, true},
+		"in more than a second": {func(h *hush) { h.ask("/quick", 4); time.Sleep(time.Second + 1); h.ask("/quick", 1) }, forever, false},
+		"after a slow answer that was bad": {func(h *hush) {
+			h.code = 500
+			h.answers("/quick", time.Minute)
+			h.ask("/quick", 5)
+		}, due, true},
+		"somebody is answered": {func(h *hush) { h.ask("/quick", 5); h.answers("/", 0) }, forever, false},
+		"somebody is answered badly": {func(h *hush) {
+			h.ask("/quick", 5)
+			h.code = 500
+			h.answers("/", 0)
+		}, forever, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				h := newHush(t)
+				h.answers("/quick", time.Millisecond)
+				h.answers("/slow", time.Minute)
+				x.ask(h)
+				synctest.Wait()
+				if time.Sleep(min(x.after, forever-time.Minute)); h.suspected() != x.suspected {
+					t.Errorf("suspected: %v, want %v", !x.suspected, x.suspected)
+				}
+			})
+		})
 	}
 }
 
@@ -397,57 +473,51 @@ func TestSuspicionUnderLoad(t *testing.T) {
 			time.Sleep(30 * time.Second)
 		}
 		want(t, cs, Closed, "the host is well")
-		e := cs.home.Load().Find("a.example")
-		defer e.Release()
-		if v := vigilOf(&e.Value); v.n != 0 || v.kept.Load() {
-			t.Errorf("%d are still awaited", v.n)
+		w.takes = func(string, time.Duration) time.Duration { return forever }
+		for range 5 {
+			go send1(t, rt, "/a", 0)
 		}
+		time.Sleep(10 * time.Second) // four times as long as it lately took
+		want(t, cs, Closed, "nobody asks")
+		go send1(t, rt, "/a", 0)
+		synctest.Wait()
+		want(t, cs, Open, "the host has fallen silent")
 	})
 }
 
-// A hedge, a probe, and one whose body is still being sent say nothing of the
-// host's silence.
+// A hedge, and one whose body is still being sent, say nothing of the host's
+// silence.
 func TestWhoIsNotAwaited(t *testing.T) {
 	for name, x := range map[string]struct {
-		send  func(r *http.Request, t *trip.Trip) *http.Request
-		count uint32
+		send      func(r *http.Request, t *trip.Trip) *http.Request
+		suspected bool
 	}{
-		"a request": {func(r *http.Request, _ *trip.Trip) *http.Request { return r }, 1},
-		"a hedge":   {func(r *http.Request, t *trip.Trip) *http.Request { t.Hedge = true; return r }, 0},
-		"an upload": {func(r *http.Request, _ *trip.Trip) *http.Request { r.Body = testnet.NewBody("x"); return r }, 0},
+		"a request": {func(r *http.Request, _ *trip.Trip) *http.Request { return r }, true},
+		"a hedge":   {func(r *http.Request, t *trip.Trip) *http.Request { t.Hedge = true; return r }, false},
+		"an upload": {func(r *http.Request, _ *trip.Trip) *http.Request { r.Body = testnet.NewBody("x"); return r }, false},
 		"a body in memory": {func(r *http.Request, _ *trip.Trip) *http.Request {
 			r.Body = httptest.NewRequest("POST", site, strings.NewReader("x")).Body
 			return r
-		}, 1},
+		}, true},
 	} {
 		bubble(t, func(t *testing.T) {
-			hang := false
-			w := wired(func(string, time.Duration) time.Duration {
-				if hang {
-					return time.Second
-				}
-				return 0
-			})
-			cs := circuits(t, Config{})
-			m := cs.Meter(w)
-			get(m, site)
-			time.Sleep(time.Second)
-			get(m, site)
-			time.Sleep(time.Second)
-			hang = true
-			r, tr, _ := trip.Begin(httptest.NewRequest("GET", site, nil), trip.Throttle, trip.Below(m).Hosts)
-			r.Body = nil
-			go m.RoundTrip(x.send(r, tr))
-			time.Sleep(500 * time.Millisecond)
-			synctest.Wait()
-			v := vigilOf(tr.Host())
-			v.mu.Lock()
-			if v.n != x.count {
-				t.Errorf("%s: %d are awaited, want %d", name, v.n, x.count)
+			h := newHush(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			var all sync.WaitGroup
+			for range 5 {
+				all.Go(func() {
+					r, tr, _ := trip.Begin(httptest.NewRequest("GET", site, nil).WithContext(ctx), trip.Throttle, trip.Below(h.meter).Hosts)
+					defer tr.End(nil)
+					r.Body = nil
+					h.meter.RoundTrip(x.send(r, tr))
+				})
 			}
-			v.mu.Unlock()
-			time.Sleep(time.Second)
-			tr.End(nil)
+			time.Sleep(500 * time.Millisecond)
+			if got := h.suspected(); got != x.suspected {
+				t.Errorf("%s: suspected: %v, want %v", name, got, x.suspected)
+			}
+			cancel()
+			all.Wait()
 		})
 	}
 }
