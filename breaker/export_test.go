@@ -9,3 +9,11 @@ func KeepSettings(c *Circuits, pattern string, cfg Config) error {
 	}
 	return c.keep(pattern, s)
 }
+
+// IsWatched reports whether requests of a host are awaited, so that each call costs
+// more than those of a host that is well. Nothing else shows it.
+func IsWatched(c *Circuits, host string) bool {
+	e := c.home.Load().Find(host)
+	defer e.Release()
+	return lifeOf(&e.Value).doubtful()
+}

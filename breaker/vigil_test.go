@@ -422,6 +422,18 @@ func TestThoseDueFirstCount(t *testing.T) {
 			synctest.Wait()
 			h.ask("/quick", 1)
 		}, due, true},
+		"a slow one left, five quick": {func(h *hush) {
+			leave := h.ask("/slow", 1)
+			h.ask("/quick", 4)
+			leave()
+			synctest.Wait()
+			h.ask("/quick", 1)
+		}, due, true},
+		"five more after an answer": {func(h *hush) {
+			h.ask("/quick", 5)
+			h.answers("/", 0)
+			h.ask("/quick", 5)
+		}, due, true},
 		"in a second":           {func(h *hush) { h.ask("/quick", 4); time.Sleep(time.Second); h.ask("/quick", 1) }, due, true},
 		"in more than a second": {func(h *hush) { h.ask("/quick", 4); time.Sleep(time.Second + 1); h.ask("/quick", 1) }, forever, false},
 		"after a slow answer that was bad": {func(h *hush) {
@@ -429,7 +441,12 @@ func TestThoseDueFirstCount(t *testing.T) {
 			h.answers("/quick", time.Minute)
 			h.ask("/quick", 5)
 		}, due, true},
-		"somebody is answered": {func(h *hush) { h.ask("/quick", 5); h.answers("/", 0) }, forever, false},
+		"somebody is answered": {func(h *hush) {
+			h.ask("/quick", 5)
+			if h.answers("/", 0); IsWatched(h.cs, "a.example") {
+				h.t.Error("still watched")
+			}
+		}, forever, false},
 		"somebody is answered badly": {func(h *hush) {
 			h.ask("/quick", 5)
 			h.code = 500
@@ -473,6 +490,9 @@ func TestSuspicionUnderLoad(t *testing.T) {
 			time.Sleep(30 * time.Second)
 		}
 		want(t, cs, Closed, "the host is well")
+		if IsWatched(cs, "a.example") {
+			t.Error("somebody is still awaited")
+		}
 		w.takes = func(string, time.Duration) time.Duration { return forever }
 		for range 5 {
 			go send1(t, rt, "/a", 0)
