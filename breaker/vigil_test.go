@@ -417,6 +417,12 @@ func TestThoseDueFirstCount(t *testing.T) {
 			leave()
 		}, due, true},
 		"slow and quick, a quick one leaves": {func(h *hush) { h.ask("/slow", 5); h.ask("/quick", 5)() }, due, false},
+		"all left": {func(h *hush) {
+			h.ask("/quick", 1)()
+			if synctest.Wait(); IsWatched(h.cs, "a.example") {
+				h.t.Error("still watched")
+			}
+		}, forever, false},
 		"one left, another came": {func(h *hush) {
 			h.ask("/quick", 5)()
 			synctest.Wait()
