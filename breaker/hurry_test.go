@@ -14,16 +14,6 @@ import (
 	"github.com/weirhttp/weir/internal/testnet"
 )
 
-// takes is a host whose answers take a while.
-func takes(d time.Duration) answer {
-	return func(r *http.Request) (*http.Response, error) {
-		if err := testnet.Wait(r.Context(), d); err != nil {
-			return nil, err
-		}
-		return status(200)(r)
-	}
-}
-
 // hurry makes one call in every with a long deadline, the others with a short one,
 // and returns how many of the patient were not served.
 func hurry(t *testing.T, rt http.RoundTripper, every int, lasts time.Duration) (lost, patient int64) {

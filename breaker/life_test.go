@@ -44,16 +44,6 @@ func TestQuickHostsNoteLife(t *testing.T) {
 	})
 }
 
-// clocked is a Wire as far as a Meter knows: it says when attempts depart.
-type clocked struct{ testnet.Func }
-
-func (c *clocked) Link() trip.Link { return trip.Below(c.Func).With(trip.Wire) }
-
-func (c *clocked) RoundTrip(r *http.Request) (*http.Response, error) {
-	trip.From(r.Context()).Depart()
-	return c.Func(r)
-}
-
 // TestLifeOfOneShard: what the host's record says of life is another shard's,
 // perhaps.
 func TestLifeOfOneShard(t *testing.T) {

@@ -55,20 +55,6 @@ func outcomeOf(t *testing.T, c Config, r *http.Request, base answer) Outcome {
 	}
 }
 
-func answerWith(code int, name, value string) answer {
-	return func(r *http.Request) (*http.Response, error) {
-		h := http.Header{}
-		if name != "" {
-			h.Set(name, value)
-		}
-		return testnet.Answer(r, code, h, nil), nil
-	}
-}
-
-func failing(err error) answer {
-	return func(*http.Request) (*http.Response, error) { return nil, err }
-}
-
 // TestOutcomesOfAnswers is the table of the documentation, for answers.
 func TestOutcomesOfAnswers(t *testing.T) {
 	for _, test := range []struct {

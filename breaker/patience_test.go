@@ -14,10 +14,6 @@ import (
 	"github.com/weirhttp/weir/internal/trip"
 )
 
-func send(ctx context.Context, rt http.RoundTripper) (*http.Response, error) {
-	return rt.RoundTrip(httptest.NewRequest("GET", site, nil).WithContext(ctx))
-}
-
 // TestPatienceRefusals: what cannot wait is refused at once, with its reason.
 func TestPatienceRefusals(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -6,23 +6,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
 )
-
-// load sends calls at a steady rate for a time and waits for all.
-func load(t *testing.T, rt http.RoundTripper, perSecond int, lasts time.Duration, call func(i int)) {
-	t.Helper()
-	var all sync.WaitGroup
-	for i := range int(lasts.Seconds() * float64(perSecond)) {
-		all.Go(func() { call(i) })
-		time.Sleep(time.Second / time.Duration(perSecond))
-	}
-	all.Wait()
-}
 
 // TestADeadHostGetsAHundredth: 100 calls a second to a host that is dead for a minute, in
 // four ways, cost it a hundredth of them and the 20 failures that it takes to

@@ -19,11 +19,6 @@ import (
 // shardsKept is how many shards of a host have circuits.
 const shardsKept = 256
 
-func firstSegment(r *http.Request) string {
-	segment, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	return segment
-}
-
 func TestEachShardHasACircuit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var saw []Change

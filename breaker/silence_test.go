@@ -11,42 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/weirhttp/weir/internal/notsent"
 )
-
-// silentOn answers at once, but not on some routes.
-func silentOn(paths ...string) answer {
-	return func(r *http.Request) (*http.Response, error) {
-		for _, p := range paths {
-			if r.URL.Path == p {
-				<-r.Context().Done()
-				return nil, r.Context().Err()
-			}
-		}
-		return status(200)(r)
-	}
-}
-
-// patiently sends a request that has 2 s, long enough for its end to count.
-func patiently(t *testing.T, rt http.RoundTripper, path string) error {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	resp, err := rt.RoundTrip(httptest.NewRequest("GET", "http://a.example"+path, nil).WithContext(ctx))
-	if err == nil {
-		resp.Body.Close()
-	}
-	return err
-}
-
-// asks is patiently for several, each letter one: of the route of that name.
-func asks(t *testing.T, rt http.RoundTripper, routes string) {
-	for _, r := range routes {
-		patiently(t, rt, "/"+string(r))
-	}
-}
-
-func refused(err error) bool { return notsent.Refused(err) != notsent.Nobody }
 
 // TestSilenceBindsItsRoutes: a circuit that silence alone has opened refuses
 // the routes that were silent, and lets others ask. What becomes of one that
