@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"io"
@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/weirhttp/weir/breaker"
 )
 
 // nothing is a base that costs nothing.
@@ -14,7 +16,7 @@ type nothing struct{ resp http.Response }
 func (n *nothing) RoundTrip(*http.Request) (*http.Response, error) { return &n.resp, nil }
 
 func happy() (bare, with http.RoundTripper, r *http.Request) {
-	cs, err := NewCircuits(Config{})
+	cs, err := breaker.NewCircuits(breaker.Config{})
 	if err != nil {
 		panic(err)
 	}
@@ -34,7 +36,7 @@ func BenchmarkDoorAndMeter(b *testing.B) {
 
 // BenchmarkRefused is the price of a refusal.
 func BenchmarkRefused(b *testing.B) {
-	cs, err := NewCircuits(Config{OpenFor: time.Hour, MaxOpenFor: time.Hour})
+	cs, err := breaker.NewCircuits(breaker.Config{OpenFor: time.Hour, MaxOpenFor: time.Hour})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -53,7 +55,7 @@ func BenchmarkRefused(b *testing.B) {
 // BenchmarkCounted is the price of a good call to a host that has failed not
 // long ago, so that calls are counted.
 func BenchmarkCounted(b *testing.B) {
-	cs, err := NewCircuits(Config{Window: time.Hour})
+	cs, err := breaker.NewCircuits(breaker.Config{Window: time.Hour})
 	if err != nil {
 		b.Fatal(err)
 	}

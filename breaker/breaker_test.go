@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"errors"
@@ -6,21 +6,23 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/breaker"
 )
 
 func TestOpensAndComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cs := circuits(t, Config{})
+		cs := circuits(t, breaker.Config{})
 		h := &host{answer: down}
 		rt := cs.Door(cs.Meter(h))
 		for range 5 {
 			get(rt, "http://a.example/")
 		}
-		if got := cs.State("a.example"); got != Open {
+		if got := cs.State("a.example"); got != breaker.Open {
 			t.Fatalf("after five failures the circuit is %v", got)
 		}
 		_, err := get(rt, "http://a.example/")
-		var e *Error
+		var e *breaker.Error
 		if !errors.As(err, &e) || e.RetryAfter <= 0 || h.calls.Load() != 5 {
 			t.Fatalf("open: got %v after %d calls", err, h.calls.Load())
 		}
@@ -33,9 +35,9 @@ func TestOpensAndComesBack(t *testing.T) {
 			if code, err := get(rt, "http://a.example/"); code != 200 {
 				t.Fatalf("probe %d: %v", i, err)
 			}
-			want := HalfOpen
+			want := breaker.HalfOpen
 			if i == 2 {
-				want = Closed
+				want = breaker.Closed
 			}
 			if got := cs.State("a.example"); got != want {
 				t.Fatalf("after probe %d: %v, want %v", i, got, want)
@@ -46,7 +48,7 @@ func TestOpensAndComesBack(t *testing.T) {
 
 func TestPatienceWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cs := circuits(t, Config{Patience: 10 * time.Second})
+		cs := circuits(t, breaker.Config{Patience: 10 * time.Second})
 		h := &host{answer: down}
 		rt := cs.Door(cs.Meter(h))
 		for range 5 {

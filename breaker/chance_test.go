@@ -1,6 +1,10 @@
-package breaker
+package breaker_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/weirhttp/weir/breaker"
+)
 
 // The run that opens a circuit is one in 1e5 attempts for a host that goes on
 // as it has lately: short for a host that was well, long for one that fails half.
@@ -18,19 +22,19 @@ func TestChanceExpectsRuns(t *testing.T) {
 		{20, 20, [2]int{longest, longest}},
 	} {
 		bubble(t, func(t *testing.T) {
-			cs, h, rt := rig(t, Config{})
+			cs, h, rt := rig(t, breaker.Config{})
 			for i := range 400 {
 				if h.set(status(500)); i%x.every == x.every-1 {
 					h.set(status(200))
 				}
 				get(rt, site)
 			}
-			want(t, cs, Closed, "so far")
+			want(t, cs, breaker.Closed, "so far")
 			if h.set(status(500)); x.least == 5 {
 				h.set(down)
 			}
 			n := 0
-			for cs.State("a.example") == Closed {
+			for cs.State("a.example") == breaker.Closed {
 				get(rt, site)
 				n++
 			}
@@ -46,7 +50,7 @@ func TestChanceExpectsRuns(t *testing.T) {
 // forget how the host was before.
 func TestChanceRemembersProbes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{})
+		cs, h, rt := rig(t, breaker.Config{})
 		open(t, cs, h, rt)
 		vote := func(script string) {
 			t.Helper()
@@ -55,7 +59,7 @@ func TestChanceRemembersProbes(t *testing.T) {
 					get(rt, site)
 				}
 			}
-			want(t, cs, Closed, script)
+			want(t, cs, breaker.Closed, script)
 		}
 		for _, script := range []string{"gbbbbbbgbbbbbbg", "gbgg"} {
 			vote(script)
@@ -63,11 +67,11 @@ func TestChanceRemembersProbes(t *testing.T) {
 			for range 40 {
 				get(rt, site)
 			}
-			want(t, cs, Closed, script+" and 40 failures")
+			want(t, cs, breaker.Closed, script+" and 40 failures")
 			for range 20 {
 				get(rt, site)
 			}
-			want(t, cs, Open, script+" and 60 failures")
+			want(t, cs, breaker.Open, script+" and 60 failures")
 			due(t, cs)
 		}
 	})

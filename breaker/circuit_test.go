@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/breaker"
 )
 
 // TestOpenPeriodsAreJittered: circuits that open together do not probe together.
@@ -25,7 +27,7 @@ func TestOpenPeriodsAreJittered(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			seen := make(map[time.Duration]bool)
 			for range 100 {
-				_, h, rt := rig(t, Config{OpenFor: x.openFor, MaxOpenFor: time.Minute})
+				_, h, rt := rig(t, breaker.Config{OpenFor: x.openFor, MaxOpenFor: time.Minute})
 				if h.set(status(500)); x.retryAfter != "" {
 					h.set(answerWith(500, "Retry-After", x.retryAfter))
 				}
@@ -33,7 +35,7 @@ func TestOpenPeriodsAreJittered(t *testing.T) {
 					get(rt, site)
 				}
 				_, err := get(rt, site)
-				var e *Error
+				var e *breaker.Error
 				if !errors.As(err, &e) || e.RetryAfter < x.shortest || e.RetryAfter > x.longest {
 					t.Fatalf("%s: %v", x.name, err)
 				}
@@ -48,21 +50,21 @@ func TestOpenPeriodsAreJittered(t *testing.T) {
 
 func TestOpenPeriodHeedsRetryAfter(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{})
+		cs, h, rt := rig(t, breaker.Config{})
 		h.set(answerWith(500, "Retry-After", "20"))
 		for range 20 {
 			get(rt, site)
 		}
 		_, err := get(rt, site)
-		var e *Error
+		var e *breaker.Error
 		if !errors.As(err, &e) || e.RetryAfter < 20*time.Second || e.RetryAfter > 24*time.Second {
 			t.Errorf("opened by Retry-After 20: %v", err)
 		}
 		due(t, cs)
 		h.set(answerWith(503, "Retry-After", "30"))
 		get(rt, site)
-		want(t, cs, HalfOpen, "a probe was throttled")
-		if _, err = get(rt, site); !errors.As(err, &e) || e.RetryAfter != 30*time.Second || e.State != HalfOpen {
+		want(t, cs, breaker.HalfOpen, "a probe was throttled")
+		if _, err = get(rt, site); !errors.As(err, &e) || e.RetryAfter != 30*time.Second || e.State != breaker.HalfOpen {
 			t.Errorf("probe answered Retry-After 30: %v", err)
 		}
 		h.set(answerWith(503, "Retry-After", "86400"))
@@ -71,7 +73,7 @@ func TestOpenPeriodHeedsRetryAfter(t *testing.T) {
 		if _, err = get(rt, site); !errors.As(err, &e) || e.RetryAfter != time.Minute {
 			t.Errorf("a day: %v", err)
 		}
-		_, h, rt = rig(t, Config{Consecutive: 1, Classify: func(*http.Response, error) Outcome { return Failure }})
+		_, h, rt = rig(t, breaker.Config{Consecutive: 1, Classify: func(*http.Response, error) breaker.Outcome { return breaker.Failure }})
 		h.set(answerWith(429, "Retry-After", "20"))
 		for range 4 {
 			get(rt, site)
@@ -86,7 +88,7 @@ func TestOpenPeriodHeedsRetryAfter(t *testing.T) {
 // have been turned away, whether the one before is back or not.
 func TestSlowProbesHoldNobodyUp(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{OpenFor: time.Second, Window: time.Minute})
+		cs, h, rt := rig(t, breaker.Config{OpenFor: time.Second, Window: time.Minute})
 		open(t, cs, h, rt)
 		start := time.Now()
 		gate := make(chan answer)
@@ -119,11 +121,11 @@ func TestSlowProbesHoldNobodyUp(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		want(t, cs, Closed, "three good probes beside nine slow ones")
+		want(t, cs, breaker.Closed, "three good probes beside nine slow ones")
 		for range sent {
 			gate <- down
 		}
 		synctest.Wait()
-		want(t, cs, Closed, "the slow ones are of an earlier time")
+		want(t, cs, breaker.Closed, "the slow ones are of an earlier time")
 	})
 }

@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"errors"
@@ -7,38 +7,40 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirhttp/weir/breaker"
 )
 
 func TestConfigErrors(t *testing.T) {
 	for _, test := range []struct {
-		c    Config
+		c    breaker.Config
 		want string // field and value
 	}{
-		{Config{Window: -time.Second}, "Window -1s"},
-		{Config{Window: time.Millisecond}, "Window 1ms"},
-		{Config{Window: math.MaxInt64}, "Window 2562047h47m16.854775807s"},
-		{Config{MinCalls: -1}, "MinCalls -1"},
-		{Config{MinCalls: 1 << 30}, "MinCalls 1073741824"},
-		{Config{FailureRate: -0.5}, "FailureRate -0.5"},
-		{Config{FailureRate: 1.5}, "FailureRate 1.5"},
-		{Config{FailureRate: math.NaN()}, "FailureRate NaN"},
-		{Config{Consecutive: 1 << 30}, "Consecutive 1073741824"},
-		{Config{SlowCall: -1}, "SlowCall -1ns"},
-		{Config{SlowCall: 1, SlowRate: 2}, "SlowRate 2"},
-		{Config{SlowRate: 0.5}, "SlowRate 0.5 without SlowCall"},
-		{Config{OpenFor: -1}, "OpenFor -1ns"},
-		{Config{OpenFor: time.Microsecond}, "OpenFor 1µs"},
-		{Config{MaxOpenFor: -1}, "MaxOpenFor -1ns"},
-		{Config{OpenFor: time.Minute, MaxOpenFor: time.Second}, "OpenFor 1m0s"},
-		{Config{Probes: -1}, "Probes -1"},
-		{Config{Patience: -1}, "Patience -1ns"},
-		{Config{Patience: time.Second, RetriesOnly: true}, "Patience (1s)"},
+		{breaker.Config{Window: -time.Second}, "Window -1s"},
+		{breaker.Config{Window: time.Millisecond}, "Window 1ms"},
+		{breaker.Config{Window: math.MaxInt64}, "Window 2562047h47m16.854775807s"},
+		{breaker.Config{MinCalls: -1}, "MinCalls -1"},
+		{breaker.Config{MinCalls: 1 << 30}, "MinCalls 1073741824"},
+		{breaker.Config{FailureRate: -0.5}, "FailureRate -0.5"},
+		{breaker.Config{FailureRate: 1.5}, "FailureRate 1.5"},
+		{breaker.Config{FailureRate: math.NaN()}, "FailureRate NaN"},
+		{breaker.Config{Consecutive: 1 << 30}, "Consecutive 1073741824"},
+		{breaker.Config{SlowCall: -1}, "SlowCall -1ns"},
+		{breaker.Config{SlowCall: 1, SlowRate: 2}, "SlowRate 2"},
+		{breaker.Config{SlowRate: 0.5}, "SlowRate 0.5 without SlowCall"},
+		{breaker.Config{OpenFor: -1}, "OpenFor -1ns"},
+		{breaker.Config{OpenFor: time.Microsecond}, "OpenFor 1µs"},
+		{breaker.Config{MaxOpenFor: -1}, "MaxOpenFor -1ns"},
+		{breaker.Config{OpenFor: time.Minute, MaxOpenFor: time.Second}, "OpenFor 1m0s"},
+		{breaker.Config{Probes: -1}, "Probes -1"},
+		{breaker.Config{Patience: -1}, "Patience -1ns"},
+		{breaker.Config{Patience: time.Second, RetriesOnly: true}, "Patience (1s)"},
 	} {
-		_, err := NewCircuits(test.c)
+		_, err := breaker.NewCircuits(test.c)
 		if err == nil || !strings.HasPrefix(err.Error(), "breaker: ") || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("got %v, want %q", err, test.want)
 		}
-		cs := circuits(t, Config{})
+		cs := circuits(t, breaker.Config{})
 		if err := cs.SetHost("a.example", test.c); err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "a.example") {
 			t.Errorf("SetHost: got %v, want %q", err, test.want)
 		}
@@ -47,14 +49,14 @@ func TestConfigErrors(t *testing.T) {
 
 // opensAfter is how many answers in a row open the circuit of a host of its own;
 // 0: more than a hundred. Before them come as many good answers as told.
-func opensAfter(cs *Circuits, name string, good int, bad answer) int {
+func opensAfter(cs *breaker.Circuits, name string, good int, bad answer) int {
 	h := &host{answer: status(200)}
 	rt := cs.Door(cs.Meter(h))
 	for i := range good + 100 {
 		if i == good {
 			h.set(bad)
 		}
-		if get(rt, "http://"+name+"/"); cs.State(name) == Open {
+		if get(rt, "http://"+name+"/"); cs.State(name) == breaker.Open {
 			return i - good + 1
 		}
 	}
@@ -76,18 +78,18 @@ func TestConfigDefaults(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name string
-		c    Config
+		c    breaker.Config
 		bad  answer
 		want int
 	}{
-		{"Consecutive, without an answer", Config{}, down, 5},
-		{"Consecutive, of any kind", Config{}, status(500), 20},
-		{"FailureRate: half are taken for chance", Config{}, mixed(), 0},
-		{"FailureRate, where Consecutive is off", Config{Consecutive: -1}, mixed(), 21},
-		{"FailureRate of the user's", Config{FailureRate: .6}, mixed(), 0},
-		{"MinCalls", Config{FailureRate: .3}, mixed(), 21},
-		{"MinCalls where all fail", Config{Consecutive: -1}, down, 20},
-		{"SlowRate", Config{SlowCall: time.Second}, slow, 20},
+		{"Consecutive, without an answer", breaker.Config{}, down, 5},
+		{"Consecutive, of any kind", breaker.Config{}, status(500), 20},
+		{"FailureRate: half are taken for chance", breaker.Config{}, mixed(), 0},
+		{"FailureRate, where Consecutive is off", breaker.Config{Consecutive: -1}, mixed(), 21},
+		{"FailureRate of the user's", breaker.Config{FailureRate: .6}, mixed(), 0},
+		{"MinCalls", breaker.Config{FailureRate: .3}, mixed(), 21},
+		{"MinCalls where all fail", breaker.Config{Consecutive: -1}, down, 20},
+		{"SlowRate", breaker.Config{SlowCall: time.Second}, slow, 20},
 	} {
 		bubble(t, func(t *testing.T) {
 			if got := opensAfter(circuits(t, test.c), "a.example", 0, test.bad); got != test.want {
@@ -103,37 +105,37 @@ func TestConfigDefaults(t *testing.T) {
 			}
 			return slow(r)
 		}
-		if n := opensAfter(circuits(t, Config{SlowCall: time.Second}), "a.example", 0, second); n < 27 {
+		if n := opensAfter(circuits(t, breaker.Config{SlowCall: time.Second}), "a.example", 0, second); n < 27 {
 			t.Errorf("SlowRate: opened after %d calls, while the second, which was quick, counts", n)
 		}
 	})
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{})
+		cs, h, rt := rig(t, breaker.Config{})
 		h.set(down)
 		get(rt, site)
-		time.Sleep(DefaultWindow*9/10 - 1)
+		time.Sleep(breaker.DefaultWindow*9/10 - 1)
 		if got := cs.Stats().Circuits[0].Failures; got != 1 {
 			t.Errorf("Window: %d failures are counted at its end, want 1", got)
 		}
-		time.Sleep(DefaultWindow/10 + 1)
+		time.Sleep(breaker.DefaultWindow/10 + 1)
 		if got := cs.Stats().Circuits[0].Failures; got != 0 {
 			t.Errorf("Window: %d failures are counted after it, want none", got)
 		}
 	})
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{})
+		cs, h, rt := rig(t, breaker.Config{})
 		open(t, cs, h, rt)
 		h.set(status(200))
-		for i, want := range []State{HalfOpen, HalfOpen, Closed} {
+		for i, want := range []breaker.State{breaker.HalfOpen, breaker.HalfOpen, breaker.Closed} {
 			if get(rt, site); cs.State("a.example") != want {
 				t.Errorf("Probes: after %d good ones the circuit is %v, want %v", i+1, cs.State("a.example"), want)
 			}
 		}
 	})
-	for _, test := range []struct{ in, want Config }{
-		{Config{}, Config{OpenFor: 250 * time.Millisecond, MaxOpenFor: time.Minute}},
-		{Config{OpenFor: 2 * time.Minute}, Config{OpenFor: 2 * time.Minute, MaxOpenFor: 2 * time.Minute}},
-		{Config{MaxOpenFor: 100 * time.Millisecond}, Config{OpenFor: 100 * time.Millisecond, MaxOpenFor: 100 * time.Millisecond}},
+	for _, test := range []struct{ in, want breaker.Config }{
+		{breaker.Config{}, breaker.Config{OpenFor: 250 * time.Millisecond, MaxOpenFor: time.Minute}},
+		{breaker.Config{OpenFor: 2 * time.Minute}, breaker.Config{OpenFor: 2 * time.Minute, MaxOpenFor: 2 * time.Minute}},
+		{breaker.Config{MaxOpenFor: 100 * time.Millisecond}, breaker.Config{OpenFor: 100 * time.Millisecond, MaxOpenFor: 100 * time.Millisecond}},
 	} {
 		var first, later [2]time.Duration // shortest and longest: until the first probe, and to the next if nobody comes
 		note := func(at *[2]time.Duration, d time.Duration) {
@@ -149,7 +151,7 @@ func TestConfigDefaults(t *testing.T) {
 					get(rt, site)
 				}
 				_, err := get(rt, site)
-				var e *Error
+				var e *breaker.Error
 				if !errors.As(err, &e) {
 					t.Fatal(err)
 				}
@@ -186,12 +188,12 @@ func TestConfigBounds(t *testing.T) {
 		maxDuration           = 100000 * time.Hour
 		maxCount              = 1 << 24
 	)
-	for _, c := range []Config{
+	for _, c := range []breaker.Config{
 		{Window: minWindow}, {Window: maxDuration}, {SlowCall: 1, SlowRate: 1}, {OpenFor: minOpenFor}, {MaxOpenFor: minOpenFor},
 		{OpenFor: time.Second, MaxOpenFor: time.Second}, {MinCalls: maxCount}, {Probes: maxCount}, {Consecutive: maxCount}, {Consecutive: -1},
 		{FailureRate: 1}, {Patience: maxDuration}, {RetriesOnly: true},
 	} {
-		if _, err := NewCircuits(c); err != nil {
+		if _, err := breaker.NewCircuits(c); err != nil {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
@@ -199,16 +201,16 @@ func TestConfigBounds(t *testing.T) {
 
 // What is no pattern is refused and named.
 func TestSetHostRefusesWhatIsNoPattern(t *testing.T) {
-	cs := circuits(t, Config{})
+	cs := circuits(t, breaker.Config{})
 	for _, pat := range []string{"", "a b", "*.*.example", "a.example/path"} {
-		if err := cs.SetHost(pat, Config{}); err == nil || !strings.HasPrefix(err.Error(), "breaker: ") {
+		if err := cs.SetHost(pat, breaker.Config{}); err == nil || !strings.HasPrefix(err.Error(), "breaker: ") {
 			t.Errorf("%q: %v", pat, err)
 		}
 	}
 }
 
 func TestSetHostChangesAHostsCircuit(t *testing.T) {
-	after := func(n int) Config { return Config{MinCalls: n, FailureRate: 1, Consecutive: -1} }
+	after := func(n int) breaker.Config { return breaker.Config{MinCalls: n, FailureRate: 1, Consecutive: -1} }
 	cs := circuits(t, after(1))
 	for pat, n := range map[string]int{"*.example": 2, "*.b.example": 3, "a.example": 4, "127.0.0.1:8080": 5} {
 		if err := cs.SetHost(pat, after(n)); err != nil {
@@ -224,7 +226,7 @@ func TestSetHostChangesAHostsCircuit(t *testing.T) {
 		}
 	}
 	for _, pat := range []string{"", "a b c", "GET a.example", "a.example/v1", "a..b", "http://a.example"} {
-		if err := cs.SetHost(pat, Config{}); err == nil || !strings.HasPrefix(err.Error(), "breaker: ") {
+		if err := cs.SetHost(pat, breaker.Config{}); err == nil || !strings.HasPrefix(err.Error(), "breaker: ") {
 			t.Errorf("%q: %v", pat, err)
 		}
 	}

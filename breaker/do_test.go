@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"context"
@@ -7,14 +7,16 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/breaker"
 )
 
 // Do opens the circuit of a name as requests open a host's, refuses without
 // calling, and closes it by probes.
 func TestDoOpensAndClosesByName(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var saw []Change
-		cs := circuits(t, Config{OnStateChange: func(c Change) { saw = append(saw, c) }})
+		var saw []breaker.Change
+		cs := circuits(t, breaker.Config{OnStateChange: func(c breaker.Change) { saw = append(saw, c) }})
 		type key struct{}
 		ctx := context.WithValue(t.Context(), key{}, "mine")
 		down := errors.New("connection refused")
@@ -33,9 +35,9 @@ func TestDoOpensAndClosesByName(t *testing.T) {
 				t.Fatalf("got %v, want the error of the call itself", err)
 			}
 		}
-		wantOf(t, cs, "orders-db", Open)
+		wantOf(t, cs, "orders-db", breaker.Open)
 		err := cs.Do(ctx, "orders-db", query)
-		var refused *Error
+		var refused *breaker.Error
 		if !errors.As(err, &refused) || refused.Host != "orders-db" || refused.RetryAfter <= 0 || calls != 5 {
 			t.Errorf("got %v after %d calls", err, calls)
 		}
@@ -47,8 +49,8 @@ func TestDoOpensAndClosesByName(t *testing.T) {
 			time.Sleep(time.Second)
 			cs.Do(ctx, "orders-db", query)
 		}
-		wantOf(t, cs, "orders-db", Closed)
-		if len(saw) != 3 || saw[0].Host != "orders-db" || saw[2].To != Closed {
+		wantOf(t, cs, "orders-db", breaker.Closed)
+		if len(saw) != 3 || saw[0].Host != "orders-db" || saw[2].To != breaker.Closed {
 			t.Errorf("told of %+v", saw)
 		}
 		if err := cs.Do(ctx, "", query); err == nil {
@@ -58,7 +60,7 @@ func TestDoOpensAndClosesByName(t *testing.T) {
 }
 
 // wantOf checks the state of any name.
-func wantOf(t *testing.T, cs *Circuits, name string, s State) {
+func wantOf(t *testing.T, cs *breaker.Circuits, name string, s breaker.State) {
 	t.Helper()
 	if got := cs.State(name); got != s {
 		t.Errorf("%s is %v, want %v", name, got, s)
@@ -73,25 +75,25 @@ func TestDoBlamesNobodyForACallerWhoLeaves(t *testing.T) {
 		name string
 		f    func(ctx context.Context) error
 		ctx  func(ctx context.Context) (context.Context, context.CancelFunc)
-		want State
+		want breaker.State
 	}{
-		{"ignored by Classify", func(context.Context) error { return none }, context.WithCancel, Closed},
+		{"ignored by Classify", func(context.Context) error { return none }, context.WithCancel, breaker.Closed},
 		{"cancelled", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancel(ctx)
 			time.AfterFunc(time.Second, cancel)
 			return ctx, cancel
-		}, Closed},
+		}, breaker.Closed},
 		{"in a hurry", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(ctx, 100*time.Millisecond)
-		}, Closed},
-		{"failed", func(context.Context) error { return errors.New("reset") }, context.WithCancel, Open},
+		}, breaker.Closed},
+		{"failed", func(context.Context) error { return errors.New("reset") }, context.WithCancel, breaker.Open},
 	} {
 		bubble(t, func(t *testing.T) {
-			cs := circuits(t, Config{Classify: func(resp *http.Response, err error) Outcome {
+			cs := circuits(t, breaker.Config{Classify: func(resp *http.Response, err error) breaker.Outcome {
 				if errors.Is(err, none) {
-					return Ignore
+					return breaker.Ignore
 				}
-				return Default
+				return breaker.Default
 			}})
 			for range 8 {
 				ctx, cancel := test.ctx(t.Context())
@@ -106,8 +108,8 @@ func TestDoBlamesNobodyForACallerWhoLeaves(t *testing.T) {
 // Patience, forced states, and panics are as they are for requests.
 func TestDoWaitsAndObeysForce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs := circuits(t, Config{Patience: time.Minute})
-		cs.Force("db", Open)
+		cs := circuits(t, breaker.Config{Patience: time.Minute})
+		cs.Force("db", breaker.Open)
 		done := make(chan error)
 		called := false
 		go func() {
@@ -122,7 +124,7 @@ func TestDoWaitsAndObeysForce(t *testing.T) {
 		for range 5 {
 			cs.Do(t.Context(), "db", fail)
 		}
-		wantOf(t, cs, "db", Open)
+		wantOf(t, cs, "db", breaker.Open)
 		start := time.Now()
 		if err := cs.Do(t.Context(), "db", func(context.Context) error { return nil }); err != nil || time.Since(start) == 0 {
 			t.Errorf("got %v after %v, want a wait", err, time.Since(start))
@@ -147,18 +149,18 @@ func TestDoWaitsAndObeysForce(t *testing.T) {
 // A Transport's Circuits serve both: a name has no part in its hosts.
 func TestDoBesideRequests(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{})
+		cs, h, rt := rig(t, breaker.Config{})
 		h.set(status(200))
 		for range 6 {
 			cs.Do(t.Context(), "db", func(context.Context) error { return errors.New("down") })
 		}
-		wantOf(t, cs, "db", Open)
+		wantOf(t, cs, "db", breaker.Open)
 		if _, err := get(rt, site); err != nil {
 			t.Error(err)
 		}
-		wantOf(t, cs, "a.example", Closed)
+		wantOf(t, cs, "a.example", breaker.Closed)
 		asked := false
-		other := circuits(t, Config{Fallback: func(*http.Request, error) (*http.Response, error) { asked = true; return nil, nil }, FallbackOn: OnFailure})
+		other := circuits(t, breaker.Config{Fallback: func(*http.Request, error) (*http.Response, error) { asked = true; return nil, nil }, FallbackOn: breaker.OnFailure})
 		other.Do(t.Context(), "db", func(context.Context) error { return errors.New("down") })
 		if asked {
 			t.Error("Fallback was asked about a call that is no request")

@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
@@ -20,13 +21,13 @@ import (
 
 // TestContract holds what http.RoundTripper asks for, for Door, Meter and both.
 func TestContract(t *testing.T) {
-	for name, wrap := range map[string]func(*Circuits, http.RoundTripper) http.RoundTripper{
-		"Door":  (*Circuits).Door,
-		"Meter": (*Circuits).Meter,
-		"both":  func(cs *Circuits, b http.RoundTripper) http.RoundTripper { return cs.Door(cs.Meter(b)) },
+	for name, wrap := range map[string]func(*breaker.Circuits, http.RoundTripper) http.RoundTripper{
+		"Door":  (*breaker.Circuits).Door,
+		"Meter": (*breaker.Circuits).Meter,
+		"both":  func(cs *breaker.Circuits, b http.RoundTripper) http.RoundTripper { return cs.Door(cs.Meter(b)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			cs := circuits(t, Config{})
+			cs := circuits(t, breaker.Config{})
 			var got *http.Request
 			answered := testnet.Answer(httptest.NewRequest("GET", site, nil), 200, nil, testnet.NewBody("x"))
 			rt := wrap(cs, testnet.Func(func(r *http.Request) (*http.Response, error) {
@@ -69,7 +70,7 @@ func TestContract(t *testing.T) {
 				}
 			})
 			t.Run("body closed when refused", func(t *testing.T) {
-				cs.Force("a.example", Open)
+				cs.Force("a.example", breaker.Open)
 				defer cs.Release("a.example")
 				r := httptest.NewRequest("POST", site, nil)
 				body := testnet.NewBody("in")
@@ -114,7 +115,7 @@ type closer struct {
 func (c *closer) CloseIdleConnections() { c.n++ }
 
 func TestCloseIdleConnections(t *testing.T) {
-	cs := circuits(t, Config{})
+	cs := circuits(t, breaker.Config{})
 	c := &closer{}
 	(&http.Client{Transport: cs.Door(cs.Meter(c))}).CloseIdleConnections()
 	if c.n != 1 {
@@ -124,7 +125,7 @@ func TestCloseIdleConnections(t *testing.T) {
 }
 
 func TestANilBaseIsDefaultTransport(t *testing.T) {
-	cs := circuits(t, Config{})
+	cs := circuits(t, breaker.Config{})
 	h := &host{answer: status(200)}
 	defer func(was http.RoundTripper) { http.DefaultTransport = was }(http.DefaultTransport)
 	http.DefaultTransport = h
@@ -143,7 +144,7 @@ type foreign struct{ http.RoundTripper }
 // share circuits all the same.
 func TestForeignLayers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs := circuits(t, Config{})
+		cs := circuits(t, breaker.Config{})
 		h := &host{answer: down}
 		rt := cs.Door(foreign{cs.Meter(h)})
 		for range 5 {
@@ -162,7 +163,7 @@ func TestForeignLayers(t *testing.T) {
 		for range 3 {
 			get(rt, site)
 		}
-		want(t, cs, Closed, "three probes through both tables")
+		want(t, cs, breaker.Closed, "three probes through both tables")
 	})
 }
 
@@ -170,31 +171,31 @@ func TestForeignLayers(t *testing.T) {
 // records.
 func TestTwoSetsKeepTheirOwnRecords(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		strict, lax := circuits(t, Config{Consecutive: 3}), circuits(t, Config{Consecutive: 6})
+		strict, lax := circuits(t, breaker.Config{Consecutive: 3}), circuits(t, breaker.Config{Consecutive: 6})
 		h := &host{answer: down}
 		rt := lax.Door(lax.Meter(strict.Meter(h)))
 		for range 3 {
 			get(rt, site)
 		}
-		want(t, strict, Open, "three failures")
-		want(t, lax, Closed, "three failures")
+		want(t, strict, breaker.Open, "three failures")
+		want(t, lax, breaker.Closed, "three failures")
 		for range 100 {
 			get(rt, site)
 		}
-		want(t, lax, Closed, "refusals of the other") // not failures
+		want(t, lax, breaker.Closed, "refusals of the other") // not failures
 		h.set(failing(errReset))
 		for range 50 {
 			due(t, strict)
 			get(rt, site)
 		}
-		want(t, lax, Open, "fifty failed probes of the other")
+		want(t, lax, breaker.Open, "fifty failed probes of the other")
 	})
 }
 
 // TestMiddlewareWithOurContext: a request that somebody makes with our
 // context is another request.
 func TestMiddlewareWithOurContext(t *testing.T) {
-	cs := circuits(t, Config{})
+	cs := circuits(t, breaker.Config{})
 	var rt http.RoundTripper
 	var nested error
 	rt = cs.Door(cs.Meter(testnet.Func(func(r *http.Request) (*http.Response, error) {
@@ -210,7 +211,7 @@ func TestMiddlewareWithOurContext(t *testing.T) {
 
 // TestHostsWithoutRoomPass: hosts for which the table has no room pass and are not judged.
 func TestHostsWithoutRoomPass(t *testing.T) {
-	cs := circuits(t, Config{})
+	cs := circuits(t, breaker.Config{})
 	h := &host{answer: down}
 	m := cs.Meter(h)
 	tableOf(m).Resize(0)
@@ -221,7 +222,7 @@ func TestHostsWithoutRoomPass(t *testing.T) {
 		for range 5 {
 			get(rt, "http://"+name+"/")
 		}
-		if cs.State(name) == Closed {
+		if cs.State(name) == breaker.Closed {
 			stranger = name
 		}
 	}
@@ -230,9 +231,9 @@ func TestHostsWithoutRoomPass(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cs.Force(stranger, Open)
+	cs.Force(stranger, breaker.Open)
 	_, err := get(rt, "http://"+stranger+"/")
-	var e *Error
+	var e *breaker.Error
 	if !errors.As(err, &e) || e.Host != stranger {
 		t.Errorf("a forced host without a record: %v", err)
 	}
@@ -245,20 +246,20 @@ func TestFallbackAnswersForRefusals(t *testing.T) {
 		answer := &http.Response{StatusCode: 203}
 		fallback := func(r *http.Request, refused error) (*http.Response, error) {
 			calls.Add(1)
-			var e *Error
+			var e *breaker.Error
 			if !errors.As(refused, &e) || !errors.Is(refused, notsent.Err) || trip.From(r.Context()) != nil {
 				t.Errorf("Fallback got %v", refused)
 			}
 			return answer, err
 		}
-		cs, h, rt := rig(t, Config{Fallback: fallback})
+		cs, h, rt := rig(t, breaker.Config{Fallback: fallback})
 		h.set(down)
 		for range 4 {
 			if _, err := get(rt, site); !errors.Is(err, errReset) {
 				t.Errorf("a failure is no refusal: %v", err)
 			}
 		}
-		cs.Force("a.example", Open)
+		cs.Force("a.example", breaker.Open)
 		r := httptest.NewRequest("GET", site, nil)
 		resp, got := rt.RoundTrip(r)
 		if resp != answer || got != nil || resp.Body == nil || resp.Request != r || calls.Load() != 1 {
@@ -287,8 +288,8 @@ func TestFallbackAnswersForRefusals(t *testing.T) {
 			t.Errorf("a Meter alone: %v", got)
 		}
 		// A refusal of the Meter that comes back through the Door.
-		cs2 := circuits(t, Config{Fallback: fallback})
-		cs2.Force("a.example", Closed)
+		cs2 := circuits(t, breaker.Config{Fallback: fallback})
+		cs2.Force("a.example", breaker.Closed)
 		answer = &http.Response{StatusCode: 203, Body: testnet.NewBody("stale")}
 		resp, got = cs2.Door(cs.Meter(h)).RoundTrip(r)
 		if resp != answer || got != nil {
@@ -299,19 +300,19 @@ func TestFallbackAnswersForRefusals(t *testing.T) {
 
 func TestErrorNamesHostAndState(t *testing.T) {
 	for _, test := range []struct {
-		err  *Error
+		err  *breaker.Error
 		want string
 	}{
-		{&Error{Host: "a.example", State: Open}, "breaker: a.example: circuit is open"},
-		{&Error{Host: "a.example", State: Open, RetryAfter: 1234567 * time.Microsecond}, "breaker: a.example: circuit is open, for another 1.235s"},
-		{&Error{Host: "a.example:81", Shard: "00c0ffee", State: HalfOpen}, "breaker: a.example:81 shard 00c0ffee: circuit is half-open"},
+		{&breaker.Error{Host: "a.example", State: breaker.Open}, "breaker: a.example: circuit is open"},
+		{&breaker.Error{Host: "a.example", State: breaker.Open, RetryAfter: 1234567 * time.Microsecond}, "breaker: a.example: circuit is open, for another 1.235s"},
+		{&breaker.Error{Host: "a.example:81", Shard: "00c0ffee", State: breaker.HalfOpen}, "breaker: a.example:81 shard 00c0ffee: circuit is half-open"},
 	} {
 		if got := test.err.Error(); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
 		}
 	}
 	bubble(t, func(t *testing.T) { // one who waited says why no longer
-		cs, h, rt := rig(t, Config{Patience: time.Hour})
+		cs, h, rt := rig(t, breaker.Config{Patience: time.Hour})
 		open(t, cs, h, rt)
 		gate := make(chan answer)
 		h.set(func(r *http.Request) (*http.Response, error) { return (<-gate)(r) })
@@ -320,7 +321,7 @@ func TestErrorNamesHostAndState(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(100*time.Millisecond, cancel)
 		_, err := send(ctx, rt)
-		var e *Error
+		var e *breaker.Error
 		if !errors.As(err, &e) {
 			t.Fatal(err)
 		}
@@ -334,11 +335,11 @@ func TestErrorNamesHostAndState(t *testing.T) {
 
 // TestErrorThroughClient: found through url.Error, without secrets.
 func TestErrorThroughClient(t *testing.T) {
-	cs := circuits(t, Config{})
-	cs.Force("a.example", Open)
+	cs := circuits(t, breaker.Config{})
+	cs.Force("a.example", breaker.Open)
 	client := &http.Client{Transport: cs.Door(cs.Meter(testnet.Func(status(200))))}
 	_, err := client.Get("http://user:secret@a.example/?token=secret")
-	var e *Error
+	var e *breaker.Error
 	if !errors.As(err, &e) || !errors.Is(err, notsent.Err) {
 		t.Fatalf("%v", err)
 	}
@@ -355,7 +356,7 @@ func TestErrorThroughClient(t *testing.T) {
 // hand; what it declines is not.
 func TestFallbacksAreCounted(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{Consecutive: 1, OpenFor: time.Hour, MaxOpenFor: time.Hour, Fallback: func(r *http.Request, refused error) (*http.Response, error) {
+		cs, h, rt := rig(t, breaker.Config{Consecutive: 1, OpenFor: time.Hour, MaxOpenFor: time.Hour, Fallback: func(r *http.Request, refused error) (*http.Response, error) {
 			if r.URL.Path == "/none" {
 				return nil, nil
 			}
@@ -384,7 +385,7 @@ func TestFallbacksAreCounted(t *testing.T) {
 		count(false, n, n+1) // and the failure that opened it
 		call("none")
 		count(false, n+1, n+1)
-		cs.Force(cs.Stats().Circuits[0].Host, Open)
+		cs.Force(cs.Stats().Circuits[0].Host, breaker.Open)
 		call("a")
 		call("none")
 		count(true, 2, 1)

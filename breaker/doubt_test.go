@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/trip"
 )
 
@@ -18,7 +19,7 @@ func TestPatientOutlook(t *testing.T) {
 	const patience, openFor = 10 * time.Second, 300 * time.Millisecond
 	for _, x := range []struct {
 		name      string
-		c         Config
+		c         breaker.Config
 		impatient bool
 		calls     string // g: good, b: bad, r: reset, .: until a probe may go
 		probe     bool   // the attempt was a probe
@@ -37,8 +38,8 @@ func TestPatientOutlook(t *testing.T) {
 		{name: "five, not two in a row", calls: "bgbgbgbgb"},
 		{name: "four of a host that fails half", calls: strings.Repeat("bg", 40) + "bbbb"},
 		{name: "five of a host that fails half", calls: strings.Repeat("bg", 40) + "bbbbb", lo: openFor, hi: openFor, patient: true},
-		{name: "fewer, by Consecutive", c: Config{Consecutive: 2}, calls: "bb", lo: openFor, hi: openFor, patient: true},
-		{name: "no Consecutive", c: Config{Consecutive: -1}, calls: "bbbbbbbb"},
+		{name: "fewer, by Consecutive", c: breaker.Config{Consecutive: 2}, calls: "bb", lo: openFor, hi: openFor, patient: true},
+		{name: "no Consecutive", c: breaker.Config{Consecutive: -1}, calls: "bbbbbbbb"},
 		{name: "no Patience", impatient: true, calls: "bbbbb"},
 		{name: "a hedge", calls: "bbbbb", hedge: true},
 		{name: "Patience nearly over", calls: "bbbbb", waited: patience - openFor},

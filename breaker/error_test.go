@@ -1,31 +1,32 @@
-package breaker
+package breaker_test
 
 import (
 	"errors"
 	"testing"
 
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/notsent"
 )
 
 // A refusal is no timeout by itself.
 func TestRefusalIsNoTimeout(t *testing.T) {
-	if new(Error).Timeout() {
+	if new(breaker.Error).Timeout() {
 		t.Error("the zero Error is a timeout")
 	}
 }
 
 // A state is read as it was written, and nothing else is.
 func TestStateIsReadAsWritten(t *testing.T) {
-	for _, s := range []State{Closed, Open, HalfOpen} {
+	for _, s := range []breaker.State{breaker.Closed, breaker.Open, breaker.HalfOpen} {
 		text, err := s.MarshalText()
-		got := Open
+		got := breaker.Open
 		if err2 := got.UnmarshalText(text); err != nil || err2 != nil || got != s {
 			t.Errorf("%v became %q and %v: %v, %v", s, text, got, err, err2)
 		}
 	}
-	got := HalfOpen
+	got := breaker.HalfOpen
 	for _, text := range []string{"", "OPEN", "ajar", "invalid"} {
-		if err := got.UnmarshalText([]byte(text)); err == nil || got != HalfOpen {
+		if err := got.UnmarshalText([]byte(text)); err == nil || got != breaker.HalfOpen {
 			t.Errorf("%q became %v, %v", text, got, err)
 		}
 	}
@@ -35,7 +36,7 @@ func TestStateIsReadAsWritten(t *testing.T) {
 // through the wrapping of the layer that made the trip.
 func TestRefusalsSayThatTheyAre(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{})
+		cs, h, rt := rig(t, breaker.Config{})
 		h.set(down)
 		for range 5 {
 			get(rt, site)

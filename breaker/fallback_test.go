@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/testnet"
 )
 
@@ -18,7 +19,7 @@ import (
 func TestFallbackAnswersForProbes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var why error
-		cs, h, rt := rig(t, Config{Fallback: func(r *http.Request, err error) (*http.Response, error) {
+		cs, h, rt := rig(t, breaker.Config{Fallback: func(r *http.Request, err error) (*http.Response, error) {
 			why = err
 			return testnet.Answer(r, 203, nil, nil), nil
 		}})
@@ -34,7 +35,7 @@ func TestFallbackAnswersForProbes(t *testing.T) {
 			resp.Body = body
 			return resp, nil
 		})
-		var e *StatusError
+		var e *breaker.StatusError
 		if code, _ := get(rt, site); code != 203 || !errors.As(why, &e) || e.StatusCode != 503 || e.Host != "a.example" || body.Closes() != 1 {
 			t.Errorf("the failure that opens it: %d for %v, closed %d times", code, why, body.Closes())
 		}
@@ -43,7 +44,7 @@ func TestFallbackAnswersForProbes(t *testing.T) {
 		if code, err := get(rt, site); code != 203 || why != errReset {
 			t.Errorf("a probe that fails: %d, %v for %v", code, err, why)
 		}
-		want(t, cs, Open, "a probe failed")
+		want(t, cs, breaker.Open, "a probe failed")
 		if got := cs.Stats().Circuits[0].Fallbacks; got != 2 {
 			t.Errorf("%d answers counted, want 2", got)
 		}
@@ -67,15 +68,15 @@ func TestFallbackOnNamesWhatElseIsAnswered(t *testing.T) {
 			does answer
 			want int
 		}{
-			"OnFailure, error":       {OnFailure, down, 203},
-			"OnFailure, 500":         {OnFailure, status(500), 203},
-			"OnFailure, 404":         {OnFailure, status(404), 404},
+			"OnFailure, error":       {breaker.OnFailure, down, 203},
+			"OnFailure, 500":         {breaker.OnFailure, status(500), 203},
+			"OnFailure, 404":         {breaker.OnFailure, status(404), 404},
 			"404 of the user's":      {func(r *http.Response, err error) bool { return r != nil && r.StatusCode == 404 }, status(404), 203},
 			"none":                   {nil, status(500), 500},
 			"another of the user's":  {func(*http.Response, error) bool { return false }, status(500), 500},
-			"what is well is served": {OnFailure, status(200), 200},
+			"what is well is served": {breaker.OnFailure, status(200), 200},
 		} {
-			cs, h, rt := rig(t, Config{Fallback: cached, FallbackOn: x.on})
+			cs, h, rt := rig(t, breaker.Config{Fallback: cached, FallbackOn: x.on})
 			h.set(x.does)
 			if code, err := get(rt, site); code != x.want {
 				t.Errorf("%s: %d, %v", name, code, err)
@@ -88,14 +89,14 @@ func TestFallbackOnNamesWhatElseIsAnswered(t *testing.T) {
 				t.Errorf("%s: %d counted", name, n)
 			}
 		}
-		_, h, rt := rig(t, Config{FallbackOn: OnFailure, Fallback: func(*http.Request, error) (*http.Response, error) {
+		_, h, rt := rig(t, breaker.Config{FallbackOn: breaker.OnFailure, Fallback: func(*http.Request, error) (*http.Response, error) {
 			return nil, errors.New("nothing kept")
 		}})
 		h.set(status(500))
 		if code, err := get(rt, site); code != 500 {
 			t.Errorf("a Fallback that fails: %d, %v, want the host's answer", code, err)
 		}
-		if _, err := NewCircuits(Config{FallbackOn: OnFailure}); err == nil {
+		if _, err := breaker.NewCircuits(breaker.Config{FallbackOn: breaker.OnFailure}); err == nil {
 			t.Error("FallbackOn without Fallback is accepted")
 		}
 	})
@@ -105,8 +106,8 @@ func TestFallbackOnNamesWhatElseIsAnswered(t *testing.T) {
 func TestErrorOfFallback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := errors.New("no copy either")
-		cs := circuits(t, Config{Fallback: func(*http.Request, error) (*http.Response, error) { return nil, gone }})
-		cs.Force("a.example", Open)
+		cs := circuits(t, breaker.Config{Fallback: func(*http.Request, error) (*http.Response, error) { return nil, gone }})
+		cs.Force("a.example", breaker.Open)
 		if _, err := get(cs.Door(&host{answer: down}), site); !errors.Is(err, gone) {
 			t.Errorf("refused: %v, want the fallback's error", err)
 		}
@@ -116,7 +117,7 @@ func TestErrorOfFallback(t *testing.T) {
 // One whose deadline has passed is answered, one who has cancelled is not.
 func TestFallbackAfterTheDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		_, h, rt := rig(t, Config{FallbackOn: OnFailure, Fallback: func(r *http.Request, err error) (*http.Response, error) {
+		_, h, rt := rig(t, breaker.Config{FallbackOn: breaker.OnFailure, Fallback: func(r *http.Request, err error) (*http.Response, error) {
 			return testnet.Answer(r, 203, nil, nil), nil
 		}})
 		h.set(func(r *http.Request) (*http.Response, error) {

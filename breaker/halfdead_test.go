@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/weirhttp/weir/breaker"
 )
 
 // TestHalfDeadHosts: a host that fails a share of its calls at random serves
@@ -20,7 +22,7 @@ func TestHalfDeadHosts(t *testing.T) {
 		served, sent := 0, 0
 		for seed := range uint64(seeds) {
 			bubble(t, func(t *testing.T) {
-				_, h, rt := rig(t, Config{})
+				_, h, rt := rig(t, breaker.Config{})
 				h.set(failingAtRandom(seed, x.fails))
 				var good atomic.Int64
 				load(t, rt, perSecond, seconds*time.Second, func(int) {
@@ -62,34 +64,34 @@ func failingAtRandom(seed uint64, share float64) answer {
 // outvoted by good ones as long as they are less than that of all; if nothing
 // was good lately, the first one decides.
 func TestHalfOpenVote(t *testing.T) {
-	half := Config{FailureRate: .5}
+	half := breaker.Config{FailureRate: .5}
 	for _, x := range []struct {
 		name, calls string // g: good, b: bad, .: until a probe may go
-		c           Config
-		want        State
+		c           breaker.Config
+		want        breaker.State
 		reason      string
 	}{
-		{"good", "ggg", half, Closed, "3 good probes"},
-		{"dead", "b", half, Open, "a probe failed: status 500"},
-		{"alive at first", "gb", half, HalfOpen, "the open period has ended"},
-		{"two of five", "gbgbg", half, Closed, "3 good probes and 2 bad"},
-		{"three of five", "gbgbb", half, Open, "3 of 5 probes failed: status 500"},
-		{"bad first, life in the last period", "gbbb.bg", half, HalfOpen, "the open period has ended"},
-		{"five in a row", "gbbb.bb", half, Open, "2 of 2 probes failed: status 500"},
-		{"two in a row of Consecutive 2", "gbb", Config{Consecutive: 2, FailureRate: .5}, Open, "2 of 3 probes failed: status 500"},
-		{"one in seven", "gbbbbbbgbg", Config{}, Closed, "3 good probes and 7 bad"},
-		{"one in eight", "gbbbbbbb", Config{}, Open, "7 of 8 probes failed: status 500"},
-		{"bad at first", "b.gbg", Config{}, HalfOpen, "the open period has ended"},
-		{"bad at first, no life", "b", Config{}, Open, "a probe failed: status 500"},
-		{"no run", "gbbb.bg", Config{Consecutive: -1, MinCalls: 1}, HalfOpen, "the open period has ended"},
-		{"a low FailureRate", "gb", Config{FailureRate: .25}, Open, "a probe failed: status 500"},
-		{"a high one", "gbbbbgbbbbg", Config{FailureRate: .75}, Closed, "3 good probes and 8 bad"},
-		{"a high one, reached", "gbbgbbb", Config{FailureRate: .6}, Open, "5 of 7 probes failed: status 500"},
-		{"one probe", "g", Config{Probes: 1}, Closed, "1 good probe"},
-		{"one probe, slow", "s", Config{Probes: 1, SlowCall: time.Second}, Open, "1 slow probe of 1"},
-		{"one probe of three, slow", "sgg", Config{SlowCall: time.Second, SlowRate: .3}, Open, "1 slow probe of 3"},
-		{"one probe of three, slower than few", "sgg", Config{SlowCall: time.Second, SlowRate: .4}, Closed, "3 good probes"},
-		{"one probe, bad", "b", Config{Probes: 1, Consecutive: 100, MinCalls: 1}, Open, "a probe failed: status 500"},
+		{"good", "ggg", half, breaker.Closed, "3 good probes"},
+		{"dead", "b", half, breaker.Open, "a probe failed: status 500"},
+		{"alive at first", "gb", half, breaker.HalfOpen, "the open period has ended"},
+		{"two of five", "gbgbg", half, breaker.Closed, "3 good probes and 2 bad"},
+		{"three of five", "gbgbb", half, breaker.Open, "3 of 5 probes failed: status 500"},
+		{"bad first, life in the last period", "gbbb.bg", half, breaker.HalfOpen, "the open period has ended"},
+		{"five in a row", "gbbb.bb", half, breaker.Open, "2 of 2 probes failed: status 500"},
+		{"two in a row of Consecutive 2", "gbb", breaker.Config{Consecutive: 2, FailureRate: .5}, breaker.Open, "2 of 3 probes failed: status 500"},
+		{"one in seven", "gbbbbbbgbg", breaker.Config{}, breaker.Closed, "3 good probes and 7 bad"},
+		{"one in eight", "gbbbbbbb", breaker.Config{}, breaker.Open, "7 of 8 probes failed: status 500"},
+		{"bad at first", "b.gbg", breaker.Config{}, breaker.HalfOpen, "the open period has ended"},
+		{"bad at first, no life", "b", breaker.Config{}, breaker.Open, "a probe failed: status 500"},
+		{"no run", "gbbb.bg", breaker.Config{Consecutive: -1, MinCalls: 1}, breaker.HalfOpen, "the open period has ended"},
+		{"a low FailureRate", "gb", breaker.Config{FailureRate: .25}, breaker.Open, "a probe failed: status 500"},
+		{"a high one", "gbbbbgbbbbg", breaker.Config{FailureRate: .75}, breaker.Closed, "3 good probes and 8 bad"},
+		{"a high one, reached", "gbbgbbb", breaker.Config{FailureRate: .6}, breaker.Open, "5 of 7 probes failed: status 500"},
+		{"one probe", "g", breaker.Config{Probes: 1}, breaker.Closed, "1 good probe"},
+		{"one probe, slow", "s", breaker.Config{Probes: 1, SlowCall: time.Second}, breaker.Open, "1 slow probe of 1"},
+		{"one probe of three, slow", "sgg", breaker.Config{SlowCall: time.Second, SlowRate: .3}, breaker.Open, "1 slow probe of 3"},
+		{"one probe of three, slower than few", "sgg", breaker.Config{SlowCall: time.Second, SlowRate: .4}, breaker.Closed, "3 good probes"},
+		{"one probe, bad", "b", breaker.Config{Probes: 1, Consecutive: 100, MinCalls: 1}, breaker.Open, "a probe failed: status 500"},
 	} {
 		bubble(t, func(t *testing.T) {
 			cs, h, rt := rig(t, x.c)
@@ -118,7 +120,7 @@ func TestProbesAreTheFirstCalls(t *testing.T) {
 		total, failures uint64
 	}{{"ggg", 0, 0}, {"gggg", 0, 0}, {"gbgg", 4, 1}, {"gbgbg", 5, 2}, {"gbgbgg", 6, 2}} {
 		bubble(t, func(t *testing.T) {
-			cs, h, rt := rig(t, Config{MinCalls: 1})
+			cs, h, rt := rig(t, breaker.Config{MinCalls: 1})
 			open(t, cs, h, rt)
 			for _, call := range x.calls {
 				if h.set(status(200)); call == 'b' {
@@ -126,7 +128,7 @@ func TestProbesAreTheFirstCalls(t *testing.T) {
 				}
 				get(rt, site)
 			}
-			want(t, cs, Closed, x.calls)
+			want(t, cs, breaker.Closed, x.calls)
 			if s := cs.Stats().Circuits; len(s) != 1 || uint64(s[0].Calls) != x.total || uint64(s[0].Failures) != x.failures {
 				t.Errorf("%s: %+v", x.calls, s)
 			}

@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/testnet"
 )
 
@@ -18,8 +19,8 @@ import (
 func TestChangesSayWhoWhatAndWhy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		type key struct{}
-		var saw []Change
-		cs, h, rt := rig(t, Config{OnStateChange: func(c Change) { saw = append(saw, c) }})
+		var saw []breaker.Change
+		cs, h, rt := rig(t, breaker.Config{OnStateChange: func(c breaker.Change) { saw = append(saw, c) }})
 		ctx := context.WithValue(t.Context(), key{}, "me")
 		h.set(down)
 		for range 5 {
@@ -33,14 +34,14 @@ func TestChangesSayWhoWhatAndWhy(t *testing.T) {
 			send(ctx, rt)
 		}
 		for i, want := range []struct {
-			from, to State
+			from, to breaker.State
 			reason   string
 		}{
-			{Closed, Open, "5 failures in a row without an answer"},
-			{Open, HalfOpen, "the open period has ended"},
-			{HalfOpen, Open, "a probe failed: no answer"},
-			{Open, HalfOpen, "the open period has ended"},
-			{HalfOpen, Closed, "3 good probes"},
+			{breaker.Closed, breaker.Open, "5 failures in a row without an answer"},
+			{breaker.Open, breaker.HalfOpen, "the open period has ended"},
+			{breaker.HalfOpen, breaker.Open, "a probe failed: no answer"},
+			{breaker.Open, breaker.HalfOpen, "the open period has ended"},
+			{breaker.HalfOpen, breaker.Closed, "3 good probes"},
 		} {
 			if i >= len(saw) {
 				t.Fatalf("%d changes", len(saw))
@@ -49,7 +50,7 @@ func TestChangesSayWhoWhatAndWhy(t *testing.T) {
 			if got.From != want.from || got.To != want.to || got.Reason != want.reason || got.Host != "a.example" || got.Ctx.Value(key{}) != "me" {
 				t.Errorf("change %d: %+v", i, got)
 			}
-			if (got.To == Open) != got.Until.After(got.At) {
+			if (got.To == breaker.Open) != got.Until.After(got.At) {
 				t.Errorf("change %d: until %v at %v", i, got.Until, got.At)
 			}
 		}
@@ -60,9 +61,9 @@ func TestChangesSayWhoWhatAndWhy(t *testing.T) {
 // settings have closed it, and of no circuit that keeps its own.
 func TestSetHostIsAChange(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var saw, late []Change
-		var cs *Circuits
-		cs, h, rt := rig(t, Config{OnStateChange: func(c Change) {
+		var saw, late []breaker.Change
+		var cs *breaker.Circuits
+		cs, h, rt := rig(t, breaker.Config{OnStateChange: func(c breaker.Change) {
 			saw = append(saw, c)
 			if cs.State(c.Host) != c.To {
 				t.Errorf("told %+v, while it is %v", c, cs.State(c.Host))
@@ -73,26 +74,26 @@ func TestSetHostIsAChange(t *testing.T) {
 			get(rt, "http://b.example/")
 		}
 		get(rt, "http://c.example/") // counts one failure, and stays closed
-		own := Config{OnStateChange: func(c Change) { late = append(late, c) }}
+		own := breaker.Config{OnStateChange: func(c breaker.Change) { late = append(late, c) }}
 		saw = nil
 		for _, pattern := range []string{"a.example", "c.example"} {
 			if err := cs.SetHost(pattern, own); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if len(saw) != 1 || saw[0].Host != "a.example" || saw[0].From != Open || saw[0].To != Closed ||
+		if len(saw) != 1 || saw[0].Host != "a.example" || saw[0].From != breaker.Open || saw[0].To != breaker.Closed ||
 			saw[0].Reason != "new settings" || saw[0].Ctx == nil || !saw[0].At.Equal(time.Now()) || len(late) != 0 {
 			t.Errorf("told %+v and %+v", saw, late)
 		}
-		if cs.State("b.example") != Open {
+		if cs.State("b.example") != breaker.Open {
 			t.Error("a circuit that keeps its settings was closed")
 		}
 		get(rt, site)
 		if len(saw) != 1 || len(late) != 0 {
 			t.Errorf("told again: %+v and %+v", saw, late)
 		}
-		err := KeepSettings(cs, "b.example", own) // SetHost, and a request comes before it is done
-		if get(rt, "http://b.example/"); err != nil || len(saw) != 2 || saw[1].Host != "b.example" || saw[1].To != Closed {
+		err := breaker.KeepSettings(cs, "b.example", own) // SetHost, and a request comes before it is done
+		if get(rt, "http://b.example/"); err != nil || len(saw) != 2 || saw[1].Host != "b.example" || saw[1].To != breaker.Closed {
 			t.Errorf("%v: told %+v", err, saw)
 		}
 	})
@@ -103,7 +104,7 @@ func TestTheReasonOfAnOpenCircuitIsNamed(t *testing.T) {
 		"20 failures in a row":                  status(500),
 		"5 failures in a row without an answer": down,
 	} {
-		cs, h, rt := rig(t, Config{MinCalls: 1000})
+		cs, h, rt := rig(t, breaker.Config{MinCalls: 1000})
 		h.set(base)
 		for range 20 {
 			get(rt, site)
@@ -112,7 +113,7 @@ func TestTheReasonOfAnOpenCircuitIsNamed(t *testing.T) {
 			t.Errorf("reason %q, want %q", got, want)
 		}
 	}
-	cs, h, rt := rig(t, Config{MinCalls: 10, FailureRate: .5})
+	cs, h, rt := rig(t, breaker.Config{MinCalls: 10, FailureRate: .5})
 	for i := range 10 {
 		h.set([]answer{status(500), status(200)}[i%2])
 		get(rt, site)
@@ -122,7 +123,7 @@ func TestTheReasonOfAnOpenCircuitIsNamed(t *testing.T) {
 	if got := cs.Stats().Circuits[0].Reason; got != "6 failures in 11 calls" {
 		t.Errorf("reason %q", got)
 	}
-	cs, h, rt = rig(t, Config{Consecutive: 1})
+	cs, h, rt = rig(t, breaker.Config{Consecutive: 1})
 	h.set(down)
 	get(rt, site)
 	if got := cs.Stats().Circuits[0].Reason; got != "1 failure in a row without an answer" {
@@ -135,7 +136,7 @@ func TestTheReasonOfAnOpenCircuitIsNamed(t *testing.T) {
 func TestHookThatEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		told := 0
-		cs, h, rt := rig(t, Config{Probes: 1, OnStateChange: func(c Change) {
+		cs, h, rt := rig(t, breaker.Config{Probes: 1, OnStateChange: func(c breaker.Change) {
 			if told++; told%2 == 0 {
 				panic("hook")
 			}
@@ -154,13 +155,13 @@ func TestHookThatEnds(t *testing.T) {
 		for range 5 {
 			call()
 		}
-		want(t, cs, Open, "five failures")
+		want(t, cs, breaker.Open, "five failures")
 		due(t, cs)
 		h.set(status(200))
 		call()
 		call()
 		call()
-		want(t, cs, Closed, "a good probe")
+		want(t, cs, breaker.Closed, "a good probe")
 		if told < 3 {
 			t.Errorf("told %d times", told)
 		}
@@ -170,7 +171,7 @@ func TestHookThatEnds(t *testing.T) {
 // TestHookThatEndsWhileOthersWait: the same for requests in line.
 func TestHookThatEndsWhileOthersWait(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{Probes: 1, Patience: time.Minute, OnStateChange: func(c Change) { panic("hook") }})
+		cs, h, rt := rig(t, breaker.Config{Probes: 1, Patience: time.Minute, OnStateChange: func(c breaker.Change) { panic("hook") }})
 		meter := cs.Meter(h)
 		var mu sync.Mutex
 		var panics, good int
@@ -204,7 +205,7 @@ func TestHookThatEndsWhileOthersWait(t *testing.T) {
 		if d := time.Since(start); d > 2*time.Second {
 			t.Errorf("took %v", d)
 		}
-		want(t, cs, Closed, "a good probe")
+		want(t, cs, breaker.Closed, "a good probe")
 	})
 }
 
@@ -214,12 +215,12 @@ func TestHookThatCausesChanges(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var rt http.RoundTripper
 		depth, told := 0, 0
-		cs := circuits(t, Config{Probes: 1, OnStateChange: func(c Change) {
+		cs := circuits(t, breaker.Config{Probes: 1, OnStateChange: func(c breaker.Change) {
 			if depth++; depth > 1 {
 				t.Error("nested")
 			}
 			told++
-			if c.To == Open && told < 10 {
+			if c.To == breaker.Open && told < 10 {
 				time.Sleep(time.Until(c.Until))
 				get(rt, site) // probes
 			}
@@ -238,7 +239,7 @@ func TestHookThatCausesChanges(t *testing.T) {
 
 func TestStatsHoldOnlyCircuitsWithNews(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{})
+		cs, h, rt := rig(t, breaker.Config{})
 		if s := cs.Stats(); len(s.Circuits) != 0 || s.Kept != 0 {
 			t.Errorf("at first: %+v", s)
 		}
@@ -251,19 +252,19 @@ func TestStatsHoldOnlyCircuitsWithNews(t *testing.T) {
 		for range 8 {
 			get(rt, site)
 		}
-		cs.Force("c.example", Open)
+		cs.Force("c.example", breaker.Open)
 		s := cs.Stats()
 		if len(s.Circuits) != 3 || s.Kept != 2 {
 			t.Fatalf("%+v", s)
 		}
 		a, b, c := s.Circuits[0], s.Circuits[1], s.Circuits[2]
-		if a.Host != "a.example" || a.State != Open || a.Refused != 3 || a.Trips != 1 || !a.NotBefore.After(a.Since) {
+		if a.Host != "a.example" || a.State != breaker.Open || a.Refused != 3 || a.Trips != 1 || !a.NotBefore.After(a.Since) {
 			t.Errorf("%+v", a)
 		}
-		if b.State != Closed || b.Calls != 7 || b.Failures != 7 || !b.NotBefore.IsZero() {
+		if b.State != breaker.Closed || b.Calls != 7 || b.Failures != 7 || !b.NotBefore.IsZero() {
 			t.Errorf("%+v", b)
 		}
-		if c.Host != "c.example" || !c.Forced || c.State != Open {
+		if c.Host != "c.example" || !c.Forced || c.State != breaker.Open {
 			t.Errorf("%+v", c)
 		}
 		text, err := json.Marshal(s)
@@ -273,19 +274,19 @@ func TestStatsHoldOnlyCircuitsWithNews(t *testing.T) {
 		due(t, cs)
 		h.set(status(200))
 		get(rt, site)
-		if a = cs.Stats().Circuits[0]; a.State != HalfOpen || a.Calls != 1 || a.Probes != 1 {
+		if a = cs.Stats().Circuits[0]; a.State != breaker.HalfOpen || a.Calls != 1 || a.Probes != 1 {
 			t.Errorf("%+v", a)
 		}
 	})
 }
 
 func TestStateText(t *testing.T) {
-	for s, want := range map[State]string{Closed: "closed", HalfOpen: "half-open", Open: "open", 9: "invalid"} {
+	for s, want := range map[breaker.State]string{breaker.Closed: "closed", breaker.HalfOpen: "half-open", breaker.Open: "open", 9: "invalid"} {
 		if s.String() != want {
 			t.Errorf("%d is %q", s, s)
 		}
 	}
-	for o, want := range map[Outcome]string{Default: "default", Success: "success", Failure: "failure", Ignore: "ignore", 9: "invalid"} {
+	for o, want := range map[breaker.Outcome]string{breaker.Default: "default", breaker.Success: "success", breaker.Failure: "failure", breaker.Ignore: "ignore", 9: "invalid"} {
 		if o.String() != want {
 			t.Errorf("%d is %q", o, o)
 		}
@@ -294,16 +295,16 @@ func TestStateText(t *testing.T) {
 
 func TestHookMayCallBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var cs *Circuits
-		var saw []State
-		c := Config{OnStateChange: func(ch Change) {
+		var cs *breaker.Circuits
+		var saw []breaker.State
+		c := breaker.Config{OnStateChange: func(ch breaker.Change) {
 			saw = append(saw, ch.To)
 			if got := cs.State(ch.Host); got != ch.To {
 				t.Errorf("told of %v, found %v", ch.To, got)
 			}
 			cs.Stats()
-			if ch.To == Open && len(saw) == 1 {
-				cs.Force("b.example", Open)
+			if ch.To == breaker.Open && len(saw) == 1 {
+				cs.Force("b.example", breaker.Open)
 				cs.Release("b.example")
 			}
 		}}
@@ -319,9 +320,9 @@ func TestHookMayCallBack(t *testing.T) {
 // race, a deadlock, or a circuit that stays open.
 func TestConcurrency(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var cs *Circuits
-		hook := func(c Change) { cs.State(c.Host); cs.Stats() }
-		cs = circuits(t, Config{Patience: time.Second, OnStateChange: hook})
+		var cs *breaker.Circuits
+		hook := func(c breaker.Change) { cs.State(c.Host); cs.Stats() }
+		cs = circuits(t, breaker.Config{Patience: time.Second, OnStateChange: hook})
 		h := &host{answer: status(200)}
 		rt := cs.Door(cs.Meter(h))
 		var all sync.WaitGroup
@@ -351,11 +352,11 @@ func TestConcurrency(t *testing.T) {
 					return status(200)(r)
 				})
 			case 2:
-				cs.Force("a.example", []State{Open, Closed}[n/8%2])
+				cs.Force("a.example", []breaker.State{breaker.Open, breaker.Closed}[n/8%2])
 			case 3:
 				cs.Release("a.example")
 			case 6:
-				cs.SetHost("a.example", Config{Patience: time.Second, MinCalls: n, OnStateChange: hook})
+				cs.SetHost("a.example", breaker.Config{Patience: time.Second, MinCalls: n, OnStateChange: hook})
 			case 7:
 				cs.Stats()
 			}
@@ -366,7 +367,7 @@ func TestConcurrency(t *testing.T) {
 		for range 3 {
 			get(rt, site)
 		}
-		want(t, cs, Closed, "a healthy host")
+		want(t, cs, breaker.Closed, "a healthy host")
 		if s := cs.Stats(); len(s.Circuits) > 0 && s.Circuits[0].Waiting != 0 {
 			t.Errorf("%+v", s)
 		}

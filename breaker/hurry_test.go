@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/testnet"
 )
 
@@ -42,7 +43,7 @@ func hurry(t *testing.T, rt http.RoundTripper, every int, lasts time.Duration) (
 func TestHurriedCallersCloseNobodyOut(t *testing.T) {
 	for _, every := range []int{2, 4, 10} {
 		bubble(t, func(t *testing.T) {
-			cs := circuits(t, Config{})
+			cs := circuits(t, breaker.Config{})
 			lost, of := hurry(t, cs.Door(cs.Meter(testnet.Func(takes(3*time.Second)))), every, 5*time.Minute)
 			if t.Logf("one in %d is patient: %d of %d lost", every, lost, of); lost*100 > of {
 				t.Errorf("one in %d is patient: %d of %d lost", every, lost, of)
@@ -99,7 +100,7 @@ func TestNobodyIsClosedOutBeforeTheFirstAnswer(t *testing.T) {
 	var lost, all [2]int
 	for seed := range uint64(60) {
 		bubble(t, func(t *testing.T) {
-			c, cs := newCrowded(seed), circuits(t, Config{})
+			c, cs := newCrowded(seed), circuits(t, breaker.Config{})
 			l, n := c.calls(t, cs.Door(cs.Meter(testnet.Func(takes(c.takes)))))
 			i := 0
 			if c.takes > 2*c.short {
@@ -122,14 +123,14 @@ func TestPatientCallersAreHeldForAWhile(t *testing.T) {
 	for _, x := range []struct {
 		name  string
 		long  time.Duration
-		c     Config
+		c     breaker.Config
 		held  bool
 		sends int64
 	}{
-		{"patient", 20 * time.Second, Config{}, true, 1},
-		{"alike", 2200 * time.Millisecond, Config{}, false, 0},
-		{"classic", 20 * time.Second, Config{FailureRate: .5}, false, 0},
-		{"fallback", 20 * time.Second, Config{Fallback: func(_ *http.Request, err error) (*http.Response, error) { return nil, err }}, false, 0},
+		{"patient", 20 * time.Second, breaker.Config{}, true, 1},
+		{"alike", 2200 * time.Millisecond, breaker.Config{}, false, 0},
+		{"classic", 20 * time.Second, breaker.Config{FailureRate: .5}, false, 0},
+		{"fallback", 20 * time.Second, breaker.Config{Fallback: func(_ *http.Request, err error) (*http.Response, error) { return nil, err }}, false, 0},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -146,7 +147,7 @@ func TestPatientCallersAreHeldForAWhile(t *testing.T) {
 					go call(2 * time.Second)
 				}
 				time.Sleep(2*time.Second + time.Millisecond)
-				want(t, cs, Open, "five have waited in vain")
+				want(t, cs, breaker.Open, "five have waited in vain")
 				before := h.calls.Load()
 				var took [10]time.Duration
 				var all sync.WaitGroup
@@ -174,13 +175,13 @@ func TestPatientCallersAreHeldForAWhile(t *testing.T) {
 // A host that answers nobody any more is found out by hurried callers, too.
 func TestHurriedCallersNoticeADeadHost(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{})
+		cs, h, rt := rig(t, breaker.Config{})
 		h.set(takes(3 * time.Second))
 		hurry(t, rt, 4, 30*time.Second)
 		h.set(takes(time.Hour))
 		start := time.Now()
 		go hurry(t, rt, 1000, 20*time.Second)
-		for cs.State("a.example") != Open && time.Since(start) < time.Minute {
+		for cs.State("a.example") != breaker.Open && time.Since(start) < time.Minute {
 			time.Sleep(100 * time.Millisecond)
 		}
 		if d := time.Since(start); d > 8*time.Second {

@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
 )
@@ -17,7 +18,7 @@ import (
 func TestQuickHostsNoteLife(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		changes := 0
-		cs := circuits(t, Config{OnStateChange: func(Change) { changes++ }})
+		cs := circuits(t, breaker.Config{OnStateChange: func(breaker.Change) { changes++ }})
 		m := cs.Meter(&clocked{Func: testnet.Func(silentOn("/a"))})
 		var polls sync.WaitGroup
 		for range 50 {
@@ -48,7 +49,7 @@ func TestQuickHostsNoteLife(t *testing.T) {
 // perhaps.
 func TestLifeOfOneShard(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs := circuits(t, Config{Shard: firstSegment})
+		cs := circuits(t, breaker.Config{Shard: firstSegment})
 		m := cs.Meter(&clocked{testnet.Func(silentOn("/bad/x"))})
 		var all sync.WaitGroup
 		for range 5 {
@@ -59,7 +60,7 @@ func TestLifeOfOneShard(t *testing.T) {
 			t.Fatal(err)
 		}
 		all.Wait()
-		want(t, cs, Open, "five silences of a shard")
+		want(t, cs, breaker.Open, "five silences of a shard")
 	})
 }
 
@@ -68,7 +69,7 @@ func TestLifeOfOneShard(t *testing.T) {
 func TestAnsweredRoutesAreNotSilentByNature(t *testing.T) {
 	for _, answered := range []string{"a", "p"} {
 		bubble(t, func(t *testing.T) {
-			cs := circuits(t, Config{})
+			cs := circuits(t, breaker.Config{})
 			h := &host{answer: silentOn("/a")}
 			m := cs.Meter(&clocked{testnet.Func(h.RoundTrip)})
 			done := make(chan bool)
@@ -81,7 +82,7 @@ func TestAnsweredRoutesAreNotSilentByNature(t *testing.T) {
 			asks(t, m, answered)
 			h.set(silentOn("/a"))
 			asks(t, m, "aaaaa")
-			want(t, cs, map[string]State{"a": Open, "p": Closed}[answered], answered+" was answered")
+			want(t, cs, map[string]breaker.State{"a": breaker.Open, "p": breaker.Closed}[answered], answered+" was answered")
 		})
 	}
 }
@@ -90,16 +91,16 @@ func TestAnsweredRoutesAreNotSilentByNature(t *testing.T) {
 // its end concerns: all of its host, its route alone, or nobody.
 func TestWhatWasWaitedForSaysWhomAnEndConcerns(t *testing.T) {
 	for stage, x := range map[trip.Stage]struct {
-		want  State
+		want  breaker.State
 		other bool // another route may ask
 	}{
-		trip.Answering: {Open, true},
-		trip.Sending:   {Open, true},
-		trip.Dialling:  {Open, false},
-		trip.Frozen:    {Closed, true},
+		trip.Answering: {breaker.Open, true},
+		trip.Sending:   {breaker.Open, true},
+		trip.Dialling:  {breaker.Open, false},
+		trip.Frozen:    {breaker.Closed, true},
 	} {
 		bubble(t, func(t *testing.T) {
-			cs := circuits(t, Config{OpenFor: time.Hour, MaxOpenFor: time.Hour})
+			cs := circuits(t, breaker.Config{OpenFor: time.Hour, MaxOpenFor: time.Hour})
 			m := cs.Meter(&clocked{testnet.Func(func(r *http.Request) (*http.Response, error) {
 				tr := trip.From(r.Context())
 				tr.SetCause(trip.AttemptTimeout)

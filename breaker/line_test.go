@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
@@ -66,7 +67,7 @@ type takesKey struct{}
 
 // live plays a history and returns the first rule it breaks.
 func live(t *testing.T, patience time.Duration, down []weather, list []arrival) error {
-	cs := circuits(t, Config{Patience: patience, Consecutive: 2})
+	cs := circuits(t, breaker.Config{Patience: patience, Consecutive: 2})
 	base := &watchdog{start: time.Now(), down: down}
 	meter := cs.Meter(base)
 	doorAndMeter := cs.Door(meter)
@@ -101,7 +102,7 @@ func live(t *testing.T, patience time.Duration, down []weather, list []arrival) 
 			begun := time.Now()
 			_, err := send(ctx, rt)
 			took := time.Since(begun)
-			var e *Error
+			var e *breaker.Error
 			refused := errors.As(err, &e)
 			switch {
 			case took > 2*patience+a.takes: // once at the Door and, if it was overtaken, at the wire
@@ -123,7 +124,7 @@ func live(t *testing.T, patience time.Duration, down []weather, list []arrival) 
 	for range 3 {
 		get(doorAndMeter, site)
 	}
-	if s := cs.State("a.example"); s != Closed {
+	if s := cs.State("a.example"); s != breaker.Closed {
 		breaks("it ends %v", s)
 	}
 	for _, s := range cs.Stats().Circuits {
@@ -139,7 +140,7 @@ func live(t *testing.T, patience time.Duration, down []weather, list []arrival) 
 // case it is seen.
 func TestYieldText(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, _ := rig(t, Config{Patience: time.Minute})
+		cs, h, _ := rig(t, breaker.Config{Patience: time.Minute})
 		m := cs.Meter(h)
 		h.set(down)
 		for range 5 {
@@ -217,7 +218,7 @@ func TestThoseInLineLeaveAtAThirdOfTheirRate(t *testing.T) {
 		{"a deadline, and time for an answer", 1000, 10 * time.Second, time.Hour, 20*time.Second + 50*time.Millisecond, 19 * time.Millisecond},
 	} {
 		bubble(t, func(t *testing.T) {
-			cs, h, rt := rig(t, Config{Patience: x.patience, Probes: 1, OpenFor: time.Hour, MaxOpenFor: time.Hour, Window: 100 * time.Hour})
+			cs, h, rt := rig(t, breaker.Config{Patience: x.patience, Probes: 1, OpenFor: time.Hour, MaxOpenFor: time.Hour, Window: 100 * time.Hour})
 			open(t, cs, h, rt)
 			gate := make(chan answer)
 			h.set(func(r *http.Request) (*http.Response, error) { return (<-gate)(r) })

@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"errors"
@@ -6,16 +6,14 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/testnet"
 )
 
-// Tests in this file were written for changes of the code that no other test
-// noticed; docs/testing-weir.md says how they are found.
-
 // A Door or Meter that stands alone does not claim that nothing was sent.
 func TestAloneMarksSent(t *testing.T) {
-	cs := circuits(t, Config{})
+	cs := circuits(t, breaker.Config{})
 	h := &host{answer: down}
 	for name, rt := range map[string]http.RoundTripper{"door": cs.Door(h), "meter": cs.Meter(h)} {
 		if _, err := get(rt, site); !errors.Is(err, errReset) || errors.Is(err, notsent.Err) {
@@ -28,7 +26,7 @@ func TestAloneMarksSent(t *testing.T) {
 func TestPanicOfClassifyClosesAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body := testnet.NewBody("x")
-		cs := circuits(t, Config{Classify: func(*http.Response, error) Outcome { panic("classify") }})
+		cs := circuits(t, breaker.Config{Classify: func(*http.Response, error) breaker.Outcome { panic("classify") }})
 		rt := cs.Meter(&host{answer: func(r *http.Request) (*http.Response, error) { return testnet.Answer(r, 200, nil, body), nil }})
 		func() {
 			defer func() { recover() }()

@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/trip"
 	"pgregory.net/rapid"
 )
@@ -18,8 +19,8 @@ import (
 // model is the state machine as the documentation tells it, by brute force:
 // it keeps every call and counts them anew each time.
 type model struct {
-	cfg        Config // without zeros
-	state      State
+	cfg        breaker.Config // without zeros
+	state      breaker.State
 	era        int // changes so far
 	calls      []call
 	origin     time.Time // of the window's tenths; zero: nothing bad since long
@@ -74,17 +75,17 @@ func (m *model) due(now time.Time) bool {
 	return !now.Before(m.notBefore) && (m.spared >= 100 || !now.Before(m.latest)) && (m.probe == nil || lost)
 }
 
-func (m *model) voting() bool { return m.state == HalfOpen && m.good+m.bad > 0 }
+func (m *model) voting() bool { return m.state == breaker.HalfOpen && m.good+m.bad > 0 }
 
 // start says whether a request passes.
 func (m *model) start(s *step, now time.Time) bool {
-	if m.state != Closed {
+	if m.state != breaker.Closed {
 		if !m.due(now) {
 			m.spared++
 			return false
 		}
-		if m.state == Open {
-			m.turn(HalfOpen, now)
+		if m.state == breaker.Open {
+			m.turn(breaker.HalfOpen, now)
 			m.good, m.bad, m.overtaken = 0, 0, 0
 		}
 		if m.probe != nil {
@@ -98,10 +99,10 @@ func (m *model) start(s *step, now time.Time) bool {
 	return true
 }
 
-func (m *model) turn(to State, now time.Time) {
+func (m *model) turn(to breaker.State, now time.Time) {
 	m.state, m.changed = to, now
 	m.era++
-	if to != HalfOpen {
+	if to != breaker.HalfOpen {
 		m.probe = nil
 	}
 }
@@ -111,14 +112,14 @@ func (m *model) end(s *step, now time.Time) {
 	if current {
 		m.probe = nil
 	}
-	if lost := s.how == "panic"; lost && current || s.how == "cancelled" && m.state == HalfOpen && s.era == m.era {
+	if lost := s.how == "panic"; lost && current || s.how == "cancelled" && m.state == breaker.HalfOpen && s.era == m.era {
 		m.spared = max(m.spared, 100)
 	}
 	if s.era != m.era {
 		return
 	}
 	bad := s.how == "500" || s.how == "reset"
-	if m.state == HalfOpen {
+	if m.state == breaker.HalfOpen {
 		switch {
 		case bad && s.n < m.good1: // older than one that was good
 		case bad:
@@ -136,7 +137,7 @@ func (m *model) end(s *step, now time.Time) {
 				m.good1 = max(m.good1, s.n)
 			}
 			if m.good++; m.good == m.cfg.Probes {
-				m.turn(Closed, now)
+				m.turn(breaker.Closed, now)
 				m.calls, m.origin, m.lastBad, m.unanswered = nil, time.Time{}, time.Time{}, 0
 				for i := 0; m.bad > 0 && i < m.good+m.bad; i++ {
 					m.calls = append(m.calls, call{0, i < m.bad})
@@ -194,18 +195,18 @@ func (m *model) overdue(now time.Time) bool {
 }
 
 func (m *model) open(now time.Time) {
-	if m.state == Closed {
+	if m.state == breaker.Closed {
 		m.tripped++
 		m.spared, m.begun, m.most = 0, true, min(m.cfg.MaxOpenFor, 5*time.Second)
 	} else if m.good > 0 {
 		m.spared = max(m.spared, 100)
 	}
 	m.calls, m.unanswered = nil, 0
-	m.turn(Open, now)
+	m.turn(breaker.Open, now)
 }
 
 // play runs a history against circuits and model side by side.
-func play(t *testing.T, c Config, steps []*step) error {
+func play(t *testing.T, c breaker.Config, steps []*step) error {
 	cs := circuits(t, c)
 	gates := make(chan chan answer, 1)
 	h := &host{answer: func(r *http.Request) (*http.Response, error) {
@@ -269,7 +270,7 @@ func play(t *testing.T, c Config, steps []*step) error {
 }
 
 // compare checks the circuit against the model and learns the jitter from it.
-func (m *model) compare(cs *Circuits, meter http.RoundTripper, now time.Time) error {
+func (m *model) compare(cs *breaker.Circuits, meter http.RoundTripper, now time.Time) error {
 	if got := cs.State("a.example"); got != m.state {
 		return fmt.Errorf("circuit is %v, want %v", got, m.state)
 	}
@@ -286,11 +287,11 @@ func (m *model) compare(cs *Circuits, meter http.RoundTripper, now time.Time) er
 
 // learn takes over the instants that are random, if they are within bounds.
 func (m *model) learn(meter http.RoundTripper, latest, now time.Time) error {
-	if m.state == Closed {
+	if m.state == breaker.Closed {
 		m.begun = false
 		return nil
 	}
-	if m.state == Open && now.Equal(m.changed) {
+	if m.state == breaker.Open && now.Equal(m.changed) {
 		r, tr, _ := trip.Begin(httptest.NewRequest("GET", site, nil), trip.Retry, trip.Below(meter).Hosts)
 		defer tr.End(nil)
 		d, _ := trip.Outlook(meter, r) // until the end of the open period
@@ -351,9 +352,9 @@ func TestModel(t *testing.T) {
 		f.Value.Set("20261121")
 		defer f.Value.Set("0")
 	}
-	reached, outvoted := make(map[State]int), 0
+	reached, outvoted := make(map[breaker.State]int), 0
 	rapid.Check(t, func(rt *rapid.T) {
-		c := Config{
+		c := breaker.Config{
 			Window:      10 * time.Second,
 			MinCalls:    rapid.IntRange(1, 8).Draw(rt, "MinCalls"),
 			FailureRate: rapid.SampledFrom([]float64{0.5, 0.25, 0.75, 1}).Draw(rt, "FailureRate"),
@@ -361,7 +362,7 @@ func TestModel(t *testing.T) {
 			Probes:      rapid.IntRange(1, 4).Draw(rt, "Probes"),
 			OpenFor:     250 * time.Millisecond,
 			MaxOpenFor:  rapid.SampledFrom([]time.Duration{300 * time.Millisecond, time.Second, time.Minute}).Draw(rt, "MaxOpenFor"),
-			OnStateChange: func(ch Change) {
+			OnStateChange: func(ch breaker.Change) {
 				reached[ch.To]++
 				if strings.HasSuffix(ch.Reason, "bad") {
 					outvoted++
@@ -382,7 +383,7 @@ func TestModel(t *testing.T) {
 	if outvoted == 0 {
 		t.Error("the histories let no bad probe be outvoted")
 	}
-	for _, s := range []State{Closed, HalfOpen, Open} {
+	for _, s := range []breaker.State{breaker.Closed, breaker.HalfOpen, breaker.Open} {
 		if reached[s] < least {
 			t.Errorf("the histories led to %v only %d times", s, reached[s])
 		}

@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
@@ -82,7 +83,7 @@ func (l *retrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-func patientChain(t *testing.T, c Config, base http.RoundTripper) (*Circuits, http.RoundTripper) {
+func patientChain(t *testing.T, c breaker.Config, base http.RoundTripper) (*breaker.Circuits, http.RoundTripper) {
 	cs := circuits(t, c)
 	m := cs.Meter(base)
 	return cs, cs.Door(&retrier{base: m, most: 3, table: trip.Below(m)})
@@ -97,7 +98,7 @@ func TestPatienceOutage(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				start := time.Now()
 				o := &outage{from: start.Add(time.Second), to: start.Add(time.Second + lasts), takes: 5 * time.Millisecond}
-				cs, rt := patientChain(t, Config{Patience: time.Minute}, o)
+				cs, rt := patientChain(t, breaker.Config{Patience: time.Minute}, o)
 				var wrong, longest atomic.Int64
 				var all sync.WaitGroup
 				for time.Since(start) < lasts+5*time.Second { // 200 a second
@@ -134,7 +135,7 @@ func TestPatienceOutage(t *testing.T) {
 					t.Errorf("%d attempts in 100 ms after the outage, 20 are usual", peak)
 				}
 				t.Logf("peak %d in 100 ms, %d attempts while down, longest call %v", peak, o.arrivals(o.from, o.to), time.Duration(longest.Load()))
-				want(t, cs, Closed, "after it all")
+				want(t, cs, breaker.Closed, "after it all")
 			})
 		})
 	}
@@ -145,7 +146,7 @@ func TestPatienceOutage(t *testing.T) {
 func TestPatienceIsOneSum(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var calls atomic.Int64
-		_, rt := patientChain(t, Config{Patience: 3 * time.Second}, testnet.Func(func(r *http.Request) (*http.Response, error) {
+		_, rt := patientChain(t, breaker.Config{Patience: 3 * time.Second}, testnet.Func(func(r *http.Request) (*http.Response, error) {
 			if calls.Add(1) > 1000 {
 				panic("goes on for ever")
 			}

@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/trip"
 )
@@ -35,7 +36,7 @@ func (l leaving) Err() error {
 func TestPatienceLeavesAsItIsLetIn(t *testing.T) {
 	for _, layer := range []string{"door", "meter"} {
 		bubble(t, func(t *testing.T) {
-			cs, h, _ := rig(t, Config{Patience: time.Minute, OpenFor: 10 * time.Second})
+			cs, h, _ := rig(t, breaker.Config{Patience: time.Minute, OpenFor: 10 * time.Second})
 			rt := cs.Meter(h)
 			if layer == "door" {
 				rt = cs.Door(rt)
@@ -72,7 +73,7 @@ func TestPatienceLeavesAsItIsLetIn(t *testing.T) {
 // TestHedgesNeitherWaitNorProbe: they take room now or never.
 func TestHedgesNeitherWaitNorProbe(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{Patience: time.Minute})
+		cs, h, rt := rig(t, breaker.Config{Patience: time.Minute})
 		open(t, cs, h, rt)
 		m := cs.Meter(h)
 		before := h.calls.Load()
@@ -92,7 +93,7 @@ func TestHedgesNeitherWaitNorProbe(t *testing.T) {
 func TestPatienceBound(t *testing.T) {
 	const maxWaiting = 10000
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{Patience: time.Minute, OpenFor: 10 * time.Second})
+		cs, h, rt := rig(t, breaker.Config{Patience: time.Minute, OpenFor: 10 * time.Second})
 		h.set(down)
 		for range 5 {
 			get(rt, site)
@@ -120,7 +121,7 @@ func TestPatienceBound(t *testing.T) {
 // or panics on the way, keeps nobody waiting for long.
 func TestPatienceCandidateThatLeaves(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs := circuits(t, Config{Patience: time.Minute})
+		cs := circuits(t, breaker.Config{Patience: time.Minute})
 		h := &host{answer: down}
 		meter := cs.Meter(h)
 		var between atomic.Pointer[func()]
@@ -172,7 +173,7 @@ func (m *middle) RoundTrip(r *http.Request) (*http.Response, error) {
 // circuit opened wait there, and go first.
 func TestPatienceAtTheMeter(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs := circuits(t, Config{Patience: time.Minute})
+		cs := circuits(t, breaker.Config{Patience: time.Minute})
 		h := &host{answer: down}
 		var between atomic.Pointer[func()]
 		rt := cs.Door(&middle{cs.Meter(h), &between})
@@ -191,7 +192,7 @@ func TestPatienceAtTheMeter(t *testing.T) {
 		for range 5 {
 			get(rt, site)
 		}
-		want(t, cs, Open, "five failures")
+		want(t, cs, breaker.Open, "five failures")
 		h.set(status(200))
 		time.Sleep(100 * time.Millisecond)
 		if n := cs.Stats().Circuits[0].Waiting; n != 20 {
@@ -208,7 +209,7 @@ func TestPatienceAtTheMeter(t *testing.T) {
 func TestOutlookTellsTheWaitForTheCircuit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for _, patience := range []time.Duration{0, time.Minute} {
-			cs, h, _ := rig(t, Config{Patience: patience, OpenFor: 10 * time.Second})
+			cs, h, _ := rig(t, breaker.Config{Patience: patience, OpenFor: 10 * time.Second})
 			m := cs.Meter(h)
 			r, tr, _ := trip.Begin(httptest.NewRequest("GET", site, nil), trip.Retry, trip.Below(m).Hosts)
 			check := func(when string, lo, hi time.Duration, refused bool) {
@@ -234,9 +235,9 @@ func TestOutlookTellsTheWaitForTheCircuit(t *testing.T) {
 			close(hung)
 			synctest.Wait()
 			check("between probes", 0, 0, false)
-			cs.Force("a.example", Open)
+			cs.Force("a.example", breaker.Open)
 			check("forced open", 0, 0, true)
-			cs.Force("a.example", Closed)
+			cs.Force("a.example", breaker.Closed)
 			check("forced closed", 0, 0, false)
 			tr.End(nil)
 		}
@@ -276,7 +277,7 @@ func (y *yielding) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestPatienceOvertaken(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var closed time.Time
-		cs, h, _ := rig(t, Config{Patience: time.Minute, OnStateChange: func(c Change) { closed = c.At }})
+		cs, h, _ := rig(t, breaker.Config{Patience: time.Minute, OnStateChange: func(c breaker.Change) { closed = c.At }})
 		meter := cs.Meter(h)
 		door := cs.Door(&yielding{meter, 50 * time.Millisecond})
 		h.set(down)
@@ -306,7 +307,7 @@ func TestPatienceOvertaken(t *testing.T) {
 		if !slices.IsSorted(order) {
 			t.Errorf("served in order %v", order)
 		}
-		if d := closed.Sub(until); cs.State("a.example") != Closed || d > 700*time.Millisecond {
+		if d := closed.Sub(until); cs.State("a.example") != breaker.Closed || d > 700*time.Millisecond {
 			t.Errorf("%v after %v, want closed after three probes of 150 ms, one after the other", cs.State("a.example"), d)
 		}
 	})

@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/trip"
 )
@@ -17,19 +18,19 @@ import (
 // TestPatienceRefusals: what cannot wait is refused at once, with its reason.
 func TestPatienceRefusals(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		_, h, rt := rig(t, Config{Patience: 2 * time.Second, OpenFor: 10 * time.Second})
+		_, h, rt := rig(t, breaker.Config{Patience: 2 * time.Second, OpenFor: 10 * time.Second})
 		h.set(down)
 		for range 5 {
 			get(rt, site)
 		}
 		start := time.Now()
 		_, err := send(t.Context(), rt)
-		var e *Error
+		var e *breaker.Error
 		if !errors.As(err, &e) || e.Timeout() || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("longer than Patience: %v", err)
 		}
-		var cs *Circuits
-		cs, h, rt = rig(t, Config{Patience: time.Minute, OpenFor: 10 * time.Second})
+		var cs *breaker.Circuits
+		cs, h, rt = rig(t, breaker.Config{Patience: time.Minute, OpenFor: 10 * time.Second})
 		h.set(down)
 		for range 5 {
 			get(rt, site)
@@ -73,7 +74,7 @@ func TestPatienceRefusals(t *testing.T) {
 // when that is known, and before its deadline.
 func TestPatienceGivesUpInTime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{Patience: time.Minute, OpenFor: 6 * time.Second, MaxOpenFor: 20 * time.Second})
+		cs, h, rt := rig(t, breaker.Config{Patience: time.Minute, OpenFor: 6 * time.Second, MaxOpenFor: 20 * time.Second})
 		h.set(down)
 		for range 5 {
 			get(rt, site)
@@ -100,7 +101,7 @@ func TestPatienceGivesUpInTime(t *testing.T) {
 func TestPatienceObeysTheServer(t *testing.T) {
 	for _, code := range []int{500, 503} { // a failed probe, and one without a verdict
 		bubble(t, func(t *testing.T) {
-			cs, h, rt := rig(t, Config{Patience: time.Minute, MaxOpenFor: 10 * time.Second})
+			cs, h, rt := rig(t, breaker.Config{Patience: time.Minute, MaxOpenFor: 10 * time.Second})
 			open(t, cs, h, rt)
 			gate := make(chan bool)
 			h.set(func(r *http.Request) (*http.Response, error) {
@@ -139,7 +140,7 @@ func TestPatienceObeysTheServer(t *testing.T) {
 // one who cannot wait so long, and nobody keeps it from trying.
 func TestPatienceLastChance(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{Patience: time.Hour})
+		cs, h, rt := rig(t, breaker.Config{Patience: time.Hour})
 		open(t, cs, h, rt)
 		for cs.Stats().Circuits[0].NotBefore.Before(time.Now().Add(30 * time.Second)) {
 			due(t, cs)
@@ -162,7 +163,7 @@ func TestPatienceLastChance(t *testing.T) {
 // released does not wait for its turn.
 func TestPatienceEndsInTheRamp(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{Patience: time.Minute, OpenFor: 10 * time.Second})
+		cs, h, rt := rig(t, breaker.Config{Patience: time.Minute, OpenFor: 10 * time.Second})
 		h.set(down)
 		for range 5 {
 			get(rt, site)
@@ -194,7 +195,7 @@ func TestPatienceRelease(t *testing.T) {
 
 func release(t *testing.T, every, outage time.Duration, most int) {
 	bubble(t, func(t *testing.T) {
-		_, h, rt := rig(t, Config{Patience: time.Minute})
+		_, h, rt := rig(t, breaker.Config{Patience: time.Minute})
 		start := time.Now()
 		var mu sync.Mutex
 		var at []time.Duration
@@ -242,7 +243,7 @@ func release(t *testing.T, every, outage time.Duration, most int) {
 // time, then spread.
 func TestPatienceOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{Patience: time.Minute, OpenFor: 10 * time.Second, Consecutive: 1})
+		cs, h, rt := rig(t, breaker.Config{Patience: time.Minute, OpenFor: 10 * time.Second, Consecutive: 1})
 		h.set(down)
 		get(rt, site)
 		h.set(status(200))
@@ -282,12 +283,12 @@ func TestPatienceOrder(t *testing.T) {
 // who ask do not stand in their line. An attempt's outlook says the same.
 func TestSilenceAndPatience(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs := circuits(t, Config{Patience: time.Minute, OpenFor: time.Hour, MaxOpenFor: time.Hour})
+		cs := circuits(t, breaker.Config{Patience: time.Minute, OpenFor: time.Hour, MaxOpenFor: time.Hour})
 		h := &host{answer: silentOn("/a")}
 		m := cs.Meter(h)
 		rt := cs.Door(m)
 		asks(t, rt, "aaaaa")
-		want(t, cs, Open, "five silences")
+		want(t, cs, breaker.Open, "five silences")
 		outlook := func(path string) error {
 			r, tr, _ := trip.Begin(httptest.NewRequest("GET", "http://a.example"+path, nil), trip.Retry, trip.Below(m).Hosts)
 			defer tr.End(nil)
@@ -297,7 +298,7 @@ func TestSilenceAndPatience(t *testing.T) {
 		if a, q := outlook("/a"), outlook("/q"); !refused(a) || q != nil {
 			t.Errorf("outlook of what was silent: %v; of what was not: %v", a, q)
 		}
-		cs.SetHost("a.example", Config{Patience: time.Minute})
+		cs.SetHost("a.example", breaker.Config{Patience: time.Minute})
 		asks(t, rt, "aaaaa")
 		h.set(func(r *http.Request) (*http.Response, error) {
 			if r.URL.Path == "/a" {
@@ -316,7 +317,7 @@ func TestSilenceAndPatience(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		want(t, cs, Closed, "another route was answered")
+		want(t, cs, breaker.Closed, "another route was answered")
 	})
 }
 
@@ -324,7 +325,7 @@ func TestSilenceAndPatience(t *testing.T) {
 // goes at once when a probe's silence shows that only its route may be bad.
 func TestPatienceEndsWhereSilenceBinds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{Patience: time.Minute, OpenFor: 5 * time.Second})
+		cs, h, rt := rig(t, breaker.Config{Patience: time.Minute, OpenFor: 5 * time.Second})
 		h.set(down)
 		for range 5 {
 			get(rt, site)
@@ -342,6 +343,6 @@ func TestPatienceEndsWhereSilenceBinds(t *testing.T) {
 		if err := <-done; err != nil || time.Since(start) > 3*time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
-		want(t, cs, Closed, "another route was answered")
+		want(t, cs, breaker.Closed, "another route was answered")
 	})
 }

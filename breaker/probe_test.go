@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/notsent"
 )
 
@@ -16,7 +17,7 @@ import (
 // during half-open, and fifty that end badly after it has closed.
 func TestLateResultsHaveNoVote(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{})
+		cs, h, rt := rig(t, breaker.Config{})
 		gate := make(chan answer)
 		h.set(func(r *http.Request) (*http.Response, error) { return (<-gate)(r) })
 		for range 55 {
@@ -26,26 +27,26 @@ func TestLateResultsHaveNoVote(t *testing.T) {
 		open(t, cs, h, rt)
 		h.set(status(200))
 		get(rt, site)
-		want(t, cs, HalfOpen, "one probe")
+		want(t, cs, breaker.HalfOpen, "one probe")
 		for range 5 {
 			gate <- status(200)
 		}
 		synctest.Wait()
-		want(t, cs, HalfOpen, "five late successes")
+		want(t, cs, breaker.HalfOpen, "five late successes")
 		get(rt, site)
 		get(rt, site)
-		want(t, cs, Closed, "three probes")
+		want(t, cs, breaker.Closed, "three probes")
 		for range 50 {
 			gate <- down
 		}
 		synctest.Wait()
-		want(t, cs, Closed, "fifty late failures")
+		want(t, cs, breaker.Closed, "fifty late failures")
 	})
 }
 
 func TestCancelledProbeDoesNotClose(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{Probes: 1})
+		cs, h, rt := rig(t, breaker.Config{Probes: 1})
 		open(t, cs, h, rt)
 		h.set(func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done()
@@ -55,11 +56,11 @@ func TestCancelledProbeDoesNotClose(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Millisecond, cancel)
 			rt.RoundTrip(httptest.NewRequest("GET", site, nil).WithContext(ctx))
-			want(t, cs, HalfOpen, "a cancelled probe")
+			want(t, cs, breaker.HalfOpen, "a cancelled probe")
 		}
 		h.set(status(200))
 		get(rt, site)
-		want(t, cs, Closed, "a good probe after cancelled ones")
+		want(t, cs, breaker.Closed, "a good probe after cancelled ones")
 	})
 }
 
@@ -67,7 +68,7 @@ func TestPanickingProbeWedgesNothing(t *testing.T) {
 	for name, end := range map[string]func(){"panic": func() { panic("base") }, "Goexit": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				cs, h, rt := rig(t, Config{})
+				cs, h, rt := rig(t, breaker.Config{})
 				open(t, cs, h, rt)
 				for range 10 {
 					h.set(func(r *http.Request) (*http.Response, error) { end(); return nil, nil })
@@ -78,7 +79,7 @@ func TestPanickingProbeWedgesNothing(t *testing.T) {
 						get(rt, site)
 					}()
 					<-done
-					want(t, cs, HalfOpen, "after "+name)
+					want(t, cs, breaker.HalfOpen, "after "+name)
 				}
 				h.set(status(200))
 				for range 3 {
@@ -86,7 +87,7 @@ func TestPanickingProbeWedgesNothing(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				want(t, cs, Closed, "good probes")
+				want(t, cs, breaker.Closed, "good probes")
 			})
 		})
 	}
@@ -95,7 +96,7 @@ func TestPanickingProbeWedgesNothing(t *testing.T) {
 // TestHungProbeWedgesNothing has a probe that never comes back.
 func TestHungProbeWedgesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{})
+		cs, h, rt := rig(t, breaker.Config{})
 		open(t, cs, h, rt)
 		gate := make(chan answer)
 		h.set(func(r *http.Request) (*http.Response, error) { return (<-gate)(r) })
@@ -113,12 +114,12 @@ func TestHungProbeWedgesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		want(t, cs, Closed, "good probes beside lost ones")
+		want(t, cs, breaker.Closed, "good probes beside lost ones")
 		for range 10 {
 			gate <- down
 		}
 		synctest.Wait()
-		want(t, cs, Closed, "lost probes came back")
+		want(t, cs, breaker.Closed, "lost probes came back")
 	})
 }
 
@@ -126,7 +127,7 @@ func TestHungProbeWedgesNothing(t *testing.T) {
 // the circuit while another is out; when it opens again that one is history.
 func TestProbeOfAnotherTimeHoldsNoPlace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{Probes: 1})
+		cs, h, rt := rig(t, breaker.Config{Probes: 1})
 		open(t, cs, h, rt)
 		first, second := make(chan bool), make(chan bool)
 		h.set(func(r *http.Request) (*http.Response, error) { <-first; return status(200)(r) })
@@ -137,7 +138,7 @@ func TestProbeOfAnotherTimeHoldsNoPlace(t *testing.T) {
 		synctest.Wait()
 		close(first)
 		synctest.Wait()
-		want(t, cs, Closed, "the lost probe was good")
+		want(t, cs, breaker.Closed, "the lost probe was good")
 		open(t, cs, h, rt)
 		h.set(status(200))
 		if code, err := get(rt, site); code != 200 {
@@ -151,7 +152,7 @@ func TestProbeOfAnotherTimeHoldsNoPlace(t *testing.T) {
 // their results count all the same.
 func TestSlowProbesCount(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{Window: 10 * time.Second})
+		cs, h, rt := rig(t, breaker.Config{Window: 10 * time.Second})
 		open(t, cs, h, rt)
 		h.set(func(r *http.Request) (*http.Response, error) {
 			time.Sleep(time.Minute)
@@ -160,13 +161,13 @@ func TestSlowProbesCount(t *testing.T) {
 		for range 3 {
 			get(rt, site)
 		}
-		want(t, cs, Closed, "three slow probes")
+		want(t, cs, breaker.Closed, "three slow probes")
 	})
 }
 
 func TestHalfOpenLetsFewIn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{})
+		cs, h, rt := rig(t, breaker.Config{})
 		open(t, cs, h, rt)
 		now, most := 0, 0
 		mu := make(chan bool, 1)

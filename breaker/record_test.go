@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"net/http"
@@ -8,11 +8,13 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/breaker"
 )
 
 func TestFailuresLeaveTheWindow(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{Window: 10 * time.Second})
+		cs, h, rt := rig(t, breaker.Config{Window: 10 * time.Second})
 		h.set(status(500))
 		for range 10 {
 			get(rt, site)
@@ -29,7 +31,7 @@ func TestFailuresLeaveTheWindow(t *testing.T) {
 
 func TestEachHostHasItsOwnCircuit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{})
+		cs, h, rt := rig(t, breaker.Config{})
 		open(t, cs, h, rt)
 		h.set(status(200))
 		for _, url := range []string{"http://b.example/", "http://a.example:8080/", "https://sub.a.example/"} {
@@ -42,7 +44,7 @@ func TestEachHostHasItsOwnCircuit(t *testing.T) {
 
 func TestIdleCircuitsMakeRoom(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs := circuits(t, Config{})
+		cs := circuits(t, breaker.Config{})
 		h := &host{answer: down}
 		m := cs.Meter(h)
 		tableOf(m).Resize(100)
@@ -57,7 +59,7 @@ func TestIdleCircuitsMakeRoom(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		get(rt, "http://last.example/")
-		if !slices.ContainsFunc(cs.Stats().Circuits, func(c CircuitStats) bool { return c.Host == "last.example" }) {
+		if !slices.ContainsFunc(cs.Stats().Circuits, func(c breaker.CircuitStats) bool { return c.Host == "last.example" }) {
 			t.Error("the last host has no circuit: those that are idle did not make room")
 		}
 	})
@@ -66,7 +68,7 @@ func TestIdleCircuitsMakeRoom(t *testing.T) {
 // TestOpenCircuitOutlivesStrangers fills the table while one circuit is open.
 func TestOpenCircuitOutlivesStrangers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs := circuits(t, Config{OpenFor: time.Hour, MaxOpenFor: time.Hour})
+		cs := circuits(t, breaker.Config{OpenFor: time.Hour, MaxOpenFor: time.Hour})
 		h := &host{answer: down}
 		m := cs.Meter(h)
 		tableOf(m).Resize(10)
@@ -82,27 +84,27 @@ func TestOpenCircuitOutlivesStrangers(t *testing.T) {
 		for i := range 1000 {
 			get(rt, "http://i"+strconv.Itoa(i)+".example/")
 		}
-		want(t, cs, Open, "after 2000 other hosts")
+		want(t, cs, breaker.Open, "after 2000 other hosts")
 	})
 }
 
 // TestSettingsOfOneHostLeaveOthersBe: settings of one host leave the others' circuits be.
 func TestSettingsOfOneHostLeaveOthersBe(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{})
+		cs, h, rt := rig(t, breaker.Config{})
 		open(t, cs, h, rt)
-		if err := cs.SetHost("*.other.example", Config{MinCalls: 3}); err != nil {
+		if err := cs.SetHost("*.other.example", breaker.Config{MinCalls: 3}); err != nil {
 			t.Fatal(err)
 		}
-		want(t, cs, Open, "another host's settings")
-		cs.SetHost("a.example", Config{MinCalls: 3, FailureRate: .5})
-		cs.SetHost("b.example", Config{MinCalls: 3})
-		want(t, cs, Closed, "its own settings are new")
+		want(t, cs, breaker.Open, "another host's settings")
+		cs.SetHost("a.example", breaker.Config{MinCalls: 3, FailureRate: .5})
+		cs.SetHost("b.example", breaker.Config{MinCalls: 3})
+		want(t, cs, breaker.Closed, "its own settings are new")
 		h.set(status(500))
 		for range 3 {
 			get(rt, site)
 		}
-		want(t, cs, Open, "its own settings")
+		want(t, cs, breaker.Open, "its own settings")
 	})
 }
 
@@ -110,14 +112,14 @@ func TestSettingsOfOneHostLeaveOthersBe(t *testing.T) {
 // brings those settings back.
 func TestAttemptUnderOldSettingsDoesNotCount(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{Consecutive: 1})
+		cs, h, rt := rig(t, breaker.Config{Consecutive: 1})
 		gate := make(chan bool)
 		h.set(func(r *http.Request) (*http.Response, error) { <-gate; return down(r) })
 		for range 3 {
 			go get(rt, site)
 		}
 		synctest.Wait()
-		cs.SetHost("a.example", Config{Consecutive: 2})
+		cs.SetHost("a.example", breaker.Config{Consecutive: 2})
 		h.set(down)
 		get(rt, site)
 		close(gate)
@@ -126,14 +128,14 @@ func TestAttemptUnderOldSettingsDoesNotCount(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		get(rt, site)
-		want(t, cs, Open, "two failures under the new settings")
+		want(t, cs, breaker.Open, "two failures under the new settings")
 	})
 }
 
 // TestAnAttemptCountsOnce: an attempt counts once.
 func TestAnAttemptCountsOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{Consecutive: -1, MinCalls: 10})
+		cs, h, rt := rig(t, breaker.Config{Consecutive: -1, MinCalls: 10})
 		h.set(status(500))
 		for i := range 9 {
 			resp, _ := rt.RoundTrip(httptest.NewRequest("GET", site, nil))
@@ -143,6 +145,6 @@ func TestAnAttemptCountsOnce(t *testing.T) {
 				t.Fatalf("%d failures after %d", got, i+1)
 			}
 		}
-		want(t, cs, Closed, "nine failures")
+		want(t, cs, breaker.Closed, "nine failures")
 	})
 }

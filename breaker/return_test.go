@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/testnet"
 )
 
@@ -34,19 +35,19 @@ func comesAndGoes(late *atomic.Int64, well, away time.Duration) answer {
 // host that was well for long is not waited for.
 func TestAHostThatComesAndGoesIsWaitedFor(t *testing.T) {
 	for name, x := range map[string]struct {
-		config     Config
+		config     breaker.Config
 		well, away time.Duration
 		waits      bool
 	}{
-		"away for a third":      {Config{}, 10 * time.Second, 5 * time.Second, true},
-		"away for a sixth":      {Config{}, 15 * time.Second, 3 * time.Second, true},
-		"away for half":         {Config{}, 6 * time.Second, 6 * time.Second, true},
-		"well for long":         {Config{}, 60 * time.Second, 3 * time.Second, false},
-		"away for long":         {Config{}, 40 * time.Second, 20 * time.Second, false},
-		"a classic rule":        {Config{FailureRate: .5}, 10 * time.Second, 5 * time.Second, false},
-		"never wait":            {Config{Patience: 1}, 10 * time.Second, 5 * time.Second, false},
-		"a Fallback answers":    {Config{Fallback: noFallback}, 10 * time.Second, 5 * time.Second, false},
-		"first attempts do not": {Config{RetriesOnly: true}, 10 * time.Second, 5 * time.Second, false},
+		"away for a third":      {breaker.Config{}, 10 * time.Second, 5 * time.Second, true},
+		"away for a sixth":      {breaker.Config{}, 15 * time.Second, 3 * time.Second, true},
+		"away for half":         {breaker.Config{}, 6 * time.Second, 6 * time.Second, true},
+		"well for long":         {breaker.Config{}, 60 * time.Second, 3 * time.Second, false},
+		"away for long":         {breaker.Config{}, 40 * time.Second, 20 * time.Second, false},
+		"a classic rule":        {breaker.Config{FailureRate: .5}, 10 * time.Second, 5 * time.Second, false},
+		"never wait":            {breaker.Config{Patience: 1}, 10 * time.Second, 5 * time.Second, false},
+		"a Fallback answers":    {breaker.Config{Fallback: noFallback}, 10 * time.Second, 5 * time.Second, false},
+		"first attempts do not": {breaker.Config{RetriesOnly: true}, 10 * time.Second, 5 * time.Second, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -88,7 +89,7 @@ func noFallback(*http.Request, error) (*http.Response, error) { return nil, erro
 // comes later is refused at once. One that is silent is never waited for.
 func TestWhoDoesNotReturnIsNotWaitedFor(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{})
+		cs, h, rt := rig(t, breaker.Config{})
 		beat := func(d time.Duration, a answer) {
 			h.set(a)
 			load(t, rt, 100, d, func(int) { get(rt, site) })
@@ -115,11 +116,11 @@ func TestWhoDoesNotReturnIsNotWaitedFor(t *testing.T) {
 		if time.Since(refusedAt) > time.Second {
 			t.Errorf("calls still wait at the end")
 		}
-		want(t, cs, Open, "at the end")
+		want(t, cs, breaker.Open, "at the end")
 	})
 	for silent, first := range map[bool]answer{true: takes(time.Hour), false: down} {
 		bubble(t, func(t *testing.T) {
-			cs, h, rt := rig(t, Config{})
+			cs, h, rt := rig(t, breaker.Config{})
 			beat := func(d time.Duration, a answer) {
 				h.set(a)
 				load(t, rt, 20, d, func(int) { patiently(t, rt, "/") })
@@ -127,9 +128,9 @@ func TestWhoDoesNotReturnIsNotWaitedFor(t *testing.T) {
 			beat(time.Second, status(200))
 			beat(4*time.Second, first)
 			beat(10*time.Second, status(200))
-			want(t, cs, Closed, "the host has returned")
+			want(t, cs, breaker.Closed, "the host has returned")
 			h.set(down)
-			for cs.State("a.example") == Closed {
+			for cs.State("a.example") == breaker.Closed {
 				get(rt, site)
 			}
 			start := time.Now()

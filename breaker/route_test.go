@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/testnet"
 )
 
@@ -58,14 +59,14 @@ func TestWhichRequestsAreOfOneRoute(t *testing.T) {
 // its host, which says nothing for or against itself any more.
 func silencedOn(t *testing.T, request func() *http.Request) (http.RoundTripper, *host) {
 	t.Helper()
-	cs, h, rt := rig(t, Config{OpenFor: time.Hour, MaxOpenFor: time.Hour})
+	cs, h, rt := rig(t, breaker.Config{OpenFor: time.Hour, MaxOpenFor: time.Hour})
 	h.set(takes(time.Hour))
 	for range 5 {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		rt.RoundTrip(request().WithContext(ctx))
 		cancel()
 	}
-	want(t, cs, Open, "five silences")
+	want(t, cs, breaker.Open, "five silences")
 	h.set(failing(context.Canceled))
 	return rt, h
 }
@@ -85,7 +86,7 @@ func TestRoutesTakeNoMemory(t *testing.T) {
 // A request without a URL is of a route as any other, if its base takes it.
 func TestARequestWithoutAURLIsOfARoute(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		m := circuits(t, Config{}).Meter(&clocked{testnet.Func(status(200))})
+		m := circuits(t, breaker.Config{}).Meter(&clocked{testnet.Func(status(200))})
 		for range 3 {
 			if _, err := m.RoundTrip(&http.Request{Header: http.Header{}}); err != nil {
 				t.Error(err)

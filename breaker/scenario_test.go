@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/testnet"
 )
 
@@ -28,7 +29,7 @@ func TestADeadHostGetsAHundredth(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				cs, h, rt := rig(t, Config{})
+				cs, h, rt := rig(t, breaker.Config{})
 				load(t, rt, 100, 60*time.Second, func(int) { get(rt, site) }) // healthy
 				before := h.calls.Load()
 				h.set(dead)
@@ -40,7 +41,7 @@ func TestADeadHostGetsAHundredth(t *testing.T) {
 				}
 				back := time.Now()
 				h.set(status(200))
-				for cs.State("a.example") != Closed {
+				for cs.State("a.example") != breaker.Closed {
 					get(rt, site)
 					time.Sleep(10 * time.Millisecond)
 				}
@@ -60,12 +61,12 @@ func TestADeadHostGetsAHundredth(t *testing.T) {
 // seen to be back within 300 ms and three answers.
 func TestShortOutageIsNoticedFast(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{})
+		cs, h, rt := rig(t, breaker.Config{})
 		h.set(down)
 		load(t, rt, 100, 4*time.Second, func(int) { get(rt, site) })
 		back := time.Now()
 		h.set(status(200))
-		for cs.State("a.example") != Closed {
+		for cs.State("a.example") != breaker.Closed {
 			get(rt, site)
 			time.Sleep(time.Millisecond)
 		}
@@ -110,7 +111,7 @@ func TestWhatSaysNothingAgainstAHostOpensNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				changed := 0
-				cs := circuits(t, Config{OnStateChange: func(Change) { changed++ }})
+				cs := circuits(t, breaker.Config{OnStateChange: func(breaker.Change) { changed++ }})
 				rt := cs.Door(cs.Meter(testnet.Func(base)))
 				load(t, rt, 10, 10*time.Minute, func(i int) {
 					ctx, cancel := context.WithCancel(t.Context())
@@ -139,7 +140,7 @@ func TestWhatSaysNothingAgainstAHostOpensNothing(t *testing.T) {
 // TestSlowCallsOpenByTheirOwnRate open by a rate of their own, from the wire to the headers.
 func TestSlowCallsOpenByTheirOwnRate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{SlowCall: time.Second, SlowRate: 0.5})
+		cs, h, rt := rig(t, breaker.Config{SlowCall: time.Second, SlowRate: 0.5})
 		takes := func(d time.Duration) answer {
 			return func(r *http.Request) (*http.Response, error) { time.Sleep(d); return status(200)(r) }
 		}
@@ -147,7 +148,7 @@ func TestSlowCallsOpenByTheirOwnRate(t *testing.T) {
 			h.set(takes(time.Duration(1+i%4/3*1000) * time.Millisecond))
 			get(rt, site)
 		}
-		want(t, cs, Closed, "a quarter slow")
+		want(t, cs, breaker.Closed, "a quarter slow")
 		if s := cs.Stats().Circuits[0]; s.Slow < 5 || s.Failures != 0 {
 			t.Errorf("stats: %+v", s)
 		}
@@ -155,25 +156,25 @@ func TestSlowCallsOpenByTheirOwnRate(t *testing.T) {
 		for range 30 {
 			get(rt, site)
 		}
-		want(t, cs, Open, "half slow")
+		want(t, cs, breaker.Open, "half slow")
 		if got := cs.Stats().Circuits[0].Reason; got == "" || got[len(got)-len("calls"):] != "calls" {
 			t.Errorf("reason %q", got)
 		}
 		due(t, cs)
 		get(rt, site)
-		want(t, cs, HalfOpen, "one slow probe")
+		want(t, cs, breaker.HalfOpen, "one slow probe")
 		get(rt, site)
 		get(rt, site)
-		want(t, cs, Open, "three slow probes")
+		want(t, cs, breaker.Open, "three slow probes")
 		due(t, cs)
 		h.set(takes(time.Millisecond))
 		get(rt, site)
 		get(rt, site)
 		h.set(takes(time.Second))
 		get(rt, site)
-		want(t, cs, Closed, "one slow probe of three")
+		want(t, cs, breaker.Closed, "one slow probe of three")
 		h.set(status(500))
 		get(rt, site)
-		want(t, cs, Closed, "a failure, no slow call since")
+		want(t, cs, breaker.Closed, "a failure, no slow call since")
 	})
 }

@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"encoding/hex"
@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/trip"
 )
@@ -21,8 +22,8 @@ const shardsKept = 256
 
 func TestEachShardHasACircuit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var saw []Change
-		cs, h, rt := rig(t, Config{Shard: firstSegment, OnStateChange: func(c Change) { saw = append(saw, c) }})
+		var saw []breaker.Change
+		cs, h, rt := rig(t, breaker.Config{Shard: firstSegment, OnStateChange: func(c breaker.Change) { saw = append(saw, c) }})
 		h.set(func(r *http.Request) (*http.Response, error) {
 			if strings.HasPrefix(r.URL.Path, "/bad-token/") {
 				return down(r)
@@ -38,9 +39,9 @@ func TestEachShardHasACircuit(t *testing.T) {
 		if n := h.calls.Load(); n != 15 {
 			t.Errorf("%d calls, want 5 bad and 10 good", n)
 		}
-		want(t, cs, Open, "one shard is")
+		want(t, cs, breaker.Open, "one shard is")
 		_, err := get(rt, site+"bad-token/2")
-		var e *Error
+		var e *breaker.Error
 		if !errors.As(err, &e) || len(e.Shard) != 8 || strings.Contains(err.Error(), "bad-token") {
 			t.Errorf("%v", err)
 		}
@@ -48,7 +49,7 @@ func TestEachShardHasACircuit(t *testing.T) {
 		if len(list) != 1 || list[0].Shard != e.Shard || len(saw) != 1 || saw[0].Shard != e.Shard {
 			t.Errorf("stats %+v, changes %+v", list, saw)
 		}
-		cs.Force("a.example", Open) // all of them
+		cs.Force("a.example", breaker.Open) // all of them
 		if _, err := get(rt, site+"good/1"); err == nil {
 			t.Error("passed")
 		}
@@ -63,7 +64,7 @@ func TestEachShardHasACircuit(t *testing.T) {
 // remember, requests pass; those that have nothing make room.
 func TestShardsAreBounded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{Shard: firstSegment})
+		cs, h, rt := rig(t, breaker.Config{Shard: firstSegment})
 		h.set(down)
 		for i := range 2 * shardsKept {
 			for range 6 {
@@ -93,7 +94,7 @@ func TestShardsAreBounded(t *testing.T) {
 // does not count for the next.
 func TestShardDroppedMeanwhile(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{Shard: firstSegment, Consecutive: 1, Probes: 1})
+		cs, h, rt := rig(t, breaker.Config{Shard: firstSegment, Consecutive: 1, Probes: 1})
 		gate := make(chan bool)
 		h.set(func(r *http.Request) (*http.Response, error) { <-gate; return down(r) })
 		go get(rt, site+"x")
@@ -103,7 +104,7 @@ func TestShardDroppedMeanwhile(t *testing.T) {
 		due(t, cs)
 		h.set(status(200))
 		get(rt, site+"x")
-		want(t, cs, Closed, "one good probe")
+		want(t, cs, breaker.Closed, "one good probe")
 		h.set(down)
 		time.Sleep(time.Hour)
 		for i := range shardsKept { // pushes x out
@@ -119,7 +120,7 @@ func TestShardDroppedMeanwhile(t *testing.T) {
 		close(gate)
 		synctest.Wait()
 		for _, c := range cs.Stats().Circuits {
-			if c.State == Open && c.Since.Equal(time.Now()) {
+			if c.State == breaker.Open && c.Since.Equal(time.Now()) {
 				t.Errorf("opened by an attempt of an earlier circuit: %+v, %d", c, before)
 			}
 		}
@@ -131,7 +132,7 @@ func TestShardDroppedMeanwhile(t *testing.T) {
 func TestShardNamesAreSecret(t *testing.T) {
 	var shown []string
 	for range 2 {
-		cs, h, rt := rig(t, Config{Shard: firstSegment})
+		cs, h, rt := rig(t, breaker.Config{Shard: firstSegment})
 		h.set(down)
 		for _, shard := range []string{"x", "y"} {
 			get(rt, site+shard)
@@ -153,7 +154,7 @@ func TestShardNamesAreSecret(t *testing.T) {
 // Shards are told apart where they show.
 func TestShardsShowApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cs := circuits(t, Config{Shard: func(r *http.Request) string { return r.URL.Path }})
+		cs := circuits(t, breaker.Config{Shard: func(r *http.Request) string { return r.URL.Path }})
 		rt := cs.Meter(&host{answer: down})
 		for range 5 {
 			get(rt, site+"a")
@@ -169,7 +170,7 @@ func TestShardsShowApart(t *testing.T) {
 // TestRetriesOnlyLetsFirstAttemptsPass: first attempts pass and probe; retries and hedges do not.
 func TestRetriesOnlyLetsFirstAttemptsPass(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs := circuits(t, Config{RetriesOnly: true})
+		cs := circuits(t, breaker.Config{RetriesOnly: true})
 		h := &host{answer: down}
 		m := cs.Meter(h)
 		table := trip.Below(m).Hosts
@@ -183,7 +184,7 @@ func TestRetriesOnlyLetsFirstAttemptsPass(t *testing.T) {
 		for range 5 {
 			attempt(1, false)
 		}
-		want(t, cs, Open, "five failures")
+		want(t, cs, breaker.Open, "five failures")
 		for range 10 {
 			if err := attempt(1, false); !errors.Is(err, errReset) {
 				t.Fatalf("a first attempt: %v", err)
@@ -211,7 +212,7 @@ func TestRetriesOnlyLetsFirstAttemptsPass(t *testing.T) {
 		for range 3 {
 			attempt(1, false)
 		}
-		want(t, cs, Closed, "three good first attempts")
+		want(t, cs, breaker.Closed, "three good first attempts")
 		if err := attempt(2, false); err != nil {
 			t.Errorf("a retry: %v", err)
 		}
@@ -227,7 +228,7 @@ func TestRetriesOnlyLetsFirstAttemptsPass(t *testing.T) {
 		for _, a := range []answer{down, status(200), status(200), status(200)} {
 			h.set(a)
 			attempt(1, false)
-			want(t, cs, HalfOpen, "only the probe counts")
+			want(t, cs, breaker.HalfOpen, "only the probe counts")
 		}
 		close(hung)
 	})

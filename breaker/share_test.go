@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/weirhttp/weir/breaker"
 )
 
 // An outage of any length costs the host a hundredth of what it is spared, in
@@ -20,7 +22,7 @@ func TestProbesAreAShare(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				name := fmt.Sprintf("%d/s, %v", rate, lasts)
 				gap := time.Second / time.Duration(rate)
-				cs, h, rt := rig(t, Config{})
+				cs, h, rt := rig(t, breaker.Config{})
 				h.set(down)
 				for range 5 {
 					get(rt, site)
@@ -45,7 +47,7 @@ func TestProbesAreAShare(t *testing.T) {
 				}
 				back := time.Now()
 				h.set(status(200))
-				for cs.State("a.example") != Closed {
+				for cs.State("a.example") != breaker.Closed {
 					get(rt, site)
 					time.Sleep(gap)
 				}
@@ -60,14 +62,14 @@ func TestProbesAreAShare(t *testing.T) {
 // A blip is over for a thin trickle of calls within 5 s, not within a MaxOpenFor.
 func TestABlipIsSoonOver(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{})
+		cs, h, rt := rig(t, breaker.Config{})
 		h.set(down)
 		for range 5 {
 			get(rt, site)
 		}
 		h.set(status(200))
 		start := time.Now()
-		for cs.State("a.example") != Closed {
+		for cs.State("a.example") != breaker.Closed {
 			time.Sleep(time.Second)
 			get(rt, site)
 		}
@@ -82,11 +84,11 @@ func TestABlipIsSoonOver(t *testing.T) {
 // answered a later one well does not count.
 func TestWhatProbesAreWorth(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{})
+		cs, h, rt := rig(t, breaker.Config{})
 		open(t, cs, h, rt)
 		get(rt, site) // on credit: 200 until the next
 		start := time.Now()
-		var e *Error
+		var e *breaker.Error
 		for range 150 {
 			time.Sleep(100 * time.Millisecond)
 			if _, err := get(rt, site); !errors.As(err, &e) {
@@ -110,7 +112,7 @@ func TestWhatProbesAreWorth(t *testing.T) {
 		}
 	})
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{})
+		cs, h, rt := rig(t, breaker.Config{})
 		open(t, cs, h, rt)
 		gate := make(chan bool)
 		h.set(func(r *http.Request) (*http.Response, error) { <-gate; return down(r) })
@@ -120,9 +122,9 @@ func TestWhatProbesAreWorth(t *testing.T) {
 		get(rt, site)
 		close(gate)
 		time.Sleep(time.Millisecond)
-		want(t, cs, HalfOpen, "an older probe failed")
+		want(t, cs, breaker.HalfOpen, "an older probe failed")
 		get(rt, site)
 		get(rt, site)
-		want(t, cs, Closed, "three good probes")
+		want(t, cs, breaker.Closed, "three good probes")
 	})
 }

@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/breaker"
 )
 
 // TestSilenceBindsItsRoutes: a circuit that silence alone has opened refuses
@@ -21,26 +23,26 @@ func TestSilenceBindsItsRoutes(t *testing.T) {
 		name   string
 		before string // silent
 		other  answer // on route q, then
-		want   State
+		want   breaker.State
 		bound  string
 		free   string
 	}{
-		{"nobody asks", "aaaaa", nil, Open, "a", "qxyz"},
-		{"two routes are silent", "ababa", nil, Open, "ab", "qxyz"},
-		{"an answer", "aaaaa", status(200), Closed, "", "aqxyz"},
-		{"any answer", "aaaaa", status(500), Closed, "", "aqxyz"},
-		{"a refusal", "aaaaa", status(429), Closed, "", "aqxyz"},
-		{"silence", "aaaaa", silentOn("/q"), Open, "aq", "xyz"},
-		{"a reset", "aaaaa", down, Open, "aqxyz", ""},
-		{"nothing, as its caller leaves", "aaaaa", failing(context.Canceled), Open, "a", "qxyz"},
-		{"too many silent routes", "abcde", nil, Open, "abcdeqxyz", ""},
-		{"one too many", "abcda", silentOn("/q"), Open, "abcdqxyz", ""},
-		{"more than silence, before an answer", "aarbbbbbb", nil, Open, "ab", "qxyz"},
-		{"more than silence in the run", "aaaar", nil, Open, "arqxyz", ""},
+		{"nobody asks", "aaaaa", nil, breaker.Open, "a", "qxyz"},
+		{"two routes are silent", "ababa", nil, breaker.Open, "ab", "qxyz"},
+		{"an answer", "aaaaa", status(200), breaker.Closed, "", "aqxyz"},
+		{"any answer", "aaaaa", status(500), breaker.Closed, "", "aqxyz"},
+		{"a refusal", "aaaaa", status(429), breaker.Closed, "", "aqxyz"},
+		{"silence", "aaaaa", silentOn("/q"), breaker.Open, "aq", "xyz"},
+		{"a reset", "aaaaa", down, breaker.Open, "aqxyz", ""},
+		{"nothing, as its caller leaves", "aaaaa", failing(context.Canceled), breaker.Open, "a", "qxyz"},
+		{"too many silent routes", "abcde", nil, breaker.Open, "abcdeqxyz", ""},
+		{"one too many", "abcda", silentOn("/q"), breaker.Open, "abcdqxyz", ""},
+		{"more than silence, before an answer", "aarbbbbbb", nil, breaker.Open, "ab", "qxyz"},
+		{"more than silence in the run", "aaaar", nil, breaker.Open, "arqxyz", ""},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				cs, h, rt := rig(t, Config{OpenFor: time.Hour, MaxOpenFor: time.Hour})
+				cs, h, rt := rig(t, breaker.Config{OpenFor: time.Hour, MaxOpenFor: time.Hour})
 				for _, path := range x.before {
 					if h.set(silentOn("/" + string(path))); path == 'r' {
 						h.set(down)
@@ -51,7 +53,7 @@ func TestSilenceBindsItsRoutes(t *testing.T) {
 						asks(t, rt, "s")
 					}
 				}
-				want(t, cs, Open, x.before+" had no answer")
+				want(t, cs, breaker.Open, x.before+" had no answer")
 				if x.other != nil {
 					h.set(x.other)
 					if err := patiently(t, rt, "/q"); refused(err) {
@@ -84,22 +86,22 @@ func TestSilenceOfARouteIsItsOwn(t *testing.T) {
 		between  string        // another that is answered when the first silence is over
 		pause    time.Duration // before the silences that follow
 		later    string        // silent
-		want     State
+		want     breaker.State
 	}{
-		{name: "answered at the end", answered: 1900 * time.Millisecond, route: "/q", later: "aaaaaaaaaa", want: Closed},
-		{name: "answered in the middle", answered: time.Second, route: "/q", later: "aaaaaaaaaa", want: Closed},
-		{name: "answered at the beginning", answered: 900 * time.Millisecond, route: "/q", later: "aaaaa", want: Open},
-		{name: "answered on the same route", answered: 1900 * time.Millisecond, route: "/a", later: "aaaaa", want: Open},
-		{name: "answered between two silences", answered: 100 * time.Millisecond, route: "/q", between: "/p", later: "aaaaaaaaaa", want: Closed},
-		{name: "answered itself since", answered: 1900 * time.Millisecond, route: "/q", between: "/a", later: "aaaaa", want: Open},
-		{name: "another route is silent since", answered: 1900 * time.Millisecond, route: "/q", later: "abbbbb", want: Open},
-		{name: "the witness is silent since", answered: 1900 * time.Millisecond, route: "/q", later: "qaaaa", want: Open},
-		{name: "remembered", answered: 1900 * time.Millisecond, route: "/q", pause: 2*window - 3*time.Second, later: "aaaaaaaaaa", want: Closed},
-		{name: "forgotten", answered: 1900 * time.Millisecond, route: "/q", pause: 2 * window, later: "aaaaa", want: Open},
+		{name: "answered at the end", answered: 1900 * time.Millisecond, route: "/q", later: "aaaaaaaaaa", want: breaker.Closed},
+		{name: "answered in the middle", answered: time.Second, route: "/q", later: "aaaaaaaaaa", want: breaker.Closed},
+		{name: "answered at the beginning", answered: 900 * time.Millisecond, route: "/q", later: "aaaaa", want: breaker.Open},
+		{name: "answered on the same route", answered: 1900 * time.Millisecond, route: "/a", later: "aaaaa", want: breaker.Open},
+		{name: "answered between two silences", answered: 100 * time.Millisecond, route: "/q", between: "/p", later: "aaaaaaaaaa", want: breaker.Closed},
+		{name: "answered itself since", answered: 1900 * time.Millisecond, route: "/q", between: "/a", later: "aaaaa", want: breaker.Open},
+		{name: "another route is silent since", answered: 1900 * time.Millisecond, route: "/q", later: "abbbbb", want: breaker.Open},
+		{name: "the witness is silent since", answered: 1900 * time.Millisecond, route: "/q", later: "qaaaa", want: breaker.Open},
+		{name: "remembered", answered: 1900 * time.Millisecond, route: "/q", pause: 2*window - 3*time.Second, later: "aaaaaaaaaa", want: breaker.Closed},
+		{name: "forgotten", answered: 1900 * time.Millisecond, route: "/q", pause: 2 * window, later: "aaaaa", want: breaker.Open},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				cs, h, rt := rig(t, Config{Window: window})
+				cs, h, rt := rig(t, breaker.Config{Window: window})
 				h.set(silentOn("/z"))
 				asks(t, rt, "z") // now answers are counted
 				h.set(func(r *http.Request) (*http.Response, error) {
@@ -135,9 +137,9 @@ func TestSilenceOfARouteIsItsOwn(t *testing.T) {
 // are not is overloaded and not dead. Its silence counts, but five in a row are
 // none if one was answered while they waited.
 func TestSilenceBesideAnswers(t *testing.T) {
-	for answered, state := range map[time.Duration]State{1500 * time.Millisecond: Closed, 500 * time.Millisecond: Open} {
+	for answered, state := range map[time.Duration]breaker.State{1500 * time.Millisecond: breaker.Closed, 500 * time.Millisecond: breaker.Open} {
 		bubble(t, func(t *testing.T) {
-			cs, h, rt := rig(t, Config{})
+			cs, h, rt := rig(t, breaker.Config{})
 			h.set(silentOn("/z", "/a"))
 			asks(t, rt, "z") // now answers are counted
 			var all sync.WaitGroup
@@ -149,7 +151,7 @@ func TestSilenceBesideAnswers(t *testing.T) {
 			asks(t, rt, "a")
 			all.Wait()
 			want(t, cs, state, "answered after "+answered.String())
-			if s := cs.Stats().Circuits[0]; state == Closed && s.Failures != 11 {
+			if s := cs.Stats().Circuits[0]; state == breaker.Closed && s.Failures != 11 {
 				t.Errorf("%d of 11 silences count", s.Failures)
 			}
 		})
@@ -161,7 +163,7 @@ func TestSilenceBesideAnswers(t *testing.T) {
 // again.
 func TestTooManySilentRoutesExcuseNone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{Consecutive: -1})
+		cs, h, rt := rig(t, breaker.Config{Consecutive: -1})
 		h.set(silentOn("/a", "/b", "/c", "/d", "/z"))
 		asks(t, rt, "z") // now answers are counted
 		var all sync.WaitGroup
@@ -177,12 +179,12 @@ func TestTooManySilentRoutesExcuseNone(t *testing.T) {
 		}
 	})
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{})
+		cs, h, rt := rig(t, breaker.Config{})
 		h.set(silentOn("/a", "/b", "/c", "/d", "/e"))
 		asks(t, rt, "abcdae") // e may ask
 		due(t, cs)
 		asks(t, rt, "a")
-		want(t, cs, Open, "a silent probe")
+		want(t, cs, breaker.Open, "a silent probe")
 		if err := patiently(t, rt, "/q"); !refused(err) {
 			t.Errorf("a sixth route may ask: %v", err)
 		}
@@ -193,7 +195,7 @@ func TestTooManySilentRoutesExcuseNone(t *testing.T) {
 // half-open circuit.
 func TestAskingIsNoProbe(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{OpenFor: 10 * time.Second})
+		cs, h, rt := rig(t, breaker.Config{OpenFor: 10 * time.Second})
 		h.set(silentOn("/a"))
 		asks(t, rt, "aaaaa")
 		due(t, cs)
@@ -207,7 +209,7 @@ func TestAskingIsNoProbe(t *testing.T) {
 		go get(rt, site+"a")
 		synctest.Wait()
 		asks(t, rt, "q")
-		want(t, cs, HalfOpen, "the probe is away, another route was silent")
+		want(t, cs, breaker.HalfOpen, "the probe is away, another route was silent")
 		gate <- down
 	})
 }
@@ -216,7 +218,7 @@ func TestAskingIsNoProbe(t *testing.T) {
 // though the table is full and others come.
 func TestSilenceIsRemembered(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{Window: time.Minute})
+		cs, h, rt := rig(t, breaker.Config{Window: time.Minute})
 		tableOf(rt).Resize(10)
 		h.set(silentOn("/a"))
 		asks(t, rt, "a")
@@ -224,7 +226,7 @@ func TestSilenceIsRemembered(t *testing.T) {
 			for i := range 1000 {
 				get(rt, "http://"+name+strconv.Itoa(i)+".example/")
 			}
-			return slices.ContainsFunc(cs.Stats().Circuits, func(c CircuitStats) bool { return c.Host == "a.example" })
+			return slices.ContainsFunc(cs.Stats().Circuits, func(c breaker.CircuitStats) bool { return c.Host == "a.example" })
 		}
 		if time.Sleep(2*time.Minute - time.Second); !strangers("h") {
 			t.Error("forgotten")
@@ -248,7 +250,7 @@ func TestSilenceOfThePastBindsNobody(t *testing.T) {
 		"long ago":       {pause: time.Hour},
 	} {
 		bubble(t, func(t *testing.T) {
-			cs, h, rt := rig(t, Config{OpenFor: time.Hour, MaxOpenFor: time.Hour})
+			cs, h, rt := rig(t, breaker.Config{OpenFor: time.Hour, MaxOpenFor: time.Hour})
 			h.set(silentOn("/q"))
 			asks(t, rt, "q")
 			time.Sleep(x.pause)
@@ -258,7 +260,7 @@ func TestSilenceOfThePastBindsNobody(t *testing.T) {
 			}
 			h.set(silentOn("/a"))
 			asks(t, rt, "aaaaa")
-			want(t, cs, Open, name)
+			want(t, cs, breaker.Open, name)
 			if err := patiently(t, rt, "/q"); refused(err) != x.bound {
 				t.Errorf("silent %s: %v", name, err)
 			}
@@ -271,7 +273,7 @@ func TestSilenceOfThePastBindsNobody(t *testing.T) {
 // counts, and binds it alone.
 func TestSilenceIsBelievedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{})
+		cs, h, rt := rig(t, breaker.Config{})
 		h.set(silentOn("/a"))
 		asks(t, rt, "a") // counted
 		done := make(chan bool)
@@ -282,18 +284,18 @@ func TestSilenceIsBelievedAgain(t *testing.T) {
 		}
 		answered := time.Now()
 		<-done
-		for time.Since(answered) < 10*DefaultWindow {
+		for time.Since(answered) < 10*breaker.DefaultWindow {
 			asks(t, rt, "a")
-			if s := cs.State("a.example"); s != Closed {
+			if s := cs.State("a.example"); s != breaker.Closed {
 				t.Fatalf("%v after %v", s, time.Since(answered))
 			}
 		}
 		asks(t, rt, "aaaaa")
-		want(t, cs, Open, "five more")
+		want(t, cs, breaker.Open, "five more")
 		if err := patiently(t, rt, "/q"); err != nil {
 			t.Error(err)
 		}
-		want(t, cs, Closed, "another route was answered")
+		want(t, cs, breaker.Closed, "another route was answered")
 		if got := cs.Stats().Circuits[0].Reason; got != "another route was answered" {
 			t.Error(got)
 		}
@@ -303,7 +305,7 @@ func TestSilenceIsBelievedAgain(t *testing.T) {
 // TestSilenceOfOneShard: another shard's answers prove nothing about it.
 func TestSilenceOfOneShard(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{Shard: firstSegment})
+		cs, h, rt := rig(t, breaker.Config{Shard: firstSegment})
 		h.set(silentOn("/bad/x"))
 		for range 5 {
 			done := make(chan bool)
@@ -314,7 +316,7 @@ func TestSilenceOfOneShard(t *testing.T) {
 			}
 			<-done
 		}
-		want(t, cs, Open, "one shard is")
+		want(t, cs, breaker.Open, "one shard is")
 		if err := patiently(t, rt, "/bad/x"); !refused(err) {
 			t.Error(err)
 		}
@@ -329,20 +331,20 @@ func TestSilenceOfOneShard(t *testing.T) {
 // answer ends it all.
 func TestSilentProbesBindTheirRoute(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		cs, h, rt := rig(t, Config{})
+		cs, h, rt := rig(t, breaker.Config{})
 		open(t, cs, h, rt)
 		h.set(silentOn("/a"))
 		for range 10 {
 			asks(t, rt, "a")
 			time.Sleep(500 * time.Millisecond)
 		}
-		if cs.State("a.example") == Closed {
+		if cs.State("a.example") == breaker.Closed {
 			t.Fatal("closed by probes without an answer")
 		}
 		if err := patiently(t, rt, "/q"); err != nil {
 			t.Error(err)
 		}
-		want(t, cs, Closed, "another route was answered")
+		want(t, cs, breaker.Closed, "another route was answered")
 	})
 }
 
@@ -352,13 +354,13 @@ func TestSilentProbesBindTheirRoute(t *testing.T) {
 func TestManyRoutesTakeNoMemory(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const many = 1000
-		cs, h, rt := rig(t, Config{Consecutive: -1, MinCalls: many, OpenFor: time.Hour, MaxOpenFor: time.Hour})
+		cs, h, rt := rig(t, breaker.Config{Consecutive: -1, MinCalls: many, OpenFor: time.Hour, MaxOpenFor: time.Hour})
 		h.set(takes(time.Hour))
 		for i := range many {
 			go patiently(t, rt, "/"+strings.Repeat("x", i))
 		}
 		time.Sleep(3 * time.Second)
-		want(t, cs, Open, "a thousand silences")
+		want(t, cs, breaker.Open, "a thousand silences")
 		h.set(failing(context.Canceled))
 		for _, path := range []string{"/", "/xxx", "/" + strings.Repeat("x", many-1), "/q"} {
 			if err := patiently(t, rt, path); !refused(err) {

@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"cmp"
@@ -8,20 +8,22 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/breaker"
 )
 
 // Stats are in the order of hosts, and of shards within one.
 func TestStatsAreInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cs := circuits(t, Config{})
+		cs := circuits(t, breaker.Config{})
 		rt := cs.Meter(&host{answer: down})
 		for i := range 20 {
 			get(rt, fmt.Sprintf("http://h%02d.example/", i*7%20))
 		}
-		cs.Force("h05.example", Open)
-		cs.Force("a.example", Open)
+		cs.Force("h05.example", breaker.Open)
+		cs.Force("a.example", breaker.Open)
 		list := cs.Stats().Circuits
-		if len(list) != 21 || !slices.IsSortedFunc(list, func(a, b CircuitStats) int { return cmp.Compare(a.Host, b.Host) }) {
+		if len(list) != 21 || !slices.IsSortedFunc(list, func(a, b breaker.CircuitStats) int { return cmp.Compare(a.Host, b.Host) }) {
 			t.Errorf("%d circuits: %+v", len(list), list)
 		}
 	})
@@ -30,7 +32,7 @@ func TestStatsAreInOrder(t *testing.T) {
 // Stats leaves out slow calls that have left the window.
 func TestSlowCallsLeaveStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cs := circuits(t, Config{Window: 10 * time.Second, SlowCall: time.Second})
+		cs := circuits(t, breaker.Config{Window: 10 * time.Second, SlowCall: time.Second})
 		rt := cs.Meter(&host{answer: func(r *http.Request) (*http.Response, error) {
 			time.Sleep(2 * time.Second)
 			return status(200)(r)

@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/testnet"
@@ -105,16 +106,16 @@ func (c *clocked) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.Func(r)
 }
 
-func circuits(t testing.TB, c Config) *Circuits {
+func circuits(t testing.TB, c breaker.Config) *breaker.Circuits {
 	t.Helper()
-	cs, err := NewCircuits(c)
+	cs, err := breaker.NewCircuits(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return cs
 }
 
-func rig(t *testing.T, c Config) (*Circuits, *host, http.RoundTripper) {
+func rig(t *testing.T, c breaker.Config) (*breaker.Circuits, *host, http.RoundTripper) {
 	cs := circuits(t, c)
 	h := &host{answer: status(200)}
 	return cs, h, cs.Door(cs.Meter(h))
@@ -178,11 +179,11 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 }
 
 // open makes the circuit of site open, and due for a probe.
-func open(t *testing.T, cs *Circuits, h *host, rt http.RoundTripper) {
+func open(t *testing.T, cs *breaker.Circuits, h *host, rt http.RoundTripper) {
 	t.Helper()
 	h.set(down)
 	for range 100 {
-		if cs.State("a.example") == Open {
+		if cs.State("a.example") == breaker.Open {
 			break
 		}
 		get(rt, site)
@@ -191,10 +192,10 @@ func open(t *testing.T, cs *Circuits, h *host, rt http.RoundTripper) {
 }
 
 // due sleeps until the open period has ended.
-func due(t *testing.T, cs *Circuits) {
+func due(t *testing.T, cs *breaker.Circuits) {
 	t.Helper()
 	for _, c := range cs.Stats().Circuits {
-		if c.Host == "a.example" && c.State != Closed {
+		if c.Host == "a.example" && c.State != breaker.Closed {
 			time.Sleep(time.Until(c.NotBefore))
 			return
 		}
@@ -205,7 +206,7 @@ func due(t *testing.T, cs *Circuits) {
 // plays does what a letter of a script stands for: the host answers well (g) or
 // badly (b) or slowly (s) from now on, or refuses connections (r). It reports whether a call is
 // to be made then; not after a dot, for which the open period has ended.
-func (h *host) plays(t *testing.T, cs *Circuits, letter rune) bool {
+func (h *host) plays(t *testing.T, cs *breaker.Circuits, letter rune) bool {
 	t.Helper()
 	switch letter {
 	case 'g':
@@ -226,7 +227,7 @@ func (h *host) plays(t *testing.T, cs *Circuits, letter rune) bool {
 	return true
 }
 
-func want(t *testing.T, cs *Circuits, s State, when string) {
+func want(t *testing.T, cs *breaker.Circuits, s breaker.State, when string) {
 	t.Helper()
 	if got := cs.State("a.example"); got != s {
 		t.Fatalf("%s: circuit is %v, want %v", when, got, s)

@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
 )
@@ -85,7 +86,7 @@ func TestABlackHoleIsLeftAloneWithinASecond(t *testing.T) {
 					}
 					return 40 * time.Millisecond
 				})
-				cs := circuits(t, Config{})
+				cs := circuits(t, breaker.Config{})
 				rt := cs.Door(cs.Meter(w))
 				var back atomic.Int64
 				back.Store(int64(forever))
@@ -128,7 +129,7 @@ func TestASuspicionRefutedCostsNobodyHisCall(t *testing.T) {
 				return 40 * time.Millisecond
 			})
 			changes := 0
-			cs := circuits(t, Config{OnStateChange: func(Change) { changes++ }})
+			cs := circuits(t, breaker.Config{OnStateChange: func(breaker.Change) { changes++ }})
 			rt := cs.Door(cs.Meter(w))
 			load(t, rt, 100, time.Minute, func(int) {
 				begin := time.Now()
@@ -139,7 +140,7 @@ func TestASuspicionRefutedCostsNobodyHisCall(t *testing.T) {
 			if changes > 3 { // open, half-open, closed
 				t.Errorf("%d changes", changes)
 			}
-			if n := w.between(slows+takes, slows+takes+100*time.Millisecond); n < 90*int(min(takes, DefaultWindow/2)/time.Second-1) {
+			if n := w.between(slows+takes, slows+takes+100*time.Millisecond); n < 90*int(min(takes, breaker.DefaultWindow/2)/time.Second-1) {
 				t.Errorf("%d went at the first answer", n)
 			}
 		})
@@ -160,32 +161,32 @@ func TestWhoIsNotSuspected(t *testing.T) {
 	}
 	slow := func(d time.Duration) func(string) time.Duration { return func(string) time.Duration { return d } }
 	for name, x := range map[string]struct {
-		config    Config
+		config    breaker.Config
 		takes     func(path string, at time.Duration) time.Duration
 		perSecond int
 		paths     string // in turns, after five seconds; before: all of /a
 		limit     time.Duration
 		suspected bool
 	}{
-		"well":                {Config{}, quick, 100, "a", 0, false},
-		"black hole":          {Config{}, from(5*time.Second, slow(forever)), 100, "a", 2 * time.Second, true},
-		"a call every 300 ms": {Config{}, from(5*time.Second, slow(20*time.Second)), 3, "a", 0, false},
-		"a pause shorter than that": {Config{}, func(_ string, at time.Duration) time.Duration {
+		"well":                {breaker.Config{}, quick, 100, "a", 0, false},
+		"black hole":          {breaker.Config{}, from(5*time.Second, slow(forever)), 100, "a", 2 * time.Second, true},
+		"a call every 300 ms": {breaker.Config{}, from(5*time.Second, slow(20*time.Second)), 3, "a", 0, false},
+		"a pause shorter than that": {breaker.Config{}, func(_ string, at time.Duration) time.Duration {
 			return max(20*time.Millisecond, 5400*time.Millisecond-at)
 		}, 100, "a", 0, false},
-		"a route that never answered": {Config{}, from(5*time.Second, slow(20*time.Second)), 50, "b", 0, false},
-		"another route is answered": {Config{}, from(5*time.Second, func(p string) time.Duration {
+		"a route that never answered": {breaker.Config{}, from(5*time.Second, slow(20*time.Second)), 50, "b", 0, false},
+		"another route is answered": {breaker.Config{}, from(5*time.Second, func(p string) time.Duration {
 			return map[string]time.Duration{"/a": 8 * time.Second, "/b": 20 * time.Millisecond}[p]
 		}), 50, "aaaab", 0, false},
-		"a host that never answered":   {Config{}, func(string, time.Duration) time.Duration { return 20 * time.Second }, 50, "a", 0, false},
-		"three times as slow as usual": {Config{}, from(5*time.Second, slow(450*time.Millisecond)), 50, "a", 0, false},
-		"Disable":                      {Config{Disable: true}, from(5*time.Second, slow(forever)), 100, "a", 2 * time.Second, false},
-		"never wait":                   {Config{Patience: 1}, from(5*time.Second, slow(forever)), 100, "a", 2 * time.Second, false},
-		"the classic rule":             {Config{FailureRate: .5}, from(5*time.Second, slow(forever)), 100, "a", 2 * time.Second, false},
-		"first attempts pass":          {Config{RetriesOnly: true}, from(5*time.Second, slow(forever)), 100, "a", 2 * time.Second, false},
-		"shards":                       {Config{Shard: firstSegment}, from(5*time.Second, slow(forever)), 100, "a", 2 * time.Second, false},
-		"more failures are allowed":    {Config{Consecutive: 50}, from(5*time.Second, slow(forever)), 100, "a", 2 * time.Second, false},
-		"callers who leave sooner":     {Config{}, from(5*time.Second, slow(forever)), 100, "a", 400 * time.Millisecond, false},
+		"a host that never answered":   {breaker.Config{}, func(string, time.Duration) time.Duration { return 20 * time.Second }, 50, "a", 0, false},
+		"three times as slow as usual": {breaker.Config{}, from(5*time.Second, slow(450*time.Millisecond)), 50, "a", 0, false},
+		"Disable":                      {breaker.Config{Disable: true}, from(5*time.Second, slow(forever)), 100, "a", 2 * time.Second, false},
+		"never wait":                   {breaker.Config{Patience: 1}, from(5*time.Second, slow(forever)), 100, "a", 2 * time.Second, false},
+		"the classic rule":             {breaker.Config{FailureRate: .5}, from(5*time.Second, slow(forever)), 100, "a", 2 * time.Second, false},
+		"first attempts pass":          {breaker.Config{RetriesOnly: true}, from(5*time.Second, slow(forever)), 100, "a", 2 * time.Second, false},
+		"shards":                       {breaker.Config{Shard: firstSegment}, from(5*time.Second, slow(forever)), 100, "a", 2 * time.Second, false},
+		"more failures are allowed":    {breaker.Config{Consecutive: 50}, from(5*time.Second, slow(forever)), 100, "a", 2 * time.Second, false},
+		"callers who leave sooner":     {breaker.Config{}, from(5*time.Second, slow(forever)), 100, "a", 400 * time.Millisecond, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -200,7 +201,7 @@ func TestWhoIsNotSuspected(t *testing.T) {
 					_ = send1(t, rt, "/"+path, x.limit)
 				})
 				time.Sleep(6500 * time.Millisecond)
-				if got := cs.State("a.example") != Closed; got != x.suspected {
+				if got := cs.State("a.example") != breaker.Closed; got != x.suspected {
 					t.Errorf("suspected: %v, want %v", got, x.suspected)
 				}
 			})
@@ -216,7 +217,7 @@ func TestBatchesAreNotSuspected(t *testing.T) {
 			return map[string]time.Duration{"/batch": 5*time.Second + at/10, "/a": 20 * time.Millisecond}[path]
 		})
 		changes := 0
-		cs := circuits(t, Config{OnStateChange: func(Change) { changes++ }})
+		cs := circuits(t, breaker.Config{OnStateChange: func(breaker.Change) { changes++ }})
 		rt := cs.Door(cs.Meter(w))
 		for range 100 {
 			_ = send1(t, rt, "/a", 0)
@@ -247,17 +248,17 @@ func TestSuspicionBindsTheRoutesThatAreDue(t *testing.T) {
 				}
 				return 20 * time.Millisecond
 			})
-			cs := circuits(t, Config{})
+			cs := circuits(t, breaker.Config{})
 			rt := cs.Door(cs.Meter(w))
 			go load(t, rt, 100, 6*time.Second, func(i int) { _ = send1(t, rt, "/"+paths[i%len(paths):][:1], 0) })
 			_ = send1(t, rt, "/q", 0)
 			time.Sleep(6 * time.Second)
-			want(t, cs, Open, paths+" are not answered")
+			want(t, cs, breaker.Open, paths+" are not answered")
 			if err := send1(t, rt, "/q", 100*time.Millisecond); err == nil != free {
 				t.Errorf("%s: another route: %v", paths, err)
 			}
 			if free {
-				want(t, cs, Closed, "another was answered")
+				want(t, cs, breaker.Closed, "another was answered")
 			}
 		})
 	}
@@ -274,7 +275,7 @@ func TestASuspicionConfirmed(t *testing.T) {
 				}
 				return 20 * time.Millisecond
 			})
-			var c Config
+			var c breaker.Config
 			if fallback {
 				c.Fallback = func(r *http.Request, err error) (*http.Response, error) { return status(203)(r) }
 			}
@@ -282,7 +283,7 @@ func TestASuspicionConfirmed(t *testing.T) {
 			rt := cs.Door(cs.Meter(w))
 			go load(t, rt, 100, 5900*time.Millisecond, func(int) { _ = send1(t, rt, "/", 2*time.Second) })
 			time.Sleep(6 * time.Second)
-			want(t, cs, Open, "nobody was answered")
+			want(t, cs, breaker.Open, "nobody was answered")
 			begin := time.Now()
 			err := send1(t, rt, "/", 3*time.Second)
 			if took := time.Since(begin); fallback != (err == nil) || fallback && took > 1100*time.Millisecond || !fallback && took < 2900*time.Millisecond {
@@ -306,7 +307,7 @@ func TestASuspicionConfirmed(t *testing.T) {
 // silent.
 type hush struct {
 	t     *testing.T
-	cs    *Circuits
+	cs    *breaker.Circuits
 	meter http.RoundTripper
 	takes map[string]time.Duration
 	code  int
@@ -314,7 +315,7 @@ type hush struct {
 }
 
 func newHush(t *testing.T) *hush {
-	h := &hush{t: t, cs: circuits(t, Config{}), takes: make(map[string]time.Duration), code: 200}
+	h := &hush{t: t, cs: circuits(t, breaker.Config{}), takes: make(map[string]time.Duration), code: 200}
 	h.meter = h.cs.Meter(&clocked{func(r *http.Request) (*http.Response, error) {
 		if h.still {
 			return takes(forever)(r)
@@ -356,7 +357,7 @@ func (h *hush) ask(path string, n int) (leave func()) {
 // suspected reports whether one who comes now finds the host suspected.
 func (h *hush) suspected() bool {
 	h.ask("/asking", 1)
-	return h.cs.State("a.example") != Closed
+	return h.cs.State("a.example") != breaker.Closed
 }
 
 // due checks that a crowd on a route is due after d and not before.
@@ -419,7 +420,7 @@ func TestThoseDueFirstCount(t *testing.T) {
 		"slow and quick, a quick one leaves": {func(h *hush) { h.ask("/slow", 5); h.ask("/quick", 5)() }, due, false},
 		"all left": {func(h *hush) {
 			h.ask("/quick", 1)()
-			if synctest.Wait(); IsWatched(h.cs, "a.example") {
+			if synctest.Wait(); breaker.IsWatched(h.cs, "a.example") {
 				h.t.Error("still watched")
 			}
 		}, forever, false},
@@ -449,7 +450,7 @@ func TestThoseDueFirstCount(t *testing.T) {
 		}, due, true},
 		"somebody is answered": {func(h *hush) {
 			h.ask("/quick", 5)
-			if h.answers("/", 0); IsWatched(h.cs, "a.example") {
+			if h.answers("/", 0); breaker.IsWatched(h.cs, "a.example") {
 				h.t.Error("still watched")
 			}
 		}, forever, false},
@@ -484,7 +485,7 @@ func TestSuspicionUnderLoad(t *testing.T) {
 			}
 			return 20 * time.Millisecond
 		})
-		cs := circuits(t, Config{OnStateChange: func(c Change) { _ = c.Reason }})
+		cs := circuits(t, breaker.Config{OnStateChange: func(c breaker.Change) { _ = c.Reason }})
 		rt := cs.Door(cs.Meter(w))
 		load(t, rt, 64*4, 20*time.Second, func(i int) {
 			_ = send1(t, rt, "/"+string(rune('a'+i%3)), time.Duration(i%7)*time.Second/2)
@@ -495,8 +496,8 @@ func TestSuspicionUnderLoad(t *testing.T) {
 			_ = send1(t, rt, "/a", 2*time.Second)
 			time.Sleep(30 * time.Second)
 		}
-		want(t, cs, Closed, "the host is well")
-		if IsWatched(cs, "a.example") {
+		want(t, cs, breaker.Closed, "the host is well")
+		if breaker.IsWatched(cs, "a.example") {
 			t.Error("somebody is still awaited")
 		}
 		w.takes = func(string, time.Duration) time.Duration { return forever }
@@ -504,10 +505,10 @@ func TestSuspicionUnderLoad(t *testing.T) {
 			go send1(t, rt, "/a", 0)
 		}
 		time.Sleep(10 * time.Second) // four times as long as it lately took
-		want(t, cs, Closed, "nobody asks")
+		want(t, cs, breaker.Closed, "nobody asks")
 		go send1(t, rt, "/a", 0)
 		synctest.Wait()
-		want(t, cs, Open, "the host has fallen silent")
+		want(t, cs, breaker.Open, "the host has fallen silent")
 	})
 }
 

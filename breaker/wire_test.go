@@ -1,4 +1,4 @@
-package breaker
+package breaker_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/internal/testnet"
 )
 
@@ -31,7 +32,7 @@ func TestRealTransports(t *testing.T) {
 				})
 				base, net, stop := testnet.Server(t, h, http2)
 				defer stop()
-				cs := circuits(t, Config{OpenFor: time.Second})
+				cs := circuits(t, breaker.Config{OpenFor: time.Second})
 				client := &http.Client{Transport: cs.Door(cs.Meter(base))}
 				call := func(limit time.Duration, path string) error {
 					ctx, cancel := context.WithCancel(t.Context())
@@ -48,22 +49,22 @@ func TestRealTransports(t *testing.T) {
 					}
 					return err
 				}
-				calls := func(n int, limit time.Duration, path string, s State) {
+				calls := func(n int, limit time.Duration, path string, s breaker.State) {
 					t.Helper()
 					for range n {
 						call(limit, path)
 					}
 					want(t, cs, s, path+" "+limit.String())
-					cs.Force("a.example", Closed)
+					cs.Force("a.example", breaker.Closed)
 					cs.Release("a.example")
 				}
-				calls(20, -time.Minute, "/hang", Closed)
-				calls(20, 900*time.Millisecond, "/hang", Closed)
-				calls(5, time.Second, "/hang", Open)
-				calls(5, 0, "/die", Open)
+				calls(20, -time.Minute, "/hang", breaker.Closed)
+				calls(20, 900*time.Millisecond, "/hang", breaker.Closed)
+				calls(5, time.Second, "/hang", breaker.Open)
+				calls(5, 0, "/die", breaker.Open)
 				base.CloseIdleConnections()
 				net.Refuse.Store(true)
-				calls(5, 0, "/", Open)
+				calls(5, 0, "/", breaker.Open)
 				net.Refuse.Store(false)
 
 				r, _ := http.NewRequest("POST", "http://a.example/trailer", strings.NewReader("body"))
@@ -79,9 +80,9 @@ func TestRealTransports(t *testing.T) {
 
 				// http.Client's own timeout is a deadline like any other.
 				client.Timeout = 2 * time.Second
-				calls(5, 0, "/hang", Open)
-				cs.Force("a.example", Open)
-				var e *Error
+				calls(5, 0, "/hang", breaker.Open)
+				cs.Force("a.example", breaker.Open)
+				var e *breaker.Error
 				if err := call(0, "/"); !errors.As(err, &e) {
 					t.Errorf("%v", err)
 				}
@@ -104,7 +105,7 @@ func TestUpgrade(t *testing.T) {
 			io.CopyN(conn, rw, 4)
 		}), false)
 		defer stop()
-		cs := circuits(t, Config{})
+		cs := circuits(t, breaker.Config{})
 		r, _ := http.NewRequest("GET", site, nil)
 		r.Header.Set("Connection", "Upgrade")
 		r.Header.Set("Upgrade", "echo")
