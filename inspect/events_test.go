@@ -1,8 +1,11 @@
-package inspect
+package inspect_test
 
 import (
 	"bufio"
+	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -16,6 +19,7 @@ import (
 
 	"github.com/weirhttp/weir"
 	"github.com/weirhttp/weir/breaker"
+	"github.com/weirhttp/weir/inspect"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/throttle"
 )
@@ -26,7 +30,7 @@ func TestAFrameASecondUntilTheClientLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := transport(t, answers{}, weir.Config{Throttle: budget("100/s burst 100")})
 		send(t, w, "api.example", 1)
-		base, _, stop := testnet.Server(t, Handler(w, Config{}), false)
+		base, _, stop := testnet.Server(t, inspect.Handler(w, inspect.Config{}), false)
 		defer stop()
 		r, err := http.NewRequestWithContext(t.Context(), "GET", "http://localhost/events?host=api.example", nil)
 		if err != nil {
@@ -80,12 +84,9 @@ func TestHostileNames(t *testing.T) {
 	for _, name := range names {
 		send(t, w, name, 1)
 	}
-	h := Handler(w, Config{}).(*handler)
-	text, err := json.Marshal(h.frame(question{host: names[0]}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.ContainsAny(string(text), "<>\n\u2028") {
+	h := inspect.Handler(w, inspect.Config{})
+	text := event(t, h, question{host: names[0]})
+	if strings.ContainsAny(text, "<>\n\u2028") {
 		t.Errorf("not escaped: %s", text)
 	}
 	for _, name := range names {
@@ -93,7 +94,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-func names(rows []*Host) string {
+func names(rows []*inspect.Host) string {
 	var all []string
 	for _, r := range rows {
 		all = append(all, r.Name)
@@ -102,48 +103,125 @@ func names(rows []*Host) string {
 }
 
 func TestWorstHostsComeFirst(t *testing.T) {
-	rows := []*Host{
-		{Name: "a", State: ok, Queue: 0, OldestWait: 0, InFlight: 5, Counts: Counts{Granted: 10, Refused: 1}},
-		{Name: "b", State: "open", Queue: 0, InFlight: 0, Counts: Counts{Granted: 30}, Circuit: &Circuit{Refused: 9}},
-		{Name: "c", State: waiting, Queue: 7, OldestWait: 2, InFlight: 4, Counts: Counts{Granted: 20}, Budgets: []Budget{{Limit: 10, Left: 5}}},
-		{Name: "d", State: paused, Queue: 3, OldestWait: 9, InFlight: 4, Counts: Counts{Granted: 5}, Learned: []Fact{{Limit: 10, Left: 1}, {Text: "no number"}}},
-		{Name: "e", State: "half-open", Queue: 1, OldestWait: 1, InFlight: 1, Counts: Counts{Granted: 1, Refused: 3}},
-	}
-	tests := map[string]string{
-		"":          "a b c d e",
-		"host":      "a b c d e",
-		"-host":     "e d c b a",
-		"nonsense":  "a b c d e",
-		"-state":    "b e d c a",
-		"state":     "a c d e b",
-		"-queue":    "c d e a b",
-		"queue":     "a b e d c",
-		"-wait":     "d c e a b",
-		"-inflight": "a c d e b",
-		"granted":   "e d a c b",
-		"-refused":  "b e a c d",
-		"left":      "d c a b e",
-	}
-	for order, want := range tests {
-		got := slices.Clone(rows)
-		if got := names(arrange(got, order, len(rows))); got != want {
-			t.Errorf("%q: %s, want %s", order, got, want)
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan bool)
+		broken := true
+		base := testnet.Func(func(r *http.Request) (*http.Response, error) {
+			header := http.Header{}
+			if r.URL.Path == "/held" {
+				<-gate
+			}
+			switch {
+			case r.URL.Host == "e" && broken:
+				return nil, errors.New("connection refused")
+			case r.URL.Host == "d":
+				header.Set("RateLimit-Policy", `"q";q=10;w=3600`)
+				header.Set("RateLimit", `"q";r=1;t=3000`)
+			}
+			return testnet.Answer(r, 200, header, http.NoBody), nil
+		})
+		var c weir.Config
+		c.Retry.MaxAttempts = 1
+		c.Throttle.Budgets = map[string]throttle.Budget{
+			"a": throttle.MustParseBudget("40/h burst 40"), "c": throttle.MustParseBudget("3 in flight"),
 		}
-	}
+		w := transport(t, base, c)
+		h := inspect.Handler(w, inspect.Config{})
+		var all sync.WaitGroup
+		call := func(host, path string, n int, limit time.Duration) {
+			for range n {
+				all.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), limit)
+					defer cancel()
+					r := request(ctx, host)
+					r.URL.Path = path
+					if resp, err := w.RoundTrip(r); err == nil {
+						resp.Body.Close()
+					}
+				})
+				synctest.Wait()
+			}
+		}
+		call("e", "/", 5, time.Hour) // which opens its circuit
+		call("d", "/", 1, time.Hour)
+		call("d", "/held", 4, time.Hour)
+		w.Throttle().Pause("d", time.Now().Add(time.Minute))
+		call("d", "/", 3, time.Hour)
+		time.Sleep(7 * time.Second)
+		call("c", "/", 16, time.Hour)
+		call("c", "/held", 3, time.Hour)
+		call("c", "/", 7, time.Hour)
+		call("d", "/", 1, 10*time.Second) // which is refused
+		time.Sleep(2 * time.Second)
+		call("a", "/", 20, time.Hour)
+		call("a", "/held", 4, time.Hour)
+		call("b", "/", 30, time.Hour)
+		w.Circuits().Force("b", breaker.Open)
+		call("b", "/", 9, time.Hour)
+		broken = false
+		call("e", "/held", 1, time.Hour) // the probe
+		call("e", "/", 3, time.Hour)
+		tests := map[string]string{
+			"":          "a b c d e",
+			"host":      "a b c d e",
+			"-host":     "e d c b a",
+			"nonsense":  "a b c d e",
+			"-state":    "b e d c a",
+			"state":     "a c d e b",
+			"-queue":    "c d a b e",
+			"queue":     "a b e d c",
+			"-wait":     "d c a b e",
+			"-inflight": "a d c e b",
+			"granted":   "d e c a b",
+			"-refused":  "b e d a c",
+			"left":      "c d a b e",
+		}
+		for order, want := range tests {
+			if got := names(look(t, h, question{sort: order}).Rows); got != want {
+				t.Errorf("%q: %s, want %s", order, got, want)
+			}
+		}
+		w.Circuits().Release("b")
+		close(gate)
+		all.Wait()
+	})
 }
 
-// The first rows are those that a sort of all would put first, in its order.
-func TestFirstOfMany(t *testing.T) {
+// However many hosts there are, the pages together are all of them in the order of a
+// sort of all.
+func TestPagesAreInOrder(t *testing.T) {
+	const many, each = 3000, 100
 	r := rand.New(rand.NewPCG(1, 2))
-	rows := make([]*Host, 5000)
-	for i := range rows {
-		rows[i] = &Host{Name: fmt.Sprint(i), State: []string{ok, waiting, "open"}[r.IntN(3)], Queue: r.IntN(5), Counts: Counts{Granted: r.Int64N(900)}}
+	w := transport(t, answers{}, weir.Config{})
+	for i := range many {
+		name := fmt.Sprintf("h%d-%d.example", r.IntN(1e6), i)
+		send(t, w, name, 1+r.IntN(3))
+		switch i % 3 {
+		case 0:
+			w.Throttle().Pause(name, time.Now().Add(time.Hour))
+		case 1:
+			w.Circuits().Force(name, breaker.Open)
+		}
 	}
-	for _, order := range []string{"-state", "state", "-granted", "queue", "", "-host"} {
-		all := arrange(slices.Clone(rows), order, len(rows))
-		for _, most := range []int{1, 2, 99, 100, 300, 1249, 1250, 1251, 4999} {
-			if got := arrange(slices.Clone(rows), order, most); !slices.Equal(got, all[:most]) {
-				t.Errorf("%q: the first %d are others", order, most)
+	h := inspect.Handler(w, inspect.Config{})
+	all := snapshot(t, h).Hosts // by name
+	rank := map[string]int{ok: 0, paused: 1, "open": 2}
+	for order, compare := range map[string]func(a, b *inspect.Host) int{
+		"-state":   func(a, b *inspect.Host) int { return cmp.Compare(rank[b.State], rank[a.State]) },
+		"state":    func(a, b *inspect.Host) int { return cmp.Compare(rank[a.State], rank[b.State]) },
+		"-granted": func(a, b *inspect.Host) int { return cmp.Compare(b.Granted, a.Granted) },
+		"queue":    func(a, b *inspect.Host) int { return 0 },
+		"":         func(a, b *inspect.Host) int { return 0 },
+		"-host":    func(a, b *inspect.Host) int { return cmp.Compare(b.Name, a.Name) },
+	} {
+		want := slices.Clone(all)
+		slices.SortStableFunc(want, compare)
+		for page := range len(all)/each + 1 {
+			f := look(t, h, question{sort: order, page: page})
+			part := want[min(page*each, len(want)):min((page+1)*each, len(want))]
+			if got := names(f.Rows); len(part) > 0 && got != names(part) {
+				t.Errorf("%q, page %d: others", order, page)
+				break
 			}
 		}
 	}
@@ -155,7 +233,7 @@ func TestHostsAreFoundByAPartOfTheirName(t *testing.T) {
 		send(t, w, strings.ToLower(name), 1)
 	}
 	w.Throttle().Pause("cdn.example", time.Now().Add(time.Hour))
-	h := Handler(w, Config{}).(*handler)
+	h := inspect.Handler(w, inspect.Config{})
 	tests := []struct {
 		ask  question
 		want string
@@ -168,7 +246,7 @@ func TestHostsAreFoundByAPartOfTheirName(t *testing.T) {
 		{question{state: ok, q: "example"}, "api.example"},
 	}
 	for _, tt := range tests {
-		f := h.frame(tt.ask)
+		f := look(t, h, tt.ask)
 		if got := names(f.Rows); got != tt.want || f.Total != 3 || f.Found != len(f.Rows) || f.Counts[paused] != 1 || f.Counts[ok] != 2 {
 			t.Errorf("%+v: %s of %+v, want %s", tt.ask, got, f, tt.want)
 		}
@@ -179,30 +257,30 @@ func TestHostsAreFoundByAPartOfTheirName(t *testing.T) {
 func TestEventsInWords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := transport(t, answers{"api.example": always(500)}, weir.Config{})
-		h := Handler(w, Config{}).(*handler)
-		h.frame(question{}) // history begins
-		look := func() { time.Sleep(time.Second); h.frame(question{}) }
-		look()
+		h := inspect.Handler(w, inspect.Config{})
+		look(t, h, question{}) // history begins
+		next := func() { time.Sleep(time.Second); look(t, h, question{}) }
+		next()
 		send(t, w, "api.example", 1)
 		send(t, w, "other.example", 1)
-		look()
+		next()
 		w.Throttle().Pause("api.example", time.Now().Add(time.Hour))
-		look()
+		next()
 		w.Throttle().Resume("api.example")
-		look()
-		look()
+		next()
+		next()
 		var got []string
-		for _, e := range h.frame(question{host: "api.example"}).Events {
+		for _, e := range look(t, h, question{host: "api.example"}).Events {
 			got = append(got, e.Text)
 		}
 		want := []string{"ok, was paused", "paused, was ok: paused by hand", "2 tried again, because: server error", "first seen"}
 		if !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		if n := len(h.frame(question{}).Events); n != len(want)+1 {
+		if n := len(look(t, h, question{}).Events); n != len(want)+1 {
 			t.Errorf("%d events of all hosts, want %d", n, len(want)+1)
 		}
-		if n := len(h.frame(question{host: "api.example", part: "00000000"}).Events); n != 0 {
+		if n := len(look(t, h, question{host: "api.example", part: "00000000"}).Events); n != 0 {
 			t.Errorf("%d events of a partition that is not there", n)
 		}
 	})
@@ -215,17 +293,17 @@ func TestEventsAddUp(t *testing.T) {
 		c.Throttle.MaxWait = -1
 		w := transport(t, answers{}, c)
 		send(t, w, "api.example", 1)
-		h := Handler(w, Config{}).(*handler)
-		h.frame(question{})
+		h := inspect.Handler(w, inspect.Config{})
+		look(t, h, question{})
 		for range 25 {
 			if _, err := w.RoundTrip(request(t.Context(), "api.example")); err == nil {
 				t.Fatal("an answer beyond the budget")
 			}
 			time.Sleep(time.Second)
-			h.frame(question{})
+			look(t, h, question{})
 		}
 		var got []string
-		for _, e := range h.frame(question{}).Events {
+		for _, e := range look(t, h, question{}).Events {
 			got = append(got, e.Text)
 		}
 		want := []string{"10 turned away: 1/h is spent", "10 turned away: 1/h is spent", "1 turned away: 1/h is spent", "refusing, was ok: 1/h is spent"}
@@ -235,76 +313,87 @@ func TestEventsAddUp(t *testing.T) {
 	})
 }
 
-// The past is bounded, and what was handed out does not change.
+// The past is bounded: a page shows the newest 200 of the last 5000.
 func TestEventsAreBounded(t *testing.T) {
-	w := &watch{}
-	host := &Host{Name: "api.example"}
-	var early []Event
-	for i := range 3 * keepEvents {
-		w.note(host, fmt.Sprint(i))
-		if i == showEvents {
-			early = w.events
+	synctest.Test(t, func(t *testing.T) {
+		const keepEvents, showEvents, many = 5000, 200, 1000
+		w := transport(t, answers{}, weir.Config{})
+		h := inspect.Handler(w, inspect.Config{})
+		look(t, h, question{})
+		send(t, w, "api.example", 1)
+		meet(t, w, many) // each is an event
+		events := 1 + many
+		for round := 0; events < 3*keepEvents; round++ {
+			time.Sleep(time.Second)
+			f := look(t, h, question{host: "api.example"})
+			if told := slices.ContainsFunc(f.Events, func(e inspect.Event) bool { return e.Text == "first seen" }); told != (events <= keepEvents) {
+				t.Errorf("%d events after its own: shown: %v", events-1, told)
+			}
+			if n, room := inspect.KeptEvents(h); n > 2*keepEvents || room > 4*keepEvents {
+				t.Errorf("%d events kept, room for %d", n, room)
+			}
+			if n := len(look(t, h, question{}).Events); n != min(events, showEvents) {
+				t.Errorf("%d of %d events shown", n, events)
+			}
+			for i := range many {
+				if name := fmt.Sprintf("host%d.example", i); round%2 == 0 {
+					w.Throttle().Pause(name, time.Now().Add(time.Hour))
+				} else {
+					w.Throttle().Resume(name)
+				}
+			}
+			events += many
 		}
-	}
-	if len(w.events) > 2*keepEvents || cap(w.events) > 4*keepEvents {
-		t.Errorf("%d events kept, room for %d", len(w.events), cap(w.events))
-	}
-	for i, e := range early {
-		if e.Text != fmt.Sprint(i) {
-			t.Fatalf("event %d became %q", i, e.Text)
-		}
-	}
-	got := newest(w.events, "", "")
-	if len(got) != showEvents || got[0].Text != fmt.Sprint(3*keepEvents-1) {
-		t.Errorf("%d shown, the first %q", len(got), got[0].Text)
-	}
+	})
 }
 
 // Several look while requests are made.
 func TestLooksAtTheSameTime(t *testing.T) {
-	w := transport(t, answers{"b.example": always(500)}, weir.Config{Throttle: budget("1000/s burst 1000")})
-	h := Handler(w, Config{}).(*handler)
-	var done sync.WaitGroup
-	for range 4 {
-		done.Go(func() {
-			for _, order := range []string{"state", "-queue", "left", "host"} {
-				h.watch.mu.Lock()
-				h.watch.last.At = time.Time{} // the next look is a fresh one
-				h.watch.mu.Unlock()
-				if _, err := json.Marshal(h.frame(question{sort: order, host: "a.example"})); err != nil {
-					t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		w := transport(t, answers{"b.example": always(500)}, weir.Config{Throttle: budget("1000/s burst 1000")})
+		h := inspect.Handler(w, inspect.Config{})
+		var done sync.WaitGroup
+		for range 4 {
+			done.Go(func() {
+				for _, order := range []string{"state", "-queue", "left", "host"} {
+					look(t, h, question{sort: order, host: "a.example"})
+					time.Sleep(time.Second / 2) // the next look is a fresh one
 				}
-			}
-		})
-		done.Go(func() {
-			send(t, w, "a.example", 20)
-			send(t, w, "b.example", 1)
-		})
-	}
-	done.Wait()
-	if got := hostNamed(t, snapshot(t, h), "a.example").Granted; got != 80 {
-		t.Errorf("%d requests, want 80", got)
-	}
+			})
+			done.Go(func() {
+				for range 4 {
+					send(t, w, "a.example", 5)
+					time.Sleep(time.Second / 2)
+				}
+				send(t, w, "b.example", 1)
+			})
+		}
+		done.Wait()
+		if got := hostNamed(t, snapshot(t, h), "a.example").Granted; got != 80 {
+			t.Errorf("%d requests, want 80", got)
+		}
+	})
 }
 
 func TestManyHosts(t *testing.T) {
+	const pageRows = 100
 	w := transport(t, answers{}, weir.Config{Throttle: budget("5/s, 1000/h")})
 	meet(t, w, 10000)
-	h := Handler(w, Config{}).(*handler)
-	f := h.frame(question{sort: "-host"})
+	h := inspect.Handler(w, inspect.Config{})
+	f := look(t, h, question{sort: "-host"})
 	if f.Total != 10000 || f.Found != 10000 || len(f.Rows) != pageRows || f.Rows[0].Name != "host9999.example" {
 		t.Errorf("%d hosts, %d found, %d rows", f.Total, f.Found, len(f.Rows))
 	}
 	for page, want := range map[int][2]int{-1: {0, 100}, 0: {0, 100}, 41: {4100, 100}, 99: {9900, 100}, 100: {9900, 100}, math.MaxInt / 100: {9900, 100}} {
-		f := h.frame(question{sort: "host", page: page})
-		if f.From != want[0] || len(f.Rows) != want[1] || f.Found != 10000 || !slices.IsSortedFunc(f.Rows, func(a, b *Host) int { return strings.Compare(a.Name, b.Name) }) {
+		f := look(t, h, question{sort: "host", page: page})
+		if f.From != want[0] || len(f.Rows) != want[1] || f.Found != 10000 || !slices.IsSortedFunc(f.Rows, func(a, b *inspect.Host) int { return strings.Compare(a.Name, b.Name) }) {
 			t.Errorf("page %d: %d rows from %d, %s", page, len(f.Rows), f.From, f.Rows[0].Name)
 		}
 	}
-	if f := h.frame(question{q: "host123", page: 3}); f.From != 0 || len(f.Rows) != 11 {
+	if f := look(t, h, question{q: "host123", page: 3}); f.From != 0 || len(f.Rows) != 11 {
 		t.Errorf("beyond the last page: %d rows from %d", len(f.Rows), f.From)
 	}
-	if f := h.frame(question{q: "host123", host: "host7.example"}); f.Found != 11 || f.Detail == nil || f.Detail.Granted != 1 {
+	if f := look(t, h, question{q: "host123", host: "host7.example"}); f.Found != 11 || f.Detail == nil || f.Detail.Granted != 1 {
 		t.Errorf("%d found, detail %+v", f.Found, f.Detail)
 	}
 }
@@ -314,31 +403,23 @@ func TestManyHosts(t *testing.T) {
 // are.
 func TestQuietHostsAreNotLookedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const quiet = 2000
+		const quiet, pageRows = 2000, 100
 		w := transport(t, answers{"busy.example": always(200)}, weir.Config{Throttle: budget("5/s, 1000/h")})
 		meet(t, w, quiet)
-		h := Handler(w, Config{}).(*handler)
-		looked := func() (n int) {
-			at := time.Now()
-			for _, s := range h.watch.hosts {
-				if s.at.Equal(at) {
-					n++
-				}
-			}
-			return n
-		}
-		h.frame(question{})
+		h := inspect.Handler(w, inspect.Config{})
+		looked := func() int { return len(inspect.LookedAt(h, time.Now())) }
+		look(t, h, question{})
 		if got := looked(); got != quiet {
 			t.Errorf("%d looked at first, want all", got)
 		}
 		time.Sleep(2 * time.Second)
-		h.frame(question{q: "host7.example"}) // these were shown, and are looked at once more
+		look(t, h, question{q: "host7.example"}) // these were shown, and are looked at once more
 		if got := looked(); got != pageRows {
 			t.Errorf("%d looked at, want the %d that were shown", got, pageRows)
 		}
 		for range 5 {
 			time.Sleep(time.Second)
-			h.frame(question{q: "host7.example"})
+			look(t, h, question{q: "host7.example"})
 		}
 		if got := looked(); got != 1 {
 			t.Errorf("%d looked at, want the one that is shown", got)
@@ -348,20 +429,20 @@ func TestQuietHostsAreNotLookedAt(t *testing.T) {
 		w.Throttle().SetBudget("host5.example", throttle.MustParseBudget("1/s"))
 		w.Circuits().Force("host6.example", breaker.Open)
 		time.Sleep(time.Second)
-		f := h.frame(question{q: "host7.example"})
+		f := look(t, h, question{q: "host7.example"})
 		for _, name := range []string{"host3.example", "host4.example", "host6.example"} {
-			if s := h.watch.hosts[key{name, ""}]; !s.at.Equal(time.Now()) {
+			if !slices.Contains(inspect.LookedAt(h, time.Now()), name) {
 				t.Errorf("%s: what happened there was not looked at", name)
 			}
 		}
 		if f.Counts[paused] != 1 || f.Counts["open"] != 1 || f.Total != quiet {
 			t.Errorf("%+v", f.Counts)
 		}
-		if f := h.frame(question{host: "host9.example"}); f.Detail == nil || f.Detail.Granted != 1 {
+		if f := look(t, h, question{host: "host9.example"}); f.Detail == nil || f.Detail.Granted != 1 {
 			t.Errorf("detail: %+v", f.Detail)
 		}
 		time.Sleep(2 * time.Minute) // budgets have grown
-		h.frame(question{q: "host7.example"})
+		look(t, h, question{q: "host7.example"})
 		if got := looked(); got < quiet*9/10 {
 			t.Errorf("%d looked at after two minutes", got)
 		}
@@ -376,25 +457,19 @@ func TestQuietHostsAreNotLookedAt(t *testing.T) {
 func BenchmarkFrame(b *testing.B) {
 	w := transport(b, answers{}, weir.Config{Throttle: budget("1000000/s, 1000000000/h")})
 	meet(b, w, 100000)
-	h := Handler(w, Config{}).(*handler)
-	h.frame(question{sort: "-state"})
+	h := inspect.Handler(w, inspect.Config{})
+	look(b, h, question{sort: "-state"})
 	b.ReportAllocs()
 	for b.Loop() {
 		b.StopTimer()
 		for i := range 100 {
 			send(b, w, fmt.Sprintf("host%d.example", i*977), 1)
 		}
-		h.watch.last.At = time.Time{} // it is time to look again
+		inspect.LookAgain(h)
 		b.StartTimer()
-		if f := h.frame(question{sort: "-state", q: "host"}); f.Total < 99000 { // the shards of the table fill unevenly
+		if f := look(b, h, question{sort: "-state", q: "host"}); f.Total < 99000 { // the shards of the table fill unevenly
 			b.Fatal(f.Total)
 		}
-	}
-}
-
-func meet(t testing.TB, w *weir.Transport, n int) {
-	for i := range n {
-		send(t, w, fmt.Sprintf("host%d.example", i), 1)
 	}
 }
 
@@ -410,20 +485,20 @@ func BenchmarkSnapshot(b *testing.B) {
 			}
 		}
 	})
-	b.Run("view", func(b *testing.B) {
+	h := inspect.Handler(w, inspect.Config{})
+	b.Run("JSON", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if n := len(allOf(newWatch(w), atOnce)); n != 10000 {
+			if n := ask(h, "GET", "/stats.json", nil).Body.Len(); n < 10000 {
 				b.Fatal(n)
 			}
 		}
 	})
 	b.Run("frame", func(b *testing.B) {
-		h := &handler{watch: newWatch(w)}
 		b.ReportAllocs()
 		for b.Loop() {
-			h.watch.last.At = time.Time{}
-			if n := h.frame(question{sort: "-state"}).Total; n != 10000 {
+			inspect.LookAgain(h)
+			if n := look(b, h, question{sort: "-state"}).Total; n != 10000 {
 				b.Fatal(n)
 			}
 		}

@@ -1,4 +1,4 @@
-package inspect
+package inspect_test
 
 import (
 	"net/http"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/inspect"
 	"github.com/weirhttp/weir/throttle"
 )
 
@@ -37,7 +38,7 @@ func TestARouteWaitsForWhatItsOldestRequestWaitsFor(t *testing.T) {
 			}
 			return 200, http.Header{}
 		}}, c)
-		h := Handler(w, Config{})
+		h := inspect.Handler(w, inspect.Config{})
 		for _, path := range []string{"/search", "/search", "/export", "/items"} {
 			if err := call(t, w, path); err != nil {
 				t.Fatal(err)
@@ -72,7 +73,7 @@ func TestARouteWaitsForWhatItsOldestRequestWaitsFor(t *testing.T) {
 func TestRowsAreBrief(t *testing.T) {
 	w := transport(t, answers{}, weir.Config{})
 	send(t, w, "api.example", 1)
-	f := Handler(w, Config{}).(*handler).frame(question{host: "api.example"})
+	f := look(t, inspect.Handler(w, inspect.Config{}), question{host: "api.example"})
 	if f.Rows[0].Routes != nil || f.Rows[0].Latency.Counts != nil || f.Rows[0].Granted != 1 {
 		t.Errorf("row %+v", f.Rows[0])
 	}

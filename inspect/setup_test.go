@@ -1,18 +1,25 @@
-package inspect
+package inspect_test
 
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/inspect"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/throttle"
 )
+
+// States of hosts, as the page has them.
+const ok, waiting, paused = "ok", "waiting", "paused"
 
 // answers is a base that answers each host as the script says, else with 200.
 type answers map[string]func(r *http.Request) (int, http.Header)
@@ -86,20 +93,76 @@ func post(h http.Handler, path string, form url.Values, change func(*http.Reques
 	return w
 }
 
-func snapshot(t testing.TB, h http.Handler) Snapshot {
+func snapshot(t testing.TB, h http.Handler) inspect.Snapshot {
 	t.Helper()
 	w := ask(h, "GET", "/stats.json", nil)
 	if w.Code != 200 || w.Header().Get("Content-Type") != "application/json" {
 		t.Fatalf("%d %v", w.Code, w.Header())
 	}
-	var s Snapshot
+	var s inspect.Snapshot
 	if err := json.Unmarshal(w.Body.Bytes(), &s); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func hostNamed(t testing.TB, s Snapshot, name string) *Host {
+// question is what a page asks to see, as in the query of its stream.
+type question struct {
+	q, state, sort string
+	page           int
+	host, part     string
+}
+
+// event is the text of the first event of a page's stream.
+func event(t testing.TB, h http.Handler, q question) string {
+	t.Helper()
+	left, leave := context.WithCancel(t.Context())
+	leave() // after the first
+	ask := ask(h, "GET", "/events?"+url.Values{
+		"q": {q.q}, "state": {q.state}, "sort": {q.sort}, "page": {strconv.Itoa(q.page)}, "host": {q.host}, "part": {q.part},
+	}.Encode(), func(r *http.Request) { *r = *r.WithContext(left) })
+	text, found := strings.CutPrefix(ask.Body.String(), "data: ")
+	text, ends := strings.CutSuffix(text, "\n\n")
+	if ask.Code != 200 || !found || !ends {
+		t.Fatalf("%d %q", ask.Code, ask.Body)
+	}
+	return text
+}
+
+// frame is an event of a page's stream.
+type frame struct {
+	At       time.Time
+	Total    int
+	Counts   map[string]int
+	Queue    int
+	Oldest   float64
+	Found    int
+	From     int
+	Rows     []*inspect.Host
+	Detail   *inspect.Host
+	Events   []inspect.Event
+	Controls bool
+	Outbox   []inspect.Kept
+	Queues   int
+}
+
+// look returns what a page shows first that asks q.
+func look(t testing.TB, h http.Handler, q question) (f frame) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(event(t, h, q)), &f); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// meet makes a request of each of n hosts.
+func meet(t testing.TB, w *weir.Transport, n int) {
+	for i := range n {
+		send(t, w, fmt.Sprintf("host%d.example", i), 1)
+	}
+}
+
+func hostNamed(t testing.TB, s inspect.Snapshot, name string) *inspect.Host {
 	t.Helper()
 	for _, h := range s.Hosts {
 		if h.Name == name {

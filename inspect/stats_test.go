@@ -1,6 +1,7 @@
-package inspect
+package inspect_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/weirhttp/weir"
 	"github.com/weirhttp/weir/breaker"
+	"github.com/weirhttp/weir/inspect"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/throttle"
 )
@@ -25,7 +27,7 @@ import (
 func TestStatsFollowARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := transport(t, answers{}, weir.Config{Throttle: budget("3/m burst 3")})
-		h := Handler(w, Config{})
+		h := inspect.Handler(w, inspect.Config{})
 		send(t, w, "api.example", 3)
 		ctx, cancel := context.WithCancel(t.Context())
 		var done sync.WaitGroup
@@ -61,7 +63,7 @@ func TestStatsFollowARun(t *testing.T) {
 func TestBudgetsShowTheirWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := transport(t, answers{}, weir.Config{Throttle: budget("5000/h")})
-		h := Handler(w, Config{})
+		h := inspect.Handler(w, inspect.Config{})
 		send(t, w, "api.example", 3)
 		if b := hostNamed(t, snapshot(t, h), "api.example").Budgets[0]; b.Limit != 5000 || b.Left != 4997 {
 			t.Errorf("after three of 5000: %+v", b)
@@ -81,7 +83,7 @@ func TestLearnedLimits(t *testing.T) {
 			}
 		}}
 		w := transport(t, base, weir.Config{})
-		h := Handler(w, Config{})
+		h := inspect.Handler(w, inspect.Config{})
 		send(t, w, "api.example", 7)
 		got := hostNamed(t, snapshot(t, h), "api.example")
 		if len(got.Learned) != 1 || got.Learned[0].Limit != 10 || got.Learned[0].Left != 3 ||
@@ -102,7 +104,7 @@ func TestLearnedLimits(t *testing.T) {
 func TestPausedByTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := transport(t, answers{"api.example": always(429, "Retry-After", "30")}, weir.Config{Throttle: throttle.Config{MaxWait: -1}})
-		h := Handler(w, Config{})
+		h := inspect.Handler(w, inspect.Config{})
 		send(t, w, "api.example", 1) // the answer is returned: its wait would not fit
 		got := hostNamed(t, snapshot(t, h), "api.example")
 		if got.State != paused || len(got.Why) == 0 || !strings.HasSuffix(got.Why[0].Text, "said by Retry-After") ||
@@ -120,7 +122,7 @@ func TestCircuit(t *testing.T) {
 		c := weir.Config{}
 		c.Retry.MaxAttempts = 1
 		w := transport(t, dead, c)
-		h := Handler(w, Config{})
+		h := inspect.Handler(w, inspect.Config{})
 		for range 7 {
 			if _, err := w.RoundTrip(request(t.Context(), "api.example")); err == nil {
 				t.Fatal("an answer")
@@ -156,7 +158,7 @@ func TestPatience(t *testing.T) {
 			}
 			return testnet.Answer(r, 200, http.Header{}, http.NoBody), nil
 		}), c)
-		h := Handler(w, Config{})
+		h := inspect.Handler(w, inspect.Config{})
 		for range 5 {
 			if _, err := w.RoundTrip(request(t.Context(), "api.example")); err == nil {
 				t.Fatal("an answer")
@@ -189,12 +191,12 @@ func TestPartitions(t *testing.T) {
 	c.Throttle.Partition = func(r *http.Request) string { return "secret-key" }
 	w := transport(t, answers{}, c)
 	send(t, w, "api.example", 2)
-	page := ask(Handler(w, Config{}), "GET", "/stats.json", nil).Body.String()
+	page := ask(inspect.Handler(w, inspect.Config{}), "GET", "/stats.json", nil).Body.String()
 	if strings.Contains(page, "secret") {
 		t.Error("the page tells the partition's key")
 	}
 	found := false
-	for _, h := range snapshot(t, Handler(w, Config{})).Hosts {
+	for _, h := range snapshot(t, inspect.Handler(w, inspect.Config{})).Hosts {
 		if h.Partition != "" {
 			found = true
 			if len(h.Partition) != 8 || h.Name != "api.example" || h.Granted != 2 || h.Attempts != 2 {
@@ -210,7 +212,7 @@ func TestPartitions(t *testing.T) {
 // What was forced before any request is there too.
 func TestForcedBeforeMet(t *testing.T) {
 	w := transport(t, answers{}, weir.Config{})
-	h := Handler(w, Config{Controls: true})
+	h := inspect.Handler(w, inspect.Config{Controls: true})
 	post(h, "/open", map[string][]string{"host": {"api.example"}}, nil)
 	s := snapshot(t, h)
 	if len(s.Hosts) != 1 || s.Hosts[0].State != "open" || !s.Hosts[0].Circuit.Forced || s.Hosts[0].Allowance != -1 {
@@ -223,21 +225,21 @@ func TestForcedBeforeMet(t *testing.T) {
 func TestWhatWasLearnedIsShownWithItsSourceApart(t *testing.T) {
 	tests := []struct {
 		limit throttle.LearnedLimit
-		want  Fact
+		want  inspect.Fact
 	}{
 		{throttle.LearnedLimit{Kind: "quota", Name: `a, said by RateLimit`, Unit: "tokens", Source: "said by RateLimit", Limit: 10, Left: 2.5, Why: `2.5 of 10 tokens left, said by RateLimit`},
-			Fact{Kind: "quota", Text: `2.5 of 10 tokens left`, Source: "said by RateLimit", Name: `a, said by RateLimit`, Unit: "tokens", Limit: 10, Left: 2.5}},
+			inspect.Fact{Kind: "quota", Text: `2.5 of 10 tokens left`, Source: "said by RateLimit", Name: `a, said by RateLimit`, Unit: "tokens", Limit: 10, Left: 2.5}},
 		{throttle.LearnedLimit{Kind: "quota", Unit: "requests", Source: "said by RateLimit", Left: 5, Why: "5 left, said by RateLimit"},
-			Fact{Kind: "quota", Unit: "requests", Text: "5 left", Source: "said by RateLimit"}},
+			inspect.Fact{Kind: "quota", Unit: "requests", Text: "5 left", Source: "said by RateLimit"}},
 		{throttle.LearnedLimit{Kind: "quota", Limit: 10, Left: -1, Source: "after the reset said by RateLimit", Why: "one request asks what is left, after the reset said by RateLimit"},
-			Fact{Kind: "quota", Text: "one request asks what is left", Source: "after the reset said by RateLimit"}},
+			inspect.Fact{Kind: "quota", Text: "one request asks what is left", Source: "after the reset said by RateLimit"}},
 		{throttle.LearnedLimit{Kind: "rate", Limit: 5, Left: -1, Source: "found by its refusals", Route: "GET /a", Why: "looks like 5/s, found by its refusals, for GET /a only"},
-			Fact{Kind: "rate", Text: "looks like 5/s, for GET /a only", Source: "found by its refusals", Route: "GET /a"}},
+			inspect.Fact{Kind: "rate", Text: "looks like 5/s, for GET /a only", Source: "found by its refusals", Route: "GET /a"}},
 		{throttle.LearnedLimit{Kind: "in flight", Limit: 4, Left: -1, Why: "at most 4 at a time until it has answered more"},
-			Fact{Kind: "in flight", Text: "at most 4 at a time until it has answered more"}},
+			inspect.Fact{Kind: "in flight", Text: "at most 4 at a time until it has answered more"}},
 	}
 	for _, tt := range tests {
-		if got := factOf(&tt.limit); got != tt.want {
+		if got := inspect.FactOf(&tt.limit); got != tt.want {
 			t.Errorf("%s\n got %+v\nwant %+v", tt.limit.Why, got, tt.want)
 		}
 	}
@@ -247,10 +249,10 @@ func TestWhatWasLearnedIsShownWithItsSourceApart(t *testing.T) {
 func TestATimeThatIsNotNearHasItsDate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := time.Date(2000, 1, 1, 11, 0, 0, 0, time.UTC) // a bubble begins at midnight
-		if got := factOf(&throttle.LearnedLimit{Until: at}).Until; got != "11:00:00" {
+		if got := inspect.FactOf(&throttle.LearnedLimit{Until: at}).Until; got != "11:00:00" {
 			t.Errorf("got %q", got)
 		}
-		if got := factOf(&throttle.LearnedLimit{Until: at.Add(2 * time.Hour)}).Until; got != "2000-01-01 13:00:00" {
+		if got := inspect.FactOf(&throttle.LearnedLimit{Until: at.Add(2 * time.Hour)}).Until; got != "2000-01-01 13:00:00" {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -266,7 +268,7 @@ func TestCounts(t *testing.T) {
 		c := weir.Config{Throttle: budget("1/m")}
 		c.Retry.MaxAttempts = 1
 		w := transport(t, base, c)
-		h := Handler(w, Config{})
+		h := inspect.Handler(w, inspect.Config{})
 		send(t, w, "api.example", 2) // the second waits for a minute
 		send(t, w, "busy.example", 1)
 		if _, err := w.RoundTrip(request(t.Context(), "busy.example")); err == nil {
@@ -274,7 +276,7 @@ func TestCounts(t *testing.T) {
 		}
 		s := snapshot(t, h)
 		got := hostNamed(t, s, "api.example")
-		at := func(d Durations, bound float64) int64 { // how many stand under a bound
+		at := func(d inspect.Durations, bound float64) int64 { // how many stand under a bound
 			for i, b := range s.Bounds {
 				if b == bound && len(d.Counts) == len(s.Bounds)+1 {
 					return d.Counts[i]
@@ -309,8 +311,8 @@ func TestRefusingShows(t *testing.T) {
 			return testnet.Answer(r, 200, nil, nil), nil
 		}
 		w := transport(t, answers{}, c)
-		h := Handler(w, Config{}).(*handler)
-		h.frame(question{})
+		h := inspect.Handler(w, inspect.Config{})
+		look(t, h, question{})
 		for range 50 {
 			if resp, err := w.RoundTrip(request(t.Context(), "a.example")); err == nil {
 				resp.Body.Close()
@@ -319,7 +321,7 @@ func TestRefusingShows(t *testing.T) {
 		w.Circuits().Force("b.example", breaker.Open)
 		send(t, w, "b.example", 3)
 		time.Sleep(time.Second)
-		f := h.frame(question{host: "a.example", sort: "-state"})
+		f := look(t, h, question{host: "a.example", sort: "-state"})
 		if f.Counts["refusing"] != 1 || f.Rows[0].Name != "b.example" || f.Rows[1].State != "refusing" {
 			t.Errorf("%v, first %s, then %s", f.Counts, f.Rows[0].Name, f.Rows[1].State)
 		}
@@ -329,7 +331,7 @@ func TestRefusingShows(t *testing.T) {
 		if c := f.Rows[0].Circuit; c.Refused != 3 || c.Fallback != 3 {
 			t.Errorf("%d refused by the circuit, %d answered by the fallback", c.Refused, c.Fallback)
 		}
-		if !slices.ContainsFunc(f.Events, func(e Event) bool { return strings.HasPrefix(e.Text, "refusing, was ok") }) {
+		if !slices.ContainsFunc(f.Events, func(e inspect.Event) bool { return strings.HasPrefix(e.Text, "refusing, was ok") }) {
 			t.Errorf("no event says so: %v", f.Events)
 		}
 	})
@@ -338,30 +340,28 @@ func TestRefusingShows(t *testing.T) {
 // What is sent host by host is the text that all of it would have been at once.
 func TestStatsAsOneText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var bounds []float64
+		for _, b := range throttle.HistogramBounds() {
+			bounds = append(bounds, b.Seconds())
+		}
 		for _, n := range []int{0, 1, 3} {
 			w := transport(t, answers{}, weir.Config{Throttle: budget("5/s")})
 			meet(t, w, n)
-			h := Handler(w, Config{Outbox: queues{{Queue: "hosts\":[", Pending: 1}}}).(*handler)
-			all := Snapshot{At: time.Now(), Bounds: bounds(), Hosts: allOf(h.watch, n+1), Outbox: kept(h.watch.outbox, time.Now())}
+			h := inspect.Handler(w, inspect.Config{Outbox: queues{{Queue: "hosts\":[", Pending: 1}}})
+			got := strings.TrimSpace(ask(h, "GET", "/stats.json", nil).Body.String())
+			all := snapshot(t, h)
+			if len(all.Hosts) != n || !all.At.Equal(time.Now()) || !slices.Equal(all.Bounds, bounds) || len(all.Outbox) != 1 || all.Outbox[0].Queue != "hosts\":[" {
+				t.Errorf("%d hosts: %+v", n, all)
+			}
 			want, err := json.Marshal(all)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := strings.TrimSpace(ask(h, "GET", "/stats.json", nil).Body.String()); got != string(want) {
+			if got != string(want) {
 				t.Errorf("%d hosts: got\n%s\nwant\n%s", n, got, want)
 			}
 		}
 	})
-}
-
-// allOf are all hosts, so many of which are looked at at once.
-func allOf(w *watch, atOnce int) []*Host {
-	list := []*Host{}
-	w.all(time.Now(), atOnce, func(h *Host) bool {
-		list = append(list, h)
-		return true
-	})
-	return list
 }
 
 // However few hosts are looked at at once, all are there once and in order: those
@@ -375,18 +375,25 @@ func TestAllHostsAFewAtATime(t *testing.T) {
 		for _, name := range []string{"a.example", "others", "z.example"} {
 			w.Circuits().Force(name, breaker.Open)
 		}
-		watch := newWatch(w)
-		want := allOf(watch, 1000)
-		if len(want) != 8+1+3 || !slices.IsSortedFunc(want, byName) {
+		h := inspect.Handler(w, inspect.Config{})
+		allOf := func(atOnce int) (list []*inspect.Host) {
+			inspect.EachHost(h, atOnce, func(host *inspect.Host) bool {
+				list = append(list, host)
+				return true
+			})
+			return list
+		}
+		want := allOf(1000)
+		if len(want) != 8+1+3 || !slices.IsSortedFunc(want, func(a, b *inspect.Host) int { return cmp.Compare(a.Name, b.Name) }) {
 			t.Fatalf("%d hosts: %+v", len(want), want)
 		}
 		for _, atOnce := range []int{1, 2, 3, 7, 8, 9} {
-			if got := allOf(watch, atOnce); !reflect.DeepEqual(got, want) {
+			if got := allOf(atOnce); !reflect.DeepEqual(got, want) {
 				t.Errorf("%d at once: %d hosts, want %d", atOnce, len(got), len(want))
 			}
 		}
 		n := 0
-		watch.all(time.Now(), 2, func(*Host) bool { n++; return n < 3 })
+		inspect.EachHost(h, 2, func(*inspect.Host) bool { n++; return n < 3 })
 		if n != 3 {
 			t.Errorf("%d hosts for one who stops after 3", n)
 		}
