@@ -190,7 +190,7 @@ func TestWorstHostsComeFirst(t *testing.T) {
 // However many hosts there are, the pages together are all of them in the order of a
 // sort of all.
 func TestPagesAreInOrder(t *testing.T) {
-	const many, each = 3000, 100
+	const many, each = 1500, 100
 	r := rand.New(rand.NewPCG(1, 2))
 	w := transport(t, answers{}, weir.Config{})
 	for i := range many {

@@ -248,12 +248,16 @@ func TestWhatWasLearnedIsShownWithItsSourceApart(t *testing.T) {
 // TestATimeThatIsNotNearHasItsDate: a time of day that is not near has its date.
 func TestATimeThatIsNotNearHasItsDate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		at := time.Date(2000, 1, 1, 11, 0, 0, 0, time.UTC) // a bubble begins at midnight
-		if got := inspect.FactOf(&throttle.LearnedLimit{Until: at}).Until; got != "11:00:00" {
-			t.Errorf("got %q", got)
-		}
-		if got := inspect.FactOf(&throttle.LearnedLimit{Until: at.Add(2 * time.Hour)}).Until; got != "2000-01-01 13:00:00" {
-			t.Errorf("got %q", got)
+		for hours, layout := range map[int]string{11: time.TimeOnly, 13: time.DateTime} {
+			at := time.Now().Add(time.Duration(hours) * time.Hour)
+			w := transport(t, answers{"api.example": always(200,
+				"RateLimit-Policy", `"daily";q=10;w=86400`, "RateLimit", fmt.Sprintf(`"daily";r=5;t=%d`, hours*3600),
+			)}, weir.Config{})
+			send(t, w, "api.example", 1)
+			learned := hostNamed(t, snapshot(t, inspect.Handler(w, inspect.Config{})), "api.example").Learned
+			if len(learned) != 1 || learned[0].Until != at.Format(layout) {
+				t.Errorf("in %d hours: %+v, want until %s", hours, learned, at.Format(layout))
+			}
 		}
 	})
 }
