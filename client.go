@@ -13,9 +13,9 @@ import (
 	"github.com/weirhttp/weir/throttle"
 )
 
-// ErrNotSent is reported by an error of RoundTrip only if no attempt of that
-// call reached the network, so that any request may be made again elsewhere.
-// Its absence proves nothing.
+// ErrNotSent says that no attempt of a call reached the network, so that any
+// request may be sent again elsewhere. An error of RoundTrip satisfies
+// errors.Is(err, ErrNotSent) only then. If it does not, nothing is proved.
 var ErrNotSent = notsent.Err
 
 // Config says how requests are governed. The zero Config is ready for use;
@@ -25,31 +25,34 @@ type Config struct {
 	Retry    retry.Config
 	Breaker  breaker.Config
 
-	// Hosts has settings of their own for hosts that need them (SetHost adds
-	// and changes some later), by host
-	// pattern ("api.example.com", "*.example.com"). They stand instead of,
-	// not beside, those above; of several patterns that match a host, the
-	// most specific one's apply, alone.
+	// Hosts has settings for single hosts, by host pattern ("api.example.com",
+	// "*.example.com"). Each field of Host that is set replaces the field above of
+	// the same name; of Throttle it replaces what HostConfig has. If several patterns
+	// match a host, only the most specific one applies. SetHost adds and changes
+	// settings later.
 	Hosts map[string]Host
 
-	// Fallback answers for a request that came to an error, be it a refusal of
-	// the throttle or the circuit, the network's, or that of Breaker.Fallback, and
-	// for one whose answer FallbackOn names. It is called once, last: when all
-	// attempts are over. It gets the request as it came, its body closed (GetBody
-	// opens another), and the error; for an answer a *breaker.StatusError.
+	// Fallback answers for a request that ended in an error, whether the error
+	// comes from the throttle, the circuit, the network or Breaker.Fallback, and
+	// for a request whose answer FallbackOn selects. It is called once, after all
+	// attempts. It gets the request as it came, with its body closed (GetBody
+	// opens another), and the error; for an answer, a *breaker.StatusError.
 	//
-	// A response goes to the caller. So does an error, unless there was an answer:
-	// then that one does, and so does what there was if both are nil. It is not
-	// called for a request whose caller has cancelled it; one whose deadline has
-	// passed can still be answered from memory. Nil: what there was.
+	// If it returns a response, the caller gets that response. If it returns an
+	// error, the caller gets that error, unless the server had answered: then the
+	// caller gets the server's answer. If it returns nil and nil, the caller gets
+	// what it would get without Fallback. It is not called for a request whose
+	// caller has cancelled it. It is called after the caller's deadline, because it
+	// may answer from memory. Nil: not called.
 	Fallback func(*http.Request, error) (*http.Response, error)
 
-	// FallbackOn names the answers that Fallback is asked to replace; it does not
-	// touch their bodies. Nil: none.
+	// FallbackOn returns true for an answer that Fallback is to replace. It must
+	// not touch the body. Nil: no answers are replaced.
 	FallbackOn func(*http.Response) bool
 }
 
-// Host is what a host pattern may have of its own. Nil: Config's.
+// Host has the settings of the hosts that one pattern names. A field that is nil
+// means that Config's apply.
 type Host struct {
 	Throttle *throttle.HostConfig
 	Retry    *retry.Config
@@ -103,9 +106,9 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 }
 
 // NewClient returns a client whose Transport is the *Transport of New(nil, c),
-// with one change: where http.DefaultTransport is still net/http's own, the
-// client has a clone of it that keeps as many idle connections for one host as
-// for all.
+// with one change. If http.DefaultTransport is an *http.Transport, the client uses
+// a clone of it, which keeps as many idle connections for one host as for all
+// hosts together.
 func NewClient(c Config) (*http.Client, error) {
 	base := http.DefaultTransport
 	if d, ok := base.(*http.Transport); ok {
@@ -140,10 +143,9 @@ func fitWindow(c breaker.Config, attempt time.Duration) (breaker.Config, error) 
 	return c, nil
 }
 
-// RoundTrip implements http.RoundTripper. A response obtained is a response
-// returned, whatever its status; an error means that there was none, and is
-// or wraps a *throttle.Error, *breaker.Error or *retry.Error where one of
-// them is the reason.
+// RoundTrip implements http.RoundTripper. If there is a response, it is returned,
+// whatever its status. An error means that there was none. It is or wraps a
+// *throttle.Error, *breaker.Error or *retry.Error if one of them is the reason.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := t.door.RoundTrip(r)
 	if t.fallback == nil {
@@ -152,21 +154,23 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.fallback.instead(r, resp, err)
 }
 
-// CloseIdleConnections closes those of the base.
+// CloseIdleConnections closes the idle connections of the base.
 func (t *Transport) CloseIdleConnections() { t.throttle.CloseIdleConnections() }
 
-// Close gives leased budget back to the Store, if there is one, and waits for
-// calls to it. Requests that are sent go on; those that still need the Store's
-// word, and all that come later, are refused. Without a Store nothing changes.
+// Close gives the units that were booked and not used back to the Store, if there
+// is one, and waits for the calls to it. Requests that were sent go on. Requests
+// that still wait for the Store, and all that come later, are refused. Without a
+// Store, Close does nothing.
 func (t *Transport) Close() error { return t.throttle.Close() }
 
-// Circuits is the switch by which an operator opens and closes circuits.
+// Circuits returns the circuits, which an operator may open and close by hand.
 func (t *Transport) Circuits() *breaker.Circuits { return t.circuits }
 
-// Throttle is where budgets are changed and hosts are paused by hand.
+// Throttle returns the throttle, whose budgets may be changed and whose hosts may
+// be paused by hand.
 func (t *Transport) Throttle() *throttle.Transport { return t.throttle }
 
-// Stats is a snapshot: plain copies, nothing in it changes.
+// Stats is a snapshot. It consists of copies, so nothing in it changes.
 type Stats struct {
 	Throttle throttle.Stats
 	Retry    retry.Stats
@@ -175,9 +179,8 @@ type Stats struct {
 	Fallbacks int64 // requests that Config.Fallback answered
 }
 
-// Stats returns what the layers count and know at this moment. Layers are
-// read one after the other, so sums between them may differ by what happened
-// meanwhile.
+// Stats returns what the layers count and know at this moment. The layers are read
+// one after the other, so their sums may differ by what happened meanwhile.
 func (t *Transport) Stats() Stats {
 	s := Stats{Throttle: t.throttle.Stats(), Retry: t.retry.Stats(), Breaker: t.circuits.Stats()}
 	if t.fallback != nil {
@@ -186,10 +189,10 @@ func (t *Transport) Stats() Stats {
 	return s
 }
 
-// StatsOf is Stats of the hosts for which want returns true, for those who look at
-// many hosts often; throttle.Transport.StatsOf says what stamp is. Sums over all
-// hosts are left out, and so are circuits: Circuits().Stats() has those about which
-// there is something to say.
+// StatsOf is Stats of the hosts for which want returns true. It is for programs
+// that often look at many hosts; throttle.Transport.StatsOf says what stamp is. It
+// leaves out the sums over all hosts and the circuits. Circuits().Stats() has the
+// circuits that have something to report.
 func (t *Transport) StatsOf(want func(host, partition string, stamp uint64) bool) Stats {
 	s := Stats{Throttle: t.throttle.StatsOf(want)}
 	asked := make(map[string]bool, len(s.Throttle.Hosts))

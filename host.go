@@ -44,9 +44,9 @@ func (s *settings) begin(t *Transport, c Config) error {
 	return nil
 }
 
-// SetHost gives the hosts that a pattern names settings of their own, as
-// Config.Hosts does, from now on. They replace what the pattern had; a nil field
-// means Config's. After an error nothing has changed.
+// SetHost sets the settings of the hosts that a pattern names, as Config.Hosts
+// does. They replace the settings that the pattern had before; a nil field means
+// that Config's apply. If SetHost returns an error, nothing has changed.
 func (t *Transport) SetHost(text string, h Host) error {
 	if err := t.settings.set(t, text, h); err != nil {
 		return fmt.Errorf("weir: SetHost %q: %w", text, err)
