@@ -81,7 +81,7 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 		base = http.DefaultTransport
 	}
 	if c.FallbackOn != nil && c.Fallback == nil {
-		return nil, errors.New("weir: FallbackOn without Fallback")
+		return nil, errors.New("weir: FallbackOn is set, but Fallback is nil")
 	}
 	breakerConfig, err := fitWindow(c.Breaker, c.Retry.AttemptTimeout)
 	if err != nil {

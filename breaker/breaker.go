@@ -84,7 +84,7 @@ func (c *Circuits) SetHost(pat string, cfg Config) error {
 		return fmt.Errorf("breaker: %w", err)
 	}
 	if !p.HostOnly() {
-		return fmt.Errorf("breaker: pattern %q: a circuit is a whole host's; use Shard to divide it", pat)
+		return fmt.Errorf("breaker: pattern %q: settings are per host, not per method or path; Config.Shard gives the parts of a host circuits of their own", pat)
 	}
 	own, err := resolve(cfg)
 	if err != nil {
@@ -189,14 +189,14 @@ func (c *Circuits) automatic(key string) State {
 // a host beyond the 100000 that can be held at a time.
 func (c *Circuits) Force(host string, s State) error {
 	if s != Open && s != Closed {
-		return fmt.Errorf("breaker: Force %s: a circuit is held %v or %v, not %v", host, Open, Closed, s)
+		return fmt.Errorf("breaker: Force %s: a circuit can be forced %v or %v, not %v", host, Open, Closed, s)
 	}
 	for _, key := range hosts.Spelled(host) {
 		before := c.State(key)
 		c.mu.Lock()
 		if _, ok := c.forced[key]; !ok && len(c.forced) >= maxForced {
 			c.mu.Unlock()
-			return fmt.Errorf("breaker: Force %s: %d hosts are held already", host, maxForced)
+			return fmt.Errorf("breaker: Force %s: %d hosts are forced already, which is the most", host, maxForced)
 		}
 		c.forced[key] = &hold{state: s, since: time.Now()}
 		c.nforced.Store(int64(len(c.forced)))

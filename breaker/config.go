@@ -224,13 +224,13 @@ func (c *Config) check() error {
 		return fmt.Errorf("breaker: OpenFor %v is longer than MaxOpenFor %v", c.OpenFor, c.MaxOpenFor)
 	}
 	if c.RetriesOnly && c.Patience > 0 {
-		return fmt.Errorf("breaker: RetriesOnly excludes Patience (%v): first attempts never wait", c.Patience)
+		return fmt.Errorf("breaker: RetriesOnly and Patience (%v) are both set; with RetriesOnly no first attempt waits", c.Patience)
 	}
 	if c.FallbackOn != nil && c.Fallback == nil {
-		return fmt.Errorf("breaker: FallbackOn without Fallback")
+		return fmt.Errorf("breaker: FallbackOn is set, but Fallback is nil")
 	}
 	if c.SlowRate != 0 && c.SlowCall == 0 {
-		return fmt.Errorf("breaker: SlowRate %v without SlowCall", c.SlowRate)
+		return fmt.Errorf("breaker: SlowRate is %v, but SlowCall is 0, so no call counts as slow", c.SlowRate)
 	}
 	return nil
 }

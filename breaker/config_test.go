@@ -27,7 +27,7 @@ func TestConfigErrors(t *testing.T) {
 		{breaker.Config{Consecutive: 1 << 30}, "Consecutive 1073741824"},
 		{breaker.Config{SlowCall: -1}, "SlowCall -1ns"},
 		{breaker.Config{SlowCall: 1, SlowRate: 2}, "SlowRate 2"},
-		{breaker.Config{SlowRate: 0.5}, "SlowRate 0.5 without SlowCall"},
+		{breaker.Config{SlowRate: 0.5}, "SlowRate is 0.5, but SlowCall is 0"},
 		{breaker.Config{OpenFor: -1}, "OpenFor -1ns"},
 		{breaker.Config{OpenFor: time.Microsecond}, "OpenFor 1µs"},
 		{breaker.Config{MaxOpenFor: -1}, "MaxOpenFor -1ns"},

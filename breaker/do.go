@@ -21,7 +21,7 @@ import (
 func (c *Circuits) Do(ctx context.Context, name string, f func(context.Context) error) error {
 	u := &url.URL{Scheme: "http", Host: name}
 	if name == "" {
-		return errors.New("breaker: Do: no name")
+		return errors.New("breaker: Do: name is empty")
 	}
 	c.doing.Do(func() { c.caller = c.Door(c.Meter(calls{})).(*door) })
 	w := &work{ctx: ctx, f: f}

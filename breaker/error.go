@@ -38,7 +38,7 @@ func (s *State) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("breaker: %q is no state of a circuit", text)
+	return fmt.Errorf("breaker: %q is not a state of a circuit", text)
 }
 
 // Error is the refusal of a request because its host's circuit is not closed. The

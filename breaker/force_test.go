@@ -54,7 +54,7 @@ func TestAForcedStateHoldsUntilRelease(t *testing.T) {
 		cs.Release("a.example")
 		want(t, cs, breaker.Closed, "nothing is left of the time before Force")
 		for _, s := range []breaker.State{breaker.HalfOpen, breaker.Open + 1} {
-			if err := cs.Force("a.example", s); err == nil || !strings.Contains(err.Error(), "breaker: Force a.example: a circuit is held open or closed, not") {
+			if err := cs.Force("a.example", s); err == nil || !strings.Contains(err.Error(), "breaker: Force a.example: a circuit can be forced open or closed, not") {
 				t.Errorf("Force %v: %v", s, err)
 			}
 		}

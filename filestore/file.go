@@ -36,7 +36,7 @@ const (
 // errCorrupt says that no Store wrote what a file holds, or that it cannot be
 // true. One that the machine's crash has emptied says nothing, and stands in
 // nobody's way.
-var errCorrupt = errors.New("not a ledger")
+var errCorrupt = errors.New("it does not hold a valid budget")
 
 // aside renames a corrupt file, so that somebody can look at it, and says so.
 // The next call begins anew, with what its process remembers: a budget that
@@ -48,7 +48,7 @@ func (f file) aside(err error) error {
 	if e := os.Rename(f.path, f.path+bad); e != nil {
 		return errors.Join(err, e)
 	}
-	return fmt.Errorf("%w; it is kept as %s, and the key begins anew", err, f.path+bad)
+	return fmt.Errorf("%w; it was renamed to %s, and the next call begins the key anew", err, f.path+bad)
 }
 
 func (f file) read() (c content, err error) {
@@ -67,7 +67,7 @@ func (f file) read() (c content, err error) {
 		err = c.Ledger.Validate()
 	}
 	if err == nil && (c.Era < 0 || c.Era > mostEra) {
-		err = fmt.Errorf("era %d", c.Era)
+		err = fmt.Errorf("the number of its era, %d, is out of range", c.Era)
 	}
 	if err != nil {
 		return content{}, fmt.Errorf("%s: %w: %w", f.path, errCorrupt, err)

@@ -16,7 +16,7 @@ const mostOverdue = 16
 // a lock looks at its context every millisecond, and says that it was the lock.
 const grace = 10 * time.Millisecond
 
-var errOverdue = errors.New("filestore: the file system does not return from earlier calls")
+var errOverdue = errors.New("filestore: too many earlier calls are still blocked in the file system")
 
 // within returns what call returns, or what ctx ended with: a call into a file
 // system cannot be interrupted. One that takes longer is left behind and counted

@@ -68,7 +68,7 @@ type part struct {
 // returns what reports. It is to be called before weir.New.
 func New(w *weir.Config, c Config) (*Reporter, error) {
 	if w == nil {
-		return nil, errors.New("otelweir: no weir.Config")
+		return nil, errors.New("otelweir: the *weir.Config is nil")
 	}
 	if c.MaxHosts < 0 {
 		return nil, fmt.Errorf("otelweir: MaxHosts: %d is negative", c.MaxHosts)

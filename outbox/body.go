@@ -16,7 +16,7 @@ const restWait = 5 * time.Second
 
 var (
 	errSealed = errors.New("outbox: request body read after the request was kept")
-	errLength = errors.New("its body is not as long as it says")
+	errLength = errors.New("its body is not as long as its ContentLength")
 )
 
 // keeper is the body of a request that cannot be read twice. It hands every

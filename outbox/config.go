@@ -204,7 +204,7 @@ func (c Config) settle() (settings, error) {
 		}
 	}
 	if s.secrets[s.KeyHeader] {
-		return s, fmt.Errorf("outbox: KeyHeader %q is one of the secrets: the key must be kept", s.KeyHeader)
+		return s, fmt.Errorf("outbox: KeyHeader %q is a header that is not kept, but the key must be", s.KeyHeader)
 	}
 	return s, nil
 }
@@ -214,7 +214,7 @@ func (s *settings) valid() error {
 	case s.Path == "":
 		return fmt.Errorf("outbox: Path is empty")
 	case s.Patterns == nil:
-		return fmt.Errorf("outbox: Patterns is nil: name the requests to keep, or none of them with []string{} if all are given to Enqueue")
+		return fmt.Errorf("outbox: Patterns is nil: name the requests to keep, or set it to []string{} if all requests are given to Enqueue")
 	case s.MaxBody < 0:
 		return fmt.Errorf("outbox: MaxBody is negative: %d", s.MaxBody)
 	case s.MaxEntries < 0:
@@ -228,7 +228,7 @@ func (s *settings) valid() error {
 	case s.Timeout < 0:
 		return fmt.Errorf("outbox: Timeout is negative: %v", s.Timeout)
 	case s.KeepCredentials && len(s.Secrets) > 0:
-		return fmt.Errorf("outbox: KeepCredentials contradicts Secrets %q", s.Secrets)
+		return fmt.Errorf("outbox: KeepCredentials is set, and so are Secrets %q, which are not kept", s.Secrets)
 	case s.KeyHeader != "" && !token(s.KeyHeader):
 		return fmt.Errorf("outbox: KeyHeader %q is not a header name", s.KeyHeader)
 	}

@@ -37,7 +37,7 @@ func (t *Transport) Enqueue(req *http.Request) (id string, err error) {
 		if req.Body != nil {
 			req.Body.Close()
 		}
-		return "", t.missed(&t.stats.Unfit, unfit(req, errors.New("it has trailers, an upgrade, or a URL that is not of http")))
+		return "", t.missed(&t.stats.Unfit, unfit(req, errors.New("it has trailers, an Upgrade header, the method CONNECT or an invalid one, or a URL that is not of http or https")))
 	}
 	sent, body := t.outgoing(req)
 	defer shut(req, body)
@@ -63,7 +63,7 @@ func (t *Transport) keep(r *http.Request, k *keeper, f *failure) (string, error)
 	rec := t.s.newRecord(r, body, time.Now())
 	value, err := rec.encode()
 	if err != nil || !rec.same(r) {
-		return "", t.missed(&t.stats.Unfit, unfit(r, errors.New("no transport would send it")))
+		return "", t.missed(&t.stats.Unfit, unfit(r, errors.New("its method, URL or header is not valid")))
 	}
 	if err := t.reserve(int64(len(value))); err != nil {
 		return "", t.missed(&t.stats.Full, err)
@@ -149,7 +149,7 @@ func (t *Transport) room(n int64) error {
 	case entries >= t.s.MaxEntries:
 		return fmt.Errorf("outbox: %s: %w: %d entries", t.s.Path, ErrFull, entries)
 	case bytes+n > t.s.MaxBytes || bytes == t.s.MaxBytes:
-		return fmt.Errorf("outbox: %s: %w: %d bytes, and %d to come", t.s.Path, ErrFull, bytes, n)
+		return fmt.Errorf("outbox: %s: %w: it holds %d bytes, and the request takes %d more", t.s.Path, ErrFull, bytes, n)
 	}
 	return nil
 }

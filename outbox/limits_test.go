@@ -209,19 +209,19 @@ func TestUnsendable(t *testing.T) {
 func TestConfig(t *testing.T) {
 	good := Config{Path: filepath.Join(t.TempDir(), "x"), Patterns: []string{"h"}}
 	tests := map[string]func(*Config){
-		"Path":                                     func(c *Config) { c.Path = "" },
-		"Patterns":                                 func(c *Config) { c.Patterns = nil },
-		`pattern "a b c"`:                          func(c *Config) { c.Patterns = []string{"a b c"} },
-		"MaxBody is negative: -1":                  func(c *Config) { c.MaxBody = -1 },
-		"MaxEntries is negative: -2":               func(c *Config) { c.MaxEntries = -2 },
-		"MaxBytes is negative: -3":                 func(c *Config) { c.MaxBytes = -3 },
-		"MaxAge is negative: -1s":                  func(c *Config) { c.MaxAge = -time.Second },
-		"Timeout is negative: -1s":                 func(c *Config) { c.Timeout = -time.Second },
-		"FailedStatus: 200":                        func(c *Config) { c.FailedStatus = []int{503, 200} },
-		`KeyHeader "a b"`:                          func(c *Config) { c.KeyHeader = "a b" },
-		`KeyHeader "X-Own" is one of the secrets`:  func(c *Config) { c.KeyHeader, c.Secrets = "x-own", []string{"X-OWN"} },
-		`Secrets: ""`:                              func(c *Config) { c.Secrets = []string{""} },
-		`KeepCredentials contradicts Secrets ["x"`: func(c *Config) { c.KeepCredentials, c.Secrets = true, []string{"x"} },
+		"Path":                       func(c *Config) { c.Path = "" },
+		"Patterns":                   func(c *Config) { c.Patterns = nil },
+		`pattern "a b c"`:            func(c *Config) { c.Patterns = []string{"a b c"} },
+		"MaxBody is negative: -1":    func(c *Config) { c.MaxBody = -1 },
+		"MaxEntries is negative: -2": func(c *Config) { c.MaxEntries = -2 },
+		"MaxBytes is negative: -3":   func(c *Config) { c.MaxBytes = -3 },
+		"MaxAge is negative: -1s":    func(c *Config) { c.MaxAge = -time.Second },
+		"Timeout is negative: -1s":   func(c *Config) { c.Timeout = -time.Second },
+		"FailedStatus: 200":          func(c *Config) { c.FailedStatus = []int{503, 200} },
+		`KeyHeader "a b"`:            func(c *Config) { c.KeyHeader = "a b" },
+		`KeyHeader "X-Own" is a header that is not kept`: func(c *Config) { c.KeyHeader, c.Secrets = "x-own", []string{"X-OWN"} },
+		`Secrets: ""`: func(c *Config) { c.Secrets = []string{""} },
+		`KeepCredentials is set, and so are Secrets ["x"`: func(c *Config) { c.KeepCredentials, c.Secrets = true, []string{"x"} },
 	}
 	for want, change := range tests {
 		c := good

@@ -163,7 +163,7 @@ func (c Config) resolve() (Config, error) {
 	case c.BufferBody < 0:
 		return c, fmt.Errorf("retry: BufferBody %d: must not be negative", c.BufferBody)
 	case c.Allowance.Tokens < 0 || c.Allowance.Tokens > 0 && c.Allowance.Tokens < cost:
-		return c, fmt.Errorf("retry: Allowance.Tokens %d: a retry costs %d", c.Allowance.Tokens, cost)
+		return c, fmt.Errorf("retry: Allowance.Tokens %d: must be at least %d, the cost of one retry", c.Allowance.Tokens, cost)
 	case c.Hedge.After < 0:
 		return c, fmt.Errorf("retry: Hedge.After %v: must not be negative", c.Hedge.After)
 	case !(c.Hedge.Quantile >= 0 && c.Hedge.Quantile < 1):

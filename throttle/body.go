@@ -10,9 +10,9 @@ import (
 )
 
 var (
-	errNoGrant = errors.New("throttle: Settle: no Transport of this package returned this response")
-	errSettled = errors.New("throttle: Settle: settled already")
-	errClosed  = errors.New("throttle: Settle: the body is closed already")
+	errNoGrant = errors.New("throttle: Settle: the response did not come through a throttle.Transport")
+	errSettled = errors.New("throttle: Settle: the response was settled before")
+	errClosed  = errors.New("throttle: Settle: the body was closed before")
 	errNeither = errors.New("throttle: the base returned neither a response nor an error")
 )
 

@@ -127,17 +127,17 @@ func (r Rate) check() error {
 	case r.Bucket > 0 && r.Burst > 0:
 		return fmt.Errorf("Bucket: %d and Burst: %d are both set; a rate has one of them", r.Bucket, r.Burst)
 	case r.Bucket > 0 && r.Align != nil:
-		return fmt.Errorf("Bucket: %d and Align: %v are both set; a plain bucket has no windows", r.Bucket, r.Align)
+		return fmt.Errorf("Bucket: %d and Align: %v are both set; a bucket has no windows that could be aligned", r.Bucket, r.Align)
 	case r.Even && r.Align == nil:
-		return fmt.Errorf("Even: a window that slides has no end to spread it to: set Align, or Burst 1, which spaces units at Limit/Per")
+		return fmt.Errorf("Even: it needs Align, because a sliding window has no end; Burst 1 spaces units evenly without Align")
 	case r.Even && (r.Burst > 1 || r.WarmUp > 0):
-		return fmt.Errorf("Even: it is set, and so is a burst of %d or a WarmUp of %v; a rate that is spread evenly has neither", r.burst(), r.WarmUp)
+		return fmt.Errorf("Even: it cannot be used together with a burst (here %d) or a WarmUp (here %v)", r.burst(), r.WarmUp)
 	case r.WarmUp < 0:
 		return fmt.Errorf("WarmUp: %v is negative", r.WarmUp)
 	case r.WarmUp > longest:
 		return fmt.Errorf("WarmUp: %v is more than 10 years", r.WarmUp)
 	case r.WarmUp > 0 && (r.Burst > 1 || r.Bucket > 0):
-		return fmt.Errorf("WarmUp: %v and a burst of %d are both set; a rate that warms up spaces its units", r.WarmUp, r.burst())
+		return fmt.Errorf("WarmUp: %v and a burst of %d are both set; a rate with WarmUp has no burst", r.WarmUp, r.burst())
 	}
 	return checkUnit(r.Unit)
 }
@@ -147,7 +147,7 @@ func (r Rate) check() error {
 func checkUnit(unit string) error {
 	for _, near := range [...]string{"req", "reqs", "request", requests} {
 		if unit != requests && strings.EqualFold(unit, near) {
-			return fmt.Errorf("Unit: %q is a unit that no request draws: leave it out to count requests", unit)
+			return fmt.Errorf("Unit: %q is not the unit of requests: leave the unit out to count requests", unit)
 		}
 	}
 	return checkWord("Unit", unit)

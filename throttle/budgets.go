@@ -30,7 +30,7 @@ func newBudgets(version uint32, other Budget, by map[string]Budget) (*budgets, e
 		p := newPlan(text, route, budget)
 		if name := budget.Pool; name != "" {
 			if twin := b.pools[name]; twin != nil && !twin.budget.equal(budget) {
-				return nil, fmt.Errorf("%s.Pool: %q is %v here and %v elsewhere; a pool is one budget", field, name, budget, twin.budget)
+				return nil, fmt.Errorf("%s.Pool: %q is %v here and %v elsewhere; all budgets of a pool must be the same", field, name, budget, twin.budget)
 			}
 			b.pools[name] = newPlan("pool "+name, "", budget)
 		}

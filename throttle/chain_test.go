@@ -194,7 +194,7 @@ func TestSettleReachesAllThrottles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, want := range []string{"<nil>", "throttle: Settle: settled already"} {
+			for _, want := range []string{"<nil>", "throttle: Settle: the response was settled before"} {
 				if err := fmt.Sprint(throttle.Settle(resp, throttle.Cost{"tokens": 10})); err != want {
 					t.Errorf("got %v, want %v", err, want)
 				}

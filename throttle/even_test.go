@@ -123,9 +123,9 @@ func TestEvenFollowsChanges(t *testing.T) {
 // What cannot be spread is an error, and the text says what it means.
 func TestEvenInText(t *testing.T) {
 	for text, want := range map[string]string{
-		"5/s even":                          "Even: a window that slides",
-		"5/s even burst 2 align UTC":        "Even: it is set, and so is a burst of 2",
-		"5/s even warmup 2s align UTC":      "WarmUp of 2s",
+		"5/s even":                          "Even: it needs Align",
+		"5/s even burst 2 align UTC":        "Even: it cannot be used together with a burst (here 2)",
+		"5/s even warmup 2s align UTC":      "a WarmUp (here 2s)",
 		"5/d even even align UTC":           "even once at most",
 		"5/d bucket 3 even align UTC":       "Bucket: 3 and",
 		"2400/d even align UTC":             "",

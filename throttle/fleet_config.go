@@ -128,7 +128,7 @@ func (c FleetConfig) check() error {
 	case c.WhenDown > FailOpen:
 		return fmt.Errorf("throttle: Fleet.WhenDown: %d is unknown", c.WhenDown)
 	case c.Members == 0 && c.WhenDown == ShareRates:
-		return fmt.Errorf("throttle: Fleet.Members: 0: set it to the largest number of processes that share the Store: while that is gone, each goes on with its part of the rates (or set Fleet.WhenDown to FailClosed or FailOpen)")
+		return fmt.Errorf("throttle: Fleet.Members: 0: set it to the largest number of processes that share the Store, so that each can continue with its share of the rates while the Store is gone (or set Fleet.WhenDown to FailClosed or FailOpen)")
 	case c.Deadline < 0:
 		return fmt.Errorf("throttle: Fleet.Deadline: %v is negative", c.Deadline)
 	case c.Spread < 0:
@@ -136,7 +136,7 @@ func (c FleetConfig) check() error {
 	case c.Spread > store.MaxHorizon:
 		return fmt.Errorf("throttle: Fleet.Spread: %v is longer than any window a Store keeps, which is %v", c.Spread, store.MaxHorizon)
 	case c.Lease < 0 || c.Lease > time.Minute:
-		return fmt.Errorf("throttle: Fleet.Lease: %v is not within 0 and 1 min", c.Lease)
+		return fmt.Errorf("throttle: Fleet.Lease: %v is not between 0 and 1 min", c.Lease)
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func storable(field string, b Budget, f *fleet.Fleet) error {
 	if c.Spread > 0 && fleet.Storable(k, brief) == nil { // windows are kept longer by it
 		return fmt.Errorf("throttle: Fleet.Spread: %v is too long for %s: %v: %w", c.Spread, field, b, err)
 	}
-	return fmt.Errorf("throttle: %s: %v does not fit into a Store: %w", field, b, err)
+	return fmt.Errorf("throttle: %s: a Store cannot keep %v: %w", field, b, err)
 }
 
 // storableAll is storable of a whole configuration.

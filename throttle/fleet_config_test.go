@@ -15,13 +15,13 @@ import (
 
 func TestFleetConfigNamesFaults(t *testing.T) {
 	for want, c := range map[string]throttle.FleetConfig{
-		"throttle: Fleet.Members: 0: set it to the largest number of processes that share the Store: while that is gone, each goes on with its part of the rates (or set Fleet.WhenDown to FailClosed or FailOpen)": {},
+		"throttle: Fleet.Members: 0: set it to the largest number of processes that share the Store, so that each can continue with its share of the rates while the Store is gone (or set Fleet.WhenDown to FailClosed or FailOpen)": {},
 
 		"throttle: Fleet.Spread: 9601h0m0s is longer than any window a Store keeps, which is 9600h0m0s": {WhenDown: throttle.FailOpen, Spread: 9601 * time.Hour},
 		"throttle: Fleet.Members: -1 is negative":                                                       {Members: -1},
 		"throttle: Fleet.WhenDown: 3 is unknown":                                                        {WhenDown: 3},
 		"throttle: Fleet.Deadline: -1s is negative":                                                     {WhenDown: throttle.FailOpen, Deadline: -time.Second},
-		"throttle: Fleet.Lease: 2m0s is not within 0 and 1 min":                                         {WhenDown: throttle.FailOpen, Lease: 2 * time.Minute},
+		"throttle: Fleet.Lease: 2m0s is not between 0 and 1 min":                                        {WhenDown: throttle.FailOpen, Lease: 2 * time.Minute},
 	} {
 		if _, err := throttle.NewLimiter(throttle.LimiterConfig{Store: store.NewMemory(), Fleet: c}); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
@@ -37,8 +37,8 @@ func TestLongSpreadIsNamed(t *testing.T) {
 		spread       time.Duration
 	}{
 		{"5/399d", "throttle: Fleet.Spread: 25h0m0s is too long for Default: 5/57w: ", 25 * time.Hour},
-		{"5/401d", "throttle: Default: 5/401d does not fit into a Store: ", time.Hour},
-		{"5/400d", "throttle: Default: 5/400d does not fit into a Store: ", 0},
+		{"5/401d", "throttle: Default: a Store cannot keep 5/401d: ", time.Hour},
+		{"5/400d", "throttle: Default: a Store cannot keep 5/400d: ", 0},
 		{"5/s", "", time.Hour},
 	} {
 		tr, err := throttle.New(nil, throttle.Config{Default: throttle.MustParseBudget(tt.budget), Store: store.NewMemory(), Fleet: throttle.FleetConfig{WhenDown: throttle.FailOpen, Spread: tt.spread}})

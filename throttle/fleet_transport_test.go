@@ -194,7 +194,7 @@ func TestSharedBudgetsAreChecked(t *testing.T) {
 	c := throttle.Config{Store: store.NewMemory(), Fleet: throttle.FleetConfig{Members: 2}}
 	for want, budget := range map[string]throttle.Budget{
 		`Budgets["api.example"]: `: nine,
-		"window of":                {Rates: []throttle.Rate{{Limit: 10, Per: 3 * 365 * 24 * time.Hour}}},
+		"Per 26280h":               {Rates: []throttle.Rate{{Limit: 10, Per: 3 * 365 * 24 * time.Hour}}},
 	} {
 		c.Budgets = map[string]throttle.Budget{"api.example": budget}
 		if _, err := throttle.New(nil, c); err == nil || !strings.Contains(err.Error(), want) {

@@ -52,7 +52,7 @@ func (l *Limiter) TryAll(keys []string, c Cost) (Grant, Decision) {
 // storable returns an error if a Store cannot decide on so many keys at once.
 func (l *Limiter) storable(keys []string) error {
 	if l.fleet != nil && len(keys) > store.MaxParts {
-		return fmt.Errorf("throttle: %d keys are more than the %d that a Store decides on at once", len(keys), store.MaxParts)
+		return fmt.Errorf("throttle: %d keys are more than the %d that one call to a Store may name", len(keys), store.MaxParts)
 	}
 	return nil
 }

@@ -113,7 +113,7 @@ func (l *Limiter) share(e *queue.Domain, r *rule, version uint32) *subject {
 			l.forget(e)
 		}
 		if len(l.over) >= mostOver {
-			r = &rule{err: fmt.Errorf("throttle: MaxKeys: %d keys with room to keep are in use, and %d budgets beyond", l.limits.maxKeys, mostOver)}
+			r = &rule{err: fmt.Errorf("throttle: MaxKeys: all %d keys are in use, and keys with %d other budgets share their accounts; there is no room for a further budget", l.limits.maxKeys, mostOver)}
 		}
 		s = &subject{scope: scope{key: "others", Group: queue.Group{Gate: l.domains.NewGate()}}, over: true}
 		l.domains.Share(&s.home)

@@ -77,7 +77,7 @@ func TestLimiterRefusesWhatCannotBeMeant(t *testing.T) {
 		c    LimiterConfig
 		want []string
 	}{
-		{"two stars", LimiterConfig{Budgets: budgetsOf(map[string]string{"a**": "1/s"})}, []string{`Budgets["a**"]`, "one * stands for any text"}},
+		{"two stars", LimiterConfig{Budgets: budgetsOf(map[string]string{"a**": "1/s"})}, []string{`Budgets["a**"]`, "two * in a row mean the same as one"}},
 		{"two patterns of one length", LimiterConfig{Budgets: budgetsOf(map[string]string{"a:*": "1/s", "*:b": "2/s"})}, []string{`Budgets["a:*"]`, `Budgets["*:b"]`}},
 		{"a Default that is never used", LimiterConfig{Default: MustParseBudget("1/s"), Budget: say}, []string{"Default: 1/s and Budget are both set"}},
 		{"a pool", LimiterConfig{Budgets: budgetsOf(map[string]string{"k": "1/s, pool p"})}, []string{`Budgets["k"].Pool: "p"`}},

@@ -186,7 +186,7 @@ type glob struct {
 
 func newGlob(pattern string, r *rule) (glob, error) {
 	if strings.Contains(pattern, "**") {
-		return glob{}, fmt.Errorf("%q: one * stands for any text already", pattern)
+		return glob{}, fmt.Errorf("%q: two * in a row mean the same as one", pattern)
 	}
 	parts := strings.Split(pattern, "*")
 	return glob{r, parts, len(pattern) - len(parts) + 1}, nil

@@ -175,7 +175,7 @@ func (p *parser) read(b *Budget) error {
 	switch word, _ := p.run(letter); word {
 	case "unlimited":
 		if !b.zero() {
-			return p.fail(from, "a rate, for the budget is limited already")
+			return p.fail(from, "a rate, because a budget with limits cannot be unlimited")
 		}
 		return nil
 	case "pool":

@@ -68,9 +68,9 @@ func TestParseBudgetErrors(t *testing.T) {
 		{"5k/h", `at "k/h": expected a slash and a length of time`},
 		{"1e3/s", `at "e3/s": expected a slash and a length of time`},
 		{"90000tokens/m", `or a space and a unit, as in 5 tokens/s`},
-		{"10 req/s", `at "10 req/s": Unit: "req" is a unit that no request draws: leave it out to count requests`},
-		{"10 Requests/s", `Unit: "Requests" is a unit that no request draws`},
-		{"10 request/s burst 2", `Unit: "request" is a unit that no request draws`},
+		{"10 req/s", `at "10 req/s": Unit: "req" is not the unit of requests: leave the unit out to count requests`},
+		{"10 Requests/s", `Unit: "Requests" is not the unit of requests`},
+		{"10 request/s burst 2", `Unit: "request" is not the unit of requests`},
 		{"5/s burst", `at the end: expected a burst of at least 1`},
 		{"5/s burst 0", `at "0": expected a burst of at least 1`},
 		{"5/s burst 9, 1/m", `at "5/s burst 9": Burst: 9 exceeds the limit of 5`},
@@ -85,7 +85,7 @@ func TestParseBudgetErrors(t *testing.T) {
 		{"5/s 6/s", `at "6/s": expected burst, bucket, even, align or warmup, or a comma`},
 		{"5/s,", `at the end: expected a rate`},
 		{"0 in flight", `expected one number of requests in flight, at least 1`},
-		{"5/s, unlimited", `at "unlimited": expected a rate, for the budget is limited already`},
+		{"5/s, unlimited", `at "unlimited": expected a rate, because a budget with limits cannot be unlimited`},
 		{`5/s, pool "x`, `expected a name with its closing quote`},
 	}
 	for _, test := range tests {

@@ -150,7 +150,7 @@ func TestBytesWrittenAndRead(t *testing.T) {
 // Retries, streams and other responses have one owner each: Settle finds no
 // other's grant.
 func TestSettleOfAnotherResponse(t *testing.T) {
-	const noGrant = "throttle: Settle: no Transport of this package returned this response"
+	const noGrant = "throttle: Settle: the response did not come through a throttle.Transport"
 	tr := newTransport(t, newBase(nil), throttle.Config{Default: throttle.MustParseBudget("100 tokens/m burst 100")})
 	resp := mustGet(t, tr, "http://h/")
 	other := *resp
@@ -160,7 +160,7 @@ func TestSettleOfAnotherResponse(t *testing.T) {
 	if err := throttle.Settle(resp, throttle.Cost{"tokens": 5}); err != nil {
 		t.Error(err)
 	}
-	if err := throttle.Settle(resp, throttle.Cost{"tokens": 5}); fmt.Sprint(err) != "throttle: Settle: settled already" {
+	if err := throttle.Settle(resp, throttle.Cost{"tokens": 5}); fmt.Sprint(err) != "throttle: Settle: the response was settled before" {
 		t.Errorf("twice: %v", err)
 	}
 	for _, resp := range []*http.Response{nil, {}} {

@@ -66,7 +66,7 @@ func (b Budget) MarshalText() ([]byte, error) {
 	if back, err := ParseBudget(text); err != nil {
 		return nil, err
 	} else if !back.equal(b) {
-		return nil, fmt.Errorf("throttle: budget %q would be read back as another budget", text)
+		return nil, fmt.Errorf("throttle: the budget cannot be written as text: %q would be read as another budget", text)
 	}
 	return []byte(text), nil
 }

@@ -130,7 +130,7 @@ func (t *Transport) keep() error {
 	for text := range t.budgets.Load().by {
 		if p, err := pattern.Parse(text); err == nil && !p.Wild {
 			if named++; named > t.limits.maxKeys {
-				return fmt.Errorf("throttle: MaxKeys: %d is too few for the hosts that Budgets names", t.limits.maxKeys)
+				return fmt.Errorf("throttle: MaxKeys: %d is less than the number of hosts that Budgets names", t.limits.maxKeys)
 			}
 			if entry := t.hosts.Acquire(p.Host, time.Now()); entry.Overflow {
 				entry.Release() // by its budgets it has an account of its own there

@@ -219,12 +219,12 @@ func (e *Error) Error() string {
 		case e.bound > 0:
 			what += " exceeds the " + round(e.bound).String() + " limit"
 		default:
-			what += " where none is allowed"
+			what += "; waiting is not allowed"
 		}
 	case QueueFull:
 		what = "queue is full"
 	case NeverFits:
-		what = "cost exceeds what can ever be spent at once"
+		what = "cost exceeds what the budget can ever have"
 	default:
 		what = e.Reason.String()
 	}

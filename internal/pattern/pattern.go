@@ -80,7 +80,7 @@ func (p *Pattern) host(host string) error {
 		p.Wild, name = true, name[2:]
 	}
 	if name == "" {
-		return fmt.Errorf("no host")
+		return fmt.Errorf("it names no host")
 	}
 	if strings.ContainsAny(name, " \t\r\n*@?#%\\") {
 		return fmt.Errorf("%q is not a host", host)
@@ -93,7 +93,7 @@ func (p *Pattern) host(host string) error {
 		return fmt.Errorf("%q is not a port", port)
 	}
 	if strings.Contains(bare, ":") && !(strings.HasPrefix(bare, "[") && strings.HasSuffix(bare, "]")) {
-		return fmt.Errorf("%q: an IPv6 address stands in brackets", host)
+		return fmt.Errorf("%q: an IPv6 address must be in brackets", host)
 	}
 	if strings.Trim(bare, ".") == "" || strings.Contains(bare, "..") {
 		return fmt.Errorf("%q is not a host", host)
@@ -111,7 +111,7 @@ func (p *Pattern) path(path string) error {
 	}
 	for _, segment := range strings.Split(path, "/") {
 		if strings.Contains(segment, "*") && segment != "*" {
-			return fmt.Errorf("path %q: * stands for a whole segment", path)
+			return fmt.Errorf("path %q: * must be a whole segment of the path", path)
 		}
 	}
 	if path != "/" { // host/ is all of the host

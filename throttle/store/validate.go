@@ -50,7 +50,7 @@ func (d Draw) Validate() error {
 			return fmt.Errorf("unit of %d bytes, want at most %d", len(u.Unit), MaxID)
 		}
 		if u.First < 0 || u.All < u.First || u.All > MaxAmount {
-			return fmt.Errorf("unit %q costs %d, %d in all", u.Unit, u.First, u.All)
+			return fmt.Errorf("unit %q: cost %d of the first request, %d of all: out of range", u.Unit, u.First, u.All)
 		}
 	}
 	for i, l := range d.Limits {
@@ -59,17 +59,17 @@ func (d Draw) Validate() error {
 		}
 		for _, m := range d.Limits[:i] {
 			if l.ID == m.ID && l.Kind == m.Kind {
-				return fmt.Errorf("limit %q stands twice", l.ID)
+				return fmt.Errorf("limit %q is named twice", l.ID)
 			}
 		}
 	}
 	for _, m := range d.Moved {
 		if len(m.Units) != len(d.Units) || m.Age < 0 || m.Age > MaxHorizon {
-			return fmt.Errorf("moved %d units of %d, %v ago", len(m.Units), len(d.Units), m.Age)
+			return fmt.Errorf("Moved has %d units, want %d, and its Age is %v, want 0 to %v", len(m.Units), len(d.Units), m.Age, MaxHorizon)
 		}
 		for _, n := range m.Units {
 			if n < 0 || n > MaxAmount {
-				return fmt.Errorf("moved %d units", n)
+				return fmt.Errorf("Moved: %d units: out of range", n)
 			}
 		}
 	}
@@ -84,17 +84,17 @@ func (l Limit) validate(units int) error {
 	case len(l.ID) > MaxID:
 		return fmt.Errorf("ID of %d bytes, want at most %d", len(l.ID), MaxID)
 	case l.Unit < 0 || l.Unit >= units:
-		return fmt.Errorf("unit %d of %d", l.Unit, units)
+		return fmt.Errorf("Unit is %d, want an index of the %d units", l.Unit, units)
 	case !(l.Size > 0) || l.Size > float64(MaxAmount):
-		return fmt.Errorf("size %v", l.Size)
+		return fmt.Errorf("Size %v is out of range", l.Size)
 	case l.Kind == MeterLimit && (!(l.Rate > 0) || math.IsInf(l.Rate, 0) || math.IsNaN(l.Credit) || math.IsInf(l.Credit, 0)):
-		return fmt.Errorf("rate %v, credit %v", l.Rate, l.Credit)
+		return fmt.Errorf("Rate %v or Credit %v is out of range", l.Rate, l.Credit)
 	case l.Kind != MeterLimit && (l.Per <= 0 || l.Per > MaxHorizon):
-		return fmt.Errorf("window of %v", l.Per)
+		return fmt.Errorf("Per %v is out of range", l.Per)
 	case l.Kind == LogLimit && (l.Grain < 0 || l.Size > maxEntries && l.Grain < l.Per/maxEntries):
-		return fmt.Errorf("grain %v for %v units in %v", l.Grain, l.Size, l.Per)
+		return fmt.Errorf("Grain %v is out of range for %v units in %v", l.Grain, l.Size, l.Per)
 	case l.Kind == CalendarLimit && l.Ends.IsZero():
-		return errors.New("no end")
+		return errors.New("Ends is zero")
 	case l.Kind < MeterLimit || l.Kind > CalendarLimit:
 		return fmt.Errorf("kind %d", l.Kind)
 	}
@@ -104,14 +104,14 @@ func (l Limit) validate(units int) error {
 // Validate reports the first fault of r, naming the field and the value.
 func (r Refund) Validate() error {
 	if len(r.Units) != len(r.Limits) || len(r.Held) != len(r.Limits) || len(r.Limits) > MaxParts {
-		return fmt.Errorf("store: Refund of key %q: %d units, %d held for %d limits", r.Key, len(r.Units), len(r.Held), len(r.Limits))
+		return fmt.Errorf("store: Refund of key %q has %d Units and %d Held for %d Limits", r.Key, len(r.Units), len(r.Held), len(r.Limits))
 	}
 	for i, u := range r.Units {
 		if !(u >= 0) || u > float64(MaxAmount) {
-			return fmt.Errorf("store: Refund of key %q: %v units of limit %q", r.Key, u, r.Limits[i].ID)
+			return fmt.Errorf("store: Refund of key %q: %v units of limit %q are out of range", r.Key, u, r.Limits[i].ID)
 		}
 		if h := r.Held[i]; math.IsNaN(h) || math.IsInf(h, 0) {
-			return fmt.Errorf("store: Refund of key %q: limit %q held %v", r.Key, r.Limits[i].ID, h)
+			return fmt.Errorf("store: Refund of key %q: limit %q: Held %v is not finite", r.Key, r.Limits[i].ID, h)
 		}
 		l := r.Limits[i]
 		l.Unit = 0
@@ -132,7 +132,7 @@ func (n News) Validate() error {
 	}
 	for _, s := range n.Stated {
 		if s.Remaining < 0 || s.Remaining > MaxAmount || s.Reset < 0 || s.Reset > MaxHorizon || len(s.ID) > MaxID || len(s.Unit) > MaxID {
-			return fmt.Errorf("store: News.Stated %q: %d remaining for %v", s.ID, s.Remaining, s.Reset)
+			return fmt.Errorf("store: News.Stated %q: %d remaining for %v, or its names, are out of range", s.ID, s.Remaining, s.Reset)
 		}
 	}
 	if len(n.Refill) > MaxParts {
@@ -140,7 +140,7 @@ func (n News) Validate() error {
 	}
 	for _, r := range n.Refill {
 		if r.Units < 0 || r.Units > MaxAmount || len(r.ID) > MaxID || r.Kind < MeterLimit || r.Kind > CalendarLimit {
-			return fmt.Errorf("store: News.Refill %q: %d units of kind %d", r.ID, r.Units, r.Kind)
+			return fmt.Errorf("store: News.Refill %q: %d units of kind %d, or its name, are out of range", r.ID, r.Units, r.Kind)
 		}
 	}
 	return nil
