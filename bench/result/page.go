@@ -105,9 +105,9 @@ func (r Run) ahead() []string {
 // summary has one row per rival.
 func (r Run) summary() Table {
 	t := Table{Columns: []Column{
-		{Name: "added to a GET, ns", Better: -1}, {Name: "allocations", Better: -1, Digits: 1}, {Name: "throughput of bare", Better: 1, Digits: 2, Slack: .06},
-		{Name: "unknown quotas: lost of 100 calls", Better: -1, Digits: 1}, {Name: "429 per success", Better: -1, Digits: 2},
-		{Name: "outage: attempts per call", Better: -1, Digits: 2}, {Name: "goodput back after ms", Better: -1}, {Name: "errors of 100 calls in it", Better: -1},
+		{Name: "added to a GET, ns", Better: -1}, {Name: "allocations", Better: -1, Digits: 1}, {Name: "throughput, of net/http", Better: 1, Digits: 2, Slack: .06},
+		{Name: "quota not told: calls lost of 100", Better: -1, Digits: 1}, {Name: "quota not told: 429 per success", Better: -1, Digits: 2},
+		{Name: "outage: attempts per call", Better: -1, Digits: 2}, {Name: "outage: recovered after ms", Better: -1}, {Name: "outage: failed of 100 calls", Better: -1},
 	}}
 	over, _ := r.Table("overhead")
 	for _, name := range r.rivals() {
@@ -121,8 +121,8 @@ func (r Run) summary() Table {
 	return t
 }
 
-const summaryNote = "The first row is what the base costs by itself. Timeouts on; attempts per call and errors are of a 503 outage; quotas are five kinds of servers, the rate not told. " +
-	"\"weir, patient\" waits for the circuit (`Breaker.Patience`)."
+const summaryNote = "The row net/http is the cost of the base alone. Timeouts are on. The quotas are those of five kinds of servers. In the outage the server answers 503. " +
+	"\"weir, patient\" lets calls wait for an open circuit (`Breaker.Patience`)."
 
 // Brief is what the README shows: three figures of weir's, what the others have
 // there, and when that was measured.

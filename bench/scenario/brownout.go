@@ -13,7 +13,7 @@ import (
 )
 
 func brownout() Scenario {
-	return Scenario{"brownout", "A server that fails some of its calls, at random: what retries add to its load, and what they save.", runBrownout}
+	return Scenario{"brownout", "A server fails some of its calls at random: how many attempts retries add, and how many calls they save.", runBrownout}
 }
 
 func runBrownout(ctx context.Context, s Size) ([]result.Table, []result.Plot, error) {
@@ -21,8 +21,8 @@ func runBrownout(ctx context.Context, s Size) ([]result.Table, []result.Plot, er
 	d, perSecond := pick(s, 200*time.Millisecond, 2*time.Second, 8*time.Second), pick(s, 20, 100, 200)
 	rivals := rival.All()
 	load := result.Table{ID: "brownout-load", Title: fmt.Sprintf("Brown-out at %d calls/s: attempts per call", perSecond),
-		Note: "By the share of answers that are 503. Three retries; breakers as in the outage. A row that sends less than one attempt per call refuses the rest itself. Attempts are compared only where none can succeed; elsewhere they are the price of the next table."}
-	good := result.Table{ID: "brownout-ok", Title: "Brown-out: calls that succeed, %", Note: "Of the same run."}
+		Note: "The columns are shares of answers that are 503. Each call is retried up to three times, and breakers are set as in the outage. A client with less than one attempt per call refuses the other calls itself. Rows are compared only in the last column, where no call can succeed; in the other columns more attempts also mean more calls that succeed, as the next table shows."}
+	good := result.Table{ID: "brownout-ok", Title: "Brown-out: calls that succeed, %", Note: "The columns are those of the table above, and the figures are of the same run."}
 	for _, t := range []*result.Table{&load, &good} {
 		t.Rows = make([]result.Row, len(rivals))
 		for i, r := range rivals {

@@ -25,7 +25,7 @@ import (
 )
 
 func fleet() Scenario {
-	return Scenario{"fleet", "Four processes' worth of clients share one budget in Redis. Left out where redis-server is not installed.", runFleet}
+	return Scenario{"fleet", "Clients as in four processes share one budget in Redis. This part is left out where redis-server is not installed.", runFleet}
 }
 
 // A member is one process of a fleet: wait returns when it has a grant.
@@ -132,9 +132,9 @@ func runFleet(ctx context.Context, s Size) ([]result.Table, []result.Plot, error
 	defer stop()
 	d := pick(s, 200*time.Millisecond, time.Second, 4*time.Second)
 	free := result.Table{ID: "fleet-free", Title: "Grants through Redis with room for all, 4 members of 8 callers",
-		Note: "Members are clients of their own with their own connections, in one process. Commands: what Redis counted, including those of scripts.", Columns: []result.Column{more("grants/s", 0, .05), less("commands per grant", 2, .02), less("p99 ms", 2, .15)}}
+		Note: "Each member is a client with its own connections; all members are in one process. Commands: the number that Redis counted, including those of scripts.", Columns: []result.Column{more("grants/s", 0, .05), less("commands per grant", 2, .02), less("p99 ms", 2, .15)}}
 	tight := result.Table{ID: "fleet-tight", Title: fmt.Sprintf("The same with a budget of 200/s, burst 20, for %v", d),
-		Note:    "Of allowed: grants by 20 + 200/s times the duration. Overshoot: the largest excess over 20 + 200/s times any window of 100 ms or more, in grants, as the members see it; a few are the delay between Redis and the caller. throttled writes by compare-and-set, which callers of one key lose to one another.",
+		Note:    "Of allowed: the number of grants, divided by 20 + 200/s times the duration. Overshoot: by how many grants the members exceeded 20 + 200/s times the length of a window, in the worst window of 100 ms or more; a few come from the delay between Redis and the caller. throttled writes by compare-and-set, so callers of one key make one another's writes fail.",
 		Columns: []result.Column{more("of allowed", 3, .01), less("overshoot", 0, 0), less("commands per grant", 2, .02)}}
 	for i, k := range fleetKinds() {
 		f, err := race(ctx, addr, k, 1_000_000, 1_000_000, d)

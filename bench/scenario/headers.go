@@ -71,7 +71,7 @@ func newSpeaker(d statement) *speaker {
 func headerCosts(s Size) (result.Table, error) {
 	rounds, n := pick(s, 1, 3, 13), pick(s, 20, 4000, 10000)
 	t := result.Table{ID: "headers", Title: "A call whose answer states limits",
-		Note: "Nanoseconds added to a GET over a stub whose answers state their limits in one of four ways, or not at all, timeouts on, no limit configured. The remaining units change with each answer. The rivals leave these headers unread."}
+		Note: "The figures are the nanoseconds that are added to a GET over a stub, with timeouts on and no limit configured. The answers of the stub state their limits in one of four ways, or not at all. The remaining units change with each answer. The rivals do not read these headers."}
 	policy := rival.Default()
 	list := []rival.Rival{rival.Bare(), rival.Weir(), rival.Hand(), rival.Failsafe()}
 	var fs []func(int)

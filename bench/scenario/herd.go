@@ -9,7 +9,7 @@ import (
 )
 
 func herd() Scenario {
-	return Scenario{"herd", "A thousand goroutines begin at the same moment, against a host nobody has spoken to.", runHerd}
+	return Scenario{"herd", "A thousand goroutines begin at the same moment to call a host that was not called before.", runHerd}
 }
 
 func runHerd(ctx context.Context, s Size) ([]result.Table, []result.Plot, error) {
@@ -31,7 +31,7 @@ func runHerd(ctx context.Context, s Size) ([]result.Table, []result.Plot, error)
 func oneHerd(ctx context.Context, s Size, d dialect, i, n int) (result.Table, error) {
 	best := ideal(d.quota(), n)
 	t := result.Table{ID: fmt.Sprintf("herd%d", i+1), Title: fmt.Sprintf("%d goroutines at once on a fresh host: %s", n, d.name),
-		Note:    fmt.Sprintf("One call each, up to 8 retries, the rate not told. Ideal: %.2f s. Rows that lost calls did less than the whole work.", best.Seconds()),
+		Note:    fmt.Sprintf("Each goroutine makes one call, with up to 8 retries. No client is told the rate. Ideal: %.2f s. Rows that lost calls did less than the whole work.", best.Seconds()),
 		Columns: []result.Column{less("time s", 2, .01), less("of ideal", 2, .01), more("ok", 0, 0), less("lost", 0, 0), less("429", 0, 0)}}
 	rivals := rival.All()
 	t.Rows = make([]result.Row, len(rivals))

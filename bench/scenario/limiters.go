@@ -166,7 +166,7 @@ func runLimiters(_ context.Context, s Size) ([]result.Table, []result.Plot, erro
 // too much memory.
 func manyKeys(keys int) (result.Table, error) {
 	t := result.Table{ID: "keys", Title: fmt.Sprintf("%d keys", keys),
-		Note:    "The first grant of each key, then grants over all keys in turns, with one goroutine and with two. Bytes are the heap's growth per key without the key's own text. One limiter after the other.",
+		Note:    "First grant: the time of the first grant of each key. ns: the time of a grant, over all keys in turns, with one goroutine; x2: with two. Bytes per key: the growth of the heap without the key's own text. The limiters are measured one after the other.",
 		Columns: []result.Column{less("first grant ns", 0, .1), less("ns", 0, .1), less("ns x2", 0, .1), less("bytes per key", 0, .02)}}
 	names := keyNames(keys)
 	for i, l := range limits() {
@@ -198,7 +198,7 @@ func keyNames(n int) []string {
 func grantCosts(s Size) (result.Table, error) {
 	keys, n, rounds := pick(s, 50, 20000, 100000), pick(s, 50, 5000, 20000), pick(s, 1, 9, 20)
 	t := result.Table{ID: "limiters", Title: "One grant that need not wait",
-		Note:    fmt.Sprintf("Then %d keys in turns. x2: two goroutines, time per grant. Bytes are the heap's growth per key without the key's own text. throttled and go-limiter forget keys that were not used for some time; the maps keep theirs.", keys),
+		Note:    fmt.Sprintf("By key: the time of a grant, over %d keys in turns. x2: with two goroutines, the time per grant. Bytes per key: the growth of the heap without the key's own text. throttled and go-limiter forget keys that were not used for some time; the maps keep all keys.", keys),
 		Columns: []result.Column{less("ns", 0, .1), less("ns x2", 0, .1), less("allocs", 1, 0), less("by key ns", 0, .1), less("by key ns x2", 0, .1), less("allocs", 1, 0), less("bytes per key", 0, .02)}}
 	names := keyNames(keys)
 	list := limits()
@@ -240,7 +240,7 @@ func accuracy(s Size) (result.Table, error) {
 	const perSecond = 200
 	n := pick(s, 20, 200, 500)
 	t := result.Table{ID: "accuracy", Title: fmt.Sprintf("Eight callers wait for %d grants at %d/s, burst 1", n, perSecond),
-		Note:    "Error: of the rate over the whole run. Most in 1 s: 201 are allowed. Gaps should be 5 ms. weir stands here as a bucket of 1, as the others do.",
+		Note:    "Error: by how much the rate of the whole run differs from 200/s. Most in 1 s: the most grants in any second, of which 201 are allowed. Gap: the time between two grants, which should be 5 ms. weir is configured as a bucket of 1 here, as the others are.",
 		Columns: []result.Column{plain("rate/s", 2), {Name: "error %", Digits: 2}, less("most in 1 s", 0, .01), plain("gap p1 ms", 2), plain("gap p99 ms", 2)}}
 	for i, l := range limits() {
 		_, wait, err := l.make(perSecond, 1, 1)

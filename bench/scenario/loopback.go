@@ -66,7 +66,7 @@ func throughput(s Size, http2 bool) (result.Table, error) {
 		id, name = "http2", "HTTP/2 over TLS"
 	}
 	t := result.Table{ID: id, Title: fmt.Sprintf("%s: requests at concurrency 32", name),
-		Note:    fmt.Sprintf("%d batches of %d, each between two of bare net/http; of bare is the median of the ratios to these neighbours. Server and clients share the cores.", batches, size),
+		Note:    fmt.Sprintf("%d batches of %d requests, each between two batches of bare net/http. Of bare: the throughput, divided by that of these two batches (median). Server and clients share the cores.", batches, size),
 		Columns: []result.Column{more("requests/s", 0, .06), more("of bare", 2, .06), less("p50 µs", 0, .06), less("p99 µs", 0, .15), less("failed", 0, 0)}}
 	url, base, done := echo(http2)
 	defer done()

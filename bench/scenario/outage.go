@@ -188,9 +188,9 @@ func oneOutage(ctx context.Context, p plan) (result.Table, result.Plot, error) {
 		id, how = "outage-refused", "refuses connections"
 	}
 	t := result.Table{ID: id, Title: fmt.Sprintf("Server %s for %.1f s at %d calls/s", how, p.down.Seconds(), p.perSecond),
-		Note: "Three retries; breakers open after 5 failures in a row, for 250 ms; callers wait up to 10 s. Upstream: attempts during the outage. Goodput back: how long after the server's return the successes of 100 ms are 90 % of the arrivals. " +
-			"Peak: most attempts in 100 ms from the return on, by the arrivals. Errors by when the call was made. Patient: Breaker.Patience of 10 s.",
-		Columns: []result.Column{less("upstream", 0, .02), less("by arrivals", 3, .02), less("goodput back ms", 0, .1), less("peak on return", 2, .1), less("errors, made in the outage", 0, 0), less("made after", 0, 0)}}
+		Note: "Each call is retried up to three times. Breakers open after 5 failures in a row, for 250 ms. Callers wait up to 10 s. Attempts are those that were sent during the outage; per call, they are divided by the calls that were made in that time. Recovered after: how long after the server's return as many calls succeed in 100 ms as nine tenths of those that are made. " +
+			"Peak: the most attempts in any 100 ms after the return, divided by the calls that are made in 100 ms. Failed calls are counted by when they were made: in the outage, or after it. In the row \"weir, patient\", Breaker.Patience is 10 s.",
+		Columns: []result.Column{less("attempts", 0, .02), less("attempts per call", 3, .02), less("recovered after ms", 0, .1), less("peak after it", 2, .1), less("failed, made in the outage", 0, 0), less("failed, made after it", 0, 0)}}
 	for i, r := range rivals {
 		t.Rows = append(t.Rows, ordeals[i].row(r, p))
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 func overhead() Scenario {
-	return Scenario{"overhead", "What a call costs over a base that does nothing: all layers on, nothing to wait for, nothing fails.", runOverhead}
+	return Scenario{"overhead", "What a call costs over a base that does nothing, with all layers on. No call has to wait, and none fails.", runOverhead}
 }
 
 // stub is a base that costs next to nothing.
@@ -131,8 +131,8 @@ func overheadTable(all []contender, m [][]cost, timeouts bool) result.Table {
 		id, title = "overhead", "Cost of a call over a stub, timeouts on"
 	}
 	t := result.Table{ID: id, Title: title,
-		Note: "Nanoseconds, bytes and allocations that are added to those of the base, whose own row is what it costs alone. x2: two goroutines, time per call. " +
-			"The limiters are on wherever there is one that waits; where a library has none, x/time/rate stands below it. heimdall and resty have no RoundTripper: theirs is the cost of their own entry point, with the http.Client that is part of them; heimdall cannot be without timeouts. Medians of interleaved rounds.",
+		Note: "The row net/http is the cost of the base alone. The other rows are the nanoseconds, bytes (B) and allocations that are added to it. x2: with two goroutines, the time per call. " +
+			"A library that has a limiter which waits uses it; otherwise x/time/rate is below it. heimdall and resty have no RoundTripper, so their rows are the cost of their own entry point, with the http.Client that is part of them. heimdall cannot be used without timeouts. The figures are medians of rounds in which the libraries take turns.",
 		Columns: []result.Column{less("GET ns", 0, .1), less("B", 0, .05), less("allocs", 1, 0), less("GET x2 ns", 0, .1), less("POST 1 KiB ns", 0, .1), less("B", 0, .05), less("allocs", 1, 0), less("POST x2 ns", 0, .1)}}
 	for i, c := range all {
 		if timeouts != (c.policy.Timeout > 0) {
@@ -171,7 +171,7 @@ func overheadPlot(t result.Table) result.Plot {
 func manyHosts(s Size) (result.Table, error) {
 	hosts, rounds := pick(s, 20, 5000, 10000), pick(s, 1, 4, 9)
 	t := result.Table{ID: "hosts", Title: fmt.Sprintf("GET over %d hosts in turns, a state for each", hosts),
-		Note:    "Added to the base. hand-made and failsafe-go stand in a map with a lock, one per host, and are never dropped. Bytes are the heap's growth per host after all were visited, less that of the base.",
+		Note:    "The figures are added to those of the base. hand-made and failsafe-go are one per host, in a map with a lock, and are never dropped. Bytes per host: the growth of the heap after all hosts were called, minus the growth with the base alone.",
 		Columns: []result.Column{less("ns", 0, .1), less("ns x2", 0, .1), less("allocs", 1, 0), less("bytes per host", 0, .02)}}
 	policy := rival.Default()
 	policy.Timeout = 0

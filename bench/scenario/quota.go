@@ -88,7 +88,7 @@ func makespan(ctx context.Context, s Size, d dialect, i, n, goroutines int) (out
 	title := fmt.Sprintf("%d calls from %d goroutines: %s", n, goroutines, d.name)
 	for k, words := range []string{", rate not told", ", rate told"} {
 		out[k] = result.Table{ID: fmt.Sprintf("quota%d%s", i+1, []string{"", "-told"}[k]), Title: title + words,
-			Note:    fmt.Sprintf("Ideal: %.2f s. Up to 8 retries each, backoff of 100 ms to 5 s. Rows that lost calls did less than the whole work; their figures are not compared.", best.Seconds()),
+			Note:    fmt.Sprintf("Ideal: %.2f s. Each call is retried up to 8 times, with a backoff of 100 ms to 5 s. Rows that lost calls did less than the whole work; their figures are not compared.", best.Seconds()),
 			Columns: []result.Column{less("time s", 2, .01), less("of ideal", 2, .01), more("ok", 0, 0), less("lost", 0, 0), less("429 per ok", 2, 0)},
 			Rows:    make([]result.Row, len(lists[k]))}
 	}

@@ -47,7 +47,7 @@ func lines() []line {
 func waiters(s Size) (result.Table, error) {
 	n := pick(s, 50, 10_000, 100_000)
 	t := result.Table{ID: "waiters", Title: fmt.Sprintf("%d callers wait at one limiter", n),
-		Note:    "Per caller, with the goroutine in which it waits: from its start until all of them wait and then give up at once, the same where all are granted at 5000000/s, and the growth of the heap while they wait, without the goroutines themselves, and of the stacks. One limiter after the other.",
+		Note:    "The figures are per caller, with the goroutine in which it waits. Give up: the time from the start until all callers wait and then have given up at once. Granted: the same time, if all are granted at 5000000/s instead. Heap: its growth while they wait, without the goroutines themselves. Stack: the growth of the stacks. The limiters are measured one after the other.",
 		Columns: []result.Column{less("give up µs", 2, .1), less("granted µs", 2, .1), less("heap bytes", 0, .05), less("stack bytes", 0, .05)}}
 	goroutines(n)
 	for i, l := range lines() {
