@@ -57,34 +57,40 @@
 // second half, but not on another route, the silence is a failure but not one
 // without an answer.
 //
-// If only silence has opened a circuit, it refuses the routes that were silent.
-// Requests to other routes pass, and an answer to one of them closes the circuit.
-// If more than four routes are silent, all routes are refused.
+// If only silence has opened a circuit, it refuses requests to the routes that were
+// silent. Requests to other routes pass, and an answer to one of them closes the
+// circuit. If more than four routes are silent, requests to all routes are refused.
 //
-// A host that accepts requests and answers none is suspected before their
+// If a host accepts requests and answers none, that is noticed before their
 // timeouts. A request is due when it has been under way four times as long as the
 // slowest lately took on its route, and for at least half a second. When five are
-// due that were sent within a second, and nobody has been answered since, the
-// circuit opens. New requests are then not refused: they wait until their
-// deadline, or for half a Window. An answer to any request closes the circuit, and
-// they are sent. After five failures it stays open as any other. This needs the
-// Wire of package retry below the Meter. It is off with Shard, RetriesOnly,
-// FailureRate, Consecutive above 5, or a Patience of 1 ns.
+// due that were sent within a second, and no answer has come since, the circuit
+// opens, because the host is suspected of silence. New requests are then not
+// refused: they wait until their deadline, or for half a Window. An answer to any
+// request closes the circuit, and they are sent. After five failures it stays open
+// like any other circuit. This needs the Wire of package retry below the Meter. It
+// is off with Shard, RetriesOnly, FailureRate, Consecutive above 5, or a Patience
+// of 1 ns.
 //
 // # States
 //
-//	closed -> open       a run of failures that is more than chance, or half
-//	                     of the calls timed out, or SlowRate in Window; with
-//	                     FailureRate that rate in Window, or a run
+//	closed -> open       so many calls failed in a row that it is more than
+//	                     chance, half of the calls timed out, or the share of
+//	                     slow calls in the Window reached SlowRate
+//	                     (with FailureRate: the share of failures in the Window
+//	                     reached it, Consecutive calls failed in a row, or the
+//	                     share of slow calls reached SlowRate)
+//	closed -> open       the host is suspected of silence
 //	open -> half-open    a request comes when a probe is due
+//	open -> closed       silence opened the circuit, and another route was answered
+//	open -> closed       a suspicion opened it, and any request was answered
+//	half-open -> closed  as many probes as Probes were good
+//	half-open -> closed  as from open
 //	half-open -> open    a probe failed, and it was the first, or more than six
-//	                     failed for each good one; with FailureRate none of the
-//	                     last five calls was good, or too many failed for it
-//	half-open -> closed  Probes good ones
-//	closed -> open       so many are due that the host is suspected of silence
-//	open -> closed       silence opened it, and another route was answered
-//	open -> closed       a suspicion, and anybody was answered
-//	half-open -> closed  the same
+//	                     probes failed for each good one
+//	                     (with FailureRate: a probe failed and none of the last
+//	                     five calls was good, or the share of probes that failed
+//	                     reached FailureRate)
 //
 // An open circuit stays Open until a request comes; there is no timer unless
 // requests wait. A circuit closes by itself only when its record is forgotten,
