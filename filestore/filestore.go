@@ -1,30 +1,30 @@
-// Package filestore keeps budgets in files: a [store.Store] for the
-// processes of one machine, and for budgets that must survive a restart, as a
-// nightly job's under a daily quota.
+// Package filestore keeps budgets in files. It is a [store.Store] for the processes
+// of one machine, and for a budget that must survive a restart, such as that of a
+// nightly job under a daily quota.
 //
 //	store, err := filestore.Open("/var/lib/job/budgets", filestore.Config{})
 //	...
 //	throttle.Config{Store: store, Fleet: throttle.FleetConfig{Members: 4, Deadline: time.Second}, ...}
 //
-// Each key is a file of its own, replaced as a whole, under a lock that all
-// processes respect (flock, or LockFileEx on Windows). A process that dies at
-// any point leaves the file as it was before or after, and no lock. The clock is
-// the machine's. The directory must be on a local disk: network file systems
-// keep such locks badly.
+// Each key is a file of its own. A call replaces the file as a whole, under a lock
+// that all processes respect (flock, or LockFileEx on Windows). If a process dies
+// at any point, the file is as it was before the call or after it, and no lock
+// remains. The clock is the machine's. The directory must be on a local disk,
+// because such locks do not work well on network file systems.
 //
-// A file that holds what no Store writes, or what cannot be true, is renamed to
-// end in ".bad", by a call that fails and says so. The next one begins the key
-// anew, with what its process remembers.
+// If a file holds something that no Store writes, or that cannot be true, the call
+// that finds it renames it to end in ".bad" and returns an error that says so. The
+// next call begins the key anew, with what its process remembers.
 //
-// A file that is put back from a backup says less than was granted. On Linux that is
-// noticed: the key is not charged for a second, so that those who remember more can say
-// so. Elsewhere it is noticed when one of them asks.
+// A file that is put back from a backup says that less was granted than really was.
+// On Linux that is noticed: the key is not charged for a second, in which processes
+// that remember more say so. On other systems it is noticed when one of them asks.
 //
-// How long a call takes is up to the file system, and with [Config.Sync] to the
-// disk: tens of microseconds to tens of milliseconds. While somebody else holds
-// the lock it is tried again every millisecond. Give Fleet.Deadline a second
-// rather than its 50 ms. A call that hangs in the file system itself is
-// left behind then, and what it writes is lost to its requests.
+// How long a call takes depends on the file system, and with [Config.Sync] on the
+// disk: tens of microseconds to tens of milliseconds. While another process holds
+// the lock, the call tries again every millisecond. Set Fleet.Deadline to a second
+// instead of its default of 50 ms. A call that hangs in the file system for longer
+// than that is abandoned, and the units that it charges are lost to its requests.
 package filestore
 
 import (

@@ -1,5 +1,5 @@
-// Package inspect shows what a weir.Transport is doing: a live page that
-// answers "why is my call waiting", and the same as JSON.
+// Package inspect shows what a weir.Transport is doing. It has a live page that says
+// why calls wait, and the same as JSON.
 //
 //	http.Handle("/weir/", http.StripPrefix("/weir", inspect.Handler(t, inspect.Config{})))
 //
@@ -18,10 +18,11 @@
 // that have no headers of a proxy. So a page in a browser cannot reach it under a
 // name that somebody else points at this machine, and others cannot reach it
 // through a proxy on this machine that adds such headers. (Not every proxy does.)
-// The page shows no secrets. Put it behind your own authentication all the same if
-// others can reach the address: a handler around it, which removes the headers of
-// your own proxy.
+// The page shows no secrets. Nevertheless, if others can reach the address, put a
+// handler around it that checks who asks, and that removes the headers of your own
+// proxy.
 //
-// Nothing runs in the background. History begins when somebody first looks. A
-// page that is open is a request under way: give http.Server.Shutdown a deadline.
+// Nothing runs in the background, so the history begins when the page is first
+// opened. While the page is open, its request does not end: give http.Server.Shutdown
+// a deadline.
 package inspect

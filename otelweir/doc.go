@@ -75,11 +75,11 @@
 // Events on the caller's span, if it records: weir.wait, weir.attempt (with
 // http.request.resend_count), weir.learned, weir.circuit.
 //
-// A fresh host name is a fresh set of time series, so at most
-// [Config.MaxHosts] hosts are named, and of each [Config.MaxRoutes] routes; all
-// others are "_other". Budgets are named by their text, at most ten of a host; what
-// is left is told of those that requests without a partition draw on.
-// What a server calls its limits is not told, and of what else it can make up
-// about them (header and unit) only the first ten. Counters only grow, also when
-// a host is forgotten and met again.
+// Each host name makes a set of time series, so at most [Config.MaxHosts] hosts are
+// named, and at most [Config.MaxRoutes] routes of each; all others are "_other".
+// Budgets are named by their text, at most ten for a host. weir.client.budget.left
+// reports only budgets that requests without a partition use. The names that a server
+// gives to its limits are not reported. Of the other text that a server can invent
+// about them (header and unit), only the first ten values are. Counters only grow,
+// also if a host is forgotten and then called again.
 package otelweir

@@ -7,18 +7,18 @@
 //	throttle.Config{Store: store, Fleet: throttle.FleetConfig{Members: 16}, ...}
 //
 // Each key of a budget is one hash, which expires when the budget is full
-// again. One script call decides about all limits of all keys of a request, on
-// Redis' own clock. Redis 5 or later; tested with Redis 7. Valkey speaks the
-// same commands but has not been tested.
+// again. One call of a script decides about all limits of all keys of a request, by
+// Redis' own clock. Redis must be version 5 or later; the tests use Redis 7. Valkey
+// has the same commands, but has not been tested.
 //
 // A user of Redis' access lists needs +evalsha +eval +time +info +hget +hmget
-// +hgetall +hset +hdel +pexpire +pttl on the keys of the prefix. Without +info a
-// restart from a dump and the promotion of a late replica are noticed only when
-// a process asks that remembers more.
+// +hgetall +hset +hdel +pexpire +pttl on the keys of the prefix. Without +info,
+// redisstore notices a restart from a dump, or the promotion of a late replica, only
+// when a process asks that remembers more than Redis.
 //
-// Give Redis the policy noeviction or an instance of its own: an evicted key is
-// a forgotten budget, which comes back only as far as the processes remember.
-// When memory runs out, calls fail with [store.ErrBusy].
+// Set Redis' policy to noeviction, or give the budgets an instance of their own. If
+// Redis evicts a key, what was spent is known only as far as the processes remember
+// it. When memory runs out, calls fail with [store.ErrBusy].
 package redisstore
 
 import (
