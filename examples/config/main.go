@@ -1,10 +1,12 @@
-// Config reads budgets from a file (JSON or YAML), from the environment and
-// from flags, the later before the earlier, and makes a client of them.
+// Config reads budgets from a file (JSON or YAML), from the environment and from
+// flags, and makes a client with them. The environment overrides the file, and
+// flags override both.
 //
 //	go run ./examples/config -file examples/config/budgets.yaml -budget 'api.example.com=10/s'
 //	WEIR_BUDGETS='api.example.com=10/s; *.example.org=2/s' go run ./examples/config
 //
-// A budget is text wherever it stands: throttle.Budget reads and writes itself.
+// A budget is written the same way in all three, because throttle.Budget has the
+// methods MarshalText and UnmarshalText.
 package main
 
 import (

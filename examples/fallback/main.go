@@ -1,5 +1,5 @@
-// Fallback answers from elsewhere when a host fails: from a cache of older
-// answers, from another host, or with nothing where a page can do without.
+// Fallback answers from elsewhere when a host fails: from a cache of older answers,
+// from another host, or with an empty answer, for a part that a page can do without.
 //
 //	go run ./examples/fallback
 package main

@@ -1,11 +1,10 @@
-// Fetch downloads many files politely: within the budgets it is given and
-// those that the servers state, resuming where it stopped.
+// Fetch downloads many files. It keeps to the budgets that it is given and to the
+// limits that servers state, and skips files that an earlier run has downloaded.
 //
 //	go run ./examples/fetch -into data -budget 'api.github.com=5000/h, 20 in flight' -from urls.txt
 //
-// It exits with 0 when every file is there, with 1 when some are not, with 2
-// when the command line, a URL or the folder is no good; then nothing was
-// requested.
+// It exits with 0 if every file is there, and with 1 if some are not. It exits with 2
+// if the command line, a URL or the folder is wrong; then nothing was requested.
 package main
 
 import (

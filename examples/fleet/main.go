@@ -1,11 +1,12 @@
-// Fleet is several processes that use one API key. They share its quota through
-// Redis, which is killed half-way and comes back without its data.
+// Fleet runs several processes that use one API key. They share its quota through
+// Redis, which is killed after a third of the time and is started again, without its
+// data, after two thirds.
 //
 //	go run ./examples/fleet -workers 8
 //
-// The API allows 50 requests in any second and refuses the rest, as the owner
-// of the key would find out. The program prints, for each phase, how many
-// requests the API saw, how many it refused, and the most in any second.
+// The API allows 50 requests in any second and refuses the rest. The program prints,
+// for each of the three phases, how many requests the API saw, how many it refused, and
+// the most in any second.
 // It needs redis-server (Debian: apt-get install redis-server).
 package main
 

@@ -6,7 +6,7 @@
 //		-budget 'api.github.com=5000/h, 20 in flight' -inspect localhost:6060
 //	curl http://localhost:8080/github/rate_limit
 //
-// Whoever can reach the proxy can call the APIs through it: it listens on this
+// Anybody who can reach the proxy can call the APIs through it, so it listens on this
 // machine only, unless -listen says otherwise. It adds no credentials.
 package main
 
