@@ -21,6 +21,10 @@ import (
 	"github.com/weirhttp/weir/retry"
 )
 
+// attemptTimeout is half of the 2 s for which readers wait. If the host is silent,
+// the other half is left for the fallback, which may have to ask another host.
+const attemptTimeout = time.Second
+
 func main() {
 	news := httptest.NewServer(says("news of today"))
 	mirror := httptest.NewServer(says("news from the mirror"))
@@ -47,7 +51,10 @@ func run(ctx context.Context, w io.Writer, news, mirror string, down func()) err
 			Consecutive: 2,
 			OpenFor:     time.Minute,
 		},
-		Retry: retry.Config{MaxAttempts: 1}, // so that the example shows each failure
+		Retry: retry.Config{
+			MaxAttempts:    1, // the fallback answers sooner than a second attempt
+			AttemptTimeout: attemptTimeout,
+		},
 	})
 	if err != nil {
 		return err

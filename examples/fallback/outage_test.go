@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,19 +16,37 @@ import (
 
 	"github.com/weirhttp/weir"
 	"github.com/weirhttp/weir/breaker"
+	"github.com/weirhttp/weir/retry"
 )
 
 // Each of the three ways leaves no page without an answer while a host is down for
-// a minute, and its readers wait for 2 s.
+// a minute, whatever it does instead of answering and however many read, and its
+// readers wait for 2 s.
 func TestNoPageFailsInAnOutage(t *testing.T) {
 	for _, way := range []string{"stale", "another host", "empty"} {
-		t.Run(way, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { outage(t, way) })
-		})
+		for _, kind := range []string{"500", "503", "refused", "silent"} {
+			for _, every := range []time.Duration{20 * time.Millisecond, 50 * time.Millisecond, time.Second} {
+				t.Run(fmt.Sprintf("%s, %s, a page every %v", way, kind, every), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { outage(t, way, kind, every) })
+				})
+			}
+		}
 	}
 }
 
-func outage(t *testing.T, way string) {
+// broken is what a host that is down does with a request.
+func broken(r *http.Request, kind string) (code int, err error) {
+	switch kind {
+	case "refused":
+		return 0, errors.New("connection refused")
+	case "silent":
+		<-r.Context().Done()
+		return 0, r.Context().Err()
+	}
+	return strconv.Atoi(kind)
+}
+
+func outage(t *testing.T, way, kind string, every time.Duration) {
 	const news, mirror = "http://news.example", "http://mirror.example"
 	start := time.Now()
 	cache := newCache(1 << 20)
@@ -37,10 +58,16 @@ func outage(t *testing.T, way string) {
 		time.Sleep(10 * time.Millisecond)
 		code := http.StatusOK
 		if at := time.Since(start); r.URL.Host == "news.example" && at >= 5*time.Second && at < 65*time.Second {
-			code = http.StatusServiceUnavailable
+			var err error
+			if code, err = broken(r, kind); err != nil {
+				return nil, err
+			}
 		}
 		return &http.Response{StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("page")), Request: r}, nil
-	}), weir.Config{Breaker: breaker.Config{Fallback: fallback, FallbackOn: breaker.OnFailure}})
+	}), weir.Config{
+		Breaker: breaker.Config{Fallback: fallback, FallbackOn: breaker.OnFailure},
+		Retry:   retry.Config{MaxAttempts: 1, AttemptTimeout: attemptTimeout},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +75,8 @@ func outage(t *testing.T, way string) {
 	elsewhere.client = client
 	var failed atomic.Int64
 	var all sync.WaitGroup
-	for time.Since(start) < 75*time.Second {
+	pages := 0
+	for ; time.Since(start) < 75*time.Second; pages++ {
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
@@ -66,13 +94,14 @@ func outage(t *testing.T, way string) {
 				resp.Body.Close()
 			}
 		})
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(every)
 	}
 	all.Wait()
 	if n := failed.Load(); n != 0 {
-		t.Errorf("%d of 1500 pages failed", n)
+		t.Errorf("%d of %d pages failed", n, pages)
 	}
-	if s := transport.Stats().Breaker.Circuits; len(s) != 1 || s[0].Fallbacks < 1000 {
+	down := pages * 60 / 75
+	if s := transport.Stats().Breaker.Circuits; len(s) != 1 || s[0].Fallbacks < uint64(down*5/6) {
 		t.Errorf("answers of the fallback are not counted: %+v", s)
 	}
 	if err := transport.Close(); err != nil {
