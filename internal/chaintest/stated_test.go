@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -82,13 +83,15 @@ func statements() []stated {
 	for _, limit := range words {
 		for _, remaining := range words {
 			for _, reset := range words {
-				forms := []string{"seconds", "epoch", "milliseconds", "date"}
+				forms := []string{"seconds", "epoch", "milliseconds", "date", "HTTP date"}
 				n, err := strconv.Atoi(reset)
 				if err != nil {
-					forms, n = forms[:1], 0
+					n = 0
 				}
 				if reset == hugeNumber {
 					n = math.MaxInt32
+				} else if err != nil {
+					forms = forms[:1]
 				}
 				for _, form := range forms {
 					all = append(all, stated{limit, remaining, reset, form, time.Duration(max(0, n)) * time.Second})
@@ -102,10 +105,12 @@ func statements() []stated {
 // at is the reset as it stands in an answer that is given now.
 func (s stated) at(now time.Time) string {
 	n, err := strconv.Atoi(s.reset)
-	if err != nil {
+	end := now.Add(time.Duration(n) * time.Second)
+	if s.reset == hugeNumber {
+		end = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+	} else if err != nil {
 		return s.reset
 	}
-	end := now.Add(time.Duration(n) * time.Second)
 	switch s.form {
 	case "epoch":
 		return strconv.FormatInt(end.Unix(), 10)
@@ -113,6 +118,8 @@ func (s stated) at(now time.Time) string {
 		return strconv.FormatInt(end.UnixMilli(), 10)
 	case "date":
 		return end.UTC().Format(time.RFC3339)
+	case "HTTP date":
+		return end.UTC().Format(http.TimeFormat)
 	}
 	return s.reset
 }
@@ -234,4 +241,47 @@ func TestWhatAnswersContradictIsObeyedOnce(t *testing.T) {
 			t.Errorf("%+v: %d lost, %v and %v; want none, at most %v more than %v, and then no more", s, lost, first, second, once, most)
 		}
 	})
+}
+
+// TestHeadersThatStateNoQuota: headers as gateways send them with every answer that
+// they accept, which name no remaining or say that there is no quota, cost 200 calls
+// nothing, whoever makes them. One that says that nothing is left is waited for once.
+func TestHeadersThatStateNoQuota(t *testing.T) {
+	type words map[string]string // "+3600" is the Unix time in an hour
+	for _, tt := range []struct {
+		name string
+		says words
+		once time.Duration // may be waited for
+	}{
+		{"a limit and a reset", words{"X-RateLimit-Limit": "1000", "X-RateLimit-Reset": "3600"}, 0},
+		{"unlimited", words{"X-RateLimit-Limit": "unlimited", "X-RateLimit-Remaining": "unlimited", "X-RateLimit-Reset": "+3600"}, 0},
+		{"Tyk without a quota", words{"X-RateLimit-Limit": "-1", "X-RateLimit-Remaining": "-1", "X-RateLimit-Reset": "+3600"}, 0},
+		{"a reset alone", words{"X-Quota-Reset": "86400"}, 0},
+		{"a limit and a reset of a minute", words{"RateLimit-Limit": "1000", "RateLimit-Reset": "60"}, 0},
+		{"a policy alone", words{"RateLimit-Policy": `"default";q=10;w=60`}, 0},
+		{"nothing of nothing", words{"X-RateLimit-Limit": "0", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "0"}, 0},
+		{"nothing of no limit", words{"X-RateLimit-Limit": "-1", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "0"}, 0},
+		{"no remaining of no limit", words{"X-RateLimit-Limit": "-1", "X-RateLimit-Remaining": "-1", "X-RateLimit-Reset": "0"}, 0},
+		{"nothing left", words{"X-RateLimit-Limit": "60", "X-RateLimit-Remaining": "0"}, time.Minute},
+		{"nothing left for half a minute", words{"X-RateLimit-Limit": "60", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "+30"}, 32 * time.Second},
+	} {
+		for _, l := range []load{
+			{callers: 10, calls: 20, trip: time.Second}, {callers: 1, calls: 200, trip: 7 * time.Millisecond},
+			{callers: 40, calls: 5, trip: 300 * time.Millisecond}, {callers: 200, calls: 1, trip: 50 * time.Millisecond},
+		} {
+			_, plain, _ := l.served(t, func(http.Header) {})
+			lost, first, second := l.served(t, func(h http.Header) {
+				for name, v := range tt.says {
+					if in, ok := strings.CutPrefix(v, "+"); ok {
+						n, _ := strconv.Atoi(in)
+						v = strconv.FormatInt(time.Now().Unix()+int64(n), 10)
+					}
+					h.Set(name, v)
+				}
+			})
+			if most := plain * 11 / 10; lost > 0 || first > most+tt.once || second > most {
+				t.Errorf("%s, %d callers: %d of 400 lost, %v and %v; want none, at most %v and %v", tt.name, l.callers, lost, first, second, most+tt.once, most)
+			}
+		}
+	}
 }
