@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,6 +63,103 @@ func TestRateIsTheSameWhateverAnswersTake(t *testing.T) {
 	}
 }
 
+// From the first second on, too, and where most answers, or half of them, take a
+// thousand times as long as the others. A host that is learned about is asked by a
+// few callers only until it has answered, so its first two seconds are not counted.
+func TestRateIsTheSameFromTheStart(t *testing.T) {
+	slowIn := func(share int) func(*rand.Rand) time.Duration {
+		return func(r *rand.Rand) time.Duration {
+			if r.IntN(100) < share {
+				return 20 * time.Second
+			}
+			return 20 * time.Millisecond
+		}
+	}
+	for name, answer := range map[string]func(*rand.Rand) time.Duration{
+		"all take 20 ms": slowIn(0), "all take 20 s": slowIn(100), "3 % take 20 s": slowIn(3), "half take 20 s": slowIn(50), "nine of ten take 20 s": slowIn(90),
+		"up to 20 s": func(r *rand.Rand) time.Duration { return time.Duration(r.Int64N(int64(20 * time.Second))) },
+	} {
+		for _, learns := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				const seconds = 60
+				var mu sync.Mutex
+				rnd := rand.New(rand.NewPCG(1, 11))
+				b := newBase(func(r *http.Request) (*http.Response, error) {
+					mu.Lock()
+					d := answer(rnd)
+					mu.Unlock()
+					return slow(d)(r)
+				})
+				tr := newTransport(t, b, throttle.Config{Default: throttle.MustParseBudget("10/s"), DisableLearning: !learns, MaxWait: time.Hour})
+				ctx, cancel := context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				for range 11 * seconds {
+					wg.Go(func() {
+						if resp, err := get(t, ctx, tr, "http://a/"); err == nil {
+							resp.Body.Close()
+						}
+					})
+				}
+				time.Sleep(seconds*time.Second + 1)
+				cancel()
+				wg.Wait()
+				var started [seconds + 1]int
+				for _, at := range b.Times() {
+					started[at/time.Second]++
+				}
+				first := 0
+				if learns {
+					first = 2
+				}
+				for i, n := range started[first:seconds] {
+					if n < 9 {
+						t.Errorf("%s, learns %t: %d started in second %d, want at least 9", name, learns, n, first+i)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Who asks for less than the rate and has little time loses nothing because a few
+// answers take long.
+func TestSlowAnswersLoseNoQuickCalls(t *testing.T) {
+	for seed := range uint64(4) {
+		synctest.Test(t, func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 13))
+			tr := newTransport(t, newBase(func(r *http.Request) (*http.Response, error) {
+				if r.URL.RawQuery == "slow" {
+					return slow(20 * time.Second)(r)
+				}
+				return slow(50 * time.Millisecond)(r)
+			}), throttle.Config{Default: throttle.MustParseBudget("10/s")})
+			var lost, all atomic.Int64
+			var wg sync.WaitGroup
+			for range 8 * 120 {
+				time.Sleep(time.Duration(rnd.ExpFloat64() * float64(time.Second) / 8))
+				url, patience := "http://a/", 5*time.Second
+				if rnd.IntN(100) < 3 {
+					url, patience = "http://a/?slow", time.Minute
+				}
+				wg.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), patience)
+					defer cancel()
+					resp, err := get(t, ctx, tr, url)
+					if all.Add(1); err != nil {
+						lost.Add(1)
+						return
+					}
+					resp.Body.Close()
+				})
+			}
+			wg.Wait()
+			if lost.Load() > 0 {
+				t.Errorf("seed %d: %d of %d lost at 8/s under 10/s", seed, lost.Load(), all.Load())
+			}
+		})
+	}
+}
+
 // saturated sends n requests at once and returns how many start in d, after the
 // first seconds, in which it is found out how the host answers.
 func saturated(t *testing.T, rt http.RoundTripper, b *base, n int, d time.Duration) int {
@@ -87,7 +185,8 @@ func saturated(t *testing.T, rt http.RoundTripper, b *base, n int, d time.Durati
 type distant struct {
 	mu      sync.Mutex
 	rnd     *rand.Rand
-	way     time.Duration // at most
+	far     time.Duration // that each takes
+	way     time.Duration // at most, beside that
 	start   time.Time
 	arrived map[string][]arrived // by unit
 }
@@ -106,6 +205,7 @@ func (d *distant) RoundTrip(r *http.Request) (*http.Response, error) {
 	case 5:
 		lost = true
 	}
+	way += d.far
 	d.mu.Unlock()
 	used, _ := r.Context().Value(usedKey{}).(int64)
 	go d.arrives(way, used) // also if the attempt has ended meanwhile
@@ -130,8 +230,8 @@ func (d *distant) arrives(way time.Duration, used int64) {
 // usedKey is the type of the context's key of what a request really costs.
 type usedKey struct{}
 
-// The window holds where requests arrive as long as none is on its way there
-// for longer than a tenth of Per: with stacked rates and bursts, with costs that
+// The window holds where requests arrive as long as their ways there, however long,
+// differ by no more than a tenth of Per: with stacked rates and bursts, with costs that
 // are settled, when callers give up, after idling, and with 64 goroutines.
 func TestWindowHoldsAtTheServer(t *testing.T) {
 	for seed := range uint64(30) {
@@ -146,7 +246,7 @@ func TestWindowHoldsAtTheServer(t *testing.T) {
 			rates[i].Burst = []int{0, 1, rates[i].Limit}[rnd.IntN(3)]
 		}
 		synctest.Test(t, func(t *testing.T) {
-			d := &distant{rnd: rnd, way: per / 10, start: time.Now(), arrived: make(map[string][]arrived)}
+			d := &distant{rnd: rnd, far: []time.Duration{0, per / 2, 2 * per}[seed%3], way: per / 10, start: time.Now(), arrived: make(map[string][]arrived)}
 			tr := newTransport(t, d, throttle.Config{Default: throttle.Budget{Rates: rates}, DisableLearning: true, MaxWait: time.Hour})
 			until := d.start.Add(20 * per)
 			var wg sync.WaitGroup
@@ -154,7 +254,7 @@ func TestWindowHoldsAtTheServer(t *testing.T) {
 				wg.Go(func() { settler(t, tr, rand.New(rand.NewPCG(seed, i)), until, per) })
 			}
 			wg.Wait()
-			time.Sleep(per)
+			time.Sleep(3 * per)
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			for _, r := range rates {

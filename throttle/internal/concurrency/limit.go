@@ -36,7 +36,7 @@ type Limit struct {
 	stated  bool          // the server's limits are known, so that no start has to be slow
 	ease    float64       // what limit was cut to by the last loss; zero: nothing went wrong since it was twice that
 	rtt     time.Duration // smoothed time to the headers of good answers
-	off     time.Duration // mean distance from it
+	most    time.Duration // what nine of ten good answers take at most
 	*losses               // nil: none yet
 
 	pace  time.Duration // between requests at the rate that is configured for them; zero: none is
@@ -253,15 +253,24 @@ func (f *Limit) sample(rtt time.Duration) {
 		return
 	}
 	if f.rtt == 0 {
-		f.rtt = rtt
+		f.rtt, f.most = rtt, rtt
 		return
 	}
-	f.off += ((rtt - f.rtt).Abs() - f.off) / 8
 	f.rtt += (rtt - f.rtt) / 8
+	// One that takes longer counts for nine that do not, however much longer it is;
+	// the first answers say more.
+	n := time.Duration(min(max(f.good, 1), 31)) + 1
+	if rtt > f.most {
+		f.most = min(rtt, f.most+9*(f.most/n))
+	} else {
+		f.most = max(rtt, f.most-f.most/n)
+	}
 }
 
-// Usual is what nearly all good answers take; zero: not known.
-func (f *Limit) Usual() time.Duration { return f.rtt + 2*f.off }
+// Usual is what nearly all good answers take, a quarter longer than nine of ten; zero:
+// not known. That a few take far longer does not change it: callers with little time
+// are not refused for these.
+func (f *Limit) Usual() time.Duration { return f.most + f.most/4 }
 
 // Idle reports that forgetting f loses nothing that still matters.
 func (f *Limit) Idle(now meter.Instant) bool {
