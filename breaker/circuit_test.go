@@ -19,7 +19,7 @@ func TestOpenPeriodsAreJittered(t *testing.T) {
 		shortest, longest time.Duration
 		different         int // at least, of a hundred
 	}{
-		{"by a fifth", time.Second, "", 800 * time.Millisecond, 1200 * time.Millisecond, 90},
+		{"by a fifth", time.Second, "", time.Second, 1200 * time.Millisecond, 90},
 		{"at the longest", time.Minute, "", 48 * time.Second, time.Minute, 90},
 		{"with Retry-After", time.Second, "10", 10 * time.Second, 12 * time.Second, 90},
 		{"with a huge Retry-After", time.Second, "999999999", time.Minute, time.Minute, 1},

@@ -170,11 +170,11 @@ func TestConfigDefaults(t *testing.T) {
 			got  [2]time.Duration
 			want time.Duration
 		}{{"OpenFor", first, test.want.OpenFor}, {"MaxOpenFor", later, test.want.MaxOpenFor}} {
-			most := x.want
-			if x.want < test.want.MaxOpenFor {
-				most = x.want * 6 / 5
+			least, most := x.want, x.want*6/5
+			if x.want == test.want.MaxOpenFor {
+				least, most = x.want*4/5, x.want
 			}
-			if x.got[0] < x.want*4/5 || x.got[1] > most || x.got[1] < x.want*9/10 {
+			if x.got[0] < least || x.got[1] > most || x.got[1] < x.want*9/10 {
 				t.Errorf("%+v: %s between %v and %v, want about %v", test.in, x.name, x.got[0], x.got[1], x.want)
 			}
 		}

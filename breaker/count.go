@@ -241,10 +241,10 @@ func (c *circuit) open(v verdict, now time.Time, ctx context.Context) {
 	c.dismiss(now)
 }
 
-// jitter makes d longer or shorter by up to a fifth, at least the wait that
-// the server asked for, at most the longest.
+// jitter makes d longer by up to a fifth, at least the wait that the server asked for, at
+// most the longest.
 func jitter(d, server, longest time.Duration) time.Duration {
-	d = time.Duration(float64(d) * (0.8 + 0.4*rand.Float64()))
+	d = time.Duration(float64(d) * (1 + 0.2*rand.Float64()))
 	if d > longest { // not all at the same instant
 		d = time.Duration(float64(longest) * (0.8 + 0.2*rand.Float64()))
 	}

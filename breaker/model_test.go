@@ -295,7 +295,7 @@ func (m *model) learn(meter http.RoundTripper, latest, now time.Time) error {
 		r, tr, _ := trip.Begin(httptest.NewRequest("GET", site, nil), trip.Retry, trip.Below(meter).Hosts)
 		defer tr.End(nil)
 		d, _ := trip.Outlook(meter, r) // until the end of the open period
-		if float64(d) < 0.8*float64(m.cfg.OpenFor) || float64(d) > 1.2*float64(m.cfg.OpenFor) || d > m.cfg.MaxOpenFor {
+		if d < m.cfg.OpenFor && float64(d) < 0.8*float64(m.cfg.MaxOpenFor) || float64(d) > 1.2*float64(m.cfg.OpenFor) || d > m.cfg.MaxOpenFor {
 			return fmt.Errorf("no probe for %v, want about %v", d, m.cfg.OpenFor)
 		}
 		if m.notBefore = now.Add(d); m.latest.Before(m.notBefore) {

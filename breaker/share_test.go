@@ -41,7 +41,7 @@ func TestProbesAreAShare(t *testing.T) {
 					t.Errorf("%s: %d probes, want at least %d", name, len(probes), least)
 				}
 				for i := range probes[min(1, len(probes)):] {
-					if d := probes[i+1].Sub(probes[i]); d < 200*time.Millisecond || d > time.Minute+gap {
+					if d := probes[i+1].Sub(probes[i]); d < 250*time.Millisecond || d > time.Minute+gap {
 						t.Errorf("%s: %v between two probes", name, d)
 					}
 				}
