@@ -32,7 +32,7 @@ export function show(host, controls) {
   tile("Wait, 95%", took(host.wait, "p95"));
   tile("Latency, median", took(host.latency, "p50"));
   tile("Latency, 95%", took(host.latency, "p95"));
-  routes.show(host.routes, host.circuit);
+  routes.show(host);
   limits(host);
   facts(host);
 }

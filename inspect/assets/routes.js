@@ -22,17 +22,22 @@ export function setup() {
 }
 
 // show brings the table up to date: what is held up stands first. The circuit
-// turns requests away before they have a route; they stand in a last line, so
-// that the lines add up to what the host says.
-export function show(all, circuit) {
-  const routes = [...(all || [])].sort((a, b) => rank[b.state] - rank[a.state] || Number(!a.why) - Number(!b.why));
+// turns requests away, or has them wait, before they have a route; they stand in a
+// last line, so that the lines add up to what the host says.
+export function show(host) {
+  const routes = [...(host.routes || [])].sort((a, b) => rank[b.state] - rank[a.state] || Number(!a.why) - Number(!b.why));
   $("routes-card").hidden = routes.length === 0;
-  if (routes.length > 0 && circuit && circuit.refused > 0) routes.push({ name: "any route", byCircuit: circuit });
+  put($("routes-title"), routes.length > 3 ? "Routes: " + number(routes.length) : "Routes");
+  const c = host.circuit;
+  const waiting = c && !host.partition ? c.waiting : 0; // a partition's queue does not count them
+  if (routes.length > 0 && c && (c.refused > 0 || waiting > 0)) {
+    routes.push({ name: "any route", byCircuit: { state: c.state, queue: waiting, refused: c.refused } });
+  }
   rows("#routes", routes, () => row(columns), update);
 }
 
 export function clear() {
-  show([]);
+  show({});
 }
 
 function update(tr, r) {
@@ -40,10 +45,12 @@ function update(tr, r) {
   put(name, r.name);
   name.title = r.name;
   if (r.byCircuit) {
-    put(why, "turned away by the circuit");
-    badge(tr.children[1].firstChild, r.byCircuit.state);
+    const c = r.byCircuit;
+    put(why, c.queue > 0 ? c.refused > 0 ? "held up or turned away by the circuit" : "held up by the circuit" : "turned away by the circuit");
+    why.title = why.textContent;
+    badge(tr.children[1].firstChild, c.state);
     columns.forEach(([column, , text], i) => {
-      if (text) put(tr.children[i], column === "refused" ? number(r.byCircuit.refused) : "\u2013");
+      if (text) put(tr.children[i], column in c ? number(c[column]) : "\u2013");
     });
     return;
   }
