@@ -1,5 +1,5 @@
 // Four small charts of one host, drawn by uPlot from what the page has seen.
-import { keyOf, make, put, rate, refusals, seconds, share } from "./words.js";
+import { keyOf, make, percent, put, rate, refusals, seconds, share } from "./words.js";
 
 const keep = 300; // samples of each host, one a second
 const past = new Map(); // by key: columns of samples, and the counters of the last
@@ -8,7 +8,7 @@ const kinds = [
   { name: "requests", title: "Sent per second", value: rate },
   { name: "refusals", title: "Turned away per second", value: rate, second: true },
   { name: "wait", title: "Oldest wait", value: seconds },
-  { name: "left", title: "Left of the tightest limit", value: (v) => Math.floor(v) + "%", top: 100 },
+  { name: "left", title: "Left of the tightest limit", value: (v) => percent(v / 100), top: 100 },
 ];
 
 // note remembers what a frame says about a host.

@@ -1,6 +1,6 @@
 // One host: why requests wait, its limits, its circuit.
 import * as routes from "./routes.js";
-import { badge, bar, fill, hold, make, number, put, queue, refusals, retries, seconds, took } from "./words.js";
+import { badge, bar, fill, hold, make, number, part, put, queue, refusals, retries, seconds, took, units } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const tiles = new Map();
@@ -105,10 +105,10 @@ function blank() {
 function limit(e, l) {
   const [line, b, from] = e.children;
   put(line.children[0], l.title);
-  const left = Math.max(0, Math.floor(l.left));
-  put(line.children[1], l.limit > 0 ? `${number(left)} of ${number(l.limit)} left` + (l.note ? ", " + l.note : "") : "");
+  const left = units(l.left);
+  put(line.children[1], l.limit > 0 ? `${left < 10 ? left : number(left)} of ${number(l.limit)} left` + (l.note ? ", " + l.note : "") : "");
   b.hidden = !(l.limit > 0);
-  if (l.limit > 0) fill(b, Math.min(1, Math.max(0, l.left / l.limit)));
+  if (l.limit > 0) fill(b, part(l));
   put(from, l.from);
 }
 

@@ -1,5 +1,5 @@
 // The list of hosts.
-import { badge, bar, fill, hold, keyOf, make, number, plural, put, queue, refusals, seconds, share } from "./words.js";
+import { badge, bar, fill, hold, keyOf, make, number, percent, plural, put, queue, refusals, seconds, share } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const columns = [
@@ -143,7 +143,7 @@ function update(row, host) {
   put(row.cells.granted, number(host.granted));
   put(row.cells.refused, number(refusals(host)));
   const left = share(host);
-  put(row.left, left === null ? "no limit" : Math.floor(left * 100) + "%");
+  put(row.left, left === null ? "no limit" : percent(left));
   row.left.className = left === null ? "quiet" : "";
   row.bar.hidden = left === null;
   if (left !== null) fill(row.bar, left);

@@ -48,9 +48,25 @@ export function queue(n, oldest) {
 export function share(host) {
   let least = null;
   for (const l of [...(host.budgets || []), ...(host.learned || [])]) {
-    if (l.limit > 0) least = Math.min(least ?? 1, l.left / l.limit);
+    if (l.limit > 0) least = Math.min(least ?? 1, part(l));
   }
-  return least === null ? null : Math.max(0, Math.min(1, least));
+  return least;
+}
+
+// part is how much of a limit is left, 0 to 1. It is 0 only where units says so.
+export function part(l) {
+  return units(l.left) === 0 ? 0 : Math.max(0, Math.min(1, l.left / l.limit));
+}
+
+// units is what is left of a limit, rounded down. Of few, a tenth counts: a bucket may
+// hold a part of a request.
+export function units(left) {
+  return Math.max(0, left < 10 ? Math.floor(left * 10 + 1e-6) / 10 : Math.floor(left));
+}
+
+// percent says how much is left. Only where nothing is left it says 0%.
+export function percent(part) {
+  return part > 0 && part < 0.01 ? "< 1%" : Math.floor(part * 100) + "%";
 }
 
 // retries is how many attempts were sent because of one before.
@@ -119,6 +135,6 @@ export function bar() {
 }
 
 export function fill(e, part) {
-  e.className = "bar" + (part <= 0.001 ? " none-left" : part < 0.2 ? " low" : "");
+  e.className = "bar" + (part === 0 ? " none-left" : part < 0.2 ? " low" : "");
   e.firstChild.style.width = (part * 100).toFixed(1) + "%";
 }
