@@ -452,25 +452,65 @@ func TestQuietHostsAreNotLookedAt(t *testing.T) {
 	})
 }
 
-// BenchmarkFrame is one frame of a page about 100000 hosts, of which a hundred have
-// something to do between two looks.
-func BenchmarkFrame(b *testing.B) {
-	w := transport(b, answers{}, weir.Config{Throttle: budget("1000000/s, 1000000000/h")})
-	meet(b, w, 100000)
-	h := inspect.Handler(w, inspect.Config{})
-	look(b, h, question{sort: "-state"})
-	b.ReportAllocs()
-	for b.Loop() {
-		b.StopTimer()
-		for i := range 100 {
-			send(b, w, fmt.Sprintf("host%d.example", i*977), 1)
+// Where more hosts are busy than are looked at at a time each has its turn. Those that
+// are shown, or whose circuit has opened, do not wait for it.
+func TestBusyHostsAreLookedAtInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const mostLooks, pageRows, busy = 2000, 100, 4500
+		w := transport(t, answers{}, weir.Config{Throttle: budget("5/s, 1000/h")})
+		meet(t, w, busy)
+		h := inspect.Handler(w, inspect.Config{})
+		look(t, h, question{})
+		time.Sleep(time.Minute)
+		meet(t, w, busy)
+		for i := range 10 {
+			w.Circuits().Force(fmt.Sprintf("host%d.example", i*busy/10), breaker.Open)
 		}
-		inspect.LookAgain(h)
-		b.StartTimer()
-		event(b, h, question{sort: "-state", q: "host"})
-	}
-	if f := look(b, h, question{}); f.Total < 99000 { // the shards of the table fill unevenly
-		b.Fatal(f.Total)
+		seen := make(map[string]bool)
+		for i, most := range []int{mostLooks + 10 + 1, mostLooks + pageRows + 1, busy - 2*mostLooks + pageRows + 1} {
+			f := look(t, h, question{host: "host77.example", sort: "-state"})
+			if f.Counts["open"] != 10 || f.Detail.Granted != 2 || f.Total != busy {
+				t.Errorf("look %d: %d of %d hosts open, want 10; the one that is shown was sent %d", i, f.Counts["open"], f.Total, f.Detail.Granted)
+			}
+			names := inspect.LookedAt(h, time.Now())
+			if len(names) > most {
+				t.Errorf("look %d: %d hosts looked at, want at most %d", i, len(names), most)
+			}
+			for _, name := range names {
+				seen[name] = true
+			}
+			time.Sleep(time.Second)
+		}
+		if len(seen) != busy {
+			t.Errorf("%d hosts had their turn in three looks, want %d", len(seen), busy)
+		}
+	})
+}
+
+// BenchmarkFrame is one frame of a page, with its text: of few and of many hosts, of
+// which some have had something to do since the one before.
+func BenchmarkFrame(b *testing.B) {
+	for _, hosts := range []int{1, 30, 3000, 100000} {
+		w := transport(b, answers{}, weir.Config{Throttle: budget("1000000/s, 1000000000/h")})
+		meet(b, w, hosts)
+		h := inspect.Handler(w, inspect.Config{})
+		if f := look(b, h, question{sort: "-state"}); f.Total < hosts*99/100 { // the shards of the table fill unevenly
+			b.Fatal(f.Total)
+		}
+		for _, busy := range slices.Compact([]int{min(hosts, 100), hosts}) {
+			b.Run(fmt.Sprintf("hosts=%d/busy=%d", hosts, busy), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					b.StopTimer()
+					for i := range busy {
+						send(b, w, fmt.Sprintf("host%d.example", i*(hosts/busy)), 1)
+					}
+					inspect.LookAgain(h)
+					b.StartTimer()
+					event(b, h, question{sort: "-state", q: "host"})
+				}
+			})
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/throttle"
 )
 
@@ -31,7 +32,7 @@ type Event struct {
 
 // watch looks at the transport for those who look at the page, once for all of
 // them, and notes what has changed since. Of a hundred thousand hosts most have
-// not: those are not looked at.
+// not: those are not looked at. If very many have, each has its turn.
 type watch struct {
 	t        *weir.Transport
 	outbox   Outbox // nil: there is none
@@ -43,6 +44,7 @@ type watch struct {
 	hosts  map[key]*seen // of the transport
 	order  []*seen       // the same, by name and partition
 	met    []*seen       // the same, in the order in which the transport named them last
+	rota   rota          // whose turn it is to be looked at
 	before map[key]told  // what events were told of
 	untold map[key]bool  // of these, those of which more is to be told
 	events []Event       // the newest last; what was handed out is never written again
@@ -76,6 +78,11 @@ const (
 	// staleAfter is when one is looked at at which nothing happened, since what is
 	// left of its budgets has grown: a sixtieth of them a second.
 	staleAfter = time.Minute
+	// mostLooks is how many hosts that can wait are looked at at a time. It bounds the
+	// cost of a look. If a hundred thousand hosts are all busy, each is looked at once in
+	// 50 looks, which a page makes in less than staleAfter; with half as many it would
+	// take longer than that.
+	mostLooks = 2000
 )
 
 func newWatch(t *weir.Transport) *watch { return &watch{t: t, hosts: make(map[key]*seen)} }
@@ -112,12 +119,17 @@ func (w *watch) refresh(now time.Time) (changed []*Host) {
 	circuits := worst(w.t.Circuits().Stats().Circuits)
 	w.looks++
 	known, fresh := 0, false
+	w.rota.begin()
 	stats := w.t.StatsOf(func(name, partition string, stamp uint64) bool {
-		s, is := w.meet(known, key{name, partition})
+		i := known
+		s, is := w.meet(i, key{name, partition})
 		known, fresh = known+1, fresh || is
 		s.look = w.looks
-		if s.quiet && s.stamp == stamp && (len(circuits) == 0 || circuits[name] == nil) &&
-			now.Sub(s.shown) > freshFor && (s.full || now.Sub(s.at) < staleAfter) {
+		var c *breaker.CircuitStats
+		if len(circuits) > 0 {
+			c = circuits[name]
+		}
+		if now.Sub(s.shown) > freshFor && (s.asItWas(now, stamp, c) || s.canWait(c) && !w.rota.has(i)) {
 			return false
 		}
 		s.stamp, s.at = stamp, now
@@ -152,6 +164,47 @@ func (w *watch) refresh(now time.Time) (changed []*Host) {
 	}
 	w.last.Outbox = kept(w.outbox, now)
 	return changed
+}
+
+// asItWas reports whether there is nothing to see at s that was not there last time.
+// c is its circuit.
+func (s *seen) asItWas(now time.Time, stamp uint64, c *breaker.CircuitStats) bool {
+	return s.quiet && s.stamp == stamp && c == nil && (s.full || now.Sub(s.at) < staleAfter)
+}
+
+// canWait reports whether s need not be looked at before its turn: it is known, and c,
+// its circuit, has neither opened nor closed since.
+func (s *seen) canWait(c *breaker.CircuitStats) bool {
+	if s.host == nil {
+		return false
+	}
+	shut := s.host.Circuit != nil && s.host.Circuit.State != breaker.Closed.String()
+	return shut == (c != nil && c.State != breaker.Closed)
+}
+
+// rota says whose turn it is among more hosts than are looked at at a time. They are
+// numbered as the transport names them.
+type rota struct {
+	from   int // the first whose turn it is
+	next   int // the first that was left out; 0: none
+	looked int
+}
+
+// begin begins a look where the one before had to end.
+func (r *rota) begin() { *r = rota{from: r.next} }
+
+// has reports whether it is the turn of host i, which is looked at then.
+func (r *rota) has(i int) bool {
+	switch {
+	case i < r.from:
+		return false
+	case r.looked < mostLooks:
+		r.looked++
+		return true
+	case r.next == 0:
+		r.next = i
+	}
+	return false
 }
 
 // meet returns the i-th host that the transport names, and whether it is new. As long
