@@ -65,7 +65,7 @@ function options(kind, area, moved) {
     cursor: { y: false, drag: { x: false, y: false }, sync: { key: "host" }, points: { size: 7 } },
     scales: { x: { time: true, range: (u, low, high) => [Math.min(low, high - 60), high] }, y: { range: (u, low, high) => [0, kind.top || Math.max(1, high * 1.15)] } },
     axes: [
-      { ...axis, grid: { show: false }, size: 24, space: 70, values: (u, all) => all.map(clock) },
+      { ...axis, grid: { show: false }, size: 28, gap: 9, space: 70, values: (u, all) => all.map(clock) },
       { ...axis, size: 54, space: 34, ...(kind.top && { splits: () => [0, kind.top / 2, kind.top] }), values: (u, all) => all.map((v) => kind.value(v)) },
     ],
     series: [{}, { stroke: ink, fill: ink + "22", width: 1.75, points: { show: false }, spanGaps: false }],
