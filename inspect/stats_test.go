@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -366,6 +367,34 @@ func TestStatsAsOneText(t *testing.T) {
 			}
 		}
 	})
+}
+
+// However many hosts there are, no more than a few are copied at a time: on the way
+// the memory of these is held, and a list of all names.
+func TestAllHostsTakeTheMemoryOfAFew(t *testing.T) {
+	w := transport(t, answers{}, weir.Config{Throttle: budget("5/s, 1000/h")})
+	const hosts, few = 4000, 50
+	meet(t, w, hosts)
+	h := inspect.Handler(w, inspect.Config{})
+	held := func() int64 { // after what is not in use any more has been freed
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	most := func(atOnce int) (bytes int64) {
+		before, n := held(), 0
+		inspect.EachHost(h, atOnce, func(*inspect.Host) bool {
+			if n++; n%500 == 1 {
+				bytes = max(bytes, held()-before)
+			}
+			return true
+		})
+		return bytes
+	}
+	if a, b := most(few), most(hosts); a > b/8 {
+		t.Errorf("%d at once take %d KB, all of %d take %d KB", few, a>>10, hosts, b>>10)
+	}
 }
 
 // However few hosts are looked at at once, all are there once and in order: those
