@@ -79,6 +79,7 @@ type Restriction struct {
 	Why     string        // in words: "100/h is spent"
 	For     time.Duration // how much longer, for one request; zero: not known
 	Learned bool          // it is one of HostStats.Learned, told with the host's name before it
+	Route   string        // the pattern whose requests alone it holds up; "": not of one only, or it was learned: see LearnedLimit.Route
 }
 
 // Stats returns a copy of the Transport's state. It looks at one host at a time
@@ -246,6 +247,9 @@ func (s *scope) budgets(now instant, h *HostStats, gate *queue.Account, learned 
 			continue
 		}
 		x := Restriction{Unit: t.Unit, Why: m.a.Reason(now)}
+		if m.a.Group != nil { // a pool's has no route: it holds up others, too
+			x.Route = t.Route
+		}
 		if at != never {
 			x.For = at.Until(now)
 		}

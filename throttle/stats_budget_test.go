@@ -1,6 +1,7 @@
 package throttle_test
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -91,6 +92,36 @@ func TestStatsOfAServersPauseNameNoBudget(t *testing.T) {
 		mustGet(t, tr, "http://h/a")
 		if len(waited) != 2 || !said(waited[0]) || waited[1] != waited[0] {
 			t.Errorf("waited for %q", waited)
+		}
+	})
+}
+
+// A budget that is spent says whose requests alone it holds up; that of a pool holds
+// up those of others, too.
+func TestARestrictionNamesItsRoute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(nil), throttle.Config{DisableLearning: true, Budgets: map[string]throttle.Budget{
+			"a":         throttle.MustParseBudget("3/h burst 3"),
+			"GET a/one": throttle.MustParseBudget("1/h"),
+			"a/two":     throttle.MustParseBudget("1/h"),
+			"a/three":   throttle.MustParseBudget("1/d, pool p"),
+		}})
+		for _, path := range []string{"one", "two", "three"} {
+			mustGet(t, tr, "http://a/"+path).Body.Close()
+		}
+		got := make(map[throttle.Restriction]int)
+		for _, r := range tr.Stats().Hosts[0].Restrictions {
+			r.For = 0
+			got[r]++
+		}
+		want := map[throttle.Restriction]int{
+			{Unit: "requests", Why: "3/h burst 3 is spent"}:             1,
+			{Unit: "requests", Why: "1/h is spent", Route: "GET a/one"}: 1,
+			{Unit: "requests", Why: "1/h is spent", Route: "a/two"}:     1,
+			{Unit: "requests", Why: "1/d is spent"}:                     1,
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("restrictions are %+v, want %+v", got, want)
 		}
 	})
 }
