@@ -44,7 +44,7 @@ func hostOf(t *throttle.HostStats) *Host {
 	}
 	for _, r := range t.Restrictions {
 		if !r.Learned {
-			h.Why = append(h.Why, Hold{Text: r.Why, For: r.For.Seconds()})
+			h.Why = append(h.Why, Hold{Text: r.Why, For: r.For.Seconds(), Route: r.Route})
 		}
 	}
 	for i := range t.Learned {
@@ -107,11 +107,23 @@ func (h *Host) because() {
 		}
 	}
 	if oldest != nil {
-		rest := slices.DeleteFunc(h.Why, func(w Hold) bool { return w.Text == oldest.Why.Text })
-		h.Why = slices.Insert(rest, 0, *oldest.Why)
+		first := *oldest.Why
+		rest := slices.DeleteFunc(h.Why, func(w Hold) bool {
+			same := w.Text == first.Text && (w.Route == "" || w.Route == oldest.Name)
+			if same && w.Route != "" {
+				first.Route = w.Route
+			}
+			return same
+		})
+		h.Why = slices.Insert(rest, 0, first)
 	}
 	for i := range h.Why {
-		h.Why[i].Route = h.only(h.Why[i].Text)
+		switch w := &h.Why[i]; {
+		case w.Route == "":
+			w.Route = h.only(w.Text)
+		case len(h.Routes) == 1 && h.Routes[0].Name == w.Route:
+			w.Route = "" // there are no others
+		}
 	}
 }
 

@@ -1,7 +1,9 @@
 package inspect_test
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,6 +68,42 @@ func TestARouteWaitsForWhatItsOldestRequestWaitsFor(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 	})
+}
+
+// TestASpentBudgetIsSaidToBeOfItsRoute: whose budget is spent is said also where
+// another route has the same, and where the route is one of so many that it is not
+// counted apart.
+func TestASpentBudgetIsSaidToBeOfItsRoute(t *testing.T) {
+	for _, others := range []int{1, 70} {
+		synctest.Test(t, func(t *testing.T) {
+			c := weir.Config{}
+			c.Throttle.Budgets = map[string]throttle.Budget{
+				"api.example/search": throttle.MustParseBudget("2/h burst 2"),
+				"api.example/export": throttle.MustParseBudget("2/h burst 2"),
+			}
+			w := transport(t, answers{}, c)
+			for i := range others {
+				if err := call(t, w, fmt.Sprintf("/items%d", i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, path := range []string{"/search", "/search", "/export", "/export"} {
+				if err := call(t, w, path); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+			}
+			got := hostNamed(t, snapshot(t, inspect.Handler(w, inspect.Config{})), "api.example")
+			var why []string
+			for _, hold := range got.Why {
+				why = append(why, hold.String())
+			}
+			want := []string{"api.example/export: 2/h burst 2 is spent", "api.example/search: 2/h burst 2 is spent"}
+			if !slices.Equal(why, want) {
+				t.Errorf("of %d other routes: %q, want %q", others, why, want)
+			}
+		})
+	}
 }
 
 // TestRowsAreBrief: of 200 hosts a frame holds no routes, of the one that is looked
