@@ -298,11 +298,16 @@ func dark(b *tab, r *run) {
 	b.until(`document.getElementById("one").hidden`, "true")
 }
 
+// shortened is what holds requests up where it is not shown to its end, which says for
+// how long.
+const shortened = `[...document.querySelectorAll("#hosts small, #routes small")].filter(e => e.offsetParent && e.scrollHeight > e.clientHeight + 1).map(e => e.textContent).join("|")`
+
 // narrow holds that a telephone shows the page without scrolling sideways.
 func narrow(b *tab, r *run) {
 	b.look(360, 740, "light")
 	const fits = `(document.documentElement.scrollWidth <= 360) + " " + [...document.querySelectorAll("main *")].filter(e => e.offsetParent && e.getBoundingClientRect().right > 360.5 && !e.closest("table, .plot")).length`
 	b.until(fits, "true 0")
+	b.until(shortened, "")
 	for _, column := range []string{"host", "state", "queue"} {
 		b.until(`document.querySelector("td.c-`+column+`").getBoundingClientRect().width > 60`, "true")
 	}

@@ -116,6 +116,7 @@ func TestStates(t *testing.T) {
 			b.look(width, 900, "light")
 			b.open(page.URL)
 			b.until(cell(queued, "queue"), "100")
+			b.until(shortened, "")
 			if width > 900 {
 				listBars(b)
 			}
@@ -123,6 +124,7 @@ func TestStates(t *testing.T) {
 				enter(b, host)
 				b.until(part("tiles", "Queue")+` !== undefined`, "true")
 				b.until(added, "")
+				b.until(shortened, "")
 				b.until(clipped, "")
 				b.until(contrast, "enough")
 				b.look(width, 900, "dark")
