@@ -1,10 +1,9 @@
-package throttle
+package throttle_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -13,14 +12,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unsafe"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
 func TestQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("1/s"), MaxQueue: 3})
+		l, err := throttle.NewLimiter(throttle.LimiterConfig{Default: throttle.MustParseBudget("1/s"), MaxQueue: 3})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,8 +29,8 @@ func TestQueueIsBounded(t *testing.T) {
 		}
 		synctest.Wait()
 		_, err = l.Take(t.Context(), "k", nil)
-		var e *Error
-		if !errors.As(err, &e) || e.Reason != QueueFull || e.RetryAfter != 4*time.Second {
+		var e *throttle.Error
+		if !errors.As(err, &e) || e.Reason != throttle.QueueFull || e.RetryAfter != 4*time.Second {
 			t.Errorf("got %v, %+v, want a full queue and 4s", err, e)
 		}
 		if _, err := l.Take(t.Context(), "other", nil); err != nil {
@@ -45,7 +44,7 @@ func TestQueueIsBounded(t *testing.T) {
 // with something spent are not forgotten, newcomers share one account.
 func TestKeysAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("2/h burst 2"), MaxKeys: 100})
+		l, err := throttle.NewLimiter(throttle.LimiterConfig{Default: throttle.MustParseBudget("2/h burst 2"), MaxKeys: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,8 +73,8 @@ func TestKeysAreBounded(t *testing.T) {
 		for i := range 10000 {
 			l.Try("new"+strconv.Itoa(i), nil)
 		}
-		if l.keys.Len() > 100 {
-			t.Errorf("%d keys kept, want at most 100", l.keys.Len())
+		if n, _ := throttle.KeysKept(l); n > 100 {
+			t.Errorf("%d keys kept, want at most 100", n)
 		}
 	})
 }
@@ -85,10 +84,10 @@ func TestKeysAreBounded(t *testing.T) {
 func TestHostsBeyondMaxKeysKeepTheirBudgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(nil)
-		tr := newTransport(t, b, Config{
+		tr := newTransport(t, b, throttle.Config{
 			MaxKeys: 3, MaxWait: -1, DisableLearning: true,
-			Default: MustParseBudget("1/h"),
-			Budgets: map[string]Budget{"*.x": MustParseBudget("2/h burst 2"), "named": MustParseBudget("3/h burst 3")},
+			Default: throttle.MustParseBudget("1/h"),
+			Budgets: map[string]throttle.Budget{"*.x": throttle.MustParseBudget("2/h burst 2"), "named": throttle.MustParseBudget("3/h burst 3")},
 		})
 		n := make(map[string]int)
 		for i := range 300 {
@@ -113,12 +112,12 @@ func TestHostsBeyondMaxKeysKeepTheirBudgets(t *testing.T) {
 func TestAGrantAllocatesNothing(t *testing.T) {
 	for _, test := range []struct {
 		budget string
-		cost   Cost
+		cost   throttle.Cost
 	}{
 		{"1000000000/s", nil},
 		{"1000000000/s burst 1000000000", nil},
 		{"1000000000/s bucket 1000000000", nil},
-		{"1000000000/s, 2000000000/h burst 2000000000, 1000000000 tokens/s", Cost{"tokens": 3}},
+		{"1000000000/s, 2000000000/h burst 2000000000, 1000000000 tokens/s", throttle.Cost{"tokens": 3}},
 	} {
 		l := newLimiter(t, test.budget)
 		for what, f := range map[string]func(){
@@ -143,7 +142,7 @@ func TestAGrantAllocatesNothing(t *testing.T) {
 // TestKeysAreSmall: a key with one plain rate takes at most 300 bytes.
 func TestKeysAreSmall(t *testing.T) {
 	const n = 20000
-	l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("100/m"), MaxKeys: 1 << 20})
+	l, err := throttle.NewLimiter(throttle.LimiterConfig{Default: throttle.MustParseBudget("100/m"), MaxKeys: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,11 +169,11 @@ func TestKeysAreSmall(t *testing.T) {
 // Every pattern that matches applies, also far beyond 64.
 func TestManyRoutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		budgets := map[string]Budget{"a": MustParseBudget("1000/s burst 1000")}
+		budgets := map[string]throttle.Budget{"a": throttle.MustParseBudget("1000/s burst 1000")}
 		for i := range 200 {
-			budgets["POST a/r"+strconv.Itoa(i)] = MustParseBudget("1/h")
+			budgets["POST a/r"+strconv.Itoa(i)] = throttle.MustParseBudget("1/h")
 		}
-		tr := newTransport(t, newBase(nil), Config{Budgets: budgets, MaxWait: -1, DisableLearning: true})
+		tr := newTransport(t, newBase(nil), throttle.Config{Budgets: budgets, MaxWait: -1, DisableLearning: true})
 		for i := range 200 {
 			for n := range 2 {
 				r, _ := http.NewRequestWithContext(t.Context(), "POST", "http://a/r"+strconv.Itoa(i), testnet.NewBody("x"))
@@ -190,9 +189,9 @@ func TestManyRoutes(t *testing.T) {
 // TestRoutesOfHostsBeyondMaxKeys: in the overflow too, a host's routes count.
 func TestRoutesOfHostsBeyondMaxKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr := newTransport(t, newBase(nil), Config{
+		tr := newTransport(t, newBase(nil), throttle.Config{
 			MaxKeys: 1, MaxWait: -1, DisableLearning: true,
-			Budgets: map[string]Budget{"*.x": MustParseBudget("100/h burst 100"), "*.z.x/y": MustParseBudget("1/h")},
+			Budgets: map[string]throttle.Budget{"*.x": throttle.MustParseBudget("100/h burst 100"), "*.z.x/y": throttle.MustParseBudget("1/h")},
 		})
 		for _, step := range []struct {
 			url  string
@@ -208,24 +207,10 @@ func TestRoutesOfHostsBeyondMaxKeys(t *testing.T) {
 	})
 }
 
-// What a pool keeps per partition is bounded.
-func TestPartitionsOfAPoolAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tr := newTransport(t, newBase(nil), Config{MaxKeys: 2, Default: MustParseBudget("100/s, pool x"),
-			Partition: func(r *http.Request) string { return r.URL.Path }})
-		for _, path := range []string{"a", "b", "c", "d", "e"} {
-			mustGet(t, tr, "http://h/"+path)
-		}
-		if n := len(tr.pools); n > 3 {
-			t.Errorf("%d partitions of the pool are kept, want 2 and one that the others share", n)
-		}
-	})
-}
-
 // The figures of what is idle, and of what is not.
 func TestIdleKeysAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("1/m"), MaxKeys: 2})
+		l, err := throttle.NewLimiter(throttle.LimiterConfig{Default: throttle.MustParseBudget("1/m"), MaxKeys: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,10 +225,24 @@ func TestIdleKeysAreForgotten(t *testing.T) {
 	})
 }
 
+// What a pool keeps per partition is bounded.
+func TestPartitionsOfAPoolAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(nil), throttle.Config{MaxKeys: 2, Default: throttle.MustParseBudget("100/s, pool x"),
+			Partition: func(r *http.Request) string { return r.URL.Path }})
+		for _, path := range []string{"a", "b", "c", "d", "e"} {
+			mustGet(t, tr, "http://h/"+path)
+		}
+		if n := throttle.PoolsKept(tr); n > 3 {
+			t.Errorf("%d partitions of the pool are kept, want 2 and one that the others share", n)
+		}
+	})
+}
+
 // The runtime gives out memory by sizes, of which 640 is one, and takes 8 bytes of
 // it: with more, each request costs 704.
 func TestAttemptSize(t *testing.T) {
-	if n := unsafe.Sizeof(firstAttempt{}); n > 632 {
+	if n := throttle.AttemptSize; n > 632 {
 		t.Errorf("%d bytes", n)
 	}
 }
@@ -257,21 +256,19 @@ func TestManyNamesAreBounded(t *testing.T) {
 			return testnet.Answer(r, 200, http.Header{
 				"Ratelimit-Policy": {fmt.Sprintf(`"%s";q=100;w=60`, name)}, "Ratelimit": {fmt.Sprintf(`"%s";r=50;t=60`, name)},
 			}, nil), nil
-		}), Config{})
+		}), throttle.Config{})
 		for i := range 3000 {
 			mustGet(t, rt, fmt.Sprintf("http://h/%d/x", i)).Body.Close()
 		}
-		for _, l := range homeOf(rt, "h").learned.by {
-			if len(l.quotas) > maxQuotas || len(l.endpoints) > maxEndpoints {
-				t.Errorf("%d limits and %d kinds are kept, want at most %d and %d", len(l.quotas), len(l.endpoints), maxQuotas, maxEndpoints)
-			}
+		if _, limits, kinds := throttle.LearnedKept(rt, "h"); limits > throttle.MostQuotas || kinds > throttle.MostKinds {
+			t.Errorf("%d limits and %d kinds are kept, want at most %d and %d", limits, kinds, throttle.MostQuotas, throttle.MostKinds)
 		}
 	})
 }
 
 func TestManyCredentialsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rt := newTransport(t, newBase(nil), Config{})
+		rt := newTransport(t, newBase(nil), throttle.Config{})
 		for i := range 1000 {
 			r := httptest.NewRequestWithContext(t.Context(), "GET", "http://h/v1", nil)
 			r.Header.Set("Authorization", "Bearer "+strconv.Itoa(i))
@@ -281,58 +278,8 @@ func TestManyCredentialsAreBounded(t *testing.T) {
 			}
 			resp.Body.Close()
 		}
-		if n := len(homeOf(rt, "h").learned.by); n > maxCredentials {
-			t.Errorf("%d credentials are kept, want at most %d", n, maxCredentials)
+		if n, _, _ := throttle.LearnedKept(rt, "h"); n > throttle.MostCredentials {
+			t.Errorf("%d credentials are kept, want at most %d", n, throttle.MostCredentials)
 		}
 	})
-}
-
-// Credentials beyond the most that are told apart share one learner, unless
-// one of which nothing binds makes room.
-func TestCredentialsBeyondTheMost(t *testing.T) {
-	one := learning1()
-	tr := &Transport{learning: learning{terms: one.terms, seed: maphash.MakeSeed()}}
-	tr.budgets.Store(&budgets{})
-	m := &learned{}
-	of := func(i int) *learner {
-		return m.learner(hourIn, tr, &record{host: "a"}, one.host, &ask{credential: uint64('a' + i)})
-	}
-	for i := range maxCredentials {
-		of(i).cooldown = pausedUntil(at0(sec))
-	}
-	a := of(maxCredentials)
-	if m.other != a || of(maxCredentials+1) != a || len(m.by) != maxCredentials {
-		t.Errorf("%d apart", len(m.by))
-	}
-	n := 0
-	if m.all(func(*learner) { n++ }); n != maxCredentials+1 {
-		t.Errorf("%d in all", n)
-	}
-	if m.drop(hourIn) || m.idle(hourIn) {
-		t.Error("one that is paused is forgotten")
-	}
-	l := of(7)
-	l.cooldown = nil
-	leave := waitFor(&l.account)
-	if m.drop(hourIn) {
-		t.Error("one that is waited for is forgotten")
-	}
-	leave()
-	b := of(maxCredentials)
-	if b.cooldown = pausedUntil(at0(sec)); b == a || len(m.by) != maxCredentials || of(7) != a {
-		t.Error("no room was made")
-	}
-	m = &learned{by: []*learner{learning1()}}
-	if !m.idle(hourIn) {
-		t.Error("nothing binds")
-	}
-	leave = waitFor(&m.by[0].account)
-	if m.idle(hourIn) {
-		t.Error("somebody waits")
-	}
-	leave()
-	m.other = learning1()
-	if m.other.cooldown = pausedUntil(at0(sec)); m.idle(hourIn) {
-		t.Error("the rest is paused")
-	}
 }

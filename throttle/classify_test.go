@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/peek"
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // serving is a base that gives one answer after the other, the last for good.
@@ -60,7 +62,7 @@ func TestClassifyRules(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				asked := 0
 				b := serving(of(tt.status, "text/plain", "x"), of(200, "text/plain", "x"))
-				tr := newTransport(t, b, Config{Classify: func(resp *http.Response, s headers.Signal) headers.Signal {
+				tr := newTransport(t, b, throttle.Config{Classify: func(resp *http.Response, s headers.Signal) headers.Signal {
 					if asked++; asked > 1 {
 						return s
 					}
@@ -110,7 +112,7 @@ func TestClassifyReadsTheStart(t *testing.T) {
 					}
 					return resp, nil
 				})
-				tr := newTransport(t, b, Config{PeekBody: tt.peek, Classify: func(resp *http.Response, s headers.Signal) headers.Signal {
+				tr := newTransport(t, b, throttle.Config{PeekBody: tt.peek, Classify: func(resp *http.Response, s headers.Signal) headers.Signal {
 					if tt.reads {
 						got, err := io.ReadAll(resp.Body)
 						if string(got) != tt.want || err != nil {
@@ -150,7 +152,7 @@ func TestClassifyDoesNotHoldUp(t *testing.T) {
 			}
 			to.Close()
 		}()
-		tr := newTransport(t, b, Config{Classify: func(resp *http.Response, s headers.Signal) headers.Signal {
+		tr := newTransport(t, b, throttle.Config{Classify: func(resp *http.Response, s headers.Signal) headers.Signal {
 			if got, err := io.ReadAll(resp.Body); string(got) != "[1]" || err != nil {
 				t.Errorf("Classify read %q, %v; want what had come", got, err)
 			}
@@ -191,7 +193,7 @@ func TestStatedNeedSaysWhen(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				refusal := of(200, "application/json", `{"errors":[{"extensions":{"code":"THROTTLED"}}],"extensions":{"cost":{`+tt.cost+`}}}`)
 				b := serving(refusal, of(200, "application/json", "{}"))
-				tr := newTransport(t, b, Config{MaxWait: time.Hour})
+				tr := newTransport(t, b, throttle.Config{MaxWait: time.Hour})
 				mustGet(t, tr, "http://a/graphql").Body.Close()
 				mustGet(t, tr, "http://a/graphql").Body.Close()
 				if at := b.Times()[1]; at < tt.least || at > tt.most {
@@ -208,7 +210,7 @@ func TestClassifyKeepsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var kept []*http.Response
 		tr := newTransport(t, serving(of(200, "application/json", "one"), of(200, "application/json", "two")),
-			Config{Classify: func(resp *http.Response, s headers.Signal) headers.Signal {
+			throttle.Config{Classify: func(resp *http.Response, s headers.Signal) headers.Signal {
 				if kept = append(kept, resp); len(kept) == 1 {
 					resp.Body.Read(make([]byte, 1))
 				}
@@ -238,7 +240,7 @@ func TestClassifyPanics(t *testing.T) {
 		b := newBase(func(r *http.Request) (*http.Response, error) {
 			return testnet.Answer(r, 200, http.Header{"Content-Type": {"text/plain"}}, body), nil
 		})
-		tr := newTransport(t, b, Config{Default: Budget{InFlight: 1}, Classify: func(resp *http.Response, s headers.Signal) headers.Signal {
+		tr := newTransport(t, b, throttle.Config{Default: throttle.Budget{InFlight: 1}, Classify: func(resp *http.Response, s headers.Signal) headers.Signal {
 			if calm {
 				return s
 			}
@@ -264,9 +266,9 @@ func TestClassifyPanics(t *testing.T) {
 // Classify may use the Transport that asks it: no lock is held.
 func TestClassifyCallsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var tr *Transport
+		var tr *throttle.Transport
 		tr = newTransport(t, serving(of(429, "text/plain", "x"), of(200, "text/plain", "x")),
-			Config{Classify: func(resp *http.Response, s headers.Signal) headers.Signal {
+			throttle.Config{Classify: func(resp *http.Response, s headers.Signal) headers.Signal {
 				if resp.StatusCode == 429 {
 					tr.Stats()
 					mustGet(t, tr, "http://b/").Body.Close()
@@ -289,7 +291,11 @@ func TestClassifyIsBounded(t *testing.T) {
 	for i := range given {
 		given[i] = one
 	}
-	s := sound(headers.Signal{RetryAfter: less, Limits: given})
+	classify := func(*http.Response, headers.Signal) headers.Signal {
+		return headers.Signal{Kind: headers.Ban, RetryAfter: less, Limits: given}
+	}
+	var s headers.Signal
+	mustGet(t, hearing{newTransport(t, serving(of(500, "text/plain", "x")), throttle.Config{Classify: classify}), &s}, "http://a/")
 	if s.RetryAfter.Value != 0 || !s.RetryAfter.Known || len(s.Limits) != 64 || &s.Limits[0] == &given[0] {
 		t.Errorf("%v, %d limits", s.RetryAfter, len(s.Limits))
 	}
@@ -298,9 +304,7 @@ func TestClassifyIsBounded(t *testing.T) {
 		t.Errorf("%+v\nwant %+v", s.Limits[0], want)
 	}
 	synctest.Test(t, func(t *testing.T) { // and nothing of it stops the next
-		tr := newTransport(t, serving(of(200, "text/plain", "x")), Config{Classify: func(*http.Response, headers.Signal) headers.Signal {
-			return headers.Signal{Kind: headers.Ban, RetryAfter: less, Limits: given}
-		}})
+		tr := newTransport(t, serving(of(200, "text/plain", "x")), throttle.Config{Classify: classify})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		for range 20 {
@@ -311,4 +315,23 @@ func TestClassifyIsBounded(t *testing.T) {
 			resp.Body.Close()
 		}
 	})
+}
+
+// hearing stands for a layer above the throttle that looks at what an answer says.
+type hearing struct {
+	t    *throttle.Transport
+	said *headers.Signal
+}
+
+func (h hearing) RoundTrip(r *http.Request) (resp *http.Response, err error) {
+	r, tr, made := trip.Begin(r, trip.Retry, h.t.Link().Hosts)
+	if made {
+		defer func() { err = tr.End(err) }()
+	}
+	tr.At(trip.Retry)
+	tr.Next()
+	if resp, err = h.t.RoundTrip(r); err == nil {
+		*h.said = tr.Heard(resp).Signal
+	}
+	return resp, err
 }

@@ -1,10 +1,14 @@
-package throttle
+package throttle_test
 
 import (
 	"encoding/base64"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // bearer is an Authorization header with a JWT of these claims.
@@ -13,15 +17,30 @@ func bearer(claims string) string {
 	return "Bearer " + encode([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + encode([]byte(claims)) + ".c2lnbmF0dXJl"
 }
 
+const nobody = "nobody"
+
+// callers is of how many callers a Transport learns apart, which has heard of a quota in
+// an answer to each of these Authorization headers; nobody: it has none.
+func callers(t *testing.T, headers ...string) int {
+	b := newBase(func(r *http.Request) (*http.Response, error) {
+		return testnet.Answer(r, 200, http.Header{"X-Ratelimit-Limit": {"10"}, "X-Ratelimit-Remaining": {"5"}, "X-Ratelimit-Reset": {"100"}}, nil), nil
+	})
+	tr := newTransport(t, b, throttle.Config{Learned: throttle.Knowledge{Version: 1, Salt: make([]byte, 16)}})
+	for _, header := range headers {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "http://a.example/", nil)
+		if header != nobody {
+			r.Header.Set("Authorization", header)
+		}
+		if _, err := tr.RoundTrip(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n, _, _ := throttle.LearnedKept(tr, "a.example")
+	return n
+}
+
 // TestCallerOfAJWT: tokens are one caller's if they say so, whatever else they say.
 func TestCallerOfAJWT(t *testing.T) {
-	tr := newTransport(t, newBase(nil), Config{})
-	whose := func(header string) uint64 {
-		r := httptest.NewRequest("GET", "http://a.example/", nil)
-		r.Header.Set("Authorization", header)
-		key, _ := tr.credentialOf(r)
-		return key
-	}
 	for _, x := range []struct {
 		name, one, other string // claims, or a header
 		same             bool
@@ -42,66 +61,88 @@ func TestCallerOfAJWT(t *testing.T) {
 		{"that are cut off", bearer(`{"sub":"s"}`)[:40], bearer(`{"sub":"s"}`)[:41], false},
 		{"in no base64", "Bearer eyJ.!!.a", "Bearer eyJ.!!.b", false},
 		{"without a signature", "Bearer eyJ.e30", "Bearer eyJ.e31", false},
-		{"that are too long", bearer(`{"sub":"s","jti":"a` + strings.Repeat("x", longestJWT) + `"}`), bearer(`{"sub":"s","jti":"b` + strings.Repeat("x", longestJWT) + `"}`), false},
+		{"that are too long", bearer(`{"sub":"s","jti":"a` + strings.Repeat("x", throttle.LongestJWT) + `"}`), bearer(`{"sub":"s","jti":"b` + strings.Repeat("x", throttle.LongestJWT) + `"}`), false},
 	} {
 		one, other := x.one, x.other
 		if one[0] == '{' || one[0] == '[' {
 			one, other = bearer(one), bearer(other)
 		}
-		a, b := whose(one), whose(other)
-		if a == 0 || b == 0 || (a == b) != x.same {
-			t.Errorf("two tokens %s: one caller's %t, want %t", x.name, a == b, x.same)
+		want := 3 // with nobody
+		if x.same {
+			want = 2
 		}
-		if again := whose(one); again != a {
-			t.Errorf("a token %s is another's when it is read again", x.name)
+		if got := callers(t, nobody, one, other, one); got != want {
+			t.Errorf("nobody and two tokens %s are %d callers, want %d", x.name, got, want)
 		}
 	}
 }
 
-// TestAJWTIsReadOnce: a token that is sent again is not read again.
+// TestAJWTIsReadOnce: a token that is sent again is not read again, so it takes no more
+// memory than one that is not read at all.
 func TestAJWTIsReadOnce(t *testing.T) {
-	tr := newTransport(t, newBase(nil), Config{})
-	r := httptest.NewRequest("GET", "http://a.example/", nil)
-	r.Header.Set("Authorization", bearer(`{"iss":"i","sub":"s"}`))
-	key, caller := tr.credentialOf(r)
-	if n := testing.AllocsPerRun(100, func() {
-		if k, c := tr.credentialOf(r); k != key || c != caller {
-			t.Fatal("another caller")
-		}
-	}); n > 0 {
-		t.Errorf("%v allocations, want none", n)
+	allocations := func(header string) float64 {
+		resp := &http.Response{StatusCode: 200, Header: make(http.Header), Body: http.NoBody}
+		tr := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
+			resp.Request = r
+			return resp, nil
+		}), throttle.Config{})
+		r := httptest.NewRequest("GET", "http://a.example/", nil)
+		r.Header.Set("Authorization", header)
+		return testing.AllocsPerRun(100, func() {
+			if _, err := tr.RoundTrip(r); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	if got, want := allocations(bearer(`{"iss":"i","sub":"s"}`)), allocations("Bearer abc"); got > want {
+		t.Errorf("%v allocations, want %v", got, want)
 	}
 }
 
+// TestCredentialOfAnAuthorization: of a signed request the key that signed is the caller,
+// of any other all of the header.
 func TestCredentialOfAnAuthorization(t *testing.T) {
-	for _, tt := range []struct{ header, want string }{
-		{"Bearer abc=,id=5", "Bearer abc=,id=5"},
-		{"Basic dXNlcjpwYXNz", "Basic dXNlcjpwYXNz"},
-		{"token ghp_x", "token ghp_x"},
-		{"sk-x", "sk-x"},
-		{"", ""},
-		{"AWS4-HMAC-SHA256 Credential=AKID/20260115/eu-north-1/s3/aws4_request, SignedHeaders=host;x-amz-date, Signature=5f", "AKID"},
-		{"HMAC-SHA256 Credential=0-l4-s0:x&SignedHeaders=x-ms-date;host&Signature=a=", "0-l4-s0:x"},
-		{"AWS AKID:c2ln", "AKID"},
-		{"SharedKey account:c2ln", "account"},
-		{`Digest realm="r", username="Mufasa", nonce="n", uri="/a", response="x"`, `"Mufasa"`},
-		{`OAuth oauth_consumer_key="c", oauth_nonce="n", oauth_signature="s", oauth_token="t"`, `"t"`},
-		{`OAuth oauth_consumer_key="c", oauth_nonce="n", oauth_signature="s"`, `"c"`},
-		{`Hawk id="dh37", ts="1353832234", nonce="j4h3g2", mac="6R4r="`, `"dh37"`},
-		{`Signature keyId="k",algorithm="hs2019",signature="s"`, `"k"`},
-		{"Scheme ,,;=&", "Scheme ,,;=&"},
-		{`Digest username="a, username=b", realm="r"`, `"a, username=b"`},
-		{`Digest realm="x, username=b", username="a\", id=c"`, `"a\", id=c"`},
-		{`Signature keyId="https://x/y?id=1&k=2;3",algorithm="hs2019",signature="s"`, `"https://x/y?id=1&k=2;3"`},
-		{`Digest username="", realm="r"`, `Digest username="", realm="r"`},
-		{`OAuth oauth_token="", oauth_consumer_key="c", oauth_signature="s"`, `"c"`},
-		{"AWS4-HMAC-SHA256 Credential=/20260115/x, Signature=5f", "AWS4-HMAC-SHA256 Credential=/20260115/x, Signature=5f"},
-		{"Scheme id=, key=2", "Scheme id=, key=2"},
-		{"AWS :c2ln", "AWS :c2ln"},
-		{`Digest username="open`, `"open`},
+	for _, x := range []struct{ header, alike, apart string }{ // alike: of the same caller; "": no other header is
+		{"Bearer abc=,id=5", "", "Bearer abd=,id=5"},
+		{"Basic dXNlcjpwYXNz", "", "Basic dXNlcjpwYXN0"},
+		{"token ghp_x", "", "token ghp_y"},
+		{"sk-x", "", "sk-y"},
+		{"AWS4-HMAC-SHA256 Credential=AKID/20260115/eu-north-1/s3/aws4_request, SignedHeaders=host;x-amz-date, Signature=5f",
+			"AWS4-HMAC-SHA256 Credential=AKID/20260116/eu-west-1/s3/aws4_request, SignedHeaders=host, Signature=60",
+			"AWS4-HMAC-SHA256 Credential=AKIE/20260115/eu-north-1/s3/aws4_request, SignedHeaders=host;x-amz-date, Signature=5f"},
+		{"HMAC-SHA256 Credential=0-l4-s0:x&SignedHeaders=x-ms-date;host&Signature=a=",
+			"HMAC-SHA256 Credential=0-l4-s0:x&SignedHeaders=x-ms-date;host&Signature=b=", "HMAC-SHA256 Credential=0-l4-s0:y&SignedHeaders=x-ms-date;host&Signature=a="},
+		{"AWS AKID:c2ln", "AWS AKID:c2lo", "AWS AKIE:c2ln"},
+		{"SharedKey account:c2ln", "SharedKey account:c2lo", "SharedKey other:c2ln"},
+		{`Digest realm="r", username="Mufasa", nonce="n", uri="/a", response="x"`, `Digest realm="r", username="Mufasa", nonce="o", uri="/b", response="y"`,
+			`Digest realm="r", username="Scar", nonce="n", uri="/a", response="x"`},
+		{`OAuth oauth_consumer_key="c", oauth_nonce="n", oauth_signature="s", oauth_token="t"`, `OAuth oauth_consumer_key="d", oauth_nonce="o", oauth_signature="r", oauth_token="t"`,
+			`OAuth oauth_consumer_key="c", oauth_nonce="n", oauth_signature="s", oauth_token="u"`},
+		{`OAuth oauth_consumer_key="c", oauth_nonce="n", oauth_signature="s"`, `OAuth oauth_consumer_key="c", oauth_nonce="o", oauth_signature="r"`, `OAuth oauth_consumer_key="d", oauth_nonce="n", oauth_signature="s"`},
+		{`Hawk id="dh37", ts="1353832234", nonce="j4h3g2", mac="6R4r="`, `Hawk id="dh37", ts="1353832235", nonce="k", mac="6R4s="`, `Hawk id="dh38", ts="1353832234", nonce="j4h3g2", mac="6R4r="`},
+		{`Signature keyId="k",algorithm="hs2019",signature="s"`, `Signature keyId="k",algorithm="hs2019",signature="r"`, `Signature keyId="l",algorithm="hs2019",signature="s"`},
+		{"Scheme ,,;=&", "", "Scheme ,;;=&"},
+		{`Digest username="a, username=b", realm="r"`, `Digest username="a, username=b", realm="s"`, `Digest username="a, username=c", realm="r"`},
+		{`Digest realm="x, username=b", username="a\", id=c"`, `Digest realm="y, username=d", username="a\", id=c"`, `Digest realm="x, username=b", username="a\", id=d"`},
+		{`Signature keyId="https://x/y?id=1&k=2;3",algorithm="hs2019",signature="s"`, `Signature keyId="https://x/y?id=1&k=2;3",algorithm="hs2019",signature="r"`,
+			`Signature keyId="https://x/y?id=1&k=2;4",algorithm="hs2019",signature="s"`},
+		{`Digest username="", realm="r"`, "", `Digest username="", realm="s"`},
+		{`OAuth oauth_token="", oauth_consumer_key="c", oauth_signature="s"`, `OAuth oauth_token="", oauth_consumer_key="c", oauth_signature="r"`, `OAuth oauth_token="", oauth_consumer_key="d", oauth_signature="s"`},
+		{"AWS4-HMAC-SHA256 Credential=/20260115/x, Signature=5f", "", "AWS4-HMAC-SHA256 Credential=/20260115/x, Signature=60"},
+		{"Scheme id=, key=2", "", "Scheme id=, key=3"},
+		{"AWS :c2ln", "", "AWS :c2lo"},
+		{`Digest username="open`, `Digest realm="r", username="open`, `Digest username="opeo`},
 	} {
-		if got := whose(tt.header); got != tt.want {
-			t.Errorf("%s\nis of %q, want %q", tt.header, got, tt.want)
+		if x.alike != "" {
+			if n := callers(t, nobody, x.header, x.alike); n != 2 {
+				t.Errorf("%s\n%s\nand nobody are %d callers, want 2", x.header, x.alike, n)
+			}
 		}
+		if n := callers(t, nobody, x.header, x.apart); n != 3 {
+			t.Errorf("%s\n%s\nand nobody are %d callers, want 3", x.header, x.apart, n)
+		}
+	}
+	if n := callers(t, nobody, ""); n != 1 {
+		t.Errorf("an empty header and none are %d callers, want 1", n)
 	}
 }

@@ -1,63 +1,58 @@
 package throttle
 
 import (
-	"net/http"
-	"testing"
-	"time"
+	"unsafe"
 
-	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/internal/table"
 )
 
-// What tests of both packages use. Those of throttle_test, which see no more of
-// throttle than its users do, have the same names in surface_test.go.
+// What tests of package throttle_test, which see no more of throttle than its users
+// do, cannot see otherwise. What these return or do stands beside them, in
+// inside_test.go.
 var (
-	NewTestTransport = newTransport
-	NewTestLimiter   = newLimiter
-	Burst            = burst
-	Police           = police
-	LimiterOf        = limiterOf
-	BudgetsOf        = budgetsOf
-	Allowed          = allowed
-	SharedLimiters   = sharedLimiters
-	HostStatsOf      = statsOf
-	Waiting          = waiting // looks inside: whether anybody is still in a queue
-	Quiet            = quiet   // these look inside, too
-	IsKept           = isKept
-	IsSmall          = isSmall
-	Enlarge          = enlarge
-	FirstPart        = firstPart
-	Bearer           = bearer
+	Waiting = waiting
+	Quiet   = quiet
+	IsKept  = isKept
+	IsSmall = isSmall
+	Enlarge = enlarge
 )
 
+// Jitter makes tr draw by lot from f, so that a run can be repeated.
+func Jitter(tr *Transport, f func() float64) { tr.learning.terms.jitter = f }
+
+// KeysKept is how many keys l keeps for themselves, and how many accounts the others share.
+func KeysKept(l *Limiter) (own, shared int) { return l.keys.Len(), len(l.over) }
+
+// BudgetsKept is how many budgets that LimiterConfig.Budget said l keeps.
+func BudgetsKept(l *Limiter) int { return len(l.rules.said) }
+
+// PoolsKept is how many partitions of pools tr keeps.
+func PoolsKept(tr *Transport) int { return len(tr.pools) }
+
+// LearnedKept is of how many credentials of a host tr keeps apart what it learns, and
+// the most limits and kinds of request that it keeps of one.
+func LearnedKept(tr *Transport, host string) (credentials, limits, kinds int) {
+	m := homeOf(tr, host).learned
+	for _, l := range m.by {
+		limits, kinds = max(limits, len(l.quotas)), max(kinds, len(l.endpoints))
+	}
+	return len(m.by), limits, kinds
+}
+
+// What is kept at most.
 const (
-	sec      = time.Second
-	mayYield = 16 // so often a waiter makes room for others
+	MostOver        = mostOver
+	MostSaid        = mostSaid
+	MostQuotas      = maxQuotas
+	MostKinds       = maxEndpoints
+	MostCredentials = maxCredentials
+	MostRoutes      = maxRoutes
+	LongestJWT      = longestJWT
+	Counted         = counted // Stats counts so many that wait without giving up the lock
 )
 
-type base = testnet.Stub
-
-var (
-	newBase   = testnet.NewStub
-	get       = testnet.Get
-	mustGet   = testnet.MustGet
-	slow      = testnet.Slow
-	sameTimes = testnet.SameTimes
+// What a request and a key of a Limiter take, in bytes.
+const (
+	AttemptSize = unsafe.Sizeof(firstAttempt{})
+	KeySize     = unsafe.Sizeof(table.Entry[kept]{})
 )
-
-func newTransport(t testing.TB, b http.RoundTripper, c Config) *Transport {
-	t.Helper()
-	tr, err := New(b, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tr
-}
-
-func newLimiter(t testing.TB, budget string) *Limiter {
-	t.Helper()
-	l, err := NewLimiter(LimiterConfig{Default: MustParseBudget(budget)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}

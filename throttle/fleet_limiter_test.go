@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"errors"
@@ -7,15 +7,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/throttle"
 	"github.com/weirhttp/weir/throttle/internal/farstore"
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-func sharedLimiters(t *testing.T, s Store, b string, n int) []*Limiter {
+func sharedLimiters(t *testing.T, s throttle.Store, b string, n int) []*throttle.Limiter {
 	t.Helper()
-	var ls []*Limiter
+	var ls []*throttle.Limiter
 	for range n {
-		l, err := NewLimiter(LimiterConfig{Default: MustParseBudget(b), Store: s, Fleet: FleetConfig{Members: n}})
+		l, err := throttle.NewLimiter(throttle.LimiterConfig{Default: throttle.MustParseBudget(b), Store: s, Fleet: throttle.FleetConfig{Members: n}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,9 +66,9 @@ func TestSharedTakeWaits(t *testing.T) {
 			t.Errorf("the other process waited %v, want a minute", d)
 		}
 		g.Cancel()
-		_, err = ls[1].Take(WithMaxWait(t.Context(), -1), "k", Cost{"requests": 6})
-		var e *Error
-		if !errors.As(err, &e) || e.Reason != NeverFits {
+		_, err = ls[1].Take(throttle.WithMaxWait(t.Context(), -1), "k", throttle.Cost{"requests": 6})
+		var e *throttle.Error
+		if !errors.As(err, &e) || e.Reason != throttle.NeverFits {
 			t.Errorf("got %v, want NeverFits", err)
 		}
 	})
@@ -114,14 +115,14 @@ func TestSharedPause(t *testing.T) {
 		if d := ls[1].Try("k", nil); !d.Allowed {
 			t.Errorf("got %+v after the pause was ended", d)
 		}
-		if s := ls[0].StoreState(); s != StoreUp {
+		if s := ls[0].StoreState(); s != throttle.StoreUp {
 			t.Errorf("state %v, want up", s)
 		}
 	})
 }
 
 func TestSharedNeedsMembers(t *testing.T) {
-	if _, err := NewLimiter(LimiterConfig{Store: store.NewMemory()}); err == nil {
+	if _, err := throttle.NewLimiter(throttle.LimiterConfig{Store: store.NewMemory()}); err == nil {
 		t.Error("a Store without Fleet.Members was accepted")
 	}
 }
@@ -129,12 +130,12 @@ func TestSharedNeedsMembers(t *testing.T) {
 // After Close nothing is granted, whatever the state of the store was and
 // whatever goes on without it.
 func TestNothingIsGrantedAfterClose(t *testing.T) {
-	for _, down := range []WhenDown{ShareRates, FailClosed, FailOpen} {
-		for _, gone := range []error{nil, errors.New("connection refused"), ErrStoreBusy} {
+	for _, down := range []throttle.WhenDown{throttle.ShareRates, throttle.FailClosed, throttle.FailOpen} {
+		for _, gone := range []error{nil, errors.New("connection refused"), throttle.ErrStoreBusy} {
 			synctest.Test(t, func(t *testing.T) {
 				s := farstore.New(time.Millisecond)
 				s.Fail(gone, false)
-				l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("100/s burst 100"), Store: s, Fleet: FleetConfig{Members: 1, WhenDown: down}})
+				l, err := throttle.NewLimiter(throttle.LimiterConfig{Default: throttle.MustParseBudget("100/s burst 100"), Store: s, Fleet: throttle.FleetConfig{Members: 1, WhenDown: down}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -142,8 +143,8 @@ func TestNothingIsGrantedAfterClose(t *testing.T) {
 					l.Take(t.Context(), "k", nil)
 				}
 				l.Close()
-				var e *Error
-				if _, err := l.Take(t.Context(), "k", nil); !errors.As(err, &e) || e.Reason != StoreDown || !strings.Contains(err.Error(), "Close") {
+				var e *throttle.Error
+				if _, err := l.Take(t.Context(), "k", nil); !errors.As(err, &e) || e.Reason != throttle.StoreDown || !strings.Contains(err.Error(), "Close") {
 					t.Errorf("when down %d, %v: got %v, want a refusal that names Close", down, gone, err)
 				}
 			})
@@ -155,37 +156,40 @@ func TestNothingIsGrantedAfterClose(t *testing.T) {
 func TestSharedGrantsComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ls := sharedLimiters(t, store.NewMemory(), "10/h burst 10", 2)
-		g, err := ls[0].Take(t.Context(), "k", Cost{requests: 10})
+		g, err := ls[0].Take(t.Context(), "k", throttle.Cost{requests: 10})
 		if err != nil {
 			t.Fatal(err)
 		}
 		g.Cancel()
 		time.Sleep(time.Second)
-		if _, err := ls[1].Take(police(t), "k", Cost{requests: 10}); err != nil {
+		if _, err := ls[1].Take(police(t), "k", throttle.Cost{requests: 10}); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
+// ownLeft is what l's only key has left of its first rate, as far as this process spent it.
+func ownLeft(l *throttle.Limiter) float64 { return l.Stats().Keys[0].Budgets[0].Left }
+
 // What the store refuses goes back to this process's own budget.
 func TestSharedRefusalGivesBack(t *testing.T) {
-	for name, take := range map[string]func(l *Limiter, t *testing.T) error{
-		"Take": func(l *Limiter, t *testing.T) error {
-			_, err := l.Take(WithMaxWait(t.Context(), -1), "k", Cost{"tokens": 60})
+	for name, take := range map[string]func(l *throttle.Limiter, t *testing.T) error{
+		"Take": func(l *throttle.Limiter, t *testing.T) error {
+			_, err := l.Take(throttle.WithMaxWait(t.Context(), -1), "k", throttle.Cost{"tokens": 60})
 			return err
 		},
-		"TakeUpTo": func(l *Limiter, t *testing.T) error {
-			n, err := l.TakeUpTo(WithMaxWait(t.Context(), -1), "k", "tokens", 60)
+		"TakeUpTo": func(l *throttle.Limiter, t *testing.T) error {
+			n, err := l.TakeUpTo(throttle.WithMaxWait(t.Context(), -1), "k", "tokens", 60)
 			if n != 0 {
 				t.Errorf("took %d", n)
 			}
 			return err
 		},
-		"Try": func(l *Limiter, t *testing.T) error {
-			if d := l.Try("k", Cost{"tokens": 60}); d.Allowed || d.RetryAfter < 50*sec || d.RetryAfter > 61*sec {
+		"Try": func(l *throttle.Limiter, t *testing.T) error {
+			if d := l.Try("k", throttle.Cost{"tokens": 60}); d.Allowed || d.RetryAfter < 50*sec || d.RetryAfter > 61*sec {
 				t.Errorf("%+v", d)
 			}
-			return &Error{}
+			return &throttle.Error{}
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -193,14 +197,14 @@ func TestSharedRefusalGivesBack(t *testing.T) {
 			if n, err := ls[0].TakeUpTo(t.Context(), "k", "tokens", 100); n != 100 || err != nil {
 				t.Errorf("%s: took %d, %v", name, n, err)
 			}
-			if n, err := ls[0].TakeUpTo(WithMaxWait(t.Context(), -1), "k", "tokens", 100); n != 0 || err == nil {
+			if n, err := ls[0].TakeUpTo(throttle.WithMaxWait(t.Context(), -1), "k", "tokens", 100); n != 0 || err == nil {
 				t.Errorf("%s: took %d more, %v", name, n, err)
 			}
 			if err := take(ls[1], t); err == nil {
 				t.Errorf("%s: no error", name)
 			}
-			if d, _ := ls[1].try("k", Cost{"tokens": 100}, false); !d.Allowed {
-				t.Errorf("%s: of its own it has %d left, want all", name, d.Remaining)
+			if left := ownLeft(ls[1]); left != 100 {
+				t.Errorf("%s: of its own it has %v left, want all", name, left)
 			}
 		})
 	}
@@ -215,8 +219,8 @@ func TestSharedPart(t *testing.T) {
 				t.Errorf("took %d, %v, want %d", n, err, want)
 			}
 		}
-		if d, _ := ls[1].try("k", Cost{"tokens": 71}, false); d.Allowed || d.Remaining != 70 {
-			t.Errorf("of its own it has %d left, want 70", d.Remaining)
+		if left := ownLeft(ls[1]); left != 70 {
+			t.Errorf("of its own it has %v left, want 70", left)
 		}
 		if n, err := ls[1].TakeUpTo(t.Context(), "k", "pages", 5); n != 5 || err != nil {
 			t.Errorf("took %d, %v of what nothing limits", n, err)
@@ -236,8 +240,8 @@ func TestSharedLimiterParts(t *testing.T) {
 			}
 		}
 		start := time.Now()
-		var e *Error
-		if _, err := ls[1].Take(WithMaxWait(t.Context(), time.Minute), "k", nil); !errors.As(err, &e) || e.Reason != WaitTooLong || time.Since(start) > sec {
+		var e *throttle.Error
+		if _, err := ls[1].Take(throttle.WithMaxWait(t.Context(), time.Minute), "k", nil); !errors.As(err, &e) || e.Reason != throttle.WaitTooLong || time.Since(start) > sec {
 			t.Errorf("got %v after %v", err, time.Since(start))
 		}
 		ls[0].Pause("j", time.Now().Add(30*sec))
@@ -258,7 +262,7 @@ func TestPlacesInFlightAreTheFleets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := farstore.New(time.Millisecond)
 		ls := sharedLimiters(t, s, "3 in flight", 2)
-		var gs []Grant
+		var gs []throttle.Grant
 		for i := range 3 {
 			g, err := ls[i%2].Take(t.Context(), "k", nil)
 			if err != nil {

@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"errors"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // quotaOf answers with a quota of ten that is back after 100 s, n of it left.
@@ -27,15 +28,15 @@ func quotaOf(n int) func(*http.Request) (*http.Response, error) {
 // A host's own settings stand instead of all of Config's, and only for it.
 func TestHostSettings(t *testing.T) {
 	for name, tt := range map[string]struct {
-		own      HostConfig
+		own      throttle.HostConfig
 		left     int // of the host's quota; zero: it has none
 		partly   func(*http.Request) string
 		own2, of time.Duration // when the second request goes to the host, and to another; negative: it is refused
 	}{
-		"MaxWait":         {HostConfig{MaxWait: -1}, 0, nil, -1, time.Second},
-		"its default":     {HostConfig{}, 0, nil, time.Second, time.Second},
-		"of a partition":  {HostConfig{MaxWait: -1}, 0, func(*http.Request) string { return "key" }, -1, time.Second},
-		"DisableLearning": {HostConfig{DisableLearning: true}, 1, nil, time.Second, -1},
+		"MaxWait":         {throttle.HostConfig{MaxWait: -1}, 0, nil, -1, time.Second},
+		"its default":     {throttle.HostConfig{}, 0, nil, time.Second, time.Second},
+		"of a partition":  {throttle.HostConfig{MaxWait: -1}, 0, func(*http.Request) string { return "key" }, -1, time.Second},
+		"DisableLearning": {throttle.HostConfig{DisableLearning: true}, 1, nil, time.Second, -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -44,13 +45,13 @@ func TestHostSettings(t *testing.T) {
 					if tt.left > 0 {
 						b.Answer = quotaOf(tt.left)
 					}
-					tr := newTransport(t, b, Config{Default: MustParseBudget("1/s"), Partition: tt.partly})
+					tr := newTransport(t, b, throttle.Config{Default: throttle.MustParseBudget("1/s"), Partition: tt.partly})
 					if err := tr.SetHost("*.own", tt.own); err != nil {
 						t.Fatal(err)
 					}
 					mustGet(t, tr, "http://"+host+"/")
 					_, err := get(t, t.Context(), tr, "http://"+host+"/")
-					var refused *Error
+					var refused *throttle.Error
 					switch at := b.Times(); {
 					case want < 0:
 						if !errors.As(err, &refused) || len(at) != 1 {
@@ -70,8 +71,8 @@ func TestHostPaceSpreadsItsQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for host, paced := range map[string]bool{"own": true, "other": false} {
 			b := newBase(quotaOf(9))
-			tr := newTransport(t, b, Config{Pace: !paced})
-			if err := tr.SetHost(host, HostConfig{Pace: paced}); err != nil {
+			tr := newTransport(t, b, throttle.Config{Pace: !paced})
+			if err := tr.SetHost(host, throttle.HostConfig{Pace: paced}); err != nil {
 				t.Fatal(err)
 			}
 			for range 4 {
@@ -90,16 +91,16 @@ func TestHostMaxPauseBoundsOneAnswer(t *testing.T) {
 		b := newBase(func(r *http.Request) (*http.Response, error) {
 			return testnet.Answer(r, 429, http.Header{"Retry-After": {"86400"}}, nil), nil
 		})
-		tr := newTransport(t, b, Config{MaxPause: time.Minute})
+		tr := newTransport(t, b, throttle.Config{MaxPause: time.Minute})
 		for host, most := range map[string]time.Duration{"long": time.Hour, "default": 0} {
-			if err := tr.SetHost(host, HostConfig{MaxPause: most}); err != nil {
+			if err := tr.SetHost(host, throttle.HostConfig{MaxPause: most}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for host, want := range map[string]time.Duration{"long": time.Hour, "default": 5 * time.Minute, "other": time.Minute} {
 			mustGet(t, tr, "http://"+host+"/")
 			_, err := get(t, t.Context(), tr, "http://"+host+"/")
-			var e *Error
+			var e *throttle.Error
 			if errors.As(err, &e); want > time.Minute && (e == nil || e.RetryAfter < want*99/100 || e.RetryAfter > want*101/100) {
 				t.Errorf("%s: %v, want a pause of %v", host, err, want)
 			}
@@ -115,7 +116,7 @@ func TestHostMaxPauseBoundsOneAnswer(t *testing.T) {
 func TestHostSettingsChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(quotaOf(1))
-		tr := newTransport(t, b, Config{MaxWait: time.Hour})
+		tr := newTransport(t, b, throttle.Config{MaxWait: time.Hour})
 		mustGet(t, tr, "http://a/")
 		var waits sync.WaitGroup
 		for range 3 {
@@ -123,7 +124,7 @@ func TestHostSettingsChange(t *testing.T) {
 		}
 		synctest.Wait()
 		time.Sleep(time.Second)
-		if err := tr.SetHost("a", HostConfig{DisableLearning: true}); err != nil {
+		if err := tr.SetHost("a", throttle.HostConfig{DisableLearning: true}); err != nil {
 			t.Fatal(err)
 		}
 		waits.Wait()
@@ -135,7 +136,7 @@ func TestHostSettingsChange(t *testing.T) {
 		if l := tr.Stats().Hosts[0].Learned; len(l) != 0 {
 			t.Errorf("shown as learned: %v", l)
 		}
-		if err := tr.SetHost("a", HostConfig{MaxWait: -1}); err != nil {
+		if err := tr.SetHost("a", throttle.HostConfig{MaxWait: -1}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := get(t, t.Context(), tr, "http://a/"); err == nil {
@@ -143,7 +144,7 @@ func TestHostSettingsChange(t *testing.T) {
 		}
 		for i := range 20 {
 			waits.Go(func() {
-				if err := tr.SetHost("*.many", HostConfig{DisableLearning: i%2 == 0, Pace: i%3 == 0}); err != nil {
+				if err := tr.SetHost("*.many", throttle.HostConfig{DisableLearning: i%2 == 0, Pace: i%3 == 0}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -155,25 +156,35 @@ func TestHostSettingsChange(t *testing.T) {
 
 // Settings that make no sense change nothing.
 func TestHostSettingsRefused(t *testing.T) {
-	tr := newTransport(t, newBase(nil), Config{})
+	synctest.Test(t, testHostSettingsRefused)
+}
+
+func testHostSettingsRefused(t *testing.T) {
+	settings := throttle.HostConfig{MaxWait: -1}
+	wrong := settings
+	wrong.MaxPause = -time.Second
+	tr := newTransport(t, newBase(nil), throttle.Config{Default: throttle.MustParseBudget("1/s")})
 	for want, set := range map[string]func() error{
-		`throttle: SetHost: pattern "GET a/x": settings are per host`: func() error { return tr.SetHost("GET a/x", HostConfig{}) },
-		`throttle: SetHost "a": MaxPause: -1s is negative`:            func() error { return tr.SetHost("a", HostConfig{MaxPause: -time.Second}) },
-		`throttle: SetHost: `: func() error { return tr.SetHost("", HostConfig{}) },
+		`throttle: SetHost: pattern "GET a/x": settings are per host`: func() error { return tr.SetHost("GET a/x", settings) },
+		`throttle: SetHost "a": MaxPause: -1s is negative`:            func() error { return tr.SetHost("a", wrong) },
+		`throttle: SetHost: `: func() error { return tr.SetHost("", settings) },
 	} {
 		if err := set(); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	if tr.budgets.Load().version != 1 {
-		t.Error("something has changed")
+	for _, host := range []string{"a", "other"} {
+		mustGet(t, tr, "http://"+host+"/x")
+		if _, err := get(t, t.Context(), tr, "http://"+host+"/x"); err != nil {
+			t.Errorf("%v: something has changed", err)
+		}
 	}
 }
 
 // Budgets are read back as they are, and the copy is the caller's.
 func TestBudgetsReadBack(t *testing.T) {
-	tr := newTransport(t, newBase(nil), Config{Default: MustParseBudget("9/s"), Budgets: map[string]Budget{"a": MustParseBudget("1/s, pool p"), "GET b/x": MustParseBudget("2/s")}})
-	if err := tr.SetBudget("*.c", MustParseBudget("3/s, pool p")); err != nil {
+	tr := newTransport(t, newBase(nil), throttle.Config{Default: throttle.MustParseBudget("9/s"), Budgets: map[string]throttle.Budget{"a": throttle.MustParseBudget("1/s, pool p"), "GET b/x": throttle.MustParseBudget("2/s")}})
+	if err := tr.SetBudget("*.c", throttle.MustParseBudget("3/s, pool p")); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{"": "9/s", "a": "3/s, pool p", "GET b/x": "2/s", "*.c": "3/s, pool p"} // a pool is one budget
@@ -189,11 +200,11 @@ func TestBudgetsReadBack(t *testing.T) {
 			t.Errorf("got %v, want %v", got, want)
 		}
 	}
-	l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("9/s"), Budgets: map[string]Budget{"a": MustParseBudget("1/s"), "*:b": MustParseBudget("2/s")}})
+	l, err := throttle.NewLimiter(throttle.LimiterConfig{Default: throttle.MustParseBudget("9/s"), Budgets: map[string]throttle.Budget{"a": throttle.MustParseBudget("1/s"), "*:b": throttle.MustParseBudget("2/s")}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.SetBudget("a", MustParseBudget("4/s")); err != nil {
+	if err := l.SetBudget("a", throttle.MustParseBudget("4/s")); err != nil {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]string{"a": "4/s", "x:b": "2/s", "other": "9/s"} {

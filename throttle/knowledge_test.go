@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"encoding/json"
@@ -13,10 +13,11 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // restarted is what the next run gets of what tr has learned: what a file held.
-func restarted(t *testing.T, tr *Transport) (k Knowledge) {
+func restarted(t *testing.T, tr *throttle.Transport) (k throttle.Knowledge) {
 	t.Helper()
 	text, err := json.Marshal(tr.Learned())
 	if err != nil {
@@ -28,8 +29,15 @@ func restarted(t *testing.T, tr *Transport) (k Knowledge) {
 	return k
 }
 
+// asksToWait answers 429 and asks to wait for so many seconds.
+func asksToWait(seconds string) func(*http.Request) (*http.Response, error) {
+	return func(r *http.Request) (*http.Response, error) {
+		return testnet.Answer(r, 429, http.Header{"Retry-After": {seconds}}, nil), nil
+	}
+}
+
 // served makes n calls, some at a time, each until it is served.
-func served(t *testing.T, tr *Transport, url string, n, atOnce int, as string) {
+func served(t *testing.T, tr *throttle.Transport, url string, n, atOnce int, as string) {
 	t.Helper()
 	var wg sync.WaitGroup
 	turn := make(chan bool, atOnce)
@@ -118,9 +126,9 @@ func TestLearnedOutlivesRuns(t *testing.T) {
 						}
 						return resp, err
 					})
-					first := newTransport(t, b, Config{})
+					first := newTransport(t, b, throttle.Config{})
 					served(t, first, "http://a/x/1", tt.first, 32, "Bearer s3cret")
-					c := Config{}
+					c := throttle.Config{}
 					if i == 1 {
 						c.Learned = restarted(t, first)
 					}
@@ -147,18 +155,21 @@ func TestLearnedOutlivesRuns(t *testing.T) {
 func TestLearnedComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		later := time.Now().Add(2 * time.Minute)
-		whose := func(part, credential string) string {
-			n := &knowledge{salt: make([]byte, 16)}
-			return fmt.Sprintf("%04x", n.whose(part, credential))
+		before := newTransport(t, newBase(asksToWait("200")), throttle.Config{Learned: throttle.Knowledge{Version: 1, Salt: make([]byte, 16)}})
+		r, _ := http.NewRequest("GET", "http://a/x", nil)
+		r.Header.Set("Authorization", "Bearer one")
+		if _, err := before.RoundTrip(r); err != nil {
+			t.Fatal(err)
 		}
-		c := Config{Learned: Knowledge{Version: 1, Salt: make([]byte, 16), Hosts: []KnownHost{
-			{Host: "a", Whose: whose("", "Bearer one"), At: time.Now(), Limits: []KnownLimit{
-				{Kind: LearnedPause, Routes: []string{"GET /slow"}, Source: "Retry-After", Until: later},
-				{Kind: LearnedQuota, Routes: []string{"GET /search", "POST /search"}, Name: "search", Unit: "requests", Source: "X-RateLimit-Remaining", Limit: 30, Per: time.Minute, Left: 1, Until: later},
-				{Kind: LearnedConcurrency, Limit: 40},
-				{Kind: LearnedConcurrency, Routes: []string{"GET /few"}, Source: "answers", Limit: 2},
-				{Kind: LearnedConcurrency, Routes: []string{"GET /many"}, Limit: 40},
-				{Kind: LearnedRate, Routes: []string{"GET /rare"}, Unit: "requests", Limit: 0.1, Per: time.Second},
+		whose := before.Learned().Hosts[0].Whose
+		c := throttle.Config{Learned: throttle.Knowledge{Version: 1, Salt: make([]byte, 16), Hosts: []throttle.KnownHost{
+			{Host: "a", Whose: whose, At: time.Now(), Limits: []throttle.KnownLimit{
+				{Kind: throttle.LearnedPause, Routes: []string{"GET /slow"}, Source: "Retry-After", Until: later},
+				{Kind: throttle.LearnedQuota, Routes: []string{"GET /search", "POST /search"}, Name: "search", Unit: "requests", Source: "X-RateLimit-Remaining", Limit: 30, Per: time.Minute, Left: 1, Until: later},
+				{Kind: throttle.LearnedConcurrency, Limit: 40},
+				{Kind: throttle.LearnedConcurrency, Routes: []string{"GET /few"}, Source: "answers", Limit: 2},
+				{Kind: throttle.LearnedConcurrency, Routes: []string{"GET /many"}, Limit: 40},
+				{Kind: throttle.LearnedRate, Routes: []string{"GET /rare"}, Unit: "requests", Limit: 0.1, Per: time.Second},
 			}},
 		}}}
 		b := newBase(slow(time.Second))
@@ -173,8 +184,8 @@ func TestLearnedComesBack(t *testing.T) {
 			if d := took("/other", 1); d != time.Second {
 				t.Errorf("%s: what nothing binds took %v", as, d)
 			}
-			if bound && !slices.ContainsFunc(restarted(t, tr).Hosts[0].Limits, func(l KnownLimit) bool {
-				return l.Kind == LearnedPause && slices.Equal(l.Routes, []string{"GET /slow"}) && l.Until.Sub(later).Abs() < time.Second
+			if bound && !slices.ContainsFunc(restarted(t, tr).Hosts[0].Limits, func(l throttle.KnownLimit) bool {
+				return l.Kind == throttle.LearnedPause && slices.Equal(l.Routes, []string{"GET /slow"}) && l.Until.Sub(later).Abs() < time.Second
 			}) {
 				t.Error("the next run would not know of the pause of a route that was not called")
 			}
@@ -201,7 +212,7 @@ func TestLearnedHoldsNoSecrets(t *testing.T) {
 		b := newBase(func(r *http.Request) (*http.Response, error) {
 			return testnet.Answer(r, 429, http.Header{"Retry-After": {"200"}, "X-Ratelimit-Limit": {"10"}, "X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"200"}}, nil), nil
 		})
-		tr := newTransport(t, b, Config{Partition: func(*http.Request) string { return "partition-key" }})
+		tr := newTransport(t, b, throttle.Config{Partition: func(*http.Request) string { return "partition-key" }})
 		for _, path := range []string{"/plain/1", "/bot1234567:AAE-token/send"} {
 			r, _ := http.NewRequest("GET", "http://user:password@a"+path+"?q=query", nil)
 			r.Header.Set("Authorization", "Bearer credential")
@@ -211,7 +222,7 @@ func TestLearnedHoldsNoSecrets(t *testing.T) {
 		}
 		k := restarted(t, tr)
 		for range 3 { // nobody asks in these runs
-			k = restarted(t, newTransport(t, b, Config{Learned: k}))
+			k = restarted(t, newTransport(t, b, throttle.Config{Learned: k}))
 		}
 		if len(k.Hosts) != 1 || k.Hosts[0].Host != "a" || len(k.Hosts[0].Limits) < 2 {
 			t.Fatalf("%+v", k)
@@ -223,7 +234,7 @@ func TestLearnedHoldsNoSecrets(t *testing.T) {
 			}
 		}
 		time.Sleep(5 * time.Minute)
-		if k := restarted(t, newTransport(t, b, Config{Learned: k})); len(k.Hosts) != 0 {
+		if k := restarted(t, newTransport(t, b, throttle.Config{Learned: k})); len(k.Hosts) != 0 {
 			t.Errorf("what is over is kept: %+v", k)
 		}
 	})
@@ -235,36 +246,38 @@ func TestLearnedThatIsNotTrue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
 		far, soon := now.Add(1000000*time.Hour), now.Add(time.Hour)
-		one := func(l KnownLimit) []KnownHost { return []KnownHost{{Host: "a", At: now, Limits: []KnownLimit{l}}} }
-		for name, k := range map[string]Knowledge{
-			"another form":       {Version: 2, Salt: make([]byte, 16), Hosts: one(KnownLimit{Kind: LearnedPause, Until: soon})},
-			"no salt":            {Version: 1, Hosts: one(KnownLimit{Kind: LearnedPause, Until: soon})},
-			"old":                {Hosts: []KnownHost{{Host: "a", At: now.Add(-8 * 24 * time.Hour), Limits: []KnownLimit{{Kind: LearnedPause, Until: soon}}}}},
-			"of the future":      {Hosts: []KnownHost{{Host: "a", At: soon.Add(time.Minute), Limits: []KnownLimit{{Kind: LearnedPause, Until: soon}}}}},
-			"no kind":            {Hosts: one(KnownLimit{Limit: 1, Per: far.Sub(now), Until: soon})},
-			"a pause for ever":   {Hosts: one(KnownLimit{Kind: LearnedPause, Until: far})},
-			"a pause":            {Hosts: one(KnownLimit{Kind: LearnedPause, Until: soon})},
-			"a pause, long ago":  {Hosts: one(KnownLimit{Kind: LearnedPause, Until: now.Add(-far.Sub(now))})},
-			"never":              {Hosts: one(KnownLimit{Kind: LearnedRate, Limit: 1e-300, Per: 1})},
-			"hardly ever":        {Hosts: one(KnownLimit{Kind: LearnedRate, Limit: 1, Per: 10000 * time.Hour})},
-			"no number":          {Hosts: one(KnownLimit{Kind: LearnedRate, Limit: math.NaN(), Per: time.Second})},
-			"without end":        {Hosts: one(KnownLimit{Kind: LearnedRate, Limit: math.Inf(1), Per: time.Second})},
-			"no window":          {Hosts: one(KnownLimit{Kind: LearnedRate, Limit: 1, Per: 0})},
-			"before its time":    {Hosts: one(KnownLimit{Kind: LearnedRate, Limit: 10, Per: -time.Hour})},
-			"a window of a year": {Hosts: one(KnownLimit{Kind: LearnedRate, Limit: 8, Per: 365 * 24 * time.Hour})},
-			"none at a time":     {Hosts: one(KnownLimit{Kind: LearnedConcurrency, Source: "answers", Limit: 0.5})},
-			"one at a time":      {Hosts: one(KnownLimit{Kind: LearnedConcurrency, Source: "answers", Limit: 1})},
-			"nothing left":       {Hosts: one(KnownLimit{Kind: LearnedQuota, Routes: []string{"GET /x"}, Limit: 10, Until: far})},
-			"nothing of a day":   {Hosts: one(KnownLimit{Kind: LearnedQuota, Routes: []string{"GET /x"}, Limit: 10, Until: now.Add(24 * time.Hour)})},
-			"less than nothing":  {Hosts: one(KnownLimit{Kind: LearnedQuota, Routes: []string{"GET /x"}, Limit: 10, Left: -1e9, Until: soon})},
-			"another's host":     {Hosts: []KnownHost{{Host: "b", At: now, Limits: []KnownLimit{{Kind: LearnedPause, Until: soon}}}}},
-			"too much":           {Hosts: one(KnownLimit{Kind: LearnedPause, Name: strings.Repeat("x", 300), Until: soon})},
-			"control characters": {Hosts: one(KnownLimit{Kind: LearnedPause, Source: "a\x1b[31m", Until: soon})},
+		one := func(l throttle.KnownLimit) []throttle.KnownHost {
+			return []throttle.KnownHost{{Host: "a", At: now, Limits: []throttle.KnownLimit{l}}}
+		}
+		for name, k := range map[string]throttle.Knowledge{
+			"another form":       {Version: 2, Salt: make([]byte, 16), Hosts: one(throttle.KnownLimit{Kind: throttle.LearnedPause, Until: soon})},
+			"no salt":            {Version: 1, Hosts: one(throttle.KnownLimit{Kind: throttle.LearnedPause, Until: soon})},
+			"old":                {Hosts: []throttle.KnownHost{{Host: "a", At: now.Add(-8 * 24 * time.Hour), Limits: []throttle.KnownLimit{{Kind: throttle.LearnedPause, Until: soon}}}}},
+			"of the future":      {Hosts: []throttle.KnownHost{{Host: "a", At: soon.Add(time.Minute), Limits: []throttle.KnownLimit{{Kind: throttle.LearnedPause, Until: soon}}}}},
+			"no kind":            {Hosts: one(throttle.KnownLimit{Limit: 1, Per: far.Sub(now), Until: soon})},
+			"a pause for ever":   {Hosts: one(throttle.KnownLimit{Kind: throttle.LearnedPause, Until: far})},
+			"a pause":            {Hosts: one(throttle.KnownLimit{Kind: throttle.LearnedPause, Until: soon})},
+			"a pause, long ago":  {Hosts: one(throttle.KnownLimit{Kind: throttle.LearnedPause, Until: now.Add(-far.Sub(now))})},
+			"never":              {Hosts: one(throttle.KnownLimit{Kind: throttle.LearnedRate, Limit: 1e-300, Per: 1})},
+			"hardly ever":        {Hosts: one(throttle.KnownLimit{Kind: throttle.LearnedRate, Limit: 1, Per: 10000 * time.Hour})},
+			"no number":          {Hosts: one(throttle.KnownLimit{Kind: throttle.LearnedRate, Limit: math.NaN(), Per: time.Second})},
+			"without end":        {Hosts: one(throttle.KnownLimit{Kind: throttle.LearnedRate, Limit: math.Inf(1), Per: time.Second})},
+			"no window":          {Hosts: one(throttle.KnownLimit{Kind: throttle.LearnedRate, Limit: 1, Per: 0})},
+			"before its time":    {Hosts: one(throttle.KnownLimit{Kind: throttle.LearnedRate, Limit: 10, Per: -time.Hour})},
+			"a window of a year": {Hosts: one(throttle.KnownLimit{Kind: throttle.LearnedRate, Limit: 8, Per: 365 * 24 * time.Hour})},
+			"none at a time":     {Hosts: one(throttle.KnownLimit{Kind: throttle.LearnedConcurrency, Source: "answers", Limit: 0.5})},
+			"one at a time":      {Hosts: one(throttle.KnownLimit{Kind: throttle.LearnedConcurrency, Source: "answers", Limit: 1})},
+			"nothing left":       {Hosts: one(throttle.KnownLimit{Kind: throttle.LearnedQuota, Routes: []string{"GET /x"}, Limit: 10, Until: far})},
+			"nothing of a day":   {Hosts: one(throttle.KnownLimit{Kind: throttle.LearnedQuota, Routes: []string{"GET /x"}, Limit: 10, Until: now.Add(24 * time.Hour)})},
+			"less than nothing":  {Hosts: one(throttle.KnownLimit{Kind: throttle.LearnedQuota, Routes: []string{"GET /x"}, Limit: 10, Left: -1e9, Until: soon})},
+			"another's host":     {Hosts: []throttle.KnownHost{{Host: "b", At: now, Limits: []throttle.KnownLimit{{Kind: throttle.LearnedPause, Until: soon}}}}},
+			"too much":           {Hosts: one(throttle.KnownLimit{Kind: throttle.LearnedPause, Name: strings.Repeat("x", 300), Until: soon})},
+			"control characters": {Hosts: one(throttle.KnownLimit{Kind: throttle.LearnedPause, Source: "a\x1b[31m", Until: soon})},
 		} {
 			if k.Version == 0 {
 				k.Version, k.Salt = 1, make([]byte, 16)
 			}
-			tr := newTransport(t, newBase(nil), Config{Learned: k, MaxWait: time.Hour})
+			tr := newTransport(t, newBase(nil), throttle.Config{Learned: k, MaxWait: time.Hour})
 			start := time.Now()
 			for range 3 {
 				mustGet(t, tr, "http://a/x")
@@ -274,11 +287,11 @@ func TestLearnedThatIsNotTrue(t *testing.T) {
 			}
 			restarted(t, tr) // is plain JSON again
 		}
-		many := Knowledge{Version: 1, Salt: make([]byte, 16)}
+		many := throttle.Knowledge{Version: 1, Salt: make([]byte, 16)}
 		for i := range 5000 {
-			many.Hosts = append(many.Hosts, KnownHost{Host: fmt.Sprint("h", i%50), At: now, Limits: []KnownLimit{{Kind: LearnedPause, Until: soon}}})
+			many.Hosts = append(many.Hosts, throttle.KnownHost{Host: fmt.Sprint("h", i%50), At: now, Limits: []throttle.KnownLimit{{Kind: throttle.LearnedPause, Until: soon}}})
 		}
-		if got := len(newTransport(t, newBase(nil), Config{Learned: many, MaxKeys: 70}).Learned().Hosts); got != 70 {
+		if got := len(newTransport(t, newBase(nil), throttle.Config{Learned: many, MaxKeys: 70}).Learned().Hosts); got != 70 {
 			t.Errorf("%d are kept, want MaxKeys", got)
 		}
 	})
@@ -288,12 +301,12 @@ func TestLearnedThatIsNotTrue(t *testing.T) {
 func FuzzKnowledge(f *testing.F) {
 	f.Add([]byte(`{"version":1,"salt":"AAAAAAAAAAAAAAAAAAAAAA==","hosts":[{"host":"a","at":"2000-01-01T00:00:00Z","limits":[{"kind":"pause","until":"2000-01-01T01:00:00Z"},{"kind":"rate","limit":0.01,"per":1000000000},{"kind":"quota","routes":["GET /x"],"limit":9,"until":"2000-01-01T01:00:00Z"},{"kind":"in flight","limit":1,"source":"x"}]}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var k Knowledge
+		var k throttle.Knowledge
 		if json.Unmarshal(text, &k) != nil {
 			return
 		}
 		synctest.Test(t, func(t *testing.T) {
-			tr := newTransport(t, newBase(nil), Config{Learned: k, MaxWait: 20 * time.Minute})
+			tr := newTransport(t, newBase(nil), throttle.Config{Learned: k, MaxWait: 20 * time.Minute})
 			start := time.Now()
 			mustGet(t, tr, "http://a/x")
 			mustGet(t, tr, "http://a/x")

@@ -1,37 +1,34 @@
-package throttle
+package throttle_test
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-	"unsafe"
 
-	"github.com/weirhttp/weir/internal/table"
-	"github.com/weirhttp/weir/throttle/internal/queue"
+	"github.com/weirhttp/weir/throttle"
 )
 
-func limiterOf(t testing.TB, c LimiterConfig) *Limiter {
+func limiterOf(t testing.TB, c throttle.LimiterConfig) *throttle.Limiter {
 	t.Helper()
-	l, err := NewLimiter(c)
+	l, err := throttle.NewLimiter(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
 }
 
-func budgetsOf(texts map[string]string) map[string]Budget {
-	m := make(map[string]Budget)
+func budgetsOf(texts map[string]string) map[string]throttle.Budget {
+	m := make(map[string]throttle.Budget)
 	for key, text := range texts {
-		m[key] = MustParseBudget(text)
+		m[key] = throttle.MustParseBudget(text)
 	}
 	return m
 }
 
 // allowed is how many of n units key may have at once.
-func allowed(l *Limiter, key string, n int) (count int) {
+func allowed(l *throttle.Limiter, key string, n int) (count int) {
 	for range n {
 		if l.Try(key, nil).Allowed {
 			count++
@@ -44,8 +41,8 @@ func allowed(l *Limiter, key string, n int) (count int) {
 // budget of its own, and of several that name it the longest counts.
 func TestBudgetsByPatternOfKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := limiterOf(t, LimiterConfig{
-			Default: MustParseBudget("1/m"),
+		l := limiterOf(t, throttle.LimiterConfig{
+			Default: throttle.MustParseBudget("1/m"),
 			Budgets: budgetsOf(map[string]string{
 				"*:reply":       "5/m burst 5",
 				"vip:*":         "3/m burst 3",
@@ -71,19 +68,19 @@ func TestBudgetsByPatternOfKeys(t *testing.T) {
 
 // What cannot be meant is an error that names the field and the value.
 func TestLimiterRefusesWhatCannotBeMeant(t *testing.T) {
-	say := func(string) Budget { return Budget{} }
+	say := func(string) throttle.Budget { return throttle.Budget{} }
 	for _, test := range []struct {
 		name string
-		c    LimiterConfig
+		c    throttle.LimiterConfig
 		want []string
 	}{
-		{"two stars", LimiterConfig{Budgets: budgetsOf(map[string]string{"a**": "1/s"})}, []string{`Budgets["a**"]`, "two * in a row mean the same as one"}},
-		{"two patterns of one length", LimiterConfig{Budgets: budgetsOf(map[string]string{"a:*": "1/s", "*:b": "2/s"})}, []string{`Budgets["a:*"]`, `Budgets["*:b"]`}},
-		{"a Default that is never used", LimiterConfig{Default: MustParseBudget("1/s"), Budget: say}, []string{"Default: 1/s and Budget are both set"}},
-		{"a pool", LimiterConfig{Budgets: budgetsOf(map[string]string{"k": "1/s, pool p"})}, []string{`Budgets["k"].Pool: "p"`}},
-		{"no budget", LimiterConfig{Budgets: map[string]Budget{"k*": {Rates: []Rate{{}}}}}, []string{`Budgets["k*"].Rates[0].Limit: 0`}},
+		{"two stars", throttle.LimiterConfig{Budgets: budgetsOf(map[string]string{"a**": "1/s"})}, []string{`Budgets["a**"]`, "two * in a row mean the same as one"}},
+		{"two patterns of one length", throttle.LimiterConfig{Budgets: budgetsOf(map[string]string{"a:*": "1/s", "*:b": "2/s"})}, []string{`Budgets["a:*"]`, `Budgets["*:b"]`}},
+		{"a Default that is never used", throttle.LimiterConfig{Default: throttle.MustParseBudget("1/s"), Budget: say}, []string{"Default: 1/s and Budget are both set"}},
+		{"a pool", throttle.LimiterConfig{Budgets: budgetsOf(map[string]string{"k": "1/s, pool p"})}, []string{`Budgets["k"].Pool: "p"`}},
+		{"no budget", throttle.LimiterConfig{Budgets: map[string]throttle.Budget{"k*": {Rates: []throttle.Rate{{}}}}}, []string{`Budgets["k*"].Rates[0].Limit: 0`}},
 	} {
-		_, err := NewLimiter(test.c)
+		_, err := throttle.NewLimiter(test.c)
 		for _, want := range test.want {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: got %v, want %q in it", test.name, err, want)
@@ -91,79 +88,84 @@ func TestLimiterRefusesWhatCannotBeMeant(t *testing.T) {
 		}
 	}
 	for _, pair := range [][2]string{{"a*", "b*"}, {"*a", "*b"}, {"x*y", "x*z"}, {"ab*", "*ba*c"}} {
-		c := LimiterConfig{Budgets: budgetsOf(map[string]string{pair[0]: "1/s", pair[1]: "2/s"})}
-		if _, err := NewLimiter(c); err != nil {
+		c := throttle.LimiterConfig{Budgets: budgetsOf(map[string]string{pair[0]: "1/s", pair[1]: "2/s"})}
+		if _, err := throttle.NewLimiter(c); err != nil {
 			t.Errorf("%q: %v, want none: no key is named by both", pair, err)
 		}
 	}
 }
 
-// bothName is true exactly of patterns for which there is a key.
+// Two patterns of one length are refused exactly if there is a key that both name.
 func TestPatternsThatNameOneKey(t *testing.T) {
-	var texts []string
-	for n := range 5 {
-		for i := range 1 << (2 * n) {
-			text := ""
-			for j := range n {
-				text += string("ab*c"[i>>(2*j)&3])
-			}
-			if !strings.Contains(text, "**") {
-				texts = append(texts, text)
-			}
+	texts, keys := words("ab*c", 4), words("abc", 6) // what two patterns have in common, if anything, is no longer than both
+	plain := throttle.MustParseBudget("1/s")
+	var patterns []string
+	named := make(map[string][]bool) // by pattern, of keys
+	for _, text := range texts {
+		if strings.Contains(text, "**") || !strings.Contains(text, "*") {
+			continue
 		}
-	}
-	matches := func(pattern, key string) bool {
-		if !strings.Contains(pattern, "*") {
-			return pattern == key
+		patterns = append(patterns, text)
+		l := limiterOf(t, throttle.LimiterConfig{Budgets: map[string]throttle.Budget{text: plain}})
+		names := make([]bool, len(keys))
+		for i, key := range keys {
+			b, err := l.BudgetOf(key)
+			names[i] = err == nil && len(b.Rates) > 0
 		}
-		g, err := newGlob(pattern, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return g.match(key)
+		named[text] = names
 	}
-	var keys []string
-	for _, text := range texts { // what patterns of four have in common, if anything, is no longer than both
-		keys = append(keys, strings.ReplaceAll(text, "*", "c"), strings.ReplaceAll(text, "*", ""))
-	}
-	for i := 0; i < len(texts); i += 3 {
-		for j := 1; j < len(texts); j += 7 {
-			a, b := texts[i], texts[j]
-			if one := fmt.Sprint(bothName(a, b)); one != fmt.Sprint(bothName(b, a)) {
-				t.Fatalf("%q, %q: %s one way only", a, b, one)
-			}
-			if bothName(a, b) {
+	length := func(pattern string) int { return len(strings.ReplaceAll(pattern, "*", "")) }
+	for i, a := range patterns {
+		for j := i % 3; j < i; j += 3 {
+			b := patterns[j]
+			if length(a) != length(b) {
 				continue
 			}
-			for _, key := range keys {
-				if matches(a, key) && matches(b, key) {
-					t.Fatalf("%q and %q both name %q", a, b, key)
+			key := ""
+			for k := range keys {
+				if named[a][k] && named[b][k] {
+					key = keys[k]
+					break
+				}
+			}
+			both := key != "" || length(a) == 0
+			for _, order := range [][2]string{{a, b}, {b, a}} {
+				l := limiterOf(t, throttle.LimiterConfig{Budgets: map[string]throttle.Budget{order[0]: plain}})
+				if err := l.SetBudget(order[1], plain); (err != nil) != both {
+					t.Fatalf("%q after %q: %v; both name %q: %t", order[1], order[0], err, key, both)
 				}
 			}
 		}
 	}
-	for _, test := range []struct {
-		a, b string
-		want bool
-	}{{"*", "", true}, {"a*", "*b", true}, {"a*", "b*", false}, {"a", "a", true}, {"a", "b", false}, {"a*c", "ab*", true}, {"*ab", "*b", true}, {"ab", "a", false}, {"a*a", "a", false}} {
-		if got := bothName(test.a, test.b); got != test.want {
-			t.Errorf("%q, %q: %t", test.a, test.b, got)
+}
+
+// words are all texts of the given letters with at most n of them.
+func words(letters string, n int) []string {
+	all, last := []string{""}, []string{""}
+	for range n {
+		var next []string
+		for _, text := range last {
+			for _, letter := range letters {
+				next = append(next, text+string(letter))
+			}
 		}
+		all, last = append(all, next...), next
 	}
+	return all
 }
 
 // Budget is asked once for a key as long as that is kept, and its budgets hold.
 func TestBudgetsThatAreData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
-		l := limiterOf(t, LimiterConfig{
+		l := limiterOf(t, throttle.LimiterConfig{
 			Budgets: budgetsOf(map[string]string{"free": "1/m"}),
-			Budget: func(key string) Budget {
+			Budget: func(key string) throttle.Budget {
 				asked++
 				_, text, _ := strings.Cut(key, " ")
-				b, err := ParseBudget(text)
+				b, err := throttle.ParseBudget(text)
 				if err != nil {
-					return Budget{Rates: []Rate{{Limit: -1}}}
+					return throttle.Budget{Rates: []throttle.Rate{{Limit: -1}}}
 				}
 				return b
 			},
@@ -180,7 +182,7 @@ func TestBudgetsThatAreData(t *testing.T) {
 			t.Errorf("without a budget: %+v", d)
 		}
 		_, err := l.Take(t.Context(), "eve 0/m", nil)
-		var refused *Error
+		var refused *throttle.Error
 		if err == nil || errors.As(err, &refused) || !strings.Contains(err.Error(), "Budget.Rates[0].Limit: -1") {
 			t.Errorf("got %v, want what Budget returned", err)
 		}
@@ -194,11 +196,11 @@ func TestBudgetsThatAreData(t *testing.T) {
 func TestBudgetThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad := true
-		l := limiterOf(t, LimiterConfig{MaxKeys: 1, Budget: func(string) Budget {
+		l := limiterOf(t, throttle.LimiterConfig{MaxKeys: 1, Budget: func(string) throttle.Budget {
 			if bad {
 				panic("no plan")
 			}
-			return MustParseBudget("2/m burst 2")
+			return throttle.MustParseBudget("2/m burst 2")
 		}})
 		func() {
 			defer func() { recover() }()
@@ -209,86 +211,20 @@ func TestBudgetThatPanics(t *testing.T) {
 			t.Errorf("%d of 5 after a panic, want 2", got)
 		}
 		time.Sleep(2 * time.Minute)
-		if got := allowed(l, "other", 5); got != 2 || l.keys.Len() != 1 {
-			t.Errorf("%d of 5 for another key, %d keys kept: the place is still held", got, l.keys.Len())
+		if got := allowed(l, "other", 5); got != 2 {
+			t.Errorf("%d of 5 for another key, want 2", got)
+		}
+		if own, _ := throttle.KeysKept(l); own != 1 {
+			t.Errorf("%d keys kept: the place is still held", own)
 		}
 	})
-}
-
-// Each key has a domain of its own. Those that are taken together share one, and
-// others do not get into it by that; keys without room are in the shared one.
-func TestKeysHaveDomainsOfTheirOwn(t *testing.T) {
-	l := limiterOf(t, LimiterConfig{Default: MustParseBudget("100/s burst 100"), MaxKeys: 6})
-	of := func(key string) *queue.Domain {
-		e, _ := l.lock(key)
-		defer e.Unlock()
-		return e
-	}
-	for i, key := range []string{"a", "b", "c", "d", "e", "f"} {
-		l.Try(key, nil)
-		for _, other := range []string{"a", "b", "c", "d", "e", "f"}[:i] {
-			if of(key) == of(other) {
-				t.Errorf("%s and %s share a domain", key, other)
-			}
-		}
-	}
-	for range 3 {
-		for _, keys := range [][]string{{"a", "b"}, {"c", "b", "c"}, {"d", "e"}} {
-			if _, err := l.TakeAll(t.Context(), keys, nil); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if a, d := of("a"), of("d"); of("b") != a || of("c") != a || of("e") != d || a == d || of("f") == a || of("f") == d {
-		t.Error("not just those that are taken together share a domain")
-	}
-	if of("beyond") != l.domains.Shared || l.Stats().Overflow == 0 {
-		t.Error("a key without room is not in the shared domain")
-	}
-}
-
-// A key that was idle when room was needed is not dropped if something was spent on
-// it just then, also if nobody holds it any more.
-func TestAKeyIsNotDroppedOnceSpent(t *testing.T) {
-	l := limiterOf(t, LimiterConfig{Default: MustParseBudget("1/h burst 1"), MaxKeys: 1})
-	var between func()
-	l.keys = table.New(1, l.fresh, func(k *kept, now time.Time) bool {
-		idle := l.idle(k, now)
-		if f := between; f != nil && idle && k.rule != nil {
-			between = nil
-			f()
-		}
-		return idle
-	})
-	for name, take := range map[string]func(){
-		"without holding it": func() { l.Try("k", nil) },
-		"while held": func() {
-			entry, e, _ := l.lockHeld("k")
-			e.Unlock()
-			l.Try("k", nil)
-			entry.Release()
-		},
-	} {
-		l.Look("k", nil)
-		between = take
-		for range 5 { // the first clears the mark of use
-			l.Look("other", nil)
-		}
-		if between != nil {
-			t.Fatalf("%s: nobody asked whether the key is idle", name)
-		}
-		if l.Try("k", nil).Allowed {
-			t.Errorf("%s: its unit was spent twice", name)
-		}
-		l.Reset("k")
-	}
 }
 
 // TestAKeyIsThreeLinesOfMemory: a processor fetches 64 bytes at a time, and a grant
 // waits for those. An entry of three lines begins with one; a little more, and it
 // would lie across four.
 func TestAKeyIsThreeLinesOfMemory(t *testing.T) {
-	if n := unsafe.Sizeof(table.Entry[kept]{}); n > 192 {
+	if n := throttle.KeySize; n > 192 {
 		t.Errorf("a key takes %d bytes, want at most 192", n)
 	}
 }

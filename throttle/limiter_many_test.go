@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/throttle"
 	"github.com/weirhttp/weir/throttle/internal/farstore"
 )
 
@@ -13,8 +14,8 @@ import (
 // this process keeps.
 func TestManySubjectsWithAStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := limiterOf(t, LimiterConfig{Default: MustParseBudget("3/h burst 3"), MaxKeys: 10,
-			Store: farstore.New(time.Millisecond), Fleet: FleetConfig{Members: 1}})
+		l := limiterOf(t, throttle.LimiterConfig{Default: throttle.MustParseBudget("3/h burst 3"), MaxKeys: 10,
+			Store: farstore.New(time.Millisecond), Fleet: throttle.FleetConfig{Members: 1}})
 		defer l.Close()
 		for round, want := range []bool{true, true, true, false} {
 			for i := range 300 {
@@ -32,8 +33,8 @@ func TestManySubjectsWithAStore(t *testing.T) {
 		if s := l.Stats(); s.Overflow == 0 {
 			t.Error("Stats says nothing of keys without room")
 		}
-		if n := l.keys.Len() + len(l.over); n > 11 {
-			t.Errorf("%d accounts kept, want at most 11", n)
+		if own, shared := throttle.KeysKept(l); own+shared > 11 {
+			t.Errorf("%d accounts kept, want at most 11", own+shared)
 		}
 	})
 }
@@ -41,8 +42,8 @@ func TestManySubjectsWithAStore(t *testing.T) {
 // A pause of a key without room is its own where there is a Store.
 func TestPauseOfOneOfManySubjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := limiterOf(t, LimiterConfig{Default: MustParseBudget("3/h burst 3"), MaxKeys: 1,
-			Store: farstore.New(time.Millisecond), Fleet: FleetConfig{Members: 1}})
+		l := limiterOf(t, throttle.LimiterConfig{Default: throttle.MustParseBudget("3/h burst 3"), MaxKeys: 1,
+			Store: farstore.New(time.Millisecond), Fleet: throttle.FleetConfig{Members: 1}})
 		defer l.Close()
 		l.Try("first", nil) // which takes the only room
 		l.Pause("bad", time.Now().Add(time.Hour))
@@ -67,7 +68,7 @@ func TestPauseOfOneOfManySubjects(t *testing.T) {
 func TestManySubjectsWithoutAStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const kept = 100
-		l := limiterOf(t, LimiterConfig{MaxKeys: kept, Default: MustParseBudget("5/h burst 5"),
+		l := limiterOf(t, throttle.LimiterConfig{MaxKeys: kept, Default: throttle.MustParseBudget("5/h burst 5"),
 			Budgets: budgetsOf(map[string]string{"vip:*": "7/h burst 7", "free:*": "unlimited"})})
 		for i := range kept {
 			l.Try(fmt.Sprint("kept", i), nil)
@@ -86,7 +87,7 @@ func TestManySubjectsWithoutAStore(t *testing.T) {
 		if s := l.Stats(); s.Overflow != 150 {
 			t.Errorf("%d calls counted of keys without room, want 150", s.Overflow)
 		}
-		if err := l.SetBudget("vip:*", MustParseBudget("9/h burst 9")); err != nil {
+		if err := l.SetBudget("vip:*", throttle.MustParseBudget("9/h burst 9")); err != nil {
 			t.Fatal(err)
 		}
 		if got := allowed(l, "vip:new", 20); got != 2 {
@@ -104,22 +105,23 @@ func TestManySubjectsWithoutAStore(t *testing.T) {
 func TestBudgetsOfManySubjectsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		l := limiterOf(t, LimiterConfig{MaxKeys: 1, Budget: func(string) Budget {
+		l := limiterOf(t, throttle.LimiterConfig{MaxKeys: 1, Budget: func(string) throttle.Budget {
 			n++
-			return Budget{Rates: []Rate{{Limit: n, Per: time.Hour, Burst: n}}}
+			return throttle.Budget{Rates: []throttle.Rate{{Limit: n, Per: time.Hour, Burst: n}}}
 		}})
 		refused := 0
-		for i := range 3 * mostOver {
+		for i := range 3 * throttle.MostOver {
 			if !l.Try(fmt.Sprint(i), nil).Allowed {
 				refused++
 			}
 		}
-		if len(l.over) > mostOver || len(l.rules.said) > mostSaid || refused != 2*mostOver-1 {
-			t.Errorf("%d shared, %d budgets, %d refused", len(l.over), len(l.rules.said), refused)
+		if _, shared := throttle.KeysKept(l); shared > throttle.MostOver || throttle.BudgetsKept(l) > throttle.MostSaid || refused != 2*throttle.MostOver-1 {
+			t.Errorf("%d shared, %d budgets, %d refused", shared, throttle.BudgetsKept(l), refused)
 		}
 		time.Sleep(time.Hour)
-		if !l.Try("x", nil).Allowed || len(l.over) > mostOver {
-			t.Errorf("refused when there is room again, %d shared", len(l.over))
+		allowed := l.Try("x", nil).Allowed
+		if _, shared := throttle.KeysKept(l); !allowed || shared > throttle.MostOver {
+			t.Errorf("when there is room again: let through %t, %d shared", allowed, shared)
 		}
 	})
 }

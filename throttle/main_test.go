@@ -1,16 +1,9 @@
-package throttle
+package throttle_test
 
 import (
-	"context"
-	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"testing"
-	"time"
-
-	"github.com/weirhttp/weir/internal/table"
-	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // TestMain makes properties look at the same schedules in every run, so that a
@@ -21,109 +14,4 @@ func TestMain(m *testing.M) {
 		flag.Set("rapid.seed", "20260101")
 	}
 	os.Exit(m.Run())
-}
-
-// waiting is how many requests wait in tr, in all domains, each of which is as it
-// should be when its lock is free.
-func waiting(t testing.TB, tr *Transport) (n int) {
-	t.Helper()
-	seen := make(map[*queue.Domain]bool)
-	tr.each(func(r *record) {
-		e := r.lock()
-		defer e.Unlock()
-		if seen[e] {
-			return
-		}
-		seen[e] = true
-		if n += e.Waiting; e.Check() != nil {
-			t.Error(r.key, e.Check())
-		}
-	})
-	return n
-}
-
-// homeOf is the record of a host that is known.
-func homeOf(tr *Transport, host string) *record {
-	entry := tr.hosts.Acquire(host, time.Time{})
-	defer entry.Release()
-	return tr.of(entry, host)
-}
-
-// waitFor lets somebody wait for a, until left is called.
-func waitFor(a *queue.Account) (leave func()) {
-	paused := a.Paused
-	defer func() { a.Paused = paused }()
-	return crowdAt(a)()
-}
-
-// crowdAt is a domain in which any number wait for a, which is paused for ever: each call
-// lets one more, until what it returns is called.
-func crowdAt(a *queue.Account) (join func() (leave func())) {
-	all, g := queue.NewDomains(), new(queue.Group)
-	d := all.Shared
-	g.Gate = all.NewGate()
-	return func() func() {
-		a.Paused = never
-		p := &queue.Patience{Ctx: context.Background(), Most: time.Hour, Queue: 1 << 20}
-		d.Lock()
-		defer d.Unlock()
-		w, _, _ := d.Queue(d.Now(), &queue.Request{Group: g}, []queue.Need{{Account: a, N: 1}}, p)
-		return func() {
-			d.Lock()
-			defer d.Unlock()
-			d.Abandon(d.Now(), w)
-		}
-	}
-}
-
-// quiet returns what is wrong with l, if nothing happens and so many wait.
-func quiet(l *Limiter, waiting int) error {
-	var err error
-	wait, joint := 0, 0
-	domains := make(map[*queue.Domain]bool)
-	l.keys.All(func(entry *table.Entry[kept]) {
-		s := entry.Value.subject.Load()
-		if s == nil {
-			return
-		}
-		e := s.lock()
-		defer e.Unlock()
-		if joint += len(s.joint); !domains[e] {
-			domains[e], wait, err = true, wait+e.Waiting, errors.Join(err, e.Check())
-		}
-	})
-	if wait != waiting || waiting == 0 && joint != 0 {
-		return fmt.Errorf("%d wait, %d groups for several keys, want %d", wait, joint, waiting)
-	}
-	return err
-}
-
-// isSmall reports whether a key is kept and small.
-func isSmall(l *Limiter, key string) bool {
-	entry := l.keys.Find(key)
-	if entry == nil {
-		return false
-	}
-	defer entry.Release()
-	return entry.Value.subject.Load() == nil
-}
-
-// enlarge sees to it that a key is not small.
-func enlarge(l *Limiter, key string) {
-	e, _ := l.lock(key)
-	e.Unlock()
-}
-
-// isKept reports whether a key is kept.
-func isKept(l *Limiter, key string) bool { return l.keys.Seen(key) != nil }
-
-// police is a context whose requests never wait.
-func police(t *testing.T) context.Context { return WithMaxWait(t.Context(), -1) }
-
-// burst takes single units until one is refused, at most n.
-func burst(t *testing.T, l *Limiter, n int) (taken int) {
-	for taken < n && l.Try("k", nil).Allowed {
-		taken++
-	}
-	return taken
 }

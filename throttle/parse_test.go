@@ -1,12 +1,14 @@
-package throttle
+package throttle_test
 
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/weirhttp/weir/throttle"
 	"pgregory.net/rapid"
 )
 
@@ -19,33 +21,46 @@ func mustZone(t testing.TB, name string) *time.Location {
 	return z
 }
 
+// longest is the longest time that a rate may have.
+const longest = 3650 * 24 * time.Hour
+
+// sameBudget reports whether a and b mean the same: a place of the time zone database
+// is known by its name.
+func sameBudget(a, b throttle.Budget) bool {
+	return a.InFlight == b.InFlight && a.Pool == b.Pool && slices.EqualFunc(a.Rates, b.Rates, func(x, y throttle.Rate) bool {
+		here, there := x.Align, y.Align
+		x.Align, y.Align = nil, nil
+		return x == y && (here == nil) == (there == nil) && (here == nil || here.String() == there.String())
+	})
+}
+
 func TestParseBudget(t *testing.T) {
 	la := mustZone(t, "America/Los_Angeles")
 	tests := []struct {
 		text string
-		want Budget
+		want throttle.Budget
 		back string // "": text
 	}{
-		{"5/s", Budget{Rates: []Rate{{Limit: 5, Per: time.Second}}}, ""},
-		{" 5 / s ,100000/h burst 200", Budget{Rates: []Rate{{Limit: 5, Per: time.Second}, {Limit: 100000, Per: time.Hour, Burst: 200}}}, "5/s, 100000/h burst 200"},
-		{"2/s bucket 40", Budget{Rates: []Rate{{Limit: 2, Per: time.Second, Bucket: 40}}}, ""},
-		{"90000 tokens/m", Budget{Rates: []Rate{{Limit: 90000, Per: time.Minute, Unit: "tokens"}}}, ""},
-		{"5 requests/2 days", Budget{Rates: []Rate{{Limit: 5, Per: 48 * time.Hour}}}, "5/2d"},
-		{"1000/d align America/Los_Angeles", Budget{Rates: []Rate{{Limit: 1000, Per: 24 * time.Hour, Align: la}}}, ""},
-		{"100/10s warmup 30s, 8 in flight, pool search", Budget{Rates: []Rate{{Limit: 100, Per: 10 * time.Second, WarmUp: 30 * time.Second}}, InFlight: 8, Pool: "search"}, ""},
-		{"8 in flight", Budget{InFlight: 8}, ""},
-		{"8 in/s", Budget{Rates: []Rate{{Limit: 8, Per: time.Second, Unit: "in"}}}, ""},
-		{`1/1500ms warmup m, pool "a, b"`, Budget{Rates: []Rate{{Limit: 1, Per: 1500 * time.Millisecond, WarmUp: time.Minute}}, Pool: "a, b"}, `1/1500ms warmup 1m, pool "a, b"`},
-		{"unlimited", Budget{}, ""},
-		{"unlimited, pool x", Budget{Pool: "x"}, ""},
+		{"5/s", throttle.Budget{Rates: []throttle.Rate{{Limit: 5, Per: time.Second}}}, ""},
+		{" 5 / s ,100000/h burst 200", throttle.Budget{Rates: []throttle.Rate{{Limit: 5, Per: time.Second}, {Limit: 100000, Per: time.Hour, Burst: 200}}}, "5/s, 100000/h burst 200"},
+		{"2/s bucket 40", throttle.Budget{Rates: []throttle.Rate{{Limit: 2, Per: time.Second, Bucket: 40}}}, ""},
+		{"90000 tokens/m", throttle.Budget{Rates: []throttle.Rate{{Limit: 90000, Per: time.Minute, Unit: "tokens"}}}, ""},
+		{"5 requests/2 days", throttle.Budget{Rates: []throttle.Rate{{Limit: 5, Per: 48 * time.Hour}}}, "5/2d"},
+		{"1000/d align America/Los_Angeles", throttle.Budget{Rates: []throttle.Rate{{Limit: 1000, Per: 24 * time.Hour, Align: la}}}, ""},
+		{"100/10s warmup 30s, 8 in flight, pool search", throttle.Budget{Rates: []throttle.Rate{{Limit: 100, Per: 10 * time.Second, WarmUp: 30 * time.Second}}, InFlight: 8, Pool: "search"}, ""},
+		{"8 in flight", throttle.Budget{InFlight: 8}, ""},
+		{"8 in/s", throttle.Budget{Rates: []throttle.Rate{{Limit: 8, Per: time.Second, Unit: "in"}}}, ""},
+		{`1/1500ms warmup m, pool "a, b"`, throttle.Budget{Rates: []throttle.Rate{{Limit: 1, Per: 1500 * time.Millisecond, WarmUp: time.Minute}}, Pool: "a, b"}, `1/1500ms warmup 1m, pool "a, b"`},
+		{"unlimited", throttle.Budget{}, ""},
+		{"unlimited, pool x", throttle.Budget{Pool: "x"}, ""},
 	}
 	for _, test := range tests {
-		got, err := ParseBudget(test.text)
+		got, err := throttle.ParseBudget(test.text)
 		if err != nil {
 			t.Errorf("%q: %v", test.text, err)
 			continue
 		}
-		if !got.equal(test.want) {
+		if !sameBudget(got, test.want) {
 			t.Errorf("%q: got %+v, want %+v", test.text, got, test.want)
 		}
 		back := test.back
@@ -89,7 +104,7 @@ func TestParseBudgetErrors(t *testing.T) {
 		{`5/s, pool "x`, `expected a name with its closing quote`},
 	}
 	for _, test := range tests {
-		_, err := ParseBudget(test.text)
+		_, err := throttle.ParseBudget(test.text)
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "throttle: budget ") {
 			t.Errorf("%q: got error %v, want %q", test.text, err, test.want)
 		}
@@ -101,9 +116,9 @@ func TestBudgetTextRoundTrips(t *testing.T) {
 	most := int(min(int64(1<<40), int64(math.MaxInt)))
 	zones := []*time.Location{nil, time.UTC, mustZone(t, "Asia/Kathmandu")}
 	rapid.Check(t, func(rt *rapid.T) {
-		var b Budget
+		var b throttle.Budget
 		for range rapid.IntRange(0, 3).Draw(rt, "rates") {
-			r := Rate{
+			r := throttle.Rate{
 				Limit: rapid.IntRange(1, most).Draw(rt, "limit"),
 				Per:   time.Duration(rapid.Int64Range(1, int64(longest)).Draw(rt, "per")),
 				Unit:  rapid.SampledFrom([]string{"", "tokens", "in", "burst", "b-1.x_"}).Draw(rt, "unit"),
@@ -121,15 +136,15 @@ func TestBudgetTextRoundTrips(t *testing.T) {
 		}
 		b.InFlight = rapid.IntRange(0, 1<<30).Draw(rt, "flight")
 		b.Pool = rapid.String().Draw(rt, "pool")
-		if err := b.check(); err != nil {
+		if _, err := throttle.New(nil, throttle.Config{Default: b}); err != nil {
 			rt.Skip(err)
 		}
 		text, err := b.MarshalText()
 		if err != nil {
 			rt.Fatal(err)
 		}
-		var back Budget
-		if err := back.UnmarshalText(text); err != nil || !back.equal(b) {
+		var back throttle.Budget
+		if err := back.UnmarshalText(text); err != nil || !sameBudget(back, b) {
 			rt.Fatalf("%q came back as %+v, %v, want %+v", text, back, err, b)
 		}
 	})
@@ -140,16 +155,16 @@ func FuzzParseBudget(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		b, err := ParseBudget(s)
+		b, err := throttle.ParseBudget(s)
 		if err != nil {
 			if _, right, ok := strings.Cut(err.Error(), "; write "); ok {
-				if _, err := ParseBudget(right); err != nil {
+				if _, err := throttle.ParseBudget(right); err != nil {
 					t.Errorf("for %q it says to write what is wrong, too: %v", s, err)
 				}
 			}
 			return
 		}
-		if back, err := ParseBudget(b.String()); err != nil || !back.equal(b) {
+		if back, err := throttle.ParseBudget(b.String()); err != nil || !sameBudget(back, b) {
 			t.Errorf("%q is %q, which is %+v, %v", s, b, back, err)
 		}
 	})
@@ -157,7 +172,7 @@ func FuzzParseBudget(f *testing.F) {
 
 func TestBudgetInJSON(t *testing.T) {
 	var c struct {
-		Budgets map[string]Budget
+		Budgets map[string]throttle.Budget
 	}
 	err := json.Unmarshal([]byte(`{"Budgets": {"api.github.com": "5000/h, 20 in flight"}}`), &c)
 	if err != nil || c.Budgets["api.github.com"].InFlight != 20 {
@@ -167,7 +182,7 @@ func TestBudgetInJSON(t *testing.T) {
 	if want := `{"Budgets":{"api.github.com":"5000/h, 20 in flight"}}`; err != nil || string(text) != want {
 		t.Errorf("got %s, %v, want %s", text, err, want)
 	}
-	if _, err := json.Marshal(Budget{Rates: []Rate{{Limit: 1, Per: time.Second, Align: time.FixedZone("here", 60)}}}); err == nil {
+	if _, err := json.Marshal(throttle.Budget{Rates: []throttle.Rate{{Limit: 1, Per: time.Second, Align: time.FixedZone("here", 60)}}}); err == nil {
 		t.Error("a place without a name was written")
 	}
 }
@@ -175,7 +190,7 @@ func TestBudgetInJSON(t *testing.T) {
 // A number beyond an int is refused as such, not taken for zero.
 func TestParseBudgetHugeNumbers(t *testing.T) {
 	for _, text := range []string{"99999999999999999999/s", "5/99999999999999999999s", "99999999999999999999 in flight"} {
-		if b, err := ParseBudget(text); err == nil || !strings.Contains(err.Error(), "a smaller number") {
+		if b, err := throttle.ParseBudget(text); err == nil || !strings.Contains(err.Error(), "a smaller number") {
 			t.Errorf("%q: %v, %v", text, b, err)
 		}
 	}
@@ -187,7 +202,7 @@ func TestPoolNamesAsWords(t *testing.T) {
 		"AZ": "unlimited, pool AZ", "az-09._": "unlimited, pool az-09._",
 		"9a": `unlimited, pool "9a"`, "a b": `unlimited, pool "a b"`, "a[": `unlimited, pool "a["`,
 	} {
-		if got := (Budget{Pool: name}).String(); got != want {
+		if got := (throttle.Budget{Pool: name}).String(); got != want {
 			t.Errorf("%q: got %s, want %s", name, got, want)
 		}
 	}
@@ -234,7 +249,7 @@ func TestErrorsNameTheRightSpelling(t *testing.T) {
 		{"5k burst 2", `"k burst 2"`, ""},
 		{"5 in flight, fast", `"fast"`, ""},
 	} {
-		_, err := ParseBudget(tt.text)
+		_, err := throttle.ParseBudget(tt.text)
 		if err == nil {
 			t.Errorf("%q is right", tt.text)
 			continue

@@ -1,11 +1,10 @@
-package throttle
+package throttle_test
 
 import (
 	"context"
 	"errors"
 	"net/http"
 	"regexp"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,14 +12,14 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
-	"github.com/weirhttp/weir/throttle/internal/cooldown"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // A pause ends at its instant: who comes then does not wait.
 func TestPauseEndsAtItsInstant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		waits := 0
-		l, err := NewLimiter(LimiterConfig{Default: MustParseBudget("10/s burst 10"), OnWait: func(Wait) { waits++ }})
+		l, err := throttle.NewLimiter(throttle.LimiterConfig{Default: throttle.MustParseBudget("10/s burst 10"), OnWait: func(throttle.Wait) { waits++ }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +39,7 @@ func TestPausesAreShortened(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBase(nil)
-				tr := newTransport(t, b, Config{Default: MustParseBudget("10/s"), Partition: func(r *http.Request) string { return r.URL.Path[1:] }})
+				tr := newTransport(t, b, throttle.Config{Default: throttle.MustParseBudget("10/s"), Partition: func(r *http.Request) string { return r.URL.Path[1:] }})
 				urls := []string{"http://h/", "http://h/part"}
 				for _, url := range urls {
 					mustGet(t, tr, url)
@@ -61,7 +60,7 @@ func TestPausesAreShortened(t *testing.T) {
 func TestAPauseOfThePastIsNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(nil)
-		tr := newTransport(t, b, Config{Default: MustParseBudget("6/m burst 3")})
+		tr := newTransport(t, b, throttle.Config{Default: throttle.MustParseBudget("6/m burst 3")})
 		mustGet(t, tr, "http://h/")
 		tr.Pause("h", time.Now().Add(-time.Second))
 		mustGet(t, tr, "http://h/")
@@ -75,7 +74,7 @@ func TestAPauseOfThePastIsNone(t *testing.T) {
 func TestPauseReachesPartitions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(nil)
-		tr := newTransport(t, b, Config{MaxWait: time.Hour, Partition: func(r *http.Request) string { return r.URL.Path }})
+		tr := newTransport(t, b, throttle.Config{MaxWait: time.Hour, Partition: func(r *http.Request) string { return r.URL.Path }})
 		for _, url := range []string{"http://h/a", "http://i/a"} {
 			mustGet(t, tr, url)
 		}
@@ -85,7 +84,7 @@ func TestPauseReachesPartitions(t *testing.T) {
 		long := make(chan error, 1)
 		wg.Go(func() { mustGet(t, tr, "http://h/a") })
 		wg.Go(func() {
-			_, err := get(t, WithMaxWait(t.Context(), 50*time.Minute), tr, "http://h/a")
+			_, err := get(t, throttle.WithMaxWait(t.Context(), 50*time.Minute), tr, "http://h/a")
 			long <- err
 		})
 		time.Sleep(sec)
@@ -110,7 +109,7 @@ func TestPauseReachesPartitions(t *testing.T) {
 func TestPauseAndResumeReachTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(nil)
-		tr := newTransport(t, b, Config{Default: MustParseBudget("1/s")})
+		tr := newTransport(t, b, throttle.Config{Default: throttle.MustParseBudget("1/s")})
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() { mustGet(t, tr, "http://a/") })
@@ -127,15 +126,15 @@ func TestPauseAndResumeReachTheQueue(t *testing.T) {
 func TestPauseRefusesThoseThatCannotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(nil)
-		tr := newTransport(t, b, Config{Default: MustParseBudget("1/s")})
+		tr := newTransport(t, b, throttle.Config{Default: throttle.MustParseBudget("1/s")})
 		mustGet(t, tr, "http://a/")
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			_, err := get(t, ctx, tr, "http://a/")
-			var e *Error
-			if !errors.As(err, &e) || e.Reason != Paused || !errors.Is(err, context.DeadlineExceeded) {
+			var e *throttle.Error
+			if !errors.As(err, &e) || e.Reason != throttle.Paused || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("got %v, want a refusal because of the pause", err)
 			}
 			if time.Since(b.Start) != 500*time.Millisecond {
@@ -157,7 +156,7 @@ func TestServerPauses(t *testing.T) {
 			}
 			return testnet.Answer(r, 200, nil, nil), nil
 		})
-		tr := newTransport(t, b, Config{Default: MustParseBudget("2/s burst 2")})
+		tr := newTransport(t, b, throttle.Config{Default: throttle.MustParseBudget("2/s burst 2")})
 		if resp := mustGet(t, tr, "http://a/"); resp.StatusCode != 429 {
 			t.Errorf("got %d, want the server's 429", resp.StatusCode)
 		}
@@ -174,13 +173,13 @@ func TestServerPauses(t *testing.T) {
 // length does not hide a pause that is too long.
 func TestPauseIsSeenThroughFullPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr := newTransport(t, newBase(slow(0)), Config{Default: Budget{InFlight: 1}, DisableLearning: true})
+		tr := newTransport(t, newBase(slow(0)), throttle.Config{Default: throttle.Budget{InFlight: 1}, DisableLearning: true})
 		mustGet(t, tr, "http://a/")
 		tr.Pause("a", time.Now().Add(time.Hour))
 		start := time.Now()
 		_, err := get(t, t.Context(), tr, "http://a/")
-		var e *Error
-		if !errors.As(err, &e) || e.Reason != Paused || e.RetryAfter != time.Hour || time.Since(start) != 0 {
+		var e *throttle.Error
+		if !errors.As(err, &e) || e.Reason != throttle.Paused || e.RetryAfter != time.Hour || time.Since(start) != 0 {
 			t.Errorf("got %v after %v, want a refusal at once", err, time.Since(start))
 		}
 	})
@@ -208,7 +207,7 @@ func TestAPauseThatALateAnswerProlongsEnds(t *testing.T) {
 			done.Add(1)
 			return testnet.Answer(r, status, header, nil), nil
 		})
-		tr := newTransport(t, b, Config{})
+		tr := newTransport(t, b, throttle.Config{})
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		for range 50 {
@@ -235,13 +234,13 @@ func TestALongerPauseSaysWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := newTransport(t, newBase(func(r *http.Request) (*http.Response, error) {
 			return testnet.Answer(r, 429, http.Header{"Retry-After": {"1"}}, nil), nil
-		}), Config{})
+		}), throttle.Config{})
 		said := regexp.MustCompile(`^paused until [0-9:]+, [0-9.]+s longer than the 1s said by Retry-After, a guess after [0-9]+ refusals in a row$`)
 		var long []string
 		for range 7 {
 			mustGet(t, tr, "http://a/")
 			for _, l := range tr.Stats().Hosts[0].Learned {
-				if l.Kind == LearnedPause && l.Wait > 10*time.Second {
+				if l.Kind == throttle.LearnedPause && l.Wait > 10*time.Second {
 					long = append(long, l.Why)
 				}
 			}
@@ -256,26 +255,4 @@ func TestALongerPauseSaysWhy(t *testing.T) {
 		}
 		t.Log(long[len(long)-1])
 	})
-}
-
-// That is so of the first pause, too.
-func TestAFirstPauseSaysWhatWasAdded(t *testing.T) {
-	at := func(d time.Duration) instant { return instant(time.Hour + d) }
-	for _, tt := range []struct {
-		added, slack time.Duration
-		strikes      int
-		want         string
-	}{
-		{0, 0, 0, "said by Retry-After"},
-		{900 * time.Millisecond, 0, 0, "said by Retry-After"},
-		{1900 * time.Millisecond, 0, 0, "1.9s longer than the 3s said by Retry-After, so that not all come back at once"},
-		{1900 * time.Millisecond, time.Second, 0, "1.9s longer than the 3s said by Retry-After, as such hints were too short before"},
-		{42 * time.Second, time.Second, 6, "42s longer than the 3s said by Retry-After, a guess after 7 refusals in a row"},
-	} {
-		c := cooldown.State{Since: at(0), Sure: at(3 * time.Second), Until: at(3*time.Second + tt.added), Slack: tt.slack, InVain: tt.strikes, Source: "Retry-After"}
-		_, got, _ := strings.Cut(pauseWords(at(0), time.Time{}, c), ", ")
-		if got != tt.want {
-			t.Errorf("%v added, %v of slack, %d refusals before: %q, want %q", tt.added, tt.slack, tt.strikes, got, tt.want)
-		}
-	}
 }

@@ -1,34 +1,36 @@
-package throttle
+package throttle_test
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/throttle"
 )
 
 // pooling is a Transport whose partitions, named by the first segment of the
 // path, share a pool of one request an hour on paths that end in /x. It keeps so
 // many of each.
-func pooling(t *testing.T, keys int) *Transport {
-	return newTransport(t, newBase(nil), Config{
+func pooling(t *testing.T, keys int) *throttle.Transport {
+	return newTransport(t, newBase(nil), throttle.Config{
 		MaxKeys: keys, MaxWait: -1,
-		Budgets:   map[string]Budget{"h": MustParseBudget("1/m"), "h/*/x": MustParseBudget("1/h, pool p")},
+		Budgets:   map[string]throttle.Budget{"h": throttle.MustParseBudget("1/m"), "h/*/x": throttle.MustParseBudget("1/h, pool p")},
 		Partition: func(r *http.Request) string { part, _, _ := strings.Cut(r.URL.Path[1:], "/"); return part },
 	})
 }
 
-func (t *Transport) goes(tb testing.TB, path string) bool {
-	resp, err := get(tb, tb.Context(), t, "http://h/"+path)
-	var e *Error
+// letThrough reports whether a request is let through.
+func letThrough(t testing.TB, tr *throttle.Transport, path string) bool {
+	resp, err := get(t, t.Context(), tr, "http://h/"+path)
+	var e *throttle.Error
 	switch {
 	case err == nil:
 		resp.Body.Close()
 	case !errors.As(err, &e):
-		tb.Error(err)
+		t.Error(err)
 	}
 	return err == nil
 }
@@ -39,17 +41,17 @@ func TestIdlePartitionsOfAPoolMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := pooling(t, 3)
 		for _, part := range strings.Split("abcdefghij", "") {
-			if !tr.goes(t, part+"/x") {
+			if !letThrough(t, tr, part+"/x") {
 				t.Errorf("%s is refused, though all others were idle", part)
 			}
 			time.Sleep(time.Hour)
 		}
 		for _, part := range []string{"k", "l", "m"} {
-			if !tr.goes(t, part+"/x") {
+			if !letThrough(t, tr, part+"/x") {
 				t.Errorf("%s shares with others, though there is room", part)
 			}
 		}
-		if n := len(tr.pools); n > 3 {
+		if n := throttle.PoolsKept(tr); n > 3 {
 			t.Errorf("%d partitions of the pool are kept, want 3", n)
 		}
 	})
@@ -59,6 +61,7 @@ func TestIdlePartitionsOfAPoolMakeRoom(t *testing.T) {
 // what they have drawn together is back.
 func TestPartitionsOfAPoolAreNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
 		tr := pooling(t, 3) // the host's, a's and b's
 		for _, step := range []struct {
 			minute time.Duration
@@ -70,8 +73,8 @@ func TestPartitionsOfAPoolAreNotForgotten(t *testing.T) {
 			{75, "c", false}, // though b, too, could make room
 			{85, "c", true},
 		} {
-			time.Sleep(step.minute*time.Minute - time.Duration(tr.domains.Read()))
-			if got := tr.goes(t, step.part+"/x"); got != step.goes {
+			time.Sleep(step.minute*time.Minute - time.Since(start))
+			if got := letThrough(t, tr, step.part+"/x"); got != step.goes {
 				t.Errorf("%s goes in minute %d: %v, want %v", step.part, step.minute, got, step.goes)
 			}
 		}
@@ -82,21 +85,21 @@ func TestPartitionsOfAPoolAreNotForgotten(t *testing.T) {
 func TestAPoolThatIsWaitedBesideIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := pooling(t, 2) // the host's, and one
-		if !tr.goes(t, "a/y") {
+		if !letThrough(t, tr, "a/y") {
 			t.Fatal("refused")
 		}
 		done := make(chan error)
 		go func() {
-			_, err := get(t, WithMaxWait(t.Context(), time.Hour), tr, "http://h/a/x")
+			_, err := get(t, throttle.WithMaxWait(t.Context(), time.Hour), tr, "http://h/a/x")
 			done <- err
 		}()
 		synctest.Wait()
-		tr.goes(t, "b/x")
+		letThrough(t, tr, "b/x")
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)
-		if tr.goes(t, "a/x") {
+		if letThrough(t, tr, "a/x") {
 			t.Error("two requests of one partition within an hour")
 		}
 	})
@@ -108,66 +111,4 @@ func firstPart(r *http.Request) string {
 		return part
 	}
 	return ""
-}
-
-// TestHostsHaveDomainsOfTheirOwn: whoever holds the lock of a host holds up
-// nobody who calls another, unless budgets tie them together. Partitions and
-// credentials of a host are one with it.
-func TestHostsHaveDomainsOfTheirOwn(t *testing.T) {
-	tr := newTransport(t, newBase(nil), Config{Partition: firstPart, Budgets: map[string]Budget{
-		"x.pool": MustParseBudget("1000/s, pool p"), "*.pool": MustParseBudget("1000/s, pool p"),
-	}})
-	for _, url := range []string{"http://a/", "http://a/p1", "http://a/p2", "http://b/", "http://x.pool/", "http://y.pool/p1"} {
-		mustGet(t, tr, url).Body.Close()
-	}
-	a := homeOf(tr, "a").domain.Load()
-	tr.each(func(r *record) {
-		e := r.lock()
-		defer e.Unlock()
-		want := a
-		switch {
-		case strings.HasSuffix(r.host, ".pool"):
-			want = tr.domains.Shared
-		case r.host == "b":
-			want = e
-			if e == a || e == tr.domains.Shared {
-				t.Error("a and b have one domain")
-			}
-		}
-		if e != want {
-			t.Errorf("%s %q is not in the domain it belongs to", r.host, r.part)
-		}
-	})
-	a.Lock()
-	tr.domains.Shared.Lock()
-	mustGet(t, tr, "http://b/").Body.Close()
-	mustGet(t, tr, "http://b/p1").Body.Close()
-	mustGet(t, tr, "http://new/").Body.Close()
-	tr.domains.Shared.Unlock()
-	a.Unlock()
-}
-
-// TestPartitionsOutliveTheirHost: a host that is met anew has one domain with
-// partitions that were kept.
-func TestPartitionsOutliveTheirHost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tr := newTransport(t, newBase(nil), Config{MaxKeys: 3, Partition: firstPart, Default: MustParseBudget("5/s burst 5")})
-		mustGet(t, tr, "http://a/p1").Body.Close()
-		first := homeOf(tr, "a")
-		for i := range 20 {
-			time.Sleep(time.Minute)
-			mustGet(t, tr, fmt.Sprintf("http://h%d/", i)).Body.Close()
-			mustGet(t, tr, fmt.Sprintf("http://h%d/", i)).Body.Close() // the table looks at others first
-		}
-		again := homeOf(tr, "a")
-		if again == first {
-			t.Fatal("the host was not forgotten")
-		}
-		mustGet(t, tr, "http://a/p1").Body.Close()
-		part := tr.parts.Find("a\x00p1")
-		defer part.Release()
-		if part.Value.domain.Load() != again.domain.Load() || again.domain.Load() == tr.domains.Shared {
-			t.Error("the partition and its host have two domains")
-		}
-	})
 }

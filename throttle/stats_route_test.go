@@ -1,7 +1,8 @@
-package throttle
+package throttle_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // lasting answers after the time in the header Last, 429 where it has Refuse.
@@ -27,7 +30,7 @@ func lasting(r *http.Request) (*http.Response, error) {
 // caller makes requests of one Transport, with pairs of header fields.
 type caller struct {
 	t  *testing.T
-	rt *Transport
+	rt *throttle.Transport
 }
 
 func (c caller) do(ctx context.Context, method, path string, header ...string) error {
@@ -45,16 +48,16 @@ func (c caller) do(ctx context.Context, method, path string, header ...string) e
 	return err
 }
 
-func calling(t *testing.T, c Config) caller {
+func calling(t *testing.T, c throttle.Config) caller {
 	t.Helper()
-	rt, err := New(testnet.Func(lasting), c)
+	rt, err := throttle.New(testnet.Func(lasting), c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return caller{t, rt}
 }
 
-func routeNamed(t *testing.T, h HostStats, name string) RouteStats {
+func routeNamed(t *testing.T, h throttle.HostStats, name string) throttle.RouteStats {
 	t.Helper()
 	for _, x := range h.Routes {
 		if x.Route == name {
@@ -62,7 +65,7 @@ func routeNamed(t *testing.T, h HostStats, name string) RouteStats {
 		}
 	}
 	t.Fatalf("no route %q in %+v", name, h.Routes)
-	return RouteStats{}
+	return throttle.RouteStats{}
 }
 
 // TestStatsByRoute: every number of every route follows from the script, and a
@@ -70,7 +73,7 @@ func routeNamed(t *testing.T, h HostStats, name string) RouteStats {
 func TestStatsByRoute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const search, items, orders = "GET api.example/search", "GET /items", "POST /orders"
-		c := calling(t, Config{Budgets: map[string]Budget{search: MustParseBudget("2/m burst 2")}, MaxQueue: 2, MaxWait: 5 * time.Minute})
+		c := calling(t, throttle.Config{Budgets: map[string]throttle.Budget{search: throttle.MustParseBudget("2/m burst 2")}, MaxQueue: 2, MaxWait: 5 * time.Minute})
 		ctx := t.Context()
 		must := func(err error) {
 			t.Helper()
@@ -83,7 +86,7 @@ func TestStatsByRoute(t *testing.T) {
 		for range 2 {
 			must(c.do(ctx, "GET", "/search?q=x", "Last", "200ms"))
 		}
-		if err := c.do(WithMaxWait(ctx, -1), "GET", "/search"); err == nil {
+		if err := c.do(throttle.WithMaxWait(ctx, -1), "GET", "/search"); err == nil {
 			t.Error("a third search within a minute")
 		}
 		gone, leave := context.WithCancel(ctx)
@@ -101,17 +104,17 @@ func TestStatsByRoute(t *testing.T) {
 			t.Fatalf("routes %+v", h.Routes)
 		}
 		got := routeNamed(t, h, search)
-		if got.State != StateWaiting || got.Queue != 2 || got.OldestWait != 20*time.Second || got.InFlight != 0 ||
+		if got.State != throttle.StateWaiting || got.Queue != 2 || got.OldestWait != 20*time.Second || got.InFlight != 0 ||
 			got.Why != "2/m burst 2 is spent" || got.For != 99800*time.Millisecond {
 			t.Errorf("while two wait: %+v", got)
 		}
-		if got := routeNamed(t, h, orders); got.State != StateOK || got.InFlight != 1 || got.Why != "" || got.Granted != 1 || got.Latency.Count != 0 {
+		if got := routeNamed(t, h, orders); got.State != throttle.StateOK || got.InFlight != 1 || got.Why != "" || got.Granted != 1 || got.Latency.Count != 0 {
 			t.Errorf("under way: %+v", got)
 		}
-		if got := routeNamed(t, h, items); got.State != StateOK || got.InFlight != 0 || got.Why != "" {
+		if got := routeNamed(t, h, items); got.State != throttle.StateOK || got.InFlight != 0 || got.Why != "" {
 			t.Errorf("at rest: %+v", got)
 		}
-		if h.State != StateWaiting || h.Queue != 2 || h.InFlight != 1 || h.OldestWait != 20*time.Second {
+		if h.State != throttle.StateWaiting || h.Queue != 2 || h.InFlight != 1 || h.OldestWait != 20*time.Second {
 			t.Errorf("the host: %+v", h)
 		}
 
@@ -134,7 +137,7 @@ func TestStatsByRoute(t *testing.T) {
 		if got := routeNamed(t, h, orders); got.Granted != 1 || got.InFlight != 0 || got.Latency.Sum != time.Minute {
 			t.Errorf("orders: %+v", got)
 		}
-		if h.State != StateOK || h.Granted != 6 || h.Waited != 2 || h.Refused != 1 || h.RefusedBy["wait too long"] != 1 || h.Cancelled != 1 || h.Latency.Count != 6 || h.Wait.Count != 2 {
+		if h.State != throttle.StateOK || h.Granted != 6 || h.Waited != 2 || h.Refused != 1 || h.RefusedBy["wait too long"] != 1 || h.Cancelled != 1 || h.Latency.Count != 6 || h.Wait.Count != 2 {
 			t.Errorf("the host: %+v", h)
 		}
 	})
@@ -144,8 +147,8 @@ func TestStatsByRoute(t *testing.T) {
 // is given up in between, and whatever comes and goes meanwhile.
 func TestStatsOfVeryManyThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const n = 2*counted + 100
-		c := calling(t, Config{MaxQueue: 2 * n, MaxWait: 5 * time.Minute})
+		const n = 2*throttle.Counted + 100
+		c := calling(t, throttle.Config{MaxQueue: 2 * n, MaxWait: 5 * time.Minute})
 		c.rt.Pause("api.example", time.Now().Add(time.Minute))
 		var done sync.WaitGroup
 		for i := range n {
@@ -188,43 +191,11 @@ func TestStatsOfVeryManyThatWait(t *testing.T) {
 	})
 }
 
-// TestStatsGivesTheLockUp: once for each so many that wait. Each time the record is
-// brought up to date, so it knows of budgets that were set while the lock was held.
-func TestStatsGivesTheLockUp(t *testing.T) {
-	for n, want := range map[int]bool{counted - 1: false, counted + 1: true} {
-		synctest.Test(t, func(t *testing.T) {
-			c := calling(t, Config{MaxQueue: 2 * n, MaxWait: 5 * time.Minute})
-			c.rt.Pause("api.example", time.Now().Add(time.Minute))
-			var done sync.WaitGroup
-			for range n {
-				done.Go(func() { c.do(t.Context(), "GET", "/items") })
-			}
-			synctest.Wait()
-			r := homeOf(c.rt, "api.example")
-			e, _, _ := r.current()
-			next, err := c.rt.budgets.Load().with("other.example", Budget{InFlight: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			was := r.version
-			next.version = was + 1
-			c.rt.budgets.Store(next)
-			_, e = r.census(e)
-			if got := r.version != was; got != want {
-				t.Errorf("the lock was given up while %d were counted: %t, want %t", n, got, want)
-			}
-			e.Unlock()
-			c.rt.Resume("api.example")
-			done.Wait()
-		})
-	}
-}
-
 // TestStatsOfPausedRoutes: a pause that the whole host asked for shows at each of
 // its routes, and counts where it was begun; one by hand counts at no route.
 func TestStatsOfPausedRoutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := calling(t, Config{})
+		c := calling(t, throttle.Config{})
 		for _, path := range []string{"/a", "/b"} {
 			if err := c.do(t.Context(), "GET", path); err != nil {
 				t.Fatal(err)
@@ -233,19 +204,19 @@ func TestStatsOfPausedRoutes(t *testing.T) {
 		c.do(t.Context(), "GET", "/b", "Refuse", "30")
 		h := statsOf(t, c.rt)
 		for _, name := range []string{"GET /a", "GET /b"} {
-			if x := routeNamed(t, h, name); x.State != StatePaused || !strings.HasPrefix(x.Why, "paused until ") || x.For < 30*time.Second || x.For > 35*time.Second {
+			if x := routeNamed(t, h, name); x.State != throttle.StatePaused || !strings.HasPrefix(x.Why, "paused until ") || x.For < 30*time.Second || x.For > 35*time.Second {
 				t.Errorf("%+v", x)
 			}
 		}
 		a, b := routeNamed(t, h, "GET /a"), routeNamed(t, h, "GET /b")
-		if a.Pauses != 0 || b.Pauses != 1 || a.Throttled != 0 || b.Throttled != 1 || h.Pauses != 1 || h.Throttled != 1 || h.State != StatePaused {
+		if a.Pauses != 0 || b.Pauses != 1 || a.Throttled != 0 || b.Throttled != 1 || h.Pauses != 1 || h.Throttled != 1 || h.State != throttle.StatePaused {
 			t.Errorf("a %+v\nb %+v\nhost %+v", a, b, h)
 		}
 		c.rt.Resume("api.example")
 		c.rt.Pause("api.example", time.Now().Add(time.Hour))
 		h = statsOf(t, c.rt)
 		a, b = routeNamed(t, h, "GET /a"), routeNamed(t, h, "GET /b")
-		if a.Pauses != 0 || b.Pauses != 1 || h.Pauses != 2 || a.Why != "paused by hand" || b.For != time.Hour || h.State != StatePaused {
+		if a.Pauses != 0 || b.Pauses != 1 || h.Pauses != 2 || a.Why != "paused by hand" || b.For != time.Hour || h.State != throttle.StatePaused {
 			t.Errorf("by hand: a %+v\nb %+v\nhost %+v", a, b, h)
 		}
 	})
@@ -255,14 +226,14 @@ func TestStatsOfPausedRoutes(t *testing.T) {
 // that route alone.
 func TestStatsOfOneRoutesLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rt, err := New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+		rt, err := throttle.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
 			h := http.Header{}
 			if r.URL.Path == "/search" {
 				h.Set("RateLimit-Policy", `"search";q=30;w=60`)
 				h.Set("RateLimit", `"search";r=0;t=40`)
 			}
 			return testnet.Answer(r, 200, h, http.NoBody), nil
-		}), Config{})
+		}), throttle.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,10 +244,10 @@ func TestStatsOfOneRoutesLimit(t *testing.T) {
 			}
 		}
 		h := statsOf(t, rt)
-		if x := routeNamed(t, h, "GET /user"); x.State != StateOK || x.Why != "" {
+		if x := routeNamed(t, h, "GET /user"); x.State != throttle.StateOK || x.Why != "" {
 			t.Errorf("%+v", x)
 		}
-		if x := routeNamed(t, h, "GET /search"); x.State != StateOK || x.Why != h.Learned[0].Why || x.For < 39*time.Second {
+		if x := routeNamed(t, h, "GET /search"); x.State != throttle.StateOK || x.Why != h.Learned[0].Why || x.For < 39*time.Second {
 			t.Errorf("%+v", x)
 		}
 		if len(h.Learned) != 1 || h.Learned[0].Route != "GET /search" {
@@ -289,7 +260,7 @@ func TestStatsOfOneRoutesLimit(t *testing.T) {
 // is lost; routes in use keep their place.
 func TestRoutesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := calling(t, Config{DisableLearning: true})
+		c := calling(t, throttle.Config{DisableLearning: true})
 		for range 3 {
 			c.do(t.Context(), "GET", "/first")
 		}
@@ -310,7 +281,7 @@ func TestRoutesAreBounded(t *testing.T) {
 		for _, x := range h.Routes {
 			sum += x.Granted
 		}
-		if len(h.Routes) != maxRoutes+1 || sum != 309 || h.Granted != 309 {
+		if len(h.Routes) != throttle.MostRoutes+1 || sum != 309 || h.Granted != 309 {
 			t.Errorf("%d routes with %d requests, %d of the host; want 309", len(h.Routes), sum, h.Granted)
 		}
 		if x := routeNamed(t, h, "GET /first"); x.Granted != 3 {
@@ -319,7 +290,7 @@ func TestRoutesAreBounded(t *testing.T) {
 		if x := routeNamed(t, h, "GET /long"); x.Granted != 1 || x.InFlight != 1 {
 			t.Errorf("%+v", x)
 		}
-		if x := routeNamed(t, h, otherRequests); x.Granted == 0 || x.Latency.Count != x.Granted {
+		if x := routeNamed(t, h, "other requests"); x.Granted == 0 || x.Latency.Count != x.Granted {
 			t.Errorf("%+v", x)
 		}
 		time.Sleep(time.Hour)
@@ -331,51 +302,107 @@ func TestRoutesAreBounded(t *testing.T) {
 	})
 }
 
-// TestOneRouteTakesNoMemory: a host whose requests are all alike has no book.
-func TestOneRouteTakesNoMemory(t *testing.T) {
+// TestRoutesThatMakeRoomLoseNothing: what was counted of two routes that were quiet when
+// others needed their places is counted with the rest.
+func TestRoutesThatMakeRoomLoseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := calling(t, Config{})
-		for i := range 10 {
-			c.do(t.Context(), "GET", "/v1/x", "Authorization", fmt.Sprint(i))
-		}
-		c.rt.each(func(r *record) {
-			if r.book != nil {
-				t.Error("a book for one route")
+		status := 200
+		var fail error
+		tr := newTransport(t, metered{testnet.Func(func(r *http.Request) (*http.Response, error) {
+			if fail != nil {
+				return nil, fail
 			}
-		})
-		if h := statsOf(t, c.rt); len(h.Routes) != 1 || h.Routes[0].Route != "GET /v1" || h.Routes[0].Granted != 10 {
-			t.Errorf("%+v", h.Routes)
+			time.Sleep(time.Second)
+			return testnet.Answer(r, status, http.Header{"Retry-After": {"5"}}, http.NoBody), nil
+		})}, throttle.Config{MaxQueue: 1, MaxWait: time.Hour, Default: throttle.MustParseBudget("1/m")})
+		of := func(name string) throttle.RouteStats { return routeNamed(t, statsOf(t, tr), name) }
+		again := following{tr, "throttled"}
+		mustGet(t, tr, "http://h/first").Body.Close()
+		var want throttle.Counts
+		for _, path := range []string{"/one", "/two"} {
+			time.Sleep(2 * time.Hour)
+			mustGet(t, again, "http://h"+path).Body.Close()
+			var one sync.WaitGroup
+			gone, leave := context.WithCancel(t.Context())
+			one.Go(func() { get(t, gone, tr, "http://h"+path) })
+			synctest.Wait()
+			if _, err := get(t, t.Context(), tr, "http://h"+path); err == nil {
+				t.Error("the queue is not full")
+			}
+			time.Sleep(10 * time.Second)
+			leave()
+			one.Wait()
+			mustGet(t, tr, "http://h"+path).Body.Close() // which waits
+			time.Sleep(2 * time.Minute)
+			fail = meterRefusal{errors.New("open")}
+			get(t, t.Context(), tr, "http://h"+path)
+			fail, status = nil, 429
+			mustGet(t, tr, "http://h"+path).Body.Close()
+			status = 200
+			got := of("GET " + path).Counts
+			if got.Granted == 0 || got.Waited == 0 || got.RefusedBy["queue full"] != 1 || got.Cancelled != 1 || got.Refunded != 1 ||
+				got.Throttled != 1 || got.Pauses != 1 || got.Retries["throttled"] != 1 || got.Wait.Count == 0 {
+				t.Fatalf("%+v", got)
+			}
+			if want.Granted == 0 {
+				want = got
+			} else if fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Fatalf("two routes that did the same: %+v and %+v", got, want)
+			}
+		}
+		if err := tr.SetBudget("h", throttle.Budget{}); err != nil {
+			t.Fatal(err)
+		}
+		others := int64(0)
+		for i := range 2 * throttle.MostRoutes {
+			time.Sleep(time.Hour) // those before are idle now
+			mustGet(t, tr, fmt.Sprintf("http://h/p%d", i)).Body.Close()
+			others++
+		}
+		h := statsOf(t, tr)
+		for _, x := range h.Routes {
+			if x.Route == "GET /one" || x.Route == "GET /two" {
+				t.Fatalf("%s has kept its place", x.Route)
+			}
+			if strings.HasPrefix(x.Route, "GET /p") {
+				others -= x.Granted
+			}
+		}
+		got := routeNamed(t, h, "other requests").Counts
+		if got.Granted != 2*want.Granted+others || got.Waited != 2*want.Waited || got.Refused != 2*want.Refused || got.RefusedBy["queue full"] != 2 ||
+			got.Cancelled != 2 || got.Refunded != 2 || got.Throttled != 2 || got.Pauses != 2 || got.Retries["throttled"] != 2 || len(got.Retries) != 1 ||
+			got.Wait.Count != 2*want.Wait.Count || got.Wait.Sum != 2*want.Wait.Sum || got.Latency.Count != 2*want.Latency.Count+others {
+			t.Errorf("the rest: %+v\nwant twice %+v and %d requests more", got, want, others)
 		}
 	})
 }
 
-// TestMergeCounters: nothing is lost when a route's counts join others.
-func TestMergeCounters(t *testing.T) {
-	var a, b counters
-	for _, c := range []*counters{&a, &b} {
-		c.granted = 3
-		c.refuse(1, QueueFull)
-		c.retry("throttled", 2)
-		c.retry("", 9)
-		c.more().waited, c.more().cancelled, c.more().refunded, c.more().throttled, c.more().paused = 4, 5, 6, 7, 8
-		add(&c.latency, time.Second)
-		add(&c.more().waits, time.Minute)
+// following stands for retry above the throttle: its attempts follow others.
+type following struct {
+	t       *throttle.Transport
+	outcome string
+}
+
+func (f following) RoundTrip(r *http.Request) (resp *http.Response, err error) {
+	r, tr, made := trip.Begin(r, trip.Retry, f.t.Link().Hosts)
+	if made {
+		defer func() { err = tr.End(err) }()
 	}
-	a.latency.counts[8], b.latency.counts[8] = 1<<32-1, 2
-	a.merge(&b)
-	var got Counts
-	a.addTo(&got)
-	if got.Granted != 6 || got.Refused != 2 || got.RefusedBy["queue full"] != 2 || got.Retries["throttled"] != 4 || len(got.Retries) != 1 ||
-		got.Waited != 8 || got.Cancelled != 10 || got.Refunded != 12 || got.Throttled != 14 || got.Pauses != 16 {
-		t.Errorf("%+v", got)
-	}
-	if got.Latency.Counts[8] != 1<<32+1 || got.Latency.Count != 1<<32+1 || got.Latency.Sum != 2*time.Second || got.Wait.Count != 2 {
-		t.Errorf("latency %+v, wait %+v", got.Latency, got.Wait)
-	}
-	var fresh counters
-	fresh.merge(&b)
-	fresh.merge(&counters{granted: 1})
-	if fresh.granted != 4 || fresh.rest == b.rest || fresh.latency == b.latency {
-		t.Error("counters are shared")
-	}
+	tr.At(trip.Retry)
+	tr.Next()
+	tr.Follow(f.outcome)
+	return f.t.RoundTrip(r)
+}
+
+// TestOneRouteOfManyCredentials: whoever calls, a route is one.
+func TestOneRouteOfManyCredentials(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := calling(t, throttle.Config{})
+		for i := range 10 {
+			c.do(t.Context(), "GET", "/v1/x", "Authorization", fmt.Sprint(i))
+		}
+		if h := statsOf(t, c.rt); len(h.Routes) != 1 || h.Routes[0].Route != "GET /v1" || h.Routes[0].Granted != 10 {
+			t.Errorf("%+v", h.Routes)
+		}
+	})
 }

@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 	"github.com/weirhttp/weir/throttle/internal/farstore"
 )
 
@@ -35,7 +36,7 @@ func slowly(turn func(n int) (int, http.Header)) http.RoundTripper {
 	})
 }
 
-func statsOf(t *testing.T, rt *Transport) HostStats {
+func statsOf(t *testing.T, rt *throttle.Transport) throttle.HostStats {
 	t.Helper()
 	all := rt.Stats().Hosts
 	if len(all) != 1 {
@@ -45,11 +46,11 @@ func statsOf(t *testing.T, rt *Transport) HostStats {
 }
 
 // spread is a Histogram's counts by the upper ends of its buckets.
-func spread(h *Histogram) map[time.Duration]int64 {
+func spread(h *throttle.Histogram) map[time.Duration]int64 {
 	m := make(map[time.Duration]int64)
 	for i, n := range h.Counts {
 		end := time.Duration(math.MaxInt64)
-		if b := HistogramBounds(); i < len(b) {
+		if b := throttle.HistogramBounds(); i < len(b) {
 			end = b[i]
 		}
 		if n != 0 {
@@ -68,7 +69,7 @@ func TestStatsCount(t *testing.T) {
 			}
 			return 200, http.Header{}
 		})
-		rt, err := New(base, Config{Default: MustParseBudget("2/s burst 2"), MaxQueue: 3, MaxWait: 5 * time.Second})
+		rt, err := throttle.New(base, throttle.Config{Default: throttle.MustParseBudget("2/s burst 2"), MaxQueue: 3, MaxWait: 5 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,16 +97,16 @@ func TestStatsCount(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		refused := func(want Reason, err error) {
+		refused := func(want throttle.Reason, err error) {
 			t.Helper()
-			var e *Error
+			var e *throttle.Error
 			if !errors.As(err, &e) || e.Reason != want {
 				t.Errorf("got %v, want %v", err, want)
 			}
 		}
-		refused(QueueFull, do(ctx, "1ms"))
-		refused(NeverFits, do(WithCost(ctx, Cost{"requests": 9}), "1ms"))
-		refused(WaitTooLong, do(WithMaxWait(ctx, -1), "1ms"))
+		refused(throttle.QueueFull, do(ctx, "1ms"))
+		refused(throttle.NeverFits, do(throttle.WithCost(ctx, throttle.Cost{"requests": 9}), "1ms"))
+		refused(throttle.WaitTooLong, do(throttle.WithMaxWait(ctx, -1), "1ms"))
 		time.Sleep(100 * time.Millisecond)
 		leave()
 		done.Wait()
@@ -115,7 +116,7 @@ func TestStatsCount(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		refused(Paused, do(ctx, "1ms"))
+		refused(throttle.Paused, do(ctx, "1ms"))
 
 		h := statsOf(t, rt)
 		want := fmt.Sprint(map[string]int64{"queue full": 1, "never fits": 1, "wait too long": 1, "paused": 1})
@@ -158,7 +159,7 @@ func TestStatsLearned(t *testing.T) {
 				"Ratelimit-Policy": {`"core";q=100;w=3600`}, "Ratelimit": {fmt.Sprintf(`"core";r=%d;t=3000`, left)},
 			}
 		})
-		rt, err := New(base, Config{})
+		rt, err := throttle.New(base, throttle.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,8 +181,8 @@ func TestStatsLearned(t *testing.T) {
 			t.Errorf("until %v after the begin", d)
 		}
 		got.Until = time.Time{}
-		want := LearnedLimit{
-			Kind: LearnedQuota, Name: "core", Unit: "requests", Source: "said by RateLimit", Limit: 100, Per: time.Hour, Left: 80,
+		want := throttle.LearnedLimit{
+			Kind: throttle.LearnedQuota, Name: "core", Unit: "requests", Source: "said by RateLimit", Limit: 100, Per: time.Hour, Left: 80,
 			Why: `80 of 100 left of "core" until ` + h.Learned[0].Until.Format("15:04:05") + ", said by RateLimit",
 		}
 		if got != want {
@@ -196,7 +197,7 @@ func TestStatsLearned(t *testing.T) {
 // TestStatsLearnedPause: a pause has its end, and for how long it holds one up.
 func TestStatsLearnedPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rt, err := New(slowly(func(int) (int, http.Header) { return 429, http.Header{"Retry-After": {"100000"}} }), Config{})
+		rt, err := throttle.New(slowly(func(int) (int, http.Header) { return 429, http.Header{"Retry-After": {"100000"}} }), throttle.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +208,7 @@ func TestStatsLearnedPause(t *testing.T) {
 		}
 		resp.Body.Close()
 		for _, x := range statsOf(t, rt).Learned {
-			if x.Kind != LearnedPause {
+			if x.Kind != throttle.LearnedPause {
 				continue
 			}
 			if d := time.Until(x.Until); d != x.Wait || d != 5*time.Minute || x.Source != "said by Retry-After, capped" || x.Left != -1 || x.Limit != 0 {
@@ -224,8 +225,8 @@ func TestStatsLearnedPause(t *testing.T) {
 func TestStatsOfTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := farstore.New(time.Second)
-		rt, err := New(slowly(func(int) (int, http.Header) { return 200, http.Header{} }), Config{
-			Default: MustParseBudget("100/s"), Store: store, Fleet: FleetConfig{WhenDown: FailClosed, Deadline: 5 * time.Second},
+		rt, err := throttle.New(slowly(func(int) (int, http.Header) { return 200, http.Header{} }), throttle.Config{
+			Default: throttle.MustParseBudget("100/s"), Store: store, Fleet: throttle.FleetConfig{WhenDown: throttle.FailClosed, Deadline: 5 * time.Second},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -252,28 +253,6 @@ func TestStatsOfTheStore(t *testing.T) {
 	})
 }
 
-// TestStatsCost: counting an answer or a refusal needs memory the first time
-// only.
-func TestStatsCost(t *testing.T) {
-	var c counters
-	add(&c.latency, time.Second)
-	c.refuse(1, Paused)
-	if n := testing.AllocsPerRun(100, func() {
-		add(&c.latency, time.Hour)
-		c.refuse(1, QueueFull)
-	}); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
-}
-
-func BenchmarkStatsCount(b *testing.B) {
-	var c counters
-	b.ReportAllocs()
-	for i := range b.N {
-		add(&c.latency, time.Duration(i&1023)*time.Millisecond)
-	}
-}
-
 // Only a Retry-After makes a 503 one that throttles.
 func TestA503ThatThrottles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -281,7 +260,7 @@ func TestA503ThatThrottles(t *testing.T) {
 			for i, header := range []http.Header{{}, {"Retry-After": {"1"}}} {
 				tr := newTransport(t, newBase(func(r *http.Request) (*http.Response, error) {
 					return testnet.Answer(r, status, header, nil), nil
-				}), Config{})
+				}), throttle.Config{})
 				mustGet(t, tr, "http://h/")
 				if got := statsOf(t, tr).Throttled; got != want[i] {
 					t.Errorf("%d with %v: %d throttled", status, header, got)

@@ -1,7 +1,10 @@
 package throttle_test
 
 import (
+	"context"
 	"math"
+	"net/http"
+	"testing"
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
@@ -22,26 +25,39 @@ const (
 )
 
 var (
-	newBase      = testnet.NewStub
-	get          = testnet.Get
-	mustGet      = testnet.MustGet
-	slow         = testnet.Slow
-	sameTimes    = testnet.SameTimes
-	newTransport = throttle.NewTestTransport
-	newLimiter   = throttle.NewTestLimiter
-	burst        = throttle.Burst
-	police       = throttle.Police
-	waiting      = throttle.Waiting
-	quiet        = throttle.Quiet
-	isKept       = throttle.IsKept
-	isSmall      = throttle.IsSmall
-	enlarge      = throttle.Enlarge
-	firstPart    = throttle.FirstPart
-	bearer       = throttle.Bearer
-	limiterOf    = throttle.LimiterOf
-	budgetsOf    = throttle.BudgetsOf
-	allowed      = throttle.Allowed
-
-	sharedLimiters = throttle.SharedLimiters
-	statsOf        = throttle.HostStatsOf
+	newBase   = testnet.NewStub
+	get       = testnet.Get
+	mustGet   = testnet.MustGet
+	slow      = testnet.Slow
+	sameTimes = testnet.SameTimes
+	waiting   = throttle.Waiting
+	quiet     = throttle.Quiet
+	isKept    = throttle.IsKept
+	isSmall   = throttle.IsSmall
+	enlarge   = throttle.Enlarge
 )
+
+func newTransport(t testing.TB, b http.RoundTripper, c throttle.Config) *throttle.Transport {
+	t.Helper()
+	tr, err := throttle.New(b, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+func newLimiter(t testing.TB, budget string) *throttle.Limiter {
+	t.Helper()
+	return limiterOf(t, throttle.LimiterConfig{Default: throttle.MustParseBudget(budget)})
+}
+
+// police is a context whose requests never wait.
+func police(t *testing.T) context.Context { return throttle.WithMaxWait(t.Context(), -1) }
+
+// burst takes single units until one is refused, at most n.
+func burst(t *testing.T, l *throttle.Limiter, n int) (taken int) {
+	for taken < n && l.Try("k", nil).Allowed {
+		taken++
+	}
+	return taken
+}

@@ -1,0 +1,103 @@
+package throttle
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// These look inside: under no lock of a domain a user's code runs, so one that is shared
+// by hosts shows at no call.
+
+// TestHostsHaveDomainsOfTheirOwn: whoever holds the lock of a host holds up
+// nobody who calls another, unless budgets tie them together. Partitions and
+// credentials of a host are one with it.
+func TestHostsHaveDomainsOfTheirOwn(t *testing.T) {
+	tr := newTransport(t, newBase(nil), Config{Partition: firstPart, Budgets: map[string]Budget{
+		"x.pool": MustParseBudget("1000/s, pool p"), "*.pool": MustParseBudget("1000/s, pool p"),
+	}})
+	for _, url := range []string{"http://a/", "http://a/p1", "http://a/p2", "http://b/", "http://x.pool/", "http://y.pool/p1"} {
+		mustGet(t, tr, url).Body.Close()
+	}
+	a := homeOf(tr, "a").domain.Load()
+	tr.each(func(r *record) {
+		e := r.lock()
+		defer e.Unlock()
+		want := a
+		switch {
+		case strings.HasSuffix(r.host, ".pool"):
+			want = tr.domains.Shared
+		case r.host == "b":
+			want = e
+			if e == a || e == tr.domains.Shared {
+				t.Error("a and b have one domain")
+			}
+		}
+		if e != want {
+			t.Errorf("%s %q is not in the domain it belongs to", r.host, r.part)
+		}
+	})
+	a.Lock()
+	tr.domains.Shared.Lock()
+	mustGet(t, tr, "http://b/").Body.Close()
+	mustGet(t, tr, "http://b/p1").Body.Close()
+	mustGet(t, tr, "http://new/").Body.Close()
+	tr.domains.Shared.Unlock()
+	a.Unlock()
+}
+
+// TestPartitionsOutliveTheirHost: a host that is met anew has one domain with
+// partitions that were kept.
+func TestPartitionsOutliveTheirHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(nil), Config{MaxKeys: 3, Partition: firstPart, Default: MustParseBudget("5/s burst 5")})
+		mustGet(t, tr, "http://a/p1").Body.Close()
+		first := homeOf(tr, "a")
+		for i := range 20 {
+			time.Sleep(time.Minute)
+			mustGet(t, tr, fmt.Sprintf("http://h%d/", i)).Body.Close()
+			mustGet(t, tr, fmt.Sprintf("http://h%d/", i)).Body.Close() // the table looks at others first
+		}
+		again := homeOf(tr, "a")
+		if again == first {
+			t.Fatal("the host was not forgotten")
+		}
+		mustGet(t, tr, "http://a/p1").Body.Close()
+		part := tr.parts.Find("a\x00p1")
+		defer part.Release()
+		if part.Value.domain.Load() != again.domain.Load() || again.domain.Load() == tr.domains.Shared {
+			t.Error("the partition and its host have two domains")
+		}
+	})
+}
+
+// firstPart is a partition for each first segment that begins with "p".
+func firstPart(r *http.Request) string {
+	if part, _, _ := strings.Cut(r.URL.Path[1:], "/"); strings.HasPrefix(part, "p") {
+		return part
+	}
+	return ""
+}
+
+// TestAccountsAreOfTheirScope: those of a partition are its own, not its host's.
+func TestAccountsAreOfTheirScope(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(nil), Config{Budgets: map[string]Budget{"GET h/p1": MustParseBudget("5/s"), "GET h/p1/b": MustParseBudget("6/s")}, Partition: firstPart})
+		for _, path := range []string{"p1", "p1/b"} {
+			mustGet(t, tr, "http://h/"+path)
+		}
+		r, entry := tr.partition(homeOf(tr, "h"), "h", "p1")
+		defer entry.Release()
+		if len(r.own) != 2 {
+			t.Fatalf("%d accounts", len(r.own))
+		}
+		for _, m := range r.own {
+			if m.a.Group != &r.Group {
+				t.Error("an account of another scope than its own")
+			}
+		}
+	})
+}
