@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/weirhttp/weir/internal/table"
+	"github.com/weirhttp/weir/throttle/internal/refill"
 )
 
 // What tests of package throttle_test, which see no more of throttle than its users
@@ -37,6 +38,16 @@ func LearnedKept(tr *Transport, host string) (credentials, limits, kinds int) {
 		limits, kinds = max(limits, len(l.quotas)), max(kinds, len(l.endpoints))
 	}
 	return len(m.by), limits, kinds
+}
+
+// StatesAWindow reports whether the first limit that a host stated is taken for one of
+// windows, or it stated none.
+func StatesAWindow(tr *Transport, host string) bool {
+	r := homeOf(tr, host)
+	e := r.lock()
+	defer e.Unlock()
+	quotas := r.learned.by[0].endpoints[0].quotas
+	return len(quotas) == 0 || quotas[0].Facts(e.Now()).Kind == refill.Window
 }
 
 // What is kept at most.

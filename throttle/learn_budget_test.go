@@ -1,11 +1,13 @@
-package throttle
+package throttle_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // Where the time goes at a bucket that only says when to come back: what a
@@ -21,33 +23,29 @@ func TestWhereTheTimeGoes(t *testing.T) {
 		{50, 10, 500, [5]float64{.82, .15, 1.64, .1, .2}},
 		{200, 50, 1000, [5]float64{.77, .12, 1.54, .05, .2}},
 	} {
-		b := newBout(2, c.jobs, c.jobs)
-		b.trip = 200 * time.Microsecond
-		serve := bucketServer(c.rate, c.size, 1)
-		level, last, pauses, held := c.size, instant(1), 0, instant(0)
+		level, last := c.size, time.Duration(0)
 		var lost [5]float64
-		b.serve = func(now instant) (int, headers.Signal) {
-			level += now.Until(last).Seconds() * c.rate
-			if over := level - c.size; over > 0 {
-				part := max(0, 2*pauses-2)
-				if pauses > 0 && !b.l.cooldown.Asking() { // whoever asks finds what the pause lost
-					part++
+		b := play(t, 2, c.jobs, c.jobs, time.Minute, func(b *bout) {
+			b.trip = 200 * time.Microsecond
+			serve := bucketServer(c.rate, c.size, 1)
+			b.serve = func(now time.Duration) (int, headers.Signal) {
+				level += (now - last).Seconds() * c.rate
+				if over := level - c.size; over > 0 {
+					pauses := min(b.pauses, 2)
+					part := max(0, 2*pauses-2)
+					if pauses > 0 && !paused(t, b.tr) { // whoever asks finds what the pause lost
+						part++
+					}
+					level, lost[part] = c.size, lost[part]+over/c.rate
 				}
-				level, lost[part] = c.size, lost[part]+over/c.rate
+				last = now
+				status, s := serve(now)
+				if status == 200 {
+					level--
+				}
+				return status, s
 			}
-			last = now
-			status, s := serve(now)
-			if status == 200 {
-				level--
-			}
-			return status, s
-		}
-		b.onRefuse = func(instant) {
-			if b.l.cooldown.State().Since != held {
-				held, pauses = b.l.cooldown.State().Since, min(pauses+1, 2)
-			}
-		}
-		b.run(t, time.Minute)
+		})
 		lost[4] = level / c.rate
 		sum := 0.0
 		for i, most := range c.most {
@@ -62,4 +60,9 @@ func TestWhereTheTimeGoes(t *testing.T) {
 			t.Errorf("%v/s of %v: took %.3f s, ideal %.3f and %.3f lost", c.rate, c.size, b.took.Seconds(), ideal, sum)
 		}
 	}
+}
+
+// paused reports whether a pause is learned that is not known to be over.
+func paused(t *testing.T, tr *throttle.Transport) bool {
+	return slices.ContainsFunc(statsOf(t, tr).Learned, func(l throttle.LearnedLimit) bool { return l.Kind == throttle.LearnedPause })
 }

@@ -1,4 +1,4 @@
-package throttle
+package throttle_test
 
 import (
 	"math"
@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
-	"github.com/weirhttp/weir/throttle/internal/refill"
+	"github.com/weirhttp/weir/throttle"
 )
 
 // A drawnLimit is a server that was drawn by lot, which states its limit.
@@ -52,16 +52,16 @@ func drawLimit(r *rand.Rand) drawnLimit {
 }
 
 // serve is d as a server that is asked at instants that rise.
-func (d *drawnLimit) serve(r *rand.Rand) func(now instant) (int, headers.Signal) {
-	start, last := instant(1), instant(1)
+func (d *drawnLimit) serve(r *rand.Rand) func(now time.Duration) (int, headers.Signal) {
+	last := time.Duration(-1)
 	size := d.size
-	tokens, opened, open := size, instant(0), false
-	var log []instant
-	take := func(now instant) (ok bool, left float64, next, full time.Duration) {
+	tokens, opened, open := size, time.Duration(0), false
+	var log []time.Duration
+	take := func(now time.Duration) (ok bool, left float64, next, full time.Duration) {
 		switch d.family {
 		case "bucket":
 			rate := size / d.per.Seconds()
-			tokens = min(size, tokens+now.Until(last).Seconds()*rate)
+			tokens = min(size, tokens+(now-max(0, last)).Seconds()*rate)
 			last = now
 			if ok = tokens >= 1-1e-9; ok {
 				tokens--
@@ -70,37 +70,37 @@ func (d *drawnLimit) serve(r *rand.Rand) func(now instant) (int, headers.Signal)
 		case "window":
 			at := opened
 			if d.opens {
-				if !open || now.Until(opened) >= d.per {
+				if !open || (now-opened) >= d.per {
 					at, open = now, true
 				}
 			} else {
-				at = now - instant((now.Until(start)+d.phase)%d.per)
+				at = now - (now+d.phase)%d.per
 			}
-			if at != opened || last == start {
+			if at != opened || last < 0 {
 				opened, tokens = at, size
 				last = now
 			}
 			if ok = tokens >= 1; ok {
 				tokens--
 			}
-			rest := d.per - now.Until(opened)
+			rest := d.per - (now - opened)
 			return ok, tokens, rest, rest
 		}
-		for len(log) > 0 && now.Until(log[0]) >= d.per {
+		for len(log) > 0 && (now-log[0]) >= d.per {
 			log = log[1:]
 		}
 		if ok = float64(len(log)) < size; ok {
 			log = append(log, now)
 		}
-		return ok, max(0, size-float64(len(log))), d.per - now.Until(log[0]), d.per - now.Until(log[len(log)-1])
+		return ok, max(0, size-float64(len(log))), d.per - (now - log[0]), d.per - (now - log[len(log)-1])
 	}
-	half := instant(float64(d.jobs) / d.size * float64(d.per) / 2)
-	other := instant(math.MaxInt64)
-	gap := func() instant { return instant(r.ExpFloat64() / d.others * 1e9) }
+	half := time.Duration(float64(d.jobs) / d.size * float64(d.per) / 2)
+	other := time.Duration(math.MaxInt64)
+	gap := func() time.Duration { return time.Duration(r.ExpFloat64() / d.others * 1e9) }
 	if d.others > 0 {
-		other = start + gap()
+		other = gap()
 	}
-	return func(now instant) (int, headers.Signal) {
+	return func(now time.Duration) (int, headers.Signal) {
 		for other < now {
 			take(other)
 			other += gap()
@@ -114,20 +114,20 @@ func (d *drawnLimit) serve(r *rand.Rand) func(now instant) (int, headers.Signal)
 		if !ok {
 			status, s.Throttled, s.Kind = 429, true, headers.Quota
 			if d.after {
-				s.RetryAfter = known(ceil(next))
+				s.RetryAfter = known(wholeSeconds(next))
 			}
 		}
 		l := headers.Limit{Quota: known(size), Remaining: known(left), Source: "X-RateLimit-Remaining"}
 		switch d.dialect {
 		case 0:
-			l.Name, l.Source, l.Window, l.Reset, l.ResetMeans = "default", "RateLimit", known(d.per.Round(time.Second)), known(ceil(next)), headers.Next
+			l.Name, l.Source, l.Window, l.Reset, l.ResetMeans = "default", "RateLimit", known(d.per.Round(time.Second)), known(wholeSeconds(next)), headers.Next
 			if l.Window.Value == 0 {
 				l.Window = known(time.Second)
 			}
 		case 1:
 			l.Reset = known((next + time.Second/2) / time.Second * time.Second)
 		case 3:
-			l.Reset = known(ceil(full))
+			l.Reset = known(wholeSeconds(full))
 		case 4:
 			l.Reset, l.ResetMeans = known(full), headers.Full
 		}
@@ -145,18 +145,16 @@ func TestWhatALimitIsIsFoundOut(t *testing.T) {
 	for i := range uint64(servers) {
 		r := rand.New(rand.NewPCG(7, i))
 		d := drawLimit(r)
-		b := newBout(i, d.jobs, d.workers)
-		b.trip, b.serve = d.trip, d.serve(r)
-		b.run(t, 2*time.Hour)
+		window := true
+		b := play(t, i, d.jobs, d.workers, 2*time.Hour, func(b *bout) {
+			b.trip, b.serve = d.trip, d.serve(r)
+			b.onEnd = func() { window = throttle.StatesAWindow(b.tr, "h") }
+		})
 		if b.good < d.jobs {
 			t.Errorf("%+v: %d of %d done", d, b.good, d.jobs)
 		}
-		verdict := refill.Window
-		if len(b.k.quotas) > 0 {
-			verdict = b.k.quotas[0].Facts(b.now).Kind
-		}
 		count[d.family]++
-		if verdict == refill.Window == (d.family == "window") {
+		if window == (d.family == "window") {
 			count[d.family+" right"]++
 		}
 		count["refused"] += b.refused

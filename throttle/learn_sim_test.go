@@ -1,168 +1,148 @@
-package throttle
+package throttle_test
 
 import (
-	"container/heap"
+	"context"
 	"math"
 	"math/rand/v2"
+	"net/http"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirhttp/weir/headers"
-	"github.com/weirhttp/weir/throttle/internal/meter"
-	"github.com/weirhttp/weir/throttle/internal/queue"
-	"github.com/weirhttp/weir/throttle/internal/stated"
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
-// bout is a discrete-event run of one learner against a server, without an
-// engine: requests to one endpoint, all there at the start.
+// bout is a run of a Transport against one server, in which some callers have so many
+// jobs to do between them, each until it is served.
 type bout struct {
-	now    instant
-	events events
-	l      *learner
-	k      *endpoint
-	r      *rand.Rand
-	trip   time.Duration // one way; a quarter more or less
+	tr      *throttle.Transport
+	begin   time.Time
+	trip    time.Duration // one way; a quarter more or less
+	jobs    int
+	workers int
 
-	workers, left    int
-	good, refused    int
-	serve            func(now instant) (status int, s headers.Signal)
-	took             time.Duration
-	under            int
-	woken            instant
-	onGood, onRefuse func(now instant)
-	leave            []func() // of those that wait
+	mu            sync.Mutex
+	r             *rand.Rand
+	serve         func(now time.Duration) (status int, s headers.Signal) // now: since begin. It is called by one at a time
+	onRefuse      func()                                                 // likewise, when the caller has the answer
+	onEnd         func()                                                 // when all is done; nil: nothing
+	good, refused int
+	pauses        int           // begun or prolonged by a refusal
+	took          time.Duration // until the last was served
 }
 
-type event struct {
-	at  instant
-	seq int
-	f   func()
-}
-type events []event
+// saying is where the context of a request says what its answer is to say.
+type saying struct{}
 
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, j int) bool {
-	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].seq < e[j].seq
-}
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any     { x := (*e)[len(*e)-1]; *e = (*e)[:len(*e)-1]; return x }
-
-func newBout(seed uint64, jobs, workers int) *bout {
-	b := &bout{now: 1, r: rand.New(rand.NewPCG(seed, 5)), left: jobs, workers: workers, trip: 20 * time.Millisecond}
-	b.l = newLearner(&learnTerms{Terms: stated.Terms{MaxPause: 5 * time.Minute}, words: newLearnWords(), jitter: b.r.Float64}, &scope{}, newHostStart(newLearnWords()))
-	b.k = b.l.endpointOf(endpointKey{"GET", "v1"}, b.now)
-	join := crowdAt(&b.l.account)
-	for range min(jobs, workers) {
-		b.leave = append(b.leave, join())
-	}
+// play is a bout that lasts for most at most. prepare says against which server.
+func play(t *testing.T, seed uint64, jobs, workers int, most time.Duration, prepare func(b *bout)) (b *bout) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b = newBout(t, seed, jobs, workers)
+		prepare(b)
+		b.run(t, most)
+	})
 	return b
 }
 
-func (b *bout) at(d time.Duration, f func()) {
-	heap.Push(&b.events, event{b.now.Add(d), len(b.events), f})
+func newBout(t *testing.T, seed uint64, jobs, workers int) *bout {
+	b := &bout{begin: time.Now(), r: rand.New(rand.NewPCG(seed, 5)), jobs: jobs, workers: workers, trip: 20 * time.Millisecond}
+	b.tr = newTransport(t, testnet.Func(b.answer), throttle.Config{
+		MaxWait: 1000 * time.Hour, MaxQueue: workers + 1,
+		Classify: func(resp *http.Response, _ headers.Signal) headers.Signal {
+			return *resp.Request.Context().Value(saying{}).(*headers.Signal)
+		},
+		OnLearn: func(l throttle.Learned) {
+			if strings.Contains(l.Why, ": paused until ") {
+				b.mu.Lock()
+				b.pauses++
+				b.mu.Unlock()
+			}
+		},
+	})
+	throttle.Jitter(b.tr, rand.New(rand.NewPCG(seed, 6)).Float64)
+	return b
 }
 
+// way is how long a request takes one way.
 func (b *bout) way() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	return time.Duration(float64(b.trip) * (0.75 + 0.5*b.r.Float64()))
 }
 
-func (b *bout) meters() []meter.Meter {
-	m := []meter.Meter{b.l.host, b.l, b.k}
-	for _, q := range b.k.quotas {
-		m = append(m, q)
+// answer is the server.
+func (b *bout) answer(r *http.Request) (*http.Response, error) {
+	if err := testnet.Wait(r.Context(), b.way()); err != nil {
+		return nil, err
 	}
-	return m
+	b.mu.Lock()
+	status, s := b.serve(time.Since(b.begin))
+	b.mu.Unlock()
+	*r.Context().Value(saying{}).(*headers.Signal) = s
+	if err := testnet.Wait(r.Context(), b.way()); err != nil {
+		return nil, err
+	}
+	return testnet.Answer(r, status, nil, nil), nil
 }
 
-// fill starts all that may start.
-func (b *bout) fill() {
-	for b.left > 0 && b.under < b.workers {
-		ready := b.now
-		for _, m := range b.meters() {
-			ready = max(ready, m.At(b.now, 1))
+// run does the jobs, but for no longer than most.
+func (b *bout) run(t *testing.T, most time.Duration) {
+	ctx, cancel := context.WithTimeout(t.Context(), most)
+	defer cancel()
+	left := b.jobs
+	next := func(served bool) bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		switch {
+		case served && left == 0:
+			return false
+		case served:
+			left--
 		}
-		if ready > b.now {
-			if ready != never && (b.woken <= b.now || ready < b.woken) {
-				b.woken = ready
-				b.at(ready.Until(b.now), b.fill)
-			}
-			return
-		}
-		b.send()
+		return ctx.Err() == nil
 	}
-}
-
-func (b *bout) send() {
-	b.left--
-	b.under++
-	if n := len(b.leave); n > b.left {
-		b.leave[n-1]()
-		b.leave = b.leave[:n-1]
-	}
-	ms := b.meters()
-	marks, sent := make([]meter.Token, len(ms)), b.now
-	g := &ticket{endpoint: b.k, sent: b.now, permit: new(placed)}
-	for i, m := range ms {
-		marks[i] = m.Take(b.now, 1, true)
-		switch m := m.(type) {
-		case *endpoint:
-			g.permit.Needs = append(g.permit.Needs, queue.Need{Account: &m.account, Token: marks[i]})
-		case *quota:
-			g.permit.Needs = append(g.permit.Needs, queue.Need{Account: m.account, Token: marks[i]})
-		}
-	}
-	b.at(b.way(), func() {
-		status, s := b.serve(b.now)
-		b.at(b.way(), func() {
-			b.under--
-			b.l.finish(b.now, g, replied, status, s)
-			for i, m := range ms {
-				m.Answered(b.now, 1, marks[i], sent)
-				if _, ok := m.(*quota); !ok {
-					m.Return(b.now, 1, marks[i], sent, 0)
+	var wg sync.WaitGroup
+	for range b.workers {
+		wg.Go(func() {
+			for served := true; next(served); {
+				r, err := http.NewRequestWithContext(context.WithValue(ctx, saying{}, new(headers.Signal)), "GET", "http://h/v1", nil)
+				if err != nil {
+					t.Error(err)
+					return
 				}
+				resp, err := b.tr.RoundTrip(r)
+				if err != nil {
+					return
+				}
+				b.mu.Lock()
+				if served = resp.StatusCode == 200; served {
+					b.good++
+					b.took = time.Since(b.begin)
+				} else if b.refused++; b.onRefuse != nil {
+					b.onRefuse()
+				}
+				b.mu.Unlock()
 			}
-			if status == 200 {
-				b.good++
-				b.took = b.now.Until(1)
-				if b.onGood != nil {
-					b.onGood(b.now)
-				}
-			} else {
-				b.refused++
-				b.left++
-				if b.onRefuse != nil {
-					b.onRefuse(b.now)
-				}
-			}
-			b.fill()
 		})
-	})
-}
-
-func (b *bout) run(t testing.TB, most time.Duration) {
-	b.fill()
-	for b.left+b.under > 0 {
-		if len(b.events) == 0 {
-			t.Fatalf("stuck at %v with %d to do", b.now.Until(1), b.left)
-		}
-		e := heap.Pop(&b.events).(event)
-		b.now = e.at
-		if b.now.Until(1) > most {
-			return
-		}
-		e.f()
+	}
+	wg.Wait()
+	if b.onEnd != nil {
+		b.onEnd()
 	}
 }
 
-// Servers. style 0: bare 429; 1: Retry-After in seconds, rounded up; 2:
-// remaining and reset as well.
-func bucketServer(rate, burst float64, style int) func(instant) (int, headers.Signal) {
-	tokens, last := burst, instant(1)
-	return func(now instant) (int, headers.Signal) {
-		tokens = min(burst, tokens+now.Until(last).Seconds()*rate)
+// A bucketServer says by style, as the two below: 0: bare 429; 1: Retry-After in
+// seconds, rounded up; 2: remaining and reset as well.
+func bucketServer(rate, burst float64, style int) func(time.Duration) (int, headers.Signal) {
+	tokens, last := burst, time.Duration(0)
+	return func(now time.Duration) (int, headers.Signal) {
+		tokens = min(burst, tokens+(now-last).Seconds()*rate)
 		last = now
 		status, s := 200, headers.Signal{}
 		if tokens >= 1-1e-9 {
@@ -181,14 +161,14 @@ func bucketServer(rate, burst float64, style int) func(instant) (int, headers.Si
 	}
 }
 
-func windowServer(n float64, per, phase time.Duration, style int) func(instant) (int, headers.Signal) {
+func windowServer(n float64, per, phase time.Duration, style int) func(time.Duration) (int, headers.Signal) {
 	left, number := n, int64(0)
-	return func(now instant) (int, headers.Signal) {
-		t := now.Until(1) + phase
+	return func(now time.Duration) (int, headers.Signal) {
+		t := now + phase
 		if int64(t/per) != number {
 			left, number = n, int64(t/per)
 		}
-		rest := ceil(per - t%per)
+		rest := wholeSeconds(per - t%per)
 		status, s := 200, headers.Signal{}
 		if left >= 1 {
 			left--
@@ -208,10 +188,10 @@ func windowServer(n float64, per, phase time.Duration, style int) func(instant) 
 	}
 }
 
-func slidingServer(n int, per time.Duration, style int) func(instant) (int, headers.Signal) {
-	var log []instant
-	return func(now instant) (int, headers.Signal) {
-		for len(log) > 0 && now.Until(log[0]) >= per {
+func slidingServer(n int, per time.Duration, style int) func(time.Duration) (int, headers.Signal) {
+	var log []time.Duration
+	return func(now time.Duration) (int, headers.Signal) {
+		for len(log) > 0 && now-log[0] >= per {
 			log = log[1:]
 		}
 		status, s := 200, headers.Signal{}
@@ -220,18 +200,19 @@ func slidingServer(n int, per time.Duration, style int) func(instant) (int, head
 		} else {
 			status, s.Throttled, s.Kind = 429, true, headers.Quota
 			if style > 0 {
-				s.RetryAfter = known(ceil(per - now.Until(log[0])))
+				s.RetryAfter = known(wholeSeconds(per - (now - log[0])))
 			}
 		}
 		if style > 1 {
 			s.Limits = []headers.Limit{{Name: "default", Quota: known(float64(n)), Window: known(per), Remaining: known(float64(n - len(log))),
-				Reset: known(ceil(per - now.Until(log[0]))), ResetMeans: headers.Next, Source: "RateLimit"}}
+				Reset: known(wholeSeconds(per - (now - log[0]))), ResetMeans: headers.Next, Source: "RateLimit"}}
 		}
 		return status, s
 	}
 }
 
-func ceil(d time.Duration) time.Duration {
+// wholeSeconds is d, rounded up.
+func wholeSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1) / time.Second * time.Second
 }
 
@@ -242,9 +223,7 @@ func known[T any](v T) headers.Opt[T] { return headers.Opt[T]{Value: v, Known: t
 func TestSlowRatesAreFeltForSlowly(t *testing.T) {
 	var took []float64
 	for seed := range uint64(41) {
-		b := newBout(seed, 60, 64)
-		b.serve = bucketServer(1, 1, 0)
-		b.run(t, 3*time.Minute)
+		b := play(t, seed, 60, 64, 3*time.Minute, func(b *bout) { b.serve = bucketServer(1, 1, 0) })
 		if took = append(took, b.took.Seconds()/59); b.good < 60 || b.refused > 24 {
 			t.Errorf("seed %d: %d done, %d refused, want 60, at most 24", seed, b.good, b.refused)
 		}
@@ -259,16 +238,16 @@ func TestSlowRatesAreFeltForSlowly(t *testing.T) {
 // before the next one shows. Each refusal costs five seconds until that is found.
 func TestConstantHintIsFoundToBeABucket(t *testing.T) {
 	for seed := range uint64(5) {
-		b := newBout(seed, 1000, 1000)
 		serve := bucketServer(100, 100, 1)
-		b.serve = func(now instant) (int, headers.Signal) {
-			status, s := serve(now)
-			if s.RetryAfter.Known {
-				s.RetryAfter.Value = 5 * time.Second
+		b := play(t, seed, 1000, 1000, time.Minute, func(b *bout) {
+			b.serve = func(now time.Duration) (int, headers.Signal) {
+				status, s := serve(now)
+				if s.RetryAfter.Known {
+					s.RetryAfter.Value = 5 * time.Second
+				}
+				return status, s
 			}
-			return status, s
-		}
-		b.run(t, time.Minute)
+		})
 		if took := b.took.Seconds(); took > 24 || b.refused > 50 {
 			t.Errorf("seed %d: took %.1f s with %d refusals, want at most 24 and 50", seed, took, b.refused)
 		}
@@ -294,15 +273,8 @@ func TestFewRefusalsTellABucketsRate(t *testing.T) {
 	} {
 		var lost, pauses []float64
 		for seed := range uint64(9) {
-			b := newBout(seed, c.jobs, c.jobs)
-			b.trip, b.serve = c.trip, bucketServer(c.rate, c.burst, 1)
-			since, n := instant(0), 0.0
-			b.onRefuse = func(instant) {
-				if b.l.cooldown.State().Since != since {
-					since, n = b.l.cooldown.State().Since, n+1
-				}
-			}
-			b.run(t, time.Minute)
+			b := play(t, seed, c.jobs, c.jobs, time.Minute, func(b *bout) { b.trip, b.serve = c.trip, bucketServer(c.rate, c.burst, 1) })
+			n := float64(b.pauses)
 			if b.good < c.jobs {
 				t.Fatalf("%v/s of %v: %d of %d done in a minute", c.rate, c.burst, b.good, c.jobs)
 			}
@@ -319,14 +291,16 @@ func TestFewRefusalsTellABucketsRate(t *testing.T) {
 
 func TestQuotasAreFoundWithFewRefusals(t *testing.T) {
 	const said = 2
-	type server = func(style int) func(instant) (int, headers.Signal)
+	type server = func(style int) func(time.Duration) (int, headers.Signal)
 	bucket := func(rate, burst float64) server {
-		return func(style int) func(instant) (int, headers.Signal) { return bucketServer(rate, burst, style) }
+		return func(style int) func(time.Duration) (int, headers.Signal) { return bucketServer(rate, burst, style) }
 	}
-	window := func(style int) func(instant) (int, headers.Signal) {
+	window := func(style int) func(time.Duration) (int, headers.Signal) {
 		return windowServer(100, 10*time.Second, 3700*time.Millisecond, style)
 	}
-	sliding := func(style int) func(instant) (int, headers.Signal) { return slidingServer(600, time.Minute, style) }
+	sliding := func(style int) func(time.Duration) (int, headers.Signal) {
+		return slidingServer(600, time.Minute, style)
+	}
 	for _, c := range []struct {
 		name   string
 		serve  server
@@ -353,11 +327,12 @@ func TestQuotasAreFoundWithFewRefusals(t *testing.T) {
 		{"fixed window retry-after", window, 1, 1000, 90 - 3.7, 1.03, .04},
 		{"fixed window stated", window, said, 1000, 90 - 3.7, 1.03, 0},
 		{"fixed window rolling", window, 3, 1000, 90 - 3.7, 1.03, 0},
-		{"sliding bare", sliding, 0, 3000, 240, 1.6, .1},
 		{"sliding retry-after", sliding, 1, 3000, 240, 1.1, .03},
 		{"sliding stated", sliding, said, 3000, 240, 1.03, 0},
-		{"short sliding stated", func(style int) func(instant) (int, headers.Signal) { return slidingServer(100, 2*time.Second, style) }, said, 500, 8, 1.08, 0},
-		{"short window stated", func(style int) func(instant) (int, headers.Signal) {
+		{"short sliding stated", func(style int) func(time.Duration) (int, headers.Signal) {
+			return slidingServer(100, 2*time.Second, style)
+		}, said, 500, 8, 1.08, 0},
+		{"short window stated", func(style int) func(time.Duration) (int, headers.Signal) {
 			return windowServer(100, 2*time.Second, 700*time.Millisecond, style)
 		}, 3, 500, 7.3, 1.15, 0},
 	} {
@@ -368,9 +343,7 @@ func TestQuotasAreFoundWithFewRefusals(t *testing.T) {
 			}
 			took, wasted := 0.0, 0.0
 			for seed := range seeds {
-				b := newBout(1+seed, c.jobs, 64)
-				b.serve = c.serve(c.style)
-				b.run(t, time.Duration(4*c.ideal)*time.Second)
+				b := play(t, 1+seed, c.jobs, 64, time.Duration(4*c.ideal)*time.Second, func(b *bout) { b.serve = c.serve(c.style) })
 				if b.good < c.jobs {
 					t.Errorf("got %d of %d done", b.good, c.jobs)
 				}

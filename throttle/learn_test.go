@@ -36,3 +36,5 @@ func stating(left, size float64, reset time.Duration, m headers.ResetMeans) head
 }
 
 func ref[T any](v T) *T { return &v }
+
+func known[T any](v T) headers.Opt[T] { return headers.Opt[T]{Value: v, Known: true} }
