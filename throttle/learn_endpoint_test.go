@@ -2,8 +2,6 @@ package throttle
 
 import (
 	"fmt"
-	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -21,46 +19,6 @@ func learning1() *learner {
 }
 
 const hourIn = instant(time.Hour)
-
-// Names of endpoints, without what may be a key.
-func TestEndpointNames(t *testing.T) {
-	for key, want := range map[endpointKey]string{
-		{"", "GET a/b"}:                          "GET a/b",
-		{"GET", ""}:                              "GET /",
-		{"GET", "users"}:                         "GET /users",
-		{"GET", "v1.2"}:                          "GET /v1.2",
-		{"GET", "12345"}:                         "GET /123...",
-		{"GET", "1234"}:                          "GET /1234",
-		{"GET", "a{b}"}:                          "GET /a%7Bb%7D",
-		{"GET", "a b"}:                           "GET /a%20...",
-		{"GET", strings.Repeat("x", 32)}:         "GET /" + strings.Repeat("x", 32),
-		{"GET", strings.Repeat("x", 33)}:         "GET /xxx...",
-		{"GET", "%"}:                             "GET /...",
-		{"POST", "bot123456:AAEhBOweik6ad9r_QX"}: "POST /bot...",
-	} {
-		if got := key.String(); got != want {
-			t.Errorf("%q: %s, want %s", key, got, want)
-		}
-	}
-	for path, want := range map[string]string{"": "", "/": "", "/a": "a", "/a/b": "a", "a/b": "a", "//b": "", "/" + strings.Repeat("y", 70): strings.Repeat("y", 64)} {
-		if got := firstSegment(path); got != want {
-			t.Errorf("%s: %q", path, got)
-		}
-	}
-	if methodOf(&http.Request{}) != "GET" || methodOf(&http.Request{Method: "PUT"}) != "PUT" {
-		t.Error("no method is GET")
-	}
-	for _, test := range []struct {
-		c       Cost
-		unit    string
-		n       float64
-		counted bool
-	}{{nil, "", 1, true}, {nil, requests, 1, true}, {nil, "tokens", 0, false}, {Cost{"tokens": 7}, "tokens", 7, true}, {Cost{"tokens": 7}, "", 1, true}, {Cost{requests: 3}, "", 3, true}, {Cost{requests: 0}, requests, 0, true}} {
-		if n, counted := unitsOf(test.c, test.unit); n != test.n || counted != test.counted {
-			t.Errorf("%v of %v: %v, %t", test.unit, test.c, n, counted)
-		}
-	}
-}
 
 // Kinds beyond the bound share one, until an idle one makes room.
 func TestEndpointsAreBounded(t *testing.T) {

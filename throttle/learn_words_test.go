@@ -1,237 +1,486 @@
-package throttle
+package throttle_test
 
 import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirhttp/weir/headers"
-	"github.com/weirhttp/weir/throttle/internal/concurrency"
-	"github.com/weirhttp/weir/throttle/internal/stated"
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
-// The words for what was learned.
+// speech is what a server says in one answer.
+type speech struct {
+	status int // zero: 200
+	headers.Signal
+	after time.Duration // zero: at once
+}
+
+// telling is a Transport whose server answers its requests with the given answers, one
+// after the other, and with the last of them from then on. No pause is longer than the
+// server asks for.
+func telling(t *testing.T, c throttle.Config, answers ...speech) *throttle.Transport {
+	var n atomic.Int64
+	c.Classify = func(resp *http.Response, _ headers.Signal) headers.Signal {
+		i, _ := strconv.Atoi(resp.Header.Get("Turn"))
+		return answers[i].Signal
+	}
+	tr := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
+		i := min(int(n.Add(1)), len(answers)) - 1
+		time.Sleep(answers[i].after)
+		return testnet.Answer(r, cmp.Or(answers[i].status, 200), http.Header{"Turn": {strconv.Itoa(i)}}, nil), nil
+	}), c)
+	throttle.Jitter(tr, func() float64 { return 0 })
+	return tr
+}
+
+// stating is what an answer says that states l.
+func stating(l headers.Limit) speech {
+	return speech{Signal: headers.Signal{Limits: []headers.Limit{l}}}
+}
+
+// refusal is what a 429 says that states l; without a name and a source it states nothing.
+func refusal(after time.Duration, l headers.Limit) speech {
+	s := headers.Signal{Throttled: true, Kind: headers.Quota}
+	if after > 0 {
+		s.RetryAfter = known(after)
+	}
+	if l.Source != "" {
+		s.Limits = []headers.Limit{l}
+	}
+	return speech{status: 429, Signal: s}
+}
+
+// learned is what Stats says that was learned of the only host, in words.
+func learned(t *testing.T, tr *throttle.Transport) (words []string) {
+	for _, l := range statsOf(t, tr).Learned {
+		words = append(words, l.Why)
+	}
+	return words
+}
+
+// in is a time of day so much from now.
+func in(d time.Duration) string { return time.Now().Add(d).Format("15:04:05") }
+
+// left is a limit of which so many are left of ten; without a reset it has none.
+func left(n float64, reset time.Duration) headers.Limit {
+	return headers.Limit{Quota: known(10.), Remaining: known(n), Reset: headers.Opt[time.Duration]{Value: reset, Known: reset > 0}, ResetMeans: headers.Boundary, Source: "x-ratelimit-remaining"}
+}
+
+// The words for limits that a server states.
 func TestLearnedInWords(t *testing.T) {
-	for x, want := range map[float64]string{0: "0", 5: "5", 5.25: "5.25", 99.99: "100", 100.4: "100", 123.6: "124", 1e6: "1000000", 1e15: "1e+15", 0.123456: "0.123"} {
-		if got := amount(x); got != want {
-			t.Errorf("%v: %s, want %s", x, got, want)
-		}
+	but := func(n float64, reset time.Duration, change func(l *headers.Limit)) headers.Limit {
+		l := left(n, reset)
+		change(&l)
+		return l
 	}
-	zero := time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)
-	at := func(d time.Duration) time.Time { return time.Time{}.Add(d) }
-	for d, want := range map[time.Duration]string{sec: "12:00:01", 12 * time.Hour: "00:00:00", 12*time.Hour + 1: "2026-01-16 00:00:00", 48 * time.Hour: "2026-01-17 12:00:00"} {
-		if got := clock(at(0), zero, at(d)); got != want {
-			t.Errorf("%v: %s, want %s", d, got, want)
+	by := func(source string) headers.Limit { return but(3, 0, func(l *headers.Limit) { l.Source = source }) }
+	of := func(size float64) headers.Limit { return but(3, 0, func(l *headers.Limit) { l.Quota = known(size) }) }
+	core := func(l *headers.Limit) { l.Name, l.Unit = "core", "tokens" }
+	synctest.Test(t, func(t *testing.T) {
+		for _, test := range []struct {
+			limit headers.Limit
+			want  string
+		}{
+			{left(3, 0), "3 of 10 left, said by X-RateLimit-Remaining"},
+			{but(3, sec, core), `3 of 10 tokens left of "core" until ` + in(sec) + ", said by X-RateLimit-Remaining"},
+			{left(3, 30*sec), "3 of 10 left until " + in(30*sec) + ", said by X-RateLimit-Remaining"},
+			{but(3, 0, func(l *headers.Limit) { l.Refill = known(2.5) }), "3 of 10 left, 2.5 more per second, said by X-RateLimit-Remaining"},
+			{left(3, 12*time.Hour), "3 of 10 left until " + in(12*time.Hour) + ", said by X-RateLimit-Remaining"},
+			{left(3, 12*time.Hour+1), "3 of 10 left until " + time.Now().Add(12*time.Hour).Format(time.DateTime) + ", said by X-RateLimit-Remaining"},
+			{left(3, 48*time.Hour), "3 of 10 left until " + time.Now().Add(48*time.Hour).Format(time.DateTime) + ", said by X-RateLimit-Remaining"},
+			{left(0, 0), "0 of 10 left, said by X-RateLimit-Remaining"},
+			{left(5.25, 0), "5.25 of 10 left, said by X-RateLimit-Remaining"},
+			{left(0.123456, 0), "0.123 of 10 left, said by X-RateLimit-Remaining"},
+			{of(99.99), "3 of 100 left, said by X-RateLimit-Remaining"},
+			{of(100.4), "3 of 100 left, said by X-RateLimit-Remaining"},
+			{of(123.6), "3 of 124 left, said by X-RateLimit-Remaining"},
+			{of(1e6), "3 of 1000000 left, said by X-RateLimit-Remaining"},
+			{of(1e15), "3 of 1e+15 left, said by X-RateLimit-Remaining"},
+			{by("body"), "3 of 10 left, said by the body"},
+			{by("x-ratelimit-limit"), "3 of 10 left, said by X-RateLimit-Limit"},
+			{by("ratelimit"), "3 of 10 left, said by RateLimit"},
+			{by("retry-after"), "3 of 10 left, said by Retry-After"},
+		} {
+			tr := telling(t, throttle.Config{}, stating(test.limit))
+			mustGet(t, tr, "http://a/x")
+			if got := learned(t, tr); len(got) != 1 || got[0] != test.want {
+				t.Errorf("got %q\nwant %q", got, test.want)
+			}
 		}
-	}
-	for name, want := range map[string]string{"body": "the body", "x-ratelimit-limit": "X-RateLimit-Limit", "ratelimit": "RateLimit", "retry-after": "Retry-After"} {
-		if got := fieldName(name); got != want {
-			t.Errorf("%s: %s", name, got)
+		tr := telling(t, throttle.Config{}, stating(but(3, sec, func(l *headers.Limit) { l.Name = "core" })))
+		mustGet(t, tr, "http://a/x")
+		time.Sleep(sec)
+		want := `one request asks what is left of "core", after the reset said by X-RateLimit-Remaining`
+		if got := learned(t, tr); len(got) != 1 || got[0] != want {
+			t.Errorf("after the reset: got %q\nwant %q", got, want)
 		}
+		tr = telling(t, throttle.Config{}, stating(left(3, sec)))
+		mustGet(t, tr, "http://a/x")
+		time.Sleep(sec)
+		want = `one request asks what is left, after the reset said by X-RateLimit-Remaining`
+		if got := learned(t, tr); len(got) != 1 || got[0] != want {
+			t.Errorf("after the reset of one without a name: got %q\nwant %q", got, want)
+		}
+		var some []speech
+		for n := 9.; n >= 3; n-- {
+			some = append(some, stating(but(n, 0, func(l *headers.Limit) { l.Quota.Known = false })))
+		}
+		tr = telling(t, throttle.Config{}, some...)
+		for range some {
+			mustGet(t, tr, "http://a/x")
+			time.Sleep(sec)
+		}
+		if got := learned(t, tr); len(got) != 1 || got[0] != "3 left, said by X-RateLimit-Remaining" {
+			t.Errorf("of no size: got %q", got)
+		}
+		late := stating(left(1, 0))
+		late.after = 10 * sec
+		tr = telling(t, throttle.Config{}, stating(left(1, 0)), late)
+		var all sync.WaitGroup
+		for range 4 { // the first answer does not count the others
+			all.Go(func() { mustGet(t, tr, "http://a/x") })
+		}
+		synctest.Wait()
+		if l := statsOf(t, tr).Learned; len(l) != 1 || l[0].Why != "0 of 10 left, said by X-RateLimit-Remaining" || l[0].Left != 0 {
+			t.Errorf("more is under way than is left: %+v", l)
+		}
+		all.Wait()
+	})
+}
+
+// routeOf is the name under which a request is counted.
+func routeOf(t *testing.T, method, path string) string {
+	t.Helper()
+	tr := newTransport(t, newBase(nil), throttle.Config{})
+	r := &http.Request{Method: method, URL: &url.URL{Scheme: "http", Host: "a", Path: path}, Header: http.Header{}}
+	if _, err := tr.RoundTrip(r); err != nil {
+		t.Fatal(err)
 	}
-	core := heardQuota(3, 10, sec)
-	core.ID.Name, core.ID.Unit = "core", "tokens"
-	over := hears(newQuota(stated.Key{Name: "core"}), hourIn.Add(-sec), stating(3, 10, sec, headers.Boundary))
-	used := heardQuota(3, 10, 0)
-	used.Take(hourIn, 5, true)
-	for _, test := range []struct {
-		q    *quota
-		want string
-	}{
-		{heardQuota(3, 10, 0), "3 of 10 left, said by X-RateLimit-Remaining"},
-		{hears(newQuota(stated.Key{}), hourIn, headers.Limit{Remaining: known(3.0)}), "3 left, said by X-RateLimit-Remaining"},
-		{core, `3 of 10 tokens left of "core" until 13:00:01, said by X-RateLimit-Remaining`},
-		{heardQuota(3, 10, 30*sec), "3 of 10 left until 13:00:30, said by X-RateLimit-Remaining"},
-		{hears(newQuota(stated.Key{}), hourIn, headers.Limit{Remaining: known(3.0), Quota: known(10.0), Refill: known(2.5)}), "3 of 10 left, 2.5 more per second, said by X-RateLimit-Remaining"},
-		{used, "0 of 10 left, said by X-RateLimit-Remaining"},
-		{over, `one request asks what is left of "core", after the reset said by X-RateLimit-Remaining`},
+	return statsOf(t, tr).Routes[0].Route
+}
+
+// Names of kinds of request. Some APIs have a key in the path: what is said about it must
+// not tell it.
+func TestNamesOfRoutes(t *testing.T) {
+	for _, test := range []struct{ method, path, want string }{
+		{"GET", "", "GET /"},
+		{"GET", "/", "GET /"},
+		{"", "/", "GET /"},
+		{"PUT", "/", "PUT /"},
+		{"GET", "/a", "GET /a"},
+		{"GET", "/a/b", "GET /a"},
+		{"GET", "a/b", "GET /a"},
+		{"GET", "//b", "GET /"},
+		{"GET", "/users", "GET /users"},
+		{"GET", "/v1", "GET /v1"},
+		{"GET", "/v1.2", "GET /v1.2"},
+		{"GET", "/search-results", "GET /search-results"},
+		{"GET", "/12345", "GET /123..."},
+		{"GET", "/1234", "GET /1234"},
+		{"GET", "/a{b}", "GET /a%7Bb%7D"},
+		{"GET", "/a b", "GET /a%20..."},
+		{"GET", "/" + strings.Repeat("x", 32), "GET /" + strings.Repeat("x", 32)},
+		{"GET", "/" + strings.Repeat("x", 33), "GET /xxx..."},
+		{"GET", "/%", "GET /..."},
+		{"GET", "/:", "GET /..."},
+		{"POST", "/bot123456:AAEhBOweik6ad9r_QX", "POST /bot..."},
+		{"GET", "/0123456789abcdef", "GET /012..."},
+		{"GET", "/\x1b[2J", "GET /%1B%5B2..."},
 	} {
-		if got := test.q.told(hourIn, zero); got != test.want {
-			t.Errorf("got %s\nwant %s", got, test.want)
+		if got := routeOf(t, test.method, test.path); got != test.want {
+			t.Errorf("%s %q: %s, want %s", test.method, test.path, got, test.want)
 		}
+	}
+	tr := newTransport(t, newBase(nil), throttle.Config{Budgets: map[string]throttle.Budget{"GET a/b": {}}})
+	mustGet(t, tr, "http://a/b")
+	if got := statsOf(t, tr).Routes[0].Route; got != "GET a/b" {
+		t.Errorf("by a pattern: %s", got)
+	}
+	long := "http://b/" + strings.Repeat("y", 64)
+	for _, path := range []string{long, long + "a", long + "b"} {
+		mustGet(t, tr, path)
+	}
+	if _, _, kinds := throttle.LearnedKept(tr, "b"); kinds != 1 {
+		t.Errorf("of what is alike up to its 64th letter %d kinds are kept, want 1", kinds)
 	}
 }
 
-// Some APIs have a key in the path. What is said about an endpoint must not tell it.
-func TestEndpointsDoNotTellKeys(t *testing.T) {
-	for rest, want := range map[string]string{
-		"":                          "GET /",
-		"v1":                        "GET /v1",
-		"search-results":            "GET /search-results",
-		"bot123456:AAEhBOweik6ad9r": "GET /bot...",
-		"0123456789abcdef":          "GET /012...",
-		"\x1b[2J":                   "GET /%1B%5B2...",
-		strings.Repeat("n", 33):     "GET /nnn...",
-		":":                         "GET /...",
-	} {
-		if got := (endpointKey{"GET", rest}).String(); got != want {
-			t.Errorf("%q: %q, want %q", rest, got, want)
+// What a request under way draws on a limit that the server states.
+func TestWhatIsDrawnOnAStatedLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, test := range []struct {
+			cost throttle.Cost
+			unit string
+			want float64
+		}{
+			{nil, "", 1}, {nil, requests, 1}, {nil, "tokens", 0}, {throttle.Cost{"tokens": 7}, "tokens", 7}, {throttle.Cost{"tokens": 7}, "", 1},
+			{throttle.Cost{requests: 3}, "", 3}, {throttle.Cost{requests: 0}, requests, 0},
+		} {
+			l := left(20, time.Minute)
+			l.Quota, l.Unit = known(100.), test.unit
+			late := stating(l)
+			late.after = sec
+			tr := telling(t, throttle.Config{}, stating(l), late)
+			ctx := throttle.WithCost(t.Context(), test.cost)
+			get(t, ctx, tr, "http://a/x")
+			done := make(chan bool)
+			go func() {
+				defer close(done)
+				get(t, ctx, tr, "http://a/x")
+			}()
+			synctest.Wait()
+			if l := statsOf(t, tr).Learned; len(l) != 1 || 20-l[0].Left != test.want {
+				t.Errorf("%v draws on %q: %+v, want %v", test.cost, test.unit, l, test.want)
+			}
+			<-done
 		}
+	})
+}
+
+// waitOf is what OnWait says of a request that begins to wait, without waiting for its end.
+func waitOf(t *testing.T, tr *throttle.Transport, waits chan throttle.Wait, url string) throttle.Wait {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var one sync.WaitGroup
+	one.Go(func() { get(t, ctx, tr, url) })
+	synctest.Wait()
+	defer one.Wait()
+	defer cancel()
+	select {
+	case w := <-waits:
+		return w
+	default:
+		t.Errorf("%s does not wait", url)
+		return throttle.Wait{}
 	}
 }
 
-// The words of what is waited for, of each kind of learned limit.
+// The words of what is waited for, of each kind of learned limit, and for how long.
 func TestWaitsForWhatWasLearned(t *testing.T) {
-	l := learning1()
-	k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
-	if got := l.host.Words(hourIn); !strings.HasPrefix(got, "at most ") {
-		t.Errorf("a fresh host: %s", got)
+	spent := left(0, 30*sec)
+	spent.Name = "a"
+	hour := left(0, time.Hour)
+	hour.Source = "x-ratelimit-reset"
+	for _, test := range []struct {
+		name   string
+		first  speech
+		begin  string // of the words
+		end    string
+		expect time.Duration
+	}{
+		{"a paused kind", refusal(30*sec, spent), "paused until ", "said by Retry-After, for GET /x only", 30 * sec},
+		{"a paused credential", refusal(0, headers.Limit{}), "paused until ", ", a guess after a refusal", -1},
+		{"a capped pause", refusal(0, hour), "paused until ", "said by X-RateLimit-Reset, capped", 40 * sec},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			waits := make(chan throttle.Wait, 100)
+			tr := telling(t, throttle.Config{MaxPause: 40 * sec, OnWait: func(w throttle.Wait) {
+				if !w.Over {
+					waits <- w
+				}
+			}}, test.first, speech{after: sec})
+			mustGet(t, tr, "http://a/x")
+			w := waitOf(t, tr, waits, "http://a/x")
+			if !strings.HasPrefix(w.Why, test.begin) || !strings.HasSuffix(w.Why, test.end) {
+				t.Errorf("%s: %q", test.name, w.Why)
+			}
+			if test.expect >= 0 && w.Expect != test.expect {
+				t.Errorf("%s: it expects to wait for %v, want %v", test.name, w.Expect, test.expect)
+			}
+		})
 	}
-	k.cooldown = saidUntil(at0(30*sec), time.Hour, "retry-after")
-	if got := k.Words(hourIn); !strings.HasPrefix(got, "paused until ") || !strings.HasSuffix(got, "said by Retry-After, for GET /x only") {
-		t.Errorf("a paused kind: %s", got)
-	}
-	if got := k.Words(hourIn.Add(30 * sec)); strings.HasPrefix(got, "paused") {
-		t.Errorf("afterwards: %s", got)
-	}
-	l.cooldown = pausedUntil(at0(30 * sec))
-	if got := l.Words(hourIn); !strings.HasSuffix(got, ", a guess after a refusal") {
-		t.Errorf("a paused credential: %s", got)
-	}
-	l.cooldown = saidUntil(at0(time.Hour), 30*sec, "x-ratelimit-reset")
-	if got := l.Words(hourIn); !strings.HasSuffix(got, "said by X-RateLimit-Reset, capped") {
-		t.Errorf("a capped pause: %s", got)
-	}
-	if d := l.ETA(hourIn, 5, 1).Until(hourIn); d != 30*sec {
-		t.Errorf("paused: %v", d)
-	}
-	if d := k.ETA(hourIn, 5, 1).Until(hourIn); d != 30*sec {
-		t.Errorf("paused: %v", d)
-	}
-	for x, want := range map[float64]float64{-1: 0, 0: 0, 5: 5} {
-		if got := figure(x); got != want {
-			t.Errorf("figure %v: %v", x, got)
+	synctest.Test(t, func(t *testing.T) {
+		waits := make(chan throttle.Wait, 100)
+		tr := telling(t, throttle.Config{OnWait: func(w throttle.Wait) {
+			if !w.Over {
+				waits <- w
+			}
+		}}, speech{after: sec})
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() { mustGet(t, tr, "http://a/x") })
 		}
-	}
+		synctest.Wait()
+		if w := waitOf(t, tr, waits, "http://a/x"); !strings.HasPrefix(w.Why, "at most 4 at a time ") {
+			t.Errorf("a fresh host: %q", w.Why)
+		}
+		all.Wait()
+	})
+}
+
+// knowing is what a run before learned of host a.
+func knowing(limits ...throttle.KnownLimit) throttle.Knowledge {
+	return throttle.Knowledge{Version: 1, Salt: make([]byte, 16), Hosts: []throttle.KnownHost{{Host: "a", At: time.Now(), Limits: limits}}}
 }
 
 // What was learned is shown field by field.
 func TestLearnedLimitsInFields(t *testing.T) {
-	zero := time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)
-	l := learning1()
-	l.terms.zero = zero
-	a, b := l.endpointOf(endpointKey{"GET", "a"}, hourIn), l.endpointOf(endpointKey{"GET", "b"}, hourIn)
-	q := hears(newQuota(stated.Key{Name: "core", Unit: "tokens", Window: time.Minute}), hourIn, stating(3, 10, 30*sec, headers.Boundary))
-	q.terms = l.terms
-	l.quotas = append(l.quotas, q)
-	l.bind(q, a, 1)
-	limit := func(c cause) LearnedLimit {
-		x := c.limit(at0(0), l)
-		x.Why = ""
-		return x
+	show := func(tr *throttle.Transport) (list []throttle.LearnedLimit) {
+		for _, l := range statsOf(t, tr).Learned {
+			l.Why = ""
+			list = append(list, l)
+		}
+		return list
 	}
-	until := zero.Add(time.Hour + 30*sec)
-	want := LearnedLimit{Kind: LearnedQuota, Name: "core", Unit: "tokens", Route: "GET /a", Source: "said by X-RateLimit-Remaining", Limit: 10, Per: time.Minute, Left: 3, Until: until}
-	if got := limit(cause{what: causeQuota, quota: q}); got != want {
-		t.Errorf("got %+v\nwant %+v", got, want)
+	want := func(what string, tr *throttle.Transport, want ...throttle.LearnedLimit) {
+		t.Helper()
+		if got := show(tr); !slices.Equal(got, want) {
+			t.Errorf("%s: got  %+v\nwant %+v", what, got, want)
+		}
 	}
-	l.bind(q, b, 1)
-	want.Route = ""
-	if got := limit(cause{what: causeQuota, quota: q}); got != want {
-		t.Errorf("of two kinds: got %+v", got)
-	}
-	hears(q, hourIn.Add(-time.Hour), stating(3, 10, sec, headers.Boundary))
-	want.Source, want.Left, want.Until = "after the reset said by X-RateLimit-Remaining", -1, time.Time{}
-	if got := limit(cause{what: causeQuota, quota: q}); got != want {
-		t.Errorf("asking: got %+v", got)
-	}
-	a.cooldown = saidUntil(at0(30*sec), time.Hour, "retry-after")
-	want = LearnedLimit{Kind: LearnedPause, Route: "GET /a", Source: "said by Retry-After", Left: -1, Until: until}
-	if got := limit(cause{what: causeCooldown, cooldown: a.cooldown, endpoint: a}); got != want {
-		t.Errorf("got %+v\nwant %+v", got, want)
-	}
-	want.Route = ""
-	if got := limit(cause{what: causeCooldown, cooldown: a.cooldown}); got != want {
-		t.Errorf("of the credential: %+v", got)
-	}
-	a.cooldown = saidUntil(at0(0), time.Hour, "retry-after")
-	want.Until = time.Time{}
-	if got := limit(cause{what: causeCooldown, cooldown: a.cooldown}); got != want {
-		t.Errorf("at its end: %+v", got)
-	}
-	a.evidence = believing(4, sec, 1)
-	want = LearnedLimit{Kind: LearnedRate, Unit: requests, Route: "GET /a", Source: "found by its refusals", Limit: 4, Per: sec, Left: -1}
-	if got := limit(cause{what: causeRate, found: a.evidence, endpoint: a}); got != want {
-		t.Errorf("got %+v\nwant %+v", got, want)
-	}
-	want.Route, want.Limit, want.Per = "", 60, time.Minute
-	f := believing(60, time.Minute, 0)
-	if got := limit(cause{what: causeRate, found: f, endpoint: b}); got != want {
-		t.Errorf("got %+v\nwant %+v", got, want)
-	}
-	shown := 0
-	l.restrictions(at0(0), func(c cause, d time.Duration) { shown++ })
-	if shown != 1 { // the quota; a's pause is over, it is not apart
-		t.Errorf("%d are shown", shown)
-	}
-	a.apart, a.cooldown, l.evidence = true, pausedUntil(at0(sec)), f
-	b.slow.Lost(hourIn, 0)
-	shown = 0
-	l.restrictions(at0(0), func(c cause, d time.Duration) { shown++ })
-	if shown != 5 {
-		t.Errorf("%d are shown, want a quota, two rates, a pause and requests at a time", shown)
-	}
-	l.terms.pausesOnly = true
-	shown = 0
-	if l.restrictions(at0(0), func(c cause, d time.Duration) { shown++ }); shown != 0 {
-		t.Errorf("%d are shown where only pauses of the credential count", shown)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		core := left(3, 30*sec)
+		core.Name, core.Unit, core.Window = "core", "tokens", known(time.Minute)
+		tr := telling(t, throttle.Config{}, speech{}, stating(core), speech{}, stating(core))
+		for _, path := range []string{"b", "a", "b"} {
+			mustGet(t, tr, "http://a/"+path)
+		}
+		x := throttle.LearnedLimit{Kind: throttle.LearnedQuota, Name: "core", Unit: "tokens", Route: "GET /a", Source: "said by X-RateLimit-Remaining", Limit: 10, Per: time.Minute, Left: 3, Until: time.Now().Add(30 * sec)}
+		want("of one kind", tr, x)
+		mustGet(t, tr, "http://a/b")
+		x.Route = ""
+		want("of two kinds", tr, x)
+		time.Sleep(30 * sec)
+		x.Source, x.Left, x.Until = "after the reset said by X-RateLimit-Remaining", -1, time.Time{}
+		want("after the reset", tr, x)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		named := headers.Limit{Name: "n", Remaining: known(0.), Source: "x"}
+		for what, first := range map[string]speech{"of a kind": refusal(30*sec, named), "of the credential": refusal(30*sec, headers.Limit{})} {
+			tr := telling(t, throttle.Config{}, first, speech{after: sec})
+			mustGet(t, tr, "http://a/a")
+			x := throttle.LearnedLimit{Kind: throttle.LearnedPause, Source: "said by Retry-After", Left: -1, Until: time.Now().Add(30 * sec), Wait: 30 * sec}
+			if what == "of a kind" {
+				x.Route = "GET /a"
+			}
+			pause := func() (pauses []throttle.LearnedLimit) {
+				return slices.DeleteFunc(show(tr), func(l throttle.LearnedLimit) bool { return l.Kind != throttle.LearnedPause })
+			}
+			if got := pause(); len(got) != 1 || got[0] != x {
+				t.Errorf("a pause %s: got  %+v\nwant %+v", what, got, x)
+			}
+			time.Sleep(30 * sec)
+			done := make(chan bool)
+			go func() {
+				defer close(done)
+				mustGet(t, tr, "http://a/a")
+			}()
+			synctest.Wait()
+			x.Until, x.Wait = time.Time{}, 0
+			if got := pause(); len(got) != 1 || got[0] != x {
+				t.Errorf("when one asks whether a pause %s is over: got  %+v\nwant %+v", what, got, x)
+			}
+			<-done
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(nil), throttle.Config{Learned: knowing(
+			throttle.KnownLimit{Kind: throttle.LearnedRate, Unit: requests, Limit: 10, Per: 9 * sec},
+			throttle.KnownLimit{Kind: throttle.LearnedRate, Routes: []string{"GET /a"}, Unit: requests, Limit: 4, Per: sec, Left: 1},
+		)})
+		mustGet(t, tr, "http://a/a")
+		rates := show(tr)
+		for i := range rates {
+			rates[i].Wait = 0
+		}
+		x := throttle.LearnedLimit{Kind: throttle.LearnedRate, Unit: requests, Source: "found by its refusals", Left: -1, Limit: 4, Per: sec, Route: "GET /a"}
+		y := x
+		y.Limit, y.Per, y.Route = 10, 9*sec, ""
+		if !slices.Contains(rates, x) || !slices.Contains(rates, y) || len(rates) != 2 {
+			t.Errorf("got  %+v\nwant %+v and %+v", rates, x, y)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		later := time.Now().Add(time.Hour)
+		known := knowing(
+			throttle.KnownLimit{Kind: throttle.LearnedRate, Unit: requests, Limit: 60, Per: time.Minute},
+			throttle.KnownLimit{Kind: throttle.LearnedRate, Routes: []string{"GET /a"}, Unit: requests, Limit: 4, Per: sec, Left: 1},
+			throttle.KnownLimit{Kind: throttle.LearnedConcurrency, Routes: []string{"GET /b"}, Source: "answers", Limit: 9},
+			throttle.KnownLimit{Kind: throttle.LearnedQuota, Routes: []string{"GET /b"}, Name: "core", Unit: requests, Source: "x", Limit: 10, Left: 3, Until: later},
+			throttle.KnownLimit{Kind: throttle.LearnedPause, Routes: []string{"GET /c"}, Source: "x", Until: later},
+		)
+		for pausesOnly, want := range map[bool]int{false: 5, true: 0} {
+			tr := newTransport(t, newBase(nil), throttle.Config{Learned: known, DisableLearning: pausesOnly})
+			for _, path := range []string{"a", "b", "c"} {
+				get(t, police(t), tr, "http://a/"+path)
+			}
+			if got := show(tr); len(got) != want {
+				t.Errorf("with pauses only %t %d are shown, want %d: a quota, two rates, a pause and requests at a time, or none: %+v", pausesOnly, len(got), want, got)
+			}
+		}
+	})
 }
 
-// atMost lets so many go at a time, free any number.
-func atMost(n float64) (f concurrency.Limit) {
-	f.Recall(hourIn, n, false)
-	return f
-}
-
-func free() (f concurrency.Limit) {
-	f.Stated()
-	f.Answered(hourIn, sec)
-	return f
-}
-
-// A limit on requests at a time says whether it is the endpoint's or the host's.
+// A limit on requests at a time says whether it is one kind's or the host's, and a rate
+// whether it is one kind's.
 func TestCausesInWords(t *testing.T) {
-	l := learning1()
-	k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
-	for _, test := range []struct {
-		endpoint, host concurrency.Limit
-		want           string
-	}{
-		{atMost(3), atMost(3), "at most 3 at a time for GET /x, shown by its answers"},
-		{atMost(4), atMost(3), "at most 3 at a time until it has answered more"},
-		{atMost(9), free(), "at most 9 at a time for GET /x, shown by its answers"},
-		{free(), atMost(3), "at most 3 at a time until it has answered more"},
-	} {
-		k.slow, l.host.slow = test.endpoint, test.host
-		if got := (cause{what: causeFlight, endpoint: k}).in(at0(0), l); got != test.want {
-			t.Errorf("got %s, want %s", got, test.want)
+	atOnce := func(n float64, routes ...string) throttle.KnownLimit {
+		return throttle.KnownLimit{Kind: throttle.LearnedConcurrency, Routes: routes, Source: "answers", Limit: n}
+	}
+	rate := func(routes ...string) throttle.KnownLimit {
+		return throttle.KnownLimit{Kind: throttle.LearnedRate, Routes: routes, Unit: requests, Limit: 10, Per: sec, Left: 5}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		for _, test := range []struct {
+			limits []throttle.KnownLimit
+			want   string
+		}{
+			{[]throttle.KnownLimit{atOnce(3, "GET /x"), atOnce(3)}, "at most 3 at a time for GET /x, shown by its answers"},
+			{[]throttle.KnownLimit{atOnce(4, "GET /x"), atOnce(3)}, "at most 3 at a time until it has answered more"},
+			{[]throttle.KnownLimit{rate()}, "looks like 10/s, bucket of 5, found by its refusals"},
+			{[]throttle.KnownLimit{rate("GET /x")}, "looks like 10/s, bucket of 5, found by its refusals, for GET /x only"},
+		} {
+			tr := telling(t, throttle.Config{Learned: knowing(test.limits...)}, speech{after: sec})
+			done := make(chan bool)
+			go func() {
+				defer close(done)
+				mustGet(t, tr, "http://a/x")
+			}()
+			synctest.Wait()
+			if got := learned(t, tr); len(got) != 1 || got[0] != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+			<-done
 		}
-	}
-	if got := l.host.Words(hourIn); got != "at most 3 at a time until it has answered more" {
-		t.Error(got)
-	}
-	f := believing(10, sec, 5)
-	if got := (cause{what: causeRate, found: f, endpoint: k}).in(at0(0), l); got != "looks like 10/s, bucket of 5, found by its refusals" {
-		t.Error(got)
-	}
-	if k.evidence = f; (cause{what: causeRate, found: f, endpoint: k}).in(at0(0), l) != "looks like 10/s, bucket of 5, found by its refusals, for GET /x only" {
-		t.Error("not for the kind only")
-	}
-	if (cause{}).in(at0(0), l) != "" {
-		t.Error("nothing has words")
-	}
-	q := newQuota(stated.Key{Name: "core", Unit: "tokens"})
-	for c, want := range map[cause][2]string{{what: causeQuota, quota: q}: {"tokens", "core"}, {what: causeRate, found: f}: {}, {}: {}} {
-		if c.unit() != want[0] || c.name() != want[1] {
-			t.Errorf("%v: %q of %q", c.what, c.unit(), c.name())
+		tr := telling(t, throttle.Config{Learned: knowing(atOnce(9, "GET /x"))}, stating(left(8, time.Minute)), speech{after: sec})
+		mustGet(t, tr, "http://a/y") // after which the host is known well
+		mustGet(t, tr, "http://a/x")
+		if got := learned(t, tr); !slices.Contains(got, "at most 9 at a time for GET /x, shown by its answers") {
+			t.Errorf("of a host that is known well: %q", got)
 		}
-	}
-	if q.ID.Unit = ""; (cause{what: causeQuota, quota: q}).unit() != requests {
-		t.Error("a quota without a unit is one of requests")
-	}
-	q = heardQuota(3, 10, sec)
-	if got := q.Words(hourIn.Add(sec)); got != "one request asks what is left, after the reset said by X-RateLimit-Remaining" {
-		t.Error(got)
-	}
+	})
+}
+
+// OnLearn names the unit and the limit.
+func TestWhatIsLearnedHasAUnit(t *testing.T) {
+	core := left(3, 30*sec)
+	core.Name, core.Unit = "core", "tokens"
+	synctest.Test(t, func(t *testing.T) {
+		for _, test := range []struct {
+			says speech
+			want throttle.Learned
+		}{
+			{stating(core), throttle.Learned{Unit: "tokens", Name: "core"}},
+			{stating(left(3, 30*sec)), throttle.Learned{Unit: requests}},
+			{refusal(30*sec, headers.Limit{}), throttle.Learned{}},
+		} {
+			var got []throttle.Learned
+			tr := telling(t, throttle.Config{OnLearn: func(l throttle.Learned) { got = append(got, l) }}, test.says)
+			mustGet(t, tr, "http://a/x")
+			if len(got) != 1 || got[0].Unit != test.want.Unit || got[0].Name != test.want.Name {
+				t.Errorf("%+v, want %+v", got, test.want)
+			}
+		}
+	})
 }

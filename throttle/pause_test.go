@@ -5,12 +5,14 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/throttle"
 )
@@ -255,4 +257,32 @@ func TestALongerPauseSaysWhy(t *testing.T) {
 		}
 		t.Log(long[len(long)-1])
 	})
+}
+
+// That is so of the first pause, too.
+func TestAFirstPauseSaysWhatWasAdded(t *testing.T) {
+	asks := refusal(3*sec, headers.Limit{})
+	for _, tt := range []struct {
+		lot     float64 // of the second and a half over which newcomers are spread
+		answers []speech
+		want    string
+	}{
+		{0, []speech{asks}, "said by Retry-After"},
+		{0.66, []speech{asks}, "said by Retry-After"},
+		{0.95, []speech{asks}, "1.425s longer than the 3s said by Retry-After, so that not all come back at once"},
+		{0, []speech{asks, asks, asks, {}, asks}, "2s longer than the 3s said by Retry-After, as such hints were too short before"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			tr := telling(t, throttle.Config{}, tt.answers...)
+			throttle.Jitter(tr, func() float64 { return tt.lot })
+			for range tt.answers {
+				mustGet(t, tr, "http://a/")
+			}
+			for _, why := range learned(t, tr) {
+				if _, got, _ := strings.Cut(why, ", "); strings.HasPrefix(why, "paused until ") && got != tt.want {
+					t.Errorf("by lot %v: %q, want %q", tt.lot, got, tt.want)
+				}
+			}
+		})
+	}
 }
