@@ -1,62 +1,26 @@
-package throttle
+package throttle_test
 
 import (
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/weirhttp/weir/throttle/internal/cooldown"
-	"github.com/weirhttp/weir/throttle/internal/learn"
+	"github.com/weirhttp/weir/throttle"
 )
-
-// believing is evidence of one limit, as of hourIn; without a burst it may be one of
-// windows. It was found ten seconds ago.
-func believing(units float64, per time.Duration, burst float64) *evidence {
-	e := newEvidence()
-	e.last = hourIn
-	e.Recall(hourIn-instant(10*time.Second), learn.Limit{Units: units, Per: per, Burst: burst})
-	return e
-}
-
-// TestWhatEndsUntoldIsNoEvidence: a request that another rule explains, or that was never
-// sent, takes nothing of the limit that was found.
-func TestWhatEndsUntoldIsNoEvidence(t *testing.T) {
-	for _, told := range []bool{false, true} {
-		e := believing(1, sec, 3)
-		for range 3 {
-			e.sent(hourIn)
-			if told {
-				e.accepted(hourIn, hourIn)
-			}
-			e.over(hourIn, hourIn)
-		}
-		if waits := e.at(hourIn, 1) > hourIn; waits != told {
-			t.Errorf("three were told: %t; a fourth waits: %t", told, waits)
-		}
-	}
-}
 
 // TestALimitIsForgottenAfterALongIdling: nothing has borne it out since.
 func TestALimitIsForgottenAfterALongIdling(t *testing.T) {
-	for idle, want := range map[time.Duration]bool{forgetRate: true, forgetRate + 1: false} {
-		e := believing(1, sec, 3)
-		if e.sent(hourIn.Add(idle)); e.believes() != want {
-			t.Errorf("after %v: it is believed: %t", idle, !want)
-		}
-	}
-}
-
-// TestTheTimeBeforeEvidence: the first request counts, though evidence is made by the
-// second.
-func TestTheTimeBeforeEvidence(t *testing.T) {
-	l := learning1()
-	if l.sent(hourIn); l.evidence != nil {
-		t.Error("one request has made evidence")
-	}
-	l.sent(hourIn)
-	for range 2 {
-		l.evidence.refused(hourIn.Add(sec), hourIn, cooldown.Hint{}, time.Minute, false)
-	}
-	if !l.evidence.believes() {
-		t.Error("two requests at an instant were refused, and no limit explains it")
+	for idle, want := range map[time.Duration]bool{throttle.ForgetRate: true, throttle.ForgetRate + 1: false} {
+		synctest.Test(t, func(t *testing.T) {
+			tr := newTransport(t, newBase(nil), throttle.Config{Learned: knowing(throttle.KnownLimit{Kind: throttle.LearnedRate, Unit: requests, Limit: 1, Per: sec, Left: 3})})
+			mustGet(t, tr, "http://a/x")
+			time.Sleep(idle)
+			mustGet(t, tr, "http://a/x")
+			believed := slices.ContainsFunc(statsOf(t, tr).Learned, func(l throttle.LearnedLimit) bool { return l.Kind == throttle.LearnedRate })
+			if believed != want {
+				t.Errorf("after %v: it is believed: %t", idle, believed)
+			}
+		})
 	}
 }

@@ -59,7 +59,8 @@ const (
 	MostCredentials = maxCredentials
 	MostRoutes      = maxRoutes
 	LongestJWT      = longestJWT
-	Counted         = counted // Stats counts so many that wait without giving up the lock
+	Counted         = counted    // Stats counts so many that wait without giving up the lock
+	ForgetRate      = forgetRate // for so long a limit is believed that nothing bears out
 )
 
 // What a request and a key of a Limiter take, in bytes.

@@ -10,6 +10,9 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
+// These look inside: of most limits that are not worth telling a Store shows no more
+// than that nothing came.
+
 // Which stated quotas are worth telling the other processes.
 func TestQuotasWorthTelling(t *testing.T) {
 	limit := func(change func(*headers.Limit)) headers.Limit {

@@ -72,44 +72,6 @@ func TestGoodAnswers(t *testing.T) {
 	}
 }
 
-// What a refusal teaches: a pause, or fewer at a time.
-func TestRefusedAnswers(t *testing.T) {
-	for name, test := range map[string]struct {
-		n        int
-		status   int
-		s        headers.Signal
-		what     causeKind
-		paused   time.Duration // of the credential
-		endpoint time.Duration // of the endpoint alone
-	}{
-		"a wait":                 {1, 429, headers.Signal{Throttled: true, RetryAfter: known(5 * sec)}, causeCooldown, 5 * sec, 0},
-		"a named limit":          {1, 429, headers.Signal{Throttled: true, Limits: []headers.Limit{{Name: "a", Remaining: known(0.0), Reset: known(7 * sec), Source: "x"}}}, causeCooldown, 0, 7 * sec},
-		"concurrency":            {3, 429, headers.Signal{Throttled: true, Kind: headers.Concurrency}, causeFlight, 0, 0},
-		"overload":               {3, 503, headers.Signal{}, causeFlight, 0, 0},
-		"overload with a wait":   {3, 503, headers.Signal{RetryAfter: known(5 * sec)}, causeCooldown, 5 * sec, 0},
-		"overload, says so":      {3, 429, headers.Signal{Throttled: true, Kind: headers.Overload}, causeCooldown, -1, 0},
-		"a bare 529":             {3, 529, headers.Signal{}, causeFlight, 0, 0},
-		"a 500 is no such thing": {3, 500, headers.Signal{}, causeNone, 0, 0},
-	} {
-		l := learning1()
-		k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
-		l.good = settledIn
-		news := l.finish(at0(sec), under(k, test.n, hourIn), replied, test.status, test.s)
-		if news.what != test.what {
-			t.Errorf("%s: news %+v", name, news)
-		}
-		if d := l.cooldown.At(at0(sec)).Until(at0(sec)); d != test.paused && (test.paused >= 0 || d == 0) {
-			t.Errorf("%s: paused for %v", name, d)
-		}
-		if d := k.cooldown.At(at0(sec)).Until(at0(sec)); d != test.endpoint {
-			t.Errorf("%s: the kind is paused for %v", name, d)
-		}
-		if cut := k.slow.Cut(); cut != (test.what == causeFlight || test.status == 503 || name == "overload, says so") {
-			t.Errorf("%s: fewer at a time: %t", name, cut)
-		}
-	}
-}
-
 // Who drew on a quota is none of those from before; a refusal of one too many at
 // a time answers who asks, and says nothing of the rate.
 func TestEndsThatSayNothingOfTheRate(t *testing.T) {

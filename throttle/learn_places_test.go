@@ -13,6 +13,9 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
+// These look inside: that places taken in one step and one by one come to the same
+// shows only where both are held side by side.
+
 // side is one of two learners that live through the same. On the quick one
 // requests take their places in one step.
 type side struct {

@@ -14,6 +14,8 @@ import (
 	"github.com/weirhttp/weir/internal/testnet"
 )
 
+// These look inside, as how many entries are looked at to find room shows in no result.
+
 const spenders = 1000 // keys whose budget is spent for weeks
 
 // multitude is how many keys are touched and how many are kept. A million, and the

@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// These look inside: the rates along a curve show at the surface only blurred by what
+// refusals teach beside it.
+
 // TestAPaceReactsOncePerBurst: what was sent before the first refusal was heard is the
 // same event.
 func TestAPaceReactsOncePerBurst(t *testing.T) {

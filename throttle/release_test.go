@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// These look inside: the gaps between those that are let go show at the surface only
+// blurred by the slow start.
+
 // let lets those go who wait for a host that is back, with so many more a second, and
 // returns how many went in the busiest second and when nobody waited any more, zero: never.
 func let(a *absence, waiting, rate float64, hold func(at time.Duration) bool) (most int, over time.Duration) {

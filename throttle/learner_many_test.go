@@ -5,6 +5,9 @@ import (
 	"testing"
 )
 
+// This looks inside: that one who waits keeps the learner that he waits for shows only
+// in what is lost of a later answer.
+
 // Credentials beyond the most that are told apart share one learner, unless
 // one of which nothing binds makes room.
 func TestCredentialsBeyondTheMost(t *testing.T) {

@@ -14,6 +14,8 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
+// These measure single steps of a request, which a call through the surface would hide.
+
 // BenchmarkGrantLearned grants a Transport's request that draws on two rates, on
 // a limit that the server states, and on what is learned of every host, and
 // gives the places back.
