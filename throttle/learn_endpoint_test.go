@@ -166,3 +166,18 @@ func TestIdleLearners(t *testing.T) {
 		}
 	}
 }
+
+// What a request costs in a unit, and whether that is counted at all, is what is made of
+// answers; what it draws is reckoned elsewhere.
+func TestUnitsOfACost(t *testing.T) {
+	for _, test := range []struct {
+		c       Cost
+		unit    string
+		n       float64
+		counted bool
+	}{{nil, "", 1, true}, {nil, requests, 1, true}, {nil, "tokens", 0, false}, {Cost{"tokens": 7}, "tokens", 7, true}, {Cost{"tokens": 7}, "", 1, true}, {Cost{requests: 3}, "", 3, true}, {Cost{requests: 0}, requests, 0, true}} {
+		if n, counted := unitsOf(test.c, test.unit); n != test.n || counted != test.counted {
+			t.Errorf("%v of %v: %v, %t", test.unit, test.c, n, counted)
+		}
+	}
+}
