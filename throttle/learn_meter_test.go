@@ -132,6 +132,9 @@ func TestEndpointAsAMeter(t *testing.T) {
 	if got := k.At(hourIn, 1).Until(hourIn); got != sec {
 		t.Errorf("paused for %v", got)
 	}
+	if got := k.ETA(hourIn, 5, 1).Until(hourIn); got != sec {
+		t.Errorf("the sixth expects to wait for %v", got)
+	}
 	later := hourIn.Add(sec)
 	m := k.Take(later, 1, true)
 	if m&markAsks == 0 || k.At(later, 1) != never {
