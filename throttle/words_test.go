@@ -65,7 +65,7 @@ func TestBadSettingsAreNamed(t *testing.T) {
 		{throttle.Config{MaxQueue: -1}, "MaxQueue: -1"},
 		{throttle.Config{MaxKeys: -1}, "MaxKeys: -1"},
 		{throttle.Config{MaxPause: -1}, "MaxPause: -1"},
-		{throttle.Config{MaxKeys: 1, Budgets: map[string]throttle.Budget{"a": {}, "b": {}}}, "MaxKeys: 1 is too few"},
+		{throttle.Config{MaxKeys: 1, Budgets: map[string]throttle.Budget{"a": {}, "b": {}}}, "MaxKeys: 1 is less than the number of hosts"},
 	}
 	for _, test := range tests {
 		_, err := throttle.New(nil, test.c)

@@ -24,6 +24,9 @@ const (
 	// for all that there is. With a sixteenth, doubts were told, of which a mark keeps
 	// the largest.
 	markStep = 4
+	// windowPart is the part of a limit that nothing but a new window brings at once. A mark
+	// rises by seven eighths then; with half of it, buckets were taken for windows.
+	windowPart = 0.75
 )
 
 // marks is what a quota knows of its mark.
@@ -82,7 +85,7 @@ func (q *Limit) learns(now meter.Instant) {
 // be to ask in the middle of it, when the others may have spent it.
 func (q *Limit) began(now meter.Instant, units float64) {
 	s := &q.shared
-	if q.flows() || q.judge.Kind() == refill.Log || s.span <= 0 || !q.size.Known || units < q.size.Value/2 {
+	if q.flows() || q.judge.Kind() == refill.Log || s.span <= 0 || !q.size.Known || units < q.size.Value*windowPart {
 		return
 	}
 	q.rolled, s.most = 0, 0
