@@ -79,6 +79,37 @@ func mustAnswer(t *testing.T, rt http.RoundTripper, r *http.Request) {
 	resp.Body.Close()
 }
 
+// TestAHealthyHostThatAnswersSlowlyLosesNothing: with the default settings no call to it is
+// lost, and none waits for longer than an answer takes.
+func TestAHealthyHostThatAnswersSlowlyLosesNothing(t *testing.T) {
+	for _, takes := range []time.Duration{2 * time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second, 25 * time.Second} {
+		for _, rate := range []int{5, 10, 20} {
+			synctest.Test(t, func(t *testing.T) {
+				rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+					if err := testnet.Wait(r.Context(), takes); err != nil {
+						return nil, err
+					}
+					return stub(r)
+				}), weir.Config{}))(t)
+				var wg sync.WaitGroup
+				for range 3 * 60 * rate {
+					wg.Go(func() {
+						start := time.Now()
+						resp, err := rt.RoundTrip(get(t, "http://h/"))
+						if err != nil || resp.StatusCode != 200 {
+							t.Errorf("answers of %v, %d/s: %v, %v", takes, rate, resp, err)
+						} else if d := time.Since(start) - takes; d > takes+5*time.Second {
+							t.Errorf("answers of %v, %d/s: one waited for %v", takes, rate, d)
+						}
+					})
+					time.Sleep(time.Second / time.Duration(rate))
+				}
+				wg.Wait()
+			})
+		}
+	}
+}
+
 // TestGatheredCallsLeaveNothing: a server that answers nobody before 25 calls have
 // come answers all of them, and no goroutine is left (net/http's
 // TestTransportPersistConnLeak).

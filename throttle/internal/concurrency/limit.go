@@ -69,8 +69,11 @@ func (f *Limit) Allowed() int {
 
 // lent is for how many more there is room as long as nothing went wrong: each
 // request that does not count any more was accepted, and shows that others would
-// be. With it no more than fullFlight are under way, as with good answers.
-func (f *Limit) lent() int { return max(0, min(lentPerOld*f.old, fullFlight-f.old)) }
+// be. With it no more than fullFlight are under way, as with good answers, or as many
+// more as were answered well though they took as long.
+func (f *Limit) lent() int {
+	return max(0, min(lentPerOld*f.old, max(fullFlight-f.old, int(f.slow))))
+}
 
 // Opens is when a request may start if none ends before, and notes if that is
 // not now.
@@ -167,7 +170,7 @@ func (f *Limit) Answered(now meter.Instant, took time.Duration) {
 		f.limit += 4 / f.limit
 	}
 	if f.limit >= 2*f.ease && time.Duration(now-f.last) > 10*time.Second {
-		f.ease, f.free, f.firmer = 0, f.good >= provenGood, 0
+		f.ease, f.free, f.firmer, f.hurt = 0, f.good >= provenGood, 0, false
 		f.limit = min(f.limit, fullFlight)
 	}
 }
@@ -202,7 +205,7 @@ func (f *Limit) Lost(now meter.Instant, said time.Duration) {
 
 // Absolve takes back all cuts: what they were for does not come from load.
 func (f *Limit) Absolve() {
-	f.ease, f.drain, f.losses = 0, 0, nil
+	f.ease, f.drain, f.losses, f.hurt = 0, 0, nil, false
 	f.free = f.stated || f.good >= provenGood
 }
 
@@ -240,7 +243,7 @@ func (f *Limit) Tight() bool {
 
 // shrink sets the limit, which is to be cut to another.
 func (f *Limit) shrink(now meter.Instant, limit, to float64) {
-	f.limit, f.drain, f.free, f.full = limit, limit-to, false, false
+	f.limit, f.drain, f.free, f.full, f.hurt = limit, limit-to, false, false, true
 	f.ease = max(1, to)
 	if f.losses == nil {
 		f.losses = new(losses)

@@ -19,14 +19,15 @@ const (
 	leastPatience = time.Second
 
 	// farLonger is how many times as long as a quick answer of its kind a
-	// request has to take to stop counting. One in a hundred does where the
+	// request has to take to stop counting, once something went wrong: then it is
+	// learned how much the host can work on. One in a hundred does where the
 	// times of answers are exponential, none where they are even. It is not for
-	// the slow start of a host, which is there to learn of refusals, and those are
-	// quick; how much a host can work on is learned for each kind.
+	// a slow start, which is there to learn of refusals, and those are quick.
 	farLonger = 16
 
 	// brake is how many that do not count any more make patience twice as long,
-	// so that a host that answers late or never gets no flood.
+	// so that a host that never answers gets no flood. Where answers come late, but
+	// come, each of them allows one more.
 	brake = 16
 
 	// spans is in how many steps a patience passes: a request counts for at
@@ -36,9 +37,10 @@ const (
 	genMask = 1<<26 - 1
 )
 
-// underway counts the requests that are under way. One that is so for far
-// longer than usual does not count any more: it was accepted, and may be a long
-// poll or a call that waits for another. How long a request is under way is
+// underway counts the requests that are under way. One that is so for longer than a
+// refusal takes does not count any more: it was accepted, and may be a long poll or a call
+// that waits for another. Once something went wrong, it counts until it is under way for
+// far longer than usual. How long a request is under way is
 // known by its generation. Each lasts a quarter of the patience; a request counts
 // in its own and in the next three. The zero underway has none. Its owner guards
 // it.
@@ -48,10 +50,12 @@ type underway struct {
 	old    int            // that do not count any more
 	gen    uint32         // the present generation
 	host   bool           // of a host, not of a kind
+	hurt   bool           // something went wrong
 	firmer uint8          // how often patience doubled because those that did not count did matter
 	heard  uint8          // good answers, as far as they matter to quick
 	since  meter.Instant  // when the present generation began; it stands here as the fields above fill a word
 	quick  time.Duration  // what a quarter of the good answers take at most; zero: none yet
+	slow   int32          // good answers that took longer than leastPatience, up to provenGood
 }
 
 // span is how long a generation lasts.
@@ -59,13 +63,13 @@ func (u *underway) span() meter.Instant {
 	p := freshPatience
 	switch {
 	case u.quick == 0:
-	case u.host:
+	case u.host || !u.hurt:
 		p = leastPatience
 	default:
 		p = max(leastPatience, farLonger*u.quick)
 	}
 	if u.old > 0 || u.firmer > 0 {
-		x := math.Exp2(float64(u.firmer) + float64(u.old)/brake)
+		x := math.Exp2(float64(u.firmer) + float64(u.old)/float64(brake+u.slow))
 		p = time.Duration(min(float64(p)*x, float64(time.Hour)))
 	}
 	return meter.Instant(p / spans)
@@ -116,9 +120,10 @@ func (u *underway) age(now meter.Instant) {
 func (u *underway) turn() meter.Instant { return u.since + u.span() }
 
 // Others is how many beside one that just started may be why it is refused. As
-// long as it is not known what is usual, those that do not count are among them.
+// long as it is not known what is usual, or if even quick answers take long, those that
+// do not count are among them.
 func (u *underway) Others() int {
-	if u.heard == 0 {
+	if u.heard == 0 || u.quick >= leastPatience {
 		return u.now + u.old - 1
 	}
 	return u.now - 1
@@ -145,6 +150,9 @@ func (u *underway) took(d time.Duration) {
 		return
 	}
 	u.heard = min(u.heard+1, 8)
+	if d > leastPatience {
+		u.slow = min(u.slow+1, provenGood)
+	}
 	n := time.Duration(u.heard) // the first answers say more; whole numbers, as each answer pays for this
 	switch {
 	case n == 1:

@@ -35,10 +35,9 @@ func wait(f *concurrency.Limit) time.Duration {
 	return now.Until(begin)
 }
 
-// TestWhatTakesFarLongerCountsNoMore: three quarters of a second where nothing was
-// answered yet; sixteen times as long as a quick answer where it was, and a second at
-// least; of a whole host always a second.
-func TestWhatTakesFarLongerCountsNoMore(t *testing.T) {
+// TestWhatWasAcceptedCountsNoMore: after three quarters of a second where nothing was
+// answered yet, and after a second where it was, however slowly.
+func TestWhatWasAcceptedCountsNoMore(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		f     concurrency.Limit
@@ -47,7 +46,7 @@ func TestWhatTakesFarLongerCountsNoMore(t *testing.T) {
 	}{
 		{"nothing was answered", concurrency.Limit{}, 0, 750 * time.Millisecond},
 		{"quickly", concurrency.Limit{}, 10 * time.Millisecond, time.Second},
-		{"slowly", concurrency.Limit{}, 100 * time.Millisecond, 1600 * time.Millisecond},
+		{"slowly", concurrency.Limit{}, 900 * time.Millisecond, time.Second},
 		{"slowly, by the host", concurrency.Host(), 100 * time.Millisecond, time.Second},
 	} {
 		const n = 4
@@ -99,6 +98,48 @@ func TestALossCountsThoseThatWereForgotten(t *testing.T) {
 	}
 	if got := now.Until(late); got < 375*time.Millisecond || got > 1500*time.Millisecond {
 		t.Errorf("they count for %v more", got)
+	}
+}
+
+// TestWhatTakesFarLongerCountsNoMoreAfterALoss: sixteen times as long as a quick answer.
+func TestWhatTakesFarLongerCountsNoMoreAfterALoss(t *testing.T) {
+	var f concurrency.Limit
+	f.End(f.Start(begin))
+	f.Answered(begin, 200*time.Millisecond)
+	g := f.Start(begin)
+	f.Lost(begin, 0)
+	f.End(g)
+	for f.Roomy(begin) {
+		f.Start(begin)
+	}
+	if got := wait(&f); got != 3200*time.Millisecond {
+		t.Errorf("the next goes after %v, want 3.2s", got)
+	}
+}
+
+// TestThoseWhoseAnswersComeLateAreSoonAsManyAsWanted: a host whose answers all take 20 s has as
+// many under way, within a minute, as are asked for.
+func TestThoseWhoseAnswersComeLateAreSoonAsManyAsWanted(t *testing.T) {
+	const takes, every, wanted = 20 * time.Second, 100 * time.Millisecond, 200
+	f, now := concurrency.Limit{}, begin
+	type call struct {
+		ends meter.Instant
+		gen  uint32
+	}
+	var calls []call
+	for at := begin; at < begin.Add(time.Minute); at = at.Add(every) {
+		now = max(now, at)
+		for len(calls) > 0 && calls[0].ends <= now {
+			f.End(calls[0].gen)
+			f.Answered(now, takes)
+			calls = calls[1:]
+		}
+		for f.Opens(now) == now && len(calls) < wanted {
+			calls = append(calls, call{now.Add(takes), f.Start(now)})
+		}
+	}
+	if f.UnderWay() != wanted {
+		t.Errorf("%d are under way, want %d", f.UnderWay(), wanted)
 	}
 }
 
