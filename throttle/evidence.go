@@ -19,6 +19,7 @@ type evidence struct {
 	fates  attribution.Fates
 	began  instant  // the first request, or the first after a long idling
 	good   float64  // accepted since then
+	lately lately   // accepted
 	last   instant  // request
 	row    int      // refusals since one was accepted, one for each burst
 	plain  bool     // it was refused by more than 503s
@@ -135,6 +136,7 @@ func (e *evidence) accepted(now, sent instant) (back bool) {
 	}
 	e.row = 0
 	e.good++
+	e.lately.add(now)
 	e.fates.Served(sent)
 	if e.pace != nil {
 		e.pace.good(now)
@@ -168,13 +170,14 @@ func (e *evidence) weighs(by503, young bool) bool {
 }
 
 // overloaded notes a 503 that says no more, after so many in a row that asked in vain
-// whether the pause is over.
+// whether the pause is over. The mean since the first request is not all that the host
+// accepts: the client may have asked for little before, or the host have been down.
 func (e *evidence) overloaded(now, sent instant, strikes int) {
 	if e.pace == nil {
 		e.pace = new(pace)
 	}
 	span := max(time.Duration(now-e.began), 10*time.Millisecond)
-	e.pace.refuse(now, sent, max(e.good, .5)/span.Seconds(), e.UnderWay(), strikes)
+	e.pace.refuse(now, sent, max(max(e.good, .5)/span.Seconds(), e.lately.rate(now)), e.UnderWay(), strikes)
 }
 
 // lost notes a request that brought no answer, but may have been counted.

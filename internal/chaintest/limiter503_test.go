@@ -99,6 +99,60 @@ func TestASlowLimiterIsNotTakenForChance(t *testing.T) {
 	}
 }
 
+// TestALimitIsNotThatOfAQuietPast: a client that had little to ask for two minutes, or met
+// a host that was down at first, and now asks for more than a limiter's rate, is soon
+// served at that rate.
+func TestALimitIsNotThatOfAQuietPast(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		rate, burst float64       // the limiter's
+		calls       int           // a second, when they are many
+		busy        time.Duration // when calls become many; before, there is one each ten seconds
+		down        time.Duration // until when the host serves nobody
+		from, until time.Duration // when served calls are counted
+	}{
+		{"called seldom for two minutes", 10, 20, 12, 2 * time.Minute, 0, 3 * time.Minute, 4 * time.Minute},
+		{"down for the first 20 s", 5, 5, 6, 0, 20 * time.Second, time.Minute, 2 * time.Minute},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server, start := limitReq(tt.rate, tt.burst, 20*time.Millisecond, nil), time.Now()
+				rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+					if time.Since(start) < tt.down {
+						return testnet.Answer(r, 503, nil, nil), nil
+					}
+					return server(r)
+				}), weir.Config{Throttle: throttle.Config{MaxWait: 5 * time.Second}}))(t)
+				var good atomic.Int64
+				var wg sync.WaitGroup
+				for time.Since(start) < tt.until {
+					wg.Go(func() {
+						resp, err := rt.RoundTrip(get(t, "http://h/"))
+						if err != nil {
+							return
+						}
+						resp.Body.Close()
+						if at := time.Since(start); resp.StatusCode == 200 && at >= tt.from && at < tt.until {
+							good.Add(1)
+						}
+					})
+					every := time.Second / time.Duration(tt.calls)
+					if time.Since(start) < tt.busy {
+						every = 10 * time.Second
+					}
+					time.Sleep(every)
+				}
+				wg.Wait()
+				could := tt.rate * (tt.until - tt.from).Seconds()
+				t.Logf("%d of %v served in a minute", good.Load(), could)
+				if float64(good.Load()) < could/2 {
+					t.Errorf("%d of %v served in a minute, want half of them", good.Load(), could)
+				}
+			})
+		})
+	}
+}
+
 // windowOf lets n through in each window that a request begins, and says 503 to others.
 func windowOf(n int, per, trip time.Duration) testnet.Func {
 	var mu sync.Mutex
