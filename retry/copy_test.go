@@ -46,27 +46,40 @@ func getBodyCopies(t *testing.T) {
 	}
 }
 
-// A body that is longer than it says cannot be had twice: a copy is cut off
-// rather than given what comes after what it has.
-func TestCopyOfALiar(t *testing.T) {
-	p := lend(t, 4, testnet.NewBody("bodybody"))
-	first := p.next()
-	second, err := p.copy()
+// copied is another body of the attempt that r is.
+func copied(t *testing.T, r *http.Request) io.ReadCloser {
+	t.Helper()
+	c, err := r.GetBody()
 	if err != nil {
 		t.Fatal(err)
 	}
-	io.ReadFull(second, make([]byte, 2))
-	if b, err := io.ReadAll(first); err != nil || string(b) != "bodybody" {
-		t.Errorf("the first got %q, %v", b, err)
-	}
-	if b, err := io.ReadAll(second); err == nil {
-		t.Errorf("a copy went on with %q", b)
-	}
-	p.finish()
-	first.Close()
-	if !p.closed {
-		t.Error("the body is open")
-	}
+	return c
+}
+
+// A body that is longer than it says cannot be had twice: a copy is cut off
+// rather than given what comes after what it has.
+func TestCopyOfALiar(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		body := testnet.NewBody("bodybody")
+		var first io.ReadCloser
+		if _, err := lend(t, 4, 4, body, func(r *http.Request) (*http.Response, error) {
+			first = r.Body
+			second := copied(t, r)
+			io.ReadFull(second, make([]byte, 2))
+			if b, err := io.ReadAll(first); err != nil || string(b) != "bodybody" {
+				t.Errorf("the first got %q, %v", b, err)
+			}
+			if b, err := io.ReadAll(second); err == nil {
+				t.Errorf("a copy went on with %q", b)
+			}
+			return testnet.Answer(withoutBody(r), 200, nil, nil), nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if first.Close(); body.Closes() != 1 {
+			t.Errorf("closed %d times, want 1", body.Closes())
+		}
+	})
 }
 
 // gated is a body whose Reads wait until they may.
@@ -80,42 +93,39 @@ func (g *gated) Read(b []byte) (int, error) {
 	return g.Body.Read(b)
 }
 
-// blocked lends a body of which limit bytes are kept, to a share whose Read of it
-// goes on when the body is opened, and to a copy.
-func blocked(t *testing.T, limit int64, text string) (p *replay, s *share, c io.ReadCloser, body *gated) {
-	body = &gated{make(chan struct{}), testnet.NewBody(text)}
-	p = lend(t, limit, body)
-	s = p.next()
-	c, err := p.copy()
-	if err != nil {
-		t.Fatal(err)
-	}
-	go s.Read(make([]byte, 10))
-	synctest.Wait()
-	return p, s, c, body
-}
-
 // A copy of an attempt that is over does not wait for the Read of another.
 func TestCopyOfAnEarlierAttemptEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, _, c, body := blocked(t, 100, "body")
+		body := &gated{make(chan struct{}), testnet.NewBody("body")}
 		ended := make(chan error, 1)
-		go func() {
-			_, err := c.Read(make([]byte, 10))
-			ended <- err
-		}()
-		synctest.Wait()
-		p.next()
-		synctest.Wait()
-		select {
-		case err := <-ended:
-			if err != errSealed {
-				t.Errorf("got %v", err)
+		attempts := 0
+		if _, err := lend(t, 100, 4, body, func(r *http.Request) (*http.Response, error) {
+			if attempts++; attempts == 1 {
+				c := copied(t, r)
+				go r.Body.Read(make([]byte, 10))
+				synctest.Wait()
+				go func() {
+					_, err := c.Read(make([]byte, 10))
+					ended <- err
+				}()
+				synctest.Wait()
+				return nil, errReset
 			}
-		default:
-			t.Error("it waits")
+			synctest.Wait()
+			select {
+			case err := <-ended:
+				if !sealed(err) {
+					t.Errorf("got %v", err)
+				}
+			default:
+				t.Error("it waits")
+			}
+			close(body.open)
+			r.Body.Close()
+			return testnet.Answer(withoutBody(r), 200, nil, nil), nil
+		}); err != nil || attempts != 2 {
+			t.Errorf("%v after %d attempts", err, attempts)
 		}
-		close(body.open)
 	})
 }
 
@@ -123,10 +133,18 @@ func TestCopyOfAnEarlierAttemptEnds(t *testing.T) {
 // copy that can go on no more is never closed.
 func TestALostBodyIsClosedWithItsReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, s, c, body := blocked(t, 5, "0123456789")
-		s.Close()
-		p.finish()
-		time.Sleep(2 * closeGrace)
+		body := &gated{make(chan struct{}), testnet.NewBody("0123456789")}
+		var c io.ReadCloser
+		if _, err := lend(t, 5, 5, body, func(r *http.Request) (*http.Response, error) {
+			c = copied(t, r)
+			go r.Body.Read(make([]byte, 10))
+			synctest.Wait()
+			r.Body.Close()
+			return testnet.Answer(withoutBody(r), 200, nil, nil), nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second) // after 50 ms the body of a reader that is alone would be closed
 		if n := body.Closes(); n != 0 {
 			t.Errorf("closed %d times under its reader, while a copy is out", n)
 		}
@@ -144,8 +162,8 @@ func TestALostBodyIsClosedWithItsReader(t *testing.T) {
 	})
 }
 
-// A share may be closed while a Read is under way that brings more than can be
-// kept: the body is closed all the same, whoever else had a copy.
+// The body of an attempt may be closed while a Read is under way that brings more
+// than can be kept: the source is closed all the same, whoever else had a copy.
 func TestOverflowOfAClosedShare(t *testing.T) {
 	for name, tt := range map[string]struct{ copies, overFirst bool }{
 		"alone":                       {},
@@ -156,23 +174,28 @@ func TestOverflowOfAClosedShare(t *testing.T) {
 		bubble(t, name, func(t *testing.T) {
 			from, to := io.Pipe()
 			body := testnet.BodyOf(from)
-			p := lend(t, 4, body)
-			s := p.next()
-			if tt.copies {
-				if _, err := p.copy(); err != nil {
-					t.Fatal(err)
+			overflow := func() {
+				to.Write([]byte("bodybody"))
+				synctest.Wait()
+			}
+			if _, err := lend(t, 4, 4, body, func(r *http.Request) (*http.Response, error) {
+				if tt.copies {
+					copied(t, r)
 				}
+				go r.Body.Read(make([]byte, 8))
+				synctest.Wait()
+				r.Body.Close()
+				if !tt.overFirst {
+					overflow()
+				}
+				return testnet.Answer(withoutBody(r), 200, nil, nil), nil
+			}); err != nil {
+				t.Fatal(err)
 			}
-			go s.Read(make([]byte, 8))
-			synctest.Wait()
-			s.Close()
 			if tt.overFirst {
-				p.finish()
+				overflow()
 			}
-			to.Write([]byte("bodybody"))
-			synctest.Wait()
-			p.finish()
-			if body.Closes() != 1 {
+			if synctest.Wait(); body.Closes() != 1 {
 				t.Errorf("the body was closed %d times, want 1", body.Closes())
 			}
 		})
