@@ -10,10 +10,13 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/trip"
 )
 
@@ -112,10 +115,12 @@ type h2 struct {
 
 func (h2) Error() string { return "stream error" }
 
+// As fills whatever has the same fields, as net/http's does.
 func (e h2) As(target any) bool {
-	s, ok := target.(*streamError)
+	to, from := reflect.ValueOf(target).Elem(), reflect.ValueOf(e)
+	ok := to.Kind() == reflect.Struct && from.Type().ConvertibleTo(to.Type())
 	if ok {
-		*s = streamError(e)
+		to.Set(from.Convert(to.Type()))
 	}
 	return ok
 }
@@ -128,18 +133,35 @@ func TestWhichMethodsAreIdempotent(t *testing.T) {
 		"": true, "GET": true, "HEAD": true, "OPTIONS": true, "TRACE": true, "PUT": true, "DELETE": true,
 		"POST": false, "PATCH": false, "CONNECT": false, "get": false, "PROPFIND": false,
 	} {
-		if got := idempotent(&http.Request{Method: method}); got != want {
+		if got := sentAgain(t, method, nil); got != want {
 			t.Errorf("%q: got %v, want %v", method, got, want)
 		}
 	}
 	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
-		if !idempotent(&http.Request{Method: "POST", Header: http.Header{name: {"k"}}}) {
+		if !sentAgain(t, "POST", http.Header{name: {"k"}}) {
 			t.Errorf("%s is not seen", name)
 		}
-		if idempotent(&http.Request{Method: "POST", Header: http.Header{name: {""}}}) {
+		if sentAgain(t, "POST", http.Header{name: {""}}) {
 			t.Errorf("an empty %s counts", name)
 		}
 	}
+}
+
+// sentAgain reports whether a request that may have been processed is repeated.
+func sentAgain(t *testing.T, method string, header http.Header) (again bool) {
+	synctest.Test(t, func(t *testing.T) {
+		s := play(step{status: 500})
+		r := request(t, "GET", "http://a.example/", "")
+		r.Method = method
+		if header != nil {
+			r.Header = header
+		}
+		if _, err := newTransport(t, s, Config{MaxAttempts: 2}).RoundTrip(r); err != nil {
+			t.Fatal(err)
+		}
+		again = s.calls() == 2
+	})
+	return again
 }
 
 // The package comment shows the table that the code has.
@@ -217,19 +239,31 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Each kind of distrust is enough.
+// Each kind of distrust of the server's certificate is enough: the next attempt
+// would fail as well, and the request was not sent.
 func TestEachKindOfDistrustIsEnough(t *testing.T) {
 	for _, err := range []error{
 		&tls.CertificateVerificationError{Err: errReset}, x509.UnknownAuthorityError{},
 		x509.CertificateInvalidError{}, x509.HostnameError{Certificate: new(x509.Certificate)},
 	} {
-		if !distrusted(err) {
-			t.Errorf("%T is taken for trust", err)
+		if calls, unsent := distrust(t, err); calls != 1 || !unsent {
+			t.Errorf("%T is taken for trust: %d attempts, nothing was sent: %v", err, calls, unsent)
 		}
 	}
-	if distrusted(errors.New("tls: something else")) {
-		t.Error("any error is taken for distrust")
+	if calls, unsent := distrust(t, errors.New("tls: something else")); calls != 3 || unsent {
+		t.Errorf("any error is taken for distrust: %d attempts, nothing was sent: %v", calls, unsent)
 	}
+}
+
+// distrust returns how often a GET is sent by a base that fails with err, and
+// whether it is known that nothing of it was sent.
+func distrust(t *testing.T, err error) (calls int, unsent bool) {
+	synctest.Test(t, func(t *testing.T) {
+		s := play(step{err: err})
+		_, got := newTransport(t, s, Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+		calls, unsent = s.calls(), errors.Is(got, notsent.Err)
+	})
+	return calls, unsent
 }
 
 // An error of Check ends the request, whether there was an answer or not.

@@ -99,11 +99,23 @@ func TestWhatNamesAStreamIsFound(t *testing.T) {
 		{"application/json", "q=watch=true", false},
 		{"application/json", "watch=true;%zz", false},
 	} {
-		r := request(t, "GET", "http://a.example/?"+tt.query, "")
-		resp := &http.Response{StatusCode: 200, ContentLength: -1, Header: http.Header{"Content-Type": {tt.kind}}}
-		if got := quiet(r, resp); got != tt.want {
-			t.Errorf("%q after ?%s: got %v", tt.kind, tt.query, got)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(background(), time.Hour)
+			defer cancel()
+			resp, err := newTransport(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+				resp := testnet.Answer(r, 200, http.Header{"Content-Type": {tt.kind}}, &leaver{ctx: r.Context()})
+				resp.ContentLength = -1
+				return resp, nil
+			}), Config{}).RoundTrip(request(t, "GET", "http://a.example/?"+tt.query, "").WithContext(ctx))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = io.ReadAll(resp.Body)
+			var late *TimeoutError
+			if got := !errors.As(err, &late); got != tt.want {
+				t.Errorf("%q after ?%s: %v", tt.kind, tt.query, err)
+			}
+		})
 	}
 }
 

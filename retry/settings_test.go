@@ -133,22 +133,26 @@ func (c *counting) NextBackOff() time.Duration { c.n++; return c.n * time.Second
 
 // The default delay is uniform between 0 and 100 ms, 200 ms, ... 20 s.
 func TestTheDefaultDelayIsUniform(t *testing.T) {
+	limit := func(n int) time.Duration { return min(100*time.Millisecond<<n, 20*time.Second) }
 	most := make([]time.Duration, 12)
-	for range 2000 {
-		b := fullJitter()
-		b.Reset()
-		for n := range most {
-			d := b.NextBackOff()
-			limit := min(baseDelay<<n, capDelay)
-			if d < 0 || d > limit+1 {
-				t.Fatalf("delay %d is %v, want at most %v", n, d, limit)
+	synctest.Test(t, func(t *testing.T) {
+		s := play(step{status: 500})
+		rt := newTransport(t, s, Config{MaxAttempts: len(most) + 1, Allowance: Allowance{Disable: true}})
+		for range 2000 {
+			s.times = s.times[:0]
+			rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
+			for n := range most {
+				d := s.times[n+1] - s.times[n]
+				if d < 0 || d > limit(n)+1 {
+					t.Fatalf("delay %d is %v, want at most %v", n, d, limit(n))
+				}
+				most[n] = max(most[n], d)
 			}
-			most[n] = max(most[n], d)
 		}
-	}
+	})
 	for n, d := range most {
-		if limit := min(baseDelay<<n, capDelay); d < limit*9/10 {
-			t.Errorf("delay %d never came near %v in 2000 draws: %v", n, limit, d)
+		if d < limit(n)*9/10 {
+			t.Errorf("delay %d never came near %v in 2000 draws: %v", n, limit(n), d)
 		}
 	}
 }

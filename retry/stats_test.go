@@ -17,11 +17,11 @@ func TestEachValueHasItsWord(t *testing.T) {
 		}
 		seen[kind+got] = true
 	}
-	for o := range outcomes + 2 {
-		check("outcome ", o.String(), o < outcomes)
+	for o := range Refused + 3 {
+		check("outcome ", o.String(), o <= Refused)
 	}
-	for r := range reasons + 2 {
-		check("reason ", r.String(), r < reasons)
+	for r := range Ended + 3 {
+		check("reason ", r.String(), r <= Ended)
 	}
 	for f := range Queue + 3 {
 		check("wait ", f.String(), f <= Queue)
@@ -40,7 +40,7 @@ func TestAttemptsAtForgottenHostsCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rt.link.Hosts.Resize(4)
+	rt.Link().Hosts.Resize(4)
 	const goroutines, each, times = 4, 100, 3
 	var wg sync.WaitGroup
 	for g := range goroutines {
