@@ -18,63 +18,70 @@ import (
 // A record may be forgotten when its allowance is full, and not before.
 func TestAFullAllowanceMayBeForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &host{past: new(past)}
-		if !h.Idle(time.Now()) {
+		s := play(step{status: 200}, step{status: 500})
+		rt := newTransport(t, s, Config{MaxAttempts: 4, Backoff: fixed(0)})
+		idle := func() bool {
+			e := rt.Link().Hosts.Find("a.example")
+			defer e.Release()
+			return e.Value.Occupant(hosts.Retry).Idle(time.Now())
+		}
+		if get(t, rt, "GET"); !idle() {
 			t.Error("a fresh record is kept")
 		}
-		for range 3 {
-			h.allowance.take(500, time.Now())
-		}
+		get(t, rt, "GET") // pays for three retries
 		time.Sleep(13900 * time.Millisecond)
-		if h.Idle(time.Now()) {
+		if idle() {
 			t.Error("42 tokens are not back after 13.9s")
 		}
 		time.Sleep(100 * time.Millisecond)
-		if !h.Idle(time.Now()) {
+		if !idle() {
 			t.Error("42 tokens are back after 14s")
 		}
 	})
 }
 
 // The allowance never gives more than it holds and what time brings, whatever
-// the order of takes and gives, and a clock that steps back brings nothing.
+// the order of takes and gives.
 func TestAllowanceGivesNoMoreThanItHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var a allowance
-		now := time.Now()
-		taken := 0
-		for a.take(100, now) {
-			taken++
+		var calls atomic.Int64
+		status := 500
+		rt := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
+			calls.Add(1)
+			return testnet.Answer(r, status, nil, nil), nil
+		}), Config{MaxAttempts: 50, Backoff: fixed(0), Allowance: Allowance{Tokens: 100}})
+		retries := func() int64 {
+			calls.Store(0)
+			get(t, rt, "GET")
+			return calls.Load() - 1
 		}
-		if taken != 7 {
-			t.Errorf("took %d out of 100 tokens, want 7", taken)
+		left := func() float64 { return hostIn(rt.Stats(), "a.example").Allowance }
+		if n := retries(); n != 7 || left() != 2 {
+			t.Errorf("100 tokens paid for %d retries, want 7; %v are left", n, left())
 		}
-		if a.take(100, now.Add(-time.Hour)) || a.left(100, now.Add(-time.Hour)) != 2 {
-			t.Error("a step back brought tokens")
+		time.Sleep(3999 * time.Millisecond)
+		if n := retries(); n != 0 {
+			t.Errorf("%d retries before 12 more tokens came", n)
 		}
-		if a.take(100, now.Add(3999*time.Millisecond)) || !a.take(100, now.Add(4*time.Second)) {
-			t.Error("12 more tokens come in 4s")
+		time.Sleep(time.Millisecond)
+		if n := retries(); n != 1 {
+			t.Errorf("%d retries after 4s, in which 12 tokens come, want 1", n)
 		}
+		status = 200
 		for range 1000 {
-			a.give(cost, now)
+			get(t, rt, "GET")
 		}
-		if a.left(100, now) != 100 || a.short.Load() {
-			t.Errorf("%v of 100 left", a.left(100, now))
+		if left() != 100 {
+			t.Errorf("%v of 100 left", left())
 		}
+		status = 500
+		calls.Store(0)
 		var wg sync.WaitGroup
-		var mu sync.Mutex
-		taken = 0
 		for range 64 {
-			wg.Go(func() {
-				if a.take(100, now) {
-					mu.Lock()
-					taken++
-					mu.Unlock()
-				}
-			})
+			wg.Go(func() { get(t, rt, "GET") })
 		}
-		if wg.Wait(); taken != 7 {
-			t.Errorf("64 goroutines took %d, want 7", taken)
+		if wg.Wait(); calls.Load() != 64+7 {
+			t.Errorf("64 requests at once were repeated %d times, want 7", calls.Load()-64)
 		}
 	})
 }
@@ -199,24 +206,30 @@ func TestFailuresEarnNothing(t *testing.T) {
 // What was not paid is not paid back to an allowance that others have spent.
 func TestFreeHedgesPayNothingBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rt := newTransport(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+		fails := true
+		rt := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
+			if fails {
+				return testnet.Answer(r, 500, nil, nil), nil
+			}
 			if !trip.From(r.Context()).Hedge {
 				<-r.Context().Done()
 				return nil, r.Context().Err()
 			}
 			return testnet.Answer(r, 200, nil, nil), nil
-		}), Config{Allowance: Allowance{Disable: true}, Hedge: Hedge{After: time.Millisecond}})
-		for i := range 2 {
-			if resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", "")); err != nil || resp.StatusCode != 200 {
-				t.Fatal(resp, err)
-			}
-			e := rt.link.Hosts.Find("a.example")
-			h := e.Value.Occupant(hosts.Retry).(*host)
-			if want := float64(i * cost); h.allowance.spent < want {
-				t.Errorf("%v tokens are missing, want %v", h.allowance.spent, want)
-			}
-			h.allowance.take(defaultTokens, time.Now())
-			e.Release()
+		}), Config{MaxAttempts: 4, Backoff: fixed(0)})
+		get(t, rt, "GET") // pays for three retries
+		fails = false
+		if err := rt.SetHost("a.example", Config{Allowance: Allowance{Disable: true}, Hedge: Hedge{After: time.Millisecond}}); err != nil {
+			t.Fatal(err)
+		}
+		if status, err := get(t, rt, "GET"); status != 200 || rt.Stats().HedgesWon != 1 {
+			t.Fatal(status, err)
+		}
+		if err := rt.SetHost("a.example", Config{}); err != nil { // which shows what is left
+			t.Fatal(err)
+		}
+		if got, want := hostIn(rt.Stats(), "a.example").Allowance, float64(defaultTokens-3*cost); got < want || got > want+1 {
+			t.Errorf("%v tokens are left, want %v", got, want)
 		}
 	})
 }

@@ -217,3 +217,11 @@ func TestHedgesCountForTheirHost(t *testing.T) {
 		}
 	})
 }
+
+// one is 1 for true and 0 for false.
+func one(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
