@@ -15,6 +15,18 @@ func stub() testnet.Func {
 	return func(*http.Request) (*http.Response, error) { return resp, nil }
 }
 
+// asking is a stub that looks at the context of its requests, as a base does that
+// does not wait for its end.
+func asking() testnet.Func {
+	answer := stub()
+	return func(r *http.Request) (*http.Response, error) {
+		if ctx := r.Context(); ctx.Err() != nil || ctx.Value("x") != nil {
+			return nil, errReset
+		}
+		return answer(r)
+	}
+}
+
 // The happy path costs the trip that all layers share, and nothing else; with
 // timeouts or what a POST's error must prove, the attempt's own context.
 func TestAHealthyCallCostsTheTrip(t *testing.T) {
@@ -24,17 +36,20 @@ func TestAHealthyCallCostsTheTrip(t *testing.T) {
 	post := request(t, "POST", "http://a.example/", "body").WithContext(ctx)
 	for _, tt := range []struct {
 		name string
+		base http.RoundTripper
 		c    Config
 		r    *http.Request
 		most float64
 	}{
-		{"without timeouts", Config{AttemptTimeout: -1, StallTimeout: -1}, get, 1},
-		{"with an attempt timeout", Config{StallTimeout: -1}, get, 2},
-		{"as it comes", Config{}, get, 2},
-		{"with a POST's evidence", Config{}, post, 2},
+		{"without timeouts", stub(), Config{AttemptTimeout: -1, StallTimeout: -1}, get, 1},
+		{"with an attempt timeout", stub(), Config{StallTimeout: -1}, get, 2},
+		{"as it comes", stub(), Config{}, get, 2},
+		{"over a Wire", Wire(stub(), Config{}), Config{}, get, 2},
+		{"over a base that asks the context", asking(), Config{}, get, 2},
+		{"with a POST's evidence", stub(), Config{}, post, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			rt := newTransport(t, stub(), tt.c)
+			rt := newTransport(t, tt.base, tt.c)
 			got := 1e9
 			for range 100 { // the pool of clocks forgets, every fourth time under -race
 				got = min(got, testing.AllocsPerRun(5, func() {

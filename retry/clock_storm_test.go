@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/internal/trip"
 )
 
 // stalling is a body that blocks until its request ends.
@@ -34,7 +35,7 @@ func TestSharedClocksEndEachHangingAttempt(t *testing.T) {
 			return testnet.Answer(r, 200, nil, stalling{r}), nil
 		}
 		return testnet.Answer(r, 200, nil, testnet.NewBody("x")), nil
-	}), Config{AttemptTimeout: time.Hour, StallTimeout: 5 * time.Millisecond}).(*wire)
+	}), Config{AttemptTimeout: time.Hour, StallTimeout: 5 * time.Millisecond})
 	attempt := func(path string, limit time.Duration) (took time.Duration, err error) {
 		r := request(t, "GET", "http://a.example"+path, "")
 		if limit != 0 {
@@ -65,7 +66,7 @@ func TestSharedClocksEndEachHangingAttempt(t *testing.T) {
 					}
 				case 2:
 					if g == 0 { // seldom: it would heal what it should not break
-						w.CloseIdleConnections()
+						trip.CloseIdle(w)
 					}
 				default:
 					if took, err := attempt("/", 0); err != nil && took < 5*time.Millisecond {

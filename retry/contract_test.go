@@ -36,25 +36,58 @@ func TestQueueingIsNotSlowness(t *testing.T) {
 	})
 }
 
-// New puts Wire in once.
+// New puts a Wire under what it wraps if there is none below yet. What waits above
+// a Wire has no AttemptTimeout, what is below has one.
 func TestWireStandsOnce(t *testing.T) {
-	s := play(step{status: 200})
-	under := Wire(s, Config{})
-	for _, tt := range []struct {
-		base http.RoundTripper
-		want bool // wrapped
-	}{{s, true}, {under, false}, {&fakeLayer{base: under, layer: trip.Throttle}, false}, {&fakeLayer{base: s, layer: trip.Throttle}, true}} {
-		rt := newTransport(t, tt.base, Config{})
-		if _, ok := rt.base.(*wire); (rt.base != tt.base) != tt.want || tt.want && !ok {
-			t.Errorf("%T became %T", tt.base, rt.base)
+	const limit = time.Second
+	slow := testnet.Func(func(r *http.Request) (*http.Response, error) {
+		if err := testnet.Wait(r.Context(), time.Minute); err != nil {
+			return nil, err
 		}
-		k := rt.Link()
-		if !k.Has[trip.Wire] || !k.Has[trip.Retry] || k.Has[trip.Door] || k.Hosts == nil {
-			t.Errorf("link %+v", k)
-		}
+		return testnet.Answer(r, 200, nil, nil), nil
+	})
+	queue := func(base http.RoundTripper) http.RoundTripper {
+		return &fakeLayer{base: base, layer: trip.Throttle, before: func(r *http.Request, _ *trip.Trip) error {
+			return testnet.Wait(r.Context(), time.Minute)
+		}}
 	}
-	if newTransport(t, nil, Config{}).base.(*wire).base != http.DefaultTransport {
-		t.Error("nil is not the default transport")
+	quick := play(step{status: 200})
+	for _, tt := range []struct {
+		name string
+		base http.RoundTripper
+		cut  bool // after AttemptTimeout
+	}{
+		{"no Wire", slow, true},
+		{"a Wire", Wire(slow, Config{}), true},
+		{"a queue above a Wire", queue(Wire(quick, Config{})), false},
+		{"a slow base below both", queue(Wire(slow, Config{})), true},
+		{"a queue without a Wire", queue(quick), true},
+	} {
+		bubble(t, tt.name, func(t *testing.T) {
+			rt := newTransport(t, tt.base, Config{MaxAttempts: 1, AttemptTimeout: limit})
+			_, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
+			var late *TimeoutError
+			if cut := errors.As(err, &late); cut != tt.cut || !cut && err != nil || cut && late.Limit != limit {
+				t.Errorf("got %v, want a timeout: %v", err, tt.cut)
+			}
+			k := rt.Link()
+			if !k.Has[trip.Wire] || !k.Has[trip.Retry] || k.Has[trip.Door] || k.Hosts == nil {
+				t.Errorf("link %+v", k)
+			}
+		})
+	}
+}
+
+// A base of nil is http.DefaultTransport, for New and for Wire.
+func TestNilIsTheDefaultTransport(t *testing.T) {
+	was := http.DefaultTransport
+	defer func() { http.DefaultTransport = was }()
+	s := play(step{status: 200})
+	http.DefaultTransport = s
+	for i, rt := range []http.RoundTripper{newTransport(t, nil, Config{}), Wire(nil, Config{})} {
+		if resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", "")); err != nil || resp.StatusCode != 200 || s.calls() != i+1 {
+			t.Errorf("got %v, %v after %d calls", resp, err, s.calls())
+		}
 	}
 }
 

@@ -187,11 +187,21 @@ func (h *halves) CloseWrite() error {
 
 // CloseWrite of a switched connection is the connection's, if it has one.
 func TestDuplexCloseWrite(t *testing.T) {
+	closeWrite := func(conn io.ReadWriteCloser) error {
+		rt := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
+			return testnet.Answer(r, 101, nil, conn), nil
+		}), Config{})
+		resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.Body.(interface{ CloseWrite() error }).CloseWrite()
+	}
 	h := new(halves)
-	if err := (&duplex{w: h}).CloseWrite(); err != errReset || h.closed != 1 {
+	if err := closeWrite(h); err != errReset || h.closed != 1 {
 		t.Errorf("got %v after %d calls", err, h.closed)
 	}
-	if err := (&duplex{w: struct{ io.ReadWriteCloser }{}}).CloseWrite(); !errors.Is(err, errors.ErrUnsupported) {
+	if err := closeWrite(struct{ io.ReadWriteCloser }{}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("got %v of a connection without", err)
 	}
 }

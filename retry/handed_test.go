@@ -70,11 +70,12 @@ func (asked) Outlook(*http.Request) (time.Duration, error) { return time.Minute,
 
 // TestWireAsksItsBase: how long a request would wait is what the base says.
 func TestWireAsksItsBase(t *testing.T) {
-	w := Wire(asked{stub()}, Config{}).(*wire)
+	w := Wire(asked{stub()}, Config{})
 	r := request(t, "GET", "http://a.example/", "")
-	tr, _ := w.onward.Begin(r)
-	wait, err := w.Outlook(r)
-	ahead, aheadErr := w.Ahead(r, tr)
+	wait, err := trip.Outlook(w, r)
+	above := trip.NewOnward(w, trip.Retry, trip.Below(w).Hosts)
+	tr, _ := above.Begin(r)
+	ahead, aheadErr := above.Outlook(r, tr)
 	if wait != time.Minute || err == nil || ahead != wait || aheadErr != err {
 		t.Errorf("got %v, %v and %v, %v", wait, err, ahead, aheadErr)
 	}

@@ -96,7 +96,7 @@ func TestAnUploadThatStopsEnds(t *testing.T) {
 				var src noting
 				r := request(t, "PUT", "http://a.example/", "")
 				r.Body, r.ContentLength = testnet.BodyOf(io.LimitReader(&src, tt.size)), tt.size
-				r, tr, _ := trip.Begin(r, trip.Door, rt.link.Hosts)
+				r, tr, _ := trip.Begin(r, trip.Door, rt.Link().Hosts)
 				start := time.Now()
 				_, err := rt.RoundTrip(r)
 				var late *TimeoutError
@@ -184,35 +184,74 @@ func TestUploadAgain(t *testing.T) {
 
 // Little bodies in memory are not touched: net/http sends them with the headers.
 func TestLittleBodies(t *testing.T) {
+	const little = 64 << 10
 	for _, tt := range []struct {
 		size, said int64
 		timed      bool
 		want       bool
 	}{
-		{10, 10, true, false}, {littleBody, littleBody, true, false}, {littleBody + 1, littleBody + 1, true, true},
-		{littleBody + 1, littleBody + 1, false, false}, {10, -1, true, true},
+		{10, 10, true, false}, {little, little, true, false}, {little + 1, little + 1, true, true},
+		{little + 1, little + 1, false, false}, {10, -1, true, true},
 	} {
-		r := request(t, "PUT", "http://a.example/", "")
-		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(make([]byte, tt.size))), tt.said
-		if got := uploadOf(r, newClocks(), tt.timed) != nil; got != tt.want {
-			t.Errorf("%+v: watched %v", tt, got)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			r := request(t, "PUT", "http://a.example/", "")
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(make([]byte, tt.size))), tt.said
+			var got io.ReadCloser
+			base := testnet.Func(func(r *http.Request) (*http.Response, error) {
+				got = r.Body
+				return testnet.Answer(r, 200, nil, nil), nil
+			})
+			c := Config{}
+			if !tt.timed {
+				c.AttemptTimeout = -1
+			}
+			if _, err := Wire(base, c).RoundTrip(r); err != nil {
+				t.Fatal(err)
+			}
+			if watched := got != r.Body; watched != tt.want {
+				t.Errorf("%+v: watched %v", tt, watched)
+			}
+		})
 	}
 }
 
-// A copy of the body has not been read to its end because the first one has.
+// A copy of the body has not been read to its end because the first one has: an
+// attempt that ends then was still sending.
 func TestCopyOfUpload(t *testing.T) {
-	r := request(t, "PUT", "http://a.example/", "")
-	r.Body, r.ContentLength = testnet.NewBody("x"), 1
-	u := uploadOf(r, newClocks(), true)
-	if io.ReadAll(u); !u.ended.Load() {
-		t.Error("not at its end")
-	}
-	again, err := u.again(func() (io.ReadCloser, error) { return testnet.NewBody("x"), nil })()
-	if err != nil || u.ended.Load() {
-		t.Errorf("%v, at its end %v", err, u.ended.Load())
-	}
-	if io.ReadAll(again); !u.ended.Load() {
-		t.Error("not at its end")
+	for _, tt := range []struct {
+		name         string
+		copies, read bool
+		want         trip.Stage
+	}{
+		{"no copy", false, false, trip.Answering},
+		{"a copy that is not read", true, false, trip.Sending},
+		{"a copy that is", true, true, trip.Answering},
+	} {
+		bubble(t, tt.name, func(t *testing.T) {
+			w := Wire(testnet.Func(func(r *http.Request) (*http.Response, error) {
+				io.ReadAll(r.Body)
+				if tt.copies {
+					again, err := r.GetBody()
+					if err != nil {
+						t.Error(err)
+					} else if tt.read {
+						io.ReadAll(again)
+					}
+				}
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}), Config{AttemptTimeout: time.Second})
+			r := request(t, "PUT", "http://a.example/", "")
+			r.GetBody = func() (io.ReadCloser, error) { return testnet.NewBody("x"), nil }
+			r.Body, _ = r.GetBody()
+			r.ContentLength = 1
+			r, tr, _ := trip.Begin(r, trip.Retry, trip.Below(w).Hosts)
+			tr.At(trip.Retry)
+			_, err := w.RoundTrip(r)
+			if err == nil || tr.Stage != tt.want {
+				t.Errorf("%v at stage %v, want %v", err, tr.Stage, tt.want)
+			}
+			tr.End(err)
+		})
 	}
 }
