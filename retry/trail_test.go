@@ -151,15 +151,21 @@ func void() *net.Dialer {
 func TestDialIntoTheVoidBesideOthers(t *testing.T) {
 	for name, way := range ways {
 		bubble(t, name, func(t *testing.T) {
-			base, _, stop := testnet.Server(t, slowly(time.Hour), false)
-			rt := newTransport(t, way(base), Config{MaxAttempts: 1, AttemptTimeout: 2 * time.Hour})
+			base := &http.Transport{DialContext: void().DialContext}
+			dials := way(base)
+			rt := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
+				if r.URL.Path == "/has" {
+					return reporting{asks: true, gets: true, holds: time.Hour}.RoundTrip(r)
+				}
+				return dials.RoundTrip(r)
+			}), Config{MaxAttempts: 1, AttemptTimeout: 2 * time.Hour})
 			var wg sync.WaitGroup
-			wg.Go(func() { each(t, rt, 1) })
+			wg.Go(func() { rt.RoundTrip(request(t, "GET", "http://127.0.0.1/has", "")) })
 			synctest.Wait()
-			base.DialContext = void().DialContext
+			if !hasConnection(rt.Link().Hosts, "127.0.0.1") {
+				t.Error("the other has no connection")
+			}
 			r := request(t, "GET", "http://127.0.0.1/", "")
-			e := rt.link.Hosts.Of(r)
-			linesOf(e).taken.Add(1) // the other's, which has another name here
 			start := time.Now()
 			ctx, cancel := context.WithTimeout(With(r.Context(), Override{AttemptTimeout: 3 * time.Second}), time.Hour)
 			defer cancel()
@@ -168,10 +174,41 @@ func TestDialIntoTheVoidBesideOthers(t *testing.T) {
 				t.Errorf("%v after %v", err, took)
 			}
 			wg.Wait()
-			e.Release()
-			stop()
+			base.CloseIdleConnections()
 		})
 	}
+}
+
+// reporting is a base that reports of connections without having any.
+type reporting struct {
+	asks, gets bool
+	holds      time.Duration // before it answers; negative: until the attempt ends
+}
+
+func (b reporting) RoundTrip(r *http.Request) (*http.Response, error) {
+	trace := httptrace.ContextClientTrace(r.Context())
+	if b.asks {
+		trace.GetConn("")
+	}
+	if b.gets {
+		trace.GotConn(httptrace.GotConnInfo{Reused: true})
+	}
+	if b.holds < 0 {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	if err := testnet.Wait(r.Context(), b.holds); err != nil {
+		return nil, err
+	}
+	return testnet.Answer(r, 200, nil, nil), nil
+}
+
+// hasConnection reports whether an attempt has a connection to a host.
+func hasConnection(table *hosts.Table, name string) bool {
+	e := table.Find(name)
+	defer e.Release()
+	o := e.Value.Occupant(hosts.Wire)
+	return o != nil && !o.Idle(time.Now())
 }
 
 // A connection that another attempt has left is not what an attempt dialled for
@@ -193,19 +230,52 @@ func TestConnectionOfAnother(t *testing.T) {
 }
 
 // Others are served if they have connections, or got or gave back some since it
-// was asked last: who is next in line may not know yet that one was given back.
+// was asked last: who is next in line may not know yet that one was given back. As
+// long as they are, an attempt that waits for a connection begins anew.
 func TestServed(t *testing.T) {
-	var l lines
-	var mark int64
-	for i, tt := range []struct {
-		taken, left int64 // more than before
-		want        bool
-	}{{0, 0, false}, {1, 0, true}, {0, 0, true}, {0, 1, true}, {0, 0, false}, {2, 2, true}, {0, 0, false}} {
-		l.taken.Add(tt.taken)
-		l.left.Add(tt.left)
-		if got := l.served(&mark); got != tt.want {
-			t.Errorf("%d: served %v", i, got)
-		}
+	const limit = 10 * time.Second
+	type other struct{ from, to time.Duration } // has a connection
+	for _, tt := range []struct {
+		name   string
+		others []other
+		want   time.Duration // that the attempt waits; it begins at 1 s
+	}{
+		{"nobody else", nil, limit},
+		{"one who left before", []other{{0, 500 * time.Millisecond}}, limit},
+		{"one who leaves", []other{{0, 2 * time.Second}}, 2 * limit},
+		{"one who comes and leaves", []other{{2 * time.Second, 3 * time.Second}}, 2 * limit},
+		{"two who do", []other{{2 * time.Second, 3 * time.Second}, {4 * time.Second, 5 * time.Second}}, 2 * limit},
+		{"one who has it for long", []other{{2 * time.Second, 25 * time.Second}}, 4 * limit},
+		{"one who has it when it is asked, and then another", []other{{0, 12 * time.Second}, {23 * time.Second, 24 * time.Second}}, 4 * limit},
+		{"one who comes too late", []other{{12 * time.Second, time.Minute}}, limit},
+	} {
+		bubble(t, tt.name, func(t *testing.T) {
+			base := func(r *http.Request) (*http.Response, error) {
+				if d, err := time.ParseDuration(r.URL.Query().Get("holds")); err == nil {
+					return reporting{asks: true, gets: true, holds: d}.RoundTrip(r)
+				}
+				return reporting{asks: true, holds: -1}.RoundTrip(r)
+			}
+			w := newTransport(t, testnet.Func(base), Config{MaxAttempts: 1, AttemptTimeout: limit})
+			var wg sync.WaitGroup
+			for _, o := range tt.others {
+				wg.Go(func() {
+					time.Sleep(o.from)
+					r := request(t, "GET", fmt.Sprint("http://a.example/?holds=", o.to-o.from), "")
+					if _, err := w.RoundTrip(r.WithContext(With(r.Context(), Override{AttemptTimeout: time.Hour}))); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			time.Sleep(time.Second)
+			start := time.Now()
+			_, err := w.RoundTrip(request(t, "GET", "http://a.example/", ""))
+			var late *TimeoutError
+			if took := time.Since(start); !errors.As(err, &late) || took != tt.want {
+				t.Errorf("%v after %v, want %v", err, took, tt.want)
+			}
+			wg.Wait()
+		})
 	}
 }
 
@@ -353,34 +423,46 @@ func (*endless) Read(b []byte) (int, error) { return len(b), nil }
 // A base whose reports have gaps, or come late, neither confuses the count of
 // connections nor is waited for.
 func TestTrailWithGaps(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		table := hosts.New(10)
-		e := table.Of(request(t, "GET", "http://a.example/", ""))
-		defer e.Release()
-		held := func() int64 { l := linesOf(e); return l.taken.Load() - l.left.Load() }
-		got := func(x *trail) { x.trace.GotConn(httptrace.GotConnInfo{Reused: true}) }
-		for name, tt := range map[string]struct {
-			do   func(x *trail)
-			held int64 // before the end
-		}{
-			"nothing":                  {func(x *trail) {}, 0},
-			"a connection unasked for": {func(x *trail) { got(x) }, 0},
-			"asked and no connection":  {func(x *trail) { x.trace.GetConn("") }, 0},
-			"asked, and another one":   {func(x *trail) { x.trace.GetConn(""); got(x); x.trace.GetConn(""); got(x) }, 1},
-			"two for one":              {func(x *trail) { x.trace.GetConn(""); got(x); got(x) }, 1},
-			"ended before":             {func(x *trail) { x.leave(); x.trace.GetConn(""); got(x) }, 0},
-			"ended twice":              {func(x *trail) { x.trace.GetConn(""); got(x); x.leave(); x.leave() }, 0},
-		} {
-			x := newTrail(newClocks(), e, true)
-			tt.do(x)
-			if held() != tt.held {
-				t.Errorf("%s: %d connections, want %d", name, held(), tt.held)
+	type trace = *httptrace.ClientTrace
+	got := func(x trace) { x.GotConn(httptrace.GotConnInfo{Reused: true}) }
+	for name, tt := range map[string]struct {
+		during, after func(x trace)
+		held          bool // before the end
+	}{
+		"nothing":                  {},
+		"a connection unasked for": {during: got},
+		"asked and no connection":  {during: func(x trace) { x.GetConn("") }},
+		"asked, and another one":   {during: func(x trace) { x.GetConn(""); got(x); x.GetConn(""); got(x) }, held: true},
+		"two for one":              {during: func(x trace) { x.GetConn(""); got(x); got(x) }, held: true},
+		"ended before":             {after: func(x trace) { x.GetConn(""); got(x) }},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			var rt *Transport
+			var x trace
+			base := testnet.Func(func(r *http.Request) (*http.Response, error) {
+				x = httptrace.ContextClientTrace(r.Context())
+				if tt.during != nil {
+					tt.during(x)
+				}
+				if held := hasConnection(rt.Link().Hosts, "a.example"); held != tt.held {
+					t.Errorf("a connection is held: %v, want %v", held, tt.held)
+				}
+				return testnet.Answer(r, 200, nil, testnet.NewBody("x")), nil
+			})
+			rt = newTransport(t, base, Config{})
+			resp, err := rt.RoundTrip(request(t, "POST", "http://a.example/", "body"))
+			if err != nil {
+				t.Fatal(err)
 			}
-			if x.leave(); held() != 0 {
-				t.Errorf("%s: %d connections are left", name, held())
+			text(t, resp)
+			if tt.after != nil {
+				tt.after(x)
 			}
-		}
-	})
+			if hasConnection(rt.Link().Hosts, "a.example") {
+				t.Error("a connection is left")
+			}
+		})
+	}
 }
 
 // Nothing is left of connections that were given back, whatever became of the
@@ -396,17 +478,17 @@ func TestLinesAreGivenBack(t *testing.T) {
 			quietly(r)
 		}
 	}
-	over(t, h, Config{AttemptTimeout: time.Second, MaxAttempts: 2}, func(t *testing.T, rt *Transport, _ *testnet.Net) {
+	over(t, h, Config{AttemptTimeout: time.Second, MaxAttempts: 2}, func(t *testing.T, rt *Transport, n *testnet.Net) {
 		for _, path := range []string{"/", "/cut", "/body", "/hang"} {
 			if resp, err := rt.RoundTrip(request(t, "GET", "http://a.example"+path, "")); err == nil {
+				if path == "/body" && !hasConnection(rt.Link().Hosts, "a.example") {
+					t.Error("an attempt whose body is open has no connection")
+				}
 				text(t, resp)
 			}
 		}
-		synctest.Wait()
-		e := rt.link.Hosts.Of(request(t, "GET", "http://a.example/", ""))
-		defer e.Release()
-		if l := linesOf(e); l.taken.Load() < 4 || !l.Idle(time.Now()) {
-			t.Errorf("%d connections taken, %d given back", l.taken.Load(), l.left.Load())
+		if synctest.Wait(); hasConnection(rt.Link().Hosts, "a.example") {
+			t.Error("a connection is left")
 		}
 	})
 }
