@@ -3,6 +3,7 @@ package retry
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/http/httptrace"
 	"runtime"
 	"sync"
@@ -10,48 +11,85 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/internal/testnet"
 )
 
-func contextOf(parent context.Context) *attemptContext {
-	return &attemptContext{Context: parent, clocks: newClocks()}
+// attemptTime is the AttemptTimeout of the attempts in this file.
+const attemptTime = time.Minute
+
+// underWay makes a request with the context parent. It returns the context of its
+// attempt, as a base has it, and what ends the attempt with an answer. The test runs
+// in a bubble.
+func underWay(t *testing.T, parent context.Context) (c context.Context, over func()) {
+	t.Helper()
+	leave, left := make(chan struct{}), make(chan struct{})
+	w := Wire(testnet.Func(func(r *http.Request) (*http.Response, error) {
+		c = r.Context()
+		<-leave
+		return testnet.Answer(r, 200, nil, nil), nil
+	}), Config{AttemptTimeout: attemptTime})
+	go func() {
+		defer close(left)
+		w.RoundTrip(request(t, "GET", "http://a.example/", "").WithContext(parent))
+	}()
+	synctest.Wait()
+	over = sync.OnceFunc(func() {
+		close(leave)
+		<-left
+	})
+	t.Cleanup(over)
+	return c, over
 }
 
-var errOurs = errors.New("ours")
+// timeOut lets AttemptTimeout end an attempt that began just now.
+func timeOut() {
+	time.Sleep(attemptTime)
+	synctest.Wait()
+}
 
-// However and whenever it ends and is asked, it answers as
+// timedOut reports that a cause is an AttemptTimeout.
+func timedOut(cause error) bool {
+	var late *TimeoutError
+	return errors.As(cause, &late) && late.Limit == attemptTime
+}
+
+// However and whenever the context of an attempt ends and is asked, it answers as
 // context.WithCancelCause would, and so do those that descend from it.
 func TestAttemptContextEnds(t *testing.T) {
 	theirs := errors.New("theirs")
+	is := func(want error) func(error) bool { return func(got error) bool { return got == want } }
 	for _, tt := range []struct {
-		name      string
-		do        func(c *attemptContext, cancelParent func())
-		err, want error // Err and Cause
+		name string
+		do   func(c context.Context, over, cancelParent func())
+		err  error
+		want func(cause error) bool
 	}{
-		{"not at all", func(*attemptContext, func()) {}, nil, nil},
-		{"by us", func(c *attemptContext, _ func()) { c.end(errOurs) }, context.Canceled, errOurs},
-		{"without a cause", func(c *attemptContext, _ func()) { c.end(nil) }, context.Canceled, context.Canceled},
-		{"with its parent", func(_ *attemptContext, parent func()) { parent() }, context.Canceled, theirs},
-		{"before its parent", func(c *attemptContext, parent func()) { c.end(errOurs); c.Err(); parent() }, context.Canceled, errOurs},
-		{"after its parent", func(c *attemptContext, parent func()) { parent(); c.Err(); c.end(errOurs) }, context.Canceled, theirs},
-		{"twice", func(c *attemptContext, _ func()) { c.end(errOurs); c.end(theirs) }, context.Canceled, errOurs},
+		{"not at all", func(context.Context, func(), func()) {}, nil, is(nil)},
+		{"by its timeout", func(context.Context, func(), func()) { timeOut() }, context.Canceled, timedOut},
+		{"with its answer", func(_ context.Context, over, _ func()) { over() }, context.Canceled, is(context.Canceled)},
+		{"with its parent", func(_ context.Context, _, parent func()) { parent() }, context.Canceled, is(theirs)},
+		{"before its parent", func(c context.Context, _, parent func()) { timeOut(); c.Err(); parent() }, context.Canceled, timedOut},
+		{"after its parent", func(c context.Context, _, parent func()) { parent(); c.Err(); timeOut() }, context.Canceled, is(theirs)},
+		{"twice", func(_ context.Context, over, _ func()) { timeOut(); over() }, context.Canceled, timedOut},
 	} {
 		for _, asked := range []string{"before", "after"} {
-			t.Run(tt.name+", asked "+asked, func(t *testing.T) {
+			bubble(t, tt.name+", asked "+asked, func(t *testing.T) {
 				parent, cancel := context.WithCancelCause(background())
 				defer cancel(nil)
-				c := contextOf(parent)
+				c, over := underWay(t, parent)
 				if asked == "before" {
 					c.Done()
 				}
-				tt.do(c, func() { cancel(theirs) })
+				tt.do(c, over, func() { cancel(theirs) })
 				child, cancelChild := context.WithCancel(c)
 				defer cancelChild()
 				for name, ctx := range map[string]context.Context{"itself": c, "child": child, "with a value": With(c, Override{})} {
 					if got := ctx.Err(); got != tt.err {
 						t.Errorf("%s: Err %v, want %v", name, got, tt.err)
 					}
-					if got := context.Cause(ctx); got != tt.want {
-						t.Errorf("%s: Cause %v, want %v", name, got, tt.want)
+					if got := context.Cause(ctx); !tt.want(got) {
+						t.Errorf("%s: Cause %v", name, got)
 					}
 					select {
 					case <-ctx.Done():
@@ -69,39 +107,53 @@ func TestAttemptContextEnds(t *testing.T) {
 	}
 }
 
+// askedFor is a context that notes what it is asked for.
+type askedFor struct {
+	context.Context
+	key any
+}
+
+func (s *askedFor) Value(key any) any {
+	s.key = key
+	return nil
+}
+
 // Up to Go 1.25 context.Cause asks for the cause before anything else. It must
 // not hear the parent's when nobody had asked before.
 func TestAttemptContextCauseAskedFirst(t *testing.T) {
-	parent, cancel := context.WithCancelCause(background())
-	defer cancel(nil)
-	spy := keySpy{Context: parent}
-	_, stop := context.WithCancel(&spy) // looks for what knows the cause
-	stop()
-	c := contextOf(parent)
-	if c.Value(spy.key) != parent {
-		t.Fatal("the key is another")
-	}
-	c.end(errOurs)
-	if knows, ok := c.Value(spy.key).(context.Context); !ok || context.Cause(knows) != errOurs {
-		t.Errorf("the cause is asked of %v", knows)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		parent, cancel := context.WithCancelCause(background())
+		defer cancel(nil)
+		spy := askedFor{Context: parent}
+		_, stop := context.WithCancel(&spy) // looks for what knows the cause
+		stop()
+		c, _ := underWay(t, parent)
+		if c.Value(spy.key) != parent {
+			t.Fatal("the key is another")
+		}
+		timeOut()
+		if knows, ok := c.Value(spy.key).(context.Context); !ok || !timedOut(context.Cause(knows)) {
+			t.Errorf("the cause is asked of %v", knows)
+		}
+	})
 }
 
 // A deadline above is kept, and ends it with that error.
 func TestAttemptContextDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		parent, cancel := context.WithTimeoutCause(background(), time.Minute, errOurs)
+		theirs := errors.New("theirs")
+		parent, cancel := context.WithTimeoutCause(background(), attemptTime/2, theirs)
 		defer cancel()
-		c := contextOf(parent)
-		if d, ok := c.Deadline(); !ok || time.Until(d) != time.Minute {
+		c, _ := underWay(t, parent)
+		if d, ok := c.Deadline(); !ok || time.Until(d) != attemptTime/2 {
 			t.Error("the deadline is lost")
 		}
 		if c.Err() != nil {
 			t.Error("ended before its deadline")
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(attemptTime / 2)
 		synctest.Wait()
-		if !errors.Is(c.Err(), context.DeadlineExceeded) || context.Cause(c) != errOurs {
+		if !errors.Is(c.Err(), context.DeadlineExceeded) || context.Cause(c) != theirs {
 			t.Errorf("got %v, %v", c.Err(), context.Cause(c))
 		}
 	})
@@ -113,7 +165,7 @@ func TestAttemptContextDescendants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent, cancel := context.WithCancel(background())
 		defer cancel()
-		c := contextOf(parent)
+		c, _ := underWay(t, parent)
 		before := runtime.NumGoroutine()
 		var ran atomic.Int32
 		children := make([]context.Context, 20)
@@ -130,9 +182,9 @@ func TestAttemptContextDescendants(t *testing.T) {
 		if made := runtime.NumGoroutine() - before; made > 0 {
 			t.Errorf("%d goroutines wait", made)
 		}
-		c.end(errOurs)
+		timeOut()
 		for _, child := range children {
-			if child.Err() == nil || context.Cause(child) != errOurs {
+			if child.Err() == nil || !timedOut(context.Cause(child)) {
 				t.Error("a descendant goes on")
 			}
 		}
@@ -148,7 +200,14 @@ func TestAttemptContextConcurrently(t *testing.T) {
 	for range 100 {
 		parent, cancel := context.WithCancelCause(background())
 		defer cancel(nil)
-		c := contextOf(parent)
+		var c context.Context
+		resp, err := Wire(testnet.Func(func(r *http.Request) (*http.Response, error) {
+			c = r.Context()
+			return testnet.Answer(r, 200, nil, testnet.NewBody("x")), nil
+		}), Config{}).RoundTrip(request(t, "GET", "http://a.example/", "").WithContext(parent))
+		if err != nil {
+			t.Fatal(err)
+		}
 		var wg sync.WaitGroup
 		dones := make([]<-chan struct{}, 64)
 		causes := make([]error, 64)
@@ -157,7 +216,7 @@ func TestAttemptContextConcurrently(t *testing.T) {
 			wg.Go(func() {
 				switch g % 8 {
 				case 0:
-					c.end(errOurs)
+					resp.Body.Close() // which ends the attempt
 				case 1:
 					cancel(errReset)
 				case 2:
@@ -180,49 +239,38 @@ func TestAttemptContextConcurrently(t *testing.T) {
 	}
 }
 
-// Its trace gathers evidence and tells the caller's trace as well; other
-// values are the caller's.
+// Its trace tells the caller's trace as well; other values are the caller's, also
+// when the attempt is over.
 func TestAttemptContextTrace(t *testing.T) {
-	var asked, written int
-	ctx := httptrace.WithClientTrace(background(), &httptrace.ClientTrace{
-		GetConn:      func(string) { asked++ },
-		WroteHeaders: func() { written++ },
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		var asked, written int
+		parent := httptrace.WithClientTrace(context.WithValue(background(), key{}, "theirs"), &httptrace.ClientTrace{
+			GetConn:      func(string) { asked++ },
+			WroteHeaders: func() { written++ },
+		})
+		for _, method := range []string{"GET", "POST"} {
+			var c context.Context
+			var trace *httptrace.ClientTrace
+			if _, err := Wire(testnet.Func(func(r *http.Request) (*http.Response, error) {
+				c = r.Context()
+				trace = httptrace.ContextClientTrace(context.WithoutCancel(c))
+				trace.GetConn("h:80")
+				trace.GotConn(httptrace.GotConnInfo{})
+				trace.WroteHeaders()
+				if c.Value(key{}) != "theirs" {
+					t.Errorf("%s: the caller's values are lost", method)
+				}
+				return testnet.Answer(r, 200, nil, nil), nil
+			}), Config{}).RoundTrip(request(t, method, "http://a.example/", "").WithContext(parent)); err != nil {
+				t.Fatal(err)
+			}
+			if c.Value(key{}) != "theirs" || httptrace.ContextClientTrace(c) != trace {
+				t.Errorf("%s: values are lost with the end", method)
+			}
+		}
+		if asked != 2 || written != 2 {
+			t.Errorf("the caller's trace heard of %d connections and %d requests, want 2 and 2", asked, written)
+		}
 	})
-	for _, full := range []bool{false, true} {
-		c := contextOf(With(ctx, Override{MaxAttempts: 7}))
-		c.full = full
-		trace := httptrace.ContextClientTrace(context.WithoutCancel(c))
-		trace.GetConn("h:80")
-		trace.GotConn(httptrace.GotConnInfo{})
-		trace.WroteHeaders()
-		if e := c.trail.Load().seen(); !e.asked || !e.got || e.wrote != full {
-			t.Errorf("full %v: %+v", full, e)
-		}
-		if o := overrideOf(c); o == nil || o.MaxAttempts != 7 {
-			t.Error("the caller's values are lost")
-		}
-		c.end(nil)
-		if o := overrideOf(c); o == nil || httptrace.ContextClientTrace(c) != trace {
-			t.Error("values are lost with the end")
-		}
-	}
-	if asked != 2 || written != 2 {
-		t.Errorf("the caller's trace heard of %d connections and %d requests, want 2 and 2", asked, written)
-	}
-}
-
-// Nobody who does not ask pays.
-func TestAttemptContextIsFree(t *testing.T) {
-	clocks := newClocks()
-	parent, cancel := context.WithCancel(background())
-	defer cancel()
-	if n := testing.AllocsPerRun(100, func() {
-		c := attemptContext{Context: parent, clocks: clocks}
-		if c.Err() != nil || c.Value("x") != nil {
-			t.Error("not its parent's answers")
-		}
-		c.end(nil)
-	}); n > 1 {
-		t.Errorf("%v allocations, want only its own", n)
-	}
 }
