@@ -1,6 +1,7 @@
 package retry
 
 import (
+	"context"
 	"io"
 	"math"
 	"net/http"
@@ -12,6 +13,9 @@ import (
 	"github.com/weirhttp/weir/internal/testnet"
 )
 
+// These tests are in the package because a clock that is kept for nobody is memory
+// that is lost slowly, and callers see nothing else of it.
+
 // A body that is read on after its end, as by whoever drains it to be sure,
 // takes no clock: nobody would give it back, and its timer would keep the whole
 // attempt.
@@ -20,10 +24,10 @@ func TestReadAfterTheEndTakesNoClock(t *testing.T) {
 		"end":    func(b io.ReadCloser) { io.Copy(io.Discard, b) },
 		"closed": func(b io.ReadCloser) { b.Close() },
 	} {
-		w := Wire(roundTrip(func(r *http.Request) (*http.Response, error) {
+		w := Wire(testnet.Func(func(r *http.Request) (*http.Response, error) {
 			return testnet.Answer(r, 200, nil, testnet.NewBody("x")), nil
 		}), Config{})
-		resp, err := w.RoundTrip(request(t, "GET", "http://a.example/", ""))
+		resp, err := testnet.Get(t, context.Background(), w, "http://a.example/")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,18 @@ import (
 
 	"github.com/weirhttp/weir/internal/testnet"
 )
+
+// These tests are in the package because a clock that is set too often, kept too long
+// or shared wrongly costs time and memory and ends attempts once in a long while, which
+// callers see by chance only.
+
+// newFlight is a flight with nothing but a clock and a context.
+func newFlight(p *clocks, again bool) *flight {
+	f := &flight{again: again, r: &http.Request{URL: new(url.URL)}}
+	f.ctx.clocks = p
+	f.ctx.Context = context.Background()
+	return f
+}
 
 // A clock tells only the flight that has it, and that only when its time is over.
 func TestClockServesOneFlightAtATime(t *testing.T) {
@@ -72,6 +85,29 @@ func taker(t *testing.T, p *clocks, c *clock) *flight {
 	c.of.Store(f)
 	f.clock = c
 	return f
+}
+
+// A clock that fires just as it is stopped or set anew ends nothing.
+func TestALateClockEndsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlight(newClocks(), false)
+		f.start(f.ctx.clocks.now(), time.Hour)
+		first := f.clock
+		f.stop(false)
+		first.ring()
+		f.start(f.ctx.clocks.now(), time.Hour)
+		first.ring() // it was about to before it was set
+		if _, expired := f.stop(false); expired || f.ctx.Err() != nil {
+			t.Errorf("ended: %v", context.Cause(&f.ctx))
+		}
+		f.start(f.ctx.clocks.now(), time.Hour)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		var late *TimeoutError
+		if _, expired := f.stop(false); !expired || !errors.As(context.Cause(&f.ctx), &late) || late.Limit != time.Hour {
+			t.Errorf("after an hour: %v", context.Cause(&f.ctx))
+		}
+	})
 }
 
 // A timer that is set stays set as long as it does not ring too late. Each
@@ -167,10 +203,10 @@ func TestClocksForgotten(t *testing.T) {
 
 // CloseIdleConnections reaches them.
 func TestCloseIdleStopsClocks(t *testing.T) {
-	w := Wire(stub(), Config{}).(*wire)
-	if _, err := w.RoundTrip(request(t, "GET", "http://a.example/", "")); err != nil {
-		t.Fatal(err)
-	}
+	w := Wire(testnet.Func(func(r *http.Request) (*http.Response, error) {
+		return testnet.Answer(r, 200, nil, nil), nil
+	}), Config{}).(*wire)
+	testnet.MustGet(t, w, "http://a.example/")
 	c := w.clocks.all[0].Value()
 	if c == nil || c.rings.Load() == 0 {
 		t.Fatal("no timer was set")
@@ -179,121 +215,6 @@ func TestCloseIdleStopsClocks(t *testing.T) {
 	if c.rings.Load() != 0 || c.timer.Stop() {
 		t.Error("a timer is left")
 	}
-}
-
-// What is timed on a bubble's clock stays in that bubble.
-func TestClocksStayInTheirBubble(t *testing.T) {
-	hang := roundTrip(func(r *http.Request) (*http.Response, error) {
-		if r.Method == "GET" {
-			return testnet.Answer(r, 200, nil, testnet.NewBody("x")), nil
-		}
-		<-r.Context().Done()
-		return nil, r.Context().Err()
-	})
-	w := Wire(hang, Config{AttemptTimeout: time.Hour, StallTimeout: time.Hour})
-	get := func(t *testing.T) {
-		for range 3 {
-			resp, err := w.RoundTrip(request(t, "GET", "http://a.example/", ""))
-			if err != nil {
-				t.Fatal(err)
-			}
-			text(t, resp)
-		}
-	}
-	get(t)
-	for range 2 {
-		synctest.Test(t, func(t *testing.T) {
-			if reusable(time.Now()) {
-				t.Error("a clock of this bubble could leave it")
-			}
-			get(t)
-			start := time.Now()
-			_, err := w.RoundTrip(request(t, "PUT", "http://a.example/", ""))
-			if took := time.Since(start); err == nil || took != time.Hour {
-				t.Errorf("%v after %v", err, took)
-			}
-			get(t)
-		})
-		get(t)
-	}
-	if !reusable(time.Now()) {
-		t.Error("no clock is used twice")
-	}
-}
-
-// Without one of the two timeouts the other holds.
-func TestOneTimeoutAlone(t *testing.T) {
-	for name, c := range map[string]Config{
-		"headers": {MaxAttempts: 1, AttemptTimeout: time.Second, StallTimeout: -1},
-		"body":    {MaxAttempts: 1, AttemptTimeout: -1, StallTimeout: time.Second},
-	} {
-		bubble(t, name, func(t *testing.T) {
-			base := testnet.Func(func(r *http.Request) (*http.Response, error) {
-				if name == "body" {
-					return testnet.Answer(r, 200, nil, &stalled{r.Context()}), nil
-				}
-				<-r.Context().Done()
-				return nil, r.Context().Err()
-			})
-			start := time.Now()
-			resp, err := newTransport(t, base, c).RoundTrip(request(t, "GET", "http://a.example/", ""))
-			if name == "body" {
-				if err != nil {
-					t.Fatal(err)
-				}
-				_, err = resp.Body.Read(make([]byte, 1))
-			}
-			var late *TimeoutError
-			if !errors.As(err, &late) || late.Body != (name == "body") || time.Since(start) != time.Second {
-				t.Errorf("got %v after %v", err, time.Since(start))
-			}
-		})
-	}
-}
-
-// stalled is a body whose Read lasts until its request's end.
-type stalled struct{ ctx context.Context }
-
-func (s *stalled) Read([]byte) (int, error) {
-	<-s.ctx.Done()
-	return 0, s.ctx.Err()
-}
-
-func (s *stalled) Close() error { return nil }
-
-// Tests in this file were written for changes of the code that no other test
-// noticed; docs/testing-weir.md says how they are found.
-
-// The two timeouts say which of them it was.
-func TestTimeoutErrorText(t *testing.T) {
-	for body, want := range map[bool]string{
-		false: "retry: a.example: no response headers within 30s",
-		true:  "retry: a.example: response body stalled for 30s",
-	} {
-		if got := (&TimeoutError{Host: "a.example", Limit: 30 * time.Second, Body: body}).Error(); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
-
-// The base learns from the context's cause why its attempt was ended.
-func TestAttemptTimeoutIsTheCause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var cause error
-		base := testnet.Func(func(r *http.Request) (*http.Response, error) {
-			<-r.Context().Done()
-			cause = context.Cause(r.Context())
-			return nil, r.Context().Err()
-		})
-		rt := newTransport(t, base, Config{MaxAttempts: 1, AttemptTimeout: time.Second})
-		if _, err := rt.RoundTrip(request(t, "GET", "http://a.example/", "")); err == nil {
-			t.Fatal("no error")
-		}
-		var timeout *TimeoutError
-		if !errors.As(cause, &timeout) || timeout.Limit != time.Second {
-			t.Errorf("the cause was %v", cause)
-		}
-	})
 }
 
 // Many flights that share clocks end when they should, by the clock or not:

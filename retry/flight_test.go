@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"testing"
 	"testing/synctest"
 	"time"
-	"unsafe"
 
 	"github.com/weirhttp/weir/internal/testnet"
 )
@@ -143,37 +141,6 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	io.Copy(c, rw)
 }
 
-// newFlight is a flight with nothing but a clock and a context.
-func newFlight(p *clocks, again bool) *flight {
-	f := &flight{again: again, r: &http.Request{URL: new(url.URL)}}
-	f.ctx.clocks = p
-	f.ctx.Context = background()
-	return f
-}
-
-// A clock that fires just as it is stopped or set anew ends nothing.
-func TestALateClockEndsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFlight(newClocks(), false)
-		f.start(f.ctx.clocks.now(), time.Hour)
-		first := f.clock
-		f.stop(false)
-		first.ring()
-		f.start(f.ctx.clocks.now(), time.Hour)
-		first.ring() // it was about to before it was set
-		if _, expired := f.stop(false); expired || f.ctx.Err() != nil {
-			t.Errorf("ended: %v", context.Cause(&f.ctx))
-		}
-		f.start(f.ctx.clocks.now(), time.Hour)
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		var late *TimeoutError
-		if _, expired := f.stop(false); !expired || !errors.As(context.Cause(&f.ctx), &late) || late.Limit != time.Hour {
-			t.Errorf("after an hour: %v", context.Cause(&f.ctx))
-		}
-	})
-}
-
 // halves is a connection whose writing side can be closed alone.
 type halves struct {
 	io.ReadWriteCloser
@@ -203,13 +170,5 @@ func TestDuplexCloseWrite(t *testing.T) {
 	}
 	if err := closeWrite(struct{ io.ReadWriteCloser }{}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("got %v of a connection without", err)
-	}
-}
-
-// The runtime gives out memory by sizes, of which 144 is one: with more, each
-// attempt that has a timeout costs 160 bytes.
-func TestAFlightTakes144Bytes(t *testing.T) {
-	if n := unsafe.Sizeof(flight{}); n > 144 {
-		t.Errorf("%d bytes", n)
 	}
 }

@@ -2,14 +2,20 @@ package retry
 
 import (
 	"context"
+	"io"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
 )
+
+// These tests are in the package because in virtual time no timer is late and no
+// machine sleeps, so a standstill cannot be shown to a Transport.
 
 // A timer of a process that runs is a little late at most; one that is later
 // was held up. The shorter its time, the less of that is a standstill.
@@ -80,7 +86,7 @@ func TestLateClockStrikesAgain(t *testing.T) {
 				if f.strike(c); !f.expired {
 					t.Error("has a third time")
 				}
-				if !f.frozen(background(), began) {
+				if !f.frozen(context.Background(), began) {
 					t.Error("to blame for a standstill")
 				}
 			}
@@ -94,11 +100,11 @@ func TestLateClockStrikesAgain(t *testing.T) {
 // was not under way then, nor long after.
 func TestAStandstillIsNotTheHostsFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		none := background
+		none := context.Background
 		var left time.Time
 		deadline := func(late time.Duration) func() context.Context {
 			return func() context.Context {
-				ctx, cancel := context.WithDeadline(background(), time.Now().Add(-late))
+				ctx, cancel := context.WithDeadline(context.Background(), time.Now().Add(-late))
 				t.Cleanup(cancel)
 				return ctx
 			}
@@ -153,7 +159,7 @@ func TestIdleClockTellsOfStandstill(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		f.clock.rings.Store(int64(p.now() - time.Second))
 		f.clock.ring()
-		if !f.frozen(background(), left) {
+		if !f.frozen(context.Background(), left) {
 			t.Error("nobody has noticed")
 		}
 		f.release()
@@ -166,11 +172,11 @@ func TestFrozenIsNoted(t *testing.T) {
 		w := Wire(nil, Config{}).(*wire)
 		w.clocks.epoch = w.clocks.epoch.Add(-time.Hour)
 		for _, late := range []time.Duration{0, time.Second} {
-			r, tr, _ := trip.Begin(request(t, "GET", "http://a.example/", ""), trip.Retry, w.Link().Hosts)
-			w.base = roundTrip(func(*http.Request) (*http.Response, error) {
+			r, tr, _ := trip.Begin(httptest.NewRequest("GET", "http://a.example/", nil), trip.Retry, w.Link().Hosts)
+			w.base = testnet.Func(func(*http.Request) (*http.Response, error) {
 				time.Sleep(time.Second)
 				w.clocks.heard(w.clocks.now() - late)
-				return nil, errReset
+				return nil, io.ErrUnexpectedEOF
 			})
 			tr.At(trip.Retry)
 			_, err := w.RoundTrip(r)
