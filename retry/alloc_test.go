@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
 )
 
 // stub answers 200 without allocating.
@@ -37,16 +38,16 @@ func TestAHealthyCallCostsTheTrip(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		base http.RoundTripper
-		c    Config
+		c    retry.Config
 		r    *http.Request
 		most float64
 	}{
-		{"without timeouts", stub(), Config{AttemptTimeout: -1, StallTimeout: -1}, get, 1},
-		{"with an attempt timeout", stub(), Config{StallTimeout: -1}, get, 2},
-		{"as it comes", stub(), Config{}, get, 2},
-		{"over a Wire", Wire(stub(), Config{}), Config{}, get, 2},
-		{"over a base that asks the context", asking(), Config{}, get, 2},
-		{"with a POST's evidence", stub(), Config{}, post, 2},
+		{"without timeouts", stub(), retry.Config{AttemptTimeout: -1, StallTimeout: -1}, get, 1},
+		{"with an attempt timeout", stub(), retry.Config{StallTimeout: -1}, get, 2},
+		{"as it comes", stub(), retry.Config{}, get, 2},
+		{"over a Wire", retry.Wire(stub(), retry.Config{}), retry.Config{}, get, 2},
+		{"over a base that asks the context", asking(), retry.Config{}, get, 2},
+		{"with a POST's evidence", stub(), retry.Config{}, post, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			rt := newTransport(t, tt.base, tt.c)
@@ -69,12 +70,12 @@ func TestAHealthyCallCostsTheTrip(t *testing.T) {
 func BenchmarkRoundTrip(b *testing.B) {
 	for _, bb := range []struct {
 		name, method string
-		c            Config
+		c            retry.Config
 	}{
-		{"NoTimeouts", "GET", Config{AttemptTimeout: -1, StallTimeout: -1}},
-		{"Defaults", "GET", Config{}},
-		{"POST", "POST", Config{}},
-		{"Hedge", "GET", Config{Hedge: Hedge{After: time.Second}}},
+		{"NoTimeouts", "GET", retry.Config{AttemptTimeout: -1, StallTimeout: -1}},
+		{"Defaults", "GET", retry.Config{}},
+		{"POST", "POST", retry.Config{}},
+		{"Hedge", "GET", retry.Config{Hedge: retry.Hedge{After: time.Second}}},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
 			rt := newTransport(b, stub(), bb.c)

@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"context"
@@ -13,13 +13,14 @@ import (
 	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/retry"
 )
 
 // A record may be forgotten when its allowance is full, and not before.
 func TestAFullAllowanceMayBeForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := play(step{status: 200}, step{status: 500})
-		rt := newTransport(t, s, Config{MaxAttempts: 4, Backoff: fixed(0)})
+		rt := newTransport(t, s, retry.Config{MaxAttempts: 4, Backoff: fixed(0)})
 		idle := func() bool {
 			e := rt.Link().Hosts.Find("a.example")
 			defer e.Release()
@@ -49,7 +50,7 @@ func TestAllowanceGivesNoMoreThanItHolds(t *testing.T) {
 		rt := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
 			calls.Add(1)
 			return testnet.Answer(r, status, nil, nil), nil
-		}), Config{MaxAttempts: 50, Backoff: fixed(0), Allowance: Allowance{Tokens: 100}})
+		}), retry.Config{MaxAttempts: 50, Backoff: fixed(0), Allowance: retry.Allowance{Tokens: 100}})
 		retries := func() int64 {
 			calls.Store(0)
 			get(t, rt, "GET")
@@ -96,7 +97,7 @@ func TestAllowanceIsEarned(t *testing.T) {
 			steps[i].status = 503
 		}
 		s := play(append(steps, step{status: 503}, step{status: 200})...)
-		rt := newTransport(t, s, Config{Backoff: fixed(0)})
+		rt := newTransport(t, s, retry.Config{Backoff: fixed(0)})
 		for i, want := range []float64{500 - 2*cost, 500 - 4*cost, 500 - 6*cost, 500 - 8*cost, 500 - 10*cost, 500 - 2*cost, 500 - 2*cost + earn, 500 - 2*cost + 2*earn} {
 			rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
 			if got := hostIn(rt.Stats(), "a.example").Allowance; got != want {
@@ -114,16 +115,16 @@ func TestUnwantedAnswersEarnNothing(t *testing.T) {
 		return err != nil || resp.StatusCode == 404, nil
 	}
 	for name, tt := range map[string]struct {
-		c     Config
+		c     retry.Config
 		retry string
 	}{
-		"Check":      {c: Config{Check: missing}},
+		"Check":      {c: retry.Config{Check: missing}},
 		"the server": {retry: "true"},
-		"hedged":     {c: Config{Check: missing, Hedge: Hedge{After: time.Millisecond}}},
+		"hedged":     {c: retry.Config{Check: missing, Hedge: retry.Hedge{After: time.Millisecond}}},
 	} {
 		bubble(t, name, func(t *testing.T) {
 			var n atomic.Int64
-			base := roundTrip(func(r *http.Request) (*http.Response, error) {
+			base := testnet.Func(func(r *http.Request) (*http.Response, error) {
 				n.Add(1)
 				if tr := trip.From(r.Context()); tr.Number == 1 && !tr.Hedge {
 					time.Sleep(2 * time.Millisecond)
@@ -158,18 +159,18 @@ func TestLeaversMakeNoAttempt(t *testing.T) {
 	} {
 		bubble(t, name, func(t *testing.T) {
 			s := play(step{status: 500})
-			queue := &fakeLayer{base: Wire(s, Config{}), layer: trip.Throttle, before: func(r *http.Request, tr *trip.Trip) error {
+			queue := &fakeLayer{base: retry.Wire(s, retry.Config{}), layer: trip.Throttle, before: func(r *http.Request, tr *trip.Trip) error {
 				if tr.Number != tt.queued {
 					return nil
 				}
 				<-r.Context().Done()
 				return r.Context().Err()
 			}}
-			rt := newTransport(t, queue, Config{Backoff: fixed(tt.delay)})
+			rt := newTransport(t, queue, retry.Config{Backoff: fixed(tt.delay)})
 			ctx, cancel := context.WithCancel(background())
 			time.AfterFunc(time.Millisecond, cancel)
 			_, err := rt.RoundTrip(request(t, "GET", "http://a.example/", "").WithContext(ctx))
-			var e *Error
+			var e *retry.Error
 			if errors.As(err, &e) && int64(e.Attempts) != tt.want || !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v", err)
 			}
@@ -185,7 +186,7 @@ func TestLeaversMakeNoAttempt(t *testing.T) {
 func TestFailuresEarnNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := play(step{status: 500})
-		rt := newTransport(t, s, Config{MaxAttempts: 2, Backoff: fixed(0)})
+		rt := newTransport(t, s, retry.Config{MaxAttempts: 2, Backoff: fixed(0)})
 		left := func() float64 { return hostIn(rt.Stats(), "a.example").Allowance }
 		get(t, rt, "GET")
 		spent := left()
@@ -216,16 +217,16 @@ func TestFreeHedgesPayNothingBack(t *testing.T) {
 				return nil, r.Context().Err()
 			}
 			return testnet.Answer(r, 200, nil, nil), nil
-		}), Config{MaxAttempts: 4, Backoff: fixed(0)})
+		}), retry.Config{MaxAttempts: 4, Backoff: fixed(0)})
 		get(t, rt, "GET") // pays for three retries
 		fails = false
-		if err := rt.SetHost("a.example", Config{Allowance: Allowance{Disable: true}, Hedge: Hedge{After: time.Millisecond}}); err != nil {
+		if err := rt.SetHost("a.example", retry.Config{Allowance: retry.Allowance{Disable: true}, Hedge: retry.Hedge{After: time.Millisecond}}); err != nil {
 			t.Fatal(err)
 		}
 		if status, err := get(t, rt, "GET"); status != 200 || rt.Stats().HedgesWon != 1 {
 			t.Fatal(status, err)
 		}
-		if err := rt.SetHost("a.example", Config{}); err != nil { // which shows what is left
+		if err := rt.SetHost("a.example", retry.Config{}); err != nil { // which shows what is left
 			t.Fatal(err)
 		}
 		if got, want := hostIn(rt.Stats(), "a.example").Allowance, float64(defaultTokens-3*cost); got < want || got > want+1 {

@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/retry"
 )
 
 // Refusals of our own layers are never retried; the first one is returned as
@@ -22,11 +23,11 @@ func TestRefusalsOfOurLayersAreNotRetried(t *testing.T) {
 	for _, by := range []notsent.By{notsent.Throttle, notsent.Door, notsent.Meter} {
 		synctest.Test(t, func(t *testing.T) {
 			calls := 0
-			layer := &fakeLayer{base: Wire(play(step{status: 200}), Config{}), layer: trip.Meter, before: func(*http.Request, *trip.Trip) error {
+			layer := &fakeLayer{base: retry.Wire(play(step{status: 200}), retry.Config{}), layer: trip.Meter, before: func(*http.Request, *trip.Trip) error {
 				calls++
 				return &refusal{by}
 			}}
-			rt := newTransport(t, layer, Config{Check: func(context.Context, *http.Response, error) (bool, error) { return true, nil }})
+			rt := newTransport(t, layer, retry.Config{Check: func(context.Context, *http.Response, error) (bool, error) { return true, nil }})
 			_, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
 			if _, ok := errors.Unwrap(err).(*refusal); !ok || calls != 1 || !errors.Is(err, notsent.Err) {
 				t.Errorf("got %T %v after %d calls", err, err, calls)
@@ -41,13 +42,13 @@ func TestRefusalsOfOurLayersAreNotRetried(t *testing.T) {
 // A retry that was refused is paid back: nothing was sent.
 func TestRefusedRetryIsPaidBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		layer := &fakeLayer{base: Wire(play(step{status: 503}), Config{}), layer: trip.Throttle, before: func(_ *http.Request, tr *trip.Trip) error {
+		layer := &fakeLayer{base: retry.Wire(play(step{status: 503}), retry.Config{}), layer: trip.Throttle, before: func(_ *http.Request, tr *trip.Trip) error {
 			if tr.Number > 1 {
 				return &refusal{notsent.Throttle}
 			}
 			return nil
 		}}
-		rt := newTransport(t, layer, Config{Backoff: fixed(0)})
+		rt := newTransport(t, layer, retry.Config{Backoff: fixed(0)})
 		resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
 		if err != nil || resp.StatusCode != 503 {
 			t.Errorf("got %v, %v", resp, err)
@@ -73,11 +74,11 @@ func TestErrNotSentIsClaimedForAllAttemptsTogether(t *testing.T) {
 		{"inner claim, inner claim", []step{{err: notsent.Wrap(errReset)}, {err: notsent.Wrap(errReset)}}, true},
 	} {
 		bubble(t, tt.name, func(t *testing.T) {
-			_, err := newTransport(t, play(tt.steps...), Config{MaxAttempts: 2}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+			_, err := newTransport(t, play(tt.steps...), retry.Config{MaxAttempts: 2}).RoundTrip(request(t, "GET", "http://a.example/", ""))
 			if got := errors.Is(&url.Error{Err: err}, notsent.Err); err == nil || got != tt.want {
 				t.Errorf("got %v (%v), want %v", got, err, tt.want)
 			}
-			var e *Error
+			var e *retry.Error
 			if !errors.As(err, &e) || e.Attempts != 2 {
 				t.Errorf("got %v, want 2 attempts", err)
 			}
@@ -91,15 +92,15 @@ func TestThrottledGoesBackInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := play(step{status: 429, header: "Retry-After: 10"}, step{status: 429}, step{status: 429}, step{status: 429}, step{status: 429}, step{status: 200})
 		wait := time.Duration(0)
-		layer := &fakeLayer{base: Wire(s, Config{}), layer: trip.Throttle,
+		layer := &fakeLayer{base: retry.Wire(s, retry.Config{}), layer: trip.Throttle,
 			outlook: func(*http.Request) (time.Duration, error) { return wait, nil },
 			before:  func(_ *http.Request, tr *trip.Trip) error { time.Sleep(wait); tr.Wait(wait); return nil },
 			after: func(resp *http.Response, tr *trip.Trip) {
 				tr.Throttled, wait = resp.StatusCode == 429, 3*time.Second
 			},
 		}
-		var seen []Attempt
-		rt := newTransport(t, layer, Config{MaxAttempts: 2, OnAttempt: func(a Attempt) { seen = append(seen, a) }})
+		var seen []retry.Attempt
+		rt := newTransport(t, layer, retry.Config{MaxAttempts: 2, OnAttempt: func(a retry.Attempt) { seen = append(seen, a) }})
 		resp, err := rt.RoundTrip(request(t, "POST", "http://a.example/", "body"))
 		if err != nil || resp.StatusCode != 200 || s.calls() != 6 {
 			t.Fatalf("got %v, %v after %d", resp, err, s.calls())
@@ -108,11 +109,11 @@ func TestThrottledGoesBackInLine(t *testing.T) {
 			t.Errorf("took %v, want the throttle's 15s and no delay", time.Since(s.start))
 		}
 		for i, a := range seen[:5] {
-			if a.Reason != Queued || a.Delay != 0 || a.Outcome != Throttled || a.Number != i+1 || s.bodies[i] != "body" {
+			if a.Reason != retry.Queued || a.Delay != 0 || a.Outcome != retry.Throttled || a.Number != i+1 || s.bodies[i] != "body" {
 				t.Errorf("attempt %d: %+v with body %q", i+1, a, s.bodies[i])
 			}
 		}
-		if seen[5].Waited != 15*time.Second || seen[5].Reason != Final {
+		if seen[5].Waited != 15*time.Second || seen[5].Reason != retry.Final {
 			t.Errorf("last: %+v", seen[5])
 		}
 		if st := rt.Stats(); hostIn(st, "a.example").Allowance != 500 || st.Retries["throttled"] != 5 || st.Attempts != 6 || st.Requests != 1 {
@@ -126,9 +127,9 @@ func TestThrottled503OfPOST(t *testing.T) {
 	for method, want := range map[string]int{"POST": 1, "PUT": 2} {
 		synctest.Test(t, func(t *testing.T) {
 			s := play(step{status: 503, header: "Retry-After: 1"}, step{status: 200})
-			layer := &fakeLayer{base: Wire(s, Config{}), layer: trip.Throttle,
+			layer := &fakeLayer{base: retry.Wire(s, retry.Config{}), layer: trip.Throttle,
 				after: func(resp *http.Response, tr *trip.Trip) { tr.Throttled = resp.StatusCode == 503 }}
-			newTransport(t, layer, Config{MaxAttempts: 2}).RoundTrip(request(t, method, "http://a.example/", ""))
+			newTransport(t, layer, retry.Config{MaxAttempts: 2}).RoundTrip(request(t, method, "http://a.example/", ""))
 			if s.calls() != want {
 				t.Errorf("%s: got %d attempts, want %d", method, s.calls(), want)
 			}
@@ -142,8 +143,8 @@ func TestThrottledWithoutWaitEnds(t *testing.T) {
 	for _, layer := range []trip.Layer{trip.Throttle, trip.Meter} {
 		synctest.Test(t, func(t *testing.T) {
 			s := play(step{status: 429})
-			f := &fakeLayer{base: Wire(s, Config{}), layer: layer, after: func(_ *http.Response, tr *trip.Trip) { tr.Throttled = true }}
-			resp, err := newTransport(t, f, Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+			f := &fakeLayer{base: retry.Wire(s, retry.Config{}), layer: layer, after: func(_ *http.Response, tr *trip.Trip) { tr.Throttled = true }}
+			resp, err := newTransport(t, f, retry.Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
 			want := 3
 			if layer == trip.Throttle {
 				want += maxFree
@@ -160,14 +161,14 @@ func TestThrottledWithoutWaitEnds(t *testing.T) {
 func TestOutlookRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body := testnet.NewBody("sorry")
-		layer := &fakeLayer{base: Wire(play(step{status: 503, body: body}), Config{}), layer: trip.Throttle,
+		layer := &fakeLayer{base: retry.Wire(play(step{status: 503, body: body}), retry.Config{}), layer: trip.Throttle,
 			outlook: func(r *http.Request) (time.Duration, error) {
 				if trip.From(r.Context()) == nil {
 					t.Error("asked without the trip")
 				}
 				return 0, &refusal{notsent.Door}
 			}}
-		rt := newTransport(t, layer, Config{})
+		rt := newTransport(t, layer, retry.Config{})
 		resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
 		if err != nil || body.Reads() != 0 || text(t, resp) != "sorry" {
 			t.Errorf("got %v, %v", resp, err)
@@ -183,13 +184,13 @@ func TestOutlookRefuses(t *testing.T) {
 func TestWaitsForCircuit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := play(step{status: 503}, step{status: 503}, step{status: 200})
-		layer := &fakeLayer{base: Wire(s, Config{}), layer: trip.Meter,
+		layer := &fakeLayer{base: retry.Wire(s, retry.Config{}), layer: trip.Meter,
 			outlook: func(r *http.Request) (time.Duration, error) {
 				trip.From(r.Context()).Patient = true
 				return 7 * time.Second, nil
 			},
 		}
-		rt := newTransport(t, layer, Config{MaxAttempts: 2})
+		rt := newTransport(t, layer, retry.Config{MaxAttempts: 2})
 		resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
 		if err != nil || resp.StatusCode != 200 || !reflect.DeepEqual(s.times, []time.Duration{0, 7 * time.Second, 14 * time.Second}) {
 			t.Errorf("got %v, %v at %v", resp, err, s.times)
@@ -204,13 +205,13 @@ func TestWaitsForCircuit(t *testing.T) {
 func TestWaitsForADoubtfulCircuit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := play(step{status: 503}, step{status: 503}, step{status: 200})
-		layer := &fakeLayer{base: Wire(s, Config{}), layer: trip.Meter,
+		layer := &fakeLayer{base: retry.Wire(s, retry.Config{}), layer: trip.Meter,
 			outlook: func(r *http.Request) (time.Duration, error) {
 				trip.From(r.Context()).Doubtful = true
 				return 7 * time.Second, nil
 			},
 		}
-		rt := newTransport(t, layer, Config{MaxAttempts: 2})
+		rt := newTransport(t, layer, retry.Config{MaxAttempts: 2})
 		resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
 		if err != nil || resp.StatusCode != 503 || !reflect.DeepEqual(s.times, []time.Duration{0, 7 * time.Second}) {
 			t.Errorf("got %v, %v at %v", resp, err, s.times)
@@ -222,13 +223,13 @@ func TestWaitsForADoubtfulCircuit(t *testing.T) {
 func TestServersWaitBeforeCircuits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := play(step{status: 503, header: "Retry-After: 3"}, step{status: 200})
-		layer := &fakeLayer{base: Wire(s, Config{}), layer: trip.Meter,
+		layer := &fakeLayer{base: retry.Wire(s, retry.Config{}), layer: trip.Meter,
 			outlook: func(r *http.Request) (time.Duration, error) {
 				trip.From(r.Context()).Patient = true
 				return time.Second, nil
 			},
 		}
-		rt := newTransport(t, layer, Config{MaxAttempts: 2})
+		rt := newTransport(t, layer, retry.Config{MaxAttempts: 2})
 		resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
 		if err != nil || resp.StatusCode != 200 || len(s.times) != 2 || s.times[1] < 3*time.Second {
 			t.Errorf("got %v, %v at %v", resp, err, s.times)
@@ -248,16 +249,16 @@ func TestNoTimeIsDeadline(t *testing.T) {
 	} {
 		bubble(t, name, func(t *testing.T) {
 			s := play(step{err: errReset})
-			layer := &fakeLayer{base: Wire(s, Config{}), layer: trip.Throttle, outlook: func(*http.Request) (time.Duration, error) {
+			layer := &fakeLayer{base: retry.Wire(s, retry.Config{}), layer: trip.Throttle, outlook: func(*http.Request) (time.Duration, error) {
 				return 0, tt.outlook
 			}}
 			ctx, cancel := context.WithTimeout(background(), 5*time.Second)
 			defer cancel()
-			client := &http.Client{Transport: newTransport(t, layer, Config{Backoff: fixed(tt.delay)})}
+			client := &http.Client{Transport: newTransport(t, layer, retry.Config{Backoff: fixed(tt.delay)})}
 			_, err := client.Do(request(t, "GET", "http://a.example/", "").WithContext(ctx))
 			var u *url.Error
-			var e *Error
-			if !errors.As(err, &u) || !errors.As(err, &e) || e.Reason != NoTime || e.Attempts != 1 || s.calls() != 1 {
+			var e *retry.Error
+			if !errors.As(err, &u) || !errors.As(err, &e) || e.Reason != retry.NoTime || e.Attempts != 1 || s.calls() != 1 {
 				t.Fatalf("got %v after %d attempts", err, s.calls())
 			}
 			if !u.Timeout() || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errReset) {
@@ -271,7 +272,7 @@ func TestNoTimeIsDeadline(t *testing.T) {
 func TestWireAsksBelow(t *testing.T) {
 	layer := &fakeLayer{base: play(step{status: 200}), layer: trip.Meter,
 		outlook: func(*http.Request) (time.Duration, error) { return time.Minute, errReset }}
-	wait, err := trip.Outlook(Wire(layer, Config{}), request(t, "GET", "http://a.example/", ""))
+	wait, err := trip.Outlook(retry.Wire(layer, retry.Config{}), request(t, "GET", "http://a.example/", ""))
 	if wait != time.Minute || err != errReset {
 		t.Errorf("got %v, %v; the layer below said 1m0s and an error", wait, err)
 	}
@@ -295,7 +296,7 @@ func TestAnswerInHandAndNotTheLast(t *testing.T) {
 	} {
 		bubble(t, name, func(t *testing.T) {
 			s := play(step{status: 429, body: testnet.NewBody("later")}, tt.last)
-			base := roundTrip(func(r *http.Request) (*http.Response, error) {
+			base := testnet.Func(func(r *http.Request) (*http.Response, error) {
 				if s.calls() > 0 && tt.last == (step{}) {
 					r.Body.Close()
 					<-r.Context().Done()
@@ -309,8 +310,8 @@ func TestAnswerInHandAndNotTheLast(t *testing.T) {
 				ctx, cancel = context.WithTimeout(ctx, tt.leave)
 				defer cancel()
 			}
-			resp, err := newTransport(t, base, Config{MaxAttempts: 2, AttemptTimeout: 2 * time.Minute}).RoundTrip(request(t, tt.method, "http://a.example/", "body").WithContext(ctx))
-			var e *Error
+			resp, err := newTransport(t, base, retry.Config{MaxAttempts: 2, AttemptTimeout: 2 * time.Minute}).RoundTrip(request(t, tt.method, "http://a.example/", "body").WithContext(ctx))
+			var e *retry.Error
 			switch {
 			case tt.want == 0 && (!errors.As(err, &e) || e.Attempts != 2 || e.Tried[0].Status != 429 || errors.Is(err, notsent.Err)):
 				t.Errorf("got %v, %v", resp, err)

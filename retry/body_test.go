@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
 )
 
 // The first attempt gets the caller's own body, each later one a new one of
@@ -32,7 +33,7 @@ func TestEachAttemptGetsABodyOfItsOwn(t *testing.T) {
 		r.Body, r.GetBody = first, fresh
 		before := *r
 		s := play(step{status: 503}, step{err: errReset}, step{status: 200})
-		resp, err := newTransport(t, s, Config{}).RoundTrip(r)
+		resp, err := newTransport(t, s, retry.Config{}).RoundTrip(r)
 		if err != nil || resp.StatusCode != 200 {
 			t.Fatal(resp, err)
 		}
@@ -68,7 +69,7 @@ func TestGetBodyFails(t *testing.T) {
 			if !withAnswer {
 				s = play(step{err: errReset})
 			}
-			rt := newTransport(t, s, Config{})
+			rt := newTransport(t, s, retry.Config{})
 			resp, err := rt.RoundTrip(r)
 			if s.calls() != 1 || hostIn(rt.Stats(), "a.example").Allowance != 500 {
 				t.Errorf("%d attempts, stats %+v", s.calls(), rt.Stats())
@@ -79,8 +80,8 @@ func TestGetBodyFails(t *testing.T) {
 				}
 				return
 			}
-			var e *Error
-			if !errors.Is(err, bad) || !errors.As(err, &e) || e.Tried[0].Err != errReset || e.Reason != BodyGone {
+			var e *retry.Error
+			if !errors.Is(err, bad) || !errors.As(err, &e) || e.Tried[0].Err != errReset || e.Reason != retry.BodyGone {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -94,7 +95,7 @@ func TestNoBodyStays(t *testing.T) {
 			r := request(t, "PUT", "http://a.example/", "")
 			r.Body = body
 			s := play(step{status: 503}, step{status: 200})
-			newTransport(t, s, Config{}).RoundTrip(r)
+			newTransport(t, s, retry.Config{}).RoundTrip(r)
 			if len(s.reqs) != 2 || s.reqs[0].Body != body || s.reqs[1].Body != body {
 				t.Errorf("%d attempts: %v, %v", len(s.reqs), s.reqs[0].Body, s.reqs[1].Body)
 			}
@@ -122,7 +123,7 @@ func TestABodyThatWasNotReadOrWasKeptIsSentAgain(t *testing.T) {
 		bubble(t, tt.name, func(t *testing.T) {
 			body := testnet.NewBody("12345")
 			var got []string
-			base := roundTrip(func(r *http.Request) (*http.Response, error) {
+			base := testnet.Func(func(r *http.Request) (*http.Response, error) {
 				defer r.Body.Close()
 				if got = append(got, ""); len(got) == 1 {
 					n := tt.read
@@ -145,7 +146,7 @@ func TestABodyThatWasNotReadOrWasKeptIsSentAgain(t *testing.T) {
 			})
 			r := request(t, "PUT", "http://a.example/", "")
 			r.Body, r.ContentLength = body, 5
-			resp, err := newTransport(t, base, Config{BufferBody: tt.buffer}).RoundTrip(r)
+			resp, err := newTransport(t, base, retry.Config{BufferBody: tt.buffer}).RoundTrip(r)
 			if len(got) != tt.want || body.Closes() != 1 {
 				t.Errorf("got %d attempts and %d closes, want %d and 1", len(got), body.Closes(), tt.want)
 			}
@@ -174,7 +175,7 @@ func TestFileFromWhereItStood(t *testing.T) {
 		r := request(t, "PUT", "http://a.example/", "")
 		r.Body, r.ContentLength = f, 6
 		s := play(step{status: 503}, step{err: errReset}, step{status: 200})
-		if resp, err := newTransport(t, s, Config{}).RoundTrip(r); err != nil || resp.StatusCode != 200 {
+		if resp, err := newTransport(t, s, retry.Config{}).RoundTrip(r); err != nil || resp.StatusCode != 200 {
 			t.Fatal(resp, err)
 		}
 		if want := []string{"456789", "456789", "456789"}; !reflect.DeepEqual(s.bodies, want) {
@@ -190,7 +191,7 @@ func TestFileFromWhereItStood(t *testing.T) {
 func TestBodyReadError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
-		base := roundTrip(func(r *http.Request) (*http.Response, error) {
+		base := testnet.Func(func(r *http.Request) (*http.Response, error) {
 			calls++
 			defer r.Body.Close()
 			_, err := io.ReadAll(r.Body)
@@ -198,7 +199,7 @@ func TestBodyReadError(t *testing.T) {
 		})
 		r := request(t, "PUT", "http://a.example/", "")
 		r.Body = io.NopCloser(io.MultiReader(strings.NewReader("12"), failing{}))
-		_, err := newTransport(t, base, Config{BufferBody: 1 << 10}).RoundTrip(r)
+		_, err := newTransport(t, base, retry.Config{BufferBody: 1 << 10}).RoundTrip(r)
 		if !errors.Is(err, errReset) || calls != 1 {
 			t.Errorf("got %v after %d attempts", err, calls)
 		}
@@ -221,7 +222,7 @@ func TestALateReaderMixesNothing(t *testing.T) {
 		var wg sync.WaitGroup
 		var got []byte
 		calls := 0
-		base := roundTrip(func(r *http.Request) (*http.Response, error) {
+		base := testnet.Func(func(r *http.Request) (*http.Response, error) {
 			if calls++; calls < 4 {
 				wg.Go(func() { io.ReadAll(r.Body); r.Body.Close() })
 				time.Sleep(100 * time.Millisecond)
@@ -237,7 +238,7 @@ func TestALateReaderMixesNothing(t *testing.T) {
 		})
 		r := request(t, "PUT", "http://a.example/", "")
 		r.Body = pr
-		resp, err := newTransport(t, base, Config{MaxAttempts: 5, BufferBody: 1 << 20, Backoff: fixed(0)}).RoundTrip(r)
+		resp, err := newTransport(t, base, retry.Config{MaxAttempts: 5, BufferBody: 1 << 20, Backoff: fixed(0)}).RoundTrip(r)
 		wg.Wait()
 		if err != nil || resp.StatusCode != 200 || string(got) != want {
 			t.Errorf("got %v, %v with %d bytes, want %d", resp, err, len(got), len(want))
@@ -259,13 +260,13 @@ func TestStuckSource(t *testing.T) {
 			pr, _ := io.Pipe()
 			r := request(t, "PUT", "http://a.example/", "")
 			r.Body = pr
-			base := roundTrip(func(r *http.Request) (*http.Response, error) {
+			base := testnet.Func(func(r *http.Request) (*http.Response, error) {
 				// As HTTP/1: waits for its write loop, whatever the context says.
 				_, err := io.ReadAll(r.Body)
 				return nil, err
 			})
 			start := time.Now()
-			_, err := newTransport(t, base, Config{AttemptTimeout: time.Second, BufferBody: buffer}).RoundTrip(r)
+			_, err := newTransport(t, base, retry.Config{AttemptTimeout: time.Second, BufferBody: buffer}).RoundTrip(r)
 			if err == nil || time.Since(start) > 5*time.Second {
 				t.Errorf("got %v after %v", err, time.Since(start))
 			}

@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"math/rand/v2"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
 )
 
 // flaky is a host that fails a share of all attempts at random, after a while.
@@ -66,7 +67,7 @@ func TestAllowanceTellsChanceFromCollapse(t *testing.T) {
 		for seed := range uint64(seeds) {
 			bubble(t, "", func(t *testing.T) {
 				f := &flaky{random: rand.New(rand.NewPCG(seed, 31)), fails: p, takes: 20 * time.Millisecond}
-				a, s := offered(t, newTransport(t, f, Config{}), f, 6000)
+				a, s := offered(t, newTransport(t, f, retry.Config{}), f, 6000)
 				attempts, served = attempts+a/seeds, served+s/seeds
 			})
 		}
@@ -80,7 +81,7 @@ func TestAllowanceTellsChanceFromCollapse(t *testing.T) {
 	}
 	bubble(t, "collapse", func(t *testing.T) {
 		f := &flaky{random: rand.New(rand.NewPCG(1, 31)), fails: .5, takes: 20 * time.Millisecond}
-		rt := newTransport(t, f, Config{})
+		rt := newTransport(t, f, retry.Config{})
 		offered(t, rt, f, 6000)
 		f.fails = 1
 		if attempts, _ := offered(t, rt, f, 1000); attempts > 1.04 {
@@ -94,7 +95,7 @@ func TestAllowanceTellsChanceFromCollapse(t *testing.T) {
 func TestOverloadEarnsNoRetries(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		f := &flaky{random: rand.New(rand.NewPCG(1, 31)), takes: 20 * time.Millisecond}
-		rt := newTransport(t, f, Config{})
+		rt := newTransport(t, f, retry.Config{})
 		offered(t, rt, f, 3000)
 		f.fails, f.takes = .5, 200*time.Millisecond
 		if attempts, _ := offered(t, rt, f, 300); attempts > 1.4 {

@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/retry"
 )
 
 // stalling is a body that blocks until its request ends.
@@ -26,7 +27,7 @@ func (stalling) Close() error { return nil }
 // thousand times shorter or longer, while idle ones are stopped. Each of those
 // that hang is ended, not before its time, and no other is.
 func TestSharedClocksEndEachHangingAttempt(t *testing.T) {
-	w := Wire(roundTrip(func(r *http.Request) (*http.Response, error) {
+	w := retry.Wire(testnet.Func(func(r *http.Request) (*http.Response, error) {
 		switch r.URL.Path {
 		case "/hangs":
 			<-r.Context().Done()
@@ -35,11 +36,11 @@ func TestSharedClocksEndEachHangingAttempt(t *testing.T) {
 			return testnet.Answer(r, 200, nil, stalling{r}), nil
 		}
 		return testnet.Answer(r, 200, nil, testnet.NewBody("x")), nil
-	}), Config{AttemptTimeout: time.Hour, StallTimeout: 5 * time.Millisecond})
+	}), retry.Config{AttemptTimeout: time.Hour, StallTimeout: 5 * time.Millisecond})
 	attempt := func(path string, limit time.Duration) (took time.Duration, err error) {
 		r := request(t, "GET", "http://a.example"+path, "")
 		if limit != 0 {
-			r = r.WithContext(With(r.Context(), Override{AttemptTimeout: limit}))
+			r = r.WithContext(retry.With(r.Context(), retry.Override{AttemptTimeout: limit}))
 		}
 		start := time.Now()
 		resp, err := w.RoundTrip(r)
@@ -54,7 +55,7 @@ func TestSharedClocksEndEachHangingAttempt(t *testing.T) {
 	for g := range 32 {
 		wg.Go(func() {
 			for i := range 200 {
-				var late *TimeoutError
+				var late *retry.TimeoutError
 				switch limit := time.Duration(1+(g+i)%50) * 20 * time.Microsecond; (g*7 + i) % 10 {
 				case 0:
 					if took, err := attempt("/hangs", limit); took < limit || !errors.As(err, &late) || late.Limit != limit {

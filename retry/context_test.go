@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
 )
 
 // attemptTime is the AttemptTimeout of the attempts in this file.
@@ -24,11 +25,11 @@ const attemptTime = time.Minute
 func underWay(t *testing.T, parent context.Context) (c context.Context, over func()) {
 	t.Helper()
 	leave, left := make(chan struct{}), make(chan struct{})
-	w := Wire(testnet.Func(func(r *http.Request) (*http.Response, error) {
+	w := retry.Wire(testnet.Func(func(r *http.Request) (*http.Response, error) {
 		c = r.Context()
 		<-leave
 		return testnet.Answer(r, 200, nil, nil), nil
-	}), Config{AttemptTimeout: attemptTime})
+	}), retry.Config{AttemptTimeout: attemptTime})
 	go func() {
 		defer close(left)
 		w.RoundTrip(request(t, "GET", "http://a.example/", "").WithContext(parent))
@@ -50,7 +51,7 @@ func timeOut() {
 
 // timedOut reports that a cause is an AttemptTimeout.
 func timedOut(cause error) bool {
-	var late *TimeoutError
+	var late *retry.TimeoutError
 	return errors.As(cause, &late) && late.Limit == attemptTime
 }
 
@@ -84,7 +85,7 @@ func TestAttemptContextEnds(t *testing.T) {
 				tt.do(c, over, func() { cancel(theirs) })
 				child, cancelChild := context.WithCancel(c)
 				defer cancelChild()
-				for name, ctx := range map[string]context.Context{"itself": c, "child": child, "with a value": With(c, Override{})} {
+				for name, ctx := range map[string]context.Context{"itself": c, "child": child, "with a value": retry.With(c, retry.Override{})} {
 					if got := ctx.Err(); got != tt.err {
 						t.Errorf("%s: Err %v, want %v", name, got, tt.err)
 					}
@@ -171,7 +172,7 @@ func TestAttemptContextDescendants(t *testing.T) {
 		children := make([]context.Context, 20)
 		for i := range children {
 			var stop context.CancelFunc
-			children[i], stop = context.WithCancel(With(c, Override{}))
+			children[i], stop = context.WithCancel(retry.With(c, retry.Override{}))
 			defer stop()
 			context.AfterFunc(children[i], func() { ran.Add(1) })
 		}
@@ -201,10 +202,10 @@ func TestAttemptContextConcurrently(t *testing.T) {
 		parent, cancel := context.WithCancelCause(background())
 		defer cancel(nil)
 		var c context.Context
-		resp, err := Wire(testnet.Func(func(r *http.Request) (*http.Response, error) {
+		resp, err := retry.Wire(testnet.Func(func(r *http.Request) (*http.Response, error) {
 			c = r.Context()
 			return testnet.Answer(r, 200, nil, testnet.NewBody("x")), nil
-		}), Config{}).RoundTrip(request(t, "GET", "http://a.example/", "").WithContext(parent))
+		}), retry.Config{}).RoundTrip(request(t, "GET", "http://a.example/", "").WithContext(parent))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +253,7 @@ func TestAttemptContextTrace(t *testing.T) {
 		for _, method := range []string{"GET", "POST"} {
 			var c context.Context
 			var trace *httptrace.ClientTrace
-			if _, err := Wire(testnet.Func(func(r *http.Request) (*http.Response, error) {
+			if _, err := retry.Wire(testnet.Func(func(r *http.Request) (*http.Response, error) {
 				c = r.Context()
 				trace = httptrace.ContextClientTrace(context.WithoutCancel(c))
 				trace.GetConn("h:80")
@@ -262,7 +263,7 @@ func TestAttemptContextTrace(t *testing.T) {
 					t.Errorf("%s: the caller's values are lost", method)
 				}
 				return testnet.Answer(r, 200, nil, nil), nil
-			}), Config{}).RoundTrip(request(t, method, "http://a.example/", "").WithContext(parent)); err != nil {
+			}), retry.Config{}).RoundTrip(request(t, method, "http://a.example/", "").WithContext(parent)); err != nil {
 				t.Fatal(err)
 			}
 			if c.Value(key{}) != "theirs" || httptrace.ContextClientTrace(c) != trace {

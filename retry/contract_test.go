@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"errors"
@@ -22,14 +22,15 @@ import (
 	"github.com/weirhttp/weir/internal/plain"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/retry"
 )
 
 // Waiting below does not count against AttemptTimeout.
 func TestQueueingIsNotSlowness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		layer := &fakeLayer{base: Wire(play(step{status: 200}), Config{}), layer: trip.Throttle,
+		layer := &fakeLayer{base: retry.Wire(play(step{status: 200}), retry.Config{}), layer: trip.Throttle,
 			before: func(*http.Request, *trip.Trip) error { time.Sleep(time.Hour); return nil }}
-		resp, err := newTransport(t, layer, Config{AttemptTimeout: time.Second}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+		resp, err := newTransport(t, layer, retry.Config{AttemptTimeout: time.Second}).RoundTrip(request(t, "GET", "http://a.example/", ""))
 		if err != nil || resp.StatusCode != 200 {
 			t.Errorf("got %v, %v", resp, err)
 		}
@@ -58,15 +59,15 @@ func TestWireStandsOnce(t *testing.T) {
 		cut  bool // after AttemptTimeout
 	}{
 		{"no Wire", slow, true},
-		{"a Wire", Wire(slow, Config{}), true},
-		{"a queue above a Wire", queue(Wire(quick, Config{})), false},
-		{"a slow base below both", queue(Wire(slow, Config{})), true},
+		{"a Wire", retry.Wire(slow, retry.Config{}), true},
+		{"a queue above a Wire", queue(retry.Wire(quick, retry.Config{})), false},
+		{"a slow base below both", queue(retry.Wire(slow, retry.Config{})), true},
 		{"a queue without a Wire", queue(quick), true},
 	} {
 		bubble(t, tt.name, func(t *testing.T) {
-			rt := newTransport(t, tt.base, Config{MaxAttempts: 1, AttemptTimeout: limit})
+			rt := newTransport(t, tt.base, retry.Config{MaxAttempts: 1, AttemptTimeout: limit})
 			_, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
-			var late *TimeoutError
+			var late *retry.TimeoutError
 			if cut := errors.As(err, &late); cut != tt.cut || !cut && err != nil || cut && late.Limit != limit {
 				t.Errorf("got %v, want a timeout: %v", err, tt.cut)
 			}
@@ -84,7 +85,7 @@ func TestNilIsTheDefaultTransport(t *testing.T) {
 	defer func() { http.DefaultTransport = was }()
 	s := play(step{status: 200})
 	http.DefaultTransport = s
-	for i, rt := range []http.RoundTripper{newTransport(t, nil, Config{}), Wire(nil, Config{})} {
+	for i, rt := range []http.RoundTripper{newTransport(t, nil, retry.Config{}), retry.Wire(nil, retry.Config{})} {
 		if resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", "")); err != nil || resp.StatusCode != 200 || s.calls() != i+1 {
 			t.Errorf("got %v, %v after %d calls", resp, err, s.calls())
 		}
@@ -93,18 +94,18 @@ func TestNilIsTheDefaultTransport(t *testing.T) {
 
 // A bad Config is refused with the field's name.
 func TestNewRefuses(t *testing.T) {
-	for field, c := range map[string]Config{
+	for field, c := range map[string]retry.Config{
 		"MaxAttempts -1":      {MaxAttempts: -1},
 		"Backoff and Delay":   {Backoff: fixed(0), Delay: func(time.Duration, time.Duration, int, *http.Response) time.Duration { return 0 }},
 		"MaxDelay -1s":        {MaxDelay: -time.Second},
 		"BufferBody -1":       {BufferBody: -1},
-		"Allowance.Tokens -1": {Allowance: Allowance{Tokens: -1}},
-		"Allowance.Tokens 13": {Allowance: Allowance{Tokens: 13}},
-		"Hedge.After -1s":     {Hedge: Hedge{After: -time.Second}},
-		"Hedge.Quantile 1:":   {Hedge: Hedge{Quantile: 1}},
-		"Hedge.Quantile -0.5": {Hedge: Hedge{Quantile: -0.5}},
+		"Allowance.Tokens -1": {Allowance: retry.Allowance{Tokens: -1}},
+		"Allowance.Tokens 13": {Allowance: retry.Allowance{Tokens: 13}},
+		"Hedge.After -1s":     {Hedge: retry.Hedge{After: -time.Second}},
+		"Hedge.Quantile 1:":   {Hedge: retry.Hedge{Quantile: 1}},
+		"Hedge.Quantile -0.5": {Hedge: retry.Hedge{Quantile: -0.5}},
 	} {
-		if _, err := New(nil, c); err == nil || !strings.HasPrefix(err.Error(), "retry: "+field) {
+		if _, err := retry.New(nil, c); err == nil || !strings.HasPrefix(err.Error(), "retry: "+field) {
 			t.Errorf("%s: got %v", field, err)
 		}
 	}
@@ -119,14 +120,14 @@ func TestRequestAndResponseStay(t *testing.T) {
 		r.Host, r.Trailer = "other.example", http.Header{"X-Sum": nil}
 		before, header := *r, reflect.ValueOf(r.Header).Pointer()
 		var sent *http.Response
-		base := roundTrip(func(q *http.Request) (*http.Response, error) {
+		base := testnet.Func(func(q *http.Request) (*http.Response, error) {
 			if q.Host != "other.example" || q.ContentLength != 4 || reflect.ValueOf(q.Trailer).Pointer() != reflect.ValueOf(r.Trailer).Pointer() {
 				t.Errorf("the base got %+v", q)
 			}
 			sent = testnet.Answer(q, 429, nil, testnet.NewBody("x"))
 			return sent, nil
 		})
-		resp, err := newTransport(t, base, Config{MaxAttempts: 2, IdempotencyKey: RandomKey}).RoundTrip(r)
+		resp, err := newTransport(t, base, retry.Config{MaxAttempts: 2, IdempotencyKey: retry.RandomKey}).RoundTrip(r)
 		if err != nil || resp != sent || resp.Request == nil {
 			t.Errorf("got %v, %v", resp, err)
 		}
@@ -140,13 +141,13 @@ func TestRequestAndResponseStay(t *testing.T) {
 func TestABrokenBaseDoesNotBreakTheContractAbove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body := testnet.NewBody("x")
-		for name, f := range map[string]roundTrip{
+		for name, f := range map[string]testnet.Func{
 			"nothing": func(r *http.Request) (*http.Response, error) { return nil, nil },
 			"both": func(r *http.Request) (*http.Response, error) {
 				return testnet.Answer(r, 200, nil, body), errReset
 			},
 		} {
-			for _, c := range []Config{{}, {AttemptTimeout: -1, StallTimeout: -1}} {
+			for _, c := range []retry.Config{{}, {AttemptTimeout: -1, StallTimeout: -1}} {
 				resp, err := newTransport(t, f, c).RoundTrip(request(t, "GET", "http://a.example/", ""))
 				if resp != nil || err == nil {
 					t.Errorf("%s: got %v, %v", name, resp, err)
@@ -156,8 +157,8 @@ func TestABrokenBaseDoesNotBreakTheContractAbove(t *testing.T) {
 		if body.Closes() == 0 {
 			t.Error("the response next to an error was not closed")
 		}
-		noBody := roundTrip(func(r *http.Request) (*http.Response, error) { return &http.Response{StatusCode: 503}, nil })
-		resp, err := newTransport(t, noBody, Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+		noBody := testnet.Func(func(r *http.Request) (*http.Response, error) { return &http.Response{StatusCode: 503}, nil })
+		resp, err := newTransport(t, noBody, retry.Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
 		if err != nil || resp.Body == nil {
 			t.Errorf("got %v, %v", resp, err)
 		}
@@ -167,7 +168,7 @@ func TestABrokenBaseDoesNotBreakTheContractAbove(t *testing.T) {
 // CloseIdleConnections reaches the base.
 func TestCloseIdleConnectionsReachesTheBase(t *testing.T) {
 	b := &idler{}
-	(&http.Client{Transport: newTransport(t, b, Config{})}).CloseIdleConnections()
+	(&http.Client{Transport: newTransport(t, b, retry.Config{})}).CloseIdleConnections()
 	if b.closed != 1 {
 		t.Errorf("called %d times", b.closed)
 	}
@@ -199,7 +200,7 @@ func TestUnderClient(t *testing.T) {
 			io.WriteString(w, c.String()+string(body))
 		}
 	}
-	over(t, h, Config{}, func(t *testing.T, rt *Transport, _ *testnet.Net) {
+	over(t, h, retry.Config{}, func(t *testing.T, rt *retry.Transport, _ *testnet.Net) {
 		mu.Lock()
 		clear(failed)
 		mu.Unlock()
@@ -225,7 +226,7 @@ func TestUnderReverseProxy(t *testing.T) {
 		s := play(step{status: 503}, step{status: 200, body: testnet.NewBody("ok")})
 		target, _ := url.Parse("http://a.example/")
 		proxy := httputil.NewSingleHostReverseProxy(target)
-		proxy.Transport = newTransport(t, s, Config{BufferBody: 100})
+		proxy.Transport = newTransport(t, s, retry.Config{BufferBody: 100})
 		proxy.ModifyResponse = func(r *http.Response) error {
 			r.ContentLength = 2 // or it is flushed by a timer that is due at once: see testnet.Wait
 			return nil
@@ -263,7 +264,7 @@ func TestRefusedFile(t *testing.T) {
 		}
 		r := request(t, "POST", "http://a.example/", "")
 		r.Body, r.ContentLength = f, 10
-		resp, err := newTransport(t, base, Config{MaxAttempts: 2}).RoundTrip(r)
+		resp, err := newTransport(t, base, retry.Config{MaxAttempts: 2}).RoundTrip(r)
 		if err != nil || resp.StatusCode != 200 || s.ended != 3 {
 			t.Errorf("got %v, %v after %d", resp, err, s.ended)
 		}
@@ -279,20 +280,20 @@ func TestErrorText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leak := &url.Error{Op: "Get", URL: "http://a.example/?token=secret", Err: errors.New("broken")}
 		s := play(step{status: 503, body: testnet.BodyOf(failing{})}, step{err: leak}, step{err: errReset})
-		_, err := newTransport(t, s, Config{}).RoundTrip(request(t, "GET", "http://a.example/?token=secret", ""))
+		_, err := newTransport(t, s, retry.Config{}).RoundTrip(request(t, "GET", "http://a.example/?token=secret", ""))
 		want := "retry: a.example: no response after 3 attempts (503; broken; connection reset by peer): no attempts left"
 		if err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
-		layer := &fakeLayer{base: Wire(play(step{err: errReset}), Config{}), layer: trip.Meter,
+		layer := &fakeLayer{base: retry.Wire(play(step{err: errReset}), retry.Config{}), layer: trip.Meter,
 			outlook: func(*http.Request) (time.Duration, error) { return 0, &refusal{notsent.Meter} }}
 		s = play(step{err: errReset}, step{err: errReset}, step{err: leak}, step{err: leak})
-		_, err = newTransport(t, s, Config{MaxAttempts: 4}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+		_, err = newTransport(t, s, retry.Config{MaxAttempts: 4}).RoundTrip(request(t, "GET", "http://a.example/", ""))
 		want = "retry: a.example: no response after 4 attempts (connection reset by peer, 2 times; broken, 2 times): no attempts left"
 		if err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
-		_, err = newTransport(t, layer, Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+		_, err = newTransport(t, layer, retry.Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
 		want = "retry: a.example: no response after 1 attempt (connection reset by peer): not repeated: refused in a test"
 		if err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
@@ -303,16 +304,16 @@ func TestErrorText(t *testing.T) {
 // An Error about a URL without a host names none.
 func TestErrorTextWithoutAHost(t *testing.T) {
 	for want, err := range map[string]error{
-		"retry: no response after 2 attempts: no attempts left": &Error{Attempts: 2, Reason: Exhausted},
-		"retry: response body stalled for 1s":                   &TimeoutError{Limit: time.Second, Body: true},
-		"retry: no response headers within 1s":                  &TimeoutError{Limit: time.Second},
-		"retry: h: no response headers within 1s":               &TimeoutError{Host: "h", Limit: time.Second},
+		"retry: no response after 2 attempts: no attempts left": &retry.Error{Attempts: 2, Reason: retry.Exhausted},
+		"retry: response body stalled for 1s":                   &retry.TimeoutError{Limit: time.Second, Body: true},
+		"retry: no response headers within 1s":                  &retry.TimeoutError{Limit: time.Second},
+		"retry: h: no response headers within 1s":               &retry.TimeoutError{Host: "h", Limit: time.Second},
 	} {
 		if err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	_, err := newTransport(t, play(step{err: errReset}, step{err: errReset}, step{err: errReset}), Config{}).RoundTrip(request(t, "GET", "http://:80/", ""))
+	_, err := newTransport(t, play(step{err: errReset}, step{err: errReset}, step{err: errReset}), retry.Config{}).RoundTrip(request(t, "GET", "http://:80/", ""))
 	if want := "retry: :80: no response after 3 attempts (connection reset by peer, 3 times): no attempts left"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -322,7 +323,7 @@ func TestErrorTextWithoutAHost(t *testing.T) {
 func TestErrorTextIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		long := errors.New("malformed HTTP status code " + strings.Repeat("\u00e9", 1<<19))
-		_, err := newTransport(t, play(step{err: long}), Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+		_, err := newTransport(t, play(step{err: long}), retry.Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
 		if n := len(err.Error()); n > 4*plain.Longest || !utf8.ValidString(err.Error()) || !errors.Is(err, long) {
 			t.Errorf("%d bytes: %.80q", n, err)
 		}

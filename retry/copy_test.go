@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"io"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
 )
 
 // GetBody of a body that is kept gives copies: whoever sends two of them at
@@ -20,7 +21,7 @@ func getBodyCopies(t *testing.T) {
 	r := request(t, "PUT", "http://a.example/", "")
 	r.Body, r.ContentLength = body, 4
 	attempts := 0
-	base := roundTrip(func(r *http.Request) (*http.Response, error) {
+	base := testnet.Func(func(r *http.Request) (*http.Response, error) {
 		attempts++
 		half := make([]byte, 2)
 		io.ReadFull(r.Body, half)
@@ -41,7 +42,7 @@ func getBodyCopies(t *testing.T) {
 		r.Body.Close()
 		return testnet.Answer(r, 503, nil, nil), nil
 	})
-	if _, err := newTransport(t, base, Config{BufferBody: 4}).RoundTrip(r); err != nil || attempts != 3 || body.Closes() != 1 {
+	if _, err := newTransport(t, base, retry.Config{BufferBody: 4}).RoundTrip(r); err != nil || attempts != 3 || body.Closes() != 1 {
 		t.Errorf("%v after %d attempts; body closed %d times", err, attempts, body.Closes())
 	}
 }

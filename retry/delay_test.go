@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"testing"
@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+
+	"github.com/weirhttp/weir/retry"
 )
 
 // begun is a Backoff that must be begun before it is asked.
@@ -22,7 +24,7 @@ func (c *begun) NextBackOff() time.Duration {
 func TestBackoffIsBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made []*begun
-		rt := newTransport(t, play(step{status: 500}), Config{MaxAttempts: 3, Backoff: func() backoff.BackOff {
+		rt := newTransport(t, play(step{status: 500}), retry.Config{MaxAttempts: 3, Backoff: func() backoff.BackOff {
 			made = append(made, new(begun))
 			return made[len(made)-1]
 		}})

@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/retry"
 )
 
 // What a base that is watched shows of a failed POST decides: whether it may
@@ -37,7 +38,7 @@ func TestWhatABaseShowsDecidesAboutAPOST(t *testing.T) {
 		for _, method := range []string{"POST", "PATCH"} {
 			bubble(t, tt.name+", "+method, func(t *testing.T) {
 				calls, theirs := 0, 0
-				base := roundTrip(func(r *http.Request) (*http.Response, error) {
+				base := testnet.Func(func(r *http.Request) (*http.Response, error) {
 					calls++
 					trip.CloseBody(r)
 					trace := httptrace.ContextClientTrace(r.Context())
@@ -52,7 +53,7 @@ func TestWhatABaseShowsDecidesAboutAPOST(t *testing.T) {
 					}
 					return nil, errReset
 				})
-				w := Wire(base, Config{})
+				w := retry.Wire(base, retry.Config{})
 				r := request(t, method, "http://a.example/", "body")
 				ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GetConn: func(string) { theirs++ }})
 				r, tr, _ := trip.Begin(r.WithContext(ctx), trip.Retry, w.(trip.Linked).Link().Hosts)
@@ -65,7 +66,7 @@ func TestWhatABaseShowsDecidesAboutAPOST(t *testing.T) {
 					t.Error("the caller's own trace is lost")
 				}
 				calls = 0
-				newTransport(t, base, Config{MaxAttempts: 2}).RoundTrip(request(t, method, "http://a.example/", "body"))
+				newTransport(t, base, retry.Config{MaxAttempts: 2}).RoundTrip(request(t, method, "http://a.example/", "body"))
 				if want := map[bool]int{true: 2, false: 1}[tt.unprocessed]; calls != want {
 					t.Errorf("%d attempts, want %d", calls, want)
 				}
@@ -78,14 +79,14 @@ func TestWhatABaseShowsDecidesAboutAPOST(t *testing.T) {
 func TestLittleEvidenceForIdempotent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for method, want := range map[string]bool{"GET": false, "PUT": false, "DELETE": false, "POST": true} {
-			base := roundTrip(func(r *http.Request) (*http.Response, error) {
+			base := testnet.Func(func(r *http.Request) (*http.Response, error) {
 				trace := httptrace.ContextClientTrace(r.Context())
 				if got := trace.WroteHeaders != nil; got != want || trace.GotConn == nil {
 					t.Errorf("%s: watched to the end %v", method, got)
 				}
 				return nil, errReset
 			})
-			newTransport(t, base, Config{MaxAttempts: 1}).RoundTrip(request(t, method, "http://a.example/", ""))
+			newTransport(t, base, retry.Config{MaxAttempts: 1}).RoundTrip(request(t, method, "http://a.example/", ""))
 		}
 	})
 }
@@ -101,7 +102,7 @@ func TestNotSentOfAnotherRequest(t *testing.T) {
 			seen := 0
 			server, _, stop := testnet.Server(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { seen++ }), false)
 			defer stop()
-			base := roundTrip(func(r *http.Request) (*http.Response, error) {
+			base := testnet.Func(func(r *http.Request) (*http.Response, error) {
 				resp, err := server.RoundTrip(r)
 				if err != nil {
 					return nil, err
@@ -109,7 +110,7 @@ func TestNotSentOfAnotherRequest(t *testing.T) {
 				resp.Body.Close()
 				return nil, fmt.Errorf("telling others: %w", notsent.Wrap(errReset))
 			})
-			_, err := newTransport(t, base, Config{}).RoundTrip(request(t, tt.method, "http://a.example/", "body"))
+			_, err := newTransport(t, base, retry.Config{}).RoundTrip(request(t, tt.method, "http://a.example/", "body"))
 			if err == nil || errors.Is(err, notsent.Err) || seen != tt.want {
 				t.Errorf("%v, not sent: %t; the server saw %d requests, want %d", err, errors.Is(err, notsent.Err), seen, tt.want)
 			}
@@ -126,7 +127,7 @@ func TestInnerURLsAreNeitherShownNorRead(t *testing.T) {
 			err = fmt.Errorf("a client: %w", &url.Error{Op: "Post", URL: "http://b.example/?secret=unsupported protocol scheme", Err: err})
 		}
 		s := play(step{err: err})
-		_, err = newTransport(t, s, Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+		_, err = newTransport(t, s, retry.Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
 		if err == nil || s.calls() != 3 || strings.Contains(err.Error(), "secret") || !errors.Is(err, errReset) {
 			t.Errorf("after %d attempts: %v", s.calls(), err)
 		}
@@ -147,7 +148,7 @@ func (b *blocking) Write(p []byte) (int, error) {
 
 // impatient is somebody's layer below that gives each request a time of its own.
 func impatient(base http.RoundTripper, limit time.Duration) http.RoundTripper {
-	return roundTrip(func(r *http.Request) (*http.Response, error) {
+	return testnet.Func(func(r *http.Request) (*http.Response, error) {
 		ctx, cancel := context.WithTimeout(r.Context(), limit)
 		defer cancel()
 		return base.RoundTrip(r.WithContext(ctx))
@@ -160,10 +161,10 @@ func TestEndedWhileWriting(t *testing.T) {
 	const held, limit = 450 * time.Millisecond, 300 * time.Millisecond
 	for _, http2 := range []bool{false, true} {
 		for name, end := range map[string]struct {
-			c    Config
+			c    retry.Config
 			base func(http.RoundTripper) http.RoundTripper
 		}{
-			"by AttemptTimeout":         {c: Config{AttemptTimeout: limit}},
+			"by AttemptTimeout":         {c: retry.Config{AttemptTimeout: limit}},
 			"by a layer below":          {base: func(b http.RoundTripper) http.RoundTripper { return impatient(b, limit) }},
 			"by a layer below, tracing": {base: func(b http.RoundTripper) http.RoundTripper { return tracing(impatient(b, limit)) }},
 		} {
@@ -225,7 +226,7 @@ func TestProofOfWhatWasSent(t *testing.T) {
 				}
 				return nil, test.err
 			})
-			rt := newTransport(t, base, Config{MaxAttempts: 1, AttemptTimeout: test.timeout, StallTimeout: -1})
+			rt := newTransport(t, base, retry.Config{MaxAttempts: 1, AttemptTimeout: test.timeout, StallTimeout: -1})
 			_, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
 			if err == nil || errors.Is(err, notsent.Err) != test.unsent {
 				t.Errorf("got %v; not sent: %t", err, !test.unsent)
@@ -248,7 +249,7 @@ func TestAnAnswerProvesThatItWasSent(t *testing.T) {
 				resp.ContentLength = holdBytes + 1
 				return resp, nil
 			})
-			_, err := newTransport(t, base, Config{AttemptTimeout: timeout, StallTimeout: -1}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+			_, err := newTransport(t, base, retry.Config{AttemptTimeout: timeout, StallTimeout: -1}).RoundTrip(request(t, "GET", "http://a.example/", ""))
 			if err == nil || n < 2 || errors.Is(err, notsent.Err) {
 				t.Errorf("%v after %d attempts; not sent: %t", err, n, errors.Is(err, notsent.Err))
 			}
@@ -258,7 +259,7 @@ func TestAnAnswerProvesThatItWasSent(t *testing.T) {
 
 // tracing is somebody's layer below that has a trace of its own.
 func tracing(base http.RoundTripper) http.RoundTripper {
-	return roundTrip(func(r *http.Request) (*http.Response, error) {
+	return testnet.Func(func(r *http.Request) (*http.Response, error) {
 		trace := &httptrace.ClientTrace{ConnectStart: func(string, string) {}}
 		return base.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
 	})

@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
 )
 
 func faults() []fault {
@@ -53,7 +54,7 @@ func TestNoFaultProcessesAPOSTTwice(t *testing.T) {
 					s.n.Refuse.Store(true)
 					time.AfterFunc(time.Second, func() { s.n.Refuse.Store(false) })
 				}
-				rt := newTransport(t, base, Config{AttemptTimeout: 3 * time.Second, Backoff: fixed(2 * time.Second)})
+				rt := newTransport(t, base, retry.Config{AttemptTimeout: 3 * time.Second, Backoff: fixed(2 * time.Second)})
 				want := f.safe
 				if kind == "POST" {
 					want = f.unsafe
@@ -104,7 +105,7 @@ func TestTruncatedBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &faultServer{n: testnet.New(), faulty: 1, fault: fault{answer: says(true, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nso", nil)}}
 		s.wg.Go(s.run)
-		rt := newTransport(t, &http.Transport{DialContext: s.n.DialContext}, Config{})
+		rt := newTransport(t, &http.Transport{DialContext: s.n.DialContext}, retry.Config{})
 		resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
 		if err != nil {
 			t.Fatal(err)
@@ -125,7 +126,7 @@ func TestStaleConnection(t *testing.T) {
 		bubble(t, kind, func(t *testing.T) {
 			s := &faultServer{n: testnet.New(), faulty: 0}
 			s.wg.Go(s.run)
-			rt := newTransport(t, &http.Transport{DialContext: s.n.DialContext}, Config{})
+			rt := newTransport(t, &http.Transport{DialContext: s.n.DialContext}, retry.Config{})
 			if status, err := get(t, rt, "GET"); status != 200 {
 				t.Fatal(err)
 			}
@@ -151,7 +152,7 @@ func TestEarlyAnswer(t *testing.T) {
 			s := &faultServer{n: testnet.New(), faulty: 2, fault: fault{answer: early}}
 			s.wg.Go(s.run)
 			base := &http.Transport{DialContext: s.n.DialContext}
-			rt := newTransport(t, base, Config{BufferBody: map[string]int64{"kept": size}[kind], Backoff: fixed(time.Second)})
+			rt := newTransport(t, base, retry.Config{BufferBody: map[string]int64{"kept": size}[kind], Backoff: fixed(time.Second)})
 			r := request(t, "PUT", "http://a.example/", strings.Repeat("0123456789abcdef", size/16))
 			if kind != "GetBody" {
 				r.GetBody = nil
@@ -185,13 +186,13 @@ func TestOutageIsNotAmplified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		calls := 0
-		base := roundTrip(func(r *http.Request) (*http.Response, error) {
+		base := testnet.Func(func(r *http.Request) (*http.Response, error) {
 			mu.Lock()
 			calls++
 			mu.Unlock()
 			return testnet.Answer(r, 503, nil, nil), nil
 		})
-		rt := newTransport(t, base, Config{})
+		rt := newTransport(t, base, retry.Config{})
 		const requests = 1000
 		start := time.Now()
 		var wg sync.WaitGroup

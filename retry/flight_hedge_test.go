@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"context"
@@ -12,11 +12,12 @@ import (
 
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/retry"
 )
 
 // hedged runs a request with a hedge after two seconds. first and hedge are the
 // two attempts; it returns their contexts, too.
-func hedged(t *testing.T, r *http.Request, first, hedge func(*http.Request) (*http.Response, error)) (resp *http.Response, rt *Transport, ctxs [2]context.Context, err error) {
+func hedged(t *testing.T, r *http.Request, first, hedge func(*http.Request) (*http.Response, error)) (resp *http.Response, rt *retry.Transport, ctxs [2]context.Context, err error) {
 	t.Helper()
 	base := testnet.Func(func(r *http.Request) (*http.Response, error) {
 		if trip.From(r.Context()).Hedge {
@@ -26,7 +27,7 @@ func hedged(t *testing.T, r *http.Request, first, hedge func(*http.Request) (*ht
 		ctxs[0] = r.Context()
 		return first(r)
 	})
-	rt = newTransport(t, base, Config{MaxAttempts: 2, Hedge: Hedge{After: 2 * time.Second}})
+	rt = newTransport(t, base, retry.Config{MaxAttempts: 2, Hedge: retry.Hedge{After: 2 * time.Second}})
 	resp, err = rt.RoundTrip(r)
 	return resp, rt, ctxs, err
 }
@@ -210,7 +211,7 @@ func TestHedgeWithoutItsBodyIsFree(t *testing.T) {
 func TestHedgesCountForTheirHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &duel{lanes: []lane{{1500 * time.Millisecond, 200}}}
-		rt := newTransport(t, d, Config{Hedge: Hedge{After: time.Second}})
+		rt := newTransport(t, d, retry.Config{Hedge: retry.Hedge{After: time.Second}})
 		get(t, rt, "GET")
 		if st := rt.Stats(); st.Hedges != 1 || hostIn(st, "a.example").Hedges != 1 {
 			t.Errorf("stats %+v", st)

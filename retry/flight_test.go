@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"bufio"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
 )
 
 // The clock stops at the headers: a body that flows is not cut, however long
@@ -24,8 +25,8 @@ func TestFlowingBody(t *testing.T) {
 			time.Sleep(9 * time.Second)
 		}
 	}
-	c := Config{AttemptTimeout: time.Second, StallTimeout: 10 * time.Second}
-	over(t, h, c, func(t *testing.T, rt *Transport, _ *testnet.Net) {
+	c := retry.Config{AttemptTimeout: time.Second, StallTimeout: 10 * time.Second}
+	over(t, h, c, func(t *testing.T, rt *retry.Transport, _ *testnet.Net) {
 		resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
 		if err != nil {
 			t.Fatal(err)
@@ -45,14 +46,14 @@ func TestAStalledBodyEndsInATimeout(t *testing.T) {
 		w.(http.Flusher).Flush()
 		quietly(r)
 	}
-	over(t, h, Config{StallTimeout: 10 * time.Second}, func(t *testing.T, rt *Transport, _ *testnet.Net) {
+	over(t, h, retry.Config{StallTimeout: 10 * time.Second}, func(t *testing.T, rt *retry.Transport, _ *testnet.Net) {
 		start := time.Now()
 		resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
 		if err != nil {
 			t.Fatal(err)
 		}
 		got, err := io.ReadAll(resp.Body)
-		var late *TimeoutError
+		var late *retry.TimeoutError
 		if string(got) != "half" || !errors.As(err, &late) || !late.Body || !late.Timeout() || late.Host != "a.example" {
 			t.Errorf("got %q, %v", got, err)
 		}
@@ -77,11 +78,11 @@ func TestContextLivesAsLongAsBody(t *testing.T) {
 			{"no body", http.NoBody, func(*http.Response) {}},
 		} {
 			var ctx context.Context
-			base := roundTrip(func(r *http.Request) (*http.Response, error) {
+			base := testnet.Func(func(r *http.Request) (*http.Response, error) {
 				ctx = r.Context()
 				return testnet.Answer(r, 200, nil, tt.body), nil
 			})
-			resp, err := newTransport(t, base, Config{AttemptTimeout: time.Second}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+			resp, err := newTransport(t, base, retry.Config{AttemptTimeout: time.Second}).RoundTrip(request(t, "GET", "http://a.example/", ""))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +103,7 @@ func TestSwitchingProtocols(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base, _, stop := testnet.Server(t, http.HandlerFunc(echo), false)
 		defer stop()
-		rt := newTransport(t, base, Config{AttemptTimeout: time.Second, StallTimeout: time.Second})
+		rt := newTransport(t, base, retry.Config{AttemptTimeout: time.Second, StallTimeout: time.Second})
 		r := request(t, "GET", "http://a.example/", "")
 		r.Header.Set("Connection", "Upgrade")
 		r.Header.Set("Upgrade", "echo")
@@ -157,7 +158,7 @@ func TestDuplexCloseWrite(t *testing.T) {
 	closeWrite := func(conn io.ReadWriteCloser) error {
 		rt := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
 			return testnet.Answer(r, 101, nil, conn), nil
-		}), Config{})
+		}), retry.Config{})
 		resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
 		if err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"context"
@@ -9,13 +9,14 @@ import (
 
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/retry"
 )
 
 // TestHandedToTheBase: with timeouts and without, the base gets a copy of the
 // caller's request whose context tells of the trip, and ends with an attempt that
 // failed; what it says that it answered stays, and what it does not say is added.
 func TestHandedToTheBase(t *testing.T) {
-	for name, c := range map[string]Config{"timeouts": {MaxAttempts: 1}, "none": {MaxAttempts: 1, AttemptTimeout: -1, StallTimeout: -1}} {
+	for name, c := range map[string]retry.Config{"timeouts": {MaxAttempts: 1}, "none": {MaxAttempts: 1, AttemptTimeout: -1, StallTimeout: -1}} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, "", func(t *testing.T) {
 				other := request(t, "GET", "http://other.example/", "")
@@ -33,7 +34,7 @@ func TestHandedToTheBase(t *testing.T) {
 					return resp, nil
 				})
 				var took time.Duration
-				c.OnAttempt = func(a Attempt) { took = a.Took }
+				c.OnAttempt = func(a retry.Attempt) { took = a.Took }
 				rt := newTransport(t, base, c)
 				r := request(t, "GET", "http://a.example/", "")
 				for _, answers = range []*http.Request{nil, other} {
@@ -70,7 +71,7 @@ func (asked) Outlook(*http.Request) (time.Duration, error) { return time.Minute,
 
 // TestWireAsksItsBase: how long a request would wait is what the base says.
 func TestWireAsksItsBase(t *testing.T) {
-	w := Wire(asked{stub()}, Config{})
+	w := retry.Wire(asked{stub()}, retry.Config{})
 	r := request(t, "GET", "http://a.example/", "")
 	wait, err := trip.Outlook(w, r)
 	above := trip.NewOnward(w, trip.Retry, trip.Below(w).Hosts)

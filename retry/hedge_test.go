@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/retry"
 )
 
 // lane is how one of the two attempts goes: an answer or an error after a
@@ -87,8 +88,8 @@ func TestTheLoserOfAHedgeIsCancelledAndClosed(t *testing.T) {
 		for _, withBody := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				d := &duel{lanes: tt.lanes}
-				var seen Attempt
-				rt := newTransport(t, d, Config{MaxAttempts: tt.attempts, Backoff: fixed(0), Hedge: Hedge{After: 2 * s}, OnAttempt: func(a Attempt) {
+				var seen retry.Attempt
+				rt := newTransport(t, d, retry.Config{MaxAttempts: tt.attempts, Backoff: fixed(0), Hedge: retry.Hedge{After: 2 * s}, OnAttempt: func(a retry.Attempt) {
 					if a.Number == 1 {
 						seen = a
 					}
@@ -140,36 +141,36 @@ func TestNoHedge(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		request func(t *testing.T) *http.Request
-		c       Config
+		c       retry.Config
 		outlook func(*http.Request) (time.Duration, error)
 		calls   int
 	}{
-		{"control", put, Config{}, nil, 2},
-		{"POST", func(t *testing.T) *http.Request { return request(t, "POST", "http://a.example/", "body") }, Config{}, nil, 1},
-		{"keyed POST", func(t *testing.T) *http.Request { return keyedPost(t) }, Config{}, nil, 2},
+		{"control", put, retry.Config{}, nil, 2},
+		{"POST", func(t *testing.T) *http.Request { return request(t, "POST", "http://a.example/", "body") }, retry.Config{}, nil, 1},
+		{"keyed POST", func(t *testing.T) *http.Request { return keyedPost(t) }, retry.Config{}, nil, 2},
 		{"a body without GetBody", func(t *testing.T) *http.Request {
 			r := put(t)
 			r.GetBody = nil
 			return r
-		}, Config{BufferBody: 100}, nil, 1},
+		}, retry.Config{BufferBody: 100}, nil, 1},
 		{"an upgrade", func(t *testing.T) *http.Request {
 			r := request(t, "GET", "http://a.example/", "")
 			r.Header.Set("Upgrade", "x")
 			return r
-		}, Config{}, nil, 1},
-		{"no retries", put, Config{MaxAttempts: 1}, nil, 1},
-		{"refused below", put, Config{}, refuse, 1},
-		{"no room now", put, Config{}, wait, 1},
+		}, retry.Config{}, nil, 1},
+		{"no retries", put, retry.Config{MaxAttempts: 1}, nil, 1},
+		{"refused below", put, retry.Config{}, refuse, 1},
+		{"no room now", put, retry.Config{}, wait, 1},
 		{"GetBody fails", func(t *testing.T) *http.Request {
 			r := put(t)
 			r.GetBody = func() (io.ReadCloser, error) { return nil, errReset }
 			return r
-		}, Config{}, nil, 1},
+		}, retry.Config{}, nil, 1},
 	} {
 		bubble(t, tt.name, func(t *testing.T) {
 			d := &duel{lanes: []lane{{5 * time.Second, 200}, {time.Second, 200}}}
-			tt.c.Hedge = Hedge{After: 2 * time.Second}
-			layer := &fakeLayer{base: Wire(d, Config{}), layer: trip.Throttle, outlook: tt.outlook}
+			tt.c.Hedge = retry.Hedge{After: 2 * time.Second}
+			layer := &fakeLayer{base: retry.Wire(d, retry.Config{}), layer: trip.Throttle, outlook: tt.outlook}
 			resp, err := newTransport(t, layer, tt.c).RoundTrip(tt.request(t))
 			if err != nil || d.calls != tt.calls {
 				t.Errorf("got %v, %v after %d calls, want %d", resp, err, d.calls, tt.calls)
@@ -183,13 +184,13 @@ func TestNoHedge(t *testing.T) {
 func TestRefusedHedge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &duel{lanes: []lane{{5 * time.Second, 200}}}
-		layer := &fakeLayer{base: Wire(d, Config{}), layer: trip.Throttle, before: func(_ *http.Request, tr *trip.Trip) error {
+		layer := &fakeLayer{base: retry.Wire(d, retry.Config{}), layer: trip.Throttle, before: func(_ *http.Request, tr *trip.Trip) error {
 			if tr.Hedge {
 				return &refusal{notsent.Throttle}
 			}
 			return nil
 		}}
-		rt := newTransport(t, layer, Config{Hedge: Hedge{After: time.Second}})
+		rt := newTransport(t, layer, retry.Config{Hedge: retry.Hedge{After: time.Second}})
 		if status, err := get(t, rt, "PUT"); status != 200 {
 			t.Error(status, err)
 		}
@@ -208,7 +209,7 @@ func TestNoHedgeForProbes(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			d := &duel{lanes: []lane{{5 * time.Second, 200}, {time.Second, 200}}}
-			get(t, &door{newTransport(t, d, Config{Hedge: Hedge{After: 2 * time.Second}}), set}, "GET")
+			get(t, &door{newTransport(t, d, retry.Config{Hedge: retry.Hedge{After: 2 * time.Second}}), set}, "GET")
 			want := 1
 			if name == "closed" {
 				want = 2
@@ -224,7 +225,7 @@ func TestNoHedgeForProbes(t *testing.T) {
 func TestHedgesArePaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &duel{lanes: []lane{{1500 * time.Millisecond, 200}}} // hedges lose and are not paid back
-		rt := newTransport(t, d, Config{Hedge: Hedge{After: time.Second}, Allowance: Allowance{Tokens: 3 * cost}})
+		rt := newTransport(t, d, retry.Config{Hedge: retry.Hedge{After: time.Second}, Allowance: retry.Allowance{Tokens: 3 * cost}})
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() { get(t, rt, "GET") })
@@ -241,7 +242,7 @@ func TestHedgesArePaid(t *testing.T) {
 func TestLearnedHedge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &duel{lanes: []lane{{100 * time.Millisecond, 200}}}
-		rt := newTransport(t, d, Config{Hedge: Hedge{Quantile: 0.95}})
+		rt := newTransport(t, d, retry.Config{Hedge: retry.Hedge{Quantile: 0.95}})
 		for range 100 {
 			get(t, rt, "GET")
 		}
@@ -268,7 +269,7 @@ func TestHedgeCallerLeaves(t *testing.T) {
 		d := &duel{lanes: []lane{{time.Hour, 200}}}
 		ctx, cancel := context.WithTimeout(background(), 5*time.Second)
 		defer cancel()
-		rt := newTransport(t, d, Config{AttemptTimeout: -1, Hedge: Hedge{After: time.Second}})
+		rt := newTransport(t, d, retry.Config{AttemptTimeout: -1, Hedge: retry.Hedge{After: time.Second}})
 		_, err := rt.RoundTrip(request(t, "GET", "http://a.example/", "").WithContext(ctx))
 		if !errors.Is(err, context.Canceled) || d.lost != 2 {
 			t.Errorf("got %v, %d cut short", err, d.lost)
@@ -291,7 +292,7 @@ func TestHedgeOverHTTP(t *testing.T) {
 		}
 		io.WriteString(w, "ok")
 	}
-	over(t, h, Config{Hedge: Hedge{After: time.Second}}, func(t *testing.T, rt *Transport, _ *testnet.Net) {
+	over(t, h, retry.Config{Hedge: retry.Hedge{After: time.Second}}, func(t *testing.T, rt *retry.Transport, _ *testnet.Net) {
 		for range 20 {
 			resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
 			if err != nil {

@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"net/http"
@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
 )
 
 // An answer too long to be kept is closed unread before the next attempt.
@@ -22,7 +23,7 @@ func TestLongDiscardedAnswer(t *testing.T) {
 			resp.ContentLength = holdBytes + 1
 			return resp, nil
 		})
-		resp, err := newTransport(t, base, Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+		resp, err := newTransport(t, base, retry.Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
 		if err != nil || resp.StatusCode != 200 {
 			t.Fatal(resp, err)
 		}

@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"encoding/binary"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
 )
 
 // Frame types and flags of RFC 9113 section 6.
@@ -141,7 +142,7 @@ func TestWhatHTTP2SaysOfAStreamDecidesAboutAPOST(t *testing.T) {
 				var protocols http.Protocols
 				protocols.SetUnencryptedHTTP2(true)
 				base := &http.Transport{DialContext: s.n.DialContext, Protocols: &protocols}
-				rt := newTransport(t, base, Config{AttemptTimeout: 10 * time.Minute, Backoff: fixed(time.Second)})
+				rt := newTransport(t, base, retry.Config{AttemptTimeout: 10 * time.Minute, Backoff: fixed(time.Second)})
 				status, err := get(t, rt, kind)
 				want := tt.get
 				if kind == "POST" {

@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/retry"
 )
 
 // The body made for an attempt that is not made after all is closed.
@@ -25,7 +26,7 @@ func TestUnusedBody(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(background())
 		time.AfterFunc(time.Second, cancel)
-		_, err := newTransport(t, play(step{status: 503}), Config{Backoff: fixed(time.Minute)}).RoundTrip(r.WithContext(ctx))
+		_, err := newTransport(t, play(step{status: 503}), retry.Config{Backoff: fixed(time.Minute)}).RoundTrip(r.WithContext(ctx))
 		if !errors.Is(err, context.Canceled) || fresh.Closes() != 1 {
 			t.Errorf("got %v, %d closes", err, fresh.Closes())
 		}
@@ -36,7 +37,7 @@ func TestUnusedBody(t *testing.T) {
 // and a request that has one keeps it.
 func TestIdempotencyKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := Config{IdempotencyKey: RandomKey}
+		c := retry.Config{IdempotencyKey: retry.RandomKey}
 		for _, tt := range []struct {
 			method, own string
 			want        int // attempts
@@ -60,10 +61,10 @@ func TestIdempotencyKey(t *testing.T) {
 				t.Errorf("%s: keys %v", tt.method, keys)
 			}
 		}
-		if a, b := RandomKey(nil), RandomKey(nil); a == b || len(a) != 36 || a[14] != '4' {
+		if a, b := retry.RandomKey(nil), retry.RandomKey(nil); a == b || len(a) != 36 || a[14] != '4' {
 			t.Errorf("keys %q, %q", a, b)
 		}
-		none := Config{IdempotencyKey: func(*http.Request) string { return "" }}
+		none := retry.Config{IdempotencyKey: func(*http.Request) string { return "" }}
 		s := play(step{status: 500})
 		newTransport(t, s, none).RoundTrip(request(t, "POST", "http://a.example/", ""))
 		if s.calls() != 1 {
@@ -77,7 +78,7 @@ func TestKeyLeavesOuterRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := play(step{status: 200})
 		var outer *http.Request
-		d := &door{newTransport(t, s, Config{IdempotencyKey: RandomKey}), func(r *http.Request, _ *trip.Trip) { outer = r }}
+		d := &door{newTransport(t, s, retry.Config{IdempotencyKey: retry.RandomKey}), func(r *http.Request, _ *trip.Trip) { outer = r }}
 		if status, err := get(t, d, "POST"); status != 200 || s.reqs[0].Header.Get("Idempotency-Key") == "" {
 			t.Errorf("got %d, %v", status, err)
 		}
@@ -94,7 +95,7 @@ func TestPanicClosesBody(t *testing.T) {
 		r := request(t, "PUT", "http://a.example/", "")
 		r.Body = body
 		answer := testnet.NewBody("sorry")
-		rt := newTransport(t, play(step{status: 503, body: answer}), Config{OnAttempt: func(Attempt) { panic("hook") }})
+		rt := newTransport(t, play(step{status: 503, body: answer}), retry.Config{OnAttempt: func(retry.Attempt) { panic("hook") }})
 		func() {
 			defer func() { recover() }()
 			rt.RoundTrip(r)
@@ -113,7 +114,7 @@ func TestPanicOfKeyClosesBody(t *testing.T) {
 	body := testnet.NewBody("x")
 	r := request(t, "POST", "http://a.example/", "")
 	r.Body = body
-	rt := newTransport(t, play(step{status: 200}), Config{IdempotencyKey: func(*http.Request) string { panic("hook") }})
+	rt := newTransport(t, play(step{status: 200}), retry.Config{IdempotencyKey: func(*http.Request) string { panic("hook") }})
 	func() {
 		defer func() {
 			if recover() != "hook" {
@@ -132,7 +133,7 @@ func TestPanicOfKeyClosesBody(t *testing.T) {
 func TestIdempotentWithoutAKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
-			for _, c := range []Config{{}, {IdempotencyKey: RandomKey}} {
+			for _, c := range []retry.Config{{}, {IdempotencyKey: retry.RandomKey}} {
 				s := play(step{status: 500})
 				r := request(t, "POST", "http://a.example/", "")
 				r.Header[name] = nil

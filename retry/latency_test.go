@@ -1,13 +1,15 @@
-package retry
+package retry_test
 
 import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/retry"
 )
 
 // hedgedAfter is how long a request to rt waits for its hedge.
-func hedgedAfter(t *testing.T, rt *Transport, d *duel) time.Duration {
+func hedgedAfter(t *testing.T, rt *retry.Transport, d *duel) time.Duration {
 	t.Helper()
 	d.lanes, d.calls = []lane{{time.Hour, 200}, {0, 200}}, 0
 	start := time.Now()
@@ -36,7 +38,7 @@ func TestWhatLatencyLearns(t *testing.T) {
 	} {
 		bubble(t, tt.name, func(t *testing.T) {
 			d := new(duel)
-			rt := newTransport(t, d, Config{MaxAttempts: 2, Allowance: Allowance{Disable: true}, Hedge: Hedge{After: after, Quantile: .9}})
+			rt := newTransport(t, d, retry.Config{MaxAttempts: 2, Allowance: retry.Allowance{Disable: true}, Hedge: retry.Hedge{After: after, Quantile: .9}})
 			for range 99 {
 				d.lanes, d.calls = tt.lanes, 0
 				get(t, rt, "GET")
@@ -64,7 +66,7 @@ func TestQuantileBetweenTwoHalves(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			d := new(duel)
-			rt := newTransport(t, d, Config{Hedge: Hedge{Quantile: tt.quantile}})
+			rt := newTransport(t, d, retry.Config{Hedge: retry.Hedge{Quantile: tt.quantile}})
 			for range 50 {
 				d.lanes, d.calls = []lane{{20 * time.Millisecond, 200}, {80 * time.Millisecond, 200}}, 0
 				get(t, rt, "GET")
@@ -81,7 +83,7 @@ func TestQuantileBetweenTwoHalves(t *testing.T) {
 func TestOldLatencyFades(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := new(duel)
-		rt := newTransport(t, d, Config{Hedge: Hedge{Quantile: .95}})
+		rt := newTransport(t, d, retry.Config{Hedge: retry.Hedge{Quantile: .95}})
 		for _, took := range []time.Duration{time.Second, 20 * time.Millisecond} {
 			d.lanes = []lane{{took, 200}}
 			for range 5000 {

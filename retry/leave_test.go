@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"context"
@@ -9,18 +9,19 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
 )
 
 // A caller who leaves during a delay finds his cause in the error, as he would if
 // he left during an attempt.
 func TestCauseDuringADelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rt := newTransport(t, play(step{status: 503, header: "Retry-After: 5"}), Config{})
+		rt := newTransport(t, play(step{status: 503, header: "Retry-After: 5"}), retry.Config{})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(errReset) })
 		_, err := rt.RoundTrip(request(t, "GET", "http://a.example/", "").WithContext(ctx))
-		var e *Error
-		if !errors.As(err, &e) || e.Reason != Ended || !errors.Is(err, context.Canceled) || !errors.Is(err, errReset) {
+		var e *retry.Error
+		if !errors.As(err, &e) || e.Reason != retry.Ended || !errors.Is(err, context.Canceled) || !errors.Is(err, errReset) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -30,15 +31,15 @@ func TestCauseDuringADelay(t *testing.T) {
 // not even the one that is at hand.
 func TestCancelDuringADelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rt := newTransport(t, play(step{status: 503, header: "Retry-After: 5", body: testnet.NewBody("busy")}), Config{})
+		rt := newTransport(t, play(step{status: 503, header: "Retry-After: 5", body: testnet.NewBody("busy")}), retry.Config{})
 		r := request(t, "GET", "http://a.example/", "")
 		cancel := make(chan struct{})
 		r.Cancel = cancel //lint:ignore SA1019 old callers still set it
 		time.AfterFunc(time.Second, func() { close(cancel) })
 		start := time.Now()
 		resp, err := rt.RoundTrip(r)
-		var e *Error
-		if resp != nil || !errors.As(err, &e) || e.Reason != Ended || !errors.Is(err, context.Canceled) || time.Since(start) != time.Second {
+		var e *retry.Error
+		if resp != nil || !errors.As(err, &e) || e.Reason != retry.Ended || !errors.Is(err, context.Canceled) || time.Since(start) != time.Second {
 			t.Errorf("got %v, %v after %v", resp, err, time.Since(start))
 		}
 	})
@@ -56,7 +57,7 @@ func TestCancelDuringALaterAttempt(t *testing.T) {
 				}
 				<-r.Cancel //lint:ignore SA1019 old callers still set it
 				return nil, errReset
-			}), Config{})
+			}), retry.Config{})
 			r := request(t, "GET", "http://a.example/", "")
 			cancel := make(chan struct{})
 			r.Cancel = cancel //lint:ignore SA1019 old callers still set it
@@ -66,11 +67,11 @@ func TestCancelDuringALaterAttempt(t *testing.T) {
 				ctx.at = time.Now().Add(time.Second)
 			}
 			resp, err := rt.RoundTrip(r.WithContext(ctx))
-			var e *Error
+			var e *retry.Error
 			switch {
 			case late && (err != nil || resp.StatusCode != 503):
 				t.Errorf("at the deadline: got %v, %v", resp, err)
-			case !late && (resp != nil || !errors.As(err, &e) || e.Reason != Ended || !errors.Is(err, errReset) || !errors.Is(err, context.Canceled)):
+			case !late && (resp != nil || !errors.As(err, &e) || e.Reason != retry.Ended || !errors.Is(err, errReset) || !errors.Is(err, context.Canceled)):
 				t.Errorf("got %v, %v", resp, err)
 			}
 		})
@@ -86,14 +87,14 @@ func TestCancelAtTheDeadline(t *testing.T) {
 				<-r.Cancel //lint:ignore SA1019 old callers still set it
 			}
 			return nil, errReset
-		}), Config{})
+		}), retry.Config{})
 		r := request(t, "GET", "http://a.example/", "")
 		cancel := make(chan struct{})
 		r.Cancel = cancel //lint:ignore SA1019 old callers still set it
 		time.AfterFunc(time.Second, func() { close(cancel) })
 		_, err := rt.RoundTrip(r.WithContext(&undue{t.Context(), time.Now().Add(time.Second)}))
-		var e *Error
-		if !errors.As(err, &e) || e.Reason != Ended || !errors.Is(err, context.DeadlineExceeded) || !e.Timeout() {
+		var e *retry.Error
+		if !errors.As(err, &e) || e.Reason != retry.Ended || !errors.Is(err, context.DeadlineExceeded) || !e.Timeout() {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
 )
 
 // The server's wait is a floor, in every form it is written in.
@@ -36,7 +37,7 @@ func TestServerWaitIsFloor(t *testing.T) {
 	} {
 		bubble(t, tt.name, func(t *testing.T) {
 			s := play(step{status: 503, header: tt.header}, step{status: 200})
-			resp, err := newTransport(t, s, Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+			resp, err := newTransport(t, s, retry.Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
 			if err != nil || resp.StatusCode != 200 || s.calls() != 2 {
 				t.Fatalf("got %v, %v after %d attempts", resp, err, s.calls())
 			}
@@ -60,7 +61,7 @@ func TestSpentLimitIsFloor(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := play(step{status: 429, header: header}, step{status: 200})
-			newTransport(t, s, Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+			newTransport(t, s, retry.Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
 			if got := s.times[1]; got < want || want == 0 && got > time.Second {
 				t.Errorf("%s: second attempt after %v, want %v", header, got, want)
 			}
@@ -73,24 +74,24 @@ func TestNoRoomForDelay(t *testing.T) {
 	for _, tt := range []struct {
 		name, header string
 		deadline     time.Duration
-		c            Config
-		want         Reason
+		c            retry.Config
+		want         retry.Reason
 	}{
-		{"beyond MaxDelay", "Retry-After: 76", 0, Config{}, TooLong},
-		{"beyond a MaxDelay of one's own", "Retry-After: 6", 0, Config{MaxDelay: 5 * time.Second}, TooLong},
-		{"huge", "Retry-After: 9223372036854775807", 0, Config{}, TooLong},
-		{"overflowing", "Retry-After: 10000000000000000000000000", 0, Config{}, TooLong},
-		{"beyond the deadline", "Retry-After: 10", 5 * time.Second, Config{}, NoTime},
-		{"at the deadline", "Retry-After: 5", 5 * time.Second, Config{}, NoTime},
-		{"backoff beyond the deadline", "", 5 * time.Second, Config{Backoff: fixed(6 * time.Second)}, NoTime},
-		{"backoff says stop", "", 0, Config{Backoff: func() backoff.BackOff { return &backoff.StopBackOff{} }}, Declined},
-		{"no attempts", "Retry-After: 1", 0, Config{MaxAttempts: 1}, Exhausted},
+		{"beyond MaxDelay", "Retry-After: 76", 0, retry.Config{}, retry.TooLong},
+		{"beyond a MaxDelay of one's own", "Retry-After: 6", 0, retry.Config{MaxDelay: 5 * time.Second}, retry.TooLong},
+		{"huge", "Retry-After: 9223372036854775807", 0, retry.Config{}, retry.TooLong},
+		{"overflowing", "Retry-After: 10000000000000000000000000", 0, retry.Config{}, retry.TooLong},
+		{"beyond the deadline", "Retry-After: 10", 5 * time.Second, retry.Config{}, retry.NoTime},
+		{"at the deadline", "Retry-After: 5", 5 * time.Second, retry.Config{}, retry.NoTime},
+		{"backoff beyond the deadline", "", 5 * time.Second, retry.Config{Backoff: fixed(6 * time.Second)}, retry.NoTime},
+		{"backoff says stop", "", 0, retry.Config{Backoff: func() backoff.BackOff { return &backoff.StopBackOff{} }}, retry.Declined},
+		{"no attempts", "Retry-After: 1", 0, retry.Config{MaxAttempts: 1}, retry.Exhausted},
 	} {
 		bubble(t, tt.name, func(t *testing.T) {
 			body := testnet.NewBody("sorry")
 			s := play(step{status: 503, header: tt.header, body: body})
-			var got Attempt
-			tt.c.OnAttempt = func(a Attempt) { got = a }
+			var got retry.Attempt
+			tt.c.OnAttempt = func(a retry.Attempt) { got = a }
 			ctx := background()
 			if tt.deadline > 0 {
 				var cancel context.CancelFunc
@@ -123,7 +124,7 @@ func TestJitterStaysWithinTheDeadline(t *testing.T) {
 		for range 200 {
 			ctx, cancel := context.WithTimeout(background(), 12*time.Second)
 			s := play(step{status: 503, header: "Retry-After: 10"}, step{status: 200})
-			resp, err := newTransport(t, s, Config{}).RoundTrip(request(t, "GET", "http://a.example/", "").WithContext(ctx))
+			resp, err := newTransport(t, s, retry.Config{}).RoundTrip(request(t, "GET", "http://a.example/", "").WithContext(ctx))
 			if err != nil || resp.StatusCode != 200 {
 				t.Fatalf("got %v, %v", resp, err)
 			}
@@ -164,7 +165,7 @@ func TestAnswerInHand(t *testing.T) {
 			bubble(t, tt.name+", then "+end.name, func(t *testing.T) {
 				body := testnet.BodyOf(tt.body())
 				trailer := http.Header{"X-Sum": {"1"}}
-				base := roundTrip(func(r *http.Request) (*http.Response, error) {
+				base := testnet.Func(func(r *http.Request) (*http.Response, error) {
 					if body.Closes() > 0 {
 						return nil, end.err
 					}
@@ -172,14 +173,14 @@ func TestAnswerInHand(t *testing.T) {
 					resp.Trailer = trailer
 					return resp, nil
 				})
-				resp, err := newTransport(t, base, Config{MaxAttempts: 2, Backoff: fixed(0)}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+				resp, err := newTransport(t, base, retry.Config{MaxAttempts: 2, Backoff: fixed(0)}).RoundTrip(request(t, "GET", "http://a.example/", ""))
 				if tt.want != "" {
 					if err != nil || text(t, resp) != tt.want || resp.StatusCode != 503 || resp.Trailer.Get("X-Sum") != "1" {
 						t.Errorf("got %v, %v", resp, err)
 					}
 					return
 				}
-				var e *Error
+				var e *retry.Error
 				if resp != nil || !errors.As(err, &e) || len(e.Tried) != 2 || e.Tried[0].Status != 503 || !errors.Is(err, end.err) {
 					t.Fatalf("got %v, %v", resp, err)
 				}
@@ -209,8 +210,8 @@ func TestCallerLeaves(t *testing.T) {
 		ctx, cancel := context.WithCancel(background())
 		time.AfterFunc(3*time.Second, cancel)
 		s := play(step{status: 503, header: "Retry-After: 10"})
-		_, err := newTransport(t, s, Config{}).RoundTrip(request(t, "GET", "http://a.example/", "").WithContext(ctx))
-		var e *Error
+		_, err := newTransport(t, s, retry.Config{}).RoundTrip(request(t, "GET", "http://a.example/", "").WithContext(ctx))
+		var e *retry.Error
 		if !errors.Is(err, context.Canceled) || !errors.As(err, &e) || e.Tried[0].Status != 503 || e.Timeout() {
 			t.Errorf("got %v", err)
 		}
@@ -222,14 +223,14 @@ func TestCallerLeaves(t *testing.T) {
 		ctx, cancel := context.WithTimeout(background(), 3*time.Second)
 		defer cancel()
 		calls := 0
-		base := roundTrip(func(r *http.Request) (*http.Response, error) {
+		base := testnet.Func(func(r *http.Request) (*http.Response, error) {
 			if calls++; calls == 1 {
 				return testnet.Answer(r, 503, nil, testnet.NewBody("sorry")), nil
 			}
 			<-r.Context().Done()
 			return nil, r.Context().Err()
 		})
-		resp, err := newTransport(t, base, Config{}).RoundTrip(request(t, "GET", "http://a.example/", "").WithContext(ctx))
+		resp, err := newTransport(t, base, retry.Config{}).RoundTrip(request(t, "GET", "http://a.example/", "").WithContext(ctx))
 		if err != nil || resp.StatusCode != 503 || text(t, resp) != "sorry" || calls != 2 {
 			t.Errorf("got %v, %v", resp, err)
 		}
@@ -237,16 +238,16 @@ func TestCallerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // during the second attempt
 		ctx, cancel := context.WithCancel(background())
 		calls := 0
-		base := roundTrip(func(r *http.Request) (*http.Response, error) {
+		base := testnet.Func(func(r *http.Request) (*http.Response, error) {
 			if calls++; calls == 1 {
 				return testnet.Answer(r, 503, nil, testnet.NewBody("sorry")), nil
 			}
 			cancel()
 			return nil, r.Context().Err()
 		})
-		_, err := newTransport(t, base, Config{}).RoundTrip(request(t, "GET", "http://a.example/", "").WithContext(ctx))
-		var e *Error
-		if !errors.Is(err, context.Canceled) || !errors.As(err, &e) || e.Attempts != 2 || e.Reason != Ended {
+		_, err := newTransport(t, base, retry.Config{}).RoundTrip(request(t, "GET", "http://a.example/", "").WithContext(ctx))
+		var e *retry.Error
+		if !errors.Is(err, context.Canceled) || !errors.As(err, &e) || e.Attempts != 2 || e.Reason != retry.Ended {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -255,7 +256,7 @@ func TestCallerLeaves(t *testing.T) {
 		r := request(t, "GET", "http://a.example/", "")
 		r.Cancel = leave //lint:ignore SA1019 what old callers do
 		time.AfterFunc(3*time.Second, func() { close(leave) })
-		_, err := newTransport(t, play(step{err: errReset}), Config{Backoff: fixed(10 * time.Second)}).RoundTrip(r)
+		_, err := newTransport(t, play(step{err: errReset}), retry.Config{Backoff: fixed(10 * time.Second)}).RoundTrip(r)
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, errReset) {
 			t.Errorf("got %v", err)
 		}
@@ -267,7 +268,7 @@ func TestCallerLeaves(t *testing.T) {
 func TestErrorIsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
-		base := roundTrip(func(r *http.Request) (*http.Response, error) {
+		base := testnet.Func(func(r *http.Request) (*http.Response, error) {
 			if calls++; calls == 1 {
 				return nil, errReset
 			}
@@ -276,14 +277,14 @@ func TestErrorIsDeadline(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(background(), 3*time.Second)
 		defer cancel()
-		client := &http.Client{Transport: newTransport(t, base, Config{})}
+		client := &http.Client{Transport: newTransport(t, base, retry.Config{})}
 		_, err := client.Do(request(t, "GET", "http://user:secret@a.example/?token=secret", "").WithContext(ctx))
 		var u *url.Error
-		var e *Error
+		var e *retry.Error
 		if !errors.As(err, &u) || !u.Timeout() || !errors.As(err, &e) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("got %v", err)
 		}
-		if e.Attempts != 2 || e.Reason != Ended || strings.Contains(e.Error(), "secret") {
+		if e.Attempts != 2 || e.Reason != retry.Ended || strings.Contains(e.Error(), "secret") {
 			t.Errorf("got %+v", e)
 		}
 	})

@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"io"
@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/weirhttp/weir/retry"
 )
 
 // swapped is a file whose Read swaps the case of its letters. It has the
@@ -57,7 +59,7 @@ func TestEmbeddedFileIsRead(t *testing.T) {
 			r := request(t, "PUT", "http://a.example/", "")
 			r.Body, r.ContentLength = tt.wrap(f), 4
 			s := play(step{status: 503}, step{status: 200})
-			resp, err := newTransport(t, s, Config{}).RoundTrip(r)
+			resp, err := newTransport(t, s, retry.Config{}).RoundTrip(r)
 			if err != nil || !reflect.DeepEqual(s.bodies, tt.want) {
 				t.Errorf("sent %q, want %q; %v, %v", s.bodies, tt.want, resp, err)
 			}

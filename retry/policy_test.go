@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"context"
@@ -17,7 +17,9 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/notsent"
+	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/retry"
 )
 
 // outcomeRow is a way in which attempts end, and how often a request is sent that they
@@ -26,50 +28,50 @@ type outcomeRow struct {
 	name             string
 	step             step
 	get, keyed, post int
-	wantOutcome      Outcome
+	wantOutcome      retry.Outcome
 }
 
 func outcomeRows() []outcomeRow {
 	dial := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 	return []outcomeRow{
-		{"200", step{status: 200}, 1, 1, 1, Answered},
-		{"301", step{status: 301}, 1, 1, 1, Answered},
-		{"404", step{status: 404}, 1, 1, 1, Answered},
-		{"408", step{status: 408}, 4, 4, 1, SlowUpload},
-		{"409", step{status: 409}, 1, 1, 1, Conflict},
-		{"409 asked for", step{status: 409, header: "X-Should-Retry: true"}, 4, 4, 1, Conflict},
-		{"421", step{status: 421}, 2, 2, 2, Misdirected},
-		{"425", step{status: 425}, 2, 2, 2, TooEarly},
-		{"429", step{status: 429}, 4, 4, 4, Throttled},
-		{"429 vetoed", step{status: 429, header: "X-Should-Retry: false"}, 1, 1, 1, Throttled},
-		{"500", step{status: 500}, 4, 4, 1, ServerError},
-		{"500 asked for", step{status: 500, header: "Stripe-Should-Retry: true"}, 4, 4, 1, ServerError},
-		{"500 vetoed", step{status: 500, header: "Stripe-Should-Retry: false"}, 1, 1, 1, ServerError},
-		{"501", step{status: 501}, 1, 1, 1, NotSupported},
-		{"502", step{status: 502}, 4, 4, 1, BadGateway},
-		{"503", step{status: 503}, 4, 4, 1, Unavailable},
-		{"503 with a wait", step{status: 503, header: "Retry-After: 1"}, 4, 4, 1, Unavailable},
-		{"504", step{status: 504}, 4, 4, 1, BadGateway},
-		{"505", step{status: 505}, 1, 1, 1, NotSupported},
-		{"511", step{status: 511}, 1, 1, 1, NotSupported},
-		{"520", step{status: 520}, 4, 4, 1, ServerError},
-		{"529", step{status: 529}, 4, 4, 1, Unavailable},
-		{"dial", step{err: dial}, 4, 4, 4, NotProcessed},
-		{"wrapped dial", step{err: fmt.Errorf("base: %w", dial)}, 4, 4, 4, NotProcessed},
-		{"reset", step{err: errReset}, 4, 4, 1, Broken},
-		{"read", step{err: &net.OpError{Op: "read", Err: errReset}}, 4, 4, 1, Broken},
-		{"refused stream", step{err: h2Error(7)}, 4, 4, 4, NotProcessed},
-		{"internal stream error", step{err: h2Error(2)}, 4, 4, 1, Broken},
-		{"bad certificate", step{err: &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: new(x509.Certificate)}}}, 1, 1, 1, Permanent},
-		{"plain HTTP on a TLS port", step{err: tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}}, 1, 1, 1, Permanent},
-		{"bad scheme", step{err: errors.New(`unsupported protocol scheme "ftp"`)}, 1, 1, 1, Permanent},
-		{"bad header", step{err: errors.New(`net/http: invalid header field value for "X"`)}, 1, 1, 1, Permanent},
-		{"no host", step{err: errors.New("http: no Host in request URL")}, 1, 1, 1, Permanent},
-		{"body too short", step{err: errors.New("http: ContentLength=5 with Body length 3")}, 1, 1, 1, Permanent},
-		{"no such host", step{err: &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", IsNotFound: true}}}, 1, 1, 1, Permanent},
-		{"name server down", step{err: &net.OpError{Op: "dial", Err: &net.DNSError{Err: "server misbehaving", IsTemporary: true}}}, 4, 4, 4, NotProcessed},
-		{"client certificate demanded", step{err: &net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}}, 1, 1, 1, Permanent},
-		{"words of the policy in a URL", step{err: &url.Error{Op: "Get", URL: "http://a/?q=unsupported protocol scheme, invalid header", Err: errReset}}, 4, 4, 1, Broken},
+		{"200", step{status: 200}, 1, 1, 1, retry.Answered},
+		{"301", step{status: 301}, 1, 1, 1, retry.Answered},
+		{"404", step{status: 404}, 1, 1, 1, retry.Answered},
+		{"408", step{status: 408}, 4, 4, 1, retry.SlowUpload},
+		{"409", step{status: 409}, 1, 1, 1, retry.Conflict},
+		{"409 asked for", step{status: 409, header: "X-Should-Retry: true"}, 4, 4, 1, retry.Conflict},
+		{"421", step{status: 421}, 2, 2, 2, retry.Misdirected},
+		{"425", step{status: 425}, 2, 2, 2, retry.TooEarly},
+		{"429", step{status: 429}, 4, 4, 4, retry.Throttled},
+		{"429 vetoed", step{status: 429, header: "X-Should-Retry: false"}, 1, 1, 1, retry.Throttled},
+		{"500", step{status: 500}, 4, 4, 1, retry.ServerError},
+		{"500 asked for", step{status: 500, header: "Stripe-Should-Retry: true"}, 4, 4, 1, retry.ServerError},
+		{"500 vetoed", step{status: 500, header: "Stripe-Should-Retry: false"}, 1, 1, 1, retry.ServerError},
+		{"501", step{status: 501}, 1, 1, 1, retry.NotSupported},
+		{"502", step{status: 502}, 4, 4, 1, retry.BadGateway},
+		{"503", step{status: 503}, 4, 4, 1, retry.Unavailable},
+		{"503 with a wait", step{status: 503, header: "Retry-After: 1"}, 4, 4, 1, retry.Unavailable},
+		{"504", step{status: 504}, 4, 4, 1, retry.BadGateway},
+		{"505", step{status: 505}, 1, 1, 1, retry.NotSupported},
+		{"511", step{status: 511}, 1, 1, 1, retry.NotSupported},
+		{"520", step{status: 520}, 4, 4, 1, retry.ServerError},
+		{"529", step{status: 529}, 4, 4, 1, retry.Unavailable},
+		{"dial", step{err: dial}, 4, 4, 4, retry.NotProcessed},
+		{"wrapped dial", step{err: fmt.Errorf("base: %w", dial)}, 4, 4, 4, retry.NotProcessed},
+		{"reset", step{err: errReset}, 4, 4, 1, retry.Broken},
+		{"read", step{err: &net.OpError{Op: "read", Err: errReset}}, 4, 4, 1, retry.Broken},
+		{"refused stream", step{err: h2Error(7)}, 4, 4, 4, retry.NotProcessed},
+		{"internal stream error", step{err: h2Error(2)}, 4, 4, 1, retry.Broken},
+		{"bad certificate", step{err: &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: new(x509.Certificate)}}}, 1, 1, 1, retry.Permanent},
+		{"plain HTTP on a TLS port", step{err: tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}}, 1, 1, 1, retry.Permanent},
+		{"bad scheme", step{err: errors.New(`unsupported protocol scheme "ftp"`)}, 1, 1, 1, retry.Permanent},
+		{"bad header", step{err: errors.New(`net/http: invalid header field value for "X"`)}, 1, 1, 1, retry.Permanent},
+		{"no host", step{err: errors.New("http: no Host in request URL")}, 1, 1, 1, retry.Permanent},
+		{"body too short", step{err: errors.New("http: ContentLength=5 with Body length 3")}, 1, 1, 1, retry.Permanent},
+		{"no such host", step{err: &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", IsNotFound: true}}}, 1, 1, 1, retry.Permanent},
+		{"name server down", step{err: &net.OpError{Op: "dial", Err: &net.DNSError{Err: "server misbehaving", IsTemporary: true}}}, 4, 4, 4, retry.NotProcessed},
+		{"client certificate demanded", step{err: &net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}}, 1, 1, 1, retry.Permanent},
+		{"words of the policy in a URL", step{err: &url.Error{Op: "Get", URL: "http://a/?q=unsupported protocol scheme, invalid header", Err: errReset}}, 4, 4, 1, retry.Broken},
 	}
 }
 
@@ -88,8 +90,8 @@ func TestEachOutcomeIsSentAsOftenAsTheTableSays(t *testing.T) {
 				{"POST", request(t, "POST", "http://a.example/", "body"), tt.post},
 			} {
 				s := play(tt.step)
-				var last Attempt
-				rt := newTransport(t, s, Config{MaxAttempts: 4, OnAttempt: func(a Attempt) { last = a }})
+				var last retry.Attempt
+				rt := newTransport(t, s, retry.Config{MaxAttempts: 4, OnAttempt: func(a retry.Attempt) { last = a }})
 				resp, err := rt.RoundTrip(kind.r)
 				if (resp == nil) == (err == nil) {
 					t.Errorf("%s: got response %v and error %v", kind.name, resp, err)
@@ -164,7 +166,7 @@ func sentAgain(t *testing.T, method string, header http.Header) (again bool) {
 		if header != nil {
 			r.Header = header
 		}
-		if _, err := newTransport(t, s, Config{MaxAttempts: 2}).RoundTrip(r); err != nil {
+		if _, err := newTransport(t, s, retry.Config{MaxAttempts: 2}).RoundTrip(r); err != nil {
 			t.Fatal(err)
 		}
 		again = s.calls() == 2
@@ -178,20 +180,20 @@ func TestPolicyIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := map[Outcome]string{
-		NotProcessed: "not processed: dial failed, refused stream", Broken: "connection broken, attempt timed out",
-		TimedOut: "connection broken, attempt timed out", SlowUpload: "408", Conflict: "409", Misdirected: "421, 425",
-		TooEarly: "421, 425", Throttled: "429, and 4xx that mean it", ServerError: "500, other 5xx",
-		NotSupported: "501, 505, 506, 508, 510, 511", BadGateway: "502, 504", Unavailable: "503, 529",
-		Permanent: "bad certificate, scheme, header, host", CallerDone: "the caller left; refused by a layer of ours",
-		Refused: "the caller left; refused by a layer of ours", Answered: "anything else",
+	rows := map[retry.Outcome]string{
+		retry.NotProcessed: "not processed: dial failed, refused stream", retry.Broken: "connection broken, attempt timed out",
+		retry.TimedOut: "connection broken, attempt timed out", retry.SlowUpload: "408", retry.Conflict: "409", retry.Misdirected: "421, 425",
+		retry.TooEarly: "421, 425", retry.Throttled: "429, and 4xx that mean it", retry.ServerError: "500, other 5xx",
+		retry.NotSupported: "501, 505, 506, 508, 510, 511", retry.BadGateway: "502, 504", retry.Unavailable: "503, 529",
+		retry.Permanent: "bad certificate, scheme, header, host", retry.CallerDone: "the caller left; refused by a layer of ours",
+		retry.Refused: "the caller left; refused by a layer of ours", retry.Answered: "anything else",
 	}
 	// These three are held by tests of their own: of refusals, of callers that leave
 	// and of attempt timeouts.
-	ends := append(outcomeRows(), outcomeRow{name: "refused", get: 1, keyed: 1, post: 1, wantOutcome: Refused},
-		outcomeRow{name: "the caller left", get: 1, keyed: 1, post: 1, wantOutcome: CallerDone},
-		outcomeRow{name: "timed out", get: 4, keyed: 4, post: 1, wantOutcome: TimedOut})
-	seen := make(map[Outcome]bool)
+	ends := append(outcomeRows(), outcomeRow{name: "refused", get: 1, keyed: 1, post: 1, wantOutcome: retry.Refused},
+		outcomeRow{name: "the caller left", get: 1, keyed: 1, post: 1, wantOutcome: retry.CallerDone},
+		outcomeRow{name: "timed out", get: 4, keyed: 4, post: 1, wantOutcome: retry.TimedOut})
+	seen := make(map[retry.Outcome]bool)
 	for _, e := range ends {
 		if strings.HasSuffix(e.step.header, "false") {
 			continue // whatever the table says
@@ -206,7 +208,7 @@ func TestPolicyIsDocumented(t *testing.T) {
 		}
 		seen[e.wantOutcome] = true
 	}
-	for o := range Refused + 1 {
+	for o := range retry.Refused + 1 {
 		if !seen[o] {
 			t.Errorf("%v: how often it is sent is not known", o)
 		}
@@ -230,22 +232,22 @@ func TestPolicyAttemptTimeout(t *testing.T) {
 	for method, want := range map[string]int{"GET": 2, "POST": 1} {
 		bubble(t, method, func(t *testing.T) {
 			calls := 0
-			base := roundTrip(func(r *http.Request) (*http.Response, error) {
+			base := testnet.Func(func(r *http.Request) (*http.Response, error) {
 				calls++
 				<-r.Context().Done()
 				return nil, r.Context().Err() // as HTTP/2 says it, without the cause
 			})
 			var causes []trip.Cause
-			meter := &fakeLayer{base: Wire(base, Config{}), layer: trip.Meter}
-			spy := roundTrip(func(r *http.Request) (*http.Response, error) {
+			meter := &fakeLayer{base: retry.Wire(base, retry.Config{}), layer: trip.Meter}
+			spy := testnet.Func(func(r *http.Request) (*http.Response, error) {
 				resp, err := meter.RoundTrip(r)
 				causes = append(causes, trip.From(r.Context()).Cause())
 				return resp, err
 			})
-			rt := newTransport(t, linked{spy, meter}, Config{MaxAttempts: 2, AttemptTimeout: time.Second})
+			rt := newTransport(t, linked{spy, meter}, retry.Config{MaxAttempts: 2, AttemptTimeout: time.Second})
 			start := time.Now()
 			_, err := rt.RoundTrip(request(t, method, "http://a.example/", ""))
-			var late *TimeoutError
+			var late *retry.TimeoutError
 			if !errors.As(err, &late) || late.Body || late.Limit != time.Second {
 				t.Errorf("got error %v, want an attempt timeout of 1s", err)
 			}
@@ -258,10 +260,6 @@ func TestPolicyAttemptTimeout(t *testing.T) {
 		})
 	}
 }
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // Each kind of distrust of the server's certificate is enough: the next attempt
 // would fail as well, and the request was not sent.
@@ -284,7 +282,7 @@ func TestEachKindOfDistrustIsEnough(t *testing.T) {
 func distrust(t *testing.T, err error) (calls int, unsent bool) {
 	synctest.Test(t, func(t *testing.T) {
 		s := play(step{err: err})
-		_, got := newTransport(t, s, Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+		_, got := newTransport(t, s, retry.Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
 		calls, unsent = s.calls(), errors.Is(got, notsent.Err)
 	})
 	return calls, unsent
@@ -295,7 +293,7 @@ func TestErrorOfCheckEndsTheRequest(t *testing.T) {
 	errCheck := errors.New("enough")
 	for name, s := range map[string]step{"an answer": {status: 500}, "none": {err: errReset}} {
 		bubble(t, name, func(t *testing.T) {
-			rt := newTransport(t, play(s), Config{Check: func(context.Context, *http.Response, error) (bool, error) { return false, errCheck }})
+			rt := newTransport(t, play(s), retry.Config{Check: func(context.Context, *http.Response, error) (bool, error) { return false, errCheck }})
 			if resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", "")); resp != nil || !errors.Is(err, errCheck) {
 				t.Errorf("got %v, %v", resp, err)
 			}
@@ -307,14 +305,14 @@ func TestErrorOfCheckEndsTheRequest(t *testing.T) {
 func TestCheckCannotRepeatThePermanent(t *testing.T) {
 	for _, method := range []string{"GET", "POST"} {
 		bubble(t, method, func(t *testing.T) {
-			var reasons []Reason
+			var reasons []retry.Reason
 			s := play(step{err: errors.New("unsupported protocol scheme \"ftp\"")})
-			rt := newTransport(t, s, Config{
+			rt := newTransport(t, s, retry.Config{
 				Check:     func(context.Context, *http.Response, error) (bool, error) { return true, nil },
-				OnAttempt: func(a Attempt) { reasons = append(reasons, a.Reason) },
+				OnAttempt: func(a retry.Attempt) { reasons = append(reasons, a.Reason) },
 			})
 			rt.RoundTrip(request(t, method, "http://a.example/", ""))
-			if s.calls() != 1 || len(reasons) != 1 || reasons[0] != Final {
+			if s.calls() != 1 || len(reasons) != 1 || reasons[0] != retry.Final {
 				t.Errorf("%d attempts, %v", s.calls(), reasons)
 			}
 		})
@@ -327,17 +325,17 @@ func TestA403ThatThrottles(t *testing.T) {
 	for _, test := range []struct {
 		name, header string
 		told         bool
-		want         Outcome
+		want         retry.Outcome
 	}{
-		{"neither", "X-Nothing: 1", false, Answered},
-		{"its headers", "Retry-After: 1; X-RateLimit-Remaining: 0; X-RateLimit-Limit: 60; X-RateLimit-Reset: 1", false, Throttled},
-		{"the throttle", "X-Nothing: 1", true, Throttled},
+		{"neither", "X-Nothing: 1", false, retry.Answered},
+		{"its headers", "Retry-After: 1; X-RateLimit-Remaining: 0; X-RateLimit-Limit: 60; X-RateLimit-Reset: 1", false, retry.Throttled},
+		{"the throttle", "X-Nothing: 1", true, retry.Throttled},
 	} {
 		bubble(t, test.name, func(t *testing.T) {
-			var first Outcome
+			var first retry.Outcome
 			layer := &fakeLayer{base: play(step{status: 403, header: test.header}, step{status: 200}), layer: trip.Throttle,
 				after: func(resp *http.Response, tr *trip.Trip) { tr.Throttled = test.told && resp.StatusCode == 403 }}
-			rt := newTransport(t, layer, Config{OnAttempt: func(a Attempt) {
+			rt := newTransport(t, layer, retry.Config{OnAttempt: func(a retry.Attempt) {
 				if a.Number == 1 {
 					first = a.Outcome
 				}
@@ -353,17 +351,17 @@ func TestA403ThatThrottles(t *testing.T) {
 // No vote makes a POST repeatable, and the hook is told why there was no retry.
 func TestUnsafeIsSaid(t *testing.T) {
 	yes := func(context.Context, *http.Response, error) (bool, error) { return true, nil }
-	for name, c := range map[string]Config{"policy": {}, "Check": {Check: yes}} {
+	for name, c := range map[string]retry.Config{"policy": {}, "Check": {Check: yes}} {
 		bubble(t, name, func(t *testing.T) {
-			var reasons []Reason
-			c.OnAttempt = func(a Attempt) { reasons = append(reasons, a.Reason) }
+			var reasons []retry.Reason
+			c.OnAttempt = func(a retry.Attempt) { reasons = append(reasons, a.Reason) }
 			s := play(step{status: 500})
 			resp, err := newTransport(t, s, c).RoundTrip(request(t, "POST", "http://a.example/", "x"))
 			if err != nil || resp.StatusCode != 500 || s.calls() != 1 {
 				t.Fatalf("%v, %v after %d attempts", resp, err, s.calls())
 			}
-			if len(reasons) != 1 || reasons[0] != Unsafe {
-				t.Errorf("reasons %v, want %v", reasons, Unsafe)
+			if len(reasons) != 1 || reasons[0] != retry.Unsafe {
+				t.Errorf("reasons %v, want %v", reasons, retry.Unsafe)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
 )
 
 // event is one attempt of a generated schedule.
@@ -76,13 +77,13 @@ func TestProperties(t *testing.T) {
 		rapid.Check(timeless{t}, func(t *rapid.T) {
 			var made []*event
 			most := rapid.IntRange(1, 5).Draw(t, "MaxAttempts")
-			c := Config{MaxAttempts: most, BufferBody: 4, Backoff: fixed(time.Duration(rapid.IntRange(0, 20).Draw(t, "backoff")) * time.Second)}
+			c := retry.Config{MaxAttempts: most, BufferBody: 4, Backoff: fixed(time.Duration(rapid.IntRange(0, 20).Draw(t, "backoff")) * time.Second)}
 			method := rapid.SampledFrom([]string{"GET", "PUT", "POST"}).Draw(t, "method")
 			keyed := rapid.Bool().Draw(t, "keyed")
 			kind := rapid.SampledFrom([]string{"none", "GetBody", "kept", "one-shot"}).Draw(t, "body")
 			deadline := time.Duration(rapid.SampledFrom([]int{0, 5, 30, 120}).Draw(t, "deadline")) * time.Second
 			start := time.Now()
-			base := roundTrip(func(r *http.Request) (*http.Response, error) {
+			base := testnet.Func(func(r *http.Request) (*http.Response, error) {
 				e := drawEvent(t)
 				e.at = time.Since(start)
 				made = append(made, e)
@@ -96,7 +97,7 @@ func TestProperties(t *testing.T) {
 				}
 				return (&script{steps: []step{e.step}}).RoundTrip(r)
 			})
-			rt, err := New(base, c)
+			rt, err := retry.New(base, c)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"compress/gzip"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
 )
 
 // A stream of messages may be quiet for as long as it likes, over both
@@ -49,14 +50,14 @@ func TestQuietStreams(t *testing.T) {
 					io.WriteString(w, "two")
 				}
 			}
-			over(t, h, Config{}, func(t *testing.T, rt *Transport, _ *testnet.Net) {
+			over(t, h, retry.Config{}, func(t *testing.T, rt *retry.Transport, _ *testnet.Net) {
 				resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/"+tt.query, ""))
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer resp.Body.Close()
 				got, err := io.ReadAll(resp.Body)
-				var late *TimeoutError
+				var late *retry.TimeoutError
 				switch cut := errors.As(err, &late); {
 				case cut != tt.cut:
 					t.Errorf("read %q, %v", got, err)
@@ -102,16 +103,16 @@ func TestWhatNamesAStreamIsFound(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(background(), time.Hour)
 			defer cancel()
-			resp, err := newTransport(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+			resp, err := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
 				resp := testnet.Answer(r, 200, http.Header{"Content-Type": {tt.kind}}, &leaver{ctx: r.Context()})
 				resp.ContentLength = -1
 				return resp, nil
-			}), Config{}).RoundTrip(request(t, "GET", "http://a.example/?"+tt.query, "").WithContext(ctx))
+			}), retry.Config{}).RoundTrip(request(t, "GET", "http://a.example/?"+tt.query, "").WithContext(ctx))
 			if err != nil {
 				t.Fatal(err)
 			}
 			_, err = io.ReadAll(resp.Body)
-			var late *TimeoutError
+			var late *retry.TimeoutError
 			if got := !errors.As(err, &late); got != tt.want {
 				t.Errorf("%q after ?%s: %v", tt.kind, tt.query, err)
 			}
@@ -146,7 +147,7 @@ func TestCutBodyHasNoEnd(t *testing.T) {
 				w.(http.Flusher).Flush()
 				quietly(r)
 			}
-			over(t, h, Config{}, func(t *testing.T, rt *Transport, _ *testnet.Net) {
+			over(t, h, retry.Config{}, func(t *testing.T, rt *retry.Transport, _ *testnet.Net) {
 				resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
 				if err != nil {
 					t.Fatal(err)
@@ -158,9 +159,9 @@ func TestCutBodyHasNoEnd(t *testing.T) {
 	}
 	t.Run("a base that says EOF to those who leave", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			rt := newTransport(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+			rt := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
 				return testnet.Answer(r, 200, nil, &leaver{ctx: r.Context()}), nil
-			}), Config{})
+			}), retry.Config{})
 			resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
 			if err != nil {
 				t.Fatal(err)
@@ -174,7 +175,7 @@ func TestCutBodyHasNoEnd(t *testing.T) {
 func checkCut(t *testing.T, body io.Reader) {
 	t.Helper()
 	got, err := io.ReadAll(body)
-	var late *TimeoutError
+	var late *retry.TimeoutError
 	if string(got) != "one" || !errors.As(err, &late) || !late.Body {
 		t.Errorf("read %q, %v", got, err)
 	}
@@ -200,16 +201,16 @@ func (b *leaver) Close() error { return nil }
 // With changes the StallTimeout of one request, which Wire also knows alone.
 func TestStallOverride(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		base := roundTrip(func(r *http.Request) (*http.Response, error) {
+		base := testnet.Func(func(r *http.Request) (*http.Response, error) {
 			return testnet.Answer(r, 200, nil, &leaver{ctx: r.Context()}), nil
 		})
-		for name, rt := range map[string]http.RoundTripper{"chain": newTransport(t, base, Config{}), "Wire": Wire(base, Config{})} {
-			for want, o := range map[time.Duration]Override{
+		for name, rt := range map[string]http.RoundTripper{"chain": newTransport(t, base, retry.Config{}), "Wire": retry.Wire(base, retry.Config{})} {
+			for want, o := range map[time.Duration]retry.Override{
 				time.Minute:     {AttemptTimeout: time.Second},
 				5 * time.Second: {StallTimeout: 5 * time.Second},
 				time.Hour:       {StallTimeout: -1}, // the caller's deadline
 			} {
-				ctx, cancel := context.WithTimeout(With(background(), o), time.Hour)
+				ctx, cancel := context.WithTimeout(retry.With(background(), o), time.Hour)
 				start := time.Now()
 				resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", "").WithContext(ctx))
 				if err != nil {

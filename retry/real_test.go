@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
 )
 
 // The real net/http of this Go says what the policy's rows are told by.
@@ -51,36 +52,36 @@ func TestRealErrors(t *testing.T) {
 		post    bool
 		change  func(*http.Request)
 		base    http.RoundTripper
-		outcome Outcome
+		outcome retry.Outcome
 		calls   int
 		notSent bool
 	}{
-		{"good, HTTP/1", plain.URL, true, nil, nil, Answered, 1, false},
-		{"good, HTTP/2", secure.URL, true, nil, secure.Client().Transport, Answered, 1, false},
-		{"certificate of nobody known", secure.URL, false, nil, nil, Permanent, 1, true},
-		{"certificate of nobody known, POST", secure.URL, true, nil, nil, Permanent, 1, true},
-		{"TLS to a plain port", "https" + strings.TrimPrefix(plain.URL, "http"), false, nil, nil, Permanent, 1, false},
-		{"plain to a TLS port", "http" + strings.TrimPrefix(secure.URL, "https"), false, nil, nil, Answered, 1, false},
-		{"scheme", "ftp" + strings.TrimPrefix(plain.URL, "http"), false, nil, nil, Permanent, 1, true},
-		{"host", "http:///", false, nil, nil, Permanent, 1, true},
-		{"header", plain.URL, false, func(r *http.Request) { r.Header.Set("X", "a\nb") }, nil, Permanent, 1, true},
-		{"header of a POST", plain.URL, true, func(r *http.Request) { r.Header.Set("X", "a\nb") }, nil, Permanent, 1, true},
-		{"method", plain.URL, false, func(r *http.Request) { r.Method = "GE T" }, nil, Permanent, 1, true},
-		{"trailer", plain.URL, true, func(r *http.Request) { r.Trailer = http.Header{"X X": nil}; r.ContentLength = -1 }, nil, Permanent, 1, true},
-		{"length", plain.URL, true, func(r *http.Request) { r.ContentLength = 9; r.Method = "PUT" }, nil, Permanent, 1, false},
-		{"nobody listens", nobody, false, nil, nil, NotProcessed, 3, true},
-		{"nobody listens, POST", nobody, true, nil, nil, NotProcessed, 3, true},
-		{"closes during the handshake, POST", "https://" + rude.Addr().String(), true, nil, nil, NotProcessed, 3, true},
-		{"closes during the handshake, GET", "https://" + rude.Addr().String(), false, nil, nil, Broken, 3, false},
-		{"closes during the request, POST", "http://" + rude.Addr().String(), true, nil, nil, Broken, 1, false},
+		{"good, HTTP/1", plain.URL, true, nil, nil, retry.Answered, 1, false},
+		{"good, HTTP/2", secure.URL, true, nil, secure.Client().Transport, retry.Answered, 1, false},
+		{"certificate of nobody known", secure.URL, false, nil, nil, retry.Permanent, 1, true},
+		{"certificate of nobody known, POST", secure.URL, true, nil, nil, retry.Permanent, 1, true},
+		{"TLS to a plain port", "https" + strings.TrimPrefix(plain.URL, "http"), false, nil, nil, retry.Permanent, 1, false},
+		{"plain to a TLS port", "http" + strings.TrimPrefix(secure.URL, "https"), false, nil, nil, retry.Answered, 1, false},
+		{"scheme", "ftp" + strings.TrimPrefix(plain.URL, "http"), false, nil, nil, retry.Permanent, 1, true},
+		{"host", "http:///", false, nil, nil, retry.Permanent, 1, true},
+		{"header", plain.URL, false, func(r *http.Request) { r.Header.Set("X", "a\nb") }, nil, retry.Permanent, 1, true},
+		{"header of a POST", plain.URL, true, func(r *http.Request) { r.Header.Set("X", "a\nb") }, nil, retry.Permanent, 1, true},
+		{"method", plain.URL, false, func(r *http.Request) { r.Method = "GE T" }, nil, retry.Permanent, 1, true},
+		{"trailer", plain.URL, true, func(r *http.Request) { r.Trailer = http.Header{"X X": nil}; r.ContentLength = -1 }, nil, retry.Permanent, 1, true},
+		{"length", plain.URL, true, func(r *http.Request) { r.ContentLength = 9; r.Method = "PUT" }, nil, retry.Permanent, 1, false},
+		{"nobody listens", nobody, false, nil, nil, retry.NotProcessed, 3, true},
+		{"nobody listens, POST", nobody, true, nil, nil, retry.NotProcessed, 3, true},
+		{"closes during the handshake, POST", "https://" + rude.Addr().String(), true, nil, nil, retry.NotProcessed, 3, true},
+		{"closes during the handshake, GET", "https://" + rude.Addr().String(), false, nil, nil, retry.Broken, 3, false},
+		{"closes during the request, POST", "http://" + rude.Addr().String(), true, nil, nil, retry.Broken, 1, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			base := tt.base
 			if base == nil {
 				base = &http.Transport{}
 			}
-			var seen Attempt
-			rt := newTransport(t, base, Config{Backoff: fixed(0), OnAttempt: func(a Attempt) { seen = a }})
+			var seen retry.Attempt
+			rt := newTransport(t, base, retry.Config{Backoff: fixed(0), OnAttempt: func(a retry.Attempt) { seen = a }})
 			defer rt.CloseIdleConnections()
 			method, body := "GET", ""
 			if tt.post {
@@ -105,7 +106,7 @@ func TestRealErrors(t *testing.T) {
 func TestLargeBodyIsNotKept(t *testing.T) {
 	const size = 256 << 20
 	for _, buffer := range []int64{0, 1 << 10} {
-		base := roundTrip(func(r *http.Request) (*http.Response, error) {
+		base := testnet.Func(func(r *http.Request) (*http.Response, error) {
 			n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, r.Body, make([]byte, 1<<20))
 			if n != size || err != nil {
 				t.Errorf("read %d, %v", n, err)
@@ -113,7 +114,7 @@ func TestLargeBodyIsNotKept(t *testing.T) {
 			r.Body.Close()
 			return testnet.Answer(withoutBody(r), 503, nil, nil), nil
 		})
-		rt := newTransport(t, base, Config{BufferBody: buffer})
+		rt := newTransport(t, base, retry.Config{BufferBody: buffer})
 		r := request(t, "PUT", "http://a.example/", "")
 		r.Body = io.NopCloser(io.LimitReader(zeros{}, size))
 		var before, after runtime.MemStats
@@ -140,7 +141,7 @@ func TestBufferBoundary(t *testing.T) {
 		s := play(step{status: 500}, step{status: 200})
 		r := request(t, "PUT", "http://a.example/", "")
 		r.Body = io.NopCloser(bytes.NewReader(text))
-		resp, err := newTransport(t, s, Config{BufferBody: 8, Backoff: fixed(0)}).RoundTrip(r)
+		resp, err := newTransport(t, s, retry.Config{BufferBody: 8, Backoff: fixed(0)}).RoundTrip(r)
 		want := 200
 		if size > 8 {
 			want = 500

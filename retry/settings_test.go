@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/retry"
 )
 
 // Check votes on everything, errors included; its vote is necessary and not
@@ -49,7 +50,7 @@ func TestCheckMayForbidAndNotAllow(t *testing.T) {
 			body := testnet.NewBody("x")
 			tt.step.body = body
 			s := play(tt.step)
-			resp, err := newTransport(t, s, Config{Check: tt.check}).RoundTrip(request(t, tt.method, "http://a.example/", ""))
+			resp, err := newTransport(t, s, retry.Config{Check: tt.check}).RoundTrip(request(t, tt.method, "http://a.example/", ""))
 			if s.calls() != tt.want {
 				t.Errorf("got %d attempts, want %d", s.calls(), tt.want)
 			}
@@ -66,7 +67,7 @@ func TestDelayNeverShortensTheServersWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var args []string
 		delays := []time.Duration{-time.Hour, 5 * time.Second, time.Hour}
-		c := Config{MaxAttempts: 4, MaxDelay: 20 * time.Second, Delay: func(lo, hi time.Duration, n int, resp *http.Response) time.Duration {
+		c := retry.Config{MaxAttempts: 4, MaxDelay: 20 * time.Second, Delay: func(lo, hi time.Duration, n int, resp *http.Response) time.Duration {
 			args = append(args, fmt.Sprint(lo, hi, n, resp.StatusCode))
 			return delays[n]
 		}}
@@ -93,7 +94,7 @@ func TestDelayNeverShortensTheServersWait(t *testing.T) {
 func TestDelayOfTheLibrary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := play(step{status: 500})
-		newTransport(t, s, Config{MaxAttempts: 4, MaxDelay: 3 * time.Second, Delay: func(_, most time.Duration, n int, resp *http.Response) time.Duration {
+		newTransport(t, s, retry.Config{MaxAttempts: 4, MaxDelay: 3 * time.Second, Delay: func(_, most time.Duration, n int, resp *http.Response) time.Duration {
 			return retryablehttp.DefaultBackoff(time.Second, most, n, resp)
 		}}).RoundTrip(request(t, "GET", "http://a.example/", ""))
 		if want := []time.Duration{0, time.Second, 3 * time.Second, 6 * time.Second}; !reflect.DeepEqual(s.times, want) {
@@ -107,7 +108,7 @@ func TestDelayOfTheLibrary(t *testing.T) {
 func TestBackoffPerRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made := 0
-		c := Config{MaxAttempts: 4, Backoff: func() backoff.BackOff {
+		c := retry.Config{MaxAttempts: 4, Backoff: func() backoff.BackOff {
 			made++
 			return &counting{}
 		}}
@@ -137,7 +138,7 @@ func TestTheDefaultDelayIsUniform(t *testing.T) {
 	most := make([]time.Duration, 12)
 	synctest.Test(t, func(t *testing.T) {
 		s := play(step{status: 500})
-		rt := newTransport(t, s, Config{MaxAttempts: len(most) + 1, Allowance: Allowance{Disable: true}})
+		rt := newTransport(t, s, retry.Config{MaxAttempts: len(most) + 1, Allowance: retry.Allowance{Disable: true}})
 		for range 2000 {
 			s.times = s.times[:0]
 			rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
@@ -161,37 +162,37 @@ func TestTheDefaultDelayIsUniform(t *testing.T) {
 func TestWithChangesOneRequestSetHostAHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := play(step{status: 503})
-		rt := newTransport(t, s, Config{})
-		attempts := func(o Override, url string) int {
+		rt := newTransport(t, s, retry.Config{})
+		attempts := func(o retry.Override, url string) int {
 			before := s.calls()
 			r := request(t, "GET", url, "")
-			rt.RoundTrip(r.WithContext(With(r.Context(), o)))
+			rt.RoundTrip(r.WithContext(retry.With(r.Context(), o)))
 			return s.calls() - before
 		}
 		for _, tt := range []struct {
-			o    Override
+			o    retry.Override
 			want int
-		}{{Override{}, 3}, {Override{MaxAttempts: 5}, 5}, {Override{MaxAttempts: 1}, 1}, {Override{MaxAttempts: -1}, 1}, {Override{AttemptTimeout: time.Second}, 3}} {
+		}{{retry.Override{}, 3}, {retry.Override{MaxAttempts: 5}, 5}, {retry.Override{MaxAttempts: 1}, 1}, {retry.Override{MaxAttempts: -1}, 1}, {retry.Override{AttemptTimeout: time.Second}, 3}} {
 			if got := attempts(tt.o, "http://a.example/"); got != tt.want {
 				t.Errorf("%+v: got %d attempts, want %d", tt.o, got, tt.want)
 			}
 		}
 		for _, p := range []string{"*.b.example", "x.b.example", "127.0.0.1:8080"} {
-			if err := rt.SetHost(p, Config{MaxAttempts: len(strings.Split(p, "."))}); err != nil {
+			if err := rt.SetHost(p, retry.Config{MaxAttempts: len(strings.Split(p, "."))}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := rt.SetHost("x.b.example", Config{MaxAttempts: 6}); err != nil { // replaces
+		if err := rt.SetHost("x.b.example", retry.Config{MaxAttempts: 6}); err != nil { // replaces
 			t.Fatal(err)
 		}
 		for url, want := range map[string]int{
 			"http://a.example/": 3, "http://y.b.example/": 3, "http://X.B.Example.:80/": 6, "http://127.0.0.1:8080/": 4, "http://127.0.0.1:8081/": 3,
 		} {
-			if got := attempts(Override{}, url); got != want {
+			if got := attempts(retry.Override{}, url); got != want {
 				t.Errorf("%s: got %d attempts, want %d", url, got, want)
 			}
 		}
-		for pattern, c := range map[string]Config{"GET a.example": {}, "a.example/x": {}, "": {}, "a.example": {MaxAttempts: -1}} {
+		for pattern, c := range map[string]retry.Config{"GET a.example": {}, "a.example/x": {}, "": {}, "a.example": {MaxAttempts: -1}} {
 			if err := rt.SetHost(pattern, c); err == nil {
 				t.Errorf("SetHost(%q, %+v) is accepted", pattern, c)
 			}
@@ -209,10 +210,10 @@ func TestHostSettingsOnOverflow(t *testing.T) {
 			limits = append(limits, tr.AttemptTimeout)
 			return nil
 		}}
-		rt := newTransport(t, withTable{spy, table}, Config{})
+		rt := newTransport(t, withTable{spy, table}, retry.Config{})
 		hold := table.Acquire("first.example", time.Now()) // the only record there may be
 		defer hold.Release()
-		if err := rt.SetHost("b.example", Config{AttemptTimeout: time.Second}); err != nil {
+		if err := rt.SetHost("b.example", retry.Config{AttemptTimeout: time.Second}); err != nil {
 			t.Fatal(err)
 		}
 		for _, host := range []string{"a", "b", "a"} {
@@ -236,9 +237,9 @@ type withTable struct {
 func TestLaterSettingsHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := play(step{status: 500})
-		rt := newTransport(t, s, Config{})
+		rt := newTransport(t, s, retry.Config{})
 		for i, attempts := range []int{2, 1, 3, 1} {
-			if err := rt.SetHost("a.example", Config{MaxAttempts: attempts}); err != nil {
+			if err := rt.SetHost("a.example", retry.Config{MaxAttempts: attempts}); err != nil {
 				t.Fatal(err)
 			}
 			for range 2 {

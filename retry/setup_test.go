@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"context"
@@ -16,6 +16,18 @@ import (
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/retry"
+)
+
+// What the package documents in figures, and how often it goes back in line for
+// nothing.
+const (
+	cost            = 14 // of a retry or a hedge, in tokens
+	earn            = 1  // by a request that succeeds at the first try
+	defaultTokens   = 500
+	defaultMaxDelay = 75 * time.Second
+	holdBytes       = 64 << 10 // of an answer that is read before the next attempt
+	maxFree         = 10       // repeats in a row that cost nothing though nothing was waited for
 )
 
 func request(t testing.TB, method, url, body string) *http.Request {
@@ -33,9 +45,9 @@ func request(t testing.TB, method, url, body string) *http.Request {
 	return r
 }
 
-func newTransport(t testing.TB, base http.RoundTripper, c Config) *Transport {
+func newTransport(t testing.TB, base http.RoundTripper, c retry.Config) *retry.Transport {
 	t.Helper()
-	rt, err := New(base, c)
+	rt, err := retry.New(base, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,11 +179,11 @@ var dialError = net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection 
 func background() context.Context { return context.Background() }
 
 // hostIn is what st says of a host; zero: nothing.
-func hostIn(st Stats, name string) HostStats {
+func hostIn(st retry.Stats, name string) retry.HostStats {
 	for _, h := range st.Hosts {
 		if h.Host == name {
 			return h
 		}
 	}
-	return HostStats{}
+	return retry.HostStats{}
 }

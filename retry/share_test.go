@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/retry"
 )
 
 // unwired is a base that gets request bodies as the attempts lend them: it is
@@ -23,7 +24,7 @@ func lend(t *testing.T, limit, length int64, body io.ReadCloser, f testnet.Func)
 	t.Helper()
 	r := request(t, "PUT", "http://a.example/", "")
 	r.Body, r.ContentLength = body, length
-	return newTransport(t, unwired(f), Config{MaxAttempts: 5, BufferBody: limit, Backoff: fixed(0)}).RoundTrip(r)
+	return newTransport(t, unwired(f), retry.Config{MaxAttempts: 5, BufferBody: limit, Backoff: fixed(0)}).RoundTrip(r)
 }
 
 // sealed reports that err is what Read returns of a body whose attempt is over.
@@ -146,7 +147,7 @@ func TestGetBodyEndsWithTheRequest(t *testing.T) {
 			r := request(t, "PUT", "http://a.example/", "")
 			r.Body, r.ContentLength = io.NopCloser(strings.NewReader("body")), length
 			s := play(step{status: 200})
-			resp, err := newTransport(t, s, Config{BufferBody: 100}).RoundTrip(r)
+			resp, err := newTransport(t, s, retry.Config{BufferBody: 100}).RoundTrip(r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -171,7 +172,7 @@ func TestBufferedBodyHasGetBody(t *testing.T) {
 			r := request(t, "PUT", "http://a.example/", "")
 			r.Body, r.ContentLength = testnet.NewBody(strings.Repeat("x", length)), int64(length)
 			s := play(step{status: 200})
-			resp, err := newTransport(t, s, Config{BufferBody: 3}).RoundTrip(r)
+			resp, err := newTransport(t, s, retry.Config{BufferBody: 3}).RoundTrip(r)
 			if err != nil {
 				t.Fatal(err)
 			}

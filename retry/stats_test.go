@@ -1,10 +1,13 @@
-package retry
+package retry_test
 
 import (
 	"fmt"
 	"net/http"
 	"sync"
 	"testing"
+
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
 )
 
 // Each value of the enumerations has words of its own, and no other value has.
@@ -17,16 +20,16 @@ func TestEachValueHasItsWord(t *testing.T) {
 		}
 		seen[kind+got] = true
 	}
-	for o := range Refused + 3 {
-		check("outcome ", o.String(), o <= Refused)
+	for o := range retry.Refused + 3 {
+		check("outcome ", o.String(), o <= retry.Refused)
 	}
-	for r := range Ended + 3 {
-		check("reason ", r.String(), r <= Ended)
+	for r := range retry.Ended + 3 {
+		check("reason ", r.String(), r <= retry.Ended)
 	}
-	for f := range Queue + 3 {
-		check("wait ", f.String(), f <= Queue)
+	for f := range retry.Queue + 3 {
+		check("wait ", f.String(), f <= retry.Queue)
 	}
-	if !(&TimeoutError{}).Temporary() {
+	if !(&retry.TimeoutError{}).Temporary() {
 		t.Error("a timeout is said to last")
 	}
 }
@@ -34,9 +37,9 @@ func TestEachValueHasItsWord(t *testing.T) {
 // What was attempted at hosts that have been forgotten is in the sum, while
 // others are met and forgotten and somebody asks.
 func TestAttemptsAtForgottenHostsCount(t *testing.T) {
-	rt, err := New(roundTrip(func(r *http.Request) (*http.Response, error) {
+	rt, err := retry.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, Body: http.NoBody, Request: r}, nil
-	}), Config{})
+	}), retry.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"bufio"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
 )
 
 // stormServer fails at random and remembers each request by its id.
@@ -87,7 +88,7 @@ func TestTenThousandRequestsGetTheirOwnAnswers(t *testing.T) {
 		s := &stormServer{faultServer: faultServer{n: testnet.New()}, rng: rand.New(rand.NewPCG(1, 2)), done: make(map[string]int)}
 		s.wg.Go(s.run)
 		base := &http.Transport{DialContext: s.n.DialContext, MaxIdleConnsPerHost: 64}
-		rt := newTransport(t, base, Config{AttemptTimeout: 2 * time.Second, Allowance: Allowance{Disable: true}})
+		rt := newTransport(t, base, retry.Config{AttemptTimeout: 2 * time.Second, Allowance: retry.Allowance{Disable: true}})
 		const workers, each = 50, 200
 		s.flood(t, rt, workers, each)
 		if st := rt.Stats(); st.Attempts < workers*each || st.Attempts > int64(s.received) { // net/http repeats some by itself
@@ -179,7 +180,7 @@ func TestTenThousandRequestsOverOneConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stormServer{rng: rand.New(rand.NewPCG(3, 4)), done: make(map[string]int)}
 		base, n, stop := testnet.Server(t, http.HandlerFunc(s.serveHTTP), true)
-		rt := newTransport(t, base, Config{AttemptTimeout: 2 * time.Second, Allowance: Allowance{Disable: true}})
+		rt := newTransport(t, base, retry.Config{AttemptTimeout: 2 * time.Second, Allowance: retry.Allowance{Disable: true}})
 		const workers, each = 50, 40
 		s.flood(t, rt, workers, each)
 		rt.CloseIdleConnections()

@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"context"
@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
 )
 
 // Without one of the two timeouts the other holds.
 func TestOneTimeoutAlone(t *testing.T) {
-	for name, c := range map[string]Config{
+	for name, c := range map[string]retry.Config{
 		"headers": {MaxAttempts: 1, AttemptTimeout: time.Second, StallTimeout: -1},
 		"body":    {MaxAttempts: 1, AttemptTimeout: -1, StallTimeout: time.Second},
 	} {
@@ -33,7 +34,7 @@ func TestOneTimeoutAlone(t *testing.T) {
 				}
 				_, err = resp.Body.Read(make([]byte, 1))
 			}
-			var late *TimeoutError
+			var late *retry.TimeoutError
 			if !errors.As(err, &late) || late.Body != (name == "body") || time.Since(start) != time.Second {
 				t.Errorf("got %v after %v", err, time.Since(start))
 			}
@@ -50,7 +51,7 @@ func TestClocksStayInTheirBubble(t *testing.T) {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	})
-	w := Wire(hang, Config{AttemptTimeout: time.Hour, StallTimeout: time.Hour})
+	w := retry.Wire(hang, retry.Config{AttemptTimeout: time.Hour, StallTimeout: time.Hour})
 	get := func(t *testing.T) {
 		for range 3 {
 			resp, err := w.RoundTrip(request(t, "GET", "http://a.example/", ""))
@@ -91,7 +92,7 @@ func TestTimeoutErrorText(t *testing.T) {
 		false: "retry: a.example: no response headers within 30s",
 		true:  "retry: a.example: response body stalled for 30s",
 	} {
-		if got := (&TimeoutError{Host: "a.example", Limit: 30 * time.Second, Body: body}).Error(); got != want {
+		if got := (&retry.TimeoutError{Host: "a.example", Limit: 30 * time.Second, Body: body}).Error(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -106,11 +107,11 @@ func TestAttemptTimeoutIsTheCause(t *testing.T) {
 			cause = context.Cause(r.Context())
 			return nil, r.Context().Err()
 		})
-		rt := newTransport(t, base, Config{MaxAttempts: 1, AttemptTimeout: time.Second})
+		rt := newTransport(t, base, retry.Config{MaxAttempts: 1, AttemptTimeout: time.Second})
 		if _, err := rt.RoundTrip(request(t, "GET", "http://a.example/", "")); err == nil {
 			t.Fatal("no error")
 		}
-		var timeout *TimeoutError
+		var timeout *retry.TimeoutError
 		if !errors.As(cause, &timeout) || timeout.Limit != time.Second {
 			t.Errorf("the cause was %v", cause)
 		}

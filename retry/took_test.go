@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
 )
 
 // TestTookIsTheTimeOnTheWire: the hook is told how long an attempt was on the wire, without the
@@ -22,7 +23,7 @@ func TestTookIsTheTimeOnTheWire(t *testing.T) {
 				return nil, errors.New("connection lost")
 			}
 			return testnet.Answer(r, 200, nil, nil), nil
-		}), Config{Backoff: fixed(time.Minute), OnAttempt: func(a Attempt) {
+		}), retry.Config{Backoff: fixed(time.Minute), OnAttempt: func(a retry.Attempt) {
 			took = append(took, a.Took)
 			after = append(after, a.Method+" "+a.Outcome.String())
 		}})

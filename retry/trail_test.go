@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/retry"
 )
 
 // slowly lets a handler take a time.
@@ -63,7 +64,7 @@ func TestQueueingForConnections(t *testing.T) {
 				bubble(t, fmt.Sprintf("%s, http2=%v, single=%v", name, http2, single), func(t *testing.T) {
 					base, _, stop := testnet.Server(t, slowly(time.Second), http2)
 					base.MaxConnsPerHost, base.DisableKeepAlives = 2, single
-					rt := newTransport(t, way(base), Config{AttemptTimeout: 3 * time.Second, MaxAttempts: 1})
+					rt := newTransport(t, way(base), retry.Config{AttemptTimeout: 3 * time.Second, MaxAttempts: 1})
 					errs, took := each(t, rt, 40)
 					for i, err := range errs {
 						if err != nil {
@@ -90,7 +91,7 @@ func TestQueueingBehindStreams(t *testing.T) {
 			testnet.Wait(r.Context(), 2*time.Second)
 		}), false)
 		base.MaxConnsPerHost = 1
-		rt := newTransport(t, base, Config{AttemptTimeout: 3 * time.Second, StallTimeout: -1, MaxAttempts: 1})
+		rt := newTransport(t, base, retry.Config{AttemptTimeout: 3 * time.Second, StallTimeout: -1, MaxAttempts: 1})
 		stream, err := rt.RoundTrip(request(t, "POST", "http://a.example/", ""))
 		if err != nil {
 			t.Fatal(err)
@@ -125,10 +126,10 @@ func TestDialIntoTheVoid(t *testing.T) {
 		for _, most := range []int{0, 2} {
 			bubble(t, fmt.Sprintf("%s, MaxConnsPerHost=%d", name, most), func(t *testing.T) {
 				base := &http.Transport{DialContext: hole{}.DialContext, MaxConnsPerHost: most}
-				rt := newTransport(t, way(base), Config{AttemptTimeout: 3 * time.Second, MaxAttempts: 1})
+				rt := newTransport(t, way(base), retry.Config{AttemptTimeout: 3 * time.Second, MaxAttempts: 1})
 				errs, took := each(t, rt, 6)
 				for i, err := range errs {
-					var late *TimeoutError
+					var late *retry.TimeoutError
 					if !errors.As(err, &late) || took[i] != 3*time.Second {
 						t.Errorf("%v after %v", err, took[i])
 					}
@@ -158,7 +159,7 @@ func TestDialIntoTheVoidBesideOthers(t *testing.T) {
 					return reporting{asks: true, gets: true, holds: time.Hour}.RoundTrip(r)
 				}
 				return dials.RoundTrip(r)
-			}), Config{MaxAttempts: 1, AttemptTimeout: 2 * time.Hour})
+			}), retry.Config{MaxAttempts: 1, AttemptTimeout: 2 * time.Hour})
 			var wg sync.WaitGroup
 			wg.Go(func() { rt.RoundTrip(request(t, "GET", "http://127.0.0.1/has", "")) })
 			synctest.Wait()
@@ -167,7 +168,7 @@ func TestDialIntoTheVoidBesideOthers(t *testing.T) {
 			}
 			r := request(t, "GET", "http://127.0.0.1/", "")
 			start := time.Now()
-			ctx, cancel := context.WithTimeout(With(r.Context(), Override{AttemptTimeout: 3 * time.Second}), time.Hour)
+			ctx, cancel := context.WithTimeout(retry.With(r.Context(), retry.Override{AttemptTimeout: 3 * time.Second}), time.Hour)
 			defer cancel()
 			_, err := rt.RoundTrip(r.WithContext(ctx))
 			if took := time.Since(start); err == nil || took != 3*time.Second {
@@ -216,7 +217,7 @@ func hasConnection(table *hosts.Table, name string) bool {
 func TestConnectionOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base, _, stop := testnet.Server(t, slowly(2*time.Second), false)
-		rt := newTransport(t, base, Config{MaxAttempts: 1, AttemptTimeout: 3 * time.Second})
+		rt := newTransport(t, base, retry.Config{MaxAttempts: 1, AttemptTimeout: 3 * time.Second})
 		var wg sync.WaitGroup
 		wg.Go(func() { each(t, rt, 1) })
 		synctest.Wait()
@@ -256,13 +257,13 @@ func TestServed(t *testing.T) {
 				}
 				return reporting{asks: true, holds: -1}.RoundTrip(r)
 			}
-			w := newTransport(t, testnet.Func(base), Config{MaxAttempts: 1, AttemptTimeout: limit})
+			w := newTransport(t, testnet.Func(base), retry.Config{MaxAttempts: 1, AttemptTimeout: limit})
 			var wg sync.WaitGroup
 			for _, o := range tt.others {
 				wg.Go(func() {
 					time.Sleep(o.from)
 					r := request(t, "GET", fmt.Sprint("http://a.example/?holds=", o.to-o.from), "")
-					if _, err := w.RoundTrip(r.WithContext(With(r.Context(), Override{AttemptTimeout: time.Hour}))); err != nil {
+					if _, err := w.RoundTrip(r.WithContext(retry.With(r.Context(), retry.Override{AttemptTimeout: time.Hour}))); err != nil {
 						t.Error(err)
 					}
 				})
@@ -270,7 +271,7 @@ func TestServed(t *testing.T) {
 			time.Sleep(time.Second)
 			start := time.Now()
 			_, err := w.RoundTrip(request(t, "GET", "http://a.example/", ""))
-			var late *TimeoutError
+			var late *retry.TimeoutError
 			if took := time.Since(start); !errors.As(err, &late) || took != tt.want {
 				t.Errorf("%v after %v, want %v", err, took, tt.want)
 			}
@@ -293,7 +294,7 @@ func TestDiallingCounts(t *testing.T) {
 			base, n, stop := testnet.Server(t, slowly(tt.answer), false)
 			base.DialContext = hole{n, tt.dial}.DialContext
 			base.MaxConnsPerHost, base.DisableKeepAlives = 1, true
-			rt := newTransport(t, base, Config{AttemptTimeout: 3 * time.Second, MaxAttempts: 1})
+			rt := newTransport(t, base, retry.Config{AttemptTimeout: 3 * time.Second, MaxAttempts: 1})
 			errs, took := each(t, rt, 10)
 			for i, err := range errs {
 				if ok := err == nil; ok != tt.ok {
@@ -312,7 +313,7 @@ func TestQueuedIsNotOnTheWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base, _, stop := testnet.Server(t, slowly(10*time.Second), false)
 		base.MaxConnsPerHost = 1
-		w := Wire(base, Config{})
+		w := retry.Wire(base, retry.Config{})
 		var wg sync.WaitGroup
 		wg.Go(func() { each(t, w, 1) })
 		synctest.Wait()
@@ -349,7 +350,7 @@ func TestQueuedIsNotOnTheWire(t *testing.T) {
 
 // What an attempt waited for when it failed.
 func TestStages(t *testing.T) {
-	silent := roundTrip(func(r *http.Request) (*http.Response, error) {
+	silent := testnet.Func(func(r *http.Request) (*http.Response, error) {
 		if r.Body != nil {
 			r.Body.Read(make([]byte, 10))
 		}
@@ -380,7 +381,7 @@ func TestStages(t *testing.T) {
 		{"a server that reads nothing", silence, upload, trip.Sending},
 	} {
 		bubble(t, tt.name, func(t *testing.T) {
-			w := Wire(tt.base(t), Config{AttemptTimeout: time.Second})
+			w := retry.Wire(tt.base(t), retry.Config{AttemptTimeout: time.Second})
 			r := request(t, "PUT", "http://a.example/", "")
 			if tt.shape != nil {
 				tt.shape(r)
@@ -394,7 +395,7 @@ func TestStages(t *testing.T) {
 			text := map[trip.Stage]string{
 				trip.Answering: "no response headers within 1s", trip.Dialling: "no connection within 1s", trip.Sending: "request body stalled for 1s",
 			}[tt.want]
-			var late *TimeoutError
+			var late *retry.TimeoutError
 			if errors.As(err, &late) && !strings.HasSuffix(err.Error(), text) {
 				t.Errorf("%q, want %q", err, text)
 			}
@@ -437,7 +438,7 @@ func TestTrailWithGaps(t *testing.T) {
 		"ended before":             {after: func(x trace) { x.GetConn(""); got(x) }},
 	} {
 		bubble(t, name, func(t *testing.T) {
-			var rt *Transport
+			var rt *retry.Transport
 			var x trace
 			base := testnet.Func(func(r *http.Request) (*http.Response, error) {
 				x = httptrace.ContextClientTrace(r.Context())
@@ -449,7 +450,7 @@ func TestTrailWithGaps(t *testing.T) {
 				}
 				return testnet.Answer(r, 200, nil, testnet.NewBody("x")), nil
 			})
-			rt = newTransport(t, base, Config{})
+			rt = newTransport(t, base, retry.Config{})
 			resp, err := rt.RoundTrip(request(t, "POST", "http://a.example/", "body"))
 			if err != nil {
 				t.Fatal(err)
@@ -478,7 +479,7 @@ func TestLinesAreGivenBack(t *testing.T) {
 			quietly(r)
 		}
 	}
-	over(t, h, Config{AttemptTimeout: time.Second, MaxAttempts: 2}, func(t *testing.T, rt *Transport, n *testnet.Net) {
+	over(t, h, retry.Config{AttemptTimeout: time.Second, MaxAttempts: 2}, func(t *testing.T, rt *retry.Transport, n *testnet.Net) {
 		for _, path := range []string{"/", "/cut", "/body", "/hang"} {
 			if resp, err := rt.RoundTrip(request(t, "GET", "http://a.example"+path, "")); err == nil {
 				if path == "/body" && !hasConnection(rt.Link().Hosts, "a.example") {

@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/retry"
 )
 
 // sipping reads request bodies a piece a second and counts what it got.
@@ -49,7 +50,7 @@ func TestUploadInProgress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got atomic.Int64
-			over(t, sipping(200<<10, &got), Config{AttemptTimeout: 15 * time.Second}, func(t *testing.T, rt *Transport, _ *testnet.Net) {
+			over(t, sipping(200<<10, &got), retry.Config{AttemptTimeout: 15 * time.Second}, func(t *testing.T, rt *retry.Transport, _ *testnet.Net) {
 				got.Store(0)
 				r := request(t, "PUT", "http://a.example/", "")
 				body(r)
@@ -92,14 +93,14 @@ func TestAnUploadThatStopsEnds(t *testing.T) {
 			testnet.Wait(r.Context(), time.Minute)
 		}
 		t.Run(tt.name, func(t *testing.T) {
-			over(t, h, Config{AttemptTimeout: limit, MaxAttempts: 1}, func(t *testing.T, rt *Transport, _ *testnet.Net) {
+			over(t, h, retry.Config{AttemptTimeout: limit, MaxAttempts: 1}, func(t *testing.T, rt *retry.Transport, _ *testnet.Net) {
 				var src noting
 				r := request(t, "PUT", "http://a.example/", "")
 				r.Body, r.ContentLength = testnet.BodyOf(io.LimitReader(&src, tt.size)), tt.size
 				r, tr, _ := trip.Begin(r, trip.Door, rt.Link().Hosts)
 				start := time.Now()
 				_, err := rt.RoundTrip(r)
-				var late *TimeoutError
+				var late *retry.TimeoutError
 				if idle := time.Since(src.last); !errors.As(err, &late) || idle != limit || src.last.Sub(start) < limit || tr.Stage != tt.stage {
 					t.Errorf("%v; the upload went on for %v, and ended %v ago at stage %v", err, src.last.Sub(start), idle, tr.Stage)
 				}
@@ -129,7 +130,7 @@ func (d *dripping) Read(b []byte) (int, error) {
 func TestASlowSourceIsNotCutASilentOneIs(t *testing.T) {
 	h := func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }
 	for every, ok := range map[time.Duration]bool{4 * time.Second: true, 6 * time.Second: false} {
-		over(t, h, Config{AttemptTimeout: 5 * time.Second, MaxAttempts: 1}, func(t *testing.T, rt *Transport, _ *testnet.Net) {
+		over(t, h, retry.Config{AttemptTimeout: 5 * time.Second, MaxAttempts: 1}, func(t *testing.T, rt *retry.Transport, _ *testnet.Net) {
 			r := request(t, "PUT", "http://a.example/", "")
 			r.Body, r.ContentLength = testnet.BodyOf(&dripping{every, 10}), 10
 			resp, err := rt.RoundTrip(r)
@@ -159,7 +160,7 @@ func TestUploadAgain(t *testing.T) {
 				sipping(100<<10, &got)(w, r)
 			}
 		}), false)
-		rt := newTransport(t, base, Config{AttemptTimeout: 5 * time.Second, MaxAttempts: 1})
+		rt := newTransport(t, base, retry.Config{AttemptTimeout: 5 * time.Second, MaxAttempts: 1})
 		for range 2 {
 			r := request(t, "POST", "http://a.example/", "")
 			r.Header.Set("Idempotency-Key", "1")
@@ -201,11 +202,11 @@ func TestLittleBodies(t *testing.T) {
 				got = r.Body
 				return testnet.Answer(r, 200, nil, nil), nil
 			})
-			c := Config{}
+			c := retry.Config{}
 			if !tt.timed {
 				c.AttemptTimeout = -1
 			}
-			if _, err := Wire(base, c).RoundTrip(r); err != nil {
+			if _, err := retry.Wire(base, c).RoundTrip(r); err != nil {
 				t.Fatal(err)
 			}
 			if watched := got != r.Body; watched != tt.want {
@@ -228,7 +229,7 @@ func TestCopyOfUpload(t *testing.T) {
 		{"a copy that is", true, true, trip.Answering},
 	} {
 		bubble(t, tt.name, func(t *testing.T) {
-			w := Wire(testnet.Func(func(r *http.Request) (*http.Response, error) {
+			w := retry.Wire(testnet.Func(func(r *http.Request) (*http.Response, error) {
 				io.ReadAll(r.Body)
 				if tt.copies {
 					again, err := r.GetBody()
@@ -240,7 +241,7 @@ func TestCopyOfUpload(t *testing.T) {
 				}
 				<-r.Context().Done()
 				return nil, r.Context().Err()
-			}), Config{AttemptTimeout: time.Second})
+			}), retry.Config{AttemptTimeout: time.Second})
 			r := request(t, "PUT", "http://a.example/", "")
 			r.GetBody = func() (io.ReadCloser, error) { return testnet.NewBody("x"), nil }
 			r.Body, _ = r.GetBody()

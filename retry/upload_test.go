@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
 )
 
 // A caller who gives up while the server reads his body and has sent its
@@ -31,7 +32,9 @@ func TestRequestBodyIsClosedWithTheContext(t *testing.T) {
 		context.AfterFunc(r.Context(), func() { r.Body.Close() })
 		return base
 	}
-	wired := func(base http.RoundTripper, _ *http.Request) http.RoundTripper { return Wire(base, Config{}) }
+	wired := func(base http.RoundTripper, _ *http.Request) http.RoundTripper {
+		return retry.Wire(base, retry.Config{})
+	}
 	for _, tt := range []struct {
 		name  string
 		over  func(http.RoundTripper, *http.Request) http.RoundTripper

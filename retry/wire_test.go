@@ -1,4 +1,4 @@
-package retry
+package retry_test
 
 import (
 	"context"
@@ -15,11 +15,12 @@ import (
 	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/retry"
 )
 
 // over runs f against h over HTTP/1 and HTTP/2, in virtual time on a network
 // in memory, and checks that no connection is left in use.
-func over(t *testing.T, h http.HandlerFunc, c Config, f func(t *testing.T, rt *Transport, n *testnet.Net)) {
+func over(t *testing.T, h http.HandlerFunc, c retry.Config, f func(t *testing.T, rt *retry.Transport, n *testnet.Net)) {
 	for _, http2 := range []bool{false, true} {
 		bubble(t, fmt.Sprintf("http2=%v", http2), func(t *testing.T) {
 			base, n, stop := testnet.Server(t, h, http2)
@@ -52,7 +53,7 @@ func TestAttemptTimeout(t *testing.T) {
 			quietly(r)
 		}
 	}
-	over(t, h, Config{AttemptTimeout: 2 * time.Second, Backoff: fixed(time.Second)}, func(t *testing.T, rt *Transport, _ *testnet.Net) {
+	over(t, h, retry.Config{AttemptTimeout: 2 * time.Second, Backoff: fixed(time.Second)}, func(t *testing.T, rt *retry.Transport, _ *testnet.Net) {
 		start := time.Now()
 		resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
 		if err != nil || resp.StatusCode != 200 {
@@ -82,7 +83,7 @@ func TestExpectContinue(t *testing.T) {
 			got = append(got, string(b))
 		}), false)
 		base.ExpectContinueTimeout = time.Hour
-		rt := newTransport(t, base, Config{})
+		rt := newTransport(t, base, retry.Config{})
 		r := request(t, "PUT", "http://a.example/", "")
 		r.Header.Set("Expect", "100-continue")
 		r.Body, r.ContentLength = io.NopCloser(strings.NewReader("body")), 4
@@ -98,7 +99,7 @@ func TestExpectContinue(t *testing.T) {
 // A request body whose Read blocks does not hold the attempt beyond its time.
 func TestBlockedUpload(t *testing.T) {
 	h := func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }
-	over(t, h, Config{AttemptTimeout: time.Second}, func(t *testing.T, rt *Transport, _ *testnet.Net) {
+	over(t, h, retry.Config{AttemptTimeout: time.Second}, func(t *testing.T, rt *retry.Transport, _ *testnet.Net) {
 		for _, own := range []bool{true, false} { // with a body of ours between, and without
 			pr, pw := io.Pipe()
 			r := request(t, "POST", "http://a.example/", "")
@@ -108,7 +109,7 @@ func TestBlockedUpload(t *testing.T) {
 			}
 			start := time.Now()
 			_, err := rt.RoundTrip(r)
-			var late *TimeoutError
+			var late *retry.TimeoutError
 			if !errors.As(err, &late) || time.Since(start) != time.Second {
 				t.Errorf("got %v after %v", err, time.Since(start))
 			}
@@ -135,7 +136,7 @@ func TestConnectionIsKept(t *testing.T) {
 		}
 		io.WriteString(w, strings.Repeat("x", 5000))
 	}
-	over(t, h, Config{}, func(t *testing.T, rt *Transport, n *testnet.Net) {
+	over(t, h, retry.Config{}, func(t *testing.T, rt *retry.Transport, n *testnet.Net) {
 		for range 50 {
 			resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
 			if err != nil || len(text(t, resp)) != 5000 {
@@ -157,7 +158,7 @@ func TestTrailers(t *testing.T) {
 		fmt.Fprintf(w, "%s", b)
 		w.Header().Set("X-Echo", r.Trailer.Get("X-Sum"))
 	}
-	over(t, h, Config{}, func(t *testing.T, rt *Transport, _ *testnet.Net) {
+	over(t, h, retry.Config{}, func(t *testing.T, rt *retry.Transport, _ *testnet.Net) {
 		r := request(t, "PUT", "http://a.example/", "")
 		r.Trailer = http.Header{"X-Sum": nil}
 		r.Body = io.NopCloser(io.MultiReader(strings.NewReader("body"), atEnd(func() { r.Trailer.Set("X-Sum", "42") })))
@@ -182,7 +183,7 @@ func TestWireNotesWhatWasSentAndWhyItEnded(t *testing.T) {
 		n := testnet.New()
 		n.Refuse.Store(true)
 		down := &http.Transport{DialContext: n.DialContext}
-		hang := roundTrip(func(r *http.Request) (*http.Response, error) {
+		hang := testnet.Func(func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done()
 			return nil, context.Canceled
 		})
@@ -204,7 +205,7 @@ func TestWireNotesWhatWasSentAndWhyItEnded(t *testing.T) {
 			{"refused by another chain", play(step{err: &refusal{notsent.Throttle}}), "POST", time.Hour, trip.NoCause, true, false},
 			{"refused by another chain that sent nothing", play(step{err: notsent.Wrap(&refusal{notsent.Throttle})}), "POST", time.Hour, trip.NoCause, false, true},
 		} {
-			w := Wire(tt.base, Config{AttemptTimeout: 5 * time.Second})
+			w := retry.Wire(tt.base, retry.Config{AttemptTimeout: 5 * time.Second})
 			ctx, cancel := context.WithTimeout(background(), tt.patience)
 			r, tr, _ := trip.Begin(request(t, tt.method, "http://a.example/", "").WithContext(ctx), trip.Retry, w.(trip.Linked).Link().Hosts)
 			now := time.Now()
@@ -221,14 +222,14 @@ func TestWireNotesWhatWasSentAndWhyItEnded(t *testing.T) {
 // Wire alone takes its own limits, and those of With.
 func TestWireAloneKeepsItsLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hang := roundTrip(func(r *http.Request) (*http.Response, error) {
+		hang := testnet.Func(func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done()
 			return nil, r.Context().Err()
 		})
-		w := Wire(hang, Config{AttemptTimeout: 5 * time.Second})
-		for want, o := range map[time.Duration]Override{5 * time.Second: {}, time.Second: {AttemptTimeout: time.Second}} {
+		w := retry.Wire(hang, retry.Config{AttemptTimeout: 5 * time.Second})
+		for want, o := range map[time.Duration]retry.Override{5 * time.Second: {}, time.Second: {AttemptTimeout: time.Second}} {
 			start := time.Now()
-			_, err := w.RoundTrip(request(t, "GET", "http://a.example/", "").WithContext(With(background(), o)))
+			_, err := w.RoundTrip(request(t, "GET", "http://a.example/", "").WithContext(retry.With(background(), o)))
 			if took := time.Since(start); took != want || errors.Is(err, notsent.Err) {
 				t.Errorf("got %v after %v, want %v", err, took, want)
 			}
