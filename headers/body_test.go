@@ -1,6 +1,7 @@
 package headers
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -93,37 +94,54 @@ func TestWhichCodesAreRefusals(t *testing.T) {
 		strings.Repeat("-", 87) + "throttled": Quota, strings.Repeat("-", 88) + "throttled": NoKind,
 		"throttled" + strings.Repeat("x", 87): Quota, "throttled" + strings.Repeat("x", 88): NoKind,
 	} {
-		if got, ok := kindOfCode(code); got != want || ok != (want != NoKind) {
-			t.Errorf("%q: %v, %t; want %v", code, got, ok, want)
+		if got := refusal(400, http.Header{}, fmt.Sprintf(`{"code":%q}`, code)); got != want {
+			t.Errorf("%q: %v, want %v", code, got, want)
 		}
 	}
-	for text, want := range map[string]Kind{"endpoint-concurrency": Concurrency, "LOCK_TIMEOUT": Concurrency, "overloaded": Overload, "no capacity": Overload, "Service": Overload, "service unavailable": NoKind, "": NoKind} {
-		if got := kindOfReason(text); got != want {
+	for text, want := range map[string]Kind{"endpoint-concurrency": Concurrency, "LOCK_TIMEOUT": Concurrency, "overloaded": Overload, "no capacity": Overload, "Service": Overload, "service unavailable": Quota, "": Quota} { // Quota: as any 429
+		if got := refusal(429, http.Header{"X-Rate-Limited-Reason": {text}}, ""); got != want {
 			t.Errorf("reason %q: %v, want %v", text, got, want)
 		}
 	}
 	for _, text := range []string{"Rate limit", "rate-limited", "ratelimit", "too many requests!", "Too many calls", "request limit", "Throttled", "abuse detection", "QUOTA EXCEEDED", "call limit",
 		strings.Repeat(" ", 1014) + "rate limit"} {
-		if !saysLimit(text) {
+		if refusal(403, http.Header{}, fmt.Sprintf(`{"message":%q}`, text)) != Quota {
 			t.Errorf("%.20q does not speak of a limit", text)
 		}
 	}
 	for _, text := range []string{"", "rate", "limit", "rat limit", "rate limi", strings.Repeat(" ", 1015) + "rate limit"} {
-		if saysLimit(text) {
+		if refusal(403, http.Header{}, fmt.Sprintf(`{"message":%q}`, text)) != NoKind {
 			t.Errorf("%.20q speaks of a limit", text)
 		}
 	}
 	all := []Kind{NoKind, Quota, Overload, Concurrency, Ban, NoAllowance}
-	for i, a := range all {
-		for k, b := range all {
-			if got, want := stronger(a, b), all[max(i, k)]; got != want {
-				t.Errorf("%v and %v: %v, want %v", a, b, got, want)
+	codes := []string{"other", "throttled", "server_busy", "lock_timeout", "ip_banned", "insufficient_quota"}
+	for i, a := range codes {
+		for k, b := range codes {
+			body := fmt.Sprintf(`{"code":%q,"error":{"code":%q}}`, a, b)
+			if got, want := refusal(503, http.Header{}, body), all[max(i, k)]; got != want {
+				t.Errorf("%s and %s: %v, want %v", a, b, got, want)
 			}
 		}
 	}
-	if got := string(letters(make([]byte, 0, 6), "aZ-0_9éAz!q")); got != "az09az" {
-		t.Errorf("letters: %s", got)
+	if got := refusal(400, http.Header{}, `{"code":"r-A_t E9L.iémited"}`); got != NoKind {
+		t.Errorf("a digit within a word: %v", got)
 	}
+	if got := refusal(400, http.Header{}, `{"code":"r-A_t EL.iémi[T]`+"`ed"+`é@Z{"}`); got != NoKind {
+		t.Errorf("a letter too many: %v", got)
+	}
+	if got := refusal(400, http.Header{}, `{"code":"r-A_t EL.iémi[T]`+"`ed"+`é@{"}`); got != Quota {
+		t.Errorf("letters among others: %v", got)
+	}
+}
+
+// refusal is why such an answer is a refusal; NoKind: it is none.
+func refusal(status int, h http.Header, body string) Kind {
+	s := ParseBody(response(status, h), []byte(body), noon)
+	if !s.Throttled {
+		return NoKind
+	}
+	return s.Kind
 }
 
 // Quotas in a body count where the body says them of itself, not of an item.

@@ -8,6 +8,23 @@ import (
 	"time"
 )
 
+// dateOf reads a date as that of an answer, from which its resets are reckoned. near is
+// where it should be; ok is false if it is none.
+func dateOf(text string, near time.Time) (at time.Time, ok bool) {
+	last := time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC) // that can be written
+	reset := near.UTC().Add(48 * time.Hour)
+	if reset.After(last) {
+		reset = last
+	}
+	h := http.Header{"Date": {text}, "X-Ratelimit-Limit": {"1"}, "X-Ratelimit-Reset": {reset.Format(time.RFC3339Nano)}}
+	from := func(now time.Time) time.Duration { return Parse(response(200, h), now).Limits[0].Reset.Value }
+	left := from(near)
+	if left != from(near.Add(-time.Hour)) { // by the client's clock
+		return time.Time{}, false
+	}
+	return reset.Add(-left), true
+}
+
 // A date of a hundred characters is read, a longer one is not; names of days
 // and months may be cut short but not made up.
 func TestDateBounds(t *testing.T) {
@@ -20,7 +37,7 @@ func TestDateBounds(t *testing.T) {
 		"Thux, 15 Jan 2026 12:00:30 GMT":                       false,
 		"Thu, 15 Janx 2026 12:00:30 GMT":                       false,
 	} {
-		got, ok := parseTime(text)
+		got, ok := dateOf(text, at)
 		if ok != want || ok && !got.Equal(at) {
 			t.Errorf("%q: %v, %v", text, got, ok)
 		}
@@ -33,7 +50,7 @@ func TestLeapSecond(t *testing.T) {
 		"2016-12-31T23:59:60Z": true, "2016-12-31T23:59:61Z": false, "2016-00-31T23:59:00Z": false,
 		"Sat, 31 Dec 2016 23:59:60 GMT": true, "Sat, 31 Dec 2016 23:59:61 GMT": false,
 	} {
-		if got, ok := parseTime(text); ok != want {
+		if got, ok := dateOf(text, noon); ok != want {
 			t.Errorf("%q: %v, %v", text, got, ok)
 		}
 	}
@@ -54,7 +71,7 @@ func TestDatesAsGoWritesThem(t *testing.T) {
 		for i := range 40 {
 			at := time.Date(1970+i*2, time.Month(1+i%12), 1+i*7%28, i*5%24, i*11%60, i*17%60, i*123456789%1e9, time.UTC)
 			text := at.Format(layout)
-			got, ok := parseTime(text)
+			got, ok := dateOf(text, at)
 			switch {
 			case unit == 0:
 				if ok {
@@ -66,42 +83,15 @@ func TestDatesAsGoWritesThem(t *testing.T) {
 		}
 	}
 	for year, want := range map[string]int{"00": 2000, "26": 2026, "68": 2068, "69": 1969, "99": 1999} {
-		if got, ok := parseTime("Thursday, 15-Jan-" + year + " 12:00:30 GMT"); !ok || got.Year() != want {
+		near := time.Date(want, 1, 15, 0, 0, 0, 0, time.UTC)
+		if got, ok := dateOf("Thursday, 15-Jan-"+year+" 12:00:30 GMT", near); !ok || got.Year() != want {
 			t.Errorf("year %s: %v, %t", year, got, ok)
 		}
 	}
 	for text, hour := range map[string]int{"12:00:30 AM": 0, "1:00:30 AM": 1, "12:00:30 PM": 12, "1:00:30 pm": 13, "11:00:30 PM": 23} {
-		if got, ok := parseTime("January 15, 2026 " + text + " UTC"); !ok || got.Hour() != hour {
+		if got, ok := dateOf("January 15, 2026 "+text+" UTC", noon); !ok || got.Hour() != hour {
 			t.Errorf("%s: %v, %t, want hour %d", text, got, ok, hour)
 		}
-	}
-}
-
-// The short cut for the form that servers must send takes no more than the long
-// way does, and says the same.
-func TestFixedDatesAreShortCuts(t *testing.T) {
-	const good = "Thu, 15 Jan 2026 12:00:30 GMT"
-	for i := range len(good) {
-		for _, c := range " :,-x09GTJ" {
-			text := good[:i] + string(c) + good[i+1:]
-			var short, long civil
-			if !short.fixed(text) {
-				continue
-			}
-			a, ok := short.time()
-			var b time.Time
-			ok2 := long.words(text)
-			if ok2 {
-				b, ok2 = long.time()
-			}
-			if ok != ok2 || !a.Equal(b) {
-				t.Errorf("%q: %v, %t by the short cut, %v, %t otherwise", text, a, ok, b, ok2)
-			}
-		}
-	}
-	var c civil
-	if !c.fixed(good) || c.fixed(good+" ") || c.fixed("") {
-		t.Error("what has a short cut")
 	}
 }
 
@@ -118,7 +108,7 @@ func TestNoDates(t *testing.T) {
 		"15 Jan 2026 12345 12:00:30 GMT", "15 Jan Feb 2026 12:00:30 GMT", "PM 15 Jan 2026 12:00:30 GMT", "15-Jan-ab 12:00:30 GMT",
 		"15-Xyz-26 12:00:30 GMT", "ab-Jan-26 12:00:30 GMT", "15 Jan Thu 2026 12:00:30 GMT", "1x Jan 2026 12:00:30 GMT",
 	} {
-		if got, ok := parseTime(text); ok {
+		if got, ok := dateOf(text, noon); ok {
 			t.Errorf("%q is %v, want no date", text, got)
 		}
 	}
@@ -132,9 +122,9 @@ func TestZones(t *testing.T) {
 		"+01:00": 1, "-0130": -1.5, "+05:45": 5.75, "+18:00": 18, "-18": -18, "+7": 7, "GMT+0100": 1, "+0100 CET (x)": 99, "+0100 EST": 1,
 		"+0000 UTC m=+1.5": 0, "(anything)": 0, "+18:59": 18 + 59.0/60, "+19": 99, "+1:00": 99, "+00:60": 99, "A": 99, "UX": 99, "ABCD": 99, "CET": 99,
 	} {
-		got, ok := parseTime("2026-01-15T12:00:30" + zone)
+		got, ok := dateOf("2026-01-15T12:00:30"+zone, noon)
 		if len(zone) > 3 && zone[0] == '(' {
-			got, ok = parseTime("2026-01-15T12:00:30 " + zone)
+			got, ok = dateOf("2026-01-15T12:00:30 "+zone, noon)
 		}
 		want := at.Add(-time.Duration(hours * float64(time.Hour)))
 		if ok != (hours != 99) || ok && !got.Round(time.Second).Equal(want.Round(time.Second)) {
@@ -145,26 +135,26 @@ func TestZones(t *testing.T) {
 
 // A Unix time tells by its size what it counts.
 func TestUnixTimes(t *testing.T) {
-	for _, c := range []struct {
-		d    decimal
-		want time.Time
-	}{
-		{decimal{whole: y2k - 1}, time.Time{}},
-		{decimal{whole: y2k}, time.Unix(y2k, 0)},
-		{decimal{whole: 1e11 - 1, nanos: 5e8}, time.Unix(1e11-1, 5e8)},
-		{decimal{whole: 1e11}, time.UnixMilli(1e11)},
-		{decimal{whole: 1768478430123, nanos: 456e6}, time.Unix(1768478430, 123456000)},
-		{decimal{whole: 1e14 - 1}, time.UnixMilli(1e14 - 1)},
-		{decimal{whole: 1e14}, time.UnixMicro(1e14)},
-		{decimal{whole: 1768478430123456, nanos: 789e6}, time.Unix(1768478430, 123456789)},
-		{decimal{whole: 1e17 - 1}, time.UnixMicro(1e17 - 1)},
-		{decimal{whole: 1e17}, time.Unix(0, 1e17)},
-		{decimal{whole: 1768478430123456789}, time.Unix(0, 1768478430123456789)},
-		{decimal{whole: math.MaxUint64}, time.Unix(0, math.MaxInt64)},
+	const y2k = 946684800
+	for text, want := range map[string]time.Time{
+		"946684799":                  {},
+		"946684800":                  time.Unix(y2k, 0),
+		"99999999999.5":              time.Unix(1e11-1, 5e8),
+		"100000000000":               time.UnixMilli(1e11),
+		"1768478430123.456":          time.Unix(1768478430, 123456000),
+		"99999999999999":             time.UnixMilli(1e14 - 1),
+		"100000000000000":            time.UnixMicro(1e14),
+		"1768478430123456.789":       time.Unix(1768478430, 123456789),
+		"99999999999999999":          time.UnixMicro(1e17 - 1),
+		"100000000000000000":         time.Unix(0, 1e17),
+		"1768478430123456789":        time.Unix(0, 1768478430123456789),
+		"18446744073709551615":       time.Unix(0, math.MaxInt64),
+		"99999999999999999999999999": time.Unix(0, math.MaxInt64),
 	} {
-		got, ok := c.d.instant()
-		if ok != !c.want.IsZero() || ok && !got.Equal(c.want) {
-			t.Errorf("%+v is %v, %t; want %v", c.d, got, ok, c.want)
+		now := want.Add(-time.Hour)
+		reset := Parse(response(200, http.Header{"X-Ratelimit-Limit": {"1"}, "X-Ratelimit-Reset": {text}}), now).Limits[0].Reset
+		if reset.Known != !want.IsZero() || reset.Known && reset.Value != time.Hour {
+			t.Errorf("%s is %v, %t; want %v", text, now.Add(reset.Value), reset.Known, want)
 		}
 	}
 }

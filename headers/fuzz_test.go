@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -79,8 +80,12 @@ func fuzzHeader(text string) http.Header {
 
 // fold and shout change the case of ASCII letters alone, as HTTP does.
 func fold(s string) string {
-	b := make([]byte, len(s))
-	copyLower(b, s)
+	b := []byte(s)
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c - 'A' + 'a'
+		}
+	}
 	return string(b)
 }
 
@@ -157,57 +162,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// write writes items as a structured field: read again, they are the same.
-func write(items []item) string {
-	var b strings.Builder
-	str := func(v value) {
-		if !v.quoted {
-			b.WriteString(v.text)
-			return
-		}
-		b.WriteByte('"')
-		for i := range len(v.text) {
-			if v.text[i] == '"' || v.text[i] == '\\' {
-				b.WriteByte('\\')
-			}
-			b.WriteByte(v.text[i])
-		}
-		b.WriteByte('"')
-	}
-	for i, x := range items {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		for k := range x.nbare {
-			if k > 0 {
-				b.WriteByte(';')
-			}
-			str(x.bare[k])
-		}
-		for k := range x.npair {
-			if k > 0 || x.nbare > 0 {
-				b.WriteByte(';')
-			}
-			b.WriteString(x.pairs[k].key + "=")
-			str(x.pairs[k].value)
-		}
-	}
-	return b.String()
-}
-
-func readItems(s string) (items []item) {
-	l := list{rest: s}
-	var x item
-	for l.next(&x) {
-		// Beyond the counts an item keeps what an earlier one left.
-		clear(x.bare[x.nbare:])
-		clear(x.pairs[x.npair:])
-		items = append(items, x)
-	}
-	return items
-}
-
-// FuzzStructured holds that a list that was read and written is read the same.
+// FuzzStructured holds that whatever stands in a list, the signal is sane.
 func FuzzStructured(f *testing.F) {
 	for _, s := range []string{
 		`"default";r=50;t=30`, `"a";q=10;w=1;pk=:YQ==:, "a";q=20;w=1;pk=:Yg==:`, `limit=100, remaining=50, reset=5`,
@@ -217,15 +172,6 @@ func FuzzStructured(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		first := readItems(s)
-		if len(first) > maxItems {
-			t.Fatalf("%d items", len(first))
-		}
-		text := write(first)
-		second := readItems(text)
-		if !slices.Equal(first, second) {
-			t.Errorf("%q\nread  %+v\nwrote %q\nread  %+v", s, first, text, second)
-		}
 		for _, name := range []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Remaining"} {
 			checkSane(t, Parse(response(200, http.Header{name: {s}}), noon))
 		}
@@ -265,6 +211,9 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
+// written is a number as a server may write it.
+var written = regexp.MustCompile("^[ \\t\\r\\n]*[0-9]+([.][0-9]+)?[ \\t\\r\\n]*$")
+
 // FuzzRetryAfter holds that a wait is never negative, that it is no matter
 // whether lines are joined by a comma, and that a wait in s is never shorter
 // than the same number in ms.
@@ -278,8 +227,8 @@ func FuzzRetryAfter(f *testing.F) {
 		if wait.Value < 0 || !wait.Known && wait.Value != 0 {
 			t.Errorf("%q waits %v", s, wait)
 		}
-		if d, ok := parseDecimal(trim(s)); ok && !wait.Known {
-			t.Errorf("the number %q (%v) is no wait", s, d)
+		if written.MatchString(s) && !wait.Known {
+			t.Errorf("the number %q is no wait", s)
 		}
 		twice := Parse(response(429, http.Header{"Retry-After": {s, s}}), noon).RetryAfter
 		if twice != wait {
@@ -299,8 +248,8 @@ func FuzzDate(f *testing.F) {
 	f.Add(int64(951782400), int64(5e8), 0, "2024-05-05T18:02Z")
 	f.Add(int64(4102444799), int64(1), 49500, "Mon, 3 Jun 2019 12:00:00 UTC")
 	f.Fuzz(func(t *testing.T, sec, nsec int64, offset int, text string) {
-		if got, ok := parseTime(text); ok && (got.Year() < -1 || got.Year() > 10000) {
-			t.Errorf("%q is %v", text, got)
+		for _, name := range []string{"Date", "X-RateLimit-Reset"} {
+			checkSane(t, Parse(response(200, http.Header{name: {text}, "X-RateLimit-Limit": {"7"}}), noon))
 		}
 		const last = 253402300799 // the year 9999 ends
 		if sec < 0 || sec > last || nsec < 0 || nsec > 999999999 || offset < -64800 || offset > 64800 {
@@ -326,11 +275,11 @@ func FuzzDate(f *testing.F) {
 			{utc.Format("20060102T150405Z"), "basic"},
 		}
 		for _, form := range forms {
-			if got, ok := parseTime(form.text); !ok || !got.Equal(utc) {
+			if got, ok := dateOf(form.text, utc); !ok || !got.Equal(utc) {
 				t.Errorf("%s: %q is %v, %v, want %v", form.layout, form.text, got, ok, utc)
 			}
 		}
-		if got, ok := parseTime(at.Format(time.RFC3339Nano)); !ok || !got.Equal(at) {
+		if got, ok := dateOf(at.Format(time.RFC3339Nano), at); !ok || !got.Equal(at) {
 			t.Errorf("%q is %v, %v", at.Format(time.RFC3339Nano), got, ok)
 		}
 	})

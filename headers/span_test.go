@@ -18,12 +18,12 @@ func TestSpans(t *testing.T) {
 		for _, name := range strings.Fields(names) {
 			for _, form := range []string{"3%s", "3 %s", "3  %s ", "1%[1]s2%[1]s", "1 %[1]s 2 %[1]s"} {
 				text := fmt.Sprintf(form, name)
-				if got, ok := parseSpan(text); !ok || got != 3*unit {
-					t.Errorf("%q is %v, %t; want %v", text, got, ok, 3*unit)
+				if got := waitOf(text); got != some(3*unit) {
+					t.Errorf("%q is %v, want %v", text, got, 3*unit)
 				}
 			}
-			if got, ok := parseSpan("1.5" + name); !ok || got != unit+unit/2 {
-				t.Errorf("1.5%s is %v, %t", name, got, ok)
+			if got := waitOf("1.5" + name); got != some(unit+unit/2) {
+				t.Errorf("1.5%s is %v", name, got)
 			}
 		}
 	}
@@ -32,8 +32,8 @@ func TestSpans(t *testing.T) {
 		if d <= 0 || d > maxDuration/2 {
 			break
 		}
-		if got, ok := parseSpan(d.String()); !ok || (got-d).Abs() > time.Microsecond && (got-d).Abs() > d/1e9 {
-			t.Errorf("%v is %v, %t", d, got, ok)
+		if got := waitOf(d.String()); !got.Known || (got.Value-d).Abs() > time.Microsecond && (got.Value-d).Abs() > d/1e9 {
+			t.Errorf("%v is %v", d, got)
 		}
 	}
 	for text, want := range map[string]time.Duration{
@@ -42,11 +42,11 @@ func TestSpans(t *testing.T) {
 		"2.03:00:00": 2*day + 3*time.Hour,
 		"P":          -1, "PT": -1, "P1DT": -1, "P1M": -1, "P1Y": -1, "PT1D": -1, "P1H": -1, "PTM": -1, "P1": -1, "PT1": -1, "PT-1S": -1,
 		"1:2:03": -1, "1:02:3": -1, "1:60:00": -1, "1:00:60": -1, "a:00:00": -1, "1:ab:00": -1, "1:00:ab": -1, "x.1:00:00": -1, "1.x:00:00": -1, "1:00": -1,
-		"5": -1, "": -1, "s": -1, "5x": -1, "5 ": -1, "-5s": -1, "5s5": -1, "5.s": -1, strings.Repeat("1s", 32): 32 * time.Second, strings.Repeat("1s", 33): -1,
+		"": -1, "s": -1, "5x": -1, "-5s": -1, "5s5": -1, "5.s": -1, strings.Repeat("1s", 32): 32 * time.Second, strings.Repeat("1s", 33): -1,
 	} {
-		got, ok := parseSpan(text)
-		if ok != (want >= 0) || ok && got != want {
-			t.Errorf("%q is %v, %t; want %v", text, got, ok, want)
+		got := waitOf(text)
+		if got.Known != (want >= 0) || got.Known && got.Value != want {
+			t.Errorf("%q is %v, want %v", text, got, want)
 		}
 	}
 }

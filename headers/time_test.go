@@ -1,6 +1,7 @@
 package headers
 
 import (
+	"net/http"
 	"testing"
 	"time"
 )
@@ -36,7 +37,7 @@ func TestParseTime(t *testing.T) {
 		{"2026-01-15", at.Truncate(24 * time.Hour)},
 		{"Thu, 29 Feb 2024 00:00:00 GMT", time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC)},
 	} {
-		if got, ok := parseTime(c.text); !ok || !got.Equal(c.want) {
+		if got, ok := dateOf(c.text, c.want); !ok || !got.Equal(c.want) {
 			t.Errorf("%q is %v, %v, want %v", c.text, got, ok, c.want)
 		}
 	}
@@ -45,10 +46,15 @@ func TestParseTime(t *testing.T) {
 		"Thu, 15 Foo 2026 12:00:30 GMT", "Zun, 15 Jan 2026 12:00:30 GMT", "Thu, 15 Jan 2026 12:00:30 XYZ", "Thu, 15 Jan 2026",
 		"2026-13-01T00:00:00Z", "2026-01-15T12:61:00Z", "2026-01-15X12:00:00Z", "20260115", "2026-01-15T12:00:30+99:00", "1768478430",
 	} {
-		if got, ok := parseTime(text); ok {
+		if got, ok := dateOf(text, at); ok {
 			t.Errorf("%q is %v, want no date", text, got)
 		}
 	}
+}
+
+// waitOf is the wait that lines of Retry-After ask for.
+func waitOf(lines ...string) Opt[time.Duration] {
+	return Parse(response(200, http.Header{"Retry-After": lines}), noon).RetryAfter
 }
 
 // TestParseWait holds what a Retry-After may be.
@@ -91,7 +97,7 @@ func TestParseWait(t *testing.T) {
 		{"P", Opt[time.Duration]{}},
 		{"5 fortnights", Opt[time.Duration]{}},
 	} {
-		if got := longestWait([]string{c.text}, time.Second, noon); got != c.want {
+		if got := waitOf(c.text); got != c.want {
 			t.Errorf("%q waits %v, want %v", c.text, got, c.want)
 		}
 	}
@@ -122,8 +128,10 @@ func TestParseReset(t *testing.T) {
 		{"", time.Second, 0, false},
 		{"-", time.Second, 0, false},
 	} {
-		if got, _, _, ok := parseReset(c.text, c.unit, noon); got != c.want || ok != c.ok {
-			t.Errorf("%q in %v resets in %v, %v; want %v, %v", c.text, c.unit, got, ok, c.want, c.ok)
+		name := map[time.Duration]string{time.Second: "X-Ratelimit-Reset", time.Millisecond: "X-Ratelimit-Reset-Ms"}[c.unit]
+		got := Parse(response(200, http.Header{"X-Ratelimit-Limit": {"1"}, name: {c.text}}), noon).Limits[0].Reset
+		if got.Value != c.want || got.Known != c.ok {
+			t.Errorf("%q in %v resets in %v, want %v, %v", c.text, c.unit, got, c.want, c.ok)
 		}
 	}
 }

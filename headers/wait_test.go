@@ -8,9 +8,6 @@ import (
 	"time"
 )
 
-// Tests in this file were written for changes of the code that no other test
-// noticed; docs/testing-weir.md says how they are found.
-
 // A delay header is a wait in a refusal only: elsewhere it tells of time
 // already lost.
 func TestDelayOnlyInRefusals(t *testing.T) {
@@ -43,9 +40,15 @@ func TestOfSeveralWaitsTheLongestCounts(t *testing.T) {
 		{some(5 * s), some(6*s - 1), some(6*s - 1)}, {some(5 * s), some(6 * s), some(6 * s)}, {some(5 * s), some(60 * s), some(60 * s)},
 		{some(5 * s), some(s), some(5 * s)},
 	} {
-		w := waits{c.coarse, c.fine}
-		if got := w.wait(); got != c.want {
-			t.Errorf("%+v: got %v", c, got)
+		h := http.Header{}
+		if c.coarse.Known {
+			h["Retry-After"] = []string{fmt.Sprint(c.coarse.Value.Seconds())}
+		}
+		if c.fine.Known {
+			h["Retry-After-Ms"] = []string{fmt.Sprintf("%.6f", float64(c.fine.Value)/1e6)}
+		}
+		if got := Parse(response(200, h), noon).RetryAfter; got != c.want {
+			t.Errorf("%v: got %v, want %v", h, got, c.want)
 		}
 	}
 	for values, want := range map[string]Opt[time.Duration]{
@@ -56,7 +59,7 @@ func TestOfSeveralWaitsTheLongestCounts(t *testing.T) {
 		"Foo, 15 Jan 2026 12:00:30 GMT": none, "Foo, 7": some(7 * s), `"5"`: some(5 * s), "'5'": some(5 * s), `"5'`: none, `"`: none,
 		strings.Repeat("1,", maxItems-1) + "9": some(9 * s), strings.Repeat("1,", maxItems) + "9": some(s),
 	} {
-		if got := longestWait(strings.Split(values, " | "), s, noon); got != want {
+		if got := waitOf(strings.Split(values, " | ")...); got != want {
 			t.Errorf("%q: %v, want %v", values, got, want)
 		}
 	}
@@ -64,7 +67,7 @@ func TestOfSeveralWaitsTheLongestCounts(t *testing.T) {
 	for i := range lines {
 		lines[i] = fmt.Sprint(i)
 	}
-	if got := longestWait(lines, s, noon); got != some((maxLines-1)*s) {
+	if got := waitOf(lines...); got != some((maxLines-1)*s) {
 		t.Errorf("of %d lines: %v", len(lines), got)
 	}
 }
