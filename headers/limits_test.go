@@ -1,6 +1,7 @@
 package headers
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -148,60 +149,80 @@ func TestHostTellsTheVendor(t *testing.T) {
 	}
 }
 
-// Which of two values of one fact is kept.
+// Which of two values of one fact is kept: the one to be careful with.
 func TestDraftsKeepTheCarefulValue(t *testing.T) {
-	known := func(o Opt[float64]) float64 {
-		if !o.Known {
-			return -1
-		}
-		return o.Value
-	}
+	quota := func(l Limit) Opt[float64] { return l.Quota }
+	remaining := func(l Limit) Opt[float64] { return l.Remaining }
+	used := func(l Limit) Opt[float64] { return l.Used }
+	ratio := func(l Limit) Opt[float64] { return l.UsedRatio }
+	refill := func(l Limit) Opt[float64] { return l.Refill }
 	for _, c := range []struct {
-		r     role
-		v     float64
-		minus bool
-		get   func(*draft) Opt[float64]
-		want  [3]float64 // in an empty draft; in one that holds 5; in one that holds 50
+		name, value string
+		scale       float64 // of a value that is held
+		get         func(Limit) Opt[float64]
+		want        [3]float64 // alone; after one of 5; after one of 50. Negative: not known
 	}{
-		{roleQuota, 10, false, func(d *draft) Opt[float64] { return d.Quota }, [3]float64{10, 5, 50}},
-		{roleQuota, 10, true, func(d *draft) Opt[float64] { return d.Quota }, [3]float64{-1, 5, 50}},
-		{roleRemaining, 10, false, func(d *draft) Opt[float64] { return d.Remaining }, [3]float64{10, 5, 10}},
-		{roleRemaining, 10, true, func(d *draft) Opt[float64] { return d.Remaining }, [3]float64{0, 0, 0}},
-		{roleUsed, 10, false, func(d *draft) Opt[float64] { return d.Used }, [3]float64{10, 10, 50}},
-		{roleUsed, 10, true, func(d *draft) Opt[float64] { return d.Used }, [3]float64{-1, 5, 50}},
-		{roleRatio, 10, false, func(d *draft) Opt[float64] { return d.UsedRatio }, [3]float64{10, 10, 50}},
-		{roleRatio, 10, true, func(d *draft) Opt[float64] { return d.UsedRatio }, [3]float64{-1, 5, 50}},
-		{rolePercent, 3.5, false, func(d *draft) Opt[float64] { return d.UsedRatio }, [3]float64{0.035, 5, 50}},
-		{rolePercent, 3, false, func(d *draft) Opt[float64] { return d.UsedRatio }, [3]float64{3, 5, 50}},
-		{roleRefill, 10, false, func(d *draft) Opt[float64] { return d.Refill }, [3]float64{10, 10, 10}},
-		{roleRefill, 10, true, func(d *draft) Opt[float64] { return d.Refill }, [3]float64{-1, 5, 50}},
-		{roleRate, 10, false, func(d *draft) Opt[float64] { return d.Refill }, [3]float64{10, 5, 50}},
-		{roleRate, 10, true, func(d *draft) Opt[float64] { return d.Refill }, [3]float64{-1, 5, 50}},
+		{"X-Ratelimit-Limit", "10", 1, quota, [3]float64{10, 5, 50}},
+		{"X-Ratelimit-Limit", "-10", 1, quota, [3]float64{-1, 5, 50}},
+		{"X-Ratelimit-Remaining", "10", 1, remaining, [3]float64{10, 5, 10}},
+		{"X-Ratelimit-Remaining", "-10", 1, remaining, [3]float64{0, 0, 0}},
+		{"X-Ratelimit-Used", "10", 1, used, [3]float64{10, 10, 50}},
+		{"X-Ratelimit-Used", "-10", 1, used, [3]float64{-1, 5, 50}},
+		{"X-Ratelimit-Utilization", "10", 1, ratio, [3]float64{10, 10, 50}},
+		{"X-Ratelimit-Utilization", "-10", 1, ratio, [3]float64{-1, 5, 50}},
+		{"X-Ratelimit-Percent", "3.5", 100, ratio, [3]float64{0.035, 5, 50}},
+		{"X-Ratelimit-Percent", "3", 100, ratio, [3]float64{3, 5, 50}},
+		{"X-Ratelimit-Fillrate", "10", 1, refill, [3]float64{10, 10, 10}},
+		{"X-Ratelimit-Fillrate", "-10", 1, refill, [3]float64{-1, 5, 50}},
+		{"X-Amzn-Ratelimit-Limit", "10", 1, refill, [3]float64{10, 5, 50}},
+		{"X-Amzn-Ratelimit-Limit", "-10", 1, refill, [3]float64{-1, 5, 50}},
 	} {
-		for i, held := range []float64{-1, 5, 50} {
-			var d draft
+		for i, held := range []float64{0, 5, 50} {
+			lines := []string{c.value}
 			if held > 0 {
-				d.Quota, d.Remaining, d.Used, d.UsedRatio, d.Refill = some(held), some(held), some(held), some(held), some(held)
+				lines = []string{fmt.Sprint(held * c.scale), c.value}
 			}
-			d.set(c.r, c.v, c.minus)
-			if got := known(c.get(&d)); got != c.want[i] {
-				t.Errorf("role %d: %v (minus %t) beside %v: %v, want %v", c.r, c.v, c.minus, held, got, c.want[i])
+			got := -1.0
+			if s := Parse(response(200, http.Header{c.name: lines}), noon); len(s.Limits) == 1 && c.get(s.Limits[0]).Known {
+				got = c.get(s.Limits[0]).Value
+			}
+			if got != c.want[i] {
+				t.Errorf("%s: %s: %v, want %v", c.name, lines, got, c.want[i])
 			}
 		}
 	}
-	var d draft
-	for _, step := range []struct {
-		v    time.Duration
-		sure int8
-		want time.Duration
-	}{{5, 2, 5}, {4, 2, 5}, {6, 2, 6}, {9, 1, 6}, {3, 4, 3}, {9, 2, 3}} {
-		if d.reset(step.v, step.sure, Unknown); d.Reset.Value != step.want {
-			t.Errorf("%+v: %v", step, d.Reset)
+}
+
+// Of several resets of one limit the surest counts, whatever comes first: one that is
+// called so, then a delta, then a date. Of equals the longest does.
+func TestTheSurestResetCounts(t *testing.T) {
+	const date9, date3 = "Thu, 15 Jan 2026 12:00:09 GMT", "Thu, 15 Jan 2026 12:00:03 GMT"
+	for _, c := range []struct {
+		resets []string
+		after  string // of X-Ratelimit-Reset-After; "": none
+		want   time.Duration
+	}{
+		{[]string{"5"}, "", 5}, {[]string{"5", "4"}, "", 5}, {[]string{"5", "6"}, "", 6},
+		{[]string{date9}, "", 9}, {[]string{date3, date9}, "", 9}, {[]string{date9, date3}, "", 9},
+		{[]string{date9, "5"}, "", 5}, {[]string{"5", date9}, "", 5}, {[]string{date3, "5"}, "", 5},
+		{[]string{"5"}, "3", 3}, {[]string{date9, "5"}, "3", 3}, {[]string{"5"}, "9", 9},
+	} {
+		h := http.Header{"X-Ratelimit-Limit": {"10"}, "X-Ratelimit-Reset": c.resets}
+		if c.after != "" {
+			h["X-Ratelimit-Reset-After"] = []string{c.after}
+		}
+		if got := Parse(response(200, h), noon).Limits[0].Reset; got.Value != c.want*time.Second {
+			t.Errorf("%v: %v, want %ds", h, got, c.want)
 		}
 	}
+}
+
+// The numbers of a structured field are integers.
+func TestIntegersOfAStructuredField(t *testing.T) {
 	for text, want := range map[string]bool{"0": true, "12345678901234567890": true, "123456789012345678901": false, "": false, "1.0": false, "-1": false, "1a": false} {
-		if isInteger(text) != want {
-			t.Errorf("%q: %t", text, !want)
+		h := http.Header{"Ratelimit": {`"a";r=` + text}}
+		if s := Parse(response(200, h), noon); len(s.Limits) == 1 != want {
+			t.Errorf("%q: %v", text, s)
 		}
 	}
 }

@@ -74,55 +74,47 @@ func TestWhatIsReadOfOneAnswerIsBounded(t *testing.T) {
 // TestNames holds what the grammar makes of a name: for names of the table and
 // for names that nobody has used yet.
 func TestNames(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		role   role
-		unit   string
-		limit  string
-		window time.Duration
-	}{
-		{"X-RateLimit-Limit", roleQuota, "requests", "", 0},
-		{"x-rate-limit-remaining", roleRemaining, "requests", "", 0},
-		{"X-RateLimit-Reset-After", roleReset, "requests", "", 0},
-		{"X-RateLimit-Interval-Milliseconds", roleWindow, "requests", "", 0},
-		{"anthropic-ratelimit-input-tokens-remaining", roleRemaining, "input_tokens", "", 0},
-		{"X-Ratelimit-Tokens-Day-Limit", roleQuota, "tokens", "", day},
-		{"X-RateLimit-Limit-Widgets-Minute", roleQuota, "requests", "widgets", time.Minute},
-		{"X-Widget-RateLimit-10s-Remaining", roleRemaining, "requests", "widget", 10 * time.Second},
-		{"X-DailyRateLimit-Remaining", roleRemaining, "requests", "daily", day},
-		{"x-appminlimit-remaining", roleRemaining, "requests", "app-minute", time.Minute},
-		{"X-RateLimit-ConcurrentLimit", roleQuota, "concurrent-requests", "", 0},
-		{"X-Rate-Limit-Api-Token-Remaining", roleRemaining, "requests", "api-token", 0},
-		{"X-Throttle-Remaining", roleRemaining, "requests", "", 0},
-		{"X-RateLimit-FillRate", roleRefill, "requests", "", 0},
-		{"X-RateLimit-Utilization", roleRatio, "requests", "", 0},
-		{"X-Limit-Per-Second", roleQuota, "requests", "", time.Second},
-		{"X-Api-Calls-Remaining", roleRemaining, "requests", "", 0},
-		{"X-RateLimit-Time-Remaining", roleReset, "requests", "", 0},
-		{"X-Whatever-Retry-After-Ms", roleWait, "requests", "whatever", 0},
-		{"X-Backoff", roleWait, "requests", "", 0},
-		{"RateLimit", roleList, "requests", "", 0},
-		{"RateLimit-Policy", rolePolicy, "requests", "", 0},
-		{"X-RateLimit-Bucket", roleLabel, "requests", "", 0},
-		{"X-RateLimit-Scope", roleScope, "requests", "", 0},
-		{"X-Should-Retry", roleAdvice, "requests", "", 0},
-		{"X-Limit", roleNone, "", "", 0},
-		{"X-Page-Limit", roleNone, "", "", 0},
-		{"X-Total-Count", roleNone, "", "", 0},
-		{"X-Items-Remaining", roleNone, "", "", 0},
-		{"X-RateLimit-Query-Cost", roleNone, "", "", 0},
-		{"X-RateLimit-Period-Remaining", roleNone, "", "", 0},
-		{"X-Retry-Count", roleNone, "", "", 0},
+	for line, want := range map[string]string{
+		"X-RateLimit-Limit: 7":                          "at most 7 requests",
+		"x-rate-limit-remaining: 7":                     "7 requests left",
+		"X-RateLimit-Reset-After: 7":                    "requests, resets in 7s",
+		"X-RateLimit-Interval-Milliseconds: 7":          "requests per 7ms",
+		"anthropic-ratelimit-input-tokens-remaining: 7": "7 input_tokens left",
+		"X-Ratelimit-Tokens-Day-Limit: 7":               "at most 7 tokens per 24h0m0s",
+		"X-RateLimit-Limit-Widgets-Minute: 7":           "widgets: at most 7 requests per 1m0s",
+		"X-Widget-RateLimit-10s-Remaining: 7":           "widget: 7 requests left per 10s",
+		"X-DailyRateLimit-Remaining: 7":                 "daily: 7 requests left per 24h0m0s",
+		"x-appminlimit-remaining: 7":                    "app-minute: 7 requests left per 1m0s",
+		"X-RateLimit-ConcurrentLimit: 7":                "at most 7 concurrent-requests",
+		"X-Rate-Limit-Api-Token-Remaining: 7":           "api-token: 7 requests left",
+		"X-Throttle-Remaining: 7":                       "7 requests left",
+		"X-RateLimit-FillRate: 7":                       "requests, refills 7/s",
+		"X-RateLimit-Utilization: 7":                    "requests, 700% used",
+		"X-Limit-Per-Second: 7":                         "at most 7 requests per 1s",
+		"X-Api-Calls-Remaining: 7":                      "7 requests left",
+		"X-RateLimit-Time-Remaining: 7":                 "requests, resets in 7s",
+		"X-Whatever-Retry-After-Ms: 7":                  "retry after 7ms",
+		"X-Backoff: 7":                                  "retry after 7s",
+		`RateLimit: "a";r=7`:                            "a: 7 requests left",
+		"RateLimit-Policy: 7;w=9":                       "at most 7 requests per 9s",
+		"X-RateLimit-Bucket: 7":                         "nothing said",
+		"X-RateLimit-Scope: 7":                          "nothing said",
+		"X-Should-Retry: true":                          "asks to retry",
+		"X-Limit: 7":                                    "nothing said",
+		"X-Page-Limit: 7":                               "nothing said",
+		"X-Total-Count: 7":                              "nothing said",
+		"X-Items-Remaining: 7":                          "nothing said",
+		"X-RateLimit-Query-Cost: 7":                     "nothing said",
+		"X-RateLimit-Period-Remaining: 7":               "nothing said",
+		"X-Retry-Count: 7":                              "nothing said",
 	} {
-		var r reader
-		m := r.read(c.name)
-		if m.role != c.role {
-			t.Errorf("%s: role %d, want %d", c.name, m.role, c.role)
-		} else if m.weak {
-			t.Errorf("%s: says too little on its own", c.name)
-		} else if m.role != roleNone && (m.unit != c.unit || string(r.name(&m)) != c.limit || m.window != c.window) {
-			t.Errorf("%s: unit %q, limit %q, window %v; want %q, %q, %v",
-				c.name, m.unit, r.name(&m), m.window, c.unit, c.limit, c.window)
+		if got := Parse(response(200, lines(line)), noon).String(); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+	for label, want := range map[string]string{"X-RateLimit-Bucket: 7": "7: at most 9 requests", "X-RateLimit-Scope: 7": "at most 9 requests, scope 7"} {
+		if got := Parse(response(200, lines(label, "X-RateLimit-Limit: 9")), noon).String(); got != want {
+			t.Errorf("%s: %s, want %s", label, got, want)
 		}
 	}
 }
