@@ -1,11 +1,12 @@
-package headers
+package headers_test
 
 import (
 	"net/http"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/weirhttp/weir/headers"
 )
 
 // otherHeaders are the twenty headers that come with GitHub's five.
@@ -42,12 +43,10 @@ func response(status int, h http.Header) *http.Response {
 	return &http.Response{StatusCode: status, Header: h}
 }
 
-var noon = time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)
-
 func benchmarkParse(b *testing.B, resp *http.Response) {
 	b.ReportAllocs()
 	for b.Loop() {
-		Parse(resp, noon)
+		headers.Parse(resp, noon)
 	}
 }
 
@@ -81,7 +80,7 @@ func BenchmarkParseBody(b *testing.B) {
 	body := []byte(`{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"quota exceeded","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"57.2s"}]}}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		ParseBody(response(429, nil), body, noon)
+		headers.ParseBody(response(429, nil), body, noon)
 	}
 }
 
@@ -89,7 +88,7 @@ func BenchmarkParseNoLimits(b *testing.B) { benchmarkParse(b, response(200, othe
 
 // benchmarkRecall is what a Memory makes of answers that differ in what remains.
 func benchmarkRecall(b *testing.B, set func(h http.Header, n int)) {
-	var m Memory
+	var m headers.Memory
 	var answers [20]*http.Response
 	for n := range answers {
 		h := otherHeaders()

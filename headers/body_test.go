@@ -1,10 +1,12 @@
-package headers
+package headers_test
 
 import (
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/weirhttp/weir/headers"
 )
 
 // Bodies in XML and in plain text.
@@ -33,7 +35,7 @@ func TestBodiesThatAreNoJSON(t *testing.T) {
 		{403, " ", "nothing said"},
 		{503, "<Error>" + strings.Repeat(" ", 4096) + "<Code>ServerBusy</Code></Error>", "nothing said"},
 	} {
-		if got := ParseBody(response(c.status, http.Header{}), []byte(c.body), noon).String(); got != c.want {
+		if got := headers.ParseBody(response(c.status, http.Header{}), []byte(c.body), noon).String(); got != c.want {
 			t.Errorf("%d %.60s: %s, want %s", c.status, c.body, got, c.want)
 		}
 	}
@@ -68,7 +70,7 @@ func TestMembersOfABody(t *testing.T) {
 		`{"errors":[{"message":"x"}],"retry_in":"soon"}`: "throttled (quota)",
 		`{"retry_after":"-5"}`:                           "throttled (quota)",
 	} {
-		if got := ParseBody(response(429, http.Header{}), []byte(body), noon).String(); got != want {
+		if got := headers.ParseBody(response(429, http.Header{}), []byte(body), noon).String(); got != want {
 			t.Errorf("%s: %s, want %s", body, got, want)
 		}
 	}
@@ -77,7 +79,7 @@ func TestMembersOfABody(t *testing.T) {
 		`{"name":"throttled"}`: false, `{"error":{"type":"rate_limited"}}`: true, `{"error":"ratelimited"}`: true, `{"item":{"code":"rate_limited"}}`: false,
 		`[{"error":"ratelimited"}]`: true, `{"message":"rate limit"}`: false,
 	} {
-		if got := ParseBody(response(200, http.Header{}), []byte(body), noon); got.Throttled != want {
+		if got := headers.ParseBody(response(200, http.Header{}), []byte(body), noon); got.Throttled != want {
 			t.Errorf("%s: %v", body, got)
 		}
 	}
@@ -85,36 +87,36 @@ func TestMembersOfABody(t *testing.T) {
 
 // Codes, however they are written, and texts that are none.
 func TestWhichCodesAreRefusals(t *testing.T) {
-	for code, want := range map[string]Kind{
-		"ThrottlingException": Quota, "throttled": Quota, "com.amazon#ThrottlingException": Quota, "ThrottlingException:http://x/": Quota,
-		"EAPI:Rate limit exceeded": Quota, "https://iana.org/x#quota-exceeded": Quota, "rate-limited": Quota, "RATE_LIMIT_REACHED": Quota, "TooManyRequests": Quota,
-		"XTooManyRequestsY": Quota, "429": Quota, "99991400": Quota, "quotaExceeded": NoAllowance, "quota_exceeded": Quota, "concurrent_limit_exceeded": Concurrency,
-		"lock_timeout": Concurrency, "Slow-Down": Quota, "server_busy": Overload, "ip_banned": Ban, "insufficient_quota": NoAllowance,
-		"": NoKind, ":": NoKind, "notfound": NoKind, "1:2:3:4:5:6:7:8:9:10:11:throttled": Quota, "1:2:3:4:5:6:7:8:9:10:11:12:throttled": NoKind,
-		strings.Repeat("-", 87) + "throttled": Quota, strings.Repeat("-", 88) + "throttled": NoKind,
-		"throttled" + strings.Repeat("x", 87): Quota, "throttled" + strings.Repeat("x", 88): NoKind,
+	for code, want := range map[string]headers.Kind{
+		"ThrottlingException": headers.Quota, "throttled": headers.Quota, "com.amazon#ThrottlingException": headers.Quota, "ThrottlingException:http://x/": headers.Quota,
+		"EAPI:Rate limit exceeded": headers.Quota, "https://iana.org/x#quota-exceeded": headers.Quota, "rate-limited": headers.Quota, "RATE_LIMIT_REACHED": headers.Quota, "TooManyRequests": headers.Quota,
+		"XTooManyRequestsY": headers.Quota, "429": headers.Quota, "99991400": headers.Quota, "quotaExceeded": headers.NoAllowance, "quota_exceeded": headers.Quota, "concurrent_limit_exceeded": headers.Concurrency,
+		"lock_timeout": headers.Concurrency, "Slow-Down": headers.Quota, "server_busy": headers.Overload, "ip_banned": headers.Ban, "insufficient_quota": headers.NoAllowance,
+		"": headers.NoKind, ":": headers.NoKind, "notfound": headers.NoKind, "1:2:3:4:5:6:7:8:9:10:11:throttled": headers.Quota, "1:2:3:4:5:6:7:8:9:10:11:12:throttled": headers.NoKind,
+		strings.Repeat("-", 87) + "throttled": headers.Quota, strings.Repeat("-", 88) + "throttled": headers.NoKind,
+		"throttled" + strings.Repeat("x", 87): headers.Quota, "throttled" + strings.Repeat("x", 88): headers.NoKind,
 	} {
 		if got := refusal(400, http.Header{}, fmt.Sprintf(`{"code":%q}`, code)); got != want {
 			t.Errorf("%q: %v, want %v", code, got, want)
 		}
 	}
-	for text, want := range map[string]Kind{"endpoint-concurrency": Concurrency, "LOCK_TIMEOUT": Concurrency, "overloaded": Overload, "no capacity": Overload, "Service": Overload, "service unavailable": Quota, "": Quota} { // Quota: as any 429
+	for text, want := range map[string]headers.Kind{"endpoint-concurrency": headers.Concurrency, "LOCK_TIMEOUT": headers.Concurrency, "overloaded": headers.Overload, "no capacity": headers.Overload, "Service": headers.Overload, "service unavailable": headers.Quota, "": headers.Quota} { // Quota: as any 429
 		if got := refusal(429, http.Header{"X-Rate-Limited-Reason": {text}}, ""); got != want {
 			t.Errorf("reason %q: %v, want %v", text, got, want)
 		}
 	}
 	for _, text := range []string{"Rate limit", "rate-limited", "ratelimit", "too many requests!", "Too many calls", "request limit", "Throttled", "abuse detection", "QUOTA EXCEEDED", "call limit",
 		strings.Repeat(" ", 1014) + "rate limit"} {
-		if refusal(403, http.Header{}, fmt.Sprintf(`{"message":%q}`, text)) != Quota {
+		if refusal(403, http.Header{}, fmt.Sprintf(`{"message":%q}`, text)) != headers.Quota {
 			t.Errorf("%.20q does not speak of a limit", text)
 		}
 	}
 	for _, text := range []string{"", "rate", "limit", "rat limit", "rate limi", strings.Repeat(" ", 1015) + "rate limit"} {
-		if refusal(403, http.Header{}, fmt.Sprintf(`{"message":%q}`, text)) != NoKind {
+		if refusal(403, http.Header{}, fmt.Sprintf(`{"message":%q}`, text)) != headers.NoKind {
 			t.Errorf("%.20q speaks of a limit", text)
 		}
 	}
-	all := []Kind{NoKind, Quota, Overload, Concurrency, Ban, NoAllowance}
+	all := []headers.Kind{headers.NoKind, headers.Quota, headers.Overload, headers.Concurrency, headers.Ban, headers.NoAllowance}
 	codes := []string{"other", "throttled", "server_busy", "lock_timeout", "ip_banned", "insufficient_quota"}
 	for i, a := range codes {
 		for k, b := range codes {
@@ -124,22 +126,22 @@ func TestWhichCodesAreRefusals(t *testing.T) {
 			}
 		}
 	}
-	if got := refusal(400, http.Header{}, `{"code":"r-A_t E9L.iémited"}`); got != NoKind {
+	if got := refusal(400, http.Header{}, `{"code":"r-A_t E9L.iémited"}`); got != headers.NoKind {
 		t.Errorf("a digit within a word: %v", got)
 	}
-	if got := refusal(400, http.Header{}, `{"code":"r-A_t EL.iémi[T]`+"`ed"+`é@Z{"}`); got != NoKind {
+	if got := refusal(400, http.Header{}, `{"code":"r-A_t EL.iémi[T]`+"`ed"+`é@Z{"}`); got != headers.NoKind {
 		t.Errorf("a letter too many: %v", got)
 	}
-	if got := refusal(400, http.Header{}, `{"code":"r-A_t EL.iémi[T]`+"`ed"+`é@{"}`); got != Quota {
+	if got := refusal(400, http.Header{}, `{"code":"r-A_t EL.iémi[T]`+"`ed"+`é@{"}`); got != headers.Quota {
 		t.Errorf("letters among others: %v", got)
 	}
 }
 
 // refusal is why such an answer is a refusal; NoKind: it is none.
-func refusal(status int, h http.Header, body string) Kind {
-	s := ParseBody(response(status, h), []byte(body), noon)
+func refusal(status int, h http.Header, body string) headers.Kind {
+	s := headers.ParseBody(response(status, h), []byte(body), noon)
 	if !s.Throttled {
-		return NoKind
+		return headers.NoKind
 	}
 	return s.Kind
 }
@@ -151,7 +153,7 @@ func TestQuotaInBody(t *testing.T) {
 		`{"items":[{"quota_max":300,"quota_remaining":7}]}`:   "nothing said",
 		`{"a":{"quota_max":300},"b":{"quota_remaining":"7"}}`: "nothing said",
 	} {
-		if got := ParseBody(response(200, http.Header{}), []byte(body), noon).String(); got != want {
+		if got := headers.ParseBody(response(200, http.Header{}), []byte(body), noon).String(); got != want {
 			t.Errorf("%s: %s, want %s", body, got, want)
 		}
 	}

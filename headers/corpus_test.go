@@ -1,4 +1,4 @@
-package headers
+package headers_test
 
 import (
 	"encoding/json"
@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirhttp/weir/headers"
 )
 
 // corpusCase is a response and what it says. Times are seconds.
@@ -57,13 +59,13 @@ func (c *corpusCase) response(t testing.TB) (*http.Response, time.Time) {
 }
 
 // parse parses c as a client would.
-func (c *corpusCase) parse(t testing.TB) Signal {
+func (c *corpusCase) parse(t testing.TB) headers.Signal {
 	t.Helper()
 	resp, now := c.response(t)
 	if c.Body != nil {
-		return ParseBody(resp, []byte(*c.Body), now)
+		return headers.ParseBody(resp, []byte(*c.Body), now)
 	}
-	return Parse(resp, now)
+	return headers.Parse(resp, now)
 }
 
 func loadCorpus(t testing.TB) (cases []corpusCase) {
@@ -108,7 +110,7 @@ func TestCorpus(t *testing.T) {
 
 // compareLimits pairs limits in any order: each wanted one with the first
 // unused that has all its fields.
-func compareLimits(t *testing.T, got []Limit, want []corpusLimit) {
+func compareLimits(t *testing.T, got []headers.Limit, want []corpusLimit) {
 	t.Helper()
 	used := make([]bool, len(got))
 	for _, w := range want {
@@ -131,7 +133,7 @@ func compareLimits(t *testing.T, got []Limit, want []corpusLimit) {
 	}
 	for i := range got {
 		if !used[i] {
-			t.Errorf("limit not said: %v", Signal{Limits: got[i : i+1]})
+			t.Errorf("limit not said: %v", headers.Signal{Limits: got[i : i+1]})
 		}
 	}
 }
@@ -143,7 +145,7 @@ func (w corpusLimit) String() string {
 
 // differs returns what distinguishes l from w, "" if nothing does. The optional
 // fields count only where w has them.
-func (w *corpusLimit) differs(l *Limit) string {
+func (w *corpusLimit) differs(l *headers.Limit) string {
 	text := func(p *string) string {
 		if p == nil {
 			return ""
@@ -162,7 +164,7 @@ func (w *corpusLimit) differs(l *Limit) string {
 	}
 	for _, f := range []struct {
 		name     string
-		got      Opt[float64]
+		got      headers.Opt[float64]
 		want     *float64
 		optional bool
 	}{
@@ -184,12 +186,12 @@ func (w *corpusLimit) differs(l *Limit) string {
 	return ""
 }
 
-func seconds(d Opt[time.Duration]) Opt[float64] {
-	return Opt[float64]{d.Value.Seconds(), d.Known}
+func seconds(d headers.Opt[time.Duration]) headers.Opt[float64] {
+	return headers.Opt[float64]{d.Value.Seconds(), d.Known}
 }
 
 // differs compares numbers with a relative tolerance of a millionth.
-func differs(got Opt[float64], want *float64) string {
+func differs(got headers.Opt[float64], want *float64) string {
 	switch {
 	case !got.Known && want == nil:
 		return ""

@@ -1,4 +1,4 @@
-package headers
+package headers_test
 
 import (
 	"math"
@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirhttp/weir/headers"
 )
 
 // dateOf reads a date as that of an answer, from which its resets are reckoned. near is
@@ -17,7 +19,7 @@ func dateOf(text string, near time.Time) (at time.Time, ok bool) {
 		reset = last
 	}
 	h := http.Header{"Date": {text}, "X-Ratelimit-Limit": {"1"}, "X-Ratelimit-Reset": {reset.Format(time.RFC3339Nano)}}
-	from := func(now time.Time) time.Duration { return Parse(response(200, h), now).Limits[0].Reset.Value }
+	from := func(now time.Time) time.Duration { return headers.Parse(response(200, h), now).Limits[0].Reset.Value }
 	left := from(near)
 	if left != from(near.Add(-time.Hour)) { // by the client's clock
 		return time.Time{}, false
@@ -152,7 +154,7 @@ func TestUnixTimes(t *testing.T) {
 		"99999999999999999999999999": time.Unix(0, math.MaxInt64),
 	} {
 		now := want.Add(-time.Hour)
-		reset := Parse(response(200, http.Header{"X-Ratelimit-Limit": {"1"}, "X-Ratelimit-Reset": {text}}), now).Limits[0].Reset
+		reset := headers.Parse(response(200, http.Header{"X-Ratelimit-Limit": {"1"}, "X-Ratelimit-Reset": {text}}), now).Limits[0].Reset
 		if reset.Known != !want.IsZero() || reset.Known && reset.Value != time.Hour {
 			t.Errorf("%s is %v, %t; want %v", text, now.Add(reset.Value), reset.Known, want)
 		}

@@ -1,9 +1,11 @@
-package headers
+package headers_test
 
 import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/weirhttp/weir/headers"
 )
 
 // Which headers are looked at does not depend on how they are spelled.
@@ -15,7 +17,7 @@ func TestHeadersOfInterest(t *testing.T) {
 		"X-Amz-Meta-Limit": false, "Amz-Meta-Limit": true, "X-Amz-Meta-Ratelimit": false, "Xx-Ratelimit": true, "Emain": false, "Ki": false, "": false, "Date": false, "Uota": false, "Etry": false,
 		strings.Repeat("x", maxName-5) + "limit": true, strings.Repeat("x", maxName-4) + "limit": false,
 	} {
-		if got := !Silent(http.Header{name: {"1"}}); got != want {
+		if got := !headers.Silent(http.Header{name: {"1"}}); got != want {
 			t.Errorf("%.30q: %t", name, got)
 		}
 	}
@@ -29,7 +31,7 @@ func TestCleanTexts(t *testing.T) {
 		long: long, long + "y": long, long[1:] + "ü": long[1:], long[2:] + "ü": long[2:] + "ü", "\x01" + long: long, strings.Repeat("\x01", 4*maxName-1) + "ab": "a",
 	} {
 		h := http.Header{"X-Ratelimit-Limit": {"10"}, "X-Ratelimit-Resource": {text}}
-		if got := Parse(response(200, h), noon).Limits[0].Name; got != want {
+		if got := headers.Parse(response(200, h), noon).Limits[0].Name; got != want {
 			t.Errorf("%.20q (%d): got %.20q (%d), want %d", text, len(text), got, len(got), len(want))
 		}
 	}
@@ -38,7 +40,7 @@ func TestCleanTexts(t *testing.T) {
 // A limit says which header named it, in lower case.
 func TestSourcesOfLimits(t *testing.T) {
 	for name, want := range map[string]string{"X-RateLimit-Limit": "x-ratelimit-limit", "X-Rate-Limit-Limit": "x-rate-limit-limit", "RateLimit": "ratelimit", "RateLimit-Limit": "ratelimit-limit", "X-Quota-Remaining": "x-quota-remaining"} {
-		if got := Parse(response(200, http.Header{name: {`limit=5`, "5"}}), noon).Limits[0].Source; got != want {
+		if got := headers.Parse(response(200, http.Header{name: {`limit=5`, "5"}}), noon).Limits[0].Source; got != want {
 			t.Errorf("%s: %s", name, got)
 		}
 	}

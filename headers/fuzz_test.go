@@ -1,4 +1,4 @@
-package headers
+package headers_test
 
 import (
 	"encoding/json"
@@ -12,22 +12,24 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/weirhttp/weir/headers"
 )
 
 // checkSane holds what is true of every signal, whatever was sent.
-func checkSane(t *testing.T, s Signal) {
+func checkSane(t *testing.T, s headers.Signal) {
 	t.Helper()
 	if s.RetryAfter.Value < 0 || !s.RetryAfter.Known && s.RetryAfter.Value != 0 {
 		t.Errorf("retry after %v", s.RetryAfter)
 	}
-	if !s.Throttled && s.Kind != NoKind {
+	if !s.Throttled && s.Kind != headers.NoKind {
 		t.Errorf("not throttled, and yet of kind %v", s.Kind)
 	}
 	if len(s.Limits) > maxLimits {
 		t.Errorf("%d limits", len(s.Limits))
 	}
 	for _, l := range s.Limits {
-		for _, v := range []Opt[float64]{l.Quota, l.Used, l.Remaining, l.UsedRatio, l.Refill, l.Cost} {
+		for _, v := range []headers.Opt[float64]{l.Quota, l.Used, l.Remaining, l.UsedRatio, l.Refill, l.Cost} {
 			if v.Value < 0 || math.IsNaN(v.Value) || math.IsInf(v.Value, 0) || !v.Known && v.Value != 0 {
 				t.Errorf("number %v in %+v", v, l)
 			}
@@ -48,7 +50,7 @@ func checkSane(t *testing.T, s Signal) {
 
 // sorted returns s with its limits in an order that depends on their content
 // alone: as a set.
-func sorted(s Signal) string {
+func sorted(s headers.Signal) string {
 	lines := make([]string, len(s.Limits))
 	for i, l := range s.Limits {
 		lines[i] = fmt.Sprintf("%+v", l)
@@ -128,12 +130,12 @@ func FuzzParse(f *testing.F) {
 		h := fuzzHeader(text)
 		before := fmt.Sprint(h)
 		parse := func(h http.Header) string {
-			s := ParseBody(response(status, h), []byte(body), noon)
+			s := headers.ParseBody(response(status, h), []byte(body), noon)
 			checkSane(t, s)
 			return sorted(s)
 		}
 		want := parse(h)
-		checkSane(t, Parse(response(status, h), noon))
+		checkSane(t, headers.Parse(response(status, h), noon))
 		if after := fmt.Sprint(h); after != before {
 			t.Errorf("headers changed:\n%s\n%s", before, after)
 		}
@@ -173,7 +175,7 @@ func FuzzStructured(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		for _, name := range []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Remaining"} {
-			checkSane(t, Parse(response(200, http.Header{name: {s}}), noon))
+			checkSane(t, headers.Parse(response(200, http.Header{name: {s}}), noon))
 		}
 	})
 }
@@ -192,17 +194,17 @@ func FuzzBody(f *testing.F) {
 	f.Add(200, shopify, len(shopify)-2)
 	f.Add(200, `{"errors":[{"code":"THROTTLED"}],"data":{"a":1},"code":429}`, 50)
 	f.Fuzz(func(t *testing.T, status int, body string, cut int) {
-		s := ParseBody(response(status, nil), []byte(body), noon)
+		s := headers.ParseBody(response(status, nil), []byte(body), noon)
 		checkSane(t, s)
 		if cut >= 0 && cut < len(body) {
-			part := ParseBody(response(status, nil), []byte(body[:cut]), noon)
+			part := headers.ParseBody(response(status, nil), []byte(body[:cut]), noon)
 			checkSane(t, part)
 			if part.Throttled && !s.Throttled && status == 200 && json.Valid([]byte(body)) {
 				t.Errorf("%q alone is a refusal, and %q is none", body[:cut], body)
 			}
 		}
 		h := http.Header{"Retry-After": {"7"}}
-		if got := ParseBody(response(status, h), []byte(body), noon).RetryAfter; got != some(7*time.Second) {
+		if got := headers.ParseBody(response(status, h), []byte(body), noon).RetryAfter; got != some(7*time.Second) {
 			t.Errorf("the header says 7 s, and the signal %v", got)
 		}
 		if s.Throttled && status != 429 && len(body) == 0 && status/100 == 2 {
@@ -223,19 +225,19 @@ func FuzzRetryAfter(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		wait := Parse(response(429, http.Header{"Retry-After": {s}}), noon).RetryAfter
+		wait := headers.Parse(response(429, http.Header{"Retry-After": {s}}), noon).RetryAfter
 		if wait.Value < 0 || !wait.Known && wait.Value != 0 {
 			t.Errorf("%q waits %v", s, wait)
 		}
 		if written.MatchString(s) && !wait.Known {
 			t.Errorf("the number %q is no wait", s)
 		}
-		twice := Parse(response(429, http.Header{"Retry-After": {s, s}}), noon).RetryAfter
+		twice := headers.Parse(response(429, http.Header{"Retry-After": {s, s}}), noon).RetryAfter
 		if twice != wait {
 			t.Errorf("%q: once %v, twice %v", s, wait, twice)
 		}
 		for _, name := range []string{"Retry-After-Ms", "X-RateLimit-Reset", "X-RateLimit-Reset-After", "X-RateLimit-Window", "X-Sentry-Rate-Limits"} {
-			checkSane(t, Parse(response(429, http.Header{name: {s}}), noon))
+			checkSane(t, headers.Parse(response(429, http.Header{name: {s}}), noon))
 		}
 	})
 }
@@ -249,7 +251,7 @@ func FuzzDate(f *testing.F) {
 	f.Add(int64(4102444799), int64(1), 49500, "Mon, 3 Jun 2019 12:00:00 UTC")
 	f.Fuzz(func(t *testing.T, sec, nsec int64, offset int, text string) {
 		for _, name := range []string{"Date", "X-RateLimit-Reset"} {
-			checkSane(t, Parse(response(200, http.Header{name: {text}, "X-RateLimit-Limit": {"7"}}), noon))
+			checkSane(t, headers.Parse(response(200, http.Header{name: {text}, "X-RateLimit-Limit": {"7"}}), noon))
 		}
 		const last = 253402300799 // the year 9999 ends
 		if sec < 0 || sec > last || nsec < 0 || nsec > 999999999 || offset < -64800 || offset > 64800 {

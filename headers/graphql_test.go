@@ -1,9 +1,11 @@
-package headers
+package headers_test
 
 import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/weirhttp/weir/headers"
 )
 
 const shopify = `{"errors":[{"message":"Throttled","extensions":{"code":"THROTTLED","documentation":"https://shopify.dev/api/usage/rate-limits"}}],` +
@@ -33,7 +35,7 @@ func TestGraphQL(t *testing.T) {
 		{"an answer that tells its cost", `{"data":{"shop":{"name":"a"}},"extensions":{"cost":{"requestedQueryCost":10,"actualQueryCost":2,"throttleStatus":{"maximumAvailable":2000.0,"currentlyAvailable":1998,"restoreRate":100.0}}}}`,
 			"1998 of 2000 points left, refills 100/s, needs 10"},
 	} {
-		got := ParseBody(response(200, http.Header{}), []byte(tt.body), noon)
+		got := headers.ParseBody(response(200, http.Header{}), []byte(tt.body), noon)
 		if want, because, _ := strings.Cut(tt.want, ": it"); because != "" && got.Throttled || because == "" && got.String() != want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}

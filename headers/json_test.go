@@ -8,6 +8,9 @@ import (
 	"testing"
 )
 
+// These tests are in the package because a Signal has only the members that are of
+// interest, and not what the scanner made of the others.
+
 // flatten lists the values of a document with the keys that lead to them, as
 // encoding/json reads it.
 func flatten(d *json.Decoder, key string, out *[]string) error {

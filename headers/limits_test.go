@@ -1,4 +1,4 @@
-package headers
+package headers_test
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirhttp/weir/headers"
 )
 
 // lines makes a header of "Name: value" lines.
@@ -129,7 +131,7 @@ func TestWhatHeadersSay(t *testing.T) {
 		{lines("X-Retry-In: 1500ms", "Retry-After: 2"), "retry after 1.5s"},
 		{lines("X-Backoff: 5", "Retry-After: 7"), "retry after 7s"},
 	} {
-		if got := Parse(response(200, c.header), noon).String(); got != c.want {
+		if got := headers.Parse(response(200, c.header), noon).String(); got != c.want {
 			t.Errorf("%v:\n got %s\nwant %s", c.header, got, c.want)
 		}
 	}
@@ -143,7 +145,7 @@ func TestHostTellsTheVendor(t *testing.T) {
 	} {
 		resp := response(200, lines("X-Acme-Ratelimit-Limit: 10"))
 		resp.Request = &http.Request{URL: &url.URL{Scheme: "https", Host: host}}
-		if got := Parse(resp, noon).String(); got != want {
+		if got := headers.Parse(resp, noon).String(); got != want {
 			t.Errorf("%s: %s, want %s", host, got, want)
 		}
 	}
@@ -151,15 +153,15 @@ func TestHostTellsTheVendor(t *testing.T) {
 
 // Which of two values of one fact is kept: the one to be careful with.
 func TestDraftsKeepTheCarefulValue(t *testing.T) {
-	quota := func(l Limit) Opt[float64] { return l.Quota }
-	remaining := func(l Limit) Opt[float64] { return l.Remaining }
-	used := func(l Limit) Opt[float64] { return l.Used }
-	ratio := func(l Limit) Opt[float64] { return l.UsedRatio }
-	refill := func(l Limit) Opt[float64] { return l.Refill }
+	quota := func(l headers.Limit) headers.Opt[float64] { return l.Quota }
+	remaining := func(l headers.Limit) headers.Opt[float64] { return l.Remaining }
+	used := func(l headers.Limit) headers.Opt[float64] { return l.Used }
+	ratio := func(l headers.Limit) headers.Opt[float64] { return l.UsedRatio }
+	refill := func(l headers.Limit) headers.Opt[float64] { return l.Refill }
 	for _, c := range []struct {
 		name, value string
 		scale       float64 // of a value that is held
-		get         func(Limit) Opt[float64]
+		get         func(headers.Limit) headers.Opt[float64]
 		want        [3]float64 // alone; after one of 5; after one of 50. Negative: not known
 	}{
 		{"X-Ratelimit-Limit", "10", 1, quota, [3]float64{10, 5, 50}},
@@ -183,7 +185,7 @@ func TestDraftsKeepTheCarefulValue(t *testing.T) {
 				lines = []string{fmt.Sprint(held * c.scale), c.value}
 			}
 			got := -1.0
-			if s := Parse(response(200, http.Header{c.name: lines}), noon); len(s.Limits) == 1 && c.get(s.Limits[0]).Known {
+			if s := headers.Parse(response(200, http.Header{c.name: lines}), noon); len(s.Limits) == 1 && c.get(s.Limits[0]).Known {
 				got = c.get(s.Limits[0]).Value
 			}
 			if got != c.want[i] {
@@ -211,7 +213,7 @@ func TestTheSurestResetCounts(t *testing.T) {
 		if c.after != "" {
 			h["X-Ratelimit-Reset-After"] = []string{c.after}
 		}
-		if got := Parse(response(200, h), noon).Limits[0].Reset; got.Value != c.want*time.Second {
+		if got := headers.Parse(response(200, h), noon).Limits[0].Reset; got.Value != c.want*time.Second {
 			t.Errorf("%v: %v, want %ds", h, got, c.want)
 		}
 	}
@@ -221,7 +223,7 @@ func TestTheSurestResetCounts(t *testing.T) {
 func TestIntegersOfAStructuredField(t *testing.T) {
 	for text, want := range map[string]bool{"0": true, "12345678901234567890": true, "123456789012345678901": false, "": false, "1.0": false, "-1": false, "1a": false} {
 		h := http.Header{"Ratelimit": {`"a";r=` + text}}
-		if s := Parse(response(200, h), noon); len(s.Limits) == 1 != want {
+		if s := headers.Parse(response(200, h), noon); len(s.Limits) == 1 != want {
 			t.Errorf("%q: %v", text, s)
 		}
 	}
@@ -262,7 +264,7 @@ func TestJoinedOrApart(t *testing.T) {
 			http.Header{"X-Ratelimit-Limit": {"100, 100;w=60"}, "X-Ratelimit-Remaining": {"9"}},
 			"9 of 100 requests left per 1m0s"},
 	} {
-		if got := Parse(response(200, c.header), noon).String(); got != c.want {
+		if got := headers.Parse(response(200, c.header), noon).String(); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
 		}
 	}
@@ -274,7 +276,7 @@ func TestUnitsOfNames(t *testing.T) {
 		"X-Ratelimit-Limit-Bytes": "at most 100 bytes", "X-Ratelimit-Limit-Tokens": "at most 100 tokens",
 		"X-Ratelimit-Limit-Requests": "at most 100 requests", "X-Ratelimit-Limit": "at most 100 requests",
 	} {
-		if got := Parse(response(200, http.Header{name: {"100"}}), noon).String(); got != want {
+		if got := headers.Parse(response(200, http.Header{name: {"100"}}), noon).String(); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
@@ -282,7 +284,7 @@ func TestUnitsOfNames(t *testing.T) {
 
 // Limits of two partitions are two limits.
 func TestPartitionsStayApart(t *testing.T) {
-	s := Parse(response(200, http.Header{"Ratelimit": {`"p";r=5;pk=:YQ==:, "p";r=7;pk=:Yg==:`}}), noon)
+	s := headers.Parse(response(200, http.Header{"Ratelimit": {`"p";r=5;pk=:YQ==:, "p";r=7;pk=:Yg==:`}}), noon)
 	if len(s.Limits) != 2 || s.Limits[0].Partition == s.Limits[1].Partition ||
 		s.Limits[0].Remaining.Value+s.Limits[1].Remaining.Value != 12 {
 		t.Errorf("got %v", s)

@@ -1,4 +1,4 @@
-package headers
+package headers_test
 
 import (
 	"fmt"
@@ -12,10 +12,12 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weirhttp/weir/headers"
 )
 
 // recalled is what m recalls of resp; ok is false if it does not.
-func recalled(m *Memory, resp *http.Response) (s Signal, ok bool) {
+func recalled(m *headers.Memory, resp *http.Response) (s headers.Signal, ok bool) {
 	r := m.Recall(resp)
 	if r == nil {
 		return s, false
@@ -58,7 +60,7 @@ func TestMemoryRecalls(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var m Memory
+			var m headers.Memory
 			for n := 1; n < 50; n++ {
 				h := fuzzHeader(tt.lines(n))
 				h.Set("Date", noon.Add(time.Duration(n)*time.Second).Format(http.TimeFormat))
@@ -66,7 +68,7 @@ func TestMemoryRecalls(t *testing.T) {
 				h.Set("Content-Type", "text/plain")
 				resp := response(200+n%3, h)
 				got, ok := recalled(&m, resp)
-				if want := Parse(resp, noon); !ok {
+				if want := headers.Parse(resp, noon); !ok {
 					got = m.Parse(resp, noon)
 					if n > 1 {
 						t.Errorf("answer %d is not recalled: %v", n, h)
@@ -81,7 +83,7 @@ func TestMemoryRecalls(t *testing.T) {
 
 // An answer of a known layout makes no memory.
 func TestMemoryRecallsWithoutAllocations(t *testing.T) {
-	var m Memory
+	var m headers.Memory
 	resp := response(200, fuzzHeader("Date:Thu, 15 Jan 2026 12:00:00 GMT\nX-Ratelimit-Limit:5000\nX-Ratelimit-Remaining:17\nX-Ratelimit-Reset:1768480000"))
 	m.Parse(resp, noon)
 	if n := testing.AllocsPerRun(100, func() { m.Recall(resp).Done() }); n != 0 {
@@ -95,12 +97,12 @@ func TestMemoryReckonsResetsFromTheirDate(t *testing.T) {
 	answer := func(second, remaining string) *http.Response {
 		return response(200, fuzzHeader("Date:Thu, 15 Jan 2026 12:00:"+second+" GMT\nA-Ratelimit-Remaining:"+remaining+"\nA-Ratelimit-Reset:1768480000"))
 	}
-	var m Memory
+	var m headers.Memory
 	m.Parse(answer("00", "9"), noon)
 	for _, tt := range []struct{ second, remaining string }{{"00", "9"}, {"01", "8"}, {"02", "none"}, {"02", "7"}, {"02", "6"}, {"00", "5"}} {
 		resp := answer(tt.second, tt.remaining)
-		if got, ok := recalled(&m, resp); ok != (tt.remaining != "none") || ok && !reflect.DeepEqual(got, Parse(resp, noon)) {
-			t.Errorf("%v: recalled %v, %v, want %v", tt, got, ok, Parse(resp, noon))
+		if got, ok := recalled(&m, resp); ok != (tt.remaining != "none") || ok && !reflect.DeepEqual(got, headers.Parse(resp, noon)) {
+			t.Errorf("%v: recalled %v, %v, want %v", tt, got, ok, headers.Parse(resp, noon))
 		}
 	}
 }
@@ -128,7 +130,7 @@ func TestMemoryIsAskedNothingNew(t *testing.T) {
 		{"a delta", "1768480000", "30", 200},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var m Memory
+			var m headers.Memory
 			m.Parse(response(200, fuzzHeader(known)), noon)
 			if _, ok := recalled(&m, response(200, fuzzHeader(known))); !ok {
 				t.Fatal("the same is not recalled")
@@ -146,11 +148,11 @@ func TestMemoryIsAskedNothingNew(t *testing.T) {
 
 // Hosts that share a Memory are told apart: some mean more than their headers say.
 func TestMemoryTellsHostsApart(t *testing.T) {
-	var m Memory
+	var m headers.Memory
 	for _, host := range []string{"api.example.com", "api.github.com", "api.example.com", ""} {
 		resp := response(200, http.Header{"X-Ratelimit-Remaining": {"5"}, "X-Ratelimit-Reset": {"60"}})
 		resp.Request = &http.Request{URL: &url.URL{Host: host}}
-		want := Parse(resp, noon)
+		want := headers.Parse(resp, noon)
 		if s, ok := recalled(&m, resp); ok && !reflect.DeepEqual(s, want) {
 			t.Errorf("%q: %v, want %v", host, s, want)
 		}
@@ -166,7 +168,7 @@ func TestMemoryReadsDates(t *testing.T) {
 	answer := func(date string) *http.Response {
 		return response(200, http.Header{"Date": {date}, "X-Ratelimit-Remaining": {"5"}, "X-Ratelimit-Reset": {"2026-01-20T00:00:00Z"}})
 	}
-	var m Memory
+	var m headers.Memory
 	m.Parse(answer("Thu, 15 Jan 2026 23:59:60 GMT"), noon)
 	for _, s := range []string{
 		"00:00:00", "12:34:56", "23:59:59", "23:59:60", "23:59:61", "24:00:00", "12:60:00", "1 :00:00", "12-00:00", "12:00-00", "+1:00:00", "12:00:0x",
@@ -176,7 +178,7 @@ func TestMemoryReadsDates(t *testing.T) {
 				date := day + s + zone
 				got, ok1 := recalled(&m, answer(date))
 				_, ok2 := dateOf(date, noon)
-				if want := Parse(answer(date), noon); ok1 != ok2 || ok1 && !reflect.DeepEqual(got, want) {
+				if want := headers.Parse(answer(date), noon); ok1 != ok2 || ok1 && !reflect.DeepEqual(got, want) {
 					t.Errorf("%s: %v, %v, want %v, %v", date, got, ok1, want, ok2)
 				}
 			}
@@ -186,7 +188,7 @@ func TestMemoryReadsDates(t *testing.T) {
 
 // A host that states its limits by resource, as GitHub does, is remembered for each.
 func TestMemoryOfSeveralResources(t *testing.T) {
-	var m Memory
+	var m headers.Memory
 	hits := 0
 	for n := range 100 {
 		resp := response(200, http.Header{"X-Ratelimit-Remaining": {strconv.Itoa(n)}, "X-Ratelimit-Resource": {"r" + strconv.Itoa(n%maxLayouts)}})
@@ -196,7 +198,7 @@ func TestMemoryOfSeveralResources(t *testing.T) {
 		} else {
 			hits++
 		}
-		if want := Parse(resp, noon); !reflect.DeepEqual(s, want) {
+		if want := headers.Parse(resp, noon); !reflect.DeepEqual(s, want) {
 			t.Errorf("answer %d: %v, want %v", n, s, want)
 		}
 	}
@@ -208,7 +210,7 @@ func TestMemoryOfSeveralResources(t *testing.T) {
 // Answers of one host arrive at the same time, and what one of them said stays what
 // it was.
 func TestMemoryIsSharedByGoroutines(t *testing.T) {
-	var m Memory
+	var m headers.Memory
 	var wg sync.WaitGroup
 	for g := range 8 {
 		wg.Go(func() {
@@ -218,7 +220,7 @@ func TestMemoryIsSharedByGoroutines(t *testing.T) {
 				if !ok {
 					s = m.Parse(resp, noon)
 				}
-				if want := Parse(resp, noon); !reflect.DeepEqual(s, want) {
+				if want := headers.Parse(resp, noon); !reflect.DeepEqual(s, want) {
 					t.Errorf("%v, want %v", s, want)
 				}
 				s.Limits[0].Remaining.Value = -1 // ours
@@ -254,7 +256,7 @@ func FuzzMemory(f *testing.F) {
 }
 
 func checkMemory(t *testing.T, rnd *rand.Rand, text, host string) {
-	var m Memory
+	var m headers.Memory
 	h := fuzzHeader(text)
 	for range 40 {
 		resp := response([]int{200, 200, 200, 304, 201, 429, 503}[rnd.IntN(7)], h)
@@ -262,7 +264,7 @@ func checkMemory(t *testing.T, rnd *rand.Rand, text, host string) {
 			resp.Request = &http.Request{URL: &url.URL{Host: host}}
 		}
 		now := noon.Add(time.Duration(rnd.IntN(4)) * time.Hour)
-		want := Parse(resp, now)
+		want := headers.Parse(resp, now)
 		if got, ok := recalled(&m, resp); ok && !reflect.DeepEqual(got, want) {
 			t.Fatalf("%d %q %v\nrecalled %+v\nparsed   %+v", resp.StatusCode, host, h, got, want)
 		} else if !ok {

@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// This test is in the package because what is no number in a header may still be a list,
+// a date or a span there, and no header's reader multiplies by all units.
+
 // Numbers, with the marks of groups and fractions.
 func TestDecimals(t *testing.T) {
 	for text, want := range map[string]float64{

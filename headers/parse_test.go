@@ -1,4 +1,4 @@
-package headers
+package headers_test
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirhttp/weir/headers"
 )
 
 // TestAllocations holds the promise that a response without limits costs
@@ -22,7 +24,7 @@ func TestAllocations(t *testing.T) {
 		{"no limits, refused", response(429, otherHeaders()), 0},
 		{"GitHub", response(200, githubHeaders()), 4},
 	} {
-		if got := testing.AllocsPerRun(100, func() { Parse(c.resp, noon) }); got > c.most {
+		if got := testing.AllocsPerRun(100, func() { headers.Parse(c.resp, noon) }); got > c.most {
 			t.Errorf("%s: %v allocations, want at most %v", c.name, got, c.most)
 		}
 	}
@@ -56,7 +58,7 @@ func TestWhatIsReadOfOneAnswerIsBounded(t *testing.T) {
 		"categories":   {"X-Sentry-Rate-Limits": {strings.Repeat("1:a;b;c:x,", 1<<16)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Parse(response(429, h), noon)
+			s := headers.Parse(response(429, h), noon)
 			checkSane(t, s)
 			if _, ok := h["Retry-After"]; ok && name == "many headers" && s.RetryAfter != some(7*time.Second) {
 				t.Errorf("the wait got lost: %v", s.RetryAfter)
@@ -66,7 +68,7 @@ func TestWhatIsReadOfOneAnswerIsBounded(t *testing.T) {
 			for name, values := range h {
 				fmt.Fprintf(&b, "%q:%q,", name, values)
 			}
-			checkSane(t, ParseBody(response(429, h), []byte(b.String()), noon))
+			checkSane(t, headers.ParseBody(response(429, h), []byte(b.String()), noon))
 		})
 	}
 }
@@ -108,12 +110,12 @@ func TestNames(t *testing.T) {
 		"X-RateLimit-Period-Remaining: 7":               "nothing said",
 		"X-Retry-Count: 7":                              "nothing said",
 	} {
-		if got := Parse(response(200, lines(line)), noon).String(); got != want {
+		if got := headers.Parse(response(200, lines(line)), noon).String(); got != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
 	}
 	for label, want := range map[string]string{"X-RateLimit-Bucket: 7": "7: at most 9 requests", "X-RateLimit-Scope: 7": "at most 9 requests, scope 7"} {
-		if got := Parse(response(200, lines(label, "X-RateLimit-Limit: 9")), noon).String(); got != want {
+		if got := headers.Parse(response(200, lines(label, "X-RateLimit-Limit: 9")), noon).String(); got != want {
 			t.Errorf("%s: %s, want %s", label, got, want)
 		}
 	}
@@ -128,11 +130,11 @@ func TestWeakNames(t *testing.T) {
 		{"X-Credits-Used", "X-Credits-Left", "7 of 12 credits left"},
 	} {
 		h := http.Header{c.name: {"5"}}
-		if s := Parse(response(200, h), noon); len(s.Limits) > 0 {
+		if s := headers.Parse(response(200, h), noon); len(s.Limits) > 0 {
 			t.Errorf("%s alone: %v", c.name, s)
 		}
 		h[c.other] = []string{"7"}
-		if got := Parse(response(200, h), noon).String(); got != c.want {
+		if got := headers.Parse(response(200, h), noon).String(); got != c.want {
 			t.Errorf("%s beside %s: %s, want %s", c.name, c.other, got, c.want)
 		}
 	}
@@ -145,34 +147,34 @@ func TestRefusalsAreToldApart(t *testing.T) {
 		status int
 		header string
 		body   string
-		want   Kind
+		want   headers.Kind
 	}{
-		{"plain", 429, "", "", Quota},
-		{"overloaded", 529, "", "", Overload},
-		{"ban", 418, "Retry-After: 60", "", Ban},
-		{"address banned", 429, "", "error code: 1015", Ban},
-		{"in flight", 429, "Stripe-Rate-Limited-Reason: endpoint-concurrency", "", Concurrency},
-		{"lock", 429, "", `{"error":{"code":"lock_timeout"}}`, Concurrency},
-		{"no slot", 429, "X-RateLimit-ConcurrentRemaining: 0", "", Concurrency},
-		{"capacity", 503, "", `{"error":{"status":"RESOURCE_EXHAUSTED","details":[{"reason":"MODEL_CAPACITY_EXHAUSTED"}]}}`, Overload},
-		{"rejected execution", 429, "", `{"error":{"type":"es_rejected_execution_exception"}}`, Overload},
-		{"nothing allowed", 429, "X-RateLimit-Limit: 0", "", NoAllowance},
-		{"unpaid", 429, "", `{"error":{"code":"insufficient_quota"}}`, NoAllowance},
-		{"per day", 429, "", `{"error":{"details":[{"violations":[{"quotaId":"RequestsPerDayPerProject"}]}]}}`, NoAllowance},
-		{"for the day", 403, "", `{"error":{"errors":[{"reason":"dailyLimitExceeded"}]}}`, NoAllowance},
-		{"user rate", 403, "", `{"error":{"errors":[{"reason":"userRateLimitExceeded"}]}}`, Quota},
-		{"abnormal", 429, "", `{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected"}`, Ban},
-		{"less capacity", 503, "", `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"}`, Overload},
-		{"spent", 503, "X-RateLimit-Remaining: 0", "", Quota},
-		{"not refused", 200, "X-RateLimit-Remaining: 0", "", NoKind},
-		{"too large", 413, "Retry-After: 1", `{"error":{"code":"rate_limit_exceeded"}}`, NoKind},
+		{"plain", 429, "", "", headers.Quota},
+		{"overloaded", 529, "", "", headers.Overload},
+		{"ban", 418, "Retry-After: 60", "", headers.Ban},
+		{"address banned", 429, "", "error code: 1015", headers.Ban},
+		{"in flight", 429, "Stripe-Rate-Limited-Reason: endpoint-concurrency", "", headers.Concurrency},
+		{"lock", 429, "", `{"error":{"code":"lock_timeout"}}`, headers.Concurrency},
+		{"no slot", 429, "X-RateLimit-ConcurrentRemaining: 0", "", headers.Concurrency},
+		{"capacity", 503, "", `{"error":{"status":"RESOURCE_EXHAUSTED","details":[{"reason":"MODEL_CAPACITY_EXHAUSTED"}]}}`, headers.Overload},
+		{"rejected execution", 429, "", `{"error":{"type":"es_rejected_execution_exception"}}`, headers.Overload},
+		{"nothing allowed", 429, "X-RateLimit-Limit: 0", "", headers.NoAllowance},
+		{"unpaid", 429, "", `{"error":{"code":"insufficient_quota"}}`, headers.NoAllowance},
+		{"per day", 429, "", `{"error":{"details":[{"violations":[{"quotaId":"RequestsPerDayPerProject"}]}]}}`, headers.NoAllowance},
+		{"for the day", 403, "", `{"error":{"errors":[{"reason":"dailyLimitExceeded"}]}}`, headers.NoAllowance},
+		{"user rate", 403, "", `{"error":{"errors":[{"reason":"userRateLimitExceeded"}]}}`, headers.Quota},
+		{"abnormal", 429, "", `{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected"}`, headers.Ban},
+		{"less capacity", 503, "", `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"}`, headers.Overload},
+		{"spent", 503, "X-RateLimit-Remaining: 0", "", headers.Quota},
+		{"not refused", 200, "X-RateLimit-Remaining: 0", "", headers.NoKind},
+		{"too large", 413, "Retry-After: 1", `{"error":{"code":"rate_limit_exceeded"}}`, headers.NoKind},
 	} {
 		h := http.Header{}
 		if name, value, ok := strings.Cut(c.header, ": "); ok {
 			h[name] = []string{value}
 		}
-		got := ParseBody(response(c.status, h), []byte(c.body), noon)
-		if got.Kind != c.want || got.Throttled != (c.want != NoKind) {
+		got := headers.ParseBody(response(c.status, h), []byte(c.body), noon)
+		if got.Kind != c.want || got.Throttled != (c.want != headers.NoKind) {
 			t.Errorf("%s: throttled %v, kind %v, want %v", c.name, got.Throttled, got.Kind, c.want)
 		}
 	}
@@ -197,7 +199,7 @@ func TestFamiliesThatAgreeAreOneLimit(t *testing.T) {
 		{"lines", http.Header{"X-Ratelimit-Remaining": {"7", "3"}, "X-Ratelimit-Reset": {"100", "450"}},
 			"3 requests left, resets in 7m30s"},
 	} {
-		if got := Parse(response(200, c.h), noon).String(); got != c.want {
+		if got := headers.Parse(response(200, c.h), noon).String(); got != c.want {
 			t.Errorf("%s: got %s\nwant %s", c.name, got, c.want)
 		}
 	}
@@ -206,7 +208,7 @@ func TestFamiliesThatAgreeAreOneLimit(t *testing.T) {
 // TestTheAnswerIsLeftAsItWas holds that the response and its request are left as they were,
 // and that a bare response is no trouble.
 func TestTheAnswerIsLeftAsItWas(t *testing.T) {
-	if got := Parse(&http.Response{}, time.Time{}); !reflect.DeepEqual(got, Signal{}) {
+	if got := headers.Parse(&http.Response{}, time.Time{}); !reflect.DeepEqual(got, headers.Signal{}) {
 		t.Errorf("the zero response says %v", got)
 	}
 	make := func() *http.Response {
@@ -214,11 +216,11 @@ func TestTheAnswerIsLeftAsItWas(t *testing.T) {
 			Request: &http.Request{URL: &url.URL{Scheme: "https", Host: "api.github.com:443"}}}
 	}
 	resp := make()
-	s := Parse(resp, noon)
+	s := headers.Parse(resp, noon)
 	if want := make(); !reflect.DeepEqual(resp, want) {
 		t.Errorf("changed to %v", resp)
 	}
-	if len(s.Limits) != 1 || s.Limits[0].ResetMeans != Boundary {
+	if len(s.Limits) != 1 || s.Limits[0].ResetMeans != headers.Boundary {
 		t.Errorf("got %v, want a reset that is a boundary", s)
 	}
 }
@@ -231,13 +233,13 @@ func TestDeterministic(t *testing.T) {
 			h[name] = lines
 		}
 	}
-	want := fmt.Sprintf("%+v", Parse(response(429, h), noon))
+	want := fmt.Sprintf("%+v", headers.Parse(response(429, h), noon))
 	for range 50 {
 		more := http.Header{}
 		for name, lines := range h {
 			more[name] = lines
 		}
-		if got := fmt.Sprintf("%+v", Parse(response(429, more), noon)); got != want {
+		if got := fmt.Sprintf("%+v", headers.Parse(response(429, more), noon)); got != want {
 			t.Fatalf("got  %s\nwant %s", got, want)
 		}
 	}
@@ -246,12 +248,12 @@ func TestDeterministic(t *testing.T) {
 // TestWordsOfKindsAndResets holds the words of kinds and of resets.
 func TestWordsOfKindsAndResets(t *testing.T) {
 	for k, want := range []string{"unknown", "quota", "concurrency", "overload", "ban", "no allowance", "invalid"} {
-		if got := Kind(k).String(); got != want {
+		if got := headers.Kind(k).String(); got != want {
 			t.Errorf("Kind(%d) is %q, want %q", k, got, want)
 		}
 	}
 	for m, want := range []string{"unknown", "boundary", "full", "next", "invalid"} {
-		if got := ResetMeans(m).String(); got != want {
+		if got := headers.ResetMeans(m).String(); got != want {
 			t.Errorf("ResetMeans(%d) is %q, want %q", m, got, want)
 		}
 	}
@@ -279,12 +281,12 @@ func TestClockOfAResponse(t *testing.T) {
 		{h("age", "1"), "nothing said"},
 		{h("Age", "x"), "at most 10 requests, resets in 1m0s"},
 	} {
-		if got := Parse(response(200, c.h), noon).String(); got != c.want {
+		if got := headers.Parse(response(200, c.h), noon).String(); got != c.want {
 			t.Errorf("%v: %s, want %s", c.h, got, c.want)
 		}
 	}
 	for status, want := range map[int]string{429: "throttled (quota)", 420: "throttled (quota)", 430: "throttled (quota)", 509: "throttled (quota)", 529: "throttled (overload)", 503: "nothing said"} {
-		if got := Parse(response(status, http.Header{}), time.Time{}).String(); got != want {
+		if got := headers.Parse(response(status, http.Header{}), time.Time{}).String(); got != want {
 			t.Errorf("a bare %d: %s", status, got)
 		}
 	}
@@ -293,16 +295,16 @@ func TestClockOfAResponse(t *testing.T) {
 // Silent tells of headers what Parse makes of them: in the corpus, which is all
 // about headers that speak, and beside them in those that never do.
 func TestSilent(t *testing.T) {
-	if h := (http.Header{"Content-Type": {"text/plain"}, "Date": {"x"}, "X-Request-Id": {"7"}}); !Silent(h) || !Silent(nil) {
+	if h := (http.Header{"Content-Type": {"text/plain"}, "Date": {"x"}, "X-Request-Id": {"7"}}); !headers.Silent(h) || !headers.Silent(nil) {
 		t.Error("ordinary headers speak")
 	}
 	spoke := 0
 	for _, c := range loadCorpus(t) {
 		resp, now := c.response(t)
 		resp.StatusCode = 200
-		s := Parse(resp, now)
+		s := headers.Parse(resp, now)
 		if says := s.RetryAfter.Known || s.ShouldRetry.Known || s.Throttled || len(s.Limits) > 0; says {
-			if spoke++; Silent(resp.Header) {
+			if spoke++; headers.Silent(resp.Header) {
 				t.Errorf("%s: %v is called silent and says %v", c.ID, resp.Header, s)
 			}
 		}

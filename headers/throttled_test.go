@@ -1,10 +1,12 @@
-package headers
+package headers_test
 
 import (
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/weirhttp/weir/headers"
 )
 
 // Statuses that may be a refusal, and what each needs besides.
@@ -22,16 +24,16 @@ func TestWhatMakesARefusal(t *testing.T) {
 		{"Meta's number and usage", `X-App-Usage: {"call_count":100}`, `{"error":{"code":32}}`},
 		{"weight", "X-Mbx-Used-Weight-1m: 7", ""},
 	}
-	const no = Kind(255) // not throttled
-	for status, want := range map[int][]Kind{
-		429: {Quota, Quota, Quota, Quota, Quota, Quota, Quota, Quota, Quota, Quota, Quota},
-		420: {Quota, Quota, Quota, Quota, Quota, Quota, Quota, Quota, Quota, Quota, Quota},
-		529: {Overload, Overload, Overload, Overload, Overload, Overload, Overload, Overload, Overload, Overload, Overload},
-		418: {no, no, no, no, no, no, Ban, no, no, no, Ban},
-		403: {no, Quota, no, Quota, Quota, Quota, Quota, no, Quota, Quota, no},
-		503: {no, Quota, no, Quota, Quota, no, no, no, no, no, no},
-		400: {no, no, no, Quota, Quota, no, no, no, Quota, Quota, no},
-		200: {no, no, no, Quota, Quota, no, no, no, no, no, no},
+	const no = headers.Kind(255) // not throttled
+	for status, want := range map[int][]headers.Kind{
+		429: {headers.Quota, headers.Quota, headers.Quota, headers.Quota, headers.Quota, headers.Quota, headers.Quota, headers.Quota, headers.Quota, headers.Quota, headers.Quota},
+		420: {headers.Quota, headers.Quota, headers.Quota, headers.Quota, headers.Quota, headers.Quota, headers.Quota, headers.Quota, headers.Quota, headers.Quota, headers.Quota},
+		529: {headers.Overload, headers.Overload, headers.Overload, headers.Overload, headers.Overload, headers.Overload, headers.Overload, headers.Overload, headers.Overload, headers.Overload, headers.Overload},
+		418: {no, no, no, no, no, no, headers.Ban, no, no, no, headers.Ban},
+		403: {no, headers.Quota, no, headers.Quota, headers.Quota, headers.Quota, headers.Quota, no, headers.Quota, headers.Quota, no},
+		503: {no, headers.Quota, no, headers.Quota, headers.Quota, no, no, no, no, no, no},
+		400: {no, no, no, headers.Quota, headers.Quota, no, no, no, headers.Quota, headers.Quota, no},
+		200: {no, no, no, headers.Quota, headers.Quota, no, no, no, no, no, no},
 		404: {no, no, no, no, no, no, no, no, no, no, no},
 		500: {no, no, no, no, no, no, no, no, no, no, no},
 	} {
@@ -40,7 +42,7 @@ func TestWhatMakesARefusal(t *testing.T) {
 			if name, value, ok := strings.Cut(sign.header, ": "); ok {
 				h[name] = []string{value}
 			}
-			s := ParseBody(response(status, h), []byte(sign.body), noon)
+			s := headers.ParseBody(response(status, h), []byte(sign.body), noon)
 			if want := want[i]; s.Throttled != (want != no) || want != no && s.Kind != want {
 				t.Errorf("%d with %s: %v, want %v", status, sign.name, s, want)
 			}
@@ -53,11 +55,11 @@ func TestMetasNumbers(t *testing.T) {
 	for n, want := range map[int]bool{3: false, 4: true, 5: false, 16: false, 17: true, 18: false, 31: false, 32: true, 33: false,
 		612: false, 613: true, 614: false, 79999: false, 80000: true, 80007: true, 80014: true, 80015: false} {
 		body := fmt.Sprintf(`{"error":{"code":%d,"message":"request limit reached"}}`, n)
-		if got := ParseBody(response(400, http.Header{}), []byte(body), noon); got.Throttled != want {
+		if got := headers.ParseBody(response(400, http.Header{}), []byte(body), noon); got.Throttled != want {
 			t.Errorf("%d: %v", n, got)
 		}
 	}
-	if got := ParseBody(response(200, http.Header{}), []byte(`{"retCode":10006}`), noon); !got.Throttled {
+	if got := headers.ParseBody(response(200, http.Header{}), []byte(`{"retCode":10006}`), noon); !got.Throttled {
 		t.Errorf("Bybit's: %v", got)
 	}
 }

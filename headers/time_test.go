@@ -1,9 +1,11 @@
-package headers
+package headers_test
 
 import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/weirhttp/weir/headers"
 )
 
 // TestParseTime holds the forms of dates that are read, and some that are not
@@ -53,15 +55,15 @@ func TestParseTime(t *testing.T) {
 }
 
 // waitOf is the wait that lines of Retry-After ask for.
-func waitOf(lines ...string) Opt[time.Duration] {
-	return Parse(response(200, http.Header{"Retry-After": lines}), noon).RetryAfter
+func waitOf(lines ...string) headers.Opt[time.Duration] {
+	return headers.Parse(response(200, http.Header{"Retry-After": lines}), noon).RetryAfter
 }
 
 // TestParseWait holds what a Retry-After may be.
 func TestParseWait(t *testing.T) {
 	for _, c := range []struct {
 		text string
-		want Opt[time.Duration]
+		want headers.Opt[time.Duration]
 	}{
 		{"0", some(time.Duration(0))},
 		{"30", some(30 * time.Second)},
@@ -80,22 +82,22 @@ func TestParseWait(t *testing.T) {
 		{"Thu, 15 Jan 2026 12:00:30 GMT", some(30 * time.Second)},
 		{"Thu, 15 Jan 2026 11:00:30 GMT", some(time.Duration(0))},
 		{"9999-12-31T23:59:59Z", some(maxDuration)},
-		{"9223372036", Opt[time.Duration]{Value: time.Unix(9223372036, 0).Sub(noon), Known: true}},
+		{"9223372036", headers.Opt[time.Duration]{Value: time.Unix(9223372036, 0).Sub(noon), Known: true}},
 		{"100000000000000000000", some(maxDuration)},
 		{"9999999999999h", some(maxDuration)},
-		{"-1", Opt[time.Duration]{}},
-		{"+1", Opt[time.Duration]{}},
-		{"1e3", Opt[time.Duration]{}},
-		{"0x10", Opt[time.Duration]{}},
-		{"1.", Opt[time.Duration]{}},
-		{".5", Opt[time.Duration]{}},
-		{"٣", Opt[time.Duration]{}},
-		{"Infinity", Opt[time.Duration]{}},
-		{"never", Opt[time.Duration]{}},
-		{"10:20", Opt[time.Duration]{}},
-		{"P1M", Opt[time.Duration]{}},
-		{"P", Opt[time.Duration]{}},
-		{"5 fortnights", Opt[time.Duration]{}},
+		{"-1", headers.Opt[time.Duration]{}},
+		{"+1", headers.Opt[time.Duration]{}},
+		{"1e3", headers.Opt[time.Duration]{}},
+		{"0x10", headers.Opt[time.Duration]{}},
+		{"1.", headers.Opt[time.Duration]{}},
+		{".5", headers.Opt[time.Duration]{}},
+		{"٣", headers.Opt[time.Duration]{}},
+		{"Infinity", headers.Opt[time.Duration]{}},
+		{"never", headers.Opt[time.Duration]{}},
+		{"10:20", headers.Opt[time.Duration]{}},
+		{"P1M", headers.Opt[time.Duration]{}},
+		{"P", headers.Opt[time.Duration]{}},
+		{"5 fortnights", headers.Opt[time.Duration]{}},
 	} {
 		if got := waitOf(c.text); got != c.want {
 			t.Errorf("%q waits %v, want %v", c.text, got, c.want)
@@ -129,7 +131,7 @@ func TestParseReset(t *testing.T) {
 		{"-", time.Second, 0, false},
 	} {
 		name := map[time.Duration]string{time.Second: "X-Ratelimit-Reset", time.Millisecond: "X-Ratelimit-Reset-Ms"}[c.unit]
-		got := Parse(response(200, http.Header{"X-Ratelimit-Limit": {"1"}, name: {c.text}}), noon).Limits[0].Reset
+		got := headers.Parse(response(200, http.Header{"X-Ratelimit-Limit": {"1"}, name: {c.text}}), noon).Limits[0].Reset
 		if got.Value != c.want || got.Known != c.ok {
 			t.Errorf("%q in %v resets in %v, want %v, %v", c.text, c.unit, got, c.want, c.ok)
 		}

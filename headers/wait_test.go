@@ -1,4 +1,4 @@
-package headers
+package headers_test
 
 import (
 	"fmt"
@@ -6,13 +6,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirhttp/weir/headers"
 )
 
 // A delay header is a wait in a refusal only: elsewhere it tells of time
 // already lost.
 func TestDelayOnlyInRefusals(t *testing.T) {
-	for status, want := range map[int]Opt[time.Duration]{429: some(5 * time.Second), 503: some(5 * time.Second), 200: {}, 500: {}} {
-		s := Parse(response(status, http.Header{"X-Ratelimit-Delay": {"5"}}), noon)
+	for status, want := range map[int]headers.Opt[time.Duration]{429: some(5 * time.Second), 503: some(5 * time.Second), 200: {}, 500: {}} {
+		s := headers.Parse(response(status, http.Header{"X-Ratelimit-Delay": {"5"}}), noon)
 		if s.RetryAfter != want {
 			t.Errorf("%d: wait %v, want %v", status, s.RetryAfter, want)
 		}
@@ -24,7 +26,7 @@ func TestShouldRetryValues(t *testing.T) {
 	for value, want := range map[string]string{
 		"true": "asks to retry", "false": "asks not to retry", "False": "asks not to retry", "maybe": "nothing said",
 	} {
-		if got := Parse(response(500, http.Header{"X-Should-Retry": {value}}), noon).String(); got != want {
+		if got := headers.Parse(response(500, http.Header{"X-Should-Retry": {value}}), noon).String(); got != want {
 			t.Errorf("%q: %s, want %s", value, got, want)
 		}
 	}
@@ -32,8 +34,8 @@ func TestShouldRetryValues(t *testing.T) {
 
 // Of several waits the longest counts, and the finer of two that are the same.
 func TestOfSeveralWaitsTheLongestCounts(t *testing.T) {
-	s, none := time.Second, Opt[time.Duration]{}
-	for _, c := range []struct{ coarse, fine, want Opt[time.Duration] }{
+	s, none := time.Second, headers.Opt[time.Duration]{}
+	for _, c := range []struct{ coarse, fine, want headers.Opt[time.Duration] }{
 		{none, none, none}, {some(5 * s), none, some(5 * s)}, {none, some(5 * s), some(5 * s)},
 		{some(5 * s), some(4500 * time.Millisecond), some(4500 * time.Millisecond)},
 		{some(5 * s), some(4*s + 1), some(4*s + 1)}, {some(5 * s), some(4 * s), some(5 * s)},
@@ -47,11 +49,11 @@ func TestOfSeveralWaitsTheLongestCounts(t *testing.T) {
 		if c.fine.Known {
 			h["Retry-After-Ms"] = []string{fmt.Sprintf("%.6f", float64(c.fine.Value)/1e6)}
 		}
-		if got := Parse(response(200, h), noon).RetryAfter; got != c.want {
+		if got := headers.Parse(response(200, h), noon).RetryAfter; got != c.want {
 			t.Errorf("%v: got %v, want %v", h, got, c.want)
 		}
 	}
-	for values, want := range map[string]Opt[time.Duration]{
+	for values, want := range map[string]headers.Opt[time.Duration]{
 		"5": some(5 * s), "5, 9": some(9 * s), "9,5": some(9 * s), "x, 5": some(5 * s), "x": none, "": none, ",": none, "x,5": some(5 * s),
 		"5 | 9": some(9 * s), "9 | 5": some(9 * s), "5,x": some(5 * s),
 		"Thu, 15 Jan 2026 12:00:30 GMT": some(30 * s), "Thu, 15 Jan 2026 12:00:30 GMT, Thu, 15 Jan 2026 12:00:50 GMT": some(50 * s),
