@@ -45,17 +45,17 @@ const (
 // in its own and in the next three. The zero underway has none. Its owner guards
 // it.
 type underway struct {
-	now    int            // that count
-	late   [spans - 1]int // of these, those of the generations before, the oldest last
-	old    int            // that do not count any more
-	gen    uint32         // the present generation
-	host   bool           // of a host, not of a kind
-	hurt   bool           // something went wrong
-	firmer uint8          // how often patience doubled because those that did not count did matter
-	heard  uint8          // good answers, as far as they matter to quick
-	since  meter.Instant  // when the present generation began; it stands here as the fields above fill a word
-	quick  time.Duration  // what a quarter of the good answers take at most; zero: none yet
-	slow   int32          // good answers that took longer than leastPatience, up to provenGood
+	now    int              // that count
+	late   [spans - 1]int32 // of these, those of the generations before, the oldest last
+	slow   int32            // good answers that took longer than leastPatience, up to provenGood
+	old    int              // that do not count any more
+	gen    uint32           // the present generation
+	host   bool             // of a host, not of a kind
+	hurt   bool             // something went wrong
+	firmer uint8            // how often patience doubled because those that did not count did matter
+	heard  uint8            // good answers, as far as they matter to quick
+	since  meter.Instant    // when the present generation began; it stands here as the fields above fill a word
+	quick  time.Duration    // what a quarter of the good answers take at most; zero: none yet
 }
 
 // span is how long a generation lasts.
@@ -106,12 +106,12 @@ func (u *underway) age(now meter.Instant) {
 		u.since = u.turn()
 		young := u.now
 		for _, n := range u.late {
-			young -= n
+			young -= int(n)
 		}
-		u.old += u.late[spans-2]
-		u.now -= u.late[spans-2]
+		u.old += int(u.late[spans-2])
+		u.now -= int(u.late[spans-2])
 		copy(u.late[1:], u.late[:])
-		u.late[0] = young
+		u.late[0] = int32(young)
 		u.gen = (u.gen + 1) & genMask
 	}
 }
@@ -138,7 +138,7 @@ func (u *underway) recount(now meter.Instant) {
 	u.firmer = min(u.firmer+1, 16)
 	u.now += u.old
 	u.old = 0
-	u.late = [spans - 1]int{spans - 2: u.now}
+	u.late = [spans - 1]int32{spans - 2: int32(u.now)}
 	u.gen = (u.gen + spans) & genMask // the first to be older than these
 	u.since = now + (spans-1)*u.span()
 }
