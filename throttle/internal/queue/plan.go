@@ -138,33 +138,24 @@ func (w *Waiter) first() bool {
 	return true
 }
 
-// stand puts w into the waitlists of the accounts that it is short of, or that
-// others wait for, and reports whether it is short of none. One that waits for
-// itself stands in no other waitlist.
+// stand puts w into the waitlists of the accounts that it is short of, and reports
+// whether it is short of none; then it also stands where others wait. One that is short
+// holds no place elsewhere: it would keep others from what it cannot take yet. One that
+// waits for itself stands in no other waitlist.
 func (e *Domain) stand(now meter.Instant, w *Waiter) bool {
 	if o := w.Alone; o != nil && o.At(now, 1) > now {
 		e.apart(w, o)
 		return false
 	}
-	ok, passed := true, false
+	ok := true
 	for i := range w.Needs {
-		d := &w.Needs[i]
-		if d.N == 0 {
-			continue
-		}
-		short := d.Account.At(now, d.N) > now
-		if short {
-			ok = false
-		}
-		switch {
-		case !short && d.Account.waitlist == nil || w.in(d.Account) != nil:
-		case !short && w.left == now:
-			passed = true // w has just left it
-		default:
-			e.join(w, d)
+		if d := &w.Needs[i]; d.N != 0 && d.Account.At(now, d.N) > now {
+			if ok = false; w.in(d.Account) == nil {
+				e.join(w, d)
+			}
 		}
 	}
-	for i := 0; ok && passed && i < len(w.Needs); i++ {
+	for i := 0; ok && i < len(w.Needs); i++ {
 		if d := &w.Needs[i]; d.N != 0 && d.Account.waitlist != nil && w.in(d.Account) == nil {
 			e.join(w, d)
 		}
