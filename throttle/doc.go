@@ -43,8 +43,8 @@
 // package retry repeats keeps its place. Lanes of one priority take turns. A
 // higher priority goes first, but every eighth grant of a queue goes to a lower
 // priority, if one waits there. A request that waits for one account (a route's budget)
-// does not hold up those that do not need it, but no younger request of its priority
-// and lane takes what it still needs.
+// does not hold up those that do not need it. No younger request of its priority and
+// lane takes from an account of which there is too little for it.
 //
 // If a server refuses the same request again while it serves others, that request waits
 // alone, behind all others, and holds up nobody.
