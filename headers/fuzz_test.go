@@ -214,7 +214,7 @@ func FuzzBody(f *testing.F) {
 }
 
 // written is a number as a server may write it.
-var written = regexp.MustCompile("^[ \\t\\r\\n]*[0-9]+([.][0-9]+)?[ \\t\\r\\n]*$")
+var written = regexp.MustCompile(`^[ \t\r\n]*[0-9]+([.][0-9]+)?[ \t\r\n]*$`)
 
 // FuzzRetryAfter holds that a wait is never negative, that it is no matter
 // whether lines are joined by a comma, and that a wait in s is never shorter

@@ -19,7 +19,6 @@ const sec = time.Second
 
 var (
 	newBase = testnet.NewStub
-	get     = testnet.Get
 	mustGet = testnet.MustGet
 )
 

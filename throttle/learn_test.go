@@ -24,13 +24,6 @@ func askedUntil(until instant) *cooldown.Cooldown {
 	return c
 }
 
-// saidUntil is a pause that a refusal at at0(0) asked for, of which most was believed.
-func saidUntil(until instant, most time.Duration, source string) *cooldown.Cooldown {
-	c := new(cooldown.Cooldown)
-	c.Refused(at0(0), cooldown.Refusal{Sent: at0(-sec), Hint: cooldown.Hint{Wait: until.Sub(at0(0)), Known: true, Source: source}, Most: most})
-	return c
-}
-
 func stating(left, size float64, reset time.Duration, m headers.ResetMeans) headers.Limit {
 	return headers.Limit{Quota: known(size), Remaining: known(left), Reset: known(reset), ResetMeans: m, Source: "x"}
 }
