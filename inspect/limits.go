@@ -158,8 +158,8 @@ func pause(h Hold) int {
 // factOf is l as the page shows it. Only of what is left there is a bar.
 func factOf(l *throttle.LearnedLimit) Fact {
 	f := Fact{Text: l.Why, Kind: string(l.Kind), Source: l.Source, Name: l.Name, Unit: l.Unit, Route: l.Route}
-	if l.Source != "" {
-		f.Text = strings.Replace(l.Why, ", "+l.Source, "", 1)
+	if i := strings.LastIndex(l.Why, ", "+l.Source); i >= 0 && l.Source != "" { // a name may contain it
+		f.Text = l.Why[:i] + l.Why[i+len(", "+l.Source):]
 	}
 	if l.Limit > 0 && l.Left >= 0 {
 		f.Limit, f.Left = l.Limit, l.Left

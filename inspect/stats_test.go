@@ -246,6 +246,24 @@ func TestWhatWasLearnedIsShownWithItsSourceApart(t *testing.T) {
 	}
 }
 
+// TestWhereALimitComesFromIsNotCutOutOfItsName: a server names its limits as it likes.
+func TestWhereALimitComesFromIsNotCutOutOfItsName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const name = "a, said by RateLimit"
+		w := transport(t, answers{"api.example": always(200,
+			"RateLimit-Policy", `"`+name+`";q=10;w=60`, "RateLimit", `"`+name+`";r=2;t=40`,
+		)}, weir.Config{})
+		send(t, w, "api.example", 1)
+		learned := hostNamed(t, snapshot(t, inspect.Handler(w, inspect.Config{})), "api.example").Learned
+		if len(learned) != 1 {
+			t.Fatalf("got %+v, want one limit", learned)
+		}
+		if f := learned[0]; !strings.Contains(f.Text, name) || strings.HasSuffix(f.Text, f.Source) {
+			t.Errorf("got %+v, want the whole name and no source at the end", f)
+		}
+	})
+}
+
 // TestATimeThatIsNotNearHasItsDate: a time of day that is not near has its date.
 func TestATimeThatIsNotNearHasItsDate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
