@@ -14,6 +14,15 @@ import (
 // herd: a handful may be what all of a herd got.
 const settledIn = 8
 
+// A 503 now and then does not let fewer requests go to a host that is well known, and
+// takes its time. Room for a few more comes only with each answer's time. So where one in
+// fifty is a 503, a host that needs 200 at a time would get a tenth of that. On quicker
+// hosts it does no harm, and what limiters refuse is to be seen soon.
+const (
+	slowTrip  = 500 * time.Millisecond
+	wellKnown = 64 // good answers: as many as a slow start may have under way
+)
+
 // overloaded learns from an answer that says that the host is overloaded. That
 // is a matter of requests at a time, unless it also says when to come back, or
 // proves to be a limit that does not say its name.
@@ -21,6 +30,9 @@ func (l *learner) overloaded(now instant, g *ticket, s headers.Signal) lesson {
 	k := g.endpoint
 	plain := !s.Throttled && !s.RetryAfter.Known
 	if k.overload.Overloaded(now, plain) {
+		return lesson{}
+	}
+	if plain && k.slow.Trip() >= slowTrip && k.slow.Good() >= wellKnown && k.overload.Seldom() {
 		return lesson{}
 	}
 	k.slow.Lost(now, max(1, now.Sub(g.sent)))

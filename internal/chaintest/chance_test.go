@@ -21,8 +21,9 @@ type brownOut struct {
 	p          float64
 	rate       float64 // calls a second
 	trip, lead time.Duration
-	served     float64 // of what three attempts can serve
-	attempts   float64 // per call
+	patience   time.Duration // of a call
+	served     float64       // of what three attempts can serve
+	attempts   float64       // per call
 }
 
 func newBrownOut(seed uint64) *brownOut {
@@ -32,6 +33,8 @@ func newBrownOut(seed uint64) *brownOut {
 		p:    float64(1+draw.IntN(8)) / 10,
 		rate: []float64{20, 50, 100, 200, 500}[draw.IntN(5)],
 		trip: time.Duration(5+draw.IntN(95)) * time.Millisecond,
+
+		patience: 2 * time.Second,
 	}
 	if draw.IntN(2) == 0 {
 		b.lead = time.Duration(draw.Float64() * float64(3*time.Second))
@@ -39,7 +42,7 @@ func newBrownOut(seed uint64) *brownOut {
 	return b
 }
 
-// run calls it for half a minute, each call with a deadline of two seconds.
+// run calls it for half a minute.
 func (b *brownOut) run(t *testing.T) {
 	var mu sync.Mutex
 	r := rand.New(rand.NewPCG(b.seed, 78))
@@ -61,7 +64,7 @@ func (b *brownOut) run(t *testing.T) {
 	var wg sync.WaitGroup
 	for time.Since(start) < 30*time.Second {
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), b.patience)
 			defer cancel()
 			resp, err := rt.RoundTrip(get(t, "http://h/").WithContext(ctx))
 			mu.Lock()
@@ -105,5 +108,29 @@ func TestChanceIsServedAtAnyLoad(t *testing.T) {
 	t.Logf("hardly served: %v of %v", hardly, all)
 	if hardly[0] > all[0]/6 || hardly[0]+hardly[1] > (all[0]+all[1])/3 {
 		t.Errorf("hardly served: %v of %v hosts, want one in six of the first and one in three of all", hardly, all)
+	}
+}
+
+// TestRare503sOfASlowHostLetNoFewerGo: a host whose answers take long, and that fails one
+// or two attempts in a hundred at random, serves most of what three attempts can.
+func TestRare503sOfASlowHostLetNoFewerGo(t *testing.T) {
+	for _, test := range []struct {
+		brownOut
+		least float64 // of what three attempts can serve
+	}{
+		{brownOut{p: .02, rate: 100, trip: 500 * time.Millisecond}, .85},
+		{brownOut{p: .01, rate: 100, trip: 2 * time.Second}, .75},
+		{brownOut{p: .02, rate: 100, trip: 2 * time.Second}, .55},
+	} {
+		const seeds = 8
+		b, served := test.brownOut, 0.0
+		for seed := range uint64(seeds) {
+			b.seed, b.patience = seed, 10*time.Second
+			synctest.Test(t, b.run)
+			served += b.served / seeds
+		}
+		if t.Logf("%v at %v/s, %v fail: %.2f served", b.trip, b.rate, b.p, served); served < test.least {
+			t.Errorf("%v at %v/s, %v fail: %.2f served of what three attempts can, want %v", b.trip, b.rate, b.p, served, test.least)
+		}
 	}
 }
