@@ -47,8 +47,9 @@ type Config struct {
 
 	// OpenFor is the shortest time from the opening to the first probe, and
 	// from one probe that failed to the next. It is longer by up to a fifth, at
-	// random, and shorter only if MaxOpenFor leaves no room for that. A Retry-After of the answer that opened the circuit raises it,
-	// up to MaxOpenFor. Zero: 250 ms, or MaxOpenFor if that is shorter.
+	// random, and shorter only if MaxOpenFor leaves no room for that. A Retry-After
+	// of the answer that opened the circuit raises it, up to MaxOpenFor. Zero:
+	// 250 ms, or MaxOpenFor if that is shorter.
 	OpenFor time.Duration
 
 	// MaxOpenFor is the longest time between two probes if any requests come at

@@ -40,10 +40,9 @@ const (
 // underway counts the requests that are under way. One that is so for longer than a
 // refusal takes does not count any more: it was accepted, and may be a long poll or a call
 // that waits for another. Once something went wrong, it counts until it is under way for
-// far longer than usual. How long a request is under way is
-// known by its generation. Each lasts a quarter of the patience; a request counts
-// in its own and in the next three. The zero underway has none. Its owner guards
-// it.
+// far longer than usual. How long a request is under way is known by its generation. Each
+// lasts a quarter of the patience; a request counts in its own and in the next three. The
+// zero underway has none. Its owner guards it.
 type underway struct {
 	now    int              // that count
 	late   [spans - 1]int32 // of these, those of the generations before, the oldest last
