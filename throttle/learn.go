@@ -161,8 +161,7 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s heade
 	}
 	for _, q := range k.quotas {
 		if !g.drew(q) {
-			units, _ := unitsOf(g.cost, q.ID.Unit)
-			q.Came(units)
+			q.Came()
 		}
 	}
 	if end != replied {

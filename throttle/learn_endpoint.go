@@ -245,7 +245,7 @@ func (l *learner) bind(q *quota, k *endpoint, units float64) {
 	if q.Sharing.Depth() > attribution.ByKind {
 		return // when it is spent, others are told
 	}
-	q.Passed(units * float64(k.slow.UnderWay()-1))
+	q.Passed(max(0, k.slow.UnderWay()-1), units)
 	l.binds = true
 }
 

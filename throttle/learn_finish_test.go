@@ -34,7 +34,7 @@ func TestUnansweredRequests(t *testing.T) {
 		q := heardQuota(7, 10, time.Minute)
 		l.quotas = append(l.quotas, q)
 		l.bind(q, k, 1)
-		q.Passed(2)
+		q.Passed(2, 1)
 		g := under(k, 3, hourIn)
 		if news := l.finish(at0(sec), g, test.end, 0, headers.Signal{}); news.what != causeNone {
 			t.Errorf("%s: news %+v", name, news)
@@ -42,7 +42,7 @@ func TestUnansweredRequests(t *testing.T) {
 		if lost := k.slow.Cut(); lost != test.lost || q.Facts(hourIn).Left != test.left || q.UnderWay() != 1 || l.good != 0 {
 			t.Errorf("%s: lost %t, %v left, %v of before", name, lost, q.Facts(hourIn).Left, q.UnderWay())
 		}
-		q.Came(2)
+		q.Came()
 		if l.finish(at0(sec), g, unsent, 0, headers.Signal{}); q.UnderWay() != 0 {
 			t.Errorf("%s: %v under way of those from before", name, q.UnderWay())
 		}
@@ -81,7 +81,7 @@ func TestEndsThatSayNothingOfTheRate(t *testing.T) {
 	q.account = &queue.Account{Meter: q}
 	l.quotas = append(l.quotas, q)
 	l.bind(q, k, 1)
-	q.Passed(2)
+	q.Passed(2, 1)
 	g := under(k, 3, hourIn)
 	g.permit.Needs = append(g.permit.Needs, queue.Need{Account: q.account, N: 1})
 	if l.finish(at0(sec), g, unsent, 0, headers.Signal{}); q.UnderWay() != 2 {

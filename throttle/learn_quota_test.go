@@ -1,11 +1,15 @@
 package throttle_test
 
 import (
+	"net/http"
+	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/throttle"
 )
 
@@ -28,4 +32,31 @@ func TestQuotasAreForgotten(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What was under way when a limit was first heard of is under way no longer once it is
+// answered, whatever each of its requests cost.
+func TestRequestsFromBeforeALimitWasKnownEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		left, mu := 2000, sync.Mutex{}
+		cost := func(r *http.Request) int { n, _ := strconv.Atoi(r.URL.Query().Get("tokens")); return n }
+		b := newBase(func(r *http.Request) (*http.Response, error) {
+			time.Sleep(time.Duration(1000/cost(r)) * time.Millisecond) // the dearest is answered first
+			mu.Lock()
+			defer mu.Unlock()
+			left -= cost(r)
+			return testnet.Answer(r, 200, http.Header{"X-Ratelimit-Limit-Tokens": {"2000"}, "X-Ratelimit-Remaining-Tokens": {strconv.Itoa(left)}, "X-Ratelimit-Reset-Tokens": {"60s"}}, http.NoBody), nil
+		})
+		tr := newTransport(t, b, throttle.Config{Cost: func(r *http.Request) throttle.Cost { return throttle.Cost{"tokens": int64(cost(r))} }})
+		var all sync.WaitGroup
+		for _, n := range []string{"500", "50", "50", "50"} {
+			all.Go(func() { mustGet(t, tr, "http://h/x?tokens="+n).Body.Close() })
+		}
+		all.Wait()
+		began := time.Now()
+		mustGet(t, tr, "http://h/x?tokens=600").Body.Close()
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("600 of %d tokens waited for %v", left+600, took)
+		}
+	})
 }

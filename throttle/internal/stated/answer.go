@@ -36,15 +36,23 @@ func (q *Limit) Hear(now meter.Instant, a Answer) {
 	q.trace(now, a.Sent, a.Limit, a.Cost, a.Drew, a.Refused)
 }
 
-// Passed notes that so many units are under way of requests that did not draw on q, as
-// it was not known to bind them. Some of them may have drawn on it before it bound nobody.
-func (q *Limit) Passed(units float64) { q.early += max(0, units-q.out) }
+// Passed notes that n requests are under way that did not draw on q, as it was not known
+// to bind them. units is what one of them may cost. Some of them may have drawn on it
+// before it bound nobody.
+func (q *Limit) Passed(n int, units float64) {
+	q.passed += n
+	q.early += max(0, float64(n)*units-q.out)
+}
 
-// Came notes that a request of so many units ended that did not draw on q.
-func (q *Limit) Came(units float64) { q.early = max(0, q.early-units) }
+// Came notes that a request ended that did not draw on q. What it cost is no matter:
+// with the last of those that Passed told of, nothing of theirs is under way.
+func (q *Limit) Came() {
+	q.early -= q.early / float64(max(1, q.passed))
+	q.passed = max(0, q.passed-1)
+}
 
 // Unbind notes that q binds nobody any more.
-func (q *Limit) Unbind() { q.early = 0 }
+func (q *Limit) Unbind() { q.early, q.passed = 0, 0 }
 
 // Lost notes that a request of so many units brought no answer: perhaps it was counted.
 // The next answer knows.

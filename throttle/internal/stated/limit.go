@@ -64,10 +64,11 @@ type Limit struct {
 	ignored bool // nothing speaks for its word: it binds nobody
 	shared  shared
 
-	out   float64       // units under way, of requests that drew on it
-	early float64       // units under way of requests that started before it was known
-	left  float64       // units left when the answers received so far were given
-	basis meter.Instant // when left was learned
+	out    float64       // units under way, of requests that drew on it
+	early  float64       // units under way of requests that started before it was known
+	passed int           // how many those are
+	left   float64       // units left when the answers received so far were given
+	basis  meter.Instant // when left was learned
 
 	sentSince int64         // units sent since statedAt; see since
 	statedAt  meter.Instant // basis at the last start
