@@ -220,7 +220,7 @@ func (l *learner) unanswered(now instant, g *ticket, end ending) {
 	}
 	for _, q := range g.endpoint.quotas {
 		if q.Sharing.Binds(g.where) {
-			units, _ := unitsOf(g.cost, q.ID.Unit)
+			units, _ := q.costs(g.cost)
 			q.Lost(units)
 		}
 	}

@@ -83,7 +83,7 @@ func (l *learner) hear(now instant, g *ticket, s headers.Signal, refused bool) (
 		if slices.Contains(heard[:n], q) || !q.Sharing.Binds(g.where) || g.strange() {
 			continue
 		}
-		units, _ := unitsOf(g.cost, q.ID.Unit)
+		units, _ := q.costs(g.cost)
 		q.Unmentioned(g.asked(q), !refused, units)
 	}
 	l.forget(now, k)
@@ -101,14 +101,15 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 		return nil, false
 	}
 	sent := g.sent
-	units, counted := unitsOf(g.cost, q.ID.Unit)
+	units, counted := q.cost(g, limit)
 	if depth, apart := q.Apart(sent, g.where, limit, units, refused); apart {
 		l.divide(q, depth, true)
 		if q = l.quotaOf(now, limit, k, said); q == nil {
 			return nil, false
 		}
 	}
-	if counted && !q.Counted() || q.account == nil {
+	if counted && (!q.Counted() || q.dearer()) || q.account == nil {
+		l.changes = l.changes || q.Counted()
 		q.count(counted, &l.scope.Group)
 	}
 	roomy := q.Heard() == 0 || !q.Empty()

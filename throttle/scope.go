@@ -95,6 +95,14 @@ func (q *ask) units(t *queue.Label) int64 {
 			return 1
 		}
 		return 0
+	case t.Usual > 0:
+		if n, said := q.cost[t.Unit]; said {
+			return n
+		}
+		if q.solo != nil && q.solo.unit == t.Unit {
+			return q.solo.needs
+		}
+		return t.Usual
 	case q.cost == nil && t.Unit == requests:
 		return 1
 	}

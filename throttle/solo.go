@@ -35,6 +35,8 @@ type solo struct {
 	alone    bool              // its last refusal was its own
 	order    uint64            // its rank among those that wait, once it has refusals of its own; zero: that of its arrival
 	account  queue.Account
+	unit     string // what the server said that it needs; "": it did not
+	needs    int64  // how many of them
 }
 
 func newSolo(k *endpoint) *solo {

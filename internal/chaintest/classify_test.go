@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,12 +23,13 @@ import (
 // shop is a GraphQL API as Shopify's: a bucket of points that each query draws
 // on, and what cannot be drawn is refused with status 200.
 type shop struct {
-	size, rate, need float64
-	mu               sync.Mutex
-	left             float64
-	last             time.Time
-	refused          int
-	executed         map[string]int // mutations, by their text
+	size, rate float64
+	need       func(mutation int) float64
+	mu         sync.Mutex
+	left       float64
+	last       time.Time
+	refused    int
+	executed   map[string]int // mutations, by their text
 }
 
 func (s *shop) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -37,71 +39,84 @@ func (s *shop) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	time.Sleep(20 * time.Millisecond)
+	i, _ := strconv.Atoi(string(text))
+	need := s.need(i)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	s.left = min(s.size, s.left+now.Sub(s.last).Seconds()*s.rate)
 	s.last = now
 	body, actual := `{"errors":[{"message":"Throttled","extensions":{"code":"THROTTLED"}}]`, "null"
-	if s.left >= s.need {
-		s.left -= s.need
+	if s.left >= need {
+		s.left -= need
 		s.executed[string(text)]++
-		body, actual = `{"data":{"done":true}`, fmt.Sprint(s.need)
+		body, actual = `{"data":{"done":true}`, fmt.Sprint(need)
 	} else {
 		s.refused++
 	}
 	body += fmt.Sprintf(`,"extensions":{"cost":{"requestedQueryCost":%v,"actualQueryCost":%s,"throttleStatus":{"maximumAvailable":%v,"currentlyAvailable":%v,"restoreRate":%v}}}}`,
-		s.need, actual, s.size, int(s.left), s.rate)
+		need, actual, s.size, int(s.left), s.rate)
 	return testnet.Answer(r, 200, http.Header{"Content-Type": {"application/json; charset=utf-8"}}, testnet.NewBody(body)), nil
 }
 
 // A GraphQL mutation that was refused as THROTTLED is repeated like a request
 // that got a 429, after the time that the server's figures ask for; each is
-// executed once. Who says what his requests cost is hardly refused at all.
+// executed once. What mutations cost is learned from what the server says of those
+// before: who says nothing of it is hardly refused more than who does.
 func TestGraphQLThrottledIsRepeated(t *testing.T) {
+	const size, rate = 1000, 50
+	said := func(r *http.Request) throttle.Cost { return throttle.Cost{"points": 300} }
+	alike := func(int) float64 { return 300 }
+	mixed := func(i int) float64 { return float64(50 + i*7919%12*50) } // 50 to 600
 	for _, tt := range []struct {
-		name    string
-		cost    func(*http.Request) throttle.Cost
-		refused int
+		name           string
+		cost           func(*http.Request) throttle.Cost
+		need           func(int) float64
+		calls, refused int
+		longer         float64
 	}{
-		{"nothing said about costs", nil, 20},
-		{"costs said", func(*http.Request) throttle.Cost { return throttle.Cost{"points": 300} }, 8},
+		{"nothing said about costs", nil, alike, 12, 4, 1.1},
+		{"costs said", said, alike, 12, 4, 1.1},
+		{"mixed costs", nil, mixed, 12, 12, 1.5},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				const calls, ideal = 12, (12*300 - 1000) / 50
-				s := &shop{size: 1000, rate: 50, need: 300, left: 1000, last: time.Now(), executed: make(map[string]int)}
+				s := &shop{size: size, rate: rate, need: tt.need, left: size, last: time.Now(), executed: make(map[string]int)}
 				rt := must(weir.New(s, weir.Config{Throttle: throttle.Config{Cost: tt.cost}}))(t)
-				began := time.Now()
-				var all sync.WaitGroup
-				for i := range calls {
-					all.Go(func() {
-						r, _ := http.NewRequestWithContext(t.Context(), "POST", "https://shop.example/admin/api/2026-01/graphql.json", strings.NewReader(fmt.Sprint(i)))
-						resp, err := rt.RoundTrip(r)
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						text, _ := io.ReadAll(resp.Body)
-						resp.Body.Close()
-						if !strings.Contains(string(text), `"done":true`) {
-							t.Errorf("%s", text)
-						}
-					})
+				began, all := time.Now(), sync.WaitGroup{}
+				points := 0.0
+				for i := range tt.calls {
+					points += tt.need(i)
+					all.Go(func() { mutate(t, rt, i) })
 				}
 				all.Wait()
-				took := time.Since(began)
-				t.Logf("%v (ideal %ds), %d refused", took, ideal, s.refused)
+				took, ideal := time.Since(began), time.Duration((points-size)/rate*float64(time.Second))
 				for text, n := range s.executed {
 					if n != 1 {
 						t.Errorf("mutation %s was executed %d times", text, n)
 					}
 				}
-				if len(s.executed) != calls || s.refused > tt.refused || took > ideal*time.Second*3/2 {
-					t.Errorf("%d executed, %d refused, after %v; want %d, at most %d, at most half more than %d s", len(s.executed), s.refused, took, calls, tt.refused, ideal)
+				if len(s.executed) != tt.calls || s.refused > tt.refused || took.Seconds() > ideal.Seconds()*tt.longer {
+					t.Errorf("%d executed, %d refused, after %v; want %d, at most %d, at most %v times %v", len(s.executed), s.refused, took, tt.calls, tt.refused, tt.longer, ideal)
 				}
+				t.Logf("%v (ideal %v), %d refused", took, ideal, s.refused)
 			})
 		})
+	}
+}
+
+// mutate sends one mutation, which must be executed.
+func mutate(t *testing.T, rt http.RoundTripper, i int) {
+	r, _ := http.NewRequestWithContext(t.Context(), "POST", "https://shop.example/admin/api/2026-01/graphql.json", strings.NewReader(strconv.Itoa(i)))
+	resp, err := rt.RoundTrip(r)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	text, _ := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if !strings.Contains(string(text), `"done":true`) {
+		t.Errorf("%s", text)
 	}
 }
 

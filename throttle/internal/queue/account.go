@@ -46,6 +46,7 @@ func (a *Account) sure() meter.Instant {
 // change.
 type Label struct {
 	Unit      string      // "": one for each request, whatever it costs
+	Usual     int64       // units of a request whose cost in Unit is not said; 0: as if that were nothing
 	Text      string      // the limit in words: "100000/h"
 	ToHeaders bool        // unit "": the place is given back when headers come
 	Says      bool        // its meter's words are told to those that are refused, too, instead of Text

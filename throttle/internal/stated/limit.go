@@ -59,6 +59,7 @@ type Limit struct {
 	size    headers.Opt[float64]
 	refill  float64 // units per second; zero: unknown
 	counted bool    // our requests' costs in its unit are known
+	guessed bool    // they are those of others before, see Guess
 	trail   *trail  // nil: its window is long, or not known
 	belief  attribution.Belief
 	ignored bool // nothing speaks for its word: it binds nobody
@@ -97,6 +98,10 @@ func New(id Key, source string, t *Terms) Limit {
 func (q *Limit) Count(counted bool, waiters interface{ Waited() bool }) {
 	q.counted, q.waiters = counted, waiters
 }
+
+// Guess notes that requests cost about what the server said of others before them: what
+// one of them draws is a guess, and no fact to refuse anybody by.
+func (q *Limit) Guess() { q.guessed = true }
 
 func (q *Limit) waited() bool { return q.waiters != nil && q.waiters.Waited() }
 
