@@ -186,7 +186,15 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s heade
 	if !l.terms.pausesOnly && (len(s.Limits) > 0 || len(k.quotas) > 0) {
 		news = l.hear(now, g, s, refused)
 	}
+	var short *quota
+	if refused {
+		short = l.lacked(now, g, s)
+	}
 	switch {
+	case short != nil && !s.RetryAfter.Known: // when there is enough, is known: nobody has to pause
+		return lesson{what: causeQuota, quota: short}
+	case short != nil:
+		return l.refuse(now, g, s, false)
 	case refused && g.solo != nil && g.solo.again(now, g, s):
 		return lesson{}
 	case refused && l.concurrency(g, s):
@@ -220,7 +228,7 @@ func (l *learner) unanswered(now instant, g *ticket, end ending) {
 	}
 	for _, q := range g.endpoint.quotas {
 		if q.Sharing.Binds(g.where) {
-			units, _ := q.costs(g.cost)
+			units, _, _ := q.costs(g.cost)
 			q.Lost(units)
 		}
 	}

@@ -83,7 +83,7 @@ func (l *learner) hear(now instant, g *ticket, s headers.Signal, refused bool) (
 		if slices.Contains(heard[:n], q) || !q.Sharing.Binds(g.where) || g.strange() {
 			continue
 		}
-		units, _ := q.costs(g.cost)
+		units, _, _ := q.costs(g.cost)
 		q.Unmentioned(g.asked(q), !refused, units)
 	}
 	l.forget(now, k)
@@ -101,20 +101,24 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 		return nil, false
 	}
 	sent := g.sent
-	units, counted := q.cost(g, limit)
+	units, counted, guessed := q.costs(g.cost)
 	if depth, apart := q.Apart(sent, g.where, limit, units, refused); apart {
 		l.divide(q, depth, true)
 		if q = l.quotaOf(now, limit, k, said); q == nil {
 			return nil, false
 		}
 	}
-	if counted && (!q.Counted() || q.dearer()) || q.account == nil {
+	if guessed {
+		q.Price(now, limit, refused)
+		units, counted, _ = q.costs(g.cost)
+	}
+	if counted && (!q.Counted() || guessed && q.dearer()) || q.account == nil {
 		l.changes = l.changes || q.Counted()
 		q.count(counted, &l.scope.Group)
 	}
 	roomy := q.Heard() == 0 || !q.Empty()
 	news = q.Heard() == 0 || q.Asking() || q.Ignored()
-	a := stated.Answer{Sent: sent, Limit: limit, Cost: units, Drew: g.drew(q), Asked: g.asked(q), Refused: refused, Booked: g.booked}
+	a := stated.Answer{Sent: sent, Limit: limit, Cost: units, Guessed: guessed, Drew: g.drew(q), Asked: g.asked(q), Refused: refused, Booked: g.booked}
 	if !q.Weigh(now, a) {
 		l.release(q)
 		news = false

@@ -42,55 +42,45 @@ type quota struct {
 	terms     *learnTerms
 	endpoints []*endpoint // the kinds of request that it binds
 	spent     bool        // the last answer left nothing
-	usual     float64     // units of a request whose caller says no cost, as the server said of others; 0: it did not
-	priced    int         // how many answers said so; at most pricedBy
 }
-
-// pricedBy is how many of the last answers make the mean of what requests cost, about:
-// enough for one dear request among cheap ones to change little.
-const pricedBy = 16
 
 // costs is what a request whose cost is c draws of q, and whether that is counted at all:
-// what the caller says, else what the server said of requests before it.
-func (q *quota) costs(c Cost) (units float64, counted bool) {
-	if _, said := c[unitName(q.ID.Unit)]; !said && q.usual > 0 {
-		return math.Ceil(q.usual), true
+// what the caller says, else what others cost before it.
+func (q *quota) costs(c Cost) (units float64, counted, guessed bool) {
+	units, said := unitsOf(c, q.ID.Unit)
+	if usual := q.Usual(); !said && usual > 0 {
+		return math.Ceil(usual), true, true
 	}
-	return unitsOf(c, q.ID.Unit)
+	return units, said, !said
 }
 
-// cost is costs for the request of g, whose answer states limit. If it was refused, it
-// is known from then on what it needs itself.
-func (q *quota) cost(g *ticket, limit *headers.Limit) (units float64, counted bool) {
-	unit := unitName(q.ID.Unit)
-	_, said := g.cost[unit]
-	n, size := limit.Cost.Value, limit.Quota
-	if !size.Known {
-		size = q.Size()
+// lacked is the limit for whose sake alone the request of g was refused, which needs more
+// than was left; nil: none. From then on it is known what the request needs.
+func (l *learner) lacked(now instant, g *ticket, s headers.Signal) *quota {
+	if g.solo == nil || l.terms.pausesOnly {
+		return nil
 	}
-	if said || !limit.Cost.Known || n <= 0 || n > math.MaxInt32 || size.Known && n > size.Value {
-		return q.costs(g.cost) // what costs more than there ever is says nothing of others
+	for i := range s.Limits {
+		q := l.known(&s.Limits[i], g.endpoint, nil)
+		if q == nil || q.Ignored() {
+			continue
+		}
+		if _, _, guessed := q.costs(g.cost); !guessed {
+			continue
+		}
+		if needs, ok := q.Lacked(now, g.sent, &s.Limits[i]); ok {
+			g.solo.unit, g.solo.needs = unitName(q.ID.Unit), int64(math.Ceil(needs))
+			return q
+		}
 	}
-	q.priced = min(q.priced+1, pricedBy)
-	q.usual += (n - q.usual) / float64(q.priced)
-	if g.solo != nil {
-		g.solo.unit, g.solo.needs = unit, int64(math.Ceil(n))
-	}
-	return n, true
+	return nil
 }
 
-// lacked reports that a request was refused for no other reason than that limit, which
-// its answer states, had less left than the request needs. When there will be enough is
-// known then, so nobody has to pause.
-func (q *quota) lacked(limit *headers.Limit) bool {
-	return q.usual > 0 && refills(limit) > 0
-}
-
-// dearer reports that requests cost another sum, as the server says, than those that
-// wait are taken for: by an eighth, because all of them are planned anew then.
+// dearer reports that requests cost another sum than those that wait are taken for: by an
+// eighth, because all of them are planned anew then.
 func (q *quota) dearer() bool {
 	was := float64(q.account.Label.Usual)
-	return math.Abs(q.usual-was) > max(1, was/8)
+	return math.Abs(q.Usual()-was) > max(1, was/8)
 }
 
 // count says whether requests of g draw units of q, or only wait for its pauses.
@@ -98,13 +88,11 @@ func (q *quota) count(counted bool, g *queue.Group) {
 	t := &queue.Label{Text: "the limit stated by " + fieldName(q.Source), ToHeaders: true}
 	if counted {
 		t.Unit, t.ToHeaders = unitName(q.ID.Unit), false
-		if t.Usual = int64(math.Ceil(q.usual)); t.Usual > 0 {
-			q.Guess()
-		}
+		t.Usual = int64(math.Ceil(q.Usual()))
 	}
 	if q.account == nil {
 		q.account = &queue.Account{Meter: q, Group: g}
 	}
 	q.account.Label = t
-	q.Count(counted, q.account)
+	q.Count(counted, t.Usual > 0, q.account)
 }

@@ -130,10 +130,6 @@ func (l *learner) narrow(now instant, g *ticket, s headers.Signal) (narrow *quot
 	for i := range s.Limits {
 		limit := &s.Limits[i]
 		q := l.known(limit, g.endpoint, nil)
-		if q != nil && !q.Ignored() && q.lacked(limit) {
-			narrow = q
-			continue
-		}
 		if q == nil || q.Ignored() || !stated.Exhausted(limit) || !g.strange() && q.Sharing.Depth() == attribution.ByKind && !q.Everywhere() {
 			continue
 		}

@@ -13,7 +13,7 @@ import (
 func newQuota(id stated.Key) *quota {
 	t := &learnTerms{Terms: stated.Terms{MaxPause: 5 * time.Minute}}
 	q := &quota{Limit: stated.New(id, "x-ratelimit-remaining", &t.Terms), terms: t}
-	q.Count(true, nil)
+	q.Count(true, false, nil)
 	return q
 }
 

@@ -11,6 +11,7 @@ type Answer struct {
 	Sent    meter.Instant
 	Limit   *headers.Limit // as it is stated
 	Cost    float64        // of the request, in the limit's unit
+	Guessed bool           // the caller does not say that
 	Drew    bool           // the request drew on the limit; else the limit was not known to bind it
 	Asked   bool           // the request was let through to ask what there is
 	Refused bool
@@ -29,6 +30,9 @@ func (q *Limit) Hear(now meter.Instant, a Answer) {
 	own := a.Cost
 	if !a.Drew {
 		own = 0
+	}
+	if a.Guessed {
+		a.Cost = 0 // it proves nothing
 	}
 	q.judged(now, a.Sent, a.Limit, a.Cost, own, a.Refused)
 	q.hear(now, a.Sent, a.Limit, a.Cost, a.Refused, a.Asked)

@@ -55,7 +55,7 @@ type shared struct {
 
 // shares reports that q may be counted in the Store.
 func (q *Limit) shares() bool {
-	return q.terms.Fleet && !q.ignored && q.counted && q.Sharing.Depth() == attribution.ByKind && len(q.ID.Unit) <= mostUnit
+	return q.terms.Fleet && !q.ignored && q.exact() && q.Sharing.Depth() == attribution.ByKind && len(q.ID.Unit) <= mostUnit
 }
 
 // tallied is q's tally; nil if it has none.

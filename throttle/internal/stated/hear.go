@@ -215,7 +215,7 @@ func (q *Limit) weigh(now meter.Instant, l *headers.Limit, cost float64, refused
 		Left: left, Size: q.sizeOr(0), Cost: cost, Quota: size.Known && size.Value > 0 && left <= size.Value,
 		Refused: refused, Asks: asked, Holds: left < 1 || q.waited(), Flows: q.flows(),
 	}
-	if !q.counted {
+	if !q.exact() {
 		w.Cost = 1 // at least, of something
 	}
 	w.Reset, _ = q.resetAt(now, l)
@@ -226,7 +226,7 @@ func (q *Limit) weigh(now meter.Instant, l *headers.Limit, cost float64, refused
 // the units under way is the answer's.
 func (q *Limit) judged(now, sent meter.Instant, l *headers.Limit, cost, own float64, refused bool) {
 	left, ok := Remaining(l)
-	if !ok || !q.counted || q.shared.tally != nil {
+	if !ok || !q.exact() || q.shared.tally != nil {
 		return
 	}
 	a := refill.Answer{

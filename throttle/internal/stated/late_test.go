@@ -25,7 +25,7 @@ func stating(left, size float64, reset time.Duration, m headers.ResetMeans) head
 
 func newQuota() *Limit {
 	q := New(Key{}, "x", &Terms{MaxPause: 5 * time.Minute})
-	q.Count(true, nil)
+	q.Count(true, false, nil)
 	return &q
 }
 

@@ -59,8 +59,9 @@ type Limit struct {
 	size    headers.Opt[float64]
 	refill  float64 // units per second; zero: unknown
 	counted bool    // our requests' costs in its unit are known
-	guessed bool    // they are those of others before, see Guess
-	trail   *trail  // nil: its window is long, or not known
+	guessed bool    // they are guessed, see Guess
+	price   price
+	trail   *trail // nil: its window is long, or not known
 	belief  attribution.Belief
 	ignored bool // nothing speaks for its word: it binds nobody
 	shared  shared
@@ -93,15 +94,15 @@ func New(id Key, source string, t *Terms) Limit {
 	return Limit{ID: id, Source: source, terms: t, window: id.Window}
 }
 
-// Count says whether requests draw units of q, or only wait for its pauses, and who
-// waits for it.
-func (q *Limit) Count(counted bool, waiters interface{ Waited() bool }) {
-	q.counted, q.waiters = counted, waiters
+// Count says whether requests draw units of q, or only wait for its pauses; whether what
+// they draw is a guess, [Limit.Usual], and so no fact to refuse anybody by; and who waits
+// for it.
+func (q *Limit) Count(counted, guessed bool, waiters interface{ Waited() bool }) {
+	q.counted, q.guessed, q.waiters = counted, guessed, waiters
 }
 
-// Guess notes that requests cost about what the server said of others before them: what
-// one of them draws is a guess, and no fact to refuse anybody by.
-func (q *Limit) Guess() { q.guessed = true }
+// exact reports that it is known what requests draw.
+func (q *Limit) exact() bool { return q.counted && !q.guessed }
 
 func (q *Limit) waited() bool { return q.waiters != nil && q.waiters.Waited() }
 
@@ -226,7 +227,7 @@ func (q *Limit) Unmentioned(asked, good bool, cost float64) {
 	if asked && good {
 		q.fresh.Close()
 	}
-	if good && q.counted {
+	if good && q.exact() {
 		q.left -= cost
 		q.judge.Spent(cost)
 		q.shared.took(cost)

@@ -93,7 +93,7 @@ func (q *Limit) Sure(now, _ meter.Instant, ahead, n int64) meter.Instant {
 	if q.Sharing.Unsure() {
 		lack = cost - q.left // those under way or ahead may draw on others
 	}
-	if !q.counted || q.guessed {
+	if !q.exact() {
 		lack = 1 - q.left
 	}
 	switch {
@@ -106,7 +106,7 @@ func (q *Limit) Sure(now, _ meter.Instant, ahead, n int64) meter.Instant {
 		return now
 	}
 	d := q.until().Sub(now) - q.slack
-	if q.counted && !q.guessed {
+	if q.exact() {
 		d = min(d, q.trailed(now, cost))
 	}
 	return now.Add(max(0, d))

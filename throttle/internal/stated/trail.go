@@ -35,7 +35,7 @@ type trail struct {
 // units, which drew on q or went before q was known.
 func (q *Limit) trace(now, sent meter.Instant, l *headers.Limit, units float64, drew, refused bool) {
 	per := q.window
-	if !q.counted || q.shared.tally != nil || !q.size.Known || q.size.Value < 1 || per <= 0 || per > shortWindow {
+	if !q.exact() || q.shared.tally != nil || !q.size.Known || q.size.Value < 1 || per <= 0 || per > shortWindow {
 		q.trail = nil
 		return
 	}

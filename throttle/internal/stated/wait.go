@@ -55,6 +55,11 @@ func (q *Limit) wait(now meter.Instant, cost float64) time.Duration {
 		} else {
 			return max(0, most)
 		}
+	case q.guessed && q.left >= 1:
+		if q.out+q.early > 0 {
+			return meter.Unknown
+		}
+		return 0 // it may need less than others did: one at a time finds out
 	case q.left >= cost && q.Sharing.Unsure() && q.out+q.early > 0:
 		return meter.Unknown // perhaps what is under way draws on others
 	case q.reset.Known:
