@@ -70,8 +70,8 @@ func (k *kept) begin(r *rule, version uint32) {
 
 // full is what k would be in those domains if it were not small.
 func (k *kept) full(in *queue.Domains, key string) *subject {
-	s := &subject{home: in.Fresh(), scope: scope{key: key, Group: queue.Group{Gate: in.NewGate()}}}
-	if k.rule == nil {
+	s := &subject{scope: scope{key: key, Group: queue.Group{Gate: in.NewGate()}}}
+	if in.Begin(&s.home); k.rule == nil {
 		return s
 	}
 	s.rule, s.version, s.counters.granted = k.rule, k.version, k.granted

@@ -71,9 +71,6 @@ func (d *Domains) New() *Domain {
 // Begin makes of the zero e what New returns.
 func (d *Domains) Begin(e *Domain) { e.of, e.last = d, 1 }
 
-// Fresh is the domain that New returns, for the memory of somebody else.
-func (d *Domains) Fresh() Domain { return Domain{of: d, last: 1} }
-
 // Share makes of the zero e a domain that is joined to the shared one.
 func (d *Domains) Share(e *Domain) {
 	d.Begin(e)

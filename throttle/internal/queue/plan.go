@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/meter"
@@ -110,10 +111,7 @@ func (e *Domain) try(now meter.Instant, w *Waiter) bool {
 		return false
 	}
 	e.renew(now, w)
-	if !e.stand(now, w) {
-		return false
-	}
-	if !w.first() {
+	if !e.stand(now, w) || !w.first() {
 		return false
 	}
 	if w.UpTo > 1 {
@@ -211,14 +209,9 @@ func (e *Domain) unclaim(k *place, granted bool) {
 	l := k.list
 	l.remove(k, granted)
 	w := k.waiter
-	for i := range w.places {
-		if w.places[i] == k {
-			last := len(w.places) - 1
-			w.places[i] = w.places[last]
-			w.places = w.places[:last]
-			break
-		}
-	}
+	i, last := slices.Index(w.places, k), len(w.places)-1
+	w.places[i] = w.places[last]
+	w.places = w.places[:last]
 	if l.len() > 0 {
 		e.Mark(l.account)
 		return

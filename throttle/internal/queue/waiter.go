@@ -88,20 +88,10 @@ func (w *Waiter) in(a *Account) *place {
 	return nil
 }
 
-// needs is how many units of a w draws.
-func (w *Waiter) needs(a *Account) int64 {
-	for i := range w.Needs {
-		if w.Needs[i].Account == a {
-			return w.Needs[i].N
-		}
-	}
-	return 0
-}
-
 // opens is when l has room for w, or if that is now, when all its waitlists have:
 // what has room now may have none when the others do.
 func (w *Waiter) opens(now meter.Instant, l *waitlist) meter.Instant {
-	t := l.account.At(now, w.needs(l.account))
+	t := l.account.At(now, drawn(w.Needs, l.account))
 	if t > now {
 		return t
 	}
