@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -95,10 +96,6 @@ func (b *bank) refit() {
 		b.fit(&b.of[i], &p)
 	}
 	b.weigh()
-	for i := range b.log {
-		b.log[i].against = 0
-	}
-	b.stale = false
 }
 
 // rise notes when more was accepted than the leader bears. The limit may have risen
@@ -130,10 +127,7 @@ func (b *bank) rebuild() {
 	}
 	b.propose(func(c candidate) { b.try(c, &p) })
 	b.weigh()
-	for i := range b.log {
-		b.log[i].against = 0
-	}
-	b.surprises, b.stale = 0, false
+	b.surprises = 0
 	b.regrain()
 }
 
@@ -158,17 +152,9 @@ func (b *bank) try(c candidate, p *replay) {
 	}
 }
 
-// weigh sorts the candidates and shares out their weights.
+// weigh sorts the candidates, which were all judged anew, and shares out their weights.
 func (b *bank) weigh() {
-	slices.SortStableFunc(b.of, func(x, y candidate) int {
-		switch {
-		case x.score > y.score:
-			return -1
-		case x.score < y.score:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(b.of, func(x, y candidate) int { return cmp.Compare(y.score, x.score) })
 	sum := 0.0
 	for i := range b.of {
 		c := &b.of[i]
@@ -184,6 +170,10 @@ func (b *bank) weigh() {
 			b.heavy |= 1 << i
 		}
 	}
+	for i := range b.log {
+		b.log[i].against = 0
+	}
+	b.stale = false
 }
 
 // regrain makes the log as fine as the leader needs it, but no finer than arrivals are

@@ -169,11 +169,11 @@ func (l *Learner) Outlook(now Instant, ahead int64) Instant {
 	}
 	st := c.state
 	c.pass(&st, now+b.half, b.log, b.half)
-	if free := c.size - c.inUse(&st, max(now+b.half, st.start)); float64(ahead) < free {
+	free := c.size - c.inUse(&st, max(now+b.half, st.start))
+	if float64(ahead) < free {
 		return now
-	} else {
-		return b.ready(c, now, min(c.size, free+1)) + span64(math.Floor((float64(ahead)-free)/max(1, c.size))*float64(c.per))
 	}
+	return b.ready(c, now, min(c.size, free+1)) + span64(math.Floor((float64(ahead)-free)/max(1, c.size))*float64(c.per))
 }
 
 func span64(x float64) Instant { return Instant(min(x, 1e17)) }

@@ -48,11 +48,11 @@ func (s *shape) begin(at Instant) state {
 }
 
 func mod(a, b Instant) Instant {
-	if m := a % b; m >= 0 {
-		return m
-	} else {
-		return m + b
+	m := a % b
+	if m < 0 {
+		m += b
 	}
+	return m
 }
 
 // pass lets time go by until at. half is what a request takes to arrive.
