@@ -88,10 +88,7 @@ func (b *bank) faster() (part float64) {
 }
 
 func (c *climb) sent(now Instant, p *Plan) {
-	if p.Reason != Found {
-		return
-	}
-	if c.probe == 0 {
+	if p.Reason == Found && c.probe == 0 {
 		c.probe, c.step, c.won = now, now, 0
 	}
 }
@@ -115,9 +112,6 @@ func (c *climb) accepted(now, sent Instant) {
 	}
 }
 
-// end ends a climb: everything may be sent in its time.
-func (c *climb) end() { c.gap, c.probe = 0, 0 }
-
 // fail notes that one looked for more in vain.
 func (c *climb) fail(now Instant) {
 	c.forget(now)
@@ -133,7 +127,7 @@ func (c *climb) refused(now, sent Instant, b *bank) {
 		}
 		c.paid = true
 	}
-	c.end()
+	c.gap, c.probe = 0, 0 // everything may be sent in its time
 }
 
 // bears is how much c lets through in so long a time.
