@@ -40,7 +40,7 @@ func (q *queue) rated(now time.Time) store.Booking {
 func (q *queue) limitsOf(k Key, now time.Time) []store.Limit {
 	ls, units := storeLimits(k.Rates, q.f.c, now)
 	for i := range ls {
-		ls[i].Unit = unitIndex(q.units, units[ls[i].Unit])
+		ls[i].Unit = slices.Index(q.units, units[ls[i].Unit])
 	}
 	return append(ls, flightLimits(k, q.flight.unit)...)
 }
@@ -176,11 +176,16 @@ func (q *queue) force(units []int64) {
 	b := q.booking(now)
 	b.Force = true
 	setCosts(&b, units, units)
-	q.f.start(func(ctx context.Context) {
-		r, err := q.f.store.Book(ctx, b)
-		q.f.guard.heard(err, time.Since(now), false)
-		if err == nil {
-			q.heard(b, r)
-		}
-	})
+	q.f.start(func(ctx context.Context) { q.book(ctx, b, now) })
+}
+
+// book makes a call, sent at sent, that no request waits for, and takes in what it
+// brought.
+func (q *queue) book(ctx context.Context, b store.Booking, sent time.Time) (store.Booked, error) {
+	r, err := q.f.store.Book(ctx, b)
+	q.f.guard.heard(err, time.Since(sent), false)
+	if err == nil {
+		q.heard(b, r)
+	}
+	return r, err
 }

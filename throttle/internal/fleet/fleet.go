@@ -3,6 +3,8 @@ package fleet
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -64,12 +66,9 @@ func (f *Fleet) State() State { return f.guard.now() }
 // waits for running calls.
 func (f *Fleet) Close() {
 	f.mu.Lock()
-	var qs []*queue
-	for _, q := range f.queues {
-		qs = append(qs, q)
-	}
+	queues := slices.Collect(maps.Values(f.queues))
 	f.mu.Unlock()
-	for _, q := range qs {
+	for _, q := range queues {
 		q.close() // its refunds are calls
 	}
 	f.mu.Lock()

@@ -124,9 +124,8 @@ func (g *Grant) Done() {
 
 // rest stops the timer when there is nothing to tell.
 func (p *flight) rest() {
-	if len(p.held) == 0 && p.renews != nil {
-		p.renews.Stop()
-		p.renews = nil
+	if len(p.held) == 0 {
+		p.close()
 	}
 }
 
@@ -271,11 +270,7 @@ func (q *queue) dated(due []*aloft, now time.Time) store.Booking {
 
 // renewed makes the call of renew.
 func (q *queue) renewed(ctx context.Context, b store.Booking, due []*aloft, now time.Time) {
-	r, err := q.f.store.Book(ctx, b)
-	q.f.guard.heard(err, time.Since(now), false)
-	if err == nil {
-		q.heard(b, r)
-	}
+	r, err := q.book(ctx, b, now)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	p := &q.flight

@@ -1,8 +1,8 @@
 package fleet
 
 import (
-	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/weirhttp/weir/throttle/store"
@@ -96,7 +96,7 @@ func (p *flight) part(q *queue) float64 {
 			part = max(part, float64(q.f.flies(k))*float64(p.waits+1)/float64(k.InFlight))
 		}
 	}
-	return math.Min(part, 1)
+	return min(part, 1)
 }
 
 // crowded reports that this process has its share under way, while the store is gone.
@@ -114,8 +114,7 @@ func (p *flight) without(cost []int64) []int64 {
 	if p.unit == 0 {
 		return cost
 	}
-	c := make([]int64, len(cost))
-	copy(c, cost)
+	c := slices.Clone(cost)
 	c[p.unit] = 0
 	return c
 }

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,7 +25,7 @@ type Grant struct {
 	flies bool      // its queue's flight counts it
 }
 
-// batch is a booking that several meter.Requests rode on. What they give back
+// batch is a booking that several requests rode on. What they give back
 // is counted together: a meter takes back no more than it still holds of all.
 type batch struct {
 	q       *queue
@@ -110,7 +111,7 @@ func (b *batch) refund(units []int64, at *place) {
 func (b *batch) giveBack(ctx context.Context, units []int64, at *place) {
 	for i := range b.booking.Draws {
 		for _, t := range b.q.keys[i].Tallies {
-			t.gave(units[unitIndex(b.q.units, t.unit)])
+			t.gave(units[slices.Index(b.q.units, t.unit)])
 		}
 		b.mu.Lock()
 		r := b.booked.Refund(b.booking, i, units, b.given[i])
@@ -124,10 +125,5 @@ func (b *batch) giveBack(ctx context.Context, units []int64, at *place) {
 }
 
 func isZero(units []int64) bool {
-	for _, n := range units {
-		if n != 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(units, func(n int64) bool { return n != 0 })
 }

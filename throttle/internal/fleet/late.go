@@ -174,11 +174,7 @@ func (q *queue) tellLate(now time.Time, open time.Duration) {
 		return
 	}
 	ok := q.f.start(func(ctx context.Context) {
-		r, err := q.f.store.Book(ctx, b)
-		q.f.guard.heard(err, time.Since(now), false)
-		if err == nil {
-			q.heard(b, r)
-		}
+		r, err := q.book(ctx, b, now)
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		q.late.heard(q, told, now, r, err)

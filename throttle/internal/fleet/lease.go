@@ -7,9 +7,9 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-const mostLeased = 1000 // meter.Requests
+const mostLeased = 1000 // requests
 
-// lease is room booked ahead of demand, for meter.Requests of one cost. Its size
+// lease is room booked ahead of demand, for requests of one cost. Its size
 // doubles when it is used up in time and halves when most of it is left.
 type lease struct {
 	batch *batch
@@ -39,7 +39,7 @@ func (l *lease) serve(q *queue, now time.Time) bool {
 	return true
 }
 
-// extend adds the lease to a booking of n meter.Requests, all of one cost, and
+// extend adds the lease to a booking of n requests, all of one cost, and
 // returns its size. It takes at most half of what is thought to be left, so
 // that near exhaustion there are no leases.
 func (l *lease) extend(q *queue, b *store.Booking, n int) int64 {

@@ -20,7 +20,7 @@ import (
 func storeLimits(rates []meter.Spec, c Config, now time.Time) (ls []store.Limit, units []string) {
 	units = []string{meter.Requests}
 	for _, r := range rates {
-		u := unitIndex(units, r.Unit)
+		u := slices.Index(units, r.Unit)
 		if u < 0 {
 			u, units = len(units), append(units, r.Unit)
 		}
@@ -136,15 +136,6 @@ func partOf(l store.Limit, n int, used float64) store.Limit {
 		l.Size = max(math.Floor(max(0, l.Size-used)/k), 0.5) // half a unit holds none
 	}
 	return l
-}
-
-func unitIndex(list []string, s string) int {
-	for i := range list {
-		if list[i] == s {
-			return i
-		}
-	}
-	return -1
 }
 
 // shortly is d without its zero parts: 1h, not 1h0m0s.

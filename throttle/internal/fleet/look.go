@@ -55,21 +55,15 @@ func opens(l store.Limit, short float64, now time.Time) time.Duration {
 func (f *Fleet) ask(keys []Key) {
 	now := time.Now()
 	q := newQueue(f, "", keys) // nobody waits in it
-	b := q.booking(now)
 	heard := make(chan struct{})
-	if !f.start(func(ctx context.Context) {
+	if f.start(func(ctx context.Context) {
 		defer close(heard)
 		ctx, cancel := context.WithTimeout(ctx, f.c.Deadline)
 		defer cancel()
-		r, err := f.store.Book(ctx, b)
-		f.guard.heard(err, time.Since(now), false)
-		if err == nil {
-			f.heard(b, r)
-		}
+		q.book(ctx, q.booking(now), now)
 	}) {
-		return
+		<-heard
 	}
-	<-heard
 }
 
 // Ask asks the store how key stands, and calls then when it is known. No request waits for it.
@@ -80,11 +74,7 @@ func (f *Fleet) Ask(key Key, then func()) {
 	}
 	f.start(func(ctx context.Context) {
 		q := newQueue(f, "", []Key{key}) // nobody waits in it
-		b := q.booking(now)
-		r, err := f.store.Book(ctx, b)
-		f.guard.heard(err, time.Since(now), false)
-		if err == nil {
-			q.heard(b, r)
+		if _, err := q.book(ctx, q.booking(now), now); err == nil {
 			then()
 		}
 	})

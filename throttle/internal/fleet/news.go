@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/weirhttp/weir/throttle/store"
@@ -57,20 +58,15 @@ func join(n, later store.News) store.News {
 	if later.Pause < 0 || later.Pause > n.Pause {
 		n.Pause = later.Pause
 	}
-	stated := append([]store.Stated(nil), n.Stated...)
-next:
+	n.Stated = slices.Clone(n.Stated)
 	for _, s := range later.Stated {
-		for i, o := range stated {
-			if o.ID == s.ID && o.Unit == s.Unit {
-				stated[i] = s
-				continue next
-			}
-		}
-		if len(stated) < store.MaxStated {
-			stated = append(stated, s)
+		i := slices.IndexFunc(n.Stated, func(o store.Stated) bool { return o.ID == s.ID && o.Unit == s.Unit })
+		if i >= 0 {
+			n.Stated[i] = s
+		} else if len(n.Stated) < store.MaxStated {
+			n.Stated = append(n.Stated, s)
 		}
 	}
-	n.Stated = stated
 	return n
 }
 

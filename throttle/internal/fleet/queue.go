@@ -10,26 +10,26 @@ import (
 )
 
 const (
-	mostInBatch = 1000 // meter.Requests on one call
+	mostInBatch = 1000 // requests on one call
 )
 
-// queue holds the meter.Requests that draw on the same keys until the store has
+// queue holds the requests that draw on the same keys until the store has
 // booked them. At most two calls are on their way, the second for no fewer
-// meter.Requests than the first. While the keys are short each is for one request,
+// requests than the first. While the keys are short each is for one request,
 // and the next follows when that request may start, see turn: processes then take
-// turns, however many meter.Requests wait in each.
+// turns, however many requests wait in each.
 type queue struct {
 	f      *Fleet
 	name   string
 	keys   []Key
 	units  []string        // of all draws; costs are in this order
 	limits [][]store.Limit // per key; nil of one that has to do with the time of day
-	guests int             // meter.Requests about to enter; under Fleet.mu
+	guests int             // requests about to enter; under Fleet.mu
 
 	mu        sync.Mutex
 	waiting   []*waiter
 	calls     int
-	riding    int // meter.Requests on them
+	riding    int // requests on them
 	short     bool
 	notBefore time.Time
 	turn      turn
@@ -75,12 +75,12 @@ func newQueue(f *Fleet, name string, keys []Key) *queue {
 	q.units = []string{meter.Requests}
 	for _, d := range keys {
 		for _, r := range d.Rates {
-			if unitIndex(q.units, r.Unit) < 0 {
+			if slices.Index(q.units, r.Unit) < 0 {
 				q.units = append(q.units, r.Unit)
 			}
 		}
 		for _, t := range d.Tallies {
-			if unitIndex(q.units, t.unit) < 0 {
+			if slices.Index(q.units, t.unit) < 0 {
 				q.units = append(q.units, t.unit)
 			}
 		}

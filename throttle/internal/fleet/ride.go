@@ -195,12 +195,7 @@ func (r *ride) tooLate(ctx context.Context, booked store.Booked, err error) {
 	d := r.booking.Draws[0]
 	units := make([]int64, len(d.Units))
 	for i, u := range d.Units {
-		switch booked.Outcome {
-		case store.BookedAll:
-			units[i] = u.All
-		case store.BookedOne:
-			units[i] = u.First
-		}
+		units[i] = charged(u, booked.Outcome)
 	}
 	b := newBatch(q, r.booking, booked, r.sent)
 	if !isZero(units) {

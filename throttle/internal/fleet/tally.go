@@ -131,7 +131,7 @@ func isTally(l store.Limit) bool {
 // withTallies adds the limits of ts to d, whose units are q's.
 func (q *queue) withTallies(d *store.Draw, ts []*Tally) {
 	for _, t := range ts {
-		l, level := t.limit(unitIndex(q.units, t.unit))
+		l, level := t.limit(slices.Index(q.units, t.unit))
 		d.Limits = append(d.Limits, l)
 		if d.Seen.Gen != 0 {
 			d.Seen.Levels = append(slices.Clip(d.Seen.Levels), level)
