@@ -1,8 +1,10 @@
 package throttle
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,12 +86,10 @@ func (c Cost) check() error {
 }
 
 // unit is r.Unit with its default.
-func (r Rate) unit() string {
-	if r.Unit == "" {
-		return requests
-	}
-	return r.Unit
-}
+func (r Rate) unit() string { return unitName(r.Unit) }
+
+// unitName is u, or what "" means.
+func unitName(u string) string { return cmp.Or(u, requests) }
 
 // burst is r.Burst with its default.
 func (r Rate) burst() int {
@@ -182,23 +182,16 @@ func (b Budget) zero() bool { return len(b.Rates) == 0 && b.InFlight == 0 }
 
 // clone returns a copy that shares no memory with b.
 func (b Budget) clone() Budget {
-	b.Rates = append([]Rate(nil), b.Rates...)
+	b.Rates = slices.Clone(b.Rates)
 	return b
 }
 
 // equal reports whether b and c limit the same.
 func (b Budget) equal(c Budget) bool {
-	if len(b.Rates) != len(c.Rates) || b.InFlight != c.InFlight || b.Pool != c.Pool {
-		return false
-	}
-	for i, r := range b.Rates {
-		s := c.Rates[i]
+	return b.InFlight == c.InFlight && b.Pool == c.Pool && slices.EqualFunc(b.Rates, c.Rates, func(r, s Rate) bool {
 		same := r.Align == s.Align || r.Align != nil && s.Align != nil && r.Align.String() == s.Align.String()
 		r.Align, s.Align = nil, nil
 		r.Unit, s.Unit = r.unit(), s.unit()
-		if r != s || !same {
-			return false
-		}
-	}
-	return true
+		return r == s && same
+	})
 }

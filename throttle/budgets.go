@@ -21,7 +21,7 @@ type budgets struct {
 
 // newBudgets compiles budgets. Errors name the field.
 func newBudgets(version uint32, other Budget, by map[string]Budget) (*budgets, error) {
-	b := &budgets{version: version, by: make(map[string]Budget, len(by)), pools: make(map[string]*plan)}
+	b := &budgets{version: version, by: make(map[string]Budget, len(by)), pools: make(map[string]*plan), said: make(map[string]*hostTerms)}
 	plans := make(map[string]*plan, len(by))
 	compile := func(field, text, route string, budget Budget) (*plan, error) {
 		if err := budget.check(); err != nil {
@@ -63,9 +63,6 @@ func newBudgets(version uint32, other Budget, by map[string]Budget) (*budgets, e
 // with returns b with the budget of one pattern changed, checked.
 func (b *budgets) with(text string, budget Budget) (*budgets, error) {
 	by := maps.Clone(b.by)
-	if by == nil {
-		by = make(map[string]Budget)
-	}
 	p, err := pattern.Parse(text)
 	if err != nil {
 		return nil, err
@@ -95,9 +92,6 @@ func (b *budgets) withHost(p pattern.Pattern, h *hostTerms) (*budgets, error) {
 	next := *b
 	next.version++
 	next.said = maps.Clone(b.said)
-	if next.said == nil {
-		next.said = make(map[string]*hostTerms)
-	}
 	next.said[p.Text] = h
 	var err error
 	next.hosts, err = pattern.NewSet(next.said)

@@ -3,9 +3,9 @@ package throttle
 import (
 	"bytes"
 	"context"
-	"io"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -138,14 +138,12 @@ func (b *startOf) end() {
 	b.over = true
 }
 
-var _ io.ReadCloser = (*startOf)(nil)
-
 // sound is s with what no server's answer could hold taken out: learning relies
 // on what headers promises of a Signal. Its Limits are ours.
 func sound(s headers.Signal) headers.Signal {
 	const most, name = 64, 256
 	s.RetryAfter = wait(s.RetryAfter)
-	s.Limits = append([]headers.Limit(nil), s.Limits[:min(len(s.Limits), most)]...)
+	s.Limits = slices.Clone(s.Limits[:min(len(s.Limits), most)])
 	for i := range s.Limits {
 		l := &s.Limits[i]
 		for _, v := range [...]*headers.Opt[float64]{&l.Quota, &l.Used, &l.Remaining, &l.UsedRatio, &l.Refill, &l.Cost} {

@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"hash/maphash"
+	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 )
@@ -73,23 +75,14 @@ func callerIn(token string) string {
 	if json.Unmarshal(raw, &claims) != nil {
 		return ""
 	}
-	who := claims
-	if claims["sub"] != nil || claims["client_id"] != nil {
-		who = make(map[string]json.RawMessage)
-		for _, name := range callers {
-			if v := claims[name]; v != nil {
-				who[name] = v
-			}
-		}
-	} else {
-		for _, name := range momentary {
-			delete(claims, name)
-		}
-	}
-	if len(who) == 0 {
+	named := claims["sub"] != nil || claims["client_id"] != nil
+	maps.DeleteFunc(claims, func(name string, _ json.RawMessage) bool {
+		return named && !slices.Contains(callers, name) || !named && slices.Contains(momentary, name)
+	})
+	if len(claims) == 0 {
 		return ""
 	}
-	said, err := json.Marshal(who) // in the order of the names
+	said, err := json.Marshal(claims) // in the order of the names
 	if err != nil {
 		return ""
 	}

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/weirhttp/weir/throttle/internal/fleet"
@@ -117,4 +118,4 @@ func (g Grant) Settle(actual Cost) {
 }
 
 // own is a copy of the draws that may be changed.
-func (g *Grant) own() []queue.Need { return append([]queue.Need(nil), g.needs()...) }
+func (g *Grant) own() []queue.Need { return slices.Clone(g.needs()) }

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -43,14 +44,8 @@ func (t *Transport) SetHost(text string, c HostConfig) error {
 		return fmt.Errorf("throttle: SetHost %q: MaxPause: %v is negative", text, c.MaxPause)
 	}
 	terms := *t.learning.terms
-	terms.MaxPause, terms.Pace, terms.pausesOnly = c.MaxPause, c.Pace, c.DisableLearning
-	if c.MaxPause == 0 {
-		terms.MaxPause = defaultMaxPause
-	}
-	h := &hostTerms{learn: &terms, maxWait: c.MaxWait}
-	if c.MaxWait == 0 {
-		h.maxWait = defaultMaxWait
-	}
+	terms.MaxPause, terms.Pace, terms.pausesOnly = cmp.Or(c.MaxPause, defaultMaxPause), c.Pace, c.DisableLearning
+	h := &hostTerms{learn: &terms, maxWait: cmp.Or(c.MaxWait, defaultMaxWait)}
 	if err := t.change(func(b *budgets) (*budgets, error) { return b.withHost(p, h) }); err != nil {
 		return fmt.Errorf("throttle: SetHost: %w", err)
 	}

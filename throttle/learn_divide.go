@@ -52,8 +52,8 @@ func (l *learner) doubt(now instant, q *quota, roomy, refused bool) {
 	if d.vain < wrongAt {
 		return
 	}
-	for i := len(l.quotas) - 1; i >= 0; i-- {
-		if o := l.quotas[i]; o != q && o.ID == q.ID {
+	for _, o := range slices.Backward(l.quotas) { // drop takes o out
+		if o != q && o.ID == q.ID {
 			l.drop(o)
 		}
 	}

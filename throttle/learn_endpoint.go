@@ -47,9 +47,7 @@ func secretive(segment string) bool {
 
 // unitsOf is what c costs in a unit, and whether that is counted at all.
 func unitsOf(c Cost, unit string) (float64, bool) {
-	if unit == "" {
-		unit = requests
-	}
+	unit = unitName(unit)
 	n, ok := c[unit]
 	if !ok && unit == requests {
 		return 1, true
@@ -231,8 +229,8 @@ func (l *learner) release(q *quota) {
 
 // forget drops the accounts of k that the server has long ceased to mention.
 func (l *learner) forget(now instant, k *endpoint) {
-	for i := len(k.quotas) - 1; i >= 0; i-- {
-		if q := k.quotas[i]; q.Stale(now) {
+	for _, q := range slices.Backward(k.quotas) { // drop takes q out
+		if q.Stale(now) {
 			l.drop(q)
 		}
 	}

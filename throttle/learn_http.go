@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"hash/maphash"
@@ -164,19 +165,11 @@ func (l *learner) everyEndpoint(f func(k *endpoint)) {
 	}
 }
 
-func methodOf(r *http.Request) string {
-	if r.Method == "" {
-		return http.MethodGet
-	}
-	return r.Method
-}
+func methodOf(r *http.Request) string { return cmp.Or(r.Method, http.MethodGet) }
 
 // firstSegment is the part of a path between its first two slashes.
 func firstSegment(path string) string {
-	path = strings.TrimPrefix(path, "/")
-	if i := strings.IndexByte(path, '/'); i >= 0 {
-		path = path[:i]
-	}
+	path, _, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	const most = 64 // of what is kept
 	return path[:min(len(path), most)]
 }

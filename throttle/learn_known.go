@@ -69,12 +69,7 @@ func (l *learner) keep(now instant) (list []KnownLimit) {
 
 // called reports whether l knows the route.
 func (l *learner) called(route string) bool {
-	for _, k := range l.endpoints {
-		if k.key.String() == route {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.endpoints, func(k *endpoint) bool { return k.key.String() == route })
 }
 
 // shownByAnswers is the source of a limit on requests at a time that is more than

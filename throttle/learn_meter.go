@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -182,17 +183,9 @@ func (l *learner) idle(now instant) bool {
 	if l.cooldown.At(now) > now || l.evidence.binds(now) {
 		return false
 	}
-	idle := true
+	idle := !slices.ContainsFunc(l.quotas, func(q *quota) bool { return !q.Idle(now) })
 	l.everyEndpoint(func(k *endpoint) {
 		idle = idle && k.slow.Idle(now) && k.cooldown.At(now) == now
 	})
-	if !idle {
-		return false
-	}
-	for _, q := range l.quotas {
-		if !q.Idle(now) {
-			return false
-		}
-	}
-	return true
+	return idle
 }

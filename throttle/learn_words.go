@@ -155,13 +155,6 @@ func (q *quota) called() string {
 	return " of " + strconv.Quote(q.ID.Name)
 }
 
-func unitName(u string) string {
-	if u == "" {
-		return requests
-	}
-	return u
-}
-
 // clock shows an instant as a time of day, with the date if it is not near.
 // zero is what our zero time is on the wall.
 func clock(now, zero, t time.Time) string {

@@ -90,9 +90,7 @@ func (l *Limiter) part(ctx context.Context, key string, m want) (g Grant, n int6
 	if m.upTo <= 0 {
 		return g, 0, nil
 	}
-	if m.unit == "" {
-		m.unit = requests
-	}
+	m.unit = unitName(m.unit)
 	if l.fleet != nil {
 		return l.takePartShared(ctx, key, m)
 	}

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/weirhttp/weir/throttle/internal/meter"
@@ -39,7 +40,7 @@ func (p *plan) flightOnly() *plan {
 // new labels, others of the same unit pass on what they have seen.
 func (p *plan) accounts(now instant, g *queue.Group, clock *meter.Wall, old []*queue.Account) []*queue.Account {
 	list := make([]*queue.Account, 0, len(p.labels)+1)
-	left := append([]*queue.Account(nil), old...)
+	left := slices.Clone(old)
 	for _, t := range p.labels {
 		a := reuse(left, t)
 		if a == nil {

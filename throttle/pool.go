@@ -48,12 +48,7 @@ func (t *Transport) stranger(now instant, name string, r *record) bool {
 	if p == nil || p.idle(now) {
 		return false
 	}
-	for _, m := range r.own {
-		if m.a == p.accounts[0] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.own, func(m member) bool { return m.a == p.accounts[0] })
 }
 
 // dropPools makes room by forgetting accounts that are full and that nobody draws on
@@ -81,10 +76,5 @@ func (t *Transport) dropPools(now instant, part string) bool {
 
 // idle reports whether nothing would be lost by forgetting p.
 func (p *pooled) idle(now instant) bool {
-	for _, a := range p.accounts {
-		if !a.Idle(now) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.accounts, func(a *queue.Account) bool { return !a.Idle(now) })
 }

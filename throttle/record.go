@@ -141,10 +141,8 @@ func (r *record) members(now instant, to []member, p *plan, route int, old []*qu
 
 // Idle is for the table of hosts.
 func (r *record) Idle(time.Time) bool {
-	for _, o := range r.others() {
-		if !o.Idle(time.Time{}) {
-			return false
-		}
+	if slices.ContainsFunc(r.others(), func(o *record) bool { return !o.Idle(time.Time{}) }) {
+		return false
 	}
 	e := r.lock()
 	defer e.Unlock()

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -99,8 +100,7 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 // resolve validates the fields that stand alone and sets their defaults.
 func (t *Transport) resolve() error {
 	c := &t.config
-	switch {
-	case c.MaxPause < 0:
+	if c.MaxPause < 0 {
 		return fmt.Errorf("throttle: MaxPause: %v is negative", c.MaxPause)
 	}
 	if c.Store != nil {
@@ -113,12 +113,7 @@ func (t *Transport) resolve() error {
 			return err
 		}
 	}
-	if c.MaxPause == 0 {
-		c.MaxPause = defaultMaxPause
-	}
-	if t.peek = c.PeekBody; c.PeekBody == 0 {
-		t.peek = 4 << 10
-	}
+	c.MaxPause, t.peek = cmp.Or(c.MaxPause, defaultMaxPause), cmp.Or(c.PeekBody, 4<<10)
 	c.Budgets, c.Learned = nil, Knowledge{} // budgets and known have copies
 	t.learning = newLearning(c, t.domains.Epoch)
 	return nil

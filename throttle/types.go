@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -276,21 +277,12 @@ const defaultMaxWait = 75 * time.Second
 
 // bounds validates and resolves MaxWait, MaxQueue and MaxKeys.
 func bounds(wait time.Duration, queue, keys int) (limits, error) {
-	l := limits{wait, queue, keys}
-	if wait == 0 {
-		l.maxWait = defaultMaxWait
-	}
-	if queue < 0 {
+	l := limits{cmp.Or(wait, defaultMaxWait), cmp.Or(queue, 10000), cmp.Or(keys, 100000)}
+	switch {
+	case queue < 0:
 		return l, fmt.Errorf("throttle: MaxQueue: %d is negative", queue)
-	}
-	if queue == 0 {
-		l.maxQueue = 10000
-	}
-	if keys < 0 {
+	case keys < 0:
 		return l, fmt.Errorf("throttle: MaxKeys: %d is negative", keys)
-	}
-	if keys == 0 {
-		l.maxKeys = 100000
 	}
 	return l, nil
 }
@@ -336,8 +328,6 @@ func priorityFrom(ctx context.Context) int {
 }
 
 func maxWaitFrom(ctx context.Context, otherwise time.Duration) time.Duration {
-	if d, _ := ctx.Value(maxWaitKey).(time.Duration); d != 0 {
-		return d
-	}
-	return otherwise
+	d, _ := ctx.Value(maxWaitKey).(time.Duration)
+	return cmp.Or(d, otherwise)
 }
