@@ -108,6 +108,14 @@ func (b *budgets) terms(host string) *hostTerms {
 	return nil
 }
 
+// whole is the budget of all requests to a host that has these routes.
+func (b *budgets) whole(routes *pattern.Routes[*plan]) *plan {
+	if routes.Found {
+		return routes.Value
+	}
+	return b.other
+}
+
 // walls is how many rates look at the wall's clock.
 func (b *budgets) walls() int {
 	n := b.other.walls()

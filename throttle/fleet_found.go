@@ -55,10 +55,7 @@ type peers struct {
 // as another limit is known, or l has too many counts.
 func (p *attempt) peersOf(e *evidence, caller string) *peers {
 	k, l := p.endpoint, p.endpoint.learner
-	plan := p.record.t.budgets.Load().other
-	if p.record.routes.Found {
-		plan = p.record.routes.Value
-	}
+	plan := p.record.t.budgets.Load().whole(p.record.routes)
 	if e == nil || l.terms.pausesOnly || len(k.quotas) > 0 || len(plan.specs) > 0 {
 		return nil
 	}
@@ -78,7 +75,7 @@ func (p *attempt) newPeers(e *evidence, caller string) *peers {
 	}
 	id := digest(caller)
 	o.sent, o.vain, o.waiting = fleet.NewTally("s"+id, requests), fleet.NewTally("r"+id, refusals), fleet.NewTally("w"+id, askedFor)
-	o.ask = p.asks(fleet.Key{ID: storeKey(p.record.host, "", p.record.part), Name: p.record.key, Tallies: o.tallies()}, a, o.hear)
+	o.ask = p.asks(p.record.shared(o.tallies()...), a, o.hear)
 	return o
 }
 
@@ -158,9 +155,7 @@ func (o *peers) hear(now instant) {
 		o.units = units
 	}
 	if n := lost - o.lost; n > 0 {
-		if *o.cooldown == nil {
-			*o.cooldown = new(cooldown.Cooldown)
-		}
+		made(o.cooldown)
 		o.of.ElsewhereRefused(now, int(n), each(wait-o.wait, n), o.maxPause)
 		o.lost, o.wait = lost, max(wait, o.wait)
 	}
@@ -190,7 +185,7 @@ func (o *peers) refused(said cooldown.Hint) {
 func (p *attempt) tellRefused() {
 	if e := p.endpoint.evidenceNow(); e != nil && e.peers != nil && e.peers.tell > 0 {
 		o := e.peers
-		p.record.t.fleet.Add(storeKey(p.record.host, "", p.record.part), []*fleet.Tally{o.vain, o.waiting}, []int64{o.tell, o.told})
+		p.record.t.fleet.Add(p.record.shared().ID, []*fleet.Tally{o.vain, o.waiting}, []int64{o.tell, o.told})
 		o.tell, o.told = 0, 0
 	}
 }

@@ -146,16 +146,11 @@ func (l *Limiter) sharedRoom(keys []fleet.Key, unit string) int64 {
 // it, a second or a few times FleetConfig.Deadline. Take refuses from then on. A
 // Limiter without a Store needs no Close.
 func (l *Limiter) Close() error {
-	if l.fleet != nil {
-		l.fleet.Close()
-	}
+	l.fleet.Close()
 	return nil
 }
 
 // StoreState is how the Store last answered; StoreUp without one.
 func (l *Limiter) StoreState() StoreState {
-	if l.fleet == nil {
-		return StoreUp
-	}
 	return StoreState(l.fleet.State())
 }

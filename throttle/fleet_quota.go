@@ -44,7 +44,7 @@ func (p *attempt) tallyOf(now instant, q *quota, caller string) *fleet.Tally {
 
 // markOf is the mark of q's count.
 func (p *attempt) markOf(q *quota, t *fleet.Tally) *fleet.Tally {
-	f, key := p.record.t.fleet, fleet.Key{ID: storeKey(p.record.host, "", p.record.part), Name: p.record.key}
+	f, key := p.record.t.fleet, p.record.shared()
 	return q.Mark(t, func(mark *fleet.Tally, to int64) { f.Raise(key.ID, t, mark, to) }, func(mark *fleet.Tally) func() {
 		key.Tallies = []*fleet.Tally{t, mark}
 		return p.asks(key, q.account, func(instant) {})

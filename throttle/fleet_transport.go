@@ -2,9 +2,8 @@ package throttle
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/weirhttp/weir/headers"
@@ -23,10 +22,14 @@ func storeKey(host, route, part string) string {
 		key += " " + route
 	}
 	if part != "" {
-		sum := sha256.Sum256([]byte(part))
-		key += " " + hex.EncodeToString(sum[:8])
+		key += " " + digest(part)
 	}
 	return key
+}
+
+// shared is r's account in the store: that of the host, or of the partition of it.
+func (r *record) shared(ts ...*fleet.Tally) fleet.Key {
+	return fleet.Key{ID: storeKey(r.host, "", r.part), Name: r.key, Tallies: ts}
 }
 
 // fleetDraws is what p draws on in the store: its host always, for pauses, then
@@ -42,11 +45,8 @@ func (p *attempt) fleetDraws(q *ask, needs []queue.Need) ([]fleet.Key, *peers) {
 // fleetDrawn is fleetDraws with the lock held.
 func (p *attempt) fleetDrawn(now instant, q *ask, needs []queue.Need) []fleet.Key {
 	r := p.record
-	plan := p.record.t.budgets.Load().other
-	if r.routes.Found {
-		plan = r.routes.Value
-	}
-	ds := []fleet.Key{{ID: storeKey(r.host, "", r.part), Name: r.key}}
+	plan := p.record.t.budgets.Load().whole(r.routes)
+	ds := []fleet.Key{r.shared()}
 	if plan.budget.Pool == "" {
 		ds[0].Rates, ds[0].InFlight = plan.specs, plan.budget.InFlight
 	} else {
@@ -73,12 +73,7 @@ func (p *attempt) fleetDrawn(now instant, q *ask, needs []queue.Need) []fleet.Ke
 
 func (p *attempt) pooledDraw(ds []fleet.Key, plan *plan) []fleet.Key {
 	key := storeKey("pool "+plan.budget.Pool, "", p.record.part)
-	for _, d := range ds {
-		if d.ID == key {
-			return ds
-		}
-	}
-	if plan.budget.zero() || len(ds) == store.MaxParts {
+	if plan.budget.zero() || len(ds) == store.MaxParts || slices.ContainsFunc(ds, func(d fleet.Key) bool { return d.ID == key }) {
 		return ds
 	}
 	return append(ds, fleet.Key{ID: key, Name: p.record.key, Rates: plan.specs, InFlight: plan.budget.InFlight})
@@ -168,7 +163,7 @@ func (p *attempt) tellFleet(resp *http.Response) {
 	}
 	if n.Pause > 0 || len(n.Stated) > 0 {
 		n.Pause = max(0, n.Pause)
-		p.record.t.fleet.Tell(storeKey(p.record.host, "", p.record.part), n)
+		p.record.t.fleet.Tell(p.record.shared().ID, n)
 	}
 }
 
@@ -228,8 +223,5 @@ func (t *Transport) tellHost(host string, until time.Time, sooner bool) {
 
 // StoreState is how the Store last answered; StoreUp without one.
 func (t *Transport) StoreState() StoreState {
-	if t.fleet == nil {
-		return StoreUp
-	}
 	return StoreState(t.fleet.State())
 }

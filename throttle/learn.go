@@ -143,12 +143,12 @@ func (k *endpoint) idle(now instant) bool {
 		!k.account.Waited()
 }
 
-// cooldownOf is the cooldown of l, made if need be.
-func (l *learner) cooldownOf() *cooldown.Cooldown {
-	if l.cooldown == nil {
-		l.cooldown = new(cooldown.Cooldown)
+// made is *c, made if need be.
+func made(c **cooldown.Cooldown) *cooldown.Cooldown {
+	if *c == nil {
+		*c = new(cooldown.Cooldown)
 	}
-	return l.cooldown
+	return *c
 }
 
 // finish learns from the end of a request, which still counts as under way. status

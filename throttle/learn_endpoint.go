@@ -301,7 +301,7 @@ func (l *learner) serves(k *endpoint, now instant) bool {
 
 // part lets k alone have the limit and the pause that were found.
 func (l *learner) part(k *endpoint) {
-	k.apart, k.cooldown, k.evidence = true, l.cooldownOf().Part(), l.evidenceOf(nil)
+	k.apart, k.cooldown, k.evidence = true, made(&l.cooldown).Part(), l.evidenceOf(nil)
 	l.evidence = newEvidence()
 	l.evidence.fates = k.evidence.fates
 	l.evidence.Under(k.evidence.UnderWay())

@@ -129,21 +129,18 @@ func (l *learner) recall(k *endpoint, now instant) {
 		until := now.Add(x.Until.Sub(onWall(l.terms.zero, now.Time())))
 		switch x.Kind {
 		case LearnedPause:
-			c := l.cooldownOf()
+			c := &l.cooldown
 			if !all {
-				k.cooldown = new(cooldown.Cooldown)
-				c = k.cooldown
+				c = &k.cooldown
 			}
-			c.Recall(now, until, l.terms.MaxPause, x.Source)
+			made(c).Recall(now, until, l.terms.MaxPause, x.Source)
 		case LearnedRate:
 			c := &l.cooldown
 			if !all && !k.apart {
 				k.apart, k.evidence = true, newEvidence()
 				c = &k.cooldown
 			}
-			if *c == nil {
-				*c = new(cooldown.Cooldown)
-			}
+			made(c)
 			l.evidenceOf(k).recall(now, x, l.terms.MaxPause)
 		case LearnedConcurrency:
 			s := &k.slow

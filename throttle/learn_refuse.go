@@ -66,17 +66,14 @@ func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) le
 		return lesson{what: causeQuota, quota: q}
 	}
 	said, named, explained := l.hintOf(now, k, s)
-	c := l.cooldownOf()
+	c := made(&l.cooldown)
 	if !l.terms.pausesOnly {
 		if l.blame == nil {
 			l.blame = new(blame)
 		}
 		l.blame.refused(l, k, g.sent, !said.Known)
 		if named || k.apart {
-			if k.cooldown == nil {
-				k.cooldown = new(cooldown.Cooldown)
-			}
-			c = k.cooldown
+			c = made(&k.cooldown)
 			l.cooldown.Served(g.sent)
 		}
 	}

@@ -80,10 +80,7 @@ func (r *record) current() (e *queue.Domain, last, now instant) {
 func (r *record) renew(e *queue.Domain, now instant) bool {
 	b := r.t.budgets.Load()
 	routes := b.set.Host(r.host)
-	plan := b.other
-	if routes.Found {
-		plan = routes.Value
-	}
+	plan := b.whole(routes)
 	if e != r.t.domains.Shared && anyPool(plan, routes) {
 		return false
 	}

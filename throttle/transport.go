@@ -286,9 +286,7 @@ func (t *Transport) CloseIdleConnections() { trip.CloseIdle(t.base) }
 // it, a second or a few times Fleet.Deadline; requests are refused from then on.
 // Without a Store there is nothing to do.
 func (t *Transport) Close() error {
-	if t.fleet != nil {
-		t.fleet.Close()
-	}
+	t.fleet.Close()
 	return nil
 }
 

@@ -17,7 +17,8 @@ import (
 // one queue, whose waiters ride together on one call. Calls run on goroutines
 // that live for a second at most, or Deadline if that is longer, or on that of a
 // request which is alone; Close waits for them, and cuts them off after Deadline.
-// A Fleet is safe for concurrent use.
+// A Fleet is safe for concurrent use. The nil Fleet asks nobody: it may be closed, and
+// is Up.
 type Fleet struct {
 	store store.Store
 	c     Config
@@ -60,11 +61,19 @@ func New(s store.Store, c Config) *Fleet {
 func (f *Fleet) Config() Config { return f.c }
 
 // State is how the store last answered.
-func (f *Fleet) State() State { return f.guard.now() }
+func (f *Fleet) State() State {
+	if f == nil {
+		return Up
+	}
+	return f.guard.now()
+}
 
 // Close gives unused leases back, refuses who waits, as later bookings are, and
 // waits for running calls.
 func (f *Fleet) Close() {
+	if f == nil {
+		return
+	}
 	f.mu.Lock()
 	queues := slices.Collect(maps.Values(f.queues))
 	f.mu.Unlock()
