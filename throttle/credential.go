@@ -1,9 +1,14 @@
 package throttle
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"hash/maphash"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // credentialOf is the key under which a request's credential is kept: a keyed
@@ -82,4 +87,83 @@ func cutField(s string) (field, rest string) {
 		}
 	}
 	return s, ""
+}
+
+// A JSON Web Token (RFC 7519) is often made anew, for each hour or for each request,
+// but says for whom it speaks. So one caller's tokens share what is learned.
+
+// callers are the claims that say for whom a token speaks and whose client made it:
+// RFC 7519, RFC 8693 (act, client_id), OpenID Connect (azp), and what says which of
+// an organization's tenants it is, at Microsoft (tid) and Auth0 (org_id).
+var callers = []string{"iss", "sub", "act", "client_id", "azp", "tid", "org_id"}
+
+// momentary are the claims that differ between tokens of one caller. What is left
+// without them names the caller of a token without sub and client_id.
+var momentary = []string{"iat", "exp", "nbf", "jti", "nonce", "auth_time"}
+
+// longestJWT bounds the tokens that are read. Servers take headers of 8 KiB.
+const longestJWT = 8 << 10
+
+// isJWT reports whether an Authorization header seems to carry a JWT: its first part
+// is a JSON object in base64.
+func isJWT(header string) bool {
+	scheme, token, _ := strings.Cut(header, " ")
+	return strings.HasPrefix(token, "eyJ") && (strings.EqualFold(scheme, "bearer") || strings.EqualFold(scheme, "dpop") || strings.EqualFold(scheme, "jwt"))
+}
+
+// jwts are tokens that were read, each in a place that its hash says, where the next
+// one takes it. Most callers send one token many times.
+type jwts [64]atomic.Pointer[jwt]
+
+// jwt is a token and the caller it speaks for.
+type jwt struct {
+	token  uint64 // keyed hash
+	key    uint64 // of whose
+	caller string // digest
+}
+
+// callerOfJWT is credentialOf for a header that seems to carry a JWT.
+func (t *Transport) callerOfJWT(header string) (key uint64, credential string) {
+	token := maphash.String(t.learning.seed, header)
+	place := &t.learning.read[token%uint64(len(t.learning.read))]
+	if last := place.Load(); last != nil && last.token == token {
+		return last.key, last.caller
+	}
+	caller := callerIn(header[strings.IndexByte(header, ' ')+1:])
+	if caller == "" {
+		return token, header
+	}
+	key = maphash.String(t.learning.seed, caller)
+	place.Store(&jwt{token, key, caller})
+	return key, caller
+}
+
+// callerIn is a digest of the claims of a JWT that say for whom it speaks; "": it is
+// none, or says nothing. Its signature is the server's to check.
+func callerIn(token string) string {
+	_, rest, _ := strings.Cut(token, ".")
+	payload, _, signed := strings.Cut(rest, ".")
+	if !signed || len(token) > longestJWT {
+		return ""
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(payload)
+	if err != nil {
+		return ""
+	}
+	var claims map[string]json.RawMessage
+	if json.Unmarshal(raw, &claims) != nil {
+		return ""
+	}
+	named := claims["sub"] != nil || claims["client_id"] != nil
+	maps.DeleteFunc(claims, func(name string, _ json.RawMessage) bool {
+		return named && !slices.Contains(callers, name) || !named && slices.Contains(momentary, name)
+	})
+	if len(claims) == 0 {
+		return ""
+	}
+	said, err := json.Marshal(claims) // in the order of the names
+	if err != nil {
+		return ""
+	}
+	return "jwt " + digest(string(said))
 }

@@ -2,23 +2,15 @@ package throttle
 
 import (
 	"cmp"
-	"context"
-	"errors"
-	"hash/maphash"
 	"math"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/weirhttp/weir/headers"
-	"github.com/weirhttp/weir/internal/notsent"
-	"github.com/weirhttp/weir/internal/trip"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/queue"
-	"github.com/weirhttp/weir/throttle/internal/stated"
 )
 
 // maxCredentials bounds the credentials of one host or partition that are told
@@ -34,30 +26,6 @@ type learned struct {
 
 	alone   instant // when the last pause ends that is for one request alone
 	resumed instant // when those were ended last
-}
-
-// learning is what a Transport needs to learn.
-type learning struct {
-	terms *learnTerms
-	seed  maphash.Seed
-	read  *jwts
-}
-
-func newLearning(c *Config, epoch time.Time) learning {
-	seed := maphash.MakeSeed()
-	members := 0
-	if c.Store != nil && c.Fleet.WhenDown == ShareRates {
-		members = c.Fleet.Members
-	}
-	return learning{
-		terms: &learnTerms{
-			seed: seed, pausesOnly: c.DisableLearning,
-			Terms: stated.Terms{MaxPause: c.MaxPause, Pace: c.Pace, Fleet: c.Store != nil, Members: members},
-			zero:  epoch, words: newLearnWords(), jitter: rand.Float64,
-		},
-		seed: seed,
-		read: new(jwts),
-	}
 }
 
 // endpointOf is what is learned of requests like q's, and if others share that, what is
@@ -294,28 +262,6 @@ func (p *attempt) pausedTo() instant {
 		return p.record.Gate.Paused
 	}
 	return max(p.record.Gate.Paused, p.endpoint.learner.account.Paused)
-}
-
-// lost is how an attempt that brought no answer ended.
-func (p *attempt) lost(err error) ending {
-	ctx := p.r.Context()
-	switch {
-	case notsent.Refused(err) == notsent.Meter && p.refusedHere(err):
-		return unsent
-	case p.tr.Cause() == trip.LostHedge, p.tr.Cause() == trip.CallerDone, p.tr.Stage == trip.Frozen:
-		return cancelled
-	case ctx.Err() == nil || p.tr.Cause() == trip.AttemptTimeout:
-		return failed
-	case errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Since(p.record.t.domains.Epoch)-time.Duration(p.permit.Granted) >= time.Second:
-		return failed // the host had time enough
-	}
-	return cancelled
-}
-
-// refusedHere reports whether a refusal came from this chain's own Meter. One
-// of another chain, which is the base, may come after something was sent.
-func (p *attempt) refusedHere(err error) bool {
-	return p.record.t.link.Has[trip.Meter] && p.tr.OnWire().IsZero() || errors.Is(err, notsent.Err)
 }
 
 // told is news as OnLearn sees it.

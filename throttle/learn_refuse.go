@@ -23,6 +23,14 @@ const (
 	wellKnown = 64 // good answers: as many as a slow start may have under way
 )
 
+// suspectPause is the longest pause that is guessed while it is not clear
+// whether a pause is of any use.
+const suspectPause = time.Second
+
+// proven is after how many good answers a host that refuses all is rather down than
+// a limiter that has been asked too much: it served as much before.
+const proven = 30
+
 // overloaded learns from an answer that says that the host is overloaded. That
 // is a matter of requests at a time, unless it also says when to come back, or
 // proves to be a limit that does not say its name.

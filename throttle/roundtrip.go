@@ -1,10 +1,15 @@
 package throttle
 
 import (
+	"context"
+	"errors"
 	"net/http"
+	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/internal/notsent"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 // RoundTrip waits until every budget that applies to r has room, and sends it. A
@@ -126,6 +131,28 @@ func (p *attempt) finish(end ending) {
 	p.again(now)
 }
 
+// lost is how an attempt that brought no answer ended.
+func (p *attempt) lost(err error) ending {
+	ctx := p.r.Context()
+	switch {
+	case notsent.Refused(err) == notsent.Meter && p.refusedHere(err):
+		return unsent
+	case p.tr.Cause() == trip.LostHedge, p.tr.Cause() == trip.CallerDone, p.tr.Stage == trip.Frozen:
+		return cancelled
+	case ctx.Err() == nil || p.tr.Cause() == trip.AttemptTimeout:
+		return failed
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Since(p.record.t.domains.Epoch)-time.Duration(p.permit.Granted) >= time.Second:
+		return failed // the host had time enough
+	}
+	return cancelled
+}
+
+// refusedHere reports whether a refusal came from this chain's own Meter. One
+// of another chain, which is the base, may come after something was sent.
+func (p *attempt) refusedHere(err error) bool {
+	return p.record.t.link.Has[trip.Meter] && p.tr.OnWire().IsZero() || errors.Is(err, notsent.Err)
+}
+
 // left notes that p neither waits nor awaits an answer any more, if it did.
 // The lock is held.
 func (p *attempt) left() bool {
@@ -180,4 +207,59 @@ func Settle(resp *http.Response, actual Cost) error {
 		}
 	}
 	return err
+}
+
+// Outlook is how long r would wait here and below if it were sent now, and the
+// refusal it would meet.
+func (t *Transport) Outlook(r *http.Request) (time.Duration, error) {
+	tr := trip.From(r.Context())
+	if tr == nil || tr.Table != t.hosts {
+		entry := t.hosts.Acquire(hostOf(r), time.Now())
+		defer entry.Release()
+		tr = &trip.Trip{Request: &trip.Request{Entry: entry, Table: t.hosts}}
+	}
+	return t.ahead(r, tr)
+}
+
+// ahead is Outlook within tr.
+func (t *Transport) ahead(r *http.Request, tr *trip.Trip) (time.Duration, error) {
+	below, err := t.onward.Outlook(r, tr)
+	if err != nil || r.URL == nil || r.URL.Host == "" {
+		return below, err
+	}
+	wait, err := t.outlook(r, tr)
+	return max(wait, below), err
+}
+
+func (t *Transport) outlook(r *http.Request, tr *trip.Trip) (time.Duration, error) {
+	p, q := &attempt{tr: tr, r: r}, ask{r: r, Request: queue.Request{Held: true}}
+	p.permit.stage = accounted
+	defer p.end()
+	home, err := p.prepare(t, &q)
+	if err != nil {
+		return 0, err
+	}
+	p.rank(r.Context(), &q)
+	patience := p.patience(r.Context())
+	e, _, now := p.record.current()
+	defer e.Unlock()
+	p.resolve(now, &q, home)
+	patience.Trip = p.endpoint.slow.Usual()
+	needs := q.scope.needs(p.room[:0], &q)
+	if a := queue.NeverFits(now, needs); a != nil {
+		return 0, q.refused(&queue.Refusal{Reason: queue.Unfit, Account: a})
+	}
+	shared := p.fleetWait(now, &q, needs)
+	q.By = &q
+	at, a := queue.Estimate(now, &q.Request, needs)
+	if a == nil {
+		return shared, nil
+	}
+	if r := queue.TooLate(now, at, a, &q.Request, needs, &patience.Patience); r != nil {
+		return r.Wait, q.refused(r)
+	}
+	if at == never {
+		at = now
+	}
+	return max(shared, at.Until(now)), nil
 }

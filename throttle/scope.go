@@ -8,6 +8,14 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
+// What budgets count with.
+type instant = meter.Instant
+
+const (
+	never   = meter.Never
+	unknown = meter.Unknown
+)
+
 // scope is what requests have in common that draw on the same accounts: a key
 // of a Limiter; a host, and a partition of it.
 type scope struct {

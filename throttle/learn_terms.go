@@ -1,0 +1,58 @@
+package throttle
+
+import (
+	"hash/maphash"
+	"math/rand/v2"
+	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/queue"
+	"github.com/weirhttp/weir/throttle/internal/stated"
+)
+
+// learning is what a Transport needs to learn.
+type learning struct {
+	terms *learnTerms
+	seed  maphash.Seed
+	read  *jwts
+}
+
+func newLearning(c *Config, epoch time.Time) learning {
+	seed := maphash.MakeSeed()
+	members := 0
+	if c.Store != nil && c.Fleet.WhenDown == ShareRates {
+		members = c.Fleet.Members
+	}
+	return learning{
+		terms: &learnTerms{
+			seed: seed, pausesOnly: c.DisableLearning,
+			Terms: stated.Terms{MaxPause: c.MaxPause, Pace: c.Pace, Fleet: c.Store != nil, Members: members},
+			zero:  epoch, words: newLearnWords(), jitter: rand.Float64,
+		},
+		seed: seed,
+		read: new(jwts),
+	}
+}
+
+// learnTerms are the settings that learning depends on.
+type learnTerms struct {
+	stated.Terms
+	pausesOnly bool      // nothing is learned but pauses
+	zero       time.Time // what our zero time is on the wall, for words
+	seed       maphash.Seed
+	words      *learnWords
+	jitter     func() float64 // uniform in [0,1)
+	before     *before        // of one caller, who has terms of his own then: what is known from another run; nil: nothing
+}
+
+// learnWords are terms that all hosts share.
+type learnWords struct{ server, host, endpoint, alone, asker *queue.Label }
+
+func newLearnWords() *learnWords {
+	return &learnWords{
+		server:   &queue.Label{Text: "what the server bears", ToHeaders: true, Says: true},
+		host:     &queue.Label{Text: "requests at a time to a host not well known", ToHeaders: true},
+		endpoint: &queue.Label{Text: "requests of one kind at a time", ToHeaders: true},
+		alone:    &queue.Label{Text: "refusals of this request alone", ToHeaders: true},
+		asker:    &queue.Label{Text: "one request that asks", ToHeaders: true},
+	}
+}
