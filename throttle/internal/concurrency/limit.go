@@ -115,7 +115,7 @@ func (f *Limit) Roomy(now meter.Instant) bool {
 
 // Start counts a request and returns what end wants to know.
 func (f *Limit) Start(now meter.Instant) uint32 {
-	gen := f.underway.Start(now)
+	gen := f.underway.start(now)
 	f.begun = now
 	if n := f.Allowed(); n > 0 && f.now >= n {
 		f.full = true
@@ -125,7 +125,7 @@ func (f *Limit) Start(now meter.Instant) uint32 {
 
 // End ends what start began.
 func (f *Limit) End(gen uint32) {
-	f.underway.End(gen)
+	f.underway.end(gen)
 	f.shed(1 - leftByLoss)
 }
 

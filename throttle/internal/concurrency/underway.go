@@ -74,8 +74,8 @@ func (u *underway) span() meter.Instant {
 	return meter.Instant(p / spans)
 }
 
-// Start counts a request and returns its generation, which end wants to know.
-func (u *underway) Start(now meter.Instant) uint32 {
+// start counts a request and returns its generation, which end wants to know.
+func (u *underway) start(now meter.Instant) uint32 {
 	u.age(now)
 	if u.now == 0 {
 		u.since = now
@@ -84,8 +84,8 @@ func (u *underway) Start(now meter.Instant) uint32 {
 	return u.gen
 }
 
-// End ends what start began.
-func (u *underway) End(gen uint32) {
+// end ends what start began.
+func (u *underway) end(gen uint32) {
 	switch ago := u.ago(gen); {
 	case ago >= spans && u.old > 0:
 		u.old--

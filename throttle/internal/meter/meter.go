@@ -60,3 +60,86 @@ func (s State) Units() int64 {
 	}
 	return math.MaxInt64
 }
+
+// Requests is the unit that every request draws one of if its cost says
+// nothing else.
+const Requests = "requests"
+
+// Exact is how many dates a window needs at least: those of larger limits share
+// dates that lie Per/Exact apart, so that memory is bounded and a unit leaves at
+// most that much too late. A log in a store keeps up to Exact units one by one;
+// a window in memory, which is cheaper, twice as many.
+const Exact = 64
+
+// A Spec is one rate: at most Limit units in any window of length Per. It is
+// a throttle.Rate with its defaults resolved.
+type Spec struct {
+	Limit  int
+	Per    time.Duration
+	Burst  int            // units that may go back to back, at least 1
+	Bucket bool           // it is a plain token bucket of Burst units; there is no window
+	Unit   string         // never ""
+	Align  *time.Location // windows start at multiples of Per of this place's clock; nil: they slide
+	Even   bool           // with Align: what is left of a window is spread over what is left of its time
+	WarmUp time.Duration  // the rate climbs from a third to full over this time; zero: it does not
+}
+
+// PerSecond is the rate in the long run.
+func (s Spec) PerSecond() float64 { return float64(s.Limit) / s.Per.Seconds() }
+
+// CostOf is how many of unit a cost draws: one request if it says nothing of
+// requests, and nothing of any other unit.
+func CostOf(cost map[string]int64, unit string) int64 {
+	if n, ok := cost[unit]; ok {
+		return n
+	}
+	if unit == Requests {
+		return 1
+	}
+	return 0
+}
+
+// An Instant is a moment in nanoseconds since its clock was made, by the
+// monotonic clock. All arithmetic of budgets is on instants; a clock gives out
+// positive ones only, so zero may stand for none.
+type Instant int64
+
+const (
+	Never   = Instant(math.MaxInt64)       // when no moment is known
+	Unknown = time.Duration(math.MaxInt64) // a wait of which no length is known
+)
+
+// Time maps t to a time.Time of which only differences mean anything.
+func (t Instant) Time() time.Time { return time.Time{}.Add(time.Duration(t)) }
+
+// Add is t+d, or Never if that is later than an Instant can say.
+func (t Instant) Add(d time.Duration) Instant {
+	if s := t + Instant(d); (s < t) == (d < 0) {
+		return s
+	}
+	return Never
+}
+
+// Sub is the time from u to t, which both are moments.
+func (t Instant) Sub(u Instant) time.Duration { return time.Duration(t - u) }
+
+// Until is the time from now to t, never negative; Unknown if t is Never.
+func (t Instant) Until(now Instant) time.Duration {
+	switch {
+	case t == Never:
+		return Unknown
+	case t <= now:
+		return 0
+	}
+	return time.Duration(t - now)
+}
+
+// Seconds is a time in whole nanoseconds, rounded up but for a thousandth that
+// comes from rounding, at least one, and capped.
+func Seconds(seconds float64) time.Duration {
+	ns := math.Ceil(seconds*1e9 - 1e-3)
+	if !(ns < float64(math.MaxInt64/2)) {
+		return math.MaxInt64 / 2
+	}
+	return max(1, time.Duration(ns))
+}
