@@ -30,12 +30,6 @@ type evidence struct {
 	peers  *peers   // of a fleet; nil: nothing is shared
 }
 
-func newEvidence() *evidence {
-	e := new(evidence)
-	e.Trust() // slowStart sees to requests at a time
-	return e
-}
-
 // A prelude is what evidence wants to know of the time before it was made: by the
 // second request. A host that is called once costs no more than this.
 type prelude struct {
@@ -91,7 +85,7 @@ func (l *learner) evidenceOf(k *endpoint) *evidence {
 		return k.evidence
 	}
 	if l.evidence == nil {
-		l.evidence = newEvidence()
+		l.evidence = new(evidence)
 		l.evidence.fates = attribution.FatesOf(int(l.good))
 		if b := l.begun; b.first != 0 {
 			if l.evidence.sent(b.first); !b.out {
@@ -308,7 +302,7 @@ func (e *evidence) guess(now instant, waiting int) time.Duration {
 		return cooldown.FirstGuess
 	}
 	p := e.Next(now, 1, max(1, waiting))
-	if p.Reason >= learn.TooMany { // the answers that are to come say more
+	if p.Reason == learn.Untrusted { // the answers that are to come say more
 		return min(e.regain(), cooldown.FirstGuess)
 	}
 	return max(p.At.Until(now), min(e.regain()*4/5, cooldown.FirstGuess))

@@ -38,7 +38,7 @@ func TestLearnerAsAMeter(t *testing.T) {
 		{"a shorter one", pausedUntil(at0(sec)), steady, false, 2 * sec, 12 * sec},
 		{"only pauses are learned", pausedUntil(at0(sec)), steady, true, sec, sec},
 		{"one asks", asked, steady, false, -1, -1},
-		{"no limit yet", open, newEvidence(), false, 0, 0},
+		{"no limit yet", open, new(evidence), false, 0, 0},
 		{"a window with room", open, windowed(4), false, 0, 0},
 	} {
 		l := learning1()
@@ -57,7 +57,7 @@ func TestLearnerAsAMeter(t *testing.T) {
 	if l.Words(hourIn) != "others are to go first" {
 		t.Error(l.Words(hourIn))
 	}
-	l.evidence = newEvidence()
+	l.evidence = new(evidence)
 	if l.Words(hourIn) != "others are to go first" || l.Regain(1) != cooldown.FirstGuess {
 		t.Error(l.Words(hourIn))
 	}

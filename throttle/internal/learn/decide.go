@@ -17,7 +17,6 @@ const (
 	Asked                   // the server asked for a pause
 	Believed                // the likeliest limits have no room
 	Found                   // as Believed, but somebody has to find out whether more passes
-	TooMany                 // so many are under way that an answer has to come first
 	Untrusted               // after a refusal few are under way until answers come
 )
 
@@ -53,9 +52,6 @@ func (l *Learner) Next(now Instant, n, waiting int) Plan {
 	l.settle(now, keptFor)
 	m := l.mind
 	if m == nil {
-		if !l.start.allows(int(l.busy)) {
-			return Plan{At: never, Reason: TooMany, p: 1}
-		}
 		return Plan{At: now, p: 1}
 	}
 	old := Plan{At: never}
@@ -82,17 +78,13 @@ func (l *Learner) Next(now Instant, n, waiting int) Plan {
 }
 
 func (m *mind) next(now Instant, n, waiting int, l *Learner) Plan {
-	if m.lifted {
-		return Plan{At: now, p: 1}
-	}
-	if m.pause > now {
-		return Plan{At: m.pause, Certain: true, Reason: Asked, p: 1}
-	}
 	busy := int(l.busy)
-	if len(m.bank.of) == 0 || !m.refusing {
-		if !l.start.allows(busy) {
-			return Plan{At: never, Reason: TooMany, p: 1}
-		}
+	switch {
+	case m.lifted:
+		return Plan{At: now, p: 1}
+	case m.pause > now:
+		return Plan{At: m.pause, Certain: true, Reason: Asked, p: 1}
+	case len(m.bank.of) == 0 || !m.refusing:
 		return Plan{At: now, p: 1}
 	}
 	if float64(busy) >= m.allow {

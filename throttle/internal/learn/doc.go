@@ -41,7 +41,7 @@
 // such a wait Next does not recede while nothing happens: asked again at the
 // instant that it named, it says now. Names, numbers and sequences that a
 // server makes up cost no more than 9 KiB and 2 ms a step. A Learner that saw
-// no refusal is 256 bytes and makes no garbage.
+// no refusal is 224 bytes and makes no garbage.
 //
 // A process of a fleet tells its Learner of what others sent and were refused, too. Two
 // that know of the same find the same limit, see Elsewhere.

@@ -117,7 +117,7 @@ func (l *Learner) Recall(now Instant, x Limit) {
 
 // Forget makes l as good as new, but for what is under way.
 func (l *Learner) Forget() {
-	*l = Learner{trips: l.trips, start: l.start, busy: l.busy, away: l.away}
+	*l = Learner{trips: l.trips, busy: l.busy, away: l.away}
 }
 
 // Reopened makes l as good as new after a row of refusals that no limit explains, but
@@ -145,10 +145,6 @@ func (l *Learner) Lift() {
 		m.pause, m.told, m.fresh, m.lifted = 0, 0, false, true
 	}
 }
-
-// Trust lets a server that never refused get any number of requests at a time: somebody
-// else sees to that.
-func (l *Learner) Trust() { l.start.good = provenGood }
 
 // Outlook is about when one more may be sent after ahead others. Nothing changes.
 func (l *Learner) Outlook(now Instant, ahead int64) Instant {

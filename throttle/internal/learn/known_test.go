@@ -11,7 +11,6 @@ import (
 // long, and the instant at which it ends.
 func taught(limit shape, size float64, during Instant) (*Learner, Instant) {
 	g := &game{r: rand.New(rand.NewPCG(5, 5)), limit: limit, size: size, trip: trip, callers: 20}
-	g.l.Trust()
 	g.play(zero + during)
 	return &g.l, zero + during
 }
@@ -76,7 +75,6 @@ func TestRecallBeginsWithWhatWasFound(t *testing.T) {
 		refused := map[bool]int{}
 		for _, recalls := range []bool{false, true} {
 			g := &game{r: rand.New(rand.NewPCG(5, 5)), limit: test.limit, size: test.size, trip: trip, callers: 20}
-			g.l.Trust()
 			if recalls {
 				if g.l.Recall(zero, test.found); !g.l.Believes() {
 					t.Fatalf("%s: nothing is believed", name)
@@ -112,7 +110,6 @@ func TestReopenedRemembersBansAlone(t *testing.T) {
 		t.Error("who knew nothing believes something")
 	}
 	var l Learner
-	l.Trust()
 	now := zero
 	for range 12 {
 		l.Sent(now, 1)
@@ -131,7 +128,6 @@ func TestReopenedRemembersBansAlone(t *testing.T) {
 // TestLiftLetsOneGo: whatever pause was asked for.
 func TestLiftLetsOneGo(t *testing.T) {
 	var l Learner
-	l.Trust()
 	l.Sent(zero, 1)
 	l.Refused(zero+trip, zero, 1, waits(time.Minute))
 	now := zero + 2*trip

@@ -29,7 +29,6 @@ type Answer struct {
 type Learner struct {
 	mind  *mind // nil: nothing was refused
 	trips trips
-	start start
 	busy  int32 // under way
 	past  past
 	away  *away // nil: others sent nothing
@@ -86,7 +85,6 @@ const maxUnits = 1 << 14 // at once; beyond, count in larger units
 // Accepted notes that what was sent then was not refused.
 func (l *Learner) Accepted(now, sent Instant, n int, a Answer) {
 	l.ended(now, sent)
-	l.start.well(l.trips.mean)
 	m := l.mind
 	if m == nil {
 		return

@@ -42,28 +42,6 @@ func TestHealthyServersCostLittle(t *testing.T) {
 	}
 }
 
-// TestAFreshServerGetsFewAtATime: and more with every answer.
-func TestAFreshServerGetsFewAtATime(t *testing.T) {
-	var l Learner
-	fly := func() (n int) {
-		for l.Next(zero, 1, 100).At <= zero {
-			l.Sent(zero, 1)
-			n++
-		}
-		return n
-	}
-	if n := fly(); n != firstFlight {
-		t.Errorf("%d at a time, want %d", n, firstFlight)
-	}
-	for range 40 {
-		l.Accepted(zero+trip, zero, 1, Answer{})
-		l.Sent(zero, 1)
-	}
-	if n := firstFlight + fly(); n < 8 || n > fullFlight {
-		t.Errorf("%d at a time after 40 answers", n)
-	}
-}
-
 // TestAnAskedPauseIsCertain: nothing goes before it ends, and a longer one of a
 // later answer counts, too.
 func TestAnAskedPauseIsCertain(t *testing.T) {

@@ -2,35 +2,6 @@ package learn
 
 import "math"
 
-const (
-	firstFlight = 4    // requests at a time to a server that has not answered yet
-	fullFlight  = 64   // at a time, until provenGood answers
-	provenGood  = 1000 // answers after which only refusals limit
-)
-
-// A start is how many requests at a time a server gets that never refused: few
-// at first, more with each answer, because what is under way when a limit is
-// reached is refused.
-type start struct {
-	limit float64 // zero: firstFlight
-	good  int32
-}
-
-func (s *start) well(trip Instant) {
-	if s.good >= provenGood {
-		return
-	}
-	s.good++
-	if s.limit == 0 {
-		s.limit = firstFlight
-	}
-	s.limit = min(fullFlight, s.limit+min(1, max(.2, float64(trip)/1e9)))
-}
-
-func (s *start) allows(busy int) bool {
-	return s.good >= provenGood || busy < max(firstFlight, int(s.limit))
-}
-
 // trips is how long answers take to come.
 type trips struct {
 	least, mean, off Instant // off: mean distance from mean

@@ -13,7 +13,6 @@ func (r Reason) String() string {
 		"the server asked for a pause",
 		"the limit that was found has no room",
 		"so many wait that it is worth finding out whether more passes",
-		"an answer has to come first",
 		"few are sent at a time after a refusal",
 	}[r]
 }

@@ -12,6 +12,7 @@ import (
 type learning struct {
 	*run
 	learner learn.Learner
+	start   start
 	line    []*job
 	timer   Instant
 	trace   func(now Instant, what string, l *learn.Learner)
@@ -75,6 +76,9 @@ func (l *learning) pump() {
 			l.wake(p.At)
 			return
 		}
+		if !l.learner.Believes() && !l.start.allows(l.learner.UnderWay()) {
+			return // an answer comes first
+		}
 		j := l.line[0]
 		l.line = l.line[1:]
 		j.waited += l.now - j.queued
@@ -106,6 +110,7 @@ func (l *learning) wake(t Instant) {
 }
 
 func (l *learning) answered(j *job, sent Instant, ok bool, a *answer) {
+	l.start.ended(l.now-sent, ok)
 	if ok {
 		l.learner.Accepted(l.now, sent, 1, *a)
 		l.note("ok")
