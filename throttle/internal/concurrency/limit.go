@@ -34,7 +34,6 @@ type Limit struct {
 	free    bool          // proved: no limit
 	full    bool          // the limit was reached since the last step
 	stated  bool          // the server's limits are known, so that no start has to be slow
-	ease    float64       // what limit was cut to by the last loss; zero: nothing went wrong since it was twice that
 	rtt     time.Duration // smoothed time to the headers of good answers
 	most    time.Duration // what nine of ten good answers take at most
 	*losses               // nil: none yet
@@ -170,7 +169,7 @@ func (f *Limit) Answered(now meter.Instant, took time.Duration) {
 		f.limit += 4 / f.limit
 	}
 	if f.limit >= 2*f.ease && time.Duration(now-f.last) > 10*time.Second {
-		f.ease, f.free, f.firmer, f.hurt = 0, f.good >= provenGood, 0, false
+		f.ease, f.free, f.firmer = 0, f.good >= provenGood, 0
 		f.limit = min(f.limit, fullFlight)
 	}
 }
@@ -205,7 +204,7 @@ func (f *Limit) Lost(now meter.Instant, said time.Duration) {
 
 // Absolve takes back all cuts: what they were for does not come from load.
 func (f *Limit) Absolve() {
-	f.ease, f.drain, f.losses, f.hurt = 0, 0, nil, false
+	f.ease, f.drain, f.losses = 0, 0, nil
 	f.free = f.stated || f.good >= provenGood
 }
 
@@ -243,7 +242,7 @@ func (f *Limit) Tight() bool {
 
 // shrink sets the limit, which is to be cut to another.
 func (f *Limit) shrink(now meter.Instant, limit, to float64) {
-	f.limit, f.drain, f.free, f.full, f.hurt = limit, limit-to, false, false, true
+	f.limit, f.drain, f.free, f.full = limit, limit-to, false, false
 	f.ease = max(1, to)
 	if f.losses == nil {
 		f.losses = new(losses)

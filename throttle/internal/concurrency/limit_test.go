@@ -33,15 +33,15 @@ func TestSlowStartGrows(t *testing.T) {
 		{"a thousand", Limit{limit: 64, good: 999}, time.Second, 64, true},
 		{"one less", Limit{limit: 64, good: 998}, time.Second, 64, false},
 		{"free already", Limit{limit: 3, good: 5, free: true}, time.Second, 3, true},
-		{"after a loss, not full", Limit{limit: 10, ease: 10, losses: lost(0)}, time.Second, 10, false},
-		{"after a loss, full", Limit{limit: 10, ease: 10, full: true, losses: lost(0)}, time.Second, 10.4, false},
-		{"twice as many again, too soon", Limit{limit: 20, ease: 10, good: 999, losses: lost(0)}, 10 * time.Second, 20, false},
-		{"and late enough", Limit{limit: 20, ease: 10, good: 999, losses: lost(0)}, 10*time.Second + 1, 20, true},
-		{"not proved", Limit{limit: 20, ease: 10, good: 998, losses: lost(0)}, 11 * time.Second, 20, false},
-		{"not twice as many", Limit{limit: 19.9, ease: 10, good: 999, losses: lost(0)}, 11 * time.Second, 19.9, false},
-		{"far more", Limit{limit: 90, ease: 10, losses: lost(0)}, 11 * time.Second, 64, false},
-		{"below a ceiling", Limit{limit: 4, ease: 4, losses: lost(8)}, time.Second, 4.25, false},
-		{"at it", Limit{limit: 7.95, ease: 4, losses: lost(8)}, time.Second, 8, false},
+		{"after a loss, not full", Limit{limit: 10, underway: underway{ease: 10}, losses: lost(0)}, time.Second, 10, false},
+		{"after a loss, full", Limit{limit: 10, underway: underway{ease: 10}, full: true, losses: lost(0)}, time.Second, 10.4, false},
+		{"twice as many again, too soon", Limit{limit: 20, underway: underway{ease: 10}, good: 999, losses: lost(0)}, 10 * time.Second, 20, false},
+		{"and late enough", Limit{limit: 20, underway: underway{ease: 10}, good: 999, losses: lost(0)}, 10*time.Second + 1, 20, true},
+		{"not proved", Limit{limit: 20, underway: underway{ease: 10}, good: 998, losses: lost(0)}, 11 * time.Second, 20, false},
+		{"not twice as many", Limit{limit: 19.9, underway: underway{ease: 10}, good: 999, losses: lost(0)}, 11 * time.Second, 19.9, false},
+		{"far more", Limit{limit: 90, underway: underway{ease: 10}, losses: lost(0)}, 11 * time.Second, 64, false},
+		{"below a ceiling", Limit{limit: 4, underway: underway{ease: 4}, losses: lost(8)}, time.Second, 4.25, false},
+		{"at it", Limit{limit: 7.95, underway: underway{ease: 4}, losses: lost(8)}, time.Second, 8, false},
 	} {
 		f := test.f
 		if f.Answered(hourIn.Add(test.at), 0); !near(f.limit, test.limit) || f.free != test.free {
@@ -64,7 +64,7 @@ func TestCeilingsAreTried(t *testing.T) {
 		{2, 14, true, time.Second, 2, 15}, {2, 15, true, time.Second, 3, 0}, {2, 15, false, time.Second, 2, 16}, {8, 30, true, time.Second, 8, 31}, {8, 31, true, time.Second, 9, 0},
 		{2, 0, true, ceilingFor, 2, 1}, {2, 0, true, ceilingFor + 1, 0, 1},
 	} {
-		f := Limit{limit: 2, ease: 2, full: test.full, losses: &losses{crowd: hourIn.Add(0), ceiling: test.ceiling, atIt: test.atIt}}
+		f := Limit{limit: 2, underway: underway{ease: 2}, full: test.full, losses: &losses{crowd: hourIn.Add(0), ceiling: test.ceiling, atIt: test.atIt}}
 		if f.Answered(hourIn.Add(test.at), 0); f.ceiling != test.want || f.atIt != test.counted {
 			t.Errorf("%+v: %v after %d answers", test, f.ceiling, f.atIt)
 		}
@@ -187,8 +187,8 @@ func TestSlowStartFigures(t *testing.T) {
 	}{
 		"fresh":             {Limit{}, true},
 		"under way":         {Limit{underway: underway{now: 1}}, false},
-		"just lost":         {Limit{ease: 3, losses: &losses{last: hourIn.Add(-time.Minute + 1)}}, false},
-		"lost a minute ago": {Limit{ease: 3, losses: &losses{last: hourIn.Add(-time.Minute)}}, true},
+		"just lost":         {Limit{underway: underway{ease: 3}, losses: &losses{last: hourIn.Add(-time.Minute + 1)}}, false},
+		"lost a minute ago": {Limit{underway: underway{ease: 3}, losses: &losses{last: hourIn.Add(-time.Minute)}}, true},
 		"got over it":       {Limit{losses: &losses{last: hourIn.Add(-time.Minute + 1)}}, true},
 		"under way still":   {Limit{underway: underway{now: 1}, losses: &losses{last: hourIn.Add(-time.Hour)}}, false},
 	} {

@@ -50,10 +50,10 @@ type underway struct {
 	old    int              // that do not count any more
 	gen    uint32           // the present generation
 	host   bool             // of a host, not of a kind
-	hurt   bool             // something went wrong
 	firmer uint8            // how often patience doubled because those that did not count did matter
 	heard  uint8            // good answers, as far as they matter to quick
 	since  meter.Instant    // when the present generation began; it stands here as the fields above fill a word
+	ease   float64          // what the limit was cut to by the last loss; zero: nothing went wrong since it was twice that
 	quick  time.Duration    // what a quarter of the good answers take at most; zero: none yet
 }
 
@@ -62,7 +62,7 @@ func (u *underway) span() meter.Instant {
 	p := freshPatience
 	switch {
 	case u.quick == 0:
-	case u.host || !u.hurt:
+	case u.host || u.ease == 0:
 		p = leastPatience
 	default:
 		p = max(leastPatience, farLonger*u.quick)
