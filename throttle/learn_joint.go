@@ -278,7 +278,7 @@ func (j *joint) compare(now, sent instant, l *learner, limits []headers.Limit) {
 		if q := l.known(limit, nil, nil); q != nil {
 			f := q.Facts(now)
 			level.Fresh, level.Was, level.Gained = f.Asking, max(0, f.Left), q.Gained(now, limit.Quota.Value)
-			level.New = sent >= f.Basis && f.Reset.Known && f.Reset.Value.Sub(now) > brieflyShut
+			level.New = !f.Asking && sent >= f.Basis && f.Reset.Known && f.Reset.Value.Sub(now) > brieflyShut
 		}
 		j.proof.Compare(now, level)
 		return

@@ -53,7 +53,7 @@ type Level struct {
 	Was      float64 // less what was sent since
 	Gained   float64 // at most, since it was Was
 	UnderWay float64
-	New      bool // sent after Was was known, and long before the limit is reset
+	New      bool // sent after Was was known, and long before the limit is reset; never if Fresh
 	Fresh    bool // nothing was known before: it is the first answer, or a reset has passed
 }
 
@@ -123,7 +123,7 @@ func (j *Strangers) Follows(now, sent meter.Instant, refused bool) {
 // Compare weighs what is left for a stranger. If that goes on where it was for others,
 // they are one; if there is far more of it, they are not.
 func (j *Strangers) Compare(now meter.Instant, l Level) {
-	if l.New && !l.Fresh && l.Left > l.Was+l.Gained+l.UnderWay+1 {
+	if l.New && l.Left > l.Was+l.Gained+l.UnderWay+1 {
 		j.fold()
 		j.add(now, -mostBits)
 	}
