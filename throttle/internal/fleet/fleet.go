@@ -175,7 +175,7 @@ func (f *Fleet) queue(keys []Key) *queue {
 	}
 	if q == nil {
 		f.sweep(time.Now())
-		q = newQueue(f, name, keys)
+		q = newQueue(f, keys)
 		f.queues[name] = q
 	}
 	q.guests++

@@ -312,7 +312,7 @@ func TestInFlightOutlivesThoseThatGiveUp(t *testing.T) {
 // Requests under way leave no timer behind, and a key without them has no more in the
 // store than before.
 func TestInFlightAsksForNothingElse(t *testing.T) {
-	q := newQueue(New(store.NewMemory(), Config{Members: 1}), "", on("k", rates("5/s")...))
+	q := newQueue(New(store.NewMemory(), Config{Members: 1}), on("k", rates("5/s")...))
 	if b := q.booking(time.Now()); len(b.Draws[0].Units) != 1 || len(b.Draws[0].Limits) != 2 {
 		t.Errorf("%+v", b)
 	}

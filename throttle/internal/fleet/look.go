@@ -84,7 +84,7 @@ func opens(l store.Limit, short float64, now time.Time) time.Duration {
 // ask books nothing of keys, to hear how they stand.
 func (f *Fleet) ask(keys []Key) {
 	now := time.Now()
-	q := newQueue(f, "", keys) // nobody waits in it
+	q := newQueue(f, keys) // nobody waits in it
 	heard := make(chan struct{})
 	if f.start(func(ctx context.Context) {
 		defer close(heard)
@@ -103,7 +103,7 @@ func (f *Fleet) Ask(key Key, then func()) {
 		return
 	}
 	f.start(func(ctx context.Context) {
-		q := newQueue(f, "", []Key{key}) // nobody waits in it
+		q := newQueue(f, []Key{key}) // nobody waits in it
 		if _, err := q.book(ctx, q.booking(now), now); err == nil {
 			then()
 		}

@@ -20,7 +20,6 @@ const (
 // turns, however many requests wait in each.
 type queue struct {
 	f      *Fleet
-	name   string
 	keys   []Key
 	units  []string        // of all draws; costs are in this order
 	limits [][]store.Limit // per key; nil of one that has to do with the time of day
@@ -70,8 +69,8 @@ type waiter struct {
 	refusal  *Refusal
 }
 
-func newQueue(f *Fleet, name string, keys []Key) *queue {
-	q := &queue{f: f, name: name, keys: slices.Clone(keys), late: newLateness(keys, f.c, time.Now())}
+func newQueue(f *Fleet, keys []Key) *queue {
+	q := &queue{f: f, keys: slices.Clone(keys), late: newLateness(keys, f.c, time.Now())}
 	q.units = []string{meter.Requests}
 	for _, d := range keys {
 		for _, r := range d.Rates {

@@ -15,7 +15,7 @@ import (
 
 // queueOn is a queue of f on key "k" that is not in f's list.
 func queueOn(f *Fleet, budget string) *queue {
-	return newQueue(f, "k", on("k", rates(budget)...))
+	return newQueue(f, on("k", rates(budget)...))
 }
 
 // waitsIn is somebody who enters a queue and can wait that long.

@@ -40,7 +40,6 @@ type mind struct {
 	climb    climb
 	wall     wall
 	pause    Instant // the server said: nothing before
-	served   Instant // the latest of those that were accepted was sent
 	told     Instant // when the last hint ends, however far that is
 	toldAt   Instant
 	sentAt   Instant // the last send
@@ -212,7 +211,6 @@ func (m *mind) accepted(now, sent Instant, n int) {
 	m.fresh = false
 	m.settle()
 	m.taken, m.bank.event, m.late = now, now, 0
-	m.served = max(m.served, sent)
 	m.bank.accepted(sent, n)
 	if m.allow < 1<<10 {
 		m.allow++
