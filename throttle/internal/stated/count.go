@@ -9,6 +9,7 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/fleet"
 	"github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/refill"
 )
 
 // What all processes draw of a limit that the server states is counted in the Store.
@@ -165,6 +166,19 @@ func (q *Limit) opens() {
 	if s.alone {
 		s.lead.Forget() // nobody knows what the others draw
 	}
+}
+
+// began takes in that there are so many units more than q knew of. So many at once are a
+// window that began before q's reset, which was told too late. To ask at that reset would
+// be to ask in the middle of it, when the others may have spent it.
+func (q *Limit) began(now meter.Instant, units float64) {
+	s := &q.shared
+	if q.flows() || q.judge.Kind() == refill.Log || s.span <= 0 || !q.size.Known || units < q.size.Value*windowPart {
+		return
+	}
+	q.rolled, s.most = 0, 0
+	late := fleet.AskPause(q.terms.Members) / 2 // that is heard of, on average
+	q.reset, q.agree = headers.Opt[meter.Instant]{Value: now.Add(s.span - late), Known: true}, 0
 }
 
 // Barred takes in that the store refused one that asked: a window's worth was booked

@@ -3,10 +3,8 @@ package stated
 import (
 	"time"
 
-	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/fleet"
 	"github.com/weirhttp/weir/throttle/internal/meter"
-	"github.com/weirhttp/weir/throttle/internal/refill"
 )
 
 // What an answer says is left only the process knows that got it. The others would wait
@@ -78,19 +76,6 @@ func (q *Limit) learns(now meter.Instant) {
 			q.left, q.basis = left, now
 		}
 	}
-}
-
-// began takes in that there are so many units more than q knew of. So many at once are a
-// window that began before q's reset, which was told too late. To ask at that reset would
-// be to ask in the middle of it, when the others may have spent it.
-func (q *Limit) began(now meter.Instant, units float64) {
-	s := &q.shared
-	if q.flows() || q.judge.Kind() == refill.Log || s.span <= 0 || !q.size.Known || units < q.size.Value*windowPart {
-		return
-	}
-	q.rolled, s.most = 0, 0
-	late := fleet.AskPause(q.terms.Members) / 2 // that is heard of, on average
-	q.reset, q.agree = headers.Opt[meter.Instant]{Value: now.Add(s.span - late), Known: true}, 0
 }
 
 // watch asks the Store what others did, if it is time to, while requests wait for d, and
