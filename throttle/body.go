@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
 var (
@@ -91,12 +93,7 @@ func (b *answerBody) close() {
 
 // places reports whether places in flight are still held. The lock is held.
 func (p *attempt) places() bool {
-	for i := range p.permit.Needs {
-		if d := &p.permit.Needs[i]; d.N != 0 && d.Account.Label.Unit == "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.permit.Needs, func(d queue.Need) bool { return d.N != 0 && d.Account.Label.Unit == "" })
 }
 
 // watch wraps the body of resp, in place, if something waits for its end.

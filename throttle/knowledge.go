@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 	"unicode"
@@ -98,15 +99,8 @@ func newKnowledge(k Knowledge, most int, now time.Time) (*knowledge, error) {
 
 // presentable reports whether s may be the name of something.
 func presentable(s string) bool {
-	if len(s) > 256 || !utf8.ValidString(s) {
-		return false
-	}
-	for _, r := range s {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
-			return false
-		}
-	}
-	return true
+	return len(s) <= 256 && utf8.ValidString(s) &&
+		!strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) })
 }
 
 // credible reports whether l is well formed, and not over.

@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/weirhttp/weir/internal/pattern"
 	"github.com/weirhttp/weir/throttle/internal/meter"
@@ -193,15 +194,8 @@ func has(needs []queue.Need, a *queue.Account) bool {
 
 // idle reports whether s is as good as new.
 func (s *scope) idle(now instant) bool {
-	if s.Waiting > 0 || s.Gate.Paused > now {
-		return false
-	}
-	for _, m := range s.own {
-		if !m.a.Idle(now) {
-			return false
-		}
-	}
-	return s.learned.idle(now)
+	busy := func(m member) bool { return !m.a.Idle(now) }
+	return s.Waiting == 0 && s.Gate.Paused <= now && !slices.ContainsFunc(s.own, busy) && s.learned.idle(now)
 }
 
 // shut pauses s by hand until the given instant; one that has passed ends the pause.

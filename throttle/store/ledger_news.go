@@ -32,10 +32,8 @@ func (l Ledger) AfterNews(now time.Time, n News) Ledger {
 		l.Accounts = slices.Clone(l.Accounts)
 	}
 	for _, r := range n.Refill {
-		for i := range l.Accounts {
-			if a := &l.Accounts[i]; a.Kind == r.Kind && a.ID == r.ID {
-				a.refill(float64(r.Units))
-			}
+		if a := l.account(Limit{Kind: r.Kind, ID: r.ID}); a != nil {
+			a.refill(float64(r.Units))
 		}
 	}
 	return l

@@ -170,9 +170,7 @@ func (a *Account) merge(p Limit, now, seen int64, level float64) bool {
 	for i < len(a.Entries) && a.Entries[i].At <= seen {
 		i++
 	}
-	es := append([]Entry(nil), a.Entries[:i]...)
-	es = append(es, Entry{At: seen, Units: missing})
-	a.Entries = append(es, a.Entries[i:]...)
+	a.Entries = slices.Insert(slices.Clone(a.Entries), i, Entry{At: seen, Units: missing})
 	return true
 }
 

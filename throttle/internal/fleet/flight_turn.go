@@ -101,12 +101,9 @@ func (p *flight) part(q *queue) float64 {
 
 // crowded reports that this process has its share under way, while the store is gone.
 func (p *flight) crowded(q *queue) bool {
-	for _, k := range q.keys {
-		if k.InFlight > 0 && q.f.flies(k) >= int64(max(1, k.InFlight/q.f.c.Members)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(q.keys, func(k Key) bool {
+		return k.InFlight > 0 && q.f.flies(k) >= int64(max(1, k.InFlight/q.f.c.Members))
+	})
 }
 
 // without is cost without what is under way.

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/meter"
@@ -103,12 +104,7 @@ func (w *Waiter) opens(now meter.Instant, l *waitlist) meter.Instant {
 
 // stuck reports whether w must await its turn in some waitlist.
 func (w *Waiter) stuck() bool {
-	for _, k := range w.places {
-		if k.list.head() != w {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.places, func(k *place) bool { return k.list.head() != w })
 }
 
 // yields reports whether w, the head of l, should leave l: there is room for it,
