@@ -56,12 +56,9 @@ func (c cause) name() string {
 func (c cause) in(now instant, l *learner) string {
 	switch c.what {
 	case causeCooldown:
-		return pauseWords(now, l.terms.zero, c.cooldown.State()) + c.endpoint.only(c.cooldown)
+		return pauseWords(now, l.terms.zero, c.cooldown.State()) + c.only()
 	case causeRate:
-		if c.endpoint != nil && c.found == c.endpoint.evidence {
-			return c.found.words() + ", for " + c.endpoint.key.String() + " only"
-		}
-		return c.found.words()
+		return c.found.words() + c.only()
 	case causeQuota:
 		return c.quota.told(now, l.terms.zero)
 	case causeFlight:
@@ -73,11 +70,20 @@ func (c cause) in(now instant, l *learner) string {
 	return ""
 }
 
-func (k *endpoint) only(c *cooldown.Cooldown) string {
-	if k == nil || c != k.cooldown {
+// alone is the only kind of request that a pause or a rate is for; "": not one only.
+func (c cause) alone() string {
+	if k := c.endpoint; k != nil && (c.cooldown != nil && c.cooldown == k.cooldown || c.found != nil && c.found == k.evidence) {
+		return k.key.String()
+	}
+	return ""
+}
+
+// only is alone in words.
+func (c cause) only() string {
+	if c.alone() == "" {
 		return ""
 	}
-	return ", for " + k.key.String() + " only"
+	return ", for " + c.alone() + " only"
 }
 
 // pauseWords describes a pause.

@@ -62,23 +62,17 @@ func (r *record) learnedLimits(now instant) (all []LearnedLimit, held []holding)
 
 // limit is c without words, but for the last.
 func (c cause) limit(now instant, l *learner) LearnedLimit {
-	x := LearnedLimit{Name: c.name(), Left: -1, Why: c.in(now, l)}
+	x := LearnedLimit{Name: c.name(), Left: -1, Why: c.in(now, l), Route: c.alone()}
 	switch c.what {
 	case causeCooldown:
 		x.Kind, x.Source = LearnedPause, pauseSource(c.cooldown.State())
 		if until := c.cooldown.Until(); until > now {
 			x.Until = onWall(l.terms.zero, until.Time())
 		}
-		if c.endpoint != nil && c.cooldown == c.endpoint.cooldown {
-			x.Route = c.endpoint.key.String()
-		}
 	case causeRate:
 		x.Kind, x.Unit, x.Source = LearnedRate, requests, "found by its refusals"
 		if f, ok := c.found.found(); ok {
 			x.Limit, x.Per = figure(f.Units), f.Per
-		}
-		if c.endpoint != nil && c.found == c.endpoint.evidence {
-			x.Route = c.endpoint.key.String()
 		}
 	case causeQuota:
 		c.quota.limit(now, &x)
