@@ -30,27 +30,8 @@ type evidence struct {
 	peers  *peers   // of a fleet; nil: nothing is shared
 }
 
-// A prelude is what evidence wants to know of the time before it was made: by the
-// second request. A host that is called once costs no more than this.
-type prelude struct {
-	first instant // when the first request was sent; zero: none was
-	out   bool    // it is under way
-}
-
 // forgetRate is for how long a limit is believed that nothing bears out any more.
 const forgetRate = attribution.Remembered
-
-// sent notes a request of l.
-func (l *learner) sent(now instant) {
-	if l.evidence == nil {
-		if l.begun.first == 0 && !l.terms.Fleet {
-			l.begun = prelude{now, true}
-			return
-		}
-		l.evidenceOf(nil)
-	}
-	l.evidence.sent(now)
-}
 
 // sent notes a request. After a long idling nothing is known.
 func (e *evidence) sent(now instant) {
@@ -78,43 +59,12 @@ func (e *evidence) forget() {
 // anew forgets what is measured beside the model.
 func (e *evidence) anew() { e.pace, e.began, e.good, e.plain, e.vague = nil, 0, 0, false, false }
 
-// evidenceOf is the evidence for an endpoint, made if need be; nil is any endpoint that is not
-// apart.
-func (l *learner) evidenceOf(k *endpoint) *evidence {
-	if k != nil && k.apart {
-		return k.evidence
-	}
-	if l.evidence == nil {
-		l.evidence = new(evidence)
-		l.evidence.fates = attribution.FatesOf(int(l.good))
-		if b := l.begun; b.first != 0 {
-			if l.evidence.sent(b.first); !b.out {
-				l.evidence.accepted(b.first, b.first)
-			}
-		}
-	}
-	return l.evidence
-}
-
 // past is what is known of the time since the first request.
 func (e *evidence) past() attribution.Past {
 	if e == nil {
 		return attribution.Past{}
 	}
 	return attribution.Past{Since: e.began, Served: e.good}
-}
-
-// restart forgets the limit that was found for an endpoint.
-func (l *learner) restart(k *endpoint) {
-	l.evidenceOf(k).forget()
-}
-
-// evidenceNow is evidenceOf, but nil if it was not made.
-func (k *endpoint) evidenceNow() *evidence {
-	if k.apart {
-		return k.evidence
-	}
-	return k.learner.evidence
 }
 
 // accepted notes an accepted answer. It reports whether the host is back that refused

@@ -151,6 +151,37 @@ func made(c **cooldown.Cooldown) *cooldown.Cooldown {
 	return *c
 }
 
+// evidenceOf is the evidence for an endpoint, made if need be; nil is any endpoint that is not
+// apart.
+func (l *learner) evidenceOf(k *endpoint) *evidence {
+	if k != nil && k.apart {
+		return k.evidence
+	}
+	if l.evidence == nil {
+		l.evidence = new(evidence)
+		l.evidence.fates = attribution.FatesOf(int(l.good))
+		if b := l.begun; b.first != 0 {
+			if l.evidence.sent(b.first); !b.out {
+				l.evidence.accepted(b.first, b.first)
+			}
+		}
+	}
+	return l.evidence
+}
+
+// evidenceNow is evidenceOf, but nil if it was not made.
+func (k *endpoint) evidenceNow() *evidence {
+	if k.apart {
+		return k.evidence
+	}
+	return k.learner.evidence
+}
+
+// restart forgets the limit that was found for an endpoint.
+func (l *learner) restart(k *endpoint) {
+	l.evidenceOf(k).forget()
+}
+
 // finish learns from the end of a request, which still counts as under way. status
 // and s are those of its answer, if there was one. It returns what was news.
 func (l *learner) finish(now instant, g *ticket, end ending, status int, s headers.Signal) lesson {

@@ -1,6 +1,8 @@
 package throttle
 
 import (
+	"cmp"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -43,6 +45,15 @@ func secretive(segment string) bool {
 		}
 	}
 	return digits > 4 || len(segment) > 32
+}
+
+func methodOf(r *http.Request) string { return cmp.Or(r.Method, http.MethodGet) }
+
+// firstSegment is the part of a path between its first two slashes.
+func firstSegment(path string) string {
+	path, _, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	const most = 64 // of what is kept
+	return path[:min(len(path), most)]
 }
 
 // unitsOf is what c costs in a unit, and whether that is counted at all.

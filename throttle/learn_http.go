@@ -1,11 +1,8 @@
 package throttle
 
 import (
-	"cmp"
 	"math"
-	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
@@ -131,15 +128,6 @@ func (l *learner) everyEndpoint(f func(k *endpoint)) {
 	if l.other != nil {
 		f(l.other)
 	}
-}
-
-func methodOf(r *http.Request) string { return cmp.Or(r.Method, http.MethodGet) }
-
-// firstSegment is the part of a path between its first two slashes.
-func firstSegment(path string) string {
-	path, _, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	const most = 64 // of what is kept
-	return path[:min(len(path), most)]
 }
 
 // learn takes in how the attempt ended, before its places and units are given

@@ -24,6 +24,13 @@ const (
 // generation is that in which the request of m started.
 func generation(m meter.Token) uint32 { return uint32(m >> markBits) }
 
+// A prelude is what evidence wants to know of the time before it was made: by the
+// second request. A host that is called once costs no more than this.
+type prelude struct {
+	first instant // when the first request was sent; zero: none was
+	out   bool    // it is under way
+}
+
 // hostStart is the meter of a host's slow start, shared by all credentials.
 type hostStart struct {
 	meter.Open
@@ -50,6 +57,18 @@ func (l *learner) Take(now instant, _ int64, _ bool) (m meter.Token) {
 		l.sent(now)
 	}
 	return m
+}
+
+// sent notes a request of l.
+func (l *learner) sent(now instant) {
+	if l.evidence == nil {
+		if l.begun.first == 0 && !l.terms.Fleet {
+			l.begun = prelude{now, true}
+			return
+		}
+		l.evidenceOf(nil)
+	}
+	l.evidence.sent(now)
 }
 
 func (l *learner) Return(now instant, _ int64, m meter.Token, granted, _ instant) {

@@ -263,3 +263,20 @@ func (t *Transport) outlook(r *http.Request, tr *trip.Trip) (time.Duration, erro
 	}
 	return max(shared, at.Until(now)), nil
 }
+
+// chain tells the layer above about this one; an alias, so that the methods
+// which it lends are no part of the documented API.
+type chain = trip.Chain
+
+// room is a Transport as the layer of weir above it knows it.
+type room Transport
+
+// Enter is RoundTrip together with the request's trip.
+func (r *room) Enter(req *http.Request, tr *trip.Trip) (*http.Response, error) {
+	return (*Transport)(r).enter(req, tr)
+}
+
+// Ahead is Outlook together with the request's trip.
+func (r *room) Ahead(req *http.Request, tr *trip.Trip) (time.Duration, error) {
+	return (*Transport)(r).ahead(req, tr)
+}

@@ -3,7 +3,6 @@ package throttle
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -262,29 +261,6 @@ func round(d time.Duration) time.Duration {
 	} else {
 		return r + unit
 	}
-}
-
-// limits are Config's and LimiterConfig's common bounds with their defaults.
-type limits struct {
-	maxWait  time.Duration // negative: never wait
-	maxQueue int
-	maxKeys  int
-}
-
-// defaultMaxWait is somewhat more than a minute, so that a request outlasts a
-// window of a minute that is spent.
-const defaultMaxWait = 75 * time.Second
-
-// bounds validates and resolves MaxWait, MaxQueue and MaxKeys.
-func bounds(wait time.Duration, queue, keys int) (limits, error) {
-	l := limits{cmp.Or(wait, defaultMaxWait), cmp.Or(queue, 10000), cmp.Or(keys, 100000)}
-	switch {
-	case queue < 0:
-		return l, fmt.Errorf("throttle: MaxQueue: %d is negative", queue)
-	case keys < 0:
-		return l, fmt.Errorf("throttle: MaxKeys: %d is negative", keys)
-	}
-	return l, nil
 }
 
 // ctxKey is the type of this package's context keys.

@@ -5,8 +5,57 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/store"
 )
+
+func newQueue(f *Fleet, keys []Key) *queue {
+	q := &queue{f: f, keys: slices.Clone(keys), late: newLateness(keys, f.c, time.Now())}
+	q.units = []string{meter.Requests}
+	for _, d := range keys {
+		for _, r := range d.Rates {
+			if slices.Index(q.units, r.Unit) < 0 {
+				q.units = append(q.units, r.Unit)
+			}
+		}
+		for _, t := range d.Tallies {
+			if slices.Index(q.units, t.unit) < 0 {
+				q.units = append(q.units, t.unit)
+			}
+		}
+	}
+	if slices.ContainsFunc(keys, func(d Key) bool { return d.InFlight > 0 }) {
+		q.flight.unit = len(q.units)
+		q.units = append(q.units, flightUnit, waitUnit)
+	}
+	for _, d := range keys {
+		var ls []store.Limit
+		if !slices.ContainsFunc(d.Rates, func(r meter.Spec) bool { return r.Align != nil }) {
+			ls = q.limitsOf(d, time.Now())
+		}
+		q.limits = append(q.limits, ls)
+		q.flight.limit = append(q.flight.limit, slices.IndexFunc(q.limitsOf(d, time.Now()), isFlight))
+	}
+	return q
+}
+
+// draws reports whether q draws on the keys in ds as ds says.
+func (q *queue) draws(ds []Key) bool {
+	return slices.EqualFunc(q.keys, ds, func(a, b Key) bool {
+		return a.ID == b.ID && a.InFlight == b.InFlight && slices.Equal(a.Rates, b.Rates) && slices.Equal(a.Tallies, b.Tallies)
+	})
+}
+
+func (q *queue) vector(c map[string]int64) []int64 {
+	v := make([]int64, len(q.units))
+	for i, unit := range q.units {
+		v[i] = min(meter.CostOf(c, unit), store.MaxAmount/mostInBatch/2)
+	}
+	if p := &q.flight; p.unit > 0 {
+		v[p.unit], v[p.unit+1] = 1, 0
+	}
+	return v
+}
 
 // booking asks for nothing yet of all that q draws on.
 func (q *queue) booking(now time.Time) store.Booking {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/store"
 )
 
@@ -51,28 +50,6 @@ type aloft struct {
 	n     int64
 	moves bool  // a call is on its way that says so
 	ended int64 // of n, meanwhile
-}
-
-// flightLimits are those of k besides its rates, of units that begin at unit.
-func flightLimits(k Key, unit int) []store.Limit {
-	if k.InFlight == 0 {
-		return nil
-	}
-	l := store.Limit{ID: flightID, Kind: store.LogLimit, Unit: unit, Size: float64(k.InFlight), Per: flightSilence}
-	if k.InFlight > meter.Exact {
-		l.Grain = l.Per / meter.Exact
-	}
-	return []store.Limit{l, {ID: waitID, Kind: store.LogLimit, Unit: unit + 1, Size: float64(store.MaxAmount), Per: waitPer, Grain: waitPer / meter.Exact}}
-}
-
-// isFlight reports whether l bounds or counts requests under way.
-func isFlight(l store.Limit) bool {
-	return l.Kind == store.LogLimit && (l.ID == flightID || l.ID == waitID)
-}
-
-// flightShort reports whether r refuses because too many are under way.
-func flightShort(b store.Booking, r store.Booked) bool {
-	return r.Outcome == store.Refused && r.Draw >= 0 && r.Limit >= 0 && isFlight(b.Draws[r.Draw].Limits[r.Limit])
 }
 
 // begins notes that g is under way. q.mu is held.

@@ -87,6 +87,45 @@ type Spec struct {
 // PerSecond is the rate in the long run.
 func (s Spec) PerSecond() float64 { return float64(s.Limit) / s.Per.Seconds() }
 
+// A Rate is a Spec with what follows from it. It does not change, so all keys
+// that have it share it.
+type Rate struct {
+	Spec
+	Window    time.Duration // Per; of a bucket, in which it fills
+	perSecond float64
+	grain     Instant // see Spec.Grain
+	span      Instant // of a bucket's units in transit; zero: a window counts them
+	shaped    bool
+	warm      *warmSpec // nil: none
+}
+
+// NewRate makes a rate of s.
+func NewRate(s Spec) *Rate {
+	r := &Rate{Spec: s, Window: s.Per, perSecond: s.PerSecond(), grain: s.Grain()}
+	r.shaped = s.WarmUp == 0 && !s.Even && (s.Bucket || s.Burst < s.Limit)
+	if s.Bucket {
+		r.Window = Seconds(float64(s.Burst) / r.perSecond)
+		r.span = spanOf(r.perSecond, s.Burst)
+	}
+	if s.WarmUp > 0 {
+		r.warm = newWarmSpec(r.perSecond, s.WarmUp)
+	}
+	return r
+}
+
+// Continues reports whether a meter of s can go on as one of o: it counts in the
+// same window with the same kind of account.
+func (s *Rate) Continues(o *Rate) bool {
+	place := func(r *Rate) string {
+		if r.Align == nil {
+			return ""
+		}
+		return r.Align.String()
+	}
+	return s.Per == o.Per && s.Bucket == o.Bucket && (s.warm == nil) == (o.warm == nil) &&
+		(s.Align == nil) == (o.Align == nil) && place(s) == place(o)
+}
+
 // CostOf is how many of unit a cost draws: one request if it says nothing of
 // requests, and nothing of any other unit.
 func CostOf(cost map[string]int64, unit string) int64 {

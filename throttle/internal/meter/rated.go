@@ -5,45 +5,6 @@ import (
 	"time"
 )
 
-// A Rate is a Spec with what follows from it. It does not change, so all keys
-// that have it share it.
-type Rate struct {
-	Spec
-	Window    time.Duration // Per; of a bucket, in which it fills
-	perSecond float64
-	grain     Instant // see Spec.Grain
-	span      Instant // of a bucket's units in transit; zero: a window counts them
-	shaped    bool
-	warm      *warmSpec // nil: none
-}
-
-// NewRate makes a rate of s.
-func NewRate(s Spec) *Rate {
-	r := &Rate{Spec: s, Window: s.Per, perSecond: s.PerSecond(), grain: s.Grain()}
-	r.shaped = s.WarmUp == 0 && !s.Even && (s.Bucket || s.Burst < s.Limit)
-	if s.Bucket {
-		r.Window = Seconds(float64(s.Burst) / r.perSecond)
-		r.span = spanOf(r.perSecond, s.Burst)
-	}
-	if s.WarmUp > 0 {
-		r.warm = newWarmSpec(r.perSecond, s.WarmUp)
-	}
-	return r
-}
-
-// Continues reports whether a meter of s can go on as one of o: it counts in the
-// same window with the same kind of account.
-func (s *Rate) Continues(o *Rate) bool {
-	place := func(r *Rate) string {
-		if r.Align == nil {
-			return ""
-		}
-		return r.Align.String()
-	}
-	return s.Per == o.Per && s.Bucket == o.Bucket && (s.warm == nil) == (o.warm == nil) &&
-		(s.Align == nil) == (o.Align == nil) && place(s) == place(o)
-}
-
 // Rated is the meter of a Rate. A window or a calendar keeps what it promises, a
 // bucket or a warm-up shapes the flow. A rate with Burst == Limit needs no bucket,
 // one with Bucket has no window.
