@@ -174,18 +174,13 @@ func refusedByStore(r *fleet.Refusal) error {
 	if r.Err != nil {
 		return r.Err
 	}
-	e := &Error{Key: r.Name, Unit: r.Unit, RetryAfter: r.Wait, bound: r.Bound, deadline: r.ByCaller}
-	switch r.Reason {
-	case fleet.TooLong:
-		e.Reason = WaitTooLong
-	case fleet.Paused:
-		e.Reason = Paused
-	case fleet.NeverFits:
-		e.Reason = NeverFits
-	case fleet.Down:
-		e.Reason = StoreDown
-	case fleet.Ended:
-		e.Reason, e.detail = StoreDown, "after Close"
+	reasons := [...]Reason{
+		fleet.TooLong: WaitTooLong, fleet.Paused: Paused, fleet.NeverFits: NeverFits, fleet.Down: StoreDown, fleet.Ended: StoreDown,
+		fleet.Spent: WaitTooLong, // of a limit that the server states: the caller waits for it itself
+	}
+	e := &Error{Key: r.Name, Unit: r.Unit, RetryAfter: r.Wait, Reason: reasons[r.Reason], bound: r.Bound, deadline: r.ByCaller}
+	if r.Reason == fleet.Ended {
+		e.detail = "after Close"
 	}
 	return e
 }

@@ -190,15 +190,7 @@ func (q *ask) forsake(e *queue.Domain, w *queue.Waiter, end queue.Ending) {
 
 // reasonOf is what people are told of a refusal.
 func reasonOf(r queue.Reason) Reason {
-	switch r {
-	case queue.Full:
-		return QueueFull
-	case queue.Unfit:
-		return NeverFits
-	case queue.Paused:
-		return Paused
-	}
-	return WaitTooLong
+	return [...]Reason{queue.Late: WaitTooLong, queue.Full: QueueFull, queue.Unfit: NeverFits, queue.Paused: Paused}[r]
 }
 
 // refused is the error that r is.
