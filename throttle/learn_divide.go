@@ -80,7 +80,7 @@ func (l *learner) divide(q *quota, depth attribution.Depth, clean bool) {
 }
 
 // sort takes in what an answer tells of who shares q.
-func (l *learner) sort(now instant, q *quota, g *ticket, limit *headers.Limit, cost float64, refused bool) {
+func (l *learner) sort(q *quota, g *ticket, limit *headers.Limit, cost float64, refused bool) {
 	s := &q.Sharing
 	if left, ok := stated.Remaining(limit); ok && !refused {
 		s.Answered(g.where, left, cost, q.UnderWay())

@@ -135,7 +135,7 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 		l.bind(q, k, units)
 	}
 	q.Hear(now, a)
-	l.sort(now, q, g, limit, units, refused)
+	l.sort(q, g, limit, units, refused)
 	if !refused || stated.Exhausted(limit) {
 		l.doubt(now, q, roomy, refused)
 	}

@@ -155,7 +155,7 @@ func (q *queue) answered(batch []*waiter, booking store.Booking, r store.Booked,
 		q.refuseAll(Spent)
 		return
 	}
-	q.flight.heard(q, booking, r, now)
+	q.flight.heard(booking, r, now)
 	switch r.Outcome {
 	case store.BookedAll:
 		q.short = len(batch) == 1 && len(q.waiting) > 0 && extra == 0

@@ -253,7 +253,7 @@ func (q *queue) renewed(ctx context.Context, b store.Booking, due []*aloft, now 
 	p := &q.flight
 	p.renewal = false
 	if err == nil {
-		p.gather(q, due, newBatch(q, b, r, now).place)
+		p.gather(due, newBatch(q, b, r, now).place)
 	}
 	for _, h := range due {
 		p.ends(q, h.place, h.ended)
@@ -263,7 +263,7 @@ func (q *queue) renewed(ctx context.Context, b store.Booking, due []*aloft, now 
 }
 
 // gather takes in that the store keeps what due holds in one place.
-func (p *flight) gather(q *queue, due []*aloft, at *place) {
+func (p *flight) gather(due []*aloft, at *place) {
 	all := &aloft{place: at}
 	for _, h := range due {
 		all.n += h.n

@@ -28,7 +28,7 @@ const (
 )
 
 // heard takes in an answer. q.mu is held.
-func (p *flight) heard(q *queue, b store.Booking, r store.Booked, now time.Time) {
+func (p *flight) heard(b store.Booking, r store.Booked, now time.Time) {
 	p.waits, p.full = 0, false
 	for i, at := range p.limit {
 		if at < 0 {

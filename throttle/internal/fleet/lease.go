@@ -71,7 +71,7 @@ func (l *lease) begin(q *queue, b *batch, cost []int64, extra int64) {
 	if extra == 0 {
 		return
 	}
-	l.end(q) // of two calls on their way at once
+	l.end() // of two calls on their way at once
 	l.batch, l.cost, l.left, l.taken = b, cost, extra, extra
 	l.size = max(l.size, 1)
 	l.until = b.sent.Add(q.f.c.Lease)
@@ -81,7 +81,7 @@ func (l *lease) begin(q *queue, b *batch, cost []int64, extra int64) {
 			q.mu.Lock()
 			defer q.mu.Unlock()
 			if !l.held(time.Now()) {
-				l.end(q)
+				l.end()
 				q.pump(time.Now())
 			}
 		})
@@ -91,7 +91,7 @@ func (l *lease) begin(q *queue, b *batch, cost []int64, extra int64) {
 }
 
 // end gives what is left back.
-func (l *lease) end(q *queue) {
+func (l *lease) end() {
 	if l.timer != nil {
 		l.timer.Stop()
 	}

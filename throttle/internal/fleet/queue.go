@@ -273,7 +273,7 @@ func (q *queue) ring() {
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.lease.end(q)
+	q.lease.end()
 	q.late.close(q)
 	q.flight.close()
 	q.still()

@@ -180,7 +180,7 @@ func TestFleetIsShort(t *testing.T) {
 				t.Errorf("%+v: a grant of %+v, a lease of %d", test, g, q.lease.left)
 			}
 			q.lease.left = 0 // the store knows nothing of it
-			q.lease.end(q)
+			q.lease.end()
 			q.waiting = nil
 		})
 	}
