@@ -48,7 +48,8 @@
 //
 // There is no clock, no lock and no HTTP here. Who owns a
 // Learner calls one method at a time. What makes requests of one kind bound by
-// one Learner, and what a configured budget says, is the caller's business.
+// one Learner, what a configured budget says, and how many requests at a time a
+// server gets that never refused, is the caller's business.
 //
 // # How it was judged
 //
