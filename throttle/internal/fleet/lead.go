@@ -15,9 +15,16 @@ const (
 	// and a little.
 	mostTurn = 1250 * time.Millisecond
 	turnPart = 4
+	// mostTurns is how many turns a process waits at most that is further ahead, so that
+	// those go first that are less so.
+	mostTurns = 2
 	// mostLead is how far ahead or behind a process may be, in equal parts of the
-	// limit. What it drew alone, or did not need, is forgotten beyond.
-	mostLead = 2
+	// limit. What it drew alone, or did not need, is forgotten beyond. With 2, processes
+	// that always heard of a new window last never got what they had lacked.
+	mostLead = 8
+	// rounded is the part of a unit beyond its share that a process takes: as many round up
+	// as down. With 1, those that came first left the last too little in each window.
+	rounded = 0.5
 )
 
 // A Lead is how far a process is ahead of the others, and whose turn it is. The zero
@@ -49,18 +56,20 @@ func (l *Lead) Ahead(t *Tally, k, size float64) float64 {
 	return l.lead
 }
 
-// Wait is how long one who is ahead, by more than a unit beyond its share of what is
-// left, has to wait until others had their turn, of a window that lasts span. Then it may
-// have another share. Each time that nobody else took anything meanwhile it waits half as
+// Wait is how long one who is ahead, by more than half a unit beyond its share of what is
+// left, has to wait until others had their turn, of a window that lasts span: longer if it is
+// further ahead. Then it may have another share. Each time that nobody else took anything meanwhile it waits half as
 // long. others is what these have drawn in all.
 func (l *Lead) Wait(now meter.Instant, ahead, share float64, span time.Duration, others int64) time.Duration {
-	if ahead-l.leave < 1 {
+	if ahead-l.leave < rounded {
 		return 0
 	}
 	if l.held == 0 {
 		l.held, l.others = now, others
 	}
-	if d := l.held.Add(min(span/turnPart, mostTurn) >> min(l.quiet, 16)).Sub(now); d > 0 {
+	turn := min(span/turnPart, mostTurn) >> min(l.quiet, 16)
+	turn = time.Duration(float64(turn) * min(ahead-l.leave+1-rounded, mostTurns))
+	if d := l.held.Add(turn).Sub(now); d > 0 {
 		return d
 	}
 	if l.quiet++; others > l.others {

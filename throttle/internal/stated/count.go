@@ -219,10 +219,10 @@ func (q *Limit) turn(now meter.Instant, cost, level float64) time.Duration {
 	if s.tally == nil || q.terms.Members == 0 || s.lead.Short() == 0 || now.Sub(s.lead.Short()) > 2*s.span {
 		return 0
 	}
-	if s.alone {
-		level = q.sizeOr(level)
-	}
 	k := float64(q.terms.Members)
+	if s.alone {
+		level = q.sizeOr(level) + k/2 // its part, rounded up: nobody knows what others leave
+	}
 	others, _ := s.tally.Others()
 	return s.lead.Wait(now, s.lead.Ahead(s.tally, k, q.sizeOr(0))+cost-level/k, max(1, level/k), s.span, others)
 }
