@@ -219,18 +219,27 @@ func (o *peers) at(now, at instant) instant {
 		o.lead.Lacks(now)
 		return o.asks(now, at)
 	}
-	x, ok := o.of.found()
-	if !ok || o.members == 0 {
+	room := o.of.Room(now)
+	if o.members == 0 || room == learn.Unlimited {
 		return at
 	}
-	k := float64(o.members)
+	k, x := float64(o.members), o.of.turns()
 	span := x.Per
 	if x.Burst > 0 { // a bucket has no window: one unit for each
 		span = time.Duration(k * float64(o.of.regain()))
 	}
-	share := float64(o.of.Room(now)) / k
-	ahead := o.lead.Ahead(o.sent, k, max(x.Units, x.Burst)) + 1 - share
+	share := float64(room) / k
+	ahead := o.lead.Ahead(o.sent, k, max(x.Units, x.Burst, float64(room))) + 1 - share
 	return now.Add(o.lead.Wait(now, ahead, max(1, share), span, o.units))
+}
+
+// turns is the limit that is drawn from in turns: the one that was found or, while none is
+// likelier than the others, one with a long window.
+func (e *evidence) turns() learn.Limit {
+	if x, ok := e.found(); ok {
+		return x
+	}
+	return learn.Limit{Per: time.Minute}
 }
 
 // asks asks the Store what others did, if it is time to, while requests wait until at, and

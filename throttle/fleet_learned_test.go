@@ -277,7 +277,7 @@ func TestAFleetIsSeldomRefusedWhereWindowsBegin(t *testing.T) {
 
 // Sixteen processes without any budget take at most 1.15 times as long as one does for
 // the same work where the server states its limit, and are refused at most twice as
-// often and once or twice more each. With endless work none is further than three fifths
+// often and once or twice more each. With endless work none is further than two fifths
 // from an equal share.
 func TestFleetWithoutBudgets(t *testing.T) {
 	for _, counts := range countsIn {
@@ -287,7 +287,7 @@ func TestFleetWithoutBudgets(t *testing.T) {
 				if f.ratio > 1.15 || f.many > 2*f.one+1.5*16 {
 					t.Errorf("%s, %s, endless %v: %+v", counts, states, endless, f)
 				}
-				if f.uneven > 0.6 {
+				if f.uneven > 0.4 {
 					t.Errorf("%s, %s: one process was %.2f off an equal share", counts, states, f.uneven)
 				}
 			}
@@ -325,12 +325,16 @@ func TestFleetOfUnstatedLimits(t *testing.T) {
 					t.Errorf("%s, %s, endless %v: %+v", counts, states, endless, f)
 				}
 				all.ratio, all.one, all.many = all.ratio+f.ratio, all.one+f.one, all.many+f.many
+				all.uneven += f.uneven // finite work is divided evenly from the start
 				tests++
 			}
 		}
 	}
 	if all.ratio > 1.2*tests || all.many > 2*all.one+16*tests {
 		t.Errorf("of %v: %+v", tests, all)
+	}
+	if uneven := all.uneven / (tests / 2); uneven > 0.45 {
+		t.Errorf("one process was %.2f off an equal share, in the mean of all tests", uneven)
 	}
 }
 
