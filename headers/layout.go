@@ -17,8 +17,8 @@ func newLayout(resp *http.Response, now time.Time) *layout {
 	}
 	f := &layout{host: strings.Clone(hostOf(resp)), key: -1}
 	f.named = !strings.ContainsAny(f.host, ":[]")
-	f.know("Date", asDate)
 	f.know("Age", asAge)
+	f.know("Date", asDate)
 	if t, ok := parseTime(c.date.value); ok {
 		now = t
 		if new(civil).fixed(c.date.value) {

@@ -166,16 +166,18 @@ func (f *layout) collect(values *[maxSlots]string, h http.Header) (date string, 
 // each is.
 func (f *layout) pick(values *[maxSlots]string, h http.Header) (c collected, all bool) {
 	c.values = values
-	missing := len(f.names) - len(h) // as many are not there, if all of h are known
-	for i := 0; missing >= 0 && i < len(f.names); i++ {
+	left := len(h)                 // of h that are not found yet
+	missing := len(f.names) - left // as many are not there, if all of h are known
+	for i := len(f.names) - 1; left > 0 && missing >= 0; i-- { // Age, which hardly any has, is the first name
 		k := &f.names[i]
 		if lines, there := h[k.name]; there {
 			c.take(k.as, lines)
+			left--
 		} else {
 			missing--
 		}
 	}
-	return c, missing == 0
+	return c, left == 0
 }
 
 // collected is what was found of a layout in an answer.
