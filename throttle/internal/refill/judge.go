@@ -69,6 +69,7 @@ type Answer struct {
 // A Judge says of what kind a limit is.
 type Judge struct {
 	behind [kinds]float64 // by evidence, how much less likely each is than the likeliest
+	kind   Kind           // the likeliest; it is asked for far more often than it changes
 	rate   float64        // at which units were seen to come back, per second
 
 	// The answer with which later ones are compared:
@@ -87,14 +88,16 @@ type tally struct {
 }
 
 // Kind is the likeliest.
-func (j *Judge) Kind() Kind {
-	k := Window
+func (j *Judge) Kind() Kind { return j.kind }
+
+// choose finds the likeliest, as behind has changed.
+func (j *Judge) choose() {
+	j.kind = Window
 	for i := Bucket; i < kinds; i++ {
-		if j.score(i) > j.score(k) {
-			k = i
+		if j.score(i) > j.score(j.kind) {
+			j.kind = i
 		}
 	}
-	return k
 }
 
 // Sure reports that it leads by far.
@@ -125,6 +128,7 @@ func (j *Judge) Lean(k Kind) {
 			j.behind[i] = -before - sure
 		}
 	}
+	j.choose()
 }
 
 // Spent notes a request that was accepted without a word about the limit.
@@ -225,4 +229,5 @@ func (j *Judge) Weigh(off [kinds]float64) {
 	for i := range j.behind {
 		j.behind[i] += max(-best, -mostOff-j.score(Kind(i)))
 	}
+	j.choose()
 }

@@ -38,7 +38,9 @@ func (q *Limit) Hear(now meter.Instant, a Answer) {
 	}
 	q.judged(now, a.Sent, a.Limit, a.Cost, own, a.Refused)
 	q.hear(now, a.Sent, a.Limit, a.Cost, a.Refused, a.Asked)
-	q.share(now, a.Sent, a.Limit, a.Cost, a.Booked)
+	if q.terms.Fleet {
+		q.share(now, a.Sent, a.Limit, a.Cost, a.Booked)
+	}
 	q.trace(now, a.Sent, a.Limit, a.Cost, a.Drew, a.Refused)
 }
 
