@@ -24,8 +24,15 @@ func parseDecimal(s string) (decimal, bool) {
 		return d, false
 	}
 	i, groups := 0, false
-	for ; i < len(s) && i < 19 && s[i] >= '0' && s[i] <= '9'; i++ { // so many fit, without looking
-		d.whole = d.whole*10 + uint64(s[i]-'0')
+	for most := min(len(s), 19); i < most; i++ { // so many fit, without looking
+		c := s[i] - '0' // far more than 9 if it is no digit
+		if c > 9 {
+			break
+		}
+		d.whole = d.whole*10 + uint64(c)
+	}
+	if i == len(s) {
+		return d, true
 	}
 	for ; i < len(s) && s[i] != '.'; i++ {
 		switch c := s[i]; {

@@ -168,7 +168,8 @@ func (f *layout) pick(values *[maxSlots]string, h http.Header) (c collected, all
 	c.values = values
 	left := len(h)                 // of h that are not found yet
 	missing := len(f.names) - left // as many are not there, if all of h are known
-	for i := len(f.names) - 1; left > 0 && missing >= 0; i-- { // Age, which hardly any has, is the first name
+	// From the end, so that Age comes last, which hardly any answer has.
+	for i := len(f.names) - 1; left > 0 && missing >= 0; i-- {
 		k := &f.names[i]
 		if lines, there := h[k.name]; there {
 			c.take(k.as, lines)
@@ -216,6 +217,12 @@ func (x *figure) read(limits []Limit, s string) bool {
 
 // readReset reads a value that is one reset.
 func (x *figure) readReset(limits []Limit, s string, now time.Time) bool {
+	if x.means == Full && x.sure == sureDelta { // a span, of units that it names
+		if v, ok := shortSpan(s); ok {
+			limits[x.limit].Reset.Value = v
+			return true
+		}
+	}
 	v, sure, means, ok := parseReset(s, x.scale, now)
 	if !ok || sure != x.sure || means != x.means || !single(s) {
 		return false

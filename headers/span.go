@@ -24,6 +24,43 @@ func parseSpan(s string) (time.Duration, bool) {
 	return unitSpan(s, unitOf)
 }
 
+// shortSpan is parseSpan of what servers mostly write, "6m12s" and "8040ms": short
+// whole numbers, each with a unit of the clock. It reads nothing else.
+func shortSpan(s string) (total time.Duration, ok bool) {
+	if len(s) > 16 {
+		return 0, false // so many of the largest numbers fit into a Duration
+	}
+	for i := 0; i < len(s); {
+		n, from := time.Duration(0), i
+		for ; i < len(s) && s[i]-'0' <= 9; i++ {
+			n = n*10 + time.Duration(s[i]-'0')
+		}
+		if i == from || i > from+5 || i == len(s) {
+			return 0, false
+		}
+		unit := time.Duration(0)
+		switch c := s[i]; {
+		case c == 's':
+			unit = time.Second
+		case c == 'h':
+			unit = time.Hour
+		case c == 'm' && i+1 < len(s) && s[i+1] == 's':
+			unit = time.Millisecond
+			i++
+		case c == 'm':
+			unit = time.Minute
+		default:
+			return 0, false
+		}
+		i++
+		if i < len(s) && s[i]-'0' > 9 {
+			return 0, false // a longer word
+		}
+		total += n * unit
+	}
+	return total, len(s) > 0
+}
+
 // unitSpan reads number and unit in turn until the end.
 func unitSpan(s string, unitOf func(string) time.Duration) (total time.Duration, ok bool) {
 	for s != "" {
