@@ -70,8 +70,8 @@ func unitsOf(c Cost, unit string) (float64, bool) {
 // does not mention count on by themselves.
 func (l *learner) hear(now instant, g *ticket, s headers.Signal, refused bool) (news lesson) {
 	k := g.endpoint
-	var heard [maxQuotas]*quota
-	n := 0
+	var few [8]*quota // as answers have, but for the oddest
+	heard := few[:0]
 	for i := range s.Limits {
 		limit := &s.Limits[i]
 		if !refused && s.RetryAfter.Known {
@@ -79,17 +79,16 @@ func (l *learner) hear(now instant, g *ticket, s headers.Signal, refused bool) (
 			exact.Reset = stated.Finer(limit.Reset, s.RetryAfter)
 			limit = &exact
 		}
-		q, isNews := l.hearLimit(now, g, limit, refused, heard[:n])
+		q, isNews := l.hearLimit(now, g, limit, refused, heard)
 		if isNews {
 			news = lesson{what: causeQuota, quota: q}
 		}
-		if q != nil && n < len(heard) {
-			heard[n] = q
-			n++
+		if q != nil {
+			heard = append(heard, q)
 		}
 	}
 	for _, q := range k.quotas {
-		if slices.Contains(heard[:n], q) || !q.Sharing.Binds(g.where) || g.strange() {
+		if slices.Contains(heard, q) || !q.Sharing.Binds(g.where) || g.strange() {
 			continue
 		}
 		units, _, _ := q.costs(g.cost)
@@ -127,7 +126,8 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 	}
 	roomy := q.Heard() == 0 || !q.Empty()
 	news = q.Heard() == 0 || q.Asking() || q.Ignored()
-	a := stated.Answer{Sent: sent, Limit: limit, Cost: units, Guessed: guessed, Drew: g.drew(q), Asked: g.asked(q), Refused: refused, Booked: g.booked}
+	mark, drew := g.mark(q.account)
+	a := stated.Answer{Sent: sent, Limit: limit, Cost: units, Guessed: guessed, Drew: drew, Asked: mark&markAsks != 0, Refused: refused, Booked: g.booked}
 	if !q.Weigh(now, a) {
 		l.release(q)
 		news = false
@@ -147,9 +147,9 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 // size, or bind one endpoint; those of one answer, of which said are heard already,
 // are several.
 func (l *learner) known(limit *headers.Limit, k *endpoint, said []*quota) (known *quota) {
-	key, best := stated.KeyOf(limit), 0
+	best := 0
 	for _, q := range l.quotas {
-		if q.ID != key || slices.Contains(said, q) {
+		if !q.ID.Names(limit) || slices.Contains(said, q) {
 			continue
 		}
 		near := 0
@@ -183,10 +183,10 @@ func (l *learner) parted(limit *headers.Limit, k *endpoint) bool {
 
 // quotaOf is known, of a new account if there is room for one.
 func (l *learner) quotaOf(now instant, limit *headers.Limit, k *endpoint, said []*quota) *quota {
-	key := stated.KeyOf(limit)
 	if q := l.known(limit, k, said); q != nil {
 		return q
 	}
+	key := stated.KeyOf(limit)
 	if len(l.quotas) >= maxQuotas && !l.dropQuota(now) {
 		return nil
 	}

@@ -3,6 +3,7 @@ package throttle
 import (
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
@@ -23,13 +24,16 @@ func (k *endpoint) stated(buf []queue.Need, q *ask) []queue.Need {
 		return buf
 	}
 	asks := false
+	var w attribution.Where // not looked at yet
 	for _, x := range k.quotas {
 		n := q.of(x.account)
 		if n <= 0 {
 			continue
 		}
 		if !x.Sharing.Settled() {
-			w := k.whereOf(q.r)
+			if w == (attribution.Where{}) {
+				w = k.whereOf(q.r)
+			}
 			if !x.Sharing.Binds(w) {
 				continue
 			}

@@ -133,7 +133,7 @@ func (s *Sharing) Binds(w Where) bool { return s.depth == ByKind || s.knows(w.at
 // not, 1 if only its path was not.
 func (s *Sharing) strange(w Where) (level int, is bool) {
 	switch {
-	case w == Where{} || s.depth == ByPath || len(s.seen) == 0, s.depth == ByKind && w == s.last:
+	case s.depth == ByKind && w == s.last, s.depth == ByPath, len(s.seen) == 0, w == Where{}:
 		return 0, false
 	case !s.knows(w.stem):
 		return 0, true

@@ -32,6 +32,11 @@ type Key struct {
 // KeyOf is the Key of a limit that an answer states.
 func KeyOf(l *headers.Limit) Key { return Key{l.Name, l.Unit, l.Partition, l.Window.Value} }
 
+// Names reports whether l is what k calls.
+func (k *Key) Names(l *headers.Limit) bool {
+	return k.Window == l.Window.Value && k.Unit == l.Unit && k.Name == l.Name && k.Partition == l.Partition
+}
+
 // Terms are settings. They do not change.
 type Terms struct {
 	MaxPause time.Duration // the longest wait that one answer is believed about
@@ -107,7 +112,12 @@ func (q *Limit) exact() bool { return q.counted && !q.guessed }
 func (q *Limit) waited() bool { return q.waiters != nil && q.waiters.Waited() }
 
 // flying is the number of units under way that may be missing from left.
-func (q *Limit) flying() float64 { return max(q.out+q.early, q.shared.elsewhere()) }
+func (q *Limit) flying() float64 {
+	if q.shared.tally == nil {
+		return q.out + q.early
+	}
+	return max(q.out+q.early, q.shared.elsewhere())
+}
 
 // since is the number of units that were surely sent after left was learned.
 func (q *Limit) since() int64 {
