@@ -128,13 +128,13 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 	news = q.Heard() == 0 || q.Asking() || q.Ignored()
 	mark, drew := g.mark(q.account)
 	a := stated.Answer{Sent: sent, Limit: limit, Cost: units, Guessed: guessed, Drew: drew, Asked: mark&markAsks != 0, Refused: refused, Booked: g.booked}
-	if !q.Weigh(now, a) {
+	if !q.Weigh(now, &a) {
 		l.release(q)
 		news = false
 	} else {
 		l.bind(q, k, units)
 	}
-	q.Hear(now, a)
+	q.Hear(now, &a)
 	l.sort(q, g, limit, units, refused)
 	if !refused || stated.Exhausted(limit) {
 		l.doubt(now, q, roomy, refused)

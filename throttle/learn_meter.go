@@ -147,7 +147,7 @@ func (l *learner) Words(now instant) string {
 	case l.evidence != nil && l.evidence.away.releases(now):
 		return "the host is back, and those who waited for it go one after another"
 	case l.evidence.believes():
-		return cause{what: causeRate, found: l.evidence}.in(now, l)
+		return cause{what: causeRate}.in(now, l)
 	}
 	return "others are to go first"
 }

@@ -24,13 +24,13 @@ const (
 )
 
 // A cause is what makes a request wait. Words are made of it only when
-// somebody reads them.
+// somebody reads them. It has four words of memory because every answer's lesson
+// is one: a larger struct would not be returned in registers.
 type cause struct {
 	what     causeKind
 	cooldown *cooldown.Cooldown
-	found    *evidence
 	quota    *quota
-	endpoint *endpoint
+	endpoint *endpoint // of a rate, whose evidence shows it; nil: the learner's does
 }
 
 // A lesson is something that was learned; the zero lesson is nothing new.
@@ -58,7 +58,7 @@ func (c cause) in(now instant, l *learner) string {
 	case causeCooldown:
 		return pauseWords(now, l.terms.zero, c.cooldown.State()) + c.only()
 	case causeRate:
-		return c.found.words() + c.only()
+		return c.found(l).words() + c.only()
 	case causeQuota:
 		return c.quota.told(now, l.terms.zero)
 	case causeFlight:
@@ -72,10 +72,18 @@ func (c cause) in(now instant, l *learner) string {
 
 // alone is the only kind of request that a pause or a rate is for; "": not one only.
 func (c cause) alone() string {
-	if k := c.endpoint; k != nil && (c.cooldown != nil && c.cooldown == k.cooldown || c.found != nil && c.found == k.evidence) {
+	if k := c.endpoint; k != nil && (c.what == causeRate || c.cooldown != nil && c.cooldown == k.cooldown) {
 		return k.key.String()
 	}
 	return ""
+}
+
+// found is whose evidence shows the rate that c is.
+func (c cause) found(l *learner) *evidence {
+	if c.endpoint != nil {
+		return c.endpoint.evidence
+	}
+	return l.evidence
 }
 
 // only is alone in words.
@@ -200,7 +208,7 @@ func (l *learner) restrictions(now instant, add func(c cause, d time.Duration)) 
 	}
 	found := func(e *evidence, k *endpoint, a *queue.Account) {
 		if e.believes() {
-			add(cause{what: causeRate, found: e, endpoint: k}, e.at(now, a.Queued()).Until(now))
+			add(cause{what: causeRate, endpoint: k}, e.at(now, a.Queued()).Until(now))
 		}
 	}
 	found(l.evidence, nil, &l.account)

@@ -19,7 +19,7 @@ func newQuota(id stated.Key) *quota {
 
 // hears lets q learn from an answer.
 func hears(q *quota, at instant, l headers.Limit) *quota {
-	q.Hear(at, stated.Answer{Sent: at, Limit: &l})
+	q.Hear(at, &stated.Answer{Sent: at, Limit: &l})
 	return q
 }
 

@@ -71,7 +71,7 @@ func (c cause) limit(now instant, l *learner) LearnedLimit {
 		}
 	case causeRate:
 		x.Kind, x.Unit, x.Source = LearnedRate, requests, "found by its refusals"
-		if f, ok := c.found.found(); ok {
+		if f, ok := c.found(l).found(); ok {
 			x.Limit, x.Per = figure(f.Units), f.Per
 		}
 	case causeQuota:

@@ -69,14 +69,14 @@ func (b *Belief) Weigh(now meter.Instant, w Word) (obeyed bool) {
 		if w.Left <= b.last && w.Holds { // the reset brought nothing
 			b.contradict()
 		}
-		b.begin(now, w)
+		b.begin(now, &w)
 	case b.began == 0 || b.over(now, w.Left, w.Size):
-		b.begin(now, w)
+		b.begin(now, &w)
 	default:
-		b.add(w)
-		if !w.Refused && w.Holds && b.spent-(b.most-b.least)-b.flowed(now, w) > 1-1e-9 && !w.Flows {
+		b.add(&w)
+		if !w.Refused && w.Holds && b.spent-(b.most-b.least)-b.flowed(now, &w) > 1-1e-9 && !w.Flows {
 			b.contradict() // what was accepted took nothing
-			b.begin(now, w)
+			b.begin(now, &w)
 		}
 	}
 	return b.credit > 0
@@ -100,13 +100,13 @@ func (b *Belief) over(now meter.Instant, left, size float64) bool {
 	return now >= b.ends
 }
 
-func (b *Belief) begin(now meter.Instant, w Word) {
+func (b *Belief) begin(now meter.Instant, w *Word) {
 	b.began, b.ends, b.last, b.least, b.most, b.spent = now, w.Reset, w.Left, w.Left, w.Left, 0
 }
 
 // flowed is what a bucket that is full at its reset may have got back since the window
 // began. What was never seen to fall is no bucket.
-func (b *Belief) flowed(now meter.Instant, w Word) float64 {
+func (b *Belief) flowed(now meter.Instant, w *Word) float64 {
 	if !b.Firm() {
 		return 0
 	}
@@ -114,7 +114,7 @@ func (b *Belief) flowed(now meter.Instant, w Word) float64 {
 }
 
 // add takes in one more answer about the window.
-func (b *Belief) add(w Word) {
+func (b *Belief) add(w *Word) {
 	if w.Left < b.least {
 		b.credit, b.vain = max(b.credit, creditShown), false
 	}

@@ -22,13 +22,13 @@ type Answer struct {
 
 // Weigh takes an answer for or against the word of q, before Hear learns from it. It
 // reports whether q is to be obeyed.
-func (q *Limit) Weigh(now meter.Instant, a Answer) (obeyed bool) {
+func (q *Limit) Weigh(now meter.Instant, a *Answer) (obeyed bool) {
 	q.weigh(now, a.Limit, a.Cost, a.Refused, a.Asked)
 	return !q.ignored
 }
 
 // Hear learns from an answer.
-func (q *Limit) Hear(now meter.Instant, a Answer) {
+func (q *Limit) Hear(now meter.Instant, a *Answer) {
 	own := a.Cost
 	if !a.Drew {
 		own = 0

@@ -96,8 +96,8 @@ func (q *Limit) note(l *headers.Limit) {
 		q.judge.Lean(refill.Bucket)
 		// Rounded up, the time until it is full makes the rate too small, never
 		// too large: the largest seen is the nearest.
-		if r := refill.Rate(q.size.Value, left, l.Reset.Value); r > q.refill && q.judge.Kind() == refill.Bucket {
-			q.refill = r
+		if q.judge.Kind() == refill.Bucket {
+			q.refill = max(q.refill, refill.Rate(q.size.Value, left, l.Reset.Value))
 		}
 	}
 }
