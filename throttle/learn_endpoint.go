@@ -59,11 +59,15 @@ func firstSegment(path string) string {
 // unitsOf is what c costs in a unit, and whether that is counted at all.
 func unitsOf(c Cost, unit string) (float64, bool) {
 	unit = unitName(unit)
-	n, ok := c[unit]
-	if !ok && unit == requests {
+	if len(c) > 0 {
+		if n, ok := c[unit]; ok {
+			return float64(n), true
+		}
+	}
+	if unit == requests {
 		return 1, true
 	}
-	return float64(n), ok
+	return 0, false
 }
 
 // hear gives every limit of an answer to its account. Accounts that the answer

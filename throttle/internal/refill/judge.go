@@ -135,10 +135,10 @@ func (j *Judge) Lean(k Kind) {
 func (j *Judge) Spent(units float64) { j.spent += units }
 
 // Heard takes in an answer.
-func (j *Judge) Heard(a Answer) {
+func (j *Judge) Heard(a *Answer) {
 	later := j.heard != 0 && a.Sent >= j.heard // it was surely given later
 	past := j.reset != 0 && a.Sent > j.reset.Add(j.doubt)
-	if j.heard == 0 || later && (j.compare(&a) || past || a.Open <= j.open/2-1) {
+	if j.heard == 0 || later && (j.compare(a) || past || a.Open <= j.open/2-1) {
 		j.sent, j.heard, j.reset, j.doubt = a.Sent, a.Heard, a.Reset, a.Doubt
 		j.left, j.open, j.spent = a.Left, a.Open, 0
 		j.until = [2]tally{{at: a.Heard}, {at: a.Heard}}

@@ -22,7 +22,7 @@ func heard(j *refill.Judge, size, rate float64, reset time.Duration, answers ...
 		if reset > 0 {
 			a.Reset = at(reset)
 		}
-		j.Heard(a)
+		j.Heard(&a)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestWhatIsLeftTellsTheKind(t *testing.T) {
 func TestAnswersThatOvertakeOneAnotherTellNothing(t *testing.T) {
 	var j refill.Judge
 	hear := func(sent, got time.Duration, left, open float64) {
-		j.Heard(refill.Answer{Sent: at(sent), Heard: at(got), Left: left, Cost: 1, Open: open, Size: 100, Rate: .01})
+		j.Heard(&refill.Answer{Sent: at(sent), Heard: at(got), Left: left, Cost: 1, Open: open, Size: 100, Rate: .01})
 	}
 	hear(0, 20*time.Millisecond, 99, 0)
 	for i := range 20 { // sent together after that, heard in the wrong order

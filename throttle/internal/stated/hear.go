@@ -244,7 +244,7 @@ func (q *Limit) judged(now, sent meter.Instant, l *headers.Limit, cost, own floa
 	}
 	a.Log, a.Logged = q.logged(now, sent, own)
 	was := q.flows()
-	if q.judge.Heard(a); q.flows() != was {
+	if q.judge.Heard(&a); q.flows() != was {
 		q.left, q.basis = left, now
 	}
 }
