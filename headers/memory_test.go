@@ -81,6 +81,28 @@ func TestMemoryRecalls(t *testing.T) {
 	}
 }
 
+// A reset that is a span is recalled as Parse reads it, in short forms and in others.
+func TestMemoryReadsSpans(t *testing.T) {
+	answer := func(reset string) *http.Response {
+		return response(200, fuzzHeader("X-Ratelimit-Limit-Requests:60\nX-Ratelimit-Remaining-Requests:7\nX-Ratelimit-Reset-Requests:"+reset))
+	}
+	var m headers.Memory
+	m.Parse(answer("6m12s"), noon)
+	texts := []string{"0s", "5s", "59ms", "5ms3s", "1h2m3s4ms", "00001s", "99999h", "99999h99999h999h", "123456s", "1m2", "m", "1mm", "1s2s", "1ms1m"}
+	for _, unit := range []string{"ns", "us", "ms", "s", "m", "h", "d", "msec", "sec", "min", "hr", "mx", "sh", "H"} {
+		texts = append(texts, "7"+unit, "7"+unit+"5s", "1.5"+unit, "7 "+unit)
+	}
+	for _, text := range texts {
+		resp := answer(text)
+		want := headers.Parse(resp, noon)
+		if got, ok := recalled(&m, resp); ok && !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: recalled %v, parsed %v", text, got, want)
+		} else if !ok && strings.Trim(text, "0123456789hms") == "" && len(want.Limits) > 0 && want.Limits[0].Reset.Known && want.Limits[0].ResetMeans == headers.Full {
+			t.Errorf("%q is not recalled: parsed %v", text, want)
+		}
+	}
+}
+
 // An answer of a known layout makes no memory.
 func TestMemoryRecallsWithoutAllocations(t *testing.T) {
 	var m headers.Memory

@@ -52,10 +52,7 @@ func shortSpan(s string) (total time.Duration, ok bool) {
 		default:
 			return 0, false
 		}
-		i++
-		if i < len(s) && s[i]-'0' > 9 {
-			return 0, false // a longer word
-		}
+		i++ // if the word goes on, no number follows
 		total += n * unit
 	}
 	return total, len(s) > 0
