@@ -18,11 +18,11 @@ import (
 // units may go back to back, then they follow at Limit/Per. The promise is a
 // window that slides with every unit and is never exceeded, neither at the
 // start nor across any border. It holds its beginning but not its end: a unit of
-// 12:00:00 makes room at 12:01:00 where Per is a minute. Limits up to 64 are counted exactly; larger ones
-// in sub-windows of Per/64, which count on the safe side: a saturated caller
-// gets at least 98 % of Limit, and memory does not depend on Limit. A
-// [Transport] counts a unit until Per after the server has seen it, so that its
-// callers get at least 90 %.
+// 12:00:00 makes room at 12:01:00 where Per is a minute. Limits up to 128 are
+// counted exactly (up to 64 with a Store). Larger ones are counted in sub-windows
+// of Per/64 and on the safe side: a saturated caller gets at least 98 % of Limit,
+// and memory does not depend on Limit. A [Transport] counts a unit until Per after
+// the server has seen it, so that its callers get at least 90 %.
 //
 // A cost above Burst but within Limit is let in when the bucket is full and
 // paid off by those after it; a cost above Limit never fits. The zero Rate is

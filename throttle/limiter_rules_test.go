@@ -3,6 +3,7 @@ package throttle_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"sync"
 	"testing"
@@ -38,6 +39,34 @@ func TestFloodAtAnEdge(t *testing.T) {
 					t.Errorf("%d of %d used, want at least 98 %%", sum, most)
 				}
 			})
+		})
+	}
+}
+
+// Each unit of a window makes room again Per after it was spent: to the nanosecond if
+// Limit is at most 128, and up to Per/64 later if it is larger.
+func TestWindowsUpTo128AreExact(t *testing.T) {
+	for limit, late := range map[int]time.Duration{64: 0, 128: 0, 129: time.Minute / 64} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(t, fmt.Sprintf("%d/m burst %d", limit, limit))
+			const apart = 100 * time.Millisecond
+			for range limit {
+				if !l.Try("k", nil).Allowed {
+					t.Fatalf("%d: less than the limit is allowed", limit)
+				}
+				time.Sleep(apart)
+			}
+			time.Sleep(time.Minute - time.Duration(limit)*apart)
+			latest := time.Duration(0)
+			for range limit {
+				if d := l.Try("k", nil); !d.Allowed {
+					latest = max(latest, d.RetryAfter)
+				}
+				time.Sleep(apart)
+			}
+			if latest > late {
+				t.Errorf("%d: room is there %v late, want at most %v", limit, latest, late)
+			}
 		})
 	}
 }
