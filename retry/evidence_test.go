@@ -2,6 +2,8 @@ package retry_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -257,10 +259,29 @@ func TestAnAnswerProvesThatItWasSent(t *testing.T) {
 	}
 }
 
-// tracing is somebody's layer below that has a trace of its own.
-func tracing(base http.RoundTripper) http.RoundTripper {
-	return testnet.Func(func(r *http.Request) (*http.Response, error) {
-		trace := &httptrace.ClientTrace{ConnectStart: func(string, string) {}}
-		return base.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
+// Each kind of distrust of the server's certificate is enough: the next attempt
+// would fail as well, and the request was not sent.
+func TestEachKindOfDistrustIsEnough(t *testing.T) {
+	for _, err := range []error{
+		&tls.CertificateVerificationError{Err: errReset}, x509.UnknownAuthorityError{},
+		x509.CertificateInvalidError{}, x509.HostnameError{Certificate: new(x509.Certificate)},
+	} {
+		if calls, unsent := distrust(t, err); calls != 1 || !unsent {
+			t.Errorf("%T is taken for trust: %d attempts, nothing was sent: %v", err, calls, unsent)
+		}
+	}
+	if calls, unsent := distrust(t, errors.New("tls: something else")); calls != 3 || unsent {
+		t.Errorf("any error is taken for distrust: %d attempts, nothing was sent: %v", calls, unsent)
+	}
+}
+
+// distrust returns how often a GET is sent by a base that fails with err, and
+// whether it is known that nothing of it was sent.
+func distrust(t *testing.T, err error) (calls int, unsent bool) {
+	synctest.Test(t, func(t *testing.T) {
+		s := play(step{err: err})
+		_, got := newTransport(t, s, retry.Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
+		calls, unsent = s.calls(), errors.Is(got, notsent.Err)
 	})
+	return calls, unsent
 }

@@ -1,7 +1,6 @@
 package retry_test
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -14,10 +13,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
-	"github.com/weirhttp/weir/internal/notsent"
-	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
 	"github.com/weirhttp/weir/retry"
 )
@@ -226,99 +222,6 @@ func documented(comment, row string) []string {
 	return nil
 }
 
-// An attempt timeout is retried for what may happen twice only; the breaker
-// below learns from the trip that it was ours.
-func TestPolicyAttemptTimeout(t *testing.T) {
-	for method, want := range map[string]int{"GET": 2, "POST": 1} {
-		bubble(t, method, func(t *testing.T) {
-			calls := 0
-			base := testnet.Func(func(r *http.Request) (*http.Response, error) {
-				calls++
-				<-r.Context().Done()
-				return nil, r.Context().Err() // as HTTP/2 says it, without the cause
-			})
-			var causes []trip.Cause
-			meter := &fakeLayer{base: retry.Wire(base, retry.Config{}), layer: trip.Meter}
-			spy := testnet.Func(func(r *http.Request) (*http.Response, error) {
-				resp, err := meter.RoundTrip(r)
-				causes = append(causes, trip.From(r.Context()).Cause())
-				return resp, err
-			})
-			rt := newTransport(t, linked{spy, meter}, retry.Config{MaxAttempts: 2, AttemptTimeout: time.Second})
-			start := time.Now()
-			_, err := rt.RoundTrip(request(t, method, "http://a.example/", ""))
-			var late *retry.TimeoutError
-			if !errors.As(err, &late) || late.Body || late.Limit != time.Second {
-				t.Errorf("got error %v, want an attempt timeout of 1s", err)
-			}
-			if calls != want || len(causes) != want || causes[0] != trip.AttemptTimeout {
-				t.Errorf("got %d calls, causes %v, want %d", calls, causes, want)
-			}
-			if took := time.Since(start); took < time.Duration(want)*time.Second {
-				t.Errorf("took %v", took)
-			}
-		})
-	}
-}
-
-// Each kind of distrust of the server's certificate is enough: the next attempt
-// would fail as well, and the request was not sent.
-func TestEachKindOfDistrustIsEnough(t *testing.T) {
-	for _, err := range []error{
-		&tls.CertificateVerificationError{Err: errReset}, x509.UnknownAuthorityError{},
-		x509.CertificateInvalidError{}, x509.HostnameError{Certificate: new(x509.Certificate)},
-	} {
-		if calls, unsent := distrust(t, err); calls != 1 || !unsent {
-			t.Errorf("%T is taken for trust: %d attempts, nothing was sent: %v", err, calls, unsent)
-		}
-	}
-	if calls, unsent := distrust(t, errors.New("tls: something else")); calls != 3 || unsent {
-		t.Errorf("any error is taken for distrust: %d attempts, nothing was sent: %v", calls, unsent)
-	}
-}
-
-// distrust returns how often a GET is sent by a base that fails with err, and
-// whether it is known that nothing of it was sent.
-func distrust(t *testing.T, err error) (calls int, unsent bool) {
-	synctest.Test(t, func(t *testing.T) {
-		s := play(step{err: err})
-		_, got := newTransport(t, s, retry.Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
-		calls, unsent = s.calls(), errors.Is(got, notsent.Err)
-	})
-	return calls, unsent
-}
-
-// An error of Check ends the request, whether there was an answer or not.
-func TestErrorOfCheckEndsTheRequest(t *testing.T) {
-	errCheck := errors.New("enough")
-	for name, s := range map[string]step{"an answer": {status: 500}, "none": {err: errReset}} {
-		bubble(t, name, func(t *testing.T) {
-			rt := newTransport(t, play(s), retry.Config{Check: func(context.Context, *http.Response, error) (bool, error) { return false, errCheck }})
-			if resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", "")); resp != nil || !errors.Is(err, errCheck) {
-				t.Errorf("got %v, %v", resp, err)
-			}
-		})
-	}
-}
-
-// No vote makes a permanent failure worth another attempt, or unsafe.
-func TestCheckCannotRepeatThePermanent(t *testing.T) {
-	for _, method := range []string{"GET", "POST"} {
-		bubble(t, method, func(t *testing.T) {
-			var reasons []retry.Reason
-			s := play(step{err: errors.New("unsupported protocol scheme \"ftp\"")})
-			rt := newTransport(t, s, retry.Config{
-				Check:     func(context.Context, *http.Response, error) (bool, error) { return true, nil },
-				OnAttempt: func(a retry.Attempt) { reasons = append(reasons, a.Reason) },
-			})
-			rt.RoundTrip(request(t, method, "http://a.example/", ""))
-			if s.calls() != 1 || len(reasons) != 1 || reasons[0] != retry.Final {
-				t.Errorf("%d attempts, %v", s.calls(), reasons)
-			}
-		})
-	}
-}
-
 // A 403 is a throttled answer if its headers or the throttle below say so, and
 // one of them is enough.
 func TestA403ThatThrottles(t *testing.T) {
@@ -346,29 +249,4 @@ func TestA403ThatThrottles(t *testing.T) {
 			}
 		})
 	}
-}
-
-// No vote makes a POST repeatable, and the hook is told why there was no retry.
-func TestUnsafeIsSaid(t *testing.T) {
-	yes := func(context.Context, *http.Response, error) (bool, error) { return true, nil }
-	for name, c := range map[string]retry.Config{"policy": {}, "Check": {Check: yes}} {
-		bubble(t, name, func(t *testing.T) {
-			var reasons []retry.Reason
-			c.OnAttempt = func(a retry.Attempt) { reasons = append(reasons, a.Reason) }
-			s := play(step{status: 500})
-			resp, err := newTransport(t, s, c).RoundTrip(request(t, "POST", "http://a.example/", "x"))
-			if err != nil || resp.StatusCode != 500 || s.calls() != 1 {
-				t.Fatalf("%v, %v after %d attempts", resp, err, s.calls())
-			}
-			if len(reasons) != 1 || reasons[0] != retry.Unsafe {
-				t.Errorf("reasons %v, want %v", reasons, retry.Unsafe)
-			}
-		})
-	}
-}
-
-// linked is a RoundTripper that speaks for the layers below it.
-type linked struct {
-	http.RoundTripper
-	trip.Linked
 }

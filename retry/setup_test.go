@@ -187,3 +187,23 @@ func hostIn(st retry.Stats, name string) retry.HostStats {
 	}
 	return retry.HostStats{}
 }
+
+// get sends a request of a kind and returns the status, 0 for an error.
+func get(t testing.TB, rt http.RoundTripper, kind string) (int, error) {
+	method := strings.TrimPrefix(kind, "keyed ")
+	body := ""
+	if method != "GET" {
+		body = "body"
+	}
+	r := request(t, method, "http://a.example/", body)
+	if kind == "keyed POST" {
+		r.Header.Set("Idempotency-Key", "k")
+	}
+	resp, err := rt.RoundTrip(r)
+	if err != nil {
+		return 0, err
+	}
+	io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	return resp.StatusCode, nil
+}

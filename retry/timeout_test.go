@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/internal/trip"
 	"github.com/weirhttp/weir/retry"
 )
 
@@ -116,4 +117,45 @@ func TestAttemptTimeoutIsTheCause(t *testing.T) {
 			t.Errorf("the cause was %v", cause)
 		}
 	})
+}
+
+// An attempt timeout is retried for what may happen twice only; the breaker
+// below learns from the trip that it was ours.
+func TestPolicyAttemptTimeout(t *testing.T) {
+	for method, want := range map[string]int{"GET": 2, "POST": 1} {
+		bubble(t, method, func(t *testing.T) {
+			calls := 0
+			base := testnet.Func(func(r *http.Request) (*http.Response, error) {
+				calls++
+				<-r.Context().Done()
+				return nil, r.Context().Err() // as HTTP/2 says it, without the cause
+			})
+			var causes []trip.Cause
+			meter := &fakeLayer{base: retry.Wire(base, retry.Config{}), layer: trip.Meter}
+			spy := testnet.Func(func(r *http.Request) (*http.Response, error) {
+				resp, err := meter.RoundTrip(r)
+				causes = append(causes, trip.From(r.Context()).Cause())
+				return resp, err
+			})
+			rt := newTransport(t, linked{spy, meter}, retry.Config{MaxAttempts: 2, AttemptTimeout: time.Second})
+			start := time.Now()
+			_, err := rt.RoundTrip(request(t, method, "http://a.example/", ""))
+			var late *retry.TimeoutError
+			if !errors.As(err, &late) || late.Body || late.Limit != time.Second {
+				t.Errorf("got error %v, want an attempt timeout of 1s", err)
+			}
+			if calls != want || len(causes) != want || causes[0] != trip.AttemptTimeout {
+				t.Errorf("got %d calls, causes %v, want %d", calls, causes, want)
+			}
+			if took := time.Since(start); took < time.Duration(want)*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
+// linked is a RoundTripper that speaks for the layers below it.
+type linked struct {
+	http.RoundTripper
+	trip.Linked
 }
