@@ -27,7 +27,7 @@ func TestRefusalsOfOurLayersAreNotRetried(t *testing.T) {
 				calls++
 				return &refusal{by}
 			}}
-			rt := newTransport(t, layer, retry.Config{Check: func(context.Context, *http.Response, error) (bool, error) { return true, nil }})
+			rt := newTransport(t, layer, retry.Config{Check: yes})
 			_, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
 			if _, ok := errors.Unwrap(err).(*refusal); !ok || calls != 1 || !errors.Is(err, notsent.Err) {
 				t.Errorf("got %T %v after %d calls", err, err, calls)

@@ -262,26 +262,16 @@ func TestAnAnswerProvesThatItWasSent(t *testing.T) {
 // Each kind of distrust of the server's certificate is enough: the next attempt
 // would fail as well, and the request was not sent.
 func TestEachKindOfDistrustIsEnough(t *testing.T) {
-	for _, err := range []error{
+	for _, end := range []error{
 		&tls.CertificateVerificationError{Err: errReset}, x509.UnknownAuthorityError{},
 		x509.CertificateInvalidError{}, x509.HostnameError{Certificate: new(x509.Certificate)},
 	} {
-		if calls, unsent := distrust(t, err); calls != 1 || !unsent {
-			t.Errorf("%T is taken for trust: %d attempts, nothing was sent: %v", err, calls, unsent)
+		if attempts, _, err := always(t, step{err: end}, retry.Config{}, requestOf(t, "GET")); attempts != 1 || !errors.Is(err, notsent.Err) {
+			t.Errorf("%T is taken for trust: %d attempts, %v", end, attempts, err)
 		}
 	}
-	if calls, unsent := distrust(t, errors.New("tls: something else")); calls != 3 || unsent {
-		t.Errorf("any error is taken for distrust: %d attempts, nothing was sent: %v", calls, unsent)
+	other := step{err: errors.New("tls: something else")}
+	if attempts, _, err := always(t, other, retry.Config{}, requestOf(t, "GET")); attempts != 3 || errors.Is(err, notsent.Err) {
+		t.Errorf("any error is taken for distrust: %d attempts, %v", attempts, err)
 	}
-}
-
-// distrust returns how often a GET is sent by a base that fails with err, and
-// whether it is known that nothing of it was sent.
-func distrust(t *testing.T, err error) (calls int, unsent bool) {
-	synctest.Test(t, func(t *testing.T) {
-		s := play(step{err: err})
-		_, got := newTransport(t, s, retry.Config{}).RoundTrip(request(t, "GET", "http://a.example/", ""))
-		calls, unsent = s.calls(), errors.Is(got, notsent.Err)
-	})
-	return calls, unsent
 }

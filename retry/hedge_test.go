@@ -147,7 +147,7 @@ func TestNoHedge(t *testing.T) {
 	}{
 		{"control", put, retry.Config{}, nil, 2},
 		{"POST", func(t *testing.T) *http.Request { return request(t, "POST", "http://a.example/", "body") }, retry.Config{}, nil, 1},
-		{"keyed POST", func(t *testing.T) *http.Request { return keyedPost(t) }, retry.Config{}, nil, 2},
+		{"keyed POST", func(t *testing.T) *http.Request { return requestOf(t, "keyed POST") }, retry.Config{}, nil, 2},
 		{"a body without GetBody", func(t *testing.T) *http.Request {
 			r := put(t)
 			r.GetBody = nil

@@ -12,7 +12,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/weirhttp/weir/internal/trip"
 	"github.com/weirhttp/weir/retry"
@@ -28,7 +27,6 @@ type outcomeRow struct {
 }
 
 func outcomeRows() []outcomeRow {
-	dial := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 	return []outcomeRow{
 		{"200", step{status: 200}, 1, 1, 1, retry.Answered},
 		{"301", step{status: 301}, 1, 1, 1, retry.Answered},
@@ -52,8 +50,8 @@ func outcomeRows() []outcomeRow {
 		{"511", step{status: 511}, 1, 1, 1, retry.NotSupported},
 		{"520", step{status: 520}, 4, 4, 1, retry.ServerError},
 		{"529", step{status: 529}, 4, 4, 1, retry.Unavailable},
-		{"dial", step{err: dial}, 4, 4, 4, retry.NotProcessed},
-		{"wrapped dial", step{err: fmt.Errorf("base: %w", dial)}, 4, 4, 4, retry.NotProcessed},
+		{"dial", step{err: &dialError}, 4, 4, 4, retry.NotProcessed},
+		{"wrapped dial", step{err: fmt.Errorf("base: %w", &dialError)}, 4, 4, 4, retry.NotProcessed},
 		{"reset", step{err: errReset}, 4, 4, 1, retry.Broken},
 		{"read", step{err: &net.OpError{Op: "read", Err: errReset}}, 4, 4, 1, retry.Broken},
 		{"refused stream", step{err: h2Error(7)}, 4, 4, 4, retry.NotProcessed},
@@ -75,41 +73,19 @@ func outcomeRows() []outcomeRow {
 // package comment.
 func TestEachOutcomeIsSentAsOftenAsTheTableSays(t *testing.T) {
 	for _, tt := range outcomeRows() {
-		bubble(t, strings.ReplaceAll(tt.name, " ", "-"), func(t *testing.T) {
-			for _, kind := range []struct {
-				name string
-				r    *http.Request
-				want int
-			}{
-				{"GET", request(t, "GET", "http://a.example/", ""), tt.get},
-				{"keyed POST", keyedPost(t), tt.keyed},
-				{"POST", request(t, "POST", "http://a.example/", "body"), tt.post},
-			} {
-				s := play(tt.step)
+		t.Run(strings.ReplaceAll(tt.name, " ", "-"), func(t *testing.T) {
+			for kind, want := range map[string]int{"GET": tt.get, "keyed POST": tt.keyed, "POST": tt.post} {
 				var last retry.Attempt
-				rt := newTransport(t, s, retry.Config{MaxAttempts: 4, OnAttempt: func(a retry.Attempt) { last = a }})
-				resp, err := rt.RoundTrip(kind.r)
-				if (resp == nil) == (err == nil) {
-					t.Errorf("%s: got response %v and error %v", kind.name, resp, err)
-				}
-				if resp != nil {
-					resp.Body.Close()
-				}
-				if got := s.calls(); got != kind.want {
-					t.Errorf("%s: got %d attempts, want %d", kind.name, got, kind.want)
+				c := retry.Config{MaxAttempts: 4, OnAttempt: func(a retry.Attempt) { last = a }}
+				if got, _, _ := always(t, tt.step, c, requestOf(t, kind)); got != want {
+					t.Errorf("%s: got %d attempts, want %d", kind, got, want)
 				}
 				if last.Outcome != tt.wantOutcome {
-					t.Errorf("%s: got outcome %v, want %v", kind.name, last.Outcome, tt.wantOutcome)
+					t.Errorf("%s: got outcome %v, want %v", kind, last.Outcome, tt.wantOutcome)
 				}
 			}
 		})
 	}
-}
-
-func keyedPost(t testing.TB) *http.Request {
-	r := request(t, "POST", "http://a.example/", "body")
-	r.Header.Set("Idempotency-Key", "k")
-	return r
 }
 
 // h2 has the shape of net/http's HTTP/2 stream error.
@@ -154,20 +130,17 @@ func TestWhichMethodsAreIdempotent(t *testing.T) {
 }
 
 // sentAgain reports whether a request that may have been processed is repeated.
-func sentAgain(t *testing.T, method string, header http.Header) (again bool) {
-	synctest.Test(t, func(t *testing.T) {
-		s := play(step{status: 500})
-		r := request(t, "GET", "http://a.example/", "")
-		r.Method = method
-		if header != nil {
-			r.Header = header
-		}
-		if _, err := newTransport(t, s, retry.Config{MaxAttempts: 2}).RoundTrip(r); err != nil {
-			t.Fatal(err)
-		}
-		again = s.calls() == 2
-	})
-	return again
+func sentAgain(t *testing.T, method string, header http.Header) bool {
+	r := request(t, "GET", "http://a.example/", "")
+	r.Method = method
+	if header != nil {
+		r.Header = header
+	}
+	attempts, _, err := always(t, step{status: 500}, retry.Config{MaxAttempts: 2}, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return attempts == 2
 }
 
 // The package comment shows the table that the code has.

@@ -188,22 +188,48 @@ func hostIn(st retry.Stats, name string) retry.HostStats {
 	return retry.HostStats{}
 }
 
-// get sends a request of a kind and returns the status, 0 for an error.
-func get(t testing.TB, rt http.RoundTripper, kind string) (int, error) {
-	method := strings.TrimPrefix(kind, "keyed ")
-	body := ""
-	if method != "GET" {
-		body = "body"
+// requestOf is a request of a kind: a method, which begins with "keyed " if the
+// request has an idempotency key. All but a GET have a body.
+func requestOf(t testing.TB, kind string) *http.Request {
+	t.Helper()
+	method, keyed := strings.CutPrefix(kind, "keyed ")
+	body := "body"
+	if method == "GET" {
+		body = ""
 	}
 	r := request(t, method, "http://a.example/", body)
-	if kind == "keyed POST" {
+	if keyed {
 		r.Header.Set("Idempotency-Key", "k")
 	}
-	resp, err := rt.RoundTrip(r)
+	return r
+}
+
+// get sends a request of a kind and returns the status, 0 for an error.
+func get(t testing.TB, rt http.RoundTripper, kind string) (int, error) {
+	resp, err := rt.RoundTrip(requestOf(t, kind))
 	if err != nil {
 		return 0, err
 	}
 	io.Copy(io.Discard, resp.Body)
 	resp.Body.Close()
 	return resp.StatusCode, nil
+}
+
+// always sends r to a base where each attempt ends like end, and returns how often it
+// was sent, the status, 0 for an error, and the error.
+func always(t *testing.T, end step, c retry.Config, r *http.Request) (attempts, status int, err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(end)
+		var resp *http.Response
+		resp, err = newTransport(t, s, c).RoundTrip(r)
+		if (resp == nil) == (err == nil) {
+			t.Errorf("got response %v and error %v", resp, err)
+		}
+		if attempts = s.calls(); resp != nil {
+			status = resp.StatusCode
+			resp.Body.Close()
+		}
+	})
+	return attempts, status, err
 }
