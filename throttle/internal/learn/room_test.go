@@ -1,0 +1,134 @@
+package learn_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
+	"github.com/weirhttp/weir/throttle/internal/learn"
+)
+
+// knowing is a play whose Learner has found the limit, and in which nothing is in use.
+func knowing(by limiter, per learn.Instant) *play {
+	p := newPlay(by, per, habits[1], 20)
+	p.dates = true
+	p.until(zero + max(60*second, 10*per))
+	p.idle = 0
+	p.until(p.now + 5*per + 10*second)
+	return p
+}
+
+// TestRoomIsWhatTheServerBears: where the limit is known, as many as Room says pass at
+// once, and no more do.
+func TestRoomIsWhatTheServerBears(t *testing.T) {
+	for name, c := range map[string]struct {
+		by   limiter
+		per  learn.Instant
+		size int
+	}{
+		"20 per 2 s":                {&sliding{size: 20, per: 2 * second}, 2 * second, 20},
+		"30 per 5 s":                {&fixed{size: 30, per: 5 * second}, 5 * second, 30},
+		"60 a minute, by the clock": {&fixed{size: 60, per: 60 * second, clock: true}, 60 * second, 60},
+		"5/s, bucket of 10":         {&bucket{rate: 5, size: 10, last: zero}, second / 5, 10},
+		"40/s, bucket of 1":         {&bucket{rate: 40, size: 1, last: zero}, second / 40, 1},
+	} {
+		p := knowing(c.by, c.per)
+		for _, used := range []int{0, c.size / 4, c.size / 2} {
+			for range used {
+				p.l.Sent(p.now, 1)
+				c.by.take(p.now + trip/2)
+				p.l.Accepted(p.now+trip, p.now, 1, learn.Answer{})
+			}
+			p.now += 2 * trip
+			room, bears := p.l.Room(p.now), 0
+			for {
+				if ok, _ := c.by.take(p.now + trip/2); !ok {
+					break
+				}
+				bears++
+			}
+			if room != bears {
+				t.Errorf("%s, of which %d are used: room for %d, want %d", name, used, room, bears)
+			}
+			p.until(p.now + 5*c.per + 10*second)
+		}
+	}
+}
+
+// TestWhatBecameOfRequestsTakesRoom: what was accepted or lost takes room, what was not
+// sent takes none.
+func TestWhatBecameOfRequestsTakesRoom(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(l *learn.Learner, now, sent learn.Instant)
+		took int
+	}{
+		"accepted": {func(l *learn.Learner, now, sent learn.Instant) { l.Accepted(now, sent, 1, learn.Answer{}) }, 15},
+		"lost":     {func(l *learn.Learner, now, sent learn.Instant) { l.Lost(now, sent, 1) }, 15},
+		"not sent": {func(l *learn.Learner, now, sent learn.Instant) { l.Unsent(now, sent, 1) }, 0},
+	} {
+		p := knowing(&sliding{size: 20, per: 2 * second}, 2*second)
+		before := p.l.Room(p.now)
+		for i := range learn.Instant(15) {
+			p.l.Sent(p.now+i*trip/100, 1)
+		}
+		for i := range learn.Instant(15) {
+			c.end(&p.l, p.now+trip, p.now+i*trip/100)
+		}
+		if took := before - p.l.Room(p.now+2*trip); took != c.took || p.l.UnderWay() != 0 {
+			t.Errorf("%s: 15 of %d took room for %d, want %d; %d under way", name, before, took, c.took, p.l.UnderWay())
+		}
+	}
+}
+
+// TestAHintIsBelievedForMaxPause, and in full if it is shorter.
+func TestAHintIsBelievedForMaxPause(t *testing.T) {
+	for _, most := range []time.Duration{time.Minute, 10 * time.Minute, 2 * time.Hour} {
+		for _, wait := range []time.Duration{-time.Second, 0, 30 * time.Second, time.Hour, math.MaxInt64} {
+			var l learn.Learner
+			l.Sent(zero, 1)
+			l.Refused(zero+trip, zero, 1, learn.Answer{Hint: cooldown.Hint{Wait: wait, Known: true}, MaxPause: most})
+			want := zero + trip + learn.Instant(min(max(0, wait), most))
+			p := l.Next(zero+trip, 1, 1)
+			if wait > 0 && (p.At != want || !p.Certain || p.Reason != learn.Asked) || wait <= 0 && p.Certain {
+				t.Errorf("%v, at most %v: %+v, want until %v", wait, most, p, time.Duration(want))
+			}
+		}
+	}
+}
+
+// TestCandidatesAreShares: whatever is seen, they are ordered by weight, and weigh one
+// together.
+func TestCandidatesAreShares(t *testing.T) {
+	for seed := range uint64(8) {
+		r := rand.New(rand.NewPCG(seed, 8))
+		var l learn.Learner
+		now := zero
+		for range 50 + r.IntN(150) {
+			now += learn.Instant(r.ExpFloat64() * math.Pow(10, 6+3*r.Float64()))
+			l.Sent(now, 1)
+			sent := now
+			now += trip
+			if a := (learn.Answer{Date: int64(now/second) + 1.7e9}); r.IntN(4) > 0 {
+				l.Accepted(now, sent, 1, a)
+			} else {
+				if r.IntN(3) == 0 {
+					a.Hint = cooldown.Hint{Wait: time.Duration(r.IntN(30)) * time.Second, Known: true}
+				}
+				l.Refused(now, sent, 1, a)
+			}
+			l.Next(now, 1, 1)
+		}
+		sum, last := 0.0, 1.0
+		for _, c := range l.Candidates() {
+			if sum += c.Weight; c.Weight > last || c.Weight < 0 || c.Against < 0 || c.Explains < 0 || c.Misses < 0 {
+				t.Errorf("seed %d: %+v after one of weight %v", seed, c, last)
+			}
+			last = c.Weight
+		}
+		if n := len(l.Candidates()); n > 0 && math.Abs(sum-1) > 1e-9 {
+			t.Errorf("seed %d: %d candidates weigh %v together", seed, n, sum)
+		}
+	}
+}
