@@ -169,7 +169,9 @@ func (l *Learner) Outlook(now Instant, ahead int64) Instant {
 	if float64(ahead) < free {
 		return now
 	}
-	return b.ready(c, now, min(c.size, free+1)) + span64(math.Floor((float64(ahead)-free)/max(1, c.size))*float64(c.per))
+	c.add(&st, now+b.half, free) // by those who go now
+	at = c.shape.ready(st, c.size, 1, now+b.half, b.log, b.half) - b.half
+	return at + span64(math.Floor((float64(ahead)-free)/max(1, c.size))*float64(c.per))
 }
 
 func span64(x float64) Instant { return Instant(min(x, 1e17)) }

@@ -57,6 +57,26 @@ func TestRoomIsWhatTheServerBears(t *testing.T) {
 	}
 }
 
+// TestOutlookCountsTheRoomThereIs: those for whom there is room go now, and each more of
+// a window waits for as many periods as it takes.
+func TestOutlookCountsTheRoomThereIs(t *testing.T) {
+	for name, by := range map[string]limiter{
+		"sliding": &sliding{size: 20, per: 2 * second}, "from the first request": &fixed{size: 20, per: 2 * second},
+		"by the clock": &fixed{size: 20, per: 2 * second, clock: true},
+	} {
+		p := knowing(by, 2*second)
+		if name == "by the clock" {
+			p.now += 2*second - p.now%(2*second) // a window has just begun
+		}
+		for ahead, periods := range map[int64]learn.Instant{0: 0, 1: 0, 19: 0, 20: 1, 39: 1, 40: 2, 59: 2, 60: 3} {
+			got := p.l.Outlook(p.now, ahead) - p.now
+			if least, most := periods*2*second, periods*2*second+second/2; got < least-trip || got > most {
+				t.Errorf("%s: with %d ahead in %v, want about %v", name, ahead, time.Duration(got), time.Duration(least))
+			}
+		}
+	}
+}
+
 // TestWhatBecameOfRequestsTakesRoom: what was accepted or lost takes room, what was not
 // sent takes none.
 func TestWhatBecameOfRequestsTakesRoom(t *testing.T) {
