@@ -6,19 +6,21 @@ import (
 	"time"
 )
 
-// Failures by chance and a collapse are told apart by what retries bring. If
-// they succeed as first attempts do, each is worth what it costs the host, and
-// all that the user allows are made. If none succeeds they only add to what
-// brought the host down. So a retry that succeeds pays for itself and for
-// worth that failed, and the tokens are the running sum of a sequential test
-// (Wald's) of "a retry succeeds in one case of five or more" against "in
-// hardly any": they grow while more than one in 1+worth succeeds, and are gone
-// after Tokens/cost failures more than that, within the first second of an
-// outage at 20 calls a second.
+// A host that fails at random and one that is down are told apart by whether
+// retries succeed. If retries succeed as often as first attempts do, each is
+// worth what it costs the host, and all that the user allows are made. If none
+// succeeds, they only add to the load that brought the host down.
 //
-// A success that came after a timeout, or while answers take longer and longer,
-// pays for itself only: the host is overloaded, where a retry that is served
-// takes the place of somebody else's first attempt.
+// So a retry that succeeds earns back its own cost and that of worth retries that
+// failed. The tokens are the running sum of a sequential test (Wald's) between "a
+// retry succeeds in one case of five or more" and "hardly any succeeds". They grow
+// while more than one retry in 1+worth succeeds. They are gone after Tokens/cost
+// failures more than that, which is within the first second of an outage at 20
+// calls a second.
+//
+// A success after a timeout, or while answers take longer and longer, earns back
+// its own cost alone. Then the host is overloaded, and a retry that is served takes
+// the place of somebody else's first attempt.
 const (
 	cost = 14 // of a retry or a hedge; returned if it succeeds
 	// worth is how many failed retries one that succeeds outweighs. Of calls to

@@ -17,7 +17,7 @@ type Attempt struct {
 	Outcome  Outcome
 	Status   int            // zero: no response
 	Err      error          // nil: there was a response
-	Response *http.Response // whose body is the caller's, or goes before the next attempt; nil: there was none
+	Response *http.Response // its body is the caller's, or is closed before the next attempt; nil: there was none
 	Reason   Reason
 	Delay    time.Duration // before the next attempt, if Reason is Again
 	DelayBy  DelayBy       // why Delay is as long as it is

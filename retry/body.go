@@ -22,12 +22,12 @@ const closeGrace = 50 * time.Millisecond
 // caller's body is closed once: when the request is over and the last
 // attempt has closed its share.
 //
-// What has been read is kept up to limit bytes; with none, the body can be
-// lent again only while it is untouched. A body that can be read at an offset
-// is never read otherwise, so attempts do not share a position; see embedsAt.
+// Up to limit bytes of what was read are kept. If limit is zero, the body can be
+// lent again only while nothing of it was read. A body that can be read at an offset
+// is read in no other way, so that attempts do not share a position; see embedsAt.
 //
-// What is below may want copies for an attempt (GetBody), also several at once,
-// as another chain's hedge does.
+// The base may ask for copies of an attempt's body (GetBody), and for several at a
+// time, as the hedge of another chain does.
 type replay struct {
 	src   io.ReadCloser
 	at    io.ReaderAt // nil: src is read as it comes
@@ -69,9 +69,10 @@ func newReplay(r *http.Request, limit int64) *replay {
 	return p
 }
 
-// embedsAt reports whether body may have its ReadAt from what its type embeds
-// and its Read not: then Read may change what it reads, or count or hash it. A
-// section beside a closer, as mime/multipart opens them, has both from there.
+// embedsAt reports whether body may have got its ReadAt from a type that it embeds,
+// while its Read is its own. Such a Read may change what it reads, or count or hash
+// it, and ReadAt would pass it by. The files of mime/multipart, which embed an
+// io.SectionReader and an io.Closer, get both methods from the SectionReader.
 func embedsAt(body io.ReadCloser) bool {
 	t := reflect.TypeOf(body)
 	if t.Kind() == reflect.Pointer {

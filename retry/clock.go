@@ -9,13 +9,14 @@ import (
 	"weak"
 )
 
-// clock is a timer that strikes for one flight at a time.
+// clock is a timer that serves one flight at a time. It strikes when the flight's
+// time is over.
 //
-// Setting a timer costs more than all else that a clock does, and hardly one
-// strikes. So a timer that is set stays set when its flight stops the clock, and
-// is set anew only if it would ring too late: ringing too early, it finds out and
-// goes on for what is left, for whichever flight has the clock by then. One that
-// rings for nobody is not set until somebody needs it.
+// Setting a timer costs more than everything else that a clock does, and hardly
+// any clock strikes. So when a flight stops its clock, the timer stays set, and the
+// next flight sets it anew only if it would ring too late for it. If the timer rings
+// too early, it is set for what is left of the time of the flight that has the clock
+// by then. If no flight has the clock, it is not set again until one needs it.
 type clock struct {
 	timer *time.Timer
 	among *clocks
@@ -23,8 +24,8 @@ type clock struct {
 	rings atomic.Int64           // when, by clocks.now; zero: not, or at this moment
 }
 
-// newClock returns a clock that is not set. Its timer, set or not, does not keep
-// it: one that idles is dropped when others do, however late it would ring.
+// newClock returns a clock that is not set. Its timer holds the clock by a weak
+// pointer: an idle clock is collected as garbage even while its timer is set.
 func newClock(p *clocks) *clock {
 	c := &clock{among: p}
 	w := weak.Make(c)
@@ -37,16 +38,17 @@ func newClock(p *clocks) *clock {
 	return c
 }
 
-// stopLast sees to it that the timer is stopped when nobody can have the clock
-// any more, unless it is a bubble's, which must be left to that bubble.
+// stopLast makes the timer stop when the clock is collected as garbage. The timer
+// of a testing/synctest bubble is left alone, because only its bubble may stop it.
 func (c *clock) stopLast() {
 	if reusable(time.Now()) {
 		runtime.AddCleanup(c, func(t *time.Timer) { t.Stop() }, c.timer)
 	}
 }
 
-// ring is the timer's. A flight that takes the clock says so before it asks when
-// the timer rings, so that one of the two sees the other.
+// ring is called by the timer. A flight that takes the clock first stores itself in
+// of and then reads rings, so either ring sees the flight or the flight sees that the
+// timer has rung.
 func (c *clock) ring() {
 	if at := c.rings.Swap(0); at != 0 {
 		c.among.heard(time.Duration(at))
@@ -60,7 +62,7 @@ func (c *clock) tell() {
 	}
 }
 
-// set sees to it that the timer rings at due at the latest.
+// set makes the timer ring at due, or earlier if it is set for an earlier time.
 func (c *clock) set(now, due time.Duration) {
 	if at := c.rings.Load(); at != 0 && at <= int64(due) {
 		return
@@ -76,8 +78,8 @@ func (c *clock) unset() {
 	c.tell()
 }
 
-// clocks are those of one Wire. Those that nobody has are kept for others, as
-// connections are, and until close their timers may be set.
+// clocks are the clocks of one Wire. A clock that no flight has is kept for later
+// flights, as idle connections are. Its timer may stay set until close.
 type clocks struct {
 	epoch    time.Time
 	traceKey any          // see traceKey
@@ -91,7 +93,7 @@ type clocks struct {
 
 func newClocks() *clocks { return &clocks{epoch: time.Now(), traceKey: traceKey()} }
 
-// now reads the clock on the wall, as it were.
+// now is the time since epoch, by which all clocks count.
 func (p *clocks) now() time.Duration { return time.Since(p.epoch) }
 
 // take returns a clock for f. again says that it may be one that was used before.

@@ -26,9 +26,10 @@ type evidence struct {
 	queued            time.Duration // waited for connections that others had
 }
 
-// needsEvidence reports whether errors alone cannot tell about r what must be
-// known: whether it may be repeated though it is not idempotent; and, if it is
-// only so by its key, whether net/http has sent it before the error at hand.
+// needsEvidence reports whether the error of an attempt does not tell enough about r.
+// If r is not idempotent, it must be known whether it may be repeated all the same. If
+// only its key makes it idempotent, it must be known whether net/http had sent it
+// before the attempt that failed.
 func needsEvidence(r *http.Request) bool {
 	switch r.Method {
 	case "", "GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE":

@@ -8,9 +8,9 @@ import (
 	"github.com/hashicorp/go-retryablehttp"
 )
 
-// buffered bounds what FromClient keeps of a body that cannot be had again. The
-// library keeps all of it; this is more than requests have that are repeated, and
-// not a server's memory.
+// buffered is how much FromClient keeps of a body that cannot be read twice. The
+// library keeps all of it. This is more than the requests that are repeated usually
+// have, and little of a server's memory.
 const buffered = 64 << 20
 
 // FromClient is the Config that repeats requests as c does: with its RetryMax,
@@ -18,12 +18,14 @@ const buffered = 64 << 20
 // log hooks, and the Timeout of its HTTPClient for each attempt. The rest of that
 // client, such as its Transport, is for weir.New or http.Client. c is read once.
 //
-// What differs keeps requests from being processed twice, or servers from being
-// overrun: a POST that may have been processed is not sent again, whatever
-// CheckRetry says; retries are paid from an Allowance; a server that asks for more
-// than MaxDelay (the longer of RetryWaitMax and 75 s) ends the request; without an
-// ErrorHandler the last answer is returned, not an error; an attempt without a
-// Timeout has DefaultAttemptTimeout.
+// Some things differ, so that no request is processed twice and no server is overrun:
+//
+//   - A POST that may have been processed is not sent again, whatever CheckRetry says.
+//   - Retries are paid from an Allowance.
+//   - If a server asks for more than MaxDelay (the longer of RetryWaitMax and 75 s),
+//     the request ends.
+//   - Without an ErrorHandler the last answer is returned, not an error.
+//   - An attempt without a Timeout has DefaultAttemptTimeout.
 func FromClient(c *retryablehttp.Client) Config {
 	f := Config{
 		MaxAttempts: max(0, c.RetryMax) + 1,

@@ -72,8 +72,8 @@ func (l *loop) race() (*http.Response, error) {
 }
 
 // choose returns one of the answers: a good one if there is one, else that of
-// the first attempt, else that of the hedge. The server's wait that stands in
-// an answer which is dropped is a floor all the same.
+// the first attempt, else that of the hedge. If the answer that is dropped said how
+// long to wait, the next attempt is not made earlier.
 func (l *loop) choose(h *hedge, resp *http.Response, err error, cancel func()) (*http.Response, error) {
 	switch {
 	case h.resp == nil:

@@ -272,8 +272,8 @@ func (l *loop) last(o Outcome, p plan, resp *http.Response, err error) (*http.Re
 	return nil, l.failure(o, p, err)
 }
 
-// inHand reports whether an earlier answer is there to be returned. A caller
-// who cancelled wants none; one whose deadline passed may learn from it.
+// inHand reports whether there is an earlier answer that may be returned. A caller who
+// cancelled wants none; one whose deadline passed may learn from it.
 func (l *loop) inHand() bool {
 	return l.held != nil && l.held.whole && !errors.Is(l.gone(), context.Canceled)
 }

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// sampled is of how many first attempts that went well one is timed. All
-	// others are: they are few, or the clock is the least of what they cost.
+	// sampled: one in so many of the first attempts that succeed is timed. All other
+	// attempts are timed, because they are few or cost far more than reading a clock.
 	sampled = 16
 	// briefly and usually are over how many timed attempts the two averages go.
 	// Eight are seen within the first half second of an overload at 20 calls

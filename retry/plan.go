@@ -23,9 +23,9 @@ type plan struct {
 // maxFree is how many repeats in a row may be free without having waited.
 const maxFree = 10
 
-// plan decides whether another attempt follows and prepares it. The questions
-// stand in the order of their price: nothing is spent, waited for or read
-// before all others are answered.
+// plan decides whether another attempt follows and prepares it. The cheapest
+// questions are asked first. Nothing is spent, waited for or read until all the
+// others are answered.
 func (l *loop) plan(o Outcome, sig headers.Signal, resp *http.Response, err error) plan {
 	if o == Answered && l.c.Check == nil && !sig.ShouldRetry.Known {
 		l.reward()
@@ -137,10 +137,9 @@ func serverDelay(o Outcome, sig headers.Signal) (d time.Duration) {
 	return d
 }
 
-// believes reports whether a repeat may be free: neither an attempt nor
-// allowance is spent on one that a throttle below makes wait, or that waits for
-// a circuit. A layer that promised a wait and did not wait is not believed for
-// long.
+// believes reports whether a repeat may be free. A repeat that a throttle below makes
+// wait, or that waits for a circuit, costs neither an attempt nor allowance. If a layer
+// has announced a wait and then does not wait, it is not believed for long.
 func (l *loop) believes(wait time.Duration) bool {
 	if wait > 0 || l.tr.Waited() > l.waited {
 		l.free = 0

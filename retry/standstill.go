@@ -5,16 +5,17 @@ import (
 	"time"
 )
 
-// A process that stood still (it was stopped by a signal, frozen with its
-// container, starved of processor time, or its machine was paused) finds all its
-// timers overdue when it goes on, and answers in its sockets that nobody has
-// read. What ends then is not the host's fault. The clocks of timers stand still
-// only with the whole machine, as in suspend: the wall's alone goes on.
+// A process may stand still: it was stopped by a signal, frozen with its container,
+// starved of processor time, or its machine was paused. When it goes on, all its
+// timers are overdue, and its sockets hold answers that nobody has read. If an attempt
+// ends then, that is not the host's fault. While the whole machine is suspended, the
+// clock of timers stands still as well, and only the wall clock goes on.
 
-// How late a timer of a process that runs may be: a few milliseconds as a rule,
-// up to a tenth of a second where processor time is rationed by the 0.1 s, as
-// containers' is. Short timeouts are all over within less, so that a quarter of
-// one counts, but not what any scheduler may do.
+// latest and tooSoon bound how late a timer may be in a process that runs. A timer is
+// late by a few milliseconds as a rule, and by up to 0.1 s where processor time is
+// rationed in periods of that length, as it is for containers. For a short timeout a
+// quarter of it is the bound, but no less than tooSoon, by which any scheduler may be
+// late.
 const (
 	latest  = 100 * time.Millisecond
 	tooSoon = 10 * time.Millisecond
@@ -26,12 +27,12 @@ func stoodStill(late, limit time.Duration) bool {
 	return late > min(max(limit/4, tooSoon), latest)
 }
 
-// asleep is by how much the wall's clock may run ahead of the other between two
-// readings, as when it is set: then nobody was suspended.
+// asleep is by how much the wall clock may run ahead of the other between two
+// readings although nobody was suspended, because it was set.
 const asleep = time.Second
 
-// slept reports whether the machine was suspended while so much time passed on
-// the wall's clock and on the other.
+// slept reports whether the machine was suspended, if so much time has passed on the
+// wall clock and on the other.
 func slept(wall, other time.Duration) bool { return wall-other > asleep }
 
 // aftermath is for how long after a standstill attempts may fail because of it.

@@ -81,10 +81,10 @@ func (t *trail) pause() {
 
 func (t *trail) connectStart(string, string) { t.dial() }
 
-// dial notes that somebody dials for this attempt. net/http does so on another
-// goroutine, and asks the attempt's context for its trace first; so does the
-// dialer of package net. While an attempt waits for one of MaxConnsPerHost,
-// nobody asks its context for anything.
+// dial notes that somebody dials for this attempt. Before net/http dials, on another
+// goroutine, it asks the attempt's context for its trace, and so does the dialer of
+// package net. While an attempt waits for one of MaxConnsPerHost, nobody asks its
+// context for anything.
 func (t *trail) dial() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -119,10 +119,11 @@ func (t *trail) wroteHeaders() {
 // wait is how long the attempt has waited for others in all. mu is held.
 func (t *trail) wait() time.Duration { return t.queued + t.free - t.since }
 
-// until moves the moment at which the attempt's time is over by what it has
-// waited for others. It goes on waiting as long as other attempts have
-// connections to the host: then it queues, and is bounded by its caller. If
-// nobody has one, they all wait for the host.
+// until returns when the attempt's time is over: at due, and later by as much as it
+// has waited for the connections of other attempts. As long as others have
+// connections to the host, the attempt is in a queue, and only its caller bounds how
+// long it waits. If nobody has a connection, all of them wait for the host, and that
+// counts.
 func (t *trail) until(due, now time.Duration) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -184,9 +185,9 @@ func (l *lines) Idle(time.Time) bool { return l.left.Load() == l.taken.Load() }
 // moves counts what connections were taken and given back.
 func (l *lines) moves() int64 { return l.taken.Load() + l.left.Load() }
 
-// served reports whether an attempt has a connection now, or got one or gave one
-// back since mark was read, which it renews. Who waits for a connection that was
-// just given back is not told of it in the same moment.
+// served reports whether an attempt has a connection now, or whether one was got or
+// given back since *mark was read. It renews *mark. Connections that were given back
+// count, because an attempt that waits for one hears of it a moment later.
 func (l *lines) served(mark *int64) bool {
 	left := l.left.Load() // first: who leaves between the two has one
 	taken := l.taken.Load()

@@ -28,14 +28,14 @@ type reads struct {
 	ended  atomic.Bool
 }
 
-// littleBody is how long a body in memory may be that nobody watches: net/http
-// sends it together with the headers as long as nobody wraps it. Within an
-// AttemptTimeout of 30 s it passes at 2 kB/s.
+// littleBody is the longest body in memory that is not watched. If it is not wrapped,
+// net/http sends it together with the headers. At 2 kB/s it is sent within an
+// AttemptTimeout of 30 s.
 const littleBody = 64 << 10
 
-// uploadOf returns r's body so guarded, or nil if that is not worth the while:
-// closing it would not free a Read (http.NewRequest makes bodies in memory so),
-// and it is short or nobody asks when it was read.
+// uploadOf returns r's body as an upload, or nil if it need not be guarded. That is
+// so if closing it would not free a Read, as of the bodies in memory that
+// http.NewRequest makes, and if it is short or nobody asks when it was read.
 func uploadOf(r *http.Request, p *clocks, timed bool) *upload {
 	switch {
 	case r.Body == nil, r.Body == http.NoBody:
