@@ -21,9 +21,9 @@ var (
 
 // keeper is the body of a request that cannot be read twice. It hands every
 // byte on as it comes and remembers the first limit of them, so that the whole
-// can be kept if the request fails. The source's Close is put off until it is
-// known whether the rest will be wanted; a Close that is meant to end a Read
-// in progress is not.
+// can be kept if the request fails. When the base closes the body, the source is
+// closed only once it is known that the rest is not wanted. It is closed at once if
+// a Read of it is in progress, because only that ends the Read.
 type keeper struct {
 	limit int64
 	turn  chan struct{} // held by who reads the source or touches what follows

@@ -5,13 +5,12 @@
 // 202 or an id, and whatever happens to the process after that loses nothing.
 // Without KeepFirst a request is sent first, and the caller gets the server's
 // answer. Only a request that fails is written to the disk and answered with
-// 202. Until then, which takes as long as the base tries, it dies with the
-// process.
+// 202. While the base still tries, the request is lost if the process dies.
 //
 // Kept requests are sent at least once, not exactly once: a request whose answer
 // was lost is sent again, and after a kill up to 16 requests of each queue are
-// sent again although they were answered. Each request has one idempotency key
-// for all its sendings, by which the server can tell.
+// sent again although they were answered. A request has the same idempotency key
+// each time it is sent, by which the server can recognise it.
 //
 // It is an [http.RoundTripper] to stand around weir's Transport:
 //

@@ -8,9 +8,10 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// maxSettling is how many entries of a queue may be answered for good while the
-// file does not say so yet: they are what a process that is killed sends again.
-// More would let a queue outrun a slower disk further.
+// maxSettling is how many entries of a queue may have got their final answer while
+// the file does not say so yet. If the process is killed, these are sent again after
+// it has started anew. A larger number would allow a queue to get further ahead of a
+// slow disk.
 const maxSettling = 16
 
 // Drain sends the entries that are pending now, each queue's in the order of

@@ -223,10 +223,10 @@ func (f *file) view(fn func(*bolt.Tx) error) error {
 	return f.named(f.guard(func() error { return f.db.View(fn) }))
 }
 
-// write runs fn in a transaction together with those of other callers and
-// returns when it is on the disk, and then has been called. If the transaction
-// fails, each is tried in one of its own: one that finds no room, say, does not
-// keep another from making some. fn may be called again for that.
+// write runs fn in one transaction with the writes of other callers. It returns when
+// the transaction is on the disk and then was called. If the transaction fails, each
+// write is tried in a transaction of its own, so that one that finds no room, say, does
+// not stop another that makes some. fn may be called twice for that.
 func (f *file) write(fn func(*bolt.Tx) error, then func()) error {
 	return f.submit(&write{fn: fn, then: then, done: make(chan error, 1)})
 }
@@ -299,10 +299,9 @@ func (f *file) finish(queue []*write, err error) {
 	}
 }
 
-// Pages that are free, and have their place on the disk, when anything is added
-// to the file: removing an entry writes a handful of pages, too, and must not
-// fail because the disk is full. spareMost are made at a time, so that the syncs
-// this takes are few.
+// Whenever anything is added to the file, some free pages have their place on the disk
+// already. Removing an entry writes a handful of pages, too, and must not fail because
+// the disk is full. spareMost pages are made at a time, so that few syncs are needed.
 const (
 	spareLeast = 32
 	spareMost  = 256

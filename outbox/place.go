@@ -8,8 +8,8 @@ import (
 )
 
 // headStart is how long an entry may be on its way although others wait for its
-// place: longer than servers mostly take, because what is then ended may have
-// been carried out and is sent again, and short enough to wait for where many
+// place. It is longer than most servers take, because an entry that is ended may have
+// been carried out and is sent again. It is short, because it is waited for where many
 // hosts hang.
 const headStart = 5 * time.Second
 
@@ -98,10 +98,11 @@ func (c *crowd) add(t *Transport, q *queue) {
 	}
 }
 
-// makeRoom ends as many flights as queues wait for their places, of those that
-// have had their head start: twice what the last answer of the queue took, if
-// that is longer. It returns when the next will have had it, if more are wanted.
-// A queue that had to leave is tried again with all the time there is.
+// makeRoom ends as many flights as there are queues that wait for a place. Only
+// flights are ended that have had their head start, which is twice as long as the last
+// answer of their queue took, if that is longer than headStart. If more places are
+// wanted, makeRoom returns when the next flight will have had its head start. A queue
+// that had to leave is tried again, and then has all the time there is.
 func (t *Transport) makeRoom(waiting crowd, now time.Time) (next time.Time) {
 	wanted := waiting[untried] + waiting[answered] + waiting[silent]
 	for _, f := range t.flights {

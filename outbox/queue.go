@@ -16,9 +16,9 @@ const (
 	// longestName is how much of what Config.Key says is the name of a queue.
 	longestName = 200
 
-	// longestAsked bounds how long a server can have its queue left alone by
-	// one answer. It can say so again: a longer wait costs the queue at most
-	// one try an hour, a wrong one at most an hour.
+	// longestAsked is for how long, at most, one answer of a server makes its queue
+	// wait. The next answer can ask for another wait. So a server that needs longer
+	// gets one try an hour, and a wrong answer costs an hour.
 	longestAsked = time.Hour
 
 	// maxIdle is how many queues with nothing in them are remembered, for
@@ -43,9 +43,9 @@ func (s *settings) queueOf(r *http.Request) string {
 	return name
 }
 
-// queue is what is kept under one name. The file says what is in it, and each
-// transaction that changes that changes the queue when it is on the disk, in
-// the same order. Transport.mu guards it.
+// queue is what is kept under one name, as the file says. When a transaction that
+// changes it is on the disk, the queue is changed in the same way, and in the order of
+// the transactions. Transport.mu guards it.
 type queue struct {
 	name    string
 	pending []slot // by id: the order in which they are sent

@@ -159,10 +159,10 @@ func ownFault(status int) bool {
 	return true
 }
 
-// repeats lets the client follow a redirect that repeats the request at the same
-// host, no less protected. Any other is an answer like the rest: whether what it
-// leads to is good says nothing about the entry, and who asked for the
-// credentials that Prepare set did not mean another host.
+// repeats lets the client follow a redirect only if it repeats the request at the same
+// host and is protected as well. Any other redirect is an answer like the rest: a good
+// answer of what it leads to says nothing about the entry, and the credentials that
+// Prepare set are not meant for another host.
 func repeats(next *http.Request, via []*http.Request) error {
 	last := via[len(via)-1]
 	if next.Method != last.Method || hosts.Key(next) != hosts.Key(last) ||
@@ -172,9 +172,9 @@ func repeats(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// bare takes the URL, and so the query, out of the error of a client or of
-// url.Parse, and out of one that a client below has made. It stops at any other
-// error, which callers look for; plain.Bare, for texts, does not.
+// bare removes the URL, and with it the query, from an error of http.Client or
+// url.Parse, also of a client below. It stops at the first error of another type,
+// because callers look for that one. plain.Bare, which is for texts, goes on.
 func bare(err error) error {
 	for {
 		u, ok := err.(*url.Error)
