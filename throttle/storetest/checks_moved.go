@@ -14,7 +14,7 @@ func moving(n, units int64, r store.Booked, age time.Duration, ls ...store.Limit
 	return b
 }
 
-// movedCounts is what a late answer does: its units count from then.
+// movedCounts: when an answer comes late, its units count from that time on.
 func movedCounts(ctx context.Context, s Setup) error {
 	l := windowLog("l", 3, time.Second, 0)
 	r, err := want(ctx, s.Stores[0], booking("k", 0, 2, 2, l), all, 0)
@@ -33,7 +33,7 @@ func movedCounts(ctx context.Context, s Setup) error {
 	}); err != nil {
 		return err
 	}
-	// The other one is heard of when nothing is left of it: it counts again.
+	// The other unit's answer comes when the unit has left the window: it counts again.
 	return walk(ctx, s, []step{
 		{400 * time.Millisecond, 1, moving(0, 1, r, 100*time.Millisecond, l), all, 0},
 		{0, 0, booking("k", 0, 1, 1, l), refused, 300 * time.Millisecond},
@@ -42,8 +42,8 @@ func movedCounts(ctx context.Context, s Setup) error {
 	})
 }
 
-// movedIntoWindow: what was booked before the boundary and came after it counts
-// on both sides.
+// movedIntoWindow: a unit that was booked before a window's boundary and came after it
+// counts in both windows.
 func movedIntoWindow(ctx context.Context, s Setup) error {
 	c := store.Limit{ID: "c", Kind: store.CalendarLimit, Size: 3, Per: time.Minute, Ends: s.Now().Add(10 * time.Second)}
 	r, err := want(ctx, s.Stores[0], booking("k", 0, 3, 3, c), all, 0)
@@ -59,9 +59,9 @@ func movedIntoWindow(ctx context.Context, s Setup) error {
 	})
 }
 
-// underWay: a Log of which each unit is a request under way. It stays as long as it is
-// dated anew, and is free when it is given back, or a window after the last word of it. What
-// is given back late, or once more, frees nobody else's.
+// underWay: a Log can count requests under way, one unit for each. A unit stays in use
+// as long as it is dated anew. It is free when it is given back, or a window after it
+// was dated last. If a unit is given back late or twice, no other unit is freed.
 func underWay(ctx context.Context, s Setup) error {
 	l := windowLog("flight", 2, 10*time.Second, 0)
 	b, none := booking("k", 0, 1, 1, l), booking("k", 0, 0, 0, l)
@@ -109,7 +109,7 @@ func underWay(ctx context.Context, s Setup) error {
 	})
 }
 
-// refundOfOldUnits: a refund of what has left the window takes nothing of what
+// refundOfOldUnits: a refund of units that have left the window takes away nothing that
 // others have booked since.
 func refundOfOldUnits(ctx context.Context, s Setup) error {
 	l := windowLog("l", 2, time.Second, 0)
@@ -132,8 +132,8 @@ func refundOfOldUnits(ctx context.Context, s Setup) error {
 	return err
 }
 
-// clockBack: asking alone gets on after a step back, though refusals write
-// nothing otherwise.
+// clockBack: if the clock steps back, those who are refused are served after their
+// wait all the same, although a refusal otherwise writes nothing to the state.
 func clockBack(ctx context.Context, s Setup) error {
 	if !s.Back {
 		return nil

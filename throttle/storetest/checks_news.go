@@ -30,8 +30,8 @@ func refundGivesBack(ctx context.Context, s Setup) error {
 	})
 }
 
-// lateRefund: what has drained of a meter between a booking and its refund, in
-// one part or two, is there for others already.
+// lateRefund: units that drained from a meter between a booking and its refund are free
+// for others already, so the refund, in one part or in two, does not give them back again.
 func lateRefund(ctx context.Context, s Setup) error {
 	m := meter("m", 10, 10)
 	b := booking("k", 0, 10, 10, m)
@@ -56,8 +56,9 @@ func lateRefund(ctx context.Context, s Setup) error {
 	})
 }
 
-// refundBehind: a unit comes back when the next one is booked ahead. Its place in
-// time is gone: another would start together with that one. The last place is not.
+// refundBehind: a unit is given back after a later one was booked ahead. It must not be
+// booked again, because that request would start together with the later one. Only the
+// unit that was booked last can be given back in full.
 func refundBehind(ctx context.Context, s Setup) error {
 	m := meter("m", 1, 4)
 	b := booking("k", time.Second, 1, 1, m)
@@ -211,8 +212,9 @@ func heals(ctx context.Context, s Setup) error {
 	return err
 }
 
-// healsInTime holds that what comes back ends about when it would have, whenever
-// it was last heard of: else a budget that is lost now and then never comes free.
+// healsInTime: units that a process remembers after the state was lost end about when
+// they would have ended, however long ago the process last heard of them. Otherwise a
+// budget whose state is lost now and then would never be free again.
 func healsInTime(ctx context.Context, s Setup) error {
 	if s.Lose == nil {
 		return nil
@@ -260,8 +262,8 @@ func races(ctx context.Context, s Setup) error {
 	return errors.Join(errs...)
 }
 
-// refills: units that are given by hand go to every handle, the oldest of a log
-// first, and no memory of those that were in use takes them away again.
+// refills: units that an operator gives back by hand are there for every process, the
+// oldest of a log first. What processes remember of them does not take them away again.
 func refills(ctx context.Context, s Setup) error {
 	m, l := meter("m", 4, 1), windowLog("l", 5, 10*time.Second, 0)
 	d := store.Limit{ID: "d", Kind: store.CalendarLimit, Size: 6, Per: time.Hour, Ends: s.Now().Truncate(time.Hour).Add(24 * time.Hour)}

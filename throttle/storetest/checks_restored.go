@@ -8,15 +8,15 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-// remembers is a booking of n by who has heard of the key what r says.
+// remembers is a booking of n by a process that has last heard r of the key.
 func remembers(n int64, r store.Booked, age time.Duration, ls ...store.Limit) store.Booking {
 	b := booking("k", time.Second, n, n, ls...)
 	b.Draws[0].Seen = store.Seen{Standing: r.Keys[0], Age: age}
 	return b
 }
 
-// healsBeforeCharging: of two who remember, the one who remembers less may come
-// first, and is not served before the other has spoken.
+// healsBeforeCharging: of two processes that remember units, the one that remembers
+// fewer may come first. It is not served before the other one has said what it remembers.
 func healsBeforeCharging(ctx context.Context, s Setup) error {
 	if s.Lose == nil {
 		return nil
@@ -56,8 +56,8 @@ func fullNow(ctx context.Context, s Setup, l store.Limit) error {
 	return err
 }
 
-// restoredHeals: newcomers and those who remember little come first in one order
-// or another; in the end everything counts that was granted since the dump.
+// restoredHeals: processes that remember nothing, little and much come in different
+// orders. In the end everything counts that was granted since the dump.
 func restoredHeals(ctx context.Context, s Setup) error {
 	if s.Save == nil {
 		return nil
@@ -99,7 +99,8 @@ func restoredHeals(ctx context.Context, s Setup) error {
 	return nil
 }
 
-// restoredServes: what nobody remembers more of is only held back for a second.
+// restoredServes: if no process remembers more than the restored state has, bookings are
+// held back for a second only.
 func restoredServes(ctx context.Context, s Setup) error {
 	if s.Save == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 // Processes with old and new settings draw on different limits of one key while
 // a change is rolled out.
 
-// undrawnDrains: a meter drains while only others of its key are drawn on.
+// undrawnDrains: a meter drains even while only other limits of its key are drawn on.
 func undrawnDrains(ctx context.Context, s Setup) error {
 	old, busy := meter("old", 1, 1), meter("busy", 100, 100)
 	steps := []step{{0, 0, booking("k", 0, 1, 1, old), all, 0}}
@@ -21,8 +21,8 @@ func undrawnDrains(ctx context.Context, s Setup) error {
 	))
 }
 
-// undrawnLasts: what was booked counts as long as its limit says, however short
-// the limits are that others of its key draw on.
+// undrawnLasts: units count for as long as their limit says, even if other bookings of
+// the key draw on limits that are shorter.
 func undrawnLasts(ctx context.Context, s Setup) error {
 	long, short := windowLog("long", 1, 10*time.Second, 0), meter("short", 10, 10)
 	slow := meter("slow", 1, 0.1)
@@ -36,8 +36,8 @@ func undrawnLasts(ctx context.Context, s Setup) error {
 	})
 }
 
-// undrawnKeepsItsDistance: when the clock steps back, limits that are not drawn
-// on just then end no later, and no earlier, than they would have.
+// undrawnKeepsItsDistance: when the clock steps back, a limit that is not drawn on at
+// that moment is free after the same time as without the step.
 func undrawnKeepsItsDistance(ctx context.Context, s Setup) error {
 	if !s.Back {
 		return nil

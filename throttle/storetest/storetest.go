@@ -4,8 +4,8 @@
 //
 //	storetest.Run(t, func(t *testing.T) storetest.Setup { ... })
 //
-// [Test] does the same without a testing.T and returns what it found, for
-// those who want to see that a broken store is caught.
+// [Test] runs the same checks without a testing.T and returns what failed. It is for
+// tests that want to see that a broken store is found out.
 package storetest
 
 import (
@@ -18,16 +18,18 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-// A Setup is a fresh, empty state and the handles on it.
+// A Setup is a fresh, empty state and the Stores that share it. In the checks, each of
+// these stands for one process.
 type Setup struct {
-	// Stores are at least two handles on one state, as two processes have them.
+	// Stores are at least two Stores that share the state, as those of two processes do.
 	Stores []store.Store
 	// Advance moves the store's clock on by d. A store that reads the
 	// machine's clock is tested in a testing/synctest bubble, with time.Sleep.
 	Advance func(d time.Duration)
-	// Back says that Advance may be given a negative duration.
+	// Back says that Advance may be given a negative duration. False: checks of a clock
+	// that steps back are left out.
 	Back bool
-	// Now reads the store's clock, which stands still but for Advance.
+	// Now reads the store's clock. It must stand still except when Advance moves it.
 	Now func() time.Time
 	// Lose makes the store forget everything, as a crash does. Nil if it cannot.
 	Lose func()
