@@ -213,6 +213,39 @@ func TestLimitsAreFound(t *testing.T) {
 	}
 }
 
+// TestLimitsOfOddNumbersAreFound: a limit that few people would write is found as well,
+// if the server says how long to wait.
+func TestLimitsOfOddNumbersAreFound(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		by   func() limiter
+		per  learn.Instant
+		rate float64
+		want learn.Limit
+	}{
+		{"40 per 7 s, sliding", func() limiter { return &sliding{size: 40, per: 7 * second} }, 7 * second, 40. / 7, learn.Limit{Units: 40, Per: 7 * time.Second}},
+		{"90 per 23 s from the first request", func() limiter { return &fixed{size: 90, per: 23 * second} }, 23 * second, 90. / 23, learn.Limit{Units: 90, Per: 23 * time.Second}},
+		{"33 per 4 s by the clock", func() limiter { return &fixed{size: 33, per: 4 * second, clock: true} }, 4 * second, 33. / 4, learn.Limit{Units: 33, Per: 4 * time.Second}},
+		{"3.7/s, bucket of 20", func() limiter { return &bucket{rate: 3.7, size: 20, last: zero} }, second * 10 / 37, 3.7, learn.Limit{Units: 3.7, Per: time.Second, Burst: 20}},
+		{"13/s, bucket of 30", func() limiter { return &bucket{rate: 13, size: 30, last: zero} }, second / 13, 13, learn.Limit{Units: 13, Per: time.Second, Burst: 30}},
+		{"45 a minute, bucket of 5", func() limiter { return &bucket{rate: .75, size: 5, last: zero} }, second * 4 / 3, .75, learn.Limit{Units: .75, Per: time.Second, Burst: 5}},
+	} {
+		for _, h := range habits[1:3] {
+			p := newPlay(c.by(), c.per, h, 10)
+			p.dates = true
+			p.until(zero + 200*second)
+			served, refused := p.until(zero + 400*second)
+			if most := 200 * c.rate; float64(served) < .9*most || refused > served/10 {
+				t.Errorf("%s, says %s: %d of %.0f are served and %d refused once it is known", c.name, h.name, served, most, refused)
+			}
+			x, _ := p.l.Leader()
+			if off := math.Abs(x.Units - c.want.Units); off > c.want.Units/1000 || x.Per != c.want.Per || x.Burst != c.want.Burst {
+				t.Errorf("%s, says %s: taken for %s", c.name, h.name, p.l.Words())
+			}
+		}
+	}
+}
+
 // crowded lets size through at a time, each of which takes so long.
 type crowded struct {
 	size int
