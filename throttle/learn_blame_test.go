@@ -1,99 +1,77 @@
-package throttle
+package throttle_test
 
 import (
+	"net/http"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/weirhttp/weir/headers"
-	"github.com/weirhttp/weir/throttle/internal/attribution"
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
-// Refusals that belong to one endpoint take its pause along, and leave the others free.
-func TestBlameMovesThePause(t *testing.T) {
-	l := learning1()
-	a, b := l.endpointOf(endpointKey{"GET", "a"}, hourIn), l.endpointOf(endpointKey{"GET", "b"}, hourIn)
-	refuse := func(at time.Duration) {
-		g := under(a, 1, hourIn.Add(at))
-		l.finish(at0(at), g, replied, 429, headers.Signal{Throttled: true, RetryAfter: known(5 * sec)})
-	}
-	for i := range 3 {
-		at := time.Duration(i) * 10 * sec
-		refuse(at)
-		for j := range 8 {
-			g := under(b, 1, hourIn.Add(at+sec+time.Duration(j)))
-			l.finish(at0(at+2*sec), g, replied, 200, headers.Signal{})
-		}
-	}
-	if !a.apart || a.cooldown == nil || a.evidence == nil || b.apart {
-		t.Fatalf("apart %t, hold %v", a.apart, a.cooldown)
-	}
-	if l.cooldown.At(at0(20*sec)) != at0(20*sec) || a.cooldown.At(at0(20*sec)) < at0(25*sec) {
-		t.Errorf("all wait %v, the kind %v", l.cooldown.At(at0(20*sec)), a.cooldown.At(at0(20*sec)))
-	}
-}
-
-// An endpoint that has limits of its own takes the pause along; proof that a host is no
-// limiter ends it.
-func TestPausesMove(t *testing.T) {
-	l := learning1()
-	k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
-	l.cooldown = askedUntil(at0(9 * sec))
-	l.evidence = believing(10, sec, 1)
-	l.blame = new(blame)
-	for i := range 3 {
-		for range 4 * i {
-			l.blame.good(l.endpointOf(endpointKey{"GET", "y"}, hourIn), hourIn.Add(1))
-		}
-		l.blame.refused(l, k, hourIn, false)
-	}
-	if !k.apart || k.cooldown.Opens() != at0(9*sec) || k.evidence == nil {
-		t.Errorf("%+v", k.cooldown)
-	}
-	if l.cooldown.At(at0(0)) != at0(0) || l.evidence.believes() {
-		t.Errorf("the others: %+v", l.cooldown)
-	}
-	l.cooldown, k.evidence = pausedUntil(at0(9*sec)), believing(10, sec, 1)
-	suspect(k, hourIn)
-	for range 16 + 3 { // the first sixteen do not count, and a fourth proves it
-		k.overload.Heard(hourIn.Add(sec), hourIn, attribution.Reply{Busy: true})
-	}
-	l.finish(at0(2*sec), under(k, 1, hourIn.Add(sec)), replied, 503, headers.Signal{})
-	k.slow.Absolve() // of the overload itself
-	if l.cooldown.At(at0(2*sec)) != at0(2*sec) || k.cooldown.At(at0(2*sec)) != at0(2*sec) || k.evidence.believes() {
-		t.Errorf("no limiter: %+v, %+v", l.cooldown, k.cooldown)
-	}
-	n := 0
-	if l.restrictions(at0(2*sec), func(c cause, _ time.Duration) { n++ }); n != 0 {
-		t.Errorf("%d restrictions", n)
-	}
-	k.evidence, l.evidence = believing(.5, sec, 1), believing(.5, sec, 1)
-	if l.restrictions(at0(2*sec), func(c cause, _ time.Duration) { n++ }); n != 2 {
-		t.Errorf("%d restrictions of two rates", n)
-	}
-}
-
-// What is served of an endpoint that is refused does not tell that it has limits of its own,
-// and once another is refused soon after, it has none.
-func TestBlame(t *testing.T) {
-	for _, others := range []bool{true, false} {
-		l := learning1()
-		a, b := l.endpointOf(endpointKey{"GET", "a"}, hourIn), l.endpointOf(endpointKey{"GET", "b"}, hourIn)
-		l.blame = new(blame)
-		for range 3 {
-			for range 8 {
-				if l.blame.good(a, hourIn.Add(sec)); others {
-					l.blame.good(b, hourIn.Add(sec))
+// Refusals of one kind of request, while others are served, are those of a limit of its
+// own: that kind alone is paused, and the rate that was found is its own. If no other kind
+// is served, or another is refused within a minute of the first of them, there is one limit for all.
+func TestRefusalsOfOneKindAlone(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		serves string        // between two refusals of /a
+		other  bool          // kind is refused after that
+		later  time.Duration // than the first refusal of /a
+		route  string        // that is paused, by the last refusal of /a
+	}{
+		{"another is served", "/b", false, 10 * sec, "GET /a"},
+		{"itself is served", "/a", false, 10 * sec, ""},
+		{"another is refused soon after", "/b", true, 59 * sec, ""},
+		{"another is refused after a minute", "/b", true, 61 * sec, "GET /a"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			refuse := false
+			tr := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
+				if refuse {
+					return testnet.Answer(r, 429, http.Header{"Retry-After": {"5"}}, nil), nil
+				}
+				return testnet.Answer(r, 200, nil, nil), nil
+			}), throttle.Config{})
+			throttle.Jitter(tr, func() float64 { return 0 })
+			refused := func(path string) {
+				refuse = true
+				mustGet(t, tr, "http://h"+path)
+				refuse = false
+			}
+			for range 300 { // so that no rate that is found holds anybody up for long
+				mustGet(t, tr, "http://h/b")
+				time.Sleep(sec / 20)
+			}
+			first := time.Now()
+			for range 3 {
+				refused("/a")
+				time.Sleep(6 * sec)
+				for range 8 {
+					mustGet(t, tr, "http://h"+test.serves)
 				}
 			}
-			l.blame.refused(l, a, hourIn, false)
-		}
-		if a.apart != others || b.apart {
-			t.Errorf("others served %t: apart %t, the other %t", others, a.apart, b.apart)
-		}
-		if l.blame.refused(l, b, hourIn.Add(59*sec), false); a.apart {
-			t.Error("another kind is refused as well, soon after: a common limit")
-		}
+			if test.other {
+				time.Sleep(test.later - time.Since(first))
+				refused("/b")
+			}
+			time.Sleep(10 * sec)
+			refused("/a")
+			p := pauseOf(t, tr)
+			if p.Wait < 5*sec || p.Wait > 6*sec || p.Route != test.route {
+				t.Errorf("%s: %q is paused for %v, want %q for 5 to 6s", test.name, p.Route, p.Wait, test.route)
+			}
+			start := time.Now()
+			mustGet(t, tr, "http://h/b")
+			if free := time.Since(start) == 0; free != (test.route != "") {
+				t.Errorf("%s: the other kind waited for %v", test.name, time.Since(start))
+			}
+			rate := slices.IndexFunc(statsOf(t, tr).Learned, func(l throttle.LearnedLimit) bool { return l.Kind == throttle.LearnedRate })
+			if rate < 0 || statsOf(t, tr).Learned[rate].Route != test.route {
+				t.Errorf("%s: found %+v", test.name, statsOf(t, tr).Learned)
+			}
+		})
 	}
-	var none *blame
-	none.good(&endpoint{}, hourIn) // nobody was refused
 }

@@ -1,99 +1,151 @@
-package throttle
+package throttle_test
 
 import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirhttp/weir/headers"
-	"github.com/weirhttp/weir/throttle/internal/meter"
-	"github.com/weirhttp/weir/throttle/internal/queue"
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
 )
 
-// under starts n requests to endpoint k and returns the ticket of the last.
-func under(k *endpoint, n int, at instant) *ticket {
-	var m, host, own meter.Token
-	for range n {
-		m, host, own = k.Take(at, 1, true), k.learner.host.Take(at, 1, true), k.learner.Take(at, 1, true)
-	}
-	return &ticket{endpoint: k, sent: at, permit: &placed{Permit: queue.Permit{Needs: []queue.Need{{Account: &k.account, N: 1, Token: m}, {Account: &k.learner.host.account, N: 1, Token: host}, {Account: &k.learner.account, N: 1, Token: own}}}}}
-}
-
-// What is learned of a request that brought no answer.
+// What a request without an answer takes of a limit that the server states: what it costs
+// in the limit's unit, unless it was not sent. That is so of one that draws on the limit,
+// and of those that were under way when the limit was heard of first.
 func TestUnansweredRequests(t *testing.T) {
-	for name, test := range map[string]struct {
-		end  ending
-		lost bool
-		left float64
+	tokens := func(n int64) throttle.Cost { return throttle.Cost{"tokens": n} }
+	for _, test := range []struct {
+		unit string
+		cost throttle.Cost
+		each float64 // request takes
 	}{
-		"not sent":  {unsent, false, 7},
-		"cancelled": {cancelled, false, 6},
-		"failed":    {failed, true, 6},
+		{"", nil, 1}, {requests, nil, 1}, {"tokens", nil, 0}, {"tokens", tokens(2), 2}, {"", tokens(2), 1},
+		{"", throttle.Cost{requests: 3}, 3}, {requests, throttle.Cost{requests: 0}, 0},
 	} {
-		l := learning1()
-		k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
-		q := heardQuota(7, 10, time.Minute)
-		l.quotas = append(l.quotas, q)
-		l.bind(q, k, 1)
-		q.Passed(2, 1)
-		g := under(k, 3, hourIn)
-		if news := l.finish(at0(sec), g, test.end, 0, headers.Signal{}); news.what != causeNone {
-			t.Errorf("%s: news %+v", name, news)
-		}
-		if lost := k.slow.Cut(); lost != test.lost || q.Facts(hourIn).Left != test.left || q.UnderWay() != 1 || l.good != 0 {
-			t.Errorf("%s: lost %t, %v left, %v of before", name, lost, q.Facts(hourIn).Left, q.UnderWay())
-		}
-		q.Came()
-		if l.finish(at0(sec), g, unsent, 0, headers.Signal{}); q.UnderWay() != 0 {
-			t.Errorf("%s: %v under way of those from before", name, q.UnderWay())
+		for end, taken := range map[string]float64{"not sent": 0, "cancelled": 1, "failed": 1} {
+			for _, before := range []bool{true, false} { // they are sent before the limit is known
+				synctest.Test(t, func(t *testing.T) {
+					var n atomic.Int64
+					ctx, cancel := context.WithCancel(throttle.WithCost(t.Context(), test.cost))
+					limit := left(100, time.Hour)
+					limit.Unit, limit.Quota = test.unit, known(100.)
+					c := throttle.Config{Classify: func(*http.Response, headers.Signal) headers.Signal { return stating(limit).Signal }}
+					tr := newTransport(t, metered{testnet.Func(func(r *http.Request) (*http.Response, error) {
+						first := n.Add(1) == 1
+						switch err := testnet.Wait(r.Context(), sec); {
+						case first:
+							return testnet.Answer(r, 200, nil, nil), nil
+						case err != nil:
+							return nil, err
+						}
+						if err := testnet.Wait(r.Context(), sec); err != nil {
+							return nil, err
+						}
+						if end == "not sent" {
+							return nil, meterRefusal{errors.New("open")}
+						}
+						return nil, errors.New("broken")
+					})}, c)
+					go get(t, throttle.WithCost(t.Context(), test.cost), tr, "http://h/x")
+					synctest.Wait()
+					if !before {
+						time.Sleep(sec)
+						synctest.Wait()
+					}
+					for range 2 {
+						go get(t, ctx, tr, "http://h/x")
+					}
+					time.Sleep(sec)
+					synctest.Wait()
+					if got, want := statsOf(t, tr).Learned[0].Left, 100-2*test.each; got != want {
+						t.Errorf("%q of %v, before %t: %v left while two are under way, want %v", test.unit, test.cost, before, got, want)
+					}
+					if end == "cancelled" {
+						cancel()
+					}
+					time.Sleep(sec)
+					synctest.Wait()
+					if got, want := statsOf(t, tr).Learned[0].Left, 100-2*test.each*taken; got != want {
+						t.Errorf("%q of %v, %s, before %t: %v left, want %v", test.unit, test.cost, end, before, got, want)
+					}
+					cancel()
+				})
+			}
 		}
 	}
 }
 
-// A good answer ends what earlier refusals began, and proves the host.
-func TestGoodAnswers(t *testing.T) {
-	l := learning1()
-	k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
-	l.cooldown = askedUntil(at0(0))
-	k.cooldown = askedUntil(at0(0))
-	g := under(k, 1, hourIn.Add(sec))
-	l.finish(at0(2*sec), g, replied, 200, headers.Signal{})
-	if l.cooldown.Asking() || k.cooldown.Asking() {
-		t.Error("the question whether the pause is over is still open")
-	}
-	if l.good != 1 || k.slow.Good() != 1 || l.host.slow.Good() != 1 || !k.overload.ServedWithin(hourIn.Add(2*sec), 1) {
-		t.Errorf("good %d, %d, %d", l.good, k.slow.Good(), l.host.slow.Good())
-	}
-	if k.slow.Free() || l.host.slow.Free() {
-		t.Error("no limit was stated")
-	}
-	l.finish(at0(3*sec), under(k, 1, hourIn.Add(2*sec)), replied, 200, headers.Signal{Limits: []headers.Limit{stating(5, 10, time.Minute, headers.Boundary)}})
-	if !k.slow.Free() || !l.host.slow.Free() || len(k.quotas) != 1 || l.quotas[0].Facts(at0(3*sec)).Left != 5 {
-		t.Errorf("%d quotas", len(k.quotas))
+// When a pause is over, one request asks whether it is. The others go when that is
+// answered well. If it brings no answer, the next one asks alone.
+func TestOneAsksWhetherAPauseIsOver(t *testing.T) {
+	for _, named := range []bool{false, true} { // if the limit has a name, its kind of request alone is paused
+		for end, last := range map[string]time.Duration{"good": 3 * sec, "cancelled": 4 * sec, "failed": 4 * sec, "not sent": 4 * sec} {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				b := newBase(nil)
+				b.Answer = func(r *http.Request) (*http.Response, error) {
+					switch n := len(b.Times()); {
+					case n <= settledIn:
+					case n == settledIn+1:
+						h := http.Header{"Retry-After": {"2"}}
+						if named {
+							h = http.Header{"Ratelimit": {`"a";r=0;t=2`}, "Ratelimit-Policy": {`"a";q=9;w=60`}, "Retry-After": {"2"}}
+						}
+						return testnet.Answer(r, 429, h, nil), nil
+					default:
+						if n == settledIn+2 && end == "cancelled" {
+							time.AfterFunc(sec, cancel)
+							<-r.Context().Done()
+							return nil, r.Context().Err()
+						}
+						time.Sleep(sec)
+						switch {
+						case n == settledIn+2 && end == "failed":
+							return nil, errors.New("broken")
+						case n == settledIn+2 && end == "not sent":
+							return nil, meterRefusal{errors.New("open")}
+						}
+					}
+					return testnet.Answer(r, 200, nil, nil), nil
+				}
+				tr := newTransport(t, metered{b}, throttle.Config{})
+				throttle.Jitter(tr, func() float64 { return 0 })
+				for range settledIn + 1 {
+					mustGet(t, tr, "http://h/x")
+				}
+				b.Start = time.Now()
+				go get(t, ctx, tr, "http://h/x")
+				synctest.Wait() // it is the first in the queue
+				for range 2 {
+					go get(t, t.Context(), tr, "http://h/x")
+				}
+				time.Sleep(time.Minute)
+				sameTimes(t, b.Times()[settledIn+1:], 2*sec, 3*sec, last)
+			})
+		}
 	}
 }
 
-// Who drew on a quota is none of those from before; a refusal of one too many at
-// a time answers who asks, and says nothing of the rate.
-func TestEndsThatSayNothingOfTheRate(t *testing.T) {
-	l := learning1()
-	k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
-	q := heardQuota(7, 10, time.Minute)
-	q.account = &queue.Account{Meter: q}
-	l.quotas = append(l.quotas, q)
-	l.bind(q, k, 1)
-	q.Passed(2, 1)
-	g := under(k, 3, hourIn)
-	g.permit.Needs = append(g.permit.Needs, queue.Need{Account: q.account, N: 1})
-	if l.finish(at0(sec), g, unsent, 0, headers.Signal{}); q.UnderWay() != 2 {
-		t.Errorf("%v from before", q.UnderWay())
-	}
-	l = learning1()
-	k = l.endpointOf(endpointKey{"GET", "x"}, hourIn)
-	l.cooldown = pausedUntil(at0(0))
-	k.cooldown = pausedUntil(at0(0))
-	l.evidence = believing(10, sec, 1)
-	l.finish(at0(sec), under(k, 3, hourIn), replied, 429, headers.Signal{Throttled: true, Kind: headers.Concurrency})
-	if l.cooldown.Asking() || k.cooldown.Asking() || l.evidence.believes() || k.slow.Allowed() != 2 {
-		t.Errorf("%+v, %+v, %v at a time", l.cooldown, k.cooldown, k.slow.Allowed())
+// A refusal for requests at a time says nothing of the rate: what was found of that is
+// forgotten.
+func TestARefusalOfOneTooManyIsOfNoRate(t *testing.T) {
+	for kind, kept := range map[headers.Kind]bool{headers.Concurrency: false, headers.Quota: true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := throttle.Config{Learned: knowing(throttle.KnownLimit{Kind: throttle.LearnedRate, Unit: requests, Limit: 10, Per: sec, Left: 3})}
+			tr := telling(t, c, speech{after: time.Minute}, speech{status: 429, Signal: headers.Signal{Throttled: true, Kind: kind, RetryAfter: known(sec)}})
+			go get(t, t.Context(), tr, "http://a/x")
+			synctest.Wait()
+			mustGet(t, tr, "http://a/x")
+			if found := slices.ContainsFunc(statsOf(t, tr).Learned, func(l throttle.LearnedLimit) bool { return l.Kind == throttle.LearnedRate }); found != kept {
+				t.Errorf("%v: a rate is believed: %t", kind, found)
+			}
+			time.Sleep(time.Minute)
+		})
 	}
 }

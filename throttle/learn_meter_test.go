@@ -100,26 +100,6 @@ func TestWhoIsPacedByWhat(t *testing.T) {
 	}
 }
 
-// One starts alone if a round trip has passed since the last start, and others
-// are under way still.
-func TestWhoStartsAlone(t *testing.T) {
-	for _, test := range []struct {
-		now   int
-		rtt   time.Duration
-		after time.Duration
-		lone  bool
-	}{{1, 0, 50 * time.Millisecond, true}, {1, 0, 50*time.Millisecond - 1, false}, {0, 0, sec, false}, {1, sec, sec, true}, {1, sec, sec - 1, false}} {
-		k := endpoint{last: hourIn}
-		k.slow.Answered(hourIn, test.rtt)
-		for range test.now {
-			k.slow.Start(hourIn)
-		}
-		if m := k.Take(hourIn.Add(test.after), 1, true); (m&markLone != 0) != test.lone {
-			t.Errorf("%+v: mark %d", test, m)
-		}
-	}
-}
-
 // An endpoint without a pause is not held up, and one whose question was answered is
 // asked for again.
 func TestEndpointAsAMeter(t *testing.T) {

@@ -1,6 +1,7 @@
 package throttle_test
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"sync"
@@ -29,6 +30,15 @@ func TestQuotasAreForgotten(t *testing.T) {
 			mustGet(t, tr, "http://h/x")
 			if _, limits, _ := throttle.LearnedKept(tr, "h"); (limits == 1) != test.kept {
 				t.Errorf("%+v: kept %t", test, !test.kept)
+			}
+			refused := 0
+			for range 20 { // more than were left of it
+				if _, err := get(t, police(t), tr, "http://h/x"); err != nil {
+					refused++
+				}
+			}
+			if (refused > 0) != test.kept {
+				t.Errorf("%+v: it holds up %d of 20", test, refused)
 			}
 		})
 	}
@@ -59,4 +69,37 @@ func TestRequestsFromBeforeALimitWasKnownEnd(t *testing.T) {
 			t.Errorf("600 of %d tokens waited for %v", left+600, took)
 		}
 	})
+}
+
+// Limits beyond the most are not kept, unless one that does not bind can go: the one that
+// was not heard of for the longest time. One of which less than a unit is left binds.
+func TestQuotasAreBounded(t *testing.T) {
+	for rest, want := range map[float64]string{1: "old", .9: ""} {
+		synctest.Test(t, func(t *testing.T) {
+			named := func(name string, n float64) headers.Limit {
+				l := left(n, time.Hour)
+				l.Name = name
+				return l
+			}
+			first := []headers.Limit{named("old", rest)}
+			for i := range throttle.MostQuotas - 2 {
+				first = append(first, named(fmt.Sprint(i), 0))
+			}
+			tr := telling(t, throttle.Config{}, speech{Signal: headers.Signal{Limits: first}}, stating(named("young", rest)), stating(named("more", 1)))
+			for _, path := range []string{"a", "b", "c"} {
+				mustGet(t, tr, "http://h/"+path)
+				time.Sleep(sec)
+			}
+			names := make(map[string]bool)
+			for _, l := range statsOf(t, tr).Learned {
+				names[l.Name] = true
+			}
+			if len(names) != throttle.MostQuotas || names["more"] != (want != "") || names["old"] == (want == "old") || !names["young"] {
+				t.Errorf("%v are left of two: %d limits are kept; more %t, old %t, young %t", rest, len(names), names["more"], names["old"], names["young"])
+			}
+			if _, limits, _ := throttle.LearnedKept(tr, "h"); limits != throttle.MostQuotas {
+				t.Errorf("%d limits are kept", limits)
+			}
+		})
+	}
 }

@@ -5,6 +5,10 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
+	"github.com/weirhttp/weir/throttle/internal/learn"
+	"github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/queue"
+	"github.com/weirhttp/weir/throttle/internal/stated"
 )
 
 // at0 is an instant of pure tests.
@@ -28,6 +32,31 @@ func stating(left, size float64, reset time.Duration, m headers.ResetMeans) head
 	return headers.Limit{Quota: known(size), Remaining: known(left), Reset: known(reset), ResetMeans: m, Source: "x"}
 }
 
-func ref[T any](v T) *T { return &v }
-
 func known[T any](v T) headers.Opt[T] { return headers.Opt[T]{Value: v, Known: true} }
+
+// learning1 is a learner of one credential at one host, without a server.
+func learning1() *learner {
+	s := &scope{}
+	t := &learnTerms{Terms: stated.Terms{MaxPause: 5 * time.Minute}, words: newLearnWords(), jitter: func() float64 { return 0 }}
+	return newLearner(t, s, newHostStart(t.words))
+}
+
+const hourIn = instant(time.Hour)
+
+// under starts n requests to endpoint k and returns the ticket of the last.
+func under(k *endpoint, n int, at instant) *ticket {
+	var m, host, own meter.Token
+	for range n {
+		m, host, own = k.Take(at, 1, true), k.learner.host.Take(at, 1, true), k.learner.Take(at, 1, true)
+	}
+	return &ticket{endpoint: k, sent: at, permit: &placed{Permit: queue.Permit{Needs: []queue.Need{{Account: &k.account, N: 1, Token: m}, {Account: &k.learner.host.account, N: 1, Token: host}, {Account: &k.learner.account, N: 1, Token: own}}}}}
+}
+
+// believing is evidence of one limit, as of hourIn; without a burst it may be one of
+// windows. It was found ten seconds ago.
+func believing(units float64, per time.Duration, burst float64) *evidence {
+	e := newEvidence()
+	e.last = hourIn
+	e.Recall(hourIn-instant(10*time.Second), learn.Limit{Units: units, Per: per, Burst: burst})
+	return e
+}

@@ -24,6 +24,7 @@ type speech struct {
 	status int // zero: 200
 	headers.Signal
 	after time.Duration // zero: at once
+	err   error         // instead of an answer; nil: none
 }
 
 // telling is a Transport whose server answers its requests with the given answers, one
@@ -37,7 +38,9 @@ func telling(t *testing.T, c throttle.Config, answers ...speech) *throttle.Trans
 	}
 	tr := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
 		i := min(int(n.Add(1)), len(answers)) - 1
-		time.Sleep(answers[i].after)
+		if err := cmp.Or(testnet.Wait(r.Context(), answers[i].after), answers[i].err); err != nil {
+			return nil, err
+		}
 		return testnet.Answer(r, cmp.Or(answers[i].status, 200), http.Header{"Turn": {strconv.Itoa(i)}}, nil), nil
 	}), c)
 	throttle.Jitter(tr, func() float64 { return 0 })

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/attribution"
 )
 
 // suspect makes k's host seem a limiter, which served somebody then and refuses most.
@@ -54,5 +55,32 @@ func TestOverloadedOrLimited(t *testing.T) {
 		if rate := l.evidence != nil && (l.evidence.Since() > 0 || l.evidence.paced()); rate != test.rate {
 			t.Errorf("%s: a rate is found: %t", test.name, rate)
 		}
+	}
+}
+
+// Proof that a host is no limiter ends the pauses of all its kinds, and what was found.
+func TestWhoIsNoLimiterPausesNobody(t *testing.T) {
+	l := learning1()
+	k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
+	k.apart, k.evidence, k.cooldown = true, believing(10, sec, 1), pausedUntil(at0(9*sec))
+	l.cooldown = pausedUntil(at0(9 * sec))
+	suspect(k, hourIn)
+	for range 16 + 3 { // the first sixteen do not count, and a fourth proves it
+		k.overload.Heard(hourIn.Add(sec), hourIn, attribution.Reply{Busy: true})
+	}
+	l.finish(at0(2*sec), under(k, 1, hourIn.Add(sec)), replied, 503, headers.Signal{})
+	if l.cooldown.At(at0(2*sec)) != at0(2*sec) || k.cooldown.At(at0(2*sec)) != at0(2*sec) || k.evidence.believes() {
+		t.Errorf("all are paused %+v, the kind %+v; a limit is believed in: %t", l.cooldown, k.cooldown, k.evidence.believes())
+	}
+}
+
+// A refusal for requests at a time answers whoever asks whether a pause is over.
+func TestARefusalOfOneTooManyEndsAPause(t *testing.T) {
+	l := learning1()
+	k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
+	l.cooldown, k.cooldown = pausedUntil(at0(0)), pausedUntil(at0(0))
+	l.finish(at0(sec), under(k, 3, hourIn), replied, 429, headers.Signal{Throttled: true, Kind: headers.Concurrency})
+	if l.cooldown.Asking() || k.cooldown.Asking() || k.slow.Allowed() != 2 {
+		t.Errorf("%+v, %+v, %v at a time", l.cooldown, k.cooldown, k.slow.Allowed())
 	}
 }
