@@ -220,6 +220,25 @@ func TestConcurrencyOrRate(t *testing.T) {
 	}
 }
 
+// The first of two is not refused because of the second.
+func TestTheFirstOfTwoIsNotOneTooMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refused := speech{status: 429, Signal: headers.Signal{Throttled: true}, after: sec}
+		tr := telling(t, throttle.Config{}, speech{}, refused, speech{after: time.Minute})
+		mustGet(t, tr, "http://h/x")
+		time.Sleep(sec)
+		go get(t, t.Context(), tr, "http://h/x")
+		time.Sleep(sec / 2)
+		go get(t, t.Context(), tr, "http://h/x")
+		time.Sleep(sec / 2)
+		synctest.Wait()
+		if pauseOf(t, tr).Wait <= 0 {
+			t.Errorf("no pause is learned: %+v", statsOf(t, tr).Learned)
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
 // A host is idle, and makes room for another, when forgetting it would lose nothing of
 // what was learned that still binds.
 func TestIdleLearners(t *testing.T) {
