@@ -55,7 +55,7 @@ func under(k *endpoint, n int, at instant) *ticket {
 // believing is evidence of one limit, as of hourIn; without a burst it may be one of
 // windows. It was found ten seconds ago.
 func believing(units float64, per time.Duration, burst float64) *evidence {
-	e := newEvidence()
+	e := new(evidence)
 	e.last = hourIn
 	e.Recall(hourIn-instant(10*time.Second), learn.Limit{Units: units, Per: per, Burst: burst})
 	return e

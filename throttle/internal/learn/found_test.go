@@ -119,9 +119,7 @@ type answer struct {
 }
 
 func newPlay(by limiter, per learn.Instant, h habit, callers int) *play {
-	p := &play{by: by, per: per, says: h.says, idle: callers, now: zero}
-	p.l.Trust()
-	return p
+	return &play{by: by, per: per, says: h.says, idle: callers, now: zero}
 }
 
 // until plays on until then, and returns how many were served and refused meanwhile.
