@@ -139,15 +139,17 @@ func (p *attempt) learn(now instant, end ending, status int, s *headers.Signal) 
 	}
 	k := p.parted()
 	m := k.learner.home()
-	if end != replied || m == nil || m.joint == nil {
+	if m == nil || m.joint == nil {
 		return p.teach(now, k, end, status, s)
 	}
-	m.weigh(now, p.permit.Granted, k, p.own() != nil, s)
-	if p.own() != nil {
-		p.own().told(now, ticket{sent: p.permit.Granted, cost: p.cost()}, s)
+	if end == replied {
+		m.weigh(now, p.permit.Granted, k, p.own() != nil, s)
+		if p.own() != nil {
+			p.own().told(now, ticket{sent: p.permit.Granted, cost: p.cost()}, s)
+		}
 	}
 	news := p.teach(now, k, end, status, s)
-	k.learner.changes = m.joint.next(now) || k.learner.changes
+	k.learner.changes = m.joint.next(now, k) || k.learner.changes
 	return news
 }
 

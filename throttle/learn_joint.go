@@ -40,7 +40,7 @@ type joint struct {
 // recur share one; nil: it is not.
 func (m *learned) sure(now instant, key uint64) *learner {
 	j := m.joint
-	if j == nil || j.common == nil || !j.proof.Sure() || j.proof.Stale(now) || j.asks(now) {
+	if j == nil || j.common == nil || !j.proof.Sure() || j.proof.Stale(now) || j.asks(now, 0) {
 		return nil
 	}
 	for _, l := range m.by {
@@ -80,7 +80,7 @@ func (m *learned) shared(now instant, l *learner, known bool) *learner {
 	if j.common == nil {
 		j.common = newLearner(l.terms, l.scope, l.host)
 	}
-	if l.cooldown == nil && j.asks(now) {
+	if l.cooldown == nil && j.asks(now, 0) {
 		j.ask(now, l)
 		return nil
 	}
@@ -95,9 +95,14 @@ func (j *joint) ask(now instant, l *learner) {
 	j.asker, j.until, j.asked = l, j.common.barred(now), now.Add(max(j.gap, time.Second))
 }
 
-// next lets one of the first that wait ask. It reports whether one does.
-func (j *joint) next(now instant) bool {
-	if j.common == nil || j.proof.Sure() || !j.asks(now) {
+// next lets one of the first that wait ask, when a request that drew on k has ended, which
+// still counts as under way. It reports whether one does.
+func (j *joint) next(now instant, k *endpoint) bool {
+	ended := 0
+	if k.learner == j.common {
+		ended = 1
+	}
+	if j.common == nil || j.proof.Sure() || !j.asks(now, ended) {
 		return false
 	}
 	left, asks := mostAsked, false
@@ -114,12 +119,27 @@ func (j *joint) next(now instant) bool {
 }
 
 // asks reports whether a stranger may ask for itself: the others have long to wait, the
-// longer the likelier it is that the answer is a refusal.
-func (j *joint) asks(now instant) bool {
+// longer the likelier it is that the answer is a refusal, and none of them is under way
+// any more, but for ended that have just been answered. What is under way tells the same
+// for nothing: the answer that says that a limit is spent is often one of the first of its
+// burst.
+func (j *joint) asks(now instant, ended int) bool {
 	if now < j.asked || j.proof.Sure() && now < j.proof.Last().Add(j.gap) {
 		return false
 	}
-	return j.common.shut(now) > now.Add(time.Duration(float64(brieflyShut)*j.proof.Patience()))
+	return j.common.shut(now) > now.Add(time.Duration(float64(brieflyShut)*j.proof.Patience())) && j.common.draining(now) <= ended
+}
+
+// draining is how many are under way that were sent before l was shut. One that takes far
+// longer than usual is not among them, or nobody asked while it hangs.
+func (l *learner) draining(now instant) (n int) {
+	barred := l.barred(now) > now
+	l.everyEndpoint(func(k *endpoint) {
+		if barred || slices.ContainsFunc(k.quotas, func(q *quota) bool { return q.SpentUntil(now) > now }) {
+			n += k.slow.Counted(now)
+		}
+	})
+	return n
 }
 
 // shut is until when l gets nothing, as far as the server has said.

@@ -116,7 +116,7 @@ func (p *attempt) finish(end ending) {
 		e.Free(now, &p.permit.Permit)
 		return
 	}
-	p.learn(now, end, 0, &headers.Signal{})
+	p.heed(now, p.learn(now, end, 0, &headers.Signal{}))
 	if end == unsent {
 		p.shared().Cancel()
 		p.counts().more().refunded++

@@ -76,14 +76,16 @@ func (j *Strangers) Apart() bool { return j.bits() < partAt }
 
 // Patience is how many times as long as at first the others may have to wait before it is
 // worth a refusal to ask. If the evidence were certain it would be twice as long for each
-// bit. Part of it is chance: with two thirds of that, tenants are joined by chance no more
-// often than if one asked at once (throttle.TestTenantsAreNotJoinedByChance), and nearly
-// no token per request is refused where one token is not.
+// bit, and so it is for what is left, which counts down for nobody by chance. Part of the
+// rest is chance: with two thirds of that, tenants are joined by chance no more often than
+// if one asked at once (throttle.TestTenantsAreNotJoinedByChance), and nearly no token per
+// request is refused where one token is not.
 func (j *Strangers) Patience() float64 {
 	if j.Sure() {
 		return 1 // who is sure asks seldom
 	}
-	return math.Exp2((j.bits() - jointPrior) * 2 / 3)
+	down := j.descent.bits()
+	return math.Exp2((j.bits()-down-jointPrior)*2/3 + down)
 }
 
 // Answered weighs the answer to one that went while others had to wait until then. If

@@ -42,6 +42,13 @@ func (f *Limit) Trip() time.Duration { return f.rtt }
 // UnderWay is how many requests are under way, those included that do not count any more.
 func (f *Limit) UnderWay() int { return f.now + f.old }
 
+// Counted is how many of these do count: they were sent so lately that a refusal of them may
+// still come.
+func (f *Limit) Counted(now meter.Instant) int {
+	f.age(now)
+	return f.now
+}
+
 // Borne is how many requests at a time the host bears, as far as it has shown, and
 // whether that is more than a host is trusted with that was never met.
 func (f *Limit) Borne() (n float64, grown bool) {
