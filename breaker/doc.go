@@ -57,6 +57,14 @@
 // second half, but not on another route, the silence is a failure but not one
 // without an answer.
 //
+// A host of which nothing is asked but polls that it never answers in time cannot be
+// told from one that is dead and accepts connections. That a connection can be made,
+// or that a ping is answered, shows that a kernel or a proxy works. So a circuit opens
+// there after five silences, and the polls become its probes: one at a time, each of 50
+// s with an AttemptTimeout of 30 s, open it 65 times an hour, and 69 are sent. Twenty at
+// a time open it 116 times, and 141 are sent. With a longer AttemptTimeout for polls
+// (retry.With) they are answered, and it stays closed.
+//
 // If only silence has opened a circuit, it refuses requests to the routes that were
 // silent. Requests to other routes pass, and an answer to one of them closes the
 // circuit. If more than four routes are silent, requests to all routes are refused.
