@@ -35,6 +35,11 @@ func (e *Domain) Run(now meter.Instant) {
 	}
 }
 
+// again is how soon a meter is asked again that had no room and then had some in one
+// instant, because its answers changed what it knows: soon enough to cost no time, and not
+// so soon that a meter which goes on like that keeps a processor busy.
+const again = time.Millisecond
+
 // plan grants from the head of l as long as something fits, looks at so many at
 // most, and returns how many it has looked at.
 func (e *Domain) plan(now meter.Instant, l *waitlist, most int) (n int) {
@@ -72,6 +77,9 @@ func (e *Domain) plan(now meter.Instant, l *waitlist, most int) (n int) {
 		if u := o.opens(now, l); u > now && (u < t || t <= now) {
 			t = u
 		}
+	}
+	if t <= now && !w.stuck() { // when it was tried, a meter said otherwise
+		t = now.Add(again)
 	}
 	e.arm(now, l, t)
 	return n

@@ -71,6 +71,44 @@ func TestWaitsThatCannotEndInTime(t *testing.T) {
 	}
 }
 
+// fickle is a meter that says that there is no room as often as it is told to, and then
+// that there is.
+type fickle struct {
+	meter.Open
+	times *int
+}
+
+func (f fickle) At(now meter.Instant, _ int64) meter.Instant {
+	if *f.times--; *f.times >= 0 {
+		return now.Add(250 * time.Millisecond)
+	}
+	return now
+}
+
+// Who waits for a meter that changes its word within an instant is let through soon
+// after it has room.
+func TestNobodyWaitsForEverForAFickleMeter(t *testing.T) {
+	for times := range 6 {
+		synctest.Test(t, func(t *testing.T) {
+			p, began := newPlay(t), time.Now()
+			a := &queue.Account{Meter: fickle{times: &times}, Label: &queue.Label{Text: "fickle"}, Group: &p.group}
+			p.e.Lock()
+			now := p.e.Now()
+			q := p.player(now, a)
+			patience := &queue.Patience{Ctx: t.Context(), Most: time.Hour, Full: time.Hour, Queue: 9}
+			w, _, refusal := p.e.Queue(now, &q.Request, q.Needs(now, nil), patience)
+			p.e.Unlock()
+			if refusal != nil {
+				t.Fatal(refusal)
+			}
+			w.Await(patience)
+			if waited := time.Since(began); waited > 2*time.Second {
+				t.Errorf("it waited for %v", waited)
+			}
+		})
+	}
+}
+
 // guess is a meter that lets nobody go, but not for certain.
 type guess struct{ meter.Open }
 
