@@ -57,9 +57,9 @@ func (l *Lead) Ahead(t *Tally, k, size float64) float64 {
 }
 
 // Wait is how long one who is ahead, by more than half a unit beyond its share of what is
-// left, has to wait until others had their turn, of a window that lasts span: longer if it is
-// further ahead. Then it may have another share. Each time that nobody else took anything meanwhile it waits half as
-// long. others is what these have drawn in all.
+// left, has to wait until others had their turn, of a window that lasts span: longer if it
+// is further ahead. Then it may have another share. Each time that nobody else took
+// anything meanwhile it waits half as long. others is what these have drawn in all.
 func (l *Lead) Wait(now meter.Instant, ahead, share float64, span time.Duration, others int64) time.Duration {
 	if ahead-l.leave < rounded {
 		return 0
