@@ -78,7 +78,7 @@ func (g *guard) abandon() {
 
 // heard takes note of how a call ended that took so long.
 func (g *guard) heard(err error, took time.Duration, probe bool) {
-	if err == nil && took > g.f.c.Deadline {
+	if err == nil && took >= g.f.c.Deadline { // those that waited for it have left
 		err = g.slow()
 	}
 	g.mu.Lock()
