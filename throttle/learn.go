@@ -217,10 +217,7 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s heade
 	if !l.terms.pausesOnly && (len(s.Limits) > 0 || len(k.quotas) > 0) {
 		news = l.hear(now, g, s, refused)
 	}
-	var short *quota
-	if refused {
-		short = l.lacked(now, g, s)
-	}
+	short := l.lacked(now, g, s)
 	switch {
 	case short != nil && !s.RetryAfter.Known: // when there is enough, is known: nobody has to pause
 		return lesson{what: causeQuota, quota: short}

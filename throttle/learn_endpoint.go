@@ -131,7 +131,10 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 	roomy := q.Heard() == 0 || !q.Empty()
 	news = q.Heard() == 0 || q.Asking() || q.Ignored()
 	mark, drew := g.mark(q.account)
-	a := stated.Answer{Sent: sent, Limit: limit, Cost: units, Guessed: guessed, Drew: drew, Asked: mark&markAsks != 0, Refused: refused, Booked: g.booked}
+	a := stated.Answer{Sent: sent, Limit: limit, Drew: drew, Asked: mark&markAsks != 0, Refused: refused, Booked: g.booked}
+	if !guessed {
+		a.Cost = units
+	}
 	if !q.Weigh(now, &a) {
 		l.release(q)
 		news = false

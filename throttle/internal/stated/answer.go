@@ -12,8 +12,7 @@ import (
 type Answer struct {
 	Sent    meter.Instant
 	Limit   *headers.Limit // as it is stated
-	Cost    float64        // of the request, in the limit's unit
-	Guessed bool           // the caller does not say that
+	Cost    float64        // of the request, in the limit's unit; zero if that is a guess, which proves nothing
 	Drew    bool           // the request drew on the limit; else the limit was not known to bind it
 	Asked   bool           // the request was let through to ask what there is
 	Refused bool
@@ -32,9 +31,6 @@ func (q *Limit) Hear(now meter.Instant, a *Answer) {
 	own := a.Cost
 	if !a.Drew {
 		own = 0
-	}
-	if a.Guessed {
-		a.Cost = 0 // it proves nothing
 	}
 	q.judged(now, a.Sent, a.Limit, a.Cost, own, a.Refused)
 	q.hear(now, a.Sent, a.Limit, a.Cost, a.Refused, a.Asked)

@@ -64,7 +64,7 @@ type Limit struct {
 	size    headers.Opt[float64]
 	refill  float64 // units per second; zero: unknown
 	counted bool    // our requests' costs in its unit are known
-	guessed bool    // they are guessed, see Guess
+	guessed bool    // they are guessed, see Count
 	price   price
 	trail   *trail // nil: its window is long, or not known
 	belief  attribution.Belief
