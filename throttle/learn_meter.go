@@ -43,14 +43,17 @@ func (l *learner) At(now instant, _ int64) instant {
 		return now
 	}
 	at := l.cooldown.At(now)
-	if at != never && !l.terms.pausesOnly {
+	switch {
+	case at == never:
+		return l.cooldown.Again()
+	case !l.terms.pausesOnly:
 		at = max(at, l.evidence.at(now, l.account.Queued()))
 	}
 	return at
 }
 
 func (l *learner) Take(now instant, _ int64, _ bool) (m meter.Token) {
-	if l.cooldown.Start() {
+	if l.cooldown.Start(now) {
 		m = markAsks
 	}
 	if !l.terms.pausesOnly {
@@ -85,7 +88,10 @@ func (l *learner) Return(now instant, _ int64, m meter.Token, granted, _ instant
 func (k *endpoint) At(now instant, _ int64) instant {
 	at := now
 	if k.cooldown != nil {
-		if at = k.cooldown.At(now); k.apart && at != never {
+		switch at = k.cooldown.At(now); {
+		case at == never:
+			return k.cooldown.Again()
+		case k.apart:
 			at = max(at, k.evidence.at(now, k.account.Queued()))
 		}
 	}
@@ -96,7 +102,7 @@ func (k *endpoint) At(now instant, _ int64) instant {
 }
 
 func (k *endpoint) Take(now instant, _ int64, _ bool) (m meter.Token) {
-	if k.cooldown.Start() {
+	if k.cooldown.Start(now) {
 		m |= markAsks
 	}
 	m |= meter.Token(k.slow.Start(now)) << markBits
@@ -194,8 +200,8 @@ func (s *hostStart) ETA(now instant, _, _ int64) instant {
 }
 
 func (l *learner) Regain(int64) time.Duration   { return l.evidence.regain() }
-func (k *endpoint) Regain(int64) time.Duration  { return time.Second }
-func (s *hostStart) Regain(int64) time.Duration { return time.Second }
+func (k *endpoint) Regain(int64) time.Duration  { return k.slow.Place() }
+func (s *hostStart) Regain(int64) time.Duration { return s.slow.Place() }
 
 // idle reports that forgetting all of l would lose nothing that still binds.
 func (l *learner) idle(now instant) bool {

@@ -24,7 +24,7 @@ func pausedUntil(until instant) *cooldown.Cooldown {
 // askedUntil is that, and a request asks whether it is over.
 func askedUntil(until instant) *cooldown.Cooldown {
 	c := pausedUntil(until)
-	c.Start()
+	c.Start(until)
 	return c
 }
 

@@ -20,7 +20,8 @@
 // One request may always go. What is under way for a second was accepted, and holds up
 // no others as long as nothing went wrong: neither long polls nor a host whose answers all
 // take long make calls wait. Once something did, only what is under way for far longer than
-// usual counts no more. Requests at the rate that is configured for them are not held back
+// usual counts no more, and for good if others are answered that were sent later: what
+// hangs does not hold up the rest, however often calls fail. Requests at the rate that is configured for them are not held back
 // where answers are known to be slow and nothing went wrong.
 //
 // # Invariants

@@ -39,14 +39,22 @@ func (f *Limit) Good() int { return int(f.good) }
 // Trip is the smoothed time of good answers; zero: not known.
 func (f *Limit) Trip() time.Duration { return f.rtt }
 
+// Place is for about how long a request takes up its place.
+func (f *Limit) Place() time.Duration {
+	if f.rtt == 0 {
+		return freshPatience
+	}
+	return f.rtt
+}
+
 // UnderWay is how many requests are under way, those included that do not count any more.
-func (f *Limit) UnderWay() int { return f.now + f.old }
+func (f *Limit) UnderWay() int { return int(f.now + f.old + f.gone) }
 
 // Counted is how many of these do count: they were sent so lately that a refusal of them may
 // still come.
 func (f *Limit) Counted(now meter.Instant) int {
 	f.age(now)
-	return f.now
+	return int(f.now)
 }
 
 // Borne is how many requests at a time the host bears, as far as it has shown, and

@@ -71,7 +71,7 @@ func (f *Limit) Allowed() int {
 // be. With it no more than fullFlight are under way, as with good answers, or as many
 // more as were answered well though they took as long.
 func (f *Limit) lent() int {
-	return max(0, min(lentPerOld*f.old, max(fullFlight-f.old, int(f.slow))))
+	return int(max(0, min(lentPerOld*(f.old+f.gone), max(fullFlight-f.old, f.slow))))
 }
 
 // Opens is when a request may start if none ends before, and notes if that is
@@ -105,18 +105,18 @@ func (f *Limit) paced() meter.Instant {
 // Roomy reports whether a request may start.
 func (f *Limit) Roomy(now meter.Instant) bool {
 	n := f.Allowed()
-	if n == 0 || f.now < n {
+	if n == 0 || int(f.now) < n {
 		return true
 	}
 	f.age(now)
-	return f.now < n || f.paced() <= now
+	return int(f.now) < n || f.paced() <= now
 }
 
 // Start counts a request and returns what end wants to know.
 func (f *Limit) Start(now meter.Instant) uint32 {
 	gen := f.underway.start(now)
 	f.begun = now
-	if n := f.Allowed(); n > 0 && f.now >= n {
+	if n := f.Allowed(); n > 0 && int(f.now) >= n {
 		f.full = true
 	}
 	return gen
@@ -141,6 +141,8 @@ func (f *Limit) shed(most float64) {
 func (f *Limit) Answered(now meter.Instant, took time.Duration) {
 	f.good = min(f.good+1, provenGood)
 	f.sample(took)
+	sent := now.Add(-took)
+	f.overtake(sent, took, f.losses != nil && sent < f.cut)
 	f.took(took)
 	if f.free {
 		return
@@ -202,6 +204,14 @@ func (f *Limit) Lost(now meter.Instant, said time.Duration) {
 	f.shrink(now, n, max(1, leftByLoss*n))
 }
 
+// Failed learns from a request sent at sent that got no answer: it is lost, unless it hung
+// while others did not.
+func (f *Limit) Failed(now, sent meter.Instant) {
+	if !f.overtaken(now, sent) {
+		f.Lost(now, 0)
+	}
+}
+
 // Absolve takes back all cuts: what they were for does not come from load.
 func (f *Limit) Absolve() {
 	f.ease, f.drain, f.losses = 0, 0, nil
@@ -220,7 +230,7 @@ func (f *Limit) Crowded(now, sent meter.Instant) {
 	}
 	early := f.Silent() || again
 	f.recount(now)
-	n := max(1, f.now-1)
+	n := max(1, int(f.now)-1)
 	if a := f.Allowed(); a > 0 {
 		n = min(n, a)
 	}

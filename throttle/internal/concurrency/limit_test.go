@@ -141,7 +141,7 @@ func TestCrowdedHosts(t *testing.T) {
 			t.Errorf("%s: %+v", test.name, f)
 		}
 		for now, tight := range map[int]bool{int(test.want) - 1: false, int(test.want): true} {
-			if f.now = now; f.Tight() != tight {
+			if f.now = int32(now); f.Tight() != tight {
 				t.Errorf("%s: %d of them: tight %t", test.name, now, !tight)
 			}
 		}

@@ -44,29 +44,36 @@ const (
 // lasts a quarter of the patience; a request counts in its own and in the next three. The
 // zero underway has none. Its owner guards it.
 type underway struct {
-	now    int              // that count
+	now    int32            // that count
 	late   [spans - 1]int32 // of these, those of the generations before, the oldest last
 	slow   int32            // good answers that took longer than leastPatience, up to provenGood
-	old    int              // that do not count any more
+	old    int32            // that do not count any more, but may count again
+	gone   int32            // that never will: one sent later was answered
+	before uint32           // the generation since which those are old that do not count any more
 	gen    uint32           // the present generation
 	host   bool             // of a host, not of a kind
 	firmer uint8            // how often patience doubled because those that did not count did matter
 	heard  uint8            // good answers, as far as they matter to quick
 	since  meter.Instant    // when the present generation began; it stands here as the fields above fill a word
+	latest meter.Instant    // when the last one was sent that was answered soon
 	ease   float64          // what the limit was cut to by the last loss; zero: nothing went wrong since it was twice that
 	quick  time.Duration    // what a quarter of the good answers take at most; zero: none yet
 }
 
-// span is how long a generation lasts.
-func (u *underway) span() meter.Instant {
-	p := freshPatience
+// patience is for how long a request counts, as long as nobody hangs.
+func (u *underway) patience() time.Duration {
 	switch {
 	case u.quick == 0:
+		return freshPatience
 	case u.host || u.ease == 0:
-		p = leastPatience
-	default:
-		p = max(leastPatience, farLonger*u.quick)
+		return leastPatience
 	}
+	return max(leastPatience, farLonger*u.quick)
+}
+
+// span is how long a generation lasts.
+func (u *underway) span() meter.Instant {
+	p := u.patience()
 	if u.old > 0 || u.firmer > 0 {
 		x := math.Exp2(float64(u.firmer) + float64(u.old)/float64(brake+u.slow))
 		p = time.Duration(min(float64(p)*x, float64(time.Hour)))
@@ -87,6 +94,9 @@ func (u *underway) start(now meter.Instant) uint32 {
 // end ends what start began.
 func (u *underway) end(gen uint32) {
 	switch ago := u.ago(gen); {
+	case u.gone > 0 && ago > u.ago(u.before):
+		u.gone--
+		return
 	case ago >= spans && u.old > 0:
 		u.old--
 		return
@@ -105,12 +115,12 @@ func (u *underway) age(now meter.Instant) {
 		u.since = u.turn()
 		young := u.now
 		for _, n := range u.late {
-			young -= int(n)
+			young -= n
 		}
-		u.old += int(u.late[spans-2])
-		u.now -= int(u.late[spans-2])
+		u.old += u.late[spans-2]
+		u.now -= u.late[spans-2]
 		copy(u.late[1:], u.late[:])
-		u.late[0] = int32(young)
+		u.late[0] = young
 		u.gen = (u.gen + 1) & genMask
 	}
 }
@@ -123,9 +133,9 @@ func (u *underway) turn() meter.Instant { return u.since + u.span() }
 // do not count are among them.
 func (u *underway) Others() int {
 	if u.heard == 0 || u.quick >= leastPatience {
-		return u.now + u.old - 1
+		return int(u.now + u.old + u.gone - 1)
 	}
-	return u.now - 1
+	return int(u.now - 1)
 }
 
 // recount lets those that do not count any more count again, with all others and
@@ -137,9 +147,31 @@ func (u *underway) recount(now meter.Instant) {
 	u.firmer = min(u.firmer+1, 16)
 	u.now += u.old
 	u.old = 0
-	u.late = [spans - 1]int32{spans - 2: int32(u.now)}
+	u.late = [spans - 1]int32{spans - 2: u.now}
 	u.gen = (u.gen + spans) & genMask // the first to be older than these
 	u.since = now + (spans-1)*u.span()
+}
+
+// overtake notes that a request was answered that was sent then. If that took less time than
+// those have had that do not count any more, they were sent before it, and none of them holds
+// the host up. Nor do losses that came before it tell of them.
+func (u *underway) overtake(sent meter.Instant, took time.Duration, cut bool) {
+	if took >= u.patience()/2 {
+		return
+	}
+	u.latest = max(u.latest, sent)
+	if u.old > 0 {
+		u.gone += u.old
+		u.old, u.before = 0, u.gen-(spans-1)
+	}
+	if u.firmer > 0 && !cut {
+		u.firmer, u.since = 0, min(u.since, sent.Add(took))
+	}
+}
+
+// overtaken reports whether a request that was sent then hangs, while others do not.
+func (u *underway) overtaken(now, sent meter.Instant) bool {
+	return sent < u.latest && now.Sub(sent) >= u.patience()
 }
 
 // took notes how long a good answer took. quick follows the lower quarter: where

@@ -234,3 +234,72 @@ func TestWhatIsKeptIsHadAgain(t *testing.T) {
 		t.Errorf("of a host without a limit %v, grown %t", n, grown)
 	}
 }
+
+// TestWhatHangsCountsNoMoreOnceLaterOnesAreAnswered: neither does a loss bring it back, nor
+// is its own end one.
+func TestWhatHangsCountsNoMoreOnceLaterOnesAreAnswered(t *testing.T) {
+	var f concurrency.Limit
+	answer := func(now meter.Instant) {
+		f.End(f.Start(now.Add(-10 * time.Millisecond)))
+		f.Answered(now, 10*time.Millisecond)
+	}
+	answer(begin)
+	hangs := []uint32{f.Start(begin), f.Start(begin), f.Start(begin)}
+	now := begin
+	for range 50 {
+		now = now.Add(100 * time.Millisecond)
+		answer(now)
+	}
+	if f.UnderWay() != len(hangs) || f.Counted(now) != 0 {
+		t.Fatalf("%d are under way, %d count", f.UnderWay(), f.Counted(now))
+	}
+	f.Lost(now, 0)
+	if f.Counted(now) != 0 || !f.Roomy(now) {
+		t.Errorf("%d count after a loss", f.Counted(now))
+	}
+	for range 50 { // it is forgotten
+		now = now.Add(time.Second)
+		answer(now)
+	}
+	if f.Cut() {
+		t.Fatal("the loss is not forgotten")
+	}
+	f.Failed(now, begin)
+	f.End(hangs[0])
+	if f.Cut() || f.UnderWay() != 2 {
+		t.Errorf("cut: %v; %d are under way", f.Cut(), f.UnderWay())
+	}
+	late := f.Start(now)
+	now = now.Add(2 * time.Second)
+	if f.Failed(now, now.Add(-2*time.Second)); !f.Cut() {
+		t.Error("one that was sent after the last that was answered is no loss")
+	}
+	f.End(late)
+	f.End(hangs[1])
+	f.End(hangs[2])
+	if f.UnderWay() != 0 || f.Counted(now) != 0 {
+		t.Errorf("%d are under way, %d count", f.UnderWay(), f.Counted(now))
+	}
+}
+
+// TestALossBeforeTheLastAnswerMakesNobodyPatient: after losses, what does not count any
+// more counts for longer, until a request is answered that was sent later.
+func TestALossBeforeTheLastAnswerMakesNobodyPatient(t *testing.T) {
+	var f concurrency.Limit
+	f.End(f.Start(begin))
+	f.Answered(begin, 10*time.Millisecond)
+	f.Start(begin)
+	now := begin.Add(5 * time.Second)
+	f.Counted(now)
+	f.Lost(now, 0)
+	if f.Roomy(now.Add(1500 * time.Millisecond)) {
+		t.Error("it counts for no longer")
+	}
+	f.Answered(now.Add(20*time.Millisecond), 10*time.Millisecond)
+	if f.Roomy(now.Add(20 * time.Millisecond)) {
+		t.Error("it does not count at all")
+	}
+	if !f.Roomy(now.Add(time.Second)) {
+		t.Error("it counts for longer though others are answered")
+	}
+}

@@ -1,11 +1,24 @@
 package cooldown
 
-import "github.com/weirhttp/weir/throttle/internal/meter"
+import (
+	"math"
+	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/meter"
+)
 
 // A Question is one that only an answer settles: whether a pause is over, or what a new
-// window holds. While it is open one request at a time goes to ask. The zero Question is
-// closed.
-type Question struct{ open, asked bool }
+// window holds. While it is open one request at a time goes to ask; if that hangs, another
+// does. The zero Question is closed.
+type Question struct {
+	open  bool
+	asks  int16         // requests under way that ask
+	again meter.Instant // when the next may, if none is answered before
+}
+
+// patience is how long a request may take to ask until another does. A refusal takes a few
+// round trips, so that one was accepted, or hangs: others should not have to wait for it.
+const patience = time.Second
 
 // Open lets the next request ask.
 func (q *Question) Open() { q.open = true }
@@ -17,43 +30,52 @@ func (q *Question) Close() { q.open = false }
 // IsOpen reports whether an answer is needed.
 func (q *Question) IsOpen() bool { return q.open }
 
-// Asked reports whether a request is under way that asks.
-func (q *Question) Asked() bool { return q.asked }
+// Asked is until when the answer to a request that asks is waited for; zero: none is.
+func (q *Question) Asked(now meter.Instant) meter.Instant {
+	if q.asks == 0 || q.again <= now {
+		return 0
+	}
+	return q.again
+}
 
-// Ask notes that a request starts. It reports whether that is the one that asks.
-func (q *Question) Ask() bool {
-	if !q.open || q.asked {
+// Ask notes that a request starts. It reports whether that asks.
+func (q *Question) Ask(now meter.Instant) bool {
+	if !q.open || q.Asked(now) != 0 || q.asks == math.MaxInt16 {
 		return false
 	}
-	q.asked = true
+	q.asks++
+	q.again = now.Add(patience)
 	return true
 }
 
 // Done notes the end of a request, which asks is what Ask said of.
 func (q *Question) Done(asks bool) {
-	if asks {
-		q.asked = false
+	if asks && q.asks > 0 {
+		q.asks--
 	}
 }
 
 // At is when a request may go: now, or when the pause is over; meter.Never: once the
-// request that asks is answered.
+// request that asks is answered, or at Again.
 func (c *Cooldown) At(now meter.Instant) meter.Instant {
 	switch {
 	case c == nil:
 		return now
 	case c.until > now:
 		return c.until
-	case c.question.open && c.question.asked:
+	case c.question.open && c.question.Asked(now) != 0:
 		return meter.Never
 	}
 	return now
 }
 
+// Again is when another request may ask if the one that asks is not answered before.
+func (c *Cooldown) Again() meter.Instant { return c.question.again }
+
 // Opens is when the next request may ask whether the pause is over; zero: nobody has to,
 // or somebody does.
 func (c *Cooldown) Opens() meter.Instant {
-	if c == nil || !c.question.open || c.question.asked {
+	if c == nil || !c.question.open || c.question.asks > 0 {
 		return 0
 	}
 	return c.until
@@ -61,7 +83,7 @@ func (c *Cooldown) Opens() meter.Instant {
 
 // Start notes that a request was let through. It reports whether that is the one that
 // asks.
-func (c *Cooldown) Start() (asks bool) { return c != nil && c.question.Ask() }
+func (c *Cooldown) Start(now meter.Instant) (asks bool) { return c != nil && c.question.Ask(now) }
 
 // Done ends what Start began.
 func (c *Cooldown) Done(asks bool) {

@@ -176,7 +176,7 @@ func (c *Cooldown) Served(sent meter.Instant) {
 // Lift ends the pause at once. What is known of the server's hints stays.
 func (c *Cooldown) Lift() {
 	if c != nil {
-		*c = Cooldown{slack: c.slack, question: Question{asked: c.question.asked}}
+		*c = Cooldown{slack: c.slack, question: Question{asks: c.question.asks, again: c.question.again}}
 	}
 }
 
@@ -193,7 +193,7 @@ func (c *Cooldown) Recall(now, until meter.Instant, most time.Duration, source s
 // it was for. Who asks at the moment asks for c.
 func (c *Cooldown) Part() *Cooldown {
 	part := *c
-	part.question.asked = false
+	part.question.asks = 0
 	c.Lift()
 	return &part
 }

@@ -258,7 +258,7 @@ func TestOneAsksWhetherThePauseIsOver(t *testing.T) {
 			t.Errorf("at %v: %v", now, got)
 		}
 	}
-	if c.Opens() != at(sec) || !c.Start() || c.Start() || c.At(at(sec)) != meter.Never || c.At(at(0)) != at(sec) || c.Opens() != 0 {
+	if c.Opens() != at(sec) || !c.Start(at(sec)) || c.Start(at(sec)) || c.At(at(sec)) != meter.Never || c.Again() != at(2*sec) || c.At(at(0)) != at(sec) || c.Opens() != 0 {
 		t.Error("more than one asks")
 	}
 	if c.Done(false); c.At(at(sec)) != meter.Never {
@@ -267,7 +267,7 @@ func TestOneAsksWhetherThePauseIsOver(t *testing.T) {
 	if c.Done(true); c.At(at(sec)) != at(sec) || c.Over() {
 		t.Error("nobody asks any more")
 	}
-	if c.Served(at(sec)); c.Start() || !c.Over() || c.Asking() {
+	if c.Served(at(sec)); c.Start(at(sec)) || !c.Over() || c.Asking() {
 		t.Error("it was answered")
 	}
 }
@@ -277,11 +277,11 @@ func TestNoCooldownIsOver(t *testing.T) {
 	none.Lift()
 	none.Served(at(0))
 	none.Done(true)
-	if none.Start() || none.At(at(0)) != at(0) || none.Opens() != 0 || none.Sure() != 0 || none.Until() != 0 || !none.Over() || none.Asking() {
+	if none.Start(at(0)) || none.At(at(0)) != at(0) || none.Opens() != 0 || none.Sure() != 0 || none.Until() != 0 || !none.Over() || none.Asking() {
 		t.Error("a pause that nobody began")
 	}
 	var zero cooldown.Cooldown
-	if zero.Served(at(0)); zero.Start() || zero.At(at(0)) != at(0) || zero.InVain(at(0)) != 0 || zero.State() != (cooldown.State{}) {
+	if zero.Served(at(0)); zero.Start(at(0)) || zero.At(at(0)) != at(0) || zero.InVain(at(0)) != 0 || zero.State() != (cooldown.State{}) {
 		t.Errorf("%+v", zero)
 	}
 }
@@ -291,9 +291,9 @@ func TestPart(t *testing.T) {
 	c, now := asked(2, 0)
 	refuse(c, now.Sub(at(0))+1, now.Sub(at(0)), retryIn(5*sec))
 	was := c.State()
-	c.Start()
+	c.Start(now)
 	part := c.Part()
-	if part.State() != was || !part.Start() {
+	if part.State() != was || !part.Start(now) {
 		t.Errorf("the part: %+v", part.State())
 	}
 	if c.At(now) != now || c.Asking() {
@@ -317,23 +317,40 @@ func TestRecall(t *testing.T) {
 
 func TestAQuestionIsAskedByOneAtATime(t *testing.T) {
 	var q cooldown.Question
-	if q.IsOpen() || q.Ask() || q.Asked() {
+	if q.IsOpen() || q.Ask(at(0)) || q.Asked(at(0)) != 0 {
 		t.Error("a closed one")
 	}
 	q.Open()
-	if !q.IsOpen() || !q.Ask() || q.Ask() || !q.Asked() {
+	if !q.IsOpen() || !q.Ask(at(0)) || q.Ask(at(0)) || q.Asked(at(0)) != at(sec) {
 		t.Error("an open one")
 	}
-	if q.Done(false); q.Ask() {
+	if q.Done(false); q.Ask(at(0)) {
 		t.Error("another one's end")
 	}
-	if q.Close(); q.IsOpen() || !q.Asked() {
+	if q.Close(); q.IsOpen() || q.Asked(at(0)) == 0 {
 		t.Error("it is answered, by one that is under way")
 	}
-	if q.Done(true); q.Asked() || q.Ask() {
+	if q.Done(true); q.Asked(at(0)) != 0 || q.Ask(at(0)) {
 		t.Error("an answered one is asked")
 	}
-	if q.Open(); !q.Ask() {
+	if q.Open(); !q.Ask(at(0)) {
 		t.Error("asked anew")
+	}
+}
+
+// Who asks and gets no answer does not keep others from asking.
+func TestWhoHangsDoesNotAskForAll(t *testing.T) {
+	var q cooldown.Question
+	q.Open()
+	q.Ask(at(0))
+	if q.Ask(at(sec-1)) || !q.Ask(at(sec)) || q.Ask(at(sec)) || q.Asked(at(sec)) != at(2*sec) {
+		t.Error("not one a second")
+	}
+	if q.Done(true); q.Asked(at(sec)) != at(2*sec) {
+		t.Error("the end of one is the end of both")
+	}
+	q.Done(true)
+	if q.Done(true); q.Asked(at(sec)) != 0 || !q.Ask(at(sec)) {
+		t.Error("nobody asks, and nobody may")
 	}
 }
