@@ -6,7 +6,6 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/learn"
-	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // evidence is what a learner, or a kind of request that is apart, gives to the model
@@ -15,11 +14,9 @@ import (
 // untold was no evidence. Its owner guards it.
 type evidence struct {
 	learn.Learner
-	pace   *pace // of a host that refuses by 503s which say no more; nil: there was none
 	fates  attribution.Fates
 	began  instant  // the first request, or the first after a long idling
 	good   float64  // accepted since then
-	lately lately   // accepted
 	last   instant  // request
 	row    int      // refusals since one was accepted, one for each burst
 	plain  bool     // it was refused by more than 503s
@@ -42,9 +39,6 @@ func (e *evidence) sent(now instant) {
 		e.began = now
 	}
 	e.last = now
-	if e.pace != nil { // hardly any has one: it costs the others no call
-		e.pace.start(now)
-	}
 	e.away.sent(now)
 	e.Sent(now, 1)
 	e.peers.drew(1)
@@ -57,7 +51,7 @@ func (e *evidence) forget() {
 }
 
 // anew forgets what is measured beside the model.
-func (e *evidence) anew() { e.pace, e.began, e.good, e.plain, e.vague = nil, 0, 0, false, false }
+func (e *evidence) anew() { e.began, e.good, e.plain, e.vague = 0, 0, false, false }
 
 // past is what is known of the time since the first request.
 func (e *evidence) past() attribution.Past {
@@ -80,11 +74,7 @@ func (e *evidence) accepted(now, sent instant) (back bool) {
 	}
 	e.row = 0
 	e.good++
-	e.lately.add(now)
 	e.fates.Served(sent)
-	if e.pace != nil {
-		e.pace.good(now)
-	}
 	e.Accepted(now, sent, 1, learn.Answer{})
 	return back
 }
@@ -111,17 +101,6 @@ func (e *evidence) weighs(by503, young bool) bool {
 		e.vague = e.vague || !young && e.blank()
 	}
 	return !by503 || !e.plain
-}
-
-// overloaded notes a 503 that says no more, after so many in a row that asked in vain
-// whether the pause is over. The mean since the first request is not all that the host
-// accepts: the client may have asked for little before, or the host have been down.
-func (e *evidence) overloaded(now, sent instant, strikes int) {
-	if e.pace == nil {
-		e.pace = new(pace)
-	}
-	span := max(time.Duration(now-e.began), 10*time.Millisecond)
-	e.pace.refuse(now, sent, max(max(e.good, .5)/span.Seconds(), e.lately.rate(now)), e.UnderWay(), strikes)
 }
 
 // lost notes a request that brought no answer, but may have been counted.
@@ -162,9 +141,6 @@ func (e *evidence) at(now instant, waiting int) instant {
 			at = max(at, now.Add(e.regain()))
 		}
 	}
-	if e.pace != nil {
-		at = max(at, now.Add(e.pace.wait(now)))
-	}
 	return e.away.at(now, at, waiting)
 }
 
@@ -180,9 +156,6 @@ func (e *evidence) outlook(now, from instant, ahead int64, waiting int) instant 
 	if e.sure() {
 		at = e.Outlook(from, ahead)
 	}
-	if e.pace != nil && e.pace.rate > 0 {
-		at = max(at, from.Add(e.pace.wait(from)+meter.Seconds(float64(ahead)/e.pace.rate)))
-	}
 	return e.away.outlook(from, at, ahead)
 }
 
@@ -191,18 +164,14 @@ func (e *evidence) lift(now instant) {
 	if e == nil {
 		return
 	}
-	if e.Lift(); e.pace != nil && e.pace.next > now {
-		e.pace.resume(now)
-	}
+	e.Lift()
 }
 
 // believes reports whether there is a limit that may hold requests up.
-func (e *evidence) believes() bool { return e != nil && (e.Believes() && e.sure() || e.paced()) }
+func (e *evidence) believes() bool { return e != nil && e.Believes() && e.sure() }
 
 // sure reports whether the limit that the model believes in, if any, is likely one.
 func (e *evidence) sure() bool { return !e.chance && (!e.vague || e.Explains()) }
-
-func (e *evidence) paced() bool { return e.pace != nil && e.pace.rate > 0 }
 
 // doubt notes whether refusals may well be chance. That counts where a limit helps nobody:
 // at its pace those that wait, so many of them, would not all go within most. While it may
@@ -217,13 +186,10 @@ func (e *evidence) doubt(plausible bool, waiting int, most time.Duration) {
 }
 
 // blank reports whether nothing was refused since nothing was known.
-func (e *evidence) blank() bool { return e.Since() == 0 && !e.paced() }
+func (e *evidence) blank() bool { return e.Since() == 0 }
 
 // found is the limit that holds requests up, in figures.
 func (e *evidence) found() (learn.Limit, bool) {
-	if e.paced() {
-		return learn.Limit{Units: e.pace.rate, Per: time.Second}, true
-	}
 	if !e.sure() {
 		return learn.Limit{}, false
 	}
@@ -245,9 +211,6 @@ const inVainOf = 2
 
 // guess is the pause after a refusal without a hint: what one request takes at least.
 func (e *evidence) guess(now instant, waiting int) time.Duration {
-	if e.pace != nil {
-		return e.pace.guess()
-	}
 	if !e.believes() {
 		return cooldown.FirstGuess
 	}
@@ -271,8 +234,5 @@ func (e *evidence) regain() time.Duration {
 }
 
 func (e *evidence) words() string {
-	if e.paced() {
-		return e.pace.words()
-	}
 	return "looks like " + e.Words() + ", found by its refusals"
 }

@@ -92,14 +92,9 @@ func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) le
 	if doubtful {
 		f.away = newAbsence(now, l.scope.since(now), int(l.scope.Waiting))
 	}
-	switch {
-	case !rate || explained || f.chance || l.terms.pausesOnly || k.slow.Silent():
-	case s.Throttled || said.Known:
-		if g.limited || f.weighs(!s.Throttled, l.good < proven) {
-			f.refused(now, g.sent, said, l.terms.MaxPause, doubtful)
-		}
-	default:
-		f.overloaded(now, g.sent, inVain)
+	rate = rate && !explained && !f.chance && !l.terms.pausesOnly && !k.slow.Silent()
+	if rate && (g.limited || f.weighs(!s.Throttled, l.good < proven)) {
+		f.refused(now, g.sent, said, l.terms.MaxPause, doubtful)
 	}
 	most := l.terms.MaxPause
 	switch {
@@ -119,7 +114,6 @@ func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) le
 	if !news && c.Until().Sub(l.pausedBy(c, k).Paused) < stated.Coarse {
 		return lesson{}
 	}
-	f.pace.resume(c.Until())
 	return lesson{what: causeCooldown, cooldown: c, endpoint: k}
 }
 

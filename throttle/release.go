@@ -14,6 +14,9 @@ const (
 	// the least time between two: as of a circuit's probes.
 	askShare = 100
 	askGap   = 250 * time.Millisecond
+	// catchUp is by how much who goes may be late, and the next one makes up for it: timers
+	// are late by a millisecond or two.
+	catchUp = 5 * time.Millisecond
 )
 
 // An absence is a time in which a host refuses everybody, perhaps for no limit of theirs:
