@@ -16,8 +16,9 @@ type Question struct {
 	again meter.Instant // when the next may, if none is answered before
 }
 
-// patience is how long a request may take to ask until another does. A refusal takes a few
-// round trips, so that one was accepted, or hangs: others should not have to wait for it.
+// patience is how long a request may take to ask whether a pause is over until another does.
+// A refusal takes a few round trips, so that one was accepted, or hangs: others should not
+// have to wait for it.
 const patience = time.Second
 
 // Open lets the next request ask.
@@ -38,8 +39,9 @@ func (q *Question) Asked(now meter.Instant) meter.Instant {
 	return q.again
 }
 
-// Ask notes that a request starts. It reports whether that asks.
-func (q *Question) Ask(now meter.Instant) bool {
+// Ask notes that a request starts. It reports whether that asks; if it is not answered
+// within patience, the next one does.
+func (q *Question) Ask(now meter.Instant, patience time.Duration) bool {
 	if !q.open || q.Asked(now) != 0 || q.asks == math.MaxInt16 {
 		return false
 	}
@@ -83,7 +85,9 @@ func (c *Cooldown) Opens() meter.Instant {
 
 // Start notes that a request was let through. It reports whether that is the one that
 // asks.
-func (c *Cooldown) Start(now meter.Instant) (asks bool) { return c != nil && c.question.Ask(now) }
+func (c *Cooldown) Start(now meter.Instant) (asks bool) {
+	return c != nil && c.question.Ask(now, patience)
+}
 
 // Done ends what Start began.
 func (c *Cooldown) Done(asks bool) {

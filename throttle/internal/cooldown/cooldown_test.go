@@ -317,23 +317,23 @@ func TestRecall(t *testing.T) {
 
 func TestAQuestionIsAskedByOneAtATime(t *testing.T) {
 	var q cooldown.Question
-	if q.IsOpen() || q.Ask(at(0)) || q.Asked(at(0)) != 0 {
+	if q.IsOpen() || q.Ask(at(0), sec) || q.Asked(at(0)) != 0 {
 		t.Error("a closed one")
 	}
 	q.Open()
-	if !q.IsOpen() || !q.Ask(at(0)) || q.Ask(at(0)) || q.Asked(at(0)) != at(sec) {
+	if !q.IsOpen() || !q.Ask(at(0), sec) || q.Ask(at(0), sec) || q.Asked(at(0)) != at(sec) {
 		t.Error("an open one")
 	}
-	if q.Done(false); q.Ask(at(0)) {
+	if q.Done(false); q.Ask(at(0), sec) {
 		t.Error("another one's end")
 	}
 	if q.Close(); q.IsOpen() || q.Asked(at(0)) == 0 {
 		t.Error("it is answered, by one that is under way")
 	}
-	if q.Done(true); q.Asked(at(0)) != 0 || q.Ask(at(0)) {
+	if q.Done(true); q.Asked(at(0)) != 0 || q.Ask(at(0), sec) {
 		t.Error("an answered one is asked")
 	}
-	if q.Open(); !q.Ask(at(0)) {
+	if q.Open(); !q.Ask(at(0), sec) {
 		t.Error("asked anew")
 	}
 }
@@ -342,15 +342,15 @@ func TestAQuestionIsAskedByOneAtATime(t *testing.T) {
 func TestWhoHangsDoesNotAskForAll(t *testing.T) {
 	var q cooldown.Question
 	q.Open()
-	q.Ask(at(0))
-	if q.Ask(at(sec-1)) || !q.Ask(at(sec)) || q.Ask(at(sec)) || q.Asked(at(sec)) != at(2*sec) {
+	q.Ask(at(0), sec)
+	if q.Ask(at(sec-1), sec) || !q.Ask(at(sec), sec) || q.Ask(at(sec), sec) || q.Asked(at(sec)) != at(2*sec) {
 		t.Error("not one a second")
 	}
 	if q.Done(true); q.Asked(at(sec)) != at(2*sec) {
 		t.Error("the end of one is the end of both")
 	}
 	q.Done(true)
-	if q.Done(true); q.Asked(at(sec)) != 0 || !q.Ask(at(sec)) {
+	if q.Done(true); q.Asked(at(sec)) != 0 || !q.Ask(at(sec), sec) {
 		t.Error("nobody asks, and nobody may")
 	}
 }

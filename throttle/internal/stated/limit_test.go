@@ -46,7 +46,7 @@ func TestQuotaWaits(t *testing.T) {
 		{"a cost above the size counts as the size", heardQuota(10, 10, 30*sec, 0, nil), 0, 25, 0},
 		{"later", heardQuota(0, 10, 30*sec, 0, nil), 20 * sec, 1, 10 * sec},
 		{"at the reset one asks", heardQuota(0, 10, 30*sec, 0, nil), 30 * sec, 1, 0},
-		{"and the others wait for it", heardQuota(0, 10, 30*sec, 0, func(q *Limit) { q.fresh.Open(); q.fresh.Ask(hourIn.Add(30 * sec)); q.fresh.Close() }), 30 * sec, 1, sec},
+		{"and the others wait for it", heardQuota(0, 10, 30*sec, 0, func(q *Limit) { q.fresh.Open(); q.fresh.Ask(hourIn.Add(30*sec), sec); q.fresh.Close() }), 30 * sec, 1, sec},
 		{"a far reset is waited for so long as a pause may be", heardQuota(0, 10, time.Hour, 0, nil), 0, 1, 5 * time.Minute},
 		{"one that was said often to its end", heardQuota(0, 10, time.Hour, 0, func(q *Limit) { q.agree = 2 }), 0, 1, time.Hour},
 		{"said once more only", heardQuota(0, 10, time.Hour, 0, func(q *Limit) { q.agree = 1 }), 0, 1, 5 * time.Minute},

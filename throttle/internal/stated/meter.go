@@ -32,7 +32,7 @@ func (q *Limit) Take(now meter.Instant, n int64, held bool) (m meter.Token) {
 	if q.trail != nil {
 		q.trail.out += n
 	}
-	if q.fresh.Ask(now) {
+	if q.fresh.Ask(now, askedFor) {
 		m = Asks
 	}
 	return m

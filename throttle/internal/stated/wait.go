@@ -7,6 +7,10 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
+// askedFor is how long a request may take to ask what a new window holds until another does.
+// Most answers take less, and whoever asks in vain spends what may not be there.
+const askedFor = 10 * time.Second
+
 // farOff is as long as any wait, in seconds: it keeps what follows within a Duration.
 const farOff = 1e6
 
