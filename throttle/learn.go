@@ -287,7 +287,8 @@ func (l *learner) well(now instant, k *endpoint, sent instant) {
 	if !l.terms.pausesOnly {
 		e := k.evidenceNow()
 		if e.accepted(now, sent) || back && e != nil {
-			e.away = returned(now, l.scope.Came(), int(l.scope.Waiting))
+			came, within := l.scope.Came()
+			e.away = returned(now, within, came)
 		}
 		if l.blame != nil {
 			l.blame.good(k, sent)

@@ -21,7 +21,9 @@ type line struct {
 	ranks   tree[*Waiter, inGroup]
 	first   *Waiter // of those that wait, in the order in which they began to
 	last    *Waiter
-	newest  uint64  // Request.Seq of the last that arrived
+	oldest  uint64  // Request.Seq of the first that arrived since nobody waited
+	newest  uint64  // that of the last
+	came    int     // that arrived since nobody waited, those included that gave up
 	redraws bool    // a Redraw is under way
 	redrawn *Waiter // it has come as far as the rank of this one, who may have gone; nil: to nobody yet
 }
@@ -50,17 +52,21 @@ func (g *Group) Oldest() *Waiter {
 	return g.line.first
 }
 
-// Came is for how long those that wait kept arriving: callers that send the next request
-// when the last has ended arrive no more as long as all of them wait.
-func (g *Group) Came() time.Duration {
-	if g.line == nil || g.line.newest < g.line.first.Seq {
-		return 0
+// Came is how many arrived since nobody waited, those included that gave up, and within what
+// time: callers that send the next request when the last has ended arrive no more as long
+// as all of them wait.
+func (g *Group) Came() (n int, within time.Duration) {
+	if g.line == nil || g.line.newest < g.line.oldest {
+		return 0, 0
 	}
-	return time.Duration(g.line.newest - g.line.first.Seq)
+	return g.line.came, time.Duration(g.line.newest - g.line.oldest)
 }
 
 // enter puts w at the end of those that wait, and quit takes it out.
 func (n *line) enter(w *Waiter) {
+	if n.came++; n.came == 1 {
+		n.oldest = w.Seq
+	}
 	n.newest = max(n.newest, w.Seq)
 	n.ranks.insert(w)
 	if w.prev = n.last; w.prev != nil {
