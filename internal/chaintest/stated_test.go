@@ -285,3 +285,36 @@ func TestHeadersThatStateNoQuota(t *testing.T) {
 		}
 	}
 }
+
+// TestCallsAfterAStatedWindowWaitForNobody: a program that makes a few calls at once now
+// and then has each answered as soon as the host can, though the window that the last
+// answers stated has ended in between, because enough was left of it.
+func TestCallsAfterAStatedWindowWaitForNobody(t *testing.T) {
+	const takes, every, calls = 2 * time.Second, 10 * time.Minute, 5
+	for _, window := range []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			left, ends := 0, time.Time{}
+			rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+				mu.Lock()
+				now := time.Now()
+				if !now.Before(ends) {
+					left, ends = 100, now.Add(window)
+				}
+				left--
+				h := http.Header{}
+				dialects()[0].say(h, "100", strconv.Itoa(left), strconv.Itoa(int(ends.Sub(now).Seconds())))
+				mu.Unlock()
+				time.Sleep(takes)
+				return testnet.Answer(r, 200, h, nil), nil
+			}), weir.Config{}))(t)
+			for i := range 6 {
+				lost, took := load{callers: calls, calls: 1}.round(t, rt)
+				if lost > 0 || took > takes && i > 0 { // a new host gets few at a time
+					t.Errorf("window of %v: %d calls at once took %v, %d lost; want %v, none", window, calls, took, lost, takes)
+				}
+				time.Sleep(every)
+			}
+		})
+	}
+}

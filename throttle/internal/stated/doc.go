@@ -14,7 +14,8 @@
 // What is left is what the newest answer said, less what was sent since. Answers overtake
 // one another: within one window the least that any of them said is right. Past the
 // reset one request asks what there is ([Asks]), unless units come back all the time.
-// Whether they do, package refill judges; whether the server means what it says,
+// Others go beside it as far as the last window had something left. Whether units come
+// back all the time, package refill judges; whether the server means what it says,
 // attribution.Belief; who shares the limit, attribution.Sharing. Of a window of a few
 // seconds, whose reset in whole seconds says little, a Limit remembers what this process
 // spent itself: its trail. A fleet that shares a tally draws in turns while there is

@@ -111,6 +111,42 @@ func TestQuotaAsksAfterItsReset(t *testing.T) {
 	}
 }
 
+// While one request asks what a new window holds, others go as far as there was something
+// left: that much there is, whether the window has ended or not.
+func TestQuotaSpendsWhatWasLeftWhileOneAsks(t *testing.T) {
+	end := hourIn.Add(30 * sec)
+	for _, test := range []struct {
+		name  string
+		left  float64
+		terms Terms
+		out   int64 // under way at the reset
+		want  int   // that go beside the one that asks
+	}{
+		{"nothing was left", 0, Terms{MaxPause: time.Minute}, 0, 0},
+		{"one, for which the one that asks may have gone", 1, Terms{MaxPause: time.Minute}, 0, 0},
+		{"five", 5, Terms{MaxPause: time.Minute}, 0, 4},
+		{"five, two of them for requests under way", 5, Terms{MaxPause: time.Minute}, 2, 2},
+		{"what is left is spread evenly", 5, Terms{MaxPause: time.Minute, Pace: true}, 0, 0},
+	} {
+		q := heardQuota(test.left, 100, 30*sec, 0, func(q *Limit) { q.terms = &test.terms })
+		if test.out > 0 {
+			q.Take(hourIn, test.out, true)
+		}
+		if q.Take(end, 1, true)&Asks == 0 {
+			t.Fatalf("%s: nobody asks", test.name)
+		}
+		went := 0
+		for ; went < 100 && q.At(end, 1) == end; went++ {
+			if m := q.Take(end, 1, true); m != 0 {
+				t.Errorf("%s: another one asks", test.name)
+			}
+		}
+		if went != test.want {
+			t.Errorf("%s: %d go beside the one that asks, want %d", test.name, went, test.want)
+		}
+	}
+}
+
 func TestQuotaFollowsAServerThatChangesIt(t *testing.T) {
 	q := newQuota()
 	q.hear(hourIn, hourIn.Add(-1), ref(stating(50, 100, time.Minute, headers.Boundary)), 1, false, false)

@@ -88,6 +88,7 @@ type Limit struct {
 	trickles bool              // the server stated how fast it refills
 	judge    refill.Judge      // whether it is a window, a bucket or a log
 	fresh    cooldown.Question // what there is, as the reset has passed
+	spare    float64           // units that may be spent until that is known
 	slack    time.Duration     // by how much resets have proved too early
 	rolled   meter.Instant     // when the last window was taken to end
 	lastSent meter.Instant     // the last start
@@ -171,8 +172,8 @@ func (q *Limit) until() meter.Instant {
 	return q.reset.Value
 }
 
-// roll brings q to now: past its reset there is a new window, of which only
-// one request at a time knows how much it holds.
+// roll brings q to now: past its reset there is a new window. One request at a time
+// asks how much it holds, and others go as far as the last one had something left.
 func (q *Limit) roll(now meter.Instant) {
 	if !q.reset.Known {
 		if now.Sub(q.basis) > attribution.StaleAfter {
@@ -198,15 +199,21 @@ func (q *Limit) roll(now meter.Instant) {
 	}
 }
 
-// ask makes q let one request through, whose answer tells what there is.
+// ask makes q let one request through, whose answer tells what there is, and as many
+// beside it as there was room for until now.
 func (q *Limit) ask() {
 	if q.flows() {
 		return // it goes on by its rate
 	}
 	q.opens()
 	q.fresh.Open()
+	unused := max(0, q.left-q.flying())
 	q.left = q.sizeOr(plentiful)
 	q.windows++
+	// What the last window had left is there even if the reset was told too early.
+	if q.spare = unused; q.terms.Pace || q.shared.tally != nil || q.testing() {
+		q.spare = 0
+	}
 }
 
 // testing reports whether this window is spent slowly, to find out whether it is one.

@@ -32,6 +32,7 @@ func (q *Limit) Take(now meter.Instant, n int64, held bool) (m meter.Token) {
 	if q.trail != nil {
 		q.trail.out += n
 	}
+	q.spare -= float64(n)
 	if q.fresh.Ask(now, askedFor) {
 		m = Asks
 	}
@@ -53,6 +54,7 @@ func (q *Limit) Answered(now meter.Instant, n int64, m meter.Token, _ meter.Inst
 func (q *Limit) Return(_ meter.Instant, n int64, m meter.Token, granted, answered meter.Instant) {
 	if answered == 0 {
 		q.shared.lead.Drew(-float64(n))
+		q.spare += float64(n)
 		if q.counted && granted >= q.statedAt {
 			q.sentSince = max(0, q.sentSince-n)
 		}

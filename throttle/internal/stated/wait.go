@@ -18,7 +18,7 @@ const farOff = 1e6
 func (q *Limit) wait(now meter.Instant, cost float64) time.Duration {
 	q.roll(now)
 	if q.fresh.IsOpen() {
-		if again := q.fresh.Asked(now); again != 0 && q.trailed(now, cost) > 0 {
+		if again := q.fresh.Asked(now); again != 0 && q.spare < cost && q.trailed(now, cost) > 0 {
 			return again.Sub(now)
 		}
 		return 0
