@@ -109,7 +109,7 @@ func (c *circuit) try(a *ask, now time.Time) (pass, bool) {
 	if c.state == Closed {
 		return c.pass(), true
 	}
-	c.asked = now
+	c.comes(now)
 	if !c.bound(a.r) {
 		return c.pass(), true
 	}

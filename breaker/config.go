@@ -93,17 +93,21 @@ type Config struct {
 	// period that has grown, as a probe, at most once a second and never before
 	// the server's Retry-After. At most 10000 wait for one circuit.
 	//
-	// Zero: refuse at once, except in three cases, in which a request waits, but
+	// Zero: refuse at once, except in four cases, in which a request waits, but
 	// never longer than its deadline. First, the host comes and goes: it failed
 	// before for 10 s or less, not by timeouts, and has worked since then for no
 	// more than ten times as long. A request then waits until the host has been
 	// away for twice as long as the time before, and for 20 s at most. Second, the
 	// host was silent only to callers with shorter deadlines than this one's.
-	// Third, the host is only suspected of silence. In these two cases a request
-	// waits for half a Window at most, which is 30 s in a weir.Transport with the
-	// default attempt timeout. The first two cases need a Config without Fallback
-	// and FailureRate. The package's documentation says what silence is. Requests
-	// that wait so cause no more probes. 1 ns: always refuse at once.
+	// Third, the host is only suspected of silence. Fourth, nobody came for a second
+	// or more, and the request comes within 100 ms of one that became a probe. It
+	// then waits until as many probes as Probes have had time to be answered, 250 ms
+	// each or as long as the slowest answer lately took, and is refused when the
+	// first one fails. In the last three cases a request waits for half a Window at
+	// most, which is 30 s in a weir.Transport with the default attempt timeout. All
+	// cases but the third need a Config without Fallback and FailureRate. The
+	// package's documentation says what silence is. Requests that wait so cause no
+	// more probes. 1 ns: always refuse at once.
 	Patience time.Duration
 
 	// RetriesOnly makes a circuit that is not closed refuse retries and hedges

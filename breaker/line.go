@@ -51,6 +51,7 @@ type waiter struct {
 	until   time.Time // it gives up then
 	chance  time.Time // from then on it goes as a probe before the open period ends, if that may be
 	late    error     // why then: the deadline, or nil for Patience
+	hopes   bool      // it waits for a probe that is under way, and for no other
 	pass    pass
 	err     error
 	done    bool
@@ -202,8 +203,8 @@ func (c *circuit) wake() {
 	c.dispatch(time.Now())
 }
 
-// dismiss refuses those whose time ends before a probe may go, and lets those
-// go who are not bound.
+// dismiss refuses those whose time ends before a probe may go, and those who waited
+// for one that has failed, and lets those go who are not bound.
 func (c *circuit) dismiss(now time.Time) {
 	for _, q := range [...]*list.List{&c.line.wire, &c.line.door} {
 		for e := q.Front(); e != nil; {
@@ -213,7 +214,7 @@ func (c *circuit) dismiss(now time.Time) {
 				c.line.settle(w, c.pass(), nil)
 				continue
 			}
-			if w.until.Before(c.earliest) {
+			if w.hopes || w.until.Before(c.earliest) {
 				c.refused++
 				c.line.settle(w, pass{}, c.refusal(refuser(w.by), now, w.late, w.late))
 			}

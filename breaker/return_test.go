@@ -140,3 +140,92 @@ func TestWhoDoesNotReturnIsNotWaitedFor(t *testing.T) {
 		})
 	}
 }
+
+// Of many requests that come at once when a probe is due, one is sent. The others wait
+// for its answer: if it is good, all are served, and if not, none is sent and all are
+// refused then. They do not wait for a host that is silent.
+func TestABurstWaitsForItsProbe(t *testing.T) {
+	const calls, trip = 50, 200 * time.Millisecond
+	slowly := func(a answer) answer {
+		return func(r *http.Request) (*http.Response, error) {
+			if err := testnet.Wait(r.Context(), trip); err != nil {
+				return nil, err
+			}
+			return a(r)
+		}
+	}
+	for _, x := range []struct {
+		name         string
+		config       breaker.Config
+		answer       answer
+		served, sent int
+		longest      time.Duration // until a call ends that is not sent
+	}{
+		{"the host is back", breaker.Config{}, slowly(status(200)), calls, calls, 5 * trip},
+		{"it is down", breaker.Config{}, slowly(down), 0, 1, trip},
+		{"it is silent", breaker.Config{}, takes(time.Hour), 0, 1, time.Second},
+		{"two probes close it", breaker.Config{Probes: 2}, slowly(status(200)), calls, calls, 4 * trip},
+		{"never wait", breaker.Config{Patience: 1}, slowly(status(200)), 1, 1, 0},
+		{"a classic rule", breaker.Config{FailureRate: .5}, slowly(status(200)), 1, 1, 0},
+		{"a Fallback answers", breaker.Config{Fallback: noFallback}, slowly(status(200)), 1, 1, 0},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				cs, h, rt := rig(t, x.config)
+				open(t, cs, h, rt)
+				time.Sleep(10 * time.Minute)
+				h.set(x.answer)
+				before, begin := h.calls.Load(), time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				var served, late atomic.Int64
+				var all sync.WaitGroup
+				for range calls {
+					all.Go(func() {
+						resp, err := send(ctx, rt)
+						if err == nil {
+							resp.Body.Close()
+							served.Add(1)
+						}
+						if (err == nil || refused(err)) && time.Since(begin) > x.longest && x.longest > 0 {
+							late.Add(1)
+						}
+					})
+				}
+				all.Wait()
+				if n, sent := served.Load(), h.calls.Load()-before; n != int64(x.served) || sent != int64(x.sent) {
+					t.Errorf("%d served of %d sent, want %d of %d", n, sent, x.served, x.sent)
+				}
+				if n := late.Load(); n > 0 {
+					t.Errorf("%d calls took longer than %v", n, x.longest)
+				}
+			})
+		})
+	}
+}
+
+// Where requests come all the time, none waits for a probe: the next ones find out
+// what it found.
+func TestSteadyRequestsDoNotWaitForAProbe(t *testing.T) {
+	for name, a := range map[string]answer{"it is down": down, "it is back": status(200)} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				cs, h, rt := rig(t, breaker.Config{})
+				open(t, cs, h, rt)
+				begin := time.Now()
+				load(t, rt, 50, 20*time.Second, func(i int) {
+					if i == 100 {
+						h.set(func(r *http.Request) (*http.Response, error) {
+							testnet.Wait(r.Context(), 200*time.Millisecond)
+							return a(r)
+						})
+					}
+					now := time.Now()
+					if _, err := get(rt, site); refused(err) && time.Since(now) > 0 && now.Sub(begin) > time.Second {
+						t.Errorf("after %v one is refused that has waited for %v", now.Sub(begin), time.Since(now))
+					}
+				})
+			})
+		})
+	}
+}

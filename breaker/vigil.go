@@ -88,6 +88,16 @@ func (v *vigil) pace(r route) *pace {
 	return nil
 }
 
+// slowest is how long any route takes to answer at most, lately.
+func (v *vigil) slowest() (d time.Duration) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i := range v.paces {
+		d = max(d, v.paces[i].slowest)
+	}
+	return d
+}
+
 // answered notes that the host answered a request of a route after took. Only a
 // good answer says how long answers take.
 func (v *vigil) answered(r route, took time.Duration, now time.Time, well bool) {

@@ -99,12 +99,17 @@ func (c *circuit) join(a *ask, now time.Time) (*waiter, error) {
 	if !a.trip.Hedge && a.trip.Held().IsZero() {
 		c.spare(now)
 	}
-	if c.patience(a, now) <= 0 || a.trip.Hedge || c.line.len() >= maxWaiting {
+	most := c.patience(a, now)
+	hopes := most <= 0
+	if hopes {
+		most = c.hope(a, now)
+	}
+	if most <= 0 || a.trip.Hedge || c.line.len() >= maxWaiting {
 		c.refused++
 		return nil, c.refusal(refuser(a.by), now, nil, nil)
 	}
-	until, late := c.until(a, now)
-	if !now.Before(until) || until.Before(c.earliest) {
+	until, late := c.until(a, now, most)
+	if !now.Before(until) || until.Before(c.earliest) && !hopes {
 		c.refused++
 		return nil, c.refusal(refuser(a.by), now, late, late)
 	}
@@ -118,21 +123,21 @@ func (c *circuit) join(a *ask, now time.Time) (*waiter, error) {
 	if a.by == trip.Meter && a.trip.Yields {
 		return nil, errYield
 	}
-	w := &waiter{by: a.by, trip: a.trip, r: a.r, since: now, until: until, late: late, settled: make(chan struct{})}
+	w := &waiter{by: a.by, trip: a.trip, r: a.r, since: now, until: until, late: late, hopes: hopes, settled: make(chan struct{})}
 	w.chance = lastChance(now, until)
 	c.line.add(w)
 	c.dispatch(now)
 	return w, nil
 }
 
-// until is when the request stops waiting, and the reason if that is its
-// deadline. It stops a moment before the deadline: http.Client would replace
+// until is when a request that may wait for most stops waiting, and the reason if
+// that is its deadline. It stops a moment before the deadline: http.Client would replace
 // an error of the deadline's own instant by a text.
-func (c *circuit) until(a *ask, now time.Time) (time.Time, error) {
+func (c *circuit) until(a *ask, now time.Time, most time.Duration) (time.Time, error) {
 	if a.trip.Held().IsZero() {
 		a.trip.Hold(now)
 	}
-	until := now.Add(c.patience(a, now))
+	until := now.Add(most)
 	if c.cfg.Patience > 0 {
 		until = a.trip.Held().Add(c.cfg.Patience)
 	}
@@ -258,13 +263,14 @@ func (c *circuit) outlook(a *ask) (time.Duration, error) {
 	if c.cfg.RetriesOnly || a.trip.Hedge {
 		return wait, c.refusal(notsent.Meter, now, nil, nil)
 	}
-	if c.patience(a, now) <= 0 {
+	most := c.patience(a, now)
+	if most <= 0 {
 		if c.due(now) {
 			return 0, nil
 		}
 		return wait, c.refusal(notsent.Meter, now, nil, nil)
 	}
-	until, late := c.until(a, now)
+	until, late := c.until(a, now, most)
 	if c.state == HalfOpen && a.trip.Probe { // which failed: others first
 		wait = max(wait, c.cfg.OpenFor)
 	}
@@ -292,7 +298,7 @@ func (c *circuit) doubt(a *ask, now time.Time) time.Duration {
 	if n <= 0 || c.failed < n || c.cfg.Patience <= 0 || a.trip.Hedge {
 		return 0
 	}
-	if until, _ := c.until(a, now); !now.Add(c.cfg.OpenFor).Before(until) {
+	if until, _ := c.until(a, now, c.patience(a, now)); !now.Add(c.cfg.OpenFor).Before(until) {
 		return 0
 	}
 	a.trip.Patient, a.trip.Doubtful = likely, !likely
