@@ -105,11 +105,10 @@ func (t *Transport) RoundTrip(r *http.Request) (resp *http.Response, err error) 
 
 // enter is RoundTrip within tr.
 func (t *Transport) enter(r *http.Request, tr *trip.Trip) (*http.Response, error) {
-	h, name, ctx := t.host(tr), hosts.Name(tr.Entry, r), r.Context()
+	h, name := t.host(tr), hosts.Name(tr.Entry, r)
 	c := t.settings(tr, h, name)
-	if !c.simple() || !repeatable(r) || overrideOf(ctx) != nil {
-		l := loop{t: t, tr: tr, h: h, c: c, name: name, ctx: ctx, r: r}
-		return l.run()
+	if !c.simple() || !repeatable(r) || overrideOf(r.Context()) != nil {
+		return t.repeat(r, tr, h, c, name, false, nil, nil)
 	}
 	// Most requests need no loop, and nothing made ready for one.
 	tr.AttemptTimeout, tr.StallTimeout = c.AttemptTimeout, c.StallTimeout
@@ -122,6 +121,16 @@ func (t *Transport) enter(r *http.Request, tr *trip.Trip) (*http.Response, error
 		h.allowance.earned()
 		return resp, nil
 	}
-	l := loop{t: t, tr: tr, h: h, c: c, name: name, ctx: ctx, r: r}
-	return l.resume(resp, err)
+	return t.repeat(r, tr, h, c, name, true, resp, err)
+}
+
+// repeat sends r in a loop, which goes on after the first attempt if that has begun and
+// ended so. It stands apart because a loop takes much of a stack, and most requests, also
+// the very many that may wait in throttle, need none.
+func (t *Transport) repeat(r *http.Request, tr *trip.Trip, h *host, c *Config, name string, begun bool, resp *http.Response, err error) (*http.Response, error) {
+	l := loop{t: t, tr: tr, h: h, c: c, name: name, ctx: r.Context(), r: r}
+	if begun {
+		return l.resume(resp, err)
+	}
+	return l.run()
 }
