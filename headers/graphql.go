@@ -1,8 +1,17 @@
 package headers
 
+import "strings"
+
 // graphQLType is the media type of GraphQL's answers ("GraphQL over HTTP",
 // section "Media Types").
 const graphQLType = "application/graphql-response+json"
+
+const mediaType = "Content-Type"
+
+// isGraphQL reports whether the lines of a Content-Type name GraphQL's media type.
+func isGraphQL(lines []string) bool {
+	return len(lines) > 0 && strings.HasPrefix(lines[0], graphQLType)
+}
 
 // graphQL is what tells a GraphQL answer that refuses the whole request from
 // one that serves a part of it. By the specification (section "Response") a

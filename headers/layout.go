@@ -12,7 +12,7 @@ import (
 func newLayout(resp *http.Response, now time.Time) *layout {
 	var space [16]entry
 	found, c := collect(space[:0], resp.Header)
-	if len(found) == 0 || len(found) > maxSlots {
+	if len(found) == 0 || len(found) > maxSlots || isGraphQL(resp.Header[mediaType]) {
 		return nil
 	}
 	f := &layout{host: strings.Clone(hostOf(resp)), key: -1}
@@ -248,7 +248,7 @@ func (f *layout) lookAside(h http.Header) {
 	room := maxLayoutText - f.text()
 	for name := range h {
 		if len(f.names) < maxNames && len(name) <= room && aside(name) && f.as(name) == asStrange {
-			f.know(strings.Clone(name), asAside)
+			f.know(strings.Clone(name), asideAs(name))
 			room -= len(name)
 		}
 	}

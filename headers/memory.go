@@ -14,7 +14,8 @@ import (
 //
 // It knows the layouts that most servers have: a number for each header, and the
 // structured fields of draft-ietf-httpapi-ratelimit-headers -08 and later. All
-// other answers, and every one of a status from 400 on, are for Parse.
+// other answers are for Parse, and so is every one of a status from 400 on or of
+// GraphQL's media type, whose body may say more.
 //
 // The zero Memory is ready for use, and safe for concurrent use without a lock.
 // Whatever a host sends, it keeps at most 4 layouts of 2 KiB of text.
@@ -148,6 +149,14 @@ func (f *layout) clock(date string) (time.Time, bool) {
 // aside reports whether Parse does not look at headers of that name.
 func aside(name string) bool {
 	return ordinary(name) || !isClock(name, "date") && !isClock(name, "age") && !promising(name)
+}
+
+// asideAs is what a name that is of no interest stands for.
+func asideAs(name string) int8 {
+	if name == mediaType {
+		return asMedia
+	}
+	return asAside
 }
 
 func isClock(name, clock string) bool { return len(name) == len(clock) && around(name, 0, clock) }

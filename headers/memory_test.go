@@ -129,6 +129,28 @@ func TestMemoryReckonsResetsFromTheirDate(t *testing.T) {
 	}
 }
 
+// An answer of GraphQL's media type is never recalled, whether the layout has seen a
+// media type or not, nor is a layout made of it.
+func TestMemoryLeavesGraphQLToParse(t *testing.T) {
+	answer := func(media string) *http.Response {
+		h := fuzzHeader("X-Ratelimit-Limit:5000\nX-Ratelimit-Remaining:17\nX-Ratelimit-Reset:60")
+		if media != "" {
+			h.Set("Content-Type", media)
+		}
+		return response(200, h)
+	}
+	const graphQL = "application/graphql-response+json; charset=utf-8"
+	for _, first := range []string{"", "application/json", graphQL} {
+		var m headers.Memory
+		m.Parse(answer(first), noon)
+		for _, media := range []string{"", "application/json", graphQL} {
+			if _, got := recalled(&m, answer(media)); got != (media != graphQL && first != graphQL) {
+				t.Errorf("after %q: recalled %q: %v", first, media, got)
+			}
+		}
+	}
+}
+
 // What only Parse can tell is not recalled: other headers than before, other texts,
 // refusals, answers out of a cache.
 func TestMemoryIsAskedNothingNew(t *testing.T) {

@@ -40,8 +40,8 @@ func ParseBody(resp *http.Response, body []byte, now time.Time) Signal {
 // whatever the status says.
 func Silent(h http.Header) bool {
 	for name, lines := range h {
-		if name == "Content-Type" {
-			if len(lines) > 0 && strings.HasPrefix(lines[0], graphQLType) {
+		if name == mediaType {
+			if isGraphQL(lines) {
 				return false
 			}
 			continue

@@ -122,6 +122,7 @@ const (
 	asAside = -1 - iota // of no interest
 	asDate
 	asAge
+	asMedia   // of which GraphQL's is for others to look at
 	asStrange // not known
 )
 
@@ -153,8 +154,11 @@ func (f *layout) collect(values *[maxSlots]string, h http.Header) (date string, 
 	c := collected{values: values}
 	for name, lines := range h {
 		as := f.as(name)
-		if as == asStrange && len(lines) > 0 && !aside(name) {
-			return "", false
+		if as == asStrange {
+			if len(lines) > 0 && !aside(name) {
+				return "", false
+			}
+			as = asideAs(name)
 		}
 		c.take(as, lines)
 	}
@@ -171,11 +175,13 @@ func (f *layout) pick(values *[maxSlots]string, h http.Header) (c collected, all
 	// From the end, so that Age comes last, which hardly any answer has.
 	for i := len(f.names) - 1; left > 0 && missing >= 0; i-- {
 		k := &f.names[i]
-		if lines, there := h[k.name]; there {
-			c.take(k.as, lines)
-			left--
-		} else {
+		lines, there := h[k.name]
+		if !there {
 			missing--
+			continue
+		}
+		if left--; k.as != asAside {
+			c.take(k.as, lines)
 		}
 	}
 	return c, left == 0
@@ -199,6 +205,8 @@ func (c *collected) take(as int8, lines []string) {
 		c.other = c.other || len(lines) != 1
 	case as == asDate:
 		c.date = lines[0]
+	case as == asMedia:
+		c.other = c.other || isGraphQL(lines)
 	case as == asAge:
 		c.other = c.other || lines[0] != "0"
 	}

@@ -30,10 +30,11 @@ func (p *attempt) speaks(resp *http.Response) bool {
 }
 
 // recall is read, if the host has stated its limits in these headers before and
-// there is nothing else to look at; else it returns nil.
+// there is nothing else to look at; else it returns nil. The memory knows no answer
+// of GraphQL's media type.
 func (p *attempt) recall(resp *http.Response) *headers.Recalled {
 	r := p.record.memory.Recall(resp)
-	if r != nil && (p.record.t.config.Classify != nil || p.graphQL(resp)) {
+	if r != nil && (p.record.t.config.Classify != nil || resp.StatusCode == http.StatusOK && asksGraphQL(p.r)) {
 		r.Done()
 		return nil
 	}
