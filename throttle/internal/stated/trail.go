@@ -135,11 +135,12 @@ func (q *Limit) sparing(now meter.Instant) time.Duration {
 	return max(0, q.lastSent.Add(time.Duration(gap*float64(q.window))).Sub(now))
 }
 
-// dripping is how long a request waits for a bucket that is nearly empty. What it holds
-// is stated in whole units and reckoned from there, so there may be one less: the last
-// go one after the other, a little faster than they flow in.
-func (q *Limit) dripping(now meter.Instant, cost float64) time.Duration {
-	if q.level(now)-cost >= 1 {
+// dripping is how long a request waits for a bucket that is nearly empty; level is what
+// may be spent of it. What it holds is stated in whole units and reckoned from there, so
+// there may be one less: the last go one after the other, a little faster than they flow
+// in.
+func (q *Limit) dripping(now meter.Instant, cost, level float64) time.Duration {
+	if level-cost >= 1 {
 		return 0
 	}
 	gap := min(dripPart*cost/q.rate(), q.terms.MaxPause.Seconds())

@@ -33,7 +33,8 @@ func (q *Limit) wait(now meter.Instant, cost float64) time.Duration {
 		cost = min(cost, max(1, q.size.Value)) // a request that costs more than the limit goes when all of it is left
 	}
 	q.learns(now)
-	lack := cost - q.room(q.level(now))
+	level := q.level(now)
+	lack := cost - q.room(level)
 	if lack > 1e-9 && q.shared.tally != nil {
 		q.shared.lead.Lacks(now)
 	}
@@ -45,7 +46,7 @@ func (q *Limit) wait(now meter.Instant, cost float64) time.Duration {
 	case lack <= 1e-9 && q.testing():
 		return q.sparing(now)
 	case lack <= 1e-9 && q.shared.tally == nil && q.flows():
-		return q.dripping(now, cost)
+		return q.dripping(now, cost, level)
 	case lack <= 1e-9 && q.shared.tally == nil:
 		return 0
 	case lack <= 1e-9:
