@@ -337,6 +337,48 @@ func TestHeldIsInTheTable(t *testing.T) {
 	}
 }
 
+// Entries that stay are found without the lock at any time, while others come, go, take
+// one another's slots, and make the index grow.
+func TestEntriesThatStayAreFound(t *testing.T) {
+	const stay, size, comers = 64, 512, 5000
+	tab := New(size, func(string) int { return 0 }, func(*int, time.Time) bool { return true })
+	var held [stay]*Entry[int]
+	missed := func() (n int) {
+		for i, e := range held {
+			if e != nil && tab.Glance(fmt.Sprint("stays", i)) != e {
+				n++
+			}
+		}
+		return n
+	}
+	for i := range comers {
+		if i%8 == 0 && i/8 < stay {
+			held[i/8] = tab.Acquire(fmt.Sprint("stays", i/8), time.Time{})
+		}
+		tab.Acquire(fmt.Sprint("comes", i), time.Time{}).Release()
+		if n := missed(); n > 0 {
+			t.Fatalf("%d are not found after %d have come", n, i+1)
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range comers {
+			tab.Acquire(fmt.Sprint("later", i), time.Time{}).Release()
+		}
+	}()
+	for beside := true; beside; {
+		select {
+		case <-done:
+			beside = false
+		default:
+		}
+		if n := missed(); n > 0 {
+			t.Fatalf("%d are not found beside one who adds", n)
+		}
+	}
+}
+
 func BenchmarkAcquire(b *testing.B) {
 	tab := accounts(100000)
 	now := time.Now()
