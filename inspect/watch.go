@@ -2,8 +2,6 @@ package inspect
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -12,23 +10,6 @@ import (
 	"github.com/weirhttp/weir/breaker"
 	"github.com/weirhttp/weir/throttle"
 )
-
-const (
-	keepEvents = 5000 // of the past, in all
-	showEvents = 200  // of these, in one frame
-
-	// sumOver is for how long counts are added up before they are told
-	// again, so that a host with much to tell does not fill the page.
-	sumOver = 10 * time.Second
-)
-
-// Event is something that changed between two looks, in words.
-type Event struct {
-	At        time.Time `json:"at"`
-	Host      string    `json:"host"`
-	Partition string    `json:"partition,omitempty"`
-	Text      string    `json:"text"`
-}
 
 // watch looks at the transport for those who look at the page, once for all of
 // them, and notes what has changed since. Of a hundred thousand hosts most have
@@ -58,32 +39,6 @@ func (k key) compare(o key) int {
 }
 
 func keyOf(h *Host) key { return key{h.Name, h.Partition} }
-
-// seen is a host as it was when it was last looked at.
-type seen struct {
-	key
-	host  *Host // never written to
-	quiet bool  // host is ok, and no circuit says anything of it
-	full  bool  // time alone changes nothing of it: all its limits are whole
-	stamp uint64
-	look  uint64    // the last in which it was there
-	at    time.Time // when it was looked at
-	shown time.Time // when it last stood in a frame
-}
-
-const (
-	// freshFor is how long a host is looked at each time that stood in a frame:
-	// the page shows it next time, too.
-	freshFor = 3 * time.Second
-	// staleAfter is when one is looked at at which nothing happened, since what is
-	// left of its budgets has grown: a sixtieth of them a second.
-	staleAfter = time.Minute
-	// mostLooks is how many hosts that can wait are looked at at a time. It bounds the
-	// cost of a look. If a hundred thousand hosts are all busy, each is looked at once in
-	// 50 looks, which a page makes in less than staleAfter; with half as many it would
-	// take longer than that.
-	mostLooks = 2000
-)
 
 func newWatch(t *weir.Transport) *watch { return &watch{t: t, hosts: make(map[key]*seen)} }
 
@@ -164,47 +119,6 @@ func (w *watch) refresh(now time.Time) (changed []*Host) {
 	}
 	w.last.Outbox = kept(w.outbox, now)
 	return changed
-}
-
-// asItWas reports whether there is nothing to see at s that was not there last time.
-// c is its circuit.
-func (s *seen) asItWas(now time.Time, stamp uint64, c *breaker.CircuitStats) bool {
-	return s.quiet && s.stamp == stamp && c == nil && (s.full || now.Sub(s.at) < staleAfter)
-}
-
-// canWait reports whether s need not be looked at before its turn: it is known, and c,
-// its circuit, has neither opened nor closed since.
-func (s *seen) canWait(c *breaker.CircuitStats) bool {
-	if s.host == nil {
-		return false
-	}
-	shut := s.host.Circuit != nil && s.host.Circuit.State != breaker.Closed.String()
-	return shut == (c != nil && c.State != breaker.Closed)
-}
-
-// rota says whose turn it is among more hosts than are looked at at a time. They are
-// numbered as the transport names them.
-type rota struct {
-	from   int // the first whose turn it is
-	next   int // the first that was left out; 0: none
-	looked int
-}
-
-// begin begins a look where the one before had to end.
-func (r *rota) begin() { *r = rota{from: r.next} }
-
-// has reports whether it is the turn of host i, which is looked at then.
-func (r *rota) has(i int) bool {
-	switch {
-	case i < r.from:
-		return false
-	case r.looked < mostLooks:
-		r.looked++
-		return true
-	case r.next == 0:
-		r.next = i
-	}
-	return false
 }
 
 // meet returns the i-th host that the transport names, and whether it is new. As long
@@ -297,154 +211,4 @@ func each(list []*Host, yield func(h *Host) bool) bool {
 		}
 	}
 	return true
-}
-
-// told is a host as it was at the last look, and as it was when its counts
-// were told.
-type told struct {
-	host, told *Host
-	at         time.Time // when they were told; zero: never
-}
-
-// compare notes what has changed since the last look, at the hosts that were looked
-// at and those of which not all was told.
-func (w *watch) compare(changed []*Host) {
-	if w.before == nil { // the first look knows no changes
-		w.before, w.untold = make(map[key]told, len(changed)), make(map[key]bool)
-		for _, h := range changed {
-			w.before[keyOf(h)] = told{host: h, told: h}
-		}
-		return
-	}
-	if len(changed) <= keepEvents { // of more not all would be told
-		slices.SortStableFunc(changed, byName)
-	}
-	for _, h := range changed {
-		delete(w.untold, keyOf(h))
-		w.tell(h)
-	}
-	for _, k := range slices.Collect(maps.Keys(w.untold)) {
-		delete(w.untold, k)
-		if old, known := w.before[k]; known {
-			w.tell(old.host)
-		}
-	}
-	if len(w.before) > 2*(len(w.hosts)+len(changed))+100 { // keys of limiters that are not shown any more
-		now := make(map[key]bool, len(changed))
-		for _, h := range changed {
-			now[keyOf(h)] = true
-		}
-		maps.DeleteFunc(w.before, func(k key, _ told) bool { return w.hosts[k] == nil && !now[k] })
-	}
-}
-
-// tell notes what has changed at h.
-func (w *watch) tell(h *Host) {
-	old, known := w.before[keyOf(h)]
-	switch {
-	case !known && h.Limiter != "": // it may have been there, and not been shown
-		w.before[keyOf(h)] = told{host: h, told: h}
-		return
-	case !known:
-		w.note(h, "first seen")
-		none := &Host{State: ok}
-		old = told{host: none, told: none}
-	}
-	if text := turn(old.host, h); text != "" {
-		w.note(h, text)
-	}
-	if w.last.At.Sub(old.at) >= sumOver {
-		texts := counted(old.told, h)
-		for _, text := range texts {
-			w.note(h, text)
-		}
-		if old.told = h; len(texts) > 0 {
-			old.at = w.last.At
-		}
-	} else {
-		w.untold[keyOf(h)] = true
-	}
-	old.host = h
-	w.before[keyOf(h)] = old
-}
-
-// note keeps the newest events.
-func (w *watch) note(h *Host, text string) {
-	if len(w.events) >= 2*keepEvents {
-		w.events = slices.Clone(w.events[len(w.events)-keepEvents:])
-	}
-	w.events = append(w.events, Event{w.last.At, h.Name, h.Partition, text})
-}
-
-// newest returns the last events of a host or partition, or of all if host is
-// "", the newest first.
-func newest(events []Event, host, partition string) []Event {
-	found := []Event{}
-	for _, e := range slices.Backward(events[max(0, len(events)-keepEvents):]) {
-		if len(found) == showEvents {
-			break
-		}
-		if host == "" || e.Host == host && e.Partition == partition {
-			found = append(found, e)
-		}
-	}
-	return found
-}
-
-// turn says in words how the state of a host has changed; "" if it has not.
-func turn(old, h *Host) string {
-	switch {
-	case old.State != h.State:
-		return h.State + ", was " + old.State + h.reason()
-	case len(old.Why) == 0 && len(h.Why) > 0:
-		return h.Why[0].String()
-	}
-	return ""
-}
-
-// String is w in words, but for how long it lasts.
-func (w Hold) String() string {
-	if w.Route != "" {
-		return w.Route + ": " + w.Text
-	}
-	return w.Text
-}
-
-// reason is what holds requests up, after a colon; "" if nothing does.
-func (h *Host) reason() string {
-	if len(h.Why) == 0 {
-		return ""
-	}
-	return ": " + h.Why[0].String()
-}
-
-// counted says in words what was counted between two looks.
-func counted(old, h *Host) []string {
-	var texts []string
-	say := func(format string, args ...any) { texts = append(texts, fmt.Sprintf(format, args...)) }
-	if n := h.Refused - old.Refused; n > 0 {
-		say("%d turned away%s", n, h.reason())
-	}
-	if h.Circuit != nil {
-		if n := h.Circuit.Refused - old.turnedAway(); n > 0 {
-			say("%d turned away by the circuit", n)
-		}
-	}
-	if n := h.Cancelled - old.Cancelled; n > 0 {
-		say("%d gave up waiting", n)
-	}
-	for _, reason := range slices.Sorted(maps.Keys(h.Retries)) {
-		if n := h.Retries[reason] - old.Retries[reason]; n > 0 {
-			say("%d tried again, because: %s", n, reason)
-		}
-	}
-	return texts
-}
-
-// turnedAway is how many requests the circuit refused.
-func (h *Host) turnedAway() uint64 {
-	if h.Circuit == nil {
-		return 0
-	}
-	return h.Circuit.Refused
 }
