@@ -18,13 +18,11 @@ import (
 // tokens is a language model's API: a bucket of tokens, of which each request takes as
 // many as its header Tokens says, known to nobody but the server.
 type tokens struct {
-	size, rate float64
-	said       bool          // refusals say when to come back
-	takes      time.Duration // until an answer that is good
-	mu         sync.Mutex
-	left       float64
-	last       time.Time
-	refused    int
+	modelBucket
+	said    bool          // refusals say when to come back
+	takes   time.Duration // until an answer that is good
+	mu      sync.Mutex
+	refused int
 }
 
 func (s *tokens) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -41,21 +39,18 @@ func (s *tokens) RoundTrip(r *http.Request) (*http.Response, error) {
 func (s *tokens) take(n float64) (h http.Header, status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
-	s.left, s.last = min(s.size, s.left+now.Sub(s.last).Seconds()*s.rate), now
+	s.look()
 	h, status = make(http.Header), http.StatusOK
-	if s.left >= n {
-		s.left -= n
+	if s.there >= n {
+		s.there -= n
 	} else {
 		s.refused++
 		status = http.StatusTooManyRequests
 		if s.said {
-			h.Set("Retry-After", strconv.Itoa(int((n-s.left)/s.rate)+1))
+			h.Set("Retry-After", retryAfter(s.wait(n)))
 		}
 	}
-	h.Set("X-Ratelimit-Limit-Tokens", fmt.Sprint(s.size))
-	h.Set("X-Ratelimit-Remaining-Tokens", strconv.Itoa(int(s.left)))
-	h.Set("X-Ratelimit-Reset-Tokens", fmt.Sprintf("%.3fs", (s.size-s.left)/s.rate))
+	s.state(h, "Tokens")
 	return h, status
 }
 
@@ -63,12 +58,12 @@ func (s *tokens) take(n float64) (h http.Header, status int) {
 // after the other as tokens flow in, and a dear one is not overtaken until its time is
 // over.
 func TestTokensThatNobodyCountsLoseNoCall(t *testing.T) {
-	const calls, size, rate = 300, 30000, 500
+	const calls, size, rate = 300, 30000, 30000. / 60
 	for _, takes := range []time.Duration{100 * time.Millisecond, 2 * time.Second} {
 		for _, said := range []bool{true, false} {
 			t.Run(fmt.Sprintf("answers take %v, refusals say when %t", takes, said), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					s := &tokens{size: size, rate: rate, said: said, takes: takes, left: size, last: time.Now()}
+					s := &tokens{modelBucket: fullBucket(size), said: said, takes: takes}
 					rt := must(weir.New(s, weir.Config{}))(t)
 					rnd, sum, began := rand.New(rand.NewPCG(1, 2)), 0, time.Now()
 					jobs := make(chan int)

@@ -40,27 +40,8 @@ type modelServer struct {
 
 func (s *modelServer) begin() {
 	s.rnd = rand.New(rand.NewPCG(1, 2))
-	s.requests = modelBucket{300, 300, time.Now()}
-	s.tokens = modelBucket{60000, 60000, time.Now()}
-}
-
-type modelBucket struct {
-	size, there float64
-	seen        time.Time
-}
-
-// look lets in what has flowed since: all of it in a minute.
-func (b *modelBucket) look() {
-	now := time.Now()
-	b.there = min(b.size, b.there+now.Sub(b.seen).Minutes()*b.size)
-	b.seen = now
-}
-
-func (b *modelBucket) state(h http.Header, unit string) {
-	full := time.Duration((b.size - b.there) / b.size * float64(time.Minute))
-	h.Set("X-Ratelimit-Limit-"+unit, strconv.Itoa(int(b.size)))
-	h.Set("X-Ratelimit-Remaining-"+unit, strconv.Itoa(max(0, int(b.there))))
-	h.Set("X-Ratelimit-Reset-"+unit, full.Round(time.Millisecond).String())
+	s.requests = fullBucket(300)
+	s.tokens = fullBucket(60000)
 }
 
 func (s *modelServer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -101,8 +82,7 @@ func (s *modelServer) arrive() (used float64, h http.Header, ok bool) {
 		s.tokens.there -= charged
 	} else {
 		s.refused++
-		wait := max((1-s.requests.there)/s.requests.size, (charged-s.tokens.there)/s.tokens.size) * 60
-		h.Set("Retry-After", strconv.Itoa(int(wait)+1))
+		h.Set("Retry-After", retryAfter(max(s.requests.wait(1), s.tokens.wait(charged))))
 	}
 	s.requests.state(h, "Requests")
 	s.tokens.state(h, "Tokens")
