@@ -103,3 +103,33 @@ func TestQuotasAreBounded(t *testing.T) {
 		})
 	}
 }
+
+// A limit whose size the server never stated is shown as long as it is known what is left
+// of it. After its reset that may be anything, so it is not shown until an answer tells.
+func TestLimitsOfWhichPlentyIsLeftAreNotShown(t *testing.T) {
+	for name, test := range map[string]struct {
+		size  headers.Opt[float64]
+		shown int // after the reset
+	}{"a size was stated": {known(10.), 1}, "none was stated": {headers.Opt[float64]{}, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			of := func(n float64) speech {
+				l := left(n, 30*sec)
+				l.Quota = test.size
+				return stating(l)
+			}
+			tr := telling(t, throttle.Config{}, of(3), of(2), of(9))
+			show := func(when string, want int) {
+				if got := learned(t, tr); len(got) != want {
+					t.Errorf("%s, %s: %q is shown, want %d limits", name, when, got, want)
+				}
+			}
+			mustGet(t, tr, "http://h/x")
+			mustGet(t, tr, "http://h/x") // what is left falls, so it is a limit
+			show("before the reset", 1)
+			time.Sleep(31 * sec)
+			show("after it", test.shown)
+			mustGet(t, tr, "http://h/x")
+			show("after another answer", 1)
+		})
+	}
+}
