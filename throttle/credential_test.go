@@ -1,16 +1,11 @@
 package throttle_test
 
 import (
-	"cmp"
+	"encoding/base64"
 	"fmt"
-	"io"
-	"math/rand/v2"
 	"net/http"
-	"slices"
-	"strconv"
+	"net/http/httptest"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,387 +57,6 @@ func TestSignedRequestsLearnTogether(t *testing.T) {
 			})
 		})
 	}
-}
-
-// bearing sends calls through a transport from that many goroutines, each with the
-// token that it is given for that call and each until it is answered well.
-func bearing(t *testing.T, rt http.RoundTripper, workers, calls int, token func(call int) string) (took []time.Duration) {
-	t.Helper()
-	var mu sync.Mutex
-	together(workers, calls, func(n int) (goOn bool) {
-		begun := time.Now()
-		for {
-			r, err := http.NewRequestWithContext(t.Context(), "GET", "http://h/v1", nil)
-			if err != nil {
-				t.Error(err)
-				return false
-			}
-			r.Header.Set("Authorization", "Bearer "+token(n))
-			resp, err := rt.RoundTrip(r)
-			if err != nil {
-				t.Error(err)
-				return false
-			}
-			resp.Body.Close()
-			if resp.StatusCode == 200 {
-				break
-			}
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		took = append(took, time.Since(begun))
-		return true
-	})
-	return took
-}
-
-// together makes calls, numbered from 0, on that many goroutines. One whose call
-// says so makes no more of them.
-func together(workers, calls int, call func(n int) (goOn bool)) {
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(func() {
-			for n := int(next.Add(1)) - 1; n < calls && call(n); n = int(next.Add(1)) - 1 {
-			}
-		})
-	}
-	wg.Wait()
-}
-
-// TestATokenPerRequestIsOneCredential: where each request has a token of its own
-// and all share one limit, it costs at most twice the refusals that one token for
-// all does, and hardly more time.
-func TestATokenPerRequestIsOneCredential(t *testing.T) {
-	for _, test := range []struct {
-		name   string
-		answer func() func(*http.Request, time.Time) *http.Response
-	}{
-		{name: "bare", answer: func() func(*http.Request, time.Time) *http.Response { return limiting(10, 10, "") }},
-		{name: "Retry-After", answer: func() func(*http.Request, time.Time) *http.Response { return limiting(10, 10, "1") }},
-		{name: "50/s", answer: func() func(*http.Request, time.Time) *http.Response { return limiting(50, 20, "") }},
-		{name: "stated", answer: func() func(*http.Request, time.Time) *http.Response { return bucketStating(10, 10) }},
-		{name: "40 stated", answer: func() func(*http.Request, time.Time) *http.Response { return bucketStating(40, 100) }},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			run := func(token func(int) string) (refused int, took time.Duration) {
-				for range 5 {
-					synctest.Test(t, func(t *testing.T) {
-						s := &server{trip: 40 * time.Millisecond, answer: test.answer()}
-						start := time.Now()
-						bearing(t, newTransport(t, s, throttle.Config{}), 20, 300, token)
-						refused, took = refused+s.refused, took+time.Since(start)
-					})
-				}
-				return
-			}
-			one, ideal := run(func(int) string { return "one" })
-			var mu sync.Mutex
-			n := 0
-			each, took := run(func(int) string { mu.Lock(); defer mu.Unlock(); n++; return strconv.Itoa(n) })
-			call, also := run(func(n int) string { return strconv.Itoa(n) })
-			t.Logf("refused %d with one token in %v, %d with one for each attempt in %v, %d with one for each call in %v", one, ideal, each, took, call, also)
-			for _, got := range []int{each, call} {
-				if got > 2*max(1, one) {
-					t.Errorf("%d refused, want at most twice the %d of one token", got, one)
-				}
-			}
-			if max(took, also) > 3*ideal/2 {
-				t.Errorf("took %v and %v, want about the %v of one token", took, also, ideal)
-			}
-		})
-	}
-}
-
-// TestATokenPerRequestCostsAtMostTwice: whatever counts a server's requests, however
-// it says so and however far it is, where each request has a token of its own there
-// are at most twice the refusals that one token for all has. What chance decides, as
-// jitter does, is judged by the mean: a run has a whole burst more or none, so it takes
-// three dozen where the first looks bad, and then one refusal more in four runs is chance.
-func TestATokenPerRequestCostsAtMostTwice(t *testing.T) {
-	const four = 4
-	for _, jitter := range []float64{0, .6} {
-		ones, others := 0, 0
-		for _, s := range append(limitedServers(1), limitedServers(63)...) {
-			s.jitter = jitter
-			one, each, call, runs := 0, 0, 0, 0
-			for runs == 0 || runs < 36 && max(each, call) > 2*one+runs/four {
-				var n atomic.Int64
-				one += s.refusals(t, func(int) string { return "one" })
-				each += s.refusals(t, func(int) string { return strconv.FormatInt(n.Add(1), 10) })
-				call += s.refusals(t, strconv.Itoa)
-				runs++
-			}
-			if ones, others = ones+one/runs, others+max(each, call)/runs; max(each, call) > 2*one+runs/four {
-				t.Errorf("%v: in %d runs %d refused with a token for each attempt and %d with one for each call, want at most twice the %d of one token, and one more in %d runs", s, runs, each, call, one, four)
-			}
-		}
-		if t.Logf("%d refused with one token, %d with many", ones, others); others > 3*ones/2 {
-			t.Errorf("%d refused in all, want at most half as many again as the %d of one token", others, ones)
-		}
-	}
-}
-
-// refusals is how many of the calls to s are refused, with the tokens that they are
-// given.
-func (s limitedServer) refusals(t *testing.T, token func(call int) string) (refused int) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		l := &limiter{limitedServer: s}
-		b := &server{trip: s.trip, jitter: s.jitter, answer: l.answer}
-		bearing(t, newTransport(t, b, throttle.Config{MaxWait: time.Hour}), s.workers, s.calls, token)
-		refused = b.refused
-	})
-	return refused
-}
-
-// limiting is a token bucket that says nothing but when to come back, if that.
-func limiting(rate, size float64, retryAfter string) func(*http.Request, time.Time) *http.Response {
-	b := &policed{rate: rate, size: size}
-	return func(*http.Request, time.Time) *http.Response {
-		status := b.decide()
-		if status == 200 || retryAfter == "" {
-			return reply(status)
-		}
-		return reply(status, "Retry-After", retryAfter)
-	}
-}
-
-// TestTenantsStayApart: of many credentials with limits of their own nobody waits
-// because another was refused, whether its token is seen often or once.
-func TestTenantsStayApart(t *testing.T) {
-	for _, tenants := range []int{2, 10, 60, 300} {
-		for _, spent := range []int{2, 5} { // one in so many has nothing left
-			for _, pause := range []string{"30", "60"} {
-				t.Run(fmt.Sprintf("%d tenants, one in %d spent, for %ss", tenants, spent, pause), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						s := &server{trip: 40 * time.Millisecond, answer: func(r *http.Request, _ time.Time) *http.Response {
-							var n int
-							fmt.Sscanf(r.Header.Get("Authorization"), "Bearer %d", &n)
-							if n%spent == 0 {
-								return reply(429, "Retry-After", pause)
-							}
-							return reply(200)
-						}}
-						tr := newTransport(t, s, throttle.Config{})
-						for n := range 300 {
-							r, err := http.NewRequestWithContext(throttle.WithMaxWait(t.Context(), time.Second), "GET", "http://h/v1", nil)
-							if err != nil {
-								t.Fatal(err)
-							}
-							tenant := n % tenants
-							r.Header.Set("Authorization", fmt.Sprint("Bearer ", tenant))
-							begun := time.Now()
-							resp, err := tr.RoundTrip(r)
-							if err == nil {
-								resp.Body.Close()
-							}
-							if took := time.Since(begun); tenant%spent != 0 && (err != nil || took > time.Second/2) {
-								t.Errorf("request %d of tenant %d: %v after %v, want an answer at once", n, tenant, err, took)
-							}
-						}
-					})
-				})
-			}
-		}
-	}
-}
-
-// TestOneThatHangsKeepsNobodyFromAsking: a tenant waits neither for another that was told
-// to come back later nor for the answer to a third.
-func TestOneThatHangsKeepsNobodyFromAsking(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		hang := make(chan struct{})
-		s := &server{trip: 40 * time.Millisecond, answer: func(r *http.Request, _ time.Time) *http.Response {
-			if r.Header.Get("Authorization") == "Bearer spent" {
-				return reply(429, "Retry-After", "300")
-			}
-			return reply(200)
-		}}
-		tr := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
-			if r.Header.Get("Authorization") == "Bearer hangs" {
-				<-hang
-			}
-			return s.RoundTrip(r)
-		}), throttle.Config{MaxWait: time.Hour})
-		var wg sync.WaitGroup
-		send := func(who string) time.Duration {
-			took := bearing(t, tr, 1, 1, func(int) string { return who })
-			return took[0]
-		}
-		wg.Go(func() { send("hangs") })
-		time.Sleep(time.Second)
-		send("first")
-		r, _ := http.NewRequest("GET", "http://h/v1", nil)
-		r.Header.Set("Authorization", "Bearer spent")
-		if resp, err := tr.RoundTrip(r); err != nil || resp.StatusCode != 429 {
-			t.Fatal(resp, err)
-		}
-		for i := range 5 {
-			if took := send(fmt.Sprint("other", i)); took > 5*time.Second {
-				t.Errorf("a tenant with a limit of its own took %v", took)
-			}
-		}
-		close(hang)
-		wg.Wait()
-	})
-}
-
-// TestOneThatFailsKeepsNobodyFromAsking: those that wait for another tenant's limit ask
-// once the last request that was under way has failed, though none arrives meanwhile.
-func TestOneThatFailsKeepsNobodyFromAsking(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tr := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
-			switch time.Sleep(40 * time.Millisecond); r.Header.Get("Authorization") {
-			case "Bearer first", "Bearer other":
-				return testnet.Answer(r, 200, nil, nil), nil
-			case "Bearer spent":
-				return testnet.Answer(r, 429, http.Header{"Retry-After": {"300"}}, nil), nil
-			}
-			time.Sleep(400 * time.Millisecond)
-			return nil, io.ErrUnexpectedEOF
-		}), throttle.Config{MaxWait: time.Hour})
-		send := func(who string) {
-			r, err := http.NewRequestWithContext(t.Context(), "GET", "http://h/v1", nil)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			r.Header.Set("Authorization", "Bearer "+who)
-			if resp, err := tr.RoundTrip(r); err == nil {
-				resp.Body.Close()
-			}
-		}
-		send("first")
-		var wg sync.WaitGroup
-		wg.Go(func() { send("fails") })
-		wg.Go(func() { send("spent") })
-		time.Sleep(100 * time.Millisecond)
-		begun := time.Now()
-		send("other")
-		if took := time.Since(begun); took > 5*time.Second {
-			t.Errorf("a tenant with a limit of its own took %v", took)
-		}
-		wg.Wait()
-	})
-}
-
-// TestTenantsAreNotJoinedByChance: of credentials that were used once or a few times
-// and have limits of their own, some of which are spent, drawn by lot, hardly ever
-// does one wait for another's: at one host in 20, where all who ask happen to be
-// spent, or what is left for one happens to go on where it was for the one before.
-func TestTenantsAreNotJoinedByChance(t *testing.T) {
-	hosts, joined := 0, 0
-	for _, test := range []struct {
-		spent, workers, uses int // one in so many is spent
-		stated               int // its quota; 0: it says nothing
-	}{
-		{2, 1, 1, 0}, {2, 10, 1, 0}, {2, 10, 3, 0}, {2, 10, 1, 100}, {2, 10, 1, 12}, {2, 1, 1, 12}, {3, 40, 2, 30},
-		{5, 1, 1, 0}, {5, 10, 1, 0}, {5, 10, 3, 0}, {5, 1, 1, 100}, {5, 10, 1, 100}, {5, 40, 3, 100}, {5, 10, 1, 12}, {5, 40, 1, 12},
-	} {
-		for seed := range uint64(32) {
-			held := 0
-			synctest.Test(t, func(t *testing.T) {
-				held = tenantsHeld(t, seed, test.spent, test.workers, test.uses, test.stated)
-			})
-			if hosts++; held > 0 {
-				joined++
-				t.Logf("%+v: %d held up", test, held)
-			}
-		}
-	}
-	if joined > hosts/15 { // some 18 of 480, and in one run of ten more than 24
-		t.Errorf("tenants were held up by others at %d hosts of %d", joined, hosts)
-	}
-}
-
-// tenantsHeld is how many of 150 calls of tenants that have something left, of those
-// at one host, were refused or took more than a second.
-func tenantsHeld(t *testing.T, seed uint64, spent, workers, uses, stated int) (held int) {
-	draw := rand.New(rand.NewPCG(seed, uint64(spent)))
-	left := make([]int, 150/uses)
-	for i := range left {
-		if draw.IntN(spent) > 0 {
-			left[i] = uses + draw.IntN(cmp.Or(stated, 100)-uses)
-		}
-	}
-	base := &server{trip: 40 * time.Millisecond, answer: func(r *http.Request, _ time.Time) *http.Response {
-		n, err := strconv.Atoi(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
-		if err != nil {
-			t.Error(err)
-		}
-		left[n]--
-		resp := reply(200)
-		if left[n] < 0 {
-			resp = reply(429, "Retry-After", "30")
-		}
-		if stated > 0 {
-			resp.Header.Set("RateLimit-Policy", fmt.Sprintf(`"default";q=%d;w=60`, stated))
-			resp.Header.Set("RateLimit", fmt.Sprintf(`"default";r=%d;t=30`, max(0, left[n])))
-		}
-		return resp
-	}}
-	tr := newTransport(t, base, throttle.Config{})
-	whole := slices.Clone(left)
-	var mu sync.Mutex
-	together(workers, len(whole)*uses, func(n int) (goOn bool) {
-		tenant := n % len(whole)
-		r, err := http.NewRequestWithContext(throttle.WithMaxWait(t.Context(), time.Second), "GET", "http://h/v1", nil)
-		if err != nil {
-			t.Error(err)
-			return false
-		}
-		r.Header.Set("Authorization", fmt.Sprint("Bearer ", tenant))
-		resp, err := tr.RoundTrip(r)
-		if err == nil {
-			resp.Body.Close()
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if err != nil && whole[tenant] > 0 {
-			held++
-		}
-		return true
-	})
-	return held
-}
-
-// TestTwoRefusedTogetherJoinNobody: two tenants that are refused at the same time,
-// until the same instant, hold up no third, and both wait for what they were told.
-func TestTwoRefusedTogetherJoinNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		tr := newTransport(t, &server{trip: 40 * time.Millisecond, answer: func(r *http.Request, now time.Time) *http.Response {
-			if who := r.Header.Get("Authorization"); who < "c" && now.Sub(start) < 30*time.Second {
-				return reply(429, "Retry-After", "30")
-			}
-			return reply(200)
-		}}, throttle.Config{})
-		send := func(who string) (int, time.Duration) {
-			begun := time.Now()
-			status, _ := one(t, tr, "http://h/v1", "Authorization", who)
-			return status, time.Since(begun)
-		}
-		var wg sync.WaitGroup
-		for _, who := range []string{"a", "b"} {
-			wg.Go(func() {
-				if status, _ := send(who); status != 429 {
-					t.Errorf("%s got %d", who, status)
-				}
-			})
-		}
-		wg.Wait()
-		for _, who := range []string{"c", "d", "c", "e"} {
-			if status, took := send(who); status != 200 || took > time.Second {
-				t.Errorf("%s got %d after %v, want 200 at once", who, status, took)
-			}
-		}
-		for _, who := range []string{"a", "b"} {
-			if status, _ := send(who); status != 200 || time.Since(start) < 30*time.Second {
-				t.Errorf("%s got %d at %v, want 200 after 30s", who, status, time.Since(start))
-			}
-		}
-	})
 }
 
 // TestCredentialSaysWhatIsApart: Config.Credential decides whose limits requests
@@ -497,34 +111,6 @@ func TestCredentialSaysWhatIsApart(t *testing.T) {
 	})
 }
 
-// TestTenantsPartAgain: if the first of many happen to have nothing left, those
-// after them are not held up by that.
-func TestTenantsPartAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &server{trip: 40 * time.Millisecond, answer: func(r *http.Request, _ time.Time) *http.Response {
-			if r.Header.Get("Authorization") < "Bearer 1005" {
-				return reply(429, "Retry-After", "30")
-			}
-			return reply(200)
-		}}
-		tr := newTransport(t, s, throttle.Config{})
-		for n := 1000; n < 1100; n++ {
-			r, err := http.NewRequestWithContext(throttle.WithMaxWait(t.Context(), time.Second), "GET", "http://h/v1", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Header.Set("Authorization", fmt.Sprint("Bearer ", n))
-			resp, err := tr.RoundTrip(r)
-			if err == nil {
-				resp.Body.Close()
-			}
-			if n >= 1005 && err != nil {
-				t.Errorf("tenant %d: %v, want an answer", n, err)
-			}
-		}
-	})
-}
-
 // TestAJWTPerRequestIsOneCaller: where each request has a JWT made for it, no more is
 // refused than with one token, and nothing takes longer.
 func TestAJWTPerRequestIsOneCaller(t *testing.T) {
@@ -546,5 +132,141 @@ func TestAJWTPerRequestIsOneCaller(t *testing.T) {
 	t.Logf("refused %d in %v with one token, %d in %v with one for each call", one, ideal, many, took)
 	if many > one+one/2+5 || took > ideal+ideal/10 {
 		t.Errorf("%d refused in %v, want about the %d in %v of one token", many, took, one, ideal)
+	}
+}
+
+// bearer is an Authorization header with a JWT of these claims.
+func bearer(claims string) string {
+	encode := base64.RawURLEncoding.EncodeToString
+	return "Bearer " + encode([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + encode([]byte(claims)) + ".c2lnbmF0dXJl"
+}
+
+const nobody = "nobody"
+
+// callers is of how many callers a Transport learns apart, which has heard of a quota in
+// an answer to each of these Authorization headers; nobody: it has none.
+func callers(t *testing.T, headers ...string) int {
+	b := newBase(func(r *http.Request) (*http.Response, error) {
+		return testnet.Answer(r, 200, http.Header{"X-Ratelimit-Limit": {"10"}, "X-Ratelimit-Remaining": {"5"}, "X-Ratelimit-Reset": {"100"}}, nil), nil
+	})
+	tr := newTransport(t, b, throttle.Config{Learned: throttle.Knowledge{Version: 1, Salt: make([]byte, 16)}})
+	for _, header := range headers {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "http://a.example/", nil)
+		if header != nobody {
+			r.Header.Set("Authorization", header)
+		}
+		if _, err := tr.RoundTrip(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n, _, _ := throttle.LearnedKept(tr, "a.example")
+	return n
+}
+
+// TestCallerOfAJWT: tokens are one caller's if they say so, whatever else they say.
+func TestCallerOfAJWT(t *testing.T) {
+	for _, x := range []struct {
+		name, one, other string // claims, or a header
+		same             bool
+	}{
+		{"made anew", `{"iss":"i","sub":"s","iat":1,"exp":2,"jti":"a"}`, `{"iss":"i","sub":"s","iat":2,"exp":3,"jti":"b"}`, true},
+		{"for one request", `{"sub":"s","uri":"GET /a"}`, `{"sub":"s","uri":"GET /b"}`, true},
+		{"in another order", `{"iss":"i","sub":"s"}`, `{"sub":"s", "iss":"i"}`, true},
+		{"another scheme", "DPoP " + bearer(`{"sub":"s"}`)[7:], bearer(`{"sub":"s"}`), true},
+		{"of an issuer alone", `{"iss":"12345","iat":1,"exp":2}`, `{"iss":"12345","iat":5,"exp":6}`, true},
+		{"of a client", `{"client_id":"c","nonce":1}`, `{"client_id":"c","nonce":2}`, true},
+		{"of two subjects", `{"iss":"i","sub":"s"}`, `{"iss":"i","sub":"t"}`, false},
+		{"of two issuers", `{"iss":"i","sub":"s"}`, `{"iss":"j","sub":"s"}`, false},
+		{"of two tenants", `{"sub":"s","tid":"a"}`, `{"sub":"s","tid":"b"}`, false},
+		{"of two clients", `{"sub":"s","azp":"a"}`, `{"sub":"s","azp":"b"}`, false},
+		{"of an issuer, for two users", `{"iss":"i","uid":1,"iat":1}`, `{"iss":"i","uid":2,"iat":1}`, false},
+		{"that name nobody", `{"iat":1,"jti":"a"}`, `{"iat":2,"jti":"b"}`, false},
+		{"of no object", `["s"]`, `["s",1]`, false},
+		{"that are cut off", bearer(`{"sub":"s"}`)[:40], bearer(`{"sub":"s"}`)[:41], false},
+		{"in no base64", "Bearer eyJ.!!.a", "Bearer eyJ.!!.b", false},
+		{"without a signature", "Bearer eyJ.e30", "Bearer eyJ.e31", false},
+		{"that are too long", bearer(`{"sub":"s","jti":"a` + strings.Repeat("x", throttle.LongestJWT) + `"}`), bearer(`{"sub":"s","jti":"b` + strings.Repeat("x", throttle.LongestJWT) + `"}`), false},
+	} {
+		one, other := x.one, x.other
+		if one[0] == '{' || one[0] == '[' {
+			one, other = bearer(one), bearer(other)
+		}
+		want := 3 // with nobody
+		if x.same {
+			want = 2
+		}
+		if got := callers(t, nobody, one, other, one); got != want {
+			t.Errorf("nobody and two tokens %s are %d callers, want %d", x.name, got, want)
+		}
+	}
+}
+
+// TestAJWTIsReadOnce: a token that is sent again is not read again, so it takes no more
+// memory than one that is not read at all.
+func TestAJWTIsReadOnce(t *testing.T) {
+	allocations := func(header string) float64 {
+		resp := &http.Response{StatusCode: 200, Header: make(http.Header), Body: http.NoBody}
+		tr := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
+			resp.Request = r
+			return resp, nil
+		}), throttle.Config{})
+		r := httptest.NewRequest("GET", "http://a.example/", nil)
+		r.Header.Set("Authorization", header)
+		return testing.AllocsPerRun(100, func() {
+			if _, err := tr.RoundTrip(r); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	if got, want := allocations(bearer(`{"iss":"i","sub":"s"}`)), allocations("Bearer abc"); got > want {
+		t.Errorf("%v allocations, want %v", got, want)
+	}
+}
+
+// TestCredentialOfAnAuthorization: of a signed request the key that signed is the caller,
+// of any other all of the header.
+func TestCredentialOfAnAuthorization(t *testing.T) {
+	for _, x := range []struct{ header, alike, apart string }{ // alike: of the same caller; "": no other header is
+		{"Bearer abc=,id=5", "", "Bearer abd=,id=5"},
+		{"Basic dXNlcjpwYXNz", "", "Basic dXNlcjpwYXN0"},
+		{"token ghp_x", "", "token ghp_y"},
+		{"sk-x", "", "sk-y"},
+		{"AWS4-HMAC-SHA256 Credential=AKID/20260115/eu-north-1/s3/aws4_request, SignedHeaders=host;x-amz-date, Signature=5f",
+			"AWS4-HMAC-SHA256 Credential=AKID/20260116/eu-west-1/s3/aws4_request, SignedHeaders=host, Signature=60",
+			"AWS4-HMAC-SHA256 Credential=AKIE/20260115/eu-north-1/s3/aws4_request, SignedHeaders=host;x-amz-date, Signature=5f"},
+		{"HMAC-SHA256 Credential=0-l4-s0:x&SignedHeaders=x-ms-date;host&Signature=a=",
+			"HMAC-SHA256 Credential=0-l4-s0:x&SignedHeaders=x-ms-date;host&Signature=b=", "HMAC-SHA256 Credential=0-l4-s0:y&SignedHeaders=x-ms-date;host&Signature=a="},
+		{"AWS AKID:c2ln", "AWS AKID:c2lo", "AWS AKIE:c2ln"},
+		{"SharedKey account:c2ln", "SharedKey account:c2lo", "SharedKey other:c2ln"},
+		{`Digest realm="r", username="Mufasa", nonce="n", uri="/a", response="x"`, `Digest realm="r", username="Mufasa", nonce="o", uri="/b", response="y"`,
+			`Digest realm="r", username="Scar", nonce="n", uri="/a", response="x"`},
+		{`OAuth oauth_consumer_key="c", oauth_nonce="n", oauth_signature="s", oauth_token="t"`, `OAuth oauth_consumer_key="d", oauth_nonce="o", oauth_signature="r", oauth_token="t"`,
+			`OAuth oauth_consumer_key="c", oauth_nonce="n", oauth_signature="s", oauth_token="u"`},
+		{`OAuth oauth_consumer_key="c", oauth_nonce="n", oauth_signature="s"`, `OAuth oauth_consumer_key="c", oauth_nonce="o", oauth_signature="r"`, `OAuth oauth_consumer_key="d", oauth_nonce="n", oauth_signature="s"`},
+		{`Hawk id="dh37", ts="1353832234", nonce="j4h3g2", mac="6R4r="`, `Hawk id="dh37", ts="1353832235", nonce="k", mac="6R4s="`, `Hawk id="dh38", ts="1353832234", nonce="j4h3g2", mac="6R4r="`},
+		{`Signature keyId="k",algorithm="hs2019",signature="s"`, `Signature keyId="k",algorithm="hs2019",signature="r"`, `Signature keyId="l",algorithm="hs2019",signature="s"`},
+		{"Scheme ,,;=&", "", "Scheme ,;;=&"},
+		{`Digest username="a, username=b", realm="r"`, `Digest username="a, username=b", realm="s"`, `Digest username="a, username=c", realm="r"`},
+		{`Digest realm="x, username=b", username="a\", id=c"`, `Digest realm="y, username=d", username="a\", id=c"`, `Digest realm="x, username=b", username="a\", id=d"`},
+		{`Signature keyId="https://x/y?id=1&k=2;3",algorithm="hs2019",signature="s"`, `Signature keyId="https://x/y?id=1&k=2;3",algorithm="hs2019",signature="r"`,
+			`Signature keyId="https://x/y?id=1&k=2;4",algorithm="hs2019",signature="s"`},
+		{`Digest username="", realm="r"`, "", `Digest username="", realm="s"`},
+		{`OAuth oauth_token="", oauth_consumer_key="c", oauth_signature="s"`, `OAuth oauth_token="", oauth_consumer_key="c", oauth_signature="r"`, `OAuth oauth_token="", oauth_consumer_key="d", oauth_signature="s"`},
+		{"AWS4-HMAC-SHA256 Credential=/20260115/x, Signature=5f", "", "AWS4-HMAC-SHA256 Credential=/20260115/x, Signature=60"},
+		{"Scheme id=, key=2", "", "Scheme id=, key=3"},
+		{"AWS :c2ln", "", "AWS :c2lo"},
+		{`Digest username="open`, `Digest realm="r", username="open`, `Digest username="opeo`},
+	} {
+		if x.alike != "" {
+			if n := callers(t, nobody, x.header, x.alike); n != 2 {
+				t.Errorf("%s\n%s\nand nobody are %d callers, want 2", x.header, x.alike, n)
+			}
+		}
+		if n := callers(t, nobody, x.header, x.apart); n != 3 {
+			t.Errorf("%s\n%s\nand nobody are %d callers, want 3", x.header, x.apart, n)
+		}
+	}
+	if n := callers(t, nobody, ""); n != 1 {
+		t.Errorf("an empty header and none are %d callers, want 1", n)
 	}
 }
