@@ -17,12 +17,7 @@ func (l *Limiter) takeShared(ctx context.Context, keys []string, c Cost, g *Gran
 	if err != nil {
 		return err
 	}
-	if len(keys) == 1 {
-		err = l.take(ctx, keys[0], want{cost: c}, g)
-	} else {
-		err = l.takeTogether(ctx, keys, c, g)
-	}
-	if err != nil {
+	if err := l.takeTogether(ctx, keys, c, g); err != nil {
 		return err
 	}
 	booked, refusal := l.fleet.Book(ctx, shared, c, fleet.Options{Priority: priorityFrom(ctx), MaxWait: l.patience(ctx, start)})
@@ -90,13 +85,7 @@ func (l *Limiter) tryShared(keys []string, c Cost, held bool) (Grant, Decision) 
 	if err != nil {
 		return Grant{}, Decision{RetryAfter: unknown}
 	}
-	var d Decision
-	var g Grant
-	if len(keys) == 1 {
-		d, g = l.try(keys[0], c, held)
-	} else {
-		g, d = l.tryTogether(keys, c, held)
-	}
+	g, d := l.tryTogether(keys, c, held)
 	if !d.Allowed {
 		return Grant{}, d
 	}

@@ -51,12 +51,9 @@ func NewLimiter(c LimiterConfig) (*Limiter, error) {
 	if l.rules, err = newRules(&c, l.domains, fits); err != nil {
 		return nil, err
 	}
-	l.keys = table.New(lim.maxKeys, l.fresh, l.idle)
+	l.keys = table.New(lim.maxKeys, func(string) kept { return kept{} }, l.idle)
 	return l, nil
 }
-
-// fresh is what is kept of a new key, before it is first locked.
-func (l *Limiter) fresh(string) kept { return kept{} }
 
 // Take waits until key has room for c, at most until ctx ends or MaxWait has
 // passed, and spends it. A wait that cannot end in time is refused at once with
@@ -64,10 +61,9 @@ func (l *Limiter) fresh(string) kept { return kept{} }
 // is cancelled, Take returns its cause and has spent nothing.
 func (l *Limiter) Take(ctx context.Context, key string, c Cost) (g Grant, err error) {
 	if l.fleet != nil {
-		err = l.takeShared(ctx, []string{key}, c, &g)
-	} else {
-		err = l.take(ctx, key, want{cost: c}, &g)
+		return l.TakeAll(ctx, []string{key}, c)
 	}
+	err = l.take(ctx, key, want{cost: c}, &g)
 	return g, err
 }
 

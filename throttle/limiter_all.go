@@ -17,7 +17,7 @@ import (
 // once. Its lane and its place in MaxQueue are those of the first key. With a
 // Store there may be 16 keys at most.
 func (l *Limiter) TakeAll(ctx context.Context, keys []string, c Cost) (g Grant, err error) {
-	if len(keys) == 1 {
+	if len(keys) == 1 && l.fleet == nil {
 		return l.Take(ctx, keys[0], c)
 	}
 	if err = begin(ctx, c); err != nil || len(keys) == 0 {

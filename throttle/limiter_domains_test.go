@@ -57,7 +57,7 @@ func TestKeysHaveDomainsOfTheirOwn(t *testing.T) {
 func TestAKeyIsNotDroppedOnceSpent(t *testing.T) {
 	l := newKeys(t, LimiterConfig{Default: MustParseBudget("1/h burst 1"), MaxKeys: 1})
 	var between func()
-	l.keys = table.New(1, l.fresh, func(k *kept, now time.Time) bool {
+	l.keys = table.New(1, func(string) kept { return kept{} }, func(k *kept, now time.Time) bool {
 		idle := l.idle(k, now)
 		if f := between; f != nil && idle && k.rule != nil {
 			between = nil

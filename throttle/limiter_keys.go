@@ -155,7 +155,7 @@ func (l *Limiter) renew(e *queue.Domain, s *subject, r *rule, version uint32) {
 	if r.err != nil || r.plan.budget.zero() {
 		return
 	}
-	if n := r.plan.walls(); n > 0 && l.domains.Walls.Load() == 0 {
+	if n := r.plan.budget.walls(); n > 0 && l.domains.Walls.Load() == 0 {
 		l.domains.Walls.Add(int64(n))
 	}
 	now, p := e.Now(), r.plan

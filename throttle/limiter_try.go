@@ -13,14 +13,7 @@ func (l *Limiter) Try(key string, c Cost) (d Decision) {
 		_, d = l.tryShared([]string{key}, c, false)
 		return d
 	}
-	k, e, s := l.meet(key)
-	if s == nil {
-		if k.try(&d, nil, c, true) {
-			return d
-		}
-		e, s = k.grow(l.domains, key)
-	}
-	d, _ = l.tryFrom(c, false, e, s)
+	l.try(key, c, &d, nil)
 	return d
 }
 
@@ -30,14 +23,7 @@ func (l *Limiter) TryTake(key string, c Cost) (g Grant, d Decision) {
 	if l.fleet != nil {
 		return l.tryShared([]string{key}, c, true)
 	}
-	k, e, s := l.meet(key)
-	if s == nil {
-		if k.try(&d, &g, c, true) {
-			return g, d
-		}
-		e, s = k.grow(l.domains, key)
-	}
-	d, g = l.tryFrom(c, true, e, s)
+	l.try(key, c, &d, &g)
 	return g, d
 }
 
@@ -68,20 +54,23 @@ func (l *Limiter) Look(key string, c Cost) (d Decision) {
 	return d
 }
 
-// try is Try and TryTake without the Store's word.
-func (l *Limiter) try(key string, c Cost, held bool) (Decision, Grant) {
-	e, s := l.lock(key)
-	return l.tryFrom(c, held, e, s)
-}
-
-// tryFrom is try for a key that is not small, whose lock is held and given up. Only a
-// grant that is held, or that a Store may yet refuse, is made one.
-func (l *Limiter) tryFrom(c Cost, held bool, e *queue.Domain, s *subject) (Decision, Grant) {
+// try is Try and TryTake without a Store. g is for the Grant; nil: none is wanted.
+func (l *Limiter) try(key string, c Cost, d *Decision, g *Grant) {
+	k, e, s := l.meet(key)
+	if s == nil {
+		if k.try(d, g, c, true) {
+			return
+		}
+		e, s = k.grow(l.domains, key)
+	}
 	defer e.Unlock()
 	q := ask{cost: c}
 	var room [4]queue.Need
-	d, needs, now := l.decide(e, s, &q, room[:0], false)
-	return d, l.tried(e, s, &d, needs, now, held)
+	got, needs, now := l.decide(e, s, &q, room[:0], false)
+	made := l.tried(e, s, &got, needs, now, g != nil)
+	if *d = got; g != nil {
+		*g = made
+	}
 }
 
 // tried makes the grant of what decide granted.

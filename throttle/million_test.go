@@ -104,8 +104,8 @@ func TestMillionKeysOfALimiter(t *testing.T) {
 			t.Fatal(err)
 		}
 		looks := 0
-		_, kept := multitude()
-		l.keys = table.New(kept, l.fresh, watched(&looks, l.idle))
+		_, size := multitude()
+		l.keys = table.New(size, func(string) kept { return kept{} }, watched(&looks, l.idle))
 		visits{t, func(key string) bool { return l.Try(key, nil).Allowed }, &looks, l.keys.Len, 768}.run()
 		runtime.KeepAlive(l)
 	})
