@@ -198,7 +198,8 @@ func (c *circuit) countProbe(v verdict, now time.Time, ctx context.Context) {
 	c.open(v, now, ctx)
 }
 
-// lifeless is how many failures in a row make a host seem dead.
+// lifeless is how many failures in a row make a host seem dead: as many as open a circuit
+// if Config.Consecutive is zero.
 const lifeless = 5
 
 // alive reports whether one of the last calls or probes was good.

@@ -21,6 +21,10 @@ import (
 // A success after a timeout, or while answers take longer and longer, earns back
 // its own cost alone. Then the host is overloaded, and a retry that is served takes
 // the place of somebody else's first attempt.
+//
+// The size of 500 tokens, cost and earn are those of the AWS SDKs since November 2026.
+// trickle is weir's own: one of those SDKs was seen to retry nothing any more once a bad
+// period had used up its tokens, until it was restarted.
 const (
 	cost = 14 // of a retry or a hedge; returned if it succeeds
 	// worth is how many failed retries one that succeeds outweighs. Of calls to

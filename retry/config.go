@@ -145,10 +145,10 @@ func (h Hedge) on() bool { return h.After > 0 || h.Quantile > 0 }
 const DefaultAttemptTimeout = 30 * time.Second
 
 const (
-	defaultAttempts     = 3
-	defaultMaxDelay     = 75 * time.Second
+	defaultAttempts     = 3                // as the AWS SDKs
+	defaultMaxDelay     = 75 * time.Second // as throttle.Config.MaxWait: it outlasts a window of a minute
 	defaultStallTimeout = 60 * time.Second
-	defaultTokens       = 500
+	defaultTokens       = 500 // see cost
 )
 
 // resolve checks c and fills in what zero means.

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	baseDelay = 100 * time.Millisecond
-	capDelay  = 20 * time.Second
+	baseDelay = 100 * time.Millisecond // as MongoDB's drivers; the AWS SDKs have half of it
+	capDelay  = 20 * time.Second       // as the AWS SDKs
 	maxJitter = 30 * time.Second
 )
 

@@ -18,7 +18,7 @@ import (
 const (
 	maxQuotas    = 64
 	maxEndpoints = 64
-	manyAnswers  = 1000 // more are not counted
+	manyAnswers  = 1000 // more are not counted: nobody asks for more than the 512 of attribution.FatesOf
 )
 
 // A learner is what is known of one credential at one host without having been

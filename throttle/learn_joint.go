@@ -12,7 +12,7 @@ import (
 
 const (
 	askAgain    = time.Minute     // after answers last said so, when it is beyond doubt; twice as long after each refusal
-	mostAsked   = 1000            // of those that wait: who asks is one of the first
+	mostAsked   = 1000            // of those that wait: who asks is one of the first, as the lock is held while they are looked through
 	brieflyShut = 2 * time.Second // a wait for others' limits that is not worth finding out
 )
 

@@ -16,6 +16,8 @@ func NewMemory() Store {
 	return &memoryStore{ledgers: make(map[string]Ledger)}
 }
 
+// memoryKeys is how many keys the store in memory keeps: as many as a Transport or a Limiter
+// does if its MaxKeys is zero.
 const memoryKeys = 100000
 
 type memoryStore struct {

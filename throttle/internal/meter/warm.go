@@ -17,7 +17,8 @@ type warmSpec struct {
 	refill         float64 // seconds to store one permit
 }
 
-// coldFactor is how much slower than the rate a cold host is met.
+// coldFactor is how much slower than the rate a cold host is met, as in Guava's
+// RateLimiter.create.
 const coldFactor = 3
 
 func newWarmSpec(perSecond float64, warmUp time.Duration) *warmSpec {
