@@ -102,13 +102,12 @@ func (l *learner) sort(q *quota, g *ticket, limit *headers.Limit, cost float64, 
 // that is spent is that of its path, too. The others of its endpoint wait for it.
 type asker struct {
 	meter.Open
-	endpoint *endpoint
-	busy     bool
-	account  queue.Account
+	busy    bool
+	account queue.Account
 }
 
 func newAsker(k *endpoint) *asker {
-	a := &asker{endpoint: k}
+	a := new(asker)
 	a.account = queue.Account{Meter: a, Label: k.learner.terms.words.asker, Group: &k.learner.scope.Group}
 	return a
 }

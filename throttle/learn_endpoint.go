@@ -109,14 +109,14 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 	if _, ok := stated.Remaining(limit); !ok && (!limit.Reset.Known || l.known(limit, k, said) == nil) {
 		return nil, false // what does not say how much is left says nothing about now
 	}
-	if q = l.quotaOf(now, limit, k, said); q == nil {
+	if q = l.quotaOf(limit, k, said); q == nil {
 		return nil, false
 	}
 	sent := g.sent
 	units, counted, guessed := q.costs(g.cost)
 	if depth, apart := q.Apart(sent, g.where, limit, units, refused); apart {
 		l.divide(q, depth, true)
-		if q = l.quotaOf(now, limit, k, said); q == nil {
+		if q = l.quotaOf(limit, k, said); q == nil {
 			return nil, false
 		}
 	}
@@ -189,7 +189,7 @@ func (l *learner) parted(limit *headers.Limit, k *endpoint) bool {
 }
 
 // quotaOf is known, of a new account if there is room for one.
-func (l *learner) quotaOf(now instant, limit *headers.Limit, k *endpoint, said []*quota) *quota {
+func (l *learner) quotaOf(limit *headers.Limit, k *endpoint, said []*quota) *quota {
 	if q := l.known(limit, k, said); q != nil {
 		return q
 	}
@@ -200,7 +200,7 @@ func (l *learner) quotaOf(now instant, limit *headers.Limit, k *endpoint, said [
 // because a quota takes much of a stack, and most answers state what is known.
 func (l *learner) newQuota(now instant, limit *headers.Limit) *quota {
 	key := stated.KeyOf(limit)
-	if len(l.quotas) >= maxQuotas && !l.dropQuota(now) {
+	if len(l.quotas) >= maxQuotas && !l.dropQuota() {
 		return nil
 	}
 	q := &quota{Limit: stated.New(key, limit.Source, &l.terms.Terms), terms: l.terms}
@@ -215,7 +215,7 @@ func (l *learner) newQuota(now instant, limit *headers.Limit) *quota {
 
 // dropQuota makes room by forgetting the account that was not heard of for
 // the longest time, if it does not bind at the moment.
-func (l *learner) dropQuota(now instant) bool {
+func (l *learner) dropQuota() bool {
 	var oldest *quota
 	for _, q := range l.quotas {
 		if (oldest == nil || q.Heard() < oldest.Heard()) && (!q.Spent() || q.Ignored()) {
