@@ -120,9 +120,9 @@ func (b *budgets) whole(routes *pattern.Routes[*plan]) *plan {
 
 // walls is how many rates look at the wall's clock.
 func (b *budgets) walls() int {
-	n := b.other.walls()
+	n := b.other.budget.walls()
 	for _, budget := range b.by {
-		n += (&plan{budget: budget}).walls()
+		n += budget.walls()
 	}
 	return n
 }
@@ -185,7 +185,7 @@ func (t *Transport) SetHost(text string, c HostConfig) error {
 	if c.MaxPause < 0 {
 		return fmt.Errorf("throttle: SetHost %q: MaxPause: %v is negative", text, c.MaxPause)
 	}
-	terms := *t.learning.terms
+	terms := *t.learning
 	terms.MaxPause, terms.Pace, terms.pausesOnly = cmp.Or(c.MaxPause, defaultMaxPause), c.Pace, c.DisableLearning
 	h := &hostTerms{learn: &terms, maxWait: cmp.Or(c.MaxWait, defaultMaxWait)}
 	if err := t.change(func(b *budgets) (*budgets, error) { return b.withHost(p, h) }); err != nil {
@@ -199,7 +199,7 @@ func (t *Transport) terms(host string) *learnTerms {
 	if h := t.budgets.Load().terms(host); h != nil {
 		return h.learn
 	}
-	return t.learning.terms
+	return t.learning
 }
 
 // maxWait is how long requests to a host may wait.

@@ -19,7 +19,7 @@ var (
 )
 
 // Jitter makes tr draw by lot from f, so that a run can be repeated.
-func Jitter(tr *Transport, f func() float64) { tr.learning.terms.jitter = f }
+func Jitter(tr *Transport, f func() float64) { tr.learning.jitter = f }
 
 // KeysKept is how many keys l keeps for themselves, and how many accounts the others share.
 func KeysKept(l *Limiter) (own, shared int) { return l.keys.Len(), len(l.over) }

@@ -59,15 +59,8 @@ func firstSegment(path string) string {
 // unitsOf is what c costs in a unit, and whether that is counted at all.
 func unitsOf(c Cost, unit string) (float64, bool) {
 	unit = unitName(unit)
-	if len(c) > 0 {
-		if n, ok := c[unit]; ok {
-			return float64(n), true
-		}
-	}
-	if unit == requests {
-		return 1, true
-	}
-	return 0, false
+	_, said := c[unit]
+	return float64(c.of(unit)), said || unit == requests
 }
 
 // hear gives every limit of an answer to its account. Accounts that the answer

@@ -37,7 +37,7 @@ func (t *Transport) endpointOf(now instant, q *ask, r *record, home *scope, rout
 		home.learned = &learned{}
 	}
 	if home.learned.start == nil {
-		home.learned.start = newHostStart(t.learning.terms.words)
+		home.learned.start = newHostStart(t.learning.words)
 		if t.fleet != nil {
 			home.learned.start.slow.Recall(now, 1, false) // all processes of the fleet may begin now
 		}

@@ -9,27 +9,14 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/stated"
 )
 
-// learning is what a Transport needs to learn.
-type learning struct {
-	terms *learnTerms
-	seed  maphash.Seed
-	read  *jwts
-}
-
-func newLearning(c *Config, epoch time.Time) learning {
-	seed := maphash.MakeSeed()
+func newLearnTerms(c *Config, epoch time.Time) *learnTerms {
 	members := 0
 	if c.Store != nil && c.Fleet.WhenDown == ShareRates {
 		members = c.Fleet.Members
 	}
-	return learning{
-		terms: &learnTerms{
-			seed: seed, pausesOnly: c.DisableLearning,
-			Terms: stated.Terms{MaxPause: c.MaxPause, Pace: c.Pace, Fleet: c.Store != nil, Members: members},
-			zero:  epoch, words: newLearnWords(), jitter: rand.Float64,
-		},
-		seed: seed,
-		read: new(jwts),
+	return &learnTerms{
+		Terms:      stated.Terms{MaxPause: c.MaxPause, Pace: c.Pace, Fleet: c.Store != nil, Members: members},
+		pausesOnly: c.DisableLearning, zero: epoch, seed: maphash.MakeSeed(), read: new(jwts), words: newLearnWords(), jitter: rand.Float64,
 	}
 }
 
@@ -39,6 +26,7 @@ type learnTerms struct {
 	pausesOnly bool      // nothing is learned but pauses
 	zero       time.Time // what our zero time is on the wall, for words
 	seed       maphash.Seed
+	read       *jwts
 	words      *learnWords
 	jitter     func() float64 // uniform in [0,1)
 	before     *before        // of one caller, who has terms of his own then: what is known from another run; nil: nothing

@@ -62,12 +62,23 @@ func (c cause) in(now instant, l *learner) string {
 	case causeQuota:
 		return c.quota.told(now, l.terms.zero)
 	case causeFlight:
-		if n := c.endpoint.slow.Allowed(); n > 0 && (l.host.slow.Free() || n <= l.host.slow.Allowed()) {
+		n, own := c.atOnce(l)
+		if own {
 			return fmt.Sprintf("at most %d at a time for %s, shown by its answers", n, c.endpoint.key)
 		}
-		return fmt.Sprintf("at most %d at a time until it has answered more", l.host.slow.Allowed())
+		return fmt.Sprintf("at most %d at a time until it has answered more", n)
 	}
 	return ""
+}
+
+// atOnce is how many requests at a time c allows: of its own kind, or of a host that is
+// not well known if that allows fewer.
+func (c cause) atOnce(l *learner) (n int, own bool) {
+	host := &l.host.slow
+	if n = c.endpoint.slow.Allowed(); n > 0 && (host.Free() || n <= host.Allowed()) {
+		return n, true
+	}
+	return host.Allowed(), false
 }
 
 // alone is the only kind of request that a pause or a rate is for; "": not one only.

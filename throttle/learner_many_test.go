@@ -1,9 +1,6 @@
 package throttle
 
-import (
-	"hash/maphash"
-	"testing"
-)
+import "testing"
 
 // This looks inside: that one who waits keeps the learner that he waits for shows only
 // in what is lost of a later answer.
@@ -12,7 +9,7 @@ import (
 // one of which nothing binds makes room.
 func TestCredentialsBeyondTheMost(t *testing.T) {
 	one := learning1()
-	tr := &Transport{learning: learning{terms: one.terms, seed: maphash.MakeSeed()}}
+	tr := &Transport{learning: one.terms}
 	tr.budgets.Store(&budgets{})
 	m := &learned{}
 	of := func(i int) *learner {

@@ -98,9 +98,9 @@ func heir(old []*queue.Account, t *queue.Label) *meter.Rated {
 	return best
 }
 
-// walls is how many of p's rates look at the wall's clock.
-func (p *plan) walls() (n int) {
-	for _, r := range p.budget.Rates {
+// walls is how many of b's rates look at the wall's clock.
+func (b Budget) walls() (n int) {
+	for _, r := range b.Rates {
 		if r.Align != nil {
 			n++
 		}

@@ -92,11 +92,8 @@ func (q *ask) Barred(now instant) (instant, *queue.Account) {
 }
 
 // of is how many units q draws on a.
-func (q *ask) of(a *queue.Account) int64 { return q.units(a.Label) }
-
-// units is how many units q draws on an account with that label.
-func (q *ask) units(t *queue.Label) int64 {
-	switch {
+func (q *ask) of(a *queue.Account) int64 {
+	switch t := a.Label; {
 	case t.Unit == "":
 		return 1
 	case q.unit != "":
@@ -115,7 +112,7 @@ func (q *ask) units(t *queue.Label) int64 {
 	case q.cost == nil && t.Unit == requests:
 		return 1
 	}
-	return q.cost.of(t.Unit)
+	return q.cost.of(a.Label.Unit)
 }
 
 // needs appends what q draws on, but for the gate.

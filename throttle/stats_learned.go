@@ -80,9 +80,9 @@ func (c cause) limit(now instant, l *learner) LearnedLimit {
 			x.Route = endpoints[0].key.String()
 		}
 	case causeFlight:
-		x.Kind, x.Unit, x.Limit = LearnedConcurrency, requests, float64(l.host.slow.Allowed())
-		if n := c.endpoint.slow.Allowed(); n > 0 && (l.host.slow.Free() || n <= l.host.slow.Allowed()) {
-			x.Limit, x.Route, x.Source = float64(n), c.endpoint.key.String(), "shown by its answers"
+		n, own := c.atOnce(l)
+		if x.Kind, x.Unit, x.Limit = LearnedConcurrency, requests, float64(n); own {
+			x.Route, x.Source = c.endpoint.key.String(), "shown by its answers"
 		}
 	}
 	return x

@@ -26,11 +26,9 @@ import (
 // what cannot be sent in time. Create it with New. It is safe for concurrent use.
 // It has goroutines of its own only for calls to a Store; Close ends those.
 //
-// A unit of a configured rate counts from its grant until Per after the server
-// has seen it: after the answer's headers came, but no later than a tenth of Per
-// after the grant. So a rate is at least nine tenths of what is configured,
-// however long answers take, and the server too never sees more than Limit in
-// any window, as long as no request needs more than that tenth to reach it.
+// The package comment says what is promised. Because a unit counts until Per after the
+// server has seen it, a rate is at least nine tenths of what is configured, however long
+// answers take.
 type Transport struct {
 	chain
 	base      http.RoundTripper
@@ -44,7 +42,7 @@ type Transport struct {
 	innermost bool
 	secret    [32]byte // of the HMAC that shows partitions
 	domains   *queue.Domains
-	learning  learning
+	learning  *learnTerms // of hosts without terms of their own
 	known     *knowledge
 	fleet     *fleet.Fleet // nil without a Store
 
@@ -115,7 +113,7 @@ func (t *Transport) resolve() error {
 	}
 	c.MaxPause, t.peek = cmp.Or(c.MaxPause, defaultMaxPause), cmp.Or(c.PeekBody, 4<<10)
 	c.Budgets, c.Learned = nil, Knowledge{} // budgets and known have copies
-	t.learning = newLearning(c, t.domains.Epoch)
+	t.learning = newLearnTerms(c, t.domains.Epoch)
 	return nil
 }
 
