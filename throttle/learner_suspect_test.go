@@ -80,7 +80,7 @@ func TestARefusalOfOneTooManyEndsAPause(t *testing.T) {
 	k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
 	l.cooldown, k.cooldown = pausedUntil(at0(0)), pausedUntil(at0(0))
 	l.finish(at0(sec), under(k, 3, hourIn), replied, 429, headers.Signal{Throttled: true, Kind: headers.Concurrency})
-	if l.cooldown.Asking() || k.cooldown.Asking() || k.slow.Allowed() != 2 {
+	if l.cooldown.Opens() != 0 || k.cooldown.Opens() != 0 || k.slow.Allowed() != 2 {
 		t.Errorf("%+v, %+v, %v at a time", l.cooldown, k.cooldown, k.slow.Allowed())
 	}
 }

@@ -96,9 +96,6 @@ func (c *Cooldown) Done(asks bool) {
 	}
 }
 
-// Asking reports whether it takes an answer until the pause is over.
-func (c *Cooldown) Asking() bool { return c != nil && c.question.open }
-
 // Sure is until when nothing starts by the server's word; zero: it gave none.
 func (c *Cooldown) Sure() meter.Instant {
 	if c == nil {

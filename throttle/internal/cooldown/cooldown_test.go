@@ -174,7 +174,7 @@ func TestALateHintPausesAgain(t *testing.T) {
 	c, now := asked(2, 0)
 	c.Served(now)
 	refuse(c, now.Sub(at(0)), -sec, retryIn(9*sec))
-	if s := c.State(); s.Until != now.Add(9*sec) || s.InVain != 0 || c.Over() || !c.Asking() {
+	if s := c.State(); s.Until != now.Add(9*sec) || s.InVain != 0 || c.Over() || c.Opens() == 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -236,7 +236,7 @@ func TestSlack(t *testing.T) {
 		}, 900 * time.Millisecond},
 		{"lifted", func(c *cooldown.Cooldown, now meter.Instant) {
 			c.Refused(now+1, cooldown.Refusal{Sent: now, Hint: retryIn(time.Minute), Most: most})
-			if c.Lift(); c.At(now+2) != now+2 || c.Asking() {
+			if c.Lift(); c.At(now+2) != now+2 || c.Opens() != 0 {
 				t.Errorf("lifted: %+v", c.State())
 			}
 			c.Served(now + 3)
@@ -267,7 +267,7 @@ func TestOneAsksWhetherThePauseIsOver(t *testing.T) {
 	if c.Done(true); c.At(at(sec)) != at(sec) || c.Over() {
 		t.Error("nobody asks any more")
 	}
-	if c.Served(at(sec)); c.Start(at(sec)) || !c.Over() || c.Asking() {
+	if c.Served(at(sec)); c.Start(at(sec)) || !c.Over() || c.Opens() != 0 {
 		t.Error("it was answered")
 	}
 }
@@ -277,7 +277,7 @@ func TestNoCooldownIsOver(t *testing.T) {
 	none.Lift()
 	none.Served(at(0))
 	none.Done(true)
-	if none.Start(at(0)) || none.At(at(0)) != at(0) || none.Opens() != 0 || none.Sure() != 0 || none.Until() != 0 || !none.Over() || none.Asking() {
+	if none.Start(at(0)) || none.At(at(0)) != at(0) || none.Opens() != 0 || none.Sure() != 0 || none.Until() != 0 || !none.Over() {
 		t.Error("a pause that nobody began")
 	}
 	var zero cooldown.Cooldown
@@ -296,7 +296,7 @@ func TestPart(t *testing.T) {
 	if part.State() != was || !part.Start(now) {
 		t.Errorf("the part: %+v", part.State())
 	}
-	if c.At(now) != now || c.Asking() {
+	if c.At(now) != now || c.Opens() != 0 {
 		t.Errorf("the others: %+v", c.State())
 	}
 	if c.Done(true); part.Opens() != 0 {
@@ -309,7 +309,7 @@ func TestRecall(t *testing.T) {
 	for _, test := range []struct{ until, want time.Duration }{{time.Minute, time.Minute}, {time.Hour, most}, {0, 0}, {-sec, 0}} {
 		var c cooldown.Cooldown
 		c.Recall(at(0), at(test.until), most, "x")
-		if got := c.At(at(0)); got != at(test.want) || c.Asking() != (test.want > 0) || test.want > 0 && c.State().Source != "x" {
+		if got := c.At(at(0)); got != at(test.want) || (c.Opens() != 0) != (test.want > 0) || test.want > 0 && c.State().Source != "x" {
 			t.Errorf("%v: %v, %+v", test.until, got, c.State())
 		}
 	}
