@@ -186,12 +186,12 @@ func (l *learner) quotaOf(limit *headers.Limit, k *endpoint, said []*quota) *quo
 	if q := l.known(limit, k, said); q != nil {
 		return q
 	}
-	return l.newQuota(now, limit)
+	return l.newQuota(limit)
 }
 
 // newQuota is a new account of a limit, nil if there is no room for one. It stands apart
 // because a quota takes much of a stack, and most answers state what is known.
-func (l *learner) newQuota(now instant, limit *headers.Limit) *quota {
+func (l *learner) newQuota(limit *headers.Limit) *quota {
 	key := stated.KeyOf(limit)
 	if len(l.quotas) >= maxQuotas && !l.dropQuota() {
 		return nil
