@@ -287,8 +287,7 @@ func (l *learner) well(now instant, k *endpoint, sent instant) {
 	if !l.terms.pausesOnly {
 		e := k.evidenceNow()
 		if e.accepted(now, sent) || back && e != nil {
-			came, within := l.scope.Came()
-			e.away = returned(now, within, came)
+			e.away = returned(now, l.scope.came())
 		}
 		if l.blame != nil {
 			l.blame.good(k, sent)

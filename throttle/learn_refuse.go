@@ -90,7 +90,7 @@ func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) le
 	f.away = nil
 	f.chance = f.chance && g.limited
 	if doubtful {
-		f.away = newAbsence(now, l.scope.since(now), int(l.scope.Waiting))
+		f.away = newAbsence(now, l.scope.since(now), l.scope.came())
 	}
 	rate = rate && !explained && !f.chance && !l.terms.pausesOnly && !k.slow.Silent()
 	if rate && (g.limited || f.weighs(!s.Throttled, l.good < proven)) {

@@ -10,7 +10,7 @@ const (
 	eased = 4. / 3
 	// gapAtMost is how far apart they go at most: no host minds ten a second.
 	gapAtMost = 100 * time.Millisecond
-	// askShare is how many wait for each that asks whether the host is back, and askGap
+	// askShare is how many come for each that asks whether the host is back, and askGap
 	// the least time between two: as of a circuit's probes.
 	askShare = 100
 	askGap   = 250 * time.Millisecond
@@ -33,16 +33,23 @@ type absence struct {
 	span time.Duration // of what holds them up meanwhile, so much at most makes it longer
 }
 
-// newAbsence is one in which so many wait, the first of whom came at since.
-func newAbsence(now, since instant, waiting int) *absence {
-	each := now.Sub(since) / time.Duration(max(1, waiting))
-	return &absence{asks: now.Add(max(askGap, askShare*each))}
+// A crowd is how many came to wait, at least one, and within what time. Those who gave up are
+// among them: others will come in their place.
+type crowd struct {
+	n      int
+	within time.Duration
 }
 
-// returned is the absence of a host that is back for so many, who came within span.
-func returned(now instant, span time.Duration, waiting int) *absence {
-	gap := time.Duration(float64(span) / eased / float64(max(1, waiting)))
-	return &absence{gap: min(gap, gapAtMost), next: now, ends: now.Add(time.Duration(float64(span) / (eased - 1))), span: span}
+// newAbsence is one in which these have come since then.
+func newAbsence(now, since instant, c crowd) *absence {
+	return &absence{asks: now.Add(max(askGap, askShare*now.Sub(since)/time.Duration(c.n)))}
+}
+
+// returned is the absence of a host that is back for these.
+func returned(now instant, c crowd) *absence {
+	span := float64(c.within)
+	gap := time.Duration(span / eased / float64(c.n))
+	return &absence{gap: min(gap, gapAtMost), next: now, ends: now.Add(time.Duration(span / (eased - 1))), span: c.within}
 }
 
 // at is when one of so many that wait may go, if a limit that is believed in has room

@@ -55,7 +55,7 @@ func TestThoseWhoWaitedGoOneAfterAnother(t *testing.T) {
 		{"held up for a second", 600, 3 * sec, func(at time.Duration) bool { return at > 2*sec && at < 3*sec }, 269, 13300 * time.Millisecond},
 		{"few", 10, 10 * sec, never1, 12, 1200 * time.Millisecond},
 	} {
-		a := returned(hourIn, test.span, test.waiting)
+		a := returned(hourIn, crowd{test.waiting, test.span})
 		most, over := let(a, float64(test.waiting), float64(test.waiting)/test.span.Seconds(), test.hold)
 		if most > test.most || over == 0 || over > test.over {
 			t.Errorf("%s: %d in a second, nobody waits after %v; want %d, %v", test.name, most, over, test.most, test.over)
@@ -65,7 +65,7 @@ func TestThoseWhoWaitedGoOneAfterAnother(t *testing.T) {
 
 // One for whom nobody waits is not held, nor anybody once those who waited may have gone.
 func TestAReturnEnds(t *testing.T) {
-	a := returned(hourIn, 3*time.Second, 600)
+	a := returned(hourIn, crowd{600, 3 * time.Second})
 	a.sent(hourIn)
 	if now := hourIn; a.at(now, now, 0) != now || a.at(now, now, 5) == now {
 		t.Errorf("one goes at %v, one of five at %v", a.at(now, now, 0), a.at(now, now, 5))
@@ -79,7 +79,7 @@ func TestAReturnEnds(t *testing.T) {
 	}
 }
 
-// While a host may be down, one for each hundred that wait asks, whatever limit is
+// While a host may be down, one for each hundred that come asks, whatever limit is
 // believed in.
 func TestOneOfAHundredAsks(t *testing.T) {
 	for _, test := range []struct {
@@ -87,7 +87,7 @@ func TestOneOfAHundredAsks(t *testing.T) {
 		span    time.Duration
 		want    time.Duration
 	}{{200, sec, sec / 2}, {2000, sec, askGap}, {20, sec, 5 * sec}, {0, 0, askGap}} {
-		a := newAbsence(hourIn, hourIn.Add(-test.span), test.waiting)
+		a := newAbsence(hourIn, hourIn.Add(-test.span), crowd{max(1, test.waiting), test.span})
 		if got := a.at(hourIn, hourIn.Add(time.Hour), test.waiting+1).Sub(hourIn); got != test.want {
 			t.Errorf("%d in %v: one asks after %v, want %v", test.waiting, test.span, got, test.want)
 		}

@@ -233,6 +233,12 @@ func (s *scope) wake(now instant) {
 	}
 }
 
+// came is who came to wait since nobody did.
+func (s *scope) came() crowd {
+	n, within := s.Came()
+	return crowd{max(1, n), within}
+}
+
 // since is when the one came that waits longest; now if nobody waits.
 func (s *scope) since(now instant) instant {
 	if w := s.Oldest(); w != nil {
