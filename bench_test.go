@@ -171,18 +171,23 @@ func TestHappyPathAllocations(t *testing.T) {
 	off := on
 	off.Retry = retry.Config{AttemptTimeout: -1, StallTimeout: -1}
 	for _, tt := range []struct {
-		name, method string
-		c            weir.Config
-		most         float64
+		name, method, kind string // of media, both ways
+		c                  weir.Config
+		most               float64
 	}{
-		{"GET", "GET", on, 2},
-		{"GET without timeouts", "GET", off, 1},
-		{"POST", "POST", on, 2},
-		{"POST without timeouts", "POST", off, 2},
+		{"GET", "GET", "text/plain", on, 2},
+		{"GET without timeouts", "GET", "text/plain", off, 1},
+		{"GET of JSON", "GET", "application/json", on, 2},
+		{"POST", "POST", "text/plain", on, 2},
+		{"POST without timeouts", "POST", "text/plain", off, 2},
+		{"POST of JSON", "POST", "application/json", on, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			rt := must(weir.New(newFixed(), tt.c))(t)
+			base := newFixed()
+			base.resp.Header.Set("Content-Type", tt.kind)
+			rt := must(weir.New(base, tt.c))(t)
 			r, data := kibibyte(t)
+			r.Header.Set("Content-Type", tt.kind)
 			if tt.method == "GET" {
 				r = get(t, "http://api.example.com/")
 			}

@@ -99,6 +99,7 @@ type progress struct {
 	guessed bool // its answer was called a refusal by explain; likewise
 	limited bool // that is most likely so; likewise
 	read    bool // its answer's body counts for its endpoint; likewise
+	plain   bool // a layer below asked what its answer says, and it is none of GraphQL
 }
 
 // stage is how far an attempt has come.

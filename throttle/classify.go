@@ -17,24 +17,30 @@ import (
 
 // Hear is trip.Ear's.
 func (p *attempt) Hear(resp *http.Response) *trip.Said {
-	if p.record == nil || !p.speaks(resp) { // nil: no attempt came here
+	if p.record == nil { // no attempt came here
 		return nil
 	}
-	s, ruled := p.read(resp)
+	asks := p.asksGraphQL(resp)
+	p.permit.plain = !asks
+	if !p.speaks(resp, asks) {
+		return nil
+	}
+	s, ruled := p.read(resp, asks)
 	return &trip.Said{Signal: s, Ruled: ruled}
 }
 
 // speaks reports whether resp has to be read: most answers say nothing.
-func (p *attempt) speaks(resp *http.Response) bool {
-	return resp.StatusCode >= 400 || p.record.t.config.Classify != nil || !headers.Silent(resp.Header) || asksGraphQL(p.r)
+// asks tells that the request is one of GraphQL.
+func (p *attempt) speaks(resp *http.Response, asks bool) bool {
+	return asks || resp.StatusCode >= 400 || p.record.t.config.Classify != nil || !headers.Silent(resp.Header)
 }
 
 // recall is read, if the host has stated its limits in these headers before and
 // there is nothing else to look at; else it returns nil. The memory knows no answer
 // of GraphQL's media type.
-func (p *attempt) recall(resp *http.Response) *headers.Recalled {
+func (p *attempt) recall(resp *http.Response, asks bool) *headers.Recalled {
 	r := p.record.memory.Recall(resp)
-	if r != nil && (p.record.t.config.Classify != nil || resp.StatusCode == http.StatusOK && asksGraphQL(p.r)) {
+	if r != nil && (p.record.t.config.Classify != nil || asks) {
 		r.Done()
 		return nil
 	}
@@ -45,9 +51,9 @@ func (p *attempt) recall(resp *http.Response) *headers.Recalled {
 // first bytes of its body, which are given back. It may wait for these. ruled
 // tells that Classify decided otherwise about Throttled, or called Quota what may
 // have been executed (a 529).
-func (p *attempt) read(resp *http.Response) (s headers.Signal, ruled bool) {
+func (p *attempt) read(resp *http.Response, asks bool) (s headers.Signal, ruled bool) {
 	now := time.Now()
-	if p.record.t.peek > 0 && (peek.Tells(resp) || p.graphQL(resp) && peek.Readable(resp)) {
+	if p.record.t.peek > 0 && (peek.Tells(resp) || p.graphQL(resp, asks) && peek.Readable(resp)) {
 		s = headers.ParseBody(resp, peek.Start(p.r.Context(), resp, p.record.t.peek), now)
 	} else {
 		s = p.record.memory.Parse(resp, now)
@@ -63,25 +69,6 @@ func (p *attempt) read(resp *http.Response) (s headers.Signal, ruled bool) {
 	}
 	p.explain(resp.StatusCode, &s)
 	return s, false
-}
-
-// graphQL reports whether resp may be a GraphQL answer that refuses without
-// saying so by its status: of that media type, or an answer to a request that
-// looks like one.
-func (p *attempt) graphQL(resp *http.Response) bool {
-	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusBadRequest {
-		return false
-	}
-	if v := resp.Header["Content-Type"]; len(v) > 0 && strings.HasPrefix(v[0], "application/graphql-response+json") {
-		return true
-	}
-	return asksGraphQL(p.r)
-}
-
-// asksGraphQL reports whether r looks like a GraphQL request.
-func asksGraphQL(r *http.Request) bool {
-	path := strings.TrimSuffix(r.URL.Path, ".json") // as Shopify's /admin/api/2026-01/graphql.json
-	return strings.HasSuffix(path, "/graphql") && (r.Method == http.MethodPost || methodOf(r) == http.MethodGet)
 }
 
 // classify asks Config.Classify.

@@ -15,13 +15,15 @@ import (
 func (t *Transport) hear(p *attempt, resp *http.Response) bool {
 	var said *headers.Signal
 	p.tr.Throttled = false
-	if known := p.tr.Heard(resp); known != nil {
+	known := p.tr.Heard(resp)
+	asks := known == nil && !p.permit.plain && p.asksGraphQL(resp)
+	if known != nil {
 		said = &known.Signal
-	} else if r := p.recall(resp); r != nil {
+	} else if r := p.recall(resp, asks); r != nil {
 		defer r.Done()
 		said = &r.Signal
-	} else if p.speaks(resp) {
-		s, ruled := p.read(resp)
+	} else if p.speaks(resp, asks) {
+		s, ruled := p.read(resp, asks)
 		if resp.StatusCode >= 400 || s.Throttled || ruled { // else no other layer asks
 			p.tr.Keep(resp, &trip.Said{Signal: s, Ruled: ruled})
 		}

@@ -77,6 +77,7 @@ type endpoint struct {
 	account  queue.Account
 	route    *route         // where its requests are counted; nil: in the scope itself
 	paths    *endpointPaths // nil: none was looked at
+	graphQL  graphQLSeen    // guards itself
 }
 
 func newLearner(t *learnTerms, s *scope, host *hostStart) *learner {

@@ -182,6 +182,57 @@ func TestGraphQLAnswers(t *testing.T) {
 	}
 }
 
+// A mutation that is refused at a path which does not tell of GraphQL is repeated as
+// at one that does, because its body tells, and also if weir keeps that body. A search
+// that is answered alike is not repeated, and nothing of its answer is read.
+func TestGraphQLIsRepeatedAtAnyPath(t *testing.T) {
+	const refusal = `{"errors":[{"extensions":{"code":"COMPLEXITY_BUDGET_EXHAUSTED","retry_in_seconds":5}}]}`
+	for _, tt := range []struct {
+		name, body string
+		kept       bool // by weir, because the request has no GetBody
+		want       int  // attempts
+	}{
+		{"a mutation", `{"query":"mutation { add(id: 1) { id } }"}`, false, 2},
+		{"one that weir keeps", `{"query":"mutation { add(id: 1) { id } }"}`, true, 2},
+		{"a list", `[{"query":"mutation { add(id: 1) { id } }"},{"query":"{me}"}]`, false, 2},
+		{"a search", `{"query":{"match":{"id":1}}}`, false, 1},
+		{"a search by words", `{"query":"mutation of a gene"}`, false, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var bodies []string
+				first, began := testnet.NewBody(refusal), time.Now()
+				rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+					text, _ := io.ReadAll(r.Body)
+					r.Body.Close()
+					if bodies = append(bodies, string(text)); len(bodies) > 1 {
+						return stub(r)
+					}
+					resp := testnet.Answer(r, 200, http.Header{"Content-Type": {"application/json"}}, first)
+					resp.ContentLength = -1
+					return resp, nil
+				}), weir.Config{Retry: retry.Config{BufferBody: 1 << 10}}))(t)
+				r, _ := http.NewRequestWithContext(t.Context(), "POST", "https://api.monday.example/v2", strings.NewReader(tt.body))
+				r.Header.Set("Content-Type", "application/json")
+				if tt.kept {
+					r.GetBody = nil
+				}
+				resp, err := rt.RoundTrip(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.Body.Close()
+				if len(bodies) != tt.want || bodies[len(bodies)-1] != tt.body {
+					t.Errorf("%d attempts, the last with %q; want %d with all of it", len(bodies), bodies[len(bodies)-1], tt.want)
+				}
+				if again := tt.want > 1; again != (first.Reads() > 0) || again && time.Since(began) < 5*time.Second {
+					t.Errorf("read: %t, after %v", first.Reads() > 0, time.Since(began))
+				}
+			})
+		})
+	}
+}
+
 // The last refusal of a row, when there is no more time, is the caller's, whole.
 func TestGraphQLRefusalIsReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
