@@ -239,6 +239,31 @@ func TestTheFirstOfTwoIsNotOneTooMany(t *testing.T) {
 	})
 }
 
+// Those that are answered while a request is under way are not why it is refused, though
+// they were under way when it started: it started because the first of them was answered.
+func TestOthersOnTheirWayBackAreNotOneTooMany(t *testing.T) {
+	for _, answered := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			before := speech{after: time.Minute}
+			if answered {
+				before.after = sec + time.Millisecond
+			}
+			refused := speech{status: 429, Signal: headers.Signal{Throttled: true}, after: sec / 2}
+			tr := telling(t, throttle.Config{}, speech{after: sec}, before, refused, speech{after: time.Minute})
+			mustGet(t, tr, "http://h/x")
+			for _, pause := range []time.Duration{sec, sec / 10, sec * 2 / 5} { // the second starts alone beside the first
+				go get(t, t.Context(), tr, "http://h/x")
+				time.Sleep(pause)
+			}
+			synctest.Wait()
+			if paused := pauseOf(t, tr).Wait > 0; paused != answered {
+				t.Errorf("the one beside it was answered: %t; paused: %t, %+v", answered, paused, statsOf(t, tr).Learned)
+			}
+			time.Sleep(2 * time.Minute)
+		})
+	}
+}
+
 // A host is idle, and makes room for another, when forgetting it would lose nothing of
 // what was learned that still binds.
 func TestIdleLearners(t *testing.T) {

@@ -107,7 +107,7 @@ func (k *endpoint) Take(now instant, _ int64, _ bool) (m meter.Token) {
 	}
 	m |= meter.Token(k.slow.Start(now)) << markBits
 	m |= meter.Token(attribution.LoadOf(k.slow.UnderWay()+int(k.bodies))) << loadAt
-	if trip := max(k.slow.Trip(), 50*time.Millisecond); k.slow.Others() > 0 && now-k.last >= instant(trip) {
+	if k.slow.Alone(now, k.last) {
 		m |= markLone
 	}
 	k.last = now

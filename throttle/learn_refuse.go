@@ -53,7 +53,7 @@ func (l *learner) overloaded(now instant, g *ticket, s headers.Signal) lesson {
 
 // concurrency reports that a refusal was for requests at a time, not for
 // requests per time: the server says so, or it refused one that started alone
-// while others were under way.
+// while others were under way, of which some still are.
 func (l *learner) concurrency(g *ticket, s headers.Signal) bool {
 	if l.terms.pausesOnly || g.endpoint.slow.UnderWay() <= 1 {
 		return false // with nothing else under way only time helps
@@ -64,7 +64,7 @@ func (l *learner) concurrency(g *ticket, s headers.Signal) bool {
 	if e := g.endpoint.evidenceNow(); e != nil && e.Shuts() {
 		return false
 	}
-	return (g.lone() || g.endpoint.slow.Tight() || g.endpoint.slow.Silent()) && !s.RetryAfter.Known && len(s.Limits) == 0 && len(g.endpoint.quotas) == 0 && s.Kind != headers.Overload
+	return (g.lone() && g.endpoint.slow.BesideOthers() || g.endpoint.slow.Tight() || g.endpoint.slow.Silent()) && !s.RetryAfter.Known && len(s.Limits) == 0 && len(g.endpoint.quotas) == 0 && s.Kind != headers.Overload
 }
 
 // refuse pauses, and tells the evidence if a limit may be what was wrong.

@@ -49,6 +49,7 @@ type losses struct {
 	crowd   meter.Instant // the last refusal because of others under way
 	ceiling float64       // how many the host was seen to serve at a time; zero: not seen
 	atIt    int           // good answers since
+	beside  int           // that were under way then, less those refused since; zero: one was answered well, or none is left
 }
 
 // Allowed is how many may be under way, of those that count; zero: no limit.
@@ -122,8 +123,29 @@ func (f *Limit) Start(now meter.Instant) uint32 {
 	return gen
 }
 
+// Alone reports whether the request that has just started did so while others were
+// under way, none of which started in the time of an answer before; last is when
+// another started.
+func (f *Limit) Alone(now, last meter.Instant) bool {
+	others := f.Others()
+	if others <= 0 || time.Duration(now-last) < max(f.rtt, 50*time.Millisecond) {
+		return false
+	}
+	f.older = uint8(min(others, math.MaxUint8))
+	return true
+}
+
+// BesideOthers reports whether some of those that were under way when the last request
+// started alone are so still: if it is refused, they may be why. They are not if all were
+// answered meanwhile: they were on their way back when it started, as where each answer
+// lets the next request go.
+func (f *Limit) BesideOthers() bool { return f.older > 0 }
+
 // End ends what start began.
 func (f *Limit) End(gen uint32) {
+	if f.older > 0 {
+		f.older-- // perhaps it is a later one that ends
+	}
 	f.underway.end(gen)
 	f.shed(1 - leftByLoss)
 }
@@ -140,6 +162,9 @@ func (f *Limit) shed(most float64) {
 // Answered learns from a good answer that took so long.
 func (f *Limit) Answered(now meter.Instant, took time.Duration) {
 	f.good = min(f.good+1, provenGood)
+	if f.losses != nil {
+		f.beside = 0
+	}
 	f.sample(took)
 	sent := now.Add(-took)
 	f.overtake(sent, took, f.losses != nil && sent < f.cut)
@@ -225,6 +250,11 @@ func (f *Limit) Few() bool { return !f.free && f.limit > 0 && f.limit-f.drain < 
 // way: those are what the host serves at a time.
 func (f *Limit) Crowded(now, sent meter.Instant) {
 	again := f.losses != nil && sent < f.cut
+	if again && f.beside > 0 {
+		if f.beside--; f.beside == 0 { // all of them were refused: the host served none
+			f.crowd, f.ceiling = 0, 0
+		}
+	}
 	if again && f.heard > 0 {
 		return // perhaps fewer are under way because some were answered
 	}
@@ -236,6 +266,7 @@ func (f *Limit) Crowded(now, sent meter.Instant) {
 	}
 	f.shrink(now, float64(n), float64(n))
 	if !early { // else it may have been a rate: the next answers will tell
+		f.beside = f.now - 1
 		f.crowd, f.ceiling, f.atIt = now, float64(n), 0
 	}
 }

@@ -155,6 +155,74 @@ func TestCrowdedHosts(t *testing.T) {
 	}
 }
 
+// If all that were under way when a host seemed to be crowded are refused, it served
+// none of them, so it is not known how many it serves. If one is answered well, it is.
+func TestAHostThatServesNoneIsNotCrowded(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		refused int
+		good    bool
+		tight   bool
+	}{
+		{"none is answered yet", 0, false, true},
+		{"one is still under way", 3, false, true},
+		{"all are refused", 4, false, false},
+		{"one is answered well", 3, true, true},
+		{"and others refused", 4, true, true},
+	} {
+		f := Limit{limit: 20, underway: underway{heard: 8}}
+		sent, now := hourIn.Add(0), hourIn.Add(time.Second)
+		gen := f.Start(sent)
+		for range 4 {
+			f.Start(sent)
+		}
+		f.Crowded(now, sent)
+		f.End(gen)
+		if test.good {
+			f.Answered(now, time.Second)
+		}
+		for range test.refused {
+			f.Crowded(now, sent)
+		}
+		if f.now = 20; f.Tight() != test.tight {
+			t.Errorf("%s: tight: %t", test.name, !test.tight)
+		}
+	}
+}
+
+// Others are beside a request that started alone until as many were answered as were
+// under way then.
+func TestBesideOthers(t *testing.T) {
+	for _, test := range []struct{ before, ended, later, others int }{
+		{1, 0, 0, 1}, {1, 1, 0, 0}, {3, 2, 0, 1}, {3, 3, 5, 0}, {300, 254, 0, 1}, {300, 255, 0, 0},
+	} {
+		f := Limit{free: true}
+		var gen uint32
+		for range test.before {
+			gen = f.Start(hourIn.Add(0))
+		}
+		later := hourIn.Add(time.Second / 10)
+		f.Start(later)
+		if !f.Alone(later, hourIn.Add(0)) {
+			t.Fatal("not alone")
+		}
+		for range test.later {
+			f.Start(later)
+		}
+		for range test.ended {
+			f.End(gen)
+		}
+		if f.BesideOthers() != (test.others > 0) {
+			t.Errorf("%+v: %t", test, f.BesideOthers())
+		}
+	}
+	f := Limit{}
+	f.Start(hourIn.Add(0))
+	if f.Alone(hourIn.Add(0), hourIn.Add(-time.Hour)) || f.BesideOthers() {
+		t.Error("alone beside nobody")
+	}
+}
+
 // Room, the mean time of an answer, and when a slow start may be forgotten.
 func TestSlowStartFigures(t *testing.T) {
 	f := Limit{limit: 2.9, underway: underway{now: 1, since: meter.Never / 2}}

@@ -54,6 +54,7 @@ type underway struct {
 	host   bool             // of a host, not of a kind
 	firmer uint8            // how often patience doubled because those that did not count did matter
 	heard  uint8            // good answers, as far as they matter to quick
+	older  uint8            // that were under way when the last one started alone, and are still, at least
 	since  meter.Instant    // when the present generation began; it stands here as the fields above fill a word
 	latest meter.Instant    // when the last one was sent that was answered soon
 	ease   float64          // what the limit was cut to by the last loss; zero: nothing went wrong since it was twice that
