@@ -171,7 +171,9 @@ func (d *draft) fill(from *draft) {
 	d.Cost = either(d.Cost, from.Cost)
 	d.Window = either(d.Window, from.Window)
 	if from.Reset.Known {
-		d.reset(from.Reset.Value, from.sure, from.ResetMeans)
+		if d.reset(from.Reset.Value, from.sure, from.ResetMeans) {
+			d.ResetDated = from.ResetDated
+		}
 	}
 	if d.Name == "" {
 		d.Name = from.Name
@@ -203,7 +205,7 @@ func (p *parser) shareReset() {
 			d := p.at(k)
 			if k != i && !d.dead && d.origin == fromName && d.family == base.family && d.Unit == base.Unit &&
 				d.counts() && !d.Reset.Known {
-				d.Reset, d.sure, d.ResetMeans = base.Reset, base.sure, base.ResetMeans
+				d.Reset, d.sure, d.ResetMeans, d.ResetDated = base.Reset, base.sure, base.ResetMeans, base.ResetDated
 				base.dead = true
 			}
 		}

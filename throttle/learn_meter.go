@@ -35,6 +35,7 @@ type prelude struct {
 type hostStart struct {
 	meter.Open
 	slow    concurrency.Limit
+	clock   *serverClock // nil: nothing was stated nor refused
 	account queue.Account
 }
 

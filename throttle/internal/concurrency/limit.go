@@ -266,7 +266,7 @@ func (f *Limit) Crowded(now, sent meter.Instant) {
 	}
 	f.shrink(now, float64(n), float64(n))
 	if !early { // else it may have been a rate: the next answers will tell
-		f.beside = f.now - 1
+		f.beside = int(f.now) - 1
 		f.crowd, f.ceiling, f.atIt = now, float64(n), 0
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/learn"
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 const (
@@ -104,6 +105,7 @@ type play struct {
 	per     learn.Instant
 	says    func(wait, per learn.Instant) time.Duration
 	dates   bool          // answers say the server's time
+	clock   meter.Clock   // the server's
 	work    learn.Instant // that a request takes, beside the trip
 	idle    int
 	now     learn.Instant
@@ -157,7 +159,8 @@ func (p *play) hear() {
 	p.idle++
 	var a learn.Answer
 	if p.dates {
-		a.Date = int64(x.sent+trip/2)/int64(second) + 1.7e9
+		p.clock.Hear(p.now, x.sent, int64(x.sent+trip/2)/int64(second)+1.7e9)
+		a.Clock = &p.clock
 	}
 	if x.ok {
 		p.served++
