@@ -43,7 +43,7 @@ func waiting(t testing.TB, tr *Transport) (n int) {
 			return
 		}
 		seen[e] = true
-		if n += e.Waiting; e.Check() != nil {
+		if n += int(e.Waiting); e.Check() != nil {
 			t.Error(r.key, e.Check())
 		}
 	})
@@ -97,7 +97,7 @@ func quiet(l *Limiter, waiting int) error {
 		e := s.lock()
 		defer e.Unlock()
 		if joint += len(s.joint); !domains[e] {
-			domains[e], wait, err = true, wait+e.Waiting, errors.Join(err, e.Check())
+			domains[e], wait, err = true, wait+int(e.Waiting), errors.Join(err, e.Check())
 		}
 	})
 	if wait != waiting || waiting == 0 && joint != 0 {

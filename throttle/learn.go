@@ -247,7 +247,7 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s heade
 // unanswered learns from a request that brought no answer.
 func (l *learner) unanswered(now instant, g *ticket, end ending) {
 	if end == failed {
-		g.endpoint.slow.Failed(now, g.sent)
+		g.endpoint.slow.Failed(now, generation(g.started()))
 	}
 	if end == unsent {
 		return

@@ -229,10 +229,10 @@ func (f *Limit) Lost(now meter.Instant, said time.Duration) {
 	f.shrink(now, n, max(1, leftByLoss*n))
 }
 
-// Failed learns from a request sent at sent that got no answer: it is lost, unless it hung
-// while others did not.
-func (f *Limit) Failed(now, sent meter.Instant) {
-	if !f.overtaken(now, sent) {
+// Failed learns from a request that got no answer, and what Start returned of it: it is lost,
+// unless it hung while others did not.
+func (f *Limit) Failed(now meter.Instant, gen uint32) {
+	if !f.overtaken(gen) {
 		f.Lost(now, 0)
 	}
 }

@@ -56,7 +56,6 @@ type underway struct {
 	heard  uint8            // good answers, as far as they matter to quick
 	older  uint8            // that were under way when the last one started alone, and are still, at least
 	since  meter.Instant    // when the present generation began; it stands here as the fields above fill a word
-	latest meter.Instant    // when the last one was sent that was answered soon
 	ease   float64          // what the limit was cut to by the last loss; zero: nothing went wrong since it was twice that
 	quick  time.Duration    // what a quarter of the good answers take at most; zero: none yet
 }
@@ -95,7 +94,7 @@ func (u *underway) start(now meter.Instant) uint32 {
 // end ends what start began.
 func (u *underway) end(gen uint32) {
 	switch ago := u.ago(gen); {
-	case u.gone > 0 && ago > u.ago(u.before):
+	case u.overtaken(gen):
 		u.gone--
 		return
 	case ago >= spans && u.old > 0:
@@ -160,7 +159,6 @@ func (u *underway) overtake(sent meter.Instant, took time.Duration, cut bool) {
 	if took >= u.patience()/2 {
 		return
 	}
-	u.latest = max(u.latest, sent)
 	if u.old > 0 {
 		u.gone += u.old
 		u.old, u.before = 0, u.gen-(spans-1)
@@ -170,10 +168,8 @@ func (u *underway) overtake(sent meter.Instant, took time.Duration, cut bool) {
 	}
 }
 
-// overtaken reports whether a request that was sent then hangs, while others do not.
-func (u *underway) overtaken(now, sent meter.Instant) bool {
-	return sent < u.latest && now.Sub(sent) >= u.patience()
-}
+// overtaken reports whether a request of that generation hangs, while others do not.
+func (u *underway) overtaken(gen uint32) bool { return u.gone > 0 && u.ago(gen) > u.ago(u.before) }
 
 // took notes how long a good answer took. quick follows the lower quarter: where
 // long polls and calls share a kind it is the calls that say what is usual.

@@ -123,7 +123,7 @@ func (th *throng) rest(t *testing.T, name string) (slices int) {
 	if err := th.Check(); err != nil {
 		t.Error(err)
 	}
-	if th.crowd != nil && th.crowd.drawn[th.pool] != th.Waiting {
+	if th.crowd != nil && th.crowd.drawn[th.pool] != int(th.Waiting) {
 		t.Errorf("%d draw on the pool, want the %d that wait", th.crowd.drawn[th.pool], th.Waiting)
 	}
 	return slices

@@ -32,9 +32,9 @@ type Domain struct {
 	order   uint64 // the last that Arrive returned
 	of      *Domains
 	into    atomic.Pointer[Domain] // that has taken its place; nil: none. Changes once, under joining as well
-	joined  int                    // that it has taken the place of
+	joined  int32                  // that it has taken the place of
+	Waiting int32                  // requests
 	crowd   *crowd                 // nil: nobody waits
-	Waiting int                    // requests
 }
 
 // A crowd is what a domain needs as long as somebody waits.
@@ -252,7 +252,7 @@ func (e *Domain) Check() error {
 	switch {
 	case c == nil && e.Waiting > 0, c != nil && e.Waiting == 0:
 		return fmt.Errorf("queue: %d wait, and their crowd is %v", e.Waiting, c)
-	case c != nil && (len(c.dirty) > 0 && !c.working || len(c.expiry.a) > e.Waiting):
+	case c != nil && (len(c.dirty) > 0 && !c.working || len(c.expiry.a) > int(e.Waiting)):
 		return fmt.Errorf("queue: %d waitlists are not planned; the time of %d waiters ends, of %d", len(c.dirty), len(c.expiry.a), e.Waiting)
 	}
 	return nil

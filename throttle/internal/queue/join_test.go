@@ -91,7 +91,7 @@ func TestDomainsJoinInAnyOrder(t *testing.T) {
 		if d.crowd != nil {
 			t.Error("a crowd where nobody waits")
 		}
-		n += d.Waiting
+		n += int(d.Waiting)
 	}
 	if n != len(list)*len(list) {
 		t.Errorf("%d steps are counted, want %d", n, len(list)*len(list))
@@ -141,7 +141,7 @@ func TestJoiningManyGoesInSlices(t *testing.T) {
 				t.Fatalf("%d came into the order of ends with the lock held", k)
 			}
 		}
-		if k := len(e.crowd.expiry.a); k != e.Waiting || k != 2*n-200 {
+		if k := len(e.crowd.expiry.a); k != int(e.Waiting) || k != 2*n-200 {
 			t.Errorf("the time of %d ends, of the %d that wait; want %d", k, e.Waiting, 2*n-200)
 		}
 		for i, w := range e.crowd.expiry.a {
