@@ -160,6 +160,7 @@ func TestWorstHostsComeFirst(t *testing.T) {
 		call("b", "/", 9, time.Hour)
 		broken = false
 		call("e", "/held", 1, time.Hour) // the probe
+		time.Sleep(time.Second / 2)      // else they come with it, and wait for its answer
 		call("e", "/", 3, time.Hour)
 		tests := map[string]string{
 			"":          "a b c d e",

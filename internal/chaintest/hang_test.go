@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,9 +99,9 @@ func TestWhoHangsDoesNotAskForAll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				sent := 0
+				var sent, quick atomic.Int32
 				rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
-					switch sent++; sent {
+					switch sent.Add(1) {
 					case 1:
 						return testnet.Answer(r, 429, refusal, nil), nil
 					case 2:
@@ -109,19 +110,19 @@ func TestWhoHangsDoesNotAskForAll(t *testing.T) {
 					return stub(r)
 				}), weir.Config{}))(t)
 				var wg sync.WaitGroup
-				start, quick := time.Now(), 0
+				start := time.Now()
 				for range 4 {
 					wg.Go(func() {
 						mustAnswer(t, rt, get(t, "http://h/"))
 						if time.Since(start) < 15*time.Second {
-							quick++
+							quick.Add(1)
 						}
 					})
 					synctest.Wait()
 				}
 				wg.Wait()
-				if quick != 3 {
-					t.Errorf("%d of three were served while one hung", quick)
+				if n := quick.Load(); n != 3 {
+					t.Errorf("%d of three were served while one hung", n)
 				}
 			})
 		})
