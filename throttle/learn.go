@@ -246,12 +246,10 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s heade
 
 // unanswered learns from a request that brought no answer.
 func (l *learner) unanswered(now instant, g *ticket, end ending) {
-	if end == failed {
-		g.endpoint.slow.Failed(now, generation(g.started()))
-	}
 	if end == unsent {
 		return
 	}
+	g.endpoint.slow.Unanswered(now, generation(g.started()), now.Sub(g.sent), end == failed)
 	if e := g.endpoint.evidenceNow(); e != nil {
 		e.lost(now, g.sent)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -107,6 +108,73 @@ func TestAHealthyHostThatAnswersSlowlyLosesNothing(t *testing.T) {
 				wg.Wait()
 			})
 		}
+	}
+}
+
+// TestASlowHostHasSoonWhatIsAskedOfIt: to a host that was never met and whose answers
+// take long, all calls go after a short while, however many are made; those are served
+// that need less time than their callers have.
+func TestASlowHostHasSoonWhatIsAskedOfIt(t *testing.T) {
+	always := func(d time.Duration) func(*rand.Rand) time.Duration {
+		return func(*rand.Rand) time.Duration { return d }
+	}
+	atTimes := func(d time.Duration) func(*rand.Rand) time.Duration {
+		return func(dice *rand.Rand) time.Duration { return []time.Duration{20 * time.Millisecond, d}[dice.IntN(2)] }
+	}
+	random := func(mean time.Duration) func(*rand.Rand) time.Duration {
+		return func(dice *rand.Rand) time.Duration { return time.Duration(dice.ExpFloat64() * float64(mean)) }
+	}
+	for _, tt := range []struct {
+		name     string
+		takes    func(*rand.Rand) time.Duration
+		rate     int
+		deadline time.Duration
+		after    time.Duration // from then on nearly all are served
+	}{
+		{"0.7 s, 500/s", always(700 * time.Millisecond), 500, 5 * time.Second, 8 * time.Second},
+		{"5 s, 100/s", always(5 * time.Second), 100, 10 * time.Second, time.Second},
+		{"9 s, 100/s", always(9 * time.Second), 100, 10 * time.Second, 18 * time.Second},
+		{"half of them 9 s, 100/s", atTimes(9 * time.Second), 100, 10 * time.Second, 3 * time.Second},
+		{"half of them 20 s, 100/s", atTimes(20 * time.Second), 100, 30 * time.Second, 0},
+		{"1.9 s in the mean, 500/s for 2 s", random(1900 * time.Millisecond), 500, 2 * time.Second, 20 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+					if err := testnet.Wait(r.Context(), r.Context().Value(valueKey{}).(time.Duration)); err != nil {
+						return nil, err
+					}
+					return stub(r)
+				}), weir.Config{}))(t)
+				dice, start := rand.New(rand.NewPCG(3, 4)), time.Now()
+				var all int
+				var served atomic.Int64
+				var wg sync.WaitGroup
+				for at := time.Duration(0); at < tt.after+10*time.Second; at = time.Since(start) {
+					takes := tt.takes(dice)
+					counts := at >= tt.after && takes < tt.deadline
+					if counts {
+						all++
+					}
+					wg.Go(func() {
+						ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), valueKey{}, takes), tt.deadline)
+						defer cancel()
+						if resp, err := rt.RoundTrip(get(t, "http://h/").WithContext(ctx)); err == nil {
+							resp.Body.Close()
+							if counts {
+								served.Add(1)
+							}
+						}
+					})
+					time.Sleep(time.Second / time.Duration(tt.rate))
+				}
+				wg.Wait()
+				t.Logf("%d of %d", served.Load(), all)
+				if lost := int64(all) - served.Load(); lost > int64(all/100) {
+					t.Errorf("%d of %d calls that are answered in time are lost after %v", lost, all, tt.after)
+				}
+			})
+		})
 	}
 }
 

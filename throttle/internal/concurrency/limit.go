@@ -70,9 +70,20 @@ func (f *Limit) Allowed() int {
 // lent is for how many more there is room as long as nothing went wrong: each
 // request that does not count any more was accepted, and shows that others would
 // be. With it no more than fullFlight are under way, as with good answers, or as many
-// more as were answered well though they took as long.
+// more as were answered well though they took as long. A host that has answered may also
+// have twice as many as it accepted: refusals would have come by now.
 func (f *Limit) lent() int {
-	return int(max(0, min(lentPerOld*(f.old+f.gone), max(fullFlight-f.old, f.slow))))
+	most := max(fullFlight-f.old, f.slow)
+	if f.heard > 0 {
+		most = max(most, f.old+f.gone)
+	}
+	return int(max(0, min(lentPerOld*(f.old+f.gone), most)))
+}
+
+// trusted is how many at a time a host may have that has not proved itself: where
+// answers are slow, as many as are under way at the rate of one that is quick.
+func (f *Limit) trusted() float64 {
+	return fullFlight * max(1, f.rtt.Seconds()/leastTrip.Seconds())
 }
 
 // Opens is when a request may start if none ends before, and notes if that is
@@ -177,7 +188,7 @@ func (f *Limit) Answered(now meter.Instant, took time.Duration) {
 	}
 	if f.ease == 0 {
 		f.limit += min(1, max(1.0/goodPerStep, f.rtt.Seconds()))
-		f.limit = min(f.limit, fullFlight)
+		f.limit = min(f.limit, f.trusted())
 		f.free = f.stated || f.good >= provenGood
 		return
 	}
@@ -229,11 +240,18 @@ func (f *Limit) Lost(now meter.Instant, said time.Duration) {
 	f.shrink(now, n, max(1, leftByLoss*n))
 }
 
-// Failed learns from a request that got no answer, and what Start returned of it: it is lost,
-// unless it hung while others did not.
-func (f *Limit) Failed(now meter.Instant, gen uint32) {
-	if !f.overtaken(gen) {
-		f.Lost(now, 0)
+// Unanswered learns from a request that ended without an answer after so long, and what Start
+// returned of it. If it hung while others did not, it is no loss, but a slow one: if only
+// those were counted that are answered before their callers' deadlines, a host would seem
+// quicker than it is. Else it is lost if it failed.
+func (f *Limit) Unanswered(now meter.Instant, gen uint32, took time.Duration, failed bool) {
+	switch {
+	case !f.overtaken(gen):
+		if failed {
+			f.Lost(now, 0)
+		}
+	case took > f.most:
+		f.slower(took)
 	}
 }
 
@@ -300,15 +318,19 @@ func (f *Limit) sample(rtt time.Duration) {
 		return
 	}
 	f.rtt += (rtt - f.rtt) / 8
-	// One that takes longer counts for nine that do not, however much longer it is;
-	// the first answers say more.
-	n := time.Duration(min(max(f.good, 1), 31)) + 1
 	if rtt > f.most {
-		f.most = min(rtt, f.most+9*(f.most/n))
+		f.slower(rtt)
 	} else {
-		f.most = max(rtt, f.most-f.most/n)
+		f.most = max(rtt, f.most-f.most/f.known())
 	}
 }
+
+// slower learns that an answer takes longer than nine of ten did. One such counts for
+// nine that do not, however much longer it is.
+func (f *Limit) slower(rtt time.Duration) { f.most = min(rtt, f.most+9*(f.most/f.known())) }
+
+// known is by how many answers most was found: the first ones say more.
+func (f *Limit) known() time.Duration { return time.Duration(min(max(f.good, 1), 31)) + 1 }
 
 // Usual is what nearly all good answers take, a quarter longer than nine of ten; zero:
 // not known. That a few take far longer does not change it: callers with little time

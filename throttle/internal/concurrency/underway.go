@@ -74,8 +74,12 @@ func (u *underway) patience() time.Duration {
 // span is how long a generation lasts.
 func (u *underway) span() meter.Instant {
 	p := u.patience()
-	if u.old > 0 || u.firmer > 0 {
-		x := math.Exp2(float64(u.firmer) + float64(u.old)/float64(brake+u.slow))
+	braked := 0.0
+	if u.ease > 0 || u.heard == 0 {
+		braked = float64(u.old) / float64(brake+u.slow)
+	}
+	if braked > 0 || u.firmer > 0 {
+		x := math.Exp2(float64(u.firmer) + braked)
 		p = time.Duration(min(float64(p)*x, float64(time.Hour)))
 	}
 	return meter.Instant(p / spans)

@@ -264,14 +264,14 @@ func TestWhatHangsCountsNoMoreOnceLaterOnesAreAnswered(t *testing.T) {
 	if f.Cut() {
 		t.Fatal("the loss is not forgotten")
 	}
-	f.Failed(now, hangs[0])
+	f.Unanswered(now, hangs[0], now.Sub(begin), true)
 	f.End(hangs[0])
 	if f.Cut() || f.UnderWay() != 2 {
 		t.Errorf("cut: %v; %d are under way", f.Cut(), f.UnderWay())
 	}
 	late := f.Start(now)
 	now = now.Add(2 * time.Second)
-	if f.Failed(now, late); !f.Cut() {
+	if f.Unanswered(now, late, 2*time.Second, true); !f.Cut() {
 		t.Error("one that was sent after the last that was answered is no loss")
 	}
 	f.End(late)
