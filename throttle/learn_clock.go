@@ -55,7 +55,6 @@ func (c *serverClock) hear(now, sent instant, date string) {
 func (c *serverClock) reset(now instant, l *headers.Limit) headers.Opt[time.Duration] {
 	r := l.Reset
 	if l.ResetDated && r.Known && c != nil && c.unix != 0 {
-
 		r.Value = max(0, r.Value+c.Shows(c.unix).Sub(now))
 	}
 	return r
