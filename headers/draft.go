@@ -153,13 +153,12 @@ func (d *draft) set(r role, v float64, minus bool) {
 }
 
 // reset records a reset. Of several, the surest counts (a delta before a date),
-// of equals the longest. It reports whether this one does.
-func (d *draft) reset(v time.Duration, sure int8, means ResetMeans) bool {
+// of equals the longest.
+func (d *draft) reset(v time.Duration, sure int8, means ResetMeans) {
 	if d.Reset.Known && (sure < d.sure || sure == d.sure && v <= d.Reset.Value) {
-		return false
+		return
 	}
-	d.Reset, d.sure, d.ResetMeans, d.ResetDated = some(v), sure, means, false
-	return true
+	d.Reset, d.sure, d.ResetMeans = some(v), sure, means
 }
 
 // parseCount reads a number of units; minus says that it had a minus sign.

@@ -23,8 +23,8 @@ func (p *parser) resets(m *meaning, lines []string) {
 		s, _, _ = strings.Cut(s, ";") // draft -03 allows parameters
 		v, sure, means, ok := parseReset(trim(s), scale, p.now)
 		if ok {
-			if d := p.draft(m, m.window, 0); d != nil && d.reset(v, sure+m.prefer, means) {
-				d.ResetDated = sure == sureDate
+			if d := p.draft(m, m.window, 0); d != nil {
+				d.reset(v, sure+m.prefer, means)
 			}
 		}
 		return ok

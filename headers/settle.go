@@ -171,9 +171,7 @@ func (d *draft) fill(from *draft) {
 	d.Cost = either(d.Cost, from.Cost)
 	d.Window = either(d.Window, from.Window)
 	if from.Reset.Known {
-		if d.reset(from.Reset.Value, from.sure, from.ResetMeans) {
-			d.ResetDated = from.ResetDated
-		}
+		d.reset(from.Reset.Value, from.sure, from.ResetMeans)
 	}
 	if d.Name == "" {
 		d.Name = from.Name
@@ -205,7 +203,7 @@ func (p *parser) shareReset() {
 			d := p.at(k)
 			if k != i && !d.dead && d.origin == fromName && d.family == base.family && d.Unit == base.Unit &&
 				d.counts() && !d.Reset.Known {
-				d.Reset, d.sure, d.ResetMeans, d.ResetDated = base.Reset, base.sure, base.ResetMeans, base.ResetDated
+				d.Reset, d.sure, d.ResetMeans = base.Reset, base.sure, base.ResetMeans
 				base.dead = true
 			}
 		}

@@ -55,7 +55,6 @@ type Limit struct {
 	Window     Opt[time.Duration] // length of the window Quota is for
 	Reset      Opt[time.Duration] // from the server's now, which is its Date header if there is one; never negative
 	ResetMeans ResetMeans         // what happens at Reset
-	ResetDated bool               // Reset was said as a point in time: from a Date in whole seconds it is up to a second too long
 	Refill     Opt[float64]       // units per second, of token buckets
 	Cost       Opt[float64]       // units that this request needs, as the server reckons: it goes when so many remain
 

@@ -14,7 +14,6 @@ import (
 // untold was no evidence. Its owner guards it.
 type evidence struct {
 	learn.Learner
-	host   *hostStart // nil: nothing is known of its clock
 	fates  attribution.Fates
 	began  instant  // the first request, or the first after a long idling
 	good   float64  // accepted since then
@@ -76,14 +75,14 @@ func (e *evidence) accepted(now, sent instant) (back bool) {
 	e.row = 0
 	e.good++
 	e.fates.Served(sent)
-	e.Accepted(now, sent, 1, learn.Answer{Clock: e.host.reads()})
+	e.Accepted(now, sent, 1, learn.Answer{})
 	return back
 }
 
 // refused notes a refusal, which may be no limit's if it is doubtful.
 func (e *evidence) refused(now, sent instant, said cooldown.Hint, most time.Duration, doubtful bool) {
 	e.told = sent
-	if e.Refused(now, sent, 1, learn.Answer{Clock: e.host.reads(), Hint: said, MaxPause: most, Doubtful: doubtful}) {
+	if e.Refused(now, sent, 1, learn.Answer{Hint: said, MaxPause: most, Doubtful: doubtful}) {
 		e.row++
 	}
 	if e.sure() {

@@ -32,15 +32,8 @@ func (t *Transport) hear(p *attempt, resp *http.Response) bool {
 	if said != nil {
 		p.tr.Throttled = said.Throttled || resp.StatusCode == http.StatusServiceUnavailable && said.RetryAfter.Known
 	}
-	date := ""
-	if said != nil && !p.record.spoke.Load() {
-		p.record.spoke.Store(true)
-	}
-	if p.record.spoke.Load() {
-		date = dateOf(resp.Header)
-	}
 	bare := resp.Body == nil || resp.Body == http.NoBody
-	news, holds := p.heard(t.domains.Read(), resp.StatusCode, said, date, bare)
+	news, holds := p.heard(t.domains.Read(), resp.StatusCode, said, bare)
 	if news != nil {
 		t.config.OnLearn(*news)
 	}
@@ -48,7 +41,7 @@ func (t *Transport) hear(p *attempt, resp *http.Response) bool {
 }
 
 // heard is hear under the lock.
-func (p *attempt) heard(at instant, status int, s *headers.Signal, date string, bare bool) (told *Learned, holds bool) {
+func (p *attempt) heard(at instant, status int, s *headers.Signal, bare bool) (told *Learned, holds bool) {
 	e := p.record.lock()
 	defer e.Unlock()
 	now := e.NowFrom(at)
@@ -59,9 +52,6 @@ func (p *attempt) heard(at instant, status int, s *headers.Signal, date string, 
 		c.more().throttled++
 	}
 	add(&c.latency, time.Duration(now-p.permit.Granted))
-	if p.endpoint != nil && p.record.spoke.Load() {
-		p.endpoint.learner.host.hears().hear(now, p.permit.Granted, date)
-	}
 	news := p.learn(now, replied, status, p.unexplained(s))
 	p.heed(now, news)
 	p.permit.vacate(now)

@@ -159,7 +159,7 @@ func (l *learner) evidenceOf(k *endpoint) *evidence {
 		return k.evidence
 	}
 	if l.evidence == nil {
-		l.evidence = &evidence{host: l.host}
+		l.evidence = new(evidence)
 		l.evidence.fates = attribution.FatesOf(int(l.good))
 		if b := l.begun; b.first != 0 {
 			if l.evidence.sent(b.first); !b.out {

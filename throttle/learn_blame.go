@@ -52,7 +52,7 @@ func (l *learner) serves(k *endpoint, now instant) bool {
 // part lets k alone have the limit and the pause that were found.
 func (l *learner) part(k *endpoint) {
 	k.apart, k.cooldown, k.evidence = true, made(&l.cooldown).Part(), l.evidenceOf(nil)
-	l.evidence = &evidence{host: l.host}
+	l.evidence = new(evidence)
 	l.evidence.fates = k.evidence.fates
 	l.evidence.Under(k.evidence.UnderWay())
 	k.evidence.Under(k.slow.UnderWay())

@@ -71,16 +71,9 @@ func (l *learner) hear(now instant, g *ticket, s headers.Signal, refused bool) (
 	heard := few[:0]
 	for i := range s.Limits {
 		limit := &s.Limits[i]
-		finer := limit.Reset
 		if !refused && s.RetryAfter.Known {
-			finer = stated.Finer(limit.Reset, s.RetryAfter)
-		}
-		if finer == limit.Reset {
-			finer = l.host.clock.reset(now, limit)
-		}
-		if finer != limit.Reset {
 			exact := *limit
-			exact.Reset = finer
+			exact.Reset = stated.Finer(limit.Reset, s.RetryAfter)
 			limit = &exact
 		}
 		q, isNews := l.hearLimit(now, g, limit, refused, heard)

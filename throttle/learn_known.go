@@ -137,7 +137,7 @@ func (l *learner) recall(k *endpoint, now instant) {
 		case LearnedRate:
 			c := &l.cooldown
 			if !all && !k.apart {
-				k.apart, k.evidence = true, &evidence{host: l.host}
+				k.apart, k.evidence = true, new(evidence)
 				c = &k.cooldown
 			}
 			made(c)

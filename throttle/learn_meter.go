@@ -35,7 +35,6 @@ type prelude struct {
 type hostStart struct {
 	meter.Open
 	slow    concurrency.Limit
-	clock   *serverClock // nil: nothing was stated nor refused
 	account queue.Account
 }
 

@@ -173,7 +173,7 @@ func (l *learner) hintOf(now instant, k *endpoint, s headers.Signal) (h cooldown
 		}
 		q := l.known(limit, k, nil)
 		explained = explained || q == nil || !q.Vain()
-		reset := min(l.host.clock.reset(now, limit).Value, stated.MostWindow)
+		reset := min(limit.Reset.Value, stated.MostWindow)
 		supported := q != nil && q.ResetAgreed(now)
 		if s.RetryAfter.Known {
 			h.Supported = h.Supported || supported && (reset-h.Wait).Abs() <= 2*time.Second+h.Wait/20

@@ -90,7 +90,7 @@ func BenchmarkNewLimits(b *testing.B) {
 	for b.Loop() {
 		i++
 		limit.Name = strconv.Itoa(i)
-		p.heard(tr.domains.Read(), http.StatusOK, &headers.Signal{Limits: []headers.Limit{limit}}, "", true)
+		p.heard(tr.domains.Read(), http.StatusOK, &headers.Signal{Limits: []headers.Limit{limit}}, true)
 	}
 	cancel()
 	close(gone)

@@ -25,7 +25,6 @@ type record struct {
 	host   string
 	part   string
 	memory headers.Memory     // of the layout of answers; it needs no lock
-	spoke  atomic.Bool        // an answer stated a limit or refused: then the Date of each is looked at
 	over   map[string]*record // of the overflow: the records that hosts beyond MaxKeys share, one for each set of budgets. The shared domain's lock guards it
 }
 

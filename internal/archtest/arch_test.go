@@ -45,7 +45,7 @@ var allowed = map[string][]string{
 	"throttle/internal/farstore": {"weir/throttle/store"},
 
 	"throttle/internal/learn":           {"weir/throttle/internal/cooldown", "weir/throttle/internal/meter"},
-	"throttle/internal/learn/learntest": {"weir/throttle/internal/cooldown", "weir/throttle/internal/learn", "weir/throttle/internal/meter"},
+	"throttle/internal/learn/learntest": {"weir/throttle/internal/cooldown", "weir/throttle/internal/learn"},
 }
 
 func TestImports(t *testing.T) {

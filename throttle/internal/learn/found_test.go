@@ -11,7 +11,6 @@ import (
 
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/learn"
-	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 const (
@@ -105,7 +104,6 @@ type play struct {
 	per     learn.Instant
 	says    func(wait, per learn.Instant) time.Duration
 	dates   bool          // answers say the server's time
-	clock   meter.Clock   // the server's
 	work    learn.Instant // that a request takes, beside the trip
 	idle    int
 	now     learn.Instant
@@ -159,8 +157,7 @@ func (p *play) hear() {
 	p.idle++
 	var a learn.Answer
 	if p.dates {
-		p.clock.Hear(p.now, x.sent, int64(x.sent+trip/2)/int64(second)+1.7e9)
-		a.Clock = &p.clock
+		a.Date = int64(x.sent+trip/2)/int64(second) + 1.7e9
 	}
 	if x.ok {
 		p.served++

@@ -17,7 +17,7 @@ const never = meter.Never
 // Answer says nothing.
 type Answer struct {
 	Hint     cooldown.Hint // how long to stay away, of a refusal
-	Clock    *meter.Clock  // the server's, as its Date headers tell; nil: they do not
+	Date     int64         // of its Date header, in Unix seconds; zero: none
 	Doubtful bool          // of a refusal: it may be no limit's, as the host may be down
 	MaxPause time.Duration // the longest wait to believe that nothing else bears out; zero: 5 min
 }
@@ -38,6 +38,7 @@ type Learner struct {
 type mind struct {
 	bank     bank
 	climb    climb
+	wall     wall
 	pause    Instant // the server said: nothing before
 	told     Instant // when the last hint ends, however far that is
 	toldAt   Instant
@@ -90,7 +91,7 @@ func (l *Learner) Accepted(now, sent Instant, n int, a Answer) {
 	m.bank.time(&l.trips)
 	m.bank.mean, m.bank.busy = l.trips.mean, int(l.busy)
 	m.accepted(now, sent, max(0, min(n, maxUnits)))
-	m.reads(a.Clock)
+	m.date(now, sent, a)
 }
 
 // Refused notes that what was sent then was refused for a limit. It reports
@@ -104,7 +105,7 @@ func (l *Learner) Refused(now, sent Instant, n int, a Answer) (news bool) {
 	if a.Hint.Known {
 		hint = m.believe(Instant(max(0, a.Hint.Wait)), now, a.maxPause())
 	}
-	m.reads(a.Clock)
+	m.date(now, sent, a)
 	m.most, m.doubted = a.maxPause(), a.Doubtful
 	news = m.refuse(now, sent, hint, max(0, min(n, maxUnits)))
 	m.bank.time(&l.trips) // it may be further off than was thought
@@ -159,10 +160,40 @@ func (l *Learner) ended(now, sent Instant) {
 	l.trips.sample(now - sent)
 }
 
-// reads takes in what is known of the server's clock.
-func (m *mind) reads(c *meter.Clock) {
-	if c.Known() {
-		m.bank.unix, m.bank.doubt = c.Ahead()
+// A wall is what is known of a server's clock: its Unix time less our Instant
+// lies in [lo, hi]. Each Date header says that the server's clock stood within
+// one second at some instant between send and receipt; the sections of many
+// such intervals narrow to some milliseconds.
+type wall struct {
+	lo, hi Instant
+	known  bool
+}
+
+// mostDate is how far an offset may lie: no date of the next thousand years
+// overflows, and no other is believed.
+const mostDate = int64(9e9)
+
+// date takes in a Date header, in Unix seconds.
+func (w *wall) date(unix int64, sent, now Instant) {
+	if unix <= 0 || unix > mostDate || now < sent {
+		return
+	}
+	d := Instant(unix) * Instant(time.Second)
+	lo, hi := d-now, d+Instant(time.Second)-sent
+	if w.known && lo <= w.hi && hi >= w.lo {
+		w.lo, w.hi = max(w.lo, lo), min(w.hi, hi)
+		return
+	}
+	w.lo, w.hi, w.known = lo, hi, true // the first, or the clock was set
+}
+
+// doubt is by how much a time of the server's clock may be off.
+func (w *wall) doubt() Instant { return (w.hi - w.lo) / 2 }
+
+// date takes in what an answer said of the server's clock.
+func (m *mind) date(now, sent Instant, a Answer) {
+	if m.wall.date(a.Date, sent, now); m.wall.known {
+		m.bank.unix, m.bank.doubt = (m.wall.lo+m.wall.hi)/2, m.wall.doubt()
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"unsafe"
 
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
-	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 const (
@@ -117,11 +116,9 @@ func hostile(t *testing.T, r *rand.Rand, steps int) {
 }
 
 func answer(l *Learner, r *rand.Rand, now, sent Instant) {
-	a := Answer{Clock: new(meter.Clock)}
+	a := Answer{Date: int64(r.Uint64() >> r.IntN(64))}
 	if r.IntN(2) == 0 {
-		a.Clock.Hear(now, sent, int64(r.Uint64()>>r.IntN(64)))
-	} else {
-		a.Clock.Hear(now, sent, int64(now/second)+1.7e9)
+		a.Date = int64(now/second) + 1.7e9
 	}
 	if r.IntN(4) == 0 {
 		a.Hint = cooldown.Hint{Wait: time.Duration(r.Int64() >> r.IntN(60)), Known: true}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/learn"
-	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // knowing is a play whose Learner has found the limit, and in which nothing is in use.
@@ -125,15 +124,13 @@ func TestCandidatesAreShares(t *testing.T) {
 	for seed := range uint64(8) {
 		r := rand.New(rand.NewPCG(seed, 8))
 		var l learn.Learner
-		var clock meter.Clock
 		now := zero
 		for range 50 + r.IntN(150) {
 			now += learn.Instant(r.ExpFloat64() * math.Pow(10, 6+3*r.Float64()))
 			l.Sent(now, 1)
 			sent := now
 			now += trip
-			clock.Hear(now, sent, int64(now/second)+1.7e9)
-			if a := (learn.Answer{Clock: &clock}); r.IntN(4) > 0 {
+			if a := (learn.Answer{Date: int64(now/second) + 1.7e9}); r.IntN(4) > 0 {
 				l.Accepted(now, sent, 1, a)
 			} else {
 				if r.IntN(3) == 0 {

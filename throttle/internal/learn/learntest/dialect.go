@@ -34,7 +34,7 @@ func ceilSecond(d time.Duration) time.Duration { return (d + time.Second - 1).Tr
 // says is the answer of s at an instant. cause refused the request; nil: a
 // limiter did not.
 func (d *dialect) says(s *server, at Instant, accepted bool, cause limiter, unix Instant) *learn.Answer {
-	a := &learn.Answer{}
+	a := &learn.Answer{Date: int64(at+unix) / int64(time.Second)}
 	if !accepted {
 		a.Hint = d.hint(s, at, cause, unix)
 	}

@@ -3,8 +3,6 @@ package learntest
 import (
 	"container/heap"
 	"math/rand/v2"
-
-	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // An event is something that happens at an instant.
@@ -57,8 +55,6 @@ type Result struct {
 // A run is one client's way through a case.
 type run struct {
 	c       *Case
-	clock   meter.Clock // the server's
-	spoke   bool        // it refused something
 	server  *server
 	rng     *rand.Rand
 	now     Instant
@@ -137,11 +133,9 @@ func (r *run) play() Result {
 // send sends a job's next attempt; then tells how it was answered.
 func (r *run) send(j *job, answered func(accepted bool, a *answer)) {
 	j.attempts++
-	sent := r.now
 	r.at(r.now+r.trip(), func() {
 		ok, cause := r.server.arrive(r.now)
 		a := r.c.dialect.says(r.server, r.now, ok, cause, r.c.unix)
-		date := int64(r.now+r.c.unix) / 1e9
 		back := r.trip()
 		if ok {
 			r.at(r.now+r.c.service, r.server.done)
@@ -150,10 +144,6 @@ func (r *run) send(j *job, answered func(accepted bool, a *answer)) {
 			r.r.Refusals++
 		}
 		r.at(r.now+back, func() {
-			if r.spoke = r.spoke || !ok; r.spoke { // nobody looks at a Date before
-				r.clock.Hear(r.now, sent, date)
-			}
-			a.Clock = &r.clock
 			if ok {
 				r.accepted()
 			}
