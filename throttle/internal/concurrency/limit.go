@@ -177,8 +177,7 @@ func (f *Limit) Answered(now meter.Instant, took time.Duration) {
 		f.beside = 0
 	}
 	f.sample(took)
-	sent := now.Add(-took)
-	f.overtake(sent, took, f.losses != nil && sent < f.cut)
+	f.overtake(now, took, f.losses != nil && now.Add(-took) < f.cut)
 	f.took(took)
 	if f.free {
 		return

@@ -156,10 +156,10 @@ func (u *underway) recount(now meter.Instant) {
 	u.since = now + (spans-1)*u.span()
 }
 
-// overtake notes that a request was answered that was sent then. If that took less time than
-// those have had that do not count any more, they were sent before it, and none of them holds
-// the host up. Nor do losses that came before it tell of them.
-func (u *underway) overtake(sent meter.Instant, took time.Duration, cut bool) {
+// overtake notes that a request is answered after took. If that is less time than those have
+// had that do not count any more, they were sent before it, and none of them holds the host
+// up. Nor do losses from before it tell of them; cut says that one has come since it was sent.
+func (u *underway) overtake(now meter.Instant, took time.Duration, cut bool) {
 	if took >= u.patience()/2 {
 		return
 	}
@@ -168,7 +168,7 @@ func (u *underway) overtake(sent meter.Instant, took time.Duration, cut bool) {
 		u.old, u.before = 0, u.gen-(spans-1)
 	}
 	if u.firmer > 0 && !cut {
-		u.firmer, u.since = 0, min(u.since, sent.Add(took))
+		u.firmer, u.since = 0, min(u.since, now)
 	}
 }
 
