@@ -10,7 +10,8 @@ import (
 )
 
 // mostTallies is how many limits of a learner are ever counted in the Store: a
-// server that gives its limits ever new names does not fill it.
+// server that gives its limits ever new names does not fill it. With its mark each takes
+// two of the store.MaxParts of a booking, so more would not fit into one.
 const mostTallies = 8
 
 // tallies are those of needs, at most so many. The lock is held.

@@ -14,7 +14,8 @@ import (
 )
 
 // What is learned of one credential at one host is bounded, whatever the
-// server names.
+// server names. APIs name up to some twenty quotas and have more kinds of request than
+// that; 64 of each take some 80 KB.
 const (
 	maxQuotas    = 64
 	maxEndpoints = 64

@@ -109,8 +109,12 @@ func (b Budget) walls() (n int) {
 }
 
 const (
-	poolLooks = 16   // how many pools a newcomer may look at to make room
-	mostLooks = 1024 // likewise, with what those before it have left
+	// poolLooks is how many pools a newcomer may look at to make room: where more than one
+	// in sixteen is idle, most newcomers find one.
+	poolLooks = 16
+	// mostLooks is how many it may look at with what those before it have left. The lock is
+	// held meanwhile, so it is bounded.
+	mostLooks = 1024
 )
 
 // poolKey names a pool's accounts.

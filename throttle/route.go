@@ -3,7 +3,8 @@ package throttle
 import "time"
 
 // maxRoutes bounds the routes of a scope that are counted apart. All others are
-// otherRequests.
+// otherRequests. A page of Stats shows no more that a person would read, and 64 take some
+// 20 KB of a host at most.
 const (
 	maxRoutes     = 64
 	otherRequests = "other requests"

@@ -12,7 +12,7 @@ import (
 
 const (
 	askStep  = 10 * time.Millisecond // see solo.at: longer than timers are late, and no time to who waits for a pause
-	askSteps = 10                    // at most
+	askSteps = 10                    // at most: a tenth of a second is not felt, and by then others have asked
 )
 
 // A solo is what is known of one request that was refused, from its first

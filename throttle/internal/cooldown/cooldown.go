@@ -8,18 +8,23 @@ import (
 
 const (
 	// growth is what a hint is prolonged by when one asked in vain; it doubles each time,
-	// growths times at most.
+	// growths times at most. A hint that ends less than a second early, as one in whole
+	// seconds may, is then long enough after two questions; the last doubling is the first
+	// that mostSpread cuts.
 	growth  = 250 * time.Millisecond
 	growths = 7
 
 	// firstSpread and mostSpread are how far newcomers are spread at most: after a first
 	// refusal, when a second or two is what people bear, and after others, when a herd is
-	// likely. They double spreads times at most on the way.
+	// likely. They double spreads times at most on the way: from one second, the least, to
+	// mostSpread.
 	firstSpread = 2 * time.Second
 	mostSpread  = 30 * time.Second
 	spreads     = 5
 
-	// slackKept of ten parts of the slack is kept when a hint proved long enough.
+	// slackKept of ten parts of the slack is kept when a hint proved long enough: a server
+	// that changed its rounding is believed again after some twenty pauses, and one whose
+	// hints are short in a few of ten pauses is not.
 	slackKept = 9
 )
 

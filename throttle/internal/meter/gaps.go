@@ -30,7 +30,7 @@ type gap struct {
 }
 
 // gapParts is how many grains a bucket has. What is given back may be less by
-// one of them.
+// one of them: some 3 % of the size, and the log of gaps stays shorter than this.
 const gapParts = 32
 
 // note says that a bucket of that size has this gap before another grant, and

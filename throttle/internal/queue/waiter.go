@@ -48,7 +48,9 @@ func newWaiter(q *Request, needs []Need) *Waiter {
 }
 
 // mayYield is for how many waits a waiter may leave its waitlists; then it holds its
-// places. mayTurn is how many it may leave at one instant for one wait.
+// places, so that others do not overtake it for ever. mayTurn is how many it may leave at
+// one instant for one wait: a request seldom draws on more accounts, and each turn is a
+// plan of its own under the lock.
 const (
 	mayYield = 16
 	mayTurn  = 4
