@@ -36,7 +36,8 @@ var (
 const lockWait = time.Second
 
 // The buckets. pending and dead hold records by id, which is eight bytes, big
-// endian; notes holds notes by id; pending's sequence is the last id given.
+// endian; notes holds notes by id; pending's sequence is the last id given. There
+// may be a fourth, spare.
 func buckets() []string { return []string{"pending", "dead", "notes"} }
 
 // file is the bbolt database behind an outbox. Writes of concurrent callers
@@ -46,6 +47,8 @@ type file struct {
 	db   *bolt.DB
 	os   *os.File
 	slot chan struct{} // held by who writes
+
+	readers sync.RWMutex // held for writing by who needs the pages that readers may still see
 
 	mu    sync.Mutex
 	queue []*write
@@ -133,19 +136,30 @@ func syncDir(dir string) {
 
 func open(path string) (*file, error) {
 	f := &file{path: path, slot: make(chan struct{}, 1)}
-	options := &bolt.Options{Timeout: lockWait, FreelistType: bolt.FreelistMapType, OpenFile: f.openOS}
+	options := &bolt.Options{Timeout: lockWait, FreelistType: bolt.FreelistMapType, OpenFile: f.openOS, NoFreelistSync: true}
 	err := f.guard(func() (err error) {
 		if f.db, err = bolt.Open(path, 0o600, options); err != nil {
 			return err
 		}
+		f.db.NoFreelistSync = false // only Open was not to write a list that squeeze left out: it may not fit
 		var info os.FileInfo
 		if info, err = f.os.Stat(); err != nil {
 			return err
 		}
-		return f.db.Update(func(tx *bolt.Tx) error {
+		missing := false
+		err = f.db.View(func(tx *bolt.Tx) error {
 			if info.Size() < tx.Size() {
 				return fmt.Errorf("%w: cut short: %d bytes of %d", ErrCorrupt, info.Size(), tx.Size())
 			}
+			for _, name := range buckets() {
+				missing = missing || tx.Bucket([]byte(name)) == nil
+			}
+			return nil
+		})
+		if err != nil || !missing { // nothing is written, so that a file on a full disk opens
+			return err
+		}
+		return f.db.Update(func(tx *bolt.Tx) error {
 			for _, name := range buckets() {
 				if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
 					return err
@@ -220,13 +234,15 @@ func (f *file) named(err error) error {
 
 // view runs fn in a transaction that reads. fn must not call user code.
 func (f *file) view(fn func(*bolt.Tx) error) error {
+	f.readers.RLock()
+	defer f.readers.RUnlock()
 	return f.named(f.guard(func() error { return f.db.View(fn) }))
 }
 
 // write runs fn in one transaction with the writes of other callers. It returns when
 // the transaction is on the disk and then was called. If the transaction fails, each
 // write is tried in a transaction of its own, so that one that finds no room, say, does
-// not stop another that makes some. fn may be called twice for that.
+// not stop another that makes some. fn may be called several times for that.
 func (f *file) write(fn func(*bolt.Tx) error, then func()) error {
 	return f.submit(&write{fn: fn, then: then, done: make(chan error, 1)})
 }
@@ -256,36 +272,47 @@ func (f *file) commit() {
 	queue := f.queue
 	f.queue = nil
 	f.mu.Unlock()
-	if err := f.transact(queue); err == nil || len(queue) == 1 {
-		f.finish(queue, err)
+	fits, err := f.transact(queue)
+	if err == nil {
+		f.finish(queue, nil)
 		return
 	}
 	for i := range queue {
 		one := queue[i : i+1]
-		f.finish(one, f.transact(one))
+		if len(queue) > 1 {
+			fits, err = f.transact(one)
+		}
+		if !fits && !one[0].grows {
+			err = f.squeeze(one)
+		}
+		f.finish(one, err)
 	}
 }
 
-// transact writes all of queue in one transaction.
-func (f *file) transact(queue []*write) error {
+// transact writes all of queue in one transaction. If it fails, fits says whether that
+// is due to a write of queue, and not to the disk.
+func (f *file) transact(queue []*write) (fits bool, err error) {
+	fits = true
 	if len(queue) == 0 {
-		return nil
+		return fits, nil
 	}
-	return f.named(f.guard(func() error {
-		if slices.ContainsFunc(queue, func(w *write) bool { return w.grows }) {
-			if err := f.spare(); err != nil {
-				return err
-			}
-		}
+	err = f.named(f.guard(func() error {
 		return f.db.Update(func(tx *bolt.Tx) error {
+			if slices.ContainsFunc(queue, func(w *write) bool { return w.grows }) {
+				if err := setAside(tx); err != nil {
+					return err
+				}
+			}
 			for _, w := range queue {
 				if err := w.fn(tx); err != nil {
 					return err
 				}
 			}
+			fits = false // if what follows fails
 			return nil
 		})
 	}))
+	return fits || err == nil, err
 }
 
 func (f *file) finish(queue []*write, err error) {
@@ -297,28 +324,6 @@ func (f *file) finish(queue []*write, err error) {
 	for _, w := range queue {
 		w.done <- err
 	}
-}
-
-// Whenever anything is added to the file, some free pages have their place on the disk
-// already. Removing an entry writes a handful of pages, too, and must not fail because
-// the disk is full. spareMost pages are made at a time, so that few syncs are needed.
-const (
-	spareLeast = 32
-	spareMost  = 256
-)
-
-// spare sees to it that there are enough of them.
-func (f *file) spare() error {
-	stats := f.db.Stats()
-	if stats.FreePageN+stats.PendingPageN >= spareLeast {
-		return nil
-	}
-	name, size := []byte("spare"), spareMost*f.db.Info().PageSize
-	err := f.db.Update(func(tx *bolt.Tx) error { return tx.Bucket([]byte("notes")).Put(name, make([]byte, size)) })
-	if err != nil {
-		return err
-	}
-	return f.db.Update(func(tx *bolt.Tx) error { return tx.Bucket([]byte("notes")).Delete(name) })
 }
 
 // close waits for transactions that run. It may be called again.

@@ -79,7 +79,7 @@ func (t *Transport) write(rec *record, value []byte, f *failure) (string, error)
 		if c.id, err = b.NextSequence(); err != nil {
 			return err
 		}
-		return b.Put(key(c.id), value)
+		return put(b, c.id, value)
 	}, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()

@@ -85,9 +85,14 @@ func (t *Transport) from(w where) iter.Seq2[Entry, error] {
 
 func (t *Transport) page(w where, after uint64) (entries []Entry, err error) {
 	err = t.file.view(func(tx *bolt.Tx) error {
-		c := w.bucket(tx).Cursor()
+		b := w.bucket(tx)
+		c := b.Cursor()
 		for k, value := c.Seek(key(after + 1)); k != nil && len(entries) < pageful; k, value = c.Next() {
-			_, e, _, err := read(tx, binary.BigEndian.Uint64(k), value, w)
+			id := binary.BigEndian.Uint64(k)
+			if value == nil {
+				value = get(b, id)
+			}
+			_, e, _, err := read(tx, id, value, w)
 			if err != nil {
 				return err
 			}

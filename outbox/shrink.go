@@ -12,18 +12,25 @@ import (
 // to spare anyway.
 const shrinkFrom = 2 << 20
 
-// shrink writes the file anew, without its free pages, if they are more than
+// shrink writes the file anew, without its free and spare pages, if they are more than
 // half of it. It is called before the file is used. If it cannot be done, for
 // want of space, say, the file stays as it is; it is an error only if the file
 // turns out to be corrupt, or can no longer be used.
 func (f *file) shrink() error {
 	var size int64
-	if err := f.view(func(tx *bolt.Tx) error { size = tx.Size(); return nil }); err != nil {
+	stats := f.db.Stats()
+	free := stats.FreePageN + stats.PendingPageN
+	err := f.view(func(tx *bolt.Tx) error {
+		size = tx.Size()
+		if tx.Bucket([]byte(spareName)) != nil {
+			free += sparePages
+		}
+		return nil
+	})
+	if err != nil {
 		return err
 	}
-	stats := f.db.Stats()
-	free := int64(stats.FreePageN+stats.PendingPageN) * int64(f.db.Info().PageSize)
-	if size < shrinkFrom || free <= size/2 {
+	if size < shrinkFrom || int64(free)*int64(f.db.Info().PageSize) <= size/2 {
 		return nil
 	}
 	path, err := filepath.EvalSymlinks(f.path) // a link stays one
@@ -49,7 +56,8 @@ func (f *file) shrink() error {
 	return old.Close()
 }
 
-// copyTo returns an open copy of f, beside path and on the disk.
+// copyTo returns an open copy of f, beside path and on the disk, without the bucket
+// spare.
 func (f *file) copyTo(path string) (*file, error) {
 	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.new")
 	if err != nil {
@@ -62,6 +70,9 @@ func (f *file) copyTo(path string) (*file, error) {
 		return nil, err
 	}
 	err = f.guard(func() error {
+		if err := f.db.Update(giveBack); err != nil {
+			return err
+		}
 		for _, name := range buckets() { // Compact makes them itself
 			if err := made.db.Update(func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte(name)) }); err != nil {
 				return err

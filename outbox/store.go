@@ -67,7 +67,7 @@ func (w where) bucket(tx *bolt.Tx) *bolt.Bucket {
 
 func find(tx *bolt.Tx, id uint64) (where, []byte) {
 	for _, w := range []where{pending, dead} {
-		if value := w.bucket(tx).Get(key(id)); value != nil {
+		if value := get(w.bucket(tx), id); value != nil {
 			return w, value
 		}
 	}
@@ -85,12 +85,12 @@ func remove(tx *bolt.Tx, id uint64) (c change, err error) {
 		return c, corrupt(id, err)
 	}
 	c = change{id: id, queue: queue, kept: kept, size: int64(len(value)), from: from}
-	return c, errors.Join(from.bucket(tx).Delete(key(id)), tx.Bucket([]byte("notes")).Delete(key(id)))
+	return c, errors.Join(drop(from.bucket(tx), id), tx.Bucket([]byte("notes")).Delete(key(id)))
 }
 
 // move carries an entry from one bucket to another with a new note.
 func move(tx *bolt.Tx, id uint64, from, to where, n note) (c change, err error) {
-	value := bytes.Clone(from.bucket(tx).Get(key(id)))
+	value := get(from.bucket(tx), id)
 	if value == nil {
 		return c, nil
 	}
@@ -102,7 +102,50 @@ func move(tx *bolt.Tx, id uint64, from, to where, n note) (c change, err error) 
 		kept = n.Requeued.UnixNano()
 	}
 	c = change{id: id, queue: queue, kept: kept, size: int64(len(value)), from: from, to: to}
-	return c, errors.Join(from.bucket(tx).Delete(key(id)), to.bucket(tx).Put(key(id), value), putNote(tx, id, &n))
+	a, b := from.bucket(tx), to.bucket(tx)
+	if a.Bucket(key(id)) != nil {
+		err = tx.MoveBucket(key(id), a, b)
+	} else {
+		value = bytes.Clone(value)
+		err = errors.Join(a.Delete(key(id)), put(b, id, value))
+	}
+	return c, errors.Join(err, putNote(tx, id, &n))
+}
+
+// put writes a record. One that is longer than a quarter of a page gets a bucket of
+// its own, so that its pages are neither shared with another record nor written again
+// when a neighbour is added or removed. (bbolt writes a node anew as a whole, puts at
+// least two records into it, and joins one that is left with a single record to the
+// next: each removal could write several long records, and in one piece.) Earlier
+// versions wrote all records as values.
+func put(b *bolt.Bucket, id uint64, value []byte) error {
+	if len(value) <= quarter(b.Tx()) {
+		return b.Put(key(id), value)
+	}
+	own, err := b.CreateBucket(key(id))
+	if err != nil {
+		return err
+	}
+	return own.Put([]byte("record"), value)
+}
+
+// get returns a record, or nil. It lies in the file.
+func get(b *bolt.Bucket, id uint64) []byte {
+	if value := b.Get(key(id)); value != nil {
+		return value
+	}
+	if own := b.Bucket(key(id)); own != nil {
+		return own.Get([]byte("record"))
+	}
+	return nil
+}
+
+// drop deletes a record.
+func drop(b *bolt.Bucket, id uint64) error {
+	if b.Bucket(key(id)) != nil {
+		return b.DeleteBucket(key(id))
+	}
+	return b.Delete(key(id))
 }
 
 func putNote(tx *bolt.Tx, id uint64, n *note) error {
@@ -141,11 +184,15 @@ func (t *Transport) load() error {
 	defer t.mu.Unlock()
 	return t.file.view(func(tx *bolt.Tx) error {
 		for _, w := range []where{pending, dead} {
-			err := w.bucket(tx).ForEach(func(k, value []byte) error {
+			b := w.bucket(tx)
+			err := b.ForEach(func(k, value []byte) error {
 				if len(k) != 8 {
 					return fmt.Errorf("%w: a key of %d bytes", ErrCorrupt, len(k))
 				}
 				id := binary.BigEndian.Uint64(k)
+				if value == nil {
+					value = get(b, id)
+				}
 				kept, queue, err := place(value)
 				if err != nil {
 					return corrupt(id, err)
@@ -174,7 +221,7 @@ func (t *Transport) load() error {
 // parcel reads a pending entry that is to be sent, or returns nil if it is gone.
 func (t *Transport) parcel(s slot) (p *parcel, err error) {
 	err = t.file.view(func(tx *bolt.Tx) error {
-		value := pending.bucket(tx).Get(key(s.id))
+		value := get(pending.bucket(tx), s.id)
 		if value == nil {
 			return nil
 		}
