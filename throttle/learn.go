@@ -53,6 +53,7 @@ type learner struct {
 	changes    bool               // endpoints are bound by other quotas than before
 	used       bool               // a request of its credential was made
 	recurs     bool               // and another, though that was not refused
+	states     bool               // good answers state limits
 	binds      bool               // likewise, but nobody waits for one that binds him no more
 	met        bool               // answered
 	left       bool               // it was that of strangers, who have limits of their own now

@@ -67,6 +67,7 @@ func unitsOf(c Cost, unit string) (float64, bool) {
 // does not mention count on by themselves.
 func (l *learner) hear(now instant, g *ticket, s headers.Signal, refused bool) (news lesson) {
 	k := g.endpoint
+	l.states = l.states || !refused && len(s.Limits) > 0
 	var few [8]*quota // as answers have, but for the oddest
 	heard := few[:0]
 	for i := range s.Limits {
@@ -90,6 +91,10 @@ func (l *learner) hear(now instant, g *ticket, s headers.Signal, refused bool) (
 		}
 		units, _, _ := q.costs(g.cost)
 		q.Unmentioned(g.asked(q), !refused, units)
+		if q.Counted() && l.mute(q) {
+			q.count(false, &l.scope.Group)
+			l.changes = true
+		}
 	}
 	l.forget(now, k)
 	return news
@@ -117,6 +122,7 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 		q.Price(now, limit, refused)
 		units, counted, _ = q.costs(g.cost)
 	}
+	counted = counted && !l.mute(q)
 	if counted && (!q.Counted() || guessed && q.dearer()) || q.account == nil {
 		l.changes = l.changes || q.Counted()
 		q.count(counted, &l.scope.Group)

@@ -118,7 +118,8 @@ func TestHints(t *testing.T) {
 		{"both say the same", after(30*sec, limit("", 0, 30*sec)), 30 * sec, "said by Retry-After", false, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			answers := make([]speech, settledIn)
+			other := limit("other", 99, time.Hour) // the server states limits with good answers, too
+			answers := slices.Repeat([]speech{{Signal: headers.Signal{Limits: []headers.Limit{other}}}}, settledIn)
 			test.s.Throttled, test.s.Kind = true, headers.Quota
 			tr := telling(t, throttle.Config{}, append(answers, speech{status: 429, Signal: test.s})...)
 			for range settledIn + 1 {
@@ -126,6 +127,33 @@ func TestHints(t *testing.T) {
 			}
 			p, found := pauseOf(t, tr), slices.ContainsFunc(statsOf(t, tr).Learned, func(l throttle.LearnedLimit) bool { return l.Kind == throttle.LearnedRate })
 			if p.Wait != test.wait && (test.wait > 0 || p.Wait <= 0 || p.Wait > 2*sec) || !strings.Contains(p.Source, test.source) || (p.Route != "") != test.named || found == test.explained {
+				t.Errorf("%s: a rate is found: %t; paused %+v", test.name, found, p)
+			}
+		})
+	}
+}
+
+// Where only refusals state a limit, it is waited for until its reset, but not counted: a
+// rate is found beside it. Once good answers state limits, one that is spent explains refusals.
+func TestOnlyRefusalsStateLimits(t *testing.T) {
+	spent := speech{status: 429, Signal: headers.Signal{Throttled: true, Kind: headers.Quota, Limits: []headers.Limit{left(0, 30*sec)}}}
+	states := speech{Signal: headers.Signal{Limits: []headers.Limit{left(9, 30*sec)}}}
+	for _, test := range []struct {
+		name  string
+		good  []speech
+		found bool
+	}{
+		{"none did", make([]speech, settledIn), true},
+		{"one did", append(make([]speech, settledIn-1), states), false},
+		{"too few did not", make([]speech, settledIn-1), false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			tr := telling(t, throttle.Config{}, append(test.good, spent)...)
+			for range len(test.good) + 1 {
+				mustGet(t, tr, "http://h/x")
+			}
+			found := slices.ContainsFunc(statsOf(t, tr).Learned, func(l throttle.LearnedLimit) bool { return l.Kind == throttle.LearnedRate })
+			if p := pauseOf(t, tr); p.Wait != 30*sec || found != test.found {
 				t.Errorf("%s: a rate is found: %t; paused %+v", test.name, found, p)
 			}
 		})

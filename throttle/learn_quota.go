@@ -18,6 +18,22 @@ type quota struct {
 	spent     bool        // the last answer left nothing
 }
 
+// muteAfter is how many good answers have to state no limit until only refusals are taken to
+// do so. If one in five states limits, one server in six is taken for such a one at first,
+// until one of its good answers does.
+const muteAfter = 8
+
+// mute reports whether only refusals state q. They say when something is left again, and
+// that is waited for. But no answer says how much. To count what is sent would be right only
+// if one server counted all of it: where several count, each for itself, they take several
+// times as much. Nor is it known when the window of what is sent now began. So q is not
+// counted, and what is found of limits that nobody states takes its place. A limit that has
+// a name is counted nevertheless: it may be that of one kind of request, and what is found
+// would hold up the others.
+func (l *learner) mute(q *quota) bool {
+	return !l.states && l.good >= muteAfter && q.ID.Name == ""
+}
+
 // costs is what a request whose cost is c draws of q, and whether that is counted at all:
 // what the caller says, else what others cost before it.
 func (q *quota) costs(c Cost) (units float64, counted, guessed bool) {

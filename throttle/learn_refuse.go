@@ -172,7 +172,7 @@ func (l *learner) hintOf(now instant, k *endpoint, s headers.Signal) (h cooldown
 			continue
 		}
 		q := l.known(limit, k, nil)
-		explained = explained || q == nil || !q.Vain()
+		explained = explained || q == nil || !q.Vain() && !l.mute(q)
 		reset := min(limit.Reset.Value, stated.MostWindow)
 		supported := q != nil && q.ResetAgreed(now)
 		if s.RetryAfter.Known {

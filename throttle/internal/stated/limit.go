@@ -105,6 +105,9 @@ func New(id Key, source string, t *Terms) Limit {
 // for it.
 func (q *Limit) Count(counted, guessed bool, waiters interface{ Waited() bool }) {
 	q.counted, q.guessed, q.waiters = counted, guessed, waiters
+	if !counted {
+		q.out = 0 // from now on nobody tells when those come back
+	}
 }
 
 // exact reports that it is known what requests draw.
