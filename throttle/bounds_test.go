@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,6 +39,63 @@ func TestQueueIsBounded(t *testing.T) {
 		}
 		wg.Wait()
 	})
+}
+
+// MaxQueue bounds those that wait for a limit. A burst to a host that is new waits for its
+// slow start, and none of it is refused, unless MaxQueue says so or the host refused a call.
+func TestQueueOfASlowStartIsBounded(t *testing.T) {
+	const usual, more, first = 10000, 50, 4 // first at a time
+	for _, test := range []struct {
+		name     string
+		calls    int
+		maxQueue int
+		budget   string
+		refuses  bool // the host refuses the first call of all
+		full     int  // calls that find the queue full
+	}{
+		{"new host", usual + more, 0, "", false, 0},
+		{"new host, and MaxQueue is set", more, 10, "", false, more - 10 - first},
+		{"new host that has refused", usual + more, 0, "", true, more},
+		{"new host, and a budget", usual + more, 0, "1000/s burst 1", false, more - 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var calls atomic.Int64
+			c := throttle.Config{MaxQueue: test.maxQueue}
+			if test.budget != "" {
+				c.Default = throttle.MustParseBudget(test.budget)
+			}
+			tr := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
+				if calls.Add(1) == 1 && test.refuses {
+					return testnet.Answer(r, 429, http.Header{"Retry-After": {"5"}}, nil), nil
+				}
+				time.Sleep(100 * time.Millisecond)
+				return testnet.Answer(r, 200, nil, nil), nil
+			}), c)
+			if test.refuses {
+				mustGet(t, tr, "http://h/")
+			}
+			var full, failed atomic.Int64
+			var wg sync.WaitGroup
+			for range test.calls {
+				wg.Go(func() {
+					resp, err := tr.RoundTrip(httptest.NewRequest("GET", "http://h/", nil).WithContext(t.Context()))
+					var e *throttle.Error
+					switch {
+					case err == nil:
+						resp.Body.Close()
+					case errors.As(err, &e) && e.Reason == throttle.QueueFull:
+						full.Add(1)
+					default:
+						failed.Add(1)
+					}
+				})
+			}
+			wg.Wait()
+			if int(full.Load()) != test.full || failed.Load() > 0 {
+				t.Errorf("%s: %d of %d calls found the queue full, want %d; %d failed otherwise", test.name, full.Load(), test.calls, test.full, failed.Load())
+			}
+		})
+	}
 }
 
 // TestKeysAreBounded: a million keys touched once each stay within MaxKeys, those

@@ -34,8 +34,11 @@ type Config struct {
 
 	Cost func(*http.Request) Cost // what a request costs, unless WithCost says so; nil: one request
 
-	MaxWait  time.Duration // longest sum of a request's waits for budget, pauses included; zero: 75 s; negative: never wait
-	MaxQueue int           // waiting requests per host; zero: 10000
+	MaxWait time.Duration // longest sum of a request's waits for budget, pauses included; zero: 75 s; negative: never wait
+
+	// MaxQueue is how many requests may wait per host. Zero: 10000, and any number at a
+	// new host that has refused none, to which requests are only let go by and by.
+	MaxQueue int
 
 	// MaxKeys is how many hosts and partitions are kept. Only one whose whole budget
 	// is left is forgotten for another. If there is none, new ones share a record

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/attribution"
@@ -66,6 +67,19 @@ func (k *endpoint) pace(q *ask) {
 	if k.slow.Pace(pace); pace > 0 {
 		k.learner.host.slow.Pace(pace)
 	}
+}
+
+// starts reports whether nothing but a slow start holds up requests that have these needs.
+// Then no limit is known that they could be too many for, and all of them may go soon after
+// the host's first answers.
+func (k *endpoint) starts(needs []queue.Need) bool {
+	l := k.learner
+	if l.cooldown != nil || k.cooldown != nil || k.slow.Cut() || l.host.slow.Cut() || k.slow.Free() && l.host.slow.Free() {
+		return false
+	}
+	return !slices.ContainsFunc(needs, func(n queue.Need) bool {
+		return n.Account != &l.account && n.Account != &l.host.account && n.Account != &k.account
+	})
 }
 
 // open reports whether a request of k may take its places at now.

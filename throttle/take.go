@@ -3,6 +3,7 @@ package throttle
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/queue"
@@ -11,8 +12,9 @@ import (
 // A wish is how long a request may wait, and who is told.
 type wish struct {
 	queue.Patience
-	onWait func(Wait)
-	hook   context.Context // what onWait is told; nil: that of patience
+	onWait   func(Wait)
+	hook     context.Context // what onWait is told; nil: that of patience
+	anyStart bool            // any number may wait for a slow start
 }
 
 // errCanceled is what a request's own Cancel channel ends it with.
@@ -84,6 +86,9 @@ func (q *ask) waitLocked(e *queue.Domain, now instant, needs []queue.Need, p *wi
 func (q *ask) queueLocked(e *queue.Domain, now instant, needs []queue.Need, p *wish) (w *queue.Waiter, begins *Wait, err error) {
 	if q.learn != nil {
 		p.Trip = q.learn.slow.Usual()
+		if p.anyStart && int(q.Group.Waiting) >= p.Queue && q.learn.starts(needs) {
+			p.Queue = math.MaxInt
+		}
 	}
 	q.By = q
 	w, f, r := e.Queue(now, &q.Request, needs, &p.Patience)
