@@ -51,7 +51,7 @@ type Config struct {
 	// While the request's body is sent it counts from when the body was last
 	// read, so an upload may take as long as it goes on, and the headers are
 	// due that long after its end. (Of a body in memory of up to 64 KiB the
-	// beginning counts.)
+	// beginning counts.) An interim answer, such as 102 Processing, begins it anew.
 	//
 	// If a timer fires late, this process stood still. The attempt then has
 	// AttemptTimeout once more, because its answer may have come and not been read

@@ -122,7 +122,8 @@ func (f *flight) strike(c *clock) {
 
 // until says until when the attempt, or the Read of its answer's body, may go
 // on; now is when its clock rang. Waiting for a connection that others have does
-// not count, and an upload may go on as long as it does. If the clock strikes
+// not count, an upload may go on as long as it does, and so may an attempt as long as
+// interim answers come. If the clock strikes
 // late, this process stood still, and what came meanwhile has not been read: it
 // starts once more.
 func (f *flight) until(now time.Duration) time.Duration {
@@ -130,6 +131,9 @@ func (f *flight) until(now time.Duration) time.Duration {
 	if f.resp == nil {
 		if t := f.ctx.trail.Load(); t != nil {
 			due = t.until(due, now)
+			if told := t.heard(); told > 0 {
+				due = max(due, later(told, f.limit))
+			}
 		}
 		if f.body != nil {
 			due = max(due, later(f.body.last(), f.limit))

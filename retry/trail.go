@@ -1,8 +1,10 @@
 package retry
 
 import (
+	"errors"
 	"math"
 	"net/http/httptrace"
+	"net/textproto"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,7 +31,13 @@ type trail struct {
 	free              time.Duration // from since until then the attempt waited for others, which does not count
 	queued            time.Duration // sum of earlier such waits
 	mark              int64         // lines.moves when it was looked at last
+	told              time.Duration // when the last interim answer came; zero: none did
+	interims          int           // that came
 }
+
+// mostInterims is how many interim answers may come to one attempt: one a second for nearly
+// three hours. net/http bounds their bytes only where nobody looks at them.
+const mostInterims = 10000
 
 // phase is what an attempt is at.
 type phase uint8
@@ -49,6 +57,7 @@ func newTrail(p *clocks, entry *hosts.Entry, full bool) *trail {
 	t.trace.GetConn = t.getConn
 	t.trace.GotConn = t.gotConn
 	t.trace.ConnectStart = t.connectStart
+	t.trace.Got1xxResponse = t.gotInterim
 	if full {
 		t.trace.WroteHeaders = t.wroteHeaders
 	}
@@ -114,6 +123,28 @@ func (t *trail) wroteHeaders() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.wrote = true
+}
+
+// gotInterim notes an interim answer, such as 102 Processing or 103 Early Hints: the server
+// works on the request.
+func (t *trail) gotInterim(int, textproto.MIMEHeader) error {
+	now := t.clocks.now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.told = now
+	if t.interims++; t.interims > mostInterims {
+		return errInterims
+	}
+	return nil
+}
+
+var errInterims = errors.New("retry: too many interim answers")
+
+// heard is when the last interim answer came; zero: none did.
+func (t *trail) heard() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.told
 }
 
 // wait is how long the attempt has waited for others in all. mu is held.

@@ -170,3 +170,52 @@ func TestLinesAreGivenBack(t *testing.T) {
 		}
 	})
 }
+
+// An attempt goes on as long as interim answers come. Its time is counted from the last.
+func TestInterimAnswersGiveMoreTime(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		over(t, func(w http.ResponseWriter, r *http.Request) {
+			for range 18 {
+				time.Sleep(10 * time.Second)
+				w.WriteHeader(http.StatusProcessing)
+			}
+			if silent {
+				quietly(r)
+			}
+		}, retry.Config{MaxAttempts: 1}, func(t *testing.T, rt *retry.Transport, _ *testnet.Net) {
+			start := time.Now()
+			resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
+			want := 3 * time.Minute
+			if silent {
+				want += 30 * time.Second
+			}
+			var late *retry.TimeoutError
+			if took := time.Since(start); took != want || errors.As(err, &late) != silent || (err == nil) == silent {
+				t.Fatalf("silent in the end: %t: %v after %v, want %v", silent, err, took, want)
+			}
+			if err == nil {
+				resp.Body.Close()
+			}
+		})
+	}
+}
+
+// A server that sends interim answers without end does not keep an attempt for ever.
+func TestInterimAnswersAreBounded(t *testing.T) {
+	over(t, func(w http.ResponseWriter, r *http.Request) {
+		for {
+			select {
+			case <-time.After(time.Second):
+				w.WriteHeader(http.StatusEarlyHints)
+			case <-r.Context().Done():
+				return
+			}
+		}
+	}, retry.Config{MaxAttempts: 1}, func(t *testing.T, rt *retry.Transport, _ *testnet.Net) {
+		start := time.Now()
+		_, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
+		if took := time.Since(start); err == nil || !strings.Contains(err.Error(), "too many interim answers") || took > 3*time.Hour {
+			t.Errorf("%v after %v", err, took)
+		}
+	})
+}
