@@ -135,13 +135,15 @@ func (l *learner) recall(k *endpoint, now instant) {
 			}
 			made(c).Recall(now, until, l.terms.MaxPause, x.Source)
 		case LearnedRate:
-			c := &l.cooldown
-			if !all && !k.apart {
-				k.apart, k.evidence = true, new(evidence)
-				c = &k.cooldown
+			c, of := &l.cooldown, (*endpoint)(nil) // those that have no limit of their own
+			if !all {
+				if !k.apart {
+					k.apart, k.evidence = true, new(evidence)
+				}
+				c, of = &k.cooldown, k
 			}
 			made(c)
-			l.evidenceOf(k).recall(now, x, l.terms.MaxPause)
+			l.evidenceOf(of).recall(now, x, l.terms.MaxPause)
 		case LearnedConcurrency:
 			s := &k.slow
 			if all {
