@@ -159,8 +159,11 @@ func (l *learner) Words(now instant) string {
 }
 
 func (k *endpoint) Words(now instant) string {
-	if k.cooldown.At(now) > now {
+	switch {
+	case k.cooldown.At(now) > now:
 		return cause{what: causeCooldown, cooldown: k.cooldown, endpoint: k}.in(now, k.learner)
+	case k.apart && k.evidence.believes() && k.evidence.at(now, k.account.Queued()) > now:
+		return cause{what: causeRate, endpoint: k}.in(now, k.learner)
 	}
 	return cause{what: causeFlight, endpoint: k}.in(now, k.learner)
 }
