@@ -14,7 +14,8 @@ import (
 )
 
 // These look inside: that places taken in one step and one by one come to the same
-// shows only where both are held side by side.
+// shows only where both are held side by side, and so does it that nobody takes places in
+// one step while others wait for them.
 
 // side is one of two learners that live through the same. On the quick one
 // requests take their places in one step.

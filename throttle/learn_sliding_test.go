@@ -12,8 +12,8 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/stated"
 )
 
-// This looks inside, as a Transport asks such a server more often than the learner alone
-// does, and is refused more.
+// This looks inside, because its bound is of the learner alone: a Transport that does the
+// same work is refused 12 to 18 times for 100 successes (six seeds), the learner at most 10.
 
 // bout is a discrete-event run of one learner against a server, without an
 // engine: requests to one endpoint, all there at the start.
