@@ -63,7 +63,7 @@ func TestOverloadedOrLimited(t *testing.T) {
 		wait   time.Duration
 		want   kinds
 	}{
-		{"many at a time", throttle.Config{}, good(29, speech{}), sec * 99 / 100, 0, 16, 0, kinds{fewer: true}},
+		{"many at a time", throttle.Config{}, good(60, speech{}), sec, 0, 16, 0, kinds{fewer: true}},
 		{"many, of a host that states what is left", throttle.Config{}, good(60, stating(plenty)), sec, 0, 16, 0, kinds{fewer: true, quota: true}},
 		{"many, with a wait", throttle.Config{}, good(60, speech{}), sec, 0, 16, sec, kinds{fewer: true, pause: true}},
 		{"few", throttle.Config{}, mostlyBusy(20), 0, 0, 0, 0, kinds{fewer: true, rate: true, pause: true}},
@@ -154,20 +154,19 @@ func TestWhoIsNoLimiterPausesNobody(t *testing.T) {
 // wait for a place do not have to ask again, one after another.
 func TestARefusalOfOneTooManyEndsAPause(t *testing.T) {
 	for _, kind := range []headers.Kind{headers.Concurrency, headers.Quota} {
-		for _, name := range []string{"", "a"} { // if the limit has a name, its kind of request alone is paused
+		for _, own := range []bool{false, true} { // if its kind of request has a limit of its own, it alone is paused
 			synctest.Test(t, func(t *testing.T) {
 				const long, pause = 5, 10 * sec
 				answers := make([]speech, settledIn)
 				for range long {
 					answers = append(answers, speech{after: 5 * time.Minute})
 				}
-				spent := headers.Limit{}
-				if name != "" {
-					spent = left(0, pause)
-					spent.Name = name
+				answers = append(answers, refusal(pause, headers.Limit{}), speech{status: 429, Signal: headers.Signal{Throttled: true, Kind: kind, RetryAfter: known(sec)}, after: sec}, speech{after: sec})
+				c := throttle.Config{MaxWait: 10 * time.Minute}
+				if own {
+					c.Learned = knowing(fast("GET /x"))
 				}
-				answers = append(answers, refusal(pause, spent), speech{status: 429, Signal: headers.Signal{Throttled: true, Kind: kind, RetryAfter: known(sec)}, after: sec}, speech{after: sec})
-				tr := telling(t, throttle.Config{MaxWait: 10 * time.Minute}, answers...)
+				tr := telling(t, c, answers...)
 				for range settledIn {
 					mustGet(t, tr, "http://a/x")
 				}
@@ -178,7 +177,7 @@ func TestARefusalOfOneTooManyEndsAPause(t *testing.T) {
 				mustGet(t, tr, "http://a/x")
 				mustGet(t, tr, "http://a/x") // it asks when the pause is over
 				if paused := pauseOf(t, tr).Kind != ""; paused != (kind == headers.Quota) {
-					t.Errorf("%v %q: paused: %t", kind, name, paused)
+					t.Errorf("%v, its own limit %t: paused: %t", kind, own, paused)
 				}
 				start := time.Now()
 				var took [2]time.Duration
@@ -189,8 +188,8 @@ func TestARefusalOfOneTooManyEndsAPause(t *testing.T) {
 					}()
 				}
 				time.Sleep(10 * time.Minute)
-				if kind == headers.Concurrency && name == "" && (took[0] != took[1] || took[0] == 0) {
-					t.Errorf("those who wait for a place are answered after %v, want it at once", took)
+				if kind == headers.Concurrency && (took[0] != took[1] || took[0] == 0) {
+					t.Errorf("its own limit %t: those who wait for a place are answered after %v, want it at once", own, took)
 				}
 			})
 		}
