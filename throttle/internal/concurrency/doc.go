@@ -17,12 +17,13 @@
 //
 // # Promises
 //
-// One request may always go. What is under way for a second was accepted, and holds up
-// no others as long as nothing went wrong: neither long polls nor a host whose answers all
-// take long make calls wait. Once something did, only what is under way for far longer than
-// usual counts no more, and for good if others are answered that were sent later: what
-// hangs does not hold up the rest, however often calls fail. Requests at the rate that is configured for them are not held back
-// where answers are known to be slow and nothing went wrong.
+// One request may always go. As long as nothing went wrong, a request that has been under
+// way for a second was accepted and does not count any more: neither long polls nor a host
+// whose answers all take long make other calls wait. After a loss, a request counts until
+// it has been under way for far longer than usual. It never counts again if requests are
+// answered that were sent after it. So a request that hangs does not hold up the others,
+// however often calls fail. Where answers are known to be slow and nothing went wrong,
+// requests at the configured rate are not held back.
 //
 // # Invariants
 //

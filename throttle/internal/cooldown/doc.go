@@ -25,7 +25,7 @@
 //
 // There is no clock, no lock and no HTTP here, and no randomness but what a Refusal
 // brings. Who owns a Cooldown or a Question calls one method at a time, with instants
-// that do not step back. While a Question is open at most one request asks; who was told
-// by Ask that he does, calls Done once. A nil Cooldown is one that no refusal began: it
-// may be asked everything, but not be refused.
+// that do not step back. While a Question is open at most one request asks. Each caller
+// whom Ask told to ask calls Done once. A nil Cooldown stands for no refusal: every method
+// may be called on it but Refused.
 package cooldown

@@ -28,10 +28,11 @@
 // rare families and hints that it would not have given. A refusal that the
 // leader did not foresee, or three acceptances, start a search.
 //
-// Next follows that candidate which costs those who wait least: following one
-// that has room late costs time if an earlier one is right, following one that
-// has room early costs a refusal if a later one is. A belief that is too slow
-// refuses nothing, so requests that wait pay for finding out.
+// Next follows the candidate that costs those who wait least. To follow one that has
+// room late costs time, if one that has room earlier is right. To follow one that has
+// room early costs a refusal, if a later one is right. A belief that is too slow is
+// never refused, and so never corrected by refusals. That is why more is tried while
+// requests wait.
 //
 // # What holds
 //

@@ -27,14 +27,14 @@
 // # Promises
 //
 // The units of a request are taken from all its accounts in one step or from none,
-// at the moment it is granted. Nobody holds a promise that can go stale: one who
-// waits has its places in waitlists and nothing else, so one who gives up costs
-// nothing. Within a priority and lane the order is that of arrival; lanes take
-// turns; one of 8 grants made while a lower priority waits is a lower one's. A
-// younger request passes older ones only if it draws on no account that they are
-// short of. Only what is certain refuses anybody, and it does so at once.
-// One who comes, goes or is granted takes O(log n); what befalls very many is done in
-// slices, and between them the lock is given up.
+// at the moment it is granted. A request that waits has places in waitlists and nothing
+// else, so nothing that it was promised can become wrong, and giving up costs nothing.
+// Within a priority and lane requests are granted in the order of their arrival. Lanes
+// take turns. Every eighth grant goes to a lower priority, if one waits. A younger
+// request passes older ones only if it draws on no account that they are short of. A
+// request is refused only because of what is certain, and then at once. To queue, grant
+// or remove one request takes O(log n). What concerns very many requests is done in
+// slices, between which the lock is given up.
 //
 // # Invariants
 //

@@ -26,8 +26,8 @@
 // No more is let through in a window than the server has, as far as its answers tell,
 // and nothing that it has is left unused for longer than its resets are rounded by. One
 // answer holds nobody up for longer than [Terms.MaxPause]; a reset that answers agree on
-// may. What [Limit.Sure] says is certain by the server's own word: who cannot wait that
-// long may be told so at once.
+// may. What [Limit.Sure] says is certain, because the server said it: a request that cannot
+// wait that long may be refused at once.
 //
 // # Invariants
 //
