@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/internal/trip"
 	"github.com/weirhttp/weir/throttle"
 )
 
@@ -157,6 +158,41 @@ func TestARefusalOfOneTooManyIsOfNoRate(t *testing.T) {
 				t.Errorf("%v: a rate is believed: %t", kind, found)
 			}
 			time.Sleep(time.Minute)
+		})
+	}
+}
+
+// While one asks whether a pause is over, of all requests or of its kind, the end of
+// another request, which was sent before the pause, is no answer to that.
+func TestTheEndOfAnotherIsNoAnswer(t *testing.T) {
+	for _, rate := range []throttle.KnownLimit{fast(), fast("GET /x")} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBase(nil)
+			b.Answer = func(r *http.Request) (*http.Response, error) {
+				switch len(b.Times()) {
+				case settledIn + 1:
+					time.Sleep(2200 * time.Millisecond)
+				case settledIn + 2:
+					trip.From(r.Context()).Probe = true // it says nothing of a rate
+					return testnet.Answer(r, 503, http.Header{"Retry-After": {"2"}}, nil), nil
+				case settledIn + 3:
+					time.Sleep(sec / 2)
+				}
+				return testnet.Answer(r, 200, nil, nil), nil
+			}
+			tr := newTransport(t, b, throttle.Config{Learned: knowing(rate)})
+			throttle.Jitter(tr, func() float64 { return 0 })
+			for range settledIn {
+				mustGet(t, tr, "http://a/x")
+			}
+			go get(t, t.Context(), tr, "http://a/x")
+			synctest.Wait()
+			mustGet(t, tr, "http://a/x")
+			b.Start = time.Now()
+			go get(t, t.Context(), tr, "http://a/x") // it asks
+			synctest.Wait()
+			mustGet(t, tr, "http://a/x")
+			sameTimes(t, b.Times()[settledIn+2:], 2*sec, 2500*time.Millisecond)
 		})
 	}
 }
