@@ -102,7 +102,7 @@ func TestOneAsksWhetherAPauseIsOver(t *testing.T) {
 						return testnet.Answer(r, 429, h, nil), nil
 					default:
 						if n == settledIn+2 && end == "cancelled" {
-							time.AfterFunc(sec/2, cancel)
+							time.AfterFunc(500*time.Millisecond, cancel)
 							<-r.Context().Done()
 							return nil, r.Context().Err()
 						}
