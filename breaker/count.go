@@ -30,6 +30,7 @@ func (c *circuit) count(v verdict, now time.Time, ctx context.Context) {
 	}
 	if v.outcome == Success {
 		c.failed = 0
+		c.row.ends(v)
 		c.chance.succeeded()
 		if !v.slow && (c.calls == nil || now.Sub(c.lastBad) > c.cfg.Window) {
 			c.rest()
@@ -41,7 +42,7 @@ func (c *circuit) count(v verdict, now time.Time, ctx context.Context) {
 		c.failed++
 		c.chance.failed()
 		c.noted(v, now)
-		if !v.answered && !c.interrupted(v, now) {
+		if c.continues(v, now) && !v.answered && !c.interrupted(v, now) {
 			if c.unanswered++; c.unanswered == 1 {
 				c.run = now
 			}
@@ -54,7 +55,7 @@ func (c *circuit) count(v verdict, now time.Time, ctx context.Context) {
 	if c.calls == nil {
 		c.start()
 	}
-	c.feed(v)
+	c.feed(v, now)
 	if c.calls.State() != gobreaker.StateClosed {
 		c.open(v, now, ctx)
 	}
@@ -68,14 +69,14 @@ func (c *circuit) rest() {
 
 // feed tells the cores of one call, and makes the one that counts trip if
 // another rule says so.
-func (c *circuit) feed(v verdict) {
+func (c *circuit) feed(v verdict, now time.Time) {
 	n := c.cfg.Consecutive
 	switch {
-	case n < 0 || v.outcome != Failure:
+	case n < 0 || v.outcome != Failure || !c.ripe(v, now):
 	case c.hopeless(c.unanswered, n):
 		c.tripping, c.reason = true, number(c.unanswered, "failure")+" in a row without an answer"
-	case c.hopeless(c.failed, 4*n):
-		c.tripping, c.reason = true, number(c.failed, "failure")+" in a row"
+	case c.hopeless(c.row.n, 4*n):
+		c.tripping, c.reason = true, number(c.row.n, "failure")+" in a row"
 	}
 	c.chance.timed(v.silent && !v.hasty)
 	if !c.cfg.classic && c.chance.timeouts >= 0.5 && !c.tripping {
@@ -271,7 +272,7 @@ func (c *circuit) close(reason string, now time.Time, ctx context.Context) {
 	c.back(c.opened, now)
 	c.guessed = false
 	c.rest()
-	c.unanswered, c.failed, c.lastBad, c.tripping = 0, 0, time.Time{}, false
+	c.unanswered, c.failed, c.row, c.lastBad, c.tripping = 0, 0, row{}, time.Time{}, false
 	if c.bad > 0 {
 		c.chance.seen(c.good, c.bad)
 		c.lastBad = now

@@ -44,9 +44,12 @@ type verdict struct {
 	retryAfter time.Duration // what the server asked for
 	why        string        // in words, for a failure
 	r          *http.Request // of the attempt
-	left       time.Time     // silent: when it was sent
+	sent       time.Time     // by the Wire; zero: not known
+	left       time.Time     // silent: the same
 	route      route         // silent
-	heard      sign          // silent: of the host's record
+	heard      sign          // of a failure: of the host's record
+	usual      time.Duration // of a failure: how long the host's answers take at most; zero: not known
+	first      time.Time     // of a failure: when the first attempt of its request that failed was sent
 }
 
 // patientCaller is how long an attempt must have been on the wire before the
@@ -93,6 +96,9 @@ func (a *attempt) judge() verdict {
 		}
 	}
 	v.slow = slow && v.outcome != Ignore
+	if v.sent = a.trip.OnWire(); v.outcome == Failure {
+		v.first = a.trip.Failed(v.sent)
+	}
 	if v.silent = v.silent && v.outcome == Failure && !v.left.IsZero(); v.silent {
 		v.route = routeOf(a.r)
 	}
