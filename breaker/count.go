@@ -34,8 +34,10 @@ func (c *circuit) count(v verdict, now time.Time, ctx context.Context) {
 		c.chance.succeeded()
 		if !v.slow && (c.calls == nil || now.Sub(c.lastBad) > c.cfg.Window) {
 			c.rest()
-			c.chance = chance{}
-			c.calm.Store(now.Sub(c.pressed) > c.cfg.Window) // answers are timed as long as callers are in a hurry
+			if c.cfg.classic || c.chance.run <= c.cfg.Consecutive { // after it was bad, that takes some successes
+				c.chance = chance{}
+			}
+			c.calm.Store(c.chance == chance{} && now.Sub(c.pressed) > c.cfg.Window) // answers are timed as long as callers are in a hurry
 			return
 		}
 	} else {
