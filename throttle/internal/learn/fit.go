@@ -110,8 +110,10 @@ func (p *replay) reached(s *shape, st state, l *rec, log []rec, t timing) float6
 	at := l.last + t.half + t.slack
 	level := s.peek(&st, at, log, t.half) - float64(l.under)
 	if s.family == slidingLog && int(st.head) < len(log) { // of the first that counts, some may have gone by
-		if h := &log[st.head]; h.last > h.at {
-			level -= h.units(s.refused) * min(1, max(0, float64(at-s.per-t.half-h.at)/float64(h.last-h.at)))
+		h := &log[st.head]
+		if gone := at - s.per - t.half - h.at; gone >= 0 && h.last > h.at {
+			n := h.units(s.refused)
+			level -= min(n, 1+(n-1)*float64(gone)/float64(h.last-h.at)+float64(h.off)/4)
 		}
 	}
 	switch {
