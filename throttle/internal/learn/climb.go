@@ -19,10 +19,10 @@ type climb struct {
 	probe   Instant // when the first of them was sent; zero: none was
 	won     int     // accepted of what was sent since then
 	waiting int     // when the plan was made
-	due     Instant // when the last one would have been sent in its time
-	cost    Instant // by how much later than that the next was accepted after one was refused
-	paid    bool    // cost is still to be measured
+	due     Instant // when the first would have been sent in its time
+	paid    bool    // what it cost is still to be measured
 	idle    Instant // when nobody had to wait last
+	seen    look
 }
 
 const (
@@ -53,18 +53,25 @@ func (c *climb) upward(now Instant, p Plan, m *mind, waiting int) Plan {
 		return p
 	}
 	wait := float64(p.At - base)
+	if wait <= 0 || c.probe != 0 {
+		return p
+	}
 	lead := &m.bank.of[0]
-	unit := min(1e9/max(1e-4, lead.rate(lead.size)), 6e10)
-	price := max(leastPrice, float64(2*m.bank.mean), float64(m.bank.paused), float64(c.cost), unit)
+	price := max(leastPrice, float64(2*m.bank.mean), float64(m.bank.paused), float64(c.seen.cost), lead.unit())
 	c.forget(now)
 	queued := float64(now - max(c.idle, m.refused)) // for so long somebody has waited, and nobody was refused
 	all := float64(waiting) * wait                  // until all have gone
 	odds := math.Exp2(-2*c.fails) * climbWin
-	if wait <= 0 || c.probe != 0 || max(odds*max(all, queued), m.bank.faster()*math.Exp2(-c.fails)*all) < price {
-		return p
+	if max(odds*max(all, queued), m.bank.faster()*math.Exp2(-c.fails)*all) < price {
+		return c.look(now, base, p, m)
 	}
+	return c.early(now, base+Instant(min(climbStep*wait, climbFirst*price*math.Exp2(c.fails))), base, p)
+}
+
+// early moves a plan forward to at.
+func (c *climb) early(now, at, base Instant, p Plan) Plan {
 	c.due = p.At
-	if at := base + Instant(min(climbStep*wait, climbFirst*price*math.Exp2(c.fails))); at < p.At {
+	if at < p.At {
 		p.At, p.Reason, p.p = max(now, at), Found, 1
 		c.first = at - base
 	}
@@ -89,13 +96,14 @@ func (b *bank) faster() (part float64) {
 
 func (c *climb) sent(now Instant, p *Plan) {
 	if p.Reason == Found && c.probe == 0 {
-		c.probe, c.step, c.won = now, now, 0
+		c.probe, c.step, c.won, c.seen.at = now, now, 0, now
 	}
 }
 
 func (c *climb) accepted(now, sent Instant) {
 	if c.paid {
-		c.paid, c.cost = false, max(c.cost/2, sent-c.due)
+		c.paid = false
+		c.seen.cost, c.seen.shut = max(0, min(sent-c.due, costMost)), min(sent-c.seen.at, costMost)
 	}
 	if c.probe != 0 && sent >= c.probe {
 		c.won++
@@ -121,12 +129,18 @@ func (c *climb) fail(now Instant) {
 // refused ends the climb. It was not in vain if far more was accepted than the leader
 // bears, even if the leader explains the refusal that ended it: there is more to find.
 func (c *climb) refused(now, sent Instant, b *bank) {
+	if c.seen.since == 0 {
+		c.seen.since = now
+	}
 	if c.probe != 0 && sent >= c.probe {
 		if len(b.of) == 0 || float64(c.won) <= wins*b.of[0].bears(sent-c.probe) {
 			c.fail(now)
+		} else {
+			c.seen.since = now
 		}
-		c.paid = true
+		c.paid = c.won == 0 // after others, what is left of the limit is not what it was when due was said
 	}
+	c.seen.waited = 0
 	c.gap, c.probe = 0, 0 // everything may be sent in its time
 }
 

@@ -65,6 +65,8 @@ func (l *Learner) Next(now Instant, n, waiting int) Plan {
 		}
 		waiting = max(waiting, m.climb.waiting)
 	}
+	m.climb.seen.waited += max(0, min(now, m.plan.At)-max(m.planned, m.refused)) // somebody did since then, for what is believed or was asked
+	m.planned = now
 	m.plan = m.next(now, n, waiting, l)
 	if m.plan.At == never && l.busy <= 0 { // no answer will come
 		m.plan.At = now

@@ -51,6 +51,7 @@ type mind struct {
 	refusing bool    // it has refused something
 	risk     float64 // sum over those under way of how likely each is refused
 	plan     Plan    // the last, while nothing happens
+	planned  Instant // when it was made
 	fresh    bool    // it still holds
 	most     Instant // the longest wait that nothing bears out
 	lifted   bool    // one may go whatever is believed
@@ -238,6 +239,10 @@ func (m *mind) refuse(now, sent, hint Instant, n int) bool {
 	m.fresh = false
 	m.settle()
 	m.bank.event, m.late = now, 0
+	if m.vain(sent) {
+		m.looked(now, sent, hint, n)
+		return true
+	}
 	begins, foreseen := m.bank.refuses(now, sent, hint, n)
 	if hint >= 0 && !m.crowded() {
 		m.pause = max(m.pause, now+hint)

@@ -103,6 +103,19 @@ func (s *shape) add(st *state, at Instant, n float64) {
 	st.level += n
 }
 
+// takeBack is the reverse of add for units of the log's record i, which arrived at at and
+// were refused.
+func (s *shape) takeBack(st *state, i int, at Instant, n float64) {
+	switch {
+	case s.refused || s.family == atOnce || s.family == slidingLog && i < int(st.head):
+	case s.family == bucket || s.family == slidingLog || at >= st.start:
+		st.level = max(0, st.level-n)
+		st.open = st.open && (s.family != windowFirst || st.level > 0)
+	case s.family == counter && at+s.per >= st.start:
+		st.prev = max(0, st.prev-n)
+	}
+}
+
 // spread counts what was sent within a rec. What was merged is taken to have come
 // evenly, so that a merged rec never shows a higher level than there was.
 func (s *shape) spread(st *state, l *rec, log []rec, half Instant) {
