@@ -2,8 +2,10 @@ package throttle
 
 import (
 	"slices"
+	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/attribution"
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
 )
 
 // blame is on which kind of request the last refusal was blamed.
@@ -11,19 +13,34 @@ type blame struct {
 	attribution.Blame
 	endpoint *endpoint
 	parted   bool // by met: those that wait do not know yet
+	asks     bool // one request of another kind asks whether it is to stay away, too
 }
 
-// refused takes in a refusal. guessed is whether the server said nothing of how long to
-// stay away.
-func (b *blame) refused(l *learner, k *endpoint, sent instant, guessed bool) {
+// longHint is how long a hint is that other kinds of request do not just heed: most callers
+// wait for ten seconds, and are lost to a longer pause.
+const longHint = 10 * time.Second
+
+// refused takes in a refusal that says so. How long to stay away is the server's word, but
+// not who does. If one kind is refused for long, one request of another asks. If it is
+// served, that kind alone stays away, else all do.
+func (b *blame) refused(l *learner, now instant, k *endpoint, sent instant, said cooldown.Hint) {
 	if b.endpoint != k {
 		if last := b.endpoint; b.Another(sent, k.apart) {
 			last.apart = false
 		}
 		b.endpoint, b.parted = k, false
 	}
-	if b.Refused(sent, guessed, l.serves(k, sent)) && !k.apart {
-		l.part(k)
+	b.asks = said.Known && said.Wait > longHint
+	if b.Refused(sent, !said.Known || b.asks, b.asks && len(l.endpoints) > 1 || l.serves(k, sent)) && !k.apart {
+		b.part(l, now)
+	}
+}
+
+// part lets the kind that is blamed alone have the limit and the pause that were found.
+func (b *blame) part(l *learner, now instant) {
+	l.part(b.endpoint)
+	if b.asks {
+		l.cooldown.Doubt(now)
 	}
 }
 
@@ -31,7 +48,7 @@ func (b *blame) refused(l *learner, k *endpoint, sent instant, guessed bool) {
 // known to bind it.
 func (b *blame) met(l *learner, now instant) {
 	if b != nil && b.endpoint != nil && !b.endpoint.apart && len(l.endpoints) == 2 && b.Alone(now) {
-		l.part(b.endpoint)
+		b.part(l, now)
 		b.parted = true
 	}
 }

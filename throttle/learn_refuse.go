@@ -79,7 +79,7 @@ func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) le
 		if l.blame == nil {
 			l.blame = new(blame)
 		}
-		l.blame.refused(l, k, g.sent, !said.Known)
+		l.blame.refused(l, now, k, g.sent, said)
 		if named || k.apart {
 			c = made(&k.cooldown)
 			l.cooldown.Served(g.sent)

@@ -116,7 +116,7 @@ func TestStatsCount(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		refused(throttle.Paused, do(ctx, "1ms"))
+		refused(throttle.Paused, do(ctx, "700ms"))
 
 		h := statsOf(t, rt)
 		want := fmt.Sprint(map[string]int64{"queue full": 1, "never fits": 1, "wait too long": 1, "paused": 1})

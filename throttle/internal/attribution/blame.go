@@ -23,7 +23,7 @@ type Blame struct {
 	sent     meter.Instant // of the last refusal but those of the same kind; zero: there was none
 	refusals int
 	others   int
-	guessed  bool          // no refusal of it said how long to stay away
+	guessed  bool          // no refusal of it said how long to stay away, unless another kind may ask
 	common   meter.Instant // when kinds were refused that one limit binds; zero: none were
 }
 
@@ -41,8 +41,9 @@ func (b *Blame) Another(sent meter.Instant, apart bool) (both bool) {
 
 // Refused takes in a refusal of the kind, by a request sent at sent. guessed is whether
 // the server said nothing of how long to stay away, so that it is for weir to choose
-// who does; served, whether another kind was served within BothWithin. It reports whether
-// the kind has limits of its own.
+// who does, or said so long that one request of another kind is to ask; served, whether
+// another kind was served within BothWithin, or one is to ask. It reports whether the kind
+// has limits of its own.
 func (b *Blame) Refused(sent meter.Instant, guessed, served bool) (own bool) {
 	b.refusals++
 	b.guessed = b.guessed && guessed

@@ -194,6 +194,12 @@ func (c *Cooldown) Recall(now, until meter.Instant, most time.Duration, source s
 	}
 }
 
+// Doubt has one request ask whether a pause that others keep is to be kept here, too.
+func (c *Cooldown) Doubt(now meter.Instant) {
+	c.until, c.since, c.began, c.ended, c.served = now, now, now, now, false
+	c.question.Open()
+}
+
 // Part ends c's pause and returns it as one of its own, for a part of the requests that
 // it was for. Who asks at the moment asks for c.
 func (c *Cooldown) Part() *Cooldown {

@@ -1,0 +1,113 @@
+package chaintest
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/internal/testnet"
+)
+
+// hinting is a host that refuses, and says for how long, and what became of the calls of
+// some kinds to it.
+type hinting struct {
+	refuses func(kind string, now time.Duration) time.Duration // for how long; zero: it serves
+
+	mu                    sync.Mutex
+	came, served, refused map[string]int
+}
+
+const roundTrip = 20 * time.Millisecond
+
+var kindsOfCalls = []string{"daily", "users", "orders", "search"}
+
+// call has one call of each kind come every 200 ms for ten minutes, whose callers wait for
+// 30 s.
+func (h *hinting) call(t *testing.T) {
+	h.came, h.served, h.refused = map[string]int{}, map[string]int{}, map[string]int{}
+	start := time.Now()
+	client := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+		time.Sleep(roundTrip)
+		kind := r.URL.Path[1:]
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if wait := h.refuses(kind, time.Since(start)); wait > 0 {
+			h.refused[kind]++
+			return testnet.Answer(r, 429, http.Header{"Retry-After": {strconv.Itoa(int(wait.Seconds()))}}, nil), nil
+		}
+		return testnet.Answer(r, 200, nil, nil), nil
+	}), weir.Config{}))(t)
+	var wg sync.WaitGroup
+	for time.Since(start) < 10*time.Minute {
+		for _, kind := range kindsOfCalls {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				defer cancel()
+				resp, err := client.RoundTrip(get(t, "http://h/"+kind).WithContext(ctx))
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				if h.came[kind]++; err == nil && resp.StatusCode == 200 {
+					h.served[kind]++
+				}
+			})
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	wg.Wait()
+}
+
+// A kind of request whose quota is spent for the day holds up no other, whatever its
+// refusals say.
+func TestASpentQuotaOfOneKindHoldsUpNoOther(t *testing.T) {
+	for _, test := range []struct{ from, wait time.Duration }{
+		{0, time.Minute}, {0, 40000 * time.Second}, {20 * time.Second, 15 * time.Second}, {20 * time.Second, time.Minute}, {20 * time.Second, 40000 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			wait := test.wait
+			h := hinting{refuses: func(kind string, now time.Duration) time.Duration {
+				if kind == "daily" && now > test.from {
+					return wait
+				}
+				return 0
+			}}
+			h.call(t)
+			for _, kind := range kindsOfCalls[1:] {
+				if h.served[kind] != h.came[kind] {
+					t.Errorf("%+v: %d of %d calls for %s were served", test, h.served[kind], h.came[kind], kind)
+				}
+			}
+			if most := 2 + int(10*time.Minute/min(wait, 5*time.Minute)); h.refused["daily"] > most {
+				t.Errorf("%+v: %d were refused, want at most %d", test, h.refused["daily"], most)
+			}
+		})
+	}
+}
+
+// A host that shuts out everybody for as long as it says is asked by one request of another
+// kind once, and not again while that is remembered.
+func TestAHostThatShutsOutEverybodyIsAskedOnce(t *testing.T) {
+	const shut, every = 60 * time.Second, 100 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		waves, last := 0, time.Duration(0)
+		h := hinting{refuses: func(_ string, now time.Duration) time.Duration {
+			left := every - now%every
+			if left > shut {
+				return 0
+			}
+			if now-last > 2*roundTrip { // sent after that was heard of
+				waves++
+			}
+			last = now
+			return (left + time.Second - 1).Truncate(time.Second)
+		}}
+		h.call(t)
+		if waves > 6+1 { // one for each time it shut, and the one that asked
+			t.Errorf("%d waves were refused: %v", waves, h.refused)
+		}
+	})
+}
