@@ -169,17 +169,17 @@ func TestGraphQLLooksSeldom(t *testing.T) {
 	answer := of(200, jsonType, `{"a":1}`)
 	tr := newTransport(t, newBase(func(r *http.Request) (*http.Response, error) { return answer(r), nil }), throttle.Config{})
 	for range 1000 {
-		send(tr, "/v1/items", `{"name":"x"}`)
+		send(tr, "/shop/items", `{"name":"x"}`)
 	}
 	if copies == 0 || copies > 30 || open != 0 {
 		t.Errorf("%d of 1000 bodies were looked at, %d copies are open; want some 23, and none", copies, open)
 	}
 	for copies = 0; copies == 0; {
-		send(tr, "/v1/data", `{"query":"{me}"}`)
+		send(tr, "/shop/data", `{"query":"{me}"}`)
 	}
 	for range 10 {
-		send(tr, "/v1/data/2", `{"query":"{me}"}`)
-		send(tr, "/v1/items", `{"name":"x"}`)
+		send(tr, "/shop/data/2", `{"query":"{me}"}`)
+		send(tr, "/shop/items", `{"name":"x"}`)
 	}
 	if copies != 21 || open != 0 {
 		t.Errorf("%d bodies were looked at, %d copies are open; want each, and none", copies, open)

@@ -62,7 +62,7 @@ type learner struct {
 }
 
 // An endpoint is a kind of request: those that one budget pattern matches, or else
-// one method and first path segment. Limits bind the endpoints that they were seen
+// one method and [firstSegment] of the path. Limits bind the endpoints that they were seen
 // with.
 type endpoint struct {
 	meter.Open

@@ -12,7 +12,7 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/stated"
 )
 
-// endpointKey names an endpoint: a budget's pattern, or a method and the first segment
+// endpointKey names an endpoint: a budget's pattern, or a method and the [firstSegment]
 // of a path.
 type endpointKey struct{ method, rest string }
 
@@ -39,7 +39,7 @@ func secretive(segment string) bool {
 		switch c := segment[i]; {
 		case c >= '0' && c <= '9':
 			digits++
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '-', c == '_', c == '.', c == '~', c == '{', c == '}':
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '-', c == '_', c == '.', c == '~', c == '{', c == '}', c == '/':
 		default:
 			return true
 		}
@@ -49,11 +49,36 @@ func secretive(segment string) bool {
 
 func methodOf(r *http.Request) string { return cmp.Or(r.Method, http.MethodGet) }
 
-// firstSegment is the part of a path between its first two slashes.
+// firstSegment is the part of a path between its first two slashes. If that names an API or
+// a version of it, as most paths of some hosts do (/v1/orders, /api/v2/orders), the next one
+// belongs to it, if it is a word: an object's name would make each object a kind of its own.
 func firstSegment(path string) string {
-	path, _, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	path = strings.TrimPrefix(path, "/")
+	segment, rest, _ := strings.Cut(path, "/")
+	end := len(segment)
+	for isVersion(segment) {
+		if segment, rest, _ = strings.Cut(rest, "/"); !isVersion(segment) && !isPlain(segment) {
+			break
+		}
+		end += len("/") + len(segment)
+	}
 	const most = 64 // of what is kept
-	return path[:min(len(path), most)]
+	return path[:min(end, most)]
+}
+
+// isVersion reports whether a segment of a path names an API or a version of it: api, v1,
+// v2beta1, v1.0.
+func isVersion(segment string) bool {
+	return segment == "api" || len(segment) > 1 && len(segment) <= 8 && segment[0] == 'v' && '0' <= segment[1] && segment[1] <= '9'
+}
+
+// isPlain reports whether a segment of a path is rather a word, or a method's name
+// (chat.postMessage), than the name of an object.
+func isPlain(segment string) bool {
+	const most = 24 // letters; names of objects without any digit are mostly longer
+	return segment != "" && len(segment) <= most && strings.IndexFunc(segment, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '-' && c != '_' && c != '.'
+	}) < 0
 }
 
 // unitsOf is what c costs in a unit, and whether that is counted at all.

@@ -11,9 +11,9 @@ import (
 
 // RouteStats is one route of a host. A route is the requests that match a budget's
 // pattern with a method or a path. Requests that match none are grouped by method
-// and first segment of the path. Its own limits are those of HostStats.Budgets
-// whose Pattern is Route and those of HostStats.Learned whose Route is the same;
-// the host's limits apply to it too.
+// and first segment of the path, of /v1/orders and /api/v2/orders up to orders. Its own
+// limits are those of HostStats.Budgets whose Pattern is Route and those of
+// HostStats.Learned whose Route is the same; the host's limits apply to it too.
 type RouteStats struct {
 	Route      string // "GET /search", or the pattern; "other requests": all those beyond 64 routes. A segment that may be a key is cut short
 	State      State  // StateRefusing, StatePaused, StateWaiting or StateOK, the first that is true

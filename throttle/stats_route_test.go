@@ -401,8 +401,27 @@ func TestOneRouteOfManyCredentials(t *testing.T) {
 		for i := range 10 {
 			c.do(t.Context(), "GET", "/v1/x", "Authorization", fmt.Sprint(i))
 		}
-		if h := statsOf(t, c.rt); len(h.Routes) != 1 || h.Routes[0].Route != "GET /v1" || h.Routes[0].Granted != 10 {
+		if h := statsOf(t, c.rt); len(h.Routes) != 1 || h.Routes[0].Route != "GET /v1/x" || h.Routes[0].Granted != 10 {
 			t.Errorf("%+v", h.Routes)
+		}
+	})
+}
+
+// Versions of an API tell no request from another; what follows them does, unless it is
+// the name of an object.
+func TestRoutesOfVersions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for path, want := range map[string]string{
+			"/v1": "/v1", "/v1/": "/v1", "/api": "/api", "/api/": "/api", "/v1/orders": "/v1/orders", "/v1/orders/17": "/v1/orders",
+			"/api/v2/orders/17/lines": "/api/v2/orders", "/api/chat.postMessage": "/api/chat.postMessage", "/v1.0/me": "/v1.0/me", "/v2beta1/a": "/v2beta1/a",
+			"/v18.0/1234567890": "/v18.0", "/v1/sk-abcdefghijklmnopqrstuvwxyz": "/v1", "/v1/a1": "/v1", "/v1//x": "/v1", "/v1/%7Bx%7D": "/v1",
+			"/videos/all": "/videos", "/apis/apps/v1": "/apis", "/orders/v1": "/orders", "/v": "/v", "/": "/",
+		} {
+			c := calling(t, throttle.Config{})
+			c.do(t.Context(), "GET", path)
+			if h := statsOf(t, c.rt); len(h.Routes) != 1 || h.Routes[0].Route != "GET "+want {
+				t.Errorf("%s is counted at %+v, want %s", path, h.Routes, want)
+			}
 		}
 	})
 }

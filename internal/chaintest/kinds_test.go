@@ -3,6 +3,7 @@ package chaintest
 import (
 	"context"
 	"net/http"
+	"path"
 	"strconv"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 // some kinds to it.
 type hinting struct {
 	refuses func(kind string, now time.Duration) time.Duration // for how long; zero: it serves
+	base    string                                             // of its paths
 
 	mu                    sync.Mutex
 	came, served, refused map[string]int
@@ -33,7 +35,7 @@ func (h *hinting) call(t *testing.T) {
 	start := time.Now()
 	client := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
 		time.Sleep(roundTrip)
-		kind := r.URL.Path[1:]
+		kind := path.Base(r.URL.Path)
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if wait := h.refuses(kind, time.Since(start)); wait > 0 {
@@ -48,7 +50,7 @@ func (h *hinting) call(t *testing.T) {
 			wg.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 				defer cancel()
-				resp, err := client.RoundTrip(get(t, "http://h/"+kind).WithContext(ctx))
+				resp, err := client.RoundTrip(get(t, "http://h"+h.base+"/"+kind).WithContext(ctx))
 				h.mu.Lock()
 				defer h.mu.Unlock()
 				if h.came[kind]++; err == nil && resp.StatusCode == 200 {
@@ -64,12 +66,16 @@ func (h *hinting) call(t *testing.T) {
 // A kind of request whose quota is spent for the day holds up no other, whatever its
 // refusals say.
 func TestASpentQuotaOfOneKindHoldsUpNoOther(t *testing.T) {
-	for _, test := range []struct{ from, wait time.Duration }{
-		{0, time.Minute}, {0, 40000 * time.Second}, {20 * time.Second, 15 * time.Second}, {20 * time.Second, time.Minute}, {20 * time.Second, 40000 * time.Second},
+	for _, test := range []struct {
+		from, wait time.Duration
+		base       string
+	}{
+		{0, time.Minute, ""}, {0, 40000 * time.Second, "/v1"}, {20 * time.Second, 15 * time.Second, ""},
+		{20 * time.Second, time.Minute, "/api/v2.1"}, {20 * time.Second, 40000 * time.Second, "/v1"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			wait := test.wait
-			h := hinting{refuses: func(kind string, now time.Duration) time.Duration {
+			h := hinting{base: test.base, refuses: func(kind string, now time.Duration) time.Duration {
 				if kind == "daily" && now > test.from {
 					return wait
 				}
