@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,14 +15,14 @@ import (
 
 // hiccup refuses one request of all, though nobody asks for much.
 type hiccup struct {
-	at   int // the one, from 1
+	at   int64 // the one, from 1
 	hint string
-	n    int
+	n    atomic.Int64
 }
 
 func (h *hiccup) RoundTrip(r *http.Request) (*http.Response, error) {
 	time.Sleep(50 * time.Millisecond)
-	if h.n++; h.n != h.at {
+	if h.n.Add(1) != h.at {
 		return testnet.Answer(r, 200, nil, http.NoBody), nil
 	}
 	header := http.Header{}

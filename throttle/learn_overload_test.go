@@ -181,13 +181,14 @@ func TestARefusalOfOneTooManyEndsAPause(t *testing.T) {
 				}
 				start := time.Now()
 				var took [2]time.Duration
+				var done sync.WaitGroup
 				for i := range took {
-					go func() {
+					done.Go(func() {
 						get(t, t.Context(), tr, "http://a/x")
 						took[i] = time.Since(start)
-					}()
+					})
 				}
-				time.Sleep(10 * time.Minute)
+				done.Wait()
 				if kind == headers.Concurrency && (took[0] != took[1] || took[0] == 0) {
 					t.Errorf("its own limit %t: those who wait for a place are answered after %v, want it at once", own, took)
 				}
