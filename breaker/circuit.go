@@ -35,7 +35,6 @@ type circuit struct {
 	lastBad    time.Time // last failure or slow call
 
 	chance    chance
-	row       row
 	probe     slot      // the newest attempt at the wire
 	goodProbe uint64    // id of the newest that was good
 	overtaken uint      // probes that others did not wait for, since one came back

@@ -30,21 +30,18 @@ func (c *circuit) count(v verdict, now time.Time, ctx context.Context) {
 	}
 	if v.outcome == Success {
 		c.failed = 0
-		c.row.ends(v)
 		c.chance.succeeded()
 		if !v.slow && (c.calls == nil || now.Sub(c.lastBad) > c.cfg.Window) {
 			c.rest()
-			if c.cfg.classic || c.chance.run <= c.cfg.Consecutive { // after it was bad, that takes some successes
-				c.chance = chance{}
-			}
-			c.calm.Store(c.chance == chance{} && now.Sub(c.pressed) > c.cfg.Window) // answers are timed as long as callers are in a hurry
+			c.chance = chance{}
+			c.calm.Store(now.Sub(c.pressed) > c.cfg.Window) // answers are timed as long as callers are in a hurry
 			return
 		}
 	} else {
 		c.failed++
 		c.chance.failed()
 		c.noted(v, now)
-		if c.continues(v, now) && !v.answered && !c.interrupted(v, now) {
+		if !v.answered && !c.interrupted(v, now) {
 			if c.unanswered++; c.unanswered == 1 {
 				c.run = now
 			}
@@ -57,7 +54,7 @@ func (c *circuit) count(v verdict, now time.Time, ctx context.Context) {
 	if c.calls == nil {
 		c.start()
 	}
-	c.feed(v, now)
+	c.feed(v)
 	if c.calls.State() != gobreaker.StateClosed {
 		c.open(v, now, ctx)
 	}
@@ -71,14 +68,14 @@ func (c *circuit) rest() {
 
 // feed tells the cores of one call, and makes the one that counts trip if
 // another rule says so.
-func (c *circuit) feed(v verdict, now time.Time) {
+func (c *circuit) feed(v verdict) {
 	n := c.cfg.Consecutive
 	switch {
-	case n < 0 || v.outcome != Failure || !c.ripe(v, now):
+	case n < 0 || v.outcome != Failure:
 	case c.hopeless(c.unanswered, n):
 		c.tripping, c.reason = true, number(c.unanswered, "failure")+" in a row without an answer"
-	case c.hopeless(c.row.n, 4*n):
-		c.tripping, c.reason = true, number(c.row.n, "failure")+" in a row"
+	case c.hopeless(c.failed, 4*n):
+		c.tripping, c.reason = true, number(c.failed, "failure")+" in a row"
 	}
 	c.chance.timed(v.silent && !v.hasty)
 	if !c.cfg.classic && c.chance.timeouts >= 0.5 && !c.tripping {
@@ -274,7 +271,7 @@ func (c *circuit) close(reason string, now time.Time, ctx context.Context) {
 	c.back(c.opened, now)
 	c.guessed = false
 	c.rest()
-	c.unanswered, c.failed, c.row, c.lastBad, c.tripping = 0, 0, row{}, time.Time{}, false
+	c.unanswered, c.failed, c.lastBad, c.tripping = 0, 0, time.Time{}, false
 	if c.bad > 0 {
 		c.chance.seen(c.good, c.bad)
 		c.lastBad = now

@@ -114,12 +114,9 @@
 // worked well that is 5 without any answer (Consecutive) or 20 of any kind. For
 // one that lately failed three calls of ten it is 13, for one that failed half it
 // is 25, and it is never more than 60. A host that continues as before fails that
-// often in a row once in 100000 attempts. In a row means in the order in which they
-// were sent, as far as the Wire of package retry tells it, because a burst may end
-// or begin with nothing but failures. Nor do repeated attempts count if the host
-// served others since the first failed. Timeouts are not taken for chance: the circuit
-// opens when half of the calls end so. To have it open when half of the calls fail
-// in any way, set FailureRate to 0.5.
+// often in a row once in 100000 attempts. Timeouts are not taken for chance: the
+// circuit opens when half of the calls end so. To have it open when half of the
+// calls fail in any way, set FailureRate to 0.5.
 //
 // A caller's deadline says how long the caller waits, not how long the host takes.
 // While the host answers, a deadline shorter than its slowest answers is no

@@ -94,7 +94,7 @@ func (m *meter) guard(r *http.Request, t *trip.Trip) (*http.Response, error) {
 	if m.innermost {
 		t.MarkSent()
 	}
-	if m.timed && p.probe == 0 && !t.Hedge && t.Number <= 1 && a.body == nil && lifeOf(&e.Value).still(t) {
+	if m.timed && p.probe == 0 && !t.Hedge && a.body == nil && lifeOf(&e.Value).still(t) {
 		if v := vigilOf(&e.Value); v != nil {
 			defer v.end(v.begin(routeOf(r), t.Reading()))
 		}
@@ -258,8 +258,8 @@ func (c *Circuits) report(e *hosts.Entry, p pass, a *attempt) {
 			return
 		}
 	}
-	if v.r = a.r; v.outcome == Failure && p.cfg.Shard == nil { // one shard's life proves nothing of another's
-		v.heard, v.usual = heard(&e.Value), vigilOf(&e.Value).slowest()
+	if v.r = a.r; v.silent && p.cfg.Shard == nil { // one shard's life proves nothing of another's
+		v.heard = heard(&e.Value)
 	}
 	cir.report(p, v, a.trip.Caller)
 }

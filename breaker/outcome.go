@@ -44,12 +44,9 @@ type verdict struct {
 	retryAfter time.Duration // what the server asked for
 	why        string        // in words, for a failure
 	r          *http.Request // of the attempt
-	sent       time.Time     // by the Wire; zero: not known
-	left       time.Time     // silent: the same
+	left       time.Time     // silent: when it was sent
 	route      route         // silent
-	heard      sign          // of a failure: of the host's record
-	usual      time.Duration // of a failure: how long the host's answers take at most; zero: not known
-	first      time.Time     // of a failure: when the first attempt of its request that failed was sent
+	heard      sign          // silent: of the host's record
 }
 
 // patientCaller is how long an attempt must have been on the wire before the
@@ -96,9 +93,6 @@ func (a *attempt) judge() verdict {
 		}
 	}
 	v.slow = slow && v.outcome != Ignore
-	if v.sent = a.trip.OnWire(); v.outcome == Failure {
-		v.first = a.trip.Failed(v.sent)
-	}
 	if v.silent = v.silent && v.outcome == Failure && !v.left.IsZero(); v.silent {
 		v.route = routeOf(a.r)
 	}

@@ -24,8 +24,7 @@ import (
 //
 // Where this errs, requests wait for an answer that others wait for as well, so
 // it may cost each as long again as it takes, until the host's time to answer is
-// known. Repeated attempts are not watched: those that fail in the end may be all that
-// is left of a burst. It does not concern hosts and routes that have never answered, callers
+// known. It does not concern hosts and routes that have never answered, callers
 // one after the other, and hosts of fewer than five calls a second: what these
 // would send in vain is little.
 
@@ -91,9 +90,6 @@ func (v *vigil) pace(r route) *pace {
 
 // slowest is how long any route takes to answer at most, lately.
 func (v *vigil) slowest() (d time.Duration) {
-	if v == nil {
-		return 0
-	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for i := range v.paces {

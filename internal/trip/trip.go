@@ -85,7 +85,6 @@ type rare struct {
 	held   time.Time     // see Held
 	said   *Said         // see Hear
 	waited time.Duration // see Waited
-	failed time.Time     // see Failed
 }
 
 // rarely returns the rare part of t, made if need be.
@@ -134,16 +133,6 @@ func (t *Trip) Held() time.Time {
 
 // Hold says what Held is to return. The breaker calls it.
 func (t *Trip) Hold(since time.Time) { t.rarely().held = since }
-
-// Failed notes that an attempt failed which was sent at an instant, and returns when
-// the first of this request that failed was sent. The breaker calls it.
-func (t *Trip) Failed(sent time.Time) time.Time {
-	r := t.rarely()
-	if r.failed.IsZero() {
-		r.failed = sent
-	}
-	return r.failed
-}
 
 // split, in Trip.at, says that another request than the one which has the trip
 // came to a layer below the trip's maker with our context.
