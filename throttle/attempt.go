@@ -276,7 +276,6 @@ func (p *attempt) patience(ctx context.Context) wish {
 	full := maxWaitFrom(ctx, p.record.t.maxWait(p.record.host))
 	//lint:ignore SA1019 http.Client with a Timeout still sets it
 	w := wish{Patience: queue.Patience{Ctx: ctx, Cancel: p.r.Cancel, Most: full, Full: full, Queue: p.record.t.limits.maxQueue}, onWait: p.record.t.config.OnWait}
-	w.anyStart = p.record.t.config.MaxQueue == 0
 	switch {
 	case p.tr.Hedge:
 		w.Most = -1

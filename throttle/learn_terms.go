@@ -16,7 +16,7 @@ func newLearnTerms(c *Config, epoch time.Time) *learnTerms {
 	}
 	return &learnTerms{
 		Terms:      stated.Terms{MaxPause: c.MaxPause, Pace: c.Pace, Fleet: c.Store != nil, Members: members},
-		pausesOnly: c.DisableLearning, zero: epoch, seed: maphash.MakeSeed(), read: new(jwts), words: newLearnWords(), jitter: rand.Float64,
+		pausesOnly: c.DisableLearning, maxQueue: c.MaxQueue, zero: epoch, seed: maphash.MakeSeed(), read: new(jwts), words: newLearnWords(), jitter: rand.Float64,
 	}
 }
 
@@ -24,6 +24,7 @@ func newLearnTerms(c *Config, epoch time.Time) *learnTerms {
 type learnTerms struct {
 	stated.Terms
 	pausesOnly bool      // nothing is learned but pauses
+	maxQueue   int       // Config.MaxQueue; zero: unset
 	zero       time.Time // what our zero time is on the wall, for words
 	seed       maphash.Seed
 	read       *jwts

@@ -12,9 +12,8 @@ import (
 // A wish is how long a request may wait, and who is told.
 type wish struct {
 	queue.Patience
-	onWait   func(Wait)
-	hook     context.Context // what onWait is told; nil: that of patience
-	anyStart bool            // any number may wait for a slow start
+	onWait func(Wait)
+	hook   context.Context // what onWait is told; nil: that of patience
 }
 
 // errCanceled is what a request's own Cancel channel ends it with.
@@ -86,7 +85,7 @@ func (q *ask) waitLocked(e *queue.Domain, now instant, needs []queue.Need, p *wi
 func (q *ask) queueLocked(e *queue.Domain, now instant, needs []queue.Need, p *wish) (w *queue.Waiter, begins *Wait, err error) {
 	if q.learn != nil {
 		p.Trip = q.learn.slow.Usual()
-		if p.anyStart && int(q.Group.Waiting) >= p.Queue && q.learn.starts(needs) {
+		if int(q.Group.Waiting) >= p.Queue && q.learn.starts(needs) {
 			p.Queue = math.MaxInt
 		}
 	}
