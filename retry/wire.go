@@ -10,9 +10,9 @@ import (
 )
 
 // Wire returns the innermost layer: it bounds an attempt from dialling to the
-// headers, or from one interim answer to the next, by AttemptTimeout and a blocked Read of the body by StallTimeout,
-// closes a request body whose Read would outlive the attempt, and notes what
-// is certain about what was sent. Nothing else of c is used. It stands below
+// headers, or from one interim answer to the next, by AttemptTimeout and a blocked
+// Read of the body by StallTimeout, closes a request body whose Read would outlive
+// the attempt, and notes what is certain about what was sent. Nothing else of c is used. It stands below
 // all that waits, so that waiting is not taken for slowness. nil base:
 // http.DefaultTransport.
 //

@@ -20,8 +20,8 @@ type blame struct {
 // wait for ten seconds, and are lost to a longer pause.
 const longHint = 10 * time.Second
 
-// refused takes in a refusal that says so. How long to stay away is the server's word, but
-// not who does. If one kind is refused for long, one request of another asks. If it is
+// refused takes in a refusal, and what that says of how long to stay away. How long is the
+// server's word, but not who does. If one kind is refused for long, one request of another asks. If it is
 // served, that kind alone stays away, else all do.
 func (b *blame) refused(l *learner, now instant, k *endpoint, sent instant, said cooldown.Hint) {
 	if b.endpoint != k {

@@ -3,7 +3,7 @@ package throttle
 import "time"
 
 // maxRoutes bounds the routes of a scope that are counted apart. All others are
-// otherRequests. A page of Stats shows no more that a person would read, and 64 take some
+// otherRequests. A page of Stats shows no more than a person would read, and 64 take some
 // 20 KB of a host at most.
 const (
 	maxRoutes     = 64
