@@ -180,6 +180,14 @@ func (k *endpoint) evidenceNow() *evidence {
 	return k.learner.evidence
 }
 
+// ifApart is k if it has limits of its own; nil: those of the learner bind it.
+func (k *endpoint) ifApart() *endpoint {
+	if k.apart {
+		return k
+	}
+	return nil
+}
+
 // restart forgets the limit that was found for an endpoint.
 func (l *learner) restart(k *endpoint) {
 	l.evidenceOf(k).forget()

@@ -68,7 +68,7 @@ func TestRefusalsOfOneKindAlone(t *testing.T) {
 			if free := time.Since(start) == 0; free != (test.route != "") {
 				t.Errorf("%s: the other kind waited for %v", test.name, time.Since(start))
 			}
-			rate := slices.IndexFunc(statsOf(t, tr).Learned, func(l throttle.LearnedLimit) bool { return l.Kind == throttle.LearnedRate })
+			rate := slices.IndexFunc(statsOf(t, tr).Learned, func(l throttle.LearnedLimit) bool { return l.Source == "found by its refusals" })
 			if rate < 0 || statsOf(t, tr).Learned[rate].Route != test.route {
 				t.Errorf("%s: found %+v", test.name, statsOf(t, tr).Learned)
 			}

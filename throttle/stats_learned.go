@@ -73,6 +73,8 @@ func (c cause) limit(now instant, l *learner) LearnedLimit {
 		x.Kind, x.Unit, x.Source = LearnedRate, requests, "found by its refusals"
 		if f, ok := c.found(l).found(); ok {
 			x.Limit, x.Per = figure(f.Units), f.Per
+		} else if n := c.found(l).AtOnce(); n > 0 {
+			x.Kind, x.Limit = LearnedConcurrency, figure(n)
 		}
 	case causeQuota:
 		c.quota.limit(now, &x)

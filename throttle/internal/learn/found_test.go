@@ -266,7 +266,7 @@ func (c *crowded) take(now learn.Instant) (bool, learn.Instant) {
 // that is found, whether it says a second or nothing.
 func TestRequestsAtATimeAreFound(t *testing.T) {
 	for _, h := range []habit{habits[0], habits[4]} {
-		for _, size := range []int{3, 5, 8, 10} {
+		for _, size := range []int{2, 3, 4, 5, 8, 10} {
 			const work = second / 5
 			p := newPlay(&crowded{size: size, work: work}, work, h, 40)
 			p.work = work

@@ -33,12 +33,21 @@ func (l *Learner) leader() *candidate {
 	return &l.mind.bank.of[0]
 }
 
-// Words is the leader in words; "": there is none.
-func (l *Learner) Words() string {
-	if c := l.leader(); c != nil {
-		return c.String()
+// AtOnce is how many requests at a time the likeliest limit allows; zero: it is on
+// something else, or there is none.
+func (l *Learner) AtOnce() float64 {
+	if !l.Believes() || l.mind.bank.of[0].family != atOnce {
+		return 0
 	}
-	return ""
+	return l.mind.bank.of[0].size
+}
+
+// Words is the likeliest limit in words; "": there is none.
+func (l *Learner) Words() string {
+	if !l.Believes() {
+		return ""
+	}
+	return l.mind.bank.of[0].String()
 }
 
 // Unsure reports whether no limit is likelier than not, and no wait was named.
@@ -57,7 +66,7 @@ func (l *Learner) Explains() bool {
 	if m.bank.stale {
 		m.bank.refit()
 	}
-	return m.bank.of[0].against < contradicted
+	return m.bank.of[0].against < contradicted || m.crowded()
 }
 
 const (

@@ -228,9 +228,11 @@ func (m *mind) settle() {
 	m.risk -= m.risk / float64(max(1, m.bank.busy+1))
 }
 
-// crowded reports whether a refusal is most likely one because of others under
+// Crowded reports whether the last refusal is most likely one because of others under
 // way. Then a pause is for the refused request alone: others may go as soon as
 // answers come.
+func (l *Learner) Crowded() bool { return l.mind != nil && l.mind.crowded() }
+
 func (m *mind) crowded() bool {
 	return len(m.bank.of) > 0 && m.bank.of[0].family == atOnce && m.bank.of[0].weight > .6
 }

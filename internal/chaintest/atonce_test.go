@@ -1,0 +1,133 @@
+package chaintest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/internal/testnet"
+)
+
+// slots is a server that works on limit requests at a time and refuses others at once.
+type slots struct {
+	limit   int
+	work    func() time.Duration
+	trip    time.Duration // to the server and back
+	status  int           // of a refusal
+	hint    string        // its Retry-After; "": none
+	mu      sync.Mutex
+	busy    int
+	served  int
+	refused int
+}
+
+func (s *slots) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := testnet.Wait(r.Context(), s.trip/2); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	if s.busy == s.limit {
+		s.refused++
+		s.mu.Unlock()
+		h := http.Header{}
+		if s.hint != "" {
+			h.Set("Retry-After", s.hint)
+		}
+		return s.back(r, s.status, h)
+	}
+	s.busy++
+	work := s.work()
+	s.mu.Unlock()
+	err := testnet.Wait(r.Context(), work)
+	s.mu.Lock()
+	s.busy--
+	s.served++
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return s.back(r, http.StatusOK, nil)
+}
+
+func (s *slots) back(r *http.Request, status int, h http.Header) (*http.Response, error) {
+	if err := testnet.Wait(r.Context(), s.trip/2); err != nil {
+		return nil, err
+	}
+	return testnet.Answer(r, status, h, nil), nil
+}
+
+// drawSlots draws a server, how long it takes, and how many callers it has.
+func drawSlots(seed uint64) (s *slots, mean time.Duration, callers int, words string) {
+	dice := rand.New(rand.NewPCG(seed, 31))
+	s = &slots{limit: 1 + dice.IntN(20), status: 429}
+	mean = time.Duration(30+dice.IntN(770)) * time.Millisecond
+	s.trip = time.Duration(dice.IntN(2)*dice.IntN(60)) * time.Millisecond
+	callers = s.limit * (2 + dice.IntN(5))
+	if dice.IntN(2) == 0 {
+		s.hint = "1"
+		s.status = []int{429, 503}[dice.IntN(2)]
+	}
+	spread := dice.IntN(3)
+	s.work = func() time.Duration {
+		return time.Duration(float64(mean) * []float64{1, .5 + dice.Float64(), dice.ExpFloat64()}[spread])
+	}
+	return s, mean, callers, fmt.Sprintf("%d at a time, %d callers, work %v (%s), trip %v, status %d, Retry-After %q",
+		s.limit, callers, mean, []string{"always", "half to half more", "exponential"}[spread], s.trip, s.status, s.hint)
+}
+
+// TestALimitOnRequestsAtATimeIsUsed: a server that works on so many requests at a time,
+// and does not say so, has as many under way after a minute, refuses few, and no call fails.
+func TestALimitOnRequestsAtATimeIsUsed(t *testing.T) {
+	const draws = 100
+	var used, refusals float64
+	low := 0
+	for seed := range uint64(draws) {
+		synctest.Test(t, func(t *testing.T) {
+			s, mean, callers, words := drawSlots(seed)
+			served, refused := s.lastMinute(t, callers)
+			part := served * (mean + s.trip).Seconds() / float64(60*s.limit)
+			if used, refusals = used+part, refusals+refused/served; part < .6 {
+				low++
+				t.Logf("%.2f of what there is was served, %.3f refusals a success: %s", part, refused/served, words)
+			}
+		})
+	}
+	t.Logf("%.3f used, %.4f refusals a success", used/draws, refusals/draws)
+	if used < .93*draws || refusals > .02*draws || low > 4 { // .97, .008 and one or two; a rate found instead: .80, .028 and 30
+		t.Errorf("%.2f of what there is was used, %.3f refusals a success, %d servers hardly used", used/draws, refusals/draws, low)
+	}
+}
+
+// lastMinute is how many of so many callers' requests are served and refused in the second
+// of two minutes.
+func (s *slots) lastMinute(t *testing.T, callers int) (served, refused float64) {
+	rt := must(weir.New(s, weir.Config{}))(t)
+	start := time.Now()
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			for time.Since(start) < 2*time.Minute {
+				resp, err := testnet.Get(t, t.Context(), rt, "http://h/x")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if resp.Body.Close(); resp.StatusCode != http.StatusOK {
+					t.Errorf("a caller is answered %d", resp.StatusCode)
+					return
+				}
+			}
+		})
+	}
+	time.Sleep(time.Minute)
+	s.mu.Lock()
+	was, waste := s.served, s.refused
+	s.mu.Unlock()
+	wg.Wait()
+	return float64(s.served - was), float64(s.refused - waste)
+}
