@@ -1,4 +1,4 @@
-package weir_test
+package doctest_test
 
 import (
 	"context"
@@ -14,6 +14,16 @@ import (
 	"github.com/weirhttp/weir/throttle"
 	"github.com/weirhttp/weir/throttle/store"
 )
+
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
 
 // limiting is a Limiter whose keys have one budget.
 func limiting(t *testing.T, budget string) *throttle.Limiter {
@@ -202,12 +212,12 @@ func systems() map[string]func(t *testing.T) {
 // TestSystems runs what the guide's table promises, row by row, and finds each of
 // its lines in the code that ran.
 func TestSystems(t *testing.T) {
-	guide, err := os.ReadFile("docs/budgets.md")
+	guide, err := os.ReadFile(root + "/docs/budgets.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var code string
-	for _, file := range []string{"systems_test.go", "outbox/example_test.go"} {
+	for _, file := range []string{"systems_test.go", root + "/outbox/example_test.go"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package weir_test
+package chaintest
 
 import (
 	"net/http"
@@ -22,9 +22,9 @@ func (s *spoken) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &resp, nil
 }
 
-// dialects are the headers that four kinds of servers state their limits in,
+// limitHeaders are the headers that four kinds of servers state their limits in,
 // when n units are spent.
-var dialects = []struct {
+var limitHeaders = []struct {
 	name string
 	set  func(h http.Header, n int)
 }{
@@ -73,13 +73,13 @@ func speaker(set func(h http.Header, n int)) *spoken {
 // BenchmarkHeaders is a call whose answer states limits, in four dialects, beside
 // one whose answer states none. All but the limits' sizes changes with the answer.
 func BenchmarkHeaders(b *testing.B) {
-	for _, d := range dialects {
+	for _, d := range limitHeaders {
 		b.Run(d.name, func(b *testing.B) {
 			rt := must(weir.New(speaker(d.set), weir.Config{}))(b)
 			r := get(b, "http://api.example.com/v1/items")
 			b.ReportAllocs()
 			for b.Loop() {
-				send(b, rt, r)
+				must(rt.RoundTrip(r))(b).Body.Close()
 			}
 		})
 	}

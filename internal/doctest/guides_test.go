@@ -1,4 +1,4 @@
-package weir_test
+package doctest_test
 
 import (
 	"os"
@@ -12,21 +12,24 @@ import (
 	"github.com/weirhttp/weir/throttle"
 )
 
+// root is the folder of the repository.
+const root = "../.."
+
 func guides(t *testing.T) []string {
-	files, err := filepath.Glob("docs/*.md")
+	files, err := filepath.Glob(root + "/docs/*.md")
 	if err != nil || len(files) < 4 {
 		t.Fatalf("%v, %v", files, err)
 	}
-	return append(files, "README.md")
+	return append(files, root+"/README.md")
 }
 
 // TestREADME compiles every Go block of the README and the guides, but those
 // that need modules beside this one.
-func TestREADME(t *testing.T) { doctest.Compile(t, ".", false, guides(t)...) }
+func TestREADME(t *testing.T) { doctest.Compile(t, root, false, guides(t)...) }
 
-// TestREADMELinks: a link to a file of the repository finds it.
+// TestREADMELinks: a link to a file of the repository finds it, in every page that users read.
 func TestREADMELinks(t *testing.T) {
-	for _, file := range guides(t) {
+	for _, file := range append(guides(t), changelog, root+"/CONTRIBUTING.md", root+"/SECURITY.md", root+"/examples/README.md", root+"/redisstore/README.md") {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -44,7 +47,7 @@ func TestREADMELinks(t *testing.T) {
 
 // TestBudgetsGuide: every budget in the guide's table can be parsed.
 func TestBudgetsGuide(t *testing.T) {
-	text, err := os.ReadFile("docs/budgets.md")
+	text, err := os.ReadFile(root + "/docs/budgets.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +66,7 @@ func TestBudgetsGuide(t *testing.T) {
 
 // names are what the modules export that the guides speak of.
 func names(t *testing.T) map[string]bool {
-	return doctest.Names(t, ".", ".", "throttle", "throttle/store", "throttle/storetest", "retry", "breaker", "headers", "inspect",
+	return doctest.Names(t, root, ".", "throttle", "throttle/store", "throttle/storetest", "retry", "breaker", "headers", "inspect",
 		"redisstore", "filestore", "outbox", "otelweir")
 }
 
@@ -73,9 +76,9 @@ var ours = regexp.MustCompile(`^(weir|throttle|store|storetest|retry|breaker|hea
 // TestGuidesNameWhatThereIs: a name in the README or a guide is exported.
 func TestGuidesNameWhatThereIs(t *testing.T) {
 	exported := names(t)
-	for _, file := range append(guides(t), "CHANGELOG.md") {
+	for _, file := range append(guides(t), changelog) {
 		text := doctest.Text(t, file)
-		if file == "CHANGELOG.md" {
+		if file == changelog {
 			text = changes.ReplaceAllString(text, "")
 		}
 		for _, name := range doctest.Quoted(text) {
@@ -86,6 +89,8 @@ func TestGuidesNameWhatThereIs(t *testing.T) {
 	}
 }
 
+const changelog = root + "/CHANGELOG.md"
+
 // changes are the rows of CHANGELOG.md's table of names.
 var changes = regexp.MustCompile(`(?m)^\| (.*) \| (.*) \|\n`)
 
@@ -93,7 +98,7 @@ var changes = regexp.MustCompile(`(?m)^\| (.*) \| (.*) \|\n`)
 // right is exported, and what stands on the left alone is not.
 func TestChangedNames(t *testing.T) {
 	exported, n := names(t), 0
-	for _, row := range changes.FindAllStringSubmatch(doctest.Text(t, "CHANGELOG.md"), -1) {
+	for _, row := range changes.FindAllStringSubmatch(doctest.Text(t, changelog), -1) {
 		here := doctest.Quoted(row[2])
 		for _, name := range here {
 			if n++; ours.MatchString(name) && !exported[name] {
