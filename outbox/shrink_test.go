@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -45,7 +46,10 @@ func TestFileShrinks(t *testing.T) {
 	path, want, before := mostlyFree(t)
 	link := filepath.Join(t.TempDir(), "link.db")
 	if err := os.Symlink(path, link); err != nil {
-		t.Skip(err) // Windows, mostly
+		if runtime.GOOS != "windows" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
 	}
 	o := box(t, nil, Config{Path: link, Patterns: []string{}})
 	if got := mustList(t, o); !reflect.DeepEqual(got, want) || len(got) != 10 {
@@ -137,7 +141,10 @@ func TestShrinkFails(t *testing.T) {
 	short, want, before := mostlyFree(t)
 	path := filepath.Join(filepath.Dir(short), strings.Repeat("x", 250)) // no name of a file beside it would fit
 	if err := os.Rename(short, path); err != nil {
-		t.Skip(err)
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip("the file system takes no such names: ", err)
 	}
 	o := box(t, nil, Config{Path: path, Patterns: []string{}})
 	if got := mustList(t, o); !reflect.DeepEqual(got, want) || must(os.Stat(path)).Size() != before {
