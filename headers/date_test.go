@@ -160,3 +160,49 @@ func TestUnixTimes(t *testing.T) {
 		}
 	}
 }
+
+// TestParseTime holds the forms of dates that are read, and some that are not
+// dates at all. FuzzDate holds that each form is read as the right instant.
+func TestParseTime(t *testing.T) {
+	at := time.Date(2026, 1, 15, 12, 0, 30, 0, time.UTC)
+	for _, c := range []struct {
+		text string
+		want time.Time
+	}{
+		{"Thu, 15 Jan 2026 12:00:30 GMT", at},
+		{"Thu, 15 Jan 2026 12:00:30 UTC", at},
+		{"15 Jan 2026 12:00:30 GMT", at},
+		{"thursday, 15-jan-26 12:00:30 gmt", at},
+		{"Thu Jan 15 12:00:30 2026", at},
+		{"Thu Jan 15 12:00:30 UTC 2026", at},
+		{"Thu Jan 15 2026 13:00:30 GMT+0100 (CET)", at},
+		{"Thu, 15 Jan 2026 07:00:30 EST", at},
+		{"January 15, 2026 12:00:30 PM UTC", at},
+		{"2026-01-15T12:00:30Z", at},
+		{"2026-01-15t12:00:30z", at},
+		{"2026-01-15 12:00:30", at},
+		{"2026-01-15 12:00:30 UTC", at},
+		{"2026-01-15 12:00:30 +0000 UTC m=+0.0001", at},
+		{"2026-01-15T13:00:30+01:00", at},
+		{"2026-01-15T07:00:30-0500", at},
+		{"2026-01-15T12:00:30.5Z", at.Add(time.Second / 2)},
+		{"2026-01-15T12:00:30.123456789999Z", at.Add(123456789)},
+		{"2026-01-15T12:00Z", at.Add(-30 * time.Second)},
+		{"20260115T120030Z", at},
+		{"2026-01-15", at.Truncate(24 * time.Hour)},
+		{"Thu, 29 Feb 2024 00:00:00 GMT", time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC)},
+	} {
+		if got, ok := dateOf(c.text, c.want); !ok || !got.Equal(c.want) {
+			t.Errorf("%q is %v, %v, want %v", c.text, got, ok, c.want)
+		}
+	}
+	for _, text := range []string{
+		"", "now", "tomorrow noon", "Thu, 32 Jan 2026 12:00:30 GMT", "Thu, 29 Feb 2026 12:00:30 GMT", "Thu, 15 Jan 2026 24:00:00 GMT",
+		"Thu, 15 Foo 2026 12:00:30 GMT", "Zun, 15 Jan 2026 12:00:30 GMT", "Thu, 15 Jan 2026 12:00:30 XYZ", "Thu, 15 Jan 2026",
+		"2026-13-01T00:00:00Z", "2026-01-15T12:61:00Z", "2026-01-15X12:00:00Z", "20260115", "2026-01-15T12:00:30+99:00", "1768478430",
+	} {
+		if got, ok := dateOf(text, at); ok {
+			t.Errorf("%q is %v, want no date", text, got)
+		}
+	}
+}

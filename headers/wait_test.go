@@ -73,3 +73,54 @@ func TestOfSeveralWaitsTheLongestCounts(t *testing.T) {
 		t.Errorf("of %d lines: %v", len(lines), got)
 	}
 }
+
+// waitOf is the wait that lines of Retry-After ask for.
+func waitOf(lines ...string) headers.Opt[time.Duration] {
+	return headers.Parse(response(200, http.Header{"Retry-After": lines}), noon).RetryAfter
+}
+
+// TestParseWait holds what a Retry-After may be.
+func TestParseWait(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want headers.Opt[time.Duration]
+	}{
+		{"0", some(time.Duration(0))},
+		{"30", some(30 * time.Second)},
+		{" 7.66\t", some(7660 * time.Millisecond)},
+		{"'60'", some(time.Minute)},
+		{"1m30s", some(90 * time.Second)},
+		{"90 seconds", some(90 * time.Second)},
+		{"PT1M30S", some(90 * time.Second)},
+		{"P1DT1S", some(day + time.Second)},
+		{"00:01:30", some(90 * time.Second)},
+		{"1.00:01:30", some(day + 90*time.Second)},
+		{"1768478430", some(30 * time.Second)},
+		{"1768478430.5", some(30500 * time.Millisecond)},
+		{"1768478430000", some(30 * time.Second)},
+		{"1500000000", some(time.Duration(0))},
+		{"Thu, 15 Jan 2026 12:00:30 GMT", some(30 * time.Second)},
+		{"Thu, 15 Jan 2026 11:00:30 GMT", some(time.Duration(0))},
+		{"9999-12-31T23:59:59Z", some(maxDuration)},
+		{"9223372036", headers.Opt[time.Duration]{Value: time.Unix(9223372036, 0).Sub(noon), Known: true}},
+		{"100000000000000000000", some(maxDuration)},
+		{"9999999999999h", some(maxDuration)},
+		{"-1", headers.Opt[time.Duration]{}},
+		{"+1", headers.Opt[time.Duration]{}},
+		{"1e3", headers.Opt[time.Duration]{}},
+		{"0x10", headers.Opt[time.Duration]{}},
+		{"1.", headers.Opt[time.Duration]{}},
+		{".5", headers.Opt[time.Duration]{}},
+		{"٣", headers.Opt[time.Duration]{}},
+		{"Infinity", headers.Opt[time.Duration]{}},
+		{"never", headers.Opt[time.Duration]{}},
+		{"10:20", headers.Opt[time.Duration]{}},
+		{"P1M", headers.Opt[time.Duration]{}},
+		{"P", headers.Opt[time.Duration]{}},
+		{"5 fortnights", headers.Opt[time.Duration]{}},
+	} {
+		if got := waitOf(c.text); got != c.want {
+			t.Errorf("%q waits %v, want %v", c.text, got, c.want)
+		}
+	}
+}

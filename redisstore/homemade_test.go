@@ -17,8 +17,8 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-// The seeds: what people build first, written as they are usually written, and
-// the same in weir. Each test shows what the seed gets wrong.
+// These tests have what people build first, written as it is usually written, and the
+// same in weir. Each shows what goes wrong with the homemade one.
 
 // bubble runs f with a miniredis whose clock is the bubble's. advance moves both.
 func bubble(t *testing.T, f func(t *testing.T, c *redis.Client, advance func(time.Duration))) {
@@ -63,14 +63,14 @@ func counter(t *testing.T, c *redis.Client, key string, n int64, per time.Durati
 	return v <= n
 }
 
-func TestSeedCounter(t *testing.T) {
+func TestHomemadeCounter(t *testing.T) {
 	bubble(t, func(t *testing.T, c *redis.Client, advance func(time.Duration)) {
 		l := fleetOf(t, c, 1, "10/s burst 10", throttle.FleetConfig{})[0]
-		seed, ours := 0, 0
+		theirs, ours := 0, 0
 		spend := func(n int) {
 			for range n {
-				if counter(t, c, "seed", 10, time.Second) {
-					seed++
+				if counter(t, c, "theirs", 10, time.Second) {
+					theirs++
 				}
 				if l.Try("k", nil).Allowed {
 					ours++
@@ -79,12 +79,12 @@ func TestSeedCounter(t *testing.T) {
 		}
 		spend(1)
 		advance(950 * time.Millisecond)
-		seed, ours = 0, 0 // the next 100 ms
+		theirs, ours = 0, 0 // the next 100 ms
 		spend(20)
 		advance(100 * time.Millisecond)
 		spend(20)
-		if seed != 19 || ours > 10 {
-			t.Errorf("in 100 ms at the border: the counter let %d through, want 19; weir %d, want at most 10", seed, ours)
+		if theirs != 19 || ours > 10 {
+			t.Errorf("in 100 ms at the border: the counter let %d through, want 19; weir %d, want at most 10", theirs, ours)
 		}
 	})
 }
@@ -107,42 +107,42 @@ func sortedSet(t *testing.T, c *redis.Client, key string, n int64, per time.Dura
 	return count.Val() <= n
 }
 
-func TestSeedSortedSet(t *testing.T) {
+func TestHomemadeSortedSet(t *testing.T) {
 	bubble(t, func(t *testing.T, c *redis.Client, advance func(time.Duration)) {
 		l := fleetOf(t, c, 1, "10/s burst 10", throttle.FleetConfig{})[0]
-		seed, ours := 0, 0
+		theirs, ours := 0, 0
 		for i := range 200 { // a caller that asks every 20 ms for four seconds
-			if sortedSet(t, c, "seed", 10, time.Second, i) {
-				seed++
+			if sortedSet(t, c, "theirs", 10, time.Second, i) {
+				theirs++
 			}
 			if l.Try("k", nil).Allowed {
 				ours++
 			}
 			advance(20 * time.Millisecond)
 		}
-		if seed != 10 || ours < 38 {
-			t.Errorf("the set let %d through, want 10 as refused calls count; weir %d, want about 40", seed, ours)
+		if theirs != 10 || ours < 38 {
+			t.Errorf("the set let %d through, want 10 as refused calls count; weir %d, want about 40", theirs, ours)
 		}
-		if n := c.ZCard(t.Context(), "seed").Val(); n < 45 {
+		if n := c.ZCard(t.Context(), "theirs").Val(); n < 45 {
 			t.Errorf("the set holds %d, want one for each call of the last second", n)
 		}
 	})
 }
 
-func TestSeedTokenList(t *testing.T) {
+func TestHomemadeTokenList(t *testing.T) {
 	bubble(t, func(t *testing.T, c *redis.Client, advance func(time.Duration)) {
 		const places = 5
 		l := fleetOf(t, c, 1, "5/s burst 5", throttle.FleetConfig{})[0]
 		for range places {
-			c.RPush(t.Context(), "seed", "token") // pushed back by who took it
+			c.RPush(t.Context(), "theirs", "token") // pushed back by who took it
 		}
 		for range places { // workers that take a token and die
-			if c.LPop(t.Context(), "seed").Err() != nil || !l.Try("k", nil).Allowed {
+			if c.LPop(t.Context(), "theirs").Err() != nil || !l.Try("k", nil).Allowed {
 				t.Fatal("no token at the start")
 			}
 		}
 		advance(time.Hour)
-		if err := c.LPop(t.Context(), "seed").Err(); err != redis.Nil {
+		if err := c.LPop(t.Context(), "theirs").Err(); err != redis.Nil {
 			t.Errorf("the list has a token again: %v", err)
 		}
 		if !l.Try("k", nil).Allowed {
@@ -151,9 +151,9 @@ func TestSeedTokenList(t *testing.T) {
 	})
 }
 
-// TestSeedCellThrottle compares with redis-cell's CL.THROTTLE as throttled/v2
+// TestHomemadeCellThrottle compares with redis-cell's CL.THROTTLE as throttled/v2
 // computes it in memory. The module itself was not run.
-func TestSeedCellThrottle(t *testing.T) {
+func TestHomemadeCellThrottle(t *testing.T) {
 	for _, tc := range []struct{ burst, count, seconds int }{{14, 30, 60}, {0, 1, 1}, {4, 10, 1}, {99, 7, 3}} {
 		t.Run(fmt.Sprint(tc), func(t *testing.T) {
 			bubble(t, func(t *testing.T, c *redis.Client, advance func(time.Duration)) {
@@ -194,26 +194,26 @@ func TestSeedCellThrottle(t *testing.T) {
 	}
 }
 
-// TestSeedPrefetch: batches fetched in one window and spent in the next.
-func TestSeedPrefetch(t *testing.T) {
+// TestHomemadePrefetch: batches fetched in one window and spent in the next.
+func TestHomemadePrefetch(t *testing.T) {
 	bubble(t, func(t *testing.T, c *redis.Client, advance func(time.Duration)) {
 		const processes, batch, n = 10, 10, 100
 		ls := fleetOf(t, c, processes, "100/s burst 100", throttle.FleetConfig{Lease: 100 * time.Millisecond})
 		for range processes { // each takes a batch and one of it
-			if c.IncrBy(t.Context(), "seed", batch).Val() > n {
+			if c.IncrBy(t.Context(), "theirs", batch).Val() > n {
 				t.Fatal("no batch in the first window")
 			}
 		}
-		c.PExpire(t.Context(), "seed", time.Second)
+		c.PExpire(t.Context(), "theirs", time.Second)
 		for _, l := range ls {
 			for range 3 {
 				l.Try("k", nil)
 			}
 		}
 		advance(1200 * time.Millisecond)
-		seed, ours := processes*(batch-1), 0
-		for c.IncrBy(t.Context(), "seed", batch).Val() <= n {
-			seed += batch
+		theirs, ours := processes*(batch-1), 0
+		for c.IncrBy(t.Context(), "theirs", batch).Val() <= n {
+			theirs += batch
 		}
 		for range 40 {
 			for _, l := range ls {
@@ -222,8 +222,8 @@ func TestSeedPrefetch(t *testing.T) {
 				}
 			}
 		}
-		if seed != 190 || ours > n || ours < n*3/4 {
-			t.Errorf("at one instant: prefetching let %d through, want 190; leases %d, want most of 100", seed, ours)
+		if theirs != 190 || ours > n || ours < n*3/4 {
+			t.Errorf("at one instant: prefetching let %d through, want 190; leases %d, want most of 100", theirs, ours)
 		}
 	})
 }
@@ -239,9 +239,9 @@ func (gone) Book(context.Context, store.Booking) (store.Booked, error) {
 func (gone) Refund(context.Context, store.Refund) error     { return errGone }
 func (gone) Tell(context.Context, string, store.News) error { return errGone }
 
-// TestSeedTokenServerFallback: a server that hands out tokens, and the whole
+// TestHomemadeTokenServerFallback: a server that hands out tokens, and the whole
 // limit in each process when it is gone.
-func TestSeedTokenServerFallback(t *testing.T) {
+func TestHomemadeTokenServerFallback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const processes, n = 10, 100
 		count := func(f throttle.FleetConfig) (granted int) {
@@ -267,10 +267,10 @@ func TestSeedTokenServerFallback(t *testing.T) {
 			}
 			return granted
 		}
-		seed := count(throttle.FleetConfig{WhenDown: throttle.FailOpen}) // each keeps the whole limit to itself
+		theirs := count(throttle.FleetConfig{WhenDown: throttle.FailOpen}) // each keeps the whole limit to itself
 		ours := count(throttle.FleetConfig{WhenDown: throttle.ShareRates})
-		if seed < 9*n || ours > n+processes || ours < n/2 {
-			t.Errorf("in a second without the store: whole limits let %d through, want about 1000; shares %d, want at most 110", seed, ours)
+		if theirs < 9*n || ours > n+processes || ours < n/2 {
+			t.Errorf("in a second without the store: whole limits let %d through, want about 1000; shares %d, want at most 110", theirs, ours)
 		}
 	})
 }

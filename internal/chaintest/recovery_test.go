@@ -1,6 +1,7 @@
 package chaintest
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -119,6 +120,49 @@ func TestAHostThatStaysDownIsNoLimiter(t *testing.T) {
 		t.Logf("open after %v, asked %d times", opened, h.asked.Load())
 		if opened < 10*time.Second || opened > 14*time.Second || h.asked.Load() > 120 {
 			t.Errorf("open after %v, want 10 s to 14 s; asked %d times, want 120", opened, h.asked.Load())
+		}
+	})
+}
+
+// TestAHostThatIsBackServesAllWhoCome: a host that refused everybody for a while, of whose
+// callers most had no time to wait, has soon all that is asked of it when it is back.
+func TestAHostThatIsBackServesAllWhoCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+			if err := testnet.Wait(r.Context(), 20*time.Millisecond); err != nil {
+				return nil, err
+			}
+			if at := time.Since(start); at > 3*time.Second && at < 23*time.Second {
+				return testnet.Answer(r, 503, nil, nil), nil
+			}
+			return stub(r)
+		}), weir.Config{}))(t)
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		came, served := make([]int, 60), make([]int, 60)
+		for i := 0; time.Since(start) < 50*time.Second; i++ {
+			at := int(time.Since(start).Seconds())
+			came[at]++
+			deadline := []time.Duration{time.Second, 2 * time.Second, time.Minute}[i%3]
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), deadline)
+				defer cancel()
+				resp, err := rt.RoundTrip(get(t, "http://h/").WithContext(ctx))
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil && resp.StatusCode == 200 {
+					served[at]++
+				}
+			})
+			time.Sleep(20 * time.Millisecond)
+		}
+		wg.Wait()
+		t.Log(served)
+		for at := 33; at < 50; at++ {
+			if served[at] < came[at]*9/10 {
+				t.Errorf("of %d that came %d s after it was back, %d were served", came[at], at-23, served[at])
+			}
 		}
 	})
 }
