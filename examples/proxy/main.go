@@ -110,50 +110,40 @@ func run(ctx context.Context, s *settings, w io.Writer) error {
 		return err
 	}
 	defer transport.Close()
-	defer base.CloseIdleConnections()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	serve := func(name, address string, h http.Handler) error {
+	ended := make(chan error, 2)
+	serve := func(name, address string, h http.Handler) {
 		listener, err := net.Listen("tcp", address)
 		if err != nil {
-			return err
+			ended <- err
+			return
 		}
+		fmt.Fprintf(w, "%s: http://%s\n", name, listener.Addr())
 		server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
 		context.AfterFunc(ctx, func() { server.Close() })
-		go func() { cancel(server.Serve(listener)) }()
-		_, err = fmt.Fprintf(w, "%s: http://%s\n", name, listener.Addr())
-		return err
+		go func() { ended <- server.Serve(listener) }()
 	}
 	if s.page != "" {
-		if err := serve("page", s.page, inspect.Handler(transport, inspect.Config{})); err != nil {
-			return err
-		}
+		serve("page", s.page, inspect.Handler(transport, inspect.Config{}))
 	}
-	if err := serve("proxy", s.listen, handler(s.routes, transport)); err != nil {
-		return err
+	serve("proxy", s.listen, handler(s.routes, transport))
+	if err = <-ended; errors.Is(err, http.ErrServerClosed) {
+		return nil
 	}
-	<-ctx.Done()
-	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) && !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return err
 }
 
 // handler hands each request to the longest route that it is below.
 func handler(routes []route, transport http.RoundTripper) http.Handler {
-	handlers := make([]http.Handler, len(routes))
-	for i, r := range routes {
-		handlers[i] = http.StripPrefix(r.prefix, &httputil.ReverseProxy{
-			Transport:      transport,
-			Rewrite:        func(p *httputil.ProxyRequest) { p.SetURL(r.target) },
-			ModifyResponse: r.comeBack,
-			ErrorHandler:   refuse,
-		})
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for i, route := range routes {
-			if rest, ok := strings.CutPrefix(r.URL.Path, route.prefix); ok && (rest == "" || rest[0] == '/') {
-				handlers[i].ServeHTTP(w, r)
+		for _, route := range routes {
+			if below(r.URL.Path, route.prefix) {
+				proxy := &httputil.ReverseProxy{
+					Transport:      transport,
+					Rewrite:        func(p *httputil.ProxyRequest) { p.SetURL(route.target) },
+					ModifyResponse: route.comeBack,
+					ErrorHandler:   refuse,
+				}
+				http.StripPrefix(route.prefix, proxy).ServeHTTP(w, r)
 				return
 			}
 		}
@@ -161,37 +151,30 @@ func handler(routes []route, transport http.RoundTripper) http.Handler {
 	})
 }
 
+func below(path, prefix string) bool {
+	rest, ok := strings.CutPrefix(path, prefix)
+	return ok && (rest == "" || rest[0] == '/' || rest[0] == '?')
+}
+
 // comeBack lets a redirect within the API lead through the proxy again.
 func (r route) comeBack(resp *http.Response) error {
 	to, err := resp.Location()
-	if err != nil || to.Scheme != r.target.Scheme || to.Host != r.target.Host {
-		return nil
+	path := strings.TrimRight(r.target.EscapedPath(), "/")
+	if err == nil && to.Scheme == r.target.Scheme && to.Host == r.target.Host && below(to.RequestURI(), path) {
+		resp.Header.Set("Location", r.prefix+to.RequestURI()[len(path):])
 	}
-	rest, ok := strings.CutPrefix(to.EscapedPath(), strings.TrimRight(r.target.EscapedPath(), "/"))
-	if !ok || rest != "" && rest[0] != '/' {
-		return nil
-	}
-	there := r.prefix + rest
-	if to.RawQuery != "" {
-		there += "?" + to.RawQuery
-	}
-	resp.Header.Set("Location", there)
 	return nil
 }
 
 // refuse answers for an API that did not: 429 if the budget has no room in time,
 // 503 if the circuit is open, both with the time to come back, and 502 or 504.
 func refuse(w http.ResponseWriter, r *http.Request, err error) {
-	var budget *throttle.Error
-	var circuit *breaker.Error
-	var timeout interface{ Timeout() bool }
 	status, after := http.StatusBadGateway, time.Duration(0)
-	switch {
-	case errors.As(err, &budget):
-		status, after = http.StatusTooManyRequests, budget.RetryAfter
-	case errors.As(err, &circuit):
-		status, after = http.StatusServiceUnavailable, circuit.RetryAfter
-	case errors.As(err, &timeout) && timeout.Timeout():
+	if e, ok := errors.AsType[*throttle.Error](err); ok {
+		status, after = http.StatusTooManyRequests, e.RetryAfter
+	} else if e, ok := errors.AsType[*breaker.Error](err); ok {
+		status, after = http.StatusServiceUnavailable, e.RetryAfter
+	} else if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
 		status = http.StatusGatewayTimeout
 	}
 	if after > 0 {

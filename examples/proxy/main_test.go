@@ -39,6 +39,10 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", "http://"+r.Host+"/v1/here?x=1")
 		w.WriteHeader(http.StatusFound)
 		return
+	case strings.HasPrefix(r.URL.Path, "/v1/to"):
+		w.Header().Set("Location", r.URL.Query().Get("location"))
+		w.WriteHeader(http.StatusFound)
+		return
 	}
 	fmt.Fprintf(w, "%s %s auth=%q for=%q %s", r.Method, r.URL, r.Header.Get("Authorization"), r.Header.Get("X-Forwarded-For"), body)
 }
@@ -106,6 +110,9 @@ func TestCurlThroughTheProxy(t *testing.T) {
 		{"credentials", []string{"-H", "Authorization: Bearer x", proxy + "/api/"}, `GET /v1/ auth="Bearer x" for="" `},
 		{"a POST that is refused once", []string{"--data", "hello", proxy + "/api/orders"}, `POST /v1/orders auth="" for="" hello`},
 		{"a redirect", []string{"--location", proxy + "/api/moved"}, `GET /v1/here?x=1 auth="" for="" `},
+		{"a redirect to the API's root", []string{"-w", "%{redirect_url}", proxy + "/api/to?location=/v1?y=2"}, proxy + "/api?y=2"},
+		{"a redirect to another part of the host", []string{"-w", "%{redirect_url}", proxy + "/api/to?location=" + server.URL + "/v10/x"}, server.URL + "/v10/x"},
+		{"a redirect elsewhere", []string{"-w", "%{redirect_url}", proxy + "/api/to?location=https://other.example/v1/x"}, "https://other.example/v1/x"},
 		{"no route", []string{"-w", "%{http_code}", proxy + "/apix"}, "proxy: no -route is above this path\n404"},
 		{"an API that is down", []string{"-o", os.DevNull, "-w", "%{http_code}", "--data", "x", proxy + "/gone/"}, "502"},
 	} {
