@@ -1,6 +1,6 @@
 // One host: why requests wait, its limits, its circuit.
 import * as routes from "./routes.js";
-import { badge, bar, fill, hold, make, number, part, put, queue, refusals, retries, seconds, took, units } from "./words.js";
+import { badge, bar, broken, fill, hold, make, number, part, put, queue, refusals, retries, seconds, took, units } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const tiles = new Map();
@@ -11,7 +11,7 @@ let current = ["", ""];
 export function show(host, controls) {
   if (current[0] !== host.name || current[1] !== (host.partition || "")) {
     current = [host.name, host.partition || ""];
-    $("name").replaceChildren(host.name);
+    $("name").replaceChildren(...broken(host.name));
     if (host.partition) $("name").append(make("span", "", " \u00b7 " + host.partition));
     for (const id of ["limits", "facts"]) $(id).replaceChildren();
   }

@@ -1,5 +1,5 @@
 // The list of hosts.
-import { badge, bar, fill, hold, keyOf, make, number, percent, plural, put, queue, refusals, seconds, share } from "./words.js";
+import { badge, bar, broken, fill, hold, keyOf, make, number, percent, plural, put, queue, refusals, seconds, share } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const columns = [
@@ -94,7 +94,7 @@ export function show(frame, fresh) {
   put($("none"), frame.total === 0 ? "No requests yet. Hosts appear here with their first request." : "No host matches.");
   const all = frame.found <= frame.rows.length;
   $("pages").classList.toggle("one", all);
-  put($("found"), all ? "\u00a0" : `${number(frame.from + 1)} to ${number(frame.from + frame.rows.length)} of ${number(frame.found)}`);
+  put($("found"), all ? "" : `${number(frame.from + 1)} to ${number(frame.from + frame.rows.length)} of ${number(frame.found)}`);
   $("before").disabled = frame.from === 0;
   $("after").disabled = frame.from + frame.rows.length >= frame.found;
 }
@@ -117,7 +117,7 @@ function headline(frame) {
 function build(host) {
   const row = { tr: make("tr"), cells: {} };
   for (const [name] of columns) row.tr.append(row.cells[name] = make("td", "c-" + name));
-  const link = make("a", "", host.name);
+  const link = make("a", "", ...broken(host.name));
   link.title = host.name;
   if (host.partition) link.append(make("span", "", " \u00b7 " + host.partition));
   link.href = "#" + new URLSearchParams({ host: host.name, part: host.partition || "" });

@@ -1,5 +1,5 @@
 // Numbers and times as people read them, and elements of the page. Text comes
-// into the page by textContent alone: names of hosts and words of servers are
+// into the page as text nodes alone: names of hosts and words of servers are
 // not to be trusted.
 
 export function number(n) {
@@ -31,6 +31,7 @@ export function hold(w) {
   const left = seconds(w.for).replaceAll(" ", "\u00a0"); // not broken up
   if (w.text.startsWith("paused")) return text + ", for another " + left;
   if (w.text.startsWith("circuit")) return text + ", next probe in " + left;
+  if (w.text.includes(" until ")) return text + ", next request in " + left; // which may come sooner, to ask
   return text + ", room in " + left;
 }
 
@@ -122,7 +123,13 @@ export function rows(table, items, build, update) {
 
 // put changes text only where it differs, so that selections survive.
 export function put(e, text) {
-  if (e.textContent !== text) e.textContent = text;
+  if (e.textContent !== text) e.replaceChildren(...broken(text));
+}
+
+// broken returns text in parts. A line may end where a part does, so that long names
+// are broken after a dot or a slash.
+export function broken(text) {
+  return text.split(/(?<=[./])(?=[a-z])/i).flatMap((part, i) => i === 0 ? [part] : [make("wbr"), part]);
 }
 
 export function badge(e, state) {
@@ -135,6 +142,6 @@ export function bar() {
 }
 
 export function fill(e, part) {
-  e.className = "bar" + (part === 0 ? " none-left" : part < 0.2 ? " low" : "");
+  e.className = "bar" + (part === 0 ? " none-left" : part === 1 ? " whole" : part < 0.2 ? " low" : "");
   e.firstChild.style.width = (part * 100).toFixed(1) + "%";
 }

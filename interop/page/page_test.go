@@ -302,12 +302,21 @@ func dark(b *tab, r *run) {
 // how long.
 const shortened = `[...document.querySelectorAll("#hosts small, #routes small")].filter(e => e.offsetParent && e.scrollHeight > e.clientHeight + 1).map(e => e.textContent).join("|")`
 
+// torn is what stands on two lines though it has neither a space nor a dash.
+const torn = `[...document.querySelectorAll("td.c-host a, td.c-host small")].flatMap(e => [...e.childNodes]).filter(n => {
+	if (n.nodeType !== 3 || /[\s-]/.test(n.data)) return false
+	const text = document.createRange()
+	text.selectNodeContents(n)
+	return text.getClientRects().length > 1
+}).map(n => n.data).join("|")`
+
 // narrow holds that a telephone shows the page without scrolling sideways.
 func narrow(b *tab, r *run) {
 	b.look(360, 740, "light")
 	const fits = `(document.documentElement.scrollWidth <= 360) + " " + [...document.querySelectorAll("main *")].filter(e => e.offsetParent && e.getBoundingClientRect().right > 360.5 && !e.closest("table, .plot")).length`
 	b.until(fits, "true 0")
 	b.until(shortened, "")
+	b.until(torn, "")
 	for _, column := range []string{"host", "state", "queue"} {
 		b.until(`document.querySelector("td.c-`+column+`").getBoundingClientRect().width > 60`, "true")
 	}

@@ -24,6 +24,7 @@ const (
 	least   = "least.example"   // 5 of 2000 left
 	last    = "last.example"    // 1 of 20000 left
 	none    = "none.example"    // 0 of 3 left
+	most    = "most.example"    // 999 of 1000 left
 	whole   = "whole.example"   // all of 3 in flight left
 )
 
@@ -41,6 +42,7 @@ func crowdedProgram(t *testing.T) *httptest.Server {
 		least: throttle.MustParseBudget("2000/d burst 2000"),
 		last:  throttle.MustParseBudget("20000/d burst 20000"),
 		none:  throttle.MustParseBudget("3/h burst 3"),
+		most:  throttle.MustParseBudget("1000/d burst 1000"),
 		whole: throttle.MustParseBudget("3 in flight"),
 	}
 	c.Retry.MaxAttempts = 1
@@ -75,7 +77,7 @@ func crowdedProgram(t *testing.T) *httptest.Server {
 	}
 	hurried, stop := context.WithTimeout(throttle.WithMaxWait(ctx, -1), time.Minute)
 	t.Cleanup(stop)
-	for host, n := range map[string]int{queued: 3, patient: 7, least: 1995, last: 19999, none: 4, whole: 1, longest: 1} {
+	for host, n := range map[string]int{queued: 3, patient: 7, least: 1995, last: 19999, none: 4, most: 1, whole: 1, longest: 1} {
 		do(hurried, n, host, "/")
 	}
 	do(hurried, 3, varied, "/a/path/that/goes/on/for/longer/than/any/table/is/wide/1") // the third is refused
@@ -103,7 +105,7 @@ const added = `(() => {
 // bars says what bar has: whether it is framed as empty, and how much ink it has.
 const bars = `((bar) => {
 	const ink = bar.firstChild.getBoundingClientRect().width, room = bar.getBoundingClientRect().width
-	return (bar.classList.contains("none-left") ? "framed" : "filled") + ", " + (ink === 0 ? "no ink" : ink < 3 ? "too little ink" : ink >= room ? "all ink" : "some ink") })`
+	return (bar.classList.contains("none-left") ? "framed" : "filled") + ", " + (ink === 0 ? "no ink" : ink < 3 ? "too little ink" : ink >= room ? "all ink" : room - ink < 3 ? "too much ink" : "some ink") })`
 
 // What a page shows of much and of little is true and can be read, on a telephone
 // and on a desk, in the light and in the dark.
@@ -145,7 +147,7 @@ func TestStates(t *testing.T) {
 // words and in the bar.
 func listBars(b *tab) {
 	for host, want := range map[string][2]string{
-		none: {"0%", "framed, no ink"}, last: {"< 1%", "filled, some ink"}, least: {"< 1%", "filled, some ink"}, whole: {"100%", "filled, all ink"},
+		none: {"0%", "framed, no ink"}, last: {"< 1%", "filled, some ink"}, least: {"< 1%", "filled, some ink"}, most: {"99%", "filled, some ink"}, whole: {"100%", "filled, all ink"},
 	} {
 		b.until(cell(host, "left"), want[0])
 		b.until(bars+`([...document.querySelectorAll("#hosts tbody tr")].find(e => e.querySelector("a").textContent === `+quote(host)+`).querySelector(".bar"))`, want[1])
@@ -155,7 +157,7 @@ func listBars(b *tab) {
 // limitBars holds the same of the limits of one host.
 func limitBars(b *tab) {
 	for host, want := range map[string][2]string{
-		none: {"0 of 3 left", "framed, no ink"}, last: {"1 of 20,000 left", "filled, some ink"}, least: {"5 of 2,000 left", "filled, some ink"}, whole: {"3 of 3 left", "filled, all ink"},
+		none: {"0 of 3 left", "framed, no ink"}, last: {"1 of 20,000 left", "filled, some ink"}, least: {"5 of 2,000 left", "filled, some ink"}, most: {"999 of 1,000 left", "filled, some ink"}, whole: {"3 of 3 left", "filled, all ink"},
 	} {
 		enter(b, host)
 		b.until(`document.querySelector("#limits span").textContent.split(",").slice(0, -1).join(",") || document.querySelector("#limits span").textContent`, want[0])
