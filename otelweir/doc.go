@@ -8,14 +8,15 @@
 //	...
 //	stop, err := o.Observe(t)
 //
-// Metrics, with server.address and server.port by the HTTP client conventions,
-// but without a port that is the scheme's own. Where these have a metric it is
-// theirs; an attempt is a request to them:
+// All metrics of a Transport have the attributes server.address and server.port,
+// which OpenTelemetry's conventions for HTTP clients define; a port that is the
+// scheme's own is left out. These two metrics are defined there too. What the
+// conventions call a request is an attempt here:
 //
 //	http.client.request.duration   s          histogram, from the wire to the headers; http.request.method, http.response.status_code, error.type
 //	http.client.active_requests    {request}  sent, no headers yet
 //
-// From the hooks:
+// These come from the hooks:
 //
 //	weir.client.attempts           {attempt}  counter; weir.outcome, weir.then, http.response.status_code
 //	weir.client.resends            {attempt}  counter of attempts after the first; weir.outcome
@@ -23,9 +24,9 @@
 //	weir.client.learned            {event}    counter of things learned about a server
 //	weir.client.circuit.changes    {change}   counter; weir.circuit.state is the new state
 //
-// From Stats, for a Transport that is observed; counters by weir.route ("GET
-// /search", or a budget's pattern) and, with Config.MaxPartitions,
-// weir.partition:
+// These come from Stats, if the Transport is observed ([Reporter.Observe]). Counters
+// have the attribute weir.route ("GET /search", or a budget's pattern) and, with
+// Config.MaxPartitions, weir.partition:
 //
 //	weir.client.sent               {attempt}  counter
 //	weir.client.waits              {attempt}  counter of those that had to wait for budget
@@ -50,7 +51,8 @@
 //	weir.client.circuit.refusals   {attempt}  counter
 //	weir.client.circuit.fallbacks  {answer}   counter of requests that the program's fallback answered
 //
-// From an outbox that is observed ([Reporter.ObserveOutbox]), by weir.queue:
+// These come from an outbox that is observed ([Reporter.ObserveOutbox]), and have the
+// attribute weir.queue:
 //
 //	weir.outbox.pending            {entry}    gauge: to be sent
 //	weir.outbox.dead               {entry}    gauge: set aside
@@ -60,9 +62,9 @@
 //	weir.outbox.delivered          {entry}    counter
 //	weir.outbox.set_aside          {entry}    counter
 //
-// From a throttle.Limiter that is observed ([Reporter.ObserveLimiter]), by
-// weir.limiter, its keys added up. Of keys that were forgotten and met again
-// between two collections the counts are too low:
+// These come from a throttle.Limiter that is observed ([Reporter.ObserveLimiter]), and
+// have the attribute weir.limiter. Its keys are added up. If a key was forgotten and
+// met again between two collections, the counts are too low:
 //
 //	weir.limiter.queue.length      {call}     gauge
 //	weir.limiter.queue.oldest      s          gauge

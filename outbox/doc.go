@@ -7,6 +7,10 @@
 // answer. Only a request that fails is written to the disk and answered with
 // 202. While the base still tries, the request is lost if the process dies.
 //
+// Most programs need [New], [Config], [Transport.Run] and, for requests that must be
+// on the disk first, [Transport.Enqueue]. The other methods show what is kept and let
+// people decide about what cannot be delivered; go doc -all of this package is long.
+//
 // Kept requests are sent at least once, not exactly once: a request whose answer
 // was lost is sent again, and after a kill up to 16 requests of each queue are
 // sent again although they were answered. A request has the same idempotency key
