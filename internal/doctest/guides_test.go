@@ -34,7 +34,7 @@ func TestREADMELinks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`\]\(([^)#]+)`).FindAllStringSubmatch(string(text), -1) {
+		for _, m := range regexp.MustCompile(`(?:\]\(|src="|srcset=")([^)#"]+)`).FindAllStringSubmatch(string(text), -1) {
 			if strings.Contains(m[1], "://") {
 				continue
 			}
