@@ -113,7 +113,7 @@ func NewClient(c Config) (*http.Client, error) {
 	base := http.DefaultTransport
 	if d, ok := base.(*http.Transport); ok {
 		d = d.Clone()
-		if d.MaxIdleConnsPerHost = d.MaxIdleConns; d.MaxIdleConns == 0 { // no limit, which is not what 0 says of one host
+		if d.MaxIdleConnsPerHost = d.MaxIdleConns; d.MaxIdleConns == 0 { // no limit, but 0 for one host would mean two
 			d.MaxIdleConnsPerHost = math.MaxInt
 		}
 		base = d

@@ -12,7 +12,7 @@ import (
 	"github.com/weirhttp/weir/internal/notsent"
 )
 
-// fallback is Config.Fallback at work.
+// fallback calls Config.Fallback and counts what it answered.
 type fallback struct {
 	answer   func(*http.Request, error) (*http.Response, error)
 	on       func(*http.Response) bool
@@ -26,7 +26,7 @@ func newFallback(c Config) *fallback {
 	return &fallback{answer: c.Fallback, on: c.FallbackOn}
 }
 
-// instead returns what the caller of r gets, which came to resp or err.
+// instead returns what the caller of r gets. The layers returned resp or err for it.
 func (f *fallback) instead(r *http.Request, resp *http.Response, err error) (*http.Response, error) {
 	keep := false
 	defer func() {
@@ -47,7 +47,7 @@ func (f *fallback) instead(r *http.Request, resp *http.Response, err error) (*ht
 	case other == nil && (failed == nil || resp != nil): // an answer is better than an error
 		keep = true
 		return resp, err
-	case other == nil && !errors.Is(err, ErrNotSent): // what the fallback sent is not all
+	case other == nil && !errors.Is(err, ErrNotSent): // something may have been sent, even if the fallback sent nothing
 		return nil, notsent.Deny(failed)
 	case other == nil:
 		return nil, failed
@@ -63,8 +63,8 @@ func (f *fallback) instead(r *http.Request, resp *http.Response, err error) (*ht
 	return other, nil
 }
 
-// cancelled reports that nobody waits for an answer to r any more. One whose
-// deadline has passed may still have use for what is at hand.
+// cancelled reports whether the caller has cancelled r. A caller whose deadline has
+// passed has not: it may still use an answer that is at hand.
 func cancelled(r *http.Request) bool {
 	ctx := r.Context()
 	if err := ctx.Err(); err != nil {

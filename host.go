@@ -10,7 +10,7 @@ import (
 	"github.com/weirhttp/weir/throttle"
 )
 
-// settings are what hosts have of their own, and what they have it instead of.
+// settings are the settings of single hosts, and those of Config that all other hosts have.
 type settings struct {
 	throttle throttle.HostConfig
 	retry    retry.Config
@@ -18,14 +18,15 @@ type settings struct {
 
 	mu    sync.Mutex
 	hosts map[string]Host // by pattern, in its canonical spelling
-	told  layers          // of all of them
+	told  layers          // that know of hosts
 }
 
-// layers says of each layer whether it has settings by host. One that has knows
-// all patterns, as it takes the most specific of those that match a host.
+// layers says which layers have settings by host. A layer that has any is told of all
+// patterns, because it takes the most specific of those that match a host.
 type layers struct{ throttle, retry, breaker bool }
 
-// begin takes the settings of c, which the layers have, and tells them of c.Hosts.
+// begin keeps the settings of c, with which the layers were made, and tells the layers
+// of c.Hosts.
 func (s *settings) begin(t *Transport, c Config) error {
 	s.throttle = throttle.HostConfig{
 		MaxWait: c.Throttle.MaxWait, MaxPause: c.Throttle.MaxPause,
@@ -68,7 +69,7 @@ func (s *settings) set(t *Transport, text string, h Host) error {
 	s.told.throttle = s.told.throttle || h.Throttle != nil
 	s.told.retry = s.told.retry || h.Retry != nil
 	s.told.breaker = s.told.breaker || h.Breaker != nil || h.Retry != nil && h.Retry.AttemptTimeout != s.retry.AttemptTimeout
-	for other, h := range s.hosts { // who is told of one for the first time is told of all
+	for other, h := range s.hosts { // a layer that is told of a host for the first time is told of all
 		if err := s.tell(t, other, h, layers{s.told.throttle && !before.throttle, s.told.retry && !before.retry, s.told.breaker && !before.breaker}); err != nil {
 			return err
 		}
@@ -77,8 +78,8 @@ func (s *settings) set(t *Transport, text string, h Host) error {
 	return s.tell(t, p.Text, h, s.told)
 }
 
-// check tells layers by which nobody sends what t's are to be told: if one of
-// them does not take it, none of t's is told.
+// check tries h on layers that nobody uses. If one of them returns an error, no layer
+// that is in use is told of h.
 func (s *settings) check(text string, h Host) error {
 	var spare Transport
 	var err error
@@ -94,7 +95,8 @@ func (s *settings) check(text string, h Host) error {
 	return s.tell(&spare, text, h, layers{true, true, true})
 }
 
-// tell tells those layers what h stands for.
+// tell gives the settings of h, or those of Config where h has none, to the layers of
+// who.
 func (s *settings) tell(t *Transport, text string, h Host, who layers) error {
 	waits, retries, circuits := s.throttle, s.retry, s.breaker
 	if h.Throttle != nil {

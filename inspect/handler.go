@@ -39,7 +39,7 @@ type Config struct {
 
 	// Limiters adds the keys of Limiters, by a name for each, to the list: each key
 	// as a host whose name is that of the Limiter, a colon and the key. Keys are
-	// shown as they are: let them be none that are secret.
+	// shown as they are, so they must not be secret.
 	Limiters map[string]*throttle.Limiter
 
 	// Outbox adds the queues of an outbox around the transport. nil: none.

@@ -16,7 +16,7 @@ type limiter struct {
 	l    *throttle.Limiter
 }
 
-// rows are what is shown of the keys. Those that share an account are one.
+// rows are the keys that are shown. Keys that share an account have one row.
 func (l limiter) rows() []*Host {
 	s := l.l.Stats()
 	slices.SortFunc(s.Keys, func(a, b throttle.HostStats) int {

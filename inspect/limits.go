@@ -93,9 +93,9 @@ func routesOf(all []throttle.RouteStats) []Route {
 	return list
 }
 
-// because puts h.Why in order: first what the route is held up by of which a
-// request has waited longest, then what ends last, for that binds; of those, a pause says more than
-// a rate.
+// because puts h.Why in order. First comes what holds up the route whose request has
+// waited longest. Then comes what ends last, because no request goes before that; if a
+// pause and a rate end at the same time, the pause says more.
 func (h *Host) because() {
 	slices.SortStableFunc(h.Why, func(a, b Hold) int {
 		return cmp.Or(cmp.Compare(math.Round(b.For), math.Round(a.For)), cmp.Compare(pause(b), pause(a)), cmp.Compare(a.Text, b.Text))
@@ -127,8 +127,8 @@ func (h *Host) because() {
 	}
 }
 
-// only is the one route of several that text holds up; "": it is not one only,
-// or text names it.
+// only returns the route that text holds up, if that is one of several routes and text
+// does not name it; otherwise "".
 func (h *Host) only(text string) string {
 	name, others := "", false
 	for i := range h.Routes {

@@ -19,11 +19,11 @@ type seen struct {
 }
 
 const (
-	// freshFor is how long a host is looked at each time that stood in a frame:
-	// the page shows it next time, too.
+	// freshFor is for how long a host that stood in a frame is looked at each time,
+	// because the page most likely shows it again.
 	freshFor = 3 * time.Second
-	// staleAfter is when one is looked at at which nothing happened, since what is
-	// left of its budgets has grown: a sixtieth of them a second.
+	// staleAfter is after how long a host is looked at although nothing happened
+	// there: what is left of its budgets has grown since.
 	staleAfter = time.Minute
 	// mostLooks is how many hosts that can wait are looked at at a time. It bounds the
 	// cost of a look. If a hundred thousand hosts are all busy, each is looked at once in
@@ -32,8 +32,8 @@ const (
 	mostLooks = 2000
 )
 
-// asItWas reports whether there is nothing to see at s that was not there last time.
-// c is its circuit.
+// asItWas reports whether a look at s would show what the last one showed. c is its
+// circuit.
 func (s *seen) asItWas(now time.Time, stamp uint64, c *breaker.CircuitStats) bool {
 	return s.quiet && s.stamp == stamp && c == nil && (s.full || now.Sub(s.at) < staleAfter)
 }

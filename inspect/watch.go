@@ -11,9 +11,10 @@ import (
 	"github.com/weirhttp/weir/throttle"
 )
 
-// watch looks at the transport for those who look at the page, once for all of
-// them, and notes what has changed since. Of a hundred thousand hosts most have
-// not: those are not looked at. If very many have, each has its turn.
+// watch looks at the transport once for all pages that are open, and notes what has
+// changed since its last look. Of a hundred thousand hosts most have not changed, and
+// it does not look at them. If very many have changed, it looks at some of them each
+// time, in turns.
 type watch struct {
 	t        *weir.Transport
 	outbox   Outbox // nil: there is none
@@ -121,9 +122,9 @@ func (w *watch) refresh(now time.Time) (changed []*Host) {
 	return changed
 }
 
-// meet returns the i-th host that the transport names, and whether it is new. As long
-// as none comes or goes it is the i-th of the look before: to find a hundred thousand
-// by their names takes a while.
+// meet returns the i-th host that the transport names, and whether it is new. If no host
+// came or went, it is the i-th of the last look. That is tried first, because it takes a
+// while to find a hundred thousand hosts by their names.
 func (w *watch) meet(i int, k key) (s *seen, fresh bool) {
 	if i < len(w.met) && w.met[i].key == k {
 		return w.met[i], false
@@ -156,7 +157,8 @@ func (w *watch) arrange() {
 }
 
 // atOnce is how many hosts of the transport stats.json looks at before it sends them.
-// Their copies take some 36 MB; with fewer, all hosts are passed by more often.
+// Their copies take some 36 MB. If it were less, the hosts would be walked through more
+// often.
 const atOnce = 10000
 
 // all calls yield for all hosts in turn, in the order of a Snapshot, until it returns

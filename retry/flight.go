@@ -122,10 +122,9 @@ func (f *flight) strike(c *clock) {
 
 // until says until when the attempt, or the Read of its answer's body, may go
 // on; now is when its clock rang. Waiting for a connection that others have does
-// not count, an upload may go on as long as it does, and so may an attempt as long as
-// interim answers come. If the clock strikes
-// late, this process stood still, and what came meanwhile has not been read: it
-// starts once more.
+// not count. While the request's body is read, or interim answers come, the time
+// begins anew. If the clock strikes late, this process stood still, and what came
+// meanwhile has not been read: the clock starts once more.
 func (f *flight) until(now time.Duration) time.Duration {
 	due := f.due
 	if f.resp == nil {

@@ -104,7 +104,7 @@ func (l *loop) win(h *hedge) {
 	l.h.count.won.Add(1)
 }
 
-// hedgeAfter is how long the first attempt may take before it gets company.
+// hedgeAfter is how long the first attempt may take before the hedge is sent.
 func (l *loop) hedgeAfter() (time.Duration, bool) {
 	if q := l.c.Hedge.Quantile; q > 0 {
 		if d, ok := l.h.latency.quantile(q); ok {
@@ -114,8 +114,8 @@ func (l *loop) hedgeAfter() (time.Duration, bool) {
 	return l.c.Hedge.After, l.c.Hedge.After > 0
 }
 
-// learn notes how long the first attempt was on the wire. One that lost to its
-// hedge counts with the time until then.
+// learn notes how long the first attempt was on the wire. If it lost to its hedge, the
+// time until that counts.
 func (l *loop) learn(resp *http.Response) {
 	lost := l.tr.Cause() == trip.LostHedge
 	if l.c.Hedge.Quantile > 0 && !l.tr.OnWire().IsZero() && (good(resp, l.tr) || lost) {

@@ -60,8 +60,8 @@ func (h *held) response() *http.Response {
 	return h.resp
 }
 
-// perhaps reports that the attempt that failed with err may have been
-// processed: an earlier answer must not tell the caller that it was not.
+// perhaps reports whether the attempt that failed with err may have been processed.
+// Then an earlier answer is not returned, because it would say that it was not.
 func (l *loop) perhaps(err error) bool {
 	if !l.t.link.Has[trip.Wire] {
 		return !errors.Is(err, notsent.Err)

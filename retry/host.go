@@ -54,7 +54,7 @@ func (t *Transport) host(tr *trip.Trip) *host {
 		return h
 	}
 	h, ok := rec.Occupy(hosts.Retry, &host{past: &t.past}).(*host)
-	if !ok { // cannot be: the slot is ours
+	if !ok { // cannot happen: nobody else uses this slot
 		return &host{past: &t.past}
 	}
 	return h

@@ -1,6 +1,7 @@
 package retry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -55,8 +56,8 @@ func (l *loop) prepare() {
 		if o.MaxAttempts != 0 {
 			l.most = max(o.MaxAttempts, 1)
 		}
-		def2(&attempt, o.AttemptTimeout)
-		def2(&stall, o.StallTimeout)
+		attempt = cmp.Or(o.AttemptTimeout, attempt)
+		stall = cmp.Or(o.StallTimeout, stall)
 	}
 	l.tr.AttemptTimeout, l.tr.StallTimeout = attempt, stall
 	if l.c.IdempotencyKey != nil {

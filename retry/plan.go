@@ -68,7 +68,7 @@ func (l *loop) plan(o Outcome, sig headers.Signal, resp *http.Response, err erro
 	if (l.tr.Patient || l.tr.Doubtful) && !throttled && wait > p.sleep { // for the circuit: nobody queues there
 		p.sleep, p.delayBy = wait, Queue
 	}
-	// What of the wait is certain, the throttle has weighed; for the rest one queues.
+	// The throttle has refused if the certain part of the wait is too long. For the rest the request queues.
 	if deadline, ok := l.ctx.Deadline(); ok && !now.Add(p.sleep).Before(deadline) {
 		return plan{reason: NoTime}
 	}
@@ -114,8 +114,8 @@ func (l *loop) worth(o Outcome, sig headers.Signal, resp *http.Response, err err
 	return plan{}, true
 }
 
-// asClient shows an error as http.Client would, which is how CheckRetry
-// functions know them; without the URL, whose text they might misread.
+// asClient shows an error as http.Client would, because CheckRetry functions expect
+// that. It leaves out the URL, whose text they might misread.
 func asClient(r *http.Request, err error) error {
 	if err == nil {
 		return nil
@@ -123,8 +123,8 @@ func asClient(r *http.Request, err error) error {
 	return &url.Error{Op: r.Method, Err: err}
 }
 
-// serverDelay is what the server asked for: in so many words, or, if it
-// throttled, by when the limit that is spent has room again.
+// serverDelay is the delay that the server asked for: its Retry-After, or, if it
+// throttled and gave none, the time until the limit that is spent has room again.
 func serverDelay(o Outcome, sig headers.Signal) (d time.Duration) {
 	if sig.RetryAfter.Known || o != Throttled {
 		return sig.RetryAfter.Value

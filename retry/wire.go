@@ -1,6 +1,7 @@
 package retry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -9,12 +10,12 @@ import (
 	"github.com/weirhttp/weir/internal/trip"
 )
 
-// Wire returns the innermost layer: it bounds an attempt from dialling to the
-// headers, or from one interim answer to the next, by AttemptTimeout and a blocked
-// Read of the body by StallTimeout, closes a request body whose Read would outlive
-// the attempt, and notes what is certain about what was sent. Nothing else of c is used. It stands below
-// all that waits, so that waiting is not taken for slowness. nil base:
-// http.DefaultTransport.
+// Wire returns the innermost layer. AttemptTimeout bounds the time of an attempt from
+// dialling to the headers, or from one interim answer to the next, and StallTimeout
+// that of a blocked Read of the body; nothing else of c is used. Wire also closes a
+// request body whose Read would outlive the attempt, and notes what is certain about
+// what was sent. It stands below all layers that wait, so that waiting is not taken for
+// slowness. nil base: http.DefaultTransport.
 //
 // New puts it in by itself unless there is one below already.
 //
@@ -66,19 +67,12 @@ func (w *wire) limits(r *http.Request, t *trip.Trip) (attempt, stall time.Durati
 	attempt, stall = w.attempt, w.stall
 	if t.AttemptTimeout != 0 { // there is a retry layer, which has looked for an Override
 		attempt = t.AttemptTimeout
-		def2(&stall, t.StallTimeout)
+		stall = cmp.Or(t.StallTimeout, stall)
 	} else if o := overrideOf(r.Context()); o != nil {
-		def2(&attempt, o.AttemptTimeout)
-		def2(&stall, o.StallTimeout)
+		attempt = cmp.Or(o.AttemptTimeout, attempt)
+		stall = cmp.Or(o.StallTimeout, stall)
 	}
 	return max(attempt, 0), max(stall, 0)
-}
-
-// def2 sets *p unless v is zero.
-func def2(p *time.Duration, v time.Duration) {
-	if v != 0 {
-		*p = v
-	}
 }
 
 // Enter is RoundTrip for the layer above.
