@@ -47,9 +47,9 @@ import (
 
 // Config says how files are written.
 type Config struct {
-	// Sync makes every write wait until it is on the disk. Without it a crash
-	// of the machine, not of a process, may lose what was spent last, or all that
-	// a file says, whose budget then begins anew. Zero: do not wait.
+	// Sync makes every write wait until it is on the disk. Without it, a crash of
+	// the machine (not of a process) may lose what was spent last, or a whole file,
+	// whose budget then begins anew. Zero: do not wait.
 	Sync bool
 }
 

@@ -7,8 +7,8 @@ import (
 )
 
 // IDHeader is the header of the 202 that answers a kept request; its value is
-// the id. A server could send a header of that name too: believe it as far as
-// you believe the server.
+// the id. A server could send a header of that name too, so trust it only as
+// far as you trust the server.
 const IDHeader = "Outbox-Id"
 
 // accepted is the answer to a request that was kept as id.

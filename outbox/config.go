@@ -41,9 +41,9 @@ type Config struct {
 	// Patterns name the requests that may be kept, as
 	// [METHOD ]host[:port][/path], the grammar of throttle.Config.Budgets:
 	// "POST api.example.com/v1/events", "*.example.com/hooks/". A pattern
-	// without a method does not take GET, HEAD, OPTIONS and TRACE: whoever
-	// asks a question has no use for a promise to ask it later. Nil is an
-	// error; empty, only what is given to Enqueue is kept.
+	// without a method does not name GET, HEAD, OPTIONS and TRACE, because
+	// their callers have no use for an answer that is fetched later. Nil is
+	// an error; if it is empty, only what is given to Enqueue is kept.
 	Patterns []string
 
 	// KeepFirst writes each request that a pattern names to the file before
@@ -74,12 +74,12 @@ type Config struct {
 	Concurrency int
 
 	// FailedStatus lists answers, each from 400 to 599, that count as failed
-	// although a response was obtained: that response is closed and the
-	// promise returned in its place. Nil: only errors count as failed.
+	// although there was a response. The response is closed, and the caller
+	// gets the 202 instead. Nil: only errors count as failed.
 	FailedStatus []int
 
-	// MaxBody is the longest body kept, in bytes. A request with a longer
-	// one is refused with KeepFirst, else sent as if no pattern named it.
+	// MaxBody is the longest body kept, in bytes. With KeepFirst, a request
+	// with a longer one is refused; otherwise it is sent as if no pattern named it.
 	// Zero: 1 MiB.
 	MaxBody int64
 
@@ -127,9 +127,8 @@ type Config struct {
 	MaxTries int
 
 	// MaxAge sets entries aside that were kept, or requeued, longer ago than
-	// this, because servers forget idempotency keys: many do after a day.
-	// Those that have not been sent when their time is up are not sent any
-	// more. Zero: no limit.
+	// this, because servers forget idempotency keys, many of them after a
+	// day. An entry whose time is up is not sent any more. Zero: no limit.
 	MaxAge time.Duration
 
 	// Timeout bounds one sending by Drain, from Prepare to the end of the

@@ -20,11 +20,11 @@ const maxSettling = 16
 // (refused by an open circuit, no answer, an answer that says later) ends the
 // turn of that queue, whose entries stay in their order; those of other queues
 // are still sent. Nothing is sent to a server whose Retry-After, up to an hour,
-// is not over: its last answer counts once more. The error is nil if all were
-// delivered or set aside, else an *Error about the oldest that was not,
-// ctx.Err(), ErrClosed, or what is wrong with the file. Call it again to go on:
-// entries are sent at least once, each time with the key they were first sent
-// with.
+// is not over; Drain then reports its last answer again. The error is nil if all
+// entries were delivered or set aside. Otherwise it is an *Error about the oldest
+// one that was not, ctx.Err(), ErrClosed, or what is wrong with the file. Call Drain
+// again to go on. Entries are sent at least once, always with the key with which they
+// were first sent.
 //
 // What becomes of an entry, unless Config.Verdict decides otherwise:
 //

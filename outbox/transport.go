@@ -75,12 +75,12 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 	return t, nil
 }
 
-// RoundTrip keeps the requests that a pattern names and answers 202 with their
-// id: with Config.KeepFirst each of them, else those that the base could not
-// deliver and those whose queue holds older ones. All others get what the base
-// returns. With KeepFirst, and where older ones wait, a request that cannot be
-// kept is not sent and gets an error; else the caller gets what the base
-// returned.
+// RoundTrip keeps requests that a pattern names, and answers them with 202 and their
+// id. With Config.KeepFirst it keeps each of them. Otherwise it keeps those that the
+// base could not deliver, and those whose queue holds older ones. All other requests
+// get what the base returns. If a request cannot be kept, then with KeepFirst, or if
+// its queue holds older ones, it is not sent and the caller gets an error. Otherwise
+// the caller gets what the base returned.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !t.named(req) {
 		return t.base.RoundTrip(req)
@@ -246,8 +246,8 @@ func (t *Transport) CloseIdleConnections() {
 }
 
 // Close ends each Drain and Run in progress and closes the file; the base stays
-// open. From then on requests that fail are not kept, and with Config.KeepFirst
-// all that a pattern names fail. It must not be called by a hook; calling it
+// open. From then on, requests that fail are not kept, and with Config.KeepFirst all
+// requests that a pattern names fail. Close must not be called by a hook. Calling it
 // again does nothing.
 func (t *Transport) Close() error {
 	t.mu.Lock()

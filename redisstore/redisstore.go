@@ -66,10 +66,10 @@ func newScript(source string) script {
 }
 
 // New returns a Store that uses client: a *redis.Client, also one of
-// redis.NewFailoverClient for Sentinel, or a *redis.ClusterClient. It does not talk to the server, so a
-// program starts while Redis is down. A client whose options leave
-// ContextTimeoutEnabled false is refused: it would ignore the deadline of a
-// call until its ReadTimeout.
+// redis.NewFailoverClient for Sentinel, or a *redis.ClusterClient. It does not talk
+// to the server, so a program can start while Redis is down. A client whose options
+// leave ContextTimeoutEnabled false is an error, because it would ignore the deadline
+// of a call until its ReadTimeout.
 func New(client redis.UniversalClient, c Config) (*Store, error) {
 	s := &Store{client: client, prefix: c.Prefix, tag: c.Tag}
 	if s.prefix == "" {
@@ -116,8 +116,8 @@ func (s *Store) name(key string) string {
 // On a Cluster the draws of a booking may lie in different slots. Those of one
 // slot are decided in one call. The slots are asked in the order of their keys'
 // names; when one refuses, those before it get a refund. Between its booking
-// and its refund such a charge is seen by others, who may be told to wait a
-// round trip longer than need be; never is more let through.
+// and its refund others see such a charge, and may be told to wait for a round trip
+// longer than necessary. More than a limit allows is never let through.
 func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error) {
 	if err := b.Validate(); err != nil {
 		return store.Booked{}, err
