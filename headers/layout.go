@@ -243,7 +243,7 @@ func (f *layout) place(p *parser) bool {
 }
 
 // lookAside remembers the names that are of no interest, as far as there is room for
-// them: that takes longer to see than that they are remembered.
+// them. To find a name among those takes less time than to see that it is of no interest.
 func (f *layout) lookAside(h http.Header) {
 	room := maxLayoutText - f.text()
 	for name := range h {

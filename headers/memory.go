@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// A Memory reads the answers of one host sooner than [Parse] does. A host states
-// its limits in the same headers with every answer, and little changes but what
-// remains and when it resets: a Memory keeps the layout of a few answers, and of one
-// that has a known layout it reads these numbers only. What it returns is exactly
-// what Parse returns.
+// A Memory reads the answers of one host faster than [Parse] does. A host states its
+// limits in the same headers with every answer, and little changes but what remains
+// and when it resets. So a Memory keeps the layouts of a few answers. Of an answer
+// whose layout it knows, it reads only these numbers. What it returns is exactly what
+// Parse returns.
 //
 // It knows the layouts that most servers have: a number for each header, and the
-// structured fields of draft-ietf-httpapi-ratelimit-headers -08 and later. All
-// other answers are for Parse, and so is every one of a status from 400 on or of
-// GraphQL's media type, whose body may say more.
+// structured fields of draft-ietf-httpapi-ratelimit-headers -08 and later. All other
+// answers are read whole, and also those with a status from 400 on or with GraphQL's
+// media type, whose body may say more.
 //
 // The zero Memory is ready for use, and safe for concurrent use without a lock.
 // Whatever a host sends, it keeps at most 4 layouts of 2 KiB of text.

@@ -15,28 +15,28 @@ const (
 )
 
 // Parse returns what the status and the headers of resp say about quotas. It
-// reads no body, keeps nothing and changes nothing. now is the local clock at
-// receipt; the server's own, its Date header, rules if there is one, so a
-// skewed local clock does no harm. If resp.Request is set, the host's name
+// reads no body, keeps nothing and changes nothing. now is the local time at which
+// resp came. If there is a Date header, times are reckoned from that instead, so a
+// local clock that is wrong does no harm. If resp.Request is set, the host's name
 // helps with the few servers whose headers cannot be told apart without it.
 //
-// It is safe for concurrent use, and takes time linear in the size of the
+// It is safe for concurrent use. The time that it takes is linear in the size of the
 // headers, whatever they hold.
 func Parse(resp *http.Response, now time.Time) Signal {
 	return parse(resp, nil, now)
 }
 
-// ParseBody is Parse that also reads body, the response's body or its
-// beginning: the waits, counters and error codes that JSON and XML APIs send
-// there. What a header says wins over the body. The body's format is found
-// out from itself, and it may be cut short anywhere.
+// ParseBody does what Parse does, and also reads body, which is the response's body
+// or its beginning: the waits, counters and error codes that JSON and XML APIs send
+// there. If a header and the body differ, the header counts. The format is recognised
+// by the body itself, and the body may be cut short anywhere.
 func ParseBody(resp *http.Response, body []byte, now time.Time) Signal {
 	return parse(resp, body, now)
 }
 
-// Silent reports whether no header of h is of interest here, as in most
-// responses: of such a response Parse knows its status, and needs no now. The
-// media type of GraphQL is of interest, because such a body may be a refusal
+// Silent reports whether no header of h is of interest here, as in most responses.
+// What Parse returns for such a response depends on its status alone, and not on now.
+// The media type of GraphQL is of interest, because such a body may be a refusal
 // whatever the status says.
 func Silent(h http.Header) bool {
 	for name, lines := range h {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Recalled is what a [Memory] made of an answer. It is read anew for each answer of
-// a layout, so that of an answer only what changed is read, and no memory is made
-// for it: its Signal is not to be changed, nor kept beyond Done.
+// Recalled is what a [Memory] made of an answer. After Done it is used for the next
+// answer of the same layout, so that only what has changed is read, and no memory is
+// allocated. So its Signal must not be changed, nor kept beyond Done.
 type Recalled struct {
 	Signal
 	of   *layout
@@ -18,7 +18,7 @@ type Recalled struct {
 	was  [maxSlots]text // of the resets that Limits has, if now is the same: an instant stays for a window
 }
 
-// Done gives r back. It is called once; if it is not, the next answer costs memory.
+// Done gives r back. Call it once. If it is not called, the next answer allocates memory.
 func (r *Recalled) Done() { r.of.spare.Store(r) }
 
 // text is a short text, kept without what it was a part of.

@@ -25,8 +25,8 @@ type Signal struct {
 	// Kind is why. It is NoKind when the response is not throttled.
 	Kind Kind
 
-	// RetryAfter is the wait the server asked for in so many words, never
-	// derived from a reset. It is never negative and saturates at the largest
+	// RetryAfter is the wait that the server asked for. It is never derived
+	// from a reset. It is never negative and saturates at the largest
 	// Duration. It may be known on a response that is not throttled (several
 	// servers send it with every answer).
 	RetryAfter Opt[time.Duration]
@@ -56,7 +56,7 @@ type Limit struct {
 	Reset      Opt[time.Duration] // from the server's now, which is its Date header if there is one; never negative
 	ResetMeans ResetMeans         // what happens at Reset
 	Refill     Opt[float64]       // units per second, of token buckets
-	Cost       Opt[float64]       // units that this request needs, as the server reckons: it goes when so many remain
+	Cost       Opt[float64]       // units that this request needs, as the server computes it: it can go when so many remain
 
 	Source string // the header (or "body") that named this limit first
 }
