@@ -65,9 +65,9 @@ func (p *replay) run(s *shape, r *record, t timing) {
 		}
 		early := 0.0
 		if s.family == atOnce {
-			st.level = max(0, t.work*(float64(l.busy)+1-float64(l.refused))) // of what was sent together
-			there := max(0, float64(l.busy)+1-float64(l.refused))            // no more than these
-			early = min((1+busyDoubt)*st.level, there)
+			under := max(0, float64(l.busy)+1-float64(l.refused)) // of what was sent together
+			st.level = t.work * under
+			early = min((1+busyDoubt)*st.level, under)
 		} else if l.refused > 0 {
 			early = s.peek(&st, l.at+t.half-t.slack, r.log, t.half) // before what is about to go by does
 		}
