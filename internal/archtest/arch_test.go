@@ -44,8 +44,7 @@ var allowed = map[string][]string{
 	"throttle/internal/fleet":    {"weir/throttle/internal/meter", "weir/throttle/store"},
 	"throttle/internal/farstore": {"weir/throttle/store"},
 
-	"throttle/internal/learn":           {"weir/throttle/internal/cooldown", "weir/throttle/internal/meter"},
-	"throttle/internal/learn/learntest": {"weir/throttle/internal/cooldown", "weir/throttle/internal/learn"},
+	"throttle/internal/learn": {"weir/throttle/internal/cooldown", "weir/throttle/internal/meter"},
 }
 
 func TestImports(t *testing.T) {

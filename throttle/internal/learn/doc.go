@@ -54,7 +54,8 @@
 //
 // # How it was judged
 //
-// The package learntest draws random servers, networks and demands. Constants
-// were chosen on its train set and judged on its test set, which has kinds,
-// dialects and ranges that train has not.
+// Constants were chosen on servers, networks and demands drawn by seed, which their
+// comments call train, and judged on kinds, dialects and ranges that train has not.
+// bench/sim/population draws such cases for a whole Transport, beside other callers and
+// one who knows the server, and holds what is reached.
 package learn
