@@ -75,14 +75,14 @@ func (e *evidence) accepted(now, sent instant) (back bool) {
 	e.row = 0
 	e.good++
 	e.fates.Served(sent)
-	e.Accepted(now, sent, 1, learn.Answer{})
+	e.Accepted(now, sent, 1)
 	return back
 }
 
 // refused notes a refusal, which may be no limit's if it is doubtful.
 func (e *evidence) refused(now, sent instant, said cooldown.Hint, most time.Duration, doubtful bool) {
 	e.told = sent
-	if e.Refused(now, sent, 1, learn.Answer{Hint: said, MaxPause: most, Doubtful: doubtful}) {
+	if e.Refused(now, sent, 1, learn.Refusal{Hint: said, MaxPause: most, Doubtful: doubtful}) {
 		e.row++
 	}
 	if e.sure() {

@@ -29,7 +29,6 @@ type candidate struct {
 	score   float64 // logarithm of how likely it is; higher is likelier
 	against float64 // of that, what speaks against it
 	weight  float64 // share of all
-	aligned bool    // windows on whole multiples of the period, by the server's clock
 	prior   float64
 }
 
@@ -42,9 +41,6 @@ func (c *candidate) alike(d *candidate) bool {
 	}
 	if r := float64(c.per) / float64(d.per); r < .99 || r > 1.01 {
 		return false
-	}
-	if c.aligned && d.aligned {
-		return true
 	}
 	if c.family == windowClock || c.family == counter {
 		off := mod(c.phase-d.phase, c.per)
@@ -59,8 +55,6 @@ type bank struct {
 	timing
 	of        []candidate // likeliest first, at most maxCandidates
 	stale     bool        // the states are not those at the end of the log
-	unix      Instant     // the server's clock, in Unix time, less ours; 0: not known
-	doubt     Instant     // by how much that may be off
 	extra     Instant     // slack beyond what the round trips suggest
 	mean      Instant     // round trip
 	flow      float64     // accepted a second, when all were judged last
@@ -79,9 +73,6 @@ type bank struct {
 
 // fit judges a candidate anew and brings its state to the end of the log.
 func (b *bank) fit(c *candidate, p *replay) {
-	if c.aligned && b.unix != 0 {
-		c.phase = mod(-b.unix, c.per)
-	}
 	p.run(&c.shape, &b.record, b.timing)
 	c.size, c.against = p.size(c.size)
 	c.score = p.told(&c.shape, c.size, &b.record, b.timing) - c.prior - c.against

@@ -37,13 +37,13 @@ func TestTheOrderOfAnswersDoesNotMatter(t *testing.T) {
 		for _, i := range order {
 			sent, now := zero+Instant(i)*10*second/1000, zero+second/5
 			if i < 5 {
-				l.Accepted(now, sent, 1, Answer{})
+				l.Accepted(now, sent, 1)
 			} else {
-				l.Refused(now, sent, 1, Answer{})
+				l.Refused(now, sent, 1, Refusal{})
 			}
 		}
 		l.Next(zero+second/5, 1, 3)
-		return l.Candidates()[0].Limit
+		return l.Words()
 	}
 	want := outcome([]int{0, 1, 2, 3, 4, 5, 6, 7})
 	for _, order := range [][]int{{7, 6, 5, 4, 3, 2, 1, 0}, {3, 5, 0, 7, 1, 6, 2, 4}} {

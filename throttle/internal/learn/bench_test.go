@@ -14,7 +14,7 @@ func BenchmarkHealthy(b *testing.B) {
 		l.Next(now, 1, 1)
 		l.Sent(now, 1)
 		now += trip
-		l.Accepted(now, now-trip, 1, Answer{})
+		l.Accepted(now, now-trip, 1)
 	}
 }
 
@@ -30,9 +30,9 @@ func after(calls int) (*Learner, Instant) {
 		used, at = max(0, used-100*time.Duration(now-at).Seconds()), now
 		if used+1 <= 10 {
 			used++
-			l.Accepted(now+trip, now, 1, Answer{})
+			l.Accepted(now+trip, now, 1)
 		} else {
-			l.Refused(now+trip, now, 1, Answer{})
+			l.Refused(now+trip, now, 1, Refusal{})
 		}
 		now += trip / 16
 	}
@@ -49,7 +49,7 @@ func BenchmarkSettled(b *testing.B) {
 		}
 		l.Sent(now, 1)
 		now += trip
-		l.Accepted(now, now-trip, 1, Answer{})
+		l.Accepted(now, now-trip, 1)
 	}
 }
 

@@ -22,10 +22,9 @@ const (
 
 // A Plan is when something may be sent.
 type Plan struct {
-	At      Instant // now, or later; never: after the next answer
-	Certain bool    // the server said so itself; else it is a guess, which may change
-	Reason  Reason
-	p       float64 // how likely it is accepted then
+	At     Instant // now, or later; never: after the next answer
+	Reason Reason  // if it is Asked, the server said so itself; else it is a guess, which may change
+	p      float64 // how likely it is accepted then
 }
 
 const (
@@ -85,7 +84,7 @@ func (m *mind) next(now Instant, n, waiting int, l *Learner) Plan {
 	case m.lifted:
 		return Plan{At: now, p: 1}
 	case m.pause > now:
-		return Plan{At: m.pause, Certain: true, Reason: Asked, p: 1}
+		return Plan{At: m.pause, Reason: Asked, p: 1}
 	case len(m.bank.of) == 0 || !m.refusing:
 		return Plan{At: now, p: 1}
 	}
@@ -227,9 +226,6 @@ func (b *bank) ready(c *candidate, now Instant, n float64) Instant {
 	t -= b.half
 	if c.family != bucket || size < n+1 { // borders are as sharp as they are known
 		t += b.slack
-		if c.aligned {
-			t += b.doubt
-		}
 	}
 	return max(now, t)
 }

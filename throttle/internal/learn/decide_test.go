@@ -25,15 +25,3 @@ func TestNobodyIsHeldForLong(t *testing.T) {
 		}
 	}
 }
-
-// TestEveryReasonIsInPlainWords: each has its own, and none is a name of the code.
-func TestEveryReasonIsInPlainWords(t *testing.T) {
-	seen := map[string]Reason{}
-	for r := Free; r <= Untrusted; r++ {
-		words := r.String()
-		if before, twice := seen[words]; twice || len(words) < 20 {
-			t.Errorf("reason %d says %q: too little, or what reason %d says", r, words, before)
-		}
-		seen[words] = r
-	}
-}

@@ -3,10 +3,10 @@
 // Retry-After and for what its refusals show.
 //
 // A [Learner] is told what was sent and how that ended, in order of time, and
-// asked by [Learner.Next] when the next may be sent. Its answer is an instant, a
-// reason, and whether the server said so itself: only then may a request that
-// cannot wait so long be turned away. [Learner.Candidates] are the limits that
-// it believes in, as people write them.
+// asked by [Learner.Next] when the next may be sent. Its answer is an instant and a
+// reason. Only where that is [Asked], the server said so itself, and a request that
+// cannot wait so long may be turned away. [Learner.Leader] is the limit that it
+// believes in, and [Learner.Words] says it as people write it.
 //
 // # Words
 //

@@ -69,7 +69,7 @@ func (l *Learner) Supposed(now Instant, n int) {
 
 // ElsewhereRefused notes that n units of others were refused: those that were heard
 // of last. asked is how long they were asked to wait, negative: they were not; most is
-// as Answer.MaxPause.
+// as Refusal.MaxPause.
 func (l *Learner) ElsewhereRefused(now Instant, n int, asked, most time.Duration) {
 	if l.away == nil {
 		return

@@ -12,7 +12,7 @@ func TestWhatOthersSendTeachesAsMuch(t *testing.T) {
 	for _, hint := range []time.Duration{-1, 4 * time.Second} {
 		var own, hears Learner
 		hears.Sent(zero-second, 1)
-		hears.Accepted(zero-second+trip, zero-second, 1, Answer{}) // it knows how long answers take
+		hears.Accepted(zero-second+trip, zero-second, 1) // it knows how long answers take
 		used, window := 0, Instant(0)
 		for now := zero; now < zero+12*per; {
 			if at := own.Next(now, 1, 4).At; at > now {
@@ -25,10 +25,10 @@ func TestWhatOthersSendTeachesAsMuch(t *testing.T) {
 				window, used = w, 0
 			}
 			if used++; used <= size {
-				own.Accepted(now+trip, now, 1, Answer{})
+				own.Accepted(now+trip, now, 1)
 				hears.Heard(now + 2*trip)
 			} else {
-				a := Answer{MaxPause: time.Minute}
+				a := Refusal{MaxPause: time.Minute}
 				if hint >= 0 {
 					a = waits(hint)
 				}
@@ -72,7 +72,7 @@ func TestWhatOthersSendIsUnderWayForAWhile(t *testing.T) {
 		var l Learner
 		now := zero
 		l.Sent(now, 1)
-		l.Accepted(now+trip, now, 1, Answer{})
+		l.Accepted(now+trip, now, 1)
 		now += second
 		l.Elsewhere(now, 3)
 		if at := l.Lands(); at <= now || at > now+3*trip {
@@ -103,7 +103,7 @@ func TestWhatIsSupposedIsNoEvidence(t *testing.T) {
 	for i := range size + 1 {
 		l.Sent(now, 1)
 		if i < size {
-			l.Accepted(now+trip, now, 1, Answer{})
+			l.Accepted(now+trip, now, 1)
 		} else {
 			l.Refused(now+trip, now, 1, waits(10*time.Second))
 		}

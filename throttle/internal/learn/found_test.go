@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -103,7 +102,6 @@ type play struct {
 	by      limiter
 	per     learn.Instant
 	says    func(wait, per learn.Instant) time.Duration
-	dates   bool          // answers say the server's time
 	work    learn.Instant // that a request takes, beside the trip
 	idle    int
 	now     learn.Instant
@@ -155,13 +153,10 @@ func (p *play) hear() {
 	p.under = p.under[1:]
 	p.now = max(p.now, x.at)
 	p.idle++
-	var a learn.Answer
-	if p.dates {
-		a.Date = int64(x.sent+trip/2)/int64(second) + 1.7e9
-	}
+	var a learn.Refusal
 	if x.ok {
 		p.served++
-		p.l.Accepted(p.now, x.sent, 1, a)
+		p.l.Accepted(p.now, x.sent, 1)
 		return
 	}
 	p.refused++
@@ -193,7 +188,6 @@ func TestLimitsAreFound(t *testing.T) {
 	} {
 		for _, h := range habits {
 			p := newPlay(c.by(), c.per, h, 40)
-			p.dates = true
 			long := max(60*second, 10*c.per)
 			_, refused := p.until(zero + long)
 			if refused > 120 {
@@ -230,7 +224,6 @@ func TestLimitsOfOddNumbersAreFound(t *testing.T) {
 	} {
 		for _, h := range habits[1:3] {
 			p := newPlay(c.by(), c.per, h, 10)
-			p.dates = true
 			p.until(zero + 200*second)
 			served, refused := p.until(zero + 400*second)
 			if most := 200 * c.rate; float64(served) < .9*most || refused > served/10 {
@@ -272,8 +265,8 @@ func TestRequestsAtATimeAreFound(t *testing.T) {
 			p.work = work
 			p.until(zero + 60*second)
 			served, refused := p.until(zero + 120*second)
-			if most := 60 * size * int(second) / int(work+trip); served < most*9/10 || refused > served/10 || !strings.HasPrefix(p.l.Candidates()[0].Limit, fmt.Sprintf("%d at a time", size)) {
-				t.Errorf("%d at a time, says %s: %d of some %d are served and %d refused: %v", size, h.name, served, most, refused, p.l.Candidates()[0])
+			if most := 60 * size * int(second) / int(work+trip); served < most*9/10 || refused > served/10 || p.l.Likeliest() != fmt.Sprintf("%d at a time", size) {
+				t.Errorf("%d at a time, says %s: %d of some %d are served and %d refused: %v", size, h.name, served, most, refused, p.l.Likeliest())
 			}
 		}
 	}

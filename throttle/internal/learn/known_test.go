@@ -114,7 +114,7 @@ func TestReopenedRemembersBansAlone(t *testing.T) {
 	for range 12 {
 		l.Sent(now, 1)
 		now += trip
-		l.Refused(now, now-trip, 1, Answer{})
+		l.Refused(now, now-trip, 1, Refusal{})
 		now += second
 	}
 	if !l.Believes() {
@@ -151,8 +151,8 @@ func TestWhatIsUnderWayIsCounted(t *testing.T) {
 		l.Sent(zero, 1)
 	}
 	for i, end := range []func(){
-		func() { l.Accepted(zero+trip, zero, 1, Answer{}) },
-		func() { l.Refused(zero+trip, zero, 1, Answer{}) },
+		func() { l.Accepted(zero+trip, zero, 1) },
+		func() { l.Refused(zero+trip, zero, 1, Refusal{}) },
 		func() { l.Lost(zero+trip, zero, 1) },
 		func() { l.Unsent(zero+trip, zero, 1) },
 	} {

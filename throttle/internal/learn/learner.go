@@ -13,12 +13,10 @@ type Instant = meter.Instant
 
 const never = meter.Never
 
-// An Answer is what an answer said beside whether it was a refusal. The zero
-// Answer says nothing.
-type Answer struct {
-	Hint     cooldown.Hint // how long to stay away, of a refusal
-	Date     int64         // of its Date header, in Unix seconds; zero: none
-	Doubtful bool          // of a refusal: it may be no limit's, as the host may be down
+// A Refusal is what a refusal said. The zero Refusal says nothing.
+type Refusal struct {
+	Hint     cooldown.Hint // how long to stay away
+	Doubtful bool          // it may be no limit's, as the host may be down
 	MaxPause time.Duration // the longest wait to believe that nothing else bears out; zero: 5 min
 }
 
@@ -38,7 +36,6 @@ type Learner struct {
 type mind struct {
 	bank     bank
 	climb    climb
-	wall     wall
 	pause    Instant // the server said: nothing before
 	told     Instant // when the last hint ends, however far that is
 	toldAt   Instant
@@ -83,7 +80,7 @@ func (l *Learner) Sent(now Instant, n int) {
 const maxUnits = 1 << 14 // at once; beyond, count in larger units
 
 // Accepted notes that what was sent then was not refused.
-func (l *Learner) Accepted(now, sent Instant, n int, a Answer) {
+func (l *Learner) Accepted(now, sent Instant, n int) {
 	l.ended(now, sent)
 	m := l.mind
 	if m == nil {
@@ -92,32 +89,30 @@ func (l *Learner) Accepted(now, sent Instant, n int, a Answer) {
 	m.bank.time(&l.trips)
 	m.bank.mean, m.bank.busy = l.trips.mean, int(l.busy)
 	m.accepted(now, sent, max(0, min(n, maxUnits)))
-	m.date(now, sent, a)
 }
 
 // Refused notes that what was sent then was refused for a limit. It reports
 // whether that is news, not one more refusal of the same event.
-func (l *Learner) Refused(now, sent Instant, n int, a Answer) (news bool) {
+func (l *Learner) Refused(now, sent Instant, n int, r Refusal) (news bool) {
 	l.ended(now, sent)
 	m := l.think()
 	m.bank.time(&l.trips)
 	m.bank.mean, m.bank.busy = l.trips.mean, int(l.busy)
 	hint := Instant(-1)
-	if a.Hint.Known {
-		hint = m.believe(Instant(max(0, a.Hint.Wait)), now, a.maxPause())
+	if r.Hint.Known {
+		hint = m.believe(Instant(max(0, r.Hint.Wait)), now, r.maxPause())
 	}
-	m.date(now, sent, a)
-	m.most, m.doubted = a.maxPause(), a.Doubtful
+	m.most, m.doubted = r.maxPause(), r.Doubtful
 	news = m.refuse(now, sent, hint, max(0, min(n, maxUnits)))
 	m.bank.time(&l.trips) // it may be further off than was thought
 	return news
 }
 
-func (a *Answer) maxPause() Instant {
-	if a.MaxPause <= 0 {
+func (r *Refusal) maxPause() Instant {
+	if r.MaxPause <= 0 {
 		return Instant(5 * time.Minute)
 	}
-	return Instant(a.MaxPause)
+	return Instant(r.MaxPause)
 }
 
 // believe bounds a hint. A long one counts in full if another, some time
@@ -159,43 +154,6 @@ func (l *Learner) Unsent(now, sent Instant, n int) {
 func (l *Learner) ended(now, sent Instant) {
 	l.busy--
 	l.trips.sample(now - sent)
-}
-
-// A wall is what is known of a server's clock: its Unix time less our Instant
-// lies in [lo, hi]. Each Date header says that the server's clock stood within
-// one second at some instant between send and receipt; the sections of many
-// such intervals narrow to some milliseconds.
-type wall struct {
-	lo, hi Instant
-	known  bool
-}
-
-// mostDate is how far an offset may lie: no date of the next thousand years
-// overflows, and no other is believed.
-const mostDate = int64(9e9)
-
-// date takes in a Date header, in Unix seconds.
-func (w *wall) date(unix int64, sent, now Instant) {
-	if unix <= 0 || unix > mostDate || now < sent {
-		return
-	}
-	d := Instant(unix) * Instant(time.Second)
-	lo, hi := d-now, d+Instant(time.Second)-sent
-	if w.known && lo <= w.hi && hi >= w.lo {
-		w.lo, w.hi = max(w.lo, lo), min(w.hi, hi)
-		return
-	}
-	w.lo, w.hi, w.known = lo, hi, true // the first, or the clock was set
-}
-
-// doubt is by how much a time of the server's clock may be off.
-func (w *wall) doubt() Instant { return (w.hi - w.lo) / 2 }
-
-// date takes in what an answer said of the server's clock.
-func (m *mind) date(now, sent Instant, a Answer) {
-	if m.wall.date(a.Date, sent, now); m.wall.known {
-		m.bank.unix, m.bank.doubt = (m.wall.lo+m.wall.hi)/2, m.wall.doubt()
-	}
 }
 
 func (m *mind) send(now Instant, n, busy int) {

@@ -17,8 +17,8 @@ const (
 	zero   = 1000 * second
 )
 
-func waits(d time.Duration) Answer {
-	return Answer{Hint: cooldown.Hint{Wait: d, Known: true}}
+func waits(d time.Duration) Refusal {
+	return Refusal{Hint: cooldown.Hint{Wait: d, Known: true}}
 }
 
 // TestHealthyServersCostLittle: a server that never refuses gets few bytes and
@@ -35,7 +35,7 @@ func TestHealthyServersCostLittle(t *testing.T) {
 		}
 		l.Sent(now, 1)
 		now += trip
-		l.Accepted(now, now-trip, 1, Answer{})
+		l.Accepted(now, now-trip, 1)
 	})
 	if allocs > 0 || l.mind != nil {
 		t.Errorf("%v allocations, mind %v", allocs, l.mind)
@@ -51,7 +51,7 @@ func TestAnAskedPauseIsCertain(t *testing.T) {
 	l.Refused(zero+trip, zero, 1, waits(2*time.Second))
 	l.Refused(zero+2*trip, zero, 1, waits(5*time.Second))
 	want := zero + 2*trip + 5*second
-	if p := l.Next(zero+3*trip, 1, 1); p.At != want || !p.Certain || p.Reason != Asked {
+	if p := l.Next(zero+3*trip, 1, 1); p.At != want || p.Reason != Asked {
 		t.Errorf("got %+v, want until %v", p, want)
 	}
 }
@@ -116,10 +116,7 @@ func hostile(t *testing.T, r *rand.Rand, steps int) {
 }
 
 func answer(l *Learner, r *rand.Rand, now, sent Instant) {
-	a := Answer{Date: int64(r.Uint64() >> r.IntN(64))}
-	if r.IntN(2) == 0 {
-		a.Date = int64(now/second) + 1.7e9
-	}
+	var a Refusal
 	if r.IntN(4) == 0 {
 		a.Hint = cooldown.Hint{Wait: time.Duration(r.Int64() >> r.IntN(60)), Known: true}
 	}
@@ -131,7 +128,7 @@ func answer(l *Learner, r *rand.Rand, now, sent Instant) {
 	case 2, 3:
 		l.Refused(now, sent, 1, a)
 	default:
-		l.Accepted(now, sent, 1, a)
+		l.Accepted(now, sent, 1)
 	}
 }
 
@@ -178,8 +175,8 @@ func bounded(t *testing.T, l *Learner) {
 	if size > 9<<10 {
 		t.Fatalf("%d bytes: log %d, epochs %d, candidates %d", size, cap(m.bank.log), cap(m.bank.epochs), cap(m.bank.of))
 	}
-	for _, c := range l.Candidates() {
-		if math.IsNaN(c.Weight) || math.IsNaN(c.Against) {
+	for _, c := range m.bank.of {
+		if math.IsNaN(c.weight) || math.IsNaN(c.against) {
 			t.Fatalf("%+v", c)
 		}
 	}
@@ -191,13 +188,13 @@ func TestADoubtfulRefusalIsAskedAboutSoon(t *testing.T) {
 	for _, doubtful := range []bool{true, false} {
 		var l Learner
 		now, longest := zero, Instant(0)
-		ask := func(a *Answer) {
+		ask := func(a *Refusal) {
 			at := l.Next(now, 1, 50).At
 			longest = max(longest, at-now-max(second, (now-zero)/4))
 			now = at
 			l.Sent(now, 1)
 			if now += trip; a == nil {
-				l.Accepted(now, now-trip, 1, Answer{})
+				l.Accepted(now, now-trip, 1)
 			} else {
 				l.Refused(now, now-trip, 1, *a)
 			}
@@ -206,7 +203,7 @@ func TestADoubtfulRefusalIsAskedAboutSoon(t *testing.T) {
 			ask(nil)
 		}
 		for range 12 {
-			ask(&Answer{Doubtful: doubtful})
+			ask(&Refusal{Doubtful: doubtful})
 		}
 		if late := longest > trip; late == doubtful {
 			t.Errorf("doubtful %t: asked %v later", doubtful, time.Duration(longest))
@@ -236,4 +233,42 @@ func TestALearnerIsSmall(t *testing.T) {
 		t.Errorf("%d bytes a Learner, want at most %d", each, most)
 	}
 	runtime.KeepAlive(all)
+}
+
+// TestWeightsAreShares: whatever is seen, candidates are ordered by weight, and weigh one
+// together.
+func TestWeightsAreShares(t *testing.T) {
+	for seed := range uint64(8) {
+		r := rand.New(rand.NewPCG(seed, 8))
+		var l Learner
+		now := zero
+		for range 50 + r.IntN(150) {
+			now += Instant(r.ExpFloat64() * math.Pow(10, 6+3*r.Float64()))
+			l.Sent(now, 1)
+			sent := now
+			if now += trip; r.IntN(4) > 0 {
+				l.Accepted(now, sent, 1)
+			} else {
+				var a Refusal
+				if r.IntN(3) == 0 {
+					a = waits(time.Duration(r.IntN(30)) * time.Second)
+				}
+				l.Refused(now, sent, 1, a)
+			}
+			l.Next(now, 1, 1)
+		}
+		if l.mind == nil {
+			t.Fatalf("seed %d: nothing was refused", seed)
+		}
+		sum, last := 0.0, 1.0
+		for _, c := range l.mind.bank.of {
+			if sum += c.weight; c.weight > last || c.weight < 0 {
+				t.Errorf("seed %d: %+v after one of weight %v", seed, c, last)
+			}
+			last = c.weight
+		}
+		if math.Abs(sum-1) > 1e-9 {
+			t.Errorf("seed %d: %d candidates weigh %v together", seed, len(l.mind.bank.of), sum)
+		}
+	}
 }

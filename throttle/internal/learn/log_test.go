@@ -9,7 +9,7 @@ func TestMergedRecordsShowNoMoreThanThereWas(t *testing.T) {
 	for _, groups := range [][]int{{1, 2, 4, 8, 5}, {1, 1, 2, 4, 8, 4}, {8, 5, 4, 2, 1}, {10, 1, 9}} {
 		var l Learner
 		l.Sent(zero-per, 1)
-		l.Refused(zero-per+trip, zero-per, 1, Answer{})
+		l.Refused(zero-per+trip, zero-per, 1, Refusal{})
 		for w := range Instant(100) {
 			at := zero + w*(per+second/1000)
 			for _, n := range groups {
@@ -17,7 +17,7 @@ func TestMergedRecordsShowNoMoreThanThereWas(t *testing.T) {
 					l.Sent(at, 1)
 				}
 				for range n {
-					l.Accepted(at+trip, at, 1, Answer{})
+					l.Accepted(at+trip, at, 1)
 				}
 				at += trip
 			}

@@ -70,11 +70,7 @@ func (c *climb) dear(at, due, paused Instant) float64 {
 
 // full is until when one that is sent finds no room with c, however far off arrivals are.
 func (b *bank) full(c *candidate, now Instant) Instant {
-	doubt := b.slack
-	if c.aligned {
-		doubt += b.doubt
-	}
-	return c.shape.ready(c.state, c.size, 1, now+b.half, b.log, b.half) - b.half - Instant(lookEarly*float64(doubt))
+	return c.shape.ready(c.state, c.size, 1, now+b.half, b.log, b.half) - b.half - Instant(lookEarly*float64(b.slack))
 }
 
 // unit is how long one more takes at c's rate.
@@ -122,6 +118,5 @@ func (b *bank) bounced(sent Instant, n int) {
 		c := &b.of[i]
 		c.takeBack(&c.state, k, l.last+b.half, float64(n))
 		c.refuses(&c.state, l.last+b.half, b.slack)
-		b.stale = b.stale || c.aligned // the clock may be known better by now
 	}
 }

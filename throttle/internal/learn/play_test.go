@@ -14,7 +14,7 @@ type game struct {
 	limit   shape
 	size    float64
 	trip    Instant // and up to a quarter more on each way
-	hint    Answer  // of refusals
+	hint    Refusal // of refusals
 	callers int
 
 	st      state
@@ -95,7 +95,7 @@ func (g *game) happen(e event) {
 		heap.Push(&g.events, e)
 		return
 	case e.ok:
-		g.l.Accepted(g.now, e.sent, 1, Answer{})
+		g.l.Accepted(g.now, e.sent, 1)
 	default:
 		g.l.Refused(g.now, e.sent, 1, g.hint)
 	}
@@ -124,7 +124,7 @@ func TestNoBeliefIsKeptByDoubt(t *testing.T) {
 		g := newGame(c.rate, c.size, 30*time.Millisecond, 64)
 		g.play(zero + 10*second)
 		if n := float64(g.since(zero+5*second)) / 5; n < c.rate/2 {
-			t.Errorf("%v/s of %v: %v/s are served, and %d were refused; %v", c.rate, c.size, n, g.refused, g.l.Candidates()[0])
+			t.Errorf("%v/s of %v: %v/s are served, and %d were refused; %v", c.rate, c.size, n, g.refused, g.l.Words())
 		}
 	}
 }
@@ -172,7 +172,7 @@ func TestSlowDemandIsNoLimit(t *testing.T) {
 		now := zero
 		for range n {
 			l.Sent(now, 1)
-			l.Accepted(now+trip, now, 1, Answer{})
+			l.Accepted(now+trip, now, 1)
 			now += second * 3 / 2
 		}
 		l.Sent(now, 1)
@@ -180,7 +180,7 @@ func TestSlowDemandIsNoLimit(t *testing.T) {
 		l.Refused(now, now-trip, 1, waits(time.Second))
 		p := l.Next(now+second, 1, 2)
 		if wait := time.Duration(p.At - now); wait > 3*time.Second {
-			t.Errorf("after %d calls and one refusal that said a second, the next waits for %v: %v", n, wait, l.Candidates()[0])
+			t.Errorf("after %d calls and one refusal that said a second, the next waits for %v: %v", n, wait, l.Words())
 		}
 	}
 }

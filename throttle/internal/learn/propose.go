@@ -51,10 +51,6 @@ func (b *bank) windows(per Instant, cost float64, try func(candidate)) {
 		try(candidate{shape: shape{family: slidingLog, refused: refused, per: per}, prior: c + .2})
 		try(candidate{shape: shape{family: windowFirst, refused: refused, per: per}, prior: c + .2})
 	}
-	if b.unix != 0 && b.doubt < per/4 {
-		try(candidate{shape: shape{family: windowClock, per: per}, aligned: true, prior: cost + .4})
-		try(candidate{shape: shape{family: counter, per: per}, aligned: true, prior: cost + .8})
-	}
 	phases := [8]Instant{}
 	n := 0
 	for i := len(b.epochs) - 1; i >= 0 && n < 4; i-- {

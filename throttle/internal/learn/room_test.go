@@ -2,7 +2,6 @@ package learn_test
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 // knowing is a play whose Learner has found the limit, and in which nothing is in use.
 func knowing(by limiter, per learn.Instant) *play {
 	p := newPlay(by, per, habits[1], 20)
-	p.dates = true
 	p.until(zero + max(60*second, 10*per))
 	p.idle = 0
 	p.until(p.now + 5*per + 10*second)
@@ -39,7 +37,7 @@ func TestRoomIsWhatTheServerBears(t *testing.T) {
 			for range used {
 				p.l.Sent(p.now, 1)
 				c.by.take(p.now + trip/2)
-				p.l.Accepted(p.now+trip, p.now, 1, learn.Answer{})
+				p.l.Accepted(p.now+trip, p.now, 1)
 			}
 			p.now += 2 * trip
 			room, bears := p.l.Room(p.now), 0
@@ -84,7 +82,7 @@ func TestWhatBecameOfRequestsTakesRoom(t *testing.T) {
 		end  func(l *learn.Learner, now, sent learn.Instant)
 		took int
 	}{
-		"accepted": {func(l *learn.Learner, now, sent learn.Instant) { l.Accepted(now, sent, 1, learn.Answer{}) }, 15},
+		"accepted": {func(l *learn.Learner, now, sent learn.Instant) { l.Accepted(now, sent, 1) }, 15},
 		"lost":     {func(l *learn.Learner, now, sent learn.Instant) { l.Lost(now, sent, 1) }, 15},
 		"not sent": {func(l *learn.Learner, now, sent learn.Instant) { l.Unsent(now, sent, 1) }, 0},
 	} {
@@ -108,47 +106,12 @@ func TestAHintIsBelievedForMaxPause(t *testing.T) {
 		for _, wait := range []time.Duration{-time.Second, 0, 30 * time.Second, time.Hour, math.MaxInt64} {
 			var l learn.Learner
 			l.Sent(zero, 1)
-			l.Refused(zero+trip, zero, 1, learn.Answer{Hint: cooldown.Hint{Wait: wait, Known: true}, MaxPause: most})
+			l.Refused(zero+trip, zero, 1, learn.Refusal{Hint: cooldown.Hint{Wait: wait, Known: true}, MaxPause: most})
 			want := zero + trip + learn.Instant(min(max(0, wait), most))
 			p := l.Next(zero+trip, 1, 1)
-			if wait > 0 && (p.At != want || !p.Certain || p.Reason != learn.Asked) || wait <= 0 && p.Certain {
+			if wait > 0 && (p.At != want || p.Reason != learn.Asked) || wait <= 0 && p.Reason == learn.Asked {
 				t.Errorf("%v, at most %v: %+v, want until %v", wait, most, p, time.Duration(want))
 			}
-		}
-	}
-}
-
-// TestCandidatesAreShares: whatever is seen, they are ordered by weight, and weigh one
-// together.
-func TestCandidatesAreShares(t *testing.T) {
-	for seed := range uint64(8) {
-		r := rand.New(rand.NewPCG(seed, 8))
-		var l learn.Learner
-		now := zero
-		for range 50 + r.IntN(150) {
-			now += learn.Instant(r.ExpFloat64() * math.Pow(10, 6+3*r.Float64()))
-			l.Sent(now, 1)
-			sent := now
-			now += trip
-			if a := (learn.Answer{Date: int64(now/second) + 1.7e9}); r.IntN(4) > 0 {
-				l.Accepted(now, sent, 1, a)
-			} else {
-				if r.IntN(3) == 0 {
-					a.Hint = cooldown.Hint{Wait: time.Duration(r.IntN(30)) * time.Second, Known: true}
-				}
-				l.Refused(now, sent, 1, a)
-			}
-			l.Next(now, 1, 1)
-		}
-		sum, last := 0.0, 1.0
-		for _, c := range l.Candidates() {
-			if sum += c.Weight; c.Weight > last || c.Weight < 0 || c.Against < 0 || c.Explains < 0 || c.Misses < 0 {
-				t.Errorf("seed %d: %+v after one of weight %v", seed, c, last)
-			}
-			last = c.Weight
-		}
-		if n := len(l.Candidates()); n > 0 && math.Abs(sum-1) > 1e-9 {
-			t.Errorf("seed %d: %d candidates weigh %v together", seed, n, sum)
 		}
 	}
 }

@@ -1,10 +1,6 @@
 package learn
 
-import (
-	"strings"
-	"testing"
-	"time"
-)
+import "testing"
 
 // TestALimitIsShownAsPeopleWriteIt, with what spoke for it.
 func TestALimitIsShownAsPeopleWriteIt(t *testing.T) {
@@ -20,31 +16,5 @@ func TestALimitIsShownAsPeopleWriteIt(t *testing.T) {
 		if got := c.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-	}
-}
-
-// TestCandidatesSayWhatSpokeForThem.
-func TestCandidatesSayWhatSpokeForThem(t *testing.T) {
-	var l Learner
-	now := zero
-	if l.Candidates() != nil {
-		t.Error("a Learner that saw nothing has candidates")
-	}
-	for i := range 40 { // 10 per 10 s, hints in full
-		l.Sent(now, 1)
-		if i%11 == 10 {
-			l.Refused(now+trip, now, 1, waits(10*time.Second-time.Duration(i%11)*30*time.Millisecond))
-			now += 10 * second
-			continue
-		}
-		l.Accepted(now+trip, now, 1, Answer{})
-		now += 30 * second / 1000
-	}
-	c := l.Candidates()[0]
-	if !strings.HasPrefix(c.Limit, "10 per 10s") || c.Explains != 3 || c.Misses != 0 {
-		t.Errorf("got %+v", c)
-	}
-	if s := c.String(); !strings.Contains(s, "said by nobody, seen in 3 refusals") {
-		t.Error(s)
 	}
 }
