@@ -68,6 +68,3 @@ const (
 	AttemptSize = unsafe.Sizeof(firstAttempt{})
 	KeySize     = unsafe.Sizeof(table.Entry[kept]{})
 )
-
-// IsGraphQL is for its fuzz test.
-func IsGraphQL(text []byte) bool { return isGraphQL(text) }

@@ -6,7 +6,41 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/throttle/internal/answer"
 )
+
+// Hear is trip.Ear's.
+func (p *attempt) Hear(resp *http.Response) *trip.Said {
+	if p.record == nil { // no attempt came here
+		return nil
+	}
+	graphQL := p.graphQL(resp)
+	p.permit.plain = !graphQL
+	if !p.record.t.answers.Speaks(resp, graphQL) {
+		return nil
+	}
+	s, ruled := p.read(resp, graphQL)
+	return &trip.Said{Signal: s, Ruled: ruled}
+}
+
+// graphQL reports whether the request was one of GraphQL, as far as that matters for
+// reading resp.
+func (p *attempt) graphQL(resp *http.Response) bool {
+	var posts *answer.Posts
+	if p.endpoint != nil {
+		posts = &p.endpoint.posts
+	}
+	return p.record.t.answers.GraphQL(p.r, resp, posts)
+}
+
+// read is what resp says. It may wait for the start of its body.
+func (p *attempt) read(resp *http.Response, graphQL bool) (s headers.Signal, ruled bool) {
+	s, ruled = p.record.t.answers.Read(time.Now(), &p.record.memory, p.r, resp, graphQL)
+	if !ruled {
+		p.explain(resp.StatusCode, &s)
+	}
+	return s, ruled
+}
 
 // hear takes in what an answer says, before what it holds is given back, so
 // that nobody is let through in between who should not be.
@@ -16,14 +50,14 @@ func (t *Transport) hear(p *attempt, resp *http.Response) bool {
 	var said *headers.Signal
 	p.tr.Throttled = false
 	known := p.tr.Heard(resp)
-	asks := known == nil && !p.permit.plain && p.asksGraphQL(resp)
+	graphQL := known == nil && !p.permit.plain && p.graphQL(resp)
 	if known != nil {
 		said = &known.Signal
-	} else if r := p.recall(resp, asks); r != nil {
+	} else if r := t.answers.Recall(&p.record.memory, resp, graphQL); r != nil {
 		defer r.Done()
 		said = &r.Signal
-	} else if p.speaks(resp, asks) {
-		s, ruled := p.read(resp, asks)
+	} else if t.answers.Speaks(resp, graphQL) {
+		s, ruled := p.read(resp, graphQL)
 		if resp.StatusCode >= 400 || s.Throttled || ruled { // else no other layer asks
 			p.tr.Keep(resp, &trip.Said{Signal: s, Ruled: ruled})
 		}
@@ -62,4 +96,37 @@ func (p *attempt) heard(at instant, status int, s *headers.Signal, bare bool) (t
 		return nil, holds
 	}
 	return p.told(now, news), holds
+}
+
+// explain calls an answer that says 503 and no more a refusal as long as a limiter
+// may be why: then it is no failure of the host, and the request is repeated.
+func (p *attempt) explain(status int, s *headers.Signal) {
+	if s.Throttled || p.endpoint == nil || p.tr.Probe || !answer.Bare503(status, s) {
+		return
+	}
+	e := p.record.lock()
+	defer e.Unlock()
+	k, now := p.endpoint, e.Now()
+	if k.learner.terms.pausesOnly {
+		return
+	}
+	found := k.evidenceNow()
+	past := found.past()
+	past.Waits = p.record.t.maxWait(p.record.host)
+	p.permit.limited = k.overload.Limited(now, past)
+	found.doubt(p.permit.limited && k.overload.Plausible(), int(k.learner.scope.Waiting), past.Waits)
+	if p.permit.limited || k.overload.Spares(now) {
+		s.Throttled, s.Kind, p.permit.guessed = true, headers.Quota, true
+	}
+}
+
+// unexplained is s without what explain made of it, unless that is most likely so:
+// whether it was a refusal, learning has to find out.
+func (p *attempt) unexplained(s *headers.Signal) *headers.Signal {
+	if s == nil || !p.permit.guessed || p.permit.limited {
+		return s
+	}
+	said := *s
+	said.Throttled, said.Kind = false, headers.NoKind
+	return &said
 }

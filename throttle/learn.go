@@ -1,11 +1,11 @@
 package throttle
 
 import (
-	"net/http"
 	"slices"
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/answer"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/concurrency"
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
@@ -79,7 +79,7 @@ type endpoint struct {
 	account  queue.Account
 	route    *route         // where its requests are counted; nil: in the scope itself
 	paths    *endpointPaths // nil: none was looked at
-	graphQL  graphQLSeen    // guards itself
+	posts    answer.Posts   // guards itself
 }
 
 func newLearner(t *learnTerms, s *scope, host *hostStart) *learner {
@@ -211,10 +211,10 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s heade
 		return lesson{}
 	}
 	refused := s.Throttled
-	overload := status == http.StatusServiceUnavailable && s.Kind != headers.Quota || status == 529 || refused && s.Kind == headers.Overload
+	overload := answer.Overload(status, &s)
 	news := lesson{}
 	verdict := k.overload.Heard(now, g.sent, attribution.Reply{
-		Busy: (overload || g.limited) && !s.RetryAfter.Known, Bare: bare503(status, &s),
+		Busy: (overload || g.limited) && !s.RetryAfter.Known, Bare: answer.Bare503(status, &s),
 		Load: g.load(), Probe: g.probe,
 	})
 	switch verdict {

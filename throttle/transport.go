@@ -17,6 +17,7 @@ import (
 	"github.com/weirhttp/weir/internal/pattern"
 	"github.com/weirhttp/weir/internal/table"
 	"github.com/weirhttp/weir/internal/trip"
+	"github.com/weirhttp/weir/throttle/internal/answer"
 	"github.com/weirhttp/weir/throttle/internal/fleet"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
@@ -35,7 +36,7 @@ type Transport struct {
 	onward    trip.Onward
 	config    Config
 	limits    limits
-	peek      int64
+	answers   answer.Reader
 	link      trip.Link
 	hosts     *hosts.Table
 	parts     *table.Table[record]
@@ -111,7 +112,8 @@ func (t *Transport) resolve() error {
 			return err
 		}
 	}
-	c.MaxPause, t.peek = cmp.Or(c.MaxPause, defaultMaxPause), cmp.Or(c.PeekBody, 4<<10)
+	c.MaxPause = cmp.Or(c.MaxPause, defaultMaxPause)
+	t.answers = answer.Reader{Peek: cmp.Or(c.PeekBody, 4<<10), Classify: c.Classify}
 	c.Budgets, c.Learned = nil, Knowledge{} // budgets and known have copies
 	t.learning = newLearnTerms(c, t.domains.Epoch)
 	return nil

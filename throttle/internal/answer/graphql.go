@@ -1,21 +1,31 @@
-package throttle
+package answer
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
 )
 
-// graphQL reports whether resp may be a GraphQL answer that refuses without saying
-// so by its status: it has that media type, or asks tells that the request was one.
-func (p *attempt) graphQL(resp *http.Response, asks bool) bool {
-	if asks || !mayRefuse(resp) {
-		return asks
+// GraphQL reports whether resp answers a request of GraphQL, as far as that matters for
+// reading it. The path of r may say so, or what a POST says in its headers and its body.
+// The body is looked at after the answer, and only if that is JSON: most are not, and
+// then nobody's body is copied. posts is what is known of those like r; nil: nothing,
+// and no body is looked at.
+func (d *Reader) GraphQL(r *http.Request, resp *http.Response, posts *Posts) bool {
+	if !mayRefuse(resp) {
+		return false
 	}
-	v := resp.Header["Content-Type"]
-	return len(v) > 0 && strings.HasPrefix(v[0], "application/graphql-response+json")
+	path := strings.TrimSuffix(r.URL.Path, ".json") // as Shopify's /admin/api/2026-01/graphql.json
+	if strings.HasSuffix(path, "/graphql") && (r.Method == http.MethodPost || cmp.Or(r.Method, http.MethodGet) == http.MethodGet) {
+		return true
+	}
+	if r.Method != http.MethodPost || posts == nil || d.Peek <= 0 {
+		return false
+	}
+	return posts.due() && hasType(resp.Header, "application/json") && posts.look(r)
 }
 
 // mayRefuse reports whether a GraphQL answer of that status can be a refusal that
@@ -24,22 +34,10 @@ func mayRefuse(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusBadRequest
 }
 
-// asksGraphQL reports whether the request that resp answers is one of GraphQL, as far
-// as that matters for reading resp. Its path may say so, or what a POST says in its
-// headers and its body. The body is looked at after the answer, and only if that is
-// JSON: most are not, and then nobody's body is copied.
-func (p *attempt) asksGraphQL(resp *http.Response) bool {
-	if !mayRefuse(resp) {
-		return false
-	}
-	path := strings.TrimSuffix(p.r.URL.Path, ".json") // as Shopify's /admin/api/2026-01/graphql.json
-	if strings.HasSuffix(path, "/graphql") && (p.r.Method == http.MethodPost || methodOf(p.r) == http.MethodGet) {
-		return true
-	}
-	if p.r.Method != http.MethodPost || p.endpoint == nil || p.record.t.peek <= 0 {
-		return false
-	}
-	return p.endpoint.graphQL.due() && hasType(resp.Header, "application/json") && p.endpoint.graphQL.look(p.r)
+// typed reports whether resp has GraphQL's own media type, and may be a refusal.
+func typed(resp *http.Response) bool {
+	v := resp.Header["Content-Type"]
+	return len(v) > 0 && strings.HasPrefix(v[0], "application/graphql-response+json") && mayRefuse(resp)
 }
 
 // hasType reports whether h's media type begins so; kind is in lower case.
@@ -49,9 +47,9 @@ func hasType(h http.Header, kind string) bool {
 }
 
 const (
-	// firstLooks is how many POSTs of an endpoint are looked at to find out whether it
-	// takes GraphQL: more than one, because an API may have other paths with the same
-	// first segment.
+	// firstLooks is how many POSTs of a kind are looked at to find out whether it takes
+	// GraphQL: more than one, because an API may have other paths with the same first
+	// segment.
 	firstLooks = 8
 	// seldomLook is the part of the later ones, so that a program which turns to
 	// GraphQL late is noticed. A look costs some 600 ns, so that is 10 ns for each.
@@ -61,15 +59,15 @@ const (
 	lookAt = 512
 )
 
-// graphQLSeen is what an endpoint's POSTs have shown: how many there were, and in the
-// highest bit whether one of them was of GraphQL. From then on each is looked at,
-// because others may come to the same endpoint. It is read and written atomically.
-type graphQLSeen uint32
+// Posts is what the POSTs of one kind of request have shown: how many there were, and in
+// the highest bit whether one of them was of GraphQL. From then on each is looked at,
+// because others may come to the same place. It is safe for concurrent use.
+type Posts uint32
 
 const graphQLFound = 1 << 31
 
 // due counts a POST, and reports whether it is to be looked at.
-func (s *graphQLSeen) due() bool {
+func (s *Posts) due() bool {
 	n := atomic.LoadUint32((*uint32)(s))
 	if n&graphQLFound != 0 {
 		return true
@@ -79,7 +77,7 @@ func (s *graphQLSeen) due() bool {
 }
 
 // look reports whether r, a POST, is of GraphQL, and remembers it.
-func (s *graphQLSeen) look(r *http.Request) bool {
+func (s *Posts) look(r *http.Request) bool {
 	if !saysGraphQL(r) {
 		return false
 	}

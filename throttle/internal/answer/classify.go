@@ -1,0 +1,103 @@
+package answer
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/internal/peek"
+)
+
+// classify asks Classify.
+func (d *Reader) classify(r *http.Request, resp *http.Response, s headers.Signal) headers.Signal {
+	shown := *resp
+	if shown.Request == nil {
+		shown.Request = r
+	}
+	if shown.Body = http.NoBody; d.Peek > 0 && peek.Readable(resp) {
+		start := &startOf{ctx: r.Context(), resp: resp, most: d.Peek}
+		defer start.end()
+		shown.Body = start
+	}
+	throttled := s.Throttled
+	s = sound(d.Classify(&shown, s))
+	if s.Throttled && !throttled && s.Kind == headers.NoKind {
+		s.Kind = headers.Quota
+	}
+	if !s.Throttled {
+		s.Kind = headers.NoKind
+	}
+	return s
+}
+
+// startOf is the start of a body as Classify reads it: it is looked at when the
+// first Read asks for it, and not any more once Classify has returned.
+type startOf struct {
+	ctx  context.Context
+	resp *http.Response
+	most int64
+
+	mu   sync.Mutex // Classify may hand it to somebody else
+	over bool
+	text *bytes.Reader // nil: not looked at
+}
+
+func (b *startOf) Read(to []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.text == nil {
+		if b.over {
+			return 0, http.ErrBodyReadAfterClose
+		}
+		b.text = bytes.NewReader(bytes.Clone(peek.Start(b.ctx, b.resp, b.most)))
+	}
+	return b.text.Read(to)
+}
+
+// Close does nothing: the body is the caller's.
+func (b *startOf) Close() error { return nil }
+
+func (b *startOf) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.over = true
+}
+
+// sound is s with what no server's answer could hold taken out: learning relies
+// on what headers promises of a Signal. Its Limits are ours.
+func sound(s headers.Signal) headers.Signal {
+	const most, name = 64, 256
+	s.RetryAfter = wait(s.RetryAfter)
+	s.Limits = slices.Clone(s.Limits[:min(len(s.Limits), most)])
+	for i := range s.Limits {
+		l := &s.Limits[i]
+		for _, v := range [...]*headers.Opt[float64]{&l.Quota, &l.Used, &l.Remaining, &l.UsedRatio, &l.Refill, &l.Cost} {
+			if !v.Known || !(v.Value >= 0) || math.IsInf(v.Value, 0) {
+				*v = headers.Opt[float64]{}
+			}
+		}
+		for _, text := range [...]*string{&l.Name, &l.Unit, &l.Scope, &l.Partition, &l.Source} {
+			*text = strings.ToValidUTF8((*text)[:min(len(*text), name)], "")
+		}
+		l.Reset, l.Window = wait(l.Reset), wait(l.Window)
+		if l.Window.Value == 0 {
+			l.Window.Known = false
+		}
+	}
+	return s
+}
+
+// wait is d, never negative.
+func wait(d headers.Opt[time.Duration]) headers.Opt[time.Duration] {
+	if !d.Known {
+		return headers.Opt[time.Duration]{}
+	}
+	d.Value = max(0, d.Value)
+	return d
+}
