@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxLimits bounds the limits of one response.
+// maxLimits bounds the limits of one response: as many as a list may have items.
 const maxLimits = 64
 
 // draft is a limit while it is put together from several headers.

@@ -8,8 +8,8 @@ import "time"
 // on both sides; words may be glued. What is none of these names the limit.
 
 const (
-	maxName  = 256 // bytes of a header name, and of a limit's
-	maxWords = 24  // words of a header name
+	maxName  = 256 // bytes of a header name, and of a limit's; the longest name in testdata has 55
+	maxWords = 24  // words of a header name, likewise
 )
 
 // meaning is what a header name says about its value.

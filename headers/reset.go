@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// How much a reset is worth, among several of one limit.
+// How much a reset is worth, among several of one limit. Only the order matters, together
+// with meaning.prefer, which is added.
 const (
 	sureDate       = 2 // absolute, which needs the two clocks to agree
-	sureDelta      = 4
+	sureDelta      = 4 // of the server's own clock alone
 	sureAfter      = 5 // a delta that is called so
-	sureStructured = 7
+	sureStructured = 7 // a field of the IETF's drafts has one meaning
 )
 
 // mostDelta is the longest reset that is taken as a delta: windows of a year occur.

@@ -147,8 +147,8 @@ const DefaultAttemptTimeout = 30 * time.Second
 const (
 	defaultAttempts     = 3                // as the AWS SDKs
 	defaultMaxDelay     = 75 * time.Second // as throttle.Config.MaxWait: it outlasts a window of a minute
-	defaultStallTimeout = 60 * time.Second
-	defaultTokens       = 500 // see cost
+	defaultStallTimeout = 60 * time.Second // as nginx's proxy_read_timeout: a server behind it that is silent for longer is cut off there
+	defaultTokens       = 500              // see cost
 )
 
 // resolve checks c and fills in what zero means.

@@ -11,7 +11,7 @@ import (
 const (
 	baseDelay = 100 * time.Millisecond // as MongoDB's drivers; the AWS SDKs have half of it
 	capDelay  = 20 * time.Second       // as the AWS SDKs
-	maxJitter = 30 * time.Second
+	maxJitter = 30 * time.Second       // half of the window of a minute after which most are told to come back: wider, they would come in the next one
 )
 
 // fullJitter is uniform in [0, base*2^n], at most capDelay. The interval of an

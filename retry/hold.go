@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	holdBytes = 64 << 10
-	holdTime  = 100 * time.Millisecond
+	holdBytes = 64 << 10               // an error is said in far less; what is longer is not worth the memory while the next attempt waits
+	holdTime  = 100 * time.Millisecond // as the longest first delay: whoever waits for the next attempt does not notice it
 )
 
 // held is an answer that was taken in hand before another attempt, which
@@ -81,5 +81,5 @@ func (l *loop) remember(o Outcome, resp *http.Response, err error) {
 }
 
 // maxTried bounds what an Error lists: repeats of throttled answers have no
-// other bound than time.
+// other bound than time, and nobody reads more.
 const maxTried = 100

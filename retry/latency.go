@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	perOctave  = 4    // so a quantile is at most a quarter too large
-	octaves    = 18   // from 1 ms to over four minutes
-	minSamples = 100  // of fewer, fewer than five lie above a quantile of 0.95
-	maxSamples = 1000 // then all count half
-	minHedge   = 10 * time.Millisecond
+	perOctave  = 4                     // so a quantile is at most a quarter too large
+	octaves    = 18                    // from 1 ms to over four minutes
+	minSamples = 100                   // of fewer, fewer than five lie above a quantile of 0.95
+	maxSamples = 1000                  // then all count half
+	minHedge   = 10 * time.Millisecond // sooner, a timer that is late would hedge
 )
 
 // latency learns how long a host's first tries take from the wire to their

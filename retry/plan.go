@@ -20,7 +20,8 @@ type plan struct {
 	refusal error // of a layer below, if Reason is Blocked
 }
 
-// maxFree is how many repeats in a row may be free without having waited.
+// maxFree is how many repeats in a row may be free without having waited: a layer below
+// that keeps refusing without a wait must not keep a processor busy.
 const maxFree = 10
 
 // plan decides whether another attempt follows and prepares it. The cheapest

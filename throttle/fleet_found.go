@@ -23,7 +23,8 @@ const (
 )
 
 // fewUnits may all have been sent lately. Of more that were counted before a process
-// came nobody knows when they were sent.
+// came nobody knows when they were sent. A slow start lets a process have as many under way,
+// so that processes which begin together hear of one another.
 const fewUnits = 64
 
 // peers is what evidence knows of other processes. Its owner guards it. A nil peers

@@ -58,10 +58,10 @@ type KnownLimit struct {
 }
 
 const (
-	knowledgeForm = 1
+	knowledgeForm = 1                  // the first
 	knownFor      = 7 * 24 * time.Hour // a limit is seldom changed more often, and a rate that is wrong is found anew in seconds
 	knownAhead    = time.Hour          // by which At may be in the future: clocks are set
-	knownLimits   = 256                // of one host and caller: quotas, endpoints at a time, and a few
+	knownLimits   = 256                // of one host and caller: maxQuotas quotas, and of maxEndpoints kinds of request a pause, a rate and a number at a time
 )
 
 // knowledge is what was handed to a Transport and nobody has used yet.

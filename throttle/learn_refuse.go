@@ -19,12 +19,12 @@ const settledIn = 8
 // fifty is a 503, a host that needs 200 at a time would get a tenth of that. On quicker
 // hosts it does no harm, and what limiters refuse is to be seen soon.
 const (
-	slowTrip  = 500 * time.Millisecond
-	wellKnown = 64 // good answers: as many as a slow start may have under way
+	slowTrip  = 500 * time.Millisecond // from there on room for one more comes less than twice a second
+	wellKnown = 64                     // good answers: as many as a slow start may have under way
 )
 
 // suspectPause is the longest pause that is guessed while it is not clear
-// whether a pause is of any use.
+// whether a pause is of any use: the shortest that a Retry-After in whole seconds can name.
 const suspectPause = time.Second
 
 // proven is after how many good answers a host that refuses all is rather down than

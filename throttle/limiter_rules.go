@@ -33,9 +33,9 @@ func (r *rules) rule(name, pattern string, p *plan) *rule {
 
 const (
 	// mostSaid bounds the budgets of LimiterConfig.Budget that are kept to be
-	// shared. Keys go on under those that were dropped.
+	// shared: more than any service has plans. Keys go on under those that were dropped.
 	mostSaid = 1000
-	// mostOver bounds the budgets of which keys without room share one.
+	// mostOver bounds the budgets of which keys without room share one, likewise.
 	mostOver = 1000
 )
 

@@ -194,8 +194,9 @@ const (
 	// charged often, its expiry need not be told to a database each time. A quarter of a
 	// second makes that four times a second at most, and keeps no key noticeably longer.
 	expiryStep = microSecond / 4
-	// pauseEcho is how long after a pause's end its shaping may matter, when
-	// nobody booked in between to write it down.
+	// pauseEcho is how long after a pause's end its shaping may matter, when nobody
+	// booked in between to write it down. By then the burst is there again of a rate that
+	// fills within a minute; that of a slower one may go too early.
 	pauseEcho = 60 * microSecond
 )
 

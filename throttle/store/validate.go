@@ -9,14 +9,16 @@ import (
 
 // What Validate allows at most, so that the state of a key is bounded.
 const (
-	MaxParts   = 16                   // draws of a booking, and limits, units and moves of a draw
-	MaxStated  = 8                    // stated quotas of a key
-	MaxID      = 64                   // bytes of the name of a limit or a unit
+	MaxParts   = 16                   // draws of a booking, and limits, units and moves of a draw: a host, its routes and pools, of a few rates each. All of them are decided on in one step, while others wait
+	MaxStated  = 8                    // stated quotas of a key: of requests, tokens and what else one API counts, by the second and by the day
+	MaxID      = 64                   // bytes of the name of a limit or a unit: both are words, and stand in the state of each key
 	MaxAmount  = int64(1e15)          // units of anything: doubles count exactly up to 2^53
 	MaxHorizon = 400 * 24 * time.Hour // of windows, pauses and resets: a year with room to spare
 )
 
-const maxEntries = 128 // of a log, give or take two
+// maxEntries bounds a log, give or take two: twice the 64 dates that package throttle keeps
+// of a window, so that a Size whose units are kept one by one may be that large.
+const maxEntries = 128
 
 // Validate reports the first fault of b, naming the field and the value.
 // Stores call it, so that a fault never reaches a script.

@@ -72,7 +72,7 @@ func (b *startOf) end() {
 // sound is s with what no server's answer could hold taken out: learning relies
 // on what headers promises of a Signal. Its Limits are ours.
 func sound(s headers.Signal) headers.Signal {
-	const most, name = 64, 256
+	const most, name = 64, 256 // limits, and bytes of a name: as many as package headers reads
 	s.RetryAfter = wait(s.RetryAfter)
 	s.Limits = slices.Clone(s.Limits[:min(len(s.Limits), most)])
 	for i := range s.Limits {

@@ -8,6 +8,9 @@ import (
 
 const maxCandidates = 16 // 2 KB; more were not tried
 
+// Surprises until a search: firstPatience, as one or two come by jitter, and twice as many
+// after each search that no refusal began, up to mostPatience. So a leader that nothing
+// better is found for costs few searches, and is looked at again all the same.
 const (
 	firstPatience = 3
 	mostPatience  = 256

@@ -32,17 +32,17 @@ const (
 	priceUnits = 3    // and in units of the rate; with 6, time p90 4.1 instead of 3.7 on train
 	mostRisk   = 1.5  // refusals to be expected of what is under way; with .7 time p90 4.5 instead of 4.1 on train
 	riskEarned = .005 // and in addition for each that was accepted since the last refusal; with .02, no difference on train
-	lateBy     = 1.25
-	dearAt     = 50  // units flow off in the pause that a refusal costs, from where on
-	margin     = 3   // times the doubt about arrivals stays free of a bucket: it is lost once, and saves refusals again and again
-	unsure     = .5  // weighs the leader, and no wait was named: then none is longer than a guess may be
-	doubtWait  = 1e9 // is the longest wait while the host may be down: a host that is back is used again after a second,
-	doubtPart  = 4   // or a quarter of the time for which it was not
-	mostOf     = .5
-	forThose   = .25 // of a wait in vain is that of each who waits behind; with .12, time p99 36 instead of 30 on train
-	mostQueue  = 50  // of those who wait count for whom to follow; 20 and 150 did the same on train
-	farLonger  = 16  // times as long as usual an answer takes, of what counts no more
-	streakPart = 4   // of the time since a streak of refusals began passes between two
+	lateBy     = 1.25 // times that until the candidates have room is the longest wait: if they are right it costs a quarter, if not it shows
+	dearAt     = 50   // units flow off in the pause that a refusal costs, from where on
+	margin     = 3    // times the doubt about arrivals stays free of a bucket: it is lost once, and saves refusals again and again
+	unsure     = .5   // weighs the leader, and no wait was named: then none is longer than a guess may be
+	doubtWait  = 1e9  // is the longest wait while the host may be down: a host that is back is used again after a second,
+	doubtPart  = 4    // or a quarter of the time for which it was not
+	mostOf     = .5   // of all weights: what is likelier than not
+	forThose   = .25  // of a wait in vain is that of each who waits behind; with .12, time p99 36 instead of 30 on train
+	mostQueue  = 50   // of those who wait count for whom to follow; 20 and 150 did the same on train
+	farLonger  = 16   // times as long as usual an answer takes, of what counts no more
+	streakPart = 4    // of the time since a streak of refusals began passes between two
 )
 
 // Next is when n units may be sent. waiting is how many requests wait, this

@@ -180,11 +180,11 @@ const (
 	againstTaken   = 1.5 // an acceptance that the candidate would have refused, and
 	mostExcess     = 1.5 // up to that much more the more it is beyond the size
 	againstRefused = 1.5 // a refusal where it had room, and up to mostRoom more
-	mostRoom       = 3.0
-	againstLate    = .3 // such a refusal that was not the first of its epoch
-	blurred        = 1  // of what doubt leaves unlikely counts for each refusal; with .5 and 2, nothing changed on train
-	riseOdds       = 2  // few limits rise; with 3, the same on train
-	unjudged       = .7 // a refusal older than the log can judge; free of charge made windows of an hour unfalsifiable
+	mostRoom       = 3.0 // of a size that is half empty
+	againstLate    = .3  // such a refusal that was not the first of its epoch
+	blurred        = 1   // of what doubt leaves unlikely counts for each refusal; with .5 and 2, nothing changed on train
+	riseOdds       = 2   // few limits rise; with 3, the same on train
+	unjudged       = .7  // a refusal older than the log can judge; free of charge made windows of an hour unfalsifiable
 )
 
 // penalty is what the evidence says against a size.

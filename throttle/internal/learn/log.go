@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	maxRecords = 160 // of the log: 5 KB; with 128 a Learner takes 7.5 KB on the heap, and is refused more often: 117 times a thousand instead of 99 by bare windows
-	maxEpochs  = 24  // a contradiction is forgotten after that many refusals
-	leastGrain = Instant(time.Millisecond / 4)
+	maxRecords = 160                           // of the log: 5 KB; with 128 a Learner takes 7.5 KB on the heap, and is refused more often: 117 times a thousand instead of 99 by bare windows
+	maxEpochs  = 24                            // a contradiction is forgotten after that many refusals
+	leastGrain = Instant(time.Millisecond / 4) // half of the doubt about arrivals at least, see trips.slack
 )
 
 // A rec is what was sent within one grain, and what became of it.

@@ -25,7 +25,8 @@ func (t *trips) sample(d Instant) {
 	t.off += (max(e, -e) - t.off) / 8
 }
 
-// slack is by how much an arrival may be off from half of the shortest trip.
+// slack is by how much an arrival may be off from half of the shortest trip: by half a
+// millisecond at least, as timers and schedulers are not finer.
 func (t *trips) slack() Instant { return min(t.least, 2*t.off) + 5e5 }
 
 func (t *trips) timing() timing {
