@@ -64,7 +64,7 @@ const (
 // because others may come to the same place. It is safe for concurrent use.
 type Posts uint32
 
-const graphQLFound = 1 << 31 // no server gets so many POSTs of a kind before the count wraps below it
+const graphQLFound = 1 << 31 // the count wraps below it
 
 // due counts a POST, and reports whether it is to be looked at.
 func (s *Posts) due() bool {
