@@ -3,6 +3,7 @@ package throttle
 import (
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/absence"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/learn"
@@ -15,16 +16,16 @@ import (
 type evidence struct {
 	learn.Learner
 	fates  attribution.Fates
-	began  instant  // the first request, or the first after a long idling
-	good   float64  // accepted since then
-	last   instant  // request
-	row    int      // refusals since one was accepted, one for each burst
-	plain  bool     // it was refused by more than 503s
-	vague  bool     // it was refused by 503s alone, after many were served; see weighs
-	chance bool     // the last refusal may well be chance, and no limit is believed in; see doubt
-	told   instant  // when the request was sent whose end was told last; it is about to be given back
-	away   *absence // of a host that refuses, or refused, everybody; nil: it does not
-	peers  *peers   // of a fleet; nil: nothing is shared
+	began  instant          // the first request, or the first after a long idling
+	good   float64          // accepted since then
+	last   instant          // request
+	row    int              // refusals since one was accepted, one for each burst
+	plain  bool             // it was refused by more than 503s
+	vague  bool             // it was refused by 503s alone, after many were served; see weighs
+	chance bool             // the last refusal may well be chance, and no limit is believed in; see doubt
+	told   instant          // when the request was sent whose end was told last; it is about to be given back
+	away   *absence.Absence // of a host that refuses, or refused, everybody; nil: it does not
+	peers  *peers           // of a fleet; nil: nothing is shared
 }
 
 // forgetRate is for how long a limit is believed that nothing bears out any more.
@@ -39,7 +40,7 @@ func (e *evidence) sent(now instant) {
 		e.began = now
 	}
 	e.last = now
-	e.away.sent(now)
+	e.away.Sent(now)
 	e.Sent(now, 1)
 	e.peers.drew(1)
 }
@@ -141,7 +142,7 @@ func (e *evidence) at(now instant, waiting int) instant {
 			at = max(at, now.Add(e.regain()))
 		}
 	}
-	return e.away.at(now, at, waiting)
+	return e.away.At(now, at, waiting)
 }
 
 // outlook is about when one may be sent after ahead others, at the earliest at from.
@@ -156,7 +157,7 @@ func (e *evidence) outlook(now, from instant, ahead int64, waiting int) instant 
 	if e.sure() {
 		at = e.Outlook(from, ahead)
 	}
-	return e.away.outlook(from, at, ahead)
+	return e.away.Outlook(from, at, ahead)
 }
 
 // lift lets a flow that would resume later do so now.

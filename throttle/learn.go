@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/absence"
 	"github.com/weirhttp/weir/throttle/internal/answer"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/concurrency"
@@ -296,7 +297,7 @@ func (l *learner) well(now instant, k *endpoint, sent instant) {
 	if !l.terms.pausesOnly {
 		e := k.evidenceNow()
 		if e.accepted(now, sent) || back && e != nil {
-			e.away = returned(now, l.scope.came())
+			e.away = absence.Back(now, l.scope.came())
 		}
 		if l.blame != nil {
 			l.blame.good(k, sent)

@@ -150,7 +150,7 @@ func (l *learner) Words(now instant) string {
 	switch {
 	case l.cooldown.At(now) > now:
 		return cause{what: causeCooldown, cooldown: l.cooldown}.in(now, l)
-	case l.evidence != nil && l.evidence.away.releases(now):
+	case l.evidence != nil && l.evidence.away.Releases(now):
 		return "the host is back, and those who waited for it go one after another"
 	case l.evidence.believes():
 		return cause{what: causeRate}.in(now, l)

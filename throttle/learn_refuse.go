@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/absence"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/queue"
@@ -90,7 +91,7 @@ func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) le
 	f.away = nil
 	f.chance = f.chance && g.limited
 	if doubtful {
-		f.away = newAbsence(now, l.scope.since(now), l.scope.came())
+		f.away = absence.New(now, l.scope.since(now), l.scope.came())
 	}
 	rate = rate && !explained && !f.chance && !l.terms.pausesOnly && !k.slow.Silent()
 	if rate && (g.limited || f.weighs(!s.Throttled, l.good < proven)) {
@@ -104,7 +105,7 @@ func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) le
 	switch {
 	case said.Known:
 	case doubtful:
-		most = min(most, suspectPause, f.away.asks.Sub(now))
+		most = min(most, suspectPause, f.away.Asks().Sub(now))
 	case f.chance, k.overload.Suspected():
 		most = min(most, suspectPause)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weirhttp/weir/internal/pattern"
+	"github.com/weirhttp/weir/throttle/internal/absence"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
@@ -234,9 +235,9 @@ func (s *scope) wake(now instant) {
 }
 
 // came is who came to wait since nobody did.
-func (s *scope) came() crowd {
+func (s *scope) came() absence.Crowd {
 	n, within := s.Came()
-	return crowd{max(1, n), within}
+	return absence.Crowd{N: max(1, n), Within: within}
 }
 
 // since is when the one came that waits longest; now if nobody waits.

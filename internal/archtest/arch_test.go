@@ -33,6 +33,7 @@ var allowed = map[string][]string{
 	"throttle/store":     {},
 	"throttle/storetest": {"weir/throttle/store"},
 
+	"throttle/internal/absence":     {"weir/throttle/internal/meter"},
 	"throttle/internal/answer":      {"weir/headers", "weir/internal/peek"},
 	"throttle/internal/meter":       {"golang.org/x/time/rate"},
 	"throttle/internal/concurrency": {"weir/throttle/internal/meter"},

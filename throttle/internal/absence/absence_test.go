@@ -1,23 +1,28 @@
-package throttle
+package absence_test
 
 import (
 	"testing"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/absence"
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
-// These look inside: the gaps between those that are let go show at the surface only
-// blurred by the slow start.
+const (
+	sec    = time.Second
+	hourIn = meter.Instant(time.Hour)
+)
 
 // let lets those go who wait for a host that is back, with so many more a second, and
 // returns how many went in the busiest second and when nobody waited any more, zero: never.
-func let(a *absence, waiting, rate float64, hold func(at time.Duration) bool) (most int, over time.Duration) {
+func let(a *absence.Absence, waiting, rate float64, hold func(at time.Duration) bool) (most int, over time.Duration) {
 	const step = time.Millisecond
 	went := make([]int, 0, 60000)
 	for at := time.Duration(0); at < time.Minute; at += step {
 		waiting += rate * step.Seconds()
 		now, n := hourIn.Add(at), 0
-		for waiting >= 1 && a.at(now, now, int(waiting)) <= now && !hold(at) {
-			a.sent(now)
+		for waiting >= 1 && a.At(now, now, int(waiting)) <= now && !hold(at) {
+			a.Sent(now)
 			waiting--
 			n++
 		}
@@ -55,7 +60,7 @@ func TestThoseWhoWaitedGoOneAfterAnother(t *testing.T) {
 		{"held up for a second", 600, 3 * sec, func(at time.Duration) bool { return at > 2*sec && at < 3*sec }, 269, 13300 * time.Millisecond},
 		{"few", 10, 10 * sec, never1, 12, 1200 * time.Millisecond},
 	} {
-		a := returned(hourIn, crowd{test.waiting, test.span})
+		a := absence.Back(hourIn, absence.Crowd{N: test.waiting, Within: test.span})
 		most, over := let(a, float64(test.waiting), float64(test.waiting)/test.span.Seconds(), test.hold)
 		if most > test.most || over == 0 || over > test.over {
 			t.Errorf("%s: %d in a second, nobody waits after %v; want %d, %v", test.name, most, over, test.most, test.over)
@@ -65,16 +70,16 @@ func TestThoseWhoWaitedGoOneAfterAnother(t *testing.T) {
 
 // One for whom nobody waits is not held, nor anybody once those who waited may have gone.
 func TestAReturnEnds(t *testing.T) {
-	a := returned(hourIn, crowd{600, 3 * time.Second})
-	a.sent(hourIn)
-	if now := hourIn; a.at(now, now, 0) != now || a.at(now, now, 5) == now {
-		t.Errorf("one goes at %v, one of five at %v", a.at(now, now, 0), a.at(now, now, 5))
+	a := absence.Back(hourIn, absence.Crowd{N: 600, Within: 3 * time.Second})
+	a.Sent(hourIn)
+	if now := hourIn; a.At(now, now, 0) != now || a.At(now, now, 5) == now {
+		t.Errorf("one goes at %v, one of five at %v", a.At(now, now, 0), a.At(now, now, 5))
 	}
-	if now := hourIn.Add(9*sec + 1); a.at(now, now, 5) != now {
+	if now := hourIn.Add(9*sec + 1); a.At(now, now, 5) != now {
 		t.Error("it does not end")
 	}
-	var none *absence
-	if now := hourIn; none.at(now, now.Add(sec), 5) != now.Add(sec) {
+	var none *absence.Absence
+	if now := hourIn; none.At(now, now.Add(sec), 5) != now.Add(sec) {
 		t.Error("none holds somebody, or lets somebody go")
 	}
 }
@@ -86,9 +91,9 @@ func TestOneOfAHundredAsks(t *testing.T) {
 		waiting int
 		span    time.Duration
 		want    time.Duration
-	}{{200, sec, sec / 2}, {2000, sec, askGap}, {20, sec, 5 * sec}, {0, 0, askGap}} {
-		a := newAbsence(hourIn, hourIn.Add(-test.span), crowd{max(1, test.waiting), test.span})
-		if got := a.at(hourIn, hourIn.Add(time.Hour), test.waiting+1).Sub(hourIn); got != test.want {
+	}{{200, sec, sec / 2}, {2000, sec, sec / 4}, {20, sec, 5 * sec}, {0, 0, sec / 4}} {
+		a := absence.New(hourIn, hourIn.Add(-test.span), absence.Crowd{N: max(1, test.waiting), Within: test.span})
+		if got := a.At(hourIn, hourIn.Add(time.Hour), test.waiting+1).Sub(hourIn); got != test.want {
 			t.Errorf("%d in %v: one asks after %v, want %v", test.waiting, test.span, got, test.want)
 		}
 	}
