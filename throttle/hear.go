@@ -7,6 +7,7 @@ import (
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/trip"
 	"github.com/weirhttp/weir/throttle/internal/answer"
+	"github.com/weirhttp/weir/throttle/internal/histogram"
 )
 
 // Hear is trip.Ear's.
@@ -85,7 +86,7 @@ func (p *attempt) heard(at instant, status int, s *headers.Signal, bare bool) (t
 	if p.tr.Throttled {
 		c.more().throttled++
 	}
-	add(&c.latency, time.Duration(now-p.permit.Granted))
+	histogram.Add(&c.latency, time.Duration(now-p.permit.Granted))
 	news := p.learn(now, replied, status, p.unexplained(s))
 	p.heed(now, news)
 	p.permit.vacate(now)

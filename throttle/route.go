@@ -1,6 +1,10 @@
 package throttle
 
-import "time"
+import (
+	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/histogram"
+)
 
 // maxRoutes bounds the routes of a scope that are counted apart. All others are
 // otherRequests. A page of Stats shows no more than a person would read, and 64 take some
@@ -14,8 +18,8 @@ const (
 // What most hosts do without has memory of its own.
 type counters struct {
 	granted int64
-	latency *tally  // nil: no answer yet
-	rest    *seldom // nil: none yet
+	latency *histogram.Counts // nil: no answer yet
+	rest    *seldom           // nil: none yet
 	recent  recent
 }
 
@@ -28,7 +32,7 @@ type seldom struct {
 	byHand  int64                // that others began; of a scope only
 	by      [StoreDown + 1]int64 // refused, by reason
 	retries map[string]int64     // by what they followed; nil: none. As many as package retry has outcomes
-	waits   *tally               // nil: none is over yet
+	waits   *histogram.Counts    // nil: none is over yet
 }
 
 // more is where events are counted. The lock is held.
@@ -179,7 +183,7 @@ func (c *counters) merge(o *counters) {
 		c.recent.granted[i] += uint32(o.granted)
 		c.recent.away[i] += o.away()
 	}
-	mergeTally(&c.latency, o.latency)
+	histogram.Merge(&c.latency, o.latency)
 	if o.rest == nil {
 		return
 	}
@@ -193,7 +197,7 @@ func (c *counters) merge(o *counters) {
 	for after, n := range y.retries {
 		c.retry(after, n)
 	}
-	mergeTally(&x.waits, y.waits)
+	histogram.Merge(&x.waits, y.waits)
 }
 
 // beside calls f for each route but the first.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/histogram"
 )
 
 // These look inside, as what counting costs in memory, and how long Stats holds a lock,
@@ -67,10 +69,10 @@ func TestOneRouteTakesNoMemory(t *testing.T) {
 // only.
 func TestStatsCost(t *testing.T) {
 	var c counters
-	add(&c.latency, time.Second)
+	histogram.Add(&c.latency, time.Second)
 	c.refuse(1, Paused)
 	if n := testing.AllocsPerRun(100, func() {
-		add(&c.latency, time.Hour)
+		histogram.Add(&c.latency, time.Hour)
 		c.refuse(1, QueueFull)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -81,6 +83,6 @@ func BenchmarkStatsCount(b *testing.B) {
 	var c counters
 	b.ReportAllocs()
 	for i := range b.N {
-		add(&c.latency, time.Duration(i&1023)*time.Millisecond)
+		histogram.Add(&c.latency, time.Duration(i&1023)*time.Millisecond)
 	}
 }

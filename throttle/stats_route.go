@@ -246,7 +246,7 @@ func (c *holding) binds(o *route) bool {
 // addTo adds what c counted to h.
 func (c *counters) addTo(h *Counts) {
 	h.Granted += c.granted
-	c.latency.addTo(&h.Latency)
+	h.Latency.add(c.latency)
 	x := c.rest
 	if x == nil {
 		return
@@ -257,7 +257,7 @@ func (c *counters) addTo(h *Counts) {
 	h.Refunded += x.refunded
 	h.Throttled += x.throttled
 	h.Pauses += x.paused
-	x.waits.addTo(&h.Wait)
+	h.Wait.add(x.waits)
 	for reason, n := range x.by {
 		addTo(&h.RefusedBy, Reason(reason).String(), n)
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/histogram"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
 
@@ -144,7 +145,7 @@ func (q *ask) finish(e *queue.Domain, w *queue.Waiter, since instant, p *wish) (
 	defer e.Unlock()
 	now := e.Now()
 	waited = time.Duration(now - since)
-	add(&q.counts().more().waits, waited)
+	histogram.Add(&q.counts().more().waits, waited)
 	end = e.Finish(now, w, &p.Patience)
 	if q.count(now, w.At, end); !end.Granted {
 		err = q.outcome(end, p) // in words of now, which a change may replace
