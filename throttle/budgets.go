@@ -118,13 +118,13 @@ func (b *budgets) whole(routes *pattern.Routes[*plan]) *plan {
 	return b.other
 }
 
-// walls is how many rates look at the wall's clock.
-func (b *budgets) walls() int {
-	n := b.other.budget.walls()
+// aligned reports whether some rate looks at the wall's clock.
+func (b *budgets) aligned() bool {
+	aligned := b.other.budget.aligned()
 	for _, budget := range b.by {
-		n += budget.walls()
+		aligned = aligned || budget.aligned()
 	}
-	return n
+	return aligned
 }
 
 // HostConfig is what a host may have of its own. It stands instead of what

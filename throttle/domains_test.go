@@ -101,3 +101,21 @@ func TestAccountsAreOfTheirScope(t *testing.T) {
 		}
 	})
 }
+
+// TestTheClockOnTheWallIsKept where a budget looks at it, and nowhere else: no test in
+// virtual time can set that clock.
+func TestTheClockOnTheWallIsKept(t *testing.T) {
+	for text, want := range map[string]bool{"7/s, 8/m": false, "1/s, 5/d align UTC": true} {
+		b := MustParseBudget(text)
+		for name, c := range map[string]Config{"by default": {Default: b}, "by pattern": {Budgets: map[string]Budget{"a": b}}} {
+			if got := newTransport(t, newBase(nil), c).domains.Walls.Load(); got != want {
+				t.Errorf("%s %s: %t, want %t", text, name, got, want)
+			}
+		}
+		l := newKeys(t, LimiterConfig{Budgets: map[string]Budget{"a": b}})
+		l.Look("a", nil)
+		if got := l.domains.Walls.Load(); got != want {
+			t.Errorf("%s of a key: %t, want %t", text, got, want)
+		}
+	}
+}

@@ -155,8 +155,8 @@ func (l *Limiter) renew(e *queue.Domain, s *subject, r *rule, version uint32) {
 	if r.err != nil || r.plan.budget.zero() {
 		return
 	}
-	if n := r.plan.budget.walls(); n > 0 && l.domains.Walls.Load() == 0 {
-		l.domains.Walls.Add(int64(n))
+	if r.plan.budget.aligned() {
+		l.domains.Walls.Store(true)
 	}
 	now, p := e.Now(), r.plan
 	if s.over && l.fleet != nil { // rates are the Store's to keep, each key's own

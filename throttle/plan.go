@@ -98,14 +98,9 @@ func heir(old []*queue.Account, t *queue.Label) *meter.Rated {
 	return best
 }
 
-// walls is how many of b's rates look at the wall's clock.
-func (b Budget) walls() (n int) {
-	for _, r := range b.Rates {
-		if r.Align != nil {
-			n++
-		}
-	}
-	return n
+// aligned reports whether a rate of b looks at the wall's clock.
+func (b Budget) aligned() bool {
+	return slices.ContainsFunc(b.Rates, func(r Rate) bool { return r.Align != nil })
 }
 
 const (

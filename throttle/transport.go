@@ -199,7 +199,7 @@ func (t *Transport) Budgets() map[string]Budget {
 // adopt makes b what counts from now on. If others may look, the shared domain's
 // lock is held.
 func (t *Transport) adopt(b *budgets) {
-	t.domains.Walls.Store(int64(b.walls()))
+	t.domains.Walls.Store(b.aligned())
 	t.budgets.Store(b)
 }
 

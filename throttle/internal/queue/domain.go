@@ -16,7 +16,7 @@ type Domains struct {
 	Epoch   time.Time     // instant 0, about; does not change
 	Clock   meter.Wall    // of accounts that look at it
 	Before  meter.Instant // from what the order of arrival counts to Epoch; does not change
-	Walls   atomic.Int64  // how many may; zero: Clock is not kept
+	Walls   atomic.Bool   // some may; false: Clock is not kept
 	Shared  *Domain       // of all that has no domain of its own; Join never ends it
 	gate    Label         // of every group's gate
 	joining sync.Mutex    // of those who hold the locks of two domains
@@ -211,7 +211,7 @@ func (e *Domain) gather() *crowd {
 // Now reads the clock. Only now, taken under the lock, is ever compared with
 // anything: time does not step back.
 func (e *Domain) Now() meter.Instant {
-	if e.of.Walls.Load() > 0 {
+	if e.of.Walls.Load() {
 		t := time.Now()
 		e.last = max(e.last, meter.Instant(t.Sub(e.of.Epoch)))
 		e.of.Clock.Keep(t.UnixNano() - int64(e.last))
@@ -225,7 +225,7 @@ func (e *Domain) Now() meter.Instant {
 // nothing later has been seen. It is for what has happened already; what is
 // granted needs Now.
 func (e *Domain) NowFrom(at meter.Instant) meter.Instant {
-	if e.of.Walls.Load() > 0 {
+	if e.of.Walls.Load() {
 		return e.Now()
 	}
 	e.last = max(e.last, at)
