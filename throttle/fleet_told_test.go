@@ -1,15 +1,21 @@
 package throttle_test
 
 import (
+	"context"
 	"errors"
+	"math"
 	"net/http"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle"
 	"github.com/weirhttp/weir/throttle/internal/farstore"
+	"github.com/weirhttp/weir/throttle/store"
 )
 
 // keysAsked are the keys of the last booking.
@@ -177,6 +183,96 @@ func TestTransportsShortenPauses(t *testing.T) {
 					t.Errorf("%s after the pause: %v", url, err)
 				}
 			}
+		}
+	})
+}
+
+// tells is a store that keeps what it was told.
+type tells struct {
+	throttle.Store
+	mu   sync.Mutex
+	news []store.News
+}
+
+func (s *tells) Tell(ctx context.Context, key string, n store.News) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.news = append(s.news, n)
+	return s.Store.Tell(ctx, key, n)
+}
+
+// Which stated quotas are worth telling the other processes.
+func TestQuotasWorthTelling(t *testing.T) {
+	known := func(v float64) headers.Opt[float64] { return headers.Opt[float64]{Value: v, Known: true} }
+	tell := store.Stated{ID: "core", Unit: requests, Remaining: 10, Reset: time.Minute}
+	but := func(change func(*store.Stated)) *store.Stated {
+		s := tell
+		change(&s)
+		return &s
+	}
+	for name, test := range map[string]struct {
+		change func(*headers.Limit)
+		want   *store.Stated
+	}{
+		"a tenth left":     {func(*headers.Limit) {}, &tell},
+		"more":             {func(l *headers.Limit) { l.Remaining.Value = 10.5 }, nil},
+		"none":             {func(l *headers.Limit) { l.Remaining.Value = 0 }, but(func(s *store.Stated) { s.Remaining = 0 })},
+		"no size":          {func(l *headers.Limit) { l.Quota.Known = false }, nil},
+		"none of no size":  {func(l *headers.Limit) { l.Quota.Known, l.Remaining.Value = false, 0 }, but(func(s *store.Stated) { s.Remaining = 0 })},
+		"no unit":          {func(l *headers.Limit) { l.Unit = "" }, &tell},
+		"tokens":           {func(l *headers.Limit) { l.Unit = "tokens" }, nil},
+		"a partition":      {func(l *headers.Limit) { l.Partition = "x" }, nil},
+		"no reset":         {func(l *headers.Limit) { l.Reset.Known = false }, nil},
+		"nothing left out": {func(l *headers.Limit) { l.Remaining.Known = false }, nil},
+		"full":             {func(l *headers.Limit) { l.ResetMeans = headers.Full }, nil},
+		"next":             {func(l *headers.Limit) { l.ResetMeans = headers.Next }, nil},
+		"a boundary":       {func(l *headers.Limit) { l.ResetMeans = headers.Boundary }, &tell},
+		"too many":         {func(l *headers.Limit) { l.Remaining.Value, l.Quota.Value = 2e15, 1e17 }, nil},
+		"a long name":      {func(l *headers.Limit) { l.Name = strings.Repeat("n", 65) }, but(func(s *store.Stated) { s.ID = strings.Repeat("n", 64) })},
+		"a far reset":      {func(l *headers.Limit) { l.Reset.Value = math.MaxInt64 }, but(func(s *store.Stated) { s.Reset = store.MaxHorizon })},
+		"a past reset":     {func(l *headers.Limit) { l.Reset.Value = -1 }, but(func(s *store.Stated) { s.Reset = 0 })},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := headers.Limit{Name: "core", Unit: requests, Remaining: known(10), Quota: known(100), Reset: headers.Opt[time.Duration]{Value: time.Minute, Known: true}}
+			test.change(&l)
+			s := &tells{Store: farstore.New(0)}
+			tr := sharedTransports(t, s, throttle.Config{MaxPause: store.MaxHorizon, Classify: func(_ *http.Response, said headers.Signal) headers.Signal {
+				said.Throttled, said.Limits = true, []headers.Limit{l}
+				return said
+			}}, 1, newBase(nil))[0]
+			mustGet(t, tr, "http://h/").Body.Close()
+			tr.Close()
+			var got []store.Stated
+			for _, n := range s.news {
+				got = append(got, n.Stated...)
+			}
+			if test.want == nil && len(got) > 0 || test.want != nil && (len(got) != 1 || got[0] != *test.want) {
+				t.Errorf("%s: %+v, want %+v", name, got, test.want)
+			}
+		})
+	}
+}
+
+// A partition may be a secret: the store gets a digest of it, which tells partitions apart.
+func TestStoreKeysHideSecrets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := farstore.New(0)
+		tr := sharedTransports(t, s, throttle.Config{
+			Budgets:   budgetsOf(map[string]string{"GET h/x": "5/s"}),
+			Partition: func(r *http.Request) string { return r.URL.RawQuery },
+		}, 1, newBase(nil))[0]
+		seen := make(map[string]bool)
+		for _, url := range []string{"http://h/x", "http://h/x?sk-secret", "http://h/x?other"} {
+			mustGet(t, tr, url).Body.Close()
+			for _, key := range keysAsked(s) {
+				if seen[key] || strings.Contains(key, "secret") || !strings.HasPrefix(key, "h") {
+					t.Errorf("%s draws on %q", url, key)
+				}
+				seen[key] = true
+			}
+		}
+		if len(seen) != 6 {
+			t.Errorf("%d accounts, want a host and a route of three partitions", len(seen))
 		}
 	})
 }
