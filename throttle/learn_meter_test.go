@@ -159,3 +159,25 @@ func TestRestartedLearning(t *testing.T) {
 		t.Error("of a kind apart, its own limit is not forgotten")
 	}
 }
+
+// A credential's learner is not forgotten while somebody waits for it, nor while it, or what
+// those beyond the most share, is paused.
+func TestWhoWaitsKeepsTheLearner(t *testing.T) {
+	l := learning1()
+	m := &learned{by: []*learner{l}}
+	if !m.idle(hourIn) {
+		t.Error("nothing binds")
+	}
+	leave := waitFor(&l.account)
+	if m.idle(hourIn) || m.drop(hourIn) {
+		t.Error("somebody waits")
+	}
+	leave()
+	m.other = learning1()
+	if m.other.cooldown = pausedUntil(at0(sec)); m.idle(hourIn) {
+		t.Error("the rest is paused")
+	}
+	if !m.drop(hourIn) {
+		t.Error("no room is made")
+	}
+}

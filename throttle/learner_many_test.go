@@ -1,56 +1,75 @@
-package throttle
+package throttle_test
 
-import "testing"
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
 
-// This looks inside: that one who waits keeps the learner that he waits for shows only
-// in what is lost of a later answer.
+	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/throttle"
+)
 
-// Credentials beyond the most that are told apart share one learner, unless
-// one of which nothing binds makes room.
+// Credentials beyond the most that are told apart share what is learned, unless one of
+// which nothing binds makes room.
 func TestCredentialsBeyondTheMost(t *testing.T) {
-	one := learning1()
-	tr := &Transport{learning: one.terms}
-	tr.budgets.Store(&budgets{})
-	m := &learned{}
-	of := func(i int) *learner {
-		return m.learner(hourIn, tr, &record{host: "a"}, one.host, &ask{credential: uint64('a' + i)})
-	}
-	for i := range maxCredentials {
-		of(i).cooldown = pausedUntil(at0(sec))
-	}
-	a := of(maxCredentials)
-	if m.other != a || of(maxCredentials+1) != a || len(m.by) != maxCredentials {
-		t.Errorf("%d apart", len(m.by))
-	}
-	n := 0
-	if m.all(func(*learner) { n++ }); n != maxCredentials+1 {
-		t.Errorf("%d in all", n)
-	}
-	if m.drop(hourIn) || m.idle(hourIn) {
-		t.Error("one that is paused is forgotten")
-	}
-	l := of(7)
-	l.cooldown = nil
-	leave := waitFor(&l.account)
-	if m.drop(hourIn) {
-		t.Error("one that is waited for is forgotten")
-	}
-	leave()
-	b := of(maxCredentials)
-	if b.cooldown = pausedUntil(at0(sec)); b == a || len(m.by) != maxCredentials || of(7) != a {
-		t.Error("no room was made")
-	}
-	m = &learned{by: []*learner{learning1()}}
-	if !m.idle(hourIn) {
-		t.Error("nothing binds")
-	}
-	leave = waitFor(&m.by[0].account)
-	if m.idle(hourIn) {
-		t.Error("somebody waits")
-	}
-	leave()
-	m.other = learning1()
-	if m.other.cooldown = pausedUntil(at0(sec)); m.idle(hourIn) {
-		t.Error("the rest is paused")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		wait := ""
+		tr := newTransport(t, newBase(func(r *http.Request) (*http.Response, error) {
+			if wait != "" {
+				return testnet.Answer(r, 429, http.Header{"Retry-After": {wait}}, nil), nil
+			}
+			return testnet.Answer(r, 200, nil, nil), nil
+		}), throttle.Config{MaxWait: -1, MaxPause: time.Hour})
+		call := func(i int) error {
+			r, err := http.NewRequestWithContext(t.Context(), "GET", "http://h/x", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Authorization", "Bearer "+strconv.Itoa(i))
+			resp, err := tr.RoundTrip(r)
+			if err == nil {
+				resp.Body.Close()
+			}
+			return err
+		}
+		served := func(want bool, i int) {
+			t.Helper()
+			var e *throttle.Error
+			if err := call(i); (err == nil) != want || err != nil && (!errors.As(err, &e) || e.Reason != throttle.Paused) {
+				t.Errorf("caller %d: %v, want it served: %t", i, err, want)
+			}
+		}
+		const most = throttle.MostCredentials
+		for i := range most {
+			served(true, i)
+			served(true, i) // from its second request on it is no stranger
+		}
+		for i := range most {
+			if wait = "3600"; i == 7 {
+				wait = "60"
+			}
+			served(true, i) // and is refused
+		}
+		wait = ""
+		served(true, most) // for whom there is no room
+		wait = "1800"
+		served(true, most+1)
+		wait = ""
+		served(false, most) // shares what was learned with that one
+		served(false, most+2)
+		served(false, 7)
+		if n, _, _ := throttle.LearnedKept(tr, "h"); n != most {
+			t.Errorf("%d are told apart, want %d", n, most)
+		}
+		time.Sleep(25 * time.Minute)
+		wait = "3600"
+		served(true, most+3) // takes the place of the one that nothing binds
+		wait = ""
+		served(false, 7)     // which now shares with the others
+		served(false, most)
+		served(false, 0)
+	})
 }
