@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"time"
 
 	"github.com/weirhttp/weir/throttle/store"
@@ -15,26 +14,21 @@ func moving(n, units int64, r store.Booked, age time.Duration, ls ...store.Limit
 }
 
 // movedCounts: when an answer comes late, its units count from that time on.
-func movedCounts(ctx context.Context, s Setup) error {
+func movedCounts(t trial) {
 	l := windowLog("l", 3, time.Second, 0)
-	r, err := want(ctx, s.Stores[0], booking("k", 0, 2, 2, l), all, 0)
-	if err != nil {
-		return err
-	}
-	s.Advance(700 * time.Millisecond)
+	r := t.want(0, booking("k", 0, 2, 2, l), all, 0)
+	t.Advance(700 * time.Millisecond)
 	// One of the two was answered 200 ms ago. What is refused writes nothing.
-	if err := walk(ctx, s, []step{
+	t.walk([]step{
 		{0, 1, moving(2, 1, r, 200*time.Millisecond, l), refused, 300 * time.Millisecond},
 		{0, 1, booking("k", 0, 2, 2, l), refused, 300 * time.Millisecond},
 		{0, 1, moving(0, 1, r, 200*time.Millisecond, l), all, 0},
 		{0, 0, booking("k", 0, 1, 1, l), all, 0},
 		{300 * time.Millisecond, 0, booking("k", 0, 1, 1, l), all, 0},
 		{0, 0, booking("k", 0, 1, 1, l), refused, 500 * time.Millisecond},
-	}); err != nil {
-		return err
-	}
+	})
 	// The other unit's answer comes when the unit has left the window: it counts again.
-	return walk(ctx, s, []step{
+	t.walk([]step{
 		{400 * time.Millisecond, 1, moving(0, 1, r, 100*time.Millisecond, l), all, 0},
 		{0, 0, booking("k", 0, 1, 1, l), refused, 300 * time.Millisecond},
 		{300 * time.Millisecond, 0, booking("k", 0, 1, 1, l), all, 0},
@@ -44,13 +38,10 @@ func movedCounts(ctx context.Context, s Setup) error {
 
 // movedIntoWindow: a unit that was booked before a window's boundary and came after it
 // counts in both windows.
-func movedIntoWindow(ctx context.Context, s Setup) error {
-	c := store.Limit{ID: "c", Kind: store.CalendarLimit, Size: 3, Per: time.Minute, Ends: s.Now().Add(10 * time.Second)}
-	r, err := want(ctx, s.Stores[0], booking("k", 0, 3, 3, c), all, 0)
-	if err != nil {
-		return err
-	}
-	return walk(ctx, s, []step{
+func movedIntoWindow(t trial) {
+	c := store.Limit{ID: "c", Kind: store.CalendarLimit, Size: 3, Per: time.Minute, Ends: t.Now().Add(10 * time.Second)}
+	r := t.want(0, booking("k", 0, 3, 3, c), all, 0)
+	t.walk([]step{
 		{9 * time.Second, 0, moving(0, 1, r, time.Second, c), all, 0},
 		{2 * time.Second, 0, moving(0, 2, r, 500*time.Millisecond, c), all, 0},
 		{0, 1, moving(0, 1, r, 1500*time.Millisecond, c), all, 0},
@@ -62,48 +53,31 @@ func movedIntoWindow(ctx context.Context, s Setup) error {
 // underWay: a Log can count requests under way, one unit for each. A unit stays in use
 // as long as it is dated anew. It is free when it is given back, or a window after it
 // was dated last. If a unit is given back late or twice, no other unit is freed.
-func underWay(ctx context.Context, s Setup) error {
+func underWay(t trial) {
 	l := windowLog("flight", 2, 10*time.Second, 0)
 	b, none := booking("k", 0, 1, 1, l), booking("k", 0, 0, 0, l)
 	none.Force = true
-	lives, err := want(ctx, s.Stores[0], b, all, 0)
-	if err != nil {
-		return err
-	}
-	s.Advance(time.Second)
-	killed, err := want(ctx, s.Stores[1], b, all, 0)
-	if err != nil {
-		return err
-	}
+	lives := t.want(0, b, all, 0)
+	t.Advance(time.Second)
+	killed := t.want(1, b, all, 0)
 	dated := none
 	dated.Draws = []store.Draw{none.Draws[0]}
 	dated.Draws[0].Moved = []store.Moved{{Gen: lives.Keys[0].Gen, From: lives.Ready, Units: []int64{1}}}
-	s.Advance(7 * time.Second)
-	at, err := want(ctx, s.Stores[0], dated, one, 0)
-	if err != nil {
-		return err
-	}
-	if err := walk(ctx, s, []step{
+	t.Advance(7 * time.Second)
+	at := t.want(0, dated, one, 0)
+	t.walk([]step{
 		{0, 1, b, refused, 3 * time.Second},
 		{3 * time.Second, 1, b, all, 0},
 		{0, 0, b, refused, 7 * time.Second},
-	}); err != nil {
-		return err
-	}
+	})
 	late := killed.Refund(b, 0, []int64{1}, nil)
-	if err := s.Stores[1].Refund(ctx, late); err != nil {
-		return err
-	}
-	if _, err := want(ctx, s.Stores[0], b, refused, 7*time.Second); err != nil {
-		return err
-	}
+	t.refund(1, late)
+	t.want(0, b, refused, 7*time.Second)
 	ends := at.Refund(b, 0, []int64{1}, nil)
 	for range 2 {
-		if err := s.Stores[0].Refund(ctx, ends); err != nil {
-			return err
-		}
+		t.refund(0, ends)
 	}
-	return walk(ctx, s, []step{
+	t.walk([]step{
 		{0, 0, b, all, 0},
 		{0, 1, b, refused, 10 * time.Second},
 	})
@@ -111,39 +85,29 @@ func underWay(ctx context.Context, s Setup) error {
 
 // refundOfOldUnits: a refund of units that have left the window takes away nothing that
 // others have booked since.
-func refundOfOldUnits(ctx context.Context, s Setup) error {
+func refundOfOldUnits(t trial) {
 	l := windowLog("l", 2, time.Second, 0)
 	b := booking("k", 0, 1, 1, l)
-	r, err := want(ctx, s.Stores[0], b, all, 0)
-	if err != nil {
-		return err
-	}
+	r := t.want(0, b, all, 0)
 	f := r.Refund(b, 0, []int64{1}, nil)
-	if err := walk(ctx, s, []step{
+	t.walk([]step{
 		{800 * time.Millisecond, 1, b, all, 0},
 		{400 * time.Millisecond, 1, b, all, 0},
-	}); err != nil {
-		return err
-	}
-	if err := s.Stores[0].Refund(ctx, f); err != nil {
-		return err
-	}
-	_, err = want(ctx, s.Stores[1], b, refused, 600*time.Millisecond)
-	return err
+	})
+	t.refund(0, f)
+	t.want(1, b, refused, 600*time.Millisecond)
 }
 
 // clockBack: if the clock steps back, those who are refused are served after their
 // wait all the same, although a refusal otherwise writes nothing to the state.
-func clockBack(ctx context.Context, s Setup) error {
-	if !s.Back {
-		return nil
+func clockBack(t trial) {
+	if !t.Back {
+		return
 	}
 	m, l := meter("m", 2, 2), windowLog("l", 2, time.Second, 0)
-	if _, err := want(ctx, s.Stores[0], booking("k", 0, 2, 2, m, l), all, 0); err != nil {
-		return err
-	}
-	s.Advance(-time.Hour)
-	return walk(ctx, s, []step{
+	t.want(0, booking("k", 0, 2, 2, m, l), all, 0)
+	t.Advance(-time.Hour)
+	t.walk([]step{
 		{0, 0, booking("k", 0, 1, 1, m, l), refused, time.Second},
 		{999 * time.Millisecond, 1, booking("k", 0, 1, 1, m, l), refused, time.Millisecond},
 		{time.Millisecond, 1, booking("k", 0, 2, 2, m, l), all, 0},

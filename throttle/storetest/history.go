@@ -13,9 +13,7 @@ import (
 )
 
 // histories runs the same generated operations on the store and on ledgers.
-func histories(ctx context.Context, s Setup) error {
-	return Histories(ctx, s, 1, 400)
-}
+func histories(t trial) { t.check(Histories(t.ctx, t.Setup, 1, 400)) }
 
 // Histories runs steps generated operations on s and on store.Ledger, and
 // returns the first difference. The same seed makes the same history, which

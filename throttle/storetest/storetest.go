@@ -9,7 +9,6 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -43,7 +42,7 @@ type Setup struct {
 
 type check struct {
 	name string
-	run  func(context.Context, Setup) error
+	run  func(t trial)
 }
 
 func checks() []check {
@@ -99,7 +98,7 @@ func checks() []check {
 func Run(t *testing.T, open func(t *testing.T) Setup) {
 	for _, c := range checks() {
 		t.Run(c.name, func(t *testing.T) {
-			if err := c.run(context.Background(), open(t)); err != nil {
+			if err := c.do(open(t)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -111,7 +110,7 @@ func Run(t *testing.T, open func(t *testing.T) Setup) {
 func Test(open func() Setup) error {
 	var errs []error
 	for _, c := range checks() {
-		if err := c.run(context.Background(), open()); err != nil {
+		if err := c.do(open()); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", c.name, err))
 		}
 	}
@@ -131,38 +130,4 @@ func booking(key string, wait time.Duration, first, all int64, ls ...store.Limit
 	return store.Booking{MaxWait: wait, Draws: []store.Draw{{
 		Key: key, Limits: ls, Units: []store.UnitCost{{Unit: "requests", First: first, All: all}},
 	}}}
-}
-
-// want books b and compares outcome and wait.
-func want(ctx context.Context, s store.Store, b store.Booking, o store.Outcome, wait time.Duration) (store.Booked, error) {
-	r, err := s.Book(ctx, b)
-	if err != nil {
-		return r, fmt.Errorf("Book: %w", err)
-	}
-	if r.Outcome != o || r.Wait != wait {
-		return r, fmt.Errorf("Book of %d to %d on %q: got outcome %d after %v, want %d after %v",
-			b.Draws[0].Units[0].First, b.Draws[0].Units[0].All, b.Draws[0].Key, r.Outcome, r.Wait, o, wait)
-	}
-	return r, nil
-}
-
-// A step is one Book of a table.
-type step struct {
-	advance time.Duration
-	handle  int
-	book    store.Booking
-	outcome store.Outcome
-	wait    time.Duration
-}
-
-func walk(ctx context.Context, s Setup, steps []step) error {
-	for i, st := range steps {
-		if st.advance != 0 {
-			s.Advance(st.advance)
-		}
-		if _, err := want(ctx, s.Stores[st.handle], st.book, st.outcome, st.wait); err != nil {
-			return fmt.Errorf("step %d: %w", i, err)
-		}
-	}
-	return nil
 }
