@@ -28,10 +28,8 @@ func (l *learner) division(id stated.Key) *division {
 	if l.paths == nil {
 		return nil
 	}
-	for i := range l.paths.divided {
-		if d := &l.paths.divided[i]; d.id == id {
-			return d
-		}
+	if i := slices.IndexFunc(l.paths.divided, func(d division) bool { return d.id == id }); i >= 0 {
+		return &l.paths.divided[i]
 	}
 	return nil
 }

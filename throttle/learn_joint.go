@@ -211,7 +211,7 @@ func (p *attempt) parted() *endpoint {
 	if j := p.endpoint.learner.home(); p.own() == nil && j != nil && j.joint.owns(p.endpoint.learner, p.permit.Granted) {
 		p.more().own = j.joint.twin.endpointOf(p.endpoint.key, p.permit.Granted)
 	}
-	if own := p.own(); own != nil && has(p.permit.Needs, &own.learner.account) {
+	if own := p.own(); own != nil && queue.Of(p.permit.Needs, &own.learner.account) != nil {
 		p.endpoint, p.few.own = own, nil
 	}
 	return p.endpoint

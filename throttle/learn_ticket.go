@@ -21,11 +21,8 @@ type ticket struct {
 }
 
 func (g *ticket) mark(a *queue.Account) (m meter.Token, drew bool) {
-	if g.permit == nil {
-		return 0, false
-	}
-	for i := range g.permit.Needs {
-		if d := &g.permit.Needs[i]; d.Account == a {
+	if g.permit != nil {
+		if d := queue.Of(g.permit.Needs, a); d != nil {
 			return d.Token, true
 		}
 	}

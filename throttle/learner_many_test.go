@@ -68,7 +68,7 @@ func TestCredentialsBeyondTheMost(t *testing.T) {
 		wait = "3600"
 		served(true, most+3) // takes the place of the one that nothing binds
 		wait = ""
-		served(false, 7)     // which now shares with the others
+		served(false, 7) // which now shares with the others
 		served(false, most)
 		served(false, 0)
 	})

@@ -240,8 +240,8 @@ func (o *others) needs(buf []queue.Need, q *ask) []queue.Need {
 			buf = append(buf, queue.Need{Account: &s.Gate, N: 1})
 		}
 		for _, m := range s.own {
-			if i := slices.IndexFunc(buf, func(d queue.Need) bool { return d.Account == m.a }); i >= 0 {
-				buf[i].N += q.of(m.a)
+			if d := queue.Of(buf, m.a); d != nil {
+				d.N += q.of(m.a)
 				continue
 			}
 			buf = append(buf, queue.Need{Account: m.a, N: q.of(m.a)})

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -150,10 +151,8 @@ func timeName(name string) string {
 		return "h"
 	}
 	for _, u := range timeUnits() {
-		for _, known := range u.names {
-			if name == known || name+"s" == known {
-				return u.names[0]
-			}
+		if slices.Contains(u.names, name) || slices.Contains(u.names, name+"s") {
+			return u.names[0]
 		}
 	}
 	return ""

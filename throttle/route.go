@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/histogram"
@@ -136,10 +137,8 @@ func (b *routeBook) route(name string) *route {
 	if name == b.first {
 		return nil
 	}
-	for _, r := range b.by {
-		if r.name == name {
-			return r
-		}
+	if i := slices.IndexFunc(b.by, func(r *route) bool { return r.name == name }); i >= 0 {
+		return b.by[i]
 	}
 	r := &route{name: name}
 	if name != otherRequests && len(b.by) < maxRoutes-1 {

@@ -3,6 +3,7 @@ package throttle
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -86,13 +87,11 @@ func (p *parser) length() (time.Duration, error) {
 	}
 	name, at := p.run(letter)
 	for _, u := range timeUnits() {
-		for _, known := range u.names {
-			if name != known {
-				continue
-			}
-			if n > int64(longest/u.d) {
-				return 0, p.fail(from, "a time of at most 10 years")
-			}
+		switch {
+		case !slices.Contains(u.names, name):
+		case n > int64(longest/u.d):
+			return 0, p.fail(from, "a time of at most 10 years")
+		default:
 			return time.Duration(n) * u.d, nil
 		}
 	}

@@ -134,7 +134,7 @@ func (s *scope) needs(buf []queue.Need, q *ask) []queue.Need {
 // owned is the part of needs that stands in budgets.
 func (s *scope) owned(buf []queue.Need, q *ask) []queue.Need {
 	for _, m := range s.own {
-		if m.route > 0 && !q.on(m.route-1) || m.a.Group == nil && len(buf) > 0 && has(buf, m.a) {
+		if m.route > 0 && !q.on(m.route-1) || m.a.Group == nil && queue.Of(buf, m.a) != nil {
 			continue
 		}
 		buf = append(buf, queue.Need{Account: m.a, N: q.of(m.a)})
@@ -179,15 +179,6 @@ func (q *ask) set(i int) {
 		*q.many = append(*q.many, 0)
 	}
 	(*q.many)[i/64-1] |= 1 << (i % 64)
-}
-
-func has(needs []queue.Need, a *queue.Account) bool {
-	for i := range needs {
-		if needs[i].Account == a {
-			return true
-		}
-	}
-	return false
 }
 
 // idle reports whether s is as good as new.

@@ -101,13 +101,11 @@ func (l *Learner) ElsewhereRefused(now Instant, n int, asked, most time.Duration
 
 // reopen makes n units that were taken for accepted units under way.
 func (r *record) reopen(sent Instant, n int) {
-	for i := len(r.log) - 1; i >= 0; i-- {
-		if x := &r.log[i]; x.at <= sent {
-			k := min(x.taken, uint16(n))
-			x.taken -= k
-			x.under += k
-			return
-		}
+	if i := r.last(sent); i >= 0 {
+		x := &r.log[i]
+		k := min(x.taken, uint16(n))
+		x.taken -= k
+		x.under += k
 	}
 }
 

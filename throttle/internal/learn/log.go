@@ -2,6 +2,8 @@ package learn
 
 import (
 	"math"
+	"slices"
+	"sort"
 	"time"
 )
 
@@ -66,20 +68,18 @@ func (r *record) sent(now Instant, n, busy int) *rec {
 
 // find is the rec of a request that was sent then. nil: it is forgotten.
 func (r *record) find(sent Instant) *rec {
-	lo, hi := 0, len(r.log)
-	for lo < hi {
-		if mid := (lo + hi) / 2; r.log[mid].at <= sent {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	for i := lo - 1; i >= 0 && i >= lo-3; i-- { // a neighbour, where instants were equal
+	last := r.last(sent)
+	for i := last; i >= max(0, last-2); i-- { // a neighbour, where instants were equal
 		if r.log[i].under > 0 {
 			return &r.log[i]
 		}
 	}
 	return nil
+}
+
+// last is the index of the last rec that begins no later than then; -1: there is none.
+func (r *record) last(then Instant) int {
+	return sort.Search(len(r.log), func(i int) bool { return r.log[i].at > then }) - 1
 }
 
 // refused notes a refusal and reports whether it begins an epoch.
@@ -96,8 +96,7 @@ func (r *record) refused(l *rec, now, sent, hint Instant) (begins bool) {
 		return false
 	}
 	if len(r.epochs) == maxEpochs {
-		copy(r.epochs, r.epochs[1:])
-		r.epochs = r.epochs[:maxEpochs-1]
+		r.epochs = slices.Delete(r.epochs, 0, 1)
 	}
 	if r.epochs == nil {
 		r.epochs = make([]epoch, 0, maxEpochs) // grown, it would be a third larger
@@ -116,12 +115,7 @@ func (r *record) refused(l *rec, now, sent, hint Instant) (begins bool) {
 
 // takenSince reports whether what was sent since then was accepted.
 func (r *record) takenSince(t Instant) bool {
-	for i := len(r.log) - 1; i >= 0 && r.log[i].at >= t; i-- {
-		if r.log[i].taken > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.log, func(x rec) bool { return x.at >= t && x.taken > 0 })
 }
 
 // mostUneven is the coarsest merging: as good as one of any neighbours.
@@ -183,10 +177,5 @@ func (r *rec) plain() bool { return r.under == 0 && r.refused == 0 }
 
 // epochAt is the index of an epoch; -1: it is forgotten.
 func (r *record) epochAt(id uint16) int {
-	for i := len(r.epochs) - 1; i >= 0; i-- {
-		if r.epochs[i].id == id {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(r.epochs, func(e epoch) bool { return e.id == id })
 }

@@ -9,6 +9,16 @@ type Need struct {
 	Token   meter.Token
 }
 
+// Of is the one of needs that draws on a; nil: none does.
+func Of(needs []Need, a *Account) *Need {
+	for i := range needs {
+		if needs[i].Account == a {
+			return &needs[i]
+		}
+	}
+	return nil
+}
+
 // An Account is one limit: a meter, a pause, and those that wait. Whoever makes one
 // sets Meter, Label and Group; Pause and Rest set the rest.
 type Account struct {

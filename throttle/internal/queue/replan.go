@@ -84,10 +84,8 @@ func (e *Domain) retry(w *Waiter) {
 
 // drawn is what needs take from a.
 func drawn(needs []Need, a *Account) int64 {
-	for i := range needs {
-		if needs[i].Account == a {
-			return needs[i].N
-		}
+	if d := Of(needs, a); d != nil {
+		return d.N
 	}
 	return 0
 }
