@@ -228,7 +228,7 @@ func (p *attempt) prepare(t *Transport, q *ask) (*record, error) {
 		}
 	}
 	q.to(&p.record.scope)
-	q.credential, q.whose = t.credentialOf(q.r)
+	q.credential, q.whose = t.callerOf(q.r)
 	if last, ok := p.tr.Grant.(*attempt); ok && last.solo() != nil && last.record.t == t {
 		p.more().solo = last.few.solo
 		q.follow(last.few.solo)

@@ -58,7 +58,6 @@ const (
 	MostKinds       = maxEndpoints
 	MostCredentials = maxCredentials
 	MostRoutes      = maxRoutes
-	LongestJWT      = longestJWT
 	Counted         = counted    // Stats counts so many that wait without giving up the lock
 	ForgetRate      = forgetRate // for so long a limit is believed that nothing bears out
 )

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/caller"
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/fleet"
 	"github.com/weirhttp/weir/throttle/internal/learn"
@@ -54,7 +55,7 @@ type peers struct {
 
 // peersOf is what e, from which p learns, knows of other processes; nil: it shares nothing,
 // as another limit is known, or l has too many counts.
-func (p *attempt) peersOf(e *evidence, caller string) *peers {
+func (p *attempt) peersOf(e *evidence, whose string) *peers {
 	k, l := p.endpoint, p.endpoint.learner
 	plan := p.record.t.budgets.Load().whole(p.record.routes)
 	if e == nil || l.terms.pausesOnly || len(k.quotas) > 0 || len(plan.specs) > 0 {
@@ -62,19 +63,19 @@ func (p *attempt) peersOf(e *evidence, caller string) *peers {
 	}
 	if e.peers == nil && l.tallies < mostTallies {
 		l.tallies++
-		e.peers = p.newPeers(e, caller)
+		e.peers = p.newPeers(e, whose)
 	}
 	return e.peers
 }
 
-func (p *attempt) newPeers(e *evidence, caller string) *peers {
+func (p *attempt) newPeers(e *evidence, whose string) *peers {
 	l, a := p.endpoint.learner, &p.endpoint.learner.account
 	o := &peers{of: e, members: l.terms.Members, maxPause: l.terms.MaxPause, cooldown: &l.cooldown, jitter: l.terms.jitter}
 	if p.endpoint.apart {
-		caller += " " + p.endpoint.key.String()
+		whose += " " + p.endpoint.key.String()
 		o.cooldown, a = &p.endpoint.cooldown, &p.endpoint.account
 	}
-	id := digest(caller)
+	id := caller.Digest(whose)
 	o.sent, o.vain, o.waiting = fleet.NewTally("s"+id, requests), fleet.NewTally("r"+id, refusals), fleet.NewTally("w"+id, askedFor)
 	o.ask = p.asks(p.record.shared(o.tallies()...), a, o.hear)
 	return o

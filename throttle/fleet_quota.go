@@ -1,10 +1,9 @@
 package throttle
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"strconv"
 
+	"github.com/weirhttp/weir/throttle/internal/caller"
 	"github.com/weirhttp/weir/throttle/internal/fleet"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 )
@@ -32,14 +31,14 @@ func (p *attempt) tallies(now instant, a *ask, needs []queue.Need, most int) (li
 }
 
 // tallyOf is the count of q for that caller; nil: there are too many, or it has none.
-func (p *attempt) tallyOf(now instant, q *quota, caller string) *fleet.Tally {
+func (p *attempt) tallyOf(now instant, q *quota, whose string) *fleet.Tally {
 	return q.Tally(now, func(name string) *fleet.Tally {
 		l := p.endpoint.learner
 		if l.tallies >= mostTallies {
 			return nil
 		}
 		l.tallies++
-		return fleet.NewTally(digest(strconv.Quote(caller)+name), unitName(q.ID.Unit))
+		return fleet.NewTally(caller.Digest(strconv.Quote(whose)+name), unitName(q.ID.Unit))
 	})
 }
 
@@ -74,11 +73,5 @@ func (q *ask) fleetName(l *learner) string {
 	if q.credential != l.credential {
 		return ""
 	}
-	return digest(q.whose)
-}
-
-// digest names what may be a secret.
-func digest(s string) string {
-	sum := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(sum[:8])
+	return caller.Digest(q.whose)
 }

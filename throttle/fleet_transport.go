@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/internal/table"
+	"github.com/weirhttp/weir/throttle/internal/caller"
 	"github.com/weirhttp/weir/throttle/internal/fleet"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 	"github.com/weirhttp/weir/throttle/store"
@@ -22,7 +23,7 @@ func storeKey(host, route, part string) string {
 		key += " " + route
 	}
 	if part != "" {
-		key += " " + digest(part)
+		key += " " + caller.Digest(part)
 	}
 	return key
 }

@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"math"
+	"net/http"
 	"slices"
 
 	"github.com/weirhttp/weir/headers"
@@ -58,6 +59,16 @@ func (t *Transport) endpointOf(now instant, q *ask, r *record, home *scope, rout
 		return common.endpointOf(key, now), l.endpointOf(key, now)
 	}
 	return l.endpointOf(key, now), nil
+}
+
+// callerOf is who makes r, and the key under which what is learned of him is kept. It may
+// call the user's function.
+func (t *Transport) callerOf(r *http.Request) (key uint64, whose string) {
+	if name := t.config.Credential; name != nil {
+		whose = name(r)
+		return t.learning.callers.Key(whose), whose
+	}
+	return t.learning.callers.Of(r.Header)
 }
 
 // learner is what is learned in r's scope of the credential of q.

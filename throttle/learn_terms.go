@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/weirhttp/weir/throttle/internal/caller"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 	"github.com/weirhttp/weir/throttle/internal/stated"
 )
@@ -16,7 +17,7 @@ func newLearnTerms(c *Config, epoch time.Time) *learnTerms {
 	}
 	return &learnTerms{
 		Terms:      stated.Terms{MaxPause: c.MaxPause, Pace: c.Pace, Fleet: c.Store != nil, Members: members},
-		pausesOnly: c.DisableLearning, maxQueue: c.MaxQueue, zero: epoch, seed: maphash.MakeSeed(), read: new(jwts), words: newLearnWords(), jitter: rand.Float64,
+		pausesOnly: c.DisableLearning, maxQueue: c.MaxQueue, zero: epoch, seed: maphash.MakeSeed(), callers: caller.New(), words: newLearnWords(), jitter: rand.Float64,
 	}
 }
 
@@ -27,7 +28,7 @@ type learnTerms struct {
 	maxQueue   int       // Config.MaxQueue; zero: unset
 	zero       time.Time // what our zero time is on the wall, for words
 	seed       maphash.Seed
-	read       *jwts
+	callers    *caller.Keys
 	words      *learnWords
 	jitter     func() float64 // uniform in [0,1)
 	before     *before        // of one caller, who has terms of his own then: what is known from another run; nil: nothing

@@ -35,6 +35,7 @@ var allowed = map[string][]string{
 
 	"throttle/internal/absence":     {"weir/throttle/internal/meter"},
 	"throttle/internal/answer":      {"weir/headers", "weir/internal/peek"},
+	"throttle/internal/caller":      {},
 	"throttle/internal/histogram":   {},
 	"throttle/internal/meter":       {"golang.org/x/time/rate"},
 	"throttle/internal/concurrency": {"weir/throttle/internal/meter"},

@@ -1,7 +1,30 @@
-package throttle
+// Package caller tells who calls, as servers tell callers apart: the headers of a request go
+// in, a caller and its key come out.
+//
+// # Words
+//
+// A caller is text that is the same for all requests of one caller and differs between
+// callers: it may be a secret. Its key is a hash under a seed of the process, by which what
+// is learned is kept, so that no secret is.
+//
+// # How it works
+//
+// The Authorization header decides. If it is signed, the caller is the key that signed. If it
+// carries a JSON Web Token (RFC 7519), the caller is whom that names, as one caller's tokens
+// are often made anew, for each hour or each request. Of any other header it is all.
+//
+// # What holds
+//
+// Two headers of which a server would take one for another caller's are not one caller's. No
+// signature is checked: whoever forges a token is refused by the server, and shares until then
+// only what is known of limits. The same header makes the same caller in every process.
+// Reading a token that was read before takes no memory, and no header makes this panic.
+package caller
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"hash/maphash"
 	"maps"
@@ -11,25 +34,40 @@ import (
 	"sync/atomic"
 )
 
-// credentialOf is the key under which a request's credential is kept: a keyed
-// hash, so that no secret is, and the credential itself, which is not to be kept.
-// Zero: it has none.
-func (t *Transport) credentialOf(r *http.Request) (key uint64, credential string) {
+// Keys gives callers their keys. New makes one. It is safe for concurrent use.
+type Keys struct {
+	seed maphash.Seed
+	read [64]atomic.Pointer[jwt] // tokens, each in a place that its hash says, where the next one takes it. Most callers send one token many times
+}
+
+// New returns Keys with a seed of their own.
+func New() *Keys { return &Keys{seed: maphash.MakeSeed()} }
+
+// Key is that of a caller; zero: of nobody, which is "".
+func (k *Keys) Key(caller string) uint64 {
+	if caller == "" {
+		return 0
+	}
+	return maphash.String(k.seed, caller)
+}
+
+// Of is who makes a request with these headers, and the key; zero and "": nobody.
+func (k *Keys) Of(h http.Header) (key uint64, caller string) {
+	v := h["Authorization"]
 	switch {
-	case t.config.Credential != nil:
-		credential = t.config.Credential(r)
-	default:
-		if h := r.Header["Authorization"]; len(h) > 0 {
-			if isJWT(h[0]) {
-				return t.callerOfJWT(h[0])
-			}
-			credential = whose(h[0])
-		}
-	}
-	if credential == "" {
+	case len(v) == 0:
 		return 0, ""
+	case isJWT(v[0]):
+		return k.ofJWT(v[0])
 	}
-	return maphash.String(t.learning.seed, credential), credential
+	caller = whose(v[0])
+	return k.Key(caller), caller
+}
+
+// Digest names what may be a secret, the same in every process.
+func Digest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:8])
 }
 
 // whose is the part of an Authorization header that says for whom it speaks.
@@ -89,9 +127,6 @@ func cutField(s string) (field, rest string) {
 	return s, ""
 }
 
-// A JSON Web Token (RFC 7519) is often made anew, for each hour or for each request,
-// but says for whom it speaks. So one caller's tokens share what is learned.
-
 // callers are the claims that say for whom a token speaks and whose client made it:
 // RFC 7519, RFC 8693 (act, client_id), OpenID Connect (azp), and what says which of
 // an organization's tenants it is, at Microsoft (tid) and Auth0 (org_id).
@@ -111,10 +146,6 @@ func isJWT(header string) bool {
 	return strings.HasPrefix(token, "eyJ") && (strings.EqualFold(scheme, "bearer") || strings.EqualFold(scheme, "dpop") || strings.EqualFold(scheme, "jwt"))
 }
 
-// jwts are tokens that were read, each in a place that its hash says, where the next
-// one takes it. Most callers send one token many times.
-type jwts [64]atomic.Pointer[jwt]
-
 // jwt is a token and the caller it speaks for.
 type jwt struct {
 	token  uint64 // keyed hash
@@ -122,18 +153,18 @@ type jwt struct {
 	caller string // digest
 }
 
-// callerOfJWT is credentialOf for a header that seems to carry a JWT.
-func (t *Transport) callerOfJWT(header string) (key uint64, credential string) {
-	token := maphash.String(t.learning.seed, header)
-	place := &t.learning.read[token%uint64(len(t.learning.read))]
+// ofJWT is Of for a header that seems to carry a JWT.
+func (k *Keys) ofJWT(header string) (key uint64, caller string) {
+	token := k.Key(header)
+	place := &k.read[token%uint64(len(k.read))]
 	if last := place.Load(); last != nil && last.token == token {
 		return last.key, last.caller
 	}
-	caller := callerIn(header[strings.IndexByte(header, ' ')+1:])
+	caller = callerIn(header[strings.IndexByte(header, ' ')+1:])
 	if caller == "" {
 		return token, header
 	}
-	key = maphash.String(t.learning.seed, caller)
+	key = k.Key(caller)
 	place.Store(&jwt{token, key, caller})
 	return key, caller
 }
@@ -165,5 +196,5 @@ func callerIn(token string) string {
 	if err != nil {
 		return ""
 	}
-	return "jwt " + digest(string(said))
+	return "jwt " + Digest(string(said))
 }
