@@ -44,10 +44,8 @@ func (l *loop) policyDelay(resp *http.Response) (d time.Duration, ok bool) {
 // for: those with little room spread over what they have.
 func jitter(wait time.Duration, n int, room time.Duration) time.Duration {
 	spread := max(time.Second, wait/2)
-	for range min(n, 5) {
-		if spread < maxJitter {
-			spread *= 2
-		}
+	for ; n > 0 && spread < maxJitter; n-- {
+		spread *= 2
 	}
 	return rand.N(max(1, min(spread, maxJitter, room)))
 }

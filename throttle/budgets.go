@@ -6,6 +6,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/pattern"
 )
 
@@ -147,9 +148,13 @@ type limits struct {
 // window of a minute that is spent.
 const defaultMaxWait = 75 * time.Second
 
+// defaultMaxQueue is how many requests may wait: of more, the last would not go within
+// defaultMaxWait unless 133 go a second.
+const defaultMaxQueue = 10000
+
 // bounds validates and resolves MaxWait, MaxQueue and MaxKeys.
 func bounds(wait time.Duration, queue, keys int) (limits, error) {
-	l := limits{cmp.Or(wait, defaultMaxWait), cmp.Or(queue, 10000), cmp.Or(keys, 100000)}
+	l := limits{cmp.Or(wait, defaultMaxWait), cmp.Or(queue, defaultMaxQueue), cmp.Or(keys, hosts.Size)}
 	switch {
 	case queue < 0:
 		return l, fmt.Errorf("throttle: MaxQueue: %d is negative", queue)

@@ -96,6 +96,10 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 	return t, t.keep()
 }
 
+// defaultPeek is how many bytes of a body may be read for hints: an error that says when to
+// come back is shorter, and a longer body of GraphQL begins with its errors, or has none.
+const defaultPeek = 4 << 10
+
 // resolve validates the fields that stand alone and sets their defaults.
 func (t *Transport) resolve() error {
 	c := &t.config
@@ -113,7 +117,7 @@ func (t *Transport) resolve() error {
 		}
 	}
 	c.MaxPause = cmp.Or(c.MaxPause, defaultMaxPause)
-	t.answers = answer.Reader{Peek: cmp.Or(c.PeekBody, 4<<10), Classify: c.Classify}
+	t.answers = answer.Reader{Peek: cmp.Or(c.PeekBody, defaultPeek), Classify: c.Classify}
 	c.Budgets, c.Learned = nil, Knowledge{} // budgets and known have copies
 	t.learning = newLearnTerms(c, t.domains.Epoch)
 	return nil

@@ -29,6 +29,7 @@ type Plan struct {
 
 const (
 	leastPrice = 2e8  // what a refusal costs at least, in time of those who wait
+	mostPrice  = 6e10 // and at most, unless the server asked for more: most windows are over after a minute
 	priceUnits = 3    // and in units of the rate; with 6, time p90 4.1 instead of 3.7 on train
 	mostRisk   = 1.5  // refusals to be expected of what is under way; with .7 time p90 4.5 instead of 4.1 on train
 	riskEarned = .005 // and in addition for each that was accepted since the last refusal; with .02, no difference on train
@@ -111,7 +112,7 @@ func (m *mind) next(now Instant, n, waiting int, l *Learner) Plan {
 func (m *mind) answers(now Instant) Instant {
 	usual := m.bank.mean
 	if usual == 0 { // nobody knows
-		usual = Instant(time.Second / 2)
+		usual = Instant(time.Second / 2) // a slow answer, so that a quick one is not given up
 	}
 	return max(now, m.bank.event+max(Instant(time.Second), farLonger*usual))
 }
@@ -131,7 +132,7 @@ func (m *mind) price(now Instant) float64 {
 	c := &m.bank.of[0]
 	units := priceUnits * 1e9 / max(1e-4, c.rate(c.size))
 	seen := max(float64(now-m.taken), priceUnits*1e9/m.bank.flow)
-	return max(leastPrice, float64(2*m.bank.mean), float64(m.bank.paused), min(units, seen, 6e10))
+	return max(leastPrice, float64(2*m.bank.mean), float64(m.bank.paused), min(units, seen, mostPrice))
 }
 
 // decide chooses the instant at which to send. If a candidate that has room earlier is

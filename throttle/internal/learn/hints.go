@@ -53,6 +53,7 @@ func (p *replay) told(s *shape, size float64, r *record, t timing) float64 {
 	if p.nhints == 0 {
 		return 0
 	}
+	// Half of the servers say it as RFC 9110 has it, in whole seconds that are enough.
 	by := [habits]float64{roundsUp: .5, roundsDown: .1, saysOne: .1, saysPeriod: .1, saysLess: .1, saysAny: .1}
 	for i := range p.nhints {
 		h := &p.hints[i]

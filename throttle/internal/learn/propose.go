@@ -11,6 +11,10 @@ const leastWork = .15
 
 // propose calls try with every limiter that is worth a look: the usual ones, and
 // those that the data suggests.
+//
+// Priors are how much rarer a limiter is than a sliding log of a usual period, as logarithms.
+// They are guesses, which a few refusals that a limiter does not explain outweigh, see
+// againstRefused.
 func (b *bank) propose(try func(candidate)) {
 	if len(b.epochs) == 0 || len(b.log) == 0 {
 		return

@@ -6,7 +6,8 @@ import (
 )
 
 // Limits are written by people, who like round numbers. odd is how much less
-// likely a number is than a round one, as a logarithm.
+// likely a number is than a round one, as a logarithm. How much is a guess: it decides
+// between sizes and rates that explain what was seen equally well.
 func odd(x float64) float64 {
 	if x <= 0 {
 		return 8
