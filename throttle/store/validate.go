@@ -9,9 +9,16 @@ import (
 
 // What Validate allows at most, so that the state of a key is bounded.
 const (
-	MaxParts   = 16                   // draws of a booking, and limits, units and moves of a draw: a host, its routes and pools, of a few rates each. All of them are decided on in one step, while others wait
-	MaxStated  = 8                    // stated quotas of a key: of requests, tokens and what else one API counts, by the second and by the day
-	MaxID      = 64                   // bytes of the name of a limit or a unit: both are words, and stand in the state of each key
+	// MaxParts is how many draws a booking may have, and a draw limits, units and moves: a
+	// host, its routes and pools, of a few rates each. A store decides on all of them in one
+	// step, while others wait.
+	MaxParts = 16
+	// MaxStated is how many stated quotas a key may have: of requests, tokens and what else one
+	// API counts, by the second and by the day.
+	MaxStated = 8
+	// MaxID is how many bytes the name of a limit or a unit may have: both are words, and stand
+	// in the state of each key.
+	MaxID      = 64
 	MaxAmount  = int64(1e15)          // units of anything: doubles count exactly up to 2^53
 	MaxHorizon = 400 * 24 * time.Hour // of windows, pauses and resets: a year with room to spare
 )
