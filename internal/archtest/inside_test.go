@@ -11,7 +11,7 @@ import (
 // inside is how many files of tests may see what their package does not export.
 // Each holds its package to how it is built today, so they must not become more:
 // a new test takes the package's surface, and these numbers only fall.
-var inside = map[string]int{".": 0, "throttle": 12, "breaker": 2, "retry": 6, "headers": 7, "inspect": 1}
+var inside = map[string]int{".": 0, "throttle": 10, "breaker": 2, "retry": 6, "headers": 7, "inspect": 1}
 
 func TestNoMoreTestsLookInside(t *testing.T) {
 	for dir, most := range inside {
