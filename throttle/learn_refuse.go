@@ -96,7 +96,7 @@ func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) le
 	rate = rate && !explained && !f.chance && !l.terms.pausesOnly && !k.slow.Silent()
 	if rate && (g.limited || f.weighs(!s.Throttled, l.good < proven)) {
 		f.refused(now, g.sent, said, l.terms.MaxPause, doubtful)
-		if f.sure() && f.Crowded() && k.slow.UnderWay() > 1 {
+		if !said.Known && f.sure() && f.Crowded() && k.slow.UnderWay() > 1 {
 			c.Served(g.sent)
 			return lesson{what: causeRate, endpoint: k.ifApart()}
 		}
