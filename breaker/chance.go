@@ -40,9 +40,12 @@ type chance struct {
 }
 
 func (c *chance) succeeded() {
-	c.bad -= c.bad / memory
+	c.late()
 	c.expect()
 }
+
+// late counts a success that says nothing of the failures before it: it began before them.
+func (c *chance) late() { c.bad -= c.bad / memory }
 
 func (c *chance) failed() { c.bad += (1 - c.bad) / memory }
 

@@ -35,6 +35,7 @@ type circuit struct {
 	lastBad    time.Time // last failure or slow call
 
 	chance    chance
+	row       row
 	probe     slot      // the newest attempt at the wire
 	goodProbe uint64    // id of the newest that was good
 	overtaken uint      // probes that others did not wait for, since one came back
@@ -101,6 +102,7 @@ type pass struct {
 	epoch     uint64
 	probe     uint64 // id of the probe's slot
 	candidate uint64 // id of the candidate's slot
+	number    uint64 // in the row; zero: early
 	uncounted bool   // whatever comes of it does not count
 }
 
@@ -187,6 +189,20 @@ func (c *circuit) begin(t *trip.Trip, now time.Time) (pass, bool) {
 	return p, true
 }
 
+// begins returns the number of an attempt in the row; zero: nobody counts, because all is well or
+// the circuit is not closed.
+func (c *circuit) begins(t *trip.Trip) uint64 {
+	if c.calm.Load() || c.shut.Load() || c.cfg.classic {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t.Order != 0 && t.Number <= 1 && t.Order < uint64(c.row.woke.Sub(t.Table.Epoch)) {
+		c.row.joins()
+	}
+	return c.row.begins(time.Now())
+}
+
 // leave frees the slots of a pass whose bearer is done.
 func (c *circuit) leave(p pass) {
 	if p.probe != 0 && p.probe == c.probe.id {
@@ -220,6 +236,10 @@ func (c *circuit) report(p pass, v verdict, ctx context.Context) {
 	now := time.Now()
 	c.leave(p)
 	if !p.uncounted && !c.retired {
+		if c.calm.Load() {
+			c.row.reset(v.holders, now)
+		}
+		c.row.ends(p.number)
 		c.judge(p, v, now, ctx)
 	}
 	c.dispatch(now)
@@ -262,7 +282,7 @@ func (c *circuit) judge(p pass, v verdict, now time.Time, ctx context.Context) {
 			c.confirmed(v, now)
 		}
 	case c.state == Closed:
-		c.count(v, now, ctx)
+		c.count(p, v, now, ctx)
 	case p.probe != 0:
 		if c.state == HalfOpen && (v.outcome != Failure || p.probe > c.goodProbe) { // what came later knows better
 			if v.outcome == Success {

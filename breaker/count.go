@@ -21,7 +21,7 @@ type core = gobreaker.TwoStepCircuitBreaker[struct{}]
 var errBad = errors.New("bad")
 
 // count is report for a closed circuit.
-func (c *circuit) count(v verdict, now time.Time, ctx context.Context) {
+func (c *circuit) count(p pass, v verdict, now time.Time, ctx context.Context) {
 	if v.answered || v.outcome == Success {
 		c.unanswered = 0
 	}
@@ -30,7 +30,11 @@ func (c *circuit) count(v verdict, now time.Time, ctx context.Context) {
 	}
 	if v.outcome == Success {
 		c.failed = 0
-		c.chance.succeeded()
+		if c.row.succeeded(p.number, v.sent, now) {
+			c.chance.succeeded()
+		} else {
+			c.chance.late()
+		}
 		if !v.slow && (c.calls == nil || now.Sub(c.lastBad) > c.cfg.Window) {
 			c.rest()
 			c.chance = chance{}
@@ -41,10 +45,19 @@ func (c *circuit) count(v verdict, now time.Time, ctx context.Context) {
 		c.failed++
 		c.chance.failed()
 		c.noted(v, now)
-		if !v.answered && !c.interrupted(v, now) {
+		how := spoken
+		switch {
+		case v.answered:
+		case c.interrupted(v, now):
+			how = beside
+		default:
+			how = unspoken
 			if c.unanswered++; c.unanswered == 1 {
 				c.run = now
 			}
+		}
+		if v.usual = max(v.usual, c.slowest); c.row.failed(p.number, how, v, now) {
+			c.chance.expect()
 		}
 	}
 	if v.outcome == Failure || v.slow {
@@ -54,7 +67,7 @@ func (c *circuit) count(v verdict, now time.Time, ctx context.Context) {
 	if c.calls == nil {
 		c.start()
 	}
-	c.feed(v)
+	c.feed(v, now)
 	if c.calls.State() != gobreaker.StateClosed {
 		c.open(v, now, ctx)
 	}
@@ -63,19 +76,22 @@ func (c *circuit) count(v verdict, now time.Time, ctx context.Context) {
 // rest forgets the counts of a window with nothing bad in it.
 func (c *circuit) rest() {
 	c.calls, c.slow = nil, nil
+	c.row.reset(0, time.Time{})
 	c.calm.Store(true)
 }
 
 // feed tells the cores of one call, and makes the one that counts trip if
 // another rule says so.
-func (c *circuit) feed(v verdict) {
+func (c *circuit) feed(v verdict, now time.Time) {
 	n := c.cfg.Consecutive
-	switch {
-	case n < 0 || v.outcome != Failure:
-	case c.hopeless(c.unanswered, n):
-		c.tripping, c.reason = true, number(c.unanswered, "failure")+" in a row without an answer"
-	case c.hopeless(c.failed, 4*n):
-		c.tripping, c.reason = true, number(c.failed, "failure")+" in a row"
+	if n > 0 && v.outcome == Failure {
+		run := c.inARow(now)
+		switch {
+		case c.hopeless(run.unanswered, n):
+			c.tripping, c.reason = true, number(run.unanswered, "failure")+" in a row without an answer"
+		case c.hopeless(run.all, 4*n):
+			c.tripping, c.reason = true, number(run.all, "failure")+" in a row"
+		}
 	}
 	c.chance.timed(v.silent && !v.hasty)
 	if !c.cfg.classic && c.chance.timeouts >= 0.5 && !c.tripping {
@@ -90,6 +106,16 @@ func (c *circuit) feed(v verdict) {
 		c.tripping = true
 		tell(c.calls, true)
 	}
+}
+
+// inARow is the failures that are a run both as they ended and as they began.
+func (c *circuit) inARow(now time.Time) run {
+	ended := run{c.failed, c.unanswered}
+	if c.cfg.classic || !c.hopeless(ended.unanswered, c.cfg.Consecutive) && !c.hopeless(ended.all, 4*c.cfg.Consecutive) {
+		return ended
+	}
+	began := c.row.longest(now)
+	return run{min(ended.all, began.all), min(ended.unanswered, began.unanswered)}
 }
 
 // hopeless reports whether a run of n failures opens the circuit, if least in a

@@ -116,7 +116,9 @@
 // is 25, and it is never more than 60. A host that continues as before fails that
 // often in a row once in 100000 attempts. Timeouts are not taken for chance: the
 // circuit opens when half of the calls end so. To have it open when half of the
-// calls fail in any way, set FailureRate to 0.5.
+// calls fail in any way, set FailureRate to 0.5. In a row means both as attempts ended
+// and, without FailureRate, as they began: of many that are under way at once those that
+// fail may all be quicker or slower than others.
 //
 // A caller's deadline says how long the caller waits, not how long the host takes.
 // While the host answers, a deadline shorter than its slowest answers is no

@@ -42,10 +42,9 @@ func lifeOf(h *hosts.Host) *life {
 	return l
 }
 
-// hear notes that r, sent by t, was answered; well says that all is well with the
-// host as far as this circuit's owner knows. Where nobody knows when r was sent,
-// nothing is noted.
-func hear(h *hosts.Host, t *trip.Trip, r *http.Request, well bool) {
+// hear notes that r, sent by t, was answered, and what its answer says of the host.
+// Where nobody knows when r was sent, nothing is noted.
+func hear(h *hosts.Host, t *trip.Trip, r *http.Request, says Outcome) {
 	at := t.OnWire()
 	if at.IsZero() {
 		return
@@ -56,16 +55,19 @@ func hear(h *hosts.Host, t *trip.Trip, r *http.Request, well bool) {
 			return
 		}
 	}
+	if v := l.vigil.Load(); v != nil && says == Success {
+		v.succeeded(at.Sub(v.start))
+	}
 	s := l.newest.Load()
 	if s != nil && !l.doubtful() {
 		if age := at.Sub(s.at); age < tick && s.after-age < brisk {
 			return
 		}
 	}
-	l.note(s, at, r, well)
+	l.note(s, at, r, says != Failure)
 }
 
-// note is hear for an answer that is worth noting.
+// note is hear for an answer that is worth noting; well says that it is no failure.
 func (l *life) note(old *news, at time.Time, r *http.Request, well bool) {
 	now, route := time.Now(), routeOf(r)
 	switch {
@@ -100,4 +102,19 @@ func heard(h *hosts.Host) sign {
 		}
 	}
 	return sign{}
+}
+
+// lastGood is between which instants the newest attempt was sent that succeeded, as far
+// as hear has noted it; zero: none has.
+func lastGood(h *hosts.Host) (from, to time.Time) {
+	if v := vigilOf(h); v != nil {
+		if good := v.good.Load(); good != 0 {
+			from = v.start.Add(time.Duration(good))
+			return from, from.Add(grain)
+		}
+	}
+	if s := heard(h); !s.at.IsZero() {
+		return s.at, s.at.Add(tick)
+	}
+	return from, to
 }

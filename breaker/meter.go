@@ -58,7 +58,7 @@ func (m *meter) Enter(r *http.Request, t *trip.Trip) (*http.Response, error) {
 	q, body := watch(r)
 	resp, err := m.onward.Send(q, t)
 	if s.plainlyGood(resp, err) && !h.Has(hosts.Breaker) {
-		hear(h, t, r, true)
+		hear(h, t, r, Success)
 		return resp, nil
 	}
 	return m.judge(t.Entry, pass{cfg: s, epoch: epoch}, &attempt{cfg: s, trip: t, r: q, resp: resp, err: err, body: body})
@@ -81,6 +81,9 @@ func (m *meter) guard(r *http.Request, t *trip.Trip) (*http.Response, error) {
 		t.Clock(time.Time{})
 	}
 	t.Probe = p.probe != 0
+	if p.circuit != nil && p.probe == 0 && !p.uncounted {
+		p.number = p.circuit.begins(t)
+	}
 	if p.probe != 0 {
 		defer p.circuit.abandon(p) // does nothing after a report; a base may panic or end its goroutine
 	}
@@ -234,12 +237,12 @@ func (c *Circuits) report(e *hosts.Entry, p pass, a *attempt) {
 		return
 	}
 	if cir == nil && e.Value.Occupant(hosts.Breaker) == nil && a.cfg.plainlyGood(a.resp, a.err) {
-		hear(&e.Value, a.trip, a.r, true)
+		hear(&e.Value, a.trip, a.r, Success)
 		return
 	}
 	v := a.judge()
 	if v.answered {
-		hear(&e.Value, a.trip, a.r, v.outcome != Failure)
+		hear(&e.Value, a.trip, a.r, v.outcome)
 	}
 	if cir == nil { // there may be one by now
 		if c.settings(hosts.Name(e, a.r)) != p.cfg {
@@ -258,8 +261,13 @@ func (c *Circuits) report(e *hosts.Entry, p pass, a *attempt) {
 			return
 		}
 	}
-	if v.r = a.r; v.silent && p.cfg.Shard == nil { // one shard's life proves nothing of another's
-		v.heard = heard(&e.Value)
+	v.r, v.holders = a.r, e.Holders()
+	if v.outcome == Failure && p.cfg.Shard == nil { // one shard's life proves nothing of another's
+		v.good, v.goodBy = lastGood(&e.Value)
+		v.usual = vigilOf(&e.Value).slowest()
+		if v.silent {
+			v.heard = heard(&e.Value)
+		}
 	}
 	cir.report(p, v, a.trip.Caller)
 }

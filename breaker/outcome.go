@@ -44,9 +44,14 @@ type verdict struct {
 	retryAfter time.Duration // what the server asked for
 	why        string        // in words, for a failure
 	r          *http.Request // of the attempt
-	left       time.Time     // silent: when it was sent
+	sent       time.Time     // zero: nobody knows
+	left       time.Time     // silent: the same
 	route      route         // silent
 	heard      sign          // silent: of the host's record
+	good       time.Time     // of a failure: the newest attempt that succeeded was not sent before
+	goodBy     time.Time     // of a failure: nor after
+	usual      time.Duration // of a failure: how long the host's answers take at most; zero: not known
+	holders    int           // how many requests to the host there are
 }
 
 // patientCaller is how long an attempt must have been on the wire before the
@@ -93,6 +98,7 @@ func (a *attempt) judge() verdict {
 		}
 	}
 	v.slow = slow && v.outcome != Ignore
+	v.sent = a.sent()
 	if v.silent = v.silent && v.outcome == Failure && !v.left.IsZero(); v.silent {
 		v.route = routeOf(a.r)
 	}

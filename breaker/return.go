@@ -36,9 +36,7 @@ const (
 	briefly = 250 * time.Millisecond
 	// lull is for how long nobody must have come before those who come next count as a
 	// burst. Whoever is refused where others come all the time is one of a second's
-	// calls. If those in line there were served at once when the circuit closes, a host
-	// of which half the answers are quick failures and half take a second would open it
-	// again, as it does for any burst.
+	// calls.
 	lull = time.Second
 	// together is for how long a burst lasts: what a program starts at once.
 	together = 100 * time.Millisecond

@@ -52,6 +52,9 @@ const (
 	// paceFor is for how long a slow answer counts: a route of which one call in
 	// a thousand takes long has some in that time.
 	paceFor = 10 * time.Minute
+	// grain is how much later an attempt that succeeds must have been sent to be worth
+	// noting for that. It is short for a burst, and nothing to those who call often.
+	grain = time.Millisecond
 )
 
 // vigil is what is known of a host's time to answer, and who waits for it since
@@ -59,6 +62,7 @@ const (
 // only has none: it would take as much memory as all else that is known of it here.
 type vigil struct {
 	start time.Time
+	good  atomic.Int64 // when the newest attempt was sent that succeeded, or up to a grain before; zero: none has
 	mu    sync.Mutex
 	n     uint32 // of out
 	kept  atomic.Bool
@@ -88,8 +92,11 @@ func (v *vigil) pace(r route) *pace {
 	return nil
 }
 
-// slowest is how long any route takes to answer at most, lately.
+// slowest is how long any route takes to answer at most, lately; zero: nobody knows.
 func (v *vigil) slowest() (d time.Duration) {
+	if v == nil {
+		return 0
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for i := range v.paces {
@@ -115,6 +122,16 @@ func (v *vigil) answered(r route, took time.Duration, now time.Time, well bool) 
 	}
 	if took >= p.slowest || at-p.at > paceFor {
 		p.slowest, p.at = took, at
+	}
+}
+
+// succeeded notes that an attempt did that was sent at an instant.
+func (v *vigil) succeeded(at time.Duration) {
+	for {
+		good := v.good.Load()
+		if at-time.Duration(good) < grain || v.good.CompareAndSwap(good, int64(at)) {
+			return
+		}
 	}
 }
 

@@ -170,6 +170,9 @@ func (e *Entry[V]) Uses() (n uint32, held bool) {
 	return e.uses.Load(), e.refs.Load() != 0
 }
 
+// Holders is how many hold e now.
+func (e *Entry[V]) Holders() int { return int(e.refs.Load()) }
+
 // dropped reports that e is in its table no more.
 func (e *Entry[V]) dropped() bool { return e.refs.Load() < dead/2 }
 
