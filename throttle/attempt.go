@@ -136,6 +136,9 @@ func (p *attempt) pass(q *ask, home *record) bool {
 	k := p.endpoint
 	own := q.scope.owned(p.room[:0], q)
 	draws := k.stated(own, q)
+	if q.object != nil {
+		draws = append(draws, queue.Need{Account: &q.object.account, N: 1})
+	}
 	if q.Shut(now) != nil || !queue.Room(now, own) || !k.open(now) || !queue.Room(now, draws[len(own):]) {
 		return false
 	}
@@ -231,7 +234,7 @@ func (p *attempt) prepare(t *Transport, q *ask) (*record, error) {
 	q.credential, q.whose = t.callerOf(q.r)
 	if last, ok := p.tr.Grant.(*attempt); ok && last.solo() != nil && last.record.t == t {
 		p.more().solo = last.few.solo
-		q.follow(last.few.solo)
+		q.solo = last.few.solo
 	}
 	cost, given := costFrom(q.r.Context())
 	if !given && t.config.Cost != nil {
@@ -266,7 +269,9 @@ func (p *attempt) resolve(now instant, q *ask, home *record) {
 		l.blame.parted = false
 		p.lifted(now, l.cooldown, &l.account)
 	}
-	if q.learn, q.now = p.endpoint, now; !p.endpoint.slow.Free() && !p.endpoint.learner.terms.pausesOnly {
+	q.learn, q.now = p.endpoint, now
+	q.apart()
+	if !p.endpoint.slow.Free() && !p.endpoint.learner.terms.pausesOnly {
 		p.endpoint.pace(q)
 	}
 }

@@ -47,5 +47,6 @@
 // lane takes from an account of which there is too little for it.
 //
 // If a server refuses the same request again while it serves others, that request waits
-// alone, behind all others, and holds up nobody.
+// alone, behind all others, and holds up nobody. So do later requests to its URL, until one
+// of them is served.
 package throttle

@@ -40,6 +40,11 @@ func LearnedKept(tr *Transport, host string) (credentials, limits, kinds int) {
 	return len(m.by), limits, kinds
 }
 
+// ObjectsKept is how many URLs of the first credential of a host are kept that were refused.
+func ObjectsKept(tr *Transport, host string) int {
+	return len(homeOf(tr, host).learned.by[0].blame.objects.by)
+}
+
 // StatesAWindow reports whether the first limit that a host stated is taken for one of
 // windows, or it stated none.
 func StatesAWindow(tr *Transport, host string) bool {
@@ -56,6 +61,7 @@ const (
 	MostSaid        = mostSaid
 	MostQuotas      = maxQuotas
 	MostKinds       = maxEndpoints
+	MostObjects     = mostObjects
 	MostCredentials = maxCredentials
 	MostRoutes      = maxRoutes
 	Counted         = counted    // Stats counts so many that wait without giving up the lock

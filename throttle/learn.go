@@ -235,7 +235,7 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s heade
 		return lesson{what: causeQuota, quota: short}
 	case short != nil:
 		return l.refuse(now, g, s, false)
-	case refused && g.solo != nil && g.solo.again(now, g, s):
+	case refused && g.refused(now, s) != nil:
 		return lesson{}
 	case refused && l.concurrency(g, s):
 		k.slow.Crowded(now, g.sent)
@@ -251,6 +251,7 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s heade
 		}
 		return l.refuse(now, g, s, true)
 	}
+	g.object.served(g.sent)
 	l.well(now, k, g.sent)
 	return news
 }

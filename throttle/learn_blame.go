@@ -14,6 +14,7 @@ type blame struct {
 	endpoint *endpoint
 	parted   bool // by met: those that wait do not know yet
 	asks     bool // one request of another kind asks whether it is to stay away, too
+	objects  objects
 }
 
 // longHint is how long a hint is that other kinds of request do not just heed: most callers
@@ -43,6 +44,9 @@ func (b *blame) part(l *learner, now instant) {
 		l.cooldown.Doubt(now)
 	}
 }
+
+// isOn reports whether no other kind than k was refused last.
+func (b *blame) isOn(k *endpoint) bool { return b.endpoint == nil || b.endpoint == k }
 
 // met takes in that an endpoint is asked for the first time: what another was refused is not
 // known to bind it.

@@ -136,11 +136,15 @@ func (g *ticket) strange() bool {
 	return drew
 }
 
-// endpointPaths is what an endpoint remembers of paths, once limits were stated.
+// endpointPaths is what an endpoint remembers of paths, once limits were stated or a request
+// was refused.
 type endpointPaths struct {
 	asker        *asker            // nil: nobody asked
 	where        attribution.Where // of method and path, the last looked at
 	method, path string
+
+	url     uint64 // as objects know it, of the first request since one was refused; zero: none was
+	several bool   // there were others since
 }
 
 // learnedPaths is what a learner knows of paths, once limits were stated.

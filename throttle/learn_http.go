@@ -170,22 +170,30 @@ func (p *attempt) learn(now instant, end ending, status int, s *headers.Signal) 
 func (p *attempt) teach(now instant, k *endpoint, end ending, status int, s *headers.Signal) lesson {
 	if s == nil && len(k.quotas) == 0 && k.overload.Quiet() { // it tells that it was good, no more
 		k.overload.Heard(now, p.permit.Granted, attribution.Reply{})
+		k.object(now, p.r).served(p.permit.Granted)
 		k.learner.well(now, k, p.permit.Granted)
 		return lesson{}
 	}
 	if s == nil {
 		s = &headers.Signal{}
 	}
-	if s.Throttled && p.solo() == nil {
-		p.more().solo = newSolo(k)
+	object := k.object(now, p.r)
+	if s.Throttled {
+		if p.solo() == nil {
+			p.more().solo = newSolo(k, k.learner.terms.words.alone)
+		}
+		object = k.newObject(now, p.r)
 	}
-	g := ticket{endpoint: k, sent: p.permit.Granted, cost: p.cost(), permit: &p.permit, solo: p.solo(), probe: p.tr.Probe, booked: p.shared()}
+	g := ticket{endpoint: k, sent: p.permit.Granted, cost: p.cost(), permit: &p.permit, solo: p.solo(), object: object, probe: p.tr.Probe, booked: p.shared()}
 	if len(k.quotas) > 0 || len(s.Limits) > 0 {
 		g.where = k.whereOf(p.r)
 	}
 	g.limited = p.permit.limited
 	news := k.learner.finish(now, &g, end, status, *s)
 	if o := p.solo(); o != nil && o.alone {
+		if object != nil && object.account.Paused > now {
+			p.record.domain.Load().Mark(&object.account)
+		}
 		o.order = p.record.domain.Load().Arrive(now) // behind those that wait already
 	}
 	return news
@@ -298,6 +306,12 @@ func (m *learned) lift(e *queue.Domain, now instant) {
 		l.cooldown.Lift()
 		l.evidence.lift(now)
 		e.Pause(now, &l.account, now, now, "")
+		if l.blame != nil {
+			for _, o := range l.blame.objects.by {
+				o.cooldown.Lift()
+				e.Pause(now, &o.account, now, now, "")
+			}
+		}
 		l.everyEndpoint(func(k *endpoint) {
 			k.cooldown.Lift()
 			k.evidence.lift(now)

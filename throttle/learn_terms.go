@@ -35,7 +35,7 @@ type learnTerms struct {
 }
 
 // learnWords are terms that all hosts share.
-type learnWords struct{ server, host, endpoint, alone, asker *queue.Label }
+type learnWords struct{ server, host, endpoint, alone, object, asker *queue.Label }
 
 func newLearnWords() *learnWords {
 	return &learnWords{
@@ -43,6 +43,7 @@ func newLearnWords() *learnWords {
 		host:     &queue.Label{Text: "requests at a time to a host not well known", ToHeaders: true},
 		endpoint: &queue.Label{Text: "requests of one kind at a time", ToHeaders: true},
 		alone:    &queue.Label{Text: "refusals of this request alone", ToHeaders: true},
+		object:   &queue.Label{Text: "refusals of this URL alone", ToHeaders: true},
 		asker:    &queue.Label{Text: "one request that asks", ToHeaders: true},
 	}
 }

@@ -14,6 +14,7 @@ type ticket struct {
 	cost     Cost
 	permit   *placed           // not answered yet; nil: it drew on nothing
 	solo     *solo             // nil: not refused
+	object   *solo             // of its URL; nil: not refused
 	where    attribution.Where // zero: not known
 	booked   *fleet.Grant      // in the Store; nil: not
 	limited  bool              // its answer was a 503 that said no more, and most likely a limiter's

@@ -47,6 +47,7 @@ type ask struct {
 	learn      *endpoint     // what is known of its endpoint; nil: nothing
 	own        *endpoint     // what is known of its credential alone, if learn is of several; else nil
 	solo       *solo         // of a request that was refused; nil: it was not
+	object     *solo         // of its URL; nil: that was not refused
 	now        instant       // when that was last looked at
 	r          *http.Request // of a Transport; nil: none
 	credential uint64        // of a Transport: keyed hash of whose r is; zero: nobody's
@@ -67,10 +68,14 @@ type others struct {
 // to says that q is one of s.
 func (q *ask) to(s *scope) { q.scope, q.Group = s, &s.Group }
 
-// follow says that q was refused before, which o knows; nil: it was not.
-func (q *ask) follow(o *solo) {
-	if q.solo = o; o != nil {
-		q.Alone = &o.account
+// apart finds out what q waits for that was refused itself, or whose URL was.
+func (q *ask) apart() {
+	q.object = q.learn.object(q.now, q.r)
+	switch {
+	case q.object != nil && (q.solo == nil || !q.solo.alone || q.object.alone):
+		q.Alone = &q.object.account
+	case q.solo != nil:
+		q.Alone = &q.solo.account
 	}
 }
 
@@ -81,6 +86,9 @@ func (q *ask) Needs(now instant, buf []queue.Need) []queue.Need {
 	}
 	q.part()
 	q.solo.lift(q.now)
+	if q.learn != nil {
+		q.apart()
+	}
 	return q.scope.needs(buf, q)
 }
 
@@ -124,6 +132,9 @@ func (s *scope) needs(buf []queue.Need, q *ask) []queue.Need {
 	}
 	if q.learn != nil {
 		buf = q.learn.needs(buf, q)
+	}
+	if q.object != nil {
+		buf = append(buf, queue.Need{Account: &q.object.account, N: 1})
 	}
 	if q.solo != nil {
 		buf = append(buf, queue.Need{Account: &q.solo.account, N: 1})

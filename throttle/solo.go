@@ -16,8 +16,8 @@ const (
 )
 
 // A solo is what is known of one request that was refused, from its first
-// refusal to its end. It is the meter of an account on which only that request
-// draws.
+// refusal to its end, or of all requests to one URL. It is the meter of an account on
+// which only those draw.
 //
 // A refusal follows the request and not the rate when it is refused again though
 // others of its account were served since: one for a locked object, or one that is
@@ -39,34 +39,69 @@ type solo struct {
 	needs    int64  // how many of them
 }
 
-func newSolo(k *endpoint) *solo {
+func newSolo(k *endpoint, label *queue.Label) *solo {
 	o := &solo{endpoint: k}
-	o.account = queue.Account{Meter: o, Label: k.learner.terms.words.alone}
+	o.account = queue.Account{Meter: o, Label: label}
 	return o
 }
 
-// again learns from one more refusal. It reports whether that is the request's
-// own.
-func (o *solo) again(now instant, g *ticket, s headers.Signal) (own bool) {
+// refused learns from a refusal. It returns whose own it is: the request's, or that of
+// all requests to its URL. nil: neither's.
+func (g *ticket) refused(now instant, s headers.Signal) *solo {
 	k, l := g.endpoint, g.endpoint.learner
-	w := l.evidenceOf(k)
-	own, untaught := w.fates.Refused(now, &o.Request, w.blank(), s.Kind == headers.Concurrency)
-	o.endpoint, o.alone = k, own
-	if !own {
-		return false
+	if g.solo == nil {
+		return nil
 	}
+	w := l.evidenceOf(k)
+	r := attribution.Refused{Request: &g.solo.Request, Fresh: w.blank(), Others: s.Kind == headers.Concurrency}
+	if g.object != nil && (k.paths.several || l.blame.isOn(k)) {
+		r.Object = &g.object.Request
+	}
+	own, untaught := w.fates.Refused(now, r)
 	if untaught {
 		l.restart(k)
 	}
-	said, _, _ := l.hintOf(now, k, s)
+	for _, o := range [...]*solo{g.object, g.solo} {
+		if o == nil {
+			continue
+		}
+		o.endpoint = k
+		if own == &o.Request && o == g.object && !k.paths.several { // its URL is all of its kind
+			if !k.apart {
+				l.blame.part(l, now)
+			}
+			break
+		}
+		if was := o.alone; own == &o.Request {
+			o.rest(now, g, s)
+			l.changes = l.changes || o == g.object && !was // it binds those that wait
+			g.solo.alone = true
+			return o
+		}
+	}
+	g.solo.alone = false
+	return nil
+}
+
+// rest pauses o alone, for a refusal of its own.
+func (o *solo) rest(now instant, g *ticket, s headers.Signal) {
+	l := o.endpoint.learner
+	o.alone = true
+	said, _, _ := l.hintOf(now, o.endpoint, s)
 	most := l.terms.MaxPause
 	guess := cooldown.Guess(cooldown.FirstGuess, most, o.cooldown.InVain(g.sent))
 	o.cooldown.Refused(now, cooldown.Refusal{Sent: g.sent, Hint: said, Guess: guess, Most: most, Spread: l.terms.jitter()})
 	until := o.cooldown.Until()
 	m := l.home()
 	m.alone = max(m.alone, until)
-	o.account.Rest(until, o.cooldown.Sure(), pauseWords(now, l.terms.zero, o.cooldown.State())+", for this request alone: others are served")
-	return true
+	o.account.Rest(until, o.cooldown.Sure(), pauseWords(now, l.terms.zero, o.cooldown.State())+", for "+o.whose()+" alone: others are served")
+}
+
+func (o *solo) whose() string {
+	if o.account.Label == o.endpoint.learner.terms.words.object {
+		return "this URL"
+	}
+	return "this request"
 }
 
 // lift ends o's pause if it began before Resume was called.
@@ -91,13 +126,30 @@ func (s *scope) lift(e *queue.Domain, now instant) {
 // at is when the request may go as far as it alone is concerned: when a pause for
 // all is over, those that were refused less often may ask first.
 func (o *solo) At(now instant, _ int64) instant {
-	t := now
+	t := o.cooldown.At(now)
+	if t == never {
+		return o.cooldown.Again()
+	}
+	if b := o.endpoint.learner.blame; b != nil && !b.objects.several {
+		return t // nobody else is there who could ask
+	}
 	for _, c := range [...]*cooldown.Cooldown{o.endpoint.learner.cooldown, o.endpoint.cooldown} {
 		if opens := c.Opens(); opens != 0 {
 			t = max(t, opens.Add(time.Duration(min(o.Refusals(), askSteps))*askStep))
 		}
 	}
 	return t
+}
+
+func (o *solo) Take(now instant, _ int64, _ bool) (m meter.Token) {
+	if o.cooldown.Start(now) {
+		m = markAsks
+	}
+	return m
+}
+
+func (o *solo) Return(_ instant, _ int64, m meter.Token, _, _ instant) {
+	o.cooldown.Done(m&markAsks != 0)
 }
 
 func (o *solo) Words(now instant) string {

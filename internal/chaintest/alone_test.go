@@ -1,8 +1,10 @@
 package chaintest
 
 import (
+	"context"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -92,6 +94,84 @@ func TestWhatIsAlwaysRefusedWaitsAlone(t *testing.T) {
 				slices.SortFunc(calls, func(a, b call) int { return int(b.took - a.took) })
 				if lost > 0 || late > 0 {
 					t.Errorf("%d of 1200 were lost and %d were more than 1 s late, want none", lost, late)
+				}
+			})
+		})
+	}
+}
+
+// A request that is refused again while others are served waits alone, also if it is its
+// caller who repeats it: all calls to its URL wait then, and no others.
+func TestWhatItsCallerRepeatsWaitsAlone(t *testing.T) {
+	for _, test := range []struct {
+		name, method, bad, hint string
+		each                    int           // so many URLs are called in turn, of which one is refused; zero: a caller of its own calls that
+		again, deadline         time.Duration // of calls to the URL that is refused
+	}{
+		{"repeated at once", "GET", "/v1/refused", "", 0, 10 * time.Millisecond, 10 * time.Second},
+		{"repeated at once, with a hint", "GET", "/v1/refused", "1", 0, 10 * time.Millisecond, 10 * time.Second},
+		{"repeated at once, with a hint of 5 s", "GET", "/v1/refused", "5", 0, 10 * time.Millisecond, 10 * time.Second},
+		{"every second, with a hint of 5 s", "GET", "/v1/refused", "5", 0, time.Second, 10 * time.Second},
+		{"every 30 s, with a hint", "GET", "/v1/refused", "1", 0, 30 * time.Second, 10 * time.Second},
+		{"another kind, every second", "GET", "/refused", "5", 0, time.Second, 10 * time.Second},
+		{"a POST, every second", "POST", "/v1/refused", "5", 0, time.Second, 10 * time.Second},
+		{"repeated at once, with a hint that is longer than its deadline", "GET", "/v1/refused", "5", 0, 10 * time.Millisecond, 2 * time.Second},
+		{"one URL of 20", "GET", "/v1/7", "", 20, 0, 10 * time.Second},
+		{"one URL of 20, with a hint", "GET", "/v1/7", "1", 20, 0, 10 * time.Second},
+		{"one URL of 20, with a hint of 5 s", "GET", "/v1/7", "5", 20, 0, 10 * time.Second},
+		{"one query of 20", "GET", "/v1?id=7", "1", 20, 0, 10 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const begins = 30 * time.Second
+				s := &limited{start: time.Now(), way: 20 * time.Millisecond,
+					allow: func(r *http.Request, now time.Duration) bool { return r.URL.RequestURI() != test.bad || now < begins }}
+				over := begins + 3*time.Second // the first pause is, and those it held up are through
+				if test.hint != "" {
+					s.header = http.Header{"Retry-After": {test.hint}}
+					over += must(time.ParseDuration(test.hint + "s"))(t)
+				}
+				rt := must(weir.New(s, weir.Config{}))(t)
+				call := func(method, path string, deadline time.Duration) bool {
+					ctx, cancel := context.WithTimeout(t.Context(), deadline)
+					defer cancel()
+					r := get(t, "http://h"+path).WithContext(ctx)
+					r.Method = method
+					resp, err := rt.RoundTrip(r)
+					return err == nil && resp.StatusCode == 200
+				}
+				var wg sync.WaitGroup
+				if test.each == 0 {
+					wg.Go(func() {
+						for time.Sleep(begins); time.Since(s.start) < 120*time.Second; time.Sleep(test.again) {
+							call(test.method, test.bad, test.deadline)
+						}
+					})
+				}
+				var lost, late atomic.Int64
+				for i := range 1200 {
+					wg.Go(func() {
+						time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+						path := "/v1/served"
+						if test.each > 0 {
+							path = strings.Replace(test.bad, "7", strconv.Itoa(i%test.each), 1)
+						}
+						at := time.Since(s.start)
+						ok := call("GET", path, 10*time.Second)
+						if path == test.bad {
+							return
+						}
+						if !ok {
+							lost.Add(1)
+						}
+						if at > over && time.Since(s.start)-at > time.Second {
+							late.Add(1)
+						}
+					})
+				}
+				wg.Wait()
+				if lost.Load() > 0 || late.Load() > 0 {
+					t.Errorf("of 1200 others %d were lost and %d were more than 1 s late, want none", lost.Load(), late.Load())
 				}
 			})
 		})

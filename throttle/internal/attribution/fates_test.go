@@ -27,13 +27,13 @@ func TestRefusalsOfARequestsOwn(t *testing.T) {
 			f.Served(zero)
 		}
 		for range test.others / 2 {
-			f.Refused(zero, new(attribution.Request), false, false)
+			f.Refused(zero, attribution.Refused{Request: new(attribution.Request)})
 		}
 		var r attribution.Request
 		got, now := 0, zero
 		for i := range 20 {
 			now++
-			if own, _ := f.Refused(now, &r, false, test.full); own {
+			if own, _ := f.Refused(now, attribution.Refused{Request: &r, Others: test.full}); own != nil {
 				got = i + 1
 				break
 			}
@@ -56,23 +56,23 @@ func TestWhatAloneWasTaughtIsTakenBack(t *testing.T) {
 	for others, want := range map[int]bool{0: true, 1: false} {
 		f := attribution.FatesOf(500)
 		var r attribution.Request
-		f.Refused(zero, &r, true, false)
+		f.Refused(zero, attribution.Refused{Request: &r, Fresh: true})
 		for range others {
-			f.Refused(zero, new(attribution.Request), false, false)
+			f.Refused(zero, attribution.Refused{Request: new(attribution.Request)})
 		}
-		now, own, untaught := zero, false, false
+		now, own, untaught := zero, (*attribution.Request)(nil), false
 		for range 3 {
 			f.Served(now + 1)
 			now += 2
-			if own, untaught = f.Refused(now, &r, false, false); own {
+			if own, untaught = f.Refused(now, attribution.Refused{Request: &r}); own != nil {
 				break
 			}
 		}
-		if !own || untaught != want {
-			t.Errorf("%d others: its own %t, nothing is left %t", others, own, untaught)
+		if own == nil || untaught != want {
+			t.Errorf("%d others: its own %t, nothing is left %t", others, own != nil, untaught)
 		}
 		f.Served(now + 1)
-		if _, again := f.Refused(now+2, &r, false, false); again {
+		if _, again := f.Refused(now+2, attribution.Refused{Request: &r}); again {
 			t.Errorf("%d others: taken back twice", others)
 		}
 	}

@@ -1,0 +1,108 @@
+package throttle
+
+import (
+	"hash/maphash"
+	"net/http"
+
+	"github.com/weirhttp/weir/throttle/internal/attribution"
+)
+
+// mostObjects bounds the URLs of one credential at one host that are remembered because they
+// were refused. They take some 20 KB. Those beyond are as if they were called for the first
+// time.
+const mostObjects = 64
+
+// objects are the URLs of which requests were refused. Requests to one URL are mostly for
+// one object, which may be locked, or gone for as long as the server said; who calls it
+// again is refused again, whatever the rate. The zero objects are none.
+type objects struct {
+	by      map[uint64]*solo // by keyed hash of method and URL; nil: none was refused
+	several bool             // others were called since
+}
+
+// object is what is known of requests to the URL of r, nil if none was refused lately.
+func (k *endpoint) object(now instant, r *http.Request) *solo {
+	b := k.learner.blame
+	if b == nil || b.objects.by == nil || r == nil {
+		return nil
+	}
+	key := k.see(r)
+	o := b.objects.by[key]
+	switch {
+	case o == nil:
+		b.objects.several = true
+	case now-max(o.Heard(), o.cooldown.Until()) > instant(attribution.Remembered):
+		if delete(b.objects.by, key); len(b.objects.by) == 0 {
+			b.objects.by = nil // nobody has to look any more
+		}
+		return nil
+	}
+	return o
+}
+
+// newObject is object, made if need be; nil where nothing is learned but pauses.
+func (k *endpoint) newObject(now instant, r *http.Request) *solo {
+	l := k.learner
+	if o := k.object(now, r); o != nil || r == nil || l.terms.pausesOnly {
+		return o
+	}
+	if l.blame == nil {
+		l.blame = new(blame)
+	}
+	x := &l.blame.objects
+	if x.by == nil {
+		x.by = make(map[uint64]*solo, 1)
+	}
+	if len(x.by) >= mostObjects {
+		x.drop()
+	}
+	o := newSolo(k, l.terms.words.object)
+	x.by[k.see(r)] = o
+	return o
+}
+
+// see returns what the URL of r is known by, and notes whether k has several.
+func (k *endpoint) see(r *http.Request) uint64 {
+	if k.paths == nil {
+		k.paths = new(endpointPaths)
+	}
+	p, key := k.paths, k.learner.keyOf(r)
+	if p.url == 0 {
+		p.url = key
+	}
+	p.several = p.several || p.url != key
+	return key
+}
+
+// drop forgets the one that was refused the longest time ago.
+func (b *objects) drop() {
+	var oldest uint64
+	var heard instant = never
+	for key, o := range b.by {
+		if o.Heard() < heard {
+			oldest, heard = key, o.Heard()
+		}
+	}
+	delete(b.by, oldest)
+}
+
+// keyOf tells the URL of r.
+func (l *learner) keyOf(r *http.Request) uint64 {
+	var h maphash.Hash
+	h.SetSeed(l.terms.seed)
+	h.WriteString(methodOf(r))
+	h.WriteByte(' ')
+	h.WriteString(r.URL.Path)
+	h.WriteByte('?')
+	h.WriteString(r.URL.RawQuery)
+	return h.Sum64()
+}
+
+// served learns from a good answer to a request to o's URL that was sent at sent.
+func (o *solo) served(sent instant) {
+	if o != nil {
+		o.Request.Served(sent)
+		o.cooldown.Served(sent)
+		o.alone = o.alone && o.Refusals() > 0
+	}
+}
