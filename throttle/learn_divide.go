@@ -136,12 +136,14 @@ func (g *ticket) strange() bool {
 	return drew
 }
 
-// endpointPaths is what an endpoint remembers of paths, once limits were stated or a request
-// was refused.
+// endpointPaths is what an endpoint remembers once limits were stated, a request was refused
+// or had a head start.
 type endpointPaths struct {
 	asker        *asker            // nil: nobody asked
 	where        attribution.Where // of method and path, the last looked at
 	method, path string
+
+	head *headStart // of its first request; nil: it had none
 
 	url     uint64 // as objects know it, of the first request since one was refused; zero: none was
 	several bool   // there were others since

@@ -124,6 +124,9 @@ func (l *learner) waited() bool {
 func (l *learner) each(f func(a *queue.Account)) {
 	l.everyEndpoint(func(k *endpoint) {
 		f(&k.account)
+		if k.paths != nil && k.paths.head != nil {
+			f(&k.paths.head.account)
+		}
 		if a := k.asker(); a != nil {
 			f(&a.account)
 		}

@@ -35,6 +35,7 @@ type prelude struct {
 type hostStart struct {
 	meter.Open
 	slow    concurrency.Limit
+	heads   int // requests under way that had a headStart
 	account queue.Account
 }
 

@@ -16,7 +16,11 @@ func (k *endpoint) needs(buf []queue.Need, q *ask) []queue.Need {
 	if l.terms.pausesOnly {
 		return buf
 	}
-	return k.stated(append(buf, queue.Need{Account: &l.host.account, N: 1}, queue.Need{Account: &k.account, N: 1}), q)
+	host := k.headStart(q)
+	if host == nil {
+		host = &l.host.account
+	}
+	return k.stated(append(buf, queue.Need{Account: host, N: 1}, queue.Need{Account: &k.account, N: 1}), q)
 }
 
 // stated is the part of needs that the server stated.
@@ -78,7 +82,7 @@ func (k *endpoint) starts(needs []queue.Need) bool {
 		return false
 	}
 	return !slices.ContainsFunc(needs, func(n queue.Need) bool {
-		return n.Account != &l.account && n.Account != &l.host.account && n.Account != &k.account
+		return n.Account != &l.account && n.Account.Label != l.host.account.Label && n.Account != &k.account
 	})
 }
 
