@@ -66,11 +66,10 @@ func (h *headStart) At(now instant, _ int64) instant {
 	if h.busy {
 		return never
 	}
-	at := h.host.At(now, 1)
-	if h.host.heads < mostHeadStarts {
-		at = min(at, h.until)
+	if h.host.heads >= mostHeadStarts {
+		return now.Add(headStartWait) // these may be another credential's, of whose end nobody tells
 	}
-	return max(now, at)
+	return max(now, min(h.host.At(now, 1), h.until))
 }
 
 func (h *headStart) Take(instant, int64, bool) meter.Token {
