@@ -21,6 +21,8 @@ type blame struct {
 // wait for ten seconds, and are lost to a longer pause.
 const longHint = 10 * time.Second
 
+func isLong(said cooldown.Hint) bool { return said.Known && said.Wait > longHint }
+
 // refused takes in a refusal, and what that says of how long to stay away. How long is the
 // server's word, but not who does. If one kind is refused for long, one request of another asks. If it is
 // served, that kind alone stays away, else all do.
@@ -31,8 +33,12 @@ func (b *blame) refused(l *learner, now instant, k *endpoint, sent instant, said
 		}
 		b.endpoint, b.parted = k, false
 	}
-	b.asks = said.Known && said.Wait > longHint
-	if b.Refused(sent, !said.Known || b.asks, b.asks && len(l.endpoints) > 1 || l.serves(k, sent)) && !k.apart {
+	b.asks = isLong(said)
+	own := b.Refused(sent, !said.Known || b.asks, b.asks && len(l.endpoints) > 1 || l.serves(k, sent))
+	if b.asks && !b.Alone(sent) {
+		own = false // one of another kind has asked, and was refused
+	}
+	if own && !k.apart {
 		b.part(l, now)
 	}
 }
