@@ -265,12 +265,14 @@ func (p *attempt) resolve(now instant, q *ask, home *record) {
 	if q.own != p.own() {
 		p.more().own = q.own
 	}
+	q.learn, q.now = p.endpoint, now
+	q.apart()
 	if l := p.endpoint.learner; l.blame != nil && l.blame.parted {
 		l.blame.parted = false
 		p.lifted(now, l.cooldown, &l.account)
+		p.lifted(now, p.endpoint.cooldown, &p.endpoint.account)
+		p.record.domain.Load().Redraw(now, &l.scope.Group)
 	}
-	q.learn, q.now = p.endpoint, now
-	q.apart()
 	if !p.endpoint.slow.Free() && !p.endpoint.learner.terms.pausesOnly {
 		p.endpoint.pace(q)
 	}

@@ -147,6 +147,8 @@ type endpointPaths struct {
 
 	url     uint64 // as objects know it, of the first request since one was refused; zero: none was
 	several bool   // there were others since
+	blame   attribution.Blame
+	blamed  *solo // the URL that was refused last with a long hint; nil: none was
 }
 
 // learnedPaths is what a learner knows of paths, once limits were stated.

@@ -4,7 +4,9 @@ import (
 	"hash/maphash"
 	"net/http"
 
+	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
+	"github.com/weirhttp/weir/throttle/internal/cooldown"
 )
 
 // mostObjects bounds the URLs of one credential at one host that are remembered because they
@@ -26,7 +28,7 @@ func (k *endpoint) object(now instant, r *http.Request) *solo {
 	if b == nil || b.objects.by == nil || r == nil {
 		return nil
 	}
-	key := k.see(r)
+	key := k.see(now, r)
 	o := b.objects.by[key]
 	switch {
 	case o == nil:
@@ -57,12 +59,12 @@ func (k *endpoint) newObject(now instant, r *http.Request) *solo {
 		x.drop()
 	}
 	o := newSolo(k, l.terms.words.object)
-	x.by[k.see(r)] = o
+	x.by[k.see(now, r)] = o
 	return o
 }
 
 // see returns what the URL of r is known by, and notes whether k has several.
-func (k *endpoint) see(r *http.Request) uint64 {
+func (k *endpoint) see(now instant, r *http.Request) uint64 {
 	if k.paths == nil {
 		k.paths = new(endpointPaths)
 	}
@@ -70,8 +72,52 @@ func (k *endpoint) see(r *http.Request) uint64 {
 	if p.url == 0 {
 		p.url = key
 	}
-	p.several = p.several || p.url != key
+	if !p.several && p.url != key {
+		p.several = true
+		k.meets(now)
+	}
 	return key
+}
+
+// meets takes in that another URL of k is called for the first time since one was refused: if
+// that is to wait for long, it is not known that this one is, too.
+func (k *endpoint) meets(now instant) {
+	l, p := k.learner, k.paths
+	o, c := l.blame.objects.by[p.url], k.paused()
+	if o == nil || l.blame.endpoint != k || !l.blame.asks || c.Over() || c.Until() <= now || len(k.quotas) > 0 || c.State().Source != "Retry-After" {
+		return // or a limit that was stated says whom it binds
+	}
+	p.blamed = o
+	p.blame.Another(o.Heard(), false)
+	p.blame.Refused(o.Heard(), true, true)
+	o.cooldown, o.alone = *c.Part(), true
+	o.pause(now)
+	c.Doubt(now)
+	l.restart(k)
+	l.blame.parted = true
+}
+
+// blames takes in a refusal. It reports whether it is taken for one of its URL alone, because
+// that is to wait for long: one request to another URL of its kind asks whether they are to wait, too.
+func (p *endpointPaths) blames(now instant, g *ticket, s headers.Signal) bool {
+	k := g.endpoint
+	said, _, _ := k.learner.hintOf(now, k, s)
+	if !p.several || !isLong(said) || len(s.Limits) > 0 || s.Kind == headers.Ban || k.paused().Until() > now {
+		return false
+	}
+	if p.blamed != g.object {
+		p.blame.Another(g.sent, false)
+		p.blamed = g.object
+	}
+	return p.blame.Refused(g.sent, true, true)
+}
+
+// paused is what a refusal of k pauses.
+func (k *endpoint) paused() *cooldown.Cooldown {
+	if k.apart {
+		return made(&k.cooldown)
+	}
+	return made(&k.learner.cooldown)
 }
 
 // drop forgets the one that was refused the longest time ago.

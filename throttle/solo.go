@@ -79,6 +79,13 @@ func (g *ticket) refused(now instant, s headers.Signal) *solo {
 			return o
 		}
 	}
+	if o := g.object; o != nil && k.paths.blames(now, g, s) {
+		o.rest(now, g, s)
+		k.paused().Doubt(now)
+		l.changes = true
+		g.solo.alone = true
+		return o
+	}
 	g.solo.alone = false
 	return nil
 }
@@ -91,17 +98,23 @@ func (o *solo) rest(now instant, g *ticket, s headers.Signal) {
 	most := l.terms.MaxPause
 	guess := cooldown.Guess(cooldown.FirstGuess, most, o.cooldown.InVain(g.sent))
 	o.cooldown.Refused(now, cooldown.Refusal{Sent: g.sent, Hint: said, Guess: guess, Most: most, Spread: l.terms.jitter()})
-	until := o.cooldown.Until()
-	m := l.home()
-	m.alone = max(m.alone, until)
-	o.account.Rest(until, o.cooldown.Sure(), pauseWords(now, l.terms.zero, o.cooldown.State())+", for "+o.whose()+" alone: others are served")
+	o.pause(now)
 }
 
-func (o *solo) whose() string {
+// pause lets o rest as its cooldown says.
+func (o *solo) pause(now instant) {
+	l, until := o.endpoint.learner, o.cooldown.Until()
+	m := l.home()
+	m.alone = max(m.alone, until)
+	o.account.Rest(until, o.cooldown.Sure(), pauseWords(now, l.terms.zero, o.cooldown.State())+o.only())
+}
+
+// only says for whom o is, in words.
+func (o *solo) only() string {
 	if o.account.Label == o.endpoint.learner.terms.words.object {
-		return "this URL"
+		return ", for this URL only"
 	}
-	return "this request"
+	return ", for this request alone: others are served"
 }
 
 // lift ends o's pause if it began before Resume was called.

@@ -328,3 +328,53 @@ func TestWhatIsAlwaysRefusedAsksEverMoreSeldom(t *testing.T) {
 		}
 	})
 }
+
+// If one URL is refused for long, one request to another URL of its kind asks whether that is
+// for all: of 24 other calls none waits, whether the refusal comes first or later. A host that
+// refuses all of them is asked once.
+func TestALongHintOfOneURLHoldsUpNoOther(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		before int // calls to others
+		all    bool
+		sent   int // of 24 others
+	}{
+		{"the first call of all", 0, false, 24},
+		{"later", 10, false, 24},
+		{"for all", 10, true, 1},
+	} {
+		for _, hint := range []string{"30", "86400"} {
+			synctest.Test(t, func(t *testing.T) {
+				shut := false
+				s := &limited{start: time.Now(), way: 20 * time.Millisecond, header: http.Header{"Retry-After": {hint}},
+					allow: func(r *http.Request, _ time.Duration) bool { return r.URL.Path != "/items/0" && !shut }}
+				rt := must(weir.New(s, weir.Config{}))(t)
+				call := func(i int) (ok bool) {
+					ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+					defer cancel()
+					resp, err := rt.RoundTrip(get(t, "http://h/items/"+strconv.Itoa(i)).WithContext(ctx))
+					return err == nil && resp.StatusCode == 200
+				}
+				for i := range test.before {
+					call(i + 1)
+				}
+				shut = test.all
+				call(0)
+				refused, served := s.refused, 0
+				start := time.Now()
+				for i := range 24 {
+					if call(i + 100) {
+						served++
+					}
+				}
+				if test.all {
+					if sent := s.refused - refused; sent != test.sent {
+						t.Errorf("%s, %s s: %d others were sent, want %d", test.name, hint, sent, test.sent)
+					}
+				} else if took := time.Since(start); served != test.sent || took > 24*50*time.Millisecond {
+					t.Errorf("%s, %s s: %d of 24 others were served in %v", test.name, hint, served, took)
+				}
+			})
+		}
+	}
+}
