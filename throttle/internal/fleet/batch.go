@@ -24,13 +24,13 @@ func newQueue(f *Fleet, keys []Key) *queue {
 			}
 		}
 	}
-	if slices.ContainsFunc(keys, func(d Key) bool { return d.InFlight > 0 }) {
+	if slices.ContainsFunc(keys, func(d Key) bool { return d.bound() > 0 }) {
 		q.flight.unit = len(q.units)
 		q.units = append(q.units, flightUnit, waitUnit)
 	}
 	for _, d := range keys {
 		var ls []store.Limit
-		if !slices.ContainsFunc(d.Rates, func(r meter.Spec) bool { return r.Align != nil }) {
+		if d.Window == nil && !slices.ContainsFunc(d.Rates, func(r meter.Spec) bool { return r.Align != nil }) {
 			ls = q.limitsOf(d, time.Now())
 		}
 		q.limits = append(q.limits, ls)
@@ -42,7 +42,7 @@ func newQueue(f *Fleet, keys []Key) *queue {
 // draws reports whether q draws on the keys in ds as ds says.
 func (q *queue) draws(ds []Key) bool {
 	return slices.EqualFunc(q.keys, ds, func(a, b Key) bool {
-		return a.ID == b.ID && a.InFlight == b.InFlight && slices.Equal(a.Rates, b.Rates) && slices.Equal(a.Tallies, b.Tallies)
+		return a.ID == b.ID && a.InFlight == b.InFlight && a.Window == b.Window && slices.Equal(a.Rates, b.Rates) && slices.Equal(a.Tallies, b.Tallies)
 	})
 }
 
@@ -155,7 +155,14 @@ func (q *queue) answered(batch []*waiter, booking store.Booking, r store.Booked,
 		q.refuseAll(Spent)
 		return
 	}
-	q.flight.heard(booking, r, now)
+	q.flight.heard(q, booking, r, now)
+	if units := b.charged(); q.flight.over && !isZero(units) { // the window became smaller meanwhile
+		b.refund(units, b.place)
+		q.short = true
+		q.back(batch)
+		q.flight.wait(q, batch[0].cost, now)
+		return
+	}
 	switch r.Outcome {
 	case store.BookedAll:
 		q.short = len(batch) == 1 && len(q.waiting) > 0 && extra == 0

@@ -45,6 +45,7 @@ type Key struct {
 	// InFlight is how many requests may be under way at a time, from the booking
 	// until Done of its Grant; zero: any number.
 	InFlight int
+	Window   *Window  // InFlight that is learned; nil: none is
 	Tallies  []*Tally // of limits that nobody configured
 	AtOnce   bool     // nothing is booked ahead: what is counted is sent
 }
@@ -79,4 +80,13 @@ type Refusal struct {
 	Wait     time.Duration // that would have been needed; zero if that is not known
 	Bound    time.Duration // what was left to wait
 	ByCaller bool          // Bound is the context's
+}
+
+// bound is how many requests that draw on k may be under way at a time; zero: any number.
+func (k Key) bound() int64 {
+	if k.Window == nil {
+		return int64(k.InFlight)
+	}
+	n, _ := k.Window.limit()
+	return n
 }

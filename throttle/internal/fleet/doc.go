@@ -13,7 +13,8 @@
 // that reached the server late are moved there. While a store is gone, the
 // process goes on alone, with its share of every rate. A [Tally] counts what all
 // processes draw of a limit that nobody configured. Requests are in flight, or
-// under way, from their booking until Done.
+// under way, from their booking until Done. A [Window] is how many may be, if that is
+// learned.
 //
 // # What holds
 //

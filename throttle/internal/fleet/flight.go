@@ -39,6 +39,7 @@ type flight struct {
 	renewal bool          // a call that renews is on its way
 	waits   int           // other processes that wait, as far as was heard
 	full    bool          // no more may go, likewise
+	over    bool          // more go than may, likewise
 	said    time.Time     // when this process last said that it waits
 	since   time.Time     // when it began to; zero: it does not
 	took    time.Duration // how long requests are under way, smoothed
@@ -58,12 +59,15 @@ func (p *flight) begins(q *queue, g *Grant) {
 		return
 	}
 	g.flies = true
+	q.f.fly(q.keys, 1)
+	if p.patience(q) > 0 {
+		return
+	}
 	if last := len(p.held) - 1; g.place != nil && last >= 0 && p.held[last].place == g.place && !p.held[last].moves {
 		p.held[last].n++
 	} else {
 		p.held = append(p.held, &aloft{place: g.place, n: 1})
 	}
-	q.f.fly(q.keys, 1)
 	if g.place == nil {
 		p.arm(q, flightDue/8)
 	} else {
@@ -86,7 +90,17 @@ func (g *Grant) Done() {
 	now, p := time.Now(), &q.flight
 	p.took += (max(0, now.Sub(g.ready)) - p.took) / 8
 	q.f.fly(q.keys, -1)
-	h := p.held[0] // it does not matter which
+	if per := p.patience(q); per == 0 {
+		p.drop(q)
+	} else if g.place != nil && now.Sub(g.place.begins) < per {
+		p.ends(q, g.place, 1)
+	}
+	q.pump(now)
+}
+
+// drop gives back the place of one request; it does not matter which. q.mu is held.
+func (p *flight) drop(q *queue) {
+	h := p.held[0]
 	if h.n--; h.moves {
 		h.ended++
 	} else {
@@ -96,7 +110,17 @@ func (g *Grant) Done() {
 		p.held = p.held[1:]
 	}
 	p.rest()
-	q.pump(now)
+}
+
+// patience is after what time a request takes no place any more; zero: it always does.
+func (p *flight) patience(q *queue) (most time.Duration) {
+	for _, k := range q.keys {
+		if k.Window != nil {
+			_, per := k.Window.limit()
+			most = max(most, per)
+		}
+	}
+	return most
 }
 
 // rest stops the timer when there is nothing to tell.
@@ -125,7 +149,7 @@ func (p *flight) ends(q *queue, at *place, n int64) {
 
 func (q *queue) lands() {
 	for _, k := range q.keys {
-		if k.InFlight > 0 {
+		if k.bound() > 0 {
 			q.f.lands(k)
 		}
 	}
@@ -157,7 +181,7 @@ func (q *queue) land(ctx context.Context) {
 // giveUp gives ended back, key by key.
 func (q *queue) giveUp(ctx context.Context, ended []*aloft) {
 	for i, k := range q.keys {
-		if k.InFlight == 0 {
+		if k.bound() == 0 {
 			continue
 		}
 		n := int64(0)

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -25,11 +26,15 @@ const (
 	// to mostFlightTurn.
 	flightPart     = 8
 	mostFlightTurn = 2 * flightPoll
+	// flightAsks is how often processes ask while a place of a Window is taken: it is empty
+	// for a 24th of the time then. A host that is slow and bears few would cost more than a
+	// hundred calls for each request otherwise.
+	flightAsks = 24
 )
 
 // heard takes in an answer. q.mu is held.
-func (p *flight) heard(b store.Booking, r store.Booked, now time.Time) {
-	p.waits, p.full = 0, false
+func (p *flight) heard(q *queue, b store.Booking, r store.Booked, now time.Time) {
+	p.waits, p.full, p.over = 0, false, false
 	for i, at := range p.limit {
 		if at < 0 {
 			continue
@@ -40,7 +45,13 @@ func (p *flight) heard(b store.Booking, r store.Booked, now time.Time) {
 			waits--
 		}
 		p.waits = max(p.waits, waits)
-		p.full = p.full || levels[at] >= b.Draws[i].Limits[at].Size
+		full := levels[at] >= b.Draws[i].Limits[at].Size
+		if w := q.keys[i].Window; w != nil {
+			w.hears(int64(levels[at]), flightShort(b, r))
+			most := q.keys[i].bound() // now
+			full, p.over = int64(levels[at]) >= most, int64(levels[at]) > most
+		}
+		p.full = p.full || full
 	}
 }
 
@@ -76,10 +87,24 @@ func (p *flight) wait(q *queue, cost []int64, now time.Time) {
 	if p.took > 0 { // more often than those that have their part, and yet more with time
 		seldom = min(seldom, p.took/(2*flightPart)/min(4, 1+waited/p.took))
 	}
-	d := max(p.turn(p.part(q)), min(seldom, flightPoll))
+	part := p.part(q)
+	d := max(p.turn(part), min(seldom, flightPoll), p.seldom(q, part, waited))
 	q.notBefore = now.Add(d/2 + rand.N(d)) // nobody is always just too late
 	q.refused = shortage{cost: cost, until: q.notBefore, draw: -1, limit: -1}
 	q.dropLate(now)
+}
+
+// seldom is how often a process asks for a place of a Window: all of them together
+// flightAsks times while a place is taken once, and those that have their part a fourth as often.
+// One that does not know yet for how long that is takes it for as long as it has waited.
+func (p *flight) seldom(q *queue, part float64, waited time.Duration) time.Duration {
+	for _, k := range q.keys {
+		if k.Window != nil {
+			all := cmp.Or(k.Window.lasts(), min(waited, waitPer/2)) * time.Duration(p.waits+1) / flightAsks
+			return min(all+time.Duration(part*float64(3*all)), waitPer)
+		}
+	}
+	return 0
 }
 
 // turn is for how long a process does not ask that has such a part of its equal part.
@@ -92,8 +117,8 @@ func (p *flight) turn(part float64) time.Duration {
 func (p *flight) part(q *queue) float64 {
 	part := 0.0
 	for _, k := range q.keys {
-		if k.InFlight > 0 {
-			part = max(part, float64(q.f.flies(k))*float64(p.waits+1)/float64(k.InFlight))
+		if most := k.bound(); most > 0 {
+			part = max(part, float64(q.f.flies(k))*float64(p.waits+1)/float64(most))
 		}
 	}
 	return min(part, 1)
@@ -102,7 +127,8 @@ func (p *flight) part(q *queue) float64 {
 // crowded reports that this process has its share under way, while the store is gone.
 func (p *flight) crowded(q *queue) bool {
 	return slices.ContainsFunc(q.keys, func(k Key) bool {
-		return k.InFlight > 0 && q.f.flies(k) >= int64(max(1, k.InFlight/q.f.c.Members))
+		most := k.bound()
+		return most > 0 && q.f.flies(k) >= max(1, most/int64(q.f.c.Members))
 	})
 }
 

@@ -26,7 +26,7 @@ func (f *Fleet) flyingOf(k Key, change func(*flying)) {
 // fly notes that n requests more are under way.
 func (f *Fleet) fly(keys []Key, n int64) {
 	for _, k := range keys {
-		if k.InFlight > 0 {
+		if k.bound() > 0 {
 			f.flyingOf(k, func(x *flying) { x.n += n })
 		}
 	}
@@ -37,6 +37,9 @@ func (f *Fleet) flies(k Key) (n int64) {
 	f.flyingOf(k, func(x *flying) { n = x.n })
 	return n
 }
+
+// Flies is how many requests that draw on k are under way in this process.
+func (f *Fleet) Flies(k Key) int { return int(f.flies(k)) }
 
 // lands notes that a call is on its way that gives back some of k.
 func (f *Fleet) lands(k Key) { f.flyingOf(k, func(x *flying) { x.lands++ }) }
@@ -63,12 +66,12 @@ func (f *Fleet) landed(k Key, limit int, n int64) {
 // its way gives some of it back: q is pumped when it has ended.
 func (f *Fleet) awaits(q *queue) (awaits bool) {
 	for i, k := range q.keys {
-		if k.InFlight == 0 {
+		if k.bound() == 0 {
 			continue
 		}
 		f.flyingOf(k, func(x *flying) {
 			s, at := f.seen[k.ID], q.flight.limit[i]
-			if x.lands > 0 && at < len(s.Levels) && s.Levels[at] >= float64(k.InFlight) {
+			if x.lands > 0 && at < len(s.Levels) && s.Levels[at] >= float64(k.bound()) {
 				awaits = true
 				if !slices.Contains(x.queues, q) {
 					x.queues = append(x.queues, q)

@@ -108,6 +108,15 @@ func (b *batch) refund(units []int64, at *place) {
 	b.q.f.start(func(ctx context.Context) { b.giveBack(ctx, units, at) })
 }
 
+// charged is the units that b was charged.
+func (b *batch) charged() []int64 {
+	units := make([]int64, len(b.q.units))
+	for i, u := range b.booking.Draws[0].Units {
+		units[i] = charged(u, b.booked.Outcome)
+	}
+	return units
+}
+
 func (b *batch) giveBack(ctx context.Context, units []int64, at *place) {
 	for i := range b.booking.Draws {
 		for _, t := range b.q.keys[i].Tallies {

@@ -42,6 +42,9 @@ const (
 	// to begin with short ones again. To find out that it is gone costs some
 	// 0.3 s, to begin alone as much: of 5 s pauses an eighth at most.
 	guardSteady = 10
+
+	// Returns is within what time all processes ask a store that is there again.
+	Returns = guardProbeMost
 )
 
 // allows reports whether a call that is no probe may be made.

@@ -151,11 +151,15 @@ func shortly(d time.Duration) string {
 
 // flightLimits are those of k besides its rates, of units that begin at unit.
 func flightLimits(k Key, unit int) []store.Limit {
-	if k.InFlight == 0 {
+	most, per := int64(k.InFlight), flightSilence
+	if k.Window != nil {
+		most, per = k.Window.limit()
+	}
+	if most == 0 {
 		return nil
 	}
-	l := store.Limit{ID: flightID, Kind: store.LogLimit, Unit: unit, Size: float64(k.InFlight), Per: flightSilence}
-	if k.InFlight > meter.Exact {
+	l := store.Limit{ID: flightID, Kind: store.LogLimit, Unit: unit, Size: float64(most), Per: per}
+	if most > meter.Exact || k.Window != nil { // one grain, however wide it is, or places are not found again
 		l.Grain = l.Per / meter.Exact
 	}
 	return []store.Limit{l, {ID: waitID, Kind: store.LogLimit, Unit: unit + 1, Size: float64(store.MaxAmount), Per: waitPer, Grain: waitPer / meter.Exact}}

@@ -21,7 +21,7 @@ type queue struct {
 	f      *Fleet
 	keys   []Key
 	units  []string        // of all draws; costs are in this order
-	limits [][]store.Limit // per key; nil of one that has to do with the time of day
+	limits [][]store.Limit // per key; nil of one that changes: with the time of day, or a Window
 	guests int             // requests about to enter; under Fleet.mu
 
 	mu        sync.Mutex

@@ -192,13 +192,8 @@ func (r *ride) tooLate(ctx context.Context, booked store.Booked, err error) {
 		return
 	}
 	q.heard(r.booking, booked)
-	d := r.booking.Draws[0]
-	units := make([]int64, len(d.Units))
-	for i, u := range d.Units {
-		units[i] = charged(u, booked.Outcome)
-	}
 	b := newBatch(q, r.booking, booked, r.sent)
-	if !isZero(units) {
+	if units := b.charged(); !isZero(units) {
 		b.giveBack(ctx, units, b.place)
 	}
 	q.mu.Lock()
