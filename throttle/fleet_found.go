@@ -45,6 +45,7 @@ type peers struct {
 	wait  int64   // milliseconds that these asked for
 	tell  int64   // own refusals that the Store was not told of
 	told  int64   // milliseconds that these asked for
+	calls int64   // of others, to learn together how many requests at a time the host bears
 	asked instant // when the Store was asked last
 	lead  fleet.Lead
 
@@ -146,6 +147,7 @@ func (o *peers) hear(now instant) {
 		return
 	}
 	lost, _ := o.vain.Others()
+	o.calls, lost = lost/callForWindow, lost%callForWindow
 	wait, _ := o.waiting.Others()
 	if !o.met {
 		if o.met = true; units > fewUnits {

@@ -69,6 +69,9 @@ func (p *attempt) fleetDrawn(now instant, q *ask, needs []queue.Need) []fleet.Ke
 			ds = append(ds, fleet.Key{ID: storeKey(r.host, route, r.part), Name: r.key, Rates: plan.specs, InFlight: plan.budget.InFlight})
 		}
 	}
+	if k, ok := p.windowKey(q, ds); ok {
+		ds = append(ds, k)
+	}
 	return ds
 }
 
@@ -109,6 +112,7 @@ func (p *attempt) share(ctx context.Context, q *ask, w *wish, waited time.Durati
 	defer e.Unlock()
 	now := e.Now()
 	found.booked(now, g)
+	p.windowHeard(now, g)
 	if refusal == nil {
 		p.more().shared = g
 		p.endpoint.evidenceNow().resume(now, p.permit.Granted)

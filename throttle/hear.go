@@ -87,7 +87,9 @@ func (p *attempt) heard(at instant, status int, s *headers.Signal, bare bool) (t
 		c.more().throttled++
 	}
 	histogram.Add(&c.latency, time.Duration(now-p.permit.Granted))
+	p.endpoint.takeWindow(now)
 	news := p.learn(now, replied, status, p.unexplained(s))
+	p.windowLearned(now, !p.tr.Throttled && status < 500)
 	p.heed(now, news)
 	p.permit.vacate(now)
 	e.Answered(now, &p.permit.Permit, bare)

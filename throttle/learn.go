@@ -77,6 +77,7 @@ type endpoint struct {
 	evidence *evidence          // if apart
 	last     instant            // start
 	overload attribution.Overload
+	shared   *sharedWindow // nil: how many at a time is this process's alone
 	account  queue.Account
 	route    *route         // where its requests are counted; nil: in the scope itself
 	paths    *endpointPaths // nil: none was looked at
@@ -238,7 +239,7 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s heade
 	case refused && g.refused(now, s) != nil:
 		return lesson{}
 	case refused && l.concurrency(g, s):
-		k.slow.Crowded(now, g.sent)
+		k.crowded(now, g)
 		l.cooldown.Served(g.sent)
 		k.cooldown.Served(g.sent)
 		l.restart(k)

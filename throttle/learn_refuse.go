@@ -56,11 +56,11 @@ func (l *learner) overloaded(now instant, g *ticket, s headers.Signal) lesson {
 // requests per time: the server says so, or it refused one that started alone
 // while others were under way, of which some still are.
 func (l *learner) concurrency(g *ticket, s headers.Signal) bool {
-	if l.terms.pausesOnly || g.endpoint.slow.UnderWay() <= 1 {
-		return false // with nothing else under way only time helps
+	if l.terms.pausesOnly {
+		return false
 	}
-	if s.Kind == headers.Concurrency {
-		return true
+	if named := s.Kind == headers.Concurrency; named || g.endpoint.slow.UnderWay() <= 1 {
+		return named && (l.terms.Fleet || g.endpoint.slow.UnderWay() > 1) // with nothing else under way only time helps
 	}
 	if e := g.endpoint.evidenceNow(); e != nil && e.Shuts() {
 		return false

@@ -98,6 +98,7 @@ func (p *attempt) send() (*http.Response, error) {
 	if t.fleet != nil {
 		p.tellFleet(resp)
 	}
+	p.landed()
 	p.watch(resp, holds || p.shared().Flies())
 	p.permit.stage = accounted
 	return resp, nil
