@@ -36,18 +36,32 @@ func (p *attempt) windowKey(a *ask, ds []fleet.Key) (fleet.Key, bool) {
 	if !k.slow.Crowds() && !k.shares() && !k.called() || k.learner.terms.pausesOnly || len(ds) == store.MaxParts || slices.ContainsFunc(ds, budgeted) {
 		return fleet.Key{}, false
 	}
-	if k.shared == nil {
+	if k.window() == nil {
+		if k.paths == nil {
+			k.paths = new(endpointPaths)
+		}
 		id := caller.Digest(a.fleetName(k.learner) + " " + k.key.String())
 		w := fleet.NewWindow(id)
-		k.shared = &sharedWindow{Window: w, key: fleet.Key{
+		k.paths.shared = &sharedWindow{Window: w, key: fleet.Key{
 			ID: storeKey(p.record.host, "~"+id, p.record.part), Name: p.record.key, Window: w, Tallies: w.Tallies(), AtOnce: true,
 		}}
 	}
-	return k.shared.key, true
+	return k.window().key, true
+}
+
+// window is what the processes know of k together; nil: nothing.
+func (k *endpoint) window() *sharedWindow {
+	if k.paths == nil {
+		return nil
+	}
+	return k.paths.shared
 }
 
 // shares reports whether k's limit on requests at a time is that of all processes.
-func (k *endpoint) shares() bool { return k.shared != nil && k.shared.Shares() }
+func (k *endpoint) shares() bool {
+	w := k.window()
+	return w != nil && w.Shares()
+}
 
 // called reports whether others found that the host bears few requests at a time, of which k
 // has not heard.
@@ -56,7 +70,8 @@ func (k *endpoint) called() bool {
 	if e == nil || e.peers == nil || e.peers.calls == 0 {
 		return false
 	}
-	return k.shared == nil || k.shared.heed != e.peers.calls
+	w := k.window()
+	return w == nil || w.heed != e.peers.calls
 }
 
 // call lets the other processes know that there is a window.
@@ -71,7 +86,7 @@ func (p *attempt) call() {
 // g was granted; nil: nothing was. The lock is held.
 func (p *attempt) windowHeard(now instant, g *fleet.Grant) {
 	k := p.endpoint
-	w := k.shared
+	w := k.window()
 	switch {
 	case w == nil || !w.Heard():
 		return
@@ -98,15 +113,16 @@ func (p *attempt) windowHeard(now instant, g *fleet.Grant) {
 
 // takeWindow takes over what was heard of the window, and reports whether it was news.
 func (k *endpoint) takeWindow(now instant) (news bool) {
-	if k == nil || k.shared == nil {
+	if k == nil || k.window() == nil {
 		return false
 	}
-	x, word := k.shared.Width()
-	if word == k.shared.word {
+	w := k.window()
+	x, word := w.Width()
+	if word == w.word {
 		return false
 	}
-	k.shared.word = word
-	k.shared.Take(now, x.Most, x.Shown)
+	w.word = word
+	w.Take(now, x.Most, x.Shown)
 	k.slow.Agree(now, x.Most)
 	return true
 }
@@ -114,8 +130,8 @@ func (k *endpoint) takeWindow(now instant) (news bool) {
 // crowded learns from a request that was refused because others were under way.
 func (k *endpoint) crowded(now instant, g *ticket) {
 	if n := g.booked.Among(); n > 0 && k.shares() {
-		level, _ := k.shared.Level()
-		k.shared.Crowded(now, g.sent, max(n, level))
+		level, _ := k.window().Level()
+		k.window().Crowded(now, g.sent, max(n, level))
 		return
 	}
 	k.slow.Crowded(now, g.sent)
@@ -126,7 +142,7 @@ func (p *attempt) windowLearned(now instant, good bool) {
 	if p.endpoint == nil || !p.endpoint.shares() || p.shared().Among() == 0 {
 		return
 	}
-	w, f := p.endpoint.shared, p.record.t.fleet
+	w, f := p.endpoint.window(), p.record.t.fleet
 	if good {
 		all, full := w.Level()
 		w.Answered(now, p.permit.Granted, p.endpoint.slow.Usual(), f.Flies(w.key), all, full)
@@ -145,7 +161,7 @@ func (p *attempt) windowLearned(now instant, good bool) {
 // widen tells the other processes what the window has come to.
 func (p *attempt) widen(now instant) {
 	k := p.endpoint
-	w := k.shared
+	w := k.window()
 	most, shown := w.Most()
 	k.slow.Agree(now, most)
 	p.record.t.fleet.Widen(w.key.ID, w.Window, fleet.Width{Most: most, Shown: shown, Patience: k.slow.Patience()})

@@ -77,7 +77,6 @@ type endpoint struct {
 	evidence *evidence          // if apart
 	last     instant            // start
 	overload attribution.Overload
-	shared   *sharedWindow // nil: how many at a time is this process's alone
 	account  queue.Account
 	route    *route         // where its requests are counted; nil: in the scope itself
 	paths    *endpointPaths // nil: none was looked at

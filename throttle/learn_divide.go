@@ -137,7 +137,7 @@ func (g *ticket) strange() bool {
 }
 
 // endpointPaths is what an endpoint remembers once limits were stated, a request was refused
-// or had a head start.
+// or had a head start, or a fleet shares its limit on requests at a time.
 type endpointPaths struct {
 	asker        *asker            // nil: nobody asked
 	where        attribution.Where // of method and path, the last looked at
@@ -149,6 +149,8 @@ type endpointPaths struct {
 	several bool   // there were others since
 	blame   attribution.Blame
 	blamed  *solo // the URL that was refused last with a long hint; nil: none was
+
+	shared *sharedWindow // nil: how many at a time is this process's alone
 }
 
 // learnedPaths is what a learner knows of paths, once limits were stated.
