@@ -266,7 +266,9 @@ func (p *attempt) resolve(now instant, q *ask, home *record) {
 		p.more().own = q.own
 	}
 	q.learn, q.now = p.endpoint, now
-	q.apart()
+	if q.solo != nil || q.learn.learner.blame != nil {
+		q.apart()
+	}
 	if l := p.endpoint.learner; l.blame != nil && l.blame.parted {
 		l.blame.parted = false
 		p.lifted(now, l.cooldown, &l.account)

@@ -87,9 +87,14 @@ func (p *attempt) heard(at instant, status int, s *headers.Signal, bare bool) (t
 		c.more().throttled++
 	}
 	histogram.Add(&c.latency, time.Duration(now-p.permit.Granted))
-	p.endpoint.takeWindow(now)
+	shared := p.endpoint != nil && p.endpoint.window() != nil
+	if shared {
+		p.endpoint.takeWindow(now)
+	}
 	news := p.learn(now, replied, status, p.unexplained(s))
-	p.windowLearned(now, !p.tr.Throttled && status < 500)
+	if shared {
+		p.windowLearned(now, !p.tr.Throttled && status < 500)
+	}
 	p.heed(now, news)
 	p.permit.vacate(now)
 	e.Answered(now, &p.permit.Permit, bare)

@@ -97,8 +97,8 @@ func (p *attempt) send() (*http.Response, error) {
 	holds := t.hear(p, resp)
 	if t.fleet != nil {
 		p.tellFleet(resp)
+		p.landed()
 	}
-	p.landed()
 	p.watch(resp, holds || p.shared().Flies())
 	p.permit.stage = accounted
 	return resp, nil
