@@ -37,12 +37,9 @@ func (p *attempt) windowKey(a *ask, ds []fleet.Key) (fleet.Key, bool) {
 		return fleet.Key{}, false
 	}
 	if k.window() == nil {
-		if k.paths == nil {
-			k.paths = new(endpointPaths)
-		}
 		id := caller.Digest(a.fleetName(k.learner) + " " + k.key.String())
 		w := fleet.NewWindow(id)
-		k.paths.shared = &sharedWindow{Window: w, key: fleet.Key{
+		made(&k.paths).shared = &sharedWindow{Window: w, key: fleet.Key{
 			ID: storeKey(p.record.host, "~"+id, p.record.part), Name: p.record.key, Window: w, Tallies: w.Tallies(), AtOnce: true,
 		}}
 	}

@@ -147,12 +147,12 @@ func (k *endpoint) idle(now instant) bool {
 		!k.account.Waited()
 }
 
-// made is *c, made if need be.
-func made(c **cooldown.Cooldown) *cooldown.Cooldown {
-	if *c == nil {
-		*c = new(cooldown.Cooldown)
+// made is *p, made if need be.
+func made[T any](p **T) *T {
+	if *p == nil {
+		*p = new(T)
 	}
-	return *c
+	return *p
 }
 
 // evidenceOf is the evidence for an endpoint, made if need be; nil is any endpoint that is not

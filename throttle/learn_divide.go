@@ -182,10 +182,7 @@ func (k *endpoint) whereOf(r *http.Request) attribution.Where {
 	if r == nil {
 		return attribution.Where{}
 	}
-	if k.paths == nil {
-		k.paths = new(endpointPaths)
-	}
-	p := k.paths
+	p := made(&k.paths)
 	if method := methodOf(r); p.where == (attribution.Where{}) || p.path != r.URL.Path || p.method != method {
 		p.path, p.method = r.URL.Path, method
 		p.where = attribution.WhereOf(k.learner.terms.seed, method, r.URL.Path)

@@ -43,15 +43,12 @@ func (k *endpoint) headStart(q *ask) *queue.Account {
 	if h.slow.Free() || l.terms.Fleet || h.heads >= mostHeadStarts || k.slow.UnderWay() > 0 || h.account.Clear(q.now) && h.At(q.now, 1) <= q.now {
 		return nil
 	}
-	if k.paths == nil {
-		k.paths = new(endpointPaths)
+	p := made(&k.paths)
+	if p.head == nil {
+		p.head = &headStart{host: h}
+		p.head.account = queue.Account{Meter: p.head, Label: l.terms.words.host, Group: &l.scope.Group}
 	}
-	if k.paths.head == nil {
-		head := &headStart{host: h}
-		head.account = queue.Account{Meter: head, Label: l.terms.words.host, Group: &l.scope.Group}
-		k.paths.head = head
-	}
-	head := k.paths.head
+	head := p.head
 	if head.busy || head.account.Waited() {
 		return nil
 	}

@@ -77,10 +77,7 @@ func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) le
 	said, named, explained := l.hintOf(now, k, s)
 	c := made(&l.cooldown)
 	if !l.terms.pausesOnly {
-		if l.blame == nil {
-			l.blame = new(blame)
-		}
-		l.blame.refused(l, now, k, g.sent, said)
+		made(&l.blame).refused(l, now, k, g.sent, said)
 		if named || k.apart {
 			c = made(&k.cooldown)
 			l.cooldown.Served(g.sent)

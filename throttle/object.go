@@ -48,10 +48,7 @@ func (k *endpoint) newObject(now instant, r *http.Request) *solo {
 	if o := k.object(now, r); o != nil || r == nil || l.terms.pausesOnly {
 		return o
 	}
-	if l.blame == nil {
-		l.blame = new(blame)
-	}
-	x := &l.blame.objects
+	x := &made(&l.blame).objects
 	if x.by == nil {
 		x.by = make(map[uint64]*solo, 1)
 	}
@@ -65,10 +62,7 @@ func (k *endpoint) newObject(now instant, r *http.Request) *solo {
 
 // see returns what the URL of r is known by, and notes whether k has several.
 func (k *endpoint) see(now instant, r *http.Request) uint64 {
-	if k.paths == nil {
-		k.paths = new(endpointPaths)
-	}
-	p, key := k.paths, k.learner.keyOf(r)
+	p, key := made(&k.paths), k.learner.keyOf(r)
 	if p.url == 0 {
 		p.url = key
 	}
