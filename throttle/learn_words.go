@@ -147,7 +147,7 @@ func pauseSource(c cooldown.State) string {
 		said = "said by " + fieldName(c.Source)
 	}
 	if c.Capped {
-		said += ", capped"
+		said += ", shortened: it asked for longer"
 	}
 	return said
 }

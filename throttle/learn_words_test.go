@@ -284,7 +284,7 @@ func TestWaitsForWhatWasLearned(t *testing.T) {
 	}{
 		{"a paused kind", refusal(30*sec, spent), "paused until ", "said by Retry-After, for GET /x only", 30 * sec},
 		{"a paused credential", refusal(0, headers.Limit{}), "paused until ", ", a guess after a refusal", -1},
-		{"a capped pause", refusal(0, hour), "paused until ", "said by X-RateLimit-Reset, capped", 40 * sec},
+		{"a pause that is shorter than what was asked for", refusal(0, hour), "paused until ", "said by X-RateLimit-Reset, shortened: it asked for longer", 40 * sec},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			waits := make(chan throttle.Wait, 100)

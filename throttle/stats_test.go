@@ -211,7 +211,7 @@ func TestStatsLearnedPause(t *testing.T) {
 			if x.Kind != throttle.LearnedPause {
 				continue
 			}
-			if d := time.Until(x.Until); d != x.Wait || d != 5*time.Minute || x.Source != "said by Retry-After, capped" || x.Left != -1 || x.Limit != 0 {
+			if d := time.Until(x.Until); d != x.Wait || d != 5*time.Minute || x.Source != "said by Retry-After, shortened: it asked for longer" || x.Left != -1 || x.Limit != 0 {
 				t.Errorf("%v: %+v", d, x)
 			}
 			return
