@@ -23,6 +23,7 @@ type evidence struct {
 	plain  bool             // it was refused by more than 503s
 	vague  bool             // it was refused by 503s alone, after many were served; see weighs
 	chance bool             // the last refusal may well be chance, and no limit is believed in; see doubt
+	spared bool             // a refusal with a long hint was no evidence: the first is, for all that is known, for one request
 	told   instant          // when the request was sent whose end was told last; it is about to be given back
 	away   *absence.Absence // of a host that refuses, or refused, everybody; nil: it does not
 	peers  *peers           // of a fleet; nil: nothing is shared

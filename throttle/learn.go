@@ -235,7 +235,7 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s heade
 		return lesson{what: causeQuota, quota: short}
 	case short != nil:
 		return l.refuse(now, g, s, false)
-	case refused && g.refused(now, s) != nil:
+	case (refused || !g.probe && answer.Away(status, &s)) && g.refused(now, s) != nil:
 		return lesson{}
 	case refused && l.concurrency(g, s):
 		k.crowded(now, g)
@@ -300,8 +300,9 @@ func (l *learner) well(now instant, k *endpoint, sent instant) {
 		if e.accepted(now, sent) || back && e != nil {
 			e.away = absence.Back(now, l.scope.came())
 		}
-		if l.blame != nil {
-			l.blame.good(k, sent)
+		l.blame.good(l, k, sent)
+		if k.paths != nil && k.paths.reach.Served(sent) {
+			l.restart(k)
 		}
 	}
 }

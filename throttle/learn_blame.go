@@ -12,8 +12,9 @@ import (
 type blame struct {
 	attribution.Blame
 	endpoint *endpoint
-	parted   bool // by met: those that wait do not know yet
-	asks     bool // one request of another kind asks whether it is to stay away, too
+	parted   bool              // by met: those that wait do not know yet
+	asks     bool              // one request of another kind asks whether it is to stay away, too
+	reach    attribution.Reach // of long hints, over the kinds
 	objects  objects
 }
 
@@ -24,23 +25,32 @@ const longHint = 10 * time.Second
 func isLong(said cooldown.Hint) bool { return said.Known && said.Wait > longHint }
 
 // refused takes in a refusal, and what that says of how long to stay away. How long is the
-// server's word, but not who does. If one kind is refused for long, one request of another asks. If it is
-// served, that kind alone stays away, else all do.
-func (b *blame) refused(l *learner, now instant, k *endpoint, sent instant, said cooldown.Hint) {
-	if b.endpoint != k {
-		if last := b.endpoint; b.Another(sent, k.apart) {
+// server's word, but not who does. It reports whether k alone does for now, because the wait
+// is long: then one request of another kind asks, unless waits were seen to bind one kind only.
+func (b *blame) refused(l *learner, now instant, k *endpoint, sent instant, said cooldown.Hint) (alone bool) {
+	last := b.endpoint
+	b.asks = isLong(said)
+	switch {
+	case b.asks && len(l.endpoints) > 1 && !k.apart:
+		wait, _ := said.Believed(l.terms.MaxPause)
+		alone, asks := b.reach.Refused(sent, now, wait, last != k)
+		if b.endpoint, b.parted = k, false; asks {
+			l.cooldown.Doubt(now)
+		}
+		if !alone && last != nil {
+			last.apart = false
+		}
+		return alone
+	case last != k:
+		if b.Another(sent, k.apart) {
 			last.apart = false
 		}
 		b.endpoint, b.parted = k, false
 	}
-	b.asks = isLong(said)
-	own := b.Refused(sent, !said.Known || b.asks, b.asks && len(l.endpoints) > 1 || l.serves(k, sent))
-	if b.asks && !b.Alone(sent) {
-		own = false // one of another kind has asked, and was refused
-	}
-	if own && !k.apart {
+	if b.Refused(sent, !said.Known || b.asks, l.serves(k, sent)) && !k.apart {
 		b.part(l, now)
 	}
+	return false
 }
 
 // part lets the kind that is blamed alone have the limit and the pause that were found.
@@ -63,8 +73,15 @@ func (b *blame) met(l *learner, now instant) {
 	}
 }
 
-func (b *blame) good(k *endpoint, sent instant) {
-	if b != nil && b.endpoint != nil && k != b.endpoint {
+// good takes in that a request to k was served that was sent at sent.
+func (b *blame) good(l *learner, k *endpoint, sent instant) {
+	if b == nil {
+		return
+	}
+	if b.reach.Served(sent) {
+		l.restart(k)
+	}
+	if b.endpoint != nil && k != b.endpoint {
 		b.Served(sent)
 	}
 }

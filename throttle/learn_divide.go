@@ -145,10 +145,10 @@ type endpointPaths struct {
 
 	head *headStart // of its first request; nil: it had none
 
-	url     uint64 // as objects know it, of the first request since one was refused; zero: none was
-	several bool   // there were others since
-	blame   attribution.Blame
-	blamed  *solo // the URL that was refused last with a long hint; nil: none was
+	url     uint64            // as objects know it, of the first request since one was refused; zero: none was
+	several bool              // there were others since
+	reach   attribution.Reach // of long hints, over the URLs
+	blamed  *solo             // the URL that was refused last with one; nil: none was
 
 	shared *sharedWindow // nil: how many at a time is this process's alone
 }

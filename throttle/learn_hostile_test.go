@@ -23,8 +23,8 @@ func TestAYearIsNotWaitedFor(t *testing.T) {
 	}, func(t *testing.T, rt *throttle.Transport, s *server) {
 		one(t, rt, "http://h/v1")
 		why := restrictionsOf(rt)
-		if !strings.Contains(why, "Retry-After") || !strings.Contains(why, "capped") {
-			t.Errorf("restrictions %q, want the header and that it is capped", why)
+		if !strings.Contains(why, "Retry-After") || !strings.Contains(why, "shortened") {
+			t.Errorf("restrictions %q, want the header and that it is shortened", why)
 		}
 		start := time.Now()
 		failed := swarm(rt, 10, "http://h/v1")

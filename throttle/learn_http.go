@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/throttle/internal/answer"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
 	"github.com/weirhttp/weir/throttle/internal/queue"
@@ -181,7 +182,7 @@ func (p *attempt) teach(now instant, k *endpoint, end ending, status int, s *hea
 		s = &headers.Signal{}
 	}
 	object := k.object(now, p.r)
-	if s.Throttled {
+	if s.Throttled || !p.tr.Probe && answer.Away(status, s) {
 		if p.solo() == nil {
 			p.more().solo = newSolo(k, k.learner.terms.words.alone)
 		}

@@ -76,9 +76,10 @@ func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) le
 	}
 	said, named, explained := l.hintOf(now, k, s)
 	c := made(&l.cooldown)
+	alone := false
 	if !l.terms.pausesOnly {
-		made(&l.blame).refused(l, now, k, g.sent, said)
-		if named || k.apart {
+		alone = made(&l.blame).refused(l, now, k, g.sent, said)
+		if named || k.apart || alone {
 			c = made(&k.cooldown)
 			l.cooldown.Served(g.sent)
 		}
@@ -90,7 +91,10 @@ func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) le
 	if doubtful {
 		f.away = absence.New(now, l.scope.since(now), l.scope.came())
 	}
-	rate = rate && !explained && !f.chance && !l.terms.pausesOnly && !k.slow.Silent()
+	rate = rate && !alone && !explained && !f.chance && !l.terms.pausesOnly && !k.slow.Silent()
+	if rate && isLong(said) && len(s.Limits) == 0 && !f.spared {
+		f.spared, rate = true, false
+	}
 	if rate && (g.limited || f.weighs(!s.Throttled, l.good < proven)) {
 		f.refused(now, g.sent, said, l.terms.MaxPause, doubtful)
 		if !said.Known && f.sure() && f.Crowded() && k.slow.UnderWay() > 1 {
@@ -98,6 +102,7 @@ func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) le
 			return lesson{what: causeRate, endpoint: k.ifApart()}
 		}
 	}
+
 	most := l.terms.MaxPause
 	switch {
 	case said.Known:

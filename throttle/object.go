@@ -3,6 +3,7 @@ package throttle
 import (
 	"hash/maphash"
 	"net/http"
+	"time"
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
@@ -82,28 +83,32 @@ func (k *endpoint) meets(now instant) {
 		return // or a limit that was stated says whom it binds
 	}
 	p.blamed = o
-	p.blame.Another(o.Heard(), false)
-	p.blame.Refused(o.Heard(), true, true)
+	p.reach.Refused(o.Heard(), o.Heard(), time.Duration(c.Until()-o.Heard()), false)
 	o.cooldown, o.alone = *c.Part(), true
 	o.pause(now)
 	c.Doubt(now)
-	l.restart(k)
+	if !l.evidenceOf(k).blank() {
+		l.restart(k)
+	}
 	l.blame.parted = true
 }
 
 // blames takes in a refusal. It reports whether it is taken for one of its URL alone, because
-// that is to wait for long: one request to another URL of its kind asks whether they are to wait, too.
-func (p *endpointPaths) blames(now instant, g *ticket, s headers.Signal) bool {
+// that is to wait for long, and whether one request to another URL of its kind asks whether
+// they are to wait, too.
+func (p *endpointPaths) blames(now instant, g *ticket, s headers.Signal) (alone, asks bool) {
+	if g.object == nil {
+		return false, false
+	}
 	k := g.endpoint
 	said, _, _ := k.learner.hintOf(now, k, s)
 	if !p.several || !isLong(said) || len(s.Limits) > 0 || s.Kind == headers.Ban || k.paused().Until() > now {
-		return false
+		return false, false
 	}
-	if p.blamed != g.object {
-		p.blame.Another(g.sent, false)
-		p.blamed = g.object
-	}
-	return p.blame.Refused(g.sent, true, true)
+	wait, _ := said.Believed(k.learner.terms.MaxPause)
+	other := g.object != p.blamed
+	p.blamed = g.object
+	return p.reach.Refused(g.sent, now, wait, other)
 }
 
 // paused is what a refusal of k pauses.

@@ -79,9 +79,12 @@ func (g *ticket) refused(now instant, s headers.Signal) *solo {
 			return o
 		}
 	}
-	if o := g.object; o != nil && k.paths.blames(now, g, s) {
+	if alone, asks := k.paths.blames(now, g, s); alone {
+		o := g.object
 		o.rest(now, g, s)
-		k.paused().Doubt(now)
+		if asks {
+			k.paused().Doubt(now)
+		}
 		l.changes = true
 		g.solo.alone = true
 		return o

@@ -85,6 +85,10 @@ func Overload(status int, s *headers.Signal) bool {
 	return status == http.StatusServiceUnavailable && s.Kind != headers.Quota || status == 529 || s.Throttled && s.Kind == headers.Overload
 }
 
+// Away reports whether an answer says that the host has too much to do, and for how long to
+// stay away.
+func Away(status int, s *headers.Signal) bool { return Overload(status, s) && s.RetryAfter.Known }
+
 // Bare503 reports whether an answer says 503 and no more.
 func Bare503(status int, s *headers.Signal) bool {
 	return status == http.StatusServiceUnavailable && !s.RetryAfter.Known && len(s.Limits) == 0

@@ -14,7 +14,8 @@
 // it tells chance from a limit by a [Coin], which looks among others at the [Load] that
 // was under way, and a limit from an outage by the [Past] of the host. [Fates] ask whether
 // a refusal is one request's own; a [Request] is what they know of that request. A [Blame]
-// asks whether it is one kind of request's own. [Strangers] are credentials that are used
+// asks whether it is one kind of request's own. A [Reach] asks whom a long wait binds that
+// one of several was told. [Strangers] are credentials that are used
 // once; the type asks whether they share one limit. A [Sharing] asks the same of the paths
 // that a stated limit was seen with. A [Where] is one of these paths, told apart as finely
 // as a [Depth] says. A [Belief] is how far the [Word] of a stated limit is obeyed.

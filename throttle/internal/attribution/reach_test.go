@@ -1,0 +1,104 @@
+package attribution_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/throttle/internal/attribution"
+)
+
+// A wait is taken for one of few until who asks is refused, too. Then all keep it, and one asks
+// again after one, two, four such waits.
+func TestAWaitBindsFewUntilWhoAsksIsRefused(t *testing.T) {
+	var r attribution.Reach
+	now := zero.Add(time.Hour)
+	asked := []int{}
+	for wait := range 20 {
+		few, asks := r.Refused(now, now.Add(sec), time.Minute, false)
+		if few != asks {
+			t.Fatalf("wait %d binds few %t, and one asks %t", wait, few, asks)
+		}
+		if asks {
+			asked = append(asked, wait)
+			if few, _ := r.Refused(now.Add(2*sec), now.Add(3*sec), time.Minute, true); few {
+				t.Errorf("wait %d binds few though who asked was refused", wait)
+			}
+		}
+		if few, _ := r.Refused(now.Add(2*sec), now.Add(4*sec), time.Minute, true); few {
+			t.Errorf("wait %d binds few after it bound all", wait)
+		}
+		now = now.Add(2 * time.Minute)
+	}
+	if want := []int{0, 1, 3, 7, 15}; len(asked) != len(want) || asked[4] != want[4] {
+		t.Errorf("asked in waits %v, want %v", asked, want)
+	}
+	now = now.Add(attribution.Remembered)
+	if few, asks := r.Refused(now, now, time.Minute, true); !few || !asks {
+		t.Errorf("after ten minutes it binds few %t, and one asks %t", few, asks)
+	}
+}
+
+// Who is served in the first half of a wait that was sent after it began speaks for waits that
+// bind few; whoever else is served says nothing.
+func TestWhoIsServedWhileAWaitLastsSpeaksForFew(t *testing.T) {
+	for _, test := range []struct {
+		sent time.Duration // after the refused request was
+		few  bool
+	}{{0, false}, {1, true}, {2 * sec, true}, {31*sec - 1, true}, {31 * sec, false}, {time.Minute, false}} {
+		var r attribution.Reach
+		r.Refused(zero, zero.Add(sec), time.Minute, false)
+		for range 3 {
+			r.Served(zero.Add(test.sent))
+		}
+		if few, _ := r.Refused(zero.Add(2*sec), zero.Add(3*sec), time.Minute, true); few != test.few {
+			t.Errorf("served %v after the refused: the next refusal binds few %t", test.sent, few)
+		}
+	}
+}
+
+// The first to ask that is served is news, once.
+func TestTheFirstWhoAsksAndIsServedIsNews(t *testing.T) {
+	var r attribution.Reach
+	r.Refused(zero, zero.Add(sec), time.Minute, false)
+	if r.Served(zero.Add(sec / 2)) {
+		t.Error("who was sent before the refusal was heard did not ask")
+	}
+	r = attribution.Reach{}
+	r.Refused(zero, zero.Add(sec), time.Minute, false)
+	if !r.Served(zero.Add(sec)) || r.Served(zero.Add(sec)) {
+		t.Error("want news of the first, and none of the second")
+	}
+}
+
+// A host that refuses a tenth by chance is soon taken for one whose waits bind few, and is not
+// asked any more; one that refuses nine in ten, as a bucket that hardly fills, is taken for one
+// whose waits bind all.
+func TestTheShareThatIsRefusedTellsHowFarAWaitReaches(t *testing.T) {
+	for _, test := range []struct {
+		refuses     float64
+		least, most float64 // share of refusals that bind few
+	}{{.02, .9, 1}, {.1, .8, 1}, {.9, 0, .3}} {
+		few, all := 0, 0
+		for seed := range uint64(40) {
+			var r attribution.Reach
+			dice, now := rand.New(rand.NewPCG(seed, 9)), zero.Add(time.Hour)
+			for range 2000 {
+				now = now.Add(100 * time.Millisecond)
+				if dice.Float64() >= test.refuses {
+					r.Served(now)
+					continue
+				}
+				ok, _ := r.Refused(now, now, time.Minute, true)
+				if all++; ok {
+					few++
+				} else {
+					now = now.Add(time.Minute)
+				}
+			}
+		}
+		if share := float64(few) / float64(all); share < test.least || share > test.most {
+			t.Errorf("%v refused: %.3f of the refusals bind few, want %v to %v", test.refuses, share, test.least, test.most)
+		}
+	}
+}
