@@ -54,16 +54,27 @@ func methodOf(r *http.Request) string { return cmp.Or(r.Method, http.MethodGet) 
 // belongs to it, if it is a word: an object's name would make each object a kind of its own.
 func firstSegment(path string) string {
 	path = strings.TrimPrefix(path, "/")
-	segment, rest, _ := strings.Cut(path, "/")
+	segment, rest := cutSegment(path)
 	end := len(segment)
 	for isVersion(segment) {
-		if segment, rest, _ = strings.Cut(rest, "/"); !isVersion(segment) && !isPlain(segment) {
+		if segment, rest = cutSegment(rest); !isVersion(segment) && !isPlain(segment) {
 			break
 		}
 		end += len("/") + len(segment)
 	}
 	const most = 64 // of what is kept
 	return path[:min(end, most)]
+}
+
+// cutSegment cuts off what stands before the first slash. Each request pays for it, twice
+// as a rule, and strings.Cut, which looks for any text, costs more.
+func cutSegment(path string) (segment, rest string) {
+	for i := range len(path) {
+		if path[i] == '/' {
+			return path[:i], path[i+1:]
+		}
+	}
+	return path, ""
 }
 
 // isVersion reports whether a segment of a path names an API or a version of it: api, v1,
@@ -76,9 +87,17 @@ func isVersion(segment string) bool {
 // (chat.postMessage), than the name of an object.
 func isPlain(segment string) bool {
 	const most = 24 // letters; names of objects without any digit are mostly longer
-	return segment != "" && len(segment) <= most && strings.IndexFunc(segment, func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '-' && c != '_' && c != '.'
-	}) < 0
+	if segment == "" || len(segment) > most {
+		return false
+	}
+	for i := range len(segment) {
+		switch c := segment[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '-', c == '_', c == '.':
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // unitsOf is what c costs in a unit, and whether that is counted at all.
