@@ -196,7 +196,7 @@ func (l *learner) restart(k *endpoint) {
 
 // finish learns from the end of a request, which still counts as under way. status
 // and s are those of its answer, if there was one. It returns what was news.
-func (l *learner) finish(now instant, g *ticket, end ending, status int, s headers.Signal) lesson {
+func (l *learner) finish(now instant, g *ticket, end ending, status int, s *headers.Signal) lesson {
 	k := g.endpoint
 	l.hearFrom(g.where)
 	if g.strange() {
@@ -212,10 +212,10 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s heade
 		return lesson{}
 	}
 	refused := s.Throttled
-	overload := answer.Overload(status, &s)
+	overload := answer.Overload(status, s)
 	news := lesson{}
 	verdict := k.overload.Heard(now, g.sent, attribution.Reply{
-		Busy: (overload || g.limited) && !s.RetryAfter.Known, Bare: answer.Bare503(status, &s),
+		Busy: (overload || g.limited) && !s.RetryAfter.Known, Bare: answer.Bare503(status, s),
 		Load: g.load(), Probe: g.probe,
 	})
 	switch verdict {
@@ -235,7 +235,7 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s heade
 		return lesson{what: causeQuota, quota: short}
 	case short != nil:
 		return l.refuse(now, g, s, false)
-	case (refused || !g.probe && answer.Away(status, &s)) && g.refused(now, s) != nil:
+	case (refused || !g.probe && answer.Away(status, s)) && g.refused(now, s) != nil:
 		return lesson{}
 	case refused && l.concurrency(g, s):
 		k.crowded(now, g)

@@ -248,7 +248,7 @@ func (l *learner) newQuota(limit *headers.Limit) *quota {
 	}
 	q := &quota{Limit: stated.New(key, limit.Source, &l.terms.Terms), terms: l.terms}
 	if l.from() != (attribution.Where{}) {
-		if d := l.division(key); d != nil {
+		if d := l.division(&key); d != nil {
 			q.Sharing.Divide(d.depth)
 		}
 	}

@@ -193,7 +193,7 @@ func (p *attempt) teach(now instant, k *endpoint, end ending, status int, s *hea
 		g.where = k.whereOf(p.r)
 	}
 	g.limited = p.permit.limited
-	news := k.learner.finish(now, &g, end, status, *s)
+	news := k.learner.finish(now, &g, end, status, s)
 	if o := p.solo(); o != nil && o.alone {
 		if object != nil && object.account.Paused > now {
 			p.record.domain.Load().Mark(&object.account)

@@ -169,10 +169,10 @@ func (k *endpoint) told(now instant, g ticket, s *headers.Signal) {
 	}
 	g.endpoint, g.permit = k, nil
 	if !l.terms.pausesOnly && len(s.Limits) > 0 {
-		l.hear(now, &g, *s, s.Throttled)
+		l.hear(now, &g, s, s.Throttled)
 	}
 	if s.Throttled {
-		l.refuse(now, &g, *s, false)
+		l.refuse(now, &g, s, false)
 	}
 }
 
@@ -250,7 +250,7 @@ func (m *learned) weigh(now, sent instant, k *endpoint, one bool, s *headers.Sig
 			j.compare(now, sent, j.stated, s.Limits)
 		}
 		if j.stated = l; refused {
-			h, _, _ := l.hintOf(now, nil, *s)
+			h, _, _ := l.hintOf(now, nil, s)
 			j.until = now.Add(h.Wait)
 		}
 	default:

@@ -46,7 +46,7 @@ func (q *quota) costs(c Cost) (units float64, counted, guessed bool) {
 
 // lacked is the limit for whose sake alone the request of g was refused, which needs more
 // than was left; nil: none. From then on it is known what the request needs.
-func (l *learner) lacked(now instant, g *ticket, s headers.Signal) *quota {
+func (l *learner) lacked(now instant, g *ticket, s *headers.Signal) *quota {
 	if !s.Throttled || g.solo == nil || l.terms.pausesOnly {
 		return nil
 	}

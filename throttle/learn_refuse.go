@@ -35,7 +35,7 @@ const proven = 30
 // overloaded learns from an answer that says that the host is overloaded. That
 // is a matter of requests at a time, unless it also says when to come back, or
 // proves to be a limit that does not say its name.
-func (l *learner) overloaded(now instant, g *ticket, s headers.Signal) lesson {
+func (l *learner) overloaded(now instant, g *ticket, s *headers.Signal) lesson {
 	k := g.endpoint
 	plain := !s.Throttled && !s.RetryAfter.Known
 	if k.overload.Overloaded(now, plain) {
@@ -55,7 +55,7 @@ func (l *learner) overloaded(now instant, g *ticket, s headers.Signal) lesson {
 // concurrency reports that a refusal was for requests at a time, not for
 // requests per time: the server says so, or it refused one that started alone
 // while others were under way, of which some still are.
-func (l *learner) concurrency(g *ticket, s headers.Signal) bool {
+func (l *learner) concurrency(g *ticket, s *headers.Signal) bool {
 	if l.terms.pausesOnly {
 		return false
 	}
@@ -69,7 +69,7 @@ func (l *learner) concurrency(g *ticket, s headers.Signal) bool {
 }
 
 // refuse pauses, and tells the evidence if a limit may be what was wrong.
-func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) lesson {
+func (l *learner) refuse(now instant, g *ticket, s *headers.Signal, rate bool) lesson {
 	k := g.endpoint
 	if q := l.narrow(now, g, s); q != nil {
 		return lesson{what: causeQuota, quota: q}
@@ -129,7 +129,7 @@ func (l *learner) refuse(now instant, g *ticket, s headers.Signal, rate bool) le
 // nobody else has to pause. Nor has anybody if all processes count it: others may
 // have spent it, and who paused for longer than its window lasts would come late to
 // the next one, too.
-func (l *learner) narrow(now instant, g *ticket, s headers.Signal) (narrow *quota) {
+func (l *learner) narrow(now instant, g *ticket, s *headers.Signal) (narrow *quota) {
 	if l.terms.pausesOnly {
 		return nil
 	}
@@ -162,7 +162,7 @@ func (l *learner) pausedBy(c *cooldown.Cooldown, k *endpoint) *queue.Account {
 // hintOf is what a refusal says about when to come back; whether it names the
 // limit, so that other kinds of request go on; and whether a stated limit that
 // is spent explains it, so that no rate has to be found.
-func (l *learner) hintOf(now instant, k *endpoint, s headers.Signal) (h cooldown.Hint, named, explained bool) {
+func (l *learner) hintOf(now instant, k *endpoint, s *headers.Signal) (h cooldown.Hint, named, explained bool) {
 	if s.RetryAfter.Known {
 		h = cooldown.Hint{Wait: min(s.RetryAfter.Value, stated.MostWindow), Known: true, Source: "Retry-After"}
 	}

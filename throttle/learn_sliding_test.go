@@ -117,7 +117,7 @@ func (b *bout) send() {
 		status, s := b.serve(b.now)
 		b.at(b.way(), func() {
 			b.under--
-			b.l.finish(b.now, g, replied, status, s)
+			b.l.finish(b.now, g, replied, status, &s)
 			for i, m := range ms {
 				m.Answered(b.now, 1, marks[i], sent)
 				if _, ok := m.(*quota); !ok {

@@ -24,7 +24,7 @@ func TestManyAtATimeAreNotSuspected(t *testing.T) {
 		burden(k, hourIn.Add(sec/2))
 		g := under(k, 9, hourIn)
 		k.slow.Recall(hourIn, limit, false)
-		l.overloaded(at0(sec), g, headers.Signal{})
+		l.overloaded(at0(sec), g, &headers.Signal{})
 		if rate := l.evidence != nil && l.evidence.Since() > 0; k.overload.Suspected() != suspect || rate != suspect {
 			t.Errorf("%v at a time: suspected %t, a rate is found: %t", limit, k.overload.Suspected(), rate)
 		}

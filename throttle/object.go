@@ -96,7 +96,7 @@ func (k *endpoint) meets(now instant) {
 // blames takes in a refusal. It reports whether it is taken for one of its URL alone, because
 // that is to wait for long, and whether one request to another URL of its kind asks whether
 // they are to wait, too.
-func (p *endpointPaths) blames(now instant, g *ticket, s headers.Signal) (alone, asks bool) {
+func (p *endpointPaths) blames(now instant, g *ticket, s *headers.Signal) (alone, asks bool) {
 	if g.object == nil {
 		return false, false
 	}

@@ -47,7 +47,7 @@ func newSolo(k *endpoint, label *queue.Label) *solo {
 
 // refused learns from a refusal. It returns whose own it is: the request's, or that of
 // all requests to its URL. nil: neither's.
-func (g *ticket) refused(now instant, s headers.Signal) *solo {
+func (g *ticket) refused(now instant, s *headers.Signal) *solo {
 	k, l := g.endpoint, g.endpoint.learner
 	if g.solo == nil {
 		return nil
@@ -94,7 +94,7 @@ func (g *ticket) refused(now instant, s headers.Signal) *solo {
 }
 
 // rest pauses o alone, for a refusal of its own.
-func (o *solo) rest(now instant, g *ticket, s headers.Signal) {
+func (o *solo) rest(now instant, g *ticket, s *headers.Signal) {
 	l := o.endpoint.learner
 	o.alone = true
 	said, _, _ := l.hintOf(now, o.endpoint, s)
