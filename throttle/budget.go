@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -89,7 +88,12 @@ func (c Cost) check() error {
 func (r Rate) unit() string { return unitName(r.Unit) }
 
 // unitName is u, or what "" means.
-func unitName(u string) string { return cmp.Or(u, requests) }
+func unitName(u string) string {
+	if u == "" {
+		return requests
+	}
+	return u
+}
 
 // burst is r.Burst with its default.
 func (r Rate) burst() int {

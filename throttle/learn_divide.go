@@ -24,11 +24,11 @@ type division struct {
 }
 
 // division is that of limits of that name; nil: they are not divided.
-func (l *learner) division(id stated.Key) *division {
+func (l *learner) division(id *stated.Key) *division {
 	if l.paths == nil {
 		return nil
 	}
-	if i := slices.IndexFunc(l.paths.divided, func(d division) bool { return d.id == id }); i >= 0 {
+	if i := slices.IndexFunc(l.paths.divided, func(d division) bool { return d.id == *id }); i >= 0 {
 		return &l.paths.divided[i]
 	}
 	return nil
@@ -37,7 +37,7 @@ func (l *learner) division(id stated.Key) *division {
 // doubt takes in an answer about q, which had room or not, for or against its
 // division: if it was wrong, those that have room are refused when another is spent.
 func (l *learner) doubt(now instant, q *quota, roomy, refused bool) {
-	d := l.division(q.ID)
+	d := l.division(&q.ID)
 	if d == nil || !slices.ContainsFunc(l.quotas, func(o *quota) bool {
 		return o != q && o.ID == q.ID && o.SpentAt(now)
 	}) {
@@ -63,7 +63,7 @@ func (l *learner) doubt(now instant, q *quota, roomy, refused bool) {
 // divide tells limits of q's name apart from now on, so finely. If clean, q is that of
 // those that were seen with it; else it was a mixture, and is forgotten.
 func (l *learner) divide(q *quota, depth attribution.Depth, clean bool) {
-	if d := l.division(q.ID); d != nil {
+	if d := l.division(&q.ID); d != nil {
 		d.depth = max(d.depth, depth)
 	} else if len(l.paths.divided) < maxQuotas {
 		l.paths.divided = append(l.paths.divided, division{id: q.ID, depth: depth})

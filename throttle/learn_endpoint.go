@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -47,7 +46,12 @@ func secretive(segment string) bool {
 	return digits > 4 || len(segment) > 32
 }
 
-func methodOf(r *http.Request) string { return cmp.Or(r.Method, http.MethodGet) }
+func methodOf(r *http.Request) string {
+	if r.Method == "" {
+		return http.MethodGet
+	}
+	return r.Method
+}
 
 // firstSegment is the part of a path between its first two slashes. If that names an API or
 // a version of it, as most paths of some hosts do (/v1/orders, /api/v2/orders), the next one
@@ -103,13 +107,15 @@ func isPlain(segment string) bool {
 // unitsOf is what c costs in a unit, and whether that is counted at all.
 func unitsOf(c Cost, unit string) (float64, bool) {
 	unit = unitName(unit)
-	_, said := c[unit]
-	return float64(c.of(unit)), said || unit == requests
+	if n, said := c[unit]; said || unit != requests {
+		return float64(n), said
+	}
+	return 1, true
 }
 
 // hear gives every limit of an answer to its account. Accounts that the answer
 // does not mention count on by themselves.
-func (l *learner) hear(now instant, g *ticket, s headers.Signal, refused bool) (news lesson) {
+func (l *learner) hear(now instant, g *ticket, s *headers.Signal, refused bool) (news lesson) {
 	k := g.endpoint
 	l.states = l.states || !refused && len(s.Limits) > 0
 	var few [8]*quota // as answers have, but for the oddest
