@@ -44,11 +44,6 @@ func (f *layout) recall(resp *http.Response) *Recalled {
 	if !ok || !f.from(resp) {
 		return nil
 	}
-	for i := range f.slots {
-		if x := &f.slots[i]; x.figure.role == roleNone && len(x.items) == 0 && values[i] != x.value {
-			return nil
-		}
-	}
 	r := f.spare.Swap(nil)
 	if r == nil {
 		r = &Recalled{Signal: Signal{ShouldRetry: f.advice, Limits: slices.Clone(f.limits)}, of: f}
@@ -68,7 +63,8 @@ func (f *layout) from(resp *http.Response) bool {
 	return hostOf(resp) == f.host
 }
 
-// read takes over the numbers of an answer of r's layout.
+// read takes over the numbers of an answer. It reports false if the answer is not of r's
+// layout; then what is read of it does no harm, as the next answer replaces it.
 func (r *Recalled) read(date string, values *[maxSlots]string) bool {
 	f := r.of
 	if f.dated && !r.date.is(date) {
@@ -97,7 +93,11 @@ func (r *Recalled) read(date string, values *[maxSlots]string) bool {
 			if !x.figure.read(r.Limits, values[i]) {
 				return false
 			}
-		case len(x.items) > 0 && !x.readItems(r.Limits, values[i]):
+		case len(x.items) > 0:
+			if !x.readItems(r.Limits, values[i]) {
+				return false
+			}
+		case values[i] != x.value:
 			return false
 		}
 	}
@@ -202,7 +202,9 @@ func (c *collected) take(as int8, lines []string) {
 	case as >= 0:
 		c.values[as] = lines[0]
 		c.n++
-		c.other = c.other || len(lines) != 1
+		if len(lines) != 1 {
+			c.other = true
+		}
 	case as == asDate:
 		c.date = lines[0]
 	case as == asMedia:
