@@ -91,7 +91,7 @@ func (b *Belief) Firm() bool { return b.credit > 1 }
 // over reports whether an answer that says left speaks of another window than
 // those before it.
 func (b *Belief) over(now meter.Instant, left, size float64) bool {
-	if left-b.last > max(2, size/4) {
+	if rise := left - b.last; rise > 2 && rise > size/4 {
 		return true // too much for a trickle
 	}
 	if b.ends == 0 {
@@ -115,10 +115,13 @@ func (b *Belief) flowed(now meter.Instant, w *Word) float64 {
 
 // add takes in one more answer about the window.
 func (b *Belief) add(w *Word) {
-	if w.Left < b.least {
+	switch b.last = w.Left; {
+	case w.Left < b.least:
+		b.least = w.Left
 		b.credit, b.vain = max(b.credit, creditShown), false
+	case w.Left > b.most:
+		b.most = w.Left
 	}
-	b.last, b.least, b.most = w.Left, min(b.least, w.Left), max(b.most, w.Left)
 	if !w.Refused {
 		b.spent += w.Cost
 	}

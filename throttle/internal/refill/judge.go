@@ -183,16 +183,17 @@ func (j *Judge) compare(a *Answer) bool {
 	} else if j.reset == 0 || a.Heard > j.reset.Add(-j.doubt) {
 		off[Window] = min(off[Window], anew.off(there))
 	}
-	shortest, longest := a.Sent.Sub(j.heard).Seconds(), a.Heard.Sub(j.sent).Seconds()
 	rate := a.Rate
 	if rate == 0 {
 		rate = j.rate
 	}
+	if rate <= 0 && off[Window] < clear {
+		return false
+	}
+	shortest, longest := a.Sent.Sub(j.heard).Seconds(), a.Heard.Sub(j.sent).Seconds()
 	if off[Bucket] = vague; rate > 0 {
 		least := min(stays.Least+rate*shortest, anew.Least) - 1 // what is stated is rounded down
 		off[Bucket] = Span{least, min(size, stays.Most+rate*longest)}.off(there)
-	} else if off[Window] < clear {
-		return false
 	}
 	off[Log] = max(off[Window], off[Bucket]) // who cannot tell gains nothing by it
 	if a.Logged {

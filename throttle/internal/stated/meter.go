@@ -64,7 +64,9 @@ func (q *Limit) Return(_ meter.Instant, n int64, m meter.Token, granted, answere
 
 func (q *Limit) release(n int64, m meter.Token) {
 	if q.counted {
-		q.out = max(0, q.out-float64(n))
+		if q.out -= float64(n); q.out < 0 {
+			q.out = 0
+		}
 	}
 	if q.trail != nil {
 		q.trail.out = max(0, q.trail.out-n)

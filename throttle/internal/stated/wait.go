@@ -29,7 +29,7 @@ func (q *Limit) wait(now meter.Instant, cost float64) time.Duration {
 		}
 		return 0
 	}
-	if q.size.Known {
+	if q.size.Known && cost > 1 {
 		cost = min(cost, max(1, q.size.Value)) // a request that costs more than the limit goes when all of it is left
 	}
 	q.learns(now)
