@@ -49,15 +49,14 @@ func (f *flight) start(now, limit time.Duration) {
 		return
 	}
 	f.ctx.mu.Lock()
-	defer f.ctx.mu.Unlock()
-	if f.over { // read on after the end: nobody would give a clock back
-		return
+	if !f.over { // else it is read on after the end: nobody would give a clock back
+		f.limit, f.due, f.running = limit, later(now, limit), true
+		if f.clock == nil {
+			f.clock = f.ctx.clocks.take(f, f.again)
+		}
+		f.clock.set(now, f.due)
 	}
-	f.limit, f.due, f.running = limit, later(now, limit), true
-	if f.clock == nil {
-		f.clock = f.ctx.clocks.take(f, f.again)
-	}
-	f.clock.set(now, f.due)
+	f.ctx.mu.Unlock()
 }
 
 // stop stops the clock and reports whether it has struck. The last time, when
