@@ -179,8 +179,10 @@ func (f *flight) guard(resp *http.Response) {
 	}
 	f.resp = resp.Body
 	resp.Body = f
-	if rw, ok := f.resp.(io.ReadWriteCloser); ok && resp.StatusCode == http.StatusSwitchingProtocols {
-		resp.Body = &duplex{f, rw}
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		if rw, ok := f.resp.(io.ReadWriteCloser); ok {
+			resp.Body = &duplex{f, rw}
+		}
 	}
 }
 

@@ -105,9 +105,11 @@ func (p *attempt) watch(resp *http.Response, holds bool) {
 	if ctx := p.r.Context(); ctx.Done() != nil {
 		b.stop = context.AfterFunc(ctx, p.free)
 	}
-	if w, ok := resp.Body.(io.Writer); ok && resp.StatusCode == http.StatusSwitchingProtocols {
-		resp.Body = &upgraded{b, w}
-		return
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		if w, ok := resp.Body.(io.Writer); ok {
+			resp.Body = &upgraded{b, w}
+			return
+		}
 	}
 	resp.Body = b
 }
