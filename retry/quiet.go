@@ -24,7 +24,11 @@ func quiet(r *http.Request, resp *http.Response) bool {
 	if resp.ContentLength > 0 {
 		return false
 	}
-	kind, parameters, _ := strings.Cut(strings.ToLower(resp.Header.Get("Content-Type")), ";")
+	var said string
+	if v := resp.Header["Content-Type"]; len(v) > 0 { // Get would look at each letter of the name
+		said = v[0]
+	}
+	kind, parameters, _ := strings.Cut(strings.ToLower(said), ";")
 	return quietType(strings.TrimSpace(kind)) || watched(parameters) || asksToWatch(r.URL)
 }
 
