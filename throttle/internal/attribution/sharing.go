@@ -32,22 +32,33 @@ func (w Where) at(d Depth) uint64 {
 
 // WhereOf is where a request with that method and path goes.
 func WhereOf(seed maphash.Seed, method, path string) Where {
-	var stem, full maphash.Hash
-	stem.SetSeed(seed)
-	full.SetSeed(seed)
-	full.WriteString(method)
-	full.WriteByte(' ')
-	full.WriteString(path)
-	stem.WriteString(method)
+	var space [160]byte // what is longer costs an allocation
+	text := append(space[:0], method...)
+	text = append(text, ' ')
+	text = append(text, path...)
+	full := maphash.Bytes(seed, text)
+
+	text = append(text[:0], method...)
 	for more := true; more; {
 		var segment string
 		segment, path, more = strings.Cut(path, "/")
-		stem.WriteByte('/')
-		if !strings.ContainsAny(segment, "0123456789@%:=") && len(segment) <= 32 {
-			stem.WriteString(segment)
+		text = append(text, '/')
+		if !mayBeID(segment) {
+			text = append(text, segment...)
 		}
 	}
-	return Where{stem.Sum64() | 1, full.Sum64() | 1}
+	return Where{maphash.Bytes(seed, text) | 1, full | 1}
+}
+
+// mayBeID reports whether a segment of a path may be the id of an object.
+func mayBeID(segment string) bool {
+	for i := range len(segment) {
+		switch c := segment[i]; {
+		case c >= '0' && c <= '9', c == '@', c == '%', c == ':', c == '=':
+			return true
+		}
+	}
+	return len(segment) > 32
 }
 
 // Servers state limits of one name for all that a client sends, for each of

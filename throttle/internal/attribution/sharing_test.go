@@ -3,6 +3,7 @@ package attribution_test
 import (
 	"fmt"
 	"hash/maphash"
+	"strings"
 	"testing"
 
 	"github.com/weirhttp/weir/throttle/internal/attribution"
@@ -124,6 +125,27 @@ func TestMethodsAndSegmentsTellStemsApart(t *testing.T) {
 		s.Answered(get("/a/b"), 10, 1, 0)
 		if d, strange := s.Strange(other); !strange || d != attribution.ByStem {
 			t.Errorf("depth %d, strange %t", d, strange)
+		}
+	}
+}
+
+// A path of any length is told from others: by its stem, and by the ids in it.
+func TestLongPathsAreToldApart(t *testing.T) {
+	long := strings.Repeat("/segment", 1000)
+	for _, tt := range []struct {
+		name       string
+		other      attribution.Where
+		stem, path bool // is the same
+	}{
+		{"the same", get(long + "/1"), true, true},
+		{"another id", get(long + "/2"), true, false},
+		{"another word at its end", get(long + "/a/1"), false, false},
+		{"another word at its beginning", get("/a" + long + "/1"), false, false},
+	} {
+		var s attribution.Sharing
+		s.Answered(get(long+"/1"), 10, 1, 0)
+		if d, strange := s.Strange(tt.other); strange == tt.path || strange && (d == attribution.ByPath) != tt.stem {
+			t.Errorf("%s: depth %d, strange %t", tt.name, d, strange)
 		}
 	}
 }
