@@ -76,10 +76,12 @@ func Digest(s string) string {
 // RFC 9421's forerunners, Hawk, Azure's SharedKey. Of others it is all.
 func whose(header string) string {
 	scheme, rest, _ := strings.Cut(header, " ")
-	if strings.EqualFold(scheme, "bearer") || strings.EqualFold(scheme, "basic") {
+	if scheme == "Bearer" || scheme == "Basic" {
 		return header // by far the most
 	}
 	switch strings.ToLower(scheme) {
+	case "bearer", "basic":
+		return header
 	case "aws", "goog1", "oss", "sharedkey", "sharedkeylite":
 		if id, _, _ := strings.Cut(rest, ":"); id != "" {
 			return id
