@@ -20,12 +20,8 @@ func Ready(body io.ReadCloser) bool {
 	if !Unclosable(body) {
 		return false
 	}
-	inner := reflect.ValueOf(body).Field(0).Elem()
-	if !inner.IsValid() {
-		return false
-	}
-	switch inner.Type() {
-	case reflect.TypeFor[*bytes.Buffer](), reflect.TypeFor[*bytes.Reader](), reflect.TypeFor[*strings.Reader]():
+	switch reflect.ValueOf(body).Field(0).Interface().(type) {
+	case *bytes.Buffer, *bytes.Reader, *strings.Reader:
 		return true
 	}
 	return false
