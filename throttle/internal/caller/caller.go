@@ -75,10 +75,10 @@ func Digest(s string) string {
 // signatures and those made like them, RFC 7616 (Digest), RFC 5849 (OAuth 1),
 // RFC 9421's forerunners, Hawk, Azure's SharedKey. Of others it is all.
 func whose(header string) string {
-	scheme, rest, _ := strings.Cut(header, " ")
-	if scheme == "Bearer" || scheme == "Basic" {
+	if strings.HasPrefix(header, "Bearer ") || strings.HasPrefix(header, "Basic ") {
 		return header // by far the most
 	}
+	scheme, rest, _ := strings.Cut(header, " ")
 	switch strings.ToLower(scheme) {
 	case "bearer", "basic":
 		return header
