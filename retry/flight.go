@@ -192,13 +192,10 @@ func (f *flight) Read(b []byte) (int, error) {
 		f.start(f.ctx.clocks.now(), f.stall)
 	}
 	n, err := f.resp.Read(b)
-	if f.stall > 0 {
-		if limit, expired := f.stop(false); expired && err != nil { // also io.EOF: what was cut has no end
+	if f.stall > 0 || err != nil {
+		if limit, expired := f.stop(err != nil); expired && err != nil { // also io.EOF: what was cut has no end
 			err = f.late(limit)
 		}
-	}
-	if err != nil {
-		f.release()
 	}
 	return n, err
 }
