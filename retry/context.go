@@ -54,8 +54,9 @@ func (c *attemptContext) adopt(whole context.Context, cancel context.CancelCause
 
 func (c *attemptContext) state() (whole context.Context, over bool) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.whole, c.over
+	whole, over = c.whole, c.over
+	c.mu.Unlock()
+	return whole, over
 }
 
 // end ends it. Only the first call counts.
