@@ -1,42 +1,43 @@
 // Package notsent holds what layers tell one another about requests that did
-// not reach the network: the marker of a refusal by one of our own layers,
-// and the error that callers test for.
+// not reach the network: the marker of an error by which one of our own layers
+// refuses a request, and the error that callers test for.
 package notsent
 
 import "errors"
 
-// Err is weir.ErrNotSent.
+// Err is weir.ErrNotSent: no attempt of the request reached the network.
 var Err = errors.New("weir: no attempt reached the network")
 
-// By says who refused.
+// By says which layer refused a request.
 type By uint8
 
 const (
-	Nobody By = iota
-	Throttle
-	Door
-	Meter // the only refusal for which a throttle refunds what it granted
+	Nobody   By = iota // the error is no refusal
+	Throttle           // throttle.Transport: no room in time
+	Door               // breaker.Door: the circuit is open, and the request came to no throttle
+	Meter              // breaker.Meter: likewise, after a throttle granted units; it refunds them, as for no other error
 )
 
 // Refusal is implemented by the Error types of throttle and breaker. A
-// refusal is not retried, is no outcome of the host, and says nothing by
-// itself about earlier attempts of the same request.
+// refusal is not retried, does not count as a failure of the host, and says
+// nothing about earlier attempts of the same request, which may have been sent.
 type Refusal interface {
 	error
-	RefusedBy() By
+	RefusedBy() By // never Nobody
 }
 
-// RefusedBy makes what embeds a By a [Refusal], without a method of its own that
-// users of an exported error would see.
+// RefusedBy returns b. An error type that embeds a By is a [Refusal] by it: the method
+// is promoted, so the documentation of the error does not list it.
 func (b By) RefusedBy() By { return b }
 
-// ByThrottle is By, always Throttle, also in an Error that a user made.
+// ByThrottle is embedded by errors that only a throttle returns. Unlike a By its zero
+// value says Throttle, so it does in an error that a user made, too.
 type ByThrottle struct{}
 
 // RefusedBy is Throttle.
 func (ByThrottle) RefusedBy() By { return Throttle }
 
-// Refused reports who refused, if err is or wraps a refusal.
+// Refused returns which layer refused, if err is or wraps a refusal, and else Nobody.
 func Refused(err error) By {
 	if err == nil {
 		return Nobody
@@ -51,8 +52,8 @@ func Refused(err error) By {
 	return Nobody
 }
 
-// Wrap makes err satisfy errors.Is(err, Err) and leaves the rest of it as it
-// is: its text, its chain, its Timeout.
+// Wrap returns err, made to satisfy errors.Is(err, Err). Its text, its chain and its
+// Timeout stay as they are. It returns nil for nil.
 func Wrap(err error) error {
 	if err == nil || errors.Is(err, Err) {
 		return err
@@ -75,8 +76,9 @@ func (w *wrapped) Timeout() bool {
 // Temporary is what Timeout is: a later call may succeed.
 func (w *wrapped) Temporary() bool { return w.Timeout() }
 
-// Deny makes err, which claims that nothing was sent, claim it no more: it
-// speaks of a part of a request of which another part was sent.
+// Deny is the opposite of Wrap: it returns err, made not to satisfy errors.Is(err, Err).
+// It is for the error of an attempt that was not sent, if another attempt of the same
+// request was. Text, Timeout, and what errors.As and errors.Is find else stay.
 func Deny(err error) error {
 	if !errors.Is(err, Err) {
 		return err
@@ -90,7 +92,7 @@ func (d denied) Error() string        { return d.err.Error() }
 func (d denied) As(target any) bool   { return errors.As(d.err, target) }
 func (d denied) Is(target error) bool { return target != Err && errors.Is(d.err, target) }
 
-// Timeout is that of the error.
+// Timeout is that of the first error in the chain that has one.
 func (d denied) Timeout() bool {
 	var t interface{ Timeout() bool }
 	return errors.As(d.err, &t) && t.Timeout()
