@@ -2,10 +2,10 @@
 //
 //	[METHOD ]host[:port][/path]
 //
-// host is a name, an address, "*" for any, or "*." and a name for any host
-// below it; a path matches itself and, if it ends in "/", all below it; a
-// segment "*" matches any one segment. A pattern without a port matches the
-// scheme's own port only.
+// The host is a name, an address, "*" for any host, or "*." and a name for any
+// host below that name. A path matches itself and, if it ends in "/", all paths
+// below it. A segment "*" of a path matches any one segment that is not empty. A
+// pattern without a port matches the scheme's own port only.
 package pattern
 
 import (
@@ -16,19 +16,19 @@ import (
 	"github.com/weirhttp/weir/internal/hosts"
 )
 
-// Pattern is one parsed pattern. Two that mean the same have the same Text.
+// Pattern is one parsed pattern. Parse makes it. Two that mean the same have the same Text.
 type Pattern struct {
 	Text   string // canonical spelling
-	Method string // "": any
-	Host   string // canonical host key; what follows "*." of a wildcard; "" with Wild: any host
-	Wild   bool
-	Path   string // "": any
+	Method string // in upper case; "": any
+	Host   string // as hosts.Canonical spells it; if Wild, what follows "*.", or "" for any host
+	Wild   bool   // the host was written "*" or "*.name"
+	Path   string // begins with "/"; "": any
 }
 
-// HostOnly reports that neither method nor path narrow the pattern.
+// HostOnly reports that the pattern names hosts only: it has neither method nor path.
 func (p Pattern) HostOnly() bool { return p.Method == "" && p.Path == "" }
 
-// Parse reads a pattern.
+// Parse reads a pattern. Its errors quote the pattern and say what is wrong with it.
 func Parse(text string) (Pattern, error) {
 	p := Pattern{}
 	rest := text
@@ -114,18 +114,18 @@ func (p *Pattern) path(path string) error {
 			return fmt.Errorf("path %q: * must be a whole segment of the path", path)
 		}
 	}
-	if path != "/" { // host/ is all of the host
+	if path != "/" { // "host/" names all of the host, as "host" does
 		p.Path = path
 	}
 	return nil
 }
 
-// Match reports whether the pattern names r, whose canonical host is host.
+// Match reports whether the pattern matches r, whose canonical host is host.
 func (p *Pattern) Match(host string, r *http.Request) bool {
 	return p.MatchHost(host) && p.MatchRoute(r)
 }
 
-// MatchHost reports whether the pattern names requests to a canonical host.
+// MatchHost reports whether the pattern matches a canonical host.
 func (p *Pattern) MatchHost(host string) bool {
 	if !p.Wild {
 		return p.Host == host
@@ -137,7 +137,7 @@ func (p *Pattern) MatchHost(host string) bool {
 	return n > 1 && host[n-1] == '.' && host[n:] == p.Host
 }
 
-// MatchRoute reports whether method and path of r are those of the pattern.
+// MatchRoute reports whether the pattern matches method and path of r.
 func (p *Pattern) MatchRoute(r *http.Request) bool {
 	if p.Method != "" && p.Method != r.Method && !(p.Method == "GET" && r.Method == "") {
 		return false

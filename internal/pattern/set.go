@@ -9,16 +9,16 @@ import (
 	"sync"
 )
 
-// Set finds values by pattern. Make one with NewSet; what it says does not
-// change. Look up a host once with Host and keep the answer: matching a request
-// then looks only at the routes of that host. It is safe for concurrent use.
+// Set finds values by pattern. Make one with NewSet; its patterns and values do not
+// change. Look up a host once with Host and keep the answer: a request is then compared
+// only with the patterns of that host. It is safe for concurrent use.
 type Set[V any] struct {
 	exact map[string][]item[V] // by host
 	wild  []item[V]            // most specific first
 	none  Routes[V]            // of a host that no pattern names
 
 	mu    sync.Mutex
-	known map[string]*Routes[V] // by the patterns that apply, so at most about as many as there are of these
+	known map[string]*Routes[V] // by the patterns that apply to a host: its size depends on these, not on how many hosts there are
 }
 
 type item[V any] struct {
@@ -26,7 +26,8 @@ type item[V any] struct {
 	v V
 }
 
-// NewSet parses the keys of m. Two that mean the same are an error.
+// NewSet parses the keys of m. It is an error if one is no pattern, or if two mean the
+// same.
 func NewSet[V any](m map[string]V) (*Set[V], error) {
 	s := &Set[V]{exact: make(map[string][]item[V]), known: make(map[string]*Routes[V])}
 	seen := make(map[string]string)
@@ -59,9 +60,9 @@ func order[V any](a, b item[V]) int {
 	return cmp.Compare(a.p.Text, b.p.Text)
 }
 
-// Host returns what the set says about a canonical host: the value of the
-// most specific pattern that names the host alone, and the routes. Hosts to
-// which the same patterns apply share it; it must not be changed.
+// Host returns what the set says about a canonical host: the value of the most specific
+// of the patterns that have neither method nor path, and the others, which are called
+// routes. Hosts to which the same patterns apply share the result; it must not be changed.
 func (s *Set[V]) Host(host string) *Routes[V] {
 	exact := s.exact[host]
 	if len(exact) == 0 && len(s.wild) == 0 {
@@ -105,11 +106,11 @@ func (s *Set[V]) routes(exact []item[V], host string) *Routes[V] {
 	return r
 }
 
-// Routes is what a Set says about one host.
+// Routes is what a Set says about one host. It does not change.
 type Routes[V any] struct {
-	Found   bool
-	Value   V      // of the host itself
-	Pattern string // the pattern that Value stood under
+	Found   bool   // a pattern without method and path matches the host: Value and Pattern are set
+	Value   V      // of the most specific of these
+	Pattern string // its canonical spelling
 	routes  []item[V]
 	tree    tree
 }
@@ -117,12 +118,12 @@ type Routes[V any] struct {
 // Len is the number of routes.
 func (r *Routes[V]) Len() int { return len(r.routes) }
 
-// Route returns the i-th route's canonical pattern and value.
+// Route returns the canonical pattern and the value of route i, from 0.
 func (r *Routes[V]) Route(i int) (string, V) { return r.routes[i].p.Text, r.routes[i].v }
 
-// Each calls f with the number of every route that names req, in any order. It
-// takes time by the length of req's path rather than by the number of routes,
-// and does not allocate.
+// Each calls f with the number of every route that req matches, in any order. Its time
+// depends on the length of req's path and not on the number of routes. It does not
+// allocate.
 func (r *Routes[V]) Each(req *http.Request, f func(i int)) {
 	if len(r.routes) > 0 {
 		r.tree.each(req, f)

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// tree finds the routes that a request matches by the segments of its path,
-// however many routes there are. It does not change once it is made.
+// tree finds the routes (patterns with a method or a path) that a request matches. It
+// walks the segments of the request's path, so the number of routes does not matter.
+// It does not change once it is made.
 type tree struct {
 	any  []leaf // routes of any path
 	root node
@@ -15,14 +16,14 @@ type tree struct {
 // node is a place in a path.
 type node struct {
 	next  map[string]*node // by the next segment
-	star  *node            // whatever the next segment is, but empty
+	star  *node            // by any next segment that is not empty
 	ends  []leaf           // routes whose path ends here
-	below []leaf           // routes that have all below here
+	below []leaf           // routes whose path ends here in "/": they match all below
 }
 
-// leaf is a route.
+// leaf is a route whose path has been followed to its end.
 type leaf struct {
-	route  int
+	route  int    // its number in Routes
 	method string // "": any
 }
 
@@ -52,7 +53,7 @@ func (t *tree) add(route int, p *Pattern) {
 	}
 }
 
-// child is the node of the next segment, made if need be.
+// child returns the node of the next segment, and makes it if there is none.
 func (n *node) child(segment string) *node {
 	if segment == "*" {
 		if n.star == nil {
