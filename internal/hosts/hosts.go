@@ -11,47 +11,48 @@ import (
 	"github.com/weirhttp/weir/internal/table"
 )
 
-// Size is how many hosts a table keeps unless a throttle says otherwise.
+// Size is how many hosts a table keeps, unless a throttle's MaxKeys says otherwise. It is
+// more than programs call, and bounds memory where the names of hosts come from input.
 const Size = 100000
 
-// Slot says whose part of a record it is.
+// Slot names a part of a record, by the layer that keeps it.
 type Slot uint8
 
 const (
 	Throttle Slot = iota
 	Retry
-	Breaker
-	Life // breaker: the newest sign of life
-	Wire
-	slots
+	Breaker // the host's circuit
+	Life    // breaker: when the host last showed that it is alive
+	Wire    // retry: what its Wire keeps of a host
+	slots   // how many there are
 )
 
-// Occupant is what a layer keeps in its slot.
+// Occupant is what a layer keeps in its slot. Its methods are called by many goroutines.
 type Occupant interface {
-	// Idle reports that nothing would be lost by forgetting it: full
-	// accounts, closed circuits, nothing in flight. It is called under a
-	// lock of the table and must not block.
+	// Idle reports that nothing would be lost if the record were dropped: accounts are
+	// full, circuits are closed, and nothing is in flight. It is called under a lock of
+	// the table, so it must neither block nor call the table.
 	Idle(now time.Time) bool
 }
 
-// Host is the record of one host.
+// Host is the record of one host. It is safe for concurrent use.
 type Host struct {
 	slots [slots]atomic.Pointer[Occupant]
-	plain bool // its key, as the host of a URL, is this host whatever the scheme
+	plain bool // a URL whose host is spelled as the key means this host under any scheme
 
-	// The holders of an entry are counted in it. With this its size is 128 bytes,
-	// so that no two hosts share a cache line.
+	// Each call writes the count of holders in its host's Entry. This makes an Entry
+	// 128 bytes large, so that no two hosts share a cache line.
 	_ [48]byte
 }
 
 // Entry is a held record; see table.Entry.
 type Entry = table.Entry[Host]
 
-// Table is the bounded table of records.
+// Table is the bounded table of records. It is safe for concurrent use.
 type Table struct {
 	*table.Table[Host]
-	Epoch time.Time // from which the order of arrival counts; does not change
-	_     [56]byte  // order is written by those that wait, what stands beside it read by all
+	Epoch time.Time // the instant that Arrive counts from; it does not change
+	_     [56]byte  // keeps order, which waiting requests write, off the cache lines that all calls read
 	order atomic.Uint64
 	_     [56]byte
 }
@@ -65,8 +66,8 @@ func fresh(key string) Host {
 	return Host{plain: Canonical("http", key) == key && Canonical("https", key) == key}
 }
 
-// Of returns the record of the host that r goes to, held as by Acquire. Its
-// name need not be worked out if a URL has it as it is kept.
+// Of returns the record of the host that r goes to, held as by Acquire: the caller
+// releases it. If the URL spells the host as the table does, Key is not computed.
 func (t *Table) Of(r *http.Request) *Entry {
 	if r.URL != nil {
 		if e := t.Seen(r.URL.Host); e != nil {
@@ -79,10 +80,10 @@ func (t *Table) Of(r *http.Request) *Entry {
 	return t.Acquire(Key(r), time.Time{})
 }
 
-// Arrive returns the place of a request that arrives now in the order of
-// arrival: the time since Epoch, or one more than the last if that is later. So
-// it can be compared with what others count who do so, and nothing is written by
-// all calls: it is for those that wait, of whom there are few.
+// Arrive returns the place of a request that arrives now in the order of arrival. It is
+// the time since Epoch in nanoseconds, or one more than the last place if that is larger,
+// so no two are the same. Only requests that wait call it: they are few, and it writes
+// what all hosts share.
 func (t *Table) Arrive() uint64 {
 	for {
 		last := t.order.Load()
@@ -93,7 +94,7 @@ func (t *Table) Arrive() uint64 {
 	}
 }
 
-// Occupant returns what stands in slot s, or nil.
+// Occupant returns what is in slot s, or nil.
 func (h *Host) Occupant(s Slot) Occupant {
 	if p := h.slots[s].Load(); p != nil {
 		return *p
@@ -101,10 +102,11 @@ func (h *Host) Occupant(s Slot) Occupant {
 	return nil
 }
 
-// Has reports whether anything stands in slot s, without a look at it.
+// Has reports whether anything is in slot s. It does not read the occupant's memory.
 func (h *Host) Has(s Slot) bool { return h.slots[s].Load() != nil }
 
-// Occupy puts o into slot s if it is free and returns what stands there now.
+// Occupy puts o into slot s if the slot is free, and returns what is in it then. An
+// occupant stays as long as the record.
 func (h *Host) Occupy(s Slot, o Occupant) Occupant {
 	if h.slots[s].CompareAndSwap(nil, &o) {
 		return o
@@ -132,8 +134,8 @@ func Key(r *http.Request) string {
 	return Canonical(r.URL.Scheme, r.URL.Host)
 }
 
-// Name is the canonical host of r, whose record is e. One that many hosts share
-// does not know it.
+// Name is the canonical host of r, whose record is e. It is the record's key, unless the
+// record is the overflow, which many hosts share.
 func Name(e *Entry, r *http.Request) string {
 	if e.Overflow {
 		return Key(r)
@@ -141,9 +143,9 @@ func Name(e *Entry, r *http.Request) string {
 	return e.Key
 }
 
-// Canonical is Key for a scheme and a host[:port]. A scheme of "" takes no
-// port for its own. What a caller put before an "@", where no URL has it, is
-// no part of a name that is shown.
+// Canonical is Key for a scheme and a host[:port]. For the scheme "" every port is part
+// of the name. url.Parse takes user information out of the host; if a URL was made by
+// hand and still has it, it is left out, because names are shown.
 func Canonical(scheme, hostport string) string {
 	if i := strings.LastIndexByte(hostport, '@'); i >= 0 {
 		hostport = hostport[i+1:]
@@ -155,7 +157,7 @@ func Canonical(scheme, hostport string) string {
 	bare := strings.TrimSuffix(host, ".")
 	dotted := len(bare) != len(host)
 	if bare == "" && port != "" {
-		return ":" + port // this machine: it has no other name
+		return ":" + port // net/http dials this machine
 	}
 	if port == "" || port == "80" && strings.EqualFold(scheme, "http") || port == "443" && strings.EqualFold(scheme, "https") {
 		return strings.ToLower(bare)
@@ -166,9 +168,10 @@ func Canonical(scheme, hostport string) string {
 	return strings.ToLower(bare) + ":" + port
 }
 
-// Spelled are the canonical names that a host may have which a person wrote, as
-// in a URL or as one. A port that is a scheme's own is no part of the name under
-// that scheme.
+// Spelled returns the canonical names that a host may have in the table, where host was
+// written by a person: "example.com", "example.com:443" or "https://example.com/". Without
+// a scheme, port 80 or 443 may be the scheme's own, and then it is no part of the name: so
+// there are two.
 func Spelled(host string) []string {
 	if scheme, rest, ok := strings.Cut(host, "://"); ok {
 		if i := strings.IndexAny(rest, "/?#"); i >= 0 {
