@@ -1,5 +1,5 @@
-// Package peek reads the start of a response's body ahead of its reader, who
-// still gets all of it.
+// Package peek reads the start of a response's body before the response is handed over.
+// Its reader still gets the whole body.
 package peek
 
 import (
@@ -11,7 +11,9 @@ import (
 	"time"
 )
 
-// For is how long a body's start is waited for.
+// For is how long Start waits. A server sends the text that explains a refusal together
+// with its headers, so this is enough for a slow connection; and a call that is refused
+// is not delayed by more.
 const For = 100 * time.Millisecond
 
 // Tells reports whether the body of resp may say why a request was refused.
@@ -45,10 +47,10 @@ func streams(kind string) bool {
 	return false
 }
 
-// Start reads the start of resp's body, at most that many bytes, and puts it
-// back. It returns what has come within For, perhaps nothing: a server that is
-// slow to send is not waited for any longer, and its reader gets what comes as
-// it comes. Who looks again at the same body gets what was found the first time.
+// Start returns the start of resp's body, up to most bytes of it: what came within For
+// and before ctx ended, perhaps nothing. It replaces resp.Body by one that still
+// yields the whole body, each part as soon as it has come. A second call for the same
+// body returns what the first one did. The caller must not change the bytes.
 func Start(ctx context.Context, resp *http.Response, most int64) []byte {
 	if p, again := resp.Body.(*body); again {
 		return p.start[:p.shown:p.shown]
@@ -70,26 +72,27 @@ func Start(ctx context.Context, resp *http.Response, most int64) []byte {
 	return p.start[:p.shown:p.shown]
 }
 
-// body is one of which the start was read ahead.
+// body is a response body whose start is read ahead by a goroutine. When Start has
+// returned, the goroutine finishes the read that it is in, which Close ends, and returns.
 type body struct {
 	io.ReadCloser
-	done  chan struct{} // closed when nothing is read ahead any more
-	shown int           // how much of start Start returned
+	done  chan struct{} // closed when ended
+	shown int           // how many bytes of start Start returned
 
 	mu     sync.Mutex
-	more   sync.Cond // start has grown, or nothing is read ahead any more
-	start  []byte    // is only appended to
-	enough bool      // nobody waits for more of it
-	ended  bool      // nothing is read ahead any more
-	err    error     // how reading ahead ended, if that was before the limit
+	more   sync.Cond // start has grown, or ended is set
+	start  []byte    // what was read ahead; it is only appended to
+	enough bool      // Start has returned: reading ahead stops after the next read
+	ended  bool      // reading ahead has ended
+	err    error     // what its last read returned
 	bad    any       // what it panicked with
-	at     int       // how much of start has been read
+	at     int       // how many bytes of start the body's reader has got
 }
 
-// ahead reads ahead. Closing the body ends it.
+// ahead reads up to most bytes into start. It returns when the body is closed.
 func (p *body) ahead(most int64) {
 	defer func() {
-		bad := recover() // goes on where the caller can recover it
+		bad := recover() // Read panics with it, in the caller's goroutine
 		p.mu.Lock()
 		p.bad, p.ended = bad, true
 		p.mu.Unlock()
