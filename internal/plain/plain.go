@@ -1,5 +1,5 @@
-// Package plain shows errors to people: without what may be secret, nor what a
-// server may have put there to do harm.
+// Package plain makes texts of errors that may be shown to people. They have no secrets
+// of the caller's, and nothing that a server may have put there to do harm.
 package plain
 
 import (
@@ -9,13 +9,14 @@ import (
 	"strings"
 )
 
-// Longest is how much is shown of one error: net/http quotes what a server
-// sent, and a server may send a megabyte where a status line should be.
+// Longest is how many bytes are shown of one error: enough for the errors of net/http,
+// which quote what a server sent. A server may send a megabyte instead of a status line.
 const Longest = 300
 
-// Text is an error's text without the URLs that *url.Errors put before it,
-// and without what stands before an "@": in a URL.Host that nobody parsed, say,
-// which net/http then tries to dial.
+// Text is an error's text without the URLs that *url.Errors put before it. The word
+// before each "@" is masked, as it may be user information: net/http tries to dial it if
+// it is in a URL.Host that nobody parsed, and quotes it. A text longer than Longest is
+// cut and ends in "...", and characters that cannot be printed are escaped.
 func Text(err error) string {
 	text := userinfo(Bare(err).Error())
 	if len(text) > Longest {
@@ -24,8 +25,8 @@ func Text(err error) string {
 	return printable(text)
 }
 
-// printable escapes what no terminal should get, such as a server may have put
-// into its certificate's names, which net/http shows as they are.
+// printable escapes control characters, which a terminal would obey. A server may have
+// put them into the names of its certificate, and net/http does not escape these.
 func printable(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -39,8 +40,8 @@ func printable(text string) string {
 	return b.String()
 }
 
-// Bare is what the innermost *url.Error of err is about. A base may be a client
-// itself, and so may that one's.
+// Bare is the error within the innermost *url.Error of err, or err if it has none. There
+// may be several, one within the other, if a base RoundTripper is itself an http.Client.
 func Bare(err error) error {
 	for u := (*url.Error)(nil); errors.As(err, &u) && u.Err != nil; {
 		err = u.Err
