@@ -1,7 +1,12 @@
 // Package table keeps a bounded number of entries by key. An entry is dropped
-// only to make room, only when nobody holds it, and only when its owner says
-// that it is idle: what has been spent is never forgotten by eviction.
+// only to make room, only when nobody holds it, and only when the table's owner
+// says that its value is idle, which means that nothing is lost. If no entry can be
+// dropped, new keys share one more entry, the overflow.
 // There is no background goroutine and no timer.
+//
+// Idle entries are found by a hand that goes round a ring of all entries and spares
+// those that were used since it last passed (the clock algorithm). To look at an entry
+// in this way is called a look.
 package table
 
 import (
@@ -12,19 +17,23 @@ import (
 )
 
 const (
-	// lookAt is how many old entries an insertion may examine, which makes
-	// eviction O(1) whatever the size of the table. What insertions leave of
-	// it, those that come upon a row of busy entries have besides, up to mostLooks.
+	// lookAt is how many looks each insertion adds to those it may use, which makes
+	// eviction O(1) whatever the size of the table. What it does not use is left to
+	// later insertions, which may need more where many entries in a row are busy.
+	// mostLooks is the most that are saved, and so bounds the time of one insertion.
 	lookAt    = 16
 	mostLooks = 1024
-	// shardFrom is the capacity from which the table is split, so that those who
-	// insert do not wait for one another. The bound is one for all shards.
+	// shardFrom is the capacity from which a table is split into shards, each with a
+	// lock of its own, so that insertions seldom wait for one another. The bound on the
+	// number of entries is one for all shards. Below it, shards would be small: one may
+	// then have only busy entries while another has idle ones.
 	shardFrom = 4096
-	shards    = 16 // a power of two
-	// strangers is the number of bits that remember who drew on the overflow.
+	shards    = 16 // a power of two, as a hash chooses one by its lowest bits
+	// strangers is how many bits remember which keys drew on the overflow: 8 KiB. Two
+	// keys may have the same bit; the second one then uses the overflow without need.
 	strangers = 1 << 16
-	// dead is the number of holders of an entry that was dropped: whoever finds
-	// it without the lock sees that there are less than none.
+	// dead is the number of holders of an entry that was dropped. It is so far below
+	// zero that no number of goroutines that try to hold the entry make it positive.
 	dead = -1 << 30
 )
 
@@ -34,7 +43,7 @@ type Table[V any] struct {
 	idle     func(v *V, now time.Time) bool
 	seed     maphash.Seed
 	size     int64        // most entries
-	entries  atomic.Int64 // of all shards; only who adds or drops one writes it
+	entries  atomic.Int64 // the number of entries in all shards
 	shards   []shard[V]
 	overflow Entry[V]
 	gone     Entry[V]                      // in the place of dropped entries; dropped itself
@@ -42,16 +51,17 @@ type Table[V any] struct {
 	met1     atomic.Bool                   // any bit of met is set
 }
 
-// Entry is one key's place. Its holder calls Release when done with it.
+// Entry is one key's place. Whoever holds one calls Release when done with it.
 type Entry[V any] struct {
-	Key      string
-	refs     atomic.Int32  // these stand beside the key: who looks for that needs them, too
+	Key      string        // "" of the overflow
+	refs     atomic.Int32  // holders, or about dead. It and marks are beside Key, as a search needs all of them
 	marks    atomic.Uint32 // touched, used
 	uses     atomic.Uint32 // see Uses
 	Overflow bool          // shared by all keys for which there is no room
-	Value    V
+	Value    V             // what fresh returned; it synchronizes itself
 }
 
+// The bits of marks.
 const (
 	touched = 1 << iota // acquired again since the hand passed
 	used                // acquired since Uses was called
@@ -78,9 +88,9 @@ func New[V any](size int, fresh func(key string) V, idle func(v *V, now time.Tim
 	return t
 }
 
-// Resize changes the bound of a table. Entries beyond a smaller one go as
-// they would at any insertion: when they are idle. It must not run beside
-// other calls.
+// Resize changes the bound of a table. Entries above a lower bound are not dropped at
+// once, but there is room for new keys only when enough were dropped. It must not be
+// called at the same time as any other method.
 func (t *Table[V]) Resize(size int) {
 	n := 1
 	if size >= shardFrom {
@@ -92,9 +102,9 @@ func (t *Table[V]) Resize(size int) {
 	t.size = int64(max(1, size))
 }
 
-// Acquire returns the entry of key, which stays in the table until it is
-// released. When the table is full of entries that are in use or not idle,
-// it is the overflow entry. now zero: the clock is read, if it matters.
+// Acquire returns the entry of key, and makes it if there is none. The entry stays in
+// the table until it is released. If the table is full and nothing can be dropped, it is
+// the overflow. now is for idle; if it is zero, the clock is read when it is needed.
 func (t *Table[V]) Acquire(key string, now time.Time) *Entry[V] {
 	h := t.hash(key)
 	s := t.shardOf(h)
@@ -129,7 +139,7 @@ func (t *Table[V]) hash(key string) uint64 { return maphash.String(t.seed, key) 
 
 func (t *Table[V]) shardOf(h uint64) *shard[V] { return &t.shards[h&uint64(len(t.shards)-1)] }
 
-// Seen is Acquire for a key whose entry is there; nil: it is not.
+// Seen is Acquire for a key that has an entry; it returns nil if there is none.
 func (t *Table[V]) Seen(key string) *Entry[V] {
 	h := t.hash(key)
 	if e := t.shardOf(h).index.Load().find(h, key); e != nil && e.Hold() {
@@ -138,30 +148,32 @@ func (t *Table[V]) Seen(key string) *Entry[V] {
 	return nil
 }
 
-// Glance is Seen for one who does not hold what it finds, but calls Visit.
+// Glance is Seen for callers that do not hold the entry: they call Visit and not Release.
 func (t *Table[V]) Glance(key string) *Entry[V] {
 	h := t.hash(key)
 	return t.shardOf(h).index.Load().find(h, key)
 }
 
-// Visit reports whether e, which the caller does not hold, is still in its table. It
-// is called under a lock that idle takes, too: until that is given up e is not
-// dropped, nor after that if it is not idle then.
+// Visit reports whether e, which the caller does not hold, is still in its table. The
+// caller has a lock that the table's idle function needs for e. So e is not dropped
+// before the caller unlocks it, nor afterwards as long as e is not idle.
 func (e *Entry[V]) Visit() bool {
 	e.mark()
 	return !e.dropped()
 }
 
-// mark notes that e is used. It writes only what is not noted yet.
+// mark notes that e is used. It does not write if that is noted already, as writing would
+// slow other processors that read e.
 func (e *Entry[V]) mark() {
 	if e.marks.Load() != touched|used {
 		e.marks.Store(touched | used)
 	}
 }
 
-// Uses is a number that has changed if e was acquired or visited since it was called
-// last, and whether anybody holds e now: then more may follow without a change. A
-// change that is being made just now may show at the next call only.
+// Uses returns a number that changes when e is acquired or visited: if it is the same as
+// at the last call, e was not used in between. held says that somebody holds e, who may
+// use it without a change of the number. A use at the time of the call may show only at
+// the next call.
 func (e *Entry[V]) Uses() (n uint32, held bool) {
 	if e.marks.Load()&used != 0 {
 		e.marks.And(^uint32(used))
@@ -200,7 +212,7 @@ func (t *Table[V]) Find(key string) *Entry[V] {
 	return e
 }
 
-// Release gives back what Acquire or Find returned, or Hold.
+// Release ends what Acquire, Seen, Find or Hold began. It is called once for each of them.
 func (e *Entry[V]) Release() { e.refs.Add(-1) }
 
 // Len is the number of entries, the overflow not counted.
@@ -209,12 +221,12 @@ func (t *Table[V]) Len() int { return int(t.entries.Load()) }
 // Overflow is the entry that all keys share for which there is no room.
 func (t *Table[V]) Overflow() *Entry[V] { return &t.overflow }
 
-// All calls f for each entry, the overflow last, holding no lock during f. It does not
-// count for Uses.
+// All calls f for each entry, the overflow last. It holds the entry but no lock during f.
+// It does not count for Uses.
 func (t *Table[V]) All(f func(e *Entry[V])) { t.each(true, f) }
 
-// Each is All without holding the entries, for those who look at many and do not
-// mind if one is dropped meanwhile: nothing is written of any.
+// Each is All without holding the entries. It writes nothing, which is quicker for many
+// entries, but an entry may be dropped while f looks at it.
 func (t *Table[V]) Each(f func(e *Entry[V])) { t.each(false, f) }
 
 func (t *Table[V]) each(hold bool, f func(e *Entry[V])) {
@@ -239,15 +251,15 @@ func (t *Table[V]) each(hold bool, f func(e *Entry[V])) {
 	f(&t.overflow)
 }
 
-// room makes sure that one more entry fits, and counts it. If there is no place it
-// drops an idle one: of the shard of h, which is locked, or else of another.
+// room counts one more entry and reports whether it fits. If the table is full it
+// drops an idle entry: of the shard of h, which is locked, or else of another.
 func (t *Table[V]) room(h uint64, now time.Time) bool {
 	s := t.shardOf(h)
 	s.looks = min(s.looks+lookAt, mostLooks)
 	for !t.claim() {
 		own := s.looks
 		if len(t.shards) > 1 {
-			own = (own + 1) / 2 // or a busy shard would leave none for the others
+			own = (own + 1) / 2 // the rest is for the other shards, if this one has no idle entry
 		}
 		if !t.evict(s, &s.looks, own, now) && !t.evictBeside(h, &s.looks, now) {
 			return false
@@ -269,10 +281,10 @@ func (t *Table[V]) claim() bool {
 	}
 }
 
-// evictBeside is evict for the other shards, one after the other.
+// evictBeside is evict for the shards other than that of h, one after the other.
 func (t *Table[V]) evictBeside(h uint64, looks *int, now time.Time) (found bool) {
 	for i := 1; i < len(t.shards) && *looks > 0 && !found; i++ {
-		if o := t.shardOf(h + uint64(i)); o.mu.TryLock() { // two who wait for one another would do so for ever
+		if o := t.shardOf(h + uint64(i)); o.mu.TryLock() { // with Lock, two insertions could wait for each other's shard
 			found = t.evict(o, looks, *looks, now)
 			o.mu.Unlock()
 		}
@@ -280,9 +292,9 @@ func (t *Table[V]) evictBeside(h uint64, looks *int, now time.Time) (found bool)
 	return found
 }
 
-// evict drops an idle entry of s, which is locked. It takes as many looks as it needs,
-// at most that many, and has seen all in two rounds: in the first those that were used
-// are spared.
+// evict drops an idle entry of s, which is locked, and reports whether it found one. It
+// takes looks from *looks, at most most of them. Two rounds of the ring are enough: the
+// first one spares entries that were touched, and clears that mark.
 func (t *Table[V]) evict(s *shard[V], looks *int, most int, now time.Time) bool {
 	for n := min(most, 2*len(s.ring)); n > 0; n-- {
 		*looks--
@@ -305,8 +317,8 @@ func (t *Table[V]) evict(s *shard[V], looks *int, most int, now time.Time) bool 
 	return false
 }
 
-// drop marks e as dropped and reports whether it is. It is not if anybody holds it,
-// or used it since it was found idle: then it may be idle no more.
+// drop marks e as dropped and reports whether it could. It cannot if somebody holds e, or
+// has used it since it was found idle, as it may then be idle no longer.
 func (e *Entry[V]) drop() bool {
 	if !e.refs.CompareAndSwap(0, dead) {
 		return false
@@ -324,9 +336,9 @@ func (t *Table[V]) meet(h uint64) {
 	t.met1.Store(true)
 }
 
-// stranger reports whether the key of hash h may have drawn on the overflow
-// and the overflow has not been idle since: with an entry of its own now it
-// would spend twice.
+// stranger reports whether the key of hash h may have drawn on the overflow since that
+// was last idle. Such a key gets no entry of its own: with a fresh value it could spend
+// again what it has spent already.
 func (t *Table[V]) stranger(h uint64, now time.Time) bool {
 	if t.overflow.refs.Load() == 0 && t.idle(&t.overflow.Value, now) {
 		t.met1.Store(false)
