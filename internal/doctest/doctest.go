@@ -1,6 +1,6 @@
-// Package doctest compiles the Go blocks of Markdown files in a module outside
-// this one: one that begins with a declaration of a type or function as a file,
-// any other as the body of a function.
+// Package doctest compiles the Go blocks of Markdown files, in a module that it makes in
+// a temporary folder. A block that begins with a declaration of a type or function is
+// compiled as a file, any other as the body of a function.
 package doctest
 
 import (
@@ -23,7 +23,7 @@ var known = []string{
 	"github.com/hashicorp/go-retryablehttp", "github.com/redis/go-redis/v9",
 }
 
-// prelude is what blocks may use without saying where it comes from.
+// prelude declares what blocks may use without declaring it.
 const prelude = `package blocks
 
 import "net/http"
@@ -42,8 +42,9 @@ var _ = []any{roundTripper(nil), tryLater, trySomewhereElse}
 // others are the modules beside the root that blocks may need.
 var others = []string{"filestore", "outbox", "redisstore"}
 
-// Compile vets the blocks of files. root is the repository; blocks that need
-// modules beside the root's are skipped unless all is set.
+// Compile runs go vet over the blocks of files, and fails t if that complains or if there
+// are no blocks. root is the folder of the repository. Blocks that need modules other
+// than the root's are skipped unless all is set.
 func Compile(t *testing.T, root string, all bool, files ...string) {
 	t.Helper()
 	root, err := filepath.Abs(root)
@@ -87,7 +88,7 @@ func Compile(t *testing.T, root string, all bool, files ...string) {
 	}
 }
 
-// Blocks returns the Go blocks of a Markdown file.
+// Blocks returns the Go blocks of a Markdown file, without the lines that fence them.
 func Blocks(t *testing.T, file string) []string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -132,7 +133,7 @@ func module(t *testing.T, root string, all bool) (mod, sum string) {
 	return mod, sum
 }
 
-// given are the names that a block may use without making them.
+// given are the variables that a block may use without declaring them.
 var given = []struct{ name, typ string }{
 	{"client", "*http.Client"},
 	{"req", "*http.Request"},
@@ -144,10 +145,10 @@ var given = []struct{ name, typ string }{
 	{"old", "*retryablehttp.Client"},
 }
 
-// made are the names that a block may make without using them.
+// made are the variables that a block may declare without using them.
 var made = []string{"config", "client", "resp", "err", "ctx", "limiter", "transport"}
 
-// declares reports whether a block stands at the top of a file.
+// declares reports whether a block is compiled as a file.
 func declares(block string) bool {
 	return strings.HasPrefix(block, "type ") || strings.HasPrefix(block, "func ")
 }
@@ -165,7 +166,8 @@ func imports(code string) string {
 	return b.String()
 }
 
-// body makes a block a function with the names it uses.
+// body returns a file with block n as the body of a function, whose parameters are the
+// given variables that the block uses.
 func body(n int, file, block string) string {
 	has := func(pattern string) bool { return regexp.MustCompile(pattern).MatchString(block) }
 	var parameters []string

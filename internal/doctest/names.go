@@ -11,11 +11,12 @@ import (
 	"testing"
 )
 
-// fields are what a guide calls a layer's Config by: the field of weir.Config.
+// fields are the fields of weir.Config, by the package whose Config they have.
 var fields = map[string]string{"throttle": "Throttle", "retry": "Retry", "breaker": "Breaker"}
 
-// Names returns what the packages in folders of root export, as a guide may write
-// it: "retry.New", "retry.Config.Delay", "Config.Delay" and "Retry.Delay".
+// Names returns the names that the packages in folders of root declare, in each way that
+// a guide may write them: "retry.New", "retry.Config.Delay", "Config.Delay" and
+// "Retry.Delay".
 func Names(t *testing.T, root string, folders ...string) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
@@ -40,7 +41,7 @@ func Names(t *testing.T, root string, folders ...string) map[string]bool {
 	return names
 }
 
-// add adds what pkg declares by name, or the member of what it declares.
+// add adds a name that pkg declares or, if member is not "", that field or method of it.
 func add(names map[string]bool, pkg, name, member string) {
 	if member == "" {
 		names[pkg+"."+name] = true
@@ -53,7 +54,7 @@ func add(names map[string]bool, pkg, name, member string) {
 	}
 }
 
-// declared calls add with the names in d, and with the fields and methods of types.
+// declared calls add for each name in d, and for each field and method of a type.
 func declared(d ast.Decl, add func(name, member string)) {
 	switch d := d.(type) {
 	case *ast.FuncDecl:
