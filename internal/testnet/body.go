@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Body is a request or response body that fails every Read after Close and
-// counts its Closes.
+// Body is a request or response body that fails every Read after Close and counts calls.
+// NewBody or BodyOf makes one. It is safe for concurrent use.
 type Body struct {
 	mu     sync.Mutex
 	r      io.Reader
@@ -18,7 +18,7 @@ type Body struct {
 	ended  bool
 }
 
-// ErrReadAfterClose is what a closed Body says.
+// ErrReadAfterClose is what Read returns after Close.
 var ErrReadAfterClose = errors.New("testnet: read after close")
 
 // NewBody returns a body that holds text.
@@ -27,6 +27,7 @@ func NewBody(text string) *Body { return &Body{r: bytes.NewReader([]byte(text))}
 // BodyOf returns a body that reads from r.
 func BodyOf(r io.Reader) *Body { return &Body{r: r} }
 
+// Read implements io.Reader.
 func (b *Body) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	if b.closes > 0 {
@@ -44,6 +45,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Close implements io.Closer. It never fails and may be called again.
 func (b *Body) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -65,19 +67,21 @@ func (b *Body) Reads() int {
 	return b.reads
 }
 
-// AtEnd reports whether the end was read.
+// AtEnd reports whether a Read has returned io.EOF.
 func (b *Body) AtEnd() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.ended
 }
 
-// Func is a base RoundTripper in one function.
+// Func is an http.RoundTripper that is a function.
 type Func func(*http.Request) (*http.Response, error)
 
+// RoundTrip calls f.
 func (f Func) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Answer makes a response to r as a base would: it closes r's body.
+// Answer makes a response to r. It reads and closes r's body, as a RoundTripper has to.
+// header may be nil, and so may body, which means that there is none.
 func Answer(r *http.Request, status int, header http.Header, body io.ReadCloser) *http.Response {
 	if r.Body != nil {
 		io.Copy(io.Discard, r.Body)

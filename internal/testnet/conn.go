@@ -1,6 +1,7 @@
-// Package testnet is a network in memory for tests: connections that buffer
-// like TCP and block durably, so that HTTP runs over them inside a
-// testing/synctest bubble, and bodies that watch how they are treated.
+// Package testnet is a network in memory for tests. Its connections buffer like TCP and
+// block durably, so that HTTP can run over them inside a testing/synctest bubble. It also
+// has bodies and bases (the http.RoundTrippers that a layer sends to) that record how
+// they are used.
 package testnet
 
 import (
@@ -14,7 +15,8 @@ import (
 	"time"
 )
 
-// window is how much one direction buffers before a writer waits.
+// window is how many bytes one direction buffers before a writer waits. Tests with larger
+// bodies see a writer wait.
 const window = 64 << 10
 
 // Net is a listener and the dialer that reaches it. It counts connections.
@@ -22,12 +24,12 @@ type Net struct {
 	conns  chan net.Conn
 	done   chan struct{}
 	once   sync.Once
-	Dialed atomic.Int64
+	Dialed atomic.Int64 // connections ever made
 	open   atomic.Int64
 	Refuse atomic.Bool // dials fail as if nobody listened
 }
 
-// New returns a network with nobody on it yet.
+// New returns a network. Somebody must accept its connections: see Server and Each.
 func New() *Net {
 	return &Net{conns: make(chan net.Conn), done: make(chan struct{})}
 }
@@ -35,7 +37,8 @@ func New() *Net {
 // Open is the number of client connections not closed by either side.
 func (n *Net) Open() int64 { return n.open.Load() }
 
-// DialContext fits http.Transport.
+// DialContext connects to whoever accepts next, whatever the address. It is what
+// http.Transport.DialContext needs.
 func (n *Net) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
 	if n.Refuse.Load() {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: errors.New("connection refused")}
@@ -54,6 +57,7 @@ func (n *Net) DialContext(ctx context.Context, network, addr string) (net.Conn, 
 	}
 }
 
+// Accept implements net.Listener. After Close it returns net.ErrClosed.
 func (n *Net) Accept() (net.Conn, error) {
 	select {
 	case c := <-n.conns:
@@ -63,8 +67,8 @@ func (n *Net) Accept() (net.Conn, error) {
 	}
 }
 
-// Each has serve look after each connection, in a goroutine of wg, and closes it then.
-// It returns when n is closed.
+// Each accepts connections and calls serve for each in a goroutine of wg. When serve
+// returns, its connection is closed. Each returns when n is closed.
 func (n *Net) Each(wg *sync.WaitGroup, serve func(net.Conn)) {
 	for {
 		c, err := n.Accept()
@@ -78,11 +82,13 @@ func (n *Net) Each(wg *sync.WaitGroup, serve func(net.Conn)) {
 	}
 }
 
+// Close ends Accept and refuses new connections; those that there are stay.
 func (n *Net) Close() error {
 	n.once.Do(func() { close(n.done) })
 	return nil
 }
 
+// Addr implements net.Listener. All addresses here are the same.
 func (n *Net) Addr() net.Addr { return addr{} }
 
 type addr struct{}
@@ -95,7 +101,7 @@ type half struct {
 	mu       sync.Mutex
 	cond     sync.Cond
 	buf      []byte
-	err      error // what a reader gets once buf is empty, and a writer at once
+	err      error // set when the writing side is closed: a reader gets it once buf is empty
 	readBy   deadline
 	writeBy  deadline
 	readGone bool // the reader closed: writes fail
@@ -161,7 +167,7 @@ func (h *half) write(p []byte) (int, error) {
 	}
 }
 
-// end closes the writing side; readers first get what is buffered.
+// end closes the writing side. A reader gets what is buffered, and then err.
 func (h *half) end(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -187,7 +193,7 @@ func (h *half) set(d *deadline, t time.Time) {
 		d.timer.Stop()
 	}
 	*d = deadline{at: t}
-	if !t.IsZero() && !d.passed() { // a timer that is due at once: see Wait
+	if !t.IsZero() && !d.passed() { // no timer that is due at once: see Wait
 		d.timer = time.AfterFunc(time.Until(t), func() {
 			h.mu.Lock()
 			defer h.mu.Unlock()
@@ -213,7 +219,7 @@ type conn struct {
 	onClose func()
 }
 
-// Pipe returns the two ends of a connection.
+// Pipe returns the two ends of a connection. Reset and CloseWrite take either.
 func Pipe() (client, server net.Conn) {
 	a, b := newHalf(), newHalf()
 	return &conn{in: a, out: b}, &conn{in: b, out: a}
@@ -224,8 +230,8 @@ func (c *conn) Write(p []byte) (int, error) { return c.out.write(p) }
 
 func (c *conn) Close() error { return c.close(io.EOF) }
 
-// Reset ends a connection so that the peer's next read fails instead of
-// coming to the end of the stream, and drops what was under way.
+// Reset closes a connection as a TCP reset does: what the peer has not read yet is
+// dropped, and its next read fails instead of reaching the end of the stream.
 func Reset(c net.Conn) {
 	if c, ok := c.(*conn); ok {
 		c.out.mu.Lock()
@@ -235,7 +241,7 @@ func Reset(c net.Conn) {
 	}
 }
 
-// CloseWrite ends the stream to the peer and goes on reading.
+// CloseWrite ends the stream to the peer, which can still write.
 func CloseWrite(c net.Conn) {
 	if c, ok := c.(*conn); ok {
 		c.out.end(io.EOF)
@@ -244,7 +250,7 @@ func CloseWrite(c net.Conn) {
 
 func (c *conn) close(err error) error {
 	c.once.Do(func() {
-		c.in.leave() // first: a peer that sees the end has nobody to tell any more
+		c.in.leave() // before end: when the peer sees the end of the stream, its writes fail already
 		c.out.end(err)
 		c.in.stop()
 		c.out.stop()

@@ -2,5 +2,6 @@
 
 package testnet
 
-// Race is whether the race detector watches: its calls need more time and more stack.
+// Race says whether the race detector is on. Calls need more time and stack then, for
+// which tests may have to allow.
 const Race = true

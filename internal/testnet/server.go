@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// Server runs h on a network in memory, speaking HTTP/1.1, or HTTP/2 without
-// TLS if http2 is set, and returns a transport that reaches it under any host
-// name. Both are gone when stop returns; call it inside the bubble.
+// Server runs h on a network in memory. It speaks HTTP/1.1, or HTTP/2 without TLS if
+// http2 is set. base reaches it under any host name, and n counts the connections. The
+// caller calls stop in the same bubble: when it returns no goroutine of Server is left.
 func Server(t testing.TB, h http.Handler, http2 bool) (base *http.Transport, n *Net, stop func()) {
 	t.Helper()
 	n = New()

@@ -8,26 +8,27 @@ import (
 	"time"
 )
 
-// Stub is a base that logs when requests arrive. NewStub makes one.
+// Stub is a base that records when requests arrive. NewStub makes one.
 type Stub struct {
-	Mu      sync.Mutex
-	Start   time.Time
+	Mu      sync.Mutex // guards Arrived
+	Start   time.Time  // when the Stub was made
 	Arrived []Arrival
-	Answer  func(*http.Request) (*http.Response, error) // nil: 200 without a body
+	Answer  func(*http.Request) (*http.Response, error) // called without Mu; nil: 200 without a body
 }
 
-// Arrival is one request that arrived, At after the Stub was made.
+// Arrival is one request that arrived.
 type Arrival struct {
-	At   time.Duration
-	Host string
-	Path string
+	At   time.Duration // since Stub.Start
+	Host string        // of the URL
+	Path string        // of the URL
 }
 
-// NewStub returns a Stub that answers by answer.
+// NewStub returns a Stub whose Answer is answer.
 func NewStub(answer func(*http.Request) (*http.Response, error)) *Stub {
 	return &Stub{Start: time.Now(), Answer: answer}
 }
 
+// RoundTrip records r and answers it.
 func (b *Stub) RoundTrip(r *http.Request) (*http.Response, error) {
 	b.Mu.Lock()
 	b.Arrived = append(b.Arrived, Arrival{time.Since(b.Start), r.URL.Host, r.URL.Path})
@@ -38,7 +39,7 @@ func (b *Stub) RoundTrip(r *http.Request) (*http.Response, error) {
 	return Answer(r, 200, nil, nil), nil
 }
 
-// Times says when each request arrived.
+// Times returns when each request arrived, since Start.
 func (b *Stub) Times() (at []time.Duration) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
@@ -48,7 +49,7 @@ func (b *Stub) Times() (at []time.Duration) {
 	return at
 }
 
-// Slow answers after d, with a body that must be read or closed.
+// Slow returns a Stub's Answer: 200 after d, with a body that must be read or closed.
 func Slow(d time.Duration) func(*http.Request) (*http.Response, error) {
 	return func(r *http.Request) (*http.Response, error) {
 		if err := Wait(r.Context(), d); err != nil {
@@ -81,7 +82,7 @@ func Get(t testing.TB, ctx context.Context, rt http.RoundTripper, url string) (*
 	return rt.RoundTrip(r)
 }
 
-// MustGet is Get, and fails t when there is no answer.
+// MustGet is Get with t's context. It ends t if there is no answer.
 func MustGet(t testing.TB, rt http.RoundTripper, url string) *http.Response {
 	t.Helper()
 	resp, err := Get(t, t.Context(), rt, url)

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Wait waits for d or until ctx ends, and says which: nil or ctx's error.
+// Wait waits for d and returns nil, or until ctx ends and returns ctx's error.
 //
-// Tests that may wait for no time at all use it instead of a select with
-// time.After. In a synctest bubble a timer that is due when it is made runs
-// where it is made; two goroutines that do so at once share what the race
-// detector keeps of the bubble's timers, and crash it (golang/go#78156).
+// Tests use it instead of a select with time.After if d may be zero or less. In a synctest
+// bubble a timer that is due when it is made runs at once, in the goroutine that makes it.
+// If two goroutines do so at the same time, the race detector crashes, because both use
+// what it keeps for the timers of the bubble (golang/go#78156).
 func Wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
