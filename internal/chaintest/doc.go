@@ -1,7 +1,7 @@
-// Package chaintest holds the tests of the whole chain: what the layers promise
-// together, over stubs, over real HTTP/1.1 and HTTP/2, in the order of [weir.New]
-// and in any other. The tests of one layer stand in its package. Those of what the
-// root package itself does, and of its cost per call, stand in the root, and those of
+// Package chaintest has the tests of the whole chain: what the layers promise
+// together, over stubs and over real HTTP/1.1 and HTTP/2, in the order of [weir.New]
+// and in any other. The tests of one layer are in its package. Those of what the
+// root package itself does, and of its cost per call, are in the root, and those of
 // the README and the guides in internal/doctest.
 //
 // Each file has the tests of one subject. rules_test.go runs the rules of the
