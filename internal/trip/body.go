@@ -11,8 +11,8 @@ import (
 
 // Ready reports that reading the body of a request can neither block nor fail:
 // there is none, or it is what http.NewRequest makes of a bytes.Buffer, a
-// bytes.Reader or a strings.Reader. Nobody needs to watch such a body, and
-// net/http sends it together with the headers as long as nobody wraps it.
+// bytes.Reader or a strings.Reader. Layers need not wrap such a body to watch it, and
+// should not: net/http sends it in one piece with the headers only if it is not wrapped.
 func Ready(body io.ReadCloser) bool {
 	if body == nil || body == http.NoBody {
 		return true
@@ -27,8 +27,8 @@ func Ready(body io.ReadCloser) bool {
 	return false
 }
 
-// Unclosable reports that body is what io.NopCloser returns: closing it does
-// not free a Read.
+// Unclosable reports that body is what io.NopCloser returns, so that closing it does
+// not end a Read that blocks.
 func Unclosable(body io.ReadCloser) bool {
 	switch reflect.TypeOf(body) {
 	case reflect.TypeOf(io.NopCloser(nil)), reflect.TypeOf(io.NopCloser(writerTo{})):
@@ -37,15 +37,16 @@ func Unclosable(body io.ReadCloser) bool {
 	return false
 }
 
-// writerTo finds the other type that io.NopCloser returns.
+// writerTo makes io.NopCloser return the second of its two types, which is for readers
+// that implement io.WriterTo.
 type writerTo struct {
 	io.Reader
 	io.WriterTo
 }
 
-// CloseWrite ends what is written to a connection that was switched to another
-// protocol and leaves it open for reading, as ReverseProxy does when its client
-// has finished.
+// CloseWrite closes the writing side of w, a connection that was switched to another
+// protocol, and leaves it open for reading. httputil.ReverseProxy does so when its client
+// has finished. If w has no such method the error is errors.ErrUnsupported.
 func CloseWrite(w io.Writer) error {
 	if c, ok := w.(interface{ CloseWrite() error }); ok {
 		return c.CloseWrite()

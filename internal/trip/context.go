@@ -2,9 +2,9 @@ package trip
 
 import "fmt"
 
-// String is how package context, and whoever logs a context, shows it. What is
-// known of a request, such as its credentials, is no part of that.
+// String names the context, as package context does when a context is printed. It does
+// not print the trip, whose request may have credentials.
 func (t *Trip) String() string { return fmt.Sprint(t.Context) + ".WithTrip" }
 
-// String is that of a Trip.
+// String names the context, as Trip.String does.
 func (c *carrier) String() string { return fmt.Sprint(c.Context) + ".WithTrip" }

@@ -7,32 +7,34 @@ import (
 	"github.com/weirhttp/weir/internal/hosts"
 )
 
-// Room is a layer of ours as the one above it knows it: it takes a request
-// together with its trip.
+// Room is a layer of ours that can be given a request together with its trip.
 type Room interface {
+	// Enter is RoundTrip for a request whose trip is t, which need not be in its context.
 	Enter(r *http.Request, t *Trip) (*http.Response, error)
 }
 
-// scout is a Room that is an Outlooker, and need not look for the trip.
+// scout is implemented by a Room that is an Outlooker.
 type scout interface {
+	// Ahead is Outlook for a request whose trip is t, which need not be in its context.
 	Ahead(r *http.Request, t *Trip) (time.Duration, error)
 }
 
-// Onward is how a layer sends to its base.
+// Onward is how a layer sends to its base. NewOnward makes one. It is safe for concurrent
+// use.
 type Onward struct {
 	base  http.RoundTripper
-	layer Layer // that sends
-	table *hosts.Table
-	room  Room        // the base, if it is a layer of the same chain
-	scout scout       // that one, if it can be asked
-	joins bool        // the base is of the same chain, and looks for the trip itself
-	apart bool        // the base is a layer of another chain
-	fresh func() *Box // makes the memory of a trip
+	layer Layer        // the layer that sends
+	table *hosts.Table // its chain's
+	room  Room         // the base, if it is a Room of the same chain
+	scout scout        // the room, if it is one
+	joins bool         // the base belongs to the same chain, but takes the trip from the context
+	apart bool         // the base is a layer of another chain
+	fresh func() *Box  // allocates a trip
 }
 
-// NewOnward returns how layer l, whose hosts are in table, sends to base. A
-// base that is a layer of the same chain shares the trip; any other makes its
-// own, also if it was given our context.
+// NewOnward returns how layer l, whose hosts are in table, sends to base. The trip is
+// shared with a base that is a layer of the same chain. Any other layer of ours makes a
+// trip of its own, even if the request has our context.
 func NewOnward(base http.RoundTripper, l Layer, table *hosts.Table) Onward {
 	o := Onward{base: base, layer: l, table: table, fresh: newBox}
 	if linked, ok := base.(Linked); ok {
@@ -44,14 +46,15 @@ func NewOnward(base http.RoundTripper, l Layer, table *hosts.Table) Onward {
 			if k.New != nil {
 				o.fresh = k.New
 			}
-			o.joins = o.room == nil // also what embeds a layer, and has more to do than that one
+			o.joins = o.room == nil // such as a type of a user's that embeds a layer and has a RoundTrip of its own
 		}
 		o.apart = o.room == nil && !o.joins
 	}
 	return o
 }
 
-// Begin is Begin for the layer that sends.
+// Begin is the function Begin for the layer that sends, but does not put the trip into
+// the request's context: Send does so if the base needs it there.
 func (o *Onward) Begin(r *http.Request) (t *Trip, made bool) {
 	offer := nowhere
 	if o.joins {
@@ -60,7 +63,7 @@ func (o *Onward) Begin(r *http.Request) (t *Trip, made bool) {
 	return begin(r, o.layer, o.table, offer, o.fresh)
 }
 
-// Send hands r on. t is its trip.
+// Send sends r, whose trip is t, to the base, and returns the base's response and error.
 func (o *Onward) Send(r *http.Request, t *Trip) (*http.Response, error) {
 	if o.room != nil {
 		return o.room.Enter(r, t)
@@ -71,7 +74,7 @@ func (o *Onward) Send(r *http.Request, t *Trip) (*http.Response, error) {
 	if o.joins {
 		t.At(o.layer)
 	}
-	if o.apart { // whose trips know what was sent
+	if o.apart { // what that chain has sent is known only to its own trips
 		t.MarkSent()
 	}
 	resp, err := o.base.RoundTrip(r)
@@ -84,8 +87,7 @@ func (o *Onward) Send(r *http.Request, t *Trip) (*http.Response, error) {
 	return resp, err
 }
 
-// Outlook asks the base, if it can be asked, how long r, sent now, would wait
-// there, and whether that would be refused.
+// Outlook is the base's Outlook of r, whose trip is t; no wait if it is no Outlooker.
 func (o *Onward) Outlook(r *http.Request, t *Trip) (time.Duration, error) {
 	if o.scout != nil {
 		return o.scout.Ahead(r, t)

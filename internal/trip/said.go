@@ -6,23 +6,24 @@ import (
 	"github.com/weirhttp/weir/headers"
 )
 
-// Said is what an answer means to all layers: its status and headers, the start
-// of its body where a throttle reads that, and the user's word.
+// Said is what an answer means to all layers. It is made of the answer's status and
+// headers, of the start of its body where a throttle reads that, and of what the
+// throttle's Config.Classify makes of these.
 type Said struct {
 	headers.Signal
-	Ruled bool // the user decided whether it was throttled, whatever its status says
+	Ruled bool // the user decided whether it was throttled, whatever its status is
 
-	of *http.Response
+	of *http.Response // the answer
 }
 
-// Ear is a Grant that reads answers. Hear returns nil for one that says nothing.
+// Ear is implemented by the Grants of a throttle. Layers below it read answers by it.
 type Ear interface {
-	Hear(resp *http.Response) *Said
+	Hear(resp *http.Response) *Said // nil: the answer says nothing
 }
 
-// Hear returns what the answer of the attempt under way means, as the throttle
-// above reads it; nil: there is none, or the answer says nothing. An answer is
-// read once, by the first layer that asks.
+// Hear returns what resp means, the answer of the attempt under way, as the throttle
+// above reads it; nil: there is no throttle above, or the answer says nothing. An answer
+// is read once, for the first layer that asks.
 func (t *Trip) Hear(resp *http.Response) *Said {
 	if s := t.Heard(resp); s != nil {
 		return s
@@ -36,8 +37,8 @@ func (t *Trip) Hear(resp *http.Response) *Said {
 	return s
 }
 
-// Heard is what is known of resp; nil: nobody has read it, or it says nothing.
-// What somebody else made of an answer that was read is another answer.
+// Heard is what is known of resp; nil: no layer has read it, or it says nothing. If
+// somebody between the layers replaced an answer, what was read of that is not returned.
 func (t *Trip) Heard(resp *http.Response) *Said {
 	if t.rare != nil && t.rare.said != nil && t.rare.said.of == resp {
 		return t.rare.said
@@ -45,7 +46,7 @@ func (t *Trip) Heard(resp *http.Response) *Said {
 	return nil
 }
 
-// Keep notes what resp means for the layers above and below; nil: nothing.
+// Keep notes for all layers that resp means s; nil: it says nothing.
 func (t *Trip) Keep(resp *http.Response, s *Said) {
 	switch {
 	case s != nil:

@@ -1,13 +1,13 @@
 package trip
 
-// Stage says what an attempt that brought no answer was waiting for when it
-// ended, as far as Wire knows.
+// Stage says what an attempt without an answer was waiting for when it ended, as far as
+// Wire knows.
 type Stage uint8
 
 const (
-	Answering Stage = iota // the answer; also if nobody knows
-	Queued                 // one of the base's connections, which others had: the attempt never began
-	Dialling               // a connection to the host
-	Sending                // the request body had not been read to its end
-	Frozen                 // any of these while this process stood still, so that nobody is to blame
+	Answering Stage = iota // the answer; also if that is not known
+	Queued                 // a connection that another request used: the attempt never began
+	Dialling               // a new connection to the host
+	Sending                // the end of its own body, which had not been read to its end
+	Frozen                 // any of these, while this process did not run, so that the host is not to blame
 )

@@ -1,7 +1,8 @@
-// Package trip is what the layers of a chain know together about one request.
-// Layers that know one another hand it on beside the request; through the code
-// of others it travels in the request's context. The first of our layers that
-// meets a request makes it and ends it; the others find it.
+// Package trip is what the layers of a chain know together about one request: a Trip.
+// The first layer that gets a request makes its trip, and ends it. A layer whose base is
+// another layer of ours hands the trip on together with the request (Room). If somebody
+// else's RoundTripper is between two layers, the trip is in the request's context, and
+// the layer below finds it there (Begin).
 package trip
 
 import (
@@ -14,17 +15,19 @@ import (
 	"github.com/weirhttp/weir/internal/notsent"
 )
 
-// Layer names the rooms in the order in which a request walks them.
+// Layer names the layers in the order in which a request passes them in [weir.New].
+//
+// [weir.New]: https://pkg.go.dev/github.com/weirhttp/weir#New
 type Layer uint8
 
 const (
-	None Layer = iota
-	Door
-	Retry
-	Throttle
-	Meter
-	Wire
-	nowhere // of a trip that nobody is to find in a context
+	None     Layer = iota
+	Door           // breaker.Door
+	Retry          // retry.Transport
+	Throttle       // throttle.Transport
+	Meter          // breaker.Meter
+	Wire           // retry.Wire
+	nowhere        // in Trip.at: no layer may take the trip from a context
 )
 
 // Cause says why an attempt was ended from our side. HTTP/2 reports only
@@ -32,54 +35,56 @@ const (
 type Cause uint32
 
 const (
-	NoCause        Cause = iota
-	CallerDone           // the caller's context ended
-	AttemptTimeout       // retry.Wire's clock
-	LostHedge            // the other attempt answered first
+	NoCause        Cause = iota // we did not end it
+	CallerDone                  // the caller's context ended
+	AttemptTimeout              // it took longer than retry.Wire allows
+	LostHedge                   // the other attempt answered first
 )
 
-// Request is what all attempts of one request share.
+// Request is what all attempts of one request share, also those of hedges.
 type Request struct {
-	Entry  *hosts.Entry // the host's record; its Key is the canonical host
-	Table  *hosts.Table
+	Entry  *hosts.Entry    // the host's record; its Key is the canonical host, unless it is the overflow
+	Table  *hosts.Table    // where Entry is from; chains with different tables have different trips
 	Caller context.Context // the caller's, for hooks and for judging deadlines
-	sent   atomic.Bool     // by a hedge, or by others; see split
-	first  Layer           // that made its trip
+	sent   atomic.Bool     // an attempt of a hedge, or of others with our context, may have been sent; see split
+	first  Layer           // the layer that made the trip
 }
 
-// Trip is one line of attempts, one after the other. A hedge runs beside it
-// and has a Trip of its own (Fork). Fields are written by the layer named,
-// before it calls its base, or after its base returned.
+// Trip is what is known of a sequence of attempts, one after the other. A hedge
+// runs at the same time and has a Trip of its own (Fork). A field is written only by the
+// layer that its comment names, before that calls its base or after its base returned.
+// A Trip is therefore used by one goroutine at a time; only its use as a context is safe
+// for others, whoever still has the request.
 //
-// It is a context, too: that of the request it was first dressed for.
+// A Trip is also a context, which spares an allocation: see Over.
 type Trip struct {
 	*Request
 	context.Context               // see Over; nil: none yet
 	AttemptTimeout  time.Duration // retry: for Wire; zero: Wire's own; negative: none
-	StallTimeout    time.Duration // likewise
-	Order           uint64        // arrival, in nanoseconds or a few more: retries keep it, so they keep their place. Zero: it has not come to a queue yet
-	Grant           any           // throttle: of the newest attempt; Settle finds it here, and it is an Ear. Before the first: what Box.Grant said
-	rare            *rare         // nil: nothing of it
-	clock           time.Time     // see Depart
+	StallTimeout    time.Duration // retry: likewise
+	Order           uint64        // throttle: the place in the order of arrival (hosts.Table.Arrive). Retries keep it, and so do not queue behind later requests. Zero: it has not come to a queue yet
+	Grant           any           // throttle: what the newest attempt was granted. throttle.Settle finds it here, and it is an Ear. Before the first: what Box.Grant was given
+	rare            *rare         // nil: all of it is zero
+	clock           time.Time     // see Clock
 	Number          int32         // retry: which attempt of the request this is, from 1; 0 without a retry layer
-	Hedge           bool          // retry: takes room now or never queues
-	Throttled       bool          // throttle: the answer just returned was throttled, and the next call of this trip will wait it out. retry clears it before each attempt
+	Hedge           bool          // retry: this is a hedge, which does not queue: it is sent if there is room now
+	Throttled       bool          // throttle: the answer just returned was throttled, and the next attempt of this trip will wait as long as it says. retry clears it before each attempt
 	Probe           bool          // breaker: the Door let it in as the half-open candidate, or the attempt just made was a probe
-	Patient         bool          // breaker: a Meter, asked for its outlook, found the host failing and that this request may wait for it: its next attempt costs nothing
-	Doubtful        bool          // breaker: likewise, but the host may be well, and its next attempt costs what it always does
-	Unprocessed     bool          // Wire: proof that the server processed nothing of the attempt that just failed; retry clears it before each attempt
-	Yields          bool          // throttle: a Meter that would make this attempt wait returns a Yield instead, so that nothing is held meanwhile
+	Patient         bool          // breaker: a Meter that was asked for its outlook said that the host is failing and that this request may wait for it. Its next attempt then costs no retry and no allowance
+	Doubtful        bool          // breaker: likewise, but the host may be well, and its next attempt costs what any retry does
+	Unprocessed     bool          // Wire: there is proof that the server processed nothing of the attempt that just failed; retry clears it before each attempt
+	Yields          bool          // throttle: a Meter that would make this attempt wait returns a Yield instead, so that the throttle can give back what it holds meanwhile
 	Stage           Stage         // Wire: of the attempt that just failed; retry clears it before each attempt
 	departed        bool          // this attempt was handed to the base, at clock
-	sent            bool          // not by a hedge
-	found           Layer         // the outermost that found it in a context; None: none had to
+	sent            bool          // some attempt, not of a hedge, may have been sent
+	found           Layer         // the outermost layer that found it in a context; None: each was handed it
 	copied          bool          // r is used
-	cause           atomic.Uint32
-	at              uint32 // Layer, and split; atomic because a late user of our context may ask
-	r               http.Request
+	cause           atomic.Uint32 // a Cause
+	at              uint32        // the Layer that offers the trip to those below (At), and split. It is atomic: whoever kept our context may use it late
+	r               http.Request  // memory for the first Copy
 }
 
-// rare is what few requests have: where all goes well it costs no memory.
+// rare has the fields that few requests need. Memory for them is taken only if one is set.
 type rare struct {
 	after  string        // see After
 	held   time.Time     // see Held
@@ -87,7 +92,7 @@ type rare struct {
 	waited time.Duration // see Waited
 }
 
-// rarely returns the rare part of t, made if need be.
+// rarely returns the rare part of t, and makes it if there is none.
 func (t *Trip) rarely() *rare {
 	if t.rare == nil {
 		t.rare = new(rare)
@@ -95,8 +100,8 @@ func (t *Trip) rarely() *rare {
 	return t.rare
 }
 
-// After is the outcome, in words, that this attempt follows; "": it is the
-// request's first.
+// After is the outcome, in words, of the attempt before this one; "": this is the
+// request's first. The throttle counts retries by it.
 func (t *Trip) After() string {
 	if t.rare == nil {
 		return ""
@@ -107,7 +112,7 @@ func (t *Trip) After() string {
 // Follow says what After is to return. Retry calls it.
 func (t *Trip) Follow(outcome string) { t.rarely().after = outcome }
 
-// Waited is the sum of this request's waits for budget.
+// Waited is how long this request has waited for budget, in all its attempts.
 func (t *Trip) Waited() time.Duration {
 	if t.rare == nil {
 		return 0
@@ -122,8 +127,8 @@ func (t *Trip) Wait(d time.Duration) {
 	}
 }
 
-// Held is when this request first had to wait for its circuit, from when its
-// Patience counts; zero: it has not.
+// Held is when this request first had to wait for its circuit; zero: it has not. The
+// breaker's Patience counts from then.
 func (t *Trip) Held() time.Time {
 	if t.rare == nil {
 		return time.Time{}
@@ -134,20 +139,22 @@ func (t *Trip) Held() time.Time {
 // Hold says what Held is to return. The breaker calls it.
 func (t *Trip) Hold(since time.Time) { t.rarely().held = since }
 
-// split, in Trip.at, says that another request than the one which has the trip
-// came to a layer below the trip's maker with our context.
+// split is a bit of Trip.at. It says that a second request came to a layer below the
+// trip's maker with our context, while the trip belongs to another request. It is above
+// all Layers.
 const split = 1 << 8
 
-// Host is the canonical host of the request.
+// Host is the record of the request's host.
 func (t *Trip) Host() *hosts.Host { return &t.Entry.Value }
 
-// Cause is why the current attempt was ended by us.
+// Cause is why we ended the current attempt. It is safe for concurrent use.
 func (t *Trip) Cause() Cause { return Cause(t.cause.Load()) }
 
-// SetCause notes why; the first word stands until Next.
+// SetCause notes why we ended the current attempt. Only the first cause is kept until
+// Next. It is safe for concurrent use.
 func (t *Trip) SetCause(c Cause) { t.cause.CompareAndSwap(0, uint32(c)) }
 
-// Next prepares the trip for another attempt.
+// Next prepares the trip for another attempt. Retry calls it.
 func (t *Trip) Next() {
 	t.Number++
 	t.Clock(time.Time{})
@@ -160,13 +167,12 @@ func (t *Trip) Next() {
 	}
 }
 
-// Clock notes a reading of the clock for Depart, which may take it if nothing
-// is waited for and no user's code is called in between: whoever does that
-// calls Clock with zero.
+// Clock notes that the time is now, so that layers further down need not read the clock.
+// A layer that waits or calls a user's code afterwards calls Clock with zero.
 func (t *Trip) Clock(now time.Time) { t.clock, t.departed = now, false }
 
-// Reading is the time, read once for it and for Depart. What Clock says holds for
-// it, too.
+// Reading is the time: what Clock was given, or else the clock's, which is then kept for
+// later calls and for Depart.
 func (t *Trip) Reading() time.Time {
 	if t.clock.IsZero() {
 		t.clock = time.Now()
@@ -175,7 +181,7 @@ func (t *Trip) Reading() time.Time {
 }
 
 // Depart is called by Wire when it hands an attempt to the base. It returns
-// the time, which OnWire repeats.
+// the time, as Reading does; OnWire returns it later.
 func (t *Trip) Depart() time.Time {
 	t.departed = true
 	return t.Reading()
@@ -189,9 +195,9 @@ func (t *Trip) OnWire() time.Time {
 	return t.clock
 }
 
-// Queued is called by Wire when an attempt that was handed to the base had to
-// wait there for a connection, for d: only then it departed. If it never got
-// one and its caller left, it did not depart.
+// Queued is called by Wire when an attempt that was handed to the base had to wait there
+// for a free connection, for d. OnWire is then that much later. If the attempt ended
+// without one, began is false, and OnWire is zero.
 func (t *Trip) Queued(d time.Duration, began bool) {
 	t.clock = t.clock.Add(d)
 	t.departed = t.departed && began
@@ -199,7 +205,7 @@ func (t *Trip) Queued(d time.Duration, began bool) {
 
 // MarkSent notes that an attempt may have reached the network. The innermost
 // layer of a chain calls it when it hands a request to a base that is not
-// ours; Wire, which has evidence, calls it unless nothing was written.
+// ours. If that is Wire, it calls it afterwards, unless it knows that nothing was written.
 func (t *Trip) MarkSent() {
 	if t.Hedge { // it runs beside the first attempt
 		t.Request.sent.Store(true)
@@ -208,10 +214,10 @@ func (t *Trip) MarkSent() {
 	}
 }
 
-// returned is called when an attempt has ended that layer l offered, and ends
-// the offer: somebody may still have the context. If nobody took the trip, or
-// others came as well, whoever stands between two layers has sent what he likes,
-// and what the trip knows says nothing about the answer.
+// returned is called when an attempt has ended for which layer l offered the trip. It ends
+// the offer, as somebody may still have the context. If no layer took the trip, or a
+// second request came, the RoundTripper between the layers may have sent any request and
+// returned any answer. So what the trip knows does not tell of this answer, and is cleared.
 func (t *Trip) returned(l Layer) {
 	if at := atomic.SwapUint32(&t.at, uint32(nowhere)); at == uint32(l) || at&split != 0 {
 		t.MarkSent()
@@ -220,14 +226,16 @@ func (t *Trip) returned(l Layer) {
 	}
 }
 
-// Sent reports whether any attempt may have reached the network. It is asked
-// of the request's own trip, when its attempts have ended.
+// Sent reports whether any attempt of the request may have reached the network. It is
+// called for the trip that Begin made, not for that of a hedge, when all attempts have
+// ended.
 func (t *Trip) Sent() bool { return t.sent || t.Request.sent.Load() }
 
-// Yield is what a Meter returns instead of waiting if Trip.Yields is set.
-// Nothing was sent, and the request's body was left open. Wait waits until
-// the circuit lets r come again; then the attempt is made anew, after which
-// done is called. An error of Wait is the refusal.
+// Yield is the error that a Meter returns instead of waiting if Trip.Yields is set.
+// Nothing was sent, and the request's body was left open. The throttle calls Wait, which
+// returns when the circuit lets r come again. Then the throttle makes the attempt anew,
+// and calls done after it. If Wait fails, its error is the refusal that the Meter would
+// have returned.
 type Yield interface {
 	notsent.Refusal
 	Wait(r *http.Request, t *Trip) (done func(), err error)
@@ -236,19 +244,19 @@ type Yield interface {
 type key struct{}
 
 // Box is the memory of a new trip. A layer that needs memory for each request, too,
-// embeds one in a type of its own and makes that (Link.New): one allocation of 640
-// bytes takes 70 % of the time of two, of 480 and 208.
+// embeds a Box in a type of its own and allocates both at once (Link.New): one allocation
+// of 640 bytes was measured to take 70 % of the time of two, of 480 and 208.
 type Box struct {
 	trip    Trip
 	request Request
 }
 
-// Grant says what Trip.Grant is as long as no attempt was granted.
+// Grant sets Trip.Grant before any attempt was granted. A Link.New may call it.
 func (b *Box) Grant(g any) { b.trip.Grant = g }
 
 func newBox() *Box { return new(Box) }
 
-// Value is context.Context's.
+// Value implements context.Context.
 func (t *Trip) Value(k any) any {
 	if k == (key{}) {
 		return t
@@ -256,13 +264,14 @@ func (t *Trip) Value(k any) any {
 	return t.Context.Value(k)
 }
 
-// carrier is a context with a trip that is already another one's context.
+// carrier is a context with a trip, for a trip that is already used as a context over
+// another one.
 type carrier struct {
 	context.Context
 	t *Trip
 }
 
-// Value is context.Context's.
+// Value implements context.Context.
 func (c *carrier) Value(k any) any {
 	if k == (key{}) {
 		return c.t
@@ -270,7 +279,7 @@ func (c *carrier) Value(k any) any {
 	return c.Context.Value(k)
 }
 
-// Over returns ctx with t in it.
+// Over returns ctx with t in it. The first time that is t itself, with ctx as its parent.
 func (t *Trip) Over(ctx context.Context) context.Context {
 	if t.Context == nil {
 		t.Context = ctx
@@ -279,12 +288,12 @@ func (t *Trip) Over(ctx context.Context) context.Context {
 	return &carrier{ctx, t}
 }
 
-// Worn reports whether layer l, to which t belongs as well, has a request that
-// carries t in its context.
+// Worn reports whether the request that came to layer l has t in its context already,
+// because l or a layer above found t in one.
 func (t *Trip) Worn(l Layer) bool { return t.found != None && t.found <= l }
 
-// Copy returns a shallow copy of r with another context. The first is made in
-// memory that came with the trip.
+// Copy returns a shallow copy of r with another context. For the first one, the memory is
+// part of the trip.
 func (t *Trip) Copy(r *http.Request, ctx context.Context) *http.Request {
 	c := &t.r
 	if t.copied {
@@ -295,24 +304,24 @@ func (t *Trip) Copy(r *http.Request, ctx context.Context) *http.Request {
 	return c
 }
 
-// Dress returns a copy of r that carries t in its context.
+// Dress returns a copy of r with t in its context.
 func (t *Trip) Dress(r *http.Request) *http.Request { return t.Copy(r, t.Over(r.Context())) }
 
-// From returns the trip of a context, or nil.
+// From returns the trip in a context, or nil. It may be another request's: see Begin.
 func From(ctx context.Context) *Trip {
 	t, _ := ctx.Value(key{}).(*Trip)
 	return t
 }
 
-// Begin returns the trip of r for layer l of the chain whose hosts table
-// keeps: a new one, or the one that an outer layer of the chain offers, as it
-// offers this one to those below (At). made tells; then the returned request is
-// a copy that carries the trip, and the maker calls End when it returns.
+// Begin returns the trip of r for layer l of the chain whose hosts are in table. It is
+// the trip that an outer layer of the same chain offers in r's context (At), or else a new
+// one. If it is new, made is true, the returned request is a copy with the trip in its
+// context, and the caller calls End when its call returns. In both cases the trip is
+// then offered to the layers below l.
 //
-// A trip found in the context belongs to r only if an outer layer of the same
-// chain handed it on, to the same host. A request that somebody below made with
-// our context (a token source, a hook) is another request and gets its own.
-// Layers that know one another hand the trip on beside the request (Onward).
+// A trip in the context belongs to r only if an outer layer of the same chain offers it
+// and r goes to the same host. Somebody between the layers may make another request with
+// our context, such as a source of tokens or a hook: it gets a trip of its own.
 func Begin(r *http.Request, l Layer, table *hosts.Table) (_ *http.Request, t *Trip, made bool) {
 	if t, made = begin(r, l, table, l, newBox); made {
 		r = t.Dress(r)
@@ -330,7 +339,7 @@ func begin(r *http.Request, l Layer, table *hosts.Table, offer Layer, fresh func
 			return t, false
 		}
 		if t.first < l {
-			t.Request.sent.Store(true) // it will be, perhaps
+			t.Request.sent.Store(true) // the other request may be sent, perhaps for this one
 			atomic.OrUint32(&t.at, split)
 		}
 	}
@@ -348,14 +357,14 @@ func (t *Trip) goesTo(r *http.Request) bool {
 	return t.Entry.Overflow || hosts.Key(r) == t.Entry.Key
 }
 
-// At offers the trip to layers below l, if their chain is the same.
+// At offers the trip, in the request's context, to layers of the same chain below l.
 func (t *Trip) At(l Layer) { atomic.StoreUint32(&t.at, uint32(l)) }
 
 func (t *Trip) layer() Layer { return Layer(atomic.LoadUint32(&t.at) &^ split) }
 
-// End is called by the layer that made the trip, when it returns. It frees
-// the host's record and makes an error claim that nothing was sent if, and
-// only if, that is so.
+// End is called once by the layer that made the trip, when its call returns with err. It
+// releases the host's record. It returns err, made to satisfy errors.Is(err, notsent.Err)
+// if nothing was sent, and not to satisfy it otherwise.
 func (t *Trip) End(err error) error {
 	t.Entry.Release()
 	switch {
@@ -367,7 +376,7 @@ func (t *Trip) End(err error) error {
 	return notsent.Wrap(err)
 }
 
-// Fork returns a trip of its own for a hedge of the same request.
+// Fork returns a new trip for a hedge of the same request. It has no End of its own.
 func (t *Trip) Fork() *Trip {
 	return &Trip{
 		Request: t.Request, Number: t.Number, Hedge: true,
