@@ -7,12 +7,12 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// bucket is a token bucket: rate.Limiter as the account, without its waiters.
-// Its zero value is not ready; fill makes it so. Tokens may be negative: a debt
-// that those who come later wait for.
+// bucket is a token bucket. It uses a rate.Limiter as its account, but not its waiters.
+// Its zero value is not ready; fill makes it so. Tokens may be negative: that is a debt,
+// which flows in before later grants.
 //
-// As long as there is plenty, tokens is all there is to know. There is a limiter from
-// when the bucket runs short until it is full: most keys never run short.
+// While the bucket has a token or more, tokens is all that is needed. A limiter is made
+// when it has less, and dropped when the bucket is full again. Most keys never need one.
 type bucket struct {
 	tokens float64 // as of seen
 	seen   Instant
@@ -20,18 +20,18 @@ type bucket struct {
 	scarce *scarce // nil: none of it
 }
 
-// scarce is what a bucket needs that ran short, was paused or counts what is in
-// transit, so that those which did not are small.
+// scarce is the part of a bucket that only some need: those that ran short, were paused,
+// or count what is in transit.
 type scarce struct {
-	lim       *rate.Limiter // nil: there is plenty
-	noted     float64       // taken, not charged to lim: that is done in one step when the bucket runs short again
-	since     Instant       // when the first of it was taken
+	lim       *rate.Limiter // nil: the bucket has not run short since it was full
+	noted     float64       // taken, but not charged to lim yet: that is done in one step when the bucket runs short again
+	since     Instant       // when the first of noted was taken
 	drained   float64       // tokens that drain took
-	end       Instant       // of the pause it took them for
+	end       Instant       // of the pause for which it took them
 	inTransit inTransit
 }
 
-// rare is b.scarce, made if need be.
+// rare returns b.scarce, and makes it if there is none.
 func (b *bucket) rare() *scarce {
 	if b.scarce == nil {
 		b.scarce = new(scarce)
@@ -39,7 +39,8 @@ func (b *bucket) rare() *scarce {
 	return b.scarce
 }
 
-// fill makes b a bucket that holds tokens of size at now, at any level.
+// fill makes b a bucket of the given size that holds so many tokens at now. They may be
+// negative.
 func (b *bucket) fill(now Instant, perSecond float64, size int, tokens float64) {
 	if b.tokens, b.seen = tokens, now; tokens < 1 {
 		b.open(now, perSecond, size, tokens)
@@ -56,9 +57,9 @@ func (b *bucket) open(now Instant, perSecond float64, size int, tokens float64) 
 	if tokens < 0 {
 		whole = math.Ceil(-tokens)
 	}
-	// A limiter starts empty where its limit is set: that long ago, it has
-	// them now. It counts in whole nanoseconds, so that part of a token may be
-	// missing there, which a wait must not show.
+	// A limiter is empty at the time at which its limit is set. If that is so long ago
+	// as the tokens take to flow in, it has them now. It counts in whole nanoseconds, so
+	// a small part of a token may be missing; short forgives that.
 	ago := min((tokens+whole)/perSecond*1e9, float64(math.MaxInt64/4))
 	from := (now - Instant(ago)).Time()
 	x.lim.SetLimitAt(from, rate.Limit(perSecond))
@@ -66,8 +67,8 @@ func (b *bucket) open(now Instant, perSecond float64, size int, tokens float64) 
 	x.owe(from, size, whole)
 }
 
-// owe takes n tokens whatever there is: a debt, by reservations. Where an int
-// is small it stops at some 10^12, lest it take minutes: tokens knows the rest.
+// owe takes n tokens, more than there are, by reservations. If an int has 32 bits it stops
+// at some 10^12 tokens, as more steps would take minutes; bucket.tokens has the whole debt.
 func (x *scarce) owe(t time.Time, size int, n float64) {
 	for range 1000 {
 		if n <= 0 {
@@ -81,9 +82,10 @@ func (x *scarce) owe(t time.Time, size int, n float64) {
 	}
 }
 
-// look brings tokens up to date, as lim.TokensAt would but for what is in transit.
+// look brings tokens up to date, as lim.TokensAt would. Unlike that it leaves room for
+// tokens in transit.
 func (b *bucket) look(now Instant, s *Rate) {
-	if now > b.seen { // a call saved: a grant follows the question at the same instant
+	if now > b.seen { // often it is not: Take follows At at the same instant
 		b.flow(now, s)
 	}
 }
@@ -91,7 +93,8 @@ func (b *bucket) look(now Instant, s *Rate) {
 // flow lets tokens flow in until now.
 func (b *bucket) flow(now Instant, s *Rate) {
 	if y := b.under(b.seen, s); y > 0 {
-		// Nobody has looked since: they are in transit until all of them are old.
+		// There was no call since then, so they were in transit until the last span
+		// that counts them ended.
 		if b.rise(min(now, (b.seen/s.span+2)*s.span), s, s.Burst-int(y)); b.seen == now {
 			return
 		}
@@ -122,7 +125,7 @@ func (b *bucket) rise(now Instant, s *Rate, most int) {
 	}
 }
 
-// at is the earliest instant at which n tokens, or all there can be, are there.
+// at is the earliest instant at which the bucket has n tokens, or is full if n is larger.
 func (b *bucket) at(now Instant, s *Rate, n int64) Instant {
 	b.look(now, s)
 	n = min(n, int64(s.Burst))
@@ -137,12 +140,14 @@ func (b *bucket) at(now Instant, s *Rate, n int64) Instant {
 	return t
 }
 
-// short reports whether so many tokens are missing, and not for rounding alone.
+// short reports whether tokens are missing, apart from errors of rounding. These are up to
+// a billionth of a token, or for high rates what flows in within a thousandth of a
+// nanosecond.
 func (s *Rate) short(missing float64) bool {
 	return missing > 1e-9 && missing > s.perSecond*1e-12
 }
 
-// take takes n tokens, be they there or not. If held, answered or back follows.
+// take takes n tokens, whether they are there or not. If held, answered or back follows.
 func (b *bucket) take(now Instant, s *Rate, n int64, held bool) Token {
 	b.look(now, s)
 	m := b.gaps.note(b.tokens, s.Burst)
@@ -156,7 +161,7 @@ func (b *bucket) take(now Instant, s *Rate, n int64, held bool) Token {
 	return m
 }
 
-// spend charges n of so many tokens to the limiter, now or later.
+// spend charges n tokens to the limiter, now or later. The bucket had was before them.
 func (b *bucket) spend(now Instant, s *Rate, was, n float64) {
 	if b.scarce == nil || b.scarce.lim == nil {
 		b.open(now, s.perSecond, s.Burst, was)
@@ -170,8 +175,8 @@ func (b *bucket) spend(now Instant, s *Rate, was, n float64) {
 	}
 }
 
-// charge charges what is noted as of the first of it: since then lim may have
-// been full, and what flows into it then is lost.
+// charge charges to lim what is noted, at the time when the first of it was taken. At a
+// later time lim might have been full meanwhile, and what flows into a full one is lost.
 func (x *scarce) charge(s *Rate) {
 	t, size := x.since.Time(), s.Burst
 	if x.noted > float64(size) || !x.lim.AllowN(t, int(x.noted)) {
@@ -180,7 +185,7 @@ func (x *scarce) charge(s *Rate) {
 	x.noted = 0
 }
 
-// answered says that the answer came for n tokens taken at at.
+// answered says that the answer came for n tokens that were taken at at.
 func (b *bucket) answered(now Instant, s *Rate, n int64, at Instant) {
 	b.look(now, s)
 	if b.scarce != nil {
@@ -196,7 +201,7 @@ func (b *bucket) back(now Instant, s *Rate, n int64, grant Token) {
 	}
 }
 
-// drain sees to it that no more than one token is there at until.
+// drain takes so many tokens that the bucket will have no more than one at until.
 func (b *bucket) drain(now, until Instant, s *Rate) {
 	b.look(now, s)
 	there := 1 - until.Until(now).Seconds()*s.perSecond
@@ -210,8 +215,8 @@ func (b *bucket) drain(now, until Instant, s *Rate) {
 	}
 }
 
-// resume undoes drain for a pause that ends before its time: the flow resumes
-// now, from one token at most.
+// resume gives back what drain took, for a pause that ends before its time. The bucket
+// then has one token at most.
 func (b *bucket) resume(now Instant, s *Rate) {
 	b.look(now, s)
 	if there := min(b.undrained(now), 1); there > b.tokens {
@@ -220,14 +225,14 @@ func (b *bucket) resume(now Instant, s *Rate) {
 	b.unpause()
 }
 
-// unpause forgets the last pause.
+// unpause forgets the last pause, but gives nothing back.
 func (b *bucket) unpause() {
 	if b.scarce != nil {
 		b.scarce.drained, b.scarce.end = 0, 0
 	}
 }
 
-// pause is until when the last pause is for which tokens were drained; zero: there is none.
+// pause is the end of the last pause for which tokens were drained; zero: there was none.
 func (b *bucket) pause() Instant {
 	if b.scarce == nil {
 		return 0
@@ -235,7 +240,8 @@ func (b *bucket) pause() Instant {
 	return b.scarce.end
 }
 
-// undrained is the tokens there would be, as of the last look, had no pause taken any.
+// undrained is how many tokens there would be, at the time of the last look, if the pause
+// that now is in had taken none.
 func (b *bucket) undrained(now Instant) float64 {
 	if now >= b.pause() {
 		return b.tokens
@@ -243,13 +249,14 @@ func (b *bucket) undrained(now Instant) float64 {
 	return b.tokens + b.scarce.drained
 }
 
-// used is the tokens in use, without those that a pause took.
+// used is how many tokens of a full bucket were taken, without those that a pause took.
 func (b *bucket) used(now Instant, s *Rate) float64 {
 	b.look(now, s)
 	return max(0, float64(s.Burst)-b.undrained(now))
 }
 
-// begin begins anew with so many tokens, in a pause if that has not ended.
+// begin sets the bucket to so many tokens. If pause, the end of a pause, is later than
+// now, it drains them for that.
 func (b *bucket) begin(now Instant, s *Rate, tokens float64, pause Instant) {
 	b.fill(now, s.perSecond, s.Burst, tokens)
 	if b.unpause(); pause > now {
@@ -257,7 +264,7 @@ func (b *bucket) begin(now Instant, s *Rate, tokens float64, pause Instant) {
 	}
 }
 
-// state tells s what is in the bucket.
+// state puts what is in the bucket into s.
 func (b *bucket) state(now Instant, r *Rate, s *State) {
 	if b.look(now, r); b.tokens < s.Left {
 		s.Left = b.tokens

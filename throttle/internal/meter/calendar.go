@@ -6,20 +6,21 @@ import (
 	"time"
 )
 
-// civil is what the clock of t's place shows, as if that were UTC.
+// civil is the date and time that a clock at t's place shows, as a time in UTC.
 func civil(t time.Time) time.Time {
 	_, offset := t.Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// since is how far t's clock is past a multiple of per.
+// since is how long ago the clock of t's place showed a multiple of per, if it has not
+// been changed since.
 func since(t time.Time, per time.Duration) time.Duration {
 	c := civil(t)
 	return c.Sub(c.Truncate(per))
 }
 
 // WindowStart is the last instant, not after t, at which the clock of t's
-// place showed a multiple of per or jumped over one.
+// place showed a multiple of per or was put forward over one.
 func WindowStart(t time.Time, per time.Duration) time.Time {
 	start := t.Add(-since(t, per))
 	change, _ := t.ZoneBounds()
@@ -35,7 +36,7 @@ func WindowStart(t time.Time, per time.Duration) time.Time {
 }
 
 // WindowEnd is the first instant after t at which the clock of t's place shows
-// a multiple of per or jumps over one.
+// a multiple of per or is put forward over one.
 func WindowEnd(t time.Time, per time.Duration) time.Time {
 	for {
 		end := t.Add(per - since(t, per))
@@ -61,33 +62,33 @@ func boundary(t time.Time, per time.Duration) bool {
 	return jump > 0 && after <= jump
 }
 
-// calendar counts the units of one window of a place's clock. Units under way
-// when the window ends count in the next one too: nobody knows where the server
-// counts them. It has seen them the transit after they were granted.
+// calendar counts the units of one window of a place's clock. Units whose answers have not
+// come when the window ends count in the next one too, as the server may count them in
+// either, unless they were granted more than the transit before the end.
 type calendar struct {
 	clock *Wall
-	out   unanswered // granted, not answered, perhaps seen in this window
-	used  int64      // out included
-	start int64      // of the window, in nanoseconds of the wall's clock
-	end   int64
+	out   unanswered // granted, not answered, perhaps counted by the server in this window
+	used  int64      // units of the window, out included
+	start int64      // of the window, in nanoseconds since 1970
+	end   int64      // likewise
 }
 
-// A Wall relates instants to the clock on the wall. That may step, so its owner
-// keeps it before each call. It is safe for concurrent use.
+// A Wall relates instants to the wall clock. As that may step, its owner calls Keep
+// before each call of a meter with Align. It is safe for concurrent use.
 type Wall struct {
 	zero atomic.Int64 // what the wall's clock showed at instant 0, in nanoseconds since 1970
 }
 
-// mostOff is by how much a Wall may be off that is kept. Its owner's two readings
-// never agree to the nanosecond, and what does not change is not written, so that
-// processors need not fetch it from one another; the clocks of servers are off by
+// mostOff is how many nanoseconds a Wall may be off before Keep corrects it. The owner reads
+// two clocks one after the other, so each pair of readings differs a little. Without this
+// bound every call would write what all processors read. The clocks of servers differ by
 // more.
 const mostOff = int64(100 * time.Microsecond)
 
-// Set says what the clock showed at instant 0.
+// Set says what the wall clock showed at instant 0, in nanoseconds since 1970.
 func (w *Wall) Set(zero int64) { w.zero.Store(zero) }
 
-// Keep is Set if the clock has stepped or drifted since.
+// Keep is Set if zero differs by more than mostOff: the clock has stepped or drifted.
 func (w *Wall) Keep(zero int64) {
 	if off := zero - w.zero.Load(); off < -mostOff || off > mostOff {
 		w.Set(zero)
@@ -146,7 +147,7 @@ func (c *calendar) back(now Instant, s *Rate, n int64, granted, answered Instant
 	}
 }
 
-// state tells s what is in the window.
+// state puts what is in the window into s.
 func (c *calendar) state(now Instant, r *Rate, s *State) {
 	c.roll(now, r)
 	if s.Left = float64(int64(r.Limit) - c.used); c.used > 0 {
@@ -154,15 +155,15 @@ func (c *calendar) state(now Instant, r *Rate, s *State) {
 	}
 }
 
-// even spreads what is left of a calendar's window over what is left of its time.
-// It keeps the last grant and works out when the next unit is due from what is left
-// now: a grant that is given back, a new limit or a clock that steps moves it.
+// even spreads the units left of a calendar's window over the time left of it.
+// It keeps the last grant only, and computes each time when the next unit is due. So that
+// changes when units are given back, the limit changes or the clock steps.
 type even struct {
-	last Instant // when the last units went
-	n    int64   // how many; of those given back, none
+	last Instant // when the last units were granted
+	n    int64   // how many they were, without those given back
 }
 
-// due is when the next unit may go: at once in a window in which none has.
+// due is when the next unit may go. If none has gone in this window, that is now.
 func (e *even) due(now Instant, c *calendar, s *Rate) Instant {
 	c.roll(now, s)
 	zero := c.clock.zero.Load()
@@ -187,21 +188,21 @@ func (e *even) eta(now Instant, c *calendar, s *Rate, ahead int64) Instant {
 	return t + Instant(float64(end-t)*min(1, float64(ahead)/left))
 }
 
-// take notes n units that go now.
+// take notes that n units are granted now.
 func (e *even) take(now Instant, n int64) {
 	if n > 0 {
 		e.last, e.n = now, n
 	}
 }
 
-// back gives the time of n units granted at an instant back, if they were the last.
+// back notes that n units are given back, if they were granted last.
 func (e *even) back(n int64, granted Instant) {
 	if granted == e.last {
 		e.n -= n
 	}
 }
 
-// state tells s whether a unit may go.
+// state puts into s whether a unit may go.
 func (e *even) state(now Instant, c *calendar, r *Rate, s *State) {
 	if s.Left = min(s.Left, 1); e.due(now, c, r) > now {
 		s.Left = 0

@@ -2,39 +2,39 @@ package meter
 
 import "sort"
 
-// gaps remembers how near to full a bucket came after each of its grants. Had a
-// grant not been made, its tokens would be in the bucket now, but for those
-// that would have overflowed. So what a grant gives back fits into the smallest
-// gap since: then never more goes than without the grant, although others may
-// have used all that flowed in meanwhile.
+// gaps remembers how near to full a bucket came after each of its grants. A gap is how
+// many tokens are missing in the bucket just before a grant. If a grant had not been made,
+// its tokens would be in the bucket now, without those that would have overflowed. So a
+// grant may give back no more than the smallest gap since it was made. Then never more is
+// granted than without it, even if others have used all that flowed in meanwhile.
 //
-// Grants are numbered. What is kept is gaps that grow, each with the last grant
-// that it came before: the smallest gap since a grant is the first one after
-// it. Gaps that differ by less than a grain share an entry, of the smaller size
-// and the later grant, so no more than gapParts are kept. The zero gaps is that
-// of a bucket without grants.
+// Grants are numbered. To find the smallest gap since a grant, it is enough to keep gaps
+// that no later gap is smaller than: they grow from each to the next, and the first one
+// after the grant is the smallest. Gaps that differ by less than a grain share an entry,
+// with the smaller size and the later grant, so no more than gapParts are kept. The zero
+// value is that of a bucket without grants.
 type gaps struct {
-	last Token // grant
-	wide *wide // nil: there never was a gap of a grain
+	last Token // the number of the last grant
+	wide *wide // nil: no gap has been as large as a grain
 }
 
 // wide is the gaps of a grain or more.
 type wide struct {
-	full Token // the last grant before which there was none
-	log  []gap // since then
+	full Token // the last grant before which the gap was smaller than a grain
+	log  []gap // those since then
 }
 
 type gap struct {
-	grant Token
+	grant Token   // the last grant that it came before
 	size  float64 // in tokens
 }
 
-// gapParts is how many grains a bucket has. What is given back may be less by
-// one of them: some 3 % of the size, and the log of gaps stays shorter than this.
+// gapParts is how many grains a bucket has. What is given back may be too little by
+// one of them, which is some 3 % of the size. More would make the log of gaps longer.
 const gapParts = 32
 
-// note says that a bucket of that size has this gap before another grant, and
-// returns the grant's number.
+// note notes the gap of a bucket of that size before another grant, and returns the
+// number of that grant.
 func (g *gaps) note(tokens float64, size int) Token {
 	g.last++
 	now, grain := float64(size)-tokens, float64(size)/gapParts
@@ -47,7 +47,7 @@ func (g *gaps) note(tokens float64, size int) Token {
 		w = &wide{full: g.last - 1}
 		g.wide = w
 	}
-	now = min(now, float64(size)) // a debt is no larger gap, so that there is a largest
+	now = min(now, float64(size)) // a debt counts as an empty bucket, which bounds the length of the log
 	for i := len(w.log) - 1; i >= 0 && now < w.log[i].size+grain; i-- {
 		now = min(now, w.log[i].size)
 		w.log = w.log[:i]
@@ -56,13 +56,13 @@ func (g *gaps) note(tokens float64, size int) Token {
 	return g.last
 }
 
-// begin says that no grant so far has taken anything.
+// begin forgets all grants so far: none of them may give anything back.
 func (g *gaps) begin() {
 	g.last++
 	g.wide.begin(g.last)
 }
 
-// begin forgets all gaps: the bucket was full after them, before that grant.
+// begin forgets all gaps: the bucket was full before the grant full.
 func (w *wide) begin(full Token) {
 	if w == nil {
 		return
@@ -73,8 +73,8 @@ func (w *wide) begin(full Token) {
 	}
 }
 
-// give is how many of n tokens the grant may give back to a bucket that has so
-// many, and notes that they are there.
+// give returns how many of n tokens the grant may give back to a bucket that has so
+// many tokens. It takes the gaps to be smaller by these from now on.
 func (g *gaps) give(grant Token, n, tokens float64, size int) float64 {
 	w := g.wide
 	if w == nil { // all gaps before grants were less than a grain
@@ -98,7 +98,7 @@ func (g *gaps) give(grant Token, n, tokens float64, size int) float64 {
 	return n
 }
 
-// tidy drops the gaps that a later one is smaller than.
+// tidy drops the gaps for which there is a smaller later one, and those below a grain.
 func (w *wide) tidy(grain float64) {
 	kept := len(w.log)
 	for i := len(w.log) - 1; i >= 0; i-- {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// InFlight is the meter of a limit on requests at a time. A place is taken at the
-// grant and given back by Return alone: its units are always held.
+// InFlight is the meter of a limit on requests at a time; Meter says what its methods do.
+// A unit is a place. It is taken by Take and given back by Return: Answered does nothing.
 type InFlight struct {
-	Limit int64 // may be changed at any time
-	out   int64
+	Limit int64 // places; may be changed between calls
+	out   int64 // places taken
 }
 
 func (m *InFlight) At(now Instant, n int64) Instant {
@@ -26,7 +26,7 @@ func (m *InFlight) ETA(now Instant, ahead, n int64) Instant {
 	return m.At(now, n)
 }
 
-// A place is expected back in the time that requests usually take.
+// Regain is a second, whatever n is: nothing is known here of how long requests take.
 func (m *InFlight) Regain(int64) time.Duration { return time.Second }
 
 func (m *InFlight) Take(_ Instant, n int64, _ bool) Token {
@@ -47,8 +47,8 @@ func (m *InFlight) State(now Instant) State {
 	return s
 }
 
-// Open is a meter without a limit: all may go now. A meter for which some
-// methods mean nothing embeds it.
+// Open is the meter of no limit: At returns now. Meters that need only some of the
+// methods embed it.
 type Open struct{}
 
 func (Open) At(now Instant, _ int64) Instant                { return now }

@@ -5,25 +5,26 @@ import (
 	"sort"
 )
 
-// longAgo is before every date, and far from overflow.
+// longAgo is before every date, and so far from the smallest int64 that no difference
+// overflows.
 const longAgo = Instant(-1 << 62)
 
-// An Entry is units that have one date.
+// An Entry is units that share one date.
 type Entry struct {
-	At Instant // of the last of them
-	N  int64
+	At Instant // the date of the last of them
+	N  int64   // how many units; may be 0
 }
 
-// A Log is units by a date of theirs, oldest first. Its length is bounded:
-// units less than a grain apart share an entry, dated by its last. The zero
+// A Log is units by date, oldest first. Its length is bounded: units whose dates are less
+// than a grain apart share an entry, which has the date of the last one. The zero
 // value is empty.
 type Log struct {
 	Entries []Entry // some may have no units left
 	Sum     int64   // of their units
-	first   Instant // of the units in the last entry
+	first   Instant // the date of the first unit in the last entry
 }
 
-// Add appends n units. No date is older than the one before.
+// Add appends n units of date at, which is no earlier than any before.
 func (l *Log) Add(at Instant, n int64, grain Instant) {
 	l.Sum += n
 	if last := len(l.Entries) - 1; last >= 0 {
@@ -39,7 +40,8 @@ func (l *Log) Add(at Instant, n int64, grain Instant) {
 	l.Entries = append(l.Entries, Entry{at, n})
 }
 
-// squeeze makes room in a log that cancelled and settled units have filled up.
+// squeeze makes room in a full log. A grain of Per/Exact keeps a log shorter than that,
+// unless units were taken out of it.
 func (l *Log) squeeze() {
 	if l.Entries = withoutNone(l.Entries); len(l.Entries) < 2*Exact {
 		return
@@ -50,7 +52,7 @@ func (l *Log) squeeze() {
 	l.Entries = l.Entries[:len(l.Entries)/2]
 }
 
-// Forget drops what is not younger than that.
+// Forget drops all entries that are dated than or earlier.
 func (l *Log) Forget(than Instant) {
 	i := 0
 	for i < len(l.Entries) && l.Entries[i].At <= than {
@@ -70,7 +72,7 @@ func (l *Log) Forget(than Instant) {
 	l.Entries = l.Entries[:copy(l.Entries, l.Entries[i:])]
 }
 
-// remove takes n units of that date out, which is not forgotten yet.
+// remove takes out n units of date at, or as many as their entry has.
 func (l *Log) remove(at Instant, n int64) {
 	i := notBefore(l.Entries, at)
 	if i == len(l.Entries) {
@@ -81,11 +83,11 @@ func (l *Log) remove(at Instant, n int64) {
 	l.Sum -= n
 	for i := len(l.Entries) - 1; i >= 0 && l.Entries[i].N == 0; i-- {
 		l.Entries = l.Entries[:i]
-		l.first = longAgo // the entry before takes no more
+		l.first = longAgo // when the entry before began is not known: it takes no more units
 	}
 }
 
-// notBefore is the index of the first entry of a log that is not older than at.
+// notBefore is the index of the first entry of a log that is dated at or later.
 func notBefore(log []Entry, at Instant) int {
 	return sort.Search(len(log), func(i int) bool { return log[i].At >= at })
 }

@@ -10,49 +10,49 @@ import (
 // them from running at the same time.
 type Meter interface {
 	// At is the earliest instant at which n units may be granted if nothing is
-	// taken or given back until then: now if they may be now, Never if that
-	// depends on an event. No more than State's Most are asked for.
+	// taken or given back until then. It is now if there is room, and Never if only
+	// an event makes room, such as the end of a request. n is at most State's Most.
 	At(now Instant, n int64) Instant
 
 	// ETA is an estimate of when n units may be granted that come after ahead
 	// units of others.
 	ETA(now Instant, ahead, n int64) Instant
 
-	// Regain is about how long it takes to have n units again once they are spent.
+	// Regain is about how long it takes until n units that are spent may be spent again.
 	Regain(n int64) time.Duration
 
-	// Take charges n units, be there room or not. If held, they are of a request
-	// that awaits its answer: Answered or Return follows. Both want to
-	// know the Token and the instant of the grant.
+	// Take charges n units, whether there is room or not. If held, they belong to a
+	// request that awaits its answer, and Answered or Return is called later, with
+	// the Token and with now as granted.
 	Take(now Instant, n int64, held bool) Token
 
 	// Answered says that the answer came to a request that holds n units. It
-	// reports whether more may be granted for it.
+	// reports whether this may have made room for others.
 	Answered(now Instant, n int64, m Token, granted Instant) (more bool)
 
-	// Return gives n units, all or some, of a grant back: the server never counted
-	// them. answered is when Answered was called, or, of units that were not held,
-	// when they were granted; zero: they are held still.
+	// Return gives back n units, all or some, of a grant, because the server did not
+	// count them. answered is when Answered was called, or zero if it was not. For
+	// units that were not held it is when they were granted.
 	Return(now Instant, n int64, m Token, granted, answered Instant)
 
-	// State describes the meter.
+	// State describes the meter at now.
 	State(now Instant) State
 }
 
-// A Token is what a meter wants to know again of a grant.
+// A Token is what a meter needs to find a grant again. Its meaning is the meter's own.
 type Token int64
 
 // A State is a meter in figures.
 type State struct {
-	Limit   int64   // units that could be granted at once if all were idle
+	Limit   int64   // units that may be granted if none is in use
 	Left    float64 // units that may be granted now
-	Unspent float64 // left, without regard to how many may go at once
-	Full    Instant // when everything will be there again; Never: when an event says so
-	Most    int64   // units that can ever be granted at once
-	Idle    bool    // nothing would be lost by forgetting the meter
+	Unspent float64 // Left without the bucket: what is left of the window
+	Full    Instant // when no unit will be in use if nothing more is taken; Never: an event decides
+	Most    int64   // the largest n that may be granted in one step at any time
+	Idle    bool    // nothing would be lost if the meter were dropped
 }
 
-// Units is how many whole units may be granted at once now.
+// Units is Left in whole units.
 func (s State) Units() int64 {
 	// A limit of math.MaxInt is rounded up to what no int64 holds.
 	if x := s.Left + 1e-9; x < math.MaxInt64 {
@@ -61,42 +61,41 @@ func (s State) Units() int64 {
 	return math.MaxInt64
 }
 
-// Requests is the unit that every request draws one of if its cost says
-// nothing else.
+// Requests is the unit of which every request draws one, unless its cost says how many.
 const Requests = "requests"
 
-// Exact is how many dates a window needs at least: those of larger limits share
-// dates that lie Per/Exact apart, so that memory is bounded and a unit leaves at
-// most that much too late. A log in a store keeps up to Exact units one by one;
-// a window in memory, which is cheaper, twice as many.
+// Exact is into how many parts Per is divided if a limit is too large to keep a date for
+// each unit: units of the same part share a date. So memory is bounded, and a unit counts
+// too long by at most Per/Exact, 1.6 % of the window. A log in a store keeps a date for
+// each unit of limits up to Exact; a window in memory, which is cheaper, up to 2*Exact.
 const Exact = 64
 
 // A Spec is one rate: at most Limit units in any window of length Per. It is
 // a throttle.Rate with its defaults resolved.
 type Spec struct {
-	Limit  int
-	Per    time.Duration
+	Limit  int            // units
+	Per    time.Duration  // above zero
 	Burst  int            // units that may go back to back, at least 1
 	Bucket bool           // it is a plain token bucket of Burst units; there is no window
 	Unit   string         // never ""
 	Align  *time.Location // windows start at multiples of Per of this place's clock; nil: they slide
-	Even   bool           // with Align: what is left of a window is spread over what is left of its time
+	Even   bool           // with Align: the units left of a window are spread over the time left of it
 	WarmUp time.Duration  // the rate climbs from a third to full over this time; zero: it does not
 }
 
-// PerSecond is the rate in the long run.
+// PerSecond is the rate in the long run, in units per second.
 func (s Spec) PerSecond() float64 { return float64(s.Limit) / s.Per.Seconds() }
 
-// A Rate is a Spec with what follows from it. It does not change, so all keys
-// that have it share it.
+// A Rate is a Spec with what is computed from it. It does not change, so all keys
+// with the same rate share it.
 type Rate struct {
 	Spec
-	Window    time.Duration // Per; of a bucket, in which it fills
+	Window    time.Duration // Per, or for a Bucket the time in which it fills
 	perSecond float64
-	grain     Instant // see Spec.Grain
-	span      Instant // of a bucket's units in transit; zero: a window counts them
-	shaped    bool
-	warm      *warmSpec // nil: none
+	grain     Instant   // see Spec.Grain
+	span      Instant   // of a Bucket: see inTransit; zero: a window counts what is in transit
+	shaped    bool      // a bucket says how fast units follow one another
+	warm      *warmSpec // of WarmUp; nil: there is none
 }
 
 // NewRate makes a rate of s.
@@ -113,7 +112,7 @@ func NewRate(s Spec) *Rate {
 	return r
 }
 
-// Continues reports whether a meter of s can go on as one of o: it counts in the
+// Continues reports whether Change can turn a meter of s into one of o: both count in the
 // same window with the same kind of account.
 func (s *Rate) Continues(o *Rate) bool {
 	place := func(r *Rate) string {
@@ -126,8 +125,8 @@ func (s *Rate) Continues(o *Rate) bool {
 		(s.Align == nil) == (o.Align == nil) && place(s) == place(o)
 }
 
-// CostOf is how many of unit a cost draws: one request if it says nothing of
-// requests, and nothing of any other unit.
+// CostOf is how many units a cost draws. If the cost does not name the unit, that is one
+// for Requests and none for any other.
 func CostOf(cost map[string]int64, unit string) int64 {
 	if n, ok := cost[unit]; ok {
 		return n
@@ -138,17 +137,17 @@ func CostOf(cost map[string]int64, unit string) int64 {
 	return 0
 }
 
-// An Instant is a moment in nanoseconds since its clock was made, by the
-// monotonic clock. All arithmetic of budgets is on instants; a clock gives out
-// positive ones only, so zero may stand for none.
+// An Instant is a moment of the monotonic clock, in nanoseconds since its owner's clock
+// was made. All arithmetic of budgets is on instants. A clock returns positive ones only,
+// so zero may mean none.
 type Instant int64
 
 const (
-	Never   = Instant(math.MaxInt64)       // when no moment is known
-	Unknown = time.Duration(math.MaxInt64) // a wait of which no length is known
+	Never   = Instant(math.MaxInt64)       // no moment is known; later than all others
+	Unknown = time.Duration(math.MaxInt64) // the length of a wait is not known; longer than all others
 )
 
-// Time maps t to a time.Time of which only differences mean anything.
+// Time maps t to a time.Time. Only differences between such times mean anything.
 func (t Instant) Time() time.Time { return time.Time{}.Add(time.Duration(t)) }
 
 // Add is t+d, or Never if that is later than an Instant can say.
@@ -159,7 +158,7 @@ func (t Instant) Add(d time.Duration) Instant {
 	return Never
 }
 
-// Sub is the time from u to t, which both are moments.
+// Sub is the time from u to t. Neither may be Never.
 func (t Instant) Sub(u Instant) time.Duration { return time.Duration(t - u) }
 
 // Until is the time from now to t, never negative; Unknown if t is Never.
@@ -173,8 +172,10 @@ func (t Instant) Until(now Instant) time.Duration {
 	return time.Duration(t - now)
 }
 
-// Seconds is a time in whole nanoseconds, rounded up but for a thousandth that
-// comes from rounding, at least one, and capped.
+// Seconds converts seconds to whole nanoseconds, rounded up, so that no wait is too short.
+// A thousandth of a nanosecond is taken for an error of rounding and dropped. The result
+// is at least 1 ns, and at most half of what a Duration can hold, so that it can be added
+// to an Instant.
 func Seconds(seconds float64) time.Duration {
 	ns := math.Ceil(seconds*1e9 - 1e-3)
 	if !(ns < float64(math.MaxInt64/2)) {

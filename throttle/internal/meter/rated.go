@@ -5,32 +5,33 @@ import (
 	"time"
 )
 
-// Rated is the meter of a Rate. A window or a calendar keeps what it promises, a
-// bucket or a warm-up shapes the flow. A rate with Burst == Limit needs no bucket,
-// one with Bucket has no window.
+// Rated is the meter of a Rate; Meter says what its methods do. A window, or with Align a
+// calendar, counts the units of a period. A bucket, a warm-up or an even spread says how
+// fast units may follow one another. A rate with Burst == Limit needs no bucket, and one
+// with Bucket has no window. NewRated or Begin makes one ready.
 type Rated struct {
 	*Rate
 	bucket bucket // if shaped
 	window window
-	rare   *rare // of a rate that warms up, or with Align; nil: it is neither
+	rare   *rare // of a rate with WarmUp or Align; nil: it has neither
 }
 
-// rare is what few rates need, so that a key with a plain one is small.
+// rare is what few rates need. It is apart so that the meter of a plain rate is small.
 type rare struct {
-	warm     warm     // of a rate that warms up
+	warm     warm     // with WarmUp
 	calendar calendar // with Align
-	even     even     // with Align, if units do not go as they come
+	even     even     // with Align and Even
 }
 
-// NewRated makes a meter that nothing was taken from. Only a rate with Align looks
-// at the clock, which may be nil for others.
+// NewRated makes a meter of which nothing is taken. clock is used only by a rate with
+// Align, and may be nil for others.
 func NewRated(now Instant, s *Rate, clock *Wall) *Rated {
 	m := new(Rated)
 	m.Begin(now, s, clock)
 	return m
 }
 
-// Begin makes of the zero m what NewRated returns.
+// Begin makes the zero m the same as what NewRated returns.
 func (m *Rated) Begin(now Instant, s *Rate, clock *Wall) {
 	m.Rate = s
 	if s.shaped {
@@ -44,7 +45,7 @@ func (m *Rated) Begin(now Instant, s *Rate, clock *Wall) {
 	}
 }
 
-// Seen is the latest instant that m, of a rate without Align or WarmUp, knows of.
+// Seen is the latest instant that was passed to m. The rate has neither Align nor WarmUp.
 func (m *Rated) Seen() Instant { return max(m.bucket.seen, m.window.looked) }
 
 func (m *Rated) At(now Instant, n int64) Instant {
@@ -90,7 +91,8 @@ func (m *Rated) ETA(now Instant, ahead, n int64) Instant {
 	if m.Bucket {
 		return shape
 	}
-	// Whole windows that those ahead fill, then one's own place in the last.
+	// The units ahead fill so many whole windows; rest is how many the last one has to
+	// have room for.
 	windows := math.Floor(max(0, units-1) / float64(m.Limit))
 	rest := int64(units - windows*float64(m.Limit))
 	first, per := now, m.Per
@@ -100,7 +102,7 @@ func (m *Rated) ETA(now Instant, ahead, n int64) Instant {
 		first = m.window.at(now, m.Rate, max(1, rest))
 		if late := m.window.answersIn(per); late > 0 && first > now {
 			per += late
-			first = first.Add(late) // those under way have still to begin theirs
+			first = first.Add(late) // the windows of units under way begin when their answers come
 		}
 	}
 	if windows > 0 {
@@ -129,9 +131,8 @@ func (m *Rated) Take(now Instant, n int64, held bool) Token {
 	return 0
 }
 
-// TakeNow is Take of what awaits no answer, if At says that it may be now; or else it
-// does nothing. It is for a rate without Align or WarmUp and saves asking twice of
-// which kind m is.
+// TakeNow is Take of units that are not held, if At returns now, and does nothing
+// otherwise. The rate has neither Align nor WarmUp. It is quicker than At and Take.
 func (m *Rated) TakeNow(now Instant, n int64) (k Token, ok bool) {
 	s := m.Rate
 	if !s.Bucket && m.window.at(now, s, n) > now || s.shaped && m.bucket.at(now, s, n) > now {
@@ -179,9 +180,9 @@ func (m *Rated) Return(now Instant, n int64, k Token, granted, answered Instant)
 	}
 }
 
-// Sure is when n units may be granted at the earliest that come after ahead
-// units of others, if nothing goes before from. What a pause took that may prove
-// too long is not missed.
+// Sure is a lower bound of when n units may be granted that come after ahead units of
+// others, if nothing is granted before from. The tokens that Drain took for a pause count
+// as present, because the pause may be ended early.
 func (m *Rated) Sure(now, from Instant, ahead, n int64) Instant {
 	took := 0.0
 	if m.shaped {
@@ -200,7 +201,8 @@ func (m *Rated) Sure(now, from Instant, ahead, n int64) Instant {
 	return t
 }
 
-// Change goes on under another rate, which m's continues: what is in use stays in use, and a pause goes on.
+// Change goes on under another rate, for which Continues of m's rate must be true. Units in
+// use stay in use, and a pause goes on.
 func (m *Rated) Change(now Instant, s *Rate) {
 	used := 0.0
 	switch {
@@ -208,7 +210,7 @@ func (m *Rated) Change(now Instant, s *Rate) {
 		used = m.bucket.used(now, m.Rate)
 	case m.warm == nil && !m.Bucket && m.Align == nil:
 		m.window.look(now, m.Rate)
-		used = min(float64(m.window.used()), float64(s.Burst)) // more is no debt: it may be long ago
+		used = min(float64(m.window.used()), float64(s.Burst)) // a bucket would have regained the rest, if it was taken long ago
 	}
 	if s.warm != nil {
 		m.rare.warm.stored *= s.warm.most / m.warm.most
@@ -225,7 +227,8 @@ func (m *Rated) Change(now Instant, s *Rate) {
 	}
 }
 
-// Inherit takes over what another meter of the same unit has seen.
+// Inherit charges m, of which nothing is taken yet, with what is in use in o, the meter of
+// another rate of the same unit.
 func (m *Rated) Inherit(now Instant, o *Rated) {
 	used := 0.0
 	if o.shaped {
@@ -243,15 +246,15 @@ func (m *Rated) Inherit(now Instant, o *Rated) {
 	}
 }
 
-// Drain sees to it that after a pause until the given instant the flow resumes
-// at the shaped rate: no burst has been saved up meanwhile.
+// Drain is called at the beginning of a pause that lasts until the given instant. It takes
+// so many tokens that no burst follows the pause.
 func (m *Rated) Drain(now, until Instant) {
 	if m.shaped {
 		m.bucket.drain(now, until, m.Rate)
 	}
 }
 
-// Resume undoes Drain for a pause that ends before its time.
+// Resume gives back what Drain took, for a pause that ends before its time.
 func (m *Rated) Resume(now Instant) {
 	if m.shaped {
 		m.bucket.resume(now, m.Rate)
@@ -279,7 +282,7 @@ func (m *Rated) State(now Instant) State {
 	case m.Even:
 		m.rare.even.state(now, &m.rare.calendar, m.Rate, &s)
 	}
-	if s.Left < 0 { // max of floats takes a while, and each Try asks
+	if s.Left < 0 { // quicker than max, which looks for NaN
 		s.Left = 0
 	}
 	if m.Bucket {

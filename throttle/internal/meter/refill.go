@@ -2,8 +2,8 @@ package meter
 
 import "math"
 
-// Refill gives n units by hand, as if as many of those spent, the oldest, had not
-// been. No more than all of them come back.
+// Refill gives n units back, for a user who knows that the server has room: it is as if
+// the n oldest of those spent had not been spent. Units that are not spent are not added.
 func (m *Rated) Refill(now Instant, n int64) {
 	if n <= 0 {
 		return
@@ -22,7 +22,7 @@ func (m *Rated) Refill(now Instant, n int64) {
 	}
 }
 
-// refill forgets the oldest units. Those under way are not spent yet.
+// refill forgets the n oldest units, without those whose answers have not come.
 func (w *window) refill(now Instant, s *Rate, n int64) {
 	w.look(now, s)
 	for i := range w.sent.Entries {
@@ -50,7 +50,7 @@ func (b *bucket) refill(now Instant, s *Rate, n int64) {
 	}
 }
 
-// refill brings the next unit forward by the time of n.
+// refill lets the next unit go earlier, by the time that n units take.
 func (w *warm) refill(now Instant, s *warmSpec, n int64) {
 	if w.next > now {
 		w.next = max(now, w.next-Instant(min(float64(n)*s.interval*1e9, math.MaxInt64/4)))

@@ -7,10 +7,10 @@ import (
 
 // unanswered is units whose answers have not come, by when they were granted,
 // oldest first. Its length is bounded by the number of requests that await
-// their answers. The zero value is empty, and nil is one to which nothing is added.
+// their answers. The zero value is empty. nil is empty, too, and only add fails for it.
 type unanswered struct {
 	sum  int64
-	head int // of log; what is before it is forgotten
+	head int // entries of log before it are forgotten
 	log  []Entry
 }
 
@@ -29,21 +29,22 @@ func (u *unanswered) add(granted Instant, n int64) {
 		return
 	}
 	if len(u.log) == cap(u.log) {
-		// With as much room as there are units left, this is seldom.
+		// It doubles the room, so this is seldom.
 		u.log = withoutNone(slices.Delete(u.log, 0, u.head))
 		u.log, u.head = slices.Grow(u.log, len(u.log)+1), 0
 	}
 	u.log = append(u.log, Entry{granted, n})
 }
 
-// remove takes n of the units granted then out, or as many as there are.
+// remove takes out n of the units granted at granted, or as many of them as there are, and
+// returns how many it took.
 func (u *unanswered) remove(granted Instant, n int64) int64 {
 	if u == nil {
 		return 0
 	}
 	log := u.log[u.head:]
 	i := len(log) - 1
-	if i < 0 || log[i].At != granted { // most often there is one
+	if i < 0 || log[i].At != granted { // most often there is only one entry
 		i = notBefore(log, granted)
 	}
 	if i == len(log) || log[i].At != granted {
@@ -55,7 +56,7 @@ func (u *unanswered) remove(granted Instant, n int64) int64 {
 	return n
 }
 
-// next takes the oldest units out, if they are not younger than that.
+// next takes out the oldest units, if they were granted at than or earlier.
 func (u *unanswered) next(than Instant) (t Entry, ok bool) {
 	if u == nil {
 		return Entry{}, false
@@ -80,43 +81,46 @@ func (u *unanswered) lose(n int64) {
 	}
 }
 
-// forget takes out all units that are not younger than that.
+// forget takes out all units that were granted at than or earlier.
 func (u *unanswered) forget(than Instant) {
 	for ok := true; ok; {
 		_, ok = u.next(than)
 	}
 }
 
-// shrink gives memory back that an idle key does not need.
+// shrink frees memory that an idle key does not need.
 func (u *unanswered) shrink() {
 	if u != nil && u.sum == 0 && cap(u.log) > 8 {
 		u.log = nil
 	}
 }
 
-// mostInTransit is how long the way to a server may take, connecting included.
-// What takes longer is the server's own work.
+// mostInTransit is for how long units of a bucket count as in transit at most. It is
+// enough for a connection and a request to reach a distant server. If an answer takes
+// longer, the rest of the time is the server's own work.
 const mostInTransit = time.Second
 
-// inTransit counts units that were granted a short while ago and not answered yet.
-// The server may not have seen them: its bucket may still be as full as it
-// was, and what would flow in meanwhile is lost. So a bucket is taken to hold
-// at most its size less these. They are forgotten after a while, so that slow
-// answers do not cost a bucket its rate: after the time it takes to fill, or
-// mostInTransit if that is less, and no sooner than half of it. nil counts
-// none and adds none.
+// inTransit counts the units of a bucket that were granted a short while ago and are not
+// answered yet. The server may not have seen them. Its bucket may then still be full, and
+// what flows into a full bucket is lost. So ours holds at most its size less these units.
+//
+// They are forgotten after some time, as slow answers would otherwise lower the rate. Time
+// is divided into spans, each of about half the time in which the bucket fills, or of half
+// of mostInTransit if that is less. Units count in the span of their grant and in the next
+// one. The zero value counts none. nil does, too, and only add fails for it.
 type inTransit struct {
-	span    Instant // number of the present one
-	present int64
-	last    int64 // of the span before
+	span    Instant // number of the present span
+	present int64   // units of it
+	last    int64   // units of the span before
 }
 
-// spanOf is how many nanoseconds a span is long; zero: nothing is in transit.
+// spanOf is the length of a span in nanoseconds, for a bucket of that rate and size; zero:
+// nothing is in transit.
 func spanOf(perSecond float64, size int) Instant {
 	return min(Instant(mostInTransit/2), Instant(float64(size-1)/2/perSecond*1e9))
 }
 
-// count is how many are in transit at now.
+// count is how many units are in transit at now.
 func (y *inTransit) count(now, span Instant) int64 {
 	if y == nil || span <= 0 {
 		return 0
@@ -137,7 +141,7 @@ func (y *inTransit) add(now, span Instant, n int64) {
 	y.present += n
 }
 
-// drop forgets n granted at at.
+// drop forgets n units that were granted at at.
 func (y *inTransit) drop(now, at, span Instant, n int64) {
 	if y.count(now, span) == 0 {
 		return

@@ -2,23 +2,24 @@ package meter
 
 import "time"
 
-// warm is Guava's SmoothWarmingUp: permits stored while idle make those that
-// use them slower, and each grant is paid for by the next one.
+// warm is SmoothWarmingUp of Guava's RateLimiter. While nothing is sent, permits are
+// stored; a grant that uses stored ones takes longer than others. The time that a grant
+// takes is waited for by the next one.
 type warm struct {
-	stored float64 // as of next, or later
+	stored float64 // permits, at next or later
 	next   Instant // when the next unit may go
 }
 
 // warmSpec holds the constants of a rate that warms up, in seconds and permits.
 type warmSpec struct {
 	interval, cold float64 // between units, when warm and when cold
-	slope          float64
-	from, most     float64 // stored permits: where slowness begins, and at most
+	slope          float64 // by how much the interval grows for each stored permit above from
+	from, most     float64 // stored permits: above from the interval grows; most is the bound
 	refill         float64 // seconds to store one permit
 }
 
-// coldFactor is how much slower than the rate a cold host is met, as in Guava's
-// RateLimiter.create.
+// coldFactor is how many times longer than when warm the interval between units is at
+// first. Guava's RateLimiter.create has the same.
 const coldFactor = 3
 
 func newWarmSpec(perSecond float64, warmUp time.Duration) *warmSpec {
@@ -32,7 +33,7 @@ func newWarmSpec(perSecond float64, warmUp time.Duration) *warmSpec {
 	return w
 }
 
-// now stores what idling has earned.
+// now stores the permits of the time since next, in which nothing was sent.
 func (w *warm) now(now Instant, s *warmSpec) {
 	if now > w.next {
 		w.stored = min(s.most, w.stored+float64(now-w.next)/1e9/s.refill)
@@ -56,8 +57,8 @@ func (w *warm) take(now Instant, s *warmSpec, n int64) (next Instant) {
 	return w.next
 }
 
-// back gives up what of n units' time, which would have ended at next, is
-// still to come.
+// back is for n units that are given back, whose time was to end at next: the part of
+// that time which is still to come is not waited for.
 func (w *warm) back(now Instant, s *warmSpec, n int64, next Instant) {
 	left := min(time.Duration(next-now), Seconds(float64(n)*s.interval))
 	if left > 0 {
@@ -65,7 +66,8 @@ func (w *warm) back(now Instant, s *warmSpec, n int64, next Instant) {
 	}
 }
 
-// state tells s whether a unit may go, and what idling would still earn.
+// state puts into s whether a unit may go, and that s is not idle until all permits are
+// stored.
 func (w *warm) state(now Instant, r *warmSpec, s *State) {
 	w.now(now, r)
 	if s.Left = min(s.Left, 1); w.next > now {

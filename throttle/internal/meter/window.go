@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// transit is how long after its grant a unit may reach the server, at most. What
-// is on its way for longer is taken to have been seen then, so that answers may
-// take as long as they like: the rate is no less than Limit in Per and transit.
-// A tenth is as much as a network may vary, and costs a tenth of the rate where
-// no answer comes sooner.
+// transit is how long after its grant a unit may reach the server, at most. A unit whose
+// answer takes longer is dated at the end of the transit. So even if answers are slow, the
+// rate is no less than Limit in Per and transit. A tenth of Per allows for variations of
+// the network, and costs a tenth of the rate if all answers take longer.
 func (s *Rate) transit() Instant { return Instant(s.Per / 10) }
 
-// Grain is within what time units of a window share a date. As many as a Log may
-// have entries need not.
+// Grain is the time within which units of a window share a date. It is zero if a Log has
+// room for an entry for each unit.
 func (s Spec) Grain() Instant {
 	if s.Limit <= 2*Exact {
 		return 0
@@ -25,15 +24,15 @@ func (s Spec) Grain() Instant {
 // server may have seen them: when their answer came, or the transit after they
 // were granted if that is sooner. The zero value is empty.
 type window struct {
-	sent   Log         // by that moment
-	out    *unanswered // granted, not answered, younger than the transit; nil: none were ever
-	looked Instant     // when it was last brought up to date
+	sent   Log         // units by that moment
+	out    *unanswered // units that have none yet: granted within the transit, not answered; nil: there never were any
+	looked Instant     // when look was last called
 }
 
-// look dates what is under way for longer than the transit, and forgets what has
-// left the window.
+// look gives a date to units that were granted longer than the transit ago, and forgets
+// units that have left the window.
 func (w *window) look(now Instant, s *Rate) {
-	if now == w.looked { // as when a grant follows the question: what came since is younger
+	if now == w.looked { // often: Take follows At at the same instant
 		return
 	}
 	w.looked = now
@@ -49,11 +48,11 @@ func (w *window) look(now Instant, s *Rate) {
 	}
 }
 
-// used is the units in the window, as of the last look.
+// used is how many units are in the window, at the time of the last look.
 func (w *window) used() int64 { return w.sent.Sum + w.out.units() }
 
-// at is the earliest instant at which n units fit, n <= s.Limit. For what is
-// under way it assumes that the answers come now.
+// at is the earliest instant at which n units fit, where n <= s.Limit. For units whose
+// answers have not come it assumes that they come now.
 func (w *window) at(now Instant, s *Rate, n int64) Instant {
 	w.look(now, s)
 	need := w.used() + n - int64(s.Limit)
@@ -68,8 +67,9 @@ func (w *window) at(now Instant, s *Rate, n int64) Instant {
 	return now.Add(s.Per)
 }
 
-// answersIn is about how long units are under way, if as many are spent all the
-// time as in the last Per: for so long, each counts beyond Per.
+// answersIn is about how long answers take, if units are spent as fast as in the last per:
+// a unit counts for so much longer than per. By Little's law it is the number of units
+// under way, divided by the rate.
 func (w *window) answersIn(per time.Duration) time.Duration {
 	if w.sent.Sum <= 0 {
 		return 0
@@ -77,7 +77,7 @@ func (w *window) answersIn(per time.Duration) time.Duration {
 	return time.Duration(float64(per) * min(1, float64(w.out.units())/float64(w.sent.Sum)))
 }
 
-// take charges n units: of a request that awaits its answer, or sent now.
+// take charges n units: held by a request that awaits its answer, or dated now.
 func (w *window) take(now Instant, s *Rate, n int64, held bool) {
 	if n <= 0 {
 		return
@@ -91,7 +91,7 @@ func (w *window) take(now Instant, s *Rate, n int64, held bool) {
 	}
 }
 
-// inherit begins w with what o, whose Per may be another, has in it.
+// inherit puts what is in o, whose Per may differ, into the empty w.
 func (w *window) inherit(now Instant, s *Rate, o *window) {
 	w.sent = Log{Sum: o.sent.Sum, first: longAgo, Entries: append([]Entry(nil), o.sent.Entries...)}
 	if o.out != nil {
@@ -106,7 +106,7 @@ func (w *window) inherit(now Instant, s *Rate, o *window) {
 	w.look(now, s)
 }
 
-// under is w.out, made if need be: a Limiter's keys do without.
+// under returns w.out, and makes it if there is none. The keys of a Limiter need none.
 func (w *window) under() *unanswered {
 	if w.out == nil {
 		w.out = new(unanswered)
@@ -114,7 +114,7 @@ func (w *window) under() *unanswered {
 	return w.out
 }
 
-// answered dates n units that were granted at granted.
+// answered gives the date now to n units that were granted at granted.
 func (w *window) answered(now Instant, s *Rate, n int64, granted Instant) {
 	w.look(now, s)
 	if n = w.out.remove(granted, n); n > 0 {
@@ -122,7 +122,7 @@ func (w *window) answered(now Instant, s *Rate, n int64, granted Instant) {
 	}
 }
 
-// back takes n units of a grant out.
+// back takes out n units of a grant.
 func (w *window) back(now Instant, s *Rate, n int64, granted, answered Instant) {
 	w.look(now, s)
 	date := granted + s.transit()
@@ -136,7 +136,7 @@ func (w *window) back(now Instant, s *Rate, n int64, granted, answered Instant) 
 	}
 }
 
-// state tells s what is in the window.
+// state puts what is in the window into s.
 func (w *window) state(now Instant, r *Rate, s *State) {
 	w.look(now, r)
 	used := w.used()
