@@ -1,24 +1,29 @@
-// Package absence lets those go who waited for a host that refused everybody.
+// Package absence says when requests may go that wait for a host which refused all of
+// them.
 //
 // # Words
 //
-// An [Absence] is the time in which a host refuses all who call it, perhaps for no limit of
-// theirs: it may be down. A [Crowd] is those who have come to wait meanwhile.
+// An [Absence] begins when a host refuses all requests, perhaps because of no limit: it may
+// be down. It ends some time after the host is back. A [Crowd] is the requests that have come
+// to wait meanwhile.
 //
 // # How it works
 //
-// Until the host is back one of the crowd asks now and then, the sooner the faster they come.
-// Once it is back, they are let go one after another, not much faster than they came, as it
-// would get all of them at once.
+// Until the host is back, one request of the crowd is sent from time to time, to find out
+// whether it is back: that one asks. The faster requests come, the more often one asks. Once
+// the host is back, the crowd goes one request after another, not much faster than it came.
+// Otherwise the host would get all of them at once.
 //
 // # What holds
 //
-// An absence ends: when nobody waits, when its owner drops it because a refusal shows that
-// there is a limit, or when those who waited have gone, and as many as will have come by then,
-// as callers that come again with each answer always wait. A nil Absence holds nobody.
+// An absence ends in one of three ways: nobody waits any longer; its owner drops it, because a
+// refusal shows that there is a limit; or the time is over in which the crowd has gone, and
+// the requests that came behind it meanwhile. The last one is needed because with callers
+// that send again after each answer there is always somebody who waits. A nil Absence holds
+// nothing back.
 //
-// There is no clock, no lock and no HTTP here. Its owner guards an Absence, and passes
-// instants that do not step back.
+// There is no clock, no lock and no HTTP here. The owner of an Absence calls one method at a
+// time, with instants that do not step back.
 package absence
 
 import (
@@ -28,52 +33,53 @@ import (
 )
 
 const (
-	// eased is how fast those are let go who waited, over how fast they came. The host
-	// gets a third more than it was asked for while it was away, as package breaker has
-	// it after an outage. Those who come meanwhile wait behind, so at the rate at which
-	// they come there would be no end, and twice as many may bring the host down again.
+	// eased is the rate at which the crowd goes, divided by the rate at which it came.
+	// Package breaker has the same factor after an outage. Requests that come meanwhile wait
+	// behind the crowd, so with a factor of 1 there would be no end; with 2 the host may
+	// break down again.
 	eased = 4. / 3
-	// gapAtMost is how far apart they go at most: no host minds ten a second.
+	// gapAtMost bounds the time between two of the crowd: every host can serve ten requests
+	// a second.
 	gapAtMost = 100 * time.Millisecond
-	// askShare is how many come for each that asks whether the host is back, and askGap
-	// the least time between two: as of a circuit's probes.
+	// askShare is how many requests come for each that asks whether the host is back, and
+	// askGap is the least time between two that ask. A circuit's probes have the same.
 	askShare = 100
 	askGap   = 250 * time.Millisecond
-	// catchUp is by how much who goes may be late, and the next one makes up for it: timers
-	// are late by a millisecond or two.
+	// catchUp is how late a request may go so that the next one goes earlier by as much.
+	// Timers are late by a millisecond or two.
 	catchUp = 5 * time.Millisecond
 )
 
-// An Absence is one of one host, see the package comment.
+// An Absence is that of one host; see the package comment. New or Back makes one.
 type Absence struct {
-	asks meter.Instant // when one asks at the latest; zero: the host is back
-	gap  time.Duration // between two that are let go
-	next meter.Instant
-	ends meter.Instant
-	span time.Duration // of what holds them up meanwhile, so much at most makes it longer
+	asks meter.Instant // when the next request asks, at the latest; zero: the host is back
+	gap  time.Duration // between two requests of the crowd
+	next meter.Instant // when the next of the crowd may go
+	ends meter.Instant // when nothing is held back any longer
+	span time.Duration // by how much of a delay ends may still be put off; see Sent
 }
 
-// A Crowd is how many came to wait, at least one, and within what time. Those who gave up are
-// among them: others will come in their place.
+// A Crowd is how many requests came to wait, and within what time. Those that gave up count:
+// others will come in their place.
 type Crowd struct {
-	N      int
-	Within time.Duration
+	N      int           // at least 1
+	Within time.Duration // from the first to the last of them
 }
 
-// New is one in which these have come since then.
+// New returns the absence of a host that is not back, for a crowd that has come since then.
 func New(now, since meter.Instant, c Crowd) *Absence {
 	return &Absence{asks: now.Add(max(askGap, askShare*now.Sub(since)/time.Duration(c.N)))}
 }
 
-// Back is the absence of a host that is back for these.
+// Back returns the absence of a host that is back: the crowd begins to go now.
 func Back(now meter.Instant, c Crowd) *Absence {
 	span := float64(c.Within)
 	gap := time.Duration(span / eased / float64(c.N))
 	return &Absence{gap: min(gap, gapAtMost), next: now, ends: now.Add(time.Duration(span / (eased - 1))), span: c.Within}
 }
 
-// At is when one of so many that wait may go, if a limit that is believed in has room
-// then. Whether there is one is found out by those that ask.
+// At is when the next of waiting requests may go, where the limit that is assumed has room at
+// room. While the host is not back, one may go before room, to ask.
 func (a *Absence) At(now, room meter.Instant, waiting int) meter.Instant {
 	switch {
 	case waiting == 0:
@@ -85,10 +91,11 @@ func (a *Absence) At(now, room meter.Instant, waiting int) meter.Instant {
 	return room
 }
 
-// Asks is when one asks at the latest whether the host is back; zero: it is.
+// Asks is when the next request asks, at the latest, whether the host is back; zero: it is.
 func (a *Absence) Asks() meter.Instant { return a.asks }
 
-// Outlook is about when one may go after ahead others, if the limit has room then.
+// Outlook is about when a request may go that comes after ahead others, where the limit has
+// room at room.
 func (a *Absence) Outlook(now, room meter.Instant, ahead int64) meter.Instant {
 	if !a.Releases(now) {
 		return room
@@ -96,11 +103,12 @@ func (a *Absence) Outlook(now, room meter.Instant, ahead int64) meter.Instant {
 	return max(room, min(a.ends, max(now, a.next).Add(time.Duration(ahead)*a.gap)))
 }
 
-// Releases reports whether those who waited go one after another.
+// Releases reports whether the host is back and the crowd goes one request after another.
 func (a *Absence) Releases(now meter.Instant) bool { return a != nil && a.asks == 0 && now < a.ends }
 
-// Sent notes that one goes. If that is late, as timers are, the next makes up for it. If
-// something else held it up, more have come than were reckoned with.
+// Sent notes that a request of the crowd goes. If it is late by up to catchUp, the next one
+// goes earlier. If it is later, because something else held it up, more requests have come
+// behind it, so the absence ends later.
 func (a *Absence) Sent(now meter.Instant) {
 	if !a.Releases(now) {
 		return
