@@ -14,7 +14,8 @@ import (
 	"github.com/weirhttp/weir/internal/peek"
 )
 
-// classify asks Classify.
+// classify returns what Classify makes of s, in a form that package headers promises. A
+// Signal that it calls throttled without a Kind is a quota's.
 func (d *Reader) classify(r *http.Request, resp *http.Response, s headers.Signal) headers.Signal {
 	shown := *resp
 	if shown.Request == nil {
@@ -36,18 +37,19 @@ func (d *Reader) classify(r *http.Request, resp *http.Response, s headers.Signal
 	return s
 }
 
-// startOf is the start of a body as Classify reads it: it is looked at when the
-// first Read asks for it, and not any more once Classify has returned.
+// startOf is the body that Classify sees: the start of the real one. It is read only if
+// Classify calls Read, and not after Classify has returned.
 type startOf struct {
 	ctx  context.Context
 	resp *http.Response
 	most int64
 
-	mu   sync.Mutex // Classify may hand it to somebody else
-	over bool
-	text *bytes.Reader // nil: not looked at
+	mu   sync.Mutex    // Classify may pass the body to another goroutine
+	over bool          // Classify has returned
+	text *bytes.Reader // nil: not read yet
 }
 
+// Read implements io.Reader.
 func (b *startOf) Read(to []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,8 +71,8 @@ func (b *startOf) end() {
 	b.over = true
 }
 
-// sound is s with what no server's answer could hold taken out: learning relies
-// on what headers promises of a Signal. Its Limits are ours.
+// sound returns s without values that package headers never returns, because learning relies
+// on what that promises of a Signal. It copies the Limits, which may be Classify's.
 func sound(s headers.Signal) headers.Signal {
 	const most, name = 64, 256 // limits, and bytes of a name: as many as package headers reads
 	s.RetryAfter = wait(s.RetryAfter)
@@ -93,7 +95,7 @@ func sound(s headers.Signal) headers.Signal {
 	return s
 }
 
-// wait is d, never negative.
+// wait is d, or zero if d is negative.
 func wait(d headers.Opt[time.Duration]) headers.Opt[time.Duration] {
 	if !d.Known {
 		return headers.Opt[time.Duration]{}

@@ -9,11 +9,10 @@ import (
 	"sync/atomic"
 )
 
-// GraphQL reports whether resp answers a request of GraphQL, as far as that matters for
-// reading it. The path of r may say so, or what a POST says in its headers and its body.
-// The body is looked at after the answer, and only if that is JSON: most are not, and
-// then nobody's body is copied. posts is what is known of those like r; nil: nothing,
-// and no body is looked at.
+// GraphQL reports whether resp answers a request of GraphQL and may be a refusal that its
+// status does not tell. The path of r may show GraphQL, or headers and body of a POST. The
+// body is read, by GetBody, only if the answer is JSON. posts is what is known of requests
+// like r; if it is nil, no body is read.
 func (d *Reader) GraphQL(r *http.Request, resp *http.Response, posts *Posts) bool {
 	if !mayRefuse(resp) {
 		return false
@@ -40,7 +39,7 @@ func typed(resp *http.Response) bool {
 	return len(v) > 0 && strings.HasPrefix(v[0], "application/graphql-response+json") && mayRefuse(resp)
 }
 
-// hasType reports whether h's media type begins so; kind is in lower case.
+// hasType reports whether h's media type begins with kind, which is in lower case.
 func hasType(h http.Header, kind string) bool {
 	v := h["Content-Type"]
 	return len(v) > 0 && len(v[0]) >= len(kind) && strings.EqualFold(v[0][:len(kind)], kind)
@@ -51,28 +50,29 @@ const (
 	// GraphQL: more than one, because an API may have other paths with the same first
 	// segment.
 	firstLooks = 8
-	// seldomLook is the part of the later ones, so that a program which turns to
-	// GraphQL late is noticed. A look costs some 600 ns, so that is 10 ns for each.
+	// seldomLook says that one of so many later ones is looked at, so that a program is
+	// noticed which begins to use GraphQL late. A look costs some 600 ns, so that is
+	// 10 ns for each POST.
 	seldomLook = 64
-	// lookAt is how many bytes of a body are looked at. In most the query, or its name,
-	// begins within the first hundred.
+	// lookAt is how many bytes of a body are looked at. In most bodies the query, or its
+	// name, begins within the first hundred.
 	lookAt = 512
 )
 
-// Posts is what the POSTs of one kind of request have shown: how many there were, and in
-// the highest bit whether one of them was of GraphQL. From then on each is looked at,
-// because others may come to the same place. It is safe for concurrent use.
+// Posts is what is known of the POSTs of one kind: how many there were, and in the highest
+// bit whether one of them was of GraphQL. Once one was, each of them is looked at, as requests
+// without GraphQL may have the same path. It is safe for concurrent use.
 type Posts uint32
 
-const graphQLFound = 1 << 31 // the count wraps below it
+const graphQLFound = 1 << 31 // the highest bit; the count wraps below it
 
-// due counts a POST, and reports whether it is to be looked at.
+// due counts a POST, and reports whether its body is to be looked at.
 func (s *Posts) due() bool {
 	n := atomic.LoadUint32((*uint32)(s))
 	if n&graphQLFound != 0 {
 		return true
 	}
-	atomic.CompareAndSwapUint32((*uint32)(s), n, (n+1)&^graphQLFound) // two at once may count as one
+	atomic.CompareAndSwapUint32((*uint32)(s), n, (n+1)&^graphQLFound) // two POSTs at the same time may count as one
 	return n < firstLooks || n%seldomLook == 0
 }
 
@@ -159,8 +159,8 @@ func isGraphQL(text []byte) bool {
 	return false
 }
 
-// cutString cuts a JSON string, without its first quote, from what follows. What has
-// no end is all of it.
+// cutString splits text, which begins after the first quote of a JSON string, into the
+// string and what follows it. If the string has no end, it is all of text.
 func cutString(text []byte) (s, rest []byte) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -206,8 +206,8 @@ func isDocument(text []byte) bool {
 	return false
 }
 
-// isSelection reports whether a set of fields goes on so, after its brace. The
-// selectors of some query languages ({app="x"}) and JSON begin with a brace too.
+// isSelection reports whether text, which follows a brace, is the start of a set of fields.
+// The selectors of some query languages ({app="x"}) and JSON have a brace, too.
 func isSelection(text []byte) bool {
 	text = ignored(text)
 	if bytes.HasPrefix(text, []byte("...")) {
@@ -225,8 +225,8 @@ func isSelection(text []byte) bool {
 	return bytes.IndexByte([]byte("{}(@."), rest[0]) >= 0 || isName(rest[0], false)
 }
 
-// ignored is text without what means nothing at its start: spaces, commas and
-// comments. In a JSON string line ends are escaped.
+// ignored is text without the tokens at its start that GraphQL ignores: spaces, commas and
+// comments. Line ends are escaped, as text is the inside of a JSON string.
 func ignored(text []byte) []byte {
 	for {
 		switch {
@@ -255,7 +255,8 @@ func cutName(text []byte) (name, rest []byte) {
 	return text[:n], text[n:]
 }
 
-// isName reports whether c may stand in a name; within, not at its start.
+// isName reports whether c may be a character of a name: its first one, or if within a
+// later one.
 func isName(c byte, within bool) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || within && c >= '0' && c <= '9'
 }
