@@ -1,24 +1,25 @@
-// Package caller tells who calls, as servers tell callers apart: the headers of a request go
-// in, a caller and its key come out.
+// Package caller finds out from the headers of a request who makes it, in the way in which
+// servers tell callers apart.
 //
 // # Words
 //
 // A caller is text that is the same for all requests of one caller and differs between
-// callers: it may be a secret. Its key is a hash under a seed of the process, by which what
-// is learned is kept, so that no secret is.
+// callers. It may be a secret. The key of a caller is a hash of this text under a seed of the
+// process. What is learned about a caller is stored by its key, so no secret is stored.
 //
 // # How it works
 //
-// The Authorization header decides. If it is signed, the caller is the key that signed. If it
-// carries a JSON Web Token (RFC 7519), the caller is whom that names, as one caller's tokens
-// are often made anew, for each hour or each request. Of any other header it is all.
+// The Authorization header decides. If it has a signature, the caller is the name of the key
+// that signed. If it has a JSON Web Token (RFC 7519), the caller is whom the token names,
+// because programs often get a new token each hour or for each request. In all other cases
+// the caller is the whole header.
 //
 // # What holds
 //
-// Two headers of which a server would take one for another caller's are not one caller's. No
-// signature is checked: whoever forges a token is refused by the server, and shares until then
-// only what is known of limits. The same header makes the same caller in every process.
-// Reading a token that was read before takes no memory, and no header makes this panic.
+// Two headers that a server takes for different callers are different callers here. No
+// signature is checked: the server refuses a forged token, which until then shares only what
+// is known of limits. The same header gives the same caller in every process.
+// To read a token that was read before takes no memory, and no header makes this panic.
 package caller
 
 import (
@@ -37,13 +38,13 @@ import (
 // Keys gives callers their keys. New makes one. It is safe for concurrent use.
 type Keys struct {
 	seed maphash.Seed
-	read [64]atomic.Pointer[jwt] // tokens, each in a place that its hash says, where the next one takes it. Most callers send one token many times
+	read [64]atomic.Pointer[jwt] // a cache of tokens by hash, as most are sent many times; a token replaces another in the same place
 }
 
 // New returns Keys with a seed of their own.
 func New() *Keys { return &Keys{seed: maphash.MakeSeed()} }
 
-// Key is that of a caller; zero: of nobody, which is "".
+// Key returns the key of a caller; zero if caller is "", which is nobody.
 func (k *Keys) Key(caller string) uint64 {
 	if caller == "" {
 		return 0
@@ -51,7 +52,8 @@ func (k *Keys) Key(caller string) uint64 {
 	return maphash.String(k.seed, caller)
 }
 
-// Of is who makes a request with these headers, and the key; zero and "": nobody.
+// Of returns who makes a request with these headers, and the key; zero and "": nobody is
+// named.
 func (k *Keys) Of(h http.Header) (key uint64, caller string) {
 	v := h["Authorization"]
 	switch {
@@ -64,16 +66,17 @@ func (k *Keys) Of(h http.Header) (key uint64, caller string) {
 	return k.Key(caller), caller
 }
 
-// Digest names what may be a secret, the same in every process.
+// Digest returns a name for s, which may be a secret: 64 bits of its SHA-256 in hexadecimal.
+// It is the same in every process.
 func Digest(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:8])
 }
 
-// whose is the part of an Authorization header that says for whom it speaks.
-// Where requests are signed the rest differs from one to the next: AWS's
-// signatures and those made like them, RFC 7616 (Digest), RFC 5849 (OAuth 1),
-// RFC 9421's forerunners, Hawk, Azure's SharedKey. Of others it is all.
+// whose is the part of an Authorization header that names the caller. Where requests are
+// signed, the rest differs between requests of the same caller: signatures of AWS and those
+// made like them, RFC 7616 (Digest), RFC 5849 (OAuth 1), drafts of RFC 9421, Hawk, Azure's
+// SharedKey. For other schemes it is the whole header.
 func whose(header string) string {
 	if strings.HasPrefix(header, "Bearer ") || strings.HasPrefix(header, "Basic ") {
 		return header // by far the most
@@ -97,7 +100,7 @@ func whose(header string) string {
 			value, _, _ = strings.Cut(value, "/")
 		}
 		if value == "" || value == `""` {
-			continue // nobody's; OAuth 1 has empty tokens
+			continue // it names nobody: OAuth 1 has empty tokens
 		}
 		switch name {
 		case "credential", "username", "keyid", "id", "oauth_token", "client_token":
@@ -112,8 +115,8 @@ func whose(header string) string {
 	return header
 }
 
-// cutField cuts s after its first field. What is quoted is one field's, or two
-// users would be one who have the beginning of their names in common.
+// cutField cuts s after its first field. A separator within quotes does not end a field:
+// otherwise users whose names begin alike up to a comma would be one caller.
 func cutField(s string) (field, rest string) {
 	quoted := false
 	for i := 0; i < len(s); i++ {
@@ -129,16 +132,16 @@ func cutField(s string) (field, rest string) {
 	return s, ""
 }
 
-// callers are the claims that say for whom a token speaks and whose client made it:
-// RFC 7519, RFC 8693 (act, client_id), OpenID Connect (azp), and what says which of
-// an organization's tenants it is, at Microsoft (tid) and Auth0 (org_id).
+// callers are the claims that name the user of a token and its client: RFC 7519, RFC 8693
+// (act, client_id), OpenID Connect (azp), and those that name the tenant at Microsoft (tid)
+// and Auth0 (org_id).
 var callers = []string{"iss", "sub", "act", "client_id", "azp", "tid", "org_id"}
 
-// momentary are the claims that differ between tokens of one caller. What is left
-// without them names the caller of a token without sub and client_id.
+// momentary are the claims that differ between tokens of one caller. If a token has neither
+// sub nor client_id, its other claims name the caller.
 var momentary = []string{"iat", "exp", "nbf", "jti", "nonce", "auth_time"}
 
-// longestJWT bounds the tokens that are read. Servers take headers of 8 KiB.
+// longestJWT is how many bytes of a token are read at most: servers accept headers of 8 KiB.
 const longestJWT = 8 << 10
 
 // isJWT reports whether an Authorization header seems to carry a JWT: its first part
@@ -148,11 +151,11 @@ func isJWT(header string) bool {
 	return strings.HasPrefix(token, "eyJ") && (strings.EqualFold(scheme, "bearer") || strings.EqualFold(scheme, "dpop") || strings.EqualFold(scheme, "jwt"))
 }
 
-// jwt is a token and the caller it speaks for.
+// jwt is a token that was read, and its caller.
 type jwt struct {
-	token  uint64 // keyed hash
-	key    uint64 // of whose
-	caller string // digest
+	token  uint64 // hash of the header under the seed
+	key    uint64 // of the caller
+	caller string // what callerIn returned
 }
 
 // ofJWT is Of for a header that seems to carry a JWT.
@@ -171,8 +174,8 @@ func (k *Keys) ofJWT(header string) (key uint64, caller string) {
 	return key, caller
 }
 
-// callerIn is a digest of the claims of a JWT that say for whom it speaks; "": it is
-// none, or says nothing. Its signature is the server's to check.
+// callerIn returns a digest of the claims of a JWT that name its caller; "": it is no JWT, or
+// names none. It does not check the signature: the server does.
 func callerIn(token string) string {
 	_, rest, _ := strings.Cut(token, ".")
 	payload, _, signed := strings.Cut(rest, ".")
