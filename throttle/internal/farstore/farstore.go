@@ -1,4 +1,4 @@
-// Package farstore has a store for tests, in memory but some way off.
+// Package farstore has a store for tests: it is in memory, but each call takes time.
 package farstore
 
 import (
@@ -10,9 +10,9 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-// A Store is a store in memory behind a round trip, which can be cut, be busy,
-// or lose its state. In a synctest bubble a round trip takes exactly as long as
-// New was told.
+// A Store is a store.Store in memory, each call of which takes a round trip. It can be made to
+// fail, to hang, or to lose its state. In a synctest bubble a round trip takes exactly the
+// time that New was given. It is safe for concurrent use.
 type Store struct {
 	mu                    sync.Mutex
 	rtt                   func() time.Duration
@@ -26,12 +26,12 @@ type Store struct {
 // New returns an empty store that is a round trip of rtt away.
 func New(rtt time.Duration) *Store { return Vary(func() time.Duration { return rtt }) }
 
-// Vary returns an empty store whose round trips each take what rtt says. It is
-// called for one at a time.
+// Vary returns an empty store whose round trips each take what rtt returns. Calls of rtt do
+// not overlap.
 func Vary(rtt func() time.Duration) *Store { return &Store{rtt: rtt, s: store.NewMemory()} }
 
-// Fail makes every call fail with err; nil: no longer. If hang, calls end with
-// their context alone.
+// Fail makes every later call fail with err; nil ends that. If hang is set, calls do not
+// return before their context ends.
 func (s *Store) Fail(err error, hang bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,10 +45,14 @@ func (s *Store) Lose() {
 	s.s = store.NewMemory()
 }
 
-// Books, Refunds and Tells are how often each was called.
-func (s *Store) Books() int   { return s.count(&s.books) }
+// Books is how often Book was called, whether or not it failed.
+func (s *Store) Books() int { return s.count(&s.books) }
+
+// Refunds is how often Refund was called, whether or not it failed.
 func (s *Store) Refunds() int { return s.count(&s.refunds) }
-func (s *Store) Tells() int   { return s.count(&s.tells) }
+
+// Tells is how often Tell was called, whether or not it failed.
+func (s *Store) Tells() int { return s.count(&s.tells) }
 
 func (s *Store) count(n *int) int {
 	s.mu.Lock()
@@ -56,14 +60,14 @@ func (s *Store) count(n *int) int {
 	return *n
 }
 
-// Asked is the bookings that arrived, in their order.
+// Asked returns the bookings that did not fail on the way, in the order of arrival.
 func (s *Store) Asked() []store.Booking {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.asked)
 }
 
-// trip is the way there, and counts.
+// trip takes the time of a round trip, counts the call in n, and returns the store behind.
 func (s *Store) trip(ctx context.Context, n *int) (store.Store, error) {
 	s.mu.Lock()
 	*n++
@@ -85,7 +89,7 @@ func (s *Store) trip(ctx context.Context, n *int) (store.Store, error) {
 	return st, err
 }
 
-// Book is store.Store's, as are those below.
+// Book implements store.Store.
 func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error) {
 	st, err := s.trip(ctx, &s.books)
 	if err != nil {
@@ -97,6 +101,7 @@ func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error)
 	return st.Book(ctx, b)
 }
 
+// Refund implements store.Store.
 func (s *Store) Refund(ctx context.Context, r store.Refund) error {
 	st, err := s.trip(ctx, &s.refunds)
 	if err != nil {
@@ -105,6 +110,7 @@ func (s *Store) Refund(ctx context.Context, r store.Refund) error {
 	return st.Refund(ctx, r)
 }
 
+// Tell implements store.Store.
 func (s *Store) Tell(ctx context.Context, key string, n store.News) error {
 	st, err := s.trip(ctx, &s.tells)
 	if err != nil {
