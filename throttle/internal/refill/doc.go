@@ -1,32 +1,33 @@
-// Package refill judges how a limit comes back that a server states.
+// Package refill finds out in which way the units of a limit come back, where a server states
+// how many are left but not of which kind the limit is.
 //
 // # Words
 //
-// A [Window] is full again at its reset, and gives nothing back before. A [Bucket] gets
-// units back all the time, at its refill. A sliding [Log] gets each unit back a window
-// after it was spent. Servers state all three in the same fields. An [Answer] is what one
+// A [Window] is full again at its reset, and gets nothing back before. A [Bucket] gets
+// units back all the time, at its refill rate. A sliding [Log] gets each unit back one window
+// after it was spent. Servers state all three in the same headers. An [Answer] is what one
 // answer shows: what was left when its request was served, and what is known of the
 // units that were spent meanwhile.
 //
 // # How it works
 //
-// From one answer to a later one each of the three says how much should be left. What is
-// left is held against that: the further off, the less likely the kind. More left than a
-// kind can explain speaks against it in full. Less left speaks half as much, because
-// others may have spent it. One answer moves the verdict only so far, and the verdict is
-// never so sure that some answers could not change it: networks jitter, and servers are
-// reconfigured. Two answers are compared once the kinds differ about them by more than
-// what is under way leaves open.
+// Given one answer, each kind predicts how much is left at a later one. The more this
+// differs from what the later answer says, the less likely is the kind. If more is left
+// than a kind predicts, the difference counts in full. If less is left it counts by half,
+// because other programs may have spent it. The weight of one answer is bounded, as networks
+// jitter; and so is the weight of all of them, as servers are reconfigured: a few answers can
+// always change the verdict. Two answers are compared only when the predictions of the kinds
+// differ by more than the requests under way could explain.
 //
 // # Promises
 //
-// The zero [Judge] takes a limit for a window, which is what holds back no request that
-// another kind would let go earlier than stated, and is refused least when it is wrong.
-// It changes its mind by evidence alone. Others who spend of the limit do not make a
-// window of a bucket, nor does a change of the bucket's rate.
+// The zero [Judge] takes a limit for a window: it lets no request go before the reset that
+// the server states, so it is refused least if it is wrong. Only evidence changes the
+// verdict. If others spend of the limit, or a bucket's rate changes, a bucket is not taken
+// for a window.
 //
 // # Invariants
 //
-// There is no clock, no lock and no HTTP here. Who owns a Judge passes answers in the
-// order in which they were heard. A Judge is of fixed size.
+// There is no clock, no lock and no HTTP here. The owner of a Judge calls one method at a
+// time, and passes answers in the order in which they were heard. A Judge has a fixed size.
 package refill

@@ -7,32 +7,46 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
-// A Kind is how a limit comes back.
+// A Kind is how the units of a limit come back.
 type Kind uint8
 
 const (
-	Window Kind = iota
-	Bucket
-	Log
+	Window Kind = iota // all at the reset
+	Bucket             // at a steady rate
+	Log                // each a window after it was spent
 
-	kinds = 3
+	kinds = 3 // how many there are
 )
 
-// How evidence is weighed, in natural logarithms of likelihood: a unit that a kind
+// How evidence is weighed, in natural logarithms of likelihood: each unit that a kind
 // cannot explain makes it e times less likely.
 const (
-	before  = 1.4       // what a bucket or a log has to make good first: two single units that no window gives back; with 2 a bucket was refused while it was taken for a window
-	most    = 3         // of one answer: one in twenty is odd, by others or the network
-	vague   = most / 2. // the price of a rate that is not known and fits everything: as much as others' use costs a window at most, or they would make a bucket of it
-	sure    = 3         // a lead after which no more is done to find out
-	mostOff = 6         // behind the likeliest: two or three odd answers in a row are a change
-	clear   = 0.5       // units by which kinds have to differ before two answers are compared: the server counts whole ones
+	// before is how much less likely a bucket or a log is taken to be at first: to outweigh
+	// it takes two single units that no window gives back. With 2, requests were refused
+	// while a bucket was taken for a window.
+	before = 1.4
+	// most is the most that one answer counts: about one in twenty (e to the power of -3) is
+	// odd, because of other programs or the network.
+	most = 3
+	// vague is what counts against a bucket whose rate is not known, as such a bucket would
+	// fit every answer. It is as much as the use of others counts against a window at most:
+	// with less, that use would make a bucket of a window.
+	vague = most / 2.
+	// sure is the lead of the likeliest kind at which its owner stops finding out.
+	sure = 3
+	// mostOff is how far a kind may fall behind the likeliest: two or three answers in a row
+	// of the greatest weight change the verdict.
+	mostOff = 6
+	// clear is by how many units the kinds have to differ about two answers, so that these
+	// are compared: servers state whole units.
+	clear = 0.5
 )
 
-// A Span is a number of units that is not known exactly.
+// A Span is a number of units that is not known exactly: it is between Least and Most.
 type Span struct{ Least, Most float64 }
 
-// off is how much speaks against s if it was x. Others may have spent what is missing.
+// off is how much the number x speaks against a prediction of s. Too few speak half as much,
+// as others may have spent the rest.
 func (s Span) off(x float64) float64 {
 	switch {
 	case x > s.Most:
@@ -43,8 +57,8 @@ func (s Span) off(x float64) float64 {
 	return 0
 }
 
-// Rate is at how many units a second a bucket of that size fills of which left are there,
-// if it is full after that time; zero: it is full, or nobody knows.
+// Rate is the rate of a bucket, in units per second, of which left units of size are there
+// and which will be full after that time; zero: it is full, or full is not known.
 func Rate(size, left float64, full time.Duration) float64 {
 	if full <= 0 {
 		return 0
@@ -54,43 +68,43 @@ func Rate(size, left float64, full time.Duration) float64 {
 
 // An Answer is what one answer shows of a limit.
 type Answer struct {
-	Sent, Heard meter.Instant
-	Left, Cost  float64 // Cost was taken before Left was counted, unless it was refused
-	Refused     bool
+	Sent, Heard meter.Instant // when the request was sent, and when its answer came
+	Left, Cost  float64       // units that the server says are left, without the Cost of the request unless that was refused
+	Refused     bool          // the request was refused, and took nothing
 	Open        float64       // units of other requests that are under way
-	Size        float64       // zero: unknown
-	Reset       meter.Instant // as stated with it; zero: none was
-	Doubt       time.Duration // by which that may be wrong
+	Size        float64       // units of the whole limit; zero: unknown
+	Reset       meter.Instant // the reset that the answer states; zero: none
+	Doubt       time.Duration // by how much Reset may be wrong
 	Rate        float64       // units a second that a bucket would get back; zero: unknown
-	Log         Span          // what a log would have had left before it
-	Logged      bool          // that is known
+	Log         Span          // how much would have been left before the request if the limit were a Log
+	Logged      bool          // Log is known
 }
 
-// A Judge says of what kind a limit is.
+// A Judge says of what kind a limit is. The zero Judge has heard nothing.
 type Judge struct {
-	behind [kinds]float64 // by evidence, how much less likely each is than the likeliest
-	kind   Kind           // the likeliest; it is asked for far more often than it changes
-	rate   float64        // at which units were seen to come back, per second
+	behind [kinds]float64 // the evidence: how much less likely each kind is than the likeliest
+	kind   Kind           // the likeliest, which is asked for far more often than it changes
+	rate   float64        // at which units were seen to come back, per second; zero: unknown
 
 	// The answer with which later ones are compared:
 	sent, heard meter.Instant // heard zero: there is none
 	reset       meter.Instant
 	doubt       time.Duration
 	left, open  float64
-	spent       float64  // by those that were answered after it
-	until       [2]tally // of spent, the newer one last
+	spent       float64  // units of requests that were answered after it
+	until       [2]tally // earlier values of spent, the newer one last
 }
 
-// A tally is what was spent by those answered until then.
+// A tally is how many units were spent by requests that were answered until at.
 type tally struct {
 	at    meter.Instant
 	spent float64
 }
 
-// Kind is the likeliest.
+// Kind is the likeliest kind.
 func (j *Judge) Kind() Kind { return j.kind }
 
-// choose finds the likeliest, as behind has changed.
+// choose sets kind after behind has changed.
 func (j *Judge) choose() {
 	j.kind = Window
 	for i := Bucket; i < kinds; i++ {
@@ -100,7 +114,7 @@ func (j *Judge) choose() {
 	}
 }
 
-// Sure reports that it leads by far.
+// Sure reports whether every other kind is less likely than Kind by sure or more.
 func (j *Judge) Sure() bool {
 	best := j.Kind()
 	for i := range Kind(kinds) {
@@ -118,7 +132,8 @@ func (j *Judge) score(k Kind) float64 {
 	return j.behind[k] - before
 }
 
-// Lean takes the server's word for a kind, as long as no answer has shown one.
+// Lean makes k the likeliest kind, because the server's headers say so. It does nothing once
+// an answer has counted for or against a kind.
 func (j *Judge) Lean(k Kind) {
 	if j.behind != [kinds]float64{} {
 		return
@@ -131,12 +146,12 @@ func (j *Judge) Lean(k Kind) {
 	j.choose()
 }
 
-// Spent notes a request that was accepted without a word about the limit.
+// Spent notes the cost of a request that was accepted, whose answer did not state the limit.
 func (j *Judge) Spent(units float64) { j.spent += units }
 
-// Heard takes in an answer.
+// Heard learns from an answer that states the limit.
 func (j *Judge) Heard(a *Answer) {
-	later := j.heard != 0 && a.Sent >= j.heard // it was surely given later
+	later := j.heard != 0 && a.Sent >= j.heard // the server certainly served it later
 	past := j.reset != 0 && a.Sent > j.reset.Add(j.doubt)
 	if j.heard == 0 || later && (j.compare(a) || past || a.Open <= j.open/2-1) {
 		j.sent, j.heard, j.reset, j.doubt = a.Sent, a.Heard, a.Reset, a.Doubt
@@ -152,8 +167,8 @@ func (j *Judge) Heard(a *Answer) {
 	}
 }
 
-// by is what was spent for certain before a request that was sent then was served:
-// of those answered later, some may have been served later, too.
+// by is how many units were certainly spent before a request that was sent at sent was
+// served: those of requests that were answered before it was sent.
 func (j *Judge) by(sent meter.Instant) float64 {
 	for i := 1; i >= 0; i-- {
 		if j.until[i].at <= sent {
@@ -163,8 +178,8 @@ func (j *Judge) by(sent meter.Instant) float64 {
 	return 0
 }
 
-// compare holds an answer against the one before it. It reports false if the kinds
-// agree about it.
+// compare weighs the kinds by an answer and the one before it. It reports false, and changes
+// nothing, if the kinds predict the same.
 func (j *Judge) compare(a *Answer) bool {
 	there, size := a.Left, a.Size
 	if !a.Refused {
@@ -195,7 +210,7 @@ func (j *Judge) compare(a *Answer) bool {
 		least := min(stays.Least+rate*shortest, anew.Least) - 1 // what is stated is rounded down
 		off[Bucket] = Span{least, min(size, stays.Most+rate*longest)}.off(there)
 	}
-	off[Log] = max(off[Window], off[Bucket]) // who cannot tell gains nothing by it
+	off[Log] = max(off[Window], off[Bucket]) // without a prediction of its own it must not become the likeliest
 	if a.Logged {
 		off[Log] = a.Log.off(there)
 	}
@@ -209,7 +224,7 @@ func (j *Judge) compare(a *Answer) bool {
 	return true
 }
 
-// gained takes in between which rates units came back.
+// gained learns that units came back at a rate between these two, per second.
 func (j *Judge) gained(slowest, fastest float64) {
 	switch slowest = max(slowest, 0); {
 	case fastest <= 0:
@@ -220,7 +235,8 @@ func (j *Judge) gained(slowest, fastest float64) {
 	}
 }
 
-// Weigh takes in by how many units each kind is wrong about one answer.
+// Weigh learns by how many units the prediction of each kind is wrong about one answer. Each
+// counts up to most.
 func (j *Judge) Weigh(off [kinds]float64) {
 	best := math.Inf(-1)
 	for i := range j.behind {
