@@ -7,18 +7,18 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
-// A Question is one that only an answer settles: whether a pause is over, or what a new
-// window holds. While it is open one request at a time goes to ask; if that hangs, another
-// does. The zero Question is closed.
+// A Question is one that only the answer to a request can settle: whether a pause is over, or
+// how much a new window holds. While it is open one request at a time is sent to ask; if that
+// hangs, another is. The zero Question is closed.
 type Question struct {
 	open  bool
 	asks  int16         // requests under way that ask
-	again meter.Instant // when the next may, if none is answered before
+	again meter.Instant // when the next request may ask, if none is answered before
 }
 
-// patience is how long a request may take to ask whether a pause is over until another does.
-// A refusal takes a few round trips, so that one was accepted, or hangs: others should not
-// have to wait for it.
+// patience is how long a request may take to ask whether a pause is over, before another one
+// does. A refusal comes within a few round trips. So a request that takes a second was
+// accepted or hangs, and others need not wait for it.
 const patience = time.Second
 
 // Open lets the next request ask.
@@ -31,7 +31,7 @@ func (q *Question) Close() { q.open = false }
 // IsOpen reports whether an answer is needed.
 func (q *Question) IsOpen() bool { return q.open }
 
-// Asked is until when the answer to a request that asks is waited for; zero: none is.
+// Asked is until when others wait for the answer to the request that asks; zero: they do not.
 func (q *Question) Asked(now meter.Instant) meter.Instant {
 	if q.asks == 0 || q.again <= now {
 		return 0
@@ -39,8 +39,8 @@ func (q *Question) Asked(now meter.Instant) meter.Instant {
 	return q.again
 }
 
-// Ask notes that a request starts. It reports whether that asks; if it is not answered
-// within patience, the next one does.
+// Ask is called when a request starts. It reports whether this request asks; then the caller
+// calls Done(true) when it ends. If that takes longer than patience, the next request asks.
 func (q *Question) Ask(now meter.Instant, patience time.Duration) bool {
 	if !q.open || q.Asked(now) != 0 || q.asks == math.MaxInt16 {
 		return false
@@ -50,14 +50,14 @@ func (q *Question) Ask(now meter.Instant, patience time.Duration) bool {
 	return true
 }
 
-// Done notes the end of a request, which asks is what Ask said of.
+// Done notes the end of a request. asks is what Ask returned for it.
 func (q *Question) Done(asks bool) {
 	if asks && q.asks > 0 {
 		q.asks--
 	}
 }
 
-// At is when a request may go: now, or when the pause is over; meter.Never: once the
+// At is when a request may go: now, or when the pause is over. meter.Never means: when the
 // request that asks is answered, or at Again.
 func (c *Cooldown) At(now meter.Instant) meter.Instant {
 	switch {
@@ -71,11 +71,11 @@ func (c *Cooldown) At(now meter.Instant) meter.Instant {
 	return now
 }
 
-// Again is when another request may ask if the one that asks is not answered before.
+// Again is when another request may ask, if the one that asks is not answered before.
 func (c *Cooldown) Again() meter.Instant { return c.question.again }
 
-// Opens is when the next request may ask whether the pause is over; zero: nobody has to,
-// or somebody does.
+// Opens is when the next request may ask whether the pause is over; zero: none has to, or one
+// does.
 func (c *Cooldown) Opens() meter.Instant {
 	if c == nil || !c.question.open || c.question.asks > 0 {
 		return 0
@@ -83,20 +83,20 @@ func (c *Cooldown) Opens() meter.Instant {
 	return c.until
 }
 
-// Start notes that a request was let through. It reports whether that is the one that
-// asks.
+// Start is called when a request is let through. It reports whether this request asks; then
+// the caller calls Done(true) when it ends.
 func (c *Cooldown) Start(now meter.Instant) (asks bool) {
 	return c != nil && c.question.Ask(now, patience)
 }
 
-// Done ends what Start began.
+// Done notes the end of a request. asks is what Start returned for it.
 func (c *Cooldown) Done(asks bool) {
 	if c != nil {
 		c.question.Done(asks)
 	}
 }
 
-// Sure is until when nothing starts by the server's word; zero: it gave none.
+// Sure is before when the server said that nothing may start; zero: it did not say.
 func (c *Cooldown) Sure() meter.Instant {
 	if c == nil {
 		return 0

@@ -7,24 +7,24 @@ import (
 )
 
 const (
-	// growth is what a hint is prolonged by when one asked in vain; it doubles each time,
-	// growths times at most. A hint that ends less than a second early, as one in whole
-	// seconds may, is then long enough after two questions; the last doubling is the first
-	// that mostSpread cuts.
+	// growth is what is added to a hint for requests that asked in vain. It doubles with each
+	// of them, up to growths times. A hint in whole seconds may end up to a second early: two
+	// questions in vain then make the pause long enough. growths is the first number of
+	// doublings that exceeds mostSpread, which bounds what is added.
 	growth  = 250 * time.Millisecond
 	growths = 7
 
-	// firstSpread and mostSpread are how far newcomers are spread at most: after a first
-	// refusal, when a second or two is what people bear, and after others, when a herd is
-	// likely. They double spreads times at most on the way: from one second, the least, to
-	// mostSpread.
+	// firstSpread and mostSpread bound the random part of a new client's pause: after a
+	// first refusal, when people do not mind a second or two, and after later ones, when it
+	// is likely that many clients are refused together. The random part doubles up to
+	// spreads times: from a second, the least, that exceeds mostSpread.
 	firstSpread = 2 * time.Second
 	mostSpread  = 30 * time.Second
 	spreads     = 5
 
-	// slackKept of ten parts of the slack is kept when a hint proved long enough: a server
-	// that changed its rounding is believed again after some twenty pauses, and one whose
-	// hints are short in a few of ten pauses is not.
+	// slackKept tenths of the slack are kept when a hint proved long enough. So if a server
+	// rounds in another way from now on, its slack is nearly gone after some twenty pauses;
+	// but if some of ten hints are short, the slack stays.
 	slackKept = 9
 )
 
@@ -34,31 +34,31 @@ type Cooldown struct {
 	question Question // whether the pause is over
 
 	until meter.Instant // nothing starts before
-	sure  meter.Instant // nothing starts before by the server's word; what until is later is a guess
-	since meter.Instant // when the last burst was first heard of: a refusal of what was sent before tells nothing new; zero: there was none
+	sure  meter.Instant // nothing starts before, as the server said; the rest up to until is ours
+	since meter.Instant // when the first refusal of the last burst was heard: refusals of requests sent before belong to that burst; zero: there was none
 	began meter.Instant // when the first of the refusals in a row was heard
-	ended meter.Instant // when the pause after that one was over
-	told  meter.Instant // when the last hint ends, however far that is; zero: the last refusal had none
+	ended meter.Instant // when the pause after that refusal was over
+	told  meter.Instant // when the last hint ends, whether it is believed or not; zero: the last refusal had none
 
 	inVain int           // requests in a row that asked whether the pause is over and were refused
 	slack  time.Duration // by how much hints have proved too short
 	capped bool          // until is nearer than the hint
-	served bool          // since the last refusal
+	served bool          // a request was served since the last refusal
 	source string        // of the hint; "": a guess
 }
 
-// A State is what a Cooldown says about itself, for people.
+// A State is what a Cooldown is, for people to read.
 type State struct {
 	Until  meter.Instant // nothing starts before
-	Sure   meter.Instant // likewise by the server's word; zero: it gave none
-	Since  meter.Instant // when the refusal was heard that tells most lately
+	Sure   meter.Instant // likewise, as the server said; zero: it did not
+	Since  meter.Instant // when the first refusal of the last burst was heard
 	Source string        // the header that said how long; "": it is a guess
 	InVain int           // requests in a row that asked whether it is over and were refused
 	Slack  time.Duration // by how much the server's hints have proved too short
 	Capped bool          // the hint was longer than is believed
 }
 
-// State is what c is for.
+// State returns c's state.
 func (c *Cooldown) State() State {
 	return State{c.until, c.sure, c.since, c.source, c.inVain, c.slack, c.capped}
 }
@@ -66,15 +66,14 @@ func (c *Cooldown) State() State {
 // A Refusal is what is known of one.
 type Refusal struct {
 	Sent   meter.Instant // when the refused request was sent
-	Hint   Hint
+	Hint   Hint          // zero: none
 	Guess  time.Duration // the pause to try without a hint
-	Most   time.Duration // the longest pause that is believed without support
-	Fresh  bool          // the client is too new to be part of a steady flow: it may be one of a herd
-	Spread float64       // random, uniform in [0,1), so that strangers do not meet again
+	Most   time.Duration // the longest hint that is believed without support
+	Fresh  bool          // this client is new, so that many others may have been refused at the same time
+	Spread float64       // random, uniform in [0,1), so that clients which were refused together do not come back together
 }
 
-// Refused learns from a refusal. It reports whether that was news rather than one more
-// answer of the same burst.
+// Refused learns from a refusal. news says that it is not one more answer of the same burst.
 func (c *Cooldown) Refused(now meter.Instant, r Refusal) (news bool) {
 	news = c.since == 0 || r.Sent > c.since
 	said := r.Hint
@@ -108,7 +107,7 @@ func (c *Cooldown) Refused(now meter.Instant, r Refusal) (news bool) {
 	return true
 }
 
-// prolong heeds the hint of one more answer of the same burst.
+// prolong obeys the hint of one more answer of the same burst.
 func (c *Cooldown) prolong(now meter.Instant, said Hint, most time.Duration) {
 	wait, capped := said.Believed(most)
 	if now.Add(wait) <= c.until {
@@ -121,8 +120,8 @@ func (c *Cooldown) prolong(now meter.Instant, said Hint, most time.Duration) {
 	}
 }
 
-// repeats reports whether a hint ends when the one before it did. Refusals that are
-// some time apart agree only if they speak of an instant.
+// repeats reports whether a hint ends when the one before it did. The refusals must be some
+// time apart: then two hints agree only if the server has one instant in mind.
 func (c *Cooldown) repeats(now meter.Instant, said Hint) bool {
 	last := c.told
 	if c.told = 0; said.Known {
@@ -155,8 +154,8 @@ func (c *Cooldown) length(r Refusal) time.Duration {
 	return wait
 }
 
-// InVain is how many requests in a row have asked whether the pause is over and were
-// refused, if the one sent at sent is.
+// InVain is how many requests in a row will have asked in vain if the one sent at sent is
+// refused.
 func (c *Cooldown) InVain(sent meter.Instant) int {
 	if c.since == 0 || c.served || sent <= c.since {
 		return 0
@@ -178,15 +177,15 @@ func (c *Cooldown) Served(sent meter.Instant) {
 	c.question.Close()
 }
 
-// Lift ends the pause at once. What is known of the server's hints stays.
+// Lift ends the pause at once. The slack of the server's hints is kept.
 func (c *Cooldown) Lift() {
 	if c != nil {
 		*c = Cooldown{slack: c.slack, question: Question{asks: c.question.asks, again: c.question.again}}
 	}
 }
 
-// Recall lets c rest until then, as was known before this program began, but for no
-// longer than most. One request asks then whether the pause is over, as after any.
+// Recall makes c pause until until, but for no longer than most: an earlier run of the program
+// knew of that pause. Then one request asks whether it is over, as after any pause.
 func (c *Cooldown) Recall(now, until meter.Instant, most time.Duration, source string) {
 	if until = min(until, now.Add(most)); until > c.until && until > now {
 		c.until, c.since, c.began, c.source = until, now, now, source
@@ -194,14 +193,14 @@ func (c *Cooldown) Recall(now, until meter.Instant, most time.Duration, source s
 	}
 }
 
-// Doubt has one request ask whether a pause that others keep is to be kept here, too.
+// Doubt makes one request ask now whether a pause that other processes keep applies here, too.
 func (c *Cooldown) Doubt(now meter.Instant) {
 	c.until, c.since, c.began, c.ended, c.served = now, now, now, now, false
 	c.question.Open()
 }
 
-// Part ends c's pause and returns it as one of its own, for a part of the requests that
-// it was for. Who asks at the moment asks for c.
+// Part ends c's pause and returns a copy of it, for a part of the requests that it was for.
+// A request that asks at the moment goes on asking for c.
 func (c *Cooldown) Part() *Cooldown {
 	part := *c
 	part.question.asks = 0

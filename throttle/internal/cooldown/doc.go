@@ -2,30 +2,31 @@
 //
 // # Words
 //
-// A refusal is an answer by which a server asked for fewer requests. A [Hint] is what it
-// said about when to come back. Without a hint the pause is a guess. A [Cooldown] is the
-// pause that refusals began and whatever is known of how such pauses end. Refusals of
-// requests that were all sent before the first of them was heard are one burst. When a
-// pause is over, one request asks: a [Question] is open, and the others wait for the
-// answer. If that is a refusal, it asked in vain. Slack is by how much a server's hints
-// have proved too short.
+// A refusal is an answer by which a server asks for fewer requests. A [Hint] is what it
+// says about when to come back. Without a hint the length of the pause is a guess. A
+// [Cooldown] is the pause that refusals began, and what is known of how such pauses end.
+// Refusals of requests that were all sent before the first refusal was heard are one burst.
+// When a pause is over, one request asks whether that is so, and the others wait for its
+// answer: until then a [Question] is open. If that request is refused, it asked in vain.
+// Slack is by how much the server's hints have proved too short.
 //
 // # Promises
 //
-// Nothing is sent earlier than a server said, as far as its hint is believed: up to
-// [Refusal.Most], and up to [MostBelieved] if something else that it said agrees, or if
-// a later refusal names the same end. One answer does not corroborate itself. What a
-// burst adds is at most a later end: it is one refusal, however many answers tell of it.
-// Guesses double each time that one asks in vain, and hints get longer by growing steps,
-// so a server that means what it does not say is asked ever more seldom. Guesses stay
-// short enough for those who wait to ask again: see [LongestGuess]. Newcomers, who may
-// have been refused together with a thousand like them, come back spread over time.
+// Nothing is sent earlier than a server said, as far as its hint is believed. It is believed
+// up to [Refusal.Most]; or up to [MostBelieved], if something else that the server says
+// agrees, or if a later refusal, not of the same burst, names the same end. A burst counts as
+// one refusal, however many answers it has: they can only make the pause end later. Each time
+// that a request asks in vain, the guess doubles, or a longer time is added to the hint. So a
+// server that goes on refusing is asked more and more seldom. But guesses stay so short that
+// requests which wait can ask again: see [LongestGuess]. New clients may have been refused
+// together with a thousand others, so their pauses differ at random.
 //
 // # Invariants
 //
-// There is no clock, no lock and no HTTP here, and no randomness but what a Refusal
-// brings. Who owns a Cooldown or a Question calls one method at a time, with instants
-// that do not step back. While a Question is open at most one request asks. Each caller
-// whom Ask told to ask calls Done once. A nil Cooldown stands for no refusal: every method
-// may be called on it but Refused.
+// There is no clock, no lock and no HTTP here, and no randomness except
+// [Refusal.Spread]. The owner of a Cooldown or a Question calls one method at a time, with
+// instants that do not step back. While a Question is open, one request asks at a time; only
+// if it hangs another one does. Each caller for which Ask or Start returned true calls Done
+// once. A nil Cooldown stands for no refusal: At, Opens, Start, Done, Sure, Until, Over,
+// Served and Lift may be called on it.
 package cooldown

@@ -5,26 +5,26 @@ import (
 )
 
 const (
-	// MostBelieved bounds a hint, however well it is supported; then one request asks
-	// again. The longest windows of real APIs are days that end at some midnight, and an
-	// hour is for where that is.
+	// MostBelieved is the longest hint that is obeyed, even if it is supported; after that
+	// one request asks. The longest windows of real APIs are days that end at midnight
+	// somewhere; a day with a change of the clock may have 25 hours.
 	MostBelieved = 25 * time.Hour
 
-	// MostSlack is by how much hints of real servers were seen to be too short. It is also
-	// by how much two that name one instant may differ.
+	// MostSlack is the most by which hints of real servers were seen to be too short. Two
+	// hints whose ends differ by no more are taken to name the same instant.
 	MostSlack = 2 * time.Second
 )
 
 // A Hint is how long a refused request was told to stay away. The zero Hint is none.
 type Hint struct {
-	Wait      time.Duration
-	Known     bool
-	Supported bool   // something else that the server said agrees
-	Source    string // the header it comes from
+	Wait      time.Duration // from the answer on
+	Known     bool          // there is a hint
+	Supported bool          // something else that the server says agrees
+	Source    string        // the header that it comes from
 }
 
-// Believed is for how long h is obeyed, if nothing unsupported is for longer than most,
-// and whether that is less than it says.
+// Believed is for how long h is obeyed, where a hint that is not supported is obeyed for no
+// longer than most. capped says that this is less than Wait.
 func (h Hint) Believed(most time.Duration) (wait time.Duration, capped bool) {
 	if h.Supported {
 		most = max(most, MostBelieved)
@@ -33,40 +33,40 @@ func (h Hint) Believed(most time.Duration) (wait time.Duration, capped bool) {
 }
 
 const (
-	// FirstGuess is the pause after a refusal that says nothing and of whose limit nothing
-	// is known: long enough for a bucket of 2 a second, and not felt by people.
+	// FirstGuess is the pause after a refusal without a hint, if nothing is known of the
+	// limit. It is enough for a bucket of 2 a second, and people hardly notice it.
 	FirstGuess = 500 * time.Millisecond
 
-	// MostGuess bounds all guesses. Limits are seldom counted in more than a minute
-	// without saying so.
+	// MostGuess bounds guesses that grow. Limits whose windows are longer than a minute are
+	// seldom without hints.
 	MostGuess = time.Minute
 
-	// leastGuess is about a round trip: less is no pause.
+	// leastGuess is about a round trip. A shorter pause would not lower the rate.
 	leastGuess = 20 * time.Millisecond
 
-	// shortGuess is what a guess doubles up to at once. It is more than ten seconds, so
-	// that a ban of ten, which each refusal begins anew, comes to its end. And it is so
-	// little that one who is refused by a limit per minute asks again within the default
-	// longest wait, 75 s.
+	// shortGuess is up to which length a guess may double whatever time has passed. It is
+	// more than ten seconds, so that it outlasts a ban of ten seconds that each refusal
+	// begins anew. And it is short enough that a request which a limit per minute refuses
+	// is tried again within the default MaxWait, 75 s.
 	shortGuess = 12 * time.Second
 
-	// guessPart is the part of the time since the first refusal that a longer guess takes
-	// at most: so what was over for some time is noticed a fifth later.
+	// guessPart says that a longer guess is at most a fifth of the time since the first
+	// refusal. So the end of a long refusal is noticed late by a fifth of its length at most.
 	guessPart = 5
 )
 
-// Guess is the pause after a refusal without a hint: first, or twice as long for each
-// request that asked in vain before, and at most most, if not first itself is longer.
+// Guess is the pause after a refusal without a hint: first, doubled for each request that
+// asked in vain before. If it was doubled it is at most most and MostGuess.
 func Guess(first, most time.Duration, inVain int) time.Duration {
 	first = max(leastGuess, first)
-	for range min(inVain, 20) { // more is more than most
+	for range min(inVain, 20) { // 20 doublings of leastGuess are far above MostGuess
 		first = min(2*first, MostGuess, most)
 	}
 	return first
 }
 
-// LongestGuess is the longest that a guess may be when the first of the refusals in a
-// row is that long ago.
+// LongestGuess is the longest guess that is allowed if the first of the refusals in a row is
+// since ago.
 func LongestGuess(since time.Duration) time.Duration {
 	return max(shortGuess, since/guessPart)
 }
