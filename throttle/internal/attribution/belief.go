@@ -7,55 +7,61 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/refill"
 )
 
-// StaleAfter is after how long an answer says nothing any more of a limit whose reset
-// it did not say.
+// StaleAfter is for how long an answer without a reset says something of a limit: most limits
+// are per minute or shorter.
 const StaleAfter = 60 * time.Second
 
-// How often a limit's word may be contradicted before it is obeyed no more.
+// A credit is how many contradictions it takes until a limit is not obeyed any more.
 const (
-	creditShown  = 16 // what is left was seen to fall: a bucket or a sliding window gives some of it back all the time
-	creditProved = 4  // times as often after each refusal that bore it out, so that it is tried ever more seldom
-	mostCredit   = 64 // a server that has ceased to mean it is believed no longer than that
+	// creditShown is the credit of a limit whose units left were seen to fall. It is large
+	// because a bucket or a sliding window gets some back all the time, which may look like
+	// a contradiction.
+	creditShown = 16
+	// creditProved is the credit after a refusal with nothing left, and the factor by which it
+	// grows with each further one, so that the limit is doubted more and more seldom.
+	creditProved = 4
+	// mostCredit bounds that: a server whose statements are wrong from now on is obeyed for
+	// no more contradictions.
+	mostCredit = 64
 )
 
-// A Belief is how far the word of a stated limit is taken. Its rule: what could be a
-// quota, a limit and a part of it that is left, is obeyed until it is
-// contradicted; anything less is not, until it behaves as one. It does if what
-// is left falls, or if a refusal comes with nothing left. It does not if an
-// accepted request takes nothing from what is left, or if the reset brings
-// nothing: then it is contradicted.
+// A Belief says whether what a server states of a limit is obeyed. A statement that could be
+// a quota, with a size and a part of it that is left, is obeyed until it is contradicted. Any
+// other one is obeyed only when it has behaved like a quota: what is left falls, or a refusal
+// comes with nothing left. It is contradicted if an accepted request takes nothing from what is
+// left, or if the reset brings nothing.
 //
 // The zero Belief has heard nothing.
 type Belief struct {
-	credit int  // contradictions that it bears; zero: it is not obeyed
-	stake  int  // credit that the last refusal gave it
-	heard  bool // of what could be a quota
-	vain   bool // contradicted, and nothing has spoken for it since
+	credit int  // the credit left; zero: the limit is not obeyed
+	stake  int  // the credit that the last refusal gave
+	heard  bool // a statement that could be a quota was heard
+	vain   bool // contradicted, and nothing has confirmed it since
 
-	// Of the answers that spoke of the same window:
-	ends        meter.Instant // of the window, as first said; zero: nobody said
-	began       meter.Instant // zero: there was none yet
-	last        float64       // left, as the last of them said
-	least, most float64       // left
-	spent       float64       // by those accepted after the first of them
+	// Of the answers that were about the same window:
+	ends        meter.Instant // the end of the window, as the first one said; zero: it did not
+	began       meter.Instant // when the first one was heard; zero: there is none yet
+	last        float64       // units left, as the last one said
+	least, most float64       // the least and the most units left
+	spent       float64       // units of requests accepted after the first one
 }
 
-// A Word is what an answer states of a limit, in units, and how it came about.
+// A Word is what an answer states of a limit, in units, and the circumstances.
 type Word struct {
 	Left  float64
-	Size  float64       // zero: unknown
+	Size  float64       // of the whole limit; zero: unknown
 	Cost  float64       // of the request, at least
-	Reset meter.Instant // zero: nobody said
-	Quota bool          // it could be a quota's: a size, and no more left than that
+	Reset meter.Instant // zero: not stated
+	Quota bool          // it could be a quota: it has a size, and no more than that is left
 
-	Refused bool
+	Refused bool // the request was refused
 	Asks    bool // the request was let through to ask what a reset has brought
-	Holds   bool // by the word of the limit a request had to wait, or will
+	Holds   bool // a request had to wait because of the limit, or will have to
 	Flows   bool // units come back all the time
 }
 
-// Weigh takes an answer for or against the word of the limit, before it is learned
-// from. It reports whether the limit is to be obeyed.
+// Weigh weighs an answer for or against the limit. It is called before anything else is
+// learned from the answer. It reports whether the limit is to be obeyed.
 func (b *Belief) Weigh(now meter.Instant, w Word) (obeyed bool) {
 	if w.Quota && !b.heard {
 		b.heard, b.credit = true, max(b.credit, 1)
@@ -82,14 +88,13 @@ func (b *Belief) Weigh(now meter.Instant, w Word) (obeyed bool) {
 	return b.credit > 0
 }
 
-// Vain reports whether the word was contradicted, and nothing has spoken for it since.
+// Vain reports whether the limit was contradicted, and nothing has confirmed it since.
 func (b *Belief) Vain() bool { return b.vain }
 
-// Firm reports whether one contradiction would not be the end of it.
+// Firm reports whether the limit would still be obeyed after one more contradiction.
 func (b *Belief) Firm() bool { return b.credit > 1 }
 
-// over reports whether an answer that says left speaks of another window than
-// those before it.
+// over reports whether an answer that says left is about another window than those before.
 func (b *Belief) over(now meter.Instant, left, size float64) bool {
 	if rise := left - b.last; rise > 2 && rise > size/4 {
 		return true // too much for a trickle
@@ -104,8 +109,8 @@ func (b *Belief) begin(now meter.Instant, w *Word) {
 	b.began, b.ends, b.last, b.least, b.most, b.spent = now, w.Reset, w.Left, w.Left, w.Left, 0
 }
 
-// flowed is what a bucket that is full at its reset may have got back since the window
-// began. What was never seen to fall is no bucket.
+// flowed is how many units a bucket that is full at its reset may have got back since the
+// window began. A limit that was not seen to fall is no bucket.
 func (b *Belief) flowed(now meter.Instant, w *Word) float64 {
 	if !b.Firm() {
 		return 0
@@ -113,7 +118,7 @@ func (b *Belief) flowed(now meter.Instant, w *Word) float64 {
 	return refill.Rate(w.Size, w.Left, w.Reset.Sub(now)) * now.Sub(b.began).Seconds()
 }
 
-// add takes in one more answer about the window.
+// add adds one more answer about the same window.
 func (b *Belief) add(w *Word) {
 	switch b.last = w.Left; {
 	case w.Left < b.least:

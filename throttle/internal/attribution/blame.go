@@ -7,29 +7,31 @@ import (
 )
 
 const (
-	sureRefusals = 3 // of one kind, and
-	sureOthers   = 8 // accepted of others meanwhile: then it has limits of its own
+	// sureRefusals of one kind, while sureOthers requests of other kinds are accepted,
+	// are enough to say that the kind has limits of its own.
+	sureRefusals = 3
+	sureOthers   = 8
 
-	// BothWithin is how long ago another kind may have been refused, or served, for
-	// that to tell of the one that is refused now.
+	// BothWithin is how long ago another kind may have been refused or served to be
+	// evidence about the kind that is refused now: most limits are per minute or shorter.
 	BothWithin = time.Minute
 )
 
-// A Blame finds out whether refusals belong to one kind of request alone, that which
-// was refused last: a guess after the first, if others were served, and known when it
-// was refused several times while others, sent after that, were accepted. The zero Blame
-// has seen no refusal.
+// A Blame finds out whether refusals are for one kind of request alone, the kind that was
+// refused last. After the first refusal that is a guess, if other kinds were served. It is
+// known when the kind was refused several times while requests of other kinds, sent after the
+// first refusal, were accepted. The zero Blame has seen no refusal.
 type Blame struct {
-	sent     meter.Instant // of the last refusal but those of the same kind; zero: there was none
-	refusals int
-	others   int
-	guessed  bool          // no refusal of it said how long to stay away, unless another kind may ask
-	common   meter.Instant // when kinds were refused that one limit binds; zero: none were
+	sent     meter.Instant // when the first request of the kind was sent that was refused; zero: none was
+	refusals int           // of the kind
+	others   int           // requests of other kinds served since
+	guessed  bool          // each refusal of it was guessed, in the sense of Refused
+	common   meter.Instant // when kinds that share a limit were refused last; zero: none were
 }
 
-// Another takes in that another kind is refused than the last time, by a request sent
-// at sent; apart says that it is known to have limits of its own. It reports whether one
-// limit binds both.
+// Another notes that a request of another kind than the last time is refused, which was sent
+// at sent. apart says that this kind is known to have limits of its own. Another reports
+// whether one limit applies to both kinds.
 func (b *Blame) Another(sent meter.Instant, apart bool) (both bool) {
 	both = b.sent != 0 && !apart && time.Duration(sent-b.sent) < BothWithin
 	*b = Blame{sent: sent, guessed: true, common: b.common}
@@ -39,11 +41,11 @@ func (b *Blame) Another(sent meter.Instant, apart bool) (both bool) {
 	return both
 }
 
-// Refused takes in a refusal of the kind, by a request sent at sent. guessed is whether
-// the server said nothing of how long to stay away, so that it is for weir to choose
-// who does, or said so long that one request of another kind is to ask; served, whether
-// another kind was served within BothWithin, or one is to ask. It reports whether the kind
-// has limits of its own.
+// Refused notes a refusal of the kind, for a request sent at sent. guessed says that weir may
+// choose which kinds wait: the server did not say how long to stay away, or it said so long a
+// time that a request of another kind is sent to ask. served says that another kind was served
+// within BothWithin, or is sent to ask. Refused reports whether the kind has limits of its
+// own.
 func (b *Blame) Refused(sent meter.Instant, guessed, served bool) (own bool) {
 	b.refusals++
 	b.guessed = b.guessed && guessed
@@ -57,8 +59,8 @@ func (b *Blame) Served(sent meter.Instant) {
 	}
 }
 
-// Alone reports whether it is for weir to choose who stays away, and nothing tells that
-// kinds have limits in common.
+// Alone reports whether weir may choose which kinds wait, and no evidence says that kinds
+// share limits.
 func (b *Blame) Alone(now meter.Instant) bool {
 	return b.guessed && (b.common == 0 || time.Duration(now-b.common) > Remembered)
 }

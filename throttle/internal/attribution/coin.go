@@ -9,73 +9,81 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
-// A Coin weighs whether a host refuses at random: then each answer is a toss of one
-// coin, whatever else is known. Of a host that has a reason, something tells how the
-// next answer will be:
+// A Coin weighs whether a host refuses at random. If it does, each answer is a toss of one
+// coin, whatever else is known. If a host has a reason, one of these things predicts the
+// next answer:
 //
-//   - how many were under way with the request: a host is overloaded, or has a limit of
-//     requests at a time, or one of requests per time where as many answers take as long;
-//   - the time since one was sent that was accepted: room comes back with time;
-//   - the answer before: what is spent stays so for a while.
+//   - how many requests were under way with this one: the host is overloaded, or limits
+//     requests at a time, or limits requests per time and answers take about that time;
+//   - the time since an accepted request was sent: room comes back with time;
+//   - the answer before: a limit that is spent stays spent for a while.
 //
-// So each of these is an explanation in which answers of one kind, such as those to what
-// was sent with four or five others, have a coin of their own. The explanations predict
-// each answer from those before, and whose predictions come true gains: that is the
-// likelihood of all answers so far. Hardly anything is presumed of a kind but that its
-// answers are rather all alike. The zero Coin has heard nothing.
+// Each of these is an explanation. It divides answers into classes, such as those to requests
+// that were sent with four or five others, and each class has a coin of its own. Each
+// explanation predicts each answer from the earlier answers of its class. The probabilities
+// that it gave to the real answers, multiplied, are its likelihood. Before its first answer, a
+// class is only presumed to have answers that are nearly all alike. The zero Coin has heard
+// nothing.
 type Coin struct {
-	all    tally
-	before [2]tally
-	load   [Loads]tally
-	gap    [gaps]tally
-	odds   [3]float64    // for chance against each of them: a natural logarithm
-	bad    bool          // the answer before
-	good   meter.Instant // when the last one was sent that was accepted
+	all    tally         // all answers
+	before [2]tally      // by the answer before: good, bad
+	load   [Loads]tally  // by Load
+	gap    [gaps]tally   // by gapOf the time since good
+	odds   [3]float64    // for chance, against before, load and gap: natural logarithms
+	bad    bool          // the last answer was bad
+	good   meter.Instant // when the last request was sent that was accepted; zero: none was
 }
 
-// A tally counts answers of one kind.
+// A tally counts answers of one class.
 type tally struct{ good, bad float32 }
 
 const (
-	// Loads is how many there are: up to 256 requests.
+	// Loads is the number of Loads. The last one stands for some 256 requests and more.
 	Loads = 16
-	gaps  = 24 // times of a millisecond and more, each twice the one before: up to an hour
-	// recalled is how many answers are recalled. After as many more a host that has
+	// gaps is the number of classes of times: up to a millisecond, and each later one up to
+	// twice the one before. The last one begins at more than an hour.
+	gaps = 24
+	// recalled is how many answers are remembered. After as many more, a host that has
 	// changed is judged by what it does now.
 	recalled = 512
-	// alike is how many good and how many bad answers each kind is presumed to have
-	// had, in an explanation by kinds: with so few, a kind of which half are bad is eleven
-	// times less likely than if nothing was presumed. With a tenth, chance takes three
-	// times as many answers to be known; with .03, 24 of 91 limiters that say 503 lose
-	// calls on train in the place of some 20.
+	// alike is how many good and how many bad answers each class is presumed to have had
+	// before its first. With so few, a class half of whose answers are bad is eleven
+	// times less likely than if nothing was presumed. With .1, it takes three times as many
+	// answers to recognize chance; with .03, 24 of 91 limiters that say 503 lose calls on
+	// train (servers of bench/sim's population), instead of some 20.
 	alike = .05
-	// alone is how likely what was sent alone is refused, if the reason is how many were
-	// under way: others may have been, of somebody else.
+	// alone is how likely a request that was sent alone is refused, if the explanation is
+	// how many are under way: other clients may have some.
 	alone = .05
-	// beyondDoubt are odds of a hundred to one against an explanation, and mostSure
-	// those that a hundred answers of a host that has changed outweigh.
+	// beyondDoubt is the logarithm of odds of a hundred to one against an explanation.
+	// mostSure bounds the odds, so that a hundred answers of a host that has changed
+	// outweigh them.
 	beyondDoubt = 4.6
 	mostSure    = 9.2
-	// ofTwo are odds of ten to one: so much is asked against the answer before. That has
-	// two kinds only, and if nine of ten answers are bad by chance, they are so of either:
-	// then it predicts nearly as well, and after 400 answers half of such hosts were not
-	// known at a hundred to one. With less than 2, buckets are taken for chance.
+	// ofTwo is the logarithm of odds of ten to one, which are enough against the answer
+	// before as an explanation. That has only two classes. If nine of ten answers are bad
+	// by chance, most are in one of them, and it predicts nearly as well as chance: after
+	// 400 answers half of such hosts had not reached a hundred to one. With less than 2,
+	// buckets are taken for chance.
 	ofTwo = 2.3
-	// enough is more answers than come while a limit is found. Then requests are sent
-	// when it may just have room, and are refused as if at random. With 64, the calls of
-	// one in four hosts that refuse what is beyond ten at a time were lost.
+	// enough is more answers than come while a limit is being found. In that time requests
+	// are sent when the limit may just have room, and are refused as if at random. With
+	// 64, the calls of one in four hosts that allow ten requests at a time were lost.
 	enough = 100
-	// someGood good answers make chance plausible. With one, and some fifteen probes that
-	// fail, everything but chance looks unlikely: each of them is of a kind of its own.
+	// someGood is how many good answers make chance plausible. With only one, and some
+	// fifteen probes that fail, everything but chance looks unlikely, because each probe is
+	// in a class of its own.
 	someGood = 3
 )
 
-// next is how likely the next answer is as bad says, if so many of either were presumed.
+// next is the probability that the next answer is bad or good, as bad says, if so many of
+// each were presumed.
 func (t tally) next(bad bool, presumed float64) float64 {
 	return likely((float64(t.bad)+presumed)/(float64(t.good+t.bad)+2*presumed), bad)
 }
 
-// likely is how likely an answer is as bad says, if p of them are bad.
+// likely is the probability that an answer is bad or good, as bad says, where that of a bad
+// one is p.
 func likely(p float64, bad bool) float64 {
 	if bad {
 		return p
@@ -98,11 +106,11 @@ func halve(all []tally) {
 	}
 }
 
-// A Load is about how many are under way: zero is one alone, and two of them are for
-// each twofold.
+// A Load is about how many requests are under way, on a logarithmic scale: 0 is one request,
+// and each doubling has two Loads.
 type Load uint8
 
-// LoadOf is that of so many.
+// LoadOf returns the Load of n requests.
 func LoadOf(n int) Load {
 	if n <= 1 {
 		return 0
@@ -111,16 +119,17 @@ func LoadOf(n int) Load {
 	return Load(min(2*octave-1+n>>(octave-1)&1, Loads-1))
 }
 
-// gapOf is the kind of so long a time.
+// gapOf is the class of a time.
 func gapOf(d time.Duration) int {
 	return min(bits.Len64(uint64(max(0, d)/time.Millisecond)), gaps-1)
 }
 
-// Toss takes in an answer to a request sent at sent under that load.
+// Toss learns from an answer to a request that was sent at sent, under that load. bad says
+// that it was refused.
 func (c *Coin) Toss(sent meter.Instant, load Load, bad bool) {
 	if !bad && c.all.bad == 0 {
 		c.good = max(c.good, sent)
-		return // it has not begun to refuse
+		return // before the first refusal there is nothing to explain
 	}
 	one := c.all.next(bad, 1)
 	kinds := [...]*tally{&c.before[0], &c.load[load], &c.gap[0]}
@@ -151,20 +160,20 @@ func (c *Coin) Toss(sent meter.Instant, load Load, bad bool) {
 	}
 }
 
-// Likelier reports whether chance is likelier than all else, beyond doubt.
+// Likelier reports whether chance is likelier than every other explanation, beyond doubt.
 func (c *Coin) Likelier() bool {
 	return c.odds[0] > ofTwo && min(c.odds[1], c.odds[2]) > beyondDoubt
 }
 
-// Plausible reports whether chance explains the answers at least as well as the answer
-// before does, and far better than all else. That is as much as few answers tell that are
-// nearly all bad.
+// Plausible reports whether chance explains the answers better than the answer before does,
+// and far better than the other explanations. If nearly all answers are bad, a few of them
+// cannot show more than that.
 func (c *Coin) Plausible() bool {
 	return c.all.good >= someGood && c.odds[0] > 0 && min(c.odds[1], c.odds[2]) > beyondDoubt
 }
 
-// Sure reports whether that is so by many answers.
+// Sure reports whether Likelier is true after enough answers.
 func (c *Coin) Sure() bool { return c.Likelier() && c.all.good+c.all.bad >= enough }
 
-// Unlikely reports whether something else is likelier.
+// Unlikely reports whether another explanation is likelier than chance.
 func (c *Coin) Unlikely() bool { return slices.Min(c.odds[:]) < 0 }

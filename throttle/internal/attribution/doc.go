@@ -1,31 +1,32 @@
 // Package attribution finds out why a server refused a request, and which requests are
 // bound by the limit that the refusal speaks of.
 //
-// A server seldom says whom it refuses. The same 429 may be for one request, for one
-// kind of request, for all of one credential or for everybody, and a 503 may be a
-// limit, an overload or bad luck. If weir takes a refusal for a wider limit than it is, it
-// holds up requests that nothing binds. If it takes it for a narrower one, it is refused
-// again. So each type here compares two guesses, answer by answer, and says when one of
-// them is sure.
+// A server seldom says whom it refuses. A 429 may be for one request, for one
+// kind of request, for all requests of one credential or for those of everybody, and a 503
+// may be a limit, an overload or chance. If weir takes the limit to be wider than it is, it
+// holds back requests to which it does not apply. If weir takes it to be narrower, more
+// requests are refused. So each type here compares two guesses, answer by answer, and says
+// when one of them is sure.
 //
 // # Words
 //
-// An [Overload] asks why one kind of request is answered that the host is overloaded;
-// it tells chance from a limit by a [Coin], which looks among others at the [Load] that
-// was under way, and a limit from an outage by the [Past] of the host. [Fates] ask whether
-// a refusal is one request's own; a [Request] is what they know of that request. A [Blame]
-// asks whether it is one kind of request's own. A [Reach] asks whom a long wait binds that
-// one of several was told. [Strangers] are credentials that are used
-// once; the type asks whether they share one limit. A [Sharing] asks the same of the paths
-// that a stated limit was seen with. A [Where] is one of these paths, told apart as finely
-// as a [Depth] says. A [Belief] is how far the [Word] of a stated limit is obeyed.
+// An [Overload] finds out why a host answers one kind of request that it is overloaded. It
+// tells chance from a limit by a [Coin], which looks at the [Load] that was under way and at
+// other things, and it tells a limit from an outage by the [Past] of the host. [Fates] find
+// out whether a refusal is for one request alone; a [Request] is what they know of that
+// request. A [Blame] finds out whether a refusal is for one kind of request alone, and a
+// [Reach] whom a long wait binds that one of several was told. Strangers
+// are credentials that are used once; [Strangers] finds out whether they share one limit. A
+// [Sharing] finds out whether paths share a limit that the server states. A [Where] is one of
+// these paths; a [Depth] says how finely paths are told apart. A [Belief] says whether what a
+// server states of a limit, its [Word], is obeyed.
 //
 // # Promises
 //
 // The zero value of each type has heard nothing. It makes the guess that holds back
-// fewest requests, or that is right for most servers. A verdict is given once, with the
+// the fewest requests, or that is right for most servers. A verdict is given once, with the
 // answer that makes it sure. It is forgotten after [Remembered], because servers change.
-// What each type keeps is bounded, whatever a server says.
+// The memory of each type is bounded, whatever a server says.
 //
 // # Invariants
 //
@@ -36,5 +37,6 @@ package attribution
 
 import "time"
 
-// Remembered is for how long a verdict is believed that nothing bears out any more.
+// Remembered is for how long a verdict is kept if no later answer confirms it. Servers are
+// seldom reconfigured more often, and a wrong verdict is corrected in that time.
 const Remembered = 10 * time.Minute

@@ -7,42 +7,45 @@ import (
 )
 
 const (
-	// chance is how likely refusals in a row may be by chance, from how often others
-	// are refused, to be taken for the request's own. A larger one takes some of a
-	// server that refuses a tenth at random for such, and starts others earlier than
-	// that asked for; a smaller one holds up everybody once more for a few requests
-	// that are refused together.
+	// chance is how unlikely refusals in a row have to be, given how often other requests
+	// are refused, to be taken for the request's own. With a larger value, some refusals of
+	// a server that refuses a tenth of all requests at random are taken for such, and
+	// other requests start earlier than the server asked for. With a smaller one, all
+	// requests wait once more if a few are refused together.
 	chance = 1.0 / 5000
 
-	memory = 512 // answers of which that is known
+	// memory is how many answers are remembered: later ones count twice as much as those
+	// before, so that a server which has changed is judged anew.
+	memory = 512
 )
 
-// Fates are how the last answers of requests that have limits in common came out, but
-// for refusals of a request's own. They tell those: a refusal follows the request and
-// not the rate when it is refused again though others were served since. One for a
-// locked object is so, or one that is too large. The zero Fates have seen none.
+// Fates count how many requests that share limits were served and refused, without the
+// refusals that are a request's own. They find out which those are: a refusal is the
+// request's own, and not caused by the rate, if the request is refused again although others
+// were served meanwhile. So it is with requests for a locked object, or that are too large.
+// The zero Fates have seen no answer.
 type Fates struct {
-	served, refused float64
+	served, refused float64       // of the last answers, about memory
 	sent            meter.Instant // when the latest request was sent that was served
-	teaching        *teaching     // nil: none
+	teaching        *teaching     // nil: there was no refusal since Refused.Fresh
 }
 
 // A Request is what is known of one request that was refused, from its first refusal
-// to its end, or of all requests for one object, from its first refusal until it is
-// served. The zero Request was not refused.
+// to its end. It may also stand for all requests for one object, from the first refusal until
+// one is served. The zero Request was not refused.
 type Request struct {
-	refused int           // times in a row
-	counted int           // of these, in Fates
-	heard   meter.Instant // the last of these
-	taught  *teaching     // that it had a part in; nil: none
-	part    int           // refusals of it that teaching counts
+	refused int           // how many times in a row
+	counted int           // how many of these Fates.refused has
+	heard   meter.Instant // when the last of these was heard
+	taught  *teaching     // the newest one that counts refusals of it; nil: none
+	part    int           // how many refusals of it taught counts
 }
 
-// A teaching counts the refusals that a model has known since it knew nothing. When
-// all of them prove to be requests' own, it was none.
+// A teaching counts the refusals from which the caller's model of the limit has learned since
+// it knew nothing. If all of them prove to be requests' own, the model has learned nothing.
 type teaching struct{ refusals int }
 
-// FatesOf are those of a time when so many were served, and none refused.
+// FatesOf returns the Fates after so many requests were served and none refused.
 func FatesOf(served int) Fates { return Fates{served: float64(min(served, memory))} }
 
 // Served notes that a request was served that was sent at sent.
@@ -53,17 +56,17 @@ func (f *Fates) Served(sent meter.Instant) {
 	}
 }
 
-// A Refused says of what a refusal is one more.
+// A Refused says what a refusal was for.
 type Refused struct {
-	Object  *Request // nil: not known
-	Request *Request
-	Fresh   bool // nothing was refused since the model that learns from refusals knew nothing
-	Others  bool // it was for requests under way
+	Object  *Request // the object of the request; nil: not known
+	Request *Request // the request
+	Fresh   bool     // the caller's model of the limit has learned from no refusal yet
+	Others  bool     // other requests that were under way are the reason
 }
 
-// Refused takes in a refusal. It returns whose own it is, the object's or the
-// request's, nil if neither's, and whether the model has nothing left then that others
-// have taught.
+// Refused notes a refusal. It returns whose own it is: the object's, the request's, or nil if
+// it is neither's. untaught says that all refusals from which the caller's model has learned
+// were requests' own.
 func (f *Fates) Refused(now meter.Instant, r Refused) (own *Request, untaught bool) {
 	for _, o := range [...]*Request{r.Object, r.Request} {
 		if o == nil {
@@ -94,7 +97,7 @@ func (f *Fates) Refused(now meter.Instant, r Refused) (own *Request, untaught bo
 	return nil, false
 }
 
-// follows reports whether one more refusal follows r.
+// follows reports whether one more refusal of r is r's own.
 func (f *Fates) follows(r *Request) bool {
 	return r.refused > 0 && f.sent > r.heard && math.Pow(f.share(r.counted), float64(r.refused+1)) < chance
 }
@@ -105,17 +108,17 @@ func (r *Request) Refusals() int { return r.refused }
 // Heard is when r was refused last.
 func (r *Request) Heard() meter.Instant { return r.heard }
 
-// Served notes that one for the object was served that was sent at sent.
+// Served notes that a request for the object r was served, which was sent at sent.
 func (r *Request) Served(sent meter.Instant) {
 	if sent > r.heard {
 		*r = Request{}
 	}
 }
 
-// share is that of refusals, but for those of one request, which had so many. It
-// is zero where no other was refused, however few were served: a prior would hold up
-// the others for a second pause, and for a third, beside a request that is refused
-// among the first of all.
+// share is which part of the answers are refusals, without those of one request, which had
+// so many. It is zero if no other was refused, even if few were served. If it were assumed to
+// be higher at first, a request that is refused among the very first would make the others
+// wait for a second and a third pause.
 func (f *Fates) share(its int) float64 {
 	refused := max(0, f.refused-float64(its))
 	return refused / max(1, f.served+refused)
@@ -129,8 +132,8 @@ func (r *Request) teach(t *teaching) {
 	r.part++
 }
 
-// recant takes back the part of own in what was learned; what a request takes back is its
-// object's as well. It reports whether nothing is left of that.
+// recant removes the refusals of own from the teaching. What is removed for a request is
+// removed for its object, too. recant reports whether the teaching has no refusals left.
 func (f *Fates) recant(own *Request, r Refused) bool {
 	if own.taught == nil || own.taught != f.teaching || own.part == 0 {
 		return false

@@ -7,51 +7,53 @@ import (
 )
 
 const (
-	shareKept = 15.0 / 16 // what each answer leaves of Overload.share
+	shareKept = 15.0 / 16 // how much of Overload.share each answer keeps: it is about that of the last 16
 
-	manyAnswers = 1000 // more are not counted
+	manyAnswers = 1000 // the largest count: no rule here asks for more, and an int32 holds it
 
 	// Some limiters refuse with a 503 that says no more (nginx's limit_req does by
-	// default). So a host is not taken to be down by such answers as long as it has
-	// served somebody briefly before, and not more than some requests in a row have
-	// asked in vain. On 900 servers of bench/sim's population (train), 33 of the 58 that
-	// refuse so lose calls with it, 49 without. Six in a row would be 25, but a host that
-	// is down would be asked more often than a hundredth of its calls.
+	// default). So such answers are not taken to mean that the host is down if it served
+	// a request within briefly, and if fewer than spared bursts of them came since. On 900
+	// servers of bench/sim's population (train), 33 of the 58 that refuse so lose calls
+	// with it, and 49 without it. With a spared of 6 it would be 25, but of the calls to a
+	// host that is down more than a hundredth would be sent.
 	briefly = time.Second
 	spared  = 2
 )
 
-// An Overload weighs why a host says that it is overloaded: it is, or it is down, or
-// it fails at random, or it limits us and does not say so. The zero Overload has
-// heard nothing.
+// An Overload finds out why a host says that it is overloaded: it is, or it is down, or
+// it fails at random, or it limits us and does not say so. An answer that says so is called
+// busy; a 503 without Retry-After or limits is called bare. The zero Overload has heard
+// nothing.
 type Overload struct {
-	share   float64       // of the last answers that were busy
-	streak  int32         // answers since served that were busy; at most manyAnswers
-	vain    int32         // bare answers in a row, one for each burst; at most manyAnswers
+	share   float64       // the part of the last answers that were busy
+	streak  int32         // busy answers since served; at most manyAnswers
+	vain    int32         // bare answers since served, one for each burst; at most manyAnswers
 	served  meter.Instant // the last good answer; zero: none
-	burst   meter.Instant // the last bare answer that counts in vain
+	burst   meter.Instant // when the last bare answer was heard that vain counts
 	suspect *suspect      // nil: never suspected
 	run     *run          // nil: there was no bare answer
 }
 
-// A Reply is what an Overload wants to know of an answer. The zero Reply is a good one.
+// A Reply is what an Overload has to know of an answer. The zero Reply is a good one.
 type Reply struct {
 	Busy  bool // it said that the host is overloaded, and not when to come back
-	Bare  bool // it was a 503 that said no more
-	Load  Load // when the request was sent
-	Probe bool // of a circuit: that asks as seldom as it likes
+	Bare  bool // it was a 503 without Retry-After or limits
+	Load  Load // how many were under way when the request was sent
+	Probe bool // the request was a circuit's probe: its time and load are no evidence
 }
 
-// A Verdict is what answers have come to prove.
+// A Verdict is what an answer has made certain.
 type Verdict uint8
 
 const (
 	Open      Verdict = iota // nothing new
 	Chance                   // the host fails at random, however many are under way
-	NoLimiter                // it fails so, or as often at a lower rate, and has no limit
+	NoLimiter                // the host has no limit: it fails at random, or as often at a lower rate
 )
 
-// Heard takes in the answer to a request sent at sent.
+// Heard learns from the answer to a request sent at sent. Then Served or Overloaded is called
+// for the same answer, if it was good or busy.
 func (o *Overload) Heard(now, sent meter.Instant, r Reply) Verdict {
 	if r.Bare {
 		o.runOf().heard(sent)
@@ -83,8 +85,9 @@ func (o *Overload) runOf() *run {
 	return o.run
 }
 
-// Served notes that the answer to a request sent at sent was good. It reports whether
-// the host is back that was taken for a limiter, and may have been down.
+// Served notes that the answer to a request sent at sent was good. back says that it is the
+// first one after Limited was true, so that the host proved to be a limiter, or was down and
+// is back.
 func (o *Overload) Served(now, sent meter.Instant) (back bool) {
 	o.served, o.streak, o.vain = now, 0, 0
 	return o.run != nil && o.run.served(sent)
@@ -95,25 +98,25 @@ func (o *Overload) ServedWithin(now meter.Instant, d time.Duration) bool {
 	return o.served != 0 && time.Duration(now-o.served) < d
 }
 
-// Overloaded notes that the answer said that the host is overloaded. plain says that
-// it said no more and was called a refusal by nobody: it reports whether that is known
-// to be chance, and tells nothing of what may be sent.
+// Overloaded notes that the answer was busy. plain says that it said no more than that, and
+// that the user's function did not call it a refusal. Overloaded reports whether it is known
+// to be chance, and so says nothing about how much may be sent.
 func (o *Overload) Overloaded(now meter.Instant, plain bool) (chance bool) {
 	o.share += 1 - shareKept
 	o.streak = min(o.streak+1, manyAnswers)
 	return plain && o.suspect.random(now)
 }
 
-// seldom is the share of the last answers that may be busy without fewer being sent: to
-// repeat those serves them, and costs the host less than an eighth more.
+// seldom is below which part of the last answers busy ones do not lower what is sent. To
+// repeat their requests serves these, and costs the host less than an eighth more.
 const seldom = 1.0 / 8
 
-// Seldom reports, after Overloaded, that the host serves nearly all it is sent.
+// Seldom reports, after Overloaded, that the host serves nearly all requests.
 func (o *Overload) Seldom() bool { return o.share < seldom }
 
-// Limits reports, after Overloaded, whether the host rather limits us; then it is
-// suspected from now on. few says that no more than two requests are allowed at a time,
-// young that it has not served so many that one which refuses all must be down.
+// Limits reports, after Overloaded, whether the host probably limits us; then it is
+// suspected from now on. few says that no more than two requests are allowed at a time. young
+// says that the host has served so few requests that it may be a limiter if it refuses all.
 func (o *Overload) Limits(now meter.Instant, few, young bool) bool {
 	switch {
 	case o.suspect.suspected():
@@ -125,15 +128,14 @@ func (o *Overload) Limits(now meter.Instant, few, young bool) bool {
 	return false
 }
 
-// Suspected reports whether the host is taken for a limiter, which is still to be
-// proved.
+// Suspected reports whether the host is taken for a limiter, but not proved to be one.
 func (o *Overload) Suspected() bool { return o.suspect.suspected() }
 
 // Quiet reports whether the host never said that it is overloaded.
 func (o *Overload) Quiet() bool { return o.suspect == nil }
 
-// Limited reports whether a 503 that says no more, heard now, is a limiter's, by odds
-// that leave hardly a doubt. It is asked before Heard.
+// Limited reports whether a bare answer that is heard now almost certainly is a limiter's. It
+// is called before Heard.
 func (o *Overload) Limited(now meter.Instant, p Past) bool {
 	if o.served == 0 || o.suspect != nil && now < o.suspect.not {
 		return false
@@ -141,39 +143,40 @@ func (o *Overload) Limited(now meter.Instant, p Past) bool {
 	return o.runOf().limits(now, p)
 }
 
-// Doubtful reports, after Limited, whether that host accepted nothing again since it
-// first refused: it may be down after all.
+// Doubtful reports, after Limited, whether the host has accepted nothing since it first
+// refused: it may be down after all.
 func (o *Overload) Doubtful() bool { return o.run != nil && o.run.longest == 0 }
 
-// Plausible reports whether such a 503 may well be chance.
+// Plausible reports whether a bare answer may be chance, as in [Coin.Plausible].
 func (o *Overload) Plausible() bool { return o.suspect != nil && o.suspect.coin.Plausible() }
 
-// Spares reports whether a 503 that says no more may well be a limiter's.
+// Spares reports whether a bare answer may be a limiter's, by the rule of briefly and spared.
 func (o *Overload) Spares(now meter.Instant) bool {
 	return o.ServedWithin(now, briefly) && o.vain < spared && (o.suspect == nil || now >= o.suspect.not)
 }
 
-// limiter reports whether a host that says it is overloaded rather limits us: it
-// serves some, and refuses most however few are under way.
+// limiter reports whether a host that says it is overloaded probably limits us: it
+// serves some requests, and refuses most even if few are under way.
 func (o *Overload) limiter(now meter.Instant) bool {
 	return o.share >= 0.5 && o.serves(now) && (o.suspect == nil || now >= o.suspect.not)
 }
 
-// serves reports whether there was a good answer lately: no outage, then. A
-// limiter that has served nothing for a second has not been asked often since.
+// serves reports whether there was a good answer lately, so that this is no outage: within a
+// second, or within five if since then fewer than five answers were busy, because few requests
+// were sent.
 func (o *Overload) serves(now meter.Instant) bool {
 	return o.ServedWithin(now, time.Second) || o.ServedWithin(now, 5*time.Second) && o.streak < 5
 }
 
-// A suspect is a host that has said that it is overloaded. If that is likely chance, it
-// says nothing of how many may be under way; if that is sure, it has no limit at all.
-// Until then it is taken for a limiter, if it is so often overloaded however few are
-// under way. If it says as many 503s at a lower rate, it is none either.
+// A suspect is a host that has said that it is overloaded. If its busy answers are likely
+// chance, they do not show how many requests may be under way; if that is sure, the host has no
+// limit at all. Until then it is taken for a limiter if it is often overloaded even with few
+// requests under way. If it is overloaded as often at a lower rate, it is no limiter either.
 type suspect struct {
 	coin    Coin
-	since   meter.Instant // zero: not taken for a limiter
-	answers int           // that count; negative: so many do not
-	busy    int
+	since   meter.Instant // since when it is taken for a limiter; zero: it is not
+	answers int           // answers that count since then; negative: so many more do not count
+	busy    int           // busy ones among these
 	not     meter.Instant // until then it is known to be no limiter
 	chance  meter.Instant // until then it is known to refuse by chance
 }
@@ -181,11 +184,11 @@ type suspect struct {
 // random reports whether busy answers are known to be chance.
 func (s *suspect) random(now meter.Instant) bool { return s != nil && now < s.chance }
 
-// alternates reports whether it was good again after it was busy.
+// alternates reports whether a good answer came after a busy one.
 func (s *suspect) alternates() bool { return s != nil && s.coin.all.good > 0 }
 
-// tossed takes in an answer to a request sent at sent, and returns what it has shown.
-// Later answers may show that busy ones are no chance.
+// tossed learns from an answer to a request sent at sent, and returns what that has made
+// certain. Later answers may still show that busy ones are not chance.
 func (s *suspect) tossed(now, sent meter.Instant, r Reply) Verdict {
 	s.coin.Toss(sent, r.Load, r.Busy)
 	switch {
@@ -203,16 +206,16 @@ func (s *suspect) tossed(now, sent meter.Instant, r Reply) Verdict {
 
 func (s *suspect) suspected() bool { return s != nil && s.since != 0 }
 
-// begin returns s, made if need be, suspected from now on.
+// begin returns s, or a new suspect if s is nil, which is taken for a limiter from now on.
 func (s *suspect) begin(now meter.Instant) *suspect {
 	if s == nil {
 		s = new(suspect)
 	}
-	s.since, s.answers, s.busy = now, -16, 0 // first the rate has to be found
+	s.since, s.answers, s.busy = now, -16, 0 // 16 answers do not count: they come while the rate is being found
 	return s
 }
 
-// judge counts an answer. It reports whether the host has proved to be none.
+// judge counts an answer. It reports whether the host has proved to be no limiter.
 func (s *suspect) judge(now meter.Instant, busy bool) bool {
 	if !s.suspected() {
 		return false
@@ -220,7 +223,7 @@ func (s *suspect) judge(now meter.Instant, busy bool) bool {
 	if s.answers++; busy && s.answers > 0 {
 		s.busy++
 	}
-	none := s.busy >= 4 // a limiter whose rate is known refuses a few in a hundred
+	none := s.busy >= 4 // of 16: a limiter whose rate is known refuses a few in a hundred
 	if s.answers < 16 && !none {
 		return false
 	}

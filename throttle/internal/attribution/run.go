@@ -6,9 +6,9 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
-// A run is 503s in a row that say no more. Three things explain them: a limit is
-// reached, the host is down, or it fails at random and this is bad luck. Each is as
-// likely as the probability that it makes the run begin with just this answer:
+// A run is a number of 503s in a row without Retry-After or limits. There are three
+// explanations: a limit is reached, the host is down, or the host fails at random. The
+// likelihood of each is the probability with which it makes the run begin with this answer:
 //
 //   - A limit may have any size, each order of magnitude as likely. So the answer after
 //     n good ones is the first beyond it with a probability of about 1/n.
@@ -17,64 +17,66 @@ import (
 //   - A host that served some of the answers before and failed others fails so many in
 //     a row with the probability that the beta-binomial distribution gives.
 //
-// So a host that was called for a few seconds and then refuses all is a limiter, and one
-// that was called for longer is down. What follows proves it. A limiter accepts again when
-// its window is over: if a later run lasts far longer than those that ended so, the host
-// is down. It may be down in the first run, too. If that lasts for longer than requests
-// wait, waiting for it helps nobody. The zero run has heard nothing.
+// So a host that was called for a few seconds and then refuses everything is taken for a
+// limiter, and one that was called for longer is taken to be down. Later answers show whether
+// that is right. A limiter accepts again when its window is over: if a later run lasts far
+// longer than the earlier ones, the host is down. The host may also be down in the first run.
+// If that lasts longer than requests wait, waiting is of no use, and the run is put down to a
+// limit no longer. The zero run has heard nothing.
 type run struct {
-	good, bad float64       // answers before, as many of the last as tossed
-	n         int           // of the run
-	first     meter.Instant // when the earliest of these was sent
-	begins    meter.Instant // when the run was first put down to a limit; zero: it is not
-	longest   time.Duration // from begins to the next acceptance; zero: none came, or there was no such run
-	until     meter.Instant // the host is known to be a limiter
+	good, bad float64       // answers before the run: the last ones, at most tossed
+	n         int           // 503s in the run
+	first     meter.Instant // when the earliest of their requests was sent
+	begins    meter.Instant // when the run was put down to a limit; zero: it is not
+	longest   time.Duration // the longest time from begins to the next acceptance; zero: none is known
+	until     meter.Instant // until then the host is known to be a limiter
 }
 
 const (
-	// overwhelming is by how much a limit must be likelier than an outage, because
-	// callers of a host that is down want to know at once, and than chance, because
-	// a host that fails at random serves more if it is not paused. On train, 100 in
-	// the place of 1000 lost as many calls.
+	// overwhelming is how many times likelier than an outage and than chance a limit must
+	// be. It is large because callers of a host that is down want to know at once, and
+	// because a host that fails at random serves more without a pause. On train (see alike),
+	// 100 instead of 1000 lost as many calls.
 	overwhelming = 1000
-	// between is the time between two outages. More than an hour is short for most
-	// hosts: with it, a host that was first called less than five seconds ago is taken
-	// for a limiter. On train, 1 % of the calls to limiters that refuse so are lost with
-	// it, 6 % with a fifth of it, and 17 % without a verdict. A host that goes down so
-	// early is taken for a limiter, too: its callers wait, and the more of them there
-	// are the more often one asks. With far longer ones, hosts would be that go down
-	// while somebody is looking at them.
+	// between is the assumed time between two outages, which is short for most hosts. With
+	// it, a host that was first called less than five seconds ago is taken for a limiter.
+	// On train, 1 % of the calls to limiters of this kind are lost with it, 6 % with a
+	// fifth of it, and 17 % without a verdict. A host that goes down so early is taken
+	// for a limiter, too: its callers wait, and the more of them there are, the more often
+	// one asks. With a far longer time, so would be a host that goes down later.
 	between = 5000 * time.Second
-	// failing is the weight of the guess that a host fails, against 1 that it does not,
-	// before it has: most do so seldom. With 1, as if any probability were as likely,
-	// a limit of 3 had to refuse fifteen in a row to be one; on train, the calls of 29
-	// limiters of 118 were lost, and with .2 those of 23.
+	// failing is the first of the two parameters of the beta-binomial distribution, before
+	// any answer; the second one is 1. It is small, because most hosts fail seldom. With 1,
+	// a limit of 3 had to refuse fifteen in a row to be recognized; on train, calls of 29 of
+	// 118 limiters were lost, and with .2 those of 23.
 	failing = .2
-	// tossed is how many answers say how often a host fails, as in package breaker.
+	// tossed is how many of the last answers say how often a host fails. Package breaker
+	// has the same number.
 	tossed = 32
-	// farLonger times the longest run, and someMore, is no limit's any more: windows by
-	// a clock may have been all but over when they were first spent.
+	// farLonger times the longest run, and someMore, is the longest time for which a run is
+	// put down to a limit. Windows that begin by the clock may have been nearly over when
+	// the limit was first reached, so the longest run may be far shorter than a window.
 	farLonger = 4
 	someMore  = 4 * time.Second
 )
 
 // A Past is what is known of a host before a run.
 type Past struct {
-	Since  meter.Instant // the first request; zero: nobody knows
-	Served float64       // requests since then
-	Waits  time.Duration // is for how long requests may wait
+	Since  meter.Instant // when the first request was sent; zero: not known
+	Served float64       // requests served since then
+	Waits  time.Duration // for how long requests may wait
 }
 
-// heard takes in a 503 that says no more, to a request sent at sent.
+// heard notes a 503 of the run, to a request sent at sent.
 func (r *run) heard(sent meter.Instant) {
 	if r.n++; r.n == 1 || sent < r.first {
 		r.first = sent
 	}
 }
 
-// served takes in a good answer to a request sent at sent. It ends the run, unless the
-// request went before the others. first says that it is the first that was put down to a
-// limit.
+// served notes a good answer to a request sent at sent. It ends the run, unless the request
+// was sent before the run began. first says that this was the first run which was put down to
+// a limit and ended.
 func (r *run) served(sent meter.Instant) (first bool) {
 	if r.good++; r.n > 0 && sent > max(r.first, r.begins) {
 		if r.begins == 0 {
@@ -91,8 +93,7 @@ func (r *run) served(sent meter.Instant) (first bool) {
 	return first
 }
 
-// limits reports whether the run, and one more that is heard now, are put down to a
-// limit.
+// limits reports whether the run, with one more 503 that is heard now, is put down to a limit.
 func (r *run) limits(now meter.Instant, p Past) bool {
 	switch {
 	case r.begins != 0:
@@ -113,7 +114,7 @@ func (r *run) limits(now meter.Instant, p Past) bool {
 	return true
 }
 
-// begun reports whether a host of which nothing is known but its past begins to limit.
+// begun reports whether the run is put down to a limit for the first time, by p alone.
 func (r *run) begun(now meter.Instant, p Past) bool {
 	if p.Since == 0 || p.Served < 1 || time.Duration(now-p.Since) > between/overwhelming {
 		return false
@@ -124,7 +125,7 @@ func (r *run) begun(now meter.Instant, p Past) bool {
 	return r.chance()*overwhelming < 1/p.Served
 }
 
-// chance is how likely a host that fails at random makes the run, and one more.
+// chance is the probability of the run, with one more 503, if the host fails at random.
 func (r *run) chance() float64 {
 	p := 1.
 	for i := range min(r.n+1, tossed) {

@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// A Where tells requests apart more finely than kinds do, by keyed hashes of
-// method and path. The zero Where tells nothing.
+// A Where is the method and the path of a request, as keyed hashes. It tells requests of one
+// kind apart. The stem of a path is the path without segments that may be the id of an object.
+// The zero Where is not known.
 type Where struct {
-	stem uint64 // without what may be the id of an object
-	full uint64
+	stem uint64 // of method and stem; odd
+	full uint64 // of method and path; odd
 }
 
 // A Depth is how finely requests of one kind are told apart.
@@ -18,8 +19,8 @@ type Depth uint8
 
 const (
 	ByKind Depth = iota // not at all
-	ByStem              // by path, but for what may be the id of an object
-	ByPath
+	ByStem              // by method and stem
+	ByPath              // by method and path
 )
 
 // at is the hash by which limits are told apart at that depth.
@@ -30,7 +31,7 @@ func (w Where) at(d Depth) uint64 {
 	return w.full
 }
 
-// WhereOf is where a request with that method and path goes.
+// WhereOf is the Where of a request with that method and path. seed must always be the same.
 func WhereOf(seed maphash.Seed, method, path string) Where {
 	var space [160]byte // what is longer costs an allocation
 	text := append(space[:0], method...)
@@ -61,67 +62,74 @@ func mayBeID(segment string) bool {
 	return len(segment) > 32
 }
 
-// Servers state limits of one name for all that a client sends, for each of
-// their endpoints, or for each object. So a quota finds out who shares it. Its
-// first guess is that all requests of a kind do. It tells them apart by their
-// paths when one is served as though it had a count of its own.
+// Servers state limits of the same name for all that a client sends, for each of their
+// endpoints, or for each object. So a Sharing finds out which requests share a stated limit.
+// Its first guess is that all requests of a kind do. It compares how many units are left, as
+// answers say: with one limit for all, the requests of others take from it, too. Each
+// comparison votes for one limit or for several.
 
 const (
-	mostSeen  = 256 // stems and paths of a quota that are compared; with more it is taken for one limit
-	settledAt = 6   // votes for one limit, after which no more are compared
-	apartAt   = -5  // votes for several: chance makes a bucket look so once or twice
-	refusedIs = 3   // votes that the refusal of one that asked counts for: two refusals settle it
+	// mostSeen is how many stems and paths of a limit are compared. With more they are
+	// taken to share it, as memory is bounded.
+	mostSeen = 256
+	// settledAt is at how many votes for one limit no more are compared.
+	settledAt = 6
+	// apartAt is at how many votes, against, there are several limits. It takes three
+	// comparisons, as a bucket votes so by chance once or twice.
+	apartAt = -5
+	// refusedIs is how many votes a refusal of a request that asked has: two settle it.
+	refusedIs = 3
 
-	// A comparison is made when twice as much of others was answered as may be
-	// under way, and so many units beside: else what answers that overtake one
-	// another leave open is as large as what is to be told apart. A bucket into
-	// which units flow then looks by chance as though it were several about one
-	// time in six.
+	// comparedAfter is how many units of others must be answered before a comparison, besides
+	// twice those under way. Otherwise the uncertainty, because answers overtake one another,
+	// would be as large as the difference between the guesses. With it, a bucket into which
+	// units flow looks by chance like several limits about one time in six.
 	comparedAfter  = 4
-	votesOf        = 2   // a comparison in which one guess is right and the other is wrong
-	votesOfNeither = 0.5 // one in which both are wrong: units flowed in
+	votesOf        = 2   // votes of a comparison in which one guess is right and the other is wrong
+	votesOfNeither = 0.5 // votes of one in which both are wrong: units came back
 )
 
-// newStems is the hash under which stems that come for the first time are compared.
-// Those of Where are odd.
+// newStems stands, among the hashes of stems, for all stems that come for the first time. The
+// hashes of a Where are odd.
 const newStems = 0
 
-// A Sharing is what a stated limit knows of who shares it. The zero Sharing has heard
+// A Sharing finds out which requests share a stated limit. The zero Sharing has heard
 // nothing.
 type Sharing struct {
 	depth  Depth
-	common [2]float32        // votes for one limit of several stems, and of several paths of a stem; negative: against
-	seen   map[uint64]*drawn // stems and paths; nil: none
-	lately [2]*drawn         // of these the stem and the path of last, which most often come again; nil: to be looked up
+	common [2]float32        // votes for one limit of several stems, and for one of several paths of a stem; negative: against
+	seen   map[uint64]*drawn // by hash of stems and paths; nil: none
+	lately [2]*drawn         // seen of the stem and the path of last, which are the most likely to come again; nil: not looked up
 	count  float64           // units answered
 	last   Where             // of the last answer
-	more   [2]bool           // there are several stems, several paths of a stem
+	more   [2]bool           // several stems were seen; several paths of a stem were
 }
 
-// drawn is what a stem or a path has drawn on a quota.
+// drawn is what requests of a stem or a path have taken of a limit.
 type drawn struct {
-	left  float64 // as its last answer said
+	left  float64 // units left, as the last answer to one of them said
 	count float64 // units answered
 
-	// A comparison begins with what was left and what was under way, and the counts
-	// of its own and of all with which it is compared: of all stems, or of all
+	// At the beginning of a comparison: the units left (base) and under way (open), count
+	// (own), and the count of all with which it is compared (all): of all stems, or of all
 	// paths of its stem.
 	base, open, own, all float64
 }
 
-// Depth is how finely the limit is told apart from others of its name.
+// Depth is how finely requests are told apart: those that differ by it have other limits of
+// the same name.
 func (s *Sharing) Depth() Depth { return s.depth }
 
-// Divide tells it apart so finely from now on.
+// Divide sets the Depth.
 func (s *Sharing) Divide(d Depth) { s.depth = d }
 
-// Settled reports that requests of one kind were seen to share the limit.
+// Settled reports that all requests of one kind were found to share the limit.
 func (s *Sharing) Settled() bool {
 	return s.depth == ByKind && s.common[0] >= settledAt && s.common[1] >= settledAt
 }
 
-// Unsure reports that it may be several: more than one stem or path was seen, and
-// they have not agreed often.
+// Unsure reports that there may be several limits: more than one stem or path was seen, and
+// few comparisons have shown that they share one.
 func (s *Sharing) Unsure() bool {
 	return s.depth == ByKind && s.more[0] && s.common[0] < settledAt ||
 		s.depth != ByPath && s.more[1] && s.common[1] < settledAt
@@ -129,7 +137,8 @@ func (s *Sharing) Unsure() bool {
 
 func (s *Sharing) knows(hash uint64) bool { return s.seen[hash] != nil }
 
-// left is what the last answer of a stem or a path said was left; zero: there was none.
+// left is how many units the last answer of a stem or a path said are left; zero: there was
+// none.
 func (s *Sharing) left(hash uint64) float64 {
 	if d := s.seen[hash]; d != nil {
 		return d.left
@@ -137,11 +146,11 @@ func (s *Sharing) left(hash uint64) float64 {
 	return 0
 }
 
-// Binds reports whether requests to w, of a kind that the limit binds, draw on it.
+// Binds reports whether the limit applies to requests to w, if it applies to their kind.
 func (s *Sharing) Binds(w Where) bool { return s.depth == ByKind || s.knows(w.at(s.depth)) }
 
-// strange is the level at which w was not seen with the limit: 0 if its stem was
-// not, 1 if only its path was not.
+// strange reports whether no answer to w has stated the limit yet. Then level is 0 if none
+// to its stem has, and 1 if only none to its path has.
 func (s *Sharing) strange(w Where) (level int, is bool) {
 	switch {
 	case s.depth == ByKind && w == s.last, s.depth == ByPath, len(s.seen) == 0, w == Where{}:
@@ -154,17 +163,17 @@ func (s *Sharing) strange(w Where) (level int, is bool) {
 	return 0, false
 }
 
-// Strange reports whether w was not seen with the limit, and how finely it then has to
-// be told apart if w has one of its own.
+// Strange reports whether no answer to w has stated the limit yet, and which Depth is needed
+// if w has a limit of its own.
 func (s *Sharing) Strange(w Where) (d Depth, is bool) {
 	level, strange := s.strange(w)
 	d = Depth(level + 1)
 	return d, strange && s.depth < d
 }
 
-// MayAsk reports whether requests of n units to w may go though the limit is spent:
-// they were not seen to draw on it, or what was said to them last leaves room, and it
-// is not sure that they share it.
+// MayAsk reports whether requests of n units to w may go although the limit is spent. They may
+// if it is not certain that they share it, and if no answer to them has stated it, or the last
+// one said that there is room.
 func (s *Sharing) MayAsk(w Where, n float64) bool {
 	level, strange := s.strange(w)
 	if strange {
@@ -174,8 +183,8 @@ func (s *Sharing) MayAsk(w Where, n float64) bool {
 	return s.Unsure() && s.left(w.full) >= n
 }
 
-// Answered takes in that an answer to a request to w, of cost units, said that left are
-// left while so many were under way, and compares.
+// Answered learns from an answer to a request to w of cost units, which said that left units
+// are left, while so many units were under way.
 func (s *Sharing) Answered(w Where, left, cost, underWay float64) {
 	if s.Settled() || w == (Where{}) {
 		return
@@ -192,7 +201,7 @@ func (s *Sharing) Answered(w Where, left, cost, underWay float64) {
 		s.last, s.lately = w, [2]*drawn{}
 	}
 	if len(s.seen)+4 > mostSeen {
-		s.common[1] = settledAt // nor is there room to tell more paths apart
+		s.common[1] = settledAt // there is no room for more paths: those of a stem share the limit
 		if s.depth == ByKind {
 			s.common[0], s.seen, s.lately = settledAt, nil, [2]*drawn{}
 		}
@@ -205,10 +214,10 @@ func (s *Sharing) Answered(w Where, left, cost, underWay float64) {
 	}
 }
 
-// drew takes in an answer of a stem or a path. all is what was answered of those
-// with which it is compared. Where they share one limit as much less is left as all
-// of them drew; where each has its own, as it drew itself. Those that come for the
-// first time are compared with those that came before them, under the hash fresh.
+// drew learns from an answer of a stem or a path. all is the count of those with which it is
+// compared. If they share one limit, what is left falls by as much as all of them took; if each
+// has its own, by what it took itself. Stems or paths that come for the first time are
+// compared, together, with those before them; fresh is the hash for them.
 func (s *Sharing) drew(level int, hash, fresh uint64, all, left, cost, flying float64) *drawn {
 	d := s.lately[level]
 	if d == nil {
@@ -229,13 +238,13 @@ func (s *Sharing) drew(level int, hash, fresh uint64, all, left, cost, flying fl
 	return d
 }
 
-// compare votes when the comparison that d began is due, and begins the next.
+// compare votes if the comparison that d has begun is due, and then begins the next one.
 func (s *Sharing) compare(level int, d *drawn, all, left, flying float64, fresh bool) {
 	own, drop, open := d.count-d.own, d.base-left, max(d.open, flying)
 	others := all - d.all - own
 	due := 2*open + comparedAfter
 	if fresh && open <= 1 {
-		due = 3 // nothing else is open, and units that flow in speak for nothing here
+		due = 3 // nothing else is under way, and for fresh ones units that come back have no vote
 	}
 	switch {
 	case d.all > 0 && drop >= 0 && others < due:
@@ -243,26 +252,26 @@ func (s *Sharing) compare(level int, d *drawn, all, left, flying float64, fresh 
 	case d.all == 0 || drop < 0:
 	case drop > own+others-open-0.5:
 		s.vote(level, min(votesOf, float32(others)))
-	case fresh: // their own may have been drawn on by somebody else
+	case fresh: // another client may have taken from a limit of their own
 	case math.Abs(drop-own) < 0.5:
 		s.vote(level, -votesOf)
 	case math.Abs(drop-own) < 0.5+open*own/(own+others):
 		s.vote(level, -1)
-	case drop > own+open: // more than its own that overtook one another
+	case drop > own+open: // more than its own requests explain, even if answers overtook one another
 		s.vote(level, votesOfNeither)
 	}
 	d.base, d.open, d.own, d.all = left, flying, d.count, all
 }
 
-// vote counts votes for one limit, as long as none is settled.
+// vote adds votes for one limit, until there are settledAt.
 func (s *Sharing) vote(level int, votes float32) {
 	if s.common[level] < settledAt {
 		s.common[level] += votes
 	}
 }
 
-// Refused takes in a refusal of a request to w, which asked whether w has a count of
-// its own, or did not.
+// Refused notes a refusal of a request to w. asked says that the request was sent to ask
+// whether w has a limit of its own.
 func (s *Sharing) Refused(w Where, asked bool) {
 	if w == (Where{}) {
 		return
@@ -282,7 +291,7 @@ func (s *Sharing) Refused(w Where, asked bool) {
 	}
 }
 
-// Divided is how finely the limit has to be told apart, if it proved to be several.
+// Divided reports whether there proved to be several limits, and which Depth tells them apart.
 func (s *Sharing) Divided() (d Depth, is bool) {
 	for level, n := range s.common {
 		if d = Depth(level + 1); n <= apartAt && s.depth < d {

@@ -8,56 +8,56 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
-// Whether credentials that are used once share one limit is weighed in bits: by how
-// many times likelier that makes an answer than limits of their own do, as a
-// logarithm to base 2.
+// Evidence is weighed in bits: the logarithm to base 2 of how many times likelier an answer
+// is if credentials that are used once share one limit than if each has its own.
 const (
-	jointPrior = 2                      // most clients whose tokens never recur are one to the server
-	jointSure  = 8.5                    // one in 360: beyond doubt
-	partAt     = 1                      // below, they are apart
-	mostJoint  = jointSure + 4          // so that evidence against it counts within a few answers
-	mostBits   = jointSure - jointPrior // of one answer
-	mostOdds   = 1 << 13                // of a wave or a descent, so that what comes next counts
-	followed   = 1.5                    // refused of two and a half that follow a refusal, before
-	followers  = 2.5                    // any of them is heard: a bucket lets some pass
-	tight      = .25                    // of shared limits let few pass; of the others a wave tells nothing
-	rounded    = time.Second            // of what a server says to wait: whole seconds, rounded up
-	mostFirst  = 64                     // first answers of which the part that was refused is known
+	jointPrior = 2                      // before any answer: to most servers, a client whose tokens never recur is one client
+	jointSure  = 8.5                    // odds of 360 to 1: beyond doubt
+	partAt     = 1                      // below this they have limits of their own
+	mostJoint  = jointSure + 4          // the most that is kept, so that a few answers can change the verdict
+	mostBits   = jointSure - jointPrior // the most that one answer counts: enough to be sure
+	mostOdds   = 1 << 13                // the most odds of waves or of a descent, for the same reason as mostJoint
+	followed   = 1.5                    // before any answer in a wave is heard: of followers requests so many are taken
+	followers  = 2.5                    // to be refused, as a bucket lets some of them pass
+	tight      = .25                    // the part of shared limits that refuse most of a wave; a wave is no evidence for the others
+	rounded    = time.Second            // by how much a server's wait may be too long: whole seconds, rounded up
+	mostFirst  = 64                     // of how many first answers the part of refusals is known
 )
 
-// Strangers weighs whether credentials that are used once, as a token is that is made
-// for its request, share one limit. The zero Strangers has no opinion: Begin gives it one.
+// Strangers weighs whether credentials that are used once share one limit. Such is a token
+// that is made for its request. The zero Strangers has no opinion: Begin gives it one.
 type Strangers struct {
-	score   float64
-	at      meter.Instant // of the last evidence
-	first   float64       // first answers, and refusals among them
-	refused float64
+	score   float64       // evidence for one limit, in bits, without that of waves and descent
+	at      meter.Instant // when the last evidence was heard
+	first   float64       // first answers to strangers
+	refused float64       // refusals among them
 	wave    wave
-	waves   float64 // odds for one limit that lets few pass after a refusal, less 1
+	waves   float64 // odds that there is one limit which lets few pass after a refusal, less 1
 	descent descent
 }
 
-// A wave is what was sent with or after a request that is refused, before that was
-// heard.
+// A wave is the requests that were sent after a request that was refused, or together with it,
+// but before that refusal was heard.
 type wave struct {
-	first   meter.Instant // when the one was sent that was heard to be refused first
-	end     meter.Instant // when that was heard
-	count   float64       // of those that were heard after it
-	refused float64       // of these
+	first   meter.Instant // when the request was sent that was refused
+	end     meter.Instant // when its refusal was heard
+	count   float64       // requests of the wave that were answered
+	refused float64       // refusals among these
 }
 
-// A Level is what an answer to a stranger says is left, and what was known before of
-// the limit that may be common, in units.
+// A Level is what an answer to a stranger says is left, and what was known before of the
+// limit that strangers may share, in units.
 type Level struct {
-	Left     float64
-	Was      float64 // less what was sent since
-	Gained   float64 // at most, since it was Was
-	UnderWay float64
-	New      bool // sent after Was was known, and long before the limit is reset; never if Fresh
-	Fresh    bool // nothing was known before: it is the first answer, or a reset has passed
+	Left     float64 // as the answer says
+	Was      float64 // left of the shared limit before, less what was sent since
+	Gained   float64 // what may have come back since Was, at most
+	UnderWay float64 // units of requests under way
+	New      bool    // the request was sent after Was was known, and long before the reset; never if Fresh
+	Fresh    bool    // Was is not known: it is the first answer, or a reset has passed
 }
 
-// Begin starts from what is likely of anybody.
+// Begin sets the opinion to what is likely of any client. What is known of first answers
+// stays.
 func (j *Strangers) Begin(now meter.Instant) {
 	*j = Strangers{score: jointPrior, at: now, first: j.first, refused: j.refused}
 }
@@ -65,43 +65,43 @@ func (j *Strangers) Begin(now meter.Instant) {
 // Stale reports whether the evidence is too old to be believed: then Begin is called.
 func (j *Strangers) Stale(now meter.Instant) bool { return now-j.at > meter.Instant(Remembered) }
 
-// Last is when answers last told anything.
+// Last is when evidence was last heard.
 func (j *Strangers) Last() meter.Instant { return j.at }
 
-// Sure reports whether it is beyond doubt that they share one limit.
+// Sure reports whether it is beyond doubt that strangers share one limit.
 func (j *Strangers) Sure() bool { return j.bits() >= jointSure }
 
-// Apart reports whether they rather have limits of their own.
+// Apart reports whether strangers probably have limits of their own.
 func (j *Strangers) Apart() bool { return j.bits() < partAt }
 
-// Patience is how many times as long as at first the others may have to wait before it is
-// worth a refusal to ask. If the evidence were certain it would be twice as long for each
-// bit, and so it is for what is left, which counts down for nobody by chance. Part of the
-// rest is chance: with two thirds of that, tenants are joined by chance no more often than
-// if one asked at once (throttle.TestTenantsAreNotJoinedByChance), and nearly no token per
-// request is refused where one token is not.
+// Patience says for how long strangers may have to wait before one of them asks at the risk
+// of a refusal, as a multiple of that time when there is no evidence. Each bit of certain
+// evidence doubles it. The evidence of a descent is certain, as numbers do not count down by
+// chance. Of the rest two thirds count, because some of it is chance. With that, tenants are
+// taken to share a limit by chance no more often than if one asked at once
+// (throttle.TestTenantsAreNotJoinedByChance), and nearly no request with a token of its own
+// is refused where it would not be with a token for all.
 func (j *Strangers) Patience() float64 {
 	if j.Sure() {
-		return 1 // who is sure asks seldom
+		return 1 // then it is seldom asked anyway
 	}
 	down := j.descent.bits()
 	return math.Exp2((j.bits()-down-jointPrior)*2/3 + down)
 }
 
-// Answered weighs the answer to one that went while others had to wait until then. If
-// they share one limit it is refused.
+// Answered weighs the answer to a request that was sent at sent while other strangers had to
+// wait until until. If they share one limit it is refused.
 func (j *Strangers) Answered(now, sent, until meter.Instant, refused bool) {
-	if refused { // however many are, half of those with limits of their own have something left
+	if refused { // at least one bit: of limits of their own, at most half are taken to be spent
 		j.add(now, max(1, min(j.surprise(), mostBits)))
 	} else if sent < until {
 		j.add(now, -max(0, (until.Until(sent)-rounded).Seconds()))
 	}
 }
 
-// Follows weighs the answer to one that was sent before the others were held up. Of
-// one limit most of what follows the first that is refused is refused too, whatever
-// the part of all that is. How many pass depends on the load, so each wave begins with
-// the same guess.
+// Follows weighs the answer to a request that was sent before the others had to wait. If they
+// share one limit, most requests of a wave are refused, even if few requests are refused
+// otherwise. How many pass depends on the load, so each wave begins with the same guess.
 func (j *Strangers) Follows(now, sent meter.Instant, refused bool) {
 	w := &j.wave
 	if refused && sent > w.end {
@@ -122,8 +122,8 @@ func (j *Strangers) Follows(now, sent meter.Instant, refused bool) {
 	j.waves = min((1+j.waves)*one/own, mostOdds) - 1
 }
 
-// Compare weighs what is left for a stranger. If that goes on where it was for others,
-// they are one; if there is far more of it, they are not.
+// Compare weighs what an answer says is left for a stranger. If that number continues those of
+// other strangers, they share a limit; if it is far larger, they do not.
 func (j *Strangers) Compare(now meter.Instant, l Level) {
 	if l.New && l.Left > l.Was+l.Gained+l.UnderWay+1 {
 		j.fold()
@@ -134,7 +134,7 @@ func (j *Strangers) Compare(now meter.Instant, l Level) {
 	}
 }
 
-// Count counts a first answer.
+// Count counts the first answer to a stranger.
 func (j *Strangers) Count(refused bool) {
 	j.first++
 	if refused {
@@ -145,25 +145,24 @@ func (j *Strangers) Count(refused bool) {
 	}
 }
 
-// Parted notes that they are given limits of their own.
+// Parted notes that the caller treats strangers as having limits of their own from now on.
 func (j *Strangers) Parted() { j.wave = wave{} }
 
-// bits is all the evidence for one limit.
+// bits is all the evidence for one limit, in bits.
 func (j *Strangers) bits() float64 {
 	return min(j.score+math.Log2(1+j.waves*tight)+j.descent.bits(), mostJoint)
 }
 
-// fold makes what waves and what is left have told a part of the score: what comes next
-// may outweigh it.
+// fold adds the evidence of waves and of the descent to the score, and begins both anew.
 func (j *Strangers) fold() {
 	j.score, j.waves, j.descent = j.bits(), 0, descent{}
 }
 
-// part is how likely the next stranger is refused if each has a limit of its own: as
-// often as those before it were.
+// part is how likely the next stranger is refused if each has a limit of its own: the part of
+// first answers that were refusals.
 func (j *Strangers) part() float64 { return (j.refused + 1) / (j.first + 2) }
 
-// surprise is what a refusal tells if nothing of one limit passes.
+// surprise is how many bits a refusal counts for one limit that lets nothing pass.
 func (j *Strangers) surprise() float64 { return -math.Log2(j.part()) }
 
 // add adds evidence.
@@ -171,27 +170,28 @@ func (j *Strangers) add(now meter.Instant, bits float64) {
 	j.score, j.at = max(-jointSure, min(j.score+bits, mostJoint)), now
 }
 
-// A descent follows what answers say is left of a limit, in whole units. Of one limit
-// each of them takes one: no number comes twice, and the next is one that is still
-// missing among those that came, or lies just above or below them, by no more than what
-// is under way. What is left of limits of their own may be any number.
+// A descent follows how many whole units answers say are left of a limit. If there is one
+// limit, each request takes one unit. So no number comes twice, and the next number fits those
+// before: it is missing among them, or is just above or below them, by no more than there are
+// requests under way. If each stranger has its own limit, any number may come.
 //
-// Answers overtake one another, so their order tells nothing. The zero descent has heard
+// Answers overtake one another, so their order is no evidence. The zero descent has heard
 // nothing.
 type descent struct {
-	top  int    // the largest of the last numbers
-	seen uint64 // of these: bit i is top-i; zero: there is none
-	told float64
-	fit  float64 // of those told
-	odds float64 // for one limit that counts down so, less 1
+	top  int     // the largest of the last numbers
+	seen uint64  // the last numbers: bit i stands for top-i; zero: there is none
+	told float64 // how many numbers were evidence
+	fit  float64 // how many of these fitted
+	odds float64 // odds that there is one limit that counts down, less 1
 }
 
-// fitting is how many numbers of a limit that counts down are expected to fit before any
-// was heard, and at most later: it skips one in ten as units flow back.
+// fitting is which part of the numbers is expected to fit if there is one limit, before any
+// was heard and at most later: it skips one in ten, as units flow back.
 const fitting = .9
 
-// add takes in one more number, and reports whether it spoke for one limit. What flows back
-// ends the descent, and a number far above begins another: a window may have ended.
+// add adds one more number, and reports whether it is evidence for one limit. If units have
+// come back, or the number is far above the others because a window may have ended, another
+// descent begins.
 func (d *descent) add(l Level) (told bool) {
 	left, flying := int(l.Left), max(1, int(l.UnderWay))
 	below := d.top - left
@@ -228,6 +228,6 @@ func (d *descent) add(l Level) (told bool) {
 	return told
 }
 
-// bits is how much all of them tell for one limit: half of the limits that are shared
-// count down otherwise, and of those they tell nothing.
+// bits is the evidence of all numbers for one limit. Half of the limits that are shared are
+// taken to count down in another way; for them the numbers are no evidence.
 func (d *descent) bits() float64 { return math.Log2(1 + d.odds/2) }
