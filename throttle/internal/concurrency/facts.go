@@ -6,40 +6,40 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
-// Host is the Limit of a host that was never met.
+// Host returns the Limit of a host to which nothing was sent yet.
 func Host() Limit { return Limit{underway: underway{host: true}} }
 
-// Kind is the Limit of a kind of request to that host that was never met. What is quick
-// there is known already.
+// Kind returns the Limit of a new kind of request to the host of f. How long quick answers of
+// the host take is known already.
 func (f *Limit) Kind() Limit { return Limit{underway: underway{quick: f.quick}} }
 
 // Stated notes that the server's limits are known, so that no start has to be slow.
 func (f *Limit) Stated() { f.stated = true }
 
-// Unstated takes Stated back: the server's word for its limits did not hold. Who has not
-// proved itself by then starts slowly again, from where it was.
+// Unstated takes Stated back, because the limits that the server stated did not hold. If the
+// host has not proved itself by then, its limit starts to grow again from what it was.
 func (f *Limit) Unstated() {
 	f.stated = false
 	f.free = f.free && f.good >= provenGood
 }
 
-// Pace notes how far apart requests are at the rate that is configured for them; zero: none
-// is.
+// Pace notes the time between requests at the rate that is configured for them; zero: none is.
 func (f *Limit) Pace(pace time.Duration) { f.pace = pace }
 
 // Free reports whether there is no limit.
 func (f *Limit) Free() bool { return f.free }
 
-// Cut reports whether something went wrong, so that fewer are let through.
+// Cut reports whether something went wrong, so that fewer requests are let through.
 func (f *Limit) Cut() bool { return f.ease > 0 }
 
 // Good is how many answers were good, at most provenGood.
 func (f *Limit) Good() int { return int(f.good) }
 
-// Trip is the smoothed time of good answers; zero: not known.
+// Trip is the smoothed time from a request's start to the headers of a good answer; zero: not
+// known.
 func (f *Limit) Trip() time.Duration { return f.rtt }
 
-// Place is for about how long a request takes up its place.
+// Place is about for how long a request counts: Trip, or a guess if that is not known.
 func (f *Limit) Place() time.Duration {
 	if f.rtt == 0 {
 		return freshPatience
@@ -47,18 +47,18 @@ func (f *Limit) Place() time.Duration {
 	return f.rtt
 }
 
-// UnderWay is how many requests are under way, those included that do not count any more.
+// UnderWay is how many requests are under way, including those that do not count any more.
 func (f *Limit) UnderWay() int { return int(f.now + f.old + f.gone) }
 
-// Counted is how many of these do count: they were sent so lately that a refusal of them may
-// still come.
+// Counted is how many requests under way count: they were sent so lately that they may still
+// be refused.
 func (f *Limit) Counted(now meter.Instant) int {
 	f.age(now)
 	return int(f.now)
 }
 
-// Borne is how many requests at a time the host bears, as far as it has shown, and
-// whether that is more than a host is trusted with that was never met.
+// Borne is how many requests at a time the host was found to serve, and whether that is more
+// than a new host may have.
 func (f *Limit) Borne() (n float64, grown bool) {
 	if f.free {
 		return fullFlight, true
@@ -67,8 +67,8 @@ func (f *Limit) Borne() (n float64, grown bool) {
 	return n, n > firstFlight
 }
 
-// Recall lets f begin with what the host bore before. What it grew to it may have
-// at once; what it was cut to, because of losses, is where it grows from.
+// Recall lets a new f begin with n, which Borne returned in an earlier run of the program. If
+// cut is set, n is what the limit was cut to, and it grows from there as after a loss.
 func (f *Limit) Recall(now meter.Instant, n float64, cut bool) {
 	n = max(1, min(n, fullFlight))
 	switch {

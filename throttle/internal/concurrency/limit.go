@@ -8,51 +8,51 @@ import (
 )
 
 const (
-	firstFlight = 4                      // requests at a time to a host that has not answered yet
-	fullFlight  = 64                     // at a time, until provenGood answers
-	provenGood  = 1000                   // good answers after which only losses limit
-	goodPerStep = 5                      // good answers that make room for one more request at a time
-	lentPerOld  = 4                      // more at a time for each that does not count any more: 24 after the first four
-	leastTrip   = 200 * time.Millisecond // between two cuts, when round trips are shorter
-	leftByLoss  = 0.7                    // of what was under way, as in RFC 9438
-	ceilingFor  = 10 * time.Minute       // is what a crowd showed believed without another
+	firstFlight = 4                      // requests at a time to a host that has not answered yet: few, as all may be refused
+	fullFlight  = 64                     // requests at a time, at most, until there were provenGood answers
+	provenGood  = 1000                   // after so many good answers the limit is lifted until something goes wrong
+	goodPerStep = 5                      // so many good answers make room for one more request at a time
+	lentPerOld  = 4                      // each old request makes room for so many more: 24 after the first four
+	leastTrip   = 200 * time.Millisecond // the least time between two cuts, if round trips are shorter: losses within it have one cause
+	leftByLoss  = 0.7                    // how much of what was under way a loss leaves, as in RFC 9438
+	ceilingFor  = 10 * time.Minute       // for how long a crowd's number is believed without another crowd, as servers change
 )
 
 // A Limit is a learned limit on requests at a time, as TCP's window is one on
 // packets. It begins small and grows with each good answer until the host has
-// proved itself: twofold per round trip if one takes a second, more gently if
-// many fit into one, because what is under way when a quota ends is refused.
-// What goes wrong cuts it. It counts requests from their start to the headers of
-// their answers, so long streams take no place, and those that are under way for
-// far longer than usual only until then. The zero Limit is that of a host
-// never met. Its owner guards it.
+// proved itself by provenGood answers. If a round trip takes a second, the limit doubles in
+// one; if round trips are short it grows more slowly, because the requests under way when a
+// quota is spent are refused. Losses and crowds cut it. It counts requests from their start to
+// the headers of their answers, so long streams take no place; and it counts those that are
+// under way for far longer than usual only until then. The zero Limit is that of a host
+// to which nothing was sent yet. Its owner guards it.
 type Limit struct {
 	underway
 	limit   float64       // zero: firstFlight
-	drain   float64       // by how much limit is still to be cut
+	drain   float64       // by how much limit is still to be cut, as requests end
 	good    int32         // good answers so far, up to provenGood
-	free    bool          // proved: no limit
+	free    bool          // there is no limit
 	full    bool          // the limit was reached since the last step
 	stated  bool          // the server's limits are known, so that no start has to be slow
 	rtt     time.Duration // smoothed time to the headers of good answers
-	most    time.Duration // what nine of ten good answers take at most
-	*losses               // nil: none yet
+	most    time.Duration // nine of ten good answers take no longer
+	*losses               // nil: nothing went wrong yet
 
-	pace  time.Duration // between requests at the rate that is configured for them; zero: none is
+	pace  time.Duration // time between requests at the rate that is configured for them; zero: none is
 	begun meter.Instant // when the last request started
 }
 
 // losses is what a Limit knows of what went wrong.
 type losses struct {
-	cut     meter.Instant
-	last    meter.Instant
-	crowd   meter.Instant // the last refusal because of others under way
-	ceiling float64       // how many the host was seen to serve at a time; zero: not seen
-	atIt    int           // good answers since
-	beside  int           // that were under way then, less those refused since; zero: one was answered well, or none is left
+	cut     meter.Instant // when the limit was last cut
+	last    meter.Instant // likewise
+	crowd   meter.Instant // when a request was last refused because of others under way
+	ceiling float64       // how many at a time a crowd showed that the host serves; zero: not known
+	atIt    int           // good answers since then
+	beside  int           // requests that were under way then, less those refused since; zero: one had a good answer, or none is left
 }
 
-// Allowed is how many may be under way, of those that count; zero: no limit.
+// Allowed is how many requests may be under way, of those that count; zero: no limit.
 func (f *Limit) Allowed() int {
 	switch {
 	case f.free:
@@ -67,11 +67,11 @@ func (f *Limit) Allowed() int {
 	return max(1, int(f.limit))
 }
 
-// lent is for how many more there is room as long as nothing went wrong: each
-// request that does not count any more was accepted, and shows that others would
-// be. With it no more than fullFlight are under way, as with good answers, or as many
-// more as were answered well though they took as long. A host that has answered may also
-// have twice as many as it accepted: refusals would have come by now.
+// lent is for how many more requests there is room because of old ones, as long as nothing
+// went wrong: an old request was accepted, so others probably would be. With these no more
+// than fullFlight are under way, or as many more than the old ones as there were slow good
+// answers. A host that has answered may also have twice as many as are old, as refusals would
+// have come by now.
 func (f *Limit) lent() int {
 	most := max(fullFlight-f.old, f.slow)
 	if f.heard > 0 {
@@ -80,16 +80,16 @@ func (f *Limit) lent() int {
 	return int(max(0, min(lentPerOld*(f.old+f.gone), most)))
 }
 
-// trusted is how many at a time a host may have that has not proved itself: where
-// answers are slow, as many as are under way at the rate of one that is quick.
+// trusted is how many requests at a time a host may have that has not proved itself. If its
+// answers are slow, it may have as many as there are at the same rate if they are quick.
 func (f *Limit) trusted() float64 {
 	return fullFlight * max(1, f.rtt.Seconds()/leastTrip.Seconds())
 }
 
-// Opens is when a request may start if none ends before, and notes if that is
-// not now.
+// Opens is when a request may start if none ends before. If that is not now, it notes that
+// the limit was reached.
 func (f *Limit) Opens(now meter.Instant) meter.Instant {
-	if f.free { // most are: it costs them no call
+	if f.free { // most are, and then this function is inlined
 		return now
 	}
 	return f.opensAt(now)
@@ -103,10 +103,10 @@ func (f *Limit) opensAt(now meter.Instant) meter.Instant {
 	return min(f.turn(), f.paced())
 }
 
-// paced is when the configured rate has room for the next request. A slow start
-// does not hold requests below that rate where answers are slow: there, all that
-// the rate lets through are under way at a time. Never where no rate is
-// configured, where answers are not known to be slow, or where something went wrong.
+// paced is when the configured rate has room for the next request. If answers are slow, many
+// requests are under way even at a low rate, and a slow start must not hold them below it.
+// It is Never if no rate is configured, if answers are not known to be slow, or if something
+// went wrong.
 func (f *Limit) paced() meter.Instant {
 	if f.pace == 0 || f.ease > 0 || f.old == 0 && f.rtt < freshPatience {
 		return meter.Never
@@ -124,7 +124,7 @@ func (f *Limit) Roomy(now meter.Instant) bool {
 	return int(f.now) < n || f.paced() <= now
 }
 
-// Start counts a request and returns what end wants to know.
+// Start counts a request that starts now, and returns what End and Unanswered need.
 func (f *Limit) Start(now meter.Instant) uint32 {
 	gen := f.underway.start(now)
 	f.begun = now
@@ -134,9 +134,9 @@ func (f *Limit) Start(now meter.Instant) uint32 {
 	return gen
 }
 
-// Alone reports whether the request that has just started did so while others were
-// under way, none of which started in the time of an answer before; last is when
-// another started.
+// Alone reports whether others were under way when the last request started, none of which
+// had started within the time of an answer before it. If the last one is refused, that is
+// then not because of its rate. last is when another request started before it.
 func (f *Limit) Alone(now, last meter.Instant) bool {
 	others := f.Others()
 	if others <= 0 || time.Duration(now-last) < max(f.rtt, 50*time.Millisecond) {
@@ -146,22 +146,22 @@ func (f *Limit) Alone(now, last meter.Instant) bool {
 	return true
 }
 
-// BesideOthers reports whether some of those that were under way when the last request
-// started alone are so still: if it is refused, they may be why. They are not if all were
-// answered meanwhile: they were on their way back when it started, as where each answer
-// lets the next request go.
+// BesideOthers reports whether some of the requests that were under way when Alone was true
+// are under way still. If the request is refused, they may be the reason. If all were answered
+// meanwhile they are not: their answers were on their way when it started, as happens if each
+// answer lets the next request go.
 func (f *Limit) BesideOthers() bool { return f.older > 0 }
 
-// End ends what start began.
+// End notes that a request has ended, or that its answer has come. gen is what Start returned.
 func (f *Limit) End(gen uint32) {
 	if f.older > 0 {
-		f.older-- // perhaps it is a later one that ends
+		f.older-- // perhaps another one ends, so BesideOthers may be false too early
 	}
 	f.underway.end(gen)
 	f.shed(1 - leftByLoss)
 }
 
-// shed lowers the limit by at most that much, if it is still to be cut.
+// shed lowers the limit by up to most, if it is still to be cut.
 func (f *Limit) shed(most float64) {
 	if f.drain > 0 {
 		d := min(f.drain, most)
@@ -170,7 +170,7 @@ func (f *Limit) shed(most float64) {
 	}
 }
 
-// Answered learns from a good answer that took so long.
+// Answered learns from a good answer that took so long. End is called besides.
 func (f *Limit) Answered(now meter.Instant, took time.Duration) {
 	f.good = min(f.good+1, provenGood)
 	if f.losses != nil {
@@ -194,7 +194,7 @@ func (f *Limit) Answered(now meter.Instant, took time.Duration) {
 	if f.ceiling > 0 {
 		f.limit = min(f.limit+1/f.limit, f.ceiling)
 		if f.atIt++; f.full && float64(f.atIt) >= max(16, 4*f.ceiling) {
-			f.ceiling, f.atIt = f.ceiling+1, 0 // perhaps it is more now
+			f.ceiling, f.atIt = f.ceiling+1, 0 // the host may serve one more by now
 		}
 		if time.Duration(now-f.crowd) > ceilingFor {
 			f.ceiling = 0
@@ -211,12 +211,12 @@ func (f *Limit) Answered(now meter.Instant, took time.Duration) {
 	}
 }
 
-// Lost learns from a request that the host could not serve in time: the window
-// shrinks by three tenths, once for all that were under way together. It does so
-// as they end, as in RFC 6937, so that it is never smaller than what is under
-// way: nobody waits for the end of a long poll because another call failed. Those
-// that fail with it free no place for others.
-// said is how long the host took to say so itself; zero: it did not.
+// Lost learns from a request that the host could not serve in time. The limit shrinks by
+// three tenths, once for all requests that were under way together. It does so step by step
+// as these end, as in RFC 6937, so that it is never lower than what is under way: no call has
+// to wait for the end of a long poll because another call failed. Requests that fail together
+// with the first one free no place for others. said is how long the host took to answer that
+// it could not; zero: it did not answer.
 func (f *Limit) Lost(now meter.Instant, said time.Duration) {
 	apart := max(leastTrip, min(f.rtt, time.Second))
 	if said > 0 {
@@ -226,7 +226,7 @@ func (f *Limit) Lost(now meter.Instant, said time.Duration) {
 		f.shed(1)
 		return
 	}
-	f.shed(f.drain) // the last was not the only one
+	f.shed(f.drain) // the cut before is completed first
 	f.recount(now)
 	n := float64(max(1, f.now))
 	switch {
@@ -239,10 +239,10 @@ func (f *Limit) Lost(now meter.Instant, said time.Duration) {
 	f.shrink(now, n, max(1, leftByLoss*n))
 }
 
-// Unanswered learns from a request that ended without an answer after so long, and what Start
-// returned of it. If it hung while others did not, it is no loss, but a slow one: if only
-// those were counted that are answered before their callers' deadlines, a host would seem
-// quicker than it is. Else it is lost if it failed.
+// Unanswered learns from a request that ended without an answer after took; gen is what Start
+// returned for it. If others were answered that were sent later, it is no loss but a slow
+// answer: if only requests counted that are answered before their callers' deadlines, a host
+// would seem quicker than it is. Otherwise it is a loss if it failed.
 func (f *Limit) Unanswered(now meter.Instant, gen uint32, took time.Duration, failed bool) {
 	switch {
 	case !f.overtaken(gen):
@@ -254,7 +254,7 @@ func (f *Limit) Unanswered(now meter.Instant, gen uint32, took time.Duration, fa
 	}
 }
 
-// Absolve takes back all cuts: what they were for does not come from load.
+// Absolve takes back all cuts, because their reason proved not to be load.
 func (f *Limit) Absolve() {
 	f.ease, f.drain, f.losses = 0, 0, nil
 	f.free = f.stated || f.good >= provenGood
@@ -263,8 +263,8 @@ func (f *Limit) Absolve() {
 // Few reports whether no more than two are allowed at a time, or will be.
 func (f *Limit) Few() bool { return !f.free && f.limit > 0 && f.limit-f.drain < 3 }
 
-// Crowded learns from a request that was refused because others were under
-// way: those are what the host serves at a time.
+// Crowded learns from a request, sent at sent, that was refused because others were under
+// way: the host serves as many as these at a time.
 func (f *Limit) Crowded(now, sent meter.Instant) {
 	again := f.losses != nil && sent < f.cut
 	if again && f.beside > 0 {
@@ -288,17 +288,17 @@ func (f *Limit) Crowded(now, sent meter.Instant) {
 	}
 }
 
-// Silent reports that requests were accepted, as it seems, but none was answered
-// Answered yet. What is refused then came too early to tell of a rate.
+// Silent reports that requests seem to be accepted, but that none was answered yet. A refusal
+// then came too early to be because of a rate.
 func (f *Limit) Silent() bool { return f.heard == 0 && f.old > 0 }
 
-// Tight reports whether more are under way than the host was lately seen to
-// serve at a time.
+// Tight reports whether as many are under way as a crowd lately showed that the host serves
+// at a time, or more.
 func (f *Limit) Tight() bool {
 	return f.losses != nil && f.ceiling > 0 && float64(f.now) >= f.ceiling
 }
 
-// shrink sets the limit, which is to be cut to another.
+// shrink sets the limit, which is to be cut to to as requests end.
 func (f *Limit) shrink(now meter.Instant, limit, to float64) {
 	f.limit, f.drain, f.free, f.full = limit, limit-to, false, false
 	f.ease = max(1, to)
@@ -324,19 +324,21 @@ func (f *Limit) sample(rtt time.Duration) {
 	}
 }
 
-// slower learns that an answer takes longer than nine of ten did. One such counts for
-// nine that do not, however much longer it is.
+// slower learns that an answer takes longer than most. It raises most nine times as much as a
+// quicker answer lowers it, however long it took, so that nine of ten are quicker.
 func (f *Limit) slower(rtt time.Duration) { f.most = min(rtt, f.most+9*(f.most/f.known())) }
 
-// known is by how many answers most was found: the first ones say more.
+// known is the divisor of a step of most. It grows with the number of good answers, so that
+// the first ones move most further.
 func (f *Limit) known() time.Duration { return time.Duration(min(max(f.good, 1), 31)) + 1 }
 
-// Usual is what nearly all good answers take, a quarter longer than nine of ten; zero:
-// not known. That a few take far longer does not change it: callers with little time
-// are not refused for these.
+// Usual is what nearly all good answers take: a quarter longer than nine of ten; zero:
+// not known. A few that take far longer hardly change it, so that callers with little time
+// are not refused because of these.
 func (f *Limit) Usual() time.Duration { return f.most + f.most/4 }
 
-// Idle reports that forgetting f loses nothing that still matters.
+// Idle reports that nothing that still matters would be lost if f were dropped: no request is
+// under way, and nothing went wrong in the last minute.
 func (f *Limit) Idle(now meter.Instant) bool {
 	return f.UnderWay() == 0 && (f.ease == 0 || time.Duration(now-f.last) >= time.Minute)
 }

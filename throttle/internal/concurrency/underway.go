@@ -9,58 +9,61 @@ import (
 
 const (
 	// freshPatience is for how long a request to a host that has answered nothing
-	// yet counts as under way. A refusal takes a round trip, and to set up a
-	// connection a few more: nearly all over the world, less than that. And the
-	// call that comes after twenty long polls must go within a second.
+	// yet counts. A refusal takes a round trip, and a new connection takes a few more;
+	// together that is shorter nearly everywhere in the world. And a call that comes after
+	// twenty long polls must go within a second.
 	freshPatience = 750 * time.Millisecond
 
-	// leastPatience is the same where answers are known to be quick. It is longer
-	// because a packet may be lost, and this machine or the host stall.
+	// leastPatience is the same if answers are known to be quick. It is longer than a
+	// refusal takes, because a packet may be lost, or this machine or the host may stall.
 	leastPatience = time.Second
 
 	// farLonger is how many times as long as a quick answer of its kind a
-	// request has to take to stop counting, once something went wrong: then it is
-	// learned how much the host can work on. One in a hundred does where the
-	// times of answers are exponential, none where they are even. It is not for
-	// a slow start, which is there to learn of refusals, and those are quick.
+	// request has to take until it does not count any more, once something went wrong:
+	// then the limit is for how much the host can work on. One in a hundred takes so long
+	// if the times of answers are exponential, and none if they are all alike. It is not
+	// used in a slow start, which looks for refusals, and those are quick.
 	farLonger = 16
 
-	// brake is how many that do not count any more make patience twice as long,
-	// so that a host that never answers gets no flood. Where answers come late, but
-	// come, each of them allows one more.
+	// brake is how many old requests double the patience, so that a host that never
+	// answers is not flooded. Each answer that comes, but late, raises this by one.
 	brake = 16
 
-	// spans is in how many steps a patience passes: a request counts for at
-	// least three quarters of it.
+	// spans is into how many generations a patience is divided: a request counts for at
+	// least three quarters of it. More would make a Limit larger.
 	spans = 4
 
+	// genMask bounds generations. It leaves the upper bits of what Start returns free for
+	// the caller; generations that are compared are far closer together.
 	genMask = 1<<26 - 1
 )
 
-// underway counts the requests that are under way. One that is so for longer than a
-// refusal takes does not count any more: it was accepted, and may be a long poll or a call
-// that waits for another. Once something went wrong, it counts until it is under way for
-// far longer than usual. How long a request is under way is known by its generation. Each
-// lasts a quarter of the patience; a request counts in its own and in the next three. The
-// zero underway has none. Its owner guards it.
+// underway counts the requests that are under way. A request that is under way for longer
+// than a refusal takes is old and does not count any more: it was accepted, and may be a long
+// poll, or a call that waits for another one. Once something went wrong, it counts until it is
+// under way for far longer than usual.
+//
+// How long a request is under way is known by its generation. Each generation lasts a quarter
+// of the patience, and a request counts in its own and in the next three. The
+// zero underway has no requests. Its owner guards it.
 type underway struct {
-	now    int32            // that count
-	late   [spans - 1]int32 // of these, those of the generations before, the oldest last
+	now    int32            // requests that count
+	late   [spans - 1]int32 // those of them that started in earlier generations, the oldest last
 	slow   int32            // good answers that took longer than leastPatience, up to provenGood
-	old    int32            // that do not count any more, but may count again
-	gone   int32            // that never will: one sent later was answered
-	before uint32           // the generation since which those are old that do not count any more
+	old    int32            // requests that do not count any more, but may count again
+	gone   int32            // requests that will never count again: one that was sent later was answered
+	before uint32           // requests of this generation and later ones are not gone
 	gen    uint32           // the present generation
-	host   bool             // of a host, not of a kind
-	firmer uint8            // how often patience doubled because those that did not count did matter
-	heard  uint8            // good answers, as far as they matter to quick
-	older  uint8            // that were under way when the last one started alone, and are still, at least
-	since  meter.Instant    // when the present generation began; it stands here as the fields above fill a word
-	ease   float64          // what the limit was cut to by the last loss; zero: nothing went wrong since it was twice that
-	quick  time.Duration    // what a quarter of the good answers take at most; zero: none yet
+	host   bool             // it is that of a host, not of a kind
+	firmer uint8            // how often patience was doubled, because old requests turned out to matter
+	heard  uint8            // good answers, up to the number that matters to quick
+	older  uint8            // requests that were under way when Alone was true, and are still, at least
+	since  meter.Instant    // when the present generation began; it is here because the fields above fill a word
+	ease   float64          // what the limit was cut to when something last went wrong; zero: nothing went wrong, or the limit has doubled since
+	quick  time.Duration    // a quarter of the good answers take no longer; zero: none yet
 }
 
-// patience is for how long a request counts, as long as nobody hangs.
+// patience is for how long a request counts, if no request is old.
 func (u *underway) patience() time.Duration {
 	switch {
 	case u.quick == 0:
@@ -85,7 +88,7 @@ func (u *underway) span() meter.Instant {
 	return meter.Instant(p / spans)
 }
 
-// start counts a request and returns its generation, which end wants to know.
+// start counts a request and returns its generation, for end.
 func (u *underway) start(now meter.Instant) uint32 {
 	u.age(now)
 	if u.now == 0 {
@@ -95,7 +98,7 @@ func (u *underway) start(now meter.Instant) uint32 {
 	return u.gen
 }
 
-// end ends what start began.
+// end counts one request of that generation less.
 func (u *underway) end(gen uint32) {
 	switch ago := u.ago(gen); {
 	case u.overtaken(gen):
@@ -132,9 +135,9 @@ func (u *underway) age(now meter.Instant) {
 // turn is when the present generation ends.
 func (u *underway) turn() meter.Instant { return u.since + u.span() }
 
-// Others is how many beside one that just started may be why it is refused. As
-// long as it is not known what is usual, or if even quick answers take long, those that
-// do not count are among them.
+// Others is how many requests, besides one that has just started, may be the reason if that
+// one is refused. Old requests are among them if it is not known how long answers take, or if
+// even quick answers take long.
 func (u *underway) Others() int {
 	if u.heard == 0 || u.quick >= leastPatience {
 		return int(u.now + u.old + u.gone - 1)
@@ -142,8 +145,8 @@ func (u *underway) Others() int {
 	return int(u.now - 1)
 }
 
-// recount lets those that do not count any more count again, with all others and
-// for twice as long: it was seen that they matter.
+// recount lets old requests count again, and doubles the patience, because a loss or a crowd
+// showed that old requests matter.
 func (u *underway) recount(now meter.Instant) {
 	if u.old == 0 {
 		return
@@ -152,13 +155,14 @@ func (u *underway) recount(now meter.Instant) {
 	u.now += u.old
 	u.old = 0
 	u.late = [spans - 1]int32{spans - 2: u.now}
-	u.gen = (u.gen + spans) & genMask // the first to be older than these
+	u.gen = (u.gen + spans) & genMask // so that all of them are of earlier generations
 	u.since = now + (spans-1)*u.span()
 }
 
-// overtake notes that a request is answered after took. If that is less time than those have
-// had that do not count any more, they were sent before it, and none of them holds the host
-// up. Nor do losses from before it tell of them; cut says that one has come since it was sent.
+// overtake notes that a request is answered after took. If that is less than half of the
+// patience, old requests were sent before it, and hang without keeping the host from serving
+// others: they are gone. The patience is then as at first, unless cut says that something went
+// wrong since the request was sent.
 func (u *underway) overtake(now meter.Instant, took time.Duration, cut bool) {
 	if took >= u.patience()/2 {
 		return
@@ -172,11 +176,11 @@ func (u *underway) overtake(now meter.Instant, took time.Duration, cut bool) {
 	}
 }
 
-// overtaken reports whether a request of that generation hangs, while others do not.
+// overtaken reports whether a request of that generation is gone.
 func (u *underway) overtaken(gen uint32) bool { return u.gone > 0 && u.ago(gen) > u.ago(u.before) }
 
-// took notes how long a good answer took. quick follows the lower quarter: where
-// long polls and calls share a kind it is the calls that say what is usual.
+// took notes how long a good answer took. quick is that of the lower quarter, so that if long
+// polls and calls are of one kind, the calls decide what is usual.
 func (u *underway) took(d time.Duration) {
 	if d <= 0 {
 		return
@@ -185,7 +189,7 @@ func (u *underway) took(d time.Duration) {
 	if d > leastPatience {
 		u.slow = min(u.slow+1, provenGood)
 	}
-	n := time.Duration(u.heard) // the first answers say more; whole numbers, as each answer pays for this
+	n := time.Duration(u.heard) // the first answers move quick further; integers, as this is done for each answer
 	switch {
 	case n == 1:
 		u.quick = d
