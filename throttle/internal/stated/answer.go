@@ -8,18 +8,18 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/refill"
 )
 
-// An Answer is one that mentions a limit, as far as that is concerned.
+// An Answer is what an answer that states a limit says about it.
 type Answer struct {
-	Sent    meter.Instant
+	Sent    meter.Instant  // when the request was sent
 	Limit   *headers.Limit // as it is stated
-	Cost    float64        // of the request, in the limit's unit; zero if that is a guess, which proves nothing
-	Drew    bool           // the request drew on the limit; else the limit was not known to bind it
+	Cost    float64        // of the request, in the limit's unit; zero if that is only a guess
+	Drew    bool           // the request drew on the limit; otherwise it was not known that the limit applies to it
 	Asked   bool           // the request was let through to ask what there is
-	Refused bool
-	Booked  *fleet.Grant // what was booked in the Store for the request; nil: nothing
+	Refused bool           // the request was refused
+	Booked  *fleet.Grant   // what was booked in the Store for the request; nil: nothing
 }
 
-// Weigh takes an answer for or against the word of q, before Hear learns from it. It
+// Weigh weighs an answer as evidence for or against q, before Hear learns from it. It
 // reports whether q is to be obeyed.
 func (q *Limit) Weigh(now meter.Instant, a *Answer) (obeyed bool) {
 	q.weigh(now, a.Limit, a.Cost, a.Refused, a.Asked)
@@ -40,33 +40,33 @@ func (q *Limit) Hear(now meter.Instant, a *Answer) {
 	q.trace(now, a.Sent, a.Limit, a.Cost, a.Drew, a.Refused)
 }
 
-// Passed notes that n requests are under way that did not draw on q, as it was not known
-// to bind them. units is what one of them may cost. Some of them may have drawn on it
-// before it bound nobody.
+// Passed notes that n requests are under way which did not draw on q, because it was not known
+// that it applies to them. units is what one of them may cost. Units under way of requests
+// that did draw on q count for these n, too, as q may not have been obeyed in between.
 func (q *Limit) Passed(n int, units float64) {
 	q.passed += n
 	q.early += max(0, float64(n)*units-q.out)
 }
 
-// Came notes that a request ended that did not draw on q. What it cost is no matter:
-// with the last of those that Passed told of, nothing of theirs is under way.
+// Came notes that a request ended which did not draw on q. Its cost need not be known: an
+// even part of the units that Passed counted goes with each of them.
 func (q *Limit) Came() {
 	q.early -= q.early / float64(max(1, q.passed))
 	q.passed = max(0, q.passed-1)
 }
 
-// Unbind notes that q binds nobody any more.
+// Unbind forgets what Passed counted, because q is not obeyed any more.
 func (q *Limit) Unbind() { q.early, q.passed = 0, 0 }
 
-// Lost notes that a request of so many units brought no answer: perhaps it was counted.
-// The next answer knows.
+// Lost notes that a request of so many units had no answer. They are taken to be spent until
+// the next answer says whether they are.
 func (q *Limit) Lost(units float64) {
 	q.left -= units
 	q.shared.took(units)
 }
 
-// Bar takes in a refusal that q explains, and which asked to stay away until end; zero:
-// it did not say. It reports whether q says until when.
+// Bar notes a refusal of which q is the reason, which asked to stay away until end; zero:
+// it did not say. It reports whether the reset of q is known.
 func (q *Limit) Bar(end meter.Instant) bool {
 	if end != 0 && (!q.reset.Known || q.reset.Value < end) {
 		q.reset = headers.Opt[meter.Instant]{Value: end, Known: true}
@@ -77,8 +77,8 @@ func (q *Limit) Bar(end meter.Instant) bool {
 	return q.reset.Known
 }
 
-// MayAsk reports whether requests of n units to w may go though q is spent: it is not
-// sure that they draw on it.
+// MayAsk reports whether requests of n units to w may go although q is spent, because it is
+// not certain that q applies to them.
 func (q *Limit) MayAsk(now meter.Instant, w attribution.Where, n float64) bool {
 	if !q.Sharing.MayAsk(w, n) {
 		return false
@@ -87,10 +87,11 @@ func (q *Limit) MayAsk(now meter.Instant, w attribution.Where, n float64) bool {
 	return !q.fresh.IsOpen() && q.reset.Known && q.left < n && !q.flows()
 }
 
-// Apart reports whether an answer to a request to w, that was sent at sent, can
-// not be of q: w was not seen with q, which had nothing left, and yet it was
-// served, with as much left as of a count of its own. Or the sizes differ. d is how
-// finely q's own requests are told apart then.
+// Apart reports whether the limit l, which an answer to a request to w states, cannot be q
+// although it has the name of q. That is so if no answer to w has stated q before, and either
+// their sizes differ, or q had nothing left and the request was served, with as much left as
+// if w had a limit of its own. sent is when the request was sent. d is the Depth that tells
+// the requests of the two limits apart.
 func (q *Limit) Apart(sent meter.Instant, w attribution.Where, l *headers.Limit, cost float64, refused bool) (d attribution.Depth, apart bool) {
 	d, strange := q.Sharing.Strange(w)
 	if !strange {
@@ -103,15 +104,15 @@ func (q *Limit) Apart(sent meter.Instant, w attribution.Where, l *headers.Limit,
 	return d, ok && !refused && q.over(sent) && left+cost >= max(1, q.sizeOr(2)/2)
 }
 
-// over reports whether a request that was sent at sent would have been refused by
-// q, as far as was known then.
+// over reports whether the server would have refused a request that was sent at sent because
+// of q, as far as is known.
 func (q *Limit) over(sent meter.Instant) bool {
 	return !q.fresh.IsOpen() && !q.flows() && q.left < 1 && q.reset.Known &&
 		sent >= q.basis && sent < q.reset.Value.Add(-Coarse)
 }
 
-// Gained is how many units q may have gained since it was heard of, if it is a bucket of
-// that size: at its rate, or at that which fills it until its reset.
+// Gained is how many units q may have got back since the last answer, at most, if it is a
+// bucket of that size: at its rate, or at the rate that fills it until its reset.
 func (q *Limit) Gained(now meter.Instant, size float64) float64 {
 	whole := q.reset.Value.Sub(q.basis)
 	if !q.reset.Known || whole <= 0 {

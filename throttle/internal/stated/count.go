@@ -12,28 +12,30 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/refill"
 )
 
-// What all processes draw of a limit that the server states is counted in the Store.
-// An answer says what was left when its request was served, and the Store how many
-// units had been booked before: so each process knows how far the count may go, and
-// the Store lets nobody go further. A new window begins with one request of each
+// The Store counts what all processes draw of a limit that the server states: the tally.
+// An answer says what was left when its request was served, and the Store says what the count
+// was when the request was booked. So each process knows how far the count may go, and
+// tells the Store, which books no more than that. A new window begins with one request of each
 // process, which asks, as it does without a Store.
 
 const (
-	// mostDoubt is the part of a limit that may be left over: see shared.doubt.
-	// Without doubt a fleet of 16 was refused 3 to 4 times as often; an eighth
-	// spared it little more, and left more over.
+	// mostDoubt is the part of a limit that may be left unused: see shared.doubt.
+	// Without doubt, a fleet of 16 was refused 3 to 4 times as often. With an eighth, it
+	// was refused little less often than with a sixteenth, and left more unused.
 	mostDoubt = 16
 
-	mostUnit = 40 // bytes of a unit's name
+	// mostUnit is how many bytes the name of a unit may have to be part of a key of the
+	// Store. Real ones are shorter.
+	mostUnit = 40
 )
 
-// shared is what a quota knows of other processes' use of it.
+// shared is what a limit knows of its use by other processes.
 type shared struct {
 	tally *fleet.Tally  // nil: it is not shared
-	size  float64       // of the limit, when that was looked at
-	tried bool          // it was
+	size  float64       // the size of the limit when tried was set
+	tried bool          // Tally was asked to make one
 	based bool          // base is known
-	base  int64         // the count when what is left was stated
+	base  int64         // what the count was when left was stated
 	sent  meter.Instant // when the request was sent whose answer stated it
 	// doubt is how many units may have been booked before base and arrived at the
 	// server after it stated what is left: of those that were booked within the
@@ -48,13 +50,14 @@ type shared struct {
 
 	slide slide
 	marks marks
-	// While the Store is gone each process takes its part of what is left, and for a
-	// window longer: others may not have noticed that it is back.
+	// alone says that the Store cannot be reached. Then each process takes its part of what
+	// is left. It goes on to do so for one window after the Store is back, as others may not
+	// have noticed that.
 	alone bool
-	lone  meter.Instant // when it was last
+	lone  meter.Instant // when the Store was last found to be out of reach
 }
 
-// shares reports that q may be counted in the Store.
+// shares reports whether q may be counted in the Store.
 func (q *Limit) shares() bool {
 	return q.terms.Fleet && !q.ignored && q.exact() && q.Sharing.Depth() == attribution.ByKind && len(q.ID.Unit) <= mostUnit
 }
@@ -67,9 +70,9 @@ func (q *Limit) tallied() *fleet.Tally {
 	return q.shared.tally
 }
 
-// Tally is the count of q in the Store, which goes as far as there is something left now;
-// nil: it has none. create makes it, under a name that tells q from other limits of one
-// caller in every process, or returns nil if there are too many.
+// Tally is the count of q in the Store, bounded by what is left now; nil: it has none. create
+// makes it, under a name that is the same in every process and differs from those of other
+// limits of one caller. create may return nil, if there are too many.
 func (q *Limit) Tally(now meter.Instant, create func(name string) *fleet.Tally) *fleet.Tally {
 	if t, s := q.tallied(), &q.shared; t == nil && q.shares() && !s.tried {
 		*s = shared{tried: true, size: q.sizeOr(0), alone: s.alone}
@@ -81,14 +84,13 @@ func (q *Limit) Tally(now meter.Instant, create func(name string) *fleet.Tally) 
 	return q.shared.tally
 }
 
-// name is what tells q from other limits of one caller in every process.
+// name is the name of q's tally; see Tally.
 func (q *Limit) name() string {
 	size := strconv.FormatFloat(q.shared.size, 'g', -1, 64)
 	return strconv.Quote(q.ID.Name) + strconv.Quote(q.ID.Unit) + strconv.Quote(q.ID.Partition) + q.ID.Window.String() + " " + size
 }
 
-// elsewhere is how many units all processes have drawn, or may have, since what is
-// left was stated.
+// elsewhere is how many units all processes may have drawn since left was stated, at most.
 func (s *shared) elsewhere() float64 {
 	if s.tally == nil || !s.based {
 		return 0
@@ -97,10 +99,10 @@ func (s *shared) elsewhere() float64 {
 	return float64(max(0, n-s.base)) + s.doubt
 }
 
-// booked is that without what may have been counted when that was stated.
+// booked is elsewhere without doubt: units that were certainly drawn since then.
 func (s *shared) booked() float64 { return max(0, s.elsewhere()-s.doubt) }
 
-// room is how much of level this process may draw.
+// room is how much of level this process may draw: all of it, unless it is alone.
 func (q *Limit) room(level float64) float64 {
 	if k := float64(q.terms.Members); q.shared.alone && k > 0 {
 		return level - q.left*(1-1/k)
@@ -108,8 +110,8 @@ func (q *Limit) room(level float64) float64 {
 	return level
 }
 
-// blind reports that no answer has brought a count yet: one request at a time goes
-// until one does.
+// blind reports that no answer has brought a count yet. Until one does, one request goes at a
+// time.
 func (q *Limit) blind() bool {
 	s := &q.shared
 	return !s.based && !s.alone && (s.tally != nil || !s.tried && q.shares())
@@ -130,7 +132,7 @@ func (q *Limit) share(now, sent meter.Instant, l *headers.Limit, units float64, 
 	}
 	if known && (!s.based || q.basis == now) {
 		trip := now.Sub(sent).Seconds()
-		lately := min(1, trip/max(trip, sent.Sub(s.sent).Seconds())) // what part of the bookings
+		lately := min(1, trip/max(trip, sent.Sub(s.sent).Seconds())) // the part of the bookings that was made within a round trip
 		s.doubt = min(math.Abs(float64(n-s.base))*lately/2, q.sizeOr(0)/mostDoubt)
 		s.base, s.based, s.sent = n, true, sent
 		if s.most > 0 && now.Sub(q.rolled) < s.span/2 { // later another window may have begun
@@ -148,12 +150,13 @@ func (q *Limit) share(now, sent meter.Instant, l *headers.Limit, units float64, 
 	}
 }
 
-// took notes that units were taken off what is left that the count has, too.
+// took notes that units were subtracted from left which the count has, too.
 func (s *shared) took(units float64) { s.base += int64(units) }
 
-// opens notes that a window may have ended. Whoever waited for that has watched the count:
-// what it is now was booked in old windows, so it says how far the new one goes. An answer
-// says it less well, as requests arrive in another order than they were booked.
+// opens notes that a window may have ended. If requests waited for that, this process has
+// watched the count: all of it was booked in earlier windows, so it is known how far it may go
+// in the new one. An answer says that less exactly, because requests arrive in another order
+// than they were booked.
 func (q *Limit) opens() {
 	s := &q.shared
 	s.end, s.most = s.base+int64(q.left), 0
@@ -164,26 +167,27 @@ func (q *Limit) opens() {
 		}
 	}
 	if s.alone {
-		s.lead.Forget() // nobody knows what the others draw
+		s.lead.Forget() // it is not known what the others draw
 	}
 }
 
-// began takes in that there are so many units more than q knew of. So many at once are a
-// window that began before q's reset, which was told too late. To ask at that reset would
-// be to ask in the middle of it, when the others may have spent it.
+// began learns that there are units more than q knew of. If they are most of the limit, a new
+// window has begun before the reset of q, which was too late. At that reset the other
+// processes might have spent the new window, so the reset is moved to its end.
 func (q *Limit) began(now meter.Instant, units float64) {
 	s := &q.shared
 	if q.flows() || q.judge.Kind() == refill.Log || s.span <= 0 || !q.size.Known || units < q.size.Value*windowPart {
 		return
 	}
 	q.rolled, s.most = 0, 0
-	late := fleet.AskPause(q.terms.Members) / 2 // that is heard of, on average
+	late := fleet.AskPause(q.terms.Members) / 2 // by how much it is heard late, on average
 	q.reset, q.agree = headers.Opt[meter.Instant]{Value: now.Add(s.span - late), Known: true}, 0
 }
 
-// Barred takes in that the store refused one that asked: a window's worth was booked
-// since the last one ended, as far as this process knows. The next one asks the server
-// whatever was booked, as a window may be shorter than it was once said to be.
+// Barred notes that the Store refused a request that was to ask: as far as this process knows,
+// as much as a window holds was booked since the last one ended. Then q is spent until the end
+// of that window. The next request asks the server whatever was booked, as a window may be
+// shorter than the server said once.
 func (q *Limit) Barred(now meter.Instant) {
 	s := &q.shared
 	if s.tally == nil {
@@ -198,7 +202,7 @@ func (q *Limit) Barred(now meter.Instant) {
 	}
 }
 
-// bound lets the tally of q go as far as there is something left.
+// bound bounds the tally of q by what is left.
 func (q *Limit) bound(now meter.Instant) {
 	q.roll(now)
 	most := int64(fleet.Unbounded)
@@ -212,8 +216,8 @@ func (q *Limit) bound(now meter.Instant) {
 	q.shared.tally.Bound(most)
 }
 
-// turn is how long cost units of those that are left have to wait until others had
-// their turn.
+// turn is how long a request of cost units has to wait, although level units are left, so that
+// other processes get their part.
 func (q *Limit) turn(now meter.Instant, cost, level float64) time.Duration {
 	s := &q.shared
 	if s.tally == nil || q.terms.Members == 0 || s.lead.Short() == 0 || now.Sub(s.lead.Short()) > 2*s.span {
@@ -221,7 +225,7 @@ func (q *Limit) turn(now meter.Instant, cost, level float64) time.Duration {
 	}
 	k := float64(q.terms.Members)
 	if s.alone {
-		level = q.sizeOr(level) + k/2 // its part, rounded up: nobody knows what others leave
+		level = q.sizeOr(level) + k/2 // its part, rounded up, as it is not known what others draw
 	}
 	others, _ := s.tally.Others()
 	return s.lead.Wait(now, s.lead.Ahead(s.tally, k, q.sizeOr(0))+cost-level/k, max(1, level/k), s.span, others)

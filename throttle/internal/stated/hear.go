@@ -11,31 +11,32 @@ import (
 )
 
 const (
-	// slackStep is by how much longer resets are waited for once one proved too early:
-	// eight of them make up for all that real servers were seen to be off.
+	// slackStep is by how much longer resets are waited for each time that one proved too
+	// early. Eight steps are MostSlack, the largest error seen at real servers.
 	slackStep = 250 * time.Millisecond
 
-	// resetPart is the part of a window by which two resets may differ and be one: a server
-	// that counts from a boundary of its own clock may round to some part of the window.
+	// resetPart: two resets that differ by less than this part of the window may be the
+	// same. A server whose windows begin by its own clock may round to some part of them.
 	resetPart = 20
 
-	// onTheWay is how much later a reset may seem because its answer took so long.
+	// onTheWay is by how much a reset may seem later because its answer took longer.
 	onTheWay = 500 * time.Millisecond
 
-	// agreed answers that name a reset again, each to a request that was sent after the last
-	// answer was heard, make it sure: no answer corroborates itself.
+	// agreed is how many more answers have to name the same reset to make it certain, each to
+	// a request that was sent after the last answer was heard.
 	agreed = 2
 
-	// risePart is the part of a limit that does not trickle in between two answers: if more
-	// is left than that, the window has ended.
+	// risePart is the part of a limit that does not come back bit by bit between two answers:
+	// if what is left has risen by more, the window has ended.
 	risePart = 4
 
-	// wholeUnit: what is left is stated in whole units, so less is no rise.
+	// wholeUnit is the least rise of what is left, as that is stated in whole units; half a
+	// unit less allows for costs with fractions.
 	wholeUnit = 0.5
 )
 
-// hear learns from an answer that mentions q: to a request sent at sent, of
-// cost units, refused or not, asked for being the one that asked.
+// hear learns from an answer that states q, to a request that was sent at sent and cost
+// cost units. asked says that it was let through to ask what there is.
 func (q *Limit) hear(now, sent meter.Instant, l *headers.Limit, cost float64, refused, asked bool) {
 	q.roll(now)
 	first := q.heard == 0
@@ -47,7 +48,7 @@ func (q *Limit) hear(now, sent meter.Instant, l *headers.Limit, cost float64, re
 		if !refused {
 			q.fresh.Close()
 		}
-		if refused && q.rolled != 0 && !(q.shared.based && l.Reset.Value > cooldown.MostSlack) { // or others have spent the new window
+		if refused && q.rolled != 0 && !(q.shared.based && l.Reset.Value > cooldown.MostSlack) { // otherwise other processes have spent the new window
 			q.slack = min(cooldown.MostSlack, q.slack+slackStep)
 		}
 	}
@@ -63,9 +64,9 @@ func (q *Limit) hear(now, sent meter.Instant, l *headers.Limit, cost float64, re
 	case hasReset && q.isLater(now, reset):
 		q.restart(now, left, reset, hasReset)
 	case !hasReset && !q.reset.Known && newer:
-		q.left, q.basis = left, now // without a reset the newest answer rules
+		q.left, q.basis = left, now // without a reset the newest answer is right
 	case q.fresh.IsOpen() || sent < q.rolled:
-		// An answer out of the last window, or not the one that was asked for.
+		// The answer is about the last window, or its request did not ask.
 		if sent >= q.rolled {
 			q.lower(now, left, reset, hasReset)
 		}
@@ -77,7 +78,7 @@ func (q *Limit) hear(now, sent meter.Instant, l *headers.Limit, cost float64, re
 	}
 }
 
-// note takes down what the server says about the limit itself.
+// note learns what the server says about the limit itself: its size, window and rate.
 func (q *Limit) note(l *headers.Limit) {
 	if l.Quota.Known && l.Quota.Value > 0 {
 		q.size = l.Quota
@@ -94,16 +95,16 @@ func (q *Limit) note(l *headers.Limit) {
 	}
 	if left, ok := Remaining(l); ok && q.size.Known && left < q.size.Value {
 		q.judge.Lean(refill.Bucket)
-		// Rounded up, the time until it is full makes the rate too small, never
-		// too large: the largest seen is the nearest.
+		// The time until it is full is rounded up, which makes the rate too small and
+		// never too large. So the largest rate is the most exact one.
 		if q.judge.Kind() == refill.Bucket {
 			q.refill = max(q.refill, refill.Rate(q.size.Value, left, l.Reset.Value))
 		}
 	}
 }
 
-// resetAt is when the window ends, as an answer says. One that says "now" and leaves
-// something means that nobody has to wait: it says nothing of the window.
+// resetAt is when the window ends, as an answer says. A reset of "now" while units are left
+// means that nobody has to wait, and says nothing of the window.
 func (q *Limit) resetAt(now meter.Instant, l *headers.Limit) (meter.Instant, bool) {
 	if left, ok := Remaining(l); !l.Reset.Known || l.Reset.Value <= 0 && ok && left >= 1 {
 		return 0, false
@@ -111,15 +112,15 @@ func (q *Limit) resetAt(now meter.Instant, l *headers.Limit) (meter.Instant, boo
 	return now.Add(min(l.Reset.Value, MostWindow) + q.slack), true
 }
 
-// isLater reports that reset belongs to a later window than the one known. The
-// reset's roundings, and the time the answer took, do not make it so.
+// isLater reports that reset belongs to a later window than the known one. It allows for
+// rounding, and for the time that the answer took.
 func (q *Limit) isLater(now, reset meter.Instant) bool {
 	if !q.reset.Known {
 		return !q.fresh.IsOpen() && !q.flows() && now.Sub(q.basis) > Coarse
 	}
 	near := max(Coarse, q.window/resetPart) + onTheWay
 	if !q.flows() && q.means != headers.Boundary && q.window > 0 {
-		near = max(near, q.window) // it may roll
+		near = max(near, q.window) // a sliding window moves its reset by up to its length
 	}
 	return reset.Sub(q.reset.Value) > near && !q.flows()
 }
@@ -130,7 +131,7 @@ func (q *Limit) restart(now meter.Instant, left float64, reset meter.Instant, ha
 	q.reset = headers.Opt[meter.Instant]{Value: reset, Known: hasReset}
 }
 
-// lower takes the tighter of what is known and what is said.
+// lower takes over left if it is no more than what is known, and the reset if none is known.
 func (q *Limit) lower(now meter.Instant, left float64, reset meter.Instant, hasReset bool) {
 	if left <= q.left {
 		q.left, q.basis = left, now
@@ -140,10 +141,10 @@ func (q *Limit) lower(now meter.Instant, left float64, reset meter.Instant, hasR
 	}
 }
 
-// keepReset compares a reset of the same window with the one known. If they differ by
-// more than rounding, the newer one is right. If they agree, the earlier one is nearer
-// the truth, because most servers round up. An answer makes the reset surer only if its
-// request was sent after the last answer was heard.
+// keepReset compares a reset of the same window with the known one. If they differ by
+// more than rounding explains, the newer one is right. If they agree, the earlier one is more
+// exact, because most servers round up. An answer confirms the reset only if its request was
+// sent after the last answer was heard (newer).
 func (q *Limit) keepReset(reset meter.Instant, newer bool) {
 	near := Coarse
 	if q.means == headers.Boundary {
@@ -154,7 +155,7 @@ func (q *Limit) keepReset(reset meter.Instant, newer bool) {
 		q.reset, q.agree = headers.Opt[meter.Instant]{Value: reset, Known: true}, 0
 		return
 	case newer && q.means == headers.Next && q.window > shortWindow:
-		q.reset.Value = reset // it moves on with what leaves the window
+		q.reset.Value = reset // it is when the next units leave the window, so it moves on
 	case d < 0 && d >= -near:
 		q.reset.Value = reset
 	case d > near:
@@ -173,8 +174,8 @@ func (q *Limit) setReset(reset meter.Instant, has bool) {
 
 // flow learns from an answer about a bucket.
 func (q *Limit) flow(now meter.Instant, left float64, newer, refused bool) {
-	// What is said is rounded down and was true when it was said. What was
-	// reckoned is kept as long as the two agree.
+	// What the answer says is rounded down, and was right when the request was served.
+	// As long as what was computed agrees with it, that is kept.
 	switch est := q.level(now) + q.flying(); {
 	case refused && left < est, est >= left+1, newer && est < left:
 		q.left, q.basis = left, now
@@ -186,7 +187,7 @@ func (q *Limit) within(now, sent meter.Instant, left, cost float64, refused bool
 	newer := sent >= q.basis
 	rise := left + cost - q.left
 	if !newer || rise < wholeUnit || refused {
-		newer = newer || left < q.left // the server saw it after those that it said more to
+		newer = newer || left < q.left // the server served it after those whose answers said more
 		q.lower(now, left, reset, hasReset)
 		if hasReset {
 			q.keepReset(reset, newer)
@@ -194,14 +195,14 @@ func (q *Limit) within(now, sent meter.Instant, left, cost float64, refused bool
 		return
 	}
 	if rise > max(2, q.sizeOr(0)/risePart) {
-		// Too much for a trickle: the window ended before its rounded reset.
+		// More than comes back bit by bit: the window ended before its rounded reset.
 		q.restart(now, left, reset, hasReset)
 		return
 	}
 	q.left, q.basis = min(left, q.left), now
 }
 
-// weigh takes an answer for or against the word of q, before it is learned from.
+// weigh weighs an answer as evidence for or against q, before anything is learned from it.
 func (q *Limit) weigh(now meter.Instant, l *headers.Limit, cost float64, refused, asked bool) {
 	left, ok := Remaining(l)
 	if !ok {
@@ -222,8 +223,8 @@ func (q *Limit) weigh(now meter.Instant, l *headers.Limit, cost float64, refused
 	q.ignored = !q.belief.Weigh(now, w)
 }
 
-// judged asks of what kind q is, before an answer is learned from. own is what of
-// the units under way is the answer's.
+// judged finds out of what kind q is, before anything else is learned from an answer. own is
+// how many of the units under way belong to the request of the answer.
 func (q *Limit) judged(now, sent meter.Instant, l *headers.Limit, cost, own float64, refused bool) {
 	left, ok := Remaining(l)
 	if !ok || !q.exact() || q.shared.tally != nil {

@@ -12,105 +12,110 @@ import (
 )
 
 const (
-	plentiful = math.MaxInt32 // what is left when nobody knows
+	// plentiful stands for what is left if that is not known. It is larger than any limit,
+	// and an int of 32 bits can hold it.
+	plentiful = math.MaxInt32
 
-	// MostWindow bounds what is believed of a window: a year, and a month to be late.
+	// MostWindow bounds windows: a year, which some servers have, and a month more.
 	MostWindow = 400 * 24 * time.Hour
 
-	shortWindow = 5 * time.Second // resets of these say little, rounded as they are
+	// shortWindow is the longest window that has a trail: in longer ones an error of Coarse
+	// matters little.
+	shortWindow = 5 * time.Second
 
-	// Coarse is how much resets are rounded by, up or down: servers tell whole seconds.
+	// Coarse is by how much a reset may be wrong, either way: servers state whole seconds.
 	Coarse = time.Second
 )
 
-// A Key is what a server calls a limit.
+// A Key is by what a server tells its limits apart.
 type Key struct {
-	Name, Unit, Partition string
-	Window                time.Duration // zero: not said
+	Name, Unit, Partition string        // as in headers.Limit
+	Window                time.Duration // zero: not stated
 }
 
 // KeyOf is the Key of a limit that an answer states.
 func KeyOf(l *headers.Limit) Key { return Key{l.Name, l.Unit, l.Partition, l.Window.Value} }
 
-// Names reports whether l is what k calls.
+// Names reports whether k is the Key of l.
 func (k *Key) Names(l *headers.Limit) bool {
 	return k.Window == l.Window.Value && k.Unit == l.Unit && k.Name == l.Name && k.Partition == l.Partition
 }
 
 // Terms are settings. They do not change.
 type Terms struct {
-	MaxPause time.Duration // the longest wait that one answer is believed about
-	Pace     bool          // what is left is spread over the rest of its window
+	MaxPause time.Duration // the longest wait that one answer may cause
+	Pace     bool          // the units left are spread over the rest of the window
 	Fleet    bool          // there is a Store
-	Members  int           // of the fleet, of which each has a share; zero: none has
+	Members  int           // processes in the fleet; zero: not known, and none has a share of its own
 }
 
-// A Limit is one as the server stated it: what remained when it last said so, less what
-// has been sent since. It follows the server's own count, so that it promises no more
-// than the server does. New makes one, which has heard nothing. Its owner guards it.
+// A Limit is a limit as the server states it: what was left when it last said so, less what
+// has been sent since. It follows the server's own count, so it does not assume that more is
+// there than the server says. New makes one, which has heard nothing. Its owner guards it.
 //
 // Answers may overtake one another. Only an answer to a request that was sent
-// after the last one was received is surely newer; of the others the smallest
-// remaining is right, because within one window remaining only falls.
+// after the last one was heard is certainly newer. Of the others the smallest number of
+// units left is right, because within one window that number only falls.
 type Limit struct {
 	meter.Open
-	ID      Key    // as the server names it; does not change
-	Source  string // the header it came from; does not change
-	Sharing attribution.Sharing
+	ID      Key                 // as the server names it; does not change
+	Source  string              // the header that stated it; does not change
+	Sharing attribution.Sharing // which requests share it
 
 	terms   *Terms
-	waiters interface{ Waited() bool } // nil: nobody can wait
-	window  time.Duration              // as far as it is known
-	size    headers.Opt[float64]
-	refill  float64 // units per second; zero: unknown
-	counted bool    // our requests' costs in its unit are known
-	guessed bool    // they are guessed, see Count
+	waiters interface{ Waited() bool } // reports whether requests wait; nil: none can
+	window  time.Duration              // zero: not known
+	size    headers.Opt[float64]       // units of the whole limit
+	refill  float64                    // units per second that come back, as the server said; zero: it did not
+	counted bool                       // it is known, or guessed, how many units requests draw
+	guessed bool                       // it is guessed, see Count
 	price   price
 	trail   *trail // nil: its window is long, or not known
 	belief  attribution.Belief
-	ignored bool // nothing speaks for its word: it binds nobody
+	ignored bool // the belief is that it is not to be obeyed
 	shared  shared
 
 	out    float64       // units under way, of requests that drew on it
 	early  float64       // units under way of requests that started before it was known
-	passed int           // how many those are
-	left   float64       // units left when the answers received so far were given
+	passed int           // how many requests these are
+	left   float64       // units left when the requests were served whose answers have come
 	basis  meter.Instant // when left was learned
 
 	sentSince int64         // units sent since statedAt; see since
-	statedAt  meter.Instant // basis at the last start
+	statedAt  meter.Instant // what basis was at the last start
 
 	reset headers.Opt[meter.Instant]
 	means headers.ResetMeans
-	agree int // answers that named the same reset
+	agree int // how many later answers confirmed the reset
 
-	windows  int               // that ended since it was heard of
-	trickles bool              // the server stated how fast it refills
+	windows  int               // how many windows have ended
+	trickles bool              // the server stated how fast units come back
 	judge    refill.Judge      // whether it is a window, a bucket or a log
-	fresh    cooldown.Question // what there is, as the reset has passed
+	fresh    cooldown.Question // open: the reset has passed, and it is not known what there is
 	spare    float64           // units that may be spent until that is known
 	slack    time.Duration     // by how much resets have proved too early
-	rolled   meter.Instant     // when the last window was taken to end
-	lastSent meter.Instant     // the last start
-	heard    meter.Instant
+	rolled   meter.Instant     // when the last window was taken to end; zero: none has ended
+	lastSent meter.Instant     // when a request last started
+	heard    meter.Instant     // when an answer last stated it; zero: none has
 }
 
-// New returns a limit that nothing is known of but its name.
+// New returns a limit of which nothing is known but its name.
 func New(id Key, source string, t *Terms) Limit {
 	return Limit{ID: id, Source: source, terms: t, window: id.Window}
 }
 
-// Count says whether requests draw units of q, or only wait for its pauses; whether what
-// they draw is a guess, [Limit.Usual], and so no fact to refuse anybody by; and who waits
-// for it.
+// Count says what requests have to do with q. If counted, they draw units of it; otherwise
+// they only wait until its reset when nothing is left. If guessed, what they draw is a guess
+// ([Limit.Usual]), because of which no request may be refused. waiters reports whether requests
+// wait for q; nil: none can.
 func (q *Limit) Count(counted, guessed bool, waiters interface{ Waited() bool }) {
 	q.counted, q.guessed, q.waiters = counted, guessed, waiters
 	if !counted {
-		q.out = 0 // from now on nobody tells when those come back
+		q.out = 0 // from now on Answered and Return do not lower it
 	}
 }
 
-// exact reports that it is known what requests draw.
+// exact reports that it is known, and not guessed, what requests draw.
 func (q *Limit) exact() bool { return q.counted && !q.guessed }
 
 func (q *Limit) waited() bool { return q.waiters != nil && q.waiters.Waited() }
@@ -123,7 +128,7 @@ func (q *Limit) flying() float64 {
 	return max(q.out+q.early, q.shared.elsewhere())
 }
 
-// since is the number of units that were surely sent after left was learned.
+// since is the number of units that were certainly sent after left was learned.
 func (q *Limit) since() int64 {
 	if q.statedAt != q.basis {
 		return 0
@@ -145,7 +150,7 @@ func (q *Limit) level(now meter.Instant) float64 {
 	return left - away
 }
 
-// rate is how fast it refills, in units per second; zero: unknown.
+// rate is how fast units come back in the long run, in units per second; zero: unknown.
 func (q *Limit) rate() float64 {
 	switch {
 	case q.refill > 0:
@@ -156,13 +161,13 @@ func (q *Limit) rate() float64 {
 	return 0
 }
 
-// flows reports that it comes back all the time, at a rate that is known.
+// flows reports that units come back all the time, at a rate that is known.
 func (q *Limit) flows() bool {
 	return (q.trickles || q.judge.Kind() == refill.Bucket && q.means != headers.Boundary) && q.rate() > 0
 }
 
-// supported reports that the reset was said often enough to be waited for,
-// however far it is.
+// supported reports that enough answers agree on the reset to wait for it, up to
+// cooldown.MostBelieved.
 func (q *Limit) supported(now meter.Instant) bool {
 	return q.agree >= agreed && q.reset.Value.Sub(now) <= cooldown.MostBelieved
 }
@@ -175,8 +180,8 @@ func (q *Limit) until() meter.Instant {
 	return q.reset.Value
 }
 
-// roll brings q to now: past its reset there is a new window. One request at a time
-// asks how much it holds, and others go as far as the last one had something left.
+// roll brings q up to date: after its reset a new window begins. Then one request at a time
+// asks how much there is, and others may spend what was left of the last window.
 func (q *Limit) roll(now meter.Instant) {
 	if !q.reset.Known {
 		if now.Sub(q.basis) > attribution.StaleAfter {
@@ -186,14 +191,14 @@ func (q *Limit) roll(now meter.Instant) {
 	}
 	if back := q.until(); now >= back {
 		if d := q.trail.wait(now, q.sizeOr(0), 1, q.early, q.window); q.judge.Kind() == refill.Log && d > 0 && d < meter.Unknown {
-			q.reset.Value = now.Add(d) // it was that of units that have left since
+			q.reset.Value = now.Add(d) // the reset was for units that have left the window by now; this one is for the next
 			return
 		}
 		if q.slid(now) {
 			return
 		}
 		if q.flows() {
-			q.left = q.level(back) + q.flying() // what flowed in stays
+			q.left = q.level(back) + q.flying() // units that came back until then stay
 		}
 		q.rolls(q.rolled, back)
 		q.rolled, q.basis = back, back
@@ -202,8 +207,8 @@ func (q *Limit) roll(now meter.Instant) {
 	}
 }
 
-// ask makes q let one request through, whose answer tells what there is, and as many
-// beside it as there was room for until now.
+// ask makes q let one request through, whose answer says what there is, and others for which
+// the last window still had room.
 func (q *Limit) ask() {
 	if q.flows() {
 		return // it goes on by its rate
@@ -213,23 +218,23 @@ func (q *Limit) ask() {
 	unused := max(0, q.left-q.flying())
 	q.left = q.sizeOr(plentiful)
 	q.windows++
-	// What the last window had left is there even if the reset was told too early.
+	// What was left of the last window is there even if the stated reset was too early.
 	if q.spare = unused; q.terms.Pace || q.shared.tally != nil || q.testing() {
 		q.spare = 0
 	}
 }
 
-// testing reports whether this window is spent slowly, to find out whether it is one.
-// What is spent at once tells nothing: both a window and a bucket are empty then, and
-// full again after a short reset. A bucket gives units back while it is spent slowly.
-// Only the second and third window are tested, as it costs a little time.
+// testing reports whether this window is spent slowly, to find out whether q is a bucket.
+// If all units are spent at once, a window and a bucket look the same: empty, and full again
+// after a short time. If they are spent slowly, a bucket gives some back meanwhile.
+// Only the second and third window are tested, as this costs a little time. Limits of less
+// than four units are not, as too few requests would be compared.
 func (q *Limit) testing() bool {
 	return q.shared.tally == nil && q.windows > 0 && q.windows <= 2 && !q.judge.Sure() && !q.flows() && q.means != headers.Boundary &&
 		q.window > 0 && q.window <= shortWindow && q.sizeOr(0) >= 4
 }
 
-// guess is how long to wait for a quota that is spent and does not say when
-// it comes back.
+// guess is how long to wait for a limit that is spent and whose reset is not known.
 func (q *Limit) guess() time.Duration {
 	most := min(cooldown.MostGuess, q.terms.MaxPause)
 	switch r := q.rate(); {
@@ -241,8 +246,8 @@ func (q *Limit) guess() time.Duration {
 	return min(most, time.Second)
 }
 
-// Unmentioned notes that a request of q was answered without a word about it. good
-// tells that the answer was none of a refusal.
+// Unmentioned notes that the answer to a request that drew on q did not state q. asked says
+// that the request was let through to ask, and good that it was not refused.
 func (q *Limit) Unmentioned(asked, good bool, cost float64) {
 	if asked && good {
 		q.fresh.Close()

@@ -7,37 +7,39 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
-// What an answer says is left only the process knows that got it. The others would wait
-// for the reset that they were told, while that one draws what flows into a bucket, or
-// what a window holds that began up to a second before. So a mark in the Store tells all
-// how far the count may go. It is only raised: of a limit that comes back nobody has to
-// be told that it is spent.
+// Only the process that gets an answer knows what it says is left. The others would wait for
+// the reset that they know, while this one draws what comes back into a bucket, or what there
+// is in a window that began up to a second earlier. So a mark in the Store tells all processes
+// how far the count may go. It is only raised: processes need not be told by it that a limit is
+// spent.
 
 const (
-	// markMargin is the part of a limit by which a mark stays below what was said, as that
-	// may have been said before requests arrived that were booked earlier. Without it
-	// sixteen were refused twice as often.
+	// markMargin is the part of a limit by which a mark is lower than an answer says, as
+	// requests may reach the server after that answer although they were booked earlier.
+	// Without it a fleet of 16 was refused twice as often.
 	markMargin = 8
-	// markStep is the part of a limit by which a mark has to rise to be told: four calls
-	// for all that there is. With a sixteenth, doubts were told, of which a mark keeps
-	// the largest.
+	// markStep is the part of a limit by which a mark has to rise to be written: so a whole
+	// limit takes four calls of the Store. With a sixteenth, errors of answers were written,
+	// and as a mark is only raised the largest of them stayed.
 	markStep = 4
-	// windowPart is the part of a limit that nothing but a new window brings at once. A mark
-	// rises by seven eighths then; with half of it, buckets were taken for windows.
+	// windowPart is the part of a limit that only a new window can bring at once. A mark
+	// rises by seven eighths then. With a half instead, buckets were taken for
+	// windows.
 	windowPart = 0.75
 )
 
-// marks is what a quota knows of its mark.
+// marks is what a limit knows of its mark.
 type marks struct {
-	tally *fleet.Tally // nil: there is none yet
-	taken int64        // how far the mark was when what is left was known
-	raise func(to int64)
-	ask   func() // asks the Store how far the count and the mark are
-	asked meter.Instant
+	tally *fleet.Tally   // the mark, as a tally; nil: there is none yet
+	taken int64          // what the mark was when left was learned
+	raise func(to int64) // raises the mark in the Store
+	ask   func()         // asks the Store for the count and the mark
+	asked meter.Instant  // when ask was last called
 }
 
-// Mark is the mark of q's tally t, made if it had none. raise is to tell the Store that it
-// was raised; asks makes what asks it how far the count and the mark are.
+// Mark returns the mark of q's tally t, and makes it if there is none. raise is called to
+// raise the mark in the Store. asks returns a function that asks the Store for the count and
+// the mark.
 func (q *Limit) Mark(t *fleet.Tally, raise func(mark *fleet.Tally, to int64), asks func(mark *fleet.Tally) func()) *fleet.Tally {
 	m := &q.shared.marks
 	if m.tally == nil {
@@ -49,8 +51,8 @@ func (q *Limit) Mark(t *fleet.Tally, raise func(mark *fleet.Tally, to int64), as
 	return m.tally
 }
 
-// tell lets the other processes know how far the count may go, if that is news. While
-// more of q's requests are under way, lull is false, an answer may have overtaken many.
+// tell raises the mark to most, if that is news. lull says that no other request of q is under
+// way; without it, an answer may have overtaken many others, and is not written.
 func (q *Limit) tell(most int64, lull bool) {
 	s, size := &q.shared, q.sizeOr(0)
 	if s.marks.tally == nil || s.alone {
@@ -63,7 +65,7 @@ func (q *Limit) tell(most int64, lull bool) {
 	}
 }
 
-// learns takes in that others were told of more than q takes to be left.
+// learns takes over from the mark if an answer to another process said that more is left.
 func (q *Limit) learns(now meter.Instant) {
 	s := &q.shared
 	if s.marks.tally == nil || !s.based || s.alone || q.fresh.IsOpen() {
@@ -78,14 +80,14 @@ func (q *Limit) learns(now meter.Instant) {
 	}
 }
 
-// watch asks the Store what others did, if it is time to, while requests wait for d, and
-// returns for how long to wait until that is seen to again.
+// watch asks the Store for the count and the mark, if it is time to, while requests wait for d.
+// It returns for how long to wait until watch is called again.
 func (q *Limit) watch(now meter.Instant, d time.Duration) time.Duration {
 	s := &q.shared
 	if s.marks.tally == nil || s.alone || !s.based || q.terms.Members == 0 || !q.waited() {
 		return d
 	}
-	pause := max(fleet.AskPause(q.terms.Members), s.span/slidePart) // of a long window a small part
+	pause := max(fleet.AskPause(q.terms.Members), s.span/slidePart) // long windows need not be watched so closely
 	next := s.marks.asked.Add(pause)
 	if next <= now {
 		s.marks.asked, next = now, now.Add(pause)

@@ -6,10 +6,11 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
-// Asks is the bit of a token that Take returns which says that the request was let
-// through to ask what there is.
+// Asks is a bit of the token that Take returns. It says that the request was let through to
+// ask what there is.
 const Asks meter.Token = 1
 
+// At implements meter.Meter.
 func (q *Limit) At(now meter.Instant, n int64) meter.Instant {
 	if d := q.wait(now, float64(n)); d != meter.Unknown {
 		return now.Add(d)
@@ -17,10 +18,11 @@ func (q *Limit) At(now meter.Instant, n int64) meter.Instant {
 	return meter.Never
 }
 
+// Take implements meter.Meter. Units that are not held are a settlement.
 func (q *Limit) Take(now meter.Instant, n int64, held bool) (m meter.Token) {
 	q.roll(now)
 	if !held {
-		q.left -= float64(n) // a settlement
+		q.left -= float64(n)
 		return 0
 	}
 	q.lastSent = now
@@ -39,6 +41,7 @@ func (q *Limit) Take(now meter.Instant, n int64, held bool) (m meter.Token) {
 	return m
 }
 
+// Answered implements meter.Meter. Hear, and not this, learns from the answer.
 func (q *Limit) Answered(now meter.Instant, n int64, m meter.Token, _ meter.Instant) (more bool) {
 	if q.counted {
 		q.release(n, m)
@@ -49,8 +52,8 @@ func (q *Limit) Answered(now meter.Instant, n int64, m meter.Token, _ meter.Inst
 	return false
 }
 
-// Return ends what Take began for a request that was not answered. Once it was, the
-// server has counted it in its own way, and there is nothing to give back.
+// Return implements meter.Meter. It gives back units of a request that was not answered. If
+// the request was answered, the server has counted it in its own way, and Return does nothing.
 func (q *Limit) Return(_ meter.Instant, n int64, m meter.Token, granted, answered meter.Instant) {
 	if answered == 0 {
 		q.shared.lead.Drew(-float64(n))
@@ -74,19 +77,20 @@ func (q *Limit) release(n int64, m meter.Token) {
 	q.fresh.Done(m&Asks != 0)
 }
 
+// ETA implements meter.Meter.
 func (q *Limit) ETA(now meter.Instant, ahead, n int64) meter.Instant {
 	t := q.At(now, n)
 	if r := q.rate(); r > 0 && t > now && t != meter.Never && ahead > 0 {
-		t = t.Add(meter.Seconds(float64(ahead) / r)) // about: they come with the windows
+		t = t.Add(meter.Seconds(float64(ahead) / r)) // an estimate: really they come back with each window
 	}
 	return max(t, q.Sure(now, now, ahead, n))
 }
 
-// Sure is when, by the server's own word, there will be n units more than those of
-// ahead. Whoever is refused until then can be told so as a fact. So what was only found
-// out brings no later meter.Instant: a rate, a sliding log, or resets that came too early. And
-// units under way count only if they were sent after the server stated what is left:
-// those sent before may be counted in that already.
+// Sure is when there will be n units after ahead units of others at the earliest, as the server
+// itself said. A caller that is refused because of it is told a fact. So what was only found
+// out does not make it later: a rate, a sliding log, or resets that were too early. Units
+// under way count only if they were sent after the server stated what is left, as others may be
+// part of that statement already.
 func (q *Limit) Sure(now, _ meter.Instant, ahead, n int64) meter.Instant {
 	q.roll(now)
 	cost := float64(n)
@@ -95,7 +99,7 @@ func (q *Limit) Sure(now, _ meter.Instant, ahead, n int64) meter.Instant {
 	}
 	lack := float64(ahead) + cost - q.level(now) - max(0, q.flying()-max(float64(q.since()), q.shared.booked()))
 	if q.Sharing.Unsure() {
-		lack = cost - q.left // those under way or ahead may draw on others
+		lack = cost - q.left // requests under way or ahead may draw on another limit
 	}
 	if !q.exact() {
 		lack = 1 - q.left
@@ -116,4 +120,5 @@ func (q *Limit) Sure(now, _ meter.Instant, ahead, n int64) meter.Instant {
 	return now.Add(max(0, d))
 }
 
+// Regain implements meter.Meter.
 func (q *Limit) Regain(int64) time.Duration { return q.guess() }

@@ -8,26 +8,26 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/refill"
 )
 
-// A sliding log says when its first unit comes back, and after a burst many do. To
-// ask then, one request of each process, costs as many refusals. But what all booked
-// is known, and so is when it leaves the window: a fleet reckons what is left.
+// A server with a sliding log states when its first unit comes back. If each process of a fleet
+// asked then with one request, most of these would be refused. But the Store knows when all
+// units were booked, and so when they leave the window. So a fleet computes what is left.
 
-// slidePart is the part of a window that units are given to leave it: requests
-// take longer or shorter from the Store to the server.
+// slidePart is the part of a window by which units are taken to leave it later, because
+// requests take different times from the Store to the server.
 const slidePart = 64
 
-// slide is what a quota knows of a server that counts in a sliding window.
+// slide is what a limit knows of a server that counts in a sliding window.
 type slide struct {
 	rolled  int64   // the count at the last reset
-	foreign float64 // units that others than the fleet had in the window
+	foreign float64 // units in the window that were not drawn by the fleet
 }
 
-// slides takes in an answer that left units when the count was n.
+// slides learns from an answer that left units are left when the count was n.
 func (s *shared) slides(q *Limit, now, sent meter.Instant, left float64, n int64) {
 	if !q.size.Known || s.tally == nil || q.flows() {
 		return
 	}
-	gone := left + float64(n) - q.size.Value // units that the server counts no more
+	gone := left + float64(n) - q.size.Value // units that the server does not count any more
 	before, _, known := s.tally.Past(now.Sub(sent) + s.span)
 	if !known {
 		return
@@ -39,15 +39,16 @@ func (s *shared) slides(q *Limit, now, sent meter.Instant, left float64, n int64
 	s.slide.foreign = max(0, float64(before)-gone)
 }
 
-// rolls takes in that a reset passed at now, and one at last before.
+// rolls learns from two resets, at last and at now. Resets that are closer together than a
+// window are those of a sliding log.
 func (q *Limit) rolls(last, now meter.Instant) {
 	if q.shared.tally != nil && last != 0 && now.Sub(last) < q.shared.span-Coarse-Coarse/4 {
 		q.judge.Weigh([3]float64{refill.Window: math.Inf(1), refill.Bucket: math.Inf(1)})
 	}
 }
 
-// slid brings q to now if its server counts in a sliding window: what all booked
-// within one counts. It reports false if that is not known, or nothing was booked.
+// slid brings q up to date if its server counts in a sliding window: the units count that all
+// processes booked within one. It reports false if that is not known, or nothing was booked.
 func (q *Limit) slid(now meter.Instant) bool {
 	s := &q.shared
 	if q.judge.Kind() != refill.Log || s.tally == nil || !s.based || s.alone || s.span <= 0 || !q.size.Known {

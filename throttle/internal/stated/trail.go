@@ -10,29 +10,35 @@ import (
 )
 
 const (
-	trailSlack = 500 * time.Millisecond // how much longer than a window a trail reaches back
-	keptUnits  = 4                      // of a window that is tested
-	aloneAfter = 4                      // windows without a sign of others, after which there are none
+	// trailSlack is by how much longer than a window a trail is kept: answers to compare with
+	// may be late.
+	trailSlack = 500 * time.Millisecond
+	// keptUnits is how many units of a window that is tested are spent slowly: so many
+	// comparisons, of one unit each, show of which kind a limit is.
+	keptUnits = 4
+	// aloneAfter is after how many windows without evidence of others there are taken to be
+	// none.
+	aloneAfter = 4
 
-	// dripPart is the part of the time in which a unit flows in after which the next of the
-	// last few goes: a little faster, so that a bucket that gives more than was reckoned is
-	// not left full.
+	// dripPart is after which part of the time that a unit takes to come back the next of the
+	// last few requests goes. It is less than 1 so that a bucket that gives back more than was
+	// computed does not stay full.
 	dripPart = 0.8
 )
 
-// A trail is what we ourselves spent of a quota with a short window, dated by the
-// answers. A unit that is older than the window counts no more at any server, whether
+// A trail is what this process itself spent of a limit with a short window, dated by the
+// answers. A unit that is older than the window does not count at any server, whether
 // its window is fixed or slides. That says when there is room again more exactly than a
-// reset in whole seconds, as long as nobody else spends of the quota.
+// reset in whole seconds, as long as nobody else spends of the limit.
 type trail struct {
 	spec   meter.Spec
-	spent  meter.Log     // by when its answer came
-	out    int64         // not answered
-	shared meter.Instant // until then it is not believed: somebody else spends, or the window is longer than stated
+	spent  meter.Log     // units by when their answer came
+	out    int64         // units not answered
+	shared meter.Instant // until then the trail is not used: somebody else spends, or the window is longer than stated
 }
 
-// trace keeps q's trail: it learns from an answer to a request of so many
-// units, which drew on q or went before q was known.
+// trace keeps q's trail. It learns from an answer to a request of so many
+// units, which drew on q or was sent before q was known.
 func (q *Limit) trace(now, sent meter.Instant, l *headers.Limit, units float64, drew, refused bool) {
 	per := q.window
 	if !q.exact() || q.shared.tally != nil || !q.size.Known || q.size.Value < 1 || per <= 0 || per > shortWindow {
@@ -62,7 +68,7 @@ func (t *trail) add(now meter.Instant, n int64) {
 	}
 }
 
-// count is the units on the trail after from, those under way included.
+// count is how many units the trail has after from, including those not answered.
 func (t *trail) count(from meter.Instant) float64 {
 	n := t.out
 	for _, s := range t.spent.Entries {
@@ -73,8 +79,8 @@ func (t *trail) count(from meter.Instant) float64 {
 	return float64(n)
 }
 
-// wait is how long cost units of a quota of that size and window have to wait;
-// meter.Unknown if the trail does not tell. early are units that it misses.
+// wait is how long cost units of a limit of that size and window have to wait;
+// meter.Unknown if the trail does not say. early is how many units are not on the trail.
 func (t *trail) wait(now meter.Instant, size, cost, early float64, per time.Duration) time.Duration {
 	if t == nil || now < t.shared {
 		return meter.Unknown
@@ -94,8 +100,8 @@ func (t *trail) wait(now meter.Instant, size, cost, early float64, per time.Dura
 	return meter.Unknown
 }
 
-// trailed is how long cost units have to wait by q's trail, within what the
-// stated reset may be rounded by; meter.Unknown if it does not tell.
+// trailed is how long cost units have to wait by q's trail, but no less than until Coarse
+// before the stated reset; meter.Unknown if the trail does not say.
 func (q *Limit) trailed(now meter.Instant, cost float64) time.Duration {
 	d := q.trail.wait(now, q.sizeOr(0), cost, q.early, q.window)
 	if d != meter.Unknown && q.reset.Known {
@@ -105,14 +111,14 @@ func (q *Limit) trailed(now meter.Instant, cost float64) time.Duration {
 }
 
 // logged is what a sliding log would have had left when it served a request that was
-// sent at sent, by q's trail. own is what of the units under way is that request's.
+// sent at sent, by q's trail. own is how many of the units under way are that request's.
 func (q *Limit) logged(now, sent meter.Instant, own float64) (left refill.Span, ok bool) {
 	t := q.trail
 	if t == nil {
 		return refill.Span{}, false
 	}
 	from := now.Add(2*now.Sub(sent) + q.window/32 - q.window)
-	counted := 0.0 // for certain
+	counted := 0.0 // units that the log certainly counted
 	for _, s := range t.spent.Entries {
 		if s.At > from && s.At <= sent {
 			counted += float64(s.N)
@@ -121,8 +127,8 @@ func (q *Limit) logged(now, sent meter.Instant, own float64) (left refill.Span, 
 	return refill.Span{Least: q.size.Value - t.count(sent.Add(-q.window)) - q.early + own, Most: q.size.Value - counted}, true
 }
 
-// sparing is how long a request waits in a window that is tested: the last few
-// units of it are spent one after the other, to see whether others flow in.
+// sparing is how long a request waits in a window that is tested: the last keptUnits
+// are spent one after the other, to see whether units come back meanwhile.
 func (q *Limit) sparing(now meter.Instant) time.Duration {
 	size := q.size.Value
 	gap := dripPart / size
@@ -136,9 +142,9 @@ func (q *Limit) sparing(now meter.Instant) time.Duration {
 }
 
 // dripping is how long a request waits for a bucket that is nearly empty; level is what
-// may be spent of it. What it holds is stated in whole units and reckoned from there, so
-// there may be one less: the last go one after the other, a little faster than they flow
-// in.
+// may be spent of it. What it holds is stated in whole units and computed from there, so
+// there may be one unit less. So the last requests go one after the other, a little faster
+// than units come back.
 func (q *Limit) dripping(now meter.Instant, cost, level float64) time.Duration {
 	if level-cost >= 1 {
 		return 0

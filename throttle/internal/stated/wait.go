@@ -7,14 +7,15 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
-// askedFor is how long a request may take to ask what a new window holds until another does.
-// Most answers take less, and whoever asks in vain spends what may not be there.
+// askedFor is how long a request may take to ask what a new window holds, before another one
+// asks. Most answers take less. It is long because a request that asks may be refused.
 const askedFor = 10 * time.Second
 
-// farOff is as long as any wait, in seconds: it keeps what follows within a Duration.
+// farOff bounds waits, in seconds, so that they fit into a Duration. No request waits for so
+// long.
 const farOff = 1e6
 
-// wait is how long cost units have to wait; meter.Unknown: until an answer comes.
+// wait is how long a request of cost units has to wait; meter.Unknown: until an answer comes.
 func (q *Limit) wait(now meter.Instant, cost float64) time.Duration {
 	q.roll(now)
 	if q.fresh.IsOpen() {
@@ -64,9 +65,9 @@ func (q *Limit) wait(now meter.Instant, cost float64) time.Duration {
 		if q.out+q.early > 0 {
 			return meter.Unknown
 		}
-		return 0 // it may need less than others did: one at a time finds out
+		return 0 // it may need less than others did, so one request at a time is sent
 	case q.left >= cost && q.Sharing.Unsure() && q.out+q.early > 0:
-		return meter.Unknown // perhaps what is under way draws on others
+		return meter.Unknown // requests under way may draw on another limit
 	case q.reset.Known:
 		return q.watch(now, min(q.until().Sub(now), q.trailed(now, cost)))
 	case q.out+q.early > 0:
@@ -80,8 +81,8 @@ func (q *Limit) wait(now meter.Instant, cost float64) time.Duration {
 	return 0
 }
 
-// paced spreads what is left evenly over the rest of the window. A window that
-// was not said often makes no longer gaps than a pause may be.
+// paced is the wait that spreads what is left evenly over the rest of the window. The time
+// between two requests is at most MaxPause, unless enough answers agree on the reset.
 func (q *Limit) paced(now meter.Instant, cost float64) time.Duration {
 	if q.lastSent == 0 {
 		return 0
