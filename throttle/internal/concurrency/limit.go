@@ -45,7 +45,6 @@ type Limit struct {
 // losses is what a Limit knows of what went wrong.
 type losses struct {
 	cut     meter.Instant // when the limit was last cut
-	last    meter.Instant // likewise
 	crowd   meter.Instant // when a request was last refused because of others under way
 	ceiling float64       // how many at a time a crowd showed that the host serves; zero: not known
 	atIt    int           // good answers since then
@@ -205,7 +204,7 @@ func (f *Limit) Answered(now meter.Instant, took time.Duration) {
 		// Four places per round trip: each answer of a full window adds its part.
 		f.limit += 4 / f.limit
 	}
-	if f.limit >= 2*f.ease && time.Duration(now-f.last) > 10*time.Second {
+	if f.limit >= 2*f.ease && time.Duration(now-f.cut) > 10*time.Second {
 		f.ease, f.free, f.firmer = 0, f.good >= provenGood, 0
 		f.limit = min(f.limit, fullFlight)
 	}
@@ -305,7 +304,7 @@ func (f *Limit) shrink(now meter.Instant, limit, to float64) {
 	if f.losses == nil {
 		f.losses = new(losses)
 	}
-	f.cut, f.last = now, now
+	f.cut = now
 }
 
 func (f *Limit) sample(rtt time.Duration) {
@@ -340,5 +339,5 @@ func (f *Limit) Usual() time.Duration { return f.most + f.most/4 }
 // Idle reports that nothing that still matters would be lost if f were dropped: no request is
 // under way, and nothing went wrong in the last minute.
 func (f *Limit) Idle(now meter.Instant) bool {
-	return f.UnderWay() == 0 && (f.ease == 0 || time.Duration(now-f.last) >= time.Minute)
+	return f.UnderWay() == 0 && (f.ease == 0 || time.Duration(now-f.cut) >= time.Minute)
 }

@@ -16,7 +16,7 @@ func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(b)) 
 // How a limit on requests at a time grows with a good answer.
 func TestSlowStartGrows(t *testing.T) {
 	lost := func(ceiling float64) *losses {
-		return &losses{cut: hourIn.Add(0), last: hourIn.Add(0), crowd: hourIn.Add(0), ceiling: ceiling}
+		return &losses{cut: hourIn.Add(0), crowd: hourIn.Add(0), ceiling: ceiling}
 	}
 	for _, test := range []struct {
 		name  string
@@ -107,7 +107,7 @@ func TestSlowStartLoses(t *testing.T) {
 		}
 		f.Lost(hourIn.Add(0), said)
 		cut := test.after == 0 || f.cut == hourIn.Add(0)
-		if !near(f.limit-f.drain, test.want) || f.full == cut || cut && (!near(f.ease, test.want) || f.free || f.last != hourIn.Add(0)) {
+		if !near(f.limit-f.drain, test.want) || f.full == cut || cut && (!near(f.ease, test.want) || f.free || f.cut != hourIn.Add(0)) {
 			t.Errorf("%s: %+v", test.name, f)
 		}
 	}
@@ -255,10 +255,10 @@ func TestSlowStartFigures(t *testing.T) {
 	}{
 		"fresh":             {Limit{}, true},
 		"under way":         {Limit{underway: underway{now: 1}}, false},
-		"just lost":         {Limit{underway: underway{ease: 3}, losses: &losses{last: hourIn.Add(-time.Minute + 1)}}, false},
-		"lost a minute ago": {Limit{underway: underway{ease: 3}, losses: &losses{last: hourIn.Add(-time.Minute)}}, true},
-		"got over it":       {Limit{losses: &losses{last: hourIn.Add(-time.Minute + 1)}}, true},
-		"under way still":   {Limit{underway: underway{now: 1}, losses: &losses{last: hourIn.Add(-time.Hour)}}, false},
+		"just lost":         {Limit{underway: underway{ease: 3}, losses: &losses{cut: hourIn.Add(-time.Minute + 1)}}, false},
+		"lost a minute ago": {Limit{underway: underway{ease: 3}, losses: &losses{cut: hourIn.Add(-time.Minute)}}, true},
+		"got over it":       {Limit{losses: &losses{cut: hourIn.Add(-time.Minute + 1)}}, true},
+		"under way still":   {Limit{underway: underway{now: 1}, losses: &losses{cut: hourIn.Add(-time.Hour)}}, false},
 	} {
 		if test.f.Idle(hourIn.Add(0)) != test.idle {
 			t.Errorf("%s: idle %t", name, !test.idle)
