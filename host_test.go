@@ -113,6 +113,28 @@ func TestHostsNamedTwice(t *testing.T) {
 	}
 }
 
+// SetHost may name one layer alone. The others go by Config.
+func TestSetHostOfOneLayerAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+			n++
+			return nil, io.ErrUnexpectedEOF
+		}), weir.Config{Retry: retry.Config{MaxAttempts: 4}, Breaker: breaker.Config{Consecutive: 2}}))(t)
+		if err := rt.SetHost("a.example", weir.Host{Throttle: &throttle.HostConfig{MaxWait: -1}}); err != nil {
+			t.Fatal(err)
+		}
+		rt.Throttle().Pause("a.example", time.Now().Add(time.Second))
+		if resp, err := rt.RoundTrip(get(t, "http://a.example/")); err == nil || n != 0 {
+			t.Errorf("%d attempts at a paused host that may not wait: %v, %v", n, resp, err)
+		}
+		rt.Throttle().Resume("a.example")
+		if resp, err := rt.RoundTrip(get(t, "http://a.example/")); err == nil || n != 2 || rt.Circuits().State("a.example") != breaker.Open {
+			t.Errorf("%d attempts, then the circuit is %v; want 2 of 4, and it opens: %v", n, rt.Circuits().State("a.example"), resp)
+		}
+	})
+}
+
 // SetHost changes what a host has of its own while requests go, for this pattern
 // alone: the circuits of others stay as they are. What a layer does not take
 // changes none.

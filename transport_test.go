@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirhttp/weir"
 	"github.com/weirhttp/weir/internal/testnet"
+	"github.com/weirhttp/weir/retry"
 	"github.com/weirhttp/weir/throttle"
 )
 
@@ -113,6 +114,29 @@ func TestTransport(t *testing.T) {
 		}
 		if !slices.Equal(bodies, []string{"data", "data"}) || len(r.Header) != 0 || r.Method != "PUT" {
 			t.Errorf("sent %q; the caller's request is %v", bodies, r)
+		}
+	})
+}
+
+// TestStatsOfSomeHosts: StatsOf has of the hosts that are wanted what Stats has of them, in
+// each layer, and nothing of the others.
+func TestStatsOfSomeHosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
+			return testnet.Answer(r, 503, nil, nil), nil
+		}), weir.Config{Retry: retry.Config{MaxAttempts: 2}}))(t)
+		for _, host := range []string{"a.example", "b.example"} {
+			must(rt.RoundTrip(get(t, "http://"+host+"/")))(t).Body.Close()
+		}
+		got := rt.StatsOf(func(host, _ string, _ uint64) bool { return host == "b.example" })
+		if len(got.Throttle.Hosts) != 1 || got.Throttle.Hosts[0].Host != "b.example" || got.Throttle.Hosts[0].Granted == 0 {
+			t.Errorf("of the throttle: %+v", got.Throttle.Hosts)
+		}
+		if len(got.Retry.Hosts) != 1 || got.Retry.Hosts[0].Host != "b.example" {
+			t.Errorf("of retry: %+v", got.Retry.Hosts)
+		}
+		if none := rt.StatsOf(func(string, string, uint64) bool { return false }); len(none.Throttle.Hosts)+len(none.Retry.Hosts) != 0 {
+			t.Errorf("of no host: %+v", none)
 		}
 	})
 }
