@@ -211,10 +211,14 @@ func TestWaitsForADoubtfulCircuit(t *testing.T) {
 				return 7 * time.Second, nil
 			},
 		}
-		rt := newTransport(t, layer, retry.Config{MaxAttempts: 2})
+		var last retry.Attempt
+		rt := newTransport(t, layer, retry.Config{MaxAttempts: 2, OnAttempt: func(a retry.Attempt) { last = a }})
 		resp, err := rt.RoundTrip(request(t, "GET", "http://a.example/", ""))
 		if err != nil || resp.StatusCode != 503 || !reflect.DeepEqual(s.times, []time.Duration{0, 7 * time.Second}) {
 			t.Errorf("got %v, %v at %v", resp, err, s.times)
+		}
+		if last.Reason != retry.Exhausted {
+			t.Errorf("the last attempt ended with reason %q, want %q", last.Reason, retry.Exhausted)
 		}
 	})
 }
