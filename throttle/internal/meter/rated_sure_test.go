@@ -23,6 +23,7 @@ func TestMeterIsSure(t *testing.T) {
 		{"2/s bucket 4", 4, 10 * sec, 0, 0, 1, sec / 2, 10 * sec},
 		{"2/s bucket 4", 0, 0, 10 * sec, 0, 1, 0, 0},            // a caller knows of the pause
 		{"2/s bucket 4", 0, 0, 10 * sec, 2, 1, 10*sec + sec, 0}, // and after it they go one by one
+		{"2/s bucket 4", 0, 0, 10 * sec, 0, 2, 10*sec + sec/2, 0},
 		{"2/s bucket 4", 0, 0, 10 * sec, 0, 3, 10*sec + sec, 0},
 		{"2/s bucket 4", 0, 0, 10 * sec, 0, 9, 10*sec + 3*sec/2, 0}, // as many as it holds
 		{"4/10s burst 4", 4, 0, 0, 0, 1, 10 * sec, 10 * sec},

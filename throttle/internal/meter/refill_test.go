@@ -35,6 +35,12 @@ func TestMeterIsRefilled(t *testing.T) {
 	s.m.Refill(s.now, 100) // nothing flows in as long as the server may not have seen them
 	s.want(1, 3*sec/2, 0)
 
+	s = newScript(t, "2/s bucket 4")
+	s.take(4)
+	s.at(sec)
+	s.m.Refill(s.now, 1) // besides the two that have flowed in, of which nobody has asked yet
+	s.want(3, sec/2, 0, 0, 0, sec/2)
+
 	s = newScript(t, "2/s warmup 4s")
 	s.take(1)
 	first := s.m.At(s.now, 1).Until(s.now)
