@@ -132,6 +132,21 @@ func TestLedgerStates(t *testing.T) {
 	}
 }
 
+// TestRefundsOfAnotherStateAreIgnored: what was booked in a state that is lost is not given
+// back to the one that has followed it.
+func TestRefundsOfAnotherStateAreIgnored(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	limit := Limit{ID: "m", Kind: MeterLimit, Size: 5, Rate: 5}
+	b := Booking{Draws: []Draw{{Key: "k", Limits: []Limit{limit}, Units: []UnitCost{{"requests", 5, 5}}}}}
+	next, _ := Book(now, []Ledger{{}}, b)
+	for gen, want := range map[int64]float64{next[0].Gen: 2, next[0].Gen - 1: 5, next[0].Gen + 1: 5, 0: 5} {
+		r := Refund{Key: "k", Gen: gen, At: now.UnixMicro(), Limits: []Limit{limit}, Units: []float64{3}, Held: []float64{5}}
+		if got := next[0].AfterRefund(now, r).Accounts[0].Level; got != want {
+			t.Errorf("a refund for state %d of %d leaves %v in use, want %v", gen, next[0].Gen, got, want)
+		}
+	}
+}
+
 // TestLedgerClock: set back, nobody stalls and nothing is minted; set ahead, a
 // meter gains its size at most.
 func TestLedgerClock(t *testing.T) {

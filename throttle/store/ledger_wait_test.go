@@ -32,6 +32,19 @@ func TestLedgerIdled(t *testing.T) {
 	}
 }
 
+// A cost within the credit goes when the meter has been empty for as long as its excess
+// takes to drain, also if the credit is a part of a unit.
+func TestACreditOfPartOfAUnit(t *testing.T) {
+	const at = 1_800_000_000_000_000
+	p := Limit{ID: "m", Kind: MeterLimit, Size: 1.75, Rate: 1, Credit: .5}
+	for idle, want := range map[int64]int64{0: 250_000, 100_000: 150_000, 250_000: 0, 400_000: 0} {
+		v := ledgerView{now: at}
+		if got := v.limitWait(p, &Account{Level: -float64(idle) / 1e6, At: at}, 2); got != want {
+			t.Errorf("empty for %d µs: a wait of %d µs, want %d", idle, got, want)
+		}
+	}
+}
+
 // A batch fits into a log when what is in it leaves, and not a microsecond before.
 func TestLedgerBatchFits(t *testing.T) {
 	const at = 1_800_000_000_000_000
