@@ -245,6 +245,25 @@ func TestMoreToDrawOn(t *testing.T) {
 	}
 }
 
+// When an account has changed, those that wait for it are planned anew at once.
+func TestThoseWhoWaitArePlannedAnew(t *testing.T) {
+	slow := rateOf(1, 1)
+	s := newShop(slow)
+	s.mu.Lock() // the timers find it locked
+	defer s.mu.Unlock()
+	s.Enter(1, s.Needs(1, nil), s.request(0))
+	first, second := s.join(1, s.request(1)), s.join(1, s.request(2))
+	s.Run(1)
+	slow.Change(1, meter.NewRate(meter.Spec{Limit: 2, Per: time.Hour, Burst: 2, Unit: "requests"}))
+	s.Replan(1, &s.group)
+	if !first.granted || second.granted {
+		t.Errorf("at a limit of two instead of one, the first is granted: %t, the second: %t", first.granted, second.granted)
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 // BenchmarkExtend is the cost of one more account for so many that wait.
 func BenchmarkExtend(b *testing.B) {
 	s := newShop(rateOf(1, 1))

@@ -58,6 +58,29 @@ func TestThoseWhoWaitGoOnInAJoinedDomain(t *testing.T) {
 	})
 }
 
+// TestThoseWhoWaitWithoutEndGoOnInAJoinedDomain: no timer ends their waits, so there is
+// none to stop.
+func TestThoseWhoWaitWithoutEndGoOnInAJoinedDomain(t *testing.T) {
+	all := NewDomains()
+	s := newShop(rateOf(1, 1))
+	s.Domain = all.New()
+	s.mu.Lock()
+	s.Enter(1, s.Needs(1, nil), s.request(0))
+	w := s.join(1, s.request(1))
+	s.mu.Unlock()
+	e := Join(all.Shared, s.Domain)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.Mark(s.accounts[0])
+	if e.Run(meter.Instant(time.Hour)); w.granted || e.Waiting != 1 {
+		t.Errorf("granted before there is room: %t, and %d wait", w.granted, e.Waiting)
+	}
+	e.Mark(s.accounts[0])
+	if e.Run(1 + meter.Instant(time.Hour)); !w.granted || e.Waiting != 0 || e.Check() != nil {
+		t.Errorf("granted when there is room: %t, and %d wait; %v", w.granted, e.Waiting, e.Check())
+	}
+}
+
 // vague is a meter of which nothing is certain, so that it refuses nobody at once.
 type vague struct{ meter.Meter }
 

@@ -235,6 +235,34 @@ func TestPausesRefuseWhatIsCertain(t *testing.T) {
 	}
 }
 
+// Those that cannot wait for a pause are refused when it begins, also if they wait for
+// another account, behind one that does not draw on what is paused.
+func TestAPauseRefusesThoseThatWaitForSomethingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlay(t)
+		a, spent := p.rate(100, 10*time.Second), p.rate(1, 10*time.Second)
+		p.e.Lock()
+		p.enters(a, spent)
+		first, behind := p.waits(spent), p.waits(a, spent)
+		now := p.e.Now()
+		p.e.Pause(now, a, now.Add(2*time.Minute), now.Add(2*time.Minute), "told so")
+		p.e.Unlock()
+		behind.Await(minute(t.Context()))
+		if waited := p.e.Now().Sub(now); waited != 0 {
+			t.Errorf("one that draws on what is paused is refused after %v, want at once", waited)
+		}
+		first.Await(minute(t.Context()))
+		p.e.Lock()
+		defer p.e.Unlock()
+		if got := p.e.Finish(p.e.Now(), behind, minute(t.Context())); got.Refused == nil || got.Refused.Reason != queue.Paused || got.Refused.Account != a {
+			t.Errorf("one that draws on what is paused: %+v", got)
+		}
+		if got := p.e.Finish(p.e.Now(), first, minute(t.Context())); !got.Granted || p.e.Now().Sub(now) != 11*time.Second { // ten, and the transit
+			t.Errorf("one that does not: %+v after %v, want a grant after 11 s", got, p.e.Now().Sub(now))
+		}
+	})
+}
+
 // What can never go is refused, also when that turns out while it waits.
 func TestWhatCanNeverGoIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

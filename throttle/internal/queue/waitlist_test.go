@@ -63,6 +63,22 @@ func TestWhatGoesBeforeANewcomer(t *testing.T) {
 	}
 }
 
+// What goes before a request of a lower class that is older than some that wait: of the
+// lower classes those that are older, and seven of the highest class before each of these
+// and before the request itself.
+func TestWhatGoesBeforeAnOlderRequestOfALowerClass(t *testing.T) {
+	places := []Request{{UpTo: 5}}
+	for range 20 {
+		places = append(places, Request{Priority: 1, UpTo: 1})
+	}
+	l, _ := fill(places...)
+	for seq, want := range map[uint64]int64{1: 7, 2: 5 + 14, 10: 5 + 14, 22: 5 + 14} {
+		if got := l.ahead(&Request{Seq: seq}); got != want {
+			t.Errorf("number %d: %d units, want %d", seq, got, want)
+		}
+	}
+}
+
 // Of eight grants made while lower classes wait, one goes to the oldest of
 // them; the count begins anew when they come.
 func TestShareOfLowerClasses(t *testing.T) {
