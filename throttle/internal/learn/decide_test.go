@@ -25,3 +25,21 @@ func TestNobodyIsHeldForLong(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswersAreAwaitedForAWhile: for a second, or sixteen times as long as usual. Where
+// nobody knows what is usual, for as long as if answers took half a second.
+func TestAnswersAreAwaitedForAWhile(t *testing.T) {
+	const heard = zero
+	for _, c := range []struct{ usual, now, want Instant }{
+		{0, heard, heard + 8*second},
+		{second / 100, heard, heard + second},
+		{second, heard, heard + 16*second},
+		{second, heard + 20*second, heard + 20*second}, // no longer
+	} {
+		m := &mind{}
+		m.bank.mean, m.bank.event = c.usual, heard
+		if got := m.answers(c.now); got != c.want {
+			t.Errorf("usual are %v, %v after the last event: until %v after it, want %v", span(c.usual), span(c.now-heard), span(got-heard), span(c.want-heard))
+		}
+	}
+}

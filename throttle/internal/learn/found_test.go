@@ -255,6 +255,25 @@ func (c *crowded) take(now learn.Instant) (bool, learn.Instant) {
 	return true, 0
 }
 
+// TestRefusalsAreToldToBeOfACrowd: a limit on requests at a time is known by its refusals,
+// and neither a limit per time nor a server that never refused is taken for one.
+func TestRefusalsAreToldToBeOfACrowd(t *testing.T) {
+	var l learn.Learner
+	if l.Crowded() {
+		t.Error("a server that never refused has a crowd")
+	}
+	const work = second / 5
+	at := newPlay(&crowded{size: 4, work: work}, work, habits[4], 40)
+	at.work = work
+	if at.until(zero + 60*second); !at.l.Crowded() {
+		t.Errorf("not known: %v", at.l.Likeliest())
+	}
+	per := newPlay(&fixed{size: 20, per: 5 * second}, 5*second, habits[4], 40)
+	if per.until(zero + 60*second); per.l.Crowded() {
+		t.Errorf("taken for a crowd: %v", per.l.Likeliest())
+	}
+}
+
 // TestRequestsAtATimeAreFound: of a server that works on so many at a time nothing but
 // that is found, whether it says a second or nothing.
 func TestRequestsAtATimeAreFound(t *testing.T) {

@@ -41,6 +41,24 @@ func TestBansAreLearnt(t *testing.T) {
 	}
 }
 
+// TestWindowsAreNotFarLongerThanTheirBans: with a ban, windows of usual lengths are proposed
+// that end soon after it. Longer ones refuse on without it. None is proposed twice.
+func TestWindowsAreNotFarLongerThanTheirBans(t *testing.T) {
+	for _, ban := range []Instant{second, 10 * second, 30 * second, 60 * second} {
+		var b bank
+		seen := make(map[Instant]bool)
+		b.banned(ban, false, nil, func(c candidate) {
+			if c.ban != ban || c.family != windowFirst || c.per >= 4*ban || seen[c.per] {
+				t.Errorf("with a ban of %v, twice is %t: %v", span(ban), seen[c.per], &c)
+			}
+			seen[c.per] = true
+		})
+		if !seen[ban] {
+			t.Errorf("no window of %v with a ban as long", span(ban))
+		}
+	}
+}
+
 // TestRowsSayHowLongABanIs: it is longer than the gaps in which it held, and no longer
 // than the one after which it did not.
 func TestRowsSayHowLongABanIs(t *testing.T) {

@@ -91,6 +91,44 @@ func serve(r *rand.Rand, s *shape, size float64) *bank {
 	return b
 }
 
+// TestABanExplainsRefusalsUntilItEnds: what arrives later, by the doubt about arrivals or
+// more, is refused for another reason, and begins another ban.
+func TestABanExplainsRefusalsUntilItEnds(t *testing.T) {
+	const ends, slack, ban = zero + 5*second, second / 10, 3 * second
+	for _, c := range []struct {
+		at        Instant
+		again     bool
+		explained bool
+		ends      Instant
+	}{
+		{ends - second, false, true, ends},
+		{ends - second, true, true, ends - second + ban}, // each refusal begins it anew
+		{ends + slack - 1, false, true, ends},
+		{ends + slack, false, false, ends + slack + ban},
+	} {
+		s := shape{family: windowFirst, per: second, ban: ban, again: c.again}
+		st := state{barred: ends}
+		if got := s.refuses(&st, c.at, slack); got != c.explained || st.barred != c.ends {
+			t.Errorf("%v after the end of a ban, again %t: explained is %t, and it ends after %v; want %t, %v", c.at-ends, c.again, got, st.barred-ends, c.explained, c.ends-ends)
+		}
+	}
+	if s := shapes["bucket"]; s.refuses(&state{barred: ends}, zero, slack) {
+		t.Error("a limiter without bans explains a refusal by one")
+	}
+}
+
+// TestTheLeastThatWasRefusedLaterCounts: of the later refusals of an epoch the one with
+// the least in use says most.
+func TestTheLeastThatWasRefusedLaterCounts(t *testing.T) {
+	var p replay
+	p.push(slot{level: 9, late: -1})
+	for _, c := range []struct{ level, want float64 }{{7, 7}, {8, 7}, {5, 5}, {5.5, 5}, {0, 0}, {3, 0}} {
+		if p.later(c.level); p.slots[0].late != c.want {
+			t.Errorf("after one with %v in use, the least is %v, want %v", c.level, p.slots[0].late, c.want)
+		}
+	}
+}
+
 // TestRoundNumbers: the likeliest number of an interval is one that people write.
 func TestRoundNumbers(t *testing.T) {
 	for _, c := range []struct{ lo, hi, want float64 }{
