@@ -148,3 +148,54 @@ func same(t *testing.T, err error, want string) {
 		t.Errorf("got %v, want ... %s ...", err, want)
 	}
 }
+
+// A ledger that a store has kept is believed only if a process can have written it: each
+// field has bounds, and what lies on them is allowed.
+func TestLedgersAreValidated(t *testing.T) {
+	const at = 1_800_000_000_000_000
+	const latest = at + 3*int64(MaxHorizon/time.Microsecond)
+	const amount = float64(MaxAmount)
+	long := strings.Repeat("x", MaxID)
+	stated := func(s LedgerStated) Ledger { return Ledger{At: at, Stated: []LedgerStated{s}} }
+	account := func(a Account) Ledger { return Ledger{At: at, Accounts: []Account{a}} }
+	for _, test := range []struct {
+		l    Ledger
+		want string
+	}{
+		{Ledger{}, ""},
+		{Ledger{Gen: math.MaxInt64, At: at, Pause: latest, Heals: latest, Expires: latest}, ""},
+		{Ledger{At: math.MaxInt64, Expires: math.MaxInt64}, ""},
+		{Ledger{Gen: -1}, "gen -1"},
+		{Ledger{At: -1}, "at -1"},
+		{Ledger{At: at, Pause: latest + 1}, "pause"},
+		{Ledger{At: at, Heals: latest + 1}, "heals"},
+		{Ledger{At: at, Expires: latest + 1}, "expires"},
+		{Ledger{At: at, Stated: make([]LedgerStated, MaxStated)}, ""},
+		{Ledger{At: at, Stated: make([]LedgerStated, MaxStated+1)}, "9 stated"},
+		{stated(LedgerStated{ID: long, Unit: long, Remaining: amount, Ends: latest}), ""},
+		{stated(LedgerStated{ID: long + "x"}), "remaining"},
+		{stated(LedgerStated{Unit: long + "x"}), "remaining"},
+		{stated(LedgerStated{Remaining: -1}), "-1 remaining"},
+		{stated(LedgerStated{Remaining: math.NaN()}), "NaN remaining"},
+		{stated(LedgerStated{Remaining: 2 * amount}), "2e+15 remaining"},
+		{stated(LedgerStated{Ends: -1}), "until -1"},
+		{stated(LedgerStated{Ends: latest + 1}), "remaining"},
+		{account(Account{Kind: MeterLimit, ID: long, Level: -amount, At: latest, Idle: latest}), ""},
+		{account(Account{Kind: CalendarLimit, Level: 1000 * amount, Ends: latest}), ""},
+		{account(Account{Kind: MeterLimit - 1}), "kind"},
+		{account(Account{Kind: CalendarLimit + 1}), "kind"},
+		{account(Account{Kind: MeterLimit, ID: long + "x"}), "ID of 65 bytes"},
+		{account(Account{Kind: MeterLimit, Level: -2 * amount}), "level"},
+		{account(Account{Kind: CalendarLimit, Level: -1}), "level -1"},
+		{account(Account{Kind: MeterLimit, Level: 2000 * amount}), "level"},
+		{account(Account{Kind: MeterLimit, At: latest + 1}), "at"},
+		{account(Account{Kind: CalendarLimit, Ends: -1}), "ends -1"},
+		{account(Account{Kind: LogLimit, Entries: []Entry{{at, 0}, {at, 1000 * amount}, {latest, 1}}}), ""},
+		{account(Account{Kind: LogLimit, Entries: []Entry{{at + 1, 1}, {at, 1}}}), "after some at"},
+		{account(Account{Kind: LogLimit, Entries: []Entry{{latest + 1, 1}}}), "units at"},
+		{account(Account{Kind: LogLimit, Entries: []Entry{{at, -1}}}), "-1 units"},
+		{account(Account{Kind: LogLimit, Entries: []Entry{{at, 2000 * amount}}}), "units at"},
+	} {
+		same(t, test.l.Validate(), test.want)
+	}
+}
