@@ -290,3 +290,34 @@ func TestRequestsAtATimeAreFound(t *testing.T) {
 		}
 	}
 }
+
+// TestAnInstantThatWasNamedIsKept: when it has come and nothing has happened meanwhile, a
+// request may go, however many wait by then.
+func TestAnInstantThatWasNamedIsKept(t *testing.T) {
+	named := 0
+	for i, h := range habits {
+		for _, by := range []limiter{&fixed{size: 20, per: 5 * second}, &sliding{size: 7, per: 3 * second}, &bucket{rate: 3, size: 5}} {
+			p := newPlay(by, 5*second, h, 5)
+			for end := zero + second/10; end < zero+60*second; end += second / 10 {
+				if p.until(end); p.idle == 0 {
+					continue
+				}
+				plan := p.l.Next(p.now, 1, p.idle)
+				happens := len(p.under) > 0 && p.under[0].at <= plan.At
+				if plan.Reason < learn.Believed || plan.At <= p.now || plan.At == never || happens {
+					continue
+				}
+				named++
+				p.now = plan.At
+				for _, waiting := range []int{1, 2, 50} {
+					if got := p.l.Next(p.now, 1, waiting).At; got != p.now {
+						t.Fatalf("%s, limiter %d: named for now, and %d wait: %v later", h.name, i, waiting, time.Duration(got-p.now))
+					}
+				}
+			}
+		}
+	}
+	if named < 1000 {
+		t.Errorf("%d instants were named, want many", named)
+	}
+}
