@@ -270,6 +270,20 @@ func TestFleetPriority(t *testing.T) {
 	})
 }
 
+// TestNewRatesAreBookedAtOnce: who comes when the rates of a key were changed books by the
+// new ones.
+func TestNewRatesAreBookedAtOnce(t *testing.T) {
+	f := testFleet(t, store.NewMemory(), Config{})
+	for _, test := range []struct {
+		rates string
+		want  bool
+	}{{"1/1h burst 1", true}, {"1/1h burst 1", false}, {"2/1h burst 2", true}, {"2/1h burst 2", false}, {"1/1h burst 1", false}, {"9/1h burst 9", true}} {
+		if _, r := take(f, t.Context(), on("k", rates(test.rates)...), nil, 0, 0); (r == nil) != test.want {
+			t.Errorf("%s: %+v, want a grant: %t", test.rates, r, test.want)
+		}
+	}
+}
+
 // What a process remembers of a key is what the store served last.
 func TestFleetRemembersTheLatest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

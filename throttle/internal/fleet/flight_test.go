@@ -151,6 +151,37 @@ func TestInFlightOfKilledProcessesComesBack(t *testing.T) {
 	})
 }
 
+// When one of a process's requests ends, the others keep their places however long they
+// take.
+func TestInFlightKeepsItsPlaceWhenOthersEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := farstore.New(time.Millisecond)
+		f, other := New(s, Config{Members: 2}), New(s, Config{Members: 2})
+		defer f.Close()
+		defer other.Close()
+		var grants []*Grant
+		for range 2 {
+			g, r := f.Book(t.Context(), aloftKey(2), nil, Options{MaxWait: time.Minute, Held: true})
+			if r != nil {
+				t.Fatal(r)
+			}
+			grants = append(grants, g)
+			time.Sleep(flightDue) // so that each has a place of its own
+		}
+		grants[0].Done()
+		time.Sleep(3 * flightSilence)
+		a, r := other.Book(t.Context(), aloftKey(2), nil, Options{MaxWait: time.Second, Held: true})
+		if r != nil {
+			t.Errorf("the place of one that ended is taken: %+v", r)
+		}
+		if _, r := other.Book(t.Context(), aloftKey(2), nil, Options{MaxWait: time.Second, Held: true}); r == nil || r.Reason != TooLong {
+			t.Errorf("the place of one that goes on is free: %+v", r)
+		}
+		a.Done()
+		grants[1].Done()
+	})
+}
+
 // A grant that ends twice, or after its place was taken for a silent process's, gives
 // back one place at most.
 func TestInFlightIsGivenBackOnce(t *testing.T) {
