@@ -5,11 +5,11 @@ import "github.com/weirhttp/weir/throttle/internal/meter"
 // A Need is units of one account that a request draws.
 type Need struct {
 	Account *Account
-	N       int64 // units; an account with none of them is not waited for
-	Token   meter.Token
+	N       int64       // units; if zero, the account is not waited for
+	Token   meter.Token // what Take returned when they were charged
 }
 
-// Of is the one of needs that draws on a; nil: none does.
+// Of returns the need among needs that draws on a; nil: none does.
 func Of(needs []Need, a *Account) *Need {
 	for i := range needs {
 		if needs[i].Account == a {
@@ -19,18 +19,18 @@ func Of(needs []Need, a *Account) *Need {
 	return nil
 }
 
-// An Account is one limit: a meter, a pause, and those that wait. Whoever makes one
-// sets Meter, Label and Group; Pause and Rest set the rest.
+// An Account is one limit: a meter, a pause, and those that wait. The maker of an account
+// sets Meter, Label and Group; Pause and Rest set Paused.
 type Account struct {
 	Meter    meter.Meter
 	Label    *Label
-	Group    *Group    // whose waiters a pause of it concerns; nil: it is shared by several
-	waitlist *waitlist // nil: nobody waits
-	Paused   meter.Instant
-	pause    *pause // the last one; nil: there was none
+	Group    *Group        // the only group whose requests draw on it; nil: several do
+	waitlist *waitlist     // nil: nobody waits
+	Paused   meter.Instant // nothing is granted before; zero or past: it is not paused
+	pause    *pause        // the last one; nil: there was none
 }
 
-// pause is what few accounts ever need.
+// pause is the part of an account that few need.
 type pause struct {
 	sure meter.Instant // until when it is certain, not guessed
 	why  string        // in words
@@ -58,11 +58,11 @@ type Label struct {
 	Unit      string      // "": one for each request, whatever it costs
 	Usual     int64       // units of a request whose cost in Unit is not said; 0: as if that were nothing
 	Text      string      // the limit in words: "100000/h"
-	ToHeaders bool        // unit "": the place is given back when headers come
-	Says      bool        // its meter's words are told to those that are refused, too, instead of Text
-	Rate      *meter.Rate // of a configured rate, whose units stay spent if no answer comes; nil: none
-	Pattern   string      // the budget it stands in; "": Default
-	Route     string      // the pattern, if it names more than a host
+	ToHeaders bool        // if Unit is "": the place is given back when the headers come, not at the end of the body
+	Says      bool        // refusals give the meter's own words instead of Text
+	Rate      *meter.Rate // of a configured rate, whose units stay spent if no answer comes; nil: it is no such rate
+	Pattern   string      // the pattern of the budget that it is part of; "": Default
+	Route     string      // that pattern, if it names more than a host
 }
 
 // At is the earliest instant at which n units may be granted, as Meter.At.
@@ -74,8 +74,8 @@ func (a *Account) At(now meter.Instant, n int64) meter.Instant {
 	return t
 }
 
-// Enter grants needs at once if there is room and nobody is to go first; then
-// it charges them. That is the fast path: it does not allocate.
+// Enter charges needs and returns true, if there is room and no other request has to go
+// first; otherwise it changes nothing. It does not allocate.
 func (e *Domain) Enter(now meter.Instant, needs []Need, q *Request) bool {
 	if q.Shut(now) != nil || !Room(now, needs) {
 		return false
@@ -87,7 +87,8 @@ func (e *Domain) Enter(now meter.Instant, needs []Need, q *Request) bool {
 	return true
 }
 
-// Room reports whether there is room for needs and nobody is to go first.
+// Room reports whether there is room for needs, and none of their accounts is paused or has
+// requests that wait.
 func Room(now meter.Instant, needs []Need) bool {
 	for i := range needs {
 		d := &needs[i]
@@ -101,10 +102,10 @@ func Room(now meter.Instant, needs []Need) bool {
 	return true
 }
 
-// Clear reports that nobody waits for a, nor is it paused.
+// Clear reports that nobody waits for a and it is not paused.
 func (a *Account) Clear(now meter.Instant) bool { return a.waitlist == nil && a.Paused <= now }
 
-// Charge takes the units of needs whatever there is.
+// Charge takes the units of needs, whether there is room or not.
 func Charge(now meter.Instant, needs []Need, held bool) {
 	for i := range needs {
 		if d := &needs[i]; d.N != 0 {
@@ -113,7 +114,7 @@ func Charge(now meter.Instant, needs []Need, held bool) {
 	}
 }
 
-// NeverFits is an account that can never grant its need, or nil.
+// NeverFits returns an account that can never grant its need; nil: there is none.
 func NeverFits(now meter.Instant, needs []Need) *Account {
 	for i := range needs {
 		if d := &needs[i]; d.N != 0 && d.N > d.Account.Meter.State(now).Most {
@@ -123,7 +124,7 @@ func NeverFits(now meter.Instant, needs []Need) *Account {
 	return nil
 }
 
-// Idle reports whether nothing would be lost by forgetting a.
+// Idle reports whether nothing would be lost if a were dropped.
 func (a *Account) Idle(now meter.Instant) bool {
 	return a.waitlist == nil && a.Paused <= now && a.Meter.State(now).Idle
 }

@@ -6,21 +6,21 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
-// Some of what a request waits for is certain: a configured budget, a pause by
-// hand, a wait or a reset that the server stated. The rest was found or guessed:
-// the rate that refusals show, pauses without a hint, what a host bears at a
-// time. Estimates are made of both. Only the certain part refuses anybody; for
-// the rest a request waits until its time is really over, as a better estimate
+// Some reasons why a request waits are certain: a configured budget, a pause by
+// hand, a wait or a reset that the server stated. The others were found or guessed:
+// a rate that refusals show, pauses without a hint, how many requests a host serves at a
+// time. Estimates use both. But a request is refused only because of certain ones. For
+// the others it waits until its time is over, because a better estimate
 // may come.
 
-// bulk is the shortest wait for which all who wait are looked through, when an
-// account turns out to be short for so long. Those whose time is up sooner hear
-// of it by their own clock, at most so much later.
+// bulk is the shortest certain wait because of which all waiters of an account are looked
+// at. If the wait is shorter, waiters whose time ends before are refused when it does, which
+// is later by less than bulk.
 const bulk = time.Second
 
-// certain is when needs may be granted at the earliest, as far as that is
-// certain, and the account that this is due to, nil if that is now. Those that
-// are ahead count if q has still to queue.
+// certain is the earliest instant at which needs may be granted, as far as that is
+// certain, and the account that is the reason, nil if that is now. Waiters that
+// are ahead count if q is still to be queued.
 func certain(now meter.Instant, q *Request, needs []Need, queue bool) (t meter.Instant, bound *Account) {
 	from := now
 	pause := func(a *Account) {
@@ -66,8 +66,8 @@ func certain(now meter.Instant, q *Request, needs []Need, queue bool) (t meter.I
 	return t, bound
 }
 
-// doubtful reports whether nothing of d's account is certain for q if its owner has
-// doubts: all but what is configured and what is q's alone.
+// doubtful reports whether nothing about d's account is certain for q if q's owner has doubts.
+// That is so unless it is a configured rate or q's Alone.
 func (d *Need) doubtful(q *Request) bool {
 	return d.Account.Label.Rate == nil && d.Account != q.Alone
 }

@@ -13,31 +13,30 @@ import (
 // Domains are those of one owner: a Transport or a Limiter. Their instants count
 // from one moment, so one that is taken in one of them can be compared in another.
 type Domains struct {
-	Epoch   time.Time     // instant 0, about; does not change
-	Clock   meter.Wall    // of accounts that look at it
-	Before  meter.Instant // from what the order of arrival counts to Epoch; does not change
-	Walls   atomic.Bool   // some may; false: Clock is not kept
-	Shared  *Domain       // of all that has no domain of its own; Join never ends it
-	gate    Label         // of every group's gate
-	joining sync.Mutex    // of those who hold the locks of two domains
-	waiters atomic.Uint64 // so many have waited
+	Epoch   time.Time     // the time of instant 0; does not change
+	Clock   meter.Wall    // the wall clock of accounts with meter.Spec.Align
+	Before  meter.Instant // time from the beginning of the order of arrival to Epoch; does not change
+	Walls   atomic.Bool   // set if there may be such accounts; otherwise Clock is not kept
+	Shared  *Domain       // of groups that have no domain of their own; Join never ends it
+	gate    Label         // of the gates of all groups
+	joining sync.Mutex    // held while the locks of two domains are
+	waiters atomic.Uint64 // how many requests have waited
 }
 
-// A Domain is a lock and what it guards. It is arithmetic on instants: methods are
-// called with the lock held and never block. As long as nobody waits it owns no
-// timer and hardly any memory.
+// A Domain is a lock and what it guards. Its methods are called with the lock held and never
+// block, except Lock. While nobody waits it has no timer and hardly any memory.
 type Domain struct {
 	mu      sync.Mutex
 	last    meter.Instant
-	order   uint64 // the last that Arrive returned
+	order   uint64 // what Arrive returned last
 	of      *Domains
-	into    atomic.Pointer[Domain] // that has taken its place; nil: none. Changes once, under joining as well
-	joined  int32                  // that it has taken the place of
-	Waiting int32                  // requests
+	into    atomic.Pointer[Domain] // the domain to which it was joined; nil: to none. It is set once, with joining held, too
+	joined  int32                  // how many domains were joined to it
+	Waiting int32                  // requests that wait
 	crowd   *crowd                 // nil: nobody waits
 }
 
-// A crowd is what a domain needs as long as somebody waits.
+// A crowd is the part of a domain that is needed only while somebody waits.
 type crowd struct {
 	dirty  []*waitlist            // to be planned anew
 	expiry heaped[*Waiter, byEnd] // of those whose time ends
@@ -53,7 +52,7 @@ type crowd struct {
 	working bool        // a timer goes on with them
 }
 
-// NewDomains returns domains of which there is but the shared one.
+// NewDomains returns Domains that have only the shared one.
 func NewDomains() *Domains {
 	d := &Domains{Epoch: time.Now().Add(-1), gate: Label{Text: "pause"}} // no instant is zero
 	d.Clock.Set(d.Epoch.UnixNano())
@@ -68,23 +67,23 @@ func (d *Domains) New() *Domain {
 	return e
 }
 
-// Begin makes of the zero e what New returns.
+// Begin makes the zero e the same as what New returns.
 func (d *Domains) Begin(e *Domain) { e.of, e.last = d, 1 }
 
-// Share makes of the zero e a domain that is joined to the shared one.
+// Share makes the zero e a domain that is joined to the shared one.
 func (d *Domains) Share(e *Domain) {
 	d.Begin(e)
 	e.into.Store(d.Shared)
 }
 
-// NewGate makes the gate of a group, which is to be its Group.
+// NewGate returns the gate of a group. The caller sets its Group.
 func (d *Domains) NewGate() Account { return Account{Meter: meter.Open{}, Label: &d.gate} }
 
-// Read reads the clock without a lock.
+// Read reads the clock. It needs no lock; see Domain.Now for when to use which.
 func (d *Domains) Read() meter.Instant { return meter.Instant(time.Since(d.Epoch)) }
 
-// Lock takes the lock of e, or of the domain that has taken e's place, and returns
-// the one whose lock it is. Until Unlock nothing else does.
+// Lock locks e, or the domain to which e was joined, and returns the one that is locked. The
+// caller uses that one, and calls its Unlock.
 func (e *Domain) Lock() *Domain {
 	e.mu.Lock()
 	if e.into.Load() == nil {
@@ -93,7 +92,7 @@ func (e *Domain) Lock() *Domain {
 	return e.follow()
 }
 
-// follow is Lock of a domain that was joined to another, and is locked.
+// follow is Lock for a domain that is locked and was joined to another.
 func (e *Domain) follow() *Domain {
 	into := e.into.Load()
 	e.mu.Unlock()
@@ -110,12 +109,11 @@ func (e *Domain) Is(o *Domain) bool {
 	return false
 }
 
-// Unlock gives the lock up.
+// Unlock releases the lock.
 func (e *Domain) Unlock() { e.mu.Unlock() }
 
-// Join makes one domain of two and returns it. All that waits and is under way in
-// either goes on in that one, for good: what a request holds may be given back long
-// after. No lock is held.
+// Join makes one domain of two and returns it. Requests that wait or are under way in
+// either belong to that one from then on, for good. The caller holds no lock.
 func Join(a, b *Domain) *Domain {
 	d := a.of
 	d.joining.Lock()
@@ -129,7 +127,7 @@ func Join(a, b *Domain) *Domain {
 	switch {
 	case a == b:
 		return a
-	case a == d.Shared, b != d.Shared && a.joined > b.joined: // so that nobody has a long way to the last
+	case a == d.Shared, b != d.Shared && a.joined > b.joined: // the smaller one is joined to the larger one, so that chains of joins stay short
 		a, b = b, a
 	}
 	a.mu.Lock() // nobody else locks two, so in any order
@@ -143,8 +141,8 @@ func Join(a, b *Domain) *Domain {
 	return b
 }
 
-// hand gives those that wait in e to another domain. The timers of their waitlists
-// and of reviews find it by e.
+// hand moves those that wait in e to another domain. Timers of their waitlists and of reviews
+// call Lock of e, which leads to that domain.
 func (e *Domain) hand(to *Domain) {
 	c := e.crowd
 	if c == nil {
@@ -177,9 +175,8 @@ func (e *Domain) hand(to *Domain) {
 	to.settle(to.Now(), slice)
 }
 
-// settle lets as many strays as are left of a slice come into the order of those whose
-// time ends, and returns how much of it is left over. If nothing is, it goes on by
-// itself.
+// settle moves strays into expiry, as many as left allows, and returns how much of left
+// remains. If nothing does, a timer continues.
 func (e *Domain) settle(now meter.Instant, left int) int {
 	c := e.crowd
 	for len(c.strays) > 0 && left > 0 {
@@ -200,7 +197,7 @@ func (e *Domain) settle(now meter.Instant, left int) int {
 	return left
 }
 
-// gather returns the crowd of e, made if need be.
+// gather returns the crowd of e, and makes it if there is none.
 func (e *Domain) gather() *crowd {
 	if e.crowd == nil {
 		e.crowd = &crowd{wake: meter.Never}
@@ -208,8 +205,8 @@ func (e *Domain) gather() *crowd {
 	return e.crowd
 }
 
-// Now reads the clock. Only now, taken under the lock, is ever compared with
-// anything: time does not step back.
+// Now reads the clock. Instants that are passed to meters come from here, under the lock, so
+// that they do not step back.
 func (e *Domain) Now() meter.Instant {
 	if e.of.Walls.Load() {
 		t := time.Now()
@@ -221,9 +218,9 @@ func (e *Domain) Now() meter.Instant {
 	return e.last
 }
 
-// NowFrom is Now as of a reading of the clock that was taken before the lock, if
-// nothing later has been seen. It is for what has happened already; what is
-// granted needs Now.
+// NowFrom is Now without reading the clock again: at is a reading from before the lock was
+// taken. If a later instant was seen meanwhile, it returns that. It is for events that have
+// happened already; grants need Now.
 func (e *Domain) NowFrom(at meter.Instant) meter.Instant {
 	if e.of.Walls.Load() {
 		return e.Now()
@@ -232,10 +229,10 @@ func (e *Domain) NowFrom(at meter.Instant) meter.Instant {
 	return e.last
 }
 
-// Arrive returns the place in the order of arrival of a request that came at now,
-// for Request.Seq: the time, in nanoseconds since a moment that is from before
-// all of Domains, or one more than the last if that is later. So those of domains
-// that are joined can be compared, and what others count in this way.
+// Arrive returns the place in the order of arrival of a request that came at now, for
+// Request.Seq. It is the time in nanoseconds, from a moment that is the same for all domains,
+// or one more than the last place if that is larger. So places of different domains can be
+// compared, also with those of hosts.Table.Arrive.
 func (e *Domain) Arrive(now meter.Instant) uint64 {
 	e.order = max(e.order+1, uint64(max(0, now+e.of.Before)))
 	return e.order
@@ -244,9 +241,9 @@ func (e *Domain) Arrive(now meter.Instant) uint64 {
 // Last is the latest reading of the clock.
 func (e *Domain) Last() meter.Instant { return e.last }
 
-// Check returns what is wrong with e, if its lock was free until now: then no
-// change is left unplanned, nobody has gone but in the list of those whose time
-// ends, and where nobody waits nothing is kept for it. It is for tests.
+// Check returns an error if e breaks its invariants, for tests. It is called just after Lock:
+// then every change is planned, expiry has no waiters that have gone, and there is a crowd
+// only if somebody waits.
 func (e *Domain) Check() error {
 	c := e.crowd
 	switch {

@@ -6,14 +6,14 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
-// A Group is what requests have in common that wait for the same limits: a key
-// of a Limiter; a host, or a partition of it. Its fields are read and written
+// A Group is the requests that have the same limits: those of a key
+// of a Limiter, of a host, or of a partition of a host. Its fields are read and written
 // under the domain's lock.
 type Group struct {
-	Gate    Account // every request waits for it: pauses
+	Gate    Account // all its requests draw on it; it has no limit, but may be paused
 	line    *line   // nil: nobody waits
-	Waiting int32   // requests
-	version uint32  // of what those that wait draw on
+	Waiting int32   // requests that wait
+	version uint32  // changes when its requests draw on other accounts than before
 }
 
 // A line is all that wait in a group.
@@ -21,30 +21,29 @@ type line struct {
 	ranks   tree[*Waiter, inGroup]
 	first   *Waiter // of those that wait, in the order in which they began to
 	last    *Waiter
-	oldest  uint64  // Request.Seq of the first that arrived since nobody waited
-	newest  uint64  // that of the last
-	came    int     // that arrived since nobody waited, those included that gave up
+	oldest  uint64  // Request.Seq of the first request that arrived since nobody waited
+	newest  uint64  // Request.Seq of the last one
+	came    int     // how many arrived since nobody waited, including those that gave up
 	redraws bool    // a Redraw is under way
-	redrawn *Waiter // it has come as far as the rank of this one, who may have gone; nil: to nobody yet
+	redrawn *Waiter // the last waiter that the Redraw has asked, which may have gone since; nil: none yet
 }
 
-// after is the one that ranks next after w; nil: there is none. The first ranks
-// after nil.
+// after is the waiter that ranks next after w, or the first if w is nil; nil: there is none.
 func (n *line) after(w *Waiter) *Waiter { return n.ranks.from(w.passed) }
 
 // passed reports whether v is w or ranks before it; nothing ranks before nil.
 func (w *Waiter) passed(v *Waiter) bool { return w != nil && !w.before(v) }
 
-// Walk calls f for the waiters of g by rank, as long as it reports true, beginning with
-// the one that ranks next after w, which may have gone since; nil: with the first. f must
-// not grant or refuse any.
+// Walk calls f for the waiters of g in the order of their ranks, until f returns false. It
+// begins after w, which need not wait any longer, or with the first if w is nil. f must not
+// grant or refuse any.
 func (g *Group) Walk(w *Waiter, f func(w *Waiter) bool) {
 	if g.line != nil {
 		g.line.ranks.walk(g.line.ranks.root, w.passed, f)
 	}
 }
 
-// Oldest is the one of g's waiters that waits longest; nil: nobody waits.
+// Oldest is the waiter of g that has waited longest; nil: nobody waits.
 func (g *Group) Oldest() *Waiter {
 	if g.line == nil {
 		return nil
@@ -52,9 +51,9 @@ func (g *Group) Oldest() *Waiter {
 	return g.line.first
 }
 
-// Came is how many arrived since nobody waited, those included that gave up, and within what
-// time: callers that send the next request when the last has ended arrive no more as long
-// as all of them wait.
+// Came is how many requests arrived since nobody waited, including those that gave up, and the
+// time from the first to the last of them. If each caller sends its next request when the last
+// one has ended, none arrives while all callers wait; that time does not count.
 func (g *Group) Came() (n int, within time.Duration) {
 	if g.line == nil || g.line.newest < g.line.oldest {
 		return 0, 0
@@ -100,28 +99,32 @@ func (g *Group) redraws() bool { return g.line != nil && g.line.redraws }
 type Request struct {
 	Group    *Group
 	Host     *Group   // whose gate counts too; nil: none
-	Seq      uint64   // its place in the order of arrival; zero: it comes last
+	Seq      uint64   // its place in the order of arrival (Domain.Arrive); zero: it comes last
 	Priority int      // higher goes first
 	Lane     string   // lanes of one priority take turns
-	Held     bool     // its units count until the answer
-	UpTo     int64    // of a request for a part: as many as it wants; zero: all its needs
-	Alone    *Account // as long as this is short, the request waits for nothing else; nil: none
-	By       Owner    // of one that waits: whose it is
+	Held     bool     // its units are held until the answer, see package meter
+	UpTo     int64    // of a request that takes a part if not all: how many units it wants; zero: it takes its needs or nothing
+	Alone    *Account // while the request is short of this, it waits for no other account; nil: there is none
+	By       Owner    // set if the request may wait
 }
 
-// An Owner is whose request waits.
+// An Owner is asked about its request while that waits. It is called with the domain's lock
+// held, and must not call the domain.
 type Owner interface {
-	// Needs appends what the request draws on as of now.
+	// Needs appends what the request draws on at now.
 	Needs(now meter.Instant, buf []Need) []Need
 
-	// Doubts reports that what was learned of its accounts may not hold for the
-	// request, as it was learned of others: of these nothing is certain but what
-	// Barred says, the account and until when it lets the request not through.
+	// Doubts reports that what was learned of the request's accounts may not apply to it,
+	// because it was learned from other requests. Then only configured limits are certain,
+	// and what Barred returns.
 	Doubts() bool
+
+	// Barred returns an account that certainly does not let the request through before
+	// until. If there is none, until is not after now.
 	Barred(now meter.Instant) (until meter.Instant, a *Account)
 }
 
-// gates appends the gates, which those that wait may wait for.
+// gates appends the needs of the gates, which only requests that wait have.
 func (q *Request) gates(buf []Need) []Need {
 	buf = append(buf, Need{Account: &q.Group.Gate, N: 1})
 	if q.Host != nil {
@@ -138,7 +141,7 @@ func (q *Request) gateCount() int {
 	return 1
 }
 
-// Shut is a gate that q may not pass now, or nil.
+// Shut returns a gate that q may not pass now; nil: there is none.
 func (q *Request) Shut(now meter.Instant) *Account {
 	if g := &q.Group.Gate; !g.Clear(now) || q.Group.redraws() {
 		return g
@@ -149,7 +152,7 @@ func (q *Request) Shut(now meter.Instant) *Account {
 	return nil
 }
 
-// answeredAt is the Permit.Answered of what q was just granted.
+// answeredAt is what Permit.Answered is for q just after it was granted.
 func (q *Request) answeredAt(granted meter.Instant) meter.Instant {
 	if q.Held {
 		return 0

@@ -2,14 +2,15 @@ package queue
 
 import "github.com/weirhttp/weir/throttle/internal/meter"
 
-// A Permit is what was granted, and how far that has gone.
+// A Permit is what was granted to a request, until all of it is given back.
 type Permit struct {
-	Needs    []Need        // of those given back, n is zero
-	Granted  meter.Instant // when, and sent
-	Answered meter.Instant // when; zero: not yet. Of what awaits no answer, when it was granted
+	Needs    []Need        // N is zero of those that were given back
+	Granted  meter.Instant // when it was granted, which is when the request was sent
+	Answered meter.Instant // when Answered or Lost was called; zero: not yet. If no answer is awaited, it is Granted
 }
 
-// Resume dates p's units of configured rates anew, as they are sent only now.
+// Resume dates p's units of configured rates at now, because the request is sent only now. It
+// needs the lock of the domain.
 func (p *Permit) Resume(now meter.Instant) {
 	for i := range p.Needs {
 		if d := &p.Needs[i]; d.N != 0 && d.Account.Label.Rate != nil {
@@ -20,12 +21,12 @@ func (p *Permit) Resume(now meter.Instant) {
 	p.Granted = now
 }
 
-// Answered dates p's units: the server counted them before now. over says that
-// the places in flight are free too: there is no body to wait for.
+// Answered notes that the answer has come, so that the server counted p's units before now.
+// over says that the answer has no body to wait for, so that places in flight are given back.
 func (e *Domain) Answered(now meter.Instant, p *Permit, over bool) { e.ended(now, p, true, over) }
 
-// Lost ends what brought no answer. It may still be on its way to the server, so
-// the units of configured rates stay as they are.
+// Lost notes that the request ended without an answer. It may still reach the server, so
+// units of configured rates stay spent.
 func (e *Domain) Lost(now meter.Instant, p *Permit) { e.ended(now, p, false, true) }
 
 func (e *Domain) ended(now meter.Instant, p *Permit, seen, over bool) {
@@ -50,7 +51,7 @@ func (e *Domain) ended(now meter.Instant, p *Permit, seen, over bool) {
 	e.Run(now)
 }
 
-// Free gives the places in flight back.
+// Free gives places in flight back, when the body is done.
 func (e *Domain) Free(now meter.Instant, p *Permit) {
 	for i := range p.Needs {
 		if d := &p.Needs[i]; d.N != 0 && d.Account.Label.Unit == "" {
@@ -62,7 +63,7 @@ func (e *Domain) Free(now meter.Instant, p *Permit) {
 	e.Run(now)
 }
 
-// Return gives everything back: nothing was sent.
+// Return gives everything back, because nothing was sent.
 func (e *Domain) Return(now meter.Instant, p *Permit) {
 	for i := range p.Needs {
 		if d := &p.Needs[i]; d.N != 0 {
@@ -75,8 +76,8 @@ func (e *Domain) Return(now meter.Instant, p *Permit) {
 	e.Run(now)
 }
 
-// Settle charges or gives back what actual names and differs from what was
-// granted. Units that actual does not name stay.
+// Settle makes the charge what the request really cost, by unit: it charges or gives back the
+// difference. Units that actual does not name stay as they are.
 func (e *Domain) Settle(now meter.Instant, p *Permit, actual map[string]int64) {
 	for i := range p.Needs {
 		d := &p.Needs[i]

@@ -13,18 +13,17 @@ const (
 	Late   Reason = iota + 1 // its wait certainly ends too late
 	Full                     // too many wait already
 	Unfit                    // it can never go
-	Paused                   // likewise as late, for a pause
+	Paused                   // its wait certainly ends too late because of a pause
 )
 
-// A Refusal says why a request may not go, or not wait. It holds for the moment
-// at which it was made.
+// A Refusal says why a request may not go, or not wait, at the moment at which it was made.
 type Refusal struct {
 	Reason   Reason
-	Account  *Account      // that bound; nil: none
-	Wait     time.Duration // until that may grant it; zero: nobody knows
-	Why      string        // in words, if those are not the account's label
-	Deadline bool          // the wait would pass the context's deadline
-	Bound    time.Duration // the time it might have waited
+	Account  *Account      // the account that is the reason; nil: none is
+	Wait     time.Duration // until Account may grant the request; zero: not known
+	Why      string        // in words; "": the account's label says it
+	Deadline bool          // the wait would end after the context's deadline
+	Bound    time.Duration // for how long the request could have waited
 }
 
 // late is the refusal of a waiter that a can grant at t, which is too late.
@@ -44,7 +43,7 @@ func (w *Waiter) tooLong(now meter.Instant) *Refusal {
 	return r
 }
 
-// binding is the account w waits for longest.
+// binding is the account for which w has to wait longest, and until when.
 func (w *Waiter) binding(now meter.Instant) (*Account, meter.Instant) {
 	var a *Account
 	t := now
@@ -59,9 +58,8 @@ func (w *Waiter) binding(now meter.Instant) (*Account, meter.Instant) {
 	return a, t
 }
 
-// refusal is that of a wait until t for a, which is later than end. If a pause
-// alone would be, that is why. What is only guessed of a pause is a reason when
-// end has come.
+// refusal refuses a wait for a until t, which is later than end. If a pause alone lasts longer
+// than end, that is the reason. A pause that is only guessed is a reason if end has come.
 func (q *Request) refusal(now, t meter.Instant, a *Account, end meter.Instant, needs []Need) *Refusal {
 	rests := func(o *Account) meter.Instant {
 		if end > now {
@@ -85,15 +83,15 @@ func (q *Request) refusal(now, t meter.Instant, a *Account, end meter.Instant, n
 	return r
 }
 
-// rests is an account that rests, or a if there is none: the one that holds up
-// most requests, but a gate only if no other does.
+// rests returns an account for which the function rests returns true, or a if there is none. Of
+// several it is the one that most requests draw on, but a gate only if there is no other.
 func (q *Request) rests(a *Account, needs []Need, rests func(*Account) bool) *Account {
 	for _, g := range [...]*Group{q.Group, q.Host} {
 		if g != nil && rests(&g.Gate) {
 			a = &g.Gate
 		}
 	}
-	for i := len(needs) - 1; i >= 0; i-- { // what many share is drawn first
+	for i := len(needs) - 1; i >= 0; i-- { // accounts that many requests draw on come first
 		if o := needs[i].Account; o.Label != q.Group.Gate.Label && o != q.Alone && rests(o) {
 			a = o
 		}

@@ -6,9 +6,8 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
-// Redraw works out anew what those that wait in g draw on: their owners
-// name other needs than before. They are asked in the order of their ranks, and none
-// of g goes before that has come to its rank.
+// Redraw asks the owners of those that wait in g anew for their needs, because these may have
+// changed. They are asked in the order of their ranks, and none of g goes before it was asked.
 func (e *Domain) Redraw(now meter.Instant, g *Group) {
 	g.version++
 	if g.line == nil {
@@ -42,17 +41,17 @@ func (e *Domain) redraw(now meter.Instant, g *Group, left int) int {
 	return left
 }
 
-// Extend says that those that wait in g draw on more accounts than before, and
-// still on all that anybody of them waits for. Their owners are asked when it is
-// their turn, so this takes hardly any time for each. None of the new accounts
-// makes anybody wait for certain longer than until the given instant.
+// Extend notes that those that wait in g draw on more accounts than before, and still on all
+// that they wait for. Each owner is asked only when it is the turn of its request, so this
+// takes hardly any time for each. The caller knows that no new account certainly makes a
+// request wait for longer than until until.
 func (e *Domain) Extend(now meter.Instant, g *Group, until meter.Instant) {
 	g.version++
 	e.Recheck(now, g, until)
 }
 
-// renew asks w's owner what it draws on, if that may be other than it was. It takes
-// w out of the waitlists of accounts on which it draws otherwise.
+// renew asks w's owner for its needs, if these may have changed. It takes w out of the
+// waitlists of accounts of which it needs another number of units than before.
 func (e *Domain) renew(now meter.Instant, w *Waiter) {
 	if w.version == w.Group.version {
 		return
@@ -68,21 +67,21 @@ func (e *Domain) renew(now meter.Instant, w *Waiter) {
 	}
 }
 
-// Replan plans those anew that wait in g: an account of theirs has changed.
+// Replan looks again at all that wait in g, because one of their accounts has changed.
 func (e *Domain) Replan(now meter.Instant, g *Group) {
 	e.retryAll(now, g)
 	e.Run(now)
 	e.Recheck(now, g, meter.Never)
 }
 
-// retry marks all waitlists that w stands in.
+// retry marks all waitlists in which w has a place.
 func (e *Domain) retry(w *Waiter) {
 	for _, k := range w.places {
 		e.Mark(k.list.account)
 	}
 }
 
-// drawn is what needs take from a.
+// drawn is how many units needs take from a.
 func drawn(needs []Need, a *Account) int64 {
 	if d := Of(needs, a); d != nil {
 		return d.N
@@ -90,14 +89,14 @@ func drawn(needs []Need, a *Account) int64 {
 	return 0
 }
 
-// Pause stops a until the given instant; one that has passed ends the pause.
-// Until sure that is certain: what waits for a and cannot wait that long is
-// refused.
+// Pause pauses a until until; an instant that has passed ends the pause. The pause is certain
+// until sure: requests that draw on a and cannot wait that long are refused now. why is the
+// reason in words.
 func (e *Domain) Pause(now meter.Instant, a *Account, until, sure meter.Instant, why string) {
 	a.Rest(until, sure, why)
 	e.Mark(a)
 	if a.Group != nil {
-		e.retryAll(now, a.Group) // they may wait in other waitlists only
+		e.retryAll(now, a.Group) // those that draw on a may have places in other waitlists only
 	}
 	e.Run(now)
 	if a.Group != nil && sure > now {
@@ -105,8 +104,8 @@ func (e *Domain) Pause(now meter.Instant, a *Account, until, sure meter.Instant,
 	}
 }
 
-// Rest is Pause without a look at those that wait. A pause has a reason; what only
-// ends one has none.
+// Rest sets the pause of a as Pause does, but does not look at those that wait. why is "" if
+// it only ends a pause.
 func (a *Account) Rest(until, sure meter.Instant, why string) {
 	a.Paused, a.pause = until, nil
 	if why != "" {
@@ -114,8 +113,8 @@ func (a *Account) Rest(until, sure meter.Instant, why string) {
 	}
 }
 
-// Overtake grants q, which may not wait, if there is room now and it ranks before
-// those that wait for more. If so it returns what was charged.
+// Overtake grants q, which may not wait, if there is room now and q ranks before all that wait
+// for the same accounts. Then it returns what was charged, and true.
 func (e *Domain) Overtake(now meter.Instant, q *Request, needs []Need) ([]Need, bool) {
 	if !there(now, needs) {
 		return nil, false

@@ -7,33 +7,33 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
-// What has to be done for each of many who wait is done in slices: in between the
-// lock is given up, so that an answer or a newcomer need not wait for all of them.
-// Nobody is granted out of turn meanwhile: whoever waits stays in its waitlists, and
-// who is still to be asked what it draws on now holds up those that rank after it.
+// Work for each of many waiters is done in slices. Between two slices the lock is released, so
+// that answers and new requests need not wait for all of it. Nobody is granted out of turn
+// meanwhile: waiters keep their places, and a waiter whose needs are still to be asked for
+// holds up those that rank after it.
 const (
-	// slice is how many waiters are passed by before the lock is given up: a
-	// millisecond or two where they are not in the processor's cache.
+	// slice is how many waiters are passed in one slice. That takes a millisecond or two
+	// if they are not in the processor's cache.
 	slice = 8000
 
-	// look is as how many of these one counts that is looked at: its accounts are
-	// asked, or it is refused.
+	// look is how much a waiter counts of a slice if its accounts are asked, or if it is
+	// refused, instead of 1 for one that is only passed.
 	look = 8
 )
 
 // A review looks at all that wait in a group, or for an account, and refuses those
-// whose wait certainly cannot end in time any more. Those that come later need none:
-// Queue does the same.
+// that certainly cannot be granted in time any more. Requests that come later need no review,
+// as Queue does the same.
 type review struct {
-	group *Group        // nil: those in list
-	list  *waitlist     // the first of whose ends is to be found
-	until meter.Instant // those whose time ends later are passed by
-	last  *Waiter       // the last that was looked at; nil: nobody was
-	again bool          // once more, from the beginning
-	first meter.Instant // of the ends of those that stay
+	group *Group        // the group; nil: those in list
+	list  *waitlist     // the waitlist, whose first is set to the review's
+	until meter.Instant // waiters whose time ends later are only passed
+	last  *Waiter       // the last waiter that was passed; nil: none was
+	again bool          // it is to be done once more, from the beginning
+	first meter.Instant // when the first wait ends of those that stay
 }
 
-// next is the one to be looked at next, by rank; nil: all were.
+// next is the waiter to be looked at next, by rank; nil: all were.
 func (r *review) next() *Waiter {
 	if r.list == nil {
 		if r.group.line == nil {
@@ -48,9 +48,9 @@ func (r *review) next() *Waiter {
 	return k.waiter
 }
 
-// Recheck refuses those of g whose wait certainly cannot end in time any more,
-// even if nobody else waited. It looks only at those whose time ends before the
-// given instant: it is known that nobody has to wait for longer.
+// Recheck refuses those of g that certainly cannot be granted in time any more, even if nobody
+// else waited. It looks only at those whose time ends before until: the caller knows that
+// nobody certainly has to wait for longer.
 func (e *Domain) Recheck(now meter.Instant, g *Group, until meter.Instant) {
 	if g.line != nil {
 		e.review(now, review{group: g, until: until})
@@ -58,8 +58,8 @@ func (e *Domain) Recheck(now meter.Instant, g *Group, until meter.Instant) {
 	e.Run(now)
 }
 
-// review begins a review and reports whether it has refused somebody already.
-// What is left of it follows by itself. Run has to follow.
+// review begins a review and reports whether it has refused a waiter already. A timer
+// continues it. The caller calls Run afterwards.
 func (e *Domain) review(now meter.Instant, r review) bool {
 	e.crowd.add(r)
 	if e.crowd.working {
@@ -80,8 +80,8 @@ func (c *crowd) add(r review) {
 	o.again, o.until = true, max(o.until, r.until)
 }
 
-// work does a slice of what has to be done for each of many and reports whether it
-// has refused somebody. It goes on by itself.
+// work does a slice of the work for many waiters, and reports whether it has refused one. If
+// some is left, a timer continues.
 func (e *Domain) work(now meter.Instant) (refused bool) {
 	c := e.crowd
 	left := slice
@@ -152,7 +152,7 @@ func (r *review) do(e *Domain, now meter.Instant, left *int, refused *bool) {
 	}
 }
 
-// later sees to it that work goes on once the lock was given up.
+// later starts a timer that continues the work once the lock is released.
 func (e *Domain) later(c *crowd) {
 	if !c.working {
 		c.working = true
@@ -160,7 +160,7 @@ func (e *Domain) later(c *crowd) {
 	}
 }
 
-// resume goes on with work.
+// resume is called by the timer of later.
 func (e *Domain) resume() {
 	e = e.Lock()
 	defer e.Unlock()
@@ -173,7 +173,7 @@ func (e *Domain) resume() {
 	e.Run(now)
 }
 
-// doom refuses w if it certainly cannot be granted in time.
+// doom refuses w if it certainly cannot be granted in time, and reports whether it did.
 func (e *Domain) doom(now meter.Instant, w *Waiter) bool {
 	if e.renew(now, w); len(w.places) == 0 && e.try(now, w) {
 		return false
@@ -189,26 +189,26 @@ func (e *Domain) doom(now meter.Instant, w *Waiter) bool {
 // ends is when w's wait ends without a grant.
 func (w *Waiter) ends() meter.Instant { return min(w.expires, w.deadline) }
 
-// sweep is Recheck for those that wait for an account that is short for w, the
-// head, for long. It reports whether somebody was refused.
+// sweep is Recheck for those in l, if its head w certainly has to wait for long. It reports
+// whether a waiter was refused.
 func (e *Domain) sweep(now meter.Instant, l *waitlist, w *Waiter) (refused bool) {
 	t, _ := certain(now, w.Request, w.Needs, false)
 	if t < now.Add(bulk) || t <= l.first {
 		return false
 	}
-	l.first = meter.Never // of those that come; the review adds the others
+	l.first = meter.Never // waiters that come later lower it, and so does the review for the others
 	return e.review(now, review{list: l, until: meter.Never})
 }
 
-// A marking marks the waitlists in which those of a group stand.
+// A marking marks all waitlists in which waiters of a group have places.
 type marking struct {
 	group *Group
-	last  *Waiter // whose waitlists were marked last; nil: nobody's were
-	again bool    // once more, from the beginning
+	last  *Waiter // the last waiter whose waitlists were marked; nil: none yet
+	again bool    // it is to be done once more, from the beginning
 }
 
-// retryAll marks the waitlists in which those of g stand. If they are very many, the
-// rest of them follows once the lock was given up. Run has to follow.
+// retryAll marks all waitlists in which waiters of g have places. If these are very many, a
+// timer continues. The caller calls Run afterwards.
 func (e *Domain) retryAll(now meter.Instant, g *Group) {
 	if g.line == nil {
 		return
@@ -218,8 +218,8 @@ func (e *Domain) retryAll(now meter.Instant, g *Group) {
 	}
 }
 
-// mark is retryAll, but leaves it to work to mark many. If the domain has fewer
-// waitlists than those of g are, all of them are marked.
+// mark is retryAll, but leaves the marking of many to work. If the domain has fewer waitlists
+// than g has waiters, all waitlists are marked at once.
 func (e *Domain) mark(g *Group) {
 	c := e.crowd
 	if len(c.lists) <= min(int(g.Waiting), slice) {
@@ -235,7 +235,7 @@ func (e *Domain) mark(g *Group) {
 	c.marks = append(c.marks, &marking{group: g})
 }
 
-// do does as much of m as is left of the slice, and returns what is left of that.
+// do does as much of m as left allows, and returns how much of left remains.
 func (m *marking) do(e *Domain, left int) int {
 	for ; m.group.line != nil && left > 0; left -= look { // a waitlist each, far apart in memory
 		w := m.group.line.after(m.last)
@@ -248,12 +248,13 @@ func (m *marking) do(e *Domain, left int) int {
 	return left
 }
 
-// enroll notes a waitlist that begins, and strike one that ends.
+// enroll adds a waitlist to those of the domain.
 func (c *crowd) enroll(l *waitlist) {
 	l.at = len(c.lists)
 	c.lists = append(c.lists, l)
 }
 
+// strike removes a waitlist in which nobody waits any more.
 func (c *crowd) strike(l *waitlist) {
 	last := len(c.lists) - 1
 	c.lists[l.at] = c.lists[last]

@@ -10,24 +10,25 @@ import (
 
 // Patience is how long a request may wait.
 type Patience struct {
-	Ctx    context.Context
-	Cancel <-chan struct{} // ends the wait as well; nil: nothing
-	Most   time.Duration   // negative: not at all
-	Full   time.Duration   // what most was before earlier waits; for refusals
-	Trip   time.Duration   // how long the answer will take, as far as is known: the context must not end before it
-	Queue  int             // waiting requests of a group, at most
+	Ctx    context.Context // ends the wait, too; its deadline counts
+	Cancel <-chan struct{} // ends the wait, too; nil: it does not
+	Most   time.Duration   // the longest wait; negative: none
+	Full   time.Duration   // what Most was before earlier waits of the request; refusals name it
+	Trip   time.Duration   // how long the answer will take, if known: the request must go so long before the context's deadline
+	Queue  int             // how many requests of a group may wait
 }
 
-// A Forecast is what a request is told that begins to wait.
+// A Forecast says what a request waits for, when it begins to.
 type Forecast struct {
-	At      meter.Instant // when it will go, about; Never: nobody knows
-	Account *Account      // that it waits for most; nil: only for its turn
+	At      meter.Instant // about when it will go; Never: not known
+	Account *Account      // the account that lets it wait longest; nil: it only waits for its turn
 	Why     string        // in words
-	Ahead   int           // requests that wait for the same
+	Ahead   int           // how many requests wait for this account
 }
 
-// Queue lets q wait if that can end in time. q is the waiter's then; needs are its
-// needs as of now.
+// Queue lets q wait, unless it certainly cannot be granted in time or too many wait; then it
+// returns a Refusal. needs are the needs of q at now. The caller must not use q afterwards: it
+// belongs to the Waiter.
 func (e *Domain) Queue(now meter.Instant, q *Request, needs []Need, p *Patience) (*Waiter, Forecast, *Refusal) {
 	t, a := Estimate(now, q, needs)
 	if r := TooLate(now, t, a, q, needs, p); r != nil {
@@ -45,7 +46,7 @@ func (e *Domain) Queue(now meter.Instant, q *Request, needs []Need, p *Patience)
 	}
 	w := newWaiter(q, needs)
 	w.Since, w.expires, w.allowed, w.deadline = now, expires, p.Full, deadline
-	if p.Trip > 0 && deadline < expires { // not when it is over, but while an answer can still come
+	if p.Trip > 0 && deadline < expires { // it is refused while an answer could still come in time, not when the context has ended
 		w.expires, w.allowed = deadline, deadline.Until(now)
 	}
 	e.list(now, w)
@@ -54,7 +55,7 @@ func (e *Domain) Queue(now meter.Instant, q *Request, needs []Need, p *Patience)
 	return w, f, nil
 }
 
-// ends is when p ends a wait, and when its context does.
+// ends is when p ends a wait, and when its context does, less Trip.
 func (p *Patience) ends(now meter.Instant) (expires, deadline meter.Instant) {
 	deadline = meter.Never
 	if d, ok := p.Ctx.Deadline(); ok {
@@ -63,8 +64,8 @@ func (p *Patience) ends(now meter.Instant) (expires, deadline meter.Instant) {
 	return now.Add(p.Most), deadline
 }
 
-// TooLate refuses a wait that certainly ends later than p allows. If p allows
-// none any more, it refuses one for a until t, however that is known.
+// TooLate returns a Refusal if a wait certainly ends later than p allows; otherwise nil. If p
+// allows no wait at all, it refuses one for a until t even if that is only an estimate.
 func TooLate(now, t meter.Instant, a *Account, q *Request, needs []Need, p *Patience) *Refusal {
 	if p.Most < 0 {
 		return q.refusal(now, Behind(now, t, needs), a, now, needs)
@@ -86,7 +87,7 @@ func TooLate(now, t meter.Instant, a *Account, q *Request, needs []Need, p *Pati
 	return r
 }
 
-// Reason is what one waits for at a, in words.
+// Reason says in words why a request has to wait for a.
 func (a *Account) Reason(now meter.Instant) string {
 	if m, ok := a.Meter.(interface {
 		Words(now meter.Instant) string
@@ -102,8 +103,8 @@ func (a *Account) Reason(now meter.Instant) string {
 	return a.Label.Text + " is spent"
 }
 
-// Await returns when w's wait is over or its request is gone. The lock is not
-// held. finish has to follow.
+// Await returns when w is granted or refused, or when p's context or Cancel ends the wait. The
+// caller does not hold the lock, and calls Finish or Abandon afterwards.
 func (w *Waiter) Await(p *Patience) {
 	select {
 	case <-w.ready:
@@ -112,15 +113,14 @@ func (w *Waiter) Await(p *Patience) {
 	}
 }
 
-// An Ending is how a wait ended. If it has neither a grant nor a refusal, the
-// request was given up.
+// An Ending is how a wait ended. If it was neither granted nor refused, its caller gave up.
 type Ending struct {
 	Granted bool
-	Refused *Refusal // by the queue
-	Late    *Refusal // the deadline passed while it waited; it was given up then
+	Refused *Refusal // why the queue refused it; nil: it did not
+	Late    *Refusal // the context's deadline passed while it waited, for this reason; nil: it did not
 }
 
-// Finish ends w's wait. If its request is gone that costs nothing.
+// Finish ends w's wait after Await. If its caller gave up, a grant is given back.
 func (e *Domain) Finish(now meter.Instant, w *Waiter, p *Patience) (end Ending) {
 	if err := p.Ctx.Err(); err != nil { // both may be ready
 		if w.deadline != meter.Never && errors.Is(err, context.DeadlineExceeded) {
@@ -137,8 +137,7 @@ func (e *Domain) Finish(now meter.Instant, w *Waiter, p *Patience) (end Ending) 
 	return e.Abandon(now, w)
 }
 
-// Abandon ends w's wait whatever came of it: its request is gone. A grant is given
-// back.
+// Abandon ends w's wait because its caller has given up. A grant is given back.
 func (e *Domain) Abandon(now meter.Instant, w *Waiter) Ending {
 	end := Ending{Refused: w.refused}
 	switch {
