@@ -7,8 +7,8 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-// alone serves the queue without the store. It returns how long to wait before
-// more can be done, or zero.
+// alone serves the queue without the store, by WhenDown. It returns after how long to call it
+// again; zero: nobody waits any more.
 func (q *queue) alone(now time.Time) time.Duration {
 	switch q.f.c.WhenDown {
 	case Refuse:
@@ -28,7 +28,7 @@ func (q *queue) alone(now time.Time) time.Duration {
 		for j, l := range d.Limits {
 			d.Limits[j] = partOf(l, q.f.c.Members, l.Size-d.Seen.Room(j, l))
 			if l.Kind == store.LogLimit {
-				d.Limits = append(d.Limits, l) // remembers what repay needs
+				d.Limits = append(d.Limits, l) // its log is what repay charges later
 			}
 		}
 		d.Seen = store.Seen{}
@@ -44,7 +44,7 @@ func (q *queue) alone(now time.Time) time.Duration {
 		setCosts(&b, w.cost, w.cost)
 		next, r := store.Book(now, q.local, b)
 		if r.Outcome == store.Impossible {
-			return time.Second // of what is left of a Calendar: the store may know of more
+			return time.Second // it exceeds what is left of a Calendar here; the store may have more
 		}
 		if r.Outcome == store.Refused {
 			return r.Wait
@@ -56,8 +56,8 @@ func (q *queue) alone(now time.Time) time.Duration {
 	return 0
 }
 
-// spent returns ledgers with nothing left: an outage begins with what others
-// may have taken already.
+// spent returns ledgers in which nothing is left, because other processes may have taken all
+// before the outage began.
 func spent(b store.Booking, now time.Time) []store.Ledger {
 	at := now.UnixMicro()
 	ls := make([]store.Ledger, len(b.Draws))

@@ -39,7 +39,7 @@ func newQueue(f *Fleet, keys []Key) *queue {
 	return q
 }
 
-// draws reports whether q draws on the keys in ds as ds says.
+// draws reports whether q's keys are equal to ds, including their limits.
 func (q *queue) draws(ds []Key) bool {
 	return slices.EqualFunc(q.keys, ds, func(a, b Key) bool {
 		return a.ID == b.ID && a.InFlight == b.InFlight && a.Window == b.Window && slices.Equal(a.Rates, b.Rates) && slices.Equal(a.Tallies, b.Tallies)
@@ -57,7 +57,7 @@ func (q *queue) vector(c map[string]int64) []int64 {
 	return v
 }
 
-// booking asks for nothing yet of all that q draws on.
+// booking returns a booking of no units from all keys of q. setCosts adds units.
 func (q *queue) booking(now time.Time) store.Booking {
 	b := q.rated(now)
 	for i, k := range q.keys {
@@ -94,8 +94,8 @@ func (q *queue) limitsOf(k Key, now time.Time) []store.Limit {
 	return append(ls, flightLimits(k, q.flight.unit)...)
 }
 
-// batch puts the costs of the first waiters into b, as many as fit by what is
-// known of the levels, at least one, and returns their number.
+// batch puts the costs of the first waiters into b: of at least one, and of as many as the
+// store probably has room for. It returns their number.
 func (q *queue) batch(b *store.Booking) int {
 	n := 0
 	all := make([]int64, len(q.units))
@@ -114,7 +114,7 @@ func (q *queue) batch(b *store.Booking) int {
 	return n
 }
 
-// setCosts makes b one for the costs of its first request and of all of them.
+// setCosts sets the costs of b: of its first request, and of all of them.
 func setCosts(b *store.Booking, first, all []int64) {
 	for _, d := range b.Draws {
 		for i := range d.Units {
@@ -135,8 +135,8 @@ func holds(b *store.Booking, units []int64) bool {
 	return true
 }
 
-// back returns a batch to the head of the queue, without those who gave up. The batch
-// itself stays as it is.
+// back returns a batch to the head of the queue, without those that gave up. It does not
+// change the slice.
 func (q *queue) back(batch []*waiter) {
 	batch = slices.DeleteFunc(slices.Clone(batch), func(w *waiter) bool { return w.gone })
 	q.waiting = append(batch, q.waiting...)
@@ -145,7 +145,7 @@ func (q *queue) back(batch []*waiter) {
 	}
 }
 
-// answered hands out what the store said.
+// answered grants or refuses the requests of a batch, as the store answered.
 func (q *queue) answered(batch []*waiter, booking store.Booking, r store.Booked, sent time.Time, extra int64) {
 	now := time.Now()
 	b := newBatch(q, booking, r, sent)
@@ -194,7 +194,7 @@ func (q *queue) answered(batch []*waiter, booking store.Booking, r store.Booked,
 	}
 }
 
-// dropLate tells those who cannot wait that long.
+// dropLate refuses those that cannot wait until refused.until.
 func (q *queue) dropLate(now time.Time) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(w *waiter) bool {
 		if !w.ends.Before(q.refused.until) {
@@ -223,7 +223,7 @@ func (q *queue) tooLong(w *waiter, now time.Time, wait time.Duration, why shorta
 	return r
 }
 
-// force charges units whatever the level.
+// force charges units, whether there is room or not. It does not wait for the call.
 func (q *queue) force(units []int64) {
 	now := time.Now()
 	if isZero(units) || !q.f.guard.allows(now) {
@@ -235,8 +235,8 @@ func (q *queue) force(units []int64) {
 	q.f.start(func(ctx context.Context) { q.book(ctx, b, now) })
 }
 
-// book makes a call, sent at sent, that no request waits for, and takes in what it
-// brought.
+// book makes a call for which no request waits, and remembers what the store said. sent is
+// when it began.
 func (q *queue) book(ctx context.Context, b store.Booking, sent time.Time) (store.Booked, error) {
 	r, err := q.f.store.Book(ctx, b)
 	q.f.guard.heard(err, time.Since(sent), false)

@@ -6,15 +6,15 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
-// Config says how a store is used. Its fields are checked by who makes it.
+// Config says how a store is used. The caller of New has checked its fields.
 type Config struct {
-	Members  int // processes at most; needed by Share
-	WhenDown WhenDown
-	Deadline time.Duration // of a call; zero: 50 ms
-	Spread   time.Duration // from grant to arrival at the server, between requests; zero: 50 ms or 5 % of the window, whichever is shorter
-	Lease    time.Duration // how long room that was booked ahead may be kept; zero: none is
-	// OnState is called when the store's state changes, on a goroutine that
-	// Close waits for, under no lock. nil: not called.
+	Members  int           // processes at most; needed by Share
+	WhenDown WhenDown      // what happens to requests while the store is gone
+	Deadline time.Duration // for how long requests wait for a call; zero: 50 ms
+	Spread   time.Duration // by how much the times from grant to arrival at the server may differ; zero: 50 ms or 5 % of the window, whichever is shorter
+	Lease    time.Duration // for how long room that was booked ahead may be kept; zero: none is booked ahead
+	// OnState is called without a lock when the state of the store changes, on a
+	// goroutine for which Close waits. nil: not called.
 	OnState func(from, to State, why error)
 }
 
@@ -33,29 +33,29 @@ type State uint8
 const (
 	Up   State = iota // it answers
 	Busy              // it answers that it cannot serve: store.ErrBusy
-	Gone              // several calls in a row failed; one call in a while is tried
+	Gone              // several calls failed; one call is tried from time to time
 )
 
 // A Key is something shared that a request draws on. The same ID always has
 // the same Rates, until a budget is changed.
 type Key struct {
-	ID    string // the same in every process
-	Name  string // for refusals; no secrets
-	Rates []meter.Spec
+	ID    string       // the same in every process
+	Name  string       // for refusals; no secrets
+	Rates []meter.Spec // all of them must have room
 	// InFlight is how many requests may be under way at a time, from the booking
 	// until Done of its Grant; zero: any number.
 	InFlight int
-	Window   *Window  // InFlight that is learned; nil: none is
+	Window   *Window  // a learned limit instead of InFlight; nil: none
 	Tallies  []*Tally // of limits that nobody configured
-	AtOnce   bool     // nothing is booked ahead: what is counted is sent
+	AtOnce   bool     // requests are booked only if they may be sent at once
 }
 
-// Options are those of one booking.
+// Options are settings of one booking.
 type Options struct {
-	Priority int           // higher goes first, equal ones in their order
-	MaxWait  time.Duration // never beyond the context's deadline; negative: not at all
-	// Held says that an answer will come: Answered or Cancel of the Grant is
-	// called then. Otherwise units count from the grant.
+	Priority int           // higher goes first, equal ones in the order of their arrival
+	MaxWait  time.Duration // the longest wait; the context's deadline counts, too. Negative: no wait
+	// Held says that Answered or Cancel of the Grant will be called when the answer has
+	// come. Otherwise units count from the grant.
 	Held bool
 }
 
@@ -64,22 +64,22 @@ type Reason uint8
 
 const (
 	TooLong   Reason = iota + 1 // the wait exceeds MaxWait or the deadline
-	Paused                      // so does a pause or a quota that the server stated
+	Paused                      // the wait for a pause, or for a quota that the server stated, exceeds them
 	NeverFits                   // the cost exceeds a limit
 	Down                        // the store cannot be asked, and WhenDown says Refuse
 	Ended                       // Close was called
-	Spent                       // nothing is left of a Tally, as far as this process knows
+	Spent                       // nothing is left of the limit of a Tally, as far as this process knows
 )
 
 // A Refusal says why nothing was booked.
 type Refusal struct {
-	Err      error  // the context ended the wait, and this is its cause; the other fields say nothing then
-	Name     string // of the key that binds
-	Unit     string // of its limit; "" for a pause
-	Reason   Reason
-	Wait     time.Duration // that would have been needed; zero if that is not known
-	Bound    time.Duration // what was left to wait
-	ByCaller bool          // Bound is the context's
+	Err      error         // the cause of the context, if that ended the wait; then the other fields are zero
+	Name     string        // of the key that is the reason
+	Unit     string        // the unit of its limit; "": a pause is the reason
+	Reason   Reason        // zero if Err is set
+	Wait     time.Duration // the wait that would have been needed; zero: not known
+	Bound    time.Duration // for how long the request could still wait
+	ByCaller bool          // Bound is from the context's deadline, not from MaxWait
 }
 
 // bound is how many requests that draw on k may be under way at a time; zero: any number.

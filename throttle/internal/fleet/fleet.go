@@ -14,11 +14,11 @@ import (
 )
 
 // A Fleet asks a Store for room. Requests that draw on the same keys wait in
-// one queue, whose waiters ride together on one call. Calls run on goroutines
-// that live for a second at most, or Deadline if that is longer, or on that of a
-// request which is alone; Close waits for them, and cuts them off after Deadline.
-// A Fleet is safe for concurrent use. The nil Fleet asks nobody: it may be closed, and
-// is Up.
+// one queue, and one call books for several of them. Calls run on goroutines
+// that live for a second at most, or for Deadline if that is longer, or on that of the
+// only request that waits. Close waits for them, and cancels them after Deadline.
+// A Fleet is safe for concurrent use. The nil Fleet has no store: State returns Up, and Close
+// does nothing.
 type Fleet struct {
 	store store.Store
 	c     Config
@@ -30,20 +30,21 @@ type Fleet struct {
 	mu      sync.Mutex
 	closed  bool
 	queues  map[string]*queue
-	retired uint64 // queues whose budget was changed
-	seen    map[string]heardOf
-	news    map[string]*unsent
+	retired uint64             // how many queues had their rates changed
+	seen    map[string]heardOf // by key
+	news    map[string]*unsent // by key
 	flying  map[string]*flying // by key
 }
 
-// heardOf is what was last heard of a key, and when.
+// heardOf is what the store last said of a key, and when.
 type heardOf struct {
 	store.Standing
 	when time.Time
 }
 
-// mostKeys is how many keys' standings are remembered. What is forgotten only
-// cannot heal a store that loses its state.
+// mostKeys is for how many keys it is remembered what the store last said. That is sent with
+// later calls, by which a store that has lost its state gets it back; keys that are forgotten
+// do not help with that.
 const mostKeys = 10000
 
 // New returns a Fleet that asks s. Close ends it.
@@ -57,7 +58,7 @@ func New(s store.Store, c Config) *Fleet {
 	return f
 }
 
-// Config returns f's settings, defaults resolved.
+// Config returns f's settings, with zero values replaced by the defaults.
 func (f *Fleet) Config() Config { return f.c }
 
 // State is how the store last answered.
@@ -68,8 +69,8 @@ func (f *Fleet) State() State {
 	return f.guard.now()
 }
 
-// Close gives unused leases back, refuses who waits, as later bookings are, and
-// waits for running calls.
+// Close gives unused leases back, refuses requests that wait, and all later ones, and
+// waits for running calls. It may be called more than once.
 func (f *Fleet) Close() {
 	if f == nil {
 		return
@@ -96,8 +97,8 @@ func (f *Fleet) ended() bool {
 	return f.closed
 }
 
-// start runs call on a goroutine of its own, for as long as patience. It
-// reports false after Close.
+// start runs call on a new goroutine, with a context that ends after patience. After Close it
+// does nothing and returns false.
 func (f *Fleet) start(call func(ctx context.Context)) bool {
 	if !f.hold() {
 		return false
@@ -111,7 +112,7 @@ func (f *Fleet) start(call func(ctx context.Context)) bool {
 	return true
 }
 
-// hold makes Close wait until calls.Done is called. It reports false after Close.
+// hold makes Close wait until calls.Done is called. After Close it returns false.
 func (f *Fleet) hold() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,8 +122,7 @@ func (f *Fleet) hold() bool {
 	return !f.closed
 }
 
-// patience is how long a call may take. Requests wait for it no longer than
-// Deadline.
+// patience is how long a call may take. Requests wait for it no longer than Deadline.
 func (f *Fleet) patience() time.Duration { return max(guardPatience, f.c.Deadline) }
 
 // Book waits until cost, units by name, may be drawn from all of keys. Without
@@ -168,7 +168,7 @@ func (f *Fleet) queue(keys []Key) *queue {
 	defer f.mu.Unlock()
 	q := f.queues[name]
 	if q != nil && !q.draws(keys) {
-		// The budget was changed. Who waits under the old one still goes by it.
+		// The rates were changed. Requests that wait already go by the old ones.
 		f.queues[name+" "+strconv.FormatUint(f.retired, 10)] = q
 		f.retired++
 		q = nil
@@ -197,7 +197,8 @@ func queueName(keys []Key) string {
 	return b.String()
 }
 
-// Outlook is how long the store last said that keys have no room.
+// Outlook is for how long keys will have no room, as the store last said; zero: they have
+// some, or it is not known.
 func (f *Fleet) Outlook(keys []Key) time.Duration {
 	f.mu.Lock()
 	q := f.queues[queueName(keys)]
@@ -214,12 +215,12 @@ func (f *Fleet) Outlook(keys []Key) time.Duration {
 	return max(0, q.refused.until.Sub(now))
 }
 
-// sweep drops idle ones among a few queues of the map's random order: with
-// every new queue two others are looked at, so idle ones cannot pile up.
+// sweep looks at two queues, in the random order of the map, and drops those that are idle.
+// It is called for each new queue, so idle ones cannot pile up.
 func (f *Fleet) sweep(now time.Time) {
 	looked := 0
 	for name, q := range f.queues {
-		if q.guests == 0 && q.mu.TryLock() { // the other order is q.mu, f.mu
+		if q.guests == 0 && q.mu.TryLock() { // Lock could deadlock: others lock q.mu first
 			if q.idle(now) {
 				delete(f.queues, name)
 			}
@@ -231,7 +232,7 @@ func (f *Fleet) sweep(now time.Time) {
 	}
 }
 
-// recall returns what was last heard of key.
+// recall returns what the store last said of key, if that was about so many limits.
 func (f *Fleet) recall(key string, limits int, now time.Time) store.Seen {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -242,8 +243,8 @@ func (f *Fleet) recall(key string, limits int, now time.Time) store.Seen {
 	return store.Seen{Standing: s.Standing, Age: max(0, now.Sub(s.when))}
 }
 
-// heard remembers the standings a call brought. Of two calls on their way at
-// once the one the store served later counts.
+// heard remembers what a call said of each key. Of two calls at the same time, the one that
+// the store served later counts.
 func (f *Fleet) heard(b store.Booking, r store.Booked) {
 	now := time.Now()
 	f.mu.Lock()

@@ -8,49 +8,51 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-// A limit on requests under way is a Log in the store: a unit in its window is a
-// request under way, the window is how long a process may be silent, and until then it
-// dates its units anew. What has ended is given back. What a killed process held leaves
-// the window by itself. A second Log counts who waits: each process that does says so
-// once in its window, and those that have much let the others go first.
+// A limit on requests under way is a Log in the store. Each unit in its window is a
+// request under way. A process renews its units, which means that it dates them anew, before
+// they leave the window. When a request ends, its unit is given back. If a process was killed,
+// its units leave the window by themselves. A second Log counts processes that wait: each of
+// them books one unit per window, and processes that have many requests under way let the
+// others go first.
 const (
+	// The limits' names, and their units; no unit of a budget begins with "~".
 	flightID, flightUnit = "flight", "~flight"
 	waitID, waitUnit     = "wait", "~wait"
 
-	// flightSilence is after what time the units of a silent process are free. A
-	// process that stands still for longer may exceed the limit by what it has under
-	// way.
+	// flightSilence is the window of the first Log: after this time the units of a silent
+	// process are free. If a process stands still for longer, the limit may be exceeded by
+	// the number of its requests under way.
 	flightSilence = 10 * time.Second
-	// flightDue is how often a process speaks of what it has under way. A store that
-	// has lost its state waits for store.Ahead until it grants any: within that all
-	// have spoken.
+	// flightDue is how often units are renewed. A store that has lost its state grants
+	// nothing for store.Ahead: within that time all processes have renewed theirs.
 	flightDue = store.Ahead * 3 / 4
-	waitPer   = time.Second
+	// waitPer is the window of the second Log: so often a process says that it waits.
+	waitPer = time.Second
 )
 
-// flight is the requests of a queue that are under way, if a key bounds them.
+// flight is the requests of a queue that are under way, if a key bounds their number.
 type flight struct {
-	unit    int      // of them in the queue's units, that of those that wait is the next; zero: no key bounds them
-	limit   []int    // per key, of its limits; negative: it does not bound them
-	held    []*aloft // oldest first
-	ended   []*aloft // to be given back
-	ending  bool     // a call that gives back is on its way
-	renews  *time.Timer
-	renewal bool          // a call that renews is on its way
+	unit    int           // index of flightUnit in the queue's units; that of waitUnit is the next. Zero: no key bounds them
+	limit   []int         // per key, the index of the first Log in its limits; negative: it has none
+	held    []*aloft      // units to be renewed, oldest first
+	ended   []*aloft      // units to be given back
+	ending  bool          // a call that gives back is under way
+	renews  *time.Timer   // for the next renewal; nil: not armed
+	renewal bool          // a call that renews is under way
 	waits   int           // other processes that wait, as far as was heard
-	full    bool          // no more may go, likewise
-	over    bool          // more go than may, likewise
+	full    bool          // as many are under way as may be, as far as was heard
+	over    bool          // more are under way than may be, as far as was heard
 	said    time.Time     // when this process last said that it waits
-	since   time.Time     // when it began to; zero: it does not
+	since   time.Time     // when it began to wait; zero: it does not
 	took    time.Duration // how long requests are under way, smoothed
 }
 
-// aloft is units that the store keeps in one place; nil: it does not know of them.
+// aloft is units that the store counts in one place.
 type aloft struct {
-	place *place
+	place *place // nil: the store does not know of them
 	n     int64
-	moves bool  // a call is on its way that says so
-	ended int64 // of n, meanwhile
+	moves bool  // a call that renews them is under way
+	ended int64 // how many requests have ended during that call
 }
 
 // begins notes that g is under way. q.mu is held.
@@ -75,7 +77,7 @@ func (p *flight) begins(q *queue, g *Grant) {
 	}
 }
 
-// Done takes note that g's request is no longer under way, once.
+// Done notes that g's request is no longer under way. Only the first call counts.
 func (g *Grant) Done() {
 	if g == nil {
 		return
@@ -98,7 +100,7 @@ func (g *Grant) Done() {
 	q.pump(now)
 }
 
-// drop gives back the place of one request; it does not matter which. q.mu is held.
+// drop gives back one unit: the oldest, as it does not matter which. q.mu is held.
 func (p *flight) drop(q *queue) {
 	h := p.held[0]
 	if h.n--; h.moves {
@@ -112,7 +114,7 @@ func (p *flight) drop(q *queue) {
 	p.rest()
 }
 
-// patience is after what time a request takes no place any more; zero: it always does.
+// patience is for how long a request counts, if a key has a Window; zero: until it ends.
 func (p *flight) patience(q *queue) (most time.Duration) {
 	for _, k := range q.keys {
 		if k.Window != nil {
@@ -123,14 +125,14 @@ func (p *flight) patience(q *queue) (most time.Duration) {
 	return most
 }
 
-// rest stops the timer when there is nothing to tell.
+// rest stops the timer if there is nothing to renew.
 func (p *flight) rest() {
 	if len(p.held) == 0 {
 		p.close()
 	}
 }
 
-// ends gives n units back that the store keeps there. q.mu is held.
+// ends gives back n units that the store counts at at. q.mu is held.
 func (p *flight) ends(q *queue, at *place, n int64) {
 	if at == nil || n == 0 {
 		return
@@ -155,8 +157,8 @@ func (q *queue) lands() {
 	}
 }
 
-// land gives back what has ended, and what ends meanwhile. Those that wait to take the
-// place of it do not wait longer than Deadline.
+// land gives back what has ended, and what ends meanwhile. It returns after Deadline at the
+// latest, because other requests wait for these places.
 func (q *queue) land(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, q.f.c.Deadline)
 	defer cancel()
@@ -169,7 +171,7 @@ func (q *queue) land(ctx context.Context) {
 		q.giveUp(ctx, ended)
 		q.mu.Lock()
 		if len(p.ended) == 0 || ctx.Err() != nil {
-			p.ended, p.ending = nil, false // beyond ctx the store finds out by itself
+			p.ended, p.ending = nil, false // after ctx has ended, units leave the store's window by themselves
 			q.mu.Unlock()
 			return
 		}
@@ -198,7 +200,7 @@ func (q *queue) giveUp(ctx context.Context, ended []*aloft) {
 	}
 }
 
-// arm sees to it that the store hears of what is under way after d. q.mu is held.
+// arm sets the timer for a renewal after d, unless one is set. q.mu is held.
 func (p *flight) arm(q *queue, d time.Duration) {
 	if p.renews == nil && !p.renewal {
 		p.renews = time.AfterFunc(d, q.ringFlight)
@@ -212,8 +214,8 @@ func (q *queue) ringFlight() {
 	q.flight.renew(q, time.Now())
 }
 
-// renew dates anew what has been under way for long, and tells what the store does not
-// know of. q.mu is held.
+// renew renews units that are due, and tells the store of those that it does not know. q.mu is
+// held.
 func (p *flight) renew(q *queue, now time.Time) {
 	var due []*aloft
 	next := flightDue
@@ -227,7 +229,7 @@ func (p *flight) renew(q *queue, now time.Time) {
 	ok, probe, _ := false, false, now
 	if len(due) > 0 {
 		if ok, probe, _ = q.f.guard.enter(now); probe {
-			q.probe(now) // nobody else may, when nobody waits
+			q.probe(now) // perhaps nobody waits who could
 		}
 		next = flightDue / 8
 	}
@@ -245,7 +247,7 @@ func (p *flight) renew(q *queue, now time.Time) {
 	}
 }
 
-// due is how long it takes until h is to be dated anew.
+// due is after how long h has to be renewed.
 func (h *aloft) due(now time.Time) time.Duration {
 	if h.place == nil {
 		return 0
@@ -253,10 +255,10 @@ func (h *aloft) due(now time.Time) time.Duration {
 	return h.place.begins.Add(flightDue).Sub(now)
 }
 
-// dated is a booking that dates due anew.
+// dated is a booking that renews due.
 func (q *queue) dated(due []*aloft, now time.Time) store.Booking {
 	b := q.booking(now)
-	b.Force = true // of nothing: pauses and what is short do not matter
+	b.Force = true // it books nothing, so that pauses and short keys do not matter
 	for i := range b.Draws {
 		for _, h := range due {
 			m := store.Moved{Units: make([]int64, len(q.units))}
@@ -286,7 +288,7 @@ func (q *queue) renewed(ctx context.Context, b store.Booking, due []*aloft, now 
 	p.renew(q, time.Now())
 }
 
-// gather takes in that the store keeps what due holds in one place.
+// gather joins due, because the store counts all of its units at at now.
 func (p *flight) gather(due []*aloft, at *place) {
 	all := &aloft{place: at}
 	for _, h := range due {
@@ -299,7 +301,7 @@ func (p *flight) gather(due []*aloft, at *place) {
 	}
 }
 
-// Flies reports whether g waits for Done.
+// Flies reports whether g's request counts as under way until Done is called.
 func (g *Grant) Flies() bool {
 	if g == nil {
 		return false

@@ -9,30 +9,32 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-// While as many requests are under way as may be, nobody knows when the next one ends.
-// So processes that wait ask again and again, and those that have fewest most often.
+// While as many requests are under way as may be, it is not known when the next one ends.
+// So processes that wait ask the store again and again, and those that have the fewest
+// requests under way ask most often.
 
 const (
-	// flightPoll is the longest time between two questions of a process: a place of
-	// sixteen processes that wait for long is empty for 6 ms then.
+	// flightPoll is the longest time between two questions of a process. If sixteen
+	// processes have waited for long, a free place is then taken within about 6 ms.
 	flightPoll = 100 * time.Millisecond
-	// flightAsk and flightAskEach are for how long a process does not ask that has its
-	// equal part: a fleet asks the store some thousand times a second at most. One that
-	// has nothing asks four times as often.
+	// flightAsk, and flightAskEach for each process that waits, are the time between two
+	// questions of a process that has an equal part of the places, so that a fleet asks
+	// about a thousand times a second at most. A process that has no place asks four
+	// times as often.
 	flightAsk     = 5 * time.Millisecond
 	flightAskEach = 2 * time.Millisecond
-	// flightPart is the part of the time that requests are under way, or that they have
-	// waited, after which is asked. Those that have their part leave it to the others, up
-	// to mostFlightTurn.
+	// flightPart: the time between two questions is up to an eighth of the time that
+	// requests are under way, or of the time that they have waited. A process that has
+	// just got a place and has its part does not ask for an eighth, up to mostFlightTurn.
 	flightPart     = 8
 	mostFlightTurn = 2 * flightPoll
-	// flightAsks is how often processes ask while a place of a Window is taken: it is empty
-	// for a 24th of the time then. A host that is slow and bears few would cost more than a
-	// hundred calls for each request otherwise.
+	// flightAsks is how many times all processes together ask while a request has a place
+	// of a Window. A place is then free for a 24th of the time. Without it, a host that is
+	// slow and serves few at a time would cost more than a hundred calls for each request.
 	flightAsks = 24
 )
 
-// heard takes in an answer. q.mu is held.
+// heard learns from an answer of the store. q.mu is held.
 func (p *flight) heard(q *queue, b store.Booking, r store.Booked, now time.Time) {
 	p.waits, p.full, p.over = 0, false, false
 	for i, at := range p.limit {
@@ -55,7 +57,8 @@ func (p *flight) heard(q *queue, b store.Booking, r store.Booked, now time.Time)
 	}
 }
 
-// yield lets others that wait ask first, after a booking.
+// yield is called after a booking. It puts off the next question, so that others that wait ask
+// first.
 func (p *flight) yield(q *queue, now time.Time) {
 	if p.unit == 0 {
 		return
@@ -70,7 +73,7 @@ func (p *flight) yield(q *queue, now time.Time) {
 	}
 }
 
-// wait says that q waits, and when to ask again for what costs that.
+// wait is called after a refusal. It tells the store that q waits, and sets when q asks again.
 func (p *flight) wait(q *queue, cost []int64, now time.Time) {
 	if p.since.IsZero() {
 		p.since = now
@@ -84,19 +87,19 @@ func (p *flight) wait(q *queue, cost []int64, now time.Time) {
 	q.turn.more = 0
 	waited := now.Sub(p.since)
 	seldom := waited / (4 * flightPart)
-	if p.took > 0 { // more often than those that have their part, and yet more with time
+	if p.took > 0 { // more often than processes that have their part, and more and more often with time
 		seldom = min(seldom, p.took/(2*flightPart)/min(4, 1+waited/p.took))
 	}
 	part := p.part(q)
 	d := max(p.turn(part), min(seldom, flightPoll), p.seldom(q, part, waited))
-	q.notBefore = now.Add(d/2 + rand.N(d)) // nobody is always just too late
+	q.notBefore = now.Add(d/2 + rand.N(d)) // at random, so that no process is always a little too late
 	q.refused = shortage{cost: cost, until: q.notBefore, draw: -1, limit: -1}
 	q.dropLate(now)
 }
 
-// seldom is how often a process asks for a place of a Window: all of them together
-// flightAsks times while a place is taken once, and those that have their part a fourth as often.
-// One that does not know yet for how long that is takes it for as long as it has waited.
+// seldom is the least time between two questions of a process for a place of a Window, by the
+// rule of flightAsks. A process that has its part asks a fourth as often. If it is not known how
+// long a request has its place, that is taken to be as long as this process has waited.
 func (p *flight) seldom(q *queue, part float64, waited time.Duration) time.Duration {
 	for _, k := range q.keys {
 		if k.Window != nil {
@@ -107,13 +110,14 @@ func (p *flight) seldom(q *queue, part float64, waited time.Duration) time.Durat
 	return 0
 }
 
-// turn is for how long a process does not ask that has such a part of its equal part.
+// turn is the time between two questions of a process, where part is what part returns.
 func (p *flight) turn(part float64) time.Duration {
 	all := max(flightAsk, time.Duration(p.waits+1)*flightAskEach, min(p.took/flightPart, flightPoll/2))
 	return all/4 + time.Duration(part*float64(all*3/4))
 }
 
-// part is how much of an equal part of what may be under way this process has, up to 1.
+// part is how many requests this process has under way, divided by an equal part of what may
+// be; at most 1.
 func (p *flight) part(q *queue) float64 {
 	part := 0.0
 	for _, k := range q.keys {
@@ -124,7 +128,8 @@ func (p *flight) part(q *queue) float64 {
 	return min(part, 1)
 }
 
-// crowded reports that this process has its share under way, while the store is gone.
+// crowded reports whether this process has its share under way. It is asked while the store is
+// gone.
 func (p *flight) crowded(q *queue) bool {
 	return slices.ContainsFunc(q.keys, func(k Key) bool {
 		most := k.bound()
@@ -132,7 +137,7 @@ func (p *flight) crowded(q *queue) bool {
 	})
 }
 
-// without is cost without what is under way.
+// without is cost without the unit of flight, which is given back in another way.
 func (p *flight) without(cost []int64) []int64 {
 	if p.unit == 0 {
 		return cost

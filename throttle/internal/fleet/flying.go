@@ -2,14 +2,14 @@ package fleet
 
 import "slices"
 
-// flying is what this process has under way of what draws on a key, in all queues.
+// flying is what this process has under way that draws on one key, in all queues.
 type flying struct {
 	n      int64    // requests
-	lands  int      // calls that give some back
-	queues []*queue // that wait for these
+	lands  int      // calls under way that give places back
+	queues []*queue // queues that wait for such a call to end
 }
 
-// flyingOf changes what is noted of k.
+// flyingOf calls change with the flying of k, under the lock of f.
 func (f *Fleet) flyingOf(k Key, change func(*flying)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -41,11 +41,11 @@ func (f *Fleet) flies(k Key) (n int64) {
 // Flies is how many requests that draw on k are under way in this process.
 func (f *Fleet) Flies(k Key) int { return int(f.flies(k)) }
 
-// lands notes that a call is on its way that gives back some of k.
+// lands notes that a call begins that gives back places of k.
 func (f *Fleet) lands(k Key) { f.flyingOf(k, func(x *flying) { x.lands++ }) }
 
-// landed notes that it has ended and gave n units of that limit back, and lets those
-// ask that waited for it. No queue is locked.
+// landed notes that such a call has ended, which gave back n units of that limit, and lets the
+// queues ask that waited for it. The caller holds the lock of no queue.
 func (f *Fleet) landed(k Key, limit int, n int64) {
 	var queues []*queue
 	f.flyingOf(k, func(x *flying) {
@@ -62,8 +62,8 @@ func (f *Fleet) landed(k Key, limit int, n int64) {
 	}
 }
 
-// awaits reports whether all that may be under way is, as far as was heard, and a call on
-// its way gives some of it back: q is pumped when it has ended.
+// awaits reports whether all places are taken, as far as was heard, and a call is under way
+// that gives some back. Then q need not ask now: it is pumped when that call has ended.
 func (f *Fleet) awaits(q *queue) (awaits bool) {
 	for i, k := range q.keys {
 		if k.bound() == 0 {

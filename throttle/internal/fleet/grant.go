@@ -9,24 +9,24 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-// A Grant is room that was booked. The nil Grant is room that needed no
-// booking; its methods do nothing. Of Cancel and Settle the first call counts.
+// A Grant is room that was booked. The methods of the nil Grant, which needed no booking, do
+// nothing. Only the first call of Cancel or Settle counts. It is safe for concurrent use.
 type Grant struct {
 	q     *queue
 	batch *batch // nil: granted without the store
 	cost  []int64
-	after []int64 // what those of the batch cost that come after it; nil: none do
-	ready time.Time
+	after []int64   // what the requests of the batch cost together that come after it; nil: there are none
+	ready time.Time // when the request may be sent
 	once  sync.Once
 
-	place *place    // under the queue's lock, as are those below
-	open  int       // place in lateness.open, from 1; zero: none
-	came  time.Time // the answer, if late
+	place *place    // where the store counts it. This and the fields below are guarded by the queue's lock
+	open  int       // index in lateness.open, from 1; zero: it is not there
+	came  time.Time // when the answer came, if that was late
 	flies bool      // its queue's flight counts it
 }
 
-// batch is a booking that several requests rode on. What they give back
-// is counted together: a meter takes back no more than it still holds of all.
+// batch is a booking for several requests. What they give back is counted together, because a
+// meter takes back no more than it still has of all of them.
 type batch struct {
 	q       *queue
 	booking store.Booking
@@ -35,7 +35,7 @@ type batch struct {
 	place   *place
 
 	mu    sync.Mutex
-	given [][]float64 // per draw, per limit
+	given [][]float64 // units given back, per draw and limit
 }
 
 func newBatch(q *queue, b store.Booking, r store.Booked, sent time.Time) *batch {
@@ -62,7 +62,7 @@ func (g *Grant) waitOut(ctx context.Context) error {
 	return nil
 }
 
-// Cancel gives everything back: nothing was sent.
+// Cancel gives everything back, because nothing was sent. It calls Done.
 func (g *Grant) Cancel() {
 	if g != nil && g.batch != nil {
 		g.once.Do(func() { g.batch.refund(g.q.flight.without(g.cost), g.leave()) })
@@ -70,7 +70,7 @@ func (g *Grant) Cancel() {
 	g.Done()
 }
 
-// leave ends the watch on g and returns where the store keeps it.
+// leave ends the watch on g's answer, and returns where the store counts g.
 func (g *Grant) leave() *place {
 	q := g.batch.q
 	q.mu.Lock()
@@ -80,8 +80,8 @@ func (g *Grant) leave() *place {
 	return g.place
 }
 
-// Settle charges or gives back the difference to actual. The request may still be
-// under way.
+// Settle charges or gives back the difference to actual, the cost by unit; units that it does
+// not name stay as they are. The request may still be under way: Settle does not call Done.
 func (g *Grant) Settle(actual map[string]int64) {
 	if g == nil || g.batch == nil {
 		return
@@ -100,7 +100,7 @@ func (g *Grant) Settle(actual map[string]int64) {
 	})
 }
 
-// refund sends what units amount to, once.
+// refund gives units back to the store, in a call for which nobody waits.
 func (b *batch) refund(units []int64, at *place) {
 	if isZero(units) || !b.q.f.guard.allows(time.Now()) {
 		return
@@ -108,7 +108,7 @@ func (b *batch) refund(units []int64, at *place) {
 	b.q.f.start(func(ctx context.Context) { b.giveBack(ctx, units, at) })
 }
 
-// charged is the units that b was charged.
+// charged is how many units b was charged.
 func (b *batch) charged() []int64 {
 	units := make([]int64, len(b.q.units))
 	for i, u := range b.booking.Draws[0].Units {

@@ -8,54 +8,62 @@ import (
 )
 
 // guard decides when the store may be asked. An answer that comes later than
-// requests wait is a failure as much as none. After a failure the store is left
-// alone for a moment; when they add up it is gone, and one call at a time tries
-// it, at growing distances. A store that is busy is left alone only by the queue
-// that was told so: the fault may be one key's.
+// requests wait for it is a failure, as no answer is. After a failure the store is not asked
+// for a moment. After several it is gone: then one call at a time, a probe, tries it, at
+// intervals that grow. If a store says that it is busy, only the queue that was told so does
+// not ask it, because the reason may be one key.
 type guard struct {
 	f *Fleet
 
 	mu      sync.Mutex
 	state   State
-	met     bool    // some call was answered
-	failed  float64 // calls, less what later ones made good
-	after   time.Time
+	met     bool          // some call was answered
+	failed  float64       // calls that failed, less guardForgiven for each later one that did not
+	after   time.Time     // no call is made before
 	pause   time.Duration // between probes
-	back    time.Time     // when it was last no longer gone
-	probing bool
-	busy    time.Time     // when it was last
+	back    time.Time     // when it last ceased to be gone
+	probing bool          // a probe is under way
+	busy    time.Time     // when it last said that it is busy
 	trip    time.Duration // how long calls take, smoothed
 }
 
 const (
+	// guardFailures is how many failures make a store gone: one or two may be chance.
 	guardFailures = 3
-	// guardForgiven is what a success makes good. A call that fails has used up
-	// what it would have granted, so a store that fails more often than one
-	// time in ten serves less than nine tenths of what is there without it.
-	guardForgiven  = 1.0 / 9
-	guardFirst     = 50 * time.Millisecond
-	guardBusy      = time.Second // how long a busy store is called so after it served again
+	// guardForgiven is how much of a failure a success makes up for. A call that fails may
+	// have used up what it would have granted. So with a store that fails more often than
+	// one time in ten, less than nine tenths are served, and processes do better alone.
+	guardForgiven = 1.0 / 9
+	// guardFirst is for how long a store is not asked after a failure: as long as the
+	// default Deadline.
+	guardFirst = 50 * time.Millisecond
+	// guardBusy is for how long a store is called busy after it last said so.
+	guardBusy = time.Second
+	// guardProbe and guardProbeMost are the first and the longest pause between probes: a
+	// short failure costs little, and a long one is noticed to end within seconds.
 	guardProbe     = 200 * time.Millisecond
 	guardProbeMost = 5 * time.Second
-	guardPatience  = time.Second // with a call that nobody waits for
-	// guardSteady is for how many times the last pause a store must have served
-	// to begin with short ones again. To find out that it is gone costs some
-	// 0.3 s, to begin alone as much: of 5 s pauses an eighth at most.
+	// guardPatience is how long a call may take that nobody waits for any more. It is long
+	// enough for a new connection.
+	guardPatience = time.Second
+	// guardSteady is for how many times the last pause a store must have served until pauses
+	// are short again. To find out that it is gone takes some 0.3 s, and to begin alone as
+	// much: together an eighth of a pause of 5 s at most.
 	guardSteady = 10
 
-	// Returns is within what time all processes ask a store that is there again.
+	// Returns is within which time all processes ask a store again that has come back.
 	Returns = guardProbeMost
 )
 
-// allows reports whether a call that is no probe may be made.
+// allows reports whether a call may be made that is no probe.
 func (g *guard) allows(now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.state != Gone && !now.Before(g.after)
 }
 
-// enter reports whether a booking may be sent. If not, retry says when to ask
-// again, and probe whether the caller shall send a probe meanwhile.
+// enter reports whether a booking may be sent. If not, retry is when to call enter again, and
+// probe says that the caller must send a probe.
 func (g *guard) enter(now time.Time) (ok, probe bool, retry time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -79,9 +87,9 @@ func (g *guard) abandon() {
 	g.probing = false
 }
 
-// heard takes note of how a call ended that took so long.
+// heard notes how a call ended, and how long it took. probe says that it was a probe.
 func (g *guard) heard(err error, took time.Duration, probe bool) {
-	if err == nil && took >= g.f.c.Deadline { // those that waited for it have left
+	if err == nil && took >= g.f.c.Deadline { // requests have stopped waiting for it
 		err = g.slow()
 	}
 	g.mu.Lock()
@@ -108,8 +116,8 @@ func (g *guard) slow() error {
 	return fmt.Errorf("no answer within %v: %w", g.f.c.Deadline, context.DeadlineExceeded)
 }
 
-// served takes note of an answer in time. Only a probe's brings the store back:
-// of many calls under way some are quick.
+// served notes an answer in time. If the store is gone, only the answer to a probe changes
+// that: of many calls that were under way some may be quick.
 func (g *guard) served(now time.Time, took time.Duration, probe bool) {
 	if g.met = true; g.trip == 0 {
 		g.trip = took
@@ -143,10 +151,9 @@ func (g *guard) fails(now time.Time, n float64, probe bool) {
 	g.after = now.Add(g.pause)
 }
 
-// late takes note of a call sent at a time whose requests wait no longer. The
-// first calls of a process make connections: until one of them ends the
-// requests go on alone, and the store is not judged. The caller calls report
-// when it holds no lock.
+// late notes that the requests of a call that began at sent do not wait for it any longer. The
+// first calls of a process make connections: until one of them ends, requests go on alone, and
+// the call does not count as a failure. The caller calls report when it holds no lock.
 func (g *guard) late(sent time.Time) (report func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -160,7 +167,7 @@ func (g *guard) late(sent time.Time) (report func()) {
 	return func() { g.report(from, to, g.slow()) }
 }
 
-// ended takes note of how a call ended that was late.
+// ended notes how a call ended that was late.
 func (g *guard) ended(err error) {
 	g.mu.Lock()
 	from := g.state
@@ -187,8 +194,8 @@ func (g *guard) now() State {
 	return g.state
 }
 
-// quick reports whether the store has lately answered in a small part of the time
-// that requests wait for it.
+// quick reports whether the store lately answered within an eighth of the time for which
+// requests wait.
 func (g *guard) quick() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

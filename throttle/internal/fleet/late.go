@@ -8,43 +8,44 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-// lateness keeps the promise of a rate at the server, where a request may
-// arrive long after its room was booked. A store lets the units of a Log go
-// when Per and the Spread have passed. Those answered later than the Spread are
-// dated by their answer: the next booking carries the news, or before long a
-// call of its own, which also dates anew what has not been answered for long.
-// Either happens within an eighth of the window, so that a date is the last one
-// after little more than a quarter. Bookings reach half a window ahead: none is
-// made on room that is not free after all.
+// lateness makes a rate hold at the server, too, where a request may arrive long after its
+// room was booked. A store forgets the units of a Log when Per and the Spread have passed since
+// the booking. If the answer comes later than the Spread, the store has to be told to date the
+// units by the answer. The next booking carries that news, or a call of its own if there is
+// none soon; such a call also dates anew units whose answers have not come for long. Either
+// happens within an eighth of the window, so the last change of a date comes after little more
+// than a quarter of it. Bookings reach half a window ahead, so none is made on room that such a
+// change takes away.
 type lateness struct {
 	atOnce bool          // nothing is booked ahead
-	slack  time.Duration // by which an answer may be late at no cost
-	due    time.Duration // within which the store is told; zero: no rate needs it
+	slack  time.Duration // how late an answer may be without a new date
+	due    time.Duration // within which time the store is told; zero: no rate needs that
 	open   []*Grant      // not answered
-	late   []*Grant      // answered late, not told
+	late   []*Grant      // answered late, but the store was not told
 	timer  *time.Timer   // nil: not armed
 }
 
-// mostSilence is the longest that news waits.
+// mostSilence is the longest due, as the eighth of a long window would be: a store that loses
+// its state gets it back from what it is told.
 const mostSilence = 10 * time.Second
 
-// place is where a store keeps units.
+// place is where a store counts units: the time from which they count.
 type place struct {
-	begins time.Time // at the latest what they count from, by this process's clock
-	gens   []int64   // per draw
-	from   []int64   // per draw, by the store's clock
+	begins time.Time // that time or a later one, by this process's clock
+	gens   []int64   // the generation of the store's state, per draw
+	from   []int64   // that time by the store's clock, in microseconds, per draw
 }
 
-// A move is one store.Moved, and whose units they are.
+// A move is one store.Moved, and the grants whose units it moves.
 type move struct {
-	place  *place
-	open   bool
+	place  *place // from where
+	open   bool   // the grants are not answered
 	age    time.Duration
 	units  []int64
 	grants []*Grant
 }
 
-// newLateness finds out what the rates of a queue need.
+// newLateness returns the lateness that the rates of keys need.
 func newLateness(keys []Key, c Config, now time.Time) lateness {
 	var n lateness
 	for _, d := range keys {
@@ -66,7 +67,7 @@ func newLateness(keys []Key, c Config, now time.Time) lateness {
 	return n
 }
 
-// ahead is how far bookings may reach.
+// ahead is how far ahead bookings may reach.
 func (n *lateness) ahead() time.Duration {
 	if n.atOnce {
 		return 0
@@ -98,7 +99,7 @@ func (n *lateness) drop(g *Grant) bool {
 	return true
 }
 
-// Answered takes note that the server has seen g's request by now.
+// Answered notes that the answer has come: the server has seen g's request by now.
 func (g *Grant) Answered() {
 	if g == nil || g.batch == nil {
 		return
@@ -115,7 +116,7 @@ func (g *Grant) Answered() {
 	n.rest()
 }
 
-// arm sees to it that the store is told after d, if not before.
+// arm sets the timer by which the store is told after d, unless one is set.
 func (n *lateness) arm(q *queue, d time.Duration) {
 	if n.timer == nil {
 		n.timer = time.AfterFunc(max(d, n.due/8), q.ringLate)
@@ -130,7 +131,7 @@ func (n *lateness) rest() {
 	}
 }
 
-// close tells what there is to tell, and ends the watch.
+// close tells the store what it does not know yet, and ends the watch on all grants.
 func (n *lateness) close(q *queue) {
 	q.tellLate(time.Now(), 0)
 	for len(n.open) > 0 {
@@ -163,12 +164,12 @@ func (q *queue) ringLate() {
 func (q *queue) tellLate(now time.Time, open time.Duration) {
 	if ok, probe, _ := q.f.guard.enter(now); !ok {
 		if probe {
-			q.probe(now) // nobody else may, when nobody waits
+			q.probe(now) // perhaps nobody waits who could
 		}
 		return
 	}
 	b := q.booking(now)
-	b.Force = true // of nothing: pauses and what is short do not matter
+	b.Force = true // it books nothing, so that pauses and short keys do not matter
 	told := q.late.tell(&b, now, open)
 	if len(told) == 0 {
 		return
@@ -184,14 +185,14 @@ func (q *queue) tellLate(now time.Time, open time.Duration) {
 	}
 }
 
-// tell puts what is to be told into b: what was answered late, and what has
-// been open for long; negative: nothing open.
+// tell puts what the store does not know yet into b: units that were answered late, and units
+// that have not been answered for the time open; negative: none of these.
 func (n *lateness) tell(b *store.Booking, now time.Time, open time.Duration) (told []*move) {
 	add := func(g *Grant, age time.Duration) bool {
 		i := slices.IndexFunc(told, func(t *move) bool { return t.place == g.place && t.open == (g.open > 0) })
 		if i < 0 {
 			if len(told) == store.MaxParts {
-				return false // another time
+				return false // there is no room; a later call tells it
 			}
 			i = len(told)
 			told = append(told, &move{place: g.place, open: g.open > 0, age: age, units: make([]int64, len(g.cost))})
@@ -219,8 +220,7 @@ func (n *lateness) tell(b *store.Booking, now time.Time, open time.Duration) (to
 	return told
 }
 
-// heard takes note of what the store knows now, by the answer to a call that
-// told it. q.mu is held.
+// heard notes that the store knows what was told, or that the call failed. q.mu is held.
 func (n *lateness) heard(q *queue, told []*move, sent time.Time, r store.Booked, err error) {
 	known := err == nil && (r.Outcome == store.BookedOne || r.Outcome == store.BookedAll)
 	for _, t := range told {

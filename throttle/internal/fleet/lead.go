@@ -6,47 +6,48 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
-// A limit that is short is drawn from in turns: who has drawn more than an equal part
-// of what all drew lets the others go first, for a while.
+// The processes of a fleet draw in turns from a limit that is short: a process that has drawn
+// more than an equal part of what all drew waits for a turn, so that others go first.
 
 const (
-	// mostTurn is how long at most, and turnPart the part of a window. The others may
-	// hear of a new one up to a second later, as resets are told in whole seconds,
-	// and a little.
+	// mostTurn is the longest turn, and turnPart the part of a window that a turn is at most.
+	// Others may hear of a new window up to a second later, because resets are stated in
+	// whole seconds, and a little more.
 	mostTurn = 1250 * time.Millisecond
 	turnPart = 4
-	// mostTurns is how many turns a process waits at most that is further ahead, so that
-	// those go first that are less so.
+	// mostTurns is how many turns a process waits that is far ahead, so that others go first
+	// which are less far ahead.
 	mostTurns = 2
 	// mostLead is how far ahead or behind a process may be, in equal parts of the
-	// limit. What it drew alone, or did not need, is forgotten beyond. With 2, processes
-	// that always heard of a new window last never got what they had lacked.
+	// limit. More, such as what it drew while it was alone or did not need, is forgotten.
+	// With 2, processes that always heard last of a new window never made up for that.
 	mostLead = 8
-	// rounded is the part of a unit beyond its share that a process takes: as many round up
-	// as down. With 1, those that came first left the last too little in each window.
+	// rounded is how many units more than its share a process may take: shares are rounded
+	// to the nearest unit. With 1, processes that came first left too little for the last
+	// one in each window.
 	rounded = 0.5
 )
 
-// A Lead is how far a process is ahead of the others, and whose turn it is. The zero
-// Lead is that of a process which has drawn nothing. Its owner guards it.
+// A Lead is how far a process is ahead of the others, and how long it waits because of that.
+// The zero Lead is that of a process which has drawn nothing. Its owner guards it.
 type Lead struct {
 	lead   float64       // units that this process drew beyond an equal part
-	count  int64         // when that was reckoned
-	held   meter.Instant // since when others go first; zero: they do not
-	others int64         // units that these had drawn then
-	quiet  int           // times in a row that they drew none meanwhile
-	leave  float64       // by how much it may be ahead until there is too little again
-	short  meter.Instant // when there was last too little
+	count  int64         // the tally's count up to which lead was computed
+	held   meter.Instant // since when it waits for a turn; zero: it does not
+	others int64         // units that others had drawn then
+	quiet  int           // turns in a row in which others drew nothing
+	leave  float64       // by how much it may be ahead without a wait, until Lacks
+	short  meter.Instant // when there was last too little; zero: never
 }
 
-// Drew takes in that this process drew units, or gave them back if they are negative.
+// Drew notes that this process drew units, or gave them back if they are negative.
 func (l *Lead) Drew(units float64) { l.lead += units }
 
-// Forget takes in that nobody knows what the others draw.
+// Forget sets the lead to zero, because it is not known what the others draw.
 func (l *Lead) Forget() { l.lead = 0 }
 
-// Ahead is how many units this process is ahead of the others of k, of a limit of that
-// size that t counts.
+// Ahead is how many units this process is ahead of an equal part, in a fleet of k processes.
+// t is the tally of the limit, and size its size.
 func (l *Lead) Ahead(t *Tally, k, size float64) float64 {
 	n, _ := t.Count()
 	l.lead -= float64(n-l.count) / k
@@ -56,10 +57,11 @@ func (l *Lead) Ahead(t *Tally, k, size float64) float64 {
 	return l.lead
 }
 
-// Wait is how long one who is ahead, by more than half a unit beyond its share of what is
-// left, has to wait until others had their turn, of a window that lasts span: longer if it
-// is further ahead. Then it may have another share. Each time that nobody else took
-// anything meanwhile it waits half as long. others is what these have drawn in all.
+// Wait is how long this process has to wait until others had their turn. ahead is by how many
+// units it would be ahead beyond its share of what is left. The wait is longer the larger
+// ahead is, and after it the process may take another share. Each time that the others drew
+// nothing meanwhile, the next wait is half as long. span is the length of the window, and
+// others is how many units the other processes have drawn in all.
 func (l *Lead) Wait(now meter.Instant, ahead, share float64, span time.Duration, others int64) time.Duration {
 	if ahead-l.leave < rounded {
 		return 0
@@ -79,14 +81,14 @@ func (l *Lead) Wait(now meter.Instant, ahead, share float64, span time.Duration,
 	return 0
 }
 
-// Lacks notes that there is too little now.
+// Lacks notes that the limit has too little left now. It ends the wait for a turn.
 func (l *Lead) Lacks(now meter.Instant) { l.short, l.held, l.leave, l.quiet = now, 0, 0, 0 }
 
-// Short is when there was last too little; zero: never.
+// Short is when the limit last had too little left; zero: never.
 func (l *Lead) Short() meter.Instant { return l.short }
 
-// AskPause is for how long a process that waits does not ask the Store: a fleet of so many
-// asks a hundred times a second in all, and each process ten times at most.
+// AskPause is the time between two questions to the Store of a process that waits: so a fleet
+// of that many members asks a hundred times a second at most, and each process ten times.
 func AskPause(members int) time.Duration {
 	return max(100*time.Millisecond, time.Duration(members)*10*time.Millisecond)
 }

@@ -7,17 +7,19 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-const mostLeased = 1000 // requests
+// mostLeased is how many requests a lease is for at most: more would save few calls, and other
+// processes lack what it keeps.
+const mostLeased = 1000
 
-// lease is room booked ahead of demand, for requests of one cost. Its size
-// doubles when it is used up in time and halves when most of it is left.
+// lease is room booked ahead of demand, for requests of one cost. The size of the next lease
+// doubles when one is used up in time, and is halved when most of one is left.
 type lease struct {
 	batch *batch
-	cost  []int64
-	size  int64 // of the next one
-	taken int64
-	left  int64
-	until time.Time
+	cost  []int64   // of each request
+	size  int64     // of the next lease, in requests
+	taken int64     // requests that this lease was for
+	left  int64     // of these, how many are left
+	until time.Time // when it ends
 	timer *time.Timer
 }
 
@@ -39,11 +41,11 @@ func (l *lease) serve(q *queue, now time.Time) bool {
 	return true
 }
 
-// extend adds the lease to a booking of n requests, all of one cost, and
-// returns its size. It takes at most half of what is thought to be left, so
-// that near exhaustion there are no leases.
+// extend adds a lease to a booking of n requests, if all have the same cost, and
+// returns its size. It takes at most half of what is probably left, so
+// that there are no leases when little is left.
 func (l *lease) extend(q *queue, b *store.Booking, n int) int64 {
-	if q.f.c.Lease == 0 || l.left > 0 || q.short || q.flight.unit > 0 { // what is under way is no lease
+	if q.f.c.Lease == 0 || l.left > 0 || q.short || q.flight.unit > 0 { // a place in flight cannot be leased
 		return 0
 	}
 	first := q.waiting[0].cost
@@ -66,12 +68,12 @@ func (l *lease) extend(q *queue, b *store.Booking, n int) int64 {
 	return 0
 }
 
-// begin takes a booked lease up. It counts from when it was asked for.
+// begin begins a lease that was booked. Its time counts from when the call was sent.
 func (l *lease) begin(q *queue, b *batch, cost []int64, extra int64) {
 	if extra == 0 {
 		return
 	}
-	l.end() // of two calls on their way at once
+	l.end() // a second call may have brought another one
 	l.batch, l.cost, l.left, l.taken = b, cost, extra, extra
 	l.size = max(l.size, 1)
 	l.until = b.sent.Add(q.f.c.Lease)
@@ -90,7 +92,7 @@ func (l *lease) begin(q *queue, b *batch, cost []int64, extra int64) {
 	l.timer.Reset(d)
 }
 
-// end gives what is left back.
+// end gives back what is left.
 func (l *lease) end() {
 	if l.timer != nil {
 		l.timer.Stop()

@@ -10,13 +10,13 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-// storeLimits returns rates as a Store keeps them. units names what their Unit
-// fields point to; it begins with meter.Requests.
+// storeLimits returns rates as a Store keeps them. Their Unit fields are indexes into units,
+// whose first element is meter.Requests.
 //
-// A window above 64 units is a meter whose size and rate together stay within
-// Limit: Burst + rate*(Per+slack) = Limit. That is a single number to keep, at
-// the price of Burst/Limit of the rate. Up to 64, and where more than half of
-// the limit may go at once, the units are remembered one by one or in slots.
+// A window of more than meter.Exact units is kept as a meter whose size and rate together stay
+// within Limit: Burst + rate*(Per+slack) = Limit. That is only one number, but the rate is
+// lower by Burst/Limit. A smaller window, or one of which more than half may go at once, is
+// kept as a log, in which units have a date each or share one.
 func storeLimits(rates []meter.Spec, c Config, now time.Time) (ls []store.Limit, units []string) {
 	units = []string{meter.Requests}
 	for _, r := range rates {
@@ -32,8 +32,8 @@ func storeLimits(rates []meter.Spec, c Config, now time.Time) (ls []store.Limit,
 	return ls, units
 }
 
-// even sets the pace of those of ls, made of rates, that spread what is left of a
-// window over what is left of its time, as the store last said what that is.
+// even sets the rate of those limits in ls that spread the units left of a window over the
+// time left of it (meter.Spec.Even), by what the store last said is left. ls was made of rates.
 func even(ls []store.Limit, rates []meter.Spec, c Config, seen store.Seen, now time.Time) {
 	i := 0
 	for _, r := range rates {
@@ -41,7 +41,7 @@ func even(ls []store.Limit, rates []meter.Spec, c Config, seen store.Seen, now t
 		if r.Even && n == 2 {
 			day, shape := ls[i], &ls[i+1]
 			left, time := day.Size, day.Ends.Sub(now)
-			if seen.Age < day.Per-time { // it was said in this window
+			if seen.Age < day.Per-time { // the store said it in this window
 				left = seen.Room(i, day)
 			}
 			shape.Rate = max(1, left) / max(time.Seconds(), 1e-3)
@@ -50,8 +50,8 @@ func even(ls []store.Limit, rates []meter.Spec, c Config, seen store.Seen, now t
 	}
 }
 
-// limitID names a limit by what may not change without a fresh start: its unit
-// and its window. It is short, as stores keep it with every key.
+// limitID names a limit by its window and its unit: if one of these changes, counting begins
+// anew. The name is short, because stores keep it with every key.
 func limitID(ls []store.Limit, kind store.LimitKind, r meter.Spec) string {
 	id := shortly(r.Per)
 	if unit := r.Unit; unit != meter.Requests {
@@ -98,8 +98,8 @@ func storeLimit(r meter.Spec, c Config, now time.Time) []store.Limit {
 	return []store.Limit{log, shape}
 }
 
-// Storable returns an error if a store cannot keep k: more than 16
-// limits (a small window counts twice, and so does InFlight), or a window beyond 400 days.
+// Storable returns an error if a store cannot keep k: it has more than 16 limits (a small
+// window counts as two, and so does InFlight), or a window of more than 400 days.
 func Storable(k Key, c Config) error {
 	ls, units := storeLimits(k.Rates, c, time.Now())
 	ls, units = append(ls, flightLimits(k, len(units))...), append(units, flightUnit, waitUnit)
@@ -110,7 +110,7 @@ func Storable(k Key, c Config) error {
 	return d.Validate()
 }
 
-// spread is how far from the grant a unit of r may reach the server.
+// spread is how long after its grant a unit of r may reach the server: Config.Spread.
 func spread(r meter.Spec, c Config) time.Duration {
 	if c.Spread > 0 {
 		return c.Spread
@@ -118,9 +118,9 @@ func spread(r meter.Spec, c Config) time.Duration {
 	return min(50*time.Millisecond, r.Per/20)
 }
 
-// partOf is l for one of n processes that cannot ask each other. Windows become
-// meters of one unit at the n-th part of the rate, as n logs with less than one
-// unit each would be none; a Calendar gives the n-th part of what is left.
+// partOf is the share of l for one of n processes, while the store is gone. A window becomes a
+// meter of one unit at the n-th part of the rate, because a log with less than one unit would
+// grant nothing. Of a Calendar it is the n-th part of what is left.
 func partOf(l store.Limit, n int, used float64) store.Limit {
 	k := float64(n)
 	switch l.Kind {
@@ -133,7 +133,7 @@ func partOf(l store.Limit, n int, used float64) store.Limit {
 		l.Kind, l.Size, l.Credit = store.MeterLimit, 1, -1
 		l.ID = "l" + l.ID
 	case store.CalendarLimit:
-		l.Size = max(math.Floor(max(0, l.Size-used)/k), 0.5) // half a unit holds none
+		l.Size = max(math.Floor(max(0, l.Size-used)/k), 0.5) // half a unit grants nothing
 	}
 	return l
 }
@@ -149,7 +149,8 @@ func shortly(d time.Duration) string {
 	return d.String()
 }
 
-// flightLimits are those of k besides its rates, of units that begin at unit.
+// flightLimits are the two Logs of k's requests under way, whose units are unit and the next;
+// nil: k does not bound them.
 func flightLimits(k Key, unit int) []store.Limit {
 	most, per := int64(k.InFlight), flightSilence
 	if k.Window != nil {
@@ -159,13 +160,13 @@ func flightLimits(k Key, unit int) []store.Limit {
 		return nil
 	}
 	l := store.Limit{ID: flightID, Kind: store.LogLimit, Unit: unit, Size: float64(most), Per: per}
-	if most > meter.Exact || k.Window != nil { // one grain, however wide it is, or places are not found again
+	if most > meter.Exact || k.Window != nil { // the grain of a Window must not change with its width, or units that are given back are not found
 		l.Grain = l.Per / meter.Exact
 	}
 	return []store.Limit{l, {ID: waitID, Kind: store.LogLimit, Unit: unit + 1, Size: float64(store.MaxAmount), Per: waitPer, Grain: waitPer / meter.Exact}}
 }
 
-// isFlight reports whether l bounds or counts requests under way.
+// isFlight reports whether l is one of flightLimits.
 func isFlight(l store.Limit) bool {
 	return l.Kind == store.LogLimit && (l.ID == flightID || l.ID == waitID)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-// Left is a guess from the store's last answers: how many of the units that cost
-// draws it would book at once, and how long it takes until all are there again.
+// Left estimates from the store's last answers how many of the units that cost names it would
+// book at once, and how long it takes until all are there again.
 func (f *Fleet) Left(keys []Key, cost map[string]int64) (units int64, full time.Duration) {
 	now, left := time.Now(), float64(math.MaxInt64/2)
 	for _, k := range keys {
@@ -39,11 +39,11 @@ func drain(l store.Limit, units float64) time.Duration {
 	return time.Duration(math.Ceil(s*1e6)) * time.Microsecond
 }
 
-// Look asks the store how keys stand, and charges nothing: how many of the units
-// that cost draws it would book at once, how long it takes until all are there
-// again, and how long cost would have to wait; zero: not at all. Of a Log nobody
-// says when its units went: the wait is its whole window then. While the store
-// cannot be asked, it is as it was last heard of.
+// Look asks the store, charges nothing, and returns how many of the units that cost names it
+// would book at once, how long it takes until all are there again, and how long cost would
+// have to wait; zero: not at all. The store does not say when the units of a Log were booked,
+// so the wait is its whole window. If the store cannot be asked, the answer is from what it
+// last said. Look waits for the call, for Deadline at most.
 func (f *Fleet) Look(keys []Key, cost map[string]int64) (left int64, full, wait time.Duration) {
 	if f.guard.allows(time.Now()) {
 		f.ask(keys)
@@ -64,7 +64,7 @@ func (f *Fleet) Look(keys []Key, cost map[string]int64) (left int64, full, wait 
 	return left, full, wait
 }
 
-// opens is how long a limit takes until it has as many units more.
+// opens is how long a limit takes until it has short units more.
 func opens(l store.Limit, short float64, now time.Time) time.Duration {
 	switch l.Kind {
 	case store.CalendarLimit:
@@ -81,7 +81,7 @@ func opens(l store.Limit, short float64, now time.Time) time.Duration {
 	return drain(l, short)
 }
 
-// ask books nothing of keys, to hear how they stand.
+// ask books no units from keys, to hear how much they have left.
 func (f *Fleet) ask(keys []Key) {
 	now := time.Now()
 	q := newQueue(f, keys) // nobody waits in it
@@ -96,7 +96,8 @@ func (f *Fleet) ask(keys []Key) {
 	}
 }
 
-// Ask asks the store how key stands, and calls then when it is known. No request waits for it.
+// Ask asks the store how much key has left, and calls then on the call's goroutine when that is
+// known. It does not wait.
 func (f *Fleet) Ask(key Key, then func()) {
 	now := time.Now()
 	if !f.guard.allows(now) {

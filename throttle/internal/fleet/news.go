@@ -10,14 +10,15 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-// unsent is news of a key that waits for the call before it to end.
+// unsent is news of a key for which a call is under way.
 type unsent struct {
-	pending store.News
-	waiting bool
+	pending store.News // what the next call tells
+	waiting bool       // there is something in pending
 }
 
-// Tell lets the other processes know n. One call per key is on its way at a
-// time; what comes meanwhile is told together by the next.
+// Tell tells the other processes n, through the store. It does not wait for the call. One call
+// per key is under way at a time; what is told meanwhile goes together in the next one. If the
+// store cannot be asked, n is dropped.
 func (f *Fleet) Tell(key string, n store.News) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,9 +73,9 @@ func join(n, later store.News) store.News {
 	return n
 }
 
-// Pause lets the other processes know of a pause; a time that has passed
-// ends it. sooner says that the one before would have ended later, which would
-// win if it were not ended first.
+// Pause tells the other processes of a pause; a time that has passed ends the pause. sooner
+// says that the pause before would have ended later: it has to be ended first, because the
+// store keeps the later end.
 func (f *Fleet) Pause(key string, until time.Time, sooner bool) {
 	d := time.Until(until)
 	if sooner && d > 0 {
@@ -86,8 +87,9 @@ func (f *Fleet) Pause(key string, until time.Time, sooner bool) {
 	f.Tell(key, store.News{Pause: min(d, store.MaxHorizon)})
 }
 
-// Refill gives units of k by hand, for all processes: of each rate as many as of
-// says of its unit. It waits for the store; after an error they may be there or not.
+// Refill gives units of k back for all processes, as a user asked: of each rate as many as of
+// returns for its unit. It waits for the store. After an error it is not known whether they were
+// given back.
 func (f *Fleet) Refill(k Key, of func(unit string) int64) error {
 	ls, units := storeLimits(k.Rates, f.c, time.Now())
 	var n store.News
@@ -110,7 +112,7 @@ func (f *Fleet) Refill(k Key, of func(unit string) int64) error {
 	return nil
 }
 
-// again forgets what was heard of a key, and lets those ask who were told to wait.
+// again forgets what was heard of a key, so that requests which were told to wait ask again.
 func (f *Fleet) again(id string) {
 	f.mu.Lock()
 	delete(f.seen, id)
@@ -120,7 +122,7 @@ func (f *Fleet) again(id string) {
 			qs = append(qs, q)
 		}
 	}
-	f.mu.Unlock() // its order is q.mu, f.mu
+	f.mu.Unlock() // before q.mu is locked: the order is q.mu, f.mu
 	for _, q := range qs {
 		q.mu.Lock()
 		now := time.Now()

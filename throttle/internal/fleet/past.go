@@ -2,8 +2,8 @@ package fleet
 
 import "time"
 
-// past is how far a tally's count was at what times, as far as this process heard of
-// it: oldest first. What was booked between two times counts from the later one.
+// past is what a tally's count was at certain times, as far as this process heard, oldest
+// first. Units booked between two of these times are dated by the later one.
 type past []mark
 
 type mark struct {
@@ -11,8 +11,8 @@ type mark struct {
 	n  int64
 }
 
-// mostMarks is how many are kept. Of more every second one goes, so that what it
-// counted counts from the next one.
+// mostMarks is how many are kept. If there are more, every second one is dropped, so that its
+// units are dated by the next one.
 const mostMarks = 128
 
 // add notes a count that was heard at now.
@@ -29,7 +29,7 @@ func (p past) add(now time.Time, n int64) past {
 	return append(p, mark{now, n})
 }
 
-// forget drops what is older than the last mark until then.
+// forget drops all marks before the last one that is not after until.
 func (p past) forget(until time.Time) past {
 	i := 0
 	for i+1 < len(p) && !p[i+1].at.After(until) {

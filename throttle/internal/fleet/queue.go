@@ -9,45 +9,45 @@ import (
 )
 
 const (
-	mostInBatch = 1000 // requests on one call
+	mostInBatch = 1000 // requests in one call, so that its size is bounded
 )
 
 // queue holds the requests that draw on the same keys until the store has
-// booked them. At most two calls are on their way, the second for no fewer
-// requests than the first. While the keys are short each is for one request,
-// and the next follows when that request may start, see turn: processes then take
-// turns, however many requests wait in each.
+// booked them. At most two calls are under way, the second one for no fewer
+// requests than the first. While the keys are short each call is for one request,
+// and the next one follows when that request may start, see turn. So processes take
+// turns then, however many requests wait in each.
 type queue struct {
 	f      *Fleet
 	keys   []Key
-	units  []string        // of all draws; costs are in this order
-	limits [][]store.Limit // per key; nil of one that changes: with the time of day, or a Window
-	guests int             // requests about to enter; under Fleet.mu
+	units  []string        // of all keys; costs are in this order
+	limits [][]store.Limit // per key; nil: they change with the time of day, or with a Window
+	guests int             // requests that are about to enter; guarded by Fleet.mu
 
 	mu        sync.Mutex
-	waiting   []*waiter
-	calls     int
-	riding    int // requests on them
-	short     bool
-	notBefore time.Time
+	waiting   []*waiter // in the order in which they go
+	calls     int       // under way
+	riding    int       // requests that wait for these calls
+	short     bool      // the keys had too little room at the last call
+	notBefore time.Time // no call is made before
 	turn      turn
 	refused   shortage
-	busy      time.Time // the store is not asked before
-	timer     *time.Timer
+	busy      time.Time   // no call is made before, because the store said that it is busy
+	timer     *time.Timer // calls pump
 	over      *time.Timer // ends the waits of those whose time is over before their turn comes; nil: not armed
-	overAt    time.Time   // when it strikes
+	overAt    time.Time   // when over fires
 	lease     lease
 	late      lateness
 	flight    flight
-	entering  *waiter        // during its enter
-	own       *ride          // that entering is to make itself
-	slow      bool           // the last of these was cut off
-	cutoff    cutoff         // of these
-	local     []store.Ledger // shares of the rates while the store is gone; nil: not begun
-	apart     time.Time      // when they began
+	entering  *waiter        // the request that is in enter
+	own       *ride          // a call that entering makes on its own goroutine
+	slow      bool           // the last such call was cut off
+	cutoff    cutoff         // of such calls
+	local     []store.Ledger // this process's shares of the rates while the store is gone; nil: there are none
+	apart     time.Time      // when local was made
 }
 
-// shortage is what the store last refused: who asks for as much and cannot
+// shortage is what the store last refused. A request that asks for as much and cannot
 // wait until then is refused without another call.
 type shortage struct {
 	cost        []int64
@@ -61,8 +61,8 @@ type waiter struct {
 	cost     []int64
 	ends     time.Time // its wait must end by then
 	byCaller bool      // by the caller's own deadline
-	held     bool      // there will be an answer; else units count from the grant
-	gone     bool      // gave up
+	held     bool      // Options.Held
+	gone     bool      // it gave up, or was refused
 	done     chan struct{}
 	grant    *Grant
 	refusal  *Refusal
@@ -129,10 +129,9 @@ func (q *queue) end(w *waiter, r *Refusal) {
 	}
 }
 
-// watch sees to it that w is told when its wait is over. It is told before that
-// if its turn comes and the wait cannot end in time; a call to the store is
-// allowed for, and another one that it may be riding on by then. That may be
-// over too: no timer is due when it is made, see testnet.Wait.
+// watch sets the timer that refuses w when its wait is over, and Deadline later, as a call
+// may be under way for it then. If its turn comes before and the wait cannot end in time, it is
+// refused then. The timer is never due when it is made; testnet.Wait says why.
 func (q *queue) watch(w *waiter) {
 	at := w.ends.Add(q.f.c.Deadline)
 	d := max(1, time.Until(at))
@@ -166,7 +165,7 @@ func (q *queue) ringOver() {
 	q.pump(now)
 }
 
-// grant ends w's wait well. after is what those of b cost that come after it.
+// grant grants w. after is what the requests of b cost together that come after w.
 func (q *queue) grant(w *waiter, b *batch, ready time.Time, after ...int64) {
 	if w.gone {
 		if b != nil {
@@ -231,7 +230,7 @@ func (q *queue) pump(now time.Time) {
 	}
 }
 
-// full reports whether no other call is to be made before one has ended.
+// full reports whether no call may be made before another one has ended.
 func (q *queue) full() bool {
 	if q.short {
 		return q.calls > q.turn.more
@@ -250,7 +249,7 @@ func (q *queue) still() {
 	}
 }
 
-// idle reports whether nothing is lost with q. q.mu is held.
+// idle reports whether nothing would be lost if q were dropped. q.mu is held.
 func (q *queue) idle(now time.Time) bool {
 	return len(q.waiting) == 0 && q.calls == 0 && len(q.late.open)+len(q.late.late)+len(q.flight.held) == 0 && !q.flight.ending && !q.lease.held(now) && !q.notBefore.After(now) &&
 		(q.local == nil || q.f.guard.now() == Up)
@@ -280,7 +279,7 @@ func (q *queue) close() {
 	q.refuseAll(Ended)
 }
 
-// refuseAll refuses everybody.
+// refuseAll refuses all that wait.
 func (q *queue) refuseAll(why Reason) {
 	for _, w := range q.waiting {
 		q.refuse(w, &Refusal{Name: q.at(0).Name, Reason: why})

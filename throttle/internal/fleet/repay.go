@@ -8,10 +8,10 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-// repay charges the store with what was granted alone and still counts, before
-// others may book it there. It is called with the first answer after an outage,
-// on a call's goroutine, and ends Deadline after begin. If it fails the next
-// answer brings another.
+// repay charges the store with units that were granted without it and still count, before
+// others can book them there. It is called with the first answer after an outage,
+// on a call's goroutine, and returns Deadline after begin at the latest. If it fails, it is
+// called again with the next answer.
 func (q *queue) repay(ctx context.Context, begin time.Time) {
 	now := time.Now()
 	q.mu.Lock()
@@ -43,9 +43,9 @@ func (q *queue) repay(ctx context.Context, begin time.Time) {
 	}
 }
 
-// owe puts what l granted within alone into d, and reports whether there is
-// any: what has not drained of a meter as a cost, and what still counts in a
-// window as units that came when they went.
+// owe puts into d what l granted within alone, and reports whether there is any. Units that
+// have not drained from a meter become a cost. Units that still count in a window become
+// store.Moved, with their age.
 func owe(d *store.Draw, l store.Ledger, now time.Time, alone time.Duration, members int) bool {
 	any := false
 	for u := range d.Units {
@@ -69,8 +69,8 @@ func owe(d *store.Draw, l store.Ledger, now time.Time, alone time.Duration, memb
 	return any
 }
 
-// owedToMeters is what has not drained of unit u. A share began with nothing
-// left, which was not its own doing.
+// owedToMeters is how many units u have not drained from meters. A share began with nothing
+// left (see spent), which this process did not grant.
 func owedToMeters(d *store.Draw, u int, l store.Ledger, now time.Time, alone time.Duration, members int) int64 {
 	var owed float64
 	for _, p := range d.Limits {
@@ -82,14 +82,14 @@ func owedToMeters(d *store.Draw, u int, l store.Ledger, now time.Time, alone tim
 	return int64(math.Ceil(owed - 1e-6))
 }
 
-// some is units that went at one time.
+// some is units that were granted at one time.
 type some struct {
 	age   time.Duration
 	units int64
 }
 
-// went is what went of unit u within the longest window of d, oldest first, and
-// what went before in the window of a Calendar.
+// went is the units u that were granted within the longest window of d, oldest first, and
+// those that were granted before in the window of a Calendar.
 func went(d *store.Draw, u int, l store.Ledger, now time.Time, alone time.Duration) (list []some, before some) {
 	var per time.Duration
 	var inLog, inDay int64
@@ -115,7 +115,8 @@ func went(d *store.Draw, u int, l store.Ledger, now time.Time, alone time.Durati
 	return list, some{alone, max(0, inDay-inLog)}
 }
 
-// together makes at most n of list, each dated by the last of its units.
+// together joins elements of list until there are at most n, each with the age of its last
+// units.
 func together(list []some, n int) []some {
 	for len(list) > n {
 		half := list[:0]

@@ -10,30 +10,31 @@ import (
 )
 
 // A ride is a call to the store and the requests that wait for its answer. They
-// wait for Deadline; then they are waiting again, and go on without the store.
-// The call itself is left alone for as long as patience: to cut it off would
-// cost its connection, and the next call the time to make another, and what it
-// charged. An answer that comes so late is given back.
+// wait for Deadline; then they return to the queue, which goes on without the store.
+// The call itself goes on for as long as patience. To cancel it would close its connection,
+// the next call would have to make another, and what the call booked would stay booked. If an
+// answer comes so late, what it booked is given back.
 //
-// One that waits for itself alone makes the call itself if the store is known to be
-// quick: to hand it to another goroutine and back takes half as long again. It does
-// cut it off if the store is slow all of a sudden; then the call is made anew.
+// If only one request waits, and the store is known to be quick, the request makes the call on
+// its own goroutine: to hand it to another goroutine and back takes half as long again. Such a
+// call is cancelled if the store is slow for once, and is then made anew.
 type ride struct {
 	q       *queue
 	batch   []*waiter
 	booking store.Booking
 	sent    time.Time
-	extra   int64 // leased
-	told    []*move
-	over    *time.Timer // at Deadline; nil: the one request makes the call itself, until cut ends
-	cut     context.Context
+	extra   int64           // requests for which a lease is booked, too
+	told    []*move         // what the store is told by the call
+	over    *time.Timer     // calls leave at Deadline; nil: the request makes the call itself, with cut
+	cut     context.Context // see over
 
-	// under the queue's lock
-	answered bool // before Deadline; or else
-	left     bool // nobody waits for it any more
+	// Guarded by the queue's lock:
+	answered bool // the answer came before Deadline
+	left     bool // the requests have stopped waiting before it came
 }
 
-// send books the head of the queue, and with it as many as are thought to fit.
+// send makes a call for the head of the queue, and for as many others as probably fit. It
+// returns false after Close.
 func (q *queue) send(now time.Time) bool {
 	b := q.booking(now)
 	n := q.batch(&b)
@@ -58,20 +59,20 @@ func (q *queue) send(now time.Time) bool {
 	return true
 }
 
-// quickly is how long a request that makes its own call waits for it, also if its
-// caller leaves meanwhile.
+// quickly is how long a request waits at most for a call that it makes itself, even if its
+// caller gives up meanwhile.
 const quickly = 50 * time.Millisecond
 
-// alike reports whether the one that enters may make the call itself.
+// alike reports whether the request that enters may make the call itself.
 func (q *queue) alike(r *ride) bool {
 	w := q.entering
 	return w != nil && !q.slow && r.extra == 0 && len(r.batch) == 1 && r.batch[0] == w && q.calls == 0 &&
 		w.ends.Sub(r.sent) > quickly && q.f.guard.quick() && q.f.hold()
 }
 
-// A cutoff ends calls that requests make themselves, quickly or Deadline after they
-// are sent, or an eighth of that earlier: calls that follow one another share a
-// timer, as each new one would wake another thread of the process.
+// A cutoff cancels calls that requests make themselves, after quickly or Deadline, or an
+// eighth of that earlier. It is earlier because calls that follow one another share a timer: a
+// new timer for each would wake another thread of the process.
 type cutoff struct {
 	ctx  context.Context
 	stop context.CancelFunc
@@ -134,7 +135,7 @@ func (r *ride) run(ctx context.Context) {
 	r.heard(booked, err)
 }
 
-// heard takes note of what the store said, and goes on. q.mu is held.
+// heard passes on what the store said, and pumps the queue. q.mu is held.
 func (r *ride) heard(booked store.Booked, err error) {
 	q := r.q
 	if isBusy(err) {
@@ -149,20 +150,20 @@ func (r *ride) heard(booked store.Booked, err error) {
 	q.late.heard(q, r.told, r.sent, booked, err)
 	if len(r.batch) > 1 {
 		q.mu.Unlock()
-		runtime.Gosched() // who goes on and asks again rides with those that wait
+		runtime.Gosched() // callers that ask again at once can join the next batch
 		q.mu.Lock()
 	}
 	r.ends()
 	q.pump(time.Now())
 }
 
-// ends makes room for another. q.mu is held.
+// ends notes that the call does not count any more. q.mu is held.
 func (r *ride) ends() {
 	r.q.calls--
 	r.q.riding -= len(r.batch)
 }
 
-// leave lets those that wait go on without the answer.
+// leave returns the requests to the queue, without the answer.
 func (r *ride) leave() {
 	q := r.q
 	q.mu.Lock()
@@ -171,7 +172,7 @@ func (r *ride) leave() {
 		return
 	}
 	r.left = true
-	q.f.calls.Add(1) // run has not ended: nobody has waited in vain
+	q.f.calls.Add(1) // run has not ended, so Close still waits
 	defer q.f.calls.Done()
 	q.back(r.batch)
 	r.ends()
@@ -181,7 +182,7 @@ func (r *ride) leave() {
 	report()
 }
 
-// tooLate takes note of an answer that nobody waits for.
+// tooLate gives back what a call booked whose answer nobody waits for.
 func (r *ride) tooLate(ctx context.Context, booked store.Booked, err error) {
 	q := r.q
 	q.f.guard.ended(err)
@@ -201,9 +202,9 @@ func (r *ride) tooLate(ctx context.Context, booked store.Booked, err error) {
 	q.pump(time.Now())
 }
 
-// probe asks a store that is gone for nothing. No request waits for it. If the
-// answer takes longer than requests wait, that may be the time that a new
-// connection takes: it is asked once more.
+// probe books nothing from a store that is gone, to see whether it answers. No request waits
+// for it. If the answer takes longer than requests wait, the reason may be a new connection, so
+// the store is asked once more.
 func (q *queue) probe(now time.Time) {
 	b := q.booking(now)
 	ok := q.f.start(func(ctx context.Context) {

@@ -10,54 +10,55 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-// A Tally is what all processes drew of a limit that nobody configured, but that
-// the server states. The store counts the units booked. Each process knows from an
-// answer, and from the count when its request was booked, how far the count may go
-// until the limit is spent: of two processes that book at once the store refuses the
-// one for which nothing is left. No process has to be told what another one heard.
+// A Tally counts what all processes draw of a limit that nobody configured, but that
+// the server states. The store counts the units booked. From an answer, and from the count
+// when its request was booked, each process knows how far the count may go until the limit is
+// spent, and the store books no more than that. So if two processes book at the same time and
+// only one unit is left, one is refused, although neither knows what the other one heard.
 // It is safe for concurrent use.
 type Tally struct {
 	id, unit string
 
 	mu     sync.Mutex
-	known  bool
-	at     int64 // when the store last changed it, by its clock
-	count  int64 // booked since this process knows it
-	shift  int64 // what of that the store counts no more
-	own    int64 // what of all that was ever counted this process booked
-	most   int64
-	while  *Tally // most holds while the count of this one is still
+	known  bool   // the store has said the count
+	at     int64  // when the store last changed it, by its clock
+	count  int64  // units booked since this process knows it
+	shift  int64  // how many of these the store does not count any more
+	own    int64  // units that this process booked
+	most   int64  // how far the count may go
+	while  *Tally // most holds only while the count of this tally is still; nil: always
 	still  int64
-	adds   int64 // that are to be added; see Fleet.Add
-	adding bool  // a call is on its way
-	past   past  // nil: nobody asked for it
+	adds   int64 // units to be added; see Fleet.Add
+	adding bool  // a call that adds or raises is under way
+	past   past  // nil: Past was not called
 }
 
 const (
-	tallyMark = "~" // begins the names of tallies; those of rates begin with a digit
-	// tallyPer is after what time a count begins anew, so that a store may forget
-	// it. What it was matters only from a request to its answer.
+	tallyMark = "~" // begins the names of tallies in the store; those of rates begin with a digit
+	// tallyPer is after which time the store counts from zero again, so that it may forget
+	// a count. Counts matter only from a request to its answer, which takes less.
 	tallyPer = time.Hour
 
-	// Unbounded is a limit of which nobody knows what is left.
+	// Unbounded is the bound of a count of which it is not known how far it may go.
 	Unbounded = math.MaxInt64
 )
 
 // NewTally returns a tally of units; id names the limit in all processes.
 func NewTally(id, unit string) *Tally { return &Tally{id: tallyMark + id, unit: unit, most: Unbounded} }
 
-// Mark returns what tells how far the count of t may go, see [Fleet.Raise].
+// Mark returns a new tally that tells all processes how far the count of t may go; see
+// [Fleet.Raise].
 func (t *Tally) Mark() *Tally { return NewTally("m"+t.id, "mark") }
 
-// Bound lets the count go up to most, in what this process books from now on.
+// Bound sets how far the count may go in what this process books from now on.
 func (t *Tally) Bound(most int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.most = most
 }
 
-// BoundWhile is Bound until the count of other goes on: then nothing of t is booked until
-// it is bound anew.
+// BoundWhile is Bound until the count of other changes. From then on nothing is booked until
+// Bound or BoundWhile is called again.
 func (t *Tally) BoundWhile(most int64, other *Tally) {
 	n, _ := other.Count()
 	t.mu.Lock()
@@ -65,28 +66,28 @@ func (t *Tally) BoundWhile(most int64, other *Tally) {
 	t.most, t.while, t.still = most, other, n
 }
 
-// Count is how far the count was when it was last heard of.
+// Count is the count that was last heard.
 func (t *Tally) Count() (n int64, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.count, t.known
 }
 
-// Others is how many units other processes booked, as far as this one heard.
+// Others is how many units other processes booked, as far as was heard.
 func (t *Tally) Others() (n int64, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.count - t.own, t.known
 }
 
-// gave takes in that units of this process's go back.
+// gave notes that this process gives units back.
 func (t *Tally) gave(units int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.own -= units
 }
 
-// limit is t as a store keeps it, and its level as it was last heard of.
+// limit is t as a limit of the store, and its level as last heard.
 func (t *Tally) limit(unit int) (store.Limit, float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,16 +104,17 @@ func (t *Tally) limit(unit int) (store.Limit, float64) {
 	return l, float64(t.count - t.shift)
 }
 
-// heard takes in a level, after own units were booked, and returns the count.
+// heard notes a level that the store said, after own units of this process were booked. It
+// returns the count.
 func (t *Tally) heard(s store.Standing, level float64, own int64) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.own += own
 	n := int64(level) + t.shift
 	switch {
-	case t.known && (s.At < t.at || s.At == t.at && own > 0 && n < t.count): // an answer that was overtaken
+	case t.known && (s.At < t.at || s.At == t.at && own > 0 && n < t.count): // a later answer was heard before
 		return n
-	case t.known && s.At > t.at && level < float64(t.count-t.shift)/2: // no refund, but the next hour, or a store that lost it
+	case t.known && s.At > t.at && level < float64(t.count-t.shift)/2: // it fell too much for refunds: the next hour began, or the store lost its state
 		t.shift = t.count + own - int64(level)
 		n = t.count + own
 	}
@@ -139,7 +141,7 @@ func (q *queue) withTallies(d *store.Draw, ts []*Tally) {
 	}
 }
 
-// heard remembers the standings that a call brought.
+// heard remembers what a call said of keys and tallies.
 func (q *queue) heard(b store.Booking, r store.Booked) {
 	q.f.heard(b, r)
 	for i, d := range b.Draws {
@@ -171,7 +173,7 @@ func charged(u store.UnitCost, o store.Outcome) int64 {
 	return 0
 }
 
-// after is what ws cost together, if there are tallies to count for; else nil.
+// after is what ws cost together; nil if q has no tallies, which need it.
 func (q *queue) after(ws []*waiter) (sum []int64) {
 	if !slices.ContainsFunc(q.keys, func(k Key) bool { return len(k.Tallies) > 0 }) {
 		return nil
@@ -193,7 +195,7 @@ func tallySpent(b store.Booking, r store.Booked) bool {
 		isTally(b.Draws[r.Draw].Limits[r.Limit])
 }
 
-// Counts is how far the count of t was when g had been booked.
+// Counts is what the count of t was just after g was booked.
 func (g *Grant) Counts(t *Tally) (n int64, known bool) {
 	if g == nil || g.batch == nil {
 		return 0, false

@@ -7,8 +7,9 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-// Add charges units to ts, which are kept under key. No request waits for it; what comes
-// while a call is on its way is told together by the next. ts always stand together.
+// Add charges units to ts, which are kept under key. It does not wait for the call. What is
+// added while a call is under way goes together in the next one. ts must be the same tallies
+// in each call that has one of them.
 func (f *Fleet) Add(key string, ts []*Tally, units []int64) {
 	for i, t := range ts {
 		t.add(units[i])
@@ -21,7 +22,7 @@ func (f *Fleet) Add(key string, ts []*Tally, units []int64) {
 	}
 }
 
-// add notes units that the store may tell of before it answers.
+// add notes units before the call, as the store may say them in the answer to another one.
 func (t *Tally) add(units int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,9 +59,9 @@ func (f *Fleet) add(ctx context.Context, key string, ts []*Tally) {
 	}
 }
 
-// Raise lets mark, which is kept under key, tell all processes that the count of t may go
-// up to n. It is never lowered, and of several that raise it at once the highest stays. No
-// request waits for it.
+// Raise raises mark, which is kept under key, so that all processes know that the count of t
+// may go up to n. A mark is never lowered; if several processes raise it, the highest value
+// stays. Raise does not wait for the call.
 func (f *Fleet) Raise(key string, t, mark *Tally, n int64) {
 	t.mu.Lock()
 	n -= t.shift
@@ -80,7 +81,7 @@ func (f *Fleet) lift(ctx context.Context, key string, mark *Tally, n int64) {
 		mark.adding = false
 		mark.mu.Unlock()
 	}()
-	for ctx.Err() == nil { // again where others raised it meanwhile
+	for ctx.Err() == nil { // it is repeated if others have raised the mark meanwhile
 		l, level := mark.limit(0)
 		l.Size = float64(n)
 		more := n - int64(level)
@@ -95,7 +96,7 @@ func (f *Fleet) lift(ctx context.Context, key string, mark *Tally, n int64) {
 			return
 		}
 		if mark.heard(r.Keys[0], r.Keys[0].Levels[0], 0); r.Keys[0].Levels[0] == level {
-			return // it was not for others: the key is paused
+			return // others have not raised it: the key is paused
 		}
 	}
 }

@@ -6,23 +6,24 @@ import (
 	"github.com/weirhttp/weir/throttle/store"
 )
 
-// turn is a queue's turn among those of other processes, while there are
-// more of them than bookings reach ahead. Whoever asks first when the next
-// booking comes within reach gets it. Who was served last asks last, and who
-// was refused most often first, all within a twentieth of the reach.
+// turn says when a queue asks the store, while keys are short, so that the queues of all
+// processes take turns. Bookings may reach ahead: a request may start up to reach after it was
+// booked. When the store has room for one more within the reach, the first process that asks
+// gets it. So a process that was just served asks late, and one that was refused often asks
+// early, all within a twentieth of the reach.
 //
-// Where a trip to the store takes longer than one request starts after another,
-// a queue that asks for one at a time gets less than its turn. It then has
-// several calls on their way, as many as it takes to book a trip ahead.
+// If a trip to the store takes longer than the time from one request's start to the next, a
+// queue that books one at a time gets too little. It then has several calls under way, as many
+// as are needed to book a trip ahead.
 type turn struct {
 	missed int       // refusals since it was served, at most mostMissed
-	opens  time.Time // when the next booking comes within reach
-	more   int       // calls on their way while keys are short, beyond one
+	opens  time.Time // when the store will have room for one more within the reach
+	more   int       // how many calls may be under way while keys are short, besides one
 }
 
 const (
-	mostMissed = 8
-	mostCalls  = 64 // of a queue: with trips of 50 ms more than 1000 requests a second
+	mostMissed = 8  // after so many refusals a queue asks as early as it may
+	mostCalls  = 64 // calls of a queue: with trips of 50 ms they book more than 1000 requests a second
 )
 
 // served returns when to ask again after a booking that starts after wait.
@@ -40,8 +41,8 @@ func (t *turn) served(now time.Time, wait, reach, trip time.Duration) time.Time 
 	return now.Add(wait + reach/20)
 }
 
-// refused returns when to ask again after a refusal: once a second in any case,
-// as pauses end and others give back what they booked.
+// refused returns when to ask again after a refusal: within store.Ahead in any case, because
+// pauses may end and others give back what they booked.
 func (t *turn) refused(now time.Time, wait, reach time.Duration) time.Time {
 	t.more = 0
 	if !now.Before(t.opens) {

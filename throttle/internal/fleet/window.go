@@ -11,52 +11,50 @@ import (
 )
 
 // A Window is how many requests may be under way at a time to a host that does not say
-// how many it bears: the processes learn it together. It is a flight whose places nobody
-// dates anew, so that a request which takes longer than the patience, like a long poll,
-// takes no place from others. How many places there are stands in the store as a mark that
-// only rises: the number of the change above what it changed to. Of two changes at once
-// the smaller window counts. It is safe for concurrent use.
+// how many it can serve: the processes learn it together. It is like InFlight, but its units
+// are not renewed. So a request that takes longer than the patience, like a long poll, takes
+// no place from others. How many places there are is a word in the store: a mark that is only
+// raised. Its upper bits are the number of the change, so a later change is a larger word; of
+// two changes at the same time the smaller window is. It is safe for concurrent use.
 type Window struct {
-	mark *Tally
+	mark *Tally // the word
 
 	mu    sync.Mutex
-	word  int64 // the last that was heard or told; zero: none
-	level int64 // places taken, as far as was heard
-	short bool  // the store had none left, likewise
-	heard bool
+	word  int64         // the largest word that was heard or told; zero: none was
+	level int64         // places taken, as far as was heard
+	short bool          // the store had no place left, as far as was heard
+	heard bool          // see Heard
 	trip  time.Duration // see Lasts
 }
 
-// A word is, from its lowest bits on, the patience, how large the window is, and the number
-// of the change. 2^32 changes of it are below store.MaxAmount.
+// A word has, from its lowest bit on, the patience, the size of the window, and the number
+// of the change. 2^32 changes fit below store.MaxAmount.
 const (
-	patienceBits = 4
-	windowBits   = 13
-	mostWindow   = 1<<(windowBits-1) - 1
+	patienceBits = 4                     // for exponents up to mostPatience
+	windowBits   = 13                    // for the size, and one bit for Shown
+	mostWindow   = 1<<(windowBits-1) - 1 // stands for any number of requests
 
-	firstPatience = 3  // of a window that nobody has said more of
-	mostPatience  = 12 // longer than an hour
+	firstPatience = 3  // the exponent of the patience before anybody told one: 8 s
+	mostPatience  = 12 // the largest exponent: more than an hour
 )
 
-// A Width is how many requests may be under way at a time; zero: any number. Shown says
-// that the host refused one more. A request that takes longer than Patience takes no place
-// any more.
+// A Width is how many requests may be under way at a time.
 type Width struct {
-	Most     int
-	Shown    bool
-	Patience time.Duration
+	Most     int           // zero: any number
+	Shown    bool          // the host refused one request more
+	Patience time.Duration // for how long a request counts, rounded up to a power of two seconds
 }
 
-// NewWindow returns a window; id names it in all processes. As long as nothing was heard of
-// it, one request may be under way: if one is, the store's refusal says how many may.
+// NewWindow returns a window; id names it in all processes. Until the store has said how wide
+// it is, one request may be under way.
 func NewWindow(id string) *Window { return &Window{mark: NewTally("f"+id, "mark")} }
 
-// Tallies are those of a Key that has the Window.
+// Tallies are what Key.Tallies must be in a Key that has the Window.
 func (w *Window) Tallies() []*Tally { return []*Tally{w.mark} }
 
-// wordOf is what the mark says after n changes: a smaller window is the higher word.
+// wordOf is the word for x as change n. For a smaller window it is larger.
 func wordOf(n int64, x Width) int64 {
-	v := int64(mostWindow) // any number
+	v := int64(mostWindow)
 	if x.Most > 0 {
 		v = min(int64(x.Most), mostWindow-1)
 	}
@@ -68,7 +66,7 @@ func wordOf(n int64, x Width) int64 {
 	return (n<<windowBits|v)<<patienceBits | min(e, mostPatience)
 }
 
-// widthOf is what a word says.
+// widthOf is the Width that a word stands for.
 func widthOf(word int64) (x Width) {
 	if word == 0 {
 		return Width{Patience: time.Second << firstPatience}
@@ -82,15 +80,16 @@ func widthOf(word int64) (x Width) {
 	return x
 }
 
-// Width is what was last heard or told, and the word that changes with it; zero: nothing was.
+// Width is the width that was last heard or told, and its word, which changes when the width
+// does; a word of zero: none was.
 func (w *Window) Width() (x Width, word int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return widthOf(w.word), w.word
 }
 
-// Level is how many places all processes had taken when the store was last asked for one,
-// and whether none was left.
+// Level is how many places all processes had when the store was last asked for one, and
+// whether none was left.
 func (w *Window) Level() (n int, full bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,14 +97,14 @@ func (w *Window) Level() (n int, full bool) {
 	return int(w.level), w.short || x.Most > 0 && w.level >= int64(x.Most)
 }
 
-// Heard reports whether the store has said how wide w is, if anybody had told it.
+// Heard reports whether the store has answered how wide w is, even if nobody has told it.
 func (w *Window) Heard() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.heard
 }
 
-// limit is the most that may be under way, and for how long they count.
+// limit is how many requests may be under way, and for how long each counts.
 func (w *Window) limit() (most int64, per time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,7 +118,7 @@ func (w *Window) limit() (most int64, per time.Duration) {
 	}
 }
 
-// Lasts notes for about how long a request takes its place.
+// Lasts notes about how long a request has its place; see flight.seldom.
 func (w *Window) Lasts(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -132,7 +131,7 @@ func (w *Window) lasts() time.Duration {
 	return w.trip
 }
 
-// hears takes in how many places are taken, and what the mark says.
+// hears notes how many places are taken, and reads the mark.
 func (w *Window) hears(level int64, short bool) {
 	w.mark.mu.Lock()
 	word := w.mark.count - w.mark.shift
@@ -143,9 +142,9 @@ func (w *Window) hears(level int64, short bool) {
 	w.word = max(w.word, word)
 }
 
-// Widen tells all processes that w, which is kept under key, is that wide from now on. No
-// request waits for it. The patience is never shortened: the store finds a place again by
-// how exactly it is dated, which depends on it.
+// Widen tells all processes that w, which is kept under key, has the width x from now on. It
+// does not wait for the call. The patience is never shortened, because the grain of the Log
+// depends on it, by which the store finds units that are given back.
 func (f *Fleet) Widen(key string, w *Window, x Width) {
 	w.mu.Lock()
 	x.Patience = max(x.Patience, widthOf(w.word).Patience)
@@ -154,7 +153,8 @@ func (f *Fleet) Widen(key string, w *Window, x Width) {
 	f.Keep(key, w)
 }
 
-// Keep tells the store how wide w is, if it knows less: it may have forgotten.
+// Keep tells the store how wide w is, if it has an older word or has forgotten it. It does not
+// wait for the call.
 func (f *Fleet) Keep(key string, w *Window) {
 	_, word := w.Width()
 	w.mark.mu.Lock()
@@ -170,8 +170,8 @@ func (g *Grant) Windowed() bool {
 	return g != nil && slices.ContainsFunc(g.q.keys, func(k Key) bool { return k.Window != nil })
 }
 
-// Among is how many had a place of a Window when g got its own, itself included; zero: it
-// has none.
+// Among is how many requests had a place of the Window when g got its own, including g; zero:
+// g has none.
 func (g *Grant) Among() int {
 	if g == nil || g.batch == nil {
 		return 0
