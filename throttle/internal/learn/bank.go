@@ -6,34 +6,37 @@ import (
 	"slices"
 )
 
-const maxCandidates = 16 // 2 KB; more were not tried
+const maxCandidates = 16 // they take 2 KB; more were not tried
 
-// Surprises until a search: firstPatience, as one or two come by jitter, and twice as many
-// after each search that no refusal began, up to mostPatience. So a leader that nothing
-// better is found for costs few searches, and is looked at again all the same.
+// How many surprises (acceptances for which the leader had no room) begin a search:
+// firstPatience, as one or two come by jitter, and twice as many after each search that no
+// refusal began, up to mostPatience. So if nothing better than the leader is found, there are
+// few searches, but they do not end.
 const (
 	firstPatience = 3
 	mostPatience  = 256
 )
 
-// heavyAt: candidates of less weight are judged anew with the next refusal only.
-// If each acceptance against any of them were to judge all, a call would cost
-// 100 us.
+// heavyAt is the weight from which on an acceptance against a candidate makes all be judged
+// anew; lighter ones wait for the next refusal. If each acceptance against any of them did
+// that, a call would cost 100 us.
 const heavyAt = .02
 
-// liveAt: candidates of less weight have no say in when something is sent.
+// liveAt is the weight from which on a candidate counts for when something is sent.
 const liveAt = .004
 
-// A candidate is a limiter that may be the server's.
+// A candidate is a limiter that the server may have.
 type candidate struct {
 	shape
 	state
-	size    float64
-	score   float64 // logarithm of how likely it is; higher is likelier
-	against float64 // of that, what speaks against it
-	weight  float64 // share of all
-	prior   float64
+	size    float64 // in units
+	score   float64 // logarithm of how likely it is, up to a constant
+	against float64 // how much of that is evidence against it
+	weight  float64 // how likely it is: all weights together are 1
+	prior   float64 // how rare it is, as a logarithm; see propose
 }
+
+// alike reports whether d is the same limiter, apart from its size and small differences.
 
 func (c *candidate) alike(d *candidate) bool {
 	if c.family != d.family || c.refused != d.refused || c.again != d.again || c.ban != d.ban {
@@ -74,7 +77,8 @@ type bank struct {
 	surprises int         // acceptances that the leader had no room for, since it leads
 }
 
-// fit judges a candidate anew and brings its state to the end of the log.
+// fit computes the size and the score of a candidate from the whole log, and its state at the
+// end of it.
 func (b *bank) fit(c *candidate, p *replay) {
 	p.run(&c.shape, &b.record, b.timing)
 	c.size, c.against = p.size(c.size)
@@ -82,7 +86,7 @@ func (b *bank) fit(c *candidate, p *replay) {
 	c.state = p.end
 }
 
-// refit judges those that are there.
+// refit judges all candidates anew, but proposes none.
 func (b *bank) refit() {
 	var p replay
 	b.rise(&p)

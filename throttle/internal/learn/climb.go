@@ -2,45 +2,58 @@ package learn
 
 import "math"
 
-// A climb is the search upward. A belief at half of the true rate explains all
-// that was seen and refuses nothing: what shows it is that requests wait while
-// nothing is refused. So they pay: a request is sent before its time when what
-// all who wait may win, or a share of the time for which there was a queue, is worth
-// more than what a refusal costs, by the odds that the belief is too slow, which every
-// failure halves. If it is accepted, the gap between two sends shrinks with each round
-// trip in which all were, so that any belief is left behind within a few round trips,
-// and without bursts.
+// A climb is a search for a higher limit. If a limit is believed to be half of what it is, that
+// explains all that was seen, and nothing is refused. The only sign of it is that requests
+// wait. So a request is sent before the leader has room for it, if the time that all who wait
+// may win, or a part of the time for which there was a queue, is worth more than what a refusal
+// costs. That is weighed by the odds that the believed limit is too low, which every failure
+// halves. If the request is accepted, the gap between two sends shrinks with each round trip in
+// which all were accepted. So any wrong limit is left behind within a few round trips, without
+// bursts.
 type climb struct {
-	fails   float64
-	failed  Instant // when fails was true
-	gap     Instant // between two sends while it lasts; zero: it has not begun
-	first   Instant // gap when it began
-	step    Instant // what is sent from then on shows whether gap is borne
-	probe   Instant // when the first of them was sent; zero: none was
-	won     int     // accepted of what was sent since then
-	waiting int     // when the plan was made
-	due     Instant // when the first would have been sent in its time
-	paid    bool    // what it cost is still to be measured
-	idle    Instant // when nobody had to wait last
+	fails   float64 // climbs that failed, less with time
+	failed  Instant // the time of fails
+	gap     Instant // between two sends during a climb; zero: there is none
+	first   Instant // the first gap of the climb
+	step    Instant // requests that are sent from then on show whether gap is too short
+	probe   Instant // when the first request of the climb was sent; zero: none was
+	won     int     // requests accepted that were sent since then
+	waiting int     // how many waited when the plan was made
+	due     Instant // when the first request would have been sent without the climb
+	paid    bool    // its cost, see look.cost, is still to be measured
+	idle    Instant // when it last was so that nobody had to wait
 	seen    look
 }
 
 const (
-	climbWin   = .05   // share of the believed wait, or of the time with a queue, that is won, times the odds that it is; with .02 time p90 4.5 instead of 4.1 on train
-	climbStep  = .8    // of the wait is the latest instant to find out
-	climbFirst = 4     // prices after the last send is the first, and twice that after a failure
-	failHalves = 600e9 // with 120 s, a few more refusals on train, no faster
-	wins       = 2     // times what the leader bears show that it is too slow; chance and jitter pass a few more than it bears
-	coarse     = .5    // of the gap, each round trip in which all were accepted, as long as no climb has failed
-	fine       = .8    // likewise, afterwards
+	// climbWin is which part of the believed wait, or of the time with a queue, a climb wins,
+	// times the odds that it does. With .02, times were 4.5 instead of 4.1 (p90, train).
+	climbWin = .05
+	// climbStep is after which part of the wait the first request is sent at the latest.
+	climbStep = .8
+	// climbFirst is how many times the price of a refusal after the last send it is sent, and
+	// twice that after each failure.
+	climbFirst = 4
+	// failHalves is after which time, in nanoseconds, a failure counts half. With 120 s there
+	// were a few more refusals on train, and it was no faster.
+	failHalves = 600e9
+	// wins is how many times what the leader accepts a climb has to get through to show that
+	// the leader is too slow: by chance and jitter a few more pass than it accepts.
+	wins = 2
+	// coarse is by what the gap is multiplied after each round trip in which all requests
+	// were accepted, and fine the same after a climb has failed.
+	coarse = .5
+	fine   = .8
 )
 
+// forget lets failures count less with time.
 func (c *climb) forget(now Instant) {
 	c.fails *= math.Exp2(-float64(now-c.failed) / failHalves)
 	c.failed = now
 }
 
-// upward moves a plan forward if that is worth it.
+// upward moves a plan earlier: during a climb by its gap, and otherwise if a climb is worth its
+// cost.
 func (c *climb) upward(now Instant, p Plan, m *mind, waiting int) Plan {
 	if m.taken < m.refused || m.sentAt == 0 || p.At == never {
 		return p
@@ -59,7 +72,7 @@ func (c *climb) upward(now Instant, p Plan, m *mind, waiting int) Plan {
 	lead := &m.bank.of[0]
 	price := max(leastPrice, float64(2*m.bank.mean), float64(m.bank.paused), float64(c.seen.cost), lead.unit())
 	c.forget(now)
-	queued := float64(now - max(c.idle, m.refused)) // for so long somebody has waited, and nobody was refused
+	queued := float64(now - max(c.idle, m.refused)) // for so long there was a queue, and nothing was refused
 	all := float64(waiting) * wait                  // until all have gone
 	odds := math.Exp2(-2*c.fails) * climbWin
 	if max(odds*max(all, queued), m.bank.faster()*math.Exp2(-c.fails)*all) < price {
@@ -68,7 +81,7 @@ func (c *climb) upward(now Instant, p Plan, m *mind, waiting int) Plan {
 	return c.early(now, base+Instant(min(climbStep*wait, climbFirst*price*math.Exp2(c.fails))), base, p)
 }
 
-// early moves a plan forward to at.
+// early moves a plan to at, if that is earlier.
 func (c *climb) early(now, at, base Instant, p Plan) Plan {
 	c.due = p.At
 	if at < p.At {
@@ -78,8 +91,8 @@ func (c *climb) early(now, at, base Instant, p Plan) Plan {
 	return p
 }
 
-// faster is the part of the time of those who wait that other candidates expect to save,
-// by how likely they are.
+// faster is which part of their wait requests are expected to save if the limit is that of a
+// faster candidate, by the weights of these.
 func (b *bank) faster() (part float64) {
 	lead := b.of[0].rate(b.of[0].size)
 	for i := range b.of {
@@ -120,14 +133,14 @@ func (c *climb) accepted(now, sent Instant) {
 	}
 }
 
-// fail notes that one looked for more in vain.
+// fail notes a climb that failed.
 func (c *climb) fail(now Instant) {
 	c.forget(now)
 	c.fails++
 }
 
-// refused ends the climb. It was not in vain if far more was accepted than the leader
-// bears, even if the leader explains the refusal that ended it: there is more to find.
+// refused ends the climb. It has not failed if far more was accepted than the leader accepts,
+// even if the leader explains the refusal that ended it.
 func (c *climb) refused(now, sent Instant, b *bank) {
 	if c.seen.since == 0 {
 		c.seen.since = now
@@ -138,13 +151,13 @@ func (c *climb) refused(now, sent Instant, b *bank) {
 		} else {
 			c.seen.since = now
 		}
-		c.paid = c.won == 0 // after others, what is left of the limit is not what it was when due was said
+		c.paid = c.won == 0 // if others were accepted, less is left of the limit than when due was computed
 	}
 	c.seen.waited = 0
-	c.gap, c.probe = 0, 0 // everything may be sent in its time
+	c.gap, c.probe = 0, 0
 }
 
-// bears is how much c lets through in so long a time.
+// bears is how many units c accepts within d at most.
 func (c *candidate) bears(d Instant) float64 {
 	return c.size + c.rate(c.size)*float64(d)/1e9
 }

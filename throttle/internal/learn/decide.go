@@ -13,17 +13,17 @@ import (
 type Reason uint8
 
 const (
-	Free      Reason = iota // nothing stands against it
+	Free      Reason = iota // it need not wait
 	Asked                   // the server asked for a pause
 	Believed                // the likeliest limits have no room
-	Found                   // as Believed, but somebody has to find out whether more passes
-	Untrusted               // after a refusal few are under way until answers come
+	Found                   // likewise, but it goes earlier to find out whether more is accepted
+	Untrusted               // few requests may be under way after a refusal, until answers come
 )
 
 // A Plan is when something may be sent.
 type Plan struct {
 	At     Instant // now, or later; never: after the next answer
-	Reason Reason  // if it is Asked, the server said so itself; else it is a guess, which may change
+	Reason Reason  // Asked: the server said so itself; otherwise At is a guess, which may change
 	p      float64 // how likely it is accepted then
 }
 
@@ -46,8 +46,8 @@ const (
 	streakPart = 4    // of the time since a streak of refusals began passes between two
 )
 
-// Next is when n units may be sent. waiting is how many requests wait, this
-// one included.
+// Next is when n units may be sent. waiting is how many requests wait, including this
+// one. It is called again after every other call, and when more requests wait.
 func (l *Learner) Next(now Instant, n, waiting int) Plan {
 	l.settle(now, keptFor)
 	m := l.mind
@@ -57,7 +57,7 @@ func (l *Learner) Next(now Instant, n, waiting int) Plan {
 	old := Plan{At: never}
 	if m.fresh {
 		if old = m.plan; old.At <= now && old.Reason >= Believed {
-			m.plan.At = now // whatever would be thought of it now: nothing happened
+			m.plan.At = now // nothing has happened since it was named, so it holds
 			return m.plan
 		}
 		if old.At > now && waiting <= m.climb.waiting*2 {
@@ -108,11 +108,11 @@ func (m *mind) next(now Instant, n, waiting int, l *Learner) Plan {
 	return p
 }
 
-// answers is when an answer is waited for no more: what is under way may be a long poll.
+// answers is until when answers to requests under way are awaited: these may be long polls.
 func (m *mind) answers(now Instant) Instant {
 	usual := m.bank.mean
-	if usual == 0 { // nobody knows
-		usual = Instant(time.Second / 2) // a slow answer, so that a quick one is not given up
+	if usual == 0 { // not known
+		usual = Instant(time.Second / 2) // longer than most answers take
 	}
 	return max(now, m.bank.event+max(Instant(time.Second), farLonger*usual))
 }
@@ -135,9 +135,9 @@ func (m *mind) price(now Instant) float64 {
 	return max(leastPrice, float64(2*m.bank.mean), float64(m.bank.paused), min(units, seen, mostPrice))
 }
 
-// decide chooses the instant at which to send. If a candidate that has room earlier is
-// the server's, everybody has waited in vain since then, and those who wait behind will
-// likewise; if one that has room later is, it costs a refusal.
+// decide chooses the instant at which to send. If the server has a candidate that has room
+// earlier, all requests have waited in vain since then; if it has one that has room later, a
+// request is refused.
 func (m *mind) decide(now Instant, n, waiting int) Plan {
 	var buf [maxCandidates]chance
 	k := 0
@@ -187,14 +187,14 @@ func (m *mind) decide(now Instant, n, waiting int) Plan {
 	return Plan{At: at, Reason: Believed, p: min(1, p)}
 }
 
-// latest is the progress that is promised: no wait is longer than lateBy times
-// that until the candidates have room by mostOf their weights.
+// latest bounds the wait: it is at most lateBy times the wait until candidates of mostOf the
+// weight have room.
 func (m *mind) latest(now, most Instant) Instant {
 	since := max(m.refused, m.sentAt)
 	if late := since + Instant(lateBy*float64(most-since)); most > now && (m.late == 0 || late < m.late) {
 		m.late = late
 	}
-	if m.late == 0 { // they had room all along
+	if m.late == 0 { // they have had room since the last event
 		return never
 	}
 	return max(now, m.late)
@@ -207,10 +207,10 @@ func (b *bank) ready(c *candidate, now Instant, n float64) Instant {
 		if b.work*float64(b.busy)+n <= max(c.size, n) {
 			return now
 		}
-		return max(now, b.event+2*b.mean) // a request that takes far longer than usual does not count for ever
+		return max(now, b.event+2*b.mean) // a request that takes longer than that need not be waited for
 	}
 	at, size := now+b.half, max(c.size, n)
-	if c.family == bucket && size >= n+1 { // what arrives closer together than it was sent finds some room
+	if c.family == bucket && size >= n+1 { // requests may arrive closer together than they were sent
 		doubt := float64(b.slack) / float64(c.per)
 		if b.paused > dearAt*c.per {
 			doubt *= margin

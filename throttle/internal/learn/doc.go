@@ -1,61 +1,63 @@
-// Package learn says when something may be sent to a server whose limits nobody
-// configured and that states none. It keeps one model for what the server hints by
-// Retry-After and for what its refusals show.
+// Package learn finds out when requests may be sent to a server whose limits nobody
+// configured and that states none. One model is for what the server says by Retry-After
+// and for what its refusals show.
 //
-// A [Learner] is told what was sent and how that ended, in order of time, and
-// asked by [Learner.Next] when the next may be sent. Its answer is an instant and a
-// reason. Only where that is [Asked], the server said so itself, and a request that
-// cannot wait so long may be turned away. [Learner.Leader] is the limit that it
-// believes in, and [Learner.Words] says it as people write it.
+// A [Learner] is told what was sent and how that ended, in the order of time. Its
+// [Learner.Next] says when the next request may be sent, and for which reason. Only if the
+// reason is [Asked] the server said so itself, and a request that cannot wait so long may be
+// refused. [Learner.Leader] is the limit that is the most likely, and [Learner.Words] says it
+// in the way in which people write limits.
 //
 // # Words
 //
 // A shape is one of the few kinds of limiter that people write (bucket, sliding
 // log, window from the first request or by a clock, counter of two windows,
-// requests at a time), with its period, its phase, and the ban, if there is one: for so
-// long after a refusal all are refused. A candidate is a shape with a
-// size and a weight. The level is how many units are in use. An epoch is the
-// refusals of what was sent before the first of them was heard: one event. A climb is
-// the search upward.
+// requests at a time), with its period and its phase. It may have a ban: for so
+// long after a refusal everything is refused. A candidate is a shape with a
+// size and a weight, which is how likely it is. The leader is the candidate of the largest
+// weight. The level of a limiter is how many units are in use. An epoch is one event: the
+// refusals of requests that were sent before the first of these refusals was heard. A climb
+// is a search for a higher limit. Train is the set of drawn servers on which constants were
+// chosen, see below.
 //
 // # How it works
 //
-// The level of a shape does not depend on its size. One replay of the log gives
-// all levels: what was accepted says that the size is at least the level it
-// reached, what was refused that it is at most the level it found. So only
-// shapes are searched, and sizes follow: the roundest that fits. What does not
-// fit counts against a candidate, less as it grows old, and so do odd numbers,
+// The level of a shape does not depend on its size. So one replay of the log gives
+// all levels: an accepted request shows that the size is at least the level that it
+// reached, and a refused one that the size is at most the level that it found. Therefore only
+// shapes are searched, and the size of each is the roundest number that fits. Evidence that
+// does not fit counts against a candidate, the less the older it is, and so do odd numbers,
 // rare families and hints that it would not have given. A refusal that the
-// leader did not foresee, or three acceptances, start a search.
+// leader did not predict, or three acceptances, start a search.
 //
-// Next follows the candidate that costs those who wait least. To follow one that has
-// room late costs time, if one that has room earlier is right. To follow one that has
-// room early costs a refusal, if a later one is right. A belief that is too slow is
-// never refused, and so never corrected by refusals. That is why more is tried while
-// requests wait.
+// Next chooses the candidate by whose word requests lose the least time. If it goes by one
+// that has room late, and one that has room earlier is right, requests wait in vain. If it goes
+// by one that has room early, and a later one is right, a request is refused. A limit that is
+// believed to be lower than it is causes no refusals, so these never correct it. That is why
+// more is tried while requests wait.
 //
 // # What holds
 //
-// Nothing is sent before a wait ends that the server asked for in so many words
-// (up to MaxPause, or longer if two answers agree), but for a refusal that is
-// explained by requests under way: then it binds the refused one alone. Without
-// such a wait Next does not recede while nothing happens: asked again at the
-// instant that it named, it says now. Names, numbers and sequences that a
-// server makes up cost no more than 9 KiB and 2 ms a step. A Learner that saw
-// no refusal is 224 bytes and makes no garbage.
+// Nothing is sent before a wait ends that the server asked for
+// (up to MaxPause, or longer if two answers agree). If requests under way explain the refusal,
+// the wait is for the refused request alone. Without
+// such a wait, an instant that Next has named does not move later while nothing happens: if
+// Next is called at that instant, it returns now. Whatever a hostile
+// server does costs no more than 9 KiB and 2 ms for each step. A Learner that was told of
+// no refusal has 224 bytes and makes no garbage.
 //
-// A process of a fleet tells its Learner of what others sent and were refused, too. Two
-// that know of the same find the same limit, see Elsewhere.
+// A process of a fleet also tells its Learner what others sent and what of it was refused. Two
+// Learners that were told the same find the same limit, see Elsewhere.
 //
-// There is no clock, no lock and no HTTP here. Who owns a
-// Learner calls one method at a time. What makes requests of one kind bound by
-// one Learner, what a configured budget says, and how many requests at a time a
-// server gets that never refused, is the caller's business.
+// There is no clock, no lock and no HTTP here. The owner of a
+// Learner calls one method at a time, with instants that do not step back. The caller decides
+// which requests have one Learner, what configured budgets say, and how many requests at a time
+// are sent to a server that never refused.
 //
 // # How it was judged
 //
-// Constants were chosen on servers, networks and demands drawn by seed, which their
-// comments call train, and judged on kinds, dialects and ranges that train has not.
-// bench/sim/population draws such cases for a whole Transport, beside other callers and
-// one who knows the server, and holds what is reached.
+// Constants were chosen on servers, networks and demands that were drawn by seed: train. They
+// were judged on kinds, dialects and ranges that train does not have.
+// bench/sim/population draws such cases for a whole Transport, compares it with other clients
+// and with one that knows the server, and has a test that holds the result.
 package learn

@@ -187,7 +187,7 @@ const (
 	unjudged       = .7  // a refusal older than the log can judge; free of charge made windows of an hour unfalsifiable
 )
 
-// penalty is what the evidence says against a size.
+// penalty is how much the evidence is against a size, as a logarithm.
 func (p *replay) penalty(size float64) float64 {
 	// A bucket that flows off within the doubt about arrivals explains any refusal by
 	// two that happened to arrive together, but does not make it likely.

@@ -2,30 +2,32 @@ package learn
 
 import "math"
 
-// hinted is how many of the last refusals' hints are compared with what a
-// candidate would have said.
+// hinted is of how many refusals, the last ones, hints are compared with what a
+// candidate would have said. Four are enough to tell a habit; older ones may be of another
+// limit.
 const hinted = 4
 
-// A habit is how a server says how long to wait. Each server has one, so that hints are
-// weighed together: always a second says little, whatever the limit is; four waits that
-// fit to the second say much.
+// A habit is the way in which a server says how long to wait. A server has one habit, so
+// hints are weighed together: if a server always says a second, that is no evidence about the
+// limit; but four hints that fit to the second are strong evidence.
 type habit uint8
 
 const (
-	roundsUp habit = iota // to whole seconds, or says it exactly
-	roundsDown
-	saysOne    // second, always
-	saysPeriod // however much of it is over
-	saysLess   // than the wait, but half of it at least
-	saysAny    // number
-	habits
+	roundsUp   habit = iota // the wait, rounded up to whole seconds or exactly
+	roundsDown              // the wait, rounded down to whole seconds
+	saysOne                 // always a second
+	saysPeriod              // the whole period, however much of it is over
+	saysLess                // less than the wait, but at least half of it
+	saysAny                 // any number
+	habits                  // how many there are
 )
 
+// How likely hints are. In place of habits, a fixed number was tried for each hint that fits or
+// does not: then waits were 3.8 s instead of 2.5 s (p90, train), because windows of a minute
+// explained hints of a second.
 const (
-	// With a fixed number for each hint that fits or not, in place of habits, stalls of
-	// 3.8 s in place of 2.5 s (p90, train): windows of a minute explained waits of a second.
 	outOfHabit = .03 // how likely a hint is that the habit does not explain
-	byChance   = .4  // and any, if the server says any number
+	byChance   = .4  // how likely any hint is, if the habit is saysAny
 )
 
 // explains reports whether a hint is what a server of that habit says when a
@@ -47,13 +49,13 @@ func (h habit) explains(hint, wait, per, slack Instant) bool {
 	return false
 }
 
-// told is how likely the hints are if the candidate is the server's, as a logarithm: the
-// sum over the habits that it may have.
+// told is how likely the hints are if the server has this limiter, as a logarithm: the sum
+// over the habits that the server may have.
 func (p *replay) told(s *shape, size float64, r *record, t timing) float64 {
 	if p.nhints == 0 {
 		return 0
 	}
-	// Half of the servers say it as RFC 9110 has it, in whole seconds that are enough.
+	// About half of all servers do as RFC 9110 says: whole seconds that are enough.
 	by := [habits]float64{roundsUp: .5, roundsDown: .1, saysOne: .1, saysPeriod: .1, saysLess: .1, saysAny: .1}
 	for i := range p.nhints {
 		h := &p.hints[i]

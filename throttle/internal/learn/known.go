@@ -5,16 +5,15 @@ import (
 	"time"
 )
 
-// A Limit is a limit in figures: Units per Per; of a bucket what flows off in a
-// second, and Burst units at once.
+// A Limit is a limit in numbers. If it is a bucket, Per is a second and Units its rate.
 type Limit struct {
-	Units float64
-	Per   time.Duration
-	Burst float64 // zero: no bucket
+	Units float64       // that are accepted per Per
+	Per   time.Duration // the length of the window
+	Burst float64       // the size of the bucket, in units; zero: it is no bucket
 }
 
-// Leader is the likeliest limit, if there is one that may hold requests up now.
-// It is not one on requests at a time.
+// Leader is the likeliest limit; false: there is none that may make requests wait now, or it
+// is one on requests at a time.
 func (l *Learner) Leader() (x Limit, ok bool) {
 	c := l.leader()
 	if c == nil {
@@ -33,8 +32,8 @@ func (l *Learner) leader() *candidate {
 	return &l.mind.bank.of[0]
 }
 
-// AtOnce is how many requests at a time the likeliest limit allows; zero: it is on
-// something else, or there is none.
+// AtOnce is how many requests at a time the likeliest limit allows; zero: it is of another
+// kind, or there is none.
 func (l *Learner) AtOnce() float64 {
 	if !l.Believes() || l.mind.bank.of[0].family != atOnce {
 		return 0
@@ -42,7 +41,7 @@ func (l *Learner) AtOnce() float64 {
 	return l.mind.bank.of[0].size
 }
 
-// Words is the likeliest limit in words; "": there is none.
+// Words is the likeliest limit in words, of any kind; "": there is none.
 func (l *Learner) Words() string {
 	if !l.Believes() {
 		return ""
@@ -50,14 +49,15 @@ func (l *Learner) Words() string {
 	return l.mind.bank.of[0].String()
 }
 
-// Unsure reports whether no limit is likelier than not, and no wait was named.
+// Unsure reports whether no limit has more than half of the weight, and the server has named
+// no wait.
 func (l *Learner) Unsure() bool {
 	m := l.mind
 	return m != nil && m.bank.paused == 0 && len(m.bank.of) > 0 && m.bank.of[0].weight < unsure
 }
 
-// Explains reports whether a limit explains several refusals, with hardly anything against
-// it: then they are neither chance nor an overload's.
+// Explains reports whether a limit explains several refusals, with hardly any evidence against
+// it: then they are neither chance nor an overload.
 func (l *Learner) Explains() bool {
 	m := l.mind
 	if m == nil || len(m.bank.of) == 0 || len(m.bank.epochs) < explained {
@@ -70,22 +70,26 @@ func (l *Learner) Explains() bool {
 }
 
 const (
-	explained    = 3 // an overload of two seconds makes two, and any limit explains these
-	contradicted = 1 // less than one acceptance or refusal that is not old
+	// explained is how many epochs a limit has to explain: an overload of two seconds makes
+	// two, and any limit explains these.
+	explained = 3
+	// contradicted is how much evidence against it is too much: less than one acceptance or
+	// refusal that is not old.
+	contradicted = 1
 )
 
-// Under says how many are under way.
+// Under says how many requests are under way, if Sent was not called for them.
 func (l *Learner) Under(n int) { l.busy = int32(n) }
 
-// UnderWay is how many are.
+// UnderWay is how many requests are under way.
 func (l *Learner) UnderWay() int { return int(max(0, l.busy)) }
 
-// Believes reports whether there is a limit that may hold requests up.
+// Believes reports whether there is a limit that may make requests wait.
 func (l *Learner) Believes() bool {
 	return l.mind != nil && l.mind.refusing && len(l.mind.bank.of) > 0
 }
 
-// Since is the last time that something was sent, or refused; zero: no limit is known.
+// Since is when a request was last sent or refused; zero: none was ever refused.
 func (l *Learner) Since() Instant {
 	if l.mind == nil {
 		return 0
@@ -93,12 +97,12 @@ func (l *Learner) Since() Instant {
 	return max(l.mind.sentAt, l.mind.refused)
 }
 
-// borneOut is how much likelier a limit is that was found before: as if two refusals
-// spoke for it.
+// borneOut is how much likelier a limit is that was found before, as a logarithm: as if two
+// refusals were evidence for it.
 const borneOut = 2
 
-// Recall lets l begin with a limit that was found before. Units per window or flow: both
-// are tried.
+// Recall lets l begin with a limit that was found in an earlier run of the program. It does
+// nothing if l believes in one already. If x is no bucket, a window and a bucket are tried.
 func (l *Learner) Recall(now Instant, x Limit) {
 	if !(x.Units > 0) || x.Per <= 0 || l.Believes() {
 		return
@@ -112,10 +116,10 @@ func (l *Learner) Recall(now Instant, x Limit) {
 	m.bank.of = nil
 	if x.Burst == 0 && x.Units >= 1 {
 		m.bank.of = append(m.bank.of, candidate{shape: shape{family: slidingLog, per: Instant(x.Per)}, size: x.Units, prior: -borneOut})
-		flow.prior += .3 // the other sends no more in a window
+		flow.prior += .3 // the window is preferred, because it never sends more than Units in Per
 	}
 	m.bank.of = append(m.bank.of, flow)
-	if x.Burst >= 1 { // perhaps it is spent: that is soon over
+	if x.Burst >= 1 { // the bucket may be empty now
 		n := uint16(min(x.Burst, maxUnits))
 		m.bank.log = append(m.bank.log, rec{at: now, last: now, taken: n})
 	}
@@ -124,13 +128,13 @@ func (l *Learner) Recall(now Instant, x Limit) {
 	m.taken, m.bank.event, m.climb.idle = now, now, now
 }
 
-// Forget makes l as good as new, but for what is under way.
+// Forget makes l forget all limits. What is under way, and how long answers take, stays.
 func (l *Learner) Forget() {
 	*l = Learner{trips: l.trips, busy: l.busy, away: l.away}
 }
 
-// Reopened makes l as good as new after a row of refusals that no limit explains, but
-// for what it says of bans.
+// Reopened is Forget after a row of refusals that no limit explains. How long bans may be, as
+// this row shows, stays.
 func (l *Learner) Reopened() {
 	if l.mind == nil {
 		return
@@ -142,20 +146,20 @@ func (l *Learner) Reopened() {
 	l.think().bank.shut = shut
 }
 
-// Shuts reports whether who was refused seems to be shut out for a while.
+// Shuts reports whether the server seems to refuse everything for a while after a refusal.
 func (l *Learner) Shuts() bool {
 	return l.mind != nil && (l.mind.bank.shut[0].hi > 0 || l.mind.bank.shut[1].hi > 0)
 }
 
-// Lift ends the wait that the server asked for, and lets one request go whatever is
-// believed.
+// Lift ends the wait that the server asked for, and lets one request go whatever limit is
+// believed in.
 func (l *Learner) Lift() {
 	if m := l.mind; m != nil {
 		m.pause, m.told, m.fresh, m.lifted = 0, 0, false, true
 	}
 }
 
-// Outlook is about when one more may be sent after ahead others. Nothing changes.
+// Outlook is about when one more unit may be sent after ahead others. It changes nothing.
 func (l *Learner) Outlook(now Instant, ahead int64) Instant {
 	if !l.Believes() {
 		return now
@@ -178,7 +182,7 @@ func (l *Learner) Outlook(now Instant, ahead int64) Instant {
 	if float64(ahead) < free {
 		return now
 	}
-	c.add(&st, now+b.half, free) // by those who go now
+	c.add(&st, now+b.half, free) // so many of those ahead go now
 	at = c.shape.ready(st, c.size, 1, now+b.half, b.log, b.half) - b.half
 	return at + span64(math.Floor((float64(ahead)-free)/max(1, c.size))*float64(c.per))
 }

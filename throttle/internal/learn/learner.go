@@ -16,23 +16,23 @@ const never = meter.Never
 // A Refusal is what a refusal said. The zero Refusal says nothing.
 type Refusal struct {
 	Hint     cooldown.Hint // how long to stay away
-	Doubtful bool          // it may be no limit's, as the host may be down
-	MaxPause time.Duration // the longest wait to believe that nothing else bears out; zero: 5 min
+	Doubtful bool          // the reason may be no limit: the host may be down
+	MaxPause time.Duration // the longest wait that is believed without support; zero: 5 min
 }
 
 // A Learner is what is known of the limits of one server, for one credential and
-// one kind of request. Tell it what is sent and how that ended, ask Next when
-// the next may be sent. The zero Learner knows nothing and holds nobody. It is
+// one kind of request. It is told what is sent and how that ended, and its Next says when
+// the next request may be sent. The zero Learner knows nothing and makes nobody wait. It is
 // not safe for concurrent use.
 type Learner struct {
 	mind  *mind // nil: nothing was refused
 	trips trips
-	busy  int32 // under way
+	busy  int32 // requests under way
 	past  past
-	away  *away // nil: others sent nothing
+	away  *away // what other processes sent; nil: nothing was heard of that
 }
 
-// A mind is what only a refusal needs.
+// A mind is the part of a Learner that is needed after a refusal.
 type mind struct {
 	bank     bank
 	climb    climb
@@ -79,7 +79,7 @@ func (l *Learner) Sent(now Instant, n int) {
 
 const maxUnits = 1 << 14 // at once; beyond, count in larger units
 
-// Accepted notes that what was sent then was not refused.
+// Accepted notes that n units that were sent at sent were accepted.
 func (l *Learner) Accepted(now, sent Instant, n int) {
 	l.ended(now, sent)
 	m := l.mind
@@ -91,8 +91,8 @@ func (l *Learner) Accepted(now, sent Instant, n int) {
 	m.accepted(now, sent, max(0, min(n, maxUnits)))
 }
 
-// Refused notes that what was sent then was refused for a limit. It reports
-// whether that is news, not one more refusal of the same event.
+// Refused notes that n units that were sent at sent were refused because of a limit. news says
+// that it is not one more refusal of the same epoch.
 func (l *Learner) Refused(now, sent Instant, n int, r Refusal) (news bool) {
 	l.ended(now, sent)
 	m := l.think()
@@ -115,8 +115,8 @@ func (r *Refusal) maxPause() Instant {
 	return Instant(r.MaxPause)
 }
 
-// believe bounds a hint. A long one counts in full if another, some time
-// before, named the same instant: no answer bears out itself.
+// believe bounds a hint by most. A longer one is believed up to cooldown.MostBelieved if
+// another refusal, some time before, named the same instant.
 func (m *mind) believe(hint, now, most Instant) Instant {
 	hint = min(hint, 1e18)
 	end := now + hint
@@ -127,8 +127,8 @@ func (m *mind) believe(hint, now, most Instant) Instant {
 	return min(hint, most)
 }
 
-// Lost notes that what was sent then brought no answer. The server may have
-// counted it.
+// Lost notes that n units that were sent at sent had no answer. The server may have
+// counted them.
 func (l *Learner) Lost(now, sent Instant, n int) {
 	l.busy--
 	if l.mind != nil {
@@ -186,9 +186,8 @@ func (m *mind) settle() {
 	m.risk -= m.risk / float64(max(1, m.bank.busy+1))
 }
 
-// Crowded reports whether the last refusal is most likely one because of others under
-// way. Then a pause is for the refused request alone: others may go as soon as
-// answers come.
+// Crowded reports whether the last refusal is most likely because of other requests under
+// way. Then a pause is for the refused request alone: others may go when answers come.
 func (l *Learner) Crowded() bool { return l.mind != nil && l.mind.crowded() }
 
 func (m *mind) crowded() bool {

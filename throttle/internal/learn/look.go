@@ -2,30 +2,45 @@ package learn
 
 import "slices"
 
-// A look is a single request that is sent before its time, to find out whether the limit
-// has risen since the last refusal. If it is accepted, a climb begins.
+// A look is a single request that is sent before the leader has room for it, to find out
+// whether the limit has risen since the last refusal. If it is accepted, a climb begins.
 //
-// Nothing tells those who wait of a rise, so that they look when they are likely to have
-// missed more than a look costs. How likely a rise is follows from how long the limit has
-// held: one that has held for so long holds for as long again. So the time between two
-// looks grows with the root of that, and is short again after a rise.
+// A server does not say that a limit has risen. So a look is sent when requests have probably
+// missed more time than it costs. The longer a limit has held, the less likely it rises: it is
+// assumed to hold for as long again. So the time between two looks grows with the square root
+// of that time, and is short again after a rise.
 type look struct {
-	since  Instant // when the limit was found, or its last rise; zero: nothing was refused
-	waited Instant // for so long somebody has waited since the last refusal
-	at     Instant // when the last was sent
-	cost   Instant // by how much later than due the next was accepted after the last was refused
-	shut   Instant // how long after it that was
+	since  Instant // when the limit was found, or last rose; zero: nothing was refused
+	waited Instant // for how long requests have waited since the last refusal
+	at     Instant // when the last look was sent
+	cost   Instant // after the last look that was refused, by how much later than due a request was accepted
+	shut   Instant // how long after that look this was
 }
 
+// Times are in nanoseconds.
 const (
-	looksAfter = 60e9  // so long a limit counts as held when it is found
-	heldMost   = 600e9 // and at most so long: of what a server did longer ago, little follows
-	missed     = .3    // of the time is missed since a rise: half of the time since the last refusal, and three fifths of that, as most limits rise 2.5 times
-	costMost   = 6e10  // is the longest wait that is blamed on a look
-	costHint   = .5    // of what the last hint says a look costs as long as none has: every other server says when there is room, others always the same
-	lookSure   = .3    // weighs the leader at least: a weaker one is no limit that could have risen. With 0, raised quotas are found after 101 s instead of 137 s (p90, train), and buckets of odd rates are taken for others
-	lookEarly  = 1.5   // times the doubt about arrivals before there is room: then nothing but a rise explains that one passes
-	vainAt     = .9    // weighs a leader for whom a look that was refused is no news
+	// looksAfter is for how long a limit counts as held when it is found, and heldMost the
+	// longest time for which it does: older behaviour says little about a server.
+	looksAfter = 60e9
+	heldMost   = 600e9
+	// missed is which part of the time since the last refusal requests miss if the limit has
+	// risen: on average it rose half of that time ago, and three fifths of that are missed, as
+	// most limits rise to 2.5 times.
+	missed = .3
+	// costMost is the longest delay that counts as the cost of a look.
+	costMost = 6e10
+	// costHint is which part of the last hint a look costs, before one has been refused:
+	// about half of the servers say when there is room, and others always say the same.
+	costHint = .5
+	// lookSure is the weight that the leader needs: otherwise there is no limit that could
+	// have risen. With 0, raised quotas are found after 101 s instead of 137 s (p90, train),
+	// but buckets of odd rates are taken for other limits.
+	lookSure = .3
+	// lookEarly is how many times the doubt about arrivals a look is sent before there is
+	// room, so that only a rise explains its acceptance.
+	lookEarly = 1.5
+	// vainAt is the weight of a leader from which on a refused look is no news.
+	vainAt = .9
 )
 
 // changed is how likely the limit has changed since the last refusal.
@@ -34,7 +49,8 @@ func (k *look) changed(now, refused Instant) float64 {
 	return s / (s + looksAfter + min(heldMost, float64(refused-k.since)))
 }
 
-// look moves a plan forward if those who wait have missed more than that costs.
+// look moves a plan earlier, if requests have probably missed more than a look costs. base is
+// when the last request was sent or refused.
 func (c *climb) look(now, base Instant, p Plan, m *mind) Plan {
 	lead := &m.bank.of[0]
 	if lead.family == atOnce || lead.weight < lookSure {
@@ -44,7 +60,7 @@ func (c *climb) look(now, base Instant, p Plan, m *mind) Plan {
 	at := max(now, base+Instant(climbStep*min(float64(p.At-base), unit)))
 	if full := m.bank.full(lead, now); at > full && (full > base || lead.family != bucket) {
 		if at = max(now, full); at > full {
-			return p // it may pass whatever has changed
+			return p // it might be accepted without a rise
 		}
 	}
 	price := max(leastPrice, float64(2*m.bank.mean), c.dear(at, p.At, m.bank.paused), unit, float64(lead.ban))
@@ -56,8 +72,8 @@ func (c *climb) look(now, base Instant, p Plan, m *mind) Plan {
 	return p
 }
 
-// dear is by how much later than due the next is accepted if a look at at is refused. Some
-// servers shut out for as long as it takes until there is room, others for a fixed time.
+// dear is by how much later than due the next request is accepted if a look at at is refused.
+// Some servers refuse everything after a refusal until there is room, others for a fixed time.
 func (c *climb) dear(at, due, paused Instant) float64 {
 	switch {
 	case c.seen.cost > 0:
@@ -68,16 +84,17 @@ func (c *climb) dear(at, due, paused Instant) float64 {
 	return 0
 }
 
-// full is until when one that is sent finds no room with c, however far off arrivals are.
+// full is until when c certainly has no room for a request that is sent, whatever the doubt
+// about arrivals.
 func (b *bank) full(c *candidate, now Instant) Instant {
 	return c.shape.ready(c.state, c.size, 1, now+b.half, b.log, b.half) - b.half - Instant(lookEarly*float64(b.slack))
 }
 
-// unit is how long one more takes at c's rate.
+// unit is the time between two units at c's rate, a minute at most.
 func (c *candidate) unit() float64 { return min(1e9/max(1e-4, c.rate(c.size)), 6e10) }
 
-// vain reports whether a refusal is that of a look, and the leader, of which there is
-// hardly a doubt, had foreseen it.
+// vain reports whether a refusal is that of a look, and was predicted by a leader of which
+// there is hardly a doubt.
 func (m *mind) vain(sent Instant) bool {
 	b := &m.bank
 	if m.climb.probe != sent || m.climb.won > 0 || len(b.of) == 0 || b.of[0].weight < vainAt {
@@ -104,8 +121,9 @@ func (m *mind) looked(now, sent, hint Instant, n int) {
 	m.climb.refused(now, sent, &m.bank)
 }
 
-// bounced notes that n units were refused, which changes no candidate but where it stands:
-// a log that does not reach back to the start any more would show buckets emptier.
+// bounced notes that n units were refused. It changes the states of candidates, but judges none
+// anew: a log that does not reach back to the start any more would show buckets emptier than
+// they are.
 func (b *bank) bounced(sent Instant, n int) {
 	l := b.find(sent)
 	l.under -= min(l.under, uint16(n))

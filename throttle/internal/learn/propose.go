@@ -5,15 +5,16 @@ import (
 	"time"
 )
 
-// leastWork: where the server works for a smaller part of each round trip, few
-// are there at a time, however many are under way.
+// leastWork is the part of a round trip for which a server has to work so that a limit on
+// requests at a time is proposed. If it works less, few requests are at the server at a time,
+// however many are under way.
 const leastWork = .15
 
-// propose calls try with every limiter that is worth a look: the usual ones, and
-// those that the data suggests.
+// propose calls try with every limiter that may explain the log: the usual ones, and
+// those that the log suggests.
 //
-// Priors are how much rarer a limiter is than a sliding log of a usual period, as logarithms.
-// They are guesses, which a few refusals that a limiter does not explain outweigh, see
+// A prior is how much rarer a limiter is than a sliding log of a usual period, as a logarithm.
+// Priors are guesses. A few refusals that a limiter does not explain outweigh them, see
 // againstRefused.
 func (b *bank) propose(try func(candidate)) {
 	if len(b.epochs) == 0 || len(b.log) == 0 {
@@ -73,8 +74,8 @@ func (b *bank) windows(per Instant, cost float64, try func(candidate)) {
 	}
 }
 
-// moreRefused reports whether so many were refused that it matters whether
-// they count.
+// moreRefused reports whether more than one unit was refused, so that it matters whether the
+// server counts refused requests.
 func (b *bank) moreRefused() bool {
 	n := 0
 	for i := range b.log {
@@ -83,7 +84,7 @@ func (b *bank) moreRefused() bool {
 	return n > 1
 }
 
-// nextTaken is when the first that was accepted after t was sent; 0: none was.
+// nextTaken is when the first request was sent, at t or later, that was accepted; 0: none was.
 func (b *bank) nextTaken(t Instant) Instant {
 	for i := range b.log {
 		if l := &b.log[i]; l.at >= t && l.taken > 0 {
@@ -93,7 +94,7 @@ func (b *bank) nextTaken(t Instant) Instant {
 	return 0
 }
 
-// burst is when the burst began that ended in e: after the last pause before.
+// burst is when the burst began that ended in e: after the last pause before e.
 func (b *bank) burst(e *epoch) Instant {
 	start, last := Instant(0), Instant(0)
 	for i := range b.log {
@@ -109,14 +110,14 @@ func (b *bank) burst(e *epoch) Instant {
 	return start
 }
 
-// wholeSpan is the whole second that a hint rounded up points to.
+// wholeSpan is the roundest time that becomes d when it is rounded up to a whole second.
 func wholeSpan(d Instant) Instant {
 	s := Instant(time.Second)
 	return Instant(roundest(float64(max(s/2, d-s))/1e9, float64(d)/1e9) * 1e9)
 }
 
-// between proposes the periods that lie between a refusal and the acceptance
-// after it, as seen from the burst's start and its end.
+// between proposes a period for each of the last epochs: longer than the time from the start of
+// its burst to its last refusal, and no longer than that to the next acceptance.
 func (b *bank) between(try func(candidate)) {
 	for i := len(b.epochs) - 1; i >= max(0, len(b.epochs)-3); i-- {
 		e := &b.epochs[i]
@@ -135,8 +136,8 @@ func (b *bank) between(try func(candidate)) {
 	}
 }
 
-// buckets proposes rates: round ones about what was accepted, and what was
-// accepted between two refusals.
+// buckets proposes buckets: of round rates near that of what was accepted, and of rates that
+// explain how much was accepted between two refusals.
 func (b *bank) buckets(e *epoch, try func(candidate)) {
 	flow := func(rate, cost float64) {
 		if rate > 1e-4 && rate < 1e5 {
@@ -184,7 +185,7 @@ func (b *bank) takenBetween(from, to Instant) (n float64) {
 	return n
 }
 
-// pace is how many were accepted a second, over what the log holds.
+// pace is how many units were accepted per second, as far back as the log reaches.
 func (b *bank) pace() float64 {
 	if len(b.log) == 0 {
 		return 1e-3
@@ -197,10 +198,9 @@ func (b *bank) pace() float64 {
 	return max(1e-3, n) / max(1e-3, float64(last-b.log[0].at+2*b.half)/1e9)
 }
 
-// closest is the rate of the refusal that followed closest on the request before it: a
-// bucket of one unit that flowed off faster would have accepted it, however slow the
-// demand was otherwise. No faster ones are worth a look than those that flow off within
-// the doubt about arrivals.
+// closest is the highest rate that a bucket may have. It is the inverse of the shortest time
+// from a request to a later one that was refused: even a bucket of one unit would have accepted
+// that at a higher rate. The doubt about arrivals bounds it.
 func (b *bank) closest() float64 {
 	least, last := never, Instant(0)
 	for i := range b.log {

@@ -1,16 +1,16 @@
 package learn
 
-// A ban is what refusals in a row suggest that come from further apart than a window is
-// long: who asks for more than the limit is shut out for a while, from the first refusal
-// on or, if each one begins it anew, from the last.
+// Refusals in a row that are further apart than a window is long suggest a ban: a client that
+// exceeds the limit is refused for a while. This time counts from the first refusal or, if each
+// refusal begins the ban anew, from the last.
 
 const (
-	banOdds   = 1.2 // few servers shut out; as a logarithm
-	banLeads  = 4   // of the likeliest candidates are tried with a ban
-	leastBans = 2   // refusals in a row
+	banOdds   = 1.2 // how much rarer a limiter with a ban is, as a logarithm
+	banLeads  = 4   // how many of the likeliest candidates are tried with a ban: others are unlikely
+	leastBans = 2   // how many refusals in a row suggest a ban
 )
 
-// bans proposes limiters that shut out who is refused.
+// bans proposes limiters with bans.
 func (b *bank) bans(try func(candidate)) {
 	b.rows()
 	old := b.of[:min(len(b.of), banLeads)]
@@ -27,7 +27,7 @@ func (b *bank) bans(try func(candidate)) {
 	}
 }
 
-// banned proposes limiters with that ban.
+// banned proposes limiters with that ban; again says that each refusal begins it anew.
 func (b *bank) banned(ban Instant, again bool, old []candidate, try func(candidate)) {
 	with := func(c candidate) {
 		c.ban, c.again = ban, again
@@ -47,11 +47,11 @@ func (b *bank) banned(ban Instant, again bool, old []candidate, try func(candida
 	}
 }
 
-// A spread is how long a ban may be.
+// A spread is how long a ban may be: between lo and hi.
 type spread struct{ lo, hi Instant }
 
-// rows takes in what the rows of refusals in the log say of how long bans may be: those
-// that begin with the first refusal of a row, and those that each refusal begins anew.
+// rows finds out from rows of refusals in the log how long bans may be. shut[0] is for bans
+// that begin with the first refusal of a row, shut[1] for those that each refusal begins anew.
 func (b *bank) rows() {
 	begin, end, n, event := Instant(0), Instant(0), 0, uint16(0)
 	var row [2]spread
@@ -68,7 +68,7 @@ func (b *bank) rows() {
 			switch {
 			case n == 0:
 				begin, n, row = l.at, 1, [2]spread{}
-			case l.epoch != event: // it was sent after the one before was heard
+			case l.epoch != event: // it was sent after the last refusal was heard
 				row[0].lo, row[1].lo = l.at-begin, max(row[1].lo, l.at-end)
 				n++
 			}
@@ -77,7 +77,8 @@ func (b *bank) rows() {
 	}
 }
 
-// within narrows s. What contradicts it begins anew.
+// within narrows s to what it has in common with lo and hi. If that is nothing, it becomes lo
+// and hi.
 func (s *spread) within(lo, hi Instant) {
 	if s.hi == 0 || lo >= s.hi || hi <= s.lo {
 		*s = spread{lo, hi}

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Limits are written by people, who like round numbers. odd is how much less
-// likely a number is than a round one, as a logarithm. How much is a guess: it decides
-// between sizes and rates that explain what was seen equally well.
+// odd is how much less likely a number is than a round one, as a logarithm, because people
+// who write limits prefer round numbers. The costs are guesses. They decide between sizes and
+// rates that explain the log equally well.
 func odd(x float64) float64 {
 	if x <= 0 {
 		return 8
@@ -36,7 +36,7 @@ func odd(x float64) float64 {
 
 func whole(x float64) bool { return math.Abs(x-math.Round(x)) < 1e-6 }
 
-// roundest is the likeliest number of [lo, hi], of those with few digits.
+// roundest is the number in [lo, hi] that is the least odd.
 func roundest(lo, hi float64) float64 {
 	if hi <= lo {
 		return lo
@@ -82,7 +82,7 @@ func roundestCount(lo, hi float64) float64 {
 	return best
 }
 
-// usual are the periods that most limits have.
+// usual are the periods that most limits have, and how much rarer each is, as a logarithm.
 var usual = [...]struct {
 	per  time.Duration
 	cost float64

@@ -11,31 +11,30 @@ type family uint8
 const (
 	bucket      family = iota // a level that flows off at a rate: token bucket, GCRA, nginx's limit_req
 	slidingLog                // at most size in any window
-	windowFirst               // a window begins with the first request after the last one's end
+	windowFirst               // a window begins with the first request after the end of the last window
 	windowClock               // windows begin at multiples of the period, by some clock
-	counter                   // the window before counts by the part of it that still overlaps
-	atOnce                    // requests under way
+	counter                   // as windowClock, but the window before counts, too, by the part of it that is less than a period ago
+	atOnce                    // at most size requests under way
 )
 
-// A shape is a limiter without its size: what it counts, and how that goes by.
+// A shape is a limiter without its size: what it counts, and for how long.
 type shape struct {
 	family  family
 	refused bool    // refused requests count
 	again   bool    // one that is refused during a ban begins it anew
-	per     Instant // of a window; of a bucket: what one unit takes to flow off
-	phase   Instant // where windows by a clock begin
-	ban     Instant // for so long after a refusal all are refused; zero: only those that have no room
+	per     Instant // the length of a window; for a bucket, how long one unit takes to flow off
+	phase   Instant // windows by a clock begin at this instant and at multiples of per from it
+	ban     Instant // for so long after a refusal everything is refused; zero: there is no ban
 }
 
-// A state is where a limiter of a shape stands. Its level is in units in use,
-// which does not depend on the limiter's size.
+// A state is what a limiter of a shape has counted. It does not depend on the limiter's size.
 type state struct {
-	level, prev float64 // prev: the window before's
-	start       Instant // of the window; of a bucket: when level was true
-	head        int32   // first record of the log that counts
+	level, prev float64 // units in use; prev: those of the window before, of a counter
+	start       Instant // when the window began; for a bucket, the time of level
+	head        int32   // index of the first record of the log that counts, of a sliding log
 	open        bool    // a window has begun
-	barred      Instant // until then all are refused
-	spare       float64 // units that an empty bucket had no use for: so much of what was in it before the log began is gone
+	barred      Instant // until when a ban refuses everything; zero: there is no ban now
+	spare       float64 // units that could have flowed off while the bucket was empty: so many of those that were in it before the log began are gone
 }
 
 // begin is the state before the first request.
@@ -55,11 +54,11 @@ func mod(a, b Instant) Instant {
 	return m
 }
 
-// pass lets time go by until at. half is what a request takes to arrive.
+// pass brings st to the instant at. half is how long a request takes to arrive.
 func (s *shape) pass(st *state, at Instant, log []rec, half Instant) {
 	if s.ban > 0 && st.barred != 0 && at >= st.barred {
 		st.barred = 0
-		if s.family == windowFirst { // all is forgotten
+		if s.family == windowFirst { // such servers begin a new window after a ban
 			st.open, st.level = false, 0
 		}
 	}
@@ -92,7 +91,7 @@ func (s *shape) pass(st *state, at Instant, log []rec, half Instant) {
 	}
 }
 
-// add counts units that arrive at at, until when time has passed.
+// add counts n units that arrive at at, to which pass has brought st.
 func (s *shape) add(st *state, at Instant, n float64) {
 	if s.family == atOnce {
 		return
@@ -103,7 +102,7 @@ func (s *shape) add(st *state, at Instant, n float64) {
 	st.level += n
 }
 
-// takeBack is the reverse of add for units of the log's record i, which arrived at at and
+// takeBack is the reverse of add for n units of record i of the log, which arrived at at and
 // were refused.
 func (s *shape) takeBack(st *state, i int, at Instant, n float64) {
 	switch {
@@ -116,8 +115,8 @@ func (s *shape) takeBack(st *state, i int, at Instant, n float64) {
 	}
 }
 
-// spread counts what was sent within a rec. What was merged is taken to have come
-// evenly, so that a merged rec never shows a higher level than there was.
+// spread counts the units of a rec. They are taken to have come evenly, so that a merged rec
+// never shows a higher level than there was.
 func (s *shape) spread(st *state, l *rec, log []rec, half Instant) {
 	n, span := float64(l.under)+float64(l.taken), float64(l.last-l.at)
 	if n <= 1 || span <= 0 || s.family == atOnce {
@@ -155,7 +154,7 @@ func (s *shape) spread(st *state, l *rec, log []rec, half Instant) {
 	}
 }
 
-// inUse is the level at at, until when time has passed.
+// inUse is how many units count at at, to which pass has brought st.
 func (s *shape) inUse(st *state, at Instant) float64 {
 	if s.family == counter && st.prev > 0 {
 		return st.level + st.prev*(1-float64(at-st.start)/float64(s.per))
@@ -163,8 +162,8 @@ func (s *shape) inUse(st *state, at Instant) float64 {
 	return st.level
 }
 
-// refuses takes in that what arrived at at was refused. It reports whether the ban
-// explains it.
+// refuses notes that a request which arrived at at was refused. It reports whether a ban
+// explains that. slack is the doubt about when it arrived.
 func (s *shape) refuses(st *state, at, slack Instant) bool {
 	if s.ban == 0 {
 		return false
@@ -176,13 +175,14 @@ func (s *shape) refuses(st *state, at, slack Instant) bool {
 	return barred
 }
 
-// flowed is the level of a bucket later than st; below zero by what it had no use for.
+// flowed is the level of a bucket at at. It is below zero by what could have flowed off while
+// the bucket was empty.
 func (s *shape) flowed(st *state, at Instant) float64 {
 	return st.level - float64(at-st.start)/float64(s.per)
 }
 
-// peek is the level at another instant; the state stays. One before the
-// state's own is judged as if it were that.
+// peek is inUse at another instant; it does not change st. For a bucket at an earlier instant it
+// is an estimate, and for other families it is that of the state's own instant.
 func (s *shape) peek(st *state, at Instant, log []rec, half Instant) float64 {
 	switch {
 	case s.family == bucket && at < st.start:
@@ -195,10 +195,10 @@ func (s *shape) peek(st *state, at Instant, log []rec, half Instant) float64 {
 	return s.inUse(&then, max(at, then.start))
 }
 
-// almost is by how much a level may exceed a size for what sums of fractions are off.
+// almost is by how much a level may exceed a size, because of errors of rounding.
 const almost = 1e-6
 
-// ready is when n units have room beside what is in use, if nothing else comes.
+// ready is when there is room for n units, if nothing else comes.
 func (s *shape) ready(st state, size, n float64, at Instant, log []rec, half Instant) Instant {
 	s.pass(&st, at, log, half)
 	if st.barred > at {
@@ -228,8 +228,8 @@ func (s *shape) ready(st state, size, n float64, at Instant, log []rec, half Ins
 	return st.start + s.per
 }
 
-// readyCounter: the window before fades within this one, and this one within
-// the next.
+// readyCounter is ready for a counter: units of the window before count less and less within
+// this window, and those of this one within the next.
 func (s *shape) readyCounter(st *state, size, n float64, at Instant) Instant {
 	per := float64(s.per)
 	if free := size - n - st.level; free >= 0 {
@@ -238,7 +238,7 @@ func (s *shape) readyCounter(st *state, size, n float64, at Instant) Instant {
 	return st.start + s.per + Instant(per*max(0, 1-max(0, size-n)/st.level)) + 1
 }
 
-// rate is how many of size pass a second in the long run.
+// rate is how many units a second a limiter of that size accepts in the long run.
 func (s *shape) rate(size float64) float64 {
 	if s.family == bucket {
 		return float64(time.Second) / float64(s.per)
@@ -246,7 +246,7 @@ func (s *shape) rate(size float64) float64 {
 	return size * float64(time.Second) / float64(s.per)
 }
 
-// memory is how far back a request can matter.
+// memory is for how long a request matters to a limiter of that size.
 func (s *shape) memory(size float64) Instant {
 	switch s.family {
 	case bucket:

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// String is the limit in words.
+// String is the limit in words, as "5/s, bucket of 10".
 func (c *candidate) String() string {
 	var s string
 	per := span(c.per)
