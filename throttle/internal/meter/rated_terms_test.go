@@ -41,6 +41,30 @@ func TestMeterEstimates(t *testing.T) {
 	}
 }
 
+// Units whose answers take long count for longer than their window, and so do those that
+// come after them: an estimate is later by about as much as answers take.
+func TestEstimatesCountUnitsUnderWay(t *testing.T) {
+	for _, test := range []struct {
+		spent, held, ahead int64
+		want               time.Duration
+	}{
+		{4, 0, 0, 10 * sec},
+		{3, 1, 0, 10*sec + 10*sec/3}, // a third of what is spent is under way: so answers take a third of the window
+		{2, 2, 0, 20 * sec},
+		{2, 2, 4, 40 * sec},
+		{2, 1, 0, 0},
+	} {
+		s := newScript(t, "4/10s burst 4")
+		s.take(test.spent)
+		if test.held > 0 {
+			s.hold(test.held)
+		}
+		if got := s.m.ETA(s.now, test.ahead, 1).Until(s.now); (got - test.want).Abs() > time.Microsecond {
+			t.Errorf("%d spent, %d under way, %d ahead: in %v, want %v", test.spent, test.held, test.ahead, got, test.want)
+		}
+	}
+}
+
 // A pause saves nothing up: one unit is there when it ends. Ended before its
 // time, it leaves what was there, one at most.
 func TestMeterIsQuietInAPause(t *testing.T) {

@@ -93,6 +93,20 @@ func TestMeterOfABurst(t *testing.T) {
 	s.want(2, 0, 0, 0, 0, 0)
 }
 
+// While a rate warms up, each unit is quicker than the one before, until it is warm.
+func TestUnitsGetQuickerAsARateWarmsUp(t *testing.T) {
+	s := newScript(t, "2/s warmup 4s")
+	at := time.Duration(0)
+	for i, want := range []time.Duration{1375, 1125, 875, 625, 500, 500} {
+		s.take(1)
+		if got := s.m.At(s.now, 1).Until(s.now); got != want*time.Millisecond {
+			t.Errorf("unit %d takes %v, want %v", i+1, got, want*time.Millisecond)
+		}
+		at += want * time.Millisecond
+		s.at(at)
+	}
+}
+
 // A rate that warms up grants one unit after the other.
 func TestMeterThatWarmsUp(t *testing.T) {
 	s := newScript(t, "2/s warmup 4s")
