@@ -264,6 +264,37 @@ func TestThoseWhoWaitArePlannedAnew(t *testing.T) {
 	}
 }
 
+// One that may not wait hears when it could go after all that do, unless only an event
+// makes room for these.
+func TestBehindIsAfterAllThatWait(t *testing.T) {
+	const hour = meter.Instant(time.Hour)
+	s := newShop(rateOf(1, 1))
+	s.mu.Lock() // the timers find it locked
+	defer s.mu.Unlock()
+	needs := s.Needs(1, nil)
+	if got := Behind(1, 1, needs); got != 1 {
+		t.Errorf("where nobody waits: in %v, want now", got.Until(1))
+	}
+	s.Enter(1, needs, s.request(0))
+	for i := range 3 {
+		s.join(1, s.request(uint64(i+1)))
+	}
+	if got, want := Behind(1, 1, needs), 1+4*hour; got != want {
+		t.Errorf("behind three: in %v, want %v", got.Until(1), want.Until(1))
+	}
+	if got := Behind(1, 1+9*hour, needs); got != 1+9*hour {
+		t.Errorf("where another time is known: in %v, want that", got.Until(1))
+	}
+	full := newShop(&meter.InFlight{Limit: 1})
+	full.mu.Lock()
+	defer full.mu.Unlock()
+	full.Enter(1, full.Needs(1, nil), full.request(0))
+	full.join(1, full.request(1))
+	if got := Behind(1, 1, full.Needs(1, nil)); got != 1 {
+		t.Errorf("where only an event makes room: in %v, want now, as no time is known", got.Until(1))
+	}
+}
+
 // BenchmarkExtend is the cost of one more account for so many that wait.
 func BenchmarkExtend(b *testing.B) {
 	s := newShop(rateOf(1, 1))
