@@ -21,3 +21,21 @@ func TestTheWayIsKnown(t *testing.T) {
 		t.Errorf("the server has moved, but the way takes %v ms, want about %v", trips.least/1e6, (way+work)/1e6)
 	}
 }
+
+// TestWhatWasNotSentIsNoHistory: before a first refusal, too, what was not sent after all
+// is taken back, but never more than was sent.
+func TestWhatWasNotSentIsNoHistory(t *testing.T) {
+	var p past
+	p.sent(zero, 3, 0)
+	p.sent(zero+10*second, 5, 3)
+	p.unsent(zero, 2)
+	p.unsent(zero+11*second, 4)
+	if p.n != 2 || p.of[0].n != 1 || p.of[1].n != 1 {
+		t.Errorf("%v and %v are left, want 1 and 1", p.of[0].n, p.of[1].n)
+	}
+	p.unsent(zero, 7)
+	p.unsent(zero-second, 1) // of a time that is not known
+	if p.of[0].n != 0 || p.of[1].n != 1 {
+		t.Errorf("%v and %v are left, want 0 and 1", p.of[0].n, p.of[1].n)
+	}
+}
