@@ -1,12 +1,12 @@
 package queue
 
-// A heaped is a heap of what knows where it stands in it, for container/heap.
+// A heaped is a heap whose elements know their indexes in it. It implements heap.Interface.
 type heaped[T any, O order[T]] struct {
 	o O
-	a []T // the first on top
+	a []T // a[0] comes first
 }
 
-// An order says which comes first, and where an element keeps its index.
+// An order says which of two elements comes first, and where an element has its index.
 type order[T any] interface {
 	less(x, y T) bool
 	at(x T) *int

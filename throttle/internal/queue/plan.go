@@ -7,7 +7,7 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
-// Mark notes that a's waitlist must be looked at.
+// Mark notes that Run has to plan a's waitlist, because a has changed.
 func (e *Domain) Mark(a *Account) {
 	if l := a.waitlist; l != nil && !l.dirty {
 		l.dirty = true
@@ -15,8 +15,8 @@ func (e *Domain) Mark(a *Account) {
 	}
 }
 
-// Run grants what can be granted and sets the timers of the waitlists that wait. If
-// very many can be, it goes on once the lock was given up.
+// Run plans the waitlists that were marked: it grants all requests that may go, and sets the
+// timers for the others. If very many may go, a timer continues once the lock is released.
 func (e *Domain) Run(now meter.Instant) {
 	for left := slice / look; e.crowd != nil && len(e.crowd.dirty) > 0; {
 		c := e.crowd
@@ -35,13 +35,13 @@ func (e *Domain) Run(now meter.Instant) {
 	}
 }
 
-// again is how soon a meter is asked again that had no room and then had some in one
-// instant, because its answers changed what it knows: soon enough to cost no time, and not
-// so soon that a meter which goes on like that keeps a processor busy.
+// again is after what time a meter is asked again that had no room and then had some at the
+// same instant. That happens if its answers change what it knows. It is short, so that no
+// request waits for long, but a meter that goes on like that does not keep a processor busy.
 const again = time.Millisecond
 
-// plan grants from the head of l as long as something fits, looks at so many at
-// most, and returns how many it has looked at.
+// plan grants the heads of l one after the other, as long as there is room. It looks at most at
+// most waiters, and returns at how many it has looked.
 func (e *Domain) plan(now meter.Instant, l *waitlist, most int) (n int) {
 	for ; l.len() > 0; n++ {
 		if n > most {
@@ -50,7 +50,7 @@ func (e *Domain) plan(now meter.Instant, l *waitlist, most int) (n int) {
 		}
 		w := l.head()
 		if w.held() {
-			return n // what holds it looks at l again
+			return n // the Redraw that holds it marks l later
 		}
 		if e.try(now, w) || w.in(l.account) == nil {
 			continue
@@ -85,7 +85,8 @@ func (e *Domain) plan(now meter.Instant, l *waitlist, most int) (n int) {
 	return n
 }
 
-// arm sets the timer of l to t; if t is past, another waitlist must move first.
+// arm sets the timer of l to t. If t is past or Never there is none: another waitlist or an
+// event must move first.
 func (e *Domain) arm(now meter.Instant, l *waitlist, t meter.Instant) {
 	if t <= now || t == meter.Never {
 		if l.timer != nil && l.wake != meter.Never {
@@ -102,7 +103,7 @@ func (e *Domain) arm(now meter.Instant, l *waitlist, t meter.Instant) {
 	l.wake = t
 }
 
-// ring is a waitlist's timer.
+// ring is called by the timer of l.
 func (e *Domain) ring(l *waitlist) {
 	e = e.Lock()
 	defer e.Unlock()
@@ -112,8 +113,8 @@ func (e *Domain) ring(l *waitlist) {
 	e.Run(now)
 }
 
-// try grants w if all it needs is there and it is its turn everywhere. If not,
-// it joins the waitlists of the accounts it is short of.
+// try grants w if there is room for all its needs and it is its turn in all its waitlists. If
+// not, w joins the waitlists of the accounts of which it is short.
 func (e *Domain) try(now meter.Instant, w *Waiter) bool {
 	if w.held() {
 		return false
@@ -127,7 +128,7 @@ func (e *Domain) try(now meter.Instant, w *Waiter) bool {
 	}
 	w.granted = true
 	e.leave(w)
-	w.Needs = w.Needs[:len(w.Needs)-w.gateCount()] // which counted for the wait alone
+	w.Needs = w.Needs[:len(w.Needs)-w.gateCount()] // gates are needed for the wait alone
 	Charge(now, w.Needs, w.Held)
 	w.done(now)
 	return true
@@ -144,10 +145,10 @@ func (w *Waiter) first() bool {
 	return true
 }
 
-// stand puts w into the waitlists of the accounts that it is short of, and reports
-// whether it is short of none; then it also stands where others wait. One that is short
-// holds no place elsewhere: it would keep others from what it cannot take yet. One that
-// waits for itself stands in no other waitlist.
+// stand puts w into the waitlists of the accounts of which it is short, and reports whether it
+// is short of none. In that case it also puts w into the other waitlists of its accounts. While
+// w is short it has no place in these, because it would keep others from units that it cannot
+// take yet. While it is short of Request.Alone, it has a place only there.
 func (e *Domain) stand(now meter.Instant, w *Waiter) bool {
 	if o := w.Alone; o != nil && o.At(now, 1) > now {
 		e.apart(w, o)
@@ -169,8 +170,7 @@ func (e *Domain) stand(now meter.Instant, w *Waiter) bool {
 	return ok
 }
 
-// apart leaves w in the waitlist of o alone, which then says when w is looked at
-// next.
+// apart takes w out of all waitlists but that of o, whose timer decides when w is tried again.
 func (e *Domain) apart(w *Waiter, o *Account) {
 	for i := len(w.places) - 1; i >= 0; i-- {
 		if k := w.places[i]; k.list.account != o {
@@ -197,7 +197,7 @@ func (e *Domain) join(w *Waiter, d *Need) {
 	}
 	l.add(w, d.N)
 	if was != nil && was != w && l.head() != was {
-		for _, c := range was.places { // others may pass it elsewhere now
+		for _, c := range was.places { // it is not the head any more, so others may pass it elsewhere
 			e.Mark(c.list.account)
 		}
 	}

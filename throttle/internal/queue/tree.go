@@ -11,8 +11,8 @@ type tree[T comparable, O branching[T]] struct {
 	seed uint64
 }
 
-// A branching is the order of a tree's elements, which is total, and where each
-// keeps its branch.
+// A branching says in which order a tree's elements are, which must be total, and where each
+// has its branch.
 type branching[T any] interface {
 	less(x, y T) bool
 	at(x T) *branch[T]
@@ -47,7 +47,7 @@ func (t *tree[T, O]) sum(x T) (units int64, n int) {
 	return b.units, int(b.n)
 }
 
-// fix works out anew what x keeps of those below it.
+// fix computes anew the units and the number of the elements at and below x.
 func (t *tree[T, O]) fix(x T) {
 	b := t.o.at(x)
 	b.units, b.n = t.o.units(x), 1
@@ -138,7 +138,7 @@ func (t *tree[T, O]) merge(before, after T) T {
 	return after
 }
 
-// before is the units of those that go before a point, and how many they are:
+// before is how many units the elements before a point have, and how many these elements are.
 // passed is true of these and of no others.
 func (t *tree[T, O]) before(passed func(T) bool) (units int64, n int) {
 	for x := t.root; x != *new(T); {

@@ -47,10 +47,10 @@ func newWaiter(q *Request, needs []Need) *Waiter {
 	return w
 }
 
-// mayYield is for how many waits a waiter may leave its waitlists; then it holds its
-// places, so that others do not overtake it for ever. mayTurn is how many it may leave at
-// one instant for one wait: a request seldom draws on more accounts, and each turn is a
-// plan of its own under the lock.
+// mayYield is how many times a waiter may leave a waitlist because it waits longer elsewhere.
+// Then it keeps its places, so that others do not overtake it for ever. mayTurn is how many
+// waitlists it may leave at one instant for one wait, which counts once: a request seldom draws
+// on more accounts, and each time the waitlist is planned anew under the lock.
 const (
 	mayYield = 16
 	mayTurn  = 4
@@ -91,8 +91,8 @@ func (w *Waiter) in(a *Account) *place {
 	return nil
 }
 
-// opens is when l has room for w, or if that is now, when all its waitlists have:
-// what has room now may have none when the others do.
+// opens is when l has room for w. If that is now, it is when all of w's waitlists have room, as
+// l may have none by then.
 func (w *Waiter) opens(now meter.Instant, l *waitlist) meter.Instant {
 	t := l.account.At(now, drawn(w.Needs, l.account))
 	if t > now {
@@ -148,7 +148,8 @@ func (w *Waiter) yields(now meter.Instant, l *waitlist) bool {
 	return true
 }
 
-// stretch makes a request for a part as large as there is room for.
+// stretch sets the units of needs to as many as there is room for, most of them at most; see
+// Request.UpTo.
 func stretch(now meter.Instant, needs []Need, most int64) {
 	for i := range needs {
 		if d := &needs[i]; d.N != 0 && d.Account.Label.Unit != "" {
@@ -194,7 +195,7 @@ func (e *Domain) list(now meter.Instant, w *Waiter) {
 	}
 }
 
-// count notes of the accounts without a group which w draws on that n more do.
+// count adds n to how many waiters draw on each account of w that has no group.
 func (c *crowd) count(w *Waiter, n int) {
 	for i := range w.Needs {
 		if a := w.Needs[i].Account; a.Group == nil {
@@ -212,8 +213,8 @@ func (c *crowd) draw(a *Account, n int) {
 	}
 }
 
-// Drawn reports whether somebody who waits draws on a, which has no group, even if
-// another account is what is waited for.
+// Drawn reports whether a request that waits draws on a, which has no group, even if it is
+// short only of other accounts.
 func (e *Domain) Drawn(a *Account) bool { return e.crowd != nil && e.crowd.drawn[a] > 0 }
 
 // unlist undoes list.

@@ -8,32 +8,32 @@ import (
 )
 
 // share is the guaranteed share of the lower classes of a waitlist: of share
-// grants made while one of them waits, at least one is theirs.
+// grants made while one of them waits, at least one goes to them. Eight leaves most to the
+// highest class, and still serves the others.
 const share = 8
 
-// A waitlist is those that were found short of one account. Its order is this:
+// A waitlist is the waiters that are short of one account. Its order is this:
 //
 // Of the classes that wait, the highest goes first, except that every 8th
 // grant made while a lower class waits goes to the waiter of the lower ones
 // that arrived first. Within a class, lanes take turns. Within a lane, the
 // order is that of arrival, and a retry has its request's.
 //
-// The waiter whose turn it is, the head, keeps it until it is granted, so that
-// a large request is not starved by smaller ones. Two things move it aside.
+// The waiter whose turn it is, the head, keeps its turn until it is granted, so that
+// a large request is not starved by smaller ones. There are two exceptions.
 //
-// If there is room for the head here, but it is short of another account, the
-// waitlist is held for it only if what it holds up could not be had again in the
-// time it still has to wait there. Otherwise it leaves this waitlist, waits in the
-// other, and comes back to its place if it finds this account short then: a
-// request that waits an hour for its route does not hold up the host. It does so
-// for 16 waits at most, or as often where only an event ends the wait, and then
-// holds its places, so that limits in flight that overlap, each of them always
-// full, do not starve it. An account whose units are back at once, as a gate that
-// only pauses, is held for nobody.
+// If there is room for the head here, but it is short of another account, others wait for it
+// here only if the units that they would take could not come back in the time that it still
+// has to wait there. Otherwise it leaves this waitlist, waits in the other one, and returns to
+// its place if this account is short then. So a request that waits an hour for its route does
+// not hold up the host. It does so for 16 waits at most (mayYield), or the same number of times
+// if only an event ends the wait. Then it keeps its places, so that limits in flight that
+// overlap and are always full do not starve it. If the units of an account come back at once,
+// as those of a gate that only pauses, nobody waits there for the head.
 //
-// If the head must also await its turn in another waitlist, those that rank before
-// it (of a higher class, or older) may pass it. Of any waiters that await one
-// another's turns, the first in rank can therefore always go.
+// If the head must also await its turn in another waitlist, waiters that rank before
+// it (of a higher class, or older) may pass it. So of any waiters that await one
+// another's turns, the first in rank can always go.
 type waitlist struct {
 	account *Account
 	ranks   tree[*place, byRank]
@@ -204,8 +204,8 @@ func (l *waitlist) count(c *class) {
 	l.passed++
 }
 
-// ahead estimates how many units are granted before those of q, which may be
-// older than some that wait.
+// ahead estimates how many units are granted before those of q, which may have arrived before
+// some that wait.
 func (l *waitlist) ahead(q *Request) int64 {
 	sum, _ := l.ranks.before(func(k *place) bool { return k.waiter.Priority > q.Priority })
 	if c := l.classes[q.Priority]; c != nil {
