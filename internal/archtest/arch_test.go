@@ -1,5 +1,6 @@
-// Package archtest holds the shape of the house: which package may import
-// which, and what the root module requires.
+// Package archtest tests the structure of the repository: which package may import
+// which, what the root module requires, how long documentation is, and which tests may
+// look inside a package or be skipped.
 package archtest
 
 import (

@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// Nothing that users can name speaks of types that they cannot: an exported
-// function, method or field with a type of internal/ could not be used, and could
-// not be changed either.
+// No exported function, method or field of a package that users can import has a type of
+// internal/: users could not name that type, and it could not be changed any more.
 func TestSurfaceNamesNothingInternal(t *testing.T) {
 	root, checked := filepath.Join("..", ".."), 0
 	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
@@ -64,7 +63,7 @@ func TestSurfaceNamesNothingInternal(t *testing.T) {
 	}
 }
 
-// surface are the types of decl that a user meets.
+// surface returns the types in decl that users see.
 func surface(decl ast.Decl) (nodes []ast.Node) {
 	switch d := decl.(type) {
 	case *ast.FuncDecl:
