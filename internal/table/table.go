@@ -35,6 +35,10 @@ const (
 	// dead is the number of holders of an entry that was dropped. It is so far below
 	// zero that no number of goroutines that try to hold the entry make it positive.
 	dead = -1 << 30
+	// apart is how far the first numbers of entries are from one another that are made
+	// one after the other, see Uses: 2^32 by the golden ratio, so that no small number of
+	// steps leads from one to another.
+	apart = 2654435769
 )
 
 // Table is a bounded map. Create it with New. It is safe for concurrent use.
@@ -46,7 +50,6 @@ type Table[V any] struct {
 	entries  atomic.Int64 // the number of entries in all shards
 	shards   []shard[V]
 	overflow Entry[V]
-	gone     Entry[V]                      // in the place of dropped entries; dropped itself
 	met      [strangers / 64]atomic.Uint64 // hashes of keys sent to overflow since it was last idle
 	met1     atomic.Bool                   // any bit of met is set
 }
@@ -68,11 +71,13 @@ const (
 )
 
 type shard[V any] struct {
-	index atomic.Pointer[index[V]] // of ring; changed under mu only
+	index atomic.Pointer[index[V]] // changed under mu only
 	mu    sync.Mutex
-	ring  []*Entry[V]
-	hand  int
+	top   int      // places of index from this one on were never used
+	free  []uint32 // places before top of entries that were dropped
+	hand  int      // the place that is looked at next to find an entry to drop
 	looks int      // that insertions have left
+	made  uint32   // see Acquire
 	_     [64]byte // neighbours do not share a cache line
 }
 
@@ -84,7 +89,6 @@ func New[V any](size int, fresh func(key string) V, idle func(v *V, now time.Tim
 	t := &Table[V]{fresh: fresh, idle: idle, seed: maphash.MakeSeed()}
 	t.Resize(size)
 	t.overflow = Entry[V]{Value: fresh(""), Overflow: true}
-	t.gone.refs.Store(dead)
 	return t
 }
 
@@ -118,9 +122,6 @@ func (t *Table[V]) Acquire(key string, now time.Time) *Entry[V] {
 		e.Hold()
 		return e
 	}
-	if now.IsZero() {
-		now = time.Now()
-	}
 	if t.met1.Load() && t.stranger(h, now) || !t.room(h, now) {
 		t.meet(h)
 		t.overflow.refs.Add(1)
@@ -129,9 +130,9 @@ func (t *Table[V]) Acquire(key string, now time.Time) *Entry[V] {
 	e = &Entry[V]{Key: key, Value: t.fresh(key)}
 	e.refs.Store(1)
 	e.marks.Store(used)
-	e.uses.Store(uint32(now.UnixNano())) // not what it was of an entry of that key that was dropped
+	s.made += apart
+	e.uses.Store(s.made) // not what it was of an entry of that key that was dropped
 	t.insert(s, h, e)
-	s.ring = append(s.ring, e)
 	return e
 }
 
@@ -234,7 +235,12 @@ func (t *Table[V]) each(hold bool, f func(e *Entry[V])) {
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.mu.Lock()
-		list = append(list[:0], s.ring...)
+		list = list[:0]
+		for p := range s.top {
+			if e := s.index.Load().places[p].Load(); e != nil {
+				list = append(list, e)
+			}
+		}
 		for i := 0; hold && i < len(list); i++ {
 			list[i].refs.Add(1)
 		}
@@ -257,6 +263,9 @@ func (t *Table[V]) room(h uint64, now time.Time) bool {
 	s := t.shardOf(h)
 	s.looks = min(s.looks+lookAt, mostLooks)
 	for !t.claim() {
+		if now.IsZero() {
+			now = time.Now()
+		}
 		own := s.looks
 		if len(t.shards) > 1 {
 			own = (own + 1) / 2 // the rest is for the other shards, if this one has no idle entry
@@ -296,21 +305,20 @@ func (t *Table[V]) evictBeside(h uint64, looks *int, now time.Time) (found bool)
 // takes looks from *looks, at most most of them. Two rounds of the ring are enough: the
 // first one spares entries that were touched, and clears that mark.
 func (t *Table[V]) evict(s *shard[V], looks *int, most int, now time.Time) bool {
-	for n := min(most, 2*len(s.ring)); n > 0; n-- {
+	x := s.index.Load()
+	for n := min(most, 2*s.top); n > 0; n-- {
 		*looks--
-		if s.hand >= len(s.ring) {
+		if s.hand >= s.top {
 			s.hand = 0
 		}
-		e := s.ring[s.hand]
+		place := s.hand
 		s.hand++ // also past one that is dropped, or newcomers would drop one another, and those that are old stay
-		if e.marks.And(^uint32(touched))&touched != 0 || e.refs.Load() != 0 || !t.idle(&e.Value, now) || !e.drop() {
+		e := x.places[place].Load()
+		if e == nil || e.marks.And(^uint32(touched))&touched != 0 || e.refs.Load() != 0 || !t.idle(&e.Value, now) || !e.drop() {
 			continue
 		}
-		s.index.Load().remove(t.hash(e.Key), e, &t.gone)
-		last := len(s.ring) - 1
-		s.ring[s.hand-1] = s.ring[last]
-		s.ring[last] = nil
-		s.ring = s.ring[:last]
+		x.remove(t.hash(e.Key), uint32(place))
+		s.free = append(s.free, uint32(place))
 		t.entries.Add(-1)
 		return true
 	}
@@ -340,6 +348,9 @@ func (t *Table[V]) meet(h uint64) {
 // was last idle. Such a key gets no entry of its own: with a fresh value it could spend
 // again what it has spent already.
 func (t *Table[V]) stranger(h uint64, now time.Time) bool {
+	if now.IsZero() {
+		now = time.Now()
+	}
 	if t.overflow.refs.Load() == 0 && t.idle(&t.overflow.Value, now) {
 		t.met1.Store(false)
 		for i := range t.met {

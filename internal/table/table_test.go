@@ -394,14 +394,14 @@ func TestDroppedEntriesAreNotKept(t *testing.T) {
 	for i := range 10000 {
 		tab.Acquire(fmt.Sprint(i), time.Time{}).Release()
 	}
-	there, slots := 0, tab.shards[0].index.Load().slots
-	for i := range slots {
-		if e := slots[i].Load(); e != nil && e != &tab.gone {
+	there, x := 0, tab.shards[0].index.Load()
+	for i := range x.places {
+		if x.places[i].Load() != nil {
 			there++
 		}
 	}
-	if there != 100 || len(slots) > 512 {
-		t.Errorf("%d entries in %d slots, want 100", there, len(slots))
+	if there != 100 || len(x.slots) > 512 {
+		t.Errorf("%d entries in %d slots, want 100", there, len(x.slots))
 	}
 	found := 0
 	for i := range 10000 {
@@ -471,5 +471,28 @@ func TestUsesTellWhatWasUsed(t *testing.T) {
 			t.Errorf("%s: used: %t, held: %t", test.name, got, held)
 		}
 		last = n
+	}
+}
+
+// An entry that was dropped and made anew is not taken for one that was not used
+// meanwhile, however often it was looked at before.
+func TestUsesTellWhatWasMadeAnew(t *testing.T) {
+	tab := New(1, func(string) int { return 0 }, func(*int, time.Time) bool { return true })
+	for looks := range 100 {
+		e := tab.Acquire("a", time.Time{})
+		last, _ := e.Uses()
+		for range looks {
+			tab.Glance("a").Visit()
+			last, _ = e.Uses()
+		}
+		e.Release()
+		for tab.Glance("a") != nil {
+			tab.Acquire("b", time.Time{}).Release()
+		}
+		e = tab.Acquire("a", time.Time{})
+		if n, _ := e.Uses(); n == last {
+			t.Errorf("after %d looks it has the number that it had before it was dropped", looks)
+		}
+		e.Release()
 	}
 }
