@@ -67,7 +67,7 @@ func (n *line) enter(w *Waiter) {
 		n.oldest = w.Seq
 	}
 	n.newest = max(n.newest, w.Seq)
-	n.ranks.insert(w)
+	n.ranks.insert(w, w.level())
 	if w.prev = n.last; w.prev != nil {
 		w.prev.next = w
 	} else {

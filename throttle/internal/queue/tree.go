@@ -8,7 +8,6 @@ type tree[T comparable, O branching[T]] struct {
 	o    O
 	root T
 	min  T // the first; nil: it is empty
-	seed uint64
 }
 
 // A branching says in which order a tree's elements are, which must be total, and where each
@@ -57,10 +56,10 @@ func (t *tree[T, O]) fix(x T) {
 	}
 }
 
-// insert adds x, which is in no other tree that keeps its branch there.
-func (t *tree[T, O]) insert(x T) {
-	t.seed = t.seed*6364136223846793005 + 1442695040888963407 // Knuth's generator: nobody outside chooses what comes when
-	*t.o.at(x) = branch[T]{level: uint32(t.seed >> 32)}
+// insert adds x, which is in no other tree that keeps its branch there. level is its
+// random number.
+func (t *tree[T, O]) insert(x T, level uint32) {
+	*t.o.at(x) = branch[T]{level: level}
 	none := *new(T)
 	if t.min == none || t.o.less(x, t.min) {
 		t.min = x

@@ -31,7 +31,7 @@ func TestTreeKnowsWhatGoesBefore(t *testing.T) {
 				all = slices.Delete(all, i, i+1)
 			} else if !slices.ContainsFunc(all, func(k *place) bool { return k.waiter.Seq == seq }) {
 				k := placed(seq, rapid.Int64Range(1, 9).Draw(t, "units"))
-				tr.insert(k)
+				tr.insert(k, k.waiter.level())
 				all = append(all, k)
 				slices.SortFunc(all, func(x, y *place) int { return int(x.waiter.Seq) - int(y.waiter.Seq) })
 			}
@@ -85,7 +85,7 @@ func TestTreeIsShallow(t *testing.T) {
 		var all []*place
 		for i := range uint64(n) {
 			k := placed(at(i+1), 1)
-			tr.insert(k)
+			tr.insert(k, k.waiter.level())
 			all = append(all, k)
 		}
 		for _, k := range all[:n/2] {

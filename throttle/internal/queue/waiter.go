@@ -72,6 +72,18 @@ func (w *Waiter) older(v *Waiter) bool {
 	return w.id < v.id
 }
 
+// level is a random number of w, for all trees that it is in. Most often those that wait
+// stand in the same order in all of them, and then these trees have the same form: who
+// looks for w in one of them has brought to the processor's cache what it passes in the
+// others. It is the last step of SplitMix64 (Steele, Lea and Flood, 2014): nobody outside
+// chooses what comes when.
+func (w *Waiter) level() uint32 {
+	x := w.id * 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return uint32(x >> 32)
+}
+
 // held reports whether w is still to be asked what it draws on now, before it may
 // go: those that rank before it are asked first.
 func (w *Waiter) held() bool {

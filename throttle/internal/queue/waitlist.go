@@ -122,9 +122,10 @@ func (l *waitlist) add(w *Waiter, n int64) {
 		l.first = meter.Never
 	}
 	l.first = min(l.first, w.ends())
-	l.ranks.insert(k)
-	l.ages.insert(k)
-	ln.q.insert(k)
+	level := w.level()
+	l.ranks.insert(k, level)
+	l.ages.insert(k, level)
+	ln.q.insert(k, level)
 	c.n++
 	c.units += n
 	switch {
