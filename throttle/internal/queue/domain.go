@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"container/heap"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -38,18 +37,18 @@ type Domain struct {
 
 // A crowd is the part of a domain that is needed only while somebody waits.
 type crowd struct {
-	dirty  []*waitlist            // to be planned anew
-	expiry heaped[*Waiter, byEnd] // of those whose time ends
-	timer  *time.Timer            // for expiry
-	wake   meter.Instant          // when timer fires; Never: it does not
+	dirty  []*waitlist   // to be planned anew
+	expiry expiry        // of those whose time ends
+	timer  *time.Timer   // for expiry
+	wake   meter.Instant // when timer fires; Never: it does not
 
 	lists   []*waitlist      // all
 	drawn   map[*Account]int // without a group: so many draw on it, whether they wait for it or not
 	redraws []*Group         // to be gone on with, and so are reviews and what is dirty
 	marks   []*marking       // likewise
 	reviews []*review
-	strays  [][]*Waiter // from domains that were joined: they are to come into expiry. One that has no index waits no more
-	working bool        // a timer goes on with them
+	strays  []expiry // from domains that were joined: they are to come into expiry. One that has no index waits no more
+	working bool     // a timer goes on with them
 }
 
 // NewDomains returns Domains that have only the shared one.
@@ -152,9 +151,9 @@ func (e *Domain) hand(to *Domain) {
 		c.timer.Stop()
 	}
 	x := to.gather()
-	few := c.expiry.a
-	if len(few) > len(x.expiry.a) {
-		few, x.expiry.a = x.expiry.a, few
+	few := c.expiry
+	if len(few) > len(x.expiry) {
+		few, x.expiry = x.expiry, few
 	}
 	x.strays = append(append(x.strays, c.strays...), few)
 	lists := c.lists
@@ -185,8 +184,8 @@ func (e *Domain) settle(now meter.Instant, left int) int {
 			c.strays = c.strays[1:]
 			continue
 		}
-		if w := list[0]; w.inExpiry >= 0 {
-			heap.Push(&c.expiry, w)
+		if w := list[0].w; w.inExpiry >= 0 {
+			c.expiry.push(w)
 		}
 		c.strays[0] = list[1:]
 		left -= look
@@ -249,8 +248,8 @@ func (e *Domain) Check() error {
 	switch {
 	case c == nil && e.Waiting > 0, c != nil && e.Waiting == 0:
 		return fmt.Errorf("queue: %d wait, and their crowd is %v", e.Waiting, c)
-	case c != nil && (len(c.dirty) > 0 && !c.working || len(c.expiry.a) > int(e.Waiting)):
-		return fmt.Errorf("queue: %d waitlists are not planned; the time of %d waiters ends, of %d", len(c.dirty), len(c.expiry.a), e.Waiting)
+	case c != nil && (len(c.dirty) > 0 && !c.working || len(c.expiry) > int(e.Waiting)):
+		return fmt.Errorf("queue: %d waitlists are not planned; the time of %d waiters ends, of %d", len(c.dirty), len(c.expiry), e.Waiting)
 	}
 	return nil
 }

@@ -64,9 +64,3 @@ type inGroup struct{}
 func (inGroup) less(x, y *Waiter) bool        { return x.before(y) }
 func (inGroup) at(w *Waiter) *branch[*Waiter] { return &w.inGroup }
 func (inGroup) units(*Waiter) int64           { return 0 }
-
-// byEnd orders waiters by when they are refused.
-type byEnd struct{}
-
-func (byEnd) less(x, y *Waiter) bool { return x.expires < y.expires }
-func (byEnd) at(w *Waiter) *int      { return &w.inExpiry }

@@ -148,7 +148,7 @@ func TestJoiningManyGoesInSlices(t *testing.T) {
 			shops[i] = s
 		}
 		e := Join(shops[0].Domain, shops[1].Domain).Lock()
-		ordered := len(e.crowd.expiry.a)
+		ordered := len(e.crowd.expiry)
 		if ordered > n+slice/look {
 			t.Errorf("%d came into the order of ends with the lock held, want at most %d", ordered-n, slice/look)
 		}
@@ -157,19 +157,19 @@ func TestJoiningManyGoesInSlices(t *testing.T) {
 			e.Abandon(now, w)
 		}
 		for e.crowd.working {
-			was := len(e.crowd.expiry.a)
+			was := len(e.crowd.expiry)
 			e.crowd.working = false
 			e.work(now)
 			e.Run(now)
-			if k := len(e.crowd.expiry.a) - was; k > slice/look {
+			if k := len(e.crowd.expiry) - was; k > slice/look {
 				t.Fatalf("%d came into the order of ends with the lock held", k)
 			}
 		}
-		if k := len(e.crowd.expiry.a); k != int(e.Waiting) || k != 2*n-200 {
+		if k := len(e.crowd.expiry); k != int(e.Waiting) || k != 2*n-200 {
 			t.Errorf("the time of %d ends, of the %d that wait; want %d", k, e.Waiting, 2*n-200)
 		}
-		for i, w := range e.crowd.expiry.a {
-			if w.inExpiry != i {
+		for i, x := range e.crowd.expiry {
+			if x.w.inExpiry != i {
 				t.Fatalf("number %d does not know its place", i)
 			}
 		}

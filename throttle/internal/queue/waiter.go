@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"container/heap"
 	"slices"
 	"time"
 
@@ -202,7 +201,7 @@ func (e *Domain) list(now meter.Instant, w *Waiter) {
 	c := e.gather()
 	c.count(w, 1)
 	if w.expires != meter.Never {
-		heap.Push(&c.expiry, w)
+		c.expiry.push(w)
 		e.watch(now)
 	}
 }
@@ -239,11 +238,11 @@ func (e *Domain) unlist(w *Waiter) {
 	s.Waiting--
 	e.Waiting--
 	c := e.crowd
-	if i := w.inExpiry; i >= len(c.expiry.a) || i >= 0 && c.expiry.a[i] != w {
+	if i := w.inExpiry; i >= len(c.expiry) || i >= 0 && c.expiry[i].w != w {
 		w.inExpiry = -1 // a stray
 	} else if i >= 0 {
-		heap.Remove(&c.expiry, i)
-		if len(c.expiry.a) == 0 {
+		c.expiry.remove(i)
+		if len(c.expiry) == 0 {
 			c.timer.Stop()
 			c.wake = meter.Never
 		}
@@ -251,47 +250,6 @@ func (e *Domain) unlist(w *Waiter) {
 	if e.Waiting == 0 {
 		e.crowd = nil
 	}
-}
-
-// watch sets the timer by which waits that became too long are ended.
-func (e *Domain) watch(now meter.Instant) {
-	c := e.crowd
-	if c == nil || len(c.expiry.a) == 0 {
-		return
-	}
-	t := c.expiry.a[0].expires
-	switch {
-	case c.timer == nil:
-		c.wake = t
-		c.timer = time.AfterFunc(t.Until(now), e.expire)
-	case c.wake == meter.Never || t < c.wake:
-		c.wake = t
-		c.timer.Reset(t.Until(now))
-	}
-}
-
-// expire refuses those whose time is up, unless there is room for them just now. If
-// there are more than a slice of them, the timer comes again for the others.
-func (e *Domain) expire() {
-	e = e.Lock()
-	defer e.Unlock()
-	now := e.Now()
-	if e.crowd != nil {
-		e.crowd.wake = meter.Never
-	}
-	for n := 0; n < slice/look && e.crowd != nil && len(e.crowd.expiry.a) > 0 && e.crowd.expiry.a[0].expires <= now; n++ {
-		w := e.crowd.expiry.a[0]
-		e.retry(w)
-		e.Run(now)
-		if e.crowd != nil && len(e.crowd.dirty) > 0 {
-			break // there may be room for it yet
-		}
-		if !w.over() {
-			e.refuse(now, w, w.tooLong(now))
-		}
-	}
-	e.Run(now)
-	e.watch(now)
 }
 
 // refuse ends a wait without a grant.
