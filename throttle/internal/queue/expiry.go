@@ -95,10 +95,12 @@ func (e *Domain) expire() {
 	}
 	for n := 0; n < slice/look && e.crowd != nil && len(e.crowd.expiry) > 0 && e.crowd.expiry[0].at <= now; n++ {
 		w := e.crowd.expiry[0].w
-		e.retry(w)
-		e.Run(now)
-		if e.crowd != nil && len(e.crowd.dirty) > 0 {
-			break // there may be room for it yet
+		if w.version != w.Group.version || !w.short(now) {
+			e.retry(w)
+			e.Run(now)
+			if e.crowd != nil && len(e.crowd.dirty) > 0 {
+				break // there may be room for it yet
+			}
 		}
 		if !w.over() {
 			e.refuse(now, w, w.tooLong(now))

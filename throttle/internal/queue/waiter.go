@@ -120,6 +120,11 @@ func (w *Waiter) stuck() bool {
 	return slices.ContainsFunc(w.places, func(k *place) bool { return k.list.head() != w })
 }
 
+// short reports whether there is no room for w at an account in whose waitlist it stands.
+func (w *Waiter) short(now meter.Instant) bool {
+	return slices.ContainsFunc(w.places, func(k *place) bool { return k.list.account.At(now, k.units) > now })
+}
+
 // yields reports whether w, the head of l, should leave l: there is room for it,
 // and what others take meanwhile will be there again when it needs it.
 func (w *Waiter) yields(now meter.Instant, l *waitlist) bool {
