@@ -18,7 +18,7 @@ type expires struct {
 // put writes x at index i.
 func (h expiry) put(i int, x expires) {
 	h[i] = x
-	x.w.inExpiry = i
+	x.w.inExpiry = int32(i)
 }
 
 func (h *expiry) push(w *Waiter) {

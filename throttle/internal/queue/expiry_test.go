@@ -21,7 +21,7 @@ func TestExpiryKnowsWhoseTimeEndsFirst(t *testing.T) {
 				there[w] = true
 			} else {
 				w := h[rapid.IntRange(0, len(h)-1).Draw(t, "gone")].w
-				h.remove(w.inExpiry)
+				h.remove(int(w.inExpiry))
 				if delete(there, w); w.inExpiry != -1 {
 					t.Fatalf("one that has gone has index %d", w.inExpiry)
 				}

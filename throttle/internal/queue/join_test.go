@@ -169,7 +169,7 @@ func TestJoiningManyGoesInSlices(t *testing.T) {
 			t.Errorf("the time of %d ends, of the %d that wait; want %d", k, e.Waiting, 2*n-200)
 		}
 		for i, x := range e.crowd.expiry {
-			if x.w.inExpiry != i {
+			if int(x.w.inExpiry) != i {
 				t.Fatalf("number %d does not know its place", i)
 			}
 		}

@@ -219,7 +219,9 @@ func (e *Domain) unclaim(k *place, granted bool) {
 	w := k.waiter
 	i, last := slices.Index(w.places, k), len(w.places)-1
 	w.places[i] = w.places[last]
+	w.places[last] = nil
 	w.places = w.places[:last]
+	*k = place{} // w may take another there
 	if l.len() > 0 {
 		e.Mark(l.account)
 		return

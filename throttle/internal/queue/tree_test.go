@@ -12,7 +12,7 @@ import (
 type ages = tree[*place, byAge]
 
 func placed(seq uint64, units int64) *place {
-	return &place{waiter: &Waiter{Request: &Request{Seq: seq}, id: seq}, units: units}
+	return &place{waiter: &Waiter{seq: seq, id: seq}, units: units}
 }
 
 // Whatever comes and goes, a tree knows the first, what goes before any point, and
@@ -29,11 +29,11 @@ func TestTreeKnowsWhatGoesBefore(t *testing.T) {
 					t.Fatal("who has gone keeps others in memory")
 				}
 				all = slices.Delete(all, i, i+1)
-			} else if !slices.ContainsFunc(all, func(k *place) bool { return k.waiter.Seq == seq }) {
+			} else if !slices.ContainsFunc(all, func(k *place) bool { return k.waiter.seq == seq }) {
 				k := placed(seq, rapid.Int64Range(1, 9).Draw(t, "units"))
 				tr.insert(k, k.waiter.level())
 				all = append(all, k)
-				slices.SortFunc(all, func(x, y *place) int { return int(x.waiter.Seq) - int(y.waiter.Seq) })
+				slices.SortFunc(all, func(x, y *place) int { return int(x.waiter.seq) - int(y.waiter.seq) })
 			}
 			var list []*place
 			tr.walk(tr.root, func(*place) bool { return false }, func(k *place) bool { list = append(list, k); return true })
@@ -48,7 +48,7 @@ func TestTreeKnowsWhatGoesBefore(t *testing.T) {
 				t.Fatalf("the first is %v of %d, want %v of %d", tr.min, tr.len(), first, len(all))
 			}
 			for point := range uint64(42) {
-				passed := func(k *place) bool { return k.waiter.Seq < point }
+				passed := func(k *place) bool { return k.waiter.seq < point }
 				var units int64
 				n := 0
 				for n < len(all) && passed(all[n]) {

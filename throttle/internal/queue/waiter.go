@@ -10,27 +10,35 @@ import (
 // A Waiter is a request that waits. It holds no units and no promise: all it has
 // is its places in waitlists.
 //
-// Thousands may wait: counts are as small as they may be, and stand together.
+// Thousands may wait: counts are as small as they may be, and stand together. A search
+// in a tree of waiters waits for memory at each that it passes. So what their order
+// depends on is kept in the waiter, although it is the request's, and so is the place in
+// one waitlist: most wait in no more.
 type Waiter struct {
 	*Request
-	Needs   []Need
-	places  []*place
-	aside   meter.Instant // until when another account lets it wait: leaving more waitlists before is not counted again
-	left    meter.Instant // when it left the last
-	turns   int32         // how many it left then
-	yielded int32         // how often it left a waitlist because it waited longer elsewhere
-	version uint32        // of its group, when its owner named Needs
-	granted bool
+	priority int    // Request.Priority
+	seq      uint64 // Request.Seq
+	id       uint64 // a number of its own: of two that came at once, the one that waited first goes first
+	inGroup  branch[*Waiter]
+	own      place     // one of places; its list is nil if it is free
+	few      [1]*place // memory of places, as long as there is one at most
+
+	Needs    []Need
+	places   []*place
+	aside    meter.Instant // until when another account lets it wait: leaving more waitlists before is not counted again
+	left     meter.Instant // when it left the last
+	version  uint32        // of its group, when its owner named Needs
+	inExpiry int32         // index into the heap; -1: it is not in it
+	turns    int8          // how many waitlists it left at left
+	yielded  int8          // how often it left a waitlist because it waited longer elsewhere
+	granted  bool
 
 	expires  meter.Instant // when it is refused; never: it is not
 	Since    meter.Instant // when its wait began
 	allowed  time.Duration // from its beginning until expires
 	deadline meter.Instant // of its context; never: none
-	inExpiry int           // index into the heap; -1: it is not in it
-	inGroup  branch[*Waiter]
-	prev     *Waiter // in the order in which those of its group began to wait
+	prev     *Waiter       // in the order in which those of its group began to wait
 	next     *Waiter
-	id       uint64 // a number of its own: of two that came at once, the one that waited first goes first
 
 	ready   chan struct{} // has one element when the wait is over
 	At      meter.Instant // when it was granted
@@ -39,7 +47,8 @@ type Waiter struct {
 
 // newWaiter makes a waiter of q, which is its own from then on.
 func newWaiter(q *Request, needs []Need) *Waiter {
-	w := &Waiter{Request: q, ready: make(chan struct{}, 1), inExpiry: -1}
+	w := &Waiter{Request: q, priority: q.Priority, seq: q.Seq, ready: make(chan struct{}, 1), inExpiry: -1}
+	w.places = w.few[:0]
 	w.Needs = w.gates(append(make([]Need, 0, len(needs)+2), needs...))
 	w.expires, w.deadline = meter.Never, meter.Never
 	w.version = w.Group.version
@@ -57,16 +66,16 @@ const (
 
 // before reports whether w ranks before v.
 func (w *Waiter) before(v *Waiter) bool {
-	if w.Priority != v.Priority {
-		return w.Priority > v.Priority
+	if w.priority != v.priority {
+		return w.priority > v.priority
 	}
 	return w.older(v)
 }
 
 // older reports whether w came before v.
 func (w *Waiter) older(v *Waiter) bool {
-	if w.Seq != v.Seq {
-		return w.Seq < v.Seq
+	if w.seq != v.seq {
+		return w.seq < v.seq
 	}
 	return w.id < v.id
 }
@@ -195,7 +204,7 @@ func (w *Waiter) over() bool { return w.granted || w.refused != nil }
 func (e *Domain) list(now meter.Instant, w *Waiter) {
 	s := w.Group
 	if w.id = e.of.waiters.Add(1); w.Seq == 0 {
-		w.Seq = w.id
+		w.Seq, w.seq = w.id, w.id
 	}
 	if s.line == nil {
 		s.line = new(line)
@@ -243,7 +252,7 @@ func (e *Domain) unlist(w *Waiter) {
 	s.Waiting--
 	e.Waiting--
 	c := e.crowd
-	if i := w.inExpiry; i >= len(c.expiry) || i >= 0 && c.expiry[i].w != w {
+	if i := int(w.inExpiry); i >= len(c.expiry) || i >= 0 && c.expiry[i].w != w {
 		w.inExpiry = -1 // a stray
 	} else if i >= 0 {
 		c.expiry.remove(i)

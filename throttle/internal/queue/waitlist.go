@@ -61,6 +61,7 @@ type class struct {
 
 // lane is the waiters of one lane in a class.
 type lane struct {
+	class      *class
 	name       string
 	q          tree[*place, inLane]
 	next, prev *lane
@@ -71,7 +72,6 @@ type place struct {
 	waiter *Waiter
 	units  int64
 	list   *waitlist
-	class  *class
 	lane   *lane
 	inRank branch[*place]
 	inAge  branch[*place]
@@ -105,7 +105,7 @@ func (l *waitlist) now() *class {
 func (l *waitlist) oldest() *Waiter { return l.ranks.min.waiter }
 
 // top is the highest class.
-func (l *waitlist) top() *class { return l.ranks.min.class }
+func (l *waitlist) top() *class { return l.ranks.min.lane.class }
 
 // add puts w at its place.
 func (l *waitlist) add(w *Waiter, n int64) {
@@ -117,7 +117,7 @@ func (l *waitlist) add(w *Waiter, n int64) {
 	if ln == nil {
 		ln = c.newLane(w.Lane)
 	}
-	k := &place{waiter: w, units: n, list: l, class: c, lane: ln}
+	k := w.take(place{waiter: w, units: n, list: l, lane: ln})
 	if l.len() == 0 {
 		l.first = meter.Never
 	}
@@ -139,7 +139,17 @@ func (l *waitlist) add(w *Waiter, n int64) {
 		c.oldest = k
 		heap.Fix(&l.old, c.inOld)
 	}
-	w.places = append(w.places, k)
+}
+
+// take adds k to w's places and returns where it is kept.
+func (w *Waiter) take(k place) *place {
+	at := &w.own
+	if at.list != nil {
+		at = new(place)
+	}
+	*at = k
+	w.places = append(w.places, at)
+	return at
 }
 
 // newClass makes a class for the first of its priority.
@@ -154,7 +164,7 @@ func (l *waitlist) newClass(priority int) *class {
 
 // newLane puts a lane at the end of the round.
 func (c *class) newLane(name string) *lane {
-	ln := &lane{name: name}
+	ln := &lane{class: c, name: name}
 	if c.turn == nil {
 		ln.next, ln.prev, c.turn = ln, ln, ln
 	} else {
@@ -167,7 +177,7 @@ func (c *class) newLane(name string) *lane {
 
 // remove takes a waiter out. If it was granted, the turn goes on.
 func (l *waitlist) remove(k *place, granted bool) {
-	c, ln := k.class, k.lane
+	c, ln := k.lane.class, k.lane
 	if granted {
 		l.count(c)
 		if c.turn == ln {
@@ -184,7 +194,7 @@ func (l *waitlist) remove(k *place, granted bool) {
 		heap.Remove(&l.old, c.inOld)
 		delete(l.classes, c.priority)
 	case c.oldest == k:
-		c.oldest = l.ranks.from(func(o *place) bool { return o.waiter.Priority > c.priority })
+		c.oldest = l.ranks.from(func(o *place) bool { return o.waiter.priority > c.priority })
 		heap.Fix(&l.old, c.inOld)
 	}
 	if ln.q.len() == 0 {
@@ -208,7 +218,7 @@ func (l *waitlist) count(c *class) {
 // ahead estimates how many units are granted before those of q, which may have arrived before
 // some that wait.
 func (l *waitlist) ahead(q *Request) int64 {
-	sum, _ := l.ranks.before(func(k *place) bool { return k.waiter.Priority > q.Priority })
+	sum, _ := l.ranks.before(func(k *place) bool { return k.waiter.priority > q.Priority })
 	if c := l.classes[q.Priority]; c != nil {
 		sum += c.ahead(q)
 	}
@@ -225,8 +235,8 @@ func (l *waitlist) shared(q *Request) int64 {
 	top := l.top()
 	sum, older := l.ages.total()-top.units, l.len()-top.n
 	if q.Seq > 0 {
-		sum, older = l.ages.before(func(k *place) bool { return k.waiter.Seq < q.Seq })
-		units, n := l.ranks.before(func(k *place) bool { return k.class == top && k.waiter.Seq < q.Seq })
+		sum, older = l.ages.before(func(k *place) bool { return k.waiter.seq < q.Seq })
+		units, n := l.ranks.before(func(k *place) bool { return k.lane.class == top && k.waiter.seq < q.Seq })
 		sum, older = sum-units, older-n
 	}
 	turns := (share - 1) * (older + 1)
@@ -262,5 +272,5 @@ func (c *class) ahead(q *Request) int64 {
 // older is how many units, and how many waiters, were there before seq; zero
 // is a newcomer's.
 func (ln *lane) older(seq uint64) (units int64, n int) {
-	return ln.q.before(func(k *place) bool { return seq == 0 || k.waiter.Seq < seq })
+	return ln.q.before(func(k *place) bool { return seq == 0 || k.waiter.seq < seq })
 }
