@@ -51,7 +51,7 @@ func NewLimiter(c LimiterConfig) (*Limiter, error) {
 	if l.rules, err = newRules(&c, l.domains, fits); err != nil {
 		return nil, err
 	}
-	l.keys = table.New(lim.maxKeys, func(string) kept { return kept{} }, l.idle)
+	l.keys = table.New(lim.maxKeys, nil, l.idle)
 	return l, nil
 }
 

@@ -92,7 +92,7 @@ func New(base http.RoundTripper, c Config) (*Transport, error) {
 	t.domains.Before = instant(t.domains.Epoch.Sub(t.hosts.Epoch))
 	t.onward = trip.NewOnward(base, trip.Throttle, t.hosts)
 	t.hosts.Resize(t.limits.maxKeys)
-	t.parts = table.New(t.limits.maxKeys, func(string) record { return record{} }, (*record).idlePart)
+	t.parts = table.New(t.limits.maxKeys, nil, (*record).idlePart)
 	return t, t.keep()
 }
 

@@ -82,13 +82,16 @@ type shard[V any] struct {
 }
 
 // New returns a table of at most size entries, beyond which newcomers share
-// one more, the overflow. fresh makes the value of a new key; idle reports
-// that a value holds nothing worth keeping. Both are called under a lock and
-// must not call back.
+// one more, the overflow. fresh makes the value of a new key; nil: it is zero.
+// idle reports that a value holds nothing worth keeping. Both are called under a
+// lock and must not call back.
 func New[V any](size int, fresh func(key string) V, idle func(v *V, now time.Time) bool) *Table[V] {
 	t := &Table[V]{fresh: fresh, idle: idle, seed: maphash.MakeSeed()}
 	t.Resize(size)
-	t.overflow = Entry[V]{Value: fresh(""), Overflow: true}
+	t.overflow.Overflow = true
+	if fresh != nil {
+		t.overflow.Value = fresh("")
+	}
 	return t
 }
 
@@ -127,7 +130,10 @@ func (t *Table[V]) Acquire(key string, now time.Time) *Entry[V] {
 		t.overflow.refs.Add(1)
 		return &t.overflow
 	}
-	e = &Entry[V]{Key: key, Value: t.fresh(key)}
+	e = &Entry[V]{Key: key}
+	if t.fresh != nil {
+		e.Value = t.fresh(key)
+	}
 	e.refs.Store(1)
 	e.marks.Store(used)
 	s.made += apart
