@@ -253,6 +253,39 @@ func TestQuotasWorthTelling(t *testing.T) {
 	}
 }
 
+// The store is told what Classify made of an answer, not what its headers say.
+func TestFleetTellsWhatClassifySays(t *testing.T) {
+	spent := headers.Limit{
+		Name: "core", Unit: requests, Quota: headers.Opt[float64]{Value: 100, Known: true},
+		Remaining: headers.Opt[float64]{Known: true}, Reset: headers.Opt[time.Duration]{Value: time.Minute, Known: true},
+	}
+	for name, test := range map[string]struct {
+		header []string
+		limits []headers.Limit
+		want   []store.Stated
+	}{
+		"a limit of its own":  {nil, []headers.Limit{spent}, []store.Stated{{ID: "core", Unit: requests, Reset: time.Minute}}},
+		"none of the headers": {[]string{"X-RateLimit-Limit", "100", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "60"}, nil, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &tells{Store: farstore.New(0)}
+			tr := sharedTransports(t, s, throttle.Config{MaxPause: store.MaxHorizon, Classify: func(_ *http.Response, said headers.Signal) headers.Signal {
+				said.Limits = test.limits
+				return said
+			}}, 1, answers(func(*http.Request) *http.Response { return answer(200, test.header...) }))[0]
+			mustGet(t, tr, "http://h/").Body.Close()
+			tr.Close()
+			var got []store.Stated
+			for _, n := range s.news {
+				got = append(got, n.Stated...)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("%s: %+v, want %+v", name, got, test.want)
+			}
+		})
+	}
+}
+
 // A partition may be a secret: the store gets a digest of it, which tells partitions apart.
 func TestStoreKeysHideSecrets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"time"
 
@@ -141,17 +140,11 @@ func (p *attempt) share(ctx context.Context, q *ask, w *wish, waited time.Durati
 	return again, err
 }
 
-// tellFleet lets the other processes know what an answer said: the pause this
-// process keeps because of it, and quotas that are nearly spent. Those with
-// plenty left are not worth a call.
-func (p *attempt) tellFleet(resp *http.Response) {
+// tellFleet lets the other processes know what an answer said, as this process has
+// learned it: the pause that it keeps because of s, and quotas that are nearly spent. Those
+// with plenty left are not worth a call.
+func (p *attempt) tellFleet(s *headers.Signal) {
 	var n store.News
-	var s headers.Signal
-	if said := p.tr.Heard(resp); said != nil {
-		s = said.Signal
-	} else {
-		s = headers.Parse(resp, time.Now())
-	}
 	if s.Throttled || s.RetryAfter.Known {
 		e := p.record.lock()
 		n.Pause = min(p.pausedTo().Until(e.Now()), p.record.t.terms(p.record.host).MaxPause)

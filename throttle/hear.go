@@ -69,6 +69,9 @@ func (t *Transport) hear(p *attempt, resp *http.Response) bool {
 	}
 	bare := resp.Body == nil || resp.Body == http.NoBody
 	news, holds := p.heard(t.domains.Read(), resp.StatusCode, said, bare)
+	if t.fleet != nil && said != nil {
+		p.tellFleet(said)
+	}
 	if news != nil {
 		t.config.OnLearn(*news)
 	}

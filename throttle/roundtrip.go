@@ -96,7 +96,6 @@ func (p *attempt) send() (*http.Response, error) {
 	p.shared().Answered()
 	holds := t.hear(p, resp)
 	if t.fleet != nil {
-		p.tellFleet(resp)
 		p.landed()
 	}
 	p.watch(resp, holds || p.shared().Flies())
