@@ -188,11 +188,11 @@ func (b *bank) regrain() {
 }
 
 // send notes n units that are sent now, and who had no room for them.
-func (b *bank) send(now Instant, n, busy int) {
+func (b *bank) send(now Instant, n, busy, theirs int) {
 	if b.compact(now) {
 		b.recount()
 	}
-	l := b.sent(now, n, busy)
+	l := b.sent(now, n, busy, theirs)
 	if b.stale {
 		return
 	}

@@ -61,7 +61,7 @@ func TestAFullLogStaysFull(t *testing.T) {
 	now := zero
 	for range 20000 {
 		now += Instant(r.ExpFloat64() * .02e9)
-		b.send(now, 1, 0)
+		b.send(now, 1, 0, 0)
 		b.accepted(now, 1)
 		if len(b.log) > maxRecords || cap(b.log) > 2*maxRecords {
 			t.Fatalf("%d records of %d", len(b.log), cap(b.log))
@@ -89,7 +89,7 @@ func TestALogThatIsMergedKeepsTheLevels(t *testing.T) {
 	merged := 0
 	for i := range 1000 {
 		now, before := zero+Instant(i)*second/4, len(b.log)
-		b.send(now, 1, 1)
+		b.send(now, 1, 1, 0)
 		b.accepted(now, 1)
 		if len(b.log) > before {
 			continue
@@ -125,7 +125,7 @@ func TestABurstIsNotMergedWithWhatFollows(t *testing.T) {
 		}
 		s.pass(&st, now, nil, 0)
 		before := len(b.log)
-		b.send(now, 1, 0)
+		b.send(now, 1, 0, 0)
 		b.accepted(now, 1)
 		if s.add(&st, now, 1); len(b.log) > before {
 			continue

@@ -66,7 +66,7 @@ func BenchmarkRebuild(b *testing.B) {
 	l, _ := after(3000)
 	m := l.mind
 	for i := range 400 {
-		m.bank.sent(m.sentAt+Instant(i)*second, 1, 1)
+		m.bank.sent(m.sentAt+Instant(i)*second, 1, 1, 0)
 		m.bank.compact(m.sentAt + Instant(i)*second)
 	}
 	b.ReportAllocs()

@@ -13,7 +13,9 @@ import (
 
 // away is what others sent lately.
 type away struct {
-	marks []mark // oldest first, at most mostMarks
+	marks []mark  // oldest first, at most mostMarks
+	busy  int32   // of those under way, so many are others'
+	heard Instant // when all was heard that others had sent until then
 }
 
 type mark struct {
@@ -52,18 +54,31 @@ func (l *Learner) Elsewhere(now Instant, n int) {
 		m := l.mind
 		m.plan, m.fresh = Plan{At: never, p: 1}, false // it was not made for them
 		m.bank.time(&l.trips)
-		m.send(now, n, int(l.busy))
+		m.send(now, n, int(l.busy), int(l.busy)) // nobody knows which of them were under way beside these
 	}
 	l.busy += int32(n)
+	a.busy += int32(n)
+	if a.heard != 0 {
+		l.trips.unheard(min(now-a.heard, keptFor)) // whatever was sent before is over
+	}
+}
+
+// theirs is how many of those under way others sent.
+func (l *Learner) theirs() int {
+	if l.away == nil {
+		return 0
+	}
+	return int(l.away.busy)
 }
 
 // Supposed notes n units that others are taken to have sent, of which nothing will be
 // heard: they use up what there is, and are evidence of nothing.
 func (l *Learner) Supposed(now Instant, n int) {
 	if m := l.mind; m != nil && n > 0 {
+		l.trips.late = 0 // as nothing is heard, all that others send may be under way
 		m.plan, m.fresh = Plan{At: never, p: 1}, false // it was not made for them
 		m.bank.time(&l.trips)
-		m.bank.send(now, min(n, maxUnits), int(l.busy))
+		m.bank.send(now, min(n, maxUnits), int(l.busy), int(l.busy))
 	}
 }
 
@@ -89,6 +104,7 @@ func (l *Learner) ElsewhereRefused(now Instant, n int, asked, most time.Duration
 			m.bank.reopen(a.at, k)
 		} else {
 			l.busy -= int32(k)
+			l.away.busy -= int32(k)
 		}
 		m.bank.mean, m.bank.busy = l.trips.mean, int(l.busy)
 		if x := m.bank.find(a.at); x != nil && x.against&1 != 0 && !m.bank.within(a.at) {
@@ -111,7 +127,12 @@ func (r *record) reopen(sent Instant, n int) {
 
 // Heard notes that all is known which others were refused until now: what they sent a
 // round trip ago was accepted.
-func (l *Learner) Heard(now Instant) { l.settle(now, l.usual()) }
+func (l *Learner) Heard(now Instant) {
+	l.settle(now, l.usual())
+	if l.away != nil {
+		l.away.heard = now
+	}
+}
 
 // settle takes for accepted what was sent so long ago.
 func (l *Learner) settle(now, ago Instant) {
@@ -137,6 +158,7 @@ func (l *Learner) settleMark(now Instant, a *mark) {
 	}
 	a.settled = true
 	l.busy -= a.n
+	l.away.busy -= a.n
 	if m := l.mind; m != nil {
 		m.bank.mean, m.bank.busy = l.trips.mean, int(l.busy)
 		m.accepted(now, a.at, int(a.n))

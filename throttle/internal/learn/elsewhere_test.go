@@ -120,6 +120,29 @@ func TestWhatIsSupposedIsNoEvidence(t *testing.T) {
 	}
 }
 
+// A refusal that only requests of others can have caused, as they were under way, speaks
+// against a limit on requests at a time, the more the later it is heard of them. One that
+// own requests explain does not.
+func TestWhatIsHeardLateIsHardlyUnderWay(t *testing.T) {
+	against := func(busy, theirs int, late float64) float64 {
+		var b bank
+		b.sent(zero, 1, busy, theirs)
+		b.refuses(zero+trip, zero, -1, 1)
+		var p replay
+		p.run(&shape{family: atOnce, per: trip}, &b.record, timing{work: 1, late: late})
+		return p.penalty(1)
+	}
+	if got := against(1, 0, 4); got != 0 {
+		t.Errorf("%v speaks against what an own request explains", got)
+	}
+	if got := against(2, 1, 4); got != 0 {
+		t.Errorf("%v speaks against what one own request of two explains", got)
+	}
+	if now, soon, late := against(1, 1, 0), against(1, 1, 1), against(1, 1, 4); now != 0 || soon <= 0 || late <= soon {
+		t.Errorf("%v speaks against what others explain, %v if it is heard a trip late, %v after four", now, soon, late)
+	}
+}
+
 // However much others send, little is kept of it.
 func TestLittleIsKeptOfOthers(t *testing.T) {
 	var l Learner

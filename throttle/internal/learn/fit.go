@@ -8,6 +8,7 @@ import "math"
 type slot struct {
 	reached float64 // zero: nothing was accepted
 	level   float64 // -1: the last slot, which no refusal ends
+	own     float64 // the part of level that is no other process's
 	late    float64 // least level found by later refusals of the epoch; -1: none
 	epoch   uint16  // that ends it; zero: none does
 	void    bool    // nothing can be said of this refusal
@@ -24,6 +25,7 @@ type replay struct {
 	vague Instant // until then, nobody knows any more when exactly they were sent: they were merged
 	some  float64 // and so many were the last of them
 	blur  float64 // units of a bucket that flow off within the doubt about arrivals
+	late  float64 // see timing
 	hints [hinted]struct {
 		st   state
 		at   Instant
@@ -38,6 +40,7 @@ type replay struct {
 type timing struct {
 	half, slack Instant
 	work        float64
+	late        float64 // trips that pass until it is heard of, at most, what others send
 }
 
 // busyDoubt is by which part the requests at the server may be more or fewer
@@ -47,7 +50,7 @@ const busyDoubt = .1
 // run replays the log. Doubt about when requests arrived goes in the shape's
 // favour.
 func (p *replay) run(s *shape, r *record, t timing) {
-	p.n, p.nhints, p.blur = 0, 0, 0
+	p.n, p.nhints, p.blur, p.late = 0, 0, 0, t.late
 	if s.family == bucket {
 		p.blur = float64(t.slack) / float64(s.per)
 	}
@@ -63,11 +66,12 @@ func (p *replay) run(s *shape, r *record, t timing) {
 		if l.off > 0 && l.last-l.at > max(s.per/16, t.slack) {
 			p.vague, p.some = l.last, float64(l.taken)
 		}
-		early := 0.0
+		early, own := 0.0, math.Inf(1)
 		if s.family == atOnce {
 			under := max(0, float64(l.busy)+1-float64(l.refused)) // of what was sent together
 			st.level = t.work * under
 			early = min((1+busyDoubt)*st.level, under)
+			own = min((1+busyDoubt)*t.work, 1) * max(0, under-float64(l.theirs))
 		} else if l.refused > 0 {
 			early = s.peek(&st, l.at+t.half-t.slack, r.log, t.half) // before what is about to go by does
 		}
@@ -80,6 +84,7 @@ func (p *replay) run(s *shape, r *record, t timing) {
 			continue
 		}
 		cur.level = max(early, s.inUse(&st, max(l.at+t.half, st.start)))
+		cur.own = min(own, cur.level)
 		banned := s.refuses(&st, l.last+t.half, t.slack)
 		if l.epoch != 0 && l.epoch != last {
 			last = l.epoch
@@ -192,6 +197,9 @@ func (p *replay) penalty(size float64) float64 {
 	// A bucket that flows off within the doubt about arrivals explains any refusal by
 	// two that happened to arrive together, but does not make it likely.
 	unlikely := math.Log1p(p.blur/size) * blurred
+	// So do requests of others that may have been under way beside one, if it is heard late
+	// of them: then it is more likely that they were not.
+	aside := math.Log1p(p.late) * blurred
 	sum, since := 0.0, math.Inf(1)
 	for i := p.n - 1; i >= 0; i-- {
 		s := &p.slots[i]
@@ -208,6 +216,8 @@ func (p *replay) penalty(size float64) float64 {
 			x += unjudged
 		case size > s.level+1-1e-6:
 			x += againstRefused + mostRoom*min(1, 2*(size-s.level-1)/size)
+		case size > s.own+1-1e-6:
+			x += aside
 		default:
 			x += unlikely
 		}

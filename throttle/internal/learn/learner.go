@@ -72,7 +72,7 @@ func (l *Learner) Sent(now Instant, n int) {
 	if l.mind == nil {
 		l.past.sent(now, n, int(l.busy))
 	} else {
-		l.mind.send(now, n, int(l.busy))
+		l.mind.send(now, n, int(l.busy), l.theirs())
 	}
 	l.busy++
 }
@@ -156,12 +156,12 @@ func (l *Learner) ended(now, sent Instant) {
 	l.trips.sample(now - sent)
 }
 
-func (m *mind) send(now Instant, n, busy int) {
+func (m *mind) send(now Instant, n, busy, theirs int) {
 	if m.plan.p < 1 {
 		m.risk += 1 - m.plan.p
 	}
 	m.climb.sent(now, &m.plan)
-	m.bank.send(now, n, busy)
+	m.bank.send(now, n, busy, theirs)
 	m.bank.busy = busy + 1
 	m.sentAt, m.bank.event, m.late, m.fresh, m.lifted = now, now, 0, false, false
 }

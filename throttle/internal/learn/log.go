@@ -20,6 +20,7 @@ type rec struct {
 	epoch                 uint16 // of those that were refused; zero: none was
 	against               uint16 // bit i: candidate i had no room for one of them
 	busy                  uint16 // that were under way when the last of them was sent
+	theirs                uint16 // of these, others may have sent so many, at another time than it was heard of
 	off                   uint16 // by so many quarters of a unit the count was off at some time, had they come evenly
 }
 
@@ -52,17 +53,17 @@ type record struct {
 }
 
 // sent notes a request and returns its rec.
-func (r *record) sent(now Instant, n, busy int) *rec {
+func (r *record) sent(now Instant, n, busy, theirs int) *rec {
 	if k := len(r.log); k > 0 {
 		l := &r.log[k-1]
 		if now-l.at < r.grain && l.refused == 0 && l.under < 1<<15 && l.taken < 1<<15 {
-			l.last, l.busy = max(l.last, now), uint16(busy)
+			l.last, l.busy, l.theirs = max(l.last, now), uint16(busy), uint16(theirs)
 			l.under += uint16(n)
 			return l
 		}
 		now = max(now, l.last)
 	}
-	r.log = append(r.log, rec{at: now, last: now, under: uint16(n), busy: uint16(busy)})
+	r.log = append(r.log, rec{at: now, last: now, under: uint16(n), busy: uint16(busy), theirs: uint16(theirs)})
 	return &r.log[len(r.log)-1]
 }
 

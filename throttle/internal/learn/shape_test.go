@@ -76,7 +76,7 @@ func serve(r *rand.Rand, s *shape, size float64) *bank {
 	st := s.begin(at)
 	for range 150 {
 		at += Instant(r.ExpFloat64()*.05e9) + 10
-		l := b.sent(at, 1, 0)
+		l := b.sent(at, 1, 0, 0)
 		l.under = 0
 		s.pass(&st, at, b.log, 0)
 		if s.inUse(&st, at)+1 <= size {

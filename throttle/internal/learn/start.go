@@ -5,6 +5,7 @@ import "math"
 // trips is how long answers take to come.
 type trips struct {
 	least, mean, off Instant // off: mean distance from mean
+	late             Instant // by how much later than it was sent it is heard of, at most, what others send; zero: nothing was
 }
 
 // leastDrifts is after how many answers the shortest trip is forgotten, as the way to the
@@ -25,12 +26,16 @@ func (t *trips) sample(d Instant) {
 	t.off += (max(e, -e) - t.off) / 8
 }
 
+// unheard takes in for how long nothing was heard of others until it was heard that they
+// had sent something.
+func (t *trips) unheard(d Instant) { t.late += (d - t.late) / 8 }
+
 // slack is by how much an arrival may be off from half of the shortest trip: by half a
 // millisecond at least, as timers and schedulers are not finer.
 func (t *trips) slack() Instant { return min(t.least, 2*t.off) + 5e5 }
 
 func (t *trips) timing() timing {
-	return timing{t.least / 2, t.slack(), max(0, 1-float64(t.least)/float64(max(1, t.mean)))}
+	return timing{t.least / 2, t.slack(), max(0, 1-float64(t.least)/float64(max(1, t.mean))), float64(t.late) / float64(max(1, t.mean))}
 }
 
 // past is the log of a server that never refused, in as few bytes as explain
