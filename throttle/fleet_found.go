@@ -133,7 +133,7 @@ func (o *peers) lone(now instant) bool {
 	if o == nil || !o.alone || !o.of.Believes() {
 		return true
 	}
-	room := o.of.Room(now)
+	room := o.of.Hope(now)
 	n := min(int(o.owed), room)
 	o.of.Supposed(now, n)
 	o.owed -= float64(n)

@@ -210,8 +210,8 @@ func (w working) unevenness() (most float64) {
 	return most
 }
 
-// fleets is sixteen processes that know no budget beside one that does the same work,
-// for some seeds.
+// fleets is some processes, usually sixteen, that know no budget beside one that does the
+// same work, for some seeds.
 type fleets struct {
 	ratio, uneven float64 // means: of makespans, or of what was served; see unevenness
 	one, many     float64 // refusals, likewise
@@ -223,7 +223,12 @@ func measure(t *testing.T, counts, states string, endless bool, seeds ...uint64)
 
 // measureFar is measure with a store that is far away.
 func measureFar(t *testing.T, far time.Duration, counts, states string, endless bool, seeds ...uint64) (f fleets) {
-	const processes, windows = 16, 6
+	return measureSome(t, 16, far, counts, states, endless, seeds...)
+}
+
+// measureSome is measureFar with so many processes.
+func measureSome(t *testing.T, processes int, far time.Duration, counts, states string, endless bool, seeds ...uint64) (f fleets) {
+	const windows = 6
 	for _, seed := range seeds {
 		var b *budgeted
 		run := func(n int) (w working) {
@@ -335,6 +340,19 @@ func TestFleetOfUnstatedLimits(t *testing.T) {
 	}
 	if uneven := all.uneven / (tests / 2); uneven > 0.45 {
 		t.Errorf("one process was %.2f off an equal share, in the mean of all tests", uneven)
+	}
+}
+
+// A few processes are refused at most twice as often as one by a bucket that does not state
+// its size, and once more each: two that see room for one request do not both send one.
+func TestAFewProcessesFindABucket(t *testing.T) {
+	const processes = 4
+	for _, states := range statesIn[2:] {
+		for _, endless := range []bool{false, true} {
+			if f := measureSome(t, processes, 0, "bucket", states, endless, 135); f.many > 2*f.one+processes {
+				t.Errorf("%s, endless %v: %+v", states, endless, f)
+			}
+		}
 	}
 }
 

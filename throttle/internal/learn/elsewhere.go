@@ -190,9 +190,17 @@ func (l *Learner) Lands() Instant {
 // Unlimited is more units than any limit has.
 const Unlimited = math.MaxInt32
 
-// Room is how many units more all may send now: as many as those candidates hold, by
+// Room is how many units more all may send now: as many as the candidates hold by half of
+// the weight of all. If these hold none, one process may still send one, as Next says, to
+// find out; two that do so at once are one too many.
+func (l *Learner) Room(now Instant) int { return l.room(now, 0) }
+
+// Hope is how many units all may send now if one may: as many as those candidates hold, by
 // half of their weight, that have room for one.
-func (l *Learner) Room(now Instant) int {
+func (l *Learner) Hope(now Instant) int { return l.room(now, 1) }
+
+// room is what those candidates hold, by half of their weight, that have room for least.
+func (l *Learner) room(now Instant, least float64) int {
 	m := l.mind
 	if m == nil || len(m.bank.of) == 0 || !m.refusing {
 		return Unlimited
@@ -208,7 +216,7 @@ func (l *Learner) Room(now Instant) int {
 	k, total := 0, 0.0
 	for i := range m.bank.of {
 		c := &m.bank.of[i]
-		if room := m.bank.room(c, now); room >= 1 {
+		if room := m.bank.room(c, now); room >= least {
 			buf[k] = has{room, c.weight}
 			total += c.weight
 			k++
@@ -218,7 +226,8 @@ func (l *Learner) Room(now Instant) int {
 	slices.SortFunc(list, func(a, b has) int { return cmp.Compare(b.room, a.room) })
 	room, sum := 0.0, 0.0
 	for _, x := range list {
-		if room, sum = x.room, sum+x.weight; sum >= mostOf*total {
+		if sum += x.weight; sum >= mostOf*total {
+			room = x.room
 			break
 		}
 	}

@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -140,6 +141,27 @@ func TestWhatIsHeardLateIsHardlyUnderWay(t *testing.T) {
 	}
 	if now, soon, late := against(1, 1, 0), against(1, 1, 1), against(1, 1, 4); now != 0 || soon <= 0 || late <= soon {
 		t.Errorf("%v speaks against what others explain, %v if it is heard a trip late, %v after four", now, soon, late)
+	}
+}
+
+// As many may be sent as by half of the weight of all candidates, also of those that have no
+// room.
+func TestRoomIsThatOfAllCandidates(t *testing.T) {
+	for weight, want := range map[float64]int{.2: 20, .4: 20, .6: 0, .9: 0} {
+		m := &mind{allow: math.Inf(1), refusing: true}
+		tenth := shape{family: bucket, per: second / 10}
+		full := state{start: zero, level: 20}
+		m.bank.of = []candidate{
+			{shape: tenth, state: full, size: 20, weight: weight},
+			{shape: tenth, state: full, size: 40, weight: 1 - weight},
+		}
+		l := Learner{mind: m}
+		if got := l.Room(zero); got != want {
+			t.Errorf("one that is full weighs %v: room for %d, want %d", weight, got, want)
+		}
+		if got := l.Hope(zero); got != 20 {
+			t.Errorf("one that is full weighs %v: room for %d if there is any, want 20", weight, got)
+		}
 	}
 }
 
