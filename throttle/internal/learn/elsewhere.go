@@ -19,15 +19,17 @@ type away struct {
 }
 
 type mark struct {
-	at      Instant
+	at      Instant // when it was heard of
+	from    Instant // when it was sent at the earliest
 	n       int32
 	settled bool // counts as accepted
 }
 
 const (
-	mostMarks = 64 // 1 KB
-	// keptFor is for how long units of others may prove to have been refused. After that
-	// they count as accepted even if nothing was heard: the store may be gone.
+	mostMarks = 64 // 1.5 KB
+	// keptFor is for how long units of others may prove to have been refused, or until it
+	// is heard what was. After that they count as accepted even if nothing was heard: the
+	// store may be gone.
 	keptFor = 2 * Instant(1e9)
 	// unknownTrip is how long an answer takes when none has come yet.
 	unknownTrip = Instant(1e8)
@@ -47,7 +49,11 @@ func (l *Learner) Elsewhere(now Instant, n int) {
 		l.settleMark(now, &a.marks[0])
 		a.marks = slices.Delete(a.marks, 0, 1)
 	}
-	a.marks = append(a.marks, mark{at: now, n: int32(n)})
+	from := a.heard
+	if l.mind != nil {
+		from = max(from, min(now, l.mind.pause)) // the others were asked to wait, too
+	}
+	a.marks = append(a.marks, mark{at: now, from: from, n: int32(n)})
 	if l.mind == nil {
 		l.past.sent(now, n, int(l.busy))
 	} else {
@@ -83,8 +89,9 @@ func (l *Learner) Supposed(now Instant, n int) {
 }
 
 // ElsewhereRefused notes that n units of others were refused: those that were heard
-// of last. asked is how long they were asked to wait, negative: they were not; most is
-// as Refusal.MaxPause.
+// of last, of those that were sent so long ago that a refusal can have been heard of. asked
+// is how long they were asked to wait, negative: they were not; most is as
+// Refusal.MaxPause.
 func (l *Learner) ElsewhereRefused(now Instant, n int, asked, most time.Duration) {
 	if l.away == nil {
 		return
@@ -96,10 +103,21 @@ func (l *Learner) ElsewhereRefused(now Instant, n int, asked, most time.Duration
 	if asked >= 0 {
 		hint = min(Instant(asked), Instant(most))
 	}
-	for i := len(l.away.marks) - 1; i >= 0 && n > 0; i-- {
+	last := len(l.away.marks) - 1
+	for last > 0 && l.away.marks[last].from+l.trips.mean > now {
+		last--
+	}
+	for j := range l.away.marks {
+		i := last - j
+		if i < 0 { // of these, too, if the others were not so many
+			i = j
+		}
 		a := &l.away.marks[i]
 		k := min(int(a.n), n)
 		n -= k
+		if k == 0 {
+			continue
+		}
 		if a.n -= int32(k); a.settled {
 			m.bank.reopen(a.at, k)
 		} else {
@@ -110,7 +128,7 @@ func (l *Learner) ElsewhereRefused(now Instant, n int, asked, most time.Duration
 		if x := m.bank.find(a.at); x != nil && x.against&1 != 0 && !m.bank.within(a.at) {
 			m.climb.fail(now) // it was to find out whether more passes, for all
 		}
-		m.refuse(now, a.at, hint, k)
+		m.refuse(now, min(now, a.at+l.usual()), a.at, hint, k)
 	}
 	l.away.marks = slices.DeleteFunc(l.away.marks, func(a mark) bool { return a.n == 0 })
 }
@@ -129,9 +147,16 @@ func (r *record) reopen(sent Instant, n int) {
 // round trip ago was accepted.
 func (l *Learner) Heard(now Instant) {
 	l.settle(now, l.usual())
-	if l.away != nil {
-		l.away.heard = now
+	a := l.away
+	if a == nil {
+		return
 	}
+	old := 0
+	for old < len(a.marks) && a.marks[old].at+keptFor < now {
+		old++
+	}
+	a.marks = slices.Delete(a.marks, 0, old)
+	a.heard = now
 }
 
 // settle takes for accepted what was sent so long ago.
@@ -139,17 +164,13 @@ func (l *Learner) settle(now, ago Instant) {
 	if l.away == nil {
 		return
 	}
-	old := 0
 	for i := range l.away.marks {
 		a := &l.away.marks[i]
 		if a.at+ago > now {
 			break
 		}
-		if l.settleMark(now, a); a.at+keptFor < now {
-			old = i + 1
-		}
+		l.settleMark(now, a)
 	}
-	l.away.marks = slices.Delete(l.away.marks, 0, old)
 }
 
 func (l *Learner) settleMark(now Instant, a *mark) {

@@ -66,6 +66,36 @@ func TestRefusalsOfOthersAreHeeded(t *testing.T) {
 	}
 }
 
+// What others were refused is heard of only when they may send again, if nobody asked
+// meanwhile. It was what they had sent before, and their wait is over.
+func TestRefusalsThatAreHeardOfLateAreOld(t *testing.T) {
+	const size, wait = 20, 10 * time.Second
+	var l Learner
+	now := zero
+	l.Sent(now, 1)
+	l.Accepted(now+trip, now, 1)
+	for range size + 4 {
+		now += trip / 10
+		l.Elsewhere(now, 1)
+		l.Heard(now)
+	}
+	l.Sent(now, 1)
+	l.Refused(now+trip, now, 1, waits(wait))
+	now += trip + Instant(wait) + trip/2
+	l.Elsewhere(now, 1)
+	l.ElsewhereRefused(now, 5, wait, time.Minute)
+	l.Heard(now)
+	if n := l.UnderWay(); n != 1 {
+		t.Errorf("%d under way, want the one that was just sent", n)
+	}
+	if x, ok := l.Leader(); !ok || x.Units < size-2 {
+		t.Errorf("of %d it believes in %+v", size, x)
+	}
+	if p := l.Next(now+2*trip, 1, 1); p.At > now+second {
+		t.Errorf("the next goes in %v", time.Duration(p.At-now))
+	}
+}
+
 // What others have sent is under way until it was heard, a round trip later, that it was
 // not refused; if nothing is heard any more, for two seconds.
 func TestWhatOthersSendIsUnderWayForAWhile(t *testing.T) {

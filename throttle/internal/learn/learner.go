@@ -103,7 +103,7 @@ func (l *Learner) Refused(now, sent Instant, n int, r Refusal) (news bool) {
 		hint = m.believe(Instant(max(0, r.Hint.Wait)), now, r.maxPause())
 	}
 	m.most, m.doubted = r.maxPause(), r.Doubtful
-	news = m.refuse(now, sent, hint, max(0, min(n, maxUnits)))
+	news = m.refuse(now, now, sent, hint, max(0, min(n, maxUnits)))
 	m.bank.time(&l.trips) // it may be further off than was thought
 	return news
 }
@@ -194,17 +194,19 @@ func (m *mind) crowded() bool {
 	return len(m.bank.of) > 0 && m.bank.of[0].family == atOnce && m.bank.of[0].weight > .6
 }
 
-func (m *mind) refuse(now, sent, hint Instant, n int) bool {
+// refuse takes in now that n units were refused that were sent at sent. Who sent them
+// heard it at heard.
+func (m *mind) refuse(now, heard, sent, hint Instant, n int) bool {
 	m.fresh = false
 	m.settle()
 	m.bank.event, m.late = now, 0
 	if m.vain(sent) {
-		m.looked(now, sent, hint, n)
+		m.looked(now, heard, sent, hint, n)
 		return true
 	}
 	begins, foreseen := m.bank.refuses(now, sent, hint, n)
 	if hint >= 0 && !m.crowded() {
-		m.pause = max(m.pause, now+hint)
+		m.pause = max(m.pause, heard+hint)
 	}
 	if !begins {
 		return false

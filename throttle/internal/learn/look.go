@@ -109,10 +109,10 @@ func (m *mind) vain(sent Instant) bool {
 
 // looked notes that a look was in vain. It is no epoch: these are kept for refusals that
 // tell more.
-func (m *mind) looked(now, sent, hint Instant, n int) {
+func (m *mind) looked(now, heard, sent, hint Instant, n int) {
 	m.bank.bounced(sent, n)
 	if hint >= 0 {
-		m.pause, m.bank.paused = max(m.pause, now+hint), hint
+		m.pause, m.bank.paused = max(m.pause, heard+hint), hint
 	}
 	if m.taken >= m.refused {
 		m.streak = now
