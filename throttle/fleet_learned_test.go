@@ -356,6 +356,19 @@ func TestAFewProcessesFindABucket(t *testing.T) {
 	}
 }
 
+// Nor are they refused more than once each where the limit is stated, though they begin in a
+// burst, in which the server sees requests in another order than they were counted in.
+func TestAFewProcessesBeginInABurst(t *testing.T) {
+	const processes = 4
+	for _, counts := range countsIn[:2] {
+		for _, states := range statesIn[:2] {
+			if f := measureSome(t, processes, 0, counts, states, true, 136, 142); f.many > 2*f.one+processes || f.ratio > 1.15 {
+				t.Errorf("%s, %s: %+v", counts, states, f)
+			}
+		}
+	}
+}
+
 // A process that was never refused knows as much of a limit as those that were.
 func TestFleetKnowsWhatOneProcessFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

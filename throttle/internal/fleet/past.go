@@ -1,6 +1,9 @@
 package fleet
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // past is what a tally's count was at certain times, as far as this process heard, oldest
 // first. Units booked between two of these times are dated by the later one.
@@ -36,6 +39,20 @@ func (p past) forget(until time.Time) past {
 		i++
 	}
 	return p[i:]
+}
+
+// Before is how far the count was that long ago at least, as far as that is known since
+// Past was first called; zero: it is not.
+func (t *Tally) Before(ago time.Duration) int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at := time.Now().Add(-ago)
+	for _, m := range slices.Backward(t.past) {
+		if !m.at.After(at) {
+			return m.n
+		}
+	}
+	return 0
 }
 
 // Past is how far the count was that long ago or earlier, and in how long it will be

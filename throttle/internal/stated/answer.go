@@ -33,9 +33,14 @@ func (q *Limit) Hear(now meter.Instant, a *Answer) {
 		own = 0
 	}
 	q.judged(now, a.Sent, a.Limit, a.Cost, own, a.Refused)
+	q.roll(now)
+	end := q.shared.base + int64(q.left)
+	if !q.shared.based || q.fresh.IsOpen() {
+		end = fleet.Unbounded
+	}
 	q.hear(now, a.Sent, a.Limit, a.Cost, a.Refused, a.Asked)
 	if q.terms.Fleet {
-		q.share(now, a.Sent, a.Limit, a.Cost, a.Booked)
+		q.share(now, a.Sent, a.Limit, a.Cost, a.Booked, end)
 	}
 	q.trace(now, a.Sent, a.Limit, a.Cost, a.Drew, a.Refused)
 }

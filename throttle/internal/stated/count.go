@@ -39,7 +39,7 @@ type shared struct {
 	sent  meter.Instant // when the request was sent whose answer stated it
 	// doubt is how many units may have been booked before base and arrived at the
 	// server after it stated what is left: of those that were booked within the
-	// last round trip or so, about half.
+	// last round trip or so, about half. Zero where an earlier answer tells better.
 	doubt float64
 	// Of the window that was known last: how far the count may have gone in it, and
 	// how long it lasts at most.
@@ -47,6 +47,7 @@ type shared struct {
 	span time.Duration
 	most int64 // how far the count may go in the window since rolled; zero: nobody knows
 	lead fleet.Lead
+	anew meter.Instant // when an answer last told of another window
 
 	slide slide
 	marks marks
@@ -117,8 +118,9 @@ func (q *Limit) blind() bool {
 	return !s.based && !s.alone && (s.tally != nil || !s.tried && q.shares())
 }
 
-// share takes in the count when the request was booked whose answer was heard now.
-func (q *Limit) share(now, sent meter.Instant, l *headers.Limit, units float64, booked *fleet.Grant) {
+// share takes in the count when the request was booked whose answer was heard now. end is
+// how far the count might go before that.
+func (q *Limit) share(now, sent meter.Instant, l *headers.Limit, units float64, booked *fleet.Grant, end int64) {
 	t, s := q.tallied(), &q.shared
 	n, known := booked.Counts(t)
 	switch {
@@ -135,6 +137,13 @@ func (q *Limit) share(now, sent meter.Instant, l *headers.Limit, units float64, 
 		lately := min(1, trip/max(trip, sent.Sub(s.sent).Seconds())) // the part of the bookings that was made within a round trip
 		s.doubt = min(math.Abs(float64(n-s.base))*lately/2, q.sizeOr(0)/mostDoubt)
 		s.base, s.based, s.sent = n, true, sent
+		if s.anew != now && !q.flows() && t != nil {
+			// Units that were booked within a round trip before this request may have arrived
+			// after it. So much less may be left than the answer states, if an earlier one
+			// stated less. In the burst of a start answers differ by half of a limit.
+			late := max(0, n-t.Before(2*now.Sub(sent)))
+			q.left, s.doubt = min(q.left, max(float64(end-n), q.left-float64(late))), 0
+		}
 		if s.most > 0 && now.Sub(q.rolled) < s.span/2 { // later another window may have begun
 			q.left = min(q.left, float64(max(0, s.most-n)))
 		}

@@ -127,7 +127,7 @@ func (q *Limit) isLater(now, reset meter.Instant) bool {
 
 func (q *Limit) restart(now meter.Instant, left float64, reset meter.Instant, hasReset bool) {
 	q.left, q.basis = left, now
-	q.agree, q.fresh = 0, cooldown.Question{}
+	q.agree, q.fresh, q.shared.anew = 0, cooldown.Question{}, now
 	q.reset = headers.Opt[meter.Instant]{Value: reset, Known: hasReset}
 }
 
