@@ -81,7 +81,7 @@ func (l *Learner) theirs() int {
 // heard: they use up what there is, and are evidence of nothing.
 func (l *Learner) Supposed(now Instant, n int) {
 	if m := l.mind; m != nil && n > 0 {
-		l.trips.late = 0 // as nothing is heard, all that others send may be under way
+		l.trips.late = 0                               // as nothing is heard, all that others send may be under way
 		m.plan, m.fresh = Plan{At: never, p: 1}, false // it was not made for them
 		m.bank.time(&l.trips)
 		m.bank.send(now, min(n, maxUnits), int(l.busy), int(l.busy))
