@@ -67,6 +67,7 @@ type bank struct {
 	event     Instant     // the last time that something was sent or answered
 	busy      int         // requests under way
 	risen     uint16      // the epoch after which more was accepted than the leader bore; zero: never
+	shown     shown       // more at a time than that
 	paused    Instant     // the span that the server said last, beyond what was sent meanwhile
 	live      int         // so many have weight enough that somebody asks when they have room: only their states are kept
 	heavy     uint16      // bit i: candidate i has weight enough that an acceptance against it matters at once
@@ -81,7 +82,12 @@ type bank struct {
 // end of it.
 func (b *bank) fit(c *candidate, p *replay) {
 	p.run(&c.shape, &b.record, b.timing)
+	risen := p.risen
+	if c.family == atOnce {
+		p.risen = b.shown.into(p)
+	}
 	c.size, c.against = p.size(c.size)
+	p.risen = risen
 	c.score = p.told(&c.shape, c.size, &b.record, b.timing) - c.prior - c.against
 	c.state = p.end
 }
@@ -230,12 +236,10 @@ func (b *bank) recount() {
 
 // accepted notes that what was sent then was accepted.
 func (b *bank) accepted(sent Instant, n int) {
-	l := b.find(sent)
+	l := b.took(sent, n)
 	if l == nil {
 		return
 	}
-	l.under -= min(l.under, uint16(n))
-	l.taken += uint16(n)
 	if l.against&1 != 0 {
 		b.surprises++
 	}
@@ -244,6 +248,17 @@ func (b *bank) accepted(sent Instant, n int) {
 			b.doubts, b.bears, b.stale = 0, min(2*b.bears+1, mostPatience), true
 		}
 	}
+}
+
+// took notes in the log alone that what was sent then was accepted, and returns its rec;
+// nil: it is forgotten.
+func (b *bank) took(sent Instant, n int) *rec {
+	l := b.find(sent)
+	if l != nil {
+		l.under -= min(l.under, uint16(n))
+		l.taken += uint16(n)
+	}
+	return l
 }
 
 // refuses notes a refusal. It reports whether it begins an epoch, and whether

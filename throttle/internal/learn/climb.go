@@ -108,7 +108,7 @@ func (b *bank) faster() (part float64) {
 }
 
 func (c *climb) sent(now Instant, p *Plan) {
-	if p.Reason == Found && c.probe == 0 {
+	if p.Reason == Found && !p.wide && c.probe == 0 {
 		c.probe, c.step, c.won, c.seen.at = now, now, 0, now
 	}
 }

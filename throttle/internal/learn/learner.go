@@ -36,6 +36,7 @@ type Learner struct {
 type mind struct {
 	bank     bank
 	climb    climb
+	reach    reach
 	pause    Instant // the server said: nothing before
 	told     Instant // when the last hint ends, however far that is
 	toldAt   Instant
@@ -81,7 +82,7 @@ const maxUnits = 1 << 14 // at once; beyond, count in larger units
 
 // Accepted notes that n units that were sent at sent were accepted.
 func (l *Learner) Accepted(now, sent Instant, n int) {
-	l.ended(now, sent)
+	l.ended(now, sent, false)
 	m := l.mind
 	if m == nil {
 		return
@@ -94,7 +95,7 @@ func (l *Learner) Accepted(now, sent Instant, n int) {
 // Refused notes that n units that were sent at sent were refused because of a limit. news says
 // that it is not one more refusal of the same epoch.
 func (l *Learner) Refused(now, sent Instant, n int, r Refusal) (news bool) {
-	l.ended(now, sent)
+	l.ended(now, sent, true)
 	m := l.think()
 	m.bank.time(&l.trips)
 	m.bank.mean, m.bank.busy = l.trips.mean, int(l.busy)
@@ -132,8 +133,9 @@ func (m *mind) believe(hint, now, most Instant) Instant {
 func (l *Learner) Lost(now, sent Instant, n int) {
 	l.busy--
 	if l.mind != nil {
-		l.mind.bank.accepted(sent, max(0, min(n, maxUnits)))
-		l.mind.fresh = false
+		if l.mind.fresh = false; !l.mind.reach.tried(sent) {
+			l.mind.bank.accepted(sent, max(0, min(n, maxUnits)))
+		}
 	}
 }
 
@@ -144,24 +146,36 @@ func (l *Learner) Unsent(now, sent Instant, n int) {
 		l.past.unsent(sent, n)
 		return
 	}
+	if l.mind.fresh = false; l.mind.reach.tried(sent) {
+		return
+	}
 	if r := l.mind.bank.find(sent); r != nil {
 		r.under -= min(r.under, uint16(n))
 		l.mind.bank.stale = true
 	}
-	l.mind.fresh = false
 }
 
-func (l *Learner) ended(now, sent Instant) {
+func (l *Learner) ended(now, sent Instant, refused bool) {
 	l.busy--
-	l.trips.sample(now - sent)
+	was := l.trips
+	if l.trips.sample(now - sent); l.Crowded() && l.mind.reach.base > 0 {
+		l.trips.least = min(was.least, l.trips.least) // answers take long because the server works, not because the way is long
+		if refused {                                  // and it does not work on what it refuses
+			l.trips.mean, l.trips.off = was.mean, was.off
+		}
+	}
 }
 
 func (m *mind) send(now Instant, n, busy, theirs int) {
 	if m.plan.p < 1 {
 		m.risk += 1 - m.plan.p
 	}
-	m.climb.sent(now, &m.plan)
-	m.bank.send(now, n, busy, theirs)
+	if !m.reach.sent(now, &m.plan, &m.bank) {
+		m.climb.sent(now, &m.plan)
+		m.bank.apart = m.plan.wide
+		m.bank.send(now, n, busy, theirs)
+	}
+	m.plan.wide = false
 	m.bank.busy = busy + 1
 	m.sentAt, m.bank.event, m.late, m.fresh, m.lifted = now, now, 0, false, false
 }
@@ -170,7 +184,15 @@ func (m *mind) accepted(now, sent Instant, n int) {
 	m.fresh = false
 	m.settle()
 	m.taken, m.bank.event, m.late = now, now, 0
-	m.bank.accepted(sent, n)
+	try := m.reach.tried(sent)
+	m.reach.accepted(sent, try, &m.bank)
+	switch {
+	case try:
+	case m.reach.within(sent, &m.bank):
+		m.bank.took(sent, n)
+	default:
+		m.bank.accepted(sent, n)
+	}
 	if m.allow < 1<<10 {
 		m.allow++
 	}
@@ -200,6 +222,10 @@ func (m *mind) refuse(now, heard, sent, hint Instant, n int) bool {
 	m.fresh = false
 	m.settle()
 	m.bank.event, m.late = now, 0
+	if try := m.reach.tried(sent); m.reach.refused(now, sent, try, &m.bank) {
+		m.reached(now, sent, hint, n, try)
+		return true
+	}
 	if m.vain(sent) {
 		m.looked(now, heard, sent, hint, n)
 		return true

@@ -49,6 +49,7 @@ type record struct {
 	grain  Instant
 	epochs []epoch // oldest first, at most maxEpochs
 	lastID uint16
+	apart  bool // what is sent gets a rec of its own
 	cut    bool // the log does not reach back to the first request any more
 }
 
@@ -56,7 +57,7 @@ type record struct {
 func (r *record) sent(now Instant, n, busy, theirs int) *rec {
 	if k := len(r.log); k > 0 {
 		l := &r.log[k-1]
-		if now-l.at < r.grain && l.refused == 0 && l.under < 1<<15 && l.taken < 1<<15 {
+		if !r.apart && now-l.at < r.grain && l.refused == 0 && l.under < 1<<15 && l.taken < 1<<15 {
 			l.last, l.busy, l.theirs = max(l.last, now), uint16(busy), uint16(theirs)
 			l.under += uint16(n)
 			return l
