@@ -89,7 +89,7 @@ func TestALimitOnRequestsAtATimeIsUsed(t *testing.T) {
 	for seed := range uint64(draws) {
 		synctest.Test(t, func(t *testing.T) {
 			s, mean, callers, words := drawSlots(seed)
-			served, refused := s.lastMinute(t, callers)
+			served, refused := s.last(t, callers, time.Minute, 2*time.Minute)
 			part := served * (mean + s.trip).Seconds() / float64(60*s.limit)
 			if used, refusals = used+part, refusals+refused/served; part < .6 {
 				low++
@@ -103,15 +103,14 @@ func TestALimitOnRequestsAtATimeIsUsed(t *testing.T) {
 	}
 }
 
-// lastMinute is how many of so many callers' requests are served and refused in the second
-// of two minutes.
-func (s *slots) lastMinute(t *testing.T, callers int) (served, refused float64) {
+// last is how many of so many callers' requests are served and refused between from and to.
+func (s *slots) last(t *testing.T, callers int, from, to time.Duration) (served, refused float64) {
 	rt := must(weir.New(s, weir.Config{}))(t)
 	start := time.Now()
 	var wg sync.WaitGroup
 	for range callers {
 		wg.Go(func() {
-			for time.Since(start) < 2*time.Minute {
+			for time.Since(start) < to {
 				resp, err := testnet.Get(t, t.Context(), rt, "http://h/x")
 				if err != nil {
 					t.Error(err)
@@ -124,10 +123,37 @@ func (s *slots) lastMinute(t *testing.T, callers int) (served, refused float64) 
 			}
 		})
 	}
-	time.Sleep(time.Minute)
+	time.Sleep(from)
 	s.mu.Lock()
 	was, waste := s.served, s.refused
 	s.mu.Unlock()
 	wg.Wait()
 	return float64(s.served - was), float64(s.refused - waste)
+}
+
+// TestARaisedLimitOnRequestsAtATimeIsUsed: when a server that does not say so works on
+// several times as many requests at a time, most of that is used some minutes later, and few are
+// refused until then.
+func TestARaisedLimitOnRequestsAtATimeIsUsed(t *testing.T) {
+	const draws = 40
+	var used, refusals float64
+	for seed := range uint64(draws) {
+		synctest.Test(t, func(t *testing.T) {
+			s, mean, callers, words := drawSlots(seed)
+			was, rise := s.limit, 2+int(seed%7)
+			time.AfterFunc(time.Minute, func() {
+				s.mu.Lock()
+				s.limit *= rise
+				s.mu.Unlock()
+			})
+			served, refused := s.last(t, callers*rise, 3*time.Minute, 4*time.Minute)
+			part := served * (mean + s.trip).Seconds() / float64(60*was*rise)
+			used, refusals = used+part, refusals+refused/served
+			t.Logf("%.2f of what there is was served, %.3f refusals a success: %d times the %s", part, refused/served, rise, words)
+		})
+	}
+	t.Logf("%.3f used, %.4f refusals a success", used/draws, refusals/draws)
+	if used < .75*draws || refusals > .03*draws {
+		t.Errorf("%.2f of what there is was used, %.3f refusals a success", used/draws, refusals/draws)
+	}
 }
