@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"slices"
-	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
@@ -18,9 +17,10 @@ type blame struct {
 	objects  objects
 }
 
-// longHint is how long a hint is that other kinds of request do not just heed: most callers
-// wait for ten seconds, and are lost to a longer pause.
-const longHint = 10 * time.Second
+// longHint is how long a hint is that other requests do not just heed. Shorter ones cost
+// nobody much, and as servers round them up, by up to this, who is served meanwhile says
+// nothing about whom they bind.
+const longHint = cooldown.MostSlack
 
 func isLong(said cooldown.Hint) bool { return said.Known && said.Wait > longHint }
 

@@ -31,7 +31,7 @@ func TestRefusalsOfOneKindAlone(t *testing.T) {
 			refuse := false
 			tr := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
 				if refuse {
-					return testnet.Answer(r, 429, http.Header{"Retry-After": {"5"}}, nil), nil
+					return testnet.Answer(r, 429, http.Header{"Retry-After": {"2"}}, nil), nil
 				}
 				return testnet.Answer(r, 200, nil, nil), nil
 			}), throttle.Config{})
@@ -60,8 +60,8 @@ func TestRefusalsOfOneKindAlone(t *testing.T) {
 			time.Sleep(10 * sec)
 			refused("/a")
 			p := pauseOf(t, tr)
-			if p.Wait < 5*sec || p.Wait > 6*sec || p.Route != test.route {
-				t.Errorf("%s: %q is paused for %v, want %q for 5 to 6s", test.name, p.Route, p.Wait, test.route)
+			if p.Wait < 2*sec || p.Wait > 3*sec || p.Route != test.route {
+				t.Errorf("%s: %q is paused for %v, want %q for 2 to 3s", test.name, p.Route, p.Wait, test.route)
 			}
 			start := time.Now()
 			mustGet(t, tr, "http://h/b")

@@ -126,7 +126,7 @@ func TestHints(t *testing.T) {
 				mustGet(t, tr, "http://h/x")
 			}
 			p, found := pauseOf(t, tr), slices.ContainsFunc(statsOf(t, tr).Learned, func(l throttle.LearnedLimit) bool { return l.Kind == throttle.LearnedRate })
-			mayBeOnes := test.wait > 10*sec && len(test.s.Limits) == 0 // nobody has asked yet whether others are to wait
+			mayBeOnes := test.wait > 2*sec && len(test.s.Limits) == 0 // nobody has asked yet whether others are to wait
 			if p.Wait != test.wait && (test.wait > 0 || p.Wait <= 0 || p.Wait > 2*sec) || !strings.Contains(p.Source, test.source) || (p.Route != "") != test.named || found == (test.explained || mayBeOnes) {
 				t.Errorf("%s: a rate is found: %t; paused %+v", test.name, found, p)
 			}

@@ -47,7 +47,7 @@ func TestWaitsForARateThatWasFound(t *testing.T) {
 		"nothing learned":       {throttle.Config{}, nil, first, 3, nil, true},
 		"a rate":                {throttle.Config{}, []throttle.KnownLimit{found()}, first, 3, expect(2*sec, rate), false},
 		"a rate of its kind":    {throttle.Config{}, []throttle.KnownLimit{found("GET /x")}, first, 3, expect(2*sec, apart), true},
-		"a longer pause":        {throttle.Config{}, []throttle.KnownLimit{found()}, refusal(9*sec, headers.Limit{}), 3, expect(9*sec, "paused until "), false},
+		"a longer pause":        {throttle.Config{}, []throttle.KnownLimit{found()}, refusal(9*sec, headers.Limit{}), 3, expect(9*sec, "paused until "), true},
 		"a shorter pause":       {throttle.Config{}, []throttle.KnownLimit{found()}, refusal(sec, headers.Limit{}), 3, expect(sec, "paused until "), false},
 		"only pauses count":     {throttle.Config{DisableLearning: true}, []throttle.KnownLimit{found()}, refusal(sec, headers.Limit{}), 3, []throttle.Wait{{Expect: sec}, {Expect: sec}, {Expect: sec}}, false},
 		"more than go at first": {throttle.Config{}, nil, first, 6, []throttle.Wait{{Why: "at most 4 at a time"}, {Why: "at most 4 at a time"}}, false},

@@ -201,10 +201,10 @@ func TestStatsOfPausedRoutes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c.do(t.Context(), "GET", "/b", "Refuse", "10") // which is not so long that /a would ask
+		c.do(t.Context(), "GET", "/b", "Refuse", "2") // which is not so long that /a would ask
 		h := statsOf(t, c.rt)
 		for _, name := range []string{"GET /a", "GET /b"} {
-			if x := routeNamed(t, h, name); x.State != throttle.StatePaused || !strings.HasPrefix(x.Why, "paused until ") || x.For < 10*time.Second || x.For > 15*time.Second {
+			if x := routeNamed(t, h, name); x.State != throttle.StatePaused || !strings.HasPrefix(x.Why, "paused until ") || x.For < 2*time.Second || x.For > 5*time.Second {
 				t.Errorf("%+v", x)
 			}
 		}

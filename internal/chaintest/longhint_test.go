@@ -51,7 +51,7 @@ func longHints(t *testing.T, status int, path func(i int) string, refuses func(p
 	return served, refused
 }
 
-// Refusals that ask for a minute hold up what they are for, and little else: whether some
+// Refusals that ask for some time hold up what they are for, and little else: whether some
 // kinds of request are refused, some URLs of one kind, or a few requests by chance.
 func TestLongHintsHoldUpLittleElse(t *testing.T) {
 	kinds := func(i int) string { return "/" + strconv.Itoa(i%8) }
@@ -77,16 +77,19 @@ func TestLongHintsHoldUpLittleElse(t *testing.T) {
 		{"one in a hundred, each its own URL", unique, chance(.01), .99, .9},
 		{"one in ten, each its own URL", unique, chance(.1), .9, .8},
 	} {
-		for _, status := range []int{429, 503} {
-			t.Run(fmt.Sprint(test.name, ", ", status), func(t *testing.T) {
+		for _, how := range []struct {
+			status int
+			hint   time.Duration
+		}{{429, time.Minute}, {503, time.Minute}, {429, 5 * time.Second}} {
+			t.Run(fmt.Sprint(test.name, ", ", how.status, ", ", how.hint), func(t *testing.T) {
 				const runs = 5
 				total := 0
 				for seed := range uint64(runs) {
 					synctest.Test(t, func(t *testing.T) {
 						dice := rand.New(rand.NewPCG(seed, 60))
-						served, _ := longHints(t, status, test.path, func(path string, _ time.Duration) time.Duration {
+						served, _ := longHints(t, how.status, test.path, func(path string, _ time.Duration) time.Duration {
 							if test.refuses(path, dice) {
-								return time.Minute
+								return how.hint
 							}
 							return 0
 						})

@@ -25,7 +25,7 @@ type Plan struct {
 	At     Instant // now, or later; never: after the next answer
 	Reason Reason  // Asked: the server said so itself; otherwise At is a guess, which may change
 	p      float64 // how likely it is accepted then
-	wide   bool    // it is one more at a time than the leader bears, see reach
+	wide   bool    // it is one more at a time than the leader bears, see widening
 }
 
 const (
@@ -101,13 +101,13 @@ func (m *mind) next(now Instant, n, waiting int, l *Learner) Plan {
 		return Plan{At: m.answers(now), Reason: Untrusted, p: 1}
 	}
 	switch {
-	case p.At > now && l.away == nil && m.reach.may(m): // of a fleet, others would take a try for one of theirs
-		return m.reach.wider(now, p, m)
+	case p.At > now && l.away == nil && m.widening.may(m): // of a fleet, others would take a try for one of theirs
+		return m.widening.wider(now, p, m)
 	case p.At > now:
 		return m.climb.upward(now, p, m, waiting)
 	case waiting <= 1:
-		if m.climb.idle = now; m.reach.searches(&m.bank) {
-			m.reach.end(now, &m.bank) // there are not enough who wait
+		if m.climb.idle = now; m.widening.searches(&m.bank) {
+			m.widening.end(now, &m.bank) // there are not enough who wait
 		}
 	}
 	return p

@@ -17,7 +17,7 @@
 // size and a weight, which is how likely it is. The leader is the candidate of the largest
 // weight. The level of a limiter is how many units are in use. An epoch is one event: the
 // refusals of requests that were sent before the first of these refusals was heard. A climb
-// is a search for a higher limit, and a reach is one for more requests at a time. Train is the set of drawn servers on which constants were
+// is a search for a higher limit, and a widening is one for more requests at a time. Train is the set of drawn servers on which constants were
 // chosen, see below.
 //
 // # How it works

@@ -36,7 +36,7 @@ type Learner struct {
 type mind struct {
 	bank     bank
 	climb    climb
-	reach    reach
+	widening widening
 	pause    Instant // the server said: nothing before
 	told     Instant // when the last hint ends, however far that is
 	toldAt   Instant
@@ -133,7 +133,7 @@ func (m *mind) believe(hint, now, most Instant) Instant {
 func (l *Learner) Lost(now, sent Instant, n int) {
 	l.busy--
 	if l.mind != nil {
-		if l.mind.fresh = false; !l.mind.reach.tried(sent) {
+		if l.mind.fresh = false; !l.mind.widening.tried(sent) {
 			l.mind.bank.accepted(sent, max(0, min(n, maxUnits)))
 		}
 	}
@@ -146,7 +146,7 @@ func (l *Learner) Unsent(now, sent Instant, n int) {
 		l.past.unsent(sent, n)
 		return
 	}
-	if l.mind.fresh = false; l.mind.reach.tried(sent) {
+	if l.mind.fresh = false; l.mind.widening.tried(sent) {
 		return
 	}
 	if r := l.mind.bank.find(sent); r != nil {
@@ -158,7 +158,7 @@ func (l *Learner) Unsent(now, sent Instant, n int) {
 func (l *Learner) ended(now, sent Instant, refused bool) {
 	l.busy--
 	was := l.trips
-	if l.trips.sample(now - sent); l.Crowded() && l.mind.reach.base > 0 {
+	if l.trips.sample(now - sent); l.Crowded() && l.mind.widening.base > 0 {
 		l.trips.least = min(was.least, l.trips.least) // answers take long because the server works, not because the way is long
 		if refused {                                  // and it does not work on what it refuses
 			l.trips.mean, l.trips.off = was.mean, was.off
@@ -170,7 +170,7 @@ func (m *mind) send(now Instant, n, busy, theirs int) {
 	if m.plan.p < 1 {
 		m.risk += 1 - m.plan.p
 	}
-	if !m.reach.sent(now, &m.plan, &m.bank) {
+	if !m.widening.sent(now, &m.plan, &m.bank) {
 		m.climb.sent(now, &m.plan)
 		m.bank.apart = m.plan.wide
 		m.bank.send(now, n, busy, theirs)
@@ -184,11 +184,11 @@ func (m *mind) accepted(now, sent Instant, n int) {
 	m.fresh = false
 	m.settle()
 	m.taken, m.bank.event, m.late = now, now, 0
-	try := m.reach.tried(sent)
-	m.reach.accepted(sent, try, &m.bank)
+	try := m.widening.tried(sent)
+	m.widening.accepted(sent, try, &m.bank)
 	switch {
 	case try:
-	case m.reach.within(sent, &m.bank):
+	case m.widening.within(sent, &m.bank):
 		m.bank.took(sent, n)
 	default:
 		m.bank.accepted(sent, n)
@@ -222,7 +222,7 @@ func (m *mind) refuse(now, heard, sent, hint Instant, n int) bool {
 	m.fresh = false
 	m.settle()
 	m.bank.event, m.late = now, 0
-	if try := m.reach.tried(sent); m.reach.refused(now, sent, try, &m.bank) {
+	if try := m.widening.tried(sent); m.widening.refused(now, sent, try, &m.bank) {
 		m.reached(now, sent, hint, n, try)
 		return true
 	}

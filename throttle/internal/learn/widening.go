@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// A reach is the search for more requests at a time than the leader bears, if it counts
+// A widening is the search for more requests at a time than the leader bears, if it counts
 // those under way. While others wait, one more than that is sent: a try. If it is refused,
 // that is what the leader expects. So nothing else is made of it: the log has no tries. The
 // next one comes twice as long afterwards. If a try is accepted, one more goes for each that
 // is accepted, as in TCP's slow start: those under way double with each round trip, until
 // one is refused. As many as were under way then are the new limit.
-type reach struct {
+type widening struct {
 	fails float64 // searches in vain, lately
 	ended Instant // when the last one ended, and fails was true
 	try   Instant // when the try was sent that is under way; zero: none is
@@ -36,14 +36,14 @@ const (
 )
 
 // may reports whether nothing but the number under way stands against one more.
-func (r *reach) may(m *mind) bool {
+func (r *widening) may(m *mind) bool {
 	b := &m.bank
 	return (m.crowded() || r.searches(b)) && m.taken >= m.refused && b.work*float64(b.busy)+1 > b.of[0].size
 }
 
 // wider lets one more go than the leader bears if nothing was refused for long, or all
 // that a search allows.
-func (r *reach) wider(now Instant, p Plan, m *mind) Plan {
+func (r *widening) wider(now Instant, p Plan, m *mind) Plan {
 	b := &m.bank
 	late := Instant(1) // so that it is known by when it was sent
 	if r.searches(b) {
@@ -62,22 +62,22 @@ func (r *reach) wider(now Instant, p Plan, m *mind) Plan {
 }
 
 // searches reports whether a search goes on.
-func (r *reach) searches(b *bank) bool {
+func (r *widening) searches(b *bank) bool {
 	return r.from > 0 && r.until == 0 && b.of[0].family == atOnce
 }
 
 // within reports whether what was sent then is of the last search.
-func (r *reach) within(sent Instant, b *bank) bool {
+func (r *widening) within(sent Instant, b *bank) bool {
 	return r.from > 0 && sent >= r.from && (sent < r.until || r.searches(b))
 }
 
 // lately is how many searches were in vain, each of which counts half after a while.
-func (r *reach) lately(now Instant) float64 {
+func (r *widening) lately(now Instant) float64 {
 	return r.fails * math.Exp2(-float64(now-r.ended)/failHalves)
 }
 
 // sent reports whether what is sent now is a try.
-func (r *reach) sent(now Instant, p *Plan, b *bank) bool {
+func (r *widening) sent(now Instant, p *Plan, b *bank) bool {
 	if !p.wide || r.try != 0 || now < p.At || r.searches(b) {
 		return false
 	}
@@ -86,7 +86,7 @@ func (r *reach) sent(now Instant, p *Plan, b *bank) bool {
 }
 
 // tried reports whether what was sent then is the try, which is answered now or never.
-func (r *reach) tried(sent Instant) bool {
+func (r *widening) tried(sent Instant) bool {
 	if r.try == 0 || sent != r.try {
 		return false
 	}
@@ -95,7 +95,7 @@ func (r *reach) tried(sent Instant) bool {
 }
 
 // accepted takes in that what was sent then was accepted.
-func (r *reach) accepted(sent Instant, try bool, b *bank) {
+func (r *widening) accepted(sent Instant, try bool, b *bank) {
 	switch {
 	case try && !r.vain:
 		r.from, r.until, r.level, r.most = sent, 0, r.base+2, r.base+1
@@ -110,7 +110,7 @@ func (r *reach) accepted(sent Instant, try bool, b *bank) {
 
 // refused takes in that what was sent then was refused. It reports whether nothing is to
 // be made of that but what it says here.
-func (r *reach) refused(now, sent Instant, try bool, b *bank) bool {
+func (r *widening) refused(now, sent Instant, try bool, b *bank) bool {
 	switch {
 	case try && r.vain:
 	case try, r.try != 0 && !r.vain && sent > r.try: // one in whose place the try was accepted
@@ -130,11 +130,11 @@ func (r *reach) refused(now, sent Instant, try bool, b *bank) bool {
 	return true
 }
 
-func (r *reach) fail(now Instant) { r.fails, r.ended = r.lately(now)+1, now }
+func (r *widening) fail(now Instant) { r.fails, r.ended = r.lately(now)+1, now }
 
 // end ends a search. All of what the leader was judged by may have left the log, so that to
 // judge it again would let others take the lead: it is told what was found.
-func (r *reach) end(now Instant, b *bank) {
+func (r *widening) end(now Instant, b *bank) {
 	r.until = now
 	size := math.Floor((1-min(busyDoubt, 1-b.work))*r.most + almost) // what takes no time on its way is not in doubt
 	if size <= r.base {
