@@ -23,7 +23,7 @@ import (
 // out in less than a second whatever waits there for news; and on a known one a
 // call that fails while a long poll is out makes the next one wait no longer.
 func TestLongPollsBesideACall(t *testing.T) {
-	for _, polls := range []int{4, 20} {
+	for _, polls := range []int{4, 20, 24} {
 		t.Run(fmt.Sprint(polls), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				fails := false
