@@ -49,7 +49,7 @@ func TestATryForMoreAtATimeCostsOneRefusal(t *testing.T) {
 				gaps, since = append(gaps, since), 0
 			}
 		}
-		if most := 600 * size * int(second) / int(work+trip); served < most*98/100 {
+		if most := int(600 * size * second / (work + trip)); served < most*98/100 {
 			t.Errorf("says %s: %d of some %d are served", h.name, served, most)
 		}
 		if len(gaps) < 2 || len(gaps) > 8 || 3*gaps[1] > 4*gaps[len(gaps)-1] {
