@@ -235,7 +235,7 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s *head
 		return lesson{what: causeQuota, quota: short}
 	case short != nil:
 		return l.refuse(now, g, s, false)
-	case (refused || !g.probe && answer.Away(status, s)) && g.refused(now, s) != nil:
+	case g.away && g.refused(now, s) != nil:
 		return lesson{}
 	case refused && l.concurrency(g, s):
 		k.crowded(now, g)

@@ -182,13 +182,14 @@ func (p *attempt) teach(now instant, k *endpoint, end ending, status int, s *hea
 		s = &headers.Signal{}
 	}
 	object := k.object(now, p.r)
-	if s.Throttled || !p.tr.Probe && answer.Away(status, s) {
+	away := s.Throttled || !p.tr.Probe && answer.Away(status, s)
+	if away {
 		if p.solo() == nil {
 			p.more().solo = newSolo(k, k.learner.terms.words.alone)
 		}
 		object = k.newObject(now, p.r)
 	}
-	g := ticket{endpoint: k, sent: p.permit.Granted, cost: p.cost(), permit: &p.permit, solo: p.solo(), object: object, probe: p.tr.Probe, booked: p.shared()}
+	g := ticket{endpoint: k, sent: p.permit.Granted, cost: p.cost(), permit: &p.permit, solo: p.solo(), object: object, away: away, probe: p.tr.Probe, booked: p.shared()}
 	if len(k.quotas) > 0 || len(s.Limits) > 0 {
 		g.where = k.whereOf(p.r)
 	}

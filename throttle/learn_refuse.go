@@ -102,7 +102,6 @@ func (l *learner) refuse(now instant, g *ticket, s *headers.Signal, rate bool) l
 			return lesson{what: causeRate, endpoint: k.ifApart()}
 		}
 	}
-
 	most := l.terms.MaxPause
 	switch {
 	case said.Known:

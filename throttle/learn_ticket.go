@@ -17,6 +17,7 @@ type ticket struct {
 	object   *solo             // of its URL; nil: not refused
 	where    attribution.Where // zero: not known
 	booked   *fleet.Grant      // in the Store; nil: not
+	away     bool              // its answer told it to stay away for a while
 	limited  bool              // its answer was a 503 that said no more, and most likely a limiter's
 	probe    bool              // of a circuit, which asks as seldom as it likes: a failure shows no rate
 }
