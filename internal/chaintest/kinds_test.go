@@ -2,6 +2,7 @@ package chaintest
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"path"
 	"strconv"
@@ -14,11 +15,11 @@ import (
 	"github.com/weirhttp/weir/internal/testnet"
 )
 
-// hinting is a host that refuses, and says for how long, and what became of the calls of
-// some kinds to it.
+// hinting is a host that refuses, and says for how long, and what became of the calls to it,
+// by the last segments of their paths.
 type hinting struct {
-	refuses func(kind string, now time.Duration) time.Duration // for how long; zero: it serves
-	base    string                                             // of its paths
+	status  int                                                // of refusals
+	refuses func(last string, now time.Duration) time.Duration // for how long; zero: it serves
 
 	mu                    sync.Mutex
 	came, served, refused map[string]int
@@ -28,37 +29,40 @@ const roundTrip = 20 * time.Millisecond
 
 var kindsOfCalls = []string{"daily", "users", "orders", "search"}
 
-// call has one call of each kind come every 200 ms for ten minutes, whose callers wait for
-// 30 s.
-func (h *hinting) call(t *testing.T) {
+// kindsBelow are the paths of calls that are of each kind in turn.
+func kindsBelow(base string) func(i int) string {
+	return func(i int) string { return base + "/" + kindsOfCalls[i%len(kindsOfCalls)] }
+}
+
+// call calls the paths one by one for ten minutes. The callers wait for 30 s.
+func (h *hinting) call(t *testing.T, every time.Duration, paths func(i int) string) {
 	h.came, h.served, h.refused = map[string]int{}, map[string]int{}, map[string]int{}
 	start := time.Now()
 	client := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
 		time.Sleep(roundTrip)
-		kind := path.Base(r.URL.Path)
+		last := path.Base(r.URL.Path)
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if wait := h.refuses(kind, time.Since(start)); wait > 0 {
-			h.refused[kind]++
-			return testnet.Answer(r, 429, http.Header{"Retry-After": {strconv.Itoa(int(wait.Seconds()))}}, nil), nil
+		if wait := h.refuses(last, time.Since(start)); wait > 0 {
+			h.refused[last]++
+			return testnet.Answer(r, h.status, http.Header{"Retry-After": {strconv.Itoa(int(math.Ceil(wait.Seconds())))}}, nil), nil
 		}
 		return testnet.Answer(r, 200, nil, nil), nil
 	}), weir.Config{}))(t)
 	var wg sync.WaitGroup
-	for time.Since(start) < 10*time.Minute {
-		for _, kind := range kindsOfCalls {
-			wg.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-				defer cancel()
-				resp, err := client.RoundTrip(get(t, "http://h"+h.base+"/"+kind).WithContext(ctx))
-				h.mu.Lock()
-				defer h.mu.Unlock()
-				if h.came[kind]++; err == nil && resp.StatusCode == 200 {
-					h.served[kind]++
-				}
-			})
-			time.Sleep(50 * time.Millisecond)
-		}
+	for i := 0; time.Since(start) < 10*time.Minute; i++ {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			to := paths(i)
+			resp, err := client.RoundTrip(get(t, "http://h"+to).WithContext(ctx))
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if h.came[path.Base(to)]++; err == nil && resp.StatusCode == 200 {
+				h.served[path.Base(to)]++
+			}
+		})
+		time.Sleep(every)
 	}
 	wg.Wait()
 }
@@ -75,13 +79,13 @@ func TestASpentQuotaOfOneKindHoldsUpNoOther(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			wait := test.wait
-			h := hinting{base: test.base, refuses: func(kind string, now time.Duration) time.Duration {
+			h := hinting{status: 429, refuses: func(kind string, now time.Duration) time.Duration {
 				if kind == "daily" && now > test.from {
 					return wait
 				}
 				return 0
 			}}
-			h.call(t)
+			h.call(t, 50*time.Millisecond, kindsBelow(test.base))
 			for _, kind := range kindsOfCalls[1:] {
 				if h.served[kind] != h.came[kind] {
 					t.Errorf("%+v: %d of %d calls for %s were served", test, h.served[kind], h.came[kind], kind)
@@ -101,7 +105,7 @@ func TestAHostThatShutsOutEverybodyIsAskedEverMoreSeldom(t *testing.T) {
 	const shut, every = 60 * time.Second, 100 * time.Second
 	synctest.Test(t, func(t *testing.T) {
 		waves, last := 0, time.Duration(0)
-		h := hinting{refuses: func(_ string, now time.Duration) time.Duration {
+		h := hinting{status: 429, refuses: func(_ string, now time.Duration) time.Duration {
 			left := every - now%every
 			if left > shut {
 				return 0
@@ -112,7 +116,7 @@ func TestAHostThatShutsOutEverybodyIsAskedEverMoreSeldom(t *testing.T) {
 			last = now
 			return (left + time.Second - 1).Truncate(time.Second)
 		}}
-		h.call(t)
+		h.call(t, 50*time.Millisecond, kindsBelow(""))
 		if waves > 6+3 { // one for each time it shut, and those that asked
 			t.Errorf("%d waves were refused: %v", waves, h.refused)
 		}
