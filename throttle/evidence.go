@@ -21,7 +21,7 @@ type evidence struct {
 	last   instant          // request
 	row    int              // refusals since one was accepted, one for each burst
 	plain  bool             // it was refused by more than 503s
-	vague  bool             // it was refused by 503s alone, after many were served; see weighs
+	vague  bool             // its refusals may be for other reasons, so a limit has to explain them; see weighs and suspects
 	chance bool             // the last refusal may well be chance, and no limit is believed in; see doubt
 	spared bool             // a refusal with a long hint was no evidence: the first is, for all that is known, for one request
 	told   instant          // when the request was sent whose end was told last; it is about to be given back
@@ -90,6 +90,14 @@ func (e *evidence) refused(now, sent instant, said cooldown.Hint, most time.Dura
 	if e.sure() {
 		e.peers.refused(said)
 	}
+}
+
+// suspects notes a refusal of what alone is to stay away for long, though it was served since
+// it was told so before: its wait was none, and perhaps a limit of all refuses whoever comes
+// when it is spent. It may be chance as well, so a limit has to explain such refusals.
+func (e *evidence) suspects(now, sent instant, said cooldown.Hint, most time.Duration) {
+	e.vague = e.vague || e.blank()
+	e.refused(now, sent, said, most, false)
 }
 
 // weighs reports whether a refusal may be for a limit. A host that is overloaded says

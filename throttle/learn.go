@@ -72,6 +72,7 @@ type endpoint struct {
 	slow     concurrency.Limit
 	quotas   []*quota
 	apart    bool               // it has limits of its own: cooldown and evidence here count, not the learner's
+	barred   bool               // it was told to stay away for long, and not served since: others ask first
 	bodies   int32              // of answers that are being read, of a host that was overloaded
 	cooldown *cooldown.Cooldown // of a limit that names this endpoint; nil: there was none
 	evidence *evidence          // if apart
@@ -302,7 +303,7 @@ func (l *learner) well(now instant, k *endpoint, sent instant) {
 		}
 		l.blame.good(l, k, sent)
 		if k.paths != nil && k.paths.reach.Served(sent) {
-			l.restart(k)
+			l.evidenceOf(k).vague = true
 		}
 	}
 }

@@ -12,7 +12,7 @@ type blame struct {
 	attribution.Blame
 	endpoint *endpoint
 	parted   bool              // by met: those that wait do not know yet
-	asks     bool              // one request of another kind asks whether it is to stay away, too
+	asks     bool              // requests of other kinds ask, one at a time, whether they are to stay away, too
 	reach    attribution.Reach // of long hints, over the kinds
 	objects  objects
 }
@@ -24,16 +24,22 @@ const longHint = cooldown.MostSlack
 
 func isLong(said cooldown.Hint) bool { return said.Known && said.Wait > longHint }
 
+// mostKinds is how many kinds are refused in a row before a long wait is kept by those, too,
+// of which none has asked. If five of eight kinds have spent limits of their own, these are the
+// first five once in 56 times.
+const mostKinds = 5
+
 // refused takes in a refusal, and what that says of how long to stay away. How long is the
 // server's word, but not who does. It reports whether k alone does for now, because the wait
-// is long: then one request of another kind asks, unless waits were seen to bind one kind only.
+// is long: then requests of other kinds ask, one at a time, unless waits were seen to bind one kind only.
 func (b *blame) refused(l *learner, now instant, k *endpoint, sent instant, said cooldown.Hint) (alone bool) {
 	last := b.endpoint
 	b.asks = isLong(said)
 	switch {
 	case b.asks && len(l.endpoints) > 1 && !k.apart:
 		wait, _ := said.Believed(l.terms.MaxPause)
-		alone, asks := b.reach.Refused(sent, now, wait, last != k)
+		alone, asks := b.reach.Refused(sent, now, wait, last != k && k.cooldown.News(sent), min(len(l.endpoints), mostKinds)-2)
+		k.barred = true
 		if b.endpoint, b.parted = k, false; asks {
 			l.cooldown.Doubt(now)
 		}
@@ -78,8 +84,9 @@ func (b *blame) good(l *learner, k *endpoint, sent instant) {
 	if b == nil {
 		return
 	}
+	k.barred = false
 	if b.reach.Served(sent) {
-		l.restart(k)
+		l.evidenceOf(k).vague = true
 	}
 	if b.endpoint != nil && k != b.endpoint {
 		b.Served(sent)

@@ -97,7 +97,12 @@ func (k *endpoint) At(now instant, _ int64) instant {
 		}
 	}
 	if at == now {
-		return k.slow.Opens(now)
+		at = k.slow.Opens(now)
+	}
+	if k.barred {
+		if opens := k.learner.cooldown.Opens(); opens != 0 {
+			at = max(at, opens.Add(askStep))
+		}
 	}
 	return at
 }
@@ -165,6 +170,8 @@ func (k *endpoint) Words(now instant) string {
 		return cause{what: causeCooldown, cooldown: k.cooldown, endpoint: k}.in(now, k.learner)
 	case k.apart && k.evidence.believes() && k.evidence.at(now, k.account.Queued()) > now:
 		return cause{what: causeRate, endpoint: k}.in(now, k.learner)
+	case k.barred && k.learner.cooldown.Opens() != 0:
+		return othersAsk
 	}
 	return cause{what: causeFlight, endpoint: k}.in(now, k.learner)
 }

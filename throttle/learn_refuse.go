@@ -76,7 +76,7 @@ func (l *learner) refuse(now instant, g *ticket, s *headers.Signal, rate bool) l
 	}
 	said, named, explained := l.hintOf(now, k, s)
 	c := made(&l.cooldown)
-	alone := false
+	alone, ended := false, k.cooldown.Ended()
 	if !l.terms.pausesOnly {
 		alone = made(&l.blame).refused(l, now, k, g.sent, said)
 		if named || k.apart || alone {
@@ -91,11 +91,15 @@ func (l *learner) refuse(now instant, g *ticket, s *headers.Signal, rate bool) l
 	if doubtful {
 		f.away = absence.New(now, l.scope.since(now), l.scope.came())
 	}
-	rate = rate && !alone && !explained && !f.chance && !l.terms.pausesOnly && !k.slow.Silent()
-	if rate && isLong(said) && len(s.Limits) == 0 && !f.spared {
-		f.spared, rate = true, false
-	}
-	if rate && (g.limited || f.weighs(!s.Throttled, l.good < proven)) {
+	switch {
+	case !rate || explained || f.chance || l.terms.pausesOnly || k.slow.Silent():
+	case alone:
+		if ended {
+			f.suspects(now, g.sent, said, l.terms.MaxPause)
+		}
+	case isLong(said) && len(s.Limits) == 0 && !f.spared:
+		f.spared = true
+	case g.limited || f.weighs(!s.Throttled, l.good < proven):
 		f.refused(now, g.sent, said, l.terms.MaxPause, doubtful)
 		if !said.Known && f.sure() && f.Crowded() && k.slow.UnderWay() > 1 {
 			c.Served(g.sent)

@@ -83,7 +83,7 @@ func (k *endpoint) meets(now instant) {
 		return // or a limit that was stated says whom it binds
 	}
 	p.blamed = o
-	p.reach.Refused(o.Heard(), o.Heard(), time.Duration(c.Until()-o.Heard()), false)
+	p.reach.Refused(o.Heard(), o.Heard(), time.Duration(c.Until()-o.Heard()), false, 0)
 	o.cooldown, o.alone = *c.Part(), true
 	o.pause(now)
 	c.Doubt(now)
@@ -96,19 +96,15 @@ func (k *endpoint) meets(now instant) {
 // blames takes in a refusal. It reports whether it is taken for one of its URL alone, because
 // that is to wait for long, and whether one request to another URL of its kind asks whether
 // they are to wait, too.
-func (p *endpointPaths) blames(now instant, g *ticket, s *headers.Signal) (alone, asks bool) {
-	if g.object == nil {
-		return false, false
-	}
+func (p *endpointPaths) blames(now instant, g *ticket, s *headers.Signal, said cooldown.Hint) (alone, asks bool) {
 	k := g.endpoint
-	said, _, _ := k.learner.hintOf(now, k, s)
-	if !p.several || !isLong(said) || len(s.Limits) > 0 || s.Kind == headers.Ban || k.paused().Until() > now {
+	if g.object == nil || !p.several || !isLong(said) || len(s.Limits) > 0 || s.Kind == headers.Ban || k.paused().Until() > now {
 		return false, false
 	}
 	wait, _ := said.Believed(k.learner.terms.MaxPause)
-	other := g.object != p.blamed
+	other := g.object != p.blamed && g.object.cooldown.News(g.sent)
 	p.blamed = g.object
-	return p.reach.Refused(g.sent, now, wait, other)
+	return p.reach.Refused(g.sent, now, wait, other, 0) // one asks for all: there may be thousands
 }
 
 // paused is what a refusal of k pauses.

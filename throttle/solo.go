@@ -15,6 +15,8 @@ const (
 	askSteps = 10                    // at most: a tenth of a second is not felt, and by then others have asked
 )
 
+const othersAsk = "others may ask first whether the pause is over"
+
 // A solo is what is known of one request that was refused, from its first
 // refusal to its end, or of all requests to one URL. It is the meter of an account on
 // which only those draw.
@@ -53,6 +55,7 @@ func (g *ticket) refused(now instant, s *headers.Signal) *solo {
 		return nil
 	}
 	w := l.evidenceOf(k)
+	said, _, _ := l.hintOf(now, k, s)
 	r := attribution.Refused{Request: &g.solo.Request, Fresh: w.blank(), Others: s.Kind == headers.Concurrency}
 	if g.object != nil && (k.paths.several || l.blame.isOn(k)) {
 		r.Object = &g.object.Request
@@ -73,15 +76,18 @@ func (g *ticket) refused(now instant, s *headers.Signal) *solo {
 			break
 		}
 		if was := o.alone; own == &o.Request {
-			o.rest(now, g, s)
+			o.rest(now, g, said)
 			l.changes = l.changes || o == g.object && !was // it binds those that wait
 			g.solo.alone = true
 			return o
 		}
 	}
-	if alone, asks := k.paths.blames(now, g, s); alone {
+	if alone, asks := k.paths.blames(now, g, s, said); alone {
 		o := g.object
-		o.rest(now, g, s)
+		if o.cooldown.Ended() {
+			w.suspects(now, g.sent, said, l.terms.MaxPause)
+		}
+		o.rest(now, g, said)
 		if asks {
 			k.paused().Doubt(now)
 		}
@@ -94,10 +100,9 @@ func (g *ticket) refused(now instant, s *headers.Signal) *solo {
 }
 
 // rest pauses o alone, for a refusal of its own.
-func (o *solo) rest(now instant, g *ticket, s *headers.Signal) {
+func (o *solo) rest(now instant, g *ticket, said cooldown.Hint) {
 	l := o.endpoint.learner
 	o.alone = true
-	said, _, _ := l.hintOf(now, o.endpoint, s)
 	most := l.terms.MaxPause
 	guess := cooldown.Guess(cooldown.FirstGuess, most, o.cooldown.InVain(g.sent))
 	o.cooldown.Refused(now, cooldown.Refusal{Sent: g.sent, Hint: said, Guess: guess, Most: most, Spread: l.terms.jitter()})
@@ -172,7 +177,7 @@ func (o *solo) Words(now instant) string {
 	if o.account.Paused > now {
 		return o.account.Why()
 	}
-	return "others may ask first whether the pause is over"
+	return othersAsk
 }
 
 func (o *solo) ETA(now instant, _, _ int64) instant { return o.At(now, 1) }

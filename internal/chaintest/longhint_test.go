@@ -39,12 +39,13 @@ func TestLongHintsHoldUpLittleElse(t *testing.T) {
 		path    func(int) string
 		refuses func(string, *rand.Rand) bool
 		can     float64 // be served
-		least   float64 // of that, on average: while all wait for a minute, because those that asked were also refused, a twentieth is lost
+		least   float64 // of that, on average: of URLs, all wait once if the other that asks is also refused, and a twentieth is lost
 	}{
 		{"one kind of eight", kinds, these("3"), 7. / 8, .99},
-		{"two kinds of eight", kinds, these("3", "5"), 6. / 8, .6},
+		{"two kinds of eight", kinds, these("3", "5"), 6. / 8, .99},
+		{"five kinds of eight", kinds, these("1", "2", "3", "5", "6"), 3. / 8, .99},
 		{"one URL of 20", items, these("3"), .95, .99},
-		{"three URLs of 20", items, these("3", "7", "8"), .85, .6},
+		{"three URLs of 20", items, these("3", "7", "8"), .85, .9},
 		{"one in a hundred, each its own URL", unique, chance(.01), .99, .9},
 		{"one in ten, each its own URL", unique, chance(.1), .9, .8},
 	} {
@@ -100,6 +101,36 @@ func TestALongHintOfAllIsKeptByAll(t *testing.T) {
 			}
 			if t.Logf("%d, %s: %d served, %d refused", status, each, served/runs, refused/runs); served < runs*1000 || refused > runs*120 {
 				t.Errorf("%d, %s: %d served, %d refused; want at least 1000, and at most 120", status, each, served/runs, refused/runs)
+			}
+		}
+	}
+}
+
+// A limit of all whose hints are longer than it takes is found all the same: each hint alone
+// seems to be for what was refused only, but the limit explains the refusals.
+func TestALimitWhoseHintsAreTooLongIsFound(t *testing.T) {
+	const runs, rate, size = 4, 5, 20.
+	for _, status := range []int{429, 503} {
+		for name, path := range map[string]string{"kinds": "/%d", "URLs": "/v1/items/%d"} {
+			served, refused := 0, 0
+			for seed := range uint64(runs) {
+				synctest.Test(t, func(t *testing.T) {
+					dice := rand.New(rand.NewPCG(seed, 61))
+					left, last := size, time.Duration(0)
+					s, r := longHints(t, status, func(int) string { return fmt.Sprintf(path, dice.IntN(8)) }, func(_ string, now time.Duration) time.Duration {
+						left, last = min(size, left+rate*(now-last).Seconds()), now
+						if left < 1 {
+							return 5 * time.Second
+						}
+						left--
+						return 0
+					})
+					served, refused = served+s, refused+r
+				})
+			}
+			share, each := float64(served)/runs/(600*rate+size), float64(refused)/float64(served)
+			if t.Logf("%d, %s: served %.2f of what can be, %.2f refused for each", status, name, share, each); share < .95 || each > .25 {
+				t.Errorf("%d, %s: served %.2f of what can be, and %.2f were refused for each; want .95 and at most .25", status, name, share, each)
 			}
 		}
 	}

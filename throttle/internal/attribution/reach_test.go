@@ -15,17 +15,17 @@ func TestAWaitBindsFewUntilWhoAsksIsRefused(t *testing.T) {
 	now := zero.Add(time.Hour)
 	asked := []int{}
 	for wait := range 20 {
-		few, asks := r.Refused(now, now.Add(sec), time.Minute, false)
+		few, asks := r.Refused(now, now.Add(sec), time.Minute, false, 0)
 		if few != asks {
 			t.Fatalf("wait %d binds few %t, and one asks %t", wait, few, asks)
 		}
 		if asks {
 			asked = append(asked, wait)
-			if few, _ := r.Refused(now.Add(2*sec), now.Add(3*sec), time.Minute, true); few {
+			if few, _ := r.Refused(now.Add(2*sec), now.Add(3*sec), time.Minute, true, 0); few {
 				t.Errorf("wait %d binds few though who asked was refused", wait)
 			}
 		}
-		if few, _ := r.Refused(now.Add(2*sec), now.Add(4*sec), time.Minute, true); few {
+		if few, _ := r.Refused(now.Add(2*sec), now.Add(4*sec), time.Minute, true, 0); few {
 			t.Errorf("wait %d binds few after it bound all", wait)
 		}
 		now = now.Add(2 * time.Minute)
@@ -34,8 +34,26 @@ func TestAWaitBindsFewUntilWhoAsksIsRefused(t *testing.T) {
 		t.Errorf("asked in waits %v, want %v", asked, want)
 	}
 	now = now.Add(attribution.Remembered)
-	if few, asks := r.Refused(now, now, time.Minute, true); !few || !asks {
+	if few, asks := r.Refused(now, now, time.Minute, true, 0); !few || !asks {
 		t.Errorf("after ten minutes it binds few %t, and one asks %t", few, asks)
+	}
+}
+
+// As many others as the caller says are refused in a row before a wait binds all; whoever is
+// refused a second time is none of them.
+func TestSomeAreRefusedBeforeAWaitBindsAll(t *testing.T) {
+	for most := range 5 {
+		var r attribution.Reach
+		r.Refused(zero, zero.Add(sec), time.Minute, false, most)
+		for other := range most {
+			r.Refused(zero.Add(sec), zero.Add(2*sec), time.Minute, false, most)
+			if few, asks := r.Refused(zero.Add(sec), zero.Add(2*sec), time.Minute, true, most); !few || !asks {
+				t.Errorf("%d of %d others were refused: it binds few %t, and one asks %t", other+1, most, few, asks)
+			}
+		}
+		if few, asks := r.Refused(zero.Add(sec), zero.Add(2*sec), time.Minute, true, most); few || asks {
+			t.Errorf("%d others were refused, of %d: it binds few %t, and one asks %t", most+1, most, few, asks)
+		}
 	}
 }
 
@@ -47,11 +65,11 @@ func TestWhoIsServedWhileAWaitLastsSpeaksForFew(t *testing.T) {
 		few  bool
 	}{{0, false}, {1, true}, {2 * sec, true}, {31*sec - 1, true}, {31 * sec, false}, {time.Minute, false}} {
 		var r attribution.Reach
-		r.Refused(zero, zero.Add(sec), time.Minute, false)
+		r.Refused(zero, zero.Add(sec), time.Minute, false, 0)
 		for range 3 {
 			r.Served(zero.Add(test.sent))
 		}
-		if few, _ := r.Refused(zero.Add(2*sec), zero.Add(3*sec), time.Minute, true); few != test.few {
+		if few, _ := r.Refused(zero.Add(2*sec), zero.Add(3*sec), time.Minute, true, 0); few != test.few {
 			t.Errorf("served %v after the refused: the next refusal binds few %t", test.sent, few)
 		}
 	}
@@ -60,12 +78,12 @@ func TestWhoIsServedWhileAWaitLastsSpeaksForFew(t *testing.T) {
 // The first to ask that is served is news, once.
 func TestTheFirstWhoAsksAndIsServedIsNews(t *testing.T) {
 	var r attribution.Reach
-	r.Refused(zero, zero.Add(sec), time.Minute, false)
+	r.Refused(zero, zero.Add(sec), time.Minute, false, 0)
 	if r.Served(zero.Add(sec / 2)) {
 		t.Error("who was sent before the refusal was heard did not ask")
 	}
 	r = attribution.Reach{}
-	r.Refused(zero, zero.Add(sec), time.Minute, false)
+	r.Refused(zero, zero.Add(sec), time.Minute, false, 0)
 	if !r.Served(zero.Add(sec)) || r.Served(zero.Add(sec)) {
 		t.Error("want news of the first, and none of the second")
 	}
@@ -89,7 +107,7 @@ func TestTheShareThatIsRefusedTellsHowFarAWaitReaches(t *testing.T) {
 					r.Served(now)
 					continue
 				}
-				ok, _ := r.Refused(now, now, time.Minute, true)
+				ok, _ := r.Refused(now, now, time.Minute, true, 2)
 				if all++; ok {
 					few++
 				} else {

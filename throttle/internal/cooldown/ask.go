@@ -114,3 +114,6 @@ func (c *Cooldown) Until() meter.Instant {
 
 // Over reports whether a request was served since the last refusal, or none was refused.
 func (c *Cooldown) Over() bool { return c == nil || c.served }
+
+// Ended reports whether a request was served since the last refusal, and there was one.
+func (c *Cooldown) Ended() bool { return c != nil && c.served }

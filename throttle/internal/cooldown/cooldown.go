@@ -75,7 +75,7 @@ type Refusal struct {
 
 // Refused learns from a refusal. news says that it is not one more answer of the same burst.
 func (c *Cooldown) Refused(now meter.Instant, r Refusal) (news bool) {
-	news = c.since == 0 || r.Sent > c.since
+	news = c.News(r.Sent)
 	said := r.Hint
 	if news {
 		said.Supported = c.repeats(now, said) || said.Supported
@@ -105,6 +105,12 @@ func (c *Cooldown) Refused(now meter.Instant, r Refusal) (news bool) {
 		c.ended = c.until
 	}
 	return true
+}
+
+// News reports whether the refusal of a request sent at sent is not one more of a burst that
+// was heard of already.
+func (c *Cooldown) News(sent meter.Instant) bool {
+	return c == nil || c.since == 0 || sent > c.since
 }
 
 // prolong obeys the hint of one more answer of the same burst.
