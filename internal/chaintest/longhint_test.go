@@ -115,9 +115,9 @@ func TestALimitWhoseHintsAreTooLongIsFound(t *testing.T) {
 			served, refused := 0, 0
 			for seed := range uint64(runs) {
 				synctest.Test(t, func(t *testing.T) {
-					dice := rand.New(rand.NewPCG(seed, 61))
 					left, last := size, time.Duration(0)
-					s, r := longHints(t, status, func(int) string { return fmt.Sprintf(path, dice.IntN(8)) }, func(_ string, now time.Duration) time.Duration {
+					of8 := func(i int) string { return fmt.Sprintf(path, rand.New(rand.NewPCG(seed, uint64(i))).IntN(8)) }
+					s, r := longHints(t, status, of8, func(_ string, now time.Duration) time.Duration {
 						left, last = min(size, left+rate*(now-last).Seconds()), now
 						if left < 1 {
 							return 5 * time.Second
