@@ -37,7 +37,6 @@ type candidate struct {
 }
 
 // alike reports whether d is the same limiter, apart from its size and small differences.
-
 func (c *candidate) alike(d *candidate) bool {
 	if c.family != d.family || c.refused != d.refused || c.again != d.again || c.ban != d.ban {
 		return false
@@ -216,7 +215,7 @@ func (b *bank) send(now Instant, n, busy, theirs int) {
 	}
 }
 
-// recount brings the states in line with a log whose recs were merged. What was
+// recount brings the states in line with a log whose entries were merged. What was
 // made of the evidence stays: nothing happened.
 func (b *bank) recount() {
 	if b.stale {
@@ -250,9 +249,9 @@ func (b *bank) accepted(sent Instant, n int) {
 	}
 }
 
-// took notes in the log alone that what was sent then was accepted, and returns its rec;
+// took notes in the log alone that what was sent then was accepted, and returns its entry;
 // nil: it is forgotten.
-func (b *bank) took(sent Instant, n int) *rec {
+func (b *bank) took(sent Instant, n int) *entry {
 	l := b.find(sent)
 	if l != nil {
 		l.under -= min(l.under, uint16(n))
@@ -299,5 +298,6 @@ func (b *bank) widen() {
 	}
 }
 
-// widenAt: a leader of less weight is more likely to be wrong itself.
+// widenAt is the weight that a leader needs so that a refusal which it did not foresee raises the
+// doubt about arrivals: a leader of less weight is more likely to be wrong itself.
 const widenAt = .5

@@ -63,7 +63,7 @@ func TestAFullLogStaysFull(t *testing.T) {
 		now += Instant(r.ExpFloat64() * .02e9)
 		b.send(now, 1, 0, 0)
 		b.accepted(now, 1)
-		if len(b.log) > maxRecords || cap(b.log) > 2*maxRecords {
+		if len(b.log) > maxEntries || cap(b.log) > 2*maxEntries {
 			t.Fatalf("%d records of %d", len(b.log), cap(b.log))
 		}
 	}

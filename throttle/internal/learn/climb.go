@@ -18,10 +18,10 @@ type climb struct {
 	step    Instant // requests that are sent from then on show whether gap is too short
 	probe   Instant // when the first request of the climb was sent; zero: none was
 	won     int     // requests accepted that were sent since then
-	waiting int     // how many waited when the plan was made
+	waiting int     // how many requests waited when the plan was made
 	due     Instant // when the first request would have been sent without the climb
 	paid    bool    // its cost, see look.cost, is still to be measured
-	idle    Instant // when it last was so that nobody had to wait
+	idle    Instant // when it last happened that no request had to wait
 	seen    look
 }
 
@@ -29,10 +29,10 @@ const (
 	// climbWin is which part of the believed wait, or of the time with a queue, a climb wins,
 	// times the odds that it does. With .02, times were 4.5 instead of 4.1 (p90, train).
 	climbWin = .05
-	// climbStep is after which part of the wait the first request is sent at the latest.
-	climbStep = .8
-	// climbFirst is how many times the price of a refusal after the last send it is sent, and
-	// twice that after each failure.
+	// climbStep and climbFirst say when the first request of a climb is sent, counted from the last
+	// request: after climbStep of the wait at the latest, or earlier, after climbFirst prices of a
+	// refusal. Each failed climb doubles the latter time.
+	climbStep  = .8
 	climbFirst = 4
 	// failHalves is after which time, in nanoseconds, a failure counts half. With 120 s there
 	// were a few more refusals on train, and it was no faster.
@@ -107,12 +107,14 @@ func (b *bank) faster() (part float64) {
 	return part
 }
 
+// sent notes that a request is sent by plan p. It may be the first of a climb.
 func (c *climb) sent(now Instant, p *Plan) {
 	if p.Reason == Found && !p.wide && c.probe == 0 {
 		c.probe, c.step, c.won, c.seen.at = now, now, 0, now
 	}
 }
 
+// accepted notes that a request was accepted which was sent at sent.
 func (c *climb) accepted(now, sent Instant) {
 	if c.paid {
 		c.paid = false

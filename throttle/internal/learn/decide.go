@@ -9,46 +9,78 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
 )
 
-// A Reason is why something has to wait.
+// A Reason is why a request has to wait, or why it need not.
 type Reason uint8
 
 const (
 	Free      Reason = iota // it need not wait
 	Asked                   // the server asked for a pause
 	Believed                // the likeliest limits have no room
-	Found                   // likewise, but it goes earlier to find out whether more is accepted
-	Untrusted               // few requests may be under way after a refusal, until answers come
+	Found                   // likewise, but it is sent earlier than that, to find out whether more is accepted
+	Untrusted               // after a refusal few requests may be under way, until answers come
 )
 
-// A Plan is when something may be sent.
+// A Plan is when a request may be sent.
 type Plan struct {
-	At     Instant // now, or later; never: after the next answer
-	Reason Reason  // Asked: the server said so itself; otherwise At is a guess, which may change
-	p      float64 // how likely it is accepted then
-	wide   bool    // it is one more at a time than the leader bears, see widening
+	At     Instant // now or later; never: not before the next answer
+	Reason Reason  // Asked: At is what the server said. Otherwise it is a guess, which may change
+	p      float64 // how likely the request is accepted then
+	wide   bool    // with it, one request more is under way than the leader allows, see widening
 }
 
+// Costs and prices are times, in nanoseconds, that requests wait in vain. What a figure for time
+// means is said in the package comment.
 const (
-	leastPrice = 2e8  // what a refusal costs at least, in time of those who wait
-	mostPrice  = 6e10 // and at most, unless the server asked for more: most windows are over after a minute
-	priceUnits = 3    // and in units of the rate; with 6, time p90 4.1 instead of 3.7 on train
-	mostRisk   = 1.5  // refusals to be expected of what is under way; with .7 time p90 4.5 instead of 4.1 on train
-	riskEarned = .005 // and in addition for each that was accepted since the last refusal; with .02, no difference on train
-	lateBy     = 1.25 // times that until the candidates have room is the longest wait: if they are right it costs a quarter, if not it shows
-	dearAt     = 50   // units flow off in the pause that a refusal costs, from where on
-	margin     = 3    // times the doubt about arrivals stays free of a bucket: it is lost once, and saves refusals again and again
-	unsure     = .5   // weighs the leader, and no wait was named: then none is longer than a guess may be
-	doubtWait  = 1e9  // is the longest wait while the host may be down: a host that is back is used again after a second,
-	doubtPart  = 4    // or a quarter of the time for which it was not
-	mostOf     = .5   // of all weights: what is likelier than not
-	forThose   = .25  // of a wait in vain is that of each who waits behind; with .12, time p99 36 instead of 30 on train
-	mostQueue  = 50   // of those who wait count for whom to follow; 20 and 150 did the same on train
-	farLonger  = 16   // times as long as usual an answer takes, of what counts no more
-	streakPart = 4    // of the time since a streak of refusals began passes between two
+	// leastPrice is the least cost of a refusal: one is worth avoiding even where round trips and
+	// units take next to no time.
+	leastPrice = 2e8
+	// mostPrice is the most, unless the server asked for a longer pause: most windows are over
+	// after a minute.
+	mostPrice = 6e10
+	// priceUnits is the cost of a refusal in units of the believed rate. With 6, time p90 was 4.1
+	// instead of 3.7 on train.
+	priceUnits = 3
+	// mostRisk is how many refusals may be expected of the requests under way. With .7, time p90
+	// was 4.5 instead of 4.1 on train.
+	mostRisk = 1.5
+	// riskEarned is added to mostRisk for each request that was accepted since the last refusal.
+	// With .02, nothing changed on train.
+	riskEarned = .005
+	// lateBy bounds a wait: it is at most so many times as long as until candidates of half of the
+	// weight have room. If they are right, the rest costs a quarter more time. If they are wrong,
+	// that is found out.
+	lateBy = 1.25
+	// margin is how many times the doubt about arrivals is left free in a bucket if refusals are
+	// dear: if more than dearUnits units flow off in the pause after one. What is left free is lost
+	// once, and it avoids refusals again and again.
+	margin    = 3
+	dearUnits = 50
+	// sureWeight is the least weight of a leader that is trusted. While it has less, and the server
+	// named no wait, no wait is longer than a guessed pause may be, see cooldown.LongestGuess.
+	sureWeight = .5
+	// doubtWait is the longest wait while the host may be down, so that it is used again a second
+	// after it is back. If a quarter (doubtPart) of the time for which it has refused is longer,
+	// that is the longest wait.
+	doubtWait = 1e9
+	doubtPart = 4
+	// majority is the part of all weights that makes something likelier than not.
+	majority = .5
+	// behindPart is the part of a wait in vain that each other waiting request loses, too. With
+	// .12, time p99 was 36 instead of 30 on train.
+	behindPart = .25
+	// mostQueue is how many waiting requests count for that. 20 and 150 did the same on train.
+	mostQueue = 50
+	// farLonger is for how many times the usual time answers are awaited. A request that takes
+	// longer is taken for a long poll.
+	farLonger = 16
+	// streakPart says that between two requests of a long streak of refusals a quarter of the time
+	// since it began passes. Then nothing but a ban or an outage explains the streak, and its end
+	// is noticed late by a quarter of its length at most.
+	streakPart = 4
 )
 
-// Next is when n units may be sent. waiting is how many requests wait, including this
-// one. It is called again after every other call, and when more requests wait.
+// Next says when a request of n units may be sent. waiting is how many requests wait, with this
+// one. Call Next again after every call of another method, and when more requests wait.
 func (l *Learner) Next(now Instant, n, waiting int) Plan {
 	l.settle(now, keptFor)
 	m := l.mind
@@ -56,9 +88,9 @@ func (l *Learner) Next(now Instant, n, waiting int) Plan {
 		return Plan{At: now, p: 1}
 	}
 	old := Plan{At: never}
-	if m.fresh {
+	if m.fresh { // nothing has happened since the last plan
 		if old = m.plan; old.At <= now && old.Reason >= Believed {
-			m.plan.At = now // nothing has happened since it was named, so it holds
+			m.plan.At = now // a named instant does not move later
 			return m.plan
 		}
 		if old.At > now && waiting <= m.climb.waiting*2 {
@@ -66,7 +98,7 @@ func (l *Learner) Next(now Instant, n, waiting int) Plan {
 		}
 		waiting = max(waiting, m.climb.waiting)
 	}
-	m.climb.seen.waited += max(0, min(now, m.plan.At)-max(m.planned, m.refused)) // somebody did since then, for what is believed or was asked
+	m.climb.seen.waited += max(0, min(now, m.plan.At)-max(m.planned, m.refused)) // requests have waited since the last plan was made
 	m.planned = now
 	m.plan = m.next(now, n, waiting, l)
 	if m.plan.At == never && l.busy <= 0 { // no answer will come
@@ -80,6 +112,7 @@ func (l *Learner) Next(now Instant, n, waiting int) Plan {
 	return m.plan
 }
 
+// next makes a new plan. Its arguments are those of Next.
 func (m *mind) next(now Instant, n, waiting int, l *Learner) Plan {
 	busy := int(l.busy)
 	switch {
@@ -101,19 +134,20 @@ func (m *mind) next(now Instant, n, waiting int, l *Learner) Plan {
 		return Plan{At: m.answers(now), Reason: Untrusted, p: 1}
 	}
 	switch {
-	case p.At > now && l.away == nil && m.widening.may(m): // of a fleet, others would take a try for one of theirs
+	case p.At > now && l.away == nil && m.widening.may(m): // in a fleet, other processes would count a try as an ordinary request
 		return m.widening.wider(now, p, m)
 	case p.At > now:
 		return m.climb.upward(now, p, m, waiting)
 	case waiting <= 1:
 		if m.climb.idle = now; m.widening.searches(&m.bank) {
-			m.widening.end(now, &m.bank) // there are not enough who wait
+			m.widening.end(now, &m.bank) // too few requests wait to fill the limit
 		}
 	}
 	return p
 }
 
-// answers is until when answers to requests under way are awaited: these may be long polls.
+// answers is until when answers to the requests under way are awaited. It ends, as all of these may
+// be long polls.
 func (m *mind) answers(now Instant) Instant {
 	usual := m.bank.mean
 	if usual == 0 { // not known
@@ -122,17 +156,18 @@ func (m *mind) answers(now Instant) Instant {
 	return max(now, m.bank.event+max(Instant(time.Second), farLonger*usual))
 }
 
-// A chance is a candidate's word on when there is room.
+// A chance is when a request could be sent if the server had a certain candidate.
 type chance struct {
-	at     Instant
-	weight float64
-	price  float64 // of a refusal, if it is the server's, as price
+	at     Instant // when the candidate has room
+	weight float64 // of the candidate
+	price  float64 // the cost of a refusal if the server has it: a ban may make it dearer
 }
 
-// price is what a refusal costs those who wait, in nanoseconds: units of the believed
-// rate, but no more than of the rate that was seen, or than the time for which nothing
-// was accepted, so that the waits of those who know nothing yet grow step by step. It is
-// never less than the server asked for.
+// price is what a refusal costs those who wait, in nanoseconds: the time of priceUnits units at the
+// rate of the leader. It is at most the time of as many at the rate that was seen, or the time
+// for which nothing was accepted, whichever is longer. So the waits of a Learner that knows
+// nothing yet grow step by step. It is never less than two round trips, or than the pause that the
+// server asked for.
 func (m *mind) price(now Instant) float64 {
 	c := &m.bank.of[0]
 	units := priceUnits * 1e9 / max(1e-4, c.rate(c.size))
@@ -140,13 +175,13 @@ func (m *mind) price(now Instant) float64 {
 	return max(leastPrice, float64(2*m.bank.mean), float64(m.bank.paused), min(units, seen, mostPrice))
 }
 
-// decide chooses the instant at which to send. If the server has a candidate that has room
-// earlier, all requests have waited in vain since then; if it has one that has room later, a
-// request is refused.
+// decide chooses when to send: the instant at which one of the candidates has room that costs
+// least. If the server has a candidate that has room earlier, all who wait have lost the time
+// since then; if it has one that has room later, a request is refused.
 func (m *mind) decide(now Instant, n, waiting int) Plan {
 	var buf [maxCandidates]chance
 	k := 0
-	total, dear := 0.0, 0.0 // dear: sum over those that have no room of their weights times prices
+	total, dear := 0.0, 0.0 // dear: the sum of weight times price of the candidates that have no room yet
 	price := m.price(now)
 	for i := range m.bank.of[:m.bank.live] {
 		c := &m.bank.of[i]
@@ -157,20 +192,20 @@ func (m *mind) decide(now Instant, n, waiting int) Plan {
 	}
 	ch := buf[:k]
 	slices.SortFunc(ch, func(a, b chance) int { return cmp.Compare(a.at, b.at) })
-	behind := 1 + forThose*float64(min(waiting, mostQueue))
+	behind := 1 + behindPart*float64(min(waiting, mostQueue))
 	best, cost, p := 0, math.Inf(1), 0.0
-	sure, vain := 0.0, 0.0 // vain: sum over those that have room of their weights times how long they have had it
-	most := ch[k-1].at
+	sure, vain := 0.0, 0.0 // sure: the weights of those that have room; vain: the sum of weight times how long they have had it
+	most := ch[k-1].at     // when those of the majority have room
 	for i := range ch {
 		if i > 0 {
 			vain += sure * float64(ch[i].at-ch[i-1].at)
 		}
 		sure += ch[i].weight / total
 		dear -= ch[i].weight * ch[i].price
-		if sure >= mostOf {
+		if sure >= majority {
 			most = min(most, ch[i].at)
 		}
-		if x := behind*vain + max(0, dear)/total; x < cost-1 {
+		if x := behind*vain + max(0, dear)/total; x < cost-1 { // by a nanosecond, so that rounding does not decide
 			best, cost, p = i, x, sure
 		}
 	}
@@ -183,7 +218,7 @@ func (m *mind) decide(now Instant, n, waiting int) Plan {
 	if m.doubted && m.taken < m.refused {
 		at = min(at, max(now, last+max(doubtWait, (m.refused-m.streak)/doubtPart)))
 	}
-	if m.bank.paused == 0 && m.bank.of[0].weight < unsure {
+	if m.bank.paused == 0 && m.bank.of[0].weight < sureWeight {
 		at = min(at, max(now, last.Add(cooldown.LongestGuess(m.refused.Sub(m.streak)))))
 	}
 	if m.most > 0 && at > last+m.most {
@@ -192,32 +227,31 @@ func (m *mind) decide(now Instant, n, waiting int) Plan {
 	return Plan{At: at, Reason: Believed, p: min(1, p)}
 }
 
-// latest bounds the wait: it is at most lateBy times the wait until candidates of mostOf the
-// weight have room.
+// latest is when a request is sent at the latest. most is when candidates of the majority of
+// weight have room: the wait until then since the last event is made longer by lateBy.
 func (m *mind) latest(now, most Instant) Instant {
 	since := max(m.refused, m.sentAt)
 	if late := since + Instant(lateBy*float64(most-since)); most > now && (m.late == 0 || late < m.late) {
 		m.late = late
 	}
-	if m.late == 0 { // they have had room since the last event
+	if m.late == 0 { // they have had room all the time since the last event
 		return never
 	}
 	return max(now, m.late)
 }
 
-// ready is when a request may be sent so that a candidate has room when it
-// arrives.
+// ready is when n units may be sent so that a candidate has room when they arrive.
 func (b *bank) ready(c *candidate, now Instant, n float64) Instant {
 	if c.family == atOnce {
 		if b.work*float64(b.busy)+n <= max(c.size, n) {
 			return now
 		}
-		return max(now, b.event+2*b.mean) // a request that takes longer than that need not be waited for
+		return max(now, b.event+2*b.mean) // one that takes longer than that is not waited for
 	}
 	at, size := now+b.half, max(c.size, n)
-	if c.family == bucket && size >= n+1 { // requests may arrive closer together than they were sent
+	if c.family == bucket && size >= n+1 { // some of it stays free, as requests may arrive closer together than they were sent
 		doubt := float64(b.slack) / float64(c.per)
-		if b.paused > dearAt*c.per {
+		if b.paused > dearUnits*c.per {
 			doubt *= margin
 		}
 		size -= min(doubt, size-n)
@@ -230,7 +264,7 @@ func (b *bank) ready(c *candidate, now Instant, n float64) Instant {
 		return now
 	}
 	t -= b.half
-	if c.family != bucket || size < n+1 { // borders are as sharp as they are known
+	if c.family != bucket || size < n+1 { // send later by the doubt about arrivals, as before the border there is no room at all
 		t += b.slack
 	}
 	return max(now, t)

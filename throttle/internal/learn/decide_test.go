@@ -18,7 +18,7 @@ func TestNobodyIsHeldForLong(t *testing.T) {
 	} {
 		m := &mind{sentAt: now, taken: now}
 		m.bank.of = []candidate{log(10*second, c.likely), log(1000*second, 1-c.likely)}
-		m.bank.log = []rec{{at: now, last: now, taken: 1}}
+		m.bank.log = []entry{{at: now, last: now, taken: 1}}
 		m.bank.live, m.bank.flow, m.bank.paused = 2, 1, 9000*second // is what a refusal costs
 		if p := m.decide(now, 1, 1); p.At < c.at || p.At > c.until {
 			t.Errorf("weight %v: waits for %v s, want %v to %v", c.likely, (p.At-now)/second, (c.at-now)/second, (c.until-now)/second)

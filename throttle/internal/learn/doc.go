@@ -16,9 +16,14 @@
 // long after a refusal everything is refused. A candidate is a shape with a
 // size and a weight, which is how likely it is. The leader is the candidate of the largest
 // weight. The level of a limiter is how many units are in use. An epoch is one event: the
-// refusals of requests that were sent before the first of these refusals was heard. A climb
-// is a search for a higher limit, and a widening is one for more requests at a time. Train is the set of drawn servers on which constants were
-// chosen, see below.
+// refusals of requests that were sent before the first of these refusals was heard. A streak is a
+// row of epochs without an acceptance between them. A climb is a search for a higher limit, and a
+// widening is one for more requests at a time. Others are the other processes of a fleet, which
+// share limits.
+//
+// Train is the set of drawn servers on which constants were chosen, see below. Where a comment
+// says "time p90 4.1, train", the work took up to 4.1 times as long in nine of ten cases as a
+// client needs that knows the limit.
 //
 // # How it works
 //

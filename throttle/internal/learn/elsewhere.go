@@ -7,35 +7,38 @@ import (
 	"time"
 )
 
-// Of a fleet, each process learns from what all of them send, as far as it hears of it.
-// What others sent counts as though this Learner had sent it when it was heard of. It
-// counts as accepted once it was heard, a round trip later, that it was not refused.
+// In a fleet, each process learns from what all of them send, as far as it hears of that. A unit
+// that another process sent counts as under way from when it is heard of. It counts as accepted
+// a round trip later, if no refusal was heard of until then.
 
-// away is what others sent lately.
+// away is what other processes sent lately.
 type away struct {
-	marks []mark  // oldest first, at most mostMarks
-	busy  int32   // of those under way, so many are others'
-	heard Instant // when all was heard that others had sent until then
+	batches []batch // oldest first, at most mostBatches
+	busy    int32   // units of others that count as under way
+	heard   Instant // when Heard was called last: all that others sent before was known then; zero: never
 }
 
-type mark struct {
+// A batch is what others sent that was heard of at once.
+type batch struct {
 	at      Instant // when it was heard of
 	from    Instant // when it was sent at the earliest
-	n       int32
-	settled bool // counts as accepted
+	n       int32   // units that were not refused
+	settled bool    // it counts as accepted
 }
 
 const (
-	mostMarks = 64 // 1.5 KB
-	// keptFor is for how long units of others may prove to have been refused, or until it
-	// is heard what was. After that they count as accepted even if nothing was heard: the
-	// store may be gone.
+	// mostBatches bounds the memory of a Learner: they take 1.5 KB. If there are more, the oldest
+	// counts as accepted.
+	mostBatches = 64
+	// keptFor is for how long after a batch was heard of a refusal is taken for one of its
+	// units. If Heard was not called until then, because the store may be gone, the batch counts
+	// as accepted. A store that answers is asked more often, see fleet.AskPause.
 	keptFor = 2 * Instant(1e9)
-	// unknownTrip is how long an answer takes when none has come yet.
+	// unknownTrip is how long an answer is taken to take when none has come yet.
 	unknownTrip = Instant(1e8)
 )
 
-// Elsewhere notes n units that others have sent.
+// Elsewhere notes that n units were heard of now which other processes have sent.
 func (l *Learner) Elsewhere(now Instant, n int) {
 	n = max(0, min(n, maxUnits))
 	if n == 0 {
@@ -45,31 +48,31 @@ func (l *Learner) Elsewhere(now Instant, n int) {
 		l.away = new(away)
 	}
 	a := l.away
-	if len(a.marks) == mostMarks {
-		l.settleMark(now, &a.marks[0])
-		a.marks = slices.Delete(a.marks, 0, 1)
+	if len(a.batches) == mostBatches {
+		l.settleBatch(now, &a.batches[0])
+		a.batches = slices.Delete(a.batches, 0, 1)
 	}
 	from := a.heard
 	if l.mind != nil {
-		from = max(from, min(now, l.mind.pause)) // the others were asked to wait, too
+		from = max(from, min(now, l.mind.pause)) // the others wait for the end of a pause, too
 	}
-	a.marks = append(a.marks, mark{at: now, from: from, n: int32(n)})
+	a.batches = append(a.batches, batch{at: now, from: from, n: int32(n)})
 	if l.mind == nil {
 		l.past.sent(now, n, int(l.busy))
 	} else {
 		m := l.mind
-		m.plan, m.fresh = Plan{At: never, p: 1}, false // it was not made for them
+		m.plan, m.fresh = Plan{At: never, p: 1}, false // the plan was for a request of this process
 		m.bank.time(&l.trips)
-		m.send(now, n, int(l.busy), int(l.busy)) // nobody knows which of them were under way beside these
+		m.send(now, n, int(l.busy), int(l.busy)) // nobody knows what was under way when these were sent
 	}
 	l.busy += int32(n)
 	a.busy += int32(n)
 	if a.heard != 0 {
-		l.trips.unheard(min(now-a.heard, keptFor)) // whatever was sent before is over
+		l.trips.unheard(min(now-a.heard, keptFor)) // what was sent earlier than that counts as over
 	}
 }
 
-// theirs is how many of those under way others sent.
+// theirs is how many of the units under way others sent.
 func (l *Learner) theirs() int {
 	if l.away == nil {
 		return 0
@@ -77,21 +80,20 @@ func (l *Learner) theirs() int {
 	return int(l.away.busy)
 }
 
-// Supposed notes n units that others are taken to have sent, of which nothing will be
-// heard: they use up what there is, and are evidence of nothing.
+// Supposed notes n units that others are assumed to have sent, without hearing from them. They
+// use up what there is room for. They never count as accepted or refused.
 func (l *Learner) Supposed(now Instant, n int) {
 	if m := l.mind; m != nil && n > 0 {
-		l.trips.late = 0                               // as nothing is heard, all that others send may be under way
-		m.plan, m.fresh = Plan{At: never, p: 1}, false // it was not made for them
+		l.trips.lag = 0                                // others are not heard of: whatever they send may be under way at any time
+		m.plan, m.fresh = Plan{At: never, p: 1}, false // the plan was for a request of this process
 		m.bank.time(&l.trips)
 		m.bank.send(now, min(n, maxUnits), int(l.busy), int(l.busy))
 	}
 }
 
-// ElsewhereRefused notes that n units of others were refused: those that were heard
-// of last, of those that were sent so long ago that a refusal can have been heard of. asked
-// is how long they were asked to wait, negative: they were not; most is as
-// Refusal.MaxPause.
+// ElsewhereRefused notes that n units of others were refused. Nobody knows which. They are taken
+// for the last that were sent at least a round trip ago, as an answer takes so long. asked is how
+// long the server asked to wait; negative: it did not. most is as Refusal.MaxPause.
 func (l *Learner) ElsewhereRefused(now Instant, n int, asked, most time.Duration) {
 	if l.away == nil {
 		return
@@ -103,16 +105,16 @@ func (l *Learner) ElsewhereRefused(now Instant, n int, asked, most time.Duration
 	if asked >= 0 {
 		hint = min(Instant(asked), Instant(most))
 	}
-	last := len(l.away.marks) - 1
-	for last > 0 && l.away.marks[last].from+l.trips.mean > now {
+	last := len(l.away.batches) - 1
+	for last > 0 && l.away.batches[last].from+l.trips.mean > now {
 		last--
 	}
-	for j := range l.away.marks {
+	for j := range l.away.batches {
 		i := last - j
-		if i < 0 { // of these, too, if the others were not so many
+		if i < 0 { // then those that were sent later
 			i = j
 		}
-		a := &l.away.marks[i]
+		a := &l.away.batches[i]
 		k := min(int(a.n), n)
 		n -= k
 		if k == 0 {
@@ -126,14 +128,14 @@ func (l *Learner) ElsewhereRefused(now Instant, n int, asked, most time.Duration
 		}
 		m.bank.mean, m.bank.busy = l.trips.mean, int(l.busy)
 		if x := m.bank.find(a.at); x != nil && x.against&1 != 0 && !m.bank.within(a.at) {
-			m.climb.fail(now) // it was to find out whether more passes, for all
+			m.climb.fail(now) // another process tried for all whether more is accepted
 		}
 		m.refuse(now, min(now, a.at+l.usual()), a.at, hint, k)
 	}
-	l.away.marks = slices.DeleteFunc(l.away.marks, func(a mark) bool { return a.n == 0 })
+	l.away.batches = slices.DeleteFunc(l.away.batches, func(a batch) bool { return a.n == 0 })
 }
 
-// reopen makes n units that were taken for accepted units under way.
+// reopen notes that n units which counted as accepted are under way.
 func (r *record) reopen(sent Instant, n int) {
 	if i := r.last(sent); i >= 0 {
 		x := &r.log[i]
@@ -143,8 +145,8 @@ func (r *record) reopen(sent Instant, n int) {
 	}
 }
 
-// Heard notes that all is known which others were refused until now: what they sent a
-// round trip ago was accepted.
+// Heard notes that all refusals of others until now are known. So what they sent a round trip
+// ago or earlier was accepted.
 func (l *Learner) Heard(now Instant) {
 	l.settle(now, l.usual())
 	a := l.away
@@ -152,28 +154,29 @@ func (l *Learner) Heard(now Instant) {
 		return
 	}
 	old := 0
-	for old < len(a.marks) && a.marks[old].at+keptFor < now {
+	for old < len(a.batches) && a.batches[old].at+keptFor < now {
 		old++
 	}
-	a.marks = slices.Delete(a.marks, 0, old)
+	a.batches = slices.Delete(a.batches, 0, old)
 	a.heard = now
 }
 
-// settle takes for accepted what was sent so long ago.
+// settle takes for accepted what others sent, if it was heard of at least ago before now.
 func (l *Learner) settle(now, ago Instant) {
 	if l.away == nil {
 		return
 	}
-	for i := range l.away.marks {
-		a := &l.away.marks[i]
+	for i := range l.away.batches {
+		a := &l.away.batches[i]
 		if a.at+ago > now {
 			break
 		}
-		l.settleMark(now, a)
+		l.settleBatch(now, a)
 	}
 }
 
-func (l *Learner) settleMark(now Instant, a *mark) {
+// settleBatch takes a for accepted.
+func (l *Learner) settleBatch(now Instant, a *batch) {
 	if a.settled {
 		return
 	}
@@ -187,20 +190,22 @@ func (l *Learner) settleMark(now Instant, a *mark) {
 	}
 }
 
-// usual is how long it usually takes until a refusal can be heard of.
+// usual is how long after a request was sent its refusal is heard of, if there is one: nearly all
+// trips are shorter than the mean and two deviations, and half as much again is left for the way
+// through the store.
 func (l *Learner) usual() Instant {
 	if l.trips.mean == 0 {
 		return unknownTrip
 	}
-	return (l.trips.mean + 2*l.trips.off) * 3 / 2
+	return (l.trips.mean + 2*l.trips.deviation) * 3 / 2
 }
 
-// Lands is when the next of what others sent counts as accepted, if no refusal is heard
-// of before. Next is to be asked again then.
+// Lands is when the next batch counts as accepted, if no refusal is heard of before. Next should
+// be called again then.
 func (l *Learner) Lands() Instant {
 	if l.away != nil {
-		for i := range l.away.marks {
-			if a := &l.away.marks[i]; !a.settled {
+		for i := range l.away.batches {
+			if a := &l.away.batches[i]; !a.settled {
 				return a.at + l.usual()
 			}
 		}
@@ -208,19 +213,19 @@ func (l *Learner) Lands() Instant {
 	return never
 }
 
-// Unlimited is more units than any limit has.
+// Unlimited is what Room returns if there is no limit.
 const Unlimited = math.MaxInt32
 
-// Room is how many units more all may send now: as many as the candidates hold by half of
-// the weight of all. If these hold none, one process may still send one, as Next says, to
-// find out; two that do so at once are one too many.
+// Room is how many units all processes together may send now: the largest number for which
+// candidates of half of the weight have room. Even if that is zero, Next may let one be sent to
+// find out. Then only one process may do so: two at once are one too many.
 func (l *Learner) Room(now Instant) int { return l.room(now, 0) }
 
-// Hope is how many units all may send now if one may: as many as those candidates hold, by
-// half of their weight, that have room for one.
+// Hope is Room if it is taken for granted that there is room for one unit: candidates that have
+// none do not count.
 func (l *Learner) Hope(now Instant) int { return l.room(now, 1) }
 
-// room is what those candidates hold, by half of their weight, that have room for least.
+// room is Room among the candidates that have room for at least least units.
 func (l *Learner) room(now Instant, least float64) int {
 	m := l.mind
 	if m == nil || len(m.bank.of) == 0 || !m.refusing {
@@ -247,7 +252,7 @@ func (l *Learner) room(now Instant, least float64) int {
 	slices.SortFunc(list, func(a, b has) int { return cmp.Compare(b.room, a.room) })
 	room, sum := 0.0, 0.0
 	for _, x := range list {
-		if sum += x.weight; sum >= mostOf*total {
+		if sum += x.weight; sum >= majority*total {
 			room = x.room
 			break
 		}
@@ -269,7 +274,8 @@ func (b *bank) room(c *candidate, now Instant) float64 {
 	return c.size - c.peek(&st, at, b.log, b.half)
 }
 
-// within reports whether what was sent then is no later than the last epoch.
+// within reports whether a request that was sent at sent is one of those whose refusal would be
+// of a known epoch: it was sent before the first refusal of the last one was heard.
 func (r *record) within(sent Instant) bool {
 	k := len(r.epochs)
 	return k > 0 && sent < r.epochs[k-1].heard

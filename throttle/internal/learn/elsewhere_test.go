@@ -160,7 +160,7 @@ func TestWhatIsHeardLateIsHardlyUnderWay(t *testing.T) {
 		b.sent(zero, 1, busy, theirs)
 		b.refuses(zero+trip, zero, -1, 1)
 		var p replay
-		p.run(&shape{family: atOnce, per: trip}, &b.record, timing{work: 1, late: late})
+		p.run(&shape{family: atOnce, per: trip}, &b.record, timing{work: 1, lag: late})
 		return p.penalty(1)
 	}
 	if got := against(1, 0, 4); got != 0 {
@@ -202,8 +202,8 @@ func TestLittleIsKeptOfOthers(t *testing.T) {
 		l.Elsewhere(zero+i, 1<<30)
 		l.ElsewhereRefused(zero+i, 1, time.Hour, time.Minute)
 	}
-	if n := len(l.away.marks); n > mostMarks || cap(l.away.marks) > 2*mostMarks {
-		t.Errorf("%d marks", n)
+	if n := len(l.away.batches); n > mostBatches || cap(l.away.batches) > 2*mostBatches {
+		t.Errorf("%d batches are kept, with a capacity of %d; want at most %d and twice that", n, cap(l.away.batches), mostBatches)
 	}
 	if l.Next(zero+3*second, 1, 1); l.UnderWay() < 0 {
 		t.Errorf("%d under way", l.UnderWay())

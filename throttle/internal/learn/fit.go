@@ -2,55 +2,54 @@ package learn
 
 import "math"
 
-// A slot is what one epoch asks of a candidate's size, in units: all that was
-// accepted since the epoch before needed reached, and what was refused first
-// found level in use, so that the size is below level+1.
+// A slot is what the log says of a candidate's size, in units, between two epochs. The requests
+// that were accepted show that the size is at least reached. The first refusal of the epoch that
+// ends the slot found level in use, so that the size is less than level+1.
 type slot struct {
 	reached float64 // zero: nothing was accepted
-	level   float64 // -1: the last slot, which no refusal ends
-	own     float64 // the part of level that is no other process's
-	late    float64 // least level found by later refusals of the epoch; -1: none
-	epoch   uint16  // that ends it; zero: none does
-	void    bool    // nothing can be said of this refusal
-	broken  bool    // something was accepted during a ban
-	fade    bool    // the log does not reach back far enough to judge it
+	level   float64 // -1: no refusal ends the slot, because it is the last
+	own     float64 // the part of level without what other processes sent
+	later   float64 // the least level that later refusals of the epoch found; -1: there were none
+	epoch   uint16  // the one that ends the slot; zero: none does
+	void    bool    // the refusal says nothing of the size
+	broken  bool    // something was accepted during a ban, which the candidate would have refused
+	fade    bool    // the log does not reach back far enough to judge the refusal
 }
 
 // A replay is what one pass over the log says of a shape, whatever its size.
 type replay struct {
-	slots [maxEpochs + 1]slot
-	n     int
-	end   state
-	risen uint16  // the epoch after which the limit rose; zero: it did not
-	vague Instant // until then, nobody knows any more when exactly they were sent: they were merged
-	some  float64 // and so many were the last of them
-	blur  float64 // units of a bucket that flow off within the doubt about arrivals
-	late  float64 // see timing
-	hints [hinted]struct {
-		st   state
+	slots      [maxEpochs + 1]slot
+	n          int
+	end        state   // after the last entry of the log
+	risen      uint16  // the epoch after which the limit rose; zero: it did not
+	vague      Instant // when the last uneven merged entry ended: nobody knows any more when exactly its units were sent
+	vagueUnits float64 // how many units that entry has
+	blur       float64 // for a bucket: units that flow off within the doubt about arrivals
+	lag        float64 // see timing
+	hints      [hinted]struct {
+		st   state // of the limiter when the request with this hint was refused
 		at   Instant
 		hint Instant
 	}
 	nhints int
 }
 
-// A timing is what is known of the way to the server: half of the shortest
-// round trip, by how much arrivals may be off, and which part of a round trip
-// the server works.
+// A timing is what is known of the way to the server and of its work.
 type timing struct {
-	half, slack Instant
-	work        float64
-	late        float64 // trips that pass until it is heard of, at most, what others send
+	half  Instant // half of the shortest round trip: a request arrives so long after it was sent,
+	slack Instant // earlier or later by so much
+	work  float64 // the part of a round trip for which the server works, from 0 to 1
+	lag   float64 // how late it is heard that others sent something, in round trips, see trips
 }
 
-// busyDoubt is by which part the requests at the server may be more or fewer
-// than those under way times work.
+// busyDoubt is by which part the requests at the server may be more or fewer than those under
+// way times work, because more or fewer of them are on their way at that moment.
 const busyDoubt = .1
 
-// run replays the log. Doubt about when requests arrived goes in the shape's
-// favour.
+// run replays the log for a shape. If it is in doubt when a request arrived, the instant counts
+// at which the shape explains the answer best.
 func (p *replay) run(s *shape, r *record, t timing) {
-	p.n, p.nhints, p.blur, p.late = 0, 0, 0, t.late
+	p.n, p.nhints, p.blur, p.lag = 0, 0, 0, t.lag
 	if s.family == bucket {
 		p.blur = float64(t.slack) / float64(s.per)
 	}
@@ -58,22 +57,22 @@ func (p *replay) run(s *shape, r *record, t timing) {
 		return
 	}
 	st := s.begin(r.log[0].at + t.half)
-	cur := slot{level: -1, late: -1}
+	cur := slot{level: -1, later: -1}
 	last := uint16(0)
 	p.vague = math.MinInt64 / 4
 	for i := range r.log {
 		l := &r.log[i]
-		if l.off > 0 && l.last-l.at > max(s.per/16, t.slack) {
-			p.vague, p.some = l.last, float64(l.taken)
+		if l.uneven > 0 && l.last-l.at > max(s.per/16, t.slack) { // a shorter entry is as good as an instant
+			p.vague, p.vagueUnits = l.last, float64(l.taken)
 		}
 		early, own := 0.0, math.Inf(1)
 		if s.family == atOnce {
-			under := max(0, float64(l.busy)+1-float64(l.refused)) // of what was sent together
+			under := max(0, float64(l.busy)+1-float64(l.refused)) // those that were sent together and refused were not at work at the same time
 			st.level = t.work * under
 			early = min((1+busyDoubt)*st.level, under)
 			own = min((1+busyDoubt)*t.work, 1) * max(0, under-float64(l.theirs))
 		} else if l.refused > 0 {
-			early = s.peek(&st, l.at+t.half-t.slack, r.log, t.half) // before what is about to go by does
+			early = s.peek(&st, l.at+t.half-t.slack, r.log, t.half) // at the earliest arrival: units that stop counting soon still did
 		}
 		cur.broken = cur.broken || l.taken > 0 && st.barred > l.last+t.half+t.slack
 		s.spread(&st, l, r.log, t.half)
@@ -90,7 +89,7 @@ func (p *replay) run(s *shape, r *record, t timing) {
 			last = l.epoch
 			cur.void = banned
 			p.ends(&cur, r, l, st, l.at+t.half, s)
-			cur = slot{late: -1}
+			cur = slot{later: -1}
 		} else if l.epoch != 0 && p.n > 0 && !banned {
 			p.later(cur.level)
 		}
@@ -103,9 +102,9 @@ func (p *replay) run(s *shape, r *record, t timing) {
 	p.end = st
 }
 
-// reached is the level that what was accepted of a rec shows, which was just
-// added: at least so much, whenever exactly those that were merged were sent.
-func (p *replay) reached(s *shape, st state, l *rec, log []rec, t timing) float64 {
+// reached is the level that the accepted units of an entry show, which were just added to st. It
+// is the least that is possible, as nobody knows when each unit of a merged entry was sent.
+func (p *replay) reached(s *shape, st state, l *entry, log []entry, t timing) float64 {
 	if s.family == atOnce {
 		return (1 - busyDoubt) * st.level
 	}
@@ -115,32 +114,33 @@ func (p *replay) reached(s *shape, st state, l *rec, log []rec, t timing) float6
 	}
 	at := l.last + t.half + t.slack
 	level := s.peek(&st, at, log, t.half) - float64(l.under)
-	if s.family == slidingLog && int(st.head) < len(log) { // of the first that counts, some may have gone by
+	if s.family == slidingLog && int(st.head) < len(log) { // of the oldest entry that counts, some units may count no more
 		h := &log[st.head]
 		if gone := at - s.per - t.half - h.at; gone >= 0 && h.last > h.at {
 			n := h.units(s.refused)
-			level -= min(n, 1+(n-1)*float64(gone)/float64(h.last-h.at)+float64(h.off)/4)
+			level -= min(n, 1+(n-1)*float64(gone)/float64(h.last-h.at)+float64(h.uneven)/4)
 		}
 	}
 	switch {
 	case s.family == bucket || l.last-p.vague >= 2*s.per:
 	case l.last > p.vague || span > s.per:
-		level -= p.some
-	case s.family != slidingLog: // a border may lie between those of this rec
-		level -= p.some / 2
+		level -= p.vagueUnits
+	case s.family != slidingLog: // the border of a window may lie between its units
+		level -= p.vagueUnits / 2
 	}
 	return level
 }
 
 // later notes one more refusal of the epoch that ended the last slot.
 func (p *replay) later(level float64) {
-	if b := &p.slots[p.n-1]; b.late < 0 || level < b.late {
-		b.late = level
+	if b := &p.slots[p.n-1]; b.later < 0 || level < b.later {
+		b.later = level
 	}
 }
 
-// ends ends a slot with the first refusal of an epoch.
-func (p *replay) ends(cur *slot, r *record, l *rec, st state, at Instant, s *shape) {
+// ends ends a slot with the first refusal of an epoch, which arrived at at and has entry l. st is
+// the state then.
+func (p *replay) ends(cur *slot, r *record, l *entry, st state, at Instant, s *shape) {
 	cur.epoch = l.epoch
 	i := r.epochAt(l.epoch)
 	if i < 0 {
@@ -149,14 +149,14 @@ func (p *replay) ends(cur *slot, r *record, l *rec, st state, at Instant, s *sha
 		return
 	}
 	e := &r.epochs[i]
-	row := e.streak >= streakSays
-	cur.void = cur.void || row
+	shutOut := e.streak >= shutOutFrom
+	cur.void = cur.void || shutOut
 	cur.fade = r.cut && (at-r.log[0].at < s.memory(1) || s.family == bucket && st.spare < cur.level)
 	if l.at-p.vague < s.memory(max(1, cur.level)) {
-		cur.level += p.some // so high it may have been
+		cur.level += p.vagueUnits // it may have been as high as that
 	}
 	p.push(*cur)
-	if e.hint >= 0 && !row {
+	if e.hint >= 0 && !shutOut {
 		if p.nhints == hinted {
 			copy(p.hints[:], p.hints[1:])
 			p.nhints--
@@ -167,6 +167,7 @@ func (p *replay) ends(cur *slot, r *record, l *rec, st state, at Instant, s *sha
 	}
 }
 
+// push adds a slot. If there is no room, the oldest is dropped.
 func (p *replay) push(s slot) {
 	if p.n == len(p.slots) {
 		copy(p.slots[:], p.slots[1:])
@@ -176,31 +177,46 @@ func (p *replay) push(s slot) {
 	p.n++
 }
 
+// Penalties are evidence against a size, as logarithms of odds: 1.5 makes a candidate less likely
+// by a factor of 4.5, and 4.5 by one of 90. They were chosen on train. Figures stand beside those
+// for which other values were compared.
 const (
-	// streakSays: the refusals of a streak say nothing of the quota from this one
-	// on; the server may have shut the client out. Without it twice as many calls
-	// were lost on train.
-	streakSays = 12
+	// shutOutFrom is the epoch of a streak from which on refusals say nothing of the size: so many
+	// without an acceptance between show that the server has probably shut the client out.
+	// Without this rule, twice as many calls were lost on train.
+	shutOutFrom = 12
 
-	againstTaken   = 1.5 // an acceptance that the candidate would have refused, and
-	mostExcess     = 1.5 // up to that much more the more it is beyond the size
-	againstRefused = 1.5 // a refusal where it had room, and up to mostRoom more
-	mostRoom       = 3.0 // of a size that is half empty
-	againstLate    = .3  // such a refusal that was not the first of its epoch
-	blurred        = 1   // of what doubt leaves unlikely counts for each refusal; with .5 and 2, nothing changed on train
-	riseOdds       = 2   // few limits rise; with 3, the same on train
-	unjudged       = .7  // a refusal older than the log can judge; free of charge made windows of an hour unfalsifiable
+	// againstTaken is for acceptances that the candidate would have refused. One is added for each
+	// unit that they went beyond the size, up to mostExcess.
+	againstTaken = 1.5
+	mostExcess   = 1.5
+	// againstRefused is for a refusal where the candidate had room. Up to mostRoom is added, all
+	// of it if it was half empty: jitter explains a little room, but not so much.
+	againstRefused = 1.5
+	mostRoom       = 3.0
+	// againstLater is for a later refusal of the same epoch, if the candidate had room. All
+	// refusals of an epoch have one cause, so the later ones add little.
+	againstLater = .3
+	// blurred weighs refusals that only doubt about arrivals explains. With .5 and 2, nothing
+	// changed on train.
+	blurred = 1
+	// riseOdds is for a limit that rose, as few do. Then what was against the candidate before
+	// the rise does not count. With 3, the result was the same on train.
+	riseOdds = 2
+	// unjudged is for a refusal that is older than the log can judge. Without it, nothing could
+	// refute windows of an hour.
+	unjudged = .7
 )
 
-// penalty is how much the evidence is against a size, as a logarithm.
+// penalty is how much the evidence is against a size. Old slots count less.
 func (p *replay) penalty(size float64) float64 {
-	// A bucket that flows off within the doubt about arrivals explains any refusal by
-	// two that happened to arrive together, but does not make it likely.
+	// If units of a bucket flow off within the doubt about arrivals, it explains any refusal: two
+	// requests may have arrived together by chance. The more units, the less likely that is.
 	unlikely := math.Log1p(p.blur/size) * blurred
-	// So do requests of others that may have been under way beside one, if it is heard late
-	// of them: then it is more likely that they were not.
-	aside := math.Log1p(p.late) * blurred
-	sum, since := 0.0, math.Inf(1)
+	// The same is true of requests of other processes that may have been under way at the time
+	// of the refusal: the later they are heard of, the less likely it is that they were.
+	aside := math.Log1p(p.lag) * blurred
+	sum, since := 0.0, math.Inf(1) // since: of the slots since the rise, and its odds
 	for i := p.n - 1; i >= 0; i-- {
 		s := &p.slots[i]
 		x := 0.0
@@ -221,8 +237,8 @@ func (p *replay) penalty(size float64) float64 {
 		default:
 			x += unlikely
 		}
-		if s.late >= 0 && !s.void && size > s.late+1-1e-6 {
-			x += againstLate
+		if s.later >= 0 && !s.void && size > s.later+1-1e-6 {
+			x += againstLater
 		}
 		if s.epoch != 0 && s.epoch == p.risen {
 			since = sum + riseOdds
@@ -232,10 +248,10 @@ func (p *replay) penalty(size float64) float64 {
 	return min(sum, since)
 }
 
-// size is the likeliest one, and how much speaks against it. was is
-// what it was before; zero: none.
+// size returns the likeliest size, and how much is against it. was is the size that the shape
+// had before; zero: it had none.
 func (p *replay) size(was float64) (size, against float64) {
-	try := func(s float64) {
+	try := func(s float64) { // takes s if it is better than the best so far
 		if s < 1 {
 			return
 		}
@@ -250,23 +266,23 @@ func (p *replay) size(was float64) (size, against float64) {
 			try(was)
 		}
 		if size == 0 {
-			size, against = 2*lo, p.penalty(2*lo)+2
+			size, against = 2*lo, p.penalty(2*lo)+2 // a mere guess, which counts against the shape
 		}
 		return size, against
 	}
-	if s := roundestCount(lo-1e-3, hi-1e-6); s > 0 {
+	if s := roundestCount(lo-1e-3, hi-1e-6); s > 0 { // there is a size that all slots allow
 		try(s)
 		try(math.Ceil(hi - 1 - 1e-6))
 		return size, against
 	}
-	try(math.Ceil(lo - 1e-3))
+	try(math.Ceil(lo - 1e-3)) // no size explains everything: try those that explain one of the last slots
 	if s := &p.slots[p.n-1]; p.risen != 0 && s.level < 0 && s.reached > 0 {
 		try(roundestCount(s.reached, 2*s.reached))
 	}
 	for i := max(0, p.n-8); i < p.n; i++ {
 		s := &p.slots[i]
 		if s.level >= 0 && !s.void {
-			try(math.Ceil(s.level - 1e-6)) // the largest below level+1
+			try(math.Ceil(s.level - 1e-6)) // the largest size that is less than level+1
 			if s.reached > 0 && s.reached < s.level {
 				try(roundestCount(s.reached, s.level))
 			}
@@ -275,8 +291,7 @@ func (p *replay) size(was float64) (size, against float64) {
 	return max(1, size), against
 }
 
-// bounds are what all slots together leave: the size is at least lo, and below
-// hi.
+// bounds returns what all slots together allow: the size is at least lo, and less than hi.
 func (p *replay) bounds() (lo, hi float64) {
 	lo, hi = 1, math.Inf(1)
 	for i := range p.n {

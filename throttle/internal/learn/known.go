@@ -53,7 +53,7 @@ func (l *Learner) Words() string {
 // no wait.
 func (l *Learner) Unsure() bool {
 	m := l.mind
-	return m != nil && m.bank.paused == 0 && len(m.bank.of) > 0 && m.bank.of[0].weight < unsure
+	return m != nil && m.bank.paused == 0 && len(m.bank.of) > 0 && m.bank.of[0].weight < sureWeight
 }
 
 // Explains reports whether a limit explains several refusals, with hardly any evidence against
@@ -121,7 +121,7 @@ func (l *Learner) Recall(now Instant, x Limit) {
 	m.bank.of = append(m.bank.of, flow)
 	if x.Burst >= 1 { // the bucket may be empty now
 		n := uint16(min(x.Burst, maxUnits))
-		m.bank.log = append(m.bank.log, rec{at: now, last: now, taken: n})
+		m.bank.log = append(m.bank.log, entry{at: now, last: now, taken: n})
 	}
 	m.allow, m.refusing = 1, true
 	m.bank.patience, m.bank.stale = firstPatience, true

@@ -161,7 +161,7 @@ func (l *Learner) ended(now, sent Instant, refused bool) {
 	if l.trips.sample(now - sent); l.Crowded() && l.mind.widening.base > 0 {
 		l.trips.least = min(was.least, l.trips.least) // answers take long because the server works, not because the way is long
 		if refused {                                  // and it does not work on what it refuses
-			l.trips.mean, l.trips.off = was.mean, was.off
+			l.trips.mean, l.trips.deviation = was.mean, was.deviation
 		}
 	}
 }

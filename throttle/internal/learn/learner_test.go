@@ -146,7 +146,7 @@ func keepsItsWord(t *testing.T, l *Learner, now Instant, p Plan, waiting, under 
 		if l.mind != nil {
 			m := *l.mind
 			m.bank.of = append([]candidate(nil), m.bank.of...)
-			m.bank.log = append([]rec(nil), m.bank.log...)
+			m.bank.log = append([]entry(nil), m.bank.log...)
 			then.mind = &m
 		}
 		at := p.At
@@ -170,7 +170,7 @@ func bounded(t *testing.T, l *Learner) {
 		return
 	}
 	size := unsafe.Sizeof(*l) + unsafe.Sizeof(*m) +
-		uintptr(cap(m.bank.log))*unsafe.Sizeof(rec{}) + uintptr(cap(m.bank.epochs))*unsafe.Sizeof(epoch{}) +
+		uintptr(cap(m.bank.log))*unsafe.Sizeof(entry{}) + uintptr(cap(m.bank.epochs))*unsafe.Sizeof(epoch{}) +
 		uintptr(cap(m.bank.of))*unsafe.Sizeof(candidate{})
 	if size > 9<<10 {
 		t.Fatalf("%d bytes: log %d, epochs %d, candidates %d", size, cap(m.bank.log), cap(m.bank.epochs), cap(m.bank.of))
@@ -225,7 +225,7 @@ func TestALearnerIsSmall(t *testing.T) {
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&then)
-	if full < maxRecords*3/4 {
+	if full < maxEntries*3/4 {
 		t.Errorf("a log has %d records at most, so that nothing is shown", full)
 	}
 	each := (int64(then.HeapAlloc) - int64(before.HeapAlloc)) / many

@@ -8,24 +8,38 @@ import (
 )
 
 const (
-	maxRecords = 160                           // of the log: 5 KB; with 128 a Learner takes 7.5 KB on the heap, and is refused more often: 117 times a thousand instead of 99 by bare windows
-	maxEpochs  = 24                            // a contradiction is forgotten after that many refusals
-	leastGrain = Instant(time.Millisecond / 4) // half of the doubt about arrivals at least, see trips.slack
+	// maxEntries is the most entries of a log, which then takes 5 KB. With 128, a Learner takes
+	// 7.5 KB on the heap, but servers with plain windows refused 117 requests of a thousand
+	// instead of 99.
+	maxEntries = 160
+	// keptEntries are left when a full log is compacted: compacting passes over all entries, so
+	// it must not happen with each request.
+	keptEntries = maxEntries * 3 / 4
+	// maxEpochs is how many epochs are remembered. What one of them says against a candidate
+	// counts the less the more epochs followed it, and after so many it is forgotten. A replay
+	// has a slot for each.
+	maxEpochs = 24
+	// leastGrain is the shortest grain, see record. Arrivals are in doubt by twice as much at
+	// least, see trips.slack, so a finer log would say no more.
+	leastGrain = Instant(time.Millisecond / 4)
 )
 
-// A rec is what was sent within one grain, and what became of it.
-type rec struct {
-	at, last              Instant // of the first and the last of them
-	under, taken, refused uint16
-	epoch                 uint16 // of those that were refused; zero: none was
-	against               uint16 // bit i: candidate i had no room for one of them
-	busy                  uint16 // that were under way when the last of them was sent
-	theirs                uint16 // of these, others may have sent so many, at another time than it was heard of
-	off                   uint16 // by so many quarters of a unit the count was off at some time, had they come evenly
+// An entry of the log is what was sent within a short time, and what became of it. All
+// numbers are units, except busy and theirs, which are requests.
+type entry struct {
+	at, last Instant // when the first and the last of them were sent
+	under    uint16  // still under way: nothing is known of their answers
+	taken    uint16  // accepted
+	refused  uint16
+	epoch    uint16 // the epoch of the refused ones; zero: none was refused
+	against  uint16 // bit i: candidate i had no room for one of them
+	busy     uint16 // requests under way when the last of them was sent
+	theirs   uint16 // those of busy that other processes sent, perhaps later than is assumed
+	uneven   uint16 // how unevenly they were sent, in quarters of a unit, see unevenWith
 }
 
-// units are those that count at a server which counts refused ones or not.
-func (r *rec) units(refusedToo bool) float64 {
+// units is how many count at the server. refusedToo says that it counts refused ones, too.
+func (r *entry) units(refusedToo bool) float64 {
 	n := float64(r.under) + float64(r.taken)
 	if refusedToo {
 		n += float64(r.refused)
@@ -33,28 +47,30 @@ func (r *rec) units(refusedToo bool) float64 {
 	return n
 }
 
-// An epoch is the refusals of what was sent before the first of them was
-// heard: one event, of which only the first counts in full.
+// An epoch is one event: the refusals of requests that were sent before the first of these
+// refusals was heard. Only the first of them counts in full, because whoever sent the others
+// did not know of it.
 type epoch struct {
 	id     uint16
-	streak uint8 // epochs in a row without an acceptance between
-	heard  Instant
-	sent   Instant // of the earliest that was refused
-	hint   Instant // a span; -1: none
+	streak uint8   // how many epochs in a row there were without an acceptance between them, with this one
+	heard  Instant // when the first refusal was heard
+	sent   Instant // when the earliest of the refused requests was sent
+	hint   Instant // for how long the server asked to wait, the longest of all its refusals; -1: it did not
 }
 
-// A record is the log of a learner, oldest first, and its epochs.
+// A record is what a learner remembers: its log and its epochs.
 type record struct {
-	log    []rec
-	grain  Instant
+	log    []entry // oldest first, at most maxEntries
+	grain  Instant // requests that are sent within this time share an entry
 	epochs []epoch // oldest first, at most maxEpochs
-	lastID uint16
-	apart  bool // what is sent gets a rec of its own
-	cut    bool // the log does not reach back to the first request any more
+	lastID uint16  // of the epochs
+	apart  bool    // the next request gets an entry of its own
+	cut    bool    // the oldest entries were dropped
 }
 
-// sent notes a request and returns its rec.
-func (r *record) sent(now Instant, n, busy, theirs int) *rec {
+// sent notes a request of n units, sent while busy others were under way, of which other
+// processes sent theirs. It returns the request's entry.
+func (r *record) sent(now Instant, n, busy, theirs int) *entry {
 	if k := len(r.log); k > 0 {
 		l := &r.log[k-1]
 		if !r.apart && now-l.at < r.grain && l.refused == 0 && l.under < 1<<15 && l.taken < 1<<15 {
@@ -64,14 +80,15 @@ func (r *record) sent(now Instant, n, busy, theirs int) *rec {
 		}
 		now = max(now, l.last)
 	}
-	r.log = append(r.log, rec{at: now, last: now, under: uint16(n), busy: uint16(busy), theirs: uint16(theirs)})
+	r.log = append(r.log, entry{at: now, last: now, under: uint16(n), busy: uint16(busy), theirs: uint16(theirs)})
 	return &r.log[len(r.log)-1]
 }
 
-// find is the rec of a request that was sent then. nil: it is forgotten.
-func (r *record) find(sent Instant) *rec {
+// find returns the entry of a request that was sent at sent and is still under way; nil: it is
+// forgotten.
+func (r *record) find(sent Instant) *entry {
 	last := r.last(sent)
-	for i := last; i >= max(0, last-2); i-- { // a neighbour, where instants were equal
+	for i := last; i >= max(0, last-2); i-- { // neighbours may begin at the same instant
 		if r.log[i].under > 0 {
 			return &r.log[i]
 		}
@@ -79,14 +96,15 @@ func (r *record) find(sent Instant) *rec {
 	return nil
 }
 
-// last is the index of the last rec that begins no later than then; -1: there is none.
+// last returns the index of the last entry that begins no later than then; -1: there is none.
 func (r *record) last(then Instant) int {
 	return sort.Search(len(r.log), func(i int) bool { return r.log[i].at > then }) - 1
 }
 
-// refused notes a refusal and reports whether it begins an epoch.
-func (r *record) refused(l *rec, now, sent, hint Instant) (begins bool) {
-	if k := len(r.epochs); k > 0 && sent < r.epochs[k-1].heard {
+// refused notes that a request was refused which was sent at sent and has entry l (nil: that is
+// forgotten), and reports whether this begins an epoch. hint is as in epoch.
+func (r *record) refused(l *entry, now, sent, hint Instant) (begins bool) {
+	if k := len(r.epochs); k > 0 && sent < r.epochs[k-1].heard { // it is of an earlier epoch
 		e := &r.epochs[k-1]
 		for i := k - 2; i >= 0 && sent < r.epochs[i].heard; i-- {
 			e = &r.epochs[i]
@@ -101,12 +119,12 @@ func (r *record) refused(l *rec, now, sent, hint Instant) (begins bool) {
 		r.epochs = slices.Delete(r.epochs, 0, 1)
 	}
 	if r.epochs == nil {
-		r.epochs = make([]epoch, 0, maxEpochs) // grown, it would be a third larger
+		r.epochs = make([]epoch, 0, maxEpochs) // append would take a third more memory
 	}
 	r.lastID++
 	streak := uint8(1)
 	if k := len(r.epochs); k > 0 && !r.takenSince(r.epochs[k-1].heard) {
-		streak = min(r.epochs[k-1].streak+1, 200)
+		streak = min(r.epochs[k-1].streak+1, 200) // so that it does not overflow; shutOutFrom is far less
 	}
 	r.epochs = append(r.epochs, epoch{r.lastID, streak, now, sent, hint})
 	if l != nil {
@@ -115,45 +133,47 @@ func (r *record) refused(l *rec, now, sent, hint Instant) (begins bool) {
 	return true
 }
 
-// takenSince reports whether what was sent since then was accepted.
+// takenSince reports whether a request that was sent at t or later was accepted.
 func (r *record) takenSince(t Instant) bool {
-	return slices.ContainsFunc(r.log, func(x rec) bool { return x.at >= t && x.taken > 0 })
+	return slices.ContainsFunc(r.log, func(x entry) bool { return x.at >= t && x.taken > 0 })
 }
 
-// mostUneven is the coarsest merging: as good as one of any neighbours.
+// mostUneven is so large, four thousand units, that compact merges nearly any neighbours in its
+// last pass. It fits into entry.uneven.
 const mostUneven = 1 << 14
 
-// compact makes room when the log is full: it merges accepted neighbours where
-// that blurs a date by no more than a part of its age, first those that came as evenly
-// as if they were one, and drops the oldest if that is not enough. A burst and what
-// followed it evenly stay apart: as one, they would show a bucket emptier than it was.
-// It reports whether it did anything.
+// compact makes room when the log is full, and reports whether it did anything. It merges
+// neighbours whose requests were all accepted, if they are closer to one another than an eighth
+// of their age. Those that are one even flow are merged first, and among these the ones that are
+// closest for their age. A burst and the even flow after it stay apart as long as possible,
+// because as one entry they would show a bucket emptier than it was. If merging makes too little
+// room, the oldest entries are dropped.
 func (r *record) compact(now Instant) bool {
-	if len(r.log) < maxRecords {
+	if len(r.log) < maxEntries {
 		return false
 	}
-	for uneven := 1; len(r.log) > maxRecords*3/4 && uneven <= mostUneven; uneven *= 4 {
-		for part := 7; len(r.log) > maxRecords*3/4 && part >= 3; part-- {
-			r.merge(now, part, float64(uneven))
+	for most := 1; len(r.log) > keptEntries && most <= mostUneven; most *= 4 {
+		for halvings := 7; len(r.log) > keptEntries && halvings >= 3; halvings-- {
+			r.merge(now, halvings, float64(most))
 		}
 	}
-	if n := len(r.log); n > maxRecords*3/4 {
+	if n := len(r.log); n > keptEntries {
 		r.cut = true
-		keep := copy(r.log, r.log[n-maxRecords*3/4:])
+		keep := copy(r.log, r.log[n-keptEntries:])
 		r.log = r.log[:keep]
 	}
 	return true
 }
 
-// merge merges neighbours that are closer than a part of their age, as a power of two,
-// and came as evenly as that.
-func (r *record) merge(now Instant, part int, uneven float64) {
+// merge merges accepted neighbours that are no further apart than their age, halved so many
+// times, if together they are no more uneven than most.
+func (r *record) merge(now Instant, halvings int, most float64) {
 	k := 0
 	for i := 1; i < len(r.log); i++ {
 		a, b := &r.log[k], &r.log[i]
-		near := b.last-a.at <= max(r.grain, (now-b.last)>>part)
-		if near && a.plain() && b.plain() && int(a.taken)+int(b.taken) < 1<<15 && a.uneven(b) <= uneven {
-			a.off = uint16(a.uneven(b))
+		near := b.last-a.at <= max(r.grain, (now-b.last)>>halvings)
+		if near && a.allAccepted() && b.allAccepted() && int(a.taken)+int(b.taken) < 1<<15 && a.unevenWith(b) <= most {
+			a.uneven = uint16(a.unevenWith(b))
 			a.last, a.taken, a.against, a.busy = b.last, a.taken+b.taken, a.against|b.against, max(a.busy, b.busy)
 			continue
 		}
@@ -164,20 +184,22 @@ func (r *record) merge(now Instant, part int, uneven float64) {
 	r.log = r.log[:k+1]
 }
 
-// uneven is what off is of a and b as one.
-func (a *rec) uneven(b *rec) float64 {
-	off := float64(max(a.off, b.off))
+// unevenWith is how uneven a and b are as one entry, in quarters of a unit: by how much the
+// number of units sent up to some instant differs at most from that of an even flow.
+func (a *entry) unevenWith(b *entry) float64 {
+	before := float64(max(a.uneven, b.uneven))
 	k, n, span := float64(a.taken), float64(a.taken)+float64(b.taken), float64(b.last-a.at)
 	if n < 2 || span <= 0 {
-		return off
+		return before
 	}
 	each := (n - 1) / span
-	return off + 4*max(math.Abs(k-1-each*float64(a.last-a.at)), math.Abs(k-each*float64(b.at-a.at)))
+	return before + 4*max(math.Abs(k-1-each*float64(a.last-a.at)), math.Abs(k-each*float64(b.at-a.at)))
 }
 
-func (r *rec) plain() bool { return r.under == 0 && r.refused == 0 }
+// allAccepted reports whether none of r is under way or was refused.
+func (r *entry) allAccepted() bool { return r.under == 0 && r.refused == 0 }
 
-// epochAt is the index of an epoch; -1: it is forgotten.
+// epochAt returns the index of the epoch with that ID; -1: it is forgotten.
 func (r *record) epochAt(id uint16) int {
 	return slices.IndexFunc(r.epochs, func(e epoch) bool { return e.id == id })
 }

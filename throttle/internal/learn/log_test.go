@@ -2,9 +2,9 @@ package learn
 
 import "testing"
 
-// TestMergedRecordsShowNoMoreThanThereWas: requests that pass a sliding window in groups
+// TestMergedEntriesShowNoMoreThanThereWas: requests that pass a sliding window in groups
 // that grow never show a level above its size, however coarse the log has become.
-func TestMergedRecordsShowNoMoreThanThereWas(t *testing.T) {
+func TestMergedEntriesShowNoMoreThanThereWas(t *testing.T) {
 	const size, per = 20, 2 * second
 	for _, groups := range [][]int{{1, 2, 4, 8, 5}, {1, 1, 2, 4, 8, 4}, {8, 5, 4, 2, 1}, {10, 1, 9}} {
 		var l Learner

@@ -131,7 +131,7 @@ func (b *bank) bounced(sent Instant, n int) {
 	if b.stale {
 		return
 	}
-	k := slices.IndexFunc(b.log, func(x rec) bool { return x.at == l.at })
+	k := slices.IndexFunc(b.log, func(x entry) bool { return x.at == l.at })
 	for i := range b.of[:b.live] {
 		c := &b.of[i]
 		c.takeBack(&c.state, k, l.last+b.half, float64(n))

@@ -49,7 +49,7 @@ func TestWhatIsTakenBackWasNotThere(t *testing.T) {
 		s := shape{family: f, per: 2 * second}
 		for seed := range uint64(20) {
 			r := rand.New(rand.NewPCG(seed, uint64(f)))
-			var log []rec
+			var log []entry
 			with, without := s.begin(zero), s.begin(zero)
 			with.level, without.level = 5, 5
 			if f == slidingLog {
@@ -58,7 +58,7 @@ func TestWhatIsTakenBackWasNotThere(t *testing.T) {
 			now := zero
 			for range 20 {
 				now += Instant(r.Float64() * 3e8)
-				log = append(log, rec{at: now, last: now, taken: 1})
+				log = append(log, entry{at: now, last: now, taken: 1})
 				s.pass(&with, now, log, 0)
 				s.pass(&without, now, log, 0)
 				s.add(&with, now, 1)
@@ -67,7 +67,7 @@ func TestWhatIsTakenBackWasNotThere(t *testing.T) {
 			at := now + second/10
 			s.pass(&with, at, log, 0)
 			s.add(&with, at, 1)
-			log = append(log, rec{at: at, last: at, refused: 1})
+			log = append(log, entry{at: at, last: at, refused: 1})
 			later := at + Instant(r.Float64()*1e9)
 			s.pass(&with, later, log, 0)
 			s.pass(&without, later, log, 0)

@@ -18,7 +18,7 @@ type game struct {
 	callers int
 
 	st      state
-	log     []rec
+	log     []entry
 	now     Instant
 	events  events
 	idle    int
@@ -85,7 +85,7 @@ func (g *game) happen(e event) {
 		g.limit.pass(&g.st, g.now, g.log, 0)
 		if e.ok = g.st.barred <= g.now && g.limit.inUse(&g.st, g.now)+1 <= g.size+1e-6; e.ok {
 			g.limit.add(&g.st, g.now, 1)
-			g.log = append(g.log, rec{at: g.now, last: g.now, taken: 1})
+			g.log = append(g.log, entry{at: g.now, last: g.now, taken: 1})
 			g.served = append(g.served, e.sent)
 		} else {
 			g.limit.refuses(&g.st, g.now, 0)

@@ -40,7 +40,9 @@ func (b *bank) propose(try func(candidate)) {
 	}
 }
 
-// windows proposes all families with windows of a period.
+// windows proposes all families with windows of a period. cost is how rare the period is, as a
+// logarithm. People write no windows of less than a tenth of a second, or of more than a day; an
+// hour more is left for hints that name the end of a day.
 func (b *bank) windows(per Instant, cost float64, try func(candidate)) {
 	if per < 1e8 || per > 25*Instant(time.Hour) {
 		return
@@ -136,8 +138,8 @@ func (b *bank) between(try func(candidate)) {
 	}
 }
 
-// buckets proposes buckets: of round rates near that of what was accepted, and of rates that
-// explain how much was accepted between two refusals.
+// buckets proposes buckets: of round rates near the pace of what was accepted, from a sixth of it
+// to three times it, and of rates that explain how much was accepted between two refusals.
 func (b *bank) buckets(e *epoch, try func(candidate)) {
 	flow := func(rate, cost float64) {
 		if rate > 1e-4 && rate < 1e5 {

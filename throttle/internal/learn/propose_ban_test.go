@@ -62,7 +62,7 @@ func TestWindowsAreNotFarLongerThanTheirBans(t *testing.T) {
 // TestRowsSayHowLongABanIs: it is longer than the gaps in which it held, and no longer
 // than the one after which it did not.
 func TestRowsSayHowLongABanIs(t *testing.T) {
-	b := &bank{record: record{log: []rec{
+	b := &bank{record: record{log: []entry{
 		{at: zero, last: zero, taken: 5},
 		{at: zero + second, last: zero + second, refused: 3, epoch: 1},
 		{at: zero + 2*second, last: zero + 2*second, refused: 1, epoch: 2},

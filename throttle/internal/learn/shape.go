@@ -31,7 +31,7 @@ type shape struct {
 type state struct {
 	level, prev float64 // units in use; prev: those of the window before, of a counter
 	start       Instant // when the window began; for a bucket, the time of level
-	head        int32   // index of the first record of the log that counts, of a sliding log
+	head        int32   // index of the first entry of the log that counts, of a sliding log
 	open        bool    // a window has begun
 	barred      Instant // until when a ban refuses everything; zero: there is no ban now
 	spare       float64 // units that could have flowed off while the bucket was empty: so many of those that were in it before the log began are gone
@@ -55,7 +55,7 @@ func mod(a, b Instant) Instant {
 }
 
 // pass brings st to the instant at. half is how long a request takes to arrive.
-func (s *shape) pass(st *state, at Instant, log []rec, half Instant) {
+func (s *shape) pass(st *state, at Instant, log []entry, half Instant) {
 	if s.ban > 0 && st.barred != 0 && at >= st.barred {
 		st.barred = 0
 		if s.family == windowFirst { // such servers begin a new window after a ban
@@ -102,7 +102,7 @@ func (s *shape) add(st *state, at Instant, n float64) {
 	st.level += n
 }
 
-// takeBack is the reverse of add for n units of record i of the log, which arrived at at and
+// takeBack is the reverse of add for n units of entry i of the log, which arrived at at and
 // were refused.
 func (s *shape) takeBack(st *state, i int, at Instant, n float64) {
 	switch {
@@ -115,9 +115,9 @@ func (s *shape) takeBack(st *state, i int, at Instant, n float64) {
 	}
 }
 
-// spread counts the units of a rec. They are taken to have come evenly, so that a merged rec
+// spread counts the units of an entry. They are taken to have come evenly, so that a merged entry
 // never shows a higher level than there was.
-func (s *shape) spread(st *state, l *rec, log []rec, half Instant) {
+func (s *shape) spread(st *state, l *entry, log []entry, half Instant) {
 	n, span := float64(l.under)+float64(l.taken), float64(l.last-l.at)
 	if n <= 1 || span <= 0 || s.family == atOnce {
 		s.pass(st, l.last+half, log, half)
@@ -183,7 +183,7 @@ func (s *shape) flowed(st *state, at Instant) float64 {
 
 // peek is inUse at another instant; it does not change st. For a bucket at an earlier instant it
 // is an estimate, and for other families it is that of the state's own instant.
-func (s *shape) peek(st *state, at Instant, log []rec, half Instant) float64 {
+func (s *shape) peek(st *state, at Instant, log []entry, half Instant) float64 {
 	switch {
 	case s.family == bucket && at < st.start:
 		return st.level + float64(st.start-at)/float64(s.per)*min(1, st.level)
@@ -199,7 +199,7 @@ func (s *shape) peek(st *state, at Instant, log []rec, half Instant) float64 {
 const almost = 1e-6
 
 // ready is when there is room for n units, if nothing else comes.
-func (s *shape) ready(st state, size, n float64, at Instant, log []rec, half Instant) Instant {
+func (s *shape) ready(st state, size, n float64, at Instant, log []entry, half Instant) Instant {
 	s.pass(&st, at, log, half)
 	if st.barred > at {
 		at = st.barred

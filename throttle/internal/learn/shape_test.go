@@ -19,7 +19,7 @@ var shapes = map[string]shape{
 func TestThereIsRoomWhenReady(t *testing.T) {
 	for name, s := range shapes {
 		r := rand.New(rand.NewPCG(1, 9))
-		var log []rec
+		var log []entry
 		at := zero
 		st := s.begin(at)
 		const size = 12
@@ -38,7 +38,7 @@ func TestThereIsRoomWhenReady(t *testing.T) {
 				}
 			}
 			at = ready
-			log = append(log, rec{at: at, last: at, taken: 1})
+			log = append(log, entry{at: at, last: at, taken: 1})
 			s.pass(&st, at, log, 0)
 			s.add(&st, at, 1)
 		}
@@ -121,10 +121,10 @@ func TestABanExplainsRefusalsUntilItEnds(t *testing.T) {
 // the least in use says most.
 func TestTheLeastThatWasRefusedLaterCounts(t *testing.T) {
 	var p replay
-	p.push(slot{level: 9, late: -1})
+	p.push(slot{level: 9, later: -1})
 	for _, c := range []struct{ level, want float64 }{{7, 7}, {8, 7}, {5, 5}, {5.5, 5}, {0, 0}, {3, 0}} {
-		if p.later(c.level); p.slots[0].late != c.want {
-			t.Errorf("after one with %v in use, the least is %v, want %v", c.level, p.slots[0].late, c.want)
+		if p.later(c.level); p.slots[0].later != c.want {
+			t.Errorf("after one with %v in use, the least is %v, want %v", c.level, p.slots[0].later, c.want)
 		}
 	}
 }

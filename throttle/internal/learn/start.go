@@ -2,71 +2,84 @@ package learn
 
 import "math"
 
-// trips is how long answers take to come.
+// trips is how long answers take to come: round trips, with the time for which the server works.
 type trips struct {
-	least, mean, off Instant // off: mean distance from mean
-	late             Instant // by how much later than it was sent it is heard of, at most, what others send; zero: nothing was
+	least     Instant // the shortest: about the way there and back, without the server's work
+	mean      Instant // zero: there was no answer
+	deviation Instant // the mean distance from mean
+	lag       Instant // how late it is heard, at most, that other processes sent something; zero: none did
 }
 
-// leastDrifts is after how many answers the shortest trip is forgotten, as the way to the
-// server may grow longer. With 256, a server whose work varies looked a third as far off
-// again after a hundred answers, and arrivals as doubtful: buckets were left half empty,
-// and requests at a time were taken for fewer (train, slowest of a hundred 63 -> 51 times).
+// leastDrifts says how slowly the shortest trip is forgotten, since the way to the server may
+// grow longer: with each answer least rises by this part of its distance from mean. With 256,
+// after a hundred answers, a server whose work varies looked a third as far off again, and
+// arrivals were as doubtful. Then buckets were left half empty, and limits on requests at a time
+// were taken for lower ones (on train, the slowest of a hundred took 63 times as long as needed
+// instead of 51).
 const leastDrifts = 1 << 16
 
+// sample takes in that an answer took d. Means move by an eighth of the difference, as TCP's
+// estimate of round trips does.
 func (t *trips) sample(d Instant) {
 	d = max(0, d)
 	if t.mean == 0 {
-		t.least, t.mean, t.off = d, d, d/8
+		t.least, t.mean, t.deviation = d, d, d/8
 		return
 	}
 	t.least = min(t.least+(t.mean-t.least)/leastDrifts, d)
 	e := d - t.mean
 	t.mean += e / 8
-	t.off += (max(e, -e) - t.off) / 8
+	t.deviation += (max(e, -e) - t.deviation) / 8
 }
 
-// unheard takes in for how long nothing was heard of others until it was heard that they
-// had sent something.
-func (t *trips) unheard(d Instant) { t.late += (d - t.late) / 8 }
+// unheard takes in that it was heard that others had sent something, after nothing was heard
+// of them for d.
+func (t *trips) unheard(d Instant) { t.lag += (d - t.lag) / 8 }
 
-// slack is by how much an arrival may be off from half of the shortest trip: by half a
-// millisecond at least, as timers and schedulers are not finer.
-func (t *trips) slack() Instant { return min(t.least, 2*t.off) + 5e5 }
+// slack is by how much a request may arrive earlier or later than half of the shortest trip
+// after it was sent: by half a millisecond at least, as timers and schedulers are not finer.
+func (t *trips) slack() Instant { return min(t.least, 2*t.deviation) + 5e5 }
 
 func (t *trips) timing() timing {
-	return timing{t.least / 2, t.slack(), max(0, 1-float64(t.least)/float64(max(1, t.mean))), float64(t.late) / float64(max(1, t.mean))}
+	mean := float64(max(1, t.mean))
+	return timing{half: t.least / 2, slack: t.slack(), work: max(0, 1-float64(t.least)/mean), lag: float64(t.lag) / mean}
 }
 
-// past is the log of a server that never refused, in as few bytes as explain
-// its first refusal: the older, the coarser.
+// past is the log of a server that never refused. It takes few bytes: what was sent long ago is
+// kept in groups that span a longer time.
 type past struct {
-	base Instant // what at counts from
-	of   [pasts]few
-	n    int32
+	base Instant    // few.at counts from then
+	of   [pasts]few // oldest first
+	n    int32      // how many of them are in use
 }
 
-// few are requests that were sent within a short time.
+// few is a group of requests that were sent within some time.
 type few struct {
-	at   uint32 // when the first of them was, in ticks since base
-	n    uint16
-	busy uint16 // under way when the last of them was sent
+	at   uint32 // when the first of them was sent, in ticks since base
+	n    uint16 // units
+	busy uint16 // requests under way when the last of them was sent
 }
 
 const (
-	pasts = 20      // with 10 the first refusal told less of windows
-	tick  = 1 << 18 // ns, so that 13 days fit
-
-	hardly = 2 // times as far apart; with 1, a call cost 18 ns more, and as many were refused
+	// pasts is the most groups: 160 bytes. With 10, the first refusal told less about windows.
+	pasts = 20
+	// tick is the unit of few.at, in nanoseconds: 32 bits are enough for 13 days of it.
+	tick = 1 << 18
+	// together is how many ticks a group spans at most when it is made: about a millisecond.
+	together = 4
+	// hardly is how many times further apart than the closest neighbours others may be that are
+	// merged with them. With 1, a call cost 18 ns more, and as many were refused.
+	hardly = 2
 )
 
+// sent notes n units that were sent now, while busy requests were under way.
 func (p *past) sent(now Instant, n, busy int) {
 	at := (now - p.base) / tick
 	if p.n == 0 || at > math.MaxUint32 || at < 0 {
 		p.base, p.n, at = now, 0, 0
 	}
 	if p.n > 0 {
-		if l := &p.of[p.n-1]; uint32(at)-l.at < 4 {
+		if l := &p.of[p.n-1]; uint32(at)-l.at < together {
 			l.n, l.busy = uint16(min(int(l.n)+n, math.MaxUint16)), uint16(min(busy, math.MaxUint16))
 			return
 		}
@@ -78,17 +91,17 @@ func (p *past) sent(now Instant, n, busy int) {
 	p.n++
 }
 
-// merge joins the two neighbours whose distance is least for their age, and those that
-// are hardly further apart, so that few calls pay for it.
+// merge joins the two neighbours that are the closest for their age, and others that are hardly
+// further apart, so that it is seldom called.
 func (p *past) merge(now uint32) {
-	gap, age := uint64(1), uint64(0)
+	gap, age := uint64(1), uint64(0) // of the closest so far
 	for i := range pasts - 1 {
 		g, a := uint64(p.of[i+1].at-p.of[i].at), uint64(now-p.of[i].at)
 		if g*age < gap*a { // g/a is less than gap/age
 			gap, age = g, a
 		}
 	}
-	k, alone := 0, true
+	k, alone := 0, true // alone: group k was not merged
 	for _, next := range p.of[1:p.n] {
 		l := &p.of[k]
 		if alone && uint64(next.at-l.at)*age <= hardly*gap*uint64(now-l.at) {
@@ -101,6 +114,7 @@ func (p *past) merge(now uint32) {
 	p.n = int32(k + 1)
 }
 
+// unsent takes n units back that were not sent after all.
 func (p *past) unsent(sent Instant, n int) {
 	for i := int(p.n) - 1; i >= 0; i-- {
 		if l := &p.of[i]; p.base+Instant(l.at)*tick <= sent {
@@ -110,9 +124,10 @@ func (p *past) unsent(sent Instant, n int) {
 	}
 }
 
-// into hands the log on. The last busy units are those under way.
+// into makes r the log. The last units, as many as busy, are those under way: past does not
+// know of answers.
 func (p *past) into(r *record, busy int) {
-	r.log = make([]rec, p.n, maxRecords)
+	r.log = make([]entry, p.n, maxEntries)
 	for i := int(p.n) - 1; i >= 0; i-- {
 		x := &p.of[i]
 		n := min(x.n, 1<<15)
@@ -120,9 +135,9 @@ func (p *past) into(r *record, busy int) {
 		busy -= int(under)
 		at := p.base + Instant(x.at)*tick
 		last := at
-		if i+1 < int(p.n) && n > 1 { // those merged were sent some time before the next
+		if i+1 < int(p.n) && n > 1 { // the last was sent some time before the next group
 			last += (p.base + Instant(p.of[i+1].at)*tick - at) / 2
 		}
-		r.log[i] = rec{at: at, last: last, under: under, taken: n - under, busy: x.busy}
+		r.log[i] = entry{at: at, last: last, under: under, taken: n - under, busy: x.busy}
 	}
 }

@@ -158,7 +158,7 @@ func (s *shown) into(p *replay) (risen uint16) {
 		return p.risen
 	}
 	copy(p.slots[i+1:p.n+1], p.slots[i:p.n])
-	p.slots[i] = slot{reached: s.size, level: s.size, late: -1}
+	p.slots[i] = slot{reached: s.size, level: s.size, later: -1}
 	p.n++
 	return s.epoch
 }
