@@ -1,6 +1,7 @@
 // Package archtest tests the structure of the repository: which package may import
-// which, what the root module requires, how long documentation is, and which tests may
-// look inside a package or be skipped.
+// which, what the root module requires and its packages export, how long documentation is,
+// which tests may see what their package does not export or be skipped, how tests make
+// timers, and that the mutants in ci/mutants match the code.
 package archtest
 
 import (
@@ -18,8 +19,9 @@ import (
 
 const module = "github.com/weirhttp/weir"
 
-// allowed says what a folder's code may import besides the standard library.
-// An entry ending in "/" stands for all below it.
+// allowed lists, for each folder, what its code may import besides the standard library. Tests may
+// import more. The rules of a folder hold for those below it that have none of their own. "weir"
+// stands for the root module, and an entry that ends in "/" for all packages below it.
 var allowed = map[string][]string{
 	".":        {"weir/throttle", "weir/retry", "weir/breaker", "weir/internal/"},
 	"headers":  {},
@@ -29,7 +31,7 @@ var allowed = map[string][]string{
 	"inspect":  {"weir", "weir/throttle", "weir/retry", "weir/breaker", "weir/internal/"},
 	"internal": {"weir/internal/"},
 
-	"internal/trip": {"weir/headers", "weir/internal/"}, // what an answer means is read once, for all layers
+	"internal/trip": {"weir/headers", "weir/internal/"}, // it parses the headers of an answer once, for all layers
 
 	"throttle/store":     {},
 	"throttle/storetest": {"weir/throttle/store"},
@@ -52,7 +54,9 @@ var allowed = map[string][]string{
 	"throttle/internal/learn": {"weir/throttle/internal/cooldown", "weir/throttle/internal/meter"},
 }
 
-func TestImports(t *testing.T) {
+// TestPackagesImportOnlyWhatTheyMay: each package of the root module imports only what allowed
+// lists for it.
+func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
 	root := filepath.Join("..", "..")
 	checked := 0
 	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
@@ -68,7 +72,7 @@ func TestImports(t *testing.T) {
 		rel, _ := filepath.Rel(root, filepath.Dir(file))
 		rules, ok := rulesFor(filepath.ToSlash(rel))
 		if !ok {
-			t.Errorf("%s: no rule says what it may import", rel)
+			t.Errorf("%s: allowed has no rule for this folder", rel)
 			return nil
 		}
 		checked++
@@ -76,11 +80,11 @@ func TestImports(t *testing.T) {
 		return nil
 	})
 	if err != nil || checked < 10 {
-		t.Fatalf("checked %d files: %v", checked, err)
+		t.Fatalf("checked the imports of %d files, want at least 10; error: %v", checked, err)
 	}
 }
 
-// enter skips what is not of the root module.
+// enter tells WalkDir to skip a folder that is not of the root module, is hidden, or has test data.
 func enter(root, dir string, d fs.DirEntry) error {
 	if dir == root {
 		return nil
@@ -91,6 +95,7 @@ func enter(root, dir string, d fs.DirEntry) error {
 	return nil
 }
 
+// rulesFor returns the rules of a folder, or else of the closest one above it; false: there are none.
 func rulesFor(dir string) ([]string, bool) {
 	for ; ; dir = path.Dir(dir) {
 		if rules, ok := allowed[dir]; ok {
@@ -105,6 +110,7 @@ func rulesFor(dir string) ([]string, bool) {
 	}
 }
 
+// checkFile reports the imports of a file that rules do not allow.
 func checkFile(t *testing.T, file string, rules []string) {
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
 	if err != nil {
@@ -122,12 +128,14 @@ func checkFile(t *testing.T, file string, rules []string) {
 			}
 			return imported == rule || strings.HasSuffix(rule, "/") && strings.HasPrefix(imported, rule)
 		}) {
-			t.Errorf("%s imports %s", file, imported)
+			t.Errorf("%s imports %s, want only the standard library and %q", file, imported, rules)
 		}
 	}
 }
 
-func TestRequirements(t *testing.T) {
+// TestTheRootModuleRequiresFewModules: users of weir get these modules, at these versions, and need
+// no newer Go than go.mod says. rapid is for tests alone, so any version of it will do.
+func TestTheRootModuleRequiresFewModules(t *testing.T) {
 	want := []string{
 		"github.com/cenkalti/backoff/v4 v4.3.0",
 		"github.com/hashicorp/go-retryablehttp v0.7.8",
@@ -149,11 +157,11 @@ func TestRequirements(t *testing.T) {
 		}
 	}
 	if len(got) != len(want) {
-		t.Fatalf("direct requirements %v, want %v", got, want)
+		t.Fatalf("go.mod requires %v directly, want %v", got, want)
 	}
 	for i, w := range want {
 		if !strings.HasPrefix(got[i], w) {
-			t.Errorf("requires %s, want %s", got[i], w)
+			t.Errorf("go.mod requires %s, want %s", got[i], w)
 		}
 	}
 }

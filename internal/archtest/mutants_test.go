@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestMutantsAreNotStale: the code that a mutant of the contract changes is there. A mutant
-// that is stale shows nothing, and is found only when all are run.
+// TestMutantsAreNotStale: each mutant of ci/mutants/contract.txt, which is a change that a test must
+// notice, changes code that is still there. One that changes nothing shows nothing, and that would
+// be noticed only when somebody runs them all.
 func TestMutantsAreNotStale(t *testing.T) {
 	root := filepath.Join("..", "..")
 	list, err := os.ReadFile(filepath.Join(root, "ci", "mutants", "contract.txt"))
@@ -36,6 +37,6 @@ func TestMutantsAreNotStale(t *testing.T) {
 		}
 	}
 	if mutants < 50 {
-		t.Errorf("%d mutants were found", mutants)
+		t.Errorf("found %d mutants, want at least 50", mutants)
 	}
 }

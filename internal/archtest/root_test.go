@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// kinds are what a file of tests in the root may be besides the tests of one of its
-// files: examples, benchmarks, and the one call through all layers.
+// kinds are the names that a test file of the root may have, without _test.go, if it does not test
+// one of its files: examples, benchmarks, and one call through all layers.
 var kinds = []string{"example", "bench", "transport"}
 
 // TestRootIsSmall: the root package puts the layers together and has no policy. Its
@@ -29,7 +29,7 @@ func TestRootIsSmall(t *testing.T) {
 			continue
 		}
 		if _, err := os.Stat(filepath.Join(root, subject+".go")); err != nil && !slices.Contains(kinds, subject) {
-			t.Errorf("%s_test.go: the root has no %s.go", subject, subject)
+			t.Errorf("%s_test.go: the root has no %s.go that it could test; the tests of the whole chain are in internal/chaintest", subject, subject)
 		}
 	}
 	if code > 4 {

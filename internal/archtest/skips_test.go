@@ -13,17 +13,16 @@ import (
 	"testing"
 )
 
-// mayHold matches the conditions under which a test may be skipped: where CI=true
-// makes it fail instead, when -short leaves out what takes long, and on systems that
-// do not have what is tested. CI runs on Linux and does not always say -short.
+// mayHold matches the conditions of which a function that skips a test must mention one: that CI is
+// not set, so that the test fails in CI instead; that -short is given, which CI does not always
+// give; or that the system is another one than Linux, on which CI runs.
 var mayHold = regexp.MustCompile(`os\.Getenv\("CI"\)|testing\.Short\(\)|runtime\.GOOS`)
 
-// programs are functions in files of tests that another program runs, with what
-// they are to do in their environment or in flags. They are not tests.
+// programs are Test functions that are not tests: another program runs them, and says in the
+// environment or in flags what they are to do. They may be skipped.
 var programs = []string{"TestRun", "TestReport", "TestTable", "TestTrace", "TestShots", "TestStandstillChild"}
 
-// TestNothingIsSkippedInCI: each skip stands in a function that says when it does not
-// skip.
+// TestNothingIsSkippedInCI: each call of Skip is in a function that mentions one of these conditions.
 func TestNothingIsSkippedInCI(t *testing.T) {
 	seen := 0
 	err := filepath.WalkDir(filepath.Join("..", ".."), func(file string, d fs.DirEntry, err error) error {
@@ -51,7 +50,7 @@ func TestNothingIsSkippedInCI(t *testing.T) {
 				}
 				seen++
 				if !mayHold.Match(text[fset.Position(fn.Pos()).Offset:fset.Position(fn.End()).Offset]) {
-					t.Errorf("%s: nothing makes this test fail where CI=true", fset.Position(call.Pos()))
+					t.Errorf("%s: the function skips a test, but does not mention %s: with CI=true nothing may be skipped", fset.Position(call.Pos()), mayHold)
 				}
 				return true
 			})
@@ -59,6 +58,6 @@ func TestNothingIsSkippedInCI(t *testing.T) {
 		return nil
 	})
 	if err != nil || seen < 10 {
-		t.Fatalf("saw %d skips: %v", seen, err)
+		t.Fatalf("found %d calls of Skip, want at least 10; error: %v", seen, err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// No exported function, method or field of a package that users can import has a type of
+// TestSurfaceNamesNothingInternal: no exported function, method or field of a package that users can import has a type of
 // internal/: users could not name that type, and it could not be changed any more.
 func TestSurfaceNamesNothingInternal(t *testing.T) {
 	root, checked := filepath.Join("..", ".."), 0
@@ -49,7 +49,7 @@ func TestSurfaceNamesNothingInternal(t *testing.T) {
 				ast.Inspect(n, func(n ast.Node) bool {
 					if s, ok := n.(*ast.SelectorExpr); ok {
 						if x, ok := s.X.(*ast.Ident); ok && hidden[x.Name] {
-							t.Errorf("%v: %s.%s is not for users", fset.Position(s.Pos()), x.Name, s.Sel.Name)
+							t.Errorf("%v: %s.%s is of an internal package, but users see it here", fset.Position(s.Pos()), x.Name, s.Sel.Name)
 						}
 					}
 					return true
@@ -59,7 +59,7 @@ func TestSurfaceNamesNothingInternal(t *testing.T) {
 		return nil
 	})
 	if err != nil || checked < 100 {
-		t.Fatalf("checked %d files: %v", checked, err)
+		t.Fatalf("checked %d files, want at least 100; error: %v", checked, err)
 	}
 }
 
@@ -76,12 +76,12 @@ func surface(decl ast.Decl) (nodes []ast.Node) {
 			if !ok || !s.Name.IsExported() {
 				continue
 			}
-			record, ok := s.Type.(*ast.StructType)
+			fields, ok := s.Type.(*ast.StructType)
 			if !ok {
 				nodes = append(nodes, s.Type)
 				continue
 			}
-			for _, field := range record.Fields.List {
+			for _, field := range fields.Fields.List {
 				for _, name := range field.Names {
 					if name.IsExported() {
 						nodes = append(nodes, field.Type)
@@ -93,6 +93,7 @@ func surface(decl ast.Decl) (nodes []ast.Node) {
 	return nodes
 }
 
+// exportedReceiver reports whether the receiver's type is exported.
 func exportedReceiver(list *ast.FieldList) bool {
 	x := list.List[0].Type
 	if star, ok := x.(*ast.StarExpr); ok {

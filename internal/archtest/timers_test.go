@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestTimersOfTestsAreNeverDueAtOnce: testnet.Wait says why. A duration that
-// may be zero belongs there, or in max(1, d).
+// TestTimersOfTestsAreNeverDueAtOnce: no test makes a timer whose duration may be zero: such a
+// duration belongs in testnet.Wait, whose comment says why, or in max(1, d).
 func TestTimersOfTestsAreNeverDueAtOnce(t *testing.T) {
 	fset := token.NewFileSet()
 	var files []*ast.File
@@ -40,19 +40,20 @@ func TestTimersOfTestsAreNeverDueAtOnce(t *testing.T) {
 			}
 			seen++
 			if !known.positive(call.Args[0]) {
-				t.Errorf("%s: a timer that may be due when it is made", fset.Position(call.Pos()))
+				t.Errorf("%s: the duration of this timer may be zero: use testnet.Wait or max(1, d)", fset.Position(call.Pos()))
 			}
 			return true
 		})
 	}
 	if seen < 20 {
-		t.Errorf("saw %d timers", seen)
+		t.Errorf("found %d timers, want at least 20", seen)
 	}
 }
 
 // durations are the names of constants whose values are positive.
 type durations []string
 
+// collect adds the constants that n declares. It is called by ast.Inspect.
 func (k *durations) collect(n ast.Node) bool {
 	if d, ok := n.(*ast.GenDecl); ok && d.Tok == token.CONST {
 		for _, spec := range d.Specs {
@@ -67,8 +68,8 @@ func (k *durations) collect(n ast.Node) bool {
 	return true
 }
 
-// positive reports whether e can be seen to be above zero if what is unknown
-// in its sums is not below.
+// positive reports whether e is certainly above zero. In a sum, a part whose value is not known is
+// taken to be zero or more.
 func (k durations) positive(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.BasicLit:
