@@ -59,7 +59,7 @@ func TestWhatIsAlwaysRefusedWaitsAlone(t *testing.T) {
 							t.Errorf("what is refused got %v, %v, want its 429", resp, err)
 						}
 						if got := time.Since(s.start) - test.at; got < 60*time.Second {
-							t.Errorf("what is refused was given up after %v", got)
+							t.Errorf("what is refused was given up after %v, want 60s or more", got)
 						}
 					})
 				}
@@ -226,7 +226,7 @@ func TestALimitOfAllIsNobodysOwn(t *testing.T) {
 					wg.Go(func() {
 						for left.Add(-1) >= 0 {
 							if resp, err := rt.RoundTrip(get(t, "http://h/")); err != nil || resp.StatusCode != 200 {
-								t.Errorf("%v, %v", resp, err)
+								t.Errorf("a caller of a limit of all got %v, %v; want status 200", resp, err)
 							}
 						}
 					})
@@ -269,7 +269,7 @@ func TestResumeEndsTheWaitOfOneAlone(t *testing.T) {
 		at := time.Since(s.start)
 		rt.Throttle().Resume("h")
 		if took := <-ended - at; took > 50*time.Millisecond {
-			t.Errorf("served %v after Resume", took)
+			t.Errorf("served %v after Resume, want at once", took)
 		}
 	})
 }
@@ -324,7 +324,7 @@ func TestWhatIsAlwaysRefusedAsksEverMoreSeldom(t *testing.T) {
 		}
 		wg.Wait()
 		if n := asked.Load(); n > 16 { // .5, 1, 2, 4, 8, then 12 s
-			t.Errorf("asked %d times within 75 s", n)
+			t.Errorf("asked %d times within 75 s, want at most 16", n)
 		}
 	})
 }
@@ -372,7 +372,7 @@ func TestALongHintOfOneURLHoldsUpNoOther(t *testing.T) {
 						t.Errorf("%s, %s s: %d others were sent, want %d", test.name, hint, sent, test.sent)
 					}
 				} else if took := time.Since(start); served != test.sent || took > 24*50*time.Millisecond {
-					t.Errorf("%s, %s s: %d of 24 others were served in %v", test.name, hint, served, took)
+					t.Errorf("%s, %s s: %d of 24 others were served in %v, want %d in 1.2s", test.name, hint, served, took, test.sent)
 				}
 			})
 		}

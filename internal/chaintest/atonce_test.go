@@ -99,7 +99,7 @@ func TestALimitOnRequestsAtATimeIsUsed(t *testing.T) {
 	}
 	t.Logf("%.3f used, %.4f refusals a success", used/draws, refusals/draws)
 	if used < .93*draws || refusals > .02*draws || low > 10 { // .95, .007 and five; where a rate was found instead: .80, .028 and 30
-		t.Errorf("%.2f of what there is was used, %.3f refusals a success, %d servers hardly used", used/draws, refusals/draws, low)
+		t.Errorf("%.3f of the limits was used with %.4f refusals a success, and %d servers were hardly used; want .93 or more, .02 and 10 or fewer", used/draws, refusals/draws, low)
 	}
 }
 
@@ -117,7 +117,7 @@ func (s *slots) last(t *testing.T, callers int, from, to time.Duration) (served,
 					return
 				}
 				if resp.Body.Close(); resp.StatusCode != http.StatusOK {
-					t.Errorf("a caller is answered %d", resp.StatusCode)
+					t.Errorf("a caller got status %d, want 200", resp.StatusCode)
 					return
 				}
 			}
@@ -154,6 +154,6 @@ func TestARaisedLimitOnRequestsAtATimeIsUsed(t *testing.T) {
 	}
 	t.Logf("%.3f used, %.4f refusals a success", used/draws, refusals/draws)
 	if used < .75*draws || refusals > .03*draws {
-		t.Errorf("%.2f of what there is was used, %.3f refusals a success", used/draws, refusals/draws)
+		t.Errorf("%.3f of the raised limits was used with %.4f refusals a success; want .75 or more, and .03 or fewer", used/draws, refusals/draws)
 	}
 }

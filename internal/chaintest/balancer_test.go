@@ -17,7 +17,7 @@ import (
 
 // Where each of several servers behind a balancer counts for itself, and only refusals
 // state a limit, that is the limit of one server. Callers get what all of them take.
-func TestServersThatCountAloneAndStateLimitsWithRefusals(t *testing.T) {
+func TestLimitsOfServersThatCountAloneAreUsedInFull(t *testing.T) {
 	for _, servers := range []int{2, 4, 8} {
 		for _, after := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestServersThatCountAloneAndStateLimitsWithRefusals(t *testing.T) {
 				}
 				wg.Wait()
 				if len(lost) > 0 {
-					t.Errorf("%d servers, Retry-After %t: of %d calls these were lost: %v", servers, after, came, lost)
+					t.Errorf("%d servers, Retry-After %t: of %d calls these were lost: %v; want none", servers, after, came, lost)
 				}
 			})
 		}

@@ -35,10 +35,9 @@ func twice(th *throttle.Transport, r *http.Request) (*http.Response, error) {
 	return th.RoundTrip(r)
 }
 
-// TestNotSentBetween: what stands between two layers may send more than once,
-// under another context, or elsewhere. An error still does not claim that
-// nothing was sent.
-func TestNotSentBetween(t *testing.T) {
+// TestCodeBetweenLayersMakesNoFalseNotSent: code between two layers may send a request more than
+// once, under another context, or elsewhere. Even then no error claims that nothing was sent.
+func TestCodeBetweenLayersMakesNoFalseNotSent(t *testing.T) {
 	for name, send := range map[string]sender{
 		"twice": twice,
 		"two ways": func(th *throttle.Transport, r *http.Request) (*http.Response, error) {
@@ -65,19 +64,19 @@ func TestNotSentBetween(t *testing.T) {
 				})
 				_, err := rt.RoundTrip(must(http.NewRequest("POST", "http://h/", nil))(t))
 				if errors.Is(err, weir.ErrNotSent) {
-					t.Errorf("%v is said not to have been sent, after %d attempts", err, n)
+					t.Errorf("%v after %d attempts claims that nothing was sent", err, n)
 				}
 				if n > 2 {
-					t.Errorf("a POST that was sent is repeated: %d attempts", n)
+					t.Errorf("a POST that was sent was repeated: %d attempts, want at most 2", n)
 				}
 			})
 		})
 	}
 }
 
-// TestAnswerBetween: of answers that somebody between two layers got, the one
-// he returns counts.
-func TestAnswerBetween(t *testing.T) {
+// TestTheAnswerThatCodeBetweenLayersReturnsCounts: if code between two layers gets several
+// answers, the one that it returns counts.
+func TestTheAnswerThatCodeBetweenLayersReturnsCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
 		rt := aroundThrottle(t, twice, func(r *http.Request) (*http.Response, error) {
@@ -94,9 +93,9 @@ func TestAnswerBetween(t *testing.T) {
 	})
 }
 
-// TestOtherHostBetween: what is sent to another host than the caller's, by
-// whoever stands between two layers, keeps to that host's budget.
-func TestOtherHostBetween(t *testing.T) {
+// TestWhatIsSentToAnotherHostKeepsToItsBudget: if code between two layers sends a request to
+// another host than the caller named, the budget of that other host holds.
+func TestWhatIsSentToAnotherHostKeepsToItsBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
 		base := testnet.Func(func(r *http.Request) (*http.Response, error) { n++; return stub(r) })
@@ -114,7 +113,7 @@ func TestOtherHostBetween(t *testing.T) {
 			}
 		}
 		if n != 2 {
-			t.Errorf("%d requests were sent where 2 may be", n)
+			t.Errorf("%d requests were sent, want the 2 of the budget", n)
 		}
 	})
 }
@@ -125,9 +124,9 @@ func aroundThrottle(t *testing.T, send sender, base testnet.Func) http.RoundTrip
 	return must(retry.New(between{th, send}, retry.Config{}))(t)
 }
 
-// TestHedgeBetween: a hedge has a trip of its own, also for layers that have to
-// look for it, and whichever of the two is cut off knows that it lost.
-func TestHedgeBetween(t *testing.T) {
+// TestAHedgeBelowOtherCodeHasATripOfItsOwn: layers below a hedge see a trip of its own, even if
+// other code stands between. Whichever of the two attempts is cut off knows that it lost.
+func TestAHedgeBelowOtherCodeHasATripOfItsOwn(t *testing.T) {
 	pass := func(th *throttle.Transport, r *http.Request) (*http.Response, error) {
 		return th.RoundTrip(r.WithContext(context.WithValue(r.Context(), valueKey{}, "between")))
 	}
@@ -155,10 +154,10 @@ func TestHedgeBetween(t *testing.T) {
 			}
 			resp.Body.Close()
 			if len(trips) != 2 || trips[0].Hedge || !trips[1].Hedge || trips[0].Request != trips[1].Request {
-				t.Fatalf("trips %+v", trips)
+				t.Fatalf("trips %+v, want one of the first attempt and one of its hedge, for the same request", trips)
 			}
 			if lost := trips[1-first].Cause(); lost != trip.LostHedge {
-				t.Errorf("attempt %d was cut off for cause %d", 1-first, lost)
+				t.Errorf("attempt %d was cut off for cause %d, want %d, a lost hedge", 1-first, lost, trip.LostHedge)
 			}
 		})
 	}

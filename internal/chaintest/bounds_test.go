@@ -95,7 +95,7 @@ func TestWaitsAreFloors(t *testing.T) {
 			}
 			wg.Wait()
 			if base.asked < 10 || len(base.early) > 0 {
-				t.Errorf("asked for %d waits; %d came too early: %v", base.asked, len(base.early), base.early[:min(len(base.early), 5)])
+				t.Errorf("the server asked for %d waits, and %d attempts came too early: %v; want 10 waits or more, and none too early", base.asked, len(base.early), base.early[:min(len(base.early), 5)])
 			}
 		})
 	}
@@ -149,10 +149,10 @@ func liar(t *testing.T, h http.Header) {
 		}
 		var e *throttle.Error
 		if errors.As(err, &e) && (e.RetryAfter < 0 || len(e.Error()) > 1000) {
-			t.Errorf("wait %v, %d bytes of text", e.RetryAfter, len(e.Error()))
+			t.Errorf("an error names a wait of %v in %d bytes of text, want no negative wait and at most 1000 bytes", e.RetryAfter, len(e.Error()))
 		}
 		if d := time.Since(start); d > 3*time.Minute {
-			t.Errorf("took %v", d)
+			t.Errorf("a request took %v, want at most 3m", d)
 		}
 		time.Sleep(10 * time.Second)
 	}
@@ -163,13 +163,13 @@ func liar(t *testing.T, h http.Header) {
 	}
 	resp.Body.Close()
 	if s := rt.Stats(); len(fmt.Sprint(s)) > 200000 {
-		t.Errorf("%d bytes of Stats about one host", len(fmt.Sprint(s)))
+		t.Errorf("Stats of one host have %d bytes of text, want at most 200000", len(fmt.Sprint(s)))
 	}
 }
 
-// TestManyHostsManyKeys: hosts, partitions, credentials, lanes and priorities
+// TestManyKeysTakeBoundedMemory: hosts, partitions, credentials, lanes and priorities
 // that never come again take no memory beyond MaxKeys.
-func TestManyHostsManyKeys(t *testing.T) {
+func TestManyKeysTakeBoundedMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
 			return testnet.Answer(r, 200, http.Header{"X-Ratelimit-Limit": {"10"}, "X-Ratelimit-Remaining": {"9"}, "X-Ratelimit-Reset": {"60"}}, nil), nil
@@ -198,10 +198,10 @@ func TestManyHostsManyKeys(t *testing.T) {
 		}
 		first := round(0, 1500)
 		if grown := int64(round(1500, 6000)) - int64(first); grown > 2<<20 {
-			t.Errorf("grew by %d KiB", grown>>10)
+			t.Errorf("the heap grew by %d KiB, want at most 2048", grown>>10)
 		}
 		if n := len(rt.Stats().Throttle.Hosts); n > 110 {
-			t.Errorf("%d hosts and partitions are kept", n)
+			t.Errorf("%d hosts and partitions are kept, want at most 110", n)
 		}
 	})
 }

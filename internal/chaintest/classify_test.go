@@ -93,7 +93,7 @@ func TestGraphQLThrottledIsRepeated(t *testing.T) {
 				took, ideal := time.Since(began), time.Duration((points-size)/rate*float64(time.Second))
 				for text, n := range s.executed {
 					if n != 1 {
-						t.Errorf("mutation %s was executed %d times", text, n)
+						t.Errorf("mutation %s was executed %d times, want once", text, n)
 					}
 				}
 				if len(s.executed) != tt.calls || s.refused > tt.refused || took.Seconds() > ideal.Seconds()*tt.longer {
@@ -116,13 +116,13 @@ func mutate(t *testing.T, rt http.RoundTripper, i int) {
 	text, _ := io.ReadAll(resp.Body)
 	resp.Body.Close()
 	if !strings.Contains(string(text), `"done":true`) {
-		t.Errorf("%s", text)
+		t.Errorf("the mutation was answered %s, want that it is done", text)
 	}
 }
 
-// Which answers of status 200 and 400 are taken for refusals, and that of all
-// others nothing is read.
-func TestGraphQLAnswers(t *testing.T) {
+// Answers of status 200 and 400 are read only where GraphQL may have refused something, and only
+// some are taken for refusals.
+func TestWhichAnswersAreReadForGraphQL(t *testing.T) {
 	const (
 		refusal = `{"errors":[{"type":"RATE_LIMITED","message":"API rate limit exceeded"}]}`
 		json    = "application/json"
@@ -168,10 +168,10 @@ func TestGraphQLAnswers(t *testing.T) {
 					t.Fatal(err)
 				}
 				if again := n == 2; again != tt.throttled {
-					t.Errorf("%d attempts", n)
+					t.Errorf("%d attempts, throttled is %t", n, tt.throttled)
 				}
 				if read := first.Reads() > 0; read != tt.read {
-					t.Errorf("read before it was given to the caller: %t", read)
+					t.Errorf("read before the caller got it: %t, want %t", read, tt.read)
 				}
 				if got, err := io.ReadAll(resp.Body); n == 1 && (string(got) != tt.body || err != nil) {
 					t.Errorf("the caller got %.60q, %v", got, err)
@@ -226,7 +226,7 @@ func TestGraphQLIsRepeatedAtAnyPath(t *testing.T) {
 					t.Errorf("%d attempts, the last with %q; want %d with all of it", len(bodies), bodies[len(bodies)-1], tt.want)
 				}
 				if again := tt.want > 1; again != (first.Reads() > 0) || again && time.Since(began) < 5*time.Second {
-					t.Errorf("read: %t, after %v", first.Reads() > 0, time.Since(began))
+					t.Errorf("the first answer was read: %t, and all took %v; want it read, and 5s or more, only if it is repeated: %t", first.Reads() > 0, time.Since(began), again)
 				}
 			})
 		})

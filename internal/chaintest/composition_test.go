@@ -18,11 +18,11 @@ import (
 	"github.com/weirhttp/weir/throttle"
 )
 
-// TestAnyComposition: some of our layers, once or twice, with others' code
+// TestAnyCompositionKeepsTheContract: some of our layers, once or twice, with others' code
 // between any two, around a base that does what bases do: the caller's request
 // is not changed, everybody sees it as the caller made it, whoever sends it has
 // all of its body, an answer can be settled, and nothing is left open.
-func TestAnyComposition(t *testing.T) {
+func TestAnyCompositionKeepsTheContract(t *testing.T) {
 	for seed := range uint64(400) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

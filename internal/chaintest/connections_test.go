@@ -16,7 +16,7 @@ import (
 
 // Calls that wait until the base has a connection for them are neither lost nor
 // a sign that the host is slow, however long they wait.
-func TestFewConnections(t *testing.T) {
+func TestCallsThatWaitForAConnectionAreNotLost(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("http2=%v", http2), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -39,10 +39,10 @@ func TestFewConnections(t *testing.T) {
 				}
 				wg.Wait()
 				if state := rt.Circuits().State("h"); state != breaker.Closed || n.Dialed.Load() > 2 {
-					t.Errorf("the circuit is %v, %d connections", state, n.Dialed.Load())
+					t.Errorf("the circuit is %v with %d connections, want it closed with at most 2", state, n.Dialed.Load())
 				}
 				if s := rt.Stats().Retry; s.Attempts != 200 {
-					t.Errorf("%d attempts for 200 calls", s.Attempts)
+					t.Errorf("%d attempts for 200 calls, want one each", s.Attempts)
 				}
 				rt.Close()
 				stop()
@@ -51,9 +51,9 @@ func TestFewConnections(t *testing.T) {
 	}
 }
 
-// Nor are callers with deadlines who leave that queue: those that stay are
-// served.
-func TestCallersLeaveTheQueueForConnections(t *testing.T) {
+// Callers with deadlines who leave the queue for connections are no sign of that either, and
+// those that stay are served.
+func TestCallersWhoLeaveTheQueueForConnectionsHarmNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base, _, stop := testnet.Server(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			testnet.Wait(r.Context(), time.Second)
@@ -78,7 +78,7 @@ func TestCallersLeaveTheQueueForConnections(t *testing.T) {
 		}
 		wg.Wait()
 		for _, c := range rt.Stats().Breaker.Circuits {
-			t.Errorf("failures are counted: %+v", c)
+			t.Errorf("callers who left the queue are counted as failures: %+v", c)
 		}
 		rt.Close()
 		stop()

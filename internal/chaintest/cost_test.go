@@ -15,9 +15,9 @@ import (
 	"github.com/weirhttp/weir/throttle"
 )
 
-// TestCostsBeyondMeasure: a cost or a settlement beyond all measure is refused
-// or paid off, never wrapped round into room.
-func TestCostsBeyondMeasure(t *testing.T) {
+// TestHugeCostsMakeNoRoom: a cost or a settlement larger than any limit is refused
+// or paid off. It never overflows into room for more.
+func TestHugeCostsMakeNoRoom(t *testing.T) {
 	for _, budget := range []string{"100 tokens/s", "2 tokens/s bucket 40", "100000 tokens/d burst 100000", fmt.Sprint(math.MaxInt, " tokens/h")} {
 		for _, huge := range []int64{math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64 / 2, 1 << 53, 1e12} {
 			t.Run(fmt.Sprintf("%s, cost %d", budget, huge), func(t *testing.T) {
@@ -39,7 +39,7 @@ func hugeCost(t *testing.T, budget string, huge int64) {
 		}
 	}
 	if limit := throttle.MustParseBudget(budget).Rates[0]; granted > 1 && float64(granted)*float64(huge) > float64(limit.Limit)*1.01 {
-		t.Errorf("%d requests of %d granted under %s", granted, huge, budget)
+		t.Errorf("%d requests of cost %d were granted under %s, which is more than it allows", granted, huge, budget)
 	}
 }
 
@@ -61,7 +61,7 @@ func hugeSettlement(t *testing.T, budget string, huge int64) {
 	resp, err := rt.RoundTrip(costing(t, min(int64(limit), 1<<40)))
 	if err == nil && huge > 1e13 {
 		resp.Body.Close()
-		t.Errorf("granted after a settlement of %d", huge)
+		t.Errorf("a request was granted after a settlement of %d, want it refused", huge)
 	}
 	if err != nil && (!errors.As(err, &e) || e.RetryAfter < 0) {
 		t.Errorf("%v", err)
@@ -79,9 +79,9 @@ func costing(t *testing.T, n int64) *http.Request {
 	return get(t, "http://h/").WithContext(throttle.WithCost(t.Context(), throttle.Cost{"tokens": n}))
 }
 
-// TestSettleAtAnyTime: a grant is settled once, whenever and however often
+// TestAGrantIsSettledOnce: a grant is settled once, whenever and however often
 // that is tried, and foreign responses are an error.
-func TestSettleAtAnyTime(t *testing.T) {
+func TestAGrantIsSettledOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := must(weir.New(testnet.Func(stub), weir.Config{Throttle: throttle.Config{
 			Default: throttle.MustParseBudget("100 tokens/m burst 100, 4 in flight"),
@@ -119,9 +119,9 @@ func TestSettleAtAnyTime(t *testing.T) {
 	})
 }
 
-// TestCancelledAtEveryMoment: a request given up at any moment costs at most
+// TestACancelledRequestLeavesNothingBehind: a request given up at any moment costs at most
 // what it drew, and nothing waits or is in flight afterwards.
-func TestCancelledAtEveryMoment(t *testing.T) {
+func TestACancelledRequestLeavesNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
 		base := testnet.Func(func(r *http.Request) (*http.Response, error) {
@@ -152,7 +152,7 @@ func TestCancelledAtEveryMoment(t *testing.T) {
 			case !errors.Is(err, context.Canceled):
 				t.Errorf("after %v: %v", time.Since(start), err)
 			case time.Since(start) != at:
-				t.Errorf("cancelled at %v, returned after %v", at, time.Since(start))
+				t.Errorf("a request cancelled after %v returned after %v", at, time.Since(start))
 			}
 			stop.Stop()
 			cancel()

@@ -244,7 +244,7 @@ func TestFaultsCostNoCalls(t *testing.T) {
 	t.Logf("%v of %v", poor, hosts)
 	for kind, n := range hosts { // those that a coin decides may meet with bad luck
 		if poor[kind] > 1+n/8 {
-			t.Errorf("%d of %d %s", poor[kind], n, kind)
+			t.Errorf("%d of %d hosts of kind %s served less than .95 of what they serve without a circuit, want at most %d", poor[kind], n, kind, 1+n/8)
 		}
 	}
 }
@@ -255,7 +255,7 @@ func TestADeadHostGetsAHundredth(t *testing.T) {
 	for _, how := range []string{"500", "502", "reset"} {
 		f := &fault{seed: 5, kind: "dead", how: how, method: "GET", pattern: "steady", rate: 100, trip: 50 * time.Millisecond, deadline: 10 * time.Second, dies: 10 * time.Second, known: 11 * time.Second, lasts: time.Minute}
 		if n := f.weir(t, weir.Config{}); n.late > n.calls/100 {
-			t.Errorf("%s: %d of %d", how, n.late, n.calls)
+			t.Errorf("dead by %s: %d of %d calls reached the host after the first second, want at most one in a hundred", how, n.late, n.calls)
 		}
 	}
 }

@@ -70,9 +70,9 @@ func over(w throttle.Wait, f func()) {
 	}
 }
 
-// TestUserFunctionsFail: a user's function that panics or ends its goroutine
+// TestFunctionsThatPanicLeaveNothingBehind: a user's function that panics or ends its goroutine
 // leaves no body open, no place taken and no lock held.
-func TestUserFunctionsFail(t *testing.T) {
+func TestFunctionsThatPanicLeaveNothingBehind(t *testing.T) {
 	for how, end := range map[string]func(){"panic": func() { panic("user") }, "Goexit": runtime.Goexit} {
 		var failing, failed atomic.Bool
 		for name, c := range userFunctions(func() {
@@ -93,9 +93,9 @@ func TestUserFunctionsFail(t *testing.T) {
 	}
 }
 
-// TestHooksCallBack: functions of the user's may send requests through the
-// Transport that called them, also with the context they were given.
-func TestHooksCallBack(t *testing.T) {
+// TestHooksMaySendRequests: hooks and other functions of the program may send requests through
+// the Transport that called them, also with the context that they were given.
+func TestHooksMaySendRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rt *weir.Transport
 		var nested atomic.Int64
@@ -151,7 +151,7 @@ func TestHooksCallBack(t *testing.T) {
 			resp.Body.Close()
 		}
 		if nested.Load() < 50 {
-			t.Errorf("only %d nested calls", nested.Load())
+			t.Errorf("hooks made %d calls, want 50 or more", nested.Load())
 		}
 	})
 }
@@ -214,7 +214,7 @@ func userFails(t *testing.T, c weir.Config, failing *atomic.Bool) {
 	resp.Body.Close()
 	for _, h := range rt.Stats().Throttle.Hosts {
 		if h.InFlight != 0 || h.Queue != 0 {
-			t.Errorf("%d in flight, %d in the queue", h.InFlight, h.Queue)
+			t.Errorf("%d requests in flight and %d in the queue after all have ended", h.InFlight, h.Queue)
 		}
 	}
 }
@@ -267,6 +267,6 @@ func slowFunctions(t *testing.T, c weir.Config) {
 		resp.Body.Close()
 	}
 	if s := w.Circuits().State("a.test"); s != breaker.Closed {
-		t.Errorf("the circuit is %v", s)
+		t.Errorf("the circuit is %v, want closed: only the program's own functions were slow", s)
 	}
 }

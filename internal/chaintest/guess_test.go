@@ -130,7 +130,7 @@ func TestAGuessRefusesNobody(t *testing.T) {
 				rt := must(weir.New(s, weir.Config{}))(t)
 				lost := lostOf(t, rt, test.jobs, test.workers)
 				if lost > 0 {
-					t.Errorf("%d of %d were lost to a guess", lost, test.jobs)
+					t.Errorf("%d of %d calls were refused because of a guess, want none", lost, test.jobs)
 				}
 			})
 		})

@@ -126,7 +126,7 @@ func TestWhoHangsDoesNotAskForAll(t *testing.T) {
 				}
 				wg.Wait()
 				if n := quick.Load(); n != 3 {
-					t.Errorf("%d of three were served while one hung", n)
+					t.Errorf("%d quick calls were served while one hung, want 3", n)
 				}
 			})
 		})

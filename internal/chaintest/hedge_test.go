@@ -28,9 +28,9 @@ func hedging(t testing.TB, base http.RoundTripper, c throttle.Config) map[string
 	}
 }
 
-// TestHedgePanics: what panics below a hedge panics in the caller's goroutine,
-// and nothing is left behind, whichever of the two attempts it is.
-func TestHedgePanics(t *testing.T) {
+// TestAPanicBelowAHedgeIsTheCallers: if either attempt panics, the panic appears in the
+// caller's goroutine, and nothing is left behind.
+func TestAPanicBelowAHedgeIsTheCallers(t *testing.T) {
 	for _, which := range []int64{1, 2} {
 		for _, alone := range []bool{false, true} { // whether the other has not been sent, or is still under way
 			for _, end := range []func(){func() { panic("base") }, runtime.Goexit} {
@@ -87,9 +87,9 @@ func hedgePanics(t *testing.T, which int64, alone bool, end func()) {
 	}
 }
 
-// TestHedgeFloor: a wait that the server asks for in the answer to either
+// TestAWaitThatEitherAttemptIsToldHolds: a wait that the server asks for in the answer to either
 // attempt is a floor for the next one.
-func TestHedgeFloor(t *testing.T) {
+func TestAWaitThatEitherAttemptIsToldHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int64
 		var asked, again atomic.Pointer[time.Time]
@@ -120,9 +120,9 @@ func TestHedgeFloor(t *testing.T) {
 	})
 }
 
-// TestHedgeAnswer: an answer to the hedge is returned rather than the error
+// TestAnAnswerToAHedgeIsReturned: an answer to the hedge is returned rather than the error
 // of the first attempt, whatever its status.
-func TestHedgeAnswer(t *testing.T) {
+func TestAnAnswerToAHedgeIsReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int64
 		base := testnet.Func(func(r *http.Request) (*http.Response, error) {
@@ -148,9 +148,9 @@ func TestHedgeAnswer(t *testing.T) {
 	})
 }
 
-// TestHedgeKeepsToBudget: hedges, too, are counted, and one for which there is
-// no room now is not sent.
-func TestHedgeKeepsToBudget(t *testing.T) {
+// TestHedgesKeepToTheBudget: a hedge spends budget as any attempt does. If there is no
+// room for it now, it is not sent.
+func TestHedgesKeepToTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var log []time.Time
@@ -175,18 +175,18 @@ func TestHedgeKeepsToBudget(t *testing.T) {
 		}
 		for i := range log[3:] {
 			if d := log[i+3].Sub(log[i]); d < time.Minute {
-				t.Errorf("four within %v: %v", d, log)
+				t.Errorf("four attempts within %v, want at most three a minute: %v", d, log)
 			}
 		}
 		if len(log) < 5 {
-			t.Errorf("%d attempts; no hedge was sent", len(log))
+			t.Errorf("%d attempts, want 5 or more: no hedge was sent", len(log))
 		}
 	})
 }
 
-// TestHedgeCancelled: a caller who leaves gets its own error, and both
+// TestACallerWhoLeavesEndsBothAttempts: a caller who leaves gets its own error, and both
 // attempts end.
-func TestHedgeCancelled(t *testing.T) {
+func TestACallerWhoLeavesEndsBothAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := testnet.Func(func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done()

@@ -88,7 +88,7 @@ func TestASpentQuotaOfOneKindHoldsUpNoOther(t *testing.T) {
 			h.call(t, 50*time.Millisecond, kindsBelow(test.base))
 			for _, kind := range kindsOfCalls[1:] {
 				if h.served[kind] != h.came[kind] {
-					t.Errorf("%+v: %d of %d calls for %s were served", test, h.served[kind], h.came[kind], kind)
+					t.Errorf("%+v: %d of %d calls for %s were served, want all", test, h.served[kind], h.came[kind], kind)
 				}
 			}
 			if most := 2 + int(10*time.Minute/min(wait, 5*time.Minute)); h.refused["daily"] > most {
@@ -117,8 +117,8 @@ func TestAHostThatShutsOutEverybodyIsAskedEverMoreSeldom(t *testing.T) {
 			return (left + time.Second - 1).Truncate(time.Second)
 		}}
 		h.call(t, 50*time.Millisecond, kindsBelow(""))
-		if asked := 3 * (len(kindsOfCalls) - 1); waves > 6+asked { // one for each time it shut, and those that asked
-			t.Errorf("%d waves were refused: %v", waves, h.refused)
+		if most := 6 + 3*(len(kindsOfCalls)-1); waves > most { // one for each time it shut, and those that asked
+			t.Errorf("%d waves of calls were refused, want at most %d: %v", waves, most, h.refused)
 		}
 	})
 }

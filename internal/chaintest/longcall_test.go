@@ -100,7 +100,7 @@ func TestAHealthyHostThatAnswersSlowlyLosesNothing(t *testing.T) {
 						if err != nil || resp.StatusCode != 200 {
 							t.Errorf("answers of %v, %d/s: %v, %v", takes, rate, resp, err)
 						} else if d := time.Since(start) - takes; d > takes+5*time.Second {
-							t.Errorf("answers of %v, %d/s: one waited for %v", takes, rate, d)
+							t.Errorf("answers of %v, %d/s: a call took %v longer than its answer, want at most %v", takes, rate, d, takes+5*time.Second)
 						}
 					})
 					time.Sleep(time.Second / time.Duration(rate))
@@ -171,7 +171,7 @@ func TestASlowHostHasSoonWhatIsAskedOfIt(t *testing.T) {
 				wg.Wait()
 				t.Logf("%d of %d", served.Load(), all)
 				if lost := int64(all) - served.Load(); lost > int64(all/100) {
-					t.Errorf("%d of %d calls that are answered in time are lost after %v", lost, all, tt.after)
+					t.Errorf("%d of %d calls that would be answered in time were lost after %v, want one in a hundred at most", lost, all, tt.after)
 				}
 			})
 		})
@@ -206,7 +206,7 @@ func TestGatheredCallsLeaveNothing(t *testing.T) {
 		select {
 		case <-come:
 		case <-ctx.Done():
-			t.Fatalf("%d of %d calls have come", n, calls)
+			t.Fatalf("%d of %d calls have reached the server, want all", n, calls)
 		}
 	}
 	close(all)
@@ -218,7 +218,7 @@ func TestGatheredCallsLeaveNothing(t *testing.T) {
 		}
 		testnet.Wait(t.Context(), 10*time.Millisecond)
 	}
-	t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+	t.Errorf("%d goroutines are left, want the %d of before", runtime.NumGoroutine(), before)
 }
 
 // endless is a source that never ends and never blocks.
@@ -259,7 +259,7 @@ func TestLongUploads(t *testing.T) {
 				}
 				wg.Wait()
 				if sent := got.Load(); sent != 2*size {
-					t.Errorf("%d MiB arrived of two times %d", sent>>20, size>>20)
+					t.Errorf("%d MiB arrived, want two bodies of %d MiB", sent>>20, size>>20)
 				}
 				for range 10 {
 					resp, err := rt.RoundTrip(get(t, "http://h/"))

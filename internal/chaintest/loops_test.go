@@ -44,9 +44,9 @@ func TestLoopsEndWhenTheCircuitOpens(t *testing.T) {
 	})
 }
 
-// TestOnWireIsAfterTheWait: the clock of an attempt starts when it is sent,
+// TestTheClockOfAnAttemptStartsWhenItIsSent: the clock of an attempt starts when it is sent,
 // whatever it waited for.
-func TestOnWireIsAfterTheWait(t *testing.T) {
+func TestTheClockOfAnAttemptStartsWhenItIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
 		rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
@@ -65,7 +65,7 @@ func TestOnWireIsAfterTheWait(t *testing.T) {
 			resp.Body.Close()
 		}
 		if n != 9 || time.Since(start) < 8*time.Second {
-			t.Errorf("%d attempts in %v: nothing was waited for", n, time.Since(start))
+			t.Errorf("%d attempts in %v, want 9 in 8s or more", n, time.Since(start))
 		}
 	})
 }
@@ -107,7 +107,7 @@ func TestNoTimerIsLeft(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		synctest.Wait()
 		if made := goroutinesMade() - before; made > 20 { // the runtime's own
-			t.Errorf("%d timers fired after 1000 requests were over", made)
+			t.Errorf("%d goroutines of timers began after 1000 requests were over, want at most the runtime's 20", made)
 		}
 	})
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/weirhttp/weir/retry"
 )
 
-// TestNotSentAfterReuse: net/http sends a replayable request again by itself
-// when a kept connection is lost. If it cannot dial then, its error is that of
-// a dial, though the request was on the wire before.
-func TestNotSentAfterReuse(t *testing.T) {
+// TestAFailedDialAfterALostConnectionIsNoNotSent: net/http sends a replayable request again by
+// itself when a kept connection is lost. If it cannot dial then, its error is that of a dial,
+// though the request was on the wire before.
+func TestAFailedDialAfterALostConnectionIsNoNotSent(t *testing.T) {
 	for _, method := range []string{"GET", "PUT", "DELETE"} {
 		t.Run(method, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestNotSentAfterReuse(t *testing.T) {
 						continue
 					}
 					if err == nil || errors.Is(err, weir.ErrNotSent) {
-						t.Errorf("%v, not sent: %v; the server saw %d requests", err, errors.Is(err, weir.ErrNotSent), seen)
+						t.Errorf("got %v, which claims that nothing was sent: %v, though the server saw %d requests", err, errors.Is(err, weir.ErrNotSent), seen)
 					}
 				}
 			})
@@ -54,9 +54,9 @@ func TestNotSentAfterReuse(t *testing.T) {
 	}
 }
 
-// TestNotSentOfFallback: what a Fallback says about its own request is not said
-// about the one it stands in for.
-func TestNotSentOfFallback(t *testing.T) {
+// TestNotSentOfAFallbacksOwnRequestIsNotTheCallers: if a Fallback says that its own request
+// was not sent, that is not said of the request for which it answers.
+func TestNotSentOfAFallbacksOwnRequestIsNotTheCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		other := must(weir.New(testnet.Func(stub), weir.Config{}))(t)
 		other.Circuits().Force("other", breaker.Open)
@@ -71,7 +71,7 @@ func TestNotSentOfFallback(t *testing.T) {
 		}))(t)
 		_, err := rt.RoundTrip(get(t, "http://h/"))
 		if asked != 1 || err == nil || errors.Is(err, weir.ErrNotSent) {
-			t.Errorf("fallback asked %d times; %v, not sent: %v", asked, err, errors.Is(err, weir.ErrNotSent))
+			t.Errorf("the Fallback was asked %d times, and the error is %v, which claims that nothing was sent: %v; want 1, an error, false", asked, err, errors.Is(err, weir.ErrNotSent))
 		}
 	})
 }
@@ -105,8 +105,9 @@ func broken() testnet.Func {
 	return func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }
 }
 
-// TestNotSentOfCheck: nor is what Check's error says.
-func TestNotSentOfCheck(t *testing.T) {
+// TestNotSentOfChecksErrorIsNotTheCallers: if the error of Check says that nothing was
+// sent, the caller's error does not say so.
+func TestNotSentOfChecksErrorIsNotTheCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
 		inner := must(weir.New(testnet.Func(func(*http.Request) (*http.Response, error) {
@@ -123,14 +124,14 @@ func TestNotSentOfCheck(t *testing.T) {
 		}}))(t)
 		_, err := rt.RoundTrip(get(t, "http://h/"))
 		if n != 2 || err == nil || errors.Is(err, weir.ErrNotSent) {
-			t.Errorf("%d attempts; %v, not sent: %v", n, err, errors.Is(err, weir.ErrNotSent))
+			t.Errorf("%d attempts ended with %v, which claims that nothing was sent: %v; want 2, an error, false", n, err, errors.Is(err, weir.ErrNotSent))
 		}
 	})
 }
 
-// TestNotSentNested: a chain below another may have sent something before it
+// TestNotSentOfAnInnerChainIsNotTheCallers: a chain below another may have sent something before it
 // was refused.
-func TestNotSentNested(t *testing.T) {
+func TestNotSentOfAnInnerChainIsNotTheCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var inner *weir.Transport
 		inner = must(weir.New(broken(), weir.Config{Retry: retry.Config{Delay: forced(&inner)}}))(t)
@@ -138,7 +139,7 @@ func TestNotSentNested(t *testing.T) {
 		_, err := outer.RoundTrip(get(t, "http://h/"))
 		var refused *breaker.Error
 		if !errors.As(err, &refused) || errors.Is(err, weir.ErrNotSent) {
-			t.Errorf("%v, not sent: %v", err, errors.Is(err, weir.ErrNotSent))
+			t.Errorf("got %v, which claims that nothing was sent: %v; want a breaker.Error, false", err, errors.Is(err, weir.ErrNotSent))
 		}
 		if h := outer.Stats().Throttle.Hosts; len(h) != 1 || h[0].Refunded != 0 {
 			t.Errorf("refunded what was sent: %+v", h)
@@ -151,8 +152,8 @@ type several []error
 
 func (s several) Error() string { return "several" }
 
-// TestErrorsNeedNotCompare: an error of any type can be shown.
-func TestErrorsNeedNotCompare(t *testing.T) {
+// TestErrorsThatCannotBeComparedAreReturned: an error of a type that == cannot compare causes no panic.
+func TestErrorsThatCannotBeComparedAreReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := must(weir.New(testnet.Func(func(*http.Request) (*http.Response, error) {
 			return nil, several{io.EOF}

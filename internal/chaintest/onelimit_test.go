@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// TestOneLimitForManyPaths: a limit that all paths draw on binds paths that were
+// TestALimitOfAllPathsBindsNewPaths: a limit that all paths draw on binds paths that were
 // never seen, too: it is not asked about again and again.
-func TestOneLimitForManyPaths(t *testing.T) {
+func TestALimitOfAllPathsBindsNewPaths(t *testing.T) {
 	for _, form := range []string{"/repos/%d/issues", "/repos/name%dx/issues", "/%d"} {
 		for _, callers := range []int{1, 20} {
 			s := &perName{of: func(*http.Request) string { return "" }, make: func(string) *counter {
@@ -40,9 +40,9 @@ func TestOneLimitForManyPaths(t *testing.T) {
 	}
 }
 
-// TestOneLimitInAnyOrder: nor is it taken for several where answers overtake one
-// another: all of it is used, and hardly anything is refused.
-func TestOneLimitInAnyOrder(t *testing.T) {
+// TestALimitOfAllPathsIsFoundInAnyOrderOfAnswers: a limit of all paths is not taken for
+// several if answers overtake one another: all of it is used, and hardly anything is refused.
+func TestALimitOfAllPathsIsFoundInAnyOrderOfAnswers(t *testing.T) {
 	sent, refused := 0, 0
 	for seed := range uint64(80) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -80,9 +80,9 @@ func TestOneLimitInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestLimitsBecomeOne: a server that counted each resource for itself counts all
+// TestLimitsThatBecomeOneAreFound: a server that counted each resource for itself counts all
 // together from now on. That is found out by a few refusals.
-func TestLimitsBecomeOne(t *testing.T) {
+func TestLimitsThatBecomeOneAreFound(t *testing.T) {
 	one := false
 	s := &perName{of: func(r *http.Request) string {
 		if one {

@@ -49,10 +49,10 @@ func stormConfig(rt **weir.Transport, random *rand.Rand) weir.Config {
 	}
 }
 
-// TestOperatorStorm: 64 goroutines, few keys, hosts that fail, limit, hang and
+// TestBudgetsHoldWhateverAnOperatorDoes: 64 goroutines, few keys, hosts that fail, limit, hang and
 // stall, while an operator pauses, resumes, forces, releases and changes
 // budgets. Every request ends, nothing is left, and each budget holds.
-func TestOperatorStorm(t *testing.T) {
+func TestBudgetsHoldWhateverAnOperatorDoes(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { operatorStorm(t, rand.New(rand.NewPCG(seed, 7))) })
@@ -134,11 +134,11 @@ func operatorStorm(t *testing.T, random *rand.Rand) {
 	}
 	for _, h := range rt.Stats().Throttle.Hosts {
 		if h.Queue != 0 || h.InFlight != 0 {
-			t.Errorf("%s: %d queued, %d in flight", h.Host, h.Queue, h.InFlight)
+			t.Errorf("%s: %d requests are queued and %d in flight after all have ended", h.Host, h.Queue, h.InFlight)
 		}
 		for _, b := range h.Budgets {
 			if b.Unit == "" && b.Left < float64(b.Limit) {
-				t.Errorf("%s: of %d places in flight, %v are left", h.Host, b.Limit, b.Left)
+				t.Errorf("%s: of %d places in flight %v are free after all have ended, want all", h.Host, b.Limit, b.Left)
 			}
 		}
 	}

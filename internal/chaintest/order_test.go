@@ -39,7 +39,7 @@ func TestNoOrderOfLayersClaimsFalselyThatNothingWasSent(t *testing.T) {
 				}
 				_, err := rt.RoundTrip(must(http.NewRequest(method, "http://h/", strings.NewReader("body")))(t))
 				if errors.Is(err, weir.ErrNotSent) || !errors.Is(err, io.ErrUnexpectedEOF) || calls > most {
-					t.Errorf("%v: %s sent %d times: %v, not sent: %t", order, method, calls, err, errors.Is(err, weir.ErrNotSent))
+					t.Errorf("%v: %s was sent %d times, want at most %d; its error %v claims that nothing was sent: %t", order, method, calls, most, err, errors.Is(err, weir.ErrNotSent))
 				}
 			})
 		}
@@ -56,8 +56,8 @@ func layersOver(t *testing.T) []func(http.RoundTripper) http.RoundTripper {
 	}
 }
 
-// TestMeterAboveRetry: a Meter around a retry layer knows how long it took.
-func TestMeterAboveRetry(t *testing.T) {
+// TestAMeterAroundRetryKnowsHowLongItTook: a Meter around a retry layer knows how long it took.
+func TestAMeterAroundRetryKnowsHowLongItTook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := must(retry.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
 			time.Sleep(2 * time.Second)
@@ -71,7 +71,7 @@ func TestMeterAboveRetry(t *testing.T) {
 			}
 		}
 		if got := cs.State("h"); got != breaker.Open {
-			t.Errorf("after three slow calls it is %v", got)
+			t.Errorf("after three slow calls the circuit is %v, want open", got)
 		}
 	})
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/weirhttp/weir/throttle"
 )
 
-// TestOutageOf503: a server that worked for longer than limits take to be reached and
-// then says only 503 for a while is broken and not a limiter. It is left alone, and used
-// again soon after it is back. TestAHostThatIsBackIsNotOverrun has those that fail sooner.
-func TestOutageOf503(t *testing.T) {
+// TestAnOutageOf503IsNoLimit: a server that worked for some time, longer than it takes to reach a
+// limit, and then says only 503 for a while is broken and not a limiter. It is left alone, and
+// used again soon after it is back. TestAHostThatIsBackIsNotOverrun has those that fail sooner.
+func TestAnOutageOf503IsNoLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const down, up = 6 * time.Second, 9500 * time.Millisecond
 		start := time.Now()
@@ -107,10 +107,10 @@ func TestSlowDownIsNoOutage(t *testing.T) {
 				}
 				wg.Wait()
 				if got := opened.Load() > 0; got != tt.opens {
-					t.Errorf("the circuit opened %d times", opened.Load())
+					t.Errorf("the circuit opened %d times; should it open: %t", opened.Load(), tt.opens)
 				}
 				if last.Load() != tt.body {
-					t.Errorf("the body arrived as %q", last.Load())
+					t.Errorf("the caller got body %q, want %q", last.Load(), tt.body)
 				}
 			})
 		})
@@ -170,7 +170,7 @@ func TestChanceIsServed(t *testing.T) {
 					}
 				})
 				if best := 1 - math.Pow(p, 3); served/calls < .65*best { // chance has a part in it; over many seeds it is .9
-					t.Errorf("served %.3f, three attempts can serve %.3f", served/calls, best)
+					t.Errorf("%.3f of the calls were served, want %.3f or more: three attempts can serve %.3f", served/calls, .65*best, best)
 				}
 				if most := 1 + p + p*p + .05; float64(sent.Load())/calls > most {
 					t.Errorf("%.2f attempts per call, want %.2f at most", float64(sent.Load())/calls, most)

@@ -75,22 +75,22 @@ func patience(t *testing.T, outage testnet.Func, lasts, apart time.Duration) {
 	}
 	wg.Wait()
 	if n := failed.Load(); n > 0 {
-		t.Errorf("%d requests had no attempts left", n)
+		t.Errorf("%d requests failed, want none", n)
 	}
 	// Those under way when the circuit opens have had an attempt; beyond that
 	// there are only probes.
 	if n := attempts.Load(); n > 170 {
-		t.Errorf("%d attempts for 100 requests", n)
+		t.Errorf("%d attempts for 100 requests, want at most 170", n)
 	}
 	if d := time.Since(start); d > lasts*3+time.Minute {
-		t.Errorf("took %v for an outage of %v", d, lasts)
+		t.Errorf("took %v for an outage of %v, want at most %v", d, lasts, lasts*3+time.Minute)
 	}
 }
 
-// TestPatienceOfUsedAttempts: a request whose attempts are used up while its
+// TestWithPatienceRequestsWithoutAttemptsWait: a request whose attempts are used up while its
 // host fails every call waits with the others, before the circuit opens and
 // after.
-func TestPatienceOfUsedAttempts(t *testing.T) {
+func TestWithPatienceRequestsWithoutAttemptsWait(t *testing.T) {
 	for _, x := range []struct {
 		attempts int
 		apart    time.Duration
@@ -130,7 +130,7 @@ func TestPatienceOfUsedAttempts(t *testing.T) {
 			}
 			wg.Wait()
 			if n := failed.Load(); n > int64(x.most) {
-				t.Errorf("%d attempts, a call every %v: %d failed", x.attempts, x.apart, n)
+				t.Errorf("%d attempts, a call every %v: %d failed, want at most %d", x.attempts, x.apart, n, x.most)
 			}
 			if n := sent.Load(); n > 70 {
 				t.Errorf("%d attempts, a call every %v: %d attempts while down, want at most a tenth of 700", x.attempts, x.apart, n)
@@ -139,9 +139,9 @@ func TestPatienceOfUsedAttempts(t *testing.T) {
 	}
 }
 
-// TestPatienceWithOnePath: where most calls are good, one that always fails
+// TestPatienceDoesNotProlongOnePathThatFails: where most calls are good, one that always fails
 // ends with its last attempt, as without Patience.
-func TestPatienceWithOnePath(t *testing.T) {
+func TestPatienceDoesNotProlongOnePathThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts, exhausted := 0, 0
 		rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
@@ -177,9 +177,9 @@ func TestPatienceWithOnePath(t *testing.T) {
 	})
 }
 
-// TestPatienceEnds: a host that never comes back holds nobody for longer than
+// TestNobodyWaitsLongerThanPatience: a host that never comes back holds nobody for longer than
 // Patience, and is asked no more than its circuit allows.
-func TestPatienceEnds(t *testing.T) {
+func TestNobodyWaitsLongerThanPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var attempts atomic.Int64
 		rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
@@ -200,7 +200,7 @@ func TestPatienceEnds(t *testing.T) {
 		// 20 open the circuit, 20 are probes of the first 5 s, then fewer and
 		// fewer, and at most one a second for those whose time runs out.
 		if d, n := time.Since(start), attempts.Load(); d < 25*time.Second || d > 32*time.Second || n > 60 {
-			t.Errorf("%d attempts in %v", n, d)
+			t.Errorf("%d attempts in %v, want at most 60 in 25 to 32 s", n, d)
 		}
 	})
 }

@@ -35,7 +35,7 @@ func TestRequestsSurviveAPause(t *testing.T) {
 			}
 			time.Sleep(10 * time.Second)
 			if served.Load() != 0 {
-				t.Errorf("%d were sent while paused", served.Load())
+				t.Errorf("%d requests were sent while paused, want none", served.Load())
 			}
 			if resumed {
 				rt.Throttle().Pause("h", start.Add(70*time.Second))
@@ -45,7 +45,7 @@ func TestRequestsSurviveAPause(t *testing.T) {
 			}
 			time.Sleep(10 * time.Second)
 			if served.Load() != 200 {
-				t.Errorf("%d of 200 were served", served.Load())
+				t.Errorf("%d requests were served after the pause, want all 200", served.Load())
 			}
 		})
 	}
@@ -78,7 +78,7 @@ func TestNoHerdAfterAPause(t *testing.T) {
 			}
 			time.Sleep(20*time.Second + 10*time.Millisecond)
 			if n := served.Load(); n != 2 {
-				t.Errorf("partition %q: %d at once when the pause was over", part, n-1)
+				t.Errorf("partition %q: %d requests were sent at once when the pause was over, want 1", part, n-1)
 			}
 			time.Sleep(10 * time.Second)
 		})
@@ -94,12 +94,12 @@ func TestPauseOfLimiterEnds(t *testing.T) {
 			for _, end := range []time.Duration{-time.Second, 5 * time.Second} {
 				l.Pause("k", time.Now().Add(time.Hour))
 				if d := l.Try("k", nil); d.Allowed || d.RetryAfter < 59*time.Minute {
-					t.Errorf("%s: %+v while paused", budget, d)
+					t.Errorf("%s: %+v while paused for an hour, want not allowed, and RetryAfter to name that hour", budget, d)
 				}
 				l.Pause("k", time.Now().Add(end))
 				time.Sleep(max(0, end) + 2*time.Second)
 				if d := l.Try("k", nil); !d.Allowed {
-					t.Errorf("%s: %+v after the pause has ended", budget, d)
+					t.Errorf("%s: %+v after the pause has ended, want allowed", budget, d)
 				}
 			}
 		})

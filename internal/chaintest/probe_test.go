@@ -73,7 +73,7 @@ func probes(t *testing.T, vice testnet.Func, patience time.Duration) {
 	}
 	storm(time.Second)
 	if rt.Circuits().State("h") == breaker.Closed {
-		t.Fatal("the circuit is closed")
+		t.Fatal("the circuit of a host that fails is closed, want open")
 	}
 	phase.Store(1)
 	storm(3 * time.Second)
@@ -85,18 +85,19 @@ func probes(t *testing.T, vice testnet.Func, patience time.Duration) {
 	}
 	resp, err := rt.RoundTrip(get(t, "http://h/"))
 	if err != nil || rt.Circuits().State("h") != breaker.Closed {
-		t.Fatalf("a minute after the host works again: %v, %v", err, rt.Circuits().State("h"))
+		t.Fatalf("a minute after the host works again: error %v and a circuit that is %v, want none and closed", err, rt.Circuits().State("h"))
 	}
 	resp.Body.Close()
 	for _, c := range rt.Stats().Breaker.Circuits {
 		if c.Waiting != 0 {
-			t.Errorf("%d wait", c.Waiting)
+			t.Errorf("%d requests wait for the circuit after all have ended", c.Waiting)
 		}
 	}
 }
 
-// TestForcedWhileWaiting: an operator's word reaches those who wait.
-func TestForcedWhileWaiting(t *testing.T) {
+// TestForcingACircuitReachesThoseWhoWait: when an operator forces a circuit open or closed,
+// those who wait for it are refused or served.
+func TestForcingACircuitReachesThoseWhoWait(t *testing.T) {
 	for _, s := range []breaker.State{breaker.Open, breaker.Closed} {
 		synctest.Test(t, func(t *testing.T) {
 			var works atomic.Bool
@@ -129,7 +130,7 @@ func TestForcedWhileWaiting(t *testing.T) {
 			time.Sleep(time.Second)
 			want := map[breaker.State]int64{breaker.Open: 0, breaker.Closed: 50}[s]
 			if served.Load() != want || refused.Load() != 50-want {
-				t.Errorf("forced %v: %d served, %d refused", s, served.Load(), refused.Load())
+				t.Errorf("forced %v: %d served, %d refused, want %d and %d", s, served.Load(), refused.Load(), want, 50-want)
 			}
 		})
 	}

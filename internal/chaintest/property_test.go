@@ -141,7 +141,7 @@ func one(t *testing.T, rt *weir.Transport, random *rand.Rand) {
 func judge(t *testing.T, log []arrival, rates []throttle.Rate) {
 	t.Helper()
 	if len(log) < 10 {
-		t.Errorf("only %d arrivals", len(log))
+		t.Errorf("%d requests arrived, want 10 or more", len(log))
 	}
 	for _, rate := range rates {
 		for i, first := range log {

@@ -161,7 +161,7 @@ func TestAHostThatIsBackServesAllWhoCome(t *testing.T) {
 		t.Log(served)
 		for at := 33; at < 50; at++ {
 			if served[at] < came[at]*9/10 {
-				t.Errorf("of %d that came %d s after it was back, %d were served", came[at], at-23, served[at])
+				t.Errorf("of %d calls that came %d s after the host was back, %d were served, want nine of ten", came[at], at-23, served[at])
 			}
 		}
 	})

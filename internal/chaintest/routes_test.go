@@ -33,7 +33,7 @@ func TestARouteThatRefusesHoldsUpNoOther(t *testing.T) {
 				begin := time.Now()
 				resp, err := rt.RoundTrip(get(t, path))
 				if took := time.Since(begin); err != nil || resp.StatusCode != 200 || took > 100*time.Millisecond {
-					t.Errorf("call %d to %s, beside a route that refuses: %v, %v after %v", i, path, resp, err, took)
+					t.Errorf("call %d to %s, beside a route that refuses: %v, %v after %v; want status 200 within 100ms", i, path, resp, err, took)
 				}
 			}
 		})

@@ -78,7 +78,7 @@ func TestContextsShowNoSecrets(t *testing.T) {
 			resp.Body.Close()
 			for _, s := range append(shown, fmt.Sprint(resp.Request.Context())) {
 				if strings.Contains(s, "canary") || !strings.HasPrefix(s, fmt.Sprint(ctx)) {
-					t.Errorf("shown as %s", s)
+					t.Errorf("a context is shown as %s, want what its parent shows and nothing of the request", s)
 				}
 			}
 		})

@@ -124,7 +124,7 @@ func TestASpentEndpointDoesNotHoldUpItsSiblings(t *testing.T) {
 				}
 				for i := range 15 {
 					if status, _ := visit(t, rt, test.spend(i)); status != 200 {
-						t.Fatalf("%s: %d within the limit", test.name, status)
+						t.Fatalf("%s: status %d within the limit, want 200", test.name, status)
 					}
 				}
 				var wg sync.WaitGroup
@@ -192,8 +192,8 @@ func TestLimitsPerResource(t *testing.T) {
 	}
 }
 
-// TestLimitsPerResourceInAnyOrder: nor does it lose any where answers overtake one
-// another, so that what they say is left rises and falls.
+// TestLimitsPerResourceInAnyOrder: all calls are also served if answers overtake one another, so
+// that what they say is left rises and falls.
 func TestLimitsPerResourceInAnyOrder(t *testing.T) {
 	for seed := range uint64(80) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -248,7 +248,7 @@ func TestARefusalOfOneResourceHoldsUpNoOther(t *testing.T) {
 				}
 			}
 			if _, took := visit(t, rt, "/items/3"); took > time.Second || s.refused > 1 {
-				t.Errorf("the spent one was sent again or waited %v, %d refusals", took, s.refused)
+				t.Errorf("a call to the spent one ended after %v, and there were %d refusals; want it to fail at once, without being sent again", took, s.refused)
 			}
 		})
 	}
@@ -281,7 +281,7 @@ func TestPathsAreBounded(t *testing.T) {
 				visit(t, rt, fmt.Sprintf("/p%d/name%dx/parts", i%100, i))
 			}
 			if grown := heap() - before; grown > 1<<20 {
-				t.Errorf("%d bytes more for 10000 more paths", grown)
+				t.Errorf("10000 more paths take %d bytes more, want at most 1 MiB", grown)
 			}
 			runtime.KeepAlive(rt)
 		})

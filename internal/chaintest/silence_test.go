@@ -113,7 +113,7 @@ func TestQuickCallsBesideLongPolls(t *testing.T) {
 					}
 				}
 				if served != 40 {
-					t.Errorf("%d of 40 calls were served within a second", served)
+					t.Errorf("%d quick calls were served within a second, want all 40", served)
 				}
 				if n := opened.Load(); n > early || early > 0 && tt.every < time.Minute {
 					t.Errorf("the circuit opened %d times, %d before the host was asked for anything else", n, early)
@@ -171,19 +171,19 @@ func TestDeadHostIsLeftAlone(t *testing.T) {
 				before := sent.Load()
 				load(29*time.Second - 50*time.Millisecond)
 				if n := sent.Load() - before; n > 60 { // of many routes, not all are known after ten seconds
-					t.Errorf("of 2895 calls to a host that answers nobody %d were sent", n)
+					t.Errorf("of 2895 calls to a host that answers nobody %d were sent, want at most 60", n)
 				}
 				if n := refused.Load(); n > 0 {
-					t.Errorf("%d were refused before the first call had ended", n)
+					t.Errorf("%d calls were refused before the first one had ended, want none", n)
 				}
 				load(300 * time.Millisecond) // the calls of routes of which nothing was known yet end, too
 				if refused.Load() == 0 {
-					t.Error("five calls ended by our clock, and nobody is refused")
+					t.Error("five calls ended by our own clock, but no other is refused")
 				}
 				before = sent.Load()
 				load(90 * time.Second)
 				if n := sent.Load() - before; n > 90 {
-					t.Errorf("of 9000 calls to a dead host %d were sent", n)
+					t.Errorf("of 9000 calls to a dead host %d were sent, want at most 90", n)
 				}
 				all.Wait()
 			})
@@ -191,9 +191,9 @@ func TestDeadHostIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestOverloadOpens: where most calls of most routes get no answer in time, the
-// few that do are no excuse.
-func TestOverloadOpens(t *testing.T) {
+// TestOverloadOpensTheCircuit: if most calls of most routes get no answer in time, the circuit
+// opens, though a few calls do.
+func TestOverloadOpensTheCircuit(t *testing.T) {
 	for _, routes := range []int{1, 3, 10, 1000} {
 		t.Run(strconv.Itoa(routes), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestOverloadOpens(t *testing.T) {
 					time.Sleep(20 * time.Millisecond)
 				}
 				if s := rt.Stats().Breaker.Circuits; len(s) != 1 || s[0].Trips == 0 {
-					t.Errorf("%+v", s)
+					t.Errorf("circuits %+v, want one that has opened", s)
 				}
 				all.Wait()
 			})
@@ -273,7 +273,7 @@ func TestQuickCallsBesideStalledUploads(t *testing.T) {
 			}
 			all.Wait()
 			if n := opened.Load(); n != 0 {
-				t.Errorf("HTTP/2 %v: the circuit opened %d times", http2, n)
+				t.Errorf("HTTP/2 %v: the circuit opened %d times, want never", http2, n)
 			}
 		})
 	}

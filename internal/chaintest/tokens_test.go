@@ -170,7 +170,7 @@ func TestTokenBudgetsOfAModel(t *testing.T) {
 				took, failed := w.run(t, s)
 				line += fmt.Sprintf(" %6.1f s %3d refused", took.Seconds(), s.refused)
 				if failed > 0 {
-					t.Errorf("%+v: %d calls failed", w, failed)
+					t.Errorf("%+v: %d calls failed, want none", w, failed)
 				}
 				if w.most != nil && (s.refused > 0 || took.Seconds() > w.most[i]) {
 					t.Errorf("%+v, %d ms a token, reserves %t: %v and %d refused, want none and at most %v s", w.modelWay, s.token, s.reserves, took, s.refused, w.most[i])

@@ -20,9 +20,9 @@ import (
 	"github.com/weirhttp/weir/throttle"
 )
 
-// TestAnswerAsTheClockStrikes: an answer that comes in the instant of the
+// TestAnAnswerAtTheTimeoutIsWholeOrNone: an answer that comes in the instant of the
 // timeout is returned whole or not at all.
-func TestAnswerAsTheClockStrikes(t *testing.T) {
+func TestAnAnswerAtTheTimeoutIsWholeOrNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var closed, made atomic.Int64
 		base := testnet.Func(func(r *http.Request) (*http.Response, error) {
@@ -115,7 +115,7 @@ func vices(t *testing.T, http2 bool) {
 	start := time.Now()
 	_, err = client.Get("http://h/hang")
 	if expect("timeout", err, context.DeadlineExceeded); time.Since(start) != 20*time.Second {
-		t.Errorf("timeout after %v", time.Since(start))
+		t.Errorf("the client's timeout ended the request after %v, want 20s", time.Since(start))
 	}
 	cancel := make(chan struct{})
 	r := get(t, "http://h/hang")
@@ -145,7 +145,7 @@ func vices(t *testing.T, http2 bool) {
 	for _, h := range rt.Stats().Throttle.Hosts {
 		for _, b := range h.Budgets {
 			if h.InFlight != 0 || b.Unit == "" && b.Left != 8 {
-				t.Errorf("a place is lost: %+v", h)
+				t.Errorf("a place in flight was not given back: %+v", h)
 			}
 		}
 	}
@@ -153,7 +153,7 @@ func vices(t *testing.T, http2 bool) {
 	time.Sleep(time.Minute) // of the bubble: both ends say goodbye first
 	synctest.Wait()
 	if net.Open() != 0 {
-		t.Errorf("%d connections are left", net.Open())
+		t.Errorf("%d connections are left, want none", net.Open())
 	}
 }
 
@@ -169,7 +169,7 @@ func uploads(t *testing.T, rt http.RoundTripper) {
 			resp.Body.Close()
 		}
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Duration(1+i)*time.Second {
-			t.Errorf("blocked upload: %v after %v", err, time.Since(start))
+			t.Errorf("a blocked upload ended with %v after %v, want its deadline after %ds", err, time.Since(start), 1+i)
 		}
 		cancel()
 		synctest.Wait()
