@@ -272,7 +272,7 @@ func (s *Store) Tell(ctx context.Context, key string, n store.News) error {
 	if err := n.Validate(); err != nil {
 		return err
 	}
-	args := append(command(8, s.name(key)), micros(n.Pause), len(n.Stated))
+	args := append(command(8, s.name(key)), micros(n.Pause), micros(n.Guess), len(n.Stated))
 	for _, q := range n.Stated {
 		args = append(args, q.ID, q.Unit, q.Remaining, micros(q.Reset))
 	}

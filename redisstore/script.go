@@ -7,6 +7,7 @@ package redisstore
 //	g        names its state, see store.Standing
 //	t        when it was last written, microseconds of the server's clock
 //	p        nothing starts before; absent: no pause
+//	q        nor before this, which somebody guessed; absent: likewise
 //	h        nothing is charged before, see store.Ledger; absent: it may be
 //	m<id>    meter: "level rest", or "level rest at" if it is as of another time than t
 //	l<id>    log: "at units at units ... rest", oldest first

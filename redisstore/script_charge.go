@@ -20,7 +20,7 @@ local function chargelimit(v, l, first, c, ready)
 end
 
 local function empty(v)
-  return #v.limits == 0 and #v.stated == 0 and v.pause <= now
+  return #v.limits == 0 and #v.stated == 0 and paused(v) <= now
 end
 
 local function charge(v, ready, which)
@@ -71,13 +71,20 @@ local function charge(v, ready, which)
     set[#set + 1] = format('%.17g %.0f', s.remaining, s.ends)
     expires = max(expires, s.ends + 1000000)
   end
+  if paused(v) > now then expires = max(expires, paused(v) + 60000000) end
   if v.pause > now then
     set[#set + 1] = 'p'
     set[#set + 1] = int(v.pause)
-    expires = max(expires, v.pause + 60000000)
   else
     v.pause = 0
     if v.f.p then v.gone[#v.gone + 1] = 'p' end
+  end
+  if v.guess > now then
+    set[#set + 1] = 'q'
+    set[#set + 1] = int(v.guess)
+  else
+    v.guess = 0
+    if v.f.q then v.gone[#v.gone + 1] = 'q' end
   end
   if v.heals > 0 then
     set[#set + 1] = 'h'

@@ -33,7 +33,7 @@ return 1
 `
 
 const luaTell = luaNow + luaCommon + `
-local key, pause = KEYS[1], num()
+local key, pause, guess = KEYS[1], num(), num()
 local raw = redis.call('HGETALL', key)
 local f, stated, set = {}, {}, {}
 for i = 1, #raw, 2 do
@@ -47,13 +47,20 @@ local at = max(now, tonumber(f.t) or 0)
 local expires = at + 1000000
 local gone = {}
 if pause < 0 then
-  if f.p then gone = {'p'} end
-elseif pause > 0 then
-  local p = max(tonumber(f.p) or 0, at + pause)
-  set[#set + 1] = 'p'
-  set[#set + 1] = int(p)
-  expires = max(expires, p + 60000000)
+  gone = {'p', 'q'}
+  f.p, f.q = nil, nil
 end
+local function holds(field, span)
+  local ends = tonumber(f[field]) or 0
+  if span > 0 then
+    ends = max(ends, at + span)
+    set[#set + 1] = field
+    set[#set + 1] = int(ends)
+  end
+  if pause > 0 or guess > 0 then expires = max(expires, ends + 60000000) end
+end
+holds('p', pause)
+holds('q', guess)
 for i = 1, num() do
   local id, unit, remaining, reset = str(), str(), num(), num()
   local field, slack, write = 's' .. #unit .. ':' .. unit .. id, max(1000000, floor(reset / 20)), true

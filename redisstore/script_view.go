@@ -117,13 +117,13 @@ local function view(key)
     elseif kind == 109 or kind == 108 or kind == 99 then limits = limits + 1 end -- m, l, c
   end
   local v = {
-    key = key, f = f, gen = tonumber(f.g) or 0, at = tonumber(f.t) or 0, pause = tonumber(f.p) or 0,
+    key = key, f = f, gen = tonumber(f.g) or 0, at = tonumber(f.t) or 0, pause = tonumber(f.p) or 0, guess = tonumber(f.q) or 0,
     units = {}, limits = {}, stated = {}, gone = {}, moved = {}, others = limits,
     seengen = 0, seenat = 0, back = 0, heals = 0, raised = false, fresh = false, merged = false,
   }
   local back = max(0, v.at - now)
   v.back = back
-  if v.pause > 0 then v.pause = max(0, v.pause - back) end
+  v.pause, v.guess = max(0, v.pause - back), max(0, v.guess - back)
   for i = 1, num() do
     local name, first, all = str(), num(), num()
     v.units[i] = {i = i, name = name, none = 0, first = first, all = all}

@@ -2,15 +2,18 @@ package redisstore
 
 // luaWait finds out when a draw has room.
 const luaWait = `
+local function paused(v) return max(v.pause, v.guess) end
+
 local function used(v, l, first)
-  local u = max(0, l.level)
-  if v.pause > 0 then u = max(u, max(0, l.size - first) + l.rate * (v.pause - now)) end
+  local u, pause = max(0, l.level), paused(v)
+  if pause > 0 then u = max(u, max(0, l.size - first) + l.rate * (pause - now)) end
   return u
 end
 
 local function idled(v, l)
-  if v.pause == 0 then return l.level end
-  return max(l.level, l.rate * (v.pause - now))
+  local pause = paused(v)
+  if pause == 0 then return l.level end
+  return max(l.level, l.rate * (pause - now))
 end
 
 local function ceilwait(units, rate)
@@ -64,6 +67,7 @@ end
 
 local function waitof(v)
   local wait, limit = max(0, v.pause - now, statedwait(v)), -1
+  if v.guess - now > wait then wait, limit = v.guess - now, -2 end
   for i = 1, #v.limits do
     local l = v.limits[i]
     if l.unit.first > 0 then
@@ -76,7 +80,7 @@ local function waitof(v)
 end
 
 local function fitsall(v)
-  if v.pause > now or v.heals > now then return false end
+  if paused(v) > now or v.heals > now then return false end
   for i = 1, #v.limits do
     local l = v.limits[i]
     local first, all = l.unit.first, l.unit.all

@@ -29,6 +29,7 @@ type Ledger struct {
 	Gen      int64          `json:"gen"`             // names this state, see newGen
 	At       int64          `json:"at"`              // when it was last written
 	Pause    int64          `json:"pause,omitempty"` // nothing starts before
+	Guess    int64          `json:"guess,omitempty"` // nor before this, which somebody guessed
 	Heals    int64          `json:"heals,omitempty"` // nothing is charged before, see above
 	Expires  int64          `json:"expires"`         // idle from then on
 	Accounts []Account      `json:"accounts,omitempty"`
@@ -60,6 +61,9 @@ type LedgerStated struct {
 	Remaining float64 `json:"remaining"`
 	Ends      int64   `json:"ends"`
 }
+
+// paused is until when nothing starts, by Pause or Guess.
+func (l *Ledger) paused() int64 { return max(l.Pause, l.Guess) }
 
 // Idle reports whether l is as good as the zero Ledger.
 func (l Ledger) Idle(now time.Time) bool { return l.Expires <= now.UnixMicro() }

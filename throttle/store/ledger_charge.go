@@ -32,10 +32,14 @@ func (v *ledgerView) charge(ready int64, o Outcome) Ledger {
 		}
 		l.Expires = max(l.Expires, s.Ends+microSecond)
 	}
-	if l.Pause > v.now {
-		l.Expires = max(l.Expires, l.Pause+pauseEcho)
-	} else {
+	if end := l.paused(); end > v.now {
+		l.Expires = max(l.Expires, end+pauseEcho)
+	}
+	if l.Pause <= v.now {
 		l.Pause = 0
+	}
+	if l.Guess <= v.now {
+		l.Guess = 0
 	}
 	l.Expires = -floorDiv(-l.Expires, expiryStep) * expiryStep
 	return *l
@@ -43,7 +47,7 @@ func (v *ledgerView) charge(ready int64, o Outcome) Ledger {
 
 // empty reports that there is nothing to keep of v.
 func (v *ledgerView) empty() bool {
-	return len(v.draw.Limits) == 0 && len(v.ledger.Stated) == 0 && v.ledger.Pause <= v.now
+	return len(v.draw.Limits) == 0 && len(v.ledger.Stated) == 0 && v.ledger.paused() <= v.now
 }
 
 func (v *ledgerView) chargeLimit(p Limit, a *Account, first, c float64, ready int64) {

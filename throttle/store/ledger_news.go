@@ -14,12 +14,17 @@ func (l Ledger) AfterNews(now time.Time, n News) Ledger {
 	}
 	at = max(at, l.At) // what is dated is dated by the ledger's frame, see view
 	l.Expires = max(l.Expires, at+microSecond)
-	switch {
-	case n.Pause < 0:
-		l.Pause = 0
-	case n.Pause > 0:
+	if n.Pause < 0 {
+		l.Pause, l.Guess = 0, 0
+	}
+	if n.Pause > 0 {
 		l.Pause = max(l.Pause, at+ceilMicro(n.Pause))
-		l.Expires = max(l.Expires, l.Pause+pauseEcho)
+	}
+	if n.Guess > 0 {
+		l.Guess = max(l.Guess, at+ceilMicro(n.Guess))
+	}
+	if n.Pause > 0 || n.Guess > 0 {
+		l.Expires = max(l.Expires, l.paused()+pauseEcho)
 	}
 	if len(n.Stated) > 0 {
 		l.Stated = append([]LedgerStated(nil), l.Stated...)

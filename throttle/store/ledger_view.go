@@ -29,9 +29,7 @@ func (l Ledger) view(now int64, d Draw) ledgerView {
 			n.Accounts = append(n.Accounts, a)
 		}
 	}
-	if n.Pause -= back; n.Pause <= 0 || l.Pause == 0 {
-		n.Pause = 0
-	}
+	n.Pause, n.Guess = max(0, n.Pause-back), max(0, n.Guess-back)
 	n.Stated = nil
 	for _, s := range l.Stated {
 		if s.Ends -= back; s.Ends > now {

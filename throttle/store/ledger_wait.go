@@ -4,8 +4,8 @@ package store
 // there is room for one request, not for all that gathered.
 func (v *ledgerView) used(p Limit, a *Account, first float64) float64 {
 	used := max(0, a.Level)
-	if v.ledger.Pause > 0 {
-		used = max(used, max(0, p.Size-first)+float64(p.perMicro()*float64(v.ledger.Pause-v.now)))
+	if pause := v.ledger.paused(); pause > 0 {
+		used = max(used, max(0, p.Size-first)+float64(p.perMicro()*float64(pause-v.now)))
 	}
 	return used
 }
@@ -13,10 +13,11 @@ func (v *ledgerView) used(p Limit, a *Account, first float64) float64 {
 // idled is the level of a meter that counts below zero how long it has been
 // empty, or how long ago a pause ended.
 func (v *ledgerView) idled(p Limit, a *Account) float64 {
-	if v.ledger.Pause == 0 {
+	pause := v.ledger.paused()
+	if pause == 0 {
 		return a.Level
 	}
-	return max(a.Level, float64(p.perMicro()*float64(v.ledger.Pause-v.now)))
+	return max(a.Level, float64(p.perMicro()*float64(pause-v.now)))
 }
 
 // wait returns the microseconds until the first request may start, -1 for
@@ -27,6 +28,9 @@ func (v *ledgerView) wait() (wait int64, limit int) {
 		if c := v.cost(s.Unit); c > 0 && s.Remaining < c {
 			wait = max(wait, s.Ends-v.now)
 		}
+	}
+	if w := v.ledger.Guess - v.now; w > wait {
+		wait, limit = w, ByGuess
 	}
 	for i, p := range v.draw.Limits {
 		c := float64(v.draw.Units[p.Unit].First)
@@ -118,7 +122,7 @@ func (v *ledgerView) cost(unit string) float64 {
 
 // fitsAll reports whether the whole batch may start now.
 func (v *ledgerView) fitsAll() bool {
-	if v.ledger.Pause > v.now || v.heals() > 0 {
+	if v.ledger.paused() > v.now || v.heals() > 0 {
 		return false
 	}
 	for i, p := range v.draw.Limits {

@@ -139,7 +139,7 @@ func (s Seen) Room(i int, l Limit) float64 {
 type Standing struct {
 	Gen    int64         // names the key's state since it last began at rest; 0: it has none
 	At     int64         // when it was last written, in microseconds of the store's clock
-	Paused time.Duration // how much longer nothing may start
+	Paused time.Duration // how much longer nothing may start because of News.Pause
 	Levels []float64     // per limit of the Draw: units in use; a Meter's may be negative, see Limit.Credit
 }
 
@@ -180,10 +180,13 @@ type Booked struct {
 	Ready   int64         // when it may start, in microseconds of the store's clock
 	Keys    []Standing    // per Draw, after the charge
 	// Draw and Limit say what the wait is for: indexes into Draws and its
-	// Limits. Limit is -1 for a pause or a limit the server stated; Draw is -1
-	// if there is no wait.
+	// Limits. Limit is -1 for a pause or a limit the server stated, and ByGuess for
+	// News.Guess; Draw is -1 if there is no wait.
 	Draw, Limit int
 }
+
+// ByGuess is the Booked.Limit of a wait that somebody guessed.
+const ByGuess = -2
 
 // A Refund gives units of one key's booking back. [Booked.Refund] makes one.
 // However late it comes, a Meter takes back only what of the booking has not
@@ -203,6 +206,7 @@ type Refund struct {
 // fields say nothing.
 type News struct {
 	Pause  time.Duration // nothing starts before that has passed; a later end wins; negative: resume
+	Guess  time.Duration // likewise, but a process has only guessed it; a Pause below zero ends it, too
 	Stated []Stated
 	Refill []Refill // at most 16
 }

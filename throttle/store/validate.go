@@ -136,6 +136,9 @@ func (n News) Validate() error {
 	if n.Pause > MaxHorizon {
 		return fmt.Errorf("store: News.Pause %v out of range", n.Pause)
 	}
+	if n.Guess < 0 || n.Guess > MaxHorizon {
+		return fmt.Errorf("store: News.Guess %v out of range", n.Guess)
+	}
 	if len(n.Stated) > MaxStated {
 		return fmt.Errorf("store: News.Stated has %d entries, want at most %d", len(n.Stated), MaxStated)
 	}
@@ -160,7 +163,7 @@ func (n News) Validate() error {
 func (l Ledger) Validate() error {
 	const most = 3 * int64(MaxHorizon/time.Microsecond) // after At
 	latest := min(max(0, l.At), math.MaxInt64-most) + most
-	for name, at := range map[string]int64{"gen": l.Gen, "at": l.At, "pause": l.Pause, "heals": l.Heals, "expires": l.Expires} {
+	for name, at := range map[string]int64{"gen": l.Gen, "at": l.At, "pause": l.Pause, "guess": l.Guess, "heals": l.Heals, "expires": l.Expires} {
 		if at < 0 || name != "gen" && at > latest {
 			return fmt.Errorf("%s %d, at %d", name, at, l.At)
 		}

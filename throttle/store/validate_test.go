@@ -124,6 +124,9 @@ func TestStoreValidatesEachField(t *testing.T) {
 	}{
 		{News{Pause: MaxHorizon}, ""},
 		{News{Pause: MaxHorizon + 1}, "News.Pause"},
+		{News{Guess: MaxHorizon}, ""},
+		{News{Guess: MaxHorizon + 1}, "News.Guess"},
+		{News{Guess: -1}, "News.Guess"},
 		{News{Stated: make([]Stated, MaxStated)}, ""},
 		{News{Stated: make([]Stated, MaxStated+1)}, "9 entries"},
 		{News{Stated: []Stated{{ID: long, Unit: long, Remaining: MaxAmount, Reset: MaxHorizon}}}, ""},
@@ -168,6 +171,7 @@ func TestLedgersAreValidated(t *testing.T) {
 		{Ledger{Gen: -1}, "gen -1"},
 		{Ledger{At: -1}, "at -1"},
 		{Ledger{At: at, Pause: latest + 1}, "pause"},
+		{Ledger{At: at, Guess: latest + 1}, "guess"},
 		{Ledger{At: at, Heals: latest + 1}, "heals"},
 		{Ledger{At: at, Expires: latest + 1}, "expires"},
 		{Ledger{At: at, Stated: make([]LedgerStated, MaxStated)}, ""},

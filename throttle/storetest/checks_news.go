@@ -91,6 +91,27 @@ func pauseLaterWins(t trial) {
 	t.want(0, booking("k", 0, 1, 1, m), all, 0)
 }
 
+// guessHolds: what is guessed holds as a pause does, but is not told as one. So a process
+// knows what it may wait out and what is certain.
+func guessHolds(t trial) {
+	m := meter("m", 5, 1)
+	t.tell(0, "k", store.News{Pause: 2 * time.Second, Guess: 5 * time.Second})
+	for _, paused := range []time.Duration{2 * time.Second, time.Second, 0} {
+		r := t.want(1, booking("k", time.Second, 1, 1, m), refused, 3*time.Second+paused)
+		if r.Limit != store.ByGuess || r.Keys[0].Paused != paused {
+			t.failf("of a guess the wait is for limit %d, and %v of it are a pause; want %d and %v", r.Limit, r.Keys[0].Paused, store.ByGuess, paused)
+		}
+		t.Advance(time.Second)
+	}
+	t.tell(0, "k", store.News{Pause: 3 * time.Second})
+	if r := t.want(1, booking("k", time.Second, 1, 1, m), refused, 3*time.Second); r.Limit != -1 {
+		t.failf("a pause that outlasts a guess is told as limit %d", r.Limit)
+	}
+	t.tell(0, "k", store.News{Guess: 9 * time.Second})
+	t.tell(0, "k", store.News{Pause: -1})
+	t.want(1, booking("k", 0, 1, 1, m), all, 0)
+}
+
 func stated(id string, remaining int64, reset time.Duration) store.News {
 	return store.News{Stated: []store.Stated{{ID: id, Unit: "requests", Remaining: remaining, Reset: reset}}}
 }

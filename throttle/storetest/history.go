@@ -251,11 +251,14 @@ func (h *history) refund(ctx context.Context, s Setup, st store.Store) error {
 func (h *history) tell(ctx context.Context, s Setup, st store.Store) error {
 	key := h.key()
 	var n store.News
-	switch h.r.IntN(4) {
+	switch h.r.IntN(5) {
 	case 0:
 		n.Pause = time.Duration(h.r.IntN(2e6)) * time.Microsecond
 	case 1:
+		n.Guess = time.Duration(h.r.IntN(2e6)) * time.Microsecond
+	case 2:
 		n.Pause = -1
+		n.Guess = time.Duration(h.r.IntN(2)*h.r.IntN(2e6)) * time.Microsecond
 	default:
 		ids := []string{"core", "search", "x y", "", "1", "2", "3", "4", "5", "6"}
 		n.Stated = []store.Stated{{ID: ids[h.r.IntN(len(ids))], Unit: []string{"requests", "tokens"}[h.r.IntN(2)],

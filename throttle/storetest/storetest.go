@@ -73,6 +73,7 @@ func checks() []check {
 		{"what is under way is free when it ends or nobody speaks of it", underWay},
 		{"a pause holds for every handle and ends without a herd", pauseHolds},
 		{"a later pause wins and a resume ends it", pauseLaterWins},
+		{"a guess holds but is no pause, and a resume ends it", guessHolds},
 		{"a stated quota binds every handle until its reset", statedBinds},
 		{"a stated quota only tightens within its window", statedTightens},
 		{"a refill by hand is there for every handle", refills},

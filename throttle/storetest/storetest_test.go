@@ -179,6 +179,10 @@ func TestBrokenStoresAreCaught(t *testing.T) {
 			}
 			return s.Refund(ctx, r)
 		}}, "generated histories match"},
+		"takes guesses for pauses": {broken{tell: func(s store.Store, key string, n store.News) error {
+			n.Pause, n.Guess = max(n.Pause, n.Guess), 0
+			return s.Tell(ctx, key, n)
+		}}, "a guess holds but is no pause"},
 		"forgets news": {broken{tell: func(s store.Store, key string, n store.News) error {
 			if len(n.Stated) > 0 && n.Stated[0].Remaining < 0 {
 				return s.Tell(ctx, key, n)
