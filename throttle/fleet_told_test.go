@@ -309,3 +309,52 @@ func TestStoreKeysHideSecrets(t *testing.T) {
 		}
 	})
 }
+
+// What one process guessed after refusals without a hint refuses no caller of another process
+// before its time is over: a better estimate may come. What the server said does, at once.
+func TestGuessesOfOthersRefuseNobodyEarly(t *testing.T) {
+	const patience = 3 * sec
+	for name, test := range map[string]struct {
+		header []string
+		budget string // with it processes share pauses, without it also what they find
+		want   time.Duration
+	}{
+		"a guess":                        {nil, "", patience},
+		"a guess beside a budget":        {nil, "100/s", patience},
+		"what was said":                  {[]string{"Retry-After", "60"}, "", 0},
+		"what was said beside a budget":  {[]string{"Retry-After", "60"}, "100/s", 0},
+		"more than was said":             {[]string{"Retry-After", "2"}, "", patience},
+		"more than said beside a budget": {[]string{"Retry-After", "2"}, "100/s", patience},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := throttle.Config{MaxWait: time.Hour}
+				if test.budget != "" {
+					c.Default = throttle.MustParseBudget(test.budget)
+				}
+				ts := sharedTransports(t, farstore.New(time.Millisecond), c, 2,
+					answers(func(*http.Request) *http.Response { return answer(429, test.header...) }))
+				for paused := time.Duration(0); paused < 2*patience; {
+					if err := visit(t, ts[0], "http://h/"); err != nil {
+						t.Fatal(err)
+					}
+					for _, why := range ts[0].Stats().Hosts[0].Restrictions {
+						paused = max(paused, why.For)
+					}
+				}
+				time.Sleep(100 * time.Millisecond) // the store is told meanwhile
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				r, _ := http.NewRequestWithContext(ctx, "GET", "http://h/", nil)
+				begin := time.Now()
+				resp, err := ts[1].RoundTrip(r)
+				if err == nil {
+					resp.Body.Close()
+				}
+				if took := time.Since(begin); err == nil || took < test.want || took > test.want+100*time.Millisecond {
+					t.Errorf("got %v after %v, want a refusal after %v", err, took, test.want)
+				}
+			})
+		})
+	}
+}

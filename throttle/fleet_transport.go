@@ -141,13 +141,18 @@ func (p *attempt) share(ctx context.Context, q *ask, w *wish, waited time.Durati
 }
 
 // tellFleet lets the other processes know what an answer said, as this process has
-// learned it: the pause that it keeps because of s, and quotas that are nearly spent. Those
-// with plenty left are not worth a call.
+// learned it: the pause that it keeps because of s, of which a part may be guessed, and quotas
+// that are nearly spent. Those with plenty left are not worth a call.
 func (p *attempt) tellFleet(s *headers.Signal) {
 	var n store.News
 	if s.Throttled || s.RetryAfter.Known {
 		e := p.record.lock()
-		n.Pause = min(p.pausedTo().Until(e.Now()), p.record.t.terms(p.record.host).MaxPause)
+		now, most := e.Now(), p.record.t.terms(p.record.host).MaxPause
+		until, sure := p.pausedTo()
+		n.Pause = max(0, min(sure.Until(now), most))
+		if n.Guess = max(0, min(until.Until(now), most)); n.Guess <= n.Pause {
+			n.Guess = 0
+		}
 		p.tellRefused()
 		e.Unlock()
 	}
@@ -159,8 +164,7 @@ func (p *attempt) tellFleet(s *headers.Signal) {
 			}
 		}
 	}
-	if n.Pause > 0 || len(n.Stated) > 0 {
-		n.Pause = max(0, n.Pause)
+	if n.Pause > 0 || n.Guess > 0 || len(n.Stated) > 0 {
 		p.record.t.fleet.Tell(p.record.shared().ID, n)
 	}
 }

@@ -272,12 +272,14 @@ func (p *attempt) lifted(now instant, c *cooldown.Cooldown, a *queue.Account) {
 }
 
 // pausedTo is the end of the pause of p's host or partition, as far as p's
-// credential knows. The lock is held.
-func (p *attempt) pausedTo() instant {
+// credential knows, and until when it is certain. The lock is held.
+func (p *attempt) pausedTo() (until, sure instant) {
+	gate := &p.record.Gate
 	if p.endpoint == nil {
-		return p.record.Gate.Paused
+		return gate.Paused, gate.Sure()
 	}
-	return max(p.record.Gate.Paused, p.endpoint.learner.account.Paused)
+	a := &p.endpoint.learner.account
+	return max(gate.Paused, a.Paused), max(gate.Sure(), a.Sure())
 }
 
 // told is news as OnLearn sees it.

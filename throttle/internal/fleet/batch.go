@@ -188,16 +188,19 @@ func (q *queue) answered(batch []*waiter, booking store.Booking, r store.Booked,
 			return
 		}
 		q.notBefore = q.turn.refused(now, r.Wait, q.late.ahead())
-		q.refused = shortage{batch[0].cost, now.Add(r.Wait), r.Draw, r.Limit, b.unit(r)}
+		q.refused = shortage{cost: batch[0].cost, until: now.Add(r.Wait), draw: r.Draw, limit: r.Limit, unit: b.unit(r)}
+		if r.Limit == store.ByGuess {
+			q.refused.guess = r.Wait - r.Keys[r.Draw].Paused
+		}
 		q.back(batch)
 		q.dropLate(now)
 	}
 }
 
-// dropLate refuses those that cannot wait until refused.until.
+// dropLate refuses those that cannot wait until refused is over.
 func (q *queue) dropLate(now time.Time) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(w *waiter) bool {
-		if !w.ends.Before(q.refused.until) {
+		if !q.refused.bars(w, now) {
 			return false
 		}
 		q.refuse(w, q.tooLong(w, now, q.refused.until.Sub(now), q.refused))

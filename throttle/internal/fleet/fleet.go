@@ -212,7 +212,7 @@ func (f *Fleet) Outlook(keys []Key) time.Duration {
 	if !q.notBefore.After(now) {
 		return 0
 	}
-	return max(0, q.refused.until.Sub(now))
+	return max(0, q.refused.sure().Sub(now))
 }
 
 // sweep looks at two queues, in the random order of the map, and drops those that are idle.

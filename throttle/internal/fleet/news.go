@@ -58,9 +58,13 @@ func (f *Fleet) telling(key string, n store.News) {
 
 // join adds later news to n.
 func join(n, later store.News) store.News {
-	if later.Pause < 0 || later.Pause > n.Pause {
+	if later.Pause < 0 {
+		n.Pause, n.Guess = later.Pause, 0
+	}
+	if later.Pause > max(0, n.Pause) {
 		n.Pause = later.Pause
 	}
+	n.Guess = max(n.Guess, later.Guess)
 	n.Stated = slices.Clone(n.Stated)
 	for _, s := range later.Stated {
 		i := slices.IndexFunc(n.Stated, func(o store.Stated) bool { return o.ID == s.ID && o.Unit == s.Unit })

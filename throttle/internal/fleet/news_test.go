@@ -9,7 +9,7 @@ import (
 )
 
 // News that came together is told together; a resume goes before a pause, the
-// longer pause before the shorter, and the later word on a quota before the
+// longer pause before the shorter, of guesses too, and the later word on a quota before the
 // earlier.
 func TestNewsJoins(t *testing.T) {
 	s := func(id string, n int64) store.Stated { return store.Stated{ID: id, Unit: "u", Remaining: n} }
@@ -20,10 +20,15 @@ func TestNewsJoins(t *testing.T) {
 		{store.News{Pause: 2}, store.News{Pause: -1}, store.News{Pause: -1}},
 		{store.News{Pause: -1}, store.News{Pause: 3}, store.News{Pause: 3}},
 		{store.News{Pause: 2}, store.News{}, store.News{Pause: 2}},
+		{store.News{Pause: -1}, store.News{}, store.News{Pause: -1}},
+		{store.News{Pause: 2, Guess: 4}, store.News{Guess: 3}, store.News{Pause: 2, Guess: 4}},
+		{store.News{Guess: 3}, store.News{Guess: 4}, store.News{Guess: 4}},
+		{store.News{Guess: 3}, store.News{Pause: -1}, store.News{Pause: -1}},
+		{store.News{Pause: -1}, store.News{Guess: 3}, store.News{Pause: -1, Guess: 3}},
 		{store.News{Stated: []store.Stated{s("a", 1), s("b", 2)}}, store.News{Stated: []store.Stated{s("b", 3), s("c", 4)}}, store.News{Stated: []store.Stated{s("a", 1), s("b", 3), s("c", 4)}}},
 		{store.News{Stated: []store.Stated{{ID: "a", Unit: "v"}}}, store.News{Stated: []store.Stated{s("a", 3)}}, store.News{Stated: []store.Stated{{ID: "a", Unit: "v"}, s("a", 3)}}},
 	} {
-		if got := join(test.a, test.b); got.Pause != test.want.Pause || !slices.Equal(got.Stated, test.want.Stated) {
+		if got := join(test.a, test.b); got.Pause != test.want.Pause || got.Guess != test.want.Guess || !slices.Equal(got.Stated, test.want.Stated) {
 			t.Errorf("%+v and %+v: %+v", test.a, test.b, got)
 		}
 	}

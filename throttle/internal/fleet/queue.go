@@ -54,7 +54,17 @@ type shortage struct {
 	until       time.Time
 	draw, limit int
 	unit        string
+	guess       time.Duration // so much of the wait, at its end, is only guessed
 }
+
+// bars reports whether w is refused now because of s: its time is over, or it certainly will
+// be before s ends.
+func (s *shortage) bars(w *waiter, now time.Time) bool {
+	return w.ends.Before(s.sure()) || w.ends.Before(s.until) && !w.ends.After(now)
+}
+
+// sure is until when s certainly lasts.
+func (s *shortage) sure() time.Time { return s.until.Add(-s.guess) }
 
 type waiter struct {
 	priority int
@@ -71,7 +81,7 @@ type waiter struct {
 func (q *queue) enter(w *waiter) {
 	q.mu.Lock()
 	now := time.Now()
-	if q.notBefore.After(now) && w.ends.Before(q.refused.until) {
+	if q.notBefore.After(now) && q.refused.bars(w, now) {
 		if len(q.waiting) > 0 || covers(w.cost, q.refused.cost) {
 			q.refuse(w, q.tooLong(w, now, q.refused.until.Sub(now), q.refused))
 		} else {

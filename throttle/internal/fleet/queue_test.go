@@ -100,6 +100,46 @@ func TestFleetEnterAfterARefusal(t *testing.T) {
 	}
 }
 
+// What a process guessed holds up the others, but refuses only those whose time is over. What
+// is certain of a pause refuses those at once that cannot wait for it.
+func TestGuessesRefuseNobodyEarly(t *testing.T) {
+	for name, test := range map[string]struct {
+		news          store.News
+		patience      time.Duration
+		after, within time.Duration // until it is refused, or granted
+		granted       bool
+		outlook       time.Duration // of the next one
+	}{
+		"it can wait":          {store.News{Guess: 3 * time.Second}, 5 * time.Second, 3 * time.Second, time.Second, true, 0},
+		"its time ends before": {store.News{Guess: 3 * time.Second}, time.Second, time.Second, 100 * time.Millisecond, false, 0},
+		"it does not wait":     {store.News{Guess: 3 * time.Second}, 0, 0, 10 * time.Millisecond, false, 0},
+		"a part is certain":    {store.News{Pause: 2 * time.Second, Guess: 3 * time.Second}, time.Second, 0, 10 * time.Millisecond, false, 2 * time.Second},
+		"more is certain":      {store.News{Pause: 4 * time.Second, Guess: 3 * time.Second}, time.Second, 0, 10 * time.Millisecond, false, 4 * time.Second},
+		"it waits beyond that": {store.News{Pause: time.Second, Guess: 3 * time.Second}, 2 * time.Second, 2 * time.Second, 100 * time.Millisecond, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := farstore.New(time.Millisecond)
+				a, b := testFleet(t, s, Config{}), testFleet(t, s, Config{})
+				a.Tell("k", test.news)
+				time.Sleep(10 * time.Millisecond)
+				keys := on("k", meter.Spec{Limit: 1000, Per: time.Second, Burst: 1000})
+				begin := time.Now()
+				_, r := take(b, t.Context(), keys, nil, 0, test.patience)
+				if took := time.Since(begin) + 10*time.Millisecond; (r == nil) != test.granted || took < test.after || took > test.after+test.within+10*time.Millisecond {
+					t.Errorf("granted %t after %v, want %t after %v", r == nil, took, test.granted, test.after)
+				}
+				if r != nil && r.Reason != Paused {
+					t.Errorf("refused because of %v, want a pause", r.Reason)
+				}
+				if wait := b.Outlook(keys); (wait - test.outlook).Abs() > 20*time.Millisecond {
+					t.Errorf("the next one hears of a wait of %v, want %v", wait, test.outlook)
+				}
+			})
+		})
+	}
+}
+
 // Who is granted is not refused any more, and a wait ends once.
 func TestFleetWaitEndsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

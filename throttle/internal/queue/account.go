@@ -44,8 +44,8 @@ func (a *Account) Why() string {
 	return a.pause.why
 }
 
-// sure is until when the last pause is certain.
-func (a *Account) sure() meter.Instant {
+// Sure is until when the last pause is certain.
+func (a *Account) Sure() meter.Instant {
 	if a.pause == nil {
 		return 0
 	}

@@ -24,7 +24,7 @@ const bulk = time.Second
 func certain(now meter.Instant, q *Request, needs []Need, queue bool) (t meter.Instant, bound *Account) {
 	from := now
 	pause := func(a *Account) {
-		if sure := a.sure(); sure > from {
+		if sure := a.Sure(); sure > from {
 			from, bound = sure, a
 		}
 	}

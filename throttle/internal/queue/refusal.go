@@ -63,7 +63,7 @@ func (w *Waiter) binding(now meter.Instant) (*Account, meter.Instant) {
 func (q *Request) refusal(now, t meter.Instant, a *Account, end meter.Instant, needs []Need) *Refusal {
 	rests := func(o *Account) meter.Instant {
 		if end > now {
-			return o.sure()
+			return o.Sure()
 		}
 		return o.Paused
 	}
