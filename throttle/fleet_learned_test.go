@@ -369,6 +369,30 @@ func TestAFewProcessesBeginInABurst(t *testing.T) {
 	}
 }
 
+// Many processes that share few units, so that not each gets one in a window, are hardly
+// refused where a window begins: those that got none ask no more often than the others.
+func TestManyProcessesShareASmallWindow(t *testing.T) {
+	const processes, windows, servers = 40, 12, 4
+	refused := 0
+	for _, states := range statesIn[:2] {
+		for seed := range uint64(servers) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBudgeted(11+seed, "fixed", states)
+				b.size = 20 + 2*int(seed)
+				w := b.work(t, processes, 4, 0, windows*b.per)
+				t.Logf("%s, %d per %v: %d served, %d refused", states, b.size, b.per, w.served, w.refused)
+				if least := (windows - 2) * b.size; w.served < least {
+					t.Errorf("%s, %d per %v: %d were served, want %d", states, b.size, b.per, w.served, least)
+				}
+				refused += w.refused
+			})
+		}
+	}
+	if most := 2 * servers * (2*processes + 2*windows); refused > most { // two of each process at the start
+		t.Errorf("%d were refused in all, want at most %d", refused, most)
+	}
+}
+
 // A process that was never refused knows as much of a limit as those that were.
 func TestFleetKnowsWhatOneProcessFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -43,11 +43,12 @@ type shared struct {
 	doubt float64
 	// Of the window that was known last: how far the count may have gone in it, and
 	// how long it lasts at most.
-	end  int64
-	span time.Duration
-	most int64 // how far the count may go in the window since rolled; zero: nobody knows
-	lead fleet.Lead
-	anew meter.Instant // when an answer last told of another window
+	end    int64
+	span   time.Duration
+	barred bool  // Barred was called, and no answer has come since: span may be too long
+	most   int64 // how far the count may go in the window since rolled; zero: nobody knows
+	lead   fleet.Lead
+	anew   meter.Instant // when an answer last told of another window
 
 	slide slide
 	marks marks
@@ -150,9 +151,15 @@ func (q *Limit) share(now, sent meter.Instant, l *headers.Limit, units float64, 
 	}
 	if left, ok := Remaining(l); ok && known {
 		if left < plentiful {
-			q.tell(n+int64(left), q.out+q.early <= max(1, units))
+			q.tell(n+int64(left), n-t.Before(2*now.Sub(sent)), q.out+q.early <= max(1, units))
 		}
 		s.slides(q, now, sent, left, n)
+	}
+	if s.barred {
+		s.barred, s.span = false, 0
+		if q.rolled != 0 && q.reset.Known {
+			s.span = q.reset.Value.Sub(q.rolled)
+		}
 	}
 	if q.reset.Known {
 		s.span = max(s.span, q.window, q.reset.Value.Sub(now))
@@ -195,8 +202,10 @@ func (q *Limit) began(now meter.Instant, units float64) {
 
 // Barred notes that the Store refused a request that was to ask: as far as this process knows,
 // as much as a window holds was booked since the last one ended. Then q is spent until the end
-// of that window. The next request asks the server whatever was booked, as a window may be
-// shorter than the server said once.
+// of that window. As windows may be shorter than the server said once, it may ask then if less
+// than a window holds was booked since that end, whatever was booked before. (If all that
+// were barred asked whatever was booked, most of them would be refused where many processes
+// share few units.)
 func (q *Limit) Barred(now meter.Instant) {
 	s := &q.shared
 	if s.tally == nil {
@@ -207,7 +216,7 @@ func (q *Limit) Barred(now meter.Instant) {
 		q.left, q.basis = 0, now
 		s.base = n
 		q.reset = headers.Opt[meter.Instant]{Value: q.rolled.Add(s.span * (1 + now.Sub(q.rolled)/s.span)), Known: true}
-		s.span = 0
+		s.barred = true
 	}
 }
 
@@ -217,6 +226,8 @@ func (q *Limit) bound(now meter.Instant) {
 	most := int64(fleet.Unbounded)
 	switch s := &q.shared; {
 	case !s.based:
+	case q.fresh.IsOpen() && q.size.Known && s.barred:
+		most = s.slide.rolled + int64(q.size.Value)
 	case q.fresh.IsOpen() && q.size.Known && s.span > 0:
 		most = s.end + int64(q.size.Value)*int64(1+now.Sub(q.rolled)/s.span)
 	case !q.fresh.IsOpen() && q.left < plentiful:

@@ -14,9 +14,9 @@ import (
 // spent.
 
 const (
-	// markMargin is the part of a limit by which a mark is lower than an answer says, as
-	// requests may reach the server after that answer although they were booked earlier.
-	// Without it a fleet of 16 was refused twice as often.
+	// markMargin is the part of a limit by which a mark is lower than an answer says, at
+	// least, as requests may reach the server after that answer although they were booked
+	// earlier. Without it a fleet of 16 was refused twice as often.
 	markMargin = 8
 	// markStep is the part of a limit by which a mark has to rise to be written: so a whole
 	// limit takes four calls of the Store. With a sixteenth, errors of answers were written,
@@ -51,16 +51,18 @@ func (q *Limit) Mark(t *fleet.Tally, raise func(mark *fleet.Tally, to int64), as
 	return m.tally
 }
 
-// tell raises the mark to most, if that is news. lull says that no other request of q is under
-// way; without it, an answer may have overtaken many others, and is not written.
-func (q *Limit) tell(most int64, lull bool) {
+// tell raises the mark to most, if that is news. late is how many units were booked shortly
+// before those of the request: they may have reached the server after it, so that the answer
+// does not count them. lull says that no other request of q is under way; without it, an
+// answer may have overtaken many others, and is not written.
+func (q *Limit) tell(most, late int64, lull bool) {
 	s, size := &q.shared, q.sizeOr(0)
 	if s.marks.tally == nil || s.alone {
 		return
 	}
 	n, _ := s.tally.Raised(s.marks.tally)
 	s.marks.taken = max(n, most)
-	if most -= int64(size / markMargin); lull && float64(most-n) >= max(2, size/markStep) {
+	if most -= max(late, int64(size/markMargin)); lull && float64(most-n) >= max(2, size/markStep) {
 		s.marks.raise(most)
 	}
 }
