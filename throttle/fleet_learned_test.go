@@ -393,6 +393,30 @@ func TestManyProcessesShareASmallWindow(t *testing.T) {
 	}
 }
 
+// Where units leave the window one by one, a fleet is hardly refused but at the start: the
+// first reset that is nearer than a window shows how the server counts, and then no process
+// needs to ask.
+func TestAFleetIsSeldomRefusedByALog(t *testing.T) {
+	const processes, windows, servers = 16, 6, 6
+	refused := 0
+	for _, states := range statesIn[:2] {
+		for seed := range uint64(servers) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBudgeted(11+seed, "log", states)
+				w := b.work(t, processes, 4, 0, windows*b.per)
+				t.Logf("%s, %d per %v: %d served, %d refused", states, b.size, b.per, w.served, w.refused)
+				if least := (windows - 2) * b.size; w.served < least {
+					t.Errorf("%s, %d per %v: %d were served, want %d", states, b.size, b.per, w.served, least)
+				}
+				refused += w.refused
+			})
+		}
+	}
+	if most := 2 * servers * processes * 2 / 3; refused > most {
+		t.Errorf("%d were refused in all, want at most %d", refused, most)
+	}
+}
+
 // A process that was never refused knows as much of a limit as those that were.
 func TestFleetKnowsWhatOneProcessFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -197,10 +197,12 @@ func (q *Limit) roll(now meter.Instant) {
 		if q.slid(now) {
 			return
 		}
+		if q.rolls(q.rolled, back); q.slid(now) { // this reset showed that the server counts in a log
+			return
+		}
 		if q.flows() {
 			q.left = q.level(back) + q.flying() // units that came back until then stay
 		}
-		q.rolls(q.rolled, back)
 		q.rolled, q.basis = back, back
 		q.reset.Known, q.agree = false, 0
 		q.ask()
