@@ -1,7 +1,9 @@
 package throttle_test
 
 import (
+	"cmp"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"math"
@@ -210,6 +212,21 @@ func (w working) unevenness() (most float64) {
 	return most
 }
 
+// docs/fleets.md says what these tests print of other servers, and for longer.
+var (
+	fleetSeed    = flag.Uint64("fleets.seed", 11, "the first server of TestFleetWithoutBudgets and TestFleetOfUnstatedLimits")
+	fleetServers = flag.Uint64("fleets.servers", 0, "how many servers of each kind they have; zero: six or three")
+	fleetWindows = flag.Int("fleets.windows", 6, "how many windows the work of each takes")
+)
+
+// fleetSeeds are those of so many servers, or of as many as the flag says.
+func fleetSeeds(servers uint64) (seeds []uint64) {
+	for i := range cmp.Or(*fleetServers, servers) {
+		seeds = append(seeds, *fleetSeed+i)
+	}
+	return seeds
+}
+
 // fleets is some processes, usually sixteen, that know no budget beside one that does the
 // same work, for some seeds.
 type fleets struct {
@@ -228,7 +245,7 @@ func measureFar(t *testing.T, far time.Duration, counts, states string, endless 
 
 // measureSome is measureFar with so many processes.
 func measureSome(t *testing.T, processes int, far time.Duration, counts, states string, endless bool, seeds ...uint64) (f fleets) {
-	const windows = 6
+	windows := *fleetWindows
 	for _, seed := range seeds {
 		var b *budgeted
 		run := func(n int) (w working) {
@@ -239,7 +256,7 @@ func measureSome(t *testing.T, processes int, far time.Duration, counts, states 
 				if !endless { // to end where a window does would measure nothing but its edge
 					jobs = (b.size*windows - b.size/2) / processes * processes
 				}
-				w = b.work(t, n, 64/n, jobs, windows*b.per)
+				w = b.work(t, n, 64/n, jobs, time.Duration(windows)*b.per)
 			})
 			return w
 		}
@@ -254,6 +271,7 @@ func measureSome(t *testing.T, processes int, far time.Duration, counts, states 
 		f.ratio, f.uneven = f.ratio+ratio/n, f.uneven+many.unevenness()/n
 		f.one, f.many = f.one+float64(one.refused)/n, f.many+float64(many.refused)/n
 	}
+	t.Logf("%-6s %-11s endless %-5v: ratio %.2f, refused %.0f -> %.0f, uneven %.2f", counts, states, endless, f.ratio, f.one, f.many, f.uneven)
 	return f
 }
 
@@ -288,7 +306,7 @@ func TestFleetWithoutBudgets(t *testing.T) {
 	for _, counts := range countsIn {
 		for _, states := range statesIn[:2] {
 			for _, endless := range []bool{false, true} {
-				f := measure(t, counts, states, endless, 11, 12, 13, 14, 15, 16)
+				f := measure(t, counts, states, endless, fleetSeeds(6)...)
 				if f.ratio > 1.15 || f.many > 2*f.one+1.5*16 {
 					t.Errorf("%s, %s, endless %v: %+v", counts, states, endless, f)
 				}
@@ -325,7 +343,7 @@ func TestFleetOfUnstatedLimits(t *testing.T) {
 	for _, counts := range countsIn {
 		for _, states := range statesIn[2:] {
 			for _, endless := range []bool{false, true} {
-				f := measure(t, counts, states, endless, 11, 12, 13)
+				f := measure(t, counts, states, endless, fleetSeeds(3)...)
 				if f.ratio > 1.6 || f.many > 4*f.one+1.5*16 {
 					t.Errorf("%s, %s, endless %v: %+v", counts, states, endless, f)
 				}
