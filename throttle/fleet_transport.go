@@ -149,7 +149,7 @@ func (p *attempt) tellFleet(s *headers.Signal) {
 		e := p.record.lock()
 		now, most := e.Now(), p.record.t.terms(p.record.host).MaxPause
 		until, sure := p.pausedTo()
-		n.Pause = max(0, min(sure.Until(now), most))
+		n.Pause = max(0, min(sure.Until(now), until.Until(now), most))
 		if n.Guess = max(0, min(until.Until(now), most)); n.Guess <= n.Pause {
 			n.Guess = 0
 		}
