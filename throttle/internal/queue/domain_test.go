@@ -394,6 +394,31 @@ func TestAWaiterIsWokenWhenItWaitsForItselfAgain(t *testing.T) {
 	})
 }
 
+// A waiter that waits for itself goes on doing so when it draws on more accounts than before.
+func TestAWaiterForItselfThatDrawsOnMore(t *testing.T) {
+	const minute = meter.Instant(time.Minute)
+	limit, alone := &until{}, &until{at: minute}
+	s := newShop(limit)
+	q := s.request(1)
+	q.Alone = &Account{Meter: alone, Label: s.accounts[0].Label}
+	s.mu.Lock() // the timers find it locked
+	defer s.mu.Unlock()
+	w := s.join(1, q)
+	s.Extend(1, &s.group, 1)
+	s.Mark(q.Alone)
+	s.Run(2)
+	if w.granted || !q.Alone.Waited() {
+		t.Fatal("it does not wait any more")
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+	s.Mark(q.Alone)
+	if s.Run(minute); !w.granted {
+		t.Error("it still waits")
+	}
+}
+
 // The order of arrival is strict where time stands still, follows it where it
 // passes, and goes on when domains are joined.
 func TestArrivalsAreInOrder(t *testing.T) {

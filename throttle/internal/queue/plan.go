@@ -52,7 +52,10 @@ func (e *Domain) plan(now meter.Instant, l *waitlist, most int) (n int) {
 		if w.held() {
 			return n // the Redraw that holds it marks l later
 		}
-		if e.try(now, w) || w.in(l.account) == nil {
+		if e.try(now, w) {
+			continue
+		}
+		if k := w.in(l.account); k == nil || k.list != l { // it left l; if l was empty then, it may stand in a new one
 			continue
 		}
 		if w.yields(now, l) {
