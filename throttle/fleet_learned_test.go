@@ -343,7 +343,7 @@ func TestFleetOfUnstatedLimits(t *testing.T) {
 	for _, counts := range countsIn {
 		for _, states := range statesIn[2:] {
 			for _, endless := range []bool{false, true} {
-				f := measure(t, counts, states, endless, fleetSeeds(3)...)
+				f := measure(t, counts, states, endless, fleetSeeds(5)...)
 				if f.ratio > 1.6 || f.many > 4*f.one+1.5*16 {
 					t.Errorf("%s, %s, endless %v: %+v", counts, states, endless, f)
 				}
