@@ -71,7 +71,7 @@ func speaker(set func(h http.Header, n int)) *spoken {
 }
 
 // BenchmarkHeaders is a call whose answer states limits, in four dialects, beside
-// one whose answer states none. All but the limits' sizes changes with the answer.
+// one whose answer states none. Everything but the limits' sizes changes with each answer.
 func BenchmarkHeaders(b *testing.B) {
 	for _, d := range limitHeaders {
 		b.Run(d.name, func(b *testing.B) {

@@ -40,8 +40,8 @@ func limitReq(rate, burst float64, trip time.Duration, header http.Header) testn
 	}
 }
 
-// TestALimiterThatSaysOnly503LosesHardlyACall: nginx's limit_req refuses with a 503
-// that says no more. It opens no circuit, and no call is lost.
+// TestALimiterThatSaysOnly503LosesNoCall: nginx's limit_req refuses with a 503 that says
+// no more. It opens no circuit, and no call is lost.
 func TestALimiterThatSaysOnly503LosesNoCall(t *testing.T) {
 	for _, tt := range []struct {
 		rate, burst float64

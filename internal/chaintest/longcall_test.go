@@ -111,10 +111,10 @@ func TestAHealthyHostThatAnswersSlowlyLosesNothing(t *testing.T) {
 	}
 }
 
-// TestASlowHostHasSoonWhatIsAskedOfIt: to a host that was never met and whose answers
-// take long, all calls go after a short while, however many are made; those are served
-// that need less time than their callers have.
-func TestASlowHostHasSoonWhatIsAskedOfIt(t *testing.T) {
+// TestASlowHostSoonGetsAllCalls: weir holds back calls to a new host until it has answered
+// some. If its answers take long, all calls are sent after a short while, however many there
+// are, and all are served whose callers wait long enough for an answer.
+func TestASlowHostSoonGetsAllCalls(t *testing.T) {
 	always := func(d time.Duration) func(*rand.Rand) time.Duration {
 		return func(*rand.Rand) time.Duration { return d }
 	}

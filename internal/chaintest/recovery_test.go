@@ -110,8 +110,8 @@ func TestAHostThatIsBackIsNotOverrun(t *testing.T) {
 	}
 }
 
-// TestAHostThatStaysDownIsNoLimiter: who refuses everybody for longer than callers wait
-// is down. Its circuit opens, and they hear so at once.
+// TestAHostThatStaysDownIsNoLimiter: a host that refuses everybody for longer than callers
+// wait is down. Its circuit opens, and callers are refused at once.
 func TestAHostThatStaysDownIsNoLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &early{status: 503, every: 20 * time.Millisecond, up: 2 * time.Second, down: time.Minute}
@@ -124,8 +124,8 @@ func TestAHostThatStaysDownIsNoLimiter(t *testing.T) {
 	})
 }
 
-// TestAHostThatIsBackServesAllWhoCome: a host that refused everybody for a while, of whose
-// callers most had no time to wait, has soon all that is asked of it when it is back.
+// TestAHostThatIsBackServesAllWhoCome: a host refused everybody for a while, and most of its
+// callers had no time to wait. Soon after it is back, all calls are sent to it again.
 func TestAHostThatIsBackServesAllWhoCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()

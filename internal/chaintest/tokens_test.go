@@ -220,9 +220,8 @@ func (s *tokens) take(n float64) (h http.Header, status int) {
 	return h, status
 }
 
-// Requests to a language model whose tokens nobody counts but the server are served one
-// after the other as tokens flow in, and a dear one is not overtaken until its time is
-// over.
+// Only the server counts the tokens of a language model. Requests are served one after the
+// other as tokens flow in, and others do not overtake an expensive one until its time is over.
 func TestTokensThatNobodyCountsLoseNoCall(t *testing.T) {
 	const calls, size, rate = 300, 30000, 30000. / 60
 	for _, takes := range []time.Duration{100 * time.Millisecond, 2 * time.Second} {

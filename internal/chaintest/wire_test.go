@@ -55,7 +55,7 @@ func TestAnAnswerAtTheTimeoutIsWholeOrNone(t *testing.T) {
 	})
 }
 
-// world is a server of many vices, by path.
+// world is a server that misbehaves, on each path in another way.
 func world(n *atomic.Int64) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/ok", func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) })
