@@ -21,7 +21,7 @@ type evidence struct {
 	last   instant          // request
 	row    int              // refusals since one was accepted, one for each burst
 	plain  bool             // it was refused by more than 503s
-	vague  bool             // its refusals may be for other reasons, so a limit has to explain them; see weighs and suspects
+	vague  bool             // a limit has to explain its refusals, which may have other reasons; see weighs, suspects
 	chance bool             // the last refusal may well be chance, and no limit is believed in; see doubt
 	spared bool             // a refusal with a long hint was no evidence: the first is, for all that is known, for one request
 	told   instant          // when the request was sent whose end was told last; it is about to be given back

@@ -31,7 +31,8 @@ const mostKinds = 5
 
 // refused takes in a refusal, and what that says of how long to stay away. How long is the
 // server's word, but not who does. It reports whether k alone does for now, because the wait
-// is long: then requests of other kinds ask, one at a time, unless waits were seen to bind one kind only.
+// is long: then requests of other kinds ask, one at a time, unless waits were seen to bind one
+// kind only.
 func (b *blame) refused(l *learner, now instant, k *endpoint, sent instant, said cooldown.Hint) (alone bool) {
 	last := b.endpoint
 	b.asks = isLong(said)
