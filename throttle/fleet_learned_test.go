@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/throttle"
 	"github.com/weirhttp/weir/throttle/internal/farstore"
 )
@@ -339,11 +340,14 @@ func TestFleetOfAFarStore(t *testing.T) {
 // Retry-After, or nothing, and the processes find the limit.
 func TestFleetOfUnstatedLimits(t *testing.T) {
 	var all fleets // how often a bucket is refused varies twofold, so all are judged together
-	tests := 0.0
+	tests, servers := 0.0, uint64(5)
+	if testnet.Race { // which is a tenth as fast
+		servers = 3
+	}
 	for _, counts := range countsIn {
 		for _, states := range statesIn[2:] {
 			for _, endless := range []bool{false, true} {
-				f := measure(t, counts, states, endless, fleetSeeds(5)...)
+				f := measure(t, counts, states, endless, fleetSeeds(servers)...)
 				if f.ratio > 1.6 || f.many > 4*f.one+1.5*16 {
 					t.Errorf("%s, %s, endless %v: %+v", counts, states, endless, f)
 				}
