@@ -397,17 +397,15 @@ func TestAFewProcessesBeginInABurst(t *testing.T) {
 	}
 }
 
-// Many processes that share few units, so that not each gets one in a window, are hardly
-// refused where a window begins: those that got none ask no more often than the others.
-func TestManyProcessesShareASmallWindow(t *testing.T) {
-	const processes, windows, servers = 40, 12, 4
-	refused := 0
+// refusedInAll lets so many processes call servers that state their limits for some windows,
+// and returns how often they were refused. change makes of each what the test wants.
+func refusedInAll(t *testing.T, counts string, processes, windows, servers int, change func(b *budgeted, i int)) (refused int) {
 	for _, states := range statesIn[:2] {
-		for seed := range uint64(servers) {
+		for i := range servers {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBudgeted(11+seed, "fixed", states)
-				b.size = 20 + 2*int(seed)
-				w := b.work(t, processes, 4, 0, windows*b.per)
+				b := newBudgeted(11+uint64(i), counts, states)
+				change(b, i)
+				w := b.work(t, processes, 4, 0, time.Duration(windows)*b.per)
 				t.Logf("%s, %d per %v: %d served, %d refused", states, b.size, b.per, w.served, w.refused)
 				if least := (windows - 2) * b.size; w.served < least {
 					t.Errorf("%s, %d per %v: %d were served, want %d", states, b.size, b.per, w.served, least)
@@ -416,6 +414,14 @@ func TestManyProcessesShareASmallWindow(t *testing.T) {
 			})
 		}
 	}
+	return refused
+}
+
+// Many processes that share few units, so that not each gets one in a window, are hardly
+// refused where a window begins: those that got none ask no more often than the others.
+func TestManyProcessesShareASmallWindow(t *testing.T) {
+	const processes, windows, servers = 40, 12, 4
+	refused := refusedInAll(t, "fixed", processes, windows, servers, func(b *budgeted, i int) { b.size = 20 + 2*i })
 	if most := 2 * servers * (2*processes + 2*windows); refused > most { // two of each process at the start
 		t.Errorf("%d were refused in all, want at most %d", refused, most)
 	}
@@ -426,20 +432,7 @@ func TestManyProcessesShareASmallWindow(t *testing.T) {
 // needs to ask.
 func TestAFleetIsSeldomRefusedByALog(t *testing.T) {
 	const processes, windows, servers = 16, 6, 6
-	refused := 0
-	for _, states := range statesIn[:2] {
-		for seed := range uint64(servers) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBudgeted(11+seed, "log", states)
-				w := b.work(t, processes, 4, 0, windows*b.per)
-				t.Logf("%s, %d per %v: %d served, %d refused", states, b.size, b.per, w.served, w.refused)
-				if least := (windows - 2) * b.size; w.served < least {
-					t.Errorf("%s, %d per %v: %d were served, want %d", states, b.size, b.per, w.served, least)
-				}
-				refused += w.refused
-			})
-		}
-	}
+	refused := refusedInAll(t, "log", processes, windows, servers, func(*budgeted, int) {})
 	if most := 2 * servers * processes * 2 / 3; refused > most {
 		t.Errorf("%d were refused in all, want at most %d", refused, most)
 	}
