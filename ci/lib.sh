@@ -19,4 +19,4 @@ again() {
 	"$@"
 }
 
-step() { printf '\n== %s\n' "$*"; }
+step() { printf '\n== %s (after %d s)\n' "$*" "$SECONDS"; }

@@ -216,7 +216,7 @@ func (w working) unevenness() (most float64) {
 // docs/fleets.md says what these tests print of other servers, and for longer.
 var (
 	fleetSeed    = flag.Uint64("fleets.seed", 11, "the first server of TestFleetWithoutBudgets and TestFleetOfUnstatedLimits")
-	fleetServers = flag.Uint64("fleets.servers", 0, "how many servers of each kind they have; zero: six or three")
+	fleetServers = flag.Uint64("fleets.servers", 0, "how many servers of each kind they have; zero: each test's own number")
 	fleetWindows = flag.Int("fleets.windows", 6, "how many windows the work of each takes")
 )
 
@@ -277,9 +277,10 @@ func measureSome(t *testing.T, processes int, far time.Duration, counts, states 
 }
 
 // A fleet that always has more to do is refused as long as it does not know a limit, and
-// where a window begins: hardly more than once a window, in the mean of six servers.
+// where a window begins: hardly more than once a window, in the mean of all servers.
 func TestAFleetIsSeldomRefusedWhereWindowsBegin(t *testing.T) {
-	const processes, windows, servers = 16, 24, 6
+	const processes, windows = 16, 24
+	servers := testnet.Drawn(6, 2)
 	for _, states := range []string{"x-ratelimit", "ietf"} {
 		refused := 0
 		for seed := range uint64(servers) {
@@ -307,7 +308,7 @@ func TestFleetWithoutBudgets(t *testing.T) {
 	for _, counts := range countsIn {
 		for _, states := range statesIn[:2] {
 			for _, endless := range []bool{false, true} {
-				f := measure(t, counts, states, endless, fleetSeeds(6)...)
+				f := measure(t, counts, states, endless, fleetSeeds(uint64(testnet.Drawn(6, 3)))...)
 				if f.ratio > 1.15 || f.many > 2*f.one+1.5*16 {
 					t.Errorf("%s, %s, endless %v: %+v", counts, states, endless, f)
 				}
@@ -340,14 +341,11 @@ func TestFleetOfAFarStore(t *testing.T) {
 // Retry-After, or nothing, and the processes find the limit.
 func TestFleetOfUnstatedLimits(t *testing.T) {
 	var all fleets // how often a bucket is refused varies twofold, so all are judged together
-	tests, servers := 0.0, uint64(5)
-	if testnet.Race { // which is a tenth as fast
-		servers = 3
-	}
+	tests, servers := 0.0, testnet.Drawn(5, 3)
 	for _, counts := range countsIn {
 		for _, states := range statesIn[2:] {
 			for _, endless := range []bool{false, true} {
-				f := measure(t, counts, states, endless, fleetSeeds(servers)...)
+				f := measure(t, counts, states, endless, fleetSeeds(uint64(servers))...)
 				if f.ratio > 1.6 || f.many > 4*f.one+1.5*16 {
 					t.Errorf("%s, %s, endless %v: %+v", counts, states, endless, f)
 				}

@@ -83,7 +83,7 @@ func drawSlots(seed uint64) (s *slots, mean time.Duration, callers int, words st
 // TestALimitOnRequestsAtATimeIsUsed: a server that works on so many requests at a time,
 // and does not say so, has as many under way after a minute, refuses few, and no call fails.
 func TestALimitOnRequestsAtATimeIsUsed(t *testing.T) {
-	const draws = 100
+	draws := testnet.Drawn(100, 50)
 	var used, refusals float64
 	low := 0
 	for seed := range uint64(draws) {
@@ -97,9 +97,10 @@ func TestALimitOnRequestsAtATimeIsUsed(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("%.3f used, %.4f refusals a success", used/draws, refusals/draws)
-	if used < .93*draws || refusals > .02*draws || low > 10 { // .95, .007 and five; where a rate was found instead: .80, .028 and 30
-		t.Errorf("%.3f of the limits was used with %.4f refusals a success, and %d servers were hardly used; want .93 or more, .02 and 10 or fewer", used/draws, refusals/draws, low)
+	used, refusals = used/float64(draws), refusals/float64(draws)
+	t.Logf("%.3f used, %.4f refusals a success", used, refusals)
+	if used < .93 || refusals > .02 || low > draws/10 { // .95, .007 and five; where a rate was found instead: .80, .028 and 30
+		t.Errorf("%.3f of the limits was used with %.4f refusals a success, and %d of %d servers were hardly used; want .93 or more, .02 and a tenth or fewer", used, refusals, low, draws)
 	}
 }
 
@@ -135,10 +136,7 @@ func (s *slots) last(t *testing.T, callers int, from, to time.Duration) (served,
 // several times as many requests at a time, most of that is used some minutes later, and few are
 // refused until then.
 func TestARaisedLimitOnRequestsAtATimeIsUsed(t *testing.T) {
-	draws := 40.
-	if testnet.Race { // which is a tenth as fast, and finds no other races in the rest
-		draws = 10
-	}
+	draws := float64(testnet.Drawn(40, 10))
 	var used, refusals float64
 	for seed := range uint64(draws) {
 		synctest.Test(t, func(t *testing.T) {

@@ -230,7 +230,7 @@ func (f *fault) weir(t *testing.T, c weir.Config) tolls {
 // costs few of the calls that are served without one.
 func TestFaultsCostNoCalls(t *testing.T) {
 	hosts, poor := map[string]int{}, map[string]int{}
-	for seed := range uint64(40) {
+	for seed := range uint64(testnet.Drawn(40, 12)) {
 		f := newFault(5001 + seed)
 		off := weir.Config{}
 		off.Breaker.Disable = true

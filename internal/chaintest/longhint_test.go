@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/internal/testnet"
 )
 
 // longHints calls the paths ten times a second, of a host that refuses with status for as long
@@ -54,7 +56,7 @@ func TestLongHintsHoldUpLittleElse(t *testing.T) {
 			hint   time.Duration
 		}{{429, time.Minute}, {503, time.Minute}, {429, 5 * time.Second}} {
 			t.Run(fmt.Sprint(test.name, ", ", how.status, ", ", how.hint), func(t *testing.T) {
-				const runs = 5
+				runs := testnet.Drawn(5, 2)
 				total := 0
 				for seed := range uint64(runs) {
 					synctest.Test(t, func(t *testing.T) {
@@ -68,7 +70,7 @@ func TestLongHintsHoldUpLittleElse(t *testing.T) {
 						total += served
 					})
 				}
-				share := float64(total) / runs / 6000 / test.can
+				share := float64(total) / float64(runs) / 6000 / test.can
 				if t.Logf("%.3f of what can be was served", share); share < test.least {
 					t.Errorf("%.3f of what can be was served, want %v", share, test.least)
 				}
@@ -80,7 +82,7 @@ func TestLongHintsHoldUpLittleElse(t *testing.T) {
 // A limit of all that asks for a long wait is not taken for one of some: its window is found,
 // and few ask whether all have to wait.
 func TestALongHintOfAllIsKeptByAll(t *testing.T) {
-	const runs = 4
+	runs := testnet.Drawn(4, 2)
 	for _, status := range []int{429, 503} {
 		for _, each := range []string{"/v1/items/%d", "/%d"} {
 			served, refused := 0, 0
@@ -109,7 +111,8 @@ func TestALongHintOfAllIsKeptByAll(t *testing.T) {
 // A limit of all whose hints are longer than it takes is found all the same: each hint alone
 // seems to be for what was refused only, but the limit explains the refusals.
 func TestALimitWhoseHintsAreTooLongIsFound(t *testing.T) {
-	const runs, rate, size = 4, 5, 20.
+	const rate, size = 5, 20.
+	runs := testnet.Drawn(4, 2)
 	for _, status := range []int{429, 503} {
 		for name, path := range map[string]string{"kinds": "/%d", "URLs": "/v1/items/%d"} {
 			served, refused := 0, 0
@@ -128,7 +131,7 @@ func TestALimitWhoseHintsAreTooLongIsFound(t *testing.T) {
 					served, refused = served+s, refused+r
 				})
 			}
-			share, each := float64(served)/runs/(600*rate+size), float64(refused)/float64(served)
+			share, each := float64(served)/float64(runs)/(600*rate+size), float64(refused)/float64(served)
 			if t.Logf("%d, %s: served %.2f of what can be, %.2f refused for each", status, name, share, each); share < .95 || each > .25 {
 				t.Errorf("%d, %s: served %.2f of what can be, and %.2f were refused for each; want .95 and at most .25", status, name, share, each)
 			}
