@@ -24,11 +24,6 @@ const longHint = cooldown.MostSlack
 
 func isLong(said cooldown.Hint) bool { return said.Known && said.Wait > longHint }
 
-// mostKinds is how many kinds are refused in a row before a long wait is kept by those, too,
-// of which none has asked. If five of eight kinds have spent limits of their own, these are the
-// first five once in 56 times.
-const mostKinds = 5
-
 // refused takes in a refusal, and what that says of how long to stay away. How long is the
 // server's word, but not who does. It reports whether k alone does for now, because the wait
 // is long: then requests of other kinds ask, one at a time, unless waits were seen to bind one
@@ -39,7 +34,7 @@ func (b *blame) refused(l *learner, now instant, k *endpoint, sent instant, said
 	switch {
 	case b.asks && len(l.endpoints) > 1 && !k.apart:
 		wait, _ := said.Believed(l.terms.MaxPause)
-		alone, asks := b.reach.Refused(sent, now, wait, last != k && k.cooldown.News(sent), min(len(l.endpoints), mostKinds)-2)
+		alone, asks := b.reach.Refused(sent, now, wait, last != k && k.cooldown.News(sent), len(l.endpoints)-2)
 		k.barred = true
 		if b.endpoint, b.parted = k, false; asks {
 			l.cooldown.Doubt(now)

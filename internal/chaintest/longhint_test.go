@@ -46,6 +46,7 @@ func TestLongHintsHoldUpLittleElse(t *testing.T) {
 		{"one kind of eight", kinds, these("3"), 7. / 8, .99},
 		{"two kinds of eight", kinds, these("3", "5"), 6. / 8, .99},
 		{"five kinds of eight", kinds, these("1", "2", "3", "5", "6"), 3. / 8, .99},
+		{"seven kinds of eight", kinds, these("1", "2", "3", "4", "5", "6", "7"), 1. / 8, .95}, // it waits with the others once if it does not come to ask before all of them were refused
 		{"one URL of 20", items, these("3"), .95, .99},
 		{"three URLs of 20", items, these("3", "7", "8"), .85, .9},
 		{"one in a hundred, each its own URL", unique, chance(.01), .99, .9},
@@ -136,5 +137,33 @@ func TestALimitWhoseHintsAreTooLongIsFound(t *testing.T) {
 				t.Errorf("%d, %s: served %.2f of what can be, and %.2f were refused for each; want .95 and at most .25", status, name, share, each)
 			}
 		}
+	}
+}
+
+// TestAKindThatIsNewIsAskedFor: a kind of request of which none was sent yet does not wait
+// because others were refused, however many these are.
+func TestAKindThatIsNewIsAskedFor(t *testing.T) {
+	for _, spent := range []int{1, 2, 3, 5, 8} {
+		synctest.Test(t, func(t *testing.T) {
+			h := hinting{status: 429, refuses: func(last string, _ time.Duration) time.Duration {
+				if i, _ := strconv.Atoi(last); i < spent {
+					return time.Hour
+				}
+				return 0
+			}}
+			h.call(t, 100*time.Millisecond, func(i int) string {
+				if n := i % 10; i < 1000 {
+					return fmt.Sprint("/", n%spent)
+				} else if n > 0 {
+					return fmt.Sprint("/", n%(spent+1))
+				}
+				return fmt.Sprint("/", spent)
+			})
+			last := strconv.Itoa(spent)
+			t.Logf("%d spent: %d of %d served, %v refused", spent, h.served[last], h.came[last], h.refused)
+			if h.served[last] < h.came[last] {
+				t.Errorf("%d spent: %d of %d requests of another kind were served", spent, h.served[last], h.came[last])
+			}
+		})
 	}
 }

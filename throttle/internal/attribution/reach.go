@@ -15,6 +15,10 @@ const (
 	// mostReachGap bounds how many waits are kept by all until one request asks again whether
 	// they have to: of a server that asks for a minute it is about an hour.
 	mostReachGap = 64
+
+	// mostAgain is how many others are refused in a row when they ask again before all wait
+	// again. If half of many were spent by now, the first so many are of these once in eight times.
+	mostAgain = 3
 )
 
 // A Reach finds out how far the waits reach that refusals ask for: whether who does not
@@ -32,7 +36,7 @@ type Reach struct {
 // Refused takes in that a request sent at sent was told at now to stay away for wait. other
 // says that it is for something else than the one that was told so before, and that it was
 // sent after what it is for was told so the last time. most is how many others may be refused
-// in a row before all have to wait. Refused reports whether few have to, and whether one of
+// in a row before all have to wait for the first time. Refused reports whether few have to, and whether one of
 // the others asks first.
 func (r *Reach) Refused(sent, now meter.Instant, wait time.Duration, other bool, most int) (few, asks bool) {
 	if now.Sub(r.until) > Remembered {
@@ -44,6 +48,9 @@ func (r *Reach) Refused(sent, now meter.Instant, wait time.Duration, other bool,
 		other = false
 	}
 	r.half, r.until = max(r.half, now.Add(wait/2)), max(r.until, now.Add(wait))
+	if r.gap > 0 {
+		most = min(most, mostAgain)
+	}
 	if !r.all && other && sent >= r.from {
 		if r.few--; r.few < -most {
 			r.all, r.few, r.proved, r.gap = true, 0, false, min(max(1, 2*r.gap), mostReachGap)

@@ -57,6 +57,25 @@ func TestSomeAreRefusedBeforeAWaitBindsAll(t *testing.T) {
 	}
 }
 
+// All are asked before a wait binds all for the first time; when some ask again whether it
+// does, four are enough.
+func TestFourAreRefusedBeforeAWaitBindsAllAgain(t *testing.T) {
+	for most, want := range map[int][2]int{1: {2, 2}, 3: {4, 4}, 20: {21, 4}} {
+		var r attribution.Reach
+		now := zero.Add(time.Hour)
+		for again, want := range want {
+			asked := 0
+			for few, _ := r.Refused(now, now.Add(sec), time.Minute, false, most); few; asked++ {
+				few, _ = r.Refused(now.Add(sec), now.Add(2*sec), time.Minute, true, most)
+			}
+			if asked != want {
+				t.Errorf("at most %d: %d others were refused before it bound all, want %d (again: %d)", most, asked, want, again)
+			}
+			now = now.Add(2 * time.Minute)
+		}
+	}
+}
+
 // Who is served in the first half of a wait that was sent after it began speaks for waits that
 // bind few; whoever else is served says nothing.
 func TestWhoIsServedWhileAWaitLastsSpeaksForFew(t *testing.T) {
