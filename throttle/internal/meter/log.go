@@ -40,16 +40,24 @@ func (l *Log) Add(at Instant, n int64, grain Instant) {
 	l.Entries = append(l.Entries, Entry{at, n})
 }
 
-// squeeze makes room in a full log. A grain of Per/Exact keeps a log shorter than that,
-// unless units were taken out of it.
+// squeeze makes room in a full log: units that were spent within an Exact-th part of the time
+// that it covers share an entry. So a unit is dated later by no more than that, whatever gaps
+// there are. A grain of Per/Exact keeps a log shorter than that, unless units were taken out of
+// it or it is kept for longer than Per.
 func (l *Log) squeeze() {
 	if l.Entries = withoutNone(l.Entries); len(l.Entries) < 2*Exact {
 		return
 	}
-	for i := 0; i+1 < len(l.Entries); i += 2 {
-		l.Entries[i/2] = Entry{l.Entries[i+1].At, l.Entries[i].N + l.Entries[i+1].N}
+	grain := (l.Entries[len(l.Entries)-1].At - l.Entries[0].At) / Exact
+	kept, first := l.Entries[:0], longAgo
+	for _, e := range l.Entries {
+		if last := len(kept) - 1; last >= 0 && e.At-first <= grain {
+			kept[last] = Entry{e.At, kept[last].N + e.N}
+			continue
+		}
+		kept, first = append(kept, e), e.At
 	}
-	l.Entries = l.Entries[:len(l.Entries)/2]
+	l.Entries = kept
 }
 
 // Forget drops all entries that are dated than or earlier.
