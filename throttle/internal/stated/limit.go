@@ -138,6 +138,9 @@ func (q *Limit) since() int64 {
 
 // level is what may be spent now.
 func (q *Limit) level(now meter.Instant) float64 {
+	if left, ok := q.unspent(now); ok {
+		return left
+	}
 	left := q.left
 	away := q.flying()
 	if q.flows() {
@@ -190,10 +193,6 @@ func (q *Limit) roll(now meter.Instant) {
 		return
 	}
 	if back := q.until(); now >= back {
-		if d := q.trail.wait(now, q.sizeOr(0), 1, q.early, q.window); q.judge.Kind() == refill.Log && d > 0 && d < meter.Unknown {
-			q.reset.Value = now.Add(d) // the reset was for units that have left the window by now; this one is for the next
-			return
-		}
 		if q.slid(now) {
 			return
 		}

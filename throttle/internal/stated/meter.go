@@ -31,9 +31,6 @@ func (q *Limit) Take(now meter.Instant, n int64, held bool) (m meter.Token) {
 		q.out += float64(n)
 		q.sentSince, q.statedAt = q.since()+n, q.basis
 	}
-	if q.trail != nil {
-		q.trail.out += n
-	}
 	q.spare -= float64(n)
 	if q.fresh.Ask(now, askedFor) {
 		m = Asks
@@ -71,9 +68,6 @@ func (q *Limit) release(n int64, m meter.Token) {
 			q.out = 0
 		}
 	}
-	if q.trail != nil {
-		q.trail.out = max(0, q.trail.out-n)
-	}
 	q.fresh.Done(m&Asks != 0)
 }
 
@@ -97,7 +91,7 @@ func (q *Limit) Sure(now, _ meter.Instant, ahead, n int64) meter.Instant {
 	if q.size.Known {
 		cost = min(cost, max(1, q.size.Value))
 	}
-	lack := float64(ahead) + cost - q.level(now) - max(0, q.flying()-max(float64(q.since()), q.shared.booked()))
+	lack := float64(ahead) + cost - max(q.level(now), q.left-q.flying()) - max(0, q.flying()-max(float64(q.since()), q.shared.booked()))
 	if q.Sharing.Unsure() {
 		lack = cost - q.left // requests under way or ahead may draw on another limit
 	}

@@ -47,10 +47,19 @@ func (q *Limit) rolls(last, now meter.Instant) {
 	}
 }
 
-// slid brings q up to date if its server counts in a sliding window: the units count that all
-// processes booked within one. It reports false if that is not known, or nothing was booked.
+// slid brings q up to date if its server counts in a sliding window: the units count that this
+// process, or the fleet, spent within one. It reports false if that is not known, or if all
+// units are there.
 func (q *Limit) slid(now meter.Instant) bool {
 	s := &q.shared
+	if left, ok := q.unspent(now); ok {
+		d := q.trail.wait(now, q.size.Value, max(0, left)+1, q.flying(), q.window)
+		if d == 0 || d == meter.Unknown {
+			return false
+		}
+		q.reset.Value = now.Add(d) // the stated one was for units that have left the window by now
+		return true
+	}
 	if q.judge.Kind() != refill.Log || s.tally == nil || !s.based || s.alone || s.span <= 0 || !q.size.Known {
 		return false
 	}

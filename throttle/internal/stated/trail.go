@@ -33,7 +33,6 @@ const (
 type trail struct {
 	spec   meter.Spec
 	spent  meter.Log     // units by when their answer came
-	out    int64         // units not answered
 	shared meter.Instant // until then the trail is not used: somebody else spends, or the window is longer than stated
 }
 
@@ -55,7 +54,7 @@ func (q *Limit) trace(now, sent meter.Instant, l *headers.Limit, units float64, 
 		t.add(now, int64(units))
 	}
 	left, ok := Remaining(l)
-	if refused || ok && q.size.Value-left >= t.count(sent.Add(-per))+q.early+1 {
+	if refused || ok && q.size.Value-left >= t.count(sent.Add(-per))+q.flying()+1 {
 		t.shared = max(t.shared, now.Add(aloneAfter*per))
 	}
 }
@@ -64,13 +63,13 @@ func (q *Limit) trace(now, sent meter.Instant, l *headers.Limit, units float64, 
 func (t *trail) add(now meter.Instant, n int64) {
 	if n > 0 {
 		t.spent.Forget(now - meter.Instant(t.spec.Per))
-		t.spent.Add(now, min(n, math.MaxInt64-t.spent.Sum-t.out), t.spec.Grain())
+		t.spent.Add(now, min(n, math.MaxInt64-t.spent.Sum), t.spec.Grain())
 	}
 }
 
-// count is how many units the trail has after from, including those not answered.
+// count is how many units were answered after from.
 func (t *trail) count(from meter.Instant) float64 {
-	n := t.out
+	n := int64(0)
 	for _, s := range t.spent.Entries {
 		if s.At > from {
 			n += s.N
@@ -80,12 +79,12 @@ func (t *trail) count(from meter.Instant) float64 {
 }
 
 // wait is how long cost units of a limit of that size and window have to wait;
-// meter.Unknown if the trail does not say. early is how many units are not on the trail.
-func (t *trail) wait(now meter.Instant, size, cost, early float64, per time.Duration) time.Duration {
+// meter.Unknown if the trail does not say. out is how many units are not answered.
+func (t *trail) wait(now meter.Instant, size, cost, out float64, per time.Duration) time.Duration {
 	if t == nil || now < t.shared {
 		return meter.Unknown
 	}
-	need := t.count(now.Add(-per)) + early + cost - size
+	need := t.count(now.Add(-per)) + out + cost - size
 	if need <= 0 {
 		return 0
 	}
@@ -100,14 +99,27 @@ func (t *trail) wait(now meter.Instant, size, cost, early float64, per time.Dura
 	return meter.Unknown
 }
 
-// trailed is how long cost units have to wait by q's trail, but no less than until Coarse
-// before the stated reset; meter.Unknown if the trail does not say.
+// trailed is how long cost units have to wait by q's trail; meter.Unknown if the trail does not
+// say. It is no less than until Coarse before the stated reset, unless that is only when the
+// next unit of a log comes back.
 func (q *Limit) trailed(now meter.Instant, cost float64) time.Duration {
-	d := q.trail.wait(now, q.sizeOr(0), cost, q.early, q.window)
-	if d != meter.Unknown && q.reset.Known {
+	d := q.trail.wait(now, q.sizeOr(0), cost, q.flying(), q.window)
+	if d != meter.Unknown && q.reset.Known && q.judge.Kind() != refill.Log {
 		d = max(d, q.reset.Value.Add(-Coarse).Sub(now))
 	}
 	return d
+}
+
+// unspent is what is left of a sliding log by q's trail: all but what is under way or was
+// answered within the last window; false: q is no log, or the trail does not say. The server has
+// no less, as it counted each unit before it answered. What answers state would not do: units
+// come back between them, so the smallest number is too small, and the newest may lack units
+// that were answered before it was heard.
+func (q *Limit) unspent(now meter.Instant) (left float64, ok bool) {
+	if t := q.trail; q.judge.Kind() == refill.Log && t != nil && now >= t.shared {
+		return q.size.Value - t.count(now.Add(-q.window)) - q.flying(), true
+	}
+	return 0, false
 }
 
 // logged is what a sliding log would have had left when it served a request that was
@@ -124,7 +136,7 @@ func (q *Limit) logged(now, sent meter.Instant, own float64) (left refill.Span, 
 			counted += float64(s.N)
 		}
 	}
-	return refill.Span{Least: q.size.Value - t.count(sent.Add(-q.window)) - q.early + own, Most: q.size.Value - counted}, true
+	return refill.Span{Least: q.size.Value - t.count(sent.Add(-q.window)) - q.flying() + own, Most: q.size.Value - counted}, true
 }
 
 // sparing is how long a request waits in a window that is tested: the last keptUnits

@@ -1,11 +1,14 @@
 package stated
 
 import (
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/meter"
+	"github.com/weirhttp/weir/throttle/internal/refill"
 )
 
 // Whoever shares a short window is not seen in every one of them. Our own units
@@ -89,5 +92,54 @@ func TestTrailsOfShortWindows(t *testing.T) {
 	q.trace(hourIn.Add(4*sec), hourIn, &headers.Limit{}, 1, true, true)
 	if q.trail.shared != hourIn.Add(12*sec) {
 		t.Errorf("after a refusal it is not believed until %v", q.trail.shared.Sub(hourIn))
+	}
+}
+
+// Whatever the order in which answers come, what leaves a sliding log is used soon, and no
+// more is let through than the log has room for.
+func TestALogIsUsedAsItsUnitsComeBack(t *testing.T) {
+	const size, per, end = 20, sec, 10 * sec
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		q := newQuota()
+		q.judge.Lean(refill.Log)
+		var accepted []meter.Instant // by the server, in the last window
+		type flying struct {
+			sent, arrives, answered meter.Instant
+			says                    float64
+			refused                 bool
+			m                       meter.Token
+		}
+		var under []*flying
+		served, refused := 0, 0
+		for now := meter.Instant(1); now < meter.Instant(end); now += meter.Instant(time.Millisecond) {
+			for len(under) < size && (q.heard != 0 || len(under) == 0) && q.At(now, 1) <= now {
+				f := &flying{sent: now, arrives: now.Add(time.Duration(1+r.IntN(30)) * time.Millisecond), m: q.Take(now, 1, true)}
+				f.answered = f.arrives.Add(time.Duration(1+r.IntN(30)) * time.Millisecond)
+				under = append(under, f)
+			}
+			accepted = slices.DeleteFunc(accepted, func(at meter.Instant) bool { return at.Add(per) <= now })
+			under = slices.DeleteFunc(under, func(f *flying) bool {
+				if f.arrives == now {
+					if f.refused = len(accepted) == size; f.refused {
+						refused++
+					} else {
+						accepted, served = append(accepted, now), served+1
+					}
+					f.says = float64(size - len(accepted))
+				}
+				if f.answered != now {
+					return false
+				}
+				l := stating(f.says, size, per, headers.Next)
+				l.Window = known(per)
+				q.Hear(now, &Answer{Sent: f.sent, Limit: &l, Cost: 1, Drew: true, Asked: f.m&Asks != 0, Refused: f.refused})
+				q.Answered(now, 1, f.m, f.sent)
+				return true
+			})
+		}
+		if want := size * int(end/(per+61*time.Millisecond)); refused > 0 || served < want {
+			t.Errorf("seed %d: %d were served, want at least %d, and %d refused", seed, served, want, refused)
+		}
 	}
 }
