@@ -27,7 +27,7 @@ func (c *Circuits) Do(ctx context.Context, name string, f func(context.Context) 
 	w := &work{ctx: ctx, f: f}
 	r := (&http.Request{Method: http.MethodGet, URL: u, Header: http.Header{}}).WithContext(context.WithValue(ctx, callKey{}, w))
 	t, _ := c.caller.onward.Begin(r)
-	_, err := c.caller.roundTrip(r, t, true)
+	_, err := c.caller.guard(r, t, true)
 	return err
 }
 

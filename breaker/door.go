@@ -38,20 +38,31 @@ func (d *door) CloseIdleConnections() { trip.CloseIdle(d.base) }
 
 func (d *door) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 	t, made := d.onward.Begin(r)
-	resp, err = d.roundTrip(r, t, made)
+	if s, _ := d.circuits.calm(t); s != nil && !d.innermost {
+		ended := !made
+		defer func() {
+			if !ended { // the base panicked or ended the goroutine
+				t.End(nil)
+			}
+		}()
+		resp, err = d.onward.Send(r, t)
+		if ended = true; made {
+			err = t.End(err)
+		}
+	} else {
+		resp, err = d.guard(r, t, made)
+	}
 	if served(resp, err) && d.circuits.eager.Load() == 0 {
 		return resp, nil
 	}
 	return d.otherwise(r, t, resp, err)
 }
 
-// roundTrip is RoundTrip without fallbacks, within t, which it ends if made is set.
-func (d *door) roundTrip(r *http.Request, t *trip.Trip, made bool) (_ *http.Response, err error) {
+// guard is RoundTrip without fallbacks where not all is well, within t, which it ends if
+// made is set.
+func (d *door) guard(r *http.Request, t *trip.Trip, made bool) (_ *http.Response, err error) {
 	if made {
 		defer func() { err = t.End(err) }()
-	}
-	if s, _ := d.circuits.calm(t); s != nil && !d.innermost {
-		return d.onward.Send(r, t)
 	}
 	e, own := d.circuits.hold(t, r)
 	if own {

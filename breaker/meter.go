@@ -61,6 +61,12 @@ func (m *meter) Enter(r *http.Request, t *trip.Trip) (*http.Response, error) {
 		hear(h, t, r, Success)
 		return resp, nil
 	}
+	return m.doubt(t, s, epoch, q, body, resp, err)
+}
+
+// doubt judges an attempt that Enter sent and that is not plainly good. It stands apart
+// because it takes much of a stack.
+func (m *meter) doubt(t *trip.Trip, s *settings, epoch uint64, q *http.Request, body *watched, resp *http.Response, err error) (*http.Response, error) {
 	return m.judge(t.Entry, pass{cfg: s, epoch: epoch}, &attempt{cfg: s, trip: t, r: q, resp: resp, err: err, body: body})
 }
 

@@ -58,11 +58,6 @@ type chain = trip.Chain
 // room is a Transport as the layer of weir above it knows it.
 type room Transport
 
-// Enter is RoundTrip together with the request's trip.
-func (r *room) Enter(req *http.Request, tr *trip.Trip) (*http.Response, error) {
-	return (*Transport)(r).enter(req, tr)
-}
-
 // SetHost gives the hosts that a pattern names (api.example.com,
 // *.example.com, 127.0.0.1:8080) settings of their own, from now on. They
 // replace the Transport's entirely; zero fields are defaults, not its values.
@@ -100,11 +95,12 @@ func (t *Transport) RoundTrip(r *http.Request) (resp *http.Response, err error) 
 	if made {
 		defer func() { err = tr.End(err) }()
 	}
-	return t.enter(r, tr)
+	return (*room)(t).Enter(r, tr)
 }
 
-// enter is RoundTrip within tr.
-func (t *Transport) enter(r *http.Request, tr *trip.Trip) (*http.Response, error) {
+// Enter is RoundTrip together with the request's trip.
+func (o *room) Enter(r *http.Request, tr *trip.Trip) (*http.Response, error) {
+	t := (*Transport)(o)
 	h, name := t.host(tr), hosts.Name(tr.Entry, r)
 	c := t.settings(tr, h, name)
 	if !c.simple() || !repeatable(r) || overrideOf(r.Context()) != nil {

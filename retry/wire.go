@@ -77,6 +77,29 @@ func (w *wire) limits(r *http.Request, t *trip.Trip) (attempt, stall time.Durati
 
 // Enter is RoundTrip for the layer above.
 func (w *wire) Enter(r *http.Request, t *trip.Trip) (*http.Response, error) {
+	f, sent := w.depart(r, t)
+	returned := false
+	defer func() {
+		if !returned && f != nil { // the base panicked or ended the goroutine
+			f.release()
+		}
+	}()
+	resp, err := w.base.RoundTrip(sent)
+	returned = true
+	if resp, err = proper(sent, resp, err); f != nil {
+		return w.land(f, t, r, resp, err)
+	}
+	if err == nil { // there is nothing else to say
+		t.MarkSent()
+		return resp, nil
+	}
+	w.note(t, sent, err, nil)
+	return nil, err
+}
+
+// depart makes the request that the base gets, and starts its flight; nil: nobody need
+// watch it.
+func (w *wire) depart(r *http.Request, t *trip.Trip) (f *flight, sent *http.Request) {
 	attempt, stall := w.limits(r, t)
 	ctx := r.Context()
 	body := uploadOf(r, w.clocks, attempt > 0)
@@ -85,15 +108,9 @@ func (w *wire) Enter(r *http.Request, t *trip.Trip) (*http.Response, error) {
 			r = t.Dress(r)
 		}
 		t.Depart()
-		resp, err := w.call(r)
-		if err == nil { // there is nothing else to say
-			t.MarkSent()
-			return resp, nil
-		}
-		w.note(t, r, err, nil)
-		return nil, err
+		return nil, r
 	}
-	f := &flight{stall: stall}
+	f = &flight{stall: stall}
 	over := ctx
 	if !t.Worn(trip.Wire) {
 		over = t.Over(ctx)
@@ -110,19 +127,11 @@ func (w *wire) Enter(r *http.Request, t *trip.Trip) (*http.Response, error) {
 	} else {
 		f.start(w.clocks.now(), attempt)
 	}
-	return w.land(f, t, r)
+	return f, f.r
 }
 
-// land sends the attempt and sees to it until its headers are there.
-func (w *wire) land(f *flight, t *trip.Trip, r *http.Request) (*http.Response, error) {
-	returned := false
-	defer func() {
-		if !returned { // the base panicked or ended the goroutine
-			f.release()
-		}
-	}()
-	resp, err := w.call(f.r)
-	returned = true
+// land takes in what the base returned for the attempt.
+func (w *wire) land(f *flight, t *trip.Trip, r *http.Request, resp *http.Response, err error) (*http.Response, error) {
 	if limit, expired := f.stop(err == nil && resp.Body == http.NoBody); expired {
 		if err == nil { // the headers came as the clock struck: the body is dead
 			resp.Body.Close()
@@ -151,9 +160,8 @@ func (w *wire) land(f *flight, t *trip.Trip, r *http.Request) (*http.Response, e
 
 var errNothing = errors.New("retry: the base returned neither a response nor an error")
 
-// call makes of what the base returns what a RoundTripper may return.
-func (w *wire) call(r *http.Request) (*http.Response, error) {
-	resp, err := w.base.RoundTrip(r)
+// proper makes of what the base returned for r what a RoundTripper may return.
+func proper(r *http.Request, resp *http.Response, err error) (*http.Response, error) {
 	switch {
 	case resp == nil && err == nil:
 		return nil, errNothing

@@ -23,21 +23,31 @@ func (t *Transport) RoundTrip(r *http.Request) (_ *http.Response, err error) {
 	if made {
 		defer func() { err = tr.End(err) }()
 	}
-	return t.enter(r, tr)
+	return (*room)(t).Enter(r, tr)
 }
 
-// enter is RoundTrip within tr.
-func (t *Transport) enter(r *http.Request, tr *trip.Trip) (*http.Response, error) {
+// Enter is RoundTrip together with the request's trip.
+func (o *room) Enter(r *http.Request, tr *trip.Trip) (*http.Response, error) {
+	t := (*Transport)(o)
 	if r.URL == nil || r.URL.Host == "" {
 		return t.onward.Send(r, tr)
 	}
-	resp, err := t.attempt(r, tr)
-	if err != nil {
-		if y, ok := err.(trip.Yield); ok {
-			return t.later(y, r, tr)
-		}
+	p := attemptIn(tr)
+	p.tr, p.r = tr, r
+	defer p.end()
+	if err := p.enter(t); err != nil {
+		return nil, err
 	}
-	return resp, err
+	p.leave(t)
+	resp, err := t.onward.Send(r, tr)
+	if resp, err = p.land(t, resp, err); err == nil {
+		return resp, nil
+	}
+	if y, ok := err.(trip.Yield); ok {
+		p.end()
+		return t.later(y, r, tr)
+	}
+	return nil, err
 }
 
 // later makes an attempt anew that a Meter put off: it waits for the circuit,
@@ -55,34 +65,21 @@ func (t *Transport) later(y trip.Yield, r *http.Request, tr *trip.Trip) (*http.R
 	}
 	defer done()
 	owed = nil
-	resp, err := t.attempt(r, tr)
-	if y, ok := err.(trip.Yield); ok {
-		return t.later(y, r, tr)
-	}
-	return resp, err
+	return (*room)(t).Enter(r, tr)
 }
 
-// attempt lets r go when there is room.
-func (t *Transport) attempt(r *http.Request, tr *trip.Trip) (*http.Response, error) {
-	p := attemptIn(tr)
-	p.tr, p.r = tr, r
-	defer p.end()
-	if err := p.enter(t); err != nil {
-		return nil, err
-	}
-	return p.send()
-}
-
-// send hands the attempt to the base and takes in how it ended.
-func (p *attempt) send() (*http.Response, error) {
-	t := p.record.t
+// leave prepares the attempt for the base.
+func (p *attempt) leave(t *Transport) {
 	if t.innermost {
 		p.tr.MarkSent()
 	}
 	p.permit.stage = sending
 	p.tr.Yields = true
 	p.tr.Keep(nil, nil)
-	resp, err := t.onward.Send(p.r, p.tr)
+}
+
+// land takes in how the attempt ended. It returns what the base did.
+func (p *attempt) land(t *Transport, resp *http.Response, err error) (*http.Response, error) {
 	p.tr.Yields = false
 	if err == nil && resp == nil {
 		err = errNeither
@@ -166,7 +163,7 @@ func (p *attempt) left() bool {
 }
 
 // end sees to it that whatever p holds is given back, however it ended, also by
-// a panic. What is still in flight keeps the partition's record from being
+// a panic. The second time it does nothing. What is still in flight keeps the partition's record from being
 // evicted.
 func (p *attempt) end() {
 	switch p.permit.stage {
@@ -185,6 +182,7 @@ func (p *attempt) end() {
 	}
 	if p.few != nil && p.few.part != nil {
 		p.few.part.Release()
+		p.few.part = nil
 	}
 }
 
@@ -270,11 +268,6 @@ type chain = trip.Chain
 
 // room is a Transport as the layer of weir above it knows it.
 type room Transport
-
-// Enter is RoundTrip together with the request's trip.
-func (r *room) Enter(req *http.Request, tr *trip.Trip) (*http.Response, error) {
-	return (*Transport)(r).enter(req, tr)
-}
 
 // Ahead is Outlook together with the request's trip.
 func (r *room) Ahead(req *http.Request, tr *trip.Trip) (time.Duration, error) {
