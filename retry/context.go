@@ -15,6 +15,11 @@ import (
 // and it has a trace of its own for whoever looks for one. Both cost nothing
 // until somebody asks: not every base waits for the end of a request, or
 // traces it.
+//
+// Usually package context does the work, by a context that descends from the request's.
+// If that cannot end, a channel and place for one descendant are enough, which take 250 bytes
+// less: package context would keep a map of descendants. It tells a descendant by AfterFunc
+// only if that descends directly, as net/http's does. For others it would start a goroutine.
 type attemptContext struct {
 	context.Context // the request's, in which its trip is
 	clocks          *clocks
@@ -22,11 +27,32 @@ type attemptContext struct {
 	trail atomic.Pointer[trail] // nil: nobody has looked for a trace
 
 	mu     sync.Mutex
-	whole  context.Context // what context makes of it; nil: nobody has waited
+	whole  context.Context // what context makes of it; nil: nobody has needed it
 	cancel context.CancelCauseFunc
+	done   chan struct{} // see plain; nil: nobody has waited
+	after  func()        // the one descendant's, to be called at the end; nil: there is none
+	place  uint32        // how often after was given away
 	over   bool
 
-	full bool // see newTrail
+	full   bool // see newTrail
+	direct bool // who gets the context makes others of it itself, with nothing in between
+}
+
+// plain returns the channel by which c ends if it needs no other context for that; else
+// nil.
+func (c *attemptContext) plain() chan struct{} {
+	if !c.direct || c.Context.Done() != nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done == nil && c.whole == nil {
+		c.done = make(chan struct{})
+		if c.over {
+			close(c.done)
+		}
+	}
+	return c.done
 }
 
 // real returns the context that others can wait for and descend from.
@@ -65,37 +91,96 @@ func (c *attemptContext) end(cause error) {
 		c.real() // which keeps the cause, for which there is no place here
 	}
 	c.mu.Lock()
-	cancel := c.finish()
+	watchers := c.finish()
 	c.mu.Unlock()
-	if cancel != nil {
-		cancel(cause)
-	}
+	watchers.tell(cause)
 }
 
-// finish is end with mu held. What it returns is to be called without it, with the
-// cause.
-func (c *attemptContext) finish() context.CancelCauseFunc {
+// watchers is whom the end of an attempt is to be told.
+type watchers struct {
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+	after  func()
+}
+
+// finish is end with mu held. What it returns is to be told without it.
+func (c *attemptContext) finish() (w watchers) {
 	if c.over {
-		return nil
+		return w
 	}
 	c.over = true
-	return c.cancel
+	w = watchers{c.cancel, c.done, c.after}
+	c.after = nil
+	return w
+}
+
+// tell ends what descends from the context. Who sees done closed asks for the cause.
+func (w *watchers) tell(cause error) {
+	if w.cancel != nil {
+		w.cancel(cause)
+	}
+	if w.done != nil {
+		close(w.done)
+	}
+	if w.after != nil {
+		w.after()
+	}
 }
 
 // Done is context.Context's.
-func (c *attemptContext) Done() <-chan struct{} { return c.real().Done() }
+func (c *attemptContext) Done() <-chan struct{} {
+	if done := c.plain(); done != nil {
+		return done
+	}
+	return c.real().Done()
+}
 
 // Err is context.Context's.
 func (c *attemptContext) Err() error {
 	whole, over := c.state()
 	switch {
+	case over && c.plain() != nil:
+		<-c.plain() // another goroutine may be about to end it
+		return context.Canceled
 	case over:
 		whole = c.real()
-		<-whole.Done() // another goroutine may be about to end it
+		<-whole.Done() // likewise
 	case whole == nil:
 		return c.Context.Err()
 	}
 	return whole.Err()
+}
+
+// AfterFunc is what package context calls instead of starting a goroutine that waits
+// for Done.
+func (c *attemptContext) AfterFunc(f func()) (stop func() bool) {
+	if place, ok := c.keep(f); ok {
+		return func() bool { return c.drop(place) }
+	}
+	return context.AfterFunc(c.real(), f)
+}
+
+// keep makes f the function to be called at the end, if c has place for it.
+func (c *attemptContext) keep(f func()) (place uint32, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done == nil || c.after != nil || c.over {
+		return 0, false
+	}
+	c.after = f
+	c.place++
+	return c.place, true
+}
+
+// drop reports that the function that was given this place is not called any more.
+func (c *attemptContext) drop(place uint32) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.after == nil || c.place != place {
+		return false
+	}
+	c.after = nil
+	return true
 }
 
 // Value is context.Context's. Package context asks it for what tells the

@@ -35,7 +35,7 @@ func (f *flight) carry(body *upload) {
 	if !trip.Unclosable(body.ReadCloser) {
 		// HTTP/1 waits for a blocked Read of the body past the end of the
 		// context (golang.org/issue/78555).
-		body.unwatch = context.AfterFunc(&f.ctx, body.close)
+		body.unwatch = context.AfterFunc(f.ctx.real(), body.close)
 	}
 	f.body, f.r.Body = body, body
 	if f.r.GetBody != nil {
@@ -77,7 +77,7 @@ func (f *flight) stop(last bool) (limit time.Duration, expired bool) {
 	f.over = true
 	c := f.clock
 	f.clock = nil
-	cancel := f.ctx.finish()
+	watchers := f.ctx.finish()
 	f.ctx.mu.Unlock()
 	if c != nil && f.again {
 		f.ctx.clocks.put(c)
@@ -88,9 +88,7 @@ func (f *flight) stop(last bool) (limit time.Duration, expired bool) {
 	if f.body != nil && f.body.unwatch != nil && f.body.done() {
 		f.body.unwatch()
 	}
-	if cancel != nil {
-		cancel(nil)
-	}
+	watchers.tell(nil)
 	return limit, expired
 }
 

@@ -26,7 +26,8 @@ func Wire(base http.RoundTripper, c Config) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	w := &wire{base: base, link: trip.Under(base, trip.Wire), clocks: newClocks()}
+	_, direct := base.(*http.Transport)
+	w := &wire{base: base, direct: direct, link: trip.Under(base, trip.Wire), clocks: newClocks()}
 	w.onward = trip.NewOnward(base, trip.Wire, w.link.Hosts)
 	w.attempt, w.stall = c.timeouts()
 	return w
@@ -34,6 +35,7 @@ func Wire(base http.RoundTripper, c Config) http.RoundTripper {
 
 type wire struct {
 	base           http.RoundTripper
+	direct         bool // see attemptContext
 	link           trip.Link
 	attempt, stall time.Duration
 	onward         trip.Onward
@@ -116,7 +118,7 @@ func (w *wire) depart(r *http.Request, t *trip.Trip) (f *flight, sent *http.Requ
 		over = t.Over(ctx)
 	}
 	f.ctx.Context = over
-	f.ctx.clocks, f.ctx.full = w.clocks, needsEvidence(r)
+	f.ctx.clocks, f.ctx.full, f.ctx.direct = w.clocks, needsEvidence(r), w.direct
 	f.r = t.Copy(r, &f.ctx)
 	if body != nil {
 		f.carry(body)
