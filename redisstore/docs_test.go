@@ -39,7 +39,7 @@ func TestCommandsOfAnAccessList(t *testing.T) {
 		if err := st.Refund(t.Context(), r.Refund(b, 0, []int64{1}, nil)); err != nil {
 			t.Error(err)
 		}
-		for _, n := range []store.News{{Pause: time.Second}, {Pause: -1}} {
+		for _, n := range []store.News{{Pause: time.Second}, {Resume: true}} {
 			if err := st.Tell(t.Context(), user, n); err != nil {
 				t.Error(err)
 			}

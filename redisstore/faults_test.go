@@ -313,7 +313,7 @@ func TestExpiry(t *testing.T) {
 	if ttl := c.PTTL(t.Context(), st.name("p")).Val(); ttl < time.Hour || ttl > time.Hour+2*time.Minute {
 		t.Errorf("a pause of an hour expires after %v", ttl)
 	}
-	if err := st.Tell(t.Context(), "p", store.News{Pause: -1}); err != nil {
+	if err := st.Tell(t.Context(), "p", store.News{Resume: true}); err != nil {
 		t.Fatal(err)
 	}
 	if ttl := c.PTTL(t.Context(), st.name("p")).Val(); ttl < time.Hour {

@@ -272,7 +272,7 @@ func (s *Store) Tell(ctx context.Context, key string, n store.News) error {
 	if err := n.Validate(); err != nil {
 		return err
 	}
-	args := append(command(8, s.name(key)), micros(n.Pause), micros(n.Guess), len(n.Stated))
+	args := append(command(8, s.name(key)), n.Resume, micros(n.Pause), micros(n.Guess), len(n.Stated))
 	for _, q := range n.Stated {
 		args = append(args, q.ID, q.Unit, q.Remaining, micros(q.Reset))
 	}
@@ -288,10 +288,7 @@ func (s *Store) Tell(ctx context.Context, key string, n store.News) error {
 	return nil
 }
 
-// micros rounds up; what is negative becomes -1.
+// micros rounds up.
 func micros(d time.Duration) int64 {
-	if d < 0 {
-		return -1
-	}
 	return int64((d + time.Microsecond - 1) / time.Microsecond)
 }

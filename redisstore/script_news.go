@@ -33,7 +33,7 @@ return 1
 `
 
 const luaTell = luaNow + luaCommon + `
-local key, pause, guess = KEYS[1], num(), num()
+local key, resume, pause, guess = KEYS[1], num(), num(), num()
 local raw = redis.call('HGETALL', key)
 local f, stated, set = {}, {}, {}
 for i = 1, #raw, 2 do
@@ -46,7 +46,7 @@ end
 local at = max(now, tonumber(f.t) or 0)
 local expires = at + 1000000
 local gone = {}
-if pause < 0 then
+if resume > 0 then
   gone = {'p', 'q'}
   f.p, f.q = nil, nil
 end

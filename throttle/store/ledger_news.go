@@ -14,7 +14,7 @@ func (l Ledger) AfterNews(now time.Time, n News) Ledger {
 	}
 	at = max(at, l.At) // what is dated is dated by the ledger's frame, see view
 	l.Expires = max(l.Expires, at+microSecond)
-	if n.Pause < 0 {
+	if n.Resume {
 		l.Pause, l.Guess = 0, 0
 	}
 	if n.Pause > 0 {

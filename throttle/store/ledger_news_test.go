@@ -50,7 +50,7 @@ func TestNewsOfAQuotaLeaveThePause(t *testing.T) {
 	if _, r := bookOn(next, ledgerNow, 0, 1); r.Outcome != Refused || r.Wait != time.Minute {
 		t.Errorf("during the pause: %+v", r)
 	}
-	next = next.AfterNews(ledgerNow, News{Pause: -1})
+	next = next.AfterNews(ledgerNow, News{Resume: true})
 	if _, r := bookOn(next, ledgerNow, 0, 1); r.Outcome == Refused {
 		t.Errorf("after the pause was ended: %+v", r)
 	}

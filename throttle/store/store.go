@@ -205,8 +205,9 @@ type Refund struct {
 // News is what a server, or an operator, said that all processes should know. Zero
 // fields say nothing.
 type News struct {
-	Pause  time.Duration // nothing starts before that has passed; a later end wins; negative: resume
-	Guess  time.Duration // likewise, but a process has only guessed it; a Pause below zero ends it, too
+	Resume bool          // whatever was told before of pauses, guessed ones too, is over; Pause and Guess are told after it
+	Pause  time.Duration // nothing starts before that has passed; a later end wins
+	Guess  time.Duration // likewise, but a process has only guessed it
 	Stated []Stated
 	Refill []Refill // at most 16
 }

@@ -133,7 +133,7 @@ func (r Refund) Validate() error {
 
 // Validate reports the first fault of n, naming the field and the value.
 func (n News) Validate() error {
-	if n.Pause > MaxHorizon {
+	if n.Pause < 0 || n.Pause > MaxHorizon {
 		return fmt.Errorf("store: News.Pause %v out of range", n.Pause)
 	}
 	if n.Guess < 0 || n.Guess > MaxHorizon {

@@ -124,6 +124,7 @@ func TestStoreValidatesEachField(t *testing.T) {
 	}{
 		{News{Pause: MaxHorizon}, ""},
 		{News{Pause: MaxHorizon + 1}, "News.Pause"},
+		{News{Pause: -1}, "News.Pause"},
 		{News{Guess: MaxHorizon}, ""},
 		{News{Guess: MaxHorizon + 1}, "News.Guess"},
 		{News{Guess: -1}, "News.Guess"},

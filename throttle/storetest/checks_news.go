@@ -87,7 +87,9 @@ func pauseLaterWins(t trial) {
 		t.tell(0, "k", store.News{Pause: d})
 	}
 	t.want(1, booking("k", 0, 1, 1, m), refused, 3*time.Second)
-	t.tell(1, "k", store.News{Pause: -1})
+	t.tell(1, "k", store.News{Resume: true, Pause: time.Second}) // that is how a pause is made shorter
+	t.want(0, booking("k", 0, 1, 1, m), refused, time.Second)
+	t.tell(1, "k", store.News{Resume: true})
 	t.want(0, booking("k", 0, 1, 1, m), all, 0)
 }
 
@@ -108,7 +110,7 @@ func guessHolds(t trial) {
 		t.failf("a pause that outlasts a guess is told as limit %d", r.Limit)
 	}
 	t.tell(0, "k", store.News{Guess: 9 * time.Second})
-	t.tell(0, "k", store.News{Pause: -1})
+	t.tell(0, "k", store.News{Resume: true})
 	t.want(1, booking("k", 0, 1, 1, m), all, 0)
 }
 

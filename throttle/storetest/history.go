@@ -257,7 +257,8 @@ func (h *history) tell(ctx context.Context, s Setup, st store.Store) error {
 	case 1:
 		n.Guess = time.Duration(h.r.IntN(2e6)) * time.Microsecond
 	case 2:
-		n.Pause = -1
+		n.Resume = true
+		n.Pause = time.Duration(h.r.IntN(2)*h.r.IntN(2e6)) * time.Microsecond
 		n.Guess = time.Duration(h.r.IntN(2)*h.r.IntN(2e6)) * time.Microsecond
 	default:
 		ids := []string{"core", "search", "x y", "", "1", "2", "3", "4", "5", "6"}

@@ -56,39 +56,25 @@ func (f *Fleet) telling(key string, n store.News) {
 	}
 }
 
-// join adds later news to n.
+// join adds later news to n, except for refills. It asks a ledger what both say, because all
+// stores keep news as a ledger does.
 func join(n, later store.News) store.News {
-	if later.Pause < 0 {
-		n.Pause, n.Guess = later.Pause, 0
-	}
-	if later.Pause > max(0, n.Pause) {
-		n.Pause = later.Pause
-	}
-	n.Guess = max(n.Guess, later.Guess)
-	n.Stated = slices.Clone(n.Stated)
-	for _, s := range later.Stated {
-		i := slices.IndexFunc(n.Stated, func(o store.Stated) bool { return o.ID == s.ID && o.Unit == s.Unit })
-		if i >= 0 {
-			n.Stated[i] = s
-		} else if len(n.Stated) < store.MaxStated {
-			n.Stated = append(n.Stated, s)
-		}
+	at := time.UnixMicro(0) // any time will do
+	l := store.Ledger{}.AfterNews(at, n).AfterNews(at, later)
+	micros := func(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+	n = store.News{Resume: n.Resume || later.Resume, Pause: micros(l.Pause), Guess: micros(l.Guess)}
+	for _, s := range l.Stated {
+		n.Stated = append(n.Stated, store.Stated{ID: s.ID, Unit: s.Unit, Remaining: int64(s.Remaining), Reset: micros(s.Ends)})
 	}
 	return n
 }
 
 // Pause tells the other processes of a pause; a time that has passed ends the pause. sooner
-// says that the pause before would have ended later: it has to be ended first, because the
-// store keeps the later end.
+// says that the pause before would have ended later: it is ended with the same news, because
+// the store keeps the later end.
 func (f *Fleet) Pause(key string, until time.Time, sooner bool) {
 	d := time.Until(until)
-	if sooner && d > 0 {
-		f.Tell(key, store.News{Pause: -1})
-	}
-	if d <= 0 {
-		d = -1
-	}
-	f.Tell(key, store.News{Pause: min(d, store.MaxHorizon)})
+	f.Tell(key, store.News{Resume: sooner || d <= 0, Pause: min(max(0, d), store.MaxHorizon)})
 }
 
 // Refill gives units of k back for all processes, as a user asked: of each rate as many as of
