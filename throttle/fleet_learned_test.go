@@ -425,6 +425,20 @@ func TestManyProcessesShareASmallWindow(t *testing.T) {
 	}
 }
 
+// Many processes that begin together at a server with the smallest limits are refused once
+// each, and some of them once more: those that were refused first ask no more, when the window
+// ends, than it holds, and learn from the others how long the next one lasts.
+func TestManyProcessesBeginAtASmallWindow(t *testing.T) {
+	const processes, windows, servers = 40, 12, 4
+	refused := 0
+	for _, counts := range countsIn {
+		refused += refusedInAll(t, counts, processes, windows, servers, func(b *budgeted, i int) { b.size = 5 + 5*i })
+	}
+	if most := len(countsIn) * 2 * servers * processes * 5 / 3; refused > most {
+		t.Errorf("%d were refused in all, want at most %d", refused, most)
+	}
+}
+
 // Where units leave the window one by one, a fleet is hardly refused but at the start: the
 // first reset that is nearer than a window shows how the server counts, and then no process
 // needs to ask.

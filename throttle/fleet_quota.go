@@ -3,6 +3,7 @@ package throttle
 import (
 	"strconv"
 
+	"github.com/weirhttp/weir/headers"
 	"github.com/weirhttp/weir/throttle/internal/caller"
 	"github.com/weirhttp/weir/throttle/internal/fleet"
 	"github.com/weirhttp/weir/throttle/internal/queue"
@@ -42,11 +43,42 @@ func (p *attempt) tallyOf(now instant, q *quota, whose string) *fleet.Tally {
 	})
 }
 
+// watchCounts lets those that wait for limits of s watch their counts, although this process has
+// booked nothing there yet. Otherwise each process would ask what the next window holds, and
+// more would ask than it holds.
+func (p *attempt) watchCounts(s *headers.Signal) {
+	each := func(f func(now instant, q *quota)) {
+		e := p.record.lock()
+		defer e.Unlock()
+		if p.endpoint == nil {
+			return
+		}
+		p.endpoint.learner.hearFrom(p.endpoint.whereOf(p.r))
+		for i := range s.Limits {
+			if q := p.endpoint.learner.known(&s.Limits[i], p.endpoint, nil); q != nil && !q.Everywhere() {
+				f(e.Now(), q)
+			}
+		}
+	}
+	some := false
+	each(func(instant, *quota) { some = true })
+	if !some {
+		return
+	}
+	a := ask{r: p.r}
+	a.credential, a.whose = p.record.t.callerOf(p.r) // without the lock: the user's function may be called
+	each(func(now instant, q *quota) {
+		if t := p.tallyOf(now, q, a.fleetName(p.endpoint.learner)); t != nil {
+			p.markOf(q, t)
+		}
+	})
+}
+
 // markOf is the mark of q's count.
 func (p *attempt) markOf(q *quota, t *fleet.Tally) *fleet.Tally {
 	f, key := p.record.t.fleet, p.record.shared()
-	return q.Mark(t, func(mark *fleet.Tally, to int64) { f.Raise(key.ID, t, mark, to) }, func(mark *fleet.Tally) func() {
-		key.Tallies = []*fleet.Tally{t, mark}
+	return q.Mark(t, func(t, mark *fleet.Tally, to int64) { f.Raise(key.ID, t, mark, to) }, func(marks ...*fleet.Tally) func() {
+		key.Tallies = append([]*fleet.Tally{t}, marks...)
 		return p.asks(key, q.account, func(instant) {})
 	})
 }

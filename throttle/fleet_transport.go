@@ -156,6 +156,9 @@ func (p *attempt) tellFleet(s *headers.Signal) {
 		p.tellRefused()
 		e.Unlock()
 	}
+	if len(s.Limits) > 0 {
+		p.watchCounts(s)
+	}
 	for _, l := range s.Limits {
 		if q, ok := statedByServer(l); ok && len(n.Stated) < store.MaxStated {
 			if most := p.believed(l); most > 0 {

@@ -46,9 +46,9 @@ const (
 // NewTally returns a tally of units; id names the limit in all processes.
 func NewTally(id, unit string) *Tally { return &Tally{id: tallyMark + id, unit: unit, most: Unbounded} }
 
-// Mark returns a new tally that tells all processes how far the count of t may go; see
+// Mark returns a new mark that tells all processes a number about t; what says which one. See
 // [Fleet.Raise].
-func (t *Tally) Mark() *Tally { return NewTally("m"+t.id, "mark") }
+func (t *Tally) Mark(what string) *Tally { return NewTally(what+t.id, "mark") }
 
 // Bound sets how far the count may go in what this process books from now on.
 func (t *Tally) Bound(most int64) {

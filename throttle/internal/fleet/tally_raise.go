@@ -60,12 +60,15 @@ func (f *Fleet) add(ctx context.Context, key string, ts []*Tally) {
 }
 
 // Raise raises mark, which is kept under key, so that all processes know that the count of t
-// may go up to n. A mark is never lowered; if several processes raise it, the highest value
-// stays. Raise does not wait for the call.
+// may go up to n; if t is nil, n is another number. A mark is not lowered until the store
+// counts from zero again; if several processes raise it, the highest value stays. Raise does
+// not wait for the call.
 func (f *Fleet) Raise(key string, t, mark *Tally, n int64) {
-	t.mu.Lock()
-	n -= t.shift
-	t.mu.Unlock()
+	if t != nil {
+		t.mu.Lock()
+		n -= t.shift
+		t.mu.Unlock()
+	}
 	mark.mu.Lock()
 	defer mark.mu.Unlock()
 	if mark.adding || !f.guard.allows(time.Now()) || mark.known && n <= mark.count-mark.shift {
@@ -109,4 +112,12 @@ func (t *Tally) Raised(mark *Tally) (n int64, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return n + t.shift, known && t.known && n > 0
+}
+
+// Number is what mark says if it was raised without a tally.
+func (mark *Tally) Number() (n int64, known bool) {
+	mark.mu.Lock()
+	defer mark.mu.Unlock()
+	n = mark.count - mark.shift
+	return n, mark.known && n > 0
 }

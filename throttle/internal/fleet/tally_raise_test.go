@@ -22,7 +22,7 @@ func TestMarksAreOnlyRaised(t *testing.T) {
 		var ps [3]process
 		for i := range ps {
 			keys, count := tallied(Unbounded)
-			mark := count.Mark()
+			mark := count.Mark("m")
 			keys[0].Tallies = append(keys[0].Tallies, mark)
 			ps[i] = process{New(s, Config{Members: len(ps)}), keys, count, mark}
 			defer ps[i].f.Close()
@@ -62,10 +62,35 @@ func TestMarksArePausedWithTheirKey(t *testing.T) {
 		f.Tell("k", store.News{Pause: time.Minute})
 		time.Sleep(10 * time.Millisecond)
 		before := s.Books()
-		f.Raise("k", count, count.Mark(), 10)
+		f.Raise("k", count, count.Mark("m"), 10)
 		time.Sleep(10 * time.Second)
 		if n := s.Books() - before; n > 2 {
 			t.Errorf("asked %d times", n)
+		}
+	})
+}
+
+// A number that one process tells through a mark is known to those that ask, and only rises.
+func TestANumberThatOneProcessTells(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := farstore.New(time.Millisecond)
+		f, other := testFleet(t, s, Config{}), testFleet(t, s, Config{})
+		numbers := [2]*Tally{}
+		for i := range numbers {
+			_, count := tallied(Unbounded)
+			numbers[i] = count.Mark("p")
+		}
+		for _, n := range []int64{7000, 20000, 13000} {
+			f.Raise("k", nil, numbers[0], n)
+			time.Sleep(time.Second)
+		}
+		if n, known := numbers[1].Number(); known {
+			t.Errorf("%d is known before the store was asked", n)
+		}
+		other.Ask(Key{ID: "k", Tallies: numbers[1:]}, func() {})
+		time.Sleep(time.Second)
+		if n, known := numbers[1].Number(); n != 20000 || !known {
+			t.Errorf("another process knows %d, %v; want 20000", n, known)
 		}
 	})
 }

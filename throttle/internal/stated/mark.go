@@ -28,27 +28,61 @@ const (
 	windowPart = 0.75
 )
 
+// spanStep is the part of a window by which it has to be longer than the other processes know
+// before they are told: resets in whole seconds, and answers that take different times, are
+// no news.
+const spanStep = 16
+
 // marks is what a limit knows of its mark.
 type marks struct {
 	tally *fleet.Tally   // the mark, as a tally; nil: there is none yet
 	taken int64          // what the mark was when left was learned
 	raise func(to int64) // raises the mark in the Store
-	ask   func()         // asks the Store for the count and the mark
+	spans *fleet.Tally   // the mark that says how long a window lasts, in milliseconds
+	span  func(ms int64) // raises that
+	ask   func()         // asks the Store for the count and the marks
 	asked meter.Instant  // when ask was last called
 }
 
 // Mark returns the mark of q's tally t, and makes it if there is none. raise is called to
-// raise the mark in the Store. asks returns a function that asks the Store for the count and
-// the mark.
-func (q *Limit) Mark(t *fleet.Tally, raise func(mark *fleet.Tally, to int64), asks func(mark *fleet.Tally) func()) *fleet.Tally {
+// raise a mark in the Store, which says how far the count of t may go or, if t is nil, something
+// else. asks returns a function that asks the Store for the count and the marks.
+func (q *Limit) Mark(t *fleet.Tally, raise func(t, mark *fleet.Tally, to int64), asks func(marks ...*fleet.Tally) func()) *fleet.Tally {
 	m := &q.shared.marks
 	if m.tally == nil {
-		mark := t.Mark()
-		m.tally = mark
-		m.raise = func(to int64) { raise(mark, to) }
-		m.ask = asks(mark)
+		mark, spans := t.Mark("m"), t.Mark("p")
+		m.tally, m.spans = mark, spans
+		m.raise = func(to int64) { raise(t, mark, to) }
+		m.span = func(ms int64) { raise(nil, spans, ms) }
+		m.ask = asks(mark, spans)
 	}
 	return m.tally
+}
+
+// tellSpan lets the other processes know how long a window lasts, as far as it is longer than
+// they know: an answer says how much of its window is left, so the longest of many is right.
+func (s *shared) tellSpan() {
+	if s.marks.spans == nil || s.alone {
+		return
+	}
+	if ms, _ := s.marks.spans.Number(); s.span-time.Duration(ms)*time.Millisecond >= max(Coarse, s.span/spanStep) {
+		s.marks.span(s.span.Milliseconds())
+	}
+}
+
+// lasts learns how long a window lasts from other processes. A process that was told of no
+// window but the last part of its first one would ask too soon when the next one is spent.
+func (q *Limit) lasts(now meter.Instant) {
+	s := &q.shared
+	if s.marks.spans == nil || s.alone {
+		return
+	}
+	if ms, known := s.marks.spans.Number(); known && time.Duration(ms)*time.Millisecond > s.span {
+		s.span = time.Duration(ms) * time.Millisecond
+		if s.barred && !q.fresh.IsOpen() {
+			q.reset.Value = s.next(q.rolled, now)
+		}
+	}
 }
 
 // tell raises the mark to most, if that is news. late is how many units were booked shortly
@@ -86,7 +120,7 @@ func (q *Limit) learns(now meter.Instant) {
 // It returns for how long to wait until watch is called again.
 func (q *Limit) watch(now meter.Instant, d time.Duration) time.Duration {
 	s := &q.shared
-	if s.marks.tally == nil || s.alone || !s.based || q.terms.Members == 0 || !q.waited() {
+	if s.marks.tally == nil || s.alone || q.terms.Members == 0 || !q.waited() {
 		return d
 	}
 	pause := max(fleet.AskPause(q.terms.Members), s.span/slidePart) // long windows need not be watched so closely

@@ -33,6 +33,7 @@ func (q *Limit) wait(now meter.Instant, cost float64) time.Duration {
 	if q.size.Known && cost > 1 {
 		cost = min(cost, max(1, q.size.Value)) // a request that costs more than the limit goes when all of it is left
 	}
+	q.lasts(now)
 	q.learns(now)
 	level := q.level(now)
 	lack := cost - q.room(level)
