@@ -140,7 +140,7 @@ func (l *learner) hear(now instant, g *ticket, s *headers.Signal, refused bool) 
 			continue
 		}
 		units, _, _ := q.costs(g.cost)
-		q.Unmentioned(g.asked(q), !refused, units)
+		q.Unmentioned(now, g.asked(q), !refused, units)
 		if q.Counted() && l.mute(q) {
 			q.count(false, &l.scope.Group)
 			l.changes = true

@@ -20,7 +20,7 @@ const (
 	MostWindow = 400 * 24 * time.Hour
 
 	// shortWindow is the longest window that has a trail: in longer ones an error of Coarse
-	// matters little.
+	// matters little, unless only refusals state the limit.
 	shortWindow = 5 * time.Second
 
 	// Coarse is by how much a reset may be wrong, either way: servers state whole seconds.
@@ -69,6 +69,7 @@ type Limit struct {
 	refill  float64                    // units per second that come back, as the server said; zero: it did not
 	counted bool                       // it is known, or guessed, how many units requests draw
 	guessed bool                       // it is guessed, see Count
+	quiet   bool                       // the last good answers did not state it: only refusals do
 	price   price
 	trail   *trail // nil: its window is long, or not known
 	belief  attribution.Belief
@@ -193,6 +194,10 @@ func (q *Limit) roll(now meter.Instant) {
 		return
 	}
 	if back := q.until(); now >= back {
+		if _, ok := q.unspent(now); ok && q.quiet {
+			q.rolled, q.reset.Known, q.agree = back, false, 0 // nobody can be asked what there is, and the trail says it
+			return
+		}
 		if q.slid(now) {
 			return
 		}
@@ -239,7 +244,7 @@ func (q *Limit) testing() bool {
 func (q *Limit) guess() time.Duration {
 	most := min(cooldown.MostGuess, q.terms.MaxPause)
 	switch r := q.rate(); {
-	case r > 0:
+	case r > 0 && !q.quiet: // else it may give back all at once, and will not say so
 		return time.Duration(min(most.Seconds(), 1/r) * float64(time.Second))
 	case q.window > 0:
 		return min(most, q.window)
@@ -249,9 +254,16 @@ func (q *Limit) guess() time.Duration {
 
 // Unmentioned notes that the answer to a request that drew on q did not state q. asked says
 // that the request was let through to ask, and good that it was not refused.
-func (q *Limit) Unmentioned(asked, good bool, cost float64) {
-	if asked && good {
+func (q *Limit) Unmentioned(now meter.Instant, asked, good bool, cost float64) {
+	if good {
+		q.quiet = true
+		q.keepTrail(now)
+	}
+	if asked && good && !q.trail.young(now) { // else the next asks, too
 		q.fresh.Close()
+		if q.basis = now; q.left < cost { // it was served, so a window has begun that is not the known one
+			q.left, q.reset.Known, q.agree = q.sizeOr(plentiful), false, 0
+		}
 	}
 	if good && q.exact() {
 		q.left -= cost

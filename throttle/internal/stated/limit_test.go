@@ -238,27 +238,32 @@ func TestQuotaAsAMeter(t *testing.T) {
 	if q.level(now) != 3 {
 		t.Errorf("%v left", q.level(now))
 	}
-	q.Unmentioned(false, true, 1)
-	q.Unmentioned(false, false, 1) // refused: not counted
+	q.Unmentioned(now, false, true, 1)
+	q.Unmentioned(now, false, false, 1) // refused: not counted
 	if q.level(now) != 2 {
 		t.Errorf("%v left", q.level(now))
 	}
+	q.quiet, q.trail = false, nil // as after an answer that states it
 	later := now.Add(30 * sec)
 	m = q.Take(later, 1, true)
 	if m&Asks == 0 || q.Take(later, 1, true)&Asks != 0 {
 		t.Error("one asks, and only one")
 	}
-	q.Unmentioned(true, false, 1)
+	q.Unmentioned(now, true, false, 1)
 	if !q.fresh.IsOpen() {
 		t.Error("a refusal is no answer to who asks")
 	}
-	q.Unmentioned(true, true, 1)
+	q.Unmentioned(later, true, true, 1)
+	if !q.fresh.IsOpen() {
+		t.Error("what was spent before may count, so others ask, too")
+	}
+	q.Unmentioned(later.Add(30*sec), true, true, 1)
 	if q.fresh.IsOpen() {
 		t.Error("an answer without a word ends the question")
 	}
 	uncounted := heardQuota(5, 10, 30*sec, 0, func(q *Limit) { q.counted = false })
 	uncounted.Take(now, 7, true)
-	uncounted.Unmentioned(false, true, 1)
+	uncounted.Unmentioned(now, false, true, 1)
 	if uncounted.flying() != 0 || uncounted.left != 5 {
 		t.Errorf("a unit that is not counted: %v under way, %v left", uncounted.flying(), uncounted.left)
 	}

@@ -26,38 +26,51 @@ const (
 	dripPart = 0.8
 )
 
-// A trail is what this process itself spent of a limit with a short window, dated by the
-// answers. A unit that is older than the window does not count at any server, whether
+// A trail is what this process itself spent of a limit that has a short window, or that only
+// refusals state, dated by the answers. A unit that is older than the window does not count at any server, whether
 // its window is fixed or slides. That says when there is room again more exactly than a
 // reset in whole seconds, as long as nobody else spends of the limit.
 type trail struct {
 	spec   meter.Spec
 	spent  meter.Log     // units by when their answer came
 	shared meter.Instant // until then the trail is not used: somebody else spends, or the window is longer than stated
+	whole  meter.Instant // until then it is not used, either: units count that were spent before there was a trail
 }
 
 // trace keeps q's trail. It learns from an answer to a request of so many
 // units, which drew on q or was sent before q was known.
 func (q *Limit) trace(now, sent meter.Instant, l *headers.Limit, units float64, drew, refused bool) {
-	per := q.window
-	if !q.exact() || q.shared.tally != nil || !q.size.Known || q.size.Value < 1 || per <= 0 || per > shortWindow {
-		q.trail = nil
+	if q.quiet = q.quiet && refused; !q.keepTrail(now) {
 		return
 	}
-	t := q.trail
-	if t == nil {
-		t = &trail{}
-		q.trail = t
-	}
-	t.spec.Limit, t.spec.Per = int(min(q.size.Value, plentiful)), per+trailSlack
+	t, per := q.trail, q.window
 	if !drew && !refused {
 		t.add(now, int64(units))
 	}
 	left, ok := Remaining(l)
-	if refused || ok && q.size.Value-left >= t.count(sent.Add(-per))+q.flying()+1 {
+	if refused && !q.quiet || ok && !t.young(now) && q.size.Value-left >= t.count(sent.Add(-per))+q.flying()+1 {
 		t.shared = max(t.shared, now.Add(aloneAfter*per))
 	}
 }
+
+// keepTrail reports whether q has a trail, and begins or drops it.
+func (q *Limit) keepTrail(now meter.Instant) bool {
+	if !q.exact() || q.shared.tally != nil || !q.size.Known || q.size.Value < 1 || q.window <= 0 || q.window > shortWindow && !q.quiet {
+		q.trail = nil
+		return false
+	}
+	if q.trail == nil {
+		q.trail = new(trail)
+		if q.quiet {
+			q.trail.whole = now.Add(q.window)
+		}
+	}
+	q.trail.spec.Limit, q.trail.spec.Per = int(min(q.size.Value, plentiful)), q.window+trailSlack
+	return true
+}
+
+// young reports whether units may count that were spent before there was a trail.
+func (t *trail) young(now meter.Instant) bool { return t != nil && now < t.whole }
 
 // add notes n units that were answered now.
 func (t *trail) add(now meter.Instant, n int64) {
@@ -81,7 +94,7 @@ func (t *trail) count(from meter.Instant) float64 {
 // wait is how long cost units of a limit of that size and window have to wait;
 // meter.Unknown if the trail does not say. out is how many units are not answered.
 func (t *trail) wait(now meter.Instant, size, cost, out float64, per time.Duration) time.Duration {
-	if t == nil || now < t.shared {
+	if t == nil || now < t.shared || t.young(now) {
 		return meter.Unknown
 	}
 	need := t.count(now.Add(-per)) + out + cost - size
@@ -116,7 +129,7 @@ func (q *Limit) trailed(now meter.Instant, cost float64) time.Duration {
 // come back between them, so the smallest number is too small, and the newest may lack units
 // that were answered before it was heard.
 func (q *Limit) unspent(now meter.Instant) (left float64, ok bool) {
-	if t := q.trail; q.judge.Kind() == refill.Log && t != nil && now >= t.shared {
+	if t := q.trail; t != nil && now >= t.shared && !t.young(now) && (q.judge.Kind() == refill.Log || q.quiet) {
 		return q.size.Value - t.count(now.Add(-q.window)) - q.flying(), true
 	}
 	return 0, false
