@@ -70,14 +70,14 @@ func (e *evidence) accepted(now, sent instant) (back bool) {
 		return false
 	}
 	e.told = sent
+	e.Accepted(now, sent, 1)
 	if back = e.row > mostRow && e.Unsure(); back {
-		e.Reopened()
+		e.Reopened(now, sent)
 		e.anew()
 	}
 	e.row = 0
 	e.good++
 	e.fates.Served(sent)
-	e.Accepted(now, sent, 1)
 	return back
 }
 

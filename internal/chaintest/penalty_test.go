@@ -2,6 +2,7 @@ package chaintest
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -81,4 +82,94 @@ func TestBansAreFoundOut(t *testing.T) {
 		t.Errorf("%d refusals in %d runs and %d calls lost, want at most one in four calls, and one in 64", all, runs, lost.Load())
 	}
 	t.Logf("%d refusals in %d runs, %d calls lost", all, runs, lost.Load())
+}
+
+// penalLog is penal with a sliding log in place of windows that begin with a request.
+func penalLog(size int, window, ban time.Duration, again bool) func(*http.Request, time.Duration) bool {
+	var taken []time.Duration
+	shut := time.Duration(0)
+	return func(_ *http.Request, now time.Duration) bool {
+		for len(taken) > 0 && taken[0]+window <= now {
+			taken = taken[1:]
+		}
+		switch {
+		case now < shut && !again:
+			return false
+		case now < shut || len(taken) == size:
+			shut = now + ban
+			return false
+		}
+		taken = append(taken, now)
+		return true
+	}
+}
+
+// demand calls s for span: at so many a second by chance or, if that is zero, from 20 callers that
+// never end. It returns how many were called and how many of these served.
+func demand(t *testing.T, s *limited, rate float64, span time.Duration, seed uint64) (calls, served int64) {
+	rt := must(weir.New(s, weir.Config{}))(t)
+	var all, good atomic.Int64
+	call := func() {
+		all.Add(1)
+		if resp, err := rt.RoundTrip(get(t, "http://h/")); err == nil && resp.StatusCode == 200 {
+			good.Add(1)
+		} else {
+			time.Sleep(time.Second)
+		}
+	}
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			for rate == 0 && time.Since(s.start) < span {
+				call()
+			}
+		})
+	}
+	for dice := rand.New(rand.NewPCG(seed, 1)); rate > 0; wg.Go(call) {
+		if time.Sleep(time.Duration(dice.ExpFloat64() / rate * float64(time.Second))); time.Since(s.start) >= span {
+			break
+		}
+	}
+	wg.Wait()
+	return all.Load(), good.Load()
+}
+
+// TestALongBanIsLearntOnce: a server that says nothing, and shuts everybody out for far longer
+// than its window, serves most of its quota, because two bans are enough to know the next.
+func TestALongBanIsLearntOnce(t *testing.T) {
+	const span, seeds = 15 * time.Minute, 3
+	type server func(int, time.Duration, time.Duration, bool) func(*http.Request, time.Duration) bool
+	for _, c := range []struct {
+		of          server
+		size        int
+		window, ban time.Duration
+		again       bool
+	}{
+		{penal, 5, time.Second, 30 * time.Second, false},
+		{penalLog, 5, time.Second, 30 * time.Second, false},
+		{penalLog, 8, time.Second, 20 * time.Second, false},
+		{penal, 10, time.Second, time.Minute, false},
+		{penalLog, 50, 10 * time.Second, 10 * time.Second, true},
+		{penal, 30, 5 * time.Second, 15 * time.Second, false},
+	} {
+		quota := float64(c.size) / c.window.Seconds()
+		for _, load := range []float64{.5, .9, 0} {
+			calls, served, refused := int64(0), int64(0), 0
+			for seed := range uint64(seeds) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &limited{start: time.Now(), way: 30 * time.Millisecond, allow: c.of(c.size, c.window, c.ban, c.again)}
+					n, good := demand(t, s, load*quota, span, seed)
+					calls, served, refused = calls+n, served+good, refused+s.refused
+				})
+			}
+			if load == 0 {
+				calls = int64(quota * span.Seconds() * seeds)
+			}
+			part := float64(served) / float64(calls)
+			t.Logf("%d per %v, shut out for %v, again %t, demand %v: %.2f are served, %d refused", c.size, c.window, c.ban, c.again, load, part, refused)
+			if part < .4 || refused > 100*seeds {
+				t.Errorf("%d per %v, shut out for %v, again %t, demand %v: %.2f are served, want .4; %d refused, want at most 100 a run", c.size, c.window, c.ban, c.again, load, part, refused)
+			}
+		}
+	}
 }

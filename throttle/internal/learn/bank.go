@@ -88,6 +88,9 @@ func (b *bank) fit(c *candidate, p *replay) {
 	c.size, c.against = p.size(c.size)
 	p.risen = risen
 	c.score = p.told(&c.shape, c.size, &b.record, b.timing) - c.prior - c.against
+	if c.ban == 0 {
+		c.score -= b.unexplained()
+	}
 	c.state = p.end
 }
 
@@ -226,8 +229,8 @@ func (b *bank) recount() {
 		if c.family != slidingLog {
 			continue
 		}
-		c.head, c.level = 0, 0
-		for k := range b.log {
+		c.head, c.level = int32(b.from(&c.shape)), 0
+		for k := int(c.head); k < len(b.log); k++ {
 			c.level += b.log[k].units(c.refused)
 		}
 	}

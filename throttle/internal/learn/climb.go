@@ -70,7 +70,7 @@ func (c *climb) upward(now Instant, p Plan, m *mind, waiting int) Plan {
 		return p
 	}
 	lead := &m.bank.of[0]
-	price := max(leastPrice, float64(2*m.bank.mean), float64(m.bank.paused), float64(c.seen.cost), lead.unit())
+	price := max(leastPrice, float64(2*m.bank.mean), float64(m.bank.paused), float64(c.seen.cost), lead.unit(), float64(lead.ban))
 	c.forget(now)
 	queued := float64(now - max(c.idle, m.refused)) // for so long there was a queue, and nothing was refused
 	all := float64(waiting) * wait                  // until all have gone

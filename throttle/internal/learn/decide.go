@@ -218,13 +218,26 @@ func (m *mind) decide(now Instant, n, waiting int) Plan {
 	if m.doubted && m.taken < m.refused {
 		at = min(at, max(now, last+max(doubtWait, (m.refused-m.streak)/doubtPart)))
 	}
-	if m.bank.paused == 0 && m.bank.of[0].weight < sureWeight {
+	if m.bank.paused == 0 && !m.bank.sure() {
 		at = min(at, max(now, last.Add(cooldown.LongestGuess(m.refused.Sub(m.streak)))))
 	}
 	if m.most > 0 && at > last+m.most {
 		at = max(now, last+m.most)
 	}
 	return Plan{At: at, Reason: Believed, p: min(1, p)}
+}
+
+// sure reports whether the leader, or all candidates with a ban together, are trusted.
+func (b *bank) sure() bool { return b.of[0].weight >= sureWeight || b.banned() >= sureWeight }
+
+// banned is the weight of all candidates with a ban.
+func (b *bank) banned() (w float64) {
+	for i := range b.of {
+		if b.of[i].ban > 0 {
+			w += b.of[i].weight
+		}
+	}
+	return w
 }
 
 // latest is when a request is sent at the latest. most is when candidates of the majority of

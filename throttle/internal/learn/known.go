@@ -49,18 +49,25 @@ func (l *Learner) Words() string {
 	return l.mind.bank.of[0].String()
 }
 
-// Unsure reports whether no limit has more than half of the weight, and the server has named
-// no wait.
+// Unsure reports whether neither a limit nor bans have more than half of the weight, and the
+// server has named no wait. Bans do not count if a single row of refusals suggests them: it may
+// as well be an outage.
 func (l *Learner) Unsure() bool {
 	m := l.mind
-	return m != nil && m.bank.paused == 0 && len(m.bank.of) > 0 && m.bank.of[0].weight < sureWeight
+	if m == nil || m.bank.paused != 0 || len(m.bank.of) == 0 {
+		return false
+	}
+	if max(m.bank.shut[0].rows, m.bank.shut[1].rows) == 1 && m.bank.banned() > 0 {
+		return m.bank.of[0].ban > 0 || m.bank.of[0].weight < sureWeight
+	}
+	return !m.bank.sure()
 }
 
 // Explains reports whether a limit explains several refusals, with hardly any evidence against
 // it: then they are neither chance nor an overload.
 func (l *Learner) Explains() bool {
 	m := l.mind
-	if m == nil || len(m.bank.of) == 0 || len(m.bank.epochs) < explained {
+	if m == nil || len(m.bank.of) == 0 || m.bank.recent() < explained {
 		return false
 	}
 	if m.bank.stale {
@@ -133,17 +140,19 @@ func (l *Learner) Forget() {
 	*l = Learner{trips: l.trips, busy: l.busy, away: l.away}
 }
 
-// Reopened is Forget after a row of refusals that no limit explains. How long bans may be, as
-// this row shows, stays.
-func (l *Learner) Reopened() {
+// Reopened is Forget after a row of refusals that no limit explains. It was ended by the
+// acceptance of what was sent at sent. What came before stays evidence of bans.
+func (l *Learner) Reopened(now, sent Instant) {
 	if l.mind == nil {
 		return
 	}
-	b := &l.mind.bank
-	b.rows()
-	shut := b.shut
+	r := l.mind.bank.record
+	r.reopened(sent)
+	shut := l.mind.bank.shut
 	l.Forget()
-	l.think().bank.shut = shut
+	m := l.think()
+	m.bank.record, m.bank.shut, m.bank.stale = r, shut, true
+	m.taken, m.bank.event, m.bank.patience = now, now, firstPatience
 }
 
 // Shuts reports whether the server seems to refuse everything for a while after a refusal.

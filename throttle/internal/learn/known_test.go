@@ -106,7 +106,7 @@ func TestRecallBeginsWithWhatWasFound(t *testing.T) {
 // good as new.
 func TestReopenedRemembersBansAlone(t *testing.T) {
 	var fresh Learner
-	if fresh.Reopened(); fresh.Believes() {
+	if fresh.Reopened(zero, zero); fresh.Believes() {
 		t.Error("who knew nothing believes something")
 	}
 	var l Learner
@@ -120,7 +120,7 @@ func TestReopenedRemembersBansAlone(t *testing.T) {
 	if !l.Believes() {
 		t.Fatal("refusals teach nothing")
 	}
-	if l.Reopened(); l.Believes() || l.Outlook(now, 0) != now {
+	if l.Reopened(now, now); l.Believes() || l.Outlook(now, 0) != now {
 		t.Error("it still holds requests up")
 	}
 }

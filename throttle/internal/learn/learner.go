@@ -183,6 +183,7 @@ func (m *mind) send(now Instant, n, busy, theirs int) {
 func (m *mind) accepted(now, sent Instant, n int) {
 	m.fresh = false
 	m.settle()
+	ends := m.bank.endsRow(sent)
 	m.taken, m.bank.event, m.late = now, now, 0
 	try := m.widening.tried(sent)
 	m.widening.accepted(sent, try, &m.bank)
@@ -197,6 +198,9 @@ func (m *mind) accepted(now, sent Instant, n int) {
 		m.allow++
 	}
 	m.climb.accepted(now, sent)
+	if ends {
+		m.bank.rebuild()
+	}
 	if m.bank.surprises >= m.bank.patience && len(m.bank.epochs) > 0 {
 		m.bank.patience = min(2*m.bank.patience, mostPatience)
 		m.bank.rebuild()

@@ -53,6 +53,7 @@ func (r *entry) units(refusedToo bool) float64 {
 type epoch struct {
 	id     uint16
 	streak uint8   // how many epochs in a row there were without an acceptance between them, with this one
+	outage bool    // it stands for a row of refusals that was taken for an outage
 	heard  Instant // when the first refusal was heard
 	sent   Instant // when the earliest of the refused requests was sent
 	hint   Instant // for how long the server asked to wait, the longest of all its refusals; -1: it did not
@@ -66,6 +67,7 @@ type record struct {
 	lastID uint16  // of the epochs
 	apart  bool    // the next request gets an entry of its own
 	cut    bool    // the oldest entries were dropped
+	since  Instant // the end of the last row that was taken for an outage, see reopened; zero: none was
 }
 
 // sent notes a request of n units, sent while busy others were under way, of which other
@@ -126,11 +128,58 @@ func (r *record) refused(l *entry, now, sent, hint Instant) (begins bool) {
 	if k := len(r.epochs); k > 0 && !r.takenSince(r.epochs[k-1].heard) {
 		streak = min(r.epochs[k-1].streak+1, 200) // so that it does not overflow; shutOutFrom is far less
 	}
-	r.epochs = append(r.epochs, epoch{r.lastID, streak, now, sent, hint})
+	r.epochs = append(r.epochs, epoch{id: r.lastID, streak: streak, heard: now, sent: sent, hint: hint})
 	if l != nil {
 		l.epoch = r.lastID
 	}
 	return true
+}
+
+// reopened notes that the request which was sent then ended a row of refusals that no limit
+// explains. What came before says something of shapes with a ban alone: others are judged on
+// what came since.
+func (r *record) reopened(sent Instant) {
+	if k := len(r.epochs); k > 0 { // one epoch stands for the whole row
+		row := max(0, k-int(r.epochs[k-1].streak))
+		first, heard := &r.epochs[row], r.epochs[k-1].heard
+		for i := range r.log {
+			if l := &r.log[i]; l.refused > 0 && l.at >= first.heard && l.at < heard {
+				l.epoch = first.id
+			}
+		}
+		first.outage, first.heard = true, heard
+		r.epochs = r.epochs[:row+1]
+	}
+	if r.since = sent; len(r.log) > 0 {
+		r.since = min(sent, r.log[len(r.log)-1].at)
+	}
+}
+
+// from is the index of the first entry of the log on which a shape is judged.
+func (r *record) from(s *shape) int {
+	if s.ban > 0 || r.since == 0 {
+		return 0
+	}
+	return max(0, r.last(r.since))
+}
+
+// recent is how many epochs there were since the last row that was taken for an outage.
+func (r *record) recent() (n int) {
+	for n < len(r.epochs) && r.epochs[len(r.epochs)-1-n].heard >= r.since {
+		n++
+	}
+	return n
+}
+
+// unexplained is how much is against shapes that have no ban, for the rows in the log that were
+// taken for outages.
+func (r *record) unexplained() (x float64) {
+	for i := range r.epochs {
+		if e := &r.epochs[i]; e.outage && len(r.log) > 0 && e.heard >= r.log[0].at {
+			x += otherOdds
+		}
+	}
+	return x
 }
 
 // takenSince reports whether a request that was sent at t or later was accepted.

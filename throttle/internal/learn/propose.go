@@ -192,12 +192,12 @@ func (b *bank) pace() float64 {
 	if len(b.log) == 0 {
 		return 1e-3
 	}
-	n := 0.0
-	for i := range b.log {
-		n += float64(b.log[i].taken)
+	n, log := 0.0, b.log[b.from(new(shape)):]
+	for i := range log {
+		n += float64(log[i].taken)
 	}
-	last := b.log[len(b.log)-1].last
-	return max(1e-3, n) / max(1e-3, float64(last-b.log[0].at+2*b.half)/1e9)
+	last := log[len(log)-1].last
+	return max(1e-3, n) / max(1e-3, float64(last-log[0].at+2*b.half)/1e9)
 }
 
 // closest is the highest rate that a bucket may have. It is the inverse of the shortest time

@@ -46,14 +46,14 @@ func TestBansAreLearnt(t *testing.T) {
 func TestWindowsAreNotFarLongerThanTheirBans(t *testing.T) {
 	for _, ban := range []Instant{second, 10 * second, 30 * second, 60 * second} {
 		var b bank
-		seen := make(map[Instant]bool)
-		b.banned(ban, false, nil, func(c candidate) {
-			if c.ban != ban || c.family != windowFirst || c.per >= 4*ban || seen[c.per] {
-				t.Errorf("with a ban of %v, twice is %t: %v", span(ban), seen[c.per], &c)
+		seen := make(map[shape]bool)
+		b.withBan(ban, false, nil, func(c candidate) {
+			if c.ban != ban || c.family != windowFirst && c.family != slidingLog || c.per >= 4*ban || seen[c.shape] {
+				t.Errorf("with a ban of %v, twice is %t: %v", span(ban), seen[c.shape], &c)
 			}
-			seen[c.per] = true
+			seen[c.shape] = true
 		})
-		if !seen[ban] {
+		if !seen[shape{family: windowFirst, per: ban, ban: ban}] || !seen[shape{family: slidingLog, per: ban, ban: ban}] {
 			t.Errorf("no window of %v with a ban as long", span(ban))
 		}
 	}
@@ -70,15 +70,92 @@ func TestRowsSayHowLongABanIs(t *testing.T) {
 		{at: zero + 9*second, last: zero + 9*second, taken: 1},
 	}}}
 	b.rows()
-	if want := [2]spread{{4 * second, 8 * second}, {3 * second, 4 * second}}; b.shut != want {
+	if want := [2]spread{{4 * second, 8 * second, 1, false}, {3 * second, 4 * second, 1, false}}; b.shut != want {
 		t.Errorf("bans are %v, want %v", b.shut, want)
 	}
-	b.shut[0].within(6*second, 7*second)
-	if want := (spread{6 * second, 7 * second}); b.shut[0] != want {
+	b.shut[0].within(6*second, 7*second, true)
+	if want := (spread{6 * second, 7 * second, 2, false}); b.shut[0] != want {
 		t.Errorf("narrowed to %v, want %v", b.shut[0], want)
 	}
-	b.shut[0].within(second, 2*second)
-	if want := (spread{second, 2 * second}); b.shut[0] != want {
+	b.shut[0].within(second, 2*second, true)
+	if want := (spread{second, 2 * second, 1, true}); b.shut[0] != want {
 		t.Errorf("what contradicts it leaves %v, want %v", b.shut[0], want)
+	}
+}
+
+// shutOut has a learner send to a server that refuses all for that long, and tells it of the
+// first acceptance after that as the owner does. Five are served before. It returns whether the
+// learner was unsure.
+func shutOut(l *Learner, now, long Instant) (end Instant, unsure bool) {
+	for range 5 {
+		l.Sent(now, 1)
+		l.Accepted(now+trip, now, 1)
+		now += 2 * trip
+	}
+	for begin := now; ; now = max(now+trip, l.Next(now, 1, 5).At) {
+		l.Sent(now, 1)
+		if now-begin >= long {
+			break
+		}
+		l.Refused(now+trip, now, 1, Refusal{})
+	}
+	l.Accepted(now+trip, now, 1)
+	if unsure = l.Unsure(); unsure {
+		l.Reopened(now+trip, now)
+	}
+	return now + 10*second, unsure
+}
+
+// bans is the weight of all candidates with a ban of that length, within an eighth.
+func (l *Learner) bans(long Instant) (w float64) {
+	for _, c := range l.mind.bank.of {
+		if off := c.ban - long; max(off, -off) < long/8 {
+			w += c.weight
+		}
+	}
+	return w
+}
+
+// TestTwoLongRowsThatAgreeAreABan: one may be an outage, and two of different lengths, too.
+func TestTwoLongRowsThatAgreeAreABan(t *testing.T) {
+	for _, c := range []struct {
+		rows []Instant
+		ban  bool
+	}{
+		{[]Instant{30 * second}, false},
+		{[]Instant{30 * second, 30 * second}, true},
+		{[]Instant{20 * second, 60 * second}, false},
+		{[]Instant{60 * second, 60 * second}, true},
+		{[]Instant{30 * second, 30 * second, 30 * second}, true},
+		{[]Instant{60 * second, 60 * second, 200 * second}, false},
+	} {
+		var l Learner
+		now, unsure := zero, false
+		for _, long := range c.rows {
+			now, unsure = shutOut(&l, now, long)
+		}
+		last := c.rows[len(c.rows)-1]
+		if w := l.bans(c.rows[0]); w >= .5 != c.ban || unsure == c.ban {
+			t.Errorf("after %v, bans of the length of the first have the weight %.2f, and it is unsure: %t; is it a ban of %v? want %t", c.rows, w, unsure, span(last), c.ban)
+		}
+	}
+}
+
+// TestAHintNamesABan: a server that says for how long it shuts out has to be exceeded once.
+func TestAHintNamesABan(t *testing.T) {
+	var l Learner
+	now := zero
+	for range 2 {
+		for range 5 {
+			l.Sent(now, 1)
+			l.Accepted(now+trip, now, 1)
+			now += 2 * trip
+		}
+		l.Sent(now, 1)
+		l.Refused(now+trip, now, 1, waits(30*time.Second))
+		now += trip + 30*second
+	}
+	if w := l.bans(30 * second); w < .1 {
+		t.Errorf("bans of 30s have the weight %.2f, want some", w)
 	}
 }
