@@ -259,11 +259,17 @@ func (q *Limit) Unmentioned(now meter.Instant, asked, good bool, cost float64) {
 		q.quiet = true
 		q.keepTrail(now)
 	}
-	if asked && good && !q.trail.young(now) { // else the next asks, too
+	if asked && good {
 		q.fresh.Close()
 		if q.basis = now; q.left < cost { // it was served, so a window has begun that is not the known one
 			q.left, q.reset.Known, q.agree = q.sizeOr(plentiful), false, 0
 		}
+		if q.trail.young(now) { // how much has come back is not known, so the next ones find out
+			q.left = cost
+		}
+	}
+	if good && q.trail.young(now) && !q.reset.Known { // twice as many may go as were served
+		q.left = min(q.left+2*cost, q.sizeOr(0)-q.trail.count(now.Add(-q.window)))
 	}
 	if good && q.exact() {
 		q.left -= cost
