@@ -10,8 +10,8 @@ test_module() {
 }
 
 cat <<'END'
-Tests every module with the race detector, the root module first: some 5 minutes
-for that and 15 for all on 2 idle cores. Other modules are tested against Redis,
+Tests every module with the race detector, the root module first: some 15 minutes
+for that and 40 for all on 2 idle cores. Other modules are tested against Redis,
 nginx, Chromium, curl and Node: Debian packages and npm packages (interop/node) that
 are missing are named before they are installed. make quick tests the root
 module alone, in some three minutes of processor time, and installs nothing.
