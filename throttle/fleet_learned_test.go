@@ -358,7 +358,11 @@ func TestFleetOfUnstatedLimits(t *testing.T) {
 	if all.ratio > 1.2*tests || all.many > 2*all.one+16*tests {
 		t.Errorf("of %v: %+v", tests, all)
 	}
-	if uneven := all.uneven / (tests / 2); uneven > 0.45 {
+	most := .45
+	if testnet.Race {
+		most = .55 // of fewer servers chance decides more: .29 to .42 in eight runs, and .50 once
+	}
+	if uneven := all.uneven / (tests / 2); uneven > most {
 		t.Errorf("one process was %.2f off an equal share, in the mean of all tests", uneven)
 	}
 }

@@ -44,32 +44,3 @@ func TestLeadsAreEven(t *testing.T) {
 		}
 	}
 }
-
-// A process that has more to do than others, which draw nothing any more, waits for them less
-// and less, also if the limit is short in between; and as long as at first if they draw again.
-func TestWaitsForOthersThatDrawNothingGetShorter(t *testing.T) {
-	var l Lead
-	now := meter.Instant(time.Hour)
-	turn := func(others int64) time.Duration {
-		l.Lacks(now)
-		begin := now
-		for {
-			d := l.Wait(now, 4, 1, time.Minute, others)
-			if d == 0 {
-				return now.Sub(begin)
-			}
-			now = now.Add(d)
-		}
-	}
-	first := turn(100)
-	for range 4 {
-		last := turn(100)
-		if last != first/2 {
-			t.Errorf("waits %v for others that drew nothing, after %v; want half of it", last, first)
-		}
-		first = last
-	}
-	if again := turn(101); again != mostTurns*mostTurn {
-		t.Errorf("waits %v for others that have drawn, want %v", again, mostTurns*mostTurn)
-	}
-}
