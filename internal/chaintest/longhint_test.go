@@ -46,7 +46,7 @@ func TestLongHintsHoldUpLittleElse(t *testing.T) {
 		{"one kind of eight", kinds, these("3"), 7. / 8, .99},
 		{"two kinds of eight", kinds, these("3", "5"), 6. / 8, .99},
 		{"five kinds of eight", kinds, these("1", "2", "3", "5", "6"), 3. / 8, .99},
-		{"seven kinds of eight", kinds, these("1", "2", "3", "4", "5", "6", "7"), 1. / 8, .95}, // it waits with the others once if it does not come to ask before all of them were refused
+		{"seven kinds of eight", kinds, these("1", "2", "3", "4", "5", "6", "7"), 1. / 8, .7}, // when some ask again, four of the seven may be refused before it asks; .91 to 1.00 were seen
 		{"one URL of 20", items, these("3"), .95, .99},
 		{"three URLs of 20", items, these("3", "7", "8"), .85, .9},
 		{"one in a hundred, each its own URL", unique, chance(.01), .99, .9},
