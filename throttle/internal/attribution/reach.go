@@ -36,8 +36,8 @@ type Reach struct {
 // Refused takes in that a request sent at sent was told at now to stay away for wait. other
 // says that it is for something else than the one that was told so before, and that it was
 // sent after what it is for was told so the last time. most is how many others may be refused
-// in a row before all have to wait for the first time. Refused reports whether few have to, and whether one of
-// the others asks first.
+// in a row before all have to wait for the first time. Refused reports whether few have to,
+// and whether one of the others asks first.
 func (r *Reach) Refused(sent, now meter.Instant, wait time.Duration, other bool, most int) (few, asks bool) {
 	if now.Sub(r.until) > Remembered {
 		*r = Reach{}

@@ -19,9 +19,9 @@
 // decides whether units come back all the time, attribution.Belief whether the limit is
 // obeyed, and attribution.Sharing which requests share it. If a window has only a few
 // seconds, its reset in whole seconds is not exact enough; then a Limit remembers when this
-// process spent its units: its trail. It does so, too, if only refusals state the limit, because then no
-// answer says what there is after the reset. The processes of a fleet with a tally draw in turns while
-// little is left.
+// process spent its units: its trail. It does so, too, if only refusals state the limit,
+// because then no answer says what there is after the reset. The processes of a fleet with a
+// tally draw in turns while little is left.
 //
 // # Promises
 //

@@ -69,11 +69,13 @@ func (q *Limit) wait(now meter.Instant, cost float64) time.Duration {
 		return 0 // it may need less than others did, so one request at a time is sent
 	case q.left >= cost && q.Sharing.Unsure() && q.out+q.early > 0:
 		return meter.Unknown // requests under way may draw on another limit
-	case !q.reset.Known && q.trailed(now, cost) != meter.Unknown:
-		return q.trailed(now, cost)
 	case q.reset.Known:
 		return q.watch(now, min(q.until().Sub(now), q.trailed(now, cost)))
-	case q.out+q.early > 0:
+	}
+	if d := q.trailed(now, cost); d != meter.Unknown {
+		return d
+	}
+	if q.out+q.early > 0 {
 		return meter.Unknown
 	}
 	if d := q.basis.Add(q.guess()).Sub(now); d > 0 {
