@@ -5,7 +5,8 @@
 //
 // A [Window] is full again at its reset, and gets nothing back before. A [Bucket] gets
 // units back all the time, at its refill rate. A sliding [Log] gets each unit back one window
-// after it was spent. Servers state all three in the same headers. An [Answer] is what one
+// after it was spent. A sliding [Counter] gets the units of one window back evenly during the
+// next one. Servers state all four in the same headers. An [Answer] is what one
 // answer shows: what was left when its request was served, and what is known of the
 // units that were spent meanwhile.
 //

@@ -2,6 +2,7 @@ package refill
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/meter"
@@ -11,11 +12,12 @@ import (
 type Kind uint8
 
 const (
-	Window Kind = iota // all at the reset
-	Bucket             // at a steady rate
-	Log                // each a window after it was spent
+	Window  Kind = iota // all at the reset
+	Bucket              // at a steady rate
+	Log                 // each a window after it was spent
+	Counter             // those of one window evenly during the next one
 
-	kinds = 3 // how many there are
+	kinds = 4 // how many there are
 )
 
 // How evidence is weighed, in natural logarithms of likelihood: each unit that a kind
@@ -75,6 +77,7 @@ type Answer struct {
 	Size        float64       // units of the whole limit; zero: unknown
 	Reset       meter.Instant // the reset that the answer states; zero: none
 	Doubt       time.Duration // by how much Reset may be wrong
+	Per         time.Duration // how long windows are; zero: unknown
 	Rate        float64       // units a second that a bucket would get back; zero: unknown
 	Log         Span          // how much would have been left before the request if the limit were a Log
 	Logged      bool          // Log is known
@@ -86,13 +89,15 @@ type Judge struct {
 	kind   Kind           // the likeliest, which is asked for far more often than it changes
 	rate   float64        // at which units were seen to come back, per second; zero: unknown
 
+	counter counter
+
 	// The answer with which later ones are compared:
 	sent, heard meter.Instant // heard zero: there is none
 	reset       meter.Instant
 	doubt       time.Duration
 	left, open  float64
 	spent       float64  // units of requests that were answered after it
-	until       [2]tally // earlier values of spent, the newer one last
+	until       [3]tally // earlier values of spent, the newest one last
 }
 
 // A tally is how many units were spent by requests that were answered until at.
@@ -146,31 +151,64 @@ func (j *Judge) Lean(k Kind) {
 	j.choose()
 }
 
-// Spent notes the cost of a request that was accepted, whose answer did not state the limit.
-func (j *Judge) Spent(units float64) { j.spent += units }
+// Spent notes the cost of a request that was accepted, whose answer, heard now, did not state
+// the limit.
+func (j *Judge) Spent(now meter.Instant, units float64) {
+	j.spent += units
+	j.tally(now, now.Sub(j.until[1].at) >= j.heard.Sub(j.sent))
+	j.counter.heard(now, j.counter.window(now), 0, units)
+}
+
+// tally keeps what was spent until now; later says that a round trip has passed since the
+// last tally that stays.
+func (j *Judge) tally(now meter.Instant, later bool) {
+	all := tally{now, j.spent}
+	if later {
+		j.until[0], j.until[1] = j.until[1], all
+	}
+	j.until[2] = all
+}
 
 // Heard learns from an answer that states the limit.
 func (j *Judge) Heard(a *Answer) {
 	later := j.heard != 0 && a.Sent >= j.heard // the server certainly served it later
 	past := j.reset != 0 && a.Sent > j.reset.Add(j.doubt)
+	defer j.count(a)
 	if j.heard == 0 || later && (j.compare(a) || past || a.Open <= j.open/2-1) {
 		j.sent, j.heard, j.reset, j.doubt = a.Sent, a.Heard, a.Reset, a.Doubt
 		j.left, j.open, j.spent = a.Left, a.Open, 0
-		j.until = [2]tally{{at: a.Heard}, {at: a.Heard}}
+		j.until = [3]tally{{at: a.Heard}, {at: a.Heard}, {at: a.Heard}}
 		return
 	}
 	if !a.Refused {
 		j.spent += a.Cost
 	}
-	if a.Sent >= j.until[1].at { // a round trip later
-		j.until = [2]tally{j.until[1], {a.Heard, j.spent}}
+	j.tally(a.Heard, a.Sent >= j.until[1].at)
+}
+
+// count counts what the request of an answer took, in the window that the answer states.
+func (j *Judge) count(a *Answer) {
+	units, end := a.Cost, a.Reset
+	switch {
+	case j.counter.end == 0:
+		units = max(0, a.Size-a.Left) // all that was spent before
+	case a.Refused:
+		units = 0
+	}
+	if end == 0 {
+		end = j.counter.window(a.Heard)
+	}
+	was := j.counter.steady
+	if j.counter.heard(a.Heard, end, a.Per, units); was && !j.counter.steady {
+		j.behind[Counter] = -mostOff
+		j.choose()
 	}
 }
 
 // by is how many units were certainly spent before a request that was sent at sent was
 // served: those of requests that were answered before it was sent.
 func (j *Judge) by(sent meter.Instant) float64 {
-	for i := 1; i >= 0; i-- {
+	for i := len(j.until) - 1; i >= 0; i-- {
 		if j.until[i].at <= sent {
 			return j.until[i].spent
 		}
@@ -191,9 +229,13 @@ func (j *Judge) compare(a *Answer) bool {
 	spent := Span{max(0, j.by(a.Sent)-j.open), j.spent + a.Open}
 	stays := Span{j.left - spent.Most, j.left - spent.Least} // if nothing came back
 	anew := Span{size - spent.Most, size}                    // if all did
+	next := j.counter.next(a.Heard, a.Reset)
+	if n, ok := j.counter.in(a.Heard, a.Reset); ok {
+		anew.Least = max(anew.Least, size-n-a.Open)
+	}
 
 	off := [kinds]float64{Window: stays.off(there)}
-	if j.reset != 0 && a.Sent > j.reset.Add(j.doubt) {
+	if j.reset != 0 && a.Sent > j.reset.Add(j.doubt) || next {
 		off[Window] = anew.off(there)
 	} else if j.reset == 0 || a.Heard > j.reset.Add(-j.doubt) {
 		off[Window] = min(off[Window], anew.off(there))
@@ -202,7 +244,8 @@ func (j *Judge) compare(a *Answer) bool {
 	if rate == 0 {
 		rate = j.rate
 	}
-	if rate <= 0 && off[Window] < clear {
+	ends := next || j.counter.steady // it is known when windows end
+	if rate <= 0 && off[Window] < clear && !ends {
 		return false
 	}
 	shortest, longest := a.Sent.Sub(j.heard).Seconds(), a.Heard.Sub(j.sent).Seconds()
@@ -214,7 +257,13 @@ func (j *Judge) compare(a *Answer) bool {
 	if a.Logged {
 		off[Log] = a.Log.off(there)
 	}
-	if max(off[0], off[1], off[2])-min(off[0], off[1], off[2]) < clear {
+	off[Counter] = max(off[Window], off[Bucket])
+	if ends {
+		doubt := j.counter.doubt()
+		least := min(stays.Least+j.counter.gain(j.heard, a.Sent)-doubt, anew.Least) - 1
+		off[Counter] = Span{least, min(size, stays.Most+j.counter.gain(j.sent, a.Heard)+doubt)}.off(there)
+	}
+	if slices.Max(off[:])-slices.Min(off[:]) < clear {
 		return false
 	}
 	if a.Rate == 0 && anew.off(there) > clear {

@@ -110,7 +110,7 @@ func TestUnitsWithoutAWordAreCounted(t *testing.T) {
 	for spent, want := range map[float64]refill.Kind{0: refill.Window, 4: refill.Bucket} {
 		var j refill.Judge
 		heard(&j, 10, 4, time.Hour, answer{left: 9})
-		j.Spent(spent)
+		j.Spent(at(sec), spent)
 		heard(&j, 10, 4, time.Hour, answer{left: 8, at: sec}, answer{left: 8 - spent, at: sec + 40*time.Millisecond})
 		if spent == 4 { // known once a round trip later
 			heard(&j, 10, 4, time.Hour, answer{left: 7, at: 2 * sec})
@@ -123,7 +123,7 @@ func TestUnitsWithoutAWordAreCounted(t *testing.T) {
 
 // A server's word for a kind holds until answers contradict it.
 func TestAWordIsTakenUntilItIsContradicted(t *testing.T) {
-	for k := range refill.Kind(3) {
+	for k := range refill.Kind(4) {
 		var j refill.Judge
 		if j.Lean(k); j.Kind() != k || !j.Sure() {
 			t.Errorf("kind %d, sure %t, want %d", j.Kind(), j.Sure(), k)
@@ -142,7 +142,7 @@ func TestAWordIsTakenUntilItIsContradicted(t *testing.T) {
 // However long it was borne out, some answers change a verdict; one does not.
 func TestAVerdictIsNeverFinal(t *testing.T) {
 	var j refill.Judge
-	window, log := [3]float64{refill.Bucket: 3, refill.Log: 3}, [3]float64{refill.Window: math.Inf(1), refill.Bucket: 9}
+	window, log := [4]float64{refill.Bucket: 3, refill.Log: 3, refill.Counter: 3}, [4]float64{refill.Window: math.Inf(1), refill.Bucket: 9, refill.Counter: 9}
 	for range 1000 {
 		j.Weigh(window)
 	}

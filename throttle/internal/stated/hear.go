@@ -232,7 +232,7 @@ func (q *Limit) judged(now, sent meter.Instant, l *headers.Limit, cost, own floa
 	}
 	a := refill.Answer{
 		Sent: sent, Heard: now, Left: left, Cost: cost, Refused: refused, Open: max(0, q.out+q.early-own),
-		Size: q.sizeOr(0), Rate: q.refill,
+		Size: q.sizeOr(0), Rate: q.refill, Per: q.window,
 	}
 	if l.Quota.Known {
 		a.Size = l.Quota.Value

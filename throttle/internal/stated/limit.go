@@ -91,7 +91,7 @@ type Limit struct {
 
 	windows  int               // how many windows have ended
 	trickles bool              // the server stated how fast units come back
-	judge    refill.Judge      // whether it is a window, a bucket or a log
+	judge    refill.Judge      // the way in which its units come back
 	fresh    cooldown.Question // open: the reset has passed, and it is not known what there is
 	spare    float64           // units that may be spent until that is known
 	slack    time.Duration     // by how much resets have proved too early
@@ -145,29 +145,13 @@ func (q *Limit) level(now meter.Instant) float64 {
 	left := q.left
 	away := q.flying()
 	if q.flows() {
-		left += q.rate() * now.Sub(q.basis).Seconds()
+		left += q.gain(now)
 		if q.size.Known {
 			most := max(1, q.size.Value, q.left) // less than a unit gathers until it is one
 			left = min(left, most+q.shared.elsewhere())
 		}
 	}
 	return left - away
-}
-
-// rate is how fast units come back in the long run, in units per second; zero: unknown.
-func (q *Limit) rate() float64 {
-	switch {
-	case q.refill > 0:
-		return q.refill
-	case q.size.Known && q.window > 0:
-		return q.size.Value / q.window.Seconds()
-	}
-	return 0
-}
-
-// flows reports that units come back all the time, at a rate that is known.
-func (q *Limit) flows() bool {
-	return (q.trickles || q.judge.Kind() == refill.Bucket && q.means != headers.Boundary) && q.rate() > 0
 }
 
 // supported reports that enough answers agree on the reset to wait for it, up to
@@ -187,6 +171,9 @@ func (q *Limit) until() meter.Instant {
 // roll brings q up to date: after its reset a new window begins. Then one request at a time
 // asks how much there is, and others may spend what was left of the last window.
 func (q *Limit) roll(now meter.Instant) {
+	if q.weighted() && q.flows() && now.Sub(q.basis) >= q.judge.Span() { // the judge does not know what came back before
+		q.left, q.basis = q.level(now)+q.flying(), now
+	}
 	if !q.reset.Known {
 		if now.Sub(q.basis) > attribution.StaleAfter {
 			q.left, q.basis = q.sizeOr(plentiful), now
@@ -255,6 +242,7 @@ func (q *Limit) guess() time.Duration {
 // Unmentioned notes that the answer to a request that drew on q did not state q. asked says
 // that the request was let through to ask, and good that it was not refused.
 func (q *Limit) Unmentioned(now meter.Instant, asked, good bool, cost float64) {
+	q.roll(now)
 	if good {
 		q.quiet = true
 		q.keepTrail(now)
@@ -273,7 +261,7 @@ func (q *Limit) Unmentioned(now meter.Instant, asked, good bool, cost float64) {
 	}
 	if good && q.exact() {
 		q.left -= cost
-		q.judge.Spent(cost)
+		q.judge.Spent(now, cost)
 		q.shared.took(cost)
 	}
 }

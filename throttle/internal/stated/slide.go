@@ -34,7 +34,7 @@ func (s *shared) slides(q *Limit, now, sent meter.Instant, left float64, n int64
 	}
 	if all, then := float64(s.slide.rolled), float64(before); q.rolled != 0 && sent > q.rolled && all-then > max(2, q.size.Value/8) {
 		window, log := math.Abs(all-gone), math.Abs(gone-then)
-		q.judge.Weigh([3]float64{refill.Window: window, refill.Bucket: max(window, log), refill.Log: log})
+		q.judge.Weigh([4]float64{refill.Window: window, refill.Bucket: max(window, log), refill.Log: log, refill.Counter: math.Inf(1)})
 	}
 	s.slide.foreign = max(0, float64(before)-gone)
 }
@@ -43,7 +43,7 @@ func (s *shared) slides(q *Limit, now, sent meter.Instant, left float64, n int64
 // window are those of a sliding log.
 func (q *Limit) rolls(last, now meter.Instant) {
 	if q.shared.tally != nil && last != 0 && now.Sub(last) < q.shared.span-Coarse-Coarse/4 {
-		q.judge.Weigh([3]float64{refill.Window: math.Inf(1), refill.Bucket: math.Inf(1)})
+		q.judge.Weigh([4]float64{refill.Window: math.Inf(1), refill.Bucket: math.Inf(1), refill.Counter: math.Inf(1)})
 	}
 }
 

@@ -54,7 +54,7 @@ func (q *Limit) wait(now meter.Instant, cost float64) time.Duration {
 	case lack <= 1e-9:
 		return q.turn(now, cost, cost-lack)
 	case q.flows():
-		d := time.Duration(min(lack/q.rate(), farOff) * float64(time.Second))
+		d := q.gains(now, lack)
 		if most := q.basis.Add(q.terms.MaxPause).Sub(now); d <= q.terms.MaxPause || d <= most {
 			return max(time.Millisecond, d)
 		} else if most <= 0 && q.out+q.early > 0 {
