@@ -1,6 +1,7 @@
 package refill
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -219,55 +220,37 @@ func (j *Judge) by(sent meter.Instant) float64 {
 // compare weighs the kinds by an answer and the one before it. It reports false, and changes
 // nothing, if the kinds predict the same.
 func (j *Judge) compare(a *Answer) bool {
-	there, size := a.Left, a.Size
-	if !a.Refused {
-		there += a.Cost
-	}
-	if size == 0 {
-		size = math.Inf(1)
-	}
-	spent := Span{max(0, j.by(a.Sent)-j.open), j.spent + a.Open}
-	stays := Span{j.left - spent.Most, j.left - spent.Least} // if nothing came back
-	anew := Span{size - spent.Most, size}                    // if all did
+	v := j.interval(a)
 	next := j.counter.next(a.Heard, a.Reset)
-	if n, ok := j.counter.in(a.Heard, a.Reset); ok {
-		anew.Least = max(anew.Least, size-n-a.Open)
-	}
-
-	off := [kinds]float64{Window: stays.off(there)}
-	if j.reset != 0 && a.Sent > j.reset.Add(j.doubt) || next {
-		off[Window] = anew.off(there)
-	} else if j.reset == 0 || a.Heard > j.reset.Add(-j.doubt) {
-		off[Window] = min(off[Window], anew.off(there))
-	}
-	rate := a.Rate
-	if rate == 0 {
-		rate = j.rate
-	}
 	ends := next || j.counter.steady // it is known when windows end
+	rate := cmp.Or(a.Rate, j.rate)
+
+	off := [kinds]float64{Window: v.stays.off(v.there)}
+	if j.reset != 0 && a.Sent > j.reset.Add(j.doubt) || next {
+		off[Window] = v.anew.off(v.there)
+	} else if j.reset == 0 || a.Heard > j.reset.Add(-j.doubt) {
+		off[Window] = min(off[Window], v.anew.off(v.there))
+	}
 	if rate <= 0 && off[Window] < clear && !ends {
 		return false
 	}
-	shortest, longest := a.Sent.Sub(j.heard).Seconds(), a.Heard.Sub(j.sent).Seconds()
 	if off[Bucket] = vague; rate > 0 {
-		least := min(stays.Least+rate*shortest, anew.Least) - 1 // what is stated is rounded down
-		off[Bucket] = Span{least, min(size, stays.Most+rate*longest)}.off(there)
+		off[Bucket] = v.gained(rate*v.shortest, rate*v.longest)
 	}
-	off[Log] = max(off[Window], off[Bucket]) // without a prediction of its own it must not become the likeliest
+	off[Log] = max(off[Window], off[Bucket]) // without a prediction of its own a kind must not become the likeliest
+	off[Counter] = off[Log]
 	if a.Logged {
-		off[Log] = a.Log.off(there)
+		off[Log] = a.Log.off(v.there)
 	}
-	off[Counter] = max(off[Window], off[Bucket])
 	if ends {
 		doubt := j.counter.doubt()
-		least := min(stays.Least+j.counter.gain(j.heard, a.Sent)-doubt, anew.Least) - 1
-		off[Counter] = Span{least, min(size, stays.Most+j.counter.gain(j.sent, a.Heard)+doubt)}.off(there)
+		off[Counter] = v.gained(j.counter.gain(j.heard, a.Sent)-doubt, j.counter.gain(j.sent, a.Heard)+doubt)
 	}
 	if slices.Max(off[:])-slices.Min(off[:]) < clear {
 		return false
 	}
-	if a.Rate == 0 && anew.off(there) > clear {
-		j.gained((there-stays.Most)/longest, (there+1-stays.Least)/max(shortest, 1e-3))
+	if a.Rate == 0 && v.anew.off(v.there) > clear {
+		j.gained((v.there-v.stays.Most)/v.longest, (v.there+1-v.stays.Least)/max(v.shortest, 1e-3))
 	}
 	j.Weigh(off)
 	return true
