@@ -85,6 +85,12 @@ func (c *counter) doubt() float64 {
 	return math.Abs(c.spent[0]-c.spent[1]) * near.Seconds() / 2 / c.span.Seconds()
 }
 
+// shows is after how many seconds so much has come back that a counter is certainly told from a
+// window by it, or a quarter of a window.
+func (c *counter) shows() float64 {
+	return c.span.Seconds() * min(0.25, most/max(1, c.spent[0], c.spent[1]))
+}
+
 // gain is how many units come back between two instants, if none are spent after them.
 func (c *counter) gain(from, to meter.Instant) float64 {
 	sum := 0.0

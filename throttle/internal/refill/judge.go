@@ -231,8 +231,8 @@ func (j *Judge) compare(a *Answer) bool {
 	} else if j.reset == 0 || a.Heard > j.reset.Add(-j.doubt) {
 		off[Window] = min(off[Window], v.anew.off(v.there))
 	}
-	if rate <= 0 && off[Window] < clear && !ends {
-		return false
+	if rate <= 0 && off[Window] < clear && !next && (!ends || v.longest < j.counter.shows()) {
+		return false // a little later it can be seen better
 	}
 	if off[Bucket] = vague; rate > 0 {
 		off[Bucket] = v.gained(rate*v.shortest, rate*v.longest)
