@@ -37,7 +37,14 @@ func served(resp *http.Response, err error) bool {
 func (d *door) otherwise(r *http.Request, t *trip.Trip, resp *http.Response, err error) (*http.Response, error) {
 	host := hosts.Name(t.Entry, r)
 	s := d.circuits.settings(host)
+	keep := false
+	defer func() {
+		if !keep && resp != nil && resp.Body != nil { // it is replaced, or the user's function has panicked
+			resp.Body.Close()
+		}
+	}()
 	if s.Fallback == nil || !d.wanted(s, host, r, resp, err) || gone(r) {
+		keep = true
 		return resp, err
 	}
 	why := err
@@ -47,15 +54,14 @@ func (d *door) otherwise(r *http.Request, t *trip.Trip, resp *http.Response, err
 	other, failed := s.Fallback(r, why)
 	switch {
 	case other == nil && (failed == nil || resp != nil): // an answer is better than an error
+		keep = true
 		return resp, err
 	case other == nil && t.Sent(): // what the fallback sent is not all
 		return nil, notsent.Deny(failed)
 	case other == nil:
 		return nil, failed
 	}
-	if resp != nil && resp != other && resp.Body != nil {
-		resp.Body.Close()
-	}
+	keep = other == resp
 	if other.Body == nil {
 		other.Body = http.NoBody
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,6 +99,37 @@ func TestFallbackOnNamesWhatElseIsAnswered(t *testing.T) {
 		}
 		if _, err := breaker.NewCircuits(breaker.Config{FallbackOn: breaker.OnFailure}); err == nil {
 			t.Error("FallbackOn without Fallback is accepted")
+		}
+	})
+}
+
+// A Fallback or FallbackOn that panics or ends its goroutine leaves no answer open.
+func TestFallbackThatPanics(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for name, c := range map[string]breaker.Config{
+			"Fallback panics": {FallbackOn: breaker.OnFailure, Fallback: func(*http.Request, error) (*http.Response, error) { panic("mine") }},
+			"Fallback ends": {FallbackOn: breaker.OnFailure, Fallback: func(*http.Request, error) (*http.Response, error) {
+				runtime.Goexit()
+				return nil, nil
+			}},
+			"FallbackOn panics": {
+				FallbackOn: func(*http.Response, error) bool { panic("mine") },
+				Fallback:   func(*http.Request, error) (*http.Response, error) { return nil, nil },
+			},
+		} {
+			_, h, rt := rig(t, c)
+			body := testnet.NewBody("down")
+			h.set(func(r *http.Request) (*http.Response, error) { return testnet.Answer(r, 500, nil, body), nil })
+			done := make(chan bool)
+			go func() {
+				defer close(done)
+				defer func() { recover() }()
+				get(rt, site)
+			}()
+			<-done
+			if body.Closes() != 1 {
+				t.Errorf("%s: the answer was closed %d times", name, body.Closes())
+			}
 		}
 	})
 }
