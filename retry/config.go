@@ -95,9 +95,9 @@ type Config struct {
 
 	// Prepare is called with what is sent next, before each attempt, and with
 	// how many there were before it: to sign it anew, say. The request is a copy
-	// that keeps what was changed before, headers of its own included; its Body is
-	// not to be touched, nor its URL's host. An error ends the request with that
-	// error. A hedge is sent as its first attempt was prepared. nil: not called.
+	// that keeps what was changed before, with a Header and a URL of its own. Its
+	// Body is not to be touched, nor its URL's host. An error ends the request with
+	// that error. A hedge is sent as its first attempt was prepared. nil: not called.
 	Prepare func(r *http.Request, before int) error
 
 	// GiveUp is called for a request that ended in an error, or with an answer

@@ -239,13 +239,14 @@ func TestPrepareLeavesTheCallersRequestAlone(t *testing.T) {
 		r, _ := http.NewRequest("PUT", "http://a.example/", body)
 		rt, err := retry.New(&answers{statuses: []int{200}}, retry.Config{Prepare: func(r *http.Request, before int) error {
 			r.Header.Set("A", "b")
+			r.URL.RawQuery += "&signature=1"
 			return errors.New("no")
 		}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := rt.RoundTrip(r); err == nil || len(r.Header) != 0 || body.closed == 0 {
-			t.Errorf("%v, header %v, closed %d times", err, r.Header, body.closed)
+		if _, err := rt.RoundTrip(r); err == nil || len(r.Header) != 0 || r.URL.RawQuery != "" || body.closed == 0 {
+			t.Errorf("%v, header %v, query %q, closed %d times", err, r.Header, r.URL.RawQuery, body.closed)
 		}
 	})
 }

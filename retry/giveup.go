@@ -15,6 +15,10 @@ func (l *loop) ready() error {
 	if l.r.Header == nil {
 		l.r.Header = make(http.Header)
 	}
+	if l.r.URL != nil {
+		u := *l.r.URL
+		l.r.URL = &u
+	}
 	return l.c.Prepare(l.r, l.made)
 }
 
