@@ -287,7 +287,7 @@ func (p *attempt) patience(ctx context.Context) wish {
 	w := wish{Patience: queue.Patience{Ctx: ctx, Cancel: p.r.Cancel, Most: full, Full: full, Queue: p.record.t.limits.maxQueue}, onWait: p.record.t.config.OnWait}
 	switch {
 	case p.tr.Hedge:
-		w.Most = -1
+		w.Most, w.Spare = -1, true
 	case full > 0:
 		w.Most = max(0, full-p.tr.Waited())
 	}

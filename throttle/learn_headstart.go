@@ -80,6 +80,8 @@ func (h *headStart) Return(instant, int64, meter.Token, instant, instant) {
 	h.host.heads--
 }
 
+func (h *headStart) Spares(now instant) bool { return !h.busy && h.host.Spares(now) }
+
 func (h *headStart) ETA(now instant, _, _ int64) instant { return h.At(now, 1) }
 func (h *headStart) Regain(int64) time.Duration          { return h.host.Regain(1) }
 func (h *headStart) Words(now instant) string            { return h.host.Words(now) }

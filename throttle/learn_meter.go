@@ -35,7 +35,8 @@ type prelude struct {
 type hostStart struct {
 	meter.Open
 	slow    concurrency.Limit
-	heads   int // requests under way that had a headStart
+	heads   int  // requests under way that had a headStart
+	fleet   bool // it is one of the starts of a fleet's processes
 	account queue.Account
 }
 
@@ -148,6 +149,15 @@ func (s *hostStart) Return(_ instant, _ int64, m meter.Token, _, _ instant) {
 	if m != unplaced {
 		s.slow.End(generation(m))
 	}
+}
+
+// Spares reports whether nothing is known that speaks against one more request at a time. In
+// a fleet, what slow starts let through is for all processes together.
+func (s *hostStart) Spares(instant) bool { return !s.fleet && !s.slow.Cut() }
+
+func (k *endpoint) Spares(now instant) bool {
+	return !k.learner.terms.Fleet && !k.barred && !k.slow.Cut() && k.cooldown.At(now) <= now &&
+		!(k.apart && k.evidence.at(now, k.account.Queued()) > now)
 }
 
 // The words are those of Wait.Why.

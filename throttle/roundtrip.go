@@ -250,7 +250,7 @@ func (t *Transport) outlook(r *http.Request, tr *trip.Trip) (time.Duration, erro
 	shared := p.fleetWait(now, &q, needs)
 	q.By = &q
 	at, a := queue.Estimate(now, &q.Request, needs)
-	if a == nil {
+	if a == nil || queue.Spared(now, &q.Request, needs, &patience.Patience) {
 		return shared, nil
 	}
 	if r := queue.TooLate(now, at, a, &q.Request, needs, &patience.Patience); r != nil {

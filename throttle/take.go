@@ -45,6 +45,12 @@ func (q *ask) nowLocked(e *queue.Domain, now instant, buf []queue.Need, p *wish)
 		err = q.refuseLocked(e, now, &queue.Refusal{Reason: queue.Unfit, Account: a})
 		return nil, true, err
 	}
+	if queue.Spared(now, &q.Request, needs, &p.Patience) {
+		queue.Charge(now, needs, q.Held)
+		q.counts().grant(now)
+		e.Unlock()
+		return needs, true, nil
+	}
 	if p.Most < 0 {
 		if drawn, ok := e.Overtake(now, &q.Request, needs); ok {
 			q.counts().grant(now)

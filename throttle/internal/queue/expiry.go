@@ -84,8 +84,8 @@ func (e *Domain) watch(now meter.Instant) {
 	}
 }
 
-// expire refuses those whose time is up, unless there is room for them just now. If
-// there are more than a slice of them, the timer comes again for the others.
+// expire refuses those whose time is up, unless there is room for them just now or they are
+// spared. If there are more than a slice of them, the timer comes again for the others.
 func (e *Domain) expire() {
 	e = e.Lock()
 	defer e.Unlock()
@@ -102,7 +102,7 @@ func (e *Domain) expire() {
 				break // there may be room for it yet
 			}
 		}
-		if !w.over() {
+		if !w.over() && !e.spare(now, w) {
 			e.refuse(now, w, w.tooLong(now))
 		}
 	}

@@ -129,12 +129,17 @@ func (e *Domain) try(now meter.Instant, w *Waiter) bool {
 	if w.UpTo > 1 {
 		stretch(now, w.Needs, w.UpTo)
 	}
+	e.grant(now, w)
+	return true
+}
+
+// grant ends w's wait and charges its needs.
+func (e *Domain) grant(now meter.Instant, w *Waiter) {
 	w.granted = true
 	e.leave(w)
 	w.Needs = w.Needs[:len(w.Needs)-w.gateCount()] // gates are needed for the wait alone
 	Charge(now, w.Needs, w.Held)
 	w.done(now)
-	return true
 }
 
 // first reports whether it is w's turn in all its waitlists.

@@ -16,6 +16,7 @@ type Patience struct {
 	Full   time.Duration   // what Most was before earlier waits of the request; refusals name it
 	Trip   time.Duration   // how long the answer will take, if known: the request must go so long before the context's deadline
 	Queue  int             // how many requests of a group may wait
+	Spare  bool            // nothing is lost if it is refused
 }
 
 // A Forecast says what a request waits for, when it begins to.
