@@ -39,7 +39,7 @@ func (s *settings) begin(t *Transport, c Config) error {
 	s.hosts = make(map[string]Host, len(c.Hosts))
 	for text, h := range c.Hosts {
 		if err := s.set(t, text, h); err != nil {
-			return fmt.Errorf("weir: Hosts[%q]: %w", text, err)
+			return fmt.Errorf("weir: Hosts[%s]: %w", pattern.Quote(text), err)
 		}
 	}
 	return nil
@@ -50,7 +50,7 @@ func (s *settings) begin(t *Transport, c Config) error {
 // that Config's apply. If SetHost returns an error, nothing has changed.
 func (t *Transport) SetHost(text string, h Host) error {
 	if err := t.settings.set(t, text, h); err != nil {
-		return fmt.Errorf("weir: SetHost %q: %w", text, err)
+		return fmt.Errorf("weir: SetHost %s: %w", pattern.Quote(text), err)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirhttp/weir/internal/hosts"
 	"github.com/weirhttp/weir/internal/pattern"
+	"github.com/weirhttp/weir/internal/plain"
 	"github.com/weirhttp/weir/internal/trip"
 )
 
@@ -189,14 +190,14 @@ func (c *Circuits) automatic(key string) State {
 // a host beyond the 100000 that can be held at a time.
 func (c *Circuits) Force(host string, s State) error {
 	if s != Open && s != Closed {
-		return fmt.Errorf("breaker: Force %s: a circuit can be forced %v or %v, not %v", host, Open, Closed, s)
+		return fmt.Errorf("breaker: Force %s: a circuit can be forced %v or %v, not %v", plain.Name(host), Open, Closed, s)
 	}
 	for _, key := range hosts.Spelled(host) {
 		before := c.State(key)
 		c.mu.Lock()
 		if _, ok := c.forced[key]; !ok && len(c.forced) >= maxForced {
 			c.mu.Unlock()
-			return fmt.Errorf("breaker: Force %s: %d hosts are forced already, which is the most", host, maxForced)
+			return fmt.Errorf("breaker: Force %s: %d hosts are forced already, which is the most", plain.Name(host), maxForced)
 		}
 		c.forced[key] = &hold{state: s, since: time.Now()}
 		c.nforced.Store(int64(len(c.forced)))

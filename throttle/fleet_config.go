@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirhttp/weir/internal/pattern"
 	"github.com/weirhttp/weir/throttle/internal/fleet"
 	"github.com/weirhttp/weir/throttle/store"
 )
@@ -162,7 +163,7 @@ func storableAll(other Budget, by map[string]Budget, f *fleet.Fleet) error {
 		return err
 	}
 	for name, b := range by {
-		if err := storable(fmt.Sprintf("Budgets[%q]", name), b, f); err != nil {
+		if err := storable(fmt.Sprintf("Budgets[%s]", pattern.Quote(name)), b, f); err != nil {
 			return err
 		}
 	}

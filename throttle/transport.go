@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -154,10 +153,10 @@ func (t *Transport) shown(part string) string {
 // pattern's limits. Where it has a pool, it becomes the budget of the whole pool.
 func (t *Transport) SetBudget(text string, budget Budget) error {
 	if err := budget.check(); err != nil {
-		return fmt.Errorf("throttle: SetBudget %q: %w", text, err)
+		return fmt.Errorf("throttle: SetBudget %s: %w", pattern.Quote(text), err)
 	}
 	if t.fleet != nil {
-		if err := storable("SetBudget "+strconv.Quote(text), budget, t.fleet); err != nil {
+		if err := storable("SetBudget "+pattern.Quote(text), budget, t.fleet); err != nil {
 			return err
 		}
 	}

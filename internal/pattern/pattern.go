@@ -11,9 +11,11 @@ package pattern
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/weirhttp/weir/internal/hosts"
+	"github.com/weirhttp/weir/internal/plain"
 )
 
 // Pattern is one parsed pattern. Parse makes it. Two that mean the same have the same Text.
@@ -28,32 +30,36 @@ type Pattern struct {
 // HostOnly reports that the pattern names hosts only: it has neither method nor path.
 func (p Pattern) HostOnly() bool { return p.Method == "" && p.Path == "" }
 
-// Parse reads a pattern. Its errors quote the pattern and say what is wrong with it.
+// Parse reads a pattern. Its errors quote the pattern, without secrets if it is a URL, and say
+// what is wrong with it.
 func Parse(text string) (Pattern, error) {
 	p := Pattern{}
 	rest := text
 	if method, tail, ok := strings.Cut(rest, " "); ok {
 		if !token(method) {
-			return p, fmt.Errorf("pattern %q: %q is not a method", text, method)
+			return p, fmt.Errorf("pattern %s: %s is not a method", Quote(text), Quote(method))
 		}
 		p.Method, rest = strings.ToUpper(method), tail
 	}
 	if scheme, _, ok := strings.Cut(rest, "://"); ok && !strings.Contains(scheme, "/") {
-		return p, fmt.Errorf("pattern %q: a pattern has no scheme: leave out %q", text, scheme+"://")
+		return p, fmt.Errorf("pattern %s: a pattern has no scheme: leave out %q", Quote(text), scheme+"://")
 	}
 	host, path := rest, ""
 	if i := strings.IndexByte(rest, '/'); i >= 0 {
 		host, path = rest[:i], rest[i:]
 	}
 	if err := p.host(host); err != nil {
-		return p, fmt.Errorf("pattern %q: %w", text, err)
+		return p, fmt.Errorf("pattern %s: %w", Quote(text), err)
 	}
 	if err := p.path(path); err != nil {
-		return p, fmt.Errorf("pattern %q: %w", text, err)
+		return p, fmt.Errorf("pattern %s: %w", Quote(text), err)
 	}
 	p.Text = p.text()
 	return p, nil
 }
+
+// Quote quotes the text of a pattern for an error. Parse may not have looked at it yet.
+func Quote(text string) string { return strconv.Quote(plain.Name(text)) }
 
 func (p *Pattern) text() string {
 	var b strings.Builder
@@ -83,7 +89,7 @@ func (p *Pattern) host(host string) error {
 		return fmt.Errorf("it names no host")
 	}
 	if strings.ContainsAny(name, " \t\r\n*@?#%\\") {
-		return fmt.Errorf("%q is not a host", host)
+		return fmt.Errorf("%s is not a host", Quote(host))
 	}
 	bare, port, found := name, "", false
 	if i := strings.LastIndexByte(name, ':'); i >= 0 && !strings.Contains(name[i:], "]") {
@@ -96,7 +102,7 @@ func (p *Pattern) host(host string) error {
 		return fmt.Errorf("%q: an IPv6 address must be in brackets", host)
 	}
 	if strings.Trim(bare, ".") == "" || strings.Contains(bare, "..") {
-		return fmt.Errorf("%q is not a host", host)
+		return fmt.Errorf("%s is not a host", Quote(host))
 	}
 	if port == "80" || port == "443" { // a scheme's own port is no part of a host's key
 		name = bare
@@ -107,7 +113,7 @@ func (p *Pattern) host(host string) error {
 
 func (p *Pattern) path(path string) error {
 	if strings.ContainsAny(path, "?# \t\r\n") {
-		return fmt.Errorf("path %q: a pattern has no query, fragment or space", path)
+		return fmt.Errorf("path %s: a pattern has no query, fragment or space", Quote(path))
 	}
 	for _, segment := range strings.Split(path, "/") {
 		if strings.Contains(segment, "*") && segment != "*" {

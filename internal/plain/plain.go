@@ -1,5 +1,5 @@
-// Package plain makes texts of errors that may be shown to people. They have no secrets
-// of the caller's, and nothing that a server may have put there to do harm.
+// Package plain makes texts that may be shown to people, of errors most of all. They have no
+// secrets of the caller's, and nothing that a server may have put there to do harm.
 package plain
 
 import (
@@ -23,6 +23,18 @@ func Text(err error) string {
 		text = strings.ToValidUTF8(text[:Longest], "") + "..."
 	}
 	return printable(text)
+}
+
+// Name is what was to name a host or requests, as it may be shown. It may be a URL by
+// mistake, so user information, query and fragment are left out.
+func Name(text string) string {
+	if i := strings.IndexAny(text, "?#"); i >= 0 {
+		if strings.Contains(text[i:], "@") { // it may be part of a password
+			i = 1 + strings.LastIndexAny(text[:i], " /")
+		}
+		text = text[:i] + "..."
+	}
+	return printable(userinfo(text))
 }
 
 // printable escapes control characters, which a terminal would obey. A server may have

@@ -19,6 +19,26 @@ func TestTextMasksUserinfo(t *testing.T) {
 	}
 }
 
+// What was to name a host may be a URL by mistake.
+func TestNameMasksSecrets(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                           "",
+		"GET api.example.com/v1/*/x": "GET api.example.com/v1/*/x",
+		"https://u:p@h/x":            "https://...@h/x",
+		"GET u:p@h":                  "GET ...@h",
+		"h/x?key=s":                  "h/x...",
+		"https://h#s":                "https://h...",
+		"https://u:p?p@h/":           "https://...",
+		"https://h/x?to=a@b":         "https://h/...",
+		"https://h/?a=1\x1b":         "https://h/...",
+		"h\x1b":                      `h\x1b`,
+	} {
+		if got := Name(text); got != want {
+			t.Errorf("%q is shown as %q, want %q", text, got, want)
+		}
+	}
+}
+
 // What a server put into the text of an error does nothing to whoever prints it.
 func TestTextIsPrintable(t *testing.T) {
 	for text, want := range map[string]string{

@@ -233,6 +233,20 @@ func TestConfigErrors(t *testing.T) {
 		}
 		o.tell(err)
 	}
+	for _, url := range []string{"https://user:" + canary + "@api.test/", "user:" + canary + "@api.test", "GET api.test/v1?key=" + canary, "https://api.test/#" + canary} {
+		budget := throttle.MustParseBudget("5/s")
+		_, err := weir.New(nil, weir.Config{Throttle: throttle.Config{Budgets: map[string]throttle.Budget{url: budget}}})
+		o.tell(err)
+		_, err = weir.New(nil, weir.Config{Hosts: map[string]weir.Host{url: {}}})
+		o.tell(err)
+		rt := real.Chain(t, nil, weir.Config{})
+		o.tell(rt.SetHost(url, weir.Host{}))
+		o.tell(rt.Throttle().SetBudget(url, budget))
+		o.tell(rt.Throttle().SetBudget(url, throttle.Budget{InFlight: -1}))
+		o.tell(rt.Throttle().SetHost(url, throttle.HostConfig{}))
+		o.tell(rt.Circuits().SetHost(url, breaker.Config{}))
+		o.tell(rt.Circuits().Force(url, breaker.HalfOpen))
+	}
 	look(t, o.text.String())
 }
 
