@@ -79,6 +79,8 @@ func (q *Request) refusal(now, t meter.Instant, a *Account, end meter.Instant, n
 		r.Reason, r.Why = Paused, a.Why()
 	case a.Label.Says:
 		r.Why = a.Reason(now)
+	case a.Label == q.Group.Gate.Label: // there is no pause
+		r.Account = nil
 	}
 	return r
 }

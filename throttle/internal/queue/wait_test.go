@@ -264,6 +264,33 @@ func TestAPauseRefusesThoseThatWaitForSomethingElse(t *testing.T) {
 	})
 }
 
+// If a grant and the deadline come at the same moment, no account is the reason, and least of
+// all a pause that there is not.
+func TestAGrantAtTheDeadlineIsNoPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlay(t)
+		a := p.rate(1, 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 11*time.Second)
+		defer cancel()
+		p.e.Lock()
+		p.enters(a)
+		now := p.e.Now()
+		q := p.player(now, a)
+		w, _, r := p.e.Queue(now, &q.Request, q.Needs(now, nil), minute(ctx))
+		p.e.Unlock()
+		if r != nil {
+			t.Fatalf("%+v", r)
+		}
+		time.Sleep(11 * time.Second) // ten, and the transit
+		synctest.Wait()
+		p.e.Lock()
+		defer p.e.Unlock()
+		if end := p.e.Finish(p.e.Now(), w, minute(ctx)); end.Late == nil || end.Late.Reason != queue.Late || end.Late.Account != nil {
+			t.Errorf("%+v, late %+v", end, end.Late)
+		}
+	})
+}
+
 // What can never go is refused, also when that turns out while it waits.
 func TestWhatCanNeverGoIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
