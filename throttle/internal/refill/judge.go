@@ -138,10 +138,13 @@ func (j *Judge) score(k Kind) float64 {
 	return j.behind[k] - before
 }
 
+// Weighed reports whether anything has counted for or against a kind.
+func (j *Judge) Weighed() bool { return j.behind != [kinds]float64{} }
+
 // Lean makes k the likeliest kind, because the server's headers say so. It does nothing once
 // an answer has counted for or against a kind.
 func (j *Judge) Lean(k Kind) {
-	if j.behind != [kinds]float64{} {
+	if j.Weighed() {
 		return
 	}
 	for i := range j.behind {
@@ -172,19 +175,63 @@ func (j *Judge) tally(now meter.Instant, later bool) {
 
 // Heard learns from an answer that states the limit.
 func (j *Judge) Heard(a *Answer) {
+	if !j.foresaw(a) {
+		j.weighed(a)
+	}
+}
+
+// weighed is Heard for any answer.
+func (j *Judge) weighed(a *Answer) {
 	later := j.heard != 0 && a.Sent >= j.heard // the server certainly served it later
-	past := j.reset != 0 && a.Sent > j.reset.Add(j.doubt)
-	defer j.count(a)
+	past := j.over(a.Sent)
 	if j.heard == 0 || later && (j.compare(a) || past || a.Open <= j.open/2-1) {
 		j.sent, j.heard, j.reset, j.doubt = a.Sent, a.Heard, a.Reset, a.Doubt
 		j.left, j.open, j.spent = a.Left, a.Open, 0
 		j.until = [3]tally{{at: a.Heard}, {at: a.Heard}, {at: a.Heard}}
-		return
+	} else {
+		if !a.Refused {
+			j.spent += a.Cost
+		}
+		j.tally(a.Heard, a.Sent >= j.until[1].at)
 	}
-	if !a.Refused {
+	j.count(a)
+}
+
+// over reports that the reset was past when a request was sent at sent.
+func (j *Judge) over(sent meter.Instant) bool { return j.reset != 0 && sent > j.reset.Add(j.doubt) }
+
+// foresaw is weighed, if all kinds predict as much as an answer says, or if all of them are wrong
+// by so much that more does not count. Nearly all answers are such: the latter are those of a
+// server that others use, too. They weigh nothing, which compare takes longer to find out. Of any
+// other answer foresaw reports false and learns nothing.
+func (j *Judge) foresaw(a *Answer) bool {
+	rate := a.Rate
+	if rate == 0 {
+		rate = j.rate
+	}
+	there, spent := a.Left+a.Cost, j.spent+a.Open
+	least, highest := j.left-spent, j.left-max(0, j.by(a.Sent)-j.open)
+	same := false
+	switch {
+	case j.heard == 0, a.Refused, a.Logged, a.Open <= j.open/2-1, j.over(a.Sent), j.counter.next(a.Heard, a.Reset):
+	case a.Sent < j.heard: // nothing is compared
+		same = true
+	case there >= least && there <= highest:
+		same = rate <= 0 && !j.counter.steady ||
+			(least+rate*a.Sent.Sub(j.heard).Seconds()-1-there)/2 < clear && rate > 0 && (there <= a.Size || a.Size == 0) &&
+				(!j.counter.steady || (least+j.counter.gain(j.heard, a.Sent)-1-there)/2 < clear)
+	case j.counter.steady, a.Size == 0, j.reset == 0, a.Heard > j.reset.Add(-j.doubt): // all may have come back
+	case there <= highest:
+		same = (least-there)/2 >= most/2. && (rate <= 0 || (min(least+rate*a.Sent.Sub(j.heard).Seconds(), a.Size-spent)-1-there)/2 >= most/2.)
+	default:
+		same = rate > 0 && there-highest >= most && there-min(a.Size, highest+rate*a.Heard.Sub(j.sent).Seconds()) >= most
+	}
+	if same {
 		j.spent += a.Cost
+		j.tally(a.Heard, a.Sent >= j.until[1].at)
+		j.count(a)
 	}
-	j.tally(a.Heard, a.Sent >= j.until[1].at)
+	return same
 }
 
 // count counts what the request of an answer took, in the window that the answer states.
@@ -249,7 +296,7 @@ func (j *Judge) compare(a *Answer) bool {
 	if slices.Max(off[:])-slices.Min(off[:]) < clear {
 		return false
 	}
-	if a.Rate == 0 && v.anew.off(v.there) > clear {
+	if a.Rate == 0 && v.longest > 0 && v.anew.off(v.there) > clear { // in no time, nothing comes back at any rate
 		j.gained((v.there-v.stays.Most)/v.longest, (v.there+1-v.stays.Least)/max(v.shortest, 1e-3))
 	}
 	j.Weigh(off)

@@ -2,6 +2,7 @@ package refill_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -154,6 +155,56 @@ func TestAVerdictIsNeverFinal(t *testing.T) {
 	}
 	if j.Kind() != refill.Log {
 		t.Errorf("kind %d", j.Kind())
+	}
+}
+
+// What was foreseen is taken in as any answer is, whatever the server is, and in whatever order answers come.
+func TestWhatWasForeseenIsTakenInAsAnyAnswer(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 35))
+	any := func(list ...float64) float64 { return list[rng.IntN(len(list))] }
+	seen, all := 0, 0
+	for range 2000 {
+		var j refill.Judge
+		if rng.IntN(4) == 0 {
+			j.Lean(refill.Kind(rng.IntN(3)))
+		}
+		size, rate, left := any(0, 1, 10, 1e5, 1e18), any(0, 0, .1, 1, 30, 1e6), any(0, 1, 9, 1e5)
+		now, reset, per := time.Duration(0), time.Duration(any(0, 1e9, 1e10, 1e13)), time.Duration(any(0, 5e9, 6e9, 1e10))
+		steps := any(1, 1, 6)
+		for range 60 {
+			now += time.Duration(any(0, 1, 1e6, 1e9) * rng.Float64() * steps)
+			if per > 0 && now > reset && reset > 0 {
+				reset += per
+				left = any(left, size)
+			}
+			cost := any(0, 1, 1, 1, 1, .3, 7)
+			a := refill.Answer{
+				Sent: at(now - time.Duration(any(0, 0, 1e7, 2e9))), Heard: at(now), Cost: cost, Open: any(0, 0, 0, 1, 9),
+				Refused: rng.IntN(16) == 0, Size: size, Rate: rate, Doubt: sec, Per: per,
+			}
+			left -= any(cost, cost, cost, cost, cost, 0, -1, 3, -size, 1e19*(rng.Float64()-.5))
+			if a.Left = left; rng.IntN(16) == 0 {
+				left, a.Left = any(0, size, 5), any(0, 1.8e19)
+			}
+			if reset > 0 {
+				a.Reset = at(reset)
+			}
+			if rng.IntN(16) == 0 {
+				a.Log, a.Logged = refill.Span{Least: left - 1, Most: left + 1}, true
+			}
+			was, short := j, j
+			foresaw := refill.Foresaw(&short, &a)
+			refill.Weighed(&j, &a)
+			if foresaw && short != j || !foresaw && short != was {
+				t.Fatalf("%+v made\n%+v of\n%+v, want\n%+v", a, short, was, j)
+			}
+			if all++; foresaw {
+				seen++
+			}
+		}
+	}
+	if seen < all/20 {
+		t.Errorf("%d of %d were foreseen", seen, all)
 	}
 }
 
