@@ -79,13 +79,24 @@ func (b *Belief) Weigh(now meter.Instant, w Word) (obeyed bool) {
 	case b.began == 0 || b.over(now, w.Left, w.Size):
 		b.begin(now, &w)
 	default:
-		b.add(&w)
+		b.add(w.Left, w.Cost, w.Refused)
 		if !w.Refused && w.Holds && b.spent-(b.most-b.least)-b.flowed(now, &w) > 1-1e-9 && !w.Flows {
 			b.contradict() // what was accepted took nothing
 			b.begin(now, &w)
 		}
 	}
 	return b.credit > 0
+}
+
+// Adds is Weigh of a Word of an accepted request that does not ask, and whose Quota and Holds
+// make no difference: it is about the same window as those before, and nothing holds a request
+// up. Otherwise it reports false for ok, and has learned nothing.
+func (b *Belief) Adds(now meter.Instant, left, cost float64) (obeyed, ok bool) {
+	if !b.heard || b.began == 0 || now >= b.ends || left-b.last > 2 {
+		return false, false
+	}
+	b.add(left, cost, false)
+	return b.credit > 0, true
 }
 
 // Vain reports whether the limit was contradicted, and nothing has confirmed it since.
@@ -119,16 +130,16 @@ func (b *Belief) flowed(now meter.Instant, w *Word) float64 {
 }
 
 // add adds one more answer about the same window.
-func (b *Belief) add(w *Word) {
-	switch b.last = w.Left; {
-	case w.Left < b.least:
-		b.least = w.Left
+func (b *Belief) add(left, cost float64, refused bool) {
+	switch b.last = left; {
+	case left < b.least:
+		b.least = left
 		b.credit, b.vain = max(b.credit, creditShown), false
-	case w.Left > b.most:
-		b.most = w.Left
+	case left > b.most:
+		b.most = left
 	}
-	if !w.Refused {
-		b.spent += w.Cost
+	if !refused {
+		b.spent += cost
 	}
 }
 

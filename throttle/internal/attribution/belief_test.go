@@ -1,10 +1,14 @@
 package attribution_test
 
 import (
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/weirhttp/weir/throttle/internal/attribution"
+	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
 // What could be a quota is obeyed at once, and until it is contradicted; what could
@@ -127,5 +131,47 @@ func TestABucketThatIsSpentAsFastAsItFillsIsBelieved(t *testing.T) {
 		if want := rate == 10; obeyed != want {
 			t.Errorf("spent %s as it fills: obeyed %t", name, obeyed)
 		}
+	}
+}
+
+// Adds learns what Weigh learns, or nothing.
+func TestAddsIsWeighWhereNothingHolds(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 9))
+	added, all := 0, 0
+	for range 2000 {
+		var b attribution.Belief
+		pick := func(list ...float64) float64 { return list[r.IntN(len(list))] }
+		now, size, left := meter.Instant(time.Hour), pick(0, 10, 1e6), 0.0
+		for range 30 {
+			now += meter.Instant(pick(0, 1, 1e6, 1e9, 7e10))
+			w := attribution.Word{
+				Left: left, Size: size, Cost: pick(0, 1, 1, 3), Quota: left <= size, Refused: r.IntN(16) == 0,
+				Asks: r.IntN(16) == 0, Holds: r.IntN(4) == 0, Flows: r.IntN(4) == 0,
+			}
+			if left -= pick(1, 1, 1, 0, -1, -3, -size, left, math.NaN()); r.IntN(4) == 0 {
+				left = size
+			}
+			if r.IntN(4) > 0 {
+				w.Reset = now + meter.Instant(pick(0, 1e9, 1e12))
+			}
+			short := b
+			obeyed, ok := short.Adds(now, w.Left, w.Cost)
+			if !ok && fmt.Sprint(short) != fmt.Sprint(b) {
+				t.Fatalf("%+v: %+v, was %+v", w, short, b)
+			}
+			want := b.Weigh(now, w)
+			if w.Refused || w.Asks || w.Holds {
+				continue
+			}
+			if ok && (obeyed != want || fmt.Sprint(short) != fmt.Sprint(b)) {
+				t.Fatalf("%+v: %+v, %t; want %+v, %t", w, short, obeyed, b, want)
+			}
+			if all++; ok {
+				added++
+			}
+		}
+	}
+	if added < all/10 {
+		t.Errorf("%d of %d were added", added, all)
 	}
 }

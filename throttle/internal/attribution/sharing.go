@@ -163,6 +163,10 @@ func (s *Sharing) strange(w Where) (level int, is bool) {
 	return 0, false
 }
 
+// Again reports that the last answer was to a request to w, too, and that the limit binds all of
+// its kind: then Strange reports false.
+func (s *Sharing) Again(w Where) bool { return s.depth == ByKind && s.last == w }
+
 // Strange reports whether no answer to w has stated the limit yet, and which Depth is needed
 // if w has a limit of its own.
 func (s *Sharing) Strange(w Where) (d Depth, is bool) {
@@ -189,16 +193,8 @@ func (s *Sharing) Answered(w Where, left, cost, underWay float64) {
 	if s.Settled() || w == (Where{}) {
 		return
 	}
-	if s.seen == nil {
-		s.seen = make(map[uint64]*drawn, 4)
-	}
-	if s.last != (Where{}) && w.stem != s.last.stem {
-		s.more[0] = true
-	} else if s.last != (Where{}) && w.full != s.last.full {
-		s.more[1] = true
-	}
-	if s.last != w {
-		s.last, s.lately = w, [2]*drawn{}
+	if s.last != w || s.seen == nil {
+		s.turn(w)
 	}
 	if len(s.seen)+4 > mostSeen {
 		s.common[1] = settledAt // there is no room for more paths: those of a stem share the limit
@@ -214,27 +210,50 @@ func (s *Sharing) Answered(w Where, left, cost, underWay float64) {
 	}
 }
 
+// turn notes that the next answer is to a request to w, and the last one was not, or is forgotten.
+func (s *Sharing) turn(w Where) {
+	if s.seen == nil {
+		s.seen = make(map[uint64]*drawn, 4)
+	}
+	if s.last != (Where{}) && w.stem != s.last.stem {
+		s.more[0] = true
+	} else if s.last != (Where{}) && w.full != s.last.full {
+		s.more[1] = true
+	}
+	s.last, s.lately = w, [2]*drawn{}
+}
+
 // drew learns from an answer of a stem or a path. all is the count of those with which it is
 // compared. If they share one limit, what is left falls by as much as all of them took; if each
 // has its own, by what it took itself. Stems or paths that come for the first time are
 // compared, together, with those before them; fresh is the hash for them.
 func (s *Sharing) drew(level int, hash, fresh uint64, all, left, cost, flying float64) *drawn {
 	d := s.lately[level]
-	if d == nil {
-		d = s.seen[hash]
-	}
 	known := d != nil
 	if !known {
-		d = new(drawn)
-		s.seen[hash] = d
-		if s.seen[fresh] == nil {
-			s.seen[fresh] = new(drawn)
+		if d = s.seen[hash]; d != nil {
+			known = true
+		} else {
+			d = s.meet(level, hash, fresh, all, left, flying)
 		}
-		s.compare(level, s.seen[fresh], all, left, flying, true)
+		s.lately[level] = d
 	}
-	s.lately[level] = d
 	d.left, d.count = left, d.count+cost
+	if known && d.all > 0 && left <= d.base && all-d.all-(d.count-d.own) < comparedAfter {
+		return d // compare would find out the same: it is not due, however few are under way
+	}
 	s.compare(level, d, all, left, flying, !known)
+	return d
+}
+
+// meet begins to count a stem or a path that comes for the first time.
+func (s *Sharing) meet(level int, hash, fresh uint64, all, left, flying float64) *drawn {
+	d := new(drawn)
+	s.seen[hash] = d
+	if s.seen[fresh] == nil {
+		s.seen[fresh] = new(drawn)
+	}
+	s.compare(level, s.seen[fresh], all, left, flying, true)
 	return d
 }
 

@@ -119,6 +119,22 @@ func TestManyPathsAreOneLimit(t *testing.T) {
 
 // Requests of another method have a stem of their own, and where one segment of a path
 // ends tells stems apart.
+// If they are told apart after all, what came to the last path is counted anew.
+func TestManyPathsThatAreOneLimitMayBeDivided(t *testing.T) {
+	var s attribution.Sharing
+	last := get("/x")
+	for i := range 300 {
+		s.Answered(get("/"+strings.Repeat("y", i)), 1000, 1, 0)
+	}
+	s.Answered(last, 1000, 1, 0)
+	s.Divide(attribution.ByStem)
+	s.Answered(last, 999, 1, 0)
+	s.Answered(last, 998, 1, 0)
+	if !s.Binds(last) || s.Binds(get("/new")) {
+		t.Error("a divided limit binds those that it was stated to")
+	}
+}
+
 func TestMethodsAndSegmentsTellStemsApart(t *testing.T) {
 	for _, other := range []attribution.Where{attribution.WhereOf(seed, "PUT", "/a/b"), get("/ab"), get("/a/b/"), get("/a")} {
 		var s attribution.Sharing
