@@ -33,6 +33,13 @@ func (q *Limit) Hear(now meter.Instant, a *Answer) {
 		own = 0
 	}
 	q.judged(now, a.Sent, a.Limit, a.Cost, own, a.Refused)
+	if !q.follows(now, a) {
+		q.learn(now, a)
+	}
+}
+
+// learn is Hear once q's kind was judged.
+func (q *Limit) learn(now meter.Instant, a *Answer) {
 	q.roll(now)
 	end := q.shared.base + int64(q.left)
 	if !q.shared.based || q.fresh.IsOpen() {

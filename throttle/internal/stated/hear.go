@@ -90,6 +90,11 @@ func (q *Limit) note(l *headers.Limit) {
 	if l.Refill.Known && l.Refill.Value > 0 {
 		q.refill, q.trickles = l.Refill.Value, true
 	}
+	q.fills(l)
+}
+
+// fills learns how fast a bucket fills from a reset that is when it is full.
+func (q *Limit) fills(l *headers.Limit) {
 	if l.ResetMeans != headers.Full || !l.Reset.Known || l.Reset.Value <= 0 || q.window > 0 {
 		return
 	}
@@ -208,6 +213,15 @@ func (q *Limit) weigh(now meter.Instant, l *headers.Limit, cost float64, refused
 	if !ok {
 		return
 	}
+	if !q.exact() {
+		cost = 1 // at least, of something
+	}
+	if !refused && !asked && left >= 1 && !q.waited() {
+		if obeyed, ok := q.belief.Adds(now, left, cost); ok {
+			q.ignored = !obeyed
+			return
+		}
+	}
 	size := l.Quota
 	if !size.Known {
 		size = q.size
@@ -215,9 +229,6 @@ func (q *Limit) weigh(now meter.Instant, l *headers.Limit, cost float64, refused
 	w := attribution.Word{
 		Left: left, Size: q.sizeOr(0), Cost: cost, Quota: size.Known && size.Value > 0 && left <= size.Value,
 		Refused: refused, Asks: asked, Holds: left < 1 || q.waited(), Flows: q.flows(),
-	}
-	if !q.exact() {
-		w.Cost = 1 // at least, of something
 	}
 	w.Reset, _ = q.resetAt(now, l)
 	q.ignored = !q.belief.Weigh(now, w)
@@ -243,7 +254,9 @@ func (q *Limit) judged(now, sent meter.Instant, l *headers.Limit, cost, own floa
 	if l.Reset.Known {
 		a.Reset, a.Doubt = now.Add(min(l.Reset.Value, MostWindow)), Coarse+now.Sub(sent)
 	}
-	a.Log, a.Logged = q.logged(now, sent, own)
+	if q.trail != nil {
+		a.Log, a.Logged = q.logged(now, sent, own), true
+	}
 	was := q.flows()
 	if q.judge.Heard(&a); q.flows() != was {
 		q.left, q.basis = left, now

@@ -12,6 +12,9 @@ const Asks meter.Token = 1
 
 // At implements meter.Meter.
 func (q *Limit) At(now meter.Instant, n int64) meter.Instant {
+	if q.ample(now, float64(n)) {
+		return now
+	}
 	if d := q.wait(now, float64(n)); d != meter.Unknown {
 		return now.Add(d)
 	}
@@ -20,7 +23,9 @@ func (q *Limit) At(now meter.Instant, n int64) meter.Instant {
 
 // Take implements meter.Meter. Units that are not held are a settlement.
 func (q *Limit) Take(now meter.Instant, n int64, held bool) (m meter.Token) {
-	q.roll(now)
+	if !q.goesOn(now) {
+		q.roll(now)
+	}
 	if !held {
 		q.left -= float64(n)
 		return 0

@@ -136,12 +136,10 @@ func (q *Limit) unspent(now meter.Instant) (left float64, ok bool) {
 }
 
 // logged is what a sliding log would have had left when it served a request that was
-// sent at sent, by q's trail. own is how many of the units under way are that request's.
-func (q *Limit) logged(now, sent meter.Instant, own float64) (left refill.Span, ok bool) {
+// sent at sent, by q's trail, which is there. own is how many of the units under way are that
+// request's.
+func (q *Limit) logged(now, sent meter.Instant, own float64) (left refill.Span) {
 	t := q.trail
-	if t == nil {
-		return refill.Span{}, false
-	}
 	from := now.Add(2*now.Sub(sent) + q.window/32 - q.window)
 	counted := 0.0 // units that the log certainly counted
 	for _, s := range t.spent.Entries {
@@ -149,7 +147,7 @@ func (q *Limit) logged(now, sent meter.Instant, own float64) (left refill.Span, 
 			counted += float64(s.N)
 		}
 	}
-	return refill.Span{Least: q.size.Value - t.count(sent.Add(-q.window)) - q.flying() + own, Most: q.size.Value - counted}, true
+	return refill.Span{Least: q.size.Value - t.count(sent.Add(-q.window)) - q.flying() + own, Most: q.size.Value - counted}
 }
 
 // sparing is how long a request waits in a window that is tested: the last keptUnits
