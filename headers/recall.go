@@ -3,7 +3,6 @@ package headers
 import (
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -29,7 +28,7 @@ type text struct {
 
 const longText = 31 // bytes; a date has 29
 
-func (t *text) is(s string) bool { return t.n > 0 && string(t.text[:t.n]) == s }
+func (t *text) is(s string) bool { return len(s) == int(t.n) && t.n > 0 && string(t.text[:t.n]) == s }
 
 func (t *text) keep(s string) {
 	if t.n = 0; len(s) <= longText {
@@ -79,26 +78,25 @@ func (r *Recalled) read(date string, values *[maxSlots]string) bool {
 		}
 	}
 	for i := range f.slots {
-		switch x := &f.slots[i]; {
-		case x.figure.role == roleReset:
-			if r.was[i].is(values[i]) {
+		x, s := &f.slots[i], values[i]
+		switch x.figure.role {
+		case roleNone:
+			if len(x.items) > 0 && !x.readItems(r.Limits, s) || len(x.items) == 0 && s != x.value {
+				return false
+			}
+		case roleReset:
+			if r.was[i].is(s) {
 				continue
 			}
 			r.was[i].n = 0
-			if !x.figure.readReset(r.Limits, values[i], r.now) {
+			if !x.figure.readReset(r.Limits, s, r.now) {
 				return false
 			}
-			r.was[i].keep(values[i])
-		case x.figure.role != roleNone:
-			if !x.figure.read(r.Limits, values[i]) {
+			r.was[i].keep(s)
+		default:
+			if !x.figure.read(r.Limits, s) {
 				return false
 			}
-		case len(x.items) > 0:
-			if !x.readItems(r.Limits, values[i]) {
-				return false
-			}
-		case values[i] != x.value:
-			return false
 		}
 	}
 	for _, d := range f.sums {
@@ -148,73 +146,63 @@ func (f *layout) as(name string) int8 {
 // collect puts the values of the slots in their places. ok is false if h has not
 // just these headers of interest, with one line each, or is out of a cache.
 func (f *layout) collect(values *[maxSlots]string, h http.Header) (date string, ok bool) {
-	if c, all := f.pick(values, h); all {
-		return c.date, c.whole(f)
-	}
-	c := collected{values: values}
-	for name, lines := range h {
-		as := f.as(name)
-		if as == asStrange {
-			if len(lines) > 0 && !aside(name) {
-				return "", false
-			}
-			as = asideAs(name)
+	for i := range f.slots {
+		lines := h[f.slots[i].name]
+		if len(lines) != 1 {
+			return "", false
 		}
-		c.take(as, lines)
+		values[i] = lines[0]
 	}
-	return c.date, c.whole(f)
-}
-
-// pick is collect if all names of h are known, as those of a server nearly always
-// are: to look for each in h takes less time than to walk through h and find out what
-// each is.
-func (f *layout) pick(values *[maxSlots]string, h http.Header) (c collected, all bool) {
-	c.values = values
-	left := len(h)                 // of h that are not found yet
-	missing := len(f.names) - left // as many are not there, if all of h are known
-	// From the end, so that Age comes last, which hardly any answer has.
-	for i := len(f.names) - 1; left > 0 && missing >= 0; i-- {
+	left := len(h) - len(f.slots)                              // names of h that are not found yet
+	missing := len(f.names) - len(f.slots) - left              // as many are not there, if all of h are known
+	for i := len(f.names) - 1; left > 0 && missing >= 0; i-- { // from the end, so that Age comes last, which hardly any answer has
 		k := &f.names[i]
+		if k.as >= 0 {
+			continue
+		}
 		lines, there := h[k.name]
 		if !there {
 			missing--
 			continue
 		}
-		if left--; k.as != asAside {
-			c.take(k.as, lines)
+		if left--; k.as != asAside && !look(k.as, lines, &date) {
+			return "", false
 		}
 	}
-	return c, left == 0
+	return date, left == 0 || f.walk(h, &date)
 }
 
-// collected is what was found of a layout in an answer.
-type collected struct {
-	values *[maxSlots]string
-	date   string
-	n      int  // slots
-	other  bool // something is not as it has to be
+// walk is the rest of collect if some names of h are not known, which is rare: to look for each
+// in h takes less time than to walk through h and find out what each is.
+func (f *layout) walk(h http.Header, date *string) bool {
+	for name, lines := range h {
+		as := f.as(name)
+		if as == asStrange {
+			if len(lines) > 0 && !aside(name) {
+				return false
+			}
+			as = asideAs(name)
+		}
+		if as < asAside && !look(as, lines, date) {
+			return false
+		}
+	}
+	return true
 }
 
-// take takes a header in.
-func (c *collected) take(as int8, lines []string) {
+// look takes in a header that is no slot's. It reports false if it is not as it has to be.
+func look(as int8, lines []string, date *string) bool {
 	switch {
 	case len(lines) == 0:
-	case as >= 0:
-		c.values[as] = lines[0]
-		c.n++
-		if len(lines) != 1 {
-			c.other = true
-		}
 	case as == asDate:
-		c.date = lines[0]
+		*date = lines[0]
 	case as == asMedia:
-		c.other = c.other || isGraphQL(lines)
+		return !isGraphQL(lines)
 	case as == asAge:
-		c.other = c.other || lines[0] != "0"
+		return lines[0] == "0"
 	}
+	return true
 }
-
-func (c *collected) whole(f *layout) bool { return !c.other && c.n == len(f.slots) }
 
 // read reads a value that is one number of units.
 func (x *figure) read(limits []Limit, s string) bool {
@@ -253,12 +241,15 @@ func (x *figure) count(l *Limit, v float64) {
 func (x *slot) readItems(limits []Limit, s string) bool {
 	for i := range x.items {
 		item := &x.items[i]
-		rest, ok := strings.CutPrefix(s, item.before)
-		n := digits(rest)
-		if !ok || !item.readInteger(&limits[item.limit], rest[:n]) {
+		n := len(item.before)
+		if len(s) < n || s[:n] != item.before {
 			return false
 		}
-		s = rest[n:]
+		s = s[n:]
+		if n = digits(s); !item.readInteger(&limits[item.limit], s[:n]) {
+			return false
+		}
+		s = s[n:]
 	}
 	return s == x.value
 }
