@@ -199,15 +199,7 @@ func (l *learner) restart(k *endpoint) {
 // and s are those of its answer, if there was one. It returns what was news.
 func (l *learner) finish(now instant, g *ticket, end ending, status int, s *headers.Signal) lesson {
 	k := g.endpoint
-	l.hearFrom(g.where)
-	if g.strange() {
-		l.changes = true // who waited for it
-	}
-	for _, q := range k.quotas {
-		if !g.drew(q) {
-			q.Came()
-		}
-	}
+	l.returned(g)
 	if end != replied {
 		l.unanswered(now, g, end)
 		return lesson{}
@@ -255,6 +247,19 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s *head
 	g.object.served(g.sent)
 	l.well(now, k, g.sent)
 	return news
+}
+
+// returned notes that a request came back, whatever its answer says.
+func (l *learner) returned(g *ticket) {
+	l.hearFrom(g.where)
+	if g.strange() {
+		l.changes = true // who waited for it
+	}
+	for _, q := range g.endpoint.quotas {
+		if !g.drew(q) {
+			q.Came()
+		}
+	}
 }
 
 // unanswered learns from a request that brought no answer.

@@ -23,6 +23,9 @@ type division struct {
 	vain  int8 // refusals in a row of what had room, while another of them was spent
 }
 
+// divided reports whether some limits are told apart by stem or path.
+func (l *learner) divided() bool { return l.paths != nil && len(l.paths.divided) > 0 }
+
 // division is that of limits of that name; nil: they are not divided.
 func (l *learner) division(id *stated.Key) *division {
 	if l.paths == nil {

@@ -135,8 +135,12 @@ func (l *learner) hear(now instant, g *ticket, s *headers.Signal, refused bool) 
 			heard = append(heard, q)
 		}
 	}
+	silent := false
 	for _, q := range k.quotas {
-		if slices.Contains(heard, q) || !q.Sharing.Binds(g.where) || g.strange() {
+		if slices.Contains(heard, q) {
+			continue
+		}
+		if silent = true; !q.Sharing.Binds(g.where) || g.strange() {
 			continue
 		}
 		units, _, _ := q.costs(g.cost)
@@ -146,7 +150,9 @@ func (l *learner) hear(now instant, g *ticket, s *headers.Signal, refused bool) 
 			l.changes = true
 		}
 	}
-	l.forget(now, k)
+	if silent { // of the others the answer told
+		l.forget(now, k)
+	}
 	return news
 }
 
@@ -154,18 +160,25 @@ func (l *learner) hear(now instant, g *ticket, s *headers.Signal, refused bool) 
 // there is none. said are those of the answer that were heard before.
 func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refused bool, said []*quota) (q *quota, news bool) {
 	k := g.endpoint
-	if _, ok := stated.Remaining(limit); !ok && (!limit.Reset.Known || l.known(limit, k, said) == nil) {
-		return nil, false // what does not say how much is left says nothing about now
-	}
-	if q = l.quotaOf(limit, k, said); q == nil {
-		return nil, false
+	q = k.again(limit, said)
+	again := q != nil
+	if !again {
+		if _, ok := stated.Remaining(limit); !ok && (!limit.Reset.Known || l.known(limit, k, said) == nil) {
+			return nil, false // what does not say how much is left says nothing about now
+		}
+		if q = l.quotaOf(limit, k, said); q == nil {
+			return nil, false
+		}
 	}
 	sent := g.sent
 	units, counted, guessed := q.costs(g.cost)
-	if depth, apart := q.Apart(sent, g.where, limit, units, refused); apart {
-		l.divide(q, depth, true)
-		if q = l.quotaOf(limit, k, said); q == nil {
-			return nil, false
+	if !q.Sharing.Again(g.where) {
+		if depth, apart := q.Apart(sent, g.where, limit, units, refused); apart {
+			again = false
+			l.divide(q, depth, true)
+			if q = l.quotaOf(limit, k, said); q == nil {
+				return nil, false
+			}
 		}
 	}
 	if guessed {
@@ -187,15 +200,28 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 	if !q.Weigh(now, &a) {
 		l.release(q)
 		news = false
-	} else {
+	} else if !again {
 		l.bind(q, k, units)
 	}
 	q.Hear(now, &a)
 	l.sort(q, g, limit, units, refused)
-	if !refused || stated.Exhausted(limit) {
+	if l.divided() && (!refused || stated.Exhausted(limit)) {
 		l.doubt(now, q, roomy, refused)
 	}
 	return q, news
+}
+
+// again is known, if an answer to a request to endpoint k states the limit in the order in which
+// k's were stated first, as nearly all do, and there is no other account of its name; else nil.
+func (k *endpoint) again(limit *headers.Limit, said []*quota) *quota {
+	if len(said) >= len(k.quotas) {
+		return nil
+	}
+	q := k.quotas[len(said)]
+	if q.namesake || q.Sharing.Depth() != attribution.ByKind || !limit.Remaining.Known || !q.ID.Names(limit) || slices.Contains(said, q) {
+		return nil
+	}
+	return q
 }
 
 // known returns the account of a limit that a request to endpoint k came back with,
@@ -256,6 +282,11 @@ func (l *learner) newQuota(limit *headers.Limit) *quota {
 	if l.from() != (attribution.Where{}) {
 		if d := l.division(&key); d != nil {
 			q.Sharing.Divide(d.depth)
+		}
+	}
+	for _, o := range l.quotas {
+		if o.ID == key {
+			o.namesake, q.namesake = true, true
 		}
 	}
 	l.quotas = append(l.quotas, q)

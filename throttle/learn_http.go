@@ -171,7 +171,7 @@ func (p *attempt) learn(now instant, end ending, status int, s *headers.Signal) 
 	return news
 }
 
-// teach tells k how the attempt ended.
+// teach tells k how the attempt ended; s is as learn's.
 func (p *attempt) teach(now instant, k *endpoint, end ending, status int, s *headers.Signal) lesson {
 	if s == nil && len(k.quotas) == 0 && k.overload.Quiet() { // it tells that it was good, no more
 		k.overload.Heard(now, p.permit.Granted, attribution.Reply{})
@@ -181,6 +181,9 @@ func (p *attempt) teach(now instant, k *endpoint, end ending, status int, s *hea
 	}
 	if s == nil {
 		s = &headers.Signal{}
+	}
+	if end == replied && status < http.StatusBadRequest && !s.Throttled && k.overload.Quiet() && p.solo() == nil {
+		return p.good(now, k, s)
 	}
 	object := k.object(now, p.r)
 	away := s.Throttled || !p.tr.Probe && answer.Away(status, s)
@@ -202,6 +205,23 @@ func (p *attempt) teach(now instant, k *endpoint, end ending, status int, s *hea
 		}
 		o.order = p.record.domain.Load().Arrive(now) // behind those that wait already
 	}
+	return news
+}
+
+// good is teach for nearly all answers that state limits, which is less: the request was
+// served, and nothing was ever wrong with the host.
+func (p *attempt) good(now instant, k *endpoint, s *headers.Signal) (news lesson) {
+	l, sent := k.learner, p.permit.Granted
+	k.overload.Heard(now, sent, attribution.Reply{})
+	object := k.object(now, p.r)
+	if len(k.quotas) > 0 || len(s.Limits) > 0 {
+		g := ticket{endpoint: k, sent: sent, cost: p.cost(), permit: &p.permit, where: k.whereOf(p.r), booked: p.shared()}
+		if l.returned(&g); !l.terms.pausesOnly {
+			news = l.hear(now, &g, s, false)
+		}
+	}
+	object.served(sent)
+	l.well(now, k, sent)
 	return news
 }
 

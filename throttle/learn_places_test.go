@@ -2,12 +2,15 @@ package throttle
 
 import (
 	"math/rand/v2"
+	"net/http"
 	"reflect"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirhttp/weir/headers"
+	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/internal/trip"
 	"github.com/weirhttp/weir/throttle/internal/meter"
 	"github.com/weirhttp/weir/throttle/internal/queue"
@@ -131,5 +134,65 @@ func TestPlacesAreWaitedFor(t *testing.T) {
 		if upset(l, k); k.open(hourIn) {
 			t.Errorf("%s: open", name)
 		}
+	}
+}
+
+// Whatever limits answers state, under whatever names and in whatever order, one that is found
+// where it was before is the one that a look at all of them finds.
+func TestLimitsAreFoundWhereTheyWereBefore(t *testing.T) {
+	found, all := 0, 0
+	for seed := range uint64(100) {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 5))
+			odd := func() bool { return rng.IntN(8) == 0 && seed%2 == 0 }
+			limits := func() (list []headers.Limit) {
+				for _, name := range []string{"", "a", "b", "c"}[:1+rng.IntN(4)] {
+					if odd() {
+						continue
+					}
+					l := headers.Limit{Remaining: known(float64(1 + rng.IntN(100))), Reset: known(time.Duration(1+rng.IntN(100)) * sec), Source: "x"}
+					l.Name, l.Quota = name, known(float64(100*(1+rng.IntN(2))))
+					if odd() {
+						l.Name = ""
+					}
+					if odd() {
+						l.Remaining.Known = false
+					}
+					list = append(list, l)
+				}
+				if len(list) > 1 && odd() {
+					list[0], list[1] = list[1], list[0]
+				}
+				return list
+			}
+			tr := newTransport(t, newBase(func(r *http.Request) (*http.Response, error) {
+				return testnet.Answer(r, 200, nil, nil), nil
+			}), Config{MaxWait: time.Hour, Classify: func(*http.Response, headers.Signal) headers.Signal {
+				return headers.Signal{Limits: limits(), Throttled: rng.IntN(16) == 0}
+			}})
+			for range 60 {
+				mustGet(t, tr, "http://h/"+[...]string{"x", "y", "z/1", "z/2"}[rng.IntN(4)])
+				time.Sleep(time.Duration(rng.IntN(int(20 * sec))))
+				for _, l := range homeOf(tr, "h").learned.by {
+					for _, k := range l.endpoints {
+						var said []*quota
+						for _, x := range limits() {
+							want := l.known(&x, k, said)
+							if all++; k.again(&x, said) != nil {
+								if found++; k.again(&x, said) != want {
+									t.Fatalf("seed %d: %+v is %+v, want %+v", seed, x, k.again(&x, said), want)
+								}
+							}
+							if want != nil {
+								said = append(said, want)
+							}
+						}
+					}
+				}
+			}
+		})
+	}
+	if found < all/10 {
+		t.Errorf("%d of %d limits were where they had been", found, all)
 	}
 }

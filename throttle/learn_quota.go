@@ -16,6 +16,7 @@ type quota struct {
 	terms     *learnTerms
 	endpoints []*endpoint // the kinds of request that it binds
 	spent     bool        // the last answer left nothing
+	namesake  bool        // there is another of the same name, or was
 }
 
 // muteAfter is how many good answers have to state no limit until only refusals are taken to
