@@ -169,7 +169,8 @@ func (p *attempt) wait(ctx context.Context, q *ask, home *record) error {
 	}
 	p.resolve(now, q, home)
 	p.count()
-	for vain := 0; ; {
+	vain := 0
+	for {
 		draws, at, waited, err := q.takeLocked(e, now, p.room[:0], &patience)
 		p.tr.Wait(waited)
 		if err != nil {
@@ -179,12 +180,9 @@ func (p *attempt) wait(ctx context.Context, q *ask, home *record) error {
 		if t.fleet == nil {
 			return nil
 		}
-		again, err := p.share(ctx, q, &patience, waited, vain < mostVain)
+		again, err := p.share(ctx, q, &patience, waited, &vain)
 		if !again {
 			return err
-		}
-		if vain++; waited > 0 {
-			vain = 1
 		}
 		patience = p.patience(ctx)
 		e, _, now = p.record.current()
@@ -193,7 +191,9 @@ func (p *attempt) wait(ctx context.Context, q *ask, home *record) error {
 }
 
 // mostVain is how often in a row the Store may refuse, because of what others drew,
-// what this process takes to be there. Then it sees for itself.
+// what this process takes to be there. Then it sees for itself. A wait begins a new row, as
+// others may have drawn meanwhile; but not if nobody knows how long a window lasts, as there
+// would be no end then.
 const mostVain = 3
 
 // arrive gives the request its place in the order of arrival, unless it has one.

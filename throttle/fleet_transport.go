@@ -93,15 +93,16 @@ func (p *attempt) fleetWait(now instant, q *ask, needs []queue.Need) time.Durati
 
 // share asks the store for what this process's own budgets granted. What the
 // store refuses goes back to them; again says that only others' use of a limit that
-// the server states was in the way, for which p waits here. tallied lets it be.
-func (p *attempt) share(ctx context.Context, q *ask, w *wish, waited time.Duration, tallied bool) (again bool, err error) {
+// the server states was in the way, for which p waits here. vain counts how often that was so
+// in a row; see mostVain.
+func (p *attempt) share(ctx context.Context, q *ask, w *wish, waited time.Duration, vain *int) (again bool, err error) {
 	begin := time.Now()
 	most := w.Most
 	if most > 0 {
 		most = max(0, most-waited)
 	}
 	needs := p.permit.Needs
-	if !tallied {
+	if *vain >= mostVain {
 		needs = nil
 	}
 	keys, found := p.fleetDraws(q, needs)
@@ -124,10 +125,17 @@ func (p *attempt) share(ctx context.Context, q *ask, w *wish, waited time.Durati
 	switch e, ok := err.(*Error); {
 	case refusal.Reason == fleet.Spent:
 		again, err = true, nil
+		ends := true
 		for i := range needs {
-			if q, ok := needs[i].Account.Meter.(*quota); ok && needs[i].Token&markAsks != 0 {
-				q.Barred(now)
+			if q, ok := needs[i].Account.Meter.(*quota); ok {
+				ends = ends && q.Ends()
+				if needs[i].Token&markAsks != 0 {
+					q.Barred(now)
+				}
 			}
+		}
+		if *vain++; waited > 0 && ends {
+			*vain = 1
 		}
 	case ok:
 		c.refuse(now, e.Reason)

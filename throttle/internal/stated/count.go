@@ -228,6 +228,9 @@ func (q *Limit) Barred(now meter.Instant) {
 	}
 }
 
+// Ends reports whether it is known how long a window lasts, so that Barred has an effect.
+func (q *Limit) Ends() bool { return q.shared.tally == nil || q.shared.span > 0 }
+
 // next is the end of the window at now, if one ended at last.
 func (s *shared) next(last, now meter.Instant) meter.Instant {
 	return last.Add(s.span * (1 + now.Sub(last)/s.span))
