@@ -217,7 +217,7 @@ func (j *Judge) foresaw(a *Answer) bool {
 	case a.Sent < j.heard: // nothing is compared
 		same = true
 	case there >= least && there <= highest:
-		same = rate <= 0 && !j.counter.steady ||
+		same = rate <= 0 && (!j.counter.steady || a.Heard.Sub(j.sent).Seconds() < j.counter.shows()) ||
 			(least+rate*a.Sent.Sub(j.heard).Seconds()-1-there)/2 < clear && rate > 0 && (there <= a.Size || a.Size == 0) &&
 				(!j.counter.steady || (least+j.counter.gain(j.heard, a.Sent)-1-there)/2 < clear)
 	case j.counter.steady, a.Size == 0, j.reset == 0, a.Heard > j.reset.Add(-j.doubt): // all may have come back
