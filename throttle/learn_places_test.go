@@ -172,7 +172,7 @@ func TestLimitsAreFoundWhereTheyWereBefore(t *testing.T) {
 			}})
 			for range 60 {
 				mustGet(t, tr, "http://h/"+[...]string{"x", "y", "z/1", "z/2"}[rng.IntN(4)])
-				time.Sleep(time.Duration(rng.IntN(int(20 * sec))))
+				time.Sleep(time.Duration(rng.Int64N(int64(20 * sec))))
 				for _, l := range homeOf(tr, "h").learned.by {
 					for _, k := range l.endpoints {
 						var said []*quota
