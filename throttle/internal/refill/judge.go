@@ -205,10 +205,7 @@ func (j *Judge) over(sent meter.Instant) bool { return j.reset != 0 && sent > j.
 // server that others use, too. They weigh nothing, which compare takes longer to find out. Of any
 // other answer foresaw reports false and learns nothing.
 func (j *Judge) foresaw(a *Answer) bool {
-	rate := a.Rate
-	if rate == 0 {
-		rate = j.rate
-	}
+	rate := cmp.Or(a.Rate, j.rate)
 	there, spent := a.Left+a.Cost, j.spent+a.Open
 	least, highest := j.left-spent, j.left-max(0, j.by(a.Sent)-j.open)
 	same := false
@@ -273,7 +270,7 @@ func (j *Judge) compare(a *Answer) bool {
 	rate := cmp.Or(a.Rate, j.rate)
 
 	off := [kinds]float64{Window: v.stays.off(v.there)}
-	if j.reset != 0 && a.Sent > j.reset.Add(j.doubt) || next {
+	if j.over(a.Sent) || next {
 		off[Window] = v.anew.off(v.there)
 	} else if j.reset == 0 || a.Heard > j.reset.Add(-j.doubt) {
 		off[Window] = min(off[Window], v.anew.off(v.there))
