@@ -28,11 +28,16 @@ type sliding struct {
 }
 
 func (s *sliding) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := testnet.Wait(r.Context(), s.trip()); err != nil {
+	return travel(r, s.trip, s.decide)
+}
+
+// travel answers r as a server decides that is a trip away.
+func travel(r *http.Request, trip func() time.Duration, decide func() (status int, h http.Header)) (*http.Response, error) {
+	if err := testnet.Wait(r.Context(), trip()); err != nil {
 		return nil, err
 	}
-	status, h := s.decide()
-	if err := testnet.Wait(r.Context(), s.trip()); err != nil {
+	status, h := decide()
+	if err := testnet.Wait(r.Context(), trip()); err != nil {
 		return nil, err
 	}
 	return testnet.Answer(r, status, h, http.NoBody), nil

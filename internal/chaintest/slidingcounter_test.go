@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir"
-	"github.com/weirhttp/weir/internal/testnet"
 )
 
 // weightedWindows is a server that counts the requests of each window by the clock, and those of
@@ -30,14 +29,7 @@ type weightedWindows struct {
 }
 
 func (s *weightedWindows) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := testnet.Wait(r.Context(), s.trip()); err != nil {
-		return nil, err
-	}
-	status, h := s.decide()
-	if err := testnet.Wait(r.Context(), s.trip()); err != nil {
-		return nil, err
-	}
-	return testnet.Answer(r, status, h, http.NoBody), nil
+	return travel(r, s.trip, s.decide)
 }
 
 func (s *weightedWindows) decide() (status int, h http.Header) {
