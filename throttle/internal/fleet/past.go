@@ -41,27 +41,18 @@ func (p past) forget(until time.Time) past {
 	return p[i:]
 }
 
-// Watch lets Before know of the time from now on.
-func (t *Tally) Watch() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.past == nil && t.known {
-		t.past = past{}.add(time.Now(), t.count)
-	}
-}
-
 // Before is how far the count was that long ago at least, as far as that is known since
-// Watch or Past was first called.
-func (t *Tally) Before(ago time.Duration) (n int64, known bool) {
+// Past was first called; zero: it is not.
+func (t *Tally) Before(ago time.Duration) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	at := time.Now().Add(-ago)
 	for _, m := range slices.Backward(t.past) {
 		if !m.at.After(at) {
-			return m.n, true
+			return m.n
 		}
 	}
-	return 0, false
+	return 0
 }
 
 // Past is how far the count was that long ago or earlier, and in how long it will be

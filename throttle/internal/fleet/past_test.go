@@ -23,9 +23,8 @@ func TestPastIsNeverAheadOfWhatWasBooked(t *testing.T) {
 			if _, r := book(f, keys); r != nil {
 				t.Fatal(r)
 			}
-			then := int64(i+1) - int64(time.Second/every)
-			if n, _ := tally.Before(time.Second); n > max(0, then) || n < then-8 {
-				t.Fatalf("after %d: %d a second before, there were %d", i+1, n, then)
+			if n, was := tally.Before(time.Second), int64(i+1)-int64(time.Second/every); n > max(0, was) || n < was-8 {
+				t.Fatalf("after %d: %d a second before, there were %d", i+1, n, was)
 			}
 			ago := 2 * time.Second
 			n, next, known := tally.Past(ago)

@@ -143,8 +143,7 @@ func (q *Limit) share(now, sent meter.Instant, l *headers.Limit, units float64, 
 			// Units that were booked within a round trip before this request may have arrived
 			// after it. So much less may be left than the answer states, if an earlier one
 			// stated less. In the burst of a start answers differ by half of a limit.
-			before, _ := t.Before(2 * now.Sub(sent))
-			late := max(0, n-before)
+			late := max(0, n-t.Before(2*now.Sub(sent)))
 			q.left, s.doubt = min(q.left, max(float64(end-n), q.left-float64(late))), 0
 		}
 		if s.most > 0 && now.Sub(q.rolled) < s.span/2 { // later another window may have begun
@@ -153,8 +152,7 @@ func (q *Limit) share(now, sent meter.Instant, l *headers.Limit, units float64, 
 	}
 	if left, ok := Remaining(l); ok && known {
 		if left < plentiful {
-			before, _ := t.Before(2 * now.Sub(sent))
-			q.tell(n+int64(left), n-before, q.out+q.early <= max(1, units))
+			q.tell(n+int64(left), n-t.Before(2*now.Sub(sent)), q.out+q.early <= max(1, units))
 		}
 		s.slides(q, now, sent, left, n)
 	}
@@ -184,9 +182,6 @@ func (q *Limit) opens() {
 		n, known := s.tally.Count()
 		s.slide.rolled = n
 		if known && s.span > 0 && !s.alone && q.size.Known && q.waited() {
-			if before, known := s.tally.Before(Coarse); known { // what was booked since then may be of the new window
-				n = before
-			}
 			s.most = n + int64(q.size.Value)
 		}
 	}

@@ -127,7 +127,6 @@ func (q *Limit) watch(now meter.Instant, d time.Duration) time.Duration {
 	next := s.marks.asked.Add(pause)
 	if next <= now {
 		s.marks.asked, next = now, now.Add(pause)
-		s.tally.Watch()
 		s.marks.ask()
 	}
 	return min(d, next.Sub(now))
