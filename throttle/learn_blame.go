@@ -34,7 +34,8 @@ func (b *blame) refused(l *learner, now instant, k *endpoint, sent instant, said
 	switch {
 	case b.asks && len(l.endpoints) > 1 && !k.apart:
 		wait, _ := said.Believed(l.terms.MaxPause)
-		alone, asks := b.reach.Refused(sent, now, wait, last != k && k.cooldown.News(sent), len(l.endpoints)-2)
+		other := last != k && k.cooldown.News(sent) && !(k.barred && l.spares(k))
+		alone, asks := b.reach.Refused(sent, now, wait, other, len(l.endpoints)-2)
 		k.barred = true
 		if b.endpoint, b.parted = k, false; asks {
 			l.cooldown.Doubt(now)
@@ -87,6 +88,12 @@ func (b *blame) good(l *learner, k *endpoint, sent instant) {
 	if b.endpoint != nil && k != b.endpoint {
 		b.Served(sent)
 	}
+}
+
+// spares reports whether another endpoint than k was not told to stay away for long: that k
+// was told so once more does not say that this one is to.
+func (l *learner) spares(k *endpoint) bool {
+	return slices.ContainsFunc(l.endpoints, func(o *endpoint) bool { return o != k && !o.barred && !o.apart })
 }
 
 // serves reports whether another endpoint than k was served lately.
