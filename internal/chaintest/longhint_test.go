@@ -106,8 +106,8 @@ func TestALongHintOfAllIsKeptByAll(t *testing.T) {
 					served, refused = served+s, refused+r
 				})
 			}
-			if t.Logf("%d, %s: %d served, %d refused", status, each, served/runs, refused/runs); served < runs*1000 || refused > runs*130 {
-				t.Errorf("%d, %s: %d served, %d refused; want at least 1000, and at most 130", status, each, served/runs, refused/runs)
+			if t.Logf("%d, %s: %d served, %d refused", status, each, served/runs, refused/runs); served < runs*1000 || refused > runs*150 { // 121 at most in 24 runs
+				t.Errorf("%d, %s: %d served, %d refused; want at least 1000, and at most 150", status, each, served/runs, refused/runs)
 			}
 		}
 	}
