@@ -20,6 +20,7 @@ type named struct {
 	limit int
 	per   time.Duration
 	kind  string
+	short bool // it does not state its window
 
 	mu    sync.Mutex
 	first time.Time   // of the window
@@ -35,14 +36,13 @@ func (n *named) draw() (ok bool, reset time.Duration) {
 	switch {
 	case n.kind == "clock":
 		begins = now.Truncate(n.per).Add(-1)
-	case n.kind == "first" && now.Sub(n.first) < n.per:
-		begins = n.first.Add(-1)
+	case n.kind == "first":
+		if begins = n.first.Add(-1); now.Sub(n.first) >= n.per {
+			begins, n.first = now, now
+		}
 	}
 	for len(n.log) > 0 && !n.log[0].After(begins) {
 		n.log = n.log[1:]
-	}
-	if len(n.log) == 0 {
-		n.first = now
 	}
 	if len(n.log) < n.limit {
 		n.log = append(n.log, now)
@@ -63,10 +63,37 @@ func (n *named) RoundTrip(r *http.Request) (*http.Response, error) {
 	if ok {
 		return stub(r)
 	}
+	window := fmt.Sprintf(";w=%d", int(n.per.Seconds()))
+	if n.short {
+		window = ""
+	}
 	return testnet.Answer(r, 429, http.Header{
-		"Ratelimit-Policy": {fmt.Sprintf(`"default";q=%d;w=%d`, n.limit, int(n.per.Seconds()))},
+		"Ratelimit-Policy": {fmt.Sprintf(`"default";q=%d%s`, n.limit, window)},
 		"Ratelimit":        {fmt.Sprintf(`"default";r=0;t=%d`, int(math.Ceil(reset.Seconds())))},
 	}, nil), nil
+}
+
+// calls calls the server for so many windows, at random at load times its rate, and returns how
+// many calls that were, and how many requests were served and refused meanwhile.
+func (n *named) calls(t *testing.T, windows int, load float64) (calls, served, refused int) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := must(weir.New(n, weir.Config{}))(t)
+		start, last, dice := time.Now(), time.Duration(windows)*n.per, rand.New(rand.NewPCG(uint64(n.limit), uint64(load*10)))
+		var wg sync.WaitGroup
+		for gap := float64(n.per) / float64(n.limit) / load; time.Since(start) < last; calls++ {
+			wg.Go(func() {
+				if resp, err := testnet.Get(t, t.Context(), rt, "http://h/x"); err == nil && resp.StatusCode == 200 && time.Since(start) < last {
+					n.mu.Lock()
+					served++
+					n.mu.Unlock()
+				}
+			})
+			time.Sleep(time.Duration(dice.ExpFloat64() * gap))
+		}
+		refused = int(rt.Stats().Throttle.Hosts[0].Throttled)
+		wg.Wait()
+	})
+	return calls, served, refused
 }
 
 // TestALimitThatOnlyRefusalsStateIsKept: once a refusal has said how many requests a window
@@ -81,31 +108,36 @@ func TestALimitThatOnlyRefusalsStateIsKept(t *testing.T) {
 		}{{5, 2 * time.Second}, {30, 4 * time.Second}, {60, 30 * time.Second}} {
 			for _, load := range []float64{.7, 2} {
 				t.Run(fmt.Sprint(kind, ", ", size.limit, " per ", size.per, ", load ", load), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						server := &named{limit: size.limit, per: size.per, kind: kind}
-						rt := must(weir.New(server, weir.Config{}))(t)
-						start, dice := time.Now(), rand.New(rand.NewPCG(uint64(size.limit), uint64(load*10)))
-						var wg sync.WaitGroup
-						calls, served := 0, 0
-						for gap := float64(size.per) / float64(size.limit) / load; time.Since(start) < last*size.per; calls++ {
-							wg.Go(func() {
-								if resp, err := testnet.Get(t, t.Context(), rt, "http://h/x"); err == nil && resp.StatusCode == 200 && time.Since(start) < last*size.per {
-									server.mu.Lock()
-									served++
-									server.mu.Unlock()
-								}
-							})
-							time.Sleep(time.Duration(dice.ExpFloat64() * gap))
-						}
-						server.mu.Lock()
-						refused := rt.Stats().Throttle.Hosts[0].Throttled
-						most := min(float64(calls), float64(last*size.limit))
-						if t.Logf("%d calls, %d served, %d refused", calls, served, refused); float64(served) < .85*most || refused > int64(10+served/10) {
-							t.Errorf("%d were served of %.0f that can be, and %d refused; want .85, and a tenth and ten", served, most, refused)
-						}
-						server.mu.Unlock()
-						wg.Wait()
-					})
+					server := &named{limit: size.limit, per: size.per, kind: kind}
+					calls, served, refused := server.calls(t, last, load)
+					most := min(float64(calls), float64(last*size.limit))
+					if t.Logf("%d calls, %d served, %d refused", calls, served, refused); float64(served) < .85*most || refused > 10+served/10 {
+						t.Errorf("%d were served of %.0f that can be, and %d refused; want .85, and a tenth and ten", served, most, refused)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestAWindowThatNobodyStatesIsFilledStepByStep: if refusals state a limit and when it resets, but
+// not how long its window is, nobody knows how much is there after a reset. Those who waited do
+// not all go at once then, so few are refused.
+func TestAWindowThatNobodyStatesIsFilledStepByStep(t *testing.T) {
+	const last = 40 // windows
+	for _, kind := range []string{"first", "clock", "log"} {
+		for _, size := range []struct {
+			limit int
+			per   time.Duration
+		}{{5, 2 * time.Second}, {30, 4 * time.Second}, {60, 30 * time.Second}} {
+			for _, load := range []float64{.7, 2} {
+				t.Run(fmt.Sprint(kind, ", ", size.limit, " per ", size.per, ", load ", load), func(t *testing.T) {
+					server := &named{limit: size.limit, per: size.per, kind: kind, short: true}
+					calls, served, refused := server.calls(t, last, load)
+					most := min(float64(calls), float64(last*size.limit))
+					if t.Logf("%d calls, %d served of %.0f, %d refused", calls, served, most, refused); float64(served) < .8*most || refused > 50+served {
+						t.Errorf("%d were served of %.0f that can be, and %d refused; want .8, and no more and 50", served, most, refused)
+					}
 				})
 			}
 		}

@@ -29,7 +29,7 @@ func (q *Limit) follows(now meter.Instant, a *Answer) bool {
 	l := a.Limit
 	if a.Refused || !l.Remaining.Known || !l.Reset.Known || l.Reset.Value <= 0 || l.Refill.Known || l.ResetMeans != q.means ||
 		l.Quota.Known && l.Quota != q.size || l.Window.Known && l.Window.Value != q.window ||
-		q.heard == 0 || !q.goesOn(now) || a.Sent < q.rolled || q.quiet || q.terms.Fleet ||
+		q.heard == 0 || !q.goesOn(now) || a.Sent < q.rolled || q.quiet.is || q.terms.Fleet ||
 		q.trail != nil || q.window > 0 && q.window <= shortWindow {
 		return false
 	}

@@ -69,7 +69,7 @@ type Limit struct {
 	refill  float64                    // units per second that come back, as the server said; zero: it did not
 	counted bool                       // it is known, or guessed, how many units requests draw
 	guessed bool                       // it is guessed, see Count
-	quiet   bool                       // the last good answers did not state it: only refusals do
+	quiet   quiet                      // what is known if only refusals state it
 	price   price
 	trail   *trail // nil: its window is long, or not known
 	belief  attribution.Belief
@@ -181,7 +181,7 @@ func (q *Limit) roll(now meter.Instant) {
 		return
 	}
 	if back := q.until(); now >= back {
-		if _, ok := q.unspent(now); ok && q.quiet {
+		if _, ok := q.unspent(now); ok && q.quiet.is {
 			q.rolled, q.reset.Known, q.agree = back, false, 0 // nobody can be asked what there is, and the trail says it
 			return
 		}
@@ -196,18 +196,20 @@ func (q *Limit) roll(now meter.Instant) {
 		}
 		q.rolled, q.basis = back, back
 		q.reset.Known, q.agree = false, 0
-		q.ask()
+		q.ask(true)
 	}
 }
 
 // ask makes q let one request through, whose answer says what there is, and others for which
-// the last window still had room.
-func (q *Limit) ask() {
+// the last window still had room. passed says that a reset has passed; otherwise the request
+// asks because none is known.
+func (q *Limit) ask(passed bool) {
 	if q.flows() {
 		return // it goes on by its rate
 	}
 	q.opens()
 	q.fresh.Open()
+	q.quiet.asks(passed)
 	unused := max(0, q.left-q.flying())
 	q.left = q.sizeOr(plentiful)
 	q.windows++
@@ -231,37 +233,10 @@ func (q *Limit) testing() bool {
 func (q *Limit) guess() time.Duration {
 	most := min(cooldown.MostGuess, q.terms.MaxPause)
 	switch r := q.rate(); {
-	case r > 0 && !q.quiet: // else it may give back all at once, and will not say so
+	case r > 0 && !q.quiet.is: // else it may give back all at once, and will not say so
 		return time.Duration(min(most.Seconds(), 1/r) * float64(time.Second))
 	case q.window > 0:
 		return min(most, q.window)
 	}
 	return min(most, time.Second)
-}
-
-// Unmentioned notes that the answer to a request that drew on q did not state q. asked says
-// that the request was let through to ask, and good that it was not refused.
-func (q *Limit) Unmentioned(now meter.Instant, asked, good bool, cost float64) {
-	q.roll(now)
-	if good {
-		q.quiet = true
-		q.keepTrail(now)
-	}
-	if asked && good {
-		q.fresh.Close()
-		if q.basis = now; q.left < cost { // it was served, so a window has begun that is not the known one
-			q.left, q.reset.Known, q.agree = q.sizeOr(plentiful), false, 0
-		}
-		if q.trail.young(now) { // how much has come back is not known, so the next ones find out
-			q.left = cost
-		}
-	}
-	if good && q.trail.young(now) && !q.reset.Known { // twice as many may go as were served
-		q.left = min(q.left+2*cost, q.sizeOr(0)-q.trail.count(now.Add(-q.window)))
-	}
-	if good && q.exact() {
-		q.left -= cost
-		q.judge.Spent(now, cost)
-		q.shared.took(cost)
-	}
 }

@@ -243,7 +243,7 @@ func TestQuotaAsAMeter(t *testing.T) {
 	if q.level(now) != 2 {
 		t.Errorf("%v left", q.level(now))
 	}
-	q.quiet, q.trail = false, nil // as after an answer that states it
+	q.quiet, q.trail = quiet{}, nil // as after an answer that states it
 	later := now.Add(30 * sec)
 	m = q.Take(later, 1, true)
 	if m&Asks == 0 || q.Take(later, 1, true)&Asks != 0 {

@@ -163,7 +163,7 @@ func TestQuotasAtTheirBounds(t *testing.T) {
 		t.Errorf("a window of unknown size: %v", got)
 	}
 	q = heardQuota(0, 10, 0, 0, func(q *Limit) { flowing(q); q.refill = 0.5 })
-	if q.ask(); q.fresh.IsOpen() {
+	if q.ask(true); q.fresh.IsOpen() {
 		t.Error("a bucket goes on by its rate")
 	}
 	q = heardQuota(0, 10, 0, 0, nil)

@@ -40,7 +40,10 @@ type trail struct {
 // trace keeps q's trail. It learns from an answer to a request of so many
 // units, which drew on q or was sent before q was known.
 func (q *Limit) trace(now, sent meter.Instant, l *headers.Limit, units float64, drew, refused bool) {
-	if q.quiet = q.quiet && refused; !q.keepTrail(now) {
+	if !refused {
+		q.quiet = quiet{}
+	}
+	if !q.keepTrail(now) {
 		return
 	}
 	t, per := q.trail, q.window
@@ -48,20 +51,20 @@ func (q *Limit) trace(now, sent meter.Instant, l *headers.Limit, units float64, 
 		t.add(now, int64(units))
 	}
 	left, ok := Remaining(l)
-	if refused && !q.quiet || ok && !t.young(now) && q.size.Value-left >= t.count(sent.Add(-per))+q.flying()+1 {
+	if refused && !q.quiet.is || ok && !t.young(now) && q.size.Value-left >= t.count(sent.Add(-per))+q.flying()+1 {
 		t.shared = max(t.shared, now.Add(aloneAfter*per))
 	}
 }
 
 // keepTrail reports whether q has a trail, and begins or drops it.
 func (q *Limit) keepTrail(now meter.Instant) bool {
-	if !q.exact() || q.shared.tally != nil || !q.size.Known || q.size.Value < 1 || q.window <= 0 || q.window > shortWindow && !q.quiet {
+	if !q.exact() || q.shared.tally != nil || !q.size.Known || q.size.Value < 1 || q.window <= 0 || q.window > shortWindow && !q.quiet.is {
 		q.trail = nil
 		return false
 	}
 	if q.trail == nil {
 		q.trail = new(trail)
-		if q.quiet {
+		if q.quiet.is {
 			q.trail.whole = now.Add(q.window)
 		}
 	}
@@ -129,7 +132,7 @@ func (q *Limit) trailed(now meter.Instant, cost float64) time.Duration {
 // come back between them, so the smallest number is too small, and the newest may lack units
 // that were answered before it was heard.
 func (q *Limit) unspent(now meter.Instant) (left float64, ok bool) {
-	if t := q.trail; t != nil && now >= t.shared && !t.young(now) && (q.judge.Kind() == refill.Log || q.quiet && !q.weighted()) {
+	if t := q.trail; t != nil && now >= t.shared && !t.young(now) && (q.judge.Kind() == refill.Log || q.quiet.is && !q.weighted()) {
 		return q.size.Value - t.count(now.Add(-q.window)) - q.flying(), true
 	}
 	return 0, false

@@ -82,7 +82,7 @@ func (q *Limit) wait(now meter.Instant, cost float64) time.Duration {
 		return d
 	}
 	q.basis = now
-	q.ask()
+	q.ask(false)
 	return 0
 }
 

@@ -1,0 +1,57 @@
+package stated
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirhttp/weir/headers"
+)
+
+// After a reset of a limit that only refusals state, as many units are sent as were served after
+// the reset before, then one more, and then twice as many as were served: never more than the
+// limit. Where no reset was known, nothing tells how many there are.
+func TestWhatOnlyRefusalsStateIsFilledStepByStep(t *testing.T) {
+	const size = 20.0
+	q, now := newQuota(), hourIn
+	q.size = known(size)
+	refused := func() {
+		q.Hear(now, &Answer{Sent: now, Limit: &headers.Limit{Quota: known(size), Remaining: known(0.0), Reset: known(time.Second)}, Cost: 1, Refused: true})
+	}
+	// fill serves whatever may be sent, a round trip after the other, until there are so many.
+	// It returns how many were sent in each.
+	fill := func(until float64) (trips []float64) {
+		asked := q.fresh.IsOpen()
+		for n := 1.0; until > 0; n = q.level(now) {
+			now = now.Add(time.Millisecond)
+			trips = append(trips, n)
+			for ; n > 0 && until > 0; n-- {
+				q.Unmentioned(now, asked, true, 1)
+				asked, until = false, until-1
+			}
+		}
+		return trips
+	}
+	for _, test := range []struct {
+		what  string
+		until float64 // so many are served, and the next is refused
+		reset bool    // the refusal says when the limit resets, and that has passed
+		want  []float64
+	}{
+		{"the first reset", 7, true, []float64{1, 2, 4}},
+		{"seven were served", 12, true, []float64{1, 6, 1, 9}},
+		{"twelve were served", 20, true, []float64{1, 11, 1, 7}},
+		{"no reset", 7, false, []float64{1, 2, 4}},
+	} {
+		if test.reset {
+			refused()
+		}
+		now = now.Add(2 * time.Second)
+		if d := q.wait(now, 1); d != 0 || !q.fresh.IsOpen() {
+			t.Fatalf("%s: nobody asks, and the wait is %v", test.what, d)
+		}
+		if got := fill(test.until); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v were sent in a round trip each, want %v", test.what, got, test.want)
+		}
+	}
+}
