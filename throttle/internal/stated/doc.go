@@ -20,8 +20,9 @@
 // obeyed, and attribution.Sharing which requests share it. If a window has only a few
 // seconds, its reset in whole seconds is not exact enough; then a Limit remembers when this
 // process spent its units: its trail. It does so, too, if only refusals state the limit,
-// because then no answer says what there is after the reset. The processes of a fleet with a
-// tally draw in turns while little is left.
+// because then no answer says what there is after the reset. Without a window there is no trail:
+// such a limit is filled step by step. The processes of a fleet with a tally draw in turns while
+// little is left.
 //
 // # Promises
 //
