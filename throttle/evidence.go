@@ -81,23 +81,27 @@ func (e *evidence) accepted(now, sent instant) (back bool) {
 	return back
 }
 
-// refused notes a refusal, which may be no limit's if it is doubtful.
-func (e *evidence) refused(now, sent instant, said cooldown.Hint, most time.Duration, doubtful bool) {
+// refused notes a refusal.
+func (e *evidence) refused(now, sent instant, r learn.Refusal) {
 	e.told = sent
-	if e.Refused(now, sent, 1, learn.Refusal{Hint: said, MaxPause: most, Doubtful: doubtful}) {
+	if e.Refused(now, sent, 1, r) {
 		e.row++
 	}
+	if r.Alone {
+		r.Hint = cooldown.Hint{} // of no use to others
+	}
 	if e.sure() {
-		e.peers.refused(said)
+		e.peers.refused(r.Hint)
 	}
 }
 
 // suspects notes a refusal of what alone is to stay away for long, though it was served since
 // it was told so before: its wait was none, and perhaps a limit of all refuses whoever comes
-// when it is spent. It may be chance as well, so a limit has to explain such refusals.
-func (e *evidence) suspects(now, sent instant, said cooldown.Hint, most time.Duration) {
+// when it is spent. It may be chance as well, so a limit has to explain such refusals. spared
+// says that others were never told so: then they do not keep that wait, whatever limit is found.
+func (e *evidence) suspects(now, sent instant, said cooldown.Hint, most time.Duration, spared bool) {
 	e.vague = e.vague || e.blank()
-	e.refused(now, sent, said, most, false)
+	e.refused(now, sent, learn.Refusal{Hint: said, MaxPause: most, Alone: spared || !e.Explains()})
 }
 
 // weighs reports whether a refusal may be for a limit. A host that is overloaded says

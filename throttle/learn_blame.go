@@ -96,6 +96,12 @@ func (l *learner) spares(k *endpoint) bool {
 	return slices.ContainsFunc(l.endpoints, func(o *endpoint) bool { return o != k && !o.barred && !o.apart })
 }
 
+// untold reports whether a kind of request was never told to stay away alone: a limit of all
+// refuses whoever comes, and so each kind in time.
+func (l *learner) untold() bool {
+	return slices.ContainsFunc(l.endpoints, func(o *endpoint) bool { return o.cooldown == nil })
+}
+
 // serves reports whether another endpoint than k was served lately.
 func (l *learner) serves(k *endpoint, now instant) bool {
 	return slices.ContainsFunc(l.endpoints, func(o *endpoint) bool {

@@ -7,6 +7,7 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/absence"
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
+	"github.com/weirhttp/weir/throttle/internal/learn"
 	"github.com/weirhttp/weir/throttle/internal/queue"
 	"github.com/weirhttp/weir/throttle/internal/stated"
 )
@@ -95,12 +96,12 @@ func (l *learner) refuse(now instant, g *ticket, s *headers.Signal, rate bool) l
 	case !rate || explained || f.chance || l.terms.pausesOnly || k.slow.Silent():
 	case alone:
 		if ended {
-			f.suspects(now, g.sent, said, l.terms.MaxPause)
+			f.suspects(now, g.sent, said, l.terms.MaxPause, l.untold())
 		}
 	case isLong(said) && len(s.Limits) == 0 && !f.spared:
 		f.spared = true
 	case g.limited || f.weighs(!s.Throttled, l.good < proven):
-		f.refused(now, g.sent, said, l.terms.MaxPause, doubtful)
+		f.refused(now, g.sent, learn.Refusal{Hint: said, MaxPause: l.terms.MaxPause, Doubtful: doubtful})
 		if !said.Known && f.sure() && f.Crowded() && k.slow.UnderWay() > 1 {
 			c.Served(g.sent)
 			return lesson{what: causeRate, endpoint: k.ifApart()}

@@ -85,7 +85,7 @@ func (g *ticket) refused(now instant, s *headers.Signal) *solo {
 	if alone, asks := k.paths.blames(now, g, s, said); alone {
 		o := g.object
 		if o.cooldown.Ended() {
-			w.suspects(now, g.sent, said, l.terms.MaxPause)
+			w.suspects(now, g.sent, said, l.terms.MaxPause, false)
 		}
 		o.rest(now, g, said)
 		if asks {

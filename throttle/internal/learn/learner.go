@@ -17,6 +17,7 @@ const never = meter.Never
 type Refusal struct {
 	Hint     cooldown.Hint // how long to stay away
 	Doubtful bool          // the reason may be no limit: the host may be down
+	Alone    bool          // only what was refused keeps the hint: others do not wait for its end
 	MaxPause time.Duration // the longest wait that is believed without support; zero: 5 min
 }
 
@@ -104,7 +105,10 @@ func (l *Learner) Refused(now, sent Instant, n int, r Refusal) (news bool) {
 		hint = m.believe(Instant(max(0, r.Hint.Wait)), now, r.maxPause())
 	}
 	m.most, m.doubted = r.maxPause(), r.Doubtful
-	news = m.refuse(now, now, sent, hint, max(0, min(n, maxUnits)))
+	pause := m.pause
+	if news = m.refuse(now, now, sent, hint, max(0, min(n, maxUnits))); r.Alone {
+		m.pause = pause
+	}
 	m.bank.time(&l.trips) // it may be further off than was thought
 	return news
 }

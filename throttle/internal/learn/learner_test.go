@@ -56,6 +56,26 @@ func TestAnAskedPauseIsCertain(t *testing.T) {
 	}
 }
 
+// A refusal whose wait is for what was refused alone is evidence of a limit, but holds up
+// nobody else: nor does it shorten a pause of all.
+func TestAPauseOfOneAloneIsNotKeptByOthers(t *testing.T) {
+	var l Learner
+	alone := waits(time.Minute)
+	alone.Alone = true
+	l.Sent(zero, 1)
+	l.Refused(zero+trip, zero, 1, alone)
+	if p := l.Next(zero+second, 1, 1); p.Reason == Asked || p.At > zero+15*second {
+		t.Errorf("others wait until %+v", p)
+	}
+	l.Sent(zero+20*second, 1)
+	l.Refused(zero+20*second+trip, zero+20*second, 1, waits(2*time.Second))
+	l.Sent(zero+21*second, 1)
+	l.Refused(zero+21*second+trip, zero+21*second, 1, alone)
+	if p, want := l.Next(zero+22*second-2*trip, 1, 1), zero+22*second+trip; p.At != want || p.Reason != Asked {
+		t.Errorf("others wait until %+v, want %v, as they were asked to", p, want)
+	}
+}
+
 // TestOneAnswerDoesNotBearOutItself: a wait of a day is believed for MaxPause,
 // until another answer names the same instant.
 func TestOneAnswerDoesNotBearOutItself(t *testing.T) {
