@@ -29,6 +29,9 @@ func isLong(said cooldown.Hint) bool { return said.Known && said.Wait > longHint
 // is long: then requests of other kinds ask, one at a time, unless waits were seen to bind one
 // kind only.
 func (b *blame) refused(l *learner, now instant, k *endpoint, sent instant, said cooldown.Hint) (alone bool) {
+	if !isLong(said) && k.barred && !k.cooldown.Over() && !b.reach.All() {
+		return true // the rest of a long wait that was k's alone
+	}
 	last := b.endpoint
 	b.asks = isLong(said)
 	switch {

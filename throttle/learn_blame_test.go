@@ -75,3 +75,44 @@ func TestRefusalsOfOneKindAlone(t *testing.T) {
 		})
 	}
 }
+
+// What one kind of request alone is told holds up no other kind: neither the rest of a wait
+// that was too short, nor a long wait after refusals that all had to heed.
+func TestWaitsOfOneKindHoldUpNoOther(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		says []string      // Retry-After of answers to /a, one after another; "": it is served
+		most time.Duration // that another kind waits: for a limit of all that would explain the refusals
+	}{
+		{"a wait that was too short", []string{"", "30", "2"}, 0},
+		{"one that was far too short", []string{"", "30", "2", "1", "0"}, 0},
+		{"a long wait after a short one", []string{"", "30", "", "1", "", "60"}, 5 * sec},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			says := ""
+			tr := newTransport(t, testnet.Func(func(r *http.Request) (*http.Response, error) {
+				if r.URL.Path == "/a" && says != "" {
+					return testnet.Answer(r, 429, http.Header{"Retry-After": {says}}, nil), nil
+				}
+				return testnet.Answer(r, 200, nil, nil), nil
+			}), throttle.Config{})
+			throttle.Jitter(tr, func() float64 { return 0 })
+			for range 10 {
+				mustGet(t, tr, "http://h/b")
+				time.Sleep(sec)
+			}
+			for _, says = range test.says {
+				mustGet(t, tr, "http://h/a")
+				if says == "1" { // which is for all
+					time.Sleep(2 * sec)
+				}
+				start := time.Now()
+				mustGet(t, tr, "http://h/b")
+				if waited := time.Since(start); waited > test.most {
+					t.Errorf("%s: after %q, another kind waited for %v", test.name, says, waited)
+				}
+				time.Sleep(sec)
+			}
+		})
+	}
+}

@@ -60,6 +60,9 @@ func (r *Reach) Refused(sent, now meter.Instant, wait time.Duration, other bool,
 	return !r.all, !r.all && r.few < sureReach
 }
 
+// All reports whether the waits that last, or lasted last, bind all.
+func (r *Reach) All() bool { return r.all }
+
 // Served takes in that a request was served that was sent at sent. It reports whether this
 // is the first that asked: then what refusals told of a limit of all is in doubt. In the second
 // half of a wait that says nothing: hints are rounded up, and some servers always ask for their
