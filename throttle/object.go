@@ -79,8 +79,8 @@ func (k *endpoint) see(now instant, r *http.Request) uint64 {
 func (k *endpoint) meets(now instant) {
 	l, p := k.learner, k.paths
 	o, c := l.blame.objects.by[p.url], k.paused()
-	if o == nil || l.blame.endpoint != k || !l.blame.asks || c.Over() || c.Until() <= now || len(k.quotas) > 0 || c.State().Source != "Retry-After" {
-		return // or a limit that was stated says whom it binds
+	if o == nil || l.blame.endpoint != k || !l.blame.asks || c.Over() || c.Until() <= now || c.State().Source != "Retry-After" {
+		return
 	}
 	p.blamed = o
 	p.reach.Refused(o.Heard(), o.Heard(), time.Duration(c.Until()-o.Heard()), false, 0)
@@ -98,7 +98,7 @@ func (k *endpoint) meets(now instant) {
 // they are to wait, too.
 func (p *endpointPaths) blames(now instant, g *ticket, s *headers.Signal, said cooldown.Hint) (alone, asks bool) {
 	k := g.endpoint
-	if g.object == nil || !p.several || !isLong(said) || len(s.Limits) > 0 || s.Kind == headers.Ban || k.paused().Until() > now {
+	if g.object == nil || !p.several || !isLong(said) || s.Kind == headers.Ban || k.paused().Until() > now {
 		return false, false
 	}
 	wait, _ := said.Believed(k.learner.terms.MaxPause)

@@ -20,6 +20,7 @@ import (
 type hinting struct {
 	status  int                                                // of refusals
 	refuses func(last string, now time.Duration) time.Duration // for how long; zero: it serves
+	states  bool                                               // refusals say that nothing remains
 
 	mu                    sync.Mutex
 	came, served, refused map[string]int
@@ -45,7 +46,11 @@ func (h *hinting) call(t *testing.T, every time.Duration, paths func(i int) stri
 		defer h.mu.Unlock()
 		if wait := h.refuses(last, time.Since(start)); wait > 0 {
 			h.refused[last]++
-			return testnet.Answer(r, h.status, http.Header{"Retry-After": {strconv.Itoa(int(math.Ceil(wait.Seconds())))}}, nil), nil
+			head := http.Header{"Retry-After": {strconv.Itoa(int(math.Ceil(wait.Seconds())))}}
+			if h.states {
+				head.Set("X-Ratelimit-Remaining", "0")
+			}
+			return testnet.Answer(r, h.status, head, nil), nil
 		}
 		return testnet.Answer(r, 200, nil, nil), nil
 	}), weir.Config{}))(t)

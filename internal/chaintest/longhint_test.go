@@ -171,3 +171,46 @@ func TestAKindThatIsNewIsAskedFor(t *testing.T) {
 		})
 	}
 }
+
+// A URL that is locked, and says so as if it were a limit of its own, holds up no other; and a
+// limit of all URLs that is stated in the same words is kept by all.
+func TestALongHintThatStatesALimitHoldsUpLittleElse(t *testing.T) {
+	for _, path := range []string{"/v1/items/%d", "/%d"} {
+		synctest.Test(t, func(t *testing.T) {
+			h := hinting{status: 429, states: true, refuses: func(last string, _ time.Duration) time.Duration {
+				if last == "3" || last == "8" {
+					return time.Minute
+				}
+				return 0
+			}}
+			h.call(t, 100*time.Millisecond, func(i int) string { return fmt.Sprintf(path, i%20) })
+			served := 0
+			for _, n := range h.served {
+				served += n
+			}
+			if t.Logf("%s: %d served, %v refused", path, served, h.refused); served < 5300 { // of 5400
+				t.Errorf("%s: %d of 5400 requests to others were served, want 5300", path, served)
+			}
+		})
+		synctest.Test(t, func(t *testing.T) {
+			left, window := 0, time.Duration(-1)
+			h := hinting{status: 429, states: true, refuses: func(_ string, now time.Duration) time.Duration {
+				if now/time.Minute != window {
+					window, left = now/time.Minute, 100
+				}
+				if left--; left < 0 {
+					return time.Minute - now%time.Minute
+				}
+				return 0
+			}}
+			h.call(t, 100*time.Millisecond, func(i int) string { return fmt.Sprintf(path, i%8) })
+			refused := 0
+			for _, n := range h.refused {
+				refused += n
+			}
+			if t.Logf("%s: %d refused", path, refused); refused > 140 { // in ten windows
+				t.Errorf("%s: %d were refused, want at most 140", path, refused)
+			}
+		})
+	}
+}
