@@ -15,6 +15,13 @@ import (
 // time.
 const mostObjects = 64
 
+// mostOthers is how many other URLs may be refused in a row when they ask whether a long wait is
+// theirs, too, before all of their kind wait: there may be thousands. If half of many are
+// locked, the first so many are of these once in eight times. With 0, a quarter of what URLs
+// without a limit asked for came late or never, where the hints of others were too short; with
+// 3 or 7, one in 170.
+const mostOthers = 3
+
 // objects are the URLs of which requests were refused. Requests to one URL are mostly for
 // one object, which may be locked, or gone for as long as the server said; who calls it
 // again is refused again, whatever the rate. The zero objects are none.
@@ -79,7 +86,7 @@ func (k *endpoint) see(now instant, r *http.Request) uint64 {
 func (k *endpoint) meets(now instant) {
 	l, p := k.learner, k.paths
 	o, c := l.blame.objects.by[p.url], k.paused()
-	if o == nil || l.blame.endpoint != k || !l.blame.asks || c.Over() || c.Until() <= now || c.State().Source != "Retry-After" {
+	if o == nil || c == l.cooldown && (l.blame.endpoint != k || !l.blame.asks) || c.Over() || c.Until() <= now || c.State().Source != "Retry-After" {
 		return
 	}
 	p.blamed = o
@@ -98,21 +105,24 @@ func (k *endpoint) meets(now instant) {
 // they are to wait, too.
 func (p *endpointPaths) blames(now instant, g *ticket, s *headers.Signal, said cooldown.Hint) (alone, asks bool) {
 	k := g.endpoint
+	if o := g.object; o != nil && !isLong(said) && o.rests() && !p.reach.All() {
+		return true, false // the rest of a long wait that was its URL's alone
+	}
 	if g.object == nil || !p.several || !isLong(said) || s.Kind == headers.Ban || k.paused().Until() > now {
 		return false, false
 	}
 	wait, _ := said.Believed(k.learner.terms.MaxPause)
-	other := g.object != p.blamed && g.object.cooldown.News(g.sent)
+	other := g.object != p.blamed && g.object.cooldown.News(g.sent) && !g.object.rests()
 	p.blamed = g.object
-	return p.reach.Refused(g.sent, now, wait, other, 0) // one asks for all: there may be thousands
+	return p.reach.Refused(g.sent, now, wait, other, mostOthers)
 }
 
-// paused is what a refusal of k pauses.
+// paused is the pause that k is in, or that its next refusal begins.
 func (k *endpoint) paused() *cooldown.Cooldown {
-	if k.apart {
-		return made(&k.cooldown)
+	if c := made(&k.learner.cooldown); !k.apart && c.Until() >= k.cooldown.Until() {
+		return c
 	}
-	return made(&k.learner.cooldown)
+	return made(&k.cooldown)
 }
 
 // drop forgets the one that was refused the longest time ago.
@@ -138,6 +148,9 @@ func (l *learner) keyOf(r *http.Request) uint64 {
 	h.WriteString(r.URL.RawQuery)
 	return h.Sum64()
 }
+
+// rests reports whether o alone was told to stay away, and was not served since.
+func (o *solo) rests() bool { return o.alone && !o.cooldown.Over() }
 
 // served learns from a good answer to a request to o's URL that was sent at sent.
 func (o *solo) served(sent instant) {

@@ -29,6 +29,12 @@ func longHints(t *testing.T, status int, paths func(i int) string, refuses func(
 func TestLongHintsHoldUpLittleElse(t *testing.T) {
 	kinds := func(i int) string { return "/" + strconv.Itoa(i%8) }
 	items := func(i int) string { return "/v1/items/" + strconv.Itoa(i%20) }
+	beside := func(i int) string {
+		if i%2 == 0 {
+			return "/users/me"
+		}
+		return items(3 + i/2)
+	}
 	unique := func(i int) string { return "/v1/items/" + strconv.Itoa(i) }
 	these := func(those ...string) func(string, *rand.Rand) bool {
 		return func(last string, _ *rand.Rand) bool { return slices.Contains(those, last) }
@@ -52,7 +58,9 @@ func TestLongHintsHoldUpLittleElse(t *testing.T) {
 		{"seven kinds of eight", kinds, from(1), 1. / 8, .99},
 		{"fifteen kinds of 16", func(i int) string { return "/" + strconv.Itoa(i*5%16) }, from(1), 1. / 16, .99},
 		{"one URL of 20", items, these("3"), .95, .99},
-		{"three URLs of 20", items, these("3", "7", "8"), .85, .9},
+		{"three URLs of 20", items, these("3", "7", "8"), .85, .95},
+		{"half of 20 URLs", items, from(10), .5, .7}, // ten in a row are refused before others ask
+		{"one URL of 20, and another kind", beside, these("3"), .975, .99},
 		{"one in a hundred, each its own URL", unique, chance(.01), .99, .9},
 		{"one in ten, each its own URL", unique, chance(.1), .9, .8},
 	} {
