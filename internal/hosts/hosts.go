@@ -4,6 +4,7 @@ package hosts
 
 import (
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -124,9 +125,9 @@ func (h *Host) idle(now time.Time) bool {
 }
 
 // Key is the canonical name of the host that r goes to: lower case, without a
-// trailing dot, with the port unless it is the scheme's own. It comes from
-// the URL, never from r.Host, and is "" if the URL names no host. It does not
-// allocate for a URL that is canonical already.
+// trailing dot, with the port unless it is the scheme's own. Ports and IPv6 addresses have
+// one spelling. It comes from the URL, never from r.Host, and is "" if the URL names no
+// host. It does not allocate for a URL that is canonical already.
 func Key(r *http.Request) string {
 	if r.URL == nil {
 		return ""
@@ -147,25 +148,43 @@ func Name(e *Entry, r *http.Request) string {
 // of the name. url.Parse takes user information out of the host; if a URL was made by
 // hand and still has it, it is left out, because names are shown.
 func Canonical(scheme, hostport string) string {
-	if i := strings.LastIndexByte(hostport, '@'); i >= 0 {
-		hostport = hostport[i+1:]
-	}
+	hostport = strings.ToLower(hostport[strings.LastIndexByte(hostport, '@')+1:])
 	host, port := hostport, ""
 	if i := strings.LastIndexByte(hostport, ':'); i >= 0 && !strings.Contains(hostport[i:], "]") {
-		host, port = hostport[:i], hostport[i+1:]
+		host, port = hostport[:i], number(hostport[i+1:])
 	}
-	bare := strings.TrimSuffix(host, ".")
-	dotted := len(bare) != len(host)
-	if bare == "" && port != "" {
+	host = address(strings.TrimSuffix(host, "."))
+	switch {
+	case host == "" && port != "":
 		return ":" + port // net/http dials this machine
+	case port == "", port == "80" && strings.EqualFold(scheme, "http"), port == "443" && strings.EqualFold(scheme, "https"):
+		return host
+	case len(host)+len(":")+len(port) == len(hostport) && strings.HasPrefix(hostport, host):
+		return hostport
 	}
-	if port == "" || port == "80" && strings.EqualFold(scheme, "http") || port == "443" && strings.EqualFold(scheme, "https") {
-		return strings.ToLower(bare)
+	return host + ":" + port
+}
+
+// number returns a port without the zeros that may stand before it.
+func number(port string) string {
+	for len(port) > 1 && port[0] == '0' {
+		port = port[1:]
 	}
-	if !dotted {
-		return strings.ToLower(hostport)
+	return port
+}
+
+// address returns host, and an IPv6 address as RFC 5952 spells it, which has many spellings.
+func address(host string) string {
+	inner, ok := strings.CutPrefix(host, "[")
+	if !ok {
+		return host
 	}
-	return strings.ToLower(bare) + ":" + port
+	a, err := netip.ParseAddr(strings.TrimSuffix(inner, "]"))
+	var room [64]byte // so that the usual spelling costs no allocation
+	if text := append(a.AppendTo(append(room[:0], '[')), ']'); err == nil && a.Is6() && string(text) != host {
+		return string(text)
+	}
+	return host
 }
 
 // Spelled returns the canonical names that a host may have in the table, where host was

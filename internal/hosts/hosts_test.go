@@ -29,19 +29,33 @@ func TestOneHostHasOneName(t *testing.T) {
 		{"http", ":", ""},
 		{"http", "user:pass@H:80", "h"},
 		{"http", "a@b@[::1]:8080", "[::1]:8080"},
+		{"http", "h:080", "h"},
+		{"https", "h:00443", "h"},
+		{"http", "h.:08080", "h:8080"},
+		{"http", "h:00", "h:0"},
+		{"http", ":080", ":80"},
+		{"http", "[0:0::1]", "[::1]"},
+		{"http", "[0:0:0:0:0:0:0:1]:080", "[::1]"},
+		{"http", "[2001:0DB8::0:1]:8080", "[2001:db8::1]:8080"},
+		{"http", "[::FFFF:1.2.3.4]:8080", "[::ffff:1.2.3.4]:8080"},
+		{"http", "[FE80:0::1%en0]", "[fe80::1%en0]"},
+		{"http", "[::x]:8080", "[::x]:8080"},
+		{"http", "[", "["},
 	}
 	for _, tt := range tests {
 		if got := Canonical(tt.scheme, tt.host); got != tt.want {
 			t.Errorf("Canonical(%q, %q) = %q, want %q", tt.scheme, tt.host, got, tt.want)
 		}
 	}
-	r := &http.Request{Host: "evil", URL: &url.URL{Scheme: "https", Host: "api.github.com"}}
-	if n := testing.AllocsPerRun(100, func() {
-		if Key(r) != "api.github.com" {
-			t.Error("Key is not the URL's host")
+	for _, host := range []string{"api.github.com", "api.github.com:8443", "[2001:db8::1]", "[::1]:8080"} {
+		r := &http.Request{Host: "evil", URL: &url.URL{Scheme: "https", Host: host}}
+		if n := testing.AllocsPerRun(100, func() {
+			if Key(r) != host {
+				t.Errorf("Key is %q, not the URL's host %q", Key(r), host)
+			}
+		}); n != 0 {
+			t.Errorf("%s: %v allocations", host, n)
 		}
-	}); n != 0 {
-		t.Errorf("%v allocations", n)
 	}
 	if got := Key(&http.Request{Host: "evil"}); got != "" {
 		t.Errorf("Key without a URL = %q", got)
@@ -59,6 +73,8 @@ func TestSpelled(t *testing.T) {
 		{"https://H:443/a:b?c", "h"},
 		{"http://h:443#x", "h:443"},
 		{"https://u:p@h:8443/", "h:8443"},
+		{"h:0443", "h h:443"},
+		{"[0:0::1]:8080", "[::1]:8080"},
 		{"", ""},
 	}
 	for _, tt := range tests {
@@ -104,7 +120,7 @@ func TestTheFirstOccupantStaysWhileBusy(t *testing.T) {
 func TestOfIsByName(t *testing.T) {
 	urls := []string{
 		"http://a/", "http://a/x", "https://A/", "http://a./", "http://a../", "http://a.:80/", "http://a:80/", "https://a:80/", "http://a:443/",
-		"https://a:443/", "http://a:8080/", "http://a.:8080/", "http://[::1]/", "http://[::1]:80/", "http://b/",
+		"https://a:443/", "http://a:8080/", "http://a:08080/", "http://a.:8080/", "http://[::1]/", "http://[0::1]/", "http://[::1]:80/", "http://b/",
 	}
 	tab := New(100)
 	for _, first := range urls {
@@ -158,5 +174,17 @@ func TestHostsShareNoCacheLine(t *testing.T) {
 	var tab Table
 	if at := unsafe.Offsetof(tab.order); at < line || unsafe.Sizeof(tab)-at < line {
 		t.Errorf("order stands at %d of %d bytes, want it alone on its line", at, unsafe.Sizeof(tab))
+	}
+}
+
+func BenchmarkKey(b *testing.B) {
+	for _, host := range []string{"api.github.com", "api.github.com:8443", "API.GitHub.com", "[::1]:8080", "[0:0::1]:8080"} {
+		b.Run(host, func(b *testing.B) {
+			r := &http.Request{URL: &url.URL{Scheme: "https", Host: host}}
+			b.ReportAllocs()
+			for b.Loop() {
+				Key(r)
+			}
+		})
 	}
 }

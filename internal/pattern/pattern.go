@@ -95,7 +95,7 @@ func (p *Pattern) host(host string) error {
 	if i := strings.LastIndexByte(name, ':'); i >= 0 && !strings.Contains(name[i:], "]") {
 		bare, port, found = name[:i], name[i+1:], true
 	}
-	if found && !number(port) {
+	if n, err := strconv.ParseUint(port, 10, 16); found && (err != nil || n == 0) {
 		return fmt.Errorf("%q is not a port", port)
 	}
 	if strings.Contains(bare, ":") && !(strings.HasPrefix(bare, "[") && strings.HasSuffix(bare, "]")) {
@@ -104,10 +104,7 @@ func (p *Pattern) host(host string) error {
 	if strings.Trim(bare, ".") == "" || strings.Contains(bare, "..") {
 		return fmt.Errorf("%s is not a host", Quote(host))
 	}
-	if port == "80" || port == "443" { // a scheme's own port is no part of a host's key
-		name = bare
-	}
-	p.Host = hosts.Canonical("", name)
+	p.Host = hosts.Spelled(name)[0] // without a scheme's own port
 	return nil
 }
 
@@ -192,18 +189,4 @@ func token(s string) bool {
 		}
 	}
 	return true
-}
-
-func number(s string) bool {
-	if s == "" || len(s) > 5 {
-		return false
-	}
-	n := 0
-	for i := 0; i < len(s); i++ {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-		n = n*10 + int(s[i]-'0')
-	}
-	return n > 0 && n < 65536
 }

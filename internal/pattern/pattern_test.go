@@ -21,6 +21,9 @@ func TestParse(t *testing.T) {
 		"127.0.0.1:8080/v1/*/items":    "127.0.0.1:8080/v1/*/items",
 		"[::1]:8080":                   "[::1]:8080",
 		"h:443/a":                      "h/a",
+		"h:0443/a":                     "h/a",
+		"h:0008080":                    "h:8080",
+		"[0:0::1]/a":                   "[::1]/a",
 		"h/":                           "h",
 		"xn--bcher-kva.example:444/x/": "xn--bcher-kva.example:444/x/",
 	}
@@ -33,7 +36,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", " ", "GET ", "/path", "http://h", "h:0", "h:99999", "h:x", "h:", "a b c", "a*b", "*.", "*x", "h/a*", "h/?q",
+		"", " ", "GET ", "/path", "http://h", "h:0", "h:99999", "h:x", "h:", "h:+80", "h:00", "a b c", "a*b", "*.", "*x", "h/a*", "h/?q",
 		"::1", "u@h", "h..x", ".", "G@T h", "h/a b", "*.*",
 	} {
 		if p, err := Parse(text); err == nil {
