@@ -52,7 +52,7 @@ func (c *circuit) hurried(v verdict, now time.Time) bool {
 	}
 	c.pressed = now
 	c.calm.Store(false)
-	return now.Sub(v.left) < c.slowest && now.Sub(c.spoke) <= c.slowest && now.Sub(c.slowAt) <= 2*c.cfg.Window
+	return now.Sub(v.sent) < c.slowest && now.Sub(c.spoke) <= c.slowest && now.Sub(c.slowAt) <= 2*c.cfg.Window
 }
 
 // refutes reports whether v, an answer, shows that the callers whose deadlines
@@ -66,7 +66,7 @@ func (c *circuit) refutes(v verdict) bool {
 // caller's doing.
 func (c *circuit) vain(v verdict, now time.Time) {
 	if v.hasty {
-		c.waited = max(c.waited, now.Sub(v.left))
+		c.waited = max(c.waited, now.Sub(v.sent))
 	} else {
 		c.sure = now
 	}

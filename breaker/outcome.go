@@ -45,7 +45,6 @@ type verdict struct {
 	why        string        // in words, for a failure
 	r          *http.Request // of the attempt
 	sent       time.Time     // zero: nobody knows
-	left       time.Time     // silent: the same
 	route      route         // silent
 	heard      sign          // silent: of the host's record
 	good       time.Time     // of a failure: the newest attempt that succeeded was not sent before
@@ -99,7 +98,7 @@ func (a *attempt) judge() verdict {
 	}
 	v.slow = slow && v.outcome != Ignore
 	v.sent = a.sent()
-	if v.silent = v.silent && v.outcome == Failure && !v.left.IsZero(); v.silent {
+	if v.silent = v.silent && v.outcome == Failure && !v.sent.IsZero(); v.silent {
 		v.route = routeOf(a.r)
 	}
 	return v
@@ -159,7 +158,7 @@ func (a *attempt) failure() verdict {
 	ignored := verdict{outcome: Ignore}
 	failed := verdict{outcome: Failure, why: "no answer"}
 	// No route is to blame where there was no connection.
-	silent := verdict{outcome: Failure, silent: a.trip.Stage != trip.Dialling, left: a.sent()}
+	silent := verdict{outcome: Failure, silent: a.trip.Stage != trip.Dialling}
 	cause := a.trip.Cause()
 	switch {
 	case notsent.Refused(a.err) != notsent.Nobody, cause == trip.LostHedge:

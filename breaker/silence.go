@@ -101,7 +101,7 @@ func (s *silences) note(r route, now, until time.Time, closed bool) *silent {
 // own notes the silence that v met with and reports whether it is its route's
 // own.
 func (c *circuit) own(v verdict, now time.Time) bool {
-	lasted := now.Sub(v.left)
+	lasted := now.Sub(v.sent)
 	e := c.note(v.route, now, now.Add(2*max(c.cfg.Window, 2*lasted)), c.state == Closed)
 	if e == nil {
 		return false
@@ -128,7 +128,7 @@ func (c *circuit) own(v verdict, now time.Time) bool {
 // interrupted reports whether the host said something to anybody in the second
 // half of the silence that v met with.
 func (c *circuit) interrupted(v verdict, now time.Time) bool {
-	half := now.Add(-now.Sub(v.left) / 2)
+	half := now.Add(-now.Sub(v.sent) / 2)
 	return v.silent && (!c.spoke.Before(half) || !v.heard.at.Before(half))
 }
 
