@@ -31,6 +31,7 @@ type few struct {
 	own    *endpoint // of its credential, if attempt.endpoint is that of several; else nil
 	solo   *solo     // of an earlier attempt, or of this one; nil: not refused
 	shared *fleet.Grant
+	by     identity // with a Store: who makes the request
 }
 
 // more is where what few have is written.
@@ -231,7 +232,9 @@ func (p *attempt) prepare(t *Transport, q *ask) (*record, error) {
 		}
 	}
 	q.to(&p.record.scope)
-	q.credential, q.whose = t.callerOf(q.r)
+	if q.identity = t.identify(q.r); t.fleet != nil {
+		p.more().by = q.identity
+	}
 	if last, ok := p.tr.Grant.(*attempt); ok && last.solo() != nil && last.record.t == t {
 		p.more().solo = last.few.solo
 		q.solo = last.few.solo

@@ -47,31 +47,22 @@ func (p *attempt) tallyOf(now instant, q *quota, whose string) *fleet.Tally {
 // booked nothing there yet. Otherwise each process would ask what the next window holds, and
 // more would ask than it holds.
 func (p *attempt) watchCounts(s *headers.Signal) {
-	each := func(f func(now instant, q *quota)) {
-		e := p.record.lock()
-		defer e.Unlock()
-		if p.endpoint == nil {
-			return
-		}
-		p.endpoint.learner.hearFrom(p.endpoint.whereOf(p.r))
-		for i := range s.Limits {
-			if q := p.endpoint.learner.known(&s.Limits[i], p.endpoint, nil); q != nil && !q.Everywhere() {
-				f(e.Now(), q)
-			}
-		}
-	}
-	some := false
-	each(func(instant, *quota) { some = true })
-	if !some {
+	e := p.record.lock()
+	defer e.Unlock()
+	if p.endpoint == nil {
 		return
 	}
-	a := ask{r: p.r}
-	a.credential, a.whose = p.record.t.callerOf(p.r) // without the lock: the user's function may be called
-	each(func(now instant, q *quota) {
-		if t := p.tallyOf(now, q, a.fleetName(p.endpoint.learner)); t != nil {
+	now, l := e.Now(), p.endpoint.learner
+	l.hearFrom(p.endpoint.whereOf(p.r))
+	for i := range s.Limits {
+		q := l.known(&s.Limits[i], p.endpoint, nil)
+		if q == nil || q.Everywhere() {
+			continue
+		}
+		if t := p.tallyOf(now, q, p.more().by.fleetName(l)); t != nil {
 			p.markOf(q, t)
 		}
-	})
+	}
 }
 
 // markOf is the mark of q's count.
@@ -99,11 +90,11 @@ func (p *attempt) asks(key fleet.Key, a *queue.Account, then func(now instant)) 
 	}
 }
 
-// fleetName names in every process whose request q is to l; "": a stranger's, who
+// fleetName is what requests of i to l are called in every process; "": i is a stranger, who
 // shares l with others.
-func (q *ask) fleetName(l *learner) string {
-	if q.credential != l.credential {
+func (i identity) fleetName(l *learner) string {
+	if i.credential != l.credential {
 		return ""
 	}
-	return caller.Digest(q.whose)
+	return caller.Digest(i.whose)
 }

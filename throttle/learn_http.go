@@ -63,14 +63,15 @@ func (t *Transport) endpointOf(now instant, q *ask, r *record, home *scope, rout
 	return l.endpointOf(key, now), nil
 }
 
-// callerOf is who makes r, and the key under which what is learned of him is kept. It may
-// call the user's function.
-func (t *Transport) callerOf(r *http.Request) (key uint64, whose string) {
+// identify finds out who makes r. It may call the user's function.
+func (t *Transport) identify(r *http.Request) (i identity) {
 	if name := t.config.Credential; name != nil {
-		whose = name(r)
-		return t.learning.callers.Key(whose), whose
+		i.whose = name(r)
+		i.credential = t.learning.callers.Key(i.whose)
+	} else {
+		i.credential, i.whose = t.learning.callers.Of(r.Header)
 	}
-	return t.learning.callers.Of(r.Header)
+	return i
 }
 
 // learner is what is learned in r's scope of the credential of q.

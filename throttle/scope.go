@@ -39,26 +39,31 @@ type member struct {
 	route int
 }
 
+// identity is who makes a request of a Transport. The zero identity is nobody.
+type identity struct {
+	credential uint64 // keyed hash of whose
+	whose      string // may be a secret
+}
+
 // ask is a request, and what decides on which accounts it draws.
 type ask struct {
 	queue.Request
-	scope      *scope
-	cost       Cost
-	learn      *endpoint     // what is known of its endpoint; nil: nothing
-	own        *endpoint     // what is known of its credential alone, if learn is of several; else nil
-	solo       *solo         // of a request that was refused; nil: it was not
-	object     *solo         // of its URL; nil: that was not refused
-	now        instant       // when that was last looked at
-	r          *http.Request // of a Transport; nil: none
-	credential uint64        // of a Transport: keyed hash of whose r is; zero: nobody's
-	whose      string        // of a Transport: whose r is; "": nobody's
-	routes     uint64        // bits of the first 64 routes that match
-	many       *[]uint64     // of those after; nil: none
-	unit       string        // of a request for a part; "": none
-	place      bool          // that one holds its place in flight
-	head       *headStart    // that it has; nil: none
-	matched    uint32        // the version of the budgets whose routes these are
-	more       *others       // of a Limiter: the keys it draws on besides; nil: none
+	identity
+	scope   *scope
+	cost    Cost
+	learn   *endpoint     // what is known of its endpoint; nil: nothing
+	own     *endpoint     // what is known of its credential alone, if learn is of several; else nil
+	solo    *solo         // of a request that was refused; nil: it was not
+	object  *solo         // of its URL; nil: that was not refused
+	now     instant       // when that was last looked at
+	r       *http.Request // of a Transport; nil: none
+	routes  uint64        // bits of the first 64 routes that match
+	many    *[]uint64     // of those after; nil: none
+	unit    string        // of a request for a part; "": none
+	place   bool          // that one holds its place in flight
+	head    *headStart    // that it has; nil: none
+	matched uint32        // the version of the budgets whose routes these are
+	more    *others       // of a Limiter: the keys it draws on besides; nil: none
 }
 
 // others are the scopes of a call that draws on several keys, without the first.
