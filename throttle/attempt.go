@@ -137,9 +137,6 @@ func (p *attempt) pass(q *ask, home *record) bool {
 	k := p.endpoint
 	own := q.scope.owned(p.room[:0], q)
 	draws := k.stated(own, q)
-	if q.object != nil {
-		draws = append(draws, queue.Need{Account: &q.object.account, N: 1})
-	}
 	if q.Shut(now) != nil || !queue.Room(now, own) || !k.open(now) || !queue.Room(now, draws[len(own):]) {
 		return false
 	}

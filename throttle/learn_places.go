@@ -13,19 +13,23 @@ import (
 func (k *endpoint) needs(buf []queue.Need, q *ask) []queue.Need {
 	l := k.learner
 	buf = append(buf, queue.Need{Account: &l.account, N: 1})
-	if l.terms.pausesOnly {
-		return buf
+	if !l.terms.pausesOnly {
+		host := k.headStart(q)
+		if host == nil {
+			host = &l.host.account
+		}
+		buf = append(buf, queue.Need{Account: host, N: 1}, queue.Need{Account: &k.account, N: 1})
 	}
-	host := k.headStart(q)
-	if host == nil {
-		host = &l.host.account
-	}
-	return k.stated(append(buf, queue.Need{Account: host, N: 1}, queue.Need{Account: &k.account, N: 1}), q)
+	return k.stated(buf, q)
 }
 
-// stated is the part of needs that the server stated.
+// stated is the part of needs that answers stated: that to wait before the next request to
+// the same URL, and limits.
 func (k *endpoint) stated(buf []queue.Need, q *ask) []queue.Need {
-	if len(k.quotas) == 0 {
+	if q.object != nil {
+		buf = append(buf, queue.Need{Account: &q.object.account, N: 1})
+	}
+	if len(k.quotas) == 0 || k.learner.terms.pausesOnly {
 		return buf
 	}
 	asks := false

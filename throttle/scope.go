@@ -139,9 +139,6 @@ func (s *scope) needs(buf []queue.Need, q *ask) []queue.Need {
 	if q.learn != nil {
 		buf = q.learn.needs(buf, q)
 	}
-	if q.object != nil {
-		buf = append(buf, queue.Need{Account: &q.object.account, N: 1})
-	}
 	if q.solo != nil {
 		buf = append(buf, queue.Need{Account: &q.solo.account, N: 1})
 	}
