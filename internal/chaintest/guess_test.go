@@ -48,15 +48,8 @@ func (s *limited) RoundTrip(r *http.Request) (*http.Response, error) {
 // fixedWindow lets n requests pass in each window, the first of which begins
 // phase before the server.
 func fixedWindow(n int, per, phase time.Duration) func(*http.Request, time.Duration) bool {
-	var number time.Duration = -1
-	passed := 0
-	return func(_ *http.Request, now time.Duration) bool {
-		if i := (now + phase) / per; i != number {
-			number, passed = i, 0
-		}
-		passed++
-		return passed <= n
-	}
+	w := windowed{kind: "clock", size: n, per: per}
+	return func(_ *http.Request, now time.Duration) bool { return w.draw(time.Time{}.Add(phase + now)) }
 }
 
 // slidingCounter lets a request pass if at most n came in the window before,

@@ -6,6 +6,36 @@ import (
 	"time"
 )
 
+// A windowed is a limit of size requests in a window. By kind, windows begin with a "first"
+// request, or by the "clock", or every window counts, in a "log".
+type windowed struct {
+	kind  string
+	size  int
+	per   time.Duration
+	drawn []time.Time // by requests that count; but for a log, each is dated when its window began
+}
+
+// draw reports whether a request is let pass, and counts it if so.
+func (w *windowed) draw(now time.Time) bool {
+	for len(w.drawn) > 0 && w.back(now) <= 0 {
+		w.drawn = w.drawn[1:]
+	}
+	if len(w.drawn) == w.size {
+		return false
+	}
+	switch {
+	case w.kind == "clock":
+		now = now.Truncate(w.per)
+	case w.kind == "first" && len(w.drawn) > 0:
+		now = w.drawn[0]
+	}
+	w.drawn = append(w.drawn, now)
+	return true
+}
+
+// back is after what time the oldest of those that count leaves.
+func (w *windowed) back(now time.Time) time.Duration { return w.drawn[0].Add(w.per).Sub(now) }
+
 // A modelBucket is a limit of a language model's API: a bucket that fills in a minute,
 // stated in headers as OpenAI does.
 type modelBucket struct {

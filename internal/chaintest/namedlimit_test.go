@@ -14,51 +14,20 @@ import (
 	"github.com/weirhttp/weir/internal/testnet"
 )
 
-// named is a limit of so many requests in a window per, which only refusals state, by its name.
-// It counts in windows that begin with the first request, or by the clock, or in a log.
+// named is a limit that only refusals state, by its name.
 type named struct {
-	limit int
-	per   time.Duration
-	kind  string
+	mu sync.Mutex
+	windowed
 	short bool // it does not state its window
-
-	mu    sync.Mutex
-	first time.Time   // of the window
-	log   []time.Time // when those were accepted that count
-}
-
-// draw reports whether a request is accepted, and otherwise after which time one will be.
-func (n *named) draw() (ok bool, reset time.Duration) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	now := time.Now()
-	begins := now.Add(-n.per)
-	switch {
-	case n.kind == "clock":
-		begins = now.Truncate(n.per).Add(-1)
-	case n.kind == "first":
-		if begins = n.first.Add(-1); now.Sub(n.first) >= n.per {
-			begins, n.first = now, now
-		}
-	}
-	for len(n.log) > 0 && !n.log[0].After(begins) {
-		n.log = n.log[1:]
-	}
-	if len(n.log) < n.limit {
-		n.log = append(n.log, now)
-		return true, 0
-	}
-	if n.kind == "log" {
-		begins = n.log[0].Add(-1)
-	} else if n.kind == "first" {
-		begins = n.first
-	}
-	return false, begins.Add(n.per).Sub(now)
 }
 
 func (n *named) RoundTrip(r *http.Request) (*http.Response, error) {
 	time.Sleep(roundTrip)
-	ok, reset := n.draw()
+	n.mu.Lock()
+	now := time.Now()
+	ok := n.draw(now)
+	reset := n.back(now)
+	n.mu.Unlock()
 	time.Sleep(roundTrip)
 	if ok {
 		return stub(r)
@@ -68,7 +37,7 @@ func (n *named) RoundTrip(r *http.Request) (*http.Response, error) {
 		window = ""
 	}
 	return testnet.Answer(r, 429, http.Header{
-		"Ratelimit-Policy": {fmt.Sprintf(`"default";q=%d%s`, n.limit, window)},
+		"Ratelimit-Policy": {fmt.Sprintf(`"default";q=%d%s`, n.size, window)},
 		"Ratelimit":        {fmt.Sprintf(`"default";r=0;t=%d`, int(math.Ceil(reset.Seconds())))},
 	}, nil), nil
 }
@@ -78,9 +47,9 @@ func (n *named) RoundTrip(r *http.Request) (*http.Response, error) {
 func (n *named) calls(t *testing.T, windows int, load float64) (calls, served, refused int) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := must(weir.New(n, weir.Config{}))(t)
-		start, last, dice := time.Now(), time.Duration(windows)*n.per, rand.New(rand.NewPCG(uint64(n.limit), uint64(load*10)))
+		start, last, dice := time.Now(), time.Duration(windows)*n.per, rand.New(rand.NewPCG(uint64(n.size), uint64(load*10)))
 		var wg sync.WaitGroup
-		for gap := float64(n.per) / float64(n.limit) / load; time.Since(start) < last; calls++ {
+		for gap := float64(n.per) / float64(n.size) / load; time.Since(start) < last; calls++ {
 			wg.Go(func() {
 				if resp, err := testnet.Get(t, t.Context(), rt, "http://h/x"); err == nil && resp.StatusCode == 200 && time.Since(start) < last {
 					n.mu.Lock()
@@ -108,7 +77,7 @@ func TestALimitThatOnlyRefusalsStateIsKept(t *testing.T) {
 		}{{5, 2 * time.Second}, {30, 4 * time.Second}, {60, 30 * time.Second}} {
 			for _, load := range []float64{.7, 2} {
 				t.Run(fmt.Sprint(kind, ", ", size.limit, " per ", size.per, ", load ", load), func(t *testing.T) {
-					server := &named{limit: size.limit, per: size.per, kind: kind}
+					server := &named{windowed: windowed{kind: kind, size: size.limit, per: size.per}}
 					calls, served, refused := server.calls(t, last, load)
 					most := min(float64(calls), float64(last*size.limit))
 					if t.Logf("%d calls, %d served, %d refused", calls, served, refused); float64(served) < .85*most || refused > 10+served/10 {
@@ -132,7 +101,7 @@ func TestAWindowThatNobodyStatesIsFilledStepByStep(t *testing.T) {
 		}{{5, 2 * time.Second}, {30, 4 * time.Second}, {60, 30 * time.Second}} {
 			for _, load := range []float64{.7, 2} {
 				t.Run(fmt.Sprint(kind, ", ", size.limit, " per ", size.per, ", load ", load), func(t *testing.T) {
-					server := &named{limit: size.limit, per: size.per, kind: kind, short: true}
+					server := &named{windowed: windowed{kind: kind, size: size.limit, per: size.per}, short: true}
 					calls, served, refused := server.calls(t, last, load)
 					most := min(float64(calls), float64(last*size.limit))
 					if t.Logf("%d calls, %d served of %.0f, %d refused", calls, served, most, refused); float64(served) < .8*most || refused > 50+served {

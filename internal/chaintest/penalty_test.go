@@ -13,25 +13,20 @@ import (
 	"github.com/weirhttp/weir"
 )
 
-// penal lets size requests pass in a window, and shuts out who asks for more for that
-// long: from the first refusal on, or from the last.
-func penal(size int, window, ban time.Duration, again bool) func(*http.Request, time.Duration) bool {
-	n, ends, shut := 0, time.Duration(0), time.Duration(0)
-	return func(_ *http.Request, now time.Duration) bool {
-		switch {
-		case now < shut:
-			if again {
-				shut = now + ban
-			}
-			return false
-		case now >= ends:
-			n, ends = 0, now+window
+// penal lets pass what w does, and shuts out who asks for more for so long: from the first
+// refusal on, or from the last.
+func penal(w windowed, ban time.Duration, again bool) func(*http.Request, time.Duration) bool {
+	var shut time.Time
+	return func(_ *http.Request, since time.Duration) bool {
+		now := time.Time{}.Add(since)
+		banned := now.Before(shut)
+		if !banned && w.draw(now) {
+			return true
 		}
-		if n++; n > size {
-			shut, ends = now+ban, now
-			return false
+		if !banned || again {
+			shut = now.Add(ban)
 		}
-		return true
+		return false
 	}
 }
 
@@ -52,7 +47,7 @@ func TestBansAreFoundOut(t *testing.T) {
 					}
 					t.Run(fmt.Sprintf("%d per %v, shut out for %v, again %t, %d before, %v away", size, window, ban, again, crowd, way), func(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) {
-							s := &limited{start: time.Now(), way: way, allow: penal(size, window, ban, again)}
+							s := &limited{start: time.Now(), way: way, allow: penal(windowed{kind: "first", size: size, per: window}, ban, again)}
 							for range crowd {
 								s.allow(nil, 0)
 							}
@@ -82,26 +77,6 @@ func TestBansAreFoundOut(t *testing.T) {
 		t.Errorf("%d refusals in %d runs and %d calls lost, want at most one in four calls, and one in 64", all, runs, lost.Load())
 	}
 	t.Logf("%d refusals in %d runs, %d calls lost", all, runs, lost.Load())
-}
-
-// penalLog is penal with a sliding log in place of windows that begin with a request.
-func penalLog(size int, window, ban time.Duration, again bool) func(*http.Request, time.Duration) bool {
-	var taken []time.Duration
-	shut := time.Duration(0)
-	return func(_ *http.Request, now time.Duration) bool {
-		for len(taken) > 0 && taken[0]+window <= now {
-			taken = taken[1:]
-		}
-		switch {
-		case now < shut && !again:
-			return false
-		case now < shut || len(taken) == size:
-			shut = now + ban
-			return false
-		}
-		taken = append(taken, now)
-		return true
-	}
 }
 
 // demand calls s for span: at so many a second by chance or, if that is zero, from 20 callers that
@@ -138,26 +113,24 @@ func demand(t *testing.T, s *limited, rate float64, span time.Duration, seed uin
 // than its window, serves most of its quota, because two bans are enough to know the next.
 func TestALongBanIsLearntOnce(t *testing.T) {
 	const span, seeds = 15 * time.Minute, 3
-	type server func(int, time.Duration, time.Duration, bool) func(*http.Request, time.Duration) bool
 	for _, c := range []struct {
-		of          server
-		size        int
-		window, ban time.Duration
-		again       bool
+		windowed
+		ban   time.Duration
+		again bool
 	}{
-		{penal, 5, time.Second, 30 * time.Second, false},
-		{penalLog, 5, time.Second, 30 * time.Second, false},
-		{penalLog, 8, time.Second, 20 * time.Second, false},
-		{penal, 10, time.Second, time.Minute, false},
-		{penalLog, 50, 10 * time.Second, 10 * time.Second, true},
-		{penal, 30, 5 * time.Second, 15 * time.Second, false},
+		{windowed{kind: "first", size: 5, per: time.Second}, 30 * time.Second, false},
+		{windowed{kind: "log", size: 5, per: time.Second}, 30 * time.Second, false},
+		{windowed{kind: "log", size: 8, per: time.Second}, 20 * time.Second, false},
+		{windowed{kind: "first", size: 10, per: time.Second}, time.Minute, false},
+		{windowed{kind: "log", size: 50, per: 10 * time.Second}, 10 * time.Second, true},
+		{windowed{kind: "first", size: 30, per: 5 * time.Second}, 15 * time.Second, false},
 	} {
-		quota := float64(c.size) / c.window.Seconds()
+		quota := float64(c.size) / c.per.Seconds()
 		for _, load := range []float64{.5, .9, 0} {
 			calls, served, refused := int64(0), int64(0), 0
 			for seed := range uint64(seeds) {
 				synctest.Test(t, func(t *testing.T) {
-					s := &limited{start: time.Now(), way: 30 * time.Millisecond, allow: c.of(c.size, c.window, c.ban, c.again)}
+					s := &limited{start: time.Now(), way: 30 * time.Millisecond, allow: penal(c.windowed, c.ban, c.again)}
 					n, good := demand(t, s, load*quota, span, seed)
 					calls, served, refused = calls+n, served+good, refused+s.refused
 				})
@@ -166,9 +139,9 @@ func TestALongBanIsLearntOnce(t *testing.T) {
 				calls = int64(quota * span.Seconds() * seeds)
 			}
 			part := float64(served) / float64(calls)
-			t.Logf("%d per %v, shut out for %v, again %t, demand %v: %.2f are served, %d refused", c.size, c.window, c.ban, c.again, load, part, refused)
+			t.Logf("%d per %v, shut out for %v, again %t, demand %v: %.2f are served, %d refused", c.size, c.per, c.ban, c.again, load, part, refused)
 			if part < .4 || refused > 100*seeds {
-				t.Errorf("%d per %v, shut out for %v, again %t, demand %v: %.2f are served, want .4; %d refused, want at most 100 a run", c.size, c.window, c.ban, c.again, load, part, refused)
+				t.Errorf("%d per %v, shut out for %v, again %t, demand %v: %.2f are served, want .4; %d refused, want at most 100 a run", c.size, c.per, c.ban, c.again, load, part, refused)
 			}
 		}
 	}

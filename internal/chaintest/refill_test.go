@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir"
-	"github.com/weirhttp/weir/internal/testnet"
 	"github.com/weirhttp/weir/throttle"
 )
 
@@ -27,14 +26,7 @@ type refilled struct {
 }
 
 func (s *refilled) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := testnet.Wait(r.Context(), 20*time.Millisecond); err != nil {
-		return nil, err
-	}
-	status, h := s.decide()
-	if err := testnet.Wait(r.Context(), 20*time.Millisecond); err != nil {
-		return nil, err
-	}
-	return testnet.Answer(r, status, h, http.NoBody), nil
+	return travel(r, func() time.Duration { return 20 * time.Millisecond }, s.decide)
 }
 
 func (s *refilled) decide() (status int, h http.Header) {

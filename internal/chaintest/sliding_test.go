@@ -15,16 +15,14 @@ import (
 	"github.com/weirhttp/weir/internal/testnet"
 )
 
-// sliding is a server that accepts limit requests in any window of that length, and states in
-// the words of draft 8 how many are left, and in whole seconds when the next one comes back.
+// sliding is a server that states in the words of draft 8 how many requests are left, and in
+// whole seconds when the next one comes back.
 type sliding struct {
-	limit  int
-	window time.Duration
-	trip   func() time.Duration // how long a request or an answer is on its way
+	trip func() time.Duration // how long a request or an answer is on its way
 
-	mu       sync.Mutex
-	accepted []time.Time
-	refused  int
+	mu sync.Mutex
+	windowed
+	refused int
 }
 
 func (s *sliding) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -47,19 +45,14 @@ func (s *sliding) decide() (status int, h http.Header) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	for len(s.accepted) > 0 && now.Sub(s.accepted[0]) >= s.window {
-		s.accepted = s.accepted[1:]
-	}
 	status, h = http.StatusOK, make(http.Header)
-	if len(s.accepted) < s.limit {
-		s.accepted = append(s.accepted, now)
-	} else {
+	if !s.draw(now) {
 		status = http.StatusTooManyRequests
 		s.refused++
 	}
-	next := strconv.Itoa(int(math.Ceil((s.window - now.Sub(s.accepted[0])).Seconds())))
-	h.Set("RateLimit-Policy", fmt.Sprintf(`"default";q=%d;w=%d`, s.limit, int(s.window.Seconds())))
-	h.Set("RateLimit", fmt.Sprintf(`"default";r=%d;t=%s`, s.limit-len(s.accepted), next))
+	next := strconv.Itoa(int(math.Ceil(s.back(now).Seconds())))
+	h.Set("RateLimit-Policy", fmt.Sprintf(`"default";q=%d;w=%d`, s.size, int(s.per.Seconds())))
+	h.Set("RateLimit", fmt.Sprintf(`"default";r=%d;t=%s`, s.size-len(s.drawn), next))
 	if status != http.StatusOK {
 		h.Set("Retry-After", next)
 	}
@@ -80,7 +73,7 @@ func TestASlidingLogIsUsedInFull(t *testing.T) {
 		for _, trip := range []time.Duration{100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond} {
 			refused := 0
 			for seed := range uint64(seeds) {
-				s := &sliding{limit: limit, window: length, trip: jitter(seed, trip)}
+				s := &sliding{windowed: windowed{kind: "log", size: limit, per: length}, trip: jitter(seed, trip)}
 				var lost int64
 				var took time.Duration
 				synctest.Test(t, func(t *testing.T) {
