@@ -94,76 +94,84 @@ func (t *Transport) Stats() Stats { return t.StatsOf(nil) }
 // what is left of budgets, or the end of a pause. want is called under no lock;
 // nil: all are wanted.
 func (t *Transport) StatsOf(want func(host, partition string, stamp uint64) bool) Stats {
-	var s Stats
-	parts := t.parts.Len()
+	s := survey{want: want, parts: t.parts.Len(), paused: make(map[string]*queue.Account)}
 	if want == nil {
-		s.Hosts = make([]HostStats, 0, t.hosts.Len()+parts)
+		s.stats.Hosts = make([]HostStats, 0, t.hosts.Len()+s.parts)
 	}
-	paused := make(map[string]*queue.Account) // gates of hosts, whose partitions rest too
-	gate := func(e *queue.Domain, r *record, partition string) {
-		if parts > 0 && partition == "" {
-			r.gate(e, paused)
-		}
-	}
-	wanted := func(r *record, host, partition string) bool {
-		if want == nil {
-			return true
-		}
-		e := r.lock()
-		stamp := r.stamp()
-		gate(e, r, partition)
-		e.Unlock()
-		return want(host, partition, stamp)
-	}
-	add := func(r *record, host, partition string) {
-		e, _, _ := r.current()
-		who, e := r.census(e)
-		defer e.Unlock()
-		now := e.Now()
-		if want == nil { // else it is known
-			gate(e, r, partition)
-		}
-		h := r.stats(now, paused[host], who)
-		h.Partition = partition
-		s.Hosts = append(s.Hosts, h)
-	}
-	t.hosts.Each(func(entry *hosts.Entry) {
-		if !entry.Value.Has(hosts.Throttle) {
-			return
-		}
-		calm := false // nothing has happened since n changed
-		if want != nil && parts == 0 && !entry.Overflow {
-			n, held := entry.Uses()
-			if calm = !held; calm && !want(entry.Key, "", uint64(n)) {
-				return
-			}
-		}
-		switch r := entry.Value.Occupant(hosts.Throttle).(*record); {
-		case entry.Overflow:
-			s.Hosts = r.overflows(s.Hosts)
-		case calm || wanted(r, entry.Key, ""):
-			add(r, entry.Key, "")
-		}
-	})
-	t.parts.Each(func(entry *table.Entry[record]) {
-		switch r := &entry.Value; {
-		case !r.made():
-		case entry.Overflow:
-			s.Hosts = r.overflows(s.Hosts)
-		default:
-			if part := strings.TrimPrefix(r.key, r.host+"#"); wanted(r, r.host, part) {
-				add(r, r.host, part)
-			}
-		}
-	})
-	return s
+	t.hosts.Each(s.host)
+	t.parts.Each(s.part)
+	return s.stats
 }
 
-// gate notes a copy of r's gate if r is paused by hand. The lock is held.
-func (r *record) gate(e *queue.Domain, paused map[string]*queue.Account) {
-	if r.Gate.Paused > e.Now() {
+// A survey is one call of StatsOf. Hosts come before their partitions.
+type survey struct {
+	want   func(host, partition string, stamp uint64) bool // nil: all are wanted
+	parts  int                                             // how many partitions there are
+	paused map[string]*queue.Account                       // copies of the gates of hosts paused by hand, whose partitions rest too; none if there are no partitions
+	stats  Stats
+}
+
+func (s *survey) host(entry *hosts.Entry) {
+	if !entry.Value.Has(hosts.Throttle) {
+		return
+	}
+	calm := false // nothing has happened since n changed
+	if s.want != nil && s.parts == 0 && !entry.Overflow {
+		n, held := entry.Uses()
+		if calm = !held; calm && !s.want(entry.Key, "", uint64(n)) {
+			return
+		}
+	}
+	switch r := entry.Value.Occupant(hosts.Throttle).(*record); {
+	case entry.Overflow:
+		s.stats.Hosts = r.overflows(s.stats.Hosts)
+	case calm || s.wants(r, entry.Key, ""):
+		s.add(r, entry.Key, "")
+	}
+}
+
+func (s *survey) part(entry *table.Entry[record]) {
+	switch r := &entry.Value; {
+	case !r.made():
+	case entry.Overflow:
+		s.stats.Hosts = r.overflows(s.stats.Hosts)
+	default:
+		if part := strings.TrimPrefix(r.key, r.host+"#"); s.wants(r, r.host, part) {
+			s.add(r, r.host, part)
+		}
+	}
+}
+
+// wants asks whether r is wanted.
+func (s *survey) wants(r *record, host, partition string) bool {
+	if s.want == nil {
+		return true
+	}
+	e := r.lock()
+	stamp := r.stamp()
+	s.gate(e, r, partition)
+	e.Unlock()
+	return s.want(host, partition, stamp)
+}
+
+func (s *survey) add(r *record, host, partition string) {
+	e, _, _ := r.current()
+	who, e := r.census(e)
+	defer e.Unlock()
+	now := e.Now()
+	if s.want == nil { // else it is known
+		s.gate(e, r, partition)
+	}
+	h := r.stats(now, s.paused[host], who)
+	h.Partition = partition
+	s.stats.Hosts = append(s.stats.Hosts, h)
+}
+
+// gate notes whether r, if it is a host, is paused by hand. The lock is held.
+func (s *survey) gate(e *queue.Domain, r *record, partition string) {
+	if s.parts > 0 && partition == "" && r.Gate.Paused > e.Now() {
 		gate := r.Gate
-		paused[r.host] = &gate
+		s.paused[r.host] = &gate
 	}
 }
 
