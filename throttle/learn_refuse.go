@@ -86,9 +86,9 @@ func (l *learner) refuse(now instant, g *ticket, s *headers.Signal, rate bool) l
 		}
 	}
 	f := l.evidenceOf(k)
-	inVain, doubtful := c.InVain(g.sent), g.limited && k.overload.Doubtful()
 	f.away = nil
 	f.chance = f.chance && g.limited
+	doubtful := g.limited && k.overload.Doubtful()
 	if doubtful {
 		f.away = absence.New(now, l.scope.since(now), l.scope.came())
 	}
@@ -107,10 +107,17 @@ func (l *learner) refuse(now instant, g *ticket, s *headers.Signal, rate bool) l
 			return lesson{what: causeRate, endpoint: k.ifApart()}
 		}
 	}
-	most := l.terms.MaxPause
+	return l.pause(now, g, s, c, said)
+}
+
+// pause lets c pause after the refusal of g: for as long as it asked for or, if it did not
+// say, for as long as is guessed.
+func (l *learner) pause(now instant, g *ticket, s *headers.Signal, c *cooldown.Cooldown, said cooldown.Hint) lesson {
+	k, f := g.endpoint, l.evidenceOf(g.endpoint)
+	most, inVain := l.terms.MaxPause, c.InVain(g.sent)
 	switch {
 	case said.Known:
-	case doubtful:
+	case f.away != nil:
 		most = min(most, suspectPause, f.away.Asks().Sub(now))
 	case f.chance, k.overload.Suspected():
 		most = min(most, suspectPause)
