@@ -11,8 +11,8 @@ import (
 
 // evidence is what a learner, or a kind of request that is apart, gives to the model
 // of limits that nobody states, and what that answers. It is told of each request when
-// it is sent and when it ended, whatever else is made of that: what comes to its end
-// untold was no evidence. Its owner guards it.
+// it is sent, and mostly how it ended. Of a request that it was not told of until over, it
+// takes back that it was sent. Its owner guards it.
 type evidence struct {
 	learn.Learner
 	fates  attribution.Fates
@@ -95,10 +95,11 @@ func (e *evidence) refused(now, sent instant, r learn.Refusal) {
 	}
 }
 
-// suspects notes a refusal of what alone is to stay away for long, though it was served since
-// it was told so before: its wait was none, and perhaps a limit of all refuses whoever comes
-// when it is spent. It may be chance as well, so a limit has to explain such refusals. spared
-// says that others were never told so: then they do not keep that wait, whatever limit is found.
+// suspects notes a refusal of a kind of request, or of a URL, that alone is to stay away for
+// long. It was told so before and was served since, so that wait does not bind. Perhaps a limit
+// of all requests refuses whoever comes when it is spent. It may be chance as well, so a limit
+// has to explain such refusals. spared says that others were never told so: then they do not
+// keep that wait, whatever limit is found.
 func (e *evidence) suspects(now, sent instant, said cooldown.Hint, most time.Duration, spared bool) {
 	e.vague = e.vague || e.blank()
 	e.refused(now, sent, learn.Refusal{Hint: said, MaxPause: most, Alone: spared || !e.Explains()})

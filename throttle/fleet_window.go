@@ -29,7 +29,8 @@ type sharedWindow struct {
 }
 
 // windowKey is what p draws on in the Store because the requests at a time of its endpoint are
-// limited; not beside budgets: of two keys nothing is booked ahead. The lock is held.
+// limited. Beside budgets it draws on nothing, because with two keys nothing can be booked
+// ahead. The lock is held.
 func (p *attempt) windowKey(a *ask, ds []fleet.Key) (fleet.Key, bool) {
 	k := p.endpoint
 	budgeted := func(d fleet.Key) bool { return d.InFlight > 0 || len(d.Rates) > 0 }
@@ -165,8 +166,9 @@ func (p *attempt) widen(now instant) {
 	_, w.word = w.Width()
 }
 
-// landed gives the place back that was learned: it counts until the headers of the answer.
-func (p *attempt) landed() {
+// leaveWindow gives back p's place in the window that the processes share, if it has one: it
+// counts until the headers of the answer.
+func (p *attempt) leaveWindow() {
 	if g := p.shared(); g.Windowed() {
 		g.Done()
 	}

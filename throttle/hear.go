@@ -83,7 +83,7 @@ func (p *attempt) heard(at instant, status int, s *headers.Signal, bare bool) (t
 	e := p.record.lock()
 	defer e.Unlock()
 	now := e.NowFrom(at)
-	p.left()
+	p.uncount()
 	c := p.counts()
 	c.retry(p.tr.After(), 1)
 	if p.tr.Throttled {

@@ -51,14 +51,14 @@ type learner struct {
 	blame      *blame             // nil: never refused
 	whose      uint16             // the caller, as Knowledge says it; zero: anyone
 	good       int32              // good answers, at most manyAnswers
-	changes    bool               // endpoints are bound by other quotas than before
-	used       bool               // a request of its credential was made
-	recurs     bool               // and another, though that was not refused
 	states     bool               // good answers state limits
-	binds      bool               // likewise, but nobody waits for one that binds him no more
-	met        bool               // answered
-	left       bool               // it was that of strangers, who have limits of their own now
-	tallies    uint8              // made for it, see fleet.Tally
+	changes    bool               // those that wait have to be asked anew what they draw on
+	binds      bool               // quotas bind other endpoints than before, but nobody waits for one that binds him no more
+	used       bool               // a request of its credential was made
+	recurs     bool               // and another, though the first was not refused
+	met        bool               // one of its credential was answered
+	split      bool               // strangers shared it, who have limits of their own now
+	tallies    uint8              // how many of fleet.Tally were made for it
 	account    queue.Account
 }
 

@@ -156,7 +156,7 @@ func (p *attempt) learn(now instant, end ending, status int, s *headers.Signal) 
 	if p.endpoint == nil {
 		return lesson{}
 	}
-	k := p.parted()
+	k := p.drewOn()
 	m := k.learner.home()
 	if m == nil || m.joint == nil {
 		return p.teach(now, k, end, status, s)

@@ -189,25 +189,25 @@ func (l *learner) alone() bool {
 	return l.home() == nil || l.home().joint == nil || l.home().joint.common == l
 }
 
-// part gives strangers limits of their own, those that wait as soon as they are asked
+// split gives strangers limits of their own, those that wait as soon as they are asked
 // what they draw on. What is under way still teaches the one that they had in common.
-func (m *learned) part() {
+func (m *learned) split() {
 	common := m.joint.common
-	m.joint.common, common.left = nil, true
+	m.joint.common, common.split = nil, true
 	m.joint.proof.Parted()
 	common.everyEndpoint((*endpoint).leave)
 }
 
-// part gives q what was learned of its own credential if strangers were parted since it
-// shared what was learned of them.
-func (q *ask) part() {
-	if q.own != nil && q.learn.learner.left {
+// followSplit gives q what was learned of its own credential if the strangers with which it
+// shared a learner were split.
+func (q *ask) followSplit() {
+	if q.own != nil && q.learn.learner.split {
 		q.learn, q.own = q.own, nil
 	}
 }
 
-// parted is the endpoint that p drew on: its own if strangers were parted while it waited.
-func (p *attempt) parted() *endpoint {
+// drewOn is the endpoint that p drew on: its own if strangers were split while it waited.
+func (p *attempt) drewOn() *endpoint {
 	if j := p.endpoint.learner.home(); p.own() == nil && j != nil && j.joint.owns(p.endpoint.learner, p.permit.Granted) {
 		p.more().own = j.joint.twin.endpointOf(p.endpoint.key, p.permit.Granted)
 	}
@@ -281,7 +281,7 @@ func (m *learned) settle(now instant, l *learner) {
 		j.gap = 0
 	}
 	if j.common != nil && j.proof.Apart() {
-		m.part()
+		m.split()
 		l.changes = true
 	}
 }

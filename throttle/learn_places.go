@@ -78,8 +78,8 @@ func (k *endpoint) pace(q *ask) {
 }
 
 // starts reports whether nothing but a slow start holds up requests that have these needs,
-// and the user has set no bound for them. Then no limit is known that they could be too many for, and all of them may go soon after
-// the host's first answers.
+// and the user has set no bound for them. Then no limit is known that they could be too many
+// for, and all of them may go soon after the host's first answers.
 func (k *endpoint) starts(needs []queue.Need) bool {
 	l := k.learner
 	if l.terms.maxQueue != 0 || l.cooldown != nil || k.cooldown != nil || k.slow.Cut() || l.host.slow.Cut() || k.slow.Free() && l.host.slow.Free() {

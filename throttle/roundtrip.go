@@ -38,7 +38,7 @@ func (o *room) Enter(r *http.Request, tr *trip.Trip) (*http.Response, error) {
 	if err := p.enter(t); err != nil {
 		return nil, err
 	}
-	p.leave(t)
+	p.handOver(t)
 	resp, err := t.onward.Send(r, tr)
 	if resp, err = p.land(t, resp, err); err == nil {
 		return resp, nil
@@ -68,8 +68,8 @@ func (t *Transport) later(y trip.Yield, r *http.Request, tr *trip.Trip) (*http.R
 	return (*room)(t).Enter(r, tr)
 }
 
-// leave prepares the attempt for the base.
-func (p *attempt) leave(t *Transport) {
+// handOver prepares the attempt for the base.
+func (p *attempt) handOver(t *Transport) {
 	if t.innermost {
 		p.tr.MarkSent()
 	}
@@ -93,7 +93,7 @@ func (p *attempt) land(t *Transport, resp *http.Response, err error) (*http.Resp
 	p.shared().Answered()
 	holds := t.hear(p, resp)
 	if t.fleet != nil {
-		p.landed()
+		p.leaveWindow()
 	}
 	p.watch(resp, holds || p.shared().Flies())
 	p.permit.stage = accounted
@@ -109,7 +109,7 @@ func (p *attempt) finish(end ending) {
 	e := p.record.lock()
 	defer e.Unlock()
 	now := e.Now()
-	if !p.left() { // a hook panicked after the answer
+	if !p.uncount() { // a hook panicked after the answer
 		e.Free(now, &p.permit.Permit)
 		return
 	}
@@ -150,9 +150,9 @@ func (p *attempt) refusedHere(err error) bool {
 	return p.record.t.link.Has[trip.Meter] && p.tr.OnWire().IsZero() || errors.Is(err, notsent.Err)
 }
 
-// left notes that p neither waits nor awaits an answer any more, if it did.
-// The lock is held.
-func (p *attempt) left() bool {
+// uncount undoes count: p neither waits nor awaits an answer any more. It reports whether
+// it did. The lock is held.
+func (p *attempt) uncount() bool {
 	was := p.permit.inside
 	if was {
 		p.record.entered--
@@ -163,8 +163,8 @@ func (p *attempt) left() bool {
 }
 
 // end sees to it that whatever p holds is given back, however it ended, also by
-// a panic. The second time it does nothing. What is still in flight keeps the partition's record from being
-// evicted.
+// a panic. The second time it does nothing. What is still in flight keeps the partition's
+// record from being evicted.
 func (p *attempt) end() {
 	switch p.permit.stage {
 	case entering: // refused, or a hook panicked
@@ -177,7 +177,7 @@ func (p *attempt) end() {
 	}
 	if p.permit.inside {
 		e := p.record.lock()
-		p.left()
+		p.uncount()
 		e.Unlock()
 	}
 	if p.few != nil && p.few.part != nil {

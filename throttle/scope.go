@@ -71,10 +71,11 @@ type others struct {
 	scopes []*scope
 }
 
-// to says that q is one of s.
+// to makes q a request to s.
 func (q *ask) to(s *scope) { q.scope, q.Group = s, &s.Group }
 
-// apart finds out what q waits for that was refused itself, or whose URL was.
+// apart sets q.Alone, the account that only q or those to its URL wait for, if one of them was
+// refused.
 func (q *ask) apart() {
 	q.object = q.learn.object(q.now, q.r)
 	switch {
@@ -85,12 +86,12 @@ func (q *ask) apart() {
 	}
 }
 
-// needs is needs as of now, for one that waits.
+// Needs appends what q, which waits, draws on as of now.
 func (q *ask) Needs(now instant, buf []queue.Need) []queue.Need {
 	if q.now = now; q.r != nil && q.matched != q.scope.version {
 		q.match() // their numbers are others now
 	}
-	q.part()
+	q.followSplit()
 	q.solo.lift(q.now)
 	if q.learn != nil {
 		q.apart()
