@@ -1,6 +1,7 @@
 package refill
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -35,7 +36,7 @@ func (c *counter) heard(now, end meter.Instant, window time.Duration, units floa
 		n = int((later + c.span/2) / c.span)
 	}
 	switch {
-	case end == 0:
+	case end == 0, window > 0 && window < leastSpan:
 		return
 	case c.end == 0:
 		*c = counter{end: end, span: window}
@@ -47,7 +48,7 @@ func (c *counter) heard(now, end meter.Instant, window time.Duration, units floa
 	case later < 0 || now < c.end.Add(-near): // no window ended: a bucket, or a log
 		*c = counter{end: end}
 	case n == 0 || (later-time.Duration(n)*c.span).Abs() > near:
-		*c = counter{end: end, span: later, spent: [3]float64{0, c.spent[0]}}
+		*c = counter{end: end, span: cmp.Or(window, later), spent: [3]float64{0, c.spent[0]}}
 	default:
 		c.steady, c.end = true, end
 		for range min(n, len(c.spent)) {

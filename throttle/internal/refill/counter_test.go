@@ -95,3 +95,36 @@ func TestACounterSaysWhatComesBack(t *testing.T) {
 		}
 	}
 }
+
+// Windows that are too short to be told from the one after are never those of a counter, if the
+// server states how long they are: the resets of a log, each when its next unit comes back, may
+// be as far apart as windows of a counter.
+func TestALogOfAShortWindowIsNoCounter(t *testing.T) {
+	wrong := 0
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		per := time.Duration(1+r.IntN(3)) * time.Second
+		size := 2 + r.IntN(20)
+		var j refill.Judge
+		var log []time.Duration
+		for now := time.Duration(0); now < 40*per; now += time.Duration(r.Int64N(int64(2 * per))) {
+			for range 1 + r.IntN(size) { // a burst
+				now += 5 * time.Millisecond
+				for len(log) > 0 && log[0] <= now-per {
+					log = log[1:]
+				}
+				a := refill.Answer{Sent: at(now), Heard: at(now + 4*time.Millisecond), Cost: 1, Size: float64(size), Per: per, Doubt: time.Second, Refused: len(log) == size}
+				if !a.Refused {
+					log = append(log, now)
+				}
+				a.Left, a.Reset = float64(size-len(log)), at((log[0] + per).Truncate(time.Second)+time.Second)
+				if j.Heard(&a); j.Kind() == refill.Counter {
+					wrong++
+				}
+			}
+		}
+	}
+	if wrong > 0 {
+		t.Errorf("a counter was seen after %d answers", wrong)
+	}
+}
