@@ -117,7 +117,7 @@ func TestALogOfAShortWindowIsNoCounter(t *testing.T) {
 				if !a.Refused {
 					log = append(log, now)
 				}
-				a.Left, a.Reset = float64(size-len(log)), at((log[0] + per).Truncate(time.Second)+time.Second)
+				a.Left, a.Reset = float64(size-len(log)), at((log[0]+per).Truncate(time.Second)+time.Second)
 				if j.Heard(&a); j.Kind() == refill.Counter {
 					wrong++
 				}
