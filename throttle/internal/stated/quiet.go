@@ -4,8 +4,8 @@ import "github.com/weirhttp/weir/throttle/internal/meter"
 
 // quiet is of a limit that only refusals state. When its reset has passed, no answer says
 // what there is: of a window all units are back then, of a bucket or a log perhaps a few. So as
-// many requests go as were served after the reset before, and then twice as many as were served,
-// until one is refused.
+// many requests go as were served after the reset before. Then one goes, and then twice as many
+// as were served, until one is refused.
 type quiet struct {
 	is     bool    // the last good answers did not state the limit
 	asked  bool    // a request asked what there is, and no good answer has stated it since
