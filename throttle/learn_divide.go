@@ -63,6 +63,17 @@ func (l *learner) doubt(now instant, q *quota, roomy, refused bool) {
 	q.Sharing, l.changes = attribution.Sharing{}, true
 }
 
+// passed takes in that a request to w was served without a word about q, though q had nothing
+// left. So q does not bind it, and if no answer to w stated q before, q is told apart from what w
+// draws on.
+func (l *learner) passed(q *quota, w attribution.Where) {
+	if depth, strange := q.Sharing.Strange(w); strange {
+		l.divide(q, depth, true)
+	} else if d := l.division(&q.ID); d != nil && !q.Sharing.Binds(w) {
+		d.vain = 0
+	}
+}
+
 // divide tells limits of q's name apart from now on, so finely. If clean, q is that of
 // those that were seen with it; else it was a mixture, and is forgotten.
 func (l *learner) divide(q *quota, depth attribution.Depth, clean bool) {

@@ -140,7 +140,10 @@ func (l *learner) hear(now instant, g *ticket, s *headers.Signal, refused bool) 
 		if slices.Contains(heard, q) {
 			continue
 		}
-		if silent = true; !q.Sharing.Binds(g.where) || g.strange() {
+		if silent = true; !refused && q.Over(g.sent) {
+			l.passed(q, g.where)
+		}
+		if !q.Sharing.Binds(g.where) || g.strange() {
 			continue
 		}
 		units, _, _ := q.costs(g.cost)
@@ -190,7 +193,7 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 		l.changes = l.changes || q.Counted()
 		q.count(counted, &l.scope.Group)
 	}
-	roomy := q.Heard() == 0 || !q.Empty()
+	roomy := q.Heard() == 0 || !q.Empty() && !q.Asking() // one that asks does not know what there is
 	news = q.Heard() == 0 || q.Asking() || q.Ignored()
 	mark, drew := g.mark(q.account)
 	a := stated.Answer{Sent: sent, Limit: limit, Drew: drew, Asked: mark&markAsks != 0, Refused: refused, Booked: g.booked}

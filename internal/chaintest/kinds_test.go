@@ -20,7 +20,7 @@ import (
 type hinting struct {
 	status  int                                                // of refusals
 	refuses func(last string, now time.Duration) time.Duration // for how long; zero: it serves
-	states  bool                                               // refusals say that nothing remains
+	says    func(last string, seconds int, h http.Header)      // sets what refusals say in other words; nil: Retry-After
 
 	mu                    sync.Mutex
 	came, served, refused map[string]int
@@ -46,9 +46,10 @@ func (h *hinting) call(t *testing.T, every time.Duration, paths func(i int) stri
 		defer h.mu.Unlock()
 		if wait := h.refuses(last, time.Since(start)); wait > 0 {
 			h.refused[last]++
-			head := http.Header{"Retry-After": {strconv.Itoa(int(math.Ceil(wait.Seconds())))}}
-			if h.states {
-				head.Set("X-Ratelimit-Remaining", "0")
+			seconds := int(math.Ceil(wait.Seconds()))
+			head := http.Header{"Retry-After": {strconv.Itoa(seconds)}}
+			if h.says != nil {
+				h.says(last, seconds, head)
 			}
 			return testnet.Answer(r, h.status, head, nil), nil
 		}

@@ -3,6 +3,7 @@ package chaintest
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strconv"
 	"testing"
@@ -183,9 +184,10 @@ func TestAKindThatIsNewIsAskedFor(t *testing.T) {
 // A URL that is locked, and says so as if it were a limit of its own, holds up no other; and a
 // limit of all URLs that is stated in the same words is kept by all.
 func TestALongHintThatStatesALimitHoldsUpLittleElse(t *testing.T) {
+	nothing := func(_ string, _ int, h http.Header) { h.Set("X-Ratelimit-Remaining", "0") }
 	for _, path := range []string{"/v1/items/%d", "/%d"} {
 		synctest.Test(t, func(t *testing.T) {
-			h := hinting{status: 429, states: true, refuses: func(last string, _ time.Duration) time.Duration {
+			h := hinting{status: 429, says: nothing, refuses: func(last string, _ time.Duration) time.Duration {
 				if last == "3" || last == "8" {
 					return time.Minute
 				}
@@ -202,7 +204,7 @@ func TestALongHintThatStatesALimitHoldsUpLittleElse(t *testing.T) {
 		})
 		synctest.Test(t, func(t *testing.T) {
 			left, window := 0, time.Duration(-1)
-			h := hinting{status: 429, states: true, refuses: func(_ string, now time.Duration) time.Duration {
+			h := hinting{status: 429, says: nothing, refuses: func(_ string, now time.Duration) time.Duration {
 				if now/time.Minute != window {
 					window, left = now/time.Minute, 100
 				}
@@ -220,5 +222,39 @@ func TestALongHintThatStatesALimitHoldsUpLittleElse(t *testing.T) {
 				t.Errorf("%s: %d were refused, want at most 140", path, refused)
 			}
 		})
+	}
+}
+
+// URLs of one kind whose limits are stated by refusals, under one name or each under its own,
+// beside a Retry-After, hold up no other URL of their kind.
+func TestALimitOfOneURLHoldsUpNoOther(t *testing.T) {
+	for _, all := range [][]string{{"3"}, {"3", "8"}, {"1", "3", "5", "7", "9", "11", "13", "15"}} {
+		for _, named := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				h := hinting{status: 429, says: func(last string, seconds int, h http.Header) {
+					name := "default"
+					if named {
+						name = "item" + last
+					}
+					h.Set("Ratelimit-Policy", fmt.Sprintf("%q;q=100;w=60", name))
+					h.Set("Ratelimit", fmt.Sprintf("%q;r=0;t=%d", name, seconds))
+				}, refuses: func(last string, _ time.Duration) time.Duration {
+					if slices.Contains(all, last) {
+						return time.Minute
+					}
+					return 0
+				}}
+				h.call(t, 100*time.Millisecond, func(i int) string { return fmt.Sprint("/v1/items/", i%20) })
+				came, served := 0, 0
+				for last, n := range h.came {
+					if !slices.Contains(all, last) {
+						came, served = came+n, served+h.served[last]
+					}
+				}
+				if t.Logf("%v, named %v: %d of %d served", all, named, served, came); served < came*99/100 {
+					t.Errorf("%v, named %v: %d of %d requests to others were served, want 99 %%", all, named, served, came)
+				}
+			})
+		}
 	}
 }

@@ -113,12 +113,12 @@ func (q *Limit) Apart(sent meter.Instant, w attribution.Where, l *headers.Limit,
 		return d, true
 	}
 	left, ok := Remaining(l)
-	return d, ok && !refused && q.over(sent) && left+cost >= max(1, q.sizeOr(2)/2)
+	return d, ok && !refused && q.Over(sent) && left+cost >= max(1, q.sizeOr(2)/2)
 }
 
-// over reports whether the server would have refused a request that was sent at sent because
+// Over reports whether the server would have refused a request that was sent at sent because
 // of q, as far as is known.
-func (q *Limit) over(sent meter.Instant) bool {
+func (q *Limit) Over(sent meter.Instant) bool {
 	return !q.fresh.IsOpen() && !q.flows() && q.left < 1 && q.reset.Known &&
 		sent >= q.basis && sent < q.reset.Value.Add(-Coarse)
 }
