@@ -6,7 +6,7 @@ source "$(dirname "$0")/lib.sh"
 
 test_module() {
 	step "test: $1"
-	(cd "$1" && go test -race -timeout 20m ./...)
+	(cd "$1" && go test -race -timeout 40m ./...)
 }
 
 cat <<'END'
