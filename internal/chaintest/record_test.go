@@ -19,7 +19,10 @@ import (
 // once, found well and said nothing about limits takes at most 2 KiB. Measured
 // is all that the heap grew by, the tables' own part included.
 func TestRecordOfAHostIsSmall(t *testing.T) {
-	const most = 1792 // some less than the promise, so that what is added is noticed; the race detector adds some 20
+	most := 1792.0 // some less than the promise, so that what is added is noticed
+	if testnet.Race {
+		most += 32 // 1780 to 1795 were seen with it
+	}
 	rt := must(weir.New(testnet.Func(func(r *http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 	}), weir.Config{}))(t)
@@ -39,7 +42,7 @@ func TestRecordOfAHostIsSmall(t *testing.T) {
 		size := float64(heapInUse()-before) / float64(n)
 		t.Logf("%d hosts: %.0f bytes each", n, size)
 		if size > most {
-			t.Errorf("%d hosts: %.0f bytes each, want at most %d", n, size, most)
+			t.Errorf("%d hosts: %.0f bytes each, want at most %.0f", n, size, most)
 		}
 	}
 	if n := len(rt.Stats().Throttle.Hosts); n < 90000 { // the table's shards fill unevenly
