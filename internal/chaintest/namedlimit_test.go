@@ -65,10 +65,9 @@ func (n *named) calls(t *testing.T, windows int, load float64) (calls, served, r
 	return calls, served, refused
 }
 
-// TestALimitThatOnlyRefusalsStateIsKept: once a refusal has said how many requests a window
-// allows, so many are sent in each, and few are refused, though no other answer says how many
-// are left.
-func TestALimitThatOnlyRefusalsStateIsKept(t *testing.T) {
+// loaded calls named limits of all kinds, which state their window or not, for forty windows at
+// .7 and at twice their rate. check is given how many requests can be served, and what happened.
+func loaded(t *testing.T, short bool, check func(t *testing.T, most float64, served, refused int)) {
 	const last = 40 // windows
 	for _, kind := range []string{"first", "clock", "log"} {
 		for _, size := range []struct {
@@ -77,38 +76,34 @@ func TestALimitThatOnlyRefusalsStateIsKept(t *testing.T) {
 		}{{5, 2 * time.Second}, {30, 4 * time.Second}, {60, 30 * time.Second}} {
 			for _, load := range []float64{.7, 2} {
 				t.Run(fmt.Sprint(kind, ", ", size.limit, " per ", size.per, ", load ", load), func(t *testing.T) {
-					server := &named{windowed: windowed{kind: kind, size: size.limit, per: size.per}}
+					server := &named{windowed: windowed{kind: kind, size: size.limit, per: size.per}, short: short}
 					calls, served, refused := server.calls(t, last, load)
-					most := min(float64(calls), float64(last*size.limit))
-					if t.Logf("%d calls, %d served, %d refused", calls, served, refused); float64(served) < .85*most || refused > 10+served/10 {
-						t.Errorf("%d were served of %.0f that can be, and %d refused; want .85, and a tenth and ten", served, most, refused)
-					}
+					t.Logf("%d calls, %d served, %d refused", calls, served, refused)
+					check(t, min(float64(calls), float64(last*size.limit)), served, refused)
 				})
 			}
 		}
 	}
 }
 
+// TestALimitThatOnlyRefusalsStateIsKept: once a refusal has said how many requests a window
+// allows, so many are sent in each, and few are refused, though no other answer says how many
+// are left.
+func TestALimitThatOnlyRefusalsStateIsKept(t *testing.T) {
+	loaded(t, false, func(t *testing.T, most float64, served, refused int) {
+		if float64(served) < .85*most || refused > 10+served/10 {
+			t.Errorf("%d were served of %.0f that can be, and %d refused; want .85, and a tenth and ten", served, most, refused)
+		}
+	})
+}
+
 // TestAWindowThatNobodyStatesIsFilledStepByStep: if refusals state a limit and when it resets, but
 // not how long its window is, nobody knows how much is there after a reset. Those who waited do
 // not all go at once then, so few are refused.
 func TestAWindowThatNobodyStatesIsFilledStepByStep(t *testing.T) {
-	const last = 40 // windows
-	for _, kind := range []string{"first", "clock", "log"} {
-		for _, size := range []struct {
-			limit int
-			per   time.Duration
-		}{{5, 2 * time.Second}, {30, 4 * time.Second}, {60, 30 * time.Second}} {
-			for _, load := range []float64{.7, 2} {
-				t.Run(fmt.Sprint(kind, ", ", size.limit, " per ", size.per, ", load ", load), func(t *testing.T) {
-					server := &named{windowed: windowed{kind: kind, size: size.limit, per: size.per}, short: true}
-					calls, served, refused := server.calls(t, last, load)
-					most := min(float64(calls), float64(last*size.limit))
-					if t.Logf("%d calls, %d served of %.0f, %d refused", calls, served, most, refused); float64(served) < .8*most || refused > 50+served {
-						t.Errorf("%d were served of %.0f that can be, and %d refused; want .8, and no more and 50", served, most, refused)
-					}
-				})
-			}
+	loaded(t, true, func(t *testing.T, most float64, served, refused int) {
+		if float64(served) < .8*most || refused > 50+served {
+			t.Errorf("%d were served of %.0f that can be, and %d refused; want .8, and as many and 50", served, most, refused)
 		}
-	}
+	})
 }
