@@ -341,12 +341,12 @@ func TestFleetOfAFarStore(t *testing.T) {
 // Retry-After, or nothing, and the processes find the limit.
 func TestFleetOfUnstatedLimits(t *testing.T) {
 	var all fleets // how often a bucket is refused varies twofold, so all are judged together
-	tests, servers := 0.0, testnet.Drawn(5, 3)
+	tests, servers := 0.0, testnet.Drawn(5, 1)
 	for _, counts := range countsIn {
 		for _, states := range statesIn[2:] {
 			for _, endless := range []bool{false, true} {
 				f := measure(t, counts, states, endless, fleetSeeds(uint64(servers))...)
-				if f.ratio > 1.6 || f.many > 4*f.one+1.5*16 {
+				if !testnet.Race && (f.ratio > 1.6 || f.many > 4*f.one+1.5*16) {
 					t.Errorf("%s, %s, endless %v: %+v", counts, states, endless, f)
 				}
 				all.ratio, all.one, all.many = all.ratio+f.ratio, all.one+f.one, all.many+f.many
@@ -355,14 +355,13 @@ func TestFleetOfUnstatedLimits(t *testing.T) {
 			}
 		}
 	}
+	if testnet.Race {
+		return // chance decides about one server each: five are judged without the detector
+	}
 	if all.ratio > 1.2*tests || all.many > 2*all.one+16*tests {
 		t.Errorf("of %v: %+v", tests, all)
 	}
-	most := .45
-	if testnet.Race {
-		most = .55 // of fewer servers chance decides more: .29 to .42 in eight runs, and .50 once
-	}
-	if uneven := all.uneven / (tests / 2); uneven > most {
+	if uneven := all.uneven / (tests / 2); uneven > .45 {
 		t.Errorf("one process was %.2f off an equal share, in the mean of all tests", uneven)
 	}
 }
