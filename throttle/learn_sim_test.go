@@ -338,8 +338,12 @@ func TestQuotasAreFoundWithFewRefusals(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			seeds := uint64(1)
-			if c.wasted > 0 && (c.jobs <= 1000 || c.jobs >= 30000) { // few refusals, or few waves of them: chance decides about each
+			switch { // chance decides about
+			case c.wasted == 0:
+			case c.jobs <= 1000: // few refusals
 				seeds = 5
+			case c.jobs >= 30000: // few waves of refusals
+				seeds = uint64(testnet.Drawn(5, 2))
 			}
 			took, wasted := 0.0, 0.0
 			for seed := range seeds {
