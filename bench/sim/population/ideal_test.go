@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhttp/weir/internal/testnet"
 )
 
 // some calls f with cases of both sets.
@@ -78,7 +80,7 @@ func TestIdealHoldsOverTheWire(t *testing.T) {
 // loses nothing has as many calls accepted sooner, and none takes less time. A
 // thousandth is left to the luck of jitter.
 func TestNobodyIsFasterThanTheIdeal(t *testing.T) {
-	some(6, func(c *Case) {
+	some(testnet.Drawn(6, 2), func(c *Case) {
 		plan := c.Ideal()
 		var best []time.Duration
 		for _, s := range plan.Calls {
