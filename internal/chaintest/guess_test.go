@@ -27,22 +27,15 @@ type limited struct {
 }
 
 func (s *limited) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := testnet.Wait(r.Context(), s.way); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	ok := s.allow(r, time.Since(s.start))
-	if !ok {
+	return travel(r, func() time.Duration { return s.way }, func() (status int, h http.Header) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.allow(r, time.Since(s.start)) {
+			return http.StatusOK, nil
+		}
 		s.refused++
-	}
-	s.mu.Unlock()
-	if err := testnet.Wait(r.Context(), s.way); err != nil {
-		return nil, err
-	}
-	if !ok {
-		return testnet.Answer(r, 429, s.header.Clone(), testnet.NewBody("no")), nil
-	}
-	return testnet.Answer(r, 200, nil, nil), nil
+		return http.StatusTooManyRequests, s.header.Clone()
+	})
 }
 
 // fixedWindow lets n requests pass in each window, the first of which begins
