@@ -226,7 +226,7 @@ func (o *peers) at(now, at instant) instant {
 		return at
 	}
 	if at > now {
-		o.lead.Lacks(now)
+		o.lead.Lacks(now, o.alone)
 		return o.asks(now, at)
 	}
 	room := o.of.Room(now)

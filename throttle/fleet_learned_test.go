@@ -40,6 +40,7 @@ type budgeted struct {
 	served  int
 	refused int
 
+	idle   int           // processes of the fleet that have no work
 	far    time.Duration // a trip to the store is half to one and a half of it; zero: a millisecond
 	outage time.Duration // when the store goes; zero: never
 }
@@ -158,8 +159,8 @@ func (b *budgeted) work(t testing.TB, n, workers, jobs int, most time.Duration) 
 	var all sync.WaitGroup
 	for i := range n {
 		c := throttle.Config{MaxWait: time.Hour}
-		if n > 1 {
-			c.Store, c.Fleet = s, throttle.FleetConfig{Members: n}
+		if n+b.idle > 1 {
+			c.Store, c.Fleet = s, throttle.FleetConfig{Members: n + b.idle}
 		}
 		tr, err := throttle.New(b, c)
 		if err != nil {
@@ -363,6 +364,35 @@ func TestFleetOfUnstatedLimits(t *testing.T) {
 	}
 	if uneven := all.uneven / (tests / 2); uneven > .45 {
 		t.Errorf("one process was %.2f off an equal share, in the mean of all tests", uneven)
+	}
+}
+
+// A process that has work while the others of its fleet have none does not wait for them: it
+// is served nearly as much as one without a fleet.
+func TestOneOfAFleetHasWork(t *testing.T) {
+	const windows = 6
+	for _, states := range statesIn {
+		with, without := 0, 0
+		for _, counts := range countsIn {
+			for _, seed := range fleetSeeds(uint64(testnet.Drawn(4, 1))) {
+				for _, idle := range []int{0, 15} {
+					synctest.Test(t, func(t *testing.T) {
+						b := newBudgeted(seed, counts, states)
+						b.idle = idle
+						w := b.work(t, 1, 64, 0, windows*b.per)
+						if idle > 0 {
+							with += w.served
+						} else {
+							without += w.served
+						}
+					})
+				}
+			}
+		}
+		ratio := float64(with) / float64(without)
+		if t.Logf("%s: %.2f", states, ratio); ratio < 0.85 {
+			t.Errorf("%s: with 15 idle processes one is served %.2f of what it is without", states, ratio)
+		}
 	}
 }
 

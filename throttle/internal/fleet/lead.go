@@ -67,6 +67,9 @@ func (l *Lead) Wait(now meter.Instant, ahead, share float64, span time.Duration,
 		return 0
 	}
 	if l.held == 0 {
+		if others > l.others {
+			l.quiet = 0
+		}
 		l.held, l.others = now, others
 	}
 	turn := min(span/turnPart, mostTurn) >> min(l.quiet, 16)
@@ -81,8 +84,14 @@ func (l *Lead) Wait(now meter.Instant, ahead, share float64, span time.Duration,
 	return 0
 }
 
-// Lacks notes that the limit has too little left now. It ends the wait for a turn.
-func (l *Lead) Lacks(now meter.Instant) { l.short, l.held, l.leave, l.quiet = now, 0, 0, 0 }
+// Lacks notes that the limit has too little left now. It ends the wait for a turn. How many
+// turns were quiet is remembered: if the others need nothing any more, they need nothing after
+// a shortage either. But if this process is alone, it does not hear what the others draw.
+func (l *Lead) Lacks(now meter.Instant, alone bool) {
+	if l.short, l.held, l.leave = now, 0, 0; alone {
+		l.quiet = 0
+	}
+}
 
 // Short is when the limit last had too little left; zero: never.
 func (l *Lead) Short() meter.Instant { return l.short }

@@ -19,7 +19,7 @@ func TestLeadsAreEven(t *testing.T) {
 		for range windows {
 			left := size
 			for i := range leads {
-				leads[i].Lacks(now)
+				leads[i].Lacks(now, false)
 			}
 			for ; left > 0; now = now.Add(mostTurn) {
 				for i := range leads {
@@ -41,6 +41,39 @@ func TestLeadsAreEven(t *testing.T) {
 					t.Fatalf("of %d per window, process %d drew %d, want about %.1f: %v", size, i, n, part, drawn)
 				}
 			}
+		}
+	}
+}
+
+// A process that has more to do than others, which draw nothing any more, waits for them less
+// and less, also if the limit is short in between; and as long as at first if they draw again,
+// or if it cannot hear whether they do.
+func TestWaitsForOthersThatDrawNothingGetShorter(t *testing.T) {
+	var l Lead
+	now := meter.Instant(time.Hour)
+	turn := func(others int64, alone bool) time.Duration {
+		l.Lacks(now, alone)
+		begin := now
+		for {
+			d := l.Wait(now, 4, 1, time.Minute, others)
+			if d == 0 {
+				return now.Sub(begin)
+			}
+			now = now.Add(d)
+		}
+	}
+	const longest = mostTurns * mostTurn
+	for want := longest; want >= longest/16; want /= 2 {
+		if got := turn(100, false); got != want {
+			t.Errorf("waits %v for others that draw nothing, want %v", got, want)
+		}
+	}
+	if got := turn(101, false); got != longest {
+		t.Errorf("waits %v for others that have drawn, want %v", got, longest)
+	}
+	for range 2 {
+		if got := turn(101, true); got != longest {
+			t.Errorf("waits %v for others that it does not hear of, want %v", got, longest)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (q *Limit) wait(now meter.Instant, cost float64) time.Duration {
 	level := q.level(now)
 	lack := cost - q.room(level)
 	if lack > 1e-9 && q.shared.tally != nil {
-		q.shared.lead.Lacks(now)
+		q.shared.lead.Lacks(now, q.shared.alone)
 	}
 	switch {
 	case q.blind() && q.out+q.early > 0:
