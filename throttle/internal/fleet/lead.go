@@ -101,3 +101,8 @@ func (l *Lead) Short() meter.Instant { return l.short }
 func AskPause(members int) time.Duration {
 	return max(100*time.Millisecond, time.Duration(members)*10*time.Millisecond)
 }
+
+// LeastSpan is the least span that [Lead.Wait] should be called with where processes hear of one
+// another by asking: a turn then lasts until the others have asked. In shorter turns these seem to
+// need nothing, and a process that takes the limit for a fast bucket draws all that there is.
+func LeastSpan(members int) time.Duration { return turnPart * AskPause(members) }

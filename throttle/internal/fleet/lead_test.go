@@ -77,3 +77,13 @@ func TestWaitsForOthersThatDrawNothingGetShorter(t *testing.T) {
 		}
 	}
 }
+
+// However fast a limit seems to be, a turn for others lasts until they have asked the Store.
+func TestTurnsLastUntilOthersHaveAsked(t *testing.T) {
+	for _, members := range []int{2, 16, 40} {
+		var l Lead
+		if got, want := l.Wait(meter.Instant(time.Hour), 1, 1, LeastSpan(members), 0), AskPause(members); got < want {
+			t.Errorf("a turn for %d members lasts %v, want %v", members, got, want)
+		}
+	}
+}
