@@ -206,6 +206,7 @@ func (l *learner) hearLimit(now instant, g *ticket, limit *headers.Limit, refuse
 	} else if !again {
 		l.bind(q, k, units)
 	}
+	q.compare(limit, refused)
 	q.Hear(now, &a)
 	l.sort(q, g, limit, units, refused)
 	if l.divided() && (!refused || stated.Exhausted(limit)) {

@@ -16,7 +16,18 @@ type quota struct {
 	terms     *learnTerms
 	endpoints []*endpoint // the kinds of request that it binds
 	spent     bool        // the last answer left nothing
+	usual     float64     // the size that good answers state; zero: none does
+	other     bool        // the last answer was a refusal that states another size: it is for another limit
 	namesake  bool        // there is another of the same name, or was
+}
+
+// compare takes in what size an answer states.
+func (q *quota) compare(limit *headers.Limit, refused bool) {
+	size := limit.Quota
+	if !refused && size.Known {
+		q.usual = size.Value
+	}
+	q.other = refused && size.Known && q.usual != 0 && size.Value != q.usual
 }
 
 // muteAfter is how many good answers have to state no limit until only refusals are taken to

@@ -190,7 +190,7 @@ func (l *learner) hintOf(now instant, k *endpoint, s *headers.Signal) (h cooldow
 			continue
 		}
 		q := l.known(limit, k, nil)
-		explained = explained || q == nil || !q.Vain() && !l.mute(q)
+		explained = explained || q == nil || !q.Vain() && !q.other && !l.mute(q)
 		reset := min(limit.Reset.Value, stated.MostWindow)
 		supported := q != nil && q.ResetAgreed(now)
 		if s.RetryAfter.Known {

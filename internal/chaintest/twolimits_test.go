@@ -1,0 +1,74 @@
+package chaintest
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhttp/weir"
+	"github.com/weirhttp/weir/internal/testnet"
+)
+
+// oneInAnother is two limiters, one around the other, that write the same headers, as those of
+// go-chi/httprate do: good answers state the inner limit, and refusals the one that refused.
+type oneInAnother struct {
+	mu           sync.Mutex
+	outer, inner windowed
+	refused      int
+}
+
+func (n *oneInAnother) RoundTrip(r *http.Request) (*http.Response, error) {
+	time.Sleep(roundTrip)
+	defer time.Sleep(roundTrip)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := time.Now()
+	state := func(w *windowed, left int) http.Header {
+		reset := now
+		if len(w.drawn) > 0 {
+			reset = now.Add(w.back(now))
+		}
+		return http.Header{
+			"X-Ratelimit-Limit":     {strconv.Itoa(w.size)},
+			"X-Ratelimit-Remaining": {strconv.Itoa(left)},
+			"X-Ratelimit-Reset":     {strconv.FormatInt(int64(math.Ceil(float64(reset.UnixMilli())/1000)), 10)},
+		}
+	}
+	for _, w := range []*windowed{&n.outer, &n.inner} {
+		if w.draw(now) {
+			continue
+		}
+		n.refused++
+		h := state(w, 0)
+		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(w.back(now).Seconds()))))
+		return testnet.Answer(r, 429, h, nil), nil
+	}
+	return testnet.Answer(r, 200, state(&n.inner, n.inner.size-len(n.inner.drawn)), nil), nil
+}
+
+// TestALimitBesideTheStatedOneIsFound: good answers state one limit, and refusals sometimes another
+// that is spent sooner. Those who waited for its reset do not all go at once each time.
+func TestALimitBesideTheStatedOneIsFound(t *testing.T) {
+	const calls = 300
+	for _, kind := range []string{"clock", "log"} {
+		for _, callers := range []int{8, 32} {
+			t.Run(fmt.Sprint(kind, ", ", callers, " callers"), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					server := &oneInAnother{outer: windowed{kind: kind, size: 10, per: time.Second}, inner: windowed{kind: kind, size: 60, per: 10 * time.Second}}
+					rt := must(weir.New(server, weir.Config{}))(t)
+					start := time.Now()
+					lost := lostOf(t, rt, calls, callers)
+					took := time.Since(start)
+					if t.Logf("%v, %d refused, %d lost", took, server.refused, lost); lost > 0 || server.refused > calls/2 || took > 65*time.Second {
+						t.Errorf("%d calls took %v, %d were refused and %d lost; want 65 s, %d and none", calls, took, server.refused, lost, calls/2)
+					}
+				})
+			})
+		}
+	}
+}
