@@ -72,9 +72,9 @@ func (p *attempt) peersOf(e *evidence, whose string) *peers {
 func (p *attempt) newPeers(e *evidence, whose string) *peers {
 	l, a := p.endpoint.learner, &p.endpoint.learner.account
 	o := &peers{of: e, members: l.terms.Members, maxPause: l.terms.MaxPause, cooldown: &l.cooldown, jitter: l.terms.jitter}
-	if p.endpoint.apart {
-		whose += " " + p.endpoint.key.String()
-		o.cooldown, a = &p.endpoint.cooldown, &p.endpoint.account
+	if g := p.endpoint.group; g != nil {
+		whose += " " + g.kinds[0].key.String()
+		o.cooldown, a = &g.cooldown, &g.account
 	}
 	id := caller.Digest(whose)
 	o.sent, o.vain, o.waiting = fleet.NewTally("s"+id, requests), fleet.NewTally("r"+id, refusals), fleet.NewTally("w"+id, askedFor)

@@ -71,11 +71,10 @@ type endpoint struct {
 	learner  *learner
 	slow     concurrency.Limit
 	quotas   []*quota
-	apart    bool               // it has limits of its own: cooldown and evidence here count, not the learner's
 	barred   bool               // it was told to stay away for long, and not served since: others ask first
 	bodies   int32              // of answers that are being read, of a host that was overloaded
 	cooldown *cooldown.Cooldown // of a limit that names this endpoint; nil: there was none
-	evidence *evidence          // if apart
+	group    *group             // with which it shares limits that bind no others: what is found is of these, not the learner's; nil: it is in none
 	last     instant            // start
 	overload attribution.Overload
 	account  queue.Account
@@ -136,6 +135,7 @@ func (l *learner) dropEndpoint(now instant) bool {
 			for _, q := range k.quotas {
 				q.unbind(k)
 			}
+			k.enterGroup(nil)
 			k.leave()
 			return true
 		}
@@ -144,7 +144,7 @@ func (l *learner) dropEndpoint(now instant) bool {
 }
 
 func (k *endpoint) idle(now instant) bool {
-	return now-k.last > instant(time.Minute) && k.slow.Idle(now) && k.cooldown.At(now) == now &&
+	return now-k.last > instant(time.Minute) && k.slow.Idle(now) && k.cooldown.At(now) == now && k.group.idle(now) &&
 		!k.account.Waited()
 }
 
@@ -156,11 +156,11 @@ func made[T any](p **T) *T {
 	return *p
 }
 
-// evidenceOf is the evidence for an endpoint, made if need be; nil is any endpoint that is not
-// apart.
+// evidenceOf is the evidence for an endpoint, made if need be; nil is any endpoint that is in no
+// group.
 func (l *learner) evidenceOf(k *endpoint) *evidence {
-	if k != nil && k.apart {
-		return k.evidence
+	if k != nil && k.group != nil {
+		return k.group.evidence
 	}
 	if l.evidence == nil {
 		l.evidence = new(evidence)
@@ -176,15 +176,15 @@ func (l *learner) evidenceOf(k *endpoint) *evidence {
 
 // evidenceNow is evidenceOf, but nil if it was not made.
 func (k *endpoint) evidenceNow() *evidence {
-	if k.apart {
-		return k.evidence
+	if k.group != nil {
+		return k.group.evidence
 	}
 	return k.learner.evidence
 }
 
-// ifApart is k if it has limits of its own; nil: those of the learner bind it.
+// ifApart is k if it is in a group; nil: what is found for it is the learner's.
 func (k *endpoint) ifApart() *endpoint {
-	if k.apart {
+	if k.group != nil {
 		return k
 	}
 	return nil
@@ -216,8 +216,7 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s *head
 		k.slow.Absolve()
 	case attribution.NoLimiter:
 		l.restart(k)
-		l.cooldown.Lift()
-		k.cooldown.Lift()
+		k.cooldowns((*cooldown.Cooldown).Lift)
 	}
 	if !l.terms.pausesOnly && (len(s.Limits) > 0 || len(k.quotas) > 0) {
 		news = l.hear(now, g, s, refused)
@@ -232,8 +231,7 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s *head
 		return lesson{}
 	case refused && l.concurrency(g, s):
 		k.crowded(now, g)
-		l.cooldown.Served(g.sent)
-		k.cooldown.Served(g.sent)
+		k.answered(g.sent)
 		l.restart(k)
 		return lesson{what: causeFlight, endpoint: k}
 	case overload:
@@ -295,8 +293,7 @@ func (l *learner) well(now instant, k *endpoint, sent instant) {
 	k.slow.Answered(now, took)
 	back := k.overload.Served(now, sent)
 	if l.cooldown != nil || k.cooldown != nil {
-		l.cooldown.Served(sent)
-		k.cooldown.Served(sent)
+		k.answered(sent)
 		if l.terms.pausesOnly {
 			l.evidenceOf(k).fates.Served(sent)
 		}

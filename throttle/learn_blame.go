@@ -7,11 +7,13 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/cooldown"
 )
 
-// blame is on which kind of request the last refusal was blamed.
+// blame is on which kind of request the last refusal was blamed. Which kinds share a limit is
+// a guess at first, and then follows from how each was answered: see attribution.Split.
 type blame struct {
 	attribution.Blame
 	endpoint *endpoint
 	parted   bool              // by met: those that wait do not know yet
+	spent    bool              // the last answer to a kind in no group was a refusal
 	asks     bool              // requests of other kinds ask, one at a time, whether they are to stay away, too
 	reach    attribution.Reach // of long hints, over the kinds
 	objects  objects
@@ -32,10 +34,10 @@ func (b *blame) refused(l *learner, now instant, k *endpoint, sent instant, said
 	if !isLong(said) && k.barred && !k.cooldown.Over() && !b.reach.All() {
 		return true // the rest of a long wait that was k's alone
 	}
-	last := b.endpoint
+	last, both := b.endpoint, false
 	b.asks = isLong(said)
 	switch {
-	case b.asks && len(l.endpoints) > 1 && !k.apart:
+	case b.asks && len(l.endpoints) > 1 && (k.group == nil || len(k.group.kinds) > 1):
 		wait, _ := said.Believed(l.terms.MaxPause)
 		other := last != k && k.cooldown.News(sent) && !(k.barred && l.spares(k))
 		alone, asks := b.reach.Refused(sent, now, wait, other, len(l.endpoints)-2)
@@ -43,25 +45,60 @@ func (b *blame) refused(l *learner, now instant, k *endpoint, sent instant, said
 		if b.endpoint, b.parted = k, false; asks {
 			l.cooldown.Doubt(now)
 		}
-		if !alone && last != nil {
-			last.apart = false
+		if !alone && last != nil && last.group != nil && last.group != k.group {
+			l.join(last.group)
 		}
 		return alone
 	case last != k:
-		if b.Another(sent, k.apart) {
-			last.apart = false
+		both = b.Another(sent, k.group != nil)
+		if k.group != nil && (last == nil || last.group != k.group) {
+			k.group.since = sent
 		}
 		b.endpoint, b.parted = k, false
 	}
-	if b.Refused(sent, !said.Known || b.asks, l.serves(k, sent)) && !k.apart {
-		b.part(l, now)
+	own := b.Refused(sent, !said.Known || b.asks, l.serves(k, sent)) && k.group == nil
+	l.count(k, true)
+	if own {
+		b.part(l, now, []*endpoint{k})
+		return false
+	}
+	kinds, tallies := l.sharers(k, sent)
+	switch split := attribution.SplitOf(tallies); {
+	case split == attribution.Few && k.group == nil:
+		b.part(l, now, slices.DeleteFunc(kinds, func(o *endpoint) bool { return !o.paths.tally.Refused() }))
+	case split == attribution.Each:
+		l.partEach(kinds)
+	case split == attribution.All && both && last.group != nil:
+		l.join(last.group)
 	}
 	return false
 }
 
-// part lets the kind that is blamed alone have the limit and the pause that were found.
-func (b *blame) part(l *learner, now instant) {
-	l.part(b.endpoint)
+// sharers returns the kinds that may share a limit with k, for all that is known, and how they
+// were answered: those of its group or, if it is in none, those of none and of groups that were
+// refused lately as well.
+func (l *learner) sharers(k *endpoint, now instant) (kinds []*endpoint, tallies []attribution.Tally) {
+	l.everyEndpoint(func(o *endpoint) {
+		if o.group == k.group || k.group == nil && now.Sub(o.group.since) < attribution.BothWithin {
+			kinds, tallies = append(kinds, o), append(tallies, made(&o.paths).tally)
+		}
+	})
+	return kinds, tallies
+}
+
+// count counts an answer to k.
+func (l *learner) count(k *endpoint, refused bool) {
+	last := &l.blame.spent
+	if k.group != nil {
+		last = &k.group.refused
+	}
+	made(&k.paths).tally.Count(*last, refused)
+	*last = refused
+}
+
+// part lets the kinds that are blamed alone have the limit and the pause that were found.
+func (b *blame) part(l *learner, now instant, kinds []*endpoint) {
+	l.part(now, kinds)
 	if b.asks {
 		l.cooldown.Doubt(now)
 	}
@@ -73,8 +110,8 @@ func (b *blame) isOn(k *endpoint) bool { return b.endpoint == nil || b.endpoint 
 // met takes in that an endpoint is asked for the first time: what another was refused is not
 // known to bind it.
 func (b *blame) met(l *learner, now instant) {
-	if b != nil && b.endpoint != nil && !b.endpoint.apart && len(l.endpoints) == 2 && b.Alone(now) {
-		b.part(l, now)
+	if b != nil && b.endpoint != nil && b.endpoint.group == nil && len(l.endpoints) == 2 && b.Alone(now) {
+		b.part(l, now, []*endpoint{b.endpoint})
 		b.parted = true
 	}
 }
@@ -88,15 +125,13 @@ func (b *blame) good(l *learner, k *endpoint, sent instant) {
 	if b.reach.Served(sent) {
 		l.evidenceOf(k).vague = true
 	}
-	if b.endpoint != nil && k != b.endpoint {
-		b.Served(sent)
-	}
+	l.count(k, false)
 }
 
 // spares reports whether another endpoint than k was not told to stay away for long: that k
 // was told so once more does not say that this one is to.
 func (l *learner) spares(k *endpoint) bool {
-	return slices.ContainsFunc(l.endpoints, func(o *endpoint) bool { return o != k && !o.barred && !o.apart })
+	return slices.ContainsFunc(l.endpoints, func(o *endpoint) bool { return o != k && !o.barred && o.group == nil })
 }
 
 // untold reports whether a kind of request was never told to stay away alone: a limit of all
@@ -110,13 +145,4 @@ func (l *learner) serves(k *endpoint, now instant) bool {
 	return slices.ContainsFunc(l.endpoints, func(o *endpoint) bool {
 		return o != k && o.overload.ServedWithin(now, attribution.BothWithin)
 	})
-}
-
-// part lets k alone have the limit and the pause that were found.
-func (l *learner) part(k *endpoint) {
-	k.apart, k.cooldown, k.evidence = true, made(&l.cooldown).Part(), l.evidenceOf(nil)
-	l.evidence = new(evidence)
-	l.evidence.fates = k.evidence.fates
-	l.evidence.Under(k.evidence.UnderWay())
-	k.evidence.Under(k.slow.UnderWay())
 }

@@ -133,6 +133,9 @@ func (l *learner) each(f func(a *queue.Account)) {
 		if a := k.asker(); a != nil {
 			f(&a.account)
 		}
+		if k.group != nil {
+			f(&k.group.account)
+		}
 	})
 	for _, q := range l.quotas {
 		f(q.account)
@@ -256,6 +259,9 @@ func (p *attempt) heed(now instant, news lesson) {
 	l.changes, l.binds = false, false
 	p.lifted(now, l.cooldown, &l.account)
 	p.lifted(now, k.cooldown, &k.account)
+	if g := k.group; g != nil {
+		p.lifted(now, g.cooldown, &g.account)
+	}
 	switch news.what {
 	case causeCooldown:
 		a := l.pausedBy(news.cooldown, k)
@@ -343,8 +349,12 @@ func (m *learned) lift(e *queue.Domain, now instant) {
 		}
 		l.everyEndpoint(func(k *endpoint) {
 			k.cooldown.Lift()
-			k.evidence.lift(now)
 			e.Pause(now, &k.account, now, now, "")
+			if g := k.group; g != nil {
+				g.cooldown.Lift()
+				g.evidence.lift(now)
+				e.Pause(now, &g.account, now, now, "")
+			}
 		})
 	})
 }

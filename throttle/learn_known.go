@@ -47,8 +47,14 @@ func (l *learner) keep(now instant) (list []KnownLimit) {
 		}
 		routes := []string{name}
 		pause(k.cooldown, routes)
-		if k.apart {
-			rate(k.evidence, routes)
+		if g := k.group; g != nil && g.kinds[0] == k {
+			for _, o := range g.kinds[1:] {
+				if name := o.key.String(); name == o.key.whole() {
+					routes = append(routes, name)
+				}
+			}
+			pause(g.cooldown, routes)
+			rate(g.evidence, routes)
 		}
 		atOnce(&k.slow, routes)
 	}
@@ -137,10 +143,10 @@ func (l *learner) recall(k *endpoint, now instant) {
 		case LearnedRate:
 			c, of := &l.cooldown, (*endpoint)(nil) // those that have no limit of their own
 			if !all {
-				if !k.apart {
-					k.apart, k.evidence = true, new(evidence)
+				if k.group == nil {
+					k.enterGroup(l.grouped(x.Routes))
 				}
-				c, of = &k.cooldown, k
+				c, of = &k.group.cooldown, k
 			}
 			made(c)
 			l.evidenceOf(of).recall(now, x, l.terms.MaxPause)
@@ -155,6 +161,16 @@ func (l *learner) recall(k *endpoint, now instant) {
 		}
 	}
 	from.recalled = true
+}
+
+// grouped is the group of a kind that is one of the routes, made if there is none.
+func (l *learner) grouped(routes []string) *group {
+	for _, k := range l.endpoints {
+		if k.group != nil && slices.Contains(routes, k.key.String()) {
+			return k.group
+		}
+	}
+	return l.newGroup()
 }
 
 // recallQuota takes x as what an answer to a request to endpoint k states now.

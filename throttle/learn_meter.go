@@ -90,11 +90,8 @@ func (l *learner) Return(now instant, _ int64, m meter.Token, granted, _ instant
 func (k *endpoint) At(now instant, _ int64) instant {
 	at := now
 	if k.cooldown != nil {
-		switch at = k.cooldown.At(now); {
-		case at == never:
+		if at = k.cooldown.At(now); at == never {
 			return k.cooldown.Again()
-		case k.apart:
-			at = max(at, k.evidence.at(now, k.account.Queued()))
 		}
 	}
 	if at == now {
@@ -118,8 +115,8 @@ func (k *endpoint) Take(now instant, _ int64, _ bool) (m meter.Token) {
 		m |= markLone
 	}
 	k.last = now
-	if k.apart {
-		k.evidence.sent(now)
+	if k.group != nil {
+		k.group.evidence.sent(now)
 	}
 	return m
 }
@@ -127,8 +124,8 @@ func (k *endpoint) Take(now instant, _ int64, _ bool) (m meter.Token) {
 func (k *endpoint) Return(now instant, _ int64, m meter.Token, granted, _ instant) {
 	k.slow.End(generation(m))
 	k.cooldown.Done(m&markAsks != 0)
-	if k.apart {
-		k.evidence.over(now, granted)
+	if k.group != nil {
+		k.group.evidence.over(now, granted)
 	}
 }
 
@@ -157,7 +154,7 @@ func (s *hostStart) Spares(instant) bool { return !s.fleet && !s.slow.Cut() }
 
 func (k *endpoint) Spares(now instant) bool {
 	return !k.learner.terms.Fleet && !k.barred && !k.slow.Cut() && k.cooldown.At(now) <= now &&
-		!(k.apart && k.evidence.at(now, k.account.Queued()) > now)
+		(k.group == nil || k.group.At(now, 1) <= now)
 }
 
 // The words are those of Wait.Why.
@@ -178,8 +175,6 @@ func (k *endpoint) Words(now instant) string {
 	switch {
 	case k.cooldown.At(now) > now:
 		return cause{what: causeCooldown, cooldown: k.cooldown, endpoint: k}.in(now, k.learner)
-	case k.apart && k.evidence.believes() && k.evidence.at(now, k.account.Queued()) > now:
-		return cause{what: causeRate, endpoint: k}.in(now, k.learner)
 	case k.barred && k.learner.cooldown.Opens() != 0:
 		return othersAsk
 	}
@@ -204,9 +199,6 @@ func (l *learner) ETA(now instant, ahead, _ int64) instant {
 
 func (k *endpoint) ETA(now instant, ahead, _ int64) instant {
 	at := k.cooldown.At(now)
-	if k.apart && at != never {
-		at = k.evidence.outlook(now, at, ahead, k.account.Queued())
-	}
 	if at == now && !k.slow.Roomy(now) {
 		return never
 	}
@@ -231,7 +223,7 @@ func (l *learner) idle(now instant) bool {
 	}
 	idle := !slices.ContainsFunc(l.quotas, func(q *quota) bool { return !q.Idle(now) })
 	l.everyEndpoint(func(k *endpoint) {
-		idle = idle && k.slow.Idle(now) && k.cooldown.At(now) == now
+		idle = idle && k.slow.Idle(now) && k.cooldown.At(now) == now && k.group.idle(now)
 	})
 	return idle
 }

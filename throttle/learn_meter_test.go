@@ -85,19 +85,28 @@ func TestLearnerAsAMeter(t *testing.T) {
 	}
 }
 
-// TestWhoIsPacedByWhat: an endpoint that is apart waits for its own limit, all others for
-// that of their credential.
+// TestWhoIsPacedByWhat: kinds of request that share a limit wait for each other, and nobody
+// else waits for it.
 func TestWhoIsPacedByWhat(t *testing.T) {
 	l := learning1()
-	k := l.endpointOf(endpointKey{"GET", "x"}, hourIn)
-	k.apart, k.evidence, k.cooldown = true, believing(.5, sec, 1), pausedUntil(at0(sec))
-	k.Take(hourIn, 1, true)
-	k.evidence.accepted(hourIn, hourIn)
-	if got := k.At(hourIn, 1).Until(hourIn); got < 2*sec {
-		t.Errorf("a kind apart waits for %v", got)
+	a, b, c := l.endpointOf(endpointKey{"GET", "a"}, hourIn), l.endpointOf(endpointKey{"GET", "b"}, hourIn), l.endpointOf(endpointKey{"GET", "c"}, hourIn)
+	g := l.newGroup()
+	g.evidence, g.cooldown = believing(.5, sec, 1), pausedUntil(at0(sec))
+	a.enterGroup(g)
+	b.enterGroup(g)
+	waits := func(k *endpoint) (at instant) {
+		for _, n := range k.needs(nil, &ask{}) {
+			at = max(at, n.Account.At(hourIn, 1))
+		}
+		return at
 	}
-	if k.apart = false; k.At(hourIn, 1).Until(hourIn) != sec {
-		t.Error("one of the rest waits for its own")
+	a.Take(hourIn, 1, true)
+	g.evidence.accepted(hourIn, hourIn)
+	if got := waits(b).Until(hourIn); got < 2*sec {
+		t.Errorf("one of them waits for %v after the other was served", got)
+	}
+	if got := waits(c).Until(hourIn); got != 0 {
+		t.Errorf("another kind waits for %v", got)
 	}
 }
 
@@ -150,11 +159,12 @@ func TestRestartedLearning(t *testing.T) {
 	l := learning1()
 	k := l.endpointOf(endpointKey{"GET", "a"}, hourIn)
 	own, common := believing(3, sec, 1), believing(5, sec, 1)
-	k.evidence, l.evidence = own, common
+	g := l.newGroup()
+	g.evidence, l.evidence = own, common
 	if l.restart(k); common.believes() || !own.believes() {
 		t.Error("of one of the rest, not the common limit is forgotten")
 	}
-	k.apart = true
+	k.enterGroup(g)
 	if l.restart(k); own.believes() {
 		t.Error("of a kind apart, its own limit is not forgotten")
 	}

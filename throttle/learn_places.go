@@ -23,11 +23,14 @@ func (k *endpoint) needs(buf []queue.Need, q *ask) []queue.Need {
 	return k.stated(buf, q)
 }
 
-// stated is the part of needs that answers stated: that to wait before the next request to
-// the same URL, and limits.
+// stated is the part of needs that answers stated or showed: that to wait before the next
+// request to the same URL, limits of few kinds, and limits.
 func (k *endpoint) stated(buf []queue.Need, q *ask) []queue.Need {
 	if q.object != nil {
 		buf = append(buf, queue.Need{Account: &q.object.account, N: 1})
+	}
+	if k.group != nil {
+		buf = append(buf, queue.Need{Account: &k.group.account, N: 1})
 	}
 	if len(k.quotas) == 0 || k.learner.terms.pausesOnly {
 		return buf

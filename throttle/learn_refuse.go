@@ -76,14 +76,20 @@ func (l *learner) refuse(now instant, g *ticket, s *headers.Signal, rate bool) l
 		return lesson{what: causeQuota, quota: q}
 	}
 	said, named, explained := l.hintOf(now, k, s)
-	c := made(&l.cooldown)
+	made(&l.cooldown)
 	alone, ended := false, k.cooldown.Ended()
 	if !l.terms.pausesOnly {
 		alone = made(&l.blame).refused(l, now, k, g.sent, said)
-		if named || k.apart || alone {
-			c = made(&k.cooldown)
-			l.cooldown.Served(g.sent)
-		}
+	}
+	c := l.cooldown
+	switch {
+	case l.terms.pausesOnly:
+	case named || alone:
+		c = made(&k.cooldown)
+		l.cooldown.Served(g.sent)
+	case k.group != nil:
+		c = k.group.cooldown
+		l.cooldown.Served(g.sent)
 	}
 	f := l.evidenceOf(k)
 	f.away = nil
@@ -164,8 +170,11 @@ func (l *learner) narrow(now instant, g *ticket, s *headers.Signal) (narrow *quo
 
 // pausedBy is the account that c pauses, which a request to endpoint k met.
 func (l *learner) pausedBy(c *cooldown.Cooldown, k *endpoint) *queue.Account {
-	if c == k.cooldown {
+	switch {
+	case c == k.cooldown:
 		return &k.account
+	case k.group != nil && c == k.group.cooldown:
+		return &k.group.account
 	}
 	return &l.account
 }

@@ -35,13 +35,14 @@ type learnTerms struct {
 }
 
 // learnWords are terms that all hosts share.
-type learnWords struct{ server, host, endpoint, alone, object, asker *queue.Label }
+type learnWords struct{ server, host, endpoint, group, alone, object, asker *queue.Label }
 
 func newLearnWords() *learnWords {
 	return &learnWords{
 		server:   &queue.Label{Text: "what the server bears", ToHeaders: true, Says: true},
 		host:     &queue.Label{Text: "requests at a time to a host not well known", ToHeaders: true},
 		endpoint: &queue.Label{Text: "requests of one kind at a time", ToHeaders: true},
+		group:    &queue.Label{Text: "what the server bears of some kinds", ToHeaders: true, Says: true},
 		alone:    &queue.Label{Text: "refusals of this request alone", ToHeaders: true},
 		object:   &queue.Label{Text: "refusals of this URL alone", ToHeaders: true},
 		asker:    &queue.Label{Text: "one request that asks", ToHeaders: true},

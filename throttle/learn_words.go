@@ -83,26 +83,46 @@ func (c cause) atOnce(l *learner) (n int, own bool) {
 
 // alone is the only kind of request that a pause or a rate is for; "": not one only.
 func (c cause) alone() string {
-	if k := c.endpoint; k != nil && (c.what == causeRate || c.cooldown != nil && c.cooldown == k.cooldown) {
-		return k.key.String()
+	if kinds := c.kinds(); len(kinds) == 1 {
+		return kinds[0].key.String()
 	}
 	return ""
+}
+
+// kinds are the kinds of request that a pause or a rate is for; nil: all.
+func (c cause) kinds() []*endpoint {
+	switch k := c.endpoint; {
+	case k == nil || c.what != causeRate && c.what != causeCooldown || c.cooldown != nil && c.cooldown == k.learner.cooldown:
+		return nil
+	case k.group != nil && (c.cooldown == nil || c.cooldown == k.group.cooldown):
+		return k.group.kinds
+	}
+	return []*endpoint{c.endpoint}
 }
 
 // found is whose evidence shows the rate that c is.
 func (c cause) found(l *learner) *evidence {
 	if c.endpoint != nil {
-		return c.endpoint.evidence
+		return c.endpoint.group.evidence
 	}
 	return l.evidence
 }
 
-// only is alone in words.
+// only is kinds in words.
 func (c cause) only() string {
-	if c.alone() == "" {
+	const most = 3 // that are named
+	var names []string
+	for i, k := range c.kinds() {
+		if i == most {
+			names = append(names, "others")
+			break
+		}
+		names = append(names, k.key.String())
+	}
+	if names == nil {
 		return ""
 	}
-	return ", for " + c.alone() + " only"
+	return ", for " + strings.Join(names, ", ") + " only"
 }
 
 // pauseWords describes a pause.
@@ -228,8 +248,9 @@ func (l *learner) restrictions(now instant, add func(c cause, d time.Duration)) 
 		if k.slow.Cut() {
 			add(cause{what: causeFlight, endpoint: k}, 0)
 		}
-		if k.apart {
-			found(k.evidence, k, &k.account)
+		if g := k.group; g != nil && g.kinds[0] == k {
+			held(g.cooldown, k)
+			found(g.evidence, k, &g.account)
 		}
 	})
 	for _, q := range l.quotas {

@@ -119,10 +119,14 @@ func (p *endpointPaths) blames(now instant, g *ticket, s *headers.Signal, said c
 
 // paused is the pause that k is in, or that its next refusal begins.
 func (k *endpoint) paused() *cooldown.Cooldown {
-	if c := made(&k.learner.cooldown); !k.apart && c.Until() >= k.cooldown.Until() {
+	c := made(&k.learner.cooldown)
+	if k.group != nil {
+		c = k.group.cooldown
+	}
+	if c.Until() >= k.cooldown.Until() {
 		return c
 	}
-	return made(&k.cooldown)
+	return k.cooldown
 }
 
 // drop forgets the one that was refused the longest time ago.

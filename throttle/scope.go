@@ -94,7 +94,10 @@ func (q *ask) Needs(now instant, buf []queue.Need) []queue.Need {
 	q.followSplit()
 	q.solo.lift(q.now)
 	if q.learn != nil {
-		q.apart()
+		first := q.object == nil && q.solo == nil
+		if q.apart(); first && q.object != nil && !q.object.alone {
+			q.object, q.Alone = nil, nil // it came before one to its URL was refused, and may ask before that
+		}
 	}
 	return q.scope.needs(buf, q)
 }

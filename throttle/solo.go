@@ -70,8 +70,8 @@ func (g *ticket) refused(now instant, s *headers.Signal) *solo {
 		}
 		o.endpoint = k
 		if own == &o.Request && o == g.object && !k.paths.several { // its URL is all of its kind
-			if !k.apart {
-				l.blame.part(l, now)
+			if k.group == nil {
+				l.blame.part(l, now, []*endpoint{k})
 			}
 			break
 		}
@@ -154,11 +154,11 @@ func (o *solo) At(now instant, _ int64) instant {
 	if b := o.endpoint.learner.blame; b != nil && !b.objects.several {
 		return t // nobody else is there who could ask
 	}
-	for _, c := range [...]*cooldown.Cooldown{o.endpoint.learner.cooldown, o.endpoint.cooldown} {
+	o.endpoint.cooldowns(func(c *cooldown.Cooldown) {
 		if opens := c.Opens(); opens != 0 {
 			t = max(t, opens.Add(time.Duration(min(o.Refusals(), askSteps))*askStep))
 		}
-	}
+	})
 	return t
 }
 

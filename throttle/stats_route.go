@@ -235,11 +235,13 @@ func (c *holding) binds(o *route) bool {
 	switch {
 	case c.quota != nil:
 		endpoints = c.quota.endpoints
+	case c.kinds() != nil:
+		return slices.ContainsFunc(c.kinds(), func(k *endpoint) bool { return k.route == o })
 	case c.endpoint != nil:
 		return c.endpoint.route == o
 	}
 	return slices.ContainsFunc(endpoints, func(k *endpoint) bool {
-		return k.route == o && (c.what != causeRate || !k.apart)
+		return k.route == o && (c.what != causeRate || k.group == nil)
 	})
 }
 

@@ -6,25 +6,17 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/meter"
 )
 
-const (
-	// sureRefusals of one kind, while sureOthers requests of other kinds are accepted,
-	// are enough to say that the kind has limits of its own.
-	sureRefusals = 3
-	sureOthers   = 8
+// BothWithin is how long ago another kind may have been refused or served to be evidence about
+// the kind that is refused now: most limits are per minute or shorter.
+const BothWithin = time.Minute
 
-	// BothWithin is how long ago another kind may have been refused or served to be
-	// evidence about the kind that is refused now: most limits are per minute or shorter.
-	BothWithin = time.Minute
-)
-
-// A Blame finds out whether refusals are for one kind of request alone, the kind that was
-// refused last. After the first refusal that is a guess, if other kinds were served. It is
-// known when the kind was refused several times while requests of other kinds, sent after the
-// first refusal, were accepted. The zero Blame has seen no refusal.
+// A Blame guesses whether refusals are for one kind of request alone, the kind that was refused
+// last: after the first refusal they are, if other kinds were served, until another kind is
+// refused, too. What is more than a guess is said by the Tally of each kind. The zero Blame has
+// seen no refusal.
 type Blame struct {
 	sent     meter.Instant // when the first request of the kind was sent that was refused; zero: none was
 	refusals int           // of the kind
-	others   int           // requests of other kinds served since
 	guessed  bool          // each refusal of it was guessed, in the sense of Refused
 	common   meter.Instant // when kinds that share a limit were refused last; zero: none were
 }
@@ -45,18 +37,11 @@ func (b *Blame) Another(sent meter.Instant, apart bool) (both bool) {
 // choose which kinds wait: the server did not say how long to stay away, or it said so long a
 // time that a request of another kind is sent to ask. served says that another kind was served
 // within BothWithin, or is sent to ask. Refused reports whether the kind has limits of its
-// own.
+// own, for a guess.
 func (b *Blame) Refused(sent meter.Instant, guessed, served bool) (own bool) {
 	b.refusals++
 	b.guessed = b.guessed && guessed
-	return b.refusals == 1 && served && b.Alone(sent) || b.refusals >= sureRefusals && b.others >= sureOthers
-}
-
-// Served notes that a request of another kind was served that was sent at sent.
-func (b *Blame) Served(sent meter.Instant) {
-	if sent > b.sent {
-		b.others++
-	}
+	return b.refusals == 1 && served && b.Alone(sent)
 }
 
 // Alone reports whether weir may choose which kinds wait, and no evidence says that kinds

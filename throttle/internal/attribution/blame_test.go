@@ -7,31 +7,6 @@ import (
 	"github.com/weirhttp/weir/throttle/internal/attribution"
 )
 
-// Refusals belong to one kind if others sent later were accepted: eight of them, and
-// three refusals.
-func TestThreeRefusalsAndEightServedAreSure(t *testing.T) {
-	for _, test := range []struct {
-		refusals, others int
-		after            time.Duration
-		own              bool
-	}{{3, 8, sec, true}, {2, 8, sec, false}, {3, 7, sec, false}, {3, 8, 0, false}, {3, 8, -sec, false}} {
-		var b attribution.Blame
-		b.Another(zero, false)
-		own := false
-		for i := range test.refusals {
-			if i == test.refusals-1 {
-				for range test.others {
-					b.Served(zero.Add(test.after))
-				}
-			}
-			own = b.Refused(zero, false, true)
-		}
-		if own != test.own {
-			t.Errorf("%+v: its own %t", test, own)
-		}
-	}
-}
-
 // The first refusal is one kind's own for a guess, if the server says nothing of how
 // long to stay away and another kind was served lately.
 func TestTheFirstRefusalIsGuessedToBeItsOwn(t *testing.T) {
