@@ -205,6 +205,65 @@ func TestLearnedComesBack(t *testing.T) {
 	})
 }
 
+// A rate that several kinds of request share comes back as one, and binds no others.
+func TestLearnedRateOfSomeKindsComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransport(t, newBase(slow(time.Second)), throttle.Config{Learned: knowing(found("GET /a", "GET /b"))})
+		took := func(path string) time.Duration {
+			start := time.Now()
+			served(t, tr, "http://a"+path, 1, 1, "")
+			return time.Since(start)
+		}
+		took("/a")
+		if other := took("/c"); other != time.Second {
+			t.Errorf("one of another kind took %v, want a second", other)
+		}
+		took("/b")
+		if again := took("/a"); again < 3*time.Second/2 {
+			t.Errorf("one a second after another that shares 0.5/s took %v, want two seconds", again)
+		}
+		var rates [][]string
+		for _, l := range restarted(t, tr).Hosts[0].Limits {
+			if l.Kind == throttle.LearnedRate {
+				rates = append(rates, l.Routes)
+			}
+		}
+		if len(rates) != 1 || len(rates[0]) != 2 {
+			t.Errorf("the next run knows of rates for %q, want one for both", rates)
+		}
+	})
+}
+
+// A rate that was found for some kinds of request is kept, also if the first of these kinds has a
+// name that may be a secret: that name is left out.
+func TestLearnedRateOfASecretKindIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var next time.Time
+		tr := newTransport(t, newBase(func(r *http.Request) (*http.Response, error) {
+			if limited := r.URL.Path == "/b" || strings.HasPrefix(r.URL.Path, "/bot"); limited && time.Now().Before(next) {
+				return testnet.Answer(r, 429, nil, nil), nil
+			} else if limited {
+				next = time.Now().Add(3 * time.Second)
+			}
+			return testnet.Answer(r, 200, nil, nil), nil
+		}), throttle.Config{MaxWait: 30 * time.Second})
+		var calls sync.WaitGroup
+		for range 400 {
+			for _, path := range []string{"/b", "/bot1234567:AAE-token/send", "/c", "/d", "/e", "/f"} {
+				calls.Go(func() { get(t, t.Context(), tr, "http://a"+path) })
+				time.Sleep(100 * time.Millisecond)
+			}
+		}
+		calls.Wait()
+		for _, l := range tr.Learned().Hosts[0].Limits {
+			if l.Kind == throttle.LearnedRate && slices.Equal(l.Routes, []string{"GET /b"}) {
+				return
+			}
+		}
+		t.Errorf("%+v is learned, no rate for GET /b", tr.Learned().Hosts[0].Limits)
+	})
+}
+
 // What is learned says neither who called nor what may be a secret, and what was
 // not needed in one run is there for the next.
 func TestLearnedHoldsNoSecrets(t *testing.T) {

@@ -47,14 +47,11 @@ func (l *learner) keep(now instant) (list []KnownLimit) {
 		}
 		routes := []string{name}
 		pause(k.cooldown, routes)
-		if g := k.group; g != nil && g.kinds[0] == k {
-			for _, o := range g.kinds[1:] {
-				if name := o.key.String(); name == o.key.whole() {
-					routes = append(routes, name)
-				}
+		if g := k.group; g != nil {
+			if all := namesOf(g.kinds); all[0] == name { // once
+				pause(g.cooldown, all)
+				rate(g.evidence, all)
 			}
-			pause(g.cooldown, routes)
-			rate(g.evidence, routes)
 		}
 		atOnce(&k.slow, routes)
 	}
@@ -100,12 +97,18 @@ func (q *quota) keep(now instant) (KnownLimit, bool) {
 		Kind: LearnedQuota, Name: q.ID.Name, Part: q.ID.Partition, Unit: q.ID.Unit, Source: q.Source, Per: q.ID.Window,
 		Limit: figure(f.Size.Value), Left: min(figure(f.Level), figure(f.Size.Value)), Until: onWall(q.terms.zero, f.Reset.Value.Time()),
 	}
-	for _, k := range q.endpoints {
+	x.Routes = namesOf(q.endpoints)
+	return x, len(x.Routes) > 0
+}
+
+// namesOf are the names of those of the kinds that may be shown whole.
+func namesOf(kinds []*endpoint) (names []string) {
+	for _, k := range kinds {
 		if name := k.key.String(); name == k.key.whole() {
-			x.Routes = append(x.Routes, name)
+			names = append(names, name)
 		}
 	}
-	return x, len(x.Routes) > 0
+	return names
 }
 
 // before is what is known of a caller from another run.
