@@ -14,7 +14,7 @@ Tests every module with the race detector, the root module first: some 15 minute
 for that and 40 for all on 2 idle cores. Other modules are tested against Redis,
 nginx, Chromium, curl and Node: Debian packages and npm packages (interop/node) that
 are missing are named before they are installed. make quick tests the root
-module alone, in some three minutes of processor time, and installs nothing.
+module alone, in some six minutes of processor time, and installs nothing.
 END
 again go list -deps -test ./... >/dev/null # what the root module needs
 test_module .
