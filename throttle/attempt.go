@@ -271,11 +271,7 @@ func (p *attempt) resolve(now instant, q *ask, home *record) {
 	}
 	if l := p.endpoint.learner; l.blame != nil && l.blame.parted {
 		l.blame.parted = false
-		p.lifted(now, l.cooldown, &l.account)
-		p.lifted(now, p.endpoint.cooldown, &p.endpoint.account)
-		if g := p.endpoint.group; g != nil {
-			p.lifted(now, g.cooldown, &g.account)
-		}
+		p.lifted(now)
 		p.record.domain.Load().Redraw(now, &l.scope.Group)
 	}
 	if !p.endpoint.slow.Free() && !p.endpoint.learner.terms.pausesOnly {

@@ -216,7 +216,7 @@ func (l *learner) finish(now instant, g *ticket, end ending, status int, s *head
 		k.slow.Absolve()
 	case attribution.NoLimiter:
 		l.restart(k)
-		k.cooldowns((*cooldown.Cooldown).Lift)
+		k.pauses(func(c *cooldown.Cooldown, _ *queue.Account) { c.Lift() })
 	}
 	if !l.terms.pausesOnly && (len(s.Limits) > 0 || len(k.quotas) > 0) {
 		news = l.hear(now, g, s, refused)

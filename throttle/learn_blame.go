@@ -62,10 +62,10 @@ func (b *blame) refused(l *learner, now instant, k *endpoint, sent instant, said
 		b.part(l, now, []*endpoint{k})
 		return false
 	}
-	kinds, tallies := l.sharers(k, sent)
-	switch split := attribution.SplitOf(tallies); {
+	kinds, answers := l.sharers(k, sent)
+	switch split := attribution.SplitOf(answers); {
 	case split == attribution.Few && k.group == nil:
-		b.part(l, now, slices.DeleteFunc(kinds, func(o *endpoint) bool { return !o.paths.tally.Refused() }))
+		b.part(l, now, slices.DeleteFunc(kinds, func(o *endpoint) bool { return !o.paths.answers.Refused() }))
 	case split == attribution.Each:
 		l.partEach(kinds)
 	case split == attribution.All && both && last.group != nil:
@@ -77,13 +77,13 @@ func (b *blame) refused(l *learner, now instant, k *endpoint, sent instant, said
 // sharers returns the kinds that may share a limit with k, for all that is known, and how they
 // were answered: those of its group or, if it is in none, those of none and of groups that were
 // refused lately as well.
-func (l *learner) sharers(k *endpoint, now instant) (kinds []*endpoint, tallies []attribution.Tally) {
+func (l *learner) sharers(k *endpoint, now instant) (kinds []*endpoint, answers []attribution.Answers) {
 	l.everyEndpoint(func(o *endpoint) {
 		if o.group == k.group || k.group == nil && now.Sub(o.group.since) < attribution.BothWithin {
-			kinds, tallies = append(kinds, o), append(tallies, made(&o.paths).tally)
+			kinds, answers = append(kinds, o), append(answers, made(&o.paths).answers)
 		}
 	})
-	return kinds, tallies
+	return kinds, answers
 }
 
 // count counts an answer to k.
@@ -92,7 +92,7 @@ func (l *learner) count(k *endpoint, refused bool) {
 	if k.group != nil {
 		last = &k.group.refused
 	}
-	made(&k.paths).tally.Count(*last, refused)
+	made(&k.paths).answers.Count(*last, refused)
 	*last = refused
 }
 

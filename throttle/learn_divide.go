@@ -164,7 +164,7 @@ type endpointPaths struct {
 	reach   attribution.Reach // of long hints, over the URLs
 	blamed  *solo             // the URL that was refused last with one; nil: none was
 
-	tally attribution.Tally // since a request was refused
+	answers attribution.Answers // since a request was refused
 
 	shared *sharedWindow // nil: how many at a time is this process's alone
 }

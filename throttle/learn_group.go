@@ -40,7 +40,7 @@ func (k *endpoint) enterGroup(g *group) {
 		g.kinds = append(g.kinds, k)
 	}
 	if k.paths != nil {
-		k.paths.tally.Begin(g != nil)
+		k.paths.answers.Begin(g != nil)
 	}
 }
 
@@ -89,22 +89,27 @@ func (g *group) Words(now instant) string {
 // idle reports whether no pause of g's lasts; nil is idle.
 func (g *group) idle(now instant) bool { return g == nil || g.cooldown.At(now) == now }
 
-// cooldowns calls f for every pause that may bind k.
-func (k *endpoint) cooldowns(f func(*cooldown.Cooldown)) {
-	f(k.learner.cooldown)
-	f(k.cooldown)
+// everyGroup calls f for every group.
+func (l *learner) everyGroup(f func(g *group)) {
+	l.everyEndpoint(func(k *endpoint) {
+		if g := k.group; g != nil && g.kinds[0] == k { // once
+			f(g)
+		}
+	})
+}
+
+// pauses calls f for every pause that may bind k, and the account that it pauses.
+func (k *endpoint) pauses(f func(c *cooldown.Cooldown, a *queue.Account)) {
+	f(k.learner.cooldown, &k.learner.account)
+	f(k.cooldown, &k.account)
 	if k.group != nil {
-		f(k.group.cooldown)
+		f(k.group.cooldown, &k.group.account)
 	}
 }
 
 // answered takes in that a request to k was not refused for its rate that was sent at sent.
 func (k *endpoint) answered(sent instant) {
-	k.learner.cooldown.Served(sent)
-	k.cooldown.Served(sent)
-	if k.group != nil {
-		k.group.cooldown.Served(sent)
-	}
+	k.pauses(func(c *cooldown.Cooldown, _ *queue.Account) { c.Served(sent) })
 }
 
 // part lets the kinds have for themselves what was found: by a group that some of them are, or
@@ -138,8 +143,7 @@ func (l *learner) partEach(kinds []*endpoint) {
 		made(&l.cooldown).Lift()
 		l.evidenceOf(nil).forget()
 	}
-	for _, k := range slices.Clone(kinds) {
-		k.enterGroup(nil)
+	for _, k := range kinds {
 		k.enterGroup(l.newGroup())
 		k.group.evidence.Under(k.slow.UnderWay())
 	}

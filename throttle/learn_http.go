@@ -133,10 +133,8 @@ func (l *learner) each(f func(a *queue.Account)) {
 		if a := k.asker(); a != nil {
 			f(&a.account)
 		}
-		if k.group != nil {
-			f(&k.group.account)
-		}
 	})
+	l.everyGroup(func(g *group) { f(&g.account) })
 	for _, q := range l.quotas {
 		f(q.account)
 	}
@@ -257,11 +255,7 @@ func (p *attempt) heed(now instant, news lesson) {
 		e.Extend(now, &l.scope.Group, l.stated(now, l.quotas...))
 	}
 	l.changes, l.binds = false, false
-	p.lifted(now, l.cooldown, &l.account)
-	p.lifted(now, k.cooldown, &k.account)
-	if g := k.group; g != nil {
-		p.lifted(now, g.cooldown, &g.account)
-	}
+	p.lifted(now)
 	switch news.what {
 	case causeCooldown:
 		a := l.pausedBy(news.cooldown, k)
@@ -288,15 +282,17 @@ func (l *learner) stated(now instant, quotas ...*quota) instant {
 	return end
 }
 
-// lifted ends a's pause if c does not ask for it any more.
-func (p *attempt) lifted(now instant, c *cooldown.Cooldown, a *queue.Account) {
-	if c == nil || a.Paused <= now || c.Until() > now {
-		return
-	}
-	if a == &p.endpoint.learner.account && p.record.Gate.Paused <= now {
-		p.record.wake(now)
-	}
-	p.record.domain.Load().Pause(now, a, now, now, "")
+// lifted ends the pauses of accounts that what was learned does not ask for any more.
+func (p *attempt) lifted(now instant) {
+	p.endpoint.pauses(func(c *cooldown.Cooldown, a *queue.Account) {
+		if c == nil || a.Paused <= now || c.Until() > now {
+			return
+		}
+		if a == &p.endpoint.learner.account && p.record.Gate.Paused <= now {
+			p.record.wake(now)
+		}
+		p.record.domain.Load().Pause(now, a, now, now, "")
+	})
 }
 
 // pausedTo is the end of the pause of p's host or partition, as far as p's
@@ -350,11 +346,11 @@ func (m *learned) lift(e *queue.Domain, now instant) {
 		l.everyEndpoint(func(k *endpoint) {
 			k.cooldown.Lift()
 			e.Pause(now, &k.account, now, now, "")
-			if g := k.group; g != nil {
-				g.cooldown.Lift()
-				g.evidence.lift(now)
-				e.Pause(now, &g.account, now, now, "")
-			}
+		})
+		l.everyGroup(func(g *group) {
+			g.cooldown.Lift()
+			g.evidence.lift(now)
+			e.Pause(now, &g.account, now, now, "")
 		})
 	})
 }

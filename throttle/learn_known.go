@@ -144,14 +144,12 @@ func (l *learner) recall(k *endpoint, now instant) {
 			}
 			made(c).Recall(now, until, l.terms.MaxPause, x.Source)
 		case LearnedRate:
-			c, of := &l.cooldown, (*endpoint)(nil) // those that have no limit of their own
-			if !all {
-				if k.group == nil {
-					k.enterGroup(l.grouped(x.Routes))
-				}
-				c, of = &k.group.cooldown, k
+			of := (*endpoint)(nil) // those that have no limit of their own
+			if all {
+				made(&l.cooldown)
+			} else if of = k; k.group == nil {
+				k.enterGroup(l.grouped(x.Routes))
 			}
-			made(c)
 			l.evidenceOf(of).recall(now, x, l.terms.MaxPause)
 		case LearnedConcurrency:
 			s := &k.slow

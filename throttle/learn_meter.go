@@ -154,7 +154,7 @@ func (s *hostStart) Spares(instant) bool { return !s.fleet && !s.slow.Cut() }
 
 func (k *endpoint) Spares(now instant) bool {
 	return !k.learner.terms.Fleet && !k.barred && !k.slow.Cut() && k.cooldown.At(now) <= now &&
-		(k.group == nil || k.group.At(now, 1) <= now)
+		(k.group == nil || k.group.Spares(now))
 }
 
 // The words are those of Wait.Why.

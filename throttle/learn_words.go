@@ -248,10 +248,10 @@ func (l *learner) restrictions(now instant, add func(c cause, d time.Duration)) 
 		if k.slow.Cut() {
 			add(cause{what: causeFlight, endpoint: k}, 0)
 		}
-		if g := k.group; g != nil && g.kinds[0] == k {
-			held(g.cooldown, k)
-			found(g.evidence, k, &g.account)
-		}
+	})
+	l.everyGroup(func(g *group) {
+		held(g.cooldown, g.kinds[0])
+		found(g.evidence, g.kinds[0], &g.account)
 	})
 	for _, q := range l.quotas {
 		if at := q.At(now, 1); q.Facts(now).Told {

@@ -154,7 +154,7 @@ func (o *solo) At(now instant, _ int64) instant {
 	if b := o.endpoint.learner.blame; b != nil && !b.objects.several {
 		return t // nobody else is there who could ask
 	}
-	o.endpoint.cooldowns(func(c *cooldown.Cooldown) {
+	o.endpoint.pauses(func(c *cooldown.Cooldown, _ *queue.Account) {
 		if opens := c.Opens(); opens != 0 {
 			t = max(t, opens.Add(time.Duration(min(o.Refusals(), askSteps))*askStep))
 		}

@@ -232,11 +232,11 @@ func (r *record) heldUp(now instant, x *RouteStats, o *route, gate *queue.Accoun
 // binds reports whether c holds up requests that count in o.
 func (c *holding) binds(o *route) bool {
 	endpoints := c.by.endpoints
-	switch {
+	switch kinds := c.kinds(); {
 	case c.quota != nil:
 		endpoints = c.quota.endpoints
-	case c.kinds() != nil:
-		return slices.ContainsFunc(c.kinds(), func(k *endpoint) bool { return k.route == o })
+	case kinds != nil:
+		return slices.ContainsFunc(kinds, func(k *endpoint) bool { return k.route == o })
 	case c.endpoint != nil:
 		return c.endpoint.route == o
 	}

@@ -12,13 +12,13 @@ const BothWithin = time.Minute
 
 // A Blame guesses whether refusals are for one kind of request alone, the kind that was refused
 // last: after the first refusal they are, if other kinds were served, until another kind is
-// refused, too. What is more than a guess is said by the Tally of each kind. The zero Blame has
+// refused, too. What is more than a guess is said by the Answers of each kind. The zero Blame has
 // seen no refusal.
 type Blame struct {
-	sent     meter.Instant // when the first request of the kind was sent that was refused; zero: none was
-	refusals int           // of the kind
-	guessed  bool          // each refusal of it was guessed, in the sense of Refused
-	common   meter.Instant // when kinds that share a limit were refused last; zero: none were
+	sent    meter.Instant // when the first request of the kind was sent that was refused; zero: none was
+	refused bool          // the kind was
+	guessed bool          // each refusal of it was guessed, in the sense of Refused
+	common  meter.Instant // when kinds that share a limit were refused last; zero: none were
 }
 
 // Another notes that a request of another kind than the last time is refused, which was sent
@@ -39,9 +39,9 @@ func (b *Blame) Another(sent meter.Instant, apart bool) (both bool) {
 // within BothWithin, or is sent to ask. Refused reports whether the kind has limits of its
 // own, for a guess.
 func (b *Blame) Refused(sent meter.Instant, guessed, served bool) (own bool) {
-	b.refusals++
-	b.guessed = b.guessed && guessed
-	return b.refusals == 1 && served && b.Alone(sent)
+	again := b.refused
+	b.refused, b.guessed = true, b.guessed && guessed
+	return !again && served && b.Alone(sent)
 }
 
 // Alone reports whether weir may choose which kinds wait, and no evidence says that kinds

@@ -25,17 +25,19 @@ import (
 // class is only presumed to have answers that are nearly all alike. The zero Coin has heard
 // nothing.
 type Coin struct {
-	all    tally         // all answers
-	before [2]tally      // by the answer before: good, bad
-	load   [Loads]tally  // by Load
-	gap    [gaps]tally   // by gapOf the time since good
-	odds   [3]float64    // for chance, against before, load and gap: natural logarithms
-	bad    bool          // the last answer was bad
-	good   meter.Instant // when the last request was sent that was accepted; zero: none was
+	all    coinTally        // all answers
+	before [2]coinTally     // by the answer before: good, bad
+	load   [Loads]coinTally // by Load
+	gap    [gaps]coinTally  // by gapOf the time since good
+	odds   [3]float64       // for chance, against before, load and gap: natural logarithms
+	bad    bool             // the last answer was bad
+	good   meter.Instant    // when the last request was sent that was accepted; zero: none was
 }
 
 // A tally counts answers of one class.
-type tally struct{ good, bad float32 }
+type tally[N uint16 | float32] struct{ good, bad N }
+
+type coinTally = tally[float32]
 
 const (
 	// Loads is the number of Loads. The last one stands for some 256 requests and more.
@@ -78,7 +80,7 @@ const (
 
 // next is the probability that the next answer is bad or good, as bad says, if so many of
 // each were presumed.
-func (t tally) next(bad bool, presumed float64) float64 {
+func (t tally[N]) next(bad bool, presumed float64) float64 {
 	return likely((float64(t.bad)+presumed)/(float64(t.good+t.bad)+2*presumed), bad)
 }
 
@@ -91,7 +93,7 @@ func likely(p float64, bad bool) float64 {
 	return 1 - p
 }
 
-func (t *tally) count(bad bool) {
+func (t *tally[N]) count(bad bool) {
 	if bad {
 		t.bad++
 	} else {
@@ -99,7 +101,7 @@ func (t *tally) count(bad bool) {
 	}
 }
 
-func halve(all []tally) {
+func halve[N uint16 | float32](all []tally[N]) {
 	for i := range all {
 		all[i].good /= 2
 		all[i].bad /= 2
@@ -132,7 +134,7 @@ func (c *Coin) Toss(sent meter.Instant, load Load, bad bool) {
 		return // before the first refusal there is nothing to explain
 	}
 	one := c.all.next(bad, 1)
-	kinds := [...]*tally{&c.before[0], &c.load[load], &c.gap[0]}
+	kinds := [...]*coinTally{&c.before[0], &c.load[load], &c.gap[0]}
 	if c.bad {
 		kinds[0] = &c.before[1]
 	}

@@ -14,8 +14,8 @@
 // tells chance from a limit by a [Coin], which looks at the [Load] that was under way and at
 // other things, and it tells a limit from an outage by the [Past] of the host. [Fates] find
 // out whether a refusal is for one request alone; a [Request] is what they know of that
-// request. A [Blame] guesses whether a refusal is for one kind of request alone, a [Tally] of
-// each kind shows which kinds share a limit (a [Split]), and a [Reach] whom a long wait binds
+// request. A [Blame] guesses whether a refusal is for one kind of request alone, the [Answers] of
+// each kind show which kinds share a limit (a [Split]), and a [Reach] whom a long wait binds
 // that one of several was told. Strangers
 // are credentials that are used once; [Strangers] finds out whether they share one limit. A
 // [Sharing] finds out whether paths share a limit that the server states. A [Where] is one of

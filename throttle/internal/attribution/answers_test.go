@@ -9,8 +9,8 @@ import (
 
 // tallied is how a server answers requests to so many kinds in turn at random. spent says how
 // likely a limit is spent, or stays so, and of which limit a kind is; negative: of none.
-func tallied(dice *rand.Rand, kinds, answers int, limitOf func(kind int) int) []attribution.Tally {
-	all, spent, after := make([]attribution.Tally, kinds), make([]bool, kinds), false
+func tallied(dice *rand.Rand, kinds, answers int, limitOf func(kind int) int) []attribution.Answers {
+	all, spent, after := make([]attribution.Answers, kinds), make([]bool, kinds), false
 	for range answers {
 		for i := range spent {
 			if p := .1; dice.Float64() < p {
@@ -61,11 +61,11 @@ func TestAnswersTellWhichKindsShareALimit(t *testing.T) {
 // One kind, or several of which none was refused, share what there is; and what was found before
 // is evidence no more once others may share a limit with a kind.
 func TestWhatIsNotKnownIsOfAll(t *testing.T) {
-	var one attribution.Tally
+	var one attribution.Answers
 	for range 50 {
 		one.Count(true, true)
 	}
-	if attribution.SplitOf([]attribution.Tally{one}) != attribution.All || attribution.SplitOf(make([]attribution.Tally, 5)) != attribution.All {
+	if attribution.SplitOf([]attribution.Answers{one}) != attribution.All || attribution.SplitOf(make([]attribution.Answers, 5)) != attribution.All {
 		t.Error("a split of nothing")
 	}
 	if one.Begin(false); one.Refused() {
@@ -78,7 +78,7 @@ func TestWhatIsNotKnownIsOfAll(t *testing.T) {
 
 // A server that changes is judged anew after a few hundred answers, and no count overflows.
 func TestTalliesForget(t *testing.T) {
-	var k attribution.Tally
+	var k attribution.Answers
 	k.Count(false, true)
 	for range 1000 {
 		k.Count(false, false)
