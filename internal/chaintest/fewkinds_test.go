@@ -1,7 +1,6 @@
 package chaintest
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -65,7 +64,7 @@ func (h *fewKinds) says(dice *rand.Rand, wait time.Duration) http.Header {
 	return http.Header{"Retry-After": {hint}}
 }
 
-// call calls the kinds at random for ten minutes. The callers wait for 30 s.
+// call calls the kinds at random.
 func (h *fewKinds) call(t *testing.T) {
 	var mu sync.Mutex
 	start, dice, said := time.Now(), rand.New(rand.NewPCG(h.seed, 82)), rand.New(rand.NewPCG(h.seed, 83))
@@ -73,8 +72,7 @@ func (h *fewKinds) call(t *testing.T) {
 		time.Sleep(roundTrip)
 		mu.Lock()
 		defer mu.Unlock()
-		first, _, _ := strings.Cut(r.URL.Path[1:], "/")
-		if kind, _ := strconv.Atoi(first); kind < len(h.limits) {
+		if kind := kindOf(r.URL.Path); kind < len(h.limits) {
 			if wait := h.limits[kind].take(time.Since(start)); wait > 0 {
 				h.refused++
 				return testnet.Answer(r, h.status, h.says(said, wait), nil), nil
@@ -82,32 +80,32 @@ func (h *fewKinds) call(t *testing.T) {
 		}
 		return stub(r)
 	}), weir.Config{}))(t)
-	var wg sync.WaitGroup
-	for i := 0; time.Since(start) < 10*time.Minute; i++ {
+	path := func(i int) string {
 		kind := dice.IntN(h.kinds)
-		url := fmt.Sprint("http://h/", kind)
 		if h.many {
-			url += fmt.Sprint("/", i)
+			return fmt.Sprint("/", kind, "/", i)
 		}
-		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-			defer cancel()
-			resp, err := rt.RoundTrip(get(t, url).WithContext(ctx))
-			ok := err == nil && resp.StatusCode == 200
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case kind >= len(h.limits):
-				if h.free++; ok {
-					h.served++
-				}
-			case ok:
-				h.bound++
-			}
-		})
-		time.Sleep(time.Duration(dice.ExpFloat64() / h.rate * 1e9))
+		return fmt.Sprint("/", kind)
 	}
-	wg.Wait()
+	gap := func() time.Duration { return time.Duration(dice.ExpFloat64() / h.rate * 1e9) }
+	callForTenMinutes(t, rt, path, gap, func(path string, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case kindOf(path) >= len(h.limits):
+			if h.free++; ok {
+				h.served++
+			}
+		case ok:
+			h.bound++
+		}
+	})
+}
+
+func kindOf(path string) int {
+	first, _, _ := strings.Cut(path[1:], "/")
+	kind, _ := strconv.Atoi(first)
+	return kind
 }
 
 // Which kinds of request a limit binds is found out, however many these are and whether or not

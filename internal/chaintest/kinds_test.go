@@ -55,20 +55,29 @@ func (h *hinting) call(t *testing.T, every time.Duration, paths func(i int) stri
 		}
 		return testnet.Answer(r, 200, nil, nil), nil
 	}), weir.Config{}))(t)
+	callForTenMinutes(t, client, paths, func() time.Duration { return every }, func(to string, ok bool) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.came[path.Base(to)]++; ok {
+			h.served[path.Base(to)]++
+		}
+	})
+}
+
+// callForTenMinutes calls the paths one by one, with gaps between them. The callers wait for 30 s.
+// ended is told of each call whether it was served.
+func callForTenMinutes(t *testing.T, rt http.RoundTripper, paths func(i int) string, gap func() time.Duration, ended func(path string, ok bool)) {
+	start := time.Now()
 	var wg sync.WaitGroup
 	for i := 0; time.Since(start) < 10*time.Minute; i++ {
+		to := paths(i)
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
-			to := paths(i)
-			resp, err := client.RoundTrip(get(t, "http://h"+to).WithContext(ctx))
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			if h.came[path.Base(to)]++; err == nil && resp.StatusCode == 200 {
-				h.served[path.Base(to)]++
-			}
+			resp, err := rt.RoundTrip(get(t, "http://h"+to).WithContext(ctx))
+			ended(to, err == nil && resp.StatusCode == 200)
 		})
-		time.Sleep(every)
+		time.Sleep(gap())
 	}
 	wg.Wait()
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/weirhttp/weir"
-	"github.com/weirhttp/weir/internal/testnet"
 )
 
 // oneInAnother is two limiters, one around the other, that write the same headers, as those of
@@ -23,32 +22,36 @@ type oneInAnother struct {
 }
 
 func (n *oneInAnother) RoundTrip(r *http.Request) (*http.Response, error) {
-	time.Sleep(roundTrip)
-	defer time.Sleep(roundTrip)
+	return travel(r, func() time.Duration { return roundTrip }, n.decide)
+}
+
+func (n *oneInAnother) decide() (status int, h http.Header) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := time.Now()
-	state := func(w *windowed, left int) http.Header {
-		reset := now
-		if len(w.drawn) > 0 {
-			reset = now.Add(w.back(now))
-		}
-		return http.Header{
-			"X-Ratelimit-Limit":     {strconv.Itoa(w.size)},
-			"X-Ratelimit-Remaining": {strconv.Itoa(left)},
-			"X-Ratelimit-Reset":     {strconv.FormatInt(int64(math.Ceil(float64(reset.UnixMilli())/1000)), 10)},
-		}
-	}
 	for _, w := range []*windowed{&n.outer, &n.inner} {
 		if w.draw(now) {
 			continue
 		}
 		n.refused++
-		h := state(w, 0)
+		h = states(w, now, 0)
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(w.back(now).Seconds()))))
-		return testnet.Answer(r, 429, h, nil), nil
+		return http.StatusTooManyRequests, h
 	}
-	return testnet.Answer(r, 200, state(&n.inner, n.inner.size-len(n.inner.drawn)), nil), nil
+	return http.StatusOK, states(&n.inner, now, n.inner.size-len(n.inner.drawn))
+}
+
+// states is how much of w is left, and when all of it is back.
+func states(w *windowed, now time.Time, left int) http.Header {
+	reset := now
+	if len(w.drawn) > 0 {
+		reset = now.Add(w.back(now))
+	}
+	return http.Header{
+		"X-Ratelimit-Limit":     {strconv.Itoa(w.size)},
+		"X-Ratelimit-Remaining": {strconv.Itoa(left)},
+		"X-Ratelimit-Reset":     {strconv.FormatInt(int64(math.Ceil(float64(reset.UnixMilli())/1000)), 10)},
+	}
 }
 
 // TestALimitBesideTheStatedOneIsFound: good answers state one limit, and refusals sometimes another
